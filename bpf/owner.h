@@ -13,7 +13,7 @@
  * before that address must be a call, to a function without a frame, from a function whose frame
  * has room above the word. Leftovers are also the reason to search only few words, and no frame
  * behind one whose RBP was followed. Otherwise nearly every stack of SBCL and Erlang would be
- * unsure. Registers keep leftovers, too; a register counts only if the instructions before pc pop
+ * unsure. Registers also keep old values; a register counts only if the instructions before pc pop
  * it.
  *
  * The functions are global, for the reason given in search.h.

@@ -34,12 +34,39 @@ struct uprobe_task {
 	unsigned long vaddr, xol_vaddr;
 	void *active_uprobe;
 } __attribute__((preserve_access_index));
+struct kuid {
+	__u32 val;
+};
+struct user_namespace {
+	struct user_namespace *parent;
+	int level; /* 0: the host's */
+	struct kuid owner;
+} __attribute__((preserve_access_index));
+struct cred {
+	struct user_namespace *user_ns;
+} __attribute__((preserve_access_index));
+struct ns_common {
+	unsigned int inum;
+} __attribute__((preserve_access_index));
+struct pid_namespace {
+	struct user_namespace *user_ns;
+	struct ns_common ns;
+} __attribute__((preserve_access_index));
+struct upid {
+	struct pid_namespace *ns;
+} __attribute__((preserve_access_index));
+struct pid {
+	unsigned int level;
+	struct upid numbers[1]; /* one for each level, from 0 on */
+} __attribute__((preserve_access_index));
 struct task_struct {
 	unsigned int flags;
 	int pid, tgid;
 	__u64 start_boottime;
 	struct task_struct *group_leader, *real_parent;
 	struct mm_struct *mm;
+	const struct cred *real_cred;
+	struct pid *thread_pid;
 	void *stack;
 	struct thread_struct thread;
 	struct uprobe_task *utask; /* with CONFIG_UPROBES */
@@ -236,6 +263,36 @@ static __always_inline bool is_stale(const struct process_entry *p, __u32 pid)
 	return e && e->pid == pid && e->ns >= p->heard_ns;
 }
 
+#define USER_NAMESPACES 32 /* at most, one in another */
+
+/* Notes whom the sample's costs are charged to. */
+__attribute__((noinline)) int take_owner(void)
+{
+	struct walk *w = scratch();
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct user_namespace *user = BPF_CORE_READ(task, real_cred, user_ns);
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	int level = BPF_CORE_READ(user, level);
+
+	if (!w)
+		return 0;
+	for (int i = 0; i <= USER_NAMESPACES && level > 1; i++) {
+		user = BPF_CORE_READ(user, parent);
+		level = BPF_CORE_READ(user, level);
+	}
+	w->sample.owner_uid = level ? BPF_CORE_READ(user, owner.val) : w->sample.uid;
+	w->sample.owner_container = 0;
+	if (!pid || BPF_CORE_READ(pid, level) == 0)
+		return 0;
+	struct upid *second = (void *)__builtin_preserve_access_index(&pid->numbers[0]) +
+			      bpf_core_type_size(struct upid);
+	struct pid_namespace *ns = BPF_CORE_READ(second, ns);
+
+	if (BPF_CORE_READ(ns, user_ns, level) == 0)
+		w->sample.owner_container = BPF_CORE_READ(ns, ns.inum);
+	return 0;
+}
+
 /* Fills the sample except its user frames. True if there are user frames to walk, false if the
  * sample is complete. *ret is NULL if no sample is to be taken. */
 static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk **ret)
@@ -266,6 +323,7 @@ static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk *
 	w->sample.generation = 0;
 	w->sample.uid = (__u32)bpf_get_current_uid_gid();
 	w->sample.unused = 0;
+	take_owner();
 	w->sample.reason = WALK_COMPLETE;
 	w->sample.flags = 0;
 	w->sample.kernel_frames = 0;

@@ -59,7 +59,13 @@ struct sample {
 	__sample_u32 cpu;
 	/* Of the process's mappings that the walk used (struct process_entry); 0: none. */
 	__sample_u32 generation;
-	__sample_u32 uid;    /* real, of the thread */
+	__sample_u32 uid; /* real, of the thread */
+	/* Whom its costs are charged to. A user namespace and all in it belong to the user who made
+	 * the outermost one, since its maker may run under many uids there. */
+	__sample_u32 owner_uid;
+	/* The container: the outermost pid namespace by its inode number; 0: none, or made by a
+	 * user in a namespace of theirs. */
+	__sample_u32 owner_container;
 	__sample_u32 unused; /* 0 */
 	__sample_u16 reason; /* enum walk_reason of the user part */
 	__sample_u16 flags;  /* enum sample_flags */
@@ -175,8 +181,8 @@ struct deferred_sample {
 };
 
 #ifndef __bpf__
-static_assert(sizeof(struct sample) == 80, "no padding");
-static_assert(sizeof(struct sample_object) == 80 + 16 + SAMPLE_PIECES * 12 + 4672, "no padding");
+static_assert(sizeof(struct sample) == 88, "no padding");
+static_assert(sizeof(struct sample_object) == 88 + 16 + SAMPLE_PIECES * 12 + 4672, "no padding");
 static_assert(sizeof(struct deferred) == (21 + 2 * DEFERRED_RETURNS + 2 * DEFERRED_STACKS +
 					  33 * DEFERRED_OBJECTS + DEFERRED_CHUNKS) *
 							 8 +

@@ -56,9 +56,9 @@ struct walk_entries {
 };
 
 /* Whether this frame's RBX or R12 is known; in a leaf both are. */
-enum walk_kept {
-	WALK_KEEPS_RBX = 1,
-	WALK_KEEPS_R12 = 2,
+enum walk_tracked {
+	WALK_TRACKS_RBX = 1,
+	WALK_TRACKS_R12 = 2,
 };
 
 struct walk {
@@ -66,7 +66,7 @@ struct walk {
 	__u64 regs[16]; /* of the leaf, by DWARF number */
 	__u64 regs_at;	/* user address of the mcontext that holds them instead; 0: regs[] */
 	/* User address where this frame's RBX or R12 is saved; 0: still the leaf's. */
-	__u64 kept_at;
+	__u64 tracked_at;
 	__u64 leaf_pc;		    /* pc at the leaf, for a second walk */
 	__u64 window_start;	    /* user address of window[0]; 0: empty */
 	__u64 tls;		    /* env_tls(), for the runtimes' programs */
@@ -89,7 +89,7 @@ struct walk {
 	__u8 exact;   /* pc is not a return address */
 	__u8 leaf;    /* the leaf's registers are still valid: no call happened since */
 	__u8 near;    /* 1: this frame called the leaf, or assembly that called the leaf */
-	__u8 kept;    /* enum walk_kept: known registers besides RSP and RBP */
+	__u8 tracked; /* enum walk_tracked: known registers besides RSP and RBP */
 	__u8 by_fp;   /* the step to this frame followed a frame pointer */
 	__u8 guessed; /* an earlier step followed one, or used a rule that proves nothing */
 	__u8 leaf_exact;
@@ -181,19 +181,19 @@ ENV_INLINE bool walk_leaf_register(struct walk *w, __u8 reg, __u64 *ret)
 }
 
 /* A row covers one of the two registers. The other is unknown behind it. */
-ENV_INLINE void walk_keep(struct walk *w, __u8 which, __u64 saved_at)
+ENV_INLINE void walk_track(struct walk *w, __u8 which, __u64 saved_at)
 {
-	w->kept &= which;
+	w->tracked &= which;
 	if (saved_at) {
-		w->kept_at = saved_at;
-		w->kept = which;
+		w->tracked_at = saved_at;
+		w->tracked = which;
 	}
 }
 
-ENV_INLINE bool walk_keeps(const struct walk *w, __u8 reg)
+ENV_INLINE bool walk_tracks(const struct walk *w, __u8 reg)
 {
-	return reg == UNWIND_REG_RBX   ? w->kept & WALK_KEEPS_RBX
-	       : reg == UNWIND_REG_R12 ? w->kept & WALK_KEEPS_R12
+	return reg == UNWIND_REG_RBX   ? w->tracked & WALK_TRACKS_RBX
+	       : reg == UNWIND_REG_R12 ? w->tracked & WALK_TRACKS_R12
 				       : false;
 }
 
@@ -210,9 +210,9 @@ ENV_INLINE bool walk_register(struct walk *w, __u8 reg, bool leafs, __u64 *ret)
 		*ret = w->sp;
 	else if (reg == UNWIND_REG_RBP)
 		*ret = w->fp;
-	else if (walk_keeps(w, reg) && w->kept_at)
-		return walk_read(w, w->kept_at, ret);
-	else if (leafs || walk_keeps(w, reg))
+	else if (walk_tracks(w, reg) && w->tracked_at)
+		return walk_read(w, w->tracked_at, ret);
+	else if (leafs || walk_tracks(w, reg))
 		return walk_leaf_register(w, reg, ret);
 	else
 		return false;
@@ -397,7 +397,7 @@ caller:
 	w->exact = 0;
 	w->by_fp = by_fp;
 	w->guessed = 1;
-	w->kept = 0;
+	w->tracked = 0;
 	w->near = 0;
 	w->leaf = 0;
 	return 0;
@@ -425,8 +425,8 @@ ENV_INLINE int walk_signal(struct walk *w)
 	w->by_fp = 0;
 	/* All registers of the interrupted frame are known: it is as good as a leaf. */
 	w->regs_at = sp;
-	w->kept_at = 0;
-	w->kept = WALK_KEEPS_RBX | WALK_KEEPS_R12;
+	w->tracked_at = 0;
+	w->tracked = WALK_TRACKS_RBX | WALK_TRACKS_R12;
 	w->near = 0;
 	w->leaf = 1;
 	return 0;
@@ -483,8 +483,8 @@ ENV_INLINE int walk_apply_short(struct walk *w, __u32 rule)
 		return walk_stop(w, WALK_NO_PROGRESS);
 	if (!walk_read(w, cfa - 8, &pc))
 		return walk_stop(w, WALK_STACK_UNREADABLE);
-	walk_keep(w, WALK_KEEPS_RBX,
-		  RULE_SHORT_RBX_AT(rule) ? cfa - RULE_SHORT_RBX_AT(rule) * 8 : 0);
+	walk_track(w, WALK_TRACKS_RBX,
+		   RULE_SHORT_RBX_AT(rule) ? cfa - RULE_SHORT_RBX_AT(rule) * 8 : 0);
 	return walk_to_caller(w, cfa, fp, pc);
 }
 
@@ -562,8 +562,8 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 		if (!walk_read(w, at, &pc))
 			return walk_stop(w, WALK_STACK_UNREADABLE);
 	}
-	walk_keep(w, r.flags & UNWIND_R12 ? WALK_KEEPS_R12 : WALK_KEEPS_RBX,
-		  r.rbx ? cfa - r.rbx * 8ull : 0);
+	walk_track(w, r.flags & UNWIND_R12 ? WALK_TRACKS_R12 : WALK_TRACKS_RBX,
+		   r.rbx ? cfa - r.rbx * 8ull : 0);
 
 	int stop = walk_to_caller(w, cfa, fp, pc);
 	w->near |= near;
@@ -762,8 +762,8 @@ ENV_INLINE void walk_begin(struct walk *w, const struct process_entry *p, __u8 e
 	w->near = 0;
 	w->leaf = 1;
 	w->regs_at = 0;
-	w->kept_at = 0;
-	w->kept = WALK_KEEPS_RBX | WALK_KEEPS_R12;
+	w->tracked_at = 0;
+	w->tracked = WALK_TRACKS_RBX | WALK_TRACKS_R12;
 	w->by_fp = 0;
 	w->jumps = 0;
 	w->guessed = 0;

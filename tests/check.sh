@@ -1,109 +1,134 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs the tests of build/release and, of build/asan, the unit tests and replays. It ends with the
-# slowest tests and one line, "N passed, N failed". It fails if a test failed, was skipped, or none
-# ran.
+# slowest tests, the reports of those that failed, and one line, "N passed, N failed". It fails if a
+# test failed, was skipped, or none ran. All that the tests of each lane said is in build/check.
 #   tests/check.sh quick   unit tests, replays, and tests that need no live sampling
 #   tests/check.sh all     all but those that are marked `all`
 #   tests/check.sh rest    those that are marked `all`
 #
-# Tests that do not mind company run side by side: unit tests, replays and most of the whole-tool
-# tests, several at a time, since they mostly wait. Then come the emulated kernels, two at a time,
-# and last, one by one, the tests that are marked `alone`.
+# Most of the whole-tool tests run side by side, several at a time, since they mostly wait. What
+# they leave of the cpus' time builds the sanitizers' tree and runs its tests. Then come, one by
+# one, the tests that are marked `alone`. They leave half of it to the emulated kernels.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 what=${1:-all}
-logs=$(mktemp -d)
-trap 'rm -rf "$logs"' EXIT
+said=build/check
+mkdir -p $said
+rm -f $said/*
+durations=$said/durations
+touch $durations
 export PROFPIPE_BUILD=build/release
 unset MAKEFLAGS MAKELEVEL
 passed=0 failed=0
+trees=() lanes=()
 
-# NAME ARGUMENTS...: pytest in a lane of its own. What it says is shown when all of it is there.
+# NICE COMMAND...: runs it in a session of its own. The scheduler divides the cpus' time between
+# sessions first (autogroup), so it is the session that has to be nice.
+apart() {
+	setsid -w setpriv --pdeathsig TERM sh -c 'renice -n "$0" $$ >/dev/null
+		{ echo "$0" >/proc/$$/autogroup; } 2>/dev/null; exec "$@"' "$@"
+}
+how=() # before each command of a lane: nothing, or apart
+
+# NAME ARGUMENTS...: pytest, with all that it says in a file.
 lane() {
 	local name=$1
 	shift
-	PROFPIPE_DURATIONS=$logs/durations PROFPIPE_FAILED=$logs/$name.failed \
-		timeout 3600 /usr/bin/python3 -m pytest -q -rA --tb=short tests/e2e \
-		"$@" >"$logs/$name.log" 2>&1
-	cat "$logs/$name.log"
+	PROFPIPE_DURATIONS=$durations "${how[@]}" timeout 3600 /usr/bin/python3 -m pytest -q -rA \
+		--tb=short "$@" tests/e2e >"$said/$name.log" 2>&1
+	echo "$name: $(tail -n 1 "$said/$name.log")"
 }
 
 # NAME: adds up what a lane ran. A test that was skipped did not pass.
 count() {
 	local line ok bad
-	line=$(tail -n 1 "$logs/$1.log")
+	line=$(tail -n 1 "$said/$1.log")
 	ok=$(grep -oE '[0-9]+ passed' <<<"$line" | grep -oE '[0-9]+')
 	bad=$(grep -oE '[0-9]+ (failed|error|skipped|xfailed|xpassed)' <<<"$line" |
 		awk '{ n += $1 } END { print n + 0 }')
 	passed=$((passed + ${ok:-0})) failed=$((failed + bad))
-	if [ "${ok:-0}" -eq 0 ]; then
-		failed=$((failed + 1))
-		echo "$1: nothing ran"
-	fi
+	[ "${ok:-0}" -gt 0 ] || failed=$((failed + 1))
 }
 
-# What failed beside others is tried once more by itself. What passes then is no failure of the
-# program, but a defect of the test: it is listed.
-second_try() {
-	local again
-	cat "$logs"/*.failed >"$logs/again" 2>/dev/null
-	[ -s "$logs/again" ] || return 0
-	mapfile -t again <"$logs/again"
-	timeout 1800 /usr/bin/python3 -m pytest -q -rA --tb=short "${again[@]}" \
-		>"$logs/second.log" 2>&1
-	cat "$logs/second.log"
-	failed=$((failed - ${#again[@]}))
-	count second
-	echo
-	echo "Tried twice, which is a defect of each of these tests:"
-	cat "$logs/again"
+# TREE [ARGUMENT...]: builds and runs the unit tests and replays of a tree.
+units() {
+	"${how[@]}" make -k "${@:2}" units >"$said/units-$1.log" 2>&1
+	echo "units of build/$1: $(grep -c ' of \| inputs$' "$said/units-$1.log") programs"
 }
 
 # TREE: adds up its unit tests and replays, each of which has to have left its figures.
 count_units() {
-	local tree=$1 program log ok bad seconds
+	local tree=build/$1 program log ok bad seconds
 	while read -r program; do
 		log=$tree/passed/${program#"$tree"/}.log
 		ok=0 bad=1 seconds=0
 		[ ! -f "$log" ] || read -r _ ok _ bad _ seconds < <(tail -n 1 "$log")
 		passed=$((passed + ok)) failed=$((failed + bad))
-		echo "$seconds $program" >>"$logs/durations"
-	done < <(find "$tree/unit" "$tree/fuzz" -type f -perm -u+x)
+		echo "$seconds $program" >>$durations
+		if [ "$bad" -gt 0 ]; then
+			echo "$program failed:"
+			tail -n 20 "$log" 2>&1 | cut -c1-200
+		fi
+	done < <(for source in tests/unit/*/*.c tests/fuzz/*/*.c; do
+		program=${source#tests/}
+		echo "$tree/${program%.c}"
+	done)
 }
 
-touch "$logs/durations"
+# NAME: of a lane, the reports of what did not pass, and then a line for each.
+report() {
+	awk '/^=+ (PASSES|short test summary info) =+$/ { shown = 0 } shown
+	     /^=+ (FAILURES|ERRORS) =+$/ { shown = 1 }' "$said/$1.log" | cut -c1-300 | tail -n 300
+	if ! grep -qE '^[0-9]+ passed' "$said/$1.log"; then
+		grep -E '^(FAILED|ERROR|SKIPPED|XFAIL|XPASS) ' "$said/$1.log" | cut -c1-200
+		tail -n 3 "$said/$1.log" | cut -c1-200
+	fi
+}
+
 workers=$(($(nproc) * 2))
 case $what in
 quick)
-	make -k units &
-	make -k SAN=asan units &
+	units release &
+	units asan SAN=asan &
 	lane pure -n "$workers" --dist loadfile -m 'pure and not all'
 	wait
-	count pure ;;
+	lanes=(pure) trees=(release asan) ;;
 all)
-	make SAN=asan sanitized || failed=$((failed + 1))
-	(renice -n 5 $BASHPID >/dev/null; make -k units; make -k SAN=asan units) &
-	lane together -n "$workers" --dist loadfile -m 'not vm and not alone and not all'
-	wait
-	lane vm -m 'vm and not all'
+	(
+		how=(apart 10)
+		units release
+		how=(apart 19)
+		"${how[@]}" make -k SAN=asan sanitized >$said/asan.log 2>&1
+		how=(apart 10)
+		units asan SAN=asan
+	) &
+	lane together -n "$workers" --dist loadfile \
+		-m 'not vm and not alone and not asan and not all'
+	(how=(apart 10); lane vm -m 'vm and not all') &
 	lane alone -m 'alone and not all'
-	count vm
-	count together
-	count alone
-	second_try ;;
+	wait
+	lane asan -n "$workers" -m 'asan and not all'
+	lanes=(together vm alone asan) trees=(release asan) ;;
 rest)
 	lane rest -m all
-	count rest ;;
+	lanes=(rest) ;;
 esac
-if [ "$what" != rest ]; then
-	count_units build/release
-	count_units build/asan
-fi
 
+for name in "${lanes[@]}"; do
+	count "$name"
+done
+for tree in "${trees[@]}"; do
+	count_units "$tree"
+done >$said/failed-units
 echo
 echo "The slowest 30 tests, in seconds:"
-sort -rn "$logs/durations" | head -n 30
+sort -rn $durations | head -n 30
+echo
+for name in "${lanes[@]}"; do
+	report "$name"
+done
+cat $said/failed-units
 echo
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -54,6 +54,11 @@ while read -r name folder uses; do
 done < <(MAKEFLAGS= make -s uses)
 rm -f /tmp/lint.$$
 
+# Folders stand on each other: no circle among those of a library, of a tool, or of all.
+git grep -nE '^#include "(common|tools)/' -- 'common/*.[ch]' 'tools/*.[ch]' |
+	sed -E 's,/[^/:]*:[0-9]+:#include "([^"]*)/[^/"]*".*,\t\1,' |
+	sort -u | tsort >/dev/null || fail "folders include each other in a circle"
+
 # Which tools may link a library: one that is not asked for by name here is for all.
 declare -A linkers=(
 	[walk]="prof-bpf prof-dump"
@@ -99,7 +104,7 @@ for f in $targets; do
 	grep -q "^- \`$noun\`: " tests/fuzz/README.md ||
 		fail "$f: is not in the list of tests/fuzz/README.md"
 done
-for noun in $(sed -n 's/^- `\([a-z]*\)`: .*/\1/p' tests/fuzz/README.md) \
+for noun in $(sed -n 's/^- `\([a-z_]*\)`: .*/\1/p' tests/fuzz/README.md) \
 	$(git ls-files tests/fuzz/corpus | cut -d/ -f4 | sort -u); do
 	grep -q "/$noun\.c$" <<<"$targets" || fail "tests/fuzz: $noun is no target"
 done

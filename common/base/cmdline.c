@@ -173,6 +173,17 @@ int cmdline_fd(const struct cmdline *c, int *ret)
 	return r;
 }
 
+int cmdline_mode(const struct cmdline *c, unsigned *ret)
+{
+	const size_t digits = strspn(c->value, "01234567");
+	const unsigned long n = strtoul(c->value, NULL, 8);
+
+	if (!digits || c->value[digits] || digits > 8 || n > 0777)
+		return cmdline_refuse(c, "not a mode; give one to three octal digits, as 640");
+	*ret = (unsigned)n;
+	return EXITS_GO_ON;
+}
+
 static const char units[] = "KMG";
 
 static bool take_size(const char *s, uint64_t *ret)
@@ -236,6 +247,16 @@ int cmdline_seconds(const struct cmdline *c, double *ret)
 	if (end == c->value || *end || !(d > 0) || d > SECONDS_MAX)
 		return cmdline_refuse(c, "not a duration; give a number of seconds above 0");
 	*ret = d;
+	return EXITS_GO_ON;
+}
+
+int cmdline_path(const struct cmdline *c, const char **ret)
+{
+	if (*ret)
+		return cmdline_refuse(c, "is the second one; give this option once");
+	if (!*c->value)
+		return cmdline_refuse(c, "is no path; name a file or a folder");
+	*ret = c->value;
 	return EXITS_GO_ON;
 }
 

@@ -59,6 +59,12 @@ int cmdline_fd(const struct cmdline *c, int *ret);
 int cmdline_size(const struct cmdline *c, uint64_t min, uint64_t max, uint64_t *ret);
 /* Seconds, more than 0, with or without a fraction. */
 int cmdline_seconds(const struct cmdline *c, double *ret);
+/* A mode of a file: octal, up to 777. */
+int cmdline_mode(const struct cmdline *c, unsigned *ret);
+/* The path of a file or folder. Of several numbers or words the last one counts, so that a script
+ * can override them. But a file that is passed over would be missed, so this refuses a second path,
+ * that is where *ret is not NULL. */
+int cmdline_path(const struct cmdline *c, const char **ret);
 /* One of n words; *ret is its index. */
 int cmdline_word(const struct cmdline *c, const char *const *words, size_t n, size_t *ret);
 

@@ -5,9 +5,9 @@
 #define COMMON_BASE_STDFDS_H
 
 /* Call it first in main. Opens closed ones of 0, 1 and 2 in the wrong direction: reading and
- * writing still fail with EBADF. If that fails, exits with 2. */
+ * writing still fail with EBADF. If that fails, exits with EXITS_FAILED. */
 void stdfds_hold(void);
-/* Flushes standard output, after a help text or a version. An exit status: EXIT_FAILURE, logged, if
+/* Flushes standard output, after a help text or a version. EXITS_DONE; or EXITS_FAILED, logged, if
  * the text could not be written. */
 int stdfds_flush(void);
 

@@ -57,7 +57,8 @@ const struct seccomp_rule baseline_calls[] = {
 	CALL("getpid"),
 	CALL("gettid"),
 
-	/* For a vDSO without clocks. A negative clock is the cpu time of any process. */
+	/* Used if the vDSO has no clocks. A negative clock id reads the cpu time of another
+	 * process, so it is refused. */
 	CALL_IF("clock_gettime", SECCOMP_CLEAR(0, OTHERS_CLOCK)),
 	CALL_IF("clock_getres", SECCOMP_CLEAR(0, OTHERS_CLOCK)),
 	CALL_IF("clock_nanosleep", SECCOMP_CLEAR(0, OTHERS_CLOCK)),

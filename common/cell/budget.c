@@ -40,6 +40,7 @@ static const struct part {
 	{ offsetof(struct budget, interned), BPF, MIB(9), MIB(1), MIB(32), 180 },
 	{ offsetof(struct budget, outbox), BPF, MIB(9), MIB(1), MIB(64), 300 },
 	{ offsetof(struct budget, deferred), BPF, MIB(9), MIB(1), MIB(64), 200 },
+	{ offsetof(struct budget, host), BPF, MIB(9), MIB(2), MIB(32), 320 },
 	{ offsetof(struct budget, programs), SYMD, MIB(6), MIB(1), MIB(512), 40 },
 	{ offsetof(struct budget, dwarf), SYMD, MIB(6), MIB(2), MIB(512), 500 },
 	{ offsetof(struct budget, generated), SYMD, MIB(6), MIB(1), MIB(96), 135 },

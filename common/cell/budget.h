@@ -34,9 +34,9 @@ struct budget {
 	uint64_t sideband; /* in maps: the perf rings of all cpus */
 	uint64_t ring;	   /* in maps: at most, for each of the two rings of samples */
 
-	/* In bpf, whose remaining fifth is for processes, mappings and files; host.h limits their
-	 * numbers. deltas has one container, the rows of one file, and the fence limits it. */
-	uint64_t interned, outbox, deferred;
+	/* In bpf. host: for processes, mappings and files. deltas has one container, the rows of
+	 * one file, and the fence limits it. */
+	uint64_t interned, outbox, deferred, host;
 	/* In symd: symbols of programs, the process that reads DWARF, generated code, interpreted
 	 * functions, definitions of the raw stream, names given out. */
 	uint64_t programs, dwarf, generated, objects, definitions, names;
@@ -51,7 +51,7 @@ struct budget {
 void budget_split(uint64_t limit, struct budget *ret);
 /* A claim on memory: of a part of the run, or of one of any number of owners in such a part. */
 struct budget_claim {
-	uint64_t sure;	  /* it gets this much, if it wants it, whatever the others want */
+	uint64_t sure;	  /* guaranteed, even if others want more */
 	uint64_t wanted;  /* what it holds and could use in addition */
 	uint64_t granted; /* the answer */
 };

@@ -7,11 +7,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "common/base/log.h"
 #include "common/cell/baseline.h"
 #include "common/cell/landlock.h"
 #include "common/cell/seccomp.h"
@@ -140,11 +142,6 @@ static const struct seccomp_rule reading_below[] = {
 	CALLS_END,
 };
 
-static const struct seccomp_rule removing_files[] = {
-	CALL("unlink"),
-	CALLS_END,
-};
-
 /* A signal to itself: abort, which must not look like a bad system call. */
 struct itself {
 	struct seccomp_rule rules[2];
@@ -184,6 +181,13 @@ void cell_prepare(struct cell *c, const char *folder, bool user)
 		(void)emptyroot_prepare(&c->place, folder, user);
 }
 
+static int say(int r)
+{
+	if (r)
+		log_error("cannot be confined: %s", strerror(-r));
+	return r;
+}
+
 int cell_enter(struct cell *c, const char *own)
 {
 	const struct itself self = itself();
@@ -206,7 +210,7 @@ int cell_enter(struct cell *c, const char *own)
 	c->root = emptyroot_enter(&c->place) == 0;
 	const int r = enter_landlock(c, own ? LANDLOCK_SOCKETS : LANDLOCK_NO_FILES, own);
 
-	return r ? r : enter_calls(c, lists, COUNT(lists), false);
+	return say(r ? r : enter_calls(c, lists, COUNT(lists), false));
 }
 
 int cell_seal(struct cell *c)
@@ -230,10 +234,10 @@ int cell_seal(struct cell *c)
 		c->root = emptyroot_close(&c->place) == 0;
 	const int r = enter_landlock(c, LANDLOCK_NOTHING, NULL);
 
-	return r ? r : enter_calls(c, lists, COUNT(lists), true);
+	return say(r ? r : enter_calls(c, lists, COUNT(lists), true));
 }
 
-int cell_by_hand(enum cell_hand how, const char *folder)
+int cell_by_hand(enum cell_hand how)
 {
 	const struct itself self = itself();
 	const bool writes = how == CELL_WRITES;
@@ -243,7 +247,7 @@ int cell_by_hand(enum cell_hand how, const char *folder)
 		living,
 		self.rules,
 		writes ? no_paths : reading_paths,
-		writes ? removing_files : no_unlink,
+		no_unlink,
 		writes ? writing_files : making_files,
 		how == CELL_READS_BELOW ? reading_below : NULL,
 		writes ? NULL : baseline_sockets,
@@ -255,6 +259,6 @@ int cell_by_hand(enum cell_hand how, const char *folder)
 	/* Not for tools that open files by any path: they may look into other processes, which
 	 * Landlock forbids. */
 	if (!r && writes)
-		r = enter_landlock(&c, folder ? LANDLOCK_REMOVE : LANDLOCK_NOTHING, folder);
-	return r ? r : enter_calls(&c, lists, COUNT(lists), false);
+		r = enter_landlock(&c, LANDLOCK_NOTHING, NULL);
+	return say(r ? r : enter_calls(&c, lists, COUNT(lists), false));
 }

@@ -34,7 +34,8 @@ struct cell {
 
 /* folder and user: as in emptyroot_prepare; borrowed until cell_seal. */
 void cell_prepare(struct cell *c, const char *folder, bool user);
-/* own: the folder of a listener's sockets, else NULL. 0; after -errno the tool must exit. */
+/* own: the folder of a listener's sockets, else NULL. 0; after -errno, which is logged, the tool
+ * must exit. */
 int cell_enter(struct cell *c, const char *own);
 /* The same errors. */
 int cell_seal(struct cell *c);
@@ -42,10 +43,9 @@ int cell_seal(struct cell *c);
 enum cell_hand {
 	CELL_READS,	  /* opens files, only to read */
 	CELL_READS_BELOW, /* also by openat2, whose flags no filter sees */
-	CELL_WRITES,	  /* writes open files, and removes files below the folder */
+	CELL_WRITES,	  /* writes open files */
 };
-/* Allows no sockets, no programs and no other processes. folder: NULL without CELL_WRITES. 0,
- * -errno. */
-int cell_by_hand(enum cell_hand how, const char *folder);
+/* Allows no sockets, no programs and no other processes. 0; -errno, logged. */
+int cell_by_hand(enum cell_hand how);
 
 #endif

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "common/base/exits.h"
 #include "common/base/log.h"
@@ -103,8 +104,7 @@ static int take_run_dir(struct deploy *d, const struct cmdline *c)
 	if (c->value[0] != '/')
 		return cmdline_refuse(c, "not an absolute path; give it from the root on, "
 					 "as in \"$PWD\"/run");
-	d->run_dir = c->value;
-	return EXITS_GO_ON;
+	return cmdline_path(c, &d->run_dir);
 }
 
 int deploy_option(struct deploy *d, const struct cmdline *c, int val)
@@ -126,6 +126,23 @@ int deploy_option(struct deploy *d, const struct cmdline *c, int val)
 	}
 	assert(!"an option of the launcher");
 	return EXITS_USAGE;
+}
+
+const char *deploy_tool_name(enum deploy_tool tool)
+{
+	return tool_names[tool];
+}
+
+int deploy_check_options(const struct deploy *d)
+{
+	const char *option = d->ids_given	 ? "ids"
+			     : d->status_fd >= 0 ? "status-fd"
+			     : d->life_fd >= 0	 ? "life-fd"
+						 : NULL;
+
+	if (d->run_dir || !option)
+		return EXITS_GO_ON;
+	return cmdline_refuse_all("--%s: needs --run-dir; by hand a tool has no launcher", option);
 }
 
 void deploy_budget(const struct deploy *d, struct budget *ret)
@@ -166,8 +183,23 @@ static int enter_cell(const struct deploy *d, enum deploy_tool tool)
 			      ? -ENAMETOOLONG
 			      : cell_enter(&cell, cell.listens ? own : NULL);
 
+	if (n < 0 || (size_t)n >= sizeof(own))
+		log_error("--run-dir: %s: %s; choose a shorter one", d->run_dir, strerror(-r));
+	return r;
+}
+
+/* A tool whose peer makes the folder would else wait in vain. */
+static int check_run_dir(const struct deploy *d)
+{
+	struct stat st;
+
+	if (!d->run_dir)
+		return 0;
+	const int r = stat(d->run_dir, &st) < 0 ? -errno : !S_ISDIR(st.st_mode) ? -ENOTDIR : 0;
+
 	if (r)
-		log_error("%s cannot be confined: %s", tool_names[tool], strerror(-r));
+		log_error("--run-dir: %s: %s; name the folder of the run, which must exist",
+			  d->run_dir, strerror(-r));
 	return r;
 }
 
@@ -177,6 +209,8 @@ int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *
 
 	if (!r)
 		r = deploy_check_fd("life-fd", d->life_fd);
+	if (!r)
+		r = check_run_dir(d);
 	if (r)
 		return r;
 	if (d->status_fd >= 0) {
@@ -215,13 +249,11 @@ int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *
 	return r;
 }
 
-int deploy_seal(enum deploy_tool tool)
+int deploy_seal(void)
 {
 	const int r = cell_seal(&cell);
 
-	if (r)
-		log_error("%s cannot be confined: %s", tool_names[tool], strerror(-r));
-	else
+	if (!r)
 		log_info("root: %s; network: %s; Landlock: %d; system calls: %s",
 			 cell.root ? "empty" : "the host's",
 			 cell.place.network ? "none" : "the host's", cell.landlock,

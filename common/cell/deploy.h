@@ -62,9 +62,13 @@ enum { DEPLOY_RUN_DIR = 1000, DEPLOY_IDS, DEPLOY_STATUS_FD, DEPLOY_LIFE_FD, DEPL
 	}
 
 void deploy_init(struct deploy *d);
+const char *deploy_tool_name(enum deploy_tool tool);
 /* Takes the current option of *c; val: its value in DEPLOY_OPTIONS. EXITS_GO_ON, or EXITS_USAGE,
  * logged. */
 int deploy_option(struct deploy *d, const struct cmdline *c, int val);
+/* Call it after the last option. EXITS_GO_ON, or EXITS_USAGE, logged: an option would have no
+ * effect without --run-dir. */
+int deploy_check_options(const struct deploy *d);
 /* Divides the limit, or BUDGET_DEFAULT if none was given. A tool by hand without a limit does not
  * call it. */
 void deploy_budget(const struct deploy *d, struct budget *ret);
@@ -72,13 +76,13 @@ void deploy_budget(const struct deploy *d, struct budget *ret);
  * -errno, logged. */
 int deploy_check_fd(const char *option, int fd);
 /* Enters the identity of `tool` (sandbox.h), whose ids and change_ids in *s it fills in, and the
- * tool's cell (cell.h). Checks the given descriptors, makes the status pipe O_NONBLOCK, and ignores
- * SIGPIPE if there is such a pipe. 0, or -errno, logged. */
+ * tool's cell (cell.h). Checks the folder and the given descriptors, makes the status pipe
+ * O_NONBLOCK, and ignores SIGPIPE if there is such a pipe. 0, or -errno, logged. */
 int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *s);
 /* Call it after the sockets are connected, before the first byte of a peer is read. From then on no
  * thread of a tool without rights (all but prof-bpf) can open anything (cell.h). 0, or -errno,
  * logged. */
-int deploy_seal(enum deploy_tool tool);
+int deploy_seal(void);
 /* Whether the launcher closed the life pipe, so that the tool has to exit. Discards what the
  * launcher wrote, so this is only for prof-deltas and prof-symd, which get no words from it. Never
  * blocks. False for -1. */

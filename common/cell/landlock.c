@@ -84,8 +84,6 @@ static uint64_t bits_of(enum landlock_rights rights)
 	switch (rights) {
 	case LANDLOCK_SOCKETS:
 		return LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_REMOVE_FILE;
-	case LANDLOCK_REMOVE:
-		return LANDLOCK_ACCESS_FS_REMOVE_FILE;
 	case LANDLOCK_NOTHING:
 	case LANDLOCK_NO_FILES:
 		break;

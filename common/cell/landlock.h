@@ -11,7 +11,6 @@ enum landlock_rights {
 	LANDLOCK_NOTHING,  /* not even rights that are newer than this program */
 	LANDLOCK_NO_FILES, /* only rights newer than version 8, such as connecting to a path */
 	LANDLOCK_SOCKETS,  /* sockets with a path can be made, and removed */
-	LANDLOCK_REMOVE,   /* files can be removed */
 };
 
 /* The kernel's version, 1 or more; -EOPNOTSUPP: it has none, or Landlock is switched off. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -14,7 +15,10 @@ void priority_raise(void)
 {
 	static const char text[] = TEXT(NICENESS);
 
+	const struct sched_param none = { 0 };
+
 	(void)setpriority(PRIO_PROCESS, 0, NICENESS);
+	(void)sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none);
 	if (getsid(0) != getpid())
 		return;
 

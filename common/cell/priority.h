@@ -6,7 +6,8 @@
 #ifndef COMMON_CELL_PRIORITY_H
 #define COMMON_CELL_PRIORITY_H
 
-/* Sets nice -15, for the process and its children. If the scheduler groups tasks by session
+/* Sets nice -15 for the calling thread alone: threads and processes that it starts later have an
+ * ordinary priority. If the scheduler groups tasks by session
  * (sched(7), autogroup), nice counts only within the session. So the group gets -15 too, if the
  * session is this process's own. Changes nothing without the right to. Call it before rights are
  * dropped and before threads start. */

@@ -26,15 +26,18 @@
 #define UNDER_ASAN false
 #endif
 
-/* SANDBOX_RUN_CAPS are the first RUN_CAPS of these, and the next one, PERFMON, without SYS_PTRACE.
- */
 static const unsigned bpf_caps[] = {
 	CAP_BPF,     CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE, CAP_DAC_READ_SEARCH,
 	CAP_PERFMON, CAP_SYSLOG
 };
-#define RUN_CAPS 4
+static const unsigned run_caps[] = { CAP_BPF, CAP_SYS_PTRACE };
+/* Newer kernels (6.18) also show a process's mappings to PERFMON. */
+static const unsigned run_caps_without_ptrace[] = { CAP_BPF, CAP_PERFMON };
+static const unsigned open_caps[] = { CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE, CAP_DAC_READ_SEARCH };
+static const unsigned event_caps[] = { CAP_PERFMON };
 
-#define BPF_CAPS (sizeof(bpf_caps) / sizeof(bpf_caps[0]))
+#define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
+#define BPF_CAPS LENGTH(bpf_caps)
 
 struct kept {
 	unsigned caps[BPF_CAPS];
@@ -74,25 +77,36 @@ static int set_limits(const struct sandbox *s)
 	return r;
 }
 
+/* Keeps those of the list that the process has. */
+static int keep(const unsigned *caps, size_t len, struct kept *ret)
+{
+	for (size_t i = 0; i < len; i++)
+		if (caps[i] <= (unsigned)CAP_LAST_CAP &&
+		    capng_have_capability(CAPNG_PERMITTED, caps[i]))
+			ret->caps[ret->len++] = caps[i];
+	return 0;
+}
+
 static int choose_caps(enum sandbox_caps caps, struct kept *ret)
 {
-	unsigned wanted = caps == SANDBOX_BPF_CAPS   ? BPF_CAPS
-			  : caps == SANDBOX_RUN_CAPS ? RUN_CAPS
-						     : 0;
-
 	*ret = (struct kept){ 0 };
 	if (capng_get_caps_process())
 		return -EIO;
-	/* Newer kernels (6.18) also show a process's mappings to PERFMON. */
-	if (caps == SANDBOX_RUN_CAPS && !capng_have_capability(CAPNG_PERMITTED, CAP_SYS_PTRACE))
-		wanted++;
-	if (caps == SANDBOX_EVENT_CAPS && capng_have_capability(CAPNG_PERMITTED, CAP_PERFMON))
-		ret->caps[ret->len++] = CAP_PERFMON;
-	for (unsigned i = 0; i < wanted; i++)
-		if (bpf_caps[i] <= (unsigned)CAP_LAST_CAP &&
-		    capng_have_capability(CAPNG_PERMITTED, bpf_caps[i]))
-			ret->caps[ret->len++] = bpf_caps[i];
-	return 0;
+	switch (caps) {
+	case SANDBOX_NO_CAPS:
+		return 0;
+	case SANDBOX_BPF_CAPS:
+		return keep(bpf_caps, LENGTH(bpf_caps), ret);
+	case SANDBOX_EVENT_CAPS:
+		return keep(event_caps, LENGTH(event_caps), ret);
+	case SANDBOX_OPEN_CAPS:
+		return keep(open_caps, LENGTH(open_caps), ret);
+	case SANDBOX_RUN_CAPS:
+		break;
+	}
+	if (capng_have_capability(CAPNG_PERMITTED, CAP_SYS_PTRACE))
+		return keep(run_caps, LENGTH(run_caps), ret);
+	return keep(run_caps_without_ptrace, LENGTH(run_caps_without_ptrace), ret);
 }
 
 /* Empties the bounding set if we may. It matters only at exec, which gains nothing anyway under

@@ -8,6 +8,14 @@ void names_reset(struct names *n)
 	n->used = 0;
 }
 
+bool names_known(const struct names *n)
+{
+	for (unsigned i = 0; i < n->count; i++)
+		if (n->calls[i].name.len)
+			return true;
+	return false;
+}
+
 struct str names_keep(struct names *n, const char *s, size_t len)
 {
 	char *at = n->text + n->used;

@@ -29,6 +29,8 @@ struct names {
 };
 
 void names_reset(struct names *n);
+/* Whether any call has a name. */
+bool names_known(const struct names *n);
 /* Keeps a copy, cut to NAMES_TEXT bytes. */
 struct str names_keep(struct names *n, const char *s, size_t len);
 /* Sets a call's system name, and its demangled name. */

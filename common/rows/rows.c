@@ -97,7 +97,7 @@ void rows_rules_done(struct rows_rules *s)
 
 void rows_init(struct rows *r)
 {
-	*r = (struct rows){ .kept = UNWIND_REG_RBX };
+	*r = (struct rows){ .tracked = UNWIND_REG_RBX };
 }
 
 void rows_done(struct rows *r)
@@ -105,7 +105,15 @@ void rows_done(struct rows *r)
 	rows_rules_done(&r->rules);
 	free(r->code);
 	free(r->function);
-	*r = (struct rows){ .kept = UNWIND_REG_RBX };
+	*r = (struct rows){ .tracked = UNWIND_REG_RBX };
+}
+
+void rows_reset(struct rows *r)
+{
+	const struct rows keep = { .tracked = r->tracked, .stopped = r->stopped };
+
+	rows_done(r);
+	*r = keep;
 }
 
 int rows_segment_add(struct rows *r, uint64_t vaddr, uint64_t offset, uint64_t size)

@@ -216,13 +216,21 @@ struct rows {
 	struct rows_pen pen;
 	/* The register that rows of call frame information restore besides RSP and RBP:
 	 * UNWIND_REG_RBX or UNWIND_REG_R12. */
-	uint8_t kept;
+	uint8_t tracked;
+	bool (*stopped)(void); /* whether to give up with ROWS_LATER; NULL: never */
 	bool filling;
 	bool replaced; /* a row was replaced: neighbours may be equal */
 };
 
 void rows_init(struct rows *r);
 void rows_done(struct rows *r);
+/* Drops all rows, and keeps `tracked` and `stopped`. */
+void rows_reset(struct rows *r);
+/* To be asked at least every few milliseconds of work. */
+static inline bool rows_stopped(const struct rows *r)
+{
+	return r->stopped && r->stopped();
+}
 /* Adds an executable segment, before the first function is added. rows_layout then fixes base and
  * span. Returns 0 or ROWS_UNSUPPORTED (too many). */
 int rows_segment_add(struct rows *r, uint64_t vaddr, uint64_t offset, uint64_t size);

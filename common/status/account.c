@@ -74,6 +74,19 @@ const char *account_word(enum account_kind kind)
 	return words[kind];
 }
 
+const char *account_top_kind(uint64_t kind)
+{
+	static const char *const words[STATUS_KINDS] = { "native", "kernel", "interpreted",
+							 "other" };
+
+	return words[kind < STATUS_KINDS ? kind : STATUS_OTHER];
+}
+
+const char *account_mark(uint64_t kind)
+{
+	return kind == STATUS_KERNEL ? "_[k]" : "";
+}
+
 void account_share(char ret[static ACCOUNT_SHARE], uint64_t part, uint64_t whole)
 {
 	uint64_t n = 0;
@@ -116,6 +129,8 @@ const char *account_loss(const struct status *f)
 {
 	bool any = false;
 
+	if (account_falsified(f))
+		return "what came is not what prof-bpf sent";
 	for (unsigned i = 0; i < STATUS_REASONS; i++)
 		any |= f->lost[i] != 0;
 	if (lost_samples(f->lost))
@@ -133,6 +148,11 @@ const char *account_tool(unsigned tool)
 							 "prof-export" };
 
 	return names[tool];
+}
+
+bool account_falsified(const struct status *f)
+{
+	return f->witness_more || f->witness_fewer || f->witness_losses;
 }
 
 uint64_t account_enough_mib(const struct status *f)
@@ -165,6 +185,12 @@ size_t account_notes(const struct status *f, char ret[static ACCOUNT_NOTES][ACCO
 			 "not sampled: %.3f s in all while prof-bpf was away, some %" PRIu64
 			 " samples",
 			 (double)f->unsampled_ns / 1e9, f->unsampled);
+	if (account_falsified(f))
+		snprintf(ret[n++], ACCOUNT_NOTE,
+			 "do not trust this profile: by prof-bpf's own count, prof-symd added or "
+			 "changed %" PRIu64 " samples, dropped %" PRIu64 ", and misstated %" PRIu64
+			 " losses",
+			 f->witness_more, f->witness_fewer, f->witness_losses);
 	return n;
 }
 

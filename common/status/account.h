@@ -34,6 +34,10 @@ struct account_line {
 size_t account_lines(const struct status *f, struct account_line ret[static ACCOUNT_LINES]);
 /* "truncated", "lost", "missed", "remedy". */
 const char *account_word(enum account_kind kind);
+/* "native", "kernel", "interpreted"; "other" for every other number. */
+const char *account_top_kind(uint64_t kind);
+/* What follows a function's name in text to show its kind (enum status_kind): "_[k]" or "". */
+const char *account_mark(uint64_t kind);
 
 /* "82.42 %", rounded down, so that only a whole is 100.00 %. */
 #define ACCOUNT_SHARE 32
@@ -45,10 +49,13 @@ int account_scope(struct buf *b, const struct status *f);
 /* One sentence on all losses. */
 const char *account_loss(const struct status *f);
 /* Writes notes on the run, a line each, and returns their count: how much memory would have been
- * enough, which tools were started again, and when nothing was sampled. */
-#define ACCOUNT_NOTES 3
+ * enough, which tools were started again, when nothing was sampled, and whether the stream was
+ * falsified. */
+#define ACCOUNT_NOTES 4
 #define ACCOUNT_NOTE 256
 size_t account_notes(const struct status *f, char ret[static ACCOUNT_NOTES][ACCOUNT_NOTE]);
+/* Whether what came is not what prof-bpf sent: prof-symd falsified it. */
+bool account_falsified(const struct status *f);
 /* The --memory-limit in MiB with which no stack would have been truncated; 0: none was. */
 uint64_t account_enough_mib(const struct status *f);
 /* The name of a tool, by its number in status.restarts. */

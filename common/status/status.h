@@ -25,8 +25,11 @@ enum status_phase {
 	STATUS_DONE = 3,    /* all was written; the figures are final */
 	STATUS_FAILED = 4,  /* the tool is about to exit non-zero; its log says why */
 };
+/* Of a function. */
+enum status_kind { STATUS_NATIVE, STATUS_KERNEL, STATUS_INTERPRETED, STATUS_OTHER, STATUS_KINDS };
 struct status_top {
 	uint64_t self;		/* samples whose leaf this function is */
+	uint64_t kind;		/* enum status_kind */
 	char name[STATUS_NAME]; /* a stranger's bytes, zero-filled; printers must escape them */
 };
 struct status {
@@ -61,6 +64,8 @@ struct status {
 	 * again. */
 	uint64_t duration_ns, unsampled_ns, unsampled, restarts[STATUS_TOOLS];
 	uint64_t memory_peak; /* prof-export: the peak of what the limit covers; 0: not known */
+	/* prof-export: what disagrees with prof-bpf's own count (witness.h). */
+	uint64_t witness_more, witness_fewer, witness_losses;
 };
 static_assert(sizeof(struct status) <= PIPE_BUF, "a status word is written whole");
 

@@ -152,7 +152,7 @@ int procfs_parse_stat(struct span text, struct procfs_stat *ret)
 {
 	struct procfs_stat st = { 0 };
 	struct str s = { .data = (const char *)text.data, .len = (uint32_t)text.len };
-	uint64_t n, field[23] = { 0 };
+	uint64_t n, ticks = 0, field[23] = { 0 };
 
 	if (text.len > STAT_MAX)
 		return PROCFS_MALFORMED;
@@ -191,6 +191,12 @@ int procfs_parse_stat(struct span text, struct procfs_stat *ret)
 	}
 	if (field[4] > UINT32_MAX || field[20] > UINT32_MAX ||
 	    __builtin_mul_overflow(field[22], (uint64_t)PROCFS_TICK_NS, &st.start_ns))
+		return PROCFS_MALFORMED;
+	for (unsigned i = 14; i <= 17; i++) {
+		if (__builtin_add_overflow(ticks, field[i], &ticks))
+			return PROCFS_MALFORMED;
+	}
+	if (__builtin_mul_overflow(ticks, (uint64_t)PROCFS_TICK_NS, &st.cpu_ns))
 		return PROCFS_MALFORMED;
 	st.parent_pid = (uint32_t)field[4];
 	st.kernel = field[9] & PF_KTHREAD;

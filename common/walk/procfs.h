@@ -55,6 +55,7 @@ struct procfs_stat {
 	uint8_t comm_len;
 	bool kernel;	   /* a kernel thread */
 	bool exiting;	   /* its leader has begun to exit */
+	uint64_t cpu_ns;   /* its own and its reaped children's, user and system */
 	uint64_t start_ns; /* CLOCK_BOOTTIME, rounded down to a clock tick (PROCFS_TICK_NS) */
 };
 /* USER_HZ is 100 on every known architecture. */

@@ -7,6 +7,7 @@
 struct rule_count {
 	struct unwind_rule rule; /* key */
 	uint32_t number, files;	 /* how many files use it */
+	uint32_t owner;
 	UT_hash_handle hh;
 };
 
@@ -97,30 +98,43 @@ static int rule_add(struct rules *r, const struct unwind_rule *rule, struct rule
 	return 0;
 }
 
-int rules_take(struct rules *r, const struct unwind_rule *rule, uint32_t *ret_number)
+uint32_t rules_free(const struct rules *r)
+{
+	return r->unused_count + (TABLES_MAX_RULES - r->next);
+}
+
+int rules_take(struct rules *r, const struct unwind_rule *rule, uint32_t owner,
+	       uint32_t *ret_number, bool *ret_new)
 {
 	struct rule_count *c;
 	uint32_t number = short_number(rule);
+
+	*ret_new = false;
 
 	if (number) {
 		*ret_number = number;
 		return 0;
 	}
 	HASH_FIND(hh, r->by_rule, rule, sizeof(*rule), c);
+	const bool new = !c;
 	int error = c ? 0 : rule_add(r, rule, &c);
 	if (error)
 		return error;
+	if (new)
+		c->owner = owner;
+	*ret_new = new;
 	c->files++;
 	*ret_number = c->number;
 	return 0;
 }
 
-bool rules_drop(struct rules *r, uint32_t number)
+bool rules_drop(struct rules *r, uint32_t number, uint32_t *ret_owner)
 {
 	struct rule_count *c = r->by_number[number];
 
 	if (number == RULE_GAP || !c || --c->files)
 		return false;
+	*ret_owner = c->owner;
 	HASH_DEL(r->by_rule, c);
 	r->by_number[number] = NULL;
 	free(c);

@@ -28,11 +28,15 @@ struct rules {
 /* fd: of the map, borrowed, or -1. 0, -ENOMEM, -errno. Call rules_done even after an error. */
 int rules_init(struct rules *r, int fd);
 void rules_done(struct rules *r);
-/* Returns the number of a rule for one more file. 0, RULES_FULL, -ENOMEM, -errno. */
-int rules_take(struct rules *r, const struct unwind_rule *rule, uint32_t *ret_number);
+/* Returns the number of a rule for one more file. owner: who pays if no file used it. *ret_new:
+ * whether that is so. 0, RULES_FULL, -ENOMEM, -errno. */
+int rules_take(struct rules *r, const struct unwind_rule *rule, uint32_t owner,
+	       uint32_t *ret_number, bool *ret_new);
 /* One file less uses the rule. True if it was the last one: the caller gives the number back by
- * rules_reuse when no walk can be reading the rule any more. */
-bool rules_drop(struct rules *r, uint32_t number);
+ * rules_reuse when no walk can be reading the rule any more. *ret_owner: who paid. */
+bool rules_drop(struct rules *r, uint32_t number, uint32_t *ret_owner);
+/* How many numbers can be taken now. */
+uint32_t rules_free(const struct rules *r);
 void rules_reuse(struct rules *r, uint32_t number);
 
 #endif

@@ -13,13 +13,15 @@ int tables_new(const struct tables_config *c, struct tables **ret)
 	if (!t)
 		return -ENOMEM;
 	t->config = *c;
-	t->next_slot = 1;
+	t->next_slot = TABLES_UNASKED + 1;
 	t->state = calloc(TABLES_MAX_FILES, sizeof(*t->state));
 	t->free_slots = calloc(TABLES_MAX_FILES, sizeof(*t->free_slots));
 	int r = t->state && t->free_slots ? 0 : -ENOMEM;
 	if (!r)
 		r = array_init(&t->files, c->files_fd,
 			       sizeof(struct file_entry) * TABLES_MAX_FILES);
+	if (!r)
+		r = array_reach(&t->files, (TABLES_UNASKED + 1) * sizeof(struct file_entry));
 	if (!r)
 		r = rules_init(&t->rules, c->rules_fd);
 	size_t slabs = c->max_bytes / SLAB_BYTES;
@@ -30,6 +32,7 @@ int tables_new(const struct tables_config *c, struct tables **ret)
 		tables_free(t);
 		return r;
 	}
+	tables_file_set_state(t, TABLES_UNASKED, FILE_PENDING);
 	*ret = t;
 	return 0;
 }
@@ -123,6 +126,16 @@ void tables_tick(struct tables *t, uint64_t now_ns)
 	t->slabs_ns = now_ns;
 	tables_keep_room(t);
 	slabs_tick(&t->slabs);
+}
+
+void tables_keep_ledger(struct tables *t, const struct tables_ledger *l)
+{
+	t->ledger = l;
+}
+
+void tables_charge_mappings(struct tables *t, uint32_t owner)
+{
+	t->maps_owner = owner;
 }
 
 void tables_limit(struct tables *t, size_t max_bytes)

@@ -3,9 +3,14 @@
  * The unwind tables that the walker reads (bpf/tables.h): rows, rules, block indexes and mappings.
  * They lie in BPF maps, which user space writes through mmap.
  *
- * A file has a slot (1..TABLES_MAX_FILES-1). A process has a sorted array of executable mappings,
+ * A file has a slot (2..TABLES_MAX_FILES-1). A process has a sorted array of executable mappings,
  * each of which names a slot. Both live in slabs of one allocator. Freed room is reused only after
  * TABLES_GRACE_NS: by then no walk reads it, and every sample that names it has been drained.
+ *
+ * What is scarce has owners, by number, in a ledger that the caller keeps (struct tables_ledger):
+ * slots, rules, and room for rows and mappings. If the tables are full, the owner who holds most
+ * gives way: first the rows with the fewest samples. Some room stays free for owners who hold less
+ * than their share, so that theirs need not wait for the grace period.
  *
  * Without map descriptors (all -1) the tables lie in ordinary memory, for walks in user space.
  */
@@ -18,6 +23,9 @@
 #include "bpf/tables.h"
 
 #define TABLES_GRACE_NS 2000000000ull
+/* The slot of all files whose rows nobody has asked for. It is always pending, so a walk that gets
+ * there ends as WALK_ROWS_PENDING. */
+#define TABLES_UNASKED 1
 
 struct tables;
 struct env;
@@ -38,6 +46,31 @@ struct tables_config {
 /* -ENOMEM, or the error of a map. The caller owns *ret. */
 int tables_new(const struct tables_config *c, struct tables **ret);
 void tables_free(struct tables *t);
+/* What owners hold in the tables, in rules and words. */
+enum tables_resource { TABLES_RULES, TABLES_WORDS };
+#define TABLES_NOBODY UINT32_MAX
+struct tables_ledger {
+	/* The owner takes n more, or gives back if n is negative. */
+	void (*hold)(void *ctx, uint32_t owner, enum tables_resource what, int64_t n);
+	uint64_t (*held)(void *ctx, uint32_t owner, enum tables_resource what);
+	/* The fair share of `all`; taker counts as one who wants more (TABLES_NOBODY: nobody
+	 * does). */
+	uint64_t (*share)(void *ctx, uint32_t taker, enum tables_resource what, uint64_t all);
+	/* The owner did not get what it asked for. */
+	void (*refuse)(void *ctx, uint32_t owner, enum tables_resource what);
+	void *ctx;
+};
+/* Borrowed. Call it before anything is in the tables. Without it there are no owners. */
+void tables_keep_ledger(struct tables *t, const struct tables_ledger *l);
+/* Charges the file in a slot, and its rows, to an owner from now on. */
+void tables_file_charge(struct tables *t, uint16_t slot, uint32_t owner);
+/* Charges mappings that are published from now on to an owner. */
+void tables_charge_mappings(struct tables *t, uint32_t owner);
+/* How many slots can be taken now. */
+uint32_t tables_free_slots(const struct tables *t);
+/* When the file was last sampled, or got its slot or rows. */
+uint64_t tables_file_touched(const struct tables *t, uint16_t slot);
+
 /* Frees what has waited longer than the grace period. Call it a few times a second. now_ns: all
  * samples up to this time have been drained. For what was freed since the last call, the grace
  * period begins with this call. */
@@ -47,7 +80,7 @@ void tables_tick(struct tables *t, uint64_t now_ns);
 void tables_limit(struct tables *t, size_t max_bytes);
 /* Bytes in use, without idle rows, which any new rows may replace. */
 uint64_t tables_useful(const struct tables *t);
-/* Whether rows of this size fit without evicting others. */
+/* Whether rows of this size fit without evicting others, whoever their owner is. */
 bool tables_fit(const struct tables *t, uint64_t bytes);
 /* Bytes that this many rows over `span` bytes of text take; 0 if they will be refused. */
 uint64_t tables_rows_bytes(uint64_t span, uint64_t rows);
@@ -72,12 +105,16 @@ void tables_file_unmapped(struct tables *t, uint16_t slot);
 /* Identifies this use of the slot: the number changes when the slot goes to another file. */
 uint32_t tables_file_serial(const struct tables *t, uint16_t slot);
 enum file_state tables_file_state(const struct tables *t, uint16_t slot);
+/* How many samples touched the file recently. */
+uint32_t tables_file_samples(const struct tables *t, uint16_t slot);
 /* There is no room for the file's rows: the walker uses frame pointers until they are requested
  * again. */
 void tables_file_full(struct tables *t, uint16_t slot);
 /* Whether rows of the file are missing for lack of memory. They may have been requested again by
  * now. */
 bool tables_file_lacks(const struct tables *t, uint16_t slot);
+/* Whether its rows had no room because its owner's files use more rules than their share. */
+bool tables_file_lacks_rules(const struct tables *t, uint16_t slot);
 /* Called when a sample touched the file. Whether to request its rows again, after they were evicted
  * or found no room. */
 bool tables_file_again(struct tables *t, uint16_t slot);
@@ -99,6 +136,8 @@ int tables_rows_rules(struct tables *t, uint16_t slot, const struct unwind_rule 
 int tables_rows_chunk(struct tables *t, uint16_t slot, const struct unwind_row_wire *r, size_t n);
 int tables_rows_end(struct tables *t, uint16_t slot);
 void tables_rows_abort(struct tables *t, uint16_t slot);
+/* Whether a transfer has begun and neither ended nor failed. */
+bool tables_rows_coming(const struct tables *t, uint16_t slot);
 
 /* The file holds a runtime; c is the config of this build, as the runtime's program reads it
  * (bpf/runtime.h). Processes published from now on get it. 0, TABLES_FULL, -ENOMEM. */
@@ -127,6 +166,8 @@ void tables_process_touch(struct tables *t, uint32_t pid, uint64_t now_ns);
 /* The start time of the process in the map, entered by the kernel's fork hook or by
  * tables_process_set. False if there is no entry or no map. */
 bool tables_process_start(const struct tables *t, uint32_t pid, uint64_t *ret_start_ns);
+/* Whether no further process can be published. */
+bool tables_processes_full(const struct tables *t);
 /* The process has exited. */
 void tables_process_drop(struct tables *t, uint32_t pid);
 

@@ -7,7 +7,68 @@
 #define SCORE_SHIFT 32
 #define UNMAPPED_SHIFT 4
 
-void tables_file_drop_rows(struct tables *t, uint16_t slot)
+void tables_hold(struct tables *t, uint32_t owner, enum tables_resource what, int64_t n)
+{
+	if (t->ledger && n)
+		t->ledger->hold(t->ledger->ctx, owner, what, n);
+}
+
+void tables_refuse(struct tables *t, uint32_t owner, enum tables_resource what)
+{
+	if (t->ledger)
+		t->ledger->refuse(t->ledger->ctx, owner, what);
+}
+
+bool tables_is_large(const struct tables *t, uint32_t owner, enum tables_resource what, uint64_t n,
+		     uint64_t all)
+{
+	const struct tables_ledger *l = t->ledger;
+
+	return l && l->held(l->ctx, owner, what) + n > l->share(l->ctx, owner, what, all);
+}
+
+void tables_file_charge(struct tables *t, uint16_t slot, uint32_t owner)
+{
+	if (!tables_slot_live(t, slot))
+		return;
+	struct table_file *f = &t->state[slot];
+
+	tables_hold(t, f->owner, TABLES_WORDS, -(int64_t)f->held);
+	f->owner = owner;
+	tables_hold(t, owner, TABLES_WORDS, (int64_t)f->held);
+}
+
+uint32_t tables_free_slots(const struct tables *t)
+{
+	return t->free_slot_count + (TABLES_MAX_FILES - t->next_slot);
+}
+
+uint64_t tables_file_touched(const struct tables *t, uint16_t slot)
+{
+	return tables_slot_live(t, slot) ? t->state[slot].touched_ns : 0;
+}
+
+/* Returns the number of rules that nobody uses any more. */
+static uint32_t drop_rules(struct tables *t, struct table_file *f)
+{
+	uint32_t freed = 0;
+
+	for (uint32_t i = 0; i < f->rule_count; i++) {
+		uint32_t owner;
+
+		if (!rules_drop(&t->rules, f->rules[i], &owner))
+			continue;
+		tables_hold(t, owner, TABLES_RULES, -1);
+		tables_wait(t, (struct waiting){ .what = WAITING_RULE, .number = f->rules[i] });
+		freed++;
+	}
+	free(f->rules);
+	f->rules = NULL;
+	f->rule_count = 0;
+	return freed;
+}
+
+uint32_t tables_file_drop_rows(struct tables *t, uint16_t slot)
 {
 	struct table_file *f = &t->state[slot];
 
@@ -15,16 +76,11 @@ void tables_file_drop_rows(struct tables *t, uint16_t slot)
 		tables_wait_extent(t, f->extents.data[i]);
 	free(f->extents.data);
 	f->extents = (struct extents){ 0 };
-	for (uint32_t i = 0; i < f->rule_count; i++) {
-		if (rules_drop(&t->rules, f->rules[i]))
-			tables_wait(
-				t, (struct waiting){ .what = WAITING_RULE, .number = f->rules[i] });
-	}
-	free(f->rules);
-	f->rules = NULL;
-	f->rule_count = 0;
+	tables_hold(t, f->owner, TABLES_WORDS, -(int64_t)f->held);
+	f->held = 0;
 	t->figures.rows -= f->rows;
 	f->rows = 0;
+	return drop_rules(t, f);
 }
 
 void tables_file_set_state(struct tables *t, uint16_t slot, enum file_state state)
@@ -103,7 +159,7 @@ void tables_file_none(struct tables *t, uint16_t slot)
 	if (!tables_slot_live(t, slot))
 		return;
 	tables_file_set_state(t, slot, FILE_NO_ROWS);
-	t->state[slot].lacking = t->state[slot].resting = false;
+	t->state[slot].lacking = t->state[slot].resting = t->state[slot].lacks_rules = false;
 	tables_file_drop_incoming(t, slot);
 	tables_file_drop_rows(t, slot);
 }
@@ -133,6 +189,11 @@ uint32_t tables_file_serial(const struct tables *t, uint16_t slot)
 	return tables_slot_live(t, slot) ? t->state[slot].serial : 0;
 }
 
+uint32_t tables_file_samples(const struct tables *t, uint16_t slot)
+{
+	return tables_slot_live(t, slot) ? tables_file_score(&t->state[slot], t->now_ns) : 0;
+}
+
 enum file_state tables_file_state(const struct tables *t, uint16_t slot)
 {
 	return tables_slot_live(t, slot) ? t->state[slot].state : FILE_FREE;
@@ -143,6 +204,11 @@ bool tables_file_lacks(const struct tables *t, uint16_t slot)
 	return tables_slot_live(t, slot) && t->state[slot].lacking;
 }
 
+bool tables_file_lacks_rules(const struct tables *t, uint16_t slot)
+{
+	return tables_file_lacks(t, slot) && t->state[slot].lacks_rules;
+}
+
 void tables_file_pending(struct tables *t, uint16_t slot)
 {
 	if (tables_slot_live(t, slot) &&
@@ -150,7 +216,7 @@ void tables_file_pending(struct tables *t, uint16_t slot)
 		tables_file_set_state(t, slot, FILE_PENDING);
 }
 
-void tables_file_evict(struct tables *t, uint16_t slot)
+uint32_t tables_file_evict(struct tables *t, uint16_t slot)
 {
 	struct table_file *f = &t->state[slot];
 
@@ -160,8 +226,9 @@ void tables_file_evict(struct tables *t, uint16_t slot)
 	f->lacking = !f->resting;
 	tables_file_set_state(t, slot, f->resting ? FILE_PENDING : FILE_EVICTED);
 	f->again_ns = f->resting ? t->now_ns : t->now_ns + TABLES_AGAIN_NS;
-	tables_file_drop_rows(t, slot);
+	f->lacks_rules = false;
 	t->figures.evictions++;
+	return tables_file_drop_rows(t, slot);
 }
 
 void tables_file_full(struct tables *t, uint16_t slot)
@@ -169,8 +236,10 @@ void tables_file_full(struct tables *t, uint16_t slot)
 	if (!tables_slot_live(t, slot))
 		return;
 	struct table_file *f = &t->state[slot];
+	const bool lacks_rules = f->lacks_rules;
 
 	tables_file_none(t, slot);
+	f->lacks_rules = lacks_rules;
 	tables_file_set_state(t, slot, FILE_EVICTED);
 	f->lacking = true;
 	f->resting = false;

@@ -31,6 +31,9 @@ struct table_file {
 	uint8_t state; /* enum file_state, as in the map */
 	uint32_t serial;
 	bool unmapped;
+	uint32_t owner;
+	uint64_t held; /* words that are charged to it */
+	bool lacks_rules;
 	bool lacking;	/* rows were evicted or refused for lack of memory, and are not back */
 	bool resting;	/* FILE_PENDING: idle rows were evicted and nobody has requested them yet */
 	uint32_t score; /* recent samples, as of the period scored_at */
@@ -49,6 +52,7 @@ struct table_file {
 struct table_process {
 	uint32_t pid;
 	uint64_t touched_ns; /* time of the last sample; 0: none yet */
+	uint32_t owner;	     /* who is charged for maps */
 	struct process_entry entry;
 	struct extent maps;
 	UT_hash_handle hh;
@@ -77,7 +81,9 @@ struct tables {
 	uint32_t free_slot_count, next_slot;
 	struct rules rules;
 	struct table_process *processes;
-	void *walk_maps; /* a slab of ordinary memory, or NULL */
+	const struct tables_ledger *ledger; /* NULL: there are no owners */
+	uint32_t maps_owner;		    /* of mappings that are published next */
+	void *walk_maps;		    /* a slab of ordinary memory, or NULL */
 	uint32_t generation, serial;
 	uint64_t now_ns, slabs_ns; /* slabs_ns: time of the last slabs_tick */
 	struct tables_figures figures;
@@ -88,6 +94,7 @@ struct taker {
 	uint64_t spare; /* words that must stay free for others */
 	uint64_t worth; /* in samples; rows of files with less than half of this may be evicted */
 	uint64_t all;	/* words needed, including those that it takes next */
+	uint32_t owner;
 };
 #define WORTH_ANY UINT64_MAX
 
@@ -106,6 +113,13 @@ static inline bool tables_slot_live(const struct tables *t, uint16_t slot)
 	return slot > 0 && slot < TABLES_MAX_FILES && t->state[slot].state != FILE_FREE;
 }
 
+/* The ledger's functions, if there is one. */
+void tables_hold(struct tables *t, uint32_t owner, enum tables_resource what, int64_t n);
+void tables_refuse(struct tables *t, uint32_t owner, enum tables_resource what);
+/* Whether the owner would hold more than its share of `all` if it took n more. */
+bool tables_is_large(const struct tables *t, uint32_t owner, enum tables_resource what, uint64_t n,
+		     uint64_t all);
+
 /* Frees something after the grace period. */
 void tables_wait(struct tables *t, struct waiting w);
 void tables_wait_extent(struct tables *t, struct extent e);
@@ -118,10 +132,12 @@ void tables_release_waiting(struct tables *t);
 void tables_drop_closing(struct tables *t);
 
 void tables_file_set_state(struct tables *t, uint16_t slot, enum file_state state);
-void tables_file_drop_rows(struct tables *t, uint16_t slot);
+/* Returns how many rule numbers that frees. */
+uint32_t tables_file_drop_rows(struct tables *t, uint16_t slot);
 void tables_file_drop_incoming(struct tables *t, uint16_t slot);
 void tables_file_drop_runtime(struct tables *t, uint16_t slot);
-void tables_file_evict(struct tables *t, uint16_t slot);
+/* Likewise. */
+uint32_t tables_file_evict(struct tables *t, uint16_t slot);
 /* How often the file was sampled recently. */
 uint32_t tables_file_score(const struct table_file *f, uint64_t now_ns);
 /* Whether probably nobody needs its rows: no process maps it, or it had no samples for
@@ -135,7 +151,8 @@ uint64_t tables_spare_words(const struct tables *t);
 /* Takes words in one slab. On TABLES_FULL it has evicted rows if that is worth it, so that a later
  * try may succeed. */
 int tables_take(struct tables *t, uint32_t words, struct taker by, struct extent *ret);
-/* Evicts idle rows in advance, since freed room becomes usable only after the grace period. */
+/* Evicts rows in advance, since what is freed becomes usable only after the grace period: idle
+ * ones, and those of owners who hold more than their share. */
 void tables_keep_room(struct tables *t);
 
 /* Copies the mappings of processes out of closing slabs. */

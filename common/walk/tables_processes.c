@@ -21,7 +21,7 @@ static int maps_take(struct tables *t, const struct table_process *p, uint32_t w
 {
 	const bool idle = !p || !p->touched_ns || t->now_ns > p->touched_ns + TABLES_IDLE_NS;
 	const uint64_t most = tables_all_words(t) / (idle ? LARGE_IDLE_PART : LARGE_PART);
-	struct taker by = { .worth = WORTH_ANY, .all = words };
+	struct taker by = { .worth = WORTH_ANY, .all = words, .owner = t->maps_owner };
 
 	if (words >= TABLES_LARGE_WORDS) {
 		if (t->large_words + words > most)
@@ -60,7 +60,9 @@ int tables_file_runtime(struct tables *t, uint16_t slot, const struct runtime_co
 	if (!tables_slot_live(t, slot))
 		return -EINVAL;
 	int r = tables_take(t, 2 * RUNTIME_CONFIG_WORDS,
-			    (struct taker){ .worth = WORTH_ANY, .all = 2 * RUNTIME_CONFIG_WORDS },
+			    (struct taker){ .worth = WORTH_ANY,
+					    .all = 2 * RUNTIME_CONFIG_WORDS,
+					    .owner = t->state[slot].owner },
 			    &e);
 	if (r)
 		return r;
@@ -109,6 +111,19 @@ static size_t find_runtimes(const struct tables *t, const struct tables_mapping 
 	return found;
 }
 
+/* The kernel's hook enters children as well. */
+bool tables_processes_full(const struct tables *t)
+{
+	return HASH_CNT(hh, t->processes) >= TABLES_MAX_PROCESSES - TABLES_MAX_PROCESSES / 16;
+}
+
+static void drop_maps(struct tables *t, struct table_process *p)
+{
+	tables_hold(t, p->owner, TABLES_WORDS, -(int64_t)p->maps.words);
+	tables_wait_maps(t, p->maps);
+	p->maps = (struct extent){ 0 };
+}
+
 int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns, uint64_t heard_ns,
 		       const struct tables_mapping *m, size_t n, bool selected,
 		       uint32_t *ret_generation)
@@ -121,7 +136,7 @@ int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns, uint64
 	if (n > TABLES_MAX_MAPPINGS)
 		return TABLES_FULL;
 	HASH_FIND(hh, t->processes, &pid, sizeof(pid), p);
-	if (!p && HASH_CNT(hh, t->processes) >= TABLES_MAX_PROCESSES)
+	if (!p && tables_processes_full(t))
 		return TABLES_FULL;
 	if (n) {
 		int r = maps_take(t, p, (uint32_t)(n + runtime_count) * 8, &e);
@@ -164,10 +179,12 @@ int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns, uint64
 		HASH_ADD(hh, t->processes, pid, sizeof(p->pid), p);
 		t->figures.processes++;
 	} else {
-		tables_wait_maps(t, p->maps);
+		drop_maps(t, p);
 	}
 	p->entry = entry;
 	p->maps = e;
+	p->owner = t->maps_owner;
+	tables_hold(t, p->owner, TABLES_WORDS, e.words);
 	*ret_generation = entry.generation;
 	return 0;
 }
@@ -203,7 +220,7 @@ void tables_process_drop(struct tables *t, uint32_t pid)
 	if (!p)
 		return;
 	HASH_DEL(t->processes, p);
-	tables_wait_maps(t, p->maps);
+	drop_maps(t, p);
 	free(p);
 	t->figures.processes--;
 }
@@ -216,6 +233,7 @@ void tables_move_processes(struct tables *t)
 	HASH_ITER(hh, t->processes, p, next) {
 		struct extent e;
 
+		t->maps_owner = p->owner;
 		if (!p->maps.words || !slabs_closing(&t->slabs, p->maps) ||
 		    maps_take(t, p, p->maps.words, &e))
 			continue;

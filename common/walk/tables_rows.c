@@ -10,6 +10,9 @@
  * mappings, a process has no stacks. */
 #define SPARE_PART 16
 #define IDLE_PART 8
+/* Parts of all room, and of all rules, that owners leave free who hold more than their share. */
+#define FAIR_PART 16
+#define OWNERS 4096
 
 uint64_t tables_all_words(const struct tables *t)
 {
@@ -26,6 +29,12 @@ static uint64_t free_words(const struct tables *t)
 uint64_t tables_spare_words(const struct tables *t)
 {
 	return tables_all_words(t) / SPARE_PART;
+}
+
+/* Words that owners leave free who hold more than their share. */
+static uint64_t fair_words(const struct tables *t)
+{
+	return t->ledger ? tables_all_words(t) / FAIR_PART : 0;
 }
 
 static uint64_t less(uint64_t a, uint64_t b)
@@ -57,6 +66,7 @@ static struct victim *victims_new(const struct tables *t, size_t *ret_count)
 
 		v[(*ret_count)++] = (struct victim){
 			.slot = (uint16_t)i,
+			.owner = f->owner,
 			.idle = idle,
 			.samples = idle && !f->unmapped ? 0 : tables_file_score(f, t->now_ns),
 			.touched_ns = f->touched_ns,
@@ -74,9 +84,48 @@ static uint64_t room(const struct tables *t)
 	return t->waiting_words + free_words(t);
 }
 
+/* How many words each owner of n victims holds above its share of `all`. The caller's; NULL: no
+ * memory. */
+static uint64_t *spare_of_owners(const struct tables *t, const struct victim *v, size_t n,
+				 uint32_t taker, enum tables_resource what, uint64_t all)
+{
+	const struct tables_ledger *l = t->ledger;
+	uint64_t *spare = calloc(OWNERS, sizeof(*spare));
+	const uint64_t share = spare ? l->share(l->ctx, taker, what, all) : 0;
+
+	for (size_t i = 0; spare && i < n; i++)
+		spare[v[i].owner] = less(l->held(l->ctx, v[i].owner, what), share);
+	return spare;
+}
+
+/* Evicts rows of owners who hold more than their share, for one who holds less. False: they do not
+ * make enough room. */
+static bool take_back(struct tables *t, struct taker by, struct victim *v, size_t n,
+		      uint64_t lacking)
+{
+	const uint64_t all = less(tables_all_words(t), lacking);
+
+	if (!t->ledger || tables_is_large(t, by.owner, TABLES_WORDS, by.all, all))
+		return false;
+	uint64_t *spare = spare_of_owners(t, v, n, by.owner, TABLES_WORDS, all), got = 0;
+	size_t kept = spare ? victims_of_owners(v, n, by.owner, spare, true) : 0;
+
+	free(spare);
+	for (size_t i = 0; i < kept; i++)
+		got += v[i].words;
+	if (!kept || got < lacking)
+		return false;
+	got = 0;
+	for (size_t i = 0; i < kept && (got < lacking || !i); i++) {
+		got += v[i].words;
+		tables_file_evict(t, v[i].slot);
+	}
+	return true;
+}
+
 /* Evicts rows for `words`. Free room may be fragmented, so it evicts at least one file, unless
  * freed words are already waiting. */
-static void make_room(struct tables *t, uint64_t worth, uint64_t words)
+static void make_room(struct tables *t, struct taker by, uint64_t words)
 {
 	const uint64_t lacking = less(words, room(t));
 	size_t n;
@@ -84,39 +133,150 @@ static void make_room(struct tables *t, uint64_t worth, uint64_t words)
 	if (!lacking && t->waiting_words)
 		return;
 	struct victim *v = victims_new(t, &n);
+	struct victim *others = v && t->ledger ? calloc(n ? n : 1, sizeof(*v)) : NULL;
 
-	n = v ? victims_choose(v, n, worth, lacking) : 0;
+	if (others)
+		memcpy(others, v, n * sizeof(*v));
+	if (others && take_back(t, by, others, n, lacking)) {
+		free(others);
+		free(v);
+		return;
+	}
+	free(others);
+	if (v && t->ledger) {
+		uint64_t *none = calloc(OWNERS, sizeof(*none));
+
+		n = none ? victims_of_owners(v, n, by.owner, none, false) : 0;
+		free(none);
+	}
+	n = v ? victims_choose(v, n, by.worth, lacking) : 0;
 	for (size_t i = 0; i < n; i++)
 		tables_file_evict(t, v[i].slot);
 	free(v);
 }
 
+/* Words that this taker must leave free. */
+static uint64_t spare_of(const struct tables *t, struct taker by)
+{
+	const uint64_t fair = fair_words(t);
+
+	if (free_words(t) >= by.all + by.spare + fair ||
+	    !tables_is_large(t, by.owner, TABLES_WORDS, by.all,
+			     less(tables_all_words(t), by.spare + fair)))
+		return by.spare;
+	return by.spare + fair;
+}
+
 int tables_take(struct tables *t, uint32_t words, struct taker by, struct extent *ret)
 {
 	/* Takers that leave nothing spare may use free words while slabs above the ceiling go. */
-	int r = !by.spare || free_words(t) >= words + by.spare ? slabs_take(&t->slabs, words, ret)
-							       : SLABS_FULL;
+	const uint64_t spare = spare_of(t, by);
+	int r = !spare || free_words(t) >= words + spare ? slabs_take(&t->slabs, words, ret)
+							 : SLABS_FULL;
 
-	if (r == SLABS_FULL)
-		make_room(t, by.worth, by.all + by.spare);
+	if (r == SLABS_FULL) {
+		make_room(t, by, by.all + spare);
+		tables_refuse(t, by.owner, TABLES_WORDS);
+	}
 	return r == SLABS_FULL ? TABLES_FULL : r;
+}
+
+static struct taker rows_taker(const struct tables *t, const struct table_file *f)
+{
+	return (struct taker){ .spare = tables_spare_words(t),
+			       .worth = tables_file_score(f, t->now_ns),
+			       .all = less(f->words, extents_words(&f->extents)),
+			       .owner = f->owner };
 }
 
 static int rows_take(struct tables *t, uint16_t slot, uint32_t words, struct extent *ret)
 {
-	const struct table_file *f = &t->state[slot];
+	struct table_file *f = &t->state[slot];
+	const int r = tables_take(t, words, rows_taker(t, f), ret);
 
-	return tables_take(t, words,
-			   (struct taker){ .spare = tables_spare_words(t),
-					   .worth = tables_file_score(f, t->now_ns),
-					   .all = less(f->words, extents_words(&f->extents)) },
-			   ret);
+	if (!r) {
+		f->held += ret->words;
+		tables_hold(t, f->owner, TABLES_WORDS, ret->words);
+	}
+	return r;
+}
+
+static int by_age(const void *a, const void *b)
+{
+	const struct victim *l = a, *r = b;
+
+	return l->touched_ns < r->touched_ns ? -1 : l->touched_ns > r->touched_ns;
+}
+
+/* Evicts files for the sake of `need` rule numbers: those of owners who hold more than their share,
+ * the longest not sampled first. Of the taker's own files only idle ones go, since others would
+ * come back at once. */
+static void make_rules(struct tables *t, uint32_t taker, uint64_t need)
+{
+	const uint64_t all = less(TABLES_MAX_RULES - TABLES_MAX_RULES / FAIR_PART, need);
+	size_t n;
+	struct victim *v = t->ledger ? victims_new(t, &n) : NULL;
+	uint64_t *spare = v ? spare_of_owners(t, v, n, taker, TABLES_RULES, all) : NULL;
+
+	if (spare)
+		qsort(v, n, sizeof(*v), by_age);
+	for (size_t i = 0, got = 0; spare && i < n && got < need; i++) {
+		uint64_t *rest = &spare[v[i].owner];
+
+		if (!*rest || (v[i].owner == taker && !v[i].idle))
+			continue;
+		const uint32_t freed = tables_file_evict(t, v[i].slot);
+
+		got += freed;
+		*rest -= freed < *rest ? freed : *rest;
+	}
+	free(spare);
+	free(v);
+}
+
+/* Rule numbers that are free, or will be after the grace period. */
+static uint32_t rules_coming(const struct tables *t)
+{
+	return TABLES_MAX_RULES - 1 - (uint32_t)t->rules.count;
+}
+
+static void keep_rules(struct tables *t)
+{
+	const uint32_t fair = TABLES_MAX_RULES / FAIR_PART;
+
+	if (rules_coming(t) < fair)
+		make_rules(t, TABLES_NOBODY, fair - rules_coming(t));
+}
+
+/* Owners who hold more than their share leave room for the others. */
+static void keep_fair_room(struct tables *t)
+{
+	const uint64_t keep = tables_spare_words(t) + fair_words(t);
+	size_t n;
+
+	if (!t->ledger || room(t) >= keep)
+		return;
+	const uint64_t lacking = keep - room(t);
+	struct victim *v = victims_new(t, &n);
+	uint64_t got = 0, *spare = v ? spare_of_owners(t, v, n, TABLES_NOBODY, TABLES_WORDS,
+						       less(tables_all_words(t), keep))
+				     : NULL;
+
+	n = spare ? victims_of_owners(v, n, TABLES_NOBODY, spare, true) : 0;
+	for (size_t i = 0; i < n && got < lacking; i++) {
+		got += v[i].words;
+		tables_file_evict(t, v[i].slot);
+	}
+	free(spare);
+	free(v);
 }
 
 void tables_keep_room(struct tables *t)
 {
 	size_t n;
 
+	keep_rules(t);
+	keep_fair_room(t);
 	if (room(t) >= tables_all_words(t) / IDLE_PART)
 		return;
 	const uint64_t lacking = tables_all_words(t) / IDLE_PART - room(t);
@@ -164,7 +324,7 @@ uint64_t tables_lacking(const struct tables *t, uint64_t *ret_all)
 
 bool tables_fit(const struct tables *t, uint64_t bytes)
 {
-	return free_words(t) >= bytes / sizeof(uint32_t) + tables_spare_words(t);
+	return free_words(t) >= bytes / sizeof(uint32_t) + tables_spare_words(t) + fair_words(t);
 }
 
 uint64_t tables_rows_bytes(uint64_t span, uint64_t rows)
@@ -192,7 +352,8 @@ bool tables_file_again(struct tables *t, uint16_t slot)
 	    t->now_ns < f->again_ns)
 		return false;
 	f->again_ns = t->now_ns + TABLES_AGAIN_NS;
-	const uint64_t words = f->words + tables_spare_words(t);
+	const struct taker by = rows_taker(t, f);
+	const uint64_t words = f->words + spare_of(t, by);
 
 	if (f->resting && words > free_words(t)) {
 		f->resting = false;
@@ -203,7 +364,7 @@ bool tables_file_again(struct tables *t, uint16_t slot)
 		return false;
 	/* The rows can come when what was evicted for them is gone. */
 	if (words > free_words(t))
-		make_room(t, tables_file_score(f, t->now_ns), words);
+		make_room(t, by, words);
 	if (words > free_words(t))
 		return false;
 	f->resting = false;
@@ -218,6 +379,11 @@ void tables_rows_abort(struct tables *t, uint16_t slot)
 		return;
 	tables_file_drop_incoming(t, slot);
 	tables_file_drop_rows(t, slot);
+}
+
+bool tables_rows_coming(const struct tables *t, uint16_t slot)
+{
+	return tables_slot_live(t, slot) && t->state[slot].in;
 }
 
 static int rows_fail(struct tables *t, uint16_t slot, int why)
@@ -236,6 +402,19 @@ static int incoming_status(int r)
 static struct table_file *file_coming(struct tables *t, uint16_t slot)
 {
 	return tables_slot_live(t, slot) && t->state[slot].in ? &t->state[slot] : NULL;
+}
+
+/* Whether an owner may take this many rules. If not, makes room for a later try. */
+static bool rules_fit(struct tables *t, uint32_t owner, uint64_t rules)
+{
+	const uint32_t fair = TABLES_MAX_RULES / FAIR_PART;
+
+	if (rules_free(&t->rules) >= rules + fair ||
+	    !tables_is_large(t, owner, TABLES_RULES, rules, TABLES_MAX_RULES - fair))
+		return true;
+	make_rules(t, owner, rules);
+	tables_refuse(t, owner, TABLES_RULES);
+	return false;
 }
 
 int tables_rows_begin(struct tables *t, uint16_t slot, uint64_t base, uint64_t span, uint64_t rows,
@@ -259,10 +438,16 @@ int tables_rows_begin(struct tables *t, uint16_t slot, uint64_t base, uint64_t s
 	(void)incoming_index(f->in, &blocks);
 	f->words = (uint64_t)blocks * 2 + rows;
 	/* Half of the rows would help nobody, but displace others meanwhile. */
-	if (!tables_fit(t, f->words * sizeof(uint32_t))) {
-		make_room(t, tables_file_score(f, t->now_ns), f->words + tables_spare_words(t));
+	const struct taker by = rows_taker(t, f);
+	const uint64_t words = f->words + spare_of(t, by);
+	if (free_words(t) < words) {
+		make_room(t, by, words);
+		tables_refuse(t, f->owner, TABLES_WORDS);
 		return rows_fail(t, slot, TABLES_FULL);
 	}
+	f->lacks_rules = !rules_fit(t, f->owner, rules);
+	if (f->lacks_rules)
+		return rows_fail(t, slot, TABLES_FULL);
 	r = rows_take(t, slot, blocks * 2, &index);
 	if (r)
 		return rows_fail(t, slot, r);
@@ -288,13 +473,24 @@ int tables_rows_rules(struct tables *t, uint16_t slot, const struct unwind_rule 
 	for (size_t i = 0; i < n; i++) {
 		struct unwind_rule rule;
 		uint32_t number;
+		bool new;
 
 		memcpy(&rule, &r[i], sizeof(rule));
 		if (!unwind_rule_valid(&rule))
 			return rows_fail(t, slot, TABLES_BAD_ROWS);
-		int v = rules_take(&t->rules, &rule, &number);
+		int v = rules_take(&t->rules, &rule, f->owner, &number, &new);
+		if (v == RULES_FULL) {
+			const uint64_t rest = incoming_rules_left(f->in);
+
+			f->lacks_rules = true;
+			tables_refuse(t, f->owner, TABLES_RULES);
+			rows_fail(t, slot, TABLES_FULL);
+			make_rules(t, f->owner, rest);
+			return TABLES_FULL;
+		}
 		if (v)
-			return rows_fail(t, slot, v == RULES_FULL ? TABLES_FULL : v);
+			return rows_fail(t, slot, v);
+		tables_hold(t, f->owner, TABLES_RULES, new);
 		if (!(number & RULE_SHORT))
 			f->rules[f->rule_count++] = number;
 		incoming_rule(f->in, number);
@@ -362,7 +558,7 @@ int tables_rows_end(struct tables *t, uint16_t slot)
 	t->figures.rows += f->rows;
 	tables_file_drop_incoming(t, slot);
 	f->touched_ns = t->now_ns;
-	f->lacking = false;
+	f->lacking = f->lacks_rules = false;
 	tables_file_set_state(t, slot, FILE_READY);
 	return 0;
 }

@@ -26,6 +26,23 @@ void victims_sort(struct victim *v, size_t n)
 	qsort(v, n, sizeof(*v), compare);
 }
 
+size_t victims_of_owners(struct victim *v, size_t n, uint32_t taker, uint64_t *spare, bool only)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		uint64_t *rest = &spare[v[i].owner];
+		const bool other = v[i].owner != taker && *rest;
+
+		if (!other && (only || (v[i].owner != taker && !victim_is_free(&v[i]))))
+			continue;
+		if (other)
+			*rest -= v[i].words < *rest ? v[i].words : *rest;
+		v[kept++] = v[i];
+	}
+	return kept;
+}
+
 size_t victims_choose(struct victim *v, size_t n, uint64_t worth, uint64_t words)
 {
 	uint64_t samples = 0, got = 0;

@@ -16,6 +16,7 @@
 /* A file whose rows may be evicted. */
 struct victim {
 	uint16_t slot;
+	uint32_t owner;
 	bool idle;	  /* no process maps it, or it had no samples for long */
 	uint32_t samples; /* recent ones */
 	uint64_t touched_ns, words;
@@ -26,6 +27,11 @@ bool victim_is_free(const struct victim *v);
 /* Sorts v[n] in the order of eviction: fewest samples first, then idle ones, then those whose last
  * sample is oldest. */
 void victims_sort(struct victim *v, size_t n);
+/* Keeps those that may go for a file of `taker`, and returns their number. spare: by owner, how
+ * many words each holds above its share; reduced by what those kept hold. An owner who holds more
+ * than its share makes room for others; with `only` they alone do. Otherwise the taker's own files
+ * stay in v, and idle ones of everybody. */
+size_t victims_of_owners(struct victim *v, size_t n, uint32_t taker, uint64_t *spare, bool only);
 /* Chooses victims among v[n], sorted, for a file with `worth` samples that needs `words`, and moves
  * them to the front. words 0: at least one victim. Returns their number, or 0 if they would not
  * make enough room. */

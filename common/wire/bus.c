@@ -38,10 +38,13 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "common/wire/arrivals.h"
 
+#define SCHEME "ipc://"
 #define DIAL_BRISK_NS 500000000ull /* a dialer first tries every few milliseconds, for this time */
 #define DIAL_BRISK_MS 3
 #define DIAL_MS 20
@@ -521,10 +524,9 @@ static int bus_new(enum bus_route_id route, bool listener, uid_t peer, struct bu
 
 static int url_of(enum bus_route_id route, const char *run_dir, char *url, size_t size)
 {
-	static const char scheme[] = "ipc://";
-	const size_t n = sizeof(scheme) - 1;
+	const size_t n = strlen(SCHEME);
 
-	memcpy(url, scheme, n);
+	memcpy(url, SCHEME, n);
 	return bus_route_path(route, run_dir, "sock", url + n, size - n);
 }
 
@@ -557,6 +559,25 @@ static struct timespec timespec_of(uint64_t mono_ns)
 {
 	return (struct timespec){ .tv_sec = (time_t)(mono_ns / 1000000000u),
 				  .tv_nsec = (long)(mono_ns % 1000000000u) };
+}
+
+/* Whether there is no socket, so that nng need not try, whose thread spins for some time after each
+ * failure. A socket of another type can be looked for, but not connected. */
+static bool is_missing(const char *path)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	const size_t n = strlen(path);
+	const int fd = n < sizeof(a.sun_path) ? socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)
+					      : -1;
+
+	if (fd < 0)
+		return false;
+	memcpy(a.sun_path, path, n);
+
+	const bool is = connect(fd, (struct sockaddr *)&a, sizeof(a)) && errno == ENOENT;
+
+	close(fd);
+	return is;
 }
 
 /* Dials once. True: the listener has accepted us. */
@@ -596,7 +617,7 @@ int bus_dial(enum bus_route_id route, const char *run_dir, uid_t peer, int timeo
 		r = errno_of(nng_stream_dialer_alloc(&b->dialer, url));
 	if (r)
 		return r;
-	while (!try_to_dial(b, until)) {
+	while (is_missing(url + strlen(SCHEME)) || !try_to_dial(b, until)) {
 		const uint64_t now = clock_mono_ns();
 
 		if (now >= until)

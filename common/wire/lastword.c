@@ -8,17 +8,24 @@
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
+#include "common/base/clock.h"
 
 #define KIND_SHIFT 56
 #define ALTERNATE_STACK (64u << 10)
+#define REST_STEP_MS 25 /* after which a rest may be over before its time */
 
 /* The contents of the page. */
 struct page {
 	uint64_t what; /* kind << KIND_SHIFT | id */
 	uint64_t end;
 	uint64_t wanted;
-	uint64_t granted; /* by prof-bpf */
+	uint64_t granted; /* by prof-bpf, as the two last ones */
+	uint64_t spent_ns;
+	uint64_t stopped; /* as `what`, or 0 */
+	uint64_t stop_after_ns;
+	uint64_t rest_ms;
 };
 
 static const int deadly[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP };
@@ -30,6 +37,10 @@ static uint64_t serial; /* of the work in hand */
 static struct sigaction before[DEADLY];
 static pid_t self;
 static unsigned slow_after_s;
+static struct {
+	void (*fn)(void *ctx);
+	void *ctx;
+} while_resting;
 
 /* --- prof-bpf's side --- */
 
@@ -64,14 +75,32 @@ struct lastword lastword_read(int fd)
 	w.id = p.what & ((1ull << KIND_SHIFT) - 1);
 	if (p.end == LASTWORD_CRASH || p.end == LASTWORD_SLOW)
 		w.end = (enum lastword_end)p.end;
+	w.spent_ns = p.spent_ns;
 	return w;
+}
+
+/* If the write fails, the parser keeps the former value. */
+static void put_word(int fd, uint64_t word, size_t at)
+{
+	if (fd >= 0 && pwrite(fd, &word, sizeof(word), (off_t)at) < 0)
+		return;
 }
 
 void lastword_grant(int fd, uint64_t bytes)
 {
-	/* If the write fails, the parser keeps the former value. */
-	if (fd >= 0 && pwrite(fd, &bytes, sizeof(bytes), offsetof(struct page, granted)) < 0)
-		return;
+	put_word(fd, bytes, offsetof(struct page, granted));
+}
+
+void lastword_stop(int fd, uint64_t id, uint64_t after_ns)
+{
+	put_word(fd, after_ns, offsetof(struct page, stop_after_ns));
+	put_word(fd, id ? (uint64_t)LASTWORD_FILE << KIND_SHIFT | id : 0,
+		 offsetof(struct page, stopped));
+}
+
+void lastword_rest(int fd, uint64_t ms)
+{
+	put_word(fd, ms, offsetof(struct page, rest_ms));
 }
 
 uint64_t lastword_wanted(int fd)
@@ -88,6 +117,13 @@ uint64_t lastword_granted(void)
 	return __atomic_load_n(&page->granted, __ATOMIC_ACQUIRE);
 }
 
+bool lastword_is_stopped(void)
+{
+	return page->what && __atomic_load_n(&page->stopped, __ATOMIC_ACQUIRE) == page->what &&
+	       __atomic_load_n(&page->spent_ns, __ATOMIC_RELAXED) >=
+		       __atomic_load_n(&page->stop_after_ns, __ATOMIC_RELAXED);
+}
+
 void lastword_want(uint64_t bytes)
 {
 	__atomic_store_n(&page->wanted, bytes, __ATOMIC_RELEASE);
@@ -98,6 +134,7 @@ uint64_t lastword_begin(enum lastword_kind kind, uint64_t id)
 	const uint64_t former = page->what;
 
 	serial++;
+	__atomic_store_n(&page->spent_ns, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&page->what, (uint64_t)kind << KIND_SHIFT | id, __ATOMIC_RELEASE);
 	return former;
 }
@@ -105,6 +142,7 @@ uint64_t lastword_begin(enum lastword_kind kind, uint64_t id)
 void lastword_back(uint64_t former)
 {
 	serial++;
+	__atomic_store_n(&page->spent_ns, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&page->what, former, __ATOMIC_RELEASE);
 }
 
@@ -145,37 +183,76 @@ static void on_deadly(int number, siginfo_t *si, void *context)
 		say_end(LASTWORD_CRASH);
 }
 
-/* Runs after each second of cpu time. */
-static void on_second(int number)
+/* in_tick: within a signal handler. */
+static void rest_for(uint64_t worked_ns, bool in_tick)
 {
-	static uint64_t seen;
-	static unsigned seconds;
+	static uint64_t owed_ns;
+	const uint64_t rest_ms = __atomic_load_n(&page->rest_ms, __ATOMIC_ACQUIRE);
+	const struct timespec step = { .tv_nsec = REST_STEP_MS * 1000000l };
+	const uint64_t step_ns = REST_STEP_MS * 1000000ull, most_ns = LASTWORD_REST_MS * 1000000ull;
+
+	owed_ns += rest_ms < LASTWORD_REST_MS ? worked_ns / LASTWORD_TICK_MS * rest_ms : most_ns;
+	owed_ns = owed_ns < most_ns ? owed_ns : most_ns;
+	for (; owed_ns >= step_ns; owed_ns -= step_ns) {
+		/* A change of prof-bpf's mind ends the rest. */
+		if (__atomic_load_n(&page->rest_ms, __ATOMIC_ACQUIRE) != rest_ms)
+			owed_ns = 0;
+		else
+			(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &step, NULL);
+		if (!owed_ns)
+			break;
+		if (!in_tick && while_resting.fn)
+			while_resting.fn(while_resting.ctx);
+	}
+}
+
+void lastword_rest_for(uint64_t worked_ns)
+{
+	rest_for(worked_ns, false);
+}
+
+void lastword_rest_with(void (*fn)(void *ctx), void *ctx)
+{
+	while_resting.fn = fn;
+	while_resting.ctx = ctx;
+}
+
+/* Runs after each tick of cpu time, more or less: the timer counts whole ticks of the scheduler. */
+static void on_tick(int number)
+{
+	static uint64_t seen, since_ns;
+	const int error = errno;
+	const uint64_t now_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 
 	(void)number;
 	if (page->what == 0 || serial != seen) {
 		seen = serial;
-		seconds = 0;
-		return;
+		since_ns = now_ns;
 	}
-	if (++seconds < slow_after_s)
-		return;
-	say_end(LASTWORD_SLOW);
-	signal(SIGXCPU, SIG_DFL);
-	raise(SIGXCPU);
+	__atomic_store_n(&page->spent_ns, now_ns - since_ns, __ATOMIC_RELEASE);
+	if (now_ns - since_ns >= slow_after_s * 1000000000ull) {
+		say_end(LASTWORD_SLOW);
+		signal(SIGXCPU, SIG_DFL);
+		raise(SIGXCPU);
+	}
+	if (page->what)
+		rest_for(LASTWORD_TICK_MS * 1000000ull, true);
+	errno = error;
 }
 
 void lastword_watch(unsigned slow_s)
 {
 	static uint8_t stack[ALTERNATE_STACK] __attribute__((aligned(64)));
 	const stack_t ours = { .ss_sp = stack, .ss_size = sizeof(stack) };
-	const struct itimerval second = { .it_interval.tv_sec = 1, .it_value.tv_sec = 1 };
-	stack_t theirs;
+	const struct timeval every = { .tv_usec = LASTWORD_TICK_MS * 1000 };
+	const struct itimerval ticks = { .it_interval = every, .it_value = every };
+	stack_t former;
 
 	slow_after_s = slow_s;
 	self = getpid();
 
 	/* Keep an alternate stack of a sanitizer. */
-	if (sigaltstack(NULL, &theirs) == 0 && theirs.ss_flags & SS_DISABLE)
+	if (sigaltstack(NULL, &former) == 0 && former.ss_flags & SS_DISABLE)
 		sigaltstack(&ours, NULL);
 
 	struct sigaction a = { .sa_sigaction = on_deadly, .sa_flags = SA_SIGINFO | SA_ONSTACK };
@@ -183,8 +260,8 @@ void lastword_watch(unsigned slow_s)
 	for (size_t i = 0; i < DEADLY; i++)
 		sigaction(deadly[i], &a, &before[i]);
 
-	struct sigaction tick = { .sa_handler = on_second, .sa_flags = SA_RESTART };
+	struct sigaction tick = { .sa_handler = on_tick, .sa_flags = SA_RESTART };
 
 	sigaction(SIGPROF, &tick, NULL);
-	setitimer(ITIMER_PROF, &second, NULL);
+	setitimer(ITIMER_PROF, &ticks, NULL);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The last word of a parser: a shared page of memory that prof-bpf can still read when the parser
- * is dead. It holds what the parser works on, how it ended, and how much memory it wants and may
- * have. prof-bpf makes one page for each peer and sends it over the lane, under the id
+ * is dead. It holds what the parser works on, for how long, how it ended, and how much memory it
+ * wants and may have. prof-bpf also says there which work is to be put aside, and how much the
+ * parser must rest. prof-bpf makes one page for each peer and sends it over the lane, under the id
  * LASTWORD_LANE_ID. Writing to it costs one store.
  *
  * An attacker in the parser can write anything there. prof-bpf reads it with pread, as words, once.
@@ -13,10 +14,13 @@
 #ifndef COMMON_WIRE_LASTWORD_H
 #define COMMON_WIRE_LASTWORD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define LASTWORD_LANE_ID 0 /* no request has it */
 #define LASTWORD_SLOW_S 10
+#define LASTWORD_TICK_MS 25  /* of cpu time, after which the parser looks at the clock */
+#define LASTWORD_REST_MS 975 /* the longest rest after a tick */
 
 enum lastword_kind { LASTWORD_NOTHING, LASTWORD_FILE, LASTWORD_PROCESS };
 enum lastword_end {
@@ -29,7 +33,8 @@ enum lastword_end {
 struct lastword {
 	enum lastword_kind kind;
 	enum lastword_end end;
-	uint64_t id; /* of the file or process; below 2^56 */
+	uint64_t id;	   /* of the file or process; below 2^56 */
+	uint64_t spent_ns; /* cpu time that it took so far, but for a tick; the parser says so */
 };
 /* A new page, as a descriptor: O_CLOEXEC, with a size that nobody can change. -errno. */
 int lastword_new(void);
@@ -40,6 +45,11 @@ struct lastword lastword_read(int fd);
 void lastword_grant(int fd, uint64_t bytes);
 /* How many bytes the parser could use; 0: it has not said. */
 uint64_t lastword_wanted(int fd);
+/* Has the parser put this file aside when it has taken so much cpu time; 0: no file. */
+void lastword_stop(int fd, uint64_t id, uint64_t after_ns);
+/* After each tick of work the parser rests for so long, LASTWORD_REST_MS at most. What passes
+ * through it without being parsed is no work. */
+void lastword_rest(int fd, uint64_t ms);
 
 /* The parser's side: one page a process. Only its main thread parses. */
 
@@ -51,6 +61,13 @@ int lastword_take(int fd);
 /* The parser works on this from now on. Returns the argument for lastword_back afterwards. */
 uint64_t lastword_begin(enum lastword_kind kind, uint64_t id);
 void lastword_back(uint64_t former);
+/* Somebody else worked for the parser so long: rests for that, too. Meanwhile it calls what
+ * lastword_rest_with was given, a few times a second. */
+void lastword_rest_for(uint64_t worked_ns);
+/* fn NULL: nothing. */
+void lastword_rest_with(void (*fn)(void *ctx), void *ctx);
+/* Whether the present work is to be put aside now. */
+bool lastword_is_stopped(void);
 /* The bytes that it may take; 0: not known. */
 uint64_t lastword_granted(void);
 void lastword_want(uint64_t bytes);

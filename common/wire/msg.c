@@ -394,15 +394,16 @@ static int take_fields(struct span *in, uint64_t len, const struct shape *shape,
 	const uint32_t known = shape ? shape->len : 0;
 	uint8_t *at = (uint8_t *)&m->hello;
 
-	for (uint64_t i = 0; i < len; i++) {
-		int r;
+	for (uint64_t i = 0; i < known && i < len; i++) {
+		const int r = take_field(in, &shape->fields[i], scratch, at);
 
-		if (i < known) {
-			r = take_field(in, &shape->fields[i], scratch, at);
-			at += field_size(shape->fields[i].type);
-		} else {
-			r = skip_field(in);
-		}
+		if (r)
+			return r;
+		at += field_size(shape->fields[i].type);
+	}
+	for (uint64_t i = known; i < len; i++) {
+		const int r = skip_field(in);
+
 		if (r)
 			return r;
 	}
@@ -455,85 +456,4 @@ void msg_scratch_done(struct msg_scratch *s)
 {
 	free(s->data);
 	*s = (struct msg_scratch){ 0 };
-}
-
-/* --- printing --- */
-
-static int print_str(struct buf *b, struct str s)
-{
-	int r = buf_append(b, "\"", 1);
-
-	/* Also escape quotes, which would end the string for a reader of the line. */
-	while (!r && s.len) {
-		const char *quote = memchr(s.data, '"', s.len);
-		struct str part = { .data = s.data,
-				    .len = quote ? (uint32_t)(quote - s.data) : s.len };
-
-		r = log_escape(b, part, part.len);
-		if (!r && quote)
-			r = buf_append_str(b, "\\x22");
-		s.data += part.len + (quote ? 1 : 0);
-		s.len -= part.len + (quote ? 1 : 0);
-	}
-	return r ? r : buf_append(b, "\"", 1);
-}
-
-static int print_bin(struct buf *b, struct span s)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < s.len && i < 64 && !r; i++)
-		r = buf_printf(b, "%02x", s.data[i]);
-	if (!r && s.len > 64)
-		r = buf_printf(b, "…(%zu bytes)", s.len);
-	return r;
-}
-
-static int print_list(struct buf *b, struct u64s l)
-{
-	int r = buf_append(b, "[", 1);
-
-	for (uint32_t i = 0; i < l.len && !r; i++)
-		r = buf_printf(b, "%s%" PRIu64, i ? "," : "", l.data[i]);
-	return r ? r : buf_append(b, "]", 1);
-}
-
-static int print_field(struct buf *b, const struct field *f, const void *at)
-{
-	int r = buf_printf(b, " %s=", f->name);
-
-	if (r)
-		return r;
-	switch (f->type) {
-	case FIELD_STR:
-		return print_str(b, *(const struct str *)at);
-	case FIELD_BIN:
-		return print_bin(b, *(const struct span *)at);
-	case FIELD_LIST:
-		return print_list(b, *(const struct u64s *)at);
-	default:
-		return buf_printf(b, "%" PRIu64, *(const uint64_t *)at);
-	}
-}
-
-void msg_print(FILE *out, const struct msg *m)
-{
-	const struct shape *shape = shape_of(m->id);
-	const uint8_t *at = (const uint8_t *)&m->hello;
-	struct buf line = BUF_INIT(0);
-
-	assert(shape);
-	int r = buf_append_str(&line, shape->name);
-
-	for (uint32_t i = 0; i < shape->len && !r; i++) {
-		r = print_field(&line, &shape->fields[i], at);
-		at += field_size(shape->fields[i].type);
-	}
-	if (!r)
-		r = buf_append(&line, "\n", 1);
-	if (!r)
-		fwrite(line.data, 1, line.len, out);
-	else
-		fprintf(out, "%s: out of memory\n", shape->name);
-	buf_done(&line);
 }

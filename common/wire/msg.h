@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages: the structs, encoder, decoder, printer and schema hash that messages.def defines.
+ * Messages: the structs, encoder, decoder and schema hash that messages.def defines.
  *
  * Source: the msgpack specification; a message is a 2-array of a positive integer and an array of
  * fields.
@@ -101,7 +101,8 @@ enum rows_status {
 	ROWS_MALFORMED = 3,
 	ROWS_TOO_LARGE = 4,
 	ROWS_NONE = 5,
-	ROWS_UNREADABLE = 6
+	ROWS_UNREADABLE = 6,
+	ROWS_LATER = 7
 };
 enum end_reason {
 	END_DONE = 0,
@@ -155,9 +156,6 @@ enum msg_verdict {
  * enum msg_verdict, or -ENOMEM. Bounded: it allocates and nests no more than the table allows, and
  * reads only `in`. */
 int msg_decode(struct span *in, struct msg_scratch *scratch, struct msg *ret);
-
-/* Prints one line, `sample stack=3 thread=1 …`, with escaped strings. */
-void msg_print(FILE *out, const struct msg *m);
 
 /* The largest message that the table allows, in bytes. */
 #define MSG_MAX_SIZE (1u << 20 | 4096)

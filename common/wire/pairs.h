@@ -31,7 +31,7 @@ struct pairs {
 void pairs_done(struct pairs *p);
 /* The next half may have no room. */
 bool pairs_full(const struct pairs *p);
-/* A message came. with_file: a file comes, too. A second message of the same id is ignored. */
+/* A message came. with_file: a file also comes. A second message of the same id is ignored. */
 void pairs_message(struct pairs *p, uint64_t id, bool with_file, uint64_t now_ns);
 /* A file came. Takes fd, which is -1 if the lane lost it. Closes a second file of the same id. */
 void pairs_file(struct pairs *p, uint64_t id, int fd, uint64_t now_ns);

@@ -26,6 +26,7 @@ struct peer {
 	bool greeted;
 	int page; /* of a listener, for this peer; -1: none */
 	bool page_sent;
+	uint64_t rest_ms;
 };
 
 static int send_batch(void *ctx, struct span batch)
@@ -107,6 +108,8 @@ static void renew_page(struct peer *p)
 		close(p->page);
 	p->page = lastword_new();
 	p->page_sent = false;
+	if (p->rest_ms)
+		lastword_rest(p->page, p->rest_ms);
 }
 
 /* A listener's peer came. */
@@ -331,6 +334,18 @@ void peer_grant(struct peer *p, uint64_t bytes)
 uint64_t peer_wanted(const struct peer *p)
 {
 	return lastword_wanted(p->page);
+}
+
+void peer_stop(struct peer *p, uint64_t id, uint64_t after_ns)
+{
+	lastword_stop(p->page, id, after_ns);
+}
+
+void peer_rest(struct peer *p, uint64_t ms)
+{
+	if (p->rest_ms != ms)
+		lastword_rest(p->page, ms);
+	p->rest_ms = ms;
 }
 
 /* --- a dialer --- */

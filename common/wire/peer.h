@@ -99,6 +99,9 @@ struct lastword peer_lastword(const struct peer *p);
 /* As of lastword_grant and lastword_wanted. */
 void peer_grant(struct peer *p, uint64_t bytes);
 uint64_t peer_wanted(const struct peer *p);
+/* As of lastword_stop and lastword_rest. A peer that comes rests as the last one did. */
+void peer_stop(struct peer *p, uint64_t id, uint64_t after_ns);
+void peer_rest(struct peer *p, uint64_t ms);
 
 /* --- a dialer --- */
 

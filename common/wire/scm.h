@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define SCM_FDS 2 /* at most, with a message */
+#define SCM_FDS 3 /* at most, with a message */
 
 /* Sends one message with `count` descriptors (borrowed; 0: none). flags: of sendmsg(2); adds
  * MSG_NOSIGNAL. Returns the bytes sent, or -errno; never -EINTR. */

@@ -66,7 +66,8 @@ class Meter(threading.Thread):
             m = re.search(r"^Pss: +(\d+)", fields(f"/proc/{p}/smaps_rollup"), re.M)
             now[name] = now.get(name, 0) + (int(m[1]) * 1024 if m else 0)
             if name == "prof-bpf":
-                now["maps"] = self.maps(p)
+                # A process that it has just forked still has its name, and no map.
+                now["maps"] = max(now.get("maps", 0), self.maps(p))
         total = sum(now.values())
         self.looks += 1
         for k, v in now.items():
@@ -357,13 +358,14 @@ def giant(folder, scale):
         with open(f"{folder}/part.c", "w") as f:
             f.write("static volatile unsigned long sink;\n")
             for i in range(functions):
-                f.write(f"__attribute__((noinline)) void f{i}(int a) {{ struct "
+                f.write(f"__attribute__((aligned(512))) void f{i}(int a) {{ struct "
                         f"p{i % 100} {{ int x, y; }} p = {{ a, {i} }}; for (int k = 0; k "
                         f"< 40; k++) sink += p.x * k + p.y; }}\n")
             f.write("void all(void) {\n" + "".join(f"f{i}({i});\n" for i in range(functions))
                     + "}\n")
-        subprocess.run(["gcc", "-O1", "-g", "-falign-functions=512", "-c", "-o", f"{folder}/part.o",
-                        f"{folder}/part.c"], check=True)
+        # The optimizer would take most of the time.
+        subprocess.run(["gcc", "-O0", "-g", "-c", "-o", f"{folder}/part.o", f"{folder}/part.c"],
+                       check=True)
         prefixes = [f"object{i}_" + "name_that_is_as_long_as_those_of_templates_are_" * 3
                     for i in range(objects)]
         with open(f"{folder}/main.c", "w") as f:
@@ -538,12 +540,14 @@ def run(folder, names, scale=1.0, seconds=20, limit=None, hz=99, ending="folded"
     out, summary = f"{folder}/out.{ending}", f"{folder}/summary.json"
     if not os.path.exists(f"{folder}/beside"):
         shutil.copy(compiled(folder), f"{folder}/beside")
-    children = [start([f"{folder}/beside", "spin"])]
+    children = []
     argv = [f"{BUILD}/profpipe", "record", "-F", str(hz), "-d", str(seconds), "-o", out,
             "--summary", summary, *options]
     try:
         for name in names:
             children += LOADS[name](folder, scale)
+        # Not before, since a load may take long to make.
+        children.append(start([f"{folder}/beside", "spin"]))
         p = subprocess.Popen(argv + (["--memory-limit", f"{limit}M"] if limit else []),
                              stderr=subprocess.PIPE, text=True, errors="replace")
         meter = Meter(p.pid)

@@ -16,7 +16,7 @@
 #include "common/base/clock.h"
 
 #define PEERS 100
-#define PATIENCE_NS 5000000000ull
+#define PATIENCE_NS 60000000000ull
 
 static uint8_t large[1 << 20];
 
@@ -24,7 +24,7 @@ static int be_peer(const char *dir)
 {
 	struct bus *b;
 
-	if (bus_dial(BUS_ROWS, dir, getuid(), 3000, &b))
+	if (bus_dial(BUS_ROWS, dir, getuid(), 60000, &b))
 		return 1;
 	while (bus_send_wait(b, (struct span){ .data = large, .len = sizeof(large) }, 1000) !=
 	       -ENOTCONN)

@@ -24,19 +24,20 @@ def shape(stack, n, root):
     return rest[:len(chain)] == chain and (len(rest) == len(chain) or not chain)
 
 
-@pytest.mark.parametrize("n", [10, 300, 1000])
-@pytest.mark.parametrize("threaded", [False, True])
+@pytest.mark.parametrize("n, threaded", [
+    (10, False), (300, True), (1000, False), (1000, True),
+    pytest.param(10, True, marks=pytest.mark.all), pytest.param(300, False, marks=pytest.mark.all)])
 def test_every_stack_of_a_chain_is_whole_and_named(tmp_path, chain, n, threaded):
-    command = [chain(n), "3"] + (["t"] if threaded else [])
+    command = [chain(n), "2"] + (["t"] if threaded else [])
     got = record(tmp_path, "-F", "499", command=command)
     root = {"_start"} | ({"__clone3", "clone3", "__clone", "clone", "clone3@@GLIBC_2.34"}
                          if threaded else set())
     right = sum(c for s, c in got.stacks if shape(s, n, root))
     everything = sum(c for _, c in got.stacks)
     deepest = max(len(s) for s, _ in got.stacks)
-    # 1,500 samples are expected on a core of its own. The loop ends by the clock, whatever else
-    # runs.
-    assert everything > 150
-    assert deepest >= n
+    # Of 1,000 samples on a core of its own. The loop ends by the clock, whatever else runs.
+    assert everything > 40
+    # Each depth burns as long as any other.
+    assert deepest >= 0.9 * n
     wrong = [(s[:6], s[-3:], c) for s, c in got.stacks if not shape(s, n, root)]
-    assert right >= 0.995 * everything, f"{right} of {everything} right; {wrong[:10]}"
+    assert everything - right <= 1 + everything / 200, (right, everything, wrong[:10])

@@ -14,8 +14,8 @@ from conftest import BUILD
 from test_python import PYTHONS
 from test_walker import gdbs, kill, ours, stopped
 
-TREES = [t for t in (BUILD, os.path.join(os.path.dirname(BUILD), "asan"))
-         if os.path.exists(f"{t}/prof-dump")]
+ASAN = pytest.param(os.path.join(os.path.dirname(BUILD), "asan"), marks=pytest.mark.asan)
+TREES = [BUILD, ASAN]
 
 PROGRAM = r"""
 #include <pthread.h>
@@ -216,7 +216,7 @@ def test_the_launcher_hands_over_to_it(program, start):
     assert out.returncode == 0 and out.stdout == dump(p.pid).stdout != ""
 
 
-@pytest.mark.parametrize("tree", TREES, ids=os.path.basename)
+@pytest.mark.parametrize("tree", TREES, ids=["release", "asan"])
 def test_threads_deep_stacks_and_handlers_equal_gdbs(program, start, tree):
     for argv in (["t", 40], ["d", 5000], ["s"]):
         p = start(program, *argv)
@@ -263,7 +263,7 @@ def test_what_is_dumped_goes_on_and_loses_no_signal(program, start):
     assert p.returncode == 7 and len(stood) > 1
 
 
-@pytest.mark.parametrize("tree", TREES, ids=os.path.basename)
+@pytest.mark.parametrize("tree", TREES, ids=["release", "asan"])
 def test_cores_of_gcore_and_of_the_kernel_equal_gdbs(program, start, tmp_path, tree):
     with open("/proc/sys/kernel/core_pattern") as f:
         kernels = not f.read().startswith("|")
@@ -403,8 +403,8 @@ def test_who_may_not_trace_is_told_so(program, start):
 LAZY, NOW = ["-O2", "-Wl,-z,lazy"], ["-O0", "-Wl,-z,now", "-fcf-protection=none"]
 
 
-@pytest.mark.parametrize("tree,flags",
-                         [(BUILD, LAZY), (BUILD, NOW)] + [(t, LAZY) for t in TREES[1:]])
+@pytest.mark.parametrize("tree,flags", [
+    (BUILD, LAZY), (BUILD, NOW), pytest.param(*ASAN.values, LAZY, marks=pytest.mark.asan)])
 def test_the_walker_is_right_after_every_instruction(tmp_path, tree, flags):
     (tmp_path / "stepped.c").write_text(STEPPED)
     subprocess.run(["gcc", *flags, "-o", tmp_path / "stepped", tmp_path / "stepped.c"], check=True)
@@ -468,7 +468,7 @@ def interpreted(frames):
             line in frames if re.search(r"\.py$|^a file$|^<", file)]
 
 
-@pytest.mark.parametrize("tree", TREES, ids=os.path.basename)
+@pytest.mark.parametrize("tree", TREES, ids=["release", "asan"])
 def test_every_threads_python_frames_are_as_python_says(python_threads, tree):
     p, said = python_threads
     threads = lines_of(dump("-a", p.pid, tree=tree))

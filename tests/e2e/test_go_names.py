@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import symbolized
+from conftest import GO_CACHE, symbolized
 
 BUILD = Path(os.environ.get("PROFPIPE_BUILD", "build/release")).resolve()
 SYMD = BUILD / "prof-symd"
@@ -124,7 +124,7 @@ def without_sections(path):
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("go")
-    env = {**os.environ, "GOCACHE": str(BUILD.parent / "go-cache"), "GOFLAGS": "",
+    env = {**os.environ, "GOCACHE": GO_CACHE, "GOFLAGS": "",
            "GOTOOLCHAIN": "local", "GO111MODULE": "auto", "CC": "gcc"}
 
     def build(name, cgo, *args):

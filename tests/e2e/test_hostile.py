@@ -260,6 +260,12 @@ def test_no_file_is_given_by_another_way(peer):
     with open(f"{folder}/text.debug", "w") as f:
         f.write("not ELF")
     os.mkdir(f"{folder}/folder.debug")
+    # What everybody may read, in a folder that only root may enter.
+    os.mkdir(f"{peer.dir}/closed", 0o700)
+    enclosed = f"{peer.dir}/closed/spinner"
+    for path in enclosed, f"{peer.dir}/closed/enclosed.debug":
+        shutil.copy(spinner, path)
+    by_enclosed = peer.start(enclosed, "100")
     names = ["secret.debug", "link.debug", "link-to-elf.debug", "magic.debug", "pipe.debug",
              "zero.debug", "text.debug", "folder.debug", "../folder/good.debug", "/etc/shadow",
              "..", ".", ".debug", "x" * 255]
@@ -283,17 +289,19 @@ def test_no_file_is_given_by_another_way(peer):
         os.chown(maps[kind], uid, uid)
     peer.dead_mount(maps["dead"], 0o100644)
     peer.profile()
-    waited = [word for pid in [*victims.values(), by_dead] for word in ("watch", 3, pid)]
+    waited = [word for pid in [*victims.values(), by_dead, by_enclosed]
+              for word in ("watch", 3, pid)]
     asked = [word for kind, pid in victims.items() for word in ("jit", pid)]
     asked += [word for name in names for word in ("debug", spinner, name)]
+    asked += ["debug", enclosed, "enclosed.debug"]
     dead = ["debug", beside, "in-dead.debug"] * 6
     # A mount that never answers delays nobody else's answer.
     said = peer.say(*waited, *asked, "debug", spinner, "good.debug", *dead, "debug", spinner,
                     "good.debug", "jit", victims["good"], "watch", 10, victims["good"])
     jits = [line.split(maxsplit=2)[2] for line in said if line.startswith("jit map")]
     debugs = [line.split(maxsplit=2)[1:] for line in said if line.startswith("debug")]
-    assert [name for name, _ in debugs] == [*names, "good.debug", *["in-dead.debug"] * 6,
-                                            "good.debug"]
+    assert [name for name, _ in debugs] == [*names, "enclosed.debug", "good.debug",
+                                            *["in-dead.debug"] * 6, "good.debug"]
     assert not any(how.startswith("given") for name, how in debugs if name != "good.debug"), debugs
     assert [how for name, how in debugs if name == "good.debug"] == ["given 4 7f454c46"] * 2
     assert [how for name, how in debugs if name == "in-dead.debug"] == ["ETIMEDOUT"] * 6
@@ -358,6 +366,29 @@ def test_memory_is_given_of_what_runs_python_and_of_nothing_else(peer):
         "plain": 64, "unaligned": 61, "overlapping": 131072, "most": 131072}
     assert [name for name, f in given.items() if "EINVAL" in f] == [
         "nothing", "huge", "sum", "more", "pid"]
+    peer.end()
+
+
+# Spins beside memory to which none of its functions leads, and prints where that is.
+SECRET = """
+import ctypes, mmap
+m = mmap.mmap(-1, 1 << 20)
+m.write(b"secret" * 1000)
+print(ctypes.addressof(ctypes.c_char.from_buffer(m)), flush=True)
+"""
+
+
+def test_memory_that_no_function_leads_to_is_not_given(peer):
+    p = peer.stack.enter_context(subprocess.Popen([PYTHON, "-c", SECRET + SPIN], text=True,
+                                                  stdout=subprocess.PIPE))
+    peer.stack.callback(p.kill)
+    at = int(p.stdout.readline())
+    peer.profile()
+    said = peer.say("tell", PYTHON, "await", p.pid, "ask", p.pid, "read", p.pid, at, "read", p.pid,
+                    at + 4096)
+    asked, *read = [figures(line) for line in said if line.startswith(("ask", "shape"))]
+    assert asked["given"] == 64 and [of["given"] for of in read] == [0, 0], said
+    assert all("EFAULT" in of for of in read), said
     peer.end()
 
 

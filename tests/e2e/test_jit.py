@@ -76,7 +76,7 @@ static void load(FILE *f, const unsigned char *at, size_t size, const char *name
 	fwrite(at, size, 1, f);
 }
 
-static void write_dump(const char *folder)
+static void write_dump(const char *folder, uid_t owner)
 {
 	uint32_t head[6] = { 0x4a695444, 1, 40, EM_X86_64, 0, (uint32_t)getpid() };
 	uint64_t rest[2] = { 1, 0 };
@@ -85,6 +85,8 @@ static void write_dump(const char *folder)
 
 	snprintf(name, sizeof(name), "%s/jit-%d.dump", folder, getpid());
 	f = fopen(name, "w+");
+	if (owner && (chown(name, owner, owner) || chmod(name, 0644)))
+		abort();
 	if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(f), 0) == MAP_FAILED)
 		abort();
 	fwrite(head, sizeof(head), 1, f);
@@ -117,7 +119,11 @@ int main(int argc, char **argv)
 	if (is(how, "fork"))
 		write_map(path);
 	if (is(how, "dump") || is(how, "dumpfork"))
-		write_dump(where);
+		write_dump(where, 0);
+	if (is(how, "userdump") || is(how, "theirdump")) {
+		write_dump(where, is(how, "userdump") ? 62001 : 61001);
+		if (setgid(62001) || setuid(62001) || prctl(PR_SET_DUMPABLE, 1)) abort();
+	}
 	if (is(how, "link")) {
 		write_map(where);
 		if (symlink(where, path)) abort();
@@ -158,8 +164,10 @@ int main(int argc, char **argv)
 	return s;
 }
 """
-NAMED = ["map", "memfd", "dump", "inner", "late", "fork", "dumpfork"]
-UNNAMED = ["link", "fifo", "others", "stale", "giant", "garbage"]
+# userdump: an ordinary user with a jitdump of its own; theirdump: with one of another user, who
+# would name its code.
+NAMED = ["map", "memfd", "dump", "userdump", "inner", "late", "fork", "dumpfork"]
+UNNAMED = ["link", "fifo", "others", "theirdump", "stale", "giant", "garbage"]
 
 
 @pytest.fixture(scope="module")

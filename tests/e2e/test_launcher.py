@@ -25,7 +25,7 @@ size = {size}
 def say(phase, samples=0, complete=0, names=()):
     head = struct.pack("<II10Q", {magic}, phase, samples, samples, complete, 1, 1, 7, samples,
                        1000 * samples, 4096, 0)
-    top = b"".join(struct.pack("<Q120s", 1, n) for n in names)
+    top = b"".join(struct.pack("<QQ120s", 1, 0, n) for n in names)
     word = head + bytes(8 * 64 + 16) + top
     os.write(status, word + bytes(size - len(word)))
 def life():

@@ -15,6 +15,7 @@ from conftest import BUILD
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOOLS = ("prof-bpf", "prof-deltas", "prof-symd", "prof-export")
+HELPERS = ("prof-cpus", "prof-bpf-keeper", "prof-bpf-open")
 SPIN = [sys.executable, "-c",
         "import time\nt = time.monotonic()\nwhile time.monotonic() < t + 60: pass"]
 BASE, STEP, RANGES = 2000000000, 16, 64
@@ -30,8 +31,8 @@ def page():
 
 def capabilities(column):
     """The capabilities with a `yes` in a column of the page's table: 0 prof-bpf at its start, 1
-    prof-bpf later, 2 prof-cpus."""
-    rows = re.findall(r"^\| (\w+) \| (yes|no) \| (yes|no) \| (yes|no) \|$", page(), re.M)
+    prof-bpf later, 2 prof-cpus, 3 the workers."""
+    rows = re.findall(r"^\| (\w+)" + r" \| (yes|no)" * 4 + r" \|$", page(), re.M)
     return {name for name, *cells in rows if cells[column] == "yes"}
 
 
@@ -50,7 +51,7 @@ def children(pid):
         if p.isdigit():
             with contextlib.suppress(OSError, KeyError):
                 s = status(p)
-                if s["PPid"] == str(pid) and s["Name"] in (*TOOLS, "prof-cpus"):
+                if s["PPid"] == str(pid) and s["Name"] in (*TOOLS, *HELPERS):
                     found[s["Name"]] = int(p)
     return found
 
@@ -129,6 +130,34 @@ def test_what_opens_events_of_new_cpus_has_that_right_alone(tmp_path):
         assert set(kinds) <= {"/dev/null", "socket",
                               "anon_inode"} and kinds.count("socket") == 1, kinds
     wait_for(lambda: not os.path.exists(f"/proc/{pid}"), "its end")
+
+
+def test_what_opens_files_has_the_rights_for_that_alone(tmp_path):
+    assert ("\n| `prof-bpf-keeper` and its workers, `prof-bpf-open` | prof-bpf's | see below |"
+            in page())
+    with running(tmp_path) as tools:
+        keeper = wait_for(lambda: children(tools["prof-bpf"]).get("prof-bpf-keeper"), "the keeper")
+        worker = wait_for(lambda: children(keeper).get("prof-bpf-open"), "a worker")
+        private = 0
+        for pid in (keeper, worker):
+            s = wait_for(lambda pid=pid: (lambda s: s if s["Seccomp"] == "2" or ASAN else None)
+                         (status(pid)), "its filter")
+            assert named_caps(s["CapPrm"]) == named_caps(s["CapEff"]) == capabilities(3)
+            assert not any(int(s[c], 16) for c in ("CapInh", "CapAmb", "CapBnd"))
+            assert (s["NoNewPrivs"] == "1" and s["Uid"] == status(tools["prof-bpf"])["Uid"]
+                    and not s["Groups"].strip())
+            # No event, no map, and not its starter's log, which must not stay open if it hangs.
+            kinds = sorted(os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0]
+                           for fd in os.listdir(f"/proc/{pid}/fd"))
+            assert kinds.count("socket") == 1 and set(kinds) <= {"/proc", "pipe", "socket"}, kinds
+            log = os.readlink(f"/proc/{tools['prof-bpf']}/fd/2")
+            assert log not in {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in range(3)}
+            with open(f"/proc/{pid}/smaps_rollup") as f:
+                private += sum(int(kib) for kib in re.findall(r"^Private_\w+:\s+(\d+)", f.read(),
+                                                              re.M))
+        assert private < 1024 or ASAN
+        assert capabilities(1) == {"BPF", "SYS_PTRACE"}
+    wait_for(lambda: not os.path.exists(f"/proc/{worker}"), "its end")
 
 
 def test_a_cpu_that_went_and_came_back_is_sampled_again(tmp_path):

@@ -254,9 +254,12 @@ def test_a_full_output_is_an_error():
 
 
 def test_wrong_options_are_refused():
-    for args in ([], ["--no-such"], ["--run-dir", "/nonexistent", "file"]):
+    for args in ([], ["--no-such"], ["--run-dir", "/nonexistent", "file"], ["-r", "-s", LIBC],
+                 ["--status-fd", "2", LIBC], ["--debug", LIBC, "--debug", LIBC, LIBC],
+                 ["--debug", LIBC, "--derive-only", LIBC], ["--run-dir", "/run", "-s"],
+                 ["--run-dir", "/run", "--run-dir", "/tmp"]):
         p = deltas(*args)
-        assert p.returncode == 2 and p.stderr, args
+        assert (p.returncode, p.stdout, len(p.stderr.splitlines())) == (2, "", 1), args
 
 
 def test_memory_stays_small_for_a_large_file():
@@ -426,11 +429,23 @@ def test_the_service_ends_when_its_life_pipe_closes(tmp_path):
     assert peer.communicate(timeout=60)[0] in ("gone\n", "")
 
 
-def test_without_a_peer_the_service_says_so(tmp_path):
-    p = deltas("--run-dir", tmp_path / "none", timeout=120)  # it waits for a minute
-    # 75: it may be started again.
-    assert (p.returncode == 75 and "cannot reach prof-bpf" in p.stderr
-            and len(p.stderr.splitlines()) == 1)
+def test_without_a_peer_the_service_says_that_it_waits(tmp_path):
+    # For a minute; tests/unit/cell/dial.c tests how that ends.
+    with subprocess.Popen([f"{BUILD}/prof-deltas", "--run-dir", tmp_path], stderr=subprocess.PIPE,
+                          text=True) as tool:
+        assert tool.stderr.readline() == (
+            f"prof-deltas: warning: {tmp_path}: prof-bpf is not there yet; waiting for it\n")
+        assert tool.poll() is None
+        tool.kill()
+
+
+@pytest.mark.parametrize("tool", ["prof-deltas", "prof-symd"])
+def test_a_missing_folder_of_a_run_is_an_error_at_once(tmp_path, tool):
+    p = subprocess.run([f"{BUILD}/{tool}", "--run-dir", tmp_path / "none"], capture_output=True,
+                       text=True, timeout=20, check=False)
+    assert (p.returncode, p.stderr) == (
+        1, f"{tool}: error: --run-dir: {tmp_path}/none: No such file or directory; "
+        "name the folder of the run, which must exist\n")
 
 
 @pytest.mark.skipif("asan" in BUILD, reason="a sanitizer's shadow counts as data")

@@ -67,7 +67,7 @@ mod shapes {
     pub struct Square(pub f64);
     impl Area for Square {
         #[inline(never)]
-        fn area(&self) -> f64 { std::hint::black_box(self.0) * self.0 }
+        fn area(&self) -> f64 { self.0 * unsafe { std::ptr::read_volatile(&self.0) } }
     }
     #[inline(never)]
     pub fn total(v: &[Box<dyn Area>]) -> f64 { v.iter().map(|s| s.area()).sum() }
@@ -724,7 +724,7 @@ def test_a_debug_file_is_asked_for_by_name(programs, tmp_path):
     assert "hidden" in [f["name"] for f in fields(text, "function")]
 
 
-def test_a_file_that_never_comes_holds_the_stream_two_seconds(programs, tmp_path):
+def test_a_file_that_never_comes_holds_the_end_a_second_and_a_half(programs, tmp_path):
     path = programs["c-dwarf5"]
     offset, _ = offset_of(path, "hidden")
     before = time.monotonic()
@@ -732,7 +732,7 @@ def test_a_file_that_never_comes_holds_the_stream_two_seconds(programs, tmp_path
                                [f"{path}:{offset:x}", f"{LIBC}:{text_section(LIBC)[0]:x}"])
     text = export.communicate(timeout=30)[0].decode()
     assert tool.wait(timeout=10) == 0 and bpf.wait(timeout=10) == 0
-    assert 1.9 < time.monotonic() - before < 4
+    assert 1.4 < time.monotonic() - before < 4
     assert len(fields(text, "sample")) == 2
     assert [f["functions"] for f in fields(text, "frame") if f["kind"] == "0"] == ["[]", "[]"]
 
@@ -747,7 +747,7 @@ def test_without_its_reader_it_leaves_with_one_line(programs, tmp_path):
     assert tool.wait(timeout=10) == 75
     assert bpf.wait(timeout=10) == 0
     lines = tool.stderr.read().decode().splitlines()
-    assert len(lines) == 1 and "prof-export is gone" in lines[0]
+    assert len(lines) == 1 and "prof-export: it ended before the stream" in lines[0]
 
 
 def test_help_and_version_are_printed():

@@ -449,7 +449,7 @@ TARGETS = {"deltas": Deployed, "symd": Deployed, "worker": Deployed, "keeper": D
 # the one that prof-export is handed is its output, to be written
 NO_FILE = {"keeper", "cpus", "export"}
 # What each is there for.
-OWN = {"keeper": {"do_fork", "do_clone", "make_pair"}, "dump": {"make_memfd"}}
+OWN = {"keeper": {"do_fork", "do_clone", "make_pair", "see_time_of_it"}, "dump": {"make_memfd"}}
 
 
 def target(stack, name, without=""):
@@ -533,7 +533,7 @@ NO_LANDLOCK = set(
 A_USER = set("""
     open_passwd open_root open_proc open_terminal list_folder create_file create_with_creat
     make_folder make_node link_symbolic run_shell run_shell_at clone_a_shell connect_inet
-    connect_abstract
+    connect_abstract execute_held
 """.split())
 # The part that is left out, and the attempts that work then.
 LAYERS = {
@@ -553,7 +553,8 @@ CPUS = NO_ROOT | NO_LANDLOCK | {"connect_inet", "connect_abstract", "open_event"
 
 
 @pytest.mark.parametrize("name, without", [
-    *(("deltas", w) for w in LAYERS),
+    *(pytest.param("deltas", w, marks=[pytest.mark.all] if len(w.split()) == 2 else [])
+      for w in LAYERS),
     *(pytest.param(name, "calls", marks=pytest.mark.all) for name in TARGETS if name != "deltas")])
 def test_each_part_of_a_cell_holds_by_itself(name, without, control, spinner):
     with contextlib.ExitStack() as stack:

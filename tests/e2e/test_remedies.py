@@ -59,7 +59,7 @@ fun loop () = if Time.< (Time.now (), stop) then (fib 22; loop ()) else ();
 loop ();
 """
 SCHEME = ("(define (fib n) (if (< n 2) n (+ (fib (- n 1)) (fib (- n 2)))))\n"
-          "(let loop ((i 0)) (if (< i 400) (begin (fib 22) (loop (+ i 1)))))\n")
+          "(let loop ((i 0)) (if (< i 150) (begin (fib 22) (loop (+ i 1)))))\n")
 PHP_JIT = ["-d", "zend_extension=opcache", "-d", "opcache.enable_cli=1", "-d",
            "opcache.jit_buffer_size=64M", "-d", "opcache.file_update_protection=0"]
 ERL = ["-noshell", "-eval", "burn:main(2)."]

@@ -234,7 +234,7 @@ def test_returns_of_generated_code_are_seen(tmp_path, body):
 def test_no_stack_is_wrong(tmp_path, name):
     program = next(p for p in programs.PROGRAMS if p.name == name)
     assert not programs.missing(program)
-    row = programs.row_of(program, tmp_path, steps=70000)
+    row = programs.row_of(program, tmp_path, steps=70000, seconds=240)
     assert "error" not in row, row
     assert row["false"] == 0, row["text"][-5000:]
     assert row["wrong"] + row["guessed"] <= row["checked"] / 5000, row["text"][-5000:]

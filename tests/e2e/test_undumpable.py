@@ -13,7 +13,7 @@ from conftest import record
 
 GAMES, NOBODY = 5, 65534
 HZ = 499
-SECONDS = 1.5
+SECONDS = 0.8
 CAP_NET_RAW = 13
 SPINNER = r"""
 #include <stdio.h>

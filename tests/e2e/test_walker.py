@@ -105,7 +105,10 @@ class Gdb:
     def __init__(self):
         self.process = subprocess.Popen(["gdb", "-nx", "-batch", "-iex",
                                          "set debuginfod enabled off", "-iex", "set auto-load off",
-                                         "-x", f"{HERE}/gdb_stacks.py"], stdin=subprocess.PIPE,
+                                         # It unwinds by .eh_frame alone, as the walker does, and
+                                         # does not read libc's debug file at each stop.
+                                         "-iex", "set debug-file-directory /nonexistent", "-x",
+                                         f"{HERE}/gdb_stacks.py"], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                         text=True, errors="replace")
 

@@ -12,6 +12,7 @@
 #include "common/wire/fdlane.h"
 #include "common/wire/lastword.h"
 #include "common/wire/stream.h"
+#include "tests/fuzz/must.h"
 #include "tests/fuzz/schema_once.h"
 
 #define FAR_FD 1000000 /* a descriptor number that nobody has open, and all above */
@@ -26,12 +27,6 @@ static struct {
 	void (*sent)(void *ctx, struct span batch); /* NULL: nobody looks */
 	void *ctx;
 } fake_peer;
-
-static inline void must(bool what)
-{
-	if (!what)
-		abort();
-}
 
 /* Begins a new run: empties everything but keeps memory. */
 static inline void fake_peer_reset(void)

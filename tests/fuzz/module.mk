@@ -26,7 +26,7 @@ fuzz/prof-bpf/kallsyms_LIBS  += $(call wrap,open close read __read_chk pread __p
                                 bpf_object__destroy_skeleton bpf_program__attach_iter \
                                 bpf_link__destroy bpf_link__fd bpf_iter_create libbpf_set_print)
 fuzz/prof-bpf/record_USES    += prof-symd
-fuzz/prof-bpf/rowsrv_LIBS    += $(call wrap,$(FAKE_PEER))
+fuzz/prof-bpf/row_server_LIBS    += $(call wrap,$(FAKE_PEER))
 fuzz/prof-dump/core_LIBS     += $(call wrap,$(MEMORY_FILE))
 fuzz/prof-dump/lend_LIBS     += $(call wrap,close poll fstat pread recvmsg sendmsg)
 fuzz/prof-export/journal_LIBS += $(call wrap,$(SCHEMA_ONCE))
@@ -48,8 +48,9 @@ fuzz/wire/stream_LIBS        += $(call wrap,$(SCHEMA_ONCE))
 
 # Small tables, so that short inputs fill them.
 ifeq ($(SAN),fuzz)
-$(B)/tools/prof-bpf/kernel/kallsyms.o $(B)/tests/fuzz/prof-bpf/kallsyms.o: \
-	OUR_CPPFLAGS += -DKALLSYMS_CHUNK=2048u -DFIRST_SYMBOLS=8u -DFIRST_POOL=8192u
+$(addprefix $(B)/,$(addprefix tools/prof-bpf/kernel/,kallsyms.o ksymbols.o) \
+		tests/fuzz/prof-bpf/kallsyms.o): \
+	OUR_CPPFLAGS += -DKALLSYMS_CHUNK=2048u -DKSYMBOLS_FIRST=8u -DKSYMBOLS_FIRST_POOL=8192u
 endif
 
 # The longest useful input, if it is not 64 KiB.
@@ -61,7 +62,8 @@ derive_MAX       := 4096
 dwarf_MAX        := 8192
 dwarflist_MAX    := 512
 dwarfpackage_MAX := 1024
-dwarfwire_MAX    := 1024
+programwire_MAX  := 4096
+codewire_MAX     := 4096
 ehreturn_MAX     := 2048
 fdlane_MAX       := 512
 gopclntab_MAX    := 4096
@@ -71,7 +73,7 @@ lend_MAX         := 1024
 model_MAX        := 2048
 named_MAX        := 4096
 record_MAX       := 4096
-rowsrv_MAX       := 1024
+row_server_MAX       := 1024
 stackcheck_MAX   := 256
 stream_MAX       := 4096
 

@@ -5,12 +5,7 @@
 
 #include <stdlib.h>
 #include "common/rows/rows.h"
-
-static inline void must(bool what)
-{
-	if (!what)
-		abort();
-}
+#include "tests/fuzz/must.h"
 
 static inline void rows_hold(const struct rows *r)
 {

@@ -13,6 +13,7 @@ struct entry {
 struct fake_tables {
 	struct entry *processes;
 	uint8_t state[TABLES_MAX_FILES];
+	uint64_t touched_ns[TABLES_MAX_FILES];
 	size_t slots, unmapped;
 	uint32_t generation;
 	bool full;
@@ -99,6 +100,13 @@ int tables_process_set(struct tables *tables, uint32_t pid, uint64_t start_ns, u
 	return 0;
 }
 
+void fake_tables_enter(struct fake_tables *t, uint32_t pid)
+{
+	uint32_t generation;
+
+	(void)tables_process_set((struct tables *)t, pid, 0, 0, NULL, 0, false, &generation);
+}
+
 void fake_tables_hook(struct fake_tables *t, uint64_t start_ns)
 {
 	t->hook_start_ns = start_ns;
@@ -129,7 +137,7 @@ int tables_file_new(struct tables *tables, uint16_t *ret_slot)
 {
 	struct fake_tables *t = (struct fake_tables *)tables;
 
-	for (uint32_t i = 1; i < TABLES_MAX_FILES && !t->full; i++) {
+	for (uint32_t i = TABLES_UNASKED + 1; i < TABLES_MAX_FILES && !t->full; i++) {
 		if (t->state[i] == FILE_FREE) {
 			t->state[i] = FILE_PENDING;
 			t->slots++;
@@ -157,6 +165,43 @@ void tables_file_none(struct tables *tables, uint16_t slot)
 void tables_file_unmapped(struct tables *tables, uint16_t slot)
 {
 	((struct fake_tables *)tables)->unmapped++;
+}
+
+int tables_file_runtime(struct tables *tables, uint16_t slot, const struct runtime_config *c)
+{
+	return 0;
+}
+
+void tables_keep_ledger(struct tables *tables, const struct tables_ledger *l)
+{
+}
+
+void tables_file_charge(struct tables *tables, uint16_t slot, uint32_t owner)
+{
+}
+
+void tables_charge_mappings(struct tables *tables, uint32_t owner)
+{
+}
+
+uint64_t tables_file_touched(const struct tables *tables, uint16_t slot)
+{
+	return ((const struct fake_tables *)tables)->touched_ns[slot];
+}
+
+void fake_tables_touch(struct fake_tables *t, uint16_t slot, uint64_t time_ns)
+{
+	t->touched_ns[slot] = time_ns;
+}
+
+uint32_t tables_free_slots(const struct tables *tables)
+{
+	return TABLES_MAX_FILES - 2 - (uint32_t)((const struct fake_tables *)tables)->slots;
+}
+
+bool tables_processes_full(const struct tables *tables)
+{
+	return false;
 }
 
 size_t fake_tables_unmapped(struct fake_tables *t)

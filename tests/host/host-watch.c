@@ -23,11 +23,16 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "tests/host/fake-tables.h"
+#include "tests/host/each_mapping.h"
 #include "tools/prof-bpf/host/host.h"
+#include "tools/prof-bpf/open/helpers.h"
 #include "common/walk/procfs.h"
+
+#define COPIES (64u << 20)
 
 struct watch {
 	struct sideband *sideband;
+	struct helpers *helpers;
 	struct opener *opener;
 	struct host *host;
 	bool verbose;
@@ -206,7 +211,8 @@ static void drain(struct watch *w)
 	uint64_t now = clock_mono_ns();
 
 	sideband_drain(w->sideband, now, on_event, w);
-	opener_run(w->opener, now);
+	helpers_run(w->helpers, now);
+	opener_tick(w->opener, now);
 	host_tick(w->host, now, now);
 }
 
@@ -254,12 +260,15 @@ int main(int argc, char **argv)
 	sigaction(SIGUSR1, &action, NULL);
 
 	struct fake_tables *tables = fake_tables_new();
-	int r = sideband_new(SIDEBAND_RING_BYTES, -1, &w.sideband);
+	int r = helpers_start("/proc", &w.helpers);
 	if (!r)
-		r = opener_new("/proc", &w.opener);
+		r = sideband_new(SIDEBAND_RING_BYTES, -1, &w.sideband);
+	if (!r)
+		r = opener_new(w.helpers, COPIES, &w.opener);
 	struct host_config config = {
 		.tables = fake_tables_as_tables(tables),
 		.opener = w.opener,
+		.helpers = w.helpers,
 		.proc = "/proc",
 		.file_needs_rows = needs_rows,
 		.process_gone = process_gone,
@@ -271,13 +280,15 @@ int main(int argc, char **argv)
 		fprintf(stderr, "host-watch: %s\n", strerror(-r));
 		return 1;
 	}
+	helpers_charge(w.helpers, host_owners(w.host));
+	opener_charge(w.opener, host_owners(w.host));
 	uint64_t before = clock_mono_ns();
 	host_scan(w.host);
 	printf("scanned ns=%" PRIu64 "\n", clock_mono_ns() - before);
 	fflush(stdout);
 
 	int poll_fd = epoll_create1(EPOLL_CLOEXEC);
-	int fds[] = { sideband_fd(w.sideband), opener_fd(w.opener) };
+	int fds[] = { sideband_fd(w.sideband), helpers_fd(w.helpers) };
 	for (unsigned i = 0; i < 2; i++) {
 		struct epoll_event e = { .events = EPOLLIN };
 
@@ -330,7 +341,10 @@ int main(int argc, char **argv)
 	       fake_tables_slots(tables),
 	       (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000 +
 		       (u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1000);
+	helpers_charge(w.helpers, NULL);
+	opener_charge(w.opener, NULL);
 	host_free(w.host);
+	helpers_free(w.helpers);
 	opener_free(w.opener);
 	sideband_free(w.sideband);
 	fake_tables_free(tables);

@@ -9,6 +9,8 @@
 #include "common/base/clock.h"
 #include "common/wire/msg.h"
 #include "tests/host/world.h"
+#include "common/walk/procfs.h"
+#include "tools/prof-bpf/open/mapreader.h"
 #include "tools/prof-bpf/open/opening.h"
 
 /* --- the opener --- */
@@ -32,6 +34,40 @@ void opener_cancel(struct opener *o, uint64_t ticket)
 {
 	if (ticket)
 		jobs[ticket - 1].cancelled = true;
+}
+
+/* --- the map reader --- */
+
+bool maps_hang;
+static struct mapreader_request hanging;
+
+/* Answers at once, unless maps_hang. */
+int mapreader_submit(struct helpers *h, const struct mapreader_request *q)
+{
+	if (maps_hang) {
+		cr_assert_null(hanging.ctx, "one at a time");
+		hanging = *q;
+		return 0;
+	}
+	const int dir = open(proc, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const ssize_t n = procfs_read_maps(dir, q->pid, q->most, q->mapping, q->ctx);
+
+	close(dir);
+	q->done(q->ctx, n < 0 ? (int)n : 0, 0);
+	return 0;
+}
+
+void answer_maps(int status)
+{
+	const struct mapreader_request q = hanging;
+
+	cr_assert_not_null(q.ctx, "no maps are being read");
+	hanging.ctx = NULL;
+	maps_hang = false;
+	if (status)
+		q.done(q.ctx, status, 0);
+	else
+		(void)mapreader_submit(NULL, &q);
 }
 
 unsigned open_jobs(void)
@@ -94,6 +130,13 @@ uint64_t now;
 unsigned rows_asked, gone;
 uint32_t last_gone_pid, last_gone_execs, last_rows_id;
 
+bool eager;
+
+static bool known(void *ctx, struct host_file *f)
+{
+	return eager;
+}
+
 void needs_rows(void *ctx, struct host_file *f, int fd)
 {
 	rows_asked++;
@@ -114,6 +157,7 @@ void make_host(bool only_selected, bool follow)
 				 .proc = proc,
 				 .only_selected = only_selected,
 				 .follow_forks = follow,
+				 .file_known = known,
 				 .file_needs_rows = needs_rows,
 				 .process_gone = process_gone };
 
@@ -128,6 +172,7 @@ void set_up(void)
 	snprintf(proc, sizeof(proc), "/tmp/host-XXXXXX");
 	cr_assert_not_null(mkdtemp(proc));
 	tables = fake_tables_new();
+	eager = true;
 	now = clock_mono_ns();
 	the_file = (struct opener_file){
 		.mode = S_IFREG | 0755, .links = 1, .size = 4096, .ctime_ns = 5
@@ -142,6 +187,8 @@ void clean_up(void)
 	char command[128];
 
 	host_free(host);
+	if (hanging.ctx)
+		hanging.drop(hanging.ctx);
 	fake_tables_free(tables);
 	snprintf(command, sizeof(command), "rm -rf %s", proc);
 	(void)!system(command);
@@ -165,20 +212,14 @@ void event(struct sideband_event e)
 
 void fork_of(uint32_t parent, uint32_t pid)
 {
-	event((struct sideband_event){ .type = SIDEBAND_FORK,
-				       .pid = pid,
-				       .tid = pid,
-				       .parent_pid = parent,
-				       .parent_tid = parent });
+	event((struct sideband_event){
+		.type = SIDEBAND_FORK, .pid = pid, .tid = pid, .parent_pid = parent });
 }
 
 void begin_thread(uint32_t pid, uint32_t tid)
 {
-	event((struct sideband_event){ .type = SIDEBAND_FORK,
-				       .pid = pid,
-				       .tid = tid,
-				       .parent_pid = pid,
-				       .parent_tid = pid });
+	event((struct sideband_event){
+		.type = SIDEBAND_FORK, .pid = pid, .tid = tid, .parent_pid = pid });
 }
 
 void exec_of(uint32_t pid, const char *name)
@@ -221,7 +262,7 @@ void tick(void)
 /* Until nothing is left to do. */
 void settle(void)
 {
-	for (unsigned i = 0; i < 5; i++) {
+	for (unsigned i = 0; i < 10; i++) {
 		tick();
 		answer_all();
 	}

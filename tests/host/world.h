@@ -12,7 +12,7 @@
 
 #define MS 1000000ull
 #define DEV (8ull << 32 | 1)
-#define MAX_JOBS 20000
+#define MAX_JOBS 60000
 
 /* What the opener was asked. */
 struct job {
@@ -38,6 +38,14 @@ extern char proc[64];
 extern uint64_t now;
 extern unsigned rows_asked, gone;
 extern uint32_t last_gone_pid, last_gone_execs, last_rows_id;
+
+/* Whether files get slots before their first sample; true by default. */
+extern bool eager;
+
+/* Whether the next reading of a process's maps does not end before answer_maps. */
+extern bool maps_hang;
+/* 0: with what is in /proc then. */
+void answer_maps(int status);
 
 unsigned open_jobs(void);
 void answer(struct job *j, int status, const struct opener_file *f);

@@ -6,3 +6,9 @@ tests/hostile-symd_USES   := names cell
 # A prof-deltas that was taken over.
 tests/hostile-deltas_SRCS := tests/hostile/deltas.c
 tests/hostile-deltas_USES := cell
+# The same, as it is towards its prof-bpf, and a liar towards prof-export.
+PROGRAMS += tests/false-symd
+tests/false-symd_SRCS := tests/hostile/falsify.c tools/prof-symd/main.c
+tests/false-symd_USES := prof-symd
+tests/false-symd_LIBS := $(call wrap,stream_put)
+tests/false-symd_GEN  := $(prof-symd_GEN)

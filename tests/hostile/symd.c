@@ -11,6 +11,7 @@
  *                   and how many code objects were copied of it since this began
  *   ask PID         asks for memory of the process, under each number that it could have
  *   shapes PID      asks for its memory in odd ways
+ *   read PID AT     asks for 64 bytes of it
  *   flood PID SECONDS  asks for all of it that is to be had
  *   jit PID         asks for the perf map and the jitdump of the process
  *   debug PATH NAME asks for a debug file of that name, for the file
@@ -578,6 +579,9 @@ int main(int argc, char **argv)
 			ask_all(p, n, find_object(p, n));
 		} else if (!strcmp(what, "shapes")) {
 			shapes(p, n, find_object(p, n));
+		} else if (!strcmp(what, "read")) {
+			a++;
+			shape(p, find_process(p, n), n, "read", number(a), 64, 1);
 		} else if (!strcmp(what, "flood")) {
 			a++;
 			flood(p, n, find_object(p, n), number(a) * SECOND);

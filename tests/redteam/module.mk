@@ -12,7 +12,7 @@ tests/redteam-$(1)_LIBS := $(call wrap,seccomp_enter landlock_enter emptyroot_pr
 tests/redteam-$(1)_GEN  := $($(2)_GEN)
 endef
 $(eval $(call redteam,deltas,prof-deltas,tests/redteam/deltas.c,extract_rows))
-$(eval $(call redteam,symd,prof-symd,tests/redteam/symd.c,symfile_open))
+$(eval $(call redteam,symd,prof-symd,tests/redteam/symd.c,symfile_open program_open))
 $(eval $(call redteam,export,prof-export))
 # prof-bpf, of which prof-cpus is a part.
 $(eval $(call redteam,cpus,prof-bpf))

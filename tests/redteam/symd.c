@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prof-symd, or the process that runs libdw for it, taken over as it begins to read a file. */
+/* prof-symd, taken over as it is handed a program, or a process that parses files for it, as it
+ * begins to read one. */
 #include "tests/redteam/takeover.h"
 #include "common/names/elf/symfile.h"
+#include "common/names/program/program.h"
 
 int __real_symfile_open(int fd, struct symfile **ret);
 int __wrap_symfile_open(int fd, struct symfile **ret);
@@ -10,4 +12,13 @@ int __wrap_symfile_open(int fd, struct symfile **ret)
 {
 	takeover_holding(fd);
 	return __real_symfile_open(fd, ret);
+}
+
+int __real_program_open(int fd, enum program_class class, uint64_t dwarf_max, struct program **ret);
+int __wrap_program_open(int fd, enum program_class class, uint64_t dwarf_max, struct program **ret);
+
+int __wrap_program_open(int fd, enum program_class class, uint64_t dwarf_max, struct program **ret)
+{
+	takeover_holding(fd);
+	return __real_program_open(fd, class, dwarf_max, ret);
 }

@@ -149,4 +149,16 @@ static int print(const struct runtime_build *b, struct buf *ret)
 	return buf_printf(ret, "top 0x%" PRIx64 "\n", (uint64_t)c.top);
 }
 
-const struct runtime_ops toy_runtime = { .describe = describe, .name = name, .print = print };
+/* No offset leads out of a function. */
+static bool is_sane(const struct runtime_build *b)
+{
+	struct toy_naming n;
+
+	memcpy(&n, b->naming, sizeof(n));
+	return n.serial + 8u <= n.function_bytes && n.name + 8u <= n.function_bytes &&
+	       n.source + 8u <= n.function_bytes && n.lines + 8u <= n.function_bytes;
+}
+
+const struct runtime_ops toy_runtime = {
+	.describe = describe, .name = name, .is_sane = is_sane, .print = print
+};

@@ -19,6 +19,7 @@
 #include "common/base/clock.h"
 #include "common/wire/fdlane.h"
 #include "common/wire/stream.h"
+#include "tests/msg_print.h"
 
 #define PATIENCE_MS 20000
 

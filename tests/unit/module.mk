@@ -13,10 +13,14 @@ $(foreach u,$(UNITS),$(eval $(call unit,$(u))))
 
 unit/wire/bus_LIBS         += $(call wrap,malloc realloc)
 unit/names/jit_LIBS        += $(call wrap,perfmap_feed)
+unit/names/codereader_LIBS += $(call wrap,perfmap_feed codereader_find)
 unit/prof-symd/named_LIBS  += $(call wrap,malloc calloc realloc reallocarray)
 unit/prof-bpf/kallsyms_LIBS += $(call wrap,malloc)
-unit/prof-bpf/rowsrv_LIBS  += $(call wrap,$(FAKE_PEER) stream_feed stream_next)
+unit/prof-bpf/row_server_LIBS  += $(call wrap,$(FAKE_PEER) stream_feed stream_next malloc calloc \
+                                realloc reallocarray)
 # The host in a world of files, with tables that only note what they are told.
-unit/prof-bpf/host_SRCS    += tests/host/world.c tests/host/fake-tables.c
-unit/prof-bpf/host_LIBS    += $(call wrap,maps_new maps_add)
-unit/prof-bpf/host_files_SRCS += tests/host/world.c tests/host/fake-tables.c
+HOST_UNITS := $(filter unit/prof-bpf/host unit/prof-bpf/host_%,$(UNITS))
+$(foreach u,$(HOST_UNITS),$(eval $(u)_SRCS += tests/host/world.c tests/host/fake-tables.c))
+unit/prof-bpf/host_lacks_LIBS += $(call wrap,maps_new maps_add)
+# A libdw that misbehaves.
+$(foreach u,program fileworker filekeeper,$(eval unit/names/$(u)_SRCS += tests/unit/fake_libdw.c))

@@ -68,7 +68,7 @@ class Root:
 def run_once(kernel, initramfs, folder, timeout, words):
     console, results = f"{folder}/console", f"{folder}/results.tar.gz"
     argv = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max,-cx16", "-smp", "2",
-            "-m", "1024", "-nodefaults", "-no-reboot", "-display", "none", "-kernel", kernel,
+            "-m", "768", "-nodefaults", "-no-reboot", "-display", "none", "-kernel", kernel,
             "-initrd", initramfs, "-append", f"console=ttyS0 quiet loglevel=4 panic=-1 {words}",
             "-serial", f"file:{console}", "-serial", f"file:{results}"]
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCES = os.path.join(HERE, "programs")
 BUILD = os.path.abspath(os.environ.get("PROFPIPE_BUILD", os.path.join(HERE, "../../build/release")))
+os.environ["GOCACHE"] = os.path.join(os.path.dirname(BUILD), "go-cache")
 
 
 @dataclass
@@ -52,7 +53,7 @@ PROGRAMS = [
     Program("C, clang -O3 -fomit-frame-pointer", "work.c",
             "clang -O3 -fomit-frame-pointer -static -o {o} {s}", quick=True),
     Program("C, tcc", "work.c", "tcc -o {o} {s}"),
-    Program("C, musl, static", "work.c", "musl-gcc -O2 -static -o {o} {s}", quick=True),
+    Program("C, musl, static", "work.c", "musl-gcc -O2 -static -o {o} {s}"),
     Program("C++ exceptions, g++ -O2 -static", "work.cpp", "g++ -O2 -static -o {o} {s}",
             quick=True),
     Program("C++ exceptions, clang++ -O2", "work.cpp", "clang++ -O2 -static -o {o} {s}"),
@@ -88,7 +89,7 @@ PROGRAMS = [
             needs="${OCAML5:-ocamlopt} -version | grep -q ^5"),
     Program("OCaml 5", "work.ml", "cp {s} {d}/work.ml && ${OCAML5:-ocamlopt} -o {o} {d}/work.ml",
             "{o}", 0.5, needs="${OCAML5:-ocamlopt} -version | grep -q ^5"),
-    Program("Common Lisp, SBCL", "work.lisp", "", "sbcl --script {s}", 1.5, quick=True),
+    Program("Common Lisp, SBCL", "work.lisp", "", "sbcl --script {s}", 1.5),
     Program("Common Lisp, ECL", "work.lisp", "", "ecl --shell {s}", 1.5),
     Program("Scheme, Chicken", "work.scm", "csc -O2 -o {o} {s}", "{o}", 0.5),
     Program("Scheme, Gambit", "work.scm", "cp {s} {d}/work.scm && gsc -exe -o {o} {d}/work.scm",
@@ -99,7 +100,7 @@ PROGRAMS = [
     Program("Vala", "work.vala", "valac -X -O2 --pkg gio-2.0 -d {d} -o program {s}", "{o}", 0.5),
     Program("Crystal", "work.cr", "crystal build --release -o {o} {s}", "{o}", 0.5),
     Program("Erlang", "work.erl", "erlc -o {d} {s}", "erl -noshell +S 1:1 -pa {d} -s work main", 2),
-    Program("Perl", "work.pl", "", "perl {s}", 0.5, quick=True),
+    Program("Perl", "work.pl", "", "perl {s}", 0.5),
     Program("Python", "work.py", "", "/usr/bin/python3 {s}", 0.5, quick=True),
     Program("Ruby", "work.rb", "", "ruby {s}", 1),
     Program("PHP", "work.php", "", "php {s}", 0.5),

@@ -44,6 +44,7 @@
 #include <unistd.h>
 #include "bpf/unwind.h"
 #include "common/wire/msg.h"
+#include "tests/memory_tables.h"
 #include "tests/walker/process.h"
 #include "tests/walker/shadow.h"
 
@@ -260,7 +261,7 @@ static void show(const struct stack *s, const char *what)
 
 static void walk(const uint64_t numbered[16], struct stack *ret)
 {
-	struct half_thread t = { .pc = regs.rip, .tls = regs.fs_base, .exact = 1 };
+	struct message_thread t = { .pc = regs.rip, .tls = regs.fs_base, .exact = 1 };
 
 	memcpy(t.regs, numbered, sizeof(t.regs));
 	if (stack_walk(&space, &t, ret))
@@ -650,11 +651,7 @@ static void print(uint64_t steps)
 
 int main(int argc, char **argv)
 {
-	const struct tables_config c = { .slabs_fd = -1,
-					 .files_fd = -1,
-					 .rules_fd = -1,
-					 .processes_fd = -1,
-					 .max_bytes = (size_t)SLAB_MAX * SLAB_BYTES };
+	const struct tables_config c = memory_tables((size_t)SLAB_MAX * SLAB_BYTES);
 	uint64_t every = 1, max = UINT64_MAX, steps = 0;
 	unsigned seconds = 0;
 	double freely = 0;

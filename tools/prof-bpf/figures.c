@@ -9,7 +9,7 @@ uint64_t figures_taken(struct prof *p)
 	struct loader_figures l;
 
 	loader_figures(p->loader, &l);
-	return p->samples.passed_on + p->samples.queue_full + l.ring_full +
+	return p->samples.passed_on + p->samples.queue_full + p->samples.cpu_limited + l.ring_full +
 	       loader_malformed(p->loader);
 }
 
@@ -18,12 +18,16 @@ void figures_send(struct prof *p)
 	struct loader_figures l;
 	struct tables_figures t;
 	struct host_figures h;
-	struct rowsrv_figures r;
+	struct row_server_figures r;
+	struct opener_figures copies;
+	struct helpers_figures helpers;
 
 	loader_figures(p->loader, &l);
 	tables_figures(p->tables, &t);
 	host_figures(p->host, &h);
-	rowsrv_figures(p->rowsrv, &r);
+	row_server_figures(p->row_server, &r);
+	opener_figures(p->opener, &copies);
+	helpers_figures(p->helpers, &helpers);
 	p->status.ticks = l.ticks;
 	const struct {
 		const char *name;
@@ -45,10 +49,16 @@ void figures_send(struct prof *p)
 		{ "files_opened", h.opens },
 		{ "rows_answered", r.answered },
 		{ "rows_full", r.full },
+		{ "copied_bytes", copies.copy_bytes },
+		{ "copies_refused", copies.no_room },
+		{ "openings_hung", helpers.given_up },
+		{ "openings_refused", helpers.refused },
 		{ "routes_failed", p->rows.failures + p->files.failures },
 		{ "kernel_names_failed", kernel_names_failures(&p->names) },
 		{ "quarantined", r.quarantined },
 		{ "quarantine_refused", p->deaths.refused },
+		{ "rows_aside", r.aside },
+		{ "rows_cpu_ns", r.cpu_ns },
 	};
 	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
 		output_emitted(&p->output,

@@ -34,6 +34,7 @@
 #define HURRIED_TURNS 3	      /* early timer ticks after a new file */
 #define HURRY_NS 100000000ull /* one per this time, and a burst: new files may never end */
 #define HURRY_BURST 8
+#define CHOSEN_FILES 512
 #define FINISH_NS 60000000000ull /* how long a finished run serves prof-symd */
 
 static void enter(struct prof *p, enum phase phase)
@@ -46,7 +47,19 @@ static void enter(struct prof *p, enum phase phase)
  * only their files are offered. */
 static bool is_chosen(const struct prof *p)
 {
-	return p->phase == PHASE_CONNECTING && (p->options.follow || p->options.pid_count);
+	return p->phase == PHASE_CONNECTING && (p->options.follow || p->options.sampling.pid_count);
+}
+
+/* Interpreters, and files of the chosen programs, get their rows before the first sample. */
+bool loop_file_known(void *ctx, struct host_file *f)
+{
+	struct prof *p = ctx;
+	const bool chosen = is_chosen(p) && p->chosen_files < CHOSEN_FILES;
+
+	p->hurry.new_files = true;
+	p->chosen_files += chosen;
+	offers_add(&p->offers, f, is_chosen(p), clock_mono_ns());
+	return chosen || f->offered;
 }
 
 void loop_file_needs_rows(void *ctx, struct host_file *f, int fd)
@@ -55,14 +68,14 @@ void loop_file_needs_rows(void *ctx, struct host_file *f, int fd)
 	const struct quarantine_key of = parser_deaths_key(f);
 
 	p->rows.due = p->hurry.new_files = true;
-	offers_add(&p->offers, f, is_chosen(p), clock_mono_ns());
 	if (parser_deaths_refuse(&p->deaths, QUARANTINE_ROWS, &of)) {
 		closing_give(fd);
 		tables_file_none(p->tables, f->slot);
 		return;
 	}
-	(void)rowsrv_request(p->rowsrv, f->slot, fd, &of,
-			     (struct str){ .data = f->path, .len = f->path_len });
+	(void)row_server_request(p->row_server, f->slot, fd, &of,
+				 (struct str){ .data = f->path, .len = f->path_len },
+				 host_file_owner(f));
 }
 
 static void send_offers(struct prof *p)
@@ -170,7 +183,8 @@ static void start_sampling(struct prof *p)
 static void try_start(struct prof *p)
 {
 	const uint64_t now = clock_mono_ns();
-	const bool connected = rowsrv_connected(p->rowsrv) && output_has_receiver(&p->output);
+	const bool connected = row_server_connected(p->row_server) &&
+			       output_has_receiver(&p->output);
 
 	if (!connected)
 		p->connected_ns = 0;
@@ -178,14 +192,14 @@ static void try_start(struct prof *p)
 		p->connected_ns = now;
 	if (connected) {
 		const uint64_t waited = now - p->connected_ns;
-		const bool rows = host_settled(p->host) && rowsrv_idle(p->rowsrv),
+		const bool rows = host_settled(p->host) && row_server_idle(p->row_server),
 			   offers = offers_idle(&p->offers);
 
 		if ((rows || waited > ROWS_WAIT_NS) && (offers || waited > OFFERS_WAIT_NS))
 			start_sampling(p);
 	} else if (now - p->since_ns > CONNECT_NS) {
 		log_error("%s did not connect within %d s",
-			  rowsrv_connected(p->rowsrv) ? "prof-symd" : "prof-deltas",
+			  row_server_connected(p->row_server) ? "prof-symd" : "prof-deltas",
 			  (int)(CONNECT_NS / 1000000000));
 		p->again = p->output.bus != NULL;
 		p->failed = p->exit_now = true;
@@ -202,6 +216,7 @@ static void conclude(struct prof *p)
 	if (output_has_receiver(&p->output))
 		losses_send(&p->losses);
 	figures_send(p);
+	testimony_tell(&p->testimony, &p->losses, figures_taken(p), true);
 	enter(p, PHASE_FINISHING);
 	p->samples.ended = true;
 	int r = emit_end(p->output.emit, p->end);
@@ -218,7 +233,16 @@ static void conclude_again(struct prof *p)
 {
 	losses_send(&p->losses);
 	figures_send(p);
+	testimony_tell(&p->testimony, &p->losses, figures_taken(p), true);
 	output_emitted(&p->output, emit_end(p->output.emit, p->end));
+}
+
+/* How long prof-deltas and prof-symd rest. */
+static void rest(struct prof *p, uint64_t ms)
+{
+	row_server_rest(p->row_server, ms);
+	if (p->file_server)
+		file_server_rest(p->file_server, ms);
 }
 
 static void finish(struct prof *p, enum end_reason reason)
@@ -226,6 +250,7 @@ static void finish(struct prof *p, enum end_reason reason)
 	if (p->phase >= PHASE_DRAINING)
 		return;
 	p->end = reason;
+	rest(p, 0);
 	if (p->phase == PHASE_SAMPLING) {
 		loader_stop(p->loader);
 		p->sampled_ns = clock_mono_ns();
@@ -241,7 +266,7 @@ static bool followed_are_gone(struct prof *p)
 {
 	struct host_figures h;
 
-	if (!p->options.follow && !p->options.pid_count)
+	if (!p->options.follow && !p->options.sampling.pid_count)
 		return false;
 	host_figures(p->host, &h);
 	return h.processes == 0;
@@ -259,12 +284,12 @@ static bool is_due(struct prof *p, uint64_t *last_ns, uint64_t every_ns, uint64_
 /* Makes the timer fire no later than the end of the run. */
 static void set_end(struct prof *p, uint64_t now)
 {
-	const uint64_t end = p->since_ns + (uint64_t)(p->options.seconds * 1e9),
+	const uint64_t end = p->since_ns + (uint64_t)(p->options.sampling.seconds * 1e9),
 		       interval = p->drain_ms * 1000000ull;
 	const struct itimerspec at_end = { .it_interval.tv_nsec = (long)interval,
 					   .it_value.tv_nsec = (long)(end - now) };
 
-	if (p->options.seconds > 0 && end > now && end - now < interval)
+	if (p->options.sampling.seconds > 0 && end > now && end - now < interval)
 		(void)timerfd_settime(p->timer, 0, &at_end, NULL);
 }
 
@@ -282,7 +307,7 @@ static bool is_urgent(const struct prof *p, uint64_t now)
  */
 static void hurry(struct prof *p, uint64_t now)
 {
-	const uint64_t soon = 1200000000ull / p->options.hz;
+	const uint64_t soon = 1200000000ull / p->options.sampling.hz;
 	struct itimerspec next;
 
 	if (!p->hurry.turns || p->hurry.paid_ns > now + HURRY_BURST * HURRY_NS ||
@@ -318,27 +343,58 @@ static void ask_again(struct prof *p, uint64_t now_ns)
 		output_emitted(&p->output, emit_restart(p->output.emit));
 }
 
+/* Has optional work give way when the tools use too much cpu time. */
+static void keep_cpu_limit(struct prof *p, uint64_t now)
+{
+	const struct cpulimit *c = &p->cpu_limit;
+
+	if (p->phase != PHASE_SAMPLING || !cpulimit_run(&p->cpu_limit, &p->limit.meter, now))
+		return;
+	rest(p, c->rest_ms);
+	drops_step(&p->drops, c->drop, c->least);
+	if (!c->drop || p->cpu_limit_told)
+		return;
+	p->cpu_limit_told = true;
+	log_warning("--cpu-limit %u: the tools need more cpu time; samples are dropped and counted "
+		    "as cpu-limit; raise the limit, or sample less often",
+		    p->options.sampling.cpu_limit);
+}
+
+/* Opens and reads. Only the keeper can start workers, and prof-bpf cannot start a keeper. */
+static void run_helpers(struct prof *p, uint64_t now)
+{
+	helpers_run(p->helpers, now);
+	if (!helpers_lost(p->helpers) || p->failed)
+		return;
+	log_error("prof-bpf-keeper ended, without which no file can be opened; start again");
+	p->again = p->output.bus != NULL;
+	p->failed = p->exit_now = true;
+}
+
 static void on_timer(struct prof *p)
 {
 	uint64_t expirations, now = clock_mono_ns();
 
 	if (read(p->timer, &expirations, sizeof(expirations)) < 0)
 		return;
-	opener_run(p->opener, now);
-	if (p->reader)
-		reader_run(p->reader, now);
+	run_helpers(p, now);
+	opener_tick(p->opener, now);
 	if (p->jitfiles)
 		jitfiles_tick(p->jitfiles, now);
 	requests_tick(&p->requests, now);
 	if (p->phase == PHASE_SAMPLING)
 		ask_again(p, now);
 	limit_run(&p->limit, now);
+	keep_cpu_limit(p, now);
 	kernel_names_tick(&p->names, now);
 	samples_drain(&p->samples);
 	if (p->phase == PHASE_DRAINING) {
-		if (deferred_empty(p->deferred) || now - p->since_ns > DEFERRED_PATIENCE_NS)
+		if (deferred_empty(p->deferred) || now - p->since_ns > DEFERRED_END_NS)
 			conclude(p);
 	}
+	if (!p->testimony.told ||
+	    (p->phase == PHASE_FINISHING && is_due(p, &p->sent.testimony_ns, FIGURES_NS, now)))
+		testimony_repeat(&p->testimony);
 	if (p->phase != PHASE_SAMPLING)
 		return;
 	if (is_due(p, &p->sent.figures_ns, FIGURES_NS, now)) {
@@ -347,6 +403,7 @@ static void on_timer(struct prof *p)
 			figures_send(p);
 		}
 		p->status.taken = figures_taken(p);
+		testimony_tell(&p->testimony, &p->losses, p->status.taken, false);
 		deploy_status(&p->options.deploy, &p->status, STATUS_RUNNING);
 		if (p->cpus.waits)
 			take_cpus(p);
@@ -362,7 +419,8 @@ static void on_timer(struct prof *p)
 		hurry(p, now);
 	}
 	set_end(p, now);
-	if (p->options.seconds > 0 && (double)(now - p->since_ns) >= p->options.seconds * 1e9)
+	if (p->options.sampling.seconds > 0 &&
+	    (double)(now - p->since_ns) >= p->options.sampling.seconds * 1e9)
 		finish(p, END_DONE);
 	else if (followed_are_gone(p))
 		finish(p, END_DONE);
@@ -378,14 +436,14 @@ static void listen_to(struct prof *p, int fd, enum source from, bool hears)
 
 static void listen_to_rows(struct prof *p, bool hears)
 {
-	listen_to(p, rowsrv_bus_fd(p->rowsrv), FROM_ROWS, hears);
-	listen_to(p, rowsrv_lane_fd(p->rowsrv), FROM_ROWS_LANE, hears);
+	listen_to(p, row_server_bus_fd(p->row_server), FROM_ROWS, hears);
+	listen_to(p, row_server_lane_fd(p->row_server), FROM_ROWS_LANE, hears);
 }
 
 static void listen_to_files(struct prof *p, bool hears)
 {
-	listen_to(p, filesrv_bus_fd(p->filesrv), FROM_FILES, hears);
-	listen_to(p, filesrv_lane_fd(p->filesrv), FROM_FILES_LANE, hears);
+	listen_to(p, file_server_bus_fd(p->file_server), FROM_FILES, hears);
+	listen_to(p, file_server_lane_fd(p->file_server), FROM_FILES_LANE, hears);
 }
 
 /*
@@ -393,16 +451,16 @@ static void listen_to_files(struct prof *p, bool hears)
  * next timer tick, so it costs only a delay. Until then the loop ignores its descriptors, which
  * stay readable.
  */
-static void route_ran(struct prof *p, struct route *route, const char *name,
-		      void (*listen)(struct prof *, bool), int r)
+static void peer_ran(struct prof *p, struct peer_turn *turn, const char *name,
+		     void (*listen)(struct prof *, bool), int r)
 {
-	if (!r && !route->rests)
+	if (!r && !turn->rests)
 		return;
-	if (r && !route->failures++)
+	if (r && !turn->failures++)
 		log_warning("the %s route failed: %s; prof-bpf keeps retrying", name, strerror(-r));
-	if (route->rests != (r != 0))
+	if (turn->rests != (r != 0))
 		listen(p, r == 0);
-	route->rests = r != 0;
+	turn->rests = r != 0;
 }
 
 static void run_rows(struct prof *p)
@@ -410,8 +468,9 @@ static void run_rows(struct prof *p)
 	uint16_t slot;
 
 	p->rows.due = false;
-	route_ran(p, &p->rows, "rows", listen_to_rows, rowsrv_run(p->rowsrv, clock_mono_ns()));
-	while (rowsrv_take_unopened(p->rowsrv, &slot)) {
+	peer_ran(p, &p->rows, "rows", listen_to_rows,
+		 row_server_run(p->row_server, clock_mono_ns()));
+	while (row_server_take_unopened(p->row_server, &slot)) {
 		struct host_file *f = host_slot_file(p->host, slot);
 
 		if (f)
@@ -426,9 +485,9 @@ static void run_routes(struct prof *p)
 	/* Files with an open descriptor are sent at once. */
 	if (p->rows.due)
 		run_rows(p);
-	if (p->filesrv && p->files.due) {
+	if (p->file_server && p->files.due) {
 		p->files.due = false;
-		route_ran(p, &p->files, "files", listen_to_files, filesrv_run(p->filesrv));
+		peer_ran(p, &p->files, "files", listen_to_files, file_server_run(p->file_server));
 	}
 }
 
@@ -489,25 +548,52 @@ static void on_life(struct prof *p)
 		p->exit_now = true;
 }
 
+#define RECORDS_PART 4 /* records take at most a quarter of the time between two timer ticks */
+#define RECORDS_SAVED_NS 500000000ull
+
+static void take_records(struct prof *p)
+{
+	struct records *r = &p->records;
+	const uint64_t began = clock_mono_ns();
+
+	sideband_heard(p->sideband);
+	samples_drain(&p->samples);
+	const uint64_t now = clock_mono_ns(), least = now - RECORDS_SAVED_NS;
+
+	r->paid_ns = (r->paid_ns > least ? r->paid_ns : least) + (now - began) * RECORDS_PART;
+	r->rests = r->paid_ns > now;
+	if (r->rests)
+		listen_to(p, sideband_fd(p->sideband), FROM_SIDEBAND, false);
+}
+
+/* Listens to records again when they had their rest. */
+static void heed_records(struct prof *p)
+{
+	if (!p->records.rests || p->records.paid_ns > clock_mono_ns())
+		return;
+	p->records.rests = false;
+	listen_to(p, sideband_fd(p->sideband), FROM_SIDEBAND, true);
+}
+
 static void handle(struct prof *p, enum source from)
 {
 	/* The routes have descriptors of their own. But these do not report unsent data, opened
 	 * files or deadlines, nor anything while a route rests. */
 	p->rows.due |= from == FROM_ROWS || from == FROM_ROWS_LANE ||
-		       (from == FROM_TIMER && (p->rows.rests || !rowsrv_idle(p->rowsrv)));
+		       (from == FROM_TIMER && (p->rows.rests || !row_server_idle(p->row_server)));
 	p->files.due |= from == FROM_FILES || from == FROM_FILES_LANE ||
-			((from == FROM_TIMER || from == FROM_OPENER || from == FROM_READER) &&
-			 p->filesrv && (p->files.rests || !filesrv_idle(p->filesrv)));
+			((from == FROM_TIMER || from == FROM_HELPERS) && p->file_server &&
+			 (p->files.rests || !file_server_idle(p->file_server)));
 	switch (from) {
 	case FROM_TIMER:
 		on_timer(p);
+		heed_records(p);
 		break;
 	case FROM_SIDEBAND:
 		/* A wake-up costs more than the records that cause it, and after an exec the
 		 * program maps files. So take all records of a millisecond together. */
 		usleep(COALESCE_NS / 1000);
-		sideband_heard(p->sideband);
-		samples_drain(&p->samples);
+		take_records(p);
 		if (is_urgent(p, clock_mono_ns()))
 			output_emitted(&p->output, emit_flush(p->output.emit));
 		break;
@@ -520,8 +606,8 @@ static void handle(struct prof *p, enum source from)
 	case FROM_STREAM:
 		on_stream(p);
 		break;
-	case FROM_OPENER:
-		opener_run(p->opener, clock_mono_ns());
+	case FROM_HELPERS:
+		run_helpers(p, clock_mono_ns());
 		host_tick(p->host, clock_mono_ns(), p->samples.drained_ns);
 		break;
 	case FROM_CPUS:
@@ -529,10 +615,6 @@ static void handle(struct prof *p, enum source from)
 			take_cpus(p);
 		else
 			cpus_stop(&p->cpus);
-		break;
-	case FROM_READER:
-		reader_run(p->reader, clock_mono_ns());
-		host_tick(p->host, clock_mono_ns(), p->samples.drained_ns);
 		break;
 	default:
 		break;

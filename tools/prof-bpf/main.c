@@ -30,8 +30,9 @@
 #include "tools/prof-bpf/stream/definitions.h"
 #include "tools/prof-bpf/system_calls.h"
 
-/* Those of nng, the openers, the closers, the readers, and the one that reads kernel names. */
-#define THREADS 31
+/* Those of nng, the closers, and the one that reads kernel names. */
+#define THREADS 18
+#define COPIES_PART 8 /* of the limit, for copies of files */
 #define SIDEBAND_LEAST (32u << 10)
 /* The part of the maps' share that the runtimes' programs take. And the smallest useful size of the
  * tables: a slab for mappings and one for rows. */
@@ -62,10 +63,11 @@ static int fail(const char *what, int r, const char *remedy)
 
 static int open_events(struct prof *p)
 {
-	const struct loader_config c = { .hz = p->options.hz,
+	const struct loader_config c = { .hz = p->options.sampling.hz,
 					 .drain_ms = p->drain_ms,
 					 .ring_max = p->budget.ring,
-					 .only_selected = p->options.follow || p->options.pid_count,
+					 .only_selected = p->options.follow ||
+							  p->options.sampling.pid_count,
 					 .follow_forks = p->options.follow != 0 };
 
 	return loader_new(&c, &p->loader);
@@ -88,7 +90,51 @@ static size_t sideband_bytes(const struct prof *p)
 					 : (size_t)n;
 }
 
-/* Opens what needs more rights than the tool will keep: perf events, and by hand the output. */
+/* By hand only. */
+static int open_output(struct prof *p)
+{
+	const struct outfile_how how = { .mode = p->options.mode, .grows = true };
+	struct output *o = &p->output;
+
+	o->fd = STDOUT_FILENO;
+	if (!p->options.output && isatty(STDOUT_FILENO)) {
+		log_error("standard output: is a terminal; use -o FILE, or a pipe to prof-symd");
+		return -EINVAL;
+	}
+	if (!p->options.output)
+		return 0;
+	o->path = p->options.output;
+	int r = outfile_open(&o->file, o->path, &how);
+
+	if (r) {
+		log_error("%s: %s", o->path, outfile_error(r));
+		return r;
+	}
+	o->fd = o->file.fd;
+	r = outfile_hand_over(&o->file);
+	return r ? fail("the keeper of the output cannot be started", r, "") : 0;
+}
+
+/* A recording that was cut is all that there is. */
+static bool close_output(struct output *o)
+{
+	int r = 0;
+
+	if (o->file.fd < 0)
+		return true;
+	if (o->begun)
+		r = outfile_end(&o->file, true);
+	else
+		outfile_drop(&o->file);
+	if (r && o->file.hidden[0])
+		log_error("%s: cannot be replaced: %s; the recording lies beside it as %s", o->path,
+			  strerror(-r), o->file.hidden);
+	else if (r)
+		log_error("%s: %s", o->path, strerror(-r));
+	return !r;
+}
+
+/* Opens what needs more rights than the tool will keep: perf events. */
 static int open_privileged(struct prof *p)
 {
 	struct sideband_figures rings;
@@ -104,26 +150,14 @@ static int open_privileged(struct prof *p)
 	if (r)
 		return fail("the side-band events cannot be opened", r, REMEDY_PERF);
 	sideband_figures(p->sideband, &rings);
-	const struct cpus_config later = { .hz = p->options.hz,
-					   .cycles = strcmp(loader_event(p->loader), "cycles") == 0,
-					   .ksymbols = rings.ksymbols,
+	const struct cpus_config later = { .hz = p->options.sampling.hz,
+					   .events = { .cycles = strcmp(loader_event(p->loader),
+									"cycles") == 0,
+						       .ksymbols = rings.ksymbols },
 					   .deploy = &p->options.deploy };
 	r = cpus_start(&later, &p->cpus);
 	if (r)
 		log_warning("cpus that come online later are not sampled: %s", strerror(-r));
-	if (p->options.deploy.run_dir)
-		return 0;
-	p->output.fd = STDOUT_FILENO;
-	if (p->options.output) {
-		p->output.path = p->options.output;
-		p->output.fd = open(p->options.output, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
-				    0666);
-		if (p->output.fd < 0)
-			return fail(p->options.output, -errno, "name a writable file");
-	} else if (isatty(STDOUT_FILENO)) {
-		log_error("standard output is a terminal; use -o FILE, or a pipe to prof-symd");
-		return -EINVAL;
-	}
 	return 0;
 }
 
@@ -179,6 +213,8 @@ static int load_bpf(struct prof *p)
 		const struct deferred_config d = { .tables = p->tables,
 						   .ceiling = p->budget.deferred,
 						   .mappings = samples_mappings,
+						   .wants = samples_want,
+						   .is_behind = samples_are_behind,
 						   .emit = samples_walked,
 						   .ctx = &p->samples };
 
@@ -190,31 +226,30 @@ static int load_bpf(struct prof *p)
 static int open_routes(struct prof *p, const char *run_dir)
 {
 	const struct deploy *d = &p->options.deploy;
-	const struct rowsrv_config rows = { .run_dir = run_dir,
-					    .peer = d->uid[DEPLOY_DELTAS],
-					    .tables = p->tables,
-					    .quarantine = p->quarantine,
-					    .on_death = parser_deaths_rows,
-					    .rows_come = on_rows_come,
-					    .ctx = p };
-	int r = rowsrv_new(&rows, &p->rowsrv);
+	const struct row_server_config rows = { .run_dir = run_dir,
+						.peer = d->uid[DEPLOY_DELTAS],
+						.tables = p->tables,
+						.quarantine = p->quarantine,
+						.on_death = parser_deaths_rows,
+						.on_aside = parser_deaths_aside,
+						.rows_come = on_rows_come,
+						.ctx = p };
+	int r = row_server_new(&rows, &p->row_server);
 
 	if (!r && d->run_dir) {
-		const struct filesrv_config files = { .run_dir = run_dir,
-						      .peer = d->uid[DEPLOY_SYMD],
-						      .want_file = requests_file,
-						      .want_debug = requests_debug,
-						      .want_jit = requests_jit,
-						      .take_runtime = requests_runtime,
-						      .want_memory = requests_memory,
-						      .peer_died = requests_peer_died,
-						      .ctx = &p->requests };
+		const struct file_server_config files = { .run_dir = run_dir,
+							  .peer = d->uid[DEPLOY_SYMD],
+							  .want_file = requests_file,
+							  .want_debug = requests_debug,
+							  .want_jit = requests_jit,
+							  .take_runtime = requests_runtime,
+							  .want_memory = requests_memory,
+							  .peer_died = requests_peer_died,
+							  .ctx = &p->requests };
 
-		r = filesrv_new(&files, &p->filesrv);
+		r = file_server_new(&files, &p->file_server);
 		if (!r)
 			r = bus_listen(BUS_STREAM, run_dir, d->uid[DEPLOY_SYMD], &p->output.bus);
-		if (!r)
-			r = reader_new(&p->reader);
 		p->output.outbox = (struct outbox){ .bus = p->output.bus, .max = p->budget.outbox };
 	}
 	return r ? fail(run_dir, r, "the run needs sockets here") : 0;
@@ -230,20 +265,24 @@ static void connect_parts(struct prof *p)
 	struct samples *s = &p->samples;
 
 	p->limit.tables = p->tables;
-	p->limit.filesrv = p->filesrv;
+	p->limit.file_server = p->file_server;
+	p->limit.opener = p->opener;
 	p->limit.tables_fixed = p->options.table_bytes != 0;
 
-	p->deaths.host = p->host;
+	cpulimit_init(&p->cpu_limit, p->options.sampling.cpu_limit, (unsigned)cpus());
 
-	p->requests.filesrv = p->filesrv;
+	p->deaths.host = p->host;
+	row_server_charge(p->row_server, host_owners(p->host));
+
+	p->requests.file_server = p->file_server;
 	p->requests.host = p->host;
 	p->requests.jitfiles = p->jitfiles;
-	p->requests.reader = p->reader;
+	p->requests.helpers = p->helpers;
 	p->requests.loader = p->loader;
 	p->requests.tables = p->tables;
 	p->requests.offers = &p->offers;
 	p->requests.deaths = &p->deaths;
-	p->requests.may_read_memory = !p->options.memory_none;
+	p->requests.may_read_memory = !p->options.sampling.memory_none;
 
 	s->loader = p->loader;
 	s->sideband = p->sideband;
@@ -251,10 +290,14 @@ static void connect_parts(struct prof *p)
 	s->host = p->host;
 	s->tables = p->tables;
 	s->deferred = p->deferred;
+	deferred_keep_owners(p->deferred, host_owners(p->host));
 	s->limit = &p->limit;
 	s->deaths = &p->deaths;
+	s->row_server = p->row_server;
 	s->output = &p->output;
-	s->without_objects = p->options.memory_none;
+	s->testimony = &p->testimony;
+	s->drops = p->options.sampling.cpu_limit ? &p->drops : NULL;
+	s->without_objects = p->options.sampling.memory_none;
 	s->command = p->options.follow;
 
 	p->losses.output = &p->output;
@@ -270,11 +313,14 @@ static int open_host(struct prof *p)
 	const struct host_config c = {
 		.tables = p->tables,
 		.opener = p->opener,
+		.helpers = p->helpers,
 		.proc = "/proc",
-		.only_selected = p->options.follow || p->options.pid_count,
+		.only_selected = p->options.follow || p->options.sampling.pid_count,
 		.follow_forks = p->options.follow != 0,
 		.self_uids = d->uid,
 		.self_uid_count = d->ids_given ? DEPLOY_TOOLS : 0,
+		.memory = p->budget.host,
+		.file_known = loop_file_known,
 		.file_needs_rows = loop_file_needs_rows,
 		.process_gone = loop_process_gone,
 		.ctx = p,
@@ -284,24 +330,28 @@ static int open_host(struct prof *p)
 	p->deaths.quarantine = p->quarantine;
 	p->offers.wanted = p->output.bus != NULL;
 	int r = host_new(&c, &p->host);
-	if (!r && p->filesrv)
+	if (!r && p->file_server)
 		r = jitfiles_new(p->host, p->opener, &p->jitfiles);
 	if (r)
 		return fail("the host cannot be followed", r, "");
 	connect_parts(p);
+	helpers_charge(p->helpers, host_owners(p->host));
+	opener_charge(p->opener, host_owners(p->host));
 	host_mark_self(p->host, (uint32_t)getpid());
+	host_mark_self(p->host, (uint32_t)helpers_keeper(p->helpers));
 	if (p->extractor.pid)
 		host_mark_self(p->host, (uint32_t)p->extractor.pid);
 	if (p->cpus.pid)
 		host_mark_self(p->host, (uint32_t)p->cpus.pid);
-	for (size_t i = 0; i < p->options.pid_count; i++) {
-		if (host_select(p->host, p->options.pids[i])) {
-			log_error("-p %u: no such process", p->options.pids[i]);
+	for (size_t i = 0; i < p->options.sampling.pid_count; i++) {
+		if (host_select(p->host, p->options.sampling.pids[i])) {
+			log_error("--pid: %u: there is no such process; see `ps -e`",
+				  p->options.sampling.pids[i]);
 			return -ESRCH;
 		}
 	}
 	if (p->options.follow && host_select(p->host, p->options.follow)) {
-		log_error("--follow %u: no such process", p->options.follow);
+		log_error("--follow: %u: there is no such process; see `ps -e`", p->options.follow);
 		return -ESRCH;
 	}
 	if (p->options.follow && p->options.resume)
@@ -343,7 +393,7 @@ static const struct runtime_config *slot_runtime(void *ctx, uint16_t slot)
 {
 	struct prof *p = ctx;
 
-	return tables_runtime(p->tables, slot);
+	return host_slot_runtime(p->host, slot);
 }
 
 static int open_emit(struct prof *p)
@@ -358,10 +408,12 @@ static int open_emit(struct prof *p)
 			   .hostname = str_from(u.nodename),
 			   .cpus = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN),
 			   .event = str_from(loader_event(p->loader)),
-			   .hz = p->options.hz,
+			   .hz = p->options.sampling.hz,
 			   .period = loader_period(p->loader),
 			   .unit = str_from(loader_unit(p->loader)) },
 		.ceiling = p->budget.interned,
+		.receiver = p->output.bus ? p->budget.definitions : 0,
+		.owners = host_owners(p->host),
 		.flush = on_batch,
 		.file = slot_file,
 		.runtime = slot_runtime,
@@ -398,22 +450,20 @@ static int open_loop(struct prof *p)
 	if (!r)
 		r = watch(p, sideband_fd(p->sideband), FROM_SIDEBAND);
 	if (!r)
-		r = watch(p, opener_fd(p->opener), FROM_OPENER);
+		r = watch(p, helpers_fd(p->helpers), FROM_HELPERS);
 	if (!r)
-		r = watch(p, rowsrv_bus_fd(p->rowsrv), FROM_ROWS);
+		r = watch(p, row_server_bus_fd(p->row_server), FROM_ROWS);
 	if (!r)
-		r = watch(p, rowsrv_lane_fd(p->rowsrv), FROM_ROWS_LANE);
+		r = watch(p, row_server_lane_fd(p->row_server), FROM_ROWS_LANE);
 	if (!r && p->output.bus)
 		r = watch(p, bus_fd(p->output.bus), FROM_STREAM);
-	if (!r && p->filesrv)
-		r = watch(p, filesrv_bus_fd(p->filesrv), FROM_FILES);
-	if (!r && p->filesrv)
-		r = watch(p, filesrv_lane_fd(p->filesrv), FROM_FILES_LANE);
+	if (!r && p->file_server)
+		r = watch(p, file_server_bus_fd(p->file_server), FROM_FILES);
+	if (!r && p->file_server)
+		r = watch(p, file_server_lane_fd(p->file_server), FROM_FILES_LANE);
 	/* Edge-triggered: what finds no room stays in the socket. */
 	if (!r && p->cpus.fd >= 0)
 		r = watch_for(p, p->cpus.fd, FROM_CPUS, EPOLLIN | EPOLLET);
-	if (!r && p->reader)
-		r = watch(p, reader_fd(p->reader), FROM_READER);
 	if (!r && p->options.deploy.life_fd >= 0)
 		r = watch(p, p->options.deploy.life_fd, FROM_LIFE);
 	return r ? fail("the loop cannot be set up", r, "") : 0;
@@ -445,7 +495,7 @@ static struct checks_config what_to_check(const struct prof *p, enum checks_part
 {
 	return (struct checks_config){
 		.part = part,
-		.ignore_unsafe_kernel = p->options.ignore_unsafe_kernel,
+		.ignore_unsafe_kernel = p->options.sampling.ignore_unsafe_kernel,
 		.by_root = !geteuid() || p->options.deploy.ids_given,
 		.no_new_privs = prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1,
 		.clock = clock,
@@ -553,6 +603,9 @@ static int set_up(struct prof *p)
 	const char *run_dir = p->options.deploy.run_dir;
 	int r = check_start(p, probe_event(0));
 
+	/* Before the events, whose descriptors the keeper must not have. */
+	if (!r && !run_dir)
+		r = open_output(p);
 	if (!r)
 		r = open_privileged(p);
 
@@ -569,6 +622,12 @@ static int set_up(struct prof *p)
 	/* The rights of root's ids and groups may be gone with them. */
 	if (!r && p->options.deploy.run_dir)
 		r = check_start(p, 0);
+	/* Before there is anything that it must not have, and while there is only one thread. */
+	if (!r) {
+		r = helpers_start("/proc", &p->helpers);
+		if (r)
+			fail("/proc", r, "mount it, and allow processes to be started");
+	}
 	if (!r)
 		r = quarantine_new(&p->quarantine);
 	if (!r)
@@ -587,12 +646,14 @@ static int set_up(struct prof *p)
 		r = closing_start();
 		if (r)
 			log_warning("no thread can be started to close files: %s", strerror(-r));
-		r = opener_new("/proc", &p->opener);
-		if (r)
-			fail("/proc", r, "mount it");
+		r = opener_new(p->helpers, p->budget.limit / COPIES_PART, &p->opener);
 	}
-	/* All threads exist now, except spares of the opener and the reader, and nothing of a
-	 * stranger was read yet. */
+	if (!r && p->options.deploy.run_dir) {
+		r = testimony_open(&p->testimony, run_dir, p->began_ns);
+		if (r)
+			fail("prof-export", r, "it cannot be told what was sampled");
+	}
+	/* All threads exist now, and nothing of a stranger was read yet. */
 	if (!r)
 		r = bound_calls(p);
 	if (!r)
@@ -611,18 +672,22 @@ static void tear_down(struct prof *p)
 		deferred_free(p->deferred);
 		requests_done(&p->requests);
 		samples_done(&p->samples);
+		helpers_charge(p->helpers, NULL);
+		if (p->opener)
+			opener_charge(p->opener, NULL);
 		host_free(p->host);
 		emit_free(p->output.emit);
 		kernel_names_done(&p->names);
-		opener_free(p->opener);
-		reader_free(p->reader);
 		jitfiles_free(p->jitfiles);
-		filesrv_free(p->filesrv);
+		file_server_free(p->file_server);
 		bus_free(p->output.bus);
 		outbox_reset(&p->output.outbox);
-		rowsrv_free(p->rowsrv);
+		row_server_free(p->row_server);
 		tables_free(p->tables);
 	}
+	testimony_done(&p->testimony);
+	helpers_free(p->helpers);
+	opener_free(p->opener);
 	quarantine_free(p->quarantine);
 	sideband_free(p->sideband);
 	loader_free(p->loader);
@@ -632,7 +697,7 @@ static void tear_down(struct prof *p)
 
 int main(int argc, char **argv)
 {
-	static struct prof p;
+	static struct prof p = { .output.file = OUTFILE_NONE };
 	sigset_t set;
 
 	stdfds_hold();
@@ -641,14 +706,13 @@ int main(int argc, char **argv)
 	int r = options_parse(argc, argv, &p.options);
 	if (r != EXITS_GO_ON)
 		return r;
-	unsigned drain_ms = LOOP_DRAIN_MS_AT_99_HZ * 100 / p.options.hz;
+	unsigned drain_ms = LOOP_DRAIN_MS_AT_99_HZ * 100 / p.options.sampling.hz;
 	p.drain_ms = drain_ms > LOOP_DRAIN_MS_MAX   ? LOOP_DRAIN_MS_MAX
 		     : drain_ms < LOOP_DRAIN_MS_MIN ? LOOP_DRAIN_MS_MIN
 						    : drain_ms;
 	if (p.options.cpus)
-		return cpus_serve(&(struct cpus_config){ .hz = p.options.hz,
-							 .cycles = p.options.cycles,
-							 .ksymbols = p.options.ksymbols,
+		return cpus_serve(&(struct cpus_config){ .hz = p.options.sampling.hz,
+							 .events = p.options.events,
 							 .deploy = &p.options.deploy });
 	signal(SIGPIPE, SIG_IGN);
 	/* Before any thread starts: all threads inherit the mask, so that signals come through the
@@ -658,6 +722,7 @@ int main(int argc, char **argv)
 	sigaddset(&set, SIGTERM);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	p.since_ns = p.began_ns = clock_mono_ns();
+	p.testimony = TESTIMONY_NONE;
 
 	raise_memlock();
 	deploy_budget(&p.options.deploy, &p.budget);
@@ -669,7 +734,8 @@ int main(int argc, char **argv)
 		loop_run(&p);
 		p.status.taken = figures_taken(&p);
 	}
-	bool failed = r || p.failed || p.output.failed;
+	const bool closed = close_output(&p.output);
+	bool failed = r || p.failed || p.output.failed || !closed;
 	deploy_status(&p.options.deploy, &p.status, failed ? STATUS_FAILED : STATUS_DONE);
 	tear_down(&p);
 	if (p.again)

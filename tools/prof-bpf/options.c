@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/options.h"
 
-#include <string.h>
 #include "common/base/cmdline.h"
 #include "common/base/exits.h"
+#include "common/base/outfile.h"
 
-#define HZ_MAX 10000
 #define TABLES_DEFAULT (64u << 20)
 #define TABLES_LEAST (2u << 20)
 #define TABLES_MOST (512u << 20)
 
 static const char usage[] =
 	"usage: prof-bpf [-F HZ] [-d SECONDS] [-p PID]... [--follow PID] [-o FILE] "
-	"[--tables SIZE]\n"
-	"                [--read-memory interpreters|none] [--ignore-unsafe-kernel] [-v]\n"
+	"[--mode MODE]\n"
+	"                [--tables SIZE] [--cpu-limit PERCENT]\n"
+	"                [--read-memory interpreters|none]\n"
+	"                [--ignore-unsafe-kernel] [-v]\n"
 	"       prof-bpf --check\n"
 	"\n"
 	"Sample every cpu, and write the raw stream to FILE or standard output.\n"
@@ -24,7 +25,12 @@ static const char usage[] =
 	"      --follow PID     sample only this process and its descendants, "
 	"until all have ended\n"
 	"  -o, --output FILE    write to FILE\n"
+	"      --mode MODE      the mode of a new FILE, in octal (default 600: only its\n"
+	"                       owner may read it)\n"
 	"      --tables SIZE    size limit of the unwind tables, 2M to 512M (default 64M)\n"
+	"      --cpu-limit PERCENT\n"
+	"                       cpu time of all tools, in percent of all cpus over ten seconds\n"
+	"                       (default: no limit)\n"
 	"      --read-memory WHOSE\n"
 	"                       read memory to name interpreted frames: of processes with\n"
 	"                       interpreters (the default), or of none\n"
@@ -39,58 +45,19 @@ static const char usage[] =
 	"  --run-dir DIR --ids GID:B:D:S:E --memory-limit SIZE --status-fd N --life-fd N --resume\n"
 	"Internal: --cpus EVENTS, the process that opens events of cpus that come online\n";
 
-enum {
-	OPTION_FOLLOW = 1,
-	OPTION_TABLES,
-	OPTION_MEMORY,
-	OPTION_UNSAFE,
-	OPTION_RESUME,
-	OPTION_CHECK,
-	OPTION_CPUS
-};
-
-static const char *const read_memory_words[] = { "interpreters", "none" };
-
-static int take_pid(struct options *o, const struct cmdline *c)
-{
-	uint32_t pid;
-	const int r = cmdline_pid(c, &pid);
-
-	if (r != EXITS_GO_ON)
-		return r;
-	if (o->pid_count == OPTIONS_MAX_PIDS)
-		return cmdline_refuse(c, "too many processes; give 1024 at most");
-	o->pids[o->pid_count++] = pid;
-	return EXITS_GO_ON;
-}
+enum { OPTION_FOLLOW = 1, OPTION_TABLES, OPTION_RESUME, OPTION_CHECK, OPTION_CPUS, OPTION_MODE };
 
 static int take_option(struct options *o, const struct cmdline *c, int val)
 {
 	int r = EXITS_GO_ON;
 	uint64_t n = 0;
-	size_t word = 0;
 
 	switch (val) {
-	case 'F':
-		r = cmdline_number(c, 1, HZ_MAX, &n);
-		o->hz = (unsigned)n;
-		return r;
-	case 'd':
-		return cmdline_seconds(c, &o->seconds);
-	case 'p':
-		return take_pid(o, c);
 	case OPTION_FOLLOW:
 		return cmdline_pid(c, &o->follow);
 	case OPTION_TABLES:
 		r = cmdline_size(c, TABLES_LEAST, TABLES_MOST, &n);
 		o->table_bytes = (size_t)n;
-		return r;
-	case OPTION_MEMORY:
-		r = cmdline_word(c, read_memory_words, 2, &word);
-		o->memory_none = word == 1;
-		return r;
-	case OPTION_UNSAFE:
-		o->ignore_unsafe_kernel = true;
 		return r;
 	case OPTION_RESUME:
 		o->resume = true;
@@ -100,31 +67,30 @@ static int take_option(struct options *o, const struct cmdline *c, int val)
 		return r;
 	case OPTION_CPUS:
 		o->cpus = true;
-		o->cycles = strncmp(c->value, "cycles", 6) == 0;
-		o->ksymbols = strstr(c->value, "+ksymbols") != NULL;
-		return r;
+		return cpus_events_parse(c->value, &o->events)
+			       ? EXITS_GO_ON
+			       : cmdline_refuse(c, "no such events; only for prof-bpf's own use");
+	case OPTION_MODE:
+		return cmdline_mode(c, &o->mode);
 	case 'o':
-		o->output = c->value;
-		return r;
+		return cmdline_path(c, &o->output);
 	default:
-		return deploy_option(&o->deploy, c, val);
+		return sampling_has(val) ? sampling_option(&o->sampling, c, val)
+					 : deploy_option(&o->deploy, c, val);
 	}
 }
 
 int options_parse(int argc, char **argv, struct options *ret)
 {
 	static const struct option longs[] = {
-		{ "frequency", required_argument, NULL, 'F' },
-		{ "duration", required_argument, NULL, 'd' },
-		{ "pid", required_argument, NULL, 'p' },
 		{ "output", required_argument, NULL, 'o' },
+		{ "mode", required_argument, NULL, OPTION_MODE },
 		{ "follow", required_argument, NULL, OPTION_FOLLOW },
 		{ "tables", required_argument, NULL, OPTION_TABLES },
-		{ "read-memory", required_argument, NULL, OPTION_MEMORY },
-		{ "ignore-unsafe-kernel", no_argument, NULL, OPTION_UNSAFE },
 		{ "resume", no_argument, NULL, OPTION_RESUME },
 		{ "check", no_argument, NULL, OPTION_CHECK },
 		{ "cpus", required_argument, NULL, OPTION_CPUS },
+		SAMPLING_OPTIONS,
 		DEPLOY_OPTIONS,
 		CMDLINE_OPTIONS,
 		{ 0 },
@@ -137,7 +103,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 			     .argv = argv };
 	int val;
 
-	*ret = (struct options){ .hz = 99 };
+	*ret = (struct options){ .sampling.hz = SAMPLING_HZ_DEFAULT, .mode = OUTFILE_MODE };
 	deploy_init(&ret->deploy);
 	while ((val = cmdline_next(&c)) != CMDLINE_END) {
 		const int r = val == CMDLINE_EXIT ? c.status : take_option(ret, &c, val);
@@ -148,9 +114,11 @@ int options_parse(int argc, char **argv, struct options *ret)
 	if (optind < argc)
 		return cmdline_refuse_all("%s: not an option; prof-bpf takes options only",
 					  argv[optind]);
-	if (ret->follow && ret->pid_count)
-		return cmdline_refuse_all(
-			"--follow and --pid exclude each other; give one of them");
+	if (ret->follow && ret->sampling.pid_count)
+		return cmdline_refuse_all("--follow: not together with --pid; give one of them");
+	/* --check reports to profpipe doctor; neither it nor the helper serves a run. */
+	if (!ret->check && !ret->cpus && deploy_check_options(&ret->deploy) != EXITS_GO_ON)
+		return EXITS_USAGE;
 	/* By hand there is no limit for all memory. */
 	if (!ret->table_bytes && !ret->deploy.run_dir && !ret->deploy.limit)
 		ret->table_bytes = TABLES_DEFAULT;

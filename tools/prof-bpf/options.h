@@ -7,22 +7,19 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "common/cell/deploy.h"
-
-#define OPTIONS_MAX_PIDS 1024
+#include "common/cell/sampling.h"
+#include "tools/prof-bpf/kernel/cpus.h"
 
 struct options {
-	unsigned hz;
-	double seconds; /* 0: until told to stop */
-	uint32_t pids[OPTIONS_MAX_PIDS];
-	size_t pid_count;
+	struct sampling sampling;
 	uint32_t follow;    /* sample this process and its descendants; 0: none */
 	const char *output; /* by hand: a path, or NULL for standard output */
+	unsigned mode;	    /* of a new output */
 	size_t table_bytes; /* ceiling of the unwind tables; 0: the rest of --memory-limit */
-	bool memory_none;   /* nobody gets memory of processes */
 	bool check;	    /* print what the host supports, and end */
 	bool resume;	    /* the followed process may already have children */
-	bool ignore_unsafe_kernel;
-	bool cpus, cycles, ksymbols; /* be the helper of cpus.h, with such events */
+	bool cpus;	    /* be the helper of cpus.h, with these events */
+	struct cpus_events events;
 	struct deploy deploy;
 };
 /* A part of main (exits.h). */

@@ -17,20 +17,23 @@
 #include "tools/prof-bpf/kernel/kernel_names.h"
 #include "tools/prof-bpf/kernel/loader.h"
 #include "tools/prof-bpf/kernel/sideband.h"
+#include "tools/prof-bpf/limit/cpulimit.h"
+#include "tools/prof-bpf/limit/drops.h"
 #include "tools/prof-bpf/limit/limit.h"
+#include "tools/prof-bpf/open/helpers.h"
 #include "tools/prof-bpf/open/opener.h"
-#include "tools/prof-bpf/open/reader.h"
 #include "tools/prof-bpf/options.h"
 #include "tools/prof-bpf/peers/extractor.h"
-#include "tools/prof-bpf/peers/filesrv.h"
+#include "tools/prof-bpf/peers/file_server.h"
 #include "tools/prof-bpf/peers/offers.h"
 #include "tools/prof-bpf/peers/parser_deaths.h"
 #include "tools/prof-bpf/peers/requests.h"
-#include "tools/prof-bpf/peers/rowsrv.h"
+#include "tools/prof-bpf/peers/row_server.h"
 #include "tools/prof-bpf/stream/deferred.h"
 #include "tools/prof-bpf/stream/losses.h"
 #include "tools/prof-bpf/stream/output.h"
 #include "tools/prof-bpf/stream/samples.h"
+#include "tools/prof-bpf/stream/testimony.h"
 
 #define LOOP_DRAIN_MS_AT_99_HZ 50 /* shorter at higher rates, since deferred samples are large */
 #define LOOP_DRAIN_MS_MIN 10
@@ -47,8 +50,7 @@ enum source {
 	FROM_FILES,
 	FROM_FILES_LANE,
 	FROM_STREAM,
-	FROM_OPENER,
-	FROM_READER,
+	FROM_HELPERS,
 	FROM_CPUS
 };
 
@@ -57,7 +59,7 @@ enum source {
 enum phase { PHASE_CONNECTING, PHASE_SAMPLING, PHASE_DRAINING, PHASE_FINISHING };
 
 /* A peer's bus and lane. After a failure it rests until the next timer tick. */
-struct route {
+struct peer_turn {
 	bool due; /* something has come, or is to be sent */
 	bool rests;
 	uint64_t failures;
@@ -70,47 +72,66 @@ struct hurry {
 	uint64_t paid_ns; /* the early ticks allowed so far are paid for by then */
 };
 
+/* Records that come too fast wake the loop no more, but wait for its timer. */
+struct records {
+	uint64_t paid_ns; /* the time spent on them is paid for by then */
+	bool rests;
+};
+
 /* When each of these was last sent. */
 struct sent {
-	uint64_t figures_ns, clock_ns, flushed_ns;
+	uint64_t figures_ns, clock_ns, flushed_ns, testimony_ns;
 };
 
 struct prof {
+	/* What was asked for, and the limits. */
 	struct options options;
 	struct budget budget; /* the shares at the start */
 	struct limit limit;   /* the present division */
+	struct cpulimit cpu_limit;
+	struct drops drops; /* for it */
+	bool cpu_limit_told;
 
+	/* The kernel's side. */
 	struct loader *loader;
 	struct cpus cpus;
 	struct sideband *sideband;
 	struct kernel_names names;
 
+	/* What is known of the host. */
 	struct tables *tables;
 	struct host *host;
+	struct helpers *helpers;
 	struct opener *opener;
-	struct reader *reader;	   /* deployed only */
 	struct jitfiles *jitfiles; /* deployed only */
 
+	/* Peers: rows come from prof-deltas, names from prof-symd. */
 	struct extractor extractor; /* by hand only */
 	struct quarantine *quarantine;
 	struct parser_deaths deaths;
-	struct rowsrv *rowsrv;
-	struct filesrv *filesrv; /* deployed only */
+	struct row_server *row_server;
+	struct file_server *file_server; /* deployed only */
 	struct requests requests;
 	struct offers offers;
-	struct route rows, files;
+	unsigned chosen_files; /* that got slots since the programs of the run had mapped them */
+	struct peer_turn rows, files;
 
+	/* The way of samples to the stream. */
 	struct output output;
 	struct deferred_queue *deferred;
 	struct samples samples;
 	struct losses losses;
+	struct testimony testimony;
 
+	/* The loop. */
 	struct status status;
 	int epoll, timer, signals;
 	unsigned drain_ms;
 	struct hurry hurry;
+	struct records records;
 	struct sent sent;
 
+	/* The course of the run. */
 	enum phase phase;
 	uint64_t since_ns;		  /* start of the phase */
 	uint64_t began_ns;		  /* start of this process */
@@ -126,6 +147,7 @@ struct prof {
 /* Handles all events until the stream has ended or everything is over (p->exit_now). */
 void loop_run(struct prof *p);
 /* The callbacks of host.h; ctx is the struct prof. */
+bool loop_file_known(void *ctx, struct host_file *f);
 void loop_file_needs_rows(void *ctx, struct host_file *f, int fd);
 void loop_process_gone(void *ctx, struct host_process *h);
 

@@ -21,7 +21,6 @@
 static const struct seccomp_rule calls[] = {
 	/* Reading and writing open files, beyond the common calls. */
 	CALL("pwrite64"),
-	CALL("sendfile"),
 	CALL("ftruncate"),
 	CALL("getdents64"),
 	/* Opening for reading, and queries about files. */
@@ -38,9 +37,8 @@ static const struct seccomp_rule calls[] = {
 	CALL_IF("fcntl", SECCOMP_IS(1, F_SETFL)),
 	CALL_IF("fcntl", SECCOMP_IS(1, F_ADD_SEALS)),
 	CALL("memfd_create"),
-	/* Memory of processes. Not by /proc/PID/mem: a read that waits for a page there would block
-	 * the process's own calls of mmap. */
-	CALL("process_vm_readv"),
+	/* Whether a copy of a file is still open anywhere. */
+	CALL("flock"),
 	/* BPF and perf events. */
 	CALL_IF("bpf", SECCOMP_IS(0, BPF_MAP_CREATE)),
 	CALL_IF("bpf", SECCOMP_IS(0, BPF_MAP_LOOKUP_ELEM)),

@@ -15,8 +15,7 @@
 #include "common/base/stdfds.h"
 #include "common/cell/cell.h"
 #include "common/cell/deploy.h"
-#include "common/cell/priority.h"
-#include "common/rows/extract.h"
+#include "common/rows/extract/extract.h"
 #include "common/rows/print.h"
 #include "common/wire/lastword.h"
 #include "tools/prof-deltas/serve.h"
@@ -181,12 +180,9 @@ static int by_hand(char **paths, int n, const struct wanted *w)
 {
 	struct totals t = { 0 };
 	int status = EXITS_DONE;
-	const int r = cell_by_hand(CELL_READS, NULL);
 
-	if (r) {
-		log_error("cannot be confined: %s", strerror(-r));
+	if (cell_by_hand(CELL_READS))
 		return EXITS_FAILED;
-	}
 	for (int i = 0; i < n && !ferror(stdout); i++) {
 		char *name = printable(paths[i]);
 
@@ -224,25 +220,17 @@ static int serving(const struct deploy *d)
 	deploy_budget(d, &budget);
 	box.max_data = budget_fence(budget.deltas, THREADS);
 	signal(SIGPIPE, SIG_IGN);
-	/* Samples wait at most a second for rows. */
-	priority_raise();
 	lastword_watch(LASTWORD_SLOW_S);
 	if (deploy_enter(d, DEPLOY_DELTAS, &box) < 0) {
 		deploy_status(d, &st, STATUS_FAILED);
 		return EXITS_FAILED;
 	}
-	const struct serve_config c = { .run_dir = d->run_dir,
-					.peer = d->uid[DEPLOY_BPF],
-					.life_fd = d->life_fd,
-					.dial_ms = DIAL_MS };
-	r = serve_new(&c, &service);
-	if (r < 0) {
-		log_error("%s: cannot reach prof-bpf there: %s; is it running?", d->run_dir,
-			  strerror(-r));
-		again = true;
-	} else {
-		r = deploy_seal(DEPLOY_DELTAS);
-	}
+	const struct dial bpf = { .deploy = d, .to = DEPLOY_BPF, .timeout_ms = DIAL_MS };
+
+	r = serve_new(&bpf, &service);
+	again = r < 0;
+	if (!r)
+		r = deploy_seal();
 	if (!r) {
 		deploy_status(d, &st, STATUS_READY);
 		r = serve_run(service);
@@ -286,7 +274,7 @@ static int parse(int argc, char **argv, struct wanted *w, struct deploy *d)
 			r = c.status;
 			break;
 		case 'D':
-			w->debug = c.value;
+			r = cmdline_path(&c, &w->debug);
 			break;
 		case 'O':
 			w->derive_only = true;
@@ -301,13 +289,25 @@ static int parse(int argc, char **argv, struct wanted *w, struct deploy *d)
 			r = deploy_option(d, &c, val);
 		}
 	}
+	if (r == EXITS_GO_ON)
+		r = deploy_check_options(d);
 	if (r != EXITS_GO_ON)
 		return r;
+	if (w->registers && w->stats)
+		return cmdline_refuse_all(
+			"--registers: not together with --stats; give one of them");
+	if (d->run_dir && (w->registers || w->stats || w->derive_only || w->debug))
+		return cmdline_refuse_all("--run-dir: not together with options for files; "
+					  "omit it, or omit them");
 	if (d->run_dir && optind < argc)
 		return cmdline_refuse_all("%s: not an option; --run-dir takes no files",
 					  argv[optind]);
 	if (!d->run_dir && optind == argc)
 		return cmdline_refuse_all("missing file; name one or more ELF files");
+	if (w->debug && w->derive_only)
+		return cmdline_refuse_all("--debug: %s: not together with --derive-only, which "
+					  "reads no debug file; give one of them",
+					  w->debug);
 	if (w->debug && argc - optind != 1)
 		return cmdline_refuse_all("--debug: %s: needs exactly one file; name one",
 					  w->debug);

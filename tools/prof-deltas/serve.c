@@ -5,7 +5,8 @@
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "common/cell/deploy.h"
-#include "common/rows/extract.h"
+#include "common/cell/dial.h"
+#include "common/rows/extract/extract.h"
 #include "common/wire/pairs.h"
 #include "common/wire/peer.h"
 #include "tools/prof-deltas/serve.h"
@@ -37,9 +38,10 @@ static int patience(void *ctx, unsigned waits)
 }
 
 static int send_begin(struct serve *s, uint64_t id, enum rows_status status,
-		      const struct rows *rows)
+		      const struct rows *rows, uint64_t cpu_ns)
 {
-	struct msg m = { .id = MSG_ROWS_BEGIN, .rows_begin = { .id = id, .status = status } };
+	struct msg m = { .id = MSG_ROWS_BEGIN,
+			 .rows_begin = { .id = id, .status = status, .cpu_ns = cpu_ns } };
 
 	if (status == ROWS_OK) {
 		m.rows_begin.base = rows->base;
@@ -112,22 +114,27 @@ static int answer(struct serve *s, uint64_t id, int fd)
 
 	/* To the end of what was made of it: what parsing broke may only show there. */
 	const uint64_t former = lastword_begin(LASTWORD_FILE, id);
+	const uint64_t began_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 
 	rows_init(&rows);
+	rows.stopped = lastword_is_stopped;
 	if (fd >= 0) {
 		r = extract_rows(fd, -1, &rows, &e);
 		close(fd);
 		status = status_of(r, &rows, &e);
 	}
-	r = send_begin(s, id, status, &rows);
+	r = send_begin(s, id, status, &rows, clock_ns(CLOCK_PROCESS_CPUTIME_ID) - began_ns);
 	if (!r && status == ROWS_OK) {
-		struct msg end = { .id = MSG_ROWS_END, .rows_end = { .id = id } };
-
 		r = send_rules(s, id, &rows.rules);
 		if (!r)
 			r = send_rows(s, id, &rows);
-		if (!r)
-			r = peer_put(s->peer, &end);
+		if (!r) {
+			const uint64_t cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - began_ns;
+
+			r = peer_put(s->peer,
+				     &(struct msg){ .id = MSG_ROWS_END,
+						    .rows_end = { .id = id, .cpu_ns = cpu_ns } });
+		}
 	}
 	rows_done(&rows);
 	lastword_back(former);
@@ -229,22 +236,20 @@ int serve_run(struct serve *s)
 	return r == -ENOTCONN ? 0 : r;
 }
 
-int serve_new(const struct serve_config *c, struct serve **ret)
+int serve_new(const struct dial *d, struct serve **ret)
 {
 	struct serve *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return -ENOMEM;
-	s->life_fd = c->life_fd;
+	s->life_fd = d->deploy->life_fd;
 	const struct peer_config peer = { .route = BUS_ROWS,
-					  .run_dir = c->run_dir,
-					  .uid = c->peer,
 					  .producer = "prof-deltas",
 					  .batch_max = BATCH_MAX,
 					  .send_wait_ms = SEND_WAIT_MS,
 					  .patience = patience,
 					  .ctx = s };
-	const int r = peer_dial(&peer, c->dial_ms, &s->peer);
+	const int r = dial_peer(d, peer, &s->peer);
 
 	if (r) {
 		serve_free(s);

@@ -1,24 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The service. Requests for rows come over the bus, their descriptors over the lane, in either
- * order. Answers go back over the bus. It works on one request at a time; the others wait.
+ * order. Answers go back over the bus. It works on one request at a time; the others wait. prof-bpf
+ * may ask it to put that one aside (lastword.h).
  */
 #ifndef PROF_DELTAS_SERVE_H
 #define PROF_DELTAS_SERVE_H
 
-#include <sys/types.h>
+#include "common/cell/dial.h"
 
 struct serve;
 
-struct serve_config {
-	const char *run_dir;
-	uid_t peer;  /* prof-bpf's uid */
-	int life_fd; /* borrowed; -1: none */
-	int dial_ms; /* how long to wait for prof-bpf */
-};
-
-/* Connects to prof-bpf. Returns 0, -ETIMEDOUT or -errno. The caller owns *ret. */
-int serve_new(const struct serve_config *c, struct serve **ret);
+/* Connects to prof-bpf. Returns 0; -ETIMEDOUT or -errno, logged. The caller owns *ret. The service
+ * also reads the life pipe of d->deploy, which it borrows. */
+int serve_new(const struct dial *d, struct serve **ret);
 /* Accepts NULL. */
 void serve_free(struct serve *s);
 

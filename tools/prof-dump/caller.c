@@ -96,15 +96,15 @@ static uint64_t device(const struct procfs_mapping *m)
 static void send_piece(void *ctx, const struct procfs_mapping *m)
 {
 	struct sending *s = ctx;
-	const struct half_message out = {
-		.kind = HALF_PIECE,
+	const struct message out = {
+		.kind = MESSAGE_PIECE,
 		.mapping = { .start = m->start, .end = m->end, .offset = m->offset },
 	};
 
 	/* Pages that the process can write may differ from the file. */
 	if (!s->error && m->kind == PROCFS_FILE && m->readable && !m->writable &&
 	    m->inode == s->inode && device(m) == s->dev)
-		s->error = half_send(s->socket, &out, -1);
+		s->error = message_send(s->socket, &out, -1);
 }
 
 /* Sends all mapped pieces of a file that cannot be opened. */
@@ -123,15 +123,15 @@ static void send_mapping(void *ctx, const struct procfs_mapping *m)
 {
 	struct sending *s = ctx;
 	uint64_t dev = device(m);
-	struct half_message out = {
-		.kind = HALF_MAPPING,
+	struct message out = {
+		.kind = MESSAGE_MAPPING,
 		.mapping = { .start = m->start,
 			     .end = m->end,
 			     .offset = m->offset,
 			     .inode = m->inode,
 			     .dev = dev,
 			     .kind = m->kind },
-		.text_len = m->name.len < HALF_TEXT ? m->name.len : HALF_TEXT - 1,
+		.text_len = m->name.len < MESSAGE_TEXT ? m->name.len : MESSAGE_TEXT - 1,
 	};
 	int fd = -1;
 
@@ -148,16 +148,16 @@ static void send_mapping(void *ctx, const struct procfs_mapping *m)
 		if (s->error)
 			return;
 	}
-	s->error = half_send(s->socket, &out, fd);
+	s->error = message_send(s->socket, &out, fd);
 	if (fd >= 0)
 		close(fd);
 }
 
-static int send_kind(int socket, enum half_kind kind, int fd)
+static int send_kind(int socket, enum message_kind kind, int fd)
 {
-	const struct half_message out = { .kind = kind };
+	const struct message out = { .kind = kind };
 
-	return half_send(socket, &out, fd);
+	return message_send(socket, &out, fd);
 }
 
 /* Whether two processes run the same program. */
@@ -202,11 +202,11 @@ static int send_generated(int socket, int proc, const struct live *l)
 	int r = 0;
 
 	for (unsigned kind = 0; !r && kind < JIT_KINDS; kind++) {
-		const struct half_message out = { .kind = HALF_GENERATED, .generated = kind };
+		const struct message out = { .kind = MESSAGE_GENERATED, .generated = kind };
 		int fd = open_generated(proc, l, (enum jit_kind)kind);
 
 		if (fd >= 0) {
-			r = half_send(socket, &out, fd);
+			r = message_send(socket, &out, fd);
 			close(fd);
 		}
 	}
@@ -220,7 +220,7 @@ static int send_process(int socket, const struct live *l)
 
 	if (fd < 0)
 		return fd == -EACCES || fd == -EPERM ? LIVE_DENIED : fd;
-	int r = send_kind(socket, HALF_MEMORY, fd);
+	int r = send_kind(socket, MESSAGE_MEMORY, fd);
 
 	close(fd);
 	if (r)
@@ -239,15 +239,15 @@ static int send_process(int socket, const struct live *l)
 		return LIVE_DENIED;
 	if (n < 0)
 		return (int)n;
-	return s.error ? s.error : send_kind(socket, HALF_MAPS_END, -1);
+	return s.error ? s.error : send_kind(socket, MESSAGE_MAPS_END, -1);
 }
 
 /* Receives the next message, which must be one of two kinds. */
-static int expect(int socket, int timeout_ms, enum half_kind a, enum half_kind b,
-		  enum half_kind *ret)
+static int expect(int socket, int timeout_ms, enum message_kind a, enum message_kind b,
+		  enum message_kind *ret)
 {
-	struct half_message in;
-	int fd, r = half_receive(socket, timeout_ms, &in, &fd);
+	struct message in;
+	int fd, r = message_receive(socket, timeout_ms, &in, &fd);
 
 	if (r)
 		return r;
@@ -264,13 +264,12 @@ static int send_threads(int socket, const struct live *l)
 	int r = 0;
 
 	for (size_t i = 0; !r && i < l->count; i++) {
-		struct half_message out = { .kind = HALF_THREAD,
-					    .thread = l->threads[i].registers };
+		struct message out = { .kind = MESSAGE_THREAD, .thread = l->threads[i].registers };
 
 		if (l->threads[i].state != LIVE_GONE)
-			r = half_send(socket, &out, -1);
+			r = message_send(socket, &out, -1);
 	}
-	return r ? r : send_kind(socket, HALF_STOPPED, -1);
+	return r ? r : send_kind(socket, MESSAGE_STOPPED, -1);
 }
 
 /* Raises the priority of both halves while threads are stopped, if permitted. Prefers a
@@ -295,13 +294,13 @@ static void hurry(pid_t walker, bool on)
 
 int caller_process(int socket, pid_t walker, struct live *l, bool all)
 {
-	enum half_kind answer = HALF_AGAIN;
+	enum message_kind answer = MESSAGE_AGAIN;
 	int r = 0;
 
-	for (int round = 0; !r && answer == HALF_AGAIN && round < HALF_ROUNDS; round++) {
+	for (int round = 0; !r && answer == MESSAGE_AGAIN && round < MESSAGE_ROUNDS; round++) {
 		r = send_process(socket, l);
 		if (!r)
-			r = expect(socket, -1, HALF_READY, HALF_READY, &answer);
+			r = expect(socket, -1, MESSAGE_READY, MESSAGE_READY, &answer);
 		if (r)
 			return r;
 		hurry(walker, true);
@@ -309,7 +308,8 @@ int caller_process(int socket, pid_t walker, struct live *l, bool all)
 		if (!r)
 			r = send_threads(socket, l);
 		if (!r)
-			r = expect(socket, CALLER_PATIENCE_MS, HALF_WALKED, HALF_AGAIN, &answer);
+			r = expect(socket, CALLER_PATIENCE_MS, MESSAGE_WALKED, MESSAGE_AGAIN,
+				   &answer);
 		live_resume(l);
 		hurry(walker, false);
 	}

@@ -87,12 +87,12 @@ static int take_thread(struct core *c, struct span note)
 		return error;
 	const uint64_t regs[16] = { r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp,
 				    r.r8,  r.r9,  r.r10, r.r11, r.r12, r.r13, r.r14, r.r15 };
-	struct half_thread *t = &c->threads[c->thread_count++];
+	struct message_thread *t = &c->threads[c->thread_count++];
 
-	*t = (struct half_thread){ .pc = r.rip,
-				   .tls = r.fs_base,
-				   .tid = (uint32_t)st.pr_pid,
-				   .exact = (long)r.orig_rax < 0 };
+	*t = (struct message_thread){ .pc = r.rip,
+				      .tls = r.fs_base,
+				      .tid = (uint32_t)st.pr_pid,
+				      .exact = (long)r.orig_rax < 0 };
 	memcpy(t->regs, regs, sizeof(regs));
 	return 0;
 }

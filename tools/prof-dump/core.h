@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "common/base/span.h"
-#include "tools/prof-dump/half.h"
+#include "tools/prof-dump/message.h"
 
 #define CORE_MAX_HEADERS (1u << 20)   /* program headers */
 #define CORE_MAX_NOTES (256ull << 20) /* bytes of notes */
@@ -46,10 +46,10 @@ struct core_file {
 
 struct core {
 	int fd;
-	uint64_t size, wanted_size;  /* size of the file, and the size that its headers claim */
-	struct core_range *ranges;   /* sorted by start */
-	struct core_file *files;     /* sorted by start */
-	struct half_thread *threads; /* the first one took the signal */
+	uint64_t size, wanted_size;	/* size of the file, and the size that its headers claim */
+	struct core_range *ranges;	/* sorted by start */
+	struct core_file *files;	/* sorted by start */
+	struct message_thread *threads; /* the first one took the signal */
 	size_t range_count, file_count, thread_count;
 	uint64_t vdso; /* address of the first byte; 0: none */
 	uint8_t *notes;

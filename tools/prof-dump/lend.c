@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "common/names/program/finder.h"
-#include "tools/prof-dump/half.h"
+#include "tools/prof-dump/message.h"
 
 static bool is_elf(int fd)
 {
@@ -21,7 +21,7 @@ static bool is_elf(int fd)
 
 static int open_named(const char *path, const char *sysroot)
 {
-	char whole[2 * HALF_TEXT];
+	char whole[2 * MESSAGE_TEXT];
 
 	if (path[0] != '/')
 		return -EINVAL;
@@ -35,9 +35,9 @@ static int open_named(const char *path, const char *sysroot)
 	return fd;
 }
 
-static int open_debug(const struct half_message *m)
+static int open_debug(const struct message *m)
 {
-	const struct half_debug *d = &m->debug;
+	const struct message_debug *d = &m->debug;
 	const char *end = memchr(m->text, '\0', m->text_len);
 	struct stat st;
 
@@ -59,8 +59,8 @@ static int open_debug(const struct half_message *m)
 /* Takes fd; negative: an errno instead of a file. */
 static int send_file(int socket, int fd)
 {
-	const struct half_message out = { .kind = HALF_FILE, .error = fd < 0 ? fd : 0 };
-	const int r = half_send(socket, &out, fd);
+	const struct message out = { .kind = MESSAGE_FILE, .error = fd < 0 ? fd : 0 };
+	const int r = message_send(socket, &out, fd);
 
 	if (fd >= 0)
 		close(fd);
@@ -69,32 +69,32 @@ static int send_file(int socket, int fd)
 
 int lend_debug(int socket, int timeout_ms)
 {
-	static struct half_message m;
-	int fd, r = half_receive(socket, timeout_ms, &m, &fd);
+	static struct message m;
+	int fd, r = message_receive(socket, timeout_ms, &m, &fd);
 
 	if (r)
 		return r;
 	if (fd >= 0)
 		close(fd);
-	return m.kind == HALF_DEBUG ? send_file(socket, open_debug(&m)) : -EPROTO;
+	return m.kind == MESSAGE_DEBUG ? send_file(socket, open_debug(&m)) : -EPROTO;
 }
 
 int lend_core(int socket, int core, const char *sysroot)
 {
-	struct half_message m;
-	const struct half_message first = { .kind = HALF_CORE };
-	int fd, r = half_send(socket, &first, core);
+	struct message m;
+	const struct message first = { .kind = MESSAGE_CORE };
+	int fd, r = message_send(socket, &first, core);
 
 	while (!r) {
-		r = half_receive(socket, -1, &m, &fd);
+		r = message_receive(socket, -1, &m, &fd);
 		if (r)
 			break;
 		if (fd >= 0)
 			close(fd);
-		if (m.kind != HALF_OPEN && m.kind != HALF_DEBUG)
+		if (m.kind != MESSAGE_OPEN && m.kind != MESSAGE_DEBUG)
 			return -EPROTO;
-		r = send_file(socket,
-			      m.kind == HALF_OPEN ? open_named(m.text, sysroot) : open_debug(&m));
+		r = send_file(socket, m.kind == MESSAGE_OPEN ? open_named(m.text, sysroot)
+							     : open_debug(&m));
 	}
 	return r == -EPIPE ? 0 : r;
 }

@@ -224,7 +224,7 @@ static void read_registers(struct live_thread *t)
 	const uint64_t regs[16] = { r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp,
 				    r.r8,  r.r9,  r.r10, r.r11, r.r12, r.r13, r.r14, r.r15 };
 
-	t->registers = (struct half_thread){
+	t->registers = (struct message_thread){
 		.pc = r.rip,
 		.tls = r.fs_base,
 		.tid = (uint32_t)t->tid,
@@ -248,9 +248,9 @@ static void read_blocked(const struct live *l, struct live_thread *t)
 	char name[64], text[512];
 	unsigned long long a[6], sp, pc;
 	long number;
-	struct half_thread *h = &t->registers;
+	struct message_thread *h = &t->registers;
 
-	*h = (struct half_thread){ .tid = (uint32_t)t->tid, .partial = HALF_RUNNING };
+	*h = (struct message_thread){ .tid = (uint32_t)t->tid, .partial = MESSAGE_RUNNING };
 	snprintf(name, sizeof(name), "task/%d/syscall", t->tid);
 	if (read_proc(l->pid, name, text, sizeof(text)) <= 0)
 		return;
@@ -268,7 +268,7 @@ static void read_blocked(const struct live *l, struct live_thread *t)
 		h->regs[at[i]] = a[i];
 	h->regs[UNWIND_REG_RSP] = sp;
 	h->pc = pc;
-	h->partial = HALF_BLOCKED;
+	h->partial = MESSAGE_BLOCKED;
 }
 
 /* Whether t is stopped now. */

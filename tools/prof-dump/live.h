@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include "tools/prof-dump/half.h"
+#include "tools/prof-dump/message.h"
 
 /* How long to wait for the next thread to stop. BLOCKED: it is in an uninterruptible sleep. ALONE:
  * no other thread is stopped yet, so the wait delays nobody. */
@@ -36,7 +36,7 @@ struct live_thread {
 	pid_t tid;
 	enum { LIVE_SEIZED, LIVE_STOPPED, LIVE_GONE } state;
 	int signal; /* the signal it was about to get; it gets it when it continues */
-	struct half_thread registers;
+	struct message_thread registers;
 };
 
 struct live {

@@ -124,7 +124,7 @@ static int parse(int argc, char **argv, struct options *ret)
 	}
 	if (argc - optind != 1)
 		return cmdline_refuse_all(
-			"expected one process id or one core file; see `prof-dump --help`");
+			"needs exactly one process id or core file; see `prof-dump --help`");
 	ret->what = argv[optind];
 	ret->pid = number(ret->what);
 	if (ret->pid < 0)
@@ -169,10 +169,8 @@ static int run_walker(const struct options *o)
 	r = cell_enter(&cell, NULL);
 	if (!r)
 		r = cell_seal(&cell);
-	if (r) {
-		log_error("cannot be confined: %s", strerror(-r));
+	if (r)
 		return EXITS_FAILED;
-	}
 	return walker_run(HALF_FD, &w);
 }
 
@@ -239,7 +237,7 @@ static void say_denied(const struct live *l)
 	else
 		log_error("%d: cannot be traced: it has, or had, other rights than you; "
 			  "run as root%s",
-			  l->pid, geteuid() ? "" : ", with the capability SYS_PTRACE");
+			  l->pid, geteuid() ? "" : ", with CAP_SYS_PTRACE");
 }
 
 static void say(const struct live *l, bool all, int r)

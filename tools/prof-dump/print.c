@@ -10,7 +10,7 @@
 #include "common/names/program/program.h"
 #include "common/wire/msg.h"
 #include "tools/prof-dump/generated.h"
-#include "tools/prof-dump/half.h"
+#include "tools/prof-dump/message.h"
 #include "tools/prof-dump/runtimes.h"
 
 #define FLUSH 65536 /* most bytes of lines held back */
@@ -64,21 +64,21 @@ static void trim(struct printer *p, uint32_t keep)
 static int ask(const struct printer *p, enum program_want want, struct span id, const char *name,
 	       const char *path)
 {
-	static struct half_message m;
+	static struct message m;
 	const size_t name_len = name ? strlen(name) : 0, path_len = strlen(path);
 	int fd = -1;
 
 	if (id.len > sizeof(m.debug.id) || name_len + 1 + path_len >= sizeof(m.text))
 		return -1;
-	m = (struct half_message){ .kind = HALF_DEBUG,
-				   .debug = { .want = want, .id_len = (uint32_t)id.len },
-				   .text_len = (uint32_t)(name_len + 1 + path_len) };
+	m = (struct message){ .kind = MESSAGE_DEBUG,
+			      .debug = { .want = want, .id_len = (uint32_t)id.len },
+			      .text_len = (uint32_t)(name_len + 1 + path_len) };
 	if (id.len)
 		memcpy(m.debug.id, id.data, id.len);
 	if (name_len)
 		memcpy(m.text, name, name_len);
 	memcpy(m.text + name_len + 1, path, path_len);
-	return half_send(p->socket, &m, -1) || half_receive(p->socket, -1, &m, &fd) ? -1 : fd;
+	return message_send(p->socket, &m, -1) || message_receive(p->socket, -1, &m, &fd) ? -1 : fd;
 }
 
 static void complete(struct printer *p, struct program *program, const char *path)
@@ -106,7 +106,7 @@ static struct program *program_of(struct printer *p, uint32_t file)
 	p->tried[file] = true;
 	int fd = f->fd < 0 ? -1 : fcntl(f->fd, F_DUPFD_CLOEXEC, 3);
 
-	if (fd < 0 || program_open(fd, PRINT_DWARF, &p->programs[file]))
+	if (fd < 0 || program_open(fd, PROGRAM_OF_OTHERS, PRINT_DWARF, &p->programs[file]))
 		return NULL;
 	complete(p, p->programs[file], f->path);
 	return p->programs[file];

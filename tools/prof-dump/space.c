@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "bpf/walk.h"
-#include "common/rows/extract.h"
+#include "common/rows/extract/extract.h"
 #include "common/walk/weave.h"
 #include "tools/prof-dump/interpreted.h"
 
@@ -325,13 +325,13 @@ static int put_together(const struct space *s, const struct gathered *g, struct 
 	return 0;
 }
 
-int stack_walk(struct space *s, const struct half_thread *t, struct stack *ret)
+int stack_walk(struct space *s, const struct message_thread *t, struct stack *ret)
 {
 	static struct walk w;
 	struct stack st = { .tid = t->tid, .partial = t->partial };
 	struct gathered g = { 0 };
 	struct weave_run runs[PROCESS_RUNTIMES_MAX];
-	int stop = t->partial == HALF_RUNNING;
+	int stop = t->partial == MESSAGE_RUNNING;
 
 	w.pc = t->pc;
 	memcpy(w.regs, t->regs, sizeof(w.regs));
@@ -347,7 +347,7 @@ int stack_walk(struct space *s, const struct half_thread *t, struct stack *ret)
 	walk_place(&w);
 	if (t->partial) {
 		w.fp = WALK_FP_UNKNOWN;
-		w.kept = 0;
+		w.tracked = 0;
 		w.reason = WALK_NO_REGISTERS;
 	}
 	while (!r && !stop) {

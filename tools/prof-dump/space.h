@@ -15,7 +15,7 @@
 #include "bpf/env.h"
 #include "common/names/runtime/runtime.h"
 #include "common/walk/tables.h"
-#include "tools/prof-dump/half.h"
+#include "tools/prof-dump/message.h"
 
 #define SPACE_MAX_MAPPINGS (1u << 16) /* the ceiling of tables_walk_maps */
 #define SPACE_MAX_FILES 4096u
@@ -89,14 +89,14 @@ struct stack_frame {
 
 struct stack {
 	uint32_t tid;
-	uint16_t partial;	    /* enum half_partial */
+	uint16_t partial;	    /* enum message_partial */
 	uint16_t reason;	    /* enum walk_reason: why it ended */
 	struct stack_frame *frames; /* leaf first; owned */
 	uint32_t count;
 };
 /* Walks from a thread's registers: its native frames, and those of runtimes in files with a
  * `build`. Returns 0 or -ENOMEM. */
-int stack_walk(struct space *s, const struct half_thread *t, struct stack *ret);
+int stack_walk(struct space *s, const struct message_thread *t, struct stack *ret);
 void stack_done(struct stack *s);
 
 #endif

@@ -15,7 +15,7 @@
 #include "common/walk/procfs.h"
 #include "tools/prof-dump/core.h"
 #include "tools/prof-dump/generated.h"
-#include "tools/prof-dump/half.h"
+#include "tools/prof-dump/message.h"
 #include "tools/prof-dump/image.h"
 #include "tools/prof-dump/print.h"
 #include "tools/prof-dump/runtimes.h"
@@ -31,7 +31,7 @@ struct walker {
 	struct space space;
 	struct generated generated;
 	struct image image; /* of a file that cannot be opened */
-	struct half_thread *threads;
+	struct message_thread *threads;
 	struct stack *stacks;
 	uint32_t thread_count, thread_cap, stack_count;
 	bool warned_age;
@@ -68,13 +68,13 @@ static long read_core(void *ctx, void *dst, uint32_t size, uint64_t addr)
 
 /* --- threads --- */
 
-static int add_thread(struct walker *w, const struct half_thread *t)
+static int add_thread(struct walker *w, const struct message_thread *t)
 {
 	if (w->thread_count >= MAX_STACKS)
 		return 0;
 	if (w->thread_count == w->thread_cap) {
 		uint32_t cap = w->thread_cap ? w->thread_cap * 2 : 64;
-		struct half_thread *p = reallocarray(w->threads, cap, sizeof(*p));
+		struct message_thread *p = reallocarray(w->threads, cap, sizeof(*p));
 
 		if (!p)
 			return -ENOMEM;
@@ -152,9 +152,9 @@ static int print_all(struct walker *w)
 
 /* --- a process --- */
 
-static int take_mapping(struct walker *w, const struct half_message *m, int fd)
+static int take_mapping(struct walker *w, const struct message *m, int fd)
 {
-	const struct half_mapping *at = &m->mapping;
+	const struct message_mapping *at = &m->mapping;
 	uint32_t file = SPACE_NO_FILE;
 	int r = 0;
 
@@ -187,28 +187,28 @@ static int take_mapping(struct walker *w, const struct half_message *m, int fd)
 	return r < 0 ? r : 0;
 }
 
-static int answer(struct walker *w, enum half_kind kind)
+static int answer(struct walker *w, enum message_kind kind)
 {
-	const struct half_message out = { .kind = kind };
+	const struct message out = { .kind = kind };
 
-	return half_send(w->socket, &out, -1);
+	return message_send(w->socket, &out, -1);
 }
 
 /* Serves until the threads are walked. Returns 1 if the other half has ended, after it has logged
  * why. */
 static int serve_process(struct walker *w)
 {
-	static struct half_message in;
+	static struct message in;
 	bool missing = true;
 	int fd, r = 0;
 
 	space_init(&w->space, w->tables, read_memory, w);
 	for (int rounds = 0; !r && missing;) {
-		r = half_receive(w->socket, -1, &in, &fd);
+		r = message_receive(w->socket, -1, &in, &fd);
 		if (r)
 			return r == -EPIPE ? 1 : r;
 		switch (in.kind) {
-		case HALF_MEMORY:
+		case MESSAGE_MEMORY:
 			if (w->memory >= 0)
 				close(w->memory);
 			w->memory = fd;
@@ -216,29 +216,29 @@ static int serve_process(struct walker *w)
 			image_reset(&w->image);
 			w->thread_count = 0;
 			break;
-		case HALF_GENERATED:
+		case MESSAGE_GENERATED:
 			generated_take(&w->generated, in.generated, fd);
 			break;
-		case HALF_PIECE:
+		case MESSAGE_PIECE:
 			image_piece(&w->image, in.mapping.start, in.mapping.end, in.mapping.offset);
 			break;
-		case HALF_MAPPING:
+		case MESSAGE_MAPPING:
 			r = take_mapping(w, &in, fd);
 			break;
-		case HALF_MAPS_END:
+		case MESSAGE_MAPS_END:
 			r = ready(w);
 			if (!r)
-				r = answer(w, HALF_READY);
+				r = answer(w, MESSAGE_READY);
 			break;
-		case HALF_THREAD:
+		case MESSAGE_THREAD:
 			r = add_thread(w, &in.thread);
 			break;
-		case HALF_STOPPED:
+		case MESSAGE_STOPPED:
 			w->generated.time_ns = clock_mono_ns();
 			r = walk_all(w, &missing);
-			missing = missing && ++rounds < HALF_ROUNDS;
+			missing = missing && ++rounds < MESSAGE_ROUNDS;
 			if (!r)
-				r = answer(w, missing ? HALF_AGAIN : HALF_WALKED);
+				r = answer(w, missing ? MESSAGE_AGAIN : MESSAGE_WALKED);
 			break;
 		default:
 			return -EPROTO;
@@ -274,8 +274,8 @@ static bool is_mapped(struct walker *w, const struct core_file *f, int fd)
 			close(copy);
 		return true;
 	}
-	struct span theirs = symfile_build_id(s);
-	bool same = !theirs.len || (theirs.len == n && memcmp(theirs.data, id, n) == 0);
+	struct span found = symfile_build_id(s);
+	bool same = !found.len || (found.len == n && memcmp(found.data, id, n) == 0);
 
 	symfile_free(s);
 	return same;
@@ -284,20 +284,20 @@ static bool is_mapped(struct walker *w, const struct core_file *f, int fd)
 /* Asks for the file at a path. Returns a descriptor or -errno. */
 static int ask(struct walker *w, const char *path)
 {
-	static struct half_message m;
+	static struct message m;
 	size_t n = strlen(path);
 	int fd = -1;
 
-	if (n >= HALF_TEXT)
+	if (n >= MESSAGE_TEXT)
 		return -ENAMETOOLONG;
-	m.kind = HALF_OPEN;
+	m.kind = MESSAGE_OPEN;
 	m.error = 0;
 	m.text_len = (uint32_t)n;
 	memcpy(m.text, path, n);
-	int r = half_send(w->socket, &m, -1);
+	int r = message_send(w->socket, &m, -1);
 
 	if (!r)
-		r = half_receive(w->socket, -1, &m, &fd);
+		r = message_receive(w->socket, -1, &m, &fd);
 	if (r)
 		return r;
 	return fd >= 0 ? fd : m.error < 0 ? m.error : -EPROTO;
@@ -408,12 +408,12 @@ static int load_core(struct walker *w)
 
 static int serve_core(struct walker *w)
 {
-	static struct half_message in;
+	static struct message in;
 	bool missing;
-	int fd, r = half_receive(w->socket, -1, &in, &fd);
+	int fd, r = message_receive(w->socket, -1, &in, &fd);
 
 	if (!r)
-		r = in.kind == HALF_CORE && fd >= 0 ? core_open(fd, &w->core) : -EPROTO;
+		r = in.kind == MESSAGE_CORE && fd >= 0 ? core_open(fd, &w->core) : -EPROTO;
 	if (r > 0) {
 		log_error("%s: %s; give the path of a core file or a process id", w->o->core,
 			  core_verdict_text(r));

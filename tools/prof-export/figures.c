@@ -33,7 +33,8 @@ int figures_print(struct buf *b, const struct status *st)
 		r = buf_append_str(b, "the stream was cut short\n");
 	for (size_t i = 0; !r && i < STATUS_TOP && st->top[i].self; i++) {
 		account_share(share, st->top[i].self, st->samples);
-		r = buf_printf(b, "%8s  %s\n", share, st->top[i].name);
+		r = buf_printf(b, "%8s  %s%s\n", share, st->top[i].name,
+			       account_mark(st->top[i].kind));
 	}
 	return r;
 }

@@ -14,11 +14,14 @@
 #include "common/base/exits.h"
 #include "common/base/heap.h"
 #include "common/base/log.h"
+#include "common/base/outfile.h"
 #include "common/base/stdfds.h"
 #include "common/cell/cell.h"
 #include "common/cell/deploy.h"
 #include "common/wire/bus.h"
+#include "common/wire/datagram.h"
 #include "tools/prof-export/figures.h"
+#include "tools/prof-export/model/shares.h"
 #include "tools/prof-export/options.h"
 #include "tools/prof-export/session/journal.h"
 #include "tools/prof-export/session/session.h"
@@ -27,8 +30,11 @@
 #define KEEP_FILES 168 /* a week of hours */
 #define KEEP_MIB 1024
 #define STATUS_NS 250000000u
-#define HELD_US 500000 /* between two status words while a write waits */
-#define POLL_MS 2000   /* the stream brings a message every second */
+#define HELD_US 500000	     /* between two status words while a write waits */
+#define POLL_MS 2000	     /* the stream brings a message every second */
+#define WITNESS_MS 500	     /* to wait for prof-bpf's first word, which it repeats until told */
+#define WITNESS_LATE_MS 3000 /* the same of a prof-bpf that has told our predecessor */
+#define WITNESS_STEP_MS 50
 #define CHUNK (256u << 10)
 #define JOURNAL_TIMES 4 /* the journal's maximum size, in maximum sizes of the model */
 #define MEMORY_MIB 256
@@ -52,6 +58,28 @@ static void refresh_status(bool with_top)
 	status.bytes = session.output.bytes;
 	status.held = session.output.held;
 	status.cut = with_top && !ended_well();
+}
+
+#define OWNERS_SAID 16
+
+/* Names those whose stacks did not fit. */
+static void say_folded(const struct options *o)
+{
+	const struct share *w;
+	const size_t n = model_shares(session.model, &w);
+	unsigned said = 0;
+
+	for (size_t i = 0; i < n && said < OWNERS_SAID; i++) {
+		if (!w[i].folded && !w[i].lost)
+			continue;
+		said++;
+		log_warning("user %u (container %u) has too many different stacks for %zu MiB: "
+			    "%llu of its samples lost their frames, and %llu are lost; raise --%s",
+			    (unsigned)w[i].owner, (unsigned)(w[i].owner >> 32),
+			    o->session.memory_max >> 20, (unsigned long long)w[i].folded,
+			    (unsigned long long)w[i].lost,
+			    o->deploy.run_dir ? "memory-limit" : "memory");
+	}
 }
 
 /* Writes the output. verdict: session_feed's last; what: the stream's name. An exit status. */
@@ -85,6 +113,7 @@ static int finish(const struct options *o, int verdict, const char *what, const 
 		output_say(output, r);
 		return EXITS_FAILED;
 	}
+	say_folded(o);
 	if (model_totals(session.model)->unkept)
 		log_warning(
 			"%llu samples did not fit into %zu MiB and are counted as lost; raise --%s",
@@ -129,27 +158,47 @@ static void catch_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* Opens the output but leaves its contents until there is something to write. A descriptor, or -1,
- * logged. */
-static int open_output(const char *path, bool *ret_created)
+/* Opens the output, and leaves its folder to the keeper. Logs an error. */
+static int open_output(struct outfile *f, const struct options *o)
 {
-	struct stat in, out;
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0666);
+	const struct outfile_how how = { .mode = o->mode,
+					 .grows = format_streams(o->session.format) };
+	struct stat in;
+	int r = outfile_open(f, o->output, &how);
 
-	*ret_created = fd >= 0;
-	if (fd < 0 && errno == EEXIST)
-		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
-	if (fd < 0) {
-		log_error("%s: %s; name a writable output with -o", path, strerror(errno));
-		return -1;
+	if (r) {
+		log_error("%s: %s", o->output, outfile_error(r));
+		return EXITS_FAILED;
 	}
-	if (!fstat(STDIN_FILENO, &in) && !fstat(fd, &out) && S_ISREG(in.st_mode) &&
-	    in.st_dev == out.st_dev && in.st_ino == out.st_ino) {
-		log_error("%s: is the stream itself; name another output with -o", path);
-		close(fd);
-		return -1;
+	if (!fstat(STDIN_FILENO, &in) && S_ISREG(in.st_mode) && in.st_dev == f->dev &&
+	    in.st_ino == f->ino) {
+		log_error("%s: is the stream itself; name another output with -o", o->output);
+		(void)outfile_end(f, false);
+		return EXITS_FAILED;
 	}
-	return fd;
+	r = outfile_hand_over(f);
+	if (!r)
+		return EXITS_GO_ON;
+	log_error("%s: its keeper cannot be started: %s", o->output, strerror(-r));
+	outfile_drop(f);
+	return EXITS_FAILED;
+}
+
+/* Gives the file its name, unless it was not written. False: an error, logged. */
+static bool close_output(struct outfile *f, bool whole)
+{
+	int r = 0;
+
+	if (session.begun)
+		r = outfile_end(f, whole);
+	else
+		outfile_drop(f);
+	if (r && f->hidden[0])
+		log_error("%s: cannot be replaced: %s; the new file lies beside it as %s", f->path,
+			  strerror(-r), f->hidden);
+	else if (r)
+		output_say(f->path, r);
+	return !r;
 }
 
 static int read_stream(void)
@@ -175,13 +224,13 @@ static int read_stream(void)
 	return r;
 }
 
-static void print_summary(void)
+static void print_stats(void)
 {
 	struct buf b = BUF_INIT(0);
 	size_t done = 0;
 
 	if (figures_print(&b, &status))
-		log_error("the summary cannot be made: %s", strerror(ENOMEM));
+		log_error("the figures cannot be made: %s", strerror(ENOMEM));
 	while (done < b.len) {
 		const ssize_t n = write(STDERR_FILENO, b.data + done, b.len - done);
 
@@ -192,38 +241,23 @@ static void print_summary(void)
 	buf_done(&b);
 }
 
-/* Confines the process, which can still remove the file at `output` (NULL: none). */
-static int confine(const char *output)
-{
-	char folder[PATH_MAX] = ".";
-	const char *slash = output ? strrchr(output, '/') : NULL;
-
-	/* The path was opened, so it is not longer than this. */
-	if (slash)
-		snprintf(folder, sizeof(folder), "%.*s", (int)(slash - output) + 1, output);
-	const int r = cell_by_hand(CELL_WRITES, output ? folder : NULL);
-
-	if (!r)
-		return EXITS_GO_ON;
-	log_error("cannot be confined: %s", strerror(-r));
-	return EXITS_FAILED;
-}
-
 static int run_by_hand(const struct options *o)
 {
 	const char *name = o->output ? o->output : "standard output";
-	bool created = false;
+	struct outfile file = OUTFILE_NONE;
 	int fd = STDOUT_FILENO;
 
 	if (isatty(STDIN_FILENO)) {
 		log_error("standard input: is a terminal; "
 			  "give it the output of prof-symd or prof-bpf");
-		return EXITS_FAILED;
+		return EXITS_USAGE;
 	}
 	if (o->output) {
-		fd = open_output(o->output, &created);
-		if (fd < 0)
-			return EXITS_FAILED;
+		const int r = open_output(&file, o);
+
+		if (r != EXITS_GO_ON)
+			return r;
+		fd = file.fd;
 	} else if (format_is_binary(o->session.format) && isatty(fd)) {
 		log_error("standard output: is a terminal, and %s is binary; name a file with -o",
 			  format_names[o->session.format]);
@@ -233,23 +267,19 @@ static int run_by_hand(const struct options *o)
 		return EXITS_FAILED;
 	}
 	catch_signals();
-	int result = confine(created ? o->output : NULL);
+	int result = cell_by_hand(CELL_WRITES) ? EXITS_FAILED : EXITS_GO_ON;
 
 	if (result == EXITS_GO_ON)
 		result = init_session(o, fd);
-	if (result != EXITS_GO_ON)
+	if (result != EXITS_GO_ON) {
+		outfile_drop(&file);
 		return result;
-	result = finish(o, read_stream(), "standard input", name);
-
-	/* A network file system may report a full disk only now. */
-	if (fd != STDOUT_FILENO && close(fd) && result != EXITS_FAILED) {
-		output_say(name, -errno);
-		result = EXITS_FAILED;
 	}
-	if (created && !session.begun)
-		unlink(o->output);
-	if (o->summary && session.begun)
-		print_summary();
+	result = finish(o, read_stream(), "standard input", name);
+	if (!close_output(&file, result != EXITS_FAILED))
+		result = EXITS_FAILED;
+	if (o->stats && session.begun)
+		print_stats();
 	session_done(&session);
 	return result;
 }
@@ -266,6 +296,8 @@ struct receiver {
 	bool told;		 /* the session does not know this word yet */
 	bool there, last;	 /* prof-symd is connected; no other one follows */
 	bool deaf;		 /* prof-symd was dropped: ignore its leftovers */
+	struct datagram witness; /* what prof-bpf says */
+	unsigned peers;		 /* prof-symds that came */
 	unsigned rests;		 /* pauses in a row for want of memory */
 	uint64_t told_ns;
 };
@@ -313,6 +345,30 @@ static void pass_on(struct receiver *r)
 	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
 		if (figures[i].value)
 			(void)session_tell(&session, figures[i].name, figures[i].value);
+}
+
+/* Takes prof-bpf's words. */
+static void hear(struct receiver *r)
+{
+	struct witness_word word;
+
+	while (!datagram_recv(&r->witness, &word, sizeof(word)))
+		model_witness(session.model, &word);
+}
+
+/* The first word has the key, without which samples cannot be compared. */
+static void await_witness(struct receiver *r, int ms)
+{
+	const uint64_t until = clock_mono_ns() + (uint64_t)ms * 1000000u;
+
+	hear(r);
+	while (r->witness.fd >= 0 && !model_has_witness(session.model) && clock_mono_ns() < until &&
+	       !interrupts) {
+		struct pollfd p = { .fd = r->witness.fd, .events = POLLIN };
+
+		poll(&p, 1, WITNESS_STEP_MS);
+		hear(r);
+	}
 }
 
 static void tell(void *ctx)
@@ -406,6 +462,9 @@ static int take_messages(struct receiver *r, struct buf *message)
 			break;
 		if (event) {
 			r->there = event == BUS_PEER_CAME;
+			r->peers += r->there;
+			if (r->peers > 1)
+				model_interrupted(session.model, false);
 			r->deaf = false;
 			journal_reopen(&r->journal, &session);
 			if (!r->there && r->last)
@@ -415,6 +474,10 @@ static int take_messages(struct receiver *r, struct buf *message)
 		/* If this message is the end, the launcher's earlier words must come before it. */
 		(void)read_life(r);
 		pass_on(r);
+		if (session.begun || model_has_witness(session.model))
+			hear(r);
+		else
+			await_witness(r, WITNESS_MS);
 		if (!r->deaf)
 			e = take_message(r, message);
 		tell(r);
@@ -428,6 +491,11 @@ static int receive(struct receiver *r)
 {
 	const struct deploy *d = r->deploy;
 	struct buf message = BUF_INIT(0);
+
+	if (journal_holds(&r->journal)) {
+		await_witness(r, WITNESS_LATE_MS);
+		model_interrupted(session.model, true);
+	}
 	int e = journal_replay(&r->journal, &session, tell, r);
 
 	while (e == STREAM_AGAIN && !(r->last && !r->there) && interrupts < 2) {
@@ -483,19 +551,24 @@ static int run_deployed(const struct options *o)
 	if (deploy_enter(&o->deploy, DEPLOY_EXPORT, &sandbox) ||
 	    init_session(o, o->output_fd) != EXITS_GO_ON)
 		return EXITS_FAILED;
-	int r = bus_listen(BUS_NAMED, o->deploy.run_dir, o->deploy.uid[DEPLOY_SYMD], &bus);
+	struct datagram witness = DATAGRAM_NONE;
+	int r = datagram_bind(o->deploy.run_dir, WITNESS_FOLDER, WITNESS_NAME,
+			      o->deploy.uid[DEPLOY_BPF], &witness);
+
+	if (!r)
+		r = bus_listen(BUS_NAMED, o->deploy.run_dir, o->deploy.uid[DEPLOY_SYMD], &bus);
 
 	if (r)
-		log_error("%s: the socket for prof-symd cannot be opened: %s", o->deploy.run_dir,
-			  strerror(-r));
+		log_error("%s: the sockets cannot be opened: %s", o->deploy.run_dir, strerror(-r));
 	else
-		r = deploy_seal(DEPLOY_EXPORT);
+		r = deploy_seal();
 	if (r) {
 		deploy_status(&o->deploy, &status, STATUS_FAILED);
 		return EXITS_FAILED;
 	}
 	struct receiver receiver = { .deploy = &o->deploy,
 				     .bus = bus,
+				     .witness = witness,
 				     .journal = { .fd = o->journal_fd,
 						  .max = JOURNAL_TIMES * o->session.memory_max } };
 
@@ -505,6 +578,7 @@ static int run_deployed(const struct options *o)
 	r = receive(&receiver);
 	/* prof-symd waits for this close. */
 	bus_free(bus);
+	hear(&receiver);
 	/* Takes the words of a launcher that ended everything at once. */
 	if (r != -ECANCELED) {
 		(void)read_life(&receiver);
@@ -523,7 +597,8 @@ static int run_deployed(const struct options *o)
 
 int main(int argc, char **argv)
 {
-	struct options o = { .output_fd = -1,
+	struct options o = { .mode = OUTFILE_MODE,
+			     .output_fd = -1,
 			     .journal_fd = -1,
 			     .keep_files = KEEP_FILES,
 			     .keep_bytes = (uint64_t)KEEP_MIB << 20 };
@@ -537,7 +612,13 @@ int main(int argc, char **argv)
 	heap_setup();
 	o.session.many = o.deploy.run_dir != NULL;
 	if (o.output_dir && o.output_fd < 0)
-		return supervisor_run(&o, argc, argv);
+		return supervisor_run(
+			&(struct supervisor){ .dir = o.output_dir,
+					      .ending = format_ending(o.session.format),
+					      .uid = o.deploy.uid[DEPLOY_EXPORT],
+					      .keep_files = o.keep_files,
+					      .keep_bytes = o.keep_bytes },
+			argc, argv);
 	struct budget budget;
 
 	deploy_budget(&o.deploy, &budget);

@@ -18,11 +18,13 @@ static const char usage[] =
 	"(default: by FILE's ending,\n"
 	"                          .folded, .pb.gz or .pprof, .html, .txt, .prof)\n"
 	"  -o, --output FILE       write to FILE instead of standard output\n"
+	"      --mode MODE         the mode of a new FILE, in octal (default 600: for its owner\n"
+	"                          only)\n"
 	"  -t, --threads           folded: make the thread's name the second frame\n"
 	"  -l, --lines             folded, html: show line numbers of interpreted frames\n"
 	"      --interpreter-frames\n"
 	"                          also show the native frames of an interpreter's own loop\n"
-	"  -s, --summary           print figures and the hottest functions to standard error\n"
+	"  -s, --stats             also print figures and the hottest functions to standard error\n"
 	"  -m, --memory SIZE       keep at most this much of the stream (default 256M); samples\n"
 	"                          beyond it are counted as lost\n"
 	"  -v, --verbose           log more\n"
@@ -46,7 +48,8 @@ enum {
 	OPTION_OUTPUT_DIR,
 	OPTION_KEEP,
 	OPTION_KEEP_SIZE,
-	OPTION_INTERPRETER
+	OPTION_INTERPRETER,
+	OPTION_MODE
 };
 
 static int take_option(struct options *o, const struct cmdline *c, int val)
@@ -62,8 +65,9 @@ static int take_option(struct options *o, const struct cmdline *c, int val)
 		o->format_given = true;
 		return r;
 	case 'o':
-		o->output = c->value;
-		return r;
+		return cmdline_path(c, &o->output);
+	case OPTION_MODE:
+		return cmdline_mode(c, &o->mode);
 	case 't':
 		o->session.threads = true;
 		return r;
@@ -74,7 +78,7 @@ static int take_option(struct options *o, const struct cmdline *c, int val)
 		o->session.interpreter_frames = true;
 		return r;
 	case 's':
-		o->summary = true;
+		o->stats = true;
 		return r;
 	case 'm':
 		r = cmdline_size(c, MEMORY_LEAST, MEMORY_MOST, &n);
@@ -85,8 +89,7 @@ static int take_option(struct options *o, const struct cmdline *c, int val)
 	case OPTION_JOURNAL_FD:
 		return cmdline_fd(c, &o->journal_fd);
 	case OPTION_OUTPUT_DIR:
-		o->output_dir = c->value;
-		return r;
+		return cmdline_path(c, &o->output_dir);
 	case OPTION_KEEP:
 		r = cmdline_number(c, 1, KEEP_MOST, &n);
 		o->keep_files = (unsigned)n;
@@ -103,10 +106,11 @@ int options_parse(int argc, char **argv, struct options *o)
 	static const struct option longs[] = {
 		{ "format", required_argument, NULL, 'f' },
 		{ "output", required_argument, NULL, 'o' },
+		{ "mode", required_argument, NULL, OPTION_MODE },
 		{ "threads", no_argument, NULL, 't' },
 		{ "lines", no_argument, NULL, 'l' },
 		{ "interpreter-frames", no_argument, NULL, OPTION_INTERPRETER },
-		{ "summary", no_argument, NULL, 's' },
+		{ "stats", no_argument, NULL, 's' },
 		{ "memory", required_argument, NULL, 'm' },
 		{ "output-fd", required_argument, NULL, OPTION_OUTPUT_FD },
 		{ "journal-fd", required_argument, NULL, OPTION_JOURNAL_FD },
@@ -138,9 +142,13 @@ int options_parse(int argc, char **argv, struct options *o)
 					  argv[optind]);
 	if (o->output && !o->format_given)
 		o->format_given = format_of_path(o->output, &o->session.format);
+	if (deploy_check_options(&o->deploy) != EXITS_GO_ON)
+		return EXITS_USAGE;
 	if (!o->format_given && o->output)
 		return cmdline_refuse_all(
-			"--output: %s: its ending names no format; give one with -f", o->output);
+			"--output: %s: its ending names no format; use .html, .folded, .pb.gz, "
+			".txt or .prof, or give -f FORMAT",
+			o->output);
 	if (!o->format_given)
 		return cmdline_refuse_all(
 			"--format: missing; give folded, pprof, html, text or stream");
@@ -152,5 +160,8 @@ int options_parse(int argc, char **argv, struct options *o)
 		return cmdline_refuse_all(
 			"--output-%s: needs --run-dir; by hand, name the output with -o",
 			o->output_dir ? "dir" : "fd");
+	if (o->deploy.run_dir && (o->output || o->stats))
+		return cmdline_refuse_all("--%s: not together with --run-dir; omit it",
+					  o->output ? "output" : "stats");
 	return EXITS_GO_ON;
 }

@@ -11,7 +11,8 @@
 struct options {
 	struct deploy deploy;
 	struct session_options session;
-	bool format_given, summary;
+	bool format_given, stats;
+	unsigned mode;		/* of a new output */
 	const char *output;	/* NULL: standard output */
 	int output_fd;		/* -1: by hand, or prof-export makes it in output_dir */
 	int journal_fd;		/* -1: none */

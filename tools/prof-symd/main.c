@@ -11,11 +11,16 @@
 #include "common/base/stdfds.h"
 #include "common/cell/cell.h"
 #include "common/cell/deploy.h"
-#include "common/names/dwarf/dwarf.h"
-#include "common/names/dwarf/dwarfkeeper.h"
-#include "common/names/dwarf/dwarfworker.h"
+#include "common/cell/dial.h"
+#include "common/names/jit/codereader.h"
+#include "common/names/jit/codeworker.h"
+#include "common/names/jit/jit.h"
+#include "common/names/program/filekeeper.h"
+#include "common/names/program/fileworker.h"
+#include "common/names/program/program.h"
+#include "common/names/program/workercell.h"
 #include "common/wire/lastword.h"
-#include "tools/prof-symd/dwarf_warnings.h"
+#include "tools/prof-symd/files/worker_warnings.h"
 #include "tools/prof-symd/hand/by_hand.h"
 #include "tools/prof-symd/hand/one_file.h"
 #include "tools/prof-symd/serve.h"
@@ -27,8 +32,9 @@
 #define MAX_FILES 512
 #define BEAT_NS 1000000000u
 #define THREADS 16		  /* nng's */
-#define KEEPER_BYTES (2ull << 20) /* of the keeper of libdw's workers */
+#define KEEPER_BYTES (2ull << 20) /* of the keeper of the workers */
 #define BY_HAND_HEAP (192ull << 20)
+#define CODE_BESIDE (8ull << 20) /* of a worker that reads perf maps and jitdumps */
 
 struct options {
 	struct deploy deploy;
@@ -59,25 +65,27 @@ static const char usage[] =
 	"In a deployment (see prof-symd(1)):\n"
 	"  --run-dir DIR --ids GID:B:D:S:E --memory-limit SIZE --status-fd N --life-fd N\n";
 
-/* --- libdw, in its own process --- */
+/* --- the parsing of files, in processes of its own --- */
 
-/* Bytes that the first worker may use, the most that a later one may, and the limit of this
- * process. */
+/* Bytes that the first workers may use for DWARF, the most that later ones may, what they may use
+ * beside, the maps of generated code, and the limit of this process. */
 struct heap {
-	uint64_t first, most, own_fence;
+	uint64_t first, most, beside, generated, own_fence;
 };
 
-/* Starts the keeper of libdw's workers. Logs errors. */
+/* Starts the keeper of the workers. Logs errors. */
 static bool start_dwarf(struct heap heap)
 {
-	int control, r = dwarfkeeper_start(heap.most, &control);
+	int control, r = filekeeper_start(&fileworker_class, &codeworker_class,
+					  heap.most + heap.beside, &control);
 
 	if (r) {
-		log_error("cannot start the process that reads debug information: %s",
-			  strerror(-r));
+		log_error("cannot start the process that reads files: %s", strerror(-r));
 		return false;
 	}
-	dwarf_use_keeper(control, DWARFWORKER_LIFE_S, heap.first);
+	program_use_keeper(control, FILEWORKER_LIFE_S, heap.first, heap.beside);
+	/* Half as much again, since a map that grows takes twice its memory for a moment. */
+	codereader_use_workers(heap.generated + heap.generated / 2 + CODE_BESIDE);
 	return true;
 }
 
@@ -88,7 +96,7 @@ static int start_dwarf_confined(void *ctx)
 
 	if (!start_dwarf(*heap))
 		return -ECANCELED;
-	const int r = DWARFWORKER_ASAN ? 0 : sandbox_lower(RLIMIT_DATA, heap->own_fence);
+	const int r = WORKERCELL_ASAN ? 0 : sandbox_lower(RLIMIT_DATA, heap->own_fence);
 
 	if (r)
 		log_error("cannot limit the memory: %s", strerror(-r));
@@ -99,29 +107,19 @@ static int start_dwarf_confined(void *ctx)
 
 static int open_links(const struct deploy *d, struct serve_links *links)
 {
-	int r;
-
-	r = bus_dial(BUS_NAMED, d->run_dir, d->uid[DEPLOY_EXPORT], DIAL_MS, &links->named);
-	if (r) {
-		log_error("cannot reach prof-export below %s: %s; is it running?", d->run_dir,
-			  strerror(-r));
-		return r;
-	}
+	const struct dial export = { .deploy = d, .to = DEPLOY_EXPORT, .timeout_ms = DIAL_MS },
+			  bpf = { .deploy = d, .to = DEPLOY_BPF, .timeout_ms = DIAL_MS };
 	struct peer_config c = { .route = BUS_FILES,
-				 .run_dir = d->run_dir,
-				 .uid = d->uid[DEPLOY_BPF],
 				 .producer = "prof-symd",
 				 /* One request per batch: the route's messages are small. */
 				 .batch_max = 1024 };
 
-	r = peer_dial(&c, DIAL_MS, &links->files);
+	int r = dial_bus(&export, BUS_NAMED, &links->named);
+
+	if (!r)
+		r = dial_peer(&bpf, c, &links->files);
 	c.route = BUS_STREAM;
-	if (r == 0)
-		r = peer_dial(&c, DIAL_MS, &links->stream);
-	if (r)
-		log_error("cannot reach prof-bpf below %s: %s; is it running?", d->run_dir,
-			  strerror(-r));
-	return r;
+	return r ? r : dial_peer(&bpf, c, &links->stream);
 }
 
 static int say_served(int r, const struct serve_counts *c)
@@ -131,9 +129,14 @@ static int say_served(int r, const struct serve_counts *c)
 			    "functions have names of the symbol table, without lines and inlined "
 			    "calls; raise --memory-limit",
 			    (unsigned long long)c->dwarf_too_large);
+	worker_warnings_codes_lost(c->code_lost);
 	if (c->named.unnamed)
 		log_warning("memory limit: %llu frames have no names; raise --memory-limit",
 			    (unsigned long long)c->named.unnamed);
+	if (c->named.late)
+		log_warning("%llu frames have no names, because naming the programs of their users "
+			    "took too long",
+			    (unsigned long long)c->named.late);
 	switch (r) {
 	case 0:
 		if (c->keeper_gone)
@@ -147,13 +150,14 @@ static int say_served(int r, const struct serve_counts *c)
 	case SERVE_LIFE_OVER:
 		return EXITS_FAILED;
 	case SERVE_EXPORT_GONE:
-		log_error("prof-export is gone before the end of the stream; see its own message");
+		log_error("prof-export: it ended before the stream; see its own message");
 		return EXITS_AGAIN;
 	case SERVE_MALFORMED:
-		log_error("prof-bpf sent garbage; what came before was passed on");
+		log_error("prof-bpf: it sent an invalid message; what came before was passed on");
 		return EXITS_FAILED;
 	case SERVE_SCHEMA:
-		log_error("prof-bpf speaks another schema; install tools of one version");
+		log_error("prof-bpf: its messages have another schema; "
+			  "install tools of one version");
 		return EXITS_FAILED;
 	}
 	log_error("serving ended: %s", strerror(-r));
@@ -179,6 +183,13 @@ static void beat(void *ctx, uint64_t samples)
 	deploy_status(b->deploy, &b->status, STATUS_RUNNING);
 }
 
+static void say_slow(uint32_t user)
+{
+	log_warning("the programs of user %u take too long to name: some of their functions have "
+		    "no names, so that others have theirs",
+		    (unsigned)user);
+}
+
 static int run_deployed(const struct options *o)
 {
 	struct sandbox sandbox = { .caps = SANDBOX_NO_CAPS,
@@ -189,9 +200,12 @@ static int run_deployed(const struct options *o)
 		.life_fd = o->deploy.life_fd,
 		.beat = beat,
 		.ctx = &b,
-		.say_killed = dwarf_warnings_killed,
-		.say_lost = dwarf_warnings_lost,
-		.say_too_large = dwarf_warnings_too_large,
+		.say_killed = worker_warnings_killed,
+		.say_lost = worker_warnings_lost,
+		.say_died = worker_warnings_died,
+		.say_too_large = worker_warnings_too_large,
+		.say_slow = say_slow,
+		.say_code_lost = worker_warnings_code_lost,
 	};
 	struct deploy deploy = o->deploy;
 	struct budget budget;
@@ -209,14 +223,18 @@ static int run_deployed(const struct options *o)
 	sandbox.max_data = budget_fence(most.symd + 2 * o->memory, THREADS);
 	struct heap heap = { .first = budget.dwarf + 2 * o->memory,
 			     .most = budget.dwarf_most + 2 * o->memory,
-			     .own_fence = budget_fence(
-				     most.symd - most.dwarf - KEEPER_BYTES + o->memory, THREADS) };
+			     .beside = most.symd - most.dwarf,
+			     .generated = budget.generated,
+			     .own_fence = budget_fence(most.symd - most.dwarf - most.programs -
+							       most.generated - KEEPER_BYTES +
+							       o->memory,
+						       THREADS) };
 
 	deploy.confined = start_dwarf_confined;
 	deploy.confined_ctx = &heap;
 	if (deploy_enter(&deploy, DEPLOY_SYMD, &sandbox) != 0)
 		return EXITS_FAILED;
-	if (open_links(&o->deploy, &links) == 0 && deploy_seal(DEPLOY_SYMD) == 0) {
+	if (open_links(&o->deploy, &links) == 0 && deploy_seal() == 0) {
 		deploy_status(&o->deploy, &b.status, STATUS_READY);
 		status = say_served(serve_run(&links, &budget, o->memory, &counts), &counts);
 	}
@@ -231,14 +249,32 @@ static int run_deployed(const struct options *o)
 /* heap: bytes for libdw's worker, whose keeper is started before the confinement; 0: no keeper. */
 static int confine(enum cell_hand how, uint64_t heap)
 {
-	if (heap && !start_dwarf((struct heap){ .first = heap, .most = heap }))
+	if (heap &&
+	    !start_dwarf((struct heap){ .first = heap, .most = heap, .generated = JIT_MEMORY }))
 		return EXITS_FAILED;
-	const int r = cell_by_hand(how, NULL);
+	return cell_by_hand(how) ? EXITS_FAILED : EXITS_GO_ON;
+}
 
-	if (!r)
-		return EXITS_GO_ON;
-	log_error("cannot be confined: %s", strerror(-r));
-	return EXITS_FAILED;
+/* Refuses options that would have no effect. operand: the first one, or NULL. */
+static int check(const struct options *o, const char *operand)
+{
+	const char *one = o->described ? "describe" : o->file ? "exe" : NULL;
+
+	if (o->described && o->file)
+		return cmdline_refuse_all("--describe: not together with --exe; give one of them");
+	if (o->deploy.run_dir && one)
+		return cmdline_refuse_all("--%s: not together with --run-dir; give one of them",
+					  one);
+	if ((o->show_address || o->basenames) && !o->file)
+		return cmdline_refuse_all("--%s: needs -e FILE, whose addresses it prints",
+					  o->show_address ? "addresses" : "basenames");
+	if (operand && o->described)
+		return cmdline_refuse_all("%s: not an option; --describe takes one file", operand);
+	if (operand && !o->file)
+		return cmdline_refuse_all("%s: not an option; addresses need -e FILE, "
+					  "and a stream comes on standard input",
+					  operand);
+	return EXITS_GO_ON;
 }
 
 static int parse(int argc, char **argv, struct options *o)
@@ -272,7 +308,7 @@ static int parse(int argc, char **argv, struct options *o)
 			r = c.status;
 			break;
 		case 'e':
-			o->file = c.value;
+			r = cmdline_path(&c, &o->file);
 			break;
 		case 'a':
 			o->show_address = true;
@@ -289,17 +325,15 @@ static int parse(int argc, char **argv, struct options *o)
 			r = cmdline_size(&c, MEMORY_LEAST, MEMORY_MOST, &o->memory);
 			break;
 		case 'D':
-			o->described = c.value;
+			r = cmdline_path(&c, &o->described);
 			break;
 		default:
 			r = deploy_option(&o->deploy, &c, val);
 		}
 	}
-	if (r == EXITS_GO_ON && !o->file && !o->described && optind < argc)
-		return cmdline_refuse_all("%s: not an option; addresses need -e FILE, "
-					  "and a stream comes on standard input",
-					  argv[optind]);
-	return r;
+	if (r == EXITS_GO_ON)
+		r = deploy_check_options(&o->deploy);
+	return r == EXITS_GO_ON ? check(o, optind < argc ? argv[optind] : NULL) : r;
 }
 
 int main(int argc, char **argv)
@@ -313,7 +347,7 @@ int main(int argc, char **argv)
 	if (r != EXITS_GO_ON)
 		return r;
 	heap_setup();
-	if (o.deploy.run_dir && !o.described && !o.file)
+	if (o.deploy.run_dir)
 		return run_deployed(&o);
 	if (o.described)
 		r = confine(CELL_READS, 0);
@@ -324,7 +358,7 @@ int main(int argc, char **argv)
 			    BY_HAND_HEAP + 2 * (o.memory ? o.memory : FILESTORE_BUDGET));
 	if (r != EXITS_GO_ON)
 		return r;
-	if (o.file && !o.described)
+	if (o.file)
 		return one_file_addresses(
 			&(struct one_file){ .path = o.file,
 					    .show_address = o.show_address,

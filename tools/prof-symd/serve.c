@@ -5,7 +5,8 @@
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "common/cell/deploy.h"
-#include "common/names/dwarf/dwarf.h"
+#include "common/names/program/program.h"
+#include "common/wire/lastword.h"
 #include "common/wire/pairs.h"
 #include "tools/prof-symd/files/share.h"
 #include "tools/prof-symd/serve.h"
@@ -109,7 +110,9 @@ static void without(void *ctx, struct filestore_file *f)
 
 	if (!named_file(s->named, f->file, &file))
 		return;
-	if (f->dwarf_lost)
+	if (f->died || f->killed)
+		s->links->say_died(file.path, f->killed);
+	else if (f->dwarf_lost)
 		s->links->say_lost(file.path, f->dwarf_kills);
 	else if (!f->dwarf_too_large)
 		s->links->say_killed(file.path);
@@ -127,6 +130,14 @@ static int ask_jit(void *ctx, const struct jit_request *rq)
 									  .kind = rq->kind } });
 
 	return r ? r : peer_flush(s->links->files);
+}
+
+static void say_code_lost(void *ctx, uint64_t process, uint32_t pid)
+{
+	const struct serve *s = ctx;
+
+	(void)process;
+	s->links->say_code_lost(pid);
 }
 
 /* If there is no room now, the packed request goes with the next flush. */
@@ -241,6 +252,12 @@ static void beat(struct serve *s)
 	s->links->beat(s->links->ctx, s->named ? named_counts(s->named).samples : 0);
 }
 
+/* Rests for the cpu limit can add up to many seconds before the loop goes on. */
+static void beat_at_rest(void *ctx)
+{
+	beat(ctx);
+}
+
 static int flush(void *ctx, struct span batch)
 {
 	struct serve *s = ctx;
@@ -280,7 +297,7 @@ static int take_messages(struct serve *s, uint64_t now_ns)
 			case PEER_EMPTY:
 				/* Without a keeper, leave when nothing waits: the next
 				 * prof-symd has one. */
-				s->leaving |= dwarf_keeper_gone();
+				s->leaving |= program_keeper_gone();
 				return 0;
 			case PEER_UNRULY:
 				return SERVE_MALFORMED;
@@ -312,7 +329,7 @@ static int wait_for_something(struct serve *s, bool take_stream)
 	uint64_t now_ns = clock_mono_ns(), deadline = filestore_deadline(&s->files);
 	uint64_t generated = jit_deadline(&s->jit, now_ns);
 	uint64_t interpreted = objects_deadline(s->objects);
-	uint64_t looks = named_looks_until(s->named);
+	uint64_t looks = named_looks_until(s->named), aside = named_next_look(s->named);
 	int timeout = s->out.batch.len ? FLUSH_MS : TICK_MS;
 	struct pollfd p[] = {
 		{ .fd = s->links->life_fd, .events = POLLIN },
@@ -328,6 +345,8 @@ static int wait_for_something(struct serve *s, bool take_stream)
 		deadline = interpreted;
 	if (looks > now_ns && (!deadline || looks < deadline))
 		deadline = looks;
+	if (aside && (!deadline || aside < deadline))
+		deadline = aside;
 	if (deadline) {
 		uint64_t left = deadline > now_ns ? (deadline - now_ns) / 1000000 + 1 : 0;
 
@@ -438,6 +457,8 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 			share_memory(s, now_ns);
 		filestore_tick(&s->files, now_ns);
 		jit_tick(&s->jit, now_ns);
+		if (s->peer_gone || s->leaving || refused)
+			named_ends(s->named, now_ns);
 		if (!s->export_there)
 			continue;
 		if (ended) {
@@ -449,6 +470,7 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 		/* Repeat until nothing moves: taking messages makes room in the peer's queue,
 		 * sending makes room in ours. */
 		do {
+			beat(s);
 			if (!s->peer_gone && !s->leaving && !refused) {
 				r = forgive(s, take_messages(s, now_ns));
 				if (r < 0)
@@ -461,7 +483,7 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 				return r;
 			/* Interpreted frames first: their objects may be gone once the DWARF of a
 			 * native frame has been read, which can take a second. */
-			waiting = !full && !s->peer_gone &&
+			waiting = !full && !s->peer_gone && !named_is_late(s->named, now_ns) &&
 				  (objects_deadline(s->objects) > now_ns ||
 				   named_looks_until(s->named) > now_ns);
 			if (waiting)
@@ -479,7 +501,7 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 		if ((s->peer_gone || s->leaving || refused) && !waiting && !s->holding &&
 		    !named_ended(s->named)) {
 			counts->peer_lost = !refused;
-			counts->keeper_gone = dwarf_keeper_gone();
+			counts->keeper_gone = program_keeper_gone();
 			/* Without a hello, the named stream needs no end. */
 			if (!named_begun(s->named))
 				return refused;
@@ -514,12 +536,13 @@ int serve_run(const struct serve_links *links, const struct budget *budget, uint
 	share_init(&s->share, budget);
 	s->shared = !programs;
 	if (s->shared)
-		dwarf_grow_with(share_heap, &s->share);
+		program_grow_with(share_heap, &s->share);
 	filestore_init(&s->files, programs ? programs : budget->programs,
 		       programs > budget->dwarf ? programs : budget->dwarf / 3 * 2, ask, s);
 	s->files.without_hook = without;
 	s->files.without_ctx = s;
 	r = jit_init(&s->jit, budget->generated, ask_jit, s);
+	s->jit.say_lost = say_code_lost;
 	if (r == 0)
 		r = objects_new(ask_objects, s, &s->objects);
 	stream_out_init(&s->out, BATCH, flush, s);
@@ -535,9 +558,11 @@ int serve_run(const struct serve_links *links, const struct budget *budget, uint
 	if (r == 0)
 		named_use_objects(s->named, s->objects, tell_runtime, s);
 	if (r == 0)
-		named_take_turns(s->named, TURN_NS);
+		named_take_turns(s->named, TURN_NS, links->say_slow);
+	lastword_rest_with(beat_at_rest, s);
 	if (r == 0)
 		r = serve_loop(s, ret_counts);
+	lastword_rest_with(NULL, NULL);
 	if (r == -ECANCELED)
 		r = SERVE_LIFE_OVER;
 	if (r == -ENOTCONN)
@@ -545,7 +570,8 @@ int serve_run(const struct serve_links *links, const struct budget *budget, uint
 	if (s->named)
 		ret_counts->named = named_counts(s->named);
 	ret_counts->dwarf_too_large = s->files.dwarf_too_large;
-	dwarf_grow_with(NULL, NULL);
+	ret_counts->code_lost = s->jit.lost;
+	program_grow_with(NULL, NULL);
 	named_free(s->named);
 	objects_free(s->objects);
 	jit_done(&s->jit);

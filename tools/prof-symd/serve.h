@@ -21,24 +21,28 @@ struct serve_links {
 	 * were passed on so far. */
 	void (*beat)(void *ctx, uint64_t samples);
 	void *ctx;
-	/* As in dwarf_warnings.h, once per file; say_too_large only for the first one. */
+	/* As in worker_warnings.h, once per file; say_too_large only for the first one. */
 	void (*say_killed)(struct str path);
 	void (*say_lost)(struct str path, unsigned kills);
+	void (*say_died)(struct str path, bool killed);
 	void (*say_too_large)(struct str path);
+	void (*say_slow)(uint32_t user);     /* as of named_take_turns */
+	void (*say_code_lost)(uint32_t pid); /* as in worker_warnings.h */
 };
 
 enum serve_verdict {
 	SERVE_LIFE_OVER = 1,   /* the launcher is gone */
 	SERVE_EXPORT_GONE = 2, /* prof-export went before the stream's end */
-	SERVE_MALFORMED = 3,   /* prof-bpf sent garbage; earlier messages and an end were sent */
+	SERVE_MALFORMED = 3,   /* it broke the protocol; earlier messages and an end were sent */
 	SERVE_SCHEMA = 4,      /* prof-bpf is of another build */
 };
 
 struct serve_counts {
 	struct named_counts named;
 	uint64_t dwarf_too_large; /* files */
+	uint64_t code_lost;	  /* perf maps and jitdumps */
 	bool peer_lost;		  /* prof-bpf went without an end; an end was sent in its place */
-	bool keeper_gone;	  /* libdw's keeper is gone (dwarf.h); an end was sent as well */
+	bool keeper_gone;	  /* libdw's keeper is gone (program.h); an end was sent as well */
 };
 
 /* Runs until the stream has ended and prof-export has taken all of it and left. budget: prof-symd's

@@ -14,7 +14,7 @@
 #include "common/base/stdfds.h"
 #include "common/base/toolpath.h"
 #include "tools/profpipe/doctor/doctor.h"
-#include "tools/profpipe/options.h"
+#include "tools/profpipe/options/options.h"
 #include "tools/profpipe/report.h"
 #include "tools/profpipe/run/record.h"
 

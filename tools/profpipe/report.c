@@ -111,7 +111,7 @@ static void wait_for_both(struct pipeline *p)
 		for (int i = 0; i < STAGES; i++) {
 			child_read(&p->stages[i], show, p);
 			child_reap(&p->stages[i]);
-			child_show_held(&p->stages[i], clock_mono_ns() - HELD_NS, show, p);
+			child_show_pending(&p->stages[i], clock_mono_ns() - HELD_NS, show, p);
 		}
 	}
 	for (int i = 0; i < STAGES; i++)
@@ -129,15 +129,15 @@ static int verdict(struct pipeline *p, const struct options *o)
 	for (int i = 0; i < STAGES; i++) {
 		struct child *c = &p->stages[i];
 		const size_t n = strlen(c->name);
-		const char *line = c->held;
+		const char *line = c->pending;
 
 		if (ended_well(c)) {
-			child_show_held(c, UINT64_MAX, show, p);
+			child_show_pending(c, UINT64_MAX, show, p);
 			continue;
 		}
 		if (p->said)
 			continue;
-		if (!c->held_ns) {
+		if (!c->pending_ns) {
 			log_error("%s: %s ended with %s", o->input, c->name,
 				  child_how(c->wait_status));
 		} else {
@@ -161,7 +161,7 @@ int report_run(const struct options *o)
 	static struct pipeline p;
 	struct identity who = { .lock = -1 };
 	struct child_start as = { 0 };
-	struct output output;
+	struct outfile output;
 	struct stat in;
 	int input;
 	int r = input_open(o->input, &input);
@@ -169,17 +169,18 @@ int report_run(const struct options *o)
 	p.stages[SYMD] = CHILD_NONE("prof-symd");
 	p.stages[EXPORT] = CHILD_NONE("prof-export");
 	if (r) {
-		log_error("%s: cannot be read: %s", o->input, strerror(-r));
+		log_error("%s: cannot be read: %s; name a recording", o->input, strerror(-r));
 		return EXITS_FAILED;
 	}
-	r = output_open(&output, o->output);
+	r = output_open(&output, o->output, o->mode, format_streams(o->format));
 	if (r) {
 		log_error("%s: %s", o->output, output_error(r));
 		return EXITS_FAILED;
 	}
-	if (output.regular && fstat(input, &in) == 0 && in.st_dev == output.dev &&
+	if (output.kind >= OUTFILE_PLACE && fstat(input, &in) == 0 && in.st_dev == output.dev &&
 	    in.st_ino == output.ino) {
 		log_error("%s: is the recording itself; name another output", o->output);
+		(void)output_end(&output, false);
 		return EXITS_FAILED;
 	}
 	signal(SIGPIPE, SIG_IGN);
@@ -201,7 +202,7 @@ int report_run(const struct options *o)
 	}
 	r = verdict(&p, o);
 	/* Without readable input nothing was written, so the old file stays. */
-	if (r && output.regular && lseek(output.fd, 0, SEEK_CUR) == 0) {
+	if (r && output.kind >= OUTFILE_PLACE && lseek(output.fd, 0, SEEK_CUR) == 0) {
 		output_drop(&output);
 		return r;
 	}
@@ -210,14 +211,9 @@ int report_run(const struct options *o)
 	const bool whole = WIFEXITED(export->wait_status) &&
 			   (WEXITSTATUS(export->wait_status) == 0 ||
 			    WEXITSTATUS(export->wait_status) == EXITS_CUT);
-	const int e = output_end(&output, whole);
 
-	if (output.replaces && (e || !whole))
-		log_warning("%s: keeps its old contents", o->output);
-	if (e) {
-		log_error("%s: %s", o->output, strerror(-e));
+	if (!output_conclude(&output, whole))
 		r = EXITS_FAILED;
-	}
 	for (int i = 0; i < STAGES; i++)
 		child_close(&p.stages[i]);
 	identity_release(&who);

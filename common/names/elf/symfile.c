@@ -6,15 +6,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 #include "common/names/elf/symfile_internal.h"
 
 #define MAX_SEGMENTS 1024u
 #define MAX_SECTIONS 65535u
 #define MAX_NAMES (1u << 20)  /* bytes of section names */
 #define MAX_NOTES (64u << 10) /* bytes of one note section */
-#define MAX_CRC (2ull << 30)
-#define CHUNK (64u << 10)
 
 const char *symfile_verdict_text(int verdict)
 {
@@ -376,26 +373,6 @@ int symfile_debuglink(const struct symfile *f, const char **ret_name, uint32_t *
 		return SYMFILE_NONE;
 	*ret_name = f->debuglink;
 	*ret_crc = f->debuglink_crc;
-	return 0;
-}
-
-int symfile_crc(const struct symfile *f, uint32_t *ret)
-{
-	uint8_t chunk[CHUNK];
-	uLong crc = crc32(0, NULL, 0);
-
-	if (f->size > MAX_CRC)
-		return SYMFILE_TOO_LARGE;
-	for (uint64_t at = 0; at < f->size;) {
-		size_t n = f->size - at < sizeof(chunk) ? (size_t)(f->size - at) : sizeof(chunk);
-		int r = symfile_read(f, at, chunk, n);
-
-		if (r)
-			return r;
-		crc = crc32(crc, chunk, (uInt)n);
-		at += n;
-	}
-	*ret = (uint32_t)crc;
 	return 0;
 }
 

@@ -56,8 +56,6 @@ bool symfile_is_linked(const struct symfile *f);
 unsigned symfile_machine(const struct symfile *f); /* e_machine */
 /* The name (one path component, borrowed) and checksum in .gnu_debuglink. 0 or SYMFILE_NONE. */
 int symfile_debuglink(const struct symfile *f, const char **ret_name, uint32_t *ret_crc);
-/* The CRC-32 of the whole file, as in .gnu_debuglink. 0, -errno, SYMFILE_TOO_LARGE. */
-int symfile_crc(const struct symfile *f, uint32_t *ret);
 /* The path and build id in .gnu_debugaltlink; borrowed until f is freed. 0, SYMFILE_NONE, -errno.
  */
 int symfile_altlink(struct symfile *f, const char **ret_path, struct span *ret_build_id);

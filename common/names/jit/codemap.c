@@ -251,6 +251,7 @@ struct search {
 	unsigned looked_at;
 	const struct codemap_entry *best;
 	uint64_t best_time_ns;
+	uint64_t later_ns; /* the earliest time of code that came after time_ns */
 };
 
 /* Code without a time is gone once a newer piece begins at its address. Within a level, put has
@@ -281,6 +282,8 @@ static void consider(struct search *s, const struct codemap_entry *e)
 	bool was = time_ns <= s->time_ns, best_was = s->best_time_ns <= s->time_ns;
 
 	s->looked_at++;
+	if (!was && time_ns < s->later_ns)
+		s->later_ns = time_ns;
 	if (time_ns == 0 && is_gone(s, e))
 		return;
 	/* Prefer the newest piece that was there; else the first that came later. */
@@ -332,7 +335,9 @@ static void find_line(const struct codemap *m, uint32_t lines, uint64_t offset,
 
 int codemap_find(struct codemap *m, uint64_t address, uint64_t time_ns, struct codemap_hit *ret)
 {
-	struct search s = { .map = m, .address = address, .time_ns = time_ns };
+	struct search s = {
+		.map = m, .address = address, .time_ns = time_ns, .later_ns = UINT64_MAX
+	};
 	int r = settle(m);
 
 	if (r)
@@ -352,7 +357,10 @@ int codemap_find(struct codemap *m, uint64_t address, uint64_t time_ns, struct c
 	*ret = (struct codemap_hit){ .name = str_at(m, rec.name),
 				     .start = s.best->start,
 				     .size = s.best->size,
-				     .record = s.best->record };
+				     .record = s.best->record,
+				     .until_ns = s.later_ns };
+	if (s.best_time_ns <= time_ns)
+		ret->since_ns = s.best_time_ns;
 	if (rec.lines)
 		find_line(m, rec.lines, address - s.best->start, ret);
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A code map: pieces of generated code by address. perfmap.c and jitdump.c fill it, jit.c looks up
- * in it.
+ * A code map: pieces of generated code by address. perfmap.c and jitdump.c fill it, codefile.c
+ * looks up in it.
  *
  * Pieces may overlap, since runtimes reuse memory. A lookup is for a time, and finds the newest
  * piece that covered the address then. Adding n pieces costs O(n log² n) in any order, a lookup
@@ -57,6 +57,9 @@ struct codemap_hit {
 	uint64_t start;
 	uint32_t size;
 	uint32_t record; /* for codemap_move */
+	/* A lookup of the address for a time from since_ns to before until_ns has the same answer,
+	 * as long as nothing is added. */
+	uint64_t since_ns, until_ns;
 };
 
 void codemap_init(struct codemap *m, size_t max);

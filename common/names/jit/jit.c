@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
+#include "common/base/clock.h"
+#include "common/names/jit/codereader.h"
 #include "common/names/jit/jit.h"
-#include "common/names/jit/jitdump.h"
-#include "common/names/jit/perfmap.h"
 #include "common/wire/lastword.h"
 
-#define CHUNK (64u << 10)
-#define TAIL 64u /* last bytes that were read, to notice that the file was rewritten */
 #define TICK_NS 20000000ull
 /* Later lines of a file replace earlier ones. So a lookup waits so long until the file was read to
  * its end. */
@@ -19,15 +16,13 @@ enum file_state { FILE_UNASKED, FILE_ASKED, FILE_OPEN, FILE_ABSENT };
 
 struct jit_file {
 	enum file_state state;
-	int fd; /* -1 unless open */
 	uint64_t request, asked_ns, retry_ns, backoff_ns;
-	uint64_t offset, read_ns, opened_ns;
-	bool behind;	   /* there is more to read */
-	int over;	   /* the verdict after which it is not read any further; 0: none */
-	struct jitdump *d; /* while open, one of these two is set, by kind */
-	struct perfmap *m;
-	unsigned tail_len;
-	uint8_t tail[TAIL];
+	uint64_t read_ns, opened_ns;
+	uint64_t size;		   /* when it was last read to its end; UINT64_MAX: unknown */
+	bool behind;		   /* there is more to read */
+	bool over;		   /* it is not read any further */
+	bool lost;		   /* nor has it any names */
+	struct codereader *reader; /* set if it is open */
 };
 
 struct jit_process {
@@ -38,9 +33,12 @@ struct jit_process {
 	uint64_t used_ns, born_ns, settle_ns;
 	uint64_t read; /* bytes of its files that were read so far */
 	uint64_t version;
+	uint64_t generation; /* rises whenever lookups may have other answers */
 	size_t bytes;
 	struct jit_file files[JIT_KINDS];
 };
+
+static void answers_done(struct jit *j);
 
 int jit_init(struct jit *j, size_t total_max, int (*ask)(void *, const struct jit_request *),
 	     void *ctx)
@@ -53,17 +51,10 @@ int jit_init(struct jit *j, size_t total_max, int (*ask)(void *, const struct ji
 
 static void file_close(struct jit *j, struct jit_file *f)
 {
-	if (f->fd >= 0) {
-		close(f->fd);
-		j->open--;
-	}
-	if (f->d)
-		jitdump_done(f->d);
-	if (f->m)
-		perfmap_done(f->m);
-	free(f->d);
-	free(f->m);
-	*f = (struct jit_file){ .fd = -1 };
+	j->in_flight -= f->state == FILE_ASKED;
+	j->open -= f->reader != NULL;
+	codereader_free(f->reader);
+	*f = (struct jit_file){ 0 };
 }
 
 static void charge(struct jit *j, struct jit_process *p)
@@ -73,11 +64,8 @@ static void charge(struct jit *j, struct jit_process *p)
 	for (unsigned k = 0; k < JIT_KINDS; k++) {
 		const struct jit_file *f = &p->files[k];
 
-		if (f->d)
-			p->bytes += sizeof(*f->d) + f->d->pending.cap + f->d->table.cap +
-				    codemap_bytes(&f->d->code);
-		if (f->m)
-			p->bytes += sizeof(*f->m) + codemap_bytes(&f->m->code);
+		if (f->reader)
+			p->bytes += codereader_bytes(f->reader);
 	}
 	j->bytes += p->bytes;
 }
@@ -86,6 +74,7 @@ static void close_files(struct jit *j, struct jit_process *p)
 {
 	for (unsigned k = 0; k < JIT_KINDS; k++)
 		file_close(j, &p->files[k]);
+	p->generation = ++j->generation;
 	charge(j, p);
 }
 
@@ -159,8 +148,7 @@ static struct jit_process *process_make(struct jit *j, uint64_t id, uint32_t pid
 	p->id = id;
 	p->pid = pid;
 	p->born_ns = p->used_ns = now_ns;
-	for (unsigned k = 0; k < JIT_KINDS; k++)
-		p->files[k].fd = -1;
+	p->generation = ++j->generation;
 	charge(j, p);
 	return p;
 }
@@ -192,14 +180,16 @@ void jit_done(struct jit *j)
 {
 	jit_drop_all(j);
 	idmap_done(&j->ids);
+	answers_done(j);
 	free(j->processes);
 	free(j->free_slots);
 }
 
 /* --- asking --- */
 
-static void absent(struct jit_file *f, uint64_t now_ns)
+static void absent(struct jit *j, struct jit_file *f, uint64_t now_ns)
 {
+	j->in_flight -= f->state == FILE_ASKED;
 	f->state = FILE_ABSENT;
 	f->request = 0;
 	f->backoff_ns = !f->backoff_ns			   ? JIT_RETRY_NS
@@ -212,6 +202,11 @@ static void ask(struct jit *j, struct jit_process *p, unsigned kind, uint64_t no
 {
 	struct jit_file *f = &p->files[kind];
 
+	if (j->in_flight >= JIT_IN_FLIGHT) {
+		p->wanted = true; /* jit_tick asks */
+		return;
+	}
+	j->in_flight++;
 	f->state = FILE_ASKED;
 	f->asked_ns = now_ns;
 	f->request = ++j->next_request | JIT_REQUEST;
@@ -219,7 +214,7 @@ static void ask(struct jit *j, struct jit_process *p, unsigned kind, uint64_t no
 						  .process = p->id,
 						  .pid = p->pid,
 						  .kind = (enum jit_kind)kind }) != 0)
-		absent(f, now_ns);
+		absent(j, f, now_ns);
 }
 
 static void ask_due(struct jit *j, struct jit_process *p, uint64_t now_ns)
@@ -234,29 +229,6 @@ static void ask_due(struct jit *j, struct jit_process *p, uint64_t now_ns)
 
 /* --- reading --- */
 
-static int file_begin(struct jit *j, struct jit_file *f, unsigned kind)
-{
-	f->offset = 0;
-	f->tail_len = 0;
-	f->over = 0;
-	if (kind == JIT_DUMP) {
-		if (f->d)
-			jitdump_done(f->d);
-		else
-			f->d = malloc(sizeof(*f->d));
-		if (f->d)
-			jitdump_init(f->d, j->file_max);
-	} else {
-		if (f->m)
-			perfmap_done(f->m);
-		else
-			f->m = malloc(sizeof(*f->m));
-		if (f->m)
-			perfmap_init(f->m, j->file_max);
-	}
-	return f->d || f->m ? 0 : -ENOMEM;
-}
-
 static bool may_read(const struct jit_process *p, uint64_t now_ns)
 {
 	uint64_t age_ns = now_ns > p->born_ns ? now_ns - p->born_ns : 0;
@@ -264,86 +236,83 @@ static bool may_read(const struct jit_process *p, uint64_t now_ns)
 	return p->read < JIT_BURST + age_ns / 1000000000 * JIT_RATE;
 }
 
-/* Whether the bytes that were read last are still there. */
-static bool same_tail(const struct jit_file *f)
+/* Its reader died of it: it has no names any more. */
+static void file_lost(struct jit *j, const struct jit_process *p, struct jit_file *f)
 {
-	uint8_t now[TAIL];
-
-	return !f->tail_len || (pread(f->fd, now, f->tail_len, (off_t)(f->offset - f->tail_len)) ==
-					(ssize_t)f->tail_len &&
-				memcmp(now, f->tail, f->tail_len) == 0);
+	if (f->lost)
+		return;
+	f->over = f->lost = true;
+	f->behind = false;
+	j->lost++;
+	if (j->say_lost)
+		j->say_lost(j->ctx, p->id, p->pid);
 }
 
-static int feed(struct jit *j, struct jit_file *f, struct span bytes)
+/* The next reader has to read it from its beginning, which is not the process's fault. */
+static void file_anew(struct jit_process *p, struct jit_file *f, uint64_t now_ns)
 {
-	uint64_t skip = 0;
-	int r;
+	f->behind = true;
+	f->over = false;
+	f->opened_ns = now_ns;
+	p->read = 0;
+}
 
-	f->offset += bytes.len;
-	if (f->d) {
-		r = jitdump_feed(f->d, bytes, &skip);
-		f->offset += skip;
-	} else {
-		r = perfmap_feed(f->m, bytes);
-		f->tail_len = bytes.len < TAIL ? (unsigned)bytes.len : TAIL;
-		memcpy(f->tail, bytes.data + bytes.len - f->tail_len, f->tail_len);
-	}
-	if (r > 0) {
-		j->malformed += r != CODEMAP_FULL;
-		f->over = r;
-		r = 0;
-	}
-	return r;
+static void took_note(struct jit *j, struct jit_process *p, struct jit_file *f,
+		      const struct codefile_progress *done)
+{
+	p->read += done->read;
+	j->truncated += done->anew;
+	j->malformed += done->malformed;
+	f->over = (f->over && !done->anew) || done->full || done->malformed;
+	if (!done->read && !done->anew)
+		return;
+	p->version++;
+	p->generation = ++j->generation;
+	j->version++;
+	p->wanted = false;
 }
 
 /* Reads new bytes, at most one piece. Sets f->behind. */
 static int file_read(struct jit *j, struct jit_process *p, unsigned kind, uint64_t now_ns)
 {
-	static uint8_t chunk[CHUNK];
 	struct jit_file *f = &p->files[kind];
-	size_t done = 0;
-	struct stat st;
-	int r = 0;
+	struct codefile_progress done;
 
 	f->read_ns = now_ns;
-	f->behind = false;
-	if (fstat(f->fd, &st) < 0)
+	f->behind &= !f->lost;
+	if (f->lost)
 		return 0;
-	/* A jitdump may end within its last record, behind which our offset already is. So only a
-	 * perf map that is too short was cut. */
-	if (((uint64_t)st.st_size < f->offset && kind == JIT_PERF_MAP) ||
-	    ((uint64_t)st.st_size > f->offset && !same_tail(f))) {
-		j->truncated++;
-		r = file_begin(j, f, kind);
+	if (j->may_read && !j->may_read(j->turns_ctx, p->id, now_ns)) {
+		f->behind = true;
+		return 0;
 	}
+	const uint64_t size = codereader_file_size(f->reader);
+
+	if (!f->behind && size == f->size && size != UINT64_MAX)
+		return 0;
+	f->behind = true;
+	if (!may_read(p, now_ns))
+		return 0;
 
 	const uint64_t former = lastword_begin(LASTWORD_PROCESS, p->id);
+	const uint64_t begun_ns = clock_mono_ns();
+	const int r = codereader_read(f->reader, JIT_PIECE, &done);
 
-	while (r == 0 && !f->over && (uint64_t)st.st_size > f->offset) {
-		if (done >= JIT_PIECE || !may_read(p, now_ns)) {
-			f->behind = true;
-			break;
-		}
-		ssize_t n = pread(f->fd, chunk, sizeof(chunk), (off_t)f->offset);
-
-		if (n <= 0)
-			break;
-		done += (size_t)n;
-		p->read += (size_t)n;
-		r = feed(j, f, (struct span){ .data = chunk, .len = (size_t)n });
-	}
 	lastword_back(former);
-	/* An allocation failed within a line or record: read the file again from the beginning. */
-	if (r == -ENOMEM && file_begin(j, f, kind) == 0)
-		f->behind = true;
-	if (done) {
-		p->version++;
-		j->version++;
-		p->wanted = false;
-		charge(j, p);
-		make_room(j, p);
-	}
-	return r;
+	if (j->took)
+		j->took(j->turns_ctx, p->id, begun_ns);
+	if (done.reopened)
+		file_anew(p, f, now_ns);
+	f->behind = done.behind;
+	f->size = done.behind ? UINT64_MAX : size;
+	took_note(j, p, f, &done);
+	if (r == CODEREADER_LOST)
+		file_lost(j, p, f);
+	if (r == CODEREADER_ANEW)
+		file_anew(p, f, now_ns);
+	charge(j, p);
+	make_room(j, p);
+	return r < 0 ? r : 0;
 }
 
 bool jit_answer(struct jit *j, uint64_t id, int fd, uint64_t now_ns)
@@ -359,12 +328,16 @@ bool jit_answer(struct jit *j, uint64_t id, int fd, uint64_t now_ns)
 			if (f->state != FILE_ASKED || f->request != id)
 				continue;
 			f->request = 0;
-			if (fd < 0 || file_begin(j, f, k) != 0) {
-				absent(f, now_ns);
-				break;
+			if (fd >= 0 &&
+			    codereader_open(fd, (enum jit_kind)k, j->file_max, &f->reader) != 0)
+				fd = -1;
+			if (fd < 0) {
+				absent(j, f, now_ns);
+				return true;
 			}
+			j->in_flight--;
 			f->state = FILE_OPEN;
-			f->fd = fd;
+			f->size = UINT64_MAX;
 			f->opened_ns = now_ns;
 			j->open++;
 			p->used_ns = now_ns;
@@ -378,32 +351,198 @@ bool jit_answer(struct jit *j, uint64_t id, int fd, uint64_t now_ns)
 	return true;
 }
 
-/* --- looking up --- */
+/* --- answers that are kept --- */
 
-static int find(struct jit_process *p, uint64_t address, uint64_t time_ns, struct codemap_hit *ret)
+/* The answer to a lookup of an address. */
+struct jit_kept {
+	uint64_t process, address, generation; /* process: 0: this place is empty */
+	struct codefile_answer answer;
+	uint64_t line;
+	char *text; /* owned: the name, the system name, the source */
+	uint16_t name_len, system_len, source_len;
+};
+
+static void answers_done(struct jit *j)
 {
-	int r = CODEMAP_NONE;
-
-	/* Prefer the jitdump, which has times and lines. */
-	if (p->files[JIT_DUMP].d)
-		r = codemap_find(&p->files[JIT_DUMP].d->code, address, time_ns, ret);
-	if (r == CODEMAP_NONE && p->files[JIT_PERF_MAP].m)
-		r = codemap_find(&p->files[JIT_PERF_MAP].m->code, address, time_ns, ret);
-	return r;
+	for (unsigned i = 0; j->kept && i < JIT_KEPT; i++)
+		free(j->kept[i].text);
+	free(j->kept);
+	j->kept = NULL;
 }
 
-static void fill(struct names *ret, const struct codemap_hit *hit)
+static struct jit_kept *kept_place(const struct jit *j, uint64_t process, uint64_t address)
 {
-	char name[CODEMAP_NAME + 1];
+	uint64_t h = (address ^ process << 40) * 0x9e3779b97f4a7c15ull;
+
+	return &j->kept[h >> 32 & (JIT_KEPT - 1)];
+}
+
+/* NULL: it is not known. */
+static const struct jit_kept *kept_find(const struct jit *j, const struct jit_process *p,
+					uint64_t address, uint64_t time_ns)
+{
+	const struct jit_kept *k = j->kept ? kept_place(j, p->id, address) : NULL;
+
+	return k && k->process == p->id && k->address == address &&
+			       k->generation == p->generation && k->answer.since_ns <= time_ns &&
+			       time_ns < k->answer.until_ns
+		       ? k
+		       : NULL;
+}
+
+static void keep(struct jit *j, const struct jit_process *p, uint64_t address,
+		 const struct codefile_answer *answer, const struct call *c)
+{
+	static const struct call none;
+
+	if (!j->kept)
+		j->kept = calloc(JIT_KEPT, sizeof(*j->kept));
+	if (!j->kept)
+		return;
+	c = c ? c : &none;
+	struct jit_kept *k = kept_place(j, p->id, address);
+	const size_t len = (size_t)c->name.len + c->system_name.len + c->source.len;
+
+	free(k->text);
+	*k = (struct jit_kept){ .text = len ? malloc(len) : NULL };
+	if (len && !k->text)
+		return;
+	k->process = p->id;
+	k->address = address;
+	k->generation = p->generation;
+	k->answer = *answer;
+	k->line = c->line;
+	k->name_len = (uint16_t)c->name.len;
+	k->system_len = (uint16_t)c->system_name.len;
+	k->source_len = (uint16_t)c->source.len;
+	char *at = k->text;
+
+	for (unsigned i = 0; i < 3; i++) {
+		const struct str s = i == 0 ? c->name : i == 1 ? c->system_name : c->source;
+
+		if (s.len)
+			memcpy(at, s.data, s.len);
+		at += s.len;
+	}
+}
+
+/* --- looking up --- */
+
+static void fill(struct names *ret, const char *name, size_t name_len, const char *system_name,
+		 size_t system_len, const char *source, size_t source_len, uint64_t line)
+{
+	struct call *c = &ret->calls[0];
 
 	names_reset(ret);
-	ret->calls[0] = (struct call){ .line = hit->line };
 	ret->count = 1;
-	memcpy(name, hit->name.data, hit->name.len);
-	name[hit->name.len] = '\0';
-	names_set(ret, &ret->calls[0], name);
-	if (hit->file.len)
-		ret->calls[0].source = names_keep(ret, hit->file.data, hit->file.len);
+	*c = (struct call){ .line = line };
+	c->name = names_keep(ret, name, name_len);
+	c->system_name = names_keep(ret, system_name, system_len);
+	if (source_len)
+		c->source = names_keep(ret, source, source_len);
+}
+
+static void fill_kept(struct names *ret, const struct jit_kept *k)
+{
+	const char *system_name = k->text + k->name_len;
+
+	fill(ret, k->text, k->name_len, system_name, k->system_len, system_name + k->system_len,
+	     k->source_len, k->line);
+}
+
+static void fill_call(struct names *ret, const struct call *c)
+{
+	fill(ret, c->name.data, c->name.len, c->system_name.data, c->system_name.len,
+	     c->source.data, c->source.len, c->line);
+}
+
+void jit_expect(struct jit *j, uint64_t process, const uint64_t *addresses, unsigned count)
+{
+	j->expects = process;
+	j->expected_len = count < JIT_EXPECTED ? count : JIT_EXPECTED;
+	memcpy(j->expected, addresses, j->expected_len * sizeof(*addresses));
+}
+
+/* An address, and others that will soon be looked up for the same time. */
+struct batch {
+	uint64_t addresses[CODEREADER_BATCH]; /* the first is the one that is wanted now */
+	unsigned count;
+	bool found;	 /* the first one, and its call is in *names */
+	bool is_certain; /* all files were searched */
+	struct names *names;
+};
+
+static void batch_make(struct jit *j, const struct jit_process *p, uint64_t address,
+		       uint64_t time_ns, struct batch *b)
+{
+	b->addresses[b->count++] = address;
+	for (unsigned i = 0; j->expects == p->id && i < j->expected_len; i++)
+		if (b->count < CODEREADER_BATCH && j->expected[i] != address &&
+		    !kept_find(j, p, j->expected[i], time_ns))
+			b->addresses[b->count++] = j->expected[i];
+	j->expected_len = 0;
+}
+
+/* Looks up the batch in one file. Those that it lacks stay in the batch. */
+static int batch_find(struct jit *j, struct jit_process *p, struct jit_file *f, uint64_t time_ns,
+		      uint64_t now_ns, struct batch *b)
+{
+	struct codefile_answer answers[CODEREADER_BATCH];
+	const struct names *names;
+	unsigned rest = 0, call = 0;
+	const int r = codereader_find(f->reader, b->addresses, b->count, time_ns, answers, &names);
+
+	if (r == CODEREADER_LOST)
+		file_lost(j, p, f);
+	if (r == CODEREADER_ANEW)
+		file_anew(p, f, now_ns);
+	b->is_certain &= r == 0;
+	if (r)
+		return r < 0 ? r : 0;
+	for (unsigned i = 0; i < b->count; i++) {
+		if (!answers[i].found) {
+			b->addresses[rest++] = b->addresses[i];
+			continue;
+		}
+		const struct call *c = &names->calls[call++];
+
+		if (i == 0 && !b->found) {
+			b->found = true;
+			fill_call(b->names, c);
+		}
+		keep(j, p, b->addresses[i], &answers[i], c);
+	}
+	b->count = rest;
+	return 0;
+}
+
+/* 0, JIT_UNKNOWN, -ENOMEM. */
+static int find(struct jit *j, struct jit_process *p, uint64_t address, uint64_t time_ns,
+		uint64_t now_ns, struct names *ret)
+{
+	static const struct codefile_answer nothing = { .until_ns = UINT64_MAX };
+	/* Prefer the jitdump, which has times and lines. */
+	static const enum jit_kind order[JIT_KINDS] = { JIT_DUMP, JIT_PERF_MAP };
+	const struct jit_kept *kept = kept_find(j, p, address, time_ns);
+	struct batch b = { .is_certain = true, .names = ret };
+	int r = 0;
+
+	if (kept) {
+		if (kept->answer.found)
+			fill_kept(ret, kept);
+		return kept->answer.found ? 0 : JIT_UNKNOWN;
+	}
+	if (!has_open(p))
+		return JIT_UNKNOWN;
+	batch_make(j, p, address, time_ns, &b);
+	for (unsigned i = 0; i < JIT_KINDS && b.count && r == 0; i++)
+		if (p->files[order[i]].reader)
+			r = batch_find(j, p, &p->files[order[i]], time_ns, now_ns, &b);
+	if (r)
+		return r;
+	for (unsigned i = 0; b.is_certain && i < b.count; i++)
+		keep(j, p, b.addresses[i], &nothing, NULL);
+	return b.found ? 0 : JIT_UNKNOWN;
 }
 
 void jit_want(struct jit *j, uint64_t process, uint32_t pid, uint64_t now_ns)
@@ -418,7 +557,6 @@ int jit_lookup(struct jit *j, uint64_t process, uint32_t pid, uint64_t address, 
 	       uint64_t now_ns, struct names *ret)
 {
 	struct jit_process *p = process_make(j, process, pid, now_ns);
-	struct codemap_hit hit;
 	bool later = false;
 	int r;
 
@@ -426,17 +564,19 @@ int jit_lookup(struct jit *j, uint64_t process, uint32_t pid, uint64_t address, 
 		return JIT_UNKNOWN;
 	p->used_ns = now_ns;
 	ask_due(j, p, now_ns);
-	r = find(p, address, time_ns, &hit);
-	for (unsigned k = 0; r == CODEMAP_NONE && k < JIT_KINDS; k++) {
+	r = find(j, p, address, time_ns, now_ns, ret);
+	for (unsigned k = 0; r == JIT_UNKNOWN && k < JIT_KINDS; k++) {
 		struct jit_file *f = &p->files[k];
 
 		if (f->state == FILE_OPEN && !f->behind && now_ns - f->read_ns >= JIT_REREAD_NS) {
 			r = file_read(j, p, k, now_ns);
 			if (r == 0)
-				r = find(p, address, time_ns, &hit);
+				r = find(j, p, address, time_ns, now_ns, ret);
+			else
+				return r;
 		}
 	}
-	if (r == CODEMAP_NONE) {
+	if (r == JIT_UNKNOWN) {
 		p->wanted = true;
 		for (unsigned k = 0; k < JIT_KINDS; k++)
 			later |= p->files[k].state == FILE_ASKED || p->files[k].behind;
@@ -450,8 +590,6 @@ int jit_lookup(struct jit *j, uint64_t process, uint32_t pid, uint64_t address, 
 			return JIT_LATER;
 		}
 	}
-	if (r == 0)
-		fill(ret, &hit);
 	return r;
 }
 
@@ -496,35 +634,46 @@ int jit_settle(struct jit *j, uint64_t process, uint64_t now_ns)
 		return r;
 	if (waits && now_ns - p->settle_ns < JIT_WAIT_NS)
 		return JIT_LATER;
-	if (p->files[JIT_PERF_MAP].m)
-		r = perfmap_flush(p->files[JIT_PERF_MAP].m);
+	if (p->files[JIT_PERF_MAP].reader)
+		r = codereader_flush(p->files[JIT_PERF_MAP].reader);
+	p->generation = ++j->generation;
 	p->settled = true;
 	return r < 0 ? r : 0;
 }
 
 /* --- time --- */
 
+static void tick(struct jit *j, struct jit_process *p, uint64_t now_ns)
+{
+	for (unsigned k = 0; k < JIT_KINDS; k++) {
+		struct jit_file *f = &p->files[k];
+
+		if (f->state == FILE_ASKED && now_ns - f->asked_ns >= JIT_WAIT_NS)
+			absent(j, f, now_ns);
+		if (f->state == FILE_OPEN &&
+		    (f->behind || (p->wanted && now_ns - f->read_ns >= JIT_REREAD_NS)))
+			(void)file_read(j, p, k, now_ns);
+	}
+	if (p->wanted)
+		ask_due(j, p, now_ns);
+}
+
+/* All processes in turn, so that those with much to read do not hold up the others. */
 void jit_tick(struct jit *j, uint64_t now_ns)
 {
-	if (now_ns < j->tick_ns)
+	if (now_ns < j->tick_ns || !j->len)
 		return;
 	j->tick_ns = now_ns + TICK_NS;
-	for (uint32_t i = 0; i < j->len; i++) {
-		struct jit_process *p = j->processes[i];
 
-		if (!p)
-			continue;
-		for (unsigned k = 0; k < JIT_KINDS; k++) {
-			struct jit_file *f = &p->files[k];
+	const uint64_t until_ns = clock_mono_ns() + JIT_TICK_NS;
 
-			if (f->state == FILE_ASKED && now_ns - f->asked_ns >= JIT_WAIT_NS)
-				absent(f, now_ns);
-			if (f->state == FILE_OPEN &&
-			    (f->behind || (p->wanted && now_ns - f->read_ns >= JIT_REREAD_NS)))
-				(void)file_read(j, p, k, now_ns);
-		}
-		if (p->wanted)
-			ask_due(j, p, now_ns);
+	for (uint32_t n = 0; n < j->len; n++) {
+		struct jit_process *p = j->processes[j->next++ % j->len];
+
+		if (p)
+			tick(j, p, now_ns);
+		if (clock_mono_ns() > until_ns)
+			break;
 	}
 }
 

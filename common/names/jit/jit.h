@@ -10,6 +10,8 @@
  *  - An open file stays open until its process ends, so that its last lines can still be read
  *    then.
  *  - Reading goes in pieces, at a bounded rate for each process.
+ *  - The files are parsed in worker processes, if there is a keeper (codereader.h). A file over
+ *    which a worker dies has no names.
  */
 #ifndef COMMON_NAMES_JIT_JIT_H
 #define COMMON_NAMES_JIT_JIT_H
@@ -21,11 +23,15 @@
 #define JIT_MEMORY (96u << 20)	       /* bytes, of all maps and dumps; one may take two thirds */
 #define JIT_PROCESSES 4096	       /* known at once */
 #define JIT_OPEN 96		       /* files open at once; the least recently used is closed */
+#define JIT_IN_FLIGHT 12	       /* requests at a time */
+#define JIT_TICK_NS 5000000ull	       /* of reading in one call of jit_tick */
 #define JIT_WAIT_NS 2000000000ull      /* timeout of an answer, and of all at a process's end */
 #define JIT_REREAD_NS 250000000ull     /* between two reads of a file that lacks a name */
 #define JIT_RETRY_NS 1000000000ull     /* before a missing file is requested again, */
 #define JIT_RETRY_MAX_NS 8000000000ull /* doubled each time up to this */
 #define JIT_PIECE (1u << 20)	       /* bytes of one read */
+#define JIT_EXPECTED 32		       /* addresses that are looked up with another one */
+#define JIT_KEPT 256		       /* answers; a power of 2 */
 /* How much of one process's files is read: so many bytes at once, and so many more each second. */
 #define JIT_BURST (128ull << 20)
 #define JIT_RATE (4ull << 20)
@@ -39,20 +45,34 @@ struct jit_request {
 };
 
 struct jit_process;
+struct jit_kept;
 struct jit {
 	/* Sends a request. jit_answer gets the answer, during the call or later. 0; -errno: it
 	 * cannot be sent now. */
 	int (*ask)(void *ctx, const struct jit_request *rq);
 	void *ctx;
+	/* Whether the files of a process may be read now; else they are read later. And how long
+	 * that took. Both may be NULL. */
+	bool (*may_read)(void *ctx, uint64_t process, uint64_t now_ns);
+	void (*took)(void *ctx, uint64_t process, uint64_t begun_ns);
+	void *turns_ctx;
+	/* A file of this process is lost, since its reader died of it. May be NULL; gets ctx. */
+	void (*say_lost)(void *ctx, uint64_t process, uint32_t pid);
 	size_t file_max, total_max, bytes; /* of memory */
 	struct idmap ids;		   /* of processes, to slots in `processes` */
 	struct jit_process **processes;
 	uint32_t len, cap;
 	uint32_t *free_slots, free_len;
-	unsigned open;
+	unsigned open, in_flight;
+	uint32_t next; /* the slot with which jit_tick goes on */
 	uint64_t next_request, tick_ns;
-	uint64_t version;	       /* rises with each new name of any process */
-	uint64_t truncated, malformed; /* counts, since the start */
+	uint64_t version;		     /* rises with each new name of any process */
+	uint64_t truncated, malformed, lost; /* counts, since the start */
+	struct jit_kept *kept;		     /* the latest answers; owned */
+	uint64_t generation;		     /* the latest of any process */
+	uint64_t expects;		     /* the process of `expected` */
+	uint64_t expected[JIT_EXPECTED];
+	unsigned expected_len;
 };
 
 enum jit_verdict {
@@ -66,6 +86,8 @@ int jit_init(struct jit *j, size_t total_max, int (*ask)(void *, const struct ji
 void jit_done(struct jit *j);
 /* Requests the files of a process ahead of the first lookup. */
 void jit_want(struct jit *j, uint64_t process, uint32_t pid, uint64_t now_ns);
+/* Announces lookups for the same time as the next one, so that all of them can be one request. */
+void jit_expect(struct jit *j, uint64_t process, const uint64_t *addresses, unsigned count);
 /* Looks up the call at an address of a process, as of time_ns. 0, enum jit_verdict, -ENOMEM. */
 int jit_lookup(struct jit *j, uint64_t process, uint32_t pid, uint64_t address, uint64_t time_ns,
 	       uint64_t now_ns, struct names *ret);

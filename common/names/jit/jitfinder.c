@@ -24,7 +24,7 @@ struct owner {
 	uint32_t pid; /* innermost */
 };
 
-static bool is_theirs(const struct stat *st, const struct owner *o)
+static bool is_owned(const struct stat *st, const struct owner *o)
 {
 	uint64_t written_ns = (uint64_t)st->st_mtim.tv_sec * 1000000000u +
 			      (uint64_t)st->st_mtim.tv_nsec;
@@ -36,7 +36,7 @@ static bool is_theirs(const struct stat *st, const struct owner *o)
 	       written_ns + WRITTEN_SLACK_NS >= o->since_ns;
 }
 
-static int open_theirs(int root, const char *path, const struct owner *o)
+static int open_owned(int root, const char *path, const struct owner *o)
 {
 	struct open_how how = { .flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
 				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
@@ -46,7 +46,7 @@ static int open_theirs(int root, const char *path, const struct owner *o)
 
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, &st) < 0 || !is_theirs(&st, o) || fstatfs(fd, &fs) < 0 ||
+	if (fstat(fd, &st) < 0 || !is_owned(&st, o) || fstatfs(fd, &fs) < 0 ||
 	    (uint32_t)fs.f_type == FUSE_SUPER_MAGIC) {
 		close(fd);
 		return -EACCES;
@@ -140,7 +140,7 @@ static int open_dump(int dir, int root, const struct owner *o)
 	}
 	for (int i = 0; i < MAPS_MAX && r == -ENOENT && getline(&line, &cap, f) > 0; i++)
 		if (jitfinder_dump_path(line, &path))
-			r = open_theirs(root, path, o);
+			r = open_owned(root, path, o);
 	free(line);
 	fclose(f);
 	return r;
@@ -159,7 +159,7 @@ static int open_map(int root, const struct owner *o)
 	char path[40];
 
 	snprintf(path, sizeof(path), "/tmp/perf-%" PRIu32 ".map", o->pid);
-	return open_theirs(root, path, o);
+	return open_owned(root, path, o);
 }
 
 static int open_of_gone(enum jit_kind kind, const struct msg_process *p, struct owner *o)

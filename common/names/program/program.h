@@ -4,13 +4,18 @@
  * file with which both may share strings (dwz). The owner of the program provides missing files, in
  * the order in which `program_wants` asks for them. Nothing here opens a path.
  *
- * Names come from the first of these that has one:
- *  - Go's own table;
- *  - DWARF, its own or the debug file's;
- *  - .symtab, its own or the debug file's;
- *  - MiniDebugInfo and .dynsym.
- * For code without a name, the start of its function can still be found (funcbounds.h). The first
- * lookup parses the files.
+ * The files are parsed (sources.h) in a worker process (fileworker.h), which may crash, hang or be
+ * taken over. There are two: one for files that only root could have written, one for all others.
+ * Without a keeper (filekeeper.h), the files are parsed in this process.
+ *
+ *  - With program_take_turns, a lookup that takes long is not waited for. Then there are up to two
+ *    workers of a class: a prompt one, and a patient one, which gets the programs that were found
+ *    slow. A lookup there begins now and is answered later.
+ *  - If the worker crashes on a program or takes too long, the program's DWARF is given up while
+ *    the program stays open; if that happens without DWARF, all its names. The next worker opens
+ *    the other programs again when they are next needed.
+ *  - If the worker was killed from outside, the next one tries its program once more. The second
+ *    time counts as a crash.
  */
 #ifndef COMMON_NAMES_PROGRAM_PROGRAM_H
 #define COMMON_NAMES_PROGRAM_PROGRAM_H
@@ -18,6 +23,7 @@
 #include "common/names/dwarf/dwarfinfo.h"
 #include "common/names/elf/symfile.h"
 #include "common/names/names.h"
+#include "common/names/runtime/runtime.h"
 
 struct program;
 
@@ -32,34 +38,80 @@ enum program_want {
 
 /* The verdict of a lookup that needs another file first (program_wants). */
 #define PROGRAM_AGAIN DWARFINFO_AGAIN
+/* Verdicts of program_open: the worker crashed on the file or took too long, again and again; it
+ * was killed from outside each time. */
+#define PROGRAM_DIED 101
+#define PROGRAM_KILLED 102
+/* The verdict of a lookup whose answer does not come yet: ask the same again later. */
+#define PROGRAM_LATER 103
+
+enum program_class {
+	PROGRAM_OF_ROOT,   /* only root could have written its file */
+	PROGRAM_OF_OTHERS, /* also whatever is not known */
+	PROGRAM_CLASSES,
+};
+
+/* Takes the socket of the keeper, which starts the workers, for the life of this process. life_s:
+ * how long a worker works before the next one replaces it (FILEWORKER_LIFE_S). heap: bytes that
+ * each may use for DWARF; beside: for everything else. */
+void program_use_keeper(int control, unsigned life_s, uint64_t heap, uint64_t beside);
+/* From now on a lookup that takes more than slice_ns of cpu time makes its program slow; and
+ * lookups return PROGRAM_LATER. */
+void program_take_turns(uint64_t slice_ns);
+/* From this time of CLOCK_MONOTONIC on nothing waits for a worker: what it was to answer is given
+ * up. 0: no such time. */
+void program_until(uint64_t until_ns);
+/* Sets `more`, which is called for a program that needs more heap. Its argument is how many bytes
+ * would do. It returns how many the next worker may use, now: more may be granted soon, so it is
+ * called again with the next lookups. The program is tried again with what was granted. */
+void program_grow_with(uint64_t (*more)(void *ctx, uint64_t heap), void *ctx);
+/* Sets how many bytes later workers may use for DWARF. */
+void program_set_heap(uint64_t heap);
+/* Whether the keeper has died or stopped answering. No program is opened then. */
+bool program_keeper_gone(void);
 
 /* Takes fd, also on error. dwarf_max: bytes of memory that its unpacked DWARF may take. Larger
  * DWARF is ignored; 0 ignores all. 0, the verdicts of symfile_open, -errno. */
-int program_open(int fd, uint64_t dwarf_max, struct program **ret);
+int program_open(int fd, enum program_class class, uint64_t dwarf_max, struct program **ret);
 void program_free(struct program *p);
 /* The file that the program wants next. *ret_build_id and *ret_name are borrowed until the next
  * program_offer, and empty or NULL where they do not apply. */
 enum program_want program_wants(struct program *p, struct span *ret_build_id,
 				const char **ret_name);
 /* Answers the present want with an open file, which is taken, or with -1 if there is none. False:
- * there was none, or it was the wrong one (build id, checksum) and was closed. */
+ * there was none, or it was the wrong one (build id) and was closed. If it has no build id, the
+ * first lookup compares its checksum. */
 bool program_offer(struct program *p, int fd);
+/* The user who pays for checksums of debug files (filecrc.h); at first root. */
+void program_charge(struct program *p, uint32_t owner);
 /* The answer does not come: from now on lookups want nothing. */
 void program_give_up(struct program *p);
 
-/* The file itself, borrowed. */
-const struct symfile *program_file(const struct program *p);
+/* Finds the runtime in it, with its mark (runtime.h). 0, RUNTIME_NOT_MINE, -ENOMEM. */
+int program_describe(struct program *p, struct runtime_build *ret);
 /* As symfile_is_cut. */
 bool program_is_cut(const struct program *p);
 struct span program_build_id(const struct program *p);
 /* As symfile_address. */
-int program_address(const struct program *p, uint64_t offset, uint64_t *ret);
+int program_address(struct program *p, uint64_t offset, uint64_t *ret);
 /* Looks up the calls at an ELF address. A call's name is empty only if nothing but its line is
- * known. Damaged tables count as empty. 0, SYMFILE_NONE, -ENOMEM, PROGRAM_AGAIN. */
+ * known. Damaged tables count as empty. 0, SYMFILE_NONE, -ENOMEM, PROGRAM_AGAIN,
+ * PROGRAM_LATER. */
 int program_lookup(struct program *p, uint64_t address, struct names *ret);
 /* Finds the start of the function that contains an ELF address, if program_lookup has no name for
  * it. 0, SYMFILE_NONE (unknown), -ENOMEM. */
 int program_start(struct program *p, uint64_t address, uint64_t *ret);
+/* All of these for a file offset at once. *ret_address: SYMFILE_NONE leaves it at UINT64_MAX if the
+ * offset has no address. *ret_start: 0 if it is unknown, or there is a name. */
+int program_find(struct program *p, uint64_t offset, struct names *ret, uint64_t *ret_address,
+		 uint64_t *ret_start);
+/* Whether its lookups are for the patient worker; and makes them so, or no longer so. */
+bool program_is_slow(const struct program *p);
+void program_set_slow(struct program *p, bool slow);
+/* Whether a lookup in a slow program has to wait for others. p: NULL if it is not open. */
+bool program_must_wait(enum program_class class, const struct program *p);
+/* The workers' cpu time for p since the last call. */
+uint64_t program_worked_ns(struct program *p);
 /* True once DWARF was ignored, because it or reading it takes too much memory. */
 bool program_dwarf_too_large(const struct program *p);
 /* True once libdw crashed on the DWARF or took too long: inlined calls and lines are missing. */
@@ -67,7 +119,7 @@ bool program_dwarf_lost(const struct program *p);
 /* How often libdw's process was killed from outside while it worked on this DWARF. The second time
  * the DWARF counts as lost. */
 unsigned program_dwarf_kills(const struct program *p);
-/* As dwarfinfo_rest. */
+/* As dwarfinfo_rest; the memory is the worker's. */
 bool program_rest(struct program *p, bool packed);
 size_t program_bytes(const struct program *p);
 

@@ -78,6 +78,16 @@ int runtime_find_mark(const struct symfile *f, struct runtime_build *b)
 	return r < 0 ? r : 0;
 }
 
+bool runtime_is_sane(const struct runtime_build *b)
+{
+	uint8_t known;
+
+	memcpy(&known, &b->known, sizeof(known)); /* a bool may be any byte there */
+	return b->config.runtime < RUNTIME_MAX && runtimes[b->config.runtime].ops && known <= 1 &&
+	       memchr(b->name, '\0', sizeof(b->name)) &&
+	       (!known || runtimes[b->config.runtime].ops->is_sane(b));
+}
+
 int runtime_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 		 struct object_memory *m, struct runtime_object *ret)
 {

@@ -68,6 +68,9 @@ struct runtime_ops {
 	 * only valid after 0. */
 	int (*name)(const struct runtime_build *b, uint64_t address, uint64_t check,
 		    struct object_memory *m, struct runtime_object *ret);
+	/* Whether `name` may work with the naming of a build that another process described: no
+	 * offset leads out of what is read. Pure. */
+	bool (*is_sane)(const struct runtime_build *b);
 	/* Appends config.own and naming as text. May be NULL. 0, errors of buf_append. */
 	int (*print)(const struct runtime_build *b, struct buf *ret);
 };
@@ -80,6 +83,8 @@ int runtime_describe(const struct symfile *f, struct runtime_build *ret);
 /* Finds the mark of the build's runtime (bpf/runtime.h), without which prof-bpf ignores the
  * description. Without a mark the build becomes unsupported. 0, -ENOMEM, -errno. */
 int runtime_find_mark(const struct symfile *f, struct runtime_build *b);
+/* Whether a build that another process described can be used. */
+bool runtime_is_sane(const struct runtime_build *b);
 /* Calls name of the build's runtime. */
 int runtime_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 		 struct object_memory *m, struct runtime_object *ret);

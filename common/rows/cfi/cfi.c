@@ -169,10 +169,10 @@ static int cie_parse(struct cfi *c, struct span s, uint64_t vaddr, struct cfi_ci
 		return ROWS_SKIP_CIE_AUGMENTATION;
 	}
 
-	cie->matters = 1ull << c->machine.rows->kept | 1ull << UNWIND_REG_RBP |
+	cie->matters = 1ull << c->machine.rows->tracked | 1ull << UNWIND_REG_RBP |
 		       1ull << UNWIND_REG_RSP | (cie->ra_column < 64 ? 1ull << cie->ra_column : 0);
 	cie->plain = cie->code_align == 1 && cie->data_align == -8 && cie->ra_column == 16 &&
-		     c->machine.rows->kept == UNWIND_REG_RBX;
+		     c->machine.rows->tracked == UNWIND_REG_RBX;
 
 	struct cfi_run run = { .m = &c->machine,
 			       .cie = cie,

@@ -44,7 +44,7 @@ static int rule_number(struct cfi_machine *m, const struct cfi_cie *cie, const s
 
 	if (!cfi_state_rule(s, cie->ra_column, cie->signal, skipped, &rule))
 		return cfi_unsupported(m, ret);
-	if (m->rows->kept == UNWIND_REG_R12)
+	if (m->rows->tracked == UNWIND_REG_R12)
 		rule.flags |= UNWIND_R12;
 
 	int r = rows_rules_put(&m->rows->rules, &rule, ret);
@@ -78,7 +78,7 @@ static inline int64_t scaled(const struct cfi_run *run, int64_t factored)
 /* The state stores the register kept besides RSP and RBP in the place of RBX. */
 static inline uint64_t kept_as(const struct cfi_run *run, uint64_t reg)
 {
-	return reg == run->m->rows->kept ? UNWIND_REG_RBX : reg;
+	return reg == run->m->rows->tracked ? UNWIND_REG_RBX : reg;
 }
 
 /* Sets a register's rule, if the register affects rows. */

@@ -26,9 +26,9 @@ bool candidate_is_whole(const struct flow *f, const struct flow_code *c,
 	return result->returns && is_prologue(f, c->bytes + c->entry, c->size - c->entry);
 }
 
-/* Whether a guessed function is one. If it begins and ends like a function, it may leave to
- * functions that are not known yet. If a ret finds the return address, RSP also pointed to it
- * at the start. */
+/* Whether a guessed function is one. A function that begins and ends like one may also jump to code
+ * that is not known as a function yet. If a ret finds the return address, RSP also pointed to it at
+ * the start. */
 static bool is_function(const struct flow *f, const struct flow_code *c,
 			const struct flow_reader *known, const struct flow_result *result)
 {
@@ -47,7 +47,7 @@ static bool is_assembly(const struct flow_reader *known, int64_t at)
 	return known->bare && known->bare(known->ctx, at) && known->begins(known->ctx, at);
 }
 
-/* Whether code calls and leaves for nothing but assembly that is known to begin. It must also lie
+/* Whether every call and jump leads to known assembly functions. The code must also lie
  * where functions do, or end with a ret. FFmpeg builds its larger FFTs from smaller ones this way,
  * and finds them through a table of distances. Code that calls C without aligning RSP may have no
  * return address there (GNU Prolog). */
@@ -67,9 +67,9 @@ static bool is_made_of_others(const struct flow_code *c, const struct flow_reade
 	return true;
 }
 
-/* Runs code that may not keep the stack aligned: compilers skip this for functions of their own
- * that do not need it. Alignment otherwise shows which calls do not return. So the first run treats
- * every call that could be such as not returning. */
+/* Runs code that may not keep the stack aligned. Compilers do not align it for static functions
+ * that do not need it. Alignment otherwise shows which calls do not return, so the first run treats
+ * every doubtful call as not returning. */
 static int run_unaligned(struct flow *f, const struct candidate *p, const struct flow_code *c,
 			 const struct flow_reader *known, struct flow_result *ret)
 {

@@ -390,6 +390,8 @@ static int one_gap(struct derive *d)
 						 true);
 		bool trusted = known == pos, is = false;
 
+		if (rows_stopped(d->rows))
+			return ROWS_LATER;
 		/* The walker handles such code without rows. */
 		if (d->known.accepted.n >= FRAMED_MIN &&
 		    d->framed * 100ull >= d->known.accepted.n * FRAMED_SHARE)
@@ -460,6 +462,8 @@ static int what_was_left_out(struct derive *d)
 				       .foreign = d->strict };
 		bool is;
 
+		if (rows_stopped(d->rows))
+			return ROWS_LATER;
 		if (derive_is_claimed(d, p.at) || !d->budget)
 			continue;
 		p.limit = known_starts_next(&d->known, p.at + 1, d->now->end);
@@ -601,7 +605,7 @@ int derive_rows(int fd, const struct elf_file *f, struct rows *rows)
 		r = d->window ? flow_new(largest_gap(d), &d->flow) : -ENOMEM;
 	if (!r) {
 		flow_set_reader(d->flow, &(struct flow_reader){ read_table, begins, bare, d });
-		flow_set_kept(d->flow, rows->kept);
+		flow_set_tracked(d->flow, rows->tracked);
 	}
 	rows_fill(rows);
 	if (!r)

@@ -410,6 +410,8 @@ static int add_functions(struct gorows *g)
 				break;
 			at = last;
 		}
+		if (rows_stopped(g->rows))
+			return ROWS_LATER;
 		r = gopclntab_func(g->table, at, &f);
 		if (r == 0 && i < n && last == UINT32_MAX && !g->curg.known &&
 		    (!g->flags || f.flags) && what_is(g, &f) == GOASM_MORESTACK) {

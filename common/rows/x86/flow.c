@@ -37,7 +37,7 @@ struct flow {
 	bool nests;		 /* it calls into its own middle, after RSP was aligned */
 	bool nests_wrong;	 /* from a place where an inner frame may look like the outermost */
 	uint32_t wrong;		 /* the first contradiction */
-	unsigned kept;		 /* flow_set_kept */
+	unsigned tracked;	 /* flow_set_tracked */
 	uint32_t came_back;	 /* the last call with padding after it that a path returned from */
 	bool rested;		 /* code that no branch reaches was also followed */
 	struct frame jump_frame; /* merged from all indirect jumps */
@@ -51,7 +51,7 @@ int flow_new(uint32_t code, struct flow **ret)
 	if (!f)
 		return -ENOMEM;
 	memset(f, 0, offsetof(struct flow, graph));
-	f->kept = RBX;
+	f->tracked = RBX;
 	int r = graph_init(&f->graph, code);
 	f->point = malloc(MAX_POINTS * sizeof(*f->point));
 	f->queue = malloc(MAX_POINTS * sizeof(*f->queue));
@@ -74,9 +74,9 @@ void flow_free(struct flow *f)
 	free(f);
 }
 
-void flow_set_kept(struct flow *f, unsigned kept)
+void flow_set_tracked(struct flow *f, unsigned tracked)
 {
-	f->kept = kept;
+	f->tracked = tracked;
 }
 
 void flow_set_reader(struct flow *f, const struct flow_reader *reader)
@@ -487,7 +487,7 @@ static int run_all(struct flow *f)
 		g->node[i].state = 0;
 		g->node[i].reached = false;
 	}
-	frame_enter(&s, f->kept);
+	frame_enter(&s, f->tracked);
 	if (g->flags & FLOW_ASSEMBLY)
 		s.keeps = g->restores & FRAME_CALL_CLOBBERS;
 	r = arrive(f, 0, &s);

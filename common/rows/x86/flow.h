@@ -41,7 +41,7 @@ void flow_free(struct flow *f);
 void flow_set_reader(struct flow *f, const struct flow_reader *reader);
 /* Sets which register rules describe besides RSP and RBP (enum gpr): RBX, the default, or 12 for
  * R12. */
-void flow_set_kept(struct flow *f, unsigned kept);
+void flow_set_tracked(struct flow *f, unsigned tracked);
 /* Analyses a function. Returns 0 and *ret, borrowed until the next call; enum flow_verdict;
  * -ENOMEM. */
 int flow_run(struct flow *f, const struct flow_code *code, unsigned flags, struct flow_result *ret);

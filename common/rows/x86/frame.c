@@ -7,12 +7,12 @@
 #define SYS_CLONE 56
 #define SYS_CLONE3 435
 
-void frame_enter(struct frame *s, unsigned kept)
+void frame_enter(struct frame *s, unsigned tracked)
 {
-	*s = (struct frame){ .kept = (uint8_t)kept };
+	*s = (struct frame){ .tracked = (uint8_t)tracked };
 	s->reg[RSP] = SYM(CFA, -8);
 	s->reg[RBP] = SYM(CALLER, RBP);
-	s->reg[kept] = SYM(CALLER, kept);
+	s->reg[tracked] = SYM(CALLER, tracked);
 	s->slot[s->slots++] = (struct frame_slot){ .place = SYM(CFA, -8), .value = SYM(RETURN, 0) };
 }
 
@@ -296,7 +296,7 @@ bool frame_merge(struct frame *to, const struct frame *from)
 static unsigned nest_register(const struct frame *s)
 {
 	if (s->nest != NEST_ONE || !s->align || s->reg[RBP] != SYM(CALLER, RBP) ||
-	    s->reg[s->kept] != SYM(CALLER, s->kept) || sym_kind(s->reg[RSP]) != SYM_ALIGNED)
+	    s->reg[s->tracked] != SYM(CALLER, s->tracked) || sym_kind(s->reg[RSP]) != SYM_ALIGNED)
 		return NO_REG;
 	for (unsigned r = 0; r < 16; r++) {
 		if (s->reg[r] == s->aligned)
@@ -494,7 +494,7 @@ bool frame_rule(const struct frame *s, struct unwind_rule *ret)
 		return false;
 	/* Inner frames save nothing that the outermost one may have saved. */
 	if (rule.cfa == UNWIND_CFA_NEST) {
-		rule.flags |= s->kept == RBX ? 0 : UNWIND_R12;
+		rule.flags |= s->tracked == RBX ? 0 : UNWIND_R12;
 		*ret = rule;
 		return true;
 	}
@@ -513,12 +513,12 @@ bool frame_rule(const struct frame *s, struct unwind_rule *ret)
 	} else if (s->reg[RBP] != SYM(CALLER, RBP)) {
 		rule.rbp = UNWIND_RBP_UNDEFINED;
 	}
-	const bool holds = s->reg[s->kept] == SYM(CALLER, s->kept);
+	const bool holds = s->reg[s->tracked] == SYM(CALLER, s->tracked);
 
-	if (saved(s, s->kept, !holds, &place) && sym_kind(place) == SYM_CFA &&
+	if (saved(s, s->tracked, !holds, &place) && sym_kind(place) == SYM_CFA &&
 	    sym_off(place) % 8 == 0 && sym_off(place) < 0 && sym_off(place) >= -8 * 255)
 		rule.rbx = (uint8_t)(-sym_off(place) / 8);
-	if (s->kept != RBX && (holds || rule.rbx))
+	if (s->tracked != RBX && (holds || rule.rbx))
 		rule.flags |= UNWIND_R12;
 	*ret = rule;
 	return true;

@@ -71,11 +71,11 @@ struct frame {
 	uint8_t nest;	  /* enum nest */
 	uint64_t aligned; /* CFA and an offset */
 	uint64_t nest_at; /* RSP where calls lead into the nest */
-	uint8_t kept;	  /* enum gpr: the register that rules describe besides RSP and RBP */
+	uint8_t tracked;  /* enum gpr: the register that rules describe besides RSP and RBP */
 };
 
-/* Sets the state of a function's first instruction. kept: RBX, or 12 for R12 (enum gpr). */
-void frame_enter(struct frame *f, unsigned kept);
+/* Sets the state of a function's first instruction. tracked: RBX, or 12 for R12 (enum gpr). */
+void frame_enter(struct frame *f, unsigned tracked);
 /* The word at a place, or UNKNOWN. */
 uint64_t frame_load(const struct frame *f, uint64_t place);
 /* Applies one instruction, but not its branch. Returns false if it moves RSP above the return

@@ -26,7 +26,7 @@ struct label {
 	uint32_t instruction;
 	bool reached, queued;
 };
-/* Where code that runs on stack `base` takes RSP back from. */
+/* Where code on stack `base` reloads RSP from. */
 struct restore {
 	int32_t base;
 	uint32_t since;
@@ -610,7 +610,7 @@ static void settle(struct goasm *a, struct goasm_curg *curg)
 		more.value.off[2] = curg->curg;
 		more.value.off[3] = a->g_sp_at;
 		more.off = a->g_sp_off;
-		/* The word below that address is not moved with the stack. */
+		/* When Go moves the stack, it does not move the word below that address. */
 		more.pc_at = a->g_pc_at;
 	}
 	for (uint32_t i = 0; i < a->count; i++) {

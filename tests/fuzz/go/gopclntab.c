@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/go/gopclntab.h"
+#include "tests/fuzz/must.h"
 
 #define CACHE 8192 /* two pages, for files of one page or more */
 
@@ -16,12 +17,6 @@ struct bytes {
 	const uint8_t *data;
 	size_t size;
 };
-
-static void check(int holds)
-{
-	if (!holds)
-		abort();
-}
 
 static int64_t read_bytes(void *ctx, uint64_t offset, void *into, size_t n)
 {
@@ -42,7 +37,7 @@ static void walk(struct gopclntab *t, const struct gopclntab_func *f, uint32_t t
 
 	gopclntab_values(t, f, table, &v);
 	while (gopclntab_next(&v, &start, &end, &value) == 0) {
-		check(start == at && end > start && end <= f->end);
+		must(start == at && end > start && end <= f->end);
 		at = end;
 	}
 }
@@ -53,12 +48,12 @@ static void name_calls(struct gopclntab *t, const struct gopclntab_func *f, uint
 	char text[100];
 	int count = gopclntab_calls(t, f, address, calls, 5);
 
-	check(count >= 1 && count <= 5);
+	must(count >= 1 && count <= 5);
 	for (int i = 0; i < count; i++) {
 		if (gopclntab_name(t, calls[i].name, text, sizeof(text)) == 0)
-			check(strlen(text) > 0 && strlen(text) < sizeof(text));
+			must(strlen(text) > 0 && strlen(text) < sizeof(text));
 		if (gopclntab_file(t, f, calls[i].file, text, sizeof(text)) == 0)
-			check(strlen(text) > 0 && strlen(text) < sizeof(text));
+			must(strlen(text) > 0 && strlen(text) < sizeof(text));
 	}
 }
 
@@ -72,14 +67,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (gopclntab_open(&reader, &t) != 0)
 		return 0;
-	check(gopclntab_count(t) > 0);
+	must(gopclntab_count(t) > 0);
 	for (uint32_t i = 0; i < gopclntab_count(t) && i < 256; i++) {
 		struct gopclntab_func f;
 		uint32_t found, table;
 
 		if (gopclntab_func(t, i, &f) != 0)
 			continue;
-		check(f.entry <= f.end && f.end - f.entry <= size);
+		must(f.entry <= f.end && f.end - f.entry <= size);
 		walk(t, &f, f.pcsp);
 		if (gopclntab_pcdata(t, &f, i, &table) == 0)
 			walk(t, &f, table);
@@ -88,9 +83,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (f.end > f.entry)
 			name_calls(t, &f, f.end - 1);
 		if (gopclntab_find(t, f.entry, &found) == 0)
-			check(found < gopclntab_count(t));
+			must(found < gopclntab_count(t));
 	}
-	check(gopclntab_bytes(t) > 0);
+	must(gopclntab_bytes(t) > 0);
 	gopclntab_free(t);
 	return 0;
 }

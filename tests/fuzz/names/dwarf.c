@@ -8,32 +8,27 @@
  */
 #include <stdlib.h>
 #include "common/names/dwarf/dwarfinfo.h"
-#include "common/names/dwarf/dwarfwire.h"
+#include "common/names/program/programwire.h"
+#include "tests/fuzz/must.h"
 
 #define LOOKUPS 24
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check(int holds)
-{
-	if (!holds)
-		abort();
-}
-
 static void answer(int verdict, const struct names *found)
 {
-	static uint8_t wire[DWARFWIRE_MAX];
+	static uint8_t wire[PROGRAMWIRE_MAX];
+	static struct programwire_answer taken_answer;
 	static struct names taken;
-	uint64_t bytes;
-	int r;
-	const size_t n = dwarfwire_put(verdict, 4096, verdict ? NULL : found, wire, sizeof(wire));
+	const struct programwire_answer a = { .head.verdict = verdict, .head.bytes = 4096 };
+	const size_t n = programwire_put(&a, verdict ? NULL : found, wire);
 
-	check(dwarfwire_take((struct span){ .data = wire, .len = n }, &r, &bytes, &taken));
-	check(r == verdict && taken.count == (r ? 0 : found->count));
+	must(programwire_take((struct span){ .data = wire, .len = n }, &taken_answer, &taken));
+	must(taken_answer.head.verdict == verdict && taken.count == (verdict ? 0 : found->count));
 	for (unsigned i = 0; i < taken.count; i++)
-		check(str_eq(taken.calls[i].name, found->calls[i].name) &&
-		      str_eq(taken.calls[i].source, found->calls[i].source) &&
-		      taken.calls[i].line == found->calls[i].line);
+		must(str_eq(taken.calls[i].name, found->calls[i].name) &&
+		     str_eq(taken.calls[i].source, found->calls[i].source) &&
+		     taken.calls[i].line == found->calls[i].line);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -45,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (symfile_open_bytes((struct span){ .data = data, .len = size }, &f) != 0)
 		return 0;
 	if (size & 1)
-		check(symfile_open_bytes((struct span){ .data = data, .len = size }, &alt) == 0);
+		must(symfile_open_bytes((struct span){ .data = data, .len = size }, &alt) == 0);
 	if (dwarfinfo_open(f, alt, 4 << 20, &d) == 0) {
 		for (uint64_t i = 0; i < LOOKUPS; i++) {
 			/* Addresses as in small objects of compilers, then as in linked ones. */
@@ -56,19 +51,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			     n++) {
 				struct symfile *own = NULL;
 
-				check(n < 1024 && names.count == 1);
+				must(n < 1024 && names.count == 1);
 				if (n != 1)
 					(void)symfile_open_bytes(
 						(struct span){ .data = data, .len = size }, &own);
 				dwarfinfo_offer(d, own);
 			}
-			check(r == 0 || r == SYMFILE_NONE);
-			check(r || (names.count >= 1 && names.count <= NAMES_MAX));
+			must(r == 0 || r == SYMFILE_NONE);
+			must(r || (names.count >= 1 && names.count <= NAMES_MAX));
 			answer(r, &names);
 			if (i == LOOKUPS / 3)
 				(void)dwarfinfo_rest(d, size & 2);
 		}
-		check(dwarfinfo_bytes(d) > 0);
+		must(dwarfinfo_bytes(d) > 0);
 		dwarfinfo_free(d);
 	}
 	symfile_free(alt);

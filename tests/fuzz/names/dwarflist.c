@@ -7,20 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/names/dwarf/dwarflist.h"
+#include "tests/fuzz/must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(int holds)
-{
-	if (!holds)
-		abort();
-}
 
 static struct span copy(const uint8_t *data, size_t size)
 {
 	uint8_t *bytes = malloc(size);
 
-	check(bytes || !size);
+	must(bytes || !size);
 	if (size)
 		memcpy(bytes, data, size);
 	return (struct span){ .data = bytes, .len = size };
@@ -42,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		/* The last one: not by a number. */
 		if (number < 4 && !dwarflist_find(section, number == 3 ? UINT64_MAX : number, &at))
 			continue;
-		check(number == 4 || at <= section.len);
+		must(number == 4 || at <= section.len);
 		if (at > section.len)
 			continue;
 		struct dwarflist l = {
@@ -55,8 +50,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		size_t n = 0;
 
 		while (dwarflist_next(&l, &low, &high))
-			check(++n <= bytes);
-		check(!dwarflist_next(&l, &low, &high));
+			must(++n <= bytes);
+		must(!dwarflist_next(&l, &low, &high));
 	}
 	free((void *)addresses.data);
 	free((void *)section.data);

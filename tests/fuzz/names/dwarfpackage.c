@@ -8,16 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/names/dwarf/dwarfpackage.h"
+#include "tests/fuzz/must.h"
 
 #define SLOTS 16
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(int holds)
-{
-	if (!holds)
-		abort();
-}
 
 static const char names[] = "\0.debug_cu_index\0.shstrtab";
 
@@ -31,7 +26,7 @@ static struct span make(const uint8_t *data, size_t size)
 {
 	struct file *f = malloc(sizeof(*f) + size);
 
-	check(f != NULL);
+	must(f != NULL);
 	*f = (struct file){
 		.head = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
 				       EV_CURRENT },
@@ -71,13 +66,13 @@ static void find(const struct symfile *f, uint64_t id)
 		s[i] = (struct dwarfimage_slice){ .file = f, .from = 77, .size = UINT64_MAX };
 	const int r = dwarfpackage_find(f, id, s);
 
-	check(r == 0 || r == SYMFILE_NONE || r == SYMFILE_MALFORMED);
+	must(r == 0 || r == SYMFILE_NONE || r == SYMFILE_MALFORMED);
 	for (size_t i = 0; i < DWARFIMAGE_SECTIONS; i++) {
-		check(s[i].file == f && !s[i].split);
+		must(s[i].file == f && !s[i].split);
 		if (r || !parted[i])
-			check(s[i].from == 77 && s[i].size == UINT64_MAX);
+			must(s[i].from == 77 && s[i].size == UINT64_MAX);
 		else
-			check(s[i].from <= UINT32_MAX && s[i].size <= UINT32_MAX);
+			must(s[i].from <= UINT32_MAX && s[i].size <= UINT32_MAX);
 	}
 }
 
@@ -86,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const struct span bytes = make(data, size);
 	struct symfile *f;
 
-	check(symfile_open_bytes(bytes, &f) == 0);
+	must(symfile_open_bytes(bytes, &f) == 0);
 	/* The ids follow a header of 16 bytes. */
 	for (size_t i = 0; i < SLOTS && 16 + 8 * i + 8 <= size; i++) {
 		uint64_t id;

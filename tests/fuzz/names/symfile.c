@@ -10,14 +10,9 @@
 #include "tests/fuzz/memory_file.h"
 #include "common/names/program/program.h"
 #include "common/names/elf/symindex.h"
+#include "tests/fuzz/must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(int holds)
-{
-	if (!holds)
-		abort();
-}
 
 static bool within(const struct names *n, struct str s)
 {
@@ -39,7 +34,7 @@ static void look_by_pieces(const struct symfile *f, size_t size)
 		if (symfile_address(f, i * (size / 64 + 1), &address) != 0)
 			address = i * 0x40;
 		if (symindex_lookup(x, address, name) == 0)
-			check(memchr(name, 0, sizeof(name)) != NULL);
+			must(memchr(name, 0, sizeof(name)) != NULL);
 	}
 	symindex_free(x);
 }
@@ -48,13 +43,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct names names;
 	struct program *p;
+	struct symfile *f;
 	struct span id;
 	const char *name;
 
-	if (program_open(memory_file_open(data, size), 0, &p) != 0)
+	if (program_open(memory_file_open(data, size), PROGRAM_OF_OTHERS, 0, &p) != 0)
 		return 0;
 	for (int i = 0; program_wants(p, &id, &name) != PROGRAM_WANTS_NOTHING; i++) {
-		check(i < 3 && (!name || name[0]));
+		must(i < 3 && (!name || name[0]));
 		program_offer(p, memory_file_open(data, size));
 	}
 	for (uint64_t i = 0; i < 64; i++) {
@@ -65,17 +61,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			address = i * 0x40;
 		r = program_lookup(p, address, &names);
 		if (program_start(p, address, &start) == 0)
-			check(start <= address);
+			must(start <= address);
 		if (r)
 			continue;
-		check(names.count >= 1 && names.count <= NAMES_MAX);
+		must(names.count >= 1 && names.count <= NAMES_MAX);
 		for (unsigned k = 0; k < names.count; k++)
-			check(within(&names, names.calls[k].name) &&
-			      within(&names, names.calls[k].system_name) &&
-			      within(&names, names.calls[k].source));
+			must(within(&names, names.calls[k].name) &&
+			     within(&names, names.calls[k].system_name) &&
+			     within(&names, names.calls[k].source));
 	}
-	look_by_pieces(program_file(p), size);
-	check(program_build_id(p).len <= SYMFILE_BUILD_ID && program_bytes(p) > 0);
+	must(symfile_open_bytes((struct span){ .data = data, .len = size }, &f) == 0);
+	look_by_pieces(f, size);
+	symfile_free(f);
+	must(program_build_id(p).len <= SYMFILE_BUILD_ID && program_bytes(p) > 0);
 	program_free(p);
 	return 0;
 }

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <bpf/libbpf.h>
+#include "tests/fuzz/must.h"
 #include "tools/prof-bpf/kernel/kallsyms.h"
 #include "tools/prof-bpf/kernel/sideband.h"
 
@@ -34,12 +35,6 @@ static struct {
 } input;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool what)
-{
-	if (!what)
-		abort();
-}
 
 /* --- files --- */
 

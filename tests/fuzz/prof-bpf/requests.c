@@ -24,7 +24,7 @@
 #include "tools/prof-bpf/kernel/loader.h"
 #include "tools/prof-bpf/kernel/runtimes.h"
 #include "tools/prof-bpf/open/reader.h"
-#include "tools/prof-bpf/peers/filesrv.h"
+#include "tools/prof-bpf/peers/file_server.h"
 #include "tools/prof-bpf/peers/offers.h"
 #include "tools/prof-bpf/peers/parser_deaths.h"
 #include "tools/prof-bpf/peers/requests.h"
@@ -123,8 +123,9 @@ int host_open_debug(struct host *h, struct host_file *f, struct span build_id, s
 	return wait_for((struct pending){ .opened = done, .ctx = ctx });
 }
 
-void host_republish(struct host *h, const struct host_file *f)
+void host_runtime(struct host *h, struct host_file *f, const struct runtime_config *c)
 {
+	must(runtime_mark(c->runtime) && c->ranges <= RUNTIME_RANGES);
 }
 
 int jitfiles_open(struct jitfiles *j, uint32_t process, uint32_t pid, uint64_t kind,
@@ -133,7 +134,7 @@ int jitfiles_open(struct jitfiles *j, uint32_t process, uint32_t pid, uint64_t k
 	return process % 2 ? -ESRCH : wait_for((struct pending){ .opened = done, .ctx = ctx });
 }
 
-int reader_submit(struct reader *r, const struct reader_request *q, reader_done *done, void *ctx)
+int reader_submit(struct helpers *h, const struct reader_request *q, reader_done *done, void *ctx)
 {
 	struct pending p = { .read = done, .ctx = ctx, .pieces = q->pieces };
 	uint64_t bytes = 0;
@@ -174,17 +175,6 @@ bool runtimes_is_named(const char *path)
 	return false;
 }
 
-int tables_file_runtime(struct tables *t, uint16_t slot, const struct runtime_config *c)
-{
-	must(slot && runtime_mark(c->runtime) && c->ranges <= RUNTIME_RANGES);
-	return 0;
-}
-
-const struct runtime_config *tables_runtime(const struct tables *t, uint16_t slot)
-{
-	return NULL;
-}
-
 /* No process: memory_begin has already refused what it refuses by the request alone. */
 struct process *process_find_alive(struct host *h, uint32_t pid)
 {
@@ -210,8 +200,8 @@ int __wrap_memory_begin(struct host *h, const struct msg_memory_request *m, uint
 	return 0;
 }
 
-int __wrap_memory_end(struct host *h, const struct memory_read *m);
-int __wrap_memory_end(struct host *h, const struct memory_read *m)
+int __wrap_memory_end(struct host *h, const struct memory_read *m, uint32_t exe_mode);
+int __wrap_memory_end(struct host *h, const struct memory_read *m, uint32_t exe_mode)
 {
 	return m->pid % 2 ? -EACCES : 0;
 }
@@ -337,7 +327,7 @@ static void ask(struct stream_out *out, enum step what, uint8_t which, struct sp
 		m.memory_request.lengths = take_numbers(rest, lengths, n[1]);
 	}
 	/* Or more than one peer may request at once. */
-	const unsigned times = which < 0xf8 ? 1 : FILESRV_OPEN_MAX + 1;
+	const unsigned times = which < 0xf8 ? 1 : FILE_SERVER_OPEN_MAX + 1;
 
 	bench.asked += times;
 	fake_peer_say(out, &m, times);
@@ -395,16 +385,16 @@ static void begin(struct requests *rq)
 	*rq = (struct requests){ .offers = &bench.offers,
 				 .deaths = &bench.deaths,
 				 .may_read_memory = true };
-	const struct filesrv_config c = { .run_dir = "/nowhere",
-					  .want_file = requests_file,
-					  .want_debug = requests_debug,
-					  .want_jit = requests_jit,
-					  .want_memory = requests_memory,
-					  .take_runtime = requests_runtime,
-					  .peer_died = requests_peer_died,
-					  .ctx = rq };
+	const struct file_server_config c = { .run_dir = "/nowhere",
+					      .want_file = requests_file,
+					      .want_debug = requests_debug,
+					      .want_jit = requests_jit,
+					      .want_memory = requests_memory,
+					      .take_runtime = requests_runtime,
+					      .peer_died = requests_peer_died,
+					      .ctx = rq };
 
-	must(filesrv_new(&c, &rq->filesrv) == 0);
+	must(file_server_new(&c, &rq->file_server) == 0);
 }
 
 static void end(struct requests *rq)
@@ -412,12 +402,12 @@ static void end(struct requests *rq)
 	fake_peer.busy = fake_peer.has_batch = false;
 	while (bench.pending_count)
 		complete(0, 0xff);
-	must(filesrv_run(rq->filesrv) == 0);
-	must(filesrv_run(rq->filesrv) == 0);
-	must(!fake_peer.connected || filesrv_idle(rq->filesrv));
+	must(file_server_run(rq->file_server) == 0);
+	must(file_server_run(rq->file_server) == 0);
+	must(!fake_peer.connected || file_server_idle(rq->file_server));
 	must(bench.answered <= bench.asked && bench.fds == 0);
 	requests_done(rq);
-	filesrv_free(rq->filesrv);
+	file_server_free(rq->file_server);
 	quarantine_free(bench.deaths.quarantine);
 }
 
@@ -439,7 +429,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		step(&out, what, head[1], &rest);
 		raw |= what == RAW;
 		now_ns += 200000000;
-		must(filesrv_run(rq->filesrv) == 0);
+		must(file_server_run(rq->file_server) == 0);
 		requests_tick(rq, now_ns);
 		if (fake_peer.dropped && !(head[0] & 0x40))
 			fake_peer.went = fake_peer.connected;

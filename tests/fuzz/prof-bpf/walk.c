@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "bpf/reasons.h"
+#include "tests/memory_tables.h"
 #include "tools/prof-bpf/stream/deferred.h"
 
 #define CODE 0x400000ull
@@ -74,11 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct head h;
 
 	if (!tables) {
-		const struct tables_config c = { .slabs_fd = -1,
-						 .files_fd = -1,
-						 .rules_fd = -1,
-						 .processes_fd = -1,
-						 .max_bytes = SLAB_BYTES };
+		const struct tables_config c = memory_tables(SLAB_BYTES);
 
 		if (tables_new(&c, &tables))
 			abort();

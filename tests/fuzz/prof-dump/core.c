@@ -7,15 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/fuzz/memory_file.h"
+#include "tests/fuzz/must.h"
 #include "tools/prof-dump/core.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(int holds)
-{
-	if (!holds)
-		abort();
-}
 
 static void check_ranges(const struct core *c)
 {
@@ -24,13 +19,13 @@ static void check_ranges(const struct core *c)
 	for (size_t i = 0; i < c->range_count; i++) {
 		const struct core_range *r = &c->ranges[i];
 
-		check(r->start < r->end && r->filled <= r->end - r->start);
-		check(!r->filled || (r->offset <= c->size && r->filled <= c->size - r->offset));
-		check(i == 0 || c->ranges[i - 1].end <= r->start);
-		check(core_range_at(c, r->start) == r && core_range_at(c, r->end - 1) == r);
+		must(r->start < r->end && r->filled <= r->end - r->start);
+		must(!r->filled || (r->offset <= c->size && r->filled <= c->size - r->offset));
+		must(i == 0 || c->ranges[i - 1].end <= r->start);
+		must(core_range_at(c, r->start) == r && core_range_at(c, r->end - 1) == r);
 		int got = core_read(c, word, sizeof(word), r->start);
 
-		check(got == 0 || r->filled < sizeof(word));
+		must(got == 0 || r->filled < sizeof(word));
 		(void)core_read(c, word, sizeof(word), r->start + r->filled - 4);
 	}
 	(void)core_read(c, word, sizeof(word), UINT64_MAX - 3);
@@ -45,18 +40,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int r = core_open(fd, &c);
 
 	if (r) {
-		check(r > 0 && strlen(core_verdict_text(r)) > 0);
+		must(r > 0 && strlen(core_verdict_text(r)) > 0);
 		return 0;
 	}
-	check(c->thread_count > 0 && c->size == size && c->wanted_size >= size);
+	must(c->thread_count > 0 && c->size == size && c->wanted_size >= size);
 	check_ranges(c);
 	for (size_t i = 0; i < c->file_count; i++) {
 		const struct core_file *f = &c->files[i];
 
-		check(f->start < f->end && strlen(f->path) < size);
-		check(i == 0 || c->files[i - 1].end <= f->start);
-		check(core_file_at(c, f->start) == f);
-		check(core_build_id(c, f->start, id) <= sizeof(id));
+		must(f->start < f->end && strlen(f->path) < size);
+		must(i == 0 || c->files[i - 1].end <= f->start);
+		must(core_file_at(c, f->start) == f);
+		must(core_build_id(c, f->start, id) <= sizeof(id));
 	}
 	if (c->vdso)
 		(void)core_build_id(c, c->vdso, id);

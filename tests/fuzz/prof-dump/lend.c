@@ -17,9 +17,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "common/base/span.h"
-#include "tools/prof-dump/half.h"
+#include "tools/prof-dump/message.h"
 #include "tools/prof-dump/lend.h"
 #include "common/names/program/finder.h"
+#include "tests/fuzz/must.h"
 
 #define SOCKET 1000000 /* a descriptor number that nobody has open, and all above */
 #define CORE 1000001
@@ -34,12 +35,6 @@ static struct {
 } files;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool what)
-{
-	if (!what)
-		abort();
-}
 
 static int fail(int error)
 {
@@ -93,14 +88,14 @@ ssize_t __wrap_pread(int fd, void *to, size_t n, off_t at)
 
 int finder_open(const char *path)
 {
-	must(path[0] == '/' && strlen(path) < 2 * HALF_TEXT);
+	must(path[0] == '/' && strlen(path) < 2 * MESSAGE_TEXT);
 	return strlen(path) % 4 ? new_fd(strlen(path) % 2) : -ENOENT;
 }
 
 int finder_debug(enum program_want want, struct span build_id, const char *name, const char *path)
 {
-	must(want <= PROGRAM_WANTS_PACKAGE && build_id.len <= HALF_ID);
-	must(strlen(name) + strlen(path) < HALF_TEXT);
+	must(want <= PROGRAM_WANTS_PACKAGE && build_id.len <= MESSAGE_ID);
+	must(strlen(name) + strlen(path) < MESSAGE_TEXT);
 	return strlen(name) % 4 ? new_fd(strlen(path) % 2) : -ENOENT;
 }
 
@@ -113,7 +108,7 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags)
 		uint16_t len;
 	} head;
 	struct span bytes = { 0 };
-	struct half_message *to = m->msg_iov[0].iov_base;
+	struct message *to = m->msg_iov[0].iov_base;
 
 	must(fd == SOCKET);
 	if (!span_read(&files.rest, &head, sizeof(head)))
@@ -131,11 +126,10 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags)
 		memcpy(to, bytes.data, n);
 	/* Correct fields that a fuzzer would not guess. */
 	if (head.how & 1) {
-		to->kind = head.how & 2 ? HALF_OPEN : HALF_DEBUG;
+		to->kind = head.how & 2 ? MESSAGE_OPEN : MESSAGE_DEBUG;
 		to->debug.want %= PROGRAM_WANTS_PACKAGE + 2;
-		n = n > offsetof(struct half_message, text) ? n
-							    : offsetof(struct half_message, text);
-		to->text_len = (uint32_t)(n - offsetof(struct half_message, text));
+		n = n > offsetof(struct message, text) ? n : offsetof(struct message, text);
+		to->text_len = (uint32_t)(n - offsetof(struct message, text));
 	}
 	count = count < fit ? count : fit;
 	m->msg_controllen = 0;
@@ -159,13 +153,13 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags)
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
 {
-	const struct half_message *out = m->msg_iov[0].iov_base;
+	const struct message *out = m->msg_iov[0].iov_base;
 	const struct cmsghdr *c = m->msg_controllen ? CMSG_FIRSTHDR(m) : NULL;
 	int given;
 
-	must(fd == SOCKET && (out->kind == HALF_CORE || out->kind == HALF_FILE));
+	must(fd == SOCKET && (out->kind == MESSAGE_CORE || out->kind == MESSAGE_FILE));
 	must(!c == (out->error != 0));
-	if (c && out->kind == HALF_FILE) {
+	if (c && out->kind == MESSAGE_FILE) {
 		memcpy(&given, CMSG_DATA(c), sizeof(given));
 		must(files.open[given - FIRST] && files.elf[given - FIRST]);
 	}

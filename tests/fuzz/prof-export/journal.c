@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "tests/fuzz/must.h"
 #include "tests/fuzz/with_schema.h"
 #include "tools/prof-export/session/journal.h"
 
@@ -25,12 +26,6 @@ static struct journal journal;
 static uint64_t refused; /* senders, of this session */
 static bool refused_known;
 
-static void check(int holds)
-{
-	if (!holds)
-		abort();
-}
-
 static void no_beat(void *ctx)
 {
 	(void)ctx;
@@ -42,7 +37,7 @@ static void begin(void)
 					   .memory_max = MODEL_BYTES,
 					   .many = true };
 
-	check(session_init(&session, &o, -1) == 0);
+	must(session_init(&session, &o, -1) == 0);
 }
 
 /* broken: the last sender's stream was refused, and is still in the journal. */
@@ -54,18 +49,18 @@ static void kill_it(bool broken)
 	session_done(&session);
 	begin();
 	journal = (struct journal){ .fd = journal.fd, .max = journal.max };
-	check(journal_replay(&journal, &session, no_beat, NULL) <= STREAM_AGAIN);
-	check(lseek(journal.fd, 0, SEEK_END) == (off_t)journal.bytes);
+	must(journal_replay(&journal, &session, no_beat, NULL) <= STREAM_AGAIN);
+	must(lseek(journal.fd, 0, SEEK_END) == (off_t)journal.bytes);
 	after = model_totals(session.model);
 	/* The journal attributes what follows an end to the next sender. */
 	const bool whole = !full && !lost;
 
-	check(!whole || (after->samples == before.samples && after->value == before.value));
+	must(!whole || (after->samples == before.samples && after->value == before.value));
 	for (unsigned i = 0; whole && i < STATUS_REASONS; i++) {
 		if (i != LOST_MALFORMED)
-			check(after->lost[i] == before.lost[i]);
+			must(after->lost[i] == before.lost[i]);
 		else if (refused_known)
-			check(after->lost[i] + refused - broken == before.lost[i]);
+			must(after->lost[i] + refused - broken == before.lost[i]);
 	}
 	refused = broken;
 	refused_known = whole;
@@ -79,11 +74,11 @@ static bool send(struct span rest, size_t piece, size_t killed)
 	for (size_t i = 0; rest.len && !broken && !session.lost; i++) {
 		struct span part;
 
-		check(span_take(&rest, rest.len < piece ? rest.len : piece, &part));
+		must(span_take(&rest, rest.len < piece ? rest.len : piece, &part));
 		const int r = journal_feed(&journal, &session, part);
 
-		check(r >= 0 && r <= STREAM_SCHEMA);
-		check(journal.bytes <= journal.max);
+		must(r >= 0 && r <= STREAM_SCHEMA);
+		must(journal.bytes <= journal.max);
 		if (r == STREAM_SCHEMA || (r == 0 && !session.lost))
 			return false;
 		broken = r == STREAM_MALFORMED;
@@ -109,8 +104,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(&h, head.data, sizeof(h));
 	if (!journal.fd)
 		journal.fd = memfd_create("journal", MFD_CLOEXEC);
-	check(journal.fd > 0 && ftruncate(journal.fd, 0) == 0 &&
-	      lseek(journal.fd, 0, SEEK_SET) == 0);
+	must(journal.fd > 0 && ftruncate(journal.fd, 0) == 0 &&
+	     lseek(journal.fd, 0, SEEK_SET) == 0);
 	journal = (struct journal){ .fd = journal.fd, .max = h.max * 16u };
 	refused = 0;
 	refused_known = true;
@@ -119,7 +114,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		size_t length = i < SENDERS - 1 ? (size_t)h.length[i] * UNIT : rest.len;
 		struct span one;
 
-		check(span_take(&rest, length < rest.len ? length : rest.len, &one));
+		must(span_take(&rest, length < rest.len ? length : rest.len, &one));
 		struct buf b = with_schema(one);
 
 		open = send(buf_span(&b), 1 + h.piece, h.killed >> i * 2 & 3);

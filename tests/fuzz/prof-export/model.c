@@ -5,6 +5,7 @@
  */
 #include <fcntl.h>
 #include <stdlib.h>
+#include "tests/fuzz/must.h"
 #include "tests/fuzz/with_schema.h"
 #include "tools/prof-export/session/session.h"
 
@@ -23,12 +24,6 @@ int __wrap_deflateInit2_(z_stream *z, int level, int method, int bits, int memor
 	return __real_deflateInit2_(z, level, method, 16 + 9, 1, strategy, version, size);
 }
 
-static void check(int holds)
-{
-	if (!holds)
-		abort();
-}
-
 /* The number of samples accepted, or UINT64_MAX if something did not fit. */
 static uint64_t run(struct span bytes, enum format format, bool threads, size_t memory_max, int fd)
 {
@@ -40,24 +35,24 @@ static uint64_t run(struct span bytes, enum format format, bool threads, size_t 
 	uint64_t samples = 0;
 	bool full = false;
 
-	check(session_init(&s, &o, fd) == 0);
+	must(session_init(&s, &o, fd) == 0);
 	const int r = session_feed(&s, bytes);
 
-	check(r >= 0 && r <= STREAM_SCHEMA);
-	check(model_definitions(s.model)->pool.used <= memory_max);
+	must(r >= 0 && r <= STREAM_SCHEMA);
+	must(model_definitions(s.model)->pool.used <= memory_max);
 	if (s.begun) {
 		const size_t n = model_buckets(s.model, &buckets);
 
 		for (size_t i = 0; i < n; i++)
 			samples += buckets[i].samples;
-		check(n == 0 || samples == model_totals(s.model)->samples);
+		must(n == 0 || samples == model_totals(s.model)->samples);
 		samples = model_totals(s.model)->samples;
 		full = model_totals(s.model)->lost[LOST_LIMIT];
-		check(session_finish(&s) == 0);
+		must(session_finish(&s) == 0);
 		struct status st = { 0 };
 
 		model_status(s.model, &st, true);
-		check(st.samples == samples && st.user_stacks <= samples && st.complete <= samples);
+		must(st.samples == samples && st.user_stacks <= samples && st.complete <= samples);
 	}
 	session_done(&s);
 	return full ? UINT64_MAX : samples;
@@ -83,7 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			       second = run(buf_span(&b), other, lines, memory_max, fd);
 
 		/* With enough room, all outputs count the same. */
-		check(first == second || first == UINT64_MAX || second == UINT64_MAX);
+		must(first == second || first == UINT64_MAX || second == UINT64_MAX);
 	}
 	buf_done(&b);
 	return 0;

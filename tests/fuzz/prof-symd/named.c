@@ -16,6 +16,7 @@
 #include "common/base/idmap.h"
 #include "tools/prof-symd/stream/named.h"
 #include "common/names/runtime/python/python.h"
+#include "tests/fuzz/must.h"
 
 #define LIBRARY "tests/fuzz/corpus/runtime/key-of-libc" /* of 3.11 */
 #define MINOR 11
@@ -46,12 +47,6 @@ struct bench {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check(int holds)
-{
-	if (!holds)
-		abort();
-}
-
 /* Constant seeds of hash tables, so that findings can be reproduced. */
 ssize_t __wrap_getrandom(void *to, size_t n, unsigned flags);
 ssize_t __wrap_getrandom(void *to, size_t n, unsigned flags)
@@ -65,18 +60,18 @@ ssize_t __wrap_getrandom(void *to, size_t n, unsigned flags)
 
 static void define(struct bench *b, enum defined kind, uint64_t id)
 {
-	check(id != 0 && idmap_put(&b->defined[kind], id, 1) == 0);
+	must(id != 0 && idmap_put(&b->defined[kind], id, 1) == 0);
 }
 
 static void expect(const struct bench *b, enum defined kind, uint64_t id)
 {
-	check(!id || idmap_get(&b->defined[kind], id) != IDMAP_NONE);
+	must(!id || idmap_get(&b->defined[kind], id) != IDMAP_NONE);
 }
 
 static void expect_all(const struct bench *b, enum defined kind, struct u64s ids)
 {
 	for (uint32_t i = 0; i < ids.len; i++)
-		check(ids.data[i] && idmap_get(&b->defined[kind], ids.data[i]) != IDMAP_NONE);
+		must(ids.data[i] && idmap_get(&b->defined[kind], ids.data[i]) != IDMAP_NONE);
 }
 
 static void message_out(struct bench *b, const struct msg *m)
@@ -99,14 +94,14 @@ static void message_out(struct bench *b, const struct msg *m)
 		define(b, FILES, m->file.id);
 		break;
 	case MSG_FUNCTION:
-		check(m->function.name.len > 0);
+		must(m->function.name.len > 0);
 		define(b, FUNCTIONS, m->function.id);
 		break;
 	case MSG_FRAME:
 		expect(b, PROCESSES, m->frame.process);
 		expect(b, FILES, m->frame.file);
 		expect_all(b, FUNCTIONS, m->frame.functions);
-		check(m->frame.functions.len == m->frame.lines.len);
+		must(m->frame.functions.len == m->frame.lines.len);
 		define(b, FRAMES, m->frame.id);
 		break;
 	case MSG_STACK:
@@ -131,7 +126,7 @@ static int batch_out(void *ctx, struct span batch)
 	while (batch.len) {
 		struct msg m;
 
-		check(msg_decode(&batch, &b->scratch, &m) == 0);
+		must(msg_decode(&batch, &b->scratch, &m) == 0);
 		message_out(b, &m);
 	}
 	return 0;
@@ -157,12 +152,12 @@ static int ask_memory(void *ctx, const struct objects_request *rq)
 	struct bench *b = ctx;
 	uint64_t bytes = 0;
 
-	check(rq->addresses.len == rq->lengths.len && rq->addresses.len <= OBJECTS_PIECES);
+	must(rq->addresses.len == rq->lengths.len && rq->addresses.len <= OBJECTS_PIECES);
 	for (uint32_t i = 0; i < rq->lengths.len; i++) {
-		check(rq->addresses.data[i] && rq->lengths.data[i]);
+		must(rq->addresses.data[i] && rq->lengths.data[i]);
 		bytes += rq->lengths.data[i];
 	}
-	check(bytes && bytes <= OBJECTS_BYTES);
+	must(bytes && bytes <= OBJECTS_BYTES);
 	if (b->flags & NOT_YET && b->calls++ % 2 == 0)
 		return -EAGAIN;
 	if (b->object_count == PENDING)
@@ -176,7 +171,7 @@ static int tell(void *ctx, uint64_t file, const struct runtime_build *build)
 	struct bench *b = ctx;
 
 	(void)file;
-	check(!build || build->config.runtime == RUNTIME_PYTHON);
+	must(!build || build->config.runtime == RUNTIME_PYTHON);
 	return b->flags & NOT_YET && b->calls++ % 2 == 0 ? -EAGAIN : 0;
 }
 
@@ -191,7 +186,7 @@ static int library(void)
 		const int fd = open(LIBRARY, O_RDONLY | O_CLOEXEC);
 		const ssize_t n = read(fd, bytes, sizeof(bytes));
 
-		check(fd >= 0 && n > 0 && (size_t)n + strlen(mark) < sizeof(bytes));
+		must(fd >= 0 && n > 0 && (size_t)n + strlen(mark) < sizeof(bytes));
 		close(fd);
 		memcpy(bytes + n, mark, strlen(mark) + 1);
 		size = (size_t)n + strlen(mark) + 1;
@@ -208,12 +203,12 @@ static uint64_t check_of(const struct msg_object *m)
 	struct python_config c;
 	struct python_naming n;
 
-	check(python_layout(MINOR, 0, NULL, &c, &n));
+	must(python_layout(MINOR, 0, NULL, &c, &n));
 	if (m->lengths.len < 2 || m->lengths.data[0] < n.code_bytes ||
 	    m->lengths.data[0] > rest.len || !span_take(&rest, m->lengths.data[0], &code))
 		return 0;
 	if (m->lengths.data[1] <= rest.len)
-		check(span_take(&rest, m->lengths.data[1], &name));
+		must(span_take(&rest, m->lengths.data[1], &name));
 	return python_sum(&n, code.data, name);
 }
 
@@ -232,24 +227,24 @@ static void take(struct bench *b, struct msg *m)
 		m->frame.mark |= b->checks[m->frame.offset % OBJECTS].check << RUNTIME_CHECK_SHIFT;
 	}
 	b->samples_in += m->id == MSG_SAMPLE;
-	check(named_take(b->named, m, b->now_ns) == 0);
+	must(named_take(b->named, m, b->now_ns) == 0);
 }
 
 /* Returns 0 if everything was sent, or NAMED_WAIT. */
 static int turn(struct bench *b)
 {
 	filestore_tick(&b->store, b->now_ns);
-	check(objects_send(b->of, b->now_ns) == 0);
+	must(objects_send(b->of, b->now_ns) == 0);
 	const int r = named_run(b->named, b->now_ns);
 
-	check(r == 0 || r == NAMED_WAIT);
+	must(r == 0 || r == NAMED_WAIT);
 	return r;
 }
 
 static void settle(struct bench *b)
 {
 	for (int i = 0; turn(b); i++) {
-		check(i < TURNS);
+		must(i < TURNS);
 		b->now_ns += SECOND;
 	}
 }
@@ -262,7 +257,7 @@ static void message_in(struct bench *b, struct msg *m)
 	case MSG_BATCH_HEAD: /* a new epoch; the queue before it must be empty */
 		settle(b);
 		for (int i = 0; !named_ended(b->named) && named_forget(b->named, b->now_ns); i++) {
-			check(i < TURNS);
+			must(i < TURNS);
 			b->now_ns += SECOND;
 		}
 		break;
@@ -274,7 +269,7 @@ static void message_in(struct bench *b, struct msg *m)
 	case MSG_MEMORY_ANSWER:
 		if (b->object_count)
 			m->memory_answer.id = b->objects[--b->object_count];
-		check(objects_answer(b->of, &m->memory_answer, b->now_ns) == 0);
+		must(objects_answer(b->of, &m->memory_answer, b->now_ns) == 0);
 		break;
 	case MSG_CLOCK:
 		b->now_ns += m->clock.mono_ns % (40 * SECOND);
@@ -292,13 +287,13 @@ static void end(struct bench *b)
 	settle(b);
 	for (int i = 0; r && i < TURNS; i++) {
 		r = named_end(b->named, END_DONE, b->now_ns);
-		check(r == 0 || r == NAMED_WAIT);
+		must(r == 0 || r == NAMED_WAIT);
 		b->now_ns += SECOND;
 	}
-	check(r == 0 && named_ended(b->named) && stream_flush(&b->out) == 0);
+	must(r == 0 && named_ended(b->named) && stream_flush(&b->out) == 0);
 	const struct named_counts c = named_counts(b->named);
 
-	check(c.samples == b->samples_out && c.samples + c.lost == b->samples_in);
+	must(c.samples == b->samples_out && c.samples + c.lost == b->samples_in);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -335,15 +330,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 						.text = 600,
 						.queue = 4 };
 	for (int i = 0; i < KINDS; i++)
-		check(idmap_init(&b.defined[i], 1u << 20) == 0);
+		must(idmap_init(&b.defined[i], 1u << 20) == 0);
 	filestore_init(&b.store, FILESTORE_BUDGET, FILESTORE_DWARF_MAX, ask_file, &b);
 	stream_out_init(&b.out, 4096, batch_out, &b);
-	check(objects_new(ask_memory, &b, &b.of) == 0);
-	check(named_new(&limits, &b.store, &b.out, &b.named) == 0);
+	must(objects_new(ask_memory, &b, &b.of) == 0);
+	must(named_new(&limits, &b.store, &b.out, &b.named) == 0);
 	named_use_objects(b.named, b.of, tell, &b);
 	for (int r; !named_ended(b.named) && (r = msg_decode(&in, &scratch, &m)) != MSG_SHORT &&
 		    r != MSG_MALFORMED;) {
-		check(r == 0 || r == MSG_UNKNOWN);
+		must(r == 0 || r == MSG_UNKNOWN);
 		if (r == MSG_UNKNOWN)
 			continue;
 		if (named_full(b.named))

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "common/base/span.h"
+#include "tests/fuzz/must.h"
 #include "tools/profpipe/run/children.h"
 #include "tools/profpipe/run/summary.h"
 
@@ -30,12 +31,6 @@ static struct {
 } pipes;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool what)
-{
-	if (!what)
-		abort();
-}
 
 ssize_t __real_read(int fd, void *to, size_t n);
 ssize_t __wrap_read(int fd, void *to, size_t n);
@@ -98,7 +93,7 @@ static void print_all(const struct status *st)
 	static int null = -1;
 	const struct summary_cost cost = { .tool = "prof-bpf", .cpu_s = 1 };
 	const struct summary s = { .figures = *st,
-				   .hz = "99",
+				   .hz = 99,
 				   .format = "html",
 				   .output = "flame.html",
 				   .costs = &cost,
@@ -157,12 +152,12 @@ static void step(struct child *c, const uint8_t head[3], struct span *rest)
 		pipes.status_ended = true;
 		break;
 	default:
-		child_show_held(c, UINT64_MAX, show, NULL);
+		child_show_pending(c, UINT64_MAX, show, NULL);
 	}
 	/* As if the tool had logged nearly as much as allowed. */
 	if (head[1] == 0xff && c->lines < CHILD_LINES_MAX - 2) {
 		c->lines = CHILD_LINES_MAX - 2;
-		pipes.lines = c->lines - (c->held_ns != 0);
+		pipes.lines = c->lines - (c->pending_ns != 0);
 	}
 	child_read(c, show, NULL);
 }
@@ -176,7 +171,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(&pipes, 0, sizeof(pipes));
 	/* Not the large texts; clearing their lengths is enough. */
 	memset(&c, 0, offsetof(struct child, line));
-	c.held_ns = 0;
+	c.pending_ns = 0;
 	c.name = "prof-bpf";
 	c.pidfd = c.life = -1;
 	c.status = STATUS_FD;
@@ -187,7 +182,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	pipes.log_ended = pipes.status_ended = true;
 	pipes.log.len = pipes.status.len = 0;
 	child_read(&c, show, NULL);
-	child_show_held(&c, UINT64_MAX, show, NULL);
+	child_show_pending(&c, UINT64_MAX, show, NULL);
 	if (c.last.phase)
 		print_all(&c.last);
 	must(c.log < 0 && c.status < 0 && pipes.open == 0);

@@ -3,7 +3,7 @@
 #include "tests/fuzz/large_blocks.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/rows_hold.h"
-#include "common/rows/extract.h"
+#include "common/rows/extract/extract.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,16 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/rows/x86/goasm.h"
+#include "tests/fuzz/must.h"
 
 #define MAX_DELTAS 15
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool what)
-{
-	if (!what)
-		abort();
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/wire/bus.h"
+#include "tests/fuzz/must.h"
 
 #define UID 1000
 #define STREAMS 8
@@ -59,12 +60,6 @@ static struct {
 } world;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool what)
-{
-	if (!what)
-		abort();
-}
 
 static uint8_t choose(void)
 {

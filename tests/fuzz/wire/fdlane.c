@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "common/wire/fdlane.h"
+#include "tests/fuzz/must.h"
 
 #define UID 1000
 #define FAR_FD 1000000 /* a descriptor number that nobody has open, and all above */
@@ -33,12 +34,6 @@ static struct {
 } kernel;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool what)
-{
-	if (!what)
-		abort();
-}
 
 static uint8_t choose(void)
 {

@@ -3,14 +3,10 @@
  * must be printable. */
 #include <stdlib.h>
 #include "common/wire/msg.h"
+#include "tests/fuzz/must.h"
+#include "tests/msg_print.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(int holds)
-{
-	if (!holds)
-		abort();
-}
 
 static void round_trip(const struct msg *m)
 {
@@ -18,13 +14,13 @@ static void round_trip(const struct msg *m)
 	struct buf once = BUF_INIT(0), twice = BUF_INIT(0);
 	struct msg back;
 
-	check(msg_encode(&once, m) == 0);
+	must(msg_encode(&once, m) == 0);
 	struct span in = buf_span(&once);
 
-	check(msg_decode(&in, &scratch, &back) == 0 && in.len == 0);
-	check(back.id == m->id);
-	check(msg_encode(&twice, &back) == 0);
-	check(once.len == twice.len && memcmp(once.data, twice.data, once.len) == 0);
+	must(msg_decode(&in, &scratch, &back) == 0 && in.len == 0);
+	must(back.id == m->id);
+	must(msg_encode(&twice, &back) == 0);
+	must(once.len == twice.len && memcmp(once.data, twice.data, once.len) == 0);
 	msg_scratch_done(&scratch);
 	buf_done(&once);
 	buf_done(&twice);
@@ -43,13 +39,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		struct msg m;
 		const int r = msg_decode(&in, &scratch, &m);
 
-		check(r >= 0 && r <= MSG_UNKNOWN);
-		check(scratch.cap <= 4096);
+		must(r >= 0 && r <= MSG_UNKNOWN);
+		must(scratch.cap <= 4096);
 		if (r == MSG_SHORT || r == MSG_MALFORMED) {
-			check(in.data == before.data && in.len == before.len);
+			must(in.data == before.data && in.len == before.len);
 			break;
 		}
-		check(in.len < before.len && in.data + in.len == data + size);
+		must(in.len < before.len && in.data + in.len == data + size);
 		if (r == MSG_UNKNOWN)
 			continue;
 		round_trip(&m);

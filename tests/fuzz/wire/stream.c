@@ -3,6 +3,7 @@
  * the pieces. */
 #include "tests/fuzz/with_schema.h"
 #include "common/wire/stream.h"
+#include "tests/fuzz/must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -11,12 +12,6 @@ struct outcome {
 	int verdict;
 	bool ended;
 };
-
-static void check(int holds)
-{
-	if (!holds)
-		abort();
-}
 
 static struct outcome run(struct span bytes, size_t piece)
 {
@@ -29,21 +24,21 @@ static struct outcome run(struct span bytes, size_t piece)
 		struct span part;
 		struct msg m;
 
-		check(span_take(&bytes, bytes.len < piece ? bytes.len : piece, &part));
-		check(stream_feed(&in, part) == 0);
+		must(span_take(&bytes, bytes.len < piece ? bytes.len : piece, &part));
+		must(stream_feed(&in, part) == 0);
 		while ((o.verdict = stream_next(&in, &m)) == 0) {
-			check(in.hello_seen && m.id != MSG_BATCH_HEAD);
+			must(in.hello_seen && m.id != MSG_BATCH_HEAD);
 			o.messages++;
 			buf_reset(&again);
-			check(msg_encode(&again, &m) == 0);
+			must(msg_encode(&again, &m) == 0);
 			for (size_t i = 0; i < again.len; i++)
 				o.hash = o.hash * 31 + again.data[i];
 		}
 	}
-	check(o.verdict >= STREAM_AGAIN && o.verdict <= STREAM_SCHEMA);
+	must(o.verdict >= STREAM_AGAIN && o.verdict <= STREAM_SCHEMA);
 	o.missing = stream_missing(&in);
 	o.ended = in.ended;
-	check(stream_missing(&in) == 0);
+	must(stream_missing(&in) == 0);
 	stream_in_done(&in);
 	buf_done(&again);
 	return o;
@@ -57,9 +52,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const struct outcome whole = run(buf_span(&b), 1 << 20),
 			     parts = run(buf_span(&b), 1 + data[0]);
 
-	check(whole.messages == parts.messages && whole.hash == parts.hash &&
-	      whole.missing == parts.missing);
-	check(whole.verdict == parts.verdict && whole.ended == parts.ended);
+	must(whole.messages == parts.messages && whole.hash == parts.hash &&
+	     whole.missing == parts.missing);
+	must(whole.verdict == parts.verdict && whole.ended == parts.ended);
 	buf_done(&b);
 	return 0;
 }

@@ -253,6 +253,25 @@ Test(cmdline, sizes_have_units_of_1024)
 	}
 }
 
+Test(cmdline, modes_are_octal)
+{
+	static const char *const bad[] = {
+		"", "8", "1000", "u=rw", "-1", "0x1", "6 0", "777777777"
+	};
+	struct cmdline c = valued("0640");
+	struct caught said;
+	unsigned mode = 0;
+
+	cr_assert_eq(cmdline_mode(&c, &mode), EXITS_GO_ON);
+	cr_assert_eq(mode, 0640);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		c = valued(bad[i]);
+		catch_begin(&said, STDERR_FILENO);
+		expect_line(&said, cmdline_mode(&c, &mode), bad[i],
+			    "not a mode; give one to three octal digits, as 640");
+	}
+}
+
 Test(cmdline, durations_are_seconds_above_0)
 {
 	static const char *const bad[] = { "", "0", "-1", "nan", "inf", "5s", "1e10" };
@@ -284,4 +303,30 @@ Test(cmdline, words_are_found_or_all_of_them_are_named)
 	expect_line(&said, cmdline_word(&c, words, 3, &at), "four",
 		    "unknown; give one, two or three");
 	cr_assert_eq(at, 1);
+}
+
+Test(cmdline, a_path_is_given_once)
+{
+	struct cmdline c = valued("a");
+	const char *path = NULL;
+	struct caught said;
+
+	cr_assert_eq(cmdline_path(&c, &path), EXITS_GO_ON);
+	cr_assert_str_eq(path, "a");
+	c = valued("b");
+	catch_begin(&said, STDERR_FILENO);
+	expect_line(&said, cmdline_path(&c, &path), "b",
+		    "is the second one; give this option once");
+	cr_assert_str_eq(path, "a");
+}
+
+Test(cmdline, nothing_is_no_path)
+{
+	struct cmdline c = valued("");
+	const char *path = NULL;
+	struct caught said;
+
+	catch_begin(&said, STDERR_FILENO);
+	expect_line(&said, cmdline_path(&c, &path), "", "is no path; name a file or a folder");
+	cr_assert_null(path);
 }

@@ -396,7 +396,7 @@ static int by_hand(const struct hand *h, int (*body)(const struct hand *))
 
 	if (!child) {
 		setrlimit(RLIMIT_CORE, &(struct rlimit){ 0 });
-		_exit(cell_by_hand(h->how, NULL) ? 99 : body(h));
+		_exit(cell_by_hand(h->how) ? 99 : body(h));
 	}
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);

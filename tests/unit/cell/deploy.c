@@ -167,3 +167,36 @@ Test(deploy, life_is_over_when_the_launcher_closes_the_pipe_and_not_when_it_writ
 	cr_assert(deploy_life_over(p[0]));
 	cr_assert(!deploy_life_over(-1));
 }
+
+Test(deploy, options_of_a_launcher_need_a_folder_of_a_run)
+{
+	static const struct {
+		int val;
+		const char *value;
+	} given[] = { { DEPLOY_STATUS_FD, "5" },
+		      { DEPLOY_LIFE_FD, "6" },
+		      { DEPLOY_IDS, "1:2:3:4:5" } };
+	struct deploy d;
+
+	deploy_init(&d);
+	cr_assert_eq(deploy_check_options(&d), EXITS_GO_ON);
+	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
+		deploy_init(&d);
+		cr_assert_eq(give(&d, given[i].val, given[i].value), EXITS_GO_ON);
+		cr_assert_eq(deploy_check_options(&d), EXITS_USAGE);
+		cr_assert_eq(give(&d, DEPLOY_RUN_DIR, "/run"), EXITS_GO_ON);
+		cr_assert_eq(deploy_check_options(&d), EXITS_GO_ON);
+	}
+}
+
+Test(deploy, a_folder_that_does_not_exist_is_refused)
+{
+	struct sandbox s = { .caps = SANDBOX_NO_CAPS };
+	struct deploy d;
+
+	deploy_init(&d);
+	d.run_dir = "/nonexistent";
+	cr_assert_eq(deploy_enter(&d, DEPLOY_DELTAS, &s), -ENOENT);
+	d.run_dir = "/dev/null";
+	cr_assert_eq(deploy_enter(&d, DEPLOY_DELTAS, &s), -ENOTDIR);
+}

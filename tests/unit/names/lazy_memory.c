@@ -131,7 +131,8 @@ static void names_outlast_rests(const char *path)
 	size_t most;
 	uint64_t at = address_of_fill();
 
-	cr_assert_eq(program_open(open(path, O_RDONLY | O_CLOEXEC), 64 << 20, &p), 0);
+	cr_assert_eq(
+		program_open(open(path, O_RDONLY | O_CLOEXEC), PROGRAM_OF_OTHERS, 64 << 20, &p), 0);
 	lookup(p, at, first);
 	cr_assert(strncmp(first, "fill ", 5) == 0 && strstr(first, "unit/names/lazy_memory.c:"),
 		  "%s", first);
@@ -196,7 +197,7 @@ Test(lazy_memory, a_file_that_shrinks_in_use_is_looked_into_to_its_end, .timeout
 	int to = copy_exe(path);
 	uint64_t at = address_of_fill();
 
-	cr_assert_eq(program_open(to, 64 << 20, &p), 0);
+	cr_assert_eq(program_open(to, PROGRAM_OF_OTHERS, 64 << 20, &p), 0);
 	cr_assert_eq(program_lookup(p, at, &n), 0);
 	size_t bytes = program_bytes(p);
 	cr_assert_eq(truncate(path, 4096), 0);
@@ -215,7 +216,7 @@ Test(lazy_memory, a_file_that_shrinks_has_no_names)
 	static struct names n;
 	struct program *p;
 
-	cr_assert_eq(program_open(to, 64 << 20, &p), 0);
+	cr_assert_eq(program_open(to, PROGRAM_OF_OTHERS, 64 << 20, &p), 0);
 	cr_assert_eq(program_lookup(p, address_of_fill(), &n), 0);
 	program_rest(p, true);
 	cr_assert_eq(truncate(path, 4096), 0);

@@ -135,3 +135,19 @@ Test(cpus, its_end_is_told_once_and_it_is_reaped)
 	cr_assert_eq(next(&c, &cpu), -EAGAIN);
 	cr_assert_eq(wait(NULL), -1);
 }
+
+Test(cpus, the_helper_understands_each_word_for_its_events)
+{
+	struct cpus_events got;
+
+	for (unsigned i = 0; i < 4; i++) {
+		const struct cpus_events e = { .cycles = i & 2, .ksymbols = i & 1 };
+
+		cr_assert(cpus_events_parse(cpus_events_word(&e), &got));
+		cr_assert_eq(got.cycles, e.cycles);
+		cr_assert_eq(got.ksymbols, e.ksymbols);
+	}
+	cr_assert_not(cpus_events_parse("x", &got));
+	cr_assert_not(cpus_events_parse("cycles+", &got));
+	cr_assert_not(cpus_events_parse("cyclesx", &got));
+}

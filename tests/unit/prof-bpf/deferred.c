@@ -2,6 +2,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 #include "bpf/reasons.h"
+#include "tests/memory_tables.h"
+#include "tools/prof-bpf/owners/owners.h"
 #include "tools/prof-bpf/stream/deferred.h"
 
 #define CODE 0x400000ull
@@ -50,11 +52,7 @@ static void copy_chunks(uint32_t n)
 
 static void setup(void)
 {
-	const struct tables_config c = { .slabs_fd = -1,
-					 .files_fd = -1,
-					 .rules_fd = -1,
-					 .processes_fd = -1,
-					 .max_bytes = SLAB_BYTES };
+	const struct tables_config c = memory_tables(SLAB_BYTES);
 
 	cr_assert_eq(tables_new(&c, &t), 0);
 	const struct deferred_config dc = {
@@ -407,4 +405,38 @@ Test(deferred, at_the_end_everything_goes)
 	deferred_run(q, 2000, true);
 	cr_assert_eq(emitted, 2);
 	cr_assert(deferred_empty(q));
+}
+
+Test(deferred, of_whoever_has_most_the_oldest_goes)
+{
+	struct owners *o;
+
+	cr_assert_eq(owners_new(&o), 0);
+	deferred_keep_owners(q, o);
+	known = whole = false;
+	copy_chunks(DEFERRED_CHUNKS);
+	d.sample.owner_uid = 1;
+	d.sample.pid = 1;
+	/* All words differ, so that no two samples share pieces. */
+	for (uint64_t n = 0; n < 10; n++) {
+		d.sample.owner_uid = n == 0 ? 1 : 2;
+		d.sample.time_ns = 1000 + n;
+		if (n == 0)
+			copy_chunks(8);
+		else
+			copy_chunks(DEFERRED_CHUNKS);
+		for (size_t k = 0; k < DEFERRED_STACK; k += DEFERRED_CHUNK)
+			memcpy(d.deferred.stack + k + 256, &n, sizeof(n));
+		deferred_put(q, &d);
+	}
+	cr_assert_eq(emitted, 7);
+	cr_assert_eq(last.sample.owner_uid, 2);
+	struct owner *small = owners_get(o, (struct owner_key){ .uid = 1 });
+	cr_assert_gt(small->held[OWNER_STACKS], 8 * DEFERRED_CHUNK - 4096);
+	deferred_run(q, 5000, true);
+	cr_assert_eq(emitted, 10);
+	cr_assert_eq(small->held[OWNER_STACKS], 0);
+	owner_put(o, small);
+	deferred_keep_owners(q, NULL);
+	owners_free(o);
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the raw stream has at its ends; its samples are the whole-tool tests'. */
 #include <criterion/criterion.h>
+#include "common/base/clock.h"
+#include "common/wire/epoch.h"
 #include "common/wire/stream.h"
+#include "tools/prof-bpf/owners/owners.h"
 #include "tools/prof-bpf/stream/emit.h"
 
 #define CEILING (1u << 20)
@@ -26,12 +29,13 @@ static unsigned count(struct stream_in *in, enum msg_id id)
 
 Test(emit, nothing_comes_behind_the_end_until_somebody_else_takes_the_stream)
 {
-	uint64_t sent = 0, generated = 0;
+	uint64_t sent = 0, generated = 0, charged = 0;
 	bool changed = false;
 	const struct emit_process p = { .def = { .id = 1, .pid = 10, .comm = STR_LIT("p") },
 					.sent = &sent,
 					.generated = &generated,
-					.changed = &changed };
+					.changed = &changed,
+					.charged = &charged };
 	const struct emit_file f = { .def = { .id = 2, .path = STR_LIT("/f") },
 				     .sent = &generated };
 	struct stream_in in;
@@ -63,4 +67,206 @@ Test(emit, nothing_comes_behind_the_end_until_somebody_else_takes_the_stream)
 	cr_expect_eq(count(&in, MSG_LOST), 1);
 	stream_in_done(&in);
 	emit_free(e);
+}
+
+/* --- room for definitions --- */
+
+#define RECEIVER (3u << 20)
+
+struct world {
+	struct owners *owners;
+	struct emit *emit;
+	struct stream_in in;
+	unsigned samples, epochs;
+	uint64_t cost; /* of the present epoch's definitions, as the receiver counts them */
+	uint64_t most;
+};
+
+static int receive(void *ctx, struct span batch)
+{
+	struct world *w = ctx;
+	struct msg m;
+	int r = stream_feed(&w->in, batch);
+
+	while (!r && (r = stream_next(&w->in, &m)) == 0) {
+		if (w->in.new_epoch) {
+			w->epochs++;
+			w->cost = 0;
+			w->in.new_epoch = false;
+		}
+		w->samples += m.id == MSG_SAMPLE;
+		w->cost += m.id == MSG_THREAD  ? EPOCH_THREAD
+			   : m.id == MSG_FRAME ? EPOCH_FRAME
+			   : m.id == MSG_STACK ? EPOCH_STACK + m.stack.frames.len * EPOCH_NUMBER
+					       : 0;
+		w->most = w->cost > w->most ? w->cost : w->most;
+	}
+	return r == STREAM_AGAIN ? 0 : r;
+}
+
+static bool no_file(void *ctx, uint16_t slot, struct emit_file *ret)
+{
+	return false;
+}
+
+static bool no_kernel(void *ctx, uint64_t address, struct str *ret_name, struct str *ret_module,
+		      uint64_t *ret_start)
+{
+	return false;
+}
+
+static const struct runtime_config *no_runtime(void *ctx, uint16_t slot)
+{
+	return NULL;
+}
+
+static void world_init(struct world *w)
+{
+	*w = (struct world){ 0 };
+	stream_in_init(&w->in);
+	cr_assert_eq(owners_new(&w->owners), 0);
+	const struct emit_config c = { .ceiling = CEILING,
+				       .receiver = RECEIVER,
+				       .owners = w->owners,
+				       .flush = receive,
+				       .file = no_file,
+				       .kernel = no_kernel,
+				       .runtime = no_runtime,
+				       .ctx = w };
+
+	cr_assert_eq(emit_new(&c, &w->emit), 0);
+	cr_assert_eq(emit_restart(w->emit), 0);
+}
+
+static void world_done(struct world *w)
+{
+	cr_assert_eq(emit_flush(w->emit), 0);
+	emit_free(w->emit);
+	owners_free(w->owners);
+	stream_in_done(&w->in);
+}
+
+struct program {
+	uint64_t sent, generated, charged;
+	bool changed;
+	struct emit_process process;
+	uint64_t thread_sent;
+	struct emit_thread thread;
+	struct {
+		struct sample s;
+		uint64_t frames[64];
+	} sample;
+};
+
+static void program_init(struct program *p, struct world *w, uint32_t uid)
+{
+	*p = (struct program){ .process = { .def = { .id = uid, .pid = uid, .comm = STR_LIT("p") },
+					    .sent = &p->sent,
+					    .generated = &p->generated,
+					    .changed = &p->changed,
+					    .charged = &p->charged,
+					    .owner = owners_get(w->owners,
+								(struct owner_key){ .uid = uid }) },
+			       .thread = { .def = { .id = uid, .process = uid, .tid = uid },
+					   .sent = &p->thread_sent },
+			       .sample.s = { .user_frames = 64 } };
+}
+
+static void sample_of(struct world *w, struct program *p)
+{
+	cr_assert_eq(emit_sample(w->emit, &p->sample.s, WALK_COMPLETE, &p->process, &p->thread), 0);
+}
+
+Test(emit, thread_names_without_end_make_epochs_and_lose_no_sample)
+{
+	struct world w;
+	static struct program p;
+
+	world_init(&w);
+	program_init(&p, &w, 1);
+	for (unsigned i = 0; i < 100000; i++) {
+		p.thread.def.id = 1 + i;
+		p.thread_sent = 0;
+		sample_of(&w, &p);
+	}
+	world_done(&w);
+	cr_expect_eq(w.samples, 100000);
+	cr_expect_gt(w.epochs, 5);
+	cr_expect_lt(w.most, RECEIVER);
+}
+
+Test(emit, stacks_without_end_cost_only_their_owner)
+{
+	struct world w;
+	static struct program attacker, victim;
+	const uint64_t began_ns = clock_mono_ns();
+	uint64_t next = 1;
+
+	world_init(&w);
+	program_init(&attacker, &w, 1);
+	program_init(&victim, &w, 2);
+	for (unsigned i = 0; i < 64; i++)
+		victim.sample.frames[i] = 0x1000 + i * 16;
+	for (unsigned i = 0; i < 20000; i++) {
+		for (unsigned k = 0; k < 64; k++)
+			attacker.sample.frames[k] = 0x100000 + 16 * next++;
+		sample_of(&w, &attacker);
+		victim.sample.frames[i % 64] += 4096 * (i % 97 == 0);
+		sample_of(&w, &victim);
+	}
+	const struct emit_cuts cuts = emit_cuts(w.emit);
+	const uint64_t attackers = attacker.process.owner->refused[OWNER_DEFINITIONS];
+	const uint64_t victims = victim.process.owner->refused[OWNER_DEFINITIONS];
+
+	world_done(&w);
+	cr_expect_eq(w.samples, 40000);
+	cr_expect_lt(w.most, RECEIVER);
+	cr_expect_eq(cuts.uid, 1);
+	cr_expect_gt(cuts.samples, 10000);
+	cr_expect_eq(attackers, cuts.samples);
+	cr_expect_eq(victims, 0);
+	/* No faster than one a second. */
+	cr_expect_leq(w.epochs, 2 + (clock_mono_ns() - began_ns) / 1000000000u);
+}
+
+Test(emit, an_owner_alone_begins_epochs_at_once)
+{
+	struct world w;
+	static struct program p;
+	uint64_t next = 1;
+
+	world_init(&w);
+	program_init(&p, &w, 1);
+	for (unsigned i = 0; i < 5000; i++) {
+		for (unsigned k = 0; k < 64; k++)
+			p.sample.frames[k] = 0x100000 + 16 * next++;
+		sample_of(&w, &p);
+	}
+	const struct emit_cuts cuts = emit_cuts(w.emit);
+
+	world_done(&w);
+	cr_expect_eq(cuts.samples, 0);
+	cr_expect_eq(w.samples, 5000);
+	cr_expect_gt(w.epochs, 5);
+}
+
+Test(emit, processes_that_ended_cost_nothing)
+{
+	struct world w;
+	static struct program p;
+
+	world_init(&w);
+	program_init(&p, &w, 1);
+	p.sample.s.user_frames = 0;
+	for (unsigned i = 0; i < 50000; i++) {
+		p.process.def.id = 1 + i;
+		p.thread.def.id = 1 + i;
+		p.thread.def.process = 1 + i;
+		p.sent = p.thread_sent = 0;
+		sample_of(&w, &p);
+		cr_assert_eq(emit_process_end(w.emit, &p.process, 1), 0);
+	}
+	world_done(&w);
+	cr_expect_eq(w.samples, 50000);
+	cr_expect_leq(w.epochs, 1);
 }

@@ -9,6 +9,8 @@
 #include "common/base/clock.h"
 #include "common/wire/msg.h"
 #include "tests/host/world.h"
+#include "tools/prof-bpf/host/turns.h"
+#include "tools/prof-bpf/owners/owners.h"
 
 TestSuite(host_files, .init = set_up, .fini = clean_up);
 
@@ -27,7 +29,7 @@ Test(host_files, mapping_over_part_of_another_splits_it)
 
 Test(host_files, thousands_of_mappings_in_one_drain_are_right)
 {
-	start_program(10, 100);
+	look(sample_of(10, 10, start_program(10, 100), "program"));
 	for (unsigned i = 0; i < 3000; i++)
 		map_at(10, 0x70000000 - i * 0x2000ull, 0x1000, 0, i % 2 ? 101 : 0,
 		       i % 2 ? "/lib/a" : "//anon");
@@ -92,6 +94,7 @@ Test(host_files, unmapped_code_is_found_out_when_much_was_mapped)
 	char maps[] = "400000-401000 r-xp 00001000 08:01 100 /bin/program\n"
 		      "70000000-70001000 r-xp 00000000 00:00 0\n";
 
+	look(sample_of(10, 10, start, "program"));
 	settle();
 	make_proc(10, "program", 'S', 1, start, 0, maps);
 	for (unsigned i = 0; i < 600; i++)
@@ -116,6 +119,277 @@ Test(host_files, one_file_is_asked_for_once_however_many_map_it)
 	for (uint32_t pid = 10; pid < 60; pid++)
 		expect_published(pid, 1, M(0x400000, 0x401000, 0x1000, 100));
 	cr_assert_eq(rows_asked, 1);
+}
+
+Test(host_files, file_without_samples_has_neither_slot_nor_rows)
+{
+	eager = false;
+	start_program(10, 100);
+	start_program(11, 101);
+	settle();
+	cr_assert_eq(job_count, 2);
+	cr_assert_eq(rows_asked, 0);
+	cr_assert_eq(fake_tables_slots(tables), 1, "the vDSO's");
+	cr_assert_null(fake_tables_process(tables, 10));
+}
+
+Test(host_files, file_gets_slot_and_rows_where_a_sample_got_to_it)
+{
+	eager = false;
+	const uint64_t start = start_program(10, 100), in_lib = 0x700100;
+
+	map_at(10, 0x700000, 0x10000, 0, 101, "/lib/a");
+	settle();
+	struct host_sample_ref ref = look(sample_of(10, 10, start, "program"));
+	settle();
+	const struct fake_process *p = fake_tables_process(tables, 10);
+	cr_assert_eq(p->len, 2);
+	cr_assert_eq(p->at[0].slot, TABLES_UNASKED);
+	cr_assert_eq(p->at[1].slot, TABLES_UNASKED);
+	cr_assert_eq(rows_asked, 0);
+
+	host_wants(host, ref.process, &in_lib, 1);
+	settle();
+	p = fake_tables_process(tables, 10);
+	cr_assert_eq(p->at[0].slot, TABLES_UNASKED);
+	cr_assert_eq(host_slot_file(host, p->at[1].slot)->inode, 101);
+	cr_assert_eq(rows_asked, 1);
+	/* Before its first sample another process finds the rows ready. */
+	start_program(11, 101);
+	settle();
+	expect_published(11, 1, M(0x400000, 0x401000, 0x1000, 101));
+	cr_assert_eq(rows_asked, 1);
+}
+
+Test(host_files, words_of_a_stack_lead_to_a_few_files_at_once)
+{
+	uint64_t at[200];
+
+	eager = false;
+	const uint64_t start = start_program(10, 100);
+	for (unsigned i = 0; i < 200; i++) {
+		at[i] = 0x70000000 + i * 0x10000ull;
+		map_at(10, at[i], 0x1000, 0, 1000 + i, "/lib/a");
+	}
+	settle();
+	struct host_sample_ref ref = look(sample_of(10, 10, start, "program"));
+	host_wants(host, ref.process, at, 200);
+	settle();
+	cr_assert_eq(fake_tables_slots(tables), 1 + 32);
+	host_wants(host, ref.process, at, 200);
+	settle();
+	cr_assert_eq(fake_tables_slots(tables), 1 + 64);
+}
+
+/* A process of a user that maps n files and is sampled in all of them. */
+static void use_files(uint32_t pid, uint32_t uid, uint64_t first_inode, unsigned n)
+{
+	uint64_t start = start_program(pid, first_inode);
+	struct sample s = sample_of(pid, pid, start, "program");
+
+	s.owner_uid = uid;
+	look(s);
+	for (unsigned i = 1; i < n; i++)
+		map_at(pid, 0x70000000 + i * 0x10000ull, 0x1000, 0, first_inode + i, "/lib/a");
+	settle();
+	struct host_sample_ref ref = look(s);
+	for (unsigned i = 1; i < n; i++) {
+		const uint64_t at = 0x70000000 + i * 0x10000ull;
+
+		host_wants(host, ref.process, &at, 1);
+	}
+	settle();
+}
+
+static uint64_t held_by(uint32_t uid, enum owner_resource thing)
+{
+	struct owner *w = owners_get(host_owners(host), (struct owner_key){ .uid = uid });
+	const uint64_t n = w->held[thing];
+
+	owner_put(host_owners(host), w);
+	return n;
+}
+
+static uint64_t slots_of(uint32_t uid)
+{
+	return held_by(uid, OWNER_SLOTS);
+}
+
+Test(host_files, who_takes_all_slots_leaves_some_and_gives_back_first)
+{
+	eager = false;
+	use_files(10, 1, 1000, 5000);
+	use_files(11, 1, 10000, 3100);
+	const uint64_t most = slots_of(1);
+	cr_assert_geq(most, 7600);
+	cr_assert_lt(most, 7700);
+	use_files(12, 2, 20000, 60);
+	cr_assert_eq(slots_of(2), 59);
+	let_time_pass(15000 * MS);
+	settle();
+	cr_assert_eq(slots_of(2), 59);
+	cr_assert_leq(slots_of(1), 7678 - 60);
+}
+
+Test(host_files, of_those_who_use_a_file_the_smallest_pays_for_it)
+{
+	const uint64_t lib = 0x700000;
+	uint64_t start;
+
+	eager = false;
+	use_files(10, 1, 1000, 10);
+	start = start_program(11, 1001);
+	map_at(11, lib, 0x1000, 0, 1002, "/lib/b");
+	settle();
+	struct sample s = sample_of(11, 11, start, "program");
+	s.owner_uid = 2;
+	struct host_sample_ref ref = look(s);
+	cr_assert_eq(slots_of(1), 9);
+	const struct fake_process *p = fake_tables_process(tables, 11);
+	host_slot_used(host, p->at[0].slot, ref.process);
+	cr_assert_eq(slots_of(1), 8);
+	cr_assert_eq(slots_of(2), 1);
+}
+
+Test(host_files, process_is_published_again_when_a_file_of_it_lost_its_slot)
+{
+	eager = false;
+	use_files(9, 1, 100, 2);
+	const struct fake_process *p = fake_tables_process(tables, 9);
+	const uint16_t slot = p->at[p->len - 1].slot;
+	cr_assert_gt(slot, TABLES_UNASKED);
+	now = clock_mono_ns();
+	for (unsigned i = 0; i < TABLES_MAX_FILES; i++)
+		fake_tables_touch(tables, (uint16_t)i, now + 1);
+	fake_tables_touch(tables, slot, 1);
+	use_files(10, 1, 1000, 5000);
+	use_files(11, 3, 10000, 3100);
+	let_time_pass(15000 * MS);
+	settle();
+	p = fake_tables_process(tables, 9);
+	cr_assert_eq(p->at[p->len - 1].slot, TABLES_UNASKED);
+}
+
+Test(host_files, who_maps_too_many_files_makes_room_for_others)
+{
+	struct host_figures f;
+
+	eager = false;
+	use_files(10, 1, 1000, 5000);
+	use_files(11, 1, 10000, 5000);
+	host_figures(host, &f);
+	cr_assert_leq(f.files, HOST_MAX_FILES - 500);
+	/* Even if many who hold less than their share have taken the rest. */
+	for (uint32_t i = 0; i < 20; i++)
+		use_files(20 + i, 20 + i, 20000 + 100 * i, 60);
+	use_files(12, 2, 30000, 60);
+	host_figures(host, &f);
+	cr_assert_leq(f.files, HOST_MAX_FILES);
+	cr_assert_eq(held_by(2, OWNER_FILES), 59);
+	cr_assert_eq(slots_of(2), 59);
+}
+
+Test(host_files, files_that_several_users_map_make_room_for_others)
+{
+	eager = false;
+	for (uint32_t i = 0; i < 3; i++)
+		use_files(10 + i, 1 + i, 1000, 8000);
+	/* Those below their share take the rest. */
+	for (uint32_t i = 0; i < 10; i++)
+		use_files(20 + i, 20 + i, 20000 + 100 * i, 60);
+	use_files(40, 40, 30000, 60);
+	cr_assert_eq(held_by(40, OWNER_FILES), 59);
+	cr_assert_eq(slots_of(40), 59);
+}
+
+static uint64_t mappings_of(uint32_t uid)
+{
+	return held_by(uid, OWNER_MAPPINGS);
+}
+
+static void map_many(uint32_t pid, uint32_t uid, unsigned n)
+{
+	struct sample s = sample_of(pid, pid, start_program(pid, 100), "program");
+
+	s.owner_uid = uid;
+	look(s);
+	for (unsigned i = 0; i < n; i++)
+		map_at(pid, 0x70000000 + i * 0x2000ull, 0x1000, 0, 0, "//anon");
+	settle();
+}
+
+Test(host_files, who_has_most_mappings_gets_no_more_and_loses_them_for_others)
+{
+	struct host_figures f;
+
+	map_many(10, 1, 100000);
+	map_many(11, 1, 100000);
+	map_many(12, 1, 100000);
+	cr_assert_leq(mappings_of(1), HOST_ALL_MAPPINGS);
+	cr_assert_gt(mappings_of(1), HOST_ALL_MAPPINGS - 100);
+	host_figures(host, &f);
+	cr_assert_gt(f.limit, 30000);
+	map_many(13, 2, 2000);
+	cr_assert_eq(mappings_of(2), 2001);
+	cr_assert_eq(fake_tables_process(tables, 13)->len, 2001);
+	cr_assert_leq(mappings_of(1), HOST_ALL_MAPPINGS - 2001);
+	exit_of(13, 13);
+	let_time_pass(HOST_GRACE_NS + MS);
+	cr_assert_eq(mappings_of(2), 0);
+}
+
+Test(host_files, who_has_most_processes_loses_those_without_samples_for_others)
+{
+	fork_of(1, 5);
+	struct sample s = sample_of(5, 5, tick_start(now), "many");
+	s.owner_uid = 1;
+	look(s);
+	fork_of(1, 6);
+	s = sample_of(6, 6, tick_start(now), "few");
+	s.owner_uid = 2;
+	look(s);
+	for (uint32_t i = 0; i < HOST_MAX_PROCESSES - 10; i++)
+		fork_of(5, 1000 + i);
+	for (uint32_t i = 0; i < 100; i++)
+		fork_of(6, 100000 + i);
+	cr_assert_eq(held_by(2, OWNER_PROCESSES), 101);
+	cr_assert_leq(held_by(1, OWNER_PROCESSES), HOST_MAX_PROCESSES - 101);
+	cr_assert_gt(held_by(1, OWNER_PROCESSES), HOST_MAX_PROCESSES - 300);
+	s = sample_of(5, 5, s.start_ns, "many");
+	cr_assert_gt(held_by(1, OWNER_PROCESSES), 0);
+}
+
+Test(host_files, who_spends_too_much_time_waits_and_others_do_not)
+{
+	struct owners *o = host_owners(host);
+	struct owner *busy = owners_get(o, (struct owner_key){ .uid = 1 }),
+		     *calm = owners_get(o, (struct owner_key){ .uid = 2 });
+	const uint64_t at = clock_mono_ns();
+
+	turns_spend(host, calm, 1 * MS, at);
+	cr_assert(turns_may(host, busy, at));
+	turns_spend(host, busy, 1000 * MS, at);
+	cr_assert_not(turns_may(host, busy, at + 1000 * MS));
+	cr_assert(turns_may(host, calm, at));
+	cr_assert(turns_may(host, busy, at + 20000 * MS));
+	owner_put(o, busy);
+	owner_put(o, calm);
+}
+
+Test(host_files, entry_of_a_parent_is_withdrawn_from_a_child_that_is_not_published)
+{
+	const uint64_t start = start_program(10, 100);
+
+	settle();
+	look(sample_of(10, 10, start, "program"));
+	for (unsigned i = 0; i < 100; i++)
+		map_at(10, 0x70000000 + i * 0x2000ull, 0x1000, 0, 0, "//anon");
+	settle();
+	cr_assert_not_null(fake_tables_process(tables, 10));
+	fork_of(10, 11);
+	fake_tables_enter(tables, 11);
+	tick();
+	cr_assert_null(fake_tables_process(tables, 11));
 }
 
 Test(host_files, file_of_root_is_not_opened_again_within_a_second)
@@ -259,7 +533,7 @@ Test(host_files, other_inode_than_the_records_counts_only_while_it_is_still_mapp
 Test(host_files, file_that_cannot_be_opened_is_code_in_no_file)
 {
 	the_status = OPENER_NOT_REGULAR;
-	start_program(10, 100);
+	look(sample_of(10, 10, start_program(10, 100), "program"));
 	settle();
 	expect_published(10, 1, M(0x400000, 0x401000, 0, 0));
 	cr_assert(host_settled(host));

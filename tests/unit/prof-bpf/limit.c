@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
-#include <unistd.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "tools/prof-bpf/limit/limit.h"
 
 #define MIB (1ull << 20)
@@ -206,5 +209,52 @@ Test(limit, the_meter_reads_what_the_kernel_says)
 	cr_assert_geq(then[DEPLOY_BPF], n);
 	cr_assert_lt(first[DEPLOY_BPF], n);
 	free((void *)p);
+	close(m.proc);
+}
+
+/* A process called prof-symd, of 16 MiB, with a child of the same name and user. */
+static void be_symd(int ready)
+{
+	prctl(PR_SET_NAME, "prof-symd", 0, 0, 0);
+	if (setuid(59303))
+		_exit(1);
+	if (fork() == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+		pause();
+	}
+	volatile char *p = malloc(16 * MIB);
+	const pid_t pid = getpid();
+
+	for (size_t i = 0; i < 16 * MIB; i += 4096)
+		p[i] = (char)i;
+	if (write(ready, &pid, sizeof(pid)) < 0)
+		_exit(1);
+	alarm(60);
+	pause();
+	_exit(0);
+}
+
+/* As where each tool is a container. */
+Test(limit, a_tool_of_another_parent_is_found_by_its_name_and_user)
+{
+	const struct deploy d = { .uid = { [DEPLOY_SYMD] = 59303, [DEPLOY_EXPORT] = 59304 } };
+	struct meter m = { .proc = open("/proc", O_PATH | O_DIRECTORY), .deploy = &d };
+	uint64_t got[DEPLOY_TOOLS];
+	int ready[2];
+	pid_t pid = 0;
+
+	cr_assert_eq(pipe(ready), 0);
+	if (fork() == 0) {
+		if (fork() == 0)
+			be_symd(ready[1]);
+		_exit(0);
+	}
+	wait(NULL);
+	cr_assert_eq(read(ready[0], &pid, sizeof(pid)), sizeof(pid));
+	meter_read(&m, 1, got);
+	cr_assert_geq(got[DEPLOY_SYMD], 16 * MIB);
+	cr_assert_lt(got[DEPLOY_SYMD], 32 * MIB);
+	cr_assert_eq(got[DEPLOY_EXPORT], 0);
+	kill(pid, SIGKILL);
 	close(m.proc);
 }

@@ -11,7 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "common/base/clock.h"
+#include "tools/prof-bpf/open/helpers.h"
 #include "tools/prof-bpf/open/reader.h"
+#include "tools/prof-bpf/owners/owners.h"
 
 #define PAGE 4096u
 #define PATIENCE_NS 10000000000ull
@@ -38,25 +40,50 @@ static void take(void *ctx, struct reader_result *r)
 		memcpy(a->bytes, r->bytes.data, a->len);
 }
 
-static void wait_for(struct reader *r, const struct answer *a)
+static void wait_for(struct helpers *r, const struct answer *a)
 {
 	uint64_t end = clock_mono_ns() + PATIENCE_NS;
 
 	while (!a->calls && clock_mono_ns() < end) {
-		struct pollfd p = { .fd = reader_fd(r), .events = POLLIN };
+		struct pollfd p = { .fd = helpers_fd(r), .events = POLLIN };
 
 		poll(&p, 1, 20);
-		reader_run(r, clock_mono_ns());
+		helpers_run(r, clock_mono_ns());
 	}
 	cr_assert_eq(a->calls, 1);
 }
 
-static int ask(struct reader *r, uint32_t pid, uint32_t uid, uint64_t address, struct answer *a)
+static unsigned hanging(struct helpers *r)
+{
+	struct helpers_figures f;
+
+	helpers_run(r, clock_mono_ns());
+	helpers_figures(r, &f);
+	return f.hanging;
+}
+
+static struct owners *owners;
+
+static void start(struct helpers **ret)
+{
+	cr_assert_eq(helpers_start("/proc", ret), 0);
+	cr_assert_eq(owners_new(&owners), 0);
+	helpers_charge(*ret, owners);
+}
+
+static void finish(struct helpers *r)
+{
+	helpers_free(r);
+	owners_free(owners);
+}
+
+static int ask(struct helpers *r, uint32_t pid, uint32_t uid, uint64_t address, struct answer *a)
 {
 	const uint64_t length = 16;
+	struct owner *payer = owners_get(owners, (struct owner_key){ .uid = uid });
 	const struct reader_request q = { .fd = -1,
 					  .pid = pid,
-					  .uid = uid,
+					  .payer = payer,
 					  .pieces = 1,
 					  .addresses = &address,
 					  .lengths = &length };
@@ -104,7 +131,7 @@ Test(reader, what_is_there_of_each_piece_is_read)
 	uint8_t *at = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 			   0);
 	struct answer a = { 0 };
-	struct reader *r;
+	struct helpers *r;
 
 	memset(at, 'a', PAGE);
 	munmap(at + PAGE, PAGE);
@@ -117,14 +144,14 @@ Test(reader, what_is_there_of_each_piece_is_read)
 					  .pieces = 6,
 					  .addresses = addresses,
 					  .lengths = lengths };
-	cr_assert_eq(reader_new(&r), 0);
+	start(&r);
 	cr_assert_eq(reader_submit(r, &q, take, &a), 0);
 	wait_for(r, &a);
 	cr_expect_eq(a.status, 0);
 	cr_expect(a.lengths[0] == 8 && a.lengths[1] == 8 && a.lengths[5] == 5);
 	cr_expect(a.lengths[2] == 0 && a.lengths[3] == 0 && a.lengths[4] == 0);
 	cr_expect_eq(a.len, 21);
-	reader_free(r);
+	finish(r);
 }
 
 Test(reader, pieces_of_a_file_are_read_and_its_descriptor_is_closed)
@@ -135,124 +162,116 @@ Test(reader, pieces_of_a_file_are_read_and_its_descriptor_is_closed)
 		.fd = fd, .pieces = 3, .addresses = addresses, .lengths = lengths
 	};
 	struct answer a = { 0 };
-	struct reader *r;
+	struct helpers *r;
 
 	cr_assert_eq(write(fd, "0123456789", 10), 10);
-	cr_assert_eq(reader_new(&r), 0);
+	start(&r);
 	cr_assert_eq(reader_submit(r, &q, take, &a), 0);
 	wait_for(r, &a);
 	cr_expect_eq(a.status, 0);
 	cr_expect(a.lengths[0] == 4 && a.lengths[1] == 0 && a.lengths[2] == 0);
 	cr_expect_eq(memcmp(a.bytes, "2345", 4), 0);
 	cr_expect_eq(fcntl(fd, F_GETFD), -1);
-	reader_free(r);
+	finish(r);
 }
 
 Test(reader, a_process_that_is_gone_is_an_error)
 {
 	pid_t pid = sleeper();
 	struct answer a;
-	struct reader *r;
+	struct helpers *r;
 
 	end(pid);
-	cr_assert_eq(reader_new(&r), 0);
+	start(&r);
 	cr_assert_eq(ask(r, (uint32_t)pid, 1, 0x10000, &a), 0);
 	wait_for(r, &a);
 	cr_expect_eq(a.status, -ESRCH);
-	reader_free(r);
+	finish(r);
 }
 
-Test(reader, memory_that_hangs_its_reader_costs_its_owner_alone)
+/* A process with memory that keeps its readers waiting. */
+static pid_t tar_pit_process(uint64_t *ret_at)
 {
-	const uint32_t me = (uint32_t)getpid(), uid = 1000, other_uid = 1001;
-	struct answer hung, a;
-	struct reader *r;
-	int uffd;
-	pid_t other = sleeper();
-	uint8_t *at = tar_pit(&uffd);
-	static const uint64_t word = 7;
+	int to[2];
 
-	cr_assert_eq(reader_new(&r), 0);
-	cr_assert_eq(ask(r, me, uid, (uintptr_t)at, &hung), 0);
-	/* What waits behind it is read when it is given up. */
-	cr_assert_eq(ask(r, (uint32_t)other, uid, (uintptr_t)&word, &a), 0);
+	cr_assert_eq(pipe(to), 0);
+	const pid_t pid = fork();
+
+	if (pid == 0) {
+		int uffd;
+		const uint64_t at = (uintptr_t)tar_pit(&uffd);
+
+		(void)!write(to[1], &at, sizeof(at));
+		for (;;)
+			pause();
+	}
+	cr_assert_eq(read(to[0], ret_at, sizeof(*ret_at)), sizeof(*ret_at));
+	close(to[0]);
+	close(to[1]);
+	return pid;
+}
+
+static void expect_word(struct helpers *r, pid_t pid, uint32_t uid)
+{
+	static const uint64_t word = 7;
+	struct answer a;
+
+	cr_assert_eq(ask(r, (uint32_t)pid, uid, (uintptr_t)&word, &a), 0);
+	wait_for(r, &a);
+	cr_expect_eq(a.status, 0);
+	cr_expect_eq(a.bytes[0], 7);
+}
+
+/* Its worker can be killed, so nothing hangs any more when it was given up. */
+Test(reader, memory_that_hangs_its_reader_costs_only_its_request)
+{
+	const uint32_t uid = 1000, other_uid = 1001;
+	struct answer hung;
+	struct helpers *r;
+	uint64_t at;
+	pid_t other = sleeper(), pit = tar_pit_process(&at);
+
+	start(&r);
+	cr_assert_eq(ask(r, (uint32_t)pit, uid, at, &hung), 0);
+	/* Others go on meanwhile, of the same owner too. */
+	expect_word(r, other, other_uid);
+	expect_word(r, other, uid);
+	cr_expect_eq(hung.calls, 0);
 	wait_for(r, &hung);
 	cr_expect_eq(hung.status, -ETIMEDOUT);
-	wait_for(r, &a);
-	cr_expect_eq(a.status, 0);
-	cr_expect_eq(a.bytes[0], 7);
-	cr_expect_eq(reader_hanging(r), 1);
-	/* Its process is not read again, another of the same user is, and of other users any. */
-	cr_expect_eq(ask(r, me, uid, (uintptr_t)&word, &a), -EACCES);
-	cr_assert_eq(ask(r, me + 1, uid, (uintptr_t)&word, &a), 0);
-	wait_for(r, &a);
-	/* A second one of that user (the same memory under another number would not be found). */
-	cr_assert_eq(ask(r, (uint32_t)other, other_uid, (uintptr_t)&word, &a), 0);
-	wait_for(r, &a);
-	cr_expect_eq(a.status, 0);
-	/* It lets go. */
-	close(uffd);
-	for (uint64_t until = clock_mono_ns() + PATIENCE_NS;
-	     reader_hanging(r) && clock_mono_ns() < until;)
+	for (uint64_t until = clock_mono_ns() + PATIENCE_NS; hanging(r) && clock_mono_ns() < until;)
 		usleep(1000);
-	cr_expect_eq(reader_hanging(r), 0);
-	cr_assert_eq(ask(r, me, uid, (uintptr_t)&word, &a), 0);
-	wait_for(r, &a);
-	cr_expect_eq(a.status, 0);
+	cr_expect_eq(hanging(r), 0);
+	/* It is left alone for a while. */
+	cr_assert_eq(ask(r, (uint32_t)pit, uid, at, &hung), 0);
+	wait_for(r, &hung);
+	cr_expect_eq(hung.status, -EBUSY);
 	end(other);
-	reader_free(r);
+	end(pit);
+	finish(r);
 }
 
-Test(reader, who_hangs_it_twice_is_read_no_more_and_others_are)
+/* Twenty users who make readers hang, each as much as it can. */
+Test(reader, many_who_hang_it_do_not_keep_others_waiting)
 {
-	struct answer hung, a;
-	struct reader *r;
-	pid_t pits[READER_HANGING], other = sleeper();
-	static const uint64_t word = 7;
-	unsigned n = 0;
+	enum { USERS = 20, EACH = 3 };
+	static struct answer hung[USERS * EACH];
+	static uint64_t at[USERS * EACH];
+	pid_t pits[USERS * EACH], other = sleeper();
+	struct helpers *r;
 
-	cr_assert_eq(reader_new(&r), 0);
-	/* Each hangs in a process of its own; two of a user, until all that there may be do. */
-	for (; n < READER_HANGING; n++) {
-		int to[2];
-		uint64_t at;
+	for (unsigned i = 0; i < USERS * EACH; i++)
+		pits[i] = tar_pit_process(&at[i]);
+	start(&r);
+	for (unsigned i = 0; i < USERS * EACH; i++)
+		cr_assert_eq(ask(r, (uint32_t)pits[i], 2000 + i / EACH, at[i], &hung[i]), 0);
+	const uint64_t began_ns = clock_mono_ns();
 
-		cr_assert_eq(pipe(to), 0);
-		pits[n] = fork();
-		if (pits[n] == 0) {
-			int uffd;
-
-			at = (uintptr_t)tar_pit(&uffd);
-			(void)!write(to[1], &at, sizeof(at));
-			for (;;)
-				pause();
-		}
-		cr_assert_eq(read(to[0], &at, sizeof(at)), sizeof(at));
-		close(to[0]);
-		close(to[1]);
-		uint32_t uid = 1000 + n / READER_HANGING_OF_USER;
-		cr_assert_eq(ask(r, (uint32_t)pits[n], uid, at, &hung), 0);
-		wait_for(r, &hung);
-		cr_assert_eq(hung.status, -ETIMEDOUT);
-		if (n % READER_HANGING_OF_USER == READER_HANGING_OF_USER - 1)
-			cr_expect_eq(ask(r, (uint32_t)other, uid, (uintptr_t)&word, &a), -EACCES);
-		if (n + 1 == READER_HANGING)
-			break;
-		cr_assert_eq(ask(r, (uint32_t)other, 0, (uintptr_t)&word, &a), 0);
-		wait_for(r, &a);
-		cr_expect_eq(a.bytes[0], 7);
-	}
-	cr_expect_eq(ask(r, (uint32_t)other, 0, (uintptr_t)&word, &a), -EAGAIN);
-	/* Their end is that of the waiting, too. */
-	for (unsigned i = 0; i <= n; i++)
+	expect_word(r, other, 1001);
+	/* It may wait for each of them once, four at a time. */
+	cr_expect_lt(clock_mono_ns() - began_ns, (USERS / 4 + 3) * READER_DEADLINE_NS);
+	for (unsigned i = 0; i < USERS * EACH; i++)
 		end(pits[i]);
-	for (uint64_t until = clock_mono_ns() + PATIENCE_NS;
-	     reader_hanging(r) && clock_mono_ns() < until;)
-		usleep(1000);
-	cr_expect_eq(reader_hanging(r), 0);
-	cr_assert_eq(ask(r, (uint32_t)other, 0, (uintptr_t)&word, &a), 0);
-	wait_for(r, &a);
-	cr_expect_eq(a.bytes[0], 7);
 	end(other);
-	reader_free(r);
+	finish(r);
 }

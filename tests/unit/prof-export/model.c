@@ -279,11 +279,154 @@ Test(model, ceiling_is_kept_and_what_was_collected_stays)
 		taken += sample(m, i, 1) == MODEL_SAMPLE;
 		cr_assert_leq(model_definitions(m)->pool.used, 256 << 10);
 	}
-	cr_assert_gt(taken, 500);
-	cr_assert_eq(model_totals(m)->lost[LOST_LIMIT], 19990 - taken);
+	/* Samples whose stacks did not fit count in one stack. */
+	cr_assert_eq(taken, 19990);
+	cr_assert_eq(model_totals(m)->lost[LOST_LIMIT], 0);
 	cr_assert_eq(model_totals(m)->samples, taken);
-	cr_assert_eq(model_buckets(m, &b), taken);
+	const size_t kept = model_buckets(m, &b) - 1;
+
+	cr_assert_gt(kept, 500);
+	cr_assert_eq(model_totals(m)->truncated[WALK_DEFINITIONS], taken - kept);
 	cr_assert_eq(sample(m, 10, 1), MODEL_SAMPLE, "what is known still counts");
+	cr_assert_eq(model_totals(m)->truncated[WALK_DEFINITIONS], taken - kept);
+	model_free(m);
+}
+
+/* A process of one thread that belongs to an owner. Its id is also its owner and its thread's. */
+static void owned(struct model *m, uint64_t owner)
+{
+	take(m, (struct msg){ .id = MSG_PROCESS,
+			      .process = { .id = owner,
+					   .pid = owner,
+					   .start_ns = owner,
+					   .comm = STR_LIT("p"),
+					   .owner = owner } });
+	take(m, (struct msg){ .id = MSG_THREAD,
+			      .thread = { .id = owner,
+					  .process = owner,
+					  .tid = owner,
+					  .comm = STR_LIT("p") } });
+}
+
+/* A sample with frames, functions and a stack of its own, which the owner pays for. Returns whether
+ * it was counted. */
+static bool fresh_sample(struct model *m, uint64_t owner, uint64_t id, bool names)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "function %llu", (unsigned long long)(names ? id : owner));
+	take(m, (struct msg){ .id = MSG_FUNCTION,
+			      .function = { .id = id, .name = str_from(name), .payer = owner } });
+	take(m, (struct msg){ .id = MSG_FRAME,
+			      .frame = { .id = id,
+					 .offset = id,
+					 .address = id,
+					 .functions = LIST(id),
+					 .lines = LIST(id),
+					 .payer = owner } });
+	take(m, (struct msg){ .id = MSG_STACK,
+			      .stack = { .id = id, .frames = LIST(id, id), .payer = owner } });
+	return sample(m, id, owner) == MODEL_SAMPLE;
+}
+
+#define ATTACKER 1000000
+#define VICTIM 2000000
+
+static uint64_t cut(const struct model *m)
+{
+	return model_totals(m)->truncated[WALK_DEFINITIONS];
+}
+
+Test(model, who_has_endless_stacks_takes_nothing_from_others)
+{
+	for (int names = 0; names < 2; names++) {
+		struct model *m = new_model(names ? MODEL_NAMES : MODEL_ADDRESSES, true, 4 << 20);
+		uint64_t id = 10000000, folded;
+
+		/* In several epochs, in which all is defined again. */
+		for (int epoch = 0; epoch < 4; epoch++) {
+			owned(m, ATTACKER);
+			for (int i = 0; i < 30000; i++)
+				cr_assert(fresh_sample(m, ATTACKER, id++, names));
+			owned(m, VICTIM);
+			folded = cut(m);
+			cr_assert(epoch == 0 || folded > 0);
+			for (uint64_t i = 0; i < 200; i++)
+				cr_assert(
+					fresh_sample(m, VICTIM, 100 * (uint64_t)epoch + i, names));
+			cr_assert_eq(cut(m), folded, "the victim lost %u",
+				     (unsigned)(cut(m) - folded));
+			model_forget(m);
+		}
+		cr_assert_eq(model_totals(m)->lost[LOST_LIMIT], 0);
+		model_free(m);
+	}
+}
+
+Test(model, many_who_have_endless_stacks_leave_room_for_one_more)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 8 << 20);
+	uint64_t id = 10000000;
+
+	for (uint64_t a = 0; a < 20; a++) {
+		owned(m, ATTACKER + a);
+		for (int i = 0; i < 30000; i++)
+			(void)fresh_sample(m, ATTACKER + a, id++, true);
+	}
+	const uint64_t folded = cut(m);
+
+	cr_assert_gt(folded, 0);
+	owned(m, VICTIM);
+	for (uint64_t i = 1; i < 50; i++)
+		cr_assert(fresh_sample(m, VICTIM, i, true));
+	cr_assert_eq(cut(m), folded);
+	model_free(m);
+}
+
+Test(model, what_one_owner_had_no_room_for_another_may_send_again)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+	uint64_t id = 10000000;
+
+	owned(m, ATTACKER);
+	owned(m, VICTIM);
+	while (id < 10100000)
+		(void)fresh_sample(m, ATTACKER, id++, true);
+	const uint64_t folded = cut(m);
+
+	cr_assert(fresh_sample(m, ATTACKER, 7, true));
+	cr_assert_eq(cut(m), folded + 1, "%u of %u", (unsigned)cut(m), (unsigned)folded);
+	cr_assert(fresh_sample(m, VICTIM, 7, true));
+	cr_assert_eq(cut(m), folded + 1, "%u of %u", (unsigned)cut(m), (unsigned)folded);
+	/* And nobody takes that away. */
+	cr_assert(fresh_sample(m, ATTACKER, 7, true));
+	cr_assert(sample(m, 7, VICTIM) == MODEL_SAMPLE);
+	cr_assert_eq(cut(m), folded + 1, "%u of %u", (unsigned)cut(m), (unsigned)folded);
+	model_free(m);
+}
+
+Test(model, endless_threads_are_lost_alone)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 2 << 20);
+
+	owned(m, ATTACKER);
+	cr_assert(fresh_sample(m, ATTACKER, 5, false));
+	for (uint64_t i = 1; i < 100000; i++) {
+		take(m, (struct msg){ .id = MSG_THREAD,
+				      .thread = { .id = 10000000 + i,
+						  .process = ATTACKER,
+						  .tid = i,
+						  .comm = STR_LIT("t") } });
+		(void)sample(m, 5, 10000000 + i);
+	}
+	const uint64_t lost = model_totals(m)->lost[LOST_LIMIT];
+
+	cr_assert_gt(lost, 0);
+	owned(m, VICTIM);
+	for (uint64_t i = 10; i < 100; i++)
+		cr_assert(fresh_sample(m, VICTIM, i, true));
+	cr_assert_eq(model_totals(m)->lost[LOST_LIMIT], lost);
+	cr_assert_eq(cut(m), 0);
 	model_free(m);
 }
 

@@ -254,7 +254,7 @@ Test(named, a_sample_waits_for_its_file_and_what_follows_waits_behind)
 	bench_free(b);
 }
 
-Test(named, at_most_sixteen_requests_are_under_way)
+Test(named, at_most_sixteen_requests_of_a_user_are_under_way)
 {
 	struct bench *b = bench_new(&NAMED_LIMITS);
 
@@ -262,11 +262,11 @@ Test(named, at_most_sixteen_requests_are_under_way)
 	thread(b, 1);
 	for (uint64_t id = 10; id < 50; id++)
 		file_sample(b, id);
-	cr_expect_eq(b->asked, FILESTORE_IN_FLIGHT);
+	cr_expect_eq(b->asked, 16);
 	filestore_answer(&b->files, b->requests[3], -1, 1);
-	cr_expect_eq(b->asked, FILESTORE_IN_FLIGHT + 1);
+	cr_expect_eq(b->asked, 17);
 	b->answer_at_once = true;
-	for (unsigned i = 0; i < FILESTORE_IN_FLIGHT + 1; i++)
+	for (unsigned i = 0; i < 17; i++)
 		filestore_answer(&b->files, b->requests[i], -1, 1);
 	cr_assert_eq(named_run(b->named, 2), 0);
 	cr_expect_eq(b->asked, 40);
@@ -574,12 +574,12 @@ Test(functions, differ_by_every_field)
 	bool fresh;
 
 	cr_assert_eq(functions_init(&t, 3, 1000), 0);
-	cr_expect(functions_intern(&t, &f, &id, &fresh) == 0 && id == 1 && fresh);
-	cr_expect(functions_intern(&t, &g, &id, &fresh) == 0 && id == 2 && fresh);
-	cr_expect(functions_intern(&t, &h, &id, &fresh) == 0 && id == 3 && fresh);
-	cr_expect(functions_intern(&t, &g, &id, &fresh) == 0 && id == 2 && !fresh);
+	cr_expect(functions_intern(&t, &f, 1, &id, &fresh) == 0 && id == 1 && fresh);
+	cr_expect(functions_intern(&t, &g, 1, &id, &fresh) == 0 && id == 2 && fresh);
+	cr_expect(functions_intern(&t, &h, 1, &id, &fresh) == 0 && id == 3 && fresh);
+	cr_expect(functions_intern(&t, &g, 1, &id, &fresh) == 0 && id == 2 && !fresh);
 	h.start_line = 2;
-	cr_expect_eq(functions_intern(&t, &h, &id, &fresh), -ENOBUFS);
+	cr_expect_eq(functions_intern(&t, &h, 1, &id, &fresh), -ENOBUFS);
 	functions_done(&t);
 }
 

@@ -17,7 +17,7 @@ static struct summary some(void)
 	costs[0].pss_peak = 3 << 20;
 	return (struct summary){
 		.figures = { .samples = 9, .complete = 9, .duration_ns = 1000000000 },
-		.hz = "99",
+		.hz = 99,
 		.format = "folded",
 		.first_complete_s = -1,
 		.pss_peak = 4 << 20,

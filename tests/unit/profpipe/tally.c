@@ -27,6 +27,15 @@ Test(tally, stacks_are_told_apart)
 	cr_assert_eq(t.user_named, 12);
 }
 
+Test(tally, a_name_like_a_mark_is_none)
+{
+	const struct tally t = count("p;\\[truncated: no-rows];\\[kernel+0x1];open_\\[k] 5\n");
+
+	cr_assert_eq(t.complete, 5);
+	cr_assert_eq(t.kernel, 0);
+	cr_assert_eq(t.user_named, 5);
+}
+
 Test(tally, name_of_the_process_is_no_frame)
 {
 	const struct tally t = count("[truncated: x]_[k];f 1\nlonely 2\n");

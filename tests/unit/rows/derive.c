@@ -75,7 +75,7 @@ Test(derive, rows_speak_of_r12_where_they_are_asked_to)
 {
 	struct flow_result r;
 
-	flow_set_kept(flow, 12);
+	flow_set_tracked(flow, 12);
 	/* push r12; push rbx; nop; pop rbx; pop r12; ret */
 	cr_assert(eq(int, RUN("\x41\x54\x53\x90\x5b\x41\x5c\xc3", 0, &r), 0));
 	cr_assert(eq(int, rule_at(0).flags &UNWIND_R12, UNWIND_R12));

@@ -124,8 +124,8 @@ Test(account, notes_fit)
 	struct status f;
 
 	memset(&f, 0xff, sizeof(f));
-	cr_assert_eq(account_notes(&f, notes), 3);
-	for (size_t i = 0; i < 3; i++)
+	cr_assert_eq(account_notes(&f, notes), 4);
+	for (size_t i = 0; i < 4; i++)
 		cr_assert_lt(strlen(notes[i]), ACCOUNT_NOTE - 1);
 }
 

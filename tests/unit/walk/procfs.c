@@ -238,6 +238,15 @@ Test(procfs, kernel_thread_is_known_by_its_flag)
 	cr_assert(st.kernel);
 }
 
+Test(procfs, stat_has_the_cpu_time_of_a_process_and_its_reaped_children)
+{
+	struct procfs_stat st;
+
+	cr_assert_eq(parse_stat("7 (a) S 1 7 7 0 -1 0 9 9 9 9 1 20 300 4000 20 0 1 0 5 0 0", &st),
+		     0);
+	cr_assert_eq(st.cpu_ns, 4321ull * PROCFS_TICK_NS);
+}
+
 Test(procfs, malformed_stat_is_refused)
 {
 	static const char *const bad[] = {

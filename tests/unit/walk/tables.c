@@ -1,37 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
+/* Rows, rules and mappings in the tables, and what gives way when there is no room. */
 #include "bpf/walk.h"
-#include "common/walk/tables.h"
+#include "tests/unit/tables_fixture.h"
 
 const struct env *env_current;
 
-static struct tables *t;
-static const struct tables_config in_memory = { .slabs_fd = -1,
-						.files_fd = -1,
-						.rules_fd = -1,
-						.processes_fd = -1,
-						.max_bytes = 3 * SLAB_BYTES };
-
-static void setup(void)
-{
-	cr_assert_eq(tables_new(&in_memory, &t), 0);
-	tables_tick(t, 1);
-}
-
-static void teardown(void)
-{
-	tables_free(t);
-}
-
 TestSuite(tables, .init = setup, .fini = teardown);
-
-/* One that is not its own number. */
-static struct unwind_rule rule(int32_t off)
-{
-	return (struct unwind_rule){ .cfa = UNWIND_CFA_REG, .cfa_reg = 10, .cfa_off = off };
-}
 
 /* A file whose row i is at i * step, with rule i % rules. */
 static uint16_t add_file(uint64_t base, uint64_t span, uint32_t rows, uint32_t step, uint32_t rules)

@@ -3,8 +3,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "common/base/clock.h"
 #include "common/wire/lastword.h"
 
 /* What is left of a child that begins with a file and then does this. */
@@ -115,6 +117,109 @@ Test(lastword, whoever_takes_too_long_ends_itself)
 
 	cr_assert_eq(w.end, LASTWORD_SLOW);
 	cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU);
+}
+
+static int stop_page;
+
+/* Works until it is told to stop; prof-bpf wants that after 50 ms. */
+static void stop_when_told(void)
+{
+	lastword_stop(stop_page, 6, 0);
+	if (lastword_is_stopped())
+		_exit(3); /* that is another file */
+	lastword_stop(stop_page, 7, 50000000);
+	if (lastword_is_stopped())
+		_exit(4); /* not yet */
+	while (!lastword_is_stopped())
+		;
+	lastword_begin(LASTWORD_FILE, 8);
+	_exit(lastword_is_stopped() ? 5 : 0);
+}
+
+Test(lastword, work_is_put_aside_when_it_took_so_long)
+{
+	int status;
+
+	stop_page = lastword_new();
+	cr_assert_geq(stop_page, 0);
+
+	const pid_t pid = fork();
+
+	if (!pid) {
+		lastword_watch(10);
+		if (lastword_take(dup(stop_page)))
+			_exit(99);
+		lastword_begin(LASTWORD_FILE, 7);
+		stop_when_told();
+	}
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert_eq(status, 0, "%x", status);
+
+	const struct lastword w = lastword_read(stop_page);
+
+	cr_assert(w.id == 8 && w.spent_ns == 0);
+	close(stop_page);
+}
+
+Test(lastword, a_parser_rests_as_long_as_it_is_told)
+{
+	struct rusage used;
+	int status;
+	const int fd = lastword_new();
+	const pid_t pid = fork();
+
+	if (!pid) {
+		const uint64_t until_ns = clock_mono_ns() + 2000000000;
+
+		lastword_watch(10);
+		if (lastword_take(dup(fd)))
+			_exit(99);
+		lastword_rest(fd, 475);
+		lastword_begin(LASTWORD_FILE, 7);
+		while (clock_mono_ns() < until_ns)
+			;
+		_exit(0);
+	}
+	cr_assert_eq(wait4(pid, &status, 0, &used), pid);
+	cr_assert_eq(status, 0);
+	cr_assert(used.ru_utime.tv_sec + used.ru_stime.tv_sec == 0 &&
+		  used.ru_utime.tv_usec + used.ru_stime.tv_usec < 500000);
+	close(fd);
+}
+
+static void count(void *ctx)
+{
+	++*(unsigned *)ctx;
+}
+
+static void rest_often(void)
+{
+	unsigned rested = 0;
+
+	lastword_rest_with(count, &rested);
+	/* Worth a rest of half a second. */
+	lastword_rest_for(LASTWORD_TICK_MS * 1000000ull);
+	lastword_rest_with(NULL, NULL);
+	_exit(rested >= 2 && rested <= 20 ? 1 : 2);
+}
+
+Test(lastword, a_parser_can_say_that_it_rests)
+{
+	const int fd = lastword_new();
+	int status;
+
+	cr_assert_geq(fd, 0);
+	lastword_rest(fd, 500);
+	const pid_t pid = fork();
+
+	if (!pid) {
+		if (!lastword_take(dup(fd)))
+			rest_often();
+		_exit(99);
+	}
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 1, "%x", (unsigned)status);
+	close(fd);
 }
 
 Test(lastword, what_is_done_is_not_blamed)

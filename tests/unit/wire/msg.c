@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "common/base/clock.h"
+#include "tests/msg_print.h"
 
 static struct span span_of(const struct buf *b)
 {
@@ -359,7 +360,7 @@ Test(msg, printed_line_escapes_what_strangers_chose)
 				       .id = 4, .build_id = { (const uint8_t *)"\xab\x01", 2 } } });
 	fclose(out);
 	cr_assert_str_eq(text, "thread id=1 process=2 tid=3 comm=\"a\\x22\\x1b\\x0a;\\\\\"\n"
-			       "stack id=9 frames=[7,8] reason=0 at_file=0\n"
+			       "stack id=9 frames=[7,8] reason=0 at_file=0 payer=0\n"
 			       "debug_request id=4 file=0 build_id=ab01 name=\"\"\n");
 	free(text);
 }

@@ -31,7 +31,7 @@ static bool is_same(const struct map *a, const struct map *b)
  * no slot until then. */
 static uint16_t slot_of(const struct backing *b)
 {
-	return !b ? 0 : b->file ? b->file->pub.slot : b->was_slot;
+	return !b ? 0 : b->file ? b->file->was_slot : b->was_slot;
 }
 
 /* Adds a part. Returns the generation of the part that it replaced, or 0. */

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files behind mappings, for host.c: each file once, by the kernel's identity, with its slot in
- * the tables. Backings stand for a file while it is being opened.
+ * The files behind mappings, for host.c: each file once, by the kernel's identity. Backings stand
+ * for a file while it is being opened.
+ *
+ * A file gets a slot in the tables, and rows, with its first sample. So a file that was never
+ * sampled takes nothing that others need.
  *
  * A backing belongs to one device, inode and generation, as the mapping's record names them.
  * Mappings of these share it in three cases: while it is being opened; for HOST_RECHECK_NS, if only
@@ -22,13 +25,23 @@ struct file_key {
 struct file {
 	struct host_file pub;
 	struct file_key key;
-	uint32_t refs;	  /* held by backings and operations under way */
-	bool asked;	  /* its rows were requested at least once */
-	bool foreign;	  /* its file system's answers prove nothing */
-	bool unwanted;	  /* its rows were requested again and could not be had */
-	uint64_t idle_ns; /* time when refs became 0 */
-	int fd;		  /* kept open, or -1 */
-	uint64_t fd_ns;	  /* time of its last use */
+	uint32_t refs;	      /* held by backings and operations under way */
+	bool known;	      /* files_config.known was called */
+	bool foreign;	      /* its file system's answers prove nothing */
+	bool unwanted;	      /* its rows were requested again and could not be had */
+	uint64_t idle_ns;     /* time when refs became 0 */
+	uint64_t slot_ns;     /* it gets no slot before */
+	uint16_t was_slot;    /* its last slot; 0: none */
+	struct owner *owner;  /* who is charged for the slot; NULL: it has none */
+	struct owner *finder; /* who is charged for the file */
+	bool rows_later;      /* its rows are to be requested when there are descriptors again */
+	bool lost_slot; /* just now: published mappings name a slot that others may get soon */
+	struct runtime_config *runtime; /* owned; NULL: it holds no runtime that we know */
+	uint64_t again_ns;		/* when its rows are requested again; 0: never */
+	uint64_t pause_ns;		/* between the last two such requests */
+	bool copied;			/* its descriptors are copies, made when one is wanted */
+	int fd;				/* kept open, or -1 */
+	uint64_t fd_ns;			/* time of its last use */
 	bool fd_stays;
 	struct file *prev, *next;	/* idle files, oldest first */
 	struct file *fd_prev, *fd_next; /* files with a descriptor, least recently used first */
@@ -43,6 +56,7 @@ struct backing_key {
 /* Where a file is mapped now. */
 struct mapper {
 	uint32_t process_id, pid; /* pid 0: nowhere */
+	struct owner *owner;	  /* of the process; borrowed */
 	uint32_t parent_pid;
 	uint64_t start, end;
 };
@@ -54,6 +68,8 @@ enum backing_state {
 	BACKING_READY,
 	BACKING_FAILED
 };
+
+#define BACKING_COST 9 /* mappings that take as much memory as a backing */
 
 struct backing {
 	struct files *files;
@@ -73,7 +89,8 @@ struct backing {
 	uint64_t checked_ns, confirm_ns;
 	uint64_t ticket;
 	struct mapper asker;
-	struct file *file; /* BACKING_CONFIRM, BACKING_READY: holds a reference */
+	struct owner *owner; /* of the first asker; holds a reference */
+	struct file *file;   /* BACKING_CONFIRM, BACKING_READY: holds a reference */
 	char *path;
 	uint32_t path_len;
 	struct backing *prev, *next; /* in a list of its state, or in the cache */
@@ -81,9 +98,13 @@ struct backing {
 };
 
 struct files;
+struct runtime_config;
 struct files_config {
+	uint32_t max_files, all_mappings; /* ceilings */
 	struct tables *tables;
 	struct opener *opener;
+	struct owners *owners;
+	bool (*known)(void *rows_ctx, struct host_file *f);
 	void (*needs_rows)(void *rows_ctx, struct host_file *f, int fd);
 	void *rows_ctx;
 	/* Finds a living process other than not_process that has b mapped (f if b is NULL). pid 0:
@@ -92,6 +113,11 @@ struct files_config {
 			      uint32_t not_process);
 	/* Whether b is still mapped by its asker, according to the records. */
 	bool (*mapped)(void *ctx, const struct backing *b);
+	/* There are too many files: drops mappings of this owner's; NULL: of anybody who has more
+	 * mapped than `finder`. False: there are none. */
+	bool (*crowded)(void *ctx, const struct owner *most, const struct owner *finder);
+	/* Files have lost their slots (lost_slot). */
+	void (*unslotted)(void *ctx);
 	/* A backing is ready or has failed: mappings that were left out can now be published. */
 	void (*resolved)(void *ctx);
 	void *ctx;
@@ -117,6 +143,16 @@ void backing_put(struct backing *b);
 
 struct file *files_by_slot(struct files *f, uint16_t slot);
 struct file *files_by_id(struct files *f, uint32_t id);
+/* The file was sampled: gives it a slot if it has none, at the cost of at.owner, and requests its
+ * rows. at: where it is mapped. False: it gets no slot now. */
+bool files_sampled(struct files *f, struct file *file, struct mapper at, uint64_t now_ns);
+/* A sample of this owner's lies in a file with a slot. Of those who use it, the one with the fewest
+ * slots pays for it. */
+void files_used(struct files *f, struct file *file, struct owner *by);
+/* The slot that stands for the file in published mappings. */
+uint16_t files_slot(const struct file *file, uint64_t now_ns);
+/* The file holds a runtime. 0, TABLES_FULL, -ENOMEM. */
+int files_runtime(struct files *f, struct file *file, const struct runtime_config *c);
 int files_open(struct files *f, struct file *file, opener_done *done, void *ctx);
 void files_want_rows(struct files *f, struct file *file);
 

@@ -36,6 +36,7 @@
 #include "tools/prof-bpf/open/opener.h"
 
 struct host;
+struct runtime_config;
 
 /* -errno. The caller owns *ret. Calls file_needs_rows for the vDSO. */
 int host_new(const struct host_config *c, struct host **ret);
@@ -76,6 +77,10 @@ bool host_mapped_since(const struct host_process *p, uint64_t time_ns);
 /* The file in a slot of the tables, or with an id; NULL if it is gone. */
 struct host_file *host_slot_file(struct host *h, uint16_t slot);
 struct host_file *host_file(struct host *h, uint32_t id);
+/* A sample of the process lies in the file of this slot. */
+void host_slot_used(struct host *h, uint16_t slot, const struct host_process *by);
+/* Whose samples the file got its slot for; NULL: it has none. Borrowed. */
+struct owner *host_file_owner(const struct host_file *f);
 /* Calls fn with each known process, living or recently ended. */
 void host_each_process(struct host *h, void (*fn)(void *ctx, struct host_process *p), void *ctx);
 /* The process with this id, living or recently ended; NULL if it is forgotten. */
@@ -83,26 +88,29 @@ struct host_process *host_process(struct host *h, uint32_t id);
 
 /* Opens a file again, for prof-symd or for evicted rows. done gets a descriptor of the same file
  * (identity checked), or a status. It is called from here if the file is still open, else from
- * opener_run. 0, or -errno, and done is not called. */
+ * helpers_run. 0, or -errno, and done is not called. */
 int host_open(struct host *h, struct host_file *f, opener_done *done, void *ctx);
 /* Likewise opens a debug file of f: by build id (name empty) or by name. */
 int host_open_debug(struct host *h, struct host_file *f, struct span build_id, struct str name,
 		    opener_done *done, void *ctx);
+/* A walk of a sample got to code at these addresses, or may: their files need slots and rows. The
+ * process will be published again. At most a few files at once. */
+void host_wants(struct host *h, struct host_process *p, const uint64_t *addresses, size_t n);
+/* The kernel's walk stopped at a file without a slot, which may have one by now: publishes the
+ * process again. */
+void host_is_behind(struct host *h, struct host_process *p);
+/* The file holds a runtime, which walks read from now on. */
+void host_runtime(struct host *h, struct host_file *f, const struct runtime_config *c);
+/* The runtime in the file of a slot, or NULL. Borrowed. */
+const struct runtime_config *host_slot_runtime(struct host *h, uint16_t slot);
 /* Evicted rows are wanted again: file_needs_rows will be called with a descriptor. If the file
  * cannot be opened, the tables learn that it has no rows. */
 void host_want_rows(struct host *h, struct host_file *f);
-/* Whether every file has its slot and was handed to file_needs_rows: nothing is being opened or
- * waits for the next tick. */
+/* Whether nothing is being opened or waits for the next tick. */
 bool host_settled(const struct host *h);
 
 void host_figures(const struct host *h, struct host_figures *ret);
-
-/* For the test program host-watch: calls fn with each executable mapping of each living process, in
- * order of addresses. file: NULL for code in no file, or if not open yet (*pending). */
-void host_each_mapping(struct host *h, uint32_t pid,
-		       void (*fn)(void *ctx, const struct host_process *p, uint64_t start,
-				  uint64_t end, uint64_t offset, const struct host_file *file,
-				  bool pending),
-		       void *ctx);
+/* The ledger of all owners. Borrowed. */
+struct owners *host_owners(struct host *h);
 
 #endif

@@ -15,14 +15,18 @@
 #define HOST_FD_IDLE_NS 10000000000ull
 #define HOST_MAX_FDS 64
 #define HOST_MAX_PROCESSES 32768
+#define HOST_MAX_THREADS 16384	 /* with samples; beyond that the least recent one is forgotten */
 #define HOST_MAX_MAPPINGS 131072 /* per process */
-#define HOST_MAX_FILES 8191
+/* Of all processes; a file that is mapped counts as some. Fewer fit into little memory. */
+#define HOST_ALL_MAPPINGS 262144
+#define HOST_MAX_FILES 8191 /* likewise */
 #define HOST_PATH_MAX 1024
 
 struct opener;
+struct owner;
 struct tables;
 
-/* A file with a slot. Borrowed from the host, valid until the next host_tick. */
+/* A mapped file. Borrowed from the host, valid until the next host_tick. */
 struct host_file {
 	uint32_t id;   /* from 1 on, never reused */
 	uint64_t sent; /* the caller's mark, 0 in a new file */
@@ -34,7 +38,7 @@ struct host_file {
 	bool described;	    /* the caller's: prof-symd has reported its runtime */
 	bool offered;	    /* the caller's: prof-symd is or will be told to look at it */
 	bool looked_at;	    /* the caller's: the result of that is known */
-	uint16_t slot;	    /* in the tables; 0: no slot was left */
+	uint16_t slot;	    /* in the tables, from its first sample on; 0: none */
 	char *path;	    /* as seen by the first process that mapped it; NUL-terminated */
 	uint32_t path_len;
 };
@@ -43,9 +47,12 @@ struct host_file {
 struct host_process {
 	uint32_t id; /* from 1 on, never reused */
 	uint64_t sent, generated_sent;
+	uint64_t definitions_charged; /* the caller's: for it and its threads */
 	bool changed; /* differs from the stream's definition; the caller clears it */
 	uint32_t pid, parent_pid, uid, execs;
-	uint32_t flags;	   /* enum process_flags of common/wire/msg.h */
+	uint32_t flags; /* enum process_flags of common/wire/msg.h */
+	/* By its first sample; before that, by its user alone. */
+	struct owner *owner;
 	uint64_t start_ns; /* CLOCK_BOOTTIME, rounded down to START_TICK_NS */
 	uint64_t end_ns;   /* CLOCK_MONOTONIC of its exit or exec; 0: alive */
 	char comm[16];
@@ -69,15 +76,19 @@ struct host_thread {
 };
 
 struct host_config {
-	struct tables *tables; /* borrowed, like the opener */
+	struct tables *tables; /* borrowed, like the opener and the helpers */
 	struct opener *opener;
+	struct helpers *helpers;
 	const char *proc;	   /* "/proc" */
 	bool only_selected;	   /* track only processes chosen by host_select; else all */
 	bool follow_forks;	   /* also select children of selected processes */
 	const uint32_t *self_uids; /* flag processes of these users PROCESS_SELF */
 	size_t self_uid_count;
-	/* A file with a slot needs rows: called once per file, and after host_want_rows. The
-	 * callback closes fd. */
+	uint64_t memory; /* bytes for processes, mappings and files; 0: no limit */
+	/* A file was mapped that nobody had mapped before. Returns whether it needs a slot and rows
+	 * before its first sample. NULL: no file does. */
+	bool (*file_known)(void *ctx, struct host_file *f);
+	/* A file got a slot and needs rows, or after host_want_rows. The callback closes fd. */
 	void (*file_needs_rows)(void *ctx, struct host_file *f, int fd);
 	/* The process and its threads are forgotten after this returns. */
 	void (*process_gone)(void *ctx, struct host_process *p);

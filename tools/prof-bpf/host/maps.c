@@ -9,6 +9,7 @@
 #include <string.h>
 #include "tools/prof-bpf/host/files.h"
 #include "tools/prof-bpf/host/maps.h"
+#include "tools/prof-bpf/owners/owners.h"
 
 #define ONE_BY_ONE 8u
 
@@ -41,7 +42,27 @@ void maps_put(struct maps *m)
 	drop(m->noted, m->noted_len);
 	free(m->at);
 	free(m->noted);
+	if (m->owner)
+		owner_release(m->owners, m->owner, OWNER_MAPPINGS, m->charged);
 	free(m);
+}
+
+void maps_charge(struct maps *m, struct owners *o, struct owner *w)
+{
+	const uint32_t n = m->len + m->noted_len;
+
+	if (m->owner && m->owner != w && m->refs == 1) {
+		owner_release(o, m->owner, OWNER_MAPPINGS, m->charged);
+		m->charged = 0;
+	}
+	if (!m->charged)
+		m->owner = w;
+	m->owners = o;
+	if (n > m->charged)
+		owner_hold(o, m->owner, OWNER_MAPPINGS, n - m->charged);
+	else
+		owner_release(o, m->owner, OWNER_MAPPINGS, m->charged - n);
+	m->charged = n;
 }
 
 static int grow(struct map **at, uint32_t *cap, uint64_t want)

@@ -14,6 +14,8 @@
 #include <stdint.h>
 
 struct backing;
+struct owner;
+struct owners;
 
 struct map {
 	uint64_t start, end;	 /* user addresses */
@@ -27,6 +29,9 @@ struct maps {
 	struct map *at;
 	uint32_t noted_len, noted_cap;
 	struct map *noted; /* in order of arrival */
+	struct owners *owners;
+	struct owner *owner; /* who is charged for them; NULL: nobody yet */
+	uint32_t charged;
 };
 
 /* NULL: no memory. */
@@ -40,6 +45,9 @@ int maps_add(struct maps **m, const struct map *add);
 /* Puts noted mappings in place. Drops mappings above max from the end, and counts them in *dropped.
  * 0, -ENOMEM (the noted mappings stay noted). */
 int maps_settle(struct maps *m, uint32_t max, uint64_t *dropped);
+/* Charges all mappings that it holds now to an owner. Those that processes share stay where they
+ * are. */
+void maps_charge(struct maps *m, struct owners *o, struct owner *w);
 /* The index of the first mapping in place that ends above addr, or m->len. */
 uint32_t maps_from(const struct maps *m, uint64_t addr);
 /* The mapping in place that covers addr, or NULL. */

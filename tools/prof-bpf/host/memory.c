@@ -7,21 +7,13 @@
 #include <unistd.h>
 #include "tools/prof-bpf/host/memory.h"
 #include "tools/prof-bpf/host/processes.h"
+#include "tools/prof-bpf/host/reach.h"
 
 /* Programs with secrets in their memory, by the names of their files. docs/limits.md lists them. */
 static const char *const denied[] = {
 	"sshd", "sshd-session", "ssh-agent", "gpg-agent",      "polkitd", "polkit-agent-helper-1",
 	"sudo", "su",		"login",     "systemd-logind",
 };
-
-/* The program as it is now: the record of an exec may still be on its way. */
-static bool find_program(struct host *h, const struct process *p, struct stat *ret)
-{
-	char name[16];
-
-	snprintf(name, sizeof(name), "%u/exe", p->pub.pid);
-	return fstatat(h->proc, name, ret, 0) == 0;
-}
 
 /* A path that is NULL or has no slash is denied: the program is unknown or has no name. */
 static bool is_denied_name(const char *path)
@@ -39,8 +31,9 @@ static bool is_denied_name(const char *path)
 	return !slash;
 }
 
-/* exe: from find_program. */
-static bool is_denied(struct host *h, const struct process *p, const struct stat *exe)
+/* By the program as it is now: the record of an exec may still be on its way. Only its name is
+ * read, since its file may lie on a file system that keeps us waiting. */
+static bool is_denied(struct host *h, const struct process *p)
 {
 	char name[16], path[HOST_PATH_MAX + 1];
 
@@ -49,16 +42,15 @@ static bool is_denied(struct host *h, const struct process *p, const struct stat
 	if (n < 0)
 		return true;
 	path[n] = '\0';
-	return is_denied_name(path) || is_denied_name(p->pub.exe ? p->pub.exe->path : NULL) ||
-	       exe->st_mode & (S_ISUID | S_ISGID);
+	return is_denied_name(path) || is_denied_name(p->pub.exe ? p->pub.exe->path : NULL);
 }
 
-static bool has_runtime(struct host *h, const struct process *p)
+static bool has_runtime(const struct process *p)
 {
 	for (uint32_t i = 0; p->maps && i < p->maps->len; i++) {
 		const struct backing *b = p->maps->at[i].backing;
 
-		if (b && b->file && tables_runtime(h->config.tables, b->file->pub.slot))
+		if (b && b->file && b->file->runtime)
 			return true;
 	}
 	return false;
@@ -105,11 +97,11 @@ static bool within_rate(struct process *p, size_t bytes, uint64_t now_ns)
 	return true;
 }
 
-static int check_rights(struct host *h, struct process *p, uint64_t now_ns, struct stat *ret_exe)
+static int check_rights(struct host *h, struct process *p, uint64_t now_ns)
 {
 	if (p->pub.flags & (PROCESS_SELF | PROCESS_KERNEL) || !p->interpreted_ns ||
-	    now_ns - p->interpreted_ns > MEMORY_SAMPLED_NS || !find_program(h, p, ret_exe) ||
-	    is_denied(h, p, ret_exe) || !has_runtime(h, p) || !is_dumpable(h, p))
+	    now_ns - p->interpreted_ns > MEMORY_SAMPLED_NS || is_denied(h, p) || !has_runtime(p) ||
+	    !is_dumpable(h, p))
 		return -EACCES;
 	return 0;
 }
@@ -118,7 +110,6 @@ int memory_begin(struct host *h, const struct msg_memory_request *m, uint64_t no
 		 struct memory_read *ret)
 {
 	size_t bytes = 0;
-	struct stat exe;
 
 	if (m->addresses.len != m->lengths.len || m->addresses.len > MEMORY_PIECES ||
 	    m->pid > INT32_MAX)
@@ -131,27 +122,68 @@ int memory_begin(struct host *h, const struct msg_memory_request *m, uint64_t no
 	struct process *p = process_find_alive(h, (uint32_t)m->pid);
 	if (!p || p->pub.id != m->process || !is_same(h, p))
 		return -ESRCH;
-	int r = check_rights(h, p, now_ns, &exe);
+	int r = check_rights(h, p, now_ns);
 	if (r)
 		return r;
 	if (!within_rate(p, bytes, now_ns))
 		return -EAGAIN;
 	*ret = (struct memory_read){ .process = p->pub.id,
 				     .pid = p->pub.pid,
-				     .uid = p->pub.uid,
-				     .exe_dev = exe.st_dev,
-				     .exe_inode = exe.st_ino };
-	return 0;
+				     .payer = p->pub.owner,
+				     .asked = m->addresses.len };
+	for (uint32_t i = 0; i < m->addresses.len; i++) {
+		if (reach_of(p->reach, m->addresses.data[i], m->lengths.data[i]) < 0)
+			continue;
+		ret->places[ret->pieces] = (uint8_t)i;
+		ret->addresses[ret->pieces] = m->addresses.data[i];
+		ret->lengths[ret->pieces++] = m->lengths.data[i];
+	}
+	return ret->pieces || !ret->asked ? 0 : -EFAULT;
 }
 
-int memory_end(struct host *h, const struct memory_read *m)
+void memory_was_read(struct host *h, const struct memory_read *m, uint32_t piece, struct span bytes)
 {
 	struct process *p = process_find_alive(h, m->pid);
-	struct stat exe;
 
-	if (!p || p->pub.id != m->process || !is_same(h, p) || !find_program(h, p, &exe) ||
-	    exe.st_dev != m->exe_dev || exe.st_ino != m->exe_inode)
+	if (p && p->pub.id == m->process)
+		reach_read(&p->reach, m->addresses[piece], bytes);
+}
+
+void memory_was_copied(struct host *h, const struct host_process *of, const struct msg_object *m)
+{
+	struct process *p = process_find_alive(h, of->pid);
+	struct span rest = m->bytes, bytes;
+
+	if (!p || &p->pub != of)
+		return;
+	reach_add(&p->reach, m->address, 0);
+	for (uint32_t i = 0; i < m->addresses.len; i++) {
+		if (!span_take(&rest, (size_t)m->lengths.data[i], &bytes))
+			return;
+		reach_read(&p->reach, m->addresses.data[i], bytes);
+	}
+}
+
+void memory_was_sampled(struct host *h, const struct host_process *of, const struct sample *s)
+{
+	struct process *p = s->items ? process_find_alive(h, of->pid) : NULL;
+	const uint64_t *items = sample_items(s);
+
+	if (!p || &p->pub != of)
+		return;
+	for (uint32_t i = 0; i < s->items; i++)
+		if (items[2 * i] >> RUNTIME_ITEM_SHIFT == RUNTIME_FRAME)
+			reach_add(&p->reach, items[2 * i] & RUNTIME_ADDRESS_MASK, 0);
+}
+
+int memory_end(struct host *h, const struct memory_read *m, uint32_t exe_mode)
+{
+	struct process *p = process_find_alive(h, m->pid);
+
+	if (!p || p->pub.id != m->process || !is_same(h, p) || !exe_mode)
 		return -ESRCH;
+	if (exe_mode & (S_ISUID | S_ISGID) || is_denied(h, p))
+		return -EACCES;
 	return is_dumpable(h, p) ? 0 : -EACCES;
 }
 

@@ -10,11 +10,13 @@
  * - the name of its executable is not on the deny list
  * - it stays within a rate of its own
  *
- * prof-bpf passes the bytes on without looking at them.
+ * And the memory must be within reach of its frames (reach.h). prof-bpf only looks for pointers in
+ * the bytes that it passes on.
  */
 #ifndef PROF_BPF_HOST_MEMORY_H
 #define PROF_BPF_HOST_MEMORY_H
 
+#include "bpf/sample.h"
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/host/host.h"
 
@@ -26,17 +28,29 @@
 
 /* The process whose memory is read, to check afterwards that it is still the same. */
 struct memory_read {
-	uint32_t process, pid, uid;
-	uint64_t exe_dev, exe_inode;
+	uint32_t process, pid;
+	struct owner *payer;	/* borrowed; whom the read is charged to */
+	uint32_t asked, pieces; /* requested, and of these within reach */
+	/* Of the pieces within reach; places: in the request. */
+	uint64_t addresses[MEMORY_PIECES], lengths[MEMORY_PIECES];
+	uint8_t places[MEMORY_PIECES];
 };
 
-/* Whether a request may read this memory. 0; -ESRCH: the process is gone or another one by now;
- * -EACCES: refused; -EAGAIN: above the rate; -EINVAL. */
+/* What a request may read: pieces that are not within reach are left out. 0; -ESRCH: the process is
+ * gone or another one by now; -EACCES: refused; -EAGAIN: above the rate; -EFAULT: nothing is within
+ * reach; -EINVAL. */
 int memory_begin(struct host *h, const struct msg_memory_request *m, uint64_t now_ns,
 		 struct memory_read *ret);
 /* Whether the bytes may be handed out: meanwhile the pid may belong to another process, or run
- * another program. 0, -ESRCH, -EACCES. */
-int memory_end(struct host *h, const struct memory_read *m);
+ * another program. exe_mode: of the program that it ran before and after the read; 0: of several,
+ * or unknown. 0, -ESRCH, -EACCES. */
+int memory_end(struct host *h, const struct memory_read *m, uint32_t exe_mode);
+/* Memory that was read for a request, of one of its pieces. What it points to is within reach. */
+void memory_was_read(struct host *h, const struct memory_read *m, uint32_t piece,
+		     struct span bytes);
+/* The same of a copy by the kernel program, and of the objects of a sample. */
+void memory_was_copied(struct host *h, const struct host_process *p, const struct msg_object *m);
+void memory_was_sampled(struct host *h, const struct host_process *p, const struct sample *s);
 
 /* Whether the kernel program's copies of a dumpable process's objects may be passed on. */
 bool memory_may_take(const struct host_process *p);

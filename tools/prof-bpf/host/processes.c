@@ -10,6 +10,10 @@
 #include "common/base/clock.h"
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/host/processes.h"
+#include "tools/prof-bpf/host/publish.h"
+#include "tools/prof-bpf/host/turns.h"
+#include "tools/prof-bpf/host/reach.h"
+#include "tools/prof-bpf/host/reading.h"
 
 /* --- processes --- */
 
@@ -34,17 +38,16 @@ void process_mark_dirty(struct host *h, struct process *p)
 	if (p->dirty || p->pub.end_ns)
 		return;
 	p->dirty = true;
-	p->dirty_next = h->dirty;
-	h->dirty = p;
+	DL_PREPEND2(h->dirty, p, dirty_prev, dirty_next);
 }
 
 static void dirty_remove(struct host *h, struct process *p)
 {
 	if (p->dirty)
-		LL_DELETE2(h->dirty, p, dirty_next);
+		DL_DELETE2(h->dirty, p, dirty_prev, dirty_next);
 	p->dirty = false;
 	if (p->unresolved)
-		LL_DELETE2(h->unresolved, p, unresolved_next);
+		DL_DELETE2(h->unresolved, p, unresolved_prev, unresolved_next);
 	p->unresolved = false;
 }
 
@@ -78,6 +81,9 @@ void process_keeps_leader(struct host *h, struct process *p)
 void process_retire(struct host *h, struct process *p, uint64_t now_ns)
 {
 	p->pub.end_ns = now_ns ? now_ns : 1;
+	reading_cancel(p);
+	reach_free(p->reach);
+	p->reach = NULL;
 	dirty_remove(h, p);
 	process_keeps_leader(h, p);
 	DL_APPEND(h->retired, p);
@@ -95,6 +101,7 @@ void process_forget(struct host *h, struct process *p)
 	maps_put(p->maps);
 	p->maps = NULL;
 	displaced_free(p->displaced);
+	reach_free(p->reach);
 	if (newest == p) {
 		HASH_DEL(h->by_pid, p);
 		if (p->older)
@@ -107,6 +114,8 @@ void process_forget(struct host *h, struct process *p)
 	DL_FOREACH_SAFE2(p->thread_list, t, next, of_next)
 	thread_free(h, t);
 	backing_put(p->exe);
+	owner_release(h->owners, p->pub.owner, OWNER_PROCESSES, 1);
+	owner_put(h->owners, p->pub.owner);
 	h->process_count--;
 	free(p);
 }
@@ -119,18 +128,35 @@ void process_end(struct host *h, struct process *p, uint64_t now_ns)
 	tables_process_drop(h->config.tables, p->pub.pid);
 }
 
+void process_set_owner(struct host *h, struct process *p, struct owner_key key)
+{
+	struct owner *was = p->pub.owner;
+
+	if (was && was->key.uid == key.uid && was->key.container == key.container)
+		return;
+	p->pub.owner = owners_get(h->owners, key);
+	owner_hold(h->owners, p->pub.owner, OWNER_PROCESSES, 1);
+	if (was)
+		owner_release(h->owners, was, OWNER_PROCESSES, 1);
+	owner_put(h->owners, was);
+}
+
 struct process *process_new(struct host *h, uint32_t pid, uint64_t born_ns)
 {
 	struct process *older = process_find(h, pid), *p;
 
 	if (older && !older->pub.end_ns)
 		process_retire(h, older, born_ns ? born_ns : clock_mono_ns());
-	if (h->process_count >= HOST_MAX_PROCESSES && h->retired) {
+	if (h->process_count >= h->max_processes && h->retired) {
 		if (h->retired == older)
 			older = older->older;
 		process_forget(h, h->retired);
 	}
-	if (h->process_count >= HOST_MAX_PROCESSES) {
+	if (h->process_count >= h->max_processes) {
+		turns_forget_processes(h, pid);
+		older = process_find(h, pid);
+	}
+	if (h->process_count >= h->max_processes) {
 		h->figures.limit++;
 		return NULL;
 	}
@@ -139,6 +165,7 @@ struct process *process_new(struct host *h, uint32_t pid, uint64_t born_ns)
 		return NULL;
 	p->pub.id = ++h->next_process;
 	p->pub.pid = pid;
+	process_set_owner(h, p, (struct owner_key){ .uid = UINT32_MAX });
 	p->born_ns = p->fork_ns = born_ns;
 	p->threads = 1;
 	p->older = older;
@@ -156,7 +183,7 @@ struct process *process_new(struct host *h, uint32_t pid, uint64_t born_ns)
 
 struct process *process_behind(struct host *h, struct process *last, uint64_t end_ns)
 {
-	struct process *p = h->process_count < HOST_MAX_PROCESSES ? calloc(1, sizeof(*p)) : NULL;
+	struct process *p = h->process_count < h->max_processes ? calloc(1, sizeof(*p)) : NULL;
 
 	if (!p) {
 		h->figures.limit++;
@@ -167,6 +194,7 @@ struct process *process_behind(struct host *h, struct process *last, uint64_t en
 	last->older = p;
 	p->pub.id = ++h->next_process;
 	p->pub.pid = last->pub.pid;
+	process_set_owner(h, p, last->pub.owner->key);
 	h->process_count++;
 	h->figures.processes_seen++;
 	process_retire(h, p, end_ns);
@@ -198,6 +226,7 @@ struct backing *process_backing(struct host *h, struct process *p, const struct 
 	struct mapper asker = {
 		.process_id = p->pub.id,
 		.pid = p->pub.pid,
+		.owner = p->pub.owner,
 		.parent_pid = p->pub.parent_pid,
 		.start = m->start,
 		.end = m->end,
@@ -210,18 +239,34 @@ struct backing *process_backing(struct host *h, struct process *p, const struct 
 	return files_backing(h->files, key, asker, path, deleted, now_ns);
 }
 
-/* Memory or descriptors are lacking: read its mappings later. */
-static void read_later(struct host *h, struct process *p, uint64_t now_ns)
+void process_read_later(struct host *h, struct process *p, uint64_t now_ns)
 {
 	p->wants_maps = true;
-	p->rescan_ns = now_ns + PROCESSES_RESCAN_NS;
+	p->rescan_ns = now_ns + turns_delay(&p->read_failures, PROCESSES_RESCAN_NS);
 	process_mark_dirty(h, p);
+}
+
+void process_drop_maps(struct host *h, struct process *p)
+{
+	reading_cancel(p);
+	maps_put(p->maps);
+	p->maps = NULL;
+	h->figures.limit++;
+	owner_refuse(p->pub.owner, OWNER_MAPPINGS, 1);
+	publish_nothing(h, p);
+	/* It has to be sampled again to be read again. */
+	p->sampled = false;
+	p->wants_maps = false;
+	p->dropped = true;
+	p->rescan_ns = clock_mono_ns() + turns_delay(&p->read_failures, PROCESSES_RESCAN_NS);
 }
 
 void process_settle(struct host *h, struct process *p)
 {
-	if (p->maps)
-		(void)maps_settle(p->maps, HOST_MAX_MAPPINGS, &h->figures.limit);
+	if (!p->maps)
+		return;
+	(void)maps_settle(p->maps, HOST_MAX_MAPPINGS, &h->figures.limit);
+	maps_charge(p->maps, h->owners, p->pub.owner);
 }
 
 void process_forget_generations(struct process *p, uint32_t up_to)
@@ -246,97 +291,28 @@ void process_note_displaced(struct process *p, const struct maps *was, const str
 
 void process_add_mapping(struct host *h, struct process *p, const struct map *m)
 {
+	if (!turns_keep_mappings(h, p, 1)) {
+		backing_put(m->backing);
+		h->figures.limit++;
+		owner_refuse(p->pub.owner, OWNER_MAPPINGS, 1);
+		return;
+	}
 	if (!p->maps)
 		p->maps = maps_new();
 	if (!p->maps) {
 		backing_put(m->backing);
-		read_later(h, p, clock_mono_ns());
+		process_read_later(h, p, clock_mono_ns());
 		return;
 	}
 	if (m->backing && !p->exe && m->backing->path)
 		p->exe = backing_get(m->backing);
 	if (maps_add(&p->maps, m) == -ENOMEM)
-		read_later(h, p, clock_mono_ns());
+		process_read_later(h, p, clock_mono_ns());
 	if (p->maps->noted_len >= PROCESSES_NOTED_MAX && p->maps->noted_len >= p->maps->len / 2)
 		process_settle(h, p);
-	process_mark_dirty(h, p);
-}
-
-struct reading {
-	struct host *host;
-	struct process *process;
-	struct maps *maps; /* being made */
-	const struct maps *known;
-	struct str exe;
-	uint64_t now_ns;
-	bool failed;
-};
-
-static void read_mapping(void *ctx, const struct procfs_mapping *from)
-{
-	struct reading *r = ctx;
-	struct map m = { .start = from->start, .end = from->end, .offset = from->offset };
-	struct backing_key key = { .dev = (uint64_t)from->dev_major << 32 | from->dev_minor,
-				   .inode = from->inode };
-	const struct map *known = r->known ? maps_find(r->known, from->start) : NULL;
-
-	if (from->kind == PROCFS_VSYSCALL)
-		return;
-	if (from->kind == PROCFS_VDSO)
-		m.offset = 0;
-	if (known && known->backing && known->start == m.start && known->end == m.end &&
-	    known->offset == m.offset && known->backing->key.dev == key.dev &&
-	    known->backing->key.inode == key.inode && from->kind == PROCFS_FILE &&
-	    known->backing->state != BACKING_FAILED)
-		m.backing = backing_get(known->backing);
 	else
-		m.backing = process_backing(r->host, r->process, &m, from->kind, key, from->name,
-					    from->deleted, r->now_ns);
-	if (from->kind == PROCFS_FILE && str_eq(from->name, r->exe) && !r->process->exe)
-		r->process->exe = backing_get(m.backing);
-	r->failed |= maps_add(&r->maps, &m) != 0;
-}
-
-int process_read_maps(struct host *h, struct process *p)
-{
-	char link[32], exe[PATH_MAX];
-	struct reading r = {
-		.host = h, .process = p, .maps = maps_new(), .now_ns = clock_mono_ns()
-	};
-
-	p->wants_maps = false;
-	if (!r.maps) {
-		read_later(h, p, r.now_ns);
-		return -ENOMEM;
-	}
-	process_settle(h, p);
-	r.known = p->maps;
-	snprintf(link, sizeof(link), "%u/exe", p->pub.pid);
-	ssize_t n = readlinkat(h->proc, link, exe, sizeof(exe));
-	r.exe = (struct str){ .data = exe, .len = n > 0 ? (uint32_t)n : 0 };
-	n = procfs_read_maps(h->proc, p->pub.pid, HOST_MAX_MAPPINGS, read_mapping, &r);
-	if (n < 0 || r.failed) {
-		const bool lacks = n < 0 && opener_lacks_descriptors((int)n);
-
-		maps_put(r.maps);
-		h->figures.put_off += lacks;
-		if (lacks || n >= 0 || n == -ENOMEM)
-			read_later(h, p, r.now_ns);
-		return n < 0 ? (int)n : -ENOMEM;
-	}
-	struct maps *was = p->maps;
-	p->maps = r.maps;
-	process_settle(h, p);
-	/* The records that tell when these mappings began will be ignored now. */
-	for (uint32_t i = 0; was && i < p->maps->len; i++)
-		process_note_displaced(p, was, &p->maps->at[i], h->heard_ns, r.now_ns);
-	maps_put(was);
-	p->scanned_ns = r.now_ns;
-	p->scanned_len = p->maps->len;
-	p->rescan_ns = r.now_ns + PROCESSES_RESCAN_NS;
-	h->figures.rescans++;
+		maps_charge(p->maps, h->owners, p->pub.owner);
 	process_mark_dirty(h, p);
-	return 0;
 }
 
 void process_describe(struct host *h, struct process *p, uint32_t uid)
@@ -370,14 +346,43 @@ struct process *process_read(struct host *h, uint32_t pid, bool selected)
 	p->threads = st.threads ? st.threads : 1;
 	p->scanned_ns = p->counted_ns = now_ns;
 	uint32_t uid;
-	if (procfs_read_uid(h->proc, pid, &uid) == 0)
+	if (procfs_read_uid(h->proc, pid, &uid) == 0) {
 		process_describe(h, p, uid);
-	if (!st.kernel)
-		(void)process_read_maps(h, p);
+		process_set_owner(h, p, (struct owner_key){ .uid = uid });
+	}
+	if (st.kernel)
+		return p;
+	if (turns_may(h, p->pub.owner, now_ns)) {
+		reading_begin(h, p);
+	} else {
+		p->wants_maps = true;
+		process_mark_dirty(h, p);
+	}
 	return p;
 }
 
 /* --- threads --- */
+
+/* Whether the process may give a thread another name at this time. */
+static bool may_rename(struct process *p, uint64_t now_ns)
+{
+	const uint64_t least = now_ns > PROCESSES_RENAMES * PROCESSES_RENAME_NS
+				       ? now_ns - PROCESSES_RENAMES * PROCESSES_RENAME_NS
+				       : 0;
+
+	if (p->renames_ns < least)
+		p->renames_ns = least;
+	if (p->renames_ns + PROCESSES_RENAME_NS > now_ns)
+		return false;
+	p->renames_ns += PROCESSES_RENAME_NS;
+	return true;
+}
+
+/* Whether the thread is another one, which got its id since. */
+static bool is_another(const struct thread *t, const struct sample *s)
+{
+	return t->end_ns && s->time_ns > t->end_ns && s->tid != s->pid;
+}
 
 struct thread *thread_of(struct host *h, struct process *p, const struct sample *s)
 {
@@ -388,8 +393,9 @@ struct thread *thread_of(struct host *h, struct process *p, const struct sample 
 	struct thread *t;
 
 	HASH_FIND(hh, h->threads, &key, sizeof(key), t);
-	if (t && (t->pub.comm_len != len || memcmp(t->pub.comm, s->comm, len) != 0 ||
-		  (t->end_ns && s->time_ns > t->end_ns && s->tid != s->pid))) {
+	if (t && (is_another(t, s) ||
+		  ((t->pub.comm_len != len || memcmp(t->pub.comm, s->comm, len) != 0) &&
+		   may_rename(p, s->time_ns)))) {
 		thread_free(h, t);
 		t = NULL;
 	}
@@ -401,6 +407,8 @@ struct thread *thread_of(struct host *h, struct process *p, const struct sample 
 		}
 		return t;
 	}
+	if (h->thread_count >= HOST_MAX_THREADS)
+		thread_free(h, h->thread_lru);
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return NULL;

@@ -16,12 +16,18 @@
 #include "tools/prof-bpf/host/files.h"
 #include "tools/prof-bpf/host/host_types.h"
 #include "tools/prof-bpf/host/maps.h"
+#include "tools/prof-bpf/owners/owners.h"
 
 #define PROCESSES_NOTED_MAX 256u /* minimum of mappings to note before they are put in place */
-#define PROCESSES_RESCAN_NS 1000000000ull /* between two readings of a process's maps */
+#define PROCESSES_RESCAN_NS 1000000000ull      /* between two readings of a process's maps */
+#define PROCESSES_RESCAN_NS_PER_MAPPING 50000u /* and this much more */
 /* A thread without samples for this long is forgotten; it then gets a new id. */
 #define PROCESSES_THREAD_IDLE_NS 60000000000ull
 #define PROCESSES_SELF_MAX 64
+/* A process may rename its threads so often at once, and once more each such time. Further names
+ * are not told: a sample has its thread's former name. */
+#define PROCESSES_RENAMES 256u
+#define PROCESSES_RENAME_NS 4000000000ull
 
 struct thread {
 	struct host_thread pub;
@@ -48,19 +54,27 @@ struct process {
 	uint32_t memory_left;	 /* bytes that could be read then */
 	uint64_t interpreted_ns; /* CLOCK_MONOTONIC: its latest sample with interpreted frames */
 	bool undumpable;	 /* at that sample */
+	struct reach *reach;	 /* owned; NULL: no memory is within reach */
 	uint32_t threads;
+	uint64_t renames_ns;  /* the renames so far are paid for by then */
 	uint32_t unpublished; /* mappings without room in the tables, at most */
 	uint32_t scanned_len; /* mappings at the last full reading */
 	bool dirty;	      /* in the list of processes to publish */
 	bool changed;	      /* since it was published */
 	bool unresolved, leader_gone, start_guessed, described, wants_maps, seen_gone;
-	bool just_execed;  /* its last record was an exec */
-	struct maps *maps; /* NULL: none */
+	bool just_execed; /* its last record was an exec */
+	bool sampled;
+	uint64_t sampled_ns; /* CLOCK_MONOTONIC of its latest sample; 0: none */
+	bool dropped;	     /* its mappings were forgotten, since its owner had too many */
+	uint8_t read_failures, publish_failures;
+	bool entered;		 /* the tables have an entry that was not published for it */
+	struct maps *maps;	 /* NULL: none */
+	struct reading *reading; /* of its mappings, under way; NULL: none */
 	struct displaced *displaced;
 	struct backing *exe;
 	struct thread *thread_list;
 	struct process *prev, *next; /* of retired processes */
-	struct process *dirty_next, *unresolved_next;
+	struct process *dirty_prev, *dirty_next, *unresolved_prev, *unresolved_next;
 	struct process *leader_prev, *leader_next;
 	UT_hash_handle hh;
 };
@@ -68,16 +82,22 @@ struct process {
 struct host {
 	struct host_config config;
 	struct files *files;
+	struct owners *owners;
+	struct tables_ledger ledger;
 	int proc;
 	struct process *by_pid, *retired, *dirty, *unresolved, *leaderless;
 	struct thread *threads, *thread_lru;
 	uint32_t process_count, thread_count, next_process, next_thread;
+	uint32_t max_processes, all_mappings; /* ceilings */
 	uint32_t self[PROCESSES_SELF_MAX];
 	unsigned self_count;
 	struct bootclock boot;
-	uint64_t heard_ns; /* records up to this time were taken */
+	uint64_t maps_paid_ns; /* what was spent on mappings is paid for by then (turns.h) */
+	uint64_t heard_ns;     /* records up to this time were taken */
 	uint64_t leader_check_ns, last_check_ns, resync_ns;
 	bool resync, resolved;
+	struct reading *readings;
+	bool scanning; /* reads all processes */
 	uint32_t *resync_pids;
 	size_t resync_len, resync_cap, resync_at;
 	struct tables_mapping *publish; /* being filled */
@@ -111,6 +131,8 @@ void process_set_comm(struct host_process *p, const char *comm, size_t len);
 void process_find_exe(struct process *p);
 /* Sets its user, once: that of its first sample. */
 void process_describe(struct host *h, struct process *p, uint32_t uid);
+/* Sets whom its costs are charged to. Files and mappings that it has stay where they are. */
+void process_set_owner(struct host *h, struct process *p, struct owner_key key);
 /* Queues it for publishing. */
 void process_mark_dirty(struct host *h, struct process *p);
 
@@ -128,8 +150,10 @@ void process_note_displaced(struct process *p, const struct maps *was, const str
 void process_forget_generations(struct process *p, uint32_t up_to);
 /* Puts noted mappings in place. */
 void process_settle(struct host *h, struct process *p);
-/* Reads the mappings of a living process, in place of the known ones. 0, -errno, -ENOMEM. */
-int process_read_maps(struct host *h, struct process *p);
+/* Forgets the mappings, which are read again at a later sample. */
+void process_drop_maps(struct host *h, struct process *p);
+/* Memory, descriptors or an answer are lacking: reads its mappings later. */
+void process_read_later(struct host *h, struct process *p, uint64_t now_ns);
 
 /* The thread of a sample; made if there is none with its name. NULL: no memory. */
 struct thread *thread_of(struct host *h, struct process *p, const struct sample *s);

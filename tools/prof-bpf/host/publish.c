@@ -3,14 +3,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
+#include "common/base/clock.h"
 #include "common/wire/msg.h"
+#include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/host/processes.h"
 #include "tools/prof-bpf/host/publish.h"
+#include "tools/prof-bpf/host/reading.h"
+#include "tools/prof-bpf/host/turns.h"
 
 #define PUBLISH_NS_PER_MAPPING 2000u /* delay per mapping before a process is published again */
 #define FULL_RETRY_NS 1000000000ull
-#define LOWEST 256u /* mappings at the lowest addresses, mostly of the program */
-#define FEW 1024u   /* so few mappings fit if anything does */
+#define LOWEST 256u	  /* mappings at the lowest addresses, mostly of the program */
+#define FEW 1024u	  /* so few mappings fit if anything does */
+#define WANTED_AT_ONCE 32 /* files of one sample that get slots */
+#define SMALL 64u	  /* so few mappings are published before the first sample */
 /* A fork's record is hardly ever later than this after the start of the process. */
 #define GUESS_SAFE_NS 3000000ull
 
@@ -57,6 +63,7 @@ static bool is_moved_text(const struct maps *maps, uint32_t i)
  * mappings. Returns their number, or -ENOMEM. */
 static ssize_t make_publish(struct host *h, struct process *p, bool sampled, uint32_t *ret_left_out)
 {
+	const uint64_t now_ns = clock_mono_ns();
 	size_t n = 0;
 
 	*ret_left_out = 0;
@@ -91,11 +98,12 @@ static ssize_t make_publish(struct host *h, struct process *p, bool sampled, uin
 				(*ret_left_out)++;
 				continue;
 			}
-			slot = m->backing->file ? m->backing->file->pub.slot : 0;
+			slot = m->backing->file ? files_slot(m->backing->file, now_ns) : 0;
 		}
 		struct tables_mapping *last = n ? &h->publish[n - 1] : NULL;
 		if (last && last->end == m->start && last->slot == slot &&
-		    (!slot || last->offset + (last->end - last->start) == m->offset))
+		    (slot <= TABLES_UNASKED ||
+		     last->offset + (last->end - last->start) == m->offset))
 			last->end = m->end;
 		else
 			h->publish[n++] = (struct tables_mapping){
@@ -141,6 +149,12 @@ static size_t as_of(struct host *h, const struct process *p, size_t n, uint64_t 
 	return left;
 }
 
+static bool is_large(const struct process *p)
+{
+	return p->scanned_len > TURNS_LARGE ||
+	       (p->maps && p->maps->len + p->maps->noted_len > TURNS_LARGE);
+}
+
 ssize_t host_mappings(struct host *h, struct host_process *of, uint64_t time_ns,
 		      const struct tables_mapping **ret, bool *ret_whole)
 {
@@ -148,15 +162,53 @@ ssize_t host_mappings(struct host *h, struct host_process *of, uint64_t time_ns,
 	uint32_t left_out;
 
 	_Static_assert(offsetof(struct process, pub) == 0, "one is the head of the other");
+	const struct turns_timer began = is_large(p) ? turns_begin() : (struct turns_timer){ 0 };
+
+	if (is_large(p) && !turns_may(h, p->pub.owner, began.wall_ns)) {
+		owner_refuse(p->pub.owner, OWNER_MAPS_CPU, 1);
+		return -EAGAIN;
+	}
 	process_settle(h, p);
 	ssize_t n = make_publish(h, p, true, &left_out);
 	if (n > 0)
 		n = (ssize_t)fit_publish(h, (size_t)n, TABLES_MAX_MAPPINGS);
 	if (n > 0 && p->displaced)
 		n = (ssize_t)as_of(h, p, (size_t)n, time_ns);
+	if (began.wall_ns)
+		turns_end(h, p->pub.owner, began);
 	*ret = h->publish;
-	*ret_whole = p->maps && !left_out && !p->wants_maps;
+	*ret_whole = p->maps && !left_out && !p->wants_maps && !p->reading;
 	return n;
+}
+
+void host_wants(struct host *h, struct host_process *of, const uint64_t *addresses, size_t n)
+{
+	struct process *p = (struct process *)of;
+	const uint64_t now_ns = clock_mono_ns();
+	unsigned wanted = 0;
+
+	for (size_t i = 0; p->maps && i < n && wanted < WANTED_AT_ONCE; i++) {
+		const struct map *m = maps_find(p->maps, addresses[i]);
+
+		if (m && is_moved_text(p->maps, (uint32_t)(m - p->maps->at)))
+			m--;
+		struct file *file = m && m->backing ? m->backing->file : NULL;
+
+		if (!file || m->backing->state != BACKING_READY || file->pub.slot ||
+		    now_ns < file->slot_ns)
+			continue;
+		wanted++;
+		(void)files_sampled(h->files, file,
+				    (struct mapper){ .process_id = of->id,
+						     .pid = of->end_ns ? 0 : of->pid,
+						     .owner = of->owner,
+						     .parent_pid = of->parent_pid,
+						     .start = m->start,
+						     .end = m->end },
+				    now_ns);
+	}
+	if (wanted)
+		process_mark_dirty(h, p);
 }
 
 int process_publish(struct host *h, struct process *p, const struct tables_mapping *m, size_t n)
@@ -164,19 +216,53 @@ int process_publish(struct host *h, struct process *p, const struct tables_mappi
 	/* A reading of /proc includes all earlier execs. */
 	const uint64_t heard_ns = h->heard_ns > p->scanned_ns ? h->heard_ns : p->scanned_ns;
 	uint32_t generation;
+	tables_charge_mappings(h->config.tables, p->pub.owner->number);
 	int r = tables_process_set(h->config.tables, p->pub.pid, p->pub.start_ns, heard_ns, m, n,
 				   p->pub.selected, &generation);
 
 	if (r)
 		return r;
 	p->pub.generation = p->pub.last_generation = generation;
+	p->entered = false;
 	if (!p->pub.first_generation)
 		p->pub.first_generation = generation;
 	return 0;
 }
 
+/* Whether samples of the process are walked better if its n mappings in h->publish are in the
+ * tables. A process that was never sampled takes little room there, and none if no file of it but
+ * the vDSO has a slot. A run for a command samples only what has an entry. */
+static bool is_worth(const struct host *h, const struct process *p, size_t n)
+{
+	unsigned slots = 0;
+
+	if (p->sampled || h->config.only_selected)
+		return true;
+	if (n > SMALL)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		const struct file *f = files_by_slot(h->files, h->publish[i].slot);
+
+		slots += f && !(f->pub.flags & FILE_VDSO);
+	}
+	return slots;
+}
+
+/* Removes its entry: what the kernel's hook copied from its parent, what another program left, or
+ * what names a slot that its file has lost. The room and the slots in it may soon be used again. */
+void publish_nothing(struct host *h, struct process *p)
+{
+	/* Without an entry a chosen process is not sampled. */
+	if (h->config.only_selected && p->pub.selected && !process_publish(h, p, NULL, 0))
+		return;
+	if (p->entered || p->pub.generation)
+		tables_process_drop(h->config.tables, p->pub.pid);
+	p->entered = false;
+	p->pub.generation = 0;
+}
+
 /* True: done; false: again later. */
-static bool publish(struct host *h, struct process *p, uint64_t now_ns)
+static bool publish_now(struct host *h, struct process *p, uint64_t now_ns)
 {
 	uint32_t left_out;
 
@@ -185,7 +271,7 @@ static bool publish(struct host *h, struct process *p, uint64_t now_ns)
 	if (now_ns < p->publish_ns)
 		return false;
 	if (p->wants_maps && now_ns >= p->rescan_ns)
-		(void)process_read_maps(h, p);
+		reading_begin(h, p);
 	if (!p->changed)
 		return !p->wants_maps;
 	process_settle(h, p);
@@ -194,12 +280,15 @@ static bool publish(struct host *h, struct process *p, uint64_t now_ns)
 		return false;
 	if (left_out && !p->unresolved) {
 		p->unresolved = true;
-		p->unresolved_next = h->unresolved;
-		h->unresolved = p;
+		DL_PREPEND2(h->unresolved, p, unresolved_prev, unresolved_next);
 	}
 	/* Nothing useful yet: after an exec the vDSO is known first. */
 	if (!p->maps || (left_out && left_out >= p->maps->len - 1 && !p->pub.generation))
-		return true;
+		return !p->wants_maps;
+	if (!is_worth(h, p, (size_t)n)) {
+		publish_nothing(h, p);
+		return !p->wants_maps;
+	}
 	check_start(h, p);
 	size_t fit = fit_publish(h, (size_t)n, TABLES_MAX_MAPPINGS);
 	int r;
@@ -217,9 +306,12 @@ static bool publish(struct host *h, struct process *p, uint64_t now_ns)
 	}
 	if (r) {
 		h->figures.limit += r == TABLES_FULL;
-		p->publish_ns = now_ns + FULL_RETRY_NS;
+		if (r == TABLES_FULL && tables_processes_full(h->config.tables))
+			turns_withdraw_processes(h);
+		p->publish_ns = now_ns + turns_delay(&p->publish_failures, FULL_RETRY_NS);
 		return false;
 	}
+	p->publish_failures = 0;
 	h->figures.publishes++;
 	p->changed = false;
 	p->publish_ns = now_ns + (uint64_t)p->maps->len * PUBLISH_NS_PER_MAPPING;
@@ -228,6 +320,38 @@ static bool publish(struct host *h, struct process *p, uint64_t now_ns)
 	if (p->maps->len > 2 * p->scanned_len + PROCESSES_NOTED_MAX)
 		p->wants_maps = true;
 	return !p->wants_maps;
+}
+
+/* Tries again at a later tick. */
+static void wait_for_turn(struct host *h, struct process *p)
+{
+	if (p->dirty || p->pub.end_ns)
+		return;
+	p->dirty = true;
+	DL_PREPEND2(h->dirty, p, dirty_prev, dirty_next);
+}
+
+/* The same; the time that it takes is spent. */
+static bool publish(struct host *h, struct process *p, uint64_t now_ns)
+{
+	struct owner *w = p->pub.owner;
+
+	/* The kernel's hook may have entered its parent's mappings, which may not stay. */
+	if (!turns_may(h, w, now_ns)) {
+		if (p->entered)
+			publish_nothing(h, p);
+		owner_refuse(w, OWNER_MAPS_CPU, p->sampled);
+		return false;
+	}
+	if (!is_large(p)) {
+		turns_spend(h, w, TURNS_PUBLISH_NS, now_ns);
+		return publish_now(h, p, now_ns);
+	}
+	const struct turns_timer began = turns_begin();
+	const bool done = publish_now(h, p, now_ns);
+
+	turns_end(h, w, began);
+	return done;
 }
 
 void host_republish(struct host *h, const struct host_file *of)
@@ -247,6 +371,23 @@ void host_republish(struct host *h, const struct host_file *of)
 	}
 }
 
+void publish_lost_slots(struct host *h)
+{
+	struct process *p, *next;
+
+	HASH_ITER(hh, h->by_pid, p, next) {
+		for (uint32_t i = 0; p->pub.generation && p->maps && i < p->maps->len; i++) {
+			const struct backing *b = p->maps->at[i].backing;
+
+			if (b && b->file && b->file->lost_slot) {
+				publish_nothing(h, p);
+				process_mark_dirty(h, p);
+				break;
+			}
+		}
+	}
+}
+
 void publish_all(struct host *h, uint64_t now_ns)
 {
 	struct process *p;
@@ -255,18 +396,31 @@ void publish_all(struct host *h, uint64_t now_ns)
 		h->resolved = false;
 		while (h->unresolved) {
 			p = h->unresolved;
-			h->unresolved = p->unresolved_next;
+			DL_DELETE2(h->unresolved, p, unresolved_prev, unresolved_next);
 			p->unresolved = false;
 			process_mark_dirty(h, p);
 		}
 	}
-	struct process *list = h->dirty;
+	struct process *list = h->dirty, *large = NULL;
 	h->dirty = NULL;
 	while (list) {
 		p = list;
 		list = p->dirty_next;
 		p->dirty = false;
-		if (!publish(h, p, now_ns))
-			process_mark_dirty(h, p);
+		if (is_large(p)) {
+			p->dirty_next = large;
+			p->dirty = true;
+			large = p;
+		} else if (!publish(h, p, now_ns)) {
+			wait_for_turn(h, p);
+		}
+	}
+	const uint64_t began_ns = large ? clock_mono_ns() : 0;
+	while (large) {
+		p = large;
+		large = p->dirty_next;
+		p->dirty = false;
+		if (clock_mono_ns() - began_ns > TURNS_TICK_NS || !publish(h, p, now_ns))
+			wait_for_turn(h, p);
 	}
 }

@@ -17,6 +17,11 @@ struct tables_mapping;
 
 /* Publishes these mappings of a process. As tables_process_set. */
 int process_publish(struct host *h, struct process *p, const struct tables_mapping *m, size_t n);
+/* Withdraws the mappings of processes in which a file has lost its slot, until they are published
+ * again. */
+void publish_lost_slots(struct host *h);
+/* Withdraws the mappings of a process, if any are published. */
+void publish_nothing(struct host *h, struct process *p);
 /* Publishes everything that has changed and can be published now. */
 void publish_all(struct host *h, uint64_t now_ns);
 

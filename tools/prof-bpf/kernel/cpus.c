@@ -29,21 +29,44 @@
 #define STOP_MS 1000   /* how long to wait for its end */
 #define CPUS_MOST 8192 /* the most that Linux can be built for */
 
+/* --- the command line between the two --- */
+
+/* By [cycles][ksymbols]. */
+static const char *const events_words[2][2] = { { "cpu-clock", "cpu-clock+ksymbols" },
+						{ "cycles", "cycles+ksymbols" } };
+
+const char *cpus_events_word(const struct cpus_events *e)
+{
+	return events_words[e->cycles][e->ksymbols];
+}
+
+bool cpus_events_parse(const char *word, struct cpus_events *ret)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		const struct cpus_events e = { .cycles = i & 2, .ksymbols = i & 1 };
+
+		if (strcmp(word, cpus_events_word(&e)) == 0) {
+			*ret = e;
+			return true;
+		}
+	}
+	return false;
+}
+
 /* --- prof-bpf's side --- */
 
 int cpus_start(const struct cpus_config *c, struct cpus *ret)
 {
 	const struct deploy *d = c->deploy;
-	char hz[16], events[32], ids[80];
-	const char *argv[] = { "prof-cpus", "--cpus", events, "-F", hz, NULL, NULL, NULL };
+	char hz[16], ids[80];
+	const char *argv[] = { "prof-cpus", "--cpus", cpus_events_word(&c->events), "-F", hz, NULL,
+			       NULL,	    NULL };
 	posix_spawn_file_actions_t files;
 	char *environment[] = { NULL };
 	int pair[2];
 
 	*ret = (struct cpus){ .fd = -1 };
 	snprintf(hz, sizeof(hz), "%u", c->hz);
-	snprintf(events, sizeof(events), "%s%s", c->cycles ? "cycles" : "cpu-clock",
-		 c->ksymbols ? "+ksymbols" : "");
 	if (d->ids_given) {
 		snprintf(ids, sizeof(ids), "%u:%u:%u:%u:%u", d->gid, d->uid[0], d->uid[1],
 			 d->uid[2], d->uid[3]);
@@ -179,8 +202,8 @@ static int send_events(uint32_t cpu, int sampling, int sideband)
 /* Sends the events of a cpu. False: try again with the next look. */
 static bool give(const struct cpus_config *c, unsigned cpu)
 {
-	const int sampling = loader_event_open(c->hz, c->cycles, cpu),
-		  sideband = sideband_event_open(cpu, c->ksymbols);
+	const int sampling = loader_event_open(c->hz, c->events.cycles, cpu),
+		  sideband = sideband_event_open(cpu, c->events.ksymbols);
 	const int r = sampling < 0   ? sampling
 		      : sideband < 0 ? sideband
 				     : send_events(cpu, sampling, sideband);

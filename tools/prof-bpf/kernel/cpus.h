@@ -16,10 +16,13 @@
 #include <sys/types.h>
 #include "common/cell/deploy.h"
 
-struct cpus_config {
-	unsigned hz;
+struct cpus_events {
 	bool cycles;   /* the sampling event counts hardware cycles, else cpu-clock */
 	bool ksymbols; /* the side-band event has KSYMBOL records */
+};
+struct cpus_config {
+	unsigned hz;
+	struct cpus_events events;
 	const struct deploy *deploy;
 };
 struct cpus {
@@ -28,6 +31,11 @@ struct cpus {
 	bool waits;	 /* call cpus_next again soon, whatever fd says */
 	int wait_status; /* of the helper, once it has ended */
 };
+
+/* The events as a word of the helper's command line. */
+const char *cpus_events_word(const struct cpus_events *e);
+/* False: no such word. */
+bool cpus_events_parse(const char *word, struct cpus_events *ret);
 
 /* Starts the helper, with the rights of the caller. -ENOENT and the like: there will be no
  * helper. */

@@ -13,7 +13,6 @@
 #include <stdint.h>
 #include "common/base/span.h"
 
-#define KALLSYMS_MAX (4u << 20)			     /* symbols */
 #define KALLSYMS_CHECK_NS 5000000000ull		     /* how often /proc/modules is checked */
 #define KALLSYMS_LONGEST_NS (64 * KALLSYMS_CHECK_NS) /* likewise, after failed readings */
 

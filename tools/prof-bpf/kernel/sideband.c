@@ -345,7 +345,6 @@ static bool parse_ksymbol(struct span body, struct sideband_event *e, struct spa
 		return false;
 	e->addr = k.addr;
 	e->length = k.length;
-	e->ksym_type = k.type;
 	e->unregister = k.flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER;
 	/* Zeros pad the name to 8 bytes. */
 	return span_sub(whole, sizeof(k) + ((e->name.len + 8u) & ~7u), SAMPLE_ID_BYTES, ret_id);
@@ -385,7 +384,6 @@ static bool parse_body(uint32_t type, uint16_t misc, struct span body, struct si
 		e->pid = task.pid;
 		e->tid = task.tid;
 		e->parent_pid = task.ppid;
-		e->parent_tid = task.ptid;
 		return true;
 	case PERF_RECORD_LOST:
 		e->type = SIDEBAND_LOST;

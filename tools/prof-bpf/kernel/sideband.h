@@ -25,7 +25,7 @@ enum sideband_type {
 	 * … */
 	SIDEBAND_MMAP = 1,
 	SIDEBAND_COMM, /* tid has a new name; exec: by an execve, and pid == tid */
-	/* parent_tid of parent_pid made tid; pid == parent_pid: a thread. */
+	/* A thread of parent_pid made tid; pid == parent_pid: a thread. */
 	SIDEBAND_FORK,
 	SIDEBAND_EXIT, /* tid has exited */
 	/* The ring of this cpu was full: `count` records are missing before the next one. */
@@ -37,8 +37,7 @@ enum sideband_type {
 struct sideband_event {
 	enum sideband_type type;
 	bool exec, unregister;
-	uint16_t ksym_type; /* enum perf_record_ksymbol_type */
-	uint32_t cpu, pid, tid, parent_pid, parent_tid;
+	uint32_t cpu, pid, tid, parent_pid;
 	uint64_t time_ns;
 	uint64_t addr, length, offset; /* bytes */
 	uint32_t dev_major, dev_minor;

@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include "common/walk/tables.h"
-#include "tools/prof-bpf/peers/filesrv.h"
+#include "tools/prof-bpf/open/opener.h"
+#include "tools/prof-bpf/peers/file_server.h"
 
 #define LOOK_NS 250000000ull  /* while something is short */
 #define CALM_NS 1000000000ull /* otherwise: a look costs half a millisecond */
@@ -32,17 +33,22 @@ static uint64_t larger(uint64_t a, uint64_t b)
 static void look(struct limit *l, uint64_t now_ns, uint64_t more)
 {
 	struct limit_asked a = { .symd = 0 };
+	struct opener_figures copies;
 	struct tables_figures f;
 	uint64_t held = 0;
 
 	/* prof-symd may say anything. */
-	a.symd = filesrv_wanted(l->filesrv);
+	a.symd = file_server_wanted(l->file_server);
 	if (a.symd > 4 * l->budget->limit)
 		a.symd = 4 * l->budget->limit;
 	l->looked_ns = now_ns;
 	a.lacking = tables_lacking(l->tables, &a.refused) + more;
 	a.refused += more;
 	meter_read(&l->meter, now_ns, a.held);
+	/* Nobody maps copies, so no process's memory has them. */
+	opener_figures(l->opener, &copies);
+	if (a.held[DEPLOY_BPF])
+		a.held[DEPLOY_BPF] += copies.copy_bytes;
 	for (int i = 0; i < DEPLOY_TOOLS; i++)
 		held += a.held[i];
 	a.swing = limit_swing(&l->past, l->budget->limit, held, now_ns);
@@ -54,7 +60,7 @@ static void look(struct limit *l, uint64_t now_ns, uint64_t more)
 
 	if (!l->tables_fixed)
 		tables_limit(l->tables, tables);
-	filesrv_grant(l->filesrv, l->symd);
+	file_server_grant(l->file_server, l->symd);
 	l->next_ns = now_ns +
 		     (a.lacking || tables < f.bytes + 2 * LIMIT_TABLES_MORE ? LOOK_NS : CALM_NS);
 }
@@ -62,10 +68,11 @@ static void look(struct limit *l, uint64_t now_ns, uint64_t more)
 void limit_run(struct limit *l, uint64_t now_ns)
 {
 	/* By hand only prof-deltas is known, and the shares are fixed. */
-	if (!l->filesrv)
+	if (!l->file_server)
 		return;
 	/* prof-symd waits for what it wants. */
-	if (filesrv_wanted(l->filesrv) > l->symd && filesrv_wanted(l->filesrv) > l->budget->symd &&
+	if (file_server_wanted(l->file_server) > l->symd &&
+	    file_server_wanted(l->file_server) > l->budget->symd &&
 	    l->next_ns > l->looked_ns + HURRY_NS)
 		l->next_ns = l->looked_ns + HURRY_NS;
 	if (now_ns >= l->next_ns)
@@ -75,7 +82,7 @@ void limit_run(struct limit *l, uint64_t now_ns)
 void limit_rows(struct limit *l, uint64_t bytes, uint64_t now_ns)
 {
 	/* Memory that was granted to prof-symd and not taken goes to rows. */
-	if (l->filesrv && !tables_fit(l->tables, bytes))
+	if (l->file_server && !tables_fit(l->tables, bytes))
 		look(l, now_ns, bytes);
 }
 

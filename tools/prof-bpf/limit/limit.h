@@ -23,7 +23,8 @@
 #define LIMIT_TABLES_MORE (2ull * SLAB_BYTES) /* free bytes that the tables should have ready */
 #define LIMIT_PAST 5 /* seconds: a tool that held memory within them may need it again */
 
-struct filesrv;
+struct file_server;
+struct opener;
 struct tables;
 
 /* Memory that all tools held together. */
@@ -37,8 +38,9 @@ struct limit {
 	/* Borrowed. */
 	const struct budget *budget; /* the shares at the start */
 	struct tables *tables;
-	struct filesrv *filesrv; /* NULL by hand: then only prof-deltas is known */
-	bool tables_fixed;	 /* the user set their size */
+	struct file_server *file_server; /* NULL by hand: then only prof-deltas is known */
+	struct opener *opener;		 /* whose copies of files count as prof-bpf's */
+	bool tables_fixed;		 /* the user set their size */
 	struct meter meter;
 	uint64_t fixed;		     /* bytes of maps and rings outside the tables */
 	uint64_t sure;		     /* guaranteed to the tables */
@@ -60,9 +62,9 @@ struct limit_asked {
 	uint64_t refused;	     /* the same, of all files */
 	uint64_t swing;		     /* limit_swing */
 };
-/* How much the tools may take before the tables can give memory back. This is the excess of what
- * they held within the last seconds over the present, and their growth meanwhile. Stores held in
- * *p. Pure. */
+/* How much the tools may grow before the tables can return memory: what they held at most within
+ * the last seconds, less what they hold now, plus their growth in that time. Stores held in *p.
+ * Pure. */
 uint64_t limit_swing(struct limit_past *p, uint64_t limit, uint64_t held, uint64_t now_ns);
 /* Sets symd, export and ceiling, and raises enough. b: the shares. Returns the ceiling. Pure. */
 uint64_t limit_divide(struct limit *l, const struct budget *b, const struct limit_asked *a);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The meter: how much memory each tool of the run has now, as the kernel counts it (proportional
- * set size). It asks no tool, since one that was taken over could lie.
+ * set size), and how much cpu time it has used. It asks no tool, since one that was taken over
+ * could lie.
  *
  * The tools are this process, and the processes of the same parent with a tool's name and user,
- * with their children. If the kernel does not tell (missing rights, no list of children), the
+ * with their children. Without a launcher they may have other parents; then they are looked for
+ * among all processes. If the kernel does not tell (missing rights, no list of children), the
  * tool's memory is unknown.
  */
 #ifndef PROF_BPF_LIMIT_METER_H
@@ -20,12 +22,17 @@ struct meter {
 	int proc;		     /* borrowed: an O_PATH descriptor of /proc */
 	const struct deploy *deploy; /* borrowed: the users of the tools */
 	uint64_t searched_ns;	     /* time of the last search for the tools */
+	uint64_t scanned_ns;	     /* time of the last look at all processes */
+	uint64_t scan_every_ns;	     /* 0: at the next search that lacks a tool */
+	bool wanted[DEPLOY_TOOLS];   /* by the search that is under way */
 	struct meter_tool {
 		uint32_t pid[METER_PIDS];
 		unsigned pids;
 	} tool[DEPLOY_TOOLS];
 };
 
+/* Reads cpu time per tool, in ns since the start of its processes; 0: unknown. */
+void meter_cpu(struct meter *m, uint64_t now_ns, uint64_t ret[static DEPLOY_TOOLS]);
 /* Reads bytes per tool; 0: unknown. now_ns: CLOCK_MONOTONIC. */
 void meter_read(struct meter *m, uint64_t now_ns, uint64_t ret[static DEPLOY_TOOLS]);
 

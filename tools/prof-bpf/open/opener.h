@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The opener opens files that processes chose, in threads that may hang (FUSE, NFS, a device), and
- * never in the caller's thread.
+ * The opener opens files that processes chose, in workers that may hang (helpers.h), and never in
+ * this process.
  *
- * It opens a file for reading only after an O_PATH descriptor shows a regular file. It resolves
- * paths below a process's root, without magic links. Files without a name that live in memory, such
- * as memfds, are handed out as sealed copies. Otherwise the receiver could reopen the descriptor
- * for writing.
+ * A worker opens a file for reading only after an O_PATH descriptor shows a regular file. It
+ * resolves paths below a process's root, without magic links. Some files are handed out as sealed
+ * copies (sealed.h): those without a name that live in memory, such as memfds, and those on foreign
+ * file systems (mounts.h). So whoever gets a descriptor never waits for a server, nor does whoever
+ * closes it. Copies are bounded, together and for each owner (copies.h).
  */
 #ifndef PROF_BPF_OPEN_OPENER_H
 #define PROF_BPF_OPEN_OPENER_H
@@ -16,34 +17,33 @@
 #include <stdint.h>
 #include "tools/prof-bpf/open/request.h"
 
-#define OPENER_THREADS 8		 /* threads that may hang at once */
-#define OPENER_THREADS_DEVICE 2		 /* of them on one device */
 #define OPENER_DEADLINE_NS 1000000000ull /* per open */
-#define OPENER_QUEUE_MAX 8192		 /* waiting requests */
 
 typedef void opener_done(void *ctx, const struct opener_result *r);
 
+struct helpers;
 struct opener;
+struct owners;
 
-/* Starts the threads. proc: the path of a mounted proc, "/proc". -errno, -ENOMEM. The caller owns
- * *ret. */
-int opener_new(const char *proc, struct opener **ret);
-/* Leaves hanging threads behind, with what they hold. Calls no callback any more. */
+/* helpers: borrowed. copies_max: bytes of memory for all copies. -ENOMEM. The caller owns *ret. */
+int opener_new(struct helpers *helpers, uint64_t copies_max, struct opener **ret);
+/* Free the helpers before. */
 void opener_free(struct opener *o);
-/* Readable (level) while opener_run has something to do. Borrowed. */
-int opener_fd(const struct opener *o);
-/* Queues a request. A later opener_run calls done, once. *ret_ticket is never 0. 0, -EINVAL (a name
- * with a slash, too long), -ENOBUFS, -ENOMEM. */
+/* The ledger for copies; NULL: forgets it, with all owners. */
+void opener_charge(struct opener *o, struct owners *owners);
+/* Queues a request. A later helpers_run calls done, once. *ret_ticket is never 0. 0, -EINVAL (a
+ * name with a slash, too long), -ENOBUFS (the payer waits for too much), -ENOMEM. */
 int opener_submit(struct opener *o, const struct opener_request *q, opener_done *done, void *ctx,
 		  uint64_t *ret_ticket);
 /* The callback of this ticket will not be called. */
 void opener_cancel(struct opener *o, uint64_t ticket);
-/* Calls back for finished requests, and gives up on those past their deadline. now_ns:
- * CLOCK_MONOTONIC. Returns the number of callbacks. Call it when opener_fd is readable, and a few
- * times a second. */
-size_t opener_run(struct opener *o, uint64_t now_ns);
+/* Call it a few times a second: frees what copies no longer take. */
+void opener_tick(struct opener *o, uint64_t now_ns);
 
-/* For tests: how many threads are past their deadline now. */
-unsigned opener_hanging(struct opener *o);
+struct opener_figures {
+	uint64_t copies, copy_bytes;
+	uint64_t no_room; /* copies that were not made for want of room */
+};
+void opener_figures(const struct opener *o, struct opener_figures *ret);
 
 #endif

@@ -62,48 +62,12 @@ static bool is_memfd(int fd)
 	return n >= 7 && memcmp(to, "/memfd:", 7) == 0;
 }
 
-static bool is_fuse(int fd)
-{
-	struct statfs s;
-
-	return fstatfs(fd, &s) || (uint32_t)s.f_type == FUSE_SUPER_MAGIC;
-}
-
-static bool is_foreign(int fd)
-{
-	static const uint32_t magic[] = { FUSE_SUPER_MAGIC, NFS_SUPER_MAGIC,  SMB_SUPER_MAGIC,
-					  SMB2_SUPER_MAGIC, CIFS_SUPER_MAGIC, V9FS_MAGIC,
-					  CEPH_SUPER_MAGIC, AFS_SUPER_MAGIC,  AFS_FS_MAGIC,
-					  CODA_SUPER_MAGIC, NCP_SUPER_MAGIC };
-	struct statfs s;
-
-	if (fstatfs(fd, &s))
-		return true;
-	for (size_t i = 0; i < sizeof(magic) / sizeof(magic[0]); i++) {
-		if ((uint32_t)s.f_type == magic[i])
-			return true;
-	}
-	return false;
-}
-
 static bool is_elf(int fd)
 {
 	char magic[4];
 
 	return pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
 	       memcmp(magic, "\177ELF", sizeof(magic)) == 0;
-}
-
-/* Replaces *fd by a sealed copy. */
-static int replace_by_copy(int *fd, uint64_t size)
-{
-	int copy, r = sealed_copy(*fd, size, &copy);
-
-	if (r)
-		return r;
-	close(*fd);
-	*fd = copy;
-	return 0;
 }
 
 /* Whether these users wrote the file about their process. Root may have written it for them; but a
@@ -116,13 +80,93 @@ static bool is_by_users(const struct opener_file *f, const struct opener_request
 	return (own || roots) && f->mtime_ns + WRITTEN_SLACK_NS >= q->since_ns;
 }
 
-/* Opens the file of an O_PATH descriptor (borrowed). */
-static int open_checked(const struct opening *o, int path_fd, const struct opener_request *q,
-			bool expect, struct opener_result *ret)
+/* --- foreign file systems --- */
+
+/* Whether the file system of an open file may be asked anything. Else notes which one it is. */
+static bool may_ask(void *ctx, int fd)
+{
+	struct opening *o = ctx;
+	uint64_t dev;
+
+	if (!o->mounts || !mounts_is_foreign(o->mounts, fd, o->pid, &dev))
+		return true;
+	for (unsigned i = 0; i < o->grants; i++)
+		if (o->granted[i] == dev)
+			return true;
+	o->at_foreign = true;
+	o->foreign_dev = dev;
+	return false;
+}
+
+static bool is_foreign(const struct opening *o, int fd)
+{
+	uint64_t dev;
+
+	return o->mounts && mounts_is_foreign(o->mounts, fd, o->pid, &dev);
+}
+
+/* Closes a descriptor, which may hang if its file system is foreign. */
+static void close_later(struct opening *o, int fd)
+{
+	if (is_foreign(o, fd) && o->laters < OPENING_LATER)
+		o->later[o->laters++] = fd;
+	else
+		close(fd);
+}
+
+/* --- a file --- */
+
+static int give_copy(struct opening *o, int r, const struct sealed *s, struct opener_result *ret)
+{
+	if (r)
+		return r;
+	ret->fd = s->fd;
+	o->probe = s->probe;
+	o->copy_bytes = s->bytes;
+	return 0;
+}
+
+/* What is handed out for an open file. Takes fd. */
+static int give(struct opening *o, int fd, const struct opener_request *q, struct opener_file *f,
+		struct opener_result *ret)
+{
+	const bool memory = is_memory_file(fd, f);
+	struct sealed s;
+	int r = 0;
+
+	f->foreign = is_foreign(o, fd);
+	f->memfd = memory && is_memfd(fd);
+	f->copied = memory || f->foreign;
+	if (memory && q->kind == OPENER_MAPPING && !is_elf(fd))
+		r = OPENER_NO_PROGRAM;
+	else if (!f->copied)
+		ret->fd = fd;
+	else if (f->size > OPENER_COPY_MAX)
+		r = OPENER_TOO_LARGE;
+	else if (o->may_copy)
+		r = give_copy(o, sealed_copy(fd, f->size, o->copy_max, &s), &s, ret);
+	if (ret->fd != fd)
+		close_later(o, fd);
+	ret->file = *f;
+	return r;
+}
+
+/* Opens the file of an O_PATH descriptor (borrowed). -EACCES: the kernel or the file system
+ * refused; OPENER_REFUSED: we did. */
+static int open_checked(struct opening *o, int path_fd, const struct opener_request *q, bool expect,
+			struct opener_result *ret)
 {
 	struct opener_file f;
 	char link[40];
-	/* With what the kernel already knows: this must not ask a server. */
+
+	const bool foreign = is_foreign(o, path_fd);
+
+	if (q->by_users && foreign)
+		return OPENER_REFUSED; /* its reader could be made to wait */
+	/* Without a copy, nothing is asked of it. */
+	if (o->may_copy && !may_ask(o, path_fd))
+		return OPENER_FOREIGN;
+	/* With what the kernel already knows. */
 	int r = file_stat(path_fd, AT_STATX_DONT_SYNC, &f);
 
 	if (r)
@@ -130,38 +174,38 @@ static int open_checked(const struct opening *o, int path_fd, const struct opene
 	if (expect && (f.dev != q->dev || f.inode != q->inode))
 		return OPENER_OTHER;
 	if (q->by_users && !is_by_users(&f, q))
-		return -EACCES;
-	if (o->may_ask && !o->may_ask(o->ctx, f.dev))
-		return OPENER_TIMEOUT;
-	if (q->by_users && is_fuse(path_fd))
-		return -EACCES; /* its reader could be made to wait */
+		return OPENER_REFUSED;
+	/* What the kernel knows is enough to tell what it is. Opening it would be for nothing, and
+	 * closing it may take long. */
+	if (!o->may_copy && foreign) {
+		f.foreign = f.copied = true;
+		ret->file = f;
+		return f.size > OPENER_COPY_MAX ? OPENER_TOO_LARGE : 0;
+	}
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
 	int fd = open(link, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
 		return -errno;
 	r = file_stat(fd, 0, &f);
-	if (!r && is_memory_file(fd, &f)) {
-		f.memfd = is_memfd(fd);
-		r = q->kind == OPENER_MAPPING && !is_elf(fd) ? OPENER_NO_PROGRAM
-							     : replace_by_copy(&fd, f.size);
-	}
-	if (r) {
-		close(fd);
-		return r;
-	}
-	f.foreign = is_foreign(fd);
-	ret->fd = fd;
-	ret->file = f;
-	return 0;
+	if (!r)
+		return give(o, fd, q, &f, ret);
+	close_later(o, fd);
+	return r;
 }
 
-static int open_below(const struct opening *o, int root, const char *path,
-		      const struct opener_request *q, bool expect, struct opener_result *ret)
+/* What a lookup below a root says. */
+static int verdict_of(const struct opening *o, int r)
 {
-	int fd = rooted_open(root, path, !q->by_users, o->may_ask, o->ctx);
+	return r != -ETIMEDOUT ? r : o->at_foreign ? OPENER_FOREIGN : OPENER_TIMEOUT;
+}
+
+static int open_below(struct opening *o, int root, const char *path, const struct opener_request *q,
+		      bool expect, struct opener_result *ret)
+{
+	int fd = rooted_open(root, path, !q->by_users, may_ask, o);
 
 	if (fd < 0)
-		return fd == -ETIMEDOUT ? OPENER_TIMEOUT : fd;
+		return verdict_of(o, fd);
 	int r = open_checked(o, fd, q, expect, ret);
 	close(fd);
 	return r;
@@ -184,7 +228,7 @@ static int open_root(const struct opening *o, uint32_t pid)
 
 /* Opens by name, if that still leads to the mapped inode. A process that lived for milliseconds is
  * already gone with its root; its parent's root is probably the same, or ours. */
-static int open_by_name(const struct opening *o, const struct opener_request *q,
+static int open_by_name(struct opening *o, const struct opener_request *q,
 			struct opener_result *ret)
 {
 	const uint32_t pids[] = { q->pid, q->parent_pid, 0 };
@@ -205,29 +249,43 @@ static int open_by_name(const struct opening *o, const struct opener_request *q,
 	return result;
 }
 
-/* For a file that nobody else may open: copies what the process has mapped. */
-static int open_mapped(const struct opening *o, const struct opener_request *q,
+/* For a file that nobody else may open: copies what the process has mapped. This may wait for the
+ * process's pages, as for a foreign file system. dev: that file system, or 0: a local one. */
+static int open_mapped(struct opening *o, const struct opener_request *q, uint64_t dev,
 		       struct opener_result *ret)
 {
-	uint64_t size;
+	struct sealed s = { .fd = -1 };
+	bool granted = !o->mounts;
+	int r;
 
-	if (!q->inode)
+	if (!q->inode || q->by_users)
 		return -EACCES;
-	int r = sealed_copy_of_mapped(o->proc, q->pid, q->dev, q->inode, &size, &ret->fd);
-	if (r)
-		return r;
+	for (unsigned i = 0; i < o->grants; i++)
+		granted |= o->granted[i] == dev;
+	if (!granted && o->may_copy) {
+		o->foreign_dev = dev;
+		return OPENER_FOREIGN;
+	}
+	if (o->may_copy)
+		r = give_copy(
+			o,
+			sealed_copy_of_mapped(o->proc, q->pid, q->dev, q->inode, o->copy_max, &s),
+			&s, ret);
+	else
+		r = sealed_find_mapped(o->proc, q->pid, q->dev, q->inode);
 	/* It is unique to this mapping: no other shares it. */
 	ret->file = (struct opener_file){
 		.dev = q->dev,
 		.inode = q->inode,
 		.ctime_ns = (uint64_t)q->pid << 32 | (q->start >> 12 & UINT32_MAX),
-		.size = size,
+		.size = o->may_copy ? s.size : 0,
 		.uid = UINT32_MAX,
 		.links = 1,
+		.copied = true,
 		.partial = true,
 		.foreign = true,
 	};
-	return 0;
+	return r;
 }
 
 /* Whether the file is certainly not the one in the record. On overlayfs the numbers of fstat and of
@@ -241,7 +299,7 @@ static bool is_another(int fd, const struct opener_request *q)
 	       fstatfs(fd, &s) == 0 && (uint32_t)s.f_type != OVERLAYFS_SUPER_MAGIC;
 }
 
-static int open_mapping(const struct opening *o, const struct opener_request *q,
+static int open_mapping(struct opening *o, const struct opener_request *q,
 			struct opener_result *ret)
 {
 	char path[80];
@@ -250,11 +308,20 @@ static int open_mapping(const struct opening *o, const struct opener_request *q,
 		 (unsigned long long)q->end);
 	int fd = openat(o->proc, path, O_PATH | O_CLOEXEC);
 	int error = fd < 0 ? -errno : OPENER_OTHER;
-	if (fd >= 0 && !is_another(fd, q)) {
-		int r = open_checked(o, fd, q, false, ret);
+	const bool foreign = fd >= 0 && is_foreign(o, fd);
 
+	if (foreign && (q->by_users || (o->may_copy && !may_ask(o, fd)))) {
 		close(fd);
-		return r == -EACCES ? open_mapped(o, q, ret) : r;
+		return q->by_users ? OPENER_REFUSED : OPENER_FOREIGN;
+	}
+	if (fd >= 0 && (foreign || !is_another(fd, q))) {
+		int r = open_checked(o, fd, q, false, ret);
+		uint64_t dev = 0;
+
+		if (r == -EACCES && o->mounts && !mounts_is_foreign(o->mounts, fd, o->pid, &dev))
+			dev = 0;
+		close(fd);
+		return r == -EACCES ? open_mapped(o, q, dev, ret) : r;
 	}
 	if (fd >= 0)
 		close(fd);
@@ -316,16 +383,36 @@ static bool debug_path(const struct opener_request *q, unsigned n, char *to, siz
 /* The requester names the debug file. So it only gets an ELF file that everybody on the host may
  * read, and no other file beside a program. The root of the search may belong to anybody who maps
  * the program. */
-static bool is_debug_file(const struct opener_result *r, const struct opener_request *q)
+static bool is_debug_file(const struct opener_file *f, const struct opener_request *q)
 {
-	const struct opener_file *f = &r->file;
-
 	return f->mode & S_IROTH && (f->uid == 0 || f->uid == q->owner) &&
-	       (!f->foreign || f->dev == q->dev) && is_elf(r->fd);
+	       (!f->foreign || f->dev == q->dev);
 }
 
-static int open_debug(const struct opening *o, const struct opener_request *q,
-		      struct opener_result *ret)
+static int open_debug_below(struct opening *o, int root, const char *path,
+			    const struct opener_request *q, struct opener_result *ret)
+{
+	int r = open_below(o, root, path, q, false, ret);
+
+	if (r || (is_debug_file(&ret->file, q) && (ret->fd < 0 || is_elf(ret->fd))))
+		return r;
+	if (ret->fd >= 0)
+		close(ret->fd);
+	if (o->probe >= 0)
+		close(o->probe);
+	o->probe = -1;
+	o->copy_bytes = 0;
+	*ret = (struct opener_result){ .fd = -1 };
+	return OPENER_REFUSED;
+}
+
+/* Whether another place may have what this one has not. */
+static bool goes_on(int r)
+{
+	return r && r != OPENER_FOREIGN && r != OPENER_NO_ROOM && !opener_lacks_descriptors(r);
+}
+
+static int open_debug(struct opening *o, const struct opener_request *q, struct opener_result *ret)
 {
 	char path[OPENER_PATH_MAX + 300];
 	int result = -ENOENT;
@@ -335,41 +422,43 @@ static int open_debug(const struct opening *o, const struct opener_request *q,
 
 		if (root < 0)
 			continue;
-		for (unsigned n = 0; debug_path(q, n, path, sizeof(path)); n++) {
-			int r = path[0] ? open_below(o, root, path, q, false, ret) : -ENOENT;
-
-			if (r == 0 && is_debug_file(ret, q)) {
-				close(root);
-				return 0;
-			}
-			if (r == 0) {
-				close(ret->fd);
-				*ret = (struct opener_result){ .fd = -1 };
-				r = -EACCES;
-			}
+		/* As anybody would open them: a folder on the way may be closed to others. */
+		if (o->set_rights)
+			o->set_rights(OPENING_FILES_OF_ALL);
+		int r = -ENOENT;
+		for (unsigned n = 0; goes_on(r) && debug_path(q, n, path, sizeof(path)); n++) {
+			r = path[0] ? open_debug_below(o, root, path, q, ret) : -ENOENT;
 			if (r != -ENOENT && r != -ENOTDIR)
 				result = r;
 		}
+		if (o->set_rights)
+			o->set_rights(OPENING_ALL_RIGHTS);
 		close(root);
+		if (!goes_on(r))
+			return r;
 	}
 	return result;
 }
 
 /* --- every kind --- */
 
-static int open_folder(const struct opening *o, const struct opener_request *q,
-		       struct opener_result *ret)
+static int open_folder(struct opening *o, const struct opener_request *q, struct opener_result *ret)
 {
 	int root = open_root(o, q->pid);
 	struct statx x;
 
 	if (root < 0)
 		return root;
-	int fd = rooted_open(root, q->path.data, true, o->may_ask, o->ctx);
+	int fd = rooted_open(root, q->path.data, true, may_ask, o);
 
 	close(root);
 	if (fd < 0)
-		return fd == -ETIMEDOUT ? OPENER_TIMEOUT : fd;
+		return verdict_of(o, fd);
+	/* Files of foreign folders would be refused. */
+	if (is_foreign(o, fd)) {
+		close(fd);
+		return OPENER_REFUSED;
+	}
 	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &x) < 0 ||
 	    !S_ISDIR(x.stx_mode)) {
 		close(fd);
@@ -379,8 +468,7 @@ static int open_folder(const struct opening *o, const struct opener_request *q,
 	return 0;
 }
 
-static int open_path(const struct opening *o, const struct opener_request *q,
-		     struct opener_result *ret)
+static int open_path(struct opening *o, const struct opener_request *q, struct opener_result *ret)
 {
 	int root = open_root(o, q->pid);
 
@@ -391,28 +479,37 @@ static int open_path(const struct opening *o, const struct opener_request *q,
 	return r;
 }
 
-void opening_run(const struct opening *o, const struct opener_request *q, struct opener_result *ret)
+static int open_by_kind(struct opening *o, const struct opener_request *q,
+			struct opener_result *ret)
 {
-	*ret = (struct opener_result){ .fd = -1 };
 	switch (q->kind) {
 	case OPENER_MAPPING:
-		ret->status = open_mapping(o, q, ret);
-		break;
+		return open_mapping(o, q, ret);
 	case OPENER_PATH:
-		ret->status = q->expect_inode ? open_by_name(o, q, ret) : open_path(o, q, ret);
-		break;
+		return q->expect_inode ? open_by_name(o, q, ret) : open_path(o, q, ret);
 	case OPENER_FOLDER:
-		ret->status = open_folder(o, q, ret);
-		break;
+		return open_folder(o, q, ret);
 	case OPENER_IN_FOLDER:
-		ret->status = open_below(o, q->folder, q->path.data, q, false, ret);
-		break;
+		return open_below(o, q->folder, q->path.data, q, false, ret);
 	case OPENER_BUILD_ID:
 	case OPENER_ALT:
 	case OPENER_DEBUGLINK:
-		ret->status = open_debug(o, q, ret);
-		break;
+		return open_debug(o, q, ret);
 	}
+	return -EINVAL;
+}
+
+void opening_run(struct opening *o, const struct opener_request *q, struct opener_result *ret)
+{
+	*ret = (struct opener_result){ .fd = -1 };
+	o->probe = -1;
+	o->copy_bytes = 0;
+	o->laters = 0;
+	o->pid = q->pid;
+	o->at_foreign = false;
+	ret->status = open_by_kind(o, q, ret);
+	if (ret->status == OPENER_FOREIGN)
+		ret->file = (struct opener_file){ .dev = o->foreign_dev };
 }
 
 /* --- checks of requests --- */

@@ -11,13 +11,13 @@
 #include <stdint.h>
 #include "common/base/span.h"
 
-#define OPENER_COPY_MAX (64u << 20) /* bytes of a memfd */
+#define OPENER_COPY_MAX (64u << 20) /* size of a file that is copied */
 #define OPENER_PATH_MAX 4096u
 
 enum opener_kind {
-	/* The file that process pid has mapped at [start, end). If access is refused or the mapping
-	 * is gone: `path` below its root, its parent's or ours, with the inode checked. If the file
-	 * system lets nobody in: the mapped contents. */
+	/* The file that process pid has mapped at [start, end). If the mapping is gone or may not
+	 * be followed: `path` below its root, its parent's or ours, with the inode checked. If the
+	 * kernel or the file system lets nobody open the file: the mapped contents. */
 	OPENER_MAPPING,
 	/* `path` below the root of pid; with expect_inode also below its parent's and ours. */
 	OPENER_PATH,
@@ -35,8 +35,14 @@ enum opener_kind {
 	OPENER_DEBUGLINK,
 };
 
+struct owner;
+
 struct opener_request {
 	enum opener_kind kind;
+	struct owner *payer; /* whom this is charged to (owners.h); NULL: nobody */
+	bool sampled;	     /* samples wait for it: before those that are not */
+	/* Only say what the file is: if it is given as a copy, do not make that now. */
+	bool look_only;
 	uint32_t pid;	     /* 0: only our own root */
 	uint32_t parent_pid; /* its root is probably the same, if pid is gone; 0: none */
 	int folder;	     /* OPENER_IN_FOLDER: duplicated */
@@ -64,28 +70,38 @@ struct opener_file {
 	uint64_t dev; /* major << 32 | minor */
 	uint64_t inode, ctime_ns, mtime_ns, size;
 	uint32_t uid, mode, links;
-	bool memfd; /* fd is a sealed copy; the rest describes the original */
-	/* fd is a sealed copy of what the process has mapped: a file system of its user (FUSE) lets
-	 * nobody else in. Times and owner are unknown. */
+	/* It is in memory, or foreign: fd is a sealed copy, and the rest describes the original. */
+	bool copied;
+	bool memfd;
+	/* The copy holds what the process has mapped: the file system lets nobody else in. Times,
+	 * owner and size are unknown. */
 	bool partial;
-	/* On FUSE or a network file system, whose server may report any owner, mode and times. */
+	/* On a file system that may keep us waiting (mounts.h), and may report any owner, mode and
+	 * times. */
 	bool foreign;
 };
 
 enum opener_verdict {
 	OPENER_NOT_REGULAR = 1, /* a device, a folder, a socket; not opened */
-	OPENER_TOO_LARGE = 2,	/* a memfd larger than OPENER_COPY_MAX */
-	/* No answer within the deadline, or other requests wait for this device. */
+	OPENER_TOO_LARGE = 2,	/* to be copied, but larger than OPENER_COPY_MAX */
+	/* No answer within the deadline, or the device or others of the same owner let us wait. */
 	OPENER_TIMEOUT = 3,
 	OPENER_OTHER = 4, /* not the expected file any more */
 	/* A mapped file in memory that is not ELF: generated code, which has no more identity than
 	 * anonymous memory. */
 	OPENER_NO_PROGRAM = 5,
+	/* Against our own rules (by_users, debug files). No other way to the file is tried. */
+	OPENER_REFUSED = 6,
+	OPENER_NO_ROOM = 7, /* no memory is left for copies, or the payer has its share */
+	/* Within opener.c: it leads to a foreign file system, whose device is in the result. */
+	OPENER_FOREIGN = 8,
 };
 
 struct opener_result {
 	int status; /* 0, -errno, enum opener_verdict */
-	int fd;	    /* read-only, O_CLOEXEC, -1 unless status is 0; the callback closes it */
+	/* Read-only, O_CLOEXEC; the callback closes it. -1 unless status is 0, and with look_only
+	 * also for files that are copied. */
+	int fd;
 	struct opener_file file;
 };
 /* Whether an opening failed only because we or the host have no descriptor left; it may succeed

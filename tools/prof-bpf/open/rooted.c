@@ -15,7 +15,7 @@ struct way {
 	int root, at[ROOTED_DEPTH]; /* folders on the way without the root, the innermost last */
 	unsigned depth, links;
 	char left[PATH_MAX]; /* rest of the path */
-	bool (*may_ask)(void *ctx, uint64_t dev);
+	bool (*may_ask)(void *ctx, int fd);
 	void *ctx;
 };
 
@@ -83,20 +83,6 @@ static bool is_link(int fd)
 	return look_at(fd, &x) == 0 && S_ISLNK(x.stx_mode);
 }
 
-static int check_device(const struct way *w)
-{
-	struct statx x;
-
-	if (!w->may_ask)
-		return 0;
-	const int r = look_at(here(w), &x);
-
-	if (r)
-		return r;
-	return w->may_ask(w->ctx, (uint64_t)x.stx_dev_major << 32 | x.stx_dev_minor) ? 0
-										     : -ETIMEDOUT;
-}
-
 /* Follows one name. A slash behind it requires a folder. */
 static int step(struct way *w, const char *name, bool follow)
 {
@@ -112,10 +98,8 @@ static int step(struct way *w, const char *name, bool follow)
 	}
 	if (w->depth == ROOTED_DEPTH)
 		return -ENAMETOOLONG;
-	const int r = check_device(w);
-
-	if (r)
-		return r;
+	if (w->may_ask && !w->may_ask(w->ctx, here(w)))
+		return -ETIMEDOUT;
 	/* Try it as a folder first: this triggers mounts on demand. */
 	if (!last)
 		fd = openat(here(w), name, flags | O_DIRECTORY);
@@ -138,7 +122,7 @@ static int step(struct way *w, const char *name, bool follow)
 	return 0;
 }
 
-int rooted_open(int root, const char *path, bool follow, bool (*may_ask)(void *ctx, uint64_t dev),
+int rooted_open(int root, const char *path, bool follow, bool (*may_ask)(void *ctx, int fd),
 		void *ctx)
 {
 	struct way w = { .root = root, .may_ask = may_ask, .ctx = ctx };

@@ -19,12 +19,12 @@
 
 /* Returns an O_PATH descriptor, close-on-exec, of the target of path, which need not begin with a
  * slash. root: borrowed. follow: follow a link in the last name, else open the link itself. may_ask
- * gets the device (major << 32 | minor) of each folder before a name is looked up in it. False: not
- * now, -ETIMEDOUT. NULL: any device is allowed.
+ * gets an O_PATH descriptor of each folder before a name is looked up in it. False: -ETIMEDOUT.
+ * NULL: any folder is allowed.
  *
  * -ELOOP: too many links, or one of /proc's. -ENAMETOOLONG: also if links or folders make it so.
  * -ENOENT, -ENOTDIR, another -errno of the kernel. May hang where a file system does. */
-int rooted_open(int root, const char *path, bool follow, bool (*may_ask)(void *ctx, uint64_t dev),
+int rooted_open(int root, const char *path, bool follow, bool (*may_ask)(void *ctx, int fd),
 		void *ctx);
 
 #endif

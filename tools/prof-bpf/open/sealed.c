@@ -1,121 +1,234 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include "common/walk/procfs.h"
 #include "tools/prof-bpf/open/request.h"
 #include "tools/prof-bpf/open/sealed.h"
 
 #define MAPPINGS 65536 /* of a process, searched for those of one file */
+#define PIECE 32768u   /* read at once */
+#define PAGE 4096u
 
-static int memory_file(void)
+/* A copy that is being made. */
+struct copy {
+	int to;
+	uint64_t max, bytes, size;
+};
+
+static int copy_begin(struct copy *c, uint64_t max)
 {
-	int fd = memfd_create("profpipe", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	*c = (struct copy){ .to = memfd_create("profpipe", MFD_CLOEXEC | MFD_ALLOW_SEALING),
+			    .max = max };
+	return c->to < 0 ? -errno : 0;
+}
+
+static bool is_zero(const uint8_t *at, size_t n)
+{
+	return at[0] == 0 && memcmp(at, at + 1, n - 1) == 0;
+}
+
+/* Adds what was read at an offset. Only whole pages of zeros become holes. */
+static int copy_add(struct copy *c, const uint8_t *from, size_t n, uint64_t offset)
+{
+	for (size_t at = 0; at < n;) {
+		const size_t in_page = PAGE - (offset + at) % PAGE,
+			     len = n - at < in_page ? n - at : in_page;
+
+		if (!is_zero(from + at, len)) {
+			c->bytes += PAGE;
+			if (c->bytes > c->max)
+				return OPENER_NO_ROOM;
+			if (pwrite(c->to, from + at, len, (off_t)(offset + at)) != (ssize_t)len)
+				return errno ? -errno : -EIO;
+		}
+		at += len;
+	}
+	return 0;
+}
+
+static int reopen(const char *path)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	return fd < 0 ? -errno : fd;
 }
 
-/* Seals a memfd (taken), and returns a read-only descriptor: a memfd's own is writable. */
-static int seal(int copy, int *ret_reader)
+/* Ends the copy: seals it, and opens it for its readers. r: what went wrong before, or 0. */
+static int copy_end(struct copy *c, int r, struct sealed *ret)
 {
+	struct sealed s = { .fd = -1, .probe = -1, .size = c->size };
+	struct stat st;
 	char path[40];
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", copy);
-	int fd = fcntl(copy, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
-			 ? -1
-			 : open(path, O_RDONLY | O_CLOEXEC);
-	int r = fd < 0 ? -errno : 0;
-	close(copy);
-	if (!r)
-		*ret_reader = fd;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", c->to);
+	/* A memfd's own descriptor is writable. */
+	if (!r &&
+	    (ftruncate(c->to, (off_t)c->size) || fstat(c->to, &st) ||
+	     fcntl(c->to, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)))
+		r = -errno;
+	if (!r) {
+		s.bytes = (uint64_t)st.st_blocks * 512;
+		r = s.fd = reopen(path);
+	}
+	if (r >= 0 && s.fd >= 0)
+		r = s.probe = reopen(path);
+	if (r >= 0 && s.fd >= 0)
+		r = flock(s.fd, LOCK_SH | LOCK_NB) ? -errno : 0;
+	close(c->to);
+	if (!r) {
+		*ret = s;
+		return 0;
+	}
+	if (s.fd >= 0)
+		close(s.fd);
+	if (s.probe >= 0)
+		close(s.probe);
 	return r;
 }
 
-int sealed_copy(int fd, uint64_t size, int *ret_fd)
+/* --- of a file --- */
+
+static int copy_extent(struct copy *c, int fd, uint64_t from, uint64_t to)
 {
-	if (size > OPENER_COPY_MAX)
-		return OPENER_TOO_LARGE;
-	int copy = memory_file();
-	if (copy < 0)
-		return copy;
-	while (size) {
-		ssize_t n = sendfile(copy, fd, NULL, size);
+	uint8_t piece[PIECE];
+	int r = 0;
 
-		if (n <= 0) {
-			int r = n < 0 ? -errno : -EIO;
+	while (from < to && !r) {
+		const uint64_t want = to - from < PIECE ? to - from : PIECE;
+		const ssize_t n = pread(fd, piece, want, (off_t)from);
 
-			close(copy);
-			return r;
-		}
-		size -= (uint64_t)n;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		r = copy_add(c, piece, (size_t)n, from);
+		from += (uint64_t)n;
 	}
-	return seal(copy, ret_fd);
+	return r;
 }
 
-/* --- copies of what a process has mapped --- */
+static int copy_extents(struct copy *c, int fd, uint64_t size)
+{
+	uint64_t at = 0;
+	int r = 0;
+
+	while (at < size && !r) {
+		const off_t data = lseek(fd, (off_t)at, SEEK_DATA);
+		const off_t hole = data >= 0 ? lseek(fd, data, SEEK_HOLE) : -1;
+		uint64_t end = size;
+
+		if (data < 0 && errno == ENXIO)
+			break; /* only a hole is left */
+		if (data >= 0)
+			at = (uint64_t)data;
+		if (hole > data && (uint64_t)hole < size)
+			end = (uint64_t)hole;
+		r = at < end ? copy_extent(c, fd, at, end) : 0;
+		at = end;
+	}
+	return r;
+}
+
+int sealed_copy(int fd, uint64_t size, uint64_t max, struct sealed *ret)
+{
+	struct copy c;
+
+	if (size > OPENER_COPY_MAX)
+		return OPENER_TOO_LARGE;
+	const int r = copy_begin(&c, max);
+
+	if (r)
+		return r;
+	c.size = size;
+	return copy_end(&c, copy_extents(&c, fd, size), ret);
+}
+
+/* --- of what a process has mapped --- */
 
 struct mapped {
-	uint64_t dev, inode, size;
-	int memory, to;
-	int error;
+	uint64_t dev, inode;
+	uint32_t pid;
+	struct copy *copy; /* NULL: only look for a part */
+	int r;
+	bool found;
 };
+
+/* process_vm_readv, not /proc/PID/mem: a read that waits for a page there would block the process's
+ * own calls of mmap, and with them whoever reads its maps. */
+static ssize_t read_memory(uint32_t pid, uint64_t at, uint8_t *to, size_t n)
+{
+	const struct iovec local = { .iov_base = to, .iov_len = n },
+			   remote = { .iov_base = (void *)(uintptr_t)at, .iov_len = n };
+
+	return process_vm_readv((pid_t)pid, &local, 1, &remote, 1, 0);
+}
 
 static void copy_pages(void *ctx, const struct procfs_mapping *m)
 {
-	struct mapped *c = ctx;
-	uint64_t length = m->end - m->start;
-	char page[4096];
+	struct mapped *w = ctx;
+	const uint64_t length = m->end - m->start;
+	uint8_t piece[PIECE];
 
-	if (c->error || m->kind != PROCFS_FILE || !m->readable || m->writable ||
-	    m->inode != c->inode || ((uint64_t)m->dev_major << 32 | m->dev_minor) != c->dev)
+	if (w->r || m->kind != PROCFS_FILE || !m->readable || m->writable || m->inode != w->inode ||
+	    ((uint64_t)m->dev_major << 32 | m->dev_minor) != w->dev)
+		return;
+	w->found = true;
+	if (!w->copy)
 		return;
 	if (length > OPENER_COPY_MAX || m->offset > OPENER_COPY_MAX - length) {
-		c->error = OPENER_TOO_LARGE;
+		w->r = OPENER_TOO_LARGE;
 		return;
 	}
-	for (uint64_t at = 0; at < length; at += sizeof(page)) {
+	for (uint64_t at = 0; at < length && !w->r;) {
+		const size_t want = length - at < PIECE ? (size_t)(length - at) : PIECE;
+		ssize_t n = read_memory(w->pid, m->start + at, piece, want);
+
 		/* Pages behind the file's end are unreadable. */
-		if (pread(c->memory, page, sizeof(page), (off_t)(m->start + at)) !=
-		    (ssize_t)sizeof(page))
+		if (n < (ssize_t)PAGE) {
+			if (n < 0 && errno != EFAULT)
+				w->r = -errno;
+			at += PAGE;
 			continue;
-		if (pwrite(c->to, page, sizeof(page), (off_t)(m->offset + at)) !=
-		    (ssize_t)sizeof(page)) {
-			c->error = -EIO;
-			return;
 		}
-		if (m->offset + at + sizeof(page) > c->size)
-			c->size = m->offset + at + sizeof(page);
+		n -= n % (ssize_t)PAGE;
+		w->r = copy_add(w->copy, piece, (size_t)n, m->offset + at);
+		at += (uint64_t)n;
+		if (m->offset + at > w->copy->size)
+			w->copy->size = m->offset + at;
 	}
 }
 
-int sealed_copy_of_mapped(int proc, uint32_t pid, uint64_t dev, uint64_t inode, uint64_t *ret_size,
-			  int *ret_fd)
+static int each_mapped(int proc, struct mapped *w)
 {
-	struct mapped c = { .dev = dev, .inode = inode };
-	char path[32];
+	const ssize_t n = procfs_read_all_maps(proc, w->pid, MAPPINGS, copy_pages, w);
 
-	snprintf(path, sizeof(path), "%u/mem", pid);
-	c.memory = openat(proc, path, O_RDONLY | O_CLOEXEC);
-	if (c.memory < 0)
-		return -errno;
-	c.to = memory_file();
-	c.error = c.to < 0 ? c.to : 0;
-	if (!c.error) {
-		ssize_t n = procfs_read_all_maps(proc, pid, MAPPINGS, copy_pages, &c);
+	return n < 0 ? (int)n : w->r ? w->r : !w->found ? -EACCES : 0;
+}
 
-		c.error = n < 0 ? (int)n : c.error;
-	}
-	close(c.memory);
-	if (!c.error && !c.size)
-		c.error = -EACCES;
-	if (c.error) {
-		if (c.to >= 0)
-			close(c.to);
-		return c.error;
-	}
-	*ret_size = c.size;
-	return seal(c.to, ret_fd);
+int sealed_find_mapped(int proc, uint32_t pid, uint64_t dev, uint64_t inode)
+{
+	struct mapped w = { .dev = dev, .inode = inode, .pid = pid };
+
+	return each_mapped(proc, &w);
+}
+
+int sealed_copy_of_mapped(int proc, uint32_t pid, uint64_t dev, uint64_t inode, uint64_t max,
+			  struct sealed *ret)
+{
+	struct copy c;
+	struct mapped w = { .dev = dev, .inode = inode, .pid = pid, .copy = &c };
+	int r = copy_begin(&c, max);
+
+	if (r)
+		return r;
+	r = each_mapped(proc, &w);
+	if (!r && !c.size)
+		r = -EACCES;
+	return copy_end(&c, r, ret);
 }

@@ -1,23 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sealed copies: memory files that nobody can write to or resize. They replace files that are not
- * handed out themselves, since a descriptor of a memfd can be reopened for writing. They also hold
+ * handed out themselves: those in memory, since a descriptor of a memfd can be reopened for
+ * writing; and foreign ones (mounts.h), since their readers may be kept waiting. They also hold
  * files that only the processes that map them can read.
+ *
+ * A copy has memory only for pages with data. Pages of zeros are holes.
  */
 #ifndef PROF_BPF_OPEN_SEALED_H
 #define PROF_BPF_OPEN_SEALED_H
 
 #include <stdint.h>
 
-/* Copies `size` bytes of fd (borrowed), from its present offset. *ret_fd: read-only, O_CLOEXEC, the
- * caller's. 0, OPENER_TOO_LARGE (above OPENER_COPY_MAX), -EIO (the file is shorter), -errno. */
-int sealed_copy(int fd, uint64_t size, int *ret_fd);
+struct sealed {
+	/* Both are read-only, O_CLOEXEC, and open files of their own. fd is for whoever reads the
+	 * copy, and carries a shared lock (flock) until its last duplicate is closed anywhere. So
+	 * `probe` can tell whether that has happened. */
+	int fd, probe;
+	uint64_t bytes; /* memory that it takes */
+	uint64_t size;
+};
 
-/* Copies the parts of a file (device as in struct opener_file) that process pid has mapped and
- * cannot write to: headers, text and unwind data. Each page is at its offset, with zeros between.
- * proc: an O_PATH descriptor of a mounted proc. *ret_size: bytes up to the end of the last such
- * page. 0, OPENER_TOO_LARGE, -EACCES (no part is mapped), -errno. */
-int sealed_copy_of_mapped(int proc, uint32_t pid, uint64_t dev, uint64_t inode, uint64_t *ret_size,
-			  int *ret_fd);
+/* Copies the first `size` bytes of fd (borrowed), with at most `max` bytes of memory. 0,
+ * OPENER_TOO_LARGE (above OPENER_COPY_MAX), OPENER_NO_ROOM, -EIO (the file is shorter), -errno. */
+int sealed_copy(int fd, uint64_t size, uint64_t max, struct sealed *ret);
+
+/* Whether process pid has mapped a part of a file (device as in struct opener_file) that it cannot
+ * write to. proc: an O_PATH descriptor of a mounted proc. 0, -EACCES (no), -errno. */
+int sealed_find_mapped(int proc, uint32_t pid, uint64_t dev, uint64_t inode);
+/* Copies these parts: headers, text and unwind data. Each page is at its offset. The size ends with
+ * the last such page. The errors of both functions above. */
+int sealed_copy_of_mapped(int proc, uint32_t pid, uint64_t dev, uint64_t inode, uint64_t max,
+			  struct sealed *ret);
 
 #endif

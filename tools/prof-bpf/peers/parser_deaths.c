@@ -6,6 +6,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "tools/prof-bpf/host/host.h"
+#include "tools/prof-bpf/owners/owners.h"
 
 static const char *const parsers[] = {
 	[QUARANTINE_ROWS] = "prof-deltas", [QUARANTINE_NAMES] = "prof-symd"
@@ -97,6 +98,14 @@ void parser_deaths_rows(void *ctx, struct str name, const struct quarantine_key 
 {
 	(void)ctx;
 	say(QUARANTINE_ROWS, name, of, end, verdict);
+}
+
+void parser_deaths_aside(void *ctx, const struct owner *owner)
+{
+	(void)ctx;
+	log_warning("user %u: the unwind rows of their programs take prof-deltas long; "
+		    "they come when nobody else's are waiting",
+		    (unsigned)owner->key.uid);
 }
 
 void parser_deaths_names(struct parser_deaths *d, const struct lastword *last)

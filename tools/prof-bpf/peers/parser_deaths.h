@@ -9,6 +9,7 @@
 
 struct host;
 struct host_file;
+struct owner;
 
 struct parser_deaths {
 	/* Borrowed. */
@@ -23,9 +24,11 @@ bool parser_deaths_refuse(struct parser_deaths *d, enum quarantine_parser parser
 			  const struct quarantine_key *of);
 /* The same for a process id in a request of prof-symd. */
 bool parser_deaths_refuse_process(struct parser_deaths *d, uint64_t id);
-/* prof-deltas has died: the on_death of struct rowsrv_config; ctx is not used. */
+/* prof-deltas has died: the on_death of struct row_server_config; ctx is not used. */
 void parser_deaths_rows(void *ctx, struct str name, const struct quarantine_key *of,
 			enum lastword_end end, enum quarantine_verdict verdict);
+/* Files of an owner were put aside: the on_aside of struct row_server_config; ctx is not used. */
+void parser_deaths_aside(void *ctx, const struct owner *owner);
 /* prof-symd has died: blames the file that it was working on. */
 void parser_deaths_names(struct parser_deaths *d, const struct lastword *last);
 

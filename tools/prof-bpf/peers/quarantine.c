@@ -26,14 +26,14 @@ struct suspect {
 	UT_hash_handle hh;
 };
 
-enum owner_kind { OWNER_USER, OWNER_THEIR_USER, OWNER_GROUP, OWNER_DEVICE };
+enum blamed_kind { BLAMED_USER, BLAMED_THEIR_USER, BLAMED_GROUP, BLAMED_DEVICE };
 
-struct owner_key {
+struct blamed_key {
 	uint64_t parser, kind, id, dev;
 };
 
-struct owner {
-	struct owner_key key;
+struct blamed {
+	struct blamed_key key;
 	unsigned deaths, doubts;
 	uint64_t last_ns;
 	bool said;
@@ -42,11 +42,11 @@ struct owner {
 
 struct quarantine {
 	struct suspect *suspects; /* both in the order of their first death */
-	struct owner *owners;
+	struct blamed *blamed;
 	uint64_t free_ns; /* next time to free a suspect; 0: none */
 	/* The file and the owners of the last unexplained death. */
 	struct file_key doubted;
-	struct owner_key doubted_owner[2];
+	struct blamed_key doubted_blamed[2];
 };
 
 int quarantine_new(struct quarantine **ret)
@@ -61,9 +61,9 @@ static void forget_suspect(struct quarantine *q, struct suspect *s)
 	free(s);
 }
 
-static void forget_owner(struct quarantine *q, struct owner *o)
+static void forget_blamed(struct quarantine *q, struct blamed *o)
 {
-	HASH_DEL(q->owners, o);
+	HASH_DEL(q->blamed, o);
 	free(o);
 }
 
@@ -73,14 +73,14 @@ void quarantine_free(struct quarantine *q)
 		return;
 	while (q->suspects)
 		forget_suspect(q, q->suspects);
-	while (q->owners)
-		forget_owner(q, q->owners);
+	while (q->blamed)
+		forget_blamed(q, q->blamed);
 	free(q);
 }
 
 bool quarantine_is_empty(const struct quarantine *q)
 {
-	return !q->owners;
+	return !q->blamed;
 }
 
 static struct file_key key_of(enum quarantine_parser parser, const struct quarantine_key *of)
@@ -104,7 +104,7 @@ static struct suspect *find_suspect(const struct quarantine *q, const struct fil
 
 /* An owner who is charged, and the number of deaths that is too many. */
 struct charged {
-	struct owner_key key;
+	struct blamed_key key;
 	unsigned limit;
 };
 
@@ -115,62 +115,62 @@ static unsigned charged_of(enum quarantine_parser parser, const struct quarantin
 	unsigned n = 0;
 
 	if (of->foreign_owner) {
-		ret[n++] = (struct charged){ { parser, OWNER_THEIR_USER, of->uid, of->dev },
+		ret[n++] = (struct charged){ { parser, BLAMED_THEIR_USER, of->uid, of->dev },
 					     QUARANTINE_USER_DEATHS };
-		ret[n++] = (struct charged){ { parser, OWNER_DEVICE, 1, of->dev },
+		ret[n++] = (struct charged){ { parser, BLAMED_DEVICE, 1, of->dev },
 					     QUARANTINE_GROUP_DEATHS };
 		return n;
 	}
 	if (of->uid == 0) {
-		ret[n++] = (struct charged){ { parser, OWNER_DEVICE, 0, process ? 0 : of->dev },
+		ret[n++] = (struct charged){ { parser, BLAMED_DEVICE, 0, process ? 0 : of->dev },
 					     QUARANTINE_GROUP_DEATHS };
 		return n;
 	}
-	ret[n++] = (struct charged){ { parser, OWNER_USER, of->uid, 0 }, QUARANTINE_USER_DEATHS };
+	ret[n++] = (struct charged){ { parser, BLAMED_USER, of->uid, 0 }, QUARANTINE_USER_DEATHS };
 	if (of->uid >> GROUP_SHIFT)
-		ret[n++] = (struct charged){ { parser, OWNER_GROUP, of->uid >> GROUP_SHIFT, 0 },
+		ret[n++] = (struct charged){ { parser, BLAMED_GROUP, of->uid >> GROUP_SHIFT, 0 },
 					     QUARANTINE_GROUP_DEATHS };
 	return n;
 }
 
-static struct owner *find_owner(const struct quarantine *q, const struct owner_key *key)
+static struct blamed *find_blamed(const struct quarantine *q, const struct blamed_key *key)
 {
-	struct owner *o;
+	struct blamed *o;
 
-	HASH_FIND(hh, q->owners, key, sizeof(*key), o);
+	HASH_FIND(hh, q->blamed, key, sizeof(*key), o);
 	return o;
 }
 
 static bool is_refused(const struct quarantine *q, const struct charged *c, uint64_t now_ns)
 {
-	const struct owner *o = find_owner(q, &c->key);
+	const struct blamed *o = find_blamed(q, &c->key);
 
 	return o && o->deaths >= c->limit && now_ns - o->last_ns < QUARANTINE_USER_NS;
 }
 
 /* The owner, made if new; NULL: no memory. */
-static struct owner *owner_get(struct quarantine *q, const struct owner_key *key)
+static struct blamed *blamed_get(struct quarantine *q, const struct blamed_key *key)
 {
-	struct owner *o = find_owner(q, key);
+	struct blamed *o = find_blamed(q, key);
 
 	if (o)
 		return o;
-	if (HASH_COUNT(q->owners) >= QUARANTINE_USERS_MAX)
-		forget_owner(q, q->owners);
+	if (HASH_COUNT(q->blamed) >= QUARANTINE_USERS_MAX)
+		forget_blamed(q, q->blamed);
 	o = calloc(1, sizeof(*o));
 	if (!o)
 		return NULL;
 	o->key = *key;
-	HASH_ADD(hh, q->owners, key, sizeof(o->key), o);
+	HASH_ADD(hh, q->blamed, key, sizeof(o->key), o);
 	return o;
 }
 
 /* True if this death reaches the limit, and this was not logged yet. former: the owner of the last
  * unexplained death. */
-static bool charge(struct quarantine *q, const struct charged *c, struct owner_key *former,
+static bool charge(struct quarantine *q, const struct charged *c, struct blamed_key *former,
 		   enum lastword_end end, uint64_t now_ns)
 {
-	struct owner *o = owner_get(q, &c->key);
+	struct blamed *o = blamed_get(q, &c->key);
 
 	if (!o)
 		return false;
@@ -300,7 +300,7 @@ enum quarantine_verdict quarantine_blame(struct quarantine *q, enum quarantine_p
 		}
 	}
 	for (unsigned n = charged_of(parser, of, charged), i = 0; i < n; i++)
-		user |= charge(q, &charged[i], &q->doubted_owner[i], end, now_ns);
+		user |= charge(q, &charged[i], &q->doubted_blamed[i], end, now_ns);
 
 	const bool file = s && give_up(q, s, end, now_ns);
 

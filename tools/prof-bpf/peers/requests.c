@@ -16,7 +16,7 @@
 #include "tools/prof-bpf/kernel/runtimes.h"
 #include "tools/prof-bpf/open/closing.h"
 #include "tools/prof-bpf/open/reader.h"
-#include "tools/prof-bpf/peers/filesrv.h"
+#include "tools/prof-bpf/peers/file_server.h"
 #include "tools/prof-bpf/peers/offers.h"
 #include "tools/prof-bpf/peers/parser_deaths.h"
 
@@ -41,10 +41,12 @@ static void opened(void *ctx, const struct opener_result *r)
 	struct wanted *w = ctx;
 	int status = r->status < 0		   ? -r->status
 		     : r->status == OPENER_TIMEOUT ? ETIMEDOUT
+		     : r->status == OPENER_REFUSED ? EACCES
+		     : r->status == OPENER_NO_ROOM ? ENOMEM
 		     : r->status		   ? ENOENT
 						   : 0;
 
-	filesrv_answer(w->rq->filesrv, w->ticket, r->fd, status, r->file.size);
+	file_server_answer(w->rq->file_server, w->ticket, r->fd, status, r->file.size);
 	if (status)
 		end_offer(w->rq, w->file);
 	free(w);
@@ -64,7 +66,7 @@ static void refused(struct wanted *w, struct requests *rq, uint64_t ticket, int 
 	if (!r)
 		return;
 	free(w);
-	filesrv_answer(rq->filesrv, ticket, -1, -r, 0);
+	file_server_answer(rq->file_server, ticket, -1, -r, 0);
 }
 
 /* The file with this id. NULL: there is none, or prof-symd must not get it. */
@@ -176,8 +178,7 @@ static void use_runtime(struct requests *rq, struct host_file *f, const struct r
 			    loader_trouble(rq->loader));
 		return;
 	}
-	if (tables_file_runtime(rq->tables, f->slot, c) == 0)
-		host_republish(rq->host, f);
+	host_runtime(rq->host, f, c);
 }
 
 static void say_lie(struct requests *rq, const struct host_file *f, enum runtime runtime)
@@ -230,13 +231,6 @@ static void mark_is_read(void *ctx, struct reader_result *r)
 	free(d);
 }
 
-/* The user to blame for what a file does to its reader: the one who could have written it. The top
- * bit keeps these apart from users of processes, since a file server may report any owner. */
-static uint32_t blame(const struct host_file *f)
-{
-	return f->flags & FILE_ROOT_ONLY ? 0 : f->uid | 1u << 31;
-}
-
 static void marked_file_opened(void *ctx, const struct opener_result *r)
 {
 	struct described *d = ctx;
@@ -250,9 +244,9 @@ static void marked_file_opened(void *ctx, const struct opener_result *r)
 		return;
 	}
 	const struct reader_request q = {
-		.fd = r->fd, .uid = blame(f), .pieces = 1, .addresses = &d->mark, .lengths = &length
+		.fd = r->fd, .pieces = 1, .addresses = &d->mark, .lengths = &length
 	};
-	if (reader_submit(d->rq->reader, &q, mark_is_read, d)) {
+	if (reader_submit(d->rq->helpers, &q, mark_is_read, d)) {
 		closing_give(r->fd);
 		put_off(d);
 	}
@@ -333,10 +327,18 @@ struct reading {
 static void memory_is_read(void *ctx, struct reader_result *r)
 {
 	struct reading *m = ctx;
-	int e = r->status ? r->status : memory_end(m->rq->host, &m->of);
+	int e = r->status ? r->status
+			  : memory_end(m->rq->host, &m->of, r->exe_same ? r->exe_mode : 0);
+	struct span rest = buf_span(&r->bytes), bytes;
+	uint64_t lengths[MEMORY_PIECES] = { 0 }; /* of all pieces that were requested */
 
-	filesrv_memory(m->rq->filesrv, m->ticket, -e, &r->bytes,
-		       (struct u64s){ .data = r->lengths, .len = r->pieces });
+	for (uint32_t i = 0; !e && i < r->pieces; i++) {
+		lengths[m->of.places[i]] = r->lengths[i];
+		if (span_take(&rest, (size_t)r->lengths[i], &bytes))
+			memory_was_read(m->rq->host, &m->of, i, bytes);
+	}
+	file_server_memory(m->rq->file_server, m->ticket, -e, &r->bytes,
+			   (struct u64s){ .data = lengths, .len = m->of.asked });
 	free(m);
 }
 
@@ -356,17 +358,17 @@ void requests_memory(void *ctx, uint64_t ticket, const struct msg_memory_request
 	if (!r) {
 		const struct reader_request q = { .fd = -1,
 						  .pid = of->of.pid,
-						  .uid = of->of.uid,
-						  .pieces = m->addresses.len,
-						  .addresses = m->addresses.data,
-						  .lengths = m->lengths.data };
+						  .payer = of->of.payer,
+						  .pieces = of->of.pieces,
+						  .addresses = of->of.addresses,
+						  .lengths = of->of.lengths };
 
-		r = reader_submit(rq->reader, &q, memory_is_read, of);
+		r = reader_submit(rq->helpers, &q, memory_is_read, of);
 	}
 	if (!r)
 		return;
 	free(of);
-	filesrv_memory(rq->filesrv, ticket, -r, NULL, (struct u64s){ 0 });
+	file_server_memory(rq->file_server, ticket, -r, NULL, (struct u64s){ 0 });
 }
 
 void requests_peer_died(void *ctx, const struct lastword *last)

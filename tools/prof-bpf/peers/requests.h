@@ -13,22 +13,22 @@
 #define REQUESTS_UNKNOWN 8
 
 struct described;
-struct filesrv;
+struct file_server;
 struct host;
 struct jitfiles;
 struct lastword;
 struct loader;
 struct offers;
 struct parser_deaths;
-struct reader;
+struct helpers;
 struct tables;
 
 struct requests {
 	/* Borrowed. */
-	struct filesrv *filesrv; /* takes the answers */
+	struct file_server *file_server; /* takes the answers */
 	struct host *host;
 	struct jitfiles *jitfiles;
-	struct reader *reader;
+	struct helpers *helpers;
 	struct loader *loader;
 	struct tables *tables;
 	struct offers *offers;
@@ -43,7 +43,7 @@ struct requests {
 	uint64_t unmarked_ns;
 };
 
-/* The callbacks of filesrv.h; ctx is the struct requests. */
+/* The callbacks of file_server.h; ctx is the struct requests. */
 void requests_file(void *ctx, uint64_t ticket, const struct msg_file_request *m);
 void requests_debug(void *ctx, uint64_t ticket, const struct msg_debug_request *m);
 void requests_jit(void *ctx, uint64_t ticket, const struct msg_jit_request *m);

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 #include <utlist.h>
 #include "bpf/walk.h"
+#include "tools/prof-bpf/owners/owners.h"
 #include "tools/prof-bpf/stream/deferred.h"
 
 const struct env *env_current;
@@ -19,18 +20,21 @@ const struct env *env_current;
 /* A piece of a stack. Items share it if they can: samples of one thread, or of children made by
  * vfork, differ only in the leaf's page. */
 struct piece {
-	uint32_t items; /* that share it */
-	uint32_t from;	/* offset in its DEFERRED_CHUNK; the bytes before are not kept */
+	uint32_t items;	     /* that share it */
+	uint32_t from;	     /* offset in its DEFERRED_CHUNK; the bytes before are not kept */
+	struct owner *owner; /* who is charged for it; NULL: nobody */
 	uint8_t bytes[];
 };
 
 struct item {
 	struct item *prev, *next;
-	size_t bytes;	   /* without its pieces */
-	uint64_t again_ns; /* not tried again before */
+	size_t bytes;	     /* without its pieces */
+	struct owner *owner; /* who is charged for it; NULL: nobody */
+	uint64_t again_ns;   /* not tried again before */
 	struct sample sample;
 	uint64_t pc, regs[16], tls;
 	uint32_t exact, chunks, g_below;
+	bool scanned;	  /* its stack was searched for return addresses */
 	bool lacks_items; /* its items have not come yet: their place in head[] is empty */
 	uint8_t code[8];  /* from pc - 4 on */
 	struct probed_return returns[DEFERRED_RETURNS];
@@ -53,6 +57,7 @@ struct ahead {
 
 struct deferred_queue {
 	struct deferred_config config;
+	struct owners *owners; /* NULL: nobody is charged */
 	struct ahead ahead[AHEAD];
 	uint32_t next_ahead;
 	struct item *items;
@@ -144,14 +149,33 @@ int deferred_new(const struct deferred_config *c, struct deferred_queue **ret)
 	return 0;
 }
 
+void deferred_keep_owners(struct deferred_queue *q, struct owners *o)
+{
+	q->owners = o;
+}
+
+static void hold(struct deferred_queue *q, struct owner *w, size_t bytes)
+{
+	q->bytes += bytes;
+	if (w)
+		owner_hold(q->owners, w, OWNER_STACKS, bytes);
+}
+
+static void release(struct deferred_queue *q, struct owner *w, size_t bytes)
+{
+	q->bytes -= bytes;
+	if (w)
+		owner_release(q->owners, w, OWNER_STACKS, bytes);
+}
+
 static size_t piece_bytes(const struct piece *p)
 {
 	return sizeof(*p) + DEFERRED_CHUNK - p->from;
 }
 
 /* A piece of the copy from `from` on: an equal existing one, or a new one. NULL: no memory. */
-static struct piece *piece_get(struct deferred_queue *q, uint64_t at, uint32_t from,
-			       const uint8_t *bytes)
+static struct piece *piece_get(struct deferred_queue *q, struct owner *owner, uint64_t at,
+			       uint32_t from, const uint8_t *bytes)
 {
 	struct item *i = q->items ? q->items->prev : NULL;
 	size_t size = DEFERRED_CHUNK - from;
@@ -160,7 +184,7 @@ static struct piece *piece_get(struct deferred_queue *q, uint64_t at, uint32_t f
 	for (unsigned looked = 0; i && looked < SHARE_AMONG; looked++) {
 		for (uint32_t n = 0; n < i->chunks; n++) {
 			p = i->piece[n];
-			if (i->chunk_at[n] == at && p && p->from == from &&
+			if (i->chunk_at[n] == at && p && p->from == from && p->owner == owner &&
 			    memcmp(p->bytes, bytes + from, size) == 0) {
 				p->items++;
 				return p;
@@ -173,8 +197,9 @@ static struct piece *piece_get(struct deferred_queue *q, uint64_t at, uint32_t f
 		return NULL;
 	p->items = 1;
 	p->from = from;
+	p->owner = owner;
 	memcpy(p->bytes, bytes + from, size);
-	q->bytes += piece_bytes(p);
+	hold(q, owner, piece_bytes(p));
 	return p;
 }
 
@@ -182,17 +207,24 @@ static void piece_put(struct deferred_queue *q, struct piece *p)
 {
 	if (!p || --p->items)
 		return;
-	q->bytes -= piece_bytes(p);
+	release(q, p->owner, piece_bytes(p));
 	free(p);
 }
 
-static void item_drop(struct deferred_queue *q, struct item *i)
+static void item_free(struct deferred_queue *q, struct item *i)
 {
 	DL_DELETE(q->items, i);
 	for (uint32_t n = 0; n < i->chunks; n++)
 		piece_put(q, i->piece[n]);
-	q->bytes -= i->bytes;
+	release(q, i->owner, i->bytes);
 	free(i);
+}
+
+static void item_drop(struct deferred_queue *q, struct item *i)
+{
+	if (i->sample.at_slot == TABLES_UNASKED)
+		q->config.is_behind(q->config.ctx, &i->sample);
+	item_free(q, i);
 }
 
 void deferred_free(struct deferred_queue *q)
@@ -200,7 +232,7 @@ void deferred_free(struct deferred_queue *q)
 	if (!q)
 		return;
 	while (q->items)
-		item_drop(q, q->items);
+		item_free(q, q->items);
 	for (unsigned i = 0; i < AHEAD; i++)
 		free(q->ahead[i].data);
 	free(q);
@@ -244,6 +276,31 @@ static void take_items(struct deferred_queue *q, struct item *i)
 	}
 }
 
+/* The walk got to a file without rows. The stack tells which files come next: they are requested
+ * together. */
+static void want_files(struct deferred_queue *q, struct item *i)
+{
+	uint64_t at[1 + DEFERRED_CHUNK / sizeof(uint64_t)];
+	const uint64_t pc = q->walk.exact ? q->walk.pc : q->walk.pc - 1;
+
+	q->config.wants(q->config.ctx, &i->sample, &pc, 1);
+	for (uint32_t n = 0; n < i->chunks && !i->scanned; n++) {
+		const struct piece *p = i->piece[n];
+		size_t found = 0;
+
+		for (uint32_t k = p ? (p->from + 7) & ~7u : DEFERRED_CHUNK; k < DEFERRED_CHUNK;
+		     k += sizeof(uint64_t)) {
+			uint64_t word;
+
+			memcpy(&word, p->bytes + (k - p->from), sizeof(word));
+			if (word >= WALK_NULL_END && word < WALK_ADDRESS_END)
+				at[found++] = word - 1;
+		}
+		q->config.wants(q->config.ctx, &i->sample, at, found);
+	}
+	i->scanned = true;
+}
+
 /* Walks a copy with the present tables. False: they do not know enough yet, or the items have not
  * come. last: walk what is known. */
 static bool walk(struct deferred_queue *q, struct item *i, bool last)
@@ -283,6 +340,8 @@ static bool walk(struct deferred_queue *q, struct item *i, bool last)
 	walk_find_entries(w);
 	while (!walk_step(w))
 		;
+	if (!last && w->reason == WALK_ROWS_PENDING && w->at_slot == TABLES_UNASKED)
+		want_files(q, i);
 	if (!last && (w->reason == WALK_ROWS_PENDING || w->reason == WALK_STALE ||
 		      (!whole && w->reason == WALK_NO_MAPPING)))
 		return false;
@@ -301,6 +360,18 @@ static void give_up(struct deferred_queue *q, struct item *i)
 	item_drop(q, i);
 }
 
+/* It is referred to by what it holds. */
+static struct owner *owner_of(struct deferred_queue *q, const struct sample *s)
+{
+	if (!q->owners)
+		return NULL;
+	struct owner *w = owners_get(
+		q->owners,
+		(struct owner_key){ .uid = s->owner_uid, .container = s->owner_container });
+	owner_put(q->owners, w);
+	return w;
+}
+
 /* The offset from which the page at `at` is kept: nobody reads far below the leaf's RSP. */
 static uint32_t kept_from(const struct deferred *d, uint64_t at)
 {
@@ -309,6 +380,21 @@ static uint32_t kept_from(const struct deferred *d, uint64_t at)
 	return rsp - at < DEFERRED_CHUNK && rsp - at > BELOW_RSP
 		       ? (uint32_t)(rsp - at - BELOW_RSP) & ~7u
 		       : 0;
+}
+
+/* The oldest sample of the owner who has most. */
+static struct item *first_to_go(struct deferred_queue *q)
+{
+	struct owner *most = q->owners ? owners_largest(q->owners, OWNER_STACKS) : NULL;
+	struct item *i;
+
+	DL_FOREACH(q->items, i) {
+		if (i->owner == most)
+			break;
+	}
+	if (most)
+		owner_refuse(most, OWNER_STACKS, 1);
+	return i ? i : q->items;
 }
 
 void deferred_items(struct deferred_queue *q, const struct sample *s)
@@ -349,7 +435,10 @@ void deferred_put(struct deferred_queue *q, const struct deferred_sample *d)
 		return;
 	}
 	i->bytes = bytes;
+	i->owner = owner_of(q, &d->sample);
+	hold(q, i->owner, bytes);
 	i->again_ns = 0;
+	i->scanned = false;
 	i->sample = d->sample;
 	i->sample.kernel_frames = (uint16_t)kernel;
 	i->sample.items = (uint16_t)items;
@@ -375,13 +464,12 @@ void deferred_put(struct deferred_queue *q, const struct deferred_sample *d)
 		uint64_t at = i->chunk_at[i->chunks];
 
 		i->piece[i->chunks] =
-			piece_get(q, at, kept_from(&d->deferred, at),
+			piece_get(q, i->owner, at, kept_from(&d->deferred, at),
 				  d->deferred.stack + (size_t)i->chunks * DEFERRED_CHUNK);
 	}
 	DL_APPEND(q->items, i);
-	q->bytes += bytes;
 	while (q->bytes > q->config.ceiling)
-		give_up(q, q->items);
+		give_up(q, first_to_go(q));
 }
 
 void deferred_run(struct deferred_queue *q, uint64_t now_ns, bool all)

@@ -13,23 +13,35 @@
 #include "bpf/sample.h"
 #include "common/walk/tables.h"
 
-#define DEFERRED_PATIENCE_NS 1000000000ull
+/* A sample waits this long for its rows: on a busy host, prof-deltas gets little of the cpus. At
+ * the end of a run the wait is shorter. */
+#define DEFERRED_PATIENCE_NS 8000000000ull
+#define DEFERRED_END_NS 1000000000ull
 
 struct deferred_queue;
+struct owners;
 
 struct deferred_config {
 	struct tables *tables;
-	/* Bytes of samples kept. If another needs room, the oldest is emitted as it is. */
+	/* Bytes of samples kept. If another needs room, the oldest of the owner who has most is
+	 * emitted as it is. */
 	size_t ceiling;
 	/* The mappings of the sample's process at its time. *ret_whole: the mappings are complete.
 	 * Negative: there are none, and will be none. */
 	ssize_t (*mappings)(void *ctx, const struct sample *s, const struct tables_mapping **ret,
 			    bool *ret_whole);
+	/* A walk of the sample got to a file without rows, at addresses[0]. The others are words of
+	 * its stack that may be return addresses. */
+	void (*wants)(void *ctx, const struct sample *s, const uint64_t *addresses, size_t n);
+	/* The kernel's walk ended at a file without rows (TABLES_UNASKED), and this one is over. */
+	void (*is_behind)(void *ctx, const struct sample *s);
 	/* Takes a finished sample, with its frames behind it. */
 	void (*emit)(void *ctx, const struct sample *s);
 	void *ctx;
 };
 int deferred_new(const struct deferred_config *c, struct deferred_queue **ret);
+/* Charges copies to the owners of their samples. o: borrowed; NULL: no more. */
+void deferred_keep_owners(struct deferred_queue *q, struct owners *o);
 void deferred_free(struct deferred_queue *q);
 /* Takes a runtime's items (SAMPLE_ITEMS). They come before their sample, in another ring, and wait
  * for it here. */

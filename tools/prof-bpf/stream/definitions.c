@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/stream/definitions.h"
 
+#include "tools/prof-bpf/owners/owners.h"
+
 struct emit_file definition_of_file(struct host_file *f)
 {
 	return (struct emit_file){
@@ -10,7 +12,10 @@ struct emit_file definition_of_file(struct host_file *f)
 			 .ctime_ns = f->ctime_ns,
 			 .size = f->size,
 			 .path = { .data = f->path, .len = f->path_len },
-			 .flags = f->flags },
+			 .flags = f->flags,
+			 .uid = f->flags & FILE_ROOT_ONLY ? 0
+				: f->foreign_owner	  ? UINT32_MAX
+							  : f->uid },
 		.sent = &f->sent,
 	};
 }
@@ -28,10 +33,13 @@ struct emit_process definition_of_process(struct host_process *p, struct emit_fi
 			 .comm = { .data = p->comm, .len = p->comm_len },
 			 .exe = p->exe ? p->exe->id : 0,
 			 .uid = p->uid,
-			 .flags = p->flags },
+			 .flags = p->flags,
+			 .owner = p->owner ? owner_word(p->owner) : 0 },
 		.sent = &p->sent,
 		.generated = &p->generated_sent,
 		.changed = &p->changed,
+		.charged = &p->definitions_charged,
+		.owner = p->owner,
 		.exe = p->exe ? exe : NULL,
 	};
 }

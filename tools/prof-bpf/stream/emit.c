@@ -4,12 +4,27 @@
 #include <string.h>
 #include "common/base/clock.h"
 #include "common/walk/weave.h"
+#include "common/wire/epoch.h"
 #include "common/wire/stream.h"
+#include "tools/prof-bpf/owners/owners.h"
 #include "tools/prof-bpf/stream/emit.h"
 #include "tools/prof-bpf/stream/intern.h"
 
 #define BATCH_BYTES (64u << 10)
 #define MAX_FRAMES (SAMPLE_MAX_KERNEL + WEAVE_MAX)
+/* An owner with more than its fair share begins no new epoch before this time: each one costs all
+ * others their names for a moment. */
+#define EPOCH_LEAST_NS 1000000000ull
+#define JUDGED 64
+#define JUDGED_NS 10000000ull
+#define SOFT_EIGHTHS 6u /* beyond so many eighths of the ceiling it is cut instead */
+
+/* Whether an owner holds its fair share, as of a moment ago. */
+struct judged {
+	uint64_t incarnation, ns;
+	uint32_t owner;
+	bool has_its_share;
+};
 
 struct emit {
 	struct emit_config config;
@@ -17,11 +32,20 @@ struct emit {
 	struct intern *intern;
 	/* Compared with marks. Never repeats, unlike the epochs of pipes. */
 	uint64_t incarnation;
+	uint64_t received;   /* cost of this epoch's definitions at the receiver */
+	uint64_t begun_ns;   /* of this epoch */
+	struct owner *payer; /* of what is being defined */
+	struct emit_cuts cuts;
+	struct judged judged[JUDGED];
 	bool ended;
 	bool urgent, generated; /* the stack being defined has new frames in no file */
 	uint32_t frames[MAX_FRAMES];
 	uint64_t list[MAX_FRAMES];
 	struct weave_frame woven[WEAVE_MAX];
+	struct {
+		struct sample sample;
+		uint64_t kernel[SAMPLE_MAX_KERNEL + 1];
+	} cut_sample;
 };
 
 static int flush_batch(void *ctx, struct span batch)
@@ -58,6 +82,30 @@ void emit_free(struct emit *e)
 	free(e);
 }
 
+struct emit_cuts emit_cuts(const struct emit *e)
+{
+	return e->cuts;
+}
+
+/* A definition was sent. */
+static void charge(struct emit *e, uint64_t bytes)
+{
+	e->received += bytes;
+	if (e->payer && e->config.owners)
+		owner_hold(e->config.owners, e->payer, OWNER_DEFINITIONS, bytes);
+}
+
+static void release_all(struct emit *e)
+{
+	for (uint32_t i = 0; e->config.owners && i < OWNERS_MAX; i++) {
+		struct owner *w = owners_numbered(e->config.owners, i);
+
+		if (w)
+			owner_release(e->config.owners, w, OWNER_DEFINITIONS,
+				      w->held[OWNER_DEFINITIONS]);
+	}
+}
+
 /* Forgets all definitions, and begins anew with a hello. */
 static int begin_epoch(struct emit *e)
 {
@@ -65,6 +113,9 @@ static int begin_epoch(struct emit *e)
 
 	e->ended = false;
 	intern_reset(e->intern);
+	release_all(e);
+	e->received = 0;
+	e->begun_ns = clock_mono_ns();
 	e->incarnation++;
 	stream_out_epoch(&e->out, e->incarnation);
 	m.hello.schema = msg_schema_hash();
@@ -92,8 +143,10 @@ static int define_file(struct emit *e, const struct emit_file *f)
 		return 0;
 	struct msg m = { .id = MSG_FILE, .file = f->def };
 	int r = put(e, &m);
-	if (!r)
+	if (!r) {
 		*f->sent = e->incarnation;
+		charge(e, EPOCH_FILE + f->def.path.len);
+	}
 	e->urgent = true;
 	return r;
 }
@@ -119,20 +172,27 @@ static int define_process(struct emit *e, const struct emit_process *p)
 		r = put(e, &m);
 	if (r)
 		return r;
+	if (*p->sent != e->incarnation) {
+		*p->charged = EPOCH_PROCESS;
+		charge(e, EPOCH_PROCESS);
+	}
 	*p->sent = e->incarnation;
 	*p->changed = false;
 	return 0;
 }
 
-static int define_thread(struct emit *e, const struct emit_thread *t)
+static int define_thread(struct emit *e, const struct emit_process *p, const struct emit_thread *t)
 {
 	if (*t->sent == e->incarnation)
 		return 0;
 	struct msg m = { .id = MSG_THREAD, .thread = t->def };
 	int r = put(e, &m);
-	if (!r)
-		*t->sent = e->incarnation;
-	return r;
+	if (r)
+		return r;
+	*t->sent = e->incarnation;
+	*p->charged += EPOCH_THREAD;
+	charge(e, EPOCH_THREAD);
+	return 0;
 }
 
 /* Defines the function of a kernel address: its id, or 0. A return address is looked up one byte
@@ -156,6 +216,7 @@ static int define_kernel_function(struct emit *e, uint64_t address, bool leaf, u
 	struct msg m = { .id = MSG_FUNCTION,
 			 .function = {
 				 .id = id, .name = name, .system_name = name, .source = module } };
+	charge(e, EPOCH_FUNCTION + 2 * name.len + module.len);
 	return put(e, &m);
 }
 
@@ -176,6 +237,7 @@ static int define_frame(struct emit *e, const struct intern_frame *f, uint32_t *
 				    .runtime = f->runtime,
 				    .mark = f->mark } };
 	uint64_t function, line = 0;
+	charge(e, EPOCH_FRAME);
 	e->generated |= f->kind == FRAME_NATIVE && !f->file;
 	if (f->kind == FRAME_INTERPRETED) {
 		r = intern_object(e->intern, f->process, f->offset, f->mark >> RUNTIME_CHECK_SHIFT,
@@ -270,6 +332,7 @@ static int define_stack(struct emit *e, const struct sample *s, uint32_t reason,
 	r = intern_stack(e->intern, e->frames, n, reason, at_file, ret_id, &is_new);
 	if (r || !is_new)
 		return r;
+	charge(e, EPOCH_STACK + (uint64_t)n * EPOCH_NUMBER);
 	for (uint32_t i = 0; i < n; i++)
 		e->list[i] = e->frames[i];
 	struct msg m = { .id = MSG_STACK,
@@ -280,28 +343,109 @@ static int define_stack(struct emit *e, const struct sample *s, uint32_t reason,
 	return put(e, &m);
 }
 
+/* Whether more than so many eighths of the room are taken, here or at the receiver. */
+static bool beyond(const struct emit *e, unsigned eighths)
+{
+	return (e->config.receiver && e->received > e->config.receiver / 8 * eighths) ||
+	       intern_bytes(e->intern) > e->config.ceiling / 8 * eighths;
+}
+
+/* Whether the owner holds its fair share, and others hold something, too. */
+static bool holds_its_share(const struct emit *e, const struct owner *w)
+{
+	const uint64_t held = w->held[OWNER_DEFINITIONS];
+
+	bool others = false;
+
+	for (uint32_t i = 0; i < OWNERS_MAX && !others; i++) {
+		const struct owner *o = owners_numbered(e->config.owners, i);
+
+		others = o && o != w && o->held[OWNER_DEFINITIONS];
+	}
+	/* Some definitions belong to nobody, so not exactly. */
+	return others &&
+	       held + held / 8 >= owners_share(e->config.owners, w, OWNER_DEFINITIONS, e->received);
+}
+
+/* The same; the answer holds for a moment, since it visits all owners. */
+static bool has_its_share(struct emit *e, const struct owner *w)
+{
+	if (!w || !e->config.owners)
+		return false;
+
+	struct judged *j = &e->judged[w->number % JUDGED];
+	const uint64_t now_ns = clock_mono_ns();
+
+	if (j->owner != w->number || j->incarnation != e->incarnation || now_ns - j->ns > JUDGED_NS)
+		*j = (struct judged){ .incarnation = e->incarnation,
+				      .ns = now_ns,
+				      .owner = w->number,
+				      .has_its_share = holds_its_share(e, w) };
+	return j->has_its_share;
+}
+
+/* Both sides forget all definitions. */
+static int next_epoch(struct emit *e)
+{
+	const int r = stream_flush(&e->out);
+
+	return r ? r : begin_epoch(e);
+}
+
+/* The sample without its user frames. */
+static int define_cut_stack(struct emit *e, const struct sample *s, uint32_t process,
+			    uint32_t *ret_id)
+{
+	e->cut_sample.sample = *s;
+	e->cut_sample.sample.user_frames = e->cut_sample.sample.items =
+		e->cut_sample.sample.at_slot = 0;
+	memcpy(e->cut_sample.kernel, sample_words(s), s->kernel_frames * sizeof(uint64_t));
+	return define_stack(e, &e->cut_sample.sample, WALK_DEFINITIONS, process, ret_id);
+}
+
+/* The stack, in a new epoch if there is no room. The owner with most definitions must not make one
+ * too often: it loses its user frames, while others go on. */
+static int make_room_and_define(struct emit *e, const struct sample *s, uint32_t reason,
+				const struct emit_process *p, uint32_t *ret_stack)
+{
+	const uint32_t process = (uint32_t)p->def.id;
+	int r = 0;
+
+	if (beyond(e, SOFT_EIGHTHS) && has_its_share(e, p->owner)) {
+		if (clock_mono_ns() - e->begun_ns < EPOCH_LEAST_NS && !beyond(e, EPOCH_EIGHTHS)) {
+			e->cuts.samples++;
+			e->cuts.uid = p->owner->key.uid;
+			owner_refuse(p->owner, OWNER_DEFINITIONS, 1);
+			return define_cut_stack(e, s, process, ret_stack);
+		}
+		r = next_epoch(e);
+	} else if (beyond(e, EPOCH_EIGHTHS)) {
+		r = next_epoch(e);
+	}
+	if (!r)
+		r = define_stack(e, s, reason, process, ret_stack);
+	if (r == INTERN_FULL) {
+		r = next_epoch(e);
+		if (!r)
+			r = define_stack(e, s, reason, process, ret_stack);
+	}
+	return r == INTERN_FULL ? -ENOBUFS : r;
+}
+
 int emit_sample(struct emit *e, const struct sample *s, uint32_t reason,
 		const struct emit_process *p, const struct emit_thread *t)
 {
 	uint32_t stack;
 
 	e->generated = false;
-	int r = define_stack(e, s, reason, (uint32_t)p->def.id, &stack);
+	e->payer = p->owner;
+	int r = make_room_and_define(e, s, reason, p, &stack);
 
-	if (r == INTERN_FULL) {
-		/* The tables are at their ceiling: both sides forget all definitions. */
-		r = stream_flush(&e->out);
-		if (!r)
-			r = begin_epoch(e);
-		if (!r)
-			r = define_stack(e, s, reason, (uint32_t)p->def.id, &stack);
-		if (r == INTERN_FULL)
-			r = -ENOBUFS;
-	}
 	if (!r)
 		r = define_process(e, p);
 	if (!r)
-		r = define_thread(e, t);
+		r = define_thread(e, p, t);
+	e->payer = NULL;
 	if (r)
 		return r;
 	if (e->generated && *p->generated != e->incarnation) {
@@ -339,7 +483,16 @@ int emit_process_end(struct emit *e, const struct emit_process *p, uint64_t time
 	struct msg m = { .id = MSG_PROCESS_END,
 			 .process_end = { .id = p->def.id, .time_ns = time_ns } };
 	int r = define_process(e, p);
-	return r ? r : put(e, &m);
+	if (!r)
+		r = put(e, &m);
+	if (r)
+		return r;
+	/* The receiver forgets the process and its threads. */
+	e->received -= *p->charged < e->received ? *p->charged : e->received;
+	if (p->owner && e->config.owners)
+		owner_release(e->config.owners, p->owner, OWNER_DEFINITIONS, *p->charged);
+	*p->charged = 0;
+	return 0;
 }
 
 int emit_lost(struct emit *e, enum lost_reason reason, uint64_t count, uint64_t cpu)

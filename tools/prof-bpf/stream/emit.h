@@ -13,6 +13,8 @@
 #include "common/wire/msg.h"
 
 struct emit;
+struct owner;
+struct owners;
 
 /* An object and its mark. sent: borrowed, zero in a new object. */
 struct emit_file {
@@ -23,7 +25,9 @@ struct emit_process {
 	struct msg_process def;
 	uint64_t *sent, *generated;  /* marks of the process, and of its first generated code */
 	bool *changed;		     /* differs from the sent definition: send it again */
+	uint64_t *charged;	     /* what it and its threads cost the receiver, in this epoch */
 	const struct emit_file *exe; /* def.exe is its id; NULL: unknown */
+	struct owner *owner;	     /* pays for its definitions; borrowed; NULL: nobody */
 };
 struct emit_thread {
 	struct msg_thread def;
@@ -34,7 +38,9 @@ struct emit_config {
 	struct msg_hello
 		/* Schema and clocks are filled in. What it borrows stays valid. */
 		hello;
-	size_t ceiling; /* bytes of interned frames and stacks before a new epoch begins */
+	size_t ceiling;	 /* bytes of interned frames and stacks before a new epoch begins */
+	size_t receiver; /* the same of the receiver's tables (common/wire/epoch.h); 0: no end */
+	struct owners *owners; /* the ledger; borrowed; NULL: none */
 	int (*flush)(void *ctx, struct span batch);
 	/* The file in a slot of the tables. False: it is gone. */
 	bool (*file)(void *ctx, uint16_t slot, struct emit_file *ret);
@@ -50,6 +56,12 @@ int emit_new(const struct emit_config *c, struct emit **ret);
 void emit_free(struct emit *e);
 /* There is another receiver: begins a new epoch with a hello. */
 int emit_restart(struct emit *e);
+/* How many samples lost their user frames for want of room, and a user whose samples did. */
+struct emit_cuts {
+	uint64_t samples;
+	uint32_t uid;
+};
+struct emit_cuts emit_cuts(const struct emit *e);
 /* Sends a sample with its process and thread. reason: why its walk ended. -errno of flush, -ENOMEM,
  * -E2BIG. */
 int emit_sample(struct emit *e, const struct sample *s, uint32_t reason,

@@ -71,6 +71,11 @@ void intern_reset(struct intern *in)
 	in->bytes = 0;
 }
 
+size_t intern_bytes(const struct intern *in)
+{
+	return in->bytes;
+}
+
 void intern_free(struct intern *in)
 {
 	if (!in)

@@ -10,6 +10,7 @@
 #include "tools/prof-bpf/stream/samples.h"
 
 #define PUT_OFF_EVERY_NS 60000000000ull
+#define REFUSED_EVERY_NS 600000000000ull
 
 void losses_forget(struct losses *l)
 {
@@ -23,8 +24,10 @@ void losses_forget(struct losses *l)
 static void send_loss(struct losses *l, enum lost_reason reason, uint64_t now, uint64_t *sent,
 		      uint64_t cpu)
 {
-	if (now > *sent)
+	if (now > *sent) {
 		output_emitted(l->output, emit_lost(l->output->emit, reason, now - *sent, cpu));
+		l->sent[reason] += now - *sent;
+	}
 	*sent = now;
 }
 
@@ -39,6 +42,63 @@ static void log_put_off(struct losses *l, uint64_t put_off)
 	log_warning(
 		"no descriptor is left to open files with; programs that start now have no rows "
 		"and names until there is; raise fs.file-max, or LimitNOFILE= of the service");
+}
+
+/* The samples themselves say that they were cut (WALK_DEFINITIONS). */
+static void log_cuts(struct losses *l)
+{
+	const struct emit_cuts cuts = emit_cuts(l->output->emit);
+	const uint64_t now_ns = clock_mono_ns();
+
+	if (cuts.samples == l->cuts || (l->cuts_ns && now_ns < l->cuts_ns + PUT_OFF_EVERY_NS))
+		return;
+	l->cuts = cuts.samples;
+	l->cuts_ns = now_ns;
+	log_warning("programs of user %u have too many different stacks: %llu of their samples "
+		    "lost their user frames, so that others keep theirs; raise --memory-limit",
+		    cuts.uid, (unsigned long long)cuts.samples);
+}
+
+struct refused {
+	enum owner_resource thing;
+	const struct owner *most;
+};
+
+static void note_refused(void *ctx, const struct owner *w)
+{
+	struct refused *r = ctx;
+
+	if (w->refused[r->thing] && (!r->most || w->refused[r->thing] > r->most->refused[r->thing]))
+		r->most = w;
+}
+
+/* Names who was refused most of each thing, since that is what its programs lose. */
+static void log_refused(struct losses *l)
+{
+	static const char *const text[] = {
+#define OWNER_RESOURCE(NAME, name, text) text,
+#include "tools/prof-bpf/owners/resources.def"
+#undef OWNER_RESOURCE
+	};
+	const uint64_t now_ns = clock_mono_ns();
+
+	for (unsigned t = 0; t < OWNER_RESOURCES; t++) {
+		struct refused r = { .thing = (enum owner_resource)t };
+
+		/* log_cuts tells of these. */
+		if (t == OWNER_DEFINITIONS)
+			continue;
+		if (l->refused_ns[t] && now_ns < l->refused_ns[t] + REFUSED_EVERY_NS)
+			continue;
+		owners_each(host_owners(l->host), note_refused, &r);
+		if (!r.most || r.most->refused[t] <= l->refused[t])
+			continue;
+		l->refused[t] = r.most->refused[t];
+		l->refused_ns[t] = now_ns;
+		log_warning("user %u (container %u) takes more than its share of %s; only its own "
+			    "programs lose stacks and names",
+			    r.most->key.uid, r.most->key.container, text[t]);
+	}
 }
 
 void losses_send(struct losses *l)
@@ -60,10 +120,13 @@ void losses_send(struct losses *l)
 	}
 	host_figures(l->host, &h);
 	log_put_off(l, h.put_off);
+	log_cuts(l);
+	log_refused(l);
 	send_loss(l, LOST_SIDEBAND, rings.malformed, &l->undecoded, LOST_ANY_CPU);
 	send_loss(l, LOST_MALFORMED, loader_malformed(l->loader), &l->malformed, LOST_ANY_CPU);
 	send_loss(l, LOST_UNTRACKED, h.limit, &l->untracked, LOST_ANY_CPU);
 	send_loss(l, LOST_LIMIT, s->unkept, &l->unkept, LOST_ANY_CPU);
 	send_loss(l, LOST_QUEUE_FULL, s->queue_full, &l->queue_full, LOST_ANY_CPU);
+	send_loss(l, LOST_CPU_LIMIT, s->cpu_limited, &l->cpu_limited, LOST_ANY_CPU);
 	send_loss(l, LOST_THROTTLED, s->throttled, &l->throttled, LOST_ANY_CPU);
 }

@@ -4,6 +4,8 @@
 #define PROF_BPF_STREAM_LOSSES_H
 
 #include <stdint.h>
+#include "common/status/status.h"
+#include "tools/prof-bpf/owners/owners.h"
 
 #define LOSSES_CPUS 1024
 
@@ -18,13 +20,18 @@ struct losses {
 	struct output *output;
 	struct loader *loader;
 	const struct sideband *sideband;
-	const struct host *host;
+	struct host *host;
 	const struct samples *samples;
 	/* Counts sent so far. */
 	uint64_t ring_full[LOSSES_CPUS], side_band[LOSSES_CPUS];
-	uint64_t malformed, undecoded, untracked, unkept, queue_full, throttled;
+	uint64_t malformed, undecoded, untracked, unkept, queue_full, throttled, cpu_limited;
+	uint64_t sent[STATUS_REASONS]; /* the same in sum, by enum lost_reason */
+	/* The most refusals of one owner when that was last logged, and the time of that. */
+	uint64_t refused[OWNER_RESOURCES], refused_ns[OWNER_RESOURCES];
 	/* Openings that were put off when that was last logged, and the time of that. */
 	uint64_t put_off, put_off_ns;
+	/* Samples cut for want of room for definitions, likewise. */
+	uint64_t cuts, cuts_ns;
 };
 
 /* Ignores what the rings have lost so far, since sampling has not begun. */

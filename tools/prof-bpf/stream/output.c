@@ -54,6 +54,7 @@ void output_emitted(struct output *o, int r)
 {
 	if (r < 0 && o->bus) {
 		o->objects_lost = true;
+		o->breaks += o->has_peer;
 		outbox_reset(&o->outbox);
 		(void)emit_restart(o->emit);
 	}
@@ -67,6 +68,7 @@ bool output_peer_takes(const struct output *o)
 void output_peer_came(struct output *o)
 {
 	outbox_reset(&o->outbox);
+	o->breaks += o->has_peer;
 	o->has_peer = true;
 	o->objects_lost = true; /* the former peer had them */
 	output_emitted(o, emit_restart(o->emit));
@@ -74,6 +76,7 @@ void output_peer_came(struct output *o)
 
 void output_peer_went(struct output *o)
 {
+	o->breaks += o->has_peer;
 	o->has_peer = false;
 	outbox_reset(&o->outbox);
 }

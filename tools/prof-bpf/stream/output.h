@@ -6,6 +6,7 @@
 #ifndef PROF_BPF_STREAM_OUTPUT_H
 #define PROF_BPF_STREAM_OUTPUT_H
 
+#include "common/base/outfile.h"
 #include "tools/prof-bpf/stream/emit.h"
 #include "tools/prof-bpf/stream/outbox.h"
 
@@ -14,8 +15,10 @@ struct output {
 	struct bus *bus;      /* deployed only, NULL by hand; owned likewise */
 	struct outbox outbox; /* deployed only */
 	bool has_peer;	      /* prof-symd is connected, and an epoch was begun for it */
+	uint64_t breaks;      /* how often messages to a peer may have been lost uncounted */
 	bool objects_lost;    /* copies of interpreters' objects did not reach prof-symd */
-	int fd;		      /* by hand only */
+	struct outfile file;  /* by hand only; the file at path */
+	int fd;		      /* by hand only, borrowed */
 	const char *path;     /* of fd, borrowed; NULL: standard output */
 	bool begun;	      /* fd was written to */
 	bool failed;	      /* fd cannot be written to; this was logged */

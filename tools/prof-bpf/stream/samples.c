@@ -13,11 +13,14 @@
 #include "tools/prof-bpf/kernel/loader.h"
 #include "tools/prof-bpf/kernel/record.h"
 #include "tools/prof-bpf/kernel/sideband.h"
+#include "tools/prof-bpf/limit/drops.h"
 #include "tools/prof-bpf/limit/limit.h"
 #include "tools/prof-bpf/peers/parser_deaths.h"
+#include "tools/prof-bpf/peers/row_server.h"
 #include "tools/prof-bpf/stream/deferred.h"
 #include "tools/prof-bpf/stream/definitions.h"
 #include "tools/prof-bpf/stream/output.h"
+#include "tools/prof-bpf/stream/testimony.h"
 
 static void on_sideband(void *ctx, const struct sideband_event *e)
 {
@@ -32,7 +35,8 @@ static void on_sideband(void *ctx, const struct sideband_event *e)
 }
 
 /* Marks the process and the files of a sample as in use, and requests evicted rows again. */
-static void touch_files(struct samples *p, const struct sample *s)
+static void touch_files(struct samples *p, const struct sample *s,
+			const struct host_process *process)
 {
 	const uint64_t *frames = sample_user_frames(s);
 	uint16_t before = 0;
@@ -46,6 +50,8 @@ static void touch_files(struct samples *p, const struct sample *s)
 			continue;
 		before = slot;
 		tables_file_touch(p->tables, slot, s->time_ns);
+		if (process)
+			host_slot_used(p->host, slot, process);
 		const enum file_state state = tables_file_state(p->tables, slot);
 
 		if (state != FILE_EVICTED && state != FILE_PENDING)
@@ -96,7 +102,7 @@ static const struct sample *without_user_part(const struct sample *s, struct use
 }
 
 /* A copy of the sample, cut behind this many user frames; the caller's. NULL: no memory. */
-static struct sample *cut_behind(const struct sample *s, unsigned frames)
+static struct sample *cut_behind(const struct sample *s, unsigned frames, enum walk_reason reason)
 {
 	size_t words = ((size_t)sample_head(s) + frames) * sizeof(uint64_t);
 	struct sample *ret = malloc(sizeof(*ret) + words);
@@ -104,11 +110,19 @@ static struct sample *cut_behind(const struct sample *s, unsigned frames)
 	if (!ret)
 		return NULL;
 	*ret = *s;
-	ret->reason = WALK_STALE;
+	ret->reason = (uint16_t)reason;
 	ret->user_frames = (uint16_t)frames;
 	ret->at_slot = 0;
 	memcpy(ret + 1, sample_words(s), words);
 	return ret;
+}
+
+/* Whether the walk ended at a file without a slot, so that the last frame names no file. */
+static bool ends_unasked(const struct sample *s)
+{
+	return s->user_frames &&
+	       (sample_user_frames(s)[s->user_frames - 1] >> SAMPLE_FRAME_SLOT_SHIFT &
+		SAMPLE_FRAME_SLOT_MASK) == TABLES_UNASKED;
 }
 
 static void send_sample(struct samples *p, const struct sample *s)
@@ -117,13 +131,14 @@ static void send_sample(struct samples *p, const struct sample *s)
 
 	if (p->ended)
 		return;
-	touch_files(p, s);
+	const int r = host_sample(p->host, s, &ref);
+	touch_files(p, s, r ? NULL : ref.process);
 	if (p->output->bus && (!output_peer_takes(p->output) || !bus_connected(p->output->bus))) {
 		p->queue_full++;
 		return;
 	}
 	p->passed_on++;
-	if (host_sample(p->host, s, &ref)) {
+	if (r) {
 		p->unkept++;
 		return;
 	}
@@ -133,18 +148,30 @@ static void send_sample(struct samples *p, const struct sample *s)
 	if (s->generation && !host_walked_with(ref.process, s->generation)) {
 		s = without_user_part(s, &cut);
 	} else if (hold < s->user_frames) {
-		shorter = cut_behind(s, hold);
+		shorter = cut_behind(s, hold, WALK_STALE);
+		s = shorter ? shorter : without_user_part(s, &cut);
+	} else if (ends_unasked(s)) {
+		host_is_behind(p->host, ref.process);
+		shorter = cut_behind(s, s->user_frames - 1u, s->reason);
 		s = shorter ? shorter : without_user_part(s, &cut);
 	}
+	memory_was_sampled(p->host, ref.process, s);
 	p->command_runs |= ref.process->execs || s->pid != p->command;
 	struct emit_file exe;
 	struct emit_process process = definition_of_process(ref.process, &exe);
 	struct emit_thread thread = definition_of_thread(ref.thread);
-	enum walk_reason reason = lacks_rows(p, s) ? WALK_MEMORY_LIMIT : s->reason;
+	enum walk_reason reason = !lacks_rows(p, s) ? s->reason
+				  : tables_file_lacks_rules(p->tables, s->at_slot)
+					  ? WALK_TABLES_FULL
+					  : WALK_MEMORY_LIMIT;
 	if (reason == WALK_NO_MAPPING && !s->generation &&
 	    host_mapped_since(ref.process, s->time_ns))
 		reason = WALK_STALE;
-	output_emitted(p->output, emit_sample(p->output->emit, s, reason, &process, &thread));
+	const int emitted = emit_sample(p->output->emit, s, reason, &process, &thread);
+
+	if (!emitted)
+		testimony_sample(p->testimony, s, &process, &thread);
+	output_emitted(p->output, emitted);
 	free(shorter);
 }
 
@@ -207,7 +234,17 @@ static void on_object(struct samples *p, const struct sample *s)
 	    parser_deaths_refuse_process(p->deaths, ref.process->id))
 		return;
 	m.process = ref.process->id;
+	memory_was_copied(p->host, ref.process, &m);
 	output_emitted(p->output, emit_object(p->output->emit, &m));
+}
+
+/* Whether to drop a sample for the cpu limit. */
+static bool drops(struct samples *p, const struct sample *s)
+{
+	const bool ret = p->drops && drops_sample(p->drops, s->owner_uid, s->owner_container);
+
+	p->cpu_limited += ret;
+	return ret;
 }
 
 static void on_sample(void *ctx, const struct sample *s)
@@ -223,6 +260,8 @@ static void on_sample(void *ctx, const struct sample *s)
 		deferred_items(p->deferred, s);
 		return;
 	}
+	if (drops(p, s))
+		return;
 	catch_up(ctx, s);
 	send_sample(ctx, s);
 }
@@ -238,11 +277,26 @@ static void on_early_sample(void *ctx, const struct sample *s)
 	samples_walked(ctx, s);
 }
 
+/* The sample's walk stopped at a file whose rows are still to come: its owner wants them. */
+static void want_rows(struct samples *p, const struct sample *s)
+{
+	struct host_sample_ref ref;
+
+	if (tables_file_state(p->tables, s->at_slot) != FILE_PENDING)
+		return;
+	tables_file_touch(p->tables, s->at_slot, s->time_ns);
+	if (!host_sample(p->host, s, &ref) && ref.process->owner)
+		row_server_wanted(p->row_server, s->at_slot, ref.process->owner, clock_mono_ns());
+}
+
 static void on_deferred(void *ctx, const struct deferred_sample *d)
 {
 	struct samples *p = ctx;
 
+	if (drops(p, &d->sample))
+		return;
 	catch_up(p, &d->sample);
+	want_rows(p, &d->sample);
 	deferred_put(p->deferred, d);
 }
 
@@ -255,6 +309,24 @@ ssize_t samples_mappings(void *ctx, const struct sample *s, const struct tables_
 	if (host_sample(p->host, s, &ref))
 		return -ESRCH;
 	return host_mappings(p->host, ref.process, s->time_ns, ret, ret_whole);
+}
+
+void samples_want(void *ctx, const struct sample *s, const uint64_t *addresses, size_t n)
+{
+	struct samples *p = ctx;
+	struct host_sample_ref ref;
+
+	if (n && !host_sample(p->host, s, &ref))
+		host_wants(p->host, ref.process, addresses, n);
+}
+
+void samples_are_behind(void *ctx, const struct sample *s)
+{
+	struct samples *p = ctx;
+	struct host_sample_ref ref;
+
+	if (!host_sample(p->host, s, &ref))
+		host_is_behind(p->host, ref.process);
 }
 
 /* Has lost copies of objects made again, once there is a receiver with room. */

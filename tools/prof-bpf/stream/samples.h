@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 struct deferred_queue;
+struct drops;
 struct held_sample;
 struct host;
 struct kernel_names;
@@ -20,10 +21,12 @@ struct limit;
 struct loader;
 struct output;
 struct parser_deaths;
+struct row_server;
 struct sample;
 struct sideband;
 struct tables;
 struct tables_mapping;
+struct testimony;
 
 struct samples {
 	/* Borrowed. */
@@ -35,7 +38,10 @@ struct samples {
 	struct deferred_queue *deferred;
 	struct limit *limit;
 	struct parser_deaths *deaths;
+	struct row_server *row_server;
 	struct output *output;
+	struct testimony *testimony;
+	struct drops *drops;  /* NULL: there is no cpu limit */
 	bool without_objects; /* copy no memory of interpreters */
 	uint32_t command;     /* pid of the command that is followed from its start; 0: none */
 
@@ -49,14 +55,17 @@ struct samples {
 	/* Counted from the start. */
 	uint64_t passed_on; /* meant for prof-symd */
 	uint64_t queue_full, throttled;
-	uint64_t unkept; /* their process or thread found no room */
+	uint64_t cpu_limited; /* dropped for the cpu limit */
+	uint64_t unkept;      /* their process or thread found no room */
 };
 
 /* Takes everything that the kernel has written: samples and side-band records, in order of time. */
 void samples_drain(struct samples *s);
-/* The mappings and emit of struct deferred_config; ctx is the struct samples. */
+/* The callbacks of struct deferred_config; ctx is the struct samples. */
 ssize_t samples_mappings(void *ctx, const struct sample *s, const struct tables_mapping **ret,
 			 bool *ret_whole);
+void samples_want(void *ctx, const struct sample *s, const uint64_t *addresses, size_t n);
+void samples_are_behind(void *ctx, const struct sample *s);
 void samples_walked(void *ctx, const struct sample *s);
 /* Frees what it owns. */
 void samples_done(struct samples *s);

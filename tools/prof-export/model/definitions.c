@@ -42,7 +42,7 @@ void definitions_done(struct definitions *d)
 		       !(equal)(d, &(array)->data[i_], (key))) \
 			; \
 		if (i_ == TABLE_NONE) { \
-			if (!ARRAY_ROOM(&(d)->pool, array, 1)) { \
+			if (pool_is_closed(&(d)->pool) || !ARRAY_ROOM(&(d)->pool, array, 1)) { \
 				r_ = -ENOBUFS; \
 			} else { \
 				r_ = index_add((index), &(d)->pool, (hash), \

@@ -124,6 +124,7 @@ int epoch_process(struct epoch *e, const struct msg_process *msg)
 				     .start_ns = msg->start_ns,
 				     .execs = msg->execs,
 				     .flags = (uint32_t)msg->flags,
+				     .owner = msg->owner,
 				     .process = MODEL_NONE,
 				     .threads = MODEL_NONE,
 				     .runtime = STATUS_RUNTIMES };
@@ -189,8 +190,7 @@ void epoch_process_end(struct epoch *e, const struct msg_process_end *msg)
 /* Maps the id to its latest definition. */
 static int redefine(struct epoch *e, struct idmap *ids, uint64_t id, uint32_t number)
 {
-	idmap_remove(ids, id);
-	return idmap_add(ids, &e->definitions->pool, id, number);
+	return idmap_set(ids, &e->definitions->pool, id, number);
 }
 
 int epoch_file(struct epoch *e, const struct msg_file *msg)

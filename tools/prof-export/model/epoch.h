@@ -10,7 +10,7 @@
 #include "tools/prof-export/model/definitions.h"
 
 struct epoch_process {
-	uint64_t pid, start_ns, execs;
+	uint64_t pid, start_ns, execs, owner;
 	uint32_t flags;
 	uint32_t exe;			/* file, or MODEL_NONE */
 	uint32_t process;		/* definition; MODEL_NONE before its first sample */

@@ -11,7 +11,7 @@ void hottest_done(struct hottest *h, struct pool *p)
 	h->self.len = 0;
 }
 
-bool hottest_add(struct hottest *h, struct pool *p, struct str name, uint64_t self)
+static bool add(struct hottest *h, struct pool *p, struct str name, uint64_t self)
 {
 	uint32_t at;
 
@@ -32,10 +32,19 @@ bool hottest_add(struct hottest *h, struct pool *p, struct str name, uint64_t se
 	return true;
 }
 
+bool hottest_add(struct hottest *h, struct pool *p, struct buf *label, enum status_kind kind,
+		 uint64_t self)
+{
+	if (buf_append(label, &(char){ (char)kind }, 1))
+		return false;
+	return add(h, p, (struct str){ .data = (char *)label->data, .len = (uint32_t)label->len },
+		   self);
+}
+
 void hottest_add_all(struct hottest *h, struct pool *p, const struct hottest *from)
 {
 	for (uint32_t i = 0; i < from->self.len; i++) {
-		if (!hottest_add(h, p, strings_get(&from->names, i), from->self.data[i]))
+		if (!add(h, p, strings_get(&from->names, i), from->self.data[i]))
 			break;
 	}
 }
@@ -66,9 +75,16 @@ void hottest_top(const struct hottest *h, struct status_top top[static STATUS_TO
 			best[at] = i;
 	}
 	for (size_t i = 0; i < n; i++) {
-		const struct str s = str_cut(strings_get(&h->names, best[i]), STATUS_NAME - 1);
+		static const char more[] = "…";
+		struct str s = strings_get(&h->names, best[i]);
 
 		top[i].self = h->self.data[best[i]];
+		top[i].kind = (uint8_t)s.data[--s.len];
+		/* Without the dots, a name could be cut where it looks like a marked one. */
+		if (s.len > STATUS_NAME - 1) {
+			s = str_cut(s, STATUS_NAME - sizeof(more));
+			memcpy(top[i].name + s.len, more, sizeof(more) - 1);
+		}
 		memcpy(top[i].name, s.data, s.len);
 	}
 }

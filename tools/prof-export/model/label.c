@@ -31,6 +31,111 @@ int label_escape(struct buf *b, struct str s)
 	return r;
 }
 
+/* --- marks --- */
+
+/* Puts a backslash at this place of b. */
+static int insert_backslash(struct buf *b, size_t at)
+{
+	const int r = buf_append(b, "\\", 1);
+
+	if (r)
+		return r;
+	memmove(b->data + at + 1, b->data + at, b->len - 1 - at);
+	b->data[at] = '\\';
+	return 0;
+}
+
+static bool begins_with(struct str s, struct str word)
+{
+	return s.len >= word.len && memcmp(s.data, word.data, word.len) == 0;
+}
+
+/* Whether s begins like a mark in brackets: `[truncated: …` or `[file+0x…`. Folded stacks show `;`
+ * as `:`. */
+static bool has_head(struct str s)
+{
+	return begins_with(s, STR_LIT("[truncated:")) || begins_with(s, STR_LIT("[truncated;")) ||
+	       (begins_with(s, STR_LIT("[")) && memmem(s.data, s.len, "+0x", 3));
+}
+
+static bool ends_with(struct str s, struct str word)
+{
+	return s.len >= word.len && memcmp(s.data + s.len - word.len, word.data, word.len) == 0;
+}
+
+/* Whether s is what prof-symd gives interpreted frames without a name, as `[python: gone]`. */
+static bool is_placeholder(struct str s)
+{
+	return begins_with(s, STR_LIT("[")) &&
+	       (ends_with(s, STR_LIT(" gone]")) || ends_with(s, STR_LIT(" memory not read]")));
+}
+
+/* Where the bracket of an ending `_[k]` stands; 0: s has none. */
+static size_t find_tail(struct str s)
+{
+	size_t at = s.len < 3 ? 0 : s.len - 3;
+
+	if (!at || memcmp(s.data + at, "[k]", 3) != 0)
+		return 0;
+	while (at && s.data[at - 1] == '\\')
+		at--;
+	return at && s.data[at - 1] == '_' ? s.len - 3 : 0;
+}
+
+static int guard_name(struct buf *b, size_t from, bool interpreted)
+{
+	const struct str s = { .data = (const char *)b->data + from,
+			       .len = (uint32_t)(b->len - from) };
+	const size_t tail = find_tail(s);
+	uint32_t head = 0;
+
+	/* A name that already has backslashes there gets one more, so that no two names look alike.
+	 */
+	while (head < s.len && s.data[head] == '\\')
+		head++;
+	const struct str rest = { .data = s.data + head, .len = s.len - head };
+	const bool guard_head = has_head(rest) || (!interpreted && is_placeholder(rest));
+	int r = tail ? insert_backslash(b, from + tail) : 0;
+
+	if (!r && guard_head)
+		r = insert_backslash(b, from);
+	return r;
+}
+
+int label_name(struct buf *b, struct str s)
+{
+	const size_t from = b->len;
+	const int r = label_escape(b, s);
+
+	return r ? r : guard_name(b, from, true);
+}
+
+/* Guards the name of a file in brackets, where other words mean no file. */
+static int guard_file(struct buf *b, size_t from)
+{
+	static const char *const whole[] = { "anon", "kernel", "interpreted" };
+	struct str s = { .data = (const char *)b->data + from, .len = (uint32_t)(b->len - from) };
+	bool ours;
+
+	while (s.len && *s.data == '\\') {
+		s.data++;
+		s.len--;
+	}
+	ours = begins_with(s, STR_LIT("truncated:")) || begins_with(s, STR_LIT("truncated;"));
+	if (begins_with(s, STR_LIT("kind-"))) {
+		uint32_t n = 5;
+
+		while (n < s.len && s.data[n] >= '0' && s.data[n] <= '9')
+			n++;
+		ours = n == s.len;
+	}
+	for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++)
+		ours |= str_eq(s, str_from(whole[i]));
+	return ours ? insert_backslash(b, from) : 0;
+}
+
+/* --- labels --- */
+
 static struct str base_name(struct str path)
 {
 	const char *slash = path.len ? memrchr(path.data, '/', path.len) : NULL;
@@ -47,6 +152,7 @@ static int unnamed(struct buf *b, const struct definitions *d, const struct mode
 {
 	const uint64_t address = f->start ? f->start : f->address ? f->address : f->offset;
 	struct str name = STR_LIT("anon");
+	bool foreign = false;
 
 	if (f->kind == MODEL_KERNEL)
 		name = STR_LIT("kernel");
@@ -56,15 +162,19 @@ static int unnamed(struct buf *b, const struct definitions *d, const struct mode
 		return buf_printf(b, "[kind-%u+0x%" PRIx64 "]", f->kind, address);
 	else if (f->file != MODEL_NONE)
 		name = base_name(strings_get(&d->strings, d->files.data[f->file].path));
+	foreign = f->kind == MODEL_NATIVE && f->file != MODEL_NONE;
 	if (!name.len)
 		name = STR_LIT("file");
 	/* [vdso] has brackets already. */
 	if (name.len > 2 && name.data[0] == '[' && name.data[name.len - 1] == ']')
 		name = (struct str){ .data = name.data + 1, .len = name.len - 2 };
 	int r = buf_append(b, "[", 1);
+	const size_t from = b->len;
 
 	if (!r)
 		r = label_escape(b, name);
+	if (!r && foreign)
+		r = guard_file(b, from);
 	return r ? r : buf_printf(b, "+0x%" PRIx64 "]", address);
 }
 
@@ -78,6 +188,9 @@ int label_plain(struct buf *b, const struct definitions *d, const struct model_f
 		int r = label_escape(
 			b, strings_get(&d->strings,
 				       d->functions.data[d->numbers.data[f->calls + i]].name));
+
+		if (!r)
+			r = guard_name(b, before, f->kind == MODEL_INTERPRETED);
 
 		if (r || b->len > before)
 			return r;
@@ -107,7 +220,7 @@ int label_process(struct buf *b, const struct definitions *d, uint32_t process)
 		return buf_append_str(b, "[unknown]");
 	const struct str comm = strings_get(&d->strings, d->processes.data[process].comm);
 
-	return comm.len ? label_escape(b, comm)
+	return comm.len ? label_name(b, comm)
 			: buf_printf(b, "pid-%" PRIu64, d->processes.data[process].pid);
 }
 
@@ -117,7 +230,7 @@ int label_thread(struct buf *b, const struct definitions *d, uint32_t thread)
 		return buf_append_str(b, "[unknown]");
 	const struct str comm = strings_get(&d->strings, d->threads.data[thread].comm);
 
-	return comm.len ? label_escape(b, comm)
+	return comm.len ? label_name(b, comm)
 			: buf_printf(b, "tid-%" PRIu64, d->threads.data[thread].tid);
 }
 

@@ -3,6 +3,11 @@
  * Labels: names as every output shows them. Strangers choose names, so control characters,
  * characters that turn or hide text, and invalid UTF-8 become \xNN. A label is one line of UTF-8.
  * Each format replaces the other characters that it reserves.
+ *
+ * Labels show some kinds of frames by marks: `_[k]` at the end, `[truncated: reason]`, and
+ * `[file+0xaddress]` or `[python: gone]` for what has no
+ * name. A name that ends or begins like a mark gets a backslash
+ * before its bracket: `do_sys_open_\[k]`, `\[truncated: no-rows]`. So no name can imitate a mark.
  */
 #ifndef PROF_EXPORT_MODEL_LABEL_H
 #define PROF_EXPORT_MODEL_LABEL_H
@@ -11,6 +16,8 @@
 
 /* Appends s as described; backslashes stay as they are. Errors of buf_append. */
 int label_escape(struct buf *b, struct str s);
+/* The same for a name that must not look like a mark. */
+int label_name(struct buf *b, struct str s);
 /* The i-th call of a frame, innermost first: `name` or `name_[k]` (kernel). Without a name:
  * `[file+0xstart]` (the start of its function, or else the address), `[anon+0xaddress]`,
  * `[kernel+0xaddress]_[k]` or `[truncated: reason]`. */

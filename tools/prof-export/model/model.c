@@ -7,7 +7,9 @@
 #include "tools/prof-export/model/epoch.h"
 #include "tools/prof-export/model/hottest.h"
 #include "tools/prof-export/model/label.h"
+#include "tools/prof-export/model/shares.h"
 #include "tools/prof-export/model/uptime.h"
+#include "tools/prof-export/model/witnessed.h"
 
 /* The present prof-bpf: when it began, and the samples it reported. The rest is the state before it
  * began; `launched` is the count that the launcher knew then. */
@@ -28,10 +30,13 @@ struct model {
 	struct sampler sampler;
 	struct uptime uptime;
 	struct launched launched;
+	struct witnessed witnessed;
 	bool gap_seen, limit_hit; /* in this epoch */
 
 	struct epoch epoch;
 	struct definitions definitions;
+	struct shares shares;
+	uint32_t folded;   /* the stack of samples whose own one found no room; MODEL_NONE: none */
 	struct index seen; /* hashes of counted processes and threads */
 
 	struct hottest hottest; /* of former epochs */
@@ -51,6 +56,8 @@ int model_new(const struct model_options *o, struct model **ret)
 		return -ENOMEM;
 	m->options = *o;
 	m->definitions.pool.max = o->memory_max;
+	m->definitions.pool.reserve = shares_reserve(o->memory_max);
+	m->folded = MODEL_NONE;
 	m->definitions.detail = o->detail;
 	m->totals.first_ns = UINT64_MAX;
 	epoch_init(&m->epoch, &m->definitions, o->interpreter_frames, o->lines);
@@ -71,6 +78,57 @@ void model_free(struct model *m)
 	hottest_done(&m->hottest, &m->definitions.pool);
 	index_done(&m->seen, &m->definitions.pool);
 	free(m);
+}
+
+/* --- who pays --- */
+
+#define INDEXED 11 /* bytes of an entry in an index, on average */
+#define MAPPED 16  /* the same of an id in a map */
+
+/* What definitions and ids need, without the room of arrays to grow. */
+struct weight {
+	size_t kept, epoch;
+};
+
+static struct weight weigh(const struct model *m)
+{
+	const struct definitions *d = &m->definitions;
+	const struct epoch *e = &m->epoch;
+
+	return (struct weight){
+		.kept = d->strings.text_len +
+			d->strings.len * (sizeof(*d->strings.entries) + INDEXED) +
+			d->files.len * (sizeof(*d->files.data) + INDEXED) +
+			d->functions.len * (sizeof(*d->functions.data) + INDEXED) +
+			d->frames.len *
+				(sizeof(*d->frames.data) + sizeof(*d->self.data) + INDEXED) +
+			d->stacks.len * (sizeof(*d->stacks.data) + INDEXED) +
+			d->numbers.len * sizeof(*d->numbers.data) +
+			d->processes.len * (sizeof(*d->processes.data) + INDEXED) +
+			d->threads.len * (sizeof(*d->threads.data) + INDEXED) +
+			d->buckets.len * (sizeof(*d->buckets.data) + INDEXED),
+		.epoch = (idmap_len(&e->process_ids) + idmap_len(&e->thread_ids) +
+			  idmap_len(&e->file_ids) + idmap_len(&e->function_ids) +
+			  idmap_len(&e->frame_ids) + idmap_len(&e->stack_ids)) *
+				 MAPPED +
+			 e->processes.len * sizeof(*e->processes.data) +
+			 e->threads.len * sizeof(*e->threads.data) +
+			 e->groups.len * sizeof(*e->groups.data),
+	};
+}
+
+/* What was added since `before` belongs to this owner. */
+static void charge(struct model *m, struct share *w, struct weight before)
+{
+	const struct weight now = weigh(m);
+
+	if (now.epoch < before.epoch) {
+		const size_t less = before.epoch - now.epoch;
+
+		w->epoch -= less < w->epoch ? less : w->epoch;
+		before.epoch = now.epoch;
+	}
+	shares_take(w, &m->definitions.pool, now.kept - before.kept, now.epoch - before.epoch);
 }
 
 /* Counts a process or thread once, by a 64-bit hash. Without room for the hash it may be counted
@@ -150,32 +208,113 @@ static void lose_sample(struct model *m)
 		model_lose(m, m->gap_seen ? LOST_SEQUENCE : LOST_MALFORMED, 1);
 }
 
+/* A sample that is known to prof-bpf's word as well. */
+static void lose_seen(struct model *m, struct share *w)
+{
+	m->witnessed.unkept++;
+	w->lost++;
+	lose_to_limit(m);
+}
+
+/* The stack of all samples whose own one found no room. It says nothing but this. */
+static int folded_stack(struct model *m, uint32_t *ret)
+{
+	const struct model_frame f = { .offset = WALK_DEFINITIONS,
+				       .file = MODEL_NONE,
+				       .process = MODEL_NONE,
+				       .kind = MODEL_TRUNCATED };
+	uint32_t frame;
+	int r = 0;
+
+	if (m->folded == MODEL_NONE)
+		r = definitions_frame(&m->definitions, f, NULL, &frame);
+	if (!r && m->folded == MODEL_NONE)
+		r = definitions_stack(&m->definitions, WALK_DEFINITIONS, true, &frame, 1,
+				      &m->folded);
+	if (!r)
+		*ret = m->folded;
+	return r;
+}
+
+/* Counts the sample in the model. -ENOBUFS. */
+static int keep_now(struct model *m, uint32_t thread_at, uint32_t stack, uint64_t value)
+{
+	uint32_t thread = MODEL_NONE;
+
+	if (thread_at != TABLE_NONE) {
+		if (epoch_keep_thread(&m->epoch, &m->epoch.threads.data[thread_at]))
+			return -ENOBUFS;
+		thread = m->epoch.threads.data[thread_at].thread;
+	}
+	return count_bucket(m, thread, stack, value);
+}
+
+/* The same, as far as its owner may. */
+static int keep(struct model *m, struct share *w, uint32_t thread_at, uint32_t stack,
+		uint64_t value)
+{
+	struct pool *p = &m->definitions.pool;
+	const struct weight before = weigh(m);
+
+	p->frugal = true;
+	int r = keep_now(m, thread_at, stack, value);
+
+	p->frugal = false;
+	if (r && shares_may_take(&m->shares, w, p, SHARE_COUNT))
+		r = keep_now(m, thread_at, stack, value);
+	charge(m, w, before);
+	return r;
+}
+
+static void see(struct model *m, const struct msg_sample *msg, uint32_t thread_at)
+{
+	const struct epoch_thread *d = &m->epoch.threads.data[thread_at];
+
+	witnessed_sample(&m->witnessed,
+			 &(struct witness_sample){ .pid = m->epoch.processes.data[d->process].pid,
+						   .tid = d->tid,
+						   .cpu = msg->cpu,
+						   .time_ns = msg->time_ns,
+						   .value = msg->value });
+}
+
 static int take_sample(struct model *m, const struct msg_sample *msg, struct model_sample *ret)
 {
 	struct model_totals *t = &m->totals;
 	uint32_t stack = idmap_get(&m->epoch.stack_ids, msg->stack),
 		 thread_at = idmap_get(&m->epoch.thread_ids, msg->thread);
-	uint32_t thread = MODEL_NONE;
+	const uint64_t owner =
+		thread_at == TABLE_NONE
+			? 0
+			: m->epoch.processes.data[m->epoch.threads.data[thread_at].process].owner;
+	struct share *w = shares_get(&m->shares, owner);
+	bool folds = false;
 
+	if (msg->stack && stack == TABLE_NONE && w->refused)
+		folds = !folded_stack(m, &stack);
 	if ((msg->thread && thread_at == TABLE_NONE) || (msg->stack && stack == TABLE_NONE)) {
+		w->lost += m->limit_hit && thread_at != TABLE_NONE;
 		lose_sample(m);
 		return 0;
 	}
+	if (msg->thread)
+		see(m, msg, thread_at);
+	else
+		m->witnessed.came.samples++; /* prof-bpf sends none without a thread */
 	if (!msg->stack && definitions_stack(&m->definitions, 0, false, NULL, 0, &stack)) {
-		lose_to_limit(m);
+		lose_seen(m, w);
 		return 0;
 	}
-	if (msg->thread && m->options.aggregate) {
-		if (epoch_keep_thread(&m->epoch, &m->epoch.threads.data[thread_at])) {
-			lose_to_limit(m);
+	if (m->options.aggregate && keep(m, w, thread_at, stack, msg->value)) {
+		folds = !folds && !folded_stack(m, &stack) &&
+			!keep(m, w, thread_at, stack, msg->value);
+		if (!folds) {
+			lose_seen(m, w);
 			return 0;
 		}
-		thread = m->epoch.threads.data[thread_at].thread;
 	}
-	if (m->options.aggregate && count_bucket(m, thread, stack, msg->value)) {
-		lose_to_limit(m);
-		return 0;
-	}
+	w->samples++;
+	w->folded += folds;
 	const struct model_stack *s = &m->definitions.stacks.data[stack];
 
 	*ret = (struct model_sample){
@@ -189,7 +328,6 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 			count_once(m, (uint64_t[]){ p->pid, p->start_ns, d->tid }, 3, &t->threads);
 		d->counted = true;
 		ret->comm = (struct str){ .data = d->comm, .len = d->comm_len };
-		ret->process_comm = (struct str){ .data = p->comm, .len = p->comm_len };
 		ret->pid = p->pid;
 		ret->tid = d->tid;
 		count_runtime(m, p, s);
@@ -290,9 +428,11 @@ static void grant(struct model *m, uint64_t share)
 	const uint64_t granted =
 		budget_model(share < m->options.share_most ? share : m->options.share_most);
 
-	if (m->options.share_most)
+	if (m->options.share_most) {
 		m->definitions.pool.max = granted > m->options.memory_max ? granted
 									  : m->options.memory_max;
+		m->definitions.pool.reserve = shares_reserve(m->definitions.pool.max);
+	}
 }
 
 static void take_figure(struct model *m, const struct msg_figure *msg)
@@ -310,6 +450,9 @@ static void take_figure(struct model *m, const struct msg_figure *msg)
 		{ "memory_peak", &t->memory_peak, 0 },
 		{ "run_taken", &m->launched.taken, 0 },
 		{ "run_until", &m->uptime.run_until_ns, 0 },
+		{ "witness_more", &t->witness.more, 0 },
+		{ "witness_fewer", &t->witness.fewer, 0 },
+		{ "witness_losses", &t->witness.losses, 0 },
 		{ "restarts_bpf", &m->launched.restarts[0], 0 },
 		{ "restarts_deltas", &m->launched.restarts[1], 0 },
 		{ "restarts_symd", &m->launched.restarts[2], 0 },
@@ -329,6 +472,66 @@ static void take_figure(struct model *m, const struct msg_figure *msg)
 		grant(m, msg->value);
 }
 
+static int define(struct model *m, const struct msg *msg)
+{
+	switch (msg->id) {
+	case MSG_PROCESS:
+		return epoch_process(&m->epoch, &msg->process);
+	case MSG_THREAD:
+		return epoch_thread(&m->epoch, &msg->thread);
+	case MSG_FILE:
+		return epoch_file(&m->epoch, &msg->file);
+	case MSG_FUNCTION:
+		return epoch_function(&m->epoch, &msg->function);
+	case MSG_FRAME:
+		return epoch_frame(&m->epoch, &msg->frame);
+	default:
+		return epoch_stack(&m->epoch, &msg->stack);
+	}
+}
+
+static enum share_use use_of(const struct msg *msg)
+{
+	return msg->id == MSG_STACK				 ? SHARE_STACK
+	       : msg->id == MSG_PROCESS || msg->id == MSG_THREAD ? SHARE_COUNT
+								 : SHARE_DEFINITION;
+}
+
+/* Takes a definition that this owner pays for. */
+static void take_definition(struct model *m, const struct msg *msg, uint64_t owner)
+{
+	struct share *w = shares_get(&m->shares, owner);
+	struct pool *p = &m->definitions.pool;
+	const struct weight before = weigh(m);
+
+	p->frugal = true;
+	int r = define(m, msg);
+
+	p->frugal = false;
+	if (r == -ENOBUFS && shares_may_take(&m->shares, w, p, use_of(msg)))
+		r = define(m, msg);
+	w->refused |= r == -ENOBUFS;
+	note_full(m, r);
+	charge(m, w, before);
+}
+
+/* The owner of a process of this epoch. */
+static uint64_t owner_of(const struct model *m, uint64_t process)
+{
+	const uint32_t slot = idmap_get(&m->epoch.process_ids, process);
+
+	return slot == TABLE_NONE ? 0 : m->epoch.processes.data[slot].owner;
+}
+
+static void end_process(struct model *m, const struct msg_process_end *msg)
+{
+	struct share *w = shares_get(&m->shares, owner_of(m, msg->id));
+	const struct weight before = weigh(m);
+
+	epoch_process_end(&m->epoch, msg);
+	charge(m, w, before);
+}
+
 int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_sample)
 {
 	switch (msg->id) {
@@ -341,25 +544,25 @@ int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_
 		if (idmap_get(&m->epoch.process_ids, msg->process.id) == TABLE_NONE)
 			count_once(m, (uint64_t[]){ msg->process.pid, msg->process.start_ns }, 2,
 				   &m->totals.processes);
-		note_full(m, epoch_process(&m->epoch, &msg->process));
+		take_definition(m, msg, msg->process.owner);
 		break;
 	case MSG_PROCESS_END:
-		epoch_process_end(&m->epoch, &msg->process_end);
+		end_process(m, &msg->process_end);
 		break;
 	case MSG_THREAD:
-		note_full(m, epoch_thread(&m->epoch, &msg->thread));
+		take_definition(m, msg, owner_of(m, msg->thread.process));
 		break;
 	case MSG_FILE:
-		note_full(m, epoch_file(&m->epoch, &msg->file));
+		take_definition(m, msg, msg->file.payer);
 		break;
 	case MSG_FUNCTION:
-		note_full(m, epoch_function(&m->epoch, &msg->function));
+		take_definition(m, msg, msg->function.payer);
 		break;
 	case MSG_FRAME:
-		note_full(m, epoch_frame(&m->epoch, &msg->frame));
+		take_definition(m, msg, msg->frame.payer);
 		break;
 	case MSG_STACK:
-		note_full(m, epoch_stack(&m->epoch, &msg->stack));
+		take_definition(m, msg, msg->stack.payer);
 		break;
 	case MSG_SAMPLE:
 		return take_sample(m, &msg->sample, ret_sample);
@@ -372,6 +575,8 @@ int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_
 	case MSG_END:
 		if (msg->end.reason != END_PEER_LOST)
 			end_sampler(m);
+		else
+			m->witnessed.broken = true;
 		m->totals.ended = true;
 		m->totals.end_reason = msg->end.reason;
 		m->totals.end_ns = msg->end.time_ns;
@@ -389,14 +594,51 @@ bool model_ended_well(const struct model *m)
 	return t->ended && t->end_reason != END_PEER_LOST && t->end_reason != END_FAILED;
 }
 
+void model_witness(struct model *m, const struct witness_word *w)
+{
+	(void)witnessed_word(&m->witnessed, w);
+}
+
+bool model_has_witness(const struct model *m)
+{
+	return m->witnessed.lives;
+}
+
+void model_interrupted(struct model *m, bool replayed)
+{
+	m->witnessed.broken = true;
+	m->witnessed.replayed |= replayed;
+}
+
+void model_judge(struct model *m)
+{
+	/* A stream without its end may lack its last part. */
+	m->witnessed.broken |= !model_ended_well(m);
+	witnessed_judge(&m->witnessed, m->totals.lost);
+	if (m->witnessed.judged)
+		m->totals.witness = m->witnessed.verdict;
+}
+
 void model_conclude(struct model *m)
 {
-	const uint64_t came = m->totals.samples + lost_samples(m->totals.lost);
+	const uint64_t came = m->totals.samples + lost_samples(m->totals.lost),
+		       taken = witnessed_taken(&m->witnessed);
 
+	model_judge(m);
+	if (m->launched.taken < taken)
+		m->launched.taken = taken;
 	/* prof-bpf told the launcher of these samples, and no other message mentions them. */
 	if (m->launched.taken > came)
 		model_lose(m, LOST_RESTART, m->launched.taken - came);
 	uptime_conclude(&m->uptime, model_ended_well(m), m->totals.end_ns);
+}
+
+static enum status_kind top_kind(const struct model_frame *f)
+{
+	return f->kind == MODEL_NATIVE	      ? STATUS_NATIVE
+	       : f->kind == MODEL_KERNEL      ? STATUS_KERNEL
+	       : f->kind == MODEL_INTERPRETED ? STATUS_INTERPRETED
+					      : STATUS_OTHER;
 }
 
 /* Adds self counts by name to h, as far as there is room. */
@@ -410,11 +652,8 @@ static void add_leaves(const struct model *m, struct hottest *h, struct pool *p)
 		if (!m->definitions.self.data[i] || f->kind == MODEL_TRUNCATED)
 			continue;
 		buf_reset(&name);
-		if (label_call(&name, &m->definitions, f, 0) ||
-		    !hottest_add(
-			    h, p,
-			    (struct str){ .data = (char *)name.data, .len = (uint32_t)name.len },
-			    m->definitions.self.data[i]))
+		if (label_plain(&name, &m->definitions, f, 0) ||
+		    !hottest_add(h, p, &name, top_kind(f), m->definitions.self.data[i]))
 			break;
 	}
 	buf_done(&name);
@@ -423,10 +662,12 @@ static void add_leaves(const struct model *m, struct hottest *h, struct pool *p)
 void model_forget(struct model *m)
 {
 	epoch_forget(&m->epoch);
+	shares_forget(&m->shares, !m->options.aggregate);
 	if (!m->options.aggregate) {
 		add_leaves(m, &m->hottest, &m->definitions.pool);
 		/* Cannot fail: it takes less than it has just freed. */
 		definitions_begin(&m->definitions);
+		m->folded = MODEL_NONE;
 	}
 	m->gap_seen = m->limit_hit = false;
 }
@@ -508,6 +749,12 @@ ACCESSOR(processes, process)
 ACCESSOR(threads, thread)
 ACCESSOR(buckets, bucket)
 
+size_t model_shares(const struct model *m, const struct share **ret)
+{
+	*ret = m->shares.at;
+	return SHARES_OWNERS + 1;
+}
+
 size_t model_strings(const struct model *m)
 {
 	return m->definitions.strings.len;
@@ -563,7 +810,10 @@ void model_status(const struct model *m, struct status *st, bool with_top)
 			       .first_complete_ns = t->first_complete_ns,
 			       .duration_ns = model_duration_ns(m),
 			       .unsampled_ns = m->uptime.unsampled_ns,
-			       .unsampled = unsampled(m) };
+			       .unsampled = unsampled(m),
+			       .witness_more = t->witness.more,
+			       .witness_fewer = t->witness.fewer,
+			       .witness_losses = t->witness.losses };
 	memcpy(st->truncated, t->truncated, sizeof(st->truncated));
 	memcpy(st->lost, t->lost, sizeof(st->lost));
 	memcpy(st->restarts, m->launched.restarts, sizeof(st->restarts));

@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include "common/status/status.h"
+#include "common/status/witness.h"
 #include "common/wire/msg.h"
 #include "tools/prof-export/model/definitions.h"
 
@@ -27,7 +28,7 @@ struct model_options {
 
 /* A sample with resolved names. */
 struct model_sample {
-	struct str comm, process_comm;
+	struct str comm;
 	uint64_t pid, tid, cpu, time_ns, value;
 	const struct model_stack *stack;
 };
@@ -50,11 +51,13 @@ struct model_totals {
 		runtime_unnamed[STATUS_RUNTIMES]; /* as in struct status */
 	uint64_t unkept; /* samples lost to this model's own ceiling; `lost` has them too */
 	uint64_t bpf_runs, bpf_ns, map_bytes, memory_enough, memory_peak;
+	struct witness_verdict witness; /* at the end: what disagrees with prof-bpf */
 	bool ended;
 	uint64_t end_reason; /* enum end_reason */
 };
 
 struct model;
+struct share;
 
 /* 0, -ENOMEM, -EINVAL if the ceiling is too low for anything. */
 int model_new(const struct model_options *o, struct model **ret);
@@ -72,6 +75,15 @@ void model_missing(struct model *m, uint64_t n);
 /* Counts a loss that others saw: an output's own ceiling, a damaged stream. */
 void model_lose(struct model *m, enum lost_reason reason, uint64_t n);
 
+/* What prof-bpf says itself, and not by way of the stream. */
+void model_witness(struct model *m, const struct witness_word *w);
+/* Whether there was such a word. */
+bool model_has_witness(const struct model *m);
+/* The stream was interrupted: some of it may be missing. replayed: a former prof-export took the
+ * first part of it. */
+void model_interrupted(struct model *m, bool replayed);
+/* The last sample was taken: compares with prof-bpf's word. model_conclude does this, too. */
+void model_judge(struct model *m);
 /* Nothing more comes: settles the open counts. Call it once. */
 void model_conclude(struct model *m);
 /* Whether the stream had a proper end, by a sender that had seen all of it. */
@@ -97,6 +109,8 @@ size_t model_buckets(const struct model *m, const struct model_bucket **ret);
 size_t model_strings(const struct model *m);
 struct str model_string(const struct model *m, uint32_t i);
 const uint32_t *model_frames_of(const struct model *m, const struct model_stack *s);
+/* What each owner of processes takes, and lost to the model's ceiling. */
+size_t model_shares(const struct model *m, const struct share **ret);
 /* Innermost call first. */
 const uint32_t *model_functions_of(const struct model *m, const struct model_frame *f);
 const uint32_t *model_lines_of(const struct model *m, const struct model_frame *f);

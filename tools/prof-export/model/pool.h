@@ -2,17 +2,48 @@
 /*
  * A pool: one ceiling for several growing arrays. They charge it before they allocate. If the
  * system refuses an allocation, that counts as the ceiling.
+ *
+ * The last part of it is a reserve. While the pool is frugal, growth ends before it, and when the
+ * rest is used up, the pool is closed: then nothing is added, even where an array has room.
  */
 #ifndef PROF_EXPORT_MODEL_POOL_H
 #define PROF_EXPORT_MODEL_POOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 struct pool {
-	size_t used, max; /* bytes */
+	size_t used, max, reserve; /* bytes */
+	bool frugal;
 };
+
+static inline bool pool_is_scarce(const struct pool *p)
+{
+	return p->used > p->max || p->max - p->used <= p->reserve;
+}
+
+static inline bool pool_is_closed(const struct pool *p)
+{
+	return p->frugal && p->reserve && pool_is_scarce(p);
+}
+
+/* Bytes by which it may grow now. */
+static inline size_t pool_room(const struct pool *p)
+{
+	const size_t kept = p->frugal ? p->reserve : 0;
+
+	return p->used < p->max && p->max - p->used > kept ? p->max - p->used - kept : 0;
+}
+
+/* Whether so many bytes more would reach into the reserve. */
+static inline bool pool_is_tight(const struct pool *p, size_t bytes)
+{
+	return p->reserve && (pool_is_scarce(p) || p->max - p->used - p->reserve < bytes);
+}
+
+#define POOL_STEP 128 /* elements by which arrays grow into the reserve */
 
 /* Returns data (cap elements of `size` bytes, or NULL) with room for at least `want` elements. NULL
  * at the ceiling; data is then unchanged. */
@@ -26,13 +57,16 @@ static inline void *pool_grow(struct pool *p, void *data, size_t *cap, size_t wa
 		n = want;
 	if (n < 16)
 		n = 16;
+	/* Others would use up what this one takes of the reserve. */
+	if (n > want + POOL_STEP && pool_is_tight(p, (n - *cap) * size))
+		n = want + POOL_STEP;
 	/* If one and a half times the room does not fit, the wanted room may. */
 	for (;; n = want) {
 		size_t bytes;
 
 		if (__builtin_mul_overflow(n - *cap, size, &bytes))
 			return NULL;
-		if (bytes <= p->max - p->used) {
+		if (bytes <= pool_room(p)) {
 			void *more = reallocarray(data, n, size);
 
 			if (!more)

@@ -49,7 +49,7 @@ uint32_t table_hash(const void *data, size_t n)
 
 /* --- by content --- */
 
-uint32_t index_next(const struct index *ix, uint32_t hash, size_t *cursor)
+static uint32_t part_next(const struct index *ix, uint32_t hash, size_t *cursor)
 {
 	if (!ix->cap)
 		return TABLE_NONE;
@@ -65,6 +65,27 @@ uint32_t index_next(const struct index *ix, uint32_t hash, size_t *cursor)
 	return TABLE_NONE;
 }
 
+/* A cursor from `cap` on is one of the late part. */
+uint32_t index_next(const struct index *ix, uint32_t hash, size_t *cursor)
+{
+	size_t late = SIZE_MAX;
+
+	if (*cursor == SIZE_MAX || *cursor < ix->cap) {
+		const uint32_t i = part_next(ix, hash, cursor);
+
+		if (i != TABLE_NONE || !ix->late)
+			return i;
+	} else if (ix->late) {
+		late = *cursor - ix->cap;
+	}
+	if (!ix->late)
+		return TABLE_NONE;
+	const uint32_t i = part_next(ix->late, hash, &late);
+
+	*cursor = ix->cap + late;
+	return i;
+}
+
 static void index_put(struct index *ix, uint32_t hash, uint32_t slot)
 {
 	const size_t mask = ix->cap - 1;
@@ -77,12 +98,19 @@ static void index_put(struct index *ix, uint32_t hash, uint32_t slot)
 	ix->len++;
 }
 
+static void part_done(struct index *ix, struct pool *p)
+{
+	free(ix->slots);
+	free(ix->hashes);
+	p->used -= ix->cap * 2 * sizeof(uint32_t);
+}
+
 static int index_grow(struct index *ix, struct pool *p)
 {
 	struct index bigger = { .cap = ix->cap ? ix->cap * 2 : 64 };
 	const size_t bytes = bigger.cap * 2 * sizeof(uint32_t);
 
-	if (bytes > p->max - p->used)
+	if (bytes > pool_room(p))
 		return -ENOBUFS;
 	bigger.slots = calloc(bigger.cap, sizeof(uint32_t));
 	bigger.hashes = calloc(bigger.cap, sizeof(uint32_t));
@@ -94,31 +122,49 @@ static int index_grow(struct index *ix, struct pool *p)
 	for (size_t i = 0; i < ix->cap; i++)
 		if (ix->slots[i])
 			index_put(&bigger, ix->hashes[i], ix->slots[i]);
-	index_done(ix, p);
+	bigger.late = ix->late;
+	part_done(ix, p);
 	p->used += bytes;
 	*ix = bigger;
 	return 0;
 }
 
+static bool is_full(size_t len, size_t cap)
+{
+	return len >= cap / 4 * 3;
+}
+
 int index_add(struct index *ix, struct pool *p, uint32_t hash, uint32_t number)
 {
-	if (number == TABLE_NONE)
-		return -ENOBUFS;
-	if (ix->len >= ix->cap / 4 * 3) {
-		int r = index_grow(ix, p);
+	struct index *to = ix;
 
-		if (r)
-			return r;
+	if (number == TABLE_NONE || pool_is_closed(p))
+		return -ENOBUFS;
+	/* Others would use up the room of a larger index. */
+	if (is_full(ix->len, ix->cap) && !ix->late &&
+	    pool_is_tight(p, 4 * ix->cap * sizeof(uint32_t))) {
+		ix->late = pool_room(p) > sizeof(*ix) ? calloc(1, sizeof(*ix)) : NULL;
+		if (!ix->late)
+			return -ENOBUFS;
+		p->used += sizeof(*ix);
 	}
-	index_put(ix, hash, number + 1);
-	return 0;
+	if (ix->late && is_full(ix->len, ix->cap))
+		to = ix->late;
+	int r = is_full(to->len, to->cap) ? index_grow(to, p) : 0;
+
+	if (!r)
+		index_put(to, hash, number + 1);
+	return r;
 }
 
 void index_done(struct index *ix, struct pool *p)
 {
-	free(ix->slots);
-	free(ix->hashes);
-	p->used -= ix->cap * 2 * sizeof(uint32_t);
+	part_done(ix, p);
+	if (ix->late) {
+		part_done(ix->late, p);
+		p->used -= sizeof(*ix);
+		free(ix->late);
+	}
 	*ix = (struct index){ 0 };
 }
 
@@ -131,14 +177,30 @@ static size_t home(const struct idmap *m, uint64_t id)
 	return (size_t)fold(id ^ seed(), 0x9e3779b97f4a7c15u ^ seed()) & (m->cap - 1);
 }
 
+/* The slot of the id, or the free one where it would be. */
+static size_t slot_of(const struct idmap *m, uint64_t id)
+{
+	size_t i = home(m, id);
+
+	while (m->keys[i] && m->keys[i] != id)
+		i = (i + 1) & (m->cap - 1);
+	return i;
+}
+
+/* The part with the id; NULL: none. */
+static struct idmap *part_with(const struct idmap *m, uint64_t id)
+{
+	for (; m && id; m = m->late)
+		if (m->cap && m->keys[slot_of(m, id)])
+			return (struct idmap *)m;
+	return NULL;
+}
+
 uint32_t idmap_get(const struct idmap *m, uint64_t id)
 {
-	if (!m->cap || !id)
-		return TABLE_NONE;
-	for (size_t i = home(m, id); m->keys[i]; i = (i + 1) & (m->cap - 1))
-		if (m->keys[i] == id)
-			return m->values[i];
-	return TABLE_NONE;
+	const struct idmap *part = part_with(m, id);
+
+	return part ? part->values[slot_of(part, id)] : TABLE_NONE;
 }
 
 static void idmap_put(struct idmap *m, uint64_t id, uint32_t value)
@@ -152,11 +214,18 @@ static void idmap_put(struct idmap *m, uint64_t id, uint32_t value)
 	m->len++;
 }
 
+static void map_part_done(struct idmap *m, struct pool *p)
+{
+	free(m->keys);
+	free(m->values);
+	p->used -= m->cap * IDMAP_SLOT;
+}
+
 static int idmap_grow(struct idmap *m, struct pool *p)
 {
 	struct idmap bigger = { .cap = m->cap ? m->cap * 2 : 64 };
 
-	if (bigger.cap * IDMAP_SLOT > p->max - p->used)
+	if (bigger.cap * IDMAP_SLOT > pool_room(p))
 		return -ENOBUFS;
 	bigger.keys = calloc(bigger.cap, sizeof(*bigger.keys));
 	bigger.values = calloc(bigger.cap, sizeof(*bigger.values));
@@ -168,7 +237,8 @@ static int idmap_grow(struct idmap *m, struct pool *p)
 	for (size_t i = 0; i < m->cap; i++)
 		if (m->keys[i])
 			idmap_put(&bigger, m->keys[i], m->values[i]);
-	idmap_done(m, p);
+	bigger.late = m->late;
+	map_part_done(m, p);
 	p->used += bigger.cap * IDMAP_SLOT;
 	*m = bigger;
 	return 0;
@@ -176,25 +246,45 @@ static int idmap_grow(struct idmap *m, struct pool *p)
 
 int idmap_add(struct idmap *m, struct pool *p, uint64_t id, uint32_t value)
 {
+	struct idmap *to = m;
+
 	if (!id)
 		return -EINVAL;
-	if (m->len >= m->cap / 4 * 3) {
-		int r = idmap_grow(m, p);
-
-		if (r)
-			return r;
+	if (pool_is_closed(p))
+		return -ENOBUFS;
+	if (is_full(m->len, m->cap) && !m->late && pool_is_tight(p, 2 * m->cap * IDMAP_SLOT)) {
+		m->late = pool_room(p) > sizeof(*m) ? calloc(1, sizeof(*m)) : NULL;
+		if (!m->late)
+			return -ENOBUFS;
+		p->used += sizeof(*m);
 	}
-	idmap_put(m, id, value);
+	if (m->late && is_full(m->len, m->cap))
+		to = m->late;
+	int r = is_full(to->len, to->cap) ? idmap_grow(to, p) : 0;
+
+	if (!r)
+		idmap_put(to, id, value);
+	return r;
+}
+
+int idmap_set(struct idmap *m, struct pool *p, uint64_t id, uint32_t value)
+{
+	struct idmap *part = part_with(m, id);
+
+	if (!part)
+		return idmap_add(m, p, id, value);
+	part->values[slot_of(part, id)] = value;
 	return 0;
 }
 
 /* Moves later entries of the run into the hole, if their own slot allows it. */
-void idmap_remove(struct idmap *m, uint64_t id)
+void idmap_remove(struct idmap *from, uint64_t id)
 {
-	const size_t mask = m->cap - 1;
+	struct idmap *m = part_with(from, id);
 
-	if (idmap_get(m, id) == TABLE_NONE)
+	if (!m)
 		return;
+	const size_t mask = m->cap - 1;
 	size_t hole = home(m, id);
 
 	while (m->keys[hole] != id)
@@ -211,9 +301,12 @@ void idmap_remove(struct idmap *m, uint64_t id)
 
 void idmap_done(struct idmap *m, struct pool *p)
 {
-	free(m->keys);
-	free(m->values);
-	p->used -= m->cap * IDMAP_SLOT;
+	map_part_done(m, p);
+	if (m->late) {
+		map_part_done(m->late, p);
+		p->used -= sizeof(*m);
+		free(m->late);
+	}
 	*m = (struct idmap){ 0 };
 }
 
@@ -230,7 +323,7 @@ int strings_intern(struct strings *s, struct pool *p, struct str value, uint32_t
 			*ret = i;
 			return 0;
 		}
-	if (s->text_len + value.len > UINT32_MAX)
+	if (s->text_len + value.len > UINT32_MAX || pool_is_closed(p))
 		return -ENOBUFS;
 	/* One more byte, so that even the empty string has an address. */
 	void *text = pool_grow(p, s->text, &s->text_cap, s->text_len + value.len + 1, 1);

@@ -21,6 +21,8 @@ struct index {
 	uint32_t *slots; /* number + 1, 0 for empty */
 	uint32_t *hashes;
 	size_t cap, len; /* cap: a power of two, or 0 */
+	/* What came when growth would have taken from the reserve (pool.h); NULL: nothing. */
+	struct index *late;
 };
 
 /* Returns the next number with this hash; TABLE_NONE behind the last. Begin with *cursor =
@@ -34,12 +36,20 @@ struct idmap {
 	uint64_t *keys; /* 0 for empty */
 	uint32_t *values;
 	size_t cap, len;
+	struct idmap *late; /* as in struct index */
 };
+
+static inline size_t idmap_len(const struct idmap *m)
+{
+	return m->len + (m->late ? m->late->len : 0);
+}
 
 /* TABLE_NONE for an unknown id. */
 uint32_t idmap_get(const struct idmap *m, uint64_t id);
 /* Adds a new id. 0, -EINVAL for id 0, -ENOBUFS. */
 int idmap_add(struct idmap *m, struct pool *p, uint64_t id, uint32_t value);
+/* The same of an id that may be there. */
+int idmap_set(struct idmap *m, struct pool *p, uint64_t id, uint32_t value);
 void idmap_remove(struct idmap *m, uint64_t id);
 void idmap_done(struct idmap *m, struct pool *p);
 

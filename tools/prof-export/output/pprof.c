@@ -506,7 +506,7 @@ static void put_strings(struct writer *w)
 					       : strings_get(&w->extra, (uint32_t)(i - known));
 
 		buf_reset(&w->name);
-		w->error = i < known ? label_escape(&w->name, s)
+		w->error = i < known ? label_name(&w->name, s)
 				     : buf_append(&w->name, s.data, s.len);
 		if (!w->error)
 			w->error = buf_append(&w->name, "", 1);

@@ -2,6 +2,7 @@
 #include "tools/prof-export/session/journal.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define CHUNK (256u << 10)
@@ -37,6 +38,13 @@ static int replay(struct journal *j, struct session *s, void (*beat)(void *ctx),
 		beat(ctx);
 	}
 	return r;
+}
+
+bool journal_holds(const struct journal *j)
+{
+	struct stat st;
+
+	return j->fd >= 0 && !fstat(j->fd, &st) && st.st_size > 0;
 }
 
 int journal_replay(struct journal *j, struct session *s, void (*beat)(void *ctx), void *ctx)

@@ -22,6 +22,8 @@ struct journal {
 };
 #define JOURNAL_NONE ((struct journal){ .fd = -1 })
 
+/* Whether a predecessor received something. */
+bool journal_holds(const struct journal *j);
 /* Feeds a new session what its predecessors received, and continues behind it. The replay ends at
  * bytes that are no stream, and counts them: prof-export died before it cut them off. beat: called
  * now and then. Returns session_feed's verdict (STREAM_AGAIN if there is nothing), or -errno of

@@ -2,6 +2,7 @@
 #include "tools/prof-export/session/session.h"
 
 #include <errno.h>
+#include "common/status/account.h"
 #include "tools/prof-export/output/folded.h"
 #include "tools/prof-export/output/pprof.h"
 #include "tools/prof-export/page/html.h"
@@ -42,6 +43,48 @@ void session_done(struct session *s)
 	output_free(&s->output);
 }
 
+static bool begins_with(struct str s, const char *with)
+{
+	const size_t n = strlen(with);
+
+	return s.len >= n && !memcmp(s.data, with, n);
+}
+
+static bool is_of_run(struct str figure)
+{
+	return begins_with(figure, "run_") || begins_with(figure, "restarts_") ||
+	       begins_with(figure, "witness_");
+}
+
+/* A recording says before its end what disagrees with prof-bpf's word. */
+static int put_verdict(struct session *s)
+{
+	model_judge(s->model);
+
+	const struct witness_verdict *v = &model_totals(s->model)->witness;
+	const struct {
+		struct str name;
+		uint64_t value;
+	} figures[] = { { STR_LIT("witness_more"), v->more },
+			{ STR_LIT("witness_fewer"), v->fewer },
+			{ STR_LIT("witness_losses"), v->losses } };
+	unsigned rests = 0;
+	int r = 0;
+
+	for (size_t i = 0; !r && i < sizeof(figures) / sizeof(figures[0]); i++) {
+		const struct msg m = { .id = MSG_FIGURE,
+				       .figure = { .name = figures[i].name,
+						   .value = figures[i].value } };
+
+		if (!figures[i].value)
+			continue;
+		do
+			r = record_take(&s->record, &m);
+		while (output_rest(&s->output, r, &rests));
+	}
+	return r;
+}
+
 static int take(struct session *s, const struct msg *m)
 {
 	struct model_sample sample;
@@ -69,10 +112,15 @@ static int take(struct session *s, const struct msg *m)
 			while (output_rest(&s->output, r, &rests));
 		}
 	}
+	/* Only prof-export itself says what the stream cannot know. */
+	if (m->id == MSG_FIGURE && s->options.many && is_of_run(m->figure.name))
+		return r ? r : s->output.error;
 	const bool is_sample = model_take(s->model, m, &sample) == MODEL_SAMPLE;
 
 	s->lost = s->options.many && m->id == MSG_END
 	&&m->end.reason == END_PEER_LOST;
+	if (!r && recording && m->id == MSG_END && !s->lost)
+		r = put_verdict(s);
 	if (!r && recording && !s->lost) {
 		do
 			r = record_take(&s->record, m);
@@ -131,9 +179,23 @@ void session_reopen(struct session *s)
 	s->in.ended = s->lost = false;
 }
 
+/* Importers skip comments. */
+static int text_end(struct session *s)
+{
+	char notes[ACCOUNT_NOTES][ACCOUNT_NOTE];
+	struct status st;
+
+	model_status(s->model, &st, false);
+	for (size_t i = 0, n = account_notes(&st, notes); account_falsified(&st) && i < n; i++)
+		output_printf(&s->output, "# %s\n", notes[i]);
+	return s->output.error;
+}
+
 static int write_end(struct session *s)
 {
 	switch (s->options.format) {
+	case FORMAT_TEXT:
+		return text_end(s);
 	case FORMAT_FOLDED:
 		return folded_write(s->model, s->options.threads, &s->output);
 	case FORMAT_PPROF:

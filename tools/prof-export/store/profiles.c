@@ -117,12 +117,20 @@ static int prune(struct profiles *p, size_t max)
 	return r;
 }
 
-/* Opens and locks a file that nobody holds; -1 if that fails. */
+/* Whether a former run of ours made the file, and nobody else can have another name for it. */
+static bool is_own(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_nlink == 1;
+}
+
+/* Opens and locks a file of ours that nobody holds; -1 if that fails. */
 static int take_up(int dir, const char *name, int flags)
 {
 	int fd = openat(dir, name, flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB)) {
+	if (fd >= 0 && (!is_own(fd) || flock(fd, LOCK_EX | LOCK_NB))) {
 		close(fd);
 		fd = -1;
 	}
@@ -245,9 +253,9 @@ int profiles_begin(struct profiles *p, const char *path, const char *ending, int
 	if (!r) {
 		p->fd = openat(p->dir, p->part,
 			       O_WRONLY | O_CREAT | (p->resumed ? 0 : O_EXCL) | O_NOFOLLOW |
-				       O_CLOEXEC,
+				       O_NONBLOCK | O_CLOEXEC,
 			       0640);
-		r = p->fd < 0 ? -errno : 0;
+		r = p->fd < 0 ? -errno : is_own(p->fd) ? 0 : -EPERM;
 	}
 	if (!r && !p->resumed)
 		p->journal = openat(p->dir, p->journal_name,
@@ -272,6 +280,8 @@ int profiles_end(struct profiles *p, enum profiles_end how)
 		r = -errno;
 	if (!r && whole && renameat(p->dir, p->part, p->dir, p->name))
 		r = -errno;
+	if (!r && whole)
+		(void)fsync(p->dir);
 	if (!whole && !fstat(p->fd, &st) && !st.st_size && unlinkat(p->dir, p->part, 0))
 		r = -errno;
 	/* Also removes an empty journal: it has nothing to continue. */

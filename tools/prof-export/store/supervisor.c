@@ -22,10 +22,10 @@
 
 /* In the child: runs this program again, with the file, a pipe that closes with its parent, and a
  * limit on the file's size. */
-static void become_writer(const struct options *o, const struct profiles *p, int life, int argc,
+static void become_writer(const struct supervisor *s, const struct profiles *p, int life, int argc,
 			  char **argv)
 {
-	const struct rlimit most = { .rlim_cur = o->keep_bytes, .rlim_max = o->keep_bytes };
+	const struct rlimit most = { .rlim_cur = s->keep_bytes, .rlim_max = s->keep_bytes };
 	char path[4096], numbers[3][16];
 	const char **all = calloc((size_t)argc + 7, sizeof(*all));
 	sigset_t none;
@@ -81,34 +81,34 @@ static int await_writer(pid_t pid, const sigset_t *set)
 
 /* Privileges are separate: this process opens the output and reads no byte of the stream; the
  * writer reads the stream and has only the open file of the folder. */
-int supervisor_run(const struct options *o, int argc, char **argv)
+int supervisor_run(const struct supervisor *s, int argc, char **argv)
 {
 	struct profiles p = PROFILES_NONE;
 	int life[2];
 	sigset_t set;
 
-	if (geteuid() != o->deploy.uid[DEPLOY_EXPORT]) {
+	if (geteuid() != s->uid) {
 		log_error("--output-dir: prof-export runs as user %u, but --ids names %u; "
 			  "start it as that user",
-			  (unsigned)geteuid(), (unsigned)o->deploy.uid[DEPLOY_EXPORT]);
+			  (unsigned)geteuid(), (unsigned)s->uid);
 		return EXITS_FAILED;
 	}
-	p.max = o->keep_files;
-	p.max_bytes = o->keep_bytes;
+	p.max = s->keep_files;
+	p.max_bytes = s->keep_bytes;
 	int r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) ||
 				pipe2(life, O_CLOEXEC)
 			? -errno
 			: 0;
 
 	if (!r)
-		r = profiles_begin(&p, o->output_dir, format_ending(o->session.format), time(NULL));
+		r = profiles_begin(&p, s->dir, s->ending, time(NULL));
 	if (r) {
-		log_error("%s: %s; give a folder that user %u can write with --output-dir",
-			  o->output_dir, strerror(-r), (unsigned)geteuid());
+		log_error("%s: %s; give a folder that user %u can write with --output-dir", s->dir,
+			  strerror(-r), (unsigned)geteuid());
 		return EXITS_FAILED;
 	}
 	if (p.resumed)
-		log_warning("%s/%s: its writer was killed; continuing it", o->output_dir, p.part);
+		log_warning("%s/%s: its writer was killed; continuing it", s->dir, p.part);
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
@@ -117,19 +117,19 @@ int supervisor_run(const struct options *o, int argc, char **argv)
 	const pid_t pid = fork();
 
 	if (!pid)
-		become_writer(o, &p, life[0], argc, argv);
+		become_writer(s, &p, life[0], argc, argv);
 	const int how = pid < 0 ? W_EXITCODE(EXITS_FAILED, 0) : await_writer(pid, &set);
 	const int code = WIFEXITED(how) ? WEXITSTATUS(how) : EXITS_FAILED;
 
 	if (pid < 0)
 		log_error("cannot start a writer: %s", strerror(errno));
 	else if (WIFSIGNALED(how))
-		log_error("%s/%s: its writer was killed by signal %d (%s)", o->output_dir, p.part,
+		log_error("%s/%s: its writer was killed by signal %d (%s)", s->dir, p.part,
 			  WTERMSIG(how), strsignal(WTERMSIG(how)));
 	r = profiles_end(&p, code == EXITS_DONE || code == EXITS_CUT   ? PROFILES_WHOLE
 			     : WIFSIGNALED(how) || code == EXITS_AGAIN ? PROFILES_KILLED
 								       : PROFILES_FAILED);
 	if (r)
-		output_say(o->output_dir, r);
+		output_say(s->dir, r);
 	return r && code == EXITS_DONE ? EXITS_FAILED : code;
 }

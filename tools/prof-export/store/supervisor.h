@@ -7,9 +7,18 @@
 #ifndef PROF_EXPORT_STORE_SUPERVISOR_H
 #define PROF_EXPORT_STORE_SUPERVISOR_H
 
-#include "tools/prof-export/options.h"
+#include <stdint.h>
+#include <sys/types.h>
+
+struct supervisor {
+	const char *dir;    /* of the profiles */
+	const char *ending; /* of a profile's name */
+	uid_t uid;	    /* whom prof-export runs as */
+	unsigned keep_files;
+	uint64_t keep_bytes;
+};
 
 /* Runs a writer until it ends. A part of main (exits.h). */
-int supervisor_run(const struct options *o, int argc, char **argv);
+int supervisor_run(const struct supervisor *s, int argc, char **argv);
 
 #endif

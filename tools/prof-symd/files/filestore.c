@@ -115,6 +115,7 @@ void filestore_charge(struct filestore *s, struct filestore_file *f)
 	if (!f->program)
 		return;
 	note_without_dwarf(s, f);
+	f->slow = program_is_slow(f->program);
 	charge(s, f);
 	if (make_room(s, f))
 		malloc_trim(0);
@@ -186,20 +187,37 @@ static void ask_next(struct filestore *s, struct filestore_file *f, uint64_t now
 	}
 }
 
+/* A place for a request of this user; -1: none. */
+static int place_for(const struct filestore *s, uint32_t user)
+{
+	unsigned unused = 0, own = 0;
+	int place = -1;
+
+	for (unsigned i = 0; i < FILESTORE_IN_FLIGHT; i++) {
+		if (!s->asked[i]) {
+			unused++;
+			place = (int)i;
+		} else {
+			own += s->asked[i]->asker == user;
+		}
+	}
+	return own < unused ? place : -1;
+}
+
 static bool start_asking(struct filestore *s, struct filestore_file *f, uint64_t now_ns)
 {
-	for (unsigned i = 0; i < FILESTORE_IN_FLIGHT; i++) {
-		if (s->asked[i])
-			continue;
-		stop_wanting(s, f);
-		s->asked[i] = f;
-		f->state = FILESTORE_ASKED;
-		f->asked_ns = now_ns;
-		f->timed_out = false;
-		ask_next(s, f, now_ns);
-		return true;
-	}
-	return false;
+	const int place = place_for(s, f->user);
+
+	if (place < 0)
+		return false;
+	stop_wanting(s, f);
+	s->asked[place] = f;
+	f->asker = f->user;
+	f->state = FILESTORE_ASKED;
+	f->asked_ns = now_ns;
+	f->timed_out = false;
+	ask_next(s, f, now_ns);
+	return true;
 }
 
 int filestore_complete(struct filestore *s, struct filestore_file *f, uint64_t now_ns)
@@ -211,8 +229,8 @@ int filestore_complete(struct filestore *s, struct filestore_file *f, uint64_t n
 
 static void ask_wanted(struct filestore *s, uint64_t now_ns)
 {
-	while (s->wanted_count > 0 && start_asking(s, s->wanted[0], now_ns))
-		;
+	for (unsigned i = 0; i < s->wanted_count;)
+		i += !start_asking(s, s->wanted[i], now_ns); /* takes it from the list */
 }
 
 void filestore_want(struct filestore *s, struct filestore_file *f, uint64_t now_ns)
@@ -222,6 +240,37 @@ void filestore_want(struct filestore *s, struct filestore_file *f, uint64_t now_
 		return;
 	f->wanted = true;
 	s->wanted[s->wanted_count++] = f;
+}
+
+static enum program_class class_of(const struct filestore_file *f)
+{
+	return f->of_root ? PROGRAM_OF_ROOT : PROGRAM_OF_OTHERS;
+}
+
+bool filestore_must_wait(const struct filestore_file *f)
+{
+	return f->slow && program_must_wait(class_of(f), f->program);
+}
+
+void filestore_try_patiently(struct filestore_file *f)
+{
+	if (f->tried || f->slow || f->of_root)
+		return;
+	f->slow = true;
+	if (f->program)
+		program_set_slow(f->program, true);
+}
+
+void filestore_took(struct filestore_file *f, uint64_t worked_ns, uint64_t slow_ns)
+{
+	if (!f->tried && f->program)
+		program_set_slow(f->program, worked_ns > slow_ns);
+	f->tried = true;
+}
+
+bool filestore_settled(const struct filestore_file *f)
+{
+	return f->state == FILESTORE_READY || f->state == FILESTORE_FAILED;
 }
 
 static void give_up(struct filestore *s, struct filestore_file *f, uint64_t now_ns)
@@ -267,8 +316,9 @@ static void take_file(struct filestore *s, struct filestore_file *f, int fd, uin
 		return;
 	}
 
+	const bool slow = f->slow;
 	const int r = fd < 0 ? -EBADF
-			     : program_open(fd,
+			     : program_open(fd, class_of(f),
 					    f->dwarf_lost || f->dwarf_too_large ? 0 : s->dwarf_max,
 					    &f->program);
 
@@ -279,10 +329,18 @@ static void take_file(struct filestore *s, struct filestore_file *f, int fd, uin
 		filestore_charge(s, f);
 		if (s->opened_hook)
 			s->opened_hook(s->hook_ctx, f, f->program);
+		f->slow = slow;
+		program_set_slow(f->program, slow);
 	} else {
 		f->program = NULL;
-		/* Request it again if there was no memory for it. */
-		f->timed_out = r == -ENOMEM;
+		/* Request it again if there was no memory for it, or if it may not be to blame. */
+		f->timed_out = r == -ENOMEM || r == PROGRAM_KILLED || r == PROGRAM_LATER;
+		const bool said = f->died || f->killed;
+
+		f->died = r == PROGRAM_DIED;
+		f->killed = r == PROGRAM_KILLED;
+		if ((f->died || f->killed) && !said && s->without_hook)
+			s->without_hook(s->without_ctx, f);
 		settle(s, f, now_ns);
 	}
 	lastword_back(former);

@@ -25,7 +25,9 @@
 #define FILESTORE_BUSY_NS 5000000000ull
 #define FILESTORE_RETRY_NS 30000000000ull /* before another try, if an answer did not come */
 #define FILESTORE_OPEN 64
-#define FILESTORE_IN_FLIGHT 16
+/* Requests at a time. A user has at most as many as are left, so that there is one for the next
+ * user, whatever the others' files do: sixteen, if nobody else asks. */
+#define FILESTORE_IN_FLIGHT 32
 #define FILESTORE_WANTED 1024 /* files wanted ahead that wait for their turn */
 #define FILESTORE_BUDGET (16ull << 20)
 #define FILESTORE_DWARF_MAX (48ull << 20) /* bytes of one program's DWARF */
@@ -40,10 +42,16 @@ struct filestore_file {
 	struct program *program; /* owned; may be set before all debug files came */
 	uint64_t request;	 /* the one under way, 0: none */
 	uint64_t asked_ns, used_ns, failed_ns;
+	uint32_t user;	/* who asks: at first the owner of the file */
+	uint32_t asker; /* of the request under way */
+	bool of_root;	/* only root could have written it */
 	bool timed_out;
 	bool wanted;
 	/* Its DWARF needs too much memory, or libdw died on it: libdw does not get it again. */
 	bool dwarf_too_large, dwarf_lost;
+	bool slow;	   /* its lookups are for the patient worker (program.h) */
+	bool tried;	   /* a lookup showed whether it is slow */
+	bool died, killed; /* it has no names: its workers crashed, or were killed from outside */
 	unsigned dwarf_kills;		    /* the highest program_dwarf_kills so far */
 	size_t bytes;			    /* as charged */
 	struct filestore_file *prev, *next; /* open ones, most recently used first */
@@ -65,9 +73,10 @@ struct filestore {
 	int (*ask)(void *ctx, const struct filestore_request *rq);
 	void *ctx;
 	/* Called for each program that was opened, before the first lookup in it. May be NULL. */
-	void (*opened_hook)(void *ctx, struct filestore_file *f, const struct program *p);
+	void (*opened_hook)(void *ctx, struct filestore_file *f, struct program *p);
 	void *hook_ctx;
-	/* Called once when a file loses its DWARF (dwarf_too_large or dwarf_lost is set). Before
+	/* Called once when a file loses its names (died or killed is set), and once when it loses
+	 * its DWARF (dwarf_too_large or dwarf_lost is set). Before
 	 * that, called once when a worker was killed and the file is tried again (dwarf_kills has
 	 * changed). May be NULL. */
 	void (*without_hook)(void *ctx, struct filestore_file *f);
@@ -93,6 +102,14 @@ void filestore_want(struct filestore *s, struct filestore_file *f, uint64_t now_
  * -ENOMEM. */
 int filestore_get(struct filestore *s, struct filestore_file *f, uint64_t now_ns,
 		  struct program **ret);
+/* Whether filestore_get needs no answer, as far as is known. */
+bool filestore_settled(const struct filestore_file *f);
+/* Whether a lookup in f has to wait for others. */
+bool filestore_must_wait(const struct filestore_file *f);
+/* If it is not known whether f is slow, the patient worker tries it. */
+void filestore_try_patiently(struct filestore_file *f);
+/* A lookup in f was answered after so much cpu time. slow_ns: more makes it slow. */
+void filestore_took(struct filestore_file *f, uint64_t worked_ns, uint64_t slow_ns);
 /* Call it after a lookup in f's program returned PROGRAM_AGAIN. 0: repeat the lookup now;
  * FILESTORE_WAIT: repeat it when filestore_get returns the program again. */
 int filestore_complete(struct filestore *s, struct filestore_file *f, uint64_t now_ns);

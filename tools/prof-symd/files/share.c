@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-symd/files/share.h"
 
-#include <unistd.h>
 #include "common/base/clock.h"
-#include "common/names/dwarf/dwarf.h"
+#include "common/names/program/program.h"
 #include "common/wire/lastword.h"
 
 #define MORE_STEP (8ull << 20)
-#define WAIT_NS 700000000ull /* prof-bpf reads what is wanted some ten times a second */
-#define WAIT_US 10000
 
 static uint64_t smaller(uint64_t a, uint64_t b)
 {
@@ -43,7 +40,7 @@ static void hand_back(struct share *s, uint64_t bytes, uint64_t now_ns)
 		return;
 	s->more = 0;
 	s->heap = s->sure->dwarf;
-	dwarf_set_heap(s->heap);
+	program_set_heap(s->heap);
 }
 
 uint64_t share_programs(struct share *s, uint64_t others, uint64_t bytes, uint64_t evicted,
@@ -75,7 +72,6 @@ uint64_t share_heap(void *share, uint64_t heap)
 {
 	struct share *s = share;
 	const struct budget *b = s->sure;
-	const uint64_t end_ns = clock_mono_ns() + WAIT_NS;
 
 	if (heap > b->dwarf_most)
 		heap = b->dwarf_most;
@@ -84,8 +80,6 @@ uint64_t share_heap(void *share, uint64_t heap)
 	/* Programs give way to this file. */
 	s->more = 0;
 	lastword_want(b->symd + (heap - b->dwarf));
-	while (granted(s) < heap - b->dwarf && lastword_granted() && clock_mono_ns() < end_ns)
-		usleep(WAIT_US);
 	s->used_ns = clock_mono_ns();
 	heap = smaller(heap, b->dwarf + granted(s));
 	if (heap > s->heap)

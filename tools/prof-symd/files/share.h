@@ -25,7 +25,7 @@ void share_init(struct share *s, const struct budget *sure);
  * what is wanted, and sets the heap of later workers. */
 uint64_t share_programs(struct share *s, uint64_t others, uint64_t bytes, uint64_t evicted,
 			uint64_t now_ns);
-/* For dwarf_grow_with: waits a moment until so much heap is granted, and returns what there is. */
+/* For program_grow_with: asks for so much heap, and returns what there is now. */
 uint64_t share_heap(void *share, uint64_t heap);
 
 #endif

@@ -11,7 +11,7 @@
 #include "common/names/jit/jitfinder.h"
 #include "common/names/program/finder.h"
 #include "common/wire/stream.h"
-#include "tools/prof-symd/dwarf_warnings.h"
+#include "tools/prof-symd/files/worker_warnings.h"
 #include "tools/prof-symd/hand/by_hand.h"
 #include "tools/prof-symd/stream/named.h"
 
@@ -59,10 +59,10 @@ static void without_by_hand(void *ctx, struct filestore_file *f)
 	if (!named_file(h->named, f->file, &file))
 		return;
 	if (f->dwarf_lost)
-		dwarf_warnings_lost(file.path, f->dwarf_kills);
+		worker_warnings_lost(file.path, f->dwarf_kills);
 	else
-		(f->dwarf_too_large ? dwarf_warnings_too_large_by_hand
-				    : dwarf_warnings_killed)(file.path);
+		(f->dwarf_too_large ? worker_warnings_too_large_by_hand
+				    : worker_warnings_killed)(file.path);
 }
 
 static int open_jit_by_hand(void *ctx, const struct jit_request *rq)
@@ -75,6 +75,13 @@ static int open_jit_by_hand(void *ctx, const struct jit_request *rq)
 
 	jit_answer(&h->jit, rq->id, fd < 0 ? -1 : fd, clock_mono_ns());
 	return 0;
+}
+
+static void say_code_lost(void *ctx, uint64_t process, uint32_t pid)
+{
+	(void)ctx;
+	(void)process;
+	worker_warnings_code_lost(pid);
 }
 
 static int write_out(void *ctx, struct span bytes)
@@ -107,9 +114,9 @@ static bool is_our_kernel(struct str kernel)
 /* Whether the stream was recorded since this host booted, by the clock that includes suspend. */
 static bool is_our_boot(const struct msg_hello *m)
 {
-	uint64_t theirs = m->wall_ns - m->boot_ns, ours = clock_wall_ns() - clock_boot_ns();
+	uint64_t recorded_ns = m->wall_ns - m->boot_ns, own_ns = clock_wall_ns() - clock_boot_ns();
 
-	return (theirs > ours ? theirs - ours : ours - theirs) < SAME_BOOT_NS;
+	return (recorded_ns > own_ns ? recorded_ns - own_ns : own_ns - recorded_ns) < SAME_BOOT_NS;
 }
 
 /* Calls named_run until nothing waits. Here only large perf maps and jitdumps wait, since they are
@@ -183,15 +190,16 @@ static void say_stream(int r, const struct by_hand *h)
 				  "what came before the damage was passed on");
 		else
 			log_error("standard input: not a profpipe stream; "
-				  "pass a recording of prof-bpf -o");
+				  "pass a recording, such as one of prof-bpf -o");
 		break;
 	case STREAM_AGAIN:
 		if (h->known)
 			log_error("standard input: cut short, its end is missing; "
 				  "what is there was passed on");
 		else
-			log_error("standard input: %s; pass a recording of prof-bpf -o",
-				  h->in.pending.len ? "not a whole profpipe stream" : "empty");
+			log_error(
+				"standard input: %s; pass a recording, such as one of prof-bpf -o",
+				h->in.pending.len ? "not a whole profpipe stream" : "empty");
 		break;
 	default:
 		log_error("the stream cannot be passed on: %s", strerror(-r));
@@ -262,11 +270,11 @@ int by_hand_run(uint64_t memory)
 	if (isatty(STDIN_FILENO)) {
 		log_error("standard input: is a terminal; pass a recording, "
 			  "or name a file with -e FILE");
-		return EXITS_FAILED;
+		return EXITS_USAGE;
 	}
 	if (isatty(STDOUT_FILENO)) {
 		log_error("standard output: is a terminal; send it to a file or to prof-export");
-		return EXITS_FAILED;
+		return EXITS_USAGE;
 	}
 	signal(SIGPIPE, SIG_IGN);
 	h.head = BUF_INIT(4 * MSG_MAX_SIZE);
@@ -284,9 +292,11 @@ int by_hand_run(uint64_t memory)
 		log_error("%s", strerror(-r));
 		return EXITS_FAILED;
 	}
+	h.jit.say_lost = say_code_lost;
 	named_use_jit(h.named, &h.jit);
 	status = stream_by_hand(&h);
-	dwarf_warnings_keeper_gone();
+	worker_warnings_keeper_gone();
+	worker_warnings_codes_lost(h.jit.lost);
 	named_free(h.named);
 	jit_done(&h.jit);
 	stream_in_done(&h.in);

@@ -8,7 +8,7 @@
 #include "common/base/log.h"
 #include "common/names/program/finder.h"
 #include "common/names/runtime/runtime.h"
-#include "tools/prof-symd/dwarf_warnings.h"
+#include "tools/prof-symd/files/worker_warnings.h"
 #include "tools/prof-symd/hand/addresses.h"
 #include "tools/prof-symd/hand/one_file.h"
 
@@ -37,7 +37,7 @@ int one_file_addresses(const struct one_file *o, int count, char **args)
 			  fd == -EINVAL ? "not a regular file" : strerror(-fd));
 		return EXITS_FAILED;
 	}
-	r = program_open(fd, o->dwarf_max, &p);
+	r = program_open(fd, PROGRAM_OF_OTHERS, o->dwarf_max, &p);
 	if (r) {
 		log_error("%s: %s", o->path, r < 0 ? strerror(-r) : symfile_verdict_text(r));
 		return EXITS_FAILED;
@@ -67,7 +67,8 @@ int one_file_addresses(const struct one_file *o, int count, char **args)
 			s = args[i];
 		}
 		if (!addresses_parse(s, &address)) {
-			log_error("%s: not an address; use hexadecimal digits, with or without 0x",
+			log_error("\"%s\": not an address; use hexadecimal digits, with or without "
+				  "0x",
 				  s);
 			goto out;
 		}
@@ -86,9 +87,9 @@ int one_file_addresses(const struct one_file *o, int count, char **args)
 		goto out;
 	}
 	if (program_dwarf_lost(p))
-		dwarf_warnings_lost(str_from(o->path), program_dwarf_kills(p));
+		worker_warnings_lost(str_from(o->path), program_dwarf_kills(p));
 	else if (program_dwarf_kills(p) > 0)
-		dwarf_warnings_killed(str_from(o->path));
+		worker_warnings_killed(str_from(o->path));
 	if (program_dwarf_too_large(p))
 		log_warning("%s: its DWARF takes more than %llu MiB and was ignored; "
 			    "raise the limit with -m",
@@ -97,7 +98,7 @@ int one_file_addresses(const struct one_file *o, int count, char **args)
 out:
 	free(line);
 	buf_done(&text);
-	dwarf_warnings_keeper_gone();
+	worker_warnings_keeper_gone();
 	program_free(p);
 	return status;
 }

@@ -21,6 +21,7 @@
 #define OBJECTS_WAIT_NS 1000000000ull /* timeout of reading one object */
 #define OBJECTS_RETRY_NS 10000000000ull
 #define OBJECTS_AGAIN_NS 50000000ull /* wait after the answer that the rate was exceeded */
+#define OBJECTS_IN_FLIGHT 16	     /* requests at a time */
 #define OBJECTS_PIECES 256	     /* of one request */
 #define OBJECTS_BYTES (128u << 10)   /* of one request */
 #define OBJECTS_TAKEN 512	     /* copies kept that no frame has needed yet */

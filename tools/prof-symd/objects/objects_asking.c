@@ -111,6 +111,8 @@ int objects_send(struct objects *o, uint64_t now_ns)
 		struct process *p = &o->processes[i];
 		int r;
 
+		if (o->by_request.len >= OBJECTS_IN_FLIGHT)
+			break; /* an answer comes within a deadline */
 		o->dirty_first = p->next_dirty;
 		if (o->dirty_first == OBJECTS_NO_SLOT)
 			o->dirty_last = OBJECTS_NO_SLOT;

@@ -182,6 +182,8 @@ int definitions_file(struct definitions *d, const struct msg_file *m)
 	f->def.path.data = f->text;
 	f->def.build_id.data = (uint8_t *)f->text + m->path.len;
 	f->store.file = m->id;
+	f->store.user = (uint32_t)m->uid;
+	f->store.of_root = m->flags & FILE_ROOT_ONLY;
 	at = idtable_at(&d->files, slot);
 	*at = f;
 	return 0;

@@ -13,7 +13,8 @@
 #include "tools/prof-symd/stream/functions.h"
 #include "tools/prof-symd/stream/idtable.h"
 
-/* `sent` in each definition is the last epoch of the named stream in which it was sent. */
+/* `sent` in each definition is the last epoch of the named stream in which it was sent; `payers`,
+ * for whom in this epoch, a bit each. */
 struct def_process {
 	struct msg_process def; /* comm: below */
 	char comm[16];
@@ -32,6 +33,7 @@ struct def_file {
 	struct msg_file def; /* path and build id point into `text` */
 	char *text;	     /* owned */
 	uint64_t sent;
+	uint32_t payers;
 	struct filestore_file store;
 	struct runtime_build *build; /* owned; NULL: it has no runtime, or an unsupported one */
 	bool described, untold;	     /* untold: prof-bpf has yet to be told */
@@ -45,6 +47,7 @@ struct def_frame {
 		uint64_t mark; /* FRAME_INTERPRETED */
 	};
 	uint64_t sent;
+	uint32_t payers;
 	uint32_t numbers; /* if it came with names: its functions, then as many lines */
 	uint16_t count;
 	uint8_t kind, flags;
@@ -55,7 +58,7 @@ struct def_frame {
 
 struct def_stack {
 	uint64_t at_file, sent;
-	uint32_t reason, numbers, count;
+	uint32_t payers, reason, numbers, count;
 	uint32_t lacking; /* frames that lacked their names when it was sent */
 };
 

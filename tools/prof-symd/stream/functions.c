@@ -12,6 +12,7 @@ struct function_entry {
 	uint32_t at, source_at; /* offsets in `text`: of name and system name, and of the source */
 	uint16_t name, system_name, source; /* lengths; decoded strings are at most 1 KiB */
 	bool shared; /* the name ends with the system name, which is not stored again */
+	uint32_t payers;
 };
 
 struct sip {
@@ -172,7 +173,8 @@ static int grow(struct functions *t)
 	return 0;
 }
 
-int functions_intern(struct functions *t, const struct function *f, uint64_t *ret_id, bool *ret_new)
+int functions_intern(struct functions *t, const struct function *f, uint32_t payer,
+		     uint64_t *ret_id, bool *ret_new)
 {
 	uint64_t h = hash(t, f);
 	size_t slot, before = t->text.len;
@@ -188,9 +190,12 @@ int functions_intern(struct functions *t, const struct function *f, uint64_t *re
 		return r;
 	for (slot = h & (t->slot_count - 1); t->slots[slot];
 	     slot = (slot + 1) & (t->slot_count - 1)) {
-		if (is_entry(t, &t->entries[t->slots[slot] - 1], h, f)) {
+		struct function_entry *e = &t->entries[t->slots[slot] - 1];
+
+		if (is_entry(t, e, h, f)) {
 			*ret_id = t->slots[slot];
-			*ret_new = false;
+			*ret_new = !(e->payers & payer);
+			e->payers |= payer;
 			return 0;
 		}
 	}
@@ -211,6 +216,7 @@ int functions_intern(struct functions *t, const struct function *f, uint64_t *re
 						      .at = (uint32_t)before,
 						      .source_at = source_at,
 						      .shared = shared,
+						      .payers = payer,
 						      .name = (uint16_t)f->name.len,
 						      .system_name = (uint16_t)f->system_name.len,
 						      .source = (uint16_t)f->source.len };

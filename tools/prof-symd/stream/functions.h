@@ -31,8 +31,9 @@ void functions_done(struct functions *t);
 void functions_clear(struct functions *t);
 /* Memory that it takes. */
 size_t functions_bytes(const struct functions *t);
-/* Returns an id from 1 on. *ret_new: f was not there before. 0, -ENOBUFS at a ceiling, -ENOMEM. */
-int functions_intern(struct functions *t, const struct function *f, uint64_t *ret_id,
-		     bool *ret_new);
+/* Returns an id from 1 on. payer: a bit. *ret_new: f was not there before, or not for this payer.
+ * 0, -ENOBUFS at a ceiling, -ENOMEM. */
+int functions_intern(struct functions *t, const struct function *f, uint32_t payer,
+		     uint64_t *ret_id, bool *ret_new);
 
 #endif

@@ -52,6 +52,7 @@ void named_free(struct named *n)
 		return;
 	definitions_clear(&n->defs);
 	held_samples_done(&n->held);
+	aside_done(&n->aside);
 	functions_done(&n->functions);
 	events_done(&n->queue);
 	free(n);
@@ -101,7 +102,7 @@ static void want_waiting(struct named *n, uint64_t file)
 }
 
 /* Describes a file of the stream when it is opened for the first time in an epoch. */
-static void file_opened(void *ctx, struct filestore_file *store, const struct program *p)
+static void file_opened(void *ctx, struct filestore_file *store, struct program *p)
 {
 	struct def_file *f = (struct def_file *)((char *)store - offsetof(struct def_file, store));
 	struct named *n = ctx;
@@ -115,10 +116,8 @@ static void file_opened(void *ctx, struct filestore_file *store, const struct pr
 	if (!b)
 		return;
 	f->described = true;
-	int r = runtime_describe(program_file(p), b);
+	const int r = program_describe(p, b);
 
-	if (r == 0)
-		r = runtime_find_mark(program_file(p), b);
 	if (r) {
 		/* If there was no memory, try again when the file is opened the next time. */
 		f->described = r != -ENOMEM;
@@ -287,6 +286,7 @@ static int send_sample(struct named *n, const struct msg_sample *sample, uint64_
 {
 	int r = 0;
 
+	named_charge(n, sample->thread);
 	n->sample_ns = sample->time_ns;
 	/* A sample begins at most one new epoch. If its stack does not fit into an empty table, the
 	 * sample is lost. */
@@ -346,8 +346,11 @@ static int run_held(struct named *n, uint64_t process, uint64_t now_ns)
 		if (!must && (process || jit_version(n->jit, h->process) == h->version))
 			continue;
 		n->give_up = must;
+		n->user = named_user_of(n, h->sample.thread);
+		n->lean = named_gives_up(n, n->user, now_ns) ||
+			  (!must && named_must_yield(n, n->user, now_ns));
 		r = send_sample(n, &h->sample, now_ns);
-		n->give_up = false;
+		n->give_up = n->lean = false;
 		if (r == 0)
 			h->process = 0;
 		else if (r == NAMED_HOLD)
@@ -364,7 +367,7 @@ static int settle_held(struct named *n, uint64_t process, uint64_t now_ns)
 {
 	bool waits = false;
 
-	for (size_t i = 0; i < n->held.len; i++) {
+	for (size_t i = 0; i < n->held.len && !named_is_late(n, now_ns); i++) {
 		uint64_t of = n->held.at[i].process;
 		int r;
 
@@ -446,12 +449,13 @@ static int send_figures(struct named *n)
 	return r;
 }
 
-static int run_event(struct named *n, const struct event *e, uint64_t now_ns)
+int named_run_event(struct named *n, const struct event *e, uint64_t now_ns)
 {
 	int r;
 
 	switch (e->kind) {
 	case EVENT_SAMPLE:
+		n->user = e->user;
 		return send_or_hold(n, &e->sample, now_ns);
 	case EVENT_LOST:
 		return stream_put(n->out, &(struct msg){ .id = MSG_LOST, .lost = e->lost });
@@ -466,7 +470,9 @@ static int run_event(struct named *n, const struct event *e, uint64_t now_ns)
 	case EVENT_PROCESS_END:
 		return end_process(n, &e->process_end, now_ns);
 	case EVENT_END:
-		r = settle_held(n, ALL, now_ns);
+		r = named_settle_aside(n, now_ns);
+		if (r == 0)
+			r = settle_held(n, ALL, now_ns);
 		if (r == 0)
 			r = send_idle_processes(n, now_ns);
 		if (r == 0)
@@ -519,9 +525,18 @@ int named_take(struct named *n, const struct msg *m, uint64_t now_ns)
 			n->counts.unnamed++;
 		return 0;
 	default:
-		if (!event_of(m, &e))
+		if (m->id == MSG_END)
+			named_ends(n, now_ns);
+		if (!event_of(m, &e)) {
 			n->lost[2]++; /* not a message of a stream */
-		else if (!events_push(&n->queue, &e))
+			return 0;
+		}
+		e.user = e.kind == EVENT_SAMPLE	       ? named_user_of(n, e.sample.thread)
+			 : e.kind == EVENT_PROCESS_END ? named_user_of_process(n, e.process_end.id)
+						       : TURNS_NOBODY;
+		if (e.kind == EVENT_SAMPLE)
+			turns_enter(&n->turns, e.user, now_ns);
+		if (!events_push(&n->queue, &e))
 			lose_sample(n); /* only if the caller ignored named_full */
 		return 0;
 	}
@@ -529,10 +544,14 @@ int named_take(struct named *n, const struct msg *m, uint64_t now_ns)
 
 int named_forget(struct named *n, uint64_t now_ns)
 {
-	int r = settle_held(n, ALL, now_ns);
+	int r = named_settle_aside(n, now_ns);
 
+	if (r == 0)
+		r = settle_held(n, ALL, now_ns);
 	if (r)
 		return r;
+	if (!n->ending)
+		n->late_ns = 0;
 	if (n->objects)
 		objects_renew(n->objects, now_ns);
 	definitions_clear(&n->defs);
@@ -542,6 +561,43 @@ int named_forget(struct named *n, uint64_t now_ns)
 	if (n->jit)
 		jit_drop_all(n->jit);
 	return named_restart(n);
+}
+
+static void pop(struct named *n)
+{
+	const struct event *e = events_head(&n->queue);
+
+	if (e->kind == EVENT_SAMPLE)
+		turns_leave(&n->turns, e->user);
+	n->head_ns = 0;
+	events_pop(&n->queue);
+}
+
+/* Runs the head of the queue, or puts it aside if its user's turn is over. The time for which it
+ * waits counts, too: others wait behind it. */
+static int run_head(struct named *n, const struct event *e, uint64_t now_ns)
+{
+	int r;
+
+	if (e->kind == EVENT_PROCESS_END && n->aside.len && aside_has(&n->aside, e->process_end.id))
+		return named_put_aside(n, e);
+	if (e->kind == EVENT_SAMPLE && n->turn_ns && n->head_ns)
+		turns_spend(&n->turns, e->user, now_ns - n->head_ns, now_ns);
+	n->give_up = n->ending && e->kind == EVENT_SAMPLE && named_gives_up(n, e->user, now_ns);
+	n->lean = n->give_up || (e->kind == EVENT_SAMPLE && named_must_yield(n, e->user, now_ns));
+	r = named_run_event(n, e, now_ns);
+	n->give_up = false;
+	if (r == NAMED_ASIDE) {
+		r = named_put_aside(n, e);
+		if (r == -ENOBUFS || r == -ENOMEM) {
+			n->give_up = true;
+			r = named_run_event(n, e, now_ns);
+			n->give_up = false;
+		}
+	}
+	n->lean = false;
+	n->head_ns = r == NAMED_WAIT ? now_ns : 0;
+	return r;
 }
 
 static int run(struct named *n, uint64_t now_ns)
@@ -562,16 +618,24 @@ static int run(struct named *n, uint64_t now_ns)
 	}
 	const uint64_t begun_ns = n->turn_ns ? clock_mono_ns() : 0;
 
-	for (const struct event *e; (e = events_head(&n->queue)) != NULL; events_pop(&n->queue)) {
+	for (const struct event *e; (e = events_head(&n->queue)) != NULL; pop(n)) {
 		n->paused = n->turn_ns && clock_mono_ns() - begun_ns > n->turn_ns;
 		if (n->paused)
 			return NAMED_WAIT;
-		int r = run_event(n, e, now_ns);
+		int r = run_head(n, e, now_ns);
 
 		if (r)
 			return r;
 	}
-	return n->ended ? 0 : tell_lost(n);
+	if (n->ended)
+		return 0;
+	if (n->aside.len) {
+		const int r = named_run_aside(n, begun_ns + n->turn_ns, now_ns);
+
+		if (r < 0)
+			return r;
+	}
+	return tell_lost(n);
 }
 
 /* If sending was cut off for want of memory, begins a new epoch before anything else is sent. */
@@ -592,11 +656,6 @@ int named_run(struct named *n, uint64_t now_ns)
 		r = run(n, now_ns);
 	n->half_said |= r == -ENOMEM;
 	return r;
-}
-
-void named_take_turns(struct named *n, uint64_t ns)
-{
-	n->turn_ns = ns;
 }
 
 bool named_paused(const struct named *n)
@@ -623,7 +682,7 @@ int named_end(struct named *n, enum end_reason reason, uint64_t now_ns)
 	int r = resume(n);
 
 	if (r == 0)
-		r = run_event(n, &e, now_ns);
+		r = named_run_event(n, &e, now_ns);
 	n->half_said |= r == -ENOMEM;
 	return r;
 }

@@ -1,17 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fields of struct named, for named.c, which keeps the order of the stream, and
- * named_sending.c below it, which sends named definitions. */
+/* The fields of struct named, for named.c, which keeps the order of the stream, named_aside.c,
+ * which decides whose turn it is, and named_sending.c below them, which sends named definitions. */
 #ifndef PROF_SYMD_STREAM_NAMED_INTERNAL_H
 #define PROF_SYMD_STREAM_NAMED_INTERNAL_H
 
 #include "common/wire/stream.h"
+#include "tools/prof-symd/stream/aside.h"
 #include "tools/prof-symd/stream/definitions.h"
 #include "tools/prof-symd/stream/events.h"
 #include "tools/prof-symd/stream/functions.h"
 #include "tools/prof-symd/stream/held_samples.h"
 #include "tools/prof-symd/stream/named.h"
+#include "tools/prof-symd/stream/turns.h"
 
 #define NAMED_STACK_FRAMES 4096 /* of one stack, as messages.def has it */
+
+/* A look at all that was put aside, which may pause. */
+struct round {
+	uint32_t users[TURNS_USERS]; /* those first whose programs took the least time */
+	unsigned count, user;	     /* of them; the one that is next */
+	size_t at;		     /* its events before this one are done */
+	bool waits;		     /* something has to wait */
+	uint64_t took_ns, next_ns;   /* so far; when the next one may begin */
+};
 
 struct named {
 	struct named_limits limits;
@@ -24,13 +35,26 @@ struct named {
 	unsigned offers_open;	 /* files that prof-bpf offered, and that are not open yet */
 	uint64_t looks_until_ns; /* until when these come first */
 	uint64_t turn_ns;	 /* of named_take_turns; 0: no limit */
+	void (*say_slow)(uint32_t user); /* may be NULL */
 	bool paused;
 	struct held_samples held;
 	uint64_t held_version, held_ns; /* jit->version and time of the last look at `held` */
 	uint64_t sample_ns;		/* of the sample being sent */
 	uint64_t lacking;		/* NAMED_HOLD: the process whose code has no name */
 	bool give_up;			/* send without names that are still missing */
-	bool half_said; /* sending was cut off for want of memory: a new epoch must begin */
+	struct turns turns;
+	struct aside aside;
+	struct round round;
+	uint32_t user;	       /* who pays for what is being sent */
+	uint64_t payer;	       /* the same, as its process says */
+	uint32_t payer_bit;    /* in `payers` of definitions; several owners may have the same */
+	bool lean;	       /* the user's turn is over: neither look names up nor wait */
+	bool skipped;	       /* the stack being sent lacks names that it could have */
+	uint64_t head_ns;      /* when the queue's head was last found waiting; 0: it was not */
+	uint64_t late_ns;      /* from when on users give up (named_gives_up); 0: not yet */
+	uint64_t late_look_ns; /* of the last look at what was put aside since then */
+	bool ending;	       /* late_ns is due to the stream's end, and stays */
+	bool half_said;	       /* sending was cut off for want of memory: a new epoch must begin */
 	struct stream_out *out;
 	struct definitions defs;
 	struct functions functions;
@@ -50,12 +74,38 @@ enum named_sending {
 	NAMED_RESTARTED, /* the functions' ceiling was reached, and a new epoch began */
 	NAMED_HOLD,	 /* a frame of generated code in process n->lacking has no name yet */
 	NAMED_HIDDEN,	 /* an interpreted frame that is internal to its runtime */
+	NAMED_ASIDE,	 /* n->lean: names are to be looked up or waited for */
 };
 
 /* The runtime build of a frame, borrowed; NULL: none or unsupported. */
 const struct runtime_build *named_build_of(const struct named *n, const struct def_frame *f);
 /* Begins a new epoch, in which everything is sent again. 0, errors of stream_put. */
 int named_restart(struct named *n);
+
+int named_run_event(struct named *n, const struct event *e, uint64_t now_ns);
+
+/* Who pays for a sample of this thread, or for this process. */
+uint32_t named_user_of(const struct named *n, uint64_t thread);
+/* Sets n->payer for a sample of this thread. */
+void named_charge(struct named *n, uint64_t thread);
+uint32_t named_user_of_process(const struct named *n, uint64_t process);
+/* Whether the user's turn is over, and others have something to name. */
+bool named_must_yield(const struct named *n, uint32_t user, uint64_t now_ns);
+/* Whether the user's samples go without the names that are still missing: it is late, and the
+ * allowance is used up; or it is too late for all. */
+bool named_gives_up(const struct named *n, uint32_t user, uint64_t now_ns);
+/* Between how many users the time for naming is divided. */
+unsigned named_users(const struct named *n);
+/* As aside_add. */
+int named_put_aside(struct named *n, const struct event *e);
+/* Sends what was put aside until that time. 0; NAMED_WAIT: some is left; errors. */
+int named_run_aside(struct named *n, uint64_t until_ns, uint64_t now_ns);
+/* Sends all of it: for NAMED_LATE_NS with names, then without. The same. */
+int named_settle_aside(struct named *n, uint64_t now_ns);
+
+/* The time between these calls is charged to n->user. */
+uint64_t named_spend_begin(const struct named *n);
+void named_spend_end(struct named *n, uint64_t begun_ns);
 
 /* Each returns 0 if the definition was sent in this epoch, now or before; NAMED_WAIT, enum
  * named_sending, or an error. */

@@ -6,6 +6,7 @@
  * or an error. Pointers into tables stay valid here, since nothing is added.
  */
 #include <errno.h>
+#include "common/base/clock.h"
 #include "common/wire/lastword.h"
 #include "tools/prof-symd/stream/named_internal.h"
 
@@ -29,6 +30,28 @@ int named_restart(struct named *n)
 	return 0;
 }
 
+/* Whether a definition was sent in this epoch, and for this payer. The receiver may have had no
+ * room for it while another one had to pay. */
+static bool was_sent(const struct named *n, uint64_t sent, uint32_t payers)
+{
+	return sent == n->epoch && payers & n->payer_bit;
+}
+
+static void mark_sent(const struct named *n, uint64_t *sent, uint32_t *payers)
+{
+	*payers = *sent == n->epoch ? *payers | n->payer_bit : n->payer_bit;
+	*sent = n->epoch;
+}
+
+/* Sends a file without what its contents would tell. */
+static int send_file_as_it_is(struct named *n, struct def_file *f)
+{
+	struct msg m = { .id = MSG_FILE, .file = f->def };
+
+	m.file.payer = n->payer;
+	return f->sent == n->epoch ? 0 : stream_put(n->out, &m);
+}
+
 static int send_file(struct named *n, uint64_t id, uint64_t now_ns, struct program **ret_program)
 {
 	struct def_file *f = definitions_find_file(&n->defs, id);
@@ -40,21 +63,31 @@ static int send_file(struct named *n, uint64_t id, uint64_t now_ns, struct progr
 		*ret_program = NULL;
 	if (!f)
 		return NAMED_UNDEFINED;
-	if (f->sent == n->epoch && !ret_program)
+	if (was_sent(n, f->sent, f->payers) && !ret_program)
 		return 0;
+	if (n->lean && !filestore_settled(&f->store)) {
+		if (!n->give_up) {
+			filestore_want(n->files, &f->store, now_ns);
+			return NAMED_ASIDE;
+		}
+		n->skipped = true;
+		return send_file_as_it_is(n, f);
+	}
+	f->store.user = n->user;
 	r = filestore_get(n->files, &f->store, now_ns, &program);
 	if (r)
 		return r == FILESTORE_WAIT ? NAMED_WAIT : r;
 	if (ret_program)
 		*ret_program = program;
-	if (f->sent == n->epoch)
+	if (was_sent(n, f->sent, f->payers))
 		return 0;
 	m.file = f->def;
+	m.file.payer = n->payer;
 	if (program && program_build_id(program).len > 0)
 		m.file.build_id = program_build_id(program);
 	r = stream_put(n->out, &m);
 	if (r == 0)
-		f->sent = n->epoch;
+		mark_sent(n, &f->sent, &f->payers);
 	return r;
 }
 
@@ -111,7 +144,7 @@ int named_send_thread(struct named *n, uint64_t id, uint64_t now_ns)
 static int send_function(struct named *n, const struct function *f, uint64_t *ret_id)
 {
 	bool fresh;
-	int r = functions_intern(&n->functions, f, ret_id, &fresh);
+	int r = functions_intern(&n->functions, f, n->payer_bit, ret_id, &fresh);
 
 	if (r == -ENOBUFS || r == -ENOMEM) {
 		r = named_restart(n);
@@ -124,7 +157,8 @@ static int send_function(struct named *n, const struct function *f, uint64_t *re
 							       .name = f->name,
 							       .system_name = f->system_name,
 							       .source = f->source,
-							       .start_line = f->start_line } });
+							       .start_line = f->start_line,
+							       .payer = n->payer } });
 }
 
 /* Adds the functions and lines in n->names to a frame, by way of n->list. */
@@ -159,12 +193,31 @@ static int unnamed(struct named *n)
 	return 0;
 }
 
-static bool has_name(const struct names *n)
+/* Leaves a frame without its name, or for later, because its user's turn is over. */
+static int skip_name(struct named *n)
 {
-	for (unsigned i = 0; i < n->count; i++)
-		if (n->calls[i].name.len)
-			return true;
-	return false;
+	if (!n->give_up)
+		return NAMED_ASIDE;
+	n->skipped = true;
+	n->counts.late++;
+	if (turns_lose(&n->turns, n->user, n->files->now_ns) && n->say_slow)
+		n->say_slow(n->user);
+	return 0;
+}
+
+/* The time of what follows is charged to n->user. */
+uint64_t named_spend_begin(const struct named *n)
+{
+	return n->turn_ns ? clock_mono_ns() : 0;
+}
+
+void named_spend_end(struct named *n, uint64_t begun_ns)
+{
+	if (!begun_ns)
+		return;
+	const uint64_t now_ns = clock_mono_ns();
+
+	turns_spend(&n->turns, n->user, now_ns - begun_ns, now_ns);
 }
 
 /* Requests a file that the program wants before a lookup can go on. False: go on now. */
@@ -183,37 +236,57 @@ static int name_frame(struct named *n, const struct def_frame *f, struct msg_fra
 	bool exact = f->flags & (FRAME_LEAF | FRAME_SIGNAL);
 	struct program *program;
 	struct def_file *file;
-	uint64_t address, back = exact || f->offset == 0 ? 0 : 1;
+	uint64_t address, start, back = exact || f->offset == 0 ? 0 : 1;
 	bool waits = false;
 	int r;
 
+	file = definitions_find_file(&n->defs, f->file);
+	/* So that files of whom the others yield to do not hold them up. */
+	if (n->turn_ns && file && named_users(n) > 1 &&
+	    turns_over(&n->turns, n->user, named_users(n), now_ns))
+		filestore_try_patiently(&file->store);
+	if (n->turn_ns && file && filestore_must_wait(&file->store)) {
+		r = skip_name(n);
+		return r ? r : send_file_as_it_is(n, file);
+	}
 	r = send_file(n, f->file, now_ns, &program);
 	if (r || !program)
 		return r;
+	if (n->lean)
+		return skip_name(n);
 
+	const uint64_t begun_ns = named_spend_begin(n);
+
+	const uint64_t slice_ns = NAMED_SLICE_NS / named_users(n);
+
+	program_charge(program, n->user);
+	if (n->turn_ns)
+		program_take_turns(slice_ns > NAMED_SLICE_LEAST_NS ? slice_ns
+								   : NAMED_SLICE_LEAST_NS);
 	const uint64_t former = lastword_begin(LASTWORD_FILE, f->file);
-	const bool mapped = program_address(program, f->offset - back, &address) == 0;
 
-	if (mapped) {
+	do
+		r = program_find(program, f->offset - back, &n->names, &address, &start);
+	while (r == PROGRAM_AGAIN && !(waits = complete(n, f->file, now_ns)));
+	if (address != UINT64_MAX) {
 		m->address = address + back;
-		do
-			r = program_lookup(program, address, &n->names);
-		while (r == PROGRAM_AGAIN && !(waits = complete(n, f->file, now_ns)));
-		if (r == SYMFILE_NONE || (r == 0 && !has_name(&n->names))) {
-			const int lookup = r;
-
-			r = program_start(program, address, &m->start);
-			r = r == -ENOMEM ? r : lookup;
-		}
+		m->start = start;
 	}
 	lastword_back(former);
-	if (!mapped)
-		return 0;
-	file = definitions_find_file(&n->defs, f->file);
+	const uint64_t worked_ns = program_worked_ns(program);
+
+	if (r != PROGRAM_LATER && r != PROGRAM_AGAIN && file && n->turn_ns)
+		filestore_took(&file->store, worked_ns, NAMED_SLICE_NS);
+	if (worked_ns && n->turn_ns)
+		turns_spend(&n->turns, n->user, worked_ns, clock_mono_ns());
+	else
+		named_spend_end(n, begun_ns);
 	if (file)
 		filestore_charge(n->files, &file->store);
 	if (waits)
 		return NAMED_WAIT;
+	if (r == PROGRAM_LATER)
+		return skip_name(n);
 	if (r == -ENOMEM)
 		return unnamed(n);
 	if (r)
@@ -221,22 +294,31 @@ static int name_frame(struct named *n, const struct def_frame *f, struct msg_fra
 	return add_names(n, m);
 }
 
+/* Where a frame of generated code is looked up: a caller's address is behind its call. */
+static uint64_t generated_address(const struct def_frame *f)
+{
+	return f->offset - (f->flags & (FRAME_LEAF | FRAME_SIGNAL) ? 0 : 1);
+}
+
 /* The same for generated code of f->process. NAMED_HOLD: it has no name yet. */
 static int name_generated(struct named *n, const struct def_frame *f, struct msg_frame *m,
 			  uint64_t now_ns)
 {
-	bool exact = f->flags & (FRAME_LEAF | FRAME_SIGNAL);
 	const struct def_process *p = definitions_find_process(&n->defs, f->process);
 	int r;
 
 	if (!n->jit || !p)
 		return 0;
+	if (n->lean)
+		return skip_name(n);
 
+	const uint64_t begun_ns = named_spend_begin(n);
 	const uint64_t former = lastword_begin(LASTWORD_PROCESS, f->process);
 
-	r = jit_lookup(n->jit, f->process, (uint32_t)p->def.pid, f->offset - (exact ? 0 : 1),
-		       n->sample_ns, now_ns, &n->names);
+	r = jit_lookup(n->jit, f->process, (uint32_t)p->def.pid, generated_address(f), n->sample_ns,
+		       now_ns, &n->names);
 	lastword_back(former);
+	named_spend_end(n, begun_ns);
 	if (r == 0)
 		return add_names(n, m);
 	if (r == -ENOMEM)
@@ -288,7 +370,7 @@ static int name_interpreted(struct named *n, struct def_frame *f, struct msg_fra
 			   n->give_up, now_ns, &n->names);
 	f->lacks = r == OBJECTS_UNNAMED;
 	if (r == OBJECTS_LATER)
-		return NAMED_WAIT;
+		return n->lean ? NAMED_ASIDE : NAMED_WAIT;
 	if (r == OBJECTS_HIDDEN)
 		return NAMED_HIDDEN;
 	if (r == -ENOMEM)
@@ -301,18 +383,21 @@ static int send_frame(struct named *n, uint64_t id, bool strange, uint64_t now_n
 {
 	struct def_frame *f = definitions_find_frame(&n->defs, id);
 	struct msg m = { .id = MSG_FRAME };
+	const bool skipped_before = n->skipped;
 	int r = 0;
 
 	if (!f)
 		return NAMED_UNDEFINED;
-	if (f->sent == n->epoch)
+	if (was_sent(n, f->sent, f->payers))
 		return 0;
+	n->skipped = false;
 	m.frame = (struct msg_frame){ .id = id,
 				      .kind = f->kind,
 				      .file = f->file,
 				      .offset = f->offset,
 				      .process = f->process,
-				      .flags = f->flags };
+				      .flags = f->flags,
+				      .payer = n->payer };
 	if (f->kind == FRAME_INTERPRETED) {
 		m.frame.runtime = f->runtime;
 		m.frame.mark = f->mark;
@@ -330,17 +415,24 @@ static int send_frame(struct named *n, uint64_t id, bool strange, uint64_t now_n
 	else if (r == 0 && f->process && f->kind == FRAME_NATIVE && !strange)
 		r = name_generated(n, f, &m.frame, now_ns);
 	if (r == NAMED_HIDDEN) {
+		n->skipped = skipped_before;
 		f->hidden = true;
-		f->sent = n->epoch;
+		mark_sent(n, &f->sent, &f->payers);
 		return 0;
 	}
 	if (r == 0 && f->file && (f->count > 0 || f->kind > FRAME_INTERPRETED))
 		r = send_file(n, f->file, now_ns, NULL);
 	if (r)
 		return r;
+
+	const bool skipped = n->skipped;
+
+	n->skipped |= skipped_before;
 	r = stream_put(n->out, &m);
 	if (r == 0) {
-		f->sent = n->epoch;
+		/* A frame that was skipped is sent again, with its name, when somebody needs it. */
+		mark_sent(n, &f->sent, &f->payers);
+		f->sent = skipped ? 0 : n->epoch;
 		n->counts.named_frames += m.frame.functions.len > 0;
 	}
 	return r;
@@ -371,6 +463,26 @@ static bool names_came(struct named *n, const struct def_stack *s, uint64_t now_
 	return lacking < s->lacking;
 }
 
+/* Announces the lookups in generated code of the next frames of a stack, so that all of them can be
+ * one request. */
+static void expect_generated(struct named *n, const struct def_stack *s, uint32_t from)
+{
+	uint64_t addresses[JIT_EXPECTED], process = 0;
+	unsigned count = 0;
+
+	for (uint32_t i = from; i < s->count && i - from < JIT_EXPECTED; i++) {
+		const struct def_frame *f = definitions_find_frame(&n->defs,
+								   n->defs.numbers[s->numbers + i]);
+
+		if (!f || f->file || !f->process || f->kind != FRAME_NATIVE || f->count ||
+		    f->sent == n->epoch || (process && f->process != process))
+			continue;
+		process = f->process;
+		addresses[count++] = generated_address(f);
+	}
+	jit_expect(n->jit, process, addresses, count);
+}
+
 int named_send_stack(struct named *n, uint64_t id, uint64_t now_ns)
 {
 	struct def_stack *s = idtable_get(&n->defs.stacks, id);
@@ -378,14 +490,17 @@ int named_send_stack(struct named *n, uint64_t id, uint64_t now_ns)
 	uint32_t shown = 0, lacking = 0;
 	int r;
 
+	n->skipped = false;
 	if (!s)
 		return NAMED_UNDEFINED;
-	if (s->sent == n->epoch && !(s->lacking && names_came(n, s, now_ns)))
+	if (was_sent(n, s->sent, s->payers) && !(s->lacking && names_came(n, s, now_ns)))
 		return 0;
 	for (uint32_t i = 0; i < s->count; i++) {
 		bool strange = s->reason == WALK_NO_MAPPING && i + 1 == s->count;
 		uint64_t frame = n->defs.numbers[s->numbers + i];
 
+		if (n->jit && !n->lean && i % JIT_EXPECTED == 0)
+			expect_generated(n, s, i);
 		r = send_frame(n, frame, strange, now_ns);
 		if (r)
 			return r;
@@ -397,7 +512,8 @@ int named_send_stack(struct named *n, uint64_t id, uint64_t now_ns)
 	}
 	m.stack = (struct msg_stack){ .id = id,
 				      .frames = { .data = n->shown, .len = shown },
-				      .reason = s->reason };
+				      .reason = s->reason,
+				      .payer = n->payer };
 	if (s->at_file) {
 		r = send_file(n, s->at_file, now_ns, NULL);
 		if (r != 0 && r != NAMED_UNDEFINED)
@@ -407,7 +523,8 @@ int named_send_stack(struct named *n, uint64_t id, uint64_t now_ns)
 	r = stream_put(n->out, &m);
 	if (r)
 		return r;
-	s->sent = n->epoch;
+	mark_sent(n, &s->sent, &s->payers);
+	s->sent = n->skipped ? 0 : n->epoch;
 	s->lacking = lacking;
 	return 0;
 }

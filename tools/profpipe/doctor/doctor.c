@@ -71,7 +71,7 @@ static int start(struct doctor *d, const struct identity *who, struct child *ret
 		argv[n++] = "--ids";
 		argv[n++] = ids;
 	}
-	if (d->o->ignore_unsafe_kernel)
+	if (d->o->sampling.ignore_unsafe_kernel)
 		argv[n++] = "--ignore-unsafe-kernel";
 	argv[n] = NULL;
 	const struct child_start how = { .argv = argv };
@@ -145,7 +145,7 @@ static int ask_prof_bpf(struct doctor *d)
 			usleep(1000);
 	}
 	child_read(&c, say, NULL);
-	child_show_held(&c, UINT64_MAX, say, NULL);
+	child_show_pending(&c, UINT64_MAX, say, NULL);
 	child_close(&c);
 	identity_release(&who);
 	if (d->count == before)
@@ -161,7 +161,7 @@ static void judge_samples(struct doctor *d)
 	struct check c;
 
 	check_init(&c, "self-test: samples");
-	check_found(&c, "%lu of a program that spun for %u s, at %s Hz%s%s", t->seen.samples,
+	check_found(&c, "%lu of a program that spun for %u s, at %d Hz%s%s", t->seen.samples,
 		    t->seconds, SELFTEST_HZ, t->trouble[0] ? "; " : "", t->trouble);
 	if (!t->seen.samples)
 		check_fail(&c, "a profile would be empty",
@@ -210,7 +210,7 @@ static void prove(struct doctor *d)
 		take(d, &c);
 		return;
 	}
-	r = selftest_run(d->o->ignore_unsafe_kernel, &d->test);
+	r = selftest_run(d->o->sampling.ignore_unsafe_kernel, &d->test);
 	if (r) {
 		check_init(&c, "self-test");
 		check_found(&c, "no process can be started: %s", strerror(-r));

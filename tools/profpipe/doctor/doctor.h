@@ -6,7 +6,7 @@
 #ifndef PROFPIPE_DOCTOR_DOCTOR_H
 #define PROFPIPE_DOCTOR_DOCTOR_H
 
-#include "tools/profpipe/options.h"
+#include "tools/profpipe/options/options.h"
 
 /* A part of main (exits.h): EXITS_FAILED if a check is fatal. */
 int doctor_run(const struct options *o);

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "common/base/clock.h"
-#include "tools/profpipe/options.h"
+#include "tools/profpipe/options/options.h"
 #include "tools/profpipe/run/record.h"
 
 #define RUN_MS 240000 /* record ends earlier, by its own limits */
@@ -56,28 +56,27 @@ static pid_t start_spinner(pid_t parent)
 	return pid;
 }
 
-static pid_t start_run(pid_t parent, pid_t spinner, const char *seconds, bool unsafe, int output,
+static pid_t start_run(pid_t parent, pid_t spinner, unsigned seconds, bool unsafe, int output,
 		       int said)
 {
 	const pid_t pid = fork();
 
 	if (pid != 0)
 		return pid;
-	static char target[16], path[32];
+	static char path[32];
 	static struct options o;
 
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent || dup2(said, STDERR_FILENO) < 0)
 		_exit(1);
-	snprintf(target, sizeof(target), "%d", spinner);
 	snprintf(path, sizeof(path), "/dev/fd/%d", output);
-	o = (struct options){ .hz = SELFTEST_HZ,
-			      .seconds = seconds,
-			      .pids = { target },
-			      .pid_count = 1,
+	o = (struct options){ .sampling = { .hz = SELFTEST_HZ,
+					    .seconds = seconds,
+					    .pids = { (uint32_t)spinner },
+					    .pid_count = 1,
+					    .ignore_unsafe_kernel = unsafe },
 			      .output = path,
 			      .format = FORMAT_FOLDED,
-			      .ignore_unsafe_kernel = unsafe,
 			      .quiet = true };
 	_exit(record_run(&o));
 }
@@ -145,14 +144,14 @@ static void take_trouble(int fd, int status, struct selftest *t)
 	munmap((void *)(uintptr_t)text, n);
 }
 
-static int run_once(const char *seconds, bool ignore_unsafe_kernel, struct selftest *ret)
+static int run_once(unsigned seconds, bool ignore_unsafe_kernel, struct selftest *ret)
 {
 	const pid_t parent = getpid();
 	pid_t spinner = -1, run = -1;
 	size_t n = 0;
 	int r = 0;
 
-	*ret = (struct selftest){ .seconds = (unsigned)strtoul(seconds, NULL, 10) };
+	*ret = (struct selftest){ .seconds = seconds };
 	const int output = memfd_create("profile", 0), said = memfd_create("said", MFD_CLOEXEC);
 
 	if (output < 0 || said < 0)
@@ -187,7 +186,7 @@ static int run_once(const char *seconds, bool ignore_unsafe_kernel, struct selft
 
 int selftest_run(bool ignore_unsafe_kernel, struct selftest *ret)
 {
-	static const char *const seconds[] = { "1", "10" };
+	static const unsigned seconds[] = { 1, 10 };
 	int r = 0;
 
 	for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++) {

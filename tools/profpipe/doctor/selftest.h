@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include "tools/profpipe/doctor/tally.h"
 
-#define SELFTEST_HZ "199"
+#define SELFTEST_HZ 199
 
 struct selftest {
 	struct tally seen;

@@ -45,7 +45,7 @@ static void count_line(const char *line, size_t n, struct tally *t)
 			   named = len && frame[0] != '[';
 
 		cut |= starts_with(frame, len, "[truncated: ");
-		kernel |= in_kernel || starts_with(frame, len, "[kernel+");
+		kernel |= in_kernel || starts_with(frame, len, "[kernel+0x");
 		kernel_named |= in_kernel && named;
 		user_named |= !in_kernel && named;
 	}

@@ -196,7 +196,7 @@ int child_start(struct child *c, const struct child_start *how)
 		const unsigned lines = c->lines;
 
 		child_close(c);
-		*c = CHILD_NONE(how->argv[0]);
+		*c = CHILD_NONE(c->name);
 		c->pid = pid;
 		c->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 		c->status = p.status[0];
@@ -219,7 +219,7 @@ static void take_line(struct child *c, child_show *show, void *ctx)
 	struct buf b = BUF_INIT(CHILD_SHOWN - 1);
 	size_t name = strlen(c->name);
 
-	child_show_held(c, UINT64_MAX, show, ctx);
+	child_show_pending(c, UINT64_MAX, show, ctx);
 	if (!c->line_len)
 		return;
 	c->lines++;
@@ -237,9 +237,9 @@ static void take_line(struct child *c, child_show *show, void *ctx)
 		r = buf_printf(&b, "%s: too many lines; the rest is not shown", c->name);
 	c->line_len = 0;
 	if (!r && b.len) {
-		memcpy(c->held, b.data, b.len);
-		c->held[b.len] = '\0';
-		c->held_ns = clock_mono_ns();
+		memcpy(c->pending, b.data, b.len);
+		c->pending[b.len] = '\0';
+		c->pending_ns = clock_mono_ns();
 	}
 	buf_done(&b);
 }
@@ -299,12 +299,12 @@ void child_read(struct child *c, child_show *show, void *ctx)
 		close_fd(&c->status);
 }
 
-void child_show_held(struct child *c, uint64_t before_ns, child_show *show, void *ctx)
+void child_show_pending(struct child *c, uint64_t before_ns, child_show *show, void *ctx)
 {
-	if (!c->held_ns || c->held_ns >= before_ns)
+	if (!c->pending_ns || c->pending_ns >= before_ns)
 		return;
-	c->held_ns = 0;
-	show(ctx, c, c->held);
+	c->pending_ns = 0;
+	show(ctx, c, c->pending);
 }
 
 static ssize_t read_proc(pid_t pid, const char *name, char *text, size_t size)

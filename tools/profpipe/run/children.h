@@ -39,9 +39,9 @@ struct child {
 	uint64_t pss, pss_peak;		      /* bytes */
 	unsigned lines;
 	size_t line_len;
-	char line[CHILD_LINE];	/* an unfinished line */
-	uint64_t held_ns;	/* when the line below came; 0: there is none */
-	char held[CHILD_SHOWN]; /* the newest whole line, escaped and not shown yet: it gives the
+	char line[CHILD_LINE];	   /* an unfinished line */
+	uint64_t pending_ns;	   /* when the line below came; 0: there is none */
+	char pending[CHILD_SHOWN]; /* the newest whole line, escaped and not shown yet: it gives the
 				   reason if the tool ends now */
 };
 #define CHILD_NONE(tool) \
@@ -51,7 +51,7 @@ struct child_fd {
 	int fd, number; /* the tool gets fd as number */
 };
 struct child_start {
-	const char *const *argv;    /* argv[0] is the tool's name */
+	const char *const *argv;    /* argv[0] is the tool's name; borrowed during the call */
 	const struct child_fd *fds; /* beside the pipes; else 0 and 1 are /dev/null */
 	size_t count;
 	bool drop; /* become uid and gid, without groups, before exec: for tools without --ids */
@@ -73,8 +73,8 @@ const char *child_trouble(int r);
 typedef void child_show(void *ctx, const struct child *c, const char *line);
 /* Reads its pipes. Shows a line when the next one comes. */
 void child_read(struct child *c, child_show *show, void *ctx);
-/* Shows the held line if it came before before_ns. */
-void child_show_held(struct child *c, uint64_t before_ns, child_show *show, void *ctx);
+/* Shows the pending line if it came before before_ns. */
+void child_show_pending(struct child *c, uint64_t before_ns, child_show *show, void *ctx);
 /* The proportional set size of a process in bytes; 0 if it cannot be read. */
 uint64_t child_pss(pid_t pid);
 /* Measures its cpu time and, with `memory`, its PSS. Notes whether it is stopped or blocked. */

@@ -40,7 +40,7 @@ static void say_written(const char *path)
 {
 	struct buf b = BUF_INIT(0);
 
-	if (log_escape(&b, str_from(path), 4096) == 0)
+	if (log_escape(&b, str_from(strcmp(path, "-") ? path : "standard output"), 4096) == 0)
 		fprintf(stderr, "written: %.*s\n", (int)b.len, (const char *)b.data);
 	buf_done(&b);
 }
@@ -49,7 +49,7 @@ static void say_written(const char *path)
  * while the kernel sampled other processes, or if the host was idle for a few seconds. */
 static void say_empty(struct run *r, const struct status *f)
 {
-	const unsigned long hz = strtoul(r->o->hz, NULL, 10);
+	const struct sampling *s = &r->o->sampling;
 	const double seconds = (double)r->sampled_ns / 1e9;
 	const uint64_t lost = lost_samples(f->lost);
 	const uint64_t ticks = run_tool(r, DEPLOY_BPF)->last.ticks;
@@ -63,13 +63,13 @@ static void say_empty(struct run *r, const struct status *f)
 	else if (restarts)
 		run_fail(r, "no samples: tools had to be started again %u times; see above",
 			 restarts);
-	else if (r->o->command || r->o->pid_count ? ticks || seconds < 1 : seconds < 3)
-		log_warning("no samples: %s was on no cpu at any tick of %.1f s, one each %.1f ms; "
-			    "a higher -F samples more often",
-			    r->o->command     ? r->o->command[0]
-			    : r->o->pid_count ? "what -p names"
-					      : "every process",
-			    seconds, 1000.0 / (double)(hz ? hz : 1));
+	else if (r->o->command || s->pid_count ? ticks || seconds < 1 : seconds < 3)
+		log_warning("no samples: %s was on no cpu when a sample was due (every %.1f ms, "
+			    "for %.1f s); raise -F",
+			    r->o->command  ? r->o->command[0]
+			    : s->pid_count ? "what -p names"
+					   : "every process",
+			    1000.0 / (double)s->hz, seconds);
 	else
 		run_fail(r, "no samples: %s in %.1f s; `profpipe doctor` checks this host",
 			 ticks ? "no process ran" : "the kernel's sampling event never came",
@@ -101,7 +101,7 @@ void conclude_run(struct run *r)
 	};
 	struct summary s = {
 		.figures = figures(r),
-		.hz = r->o->hz,
+		.hz = r->o->sampling.hz,
 		.format = format_names[r->o->format],
 		.output = r->o->output,
 		.costs = costs,
@@ -114,11 +114,13 @@ void conclude_run(struct run *r)
 		s.first_complete_s = (double)(s.figures.first_complete_ns - r->start_ns) / 1e9;
 	if (!s.figures.samples && !r->failed)
 		say_empty(r, &s.figures);
-	if (!r->o->quiet) {
+	if (account_falsified(&s.figures))
+		run_fail(r,
+			 "%s: what came is not what prof-bpf sent; prof-symd was taken over, or "
+			 "this is a bug: do not trust the profile",
+			 r->o->output);
+	if (!r->o->quiet)
 		summary_print(stderr, &s);
-		if (!r->failed)
-			say_written(r->o->output);
-	}
 	if (r->summary.fd >= 0) {
 		const int e = summary_json(r->summary.fd, &s);
 
@@ -135,14 +137,9 @@ void conclude_outputs(struct run *r)
 		output_drop(&r->summary);
 		return;
 	}
-	const bool whole = run_tool(r, DEPLOY_EXPORT)->done;
-	int e = output_end(&r->output, whole);
-
-	if (e)
-		run_fail(r, "%s: %s", r->o->output, strerror(-e));
-	if (r->output.replaces && (e || !whole))
-		log_warning("%s: keeps its old contents", r->o->output);
-	e = output_end(&r->summary, true);
-	if (e)
-		run_fail(r, "%s: %s", r->o->summary, strerror(-e));
+	run_clear_line(r);
+	r->failed |= !output_conclude(&r->output, run_tool(r, DEPLOY_EXPORT)->done);
+	r->failed |= !output_conclude(&r->summary, true);
+	if (!r->o->quiet && !r->failed)
+		say_written(r->o->output);
 }

@@ -3,11 +3,11 @@
  * The loop of a run, from the opened outputs to the summary. It waits for the pipes of the four
  * tools, for signals and for the clock. Each wait for a tool has a deadline.
  *
- * - STARTING: the tools start. If one fails, the run ends and leaves the outputs as they were.
- * - SAMPLING: prof-bpf has reported that sampling has begun, and COMMAND runs.
- * - FINISHING: prof-bpf was asked to stop, or stopped by itself. The stream drains into
+ * - RUN_STARTING: the tools start. If one fails, the run ends and leaves the outputs as they were.
+ * - RUN_SAMPLING: prof-bpf has reported that sampling has begun, and COMMAND runs.
+ * - RUN_FINISHING: prof-bpf was asked to stop, or stopped by itself. The stream drains into
  *   prof-export, which writes. This ends when prof-export is done, or at a deadline.
- * - OVER: the life pipes close, and all tools exit.
+ * - RUN_OVER: the life pipes close, and all tools exit.
  *
  * A tool that was killed, hangs or lost its peer is started again (restarts.h). Its peers follow: a
  * dialer that loses its peer ends (EXITS_AGAIN), a listener stays.
@@ -28,7 +28,7 @@
 #include "common/base/log.h"
 #include "common/base/toolpath.h"
 #include "tools/profpipe/run/conclude.h"
-#include "tools/profpipe/run/ended.h"
+#include "tools/profpipe/run/reaper.h"
 #include "tools/profpipe/run/limits.h"
 #include "tools/profpipe/run/record.h"
 #include "tools/profpipe/run/rights.h"
@@ -75,16 +75,16 @@ static void on_signals(struct run *r)
 		r->asked = true;
 		if (!again)
 			r->by_terminal = si.ssi_signo == SIGINT && si.ssi_code == SI_KERNEL;
-		if (r->phase == STARTING) {
+		if (r->phase == RUN_STARTING) {
 			run_fail(r, "interrupted before sampling began");
-			r->phase = OVER;
-		} else if (r->phase == SAMPLING) {
+			r->phase = RUN_OVER;
+		} else if (r->phase == RUN_SAMPLING) {
 			run_finish(r);
-		} else if (r->phase == FINISHING && again) {
+		} else if (r->phase == RUN_FINISHING && again) {
 			run_fail(r, "interrupted again: %s is not complete", r->o->output);
 			r->aborted = true;
-			r->phase = OVER;
-		} else if (r->phase == FINISHING) {
+			r->phase = RUN_OVER;
+		} else if (r->phase == RUN_FINISHING) {
 			run_clear_line(r);
 			log_warning("%s is being written; interrupt again to give it up",
 				    r->o->output);
@@ -118,13 +118,13 @@ static void judge(struct run *r, enum deploy_tool t)
 	}
 	const bool starts_busily = c->blocked || c->cpu_ns > c->former_cpu_ns + 1000000000u;
 
-	if (r->phase == SAMPLING && !c->ready &&
+	if (r->phase == RUN_SAMPLING && !c->ready &&
 	    run_ms_since(c->started_ns) > (starts_busily ? BUSY_READY_MS : READY_MS)) {
 		kill_tool(r, c, "is not ready in time");
 		return;
 	}
 	/* Tools with reports send one every second while the run samples. */
-	if (r->phase != SAMPLING || !c->reports || run_ms_since(c->heard_ns) <= SILENT_MS)
+	if (r->phase != RUN_SAMPLING || !c->reports || run_ms_since(c->heard_ns) <= SILENT_MS)
 		return;
 	const bool busy = c->blocked || c->cpu_ns > c->heard_cpu_ns + 1000000000u;
 
@@ -153,7 +153,7 @@ static void check_start(struct run *r)
 		 : !symd->ready ? symd->name
 				: export->name,
 		 patience_ms / 1000);
-	r->phase = OVER;
+	r->phase = RUN_OVER;
 }
 
 static void check_sampling(struct run *r)
@@ -161,9 +161,10 @@ static void check_sampling(struct run *r)
 	const int e = command_error(&r->command);
 
 	if (e) {
-		run_fail(r, "%s cannot be run: %s", r->o->command[0], strerror(-e));
+		run_fail(r, "%s: cannot be run: %s; name a program", r->o->command[0],
+			 strerror(-e));
 		r->status = e == -ENOENT ? 127 : 126;
-		r->phase = OVER;
+		r->phase = RUN_OVER;
 		return;
 	}
 	/* prof-bpf keeps the time too; this is for a prof-bpf that fails to. */
@@ -204,10 +205,10 @@ static void check_finishing(struct run *r)
 		run_fail(r, "%s was not written within %d s after sampling; giving up",
 			 r->o->output, (int)(run_ms_since(r->since_ns) / 1000));
 		r->aborted = true;
-		r->phase = OVER;
+		r->phase = RUN_OVER;
 	} else if (export->done && run_ms_since(export->heard_ns) > LEAVE_MS) {
 		/* It has written everything; no need to wait for its exit. */
-		r->phase = OVER;
+		r->phase = RUN_OVER;
 	}
 }
 
@@ -217,19 +218,19 @@ static void tick(struct run *r)
 
 	r->ticked_ns = clock_mono_ns();
 	for (int i = 0; i < DEPLOY_TOOLS; i++)
-		child_show_held(&r->tools[i], r->ticked_ns - HELD_MS * 1000000u, run_show, r);
+		child_show_pending(&r->tools[i], r->ticked_ns - HELD_MS * 1000000u, run_show, r);
 	const unsigned measure_ms = run_ms_since(r->sampling_ns) < GROWING_MS ? MEASURE_MS
 									      : MEASURE_LATER_MS;
 
-	if (r->phase == SAMPLING && run_ms_since(r->measured_ns) >= measure_ms)
+	if (r->phase == RUN_SAMPLING && run_ms_since(r->measured_ns) >= measure_ms)
 		run_measure(r);
 	else
 		for (int i = 0; i < DEPLOY_TOOLS; i++)
 			child_measure(&r->tools[i], false);
-	for (int i = 0; i < DEPLOY_TOOLS && r->phase < OVER; i++)
+	for (int i = 0; i < DEPLOY_TOOLS && r->phase < RUN_OVER; i++)
 		judge(r, (enum deploy_tool)i);
 	/* The terminal belongs to COMMAND while it runs. */
-	if (!r->tty || r->o->quiet || r->phase == OVER || (r->command.pid && !r->command.ended))
+	if (!r->tty || r->o->quiet || r->phase == RUN_OVER || (r->command.pid && !r->command.ended))
 		return;
 	const struct child *bpf = run_tool(r, DEPLOY_BPF), *export = run_tool(r, DEPLOY_EXPORT);
 
@@ -249,8 +250,8 @@ static unsigned tick_ms(const struct run *r)
 	bool held = false;
 
 	for (int i = 0; i < DEPLOY_TOOLS; i++)
-		held |= r->tools[i].held_ns != 0;
-	return r->phase == SAMPLING && !held ? SAMPLING_TICK_MS : TICK_MS;
+		held |= r->tools[i].pending_ns != 0;
+	return r->phase == RUN_SAMPLING && !held ? SAMPLING_TICK_MS : TICK_MS;
 }
 
 static void wait_for_something(struct run *r)
@@ -265,7 +266,7 @@ static void wait_for_something(struct run *r)
 		p[n++] = (struct pollfd){ .fd = r->tools[i].log, .events = POLLIN };
 		p[n++] = (struct pollfd){ .fd = r->tools[i].pidfd, .events = POLLIN };
 	}
-	bool due = r->phase == STARTING || (r->phase == SAMPLING && r->away_ns);
+	bool due = r->phase == RUN_STARTING || (r->phase == RUN_SAMPLING && r->away_ns);
 
 	for (int i = 0; i < DEPLOY_TOOLS; i++)
 		due |= r->again[i].due_ns != 0;
@@ -290,7 +291,7 @@ static void start_due(struct run *r)
 		r->again[t].due_ns = 0;
 		rundir_clean(&r->dir, t);
 		if (!run_start_tool(r, t)) {
-			if (t == DEPLOY_EXPORT && r->phase == FINISHING &&
+			if (t == DEPLOY_EXPORT && r->phase == RUN_FINISHING &&
 			    !run_tool(r, DEPLOY_BPF)->pid)
 				r->last = true;
 			run_tell(r);
@@ -298,8 +299,8 @@ static void start_due(struct run *r)
 		}
 		/* Without prof-symd prof-export gets nothing more; without prof-export nothing is
 		 * written. */
-		if (r->phase == STARTING || t == DEPLOY_EXPORT)
-			r->phase = OVER;
+		if (r->phase == RUN_STARTING || t == DEPLOY_EXPORT)
+			r->phase = RUN_OVER;
 		else
 			run_finish(r);
 		r->last |= t == DEPLOY_SYMD;
@@ -310,26 +311,26 @@ static void start_due(struct run *r)
 static void loop(struct run *r)
 {
 	r->since_ns = r->looked_ns = clock_mono_ns();
-	while (r->phase != OVER) {
+	while (r->phase != RUN_OVER) {
 		wait_for_something(r);
 		on_signals(r);
 		for (int i = 0; i < DEPLOY_TOOLS; i++)
 			child_read(&r->tools[i], run_show, r);
-		ended_reap(r);
+		reaper_reap(r);
 		command_reap(&r->command);
-		if (r->phase != OVER)
+		if (r->phase != RUN_OVER)
 			start_due(r);
-		if (r->phase == SAMPLING && run_tool(r, DEPLOY_BPF)->ready_ns > r->away_ns)
+		if (r->phase == RUN_SAMPLING && run_tool(r, DEPLOY_BPF)->ready_ns > r->away_ns)
 			r->away_ns = 0;
-		if (r->phase == STARTING)
+		if (r->phase == RUN_STARTING)
 			check_start(r);
-		if (r->phase == SAMPLING)
+		if (r->phase == RUN_SAMPLING)
 			check_sampling(r);
-		if (r->phase == FINISHING)
+		if (r->phase == RUN_FINISHING)
 			check_finishing(r);
-		if (r->phase >= FINISHING)
+		if (r->phase >= RUN_FINISHING)
 			run_ask_command(r);
-		if (r->phase != OVER && run_ms_since(r->ticked_ns) >= tick_ms(r))
+		if (r->phase != RUN_OVER && run_ms_since(r->ticked_ns) >= tick_ms(r))
 			tick(r);
 	}
 	run_clear_line(r);
@@ -364,7 +365,7 @@ static void dismiss(struct run *r)
 {
 	/* Show what they logged before, but not that they lose each other now. */
 	for (int i = 0; i < DEPLOY_TOOLS && !r->failed; i++)
-		child_show_held(&r->tools[i], UINT64_MAX, run_show, r);
+		child_show_pending(&r->tools[i], UINT64_MAX, run_show, r);
 	r->mute = true;
 	for (int i = 0; i < DEPLOY_TOOLS; i++) {
 		child_leave(&r->tools[i]);
@@ -458,9 +459,9 @@ static void await_killed(struct run *r)
 	}
 }
 
-static int open_output(struct output *o, const char *path)
+static int open_output(struct outfile *o, const char *path, mode_t mode, bool grows)
 {
-	const int e = output_open(o, path);
+	const int e = output_open(o, path, mode, grows);
 
 	if (e)
 		log_error("%s: %s", path, output_error(e));
@@ -469,12 +470,13 @@ static int open_output(struct output *o, const char *path)
 
 static int open_outputs(struct run *r)
 {
-	int e = open_output(&r->output, r->o->output);
+	const struct options *o = r->o;
+	int e = open_output(&r->output, o->output, o->mode, format_streams(o->format));
 
-	if (!e && r->o->summary)
-		e = open_output(&r->summary, r->o->summary);
-	if (!e && r->summary.fd >= 0 && output_same(&r->output, &r->summary)) {
-		log_error("%s: is both the output and the summary; name two files", r->o->summary);
+	if (!e && o->summary)
+		e = open_output(&r->summary, o->summary, o->mode, false);
+	if (!e && r->summary.fd >= 0 && outfile_same(&r->output, &r->summary)) {
+		log_error("%s: is both the output and the summary; name two files", o->summary);
 		e = -EINVAL;
 	}
 	return e;
@@ -495,11 +497,11 @@ static int check_rights(void)
 	if (!missing[0])
 		return 0;
 	if (geteuid() == 0)
-		log_error("sampling needs %s, which root lacks here: run it where root has them "
+		log_error("sampling: needs %s, which root lacks here; run it where root has them "
 			  "(a container needs them granted)",
 			  missing);
 	else
-		log_error("sampling needs %s, which user %u lacks: run it as root, %s", missing,
+		log_error("sampling: needs %s, which user %u lacks; run it as root, %s", missing,
 			  (unsigned)geteuid(),
 			  prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1
 				  ? "started from outside: no_new_privs is set here, "
@@ -582,8 +584,8 @@ int record_run(const struct options *o)
 	static struct run r;
 
 	r = (struct run){ .o = o,
-			  .output = OUTPUT_NONE,
-			  .summary = OUTPUT_NONE,
+			  .output = OUTFILE_NONE,
+			  .summary = OUTFILE_NONE,
 			  .signals = -1,
 			  .journal = -1,
 			  .start_ns = clock_mono_ns(),
@@ -592,7 +594,7 @@ int record_run(const struct options *o)
 			  .dir = RUNDIR_NONE,
 			  .command = COMMAND_NONE,
 			  .who = { .lock = -1 },
-			  .seconds = o->seconds ? strtod(o->seconds, NULL) : 0 };
+			  .seconds = o->sampling.seconds };
 	for (int i = 0; i < DEPLOY_TOOLS; i++)
 		r.tools[i] = CHILD_NONE(account_tool(i));
 	if (open_outputs(&r) || check_rights()) {
@@ -605,7 +607,7 @@ int record_run(const struct options *o)
 	/* The stream may have ended by itself before we looked. */
 	if (r.sampling_ns && !r.sampled_ns)
 		r.sampled_ns = clock_mono_ns() - r.sampling_ns;
-	r.phase = OVER;
+	r.phase = RUN_OVER;
 	dismiss(&r);
 	if (r.sampling_ns && !r.status)
 		conclude_run(&r);

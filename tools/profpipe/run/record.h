@@ -2,7 +2,7 @@
 #ifndef PROFPIPE_RUN_RECORD_H
 #define PROFPIPE_RUN_RECORD_H
 
-#include "tools/profpipe/options.h"
+#include "tools/profpipe/options/options.h"
 
 /* The subcommand `record`: one run, from the opened outputs to the summary. A part of main
  * (exits.h). */

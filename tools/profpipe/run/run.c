@@ -2,6 +2,7 @@
 #include "tools/profpipe/run/run.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/toolpath.h"
+#include "common/base/words.h"
 
 uint64_t run_ms_since(uint64_t then)
 {
@@ -53,9 +55,9 @@ struct child *run_tool(struct run *r, enum deploy_tool t)
 	return &r->tools[t];
 }
 
-static bool run_is_gone(const char *pid)
+static bool is_gone(uint32_t pid)
 {
-	return kill((pid_t)atol(pid), 0) < 0 && errno == ESRCH;
+	return kill((pid_t)pid, 0) < 0 && errno == ESRCH;
 }
 
 static double seconds_left(const struct run *r)
@@ -65,79 +67,79 @@ static double seconds_left(const struct run *r)
 	return left > 0.01 ? left : 0.01;
 }
 
-int run_start_tool(struct run *r, enum deploy_tool t)
+/* What is left to sample. */
+static void bpf_words(const struct run *r, struct words *w)
 {
-	char ids[80], follow[16], fd[8], journal[8], seconds[32];
-	const char *argv[40 + 2 * OPTIONS_MAX_PIDS];
-	const struct child_fd out[] = { { r->output.fd, CHILD_FIRST_FD },
-					{ r->journal, CHILD_FIRST_FD + 1 } };
-	size_t n = 0;
+	struct sampling left = r->o->sampling;
 
-	snprintf(ids, sizeof(ids), "%u:%u:%u:%u:%u", r->who.gid, r->who.uid[0], r->who.uid[1],
-		 r->who.uid[2], r->who.uid[3]);
-	snprintf(follow, sizeof(follow), "%d", r->command.pid);
-	snprintf(fd, sizeof(fd), "%d", CHILD_FIRST_FD);
-	argv[n++] = account_tool(t);
-	argv[n++] = "--run-dir";
-	argv[n++] = r->dir.path;
-	if (r->who.separate) {
-		argv[n++] = "--ids";
-		argv[n++] = ids;
+	if (r->sampling_ns) {
+		if (left.seconds > 0)
+			left.seconds = seconds_left(r);
+		left.pid_count = 0;
+		for (size_t i = 0; i < r->o->sampling.pid_count; i++)
+			if (!is_gone(r->o->sampling.pids[i]))
+				left.pids[left.pid_count++] = r->o->sampling.pids[i];
+		words_add(w, "--resume");
 	}
-	argv[n++] = "--status-fd";
-	argv[n++] = CHILD_STATUS_FD;
-	argv[n++] = "--life-fd";
-	argv[n++] = CHILD_LIFE_FD;
+	sampling_words(&left, w);
+	if (r->command.pid) {
+		words_add(w, "--follow");
+		words_print(w, "%d", r->command.pid);
+	}
+}
+
+static void export_words(const struct run *r, struct words *w)
+{
+	words_add(w, "-f");
+	words_add(w, format_names[r->o->format]);
+	words_add(w, "--output-fd");
+	words_print(w, "%d", CHILD_FIRST_FD);
+	if (r->journal >= 0) {
+		words_add(w, "--journal-fd");
+		words_print(w, "%d", CHILD_FIRST_FD + 1);
+	}
+	if (r->o->lines)
+		words_add(w, "--lines");
+	if (r->o->interpreter_frames)
+		words_add(w, "--interpreter-frames");
+}
+
+static void tool_words(const struct run *r, enum deploy_tool t, struct words *w)
+{
+	words_add(w, account_tool(t));
+	words_add(w, "--run-dir");
+	words_add(w, r->dir.path);
+	if (r->who.separate) {
+		words_add(w, "--ids");
+		words_print(w, "%u:%u:%u:%u:%u", r->who.gid, r->who.uid[0], r->who.uid[1],
+			    r->who.uid[2], r->who.uid[3]);
+	}
+	words_add(w, "--status-fd");
+	words_add(w, CHILD_STATUS_FD);
+	words_add(w, "--life-fd");
+	words_add(w, CHILD_LIFE_FD);
 	if (r->o->limit) {
-		argv[n++] = "--memory-limit";
-		argv[n++] = r->o->limit;
+		words_add(w, "--memory-limit");
+		words_print(w, "%" PRIu64, r->o->limit);
 	}
 	if (r->o->verbose)
-		argv[n++] = "-v";
-	if (t == DEPLOY_BPF) {
-		argv[n++] = "-F";
-		argv[n++] = r->o->hz;
-		if (r->o->seconds) {
-			/* A restarted prof-bpf gets the remaining time. */
-			snprintf(seconds, sizeof(seconds), "%.3f", seconds_left(r));
-			argv[n++] = "-d";
-			argv[n++] = r->sampling_ns ? seconds : r->o->seconds;
-		}
-		if (r->sampling_ns)
-			argv[n++] = "--resume";
-		for (size_t i = 0; i < r->o->pid_count; i++) {
-			if (r->sampling_ns && run_is_gone(r->o->pids[i]))
-				continue;
-			argv[n++] = "-p";
-			argv[n++] = r->o->pids[i];
-		}
-		if (r->command.pid) {
-			argv[n++] = "--follow";
-			argv[n++] = follow;
-		}
-		if (r->o->read_memory) {
-			argv[n++] = "--read-memory";
-			argv[n++] = r->o->read_memory;
-		}
-		if (r->o->ignore_unsafe_kernel)
-			argv[n++] = "--ignore-unsafe-kernel";
-	} else if (t == DEPLOY_EXPORT) {
-		argv[n++] = "-f";
-		argv[n++] = format_names[r->o->format];
-		argv[n++] = "--output-fd";
-		argv[n++] = fd;
-		if (r->journal >= 0) {
-			snprintf(journal, sizeof(journal), "%d", CHILD_FIRST_FD + 1);
-			argv[n++] = "--journal-fd";
-			argv[n++] = journal;
-		}
-		if (r->o->lines)
-			argv[n++] = "--lines";
-		if (r->o->interpreter_frames)
-			argv[n++] = "--interpreter-frames";
-	}
-	argv[n] = NULL;
-	const struct child_start how = { .argv = argv,
+		words_add(w, "-v");
+	if (t == DEPLOY_BPF)
+		bpf_words(r, w);
+	else if (t == DEPLOY_EXPORT)
+		export_words(r, w);
+}
+
+int run_start_tool(struct run *r, enum deploy_tool t)
+{
+	const struct child_fd out[] = { { r->output.fd, CHILD_FIRST_FD },
+					{ r->journal, CHILD_FIRST_FD + 1 } };
+	struct words w = WORDS_NONE;
+
+	tool_words(r, t, &w);
+	int e = words_end(&w);
+
+	const struct child_start how = { .argv = (const char *const *)w.argv,
 					 .fds = out,
 					 .count = t != DEPLOY_EXPORT ? 0
 						  : r->journal >= 0  ? 2
@@ -146,8 +148,9 @@ int run_start_tool(struct run *r, enum deploy_tool t)
 
 	if (t == DEPLOY_SYMD)
 		r->symd_for = r->again[DEPLOY_EXPORT].count;
-	const int e = child_start(run_tool(r, t), &how);
-
+	if (!e)
+		e = child_start(run_tool(r, t), &how);
+	words_done(&w);
 	if (e)
 		run_fail(r, "%s cannot be started: %s", account_tool(t), child_trouble(e));
 	else if (t == DEPLOY_BPF)
@@ -172,7 +175,7 @@ void run_measure(struct run *r)
 
 void run_begin(struct run *r)
 {
-	r->phase = SAMPLING;
+	r->phase = RUN_SAMPLING;
 	r->sampling_ns = clock_mono_ns();
 	r->asleep_ns = clock_ns(CLOCK_BOOTTIME) - r->sampling_ns;
 	if (r->command.pid)
@@ -201,7 +204,7 @@ void run_ask_command(struct run *r)
 
 void run_away(struct run *r)
 {
-	if (r->phase != STARTING && !r->away_ns)
+	if (r->phase != RUN_STARTING && !r->away_ns)
 		r->away_ns = clock_mono_ns();
 }
 
@@ -218,9 +221,9 @@ void run_tell(struct run *r)
 	struct deploy_word w = { .last = r->last,
 				 .taken = r->taken + run_tool(r, DEPLOY_BPF)->last.taken };
 
-	if (r->phase == STARTING)
+	if (r->phase == RUN_STARTING)
 		return;
-	if (r->phase == FINISHING && r->away_ns)
+	if (r->phase == RUN_FINISHING && r->away_ns)
 		w.until_ns = over_ns(r);
 	for (int i = 0; i < DEPLOY_TOOLS; i++)
 		w.restarts[i] = r->again[i].count;
@@ -231,10 +234,10 @@ void run_finish(struct run *r)
 {
 	struct child *bpf = run_tool(r, DEPLOY_BPF);
 
-	if (r->phase >= FINISHING)
+	if (r->phase >= RUN_FINISHING)
 		return;
 	run_measure(r);
-	r->phase = FINISHING;
+	r->phase = RUN_FINISHING;
 	r->since_ns = r->progress_ns = clock_mono_ns();
 	r->sampled_ns = r->since_ns - r->sampling_ns;
 	r->again[DEPLOY_BPF].due_ns = r->again[DEPLOY_DELTAS].due_ns = 0;
@@ -242,17 +245,19 @@ void run_finish(struct run *r)
 		r->broken = r->last = true; /* no stream comes any more */
 	/* Tell prof-export before prof-bpf, so that it knows this when the stream ends. */
 	run_tell(r);
-	/* If prof-bpf does not take the byte, it is ending, and ended_reap will notice. */
+	/* If prof-bpf does not take the byte, it is ending, and reaper_reap will notice. */
 	if (bpf->pid)
 		(void)child_stop(bpf);
 }
 
 bool run_targets_gone(struct run *r)
 {
+	const struct sampling *s = &r->o->sampling;
+
 	if (r->command.pid)
 		return r->command.ended;
-	for (size_t i = 0; i < r->o->pid_count; i++)
-		if (!run_is_gone(r->o->pids[i]))
+	for (size_t i = 0; i < s->pid_count; i++)
+		if (!is_gone(s->pids[i]))
 			return false;
-	return r->o->pid_count > 0;
+	return s->pid_count > 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A run: the state of the launcher while the tools run, and how it starts and stops them. The loop
- * is in record.c, the handling of ended tools in ended.c, the summary in conclude.c.
+ * is in record.c, the handling of ended tools in reaper.c, the summary in conclude.c.
  */
 #ifndef PROFPIPE_RUN_RUN_H
 #define PROFPIPE_RUN_RUN_H
@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include "common/cell/deploy.h"
 #include "common/status/account.h"
-#include "tools/profpipe/options.h"
+#include "tools/profpipe/options/options.h"
 #include "tools/profpipe/run/children.h"
 #include "tools/profpipe/run/command.h"
 #include "tools/profpipe/run/identity.h"
@@ -18,7 +18,7 @@
 #include "tools/profpipe/run/restarts.h"
 #include "tools/profpipe/run/rundir.h"
 
-enum phase { STARTING, SAMPLING, FINISHING, OVER };
+enum run_phase { RUN_STARTING, RUN_SAMPLING, RUN_FINISHING, RUN_OVER };
 
 struct run {
 	const struct options *o;
@@ -26,9 +26,9 @@ struct run {
 	struct identity who;
 	struct rundir dir;
 	struct command command;
-	struct output output, summary;
+	struct outfile output, summary;
 	int signals, journal;
-	enum phase phase;
+	enum run_phase phase;
 	bool broken; /* prof-bpf or prof-symd ended while it passed on the last samples: the stream
 			has no end, and the user was told */
 	unsigned symd_for; /* restarts of prof-export when prof-symd started: its peer then */

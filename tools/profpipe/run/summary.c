@@ -126,7 +126,7 @@ void summary_print(FILE *out, const struct summary *s)
 	char share[ACCOUNT_SHARE];
 
 	print_count(out, f->samples, "sample");
-	fprintf(out, " in %.1f s at %s Hz", (double)f->duration_ns / 1e9, s->hz);
+	fprintf(out, " in %.1f s at %u Hz", (double)f->duration_ns / 1e9, s->hz);
 	if (f->event[0])
 		print_name(out, " of ", event_name(f));
 	fputs(", ", out);
@@ -135,7 +135,7 @@ void summary_print(FILE *out, const struct summary *s)
 	fputs("\n", out);
 	print_lines(out, "cut:\n", f, ACCOUNT_TRUNCATED);
 	print_lines(out, "remedies:\n", f, ACCOUNT_REMEDY);
-	if (!lost_samples(f->lost))
+	if (!lost_samples(f->lost) || account_falsified(f))
 		fprintf(out, "%s\n", account_loss(f));
 	print_lines(out, "lost:\n", f, ACCOUNT_LOST);
 	print_lines(out, "missed, besides samples:\n", f, ACCOUNT_MISSED);
@@ -148,7 +148,7 @@ void summary_print(FILE *out, const struct summary *s)
 		account_share(share, f->top[i].self, f->samples);
 		fprintf(out, "  %8lu  %8s", f->top[i].self, share);
 		print_name(out, "  ", top_name(&f->top[i]));
-		fputs("\n", out);
+		fprintf(out, "%s\n", account_mark(f->top[i].kind));
 	}
 	fputs("cost:", out);
 	double cpu = 0, start = 0;
@@ -253,12 +253,17 @@ int summary_json(int fd, const struct summary *s)
 	for (unsigned i = 0; i < STATUS_TOOLS; i++)
 		if (f->restarts[i])
 			cJSON_AddNumberToObject(restarts, account_tool(i), (double)f->restarts[i]);
+	cJSON *witness = cJSON_AddObjectToObject(j, "witness");
+
+	cJSON_AddNumberToObject(witness, "more", (double)f->witness_more);
+	cJSON_AddNumberToObject(witness, "fewer", (double)f->witness_fewer);
+	cJSON_AddNumberToObject(witness, "losses", (double)f->witness_losses);
 	cJSON_AddNumberToObject(j, "unsampled_s", (double)f->unsampled_ns / 1e9);
 	cJSON_AddNumberToObject(j, "unsampled_samples", (double)f->unsampled);
 	cJSON_AddNumberToObject(j, "suspended_s", s->suspended_s);
 	cJSON_AddBoolToObject(j, "cut", f->cut != 0);
 	add_name(j, "event", event_name(f));
-	cJSON_AddNumberToObject(j, "hz", atoi(s->hz));
+	cJSON_AddNumberToObject(j, "hz", s->hz);
 	cJSON_AddNumberToObject(j, "duration_s", (double)f->duration_ns / 1e9);
 	if (s->first_complete_s >= 0)
 		cJSON_AddNumberToObject(j, "first_complete_sample_s", s->first_complete_s);
@@ -267,6 +272,7 @@ int summary_json(int fd, const struct summary *s)
 	for (unsigned i = 0; i < STATUS_TOP && f->top[i].self; i++) {
 		cJSON *t = cJSON_CreateObject();
 		add_name(t, "name", top_name(&f->top[i]));
+		cJSON_AddStringToObject(t, "kind", account_top_kind(f->top[i].kind));
 		cJSON_AddNumberToObject(t, "self", (double)f->top[i].self);
 		cJSON_AddItemToArray(top, t);
 	}

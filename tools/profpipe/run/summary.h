@@ -15,7 +15,8 @@ struct summary_cost {
 };
 struct summary {
 	struct status figures; /* of prof-export */
-	const char *hz, *format, *output;
+	unsigned hz;
+	const char *format, *output;
 	double first_complete_s; /* from the start of profpipe; negative: none */
 	uint64_t pss_peak;	 /* bytes, of all at one time; void if one cost is not known */
 	double suspended_s;	 /* of the host; all other times leave it out */

@@ -255,6 +255,27 @@ static int read_sum(const struct python_naming *n, const uint8_t *code, struct o
 	return 0;
 }
 
+bool python_is_sane(const struct runtime_build *b)
+{
+	struct python_naming n;
+
+	memcpy(&n, b->naming, sizeof(n));
+
+	const uint32_t words[] = { n.code_name, n.code_qualname, n.code_filename, n.code_table,
+				   n.code_units };
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (words[i] + 8u > n.code_bytes)
+			return false;
+	return n.code_firstline + 4u <= n.code_bytes && n.code_traceable + 4u <= n.code_bytes &&
+	       n.check_words <= PYTHON_CHECK_WORDS &&
+	       n.code_check + n.check_words * 4u <= n.code_bytes &&
+	       n.text_length + 8u <= n.text_ascii && n.text_state + 4u <= n.text_ascii &&
+	       n.text_ascii <= PYTHON_TEXT_WORDS * 8u + n.text_length &&
+	       n.text_ascii <= n.text_other && n.text_other <= GUESS_NAME && n.text_kind <= 27 &&
+	       n.bytes_size + 8u <= n.bytes_data && n.bytes_data <= GUESS_TABLE;
+}
+
 int python_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 		struct object_memory *m, struct runtime_object *ret)
 {

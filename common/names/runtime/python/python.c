@@ -655,6 +655,6 @@ static int print(const struct runtime_build *b, struct buf *ret)
 			      n.bytes_size, n.bytes_data);
 }
 
-const struct runtime_ops python_runtime = { .describe = describe,
-					    .name = python_name,
-					    .print = print };
+const struct runtime_ops python_runtime = {
+	.describe = describe, .name = python_name, .is_sane = python_is_sane, .print = print
+};

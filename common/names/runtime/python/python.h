@@ -88,6 +88,8 @@ int python_has_tails(struct elfview *im, const struct runtime_range *code);
  * read. */
 uint64_t python_sum(const struct python_naming *n, const uint8_t *code, struct span name);
 
+/* As struct runtime_ops, is_sane. */
+bool python_is_sane(const struct runtime_build *b);
 /* As struct runtime_ops, name. */
 int python_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 		struct object_memory *m, struct runtime_object *ret);

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A file that the user named for writing. All tools open their outputs by this noun, so that no
+ * other user can read one or choose where it goes.
+ *
+ * A regular file is always a new one with a mode of its own. It has no name until it is whole, or a
+ * temporary one if the file system has no files without names; then it takes the place of whatever
+ * has the name. An output that grows while it is read gets its name at once, if the name is free.
+ * No existing file is written to, except these:
+ *
+ * - descriptors that the caller opened: `-`, /dev/stdout, /dev/stderr, /dev/fd/N;
+ * - a FIFO or a character device;
+ * - a file that something is mounted on, as containers do: no other file can take its place. It
+ *   keeps its owner and mode.
+ *
+ * In a sticky folder like /tmp, the last two must belong to the user or to the folder's owner, and
+ * nothing may be mounted on them: a stranger who put them there would get the output.
+ */
+#ifndef COMMON_BASE_OUTFILE_H
+#define COMMON_BASE_OUTFILE_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define OUTFILE_MODE 0600
+
+enum outfile_kind {
+	OUTFILE_HANDED, /* a descriptor of the caller */
+	OUTFILE_DEVICE, /* a FIFO or a character device */
+	OUTFILE_PLACE,	/* a file that something is mounted on, overwritten in place */
+	OUTFILE_NEW,	/* a new file that has its name */
+	OUTFILE_HIDDEN, /* a new file that gets its name at the end */
+};
+
+struct outfile {
+	int fd;		  /* O_CLOEXEC; -1: none */
+	const char *path; /* borrowed */
+	enum outfile_kind kind;
+	dev_t dev; /* of what has the name; 0 and 0: nothing has it */
+	ino_t ino;
+	int folder;		 /* O_PATH; -1 */
+	int keeper;		 /* a socket to the keeper; -1: there is none */
+	char name[NAME_MAX + 1]; /* in the folder */
+	char hidden[32];	 /* the temporary name; "": there is none */
+};
+#define OUTFILE_NONE \
+	{ \
+		.fd = -1, .folder = -1, .keeper = -1 \
+	}
+
+struct outfile_how {
+	mode_t mode;
+	bool grows;			   /* others may read it while it is written */
+	void (*on_wait)(const char *path); /* a FIFO has no reader yet; may be NULL */
+};
+
+/* Whether path is a descriptor of the caller. */
+bool outfile_is_handed(const char *path);
+/* Opens path. No part of it may be a symbolic link. Waits for the reader of a FIFO. -errno;
+ * outfile_error has the words. */
+int outfile_open(struct outfile *o, const char *path, const struct outfile_how *how);
+/* Leaves the folder to a process of its own, the keeper, before the caller gives up the right to
+ * rename and remove files. If the caller dies, the keeper removes what is not whole. The caller
+ * still has fd; outfile_end and outfile_drop ask the keeper. 0, -errno. */
+int outfile_hand_over(struct outfile *o);
+/* Whether two outputs would be one file. */
+bool outfile_same(const struct outfile *a, const struct outfile *b);
+/* Ends writing at fd's offset, and closes. whole: a HIDDEN file gets its name; else it is gone.
+ * -errno: what had the name still has it. If `hidden` is not empty then, the new file is whole and
+ * lies beside it under that name. */
+int outfile_end(struct outfile *o, bool whole);
+/* Nothing was written: removes a new file, and closes. */
+void outfile_drop(struct outfile *o);
+/* A reason with a remedy for a result of outfile_open. Static storage. */
+const char *outfile_error(int r);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/cell/sampling.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include "common/base/exits.h"
+
+#define HZ_MAX 10000
+
+static const char *const read_memory_words[] = { "interpreters", "none" };
+
+bool sampling_has(int val)
+{
+	return val == SAMPLING_HZ || val == SAMPLING_SECONDS || val == SAMPLING_PID ||
+	       (val >= SAMPLING_CPU_LIMIT && val <= SAMPLING_UNSAFE);
+}
+
+static int take_pid(struct sampling *s, const struct cmdline *c)
+{
+	char why[64];
+	uint32_t pid;
+	const int r = cmdline_pid(c, &pid);
+
+	if (r != EXITS_GO_ON)
+		return r;
+	if (s->pid_count == SAMPLING_MAX_PIDS) {
+		snprintf(why, sizeof(why), "too many processes; give %d at most",
+			 SAMPLING_MAX_PIDS);
+		return cmdline_refuse(c, why);
+	}
+	s->pids[s->pid_count++] = pid;
+	return EXITS_GO_ON;
+}
+
+int sampling_option(struct sampling *s, const struct cmdline *c, int val)
+{
+	uint64_t n = 0;
+	size_t word = 0;
+	int r;
+
+	switch (val) {
+	case SAMPLING_HZ:
+		r = cmdline_number(c, 1, HZ_MAX, &n);
+		s->hz = (unsigned)n;
+		return r;
+	case SAMPLING_SECONDS:
+		return cmdline_seconds(c, &s->seconds);
+	case SAMPLING_PID:
+		return take_pid(s, c);
+	case SAMPLING_CPU_LIMIT:
+		r = cmdline_number(c, 1, 100, &n);
+		s->cpu_limit = (unsigned)n;
+		return r;
+	case SAMPLING_MEMORY:
+		r = cmdline_word(c, read_memory_words, 2, &word);
+		s->memory_none = word == 1;
+		return r;
+	case SAMPLING_UNSAFE:
+		s->ignore_unsafe_kernel = true;
+		return EXITS_GO_ON;
+	}
+	assert(!"an option of sampling");
+	return EXITS_USAGE;
+}
+
+void sampling_words(const struct sampling *s, struct words *w)
+{
+	words_add(w, "--frequency");
+	words_print(w, "%u", s->hz);
+	if (s->seconds > 0) {
+		words_add(w, "--duration");
+		words_print(w, "%.17g", s->seconds);
+	}
+	for (size_t i = 0; i < s->pid_count; i++) {
+		words_add(w, "--pid");
+		words_print(w, "%u", s->pids[i]);
+	}
+	if (s->cpu_limit) {
+		words_add(w, "--cpu-limit");
+		words_print(w, "%u", s->cpu_limit);
+	}
+	if (s->memory_none) {
+		words_add(w, "--read-memory");
+		words_add(w, "none");
+	}
+	if (s->ignore_unsafe_kernel)
+		words_add(w, "--ignore-unsafe-kernel");
+}

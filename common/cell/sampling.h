@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What to sample, and how: the options that profpipe takes from the user and passes on to prof-bpf.
+ * profpipe, prof-bpf and the command line between them use one struct, one parser and one printer.
+ *
+ *   -F, --frequency HZ         samples per second and cpu
+ *   -d, --duration SECONDS     stop after this time
+ *   -p, --pid PID              sample only this process; may be repeated
+ *   --cpu-limit PERCENT        cpu time of all tools, of all cpus
+ *   --read-memory WORD         interpreters, or none
+ *   --ignore-unsafe-kernel     run even on a kernel that profiling may hang
+ */
+#ifndef COMMON_CELL_SAMPLING_H
+#define COMMON_CELL_SAMPLING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "common/base/cmdline.h"
+#include "common/base/words.h"
+
+#define SAMPLING_HZ_DEFAULT 99
+#define SAMPLING_MAX_PIDS 1024
+
+struct sampling {
+	unsigned hz;
+	double seconds; /* 0: until told to stop */
+	uint32_t pids[SAMPLING_MAX_PIDS];
+	size_t pid_count;
+	unsigned cpu_limit; /* percent of all cpus; 0: none */
+	bool memory_none;   /* nobody gets memory of processes */
+	bool ignore_unsafe_kernel;
+};
+
+/* The options above, for a tool's long options, whose short ones need "F:d:p:". */
+enum {
+	SAMPLING_HZ = 'F',
+	SAMPLING_SECONDS = 'd',
+	SAMPLING_PID = 'p',
+	SAMPLING_CPU_LIMIT = 1100,
+	SAMPLING_MEMORY,
+	SAMPLING_UNSAFE
+};
+#define SAMPLING_UNSAFE_OPTION \
+	{ \
+		"ignore-unsafe-kernel", no_argument, NULL, SAMPLING_UNSAFE \
+	}
+#define SAMPLING_OPTIONS \
+	{ "frequency", required_argument, NULL, SAMPLING_HZ }, \
+		{ "duration", required_argument, NULL, SAMPLING_SECONDS }, \
+		{ "pid", required_argument, NULL, SAMPLING_PID }, \
+		{ "cpu-limit", required_argument, NULL, SAMPLING_CPU_LIMIT }, \
+		{ "read-memory", required_argument, NULL, SAMPLING_MEMORY }, \
+		SAMPLING_UNSAFE_OPTION
+
+/* Whether val is one of the options above. */
+bool sampling_has(int val);
+/* Takes the current option of *c; val: its value in SAMPLING_OPTIONS. EXITS_GO_ON, or EXITS_USAGE,
+ * logged. */
+int sampling_option(struct sampling *s, const struct cmdline *c, int val);
+/* Adds options that say the same to sampling_option. */
+void sampling_words(const struct sampling *s, struct words *w);
+
+#endif

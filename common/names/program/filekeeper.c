@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/names/program/filekeeper.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "common/base/clock.h"
+#include "common/cell/baseline.h"
+#include "common/cell/keeper.h"
+#include "common/cell/landlock.h"
+#include "common/names/program/workercell.h"
+#include "common/wire/scm.h"
+
+#define OTHERS_CLOCK (1u << 31)
+
+/* What the keeper and a new worker call before that enters its own list. */
+static const struct seccomp_rule own_calls[] = {
+	CALL_IF("tgkill", SECCOMP_IS(2, SIGABRT)), /* the worker's abort() */
+	CALL_IF("prlimit64", SECCOMP_IS(0, 0)),
+	CALL("getrlimit"),
+	CALL("setrlimit"),
+	CALL("setitimer"), /* the worker's timer */
+	/* The worker's cpu time. */
+	CALL_IF("clock_gettime", SECCOMP_SET(0, OTHERS_CLOCK)),
+	CALLS_END,
+};
+
+/* What the keeper is given for its life. */
+struct keeper {
+	const struct filekeeper_class *programs, *code;
+	uint64_t heap; /* the most that any worker may use */
+};
+
+static pid_t start_worker(const struct keeper *k, const struct filekeeper_ask *a, int *ret_socket)
+{
+	const struct filekeeper_class *class = a->kind >= FILEKEEPER_CODE_OF_ROOT ? k->code
+										  : k->programs;
+	const uint64_t heap = a->heap < k->heap ? a->heap : k->heap;
+	const pid_t pid = keeper_fork(ret_socket);
+
+	if (pid == 0) {
+		if (keeper_hold_as_worker(*ret_socket, 1))
+			_exit(1);
+		class->run(KEEPER_SOCKET, heap);
+	}
+	return pid;
+}
+
+static uint64_t cpu_of(pid_t worker)
+{
+	/* As clock_getcpuclockid(3) has it, which makes a call more. */
+	const clockid_t id = (clockid_t)(~(unsigned)worker << 3 | 2);
+	struct timespec t;
+
+	if (worker <= 0 || clock_gettime(id, &t))
+		return 0;
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void keep(const struct keeper *k)
+{
+	pid_t workers[FILEKEEPER_KINDS] = { 0 };
+	struct filekeeper_ask a;
+
+	for (;;) {
+		const ssize_t n = recv(KEEPER_SOCKET, &a, sizeof(a), 0);
+		struct filekeeper_answer said = { 0 };
+		int socket = -1, status = 0;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n != sizeof(a) || a.kind >= FILEKEEPER_KINDS)
+			return; /* the workers end with the keeper */
+
+		pid_t *worker = &workers[a.kind];
+
+		if (a.what == FILEKEEPER_CLOCK) {
+			said.cpu_ns = cpu_of(*worker);
+		} else {
+			if (*worker > 0) {
+				/* The status of a worker that had already died stays as it was. */
+				kill(*worker, SIGKILL);
+				waitpid(*worker, &status, 0);
+			}
+			said.killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+			*worker = start_worker(k, &a, &socket);
+		}
+		if (!keeper_answer(&said, sizeof(said), socket))
+			return;
+	}
+}
+
+int filekeeper_start(const struct filekeeper_class *programs, const struct filekeeper_class *code,
+		     uint64_t heap, int *ret_control)
+{
+	const struct seccomp_rule *const lists[] = { baseline_calls, programs->calls, code->calls,
+						     keeper_calls, own_calls };
+	/* Without stderr: the last words of libdw and libc contain hostile bytes,
+	 * and tell a user nothing. The report of a sanitizer is for us, so it stays. */
+	const bool silent = !WORKERCELL_ASAN;
+	int socket;
+	const pid_t pid = keeper_fork(&socket);
+
+	if (pid < 0)
+		return pid;
+	if (pid == 0) {
+		keeper_ignore_signals();
+		prctl(PR_SET_NAME, "prof-symd-dwarf", 0, 0, 0);
+		int r = keeper_hold(&socket, 1, silent);
+
+		/* If the kernel has only one of the two, that must be enough. */
+		if (!r)
+			r = landlock_enter(LANDLOCK_NOTHING, NULL);
+		if (!r || r == -EOPNOTSUPP)
+			r = seccomp_enter(lists, sizeof(lists) / sizeof(lists[0]), false);
+		if (!r || r == -EOPNOTSUPP)
+			keep(&(struct keeper){ programs, code, heap });
+		_exit(r ? 1 : 0);
+	}
+	*ret_control = socket;
+	return 0;
+}
+
+/* --- the other end --- */
+
+#define START_NS 2000000000ull
+
+static struct {
+	bool used, gone;
+	int control;
+} host;
+
+void filekeeper_use(int control)
+{
+	host.used = true;
+	host.control = control;
+}
+
+bool filekeeper_in_use(void)
+{
+	return host.used;
+}
+
+bool filekeeper_gone(void)
+{
+	return host.gone;
+}
+
+int filekeeper_wait(int fd, short events, uint64_t deadline_ns)
+{
+	for (;;) {
+		const uint64_t now_ns = clock_mono_ns();
+		const uint64_t left_ns = now_ns < deadline_ns ? deadline_ns - now_ns : 0;
+		struct pollfd p = { .fd = fd, .events = events };
+		/* Look once even after the deadline: we may have been stopped ourselves. */
+		const int n = poll(&p, 1, left_ns ? (int)(left_ns / 1000000 + 1) : 0);
+
+		if (n > 0)
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n == 0 && !left_ns)
+			return -ETIMEDOUT;
+	}
+}
+
+/* Never waits for a silent keeper twice: that would hold up all naming. *ret_fd: -1 if none came.
+ */
+static int ask(const struct filekeeper_ask *a, struct filekeeper_answer *ret, int *ret_fd)
+{
+	int r = host.gone ? -EPIPE : 0;
+
+	if (!r && send(host.control, a, sizeof(*a), MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof(*a))
+		r = -EPIPE;
+	if (!r)
+		r = filekeeper_wait(host.control, POLLIN, clock_mono_ns() + START_NS);
+	if (!r &&
+	    scm_receive(host.control, ret, sizeof(*ret), ret_fd, 1, MSG_DONTWAIT) != sizeof(*ret))
+		r = -EPIPE;
+	host.gone |= r != 0;
+	return r;
+}
+
+int filekeeper_worker(enum filekeeper_kind kind, uint64_t heap, bool *ret_killed)
+{
+	const struct filekeeper_ask a = { .what = FILEKEEPER_START, .heap = heap, .kind = kind };
+	struct filekeeper_answer answer;
+	int fd;
+	const int r = ask(&a, &answer, &fd);
+
+	*ret_killed = r == 0 && answer.killed;
+	return r ? r : fd >= 0 ? fd : -EAGAIN;
+}
+
+uint64_t filekeeper_clock(enum filekeeper_kind kind)
+{
+	const struct filekeeper_ask a = { .what = FILEKEEPER_CLOCK, .kind = kind };
+	struct filekeeper_answer answer;
+	int fd;
+
+	if (ask(&a, &answer, &fd))
+		return 0;
+	if (fd >= 0)
+		close(fd);
+	return answer.cpu_ns;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The keeper: a process that starts the workers of prof-symd, which cannot start anything once it
+ * is sealed. prof-symd forks it. The keeper has the same identity, but no descriptor except its
+ * socket, and reads no file.
+ *
+ * There is one worker at a time of each kind. FILEKEEPER_START kills the one of that kind and
+ * starts the next. The answer comes with the worker's socket, or without if none could be started.
+ * FILEKEEPER_CLOCK asks for the cpu time of the one of that kind: prof-symd may not read the clocks
+ * of other processes. The keeper ends with prof-symd, and its workers end with it.
+ *
+ * The keeper knows nothing of what workers do: who starts it gives it their classes.
+ */
+#ifndef COMMON_NAMES_PROGRAM_FILEKEEPER_H
+#define COMMON_NAMES_PROGRAM_FILEKEEPER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "common/cell/seccomp.h"
+
+/* "Of root": only root could have written the file. The second worker of programs changes roles
+ * with the first (program.c). */
+enum filekeeper_kind {
+	FILEKEEPER_PROGRAMS_OF_ROOT, /* fileworker_class */
+	FILEKEEPER_PROGRAMS_OF_OTHERS,
+	FILEKEEPER_SECOND_OF_ROOT,
+	FILEKEEPER_SECOND_OF_OTHERS,
+	FILEKEEPER_CODE_OF_ROOT, /* codeworker_class */
+	FILEKEEPER_CODE_OF_OTHERS,
+	FILEKEEPER_KINDS,
+};
+
+/* What a worker runs after the fork, and the system calls that it may make
+ * beside those of baseline.h; the keeper has them in its own list. heap: bytes of private memory
+ * that the worker may use. */
+struct filekeeper_class {
+	void (*run)(int socket, uint64_t heap) __attribute__((noreturn));
+	const struct seccomp_rule *calls;
+};
+
+enum filekeeper_what { FILEKEEPER_START = 1, FILEKEEPER_CLOCK };
+
+struct filekeeper_ask {
+	uint64_t heap; /* bytes that it may use */
+	uint32_t kind, what;
+};
+
+struct filekeeper_answer {
+	uint64_t cpu_ns; /* 0: not known */
+	uint32_t killed; /* 1: somebody had killed the previous one (SIGKILL); only known if its
+			    socket was closed */
+	uint32_t zero;
+};
+
+/* Call it in the tool's identity, before its first thread and before anything is written to stdio.
+ * programs, code: the classes of the workers of these kinds. heap: the most bytes that any worker
+ * may use. *ret_control is for filekeeper_use. 0, -errno. */
+int filekeeper_start(const struct filekeeper_class *programs, const struct filekeeper_class *code,
+		     uint64_t heap, int *ret_control);
+
+/* --- the other end --- */
+
+/* Takes the socket of the keeper, for the life of this process. */
+void filekeeper_use(int control);
+bool filekeeper_in_use(void);
+/* Whether the keeper has died or stopped answering. */
+bool filekeeper_gone(void);
+/* Kills the worker of this kind and starts the next one. A descriptor, the caller's; -EAGAIN: the
+ * keeper cannot start one now; another -errno: it is gone. *ret_killed: whether somebody else had
+ * killed the previous one. */
+int filekeeper_worker(enum filekeeper_kind kind, uint64_t heap, bool *ret_killed);
+/* The cpu time of the worker of this kind, as the kernel counts it; 0: it is not known. */
+uint64_t filekeeper_clock(enum filekeeper_kind kind);
+/* Waits for an event of a descriptor. 0, -ETIMEDOUT, -errno. */
+int filekeeper_wait(int fd, short events, uint64_t deadline_ns);
+
+#endif

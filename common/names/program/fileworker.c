@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list of system calls below is all that a libdw that was taken over can use. So each call has
+ * its reason beside it. */
+#include "common/names/program/fileworker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "common/base/clock.h"
+#include "common/names/program/programwire.h"
+#include "common/names/program/sources.h"
+#include "common/names/program/workercell.h"
+#include "common/wire/scm.h"
+
+#define SMALL_MAX (48ull << 20)
+
+static const struct seccomp_rule worker_calls[] = {
+	CALL("recvmsg"),
+	CALL("sendto"),
+	CALL("pread64"), /* reads the files it was handed */
+	CALL("lseek"),	 /* finds their holes (filecrc.c) */
+	/* libdw asks for the path of a file, and libc for its message catalogs. */
+	CALL_FAILS("open", EACCES),
+	CALL_FAILS("openat", EACCES),
+	CALL_FAILS("readlink", EACCES),
+	CALL_FAILS("readlinkat", EACCES),
+	CALL_FAILS("lstat", EACCES),
+	CALL_FAILS("stat", EACCES),
+	CALL_FAILS("access", EACCES),
+	CALL_FAILS("getcwd", EACCES),
+	CALLS_END,
+};
+
+/* --- its end --- */
+
+/* An allocation that failed was mostly smaller than this part of the heap. */
+#define SHORT_PART 8
+
+static struct {
+	int socket;
+	size_t heap;
+} own;
+
+/* Whether libdw crashed for want of memory: an allocation failed during the request, or would fail
+ * now. */
+static bool is_short(int error)
+{
+	void *p;
+
+	if (error == ENOMEM)
+		return true;
+	p = mmap(NULL, own.heap / SHORT_PART, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		 -1, 0);
+	if (p == MAP_FAILED)
+		return true;
+	munmap(p, own.heap / SHORT_PART);
+	return false;
+}
+
+/* After a failed allocation, libdw may use the NULL pointer (SIGSEGV) or fail an assertion
+ * (SIGABRT). That is not the file's fault, so the answer says -ENOMEM. */
+static void on_deadly(int number)
+{
+	const struct programwire_head h = { .verdict = -ENOMEM };
+
+	if (is_short(errno) && send(own.socket, &h, sizeof(h), MSG_NOSIGNAL) == sizeof(h))
+		_exit(0);
+	signal(number, SIG_DFL); /* the signal comes again, and ends the process */
+}
+
+static void watch_end(int socket, uint64_t heap)
+{
+	own.socket = socket;
+	own.heap = (size_t)heap;
+	/* lazy_memory.c hands faults to this handler that are not its own. */
+	signal(SIGSEGV, on_deadly);
+	signal(SIGBUS, on_deadly);
+	signal(SIGABRT, on_deadly);
+}
+
+/* --- its time --- */
+
+#define LIFE_SPARE_S 60
+
+static unsigned request_s(uint64_t max)
+{
+	const uint64_t more = max > SMALL_MAX ? (max - SMALL_MAX) >> 24 : 0;
+
+	return FILEWORKER_CPU_S + (unsigned)(more < 1u << 20 ? more : 1u << 20);
+}
+
+/* --- the worker --- */
+
+struct served {
+	struct sources *sources; /* NULL: this place is empty */
+	uint64_t max;
+};
+
+struct worker {
+	int socket;
+	struct served programs[PROGRAMWIRE_PROGRAMS];
+	struct names names;
+	struct programwire_answer answer;
+	uint8_t bytes[PROGRAMWIRE_MAX];
+};
+
+static void served_close(struct served *s)
+{
+	sources_free(s->sources);
+	*s = (struct served){ 0 };
+}
+
+/* The next descriptor, which becomes the caller's; -1: none. */
+static int take_fd(int fds[static PROGRAMWIRE_FDS])
+{
+	for (unsigned i = 0; i < PROGRAMWIRE_FDS; i++) {
+		const int fd = fds[i];
+
+		fds[i] = -1;
+		if (fd >= 0)
+			return fd;
+	}
+	return -1;
+}
+
+static int served_open(struct served *s, const struct programwire_ask *a,
+		       int fds[static PROGRAMWIRE_FDS])
+{
+	const int fd = take_fd(fds);
+	const int debug = a->flags & PROGRAMWIRE_DEBUG ? take_fd(fds) : -1;
+	const int shared = a->flags & PROGRAMWIRE_SHARED ? take_fd(fds) : -1;
+	const int r = fd < 0 ? -EBADF : sources_open(fd, a->value, &s->sources);
+
+	s->max = a->value;
+	if (r) {
+		if (debug >= 0)
+			close(debug);
+		if (shared >= 0)
+			close(shared);
+		served_close(s);
+	} else if (a->step) {
+		sources_restore(s->sources, a->step - 1, a->flags & PROGRAMWIRE_UNPROVEN, debug,
+				shared);
+	}
+	return r;
+}
+
+static int look_up(struct worker *w, struct served *s, const struct programwire_ask *a)
+{
+	struct programwire_head *h = &w->answer.head;
+	uint64_t address = a->value;
+	int r = 0;
+
+	sources_charge(s->sources, a->owner);
+	if (a->flags & PROGRAMWIRE_OFFSET)
+		r = sources_address(s->sources, a->value, &address);
+	if (r)
+		return r;
+	h->address = address;
+	r = sources_lookup(s->sources, address, &w->names);
+	if (a->flags & PROGRAMWIRE_OFFSET &&
+	    (r == SYMFILE_NONE || (r == 0 && !names_known(&w->names)))) {
+		uint64_t start;
+		const int e = sources_start(s->sources, address, &start);
+
+		if (e == 0)
+			h->start = start;
+		r = e == -ENOMEM ? e : r;
+	}
+	return r;
+}
+
+/* What prof-symd must know beside the verdict. */
+static void tell(struct worker *w, struct served *s, bool facts)
+{
+	struct programwire_answer *a = &w->answer;
+	struct programwire_facts *f = &a->facts;
+	struct span id, build_id;
+	const char *name;
+	bool unproven;
+
+	a->head.bytes = sources_bytes(s->sources);
+	if (sources_has(s->sources, SOURCES_DEBUG, &unproven))
+		a->head.flags |= PROGRAMWIRE_DEBUG | (unproven ? PROGRAMWIRE_UNPROVEN : 0);
+	if (sources_has(s->sources, SOURCES_SHARED, &unproven))
+		a->head.flags |= PROGRAMWIRE_SHARED;
+	if (sources_dwarf_too_large(s->sources))
+		a->head.flags |= PROGRAMWIRE_TOO_LARGE;
+	if (sources_dwarf_lost(s->sources))
+		a->head.flags |= PROGRAMWIRE_LOST;
+	if (sources_is_cut(s->sources))
+		a->head.flags |= PROGRAMWIRE_CUT;
+	if (facts) {
+		memset(f, 0, sizeof(*f));
+		a->head.flags |= PROGRAMWIRE_FACTS;
+		build_id = sources_build_id(s->sources);
+		f->build_id_len = (uint32_t)build_id.len;
+		if (build_id.len)
+			memcpy(f->build_id, build_id.data, build_id.len);
+		f->want = sources_wants(s->sources, &id, &name);
+		if (name && strlen(name) > NAMES_TEXT)
+			name = NULL;
+		f->id_len = id.len <= sizeof(f->id) ? (uint32_t)id.len : 0;
+		if (f->id_len)
+			memcpy(f->id, id.data, f->id_len);
+		f->name_len = name ? (uint32_t)strlen(name) : 0;
+		if (name)
+			memcpy(f->name, name, f->name_len);
+	}
+	a->head.step = sources_step(s->sources);
+}
+
+/* False: the request has no answer. */
+static bool serve(struct worker *w, const struct programwire_ask *a,
+		  int fds[static PROGRAMWIRE_FDS])
+{
+	struct served *s = &w->programs[a->program];
+	int r = SYMFILE_NONE;
+
+	names_reset(&w->names);
+	w->answer.head = (struct programwire_head){ .address = UINT64_MAX };
+	if (a->kind == PROGRAMWIRE_OPEN) {
+		served_close(s);
+		r = served_open(s, a, fds);
+	} else if (a->kind == PROGRAMWIRE_CLOSE) {
+		served_close(s);
+		malloc_trim(0);
+		return false;
+	} else if (s->sources) {
+		switch (a->kind) {
+		case PROGRAMWIRE_LOOKUP:
+			r = look_up(w, s, a);
+			break;
+		case PROGRAMWIRE_OFFER:
+			r = sources_offer(s->sources, take_fd(fds));
+			break;
+		case PROGRAMWIRE_GIVE_UP:
+			sources_give_up(s->sources);
+			r = 0;
+			break;
+		case PROGRAMWIRE_DESCRIBE:
+			memset(&w->answer.build, 0, sizeof(w->answer.build));
+			r = sources_describe(s->sources, &w->answer.build);
+			w->answer.head.flags |= r ? 0 : PROGRAMWIRE_BUILD;
+			break;
+		case PROGRAMWIRE_REST:
+			r = sources_rest(s->sources, a->value != 0);
+			if (r)
+				malloc_trim(0);
+			break;
+		}
+	}
+	w->answer.head.verdict = r;
+	if (s->sources)
+		tell(w, s, a->kind != PROGRAMWIRE_LOOKUP || r == PROGRAM_AGAIN);
+	return true;
+}
+
+static bool receive(int socket, struct programwire_ask *ret, int ret_fds[static PROGRAMWIRE_FDS])
+{
+	return scm_receive(socket, ret, sizeof(*ret), ret_fds, PROGRAMWIRE_FDS, 0) ==
+		       sizeof(*ret) &&
+	       ret->program < PROGRAMWIRE_PROGRAMS && ret->step <= SOURCES_DONE + 1;
+}
+
+static void work(struct worker *w)
+{
+	struct programwire_ask a;
+	int fds[PROGRAMWIRE_FDS], fd;
+
+	while (receive(w->socket, &a, fds)) {
+		workercell_begin(request_s(
+			a.kind == PROGRAMWIRE_OPEN ? a.value : w->programs[a.program].max));
+		errno = 0;
+		const uint64_t begun_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+		const bool answers = serve(w, &a, fds);
+
+		while ((fd = take_fd(fds)) >= 0)
+			close(fd);
+		if (!answers)
+			continue;
+		const uint64_t cpu_us = (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - begun_ns) / 1000;
+
+		w->answer.head.cpu_us = cpu_us < UINT32_MAX ? (uint32_t)cpu_us : UINT32_MAX;
+		size_t n = programwire_put(&w->answer, w->answer.head.verdict ? NULL : &w->names,
+					   w->bytes);
+
+		workercell_end();
+		ssize_t sent = send(w->socket, w->bytes, n, MSG_NOSIGNAL);
+
+		/* Larger than the host lets a socket hold: answer without names. */
+		if (sent < 0 && errno == EMSGSIZE) {
+			w->answer.head.verdict = SYMFILE_NONE;
+			n = programwire_put(&w->answer, NULL, w->bytes);
+			sent = send(w->socket, w->bytes, n, MSG_NOSIGNAL);
+		}
+		if (sent < 0)
+			return;
+	}
+}
+
+static _Noreturn void run(int socket, uint64_t heap)
+{
+	static struct worker w;
+
+	if (!WORKERCELL_ASAN)
+		watch_end(socket, heap);
+	/* The limit covers all requests of its life, so that an honest worker never reaches it. */
+	workercell_enter(worker_calls, heap, FILEWORKER_LIFE_S + LIFE_SPARE_S + request_s(heap));
+	w.socket = socket;
+	work(&w);
+	_exit(0);
+}
+
+const struct filekeeper_class fileworker_class = { .run = run, .calls = worker_calls };

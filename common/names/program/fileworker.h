@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The worker: a process that parses files for prof-symd: ELF and its symbol tables, DWARF (with
+ * libdw), Go's tables, and the interpreters in them. It answers the requests of program.c
+ * (programwire.h) about the files that it is handed, one after the other.
+ *
+ *  - A request that takes too much cpu time ends the worker.
+ *  - If an allocation fails, the worker answers -ENOMEM and ends, whatever a parser made of the
+ *    failure.
+ *  - A worker that was taken over can stop its timer, but not the kernel's limit of cpu time for
+ *    the whole process (RLIMIT_CPU).
+ */
+#ifndef COMMON_NAMES_PROGRAM_FILEWORKER_H
+#define COMMON_NAMES_PROGRAM_FILEWORKER_H
+
+#include "common/names/program/filekeeper.h"
+
+#define FILEWORKER_CPU_S 3    /* per request; one more for each 16 MiB of a file's max over 48 */
+#define FILEWORKER_LIFE_S 600 /* of work, after which program.c starts the next worker */
+
+/* Serves the socket until the other end closes. */
+extern const struct filekeeper_class fileworker_class;
+
+#endif

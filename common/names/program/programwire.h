@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The messages between prof-symd and its workers (fileworker.h). Each is one record of a SEQPACKET
+ * socket, in the machine's own layout, since both ends are the same program. prof-symd checks the
+ * answers like any stranger's bytes: the worker parses hostile files.
+ */
+#ifndef COMMON_NAMES_PROGRAM_PROGRAMWIRE_H
+#define COMMON_NAMES_PROGRAM_PROGRAMWIRE_H
+
+#include "common/names/names.h"
+#include "common/names/runtime/runtime.h"
+
+#define PROGRAMWIRE_PROGRAMS 128 /* open at a time */
+#define PROGRAMWIRE_FDS 3
+
+enum programwire_kind {
+	/* value: bytes that its DWARF may take; step, flags: of the state it had in an earlier
+	 * worker. With descriptors of the program and of the files that the flags name. */
+	PROGRAMWIRE_OPEN = 1,
+	PROGRAMWIRE_LOOKUP = 2,	  /* value: an ELF address, or with PROGRAMWIRE_OFFSET an offset */
+	PROGRAMWIRE_REST = 3,	  /* value: `packed` of sources_rest */
+	PROGRAMWIRE_CLOSE = 4,	  /* has no answer */
+	PROGRAMWIRE_OFFER = 5,	  /* with a descriptor of the file that is wanted, or none */
+	PROGRAMWIRE_GIVE_UP = 6,  /* no more files come */
+	PROGRAMWIRE_DESCRIBE = 7, /* which runtime it has */
+};
+
+enum programwire_flag {
+	PROGRAMWIRE_DEBUG = 1,	  /* it has a debug file */
+	PROGRAMWIRE_SHARED = 2,	  /* and one that others share */
+	PROGRAMWIRE_UNPROVEN = 4, /* the checksum of the debug file is not compared yet */
+	PROGRAMWIRE_OFFSET = 8,	  /* of a lookup */
+	PROGRAMWIRE_TOO_LARGE = 16,
+	PROGRAMWIRE_CUT = 32,
+	PROGRAMWIRE_FACTS = 64,	 /* struct programwire_facts follows */
+	PROGRAMWIRE_BUILD = 128, /* struct runtime_build follows */
+	PROGRAMWIRE_LOST = 256,	 /* sources_dwarf_lost */
+};
+
+struct programwire_ask {
+	uint32_t kind;
+	uint32_t program; /* below PROGRAMWIRE_PROGRAMS, chosen by prof-symd */
+	uint64_t value;
+	uint32_t step, flags;
+	uint32_t owner, zero; /* owner: who pays (program_charge) */
+};
+
+/* A string of an answer: its place in the text. */
+struct programwire_text {
+	uint32_t at, len;
+};
+
+struct programwire_call {
+	uint64_t line, start_line;
+	struct programwire_text name, system_name, source;
+	uint32_t bare, zero;
+};
+
+/* What prof-symd must know of a program, and which file it wants next. */
+struct programwire_facts {
+	uint32_t want, id_len, name_len, build_id_len;
+	uint8_t id[SYMFILE_BUILD_ID], build_id[SYMFILE_BUILD_ID];
+	char name[NAMES_TEXT + 8]; /* with a NUL */
+};
+
+/* The head of an answer; `count` calls, the text, the facts and the build follow. verdict: what the
+ * function of sources.h returned. bytes: of memory that the program takes now. */
+struct programwire_head {
+	int32_t verdict;
+	uint32_t count;
+	uint64_t bytes;
+	uint64_t address, start; /* of a lookup by offset */
+	uint32_t text_len, flags;
+	uint32_t step, cpu_us; /* cpu_us: of this request, as the worker says */
+};
+
+struct programwire_answer {
+	struct programwire_head head;
+	struct programwire_facts facts; /* if its flag is set */
+	struct runtime_build build;	/* likewise */
+};
+
+#define PROGRAMWIRE_MAX \
+	(sizeof(struct programwire_answer) + NAMES_MAX * sizeof(struct programwire_call) + \
+	 sizeof(((struct names *)0)->text))
+
+/* Writes an answer and returns its size in bytes. names: may be NULL. into: PROGRAMWIRE_MAX bytes.
+ */
+size_t programwire_put(const struct programwire_answer *a, const struct names *names,
+		       uint8_t *into);
+/* Reads an answer from untrusted bytes. *ret_names owns its text. False: not an answer; then what
+ * was written means nothing. */
+bool programwire_take(struct span bytes, struct programwire_answer *ret, struct names *ret_names);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sources of a program's names: its files, opened and parsed in this process. program.h is what
+ * others use: it has these in a worker process, or here.
+ *
+ * Names come from the first of these that has one:
+ *  - Go's own table;
+ *  - DWARF, its own or the debug file's;
+ *  - .symtab, its own or the debug file's;
+ *  - MiniDebugInfo and .dynsym.
+ * For code without a name, the start of its function can still be found (funcbounds.h). The first
+ * lookup parses the files.
+ *
+ * The functions are those of program.h, where they have the same name.
+ */
+#ifndef COMMON_NAMES_PROGRAM_SOURCES_H
+#define COMMON_NAMES_PROGRAM_SOURCES_H
+
+#include "common/names/program/program.h"
+
+struct sources;
+
+/* What is wanted next: the debug file by build id or by name, the one that both share, or nothing
+ * but .dwo files. */
+enum sources_step { SOURCES_BUILD_ID, SOURCES_NAME, SOURCES_ALT, SOURCES_DONE };
+enum sources_part { SOURCES_DEBUG, SOURCES_SHARED };
+
+int sources_open(int fd, uint64_t dwarf_max, struct sources **ret);
+void sources_free(struct sources *p);
+enum program_want sources_wants(struct sources *p, struct span *ret_build_id,
+				const char **ret_name);
+bool sources_offer(struct sources *p, int fd);
+void sources_give_up(struct sources *p);
+void sources_charge(struct sources *p, uint32_t owner);
+/* Brings it into the state that another one had: its step, and its files (taken; -1: none), whose
+ * identity was checked then. unproven: but not the debug file's checksum. */
+void sources_restore(struct sources *p, enum sources_step step, bool unproven, int debug, int alt);
+enum sources_step sources_step(const struct sources *p);
+/* Whether it has that file. *ret_unproven: the checksum of the debug file is not compared yet. */
+bool sources_has(const struct sources *p, enum sources_part part, bool *ret_unproven);
+int sources_describe(const struct sources *p, struct runtime_build *ret);
+bool sources_is_cut(const struct sources *p);
+struct span sources_build_id(const struct sources *p);
+int sources_address(const struct sources *p, uint64_t offset, uint64_t *ret);
+int sources_lookup(struct sources *p, uint64_t address, struct names *ret);
+int sources_start(struct sources *p, uint64_t address, uint64_t *ret);
+bool sources_dwarf_too_large(const struct sources *p);
+/* Whether it was given up because it wants files without end. */
+bool sources_dwarf_lost(const struct sources *p);
+bool sources_rest(struct sources *p, bool packed);
+size_t sources_bytes(const struct sources *p);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The workers (fileworker.h) of this process, as their requester sees them: started by the keeper
+ * (filekeeper.h), asked over a socket, and given up.
+ *
+ * A worker's time is its cpu time: on a busy machine, much more time passes. Each answer says how
+ * much it took. Since a worker parses hostile files, the keeper's word is what counts, who asks the
+ * kernel: during every request that takes long, and now and then. A worker that said too little is
+ * charged with all the time that passes.
+ */
+#ifndef COMMON_NAMES_PROGRAM_WORKER_H
+#define COMMON_NAMES_PROGRAM_WORKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "common/names/program/filekeeper.h"
+#include "common/names/program/programwire.h"
+
+/* Zero-initialise, and set `kind`, and `socket` to -1. */
+struct worker {
+	enum filekeeper_kind kind;
+	int socket;	    /* -1: none */
+	bool hung_up;	    /* the last request failed because the worker had ended */
+	bool killed;	    /* the keeper reported that the previous one had been killed */
+	bool busy;	    /* a request is under way */
+	uint64_t number;    /* of the present one; no other worker has the same */
+	uint64_t worked_ns; /* cpu time of all its requests */
+	/* Of the request under way: */
+	uint64_t begun_ns, looked_ns, moved_ns; /* when it began; of the last look at the worker's
+						   clock, and of the last that showed work */
+	uint64_t base_ns, cpu_ns;		/* cpu time when it began, and at the last look */
+	uint64_t request_ns;			/* cpu time that it took so far */
+	/* Of the requests since the last look: cpu time, as the worker says, and all time. */
+	uint64_t said_ns, passed_ns;
+	bool lies;
+};
+
+enum worker_verdict {
+	WORKER_LOST = 100,  /* it crashed, took too long, or does not move; call worker_drop */
+	WORKER_LATER = 103, /* the answer has not come yet */
+};
+
+/* From this time of CLOCK_MONOTONIC on nothing waits for a worker; 0: no limit. */
+void worker_until(uint64_t until_ns);
+
+/* Kills the worker, if there is one, and starts a new one. heap: bytes that it may use. 0; -EAGAIN:
+ * the keeper cannot start one now; another -errno: the keeper is gone or stopped. */
+int worker_start(struct worker *w, uint64_t heap);
+/* Closes the socket, by which the worker ends when it has no request. */
+void worker_drop(struct worker *w);
+/* Whether the worker ended while it had no request. */
+bool worker_is_gone(const struct worker *w);
+
+/* Sends a request. It has an answer unless it is PROGRAMWIRE_CLOSE. 0, -errno. */
+int worker_send(struct worker *w, const struct programwire_ask *a, const int *fds, size_t count);
+/* Waits for the answer: until the request took slice_ns of cpu time, or for wait_ns; either may be
+ * UINT64_MAX. limit_s: seconds of cpu time after which the worker is lost. 0, WORKER_LOST,
+ * WORKER_LATER. */
+int worker_wait(struct worker *w, uint64_t slice_ns, uint64_t wait_ns, unsigned limit_s,
+		struct programwire_answer *ret, struct names *ret_names);
+
+#endif

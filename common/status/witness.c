@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/status/witness.h"
+
+#include "common/wire/msg.h"
+
+static uint64_t fold(uint64_t a, uint64_t b)
+{
+	const unsigned __int128 product = (unsigned __int128)a * b;
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* Nobody who does not know the key sees a hash. */
+static unsigned bucket(const struct witness_key *k, const struct witness_sample *s)
+{
+	const uint64_t words[] = { s->pid, s->tid, s->cpu, s->time_ns, s->value };
+	uint64_t h = k->words[0];
+
+	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		h = fold(h ^ words[i] ^ 0x9e3779b97f4a7c15u, k->words[1] ^ 0xd6e8feb86659fd93u);
+	return (unsigned)(fold(h ^ k->words[0], 0xa0761d6478bd642fu) >> 32) % WITNESS_BUCKETS;
+}
+
+void witness_count(struct witness_counts *c, const struct witness_key *k,
+		   const struct witness_sample *s)
+{
+	c->samples++;
+	c->buckets[bucket(k, s)]++;
+}
+
+/* Whether only prof-bpf counts losses of this reason. */
+static bool is_its_own(unsigned reason)
+{
+	return reason != LOST_SEQUENCE && reason != LOST_MALFORMED && reason != LOST_LIMIT &&
+	       reason != LOST_RESTART;
+}
+
+static uint64_t beyond(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+struct witness_verdict witness_compare(const struct witness_word *w,
+				       const struct witness_counts *came,
+				       const uint64_t lost[static STATUS_REASONS], uint64_t unkept,
+				       bool broken)
+{
+	struct witness_verdict v = { 0 };
+	uint64_t explained = 0;
+
+	for (unsigned i = 0; i < WITNESS_BUCKETS; i++) {
+		v.more += beyond(came->buckets[i], w->sent.buckets[i]);
+		v.fewer += beyond(w->sent.buckets[i], came->buckets[i]);
+	}
+	for (unsigned i = 0; i < STATUS_REASONS; i++) {
+		if (is_its_own(i))
+			v.losses += beyond(lost[i], w->lost[i]);
+		else if (i != LOST_RESTART)
+			explained += beyond(lost[i], w->lost[i]);
+		/* A loss is sent only once, perhaps to a prof-symd that then ends. */
+		if (!broken)
+			v.losses += beyond(w->lost[i], lost[i]);
+	}
+	v.fewer = broken ? 0 : beyond(v.fewer, beyond(explained, unkept));
+	return v;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The witness: what prof-bpf sent and lost, told to prof-export on a way that prof-symd is not on.
+ * So prof-export notices if prof-symd invents, repeats, drops or moves samples, or hides losses.
+ *
+ * Both count each sample in one of some buckets, which a keyed hash of its process, thread, cpu,
+ * time and value chooses. prof-symd does not know the key. So it cannot change any of these, even
+ * one sample for another, without changing the counts of two buckets, except by luck (1 in
+ * WITNESS_BUCKETS). The stack of a sample is not compared, since prof-symd makes it.
+ */
+#ifndef COMMON_STATUS_WITNESS_H
+#define COMMON_STATUS_WITNESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "common/status/status.h"
+
+#define WITNESS_MAGIC 0x70667774u /* "pfwt" */
+#define WITNESS_FOLDER "export"
+#define WITNESS_NAME "witness"
+#define WITNESS_BUCKETS 128
+
+struct witness_key {
+	uint64_t words[2];
+};
+
+struct witness_sample {
+	uint64_t pid, tid, cpu, time_ns, value;
+};
+
+struct witness_counts {
+	uint64_t samples;
+	uint64_t buckets[WITNESS_BUCKETS];
+};
+
+/* What prof-bpf tells, each second and at its end. A datagram of fixed size. */
+struct witness_word {
+	uint64_t magic;
+	uint64_t began_ns;	       /* names this prof-bpf */
+	struct witness_key key;	       /* random, for each prof-bpf */
+	uint64_t final;		       /* 1: it takes no more samples */
+	uint64_t taken;		       /* all samples, lost ones too */
+	uint64_t breaks;	       /* how often samples may have been lost uncounted */
+	uint64_t lost[STATUS_REASONS]; /* counted by prof-bpf, by enum lost_reason */
+	struct witness_counts sent;
+};
+
+/* What the two disagree in. All 0: they agree. */
+struct witness_verdict {
+	uint64_t more;	 /* samples that prof-bpf did not send so */
+	uint64_t fewer;	 /* samples that it sent, that did not come, and that no loss explains */
+	uint64_t losses; /* losses that it counted and that were not passed on, or changed */
+};
+
+void witness_count(struct witness_counts *c, const struct witness_key *k,
+		   const struct witness_sample *s);
+/* Compares prof-bpf's final word with what came. lost: what the output counts. unkept: samples in
+ * `came` that `lost` has, too. broken: the stream was interrupted, so some may be missing. */
+struct witness_verdict witness_compare(const struct witness_word *w,
+				       const struct witness_counts *came,
+				       const uint64_t lost[static STATUS_REASONS], uint64_t unkept,
+				       bool broken);
+
+#endif

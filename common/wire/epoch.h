@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the definitions of one epoch cost their receiver, prof-symd: bytes of its tables, at the
+ * most. prof-bpf adds these up, and begins a new epoch before they reach prof-symd's ceiling. So
+ * prof-symd has room for every definition. A unit test of prof-symd checks these numbers.
+ */
+#ifndef COMMON_WIRE_EPOCH_H
+#define COMMON_WIRE_EPOCH_H
+
+#define EPOCH_PROCESS 320
+#define EPOCH_THREAD 224
+#define EPOCH_FILE 768 /* and its path */
+#define EPOCH_FRAME 192
+#define EPOCH_STACK 128
+#define EPOCH_NUMBER 16	   /* each frame of a stack */
+#define EPOCH_FUNCTION 256 /* of the kernel, and its texts */
+
+/* Beyond so many eighths of the ceiling a new epoch begins. The rest has room for one sample. */
+#define EPOCH_EIGHTHS 7u
+
+#endif

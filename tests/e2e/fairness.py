@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For tests of what an ordinary user can cost others: attackers and a victim under different users,
+and the victim's share of stacks that are complete and named."""
+import collections
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import threading
+import time
+from types import SimpleNamespace
+
+from conftest import BUILD
+from test_chain import shape
+
+VICTIM, ATTACKER = 61001, 62001  # users of no name; twenty attackers are 62001 to 62020
+DEPTH = 10
+
+
+def as_user(uid, argv, nice=0, **kw):
+    """Starts a program as an ordinary user, in a session of its own. It ends with us. Where the
+    scheduler divides the cpus between sessions, nice is the session's."""
+    p = subprocess.Popen(["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups",
+                          "--inh-caps=-all", "--pdeathsig=KILL", "nice", "-n", str(nice),
+                          *map(str, argv)], start_new_session=True, **kw)
+    if nice:
+        with contextlib.suppress(OSError), open(f"/proc/{p.pid}/autogroup", "w") as f:
+            f.write(str(nice))
+    return p
+
+
+def end(processes):
+    for p in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(p.pid, 9)
+        p.wait()
+
+
+def reachable(folder):
+    """Lets every user into a folder below /tmp."""
+    os.chmod(folder, 0o755)
+    for parent in folder.parents:
+        if parent.stat().st_mode & 0o001 == 0 and str(parent).startswith("/tmp/"):
+            os.chmod(parent, 0o755)
+
+
+def running():
+    """How many tasks run or wait for a cpu."""
+    with open("/proc/loadavg") as f:
+        return int(f.read().split()[3].split("/")[0])
+
+
+def read_log(p, log):
+    """Reads a run's messages to their end. Returns when sampling began."""
+    began = None
+    for line in p.stderr:
+        log.append(line)
+        if "sampling has begun" in line:
+            began = time.monotonic()
+    return began
+
+
+def recorded(tmp_path, seconds, *options):
+    """Records the host. Returns the stacks, the summary, the messages; `late`: for how long the
+    run went on after its time, in seconds; `busy`: how many tasks a cpu had to run at its end."""
+    out, summary = tmp_path / "out.folded", tmp_path / "summary.json"
+    log = []
+    with subprocess.Popen([f"{BUILD}/profpipe", "record", "-v", "-o", out, "--summary", summary,
+                           "-d", str(seconds), *map(str, options)], stderr=subprocess.PIPE,
+                          text=True, errors="replace") as p:
+        watch = threading.Timer(120, p.kill)
+        watch.start()
+        try:
+            began = read_log(p, log)
+            p.wait()
+        finally:
+            watch.cancel()
+        ended, busy = time.monotonic(), running()
+    stderr = "".join(log)
+    assert p.returncode == 0, stderr
+    stacks = []
+    for line in out.read_text(errors="replace").splitlines():
+        stack, count = line.rsplit(" ", 1)
+        stacks.append((stack.split(";"), int(count)))
+    return SimpleNamespace(stacks=stacks, summary=json.loads(summary.read_text()), stderr=stderr,
+                           late=ended - began - seconds, busy=busy / os.cpu_count())
+
+
+def beside(tmp_path, chain, seconds=6, options=(), delay=1, uid=VICTIM):
+    """Records the host while a victim runs. Attackers run already. delay: seconds before the
+    victim's program starts, whose files the profiler has not seen before. Returns the recording
+    (recorded), with: samples of the victim; whole, those that are complete and named."""
+    folder = tmp_path / "victim"
+    folder.mkdir(mode=0o755)
+    reachable(tmp_path)
+    program = folder / "victim"
+    built = chain(DEPTH)
+    shutil.copy(built, program)
+    debug = os.path.join(os.path.dirname(built), ".debug", os.path.basename(built) + ".debug")
+    shutil.copy(debug, folder)  # its debuglink leads here
+    command = f"sleep {delay}; exec {program} {seconds}"
+    victim = as_user(uid, ["sh", "-c", command])
+    try:
+        got = recorded(tmp_path, seconds, "-F", "99", *options)
+    finally:
+        end([victim])
+    # While the kernel executes it, a program has no frames yet.
+    mine = [(s, n) for s, n in got.stacks
+            if s[0] == "victim" and not any("execve" in f for f in s)]
+    return SimpleNamespace(
+        samples=sum(n for _, n in mine),
+        whole=sum(n for s, n in mine if shape(s, DEPTH, {"_start"})),
+        bad=[s for s, _ in mine if not shape(s, DEPTH, {"_start"})], **vars(got))
+
+
+def assert_on_time(got):
+    """The run ends within two seconds of its time, but for what a busy machine needs."""
+    assert got.late < 2 + 1 + got.busy / 10, (got.late, got.busy, got.stderr)
+
+
+def assert_unharmed(got, least=20):
+    """The victim's stacks are whole, and the run ended in its time. least: samples of the victim,
+    of which a busy machine leaves it only some."""
+    print(got.late, got.busy, got.whole, got.samples, got.stderr)
+    assert got.samples >= least, (got.samples, got.summary)
+    assert got.whole >= 0.99 * got.samples, (
+        got.whole, got.samples, got.stderr, got.bad[:5], got.summary)
+    assert_on_time(got)
+
+
+def assert_counted(got, comms, reasons, share=None):
+    """What the attackers lost is counted. comms: how their names begin. reasons: why their stacks
+    may be cut; some are. share: of what they take more than their share, as the log says."""
+    cut = collections.Counter()
+    for stack, n in got.stacks:
+        for frame in stack if stack[0].startswith(comms) else ():
+            if frame.startswith("[truncated: "):
+                cut[frame[len("[truncated: "):-1]] += n
+    assert cut and set(cut) <= set(reasons), cut
+    for reason, n in cut.items():
+        assert got.summary["truncated"][reason] >= n, (cut, got.summary)
+    said = re.findall(r"user 62\d\d\d \(container 0\) takes more than its share of ([^;]*);",
+                      got.stderr)
+    assert not share or set(said) & set(share), got.stderr

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""profpipe record in the background, and what it leaves."""
+import fcntl
+import os
+import subprocess
+import time
+
+import pytest
+
+from conftest import BUILD
+
+NOBODY = 65534
+TOOLS = ["prof-bpf", "prof-deltas", "prof-symd", "prof-export"]
+BURN = "import time\nt = time.time() + %s\nwhile time.time() < t: pass\n"
+
+
+def burn(seconds):
+    return ["/usr/bin/python3", "-c", BURN % seconds]
+
+
+def children(pid):
+    """The tools that a launcher started: name to pid."""
+    found = {}
+    for p in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{p}/stat") as f:
+                text = f.read()
+            with open(f"/proc/{p}/cmdline") as f:
+                name = f.read().split("\0")[0]
+        except (OSError, NotADirectoryError):
+            continue
+        if p.isdigit() and int(text.rsplit(")", 1)[1].split()[1]) == pid and name in TOOLS:
+            found[name] = int(p)
+    return found
+
+
+def ids(pid):
+    with open(f"/proc/{pid}/status") as f:
+        fields = dict(line.split(":\t", 1) for line in f.read().splitlines() if ":\t" in line)
+    return fields
+
+
+class Run:
+    """profpipe record in the background; the with statement sees to its end."""
+
+    def __init__(self, *args, **kw):
+        self.args, self.kw, self.said = [f"{BUILD}/profpipe", "record", "-v",
+                                         *map(str, args)], kw, ""
+
+    def __enter__(self):
+        self.p = subprocess.Popen(self.args, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  text=True, errors="replace", **self.kw)
+        return self
+
+    def __exit__(self, *_):
+        if self.p.poll() is None:
+            self.p.kill()
+            self.p.wait()
+        self.p.stdout.close()
+        self.p.stderr.close()
+
+    def tools(self):
+        """The four tools, once all are there and stand in their own identity."""
+        for _ in range(500):
+            found = children(self.p.pid)
+            if len(found) == 4 and all(
+                    os.path.exists(f"/proc/{p}") and ids(p)["Uid"].split()[0] != "0"
+                    for p in found.values()):
+                return found
+            time.sleep(0.01)
+        raise AssertionError(f"only {found} of the tools came up")
+
+    def sampling(self):
+        """Waits until sampling has begun, and hands back the tools."""
+        for line in self.p.stderr:
+            self.said += line
+            if "sampling has begun" in line:
+                return self.tools()
+        raise AssertionError(f"sampling never began: {self.said}")
+
+    def end(self, timeout=40):
+        out, err = self.p.communicate(timeout=timeout)
+        return self.p.returncode, out, self.said + err
+
+
+def leftovers():
+    """Run folders that no launcher holds, since other tests may run on this host."""
+    found = set()
+    for n in os.listdir("/run"):
+        if not n.startswith("profpipe.") or n == "profpipe.lock":
+            continue
+        try:
+            fd = os.open(f"/run/{n}", os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            continue
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            found.add(n)
+        except BlockingIOError:
+            pass
+        finally:
+            os.close(fd)
+    return {n for n in found if os.path.exists(f"/run/{n}")}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind():
+    before = leftovers()
+    yield
+    assert not leftovers() - before

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--cpu-limit: what all tools together may use of the host's cpus."""
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+
+from conftest import BUILD, profpipe, record
+from fairness import ATTACKER, VICTIM, as_user, end
+
+PERCENT = 5
+# Hardly two of its stacks are the same.
+LOAD = """
+import random
+def f(n):
+    if n: (f if n % 2 else g)(n - 1)
+def g(n):
+    for i in range(random.randrange(300)): pass
+    if n: (f if random.random() < .5 else g)(n - 1)
+while True: f(random.randrange(60))
+"""
+TICK = 1 / os.sysconf("SC_CLK_TCK")
+
+
+def family(pid):
+    """The process and its descendants."""
+    pids = [pid]
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as f:
+                for child in f.read().split():
+                    pids += family(int(child))
+    return pids
+
+
+def cpu_seconds(pid):
+    total = 0
+    for p in family(pid):
+        with contextlib.suppress(OSError), open(f"/proc/{p}/stat", encoding="latin-1") as f:
+            total += sum(map(int, f.read().rsplit(")", 1)[1].split()[11:15]))
+    return total * TICK
+
+
+def test_the_tools_keep_to_the_cpu_limit(tmp_path):
+    """At a rate at which they would use several times as much. What they use until sampling begins
+    is not limited, and takes as long as the machine lets it."""
+    summary = tmp_path / "summary.json"
+    with contextlib.ExitStack() as stack:
+        for _ in range(os.cpu_count()):
+            load = stack.enter_context(subprocess.Popen(["/usr/bin/python3", "-c", LOAD]))
+            stack.callback(load.kill)
+        p = stack.enter_context(subprocess.Popen(
+                [f"{BUILD}/profpipe", "record", "-v", "-F", "4999", "--cpu-limit", str(PERCENT),
+                 "-o", tmp_path / "x.folded", "--summary", summary], stderr=subprocess.PIPE,
+                text=True))
+        stack.callback(p.kill)
+        said = []
+        for line in p.stderr:
+            said.append(line)
+            if "sampling has begun" in line:
+                break
+        began, start = time.monotonic(), cpu_seconds(p.pid)
+        time.sleep(9)
+        used, took = cpu_seconds(p.pid) - start, time.monotonic() - began
+        p.send_signal(signal.SIGINT)
+        log = "".join(said) + p.communicate(timeout=60)[1]
+    assert p.returncode == 0, log
+    # The limit is one over ten seconds. The rings are drained even at the limit, which costs more
+    # on a busy machine. Without a limit the tools use more than five times as much.
+    allowed = os.cpu_count() * max(took, 10) * PERCENT / 100
+    assert allowed / 4 < used <= 2 * allowed, (used, allowed, log)
+    got = json.loads(summary.read_text())
+    assert got["lost"]["cpu-limit"] > got["samples"] / 4, got
+    assert f"--cpu-limit {PERCENT}: the tools need more" in log, log
+    assert got["samples"] > 0
+
+
+# A hundredth of a cpu.
+LIGHT = """
+import time
+open("/proc/self/comm", "w").write("victim")
+while True:
+    end = time.process_time() + .001
+    while time.process_time() < end: pass
+    time.sleep(.099)
+"""
+
+
+def run_ns(pid):
+    with open(f"/proc/{pid}/schedstat", encoding="ascii") as f:
+        return int(f.read().split()[0])
+
+
+def test_who_has_few_samples_loses_none_for_the_cpu_limit(tmp_path):
+    """A user with loads on all cpus, and one whose program needs a hundredth of one: only the
+    first loses samples."""
+    loads = [as_user(ATTACKER, ["/usr/bin/python3", "-c", LOAD], nice=10)
+             for _ in range(os.cpu_count())]
+    victim = as_user(VICTIM, ["/usr/bin/python3", "-c", LIGHT])
+    try:
+        time.sleep(1)
+        began, start = time.monotonic(), run_ns(victim.pid)
+        got = record(tmp_path, "-F", "4999", "-d", "15", "--cpu-limit", str(PERCENT))
+        took, used = time.monotonic() - began, run_ns(victim.pid) - start
+    finally:
+        end([*loads, victim])
+    # As many samples as its cpu time while the host was sampled.
+    due = used / 1e9 / took * got.summary["duration_s"] * 4999
+    kept = sum(n for s, n in got.stacks if s[0] == "victim")
+    assert kept >= 0.7 * due, (kept, due, got.summary)
+    assert got.summary["lost"]["cpu-limit"] > got.summary["samples"], got.summary
+
+
+def test_a_cpu_limit_is_a_percentage(tmp_path):
+    for wrong in ("0", "101", "5%", ""):
+        p = profpipe("record", "--cpu-limit", wrong, "-o", tmp_path / "x.html", "true")
+        assert p.returncode == 2 and "--cpu-limit" in p.stderr, p.stderr

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the naming of one user's programs can cost others: their files decide how long it takes."""
+import pytest
+from attacks import new_kit, slow_names
+from fairness import ATTACKER, assert_unharmed, beside
+
+
+@pytest.fixture(scope="module")
+def kit():
+    with new_kit() as k:
+        yield k
+
+
+def assert_slow(got, users):
+    """Each of these users lost names, and the log says so."""
+    for user in users:
+        assert f"the programs of user {user} take too long to name" in got.stderr
+
+
+@pytest.mark.parametrize("limit", ["1G", "128M"])
+def test_debug_information_that_takes_long(tmp_path, chain, kit, limit):
+    """The debug information of fifty programs takes half a second each to read, if there is memory
+    for it. The victim's names and the end of the run do not wait for that."""
+    with slow_names(kit, [ATTACKER], 50):
+        got = beside(tmp_path, chain, options=("--memory-limit", limit))
+    assert_unharmed(got, least=8)
+    if limit == "1G":
+        assert_slow(got, [ATTACKER])
+
+
+@pytest.mark.parametrize("users,count", [
+    (5, 10), pytest.param(20, 5, marks=pytest.mark.all)])
+def test_debug_information_of_many_users_that_takes_long(tmp_path, chain, kit, users, count):
+    """The same of many users: each has a share, and none of them costs the victim names."""
+    uids = range(ATTACKER, ATTACKER + users)
+    with slow_names(kit, uids, count):
+        got = beside(tmp_path, chain, options=("--memory-limit", "1G"))
+    assert_unharmed(got, least=8)
+    if users == 5:
+        assert_slow(got, uids)

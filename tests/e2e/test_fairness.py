@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an ordinary user's programs can cost the profiles of others: nothing that counts."""
+from fairness import assert_unharmed, beside
+
+
+def test_a_victim_beside_nobody_is_whole(tmp_path, chain):
+    assert_unharmed(beside(tmp_path, chain, seconds=3))

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an ordinary user's files and memory can cost the profiles of others."""
+import contextlib
+import os
+import threading
+import time
+
+import pytest
+from attacks import mute_files, new_kit, sparse_memory
+from fairness import ATTACKER, DEPTH, assert_counted, assert_unharmed, beside, reachable
+
+
+class Charged(threading.Thread):
+    """What the kernel charges to a control group of the run's, at most: memory of its own, and in
+    shared files. Whoever enters it is in that group, with its later children."""
+    ROOT = "/sys/fs/cgroup/memory"
+
+    def __init__(self):
+        super().__init__()
+        self.path, self.over = f"{self.ROOT}/profpipe-test-{os.getpid()}", threading.Event()
+        self.shared = self.both = 0
+
+    def look(self):
+        with open(f"{self.path}/memory.stat") as f:
+            of = dict(line.split() for line in f)
+        shared, own = int(of["shmem"]), int(of["rss"])
+        self.shared, self.both = max(self.shared, shared), max(self.both, shared + own)
+
+    def run(self):
+        while not self.over.wait(0.05):
+            self.look()
+
+    @staticmethod
+    def move(path):
+        with open(f"{path}/cgroup.procs", "w") as f:
+            f.write(str(os.getpid()))
+
+    def __enter__(self):
+        os.mkdir(self.path)
+        self.move(self.path)
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.join()
+        self.move(self.ROOT)
+        for _ in range(100):
+            with contextlib.suppress(OSError):
+                os.rmdir(self.path)
+                break
+            time.sleep(0.1)
+
+
+def left_behind():
+    """Workers that outlived their prof-bpf."""
+    found = set()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{pid}/stat") as f:
+                stat = f.read()
+            if "(prof-bpf-open)" in stat and stat.rsplit(")", 1)[1].split()[1] == "1":
+                found.add(pid)
+    return found
+
+
+@pytest.fixture(scope="module")
+def kit():
+    with new_kit() as k:
+        yield k
+
+
+def test_files_that_their_server_never_reads_cost_nobody_else_a_row(tmp_path, chain, kit):
+    reachable(tmp_path)
+    before = left_behind()
+    with mute_files(kit, [ATTACKER]):
+        got = beside(tmp_path, chain)
+        assert_unharmed(got)
+        assert_counted(got, "mute", ["no-rows", "rows-pending"])
+        # The run ends in its time: nothing of prof-bpf waits for the server.
+        assert got.summary["duration_s"] < 7
+        assert "does not end" not in got.stderr and "left behind" not in got.stderr, got.stderr
+    # The workers that hung go when the server does.
+    until = time.monotonic() + 10
+    while left_behind() - before and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not left_behind() - before
+
+
+def test_holes_of_files_in_memory_take_no_memory(tmp_path, chain, kit):
+    built = chain(DEPTH)  # the compiler's memory is not the run's
+    with sparse_memory(kit, [ATTACKER]):
+        with Charged() as charged:
+            got = beside(tmp_path, lambda _: built, options=["--memory-limit", "128M"])
+        peak = got.summary["cost"]["memory_peak_bytes"]
+        print(charged.shared >> 20, charged.both >> 20, peak >> 20)
+        assert_unharmed(got)
+        assert_counted(got, "sparse", ["no-rows", "rows-pending"])
+        assert charged.shared < 32 << 20
+        # The test and the victim are in the group, too.
+        assert charged.both < 128 << 20 and peak < 128 << 20

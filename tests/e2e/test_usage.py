@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Command lines that are wrong: status 2 and one line, in place of silence. test_record.py,
+test_prof_deltas.py and test_prof_export.py have those of the other tools."""
+import subprocess
+
+import pytest
+
+from conftest import BUILD
+
+REFUSED = [
+    ("prof-bpf", ["--cpus", "x"], "--cpus: x: "),
+    ("prof-bpf", ["--cpus", "cyclesx"], "--cpus: cyclesx: "),
+    ("prof-bpf", ["--status-fd", "2"], "--status-fd: needs --run-dir; "),
+    ("prof-bpf", ["--life-fd", "2"], "--life-fd: needs --run-dir; "),
+    ("prof-bpf", ["-o", "a.prof", "-o", "b.prof"], "--output: b.prof: "),
+    ("prof-bpf", ["-p", "1"] * 1025, "--pid: 1: too many processes; give 1024 at most"),
+    ("prof-bpf", ["--follow", "1", "-p", "1"], "--follow: not together with --pid; "),
+    ("prof-symd", ["-a"], "--addresses: needs -e FILE"),
+    ("prof-symd", ["-s"], "--basenames: needs -e FILE"),
+    ("prof-symd", ["1234"], "1234: not an option; "),
+    ("prof-symd", ["-e", "/bin/sh", "--describe", "/bin/sh"], "--describe: not together with "),
+    ("prof-symd", ["-e", "/bin/sh", "-e", "/bin/ls"], "--exe: /bin/ls: "),
+    ("prof-symd", ["-e", "/bin/sh", "--run-dir", "/run"], "--exe: not together with --run-dir; "),
+    ("prof-symd", ["--describe", "/bin/sh", "1"], "1: not an option; "),
+    ("prof-symd", ["--ids", "1:2:3:4:5"], "--ids: needs --run-dir; "),
+]
+
+
+@pytest.mark.parametrize("tool,args,line", REFUSED,
+                         ids=[f"{r[0]} {' '.join(r[1])}"[:60] for r in REFUSED])
+def test_a_wrong_command_line_is_refused_in_one_line(tmp_path, tool, args, line):
+    p = subprocess.run([f"{BUILD}/{tool}", *args], capture_output=True, text=True, timeout=20,
+                       cwd=tmp_path, stdin=subprocess.DEVNULL, check=False)
+    assert (p.returncode, p.stdout, p.stderr.count("\n")) == (2, "", 1), p.stderr
+    assert p.stderr.startswith(f"{tool}: error: {line}"), p.stderr
+    assert not any(tmp_path.iterdir())

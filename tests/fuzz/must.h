@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What must hold for any input: else the input is a finding. */
+#ifndef TESTS_FUZZ_MUST_H
+#define TESTS_FUZZ_MUST_H
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+static inline void must(bool what)
+{
+	if (!what)
+		abort();
+}
+
+#endif

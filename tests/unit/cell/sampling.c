@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/cell/sampling.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+#include "common/base/exits.h"
+
+/* What sampling_option makes of a command line. */
+static struct sampling parse(int argc, char **argv)
+{
+	static const struct option longs[] = { SAMPLING_OPTIONS, CMDLINE_OPTIONS, { 0 } };
+	struct cmdline c = { .tool = "prof",
+			     .usage = "",
+			     .shorts = ":F:d:p:",
+			     .longs = longs,
+			     .argc = argc,
+			     .argv = argv };
+	struct sampling s = { .hz = SAMPLING_HZ_DEFAULT };
+	int val;
+
+	while ((val = cmdline_next(&c)) != CMDLINE_END) {
+		cr_assert(sampling_has(val));
+		cr_assert_eq(sampling_option(&s, &c, val), EXITS_GO_ON);
+	}
+	return s;
+}
+
+static void assert_passed_on(const struct sampling *s)
+{
+	struct words w = WORDS_NONE;
+
+	words_add(&w, "prof");
+	sampling_words(s, &w);
+	cr_assert_eq(words_end(&w), 0);
+	const struct sampling got = parse((int)w.n, w.argv);
+
+	cr_assert_eq(got.hz, s->hz);
+	cr_assert(got.seconds == s->seconds, "%.17g became %.17g", s->seconds, got.seconds);
+	cr_assert_eq(got.pid_count, s->pid_count);
+	cr_assert_arr_eq(got.pids, s->pids, s->pid_count * sizeof(*s->pids));
+	cr_assert_eq(got.cpu_limit, s->cpu_limit);
+	cr_assert_eq(got.memory_none, s->memory_none);
+	cr_assert_eq(got.ignore_unsafe_kernel, s->ignore_unsafe_kernel);
+	words_done(&w);
+}
+
+Test(sampling, the_next_tool_gets_what_the_user_gave)
+{
+	static const double seconds[] = { 0, 1, 0.1, 1e-9, 3600.000001, 1e9, 1.0 / 3 };
+
+	for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++)
+		assert_passed_on(&(struct sampling){ .hz = 10000, .seconds = seconds[i] });
+	assert_passed_on(&(struct sampling){
+		.hz = 1, .cpu_limit = 100, .memory_none = true, .ignore_unsafe_kernel = true });
+}
+
+Test(sampling, all_processes_that_one_tool_takes_the_other_takes)
+{
+	struct sampling s = { .hz = 99 };
+
+	for (uint32_t i = 0; i < SAMPLING_MAX_PIDS; i++)
+		s.pids[s.pid_count++] = i + 1;
+	assert_passed_on(&s);
+	const struct cmdline c = { .option = "pid", .value = "7" };
+
+	cr_assert_eq(sampling_option(&s, &c, SAMPLING_PID), EXITS_USAGE);
+	cr_assert_eq(s.pid_count, SAMPLING_MAX_PIDS);
+}

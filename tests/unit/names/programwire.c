@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers of a worker that lie. */
+#include <criterion/criterion.h>
+#include <string.h>
+#include "common/names/program/program.h"
+#include "common/names/program/programwire.h"
+
+static struct names names;
+
+static bool takes(const struct programwire_head *h, const struct programwire_call *c,
+		  const char *text)
+{
+	struct programwire_answer answer;
+	uint8_t bytes[sizeof(*h) + sizeof(*c) + 16];
+	size_t n = sizeof(*h);
+
+	memcpy(bytes, h, sizeof(*h));
+	if (c) {
+		memcpy(bytes + n, c, sizeof(*c));
+		n += sizeof(*c);
+	}
+	memcpy(bytes + n, text, 8);
+	n += h->text_len < 8 ? h->text_len : 8;
+	return programwire_take((struct span){ .data = bytes, .len = n }, &answer, &names);
+}
+
+Test(programwire, answers_that_lie_are_refused)
+{
+	const struct programwire_head h = { .count = 1, .text_len = 8 };
+	const struct programwire_call c = { .line = 1, .name = { 2, 6 } };
+	struct programwire_head oh = h;
+	struct programwire_call oc = c;
+
+	cr_assert(takes(&h, &c, "abcdefgh"));
+	cr_assert(str_eq(names.calls[0].name, STR_LIT("cdefgh")));
+	cr_assert(!takes(&h, &c, "abc\0efgh"));
+	cr_assert(!takes(&h, NULL, "abcdefgh"));
+	oh.text_len = 9;
+	cr_assert(!takes(&oh, &c, "abcdefgh"));
+	oh = h;
+	oh.count = NAMES_MAX + 1;
+	cr_assert(!takes(&oh, &c, "abcdefgh"));
+	oh = h;
+	oh.verdict = SYMFILE_NONE;
+	cr_assert(!takes(&oh, &c, "abcdefgh"));
+	oc.name = (struct programwire_text){ 3, 6 };
+	cr_assert(!takes(&h, &oc, "abcdefgh"));
+	oc.name = (struct programwire_text){ UINT32_MAX, 2 };
+	cr_assert(!takes(&h, &oc, "abcdefgh"));
+	oc = c;
+	oc.line = 1ull << 40;
+	cr_assert(!takes(&h, &oc, "abcdefgh"));
+}
+
+Test(programwire, a_description_that_leads_out_of_what_is_read_is_refused)
+{
+	struct {
+		struct programwire_head head;
+		struct runtime_build build;
+	} a = { .head.flags = PROGRAMWIRE_BUILD };
+	const struct span bytes = { .data = (const uint8_t *)&a, .len = sizeof(a) };
+	static struct programwire_answer answer;
+	uint16_t offsets[RUNTIME_OWN_NAMING / 2];
+
+	cr_assert(!programwire_take(bytes, &answer, &names), "no runtime");
+	a.build.config.runtime = RUNTIME_PYTHON;
+	cr_assert(programwire_take(bytes, &answer, &names), "not a known build");
+	a.build.known = true;
+	cr_assert(!programwire_take(bytes, &answer, &names), "nothing is read of an object");
+	memset(offsets, 0xff, sizeof(offsets));
+	memcpy(a.build.naming, offsets, sizeof(a.build.naming));
+	cr_assert(!programwire_take(bytes, &answer, &names));
+	memset(a.build.name, 'x', sizeof(a.build.name));
+	a.build.known = false;
+	cr_assert(!programwire_take(bytes, &answer, &names), "a name without an end");
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mappings that are read while records go on, and files whose place another takes. */
+#include <errno.h>
+#include "common/base/clock.h"
+#include "common/wire/msg.h"
+#include "tests/host/world.h"
+#include "tools/prof-bpf/host/publish.h"
+
+TestSuite(host_reading, .init = set_up, .fini = clean_up);
+
+/* Process 30 runs /bin/x, and its maps are being read. */
+static uint64_t read_slowly(void)
+{
+	const uint64_t start = 7 * START_TICK_NS;
+
+	make_proc(30, "slow", 'S', 1, start, 0, "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
+	maps_hang = true;
+	look(sample_of(30, 30, start, "slow"));
+	now = clock_mono_ns();
+	return start;
+}
+
+Test(host_reading, process_whose_maps_are_being_read_is_not_whole)
+{
+	const uint64_t start = read_slowly();
+	struct host_process *p = look(sample_of(30, 30, start, "slow")).process;
+	const struct tables_mapping *m;
+	bool whole;
+
+	settle();
+	cr_assert(!host_settled(host));
+	cr_assert_eq(host_mappings(host, p, now, &m, &whole), 0);
+	cr_assert(!whole);
+	answer_maps(0);
+	settle();
+	cr_assert(host_settled(host));
+	expect_published(30, 1, M(0x400000, 0x401000, 0x1000, 100));
+	cr_assert_eq(host_mappings(host, p, now, &m, &whole), 1);
+	cr_assert(whole);
+}
+
+Test(host_reading, mapping_that_is_heard_of_while_maps_are_read_stays)
+{
+	read_slowly();
+	map_at(30, 0x700000, 0x1000, 0, 101, "/lib/a");
+	map_at(30, 0x900000, 0x1000, 0, 0, "//anon");
+	answer_maps(0);
+	settle();
+	expect_published(30, 3, M(0x400000, 0x401000, 0x1000, 100), M(0x700000, 0x701000, 0, 101),
+			 M(0x900000, 0x901000, 0, 0));
+}
+
+Test(host_reading, child_of_a_process_whose_maps_are_being_read_gets_its_own_read)
+{
+	read_slowly();
+	fork_of(30, 31);
+	make_proc(31, "slow", 'S', 1, 8 * START_TICK_NS, 0,
+		  "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
+	answer_maps(0);
+	settle();
+	expect_published(31, 1, M(0x400000, 0x401000, 0x1000, 100));
+}
+
+Test(host_reading, maps_that_are_read_of_what_a_pid_was_before_an_exec_are_dropped)
+{
+	read_slowly();
+	exec_of(30, "second");
+	map_at(30, 0x500000, 0x1000, 0x1000, 102, "/bin/second");
+	answer_maps(0);
+	settle();
+	expect_published(30, 1, M(0x500000, 0x501000, 0x1000, 102));
+}
+
+Test(host_reading, maps_that_cannot_be_read_are_read_again_later)
+{
+	static const int failures[] = { -ETIMEDOUT, -EBUSY, -EIO, -EMFILE, -ENOMEM };
+
+	read_slowly();
+	for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++) {
+		now = clock_mono_ns();
+		answer_maps(failures[i]);
+		settle();
+		cr_assert_null(fake_tables_process(tables, 30));
+		maps_hang = true;
+		let_time_pass(20000000000ull);
+		settle();
+	}
+	answer_maps(0);
+	settle();
+	expect_published(30, 1, M(0x400000, 0x401000, 0x1000, 100));
+}
+
+Test(host_reading, maps_of_a_process_that_forbids_it_are_not_read_again)
+{
+	read_slowly();
+	answer_maps(-EACCES);
+	settle();
+	cr_assert(host_settled(host));
+}
+
+Test(host_reading, maps_of_a_process_that_is_gone_are_not_read_again)
+{
+	read_slowly();
+	answer_maps(-ESRCH);
+	settle();
+	cr_assert(host_settled(host));
+}
+
+Test(host_reading, host_may_end_while_maps_are_read)
+{
+	read_slowly();
+	map_at(30, 0x700000, 0x1000, 0, 101, "/lib/a");
+}
+
+/* A sample of three frames: in the program, at an offset of a library, in the program. */
+struct framed {
+	struct sample sample;
+	uint64_t frame[3];
+};
+
+static struct framed framed(uint32_t pid, uint64_t start, uint64_t offset, uint32_t generation)
+{
+	const struct fake_process *p = fake_tables_process(tables, pid);
+	const uint64_t program = (uint64_t)p->at[0].slot << SAMPLE_FRAME_SLOT_SHIFT | 0x1100;
+	const uint64_t library = (uint64_t)p->at[1].slot << SAMPLE_FRAME_SLOT_SHIFT | offset;
+	struct framed f = { .sample = sample_of(pid, pid, start, "program"),
+			    .frame = { program | SAMPLE_FRAME_EXACT, library, program } };
+
+	f.sample.user_frames = 3;
+	f.sample.generation = generation;
+	return f;
+}
+
+Test(host_reading, frames_in_a_file_that_another_took_the_place_of_do_not_hold)
+{
+	uint64_t start = start_program(10, 100);
+
+	map_at(10, 0x700000, 0x3000, 0x1000, 101, "/lib/a");
+	settle();
+	struct host_process *p = look(sample_of(10, 10, start, "program")).process;
+	struct framed there = framed(10, start, 0x2800, p->generation);
+	struct framed beside = framed(10, start, 0x3800, p->generation);
+	struct framed behind = framed(10, start, 0x3000, p->generation); /* returns behind a call */
+	struct framed before = there;
+	cr_assert_eq(host_frames_that_hold(p, &there.sample), 3);
+	cr_assert(!host_mapped_since(p, 0));
+
+	now += MS;
+	map_at(10, 0x701000, 0x1000, 0, 102, "/lib/b");
+	now += MS;
+	there.sample.time_ns = beside.sample.time_ns = behind.sample.time_ns = now;
+	cr_assert_eq(host_frames_that_hold(p, &there.sample), 1);
+	cr_assert_eq(host_frames_that_hold(p, &behind.sample), 1);
+	cr_assert_eq(host_frames_that_hold(p, &beside.sample), 3);
+	cr_assert_eq(host_frames_that_hold(p, &before.sample), 3);
+	cr_assert(host_mapped_since(p, before.sample.time_ns) && !host_mapped_since(p, now));
+	/* What is forked has the same mappings. */
+	fork_of(10, 11);
+	struct host_process *child = look(sample_of(11, 11, tick_start(now), "program")).process;
+	cr_assert_eq(host_frames_that_hold(child, &there.sample), 1);
+	/* What was walked with mappings that have it is right again. */
+	settle();
+	there.sample.generation = p->generation;
+	cr_assert_eq(host_frames_that_hold(p, &there.sample), 3);
+}
+
+Test(host_reading, the_same_file_mapped_again_takes_no_place)
+{
+	uint64_t start = start_program(10, 100);
+
+	map_at(10, 0x700000, 0x3000, 0x1000, 101, "/lib/a");
+	settle();
+	struct host_process *p = look(sample_of(10, 10, start, "program")).process;
+	struct framed f = framed(10, start, 0x2800, p->generation);
+
+	now += MS;
+	map_at(10, 0x700000, 0x3000, 0x1000, 101, "/lib/a");
+	/* Its text moved to huge pages. */
+	map_at(10, 0x701000, 0x1000, 0, 0, "//anon");
+	f.sample.time_ns = ++now;
+	cr_assert_eq(host_frames_that_hold(p, &f.sample), 3);
+	/* At another offset it does. */
+	map_at(10, 0x701000, 0x1000, 0x1000, 101, "/lib/a");
+	f.sample.time_ns = ++now;
+	cr_assert_eq(host_frames_that_hold(p, &f.sample), 1);
+}
+
+Test(host_reading, what_took_a_place_is_in_no_mappings_of_a_time_before)
+{
+	uint64_t start = start_program(10, 100);
+	const struct tables_mapping *m;
+	bool whole;
+
+	map_at(10, 0x700000, 0x3000, 0x1000, 101, "/lib/a");
+	settle();
+	struct host_process *p = look(sample_of(10, 10, start, "program")).process;
+	const uint64_t before = now;
+	now += MS;
+	map_at(10, 0x700000, 0x3000, 0x1000, 102, "/lib/b");
+	settle();
+	cr_assert_eq(host_mappings(host, p, now, &m, &whole), 2);
+	cr_assert_eq(host_mappings(host, p, before, &m, &whole), 1);
+	cr_assert_eq(m[0].start, 0x400000);
+}
+
+/* More than are kept: then nothing that was walked with older mappings is believed. */
+Test(host_reading, too_many_files_that_lost_their_places_cost_all_that_was_walked_with_them)
+{
+	uint64_t start = start_program(10, 100);
+	const unsigned n = 20;
+
+	for (unsigned i = 0; i < n; i++)
+		map_at(10, 0x700000 + i * 0x10000, 0x1000, 0x1000, 101 + i, "/lib/a");
+	settle();
+	struct host_process *p = look(sample_of(10, 10, start, "program")).process;
+	const uint32_t before = p->generation;
+	cr_assert(host_walked_with(p, before));
+	for (unsigned i = 0; i < n; i++)
+		map_at(10, 0x700000 + i * 0x10000, 0x1000, 0x1000, 201 + i, "/lib/b");
+	cr_assert(!host_walked_with(p, before));
+	settle();
+	cr_assert(host_walked_with(p, p->generation) && !host_walked_with(p, before));
+}

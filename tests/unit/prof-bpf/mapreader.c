@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "common/base/clock.h"
+#include "common/walk/procfs.h"
+#include "tools/prof-bpf/open/helpers.h"
+#include "tools/prof-bpf/open/mapreader.h"
+#include "tools/prof-bpf/owners/owners.h"
+
+#define PAGE 4096u
+#define MOST 4096
+#define PATIENCE_NS 10000000000ull
+
+struct mapping {
+	uint64_t start, end, offset, inode;
+	enum procfs_name kind;
+	char name[256];
+};
+
+struct list {
+	struct mapping at[MOST];
+	size_t count;
+	unsigned ends, drops;
+	int status;
+};
+
+static void on_mapping(void *ctx, const struct procfs_mapping *m)
+{
+	struct list *l = ctx;
+	struct mapping *to = &l->at[l->count++];
+
+	cr_assert_leq(l->count, MOST);
+	*to = (struct mapping){ m->start, m->end, m->offset, m->inode, m->kind, { 0 } };
+	snprintf(to->name, sizeof(to->name), "%.*s", (int)m->name.len, m->name.data);
+}
+
+static void on_done(void *ctx, int status, uint64_t cpu_ns)
+{
+	struct list *l = ctx;
+
+	(void)cpu_ns;
+	l->ends++;
+	l->status = status;
+}
+
+static void on_drop(void *ctx)
+{
+	((struct list *)ctx)->drops++;
+}
+
+static struct helpers *helpers;
+static struct owners *owners;
+static char fake[32];
+
+static void start(const char *proc)
+{
+	cr_assert_eq(helpers_start(proc, &helpers), 0);
+	cr_assert_eq(owners_new(&owners), 0);
+	helpers_charge(helpers, owners);
+}
+
+static void start_fake(void)
+{
+	snprintf(fake, sizeof(fake), "/tmp/mapreader-XXXXXX");
+	cr_assert_not_null(mkdtemp(fake));
+	start(fake);
+}
+
+static void finish(void)
+{
+	char command[64];
+
+	helpers_free(helpers);
+	owners_free(owners);
+	if (fake[0]) {
+		snprintf(command, sizeof(command), "rm -rf %s", fake);
+		(void)!system(command);
+	}
+}
+
+static FILE *fake_maps(uint32_t pid, bool hangs)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/%u", fake, pid);
+	mkdir(path, 0755);
+	snprintf(path, sizeof(path), "%s/%u/maps", fake, pid);
+	if (!hangs)
+		return fopen(path, "we");
+	cr_assert_eq(mkfifo(path, 0644), 0);
+	return NULL;
+}
+
+static int ask(uint32_t pid, uint32_t uid, uint32_t most, struct list *l)
+{
+	const struct mapreader_request q = {
+		.pid = pid,
+		.payer = owners_get(owners, (struct owner_key){ .uid = uid }),
+		.most = most,
+		.mapping = on_mapping,
+		.done = on_done,
+		.drop = on_drop,
+		.ctx = l,
+	};
+
+	*l = (struct list){ .count = 0 };
+	return mapreader_submit(helpers, &q);
+}
+
+static void wait_for(const struct list *l)
+{
+	const uint64_t end = clock_mono_ns() + PATIENCE_NS;
+
+	while (!l->ends && clock_mono_ns() < end) {
+		struct pollfd p = { .fd = helpers_fd(helpers), .events = POLLIN };
+
+		poll(&p, 1, 20);
+		helpers_run(helpers, clock_mono_ns());
+	}
+	cr_assert_eq(l->ends, 1);
+}
+
+static struct list got, other;
+
+Test(mapreader, mappings_are_those_of_the_kernel, .fini = finish)
+{
+	uint8_t *code = mmap(NULL, 3 * PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			     0);
+	static struct list direct;
+	const int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	start("/proc");
+	cr_assert_eq(ask((uint32_t)getpid(), 0, MOST, &got), 0);
+	wait_for(&got);
+	cr_assert_eq(got.status, 0);
+	cr_assert_gt(procfs_read_maps(proc, (uint32_t)getpid(), MOST, on_mapping, &direct), 3);
+	cr_assert_eq(got.count, direct.count);
+	cr_assert_arr_eq(got.at, direct.at, got.count * sizeof(got.at[0]));
+	bool found = false;
+	for (size_t i = 0; i < got.count; i++)
+		found |= got.at[i].start == (uintptr_t)code &&
+			 got.at[i].end == (uintptr_t)code + (uint64_t)3 * PAGE;
+	cr_assert(found);
+	close(proc);
+}
+
+Test(mapreader, many_mappings_come_in_order_up_to_the_most, .fini = finish)
+{
+	start_fake();
+	FILE *f = fake_maps(7, false);
+
+	for (unsigned i = 0; i < 3000; i++)
+		fprintf(f, "%x000-%x000 r-xp 00000000 08:01 %u /a/rather/long/name/of/file%u\n",
+			2 * i + 16, 2 * i + 17, i + 1, i);
+	fclose(f);
+	cr_assert_eq(ask(7, 0, MOST, &got), 0);
+	wait_for(&got);
+	cr_assert_eq(got.status, 0);
+	cr_assert_eq(got.count, 3000);
+	for (unsigned i = 0; i < 3000; i++)
+		cr_assert_eq(got.at[i].inode, i + 1);
+	cr_assert_str_eq(got.at[2999].name, "/a/rather/long/name/of/file2999");
+	cr_assert_eq(ask(7, 0, 1000, &got), 0);
+	wait_for(&got);
+	cr_assert_eq(got.status, 0);
+	cr_assert_eq(got.count, 1000);
+}
+
+Test(mapreader, process_that_does_not_exist_is_said_to_be_gone, .fini = finish)
+{
+	start_fake();
+	cr_assert_eq(ask(7, 0, MOST, &got), 0);
+	wait_for(&got);
+	cr_assert_eq(got.status, -ENOENT);
+	cr_assert_eq(got.count, 0);
+}
+
+/* Whoever keeps the lock of its mappings holds up only itself. */
+Test(mapreader, process_that_does_not_let_its_mappings_be_read_is_given_up, .fini = finish)
+{
+	start_fake();
+	fake_maps(7, true);
+	FILE *f = fake_maps(8, false);
+	fputs("1000-2000 r-xp 00000000 08:01 1 /bin/x\n", f);
+	fclose(f);
+	const uint64_t began = clock_mono_ns();
+
+	cr_assert_eq(ask(7, 1000, MOST, &got), 0);
+	cr_assert_eq(ask(8, 1001, MOST, &other), 0);
+	wait_for(&other);
+	cr_assert_eq(other.status, 0);
+	cr_assert_eq(other.count, 1);
+	cr_assert_eq(got.ends, 0);
+	wait_for(&got);
+	cr_assert_eq(got.status, -ETIMEDOUT);
+	cr_assert_geq(clock_mono_ns() - began, MAPREADER_DEADLINE_NS);
+	cr_assert_eq(ask(7, 1000, MOST, &got), 0);
+	wait_for(&got);
+	cr_assert_eq(got.status, -EBUSY);
+}
+
+Test(mapreader, what_is_not_answered_at_the_end_is_dropped, .fini = finish)
+{
+	start_fake();
+	fake_maps(7, true);
+	cr_assert_eq(ask(7, 1000, MOST, &got), 0);
+	helpers_run(helpers, clock_mono_ns());
+	helpers_free(helpers);
+	helpers = NULL;
+	cr_assert_eq(got.ends, 0);
+	cr_assert_eq(got.drops, 1);
+}

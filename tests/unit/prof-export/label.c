@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-export/model/label.h"
+
+#include <criterion/criterion.h>
+
+static void expect(const char *name, const char *shown)
+{
+	struct buf b = BUF_INIT(0);
+
+	cr_assert_eq(buf_append_str(&b, "before;"), 0);
+	cr_assert_eq(label_name(&b, str_from(name)), 0);
+	cr_assert_eq(buf_append(&b, "", 1), 0);
+	cr_expect_str_eq((char *)b.data + 7, shown);
+	buf_done(&b);
+}
+
+Test(label, ordinary_names_stay_as_they_are)
+{
+	static const char *const names[] = {
+		"",
+		"main",
+		"-[NSString length]",
+		"[Foo bar]",
+		"[k]",
+		"a[k]",
+		"_[k",
+		"x_[k] (a.py:4)",
+		"x_[k].cold",
+		"operator[]",
+		"<[T]>::sort",
+		"void [System.Private.CoreLib] System.Foo::Bar()[Tier0]",
+		"LazyCompile:*run /srv/[id].js:4",
+		"Closure::{closure#0}",
+		"App\\Http\\Kernel::handle",
+		"\\[x]",
+		"f+0x10",
+		"truncated: no-rows",
+		"x[truncated: no-rows]",
+		"größe 日本",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		expect(names[i], names[i]);
+}
+
+Test(label, no_name_imitates_a_mark)
+{
+	static const char *const names[][2] = {
+		{ "do_sys_open_[k]", "do_sys_open_\\[k]" },
+		{ "_[k]", "_\\[k]" },
+		{ "a_\\[k]", "a_\\\\[k]" },
+		{ "a_[k]_[k]", "a_[k]_\\[k]" },
+		{ "[truncated: no-rows]", "\\[truncated: no-rows]" },
+		{ "[truncated; no-rows]", "\\[truncated; no-rows]" },
+		{ "[truncated:", "\\[truncated:" },
+		{ "\\[truncated: x]", "\\\\[truncated: x]" },
+		{ "[kernel+0x10]_[k]", "\\[kernel+0x10]_\\[k]" },
+		{ "[libc.so.6+0x1000]", "\\[libc.so.6+0x1000]" },
+		{ "[anon+0x1", "\\[anon+0x1" },
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		expect(names[i][0], names[i][1]);
+}
+
+Test(label, what_was_escaped_is_guarded_too)
+{
+	expect("\x01_[k]", "\\x01_\\[k]");
+	expect("[truncated: \xff", "\\[truncated: \\xff");
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What definitions cost prof-symd, as prof-bpf counts it (common/wire/epoch.h). */
+#include "common/wire/epoch.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include "tools/prof-symd/stream/definitions.h"
+#include "tools/prof-symd/stream/named.h"
+
+static int ask(void *ctx, const struct filestore_request *rq)
+{
+	return -ENOENT;
+}
+
+/* Defines things until their cost is at the ceiling, at sizes where tables have just grown, too. */
+static void fill(size_t ceiling, size_t cost, int (*define)(struct definitions *d, uint64_t id))
+{
+	const struct named_limits l = NAMED_LIMITS;
+	const struct definitions_limits limits = { .processes = l.processes,
+						   .threads = l.threads,
+						   .files = l.files,
+						   .frames = l.frames,
+						   .stacks = l.stacks,
+						   .functions = l.raw_functions,
+						   .numbers = l.numbers,
+						   .bytes = ceiling };
+	struct filestore store;
+	struct definitions d;
+
+	filestore_init(&store, 1u << 20, 1u << 20, ask, NULL);
+	cr_assert_eq(definitions_init(&d, &limits, &store), 0);
+	for (uint64_t id = 1; id * cost <= ceiling / 8 * EPOCH_EIGHTHS; id++)
+		cr_assert_eq(define(&d, id), 0);
+	cr_expect(!d.limit_hit, "cost %zu, ceiling %zu", cost, ceiling);
+	definitions_clear(&d);
+}
+
+static void fill_each(size_t cost, int (*define)(struct definitions *d, uint64_t id))
+{
+	for (size_t mib = 3; mib < 9; mib += 2)
+		fill(mib << 20, cost, define);
+	fill(128u << 20, cost, define);
+}
+
+static int process(struct definitions *d, uint64_t id)
+{
+	return definitions_process(
+		d, &(struct msg_process){ .id = id, .comm = STR_LIT("0123456789abcdef") });
+}
+
+static int thread(struct definitions *d, uint64_t id)
+{
+	if (id == 1 && process(d, 1))
+		return -ENOMEM;
+	return definitions_thread(d, &(struct msg_thread){ .id = id,
+							   .process = 1,
+							   .comm = STR_LIT("0123456789abcdef") });
+}
+
+static int frame(struct definitions *d, uint64_t id)
+{
+	struct def_frame *f;
+
+	return definitions_frame(d, &(struct msg_frame){ .id = id, .offset = id }, &f);
+}
+
+static int stack_of(struct definitions *d, uint64_t id, uint32_t n)
+{
+	static uint64_t frames[4096];
+	struct def_stack *s;
+
+	return definitions_stack(
+		d, &(struct msg_stack){ .id = id, .frames = { .data = frames, .len = n } }, &s);
+}
+
+static int shallow(struct definitions *d, uint64_t id)
+{
+	return stack_of(d, id, 1);
+}
+
+static int deep(struct definitions *d, uint64_t id)
+{
+	return stack_of(d, id, 2000);
+}
+
+static int file(struct definitions *d, uint64_t id)
+{
+	return definitions_file(d, &(struct msg_file){ .id = id, .path = STR_LIT("/some/path") });
+}
+
+static int function(struct definitions *d, uint64_t id)
+{
+	return definitions_function(d, &(struct msg_function){ .id = id,
+							       .name = STR_LIT("function"),
+							       .system_name = STR_LIT("function"),
+							       .source = STR_LIT("module") });
+}
+
+Test(epoch, prof_symd_has_room_for_what_prof_bpf_sends)
+{
+	fill_each(EPOCH_PROCESS, process);
+	fill_each(EPOCH_THREAD, thread);
+	fill_each(EPOCH_FRAME, frame);
+	fill_each(EPOCH_STACK + EPOCH_NUMBER, shallow);
+	fill_each(EPOCH_STACK + 2000 * EPOCH_NUMBER, deep);
+	fill_each(EPOCH_FILE + 10, file);
+	fill_each(EPOCH_FUNCTION + 22, function);
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include "common/base/clock.h"
+#include "tools/prof-symd/stream/named_internal.h"
+#include "tools/prof-symd/stream/turns.h"
+
+#define SECOND 1000000000ull
+
+Test(turns, an_allowance_is_used_up_and_earned_again)
+{
+	struct turns t = { 0 };
+
+	cr_expect_not(turns_over(&t, 7, 1, SECOND));
+	turns_spend(&t, 7, TURNS_BURST_NS, SECOND);
+	cr_expect_not(turns_over(&t, 7, 1, SECOND));
+	turns_spend(&t, 7, 100000000, SECOND);
+	cr_expect(turns_over(&t, 7, 1, SECOND));
+	cr_expect_not(turns_over(&t, 8, 1, SECOND));
+	turns_spend(&t, 8, TURNS_BURST_NS / 2, SECOND);
+	cr_expect_not(turns_over(&t, 8, 2, SECOND));
+	cr_expect(turns_over(&t, 8, 3, SECOND));
+	cr_expect(turns_over(&t, 7, 1, 3 * SECOND / 2));
+	cr_expect_not(turns_over(&t, 7, 1, 2 * SECOND));
+	cr_expect_eq(turns_spent(&t, 7, 60 * SECOND), 0);
+}
+
+Test(turns, others_are_those_with_samples_in_the_queue)
+{
+	struct turns t = { 0 };
+
+	turns_enter(&t, 7, 1);
+	turns_enter(&t, 7, 1);
+	cr_expect_not(turns_others(&t, 7));
+	cr_expect(turns_others(&t, 8));
+	turns_enter(&t, 8, 1);
+	cr_expect(turns_others(&t, 7));
+	turns_leave(&t, 8);
+	cr_expect_not(turns_others(&t, 7));
+}
+
+Test(turns, of_too_many_users_those_who_spent_least_are_forgotten)
+{
+	struct turns t = { 0 };
+
+	turns_spend(&t, 1, SECOND, SECOND);
+	for (uint32_t user = 2; user < 3 * TURNS_USERS; user++)
+		turns_spend(&t, user, 1000, SECOND);
+	cr_expect(turns_over(&t, 1, 1, SECOND));
+}
+
+/* A named stream of two users. Each sample's frame lies in a file of its own, which is answered
+ * when the test says so. */
+struct bench {
+	struct filestore files;
+	struct stream_out out;
+	struct stream_in in;
+	struct named *named;
+	uint64_t requests[64];
+	unsigned asked;
+};
+
+static uint32_t slow;
+
+static void note_slow(uint32_t user)
+{
+	slow = user;
+}
+
+static int to_in(void *ctx, struct span batch)
+{
+	return stream_feed(&((struct bench *)ctx)->in, batch);
+}
+
+static int ask(void *ctx, const struct filestore_request *rq)
+{
+	struct bench *b = ctx;
+
+	b->requests[b->asked++ % 64] = rq->id;
+	return 0;
+}
+
+static void take(struct bench *b, struct msg m)
+{
+	cr_assert_eq(named_take(b->named, &m, SECOND), 0);
+}
+
+static struct bench *bench_new(void)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+
+	cr_assert(b);
+	filestore_init(&b->files, FILESTORE_BUDGET, FILESTORE_BUDGET, ask, b);
+	stream_in_init(&b->in);
+	stream_out_init(&b->out, 65536, to_in, b);
+	cr_assert_eq(named_new(&NAMED_LIMITS, &b->files, &b->out, &b->named), 0);
+	named_take_turns(b->named, 60 * SECOND, note_slow);
+	take(b, (struct msg){ .id = MSG_HELLO, .hello = { .schema = msg_schema_hash() } });
+	for (uint64_t user = 1; user <= 2; user++) {
+		take(b, (struct msg){ .id = MSG_PROCESS,
+				      .process = { .id = user, .pid = user, .uid = user } });
+		take(b, (struct msg){ .id = MSG_THREAD,
+				      .thread = { .id = user, .process = user, .tid = user } });
+	}
+	return b;
+}
+
+static void bench_free(struct bench *b)
+{
+	named_free(b->named);
+	stream_in_done(&b->in);
+	stream_out_done(&b->out);
+	free(b);
+}
+
+static void sample(struct bench *b, uint64_t id, uint64_t user)
+{
+	take(b, (struct msg){ .id = MSG_FILE,
+			      .file = { .id = id, .path = STR_LIT("/bin/x"), .uid = user } });
+	take(b, (struct msg){
+			.id = MSG_FRAME,
+			.frame = { .id = id, .kind = FRAME_NATIVE, .file = id, .offset = 0x10 } });
+	take(b, (struct msg){ .id = MSG_STACK, .stack = { .id = id, .frames = { &id, 1 } } });
+	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = id, .thread = user } });
+}
+
+static void answer_all(struct bench *b)
+{
+	for (unsigned i = 0; i < b->asked; i++)
+		filestore_answer(&b->files, b->requests[i % 64], -1, 2 * SECOND);
+}
+
+static uint64_t sent(const struct bench *b)
+{
+	return named_counts(b->named).samples;
+}
+
+Test(named, who_waits_too_long_for_files_waits_alone)
+{
+	struct bench *b = bench_new();
+
+	sample(b, 10, 1);
+	cr_assert_eq(named_run(b->named, SECOND), NAMED_WAIT);
+	sample(b, 11, 2);
+	filestore_answer(&b->files, b->requests[1], -1, SECOND);
+	cr_assert_eq(named_run(b->named, SECOND + 1000000), NAMED_WAIT);
+	cr_expect_eq(sent(b), 0, "a moment of waiting harms nobody");
+	cr_assert_eq(named_run(b->named, SECOND + 2 * TURNS_BURST_NS), 0);
+	cr_expect_eq(sent(b), 1, "the other's");
+	answer_all(b);
+	cr_assert_eq(named_run(b->named, 2 * SECOND), 0);
+	cr_expect_eq(sent(b), 2);
+	bench_free(b);
+}
+
+Test(named, who_is_alone_waits_for_nobody)
+{
+	struct bench *b = bench_new();
+
+	turns_spend(&b->named->turns, 1, SECOND, SECOND);
+	sample(b, 10, 1);
+	filestore_answer(&b->files, b->requests[0], -1, SECOND);
+	cr_assert_eq(named_run(b->named, SECOND), 0);
+	cr_expect_eq(sent(b), 1);
+	bench_free(b);
+}
+
+Test(named, a_process_ends_behind_its_samples)
+{
+	struct bench *b = bench_new();
+	struct msg m;
+	bool sampled = false;
+
+	turns_spend(&b->named->turns, 1, SECOND, SECOND);
+	sample(b, 10, 1);
+	take(b, (struct msg){ .id = MSG_PROCESS_END, .process_end = { .id = 1 } });
+	sample(b, 11, 2);
+	filestore_answer(&b->files, b->requests[1], -1, SECOND);
+	cr_assert_eq(named_run(b->named, SECOND), 0);
+	cr_expect_eq(sent(b), 1);
+	answer_all(b);
+	cr_assert_eq(named_run(b->named, 2 * SECOND), 0);
+	cr_expect_eq(sent(b), 2);
+	cr_assert_eq(stream_flush(&b->out), 0);
+	for (unsigned samples = 0; stream_next(&b->in, &m) == 0;) {
+		samples += m.id == MSG_SAMPLE;
+		if (m.id == MSG_PROCESS_END)
+			sampled = samples == 2;
+	}
+	cr_expect(sampled);
+	bench_free(b);
+}
+
+Test(named, what_was_put_aside_ends_soon_after_the_stream)
+{
+	struct bench *b = bench_new();
+
+	turns_spend(&b->named->turns, 1, 100 * SECOND, SECOND);
+	sample(b, 10, 1);
+	sample(b, 11, 2);
+	filestore_answer(&b->files, b->requests[1], -1, SECOND);
+	cr_assert_eq(named_run(b->named, SECOND), 0);
+	cr_expect_eq(sent(b), 1);
+	take(
+		b, (struct msg) { .id = MSG_END });
+	cr_assert_eq(named_run(b->named, SECOND), NAMED_WAIT);
+	cr_expect_eq(sent(b), 1);
+	slow = 0;
+	cr_assert_eq(named_run(b->named, SECOND + NAMED_LATE_NS), 0);
+	cr_expect_eq(sent(b), 2);
+	cr_expect(named_ended(b->named));
+	cr_expect_eq(named_counts(b->named).late, 0, "its file is missing");
+	bench_free(b);
+}
+
+/* A frame that went without its name is sent again with it, for others. */
+Test(named, what_one_loses_another_has)
+{
+	struct bench *b = bench_new();
+	struct msg m;
+	unsigned frames = 0;
+
+	turns_spend(&b->named->turns, 1, SECOND, SECOND);
+	sample(b, 10, 1);
+	sample(b, 11, 2);
+	for (unsigned i = 0; i < ASIDE_MAX; i++) { /* so that there is no room */
+		const struct event e = { .kind = EVENT_SAMPLE, .user = 1 };
+
+		(void)aside_add(&b->named->aside, &e, 1);
+	}
+	filestore_answer(&b->files, b->requests[1], -1, SECOND);
+	cr_assert_geq(named_run(b->named, SECOND), 0);
+	cr_expect_geq(sent(b), 2);
+	answer_all(b);
+	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = 10, .thread = 2 } });
+	cr_assert_geq(named_run(b->named, 2 * SECOND), 0);
+	cr_assert_eq(stream_flush(&b->out), 0);
+	while (stream_next(&b->in, &m) == 0)
+		frames += m.id == MSG_FRAME && m.frame.id == 10;
+	cr_expect_geq(frames, 2);
+	bench_free(b);
+}
+
+Test(aside, a_user_takes_half_of_the_room_that_is_left)
+{
+	struct aside a = { 0 };
+	struct event e = { .kind = EVENT_SAMPLE, .user = 1 };
+	unsigned n = 0;
+
+	while (aside_add(&a, &e, 5) == 0)
+		n++;
+	cr_expect_eq(n, ASIDE_MAX / 2);
+	e.user = 2;
+	cr_expect_eq(aside_add(&a, &e, 6), 0);
+	e = (struct event){ .kind = EVENT_PROCESS_END, .user = 1 };
+	cr_expect_eq(aside_add(&a, &e, 5), 0, "an end always has room");
+	cr_expect(aside_has(&a, 6));
+	for (size_t i = 0; i < a.len; i++)
+		a.at[i].process = 0;
+	aside_sweep(&a);
+	cr_expect_eq(a.len, 0);
+	aside_done(&a);
+}

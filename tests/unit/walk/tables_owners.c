@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What owners are charged for in the tables, and who gives way when it is scarce. */
+#include "tests/unit/tables_fixture.h"
+
+#define FEW_OWNERS 4
+
+static uint64_t held[FEW_OWNERS][2], refused[FEW_OWNERS][2];
+
+static void ledger_hold(void *ctx, uint32_t owner, enum tables_resource what, int64_t n)
+{
+	held[owner][what] += (uint64_t)n;
+}
+
+static uint64_t ledger_held(void *ctx, uint32_t owner, enum tables_resource what)
+{
+	return held[owner][what];
+}
+
+/* Every owner may have as much as the others, and what they leave. */
+static uint64_t ledger_share(void *ctx, uint32_t taker, enum tables_resource what, uint64_t all)
+{
+	uint64_t share = 0;
+
+	for (;;) {
+		uint64_t left = all, among = 0;
+
+		for (uint32_t i = 0; i < FEW_OWNERS; i++) {
+			if (i == taker || held[i][what] > share)
+				among++;
+			else
+				left -= held[i][what] < left ? held[i][what] : left;
+		}
+		const uint64_t next = among ? left / among : all;
+
+		if (!among || next <= share)
+			return next > share ? next : share;
+		share = next;
+	}
+}
+
+static void ledger_refuse(void *ctx, uint32_t owner, enum tables_resource what)
+{
+	refused[owner][what]++;
+}
+
+static const struct tables_ledger ledger = {
+	.hold = ledger_hold, .held = ledger_held, .share = ledger_share, .refuse = ledger_refuse
+};
+
+static void owners_setup(void)
+{
+	setup();
+	tables_keep_ledger(t, &ledger);
+	memset(held, 0, sizeof(held));
+	memset(refused, 0, sizeof(refused));
+}
+
+TestSuite(tables_owners, .init = owners_setup, .fini = teardown);
+
+/* A file of an owner with `rules` rules from number `from` on, which nobody else has. Returns its
+ * slot; 0: it found no room. */
+static uint16_t add_for(uint32_t owner, uint32_t rows, uint32_t rules, int32_t from)
+{
+	uint16_t slot;
+
+	cr_assert_eq(tables_file_new(t, &slot), 0);
+	tables_file_charge(t, slot, owner);
+	if (tables_rows_begin(t, slot, 0, rows * 16ull, rows, rules)) {
+		tables_file_full(t, slot);
+		return 0;
+	}
+	for (uint32_t i = 0; i < rules; i++) {
+		struct unwind_rule r = rule(8 * (from + (int32_t)i));
+
+		if (tables_rows_rules(t, slot, &r, 1)) {
+			tables_file_full(t, slot);
+			return 0;
+		}
+	}
+	struct unwind_row_wire *w = calloc(rows, sizeof(*w));
+	for (uint32_t i = 0; i < rows; i++)
+		w[i] = (struct unwind_row_wire){ .offset = i * 16, .rule = i % rules };
+	int r = tables_rows_chunk(t, slot, w, rows);
+	free(w);
+	if (!r)
+		r = tables_rows_end(t, slot);
+	if (r)
+		tables_file_full(t, slot);
+	return r ? 0 : slot;
+}
+
+Test(tables_owners, who_takes_all_rules_leaves_some_and_gives_back_first)
+{
+	uint16_t slot[400];
+	unsigned n = 0;
+	const uint16_t small = add_for(2, 100, 100, 100000);
+
+	while (n < 400 && (slot[n] = add_for(1, 100, 100, (int32_t)n * 100 + 1)) != 0) {
+		tables_file_touch(t, slot[n], 2 + n);
+		n++;
+	}
+	cr_assert_gt(n, 140);
+	cr_assert_lt(n, 160);
+	cr_assert(held[1][TABLES_RULES] == n * 100);
+	cr_assert_gt(refused[1][TABLES_RULES], 0);
+	/* Another finds room at once, and what it took is freed again. */
+	cr_assert_neq(add_for(2, 100, 600, 200000), 0);
+	cr_assert_eq(refused[2][TABLES_RULES], 0);
+	tables_tick(t, 3000000000ull);
+	tables_tick(t, 6000000000ull);
+	tables_tick(t, 9000000000ull);
+	cr_assert_eq(tables_file_state(t, small), FILE_READY);
+	cr_assert_neq(tables_file_state(t, slot[0]), FILE_READY, "sampled longest ago");
+	cr_assert_eq(tables_file_state(t, slot[n - 1]), FILE_READY);
+	cr_assert_neq(add_for(3, 100, 900, 300000), 0);
+}
+
+Test(tables_owners, what_was_taken_is_given_back)
+{
+	const uint16_t a = add_for(1, 5000, 10, 1), b = add_for(2, 5000, 10, 1);
+
+	cr_assert_gt(held[1][TABLES_WORDS], 5000);
+	cr_assert_eq(held[1][TABLES_WORDS], held[2][TABLES_WORDS]);
+	cr_assert_eq(held[1][TABLES_RULES], 10);
+	cr_assert_eq(held[2][TABLES_RULES], 0, "shared");
+	tables_file_charge(t, b, 3);
+	cr_assert_eq(held[2][TABLES_WORDS], 0);
+	tables_file_free(t, a);
+	tables_file_none(t, b);
+	for (unsigned i = 0; i < FEW_OWNERS; i++) {
+		cr_assert_eq(held[i][TABLES_WORDS], 0);
+		cr_assert_eq(held[i][TABLES_RULES], 0);
+	}
+}
+
+Test(tables_owners, who_fills_all_room_leaves_some_and_gives_back_first)
+{
+	uint16_t slot[100], other;
+	unsigned n = 0;
+	uint64_t now = 2;
+
+	while (n < 100 && (slot[n] = add_for(1, 0x8000, 4, 1)) != 0) {
+		/* Much used. */
+		for (unsigned i = 0; i < 100; i++)
+			tables_file_touch(t, slot[n], ++now);
+		n++;
+	}
+	cr_assert_lt(n, 100);
+	cr_assert_gt(refused[1][TABLES_WORDS], 0);
+	/* Some room is left for others, whatever their files are worth. */
+	other = add_for(2, 0x4000, 4, 1);
+	cr_assert_neq(other, 0);
+	tables_tick(t, 1000000000ull);
+	tables_tick(t, 4000000000ull);
+	tables_tick(t, 7000000000ull);
+	cr_assert_neq(add_for(2, 0x4000, 4, 1), 0);
+	cr_assert_eq(tables_file_state(t, other), FILE_READY);
+	/* More than is left: the largest gives back what is needed. */
+	if (!add_for(2, 0x30000, 4, 1)) {
+		tables_tick(t, 8000000000ull);
+		tables_tick(t, 11000000000ull);
+		cr_assert_neq(add_for(2, 0x30000, 4, 1), 0);
+	}
+	cr_assert_eq(tables_file_state(t, other), FILE_READY);
+}

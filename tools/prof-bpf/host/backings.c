@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+#include "common/base/clock.h"
+#include "common/wire/msg.h"
+#include "tools/prof-bpf/host/files_internal.h"
+#include "tools/prof-bpf/open/closing.h"
+#include "tools/prof-bpf/open/opening.h"
+#include "tools/prof-bpf/owners/owners.h"
+
+/* Files that owners leave free who hold more than their share. */
+#define FILES_FAIR 512
+#define CONFIRM_NS 2000000ull /* records of earlier events are drained by then */
+#define PAUSE_NS 250000000ull /* without openings, when no descriptor is left */
+#define OPENING_MAX 1024      /* files at once: requests take memory */
+#define OPENING_LEAST 8	      /* of each owner */
+
+static void backing_uncache(struct backing *b)
+{
+	if (!b->cached)
+		return;
+	HASH_DEL(b->files->cache, b);
+	b->cached = false;
+	backing_put(b);
+}
+
+struct backing *backing_get(struct backing *b)
+{
+	if (b)
+		b->refs++;
+	return b;
+}
+
+static void backing_leave_lists(struct backing *b)
+{
+	struct files *f = b->files;
+
+	if (b->state == BACKING_WAITING) {
+		DL_DELETE(f->waiting[b->owner->number], b);
+		f->waits--;
+	} else if (b->state == BACKING_CONFIRM) {
+		DL_DELETE(f->confirming, b);
+	} else if (b->state == BACKING_OPENING) {
+		f->opening--;
+		f->opening_of[b->owner->number]--;
+	}
+	closing_give(b->fd);
+	b->fd = -1;
+}
+
+/* Whether memory for mappings is short. */
+static bool is_crowded(const struct files *f)
+{
+	return owners_held(f->config.owners, OWNER_MAPPINGS) > f->config.all_mappings / 4 * 3;
+}
+
+void backing_put(struct backing *b)
+{
+	if (!b)
+		return;
+	struct files *f = b->files;
+
+	if (--b->refs) {
+		/* Only the cache still holds it, for the next process. */
+		if (b->refs == 1 && b->cached && b->file && b->file->refs == 1 && b->file->pub.slot)
+			tables_file_unmapped(f->config.tables, b->file->pub.slot);
+		if (b->refs == 1 && b->cached && is_crowded(f))
+			backing_uncache(b);
+		return;
+	}
+	if (b->state == BACKING_OPENING)
+		opener_cancel(f->config.opener, b->ticket);
+	backing_leave_lists(b);
+	if (b->file)
+		file_put(f, b->file);
+	if (b->owner)
+		owner_release(f->config.owners, b->owner, OWNER_MAPPINGS, BACKING_COST);
+	owner_put(f->config.owners, b->owner);
+	free(b->path);
+	free(b);
+}
+
+static void backing_ends(struct backing *b, enum backing_state state)
+{
+	struct files *f = b->files;
+
+	backing_leave_lists(b);
+	b->state = state;
+	if (state == BACKING_FAILED) {
+		f->figures.failed++;
+		if (b->file)
+			file_put(f, b->file);
+		b->file = NULL;
+	}
+	f->config.resolved(f->config.ctx);
+	if (state == BACKING_FAILED)
+		backing_uncache(b);
+}
+
+static void backing_enqueue(struct backing *b)
+{
+	struct files *f = b->files;
+
+	b->state = BACKING_WAITING;
+	DL_APPEND(f->waiting[b->owner->number], b);
+	f->waits++;
+}
+
+static void backing_waits(struct backing *b)
+{
+	backing_leave_lists(b);
+	backing_enqueue(b);
+}
+
+/* Whether an open descriptor proves the file's identity. While it is open, its inode cannot be
+ * reused, and the file is unchanged as long as size and times are. This does not work if the
+ * record's device or inode differ from those of fstat (overlayfs, btrfs). */
+static bool is_held(const struct backing *b)
+{
+	const struct file *file = b->file;
+
+	return b->state == BACKING_READY && file->fd >= 0 && !file->foreign && b->key.inode &&
+	       file->key.dev == b->key.dev && file->key.inode == b->key.inode;
+}
+
+static bool is_unchanged(struct files *f, struct backing *b, uint64_t now_ns)
+{
+	const struct file *file = b->file;
+	struct opener_file o;
+
+	if (!is_held(b) || opening_stat(file->fd, &o) || o.dev != file->key.dev ||
+	    o.inode != file->key.inode || o.ctime_ns != file->key.ctime_ns ||
+	    o.size != file->key.size)
+		return false;
+	file_use_fd(f, b->file, now_ns);
+	b->checked_ns = now_ns;
+	return true;
+}
+
+/* Another process has mapped what is still to be opened. If its owner waits for less, he asks now:
+ * otherwise whoever waits for much would keep all others from files that he maps, too. */
+static void backing_change_owner(struct backing *b, struct mapper asker)
+{
+	struct files *f = b->files;
+
+	if (b->state == BACKING_CONFIRM || asker.owner == b->owner ||
+	    asker.owner->held[OWNER_QUEUE] >= b->owner->held[OWNER_QUEUE])
+		return;
+	if (b->state == BACKING_OPENING)
+		opener_cancel(f->config.opener, b->ticket);
+	backing_leave_lists(b);
+	owner_release(f->config.owners, b->owner, OWNER_MAPPINGS, BACKING_COST);
+	owner_put(f->config.owners, b->owner);
+	b->owner = owner_get(asker.owner);
+	owner_hold(f->config.owners, b->owner, OWNER_MAPPINGS, BACKING_COST);
+	b->asker = asker;
+	b->parent_pid = asker.parent_pid;
+	b->ticket = 0;
+	backing_enqueue(b);
+}
+
+struct backing *files_backing(struct files *f, struct backing_key key, struct mapper asker,
+			      struct str path, bool deleted, uint64_t now_ns)
+{
+	struct backing *b;
+
+	HASH_FIND(hh, f->cache, &key, sizeof(key), b);
+	if (b) {
+		bool under_way = b->state != BACKING_READY && b->state != BACKING_FAILED;
+		bool fresh = b->root_only && now_ns < b->checked_ns + HOST_RECHECK_NS &&
+			     b->deleted == deleted;
+
+		if (under_way)
+			backing_change_owner(b, asker);
+		if (under_way || fresh || (b->deleted == deleted && is_unchanged(f, b, now_ns))) {
+			f->figures.spared++;
+			return backing_get(b);
+		}
+		backing_uncache(b);
+	}
+	b = calloc(1, sizeof(*b));
+	if (!b)
+		return NULL;
+	if (path.len > HOST_PATH_MAX)
+		path.len = HOST_PATH_MAX;
+	b->path = strndup(path.len ? path.data : "", path.len);
+	if (!b->path) {
+		free(b);
+		return NULL;
+	}
+	b->path_len = (uint32_t)strlen(b->path);
+	b->files = f;
+	b->fd = -1;
+	b->key = key;
+	b->asker = asker;
+	b->owner = owner_get(asker.owner);
+	owner_hold(f->config.owners, b->owner, OWNER_MAPPINGS, BACKING_COST);
+	b->parent_pid = asker.parent_pid;
+	b->deleted = deleted;
+	backing_enqueue(b);
+	/* One reference for the caller, one for the cache. */
+	b->refs = 2;
+	b->cached = true;
+	HASH_ADD(hh, f->cache, key, sizeof(b->key), b);
+	return b;
+}
+
+bool files_retry(struct backing *b)
+{
+	if (b->state != BACKING_FAILED || !b->unmapped || b->by_name || b->deleted ||
+	    b->path[0] != '/')
+		return false;
+	b->by_name = true;
+	backing_waits(b);
+	return true;
+}
+
+/* --- opening --- */
+
+/* Forgets backings that only the cache holds. */
+static void sweep(struct files *f)
+{
+	struct backing *b, *next;
+
+	HASH_ITER(hh, f->cache, b, next) {
+		if (b->refs == 1)
+			backing_uncache(b);
+	}
+}
+
+/* Takes mappings away until a file is idle: from who found most files, and then from all who have
+ * more mapped than the finder, since they may have mapped the same files. */
+static void make_idle(struct files *f, const struct owner *finder)
+{
+	const struct owner *most = owners_largest(f->config.owners, OWNER_FILES);
+
+	while (!f->idle && most != finder && f->config.crowded(f->config.ctx, most, finder))
+		sweep(f);
+	while (!f->idle && f->config.crowded(f->config.ctx, NULL, finder))
+		sweep(f);
+}
+
+/* Whether one more file may be known, at the cost of `finder`. If it holds less than its share,
+ * others make room. */
+static bool make_room(struct files *f, const struct owner *finder)
+{
+	struct owners *o = f->config.owners;
+
+	if (f->figures.files < f->config.max_files - FILES_FAIR)
+		return true;
+	if (finder->held[OWNER_FILES] <
+	    owners_share(o, finder, OWNER_FILES, f->config.max_files - FILES_FAIR)) {
+		if (f->figures.files < f->config.max_files)
+			return true;
+		make_idle(f, finder);
+	}
+	if (f->idle) {
+		file_forget(f, f->idle);
+		return true;
+	}
+	f->figures.limit++;
+	return false;
+}
+
+/* The file of this identity, with a reference; made if it is new, at the cost of `finder`. NULL: no
+ * memory, or too many files. */
+static struct file *file_of(struct files *f, const struct opener_file *o, struct str path,
+			    struct owner *finder)
+{
+	struct file *file = file_find(f, o);
+
+	if (file)
+		return file_get(f, file);
+	if (!make_room(f, finder)) {
+		owner_refuse(finder, OWNER_FILES, 1);
+		return NULL;
+	}
+	return file_new(f, o, path, finder);
+}
+
+static struct mapper asker_of(const struct backing *b)
+{
+	struct mapper m = b->asker;
+
+	m.owner = b->owner;
+	return m;
+}
+
+/* The open file belongs to the mapping: hands it to those who want it. fd is taken; -1: it is given
+ * as a copy, once one is wanted. */
+static void backing_ready(struct backing *b, int fd, uint64_t now_ns)
+{
+	struct files *f = b->files;
+	struct file *file = b->file;
+
+	if (file->fd < 0 && fd >= 0)
+		file_keep_fd(f, file, fd, now_ns);
+	else
+		closing_give(fd);
+	if (!file->known) {
+		file->known = true;
+		if (f->config.known && f->config.known(f->config.rows_ctx, &file->pub))
+			(void)files_sampled(f, file, asker_of(b), now_ns);
+	}
+	b->root_only = file->pub.flags & FILE_ROOT_ONLY;
+	b->checked_ns = now_ns;
+	backing_ends(b, BACKING_READY);
+}
+
+static void backing_opened(void *ctx, const struct opener_result *r)
+{
+	struct backing *b = ctx;
+	struct files *f = b->files;
+	uint64_t now_ns = clock_mono_ns();
+
+	/* The calls below may drop the last reference. */
+	backing_get(b);
+	b->ticket = 0;
+	f->figures.opens++;
+	if (opener_lacks_descriptors(r->status)) {
+		/* Neither another way nor another process can help now. */
+		f->pause_ns = now_ns + PAUSE_NS;
+		f->figures.put_off++;
+		backing_waits(b);
+		backing_put(b);
+		return;
+	}
+	if (r->status) {
+		/* Another process may still have it mapped. */
+		if (++b->tries < FILES_TRIES && r->status != OPENER_NOT_REGULAR &&
+		    r->status != OPENER_TOO_LARGE && r->status != OPENER_NO_PROGRAM &&
+		    r->status != OPENER_TIMEOUT) {
+			struct mapper other = f->config.find(f->config.ctx, b, NULL,
+							     b->asker.process_id);
+
+			b->asker = other;
+			b->unmapped = !other.pid;
+			if (other.pid) {
+				backing_waits(b);
+				backing_put(b);
+				return;
+			}
+		}
+		backing_ends(b, BACKING_FAILED);
+		backing_put(b);
+		return;
+	}
+	struct str path = { .data = b->path, .len = b->path_len };
+	b->file = file_of(f, &r->file, path, b->owner);
+	if (!b->file) {
+		closing_give(r->fd);
+		backing_ends(b, BACKING_FAILED);
+	} else if (r->file.dev == b->key.dev && r->file.inode == b->key.inode) {
+		backing_ready(b, r->fd, now_ns);
+	} else {
+		/* Overlayfs and btrfs report another device or inode by fstat than in the record.
+		 * To be sure that this is not another process's file, confirm later that the asker
+		 * still has it mapped. By then all records before this opening have been seen. */
+		backing_leave_lists(b);
+		b->state = BACKING_CONFIRM;
+		b->confirm_ns = now_ns + CONFIRM_NS;
+		DL_APPEND(f->confirming, b);
+		b->fd = r->fd;
+	}
+	backing_put(b);
+}
+
+void backings_confirm(struct files *f, uint64_t now_ns)
+{
+	struct backing *b, *next;
+
+	DL_FOREACH_SAFE(f->confirming, b, next) {
+		if (b->confirm_ns > now_ns)
+			break;
+		if (f->config.mapped(f->config.ctx, b)) {
+			int fd = b->fd;
+
+			b->fd = -1;
+			backing_ready(b, fd, now_ns);
+		} else {
+			backing_ends(b, BACKING_FAILED);
+		}
+	}
+}
+
+/* Has files of an owner opened, so many at once. */
+static void submit_of(struct files *f, uint32_t owner, uint32_t most)
+{
+	struct backing *b, *next;
+
+	DL_FOREACH_SAFE(f->waiting[owner], b, next) {
+		if (f->opening_of[owner] >= most)
+			return;
+		if (!f->config.mapped(f->config.ctx, b))
+			b->asker = f->config.find(f->config.ctx, b, NULL, 0);
+		if (!b->asker.pid && !b->by_name) {
+			b->unmapped = true;
+			backing_ends(b, BACKING_FAILED);
+			continue;
+		}
+		struct opener_request q = {
+			.kind = b->asker.pid ? OPENER_MAPPING : OPENER_PATH,
+			.payer = b->owner,
+			.look_only = true,
+			.pid = b->asker.pid,
+			.parent_pid = b->parent_pid,
+			.expect_inode = true,
+			.start = b->asker.start,
+			.end = b->asker.end,
+			.path = { .data = b->path, .len = b->path_len },
+			.dev = b->key.dev,
+			.inode = b->key.inode,
+		};
+		int r = opener_submit(f->config.opener, &q, backing_opened, b, &b->ticket);
+		/* It waits for too much already; others may not. */
+		if (r == -ENOBUFS)
+			return;
+		if (r) {
+			backing_ends(b, BACKING_FAILED);
+			continue;
+		}
+		backing_leave_lists(b);
+		b->state = BACKING_OPENING;
+		f->opening++;
+		f->opening_of[owner]++;
+	}
+}
+
+void backings_submit(struct files *f)
+{
+	uint32_t owners = 0;
+
+	for (uint32_t i = 0; f->waits && i < OWNERS_MAX; i++)
+		owners += f->waiting[i] || f->opening_of[i];
+	for (uint32_t i = 0; f->waits && i < OWNERS_MAX; i++)
+		if (f->waiting[i])
+			submit_of(f, i,
+				  OPENING_MAX / owners > OPENING_LEAST ? OPENING_MAX / owners
+								       : OPENING_LEAST);
+}
+
+/* --- the end of backings --- */
+
+void backings_expire(struct files *f, uint64_t now_ns)
+{
+	struct backing *b, *next;
+
+	HASH_ITER(hh, f->cache, b, next) {
+		if (b->state == BACKING_READY && now_ns > b->checked_ns + HOST_RECHECK_NS &&
+		    !is_held(b))
+			backing_uncache(b);
+		else if (b->refs == 1 && b->state != BACKING_READY)
+			backing_uncache(b);
+	}
+}
+
+void backings_done(struct files *f)
+{
+	struct backing *b, *next;
+
+	HASH_ITER(hh, f->cache, b, next)
+		backing_uncache(b);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Private to the files (files.h), from the bottom to the top:
+ *
+ * - file.c: one file, its descriptor and its slot
+ * - reopening.c: files that are opened again, for their rows or for prof-symd
+ * - slots.c: which files have a slot in the tables, and so rows
+ * - backings.c: files while they are being opened
+ * - vdso.c: the file of the vDSO
+ * - files.c: the whole
+ */
+#ifndef PROF_BPF_HOST_FILES_INTERNAL_H
+#define PROF_BPF_HOST_FILES_INTERNAL_H
+
+#include "common/walk/tables.h"
+#include "tools/prof-bpf/host/files.h"
+#include "tools/prof-bpf/owners/owners.h"
+
+#define FILES_EXPIRE_NS 500000000ull /* how often old things are removed */
+#define FILES_TRIES 3		     /* of processes that should have a file mapped */
+
+struct reopen;
+
+struct files {
+	struct files_config config;
+	struct file *by_key, *by_id;
+	/* The last file of each slot: late samples name it until another file gets the slot. */
+	struct file *slots[TABLES_MAX_FILES];
+	struct file *idle, *open;
+	struct backing *cache;		     /* by key */
+	struct backing *waiting[OWNERS_MAX]; /* by its owner's number */
+	struct backing *confirming;
+	uint32_t waits; /* in all lists of waiting */
+	uint32_t opening, opening_of[OWNERS_MAX];
+	struct reopen *reopens;
+	struct backing *vdso;
+	uint64_t vdso_size;
+	uint32_t next_id;
+	bool rows_later;		    /* of some file */
+	uint32_t slots_taken, slots_wanted; /* wanted: refused since slots were last taken away */
+	uint32_t agains;		    /* files with again_ns */
+	uint64_t expire_ns, pause_ns;	    /* pause_ns: no openings before this time */
+	struct files_figures figures;
+};
+
+/* --- file.c --- */
+
+/* The file of this identity, or NULL. */
+struct file *file_find(struct files *f, const struct opener_file *o);
+/* Makes the file of this identity, with a reference, at the cost of `finder`. NULL: no memory. */
+struct file *file_new(struct files *f, const struct opener_file *o, struct str path,
+		      struct owner *finder);
+void file_forget(struct files *f, struct file *file);
+struct file *file_get(struct files *f, struct file *file);
+/* Takes NULL. */
+void file_put(struct files *f, struct file *file);
+/* Keeps fd (taken) for a while. */
+void file_keep_fd(struct files *f, struct file *file, int fd, uint64_t now_ns);
+void file_drop_fd(struct files *f, struct file *file);
+void file_use_fd(struct files *f, struct file *file, uint64_t now_ns);
+/* A duplicate of the descriptor that is still open, or -1. */
+int file_dup_fd(struct files *f, struct file *file);
+void file_drop_slot(struct files *f, struct file *file);
+
+/* --- reopening.c --- */
+
+/* Requests the rows of a file with a slot. at: where it is mapped, if that is known. */
+void reopening_want_rows(struct files *f, struct file *file, struct mapper at);
+/* Requests rows again that could not be had, for a want that may have passed. */
+void reopening_try_again(struct files *f, uint64_t now_ns);
+/* Gives all requests up. */
+void reopening_done(struct files *f);
+
+/* --- slots.c --- */
+
+/* Takes slots away from those who hold most, so that some stay free for the others. For those who
+ * were refused one, files go that were not sampled for long. */
+void slots_take_away(struct files *f, uint64_t now_ns);
+/* Requests rows again that lacked a descriptor. */
+void slots_want_rows(struct files *f);
+
+/* --- backings.c --- */
+
+/* Settles what was opened, but whose device or inode differ from the record's. */
+void backings_confirm(struct files *f, uint64_t now_ns);
+/* Opens what waits. */
+void backings_submit(struct files *f);
+/* Forgets what is old. */
+void backings_expire(struct files *f, uint64_t now_ns);
+void backings_done(struct files *f);
+
+/* --- vdso.c --- */
+
+/* Makes a file of the vDSO, which the kernel maps into every process, from our own copy. -errno:
+ * there will be none. */
+int vdso_new(struct files *f);
+
+#endif

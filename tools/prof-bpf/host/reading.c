@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/prof-bpf/host/reading.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <utlist.h>
+#include "common/base/clock.h"
+#include "tools/prof-bpf/host/processes.h"
+#include "tools/prof-bpf/host/turns.h"
+#include "tools/prof-bpf/open/mapreader.h"
+#include "tools/prof-bpf/open/opener.h"
+
+#define CHARGED_AT_ONCE 256 /* mappings */
+
+struct reading {
+	struct host *host;	 /* NULL: it is gone */
+	struct process *process; /* NULL: cancelled */
+	struct maps *maps;	 /* read so far */
+	struct maps *since;	 /* of records since the beginning; NULL: none */
+	size_t most, count;
+	/* The beginning, and the time up to which records were taken then. */
+	uint64_t began_ns, heard_ns;
+	char *exe; /* the program's path; NULL: not needed, or unknown */
+	bool failed;
+	bool full;	 /* its owner has too many: the rest is left out */
+	bool incomplete; /* records since the beginning were lost for lack of memory */
+	struct reading *prev, *next;
+};
+
+static void drop_maps(struct reading *r)
+{
+	maps_put(r->maps);
+	maps_put(r->since);
+	r->maps = r->since = NULL;
+}
+
+static void reading_free(struct reading *r)
+{
+	struct host *h = r->host;
+
+	if (r->process)
+		r->process->reading = NULL;
+	drop_maps(r);
+	if (h) {
+		DL_DELETE(h->readings, r);
+		h->scanning &= h->readings != NULL;
+	}
+	free(r->exe);
+	free(r);
+}
+
+void reading_cancel(struct process *p)
+{
+	if (!p->reading)
+		return;
+	drop_maps(p->reading);
+	p->reading->process = NULL;
+	p->reading = NULL;
+}
+
+void reading_heard(struct process *p, const struct map *m, uint64_t time_ns)
+{
+	struct reading *r = p->reading;
+	struct map copy = *m;
+
+	if (!r || time_ns < r->began_ns)
+		return;
+	if (!r->since)
+		r->since = maps_new();
+	if (!r->since) {
+		r->incomplete = true;
+		return;
+	}
+	backing_get(copy.backing);
+	r->incomplete |= r->since->noted_len > HOST_MAX_MAPPINGS || maps_add(&r->since, &copy);
+}
+
+/* How many mappings of the process may be kept. */
+static size_t mappings_left(struct host *h, struct process *p)
+{
+	const struct owner *w = p->pub.owner;
+	const uint64_t held = owners_held(h->owners, OWNER_MAPPINGS),
+		       share = owners_share(h->owners, w, OWNER_MAPPINGS, h->all_mappings),
+		       mine = p->maps && p->maps->refs == 1 ? p->maps->charged : 0;
+	const uint64_t left = held < h->all_mappings ? h->all_mappings - held : 0,
+		       fair = share > w->held[OWNER_MAPPINGS] ? share - w->held[OWNER_MAPPINGS] : 0,
+		       most = (left > fair ? left : fair) + mine;
+
+	return most < HOST_MAX_MAPPINGS ? most : HOST_MAX_MAPPINGS;
+}
+
+/* What is being read counts, too: several processes are read at the same time. */
+static void charge(struct reading *r)
+{
+	struct host *h = r->host;
+	struct owner *w = r->process->pub.owner;
+
+	maps_charge(r->maps, h->owners, w);
+	r->full = owners_held(h->owners, OWNER_MAPPINGS) > h->all_mappings &&
+		  w->held[OWNER_MAPPINGS] >
+			  owners_share(h->owners, w, OWNER_MAPPINGS, h->all_mappings);
+}
+
+static bool is_exe(const struct reading *r, struct str path)
+{
+	return r->exe && str_eq(path, (struct str){ .data = r->exe, .len = strlen(r->exe) });
+}
+
+static void on_mapping(void *ctx, const struct procfs_mapping *from)
+{
+	struct reading *r = ctx;
+	struct process *p = r->process;
+	struct map m = { .start = from->start, .end = from->end, .offset = from->offset };
+	struct backing_key key = { .dev = (uint64_t)from->dev_major << 32 | from->dev_minor,
+				   .inode = from->inode };
+	const struct map *known;
+
+	if (!p || r->full)
+		return;
+	r->count++;
+	if (from->kind == PROCFS_VSYSCALL)
+		return;
+	if (from->kind == PROCFS_VDSO)
+		m.offset = 0;
+	known = p->maps ? maps_find(p->maps, from->start) : NULL;
+	if (known && known->backing && known->start == m.start && known->end == m.end &&
+	    known->offset == m.offset && known->backing->key.dev == key.dev &&
+	    known->backing->key.inode == key.inode && from->kind == PROCFS_FILE &&
+	    known->backing->state != BACKING_FAILED)
+		m.backing = backing_get(known->backing);
+	else
+		m.backing = process_backing(r->host, p, &m, from->kind, key, from->name,
+					    from->deleted, r->began_ns);
+	if (from->kind == PROCFS_FILE && !p->exe && is_exe(r, from->name))
+		p->exe = backing_get(m.backing);
+	r->failed |= maps_add(&r->maps, &m) != 0;
+	if (r->count % CHARGED_AT_ONCE == 0)
+		charge(r);
+}
+
+/* What was read replaces what was known. 0, -ENOMEM. */
+static int apply(struct reading *r)
+{
+	struct host *h = r->host;
+	struct process *p = r->process;
+	struct maps *was;
+
+	for (uint32_t i = 0; r->since && i < r->since->noted_len; i++) {
+		const struct map *m = &r->since->noted[i];
+
+		backing_get(m->backing);
+		r->failed |= maps_add(&r->maps, m) != 0;
+	}
+	if (r->failed)
+		return -ENOMEM;
+	process_settle(h, p);
+	was = p->maps;
+	p->maps = r->maps;
+	r->maps = NULL;
+	process_settle(h, p);
+	/* Records from before the beginning, which tell when these mappings began, will be
+	 * ignored now. */
+	for (uint32_t i = 0; was && i < p->maps->len; i++)
+		process_note_displaced(p, was, &p->maps->at[i], r->heard_ns, r->began_ns);
+	maps_put(was);
+	p->scanned_ns = r->began_ns;
+	p->scanned_len = p->maps->len;
+	p->rescan_ns = r->began_ns + PROCESSES_RESCAN_NS +
+		       (uint64_t)p->scanned_len * PROCESSES_RESCAN_NS_PER_MAPPING;
+	p->read_failures = 0;
+	p->wants_maps |= r->incomplete;
+	h->figures.rescans++;
+	process_mark_dirty(h, p);
+	(void)turns_keep_mappings(h, p, 0);
+	return 0;
+}
+
+/* Whether another reading may succeed, unlike that of a process that is gone or forbids it. */
+static bool may_retry(int status)
+{
+	return status == -ENOMEM || status == -ETIMEDOUT || status == -EBUSY || status == -EIO ||
+	       status == -EPIPE || status == -ENOBUFS || opener_lacks_descriptors(status);
+}
+
+static void on_done(void *ctx, int status, uint64_t cpu_ns)
+{
+	struct reading *r = ctx;
+	struct process *p = r->process;
+	const uint64_t now_ns = clock_mono_ns();
+
+	if (!p) {
+		reading_free(r);
+		return;
+	}
+	turns_spend(r->host, p->pub.owner, cpu_ns + r->count * TURNS_RECORD_NS, now_ns);
+	if (!status && (r->full || r->count == r->most)) {
+		r->host->figures.limit++;
+		owner_refuse(p->pub.owner, OWNER_MAPPINGS, 1);
+	}
+	if (!status)
+		status = apply(r);
+	if (opener_lacks_descriptors(status))
+		r->host->figures.put_off++;
+	if (may_retry(status))
+		process_read_later(r->host, p, now_ns);
+	reading_free(r);
+}
+
+static void on_drop(void *ctx)
+{
+	reading_free(ctx);
+}
+
+static char *path_of_exe(const struct host *h, uint32_t pid)
+{
+	char link[32], path[PATH_MAX];
+
+	snprintf(link, sizeof(link), "%u/exe", pid);
+	const ssize_t n = readlinkat(h->proc, link, path, sizeof(path));
+
+	return n > 0 ? strndup(path, (size_t)n) : NULL;
+}
+
+/* 0; -ENOMEM, -ENOBUFS. */
+static int begin(struct host *h, struct process *p, size_t most, uint64_t now_ns)
+{
+	struct reading *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->maps = maps_new();
+	if (!r->maps) {
+		free(r);
+		return -ENOMEM;
+	}
+	r->host = h;
+	r->process = p;
+	r->most = most;
+	r->began_ns = now_ns;
+	r->heard_ns = h->heard_ns;
+	r->exe = p->exe ? NULL : path_of_exe(h, p->pub.pid);
+	p->reading = r;
+	DL_APPEND(h->readings, r);
+	const int e = mapreader_submit(h->config.helpers,
+				       &(struct mapreader_request){ .pid = p->pub.pid,
+								    .payer = p->pub.owner,
+								    .sampled = p->sampled,
+								    .most = (uint32_t)most,
+								    .mapping = on_mapping,
+								    .done = on_done,
+								    .drop = on_drop,
+								    .ctx = r });
+
+	if (e)
+		reading_free(r);
+	return e;
+}
+
+void reading_begin(struct host *h, struct process *p)
+{
+	if (p->reading)
+		return;
+	const uint64_t now_ns = clock_mono_ns();
+	const size_t most = mappings_left(h, p);
+
+	p->wants_maps = false;
+	if (!most) {
+		h->figures.limit++;
+		owner_refuse(p->pub.owner, OWNER_MAPPINGS, 1);
+	}
+	if (!most || begin(h, p, most, now_ns))
+		process_read_later(h, p, now_ns);
+}
+
+void readings_free(struct host *h)
+{
+	struct reading *r, *next;
+
+	DL_FOREACH_SAFE(h->readings, r, next) {
+		if (r->process)
+			reading_cancel(r->process);
+		DL_DELETE(h->readings, r);
+		r->host = NULL;
+	}
+}

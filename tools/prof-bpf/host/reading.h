@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Readings of the mappings of living processes, which then replace the known ones. A worker reads
+ * (mapreader.h), so they end later. Records of mappings go on meanwhile: those that are younger
+ * than the reading's beginning count on top of what was read.
+ */
+#ifndef PROF_BPF_HOST_READING_H
+#define PROF_BPF_HOST_READING_H
+
+#include <stdint.h>
+
+struct host;
+struct map;
+struct process;
+
+/* Begins a reading, if none is under way. If that fails, or the reading does, process_read_later
+ * tries again. */
+void reading_begin(struct host *h, struct process *p);
+/* A record of a mapping, at time_ns, that the process keeps. Takes no reference. */
+void reading_heard(struct process *p, const struct map *m, uint64_t time_ns);
+/* Drops what was read of the process so far, and the rest when it comes. */
+void reading_cancel(struct process *p);
+/* The host ends: what still comes of any reading is dropped. */
+void readings_free(struct host *h);
+
+#endif

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdlib.h>
+#include <uthash.h>
+#include <utlist.h>
+#include "common/base/clock.h"
+#include "common/walk/procfs.h"
+#include "common/wire/msg.h"
+#include "tools/prof-bpf/host/processes.h"
+#include "tools/prof-bpf/host/recheck.h"
+
+#define RESYNC_BATCH 64 /* processes per tick */
+#define LEADER_CHECK_NS 500000000ull
+#define LAST_CHECK_NS 2000000000ull
+#define LAST_FEW 64 /* processes, including ended ones that are still known */
+
+bool recheck_says_gone(int r)
+{
+	return r == -ENOENT || r == -ESRCH;
+}
+
+enum seen {
+	SEEN_NOT,    /* /proc cannot be read now */
+	SEEN_GONE,   /* its last thread has ended, or the pid is another's */
+	SEEN_ENDING, /* its leader has ended or is about to */
+	SEEN_WHOLE,
+};
+
+/* The state of a process by /proc. */
+static enum seen see(const struct host *h, const struct process *p)
+{
+	struct procfs_stat st;
+	const int r = procfs_read_stat(h->proc, p->pub.pid, &st);
+
+	if (r)
+		return recheck_says_gone(r) ? SEEN_GONE : SEEN_NOT;
+	if (st.start_ns > p->pub.start_ns || st.state == 'X' ||
+	    (st.state == 'Z' && st.threads <= 1))
+		return SEEN_GONE;
+	return st.exiting || st.state == 'Z' ? SEEN_ENDING : SEEN_WHOLE;
+}
+
+static void check_leaderless(struct host *h, uint64_t now_ns)
+{
+	struct process *p, *next;
+
+	if (!h->leaderless || now_ns < h->leader_check_ns)
+		return;
+	h->leader_check_ns = now_ns + LEADER_CHECK_NS;
+	DL_FOREACH_SAFE2(h->leaderless, p, next, leader_next)
+	{
+		const enum seen s = see(h, p);
+
+		if (s == SEEN_GONE)
+			process_end(h, p, now_ns);
+		else if (s == SEEN_WHOLE)
+			process_keeps_leader(h, p);
+	}
+}
+
+/* The run ends with the last selected process. A missing exit record must not make it endless. A
+ * process must be seen gone twice, so that its last records, perhaps a fork, are known by then. */
+static void check_last(struct host *h, uint64_t now_ns)
+{
+	struct process *p, *next;
+
+	if (!h->config.only_selected || now_ns < h->last_check_ns)
+		return;
+	h->last_check_ns = now_ns + LAST_CHECK_NS;
+	if (h->process_count > LAST_FEW)
+		return;
+	HASH_ITER(hh, h->by_pid, p, next) {
+		if (p->pub.end_ns)
+			continue;
+		const bool gone = see(h, p) == SEEN_GONE;
+
+		if (gone && p->seen_gone)
+			process_end(h, p, now_ns);
+		else
+			p->seen_gone = gone;
+	}
+}
+
+static void note_pid(void *ctx, uint32_t pid)
+{
+	struct host *h = ctx;
+
+	if (h->resync_len == h->resync_cap) {
+		size_t cap = h->resync_cap ? h->resync_cap * 2 : 512;
+		uint32_t *p = reallocarray(h->resync_pids, cap, sizeof(*p));
+
+		if (!p)
+			return;
+		h->resync_pids = p;
+		h->resync_cap = cap;
+	}
+	h->resync_pids[h->resync_len++] = pid;
+}
+
+/* Checks whether a pid is still the process that we know. */
+static void resync_one(struct host *h, uint32_t pid, uint64_t now_ns)
+{
+	struct process *p = process_find_alive(h, pid);
+	struct procfs_stat st;
+	uint64_t stat_ns = clock_mono_ns();
+	int r = procfs_read_stat(h->proc, pid, &st);
+	bool there = r == 0 && st.state != 'X' && !(st.state == 'Z' && st.threads <= 1);
+
+	if (r < 0 && !recheck_says_gone(r)) {
+		h->resync |= p != NULL; /* later */
+		return;
+	}
+	if (p) {
+		bool same = there && (st.start_ns == p->pub.start_ns ||
+				      (p->start_guessed && st.start_ns < p->pub.start_ns));
+
+		if (same) {
+			p->threads = st.threads;
+			p->counted_ns = stat_ns;
+			p->pub.start_ns = st.start_ns;
+			p->start_guessed = false;
+			if (!(p->pub.flags & PROCESS_KERNEL)) {
+				p->wants_maps = true;
+				process_mark_dirty(h, p);
+			}
+			return;
+		}
+		process_end(h, p, now_ns);
+	}
+	if (there && !h->config.only_selected)
+		(void)process_read(h, pid, true);
+}
+
+/* After lost records, checks all processes again, some per tick. */
+static void resync(struct host *h, uint64_t now_ns)
+{
+	if (h->resync && h->resync_at == h->resync_len && now_ns >= h->resync_ns) {
+		struct process *p, *next;
+
+		h->resync = false;
+		h->resync_ns = now_ns + RECHECK_LOST_NS;
+		h->resync_at = h->resync_len = 0;
+		HASH_ITER(hh, h->by_pid, p, next) {
+			if (!p->pub.end_ns)
+				note_pid(h, p->pub.pid);
+		}
+		if (!h->config.only_selected)
+			(void)procfs_each(h->proc, note_pid, h);
+	}
+	for (unsigned i = 0; i < RESYNC_BATCH && h->resync_at < h->resync_len; i++) {
+		uint32_t pid = h->resync_pids[h->resync_at++];
+		struct process *p = process_find_alive(h, pid);
+
+		/* Known pids come twice, from us and from /proc. */
+		if (!p || p->scanned_ns < h->resync_ns - RECHECK_LOST_NS)
+			resync_one(h, pid, now_ns);
+	}
+}
+
+void recheck(struct host *h, uint64_t now_ns)
+{
+	resync(h, now_ns);
+	check_leaderless(h, now_ns);
+	check_last(h, now_ns);
+}

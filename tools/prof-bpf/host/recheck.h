@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks processes by /proc, for what no record may tell: after lost records, when a leader has
+ * exited, and when a run may end. */
+#ifndef PROF_BPF_HOST_RECHECK_H
+#define PROF_BPF_HOST_RECHECK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RECHECK_LOST_NS 2000000000ull /* between two checks of all, after lost records */
+
+struct host;
+
+/* Makes the checks that are due, some processes per tick. */
+void recheck(struct host *h, uint64_t now_ns);
+/* Whether this error of reading /proc means that the process is gone, unlike a lack of
+ * descriptors. */
+bool recheck_says_gone(int r);
+
+#endif

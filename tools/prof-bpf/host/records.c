@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What side-band records tell of processes.
+ *
+ * A reading of a process's /proc includes all that earlier records tell, so those are ignored
+ * (scanned_ns, counted_ns). Threads are counted so that the exit of a leader is not mistaken for
+ * the end of its process. If the count may be wrong, /proc is read again a little later.
+ *
+ * The kernel writes one false exit record. An exec that makes a process undumpable removes all
+ * events of tasks from it, as if it exited (begin_new_exec in fs/exec.c). This happens for set-id
+ * programs, programs with file capabilities, and those that their user may not read. The record
+ * follows directly on the exec's.
+ */
+#include <string.h>
+#include "common/walk/procfs.h"
+#include "common/wire/msg.h"
+#include "tools/prof-bpf/host/host.h"
+#include "tools/prof-bpf/host/processes.h"
+#include "tools/prof-bpf/host/reading.h"
+#include "tools/prof-bpf/host/turns.h"
+#include "tools/prof-bpf/kernel/sideband.h"
+
+static void on_mmap(struct host *h, const struct sideband_event *e)
+{
+	struct process *p = process_find_alive(h, e->pid);
+	struct str name = e->name;
+	bool deleted;
+
+	if (!p)
+		return;
+	p->just_execed = false;
+	if (e->time_ns < p->scanned_ns || (p->pub.flags & PROCESS_KERNEL))
+		return;
+	enum procfs_name kind = procfs_name_kind(&name, &deleted);
+	uint64_t end_addr;
+	if (kind == PROCFS_VSYSCALL || __builtin_add_overflow(e->addr, e->length, &end_addr))
+		return;
+	struct map m = { .start = e->addr,
+			 .end = end_addr,
+			 .offset = kind == PROCFS_VDSO ? 0 : e->offset };
+	struct backing_key key = { .dev = (uint64_t)e->dev_major << 32 | e->dev_minor,
+				   .inode = e->inode,
+				   .generation = e->inode_generation };
+
+	if (!turns_may(h, p->pub.owner, e->time_ns)) {
+		p->wants_maps = true;
+		process_mark_dirty(h, p);
+		return;
+	}
+	turns_spend(h, p->pub.owner, TURNS_RECORD_NS, e->time_ns);
+	/* A JIT makes the same pages writable and executable by turns. */
+	if ((kind != PROCFS_FILE || !e->inode) && kind != PROCFS_VDSO && p->maps && !p->reading &&
+	    maps_has_anonymous(p->maps, m.start, m.end))
+		return;
+	m.backing = process_backing(h, p, &m, kind, key, name, deleted, e->time_ns);
+	if (p->maps)
+		process_note_displaced(p, p->maps, &m, e->time_ns, e->time_ns);
+	reading_heard(p, &m, e->time_ns);
+	process_add_mapping(h, p, &m);
+}
+
+static void on_fork(struct host *h, const struct sideband_event *e)
+{
+	/* If it has ended, another process had the same pid. */
+	struct process *parent = process_find_alive(h, e->parent_pid), *p = process_find(h, e->pid);
+
+	if (e->pid == e->parent_pid) {
+		if (p && !p->pub.end_ns && e->time_ns >= p->counted_ns)
+			p->threads++;
+		return;
+	}
+	if (p && !p->pub.end_ns && (e->time_ns < p->scanned_ns || e->time_ns < p->born_ns))
+		return;
+	bool selected = !h->config.only_selected ||
+			(parent && parent->pub.selected && h->config.follow_forks);
+	if (!selected)
+		return;
+	p = process_new(h, e->pid, e->time_ns);
+	if (!p)
+		return;
+	/* process_new may have forgotten the parent. */
+	parent = process_find_alive(h, e->parent_pid);
+	p->pub.parent_pid = e->parent_pid;
+	p->pub.selected = true;
+	/* The host may have been suspended since the last tick. */
+	bootclock_read(&h->boot);
+	uint64_t at = bootclock_at(&h->boot, e->time_ns, &p->vague_ns);
+	p->pub.start_ns = at - at % START_TICK_NS;
+	p->start_guessed = true;
+	if (!parent) {
+		p->wants_maps = true;
+		process_mark_dirty(h, p);
+		return;
+	}
+	p->pub.uid = parent->pub.uid;
+	process_set_owner(h, p, parent->pub.owner->key);
+	p->pub.flags |= parent->pub.flags & PROCESS_KERNEL;
+	memcpy(p->pub.comm, parent->pub.comm, sizeof(p->pub.comm));
+	p->pub.comm_len = parent->pub.comm_len;
+	/* The kernel's hook gave it its parent's mappings. */
+	p->pub.first_generation = parent->pub.first_generation;
+	p->pub.last_generation = parent->pub.last_generation;
+	p->entered = parent->pub.last_generation;
+	if (!displaced_copy(parent->displaced, &p->displaced))
+		process_forget_generations(p, p->pub.last_generation);
+	p->exe = backing_get(parent->exe);
+	p->wants_maps = parent->wants_maps || parent->reading ||
+			(!parent->maps && !(parent->pub.flags & PROCESS_KERNEL));
+	if (parent->maps)
+		p->maps = maps_get(parent->maps);
+	process_mark_dirty(h, p);
+}
+
+static void on_exec(struct host *h, const struct sideband_event *e)
+{
+	struct process *old = process_find_alive(h, e->pid);
+
+	if (!old)
+		return;
+	old->just_execed = true;
+	if (e->time_ns < old->scanned_ns)
+		return;
+	/* Copy what is needed, since process_new may forget the object. */
+	struct host_process was = old->pub;
+	const struct owner_key owner = old->pub.owner->key;
+	bool guessed = old->start_guessed, entered = old->entered || was.generation;
+	uint64_t fork_ns = old->fork_ns;
+	struct process *p = process_new(h, e->pid, e->time_ns);
+	if (!p) {
+		tables_process_drop(h->config.tables, e->pid);
+		return;
+	}
+	p->just_execed = true;
+	p->pub.parent_pid = was.parent_pid;
+	p->pub.uid = was.uid;
+	process_set_owner(h, p, owner);
+	p->pub.execs = was.execs + 1;
+	p->pub.start_ns = was.start_ns;
+	p->pub.selected = was.selected;
+	p->start_guessed = guessed;
+	p->entered = entered;
+	p->fork_ns = fork_ns;
+	process_set_comm(&p->pub, e->name.data, e->name.len);
+	h->figures.processes_seen--;
+	h->figures.execs_seen++;
+	process_mark_dirty(h, p);
+}
+
+static void on_exit_record(struct host *h, const struct sideband_event *e)
+{
+	struct process *p = process_find_alive(h, e->pid);
+	struct thread *t;
+
+	if (!p || e->time_ns < p->born_ns)
+		return;
+	struct {
+		uint32_t process, tid;
+	} key = { .process = p->pub.id, .tid = e->tid };
+	HASH_FIND(hh, h->threads, &key, sizeof(key), t);
+	if (t)
+		t->end_ns = e->time_ns;
+	/* The leader's exit right after an exec is the false record, unless the process was killed
+	 * during the exec. A real exit record comes before /proc shows the exit, so check later. */
+	const bool of_exec = p->just_execed && e->tid == e->pid;
+
+	p->just_execed = false;
+	if (of_exec || e->time_ns < p->counted_ns) {
+		if (e->tid == e->pid)
+			process_lacks_leader(h, p);
+		return;
+	}
+	if (p->threads)
+		p->threads--;
+	if (!p->threads && (e->tid == e->pid || p->leader_gone)) {
+		process_end(h, p, e->time_ns);
+	} else if (e->tid == e->pid) {
+		process_lacks_leader(h, p);
+	} else if (!p->threads) {
+		/* The leader lives, so there were more threads than we knew. */
+		p->threads = 1;
+	}
+}
+
+void host_event(struct host *h, const struct sideband_event *e)
+{
+	struct process *p;
+
+	switch (e->type) {
+	case SIDEBAND_MMAP:
+		on_mmap(h, e);
+		break;
+	case SIDEBAND_FORK:
+		on_fork(h, e);
+		break;
+	case SIDEBAND_EXIT:
+		on_exit_record(h, e);
+		break;
+	case SIDEBAND_COMM:
+		p = process_find_alive(h, e->pid);
+		if (e->exec)
+			on_exec(h, e);
+		else if (p && e->tid == e->pid && e->time_ns >= p->scanned_ns)
+			process_set_comm(&p->pub, e->name.data, e->name.len);
+		break;
+	case SIDEBAND_LOST:
+		h->resync = true;
+		break;
+	case SIDEBAND_KSYMBOL:
+	case SIDEBAND_THROTTLE:
+		break;
+	}
+}

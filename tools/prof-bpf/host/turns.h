@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Turns: whose mappings prof-bpf reads and publishes next.
+ *
+ * Mappings cost time, and a user can make any number of them. So each owner has a part of the time,
+ * and all together have another. Whoever has used up its part waits; the others go on. Of the
+ * common part, those may use more than is there who spent little lately.
+ */
+#ifndef PROF_BPF_HOST_TURNS_H
+#define PROF_BPF_HOST_TURNS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define TURNS_OWNER_PART 10 /* one owner's mappings take at most a tenth of the time */
+#define TURNS_ALL_PART 5
+/* Of time in which nothing was spent counts at most this; more while prof-bpf reads all processes
+ * at its start. */
+#define TURNS_SAVED_NS 2000000000ull
+#define TURNS_SAVED_AT_START_NS 10000000000ull
+/* Who spent no more than this lately never waits for the others. */
+#define TURNS_LITTLE_NS 20000000ull
+#define TURNS_LARGE 1024u	 /* mappings; larger processes come last */
+#define TURNS_TICK_NS 5000000ull /* for large processes in one tick */
+#define TURNS_PUBLISH_NS 5000u	 /* assumed for publishing a process that is not large */
+#define TURNS_RECORD_NS 200u	 /* assumed for a record of a mapping */
+
+struct host;
+struct owner;
+struct process;
+
+/* Whether the owner may spend time now. */
+bool turns_may(const struct host *h, const struct owner *w, uint64_t now_ns);
+/* Measures what is spent. Time in which prof-bpf waits counts a quarter: a busy host costs others
+ * little, but a process may keep its mappings locked. */
+struct turns_timer {
+	uint64_t wall_ns, cpu_ns;
+};
+struct turns_timer turns_begin(void);
+void turns_end(struct host *h, struct owner *w, struct turns_timer since);
+/* It has spent this. */
+void turns_spend(struct host *h, struct owner *w, uint64_t ns, uint64_t now_ns);
+/* A delay that doubles with each failure, and counts this one. */
+uint64_t turns_delay(uint8_t *failures, uint64_t first_ns);
+
+/* Whether the process may keep `more` mappings. Makes room if its owner holds less than its share,
+ * at the cost of the owner who holds most: processes without samples lose their mappings first. */
+bool turns_keep_mappings(struct host *h, struct process *p, uint64_t more);
+
+/* Drops the mappings of one process of this owner's, in the same order. False: it has none. */
+bool turns_drop_mappings(struct host *h, const struct owner *w);
+/* The same of one of those who have more than this owner, of whom has most. False: nobody has. */
+bool turns_drop_others_mappings(struct host *h, const struct owner *than);
+/* There are too many processes: forgets some of the owner who has most, but not this pid. Those
+ * without samples go first, and then the longest not sampled. A run for chosen programs keeps
+ * them. */
+void turns_forget_processes(struct host *h, uint32_t but_pid);
+/* The tables have room for no more processes: withdraws some in the same order. */
+void turns_withdraw_processes(struct host *h);
+
+#endif

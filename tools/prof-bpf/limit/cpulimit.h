@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The cpu limit: a part of the host's cpus that all tools together may use, over ten seconds. By
+ * what they have used it says what has to give way, the optional things first:
+ *
+ * - from half of the limit on, prof-deltas and prof-symd rest after each tick of their work
+ *   (lastword.h), the longer the more was used: new files get their rows and names later;
+ * - from three quarters on, a part of the samples is dropped before anything is done with them, and
+ *   counted. At the limit, all are but a few. drops.h says which.
+ *
+ * The work for a sample goes on for a while after it was kept. So once samples are dropped, more of
+ * them are kept only little by little, and only while the last second took less than twice its part
+ * of the limit. Otherwise the tools would use up the limit at once, keep nothing until that is ten
+ * seconds ago, and begin again.
+ *
+ * The rings are drained and side-band records are read at any time, since nothing else bounds what
+ * the kernel drops.
+ */
+#ifndef PROF_BPF_LIMIT_CPULIMIT_H
+#define PROF_BPF_LIMIT_CPULIMIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "tools/prof-bpf/limit/meter.h"
+
+#define CPULIMIT_STEP_NS 250000000ull
+#define CPULIMIT_STEPS 40    /* of the ten seconds */
+#define CPULIMIT_ALL 4096    /* parts of all samples */
+#define CPULIMIT_REST_ALL 38 /* times its own length, after each tick */
+
+struct cpulimit {
+	uint64_t limit_ns; /* in ten seconds; 0: there is no limit */
+	uint64_t last_ns;  /* time of the last look; 0: none */
+	uint64_t total_ns[DEPLOY_TOOLS];
+	uint64_t used_ns[CPULIMIT_STEPS]; /* a ring */
+	unsigned step;
+	/* What has to give way. */
+	uint64_t rest_ms;
+	unsigned drop;	/* of CPULIMIT_ALL samples */
+	uint32_t least; /* samples of a step that are kept even so */
+};
+
+/* percent: of all cpus, 0: no limit. */
+void cpulimit_init(struct cpulimit *c, unsigned percent, unsigned cpus);
+/* The tools have used so much since the last step. Sets rest_ms and drop. Pure. */
+void cpulimit_step(struct cpulimit *c, uint64_t used_ns);
+/* Looks what they have used, when it is time. Whether it did. */
+bool cpulimit_run(struct cpulimit *c, struct meter *m, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which file systems may keep whoever uses them waiting, as their server or a user wishes: FUSE,
+ * network file systems, and all that nobody knows. Such a file system is *foreign*.
+ *
+ * A file's mount is known by its number in fdinfo, and the mount's type by mountinfo. Neither asks
+ * a file system anything. An overlay counts as foreign unless the host's own mount namespace shows
+ * it: any user can mount one, in a namespace of his own, over a FUSE file system of his own.
+ *
+ * Local are: file systems that only root can mount, on block devices; those in memory; and the ones
+ * that profpipe itself runs from.
+ */
+#ifndef PROF_BPF_OPEN_MOUNTS_H
+#define PROF_BPF_OPEN_MOUNTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MOUNTS_KEPT 32		     /* answers that are remembered */
+#define MOUNTS_KEPT_NS 2000000000ull /* so long: numbers are used again */
+#define MOUNTS_TYPE 24		     /* of a type's name that matter */
+
+/* One line of mountinfo. */
+struct mounts_line {
+	uint64_t id, dev; /* dev: major << 32 | minor */
+	char type[MOUNTS_TYPE];
+};
+
+/* Reads mountinfo (proc(5)) byte by byte: a line has no bound. Zeroed at first. Pure. */
+struct mounts_parser {
+	struct mounts_line line;
+	unsigned field, len;
+	uint64_t number, first;
+	bool dash, typed, bad;
+	char last;
+};
+/* True: the line ends here, and is in p->line. Skips lines that are none. */
+bool mounts_feed(struct mounts_parser *p, char c);
+
+enum mounts_trust { MOUNTS_LOCAL, MOUNTS_LAYERED, MOUNTS_FOREIGN };
+/* What the name of a type says. MOUNTS_LAYERED: as good as those below. Pure. */
+enum mounts_trust mounts_trust(const char *type);
+
+struct mounts {
+	int proc; /* an O_PATH descriptor of a mounted proc; borrowed */
+	uint64_t memory[2], base[2];
+	struct mounts_answer {
+		uint64_t id, dev, since_ns;
+		bool foreign;
+	} kept[MOUNTS_KEPT];
+	unsigned next;
+};
+
+void mounts_init(struct mounts *m, int proc);
+/* Whether the file system of an open file (also O_PATH) is foreign. pid: a process that uses it; 0:
+ * none. *ret_dev: its device, or 0. Asks no file system but proc. */
+bool mounts_is_foreign(struct mounts *m, int fd, uint32_t pid, uint64_t *ret_dev);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Messages between prof-bpf and its workers (worker.h). Both are the same program, so these are
+ * plain structs. A request is a struct work and its bytes. Its answer is one or more messages of
+ * struct work_answer and bytes; `last` marks the final one. After a slow request, WORK_READY
+ * follows once the worker has closed what it opened.
+ */
+#ifndef PROF_BPF_OPEN_WORK_H
+#define PROF_BPF_OPEN_WORK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "tools/prof-bpf/open/opening.h"
+
+#define WORK_BYTES (32u << 10) /* behind a struct, at most */
+#define WORK_PIECES 256
+
+enum work_kind { WORK_OPEN, WORK_READ, WORK_MAPS };
+
+struct work {
+	enum work_kind kind;
+	bool slow; /* it may hang */
+	/* WORK_OPEN. The bytes are path, name and build id; q's pointers mean nothing. The folder
+	 * is sent along. */
+	struct opener_request q;
+	uint64_t granted[OPENING_GRANTS];
+	uint32_t grants;
+	bool may_copy;
+	uint64_t copy_max;
+	/* WORK_READ: of a process, or of the file that is sent along (pid 0). The bytes are the
+	 * addresses of the pieces, then their lengths. WORK_MAPS: of a process; at most so many
+	 * mappings. No bytes. */
+	uint32_t pid, pieces;
+	uint32_t mappings;
+};
+
+/* A mapping. Its name follows. */
+struct work_mapping {
+	uint64_t start, end, offset, inode;
+	uint32_t dev_major, dev_minor;
+	uint16_t name_len;
+	uint8_t kind; /* enum procfs_name */
+	bool deleted;
+};
+
+enum work_answer_kind { WORK_ANSWER, WORK_READY };
+
+struct work_answer {
+	enum work_answer_kind kind;
+	bool last;
+	int status; /* of opener_result, reader_result or mapreader_result */
+	/* WORK_OPEN: with up to two descriptors, that of the result and a copy's probe. */
+	struct opener_file file;
+	uint64_t copy_bytes;
+	/* WORK_READ: the bytes are the lengths, in the first message, then what was read. */
+	uint32_t exe_mode;
+	bool exe_same; /* the process ran one and the same program before and after */
+	/* WORK_MAPS: the bytes are whole mappings. */
+	uint64_t cpu_ns; /* the worker's own, for all of them */
+};
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A worker: a small process that opens files and reads memory for prof-bpf. Strangers' file systems
+ * and pages may keep it waiting for ever; then prof-bpf gives it up and has another one started.
+ *
+ * It has no perf event and no BPF map, and parses nothing that a stranger wrote. Of capabilities it
+ * has those that opening needs: SYS_PTRACE, CHECKPOINT_RESTORE and DAC_READ_SEARCH.
+ */
+#ifndef PROF_BPF_OPEN_WORKER_H
+#define PROF_BPF_OPEN_WORKER_H
+
+#include "common/cell/seccomp.h"
+
+/* The system calls that it needs beside baseline_calls. */
+extern const struct seccomp_rule worker_calls[];
+
+/* Serves requests (work.h) of a socket until the other end is closed. proc: an O_PATH descriptor of
+ * a mounted proc. Returns the exit status. */
+int worker_serve(int socket, int proc);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ledger: what each owner holds of the things that are scarce, so that nobody takes them from
+ * the others.
+ *
+ * An owner is whoever stands behind a process: a user, or the user who made its user namespace,
+ * within one container (struct sample: owner_uid, owner_container). Costs are charged to the owner
+ * of the process that causes them, not to the owner of a file that it uses.
+ *
+ * A thing is divided only when it is scarce. Then whoever holds more than a fair share gives to
+ * whoever holds less. There are two kinds of things: what is held and given back (slots), and what
+ * is spent (cpu time), which is forgotten by and by.
+ */
+#ifndef PROF_BPF_OWNERS_OWNERS_H
+#define PROF_BPF_OWNERS_OWNERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uthash.h>
+
+#define OWNERS_MAX 4096
+#define OWNERS_HALVED_NS 30000000000ull /* what was spent counts half after this time */
+
+enum owner_resource {
+#define OWNER_RESOURCE(NAME, name, text) OWNER_##NAME,
+#include "tools/prof-bpf/owners/resources.def"
+#undef OWNER_RESOURCE
+	OWNER_RESOURCES,
+};
+
+struct owner_key {
+	uint32_t uid, container;
+};
+
+struct owner {
+	struct owner_key key;
+	uint32_t number;    /* from 1 on, below OWNERS_MAX; another owner may get it later */
+	uint32_t processes; /* and other objects that refer to it */
+	uint64_t held[OWNER_RESOURCES];
+	uint64_t spent_ns[OWNER_RESOURCES]; /* as of the period `period` */
+	uint64_t refused[OWNER_RESOURCES];  /* how often it did not get what it asked for */
+	uint64_t period;
+	uint64_t maps_paid_ns; /* what it spent on mappings is paid for by then (host/turns.h) */
+	UT_hash_handle hh;
+	struct owner *prev, *next; /* those without references, oldest first */
+};
+
+/* As the stream has it. */
+static inline uint64_t owner_word(const struct owner *w)
+{
+	return (uint64_t)w->key.container << 32 | w->key.uid;
+}
+
+struct owners;
+
+/* -ENOMEM. The caller owns *ret. */
+int owners_new(struct owners **ret);
+void owners_free(struct owners *o);
+/* The owner with this key, with a reference for owner_put. Never NULL: if there are too many, or no
+ * memory, it is the one that stands for all others. */
+struct owner *owners_get(struct owners *o, struct owner_key key);
+struct owner *owner_get(struct owner *w);
+void owner_put(struct owners *o, struct owner *w);
+/* The owner with this number, or NULL. */
+struct owner *owners_numbered(const struct owners *o, uint32_t number);
+
+/* The owner takes n more of a thing, or gives n back. */
+void owner_hold(struct owners *o, struct owner *w, enum owner_resource t, uint64_t n);
+void owner_release(struct owners *o, struct owner *w, enum owner_resource t, uint64_t n);
+/* The owner has spent this long. */
+void owner_spend(struct owner *w, enum owner_resource t, uint64_t ns, uint64_t now_ns);
+/* What of it still counts. */
+uint64_t owner_spent(const struct owner *w, enum owner_resource t, uint64_t now_ns);
+/* What all owners hold of a thing. */
+uint64_t owners_held(const struct owners *o, enum owner_resource t);
+void owner_refuse(struct owner *w, enum owner_resource t, uint64_t n);
+
+/* The fair share of `all`: each owner gets as much, but none more than it wants. So those who hold
+ * less than this leave the rest to the others. `taker` counts as one who wants more. */
+uint64_t owners_share(const struct owners *o, const struct owner *taker, enum owner_resource t,
+		      uint64_t all);
+/* Who holds most of a thing; NULL: nobody holds any. */
+struct owner *owners_largest(const struct owners *o, enum owner_resource t);
+/* Calls fn with each owner. */
+void owners_each(const struct owners *o, void (*fn)(void *ctx, const struct owner *w), void *ctx);
+
+#endif

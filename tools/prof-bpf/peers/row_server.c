@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+#include "common/base/clock.h"
+#include "common/walk/tables.h"
+#include "common/wire/peer.h"
+#include "tools/prof-bpf/open/closing.h"
+#include "tools/prof-bpf/owners/owners.h"
+#include "tools/prof-bpf/peers/rowqueue.h"
+#include "tools/prof-bpf/peers/row_server.h"
+
+#define IN_FLIGHT 3 /* one in work, and some that it finds when it has done that */
+#define BATCHES_AT_ONCE 8
+#define DEADLINE_NS 60000000000ull /* per file: LASTWORD_SLOW_S on a busy host */
+
+struct row_server {
+	struct row_server_config config;
+	struct peer *peer;
+	struct owners *owners;
+	uint64_t next_id;
+	struct rowqueue waiting;
+	struct row_request *outstanding;
+	unsigned in_flight;
+	uint64_t rest_ms;
+	uint64_t stopped, stopped_after_ns; /* what the extractor was told to put aside last */
+	uint64_t moved_ns; /* when the extractor finished one of them, or got the first */
+	/* Requests whose turn has come without a descriptor. */
+	struct unopened {
+		uint16_t slot;
+		uint32_t serial;
+	} unopened[IN_FLIGHT];
+	unsigned unopened_count;
+	struct row_server_figures figures;
+};
+
+static void forget(struct row_server *r, struct row_request *q)
+{
+	if (q->owner)
+		owner_release(r->owners, q->owner, OWNER_QUEUE, 1);
+	row_request_free(q);
+}
+
+int row_server_new(const struct row_server_config *c, struct row_server **ret)
+{
+	struct row_server *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->config = *c;
+	r->waiting.tables = c->tables;
+	const struct peer_config peer = { .route = BUS_ROWS,
+					  .run_dir = c->run_dir,
+					  .uid = c->peer,
+					  .producer = "prof-bpf",
+					  .batch_max = 64 << 10,
+					  .batches_at_once = BATCHES_AT_ONCE };
+	const int e = peer_listen(&peer, &r->peer);
+
+	if (e) {
+		row_server_free(r);
+		return e;
+	}
+	*ret = r;
+	return 0;
+}
+
+void row_server_free(struct row_server *r)
+{
+	struct row_request *q, *next;
+
+	if (!r)
+		return;
+	/* The ledger may be gone. */
+	rowqueue_done(&r->waiting);
+	DL_FOREACH_SAFE(r->outstanding, q, next)
+		row_request_free(q);
+	peer_free(r->peer);
+	free(r);
+}
+
+int row_server_bus_fd(const struct row_server *r)
+{
+	return peer_bus_fd(r->peer);
+}
+
+int row_server_lane_fd(const struct row_server *r)
+{
+	return peer_lane_fd(r->peer);
+}
+
+bool row_server_connected(const struct row_server *r)
+{
+	return peer_connected(r->peer);
+}
+
+bool row_server_idle(const struct row_server *r)
+{
+	return !r->waiting.count && !r->outstanding && !r->unopened_count;
+}
+
+void row_server_figures(const struct row_server *r, struct row_server_figures *ret)
+{
+	*ret = r->figures;
+}
+
+void row_server_charge(struct row_server *r, struct owners *owners)
+{
+	r->owners = owners;
+}
+
+void row_server_rest(struct row_server *r, uint64_t ms)
+{
+	r->rest_ms = ms;
+	peer_rest(r->peer, ms);
+}
+
+/* A request that waits already, perhaps without a descriptor, is not made twice. */
+static bool renew(struct row_server *r, uint16_t slot, int fd)
+{
+	struct row_request *q = rowqueue_find(&r->waiting, slot,
+					      tables_file_serial(r->config.tables, slot));
+
+	if (!q)
+		return false;
+	if (q->fd >= 0 || fd < 0) {
+		closing_give(fd);
+		return true;
+	}
+	rowqueue_take(&r->waiting, q);
+	forget(r, q);
+	return false;
+}
+
+void row_server_wanted(struct row_server *r, uint16_t slot, struct owner *owner, uint64_t now_ns)
+{
+	struct row_request *q = rowqueue_find(&r->waiting, slot,
+					      tables_file_serial(r->config.tables, slot));
+	struct owner *former = q ? q->owner : NULL;
+
+	if (!former || former == owner ||
+	    rowqueue_spent(owner, now_ns) >= rowqueue_spent(former, now_ns) ||
+	    !rowqueue_move(&r->waiting, q, owner))
+		return;
+	owner_hold(r->owners, owner, OWNER_QUEUE, 1);
+	owner_release(r->owners, former, OWNER_QUEUE, 1);
+}
+
+static int no_memory(struct row_server *r, uint16_t slot)
+{
+	r->figures.full++;
+	tables_file_full(r->config.tables, slot);
+	return -ENOMEM;
+}
+
+int row_server_request(struct row_server *r, uint16_t slot, int fd, const struct quarantine_key *of,
+		       struct str name, struct owner *owner)
+{
+	if (renew(r, slot, fd))
+		return 0;
+
+	struct row_request *q = calloc(1, sizeof(*q));
+
+	if (!q) {
+		closing_give(fd);
+		return no_memory(r, slot);
+	}
+	q->slot = slot;
+	q->serial = tables_file_serial(r->config.tables, slot);
+	q->fd = fd;
+	q->spare_fd = -1;
+	q->of = *of;
+	q->alone = quarantine_deaths(r->config.quarantine, QUARANTINE_ROWS, of) > 0;
+	q->name_len = name.len < sizeof(q->name) ? name.len : (uint32_t)sizeof(q->name);
+	if (q->name_len)
+		memcpy(q->name, name.data, q->name_len);
+	if (r->owners && owner) {
+		q->owner = owner;
+		owner_hold(r->owners, owner, OWNER_QUEUE, 1);
+	}
+	if (!rowqueue_add(&r->waiting, q)) {
+		forget(r, q);
+		return no_memory(r, slot);
+	}
+	r->figures.asked++;
+	return 0;
+}
+
+bool row_server_take_unopened(struct row_server *r, uint16_t *ret_slot)
+{
+	while (r->unopened_count) {
+		const struct unopened u = r->unopened[0];
+
+		memmove(r->unopened, r->unopened + 1, --r->unopened_count * sizeof(u));
+		if (tables_file_serial(r->config.tables, u.slot) == u.serial) {
+			*ret_slot = u.slot;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Ends what was under way. */
+static void leave(struct row_server *r, struct row_request *q)
+{
+	DL_DELETE(r->outstanding, q);
+	r->in_flight--;
+}
+
+static void finish(struct row_server *r, struct row_request *q)
+{
+	leave(r, q);
+	r->moved_ns = clock_mono_ns();
+	forget(r, q);
+}
+
+/* The owner pays what the extractor says, but not more than the time that has passed. */
+static void pay(struct row_server *r, struct row_request *q, uint64_t cpu_ns, uint64_t now_ns)
+{
+	const uint64_t passed = now_ns > q->sent_ns ? now_ns - q->sent_ns : 0;
+
+	cpu_ns = cpu_ns < passed ? cpu_ns : passed;
+	r->figures.cpu_ns += cpu_ns;
+	if (q->owner)
+		owner_spend(q->owner, OWNER_ROWS_CPU, cpu_ns, now_ns);
+}
+
+/* An outstanding request waits once more. Without a descriptor the file will be opened again. */
+static void repeat(struct row_server *r, struct row_request *q)
+{
+	leave(r, q);
+	closing_give(q->fd);
+	q->fd = q->spare_fd;
+	q->spare_fd = -1;
+	q->message_sent = q->began = q->stopping = false;
+	if (rowqueue_add(&r->waiting, q))
+		return;
+	(void)no_memory(r, q->slot);
+	forget(r, q);
+}
+
+/* The extractor put the file aside. */
+static void put_aside(struct row_server *r, struct row_request *q)
+{
+	q->stops++;
+	r->figures.aside++;
+	if (q->owner) {
+		owner_refuse(q->owner, OWNER_ROWS_CPU, 1);
+		if (q->owner->refused[OWNER_ROWS_CPU] == ROW_SERVER_STOPS_TOLD &&
+		    r->config.on_aside)
+			r->config.on_aside(r->config.ctx, q->owner);
+	}
+	repeat(r, q);
+	r->moved_ns = clock_mono_ns();
+}
+
+/* The file gets no rows. */
+static void give_up(struct row_server *r, struct row_request *q)
+{
+	if (tables_file_serial(r->config.tables, q->slot) == q->serial) {
+		tables_rows_abort(r->config.tables, q->slot);
+		tables_file_none(r->config.tables, q->slot);
+	}
+	r->figures.quarantined++;
+}
+
+static void blame(struct row_server *r, struct row_request *q, enum lastword_end end,
+		  uint64_t now_ns)
+{
+	const enum quarantine_verdict v = quarantine_blame(r->config.quarantine, QUARANTINE_ROWS,
+							   &q->of, end, now_ns);
+
+	q->alone = true;
+	r->config.on_death(r->config.ctx, (struct str){ .data = q->name, .len = q->name_len },
+			   &q->of, end, v);
+}
+
+static struct row_request *find(struct row_server *r, uint64_t id)
+{
+	struct row_request *q;
+
+	DL_FOREACH(r->outstanding, q) {
+		if (q->id == id)
+			return q;
+	}
+	return NULL;
+}
+
+/* The request that the extractor was working on by its last word. NULL: none, and no file is to
+ * blame: the extractor names each file before it parses it, and may end for other reasons. */
+static struct row_request *guilty(struct row_server *r, const struct lastword *last)
+{
+	return last->kind == LASTWORD_FILE ? find(r, last->id) : NULL;
+}
+
+/* The extractor is gone: repeats its requests. If we dropped it, drop() has already blamed the
+ * file. */
+static void lost_peer(struct row_server *r)
+{
+	const struct lastword last = peer_lastword(r->peer);
+	const uint64_t now_ns = clock_mono_ns();
+	struct row_request *q, *next;
+
+	q = peer_dropped(r->peer) ? NULL : guilty(r, &last);
+	if (q) {
+		pay(r, q, last.spent_ns, now_ns);
+		blame(r, q, last.end, now_ns);
+	}
+	DL_FOREACH_SAFE(r->outstanding, q, next) {
+		if (tables_file_serial(r->config.tables, q->slot) == q->serial)
+			tables_rows_abort(r->config.tables, q->slot);
+		if (quarantine_check(r->config.quarantine, QUARANTINE_ROWS, &q->of, now_ns)) {
+			give_up(r, q);
+			finish(r, q);
+			continue;
+		}
+		repeat(r, q);
+	}
+}
+
+/* Drops the extractor for what it did with a file: q, or else the one that it was working on. */
+static void drop(struct row_server *r, struct row_request *q, enum lastword_end end,
+		 uint64_t now_ns)
+{
+	const struct lastword last = peer_lastword(r->peer);
+
+	if (!q)
+		q = guilty(r, &last);
+	if (q) {
+		pay(r, q, last.spent_ns, now_ns);
+		blame(r, q, end, now_ns);
+	}
+	peer_drop(r->peer);
+}
+
+/* Takes one message of the extractor. False: it broke the rules and loses the pipe; *ret_about is
+ * the request concerned, or NULL. */
+static bool take(struct row_server *r, const struct msg *m, struct row_request **ret_about)
+{
+	struct tables *t = r->config.tables;
+	const uint64_t now_ns = clock_mono_ns();
+	uint64_t id = m->rows_end.id; /* the first field of all four */
+	int v = 0;
+
+	struct row_request *q = find(r, id);
+
+	*ret_about = q;
+	if (!q)
+		return false;
+	/* The file may be gone, or we may have given up the transfer. */
+	if (tables_file_serial(t, q->slot) != q->serial ||
+	    (q->began && !tables_rows_coming(t, q->slot)))
+		q->slot = 0;
+	switch (m->id) {
+	case MSG_ROWS_BEGIN:
+		if (q->began)
+			return false;
+		q->began = true;
+		if (m->rows_begin.status != ROWS_OK)
+			pay(r, q, m->rows_begin.cpu_ns, now_ns);
+		if (m->rows_begin.status == ROWS_LATER && q->stopping && q->slot) {
+			put_aside(r, q);
+			return true;
+		}
+		if (m->rows_begin.status != ROWS_OK) {
+			if (m->rows_begin.status <
+			    sizeof(r->figures.refused) / sizeof(r->figures.refused[0]))
+				r->figures.refused[m->rows_begin.status]++;
+			tables_file_none(t, q->slot);
+			finish(r, q);
+			return true;
+		}
+		/* It has got rows in another way, or was given up. */
+		if (tables_file_state(t, q->slot) != FILE_PENDING || tables_rows_coming(t, q->slot))
+			q->slot = 0;
+		if (r->config.rows_come && q->slot)
+			r->config.rows_come(r->config.ctx, tables_rows_bytes(m->rows_begin.span,
+									     m->rows_begin.rows));
+		v = tables_rows_begin(t, q->slot, m->rows_begin.base, m->rows_begin.span,
+				      m->rows_begin.rows, m->rows_begin.rules);
+		break;
+	case MSG_ROWS_RULES:
+		if (m->rows_rules.rules.len % sizeof(struct unwind_rule))
+			return false;
+		v = tables_rows_rules(t, q->slot, (const void *)m->rows_rules.rules.data,
+				      m->rows_rules.rules.len / sizeof(struct unwind_rule));
+		break;
+	case MSG_ROWS_CHUNK:
+		if (m->rows_chunk.rows.len % sizeof(struct unwind_row_wire))
+			return false;
+		v = tables_rows_chunk(t, q->slot, (const void *)m->rows_chunk.rows.data,
+				      m->rows_chunk.rows.len / sizeof(struct unwind_row_wire));
+		break;
+	default:
+		pay(r, q, m->rows_end.cpu_ns, now_ns);
+		v = tables_rows_end(t, q->slot);
+		if (!v) {
+			r->figures.answered++;
+			finish(r, q);
+		}
+		break;
+	}
+	if (v == TABLES_BAD_ROWS && q->slot) {
+		r->figures.refused[0]++;
+		return false;
+	}
+	if (v) {
+		const bool full = v == TABLES_FULL || v == -ENOMEM;
+
+		/* No room, no memory, or nobody maps the file any more. So it has no rows, for now
+		 * or for good, and the rest of the answer is ignored. */
+		r->figures.full += full;
+		tables_rows_abort(t, q->slot);
+		if (full)
+			tables_file_full(t, q->slot);
+		else
+			tables_file_none(t, q->slot);
+		q->slot = 0;
+		if (m->id == MSG_ROWS_END)
+			finish(r, q);
+	}
+	return true;
+}
+
+/* 0, -errno. */
+static int receive(struct row_server *r)
+{
+	for (;;) {
+		struct row_request *about = NULL;
+		struct msg m;
+		const int e = peer_recv(r->peer, &m);
+
+		switch (e) {
+		case 0:
+			if (!take(r, &m, &about))
+				drop(r, about, LASTWORD_CRASH, clock_mono_ns());
+			break;
+		case PEER_UNRULY:
+		case PEER_SCHEMA:
+			drop(r, NULL, LASTWORD_CRASH, clock_mono_ns());
+			break;
+		case PEER_CAME:
+			break;
+		case PEER_WENT:
+			lost_peer(r);
+			break;
+		case PEER_EMPTY:
+			return 0;
+		default:
+			return e;
+		}
+	}
+}
+
+/* While an owner's files take long, nothing is sent ahead: it would wait behind them. */
+static unsigned most_in_flight(const struct row_server *r, uint64_t now_ns)
+{
+	const struct row_request *q;
+
+	DL_FOREACH(r->outstanding, q) {
+		if (q->stops || rowqueue_spent(q->owner, now_ns) > ROW_SERVER_SLICE_NS)
+			return 1;
+	}
+	return IN_FLIGHT;
+}
+
+static int transmit(struct row_server *r, uint64_t now_ns)
+{
+	struct row_request *q;
+
+	int e = peer_greet(r->peer);
+
+	/* It gets no file before it can tell which one it is working on. */
+	if (e || !peer_has_page(r->peer))
+		return e == -ENOTCONN ? 0 : e;
+	/* A file that an extractor died on is requested alone. */
+	bool alone = r->outstanding && r->outstanding->alone;
+	while (r->in_flight < most_in_flight(r, now_ns) && r->unopened_count < IN_FLIGHT &&
+	       !alone && (q = rowqueue_next(&r->waiting, !r->in_flight, now_ns))) {
+		if (q->alone && r->in_flight)
+			break;
+		rowqueue_take(&r->waiting, q);
+		if (quarantine_check(r->config.quarantine, QUARANTINE_ROWS, &q->of, now_ns)) {
+			give_up(r, q);
+			forget(r, q);
+			continue;
+		}
+		if (q->fd < 0) {
+			r->unopened[r->unopened_count++] = (struct unopened){ .slot = q->slot,
+									      .serial = q->serial };
+			r->figures.asked--;
+			forget(r, q);
+			continue;
+		}
+		alone = q->alone;
+		if (!r->outstanding)
+			r->moved_ns = now_ns;
+		q->id = ++r->next_id;
+		q->sent_ns = now_ns;
+		DL_APPEND(r->outstanding, q);
+		r->in_flight++;
+		if (q->spare_fd < 0)
+			q->spare_fd = fcntl(q->fd, F_DUPFD_CLOEXEC, 0);
+	}
+	DL_FOREACH(r->outstanding, q) {
+		e = 0;
+		if (!q->message_sent) {
+			struct msg m = { .id = MSG_ROWS_REQUEST,
+					 .rows_request = { .id = q->id,
+							   .size = q->of.size,
+							   .name = { .data = q->name,
+								     .len = q->name_len } } };
+
+			e = peer_put(r->peer, &m);
+			q->message_sent = e == 0;
+		}
+		if (!e && q->fd >= 0) {
+			e = peer_send_file(r->peer, q->id, q->fd);
+			if (e == 0) {
+				closing_give(q->fd);
+				q->fd = -1;
+			}
+		}
+		if (e)
+			break;
+	}
+	e = peer_flush(r->peer);
+	return e == -EAGAIN || e == -ENOTCONN ? 0 : e;
+}
+
+/* How much cpu time a file may take while others wait. */
+static uint64_t slice_of(const struct row_request *q, unsigned others, uint64_t now_ns)
+{
+	const unsigned doubled = q->stops < ROW_SERVER_SLICES_MAX ? q->stops
+								  : ROW_SERVER_SLICES_MAX;
+	const uint64_t share = ROW_SERVER_ROUND_NS / (others + 1),
+		       slice = share > ROW_SERVER_SLICE_NS ? share : ROW_SERVER_SLICE_NS;
+
+	return rowqueue_spent(q->owner, now_ns) > ROW_SERVER_SPENDER_NS ? ROW_SERVER_SLICE_NS
+									: slice << doubled;
+}
+
+/* Has the file that the extractor works on put aside when it takes long and others wait. */
+static void make_way(struct row_server *r, uint64_t now_ns)
+{
+	struct row_request *q = r->outstanding, *o;
+
+	if (!q || q->began)
+		return;
+	const uint64_t spent = rowqueue_spent(q->owner, now_ns) + ROW_SERVER_SLICE_NS;
+	unsigned others = rowqueue_poorer(&r->waiting, q->owner, ROW_SERVER_SLICE_NS, now_ns);
+
+	DL_FOREACH(r->outstanding, o)
+		others += o->owner != q->owner && rowqueue_spent(o->owner, now_ns) < spent;
+	const uint64_t id = others ? q->id : 0, after_ns = slice_of(q, others, now_ns);
+
+	if (id != r->stopped || (id && after_ns != r->stopped_after_ns))
+		peer_stop(r->peer, id, after_ns);
+	r->stopped = id;
+	r->stopped_after_ns = after_ns;
+	q->stopping |= id != 0;
+}
+
+int row_server_run(struct row_server *r, uint64_t now_ns)
+{
+	/* A lane that cannot take a peer, for lack of descriptors, must not block the rest. */
+	const int lane = peer_poll_lane(r->peer);
+	int e = receive(r);
+
+	if (e)
+		return e;
+	/* Its work may be only a small part of the time. */
+	const uint64_t patience = DEADLINE_NS + DEADLINE_NS / LASTWORD_TICK_MS * r->rest_ms;
+
+	if (r->outstanding && !peer_dropped(r->peer) && now_ns > r->moved_ns &&
+	    now_ns - r->moved_ns > patience)
+		drop(r, NULL, LASTWORD_SLOW, now_ns);
+	e = transmit(r, now_ns);
+	make_way(r, now_ns);
+	return e ? e : lane;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The row server: requests rows of files from prof-deltas, over the rows route and its lane, and
+ * stores the answers in the tables.
+ *
+ * An answer counts only for an outstanding request, and only from the pipe that got the request. If
+ * the extractor dies, the file that it was working on (lastword.h) is requested once more, alone;
+ * quarantine.h decides which files and users are given up. All its other requests are repeated.
+ *
+ * Few requests are outstanding at a time, so that the queue (rowqueue.h) decides who comes next.
+ * The cpu time that a file takes is charged to the owner of the request. If a file takes longer
+ * than a slice while somebody waits who has spent less, the extractor puts it aside. It is tried
+ * again when nobody else waits, each time for twice as long.
+ */
+#ifndef PROF_BPF_PEERS_ROW_SERVER_H
+#define PROF_BPF_PEERS_ROW_SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "common/base/span.h"
+#include "tools/prof-bpf/peers/quarantine.h"
+
+#define ROW_SERVER_ROUND_NS 500000000ull /* of cpu time, which all who wait share */
+#define ROW_SERVER_SLICE_NS 50000000ull	 /* the least slice, */
+#define ROW_SERVER_SLICES_MAX 6		 /* which doubles so often at most */
+/* Who has spent more gets no more than the least slice while others wait. */
+#define ROW_SERVER_SPENDER_NS 4000000000ull
+#define ROW_SERVER_STOPS_TOLD \
+	8 /* files of an owner were put aside so often when on_aside is called */
+
+struct owner;
+struct owners;
+struct row_server;
+struct tables;
+
+struct row_server_config {
+	const char *run_dir;
+	uid_t peer; /* of prof-deltas */
+	struct tables *tables;
+	struct quarantine *quarantine; /* borrowed */
+	/* The extractor died on a file; verdict: from quarantine_blame. */
+	void (*on_death)(void *ctx, struct str name, const struct quarantine_key *of,
+			 enum lastword_end end, enum quarantine_verdict verdict);
+	/* Files of this owner were put aside repeatedly: called once. NULL: not needed. */
+	void (*on_aside)(void *ctx, const struct owner *owner);
+	/* Rows of this size are about to arrive, so memory can be divided anew. NULL: not
+	 * needed. */
+	void (*rows_come)(void *ctx, uint64_t bytes);
+	void *ctx;
+};
+int row_server_new(const struct row_server_config *c, struct row_server **ret);
+void row_server_free(struct row_server *r);
+/* Readable when row_server_run has something to do. Borrowed. */
+int row_server_bus_fd(const struct row_server *r);
+int row_server_lane_fd(const struct row_server *r);
+bool row_server_connected(const struct row_server *r);
+/* Whether nothing is requested or outstanding. */
+bool row_server_idle(const struct row_server *r);
+/* The ledger; borrowed. Before this call, owners are NULL. */
+void row_server_charge(struct row_server *r, struct owners *owners);
+/* Requests the rows of the file in `slot`. fd: taken, closed once sent. name: copied, for messages
+ * only. owner: who pays; NULL: nobody. 0, -ENOMEM (the file has no rows for now). */
+int row_server_request(struct row_server *r, uint16_t slot, int fd, const struct quarantine_key *of,
+		       struct str name, struct owner *owner);
+/* A process of this owner has a sample in the file: if the owner has spent less than the one who
+ * pays for the file so far, it pays from now on. */
+void row_server_wanted(struct row_server *r, uint16_t slot, struct owner *owner, uint64_t now_ns);
+/* How long the extractor rests after each tick of work (lastword.h). */
+void row_server_rest(struct row_server *r, uint64_t ms);
+/* Takes all answers, sends what can be sent, and gives up on requests that take too long. 0, or
+ * -errno if the route itself failed. */
+int row_server_run(struct row_server *r, uint64_t now_ns);
+
+/* Takes one of the files whose turn has come without a descriptor. The caller requests it again
+ * with one, now or later. False: there is none. */
+bool row_server_take_unopened(struct row_server *r, uint16_t *ret_slot);
+
+struct row_server_figures {
+	uint64_t asked, answered;
+	uint64_t refused[8];  /* by enum rows_status; [0]: answers with bad rows */
+	uint64_t full;	      /* no room in the tables */
+	uint64_t quarantined; /* files that needed rows but are quarantined */
+	uint64_t aside;	      /* how often a file was put aside */
+	uint64_t cpu_ns;      /* of the extractor, on all files, as it says */
+};
+void row_server_figures(const struct row_server *r, struct row_server_figures *ret);
+
+#endif

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/prof-bpf/peers/rowqueue.h"
+
+#include <stdlib.h>
+#include <utlist.h>
+#include "common/walk/tables.h"
+#include "tools/prof-bpf/open/closing.h"
+#include "tools/prof-bpf/owners/owners.h"
+
+/* The waiting requests of an owner. */
+struct rowline {
+	const struct owner *owner;
+	struct row_request *requests; /* in the order in which they came */
+	unsigned held;
+	struct rowline *prev, *next;
+};
+
+void row_request_free(struct row_request *r)
+{
+	closing_give(r->fd);
+	closing_give(r->spare_fd);
+	free(r);
+}
+
+void rowqueue_done(struct rowqueue *q)
+{
+	struct rowline *line, *next_line;
+	struct row_request *r, *next;
+
+	DL_FOREACH_SAFE(q->lines, line, next_line) {
+		DL_FOREACH_SAFE(line->requests, r, next)
+			row_request_free(r);
+		free(line);
+	}
+	*q = (struct rowqueue){ .tables = q->tables };
+}
+
+uint64_t rowqueue_spent(const struct owner *owner, uint64_t now_ns)
+{
+	return owner ? owner_spent(owner, OWNER_ROWS_CPU, now_ns) : 0;
+}
+
+static struct rowline *line_of(struct rowqueue *q, const struct owner *owner)
+{
+	struct rowline *line;
+
+	DL_FOREACH(q->lines, line) {
+		if (line->owner == owner)
+			return line;
+	}
+	line = calloc(1, sizeof(*line));
+	if (line) {
+		line->owner = owner;
+		DL_APPEND(q->lines, line);
+	}
+	return line;
+}
+
+/* Takes a descriptor from the last one in the longest line. */
+static void let_go(struct rowqueue *q)
+{
+	struct rowline *line, *most = NULL;
+	struct row_request *r;
+
+	DL_FOREACH(q->lines, line) {
+		if (!most || line->held > most->held)
+			most = line;
+	}
+	if (!most || !most->held)
+		return;
+	for (r = most->requests->prev; r->fd < 0; r = r->prev)
+		;
+	closing_give(r->fd);
+	r->fd = -1;
+	most->held--;
+	q->held--;
+}
+
+bool rowqueue_add(struct rowqueue *q, struct row_request *r)
+{
+	struct rowline *line = line_of(q, r->owner);
+
+	if (!line)
+		return false;
+	r->line = line;
+	DL_APPEND(line->requests, r);
+	q->count++;
+	if (r->fd >= 0) {
+		line->held++;
+		if (++q->held > ROWQUEUE_HELD)
+			let_go(q);
+	}
+	return true;
+}
+
+void rowqueue_take(struct rowqueue *q, struct row_request *r)
+{
+	struct rowline *line = r->line;
+
+	DL_DELETE(line->requests, r);
+	r->line = NULL;
+	q->count--;
+	if (r->fd >= 0) {
+		line->held--;
+		q->held--;
+	}
+	if (!line->requests) {
+		DL_DELETE(q->lines, line);
+		free(line);
+	}
+}
+
+/* The first of a line, among those that were put aside, or not; NULL: there is none. */
+static struct row_request *first_of(const struct rowqueue *q, const struct rowline *line,
+				    bool aside)
+{
+	struct row_request *r, *first = NULL;
+	uint32_t most = 0;
+
+	DL_FOREACH(line->requests, r) {
+		const uint32_t samples = tables_file_samples(q->tables, r->slot);
+
+		if ((r->stops > 0) != aside)
+			continue;
+		if (!first || (aside && r->stops < first->stops) ||
+		    (samples > most && r->stops == first->stops)) {
+			first = r;
+			most = samples;
+		}
+	}
+	return first;
+}
+
+/* Whether a comes before b. */
+static bool is_before(const struct rowqueue *q, const struct row_request *a,
+		      const struct row_request *b, uint64_t now_ns)
+{
+	const uint64_t spent_a = rowqueue_spent(a->owner, now_ns) / ROWQUEUE_LITTLE_NS,
+		       spent_b = rowqueue_spent(b->owner, now_ns) / ROWQUEUE_LITTLE_NS;
+
+	return spent_a != spent_b ? spent_a < spent_b
+				  : tables_file_samples(q->tables, a->slot) >
+					    tables_file_samples(q->tables, b->slot);
+}
+
+struct row_request *rowqueue_next(const struct rowqueue *q, bool idle, uint64_t now_ns)
+{
+	for (int aside = 0; aside <= idle; aside++) {
+		struct row_request *next = NULL;
+		const struct rowline *line;
+
+		DL_FOREACH(q->lines, line) {
+			struct row_request *r = first_of(q, line, aside);
+
+			if (r && (!next || is_before(q, r, next, now_ns)))
+				next = r;
+		}
+		if (next)
+			return next;
+	}
+	return NULL;
+}
+
+struct row_request *rowqueue_find(const struct rowqueue *q, uint16_t slot, uint32_t serial)
+{
+	const struct rowline *line;
+	struct row_request *r;
+
+	DL_FOREACH(q->lines, line) {
+		DL_FOREACH(line->requests, r) {
+			if (r->slot == slot && r->serial == serial)
+				return r;
+		}
+	}
+	return NULL;
+}
+
+unsigned rowqueue_poorer(const struct rowqueue *q, const struct owner *owner, uint64_t ns,
+			 uint64_t now_ns)
+{
+	const uint64_t spent = rowqueue_spent(owner, now_ns) + ns;
+	const struct rowline *line;
+	unsigned n = 0;
+
+	DL_FOREACH(q->lines, line)
+		n += line->owner != owner && rowqueue_spent(line->owner, now_ns) < spent &&
+		     first_of(q, line, false);
+	return n;
+}
+
+bool rowqueue_move(struct rowqueue *q, struct row_request *r, struct owner *owner)
+{
+	struct rowline *to = line_of(q, owner);
+
+	if (!to)
+		return false;
+	rowqueue_take(q, r);
+	r->owner = owner;
+	(void)rowqueue_add(q, r);
+	return true;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The queue of row requests: who comes next.
+ *
+ * Each owner has a line. The owner who has spent least of prof-deltas' cpu time comes first, so
+ * that nobody's files keep the others' waiting. Owners whose time differs little come in the order
+ * of their files' recent samples, and so do the files within a line. A file that was put aside,
+ * because it took long while others waited, comes when no other file waits.
+ *
+ * Waiting requests may hold ROWQUEUE_HELD descriptors. Beyond that the owner who holds most loses
+ * one, and its file is opened again in its turn.
+ */
+#ifndef PROF_BPF_PEERS_ROWQUEUE_H
+#define PROF_BPF_PEERS_ROWQUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "tools/prof-bpf/peers/quarantine.h"
+
+#define ROWQUEUE_HELD 256
+#define ROWQUEUE_NAME_MAX 256
+#define ROWQUEUE_LITTLE_NS 50000000ull /* of cpu time */
+
+struct owner;
+struct owners;
+struct rowline;
+struct tables;
+
+struct row_request {
+	uint64_t id; /* rises in the order of sending; 0: not sent */
+	uint16_t slot;
+	uint32_t serial;     /* of the slot, which may be another file's when the answer comes */
+	int fd;		     /* until it is sent */
+	int spare_fd;	     /* for repeating the request */
+	struct owner *owner; /* NULL: nobody's; it holds the request (OWNER_QUEUE) */
+	struct quarantine_key of;
+	uint64_t sent_ns;
+	unsigned stops; /* how often it was put aside */
+	bool message_sent;
+	bool began;    /* the extractor has begun to answer */
+	bool alone;    /* an extractor died on it */
+	bool stopping; /* the extractor was told to put it aside when it takes long */
+	uint32_t name_len;
+	struct rowline *line;		 /* of the queue that it waits in, or NULL */
+	struct row_request *prev, *next; /* the queue's while it waits, then the caller's */
+	char name[ROWQUEUE_NAME_MAX];
+};
+
+struct rowqueue {
+	const struct tables *tables; /* borrowed */
+	struct rowline *lines;
+	unsigned count, held; /* requests; descriptors */
+};
+
+/* Frees all requests. Takes a zeroed queue. */
+void rowqueue_done(struct rowqueue *q);
+/* The request waits from now on. owner and fd are set. False: no memory. */
+bool rowqueue_add(struct rowqueue *q, struct row_request *r);
+/* Who comes next, or NULL. idle: nothing else is in flight. */
+struct row_request *rowqueue_next(const struct rowqueue *q, bool idle, uint64_t now_ns);
+/* It waits no more. */
+void rowqueue_take(struct rowqueue *q, struct row_request *r);
+/* The request that waits for this slot, or NULL. */
+struct row_request *rowqueue_find(const struct rowqueue *q, uint16_t slot, uint32_t serial);
+/* How many other owners have a file that waits, not put aside, and have spent less than this one,
+ * who spends ns just now. */
+unsigned rowqueue_poorer(const struct rowqueue *q, const struct owner *owner, uint64_t ns,
+			 uint64_t now_ns);
+/* Puts a waiting request into another line. False: no memory, and it stays where it is. */
+bool rowqueue_move(struct rowqueue *q, struct row_request *r, struct owner *owner);
+/* What counts of the owner's cpu time; 0 for NULL. */
+uint64_t rowqueue_spent(const struct owner *owner, uint64_t now_ns);
+/* Closes its descriptors. */
+void row_request_free(struct row_request *r);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/stream/testimony.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+#include "tools/prof-bpf/stream/losses.h"
+#include "tools/prof-bpf/stream/output.h"
+
+int testimony_open(struct testimony *t, const char *run_dir, uint64_t began_ns)
+{
+	*t = TESTIMONY_NONE;
+	t->word = (struct witness_word){ .magic = WITNESS_MAGIC, .began_ns = began_ns };
+	if (getrandom(&t->word.key, sizeof(t->word.key), 0) != (ssize_t)sizeof(t->word.key))
+		return -EIO;
+	return datagram_open(run_dir, WITNESS_FOLDER, WITNESS_NAME, &t->to);
+}
+
+void testimony_done(struct testimony *t)
+{
+	datagram_done(&t->to);
+}
+
+void testimony_sample(struct testimony *t, const struct sample *s, const struct emit_process *p,
+		      const struct emit_thread *th)
+{
+	if (t->to.fd < 0)
+		return;
+	witness_count(&t->word.sent, &t->word.key,
+		      &(struct witness_sample){ .pid = p->def.pid,
+						.tid = th->def.tid,
+						.cpu = s->cpu,
+						.time_ns = s->time_ns,
+						.value = s->value });
+}
+
+void testimony_repeat(struct testimony *t)
+{
+	if (t->to.fd >= 0)
+		t->told |= datagram_send(&t->to, &t->word, sizeof(t->word)) == 0;
+}
+
+void testimony_tell(struct testimony *t, const struct losses *l, uint64_t taken, bool final)
+{
+	t->over |= final;
+	t->word.final = t->over;
+	t->word.taken = taken;
+	t->word.breaks = l->output->breaks;
+	memcpy(t->word.lost, l->sent, sizeof(t->word.lost));
+	testimony_repeat(t);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The testimony: prof-bpf tells prof-export directly what it sent to prof-symd (witness.h). */
+#ifndef PROF_BPF_STREAM_TESTIMONY_H
+#define PROF_BPF_STREAM_TESTIMONY_H
+
+#include "common/status/witness.h"
+#include "common/wire/datagram.h"
+#include "tools/prof-bpf/stream/emit.h"
+
+struct losses;
+struct output;
+
+struct testimony {
+	struct datagram to; /* fd -1 by hand */
+	struct witness_word word;
+	bool told; /* prof-export has had a word, so it knows the key */
+	bool over; /* the last word was made */
+};
+#define TESTIMONY_NONE ((struct testimony){ .to = DATAGRAM_NONE })
+
+/* 0, -EIO of getrandom, -ENAMETOOLONG, -errno. */
+int testimony_open(struct testimony *t, const char *run_dir, uint64_t began_ns);
+void testimony_done(struct testimony *t);
+/* This sample was sent. */
+void testimony_sample(struct testimony *t, const struct sample *s, const struct emit_process *p,
+		      const struct emit_thread *th);
+/* Tells what was sent until now. final: the end of the stream comes next. If prof-export does not
+ * take it, the next word has it all. */
+void testimony_tell(struct testimony *t, const struct losses *l, uint64_t taken, bool final);
+/* Repeats the last word: prof-export may have been started again, or had no room. */
+void testimony_repeat(struct testimony *t);
+
+#endif

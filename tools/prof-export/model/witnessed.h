@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What came, beside what prof-bpf says that it sent (witness.h). */
+#ifndef PROF_EXPORT_MODEL_WITNESSED_H
+#define PROF_EXPORT_MODEL_WITNESSED_H
+
+#include "common/status/witness.h"
+
+struct witnessed {
+	struct witness_word word; /* the latest; magic 0: none */
+	struct witness_counts came;
+	uint64_t unkept;       /* of `came`: counted as lost after that */
+	uint64_t taken_before; /* by former prof-bpfs */
+	unsigned lives;	       /* of prof-bpf */
+	bool unkeyed;	       /* a sample came before any word */
+	bool broken;	       /* the stream was interrupted */
+	bool replayed;	       /* a former prof-export had a part of it, and perhaps words */
+	bool former;	       /* a sample is older than the prof-bpf of the word */
+	bool judged;
+	struct witness_verdict verdict;
+};
+
+/* Takes a word. False: it is none. */
+bool witnessed_word(struct witnessed *w, const struct witness_word *word);
+void witnessed_sample(struct witnessed *w, const struct witness_sample *s);
+/* Compares, at the end of the stream. Does nothing without a final word, or if there were several
+ * prof-bpfs: then only sums are known. lost: what the output counts. */
+void witnessed_judge(struct witnessed *w, const uint64_t lost[static STATUS_REASONS]);
+/* Samples that all prof-bpfs took, as far as they said. */
+uint64_t witnessed_taken(const struct witnessed *w);
+
+#endif

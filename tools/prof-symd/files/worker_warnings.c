@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/base/buf.h"
+#include "common/base/log.h"
+#include "common/names/program/program.h"
+#include "tools/prof-symd/files/worker_warnings.h"
+
+#define SHOWN_MAX 256	/* bytes of a path in a message */
+#define CODE_LOST_MAX 4 /* files of which each is told */
+
+void worker_warnings_keeper_gone(void)
+{
+	if (program_keeper_gone())
+		log_warning("debug information: the process that starts its readers is gone or "
+			    "stopped; later functions have no lines and inlined calls");
+}
+
+static void say_of_file(struct str path, const char *what)
+{
+	struct buf shown = BUF_INIT(0);
+
+	if (log_escape(&shown, path, SHOWN_MAX) == 0)
+		log_warning("%.*s: %s", (int)shown.len, (const char *)shown.data, what);
+	buf_done(&shown);
+}
+
+void worker_warnings_killed(struct str path)
+{
+	say_of_file(path, "the process that reads its debug information was killed "
+			  "(by the kernel, for want of memory?); it is read once more");
+}
+
+void worker_warnings_lost(struct str path, unsigned kills)
+{
+	say_of_file(
+		path,
+		kills > 1
+			? "the process that reads its debug information was killed twice (by the "
+			  "kernel, for want of memory?); its inlined calls and lines are missing; "
+			  "leave the tools more memory (mostly of their cgroup or container)"
+			: "reading its debug information crashed or took too long; its inlined "
+			  "calls and lines are missing");
+}
+
+void worker_warnings_died(struct str path, bool killed)
+{
+	say_of_file(path, killed ? "is not named: the process that reads it was killed over it, "
+				   "again and again; it is read again later"
+				 : "is not named: the process that reads it died on it twice");
+}
+
+void worker_warnings_too_large(struct str path)
+{
+	say_of_file(
+		path,
+		"its debug information takes more memory than allowed; its inlined calls and lines "
+		"are missing; raise --memory-limit (further files are only counted)");
+}
+
+void worker_warnings_too_large_by_hand(struct str path)
+{
+	say_of_file(path, "its debug information takes more memory than allowed; "
+			  "its inlined calls and lines are missing; raise -m");
+}
+
+void worker_warnings_code_lost(uint32_t pid)
+{
+	static unsigned told;
+
+	if (told++ < CODE_LOST_MAX)
+		log_warning("process %u: its generated code has no names: the process that reads "
+			    "its perf map or jitdump died on it or took too long",
+			    (unsigned)pid);
+}
+
+void worker_warnings_codes_lost(uint64_t files)
+{
+	if (files)
+		log_warning("%llu perf maps and jitdumps were given up, since reading them crashed "
+			    "or took too long",
+			    (unsigned long long)files);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events that were put aside because their user's turn is over (turns.h): samples, and the ends of
+ * processes with such samples. They are in the order in which they came, and have a ceiling. */
+#ifndef PROF_SYMD_STREAM_ASIDE_H
+#define PROF_SYMD_STREAM_ASIDE_H
+
+#include "tools/prof-symd/stream/events.h"
+
+#define ASIDE_MAX (16u << 10)
+
+struct aside_event {
+	struct event event;
+	uint64_t process; /* of the sample; 0: this place is to be swept */
+};
+
+/* Zero-initialise. */
+struct aside {
+	struct aside_event *at; /* [0, len), the oldest first */
+	size_t len, cap;
+};
+
+void aside_done(struct aside *a);
+/* 0, -ENOBUFS (a user may take half of the room that is left), -ENOMEM. */
+int aside_add(struct aside *a, const struct event *e, uint64_t process);
+/* Whether an event of this process is there. */
+bool aside_has(const struct aside *a, uint64_t process);
+/* Removes events whose process the caller set to 0. */
+void aside_sweep(struct aside *a);
+
+#endif

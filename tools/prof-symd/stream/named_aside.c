@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whose turn it is (turns.h), and the events that were put aside. */
+#include "common/base/clock.h"
+#include "tools/prof-symd/stream/named_internal.h"
+
+#define LOOK_NS 10000000ull /* between looks at what was put aside */
+#define SHORT_NS 500000ull  /* a look that took no longer may follow at once */
+
+/* --- whose turn it is --- */
+
+/* The process of a thread; 0: it is not known. */
+static const struct def_process *process_of(const struct named *n, uint64_t thread)
+{
+	const struct def_thread *t = idtable_get(&n->defs.threads, thread);
+
+	return t ? definitions_find_process(&n->defs, t->def.process) : NULL;
+}
+
+uint32_t named_user_of(const struct named *n, uint64_t thread)
+{
+	const struct def_process *p = process_of(n, thread);
+
+	return p ? (uint32_t)p->def.uid : TURNS_NOBODY;
+}
+
+void named_charge(struct named *n, uint64_t thread)
+{
+	const struct def_process *p = process_of(n, thread);
+
+	n->payer = p ? p->def.owner : 0;
+	n->payer_bit = 1u << (n->payer * 0x9e3779b97f4a7c15u >> 59);
+}
+
+uint32_t named_user_of_process(const struct named *n, uint64_t process)
+{
+	const struct def_process *p = definitions_find_process(&n->defs, process);
+
+	return p ? (uint32_t)p->def.uid : TURNS_NOBODY;
+}
+
+bool named_must_yield(const struct named *n, uint32_t user, uint64_t now_ns)
+{
+	return n->turn_ns && turns_others(&n->turns, user) &&
+	       turns_over(&n->turns, user, named_users(n), now_ns);
+}
+
+unsigned named_users(const struct named *n)
+{
+	const unsigned users = n->turns.users > n->round.count ? n->turns.users : n->round.count;
+
+	return users ? users : 1;
+}
+
+bool named_gives_up(const struct named *n, uint32_t user, uint64_t now_ns)
+{
+	return named_is_late(n, now_ns) &&
+	       ((turns_over(&n->turns, user, named_users(n), now_ns) &&
+		 turns_spent(&n->turns, user, now_ns) > NAMED_FRUGAL_NS) ||
+		now_ns >= n->late_ns + (NAMED_LAST_NS - NAMED_LATE_NS));
+}
+
+int named_put_aside(struct named *n, const struct event *e)
+{
+	const struct def_process *p = e->kind == EVENT_SAMPLE ? process_of(n, e->sample.thread)
+							      : NULL;
+	const uint64_t process = p ? p->def.id : e->process_end.id;
+
+	return aside_add(&n->aside, e, process);
+}
+
+/* Maps and jitdumps of those whose turn is over are read when nobody else waits. */
+static bool may_read(void *ctx, uint64_t process, uint64_t now_ns)
+{
+	const struct named *n = ctx;
+
+	return !named_must_yield(n, named_user_of_process(n, process), now_ns);
+}
+
+static void took(void *ctx, uint64_t process, uint64_t begun_ns)
+{
+	struct named *n = ctx;
+	const uint64_t now_ns = clock_mono_ns();
+
+	turns_spend(&n->turns, named_user_of_process(n, process), now_ns - begun_ns, now_ns);
+}
+
+void named_take_turns(struct named *n, uint64_t ns, void (*say_slow)(uint32_t))
+{
+	n->turn_ns = ns;
+	n->say_slow = say_slow;
+	if (n->jit) {
+		n->jit->may_read = may_read;
+		n->jit->took = took;
+		n->jit->turns_ctx = n;
+	}
+}
+
+/* --- what was put aside --- */
+
+/* Whether it is the end of a process of which samples are still there. */
+static bool comes_too_early(const struct named *n, size_t i)
+{
+	if (n->aside.at[i].event.kind != EVENT_PROCESS_END)
+		return false;
+	for (size_t k = 0; k < i; k++)
+		if (n->aside.at[k].process == n->aside.at[i].process)
+			return true;
+	return false;
+}
+
+/* Goes on with the events of one user until that time. */
+static int run_aside_of(struct named *n, uint32_t user, uint64_t until_ns, uint64_t now_ns)
+{
+	bool waits = false;
+	int r = 0;
+
+	for (; n->round.at < n->aside.len; n->round.at++) {
+		struct aside_event *a = &n->aside.at[n->round.at];
+
+		if (!a->process || a->event.user != user || comes_too_early(n, n->round.at))
+			continue;
+		n->paused |= until_ns && clock_mono_ns() > until_ns;
+		if (n->paused)
+			return 0;
+		n->give_up = n->lean = named_gives_up(n, user, now_ns);
+		r = named_run_event(n, &a->event, now_ns);
+		n->give_up = n->lean = false;
+		if (r < 0)
+			return r;
+		if (r == 0)
+			a->process = 0;
+		waits |= r > 0;
+	}
+	if (waits && named_is_late(n, now_ns))
+		turns_spend(&n->turns, user, now_ns - n->late_look_ns, now_ns);
+	n->round.at = 0;
+	n->round.user++;
+	return 0;
+}
+
+/* The users of what was put aside, those first whose programs took the least time. */
+static unsigned users_of_aside(const struct named *n, uint64_t now_ns,
+			       uint32_t ret[static TURNS_USERS])
+{
+	unsigned count = 0;
+
+	for (size_t i = 0; i < n->aside.len; i++) {
+		const uint32_t user = n->aside.at[i].event.user;
+		unsigned k = 0;
+
+		while (k < count && ret[k] != user)
+			k++;
+		if (k < count || count == TURNS_USERS)
+			continue;
+		const uint64_t spent_ns = turns_spent(&n->turns, user, now_ns);
+
+		for (k = count++; k && turns_spent(&n->turns, ret[k - 1], now_ns) > spent_ns; k--)
+			ret[k] = ret[k - 1];
+		ret[k] = user;
+	}
+	return count;
+}
+
+int named_run_aside(struct named *n, uint64_t until_ns, uint64_t now_ns)
+{
+	struct round *round = &n->round;
+	const uint64_t begun_ns = clock_mono_ns();
+	int r = 0;
+
+	if (round->user == round->count) {
+		if (begun_ns < round->next_ns && !named_is_late(n, now_ns))
+			return NAMED_WAIT;
+		*round = (struct round){ 0 };
+		round->count = users_of_aside(n, now_ns, round->users);
+	}
+	while (round->user < round->count && r >= 0 && !n->paused)
+		r = run_aside_of(n, round->users[round->user], until_ns, now_ns);
+	const uint64_t ended_ns = clock_mono_ns();
+
+	round->took_ns += ended_ns - begun_ns;
+	if (round->user == round->count) {
+		aside_sweep(&n->aside);
+		n->late_look_ns = now_ns;
+		round->count = round->user = n->aside.len ? round->count : 0;
+		/* Most of what is left may have to wait: look at it for a tenth of the time. */
+		if (round->took_ns > SHORT_NS)
+			round->next_ns = ended_ns + 10 * round->took_ns;
+	}
+	return r < 0 ? r : n->aside.len ? NAMED_WAIT : 0;
+}
+
+uint64_t named_next_look(const struct named *n)
+{
+	const uint64_t soon_ns = clock_mono_ns() + LOOK_NS;
+	uint64_t next_ns = 0;
+
+	if (n->aside.len)
+		next_ns = n->round.next_ns > soon_ns ? n->round.next_ns : soon_ns;
+	if (n->late_ns && !n->ended && (!next_ns || n->late_ns < next_ns))
+		next_ns = n->late_ns > soon_ns ? n->late_ns : soon_ns;
+	return next_ns;
+}
+
+/* Sends all that was put aside: for a while with names, then without. */
+int named_settle_aside(struct named *n, uint64_t now_ns)
+{
+	if (!n->aside.len)
+		return 0;
+	if (!n->late_ns)
+		n->late_ns = now_ns + NAMED_LATE_NS;
+	return named_run_aside(n, clock_mono_ns() + n->turn_ns, now_ns);
+}
+
+/* --- the end --- */
+
+void named_ends(struct named *n, uint64_t now_ns)
+{
+	if (n->ending || !n->turn_ns)
+		return;
+	n->ending = true;
+	n->late_ns = now_ns + NAMED_LATE_NS;
+	program_until(now_ns + NAMED_LAST_NS);
+}
+
+bool named_is_late(const struct named *n, uint64_t now_ns)
+{
+	return n->late_ns && now_ns >= n->late_ns;
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/profpipe/options/options.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "common/base/cmdline.h"
+#include "common/base/exits.h"
+#include "common/base/log.h"
+#include "common/base/outfile.h"
+#include "common/cell/budget.h"
+
+static const char usage[] =
+	"usage: profpipe record [-F HZ] [-d SECONDS] [-p PID]... [-o FILE] [-f FORMAT]\n"
+	"                       [--mode MODE] [--lines] [--interpreter-frames]\n"
+	"                       [--memory-limit SIZE] [--summary FILE] [-qv]\n"
+	"                       [--read-memory none] [--ignore-unsafe-kernel] [-- COMMAND...]\n"
+	"       profpipe report FILE.prof [-f FORMAT] [-o FILE] [--mode MODE] [--lines]\n"
+	"                       [--interpreter-frames] [-qv]\n"
+	"       profpipe dump [--all-threads] PID|CORE\n"
+	"       profpipe doctor [--json] [--ignore-unsafe-kernel]\n"
+	"\n"
+	"record  profiles the whole host, or the given processes, or COMMAND and its descendants\n"
+	"report  turns a recording into another format\n"
+	"dump    prints the stacks of a live process or of a core file (see prof-dump --help)\n"
+	"doctor  checks what this host supports, what is missing, and how to fix it\n"
+	"\n"
+	"  -F, --frequency HZ\n"
+	"                   samples per second and cpu, 1 to 10000 (default 99)\n"
+	"  -d, --duration SECONDS\n"
+	"                   stop after this time (default: on Ctrl-C)\n"
+	"  -p, --pid PID    sample only this process; may be repeated\n"
+	"  -o, --output FILE\n"
+	"                   write to FILE, or to standard output for - (default: flame.html for\n"
+	"                   record, standard output for report)\n"
+	"  -f, --format FORMAT\n"
+	"                   html, folded, pprof, text or stream (default: by FILE's ending,\n"
+	"                   .html, .folded, .pb.gz or .pprof, .txt, .prof)\n"
+	"  --mode MODE      the mode of new files, in octal (default 600: for their owner only)\n"
+	"  --lines          folded, html: show line numbers of interpreted frames\n"
+	"  --interpreter-frames\n"
+	"                   also show the native frames of an interpreter's own loop\n"
+	"  --memory-limit SIZE\n"
+	"                   memory of all tools and their BPF maps together, at "
+	"least 64M (default\n"
+	"                   128M); what does not fit is counted\n"
+	"  --cpu-limit PERCENT\n"
+	"                   cpu time of all tools, in percent of all cpus over ten seconds\n"
+	"                   (default: no limit); samples that do not fit are counted\n"
+	"  --read-memory none\n"
+	"                   read no memory of processes: interpreted frames have no names\n"
+	"  --ignore-unsafe-kernel\n"
+	"                   record, doctor: run even on a kernel that profiling may hang\n"
+	"  --json           doctor: print JSON\n"
+	"  --summary FILE   also write the summary to FILE, as JSON\n"
+	"  -q, --quiet      print no progress and no summary on standard error\n"
+	"  -v, --verbose    make the tools log more\n"
+	"  -h, --help       print this help\n"
+	"  --version        print the version\n";
+
+/* A signal also reaches a thread that leads no process; /proc tells the two apart. */
+static bool is_process(uint32_t pid)
+{
+	char path[64], text[2048];
+
+	if (kill((pid_t)pid, 0) < 0 && errno == ESRCH)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%u/status", pid);
+	FILE *f = fopen(path, "re");
+	if (!f)
+		return errno != ENOENT;
+	const size_t n = fread(text, 1, sizeof(text) - 1, f);
+
+	fclose(f);
+	text[n] = '\0';
+	const char *leader = strstr(text, "\nTgid:");
+
+	return !leader || strtoul(leader + 6, NULL, 10) == pid;
+}
+
+enum {
+	OPTION_SUMMARY = 1,
+	OPTION_LINES,
+	OPTION_INTERPRETER,
+	OPTION_LIMIT,
+	OPTION_JSON,
+	OPTION_MODE
+};
+
+/* For record and report. */
+#define OUTPUT_OPTIONS \
+	{ "output", required_argument, NULL, 'o' }, { "format", required_argument, NULL, 'f' }, \
+		{ "mode", required_argument, NULL, OPTION_MODE }, \
+		{ "lines", no_argument, NULL, OPTION_LINES }, \
+		{ "interpreter-frames", no_argument, NULL, OPTION_INTERPRETER }, \
+	{ \
+		"quiet", no_argument, NULL, 'q' \
+	}
+
+/* State for the options that concern the output. */
+struct choice {
+	struct cmdline *line;
+	bool format_given;
+};
+
+static int take_pid(struct options *o, const struct cmdline *c)
+{
+	const int r = sampling_option(&o->sampling, c, SAMPLING_PID);
+
+	if (r != EXITS_GO_ON)
+		return r;
+	const uint32_t pid = o->sampling.pids[o->sampling.pid_count - 1];
+
+	if (is_process(pid))
+		return EXITS_GO_ON;
+	log_error("--pid: %u: there is no such process; see `ps -e`", pid);
+	return EXITS_FAILED;
+}
+
+/* Takes one option of any subcommand. */
+static int take_option(struct options *o, struct choice *choice, int val)
+{
+	const struct cmdline *c = choice->line;
+	int r = EXITS_GO_ON;
+	size_t word = 0;
+
+	switch (val) {
+	case SAMPLING_PID:
+		return take_pid(o, c);
+	case 'o':
+		return cmdline_path(c, &o->output);
+	case 'f':
+		r = cmdline_word(c, format_names, FORMATS, &word);
+		o->format = (enum format)word;
+		choice->format_given = true;
+		return r;
+	case OPTION_MODE:
+		return cmdline_mode(c, &o->mode);
+	case OPTION_SUMMARY:
+		return cmdline_path(c, &o->summary);
+	case OPTION_LINES:
+		o->lines = true;
+		return r;
+	case OPTION_INTERPRETER:
+		o->interpreter_frames = true;
+		return r;
+	case OPTION_LIMIT:
+		return cmdline_size(c, BUDGET_LEAST, BUDGET_MOST, &o->limit);
+	case OPTION_JSON:
+		o->json = true;
+		return r;
+	case 'q':
+		o->quiet = true;
+		return r;
+	case CMDLINE_EXIT:
+		return c->status;
+	default:
+		return sampling_option(&o->sampling, c, val);
+	}
+}
+
+static int take_options(struct options *o, struct choice *choice)
+{
+	int val, r = EXITS_GO_ON;
+
+	while (r == EXITS_GO_ON && (val = cmdline_next(choice->line)) != CMDLINE_END)
+		r = take_option(o, choice, val);
+	o->verbose = choice->line->verbose > 0;
+	return r;
+}
+
+/* Completes the output and its format: on standard output it must be text. */
+static int choose_format(struct options *o, const struct choice *choice, const char *output)
+{
+	if (!o->output)
+		o->output = output;
+	const bool standard = strcmp(o->output, "-") == 0;
+
+	if (!choice->format_given && standard)
+		o->format = FORMAT_FOLDED;
+	else if (!choice->format_given && !format_of_path(o->output, &o->format))
+		return cmdline_refuse_all(
+			"--output: %s: its ending names no format; use .html, .folded, .pb.gz, "
+			".txt or .prof, or give -f FORMAT",
+			o->output);
+	if (standard && format_is_binary(o->format) && isatty(STDOUT_FILENO))
+		return cmdline_refuse_all(
+			"--format: %s: is binary, and standard output is a terminal; "
+			"name a file with -o",
+			format_names[o->format]);
+	return EXITS_GO_ON;
+}
+
+static struct cmdline line_of(int argc, char **argv, const char *shorts, const struct option *longs)
+{
+	return (struct cmdline){ .tool = "profpipe",
+				 .usage = usage,
+				 .shorts = shorts,
+				 .longs = longs,
+				 .argc = argc,
+				 .argv = argv };
+}
+
+int options_record(int argc, char **argv, struct options *ret)
+{
+	static const struct option longs[] = {
+		{ "summary", required_argument, NULL, OPTION_SUMMARY },
+		{ "memory-limit", required_argument, NULL, OPTION_LIMIT },
+		SAMPLING_OPTIONS,
+		OUTPUT_OPTIONS,
+		CMDLINE_OPTIONS,
+		{ 0 },
+	};
+	struct cmdline c = line_of(argc, argv, "+:F:d:p:o:f:qvh", longs);
+	struct choice choice = { .line = &c };
+
+	*ret = (struct options){ .sampling.hz = SAMPLING_HZ_DEFAULT, .mode = OUTFILE_MODE };
+	const int r = take_options(ret, &choice);
+
+	if (r != EXITS_GO_ON)
+		return r;
+	if (optind < argc)
+		ret->command = argv + optind;
+	/* As with "$@" that is empty: the whole host is not what was meant. */
+	else if (strcmp(argv[argc - 1], "--") == 0)
+		return cmdline_refuse_all("COMMAND: missing after --; name one, or omit --");
+	if (ret->command && ret->sampling.pid_count)
+		return cmdline_refuse_all(
+			"--pid: %u: not together with a COMMAND; give one of them",
+			ret->sampling.pids[0]);
+	return choose_format(ret, &choice, "flame.html");
+}
+
+int options_report(int argc, char **argv, struct options *ret)
+{
+	static const struct option longs[] = { OUTPUT_OPTIONS, CMDLINE_OPTIONS, { 0 } };
+	struct cmdline c = line_of(argc, argv, ":o:f:qvh", longs);
+	struct choice choice = { .line = &c };
+
+	*ret = (struct options){ .mode = OUTFILE_MODE };
+	const int r = take_options(ret, &choice);
+
+	if (r != EXITS_GO_ON)
+		return r;
+	if (argc - optind != 1)
+		return cmdline_refuse_all("report: needs exactly one recording; "
+					  "see `profpipe --help`");
+	ret->input = argv[optind];
+	return choose_format(ret, &choice, "-");
+}
+
+int options_doctor(int argc, char **argv, struct options *ret)
+{
+	static const struct option longs[] = {
+		{ "json", no_argument, NULL, OPTION_JSON },
+		SAMPLING_UNSAFE_OPTION,
+		CMDLINE_HELP_OPTIONS,
+		{ 0 },
+	};
+	struct cmdline c = line_of(argc, argv, "+:h", longs);
+	struct choice choice = { .line = &c };
+
+	*ret = (struct options){ 0 };
+	const int r = take_options(ret, &choice);
+
+	if (r == EXITS_GO_ON && optind < argc)
+		return cmdline_refuse_all("%s: not an option; doctor takes options only",
+					  argv[optind]);
+	return r;
+}
+
+int options_subcommand(int argc, char **argv, int *ret)
+{
+	static const struct option longs[] = { CMDLINE_HELP_OPTIONS, { 0 } };
+	struct cmdline c = line_of(argc, argv, "+:h", longs);
+
+	if (cmdline_next(&c) == CMDLINE_EXIT)
+		return c.status;
+	if (optind == argc)
+		return cmdline_refuse_all("missing subcommand: record, report, dump or doctor; "
+					  "see `profpipe --help`");
+	*ret = optind;
+	return EXITS_GO_ON;
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/profpipe/run/reaper.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "common/base/clock.h"
+#include "common/base/exits.h"
+#include "common/base/log.h"
+#include "tools/profpipe/run/limits.h"
+
+#define FOLLOW_MS 20	   /* from the end of a tool that lost its peer to its next start */
+#define START_STREAK_MAX 4 /* of restarts.h, before sampling has begun */
+#define SAID_MS 10000	   /* between two messages about the ends of one tool */
+#define EXITING_MS 1000	   /* for an ending tool: freeing BPF maps takes a while */
+
+/* The shortage of the host that may have ended the tool, with the remedy; else "". */
+static const char *lacking(struct run *r, const struct child *c)
+{
+	if (WIFSIGNALED(c->wait_status) && WTERMSIG(c->wait_status) == SIGKILL &&
+	    limits_oom_kills() > r->oom_kills)
+		return ", since memory ran out: give the run more, or end other programs";
+	if (r->phase == RUN_STARTING && limits_threads_short())
+		return ", since no more threads can be started: raise pids.max of the cgroup, "
+		       "or ulimit -u";
+	return "";
+}
+
+/* Logs the end of a tool with its own last line. */
+static void say_ended(struct run *r, struct child *c, const char *consequence)
+{
+	const char *line = c->pending_ns ? c->pending : "";
+	const size_t n = strlen(c->name);
+
+	/* Our message has "prof-x: error: " already. */
+	if (strncmp(line, c->name, n) == 0 && line[n] == ':')
+		line += n + 1 + (line[n + 1] == ' ');
+	if (strncmp(line, "error: ", 7) == 0)
+		line += 7;
+	run_fail(r, "%s ended (%s)%s%s%s%s", c->name, child_how(c->wait_status),
+		 line[0] ? ": " : "", line, lacking(r, c), consequence);
+	c->pending_ns = 0;
+}
+
+static bool ended_by(const struct child *c, int status)
+{
+	return WIFEXITED(c->wait_status) && WEXITSTATUS(c->wait_status) == status;
+}
+
+/* Whether another prof-export can write the output: it is a file, or still empty. */
+static bool can_write_again(const struct run *r)
+{
+	struct stat st;
+
+	if (r->journal < 0 || fstat(r->output.fd, &st) < 0)
+		return false;
+	return (S_ISREG(st.st_mode) && !(fcntl(r->output.fd, F_GETFL) & O_APPEND)) ||
+	       (!format_streams(r->o->format) && r->phase != RUN_FINISHING);
+}
+
+/* Whether a new start may succeed. */
+static bool may_start_again(struct run *r, enum deploy_tool t)
+{
+	const struct child *c = run_tool(r, t), *bpf = run_tool(r, DEPLOY_BPF);
+	const bool cut = WIFSIGNALED(c->wait_status) || ended_by(c, EXITS_AGAIN);
+
+	if (t == DEPLOY_EXPORT)
+		return cut && !c->done && can_write_again(r);
+	/* prof-symd's good end does not count if its prof-export has been replaced since. */
+	if (r->phase == RUN_FINISHING)
+		return t == DEPLOY_SYMD && bpf->pid &&
+		       (!ended_by(c, 0) || r->symd_for != r->again[DEPLOY_EXPORT].count);
+	if (t == DEPLOY_DELTAS)
+		return !bpf->done;
+	if (r->phase == RUN_STARTING)
+		return cut;
+	return !ended_by(c, 0);
+}
+
+/* How many short lives in a row end the restarts. Foreign files can crash a parser again and again,
+ * but prof-bpf quarantines these (quarantine.h), and they must not end the run. So a parser that
+ * was ready has no limit. */
+static unsigned most_restarts(struct run *r, enum deploy_tool t)
+{
+	if (r->phase == RUN_STARTING)
+		return START_STREAK_MAX;
+
+	const struct child *c = run_tool(r, t);
+	const bool parser = t == DEPLOY_DELTAS || t == DEPLOY_SYMD;
+	const bool crashed = WIFSIGNALED(c->wait_status) && WTERMSIG(c->wait_status) != SIGKILL;
+
+	return parser && c->ready && crashed ? RESTARTS_FOR_EVER : RESTARTS_STREAK_MAX;
+}
+
+/* Plans the next start. False, logged: there is none. */
+static bool start_again(struct run *r, enum deploy_tool t)
+{
+	struct child *c = run_tool(r, t);
+	const uint64_t now = clock_mono_ns();
+	/* The tool only followed its peer; that needs no message. */
+	const bool follows = ended_by(c, EXITS_AGAIN) || ended_by(c, 0);
+
+	/* A follower starts at once, and its end does not count against it. */
+	if (follows && r->phase != RUN_STARTING) {
+		r->again[t].due_ns = now + FOLLOW_MS * 1000000u;
+		r->again[t].count++;
+		if (t == DEPLOY_BPF)
+			run_away(r);
+		c->pending_ns = 0;
+		return true;
+	}
+	if (!restarts_plan(&r->again[t], now, now - c->started_ns, most_restarts(r, t))) {
+		say_ended(r, c,
+			  r->phase == RUN_STARTING ? ", again and again, before sampling began"
+			  : t == DEPLOY_DELTAS
+				  ? ", again and again; programs that start from now on have "
+				    "incomplete stacks"
+				  : ", again and again; what was collected until then is written");
+		return false;
+	}
+	if (!follows && (!r->said_ns[t] || run_ms_since(r->said_ns[t]) > SAID_MS)) {
+		r->said_ns[t] = now;
+		run_clear_line(r);
+		log_warning("%s ended (%s)%s; starting it again", c->name,
+			    child_how(c->wait_status), lacking(r, c));
+	}
+	/* Its last line is of no interest then. */
+	if (follows || WIFSIGNALED(c->wait_status))
+		c->pending_ns = 0;
+	if (t == DEPLOY_BPF)
+		run_away(r);
+	if (r->phase == RUN_STARTING)
+		r->since_ns = now;
+	return true;
+}
+
+/* No more of the stream can reach prof-export, which writes what it has. */
+static void give_up_stream(struct run *r)
+{
+	run_finish(r);
+	r->last = true;
+}
+
+static void tool_ended(struct run *r, enum deploy_tool t)
+{
+	struct child *c = run_tool(r, t);
+	const bool well = ended_by(c, 0);
+
+	child_read(c, run_show, r);
+	if (r->phase == RUN_OVER)
+		return;
+	if (t == DEPLOY_BPF) {
+		command_reap(&r->command);
+		/* No later prof-symd can get a stream. */
+		if (r->phase == RUN_FINISHING) {
+			if (!c->done)
+				run_away(r);
+			r->last = true;
+		}
+	}
+	if (t == DEPLOY_DELTAS)
+		/* prof-deltas goes when prof-bpf goes; prof-bpf itself needs a moment more to
+		 * free its kernel memory. */
+		child_read(run_tool(r, DEPLOY_BPF), run_show, r);
+	if (may_start_again(r, t)) {
+		if (t == DEPLOY_BPF && r->phase == RUN_SAMPLING && run_targets_gone(r)) {
+			run_away(r);
+			run_finish(r);
+		} else if (!start_again(r, t)) {
+			if (r->phase == RUN_STARTING || t == DEPLOY_EXPORT)
+				r->phase = RUN_OVER;
+			else if (t != DEPLOY_DELTAS)
+				give_up_stream(r);
+		}
+		return;
+	}
+	if (t == DEPLOY_DELTAS) {
+		c->pending_ns = 0;
+		return;
+	}
+	if (r->phase == RUN_STARTING) {
+		say_ended(r, c, c->pending_ns ? "" : " before sampling began");
+		r->phase = RUN_OVER;
+		return;
+	}
+	if (t == DEPLOY_EXPORT) {
+		/* After "done" all that came was written. If the stream was cut, the user may know
+		 * the reason already. */
+		if (!c->done)
+			say_ended(r, c, "; the output is not complete");
+		else if (!well && !r->failed && !WIFSIGNALED(c->wait_status) &&
+			 !((r->broken || r->again[DEPLOY_EXPORT].count) && ended_by(c, EXITS_CUT)))
+			say_ended(r, c, "");
+		r->phase = RUN_OVER;
+		return;
+	}
+	/* prof-bpf ends by itself when its time is over or its targets are gone. prof-symd follows.
+	 */
+	if (well || (t == DEPLOY_SYMD && ended_by(c, EXITS_AGAIN))) {
+		c->pending_ns = 0;
+		if (t == DEPLOY_SYMD)
+			child_leave(run_tool(r, DEPLOY_BPF));
+	} else if (r->phase == RUN_FINISHING) {
+		r->broken = true;
+		run_clear_line(r);
+		log_warning("%s ended (%s); the samples that it held are lost", c->name,
+			    child_how(c->wait_status));
+	} else {
+		say_ended(r, c, "; what was collected until then is written");
+		/* The others only report that they lost their peer. */
+		r->mute = true;
+	}
+	run_finish(r);
+}
+
+/* Waits for tools that are about to end: one of them may be the cause. */
+static void await_exiting(struct run *r, bool ended[static DEPLOY_TOOLS])
+{
+	const uint64_t since = clock_mono_ns();
+
+	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+		while (!ended[i] && child_exiting(&r->tools[i]) &&
+		       run_ms_since(since) < EXITING_MS) {
+			struct pollfd p = { .fd = r->tools[i].pidfd, .events = POLLIN };
+
+			poll(&p, 1, 20);
+			ended[i] = child_reap(&r->tools[i]);
+		}
+	}
+}
+
+/* If one tool ends, others follow, and we may see these first. So this collects all ends, and takes
+ * killed tools first, as the cause. */
+void reaper_reap(struct run *r)
+{
+	static const enum deploy_tool order[DEPLOY_TOOLS] = { DEPLOY_BPF, DEPLOY_EXPORT,
+							      DEPLOY_SYMD, DEPLOY_DELTAS };
+	bool ended[DEPLOY_TOOLS] = { 0 }, any = false;
+
+	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+		ended[i] = child_reap(&r->tools[i]);
+		any |= ended[i];
+	}
+	if (any)
+		await_exiting(r, ended);
+	for (int killed = 1; any && killed >= 0; killed--)
+		for (int i = 0; i < DEPLOY_TOOLS; i++)
+			if (ended[order[i]] &&
+			    WIFSIGNALED(r->tools[order[i]].wait_status) == killed)
+				tool_ended(r, order[i]);
+	if (any)
+		run_tell(r);
+}
