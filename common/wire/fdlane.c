@@ -121,14 +121,17 @@ int fdlane_listen(enum bus_route_id route, const char *run_dir, uid_t peer, stru
 
 	if (fd < 0)
 		return -errno;
-	if (bind(fd, (struct sockaddr *)&a, sizeof(a))) {
-		r = -errno;
+	/* The socket has its mode from the beginning: a peer that is refused once gives up. */
+	const mode_t umask_before = umask(0117);
+
+	r = bind(fd, (struct sockaddr *)&a, sizeof(a)) ? -errno : 0;
+	umask(umask_before);
+	if (r) {
 		close(fd);
 		return r;
 	}
 	l->listening = fd;
-	/* Before listen nobody can connect. */
-	if (chmod(l->path, 0660) || listen(fd, 4))
+	if (listen(fd, 4))
 		return -errno;
 	r = watch(l, fd);
 	if (r)

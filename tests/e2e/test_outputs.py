@@ -70,13 +70,13 @@ def plant(what, path):
     return spy
 
 
-def wait_for_hidden(pid):
-    """Until the tool has opened a file without a name."""
+def wait_for_hidden(pid, folder):
+    """Until the tool has opened a file without a name in the folder."""
     until = time.monotonic() + 20
     while time.monotonic() < until:
         with contextlib.suppress(OSError):
-            if any("(deleted)" in os.readlink(f"/proc/{pid}/fd/{fd}")
-                   for fd in os.listdir(f"/proc/{pid}/fd")):
+            links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+            if any(at.startswith(f"{folder}/") and at.endswith("(deleted)") for at in links):
                 return
         time.sleep(0.02)
     raise AssertionError("it opens no file")
@@ -151,7 +151,7 @@ def test_a_name_that_a_stranger_takes_meanwhile_does_not_cost_the_profile(sticky
     sent = stream(HELLO + "\n" + BODY)
     p.stdin.write(sent)
     p.stdin.flush()
-    wait_for_hidden(p.pid)
+    wait_for_hidden(p.pid, sticky)
     assert not os.listdir(sticky), "it has no name before it is whole"
     plant("file", out)
     _, err = p.communicate(stream(HELLO + "\n" + BODY + END)[len(sent):], timeout=30)
@@ -223,7 +223,7 @@ def test_a_killed_tool_leaves_the_old_file_and_no_half_of_a_new_one(tmp_path, ol
     p = subprocess.Popen([EXPORT, "-o", out], stdin=subprocess.PIPE)
     p.stdin.write(stream(HELLO + "\n" + BODY))
     p.stdin.flush()
-    wait_for_hidden(p.pid)
+    wait_for_hidden(p.pid, tmp_path)
     p.kill()
     p.wait()
     time.sleep(0.1)
