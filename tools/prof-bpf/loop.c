@@ -28,6 +28,7 @@
  * samples. Until interpreters are described, their frames are native ones. */
 #define ROWS_WAIT_NS 200000000ull
 #define OFFERS_WAIT_NS 1000000000ull
+#define CHOSEN_WAIT_NS 5000000000ull /* likewise, for files of the chosen programs */
 #define COALESCE_NS 1000000ull
 #define COMMAND_NS 200000000ull /* time for the command to exec; not needed by hand */
 #define EVENTS_AT_ONCE 8
@@ -195,7 +196,8 @@ static void try_start(struct prof *p)
 		const bool rows = host_settled(p->host) && row_server_idle(p->row_server),
 			   offers = offers_idle(&p->offers);
 
-		if ((rows || waited > ROWS_WAIT_NS) && (offers || waited > OFFERS_WAIT_NS))
+		if ((rows || waited > ROWS_WAIT_NS) &&
+		    (offers || waited > (is_chosen(p) ? CHOSEN_WAIT_NS : OFFERS_WAIT_NS)))
 			start_sampling(p);
 	} else if (now - p->since_ns > CONNECT_NS) {
 		log_error("%s did not connect within %d s",

@@ -3,6 +3,7 @@
 #include <linux/fuse.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include "common/walk/procfs.h"
 #include "tests/unit/opener_fixture.h"
 
 TestSuite(helpers, .init = set_up, .fini = clean_up);
@@ -231,6 +232,55 @@ Test(helpers, hanging_file_costs_one_worker_and_its_device_is_left_alone)
 	struct answer none = { 0 };
 	run_until(&none, 1, 300);
 	cr_assert_eq(hanging(), 0);
+	finish();
+}
+
+static char pretended; /* the state of all processes; 0: what it is */
+
+int __real_procfs_read_stat(int at, uint32_t pid, struct procfs_stat *ret);
+int __wrap_procfs_read_stat(int at, uint32_t pid, struct procfs_stat *ret);
+int __wrap_procfs_read_stat(int at, uint32_t pid, struct procfs_stat *ret)
+{
+	const int r = __real_procfs_read_stat(at, pid, ret);
+
+	if (pretended && r == 0)
+		ret->state = pretended;
+	return r;
+}
+
+/* How long a request takes that hangs, in nanoseconds. */
+static uint64_t hung_for(const char *folder)
+{
+	struct answer hung = { 0 };
+	char path[300];
+	uint64_t ticket, before = clock_mono_ns();
+	struct opener_request q = of_path(path, folder, "f");
+
+	cr_assert_eq(opener_submit(opener, &q, take, &hung, &ticket), 0);
+	run_until(&hung, 1, 2 * HELPERS_PATIENCE * (int)(OPENER_DEADLINE_NS / 1000000));
+	cr_assert_eq(hung.r.status, OPENER_TIMEOUT);
+	return clock_mono_ns() - before;
+}
+
+Test(helpers, worker_that_lacks_a_cpu_has_more_time_but_not_for_ever)
+{
+	const struct mounted m = mount_fuse("starved", FUSE_OPEN);
+
+	start();
+	pretended = 'R';
+	cr_assert_geq(hung_for(m.path), HELPERS_PATIENCE * OPENER_DEADLINE_NS);
+	unmount(&m);
+	finish();
+}
+
+Test(helpers, worker_that_sleeps_is_given_up_at_its_deadline)
+{
+	const struct mounted m = mount_fuse("asleep", FUSE_OPEN);
+
+	start();
+	pretended = 'D';
+	cr_assert_lt(hung_for(m.path), HELPERS_PATIENCE / 2 * OPENER_DEADLINE_NS);
+	unmount(&m);
 	finish();
 }
 

@@ -2,6 +2,7 @@
 #include "tools/prof-bpf/open/helpers.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 #include <utlist.h>
 #include "common/base/clock.h"
+#include "common/walk/procfs.h"
 #include "common/wire/scm.h"
 #include "tools/prof-bpf/open/helpers_internal.h"
 #include "tools/prof-bpf/open/openkeeper.h"
@@ -291,6 +293,16 @@ static void serve(struct helpers *h, enum helpers_lane lane)
 	}
 }
 
+/* Whether a worker past its deadline waits for a cpu, or has one. What hangs sleeps in the
+ * kernel. */
+static bool is_starved(const struct helpers *h, const struct helpers_worker *w)
+{
+	struct procfs_stat st;
+
+	return h->now_ns < w->since_ns + HELPERS_PATIENCE * w->deadline_ns &&
+	       procfs_read_stat(h->proc, (uint32_t)w->pid, &st) == 0 && st.state == 'R';
+}
+
 static void expire(struct helpers *h)
 {
 	unsigned idle = 0;
@@ -301,7 +313,9 @@ static void expire(struct helpers *h)
 		w->penalized &= h->now_ns < w->since_ns + w->deadline_ns + HELPERS_PENALTY_NS;
 		if (w->fd < 0 || w->hung)
 			continue;
-		if (claims_is_busy(w) && h->now_ns > w->since_ns + w->deadline_ns)
+		const bool late = claims_is_busy(w) && h->now_ns > w->since_ns + w->deadline_ns;
+
+		if (late && !is_starved(h, w))
 			give_up(h, w);
 		else if (!claims_is_busy(w) && (w->slow || idle++) &&
 			 h->now_ns > w->since_ns + HELPERS_IDLE_NS)
@@ -357,9 +371,10 @@ int helpers_start(const char *proc, struct helpers **ret)
 	for (unsigned i = 0; i < HELPERS_WORKERS; i++)
 		h->workers[i].fd = -1;
 	h->keeper_fd = -1;
+	h->proc = open(proc, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	h->epoll = epoll_create1(EPOLL_CLOEXEC);
 	h->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	int r = h->epoll < 0 || h->event_fd < 0 ? -errno : 0;
+	int r = h->proc < 0 || h->epoll < 0 || h->event_fd < 0 ? -errno : 0;
 
 	if (!r)
 		r = openkeeper_start(proc, &h->keeper_fd, &h->keeper);
@@ -403,6 +418,8 @@ void helpers_free(struct helpers *h)
 		close(h->epoll);
 	if (h->event_fd >= 0)
 		close(h->event_fd);
+	if (h->proc >= 0)
+		close(h->proc);
 	free(h);
 }
 

@@ -11,7 +11,8 @@
  * or a process, and two work for an owner in these lanes. While one hangs, all other requests for
  * that device or process are refused at once; if two hang, all of that owner in these lanes. A
  * worker that is given up is killed; it counts until the kernel lets it end, and at least for
- * HELPERS_PENALTY_NS.
+ * HELPERS_PENALTY_NS. A worker that lacks a cpu does not hang, so it has HELPERS_PATIENCE times as
+ * long.
  *
  * Requests are taken from the owners by turns, those for sampled files first. Places in the queue
  * are charged to the owner (OWNER_QUEUE), and so are workers that may hang (OWNER_OPENERS).
@@ -33,6 +34,7 @@
 #define HELPERS_AHEAD 8	   /* requests that a safe worker is sent ahead */
 #define HELPERS_QUEUE 8192 /* waiting requests; an owner may have its fair share of these */
 #define HELPERS_PENALTY_NS 10000000000ull
+#define HELPERS_PATIENCE 8 /* deadlines of a worker that waits for a cpu */
 #define HELPERS_MORE_NS 20000000ull   /* another worker is started if one is busy this long */
 #define HELPERS_IDLE_NS 5000000000ull /* and ended after this, except for one */
 

@@ -61,6 +61,7 @@ struct helpers_worker {
 
 struct helpers {
 	int epoll, keeper_fd, event_fd;
+	int proc; /* /proc, O_PATH */
 	pid_t keeper;
 	struct owners *owners;
 	struct helpers_waiting lanes[HELPERS_LANES];
