@@ -65,7 +65,7 @@ count_units() {
 		ok=0 bad=1 seconds=0
 		[ ! -f "$log" ] || read -r _ ok _ bad _ seconds < <(tail -n 1 "$log")
 		passed=$((passed + ok)) failed=$((failed + bad))
-		echo "$seconds $program" >>$durations
+		echo "$seconds - $program" >>$durations
 		if [ "$bad" -gt 0 ]; then
 			echo "$program failed:"
 			tail -n 20 "$log" 2>&1 | cut -c1-200
@@ -122,7 +122,7 @@ for tree in "${trees[@]}"; do
 	count_units "$tree"
 done >$said/failed-units
 echo
-echo "The slowest 30 tests, in seconds:"
+echo "The slowest 30 tests, in seconds, and the cpu time of their programs:"
 sort -rn $durations | head -n 30
 echo
 for name in "${lanes[@]}"; do

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import subprocess
 import time
 from types import SimpleNamespace
@@ -194,9 +195,24 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(names[name])
 
 
+def children_cpu():
+    """The cpu time of all ended children, in seconds."""
+    u = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return u.ru_utime + u.ru_stime
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Adds to a report how much cpu time the programs of this step took."""
+    cpu = children_cpu()
+    report = (yield).get_result()
+    report.cpu = cpu - getattr(item.session, "cpu_before", 0)
+    item.session.cpu_before = cpu
+
+
 def pytest_runtest_logreport(report):
     """Notes what each test took, for the list of the slowest."""
     durations = os.environ.get("PROFPIPE_DURATIONS")
     if durations and report.duration >= 1 and "PYTEST_XDIST_WORKER" not in os.environ:
         with open(durations, "a", encoding="utf-8") as f:
-            f.write(f"{report.duration:.1f} {report.nodeid} ({report.when})\n")
+            f.write(f"{report.duration:.1f} {report.cpu:.1f} {report.nodeid} ({report.when})\n")
