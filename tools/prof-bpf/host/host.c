@@ -9,13 +9,15 @@
 #include <utlist.h>
 #include "common/base/clock.h"
 #include "common/wire/msg.h"
+#include "tools/prof-bpf/host/admission.h"
+#include "tools/prof-bpf/host/entries.h"
+#include "tools/prof-bpf/host/eviction.h"
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/host/ledger.h"
 #include "tools/prof-bpf/host/processes.h"
 #include "tools/prof-bpf/host/publish.h"
 #include "tools/prof-bpf/host/reading.h"
 #include "tools/prof-bpf/host/recheck.h"
-#include "tools/prof-bpf/host/turns.h"
 #include "tools/prof-bpf/kernel/sideband.h"
 
 #define FIND_AMONG 8192 /* mappings; larger processes are not searched for one of a file */
@@ -65,17 +67,17 @@ static struct process *process_from(struct host *h, const struct sample *s)
 	bool unknown = false;
 
 	if (newest && newest->pub.start_ns > s->start_ns) {
-		p = process_behind(h, newest, s->time_ns);
+		p = admit_behind(h, newest, s->time_ns);
 	} else {
 		const int r = s->flags & SAMPLE_KERNEL_THREAD
 				      ? -ESRCH
 				      : procfs_read_stat(h->proc, s->pid, &st);
 
-		p = r == 0 && st.start_ns == s->start_ns ? process_read(h, s->pid, true) : NULL;
+		p = r == 0 && st.start_ns == s->start_ns ? admit_running(h, s->pid, true) : NULL;
 		if (p)
 			return p;
 		unknown = r < 0 && !recheck_says_gone(r);
-		p = process_new(h, s->pid, 0);
+		p = admit_process(h, s->pid, 0);
 	}
 	if (!p)
 		return NULL;
@@ -225,7 +227,8 @@ static bool is_mapped(void *ctx, const struct backing *b)
 
 static bool on_crowded(void *ctx, const struct owner *most, const struct owner *finder)
 {
-	return most ? turns_drop_mappings(ctx, most) : turns_drop_others_mappings(ctx, finder);
+	return most ? eviction_drop_mappings(ctx, most)
+		    : eviction_drop_others_mappings(ctx, finder);
 }
 
 static void on_unslotted(void *ctx)
@@ -324,7 +327,7 @@ int host_select(struct host *h, uint32_t pid)
 	struct process *p = process_find_alive(h, pid);
 
 	if (!p)
-		p = process_read(h, pid, true);
+		p = admit_running(h, pid, true);
 	if (!p)
 		return -ESRCH;
 	p->pub.selected = true;
@@ -333,7 +336,7 @@ int host_select(struct host *h, uint32_t pid)
 	 * enter it at once, before its files are open. If there is no room now, there may be when
 	 * its mappings come. */
 	if (h->config.only_selected)
-		(void)process_publish(h, p, NULL, 0);
+		(void)entry_set(h, p, NULL, 0);
 	return 0;
 }
 
@@ -384,7 +387,7 @@ static void scan_pid(void *ctx, uint32_t pid)
 	struct host *h = ctx;
 
 	if (!process_find_alive(h, pid))
-		(void)process_read(h, pid, true);
+		(void)admit_running(h, pid, true);
 }
 
 int host_scan(struct host *h)

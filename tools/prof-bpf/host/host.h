@@ -93,9 +93,6 @@ int host_open(struct host *h, struct host_file *f, opener_done *done, void *ctx)
 /* Likewise opens a debug file of f: by build id (name empty) or by name. */
 int host_open_debug(struct host *h, struct host_file *f, struct span build_id, struct str name,
 		    opener_done *done, void *ctx);
-/* A walk of a sample got to code at these addresses, or may: their files need slots and rows. The
- * process will be published again. At most a few files at once. */
-void host_wants(struct host *h, struct host_process *p, const uint64_t *addresses, size_t n);
 /* The kernel's walk stopped at a file without a slot, which may have one by now: publishes the
  * process again. */
 void host_is_behind(struct host *h, struct host_process *p);

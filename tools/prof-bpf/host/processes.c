@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <errno.h>
-#include <limits.h>
-#include <stdio.h>
+#include "tools/prof-bpf/host/processes.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <uthash.h>
 #include <utlist.h>
-#include "common/base/clock.h"
 #include "common/wire/msg.h"
-#include "tools/prof-bpf/host/processes.h"
-#include "tools/prof-bpf/host/publish.h"
-#include "tools/prof-bpf/host/turns.h"
 #include "tools/prof-bpf/host/reach.h"
-#include "tools/prof-bpf/host/reading.h"
 
 /* --- processes --- */
 
@@ -77,11 +70,27 @@ void process_keeps_leader(struct host *h, struct process *p)
 	p->leader_gone = false;
 }
 
+void reading_drop_maps(struct reading *r)
+{
+	maps_put(r->maps);
+	maps_put(r->since);
+	r->maps = r->since = NULL;
+}
+
+void process_cancel_reading(struct process *p)
+{
+	if (!p->reading)
+		return;
+	reading_drop_maps(p->reading);
+	p->reading->process = NULL;
+	p->reading = NULL;
+}
+
 /* The mappings stay too, for the deferred walk. */
 void process_retire(struct host *h, struct process *p, uint64_t now_ns)
 {
 	p->pub.end_ns = now_ns ? now_ns : 1;
-	reading_cancel(p);
+	process_cancel_reading(p);
 	reach_free(p->reach);
 	p->reach = NULL;
 	dirty_remove(h, p);
@@ -141,66 +150,6 @@ void process_set_owner(struct host *h, struct process *p, struct owner_key key)
 	owner_put(h->owners, was);
 }
 
-struct process *process_new(struct host *h, uint32_t pid, uint64_t born_ns)
-{
-	struct process *older = process_find(h, pid), *p;
-
-	if (older && !older->pub.end_ns)
-		process_retire(h, older, born_ns ? born_ns : clock_mono_ns());
-	if (h->process_count >= h->max_processes && h->retired) {
-		if (h->retired == older)
-			older = older->older;
-		process_forget(h, h->retired);
-	}
-	if (h->process_count >= h->max_processes) {
-		turns_forget_processes(h, pid);
-		older = process_find(h, pid);
-	}
-	if (h->process_count >= h->max_processes) {
-		h->figures.limit++;
-		return NULL;
-	}
-	p = calloc(1, sizeof(*p));
-	if (!p)
-		return NULL;
-	p->pub.id = ++h->next_process;
-	p->pub.pid = pid;
-	process_set_owner(h, p, (struct owner_key){ .uid = UINT32_MAX });
-	p->born_ns = p->fork_ns = born_ns;
-	p->threads = 1;
-	p->older = older;
-	if (older)
-		HASH_DEL(h->by_pid, older);
-	HASH_ADD(hh, h->by_pid, pub.pid, sizeof(p->pub.pid), p);
-	h->process_count++;
-	h->figures.processes_seen++;
-	for (unsigned i = 0; i < h->self_count; i++) {
-		if (h->self[i] == pid)
-			p->pub.flags |= PROCESS_SELF;
-	}
-	return p;
-}
-
-struct process *process_behind(struct host *h, struct process *last, uint64_t end_ns)
-{
-	struct process *p = h->process_count < h->max_processes ? calloc(1, sizeof(*p)) : NULL;
-
-	if (!p) {
-		h->figures.limit++;
-		return NULL;
-	}
-	while (last->older)
-		last = last->older;
-	last->older = p;
-	p->pub.id = ++h->next_process;
-	p->pub.pid = last->pub.pid;
-	process_set_owner(h, p, last->pub.owner->key);
-	h->process_count++;
-	h->figures.processes_seen++;
-	process_retire(h, p, end_ns);
-	return p;
-}
-
 void process_find_exe(struct process *p)
 {
 	if (p->pub.exe || !p->exe || p->exe->state != BACKING_READY)
@@ -239,28 +188,6 @@ struct backing *process_backing(struct host *h, struct process *p, const struct 
 	return files_backing(h->files, key, asker, path, deleted, now_ns);
 }
 
-void process_read_later(struct host *h, struct process *p, uint64_t now_ns)
-{
-	p->wants_maps = true;
-	p->rescan_ns = now_ns + turns_delay(&p->read_failures, PROCESSES_RESCAN_NS);
-	process_mark_dirty(h, p);
-}
-
-void process_drop_maps(struct host *h, struct process *p)
-{
-	reading_cancel(p);
-	maps_put(p->maps);
-	p->maps = NULL;
-	h->figures.limit++;
-	owner_refuse(p->pub.owner, OWNER_MAPPINGS, 1);
-	publish_nothing(h, p);
-	/* It has to be sampled again to be read again. */
-	p->sampled = false;
-	p->wants_maps = false;
-	p->dropped = true;
-	p->rescan_ns = clock_mono_ns() + turns_delay(&p->read_failures, PROCESSES_RESCAN_NS);
-}
-
 void process_settle(struct host *h, struct process *p)
 {
 	if (!p->maps)
@@ -289,32 +216,6 @@ void process_note_displaced(struct process *p, const struct maps *was, const str
 		process_forget_generations(p, lost);
 }
 
-void process_add_mapping(struct host *h, struct process *p, const struct map *m)
-{
-	if (!turns_keep_mappings(h, p, 1)) {
-		backing_put(m->backing);
-		h->figures.limit++;
-		owner_refuse(p->pub.owner, OWNER_MAPPINGS, 1);
-		return;
-	}
-	if (!p->maps)
-		p->maps = maps_new();
-	if (!p->maps) {
-		backing_put(m->backing);
-		process_read_later(h, p, clock_mono_ns());
-		return;
-	}
-	if (m->backing && !p->exe && m->backing->path)
-		p->exe = backing_get(m->backing);
-	if (maps_add(&p->maps, m) == -ENOMEM)
-		process_read_later(h, p, clock_mono_ns());
-	if (p->maps->noted_len >= PROCESSES_NOTED_MAX && p->maps->noted_len >= p->maps->len / 2)
-		process_settle(h, p);
-	else
-		maps_charge(p->maps, h->owners, p->pub.owner);
-	process_mark_dirty(h, p);
-}
-
 void process_describe(struct host *h, struct process *p, uint32_t uid)
 {
 	if (p->described)
@@ -325,40 +226,6 @@ void process_describe(struct host *h, struct process *p, uint32_t uid)
 		if (h->config.self_uids[i] == uid)
 			p->pub.flags |= PROCESS_SELF;
 	}
-}
-
-struct process *process_read(struct host *h, uint32_t pid, bool selected)
-{
-	struct procfs_stat st;
-	uint64_t now_ns = clock_mono_ns();
-
-	if (procfs_read_stat(h->proc, pid, &st) != 0 || st.state == 'X' ||
-	    (st.state == 'Z' && st.threads <= 1))
-		return NULL;
-	struct process *p = process_new(h, pid, 0);
-	if (!p)
-		return NULL;
-	p->pub.parent_pid = st.parent_pid;
-	p->pub.start_ns = st.start_ns;
-	p->pub.selected = selected;
-	p->pub.flags |= st.kernel ? PROCESS_KERNEL : 0;
-	process_set_comm(&p->pub, st.comm, st.comm_len);
-	p->threads = st.threads ? st.threads : 1;
-	p->scanned_ns = p->counted_ns = now_ns;
-	uint32_t uid;
-	if (procfs_read_uid(h->proc, pid, &uid) == 0) {
-		process_describe(h, p, uid);
-		process_set_owner(h, p, (struct owner_key){ .uid = uid });
-	}
-	if (st.kernel)
-		return p;
-	if (turns_may(h, p->pub.owner, now_ns)) {
-		reading_begin(h, p);
-	} else {
-		p->wants_maps = true;
-		process_mark_dirty(h, p);
-	}
-	return p;
 }
 
 /* --- threads --- */

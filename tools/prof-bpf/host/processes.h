@@ -79,6 +79,22 @@ struct process {
 	UT_hash_handle hh;
 };
 
+/* A reading of its mappings (reading.h), under way. */
+struct reading {
+	struct host *host;	 /* NULL: it is gone */
+	struct process *process; /* NULL: cancelled */
+	struct maps *maps;	 /* read so far */
+	struct maps *since;	 /* of records since the beginning; NULL: none */
+	size_t most, count;
+	/* The beginning, and the time up to which records were taken then. */
+	uint64_t began_ns, heard_ns;
+	char *exe; /* the program's path; NULL: not needed, or unknown */
+	bool failed;
+	bool full;	 /* its owner has too many: the rest is left out */
+	bool incomplete; /* records since the beginning were lost for lack of memory */
+	struct reading *prev, *next;
+};
+
 struct host {
 	struct host_config config;
 	struct files *files;
@@ -108,14 +124,6 @@ struct host {
 /* The newest object of a pid, alive or not; NULL: none. */
 struct process *process_find(struct host *h, uint32_t pid);
 struct process *process_find_alive(struct host *h, uint32_t pid);
-/* Makes a new object for a pid, and retires a living one. born_ns: 0 if it began before profpipe.
- * NULL: the ceiling, or no memory. May forget an object of another pid. */
-struct process *process_new(struct host *h, uint32_t pid, uint64_t born_ns);
-/* Makes an object for what a pid was before everything known of it; it is retired at once. last:
- * the pid's newest object. */
-struct process *process_behind(struct host *h, struct process *last, uint64_t end_ns);
-/* Reads a process from /proc. NULL: it does not exist, or nothing runs in it any more. */
-struct process *process_read(struct host *h, uint32_t pid, bool selected);
 /* Sets and clears that the leader has exited by its records. If so, /proc is asked later whether
  * this is true and other threads are left. */
 void process_lacks_leader(struct host *h, struct process *p);
@@ -140,8 +148,6 @@ void process_mark_dirty(struct host *h, struct process *p);
 struct backing *process_backing(struct host *h, struct process *p, const struct map *m,
 				enum procfs_name kind, struct backing_key key, struct str path,
 				bool deleted, uint64_t now_ns);
-/* Takes the reference to the backing. */
-void process_add_mapping(struct host *h, struct process *p, const struct map *m);
 /* Walks must not use the mappings in `was` that `by`, mapped between since_ns and time_ns,
  * displaces. */
 void process_note_displaced(struct process *p, const struct maps *was, const struct map *by,
@@ -150,11 +156,10 @@ void process_note_displaced(struct process *p, const struct maps *was, const str
 void process_forget_generations(struct process *p, uint32_t up_to);
 /* Puts noted mappings in place. */
 void process_settle(struct host *h, struct process *p);
-/* Forgets the mappings, which are read again at a later sample. */
-void process_drop_maps(struct host *h, struct process *p);
-/* Memory, descriptors or an answer are lacking: reads its mappings later. */
-void process_read_later(struct host *h, struct process *p, uint64_t now_ns);
-
+/* Drops what was read of the process so far, and the rest when it comes. */
+void process_cancel_reading(struct process *p);
+/* Drops what was read so far. */
+void reading_drop_maps(struct reading *r);
 /* The thread of a sample; made if there is none with its name. NULL: no memory. */
 struct thread *thread_of(struct host *h, struct process *p, const struct sample *s);
 void thread_free(struct host *h, struct thread *t);

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tools/prof-bpf/host/publish.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 #include "common/base/clock.h"
 #include "common/wire/msg.h"
-#include "tools/prof-bpf/host/host.h"
+#include "tools/prof-bpf/host/entries.h"
+#include "tools/prof-bpf/host/eviction.h"
 #include "tools/prof-bpf/host/processes.h"
-#include "tools/prof-bpf/host/publish.h"
 #include "tools/prof-bpf/host/reading.h"
 #include "tools/prof-bpf/host/turns.h"
 
@@ -211,24 +213,6 @@ void host_wants(struct host *h, struct host_process *of, const uint64_t *address
 		process_mark_dirty(h, p);
 }
 
-int process_publish(struct host *h, struct process *p, const struct tables_mapping *m, size_t n)
-{
-	/* A reading of /proc includes all earlier execs. */
-	const uint64_t heard_ns = h->heard_ns > p->scanned_ns ? h->heard_ns : p->scanned_ns;
-	uint32_t generation;
-	tables_charge_mappings(h->config.tables, p->pub.owner->number);
-	int r = tables_process_set(h->config.tables, p->pub.pid, p->pub.start_ns, heard_ns, m, n,
-				   p->pub.selected, &generation);
-
-	if (r)
-		return r;
-	p->pub.generation = p->pub.last_generation = generation;
-	p->entered = false;
-	if (!p->pub.first_generation)
-		p->pub.first_generation = generation;
-	return 0;
-}
-
 /* Whether samples of the process are walked better if its n mappings in h->publish are in the
  * tables. A process that was never sampled takes little room there, and none if no file of it but
  * the vDSO has a slot. A run for a command samples only what has an entry. */
@@ -246,19 +230,6 @@ static bool is_worth(const struct host *h, const struct process *p, size_t n)
 		slots += f && !(f->pub.flags & FILE_VDSO);
 	}
 	return slots;
-}
-
-/* Removes its entry: what the kernel's hook copied from its parent, what another program left, or
- * what names a slot that its file has lost. The room and the slots in it may soon be used again. */
-void publish_nothing(struct host *h, struct process *p)
-{
-	/* Without an entry a chosen process is not sampled. */
-	if (h->config.only_selected && p->pub.selected && !process_publish(h, p, NULL, 0))
-		return;
-	if (p->entered || p->pub.generation)
-		tables_process_drop(h->config.tables, p->pub.pid);
-	p->entered = false;
-	p->pub.generation = 0;
 }
 
 /* True: done; false: again later. */
@@ -286,7 +257,7 @@ static bool publish_now(struct host *h, struct process *p, uint64_t now_ns)
 	if (!p->maps || (left_out && left_out >= p->maps->len - 1 && !p->pub.generation))
 		return !p->wants_maps;
 	if (!is_worth(h, p, (size_t)n)) {
-		publish_nothing(h, p);
+		entry_drop(h, p);
 		return !p->wants_maps;
 	}
 	check_start(h, p);
@@ -296,7 +267,7 @@ static bool publish_now(struct host *h, struct process *p, uint64_t now_ns)
 	/* A process without an entry costs more than one with some mappings missing, since each of
 	 * its samples is walked here. */
 	for (;; fit = fit_publish(h, fit, fit / 2)) {
-		r = process_publish(h, p, h->publish, fit);
+		r = entry_set(h, p, h->publish, fit);
 		if (r != TABLES_FULL || fit <= FEW)
 			break;
 	}
@@ -307,7 +278,7 @@ static bool publish_now(struct host *h, struct process *p, uint64_t now_ns)
 	if (r) {
 		h->figures.limit += r == TABLES_FULL;
 		if (r == TABLES_FULL && tables_processes_full(h->config.tables))
-			turns_withdraw_processes(h);
+			eviction_withdraw_processes(h);
 		p->publish_ns = now_ns + turns_delay(&p->publish_failures, FULL_RETRY_NS);
 		return false;
 	}
@@ -339,7 +310,7 @@ static bool publish(struct host *h, struct process *p, uint64_t now_ns)
 	/* The kernel's hook may have entered its parent's mappings, which may not stay. */
 	if (!turns_may(h, w, now_ns)) {
 		if (p->entered)
-			publish_nothing(h, p);
+			entry_drop(h, p);
 		owner_refuse(w, OWNER_MAPS_CPU, p->sampled);
 		return false;
 	}
@@ -380,7 +351,7 @@ void publish_lost_slots(struct host *h)
 			const struct backing *b = p->maps->at[i].backing;
 
 			if (b && b->file && b->file->lost_slot) {
-				publish_nothing(h, p);
+				entry_drop(h, p);
 				process_mark_dirty(h, p);
 				break;
 			}

@@ -15,13 +15,9 @@ struct host_process;
 struct process;
 struct tables_mapping;
 
-/* Publishes these mappings of a process. As tables_process_set. */
-int process_publish(struct host *h, struct process *p, const struct tables_mapping *m, size_t n);
 /* Withdraws the mappings of processes in which a file has lost its slot, until they are published
  * again. */
 void publish_lost_slots(struct host *h);
-/* Withdraws the mappings of a process, if any are published. */
-void publish_nothing(struct host *h, struct process *p);
 /* Publishes everything that has changed and can be published now. */
 void publish_all(struct host *h, uint64_t now_ns);
 
@@ -31,6 +27,9 @@ void publish_all(struct host *h, uint64_t now_ns);
 ssize_t host_mappings(struct host *h, struct host_process *p, uint64_t time_ns,
 		      const struct tables_mapping **ret, bool *ret_whole);
 
+/* A walk of a sample got to code at these addresses, or may: their files need slots and rows. The
+ * process will be published again. At most a few files at once. */
+void host_wants(struct host *h, struct host_process *p, const uint64_t *addresses, size_t n);
 /* The tables' entry of a file has changed: publishes all processes that map it again. */
 void host_republish(struct host *h, const struct host_file *f);
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <utlist.h>
 #include "common/base/clock.h"
+#include "tools/prof-bpf/host/eviction.h"
 #include "tools/prof-bpf/host/processes.h"
 #include "tools/prof-bpf/host/turns.h"
 #include "tools/prof-bpf/open/mapreader.h"
@@ -16,50 +17,19 @@
 
 #define CHARGED_AT_ONCE 256 /* mappings */
 
-struct reading {
-	struct host *host;	 /* NULL: it is gone */
-	struct process *process; /* NULL: cancelled */
-	struct maps *maps;	 /* read so far */
-	struct maps *since;	 /* of records since the beginning; NULL: none */
-	size_t most, count;
-	/* The beginning, and the time up to which records were taken then. */
-	uint64_t began_ns, heard_ns;
-	char *exe; /* the program's path; NULL: not needed, or unknown */
-	bool failed;
-	bool full;	 /* its owner has too many: the rest is left out */
-	bool incomplete; /* records since the beginning were lost for lack of memory */
-	struct reading *prev, *next;
-};
-
-static void drop_maps(struct reading *r)
-{
-	maps_put(r->maps);
-	maps_put(r->since);
-	r->maps = r->since = NULL;
-}
-
 static void reading_free(struct reading *r)
 {
 	struct host *h = r->host;
 
 	if (r->process)
 		r->process->reading = NULL;
-	drop_maps(r);
+	reading_drop_maps(r);
 	if (h) {
 		DL_DELETE(h->readings, r);
 		h->scanning &= h->readings != NULL;
 	}
 	free(r->exe);
 	free(r);
-}
-
-void reading_cancel(struct process *p)
-{
-	if (!p->reading)
-		return;
-	drop_maps(p->reading);
-	p->reading->process = NULL;
-	p->reading = NULL;
 }
 
 void reading_heard(struct process *p, const struct map *m, uint64_t time_ns)
@@ -175,7 +145,7 @@ static int apply(struct reading *r)
 	p->wants_maps |= r->incomplete;
 	h->figures.rescans++;
 	process_mark_dirty(h, p);
-	(void)turns_keep_mappings(h, p, 0);
+	(void)eviction_keep_mappings(h, p, 0);
 	return 0;
 }
 
@@ -184,6 +154,13 @@ static bool may_retry(int status)
 {
 	return status == -ENOMEM || status == -ETIMEDOUT || status == -EBUSY || status == -EIO ||
 	       status == -EPIPE || status == -ENOBUFS || opener_lacks_descriptors(status);
+}
+
+void reading_later(struct host *h, struct process *p, uint64_t now_ns)
+{
+	p->wants_maps = true;
+	p->rescan_ns = now_ns + turns_delay(&p->read_failures, PROCESSES_RESCAN_NS);
+	process_mark_dirty(h, p);
 }
 
 static void on_done(void *ctx, int status, uint64_t cpu_ns)
@@ -206,7 +183,7 @@ static void on_done(void *ctx, int status, uint64_t cpu_ns)
 	if (opener_lacks_descriptors(status))
 		r->host->figures.put_off++;
 	if (may_retry(status))
-		process_read_later(r->host, p, now_ns);
+		reading_later(r->host, p, now_ns);
 	reading_free(r);
 }
 
@@ -273,7 +250,7 @@ void reading_begin(struct host *h, struct process *p)
 		owner_refuse(p->pub.owner, OWNER_MAPPINGS, 1);
 	}
 	if (!most || begin(h, p, most, now_ns))
-		process_read_later(h, p, now_ns);
+		reading_later(h, p, now_ns);
 }
 
 void readings_free(struct host *h)
@@ -282,7 +259,7 @@ void readings_free(struct host *h)
 
 	DL_FOREACH_SAFE(h->readings, r, next) {
 		if (r->process)
-			reading_cancel(r->process);
+			process_cancel_reading(r->process);
 		DL_DELETE(h->readings, r);
 		r->host = NULL;
 	}

@@ -13,13 +13,13 @@ struct host;
 struct map;
 struct process;
 
-/* Begins a reading, if none is under way. If that fails, or the reading does, process_read_later
- * tries again. */
+/* Begins a reading, if none is under way. If that fails, or the reading does, it is tried again
+ * later. */
 void reading_begin(struct host *h, struct process *p);
+/* Memory, descriptors or an answer are lacking: reads its mappings later. */
+void reading_later(struct host *h, struct process *p, uint64_t now_ns);
 /* A record of a mapping, at time_ns, that the process keeps. Takes no reference. */
 void reading_heard(struct process *p, const struct map *m, uint64_t time_ns);
-/* Drops what was read of the process so far, and the rest when it comes. */
-void reading_cancel(struct process *p);
 /* The host ends: what still comes of any reading is dropped. */
 void readings_free(struct host *h);
 

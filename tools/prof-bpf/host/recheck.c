@@ -6,6 +6,7 @@
 #include "common/base/clock.h"
 #include "common/walk/procfs.h"
 #include "common/wire/msg.h"
+#include "tools/prof-bpf/host/admission.h"
 #include "tools/prof-bpf/host/processes.h"
 #include "tools/prof-bpf/host/recheck.h"
 
@@ -128,7 +129,7 @@ static void resync_one(struct host *h, uint32_t pid, uint64_t now_ns)
 		process_end(h, p, now_ns);
 	}
 	if (there && !h->config.only_selected)
-		(void)process_read(h, pid, true);
+		(void)admit_running(h, pid, true);
 }
 
 /* After lost records, checks all processes again, some per tick. */

@@ -14,6 +14,7 @@
 #include <string.h>
 #include "common/walk/procfs.h"
 #include "common/wire/msg.h"
+#include "tools/prof-bpf/host/admission.h"
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/host/processes.h"
 #include "tools/prof-bpf/host/reading.h"
@@ -56,7 +57,7 @@ static void on_mmap(struct host *h, const struct sideband_event *e)
 	if (p->maps)
 		process_note_displaced(p, p->maps, &m, e->time_ns, e->time_ns);
 	reading_heard(p, &m, e->time_ns);
-	process_add_mapping(h, p, &m);
+	admit_mapping(h, p, &m);
 }
 
 static void on_fork(struct host *h, const struct sideband_event *e)
@@ -75,10 +76,10 @@ static void on_fork(struct host *h, const struct sideband_event *e)
 			(parent && parent->pub.selected && h->config.follow_forks);
 	if (!selected)
 		return;
-	p = process_new(h, e->pid, e->time_ns);
+	p = admit_process(h, e->pid, e->time_ns);
 	if (!p)
 		return;
-	/* process_new may have forgotten the parent. */
+	/* admit_process may have forgotten the parent. */
 	parent = process_find_alive(h, e->parent_pid);
 	p->pub.parent_pid = e->parent_pid;
 	p->pub.selected = true;
@@ -120,12 +121,12 @@ static void on_exec(struct host *h, const struct sideband_event *e)
 	old->just_execed = true;
 	if (e->time_ns < old->scanned_ns)
 		return;
-	/* Copy what is needed, since process_new may forget the object. */
+	/* Copy what is needed, since admit_process may forget the object. */
 	struct host_process was = old->pub;
 	const struct owner_key owner = old->pub.owner->key;
 	bool guessed = old->start_guessed, entered = old->entered || was.generation;
 	uint64_t fork_ns = old->fork_ns;
-	struct process *p = process_new(h, e->pid, e->time_ns);
+	struct process *p = admit_process(h, e->pid, e->time_ns);
 	if (!p) {
 		tables_process_drop(h->config.tables, e->pid);
 		return;

@@ -43,19 +43,4 @@ void turns_spend(struct host *h, struct owner *w, uint64_t ns, uint64_t now_ns);
 /* A delay that doubles with each failure, and counts this one. */
 uint64_t turns_delay(uint8_t *failures, uint64_t first_ns);
 
-/* Whether the process may keep `more` mappings. Makes room if its owner holds less than its share,
- * at the cost of the owner who holds most: processes without samples lose their mappings first. */
-bool turns_keep_mappings(struct host *h, struct process *p, uint64_t more);
-
-/* Drops the mappings of one process of this owner's, in the same order. False: it has none. */
-bool turns_drop_mappings(struct host *h, const struct owner *w);
-/* The same of one of those who have more than this owner, of whom has most. False: nobody has. */
-bool turns_drop_others_mappings(struct host *h, const struct owner *than);
-/* There are too many processes: forgets some of the owner who has most, but not this pid. Those
- * without samples go first, and then the longest not sampled. A run for chosen programs keeps
- * them. */
-void turns_forget_processes(struct host *h, uint32_t but_pid);
-/* The tables have room for no more processes: withdraws some in the same order. */
-void turns_withdraw_processes(struct host *h);
-
 #endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Eviction: when the host is at a ceiling, the owner who holds most gives way. */
+#ifndef PROF_BPF_HOST_EVICTION_H
+#define PROF_BPF_HOST_EVICTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct host;
+struct owner;
+struct process;
+
+/* Whether the process may keep `more` mappings. Makes room if its owner holds less than its share,
+ * at the cost of the owner who holds most: processes without samples lose their mappings first. */
+bool eviction_keep_mappings(struct host *h, struct process *p, uint64_t more);
+
+/* Drops the mappings of one process of this owner's, in the same order. False: it has none. */
+bool eviction_drop_mappings(struct host *h, const struct owner *w);
+/* The same of one of those who have more than this owner, of whom has most. False: nobody has. */
+bool eviction_drop_others_mappings(struct host *h, const struct owner *than);
+/* There are too many processes: forgets some of the owner who has most, but not this pid. Those
+ * without samples go first, and then the longest not sampled. A run for chosen programs keeps
+ * them. */
+void eviction_forget_processes(struct host *h, uint32_t but_pid);
+/* The tables have room for no more processes: withdraws some in the same order. */
+void eviction_withdraw_processes(struct host *h);
+
+#endif
