@@ -9,8 +9,8 @@ uint64_t figures_taken(struct prof *p)
 	struct loader_figures l;
 
 	loader_figures(p->loader, &l);
-	return p->samples.passed_on + p->samples.queue_full + p->samples.cpu_limited + l.ring_full +
-	       loader_malformed(p->loader);
+	return p->samples.passed_on + p->samples.lost.queue_full + p->samples.lost.cpu_limited +
+	       l.ring_full + loader_malformed(p->loader);
 }
 
 void figures_send(struct prof *p)

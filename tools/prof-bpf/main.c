@@ -304,7 +304,7 @@ static void connect_parts(struct prof *p)
 	p->losses.loader = p->loader;
 	p->losses.sideband = p->sideband;
 	p->losses.host = p->host;
-	p->losses.samples = s;
+	p->losses.samples = &s->lost;
 }
 
 static int open_host(struct prof *p)

@@ -7,7 +7,6 @@
 #include "tools/prof-bpf/kernel/loader.h"
 #include "tools/prof-bpf/kernel/sideband.h"
 #include "tools/prof-bpf/stream/output.h"
-#include "tools/prof-bpf/stream/samples.h"
 
 #define PUT_OFF_EVERY_NS 60000000000ull
 #define REFUSED_EVERY_NS 600000000000ull
@@ -103,7 +102,7 @@ static void log_refused(struct losses *l)
 
 void losses_send(struct losses *l)
 {
-	const struct samples *s = l->samples;
+	const struct losses_of_samples *s = l->samples;
 	struct loader_figures kernel;
 	struct sideband_figures rings;
 	struct host_figures h;

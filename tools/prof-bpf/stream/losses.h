@@ -12,8 +12,14 @@
 struct host;
 struct loader;
 struct output;
-struct samples;
 struct sideband;
+
+/* What was dropped of the samples that the kernel handed over, counted from the start. */
+struct losses_of_samples {
+	uint64_t queue_full, throttled;
+	uint64_t cpu_limited; /* dropped for the cpu limit */
+	uint64_t unkept;      /* their process or thread found no room */
+};
 
 struct losses {
 	/* Borrowed. */
@@ -21,7 +27,7 @@ struct losses {
 	struct loader *loader;
 	const struct sideband *sideband;
 	struct host *host;
-	const struct samples *samples;
+	const struct losses_of_samples *samples;
 	/* Counts sent so far. */
 	uint64_t ring_full[LOSSES_CPUS], side_band[LOSSES_CPUS];
 	uint64_t malformed, undecoded, untracked, unkept, queue_full, throttled, cpu_limited;

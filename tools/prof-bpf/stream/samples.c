@@ -29,7 +29,7 @@ static void on_sideband(void *ctx, const struct sideband_event *e)
 	if (e->type == SIDEBAND_KSYMBOL)
 		kernel_names_event(p->names, e);
 	else if (e->type == SIDEBAND_THROTTLE)
-		p->throttled++;
+		p->lost.throttled++;
 	else
 		host_event(p->host, e);
 }
@@ -134,12 +134,12 @@ static void send_sample(struct samples *p, const struct sample *s)
 	const int r = host_sample(p->host, s, &ref);
 	touch_files(p, s, r ? NULL : ref.process);
 	if (p->output->bus && (!output_peer_takes(p->output) || !bus_connected(p->output->bus))) {
-		p->queue_full++;
+		p->lost.queue_full++;
 		return;
 	}
 	p->passed_on++;
 	if (r) {
-		p->unkept++;
+		p->lost.unkept++;
 		return;
 	}
 	struct user_less cut;
@@ -243,7 +243,7 @@ static bool drops(struct samples *p, const struct sample *s)
 {
 	const bool ret = p->drops && drops_sample(p->drops, s->owner_uid, s->owner_container);
 
-	p->cpu_limited += ret;
+	p->lost.cpu_limited += ret;
 	return ret;
 }
 

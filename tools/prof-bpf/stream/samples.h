@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "tools/prof-bpf/stream/losses.h"
 
 struct deferred_queue;
 struct drops;
@@ -52,11 +53,8 @@ struct samples {
 	size_t held_bytes;
 	uint64_t drained_ns; /* side-band records up to this time have been handled */
 	uint64_t renewed_ns; /* when lost objects were last copied again */
-	/* Counted from the start. */
-	uint64_t passed_on; /* meant for prof-symd */
-	uint64_t queue_full, throttled;
-	uint64_t cpu_limited; /* dropped for the cpu limit */
-	uint64_t unkept;      /* their process or thread found no room */
+	uint64_t passed_on;  /* meant for prof-symd, counted from the start */
+	struct losses_of_samples lost;
 };
 
 /* Takes everything that the kernel has written: samples and side-band records, in order of time. */
