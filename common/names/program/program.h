@@ -20,24 +20,13 @@
 #ifndef COMMON_NAMES_PROGRAM_PROGRAM_H
 #define COMMON_NAMES_PROGRAM_PROGRAM_H
 
-#include "common/names/dwarf/dwarfinfo.h"
 #include "common/names/elf/symfile.h"
 #include "common/names/names.h"
+#include "common/names/program/want.h"
 #include "common/names/runtime/runtime.h"
 
 struct program;
 
-enum program_want {
-	PROGRAM_WANTS_NOTHING,
-	PROGRAM_WANTS_BUILD_ID, /* the debug file of this build id */
-	PROGRAM_WANTS_NAME,	/* the debug file of this name, as .gnu_debuglink says */
-	PROGRAM_WANTS_ALT, /* the file of this build id and path, from the .gnu_debugaltlink of the
-			      debug file; or a .dwo file, by its unit's id */
-	PROGRAM_WANTS_PACKAGE, /* the .dwp file beside it */
-};
-
-/* The verdict of a lookup that needs another file first (program_wants). */
-#define PROGRAM_AGAIN DWARFINFO_AGAIN
 /* Verdicts of program_open: the worker crashed on the file or took too long, again and again; it
  * was killed from outside each time. */
 #define PROGRAM_DIED 101

@@ -16,7 +16,10 @@
 #ifndef COMMON_NAMES_PROGRAM_SOURCES_H
 #define COMMON_NAMES_PROGRAM_SOURCES_H
 
-#include "common/names/program/program.h"
+#include "common/names/elf/symfile.h"
+#include "common/names/names.h"
+#include "common/names/program/want.h"
+#include "common/names/runtime/runtime.h"
 
 struct sources;
 

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file that a program wants next, and the verdict of a lookup that needs it (program.h,
+ * sources.h). */
+#ifndef COMMON_NAMES_PROGRAM_WANT_H
+#define COMMON_NAMES_PROGRAM_WANT_H
+
+#include "common/names/dwarf/dwarfinfo.h"
+
+enum program_want {
+	PROGRAM_WANTS_NOTHING,
+	PROGRAM_WANTS_BUILD_ID, /* the debug file of this build id */
+	PROGRAM_WANTS_NAME,	/* the debug file of this name, as .gnu_debuglink says */
+	PROGRAM_WANTS_ALT, /* the file of this build id and path, from the .gnu_debugaltlink of the
+			      debug file; or a .dwo file, by its unit's id */
+	PROGRAM_WANTS_PACKAGE, /* the .dwp file beside it */
+};
+
+/* The verdict of a lookup that needs another file first (program_wants). */
+#define PROGRAM_AGAIN DWARFINFO_AGAIN
+#endif
