@@ -59,6 +59,18 @@ git grep -nE '^#include "(common|tools)/' -- 'common/*.[ch]' 'tools/*.[ch]' |
 	sed -E 's,/[^/:]*:[0-9]+:#include "([^"]*)/[^/"]*".*,\t\1,' |
 	sort -u | tsort >/dev/null || fail "folders include each other in a circle"
 
+# So do nouns. A noun is NOUN.c, NOUN.h and NOUN_internal.h, and each file without a header of its
+# own that includes the latter.
+git grep -E '^#include "(bpf|common|tools)/' -- 'bpf/*.[ch]' 'common/*.[ch]' 'tools/*.[ch]' |
+	perl -ne '
+	m{^(.*)\.[ch]:#include "(.*)\.(?:[a-z]+)"} or next;
+	my ($from, $to) = ($1, $2);
+	$part_of{$from} = $1 if $to =~ /(.*)_internal$/ && !-e "$from.h";
+	s/_internal$// for $from, $to;
+	push @edges, [$from, $to];
+	END { print $part_of{$_->[0]} // $_->[0], "\t$_->[1]\n" for @edges }' |
+	sort -u | tsort >/dev/null || fail "nouns include each other in a circle"
+
 # Which tools may link a library: one that is not asked for by name here is for all.
 declare -A linkers=(
 	[walk]="prof-bpf prof-dump"
