@@ -133,14 +133,21 @@ const char *deploy_tool_name(enum deploy_tool tool)
 	return tool_names[tool];
 }
 
-int deploy_check_options(const struct deploy *d)
+int deploy_check_options(const struct deploy *d, enum deploy_tool tool)
 {
 	const char *option = d->ids_given	 ? "ids"
 			     : d->status_fd >= 0 ? "status-fd"
 			     : d->life_fd >= 0	 ? "life-fd"
 						 : NULL;
 
-	if (d->run_dir || !option)
+	if (d->run_dir)
+		return EXITS_GO_ON;
+	/* prof-bpf by hand is a whole run: it limits its own prof-deltas. */
+	if (d->limit && tool != DEPLOY_BPF)
+		return cmdline_refuse_all("--memory-limit: needs --run-dir, whose tools share it; "
+					  "by hand, omit it%s",
+					  tool == DEPLOY_DELTAS ? "" : " or give --memory");
+	if (!option)
 		return EXITS_GO_ON;
 	return cmdline_refuse_all("--%s: needs --run-dir; by hand a tool has no launcher", option);
 }

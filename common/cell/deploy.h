@@ -9,7 +9,7 @@
  *   --ids GID:B:D:S:E    the run's group, and the users of prof-bpf, prof-deltas, prof-symd and
  *                        prof-export, as numbers or names; a tool becomes its own user
  *   --memory-limit SIZE  the limit of the whole run's memory, of which a tool takes its share
- *                        (budget.h). By hand there is none unless it is given
+ *                        (budget.h). By hand only prof-bpf takes one: it is a whole run then
  *   --status-fd N        write struct status here
  *   --life-fd N          a pipe from the launcher. The byte 'S' asks prof-bpf to stop sampling and
  *                        finish; prof-export gets struct deploy_word; end of file means exit now
@@ -68,7 +68,7 @@ const char *deploy_tool_name(enum deploy_tool tool);
 int deploy_option(struct deploy *d, const struct cmdline *c, int val);
 /* Call it after the last option. EXITS_GO_ON, or EXITS_USAGE, logged: an option would have no
  * effect without --run-dir. */
-int deploy_check_options(const struct deploy *d);
+int deploy_check_options(const struct deploy *d, enum deploy_tool tool);
 /* Divides the limit, or BUDGET_DEFAULT if none was given. A tool by hand without a limit does not
  * call it. */
 void deploy_budget(const struct deploy *d, struct budget *ret);

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Command lines that are wrong: status 2 and one line, in place of silence. test_record.py,
 test_prof_deltas.py and test_prof_export.py have those of the other tools."""
+import os
+import pty
 import subprocess
 
 import pytest
@@ -23,6 +25,16 @@ REFUSED = [
     ("prof-symd", ["-e", "/bin/sh", "--run-dir", "/run"], "--exe: not together with --run-dir; "),
     ("prof-symd", ["--describe", "/bin/sh", "1"], "1: not an option; "),
     ("prof-symd", ["--ids", "1:2:3:4:5"], "--ids: needs --run-dir; "),
+    ("prof-symd", ["--memory-limit", "64M"], "--memory-limit: needs --run-dir, "),
+    ("prof-symd", ["--run-dir", "/run", "-m", "64M"], "--memory: not together with --run-dir; "),
+    ("prof-symd", ["--describe", "/bin/sh", "-m", "64M"], "--memory: not together with --desc"),
+    ("prof-deltas", ["--memory-limit", "64M", "/bin/sh"], "--memory-limit: needs --run-dir, "),
+    ("prof-export", ["-f", "folded", "--memory-limit", "64M"], "--memory-limit: needs --run-dir, "),
+    ("prof-export", ["-f", "folded", "--run-dir", "/run", "--output-dir", ".", "-m", "64M"],
+     "--memory: not together with --run-dir; "),
+    ("prof-dump", ["--sysroot", "/a", "--sysroot", "/b", "core"], "--sysroot: /b: "),
+    ("prof-dump", ["--sysroot", "/a", "1"], "--sysroot: /a: is for core files; "),
+    ("prof-dump", ["-n", "--no-inlines", "1"], "--no-inlines: not together with --no-names, "),
 ]
 
 
@@ -34,3 +46,24 @@ def test_a_wrong_command_line_is_refused_in_one_line(tmp_path, tool, args, line)
     assert (p.returncode, p.stdout, p.stderr.count("\n")) == (2, "", 1), p.stderr
     assert p.stderr.startswith(f"{tool}: error: {line}"), p.stderr
     assert not any(tmp_path.iterdir())
+
+
+BINARY = [
+    ("prof-bpf", []),
+    ("prof-symd", []),
+    ("prof-export", ["-f", "pprof"]),
+]
+
+
+@pytest.mark.parametrize("tool,args", BINARY, ids=[b[0] for b in BINARY])
+def test_a_terminal_is_no_place_for_a_stream(tmp_path, tool, args):
+    ours, its = pty.openpty()
+    try:
+        p = subprocess.run([f"{BUILD}/{tool}", *args], stdin=subprocess.DEVNULL, stdout=its,
+                           stderr=subprocess.PIPE, text=True, timeout=20, cwd=tmp_path,
+                           check=False)
+    finally:
+        os.close(ours)
+        os.close(its)
+    assert (p.returncode, p.stderr.count("\n")) == (2, 1), p.stderr
+    assert p.stderr.startswith(f"{tool}: error: standard output: is a terminal"), p.stderr

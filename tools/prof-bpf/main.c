@@ -90,6 +90,15 @@ static size_t sideband_bytes(const struct prof *p)
 					 : (size_t)n;
 }
 
+/* By hand, a stream is no text for a terminal. */
+static int check_terminal(const struct options *o)
+{
+	if (o->deploy.run_dir || o->output || o->check || o->cpus || !isatty(STDOUT_FILENO))
+		return EXITS_GO_ON;
+	log_error("standard output: is a terminal; use -o FILE, or a pipe to prof-symd");
+	return EXITS_USAGE;
+}
+
 /* By hand only. */
 static int open_output(struct prof *p)
 {
@@ -97,10 +106,6 @@ static int open_output(struct prof *p)
 	struct output *o = &p->output;
 
 	o->fd = STDOUT_FILENO;
-	if (!p->options.output && isatty(STDOUT_FILENO)) {
-		log_error("standard output: is a terminal; use -o FILE, or a pipe to prof-symd");
-		return -EINVAL;
-	}
 	if (!p->options.output)
 		return 0;
 	o->path = p->options.output;
@@ -704,6 +709,9 @@ int main(int argc, char **argv)
 	log_init("prof-bpf", LOG_WARNING);
 	heap_setup();
 	int r = options_parse(argc, argv, &p.options);
+	if (r != EXITS_GO_ON)
+		return r;
+	r = check_terminal(&p.options);
 	if (r != EXITS_GO_ON)
 		return r;
 	unsigned drain_ms = LOOP_DRAIN_MS_AT_99_HZ * 100 / p.options.sampling.hz;

@@ -117,7 +117,8 @@ int options_parse(int argc, char **argv, struct options *ret)
 	if (ret->follow && ret->sampling.pid_count)
 		return cmdline_refuse_all("--follow: not together with --pid; give one of them");
 	/* --check reports to profpipe doctor; neither it nor the helper serves a run. */
-	if (!ret->check && !ret->cpus && deploy_check_options(&ret->deploy) != EXITS_GO_ON)
+	if (!ret->check && !ret->cpus &&
+	    deploy_check_options(&ret->deploy, DEPLOY_BPF) != EXITS_GO_ON)
 		return EXITS_USAGE;
 	/* By hand there is no limit for all memory. */
 	if (!ret->table_bytes && !ret->deploy.run_dir && !ret->deploy.limit)

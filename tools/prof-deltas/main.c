@@ -290,7 +290,7 @@ static int parse(int argc, char **argv, struct wanted *w, struct deploy *d)
 		}
 	}
 	if (r == EXITS_GO_ON)
-		r = deploy_check_options(d);
+		r = deploy_check_options(d, DEPLOY_DELTAS);
 	if (r != EXITS_GO_ON)
 		return r;
 	if (w->registers && w->stats)

@@ -41,8 +41,9 @@
 extern char **environ;
 
 struct options {
-	const char *what, *sysroot;
-	long pid; /* 0: `what` is the path of a core file */
+	const char *what;
+	const char *sysroot; /* NULL: the root */
+	long pid;	     /* 0: `what` is the path of a core file */
 	bool all, names, inlined, interpreter, half;
 };
 
@@ -95,9 +96,9 @@ static int parse(int argc, char **argv, struct options *ret)
 			     .longs = longs,
 			     .argc = argc,
 			     .argv = argv };
-	int val;
+	int val, r;
 
-	*ret = (struct options){ .sysroot = "", .names = true, .inlined = true };
+	*ret = (struct options){ .names = true, .inlined = true };
 	while ((val = cmdline_next(&c)) != CMDLINE_END) {
 		switch (val) {
 		case CMDLINE_EXIT:
@@ -115,7 +116,9 @@ static int parse(int argc, char **argv, struct options *ret)
 			ret->interpreter = true;
 			break;
 		case 's':
-			ret->sysroot = c.value;
+			r = cmdline_path(&c, &ret->sysroot);
+			if (r != EXITS_GO_ON)
+				return r;
 			break;
 		case 'H':
 			ret->half = true;
@@ -131,6 +134,13 @@ static int parse(int argc, char **argv, struct options *ret)
 		return cmdline_refuse_all(
 			"%s: not a process id; write ./%s for a core file of that name", ret->what,
 			ret->what);
+	if (ret->pid && ret->sysroot)
+		return cmdline_refuse_all("--sysroot: %s: is for core files; a process has its own "
+					  "root",
+					  ret->sysroot);
+	if (!ret->names && !ret->inlined)
+		return cmdline_refuse_all("--no-inlines: not together with --no-names, which "
+					  "shows none; give one of them");
 	return EXITS_GO_ON;
 }
 
@@ -373,7 +383,7 @@ static int dump_core(const struct options *o, int argc, char **argv)
 	int r = start_walker(argv, argc, &walker, &socket);
 
 	if (!r) {
-		r = lend_core(socket, fd, o->sysroot);
+		r = lend_core(socket, fd, o->sysroot ? o->sysroot : "");
 		close(socket);
 	}
 	close(fd);

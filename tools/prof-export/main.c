@@ -261,7 +261,7 @@ static int run_by_hand(const struct options *o)
 	} else if (format_is_binary(o->session.format) && isatty(fd)) {
 		log_error("standard output: is a terminal, and %s is binary; name a file with -o",
 			  format_names[o->session.format]);
-		return EXITS_FAILED;
+		return EXITS_USAGE;
 	} else if ((fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY) {
 		log_error("standard output: is closed; name a file with -o");
 		return EXITS_FAILED;
@@ -619,14 +619,15 @@ int main(int argc, char **argv)
 					      .keep_files = o.keep_files,
 					      .keep_bytes = o.keep_bytes },
 			argc, argv);
+	if (!o.deploy.run_dir) {
+		if (!o.session.memory_max)
+			o.session.memory_max = (size_t)MEMORY_MIB << 20;
+		return run_by_hand(&o);
+	}
 	struct budget budget;
 
 	deploy_budget(&o.deploy, &budget);
-	if (!o.session.memory_max && o.deploy.run_dir)
-		o.session.share_most = budget.export_most;
-	if (!o.session.memory_max)
-		o.session.memory_max = o.deploy.run_dir || o.deploy.limit
-					       ? budget.model
-					       : (size_t)MEMORY_MIB << 20;
-	return o.deploy.run_dir ? run_deployed(&o) : run_by_hand(&o);
+	o.session.share_most = budget.export_most;
+	o.session.memory_max = budget.model;
+	return run_deployed(&o);
 }

@@ -142,7 +142,7 @@ int options_parse(int argc, char **argv, struct options *o)
 					  argv[optind]);
 	if (o->output && !o->format_given)
 		o->format_given = format_of_path(o->output, &o->session.format);
-	if (deploy_check_options(&o->deploy) != EXITS_GO_ON)
+	if (deploy_check_options(&o->deploy, DEPLOY_EXPORT) != EXITS_GO_ON)
 		return EXITS_USAGE;
 	if (!o->format_given && o->output)
 		return cmdline_refuse_all(
@@ -160,6 +160,9 @@ int options_parse(int argc, char **argv, struct options *o)
 		return cmdline_refuse_all(
 			"--output-%s: needs --run-dir; by hand, name the output with -o",
 			o->output_dir ? "dir" : "fd");
+	if (o->deploy.run_dir && o->session.memory_max)
+		return cmdline_refuse_all("--memory: not together with --run-dir; give "
+					  "--memory-limit, the limit of the whole run");
 	if (o->deploy.run_dir && (o->output || o->stats))
 		return cmdline_refuse_all("--%s: not together with --run-dir; omit it",
 					  o->output ? "output" : "stats");

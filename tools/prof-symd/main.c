@@ -220,14 +220,13 @@ static int run_deployed(const struct options *o)
 
 	/* Memory that is granted later may go to a worker. */
 	budget_symd(&most, budget.symd_most);
-	sandbox.max_data = budget_fence(most.symd + 2 * o->memory, THREADS);
-	struct heap heap = { .first = budget.dwarf + 2 * o->memory,
-			     .most = budget.dwarf_most + 2 * o->memory,
+	sandbox.max_data = budget_fence(most.symd, THREADS);
+	struct heap heap = { .first = budget.dwarf,
+			     .most = budget.dwarf_most,
 			     .beside = most.symd - most.dwarf,
 			     .generated = budget.generated,
 			     .own_fence = budget_fence(most.symd - most.dwarf - most.programs -
-							       most.generated - KEEPER_BYTES +
-							       o->memory,
+							       most.generated - KEEPER_BYTES,
 						       THREADS) };
 
 	deploy.confined = start_dwarf_confined;
@@ -236,7 +235,7 @@ static int run_deployed(const struct options *o)
 		return EXITS_FAILED;
 	if (open_links(&o->deploy, &links) == 0 && deploy_seal() == 0) {
 		deploy_status(&o->deploy, &b.status, STATUS_READY);
-		status = say_served(serve_run(&links, &budget, o->memory, &counts), &counts);
+		status = say_served(serve_run(&links, &budget, &counts), &counts);
 	}
 	b.status.samples = counts.named.samples;
 	deploy_status(&o->deploy, &b.status, status == EXITS_DONE ? STATUS_DONE : STATUS_FAILED);
@@ -265,6 +264,12 @@ static int check(const struct options *o, const char *operand)
 	if (o->deploy.run_dir && one)
 		return cmdline_refuse_all("--%s: not together with --run-dir; give one of them",
 					  one);
+	if (o->deploy.run_dir && o->memory)
+		return cmdline_refuse_all("--memory: not together with --run-dir; give "
+					  "--memory-limit, the limit of the whole run");
+	if (o->described && o->memory)
+		return cmdline_refuse_all("--memory: not together with --describe, which needs "
+					  "none; omit it");
 	if ((o->show_address || o->basenames) && !o->file)
 		return cmdline_refuse_all("--%s: needs -e FILE, whose addresses it prints",
 					  o->show_address ? "addresses" : "basenames");
@@ -332,7 +337,7 @@ static int parse(int argc, char **argv, struct options *o)
 		}
 	}
 	if (r == EXITS_GO_ON)
-		r = deploy_check_options(&o->deploy);
+		r = deploy_check_options(&o->deploy, DEPLOY_SYMD);
 	return r == EXITS_GO_ON ? check(o, optind < argc ? argv[optind] : NULL) : r;
 }
 

@@ -27,7 +27,6 @@
 struct serve {
 	const struct serve_links *links;
 	struct share share;
-	bool shared; /* programs may take what the other parts leave */
 	uint64_t shared_ns;
 	struct filestore files;
 	struct jit jit;
@@ -453,8 +452,7 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 		r = take_files(s, now_ns);
 		if (r)
 			return r;
-		if (s->shared)
-			share_memory(s, now_ns);
+		share_memory(s, now_ns);
 		filestore_tick(&s->files, now_ns);
 		jit_tick(&s->jit, now_ns);
 		if (s->peer_gone || s->leaving || refused)
@@ -518,7 +516,7 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 	}
 }
 
-int serve_run(const struct serve_links *links, const struct budget *budget, uint64_t programs,
+int serve_run(const struct serve_links *links, const struct budget *budget,
 	      struct serve_counts *ret_counts)
 {
 	struct serve *s = calloc(1, sizeof(*s));
@@ -534,11 +532,8 @@ int serve_run(const struct serve_links *links, const struct budget *budget, uint
 	s->links = links;
 	s->received = BUF_INIT(2 * MSG_MAX_SIZE);
 	share_init(&s->share, budget);
-	s->shared = !programs;
-	if (s->shared)
-		program_grow_with(share_heap, &s->share);
-	filestore_init(&s->files, programs ? programs : budget->programs,
-		       programs > budget->dwarf ? programs : budget->dwarf / 3 * 2, ask, s);
+	program_grow_with(share_heap, &s->share);
+	filestore_init(&s->files, budget->programs, budget->dwarf / 3 * 2, ask, s);
 	s->files.without_hook = without;
 	s->files.without_ctx = s;
 	r = jit_init(&s->jit, budget->generated, ask_jit, s);

@@ -46,9 +46,9 @@ struct serve_counts {
 };
 
 /* Runs until the stream has ended and prof-export has taken all of it and left. budget: prof-symd's
- * share. programs: bytes for symbols and DWARF; 0: all that the rest leaves. 0, enum serve_verdict,
+ * share. 0, enum serve_verdict,
  * -errno. */
-int serve_run(const struct serve_links *links, const struct budget *budget, uint64_t programs,
+int serve_run(const struct serve_links *links, const struct budget *budget,
 	      struct serve_counts *ret_counts);
 
 #endif
