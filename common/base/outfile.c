@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+#include "common/base/exits.h"
 
 #define TRIES 3
 #define WRITE (O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW)
@@ -405,7 +406,7 @@ static void keep(struct outfile *o, int socket)
 		a.r = end_file(o, order == ORDER_WHOLE);
 	memcpy(a.hidden, o->hidden, sizeof(a.hidden));
 	(void)!write(socket, &a, sizeof(a));
-	_exit(0);
+	_exit(EXITS_DONE);
 }
 
 int outfile_hand_over(struct outfile *o)

@@ -25,6 +25,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "common/base/exits.h"
 
 #define ENTER 'e'
 #define CLOSE 'c'
@@ -184,7 +185,7 @@ static void be_child(int socket, const char *folder)
 	prctl(PR_SET_DUMPABLE, 0);
 	if (dup2(socket, 0) == 0 && close_range(1, ~0u, 0) == 0 && keep_mounting() == 0)
 		serve(0, folder);
-	_exit(0);
+	_exit(EXITS_DONE);
 }
 
 /* --- the parent --- */

@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "common/base/exits.h"
 #include "common/wire/scm.h"
 
 #define HELD_MAX 4
@@ -51,7 +52,7 @@ pid_t keeper_fork(int *ret_socket)
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 		if (getppid() != parent)
-			_exit(0);
+			_exit(EXITS_DONE);
 	}
 	if (pid != 0)
 		close(pair[1]);

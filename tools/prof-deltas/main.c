@@ -97,19 +97,20 @@ struct wanted {
 	const char *debug; /* path; NULL: none */
 };
 
-/* Returns -1, after logging why, if it cannot open the file. */
+/* A descriptor; or -errno, logged. */
 static int open_file(const char *path)
 {
 	/* Do not block on a FIFO. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
-	if (fd < 0)
-		log_error("%s: cannot be opened: %s; name a readable ELF file", path,
-			  strerror(errno));
+	if (fd >= 0)
+		return fd;
+	fd = -errno;
+	log_error("%s: cannot be opened: %s; name a readable ELF file", path, strerror(-fd));
 	return fd;
 }
 
-/* Returns 0, or -1 after logging what is wrong. */
+/* 0; or, logged, -errno or a verdict of extract_rows, or -EBADMSG for a truncated file. */
 static int one_file(const char *path, const char *name, const struct wanted *w, struct totals *t)
 {
 	struct extract e = { .why = "" };
@@ -117,10 +118,11 @@ static int one_file(const char *path, const char *name, const struct wanted *w, 
 	struct rows rows;
 	int fd = open_file(path), debug_fd = fd < 0 || !w->debug ? -1 : open_file(w->debug), r;
 
-	if (fd < 0 || (w->debug && debug_fd < 0)) {
-		if (fd >= 0)
-			close(fd);
-		return -1;
+	if (fd < 0)
+		return fd;
+	if (w->debug && debug_fd < 0) {
+		close(fd);
+		return debug_fd;
 	}
 	rows_init(&rows);
 	r = w->derive_only ? extract_derived(fd, &rows, &e) : extract_rows(fd, debug_fd, &rows, &e);
@@ -152,11 +154,11 @@ static int one_file(const char *path, const char *name, const struct wanted *w, 
 			log_error("%s: truncated: its headers point past its end; printed the rows "
 				  "of what is there; use a complete copy",
 				  path);
-			r = -1;
+			r = -EBADMSG;
 		}
 	}
 	rows_done(&rows);
-	return r ? -1 : 0;
+	return r;
 }
 
 /* The peak of this process since its exec, in bytes; 0 without /proc. ru_maxrss would include the
@@ -186,7 +188,7 @@ static int by_hand(char **paths, int n, const struct wanted *w)
 	for (int i = 0; i < n && !ferror(stdout); i++) {
 		char *name = printable(paths[i]);
 
-		if (!name || one_file(paths[i], name, w, &t) < 0)
+		if (!name || one_file(paths[i], name, w, &t))
 			status = EXITS_FAILED;
 		free(name);
 	}

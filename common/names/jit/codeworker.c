@@ -5,6 +5,7 @@
 #include <malloc.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "common/base/exits.h"
 #include "common/names/jit/codewire.h"
 #include "common/names/program/workercell.h"
 #include "common/wire/scm.h"
@@ -108,7 +109,7 @@ static _Noreturn void run(int socket, uint64_t heap)
 	workercell_enter(worker_calls, heap, CODEWORKER_LIFE_S + LIFE_SPARE_S + CODEWORKER_CPU_S);
 	w.socket = socket;
 	work(&w);
-	_exit(0);
+	_exit(EXITS_DONE);
 }
 
 const struct filekeeper_class codeworker_class = { .run = run, .calls = worker_calls };

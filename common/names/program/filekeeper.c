@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "common/base/clock.h"
+#include "common/base/exits.h"
 #include "common/cell/baseline.h"
 #include "common/cell/keeper.h"
 #include "common/cell/landlock.h"
@@ -46,7 +47,7 @@ static pid_t start_worker(const struct keeper *k, const struct filekeeper_ask *a
 
 	if (pid == 0) {
 		if (keeper_hold_as_worker(*ret_socket, 1))
-			_exit(1);
+			_exit(EXITS_FAILED);
 		class->run(KEEPER_SOCKET, heap);
 	}
 	return pid;
@@ -121,7 +122,7 @@ int filekeeper_start(const struct filekeeper_class *programs, const struct filek
 			r = seccomp_enter(lists, sizeof(lists) / sizeof(lists[0]), false);
 		if (!r || r == -EOPNOTSUPP)
 			keep(&(struct keeper){ programs, code, heap });
-		_exit(r ? 1 : 0);
+		_exit(r ? EXITS_FAILED : EXITS_DONE);
 	}
 	*ret_control = socket;
 	return 0;

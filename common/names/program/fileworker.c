@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "common/base/clock.h"
+#include "common/base/exits.h"
 #include "common/names/program/programwire.h"
 #include "common/names/program/sources.h"
 #include "common/names/program/workercell.h"
@@ -70,7 +71,7 @@ static void on_deadly(int number)
 	const struct programwire_head h = { .verdict = -ENOMEM };
 
 	if (is_short(errno) && send(own.socket, &h, sizeof(h), MSG_NOSIGNAL) == sizeof(h))
-		_exit(0);
+		_exit(EXITS_DONE);
 	signal(number, SIG_DFL); /* the signal comes again, and ends the process */
 }
 
@@ -315,7 +316,7 @@ static _Noreturn void run(int socket, uint64_t heap)
 	workercell_enter(worker_calls, heap, FILEWORKER_LIFE_S + LIFE_SPARE_S + request_s(heap));
 	w.socket = socket;
 	work(&w);
-	_exit(0);
+	_exit(EXITS_DONE);
 }
 
 const struct filekeeper_class fileworker_class = { .run = run, .calls = worker_calls };

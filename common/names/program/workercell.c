@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <unistd.h>
+#include "common/base/exits.h"
 #include "common/cell/baseline.h"
 #include "common/cell/sandbox.h"
 
@@ -17,7 +18,7 @@ static void on_second(int number)
 {
 	(void)number;
 	if (left_s > 0 && --left_s == 0)
-		_exit(1);
+		_exit(EXITS_FAILED);
 }
 
 /* One second more, since the first one may be almost over. */
@@ -59,5 +60,5 @@ void workercell_enter(const struct seccomp_rule *calls, uint64_t heap, unsigned 
 	if (!r)
 		r = seccomp_enter(lists, 3, false);
 	if (r && r != -EOPNOTSUPP)
-		_exit(1);
+		_exit(EXITS_FAILED);
 }

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "common/base/clock.h"
+#include "common/base/exits.h"
 #include "tools/profpipe/options/options.h"
 #include "tools/profpipe/run/record.h"
 
@@ -50,7 +51,7 @@ static pid_t start_spinner(pid_t parent)
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != parent)
-			_exit(0);
+			_exit(EXITS_DONE);
 		spin();
 	}
 	return pid;
@@ -68,7 +69,7 @@ static pid_t start_run(pid_t parent, pid_t spinner, unsigned seconds, bool unsaf
 
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent || dup2(said, STDERR_FILENO) < 0)
-		_exit(1);
+		_exit(EXITS_FAILED);
 	snprintf(path, sizeof(path), "/dev/fd/%d", output);
 	o = (struct options){ .sampling = { .hz = SELFTEST_HZ,
 					    .seconds = seconds,
