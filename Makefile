@@ -13,7 +13,7 @@ BINDIR    := $(PREFIX)/bin
 LIBEXECDIR := $(PREFIX)/libexec/profpipe
 MANDIR    := $(PREFIX)/share/man
 DOCDIR    := $(PREFIX)/share/doc/profpipe
-# Where systemd looks for what packages bring: units and users.
+# The folders where systemd looks for units and users of packages.
 SYSTEMDDIR := $(PREFIX)/lib/systemd/system
 SYSUSERSDIR := $(PREFIX)/lib/sysusers.d
 
@@ -96,7 +96,7 @@ UNITFILES := $(notdir $(wildcard packaging/systemd/*.service))
 obj       = $(patsubst %.c,$(B)/%.o,$(1))
 archive   = $(B)/lib/lib$(1).a
 PROGS     := $(TOOLS:%=$(B)/%)
-# What a program links that uses these: archives, and the system's libraries behind them.
+# The links of a program that uses these: archives, and the system's libraries behind them.
 uses      = $(foreach u,$(1),$(u) $($(u)_USES))
 archives  = $(foreach u,$(filter $(call uses,$(1)),$(TOOLS) $(LIBRARIES)),$(call archive,$(u)))
 libs      = $(foreach u,$(filter $(call uses,$(1)),$(TOOLS) $(LIBRARIES)),$($(u)_LIBS))
@@ -111,7 +111,8 @@ help:
 	@echo "make test       unit tests, replays and tests without live sampling: to run after a"
 	@echo "                change"
 	@echo "make check      every test, but a few that take long"
-	@echo "make check-all  every test, and single steps in programs of many languages"
+	@echo "make check-all  every test, and single steps in programs of many languages;"
+	@echo "                takes some hours"
 	@echo "make check-vm   what runs on Debian's kernels from 5.10 on, in an emulated machine"
 	@echo "make lint       formatting and static checks"
 	@echo "make bench      completeness and overhead, beside the peers that are there"
@@ -134,7 +135,7 @@ $(B)/%.o: %.c
 	@echo "  CC      $<"
 	@$(COMPILE) -MMD -MP -c $< -o $@
 
-# What only tests is built faster.
+# Test programs are compiled faster.
 $(B)/tests/unit/%.o $(B)/tests/fuzz/%.o: CFLAGS += -Og -g1 -Wno-format-truncation \
         -Wno-null-dereference
 
@@ -227,7 +228,7 @@ check:
 	@$(MAKE) --no-print-directory tests
 	@tests/check.sh all
 
-# What `make check` leaves out for its time, and programs of many languages by single steps.
+# The tests that take `make check` too long, and programs of many languages by single steps.
 check-all: check
 	@tests/check.sh rest
 	@PROFPIPE_BUILD=$(B) $(PYTHON) tests/walker/programs.py

@@ -175,7 +175,7 @@ ENV_FUNCTION __u32 owner_frames(__u64 target)
 	return frames;
 }
 
-/* What the instructions shortly before pc did with RBP: enum owner_rbp. */
+/* The effect on RBP of the instructions shortly before pc: enum owner_rbp. */
 ENV_FUNCTION __u32 owner_set_up(__u64 pc)
 {
 	__u8 code[OWNER_CODE];

@@ -24,7 +24,7 @@
 #define STRANGERS (-EKEYREJECTED)
 #define MOUNTED (-EBUSY)
 
-/* What has the name. */
+/* The thing that has the name. */
 struct found {
 	bool any, mounted;
 	mode_t mode;

@@ -9,7 +9,7 @@
 #define KIB(n) ((uint64_t)(n) << 10)
 #define MIB(n) KIB((uint64_t)(n) << 10)
 
-/* What a tool takes before its containers hold anything: program text, libraries, thread stacks,
+/* The memory of a tool whose containers are empty: program text, libraries, thread stacks,
  * kernel symbols. Beyond that it gets so many thousandths of the rest of the limit. */
 static const struct share {
 	size_t at;

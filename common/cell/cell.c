@@ -30,7 +30,7 @@
 #define WRITES (O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))
 #define SHARED_FLAGS (O_APPEND | O_ASYNC | O_DIRECT | O_NOATIME)
 
-/* What every tool needs beside the baseline. prof-bpf and a tool share open files, and with them
+/* The calls of every tool beside the baseline. prof-bpf and a tool share open files, and with them
  * the flags of these files. */
 static const struct seccomp_rule living[] = {
 	CALL_IF("sched_getaffinity", SECCOMP_IS(0, 0)), /* its own */

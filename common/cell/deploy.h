@@ -27,7 +27,7 @@
 enum deploy_tool { DEPLOY_BPF, DEPLOY_DELTAS, DEPLOY_SYMD, DEPLOY_EXPORT, DEPLOY_TOOLS };
 static_assert((int)DEPLOY_TOOLS == STATUS_TOOLS, "status words count restarts of each tool");
 
-/* What the launcher tells prof-export: facts about the stream's senders, which the stream lacks.
+/* The launcher's word to prof-export: facts about the stream's senders, which the stream lacks.
  * It sends the whole word whenever any of it changes. */
 struct deploy_word {
 	uint64_t last;	   /* 1: do not wait for another prof-symd */

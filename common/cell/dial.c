@@ -7,7 +7,7 @@
 
 #define SILENT_MS 1000 /* by then a peer that is being started is there */
 
-/* One of the two is given. */
+/* Either `bus` or `peer` is given, the other one is NULL. */
 static int try(const struct dial *d, enum bus_route_id route, struct bus **bus,
 	       const struct peer_config *c, struct peer **peer, int ms)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the keepers of workers share: those of prof-bpf (tools/prof-bpf/open/openkeeper.h) and of
- * prof-symd (common/names/program/filekeeper.h).
+ * The common part of the keepers of workers: those of prof-bpf (tools/prof-bpf/open/openkeeper.h)
+ * and of prof-symd (common/names/program/filekeeper.h).
  *
  * A keeper is a process that a tool forks early, while it still may. It starts workers later, when
  * the tool asks over a socket. It reads nothing of a stranger, and holds nothing but that socket
@@ -18,7 +18,7 @@
 /* Of a keeper and of a worker: the socket to whoever asks it. What else it holds follows. */
 #define KEEPER_SOCKET 3
 
-/* What a keeper calls itself, beside baseline.h. It must also have what its workers call, since a
+/* The calls of a keeper itself, beside baseline.h. It must also have those of its workers, since a
  * list that is entered later can only take away. */
 extern const struct seccomp_rule keeper_calls[];
 

@@ -36,7 +36,7 @@ size_t account_lines(const struct status *f, struct account_line ret[static ACCO
 const char *account_word(enum account_kind kind);
 /* "native", "kernel", "interpreted"; "other" for every other number. */
 const char *account_top_kind(uint64_t kind);
-/* What follows a function's name in text to show its kind (enum status_kind): "_[k]" or "". */
+/* The suffix of a function's name in text that shows its kind (enum status_kind): "_[k]" or "". */
 const char *account_mark(uint64_t kind);
 
 /* "82.42 %", rounded down, so that only a whole is 100.00 %. */

@@ -33,7 +33,7 @@ struct witness_counts {
 	uint64_t buckets[WITNESS_BUCKETS];
 };
 
-/* What prof-bpf tells, each second and at its end. A datagram of fixed size. */
+/* The word of prof-bpf, each second and at its end. A datagram of fixed size. */
 struct witness_word {
 	uint64_t magic;
 	uint64_t began_ns;	       /* names this prof-bpf */
@@ -45,7 +45,7 @@ struct witness_word {
 	struct witness_counts sent;
 };
 
-/* What the two disagree in. All 0: they agree. */
+/* The differences between the two. All 0: they agree. */
 struct witness_verdict {
 	uint64_t more;	 /* samples that prof-bpf did not send so */
 	uint64_t fewer;	 /* samples that it sent, that did not come, and that no loss explains */
@@ -54,8 +54,8 @@ struct witness_verdict {
 
 void witness_count(struct witness_counts *c, const struct witness_key *k,
 		   const struct witness_sample *s);
-/* Compares prof-bpf's final word with what came. lost: what the output counts. unkept: samples in
- * `came` that `lost` has, too. broken: the stream was interrupted, so some may be missing. */
+/* Compares prof-bpf's final word with what came. lost: what the output counts. unkept: samples of
+ * `came` that `lost` also has. broken: the stream was interrupted, so some may be missing. */
 struct witness_verdict witness_compare(const struct witness_word *w,
 				       const struct witness_counts *came,
 				       const uint64_t lost[static STATUS_REASONS], uint64_t unkept,

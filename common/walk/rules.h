@@ -32,7 +32,7 @@ void rules_done(struct rules *r);
  * whether that is so. 0, RULES_FULL, -ENOMEM, -errno. */
 int rules_take(struct rules *r, const struct unwind_rule *rule, uint32_t owner,
 	       uint32_t *ret_number, bool *ret_new);
-/* One file less uses the rule. True if it was the last one: the caller gives the number back by
+/* Drops one file's reference. True if it was the last one: the caller gives the number back by
  * rules_reuse when no walk can be reading the rule any more. *ret_owner: who paid. */
 bool rules_drop(struct rules *r, uint32_t number, uint32_t *ret_owner);
 /* How many numbers can be taken now. */

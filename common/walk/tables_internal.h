@@ -89,7 +89,7 @@ struct tables {
 	struct tables_figures figures;
 };
 
-/* Who takes words, and what may be evicted for them. */
+/* The taker of words, and the rows that may be evicted for it. */
 struct taker {
 	uint64_t spare; /* words that must stay free for others */
 	uint64_t worth; /* in samples; rows of files with less than half of this may be evicted */

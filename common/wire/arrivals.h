@@ -34,7 +34,7 @@ void arrivals_put(struct arrivals *a, struct arrival what);
 const struct arrival *arrivals_next(const struct arrivals *a);
 /* Takes the oldest one out; its message is the caller's. False: there is none. */
 bool arrivals_take(struct arrivals *a, struct arrival *ret);
-/* Frees the messages of an epoch. */
+/* Frees the messages of an epoch, but keeps the events. */
 void arrivals_forget(struct arrivals *a, uint64_t epoch);
 /* Frees everything. */
 void arrivals_clear(struct arrivals *a);

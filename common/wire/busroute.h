@@ -38,7 +38,7 @@ const struct bus_route *bus_route(enum bus_route_id id);
 int bus_route_path(enum bus_route_id id, const char *run_dir, const char *ending, char *ret,
 		   size_t size);
 
-/* What bus_recv has to tell besides a message. */
+/* Events of bus_recv besides a message. */
 enum bus_event {
 	BUS_EMPTY = 1,	   /* nothing waits */
 	BUS_PEER_CAME = 2, /* a peer was accepted: a new epoch */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the definitions of one epoch cost their receiver, prof-symd: bytes of its tables, at the
- * most. prof-bpf adds these up, and begins a new epoch before they reach prof-symd's ceiling. So
- * prof-symd has room for every definition. A unit test of prof-symd checks these numbers.
+ * The cost of the definitions of one epoch to their receiver, prof-symd: bytes of its tables, at
+ * the most. prof-bpf adds these up, and begins a new epoch before they reach prof-symd's ceiling.
+ * So prof-symd has room for every definition. A unit test of prof-symd checks these numbers.
  */
 #ifndef COMMON_WIRE_EPOCH_H
 #define COMMON_WIRE_EPOCH_H

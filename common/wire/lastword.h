@@ -33,8 +33,9 @@ enum lastword_end {
 struct lastword {
 	enum lastword_kind kind;
 	enum lastword_end end;
-	uint64_t id;	   /* of the file or process; below 2^56 */
-	uint64_t spent_ns; /* cpu time that it took so far, but for a tick; the parser says so */
+	uint64_t id; /* of the file or process; below 2^56 */
+	uint64_t
+		spent_ns; /* cpu time that it took so far, to within one tick; the parser says so */
 };
 /* A new page, as a descriptor: O_CLOEXEC, with a size that nobody can change. -errno. */
 int lastword_new(void);
@@ -47,8 +48,8 @@ void lastword_grant(int fd, uint64_t bytes);
 uint64_t lastword_wanted(int fd);
 /* Has the parser put this file aside when it has taken so much cpu time; 0: no file. */
 void lastword_stop(int fd, uint64_t id, uint64_t after_ns);
-/* After each tick of work the parser rests for so long, LASTWORD_REST_MS at most. What passes
- * through it without being parsed is no work. */
+/* After each tick of work the parser rests for so long, LASTWORD_REST_MS at most. Forwarded data
+ * does not count as work. */
 void lastword_rest(int fd, uint64_t ms);
 
 /* The parser's side: one page a process. Only its main thread parses. */
@@ -61,8 +62,8 @@ int lastword_take(int fd);
 /* The parser works on this from now on. Returns the argument for lastword_back afterwards. */
 uint64_t lastword_begin(enum lastword_kind kind, uint64_t id);
 void lastword_back(uint64_t former);
-/* Somebody else worked for the parser so long: rests for that, too. Meanwhile it calls what
- * lastword_rest_with was given, a few times a second. */
+/* Also rest for work that a worker did for the parser. Meanwhile it calls the function of
+ * lastword_rest_with a few times a second. */
 void lastword_rest_for(uint64_t worked_ns);
 /* fn NULL: nothing. */
 void lastword_rest_with(void (*fn)(void *ctx), void *ctx);

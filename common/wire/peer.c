@@ -79,7 +79,7 @@ void peer_free(struct peer *p)
 	free(p);
 }
 
-/* What it sends is a stream of its own. */
+/* Its messages are a stream of their own. */
 static void begin_receiving(struct peer *p)
 {
 	const struct bus_route *route = bus_route(p->config.route);

@@ -94,7 +94,7 @@ int peer_send_file(struct peer *p, uint64_t id, int fd);
 void peer_drop(struct peer *p);
 /* Whether this peer was dropped and PEER_WENT is still to come, or has just come. */
 bool peer_dropped(const struct peer *p);
-/* What this peer, or the one that just went, worked on; nothing before the first one. */
+/* The work of this peer, or of the one that just went; nothing before the first one. */
 struct lastword peer_lastword(const struct peer *p);
 /* As of lastword_grant and lastword_wanted. */
 void peer_grant(struct peer *p, uint64_t bytes);

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#define STREAM_PENDING (4 * MSG_MAX_SIZE) /* "a few messages" */
+#define STREAM_PENDING (4 * MSG_MAX_SIZE) /* the limit that stream.h promises */
 
 /* --- sending --- */
 

@@ -56,7 +56,8 @@ struct stream_in {
  * old one. */
 void stream_in_init(struct stream_in *s);
 void stream_in_done(struct stream_in *s);
-/* Appends bytes. -ENOBUFS if more than a few messages wait to be taken, -ENOMEM. */
+/* Appends bytes. -ENOBUFS if more than four messages of the largest size wait to be taken,
+ * -ENOMEM. */
 int stream_feed(struct stream_in *s, struct span bytes);
 /* Takes the next message. Reads batch heads itself and skips unknown messages. The first message is
  * always a HELLO of our schema, and none follows an END. 0, enum stream_verdict, -ENOMEM. What *ret

@@ -209,7 +209,7 @@ def depth(kind, frames):
     n = int(frames)
     sys.setrecursionlimit(10000)
     print("begun", flush=True)
-    # The module, this function and spin() are frames, too.
+    # The module, this function and spin() are also frames.
     if kind == "recursion":
         recursion(n - 4)
     else:

@@ -86,7 +86,7 @@ def test_a_process_of_more_mappings_than_an_entry_holds_is_walked_by_the_kernel(
 
 
 def test_a_load_ends_with_the_bench_that_is_killed(tmp_path):
-    """The load's programs and their descendants end, too."""
+    """The load's programs and their descendants also end."""
     def running():
         found = []
         for pid in filter(str.isdigit, os.listdir("/proc")):

@@ -97,5 +97,5 @@ def test_holes_of_files_in_memory_take_no_memory(tmp_path, chain, kit):
         assert_unharmed(got)
         assert_counted(got, "sparse", ["no-rows", "rows-pending"])
         assert charged.shared < 32 << 20
-        # The test and the victim are in the group, too.
+        # The test and the victim are also in the group.
         assert charged.both < 128 << 20 and peak < 128 << 20

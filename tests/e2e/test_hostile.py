@@ -235,7 +235,7 @@ def test_no_answer_about_rows_ends_prof_bpf_or_fills_it(peer):
 
 
 def fuse():
-    """Whether there is one to be had: of a module that was not loaded yet, too."""
+    """Whether the kernel has FUSE, perhaps as a module that was not loaded yet."""
     with contextlib.suppress(FileNotFoundError):
         subprocess.run(["modprobe", "-q", "fuse"], check=False, stderr=subprocess.DEVNULL)
     return os.path.exists("/dev/fuse")

@@ -31,8 +31,8 @@ NAMES = [words[0] for words in LIST]
 HELD = {words[0] for words in LIST if words[1:] == ["held"]}
 ACTS = [words[0] for words in LIST if words[1:] == ["act"]]
 ATTEMPTS = [name for name in NAMES if name not in ACTS]
-# Where the kernel or the machine lacks something, or another reason stops even root, the control
-# may fail, too.
+# If the kernel or the machine lacks something, or another reason stops even root, the control may
+# also fail.
 MAY_LACK = set("""
     make_secret_memfd make_vsock make_alg make_packet make_bluetooth make_xdp make_userfaultfd
     make_fanotify make_ring make_aio x32_abi other_abi change_segments see_modules_go
@@ -448,7 +448,7 @@ TARGETS = {"deltas": Deployed, "symd": Deployed, "worker": Deployed, "keeper": D
            "export": Deployed, "cpus": Cpus, "dump": Dump}
 # the one that prof-export is handed is its output, to be written
 NO_FILE = {"keeper", "cpus", "export"}
-# What each is there for.
+# The purpose of each.
 OWN = {"keeper": {"do_fork", "do_clone", "make_pair", "see_time_of_it"}, "dump": {"make_memfd"}}
 
 

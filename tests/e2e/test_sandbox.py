@@ -226,7 +226,7 @@ def test_prof_dump_works_with_whatever_cell_it_can_have(tmp_path, wrap):
 
 
 def test_what_names_a_program_is_opened_by_the_other_half(tmp_path):
-    """Debug files, too: the half that parses has no root to find them in. If root asks, only files
+    """Also debug files: the half that parses has no root to find them in. If root asks, only files
     that everybody may read."""
     (tmp_path / "p.c").write_text("#include <stdio.h>\n#include <unistd.h>\n"
                                   "static __attribute__((noinline)) void only_in_debug(void) "

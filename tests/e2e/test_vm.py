@@ -169,7 +169,7 @@ LOCKED = "6.12"
 NEWER = tuple(series for series in ALL if series != OLDEST)
 EVERYWHERE = ("load", "live-chain", "sysctls")
 AT_BOTH_ENDS = ("record",)
-# Steps of `make check-all` only: others walk a thread and programs without an interpreter.
+# Steps of `make check-all` only: others also walk a thread and programs without an interpreter.
 WHOLE_ONLY = ("live-thread", "live-bash")
 
 

@@ -112,7 +112,7 @@ long pin_it(void)
 	return CALL(SYS_sched_setaffinity, takeover_orders->victim, sizeof(mask), &mask);
 }
 
-/* That it is there is something, too. */
+/* An answer proves that it can see the process. */
 long see_cpus_of_it(void)
 {
 	uint64_t mask[128];

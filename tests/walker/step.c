@@ -479,7 +479,7 @@ static bool step(int *signal)
 		if (is_writable(before.rip) && shadow_is_frame(&shadow, regs.rbp))
 			shadow_unwound(&shadow, regs.rbp);
 	} else if (regs.rsp != before.rsp) {
-		/* What returns so may leave arguments behind, too, by as much as a pop does. */
+		/* Such a return may also leave arguments behind, by as much as a pop does. */
 		if (move == SHADOW_ADJUST)
 			note_word(&before);
 		/* Within generated code a stack is left by calls alone. */

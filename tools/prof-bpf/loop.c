@@ -151,7 +151,7 @@ static void take_cpus(struct prof *p)
 			log_warning("cpu %u came online but is not sampled: %s", cpu, strerror(-r));
 		else
 			log_info("cpu %u came online", cpu);
-		/* What processes did on that cpu until now is unknown, so read them again. */
+		/* Events on that cpu until now are unknown, so read the processes again. */
 		host_event(p->host, &unknown);
 	}
 	if (next == -EMFILE && !waited)

@@ -55,8 +55,8 @@ struct dwarfimage {
 	Dwarf *dwarf;
 };
 
-/* Where libdw jumps when it gets no memory; else it would end the process. Set it around each call
- * that may allocate in libdw. */
+/* The place to which libdw jumps when it gets no memory; else it would end the process. Set it
+ * around each call that may allocate in libdw. */
 extern jmp_buf *dwarfimage_no_memory;
 
 /* Bytes of an image of f; 0: it has no DWARF. */

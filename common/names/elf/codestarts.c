@@ -202,7 +202,7 @@ size_t codestarts_padding(struct span bytes)
 #define CHUNK 4096u
 #define LONGEST 15 /* bytes of an instruction */
 
-/* Where control goes after an instruction. */
+/* The next place of control after an instruction. */
 enum flow { FLOW_ON, FLOW_BRANCH, FLOW_JUMP, FLOW_END, FLOW_TABLE };
 
 static enum flow flow_of(const ZydisDecodedInstruction *in)
@@ -300,7 +300,7 @@ static bool ends(struct follow *f, const ZydisDecodedInstruction *in, uint64_t b
 	if (flow == FLOW_BRANCH || flow == FLOW_JUMP) {
 		const uint64_t to = behind + (uint64_t)in->raw.imm[0].value.s;
 
-		/* A jump may be a tail call, too: if it leads to what looks like a function. */
+		/* A jump may also be a tail call, if it leads to what looks like a function. */
 		if (to > f->furthest && to >= behind && to < next_start(f, behind) &&
 		    (flow == FLOW_BRANCH || to % 16 || !f->begins(f->ctx, to)))
 			f->furthest = to;

@@ -23,7 +23,7 @@ struct known {
 	bool valid, too_large;
 };
 
-/* What an owner may still have read. */
+/* Bytes that may still be read for an owner. */
 struct allowance {
 	uint32_t owner;
 	uint64_t left, since_ns; /* since_ns 0: unused */
@@ -97,7 +97,7 @@ static uLong crc_of_zeros(uint64_t n)
 	return all;
 }
 
-/* Where the next data begins at or behind `at`, and where it ends. A file system that knows no
+/* Finds the beginning and the end of the next data at or behind `at`. A file system that knows no
  * holes says that all is data. */
 static void next_data(const struct symfile *f, uint64_t at, uint64_t *ret_start, uint64_t *ret_end)
 {
@@ -185,7 +185,7 @@ int filecrc_of(const struct symfile *f, uint32_t owner, uint32_t *ret)
 	const int r = (uint64_t)st.st_blocks > FILECRC_DATA / 512 ? SYMFILE_TOO_LARGE
 								  : compute(f, a, ret);
 
-	/* What was refused for its owner's sake may be read later. */
+	/* A file refused for its owner's sake may be read later. */
 	if (r && (r != SYMFILE_TOO_LARGE || a->left < CHUNK))
 		return r;
 	store.files[store.next] =

@@ -30,7 +30,7 @@ static const struct symfile_section *table_at(const struct symfile *f, uint64_t 
 	return NULL;
 }
 
-/* What a slot refers to: the address of a GOT word, or the number of a relocation. */
+/* The target of a slot: the address of a GOT word, or the number of a relocation. */
 enum slot_kind { SLOT_NONE, SLOT_WORD, SLOT_NUMBER };
 
 /*

@@ -2,7 +2,7 @@
 /*
  * A bucket has the symbols that begin in its piece, and sized ones that reach into it. An unsized
  * symbol reaches up to the next one. So for an address, the nearest buckets before and behind in
- * which a symbol begins matter, too.
+ * which a symbol begins also matter.
  *
  * The table is read twice: to count, and to fill the buckets. If somebody writes to the file in
  * between, it gets wrong names.

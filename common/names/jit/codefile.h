@@ -15,7 +15,7 @@
 
 struct codefile;
 
-/* What a call of codefile_read did. */
+/* The result of codefile_read. */
 struct codefile_progress {
 	uint64_t read;	/* bytes */
 	bool behind;	/* there is more to read */

@@ -14,7 +14,7 @@
 #include "common/wire/lastword.h"
 #include "common/wire/scm.h"
 
-/* What a file may take beside its code map: a record that is put together, and a line table. */
+/* Bytes that a file may take beside its code map: a record in parts, and a line table. */
 #define BESIDE (4u << 20)
 
 _Static_assert(CODEREADER_BATCH == CODEWIRE_BATCH, "a batch is one message");

@@ -17,7 +17,7 @@
 #define WRITTEN_SLACK_NS 2000000000u /* some file systems round times to two seconds */
 #define MAPS_MAX 131072		     /* lines */
 
-/* Who may own the file, and since when it must have been written to (CLOCK_REALTIME). */
+/* The allowed owners of the file, and its minimum mtime (CLOCK_REALTIME). */
 struct owner {
 	uint32_t uids[2];
 	uint64_t since_ns;

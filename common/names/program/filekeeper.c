@@ -20,7 +20,7 @@
 
 #define OTHERS_CLOCK (1u << 31)
 
-/* What the keeper and a new worker call before that enters its own list. */
+/* The calls of the keeper, and of a new worker before that enters its own list. */
 static const struct seccomp_rule own_calls[] = {
 	CALL_IF("tgkill", SECCOMP_IS(2, SIGABRT)), /* the worker's abort() */
 	CALL_IF("prlimit64", SECCOMP_IS(0, 0)),
@@ -32,7 +32,7 @@ static const struct seccomp_rule own_calls[] = {
 	CALLS_END,
 };
 
-/* What the keeper is given for its life. */
+/* The settings of the keeper for its life. */
 struct keeper {
 	const struct filekeeper_class *programs, *code;
 	uint64_t heap; /* the most that any worker may use */

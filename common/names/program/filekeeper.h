@@ -30,7 +30,7 @@ enum filekeeper_kind {
 	FILEKEEPER_KINDS,
 };
 
-/* What a worker runs after the fork, and the system calls that it may make
+/* The function of a worker after the fork, and the system calls that it may make
  * beside those of baseline.h; the keeper has them in its own list. heap: bytes of private memory
  * that the worker may use. */
 struct filekeeper_class {

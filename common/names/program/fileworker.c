@@ -177,7 +177,7 @@ static int look_up(struct worker *w, struct served *s, const struct programwire_
 	return r;
 }
 
-/* What prof-symd must know beside the verdict. */
+/* The facts that prof-symd needs beside the verdict. */
 static void tell(struct worker *w, struct served *s, bool facts)
 {
 	struct programwire_answer *a = &w->answer;

@@ -56,7 +56,7 @@ struct programwire_call {
 	uint32_t bare, zero;
 };
 
-/* What prof-symd must know of a program, and which file it wants next. */
+/* The facts that prof-symd needs of a program, and the file that it wants next. */
 struct programwire_facts {
 	uint32_t want, id_len, name_len, build_id_len;
 	uint8_t id[SYMFILE_BUILD_ID], build_id[SYMFILE_BUILD_ID];

@@ -23,7 +23,7 @@
 
 struct sources;
 
-/* What is wanted next: the debug file by build id or by name, the one that both share, or nothing
+/* The next wanted file: the debug file by build id or by name, the one that both share, or nothing
  * but .dwo files. */
 enum sources_step { SOURCES_BUILD_ID, SOURCES_NAME, SOURCES_ALT, SOURCES_DONE };
 enum sources_part { SOURCES_DEBUG, SOURCES_SHARED };

@@ -4,7 +4,7 @@
  * (filekeeper.h), asked over a socket, and given up.
  *
  * A worker's time is its cpu time: on a busy machine, much more time passes. Each answer says how
- * much it took. Since a worker parses hostile files, the keeper's word is what counts, who asks the
+ * much it took. Since a worker parses hostile files, prof-symd believes the keeper, which asks the
  * kernel: during every request that takes long, and now and then. A worker that said too little is
  * charged with all the time that passes.
  */
@@ -26,11 +26,12 @@ struct worker {
 	bool busy;	    /* a request is under way */
 	uint64_t number;    /* of the present one; no other worker has the same */
 	uint64_t worked_ns; /* cpu time of all its requests */
-	/* Of the request under way: */
-	uint64_t begun_ns, looked_ns, moved_ns; /* when it began; of the last look at the worker's
-						   clock, and of the last that showed work */
-	uint64_t base_ns, cpu_ns;		/* cpu time when it began, and at the last look */
-	uint64_t request_ns;			/* cpu time that it took so far */
+	/* Of the request under way. A look reads the worker's clock. */
+	uint64_t begun_ns;	  /* when it began */
+	uint64_t looked_ns;	  /* time of the last look */
+	uint64_t moved_ns;	  /* time of the last look that showed work */
+	uint64_t base_ns, cpu_ns; /* cpu time when it began, and at the last look */
+	uint64_t request_ns;	  /* cpu time that it took so far */
 	/* Of the requests since the last look: cpu time, as the worker says, and all time. */
 	uint64_t said_ns, passed_ns;
 	bool lies;

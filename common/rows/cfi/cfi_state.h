@@ -14,7 +14,7 @@
 #include "bpf/unwind.h"
 #include "common/base/span.h"
 
-/* Where the caller's value of a register is. */
+/* The place of the caller's value of a register. */
 enum cfi_value {
 	CFI_VALUE_UNSET, /* no rule: unchanged; RSP: the CFA; return address column: nowhere */
 	CFI_VALUE_SAME,

@@ -77,7 +77,7 @@ int known_starts_accept(struct known_starts *k, uint32_t at)
 
 	if (r)
 		return r;
-	/* It is nearly always the last one. */
+	/* New starts mostly come in order, so try the end first. */
 	for (i = a->n++; i && a->value[i - 1] > at; i--)
 		a->value[i] = a->value[i - 1];
 	a->value[i] = at;

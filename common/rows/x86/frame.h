@@ -41,7 +41,7 @@ static inline int32_t sym_off(uint64_t v)
 	return (int32_t)(uint32_t)v;
 }
 
-/* Who runs an instruction, in a function that creates a thread or a process. */
+/* The side that runs an instruction, in a function that creates a thread or a process. */
 enum life {
 	LIFE_PLAIN,
 	LIFE_CLONE, /* after the system call, before the code tests its result */

@@ -26,7 +26,7 @@ struct label {
 	uint32_t instruction;
 	bool reached, queued;
 };
-/* Where code on stack `base` reloads RSP from. */
+/* The place from which code on stack `base` reloads RSP. */
 struct restore {
 	int32_t base;
 	uint32_t since;

@@ -302,7 +302,7 @@ Test(helpers, mount_that_answers_nothing_costs_one_worker)
 	for (int i = 0; i < ASKED; i++) {
 		char path[300];
 
-		/* Folders in it, too; and as debug files beside programs. */
+		/* Also folders in it; and as debug files beside programs. */
 		snprintf(path, sizeof(path), "%s/%d/f", path_of("m"), i);
 		struct opener_request q = { .kind = i % 2 ? OPENER_PATH : OPENER_DEBUGLINK,
 					    .path = str_from(path),

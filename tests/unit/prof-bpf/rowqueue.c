@@ -105,7 +105,7 @@ Test(rowqueue, what_was_put_aside_comes_when_nobody_else_waits)
 	owner_spend(bob, OWNER_ROWS_CPU, SECOND, 1);
 	r = ask(bob, -1);
 	cr_assert_eq(rowqueue_poorer(&queue, alice, 2 * SECOND, 1), 1);
-	cr_assert_eq(rowqueue_poorer(&queue, alice, SECOND / 2, 1), 0, "he has spent more");
+	cr_assert_eq(rowqueue_poorer(&queue, alice, SECOND / 2, 1), 0, "alice has spent more");
 	cr_assert_eq(rowqueue_next(&queue, true, 1), r);
 	row_request_free(serve(0, 1));
 	cr_assert_null(rowqueue_next(&queue, false, 1), "something is in flight");

@@ -253,7 +253,7 @@ Test(interpreted, a_file_that_holds_a_runtime_is_told_once)
 	bench_free(b);
 }
 
-/* Of what is called like an interpreter it is said, too, that it is none. */
+/* A file merely named like an interpreter is reported as none. */
 Test(interpreted, a_file_that_was_offered_is_looked_at_before_anything_is_named)
 {
 	struct bench *b = bench_new();

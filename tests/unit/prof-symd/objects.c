@@ -187,7 +187,7 @@ Test(objects, memory_that_is_refused_is_said_to_be)
 	answer(b, EACCES, SECOND);
 	cr_expect_eq(look(b, 0, false, SECOND), OBJECTS_UNNAMED);
 	cr_expect(is_called(b, "[python: memory not read]"));
-	/* Others of that process, too, and without asking. */
+	/* Also others of that process, and without asking. */
 	cr_expect_eq(look(b, 1, false, SECOND), OBJECTS_UNNAMED);
 	cr_expect(is_called(b, "[python: memory not read]"));
 	cr_expect_eq(settle(b, SECOND), 0);

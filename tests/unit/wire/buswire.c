@@ -23,7 +23,7 @@
 #include "tests/unit/run_dir.h"
 
 #define FILES_MAX (160u << 10)
-#define ROWS_DEPTH 8 /* from who dials */
+#define ROWS_DEPTH 8 /* queue length of the dialer's side */
 #define SECOND 1000000000ull
 
 TestSuite(buswire, .init = make_run_dir, .fini = remove_run_dir, .timeout = 60);

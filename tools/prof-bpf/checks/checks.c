@@ -374,7 +374,7 @@ static void check_seccomp(struct look *l, struct check *c)
 	check_found(c, l->seccomp ? "a filter is in place" : "none");
 }
 
-/* What confines the tools without rights, besides their users. */
+/* The walls around the tools without rights, besides their users. */
 static void check_cells(struct look *l, struct check *c)
 {
 	const int landlock = landlock_version();

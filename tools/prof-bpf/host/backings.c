@@ -139,8 +139,8 @@ static bool is_unchanged(struct files *f, struct backing *b, uint64_t now_ns)
 	return true;
 }
 
-/* Another process has mapped what is still to be opened. If its owner waits for less, he asks now:
- * otherwise whoever waits for much would keep all others from files that he maps, too. */
+/* Another process has mapped a file that is still to be opened. The owner with fewer pending files
+ * becomes the payer. Else a user with a long queue would delay a file that others also map. */
 static void backing_change_owner(struct backing *b, struct mapper asker)
 {
 	struct files *f = b->files;

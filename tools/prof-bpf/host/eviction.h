@@ -16,7 +16,8 @@ bool eviction_keep_mappings(struct host *h, struct process *p, uint64_t more);
 
 /* Drops the mappings of one process of this owner's, in the same order. False: it has none. */
 bool eviction_drop_mappings(struct host *h, const struct owner *w);
-/* The same of one of those who have more than this owner, of whom has most. False: nobody has. */
+/* Drops one process's mappings of the owner with most, if that is more than `than` has. False: no
+ * owner has. */
 bool eviction_drop_others_mappings(struct host *h, const struct owner *than);
 /* There are too many processes: forgets some of the owner who has most, but not this pid. Those
  * without samples go first, and then the longest not sampled. A run for chosen programs keeps

@@ -53,7 +53,7 @@ struct backing_key {
 	uint64_t dev, inode, generation;
 };
 
-/* Where a file is mapped now. */
+/* A place where a file is mapped now. */
 struct mapper {
 	uint32_t process_id, pid; /* pid 0: nowhere */
 	struct owner *owner;	  /* of the process; borrowed */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host (host.h) keeps, as its parts and its users see it: files, processes, threads; and
- * how it is set up. */
+/* The things that the host (host.h) keeps, as its parts and its users see them: files, processes,
+ * threads; and its setup. */
 #ifndef PROF_BPF_HOST_HOST_TYPES_H
 #define PROF_BPF_HOST_HOST_TYPES_H
 

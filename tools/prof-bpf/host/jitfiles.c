@@ -206,7 +206,7 @@ static void opened(void *ctx, const struct opener_result *r)
 	free(a);
 }
 
-/* Finds whose files these may be, and since when. */
+/* Determines allowed owners and the minimum mtime. */
 static int describe(struct asked *a, struct opener_request *q, uint32_t *ret_inner_pid)
 {
 	struct host *h = a->jitfiles->host;

@@ -7,7 +7,7 @@
 
 struct host;
 
-/* What the tables call. Valid as long as the host and its owners. */
+/* The callbacks of the tables. Valid as long as the host and its owners. */
 struct tables_ledger ledger_of(struct host *h);
 
 #endif

@@ -36,9 +36,9 @@ struct memory_read {
 	uint8_t places[MEMORY_PIECES];
 };
 
-/* What a request may read: pieces that are not within reach are left out. 0; -ESRCH: the process is
- * gone or another one by now; -EACCES: refused; -EAGAIN: above the rate; -EFAULT: nothing is within
- * reach; -EINVAL. */
+/* Finds the pieces that a request may read, without those out of reach. 0; -ESRCH: the
+ * process is gone or another one by now; -EACCES: refused; -EAGAIN: above the rate; -EFAULT:
+ * nothing is within reach; -EINVAL. */
 int memory_begin(struct host *h, const struct msg_memory_request *m, uint64_t now_ns,
 		 struct memory_read *ret);
 /* Whether the bytes may be handed out: meanwhile the pid may belong to another process, or run

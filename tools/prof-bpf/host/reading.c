@@ -63,7 +63,7 @@ static size_t mappings_left(struct host *h, struct process *p)
 	return most < HOST_MAX_MAPPINGS ? most : HOST_MAX_MAPPINGS;
 }
 
-/* What is being read counts, too: several processes are read at the same time. */
+/* Readings under way also count: several processes are read at the same time. */
 static void charge(struct reading *r)
 {
 	struct host *h = r->host;
@@ -112,7 +112,7 @@ static void on_mapping(void *ctx, const struct procfs_mapping *from)
 		charge(r);
 }
 
-/* What was read replaces what was known. 0, -ENOMEM. */
+/* Replaces the known mappings by those that were read. 0, -ENOMEM. */
 static int apply(struct reading *r)
 {
 	struct host *h = r->host;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What side-band records tell of processes.
+ * Takes side-band records of processes.
  *
  * A reading of a process's /proc includes all that earlier records tell, so those are ignored
  * (scanned_ns, counted_ns). Threads are counted so that the exit of a leader is not mistaken for

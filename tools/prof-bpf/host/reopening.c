@@ -81,7 +81,7 @@ static void reopen_end(struct reopen *q, const struct opener_result *r)
 
 static int reopen_submit(struct reopen *q);
 
-/* What only processes that map it can read has no times: its device and inode must do. */
+/* A file readable only through its mappings has no times, so compare device and inode. */
 static bool is_same_file(const struct file *file, const struct opener_file *o)
 {
 	const struct file_key *key = &file->key;
@@ -199,7 +199,7 @@ int files_open(struct files *f, struct file *file, opener_done *done, void *ctx)
 	};
 	struct opener_file now;
 
-	/* What the copy holds, of a file whose size is unknown. */
+	/* The size of the copy, for a file whose size is unknown. */
 	if (file->copied && opening_stat(fd, &now) == 0)
 		r.file.size = now.size;
 	done(ctx, &r);

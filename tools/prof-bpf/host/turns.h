@@ -3,8 +3,8 @@
  * Turns: whose mappings prof-bpf reads and publishes next.
  *
  * Mappings cost time, and a user can make any number of them. So each owner has a part of the time,
- * and all together have another. Whoever has used up its part waits; the others go on. Of the
- * common part, those may use more than is there who spent little lately.
+ * and all together have another. Whoever has used up its part waits; the others go on. Owners who
+ * spent little lately may exceed the common part.
  */
 #ifndef PROF_BPF_HOST_TURNS_H
 #define PROF_BPF_HOST_TURNS_H
@@ -14,11 +14,11 @@
 
 #define TURNS_OWNER_PART 10 /* one owner's mappings take at most a tenth of the time */
 #define TURNS_ALL_PART 5
-/* Of time in which nothing was spent counts at most this; more while prof-bpf reads all processes
- * at its start. */
+/* Unused time accumulates up to the first of these, and up to the second while prof-bpf reads all
+ * processes at its start. */
 #define TURNS_SAVED_NS 2000000000ull
 #define TURNS_SAVED_AT_START_NS 10000000000ull
-/* Who spent no more than this lately never waits for the others. */
+/* An owner who spent no more than this lately never waits for the others. */
 #define TURNS_LITTLE_NS 20000000ull
 #define TURNS_LARGE 1024u	 /* mappings; larger processes come last */
 #define TURNS_TICK_NS 5000000ull /* for large processes in one tick */

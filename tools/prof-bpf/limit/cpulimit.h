@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cpu limit: a part of the host's cpus that all tools together may use, over ten seconds. By
- * what they have used it says what has to give way, the optional things first:
+ * The cpu limit: a part of the host's cpus that all tools together may use, over ten seconds. From
+ * the time used it derives what to slow down or drop, the optional things first:
  *
  * - from half of the limit on, prof-deltas and prof-symd rest after each tick of their work
  *   (lastword.h), the longer the more was used: new files get their rows and names later;
@@ -34,7 +34,7 @@ struct cpulimit {
 	uint64_t total_ns[DEPLOY_TOOLS];
 	uint64_t used_ns[CPULIMIT_STEPS]; /* a ring */
 	unsigned step;
-	/* What has to give way. */
+	/* Derived from the time used. */
 	uint64_t rest_ms;
 	unsigned drop;	/* of CPULIMIT_ALL samples */
 	uint32_t least; /* samples of a step that are kept even so */

@@ -67,7 +67,7 @@ static uint64_t left(const struct copies *c, uint64_t of)
 	return c->count < COPIES_MAX && used < of ? of - used : 0;
 }
 
-/* What an owner may still take. While there is plenty, that is what is left; else its share. */
+/* Returns all free room while there is plenty, else the owner's share. */
 static uint64_t share(const struct copies *c, struct owner *owner)
 {
 	const uint64_t rest = left(c, c->max);

@@ -7,10 +7,10 @@
  * hangs at most by mistake. Those of the others may hang as a user wishes: on a foreign file system
  * (mounts.h), or on pages of a process.
  *
- * Whoever makes workers hang loses only what is his own. One worker at a time asks a foreign device
- * or a process, and two work for an owner in these lanes. While one hangs, all other requests for
- * that device or process are refused at once; if two hang, all of that owner in these lanes. A
- * worker that is given up is killed; it counts until the kernel lets it end, and at least for
+ * An owner who makes workers hang only harms itself. One worker at a time asks a foreign device or
+ * a process, and two work for an owner in these lanes. While one hangs, all other requests for that
+ * device or process are refused at once; if two hang, all of that owner in these lanes. A worker
+ * that is given up is killed; it counts until the kernel lets it end, and at least for
  * HELPERS_PENALTY_NS. A worker that lacks a cpu does not hang, so it has HELPERS_PATIENCE times as
  * long.
  *

@@ -2,7 +2,7 @@
 /*
  * Private to the helpers (helpers.h), from the bottom to the top:
  *
- * - helpers_claims.c: whom and what the workers keep, and so who has to wait for whom
+ * - helpers_claims.c: which owners and devices occupy workers, and which jobs must wait for that
  * - helpers_queue.c: the jobs that wait, and whose turn it is
  * - helpers.c: the workers, and the whole
  */
@@ -16,7 +16,7 @@
 #define HELPERS_WORKERS (HELPERS_SAFE_MAX + HELPERS_SLOW_MAX + HELPERS_HANGING)
 #define HELPERS_PENALTIES 128
 
-/* What waits of one owner in one lane. */
+/* The jobs of one owner that wait in one lane. */
 struct helpers_line {
 	struct owner *owner;
 	struct helpers_job *jobs;

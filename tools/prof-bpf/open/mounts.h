@@ -5,7 +5,7 @@
  *
  * A file's mount is known by its number in fdinfo, and the mount's type by mountinfo. Neither asks
  * a file system anything. An overlay counts as foreign unless the host's own mount namespace shows
- * it: any user can mount one, in a namespace of his own, over a FUSE file system of his own.
+ * it: any user can mount one, in an own namespace, over an own FUSE file system.
  *
  * Local are: file systems that only root can mount, on block devices; those in memory; and the ones
  * that profpipe itself runs from.

@@ -24,7 +24,7 @@
 #define ROW_SERVER_ROUND_NS 500000000ull /* of cpu time, which all who wait share */
 #define ROW_SERVER_SLICE_NS 50000000ull	 /* the least slice, */
 #define ROW_SERVER_SLICES_MAX 6		 /* which doubles so often at most */
-/* Who has spent more gets no more than the least slice while others wait. */
+/* An owner above this gets only the minimum slice while others wait. */
 #define ROW_SERVER_SPENDER_NS 4000000000ull
 #define ROW_SERVER_STOPS_TOLD \
 	8 /* files of an owner were put aside so often when on_aside is called */

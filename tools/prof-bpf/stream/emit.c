@@ -350,7 +350,7 @@ static bool beyond(const struct emit *e, unsigned eighths)
 	       intern_bytes(e->intern) > e->config.ceiling / 8 * eighths;
 }
 
-/* Whether the owner holds its fair share, and others hold something, too. */
+/* Whether the owner holds its fair share, and others also hold something. */
 static bool holds_its_share(const struct emit *e, const struct owner *w)
 {
 	const uint64_t held = w->held[OWNER_DEFINITIONS];

@@ -26,7 +26,8 @@ struct model_file {
 	uint32_t path, build_id; /* strings; build_id in hex */
 	uint32_t flags;		 /* enum file_flags */
 	uint64_t dev, inode, ctime_ns, size;
-	uint8_t runtime; /* that this library is, of remedies.def; STATUS_RUNTIMES: none */
+	/* The runtime (remedies.def) whose library this file is; STATUS_RUNTIMES: none. */
+	uint8_t runtime;
 };
 
 struct model_function {
@@ -52,7 +53,8 @@ struct model_frame {
 	uint64_t offset, address;
 	uint64_t start;		/* of a function without a name; 0: not known */
 	uint32_t file, process; /* process: for code outside files, else MODEL_NONE */
-	uint32_t calls;		/* model_functions_of, model_lines_of */
+	/* Index of the calls; read by model_functions_of and model_lines_of. */
+	uint32_t calls;
 	uint16_t count;
 	uint8_t kind, flags;
 };

@@ -82,7 +82,7 @@ bool model_has_witness(const struct model *m);
 /* The stream was interrupted: some of it may be missing. replayed: a former prof-export took the
  * first part of it. */
 void model_interrupted(struct model *m, bool replayed);
-/* The last sample was taken: compares with prof-bpf's word. model_conclude does this, too. */
+/* The last sample was taken: compares with prof-bpf's word. model_conclude also does this. */
 void model_judge(struct model *m);
 /* Nothing more comes: settles the open counts. Call it once. */
 void model_conclude(struct model *m);

@@ -47,7 +47,7 @@ bool shares_may_take(const struct shares *s, const struct share *w, const struct
 		     enum share_use use);
 /* The owner took so much. */
 void shares_take(struct share *w, const struct pool *p, size_t kept, size_t epoch);
-/* The ids of the epoch are gone; all: also all definitions. */
+/* The ids of the epoch are gone. `all` also resets definitions. */
 void shares_forget(struct shares *s, bool all);
 
 #endif

@@ -574,7 +574,7 @@ static void pop(struct named *n)
 }
 
 /* Runs the head of the queue, or puts it aside if its user's turn is over. The time for which it
- * waits counts, too: others wait behind it. */
+ * waits also counts: others wait behind it. */
 static int run_head(struct named *n, const struct event *e, uint64_t now_ns)
 {
 	int r;
