@@ -31,6 +31,13 @@ grep -nIE '\b(TODO|FIXME|XXX|HACK)\b' $(git ls-files | grep -vE "^tests/(lint.sh
 grep -nE '\b(sprintf|strcat|alloca|gets|system|popen)\(' \
 	$(git ls-files 'common/*.c' 'tools/*.c' 'bpf/*.c') && fail "a forbidden function"
 
+# Plain English, as far as a machine can say it: "also" in place of a trailing "too", and no user is
+# a he.
+prose=$(git ls-files '*.c' '*.h' '*.def' '*.py' '*.sh' '*.js' '*.mk' '*.md' '*.1' Makefile \
+	packaging debian | grep -vE '^tests/(lint\.sh$|fuzz/corpus/|data/)')
+grep -nIE ', too[.;:,)]' $prose && fail "a trailing \"too\": write \"also\""
+grep -nIwiE 'he|him|his' $prose && fail "a user is no he: write \"it\" or \"their\""
+
 # An include guard is the file's path, so that no two are alike. bpf/runtime.bpf.h is a template.
 for f in $(git ls-files '*.h' ':!bpf/runtime.bpf.h'); do
 	guard=$(sed 's,^tools/,,' <<<"$f" | tr a-z A-Z | tr -c 'A-Z0-9\n' _)
