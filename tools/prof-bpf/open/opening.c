@@ -175,8 +175,8 @@ static int open_checked(struct opening *o, int path_fd, const struct opener_requ
 		return OPENER_OTHER;
 	if (q->by_users && !is_by_users(&f, q))
 		return OPENER_REFUSED;
-	/* What the kernel knows is enough to tell what it is. Opening it would be for nothing, and
-	 * closing it may take long. */
+	/* fstat data suffices to identify the file. Opening it would gain nothing, and closing it
+	 * may take long. */
 	if (!o->may_copy && foreign) {
 		f.foreign = f.copied = true;
 		ret->file = f;

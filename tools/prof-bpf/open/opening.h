@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Opens one file that a process chose: what each kind of request means, which files are refused,
- * and where else to look. Runs in the opener's threads, since each of its calls may hang.
+ * and where else to look. Runs in worker processes (worker.h), since each of its calls may hang.
  */
 #ifndef PROF_BPF_OPEN_OPENING_H
 #define PROF_BPF_OPEN_OPENING_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request to open a file that a process chose, and its result, for the opener (opener.h) and its
- * threads (opening.h).
+ * A request to open a file that a process chose, and its result, for the opener (opener.h) and the
+ * worker processes that open (opening.h).
  */
 #ifndef PROF_BPF_OPEN_REQUEST_H
 #define PROF_BPF_OPEN_REQUEST_H
