@@ -179,14 +179,26 @@ Test(deploy, options_of_a_launcher_need_a_folder_of_a_run)
 	struct deploy d;
 
 	deploy_init(&d);
-	cr_assert_eq(deploy_check_options(&d), EXITS_GO_ON);
+	cr_assert_eq(deploy_check_options(&d, DEPLOY_DELTAS), EXITS_GO_ON);
 	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
 		deploy_init(&d);
 		cr_assert_eq(give(&d, given[i].val, given[i].value), EXITS_GO_ON);
-		cr_assert_eq(deploy_check_options(&d), EXITS_USAGE);
+		cr_assert_eq(deploy_check_options(&d, DEPLOY_DELTAS), EXITS_USAGE);
 		cr_assert_eq(give(&d, DEPLOY_RUN_DIR, "/run"), EXITS_GO_ON);
-		cr_assert_eq(deploy_check_options(&d), EXITS_GO_ON);
+		cr_assert_eq(deploy_check_options(&d, DEPLOY_DELTAS), EXITS_GO_ON);
 	}
+}
+
+Test(deploy, the_limit_of_a_run_needs_one_or_prof_bpf)
+{
+	struct deploy d;
+
+	deploy_init(&d);
+	cr_assert_eq(give(&d, DEPLOY_MEMORY_LIMIT, "64M"), EXITS_GO_ON);
+	cr_assert_eq(deploy_check_options(&d, DEPLOY_SYMD), EXITS_USAGE);
+	cr_assert_eq(deploy_check_options(&d, DEPLOY_BPF), EXITS_GO_ON);
+	cr_assert_eq(give(&d, DEPLOY_RUN_DIR, "/run"), EXITS_GO_ON);
+	cr_assert_eq(deploy_check_options(&d, DEPLOY_SYMD), EXITS_GO_ON);
 }
 
 Test(deploy, a_folder_that_does_not_exist_is_refused)

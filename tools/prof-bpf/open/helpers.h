@@ -34,7 +34,7 @@
 #define HELPERS_AHEAD 8	   /* requests that a safe worker is sent ahead */
 #define HELPERS_QUEUE 8192 /* waiting requests; an owner may have its fair share of these */
 #define HELPERS_PENALTY_NS 10000000000ull
-#define HELPERS_PATIENCE 8 /* deadlines of a worker that waits for a cpu */
+#define HELPERS_PATIENCE 8	      /* deadlines of a worker that waits for a cpu */
 #define HELPERS_MORE_NS 20000000ull   /* another worker is started if one is busy this long */
 #define HELPERS_IDLE_NS 5000000000ull /* and ended after this, except for one */
 
