@@ -548,8 +548,7 @@ def test_workers_that_change_their_code_show_their_own(tmp_path):
 
 @pytest.mark.parametrize("how", ["program", "script"])
 def test_an_interpreter_that_is_the_command_has_its_frames_from_its_first_sample(how, tmp_path):
-    """A sample waits until its file is described, whatever the file's name and however busy the
-    host."""
+    """Sampling waits until the file is described, whatever its name."""
     python, script, out = tmp_path / "snake", tmp_path / "script.py", tmp_path / "out.txt"
     shutil.copy(os.path.realpath("/usr/bin/python3"), python)
     script.write_text(
@@ -568,7 +567,7 @@ def test_an_interpreter_that_is_the_command_has_its_frames_from_its_first_sample
                    if "_PyEval_EvalFrameDefault" in s]
         assert len(samples) > 50
         natives.append(sum("[interpreted]" not in s for s in samples))
-    # On a busy host a moment may be lost somewhere.
+    # prof-bpf may hear late of an exec, once.
     assert sorted(natives)[-2] <= 1, natives
 
 
