@@ -111,7 +111,6 @@ enum unwind_flags {
 
 /* unwind_rule.index: 0, or 1 + the shift of the index register. */
 enum unwind_index {
-	UNWIND_INDEX_NONE = 0,
 	UNWIND_INDEX_MAX = 4,
 };
 

@@ -23,9 +23,9 @@
 
 /* 0; SYMFILE_TOO_LARGE: it has too much data, or its owner had too much read; -errno. */
 int filecrc_of(const struct symfile *f, uint32_t owner, uint32_t *ret);
-/* Forgets all files and owners, for tests. */
+/* For tests: forgets all files and owners. */
 void filecrc_forget(void);
-/* Bytes read so far. */
+/* For tests: bytes read so far. */
 uint64_t filecrc_read(void);
 
 #endif

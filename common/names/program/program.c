@@ -689,11 +689,6 @@ int program_address(struct program *p, uint64_t offset, uint64_t *ret)
 	return *ret == UINT64_MAX ? SYMFILE_NONE : 0;
 }
 
-int program_start(struct program *p, uint64_t address, uint64_t *ret)
-{
-	return p->sources ? sources_start(p->sources, address, ret) : SYMFILE_NONE;
-}
-
 static int find_here(struct program *p, uint64_t offset, struct names *ret, uint64_t *ret_address,
 		     uint64_t *ret_start)
 {

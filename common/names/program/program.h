@@ -87,11 +87,9 @@ int program_address(struct program *p, uint64_t offset, uint64_t *ret);
  * known. Damaged tables count as empty. 0, SYMFILE_NONE, -ENOMEM, PROGRAM_AGAIN,
  * PROGRAM_LATER. */
 int program_lookup(struct program *p, uint64_t address, struct names *ret);
-/* Finds the start of the function that contains an ELF address, if program_lookup has no name for
- * it. 0, SYMFILE_NONE (unknown), -ENOMEM. */
-int program_start(struct program *p, uint64_t address, uint64_t *ret);
-/* All of these for a file offset at once. *ret_address: SYMFILE_NONE leaves it at UINT64_MAX if the
- * offset has no address. *ret_start: 0 if it is unknown, or there is a name. */
+/* The address of a file offset and what is known there, at once. *ret_address: SYMFILE_NONE leaves
+ * it at UINT64_MAX if the offset has no address. *ret_start: of the function that contains it; 0 if
+ * it is unknown, or there is a name. */
 int program_find(struct program *p, uint64_t offset, struct names *ret, uint64_t *ret_address,
 		 uint64_t *ret_start);
 /* Whether its lookups are for the patient worker; and makes them so, or no longer so. */

@@ -2,20 +2,8 @@
 #include "common/names/program/programwire.h"
 
 #include <string.h>
+#include "common/names/calltext.h"
 #include "common/names/program/sources.h"
-
-static struct programwire_text text_of(const struct names *n, struct str s)
-{
-	return s.len ? (struct programwire_text){ .at = (uint32_t)(s.data - n->text), .len = s.len }
-		     : (struct programwire_text){ 0 };
-}
-
-static uint8_t *append(uint8_t *into, const void *what, size_t n)
-{
-	if (n)
-		memcpy(into, what, n);
-	return into + n;
-}
 
 size_t programwire_put(const struct programwire_answer *a, const struct names *names, uint8_t *into)
 {
@@ -24,47 +12,39 @@ size_t programwire_put(const struct programwire_answer *a, const struct names *n
 
 	h.count = names ? names->count : 0;
 	h.text_len = h.count ? (uint32_t)names->used : 0;
-	at = append(at, &h, sizeof(h));
+	at = calltext_append(at, &h, sizeof(h));
 	for (unsigned i = 0; i < h.count; i++) {
 		const struct call *c = &names->calls[i];
 		const struct programwire_call w = { .line = c->line,
 						    .start_line = c->start_line,
-						    .name = text_of(names, c->name),
-						    .system_name = text_of(names, c->system_name),
-						    .source = text_of(names, c->source),
+						    .name = calltext_of(names, c->name),
+						    .system_name = calltext_of(names,
+									       c->system_name),
+						    .source = calltext_of(names, c->source),
 						    .bare = c->bare };
 
-		at = append(at, &w, sizeof(w));
+		at = calltext_append(at, &w, sizeof(w));
 	}
-	at = append(at, names ? names->text : NULL, h.text_len);
+	at = calltext_append(at, names ? names->text : NULL, h.text_len);
 	if (h.flags & PROGRAMWIRE_FACTS)
-		at = append(at, &a->facts, sizeof(a->facts));
+		at = calltext_append(at, &a->facts, sizeof(a->facts));
 	if (h.flags & PROGRAMWIRE_BUILD)
-		at = append(at, &a->build, sizeof(a->build));
+		at = calltext_append(at, &a->build, sizeof(a->build));
 	return (size_t)(at - into);
-}
-
-static bool is_within(struct programwire_text t, uint32_t text_len)
-{
-	return t.len <= NAMES_TEXT && t.at <= text_len && t.len <= text_len - t.at;
-}
-
-static struct str str_of(const struct names *n, struct programwire_text t)
-{
-	return t.len ? (struct str){ .data = n->text + t.at, .len = t.len } : (struct str){ 0 };
 }
 
 static bool take_call(struct span *rest, struct names *n, uint32_t text_len)
 {
 	struct programwire_call c;
 
-	if (!span_read(rest, &c, sizeof(c)) || !is_within(c.name, text_len) ||
-	    !is_within(c.system_name, text_len) || !is_within(c.source, text_len) || c.bare > 1 ||
-	    c.zero || c.line > INT32_MAX || c.start_line > INT32_MAX)
+	if (!span_read(rest, &c, sizeof(c)) || !calltext_is_within(c.name, text_len) ||
+	    !calltext_is_within(c.system_name, text_len) ||
+	    !calltext_is_within(c.source, text_len) || c.bare > 1 || c.zero || c.line > INT32_MAX ||
+	    c.start_line > INT32_MAX)
 		return false;
-	n->calls[n->count++] = (struct call){ .name = str_of(n, c.name),
-					      .system_name = str_of(n, c.system_name),
-					      .source = str_of(n, c.source),
+	n->calls[n->count++] = (struct call){ .name = calltext_str(n, c.name),
+					      .system_name = calltext_str(n, c.system_name),
+					      .source = calltext_str(n, c.source),
 					      .line = c.line,
 					      .start_line = c.start_line,
 					      .bare = c.bare };
@@ -81,7 +61,6 @@ static bool take_facts(struct span *rest, struct programwire_facts *f)
 bool programwire_take(struct span bytes, struct programwire_answer *ret, struct names *ret_names)
 {
 	struct programwire_head *h = &ret->head;
-	struct span text;
 
 	names_reset(ret_names);
 	if (!span_read(&bytes, h, sizeof(*h)) || h->count > NAMES_MAX || h->step > SOURCES_DONE ||
@@ -91,12 +70,8 @@ bool programwire_take(struct span bytes, struct programwire_answer *ret, struct 
 	for (uint32_t i = 0; i < h->count; i++)
 		if (!take_call(&bytes, ret_names, h->text_len))
 			return false;
-	if (!span_take(&bytes, h->text_len, &text) ||
-	    (text.len && memchr(text.data, '\0', text.len)))
+	if (!calltext_take(&bytes, h->text_len, ret_names))
 		return false;
-	if (text.len)
-		memcpy(ret_names->text, text.data, text.len);
-	ret_names->used = text.len;
 	if (h->flags & PROGRAMWIRE_FACTS && !take_facts(&bytes, &ret->facts))
 		return false;
 	if (h->flags & PROGRAMWIRE_BUILD &&

@@ -7,6 +7,7 @@
 #ifndef COMMON_NAMES_PROGRAM_PROGRAMWIRE_H
 #define COMMON_NAMES_PROGRAM_PROGRAMWIRE_H
 
+#include "common/names/calltext.h"
 #include "common/names/names.h"
 #include "common/names/runtime/runtime.h"
 
@@ -45,14 +46,9 @@ struct programwire_ask {
 	uint32_t owner, zero; /* owner: who pays (program_charge) */
 };
 
-/* A string of an answer: its place in the text. */
-struct programwire_text {
-	uint32_t at, len;
-};
-
 struct programwire_call {
 	uint64_t line, start_line;
-	struct programwire_text name, system_name, source;
+	struct calltext name, system_name, source;
 	uint32_t bare, zero;
 };
 

@@ -46,6 +46,8 @@ bool sources_is_cut(const struct sources *p);
 struct span sources_build_id(const struct sources *p);
 int sources_address(const struct sources *p, uint64_t offset, uint64_t *ret);
 int sources_lookup(struct sources *p, uint64_t address, struct names *ret);
+/* Finds the start of the function that contains an ELF address, if sources_lookup has no name for
+ * it. 0, SYMFILE_NONE (unknown), -ENOMEM. */
 int sources_start(struct sources *p, uint64_t address, uint64_t *ret);
 bool sources_dwarf_too_large(const struct sources *p);
 /* Whether it was given up because it wants files without end. */

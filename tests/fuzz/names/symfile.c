@@ -39,6 +39,14 @@ static void look_by_pieces(const struct symfile *f, size_t size)
 	symindex_free(x);
 }
 
+static void check_names(const struct names *n)
+{
+	must(n->count >= 1 && n->count <= NAMES_MAX);
+	for (unsigned k = 0; k < n->count; k++)
+		must(within(n, n->calls[k].name) && within(n, n->calls[k].system_name) &&
+		     within(n, n->calls[k].source));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct names names;
@@ -60,15 +68,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (program_address(p, offset, &address) != 0)
 			address = i * 0x40;
 		r = program_lookup(p, address, &names);
-		if (program_start(p, address, &start) == 0)
+		if (!r)
+			check_names(&names);
+		if (program_find(p, offset, &names, &address, &start) == 0)
 			must(start <= address);
-		if (r)
-			continue;
-		must(names.count >= 1 && names.count <= NAMES_MAX);
-		for (unsigned k = 0; k < names.count; k++)
-			must(within(&names, names.calls[k].name) &&
-			     within(&names, names.calls[k].system_name) &&
-			     within(&names, names.calls[k].source));
 	}
 	must(symfile_open_bytes((struct span){ .data = data, .len = size }, &f) == 0);
 	look_by_pieces(f, size);

@@ -43,9 +43,9 @@ Test(programwire, answers_that_lie_are_refused)
 	oh = h;
 	oh.verdict = SYMFILE_NONE;
 	cr_assert(!takes(&oh, &c, "abcdefgh"));
-	oc.name = (struct programwire_text){ 3, 6 };
+	oc.name = (struct calltext){ 3, 6 };
 	cr_assert(!takes(&h, &oc, "abcdefgh"));
-	oc.name = (struct programwire_text){ UINT32_MAX, 2 };
+	oc.name = (struct calltext){ UINT32_MAX, 2 };
 	cr_assert(!takes(&h, &oc, "abcdefgh"));
 	oc = c;
 	oc.line = 1ull << 40;
