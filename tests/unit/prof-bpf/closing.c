@@ -43,14 +43,6 @@ static bool ends(int fd, int ms)
 	return poll(&p, 1, ms) == 1 && p.revents & POLLHUP;
 }
 
-static uint64_t device(int fd)
-{
-	struct statx x;
-
-	cr_assert_eq(statx(fd, "", AT_EMPTY_PATH, STATX_TYPE, &x), 0);
-	return (uint64_t)x.stx_dev_major << 32 | x.stx_dev_minor;
-}
-
 Test(closing, all_is_closed_at_once_before_the_threads_are_there)
 {
 	int p[2];
@@ -78,27 +70,4 @@ Test(closing, who_hangs_keeps_neither_the_caller_nor_what_is_elsewhere)
 		cr_assert(ends(p[0], 1000));
 	}
 	cr_assert_lt(clock_mono_ns() - began_ns, LINGER_S * 1000000000ull * 3 / 4);
-}
-
-Test(closing, device_that_hangs_is_known_by_what_waits_for_it)
-{
-	int pair[2], last[2];
-
-	cr_assert_eq(closing_start(), 0);
-	const int slow = slow_to_close();
-	const uint64_t sockets = device(slow);
-
-	closing_give(slow);
-	usleep(50000);
-	for (unsigned i = 0; i < CLOSING_MAX_DEVICE; i++) {
-		cr_assert(!closing_owes(sockets));
-		cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-		closing_give(pair[0]);
-	}
-	cr_assert(closing_owes(sockets));
-	cr_assert_eq(pipe(last), 0);
-	cr_assert(!closing_owes(device(last[0])));
-	/* It comes back. */
-	cr_assert(ends(pair[1], 2 * LINGER_S * 1000));
-	cr_assert(!closing_owes(sockets));
 }

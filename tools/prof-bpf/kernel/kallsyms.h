@@ -22,8 +22,9 @@ struct sideband_event;
 struct kallsyms_config {
 	const char *path;    /* NULL: /proc/kallsyms */
 	const char *modules; /* NULL: /proc/modules */
-	bool no_iterator;    /* never load BPF for names */
-	bool only_iterator;  /* do not use the file; for tests */
+	/* For tests: */
+	bool no_iterator;   /* never load BPF for names */
+	bool only_iterator; /* do not use the file */
 };
 /* Opens the source of names. This needs rights (CAP_SYSLOG; CAP_BPF and CAP_PERFMON for the
  * iterator), which are not needed later. The table is still empty. -errno if the file does not

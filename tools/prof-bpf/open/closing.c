@@ -5,7 +5,9 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -119,15 +121,4 @@ void closing_give(int fd)
 	pthread_mutex_unlock(&closing.lock);
 	if (!taken)
 		close(fd);
-}
-
-bool closing_owes(uint64_t dev)
-{
-	unsigned n = 0;
-
-	pthread_mutex_lock(&closing.lock);
-	for (unsigned i = 0; i < closing.count; i++)
-		n += closing.waiting[i].dev == dev;
-	pthread_mutex_unlock(&closing.lock);
-	return n >= CLOSING_MAX_DEVICE;
 }

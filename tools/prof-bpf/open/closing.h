@@ -7,18 +7,11 @@
 #ifndef PROF_BPF_OPEN_CLOSING_H
 #define PROF_BPF_OPEN_CLOSING_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#define CLOSING_MAX 1024u      /* waiting descriptors; beyond this the owner closes */
-#define CLOSING_MAX_DEVICE 64u /* waiting ones of a device that make closing_owes true */
+#define CLOSING_MAX 1024u /* waiting descriptors; beyond this the owner closes */
 
 /* Starts the threads. 0, -errno: without them every file is closed at once. */
 int closing_start(void);
 /* Closes fd (taken) soon, or at once before closing_start. Ignores -1. From any thread. */
 void closing_give(int fd);
-/* Whether a device (as in struct opener_file) has so many files waiting to be closed that nobody
- * should open more there. From any thread. */
-bool closing_owes(uint64_t dev);
 
 #endif

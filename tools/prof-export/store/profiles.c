@@ -109,7 +109,6 @@ static int prune(struct profiles *p, size_t max)
 			r = -errno;
 			break;
 		}
-		p->removed++;
 		left--;
 		bytes -= all[i].bytes;
 	}

@@ -27,7 +27,6 @@ struct profiles {
 	uint64_t max_bytes;
 	char part[96], name[96], journal_name[96]; /* of the run's file */
 	bool resumed;				   /* a killed run began it */
-	unsigned removed;			   /* files that were removed for their age */
 };
 
 #define PROFILES_NONE \
