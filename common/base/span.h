@@ -32,6 +32,13 @@ static inline bool str_eq(struct str a, struct str b)
 	return a.len == b.len && (!a.len || memcmp(a.data, b.data, a.len) == 0);
 }
 
+static inline bool str_starts(struct str s, const char *with)
+{
+	const size_t n = strlen(with);
+
+	return s.len >= n && memcmp(s.data, with, n) == 0;
+}
+
 /* At most max bytes from the front of s. Cuts between characters if s is UTF-8. */
 static inline struct str str_cut(struct str s, size_t max)
 {

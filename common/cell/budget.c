@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 #include "common/base/heap.h"
+#include "common/base/numbers.h"
 
 #define KIB(n) ((uint64_t)(n) << 10)
 #define MIB(n) KIB((uint64_t)(n) << 10)
@@ -107,11 +108,6 @@ uint64_t budget_model(uint64_t share)
 	return b.model;
 }
 
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 static uint64_t unmet(const struct budget_claim *c)
 {
 	return c->wanted - c->granted;
@@ -122,7 +118,8 @@ uint64_t budget_settle(uint64_t limit, struct budget_claim *claims, size_t n)
 	uint64_t left = limit;
 
 	for (size_t i = 0; i < n; i++) {
-		claims[i].granted = smaller(smaller(claims[i].wanted, claims[i].sure), left);
+		claims[i].granted =
+			numbers_smaller(numbers_smaller(claims[i].wanted, claims[i].sure), left);
 		left -= claims[i].granted;
 	}
 	/* Each round meets at least one wish, or gives away all that is left. */
@@ -133,11 +130,11 @@ uint64_t budget_settle(uint64_t limit, struct budget_claim *claims, size_t n)
 			if (!unmet(&claims[i]))
 				continue;
 			waiting++;
-			least = smaller(least, unmet(&claims[i]));
+			least = numbers_smaller(least, unmet(&claims[i]));
 		}
 		if (!waiting || left < waiting)
 			return left;
-		const uint64_t each = smaller(least, left / waiting);
+		const uint64_t each = numbers_smaller(least, left / waiting);
 
 		for (size_t i = 0; i < n; i++) {
 			if (!unmet(&claims[i]))

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/status/witness.h"
 
+#include "common/base/numbers.h"
 #include "common/wire/msg.h"
-
-static uint64_t fold(uint64_t a, uint64_t b)
-{
-	const unsigned __int128 product = (unsigned __int128)a * b;
-
-	return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
 
 /* Nobody who does not know the key sees a hash. */
 static unsigned bucket(const struct witness_key *k, const struct witness_sample *s)
@@ -17,8 +11,10 @@ static unsigned bucket(const struct witness_key *k, const struct witness_sample 
 	uint64_t h = k->words[0];
 
 	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		h = fold(h ^ words[i] ^ 0x9e3779b97f4a7c15u, k->words[1] ^ 0xd6e8feb86659fd93u);
-	return (unsigned)(fold(h ^ k->words[0], 0xa0761d6478bd642fu) >> 32) % WITNESS_BUCKETS;
+		h = numbers_fold(h ^ words[i] ^ 0x9e3779b97f4a7c15u,
+				 k->words[1] ^ 0xd6e8feb86659fd93u);
+	return (unsigned)(numbers_fold(h ^ k->words[0], 0xa0761d6478bd642fu) >> 32) %
+	       WITNESS_BUCKETS;
 }
 
 void witness_count(struct witness_counts *c, const struct witness_key *k,
@@ -35,11 +31,6 @@ static bool is_its_own(unsigned reason)
 	       reason != LOST_RESTART;
 }
 
-static uint64_t beyond(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
-
 struct witness_verdict witness_compare(const struct witness_word *w,
 				       const struct witness_counts *came,
 				       const uint64_t lost[static STATUS_REASONS], uint64_t unkept,
@@ -49,18 +40,18 @@ struct witness_verdict witness_compare(const struct witness_word *w,
 	uint64_t explained = 0;
 
 	for (unsigned i = 0; i < WITNESS_BUCKETS; i++) {
-		v.more += beyond(came->buckets[i], w->sent.buckets[i]);
-		v.fewer += beyond(w->sent.buckets[i], came->buckets[i]);
+		v.more += numbers_less(came->buckets[i], w->sent.buckets[i]);
+		v.fewer += numbers_less(w->sent.buckets[i], came->buckets[i]);
 	}
 	for (unsigned i = 0; i < STATUS_REASONS; i++) {
 		if (is_its_own(i))
-			v.losses += beyond(lost[i], w->lost[i]);
+			v.losses += numbers_less(lost[i], w->lost[i]);
 		else if (i != LOST_RESTART)
-			explained += beyond(lost[i], w->lost[i]);
+			explained += numbers_less(lost[i], w->lost[i]);
 		/* A loss is sent only once, perhaps to a prof-symd that then ends. */
 		if (!broken)
-			v.losses += beyond(w->lost[i], lost[i]);
+			v.losses += numbers_less(w->lost[i], lost[i]);
 	}
-	v.fewer = broken ? 0 : beyond(v.fewer, beyond(explained, unkept));
+	v.fewer = broken ? 0 : numbers_less(v.fewer, numbers_less(explained, unkept));
 	return v;
 }

@@ -2,9 +2,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include "common/base/numbers.h"
 #include "common/walk/array.h"
-
-#define PAGE 4096u
 
 int array_init(struct array *a, int fd, size_t bytes)
 {
@@ -31,7 +30,7 @@ void array_done(struct array *a)
 
 int array_reach(struct array *a, size_t bytes)
 {
-	size_t wanted = a->mapped ? a->mapped : PAGE;
+	size_t wanted = a->mapped ? a->mapped : NUMBERS_PAGE;
 
 	if (a->fd < 0 || bytes <= a->mapped)
 		return 0;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/numbers.h"
 #include "common/walk/tables_internal.h"
 #include "common/walk/victims.h"
 
@@ -35,11 +36,6 @@ uint64_t tables_spare_words(const struct tables *t)
 static uint64_t fair_words(const struct tables *t)
 {
 	return t->ledger ? tables_all_words(t) / FAIR_PART : 0;
-}
-
-static uint64_t less(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
 }
 
 static uint64_t extents_words(const struct extents *x)
@@ -94,7 +90,7 @@ static uint64_t *spare_of_owners(const struct tables *t, const struct victim *v,
 	const uint64_t share = spare ? l->share(l->ctx, taker, what, all) : 0;
 
 	for (size_t i = 0; spare && i < n; i++)
-		spare[v[i].owner] = less(l->held(l->ctx, v[i].owner, what), share);
+		spare[v[i].owner] = numbers_less(l->held(l->ctx, v[i].owner, what), share);
 	return spare;
 }
 
@@ -103,7 +99,7 @@ static uint64_t *spare_of_owners(const struct tables *t, const struct victim *v,
 static bool take_back(struct tables *t, struct taker by, struct victim *v, size_t n,
 		      uint64_t lacking)
 {
-	const uint64_t all = less(tables_all_words(t), lacking);
+	const uint64_t all = numbers_less(tables_all_words(t), lacking);
 
 	if (!t->ledger || tables_is_large(t, by.owner, TABLES_WORDS, by.all, all))
 		return false;
@@ -127,7 +123,7 @@ static bool take_back(struct tables *t, struct taker by, struct victim *v, size_
  * freed words are already waiting. */
 static void make_room(struct tables *t, struct taker by, uint64_t words)
 {
-	const uint64_t lacking = less(words, room(t));
+	const uint64_t lacking = numbers_less(words, room(t));
 	size_t n;
 
 	if (!lacking && t->waiting_words)
@@ -162,7 +158,7 @@ static uint64_t spare_of(const struct tables *t, struct taker by)
 
 	if (free_words(t) >= by.all + by.spare + fair ||
 	    !tables_is_large(t, by.owner, TABLES_WORDS, by.all,
-			     less(tables_all_words(t), by.spare + fair)))
+			     numbers_less(tables_all_words(t), by.spare + fair)))
 		return by.spare;
 	return by.spare + fair;
 }
@@ -185,7 +181,7 @@ static struct taker rows_taker(const struct tables *t, const struct table_file *
 {
 	return (struct taker){ .spare = tables_spare_words(t),
 			       .worth = tables_file_score(f, t->now_ns),
-			       .all = less(f->words, extents_words(&f->extents)),
+			       .all = numbers_less(f->words, extents_words(&f->extents)),
 			       .owner = f->owner };
 }
 
@@ -213,7 +209,7 @@ static int by_age(const void *a, const void *b)
  * come back at once. */
 static void make_rules(struct tables *t, uint32_t taker, uint64_t need)
 {
-	const uint64_t all = less(TABLES_MAX_RULES - TABLES_MAX_RULES / FAIR_PART, need);
+	const uint64_t all = numbers_less(TABLES_MAX_RULES - TABLES_MAX_RULES / FAIR_PART, need);
 	size_t n;
 	struct victim *v = t->ledger ? victims_new(t, &n) : NULL;
 	uint64_t *spare = v ? spare_of_owners(t, v, n, taker, TABLES_RULES, all) : NULL;
@@ -259,7 +255,7 @@ static void keep_fair_room(struct tables *t)
 	const uint64_t lacking = keep - room(t);
 	struct victim *v = victims_new(t, &n);
 	uint64_t got = 0, *spare = v ? spare_of_owners(t, v, n, TABLES_NOBODY, TABLES_WORDS,
-						       less(tables_all_words(t), keep))
+						       numbers_less(tables_all_words(t), keep))
 				     : NULL;
 
 	n = spare ? victims_of_owners(v, n, TABLES_NOBODY, spare, true) : 0;

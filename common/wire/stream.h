@@ -11,6 +11,8 @@
 
 /* --- sending --- */
 
+#define STREAM_BATCH (64u << 10) /* bytes of a batch of a named stream */
+
 struct stream_out {
 	struct buf batch;    /* the batch being packed */
 	uint64_t epoch, seq; /* of the next batch */

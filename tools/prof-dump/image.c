@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "common/base/numbers.h"
 
-#define PAGE 4096u
-#define CHUNK (16 * PAGE)
+#define CHUNK (16 * NUMBERS_PAGE)
 #define MAX_HEADERS 64
 #define MAX_DYNAMIC 256
 
@@ -32,7 +32,7 @@ static int copy_piece(const struct image_piece *p, space_reader *read, void *ctx
 		n = p->end - p->start - at;
 		n = n < CHUNK ? n : CHUNK;
 		if (read(ctx, bytes, (uint32_t)n, p->start + at)) {
-			n = n < PAGE ? n : PAGE;
+			n = n < NUMBERS_PAGE ? n : NUMBERS_PAGE;
 			if (read(ctx, bytes, (uint32_t)n, p->start + at))
 				continue;
 		}

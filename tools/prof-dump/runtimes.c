@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 #include "common/base/log.h"
+#include "common/base/numbers.h"
 #include "common/names/elf/symfile.h"
 
-#define CACHE 64 /* objects, direct mapped */
-#define PAGE 4096u
+#define CACHE 64     /* objects, direct mapped */
 #define MAX_ROUNDS 6 /* of reading memory for one object */
 #define LABEL 64
 
@@ -84,7 +84,7 @@ static uint32_t read_piece(const struct space *s, const struct object_memory_pie
 
 	while (n < p->wanted) {
 		uint64_t at = p->address + n;
-		uint32_t size = PAGE - (uint32_t)(at % PAGE);
+		uint32_t size = NUMBERS_PAGE - (uint32_t)(at % NUMBERS_PAGE);
 
 		if (size > p->wanted - n)
 			size = p->wanted - n;

@@ -11,7 +11,6 @@
 #include "tools/prof-symd/files/share.h"
 #include "tools/prof-symd/serve.h"
 
-#define BATCH (64u << 10)
 #define FLUSH_MS 100
 #define TICK_MS 5000	   /* a fallback: the stream sends something every second */
 #define TURN_NS 5000000ull /* of naming, before files and messages get their turn */
@@ -540,7 +539,7 @@ int serve_run(const struct serve_links *links, const struct budget *budget,
 	s->jit.say_lost = say_code_lost;
 	if (r == 0)
 		r = objects_new(ask_objects, s, &s->objects);
-	stream_out_init(&s->out, BATCH, flush, s);
+	stream_out_init(&s->out, STREAM_BATCH, flush, s);
 	/* The clock, so that a receiver that outlives us does not take our first epoch for that of
 	 * our predecessor. */
 	stream_out_epoch(&s->out, clock_wall_ns());

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/numbers.h"
 #include "common/rows/derive/candidate.h"
 #include "common/rows/derive/derive_internal.h"
 #include "common/rows/derive/taken_addresses.h"
@@ -441,13 +442,6 @@ static int one_gap(struct derive *d)
 	return 0;
 }
 
-static int rising(const void *a, const void *b)
-{
-	const uint32_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
 /* Looks at functions whose calls were found after the search had passed them. */
 static int what_was_left_out(struct derive *d)
 {
@@ -455,7 +449,7 @@ static int what_was_left_out(struct derive *d)
 	int r = 0;
 
 	if (l->n)
-		qsort(l->value, l->n, sizeof(*l->value), rising);
+		qsort(l->value, l->n, sizeof(*l->value), numbers_rising);
 	for (uint32_t i = 0; i < l->n && !r; i++) {
 		struct candidate p = { .at = l->value[i],
 				       .trust = CANDIDATE_SURE,

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/numbers.h"
 #include "common/rows/derive/taken_addresses.h"
 
 #define CHUNK (128u << 10)
@@ -21,18 +22,11 @@ struct search {
 	_Alignas(8) uint8_t bytes[CHUNK];
 };
 
-static int rising(const void *a, const void *b)
-{
-	const uint32_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
 static void sort(struct search *s)
 {
 	uint32_t kept = 0;
 
-	qsort(s->at, s->n, sizeof(s->at[0]), rising);
+	qsort(s->at, s->n, sizeof(s->at[0]), numbers_rising);
 	for (uint32_t i = 0; i < s->n; i++) {
 		if (!kept || s->at[kept - 1] != s->at[i])
 			s->at[kept++] = s->at[i];

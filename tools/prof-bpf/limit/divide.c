@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/limit/limit.h"
+#include "common/base/numbers.h"
 
 #define MIB (1ull << 20)
 #define MARGIN_PART 32 /* of the limit, for growth between two looks */
@@ -22,24 +23,9 @@ static const struct {
 	      { EXPORT, DEPLOY_EXPORT } };
 #define TOOLS (sizeof(tools) / sizeof(tools[0]))
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-static uint64_t less(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
-
 static uint64_t margin(uint64_t limit)
 {
-	return smaller(larger(limit / MARGIN_PART, MARGIN_LEAST), MARGIN_MOST);
+	return numbers_smaller(numbers_larger(limit / MARGIN_PART, MARGIN_LEAST), MARGIN_MOST);
 }
 
 /* The peak in second s; 0: nobody looked then. */
@@ -57,22 +43,24 @@ uint64_t limit_swing(struct limit_past *p, uint64_t limit, uint64_t held, uint64
 		*p = (struct limit_past){ .last_s = s };
 	while (p->last_s < s)
 		*most_in(p, ++p->last_s) = 0;
-	*most_in(p, s) = larger(*most_in(p, s), held);
+	*most_in(p, s) = numbers_larger(*most_in(p, s), held);
 	for (uint64_t k = s + 1; k <= s + LIMIT_PAST; k++) {
 		const uint64_t then = *most_in(p, k);
 
 		first = first ? first : then;
-		most = larger(most, then);
+		most = numbers_larger(most, then);
 	}
-	return most - held + smaller(less(*most_in(p, s), first), limit / GROWTH_PART);
+	return most - held +
+	       numbers_smaller(numbers_less(*most_in(p, s), first), limit / GROWTH_PART);
 }
 
 static uint64_t rows_with_room(const struct budget *b, const struct limit_asked *a)
 {
-	const uint64_t next = larger(LIMIT_TABLES_MORE, b->limit / ROWS_PART);
+	const uint64_t next = numbers_larger(LIMIT_TABLES_MORE, b->limit / ROWS_PART);
 
 	/* The room of idle rows becomes free only after the grace period. */
-	return a->lacking ? larger(a->tables, a->useful) + a->lacking + next : a->useful + next;
+	return a->lacking ? numbers_larger(a->tables, a->useful) + a->lacking + next
+			  : a->useful + next;
 }
 
 /*
@@ -85,7 +73,7 @@ static uint64_t settle(uint64_t all, const struct budget *b, const struct limit_
 {
 	uint64_t left = budget_settle(all, c, CLAIMS);
 	struct budget_claim next[] = {
-		{ .wanted = less(rows_with_room(b, a), c[TABLES].granted) },
+		{ .wanted = numbers_less(rows_with_room(b, a), c[TABLES].granted) },
 	};
 
 	left = budget_settle(left, next, 1);
@@ -93,8 +81,8 @@ static uint64_t settle(uint64_t all, const struct budget *b, const struct limit_
 
 	/* Within its guaranteed share it need not ask. */
 	const uint64_t asked = a->symd > b->symd ? a->symd : 0;
-	struct budget_claim more[] = { { .wanted = less(a->tables, c[TABLES].granted) },
-				       { .wanted = less(asked, c[SYMD].granted) } };
+	struct budget_claim more[] = { { .wanted = numbers_less(a->tables, c[TABLES].granted) },
+				       { .wanted = numbers_less(asked, c[SYMD].granted) } };
 
 	left = budget_settle(left, more, 2);
 	c[TABLES].granted += more[0].granted;
@@ -106,14 +94,15 @@ static uint64_t settle(uint64_t all, const struct budget *b, const struct limit_
 static uint64_t sufficient(const struct limit *l, const struct budget *b,
 			   const struct limit_asked *a, const struct budget_claim *c)
 {
-	const uint64_t rows = larger(a->tables, a->useful) + larger(a->lacking, a->refused);
+	const uint64_t rows = numbers_larger(a->tables, a->useful) +
+			      numbers_larger(a->lacking, a->refused);
 	uint64_t ret = l->fixed + b->launcher + margin(b->limit) + a->swing + rows +
 		       rows / (TABLES_SPARE_PART - 1) + LIMIT_TABLES_MORE;
 
 	for (size_t i = 0; i < TOOLS; i++)
 		ret += c[tools[i].claim].wanted;
 	/* The rings, the margin and other parts of the limit grow with it. */
-	return larger(ret, b->limit) + less(ret, b->limit) / SCALE_PART;
+	return numbers_larger(ret, b->limit) + numbers_less(ret, b->limit) / SCALE_PART;
 }
 
 uint64_t limit_divide(struct limit *l, const struct budget *b, const struct limit_asked *a)
@@ -127,7 +116,7 @@ uint64_t limit_divide(struct limit *l, const struct budget *b, const struct limi
 		[TABLES] = { .sure = l->sure, .wanted = a->useful + a->lacking },
 	};
 	const uint64_t kept = l->fixed + b->launcher + margin(b->limit) + a->swing;
-	const uint64_t all = less(b->limit, kept);
+	const uint64_t all = numbers_less(b->limit, kept);
 	uint64_t over = 0;
 
 	for (size_t i = 0; i < TOOLS; i++) {
@@ -136,23 +125,25 @@ uint64_t limit_divide(struct limit *l, const struct budget *b, const struct limi
 			c[tools[i].claim].wanted = c[tools[i].claim].sure;
 	}
 	if (a->lacking)
-		l->enough = larger(l->enough, sufficient(l, b, a, c));
+		l->enough = numbers_larger(l->enough, sufficient(l, b, a, c));
 	const uint64_t left = settle(all, b, a, c);
 
 	for (size_t i = 0; i < TOOLS; i++)
-		over += less(held[tools[i].tool], c[tools[i].claim].granted);
+		over += numbers_less(held[tools[i].tool], c[tools[i].claim].granted);
 	/* Not more than is free now: the tables give memory back soon, but not at once. */
 	uint64_t free = all;
 
 	for (int i = 0; i < CLAIMS; i++)
-		free = less(free, i == TABLES ? a->tables : i == SYMD ? 0 : c[i].granted);
-	l->symd = larger(smaller(c[SYMD].granted, free), smaller(c[SYMD].granted, b->symd));
+		free = numbers_less(free, i == TABLES ? a->tables : i == SYMD ? 0 : c[i].granted);
+	l->symd = numbers_larger(numbers_smaller(c[SYMD].granted, free),
+				 numbers_smaller(c[SYMD].granted, b->symd));
 	/* It may take its guaranteed share at once. */
-	l->export = larger(c[EXPORT].granted,
-			   smaller(b->export, held[DEPLOY_EXPORT] + EXPORT_MORE)) +
-		    smaller(left, EXPORT_MORE);
+	l->export = numbers_larger(c[EXPORT].granted,
+				   numbers_smaller(b->export, held[DEPLOY_EXPORT] + EXPORT_MORE)) +
+		    numbers_smaller(left, EXPORT_MORE);
 	/* The tables get what nobody wants, for rows to come. They do not get what others must
 	 * still give back. */
-	l->ceiling = larger(less(c[TABLES].granted + left, over), smaller(l->sure, all));
+	l->ceiling = numbers_larger(numbers_less(c[TABLES].granted + left, over),
+				    numbers_smaller(l->sure, all));
 	return l->ceiling;
 }

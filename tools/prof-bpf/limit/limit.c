@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include "common/base/numbers.h"
 #include "common/walk/tables.h"
 #include "tools/prof-bpf/open/opener.h"
 #include "tools/prof-bpf/peers/file_server.h"
@@ -22,11 +23,6 @@ int limit_init(struct limit *l, const struct budget *budget, const struct deploy
 	l->meter.deploy = deploy;
 	l->meter.proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return l->meter.proc < 0 ? -errno : 0;
-}
-
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
 }
 
 /* Divides the memory. more: bytes of arriving rows that have no room yet. */
@@ -54,7 +50,7 @@ static void look(struct limit *l, uint64_t now_ns, uint64_t more)
 	a.swing = limit_swing(&l->past, l->budget->limit, held, now_ns);
 	tables_figures(l->tables, &f);
 	a.tables = f.bytes;
-	l->peak = larger(l->peak, l->fixed + l->budget->launcher + held + f.bytes);
+	l->peak = numbers_larger(l->peak, l->fixed + l->budget->launcher + held + f.bytes);
 	a.useful = tables_useful(l->tables);
 	const uint64_t tables = limit_divide(l, l->budget, &a);
 

@@ -9,13 +9,13 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#include "common/base/numbers.h"
 #include "common/walk/procfs.h"
 #include "tools/prof-bpf/open/request.h"
 #include "tools/prof-bpf/open/sealed.h"
 
 #define MAPPINGS 65536 /* of a process, searched for those of one file */
 #define PIECE 32768u   /* read at once */
-#define PAGE 4096u
 
 /* A copy that is being made. */
 struct copy {
@@ -39,11 +39,11 @@ static bool is_zero(const uint8_t *at, size_t n)
 static int copy_add(struct copy *c, const uint8_t *from, size_t n, uint64_t offset)
 {
 	for (size_t at = 0; at < n;) {
-		const size_t in_page = PAGE - (offset + at) % PAGE,
+		const size_t in_page = NUMBERS_PAGE - (offset + at) % NUMBERS_PAGE,
 			     len = n - at < in_page ? n - at : in_page;
 
 		if (!is_zero(from + at, len)) {
-			c->bytes += PAGE;
+			c->bytes += NUMBERS_PAGE;
 			if (c->bytes > c->max)
 				return OPENER_NO_ROOM;
 			if (pwrite(c->to, from + at, len, (off_t)(offset + at)) != (ssize_t)len)
@@ -190,13 +190,13 @@ static void copy_pages(void *ctx, const struct procfs_mapping *m)
 		ssize_t n = read_memory(w->pid, m->start + at, piece, want);
 
 		/* Pages behind the file's end are unreadable. */
-		if (n < (ssize_t)PAGE) {
+		if (n < (ssize_t)NUMBERS_PAGE) {
 			if (n < 0 && errno != EFAULT)
 				w->r = -errno;
-			at += PAGE;
+			at += NUMBERS_PAGE;
 			continue;
 		}
-		n -= n % (ssize_t)PAGE;
+		n -= n % (ssize_t)NUMBERS_PAGE;
 		w->r = copy_add(w->copy, piece, (size_t)n, m->offset + at);
 		at += (uint64_t)n;
 		if (m->offset + at > w->copy->size)

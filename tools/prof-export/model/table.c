@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <sys/random.h>
+#include "common/base/numbers.h"
 
 static uint64_t seed(void)
 {
@@ -16,13 +17,6 @@ static uint64_t seed(void)
 	return value;
 }
 
-static uint64_t fold(uint64_t a, uint64_t b)
-{
-	const unsigned __int128 product = (unsigned __int128)a * b;
-
-	return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
 uint64_t table_hash64(const void *data, size_t n)
 {
 	const uint8_t *p = data;
@@ -33,11 +27,11 @@ uint64_t table_hash64(const void *data, size_t n)
 		uint64_t word = 0;
 
 		memcpy(&word, p, part);
-		h = fold(h ^ word ^ 0x9e3779b97f4a7c15u, seed() ^ 0xd6e8feb86659fd93u);
+		h = numbers_fold(h ^ word ^ 0x9e3779b97f4a7c15u, seed() ^ 0xd6e8feb86659fd93u);
 		p += part;
 		n -= part;
 	}
-	return fold(h ^ 0xa0761d6478bd642fu, seed() ^ 0xe7037ed1a0b428dbu);
+	return numbers_fold(h ^ 0xa0761d6478bd642fu, seed() ^ 0xe7037ed1a0b428dbu);
 }
 
 uint32_t table_hash(const void *data, size_t n)
@@ -174,7 +168,7 @@ void index_done(struct index *ix, struct pool *p)
 
 static size_t home(const struct idmap *m, uint64_t id)
 {
-	return (size_t)fold(id ^ seed(), 0x9e3779b97f4a7c15u ^ seed()) & (m->cap - 1);
+	return (size_t)numbers_fold(id ^ seed(), 0x9e3779b97f4a7c15u ^ seed()) & (m->cap - 1);
 }
 
 /* The slot of the id, or the free one where it would be. */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-export/output/record.h"
 
-#define BATCH (64u << 10)
-
 static int write_batch(void *ctx, struct span batch)
 {
 	struct output *o = ctx;
@@ -14,7 +12,7 @@ static int write_batch(void *ctx, struct span batch)
 void record_init(struct record *r, struct output *o)
 {
 	r->ended = false;
-	stream_out_init(&r->out, BATCH, write_batch, o);
+	stream_out_init(&r->out, STREAM_BATCH, write_batch, o);
 }
 
 void record_done(struct record *r)

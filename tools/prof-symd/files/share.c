@@ -2,15 +2,11 @@
 #include "tools/prof-symd/files/share.h"
 
 #include "common/base/clock.h"
+#include "common/base/numbers.h"
 #include "common/names/program/program.h"
 #include "common/wire/lastword.h"
 
 #define MORE_STEP (8ull << 20)
-
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
 
 static uint64_t heap_beyond(const struct share *s)
 {
@@ -61,7 +57,7 @@ uint64_t share_programs(struct share *s, uint64_t others, uint64_t bytes, uint64
 	s->evicted = evicted;
 	hand_back(s, bytes, now_ns);
 	lastword_want(b->symd + beyond + s->more);
-	rest = smaller(rest, b->dwarf) + smaller(beyond + s->more, granted(s));
+	rest = numbers_smaller(rest, b->dwarf) + numbers_smaller(beyond + s->more, granted(s));
 	/* Half of the rest, since programs may exceed their budget for a moment (filestore.h), and
 	 * so may the allocator. But a file for which more was granted must fit. */
 	rest /= 2;
@@ -81,7 +77,7 @@ uint64_t share_heap(void *share, uint64_t heap)
 	s->more = 0;
 	lastword_want(b->symd + (heap - b->dwarf));
 	s->used_ns = clock_mono_ns();
-	heap = smaller(heap, b->dwarf + granted(s));
+	heap = numbers_smaller(heap, b->dwarf + granted(s));
 	if (heap > s->heap)
 		s->heap = heap;
 	return s->heap;

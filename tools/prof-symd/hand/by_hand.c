@@ -16,7 +16,6 @@
 #include "tools/prof-symd/stream/named.h"
 
 #define CHUNK (64u << 10)
-#define BATCH (64u << 10)
 #define SAME_BOOT_NS 10000000000ull /* how much a clock may have been adjusted meanwhile */
 
 struct by_hand {
@@ -284,7 +283,7 @@ int by_hand_run(uint64_t memory)
 	h.files.without_hook = without_by_hand;
 	h.files.without_ctx = &h;
 	stream_in_init(&h.in);
-	stream_out_init(&h.out, BATCH, write_out, NULL);
+	stream_out_init(&h.out, STREAM_BATCH, write_out, NULL);
 	r = named_new(&NAMED_LIMITS, &h.files, &h.out, &h.named);
 	if (r == 0)
 		r = jit_init(&h.jit, JIT_MEMORY, open_jit_by_hand, &h);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "common/base/exits.h"
+#include "common/base/span.h"
 #include "tools/profpipe/options/options.h"
 #include "tools/profpipe/run/record.h"
 
@@ -111,13 +112,6 @@ static const char *map_text(int fd, size_t *ret_n)
 	return text == MAP_FAILED ? NULL : text;
 }
 
-static bool starts_with(const char *at, size_t n, const char *word)
-{
-	const size_t w = strlen(word);
-
-	return n >= w && memcmp(at, word, w) == 0;
-}
-
 /* Takes the last log line, which the run has escaped. */
 static void take_trouble(int fd, int status, struct selftest *t)
 {
@@ -136,7 +130,7 @@ static void take_trouble(int fd, int status, struct selftest *t)
 	at = line ? line + 1 : text;
 	size_t len = (size_t)(text + n - at);
 
-	if (starts_with(at, len, head)) {
+	if (str_starts((struct str){ .data = at, .len = (uint32_t)len }, head)) {
 		at += sizeof(head) - 1;
 		len -= sizeof(head) - 1;
 	}

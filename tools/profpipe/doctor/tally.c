@@ -3,15 +3,9 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include "common/base/span.h"
 
 #define COUNT_DIGITS 12 /* prof-export writes no longer count */
-
-static bool starts_with(const char *at, size_t n, const char *word)
-{
-	const size_t w = strlen(word);
-
-	return n >= w && memcmp(at, word, w) == 0;
-}
 
 static bool ends_with(const char *at, size_t n, const char *word)
 {
@@ -44,8 +38,11 @@ static void count_line(const char *line, size_t n, struct tally *t)
 		const bool in_kernel = ends_with(frame, len, "_[k]"),
 			   named = len && frame[0] != '[';
 
-		cut |= starts_with(frame, len, "[truncated: ");
-		kernel |= in_kernel || starts_with(frame, len, "[kernel+0x");
+		cut |= str_starts((struct str){ .data = frame, .len = (uint32_t)len },
+				  "[truncated: ");
+		kernel |= in_kernel ||
+			  str_starts((struct str){ .data = frame, .len = (uint32_t)len },
+				     "[kernel+0x");
 		kernel_named |= in_kernel && named;
 		user_named |= !in_kernel && named;
 	}
