@@ -14,6 +14,7 @@
 #define STAT_MAX 2048u
 #define STATUS_MAX 4096u
 #define ROLLUP_MAX 4096u
+#define STATM_MAX 256u
 #define CHILDREN_MAX 4096u
 
 /* Takes a number off the front of s: at least one digit, at most 64 bits. */
@@ -424,6 +425,26 @@ int procfs_read_pss(int proc, uint32_t pid, uint64_t *ret)
 	if (!take_number(&s, 10, &kib) || kib > UINT64_MAX >> 10)
 		return PROCFS_MALFORMED;
 	*ret = kib << 10;
+	return 0;
+}
+
+/* Source: proc_pid_statm of fs/proc/array.c. */
+int procfs_read_resident(int proc, uint32_t pid, uint64_t *ret)
+{
+	uint8_t text[STATM_MAX];
+	ssize_t n = read_small(proc, pid, "statm", text, sizeof(text));
+	struct str s = { .data = (const char *)text, .len = n > 0 ? (uint32_t)n : 0 };
+	uint64_t size, pages, bytes;
+
+	if (n < 0)
+		return (int)n;
+	if (!take_number(&s, 10, &size))
+		return PROCFS_MALFORMED;
+	skip_blanks(&s);
+	if (!take_number(&s, 10, &pages) ||
+	    __builtin_mul_overflow(pages, (uint64_t)getpagesize(), &bytes))
+		return PROCFS_MALFORMED;
+	*ret = bytes;
 	return 0;
 }
 

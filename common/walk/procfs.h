@@ -89,6 +89,9 @@ int procfs_read_ids(int proc, uint32_t pid, struct procfs_ids *ret);
 /* The proportional set size in bytes. Needs the right to trace the process. 0, PROCFS_MALFORMED,
  * -errno. */
 int procfs_read_pss(int proc, uint32_t pid, uint64_t *ret);
+/* The resident set size in bytes. The kernel only looks at counters for it, while it visits every
+ * page for the proportional set size. 0, PROCFS_MALFORMED, -errno. */
+int procfs_read_resident(int proc, uint32_t pid, uint64_t *ret);
 /* Calls fn with the first `max` children of the main thread of pid. 0, -errno. -ENOENT also means
  * that the kernel does not list children. */
 int procfs_each_child(int proc, uint32_t pid, size_t max, void (*fn)(void *ctx, uint32_t pid),

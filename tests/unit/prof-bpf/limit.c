@@ -212,6 +212,37 @@ Test(limit, the_meter_reads_what_the_kernel_says)
 	close(m.proc);
 }
 
+Test(limit, the_meter_visits_pages_only_when_the_resident_size_changed_or_time_passed)
+{
+	const struct deploy d = { .uid = { 0 } };
+	struct meter m = { .proc = open("/proc", O_PATH | O_DIRECTORY), .deploy = &d };
+	const uint64_t s = 1000000000ull, mark = 3000 * MIB;
+	uint64_t got[DEPLOY_TOOLS];
+	volatile char *p = malloc(16 * MIB), *more = malloc(8 * MIB);
+
+	for (size_t i = 0; i < 16 * MIB; i += 4096)
+		p[i] = (char)i;
+	meter_read(&m, s, got);
+	cr_assert_eq(m.reads[0].pid, getpid());
+	cr_assert_eq(m.reads[0].pss, got[DEPLOY_BPF]);
+	m.reads[0].pss = mark;
+	for (size_t i = 0; i < MIB; i += 4096)
+		more[i] = (char)i;
+	meter_read(&m, 2 * s, got);
+	cr_assert_geq(got[DEPLOY_BPF], mark + MIB / 2, "it follows the resident size");
+	cr_assert_leq(got[DEPLOY_BPF], mark + 2 * MIB);
+	for (size_t i = 0; i < 8 * MIB; i += 4096)
+		more[i] = (char)i;
+	meter_read(&m, 3 * s, got);
+	cr_assert_lt(got[DEPLOY_BPF], mark, "that has changed too much");
+	m.reads[0].pss = mark;
+	meter_read(&m, 14 * s, got);
+	cr_assert_lt(got[DEPLOY_BPF], mark, "that is too old");
+	free((void *)p);
+	free((void *)more);
+	close(m.proc);
+}
+
 /* A process called prof-symd, of 16 MiB, with a child of the same name and user. */
 static void be_symd(int ready)
 {

@@ -9,6 +9,9 @@
 #define SCAN_MAX_NS 300000000000ull
 #define SIBLINGS 1024 /* searched: init may have many */
 #define CHILDREN 16   /* of one process of a tool */
+/* How long a proportional set size holds, and by which part of the resident one it may differ. */
+#define PSS_NS 10000000000ull
+#define PSS_PART 8
 
 static const char *const names[DEPLOY_TOOLS] = {
 	[DEPLOY_DELTAS] = "prof-deltas",
@@ -89,7 +92,7 @@ static void search(struct meter *m, uint64_t now_ns)
 /* Reads a figure of each process of each tool. If that fails, the process has exited and may have a
  * successor. */
 static void read_all(struct meter *m, uint64_t now_ns, uint64_t ret[static DEPLOY_TOOLS],
-		     int (*read)(int proc, uint32_t pid, uint64_t *ret))
+		     int (*read)(struct meter *m, uint32_t pid, uint64_t now_ns, uint64_t *ret))
 {
 	if (!m->searched_ns || now_ns - m->searched_ns > SEARCH_NS) {
 		m->searched_ns = now_ns;
@@ -104,7 +107,7 @@ static void read_all(struct meter *m, uint64_t now_ns, uint64_t ret[static DEPLO
 			uint64_t n;
 
 			(void)procfs_each_child(m->proc, t.pid[k], CHILDREN, add_child, &t);
-			if (read(m->proc, t.pid[k], &n) == 0)
+			if (read(m, t.pid[k], now_ns, &n) == 0)
 				ret[i] += n;
 			else if (k < m->tool[i].pids)
 				m->searched_ns = 0;
@@ -112,14 +115,55 @@ static void read_all(struct meter *m, uint64_t now_ns, uint64_t ret[static DEPLO
 	}
 }
 
-static int read_cpu(int proc, uint32_t pid, uint64_t *ret)
+static int read_cpu(struct meter *m, uint32_t pid, uint64_t now_ns, uint64_t *ret)
 {
 	struct procfs_stat st;
-	const int r = procfs_read_stat(proc, pid, &st);
+	const int r = procfs_read_stat(m->proc, pid, &st);
 
+	(void)now_ns;
 	if (!r)
 		*ret = st.cpu_ns;
 	return r;
+}
+
+/* What is known of a process, or else the place of the one that was read longest ago. */
+static struct meter_read *place_of(struct meter *m, uint32_t pid)
+{
+	struct meter_read *oldest = &m->reads[0];
+
+	for (unsigned i = 0; i < METER_READS; i++) {
+		if (m->reads[i].pid == pid)
+			return &m->reads[i];
+		if (m->reads[i].read_ns < oldest->read_ns)
+			oldest = &m->reads[i];
+	}
+	return oldest;
+}
+
+/* The proportional set size. Between two readings it has changed by as much as the resident set
+ * size. That is so for private memory; other memory is mostly text, which hardly changes. */
+static int read_memory(struct meter *m, uint32_t pid, uint64_t now_ns, uint64_t *ret)
+{
+	struct meter_read *at = place_of(m, pid), new = { .pid = pid, .read_ns = now_ns };
+	int r = procfs_read_resident(m->proc, pid, &new.resident);
+
+	if (r)
+		return r;
+	const uint64_t change = new.resident > at->resident ? new.resident - at->resident
+							    : at->resident - new.resident;
+
+	if (at->pid == pid && now_ns - at->read_ns < PSS_NS && change <= at->resident / PSS_PART) {
+		*ret = new.resident > at->resident ? at->pss + change
+		       : at->pss > change	   ? at->pss - change
+						   : 0;
+		return 0;
+	}
+	r = procfs_read_pss(m->proc, pid, &new.pss);
+	if (r)
+		return r;
+	*at = new;
+	*ret = new.pss;
+	return 0;
 }
 
 void meter_cpu(struct meter *m, uint64_t now_ns, uint64_t ret[static DEPLOY_TOOLS])
@@ -129,5 +173,5 @@ void meter_cpu(struct meter *m, uint64_t now_ns, uint64_t ret[static DEPLOY_TOOL
 
 void meter_read(struct meter *m, uint64_t now_ns, uint64_t ret[static DEPLOY_TOOLS])
 {
-	read_all(m, now_ns, ret, procfs_read_pss);
+	read_all(m, now_ns, ret, read_memory);
 }

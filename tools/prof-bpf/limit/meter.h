@@ -8,6 +8,10 @@
  * with their children. Without a launcher they may have other parents; then they are looked for
  * among all processes. If the kernel does not tell (missing rights, no list of children), the
  * tool's memory is unknown.
+ *
+ * To tell a proportional set size, the kernel visits every page of the process. So it is read every
+ * ten seconds, or when the resident set size has changed by an eighth; in between, the change of
+ * the resident set size is added.
  */
 #ifndef PROF_BPF_LIMIT_METER_H
 #define PROF_BPF_LIMIT_METER_H
@@ -16,7 +20,14 @@
 #include <stdint.h>
 #include "common/cell/deploy.h"
 
-#define METER_PIDS 64 /* of a tool: prof-export has one for each output */
+#define METER_PIDS 64  /* of a tool: prof-export has one for each output */
+#define METER_READS 32 /* processes whose memory is remembered */
+
+/* The memory of a process when it was last read. */
+struct meter_read {
+	uint32_t pid;
+	uint64_t read_ns, pss, resident;
+};
 
 struct meter {
 	int proc;		     /* borrowed: an O_PATH descriptor of /proc */
@@ -29,6 +40,7 @@ struct meter {
 		uint32_t pid[METER_PIDS];
 		unsigned pids;
 	} tool[DEPLOY_TOOLS];
+	struct meter_read reads[METER_READS];
 };
 
 /* Reads cpu time per tool, in ns since the start of its processes; 0: unknown. */
