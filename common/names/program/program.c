@@ -767,7 +767,7 @@ unsigned program_dwarf_kills(const struct program *p)
 	return p->kills;
 }
 
-bool program_rest(struct program *p, bool packed)
+int program_rest(struct program *p, bool packed)
 {
 	const struct programwire_ask a = { .kind = PROGRAMWIRE_REST,
 					   .program = p->slot,
@@ -775,9 +775,13 @@ bool program_rest(struct program *p, bool packed)
 
 	if (p->sources)
 		return sources_rest(p->sources, packed);
-	if (worker_of(p)->socket < 0 || worker_of(p)->busy || p->worker != worker_of(p)->number)
-		return false;
-	return ask(p, &a) == 1;
+	if (worker_of(p)->socket < 0 || p->worker != worker_of(p)->number)
+		return 0;
+	if (worker_of(p)->busy)
+		return PROGRAM_LATER;
+	const int r = ask(p, &a);
+
+	return r == 1 || r == PROGRAM_LATER ? r : 0;
 }
 
 size_t program_bytes(const struct program *p)

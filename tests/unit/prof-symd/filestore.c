@@ -102,3 +102,31 @@ Test(filestore, what_is_in_use_exceeds_the_budget_by_no_more)
 	filestore_drop(&s, &a);
 	filestore_drop(&s, &b);
 }
+
+Test(filestore, a_program_rests_once_after_each_use)
+{
+	(void)bytes_of_one();
+	filestore_init(&s, 1u << 30, 1u << 30, ask, NULL);
+	look_into(&a);
+	const size_t works = s.bytes;
+
+	now += SECOND;
+	look_into(&b);
+	now += FILESTORE_REST_NS - SECOND;
+	filestore_tick(&s, now);
+	cr_assert_eq(a.rests, FILESTORE_RESTS);
+	cr_assert_eq(b.rests, FILESTORE_WORKS);
+	cr_assert_lt(a.bytes, works);
+	now += SECOND;
+	filestore_tick(&s, now);
+	cr_assert_eq(b.rests, FILESTORE_RESTS);
+	look_into(&a);
+	cr_assert_eq(a.rests, FILESTORE_WORKS);
+	now += FILESTORE_REST_NS;
+	filestore_tick(&s, now);
+	cr_assert_eq(a.rests, FILESTORE_RESTS, "again");
+	cr_assert_eq(b.state, FILESTORE_CLOSED);
+	cr_assert_eq(s.opened, 2u);
+	filestore_drop(&s, &a);
+	filestore_drop(&s, &b);
+}

@@ -29,6 +29,14 @@ static void link_newest(struct filestore *s, struct filestore_file *f)
 	s->newest = f;
 }
 
+static void use(struct filestore *s, struct filestore_file *f, uint64_t now_ns)
+{
+	f->used_ns = now_ns;
+	f->rests = FILESTORE_WORKS;
+	unlink_file(s, f);
+	link_newest(s, f);
+}
+
 static void close_program(struct filestore *s, struct filestore_file *f)
 {
 	if (!f->program)
@@ -43,6 +51,7 @@ static void close_program(struct filestore *s, struct filestore_file *f)
 	program_free(f->program);
 	lastword_back(former);
 	f->program = NULL;
+	f->rests = FILESTORE_WORKS;
 }
 
 static void charge(struct filestore *s, struct filestore_file *f)
@@ -69,9 +78,19 @@ static void note_without_dwarf(struct filestore *s, struct filestore_file *f)
 		s->without_hook(s->without_ctx, f);
 }
 
+/* Asks a worker, so only once after each use. */
 static bool rest(struct filestore *s, struct filestore_file *f, bool packed)
 {
-	if (f->state != FILESTORE_READY || !program_rest(f->program, packed))
+	const enum filestore_rest as = packed ? FILESTORE_RESTS_PACKED : FILESTORE_RESTS;
+
+	if (f->state != FILESTORE_READY || f->rests >= as)
+		return false;
+
+	const int r = program_rest(f->program, packed);
+
+	if (r != PROGRAM_LATER)
+		f->rests = as;
+	if (r != 1)
 		return false;
 	charge(s, f);
 	return true;
@@ -150,7 +169,7 @@ static void settle(struct filestore *s, struct filestore_file *f, uint64_t now_n
 	stop_asking(s, f);
 	if (f->program) {
 		f->state = FILESTORE_READY;
-		f->used_ns = now_ns;
+		use(s, f, now_ns);
 	} else {
 		f->state = FILESTORE_FAILED;
 		f->failed_ns = now_ns;
@@ -296,11 +315,8 @@ int filestore_get(struct filestore *s, struct filestore_file *f, uint64_t now_ns
 	if (f->state == FILESTORE_ASKED)
 		return FILESTORE_WAIT;
 	*ret = f->program;
-	if (f->program) {
-		f->used_ns = now_ns;
-		unlink_file(s, f);
-		link_newest(s, f);
-	}
+	if (f->program)
+		use(s, f, now_ns);
 	return 0;
 }
 
@@ -373,14 +389,15 @@ void filestore_tick(struct filestore *s, uint64_t now_ns)
 	for (unsigned i = 0; i < FILESTORE_IN_FLIGHT; i++)
 		if (s->asked[i] && now_ns - s->asked[i]->asked_ns >= FILESTORE_WAIT_NS)
 			give_up(s, s->asked[i], now_ns);
-	for (struct filestore_file *f = s->oldest; f;) {
+	/* The list is in the order of their last use. */
+	for (struct filestore_file *f = s->oldest; f && now_ns - f->used_ns >= FILESTORE_REST_NS;) {
 		struct filestore_file *newer = f->prev;
 
 		if (f->state == FILESTORE_READY && now_ns - f->used_ns >= FILESTORE_IDLE_NS) {
 			close_program(s, f);
 			f->state = FILESTORE_CLOSED;
 			freed = true;
-		} else if (now_ns - f->used_ns >= FILESTORE_REST_NS) {
+		} else {
 			freed |= rest(s, f, false);
 		}
 		f = newer;

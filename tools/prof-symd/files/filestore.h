@@ -24,7 +24,7 @@
 #define FILESTORE_REST_NS 20000000000ull /* DWARF that was not used for so long is freed */
 #define FILESTORE_BUSY_NS 5000000000ull
 #define FILESTORE_RETRY_NS 30000000000ull /* before another try, if an answer did not come */
-#define FILESTORE_OPEN 64
+#define FILESTORE_OPEN 120
 /* Requests at a time. A user has at most as many as are left, so that there is one for the next
  * user, whatever the others' files do: sixteen, if nobody else asks. */
 #define FILESTORE_IN_FLIGHT 32
@@ -34,11 +34,15 @@
 
 enum filestore_state { FILESTORE_CLOSED, FILESTORE_ASKED, FILESTORE_READY, FILESTORE_FAILED };
 
+/* What a program has given up since its last use, as `packed` of program_rest says. */
+enum filestore_rest { FILESTORE_WORKS, FILESTORE_RESTS, FILESTORE_RESTS_PACKED };
+
 /* One file of the stream. The stream's definitions own it (definitions.h). Zero-initialise, then
  * set `file`. */
 struct filestore_file {
 	uint64_t file; /* the stream's id */
 	enum filestore_state state;
+	enum filestore_rest rests;
 	struct program *program; /* owned; may be set before all debug files came */
 	uint64_t request;	 /* the one under way, 0: none */
 	uint64_t asked_ns, used_ns, failed_ns;
