@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include "common/names/elf/codestarts.h"
 #include "common/names/elf/symfile_internal.h"
 #include "common/names/elf/symreach.h"
@@ -355,11 +356,24 @@ static int begin(struct funcbounds *x)
 	return 0;
 }
 
+/* Whether the window has an entry of the table. */
+static bool has_entry(const struct funcbounds *x, uint64_t i)
+{
+	const uint64_t offset = x->table + i * SYMREACH_ENTRY;
+
+	return offset >= x->window_at && offset - x->window_at + SYMREACH_ENTRY <= x->window_len;
+}
+
 static int table_entry(struct funcbounds *x, uint64_t i, uint64_t *ret_start, uint64_t *ret_entry)
 {
+	const uint64_t offset = x->table + i * SYMREACH_ENTRY;
 	int32_t pair[2];
-	int r = symfile_read(x->file, x->table + i * SYMREACH_ENTRY, pair, sizeof(pair));
+	int r = 0;
 
+	if (has_entry(x, i))
+		memcpy(pair, x->window + (offset - x->window_at), sizeof(pair));
+	else
+		r = symfile_read(x->file, offset, pair, sizeof(pair));
 	if (r)
 		return r;
 	*ret_start = x->table_address + (uint64_t)(int64_t)pair[0];
@@ -379,6 +393,15 @@ static int in_table(struct funcbounds *x, uint64_t address, struct range *ret, u
 	while (low < high) {
 		const uint64_t middle = low + (high - low) / 2;
 
+		/* Read the rest at once, with the neighbours that are read below. */
+		if (high - low <= WINDOW / SYMREACH_ENTRY - 2 && !has_entry(x, middle)) {
+			struct span s;
+			const uint64_t first = low ? low - 1 : 0;
+
+			r = look(x, x->table + first * SYMREACH_ENTRY, WINDOW, &s);
+			if (r)
+				return r;
+		}
 		r = table_entry(x, middle, &start, &at);
 		if (r)
 			return r;

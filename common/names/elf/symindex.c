@@ -3,6 +3,10 @@
  * The index is an array of disjoint ranges, 16 bytes each, made by one sweep over the sorted
  * symbols. Names stay in the file; a lookup reads them.
  *
+ * How far a symbol without a size reaches takes long to find out (limit_unsized), and few addresses
+ * lie in one. So such a symbol first gets all the room up to the next one, and the ranges are made
+ * again when an address in that room is looked up.
+ *
  * Making the index takes 60 bytes per symbol. So for a large .symtab it only has the symbols around
  * one address (symbuckets.h), and is made again for an address elsewhere.
  */
@@ -43,6 +47,8 @@ struct symindex {
 	int verdict; /* of build */
 	struct symtable_strings strings[SYMTABLES];
 	struct range *ranges;
+	uint8_t *unsized; /* one bit per range: it is of a symbol without a size; NULL: none is */
+	bool limited;	  /* the reach of such symbols is known */
 	size_t range_count;
 	uint32_t *aliases;
 	size_t alias_count;
@@ -75,12 +81,19 @@ static bool is_alias(const struct symbol *a, const struct symbol *b)
 /* Collects ranges. Each symbol opens at most one range and ends at most one. */
 struct sweep {
 	struct range *out;
+	uint8_t *unsized; /* NULL: no symbol lacks a size */
 	size_t len, max;
 };
 
-static void emit(struct sweep *w, uint64_t from, uint64_t to, uint32_t name)
+static bool is_unsized(const uint8_t *unsized, size_t range)
+{
+	return unsized && unsized[range / 8] >> range % 8 & 1;
+}
+
+static void emit(struct sweep *w, uint64_t from, uint64_t to, const struct symbol *of)
 {
 	struct range *last = w->len ? &w->out[w->len - 1] : NULL;
+	const uint32_t name = of->name;
 
 	if (last && last->name == name && last->start + last->size == from &&
 	    to - last->start <= UINT32_MAX)
@@ -89,6 +102,10 @@ static void emit(struct sweep *w, uint64_t from, uint64_t to, uint32_t name)
 		w->out[w->len++] = (struct range){ .start = from,
 						   .size = (uint32_t)(to - from),
 						   .name = name };
+	else
+		return;
+	if (w->unsized && of->kind == SYMBOL_UNSIZED)
+		w->unsized[(w->len - 1) / 8] |= (uint8_t)(1u << (w->len - 1) % 8);
 }
 
 /* Turns the sorted symbols into disjoint ranges. `open` is the stack of sized symbols that cover
@@ -112,7 +129,7 @@ static void sweep_groups(struct sweep *w, const struct symbol *g, size_t count, 
 			uint64_t end = top->value + top->size;
 
 			end = end < start ? end : start;
-			emit(w, pos, end, top->name);
+			emit(w, pos, end, top);
 			pos = end;
 		}
 		pos = start;
@@ -260,24 +277,36 @@ static int limit_unsized(const struct symfile *f, struct symbols *all, bool whol
 	return r;
 }
 
+static bool has_unsized(const struct symbols *all)
+{
+	for (size_t i = 0; i < all->len; i++)
+		if (all->data[i].kind == SYMBOL_UNSIZED)
+			return true;
+	return false;
+}
+
 static int make_ranges(struct symindex *x, struct symbols *all, bool whole)
 {
 	struct sweep w = { 0 };
 	uint32_t *open;
-	int r;
+	int r = 0;
 
 	if (all->len == 0)
 		return 0;
 	qsort(all->data, all->len, sizeof(*all->data), symbol_cmp);
-	r = limit_unsized(x->file, all, whole);
+	if (x->limited)
+		r = limit_unsized(x->file, all, whole);
+	const bool marks = !x->limited && has_unsized(all);
+
 	if (!r)
 		r = fold_aliases(x, all->data, &all->len);
 	if (r)
 		return r;
 	w.max = 2 * all->len;
 	w.out = malloc(w.max * sizeof(*w.out));
+	w.unsized = marks ? calloc(w.max / 8 + 1, 1) : NULL;
 	open = malloc(all->len * sizeof(*open));
-	if (w.out && open)
+	if (w.out && open && (w.unsized || !marks))
 		sweep_groups(&w, all->data, all->len, open);
 	else
 		r = -ENOMEM;
@@ -286,9 +315,11 @@ static int make_ranges(struct symindex *x, struct symbols *all, bool whole)
 		struct range *fit = realloc(w.out, w.len * sizeof(*fit));
 
 		x->ranges = fit ? fit : w.out;
+		x->unsized = w.unsized;
 		x->range_count = w.len;
 	} else {
 		free(w.out);
+		free(w.unsized);
 	}
 	return r;
 }
@@ -342,8 +373,10 @@ int symindex_new(const struct symfile *f, uint64_t large, struct symindex **ret)
 static void forget_ranges(struct symindex *x)
 {
 	free(x->ranges);
+	free(x->unsized);
 	free(x->aliases);
 	x->ranges = NULL;
+	x->unsized = NULL;
 	x->aliases = NULL;
 	x->range_count = x->alias_count = 0;
 	x->from = x->to = 0;
@@ -416,22 +449,11 @@ static int look_around(struct symindex *x, uint64_t address)
 	return 0;
 }
 
-/* Finds the last range that begins at or before an address. */
-static int find_range(struct symindex *x, uint64_t address, const struct range **ret)
+/* The number of ranges that begin at or before an address. */
+static size_t count_up_to(const struct symindex *x, uint64_t address)
 {
-	size_t low = 0, high;
-	int r;
+	size_t low = 0, high = x->range_count;
 
-	if (!x->built) {
-		x->verdict = build(x);
-		x->built = true;
-	}
-	r = x->verdict;
-	if (!r && x->buckets)
-		r = look_around(x, address);
-	if (r)
-		return r;
-	high = x->range_count;
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 
@@ -440,9 +462,49 @@ static int find_range(struct symindex *x, uint64_t address, const struct range *
 		else
 			high = mid;
 	}
-	if (low == 0)
+	return low;
+}
+
+/* Makes the ranges that an address needs. */
+static int have_ranges(struct symindex *x, uint64_t address)
+{
+	if (!x->built) {
+		x->verdict = build(x);
+		x->built = true;
+	}
+	return !x->verdict && x->buckets ? look_around(x, address) : x->verdict;
+}
+
+/* Makes all ranges again, with the reach of symbols without a size. */
+static int limit_again(struct symindex *x, uint64_t address)
+{
+	forget_ranges(x);
+	x->limited = true;
+	x->built = x->buckets;
+	/* They are read again. */
+	for (int i = 0; !x->built && i < SYMTABLES; i++) {
+		free(x->strings[i].bytes);
+		x->strings[i].bytes = NULL;
+	}
+	return have_ranges(x, address);
+}
+
+/* Finds the last range that begins at or before an address. ends: its end matters, too. */
+static int find_range(struct symindex *x, uint64_t address, bool ends, const struct range **ret)
+{
+	int r = have_ranges(x, address);
+	size_t count = r ? 0 : count_up_to(x, address);
+
+	if (count && is_unsized(x->unsized, count - 1) &&
+	    (ends || address - x->ranges[count - 1].start < x->ranges[count - 1].size)) {
+		r = limit_again(x, address);
+		count = r ? 0 : count_up_to(x, address);
+	}
+	if (r)
+		return r;
+	if (!count)
 		return SYMFILE_NONE;
-	*ret = &x->ranges[low - 1];
+	*ret = &x->ranges[count - 1];
 	return 0;
 }
 
@@ -450,7 +512,7 @@ uint64_t symindex_floor(struct symindex *x, uint64_t address)
 {
 	const struct range *at;
 
-	return x->built && find_range(x, address, &at) == 0 && address - at->start >= at->size
+	return x->built && find_range(x, address, true, &at) == 0 && address - at->start >= at->size
 		       ? at->start + at->size
 		       : 0;
 }
@@ -458,7 +520,7 @@ uint64_t symindex_floor(struct symindex *x, uint64_t address)
 int symindex_lookup(struct symindex *x, uint64_t address, char ret_name[static SYMFILE_NAME])
 {
 	const struct range *at;
-	int r = find_range(x, address, &at);
+	int r = find_range(x, address, false, &at);
 
 	if (r)
 		return r;
@@ -472,6 +534,7 @@ int symindex_lookup(struct symindex *x, uint64_t address, char ret_name[static S
 size_t symindex_bytes(const struct symindex *x)
 {
 	size_t bytes = sizeof(*x) + x->range_count * sizeof(*x->ranges) +
+		       (x->unsized ? x->range_count / 8 + 1 : 0) +
 		       x->alias_count * sizeof(*x->aliases) +
 		       (x->buckets ? symbuckets_bytes(x->buckets) : 0);
 
