@@ -297,7 +297,7 @@ int main(int argc, char **argv)
 	uint64_t until = clock_mono_ns() + (uint64_t)(seconds * 1e9), peak = 0, figures_ns = 0;
 	while (!ended && clock_mono_ns() < until) {
 		struct epoll_event e;
-		struct host_figures f;
+		struct host_sizes now;
 
 		(void)epoll_wait(poll_fd, &e, 1, 50);
 		/* What comes together is taken together. */
@@ -305,9 +305,9 @@ int main(int argc, char **argv)
 		drain(&w);
 		if (clock_mono_ns() > figures_ns) {
 			figures_ns = clock_mono_ns() + 100000000;
-			host_figures(w.host, &f);
-			if (f.bytes > peak)
-				peak = f.bytes;
+			host_sizes(w.host, &now);
+			if (now.bytes > peak)
+				peak = now.bytes;
 		}
 		if (asked) {
 			asked = 0;
@@ -317,20 +317,22 @@ int main(int argc, char **argv)
 	compare(&w);
 
 	struct host_figures f;
+	struct host_sizes sizes;
 	struct sideband_figures s;
 	struct rusage u;
 	uint64_t lost = 0;
 	unsigned cpu;
 
 	host_figures(w.host, &f);
+	host_sizes(w.host, &sizes);
 	sideband_figures(w.sideband, &s);
 	getrusage(RUSAGE_SELF, &u);
 	for (unsigned i = 0; i < s.cpus; i++)
 		lost += sideband_lost(w.sideband, i, &cpu);
 	printf("processes=%" PRIu64 " seen=%" PRIu64 " execs=%" PRIu64 " mappings=%" PRIu64
 	       " files=%" PRIu64 " fds=%" PRIu64 " bytes=%" PRIu64 " peak=%" PRIu64 "\n",
-	       f.processes, f.processes_seen, f.execs_seen, f.mappings, f.files, f.open_fds,
-	       f.bytes, peak);
+	       f.processes, f.processes_seen, f.execs_seen, sizes.mappings, f.files, f.open_fds,
+	       sizes.bytes, peak);
 	printf("opens=%" PRIu64 " spared=%" PRIu64 " failed=%" PRIu64 " publishes=%" PRIu64
 	       " rescans=%" PRIu64 " limit=%" PRIu64 " rows=%" PRIu64 " gone=%" PRIu64 "\n",
 	       f.opens, f.opens_spared, f.opens_failed, f.publishes, f.rescans, f.limit, w.rows,

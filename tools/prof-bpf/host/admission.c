@@ -43,6 +43,7 @@ struct process *admit_process(struct host *h, uint32_t pid, uint64_t born_ns)
 		HASH_DEL(h->by_pid, older);
 	HASH_ADD(hh, h->by_pid, pub.pid, sizeof(p->pub.pid), p);
 	h->process_count++;
+	h->living++;
 	h->figures.processes_seen++;
 	for (unsigned i = 0; i < h->self_count; i++) {
 		if (h->self[i] == pid)
@@ -66,6 +67,7 @@ struct process *admit_behind(struct host *h, struct process *last, uint64_t end_
 	p->pub.pid = last->pub.pid;
 	process_set_owner(h, p, last->pub.owner->key);
 	h->process_count++;
+	h->living++;
 	h->figures.processes_seen++;
 	process_retire(h, p, end_ns);
 	return p;

@@ -513,31 +513,36 @@ uint64_t host_opens(const struct host *h)
 void host_figures(const struct host *h, struct host_figures *ret)
 {
 	struct files_figures f;
-	struct process *p, *next;
 
 	files_figures(h->files, &f);
 	*ret = h->figures;
-	ret->processes = 0;
-	ret->mappings = 0;
-	HASH_ITER(hh, h->by_pid, p, next) {
-		if (p->pub.end_ns)
-			continue;
-		ret->processes++;
-		ret->mappings += p->maps ? p->maps->len : 0;
-		if (p->maps)
-			ret->bytes += ((uint64_t)p->maps->cap + p->maps->noted_cap) *
-				      sizeof(struct map) / p->maps->refs;
-	}
+	ret->processes = h->living;
 	ret->threads = h->thread_count;
 	ret->files = f.files;
 	ret->open_fds = f.fds;
-	ret->bytes += h->process_count * sizeof(struct process) +
-		      h->thread_count * sizeof(struct thread) +
-		      f.files * (sizeof(struct file) + sizeof(struct backing) + 2 * 64) +
-		      h->publish_cap * sizeof(*h->publish);
 	ret->opens = f.opens;
 	ret->opens_spared = f.spared;
 	ret->opens_failed = f.failed;
 	ret->put_off += f.put_off;
 	ret->limit += f.limit;
+}
+
+void host_sizes(const struct host *h, struct host_sizes *ret)
+{
+	struct process *p, *next;
+
+	*ret = (struct host_sizes){ .bytes = h->process_count * sizeof(struct process) +
+					     h->thread_count * sizeof(struct thread) +
+					     h->publish_cap * sizeof(*h->publish) };
+	struct files_figures f;
+
+	files_figures(h->files, &f);
+	ret->bytes += f.files * (sizeof(struct file) + sizeof(struct backing) + 2 * 64);
+	HASH_ITER(hh, h->by_pid, p, next) {
+		if (p->pub.end_ns || !p->maps)
+			continue;
+		ret->mappings += p->maps->len;
+		ret->bytes += ((uint64_t)p->maps->cap + p->maps->noted_cap) * sizeof(struct map) /
+			      p->maps->refs;
+	}
 }

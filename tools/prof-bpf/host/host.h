@@ -108,7 +108,10 @@ bool host_settled(const struct host *h);
 /* How often a file that was not known was opened so far. */
 uint64_t host_opens(const struct host *h);
 
+/* Takes the same time however many processes there are. */
 void host_figures(const struct host *h, struct host_figures *ret);
+/* Walks over all processes. */
+void host_sizes(const struct host *h, struct host_sizes *ret);
 /* The ledger of all owners. Borrowed. */
 struct owners *host_owners(struct host *h);
 

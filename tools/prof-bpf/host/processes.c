@@ -91,6 +91,7 @@ void process_retire(struct host *h, struct process *p, uint64_t now_ns)
 {
 	p->pub.end_ns = now_ns ? now_ns : 1;
 	process_cancel_reading(p);
+	h->living--;
 	reach_free(p->reach);
 	p->reach = NULL;
 	dirty_remove(h, p);

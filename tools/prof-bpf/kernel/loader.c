@@ -55,6 +55,7 @@ struct loader {
 	void (*whole)(void *ctx, const struct sample *s);
 	void (*deferred)(void *ctx, const struct deferred_sample *d);
 	void *ctx;
+	uint32_t verified; /* instructions; 0: not asked yet */
 };
 
 /* libbpf's callback has no context, so the first warning is kept here. */
@@ -472,7 +473,9 @@ void loader_figures(struct loader *l, struct loader_figures *ret)
 	ret->map_bytes = l->map_bytes;
 	ret->cpus = l->cpus;
 
-	ret->verified = verified(l->skel->progs.on_tick) + verified(l->skel->progs.on_walk);
+	if (!l->verified)
+		l->verified = verified(l->skel->progs.on_tick) + verified(l->skel->progs.on_walk);
+	ret->verified = l->verified;
 }
 
 uint64_t loader_ring_full(struct loader *l, unsigned cpu)
