@@ -32,9 +32,9 @@
 /* How long records are waited for after the first one. */
 #define COALESCE_NS 1000000ull
 #define COALESCE_MOST_NS 10000000ull
-#define COALESCE_MANY 256		/* so many at once are more than ordinary programs write */
-#define COALESCE_BYTES_PER_MS (128u << 10) /* what a cpu may write into its ring */
-#define COMMAND_NS 200000000ull /* time for the command to exec; not needed by hand */
+#define COALESCE_MANY 1024		  /* so many at once are a storm */
+#define COALESCE_BYTES_PER_MS (24u << 10) /* what an ordinary program may write into a ring */
+#define COMMAND_NS 200000000ull		  /* time for the command to exec; not needed by hand */
 #define EVENTS_AT_ONCE 8
 #define HURRIED_TURNS 3	      /* early timer ticks after a new file */
 #define HURRY_NS 100000000ull /* one per this time, and a burst: new files may never end */
