@@ -20,6 +20,7 @@
 #include "common/wire/scm.h"
 
 #define SMALL_MAX (48ull << 20)
+#define MORE_NS 1000000ull /* for lookups that a request only announced */
 
 static const struct seccomp_rule worker_calls[] = {
 	CALL("recvmsg"),
@@ -109,6 +110,10 @@ struct worker {
 	struct names names;
 	struct programwire_answer answer;
 	uint8_t bytes[PROGRAMWIRE_MAX];
+	/* Of announced lookups. */
+	struct names more_names;
+	struct programwire_answer more_answer;
+	uint8_t more[PROGRAMWIRE_MORE_MAX], more_bytes[PROGRAMWIRE_MAX];
 };
 
 static void served_close(struct served *s)
@@ -152,21 +157,19 @@ static int served_open(struct served *s, const struct programwire_ask *a,
 	return r;
 }
 
-static int look_up(struct worker *w, struct served *s, const struct programwire_ask *a)
+static int look_up(struct served *s, uint64_t value, bool is_offset, struct names *names,
+		   struct programwire_head *h)
 {
-	struct programwire_head *h = &w->answer.head;
-	uint64_t address = a->value;
+	uint64_t address = value;
 	int r = 0;
 
-	sources_charge(s->sources, a->owner);
-	if (a->flags & PROGRAMWIRE_OFFSET)
-		r = sources_address(s->sources, a->value, &address);
+	if (is_offset)
+		r = sources_address(s->sources, value, &address);
 	if (r)
 		return r;
 	h->address = address;
-	r = sources_lookup(s->sources, address, &w->names);
-	if (a->flags & PROGRAMWIRE_OFFSET &&
-	    (r == SYMFILE_NONE || (r == 0 && !names_known(&w->names)))) {
+	r = sources_lookup(s->sources, address, names);
+	if (is_offset && (r == SYMFILE_NONE || (r == 0 && !names_known(names)))) {
 		uint64_t start;
 		const int e = sources_start(s->sources, address, &start);
 
@@ -175,6 +178,37 @@ static int look_up(struct worker *w, struct served *s, const struct programwire_
 		r = e == -ENOMEM ? e : r;
 	}
 	return r;
+}
+
+/* Answers announced lookups, if that is quick. */
+static void look_ahead(struct worker *w, struct served *s, const struct programwire_ask *a)
+{
+	const uint64_t begun_ns = clock_mono_ns();
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < a->expected_count && sources_is_quick(s->sources) &&
+			     clock_mono_ns() - begun_ns < MORE_NS;
+	     i++) {
+		struct programwire_more m = { .offset = a->expected[i] };
+
+		names_reset(&w->more_names);
+		w->more_answer.head = (struct programwire_head){ .address = UINT64_MAX };
+		const int r = look_up(s, m.offset, true, &w->more_names, &w->more_answer.head);
+
+		/* What is odd is answered when it is asked for. */
+		if (r && r != SYMFILE_NONE)
+			break;
+		w->more_answer.head.verdict = r;
+		m.size = (uint32_t)programwire_put(&w->more_answer, r ? NULL : &w->more_names,
+						   w->more_bytes);
+		if (m.size > sizeof(w->more) - used || sizeof(m) > sizeof(w->more) - used - m.size)
+			break;
+		memcpy(w->more + used, &m, sizeof(m));
+		memcpy(w->more + used + sizeof(m), w->more_bytes, m.size);
+		used += sizeof(m) + m.size;
+	}
+	w->answer.more = (struct span){ .data = w->more, .len = used };
+	w->answer.head.flags |= used ? PROGRAMWIRE_MORE : 0;
 }
 
 /* The facts that prof-symd needs beside the verdict. */
@@ -236,7 +270,11 @@ static bool serve(struct worker *w, const struct programwire_ask *a,
 	} else if (s->sources) {
 		switch (a->kind) {
 		case PROGRAMWIRE_LOOKUP:
-			r = look_up(w, s, a);
+			sources_charge(s->sources, a->owner);
+			r = look_up(s, a->value, a->flags & PROGRAMWIRE_OFFSET, &w->names,
+				    &w->answer.head);
+			if (r == 0 || r == SYMFILE_NONE)
+				look_ahead(w, s, a);
 			break;
 		case PROGRAMWIRE_OFFER:
 			r = sources_offer(s->sources, take_fd(fds));
@@ -267,7 +305,8 @@ static bool receive(int socket, struct programwire_ask *ret, int ret_fds[static 
 {
 	return scm_receive(socket, ret, sizeof(*ret), ret_fds, PROGRAMWIRE_FDS, 0) ==
 		       sizeof(*ret) &&
-	       ret->program < PROGRAMWIRE_PROGRAMS && ret->step <= SOURCES_DONE + 1;
+	       ret->program < PROGRAMWIRE_PROGRAMS && ret->step <= SOURCES_DONE + 1 &&
+	       ret->expected_count <= PROGRAMWIRE_EXPECTED;
 }
 
 static void work(struct worker *w)
@@ -298,6 +337,7 @@ static void work(struct worker *w)
 		/* Larger than the host lets a socket hold: answer without names. */
 		if (sent < 0 && errno == EMSGSIZE) {
 			w->answer.head.verdict = SYMFILE_NONE;
+			w->answer.head.flags &= ~(uint32_t)PROGRAMWIRE_MORE;
 			n = programwire_put(&w->answer, NULL, w->bytes);
 			sent = send(w->socket, w->bytes, n, MSG_NOSIGNAL);
 		}

@@ -45,7 +45,12 @@ struct program {
 	unsigned again; /* wants of the present lookup */
 	size_t bytes;
 	struct programwire_facts facts;
+	uint64_t expected[PROGRAMWIRE_EXPECTED]; /* for the next lookup */
+	uint32_t expected_count;
+	uint8_t *ahead; /* answers to expected lookups (programwire_find); NULL: none */
+	size_t ahead_len;
 };
+_Static_assert(PROGRAM_EXPECTED == PROGRAMWIRE_EXPECTED, "");
 
 /* The workers of a class. */
 struct crew {
@@ -134,6 +139,31 @@ static void close_part(struct program *p, enum part part)
 	if (p->fds[part] >= 0)
 		close(p->fds[part]);
 	p->fds[part] = -1;
+}
+
+static void forget_ahead(struct program *p)
+{
+	free(p->ahead);
+	p->ahead = NULL;
+	p->ahead_len = 0;
+}
+
+static struct span ahead_of(const struct program *p)
+{
+	return (struct span){ .data = p->ahead, .len = p->ahead_len };
+}
+
+/* Keeps the answers that came ahead. Without memory they are asked for. */
+static void keep_ahead(struct program *p, const struct programwire_answer *a)
+{
+	forget_ahead(p);
+	if (!a->more.len)
+		return;
+	p->ahead = malloc(a->more.len);
+	if (!p->ahead)
+		return;
+	memcpy(p->ahead, a->more.data, a->more.len);
+	p->ahead_len = a->more.len;
 }
 
 /* Takes over what an answer says of the program. */
@@ -241,6 +271,9 @@ static int exchange(struct program *p, const struct programwire_ask *a, const in
 	uint64_t wait_ns = 0;
 	int r = 0;
 
+	/* What it learns may change the names. */
+	if (a->kind != PROGRAMWIRE_LOOKUP && a->kind != PROGRAMWIRE_REST)
+		forget_ahead(p);
 	if (!w->busy) {
 		wait_ns = PATIENT_NS;
 		r = worker_send(w, a, fds, count);
@@ -500,6 +533,7 @@ void program_free(struct program *p)
 		if (p->worker == worker_of(p)->number)
 			close_there(worker_of(p), p);
 		c->programs[p->slot] = NULL;
+		forget_ahead(p);
 		for (enum part part = MAIN; part < PARTS; part++)
 			close_part(p, part);
 	}
@@ -625,15 +659,21 @@ struct span program_build_id(const struct program *p)
 /* A lookup. The names are in host. */
 static int look_up(struct program *p, uint64_t value, uint32_t flags)
 {
-	const struct programwire_ask a = { .kind = PROGRAMWIRE_LOOKUP,
-					   .program = p->slot,
-					   .value = value,
-					   .flags = flags,
-					   .owner = p->owner };
+	struct programwire_ask a = { .kind = PROGRAMWIRE_LOOKUP,
+				     .program = p->slot,
+				     .value = value,
+				     .flags = flags,
+				     .owner = p->owner,
+				     .expected_count = p->expected_count };
+
+	memcpy(a.expected, p->expected, sizeof(a.expected));
+	p->expected_count = 0;
 	const int r = ask(p, &a);
 
 	if (r == PROGRAM_LATER)
 		return r;
+	if (r == 0 || r == SYMFILE_NONE)
+		keep_ahead(p, &host.answer);
 	p->again = r == PROGRAM_AGAIN ? p->again + 1 : 0;
 	if (p->again > MOST_AGAIN) {
 		worker_drop(worker_of(p));
@@ -715,14 +755,36 @@ int program_find(struct program *p, uint64_t offset, struct names *ret, uint64_t
 	names_reset(ret);
 	if (p->sources)
 		return find_here(p, offset, ret, ret_address, ret_start);
-	host.answer.head = (struct programwire_head){ .address = UINT64_MAX };
-	const int r = look_up(p, offset, PROGRAMWIRE_OFFSET);
+	int r;
 
+	if (p->ahead && programwire_find(ahead_of(p), offset, &host.answer, &host.names)) {
+		r = host.answer.head.verdict || !host.names.count ? SYMFILE_NONE : 0;
+	} else {
+		host.answer.head = (struct programwire_head){ .address = UINT64_MAX };
+		r = look_up(p, offset, PROGRAMWIRE_OFFSET);
+	}
 	*ret_address = host.answer.head.address;
 	*ret_start = host.answer.head.start;
 	if (r == 0)
 		copy_names(ret);
 	return r;
+}
+
+void program_expect(struct program *p, const uint64_t *offsets, unsigned count)
+{
+	p->expected_count = count < PROGRAMWIRE_EXPECTED ? count : PROGRAMWIRE_EXPECTED;
+	memcpy(p->expected, offsets, p->expected_count * sizeof(*offsets));
+}
+
+bool program_has(const struct program *p, uint64_t offset)
+{
+	struct span more = ahead_of(p), answer;
+	struct programwire_more m;
+
+	while (span_read(&more, &m, sizeof(m)) && span_take(&more, m.size, &answer))
+		if (m.offset == offset)
+			return true;
+	return false;
 }
 
 bool program_is_slow(const struct program *p)

@@ -92,6 +92,12 @@ int program_lookup(struct program *p, uint64_t address, struct names *ret);
  * it is unknown, or there is a name. */
 int program_find(struct program *p, uint64_t offset, struct names *ret, uint64_t *ret_address,
 		 uint64_t *ret_start);
+/* Announces calls of program_find: all of them may be one request. Each announcement replaces the
+ * one before. At most PROGRAM_EXPECTED. */
+#define PROGRAM_EXPECTED 7
+void program_expect(struct program *p, const uint64_t *offsets, unsigned count);
+/* Whether program_find has the answer already. */
+bool program_has(const struct program *p, uint64_t offset);
 /* Whether its lookups are for the patient worker; and makes them so, or no longer so. */
 bool program_is_slow(const struct program *p);
 void program_set_slow(struct program *p, bool slow);

@@ -30,6 +30,8 @@ size_t programwire_put(const struct programwire_answer *a, const struct names *n
 		at = calltext_append(at, &a->facts, sizeof(a->facts));
 	if (h.flags & PROGRAMWIRE_BUILD)
 		at = calltext_append(at, &a->build, sizeof(a->build));
+	if (h.flags & PROGRAMWIRE_MORE)
+		at = calltext_append(at, a->more.data, a->more.len);
 	return (size_t)(at - into);
 }
 
@@ -77,5 +79,21 @@ bool programwire_take(struct span bytes, struct programwire_answer *ret, struct 
 	if (h->flags & PROGRAMWIRE_BUILD &&
 	    (!span_read(&bytes, &ret->build, sizeof(ret->build)) || !runtime_is_sane(&ret->build)))
 		return false;
+	ret->more = (struct span){ 0 };
+	if (h->flags & PROGRAMWIRE_MORE)
+		return bytes.len <= PROGRAMWIRE_MORE_MAX &&
+		       span_take(&bytes, bytes.len, &ret->more);
 	return bytes.len == 0;
+}
+
+bool programwire_find(struct span more, uint64_t offset, struct programwire_answer *ret,
+		      struct names *ret_names)
+{
+	struct programwire_more m;
+	struct span answer;
+
+	while (span_read(&more, &m, sizeof(m)) && span_take(&more, m.size, &answer))
+		if (m.offset == offset)
+			return programwire_take(answer, ret, ret_names);
+	return false;
 }

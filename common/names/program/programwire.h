@@ -13,6 +13,8 @@
 
 #define PROGRAMWIRE_PROGRAMS 128 /* open at a time */
 #define PROGRAMWIRE_FDS 3
+#define PROGRAMWIRE_EXPECTED 7	   /* lookups that a request announces */
+#define PROGRAMWIRE_MORE_MAX 8192u /* bytes of their answers */
 
 enum programwire_kind {
 	/* value: bytes that its DWARF may take; step, flags: of the state it had in an earlier
@@ -36,6 +38,7 @@ enum programwire_flag {
 	PROGRAMWIRE_FACTS = 64,	 /* struct programwire_facts follows */
 	PROGRAMWIRE_BUILD = 128, /* struct runtime_build follows */
 	PROGRAMWIRE_LOST = 256,	 /* sources_dwarf_lost */
+	PROGRAMWIRE_MORE = 512,	 /* answers to announced lookups follow */
 };
 
 struct programwire_ask {
@@ -43,7 +46,11 @@ struct programwire_ask {
 	uint32_t program; /* below PROGRAMWIRE_PROGRAMS, chosen by prof-symd */
 	uint64_t value;
 	uint32_t step, flags;
-	uint32_t owner, zero; /* owner: who pays (program_charge) */
+	uint32_t owner; /* who pays (program_charge) */
+	/* Offsets that are likely to be looked up next, in the same program. The worker may answer
+	 * them, too, if that is quick. */
+	uint32_t expected_count;
+	uint64_t expected[PROGRAMWIRE_EXPECTED];
 };
 
 struct programwire_call {
@@ -74,18 +81,29 @@ struct programwire_answer {
 	struct programwire_head head;
 	struct programwire_facts facts; /* if its flag is set */
 	struct runtime_build build;	/* likewise */
+	struct span more; /* likewise, borrowed: each a programwire_more and its answer */
+};
+
+/* The head of an answer to an announced lookup. */
+struct programwire_more {
+	uint64_t offset;
+	uint32_t size, zero; /* size: bytes of the answer, which follows */
 };
 
 #define PROGRAMWIRE_MAX \
 	(sizeof(struct programwire_answer) + NAMES_MAX * sizeof(struct programwire_call) + \
-	 sizeof(((struct names *)0)->text))
+	 sizeof(((struct names *)0)->text) + PROGRAMWIRE_MORE_MAX)
 
 /* Writes an answer and returns its size in bytes. names: may be NULL. into: PROGRAMWIRE_MAX bytes.
  */
 size_t programwire_put(const struct programwire_answer *a, const struct names *names,
 		       uint8_t *into);
-/* Reads an answer from untrusted bytes. *ret_names owns its text. False: not an answer; then what
- * was written means nothing. */
+/* Reads an answer from untrusted bytes. *ret_names owns its text; ret->more lies in bytes. False:
+ * not an answer; then what was written means nothing. */
 bool programwire_take(struct span bytes, struct programwire_answer *ret, struct names *ret_names);
+/* Finds the answer to the announced lookup of this offset in untrusted bytes, and reads it. False:
+ * it is not there. */
+bool programwire_find(struct span more, uint64_t offset, struct programwire_answer *ret,
+		      struct names *ret_names);
 
 #endif

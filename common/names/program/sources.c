@@ -500,6 +500,11 @@ int sources_describe(const struct sources *p, struct runtime_build *ret)
 	return r ? r : runtime_find_mark(p->main, ret);
 }
 
+bool sources_is_quick(const struct sources *p)
+{
+	return p->dwarf_tried && !p->dwarf && !p->unproven;
+}
+
 bool sources_rest(struct sources *p, bool packed)
 {
 	return p->dwarf && dwarfinfo_rest(p->dwarf, packed);

@@ -52,6 +52,8 @@ int sources_start(struct sources *p, uint64_t address, uint64_t *ret);
 bool sources_dwarf_too_large(const struct sources *p);
 /* Whether it was given up because it wants files without end. */
 bool sources_dwarf_lost(const struct sources *p);
+/* Whether lookups take little time, since its DWARF is not read. */
+bool sources_is_quick(const struct sources *p);
 bool sources_rest(struct sources *p, bool packed);
 size_t sources_bytes(const struct sources *p);
 

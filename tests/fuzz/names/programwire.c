@@ -20,6 +20,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (answer.head.flags & PROGRAMWIRE_FACTS)
 		must(strlen(answer.facts.name) == answer.facts.name_len &&
 		     answer.facts.id_len <= sizeof(answer.facts.id));
+	if (answer.more.len) {
+		static struct programwire_answer ahead;
+
+		must(answer.more.len <= PROGRAMWIRE_MORE_MAX);
+		if (programwire_find(answer.more, 7, &ahead, &again))
+			names_hold(&again);
+	}
 	if (answer.head.flags & PROGRAMWIRE_BUILD)
 		must(runtime_is_sane(&answer.build));
 

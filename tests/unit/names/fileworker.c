@@ -224,6 +224,61 @@ Test(fileworker, nothing_is_waited_for_after_the_end)
 	symfile_free(f);
 }
 
+/* Where the code of this program begins in its file. */
+static uint64_t own_code(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	uint64_t offset = 0;
+	char line[4096];
+
+	while (maps && !offset && fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%*x-%*x r-xp %lx", &offset) != 1)
+			offset = 0;
+	if (maps)
+		fclose(maps);
+	return offset;
+}
+
+Test(fileworker, lookups_that_were_announced_have_the_same_answers)
+{
+	static struct names alone;
+	const uint64_t code = own_code();
+	struct program *a, *b;
+	unsigned named = 0, ahead = 0;
+
+	start();
+	cr_assert_gt(code, 0);
+	cr_assert_eq(program_open(open("/proc/self/exe", O_RDONLY | O_CLOEXEC), PROGRAM_OF_OTHERS,
+				  0, &a),
+		     0);
+	cr_assert_eq(program_open(open("/proc/self/exe", O_RDONLY | O_CLOEXEC), PROGRAM_OF_OTHERS,
+				  0, &b),
+		     0);
+	for (unsigned i = 0; i < 400; i++) {
+		uint64_t at[PROGRAM_EXPECTED + 1], address, start, alone_address, alone_start;
+
+		for (unsigned k = 0; k <= PROGRAM_EXPECTED; k++)
+			at[k] = code + 8 * (i * (PROGRAM_EXPECTED + 1) + k);
+		program_expect(a, at + 1, PROGRAM_EXPECTED);
+		for (unsigned k = 0; k <= PROGRAM_EXPECTED; k++) {
+			ahead += program_has(a, at[k]);
+			const int r = program_find(a, at[k], &names, &address, &start);
+
+			cr_assert_eq(program_find(b, at[k], &alone, &alone_address, &alone_start),
+				     r);
+			cr_assert(address == alone_address && start == alone_start);
+			cr_assert_eq(names.count, alone.count);
+			cr_assert(r || str_eq(names.calls[0].name, alone.calls[0].name));
+			named += !r;
+		}
+	}
+	cr_assert_gt(named, 1000);
+	/* Some come one by one, since the worker had no time for them. */
+	cr_assert_gt(ahead, 100);
+	program_free(a);
+	program_free(b);
+}
+
 Test(fileworker, more_files_than_a_worker_has_room_for_are_refused)
 {
 	static struct program *d[PROGRAMWIRE_PROGRAMS];

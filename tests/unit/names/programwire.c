@@ -74,3 +74,25 @@ Test(programwire, a_description_that_leads_out_of_what_is_read_is_refused)
 	a.build.known = false;
 	cr_assert(!programwire_take(bytes, &answer, &names), "a name without an end");
 }
+
+Test(programwire, answers_that_came_ahead_are_found_by_their_offset)
+{
+	struct {
+		struct programwire_more more;
+		struct programwire_head head;
+	} a[2] = { { .more = { .offset = 7, .size = sizeof(a[0].head) }, .head.address = 70 },
+		   { .more = { .offset = 8, .size = sizeof(a[0].head) }, .head.address = 80 } };
+	struct span bytes = { .data = (const uint8_t *)a, .len = sizeof(a) };
+	static struct programwire_answer answer;
+
+	cr_assert(programwire_find(bytes, 8, &answer, &names));
+	cr_assert_eq(answer.head.address, 80);
+	cr_assert(programwire_find(bytes, 7, &answer, &names));
+	cr_assert_eq(answer.head.address, 70);
+	cr_assert(!programwire_find(bytes, 9, &answer, &names));
+	bytes.len--;
+	cr_assert(!programwire_find(bytes, 8, &answer, &names), "it is cut");
+	a[0].more.size = UINT32_MAX;
+	cr_assert(!programwire_find(bytes, 7, &answer, &names));
+	cr_assert(!programwire_find((struct span){ 0 }, 7, &answer, &names));
+}

@@ -24,6 +24,8 @@ struct round {
 	uint64_t took_ns, next_ns;   /* so far; when the next one may begin */
 };
 
+#define NAMED_LOOK_AHEAD 64 /* frames that are searched for further ones of a file */
+
 struct named {
 	struct named_limits limits;
 	struct filestore *files;
@@ -66,6 +68,8 @@ struct named {
 	struct names names;
 	uint64_t list[2 * NAMES_MAX];
 	uint64_t shown[NAMED_STACK_FRAMES]; /* a stack without its hidden frames */
+	const struct def_stack *stack;	    /* being sent, */
+	uint32_t stack_at;		    /* with this frame of it */
 };
 
 /* Further verdicts, only within these files. */

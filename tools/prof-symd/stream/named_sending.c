@@ -228,15 +228,45 @@ static bool complete(struct named *n, uint64_t file, uint64_t now_ns)
 	return f && filestore_complete(n->files, &f->store, now_ns) == FILESTORE_WAIT;
 }
 
+/* Where a frame of a file is looked up: a caller's offset is behind its call. */
+static uint64_t native_offset(const struct def_frame *f)
+{
+	return f->offset - (f->flags & (FRAME_LEAF | FRAME_SIGNAL) || f->offset == 0 ? 0 : 1);
+}
+
+/* Announces the lookups in the same file of the next frames of the stack, so that all of them can
+ * be one request. */
+static void expect_native(struct named *n, struct program *program, const struct def_frame *now)
+{
+	const struct def_stack *s = n->stack;
+	uint64_t offsets[PROGRAM_EXPECTED];
+	unsigned count = 0;
+
+	for (uint32_t i = n->stack_at + 1;
+	     s && i < s->count && count < PROGRAM_EXPECTED && i - n->stack_at <= NAMED_LOOK_AHEAD;
+	     i++) {
+		const struct def_frame *f = definitions_find_frame(&n->defs,
+								   n->defs.numbers[s->numbers + i]);
+
+		if (!f || f->file != now->file || f->kind != FRAME_NATIVE || f->count ||
+		    was_sent(n, f->sent, f->payers))
+			continue;
+		const uint64_t offset = native_offset(f);
+
+		if (offset != native_offset(now) && (!count || offset != offsets[count - 1]))
+			offsets[count++] = offset;
+	}
+	program_expect(program, offsets, count);
+}
+
 /* Fills functions and lines of a frame that came without names; if unknown, its function's start.
  */
 static int name_frame(struct named *n, const struct def_frame *f, struct msg_frame *m,
 		      uint64_t now_ns)
 {
-	bool exact = f->flags & (FRAME_LEAF | FRAME_SIGNAL);
 	struct program *program;
 	struct def_file *file;
-	uint64_t address, start, back = exact || f->offset == 0 ? 0 : 1;
+	uint64_t address, start;
 	bool waits = false;
 	int r;
 
@@ -265,11 +295,13 @@ static int name_frame(struct named *n, const struct def_frame *f, struct msg_fra
 								   : NAMED_SLICE_LEAST_NS);
 	const uint64_t former = lastword_begin(LASTWORD_FILE, f->file);
 
+	if (!program_has(program, native_offset(f)))
+		expect_native(n, program, f);
 	do
-		r = program_find(program, f->offset - back, &n->names, &address, &start);
+		r = program_find(program, native_offset(f), &n->names, &address, &start);
 	while (r == PROGRAM_AGAIN && !(waits = complete(n, f->file, now_ns)));
 	if (address != UINT64_MAX) {
-		m->address = address + back;
+		m->address = address + (f->offset - native_offset(f));
 		m->start = start;
 	}
 	lastword_back(former);
@@ -501,7 +533,10 @@ int named_send_stack(struct named *n, uint64_t id, uint64_t now_ns)
 
 		if (n->jit && !n->lean && i % JIT_EXPECTED == 0)
 			expect_generated(n, s, i);
+		n->stack = s;
+		n->stack_at = i;
 		r = send_frame(n, frame, strange, now_ns);
+		n->stack = NULL;
 		if (r)
 			return r;
 		const struct def_frame *f = definitions_find_frame(&n->defs, frame);
