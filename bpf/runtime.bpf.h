@@ -18,12 +18,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct OF_RUNTIME(_walk));
-} states SEC(".maps");
+_Static_assert(sizeof(struct OF_RUNTIME(_walk)) <= RUNTIME_STATE, "it fits");
 
 static __always_inline __u64 env_tls(void)
 {
@@ -36,27 +31,6 @@ static __always_inline bool env_probed(__u64 *pc, __u64 *sp, bool leaf)
 {
 	return false;
 }
-
-/* Objects that were already copied: a hash of process and address space (the process may exec),
- * address and check. Sets of four tags, the newest in the lowest bits. An object that was displaced
- * is copied again. An object whose tag collides, or that found no room, is requested later. */
-#define SEEN_SETS 8192
-struct seen {
-	__u64 sets[SEEN_SETS];
-};
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct seen);
-} seen_objects SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct sample_object);
-} objects SEC(".maps");
 
 #define OBJECTS_AT_ONCE 48 /* per sample */
 
@@ -149,7 +123,7 @@ static __always_inline struct OF_RUNTIME(_walk) * state(void)
 {
 	__u32 zero = 0;
 
-	return bpf_map_lookup_elem(&states, &zero);
+	return (struct OF_RUNTIME(_walk) *)bpf_map_lookup_elem(&states, &zero);
 }
 
 #define STEPS_AT_ONCE 32

@@ -27,7 +27,7 @@ enum runtime {
 #define RUNTIME(number, NAME, name, title, mark) RUNTIME_##NAME = number,
 #include "bpf/runtimes.def"
 };
-#define RUNTIME_MAX 16 /* all numbers are below */
+#define RUNTIME_MAX 64 /* all numbers are below */
 
 /* Places in a runtime's file, as file offsets: [start, end). */
 struct runtime_range {
@@ -36,6 +36,7 @@ struct runtime_range {
 
 #define RUNTIME_RANGES 6
 #define RUNTIME_PRIVATE 128 /* bytes that only the runtime's own walk understands */
+#define RUNTIME_STATE 2048  /* bytes of a walk's state (struct NAME_walk), at most */
 
 /* What to copy of an object when it is first seen, for its names: `bytes` of it, and the memory
  * that its pointers lead to. bytes 0: nothing. Offsets in bytes; those of pointers are multiples of

@@ -31,6 +31,41 @@ struct {
 	__type(value, __u32);
 } programs SEC(".maps");
 
+/* What the runtimes' programs share, so that another runtime takes no more memory. */
+
+/* The state of the runtime's walk that runs now. */
+struct runtime_state {
+	__u64 words[RUNTIME_STATE / 8];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct runtime_state);
+} states SEC(".maps");
+
+/* Objects that were already copied: a hash of process and address space (the process may exec),
+ * address and check. Sets of four tags, the newest in the lowest bits. An object that was displaced
+ * is copied again. An object whose tag collides, or that found no room, is requested later. */
+#define SEEN_SETS 8192
+struct seen {
+	__u64 sets[SEEN_SETS];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct seen);
+} seen_objects SEC(".maps");
+
+/* The copy that is being made. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sample_object);
+} objects SEC(".maps");
+
 enum counter {
 #define COUNTER(name) COUNTER_##name,
 #include "bpf/counters.def"

@@ -34,9 +34,7 @@
 #define THREADS 18
 #define COPIES_PART 8 /* of the limit, for copies of files */
 #define SIDEBAND_LEAST (32u << 10)
-/* The part of the maps' share that the runtimes' programs take. And the smallest useful size of the
- * tables: a slab for mappings and one for rows. */
-#define RUNTIMES_BYTES (1u << 20)
+/* The smallest useful size of the tables: a slab for mappings and one for rows. */
 #define TABLES_LEAST (2 * SLAB_BYTES)
 
 static int watch_for(struct prof *p, int fd, enum source from, uint32_t what)
@@ -172,7 +170,7 @@ static int share_tables(struct prof *p, size_t *ret)
 	struct loader_figures f;
 
 	loader_figures(p->loader, &f);
-	const uint64_t rest = f.map_bytes + (uint64_t)cpus() * sideband_bytes(p) + RUNTIMES_BYTES;
+	const uint64_t rest = f.map_bytes + (uint64_t)cpus() * sideband_bytes(p);
 
 	if (!p->options.table_bytes && rest + TABLES_LEAST > p->budget.maps) {
 		log_error("the %ld cpus of this host need %llu MiB for BPF maps and rings alone; "

@@ -357,7 +357,13 @@ int loader_runtime(const struct loader *l, enum runtime which)
 
 int loader_forget_objects(struct loader *l)
 {
-	return runtimes_forget(l->runtimes);
+	const uint32_t zero = 0;
+	void *none = calloc(1, bpf_map__value_size(l->skel->maps.seen_objects));
+	const int fd = bpf_map__fd(l->skel->maps.seen_objects);
+	const int r = none ? bpf_map_update_elem(fd, &zero, none, BPF_ANY) : -ENOMEM;
+
+	free(none);
+	return r;
 }
 
 void loader_tables(const struct loader *l, struct tables_config *ret)

@@ -104,25 +104,6 @@ int runtimes_load(struct runtimes *r, enum runtime which)
 	return 0;
 }
 
-int runtimes_forget(struct runtimes *r)
-{
-	const uint32_t zero = 0;
-	int e = 0;
-
-	for (int i = 0; i < RUNTIME_MAX && !e; i++) {
-		struct bpf_map *m = r->loaded[i] ? bpf_object__find_map_by_name(r->loaded[i],
-										"seen_objects")
-						 : NULL;
-		void *none = m ? calloc(1, bpf_map__value_size(m)) : NULL;
-
-		if (m)
-			e = none ? bpf_map_update_elem(bpf_map__fd(m), &zero, none, BPF_ANY)
-				 : -ENOMEM;
-		free(none);
-	}
-	return e;
-}
-
 const char *runtimes_name(enum runtime which)
 {
 	return is_runtime(which) ? sources[which].name : "?";

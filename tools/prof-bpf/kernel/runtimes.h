@@ -15,9 +15,6 @@ void runtimes_free(struct runtimes *r);
 /* Loads the runtime's program unless it is loaded. 0, -EINVAL: no such runtime; -errno. */
 int runtimes_load(struct runtimes *r, enum runtime which);
 
-/* Copies each known object again with its next sample. -ENOMEM, -errno. */
-int runtimes_forget(struct runtimes *r);
-
 /* The title of a runtime, such as "Python". */
 const char *runtimes_name(enum runtime which);
 
