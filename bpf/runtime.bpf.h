@@ -34,29 +34,71 @@ static __always_inline bool env_probed(__u64 *pc, __u64 *sp, bool leaf)
 
 #define OBJECTS_AT_ONCE 48 /* per sample */
 
-/* Reads n bytes, at most `most`; only those of the first page if the next is not readable. Returns
- * how many. */
-static __always_inline __u32 take_bytes(void *to, __u64 at, __u32 n, const __u32 most)
+static __always_inline struct OF_RUNTIME(_walk) * state(void)
+{
+	__u32 zero = 0;
+
+	return (struct OF_RUNTIME(_walk) *)bpf_map_lookup_elem(&states, &zero);
+}
+
+/* Reads n bytes; only those of the first page if the next is not readable. Returns how many. */
+static __always_inline __u32 take_bytes(void *to, __u64 at, __u64 n)
 {
 	if (at < 4096 || at >= WALK_ADDRESS_END)
 		return 0;
-	if (n > most)
-		n = most;
+	if (n > SAMPLE_PIECE_BYTES)
+		n = SAMPLE_PIECE_BYTES;
 	if (bpf_probe_read_user(to, n, (void *)at) == 0)
 		return n;
-	__u32 page = 4096 - (at & 4095);
+	__u64 page = 4096 - (at & 4095);
 	if (page >= n)
 		return 0;
-	n = page;
-	if (n > most)
-		n = most;
-	return bpf_probe_read_user(to, n, (void *)at) ? 0 : n;
+	return bpf_probe_read_user(to, page & (SAMPLE_PIECE_BYTES - 1), (void *)at) ? 0 : page;
 }
 
-static __always_inline __u64 word_of(const struct sample_object *o, __u32 offset)
+/* The pointer of a step, or 0. */
+static __always_inline __u64 step_pointer(const struct sample_object *o,
+					  const struct runtime_step *s)
 {
-	offset &= ~7u;
-	return offset <= SAMPLE_OBJECT_BYTES - 8 ? *(const __u64 *)(o->object + offset) : 0;
+	__u32 from = s->from & (RUNTIME_STEPS - 1);
+	__u32 at = (o->offset[from] + s->pointer) & (SAMPLE_OBJECT_BYTES - 8);
+
+	return s->pointer + 8u <= o->len[from] ? *(const __u64 *)(o->bytes + at) : 0;
+}
+
+/* Makes one piece of the object that is being copied. A global function: the verifier checks it
+ * once. */
+__attribute__((noinline)) int take_piece(__u32 i)
+{
+	__u32 zero = 0;
+	struct sample_object *o = bpf_map_lookup_elem(&objects, &zero);
+	const struct OF_RUNTIME(_walk) *p = state();
+	__u64 at, n, size = 0;
+
+	i &= RUNTIME_STEPS - 1;
+	if (!o || !p)
+		return 0;
+	const struct runtime_step *s = &p->copies.what.step[i];
+	__u64 used = o->used;
+
+	at = i ? step_pointer(o, s) : o->address;
+	o->at[i] = at = at ? at + (__s64)s->start : 0;
+	o->len[i] = 0;
+	o->offset[i] = used;
+	if (used >= SAMPLE_PIECE_BYTES)
+		return 0;
+	n = s->bytes;
+	if (s->size_bytes && runtime_read(at + s->size_at, &size)) {
+		if (s->size_bytes == 4)
+			size &= 0xffffffff;
+		if (size < SAMPLE_PIECE_BYTES)
+			size = (size << (s->size_shift & 7)) + s->size_add;
+		n = size < n ? size : n;
+	}
+	n = take_bytes(o->bytes + (used & (SAMPLE_PIECE_BYTES - 8)), at, n);
+	o->len[i] = n;
+	o->used = used + ((n + 7) & ~7ull);
+	return 0;
 }
 
 /* Puts the object into the ring, unless that is half full: samples come first. False: no room. */
@@ -65,7 +107,6 @@ static __always_inline bool take_object(const struct walk *w, const struct runti
 {
 	__u32 zero = 0;
 	struct sample_object *o = bpf_map_lookup_elem(&objects, &zero);
-	__u64 size = 0;
 
 	if (!o || bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >
 			  bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2)
@@ -75,25 +116,18 @@ static __always_inline bool take_object(const struct walk *w, const struct runti
 	o->sample.kernel_frames = o->sample.items = 0;
 	o->address = address;
 	o->check = check;
-	o->at[SAMPLE_PIECE_OBJECT] = address;
-	o->len[SAMPLE_PIECE_OBJECT] = take_bytes(o->object, address, c->bytes, SAMPLE_OBJECT_BYTES);
-	o->at[SAMPLE_PIECE_NAME] = word_of(o, c->name);
-	o->len[SAMPLE_PIECE_NAME] = take_bytes(o->name, o->at[SAMPLE_PIECE_NAME], SAMPLE_NAME_BYTES,
-					       SAMPLE_NAME_BYTES);
-	o->at[SAMPLE_PIECE_SOURCE] = word_of(o, c->source);
-	o->len[SAMPLE_PIECE_SOURCE] = take_bytes(o->source, o->at[SAMPLE_PIECE_SOURCE],
-						 SAMPLE_SOURCE_BYTES, SAMPLE_SOURCE_BYTES);
-	o->at[SAMPLE_PIECE_LINES] = word_of(o, c->lines);
-	if (!runtime_read(o->at[SAMPLE_PIECE_LINES] + c->lines_size, &size) ||
-	    size > SAMPLE_LINES_BYTES)
-		size = SAMPLE_LINES_BYTES;
-	__u32 n = take_bytes(o->lines, o->at[SAMPLE_PIECE_LINES], size + c->lines_data,
-			     SAMPLE_LINES_BYTES);
-	o->len[SAMPLE_PIECE_LINES] = n;
-	n = (n + 7) & ~7u;
-	if (n > SAMPLE_LINES_BYTES)
-		n = SAMPLE_LINES_BYTES;
-	n += offsetof(struct sample_object, lines);
+	o->used = 0;
+	o->pieces = c->steps;
+	for (__u32 i = 0; i < RUNTIME_STEPS; i++) {
+		if (i < c->steps)
+			take_piece(i);
+	}
+	__u64 n = o->used;
+
+	ENV_OPAQUE(n);
+	if (n > SAMPLE_OBJECT_BYTES)
+		n = SAMPLE_OBJECT_BYTES;
+	n += offsetof(struct sample_object, bytes);
 	o->sample.user_frames = (n - sizeof(o->sample)) / 8;
 	return bpf_ringbuf_output(&ring, o, n, BPF_RB_NO_WAKEUP) == 0;
 }
@@ -117,13 +151,6 @@ ENV_INLINE void env_object(const struct walk *w, struct runtime_copies *c, __u64
 	c->left--;
 	if (take_object(w, &c->what, address, check))
 		*set = of << 16 | tag;
-}
-
-static __always_inline struct OF_RUNTIME(_walk) * state(void)
-{
-	__u32 zero = 0;
-
-	return (struct OF_RUNTIME(_walk) *)bpf_map_lookup_elem(&states, &zero);
 }
 
 #define STEPS_AT_ONCE 32
@@ -161,7 +188,7 @@ static __always_inline bool begin(struct walk *w)
 						RUNTIME_CONFIG_WORDS);
 	__builtin_memcpy(&p->config, c->own, sizeof(p->config));
 	p->copies.what = c->copy;
-	p->copies.left = c->copy.bytes && w->memory ? OBJECTS_AT_ONCE : 0;
+	p->copies.left = c->copy.steps && w->memory ? OBJECTS_AT_ONCE : 0;
 	return OF_RUNTIME(_begin)(w, p);
 }
 

@@ -38,21 +38,34 @@ struct runtime_range {
 #define RUNTIME_PRIVATE 128 /* bytes that only the runtime's own walk understands */
 #define RUNTIME_STATE 2048  /* bytes of a walk's state (struct NAME_walk), at most */
 
-/* What to copy of an object when it is first seen, for its names: `bytes` of it, and the memory
- * that its pointers lead to. bytes 0: nothing. Offsets in bytes; those of pointers are multiples of
- * 8, or RUNTIME_COPY_NONE. */
-#define RUNTIME_COPY_NONE 0xffff
+/*
+ * What to copy of an object when it is first seen, for its names. Each step copies one piece: the
+ * first one the object itself, each other one what a pointer in an earlier piece leads to. A piece
+ * has a fixed size, or its size stands in memory. Offsets and sizes in bytes. All pieces but the
+ * last have room for 4 KiB together, so the largest comes last.
+ */
+struct runtime_step {
+	UW_U8 from;	   /* the piece with the pointer */
+	UW_U8 size_bytes;  /* how wide the size is: 4 or 8; 0: `bytes` is the size */
+	UW_U8 size_shift;  /* the size counts units of 1 << size_shift bytes, at most 7 */
+	UW_U8 zero;	   /* 0 */
+	UW_U16 pointer;	   /* where the pointer is in that piece, a multiple of 8 */
+	UW_S16 start;	   /* where the piece begins, from the pointer's target */
+	UW_U16 bytes;	   /* of the piece, at most */
+	UW_U16 size_at;	   /* where the size is, from the piece's beginning */
+	UW_U16 size_add;   /* bytes of the piece that the size does not count */
+	UW_U16 more_zeros; /* 0 */
+};
+#define RUNTIME_STEPS 8
 struct runtime_copy {
-	UW_U16 bytes;		       /* of the object, at most SAMPLE_OBJECT_BYTES */
-	UW_U16 name, source;	       /* pointers to its strings, */
-	UW_U16 lines;		       /* and to its lines, */
-	UW_U16 lines_size, lines_data; /* offsets of their size and of the lines themselves */
-	UW_U16 zero[2];
+	UW_U32 steps; /* of step[]; 0: copy nothing */
+	UW_U32 zero;  /* 0 */
+	struct runtime_step step[RUNTIME_STEPS];
 };
 
 /*
  * What the walk needs to know of one build. prof-symd makes it from the file. prof-bpf checks the
- * numbers up to `copy` and passes all of it to the kernel.
+ * numbers up to `own` and passes all of it to the kernel.
  *
  * Addresses in it are relative. The walk adds the executable mapping's start minus its file offset.
  * So each is the address by the file's own headers, minus that of the loop's code, plus the file
@@ -68,10 +81,11 @@ struct runtime_config {
 	UW_U32 ranges;	/* of loop[] */
 	struct runtime_range loop[RUNTIME_RANGES];
 	struct runtime_copy copy;
+	UW_U64 zero[17]; /* 0 */
 	UW_U8 own[RUNTIME_PRIVATE];
 };
 
-#define RUNTIME_CONFIG_WORDS 64
+#define RUNTIME_CONFIG_WORDS 128 /* a power of two */
 
 /* One runtime of a process; these entries follow its mappings. */
 struct runtime_entry {

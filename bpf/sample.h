@@ -77,32 +77,23 @@ struct sample {
 }; /* words follow: kernel addresses, leaf first; items; user frames, leaf first */
 
 /*
- * A copy of an interpreted frame's object, and of what it points to for its names. It is made at
- * the first sample, since the object may be freed right after. `user_frames` of its sample counts
- * the words behind the header in the ring.
+ * A copy of an interpreted frame's object, and of what it points to for its names (struct
+ * runtime_copy). It is made at the first sample, since the object may be freed right after.
+ * `user_frames` of its sample counts the words behind the header in the ring.
  */
-enum sample_piece {
-	SAMPLE_PIECE_OBJECT,
-	SAMPLE_PIECE_NAME,
-	SAMPLE_PIECE_SOURCE,
-	SAMPLE_PIECE_LINES,
-	SAMPLE_PIECES,
-};
-#define SAMPLE_OBJECT_BYTES 256
-#define SAMPLE_NAME_BYTES 128
-#define SAMPLE_SOURCE_BYTES 192
-#define SAMPLE_LINES_BYTES 4096
+#define SAMPLE_PIECES RUNTIME_STEPS
+#define SAMPLE_PIECE_BYTES 4096 /* of one piece, at most; and of all but the last together */
+#define SAMPLE_OBJECT_BYTES (2 * SAMPLE_PIECE_BYTES)
 
 struct sample_object {
 	struct sample sample;
 	__sample_u64 address, check;
-	__sample_u64 at[SAMPLE_PIECES];	 /* user addresses */
-	__sample_u32 len[SAMPLE_PIECES]; /* bytes that could be read of each */
-	unsigned char object[SAMPLE_OBJECT_BYTES];
-	unsigned char name[SAMPLE_NAME_BYTES];
-	unsigned char source[SAMPLE_SOURCE_BYTES];
-	/* The ring holds only the bytes that exist, plus up to 7. */
-	unsigned char lines[SAMPLE_LINES_BYTES];
+	__sample_u64 at[SAMPLE_PIECES];	    /* user addresses */
+	__sample_u32 len[SAMPLE_PIECES];    /* bytes that could be read of each */
+	__sample_u32 offset[SAMPLE_PIECES]; /* where they are in bytes[]; multiples of 8 */
+	__sample_u32 pieces, used;	    /* how many there are; bytes in bytes[] */
+	/* The ring holds only the bytes that exist. */
+	unsigned char bytes[SAMPLE_OBJECT_BYTES];
 };
 
 /*
@@ -182,7 +173,8 @@ struct deferred_sample {
 
 #ifndef __bpf__
 static_assert(sizeof(struct sample) == 88, "no padding");
-static_assert(sizeof(struct sample_object) == 88 + 16 + SAMPLE_PIECES * 12 + 4672, "no padding");
+static_assert(sizeof(struct sample_object) == 88 + 24 + SAMPLE_PIECES * 16 + SAMPLE_OBJECT_BYTES,
+	      "no padding");
 static_assert(sizeof(struct deferred) == (21 + 2 * DEFERRED_RETURNS + 2 * DEFERRED_STACKS +
 					  33 * DEFERRED_OBJECTS + DEFERRED_CHUNKS) *
 							 8 +

@@ -41,12 +41,14 @@ static int describe(struct elfview *im, struct runtime_build *ret)
 	ret->config.version = 1u << 16;
 	ret->config.ranges = 1;
 	ret->config.loop[0] = (struct runtime_range){ offset, offset + loop.size };
-	ret->config.copy = (struct runtime_copy){ .bytes = n.function_bytes,
-						  .name = n.name,
-						  .source = n.source,
-						  .lines = n.lines,
-						  .lines_size = 0,
-						  .lines_data = 8 };
+	/* The object, its strings, and its lines behind their size. */
+	ret->config.copy = (struct runtime_copy){
+		.steps = 4,
+		.step = { { .bytes = n.function_bytes },
+			  { .pointer = n.name, .bytes = 64 },
+			  { .pointer = n.source, .bytes = 64 },
+			  { .pointer = n.lines, .bytes = 4096, .size_bytes = 8, .size_add = 8 } }
+	};
 	memcpy(ret->config.own, &c, sizeof(c));
 	memcpy(ret->naming, &n, sizeof(n));
 	ret->known = true;

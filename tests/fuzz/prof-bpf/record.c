@@ -65,11 +65,10 @@ static void name_object(struct msg_object *m)
 		abort();
 	memcpy(b.config.own, &c, sizeof(c));
 	memcpy(b.naming, &n, sizeof(n));
-	if (m->lengths.data[SAMPLE_PIECE_OBJECT] >= n.code_bytes)
-		m->check = python_sum(
-			&n, m->bytes.data,
-			(struct span){ .data = m->bytes.data + m->lengths.data[SAMPLE_PIECE_OBJECT],
-				       .len = m->lengths.data[SAMPLE_PIECE_NAME] });
+	if (m->lengths.len > 1 && m->lengths.data[0] >= n.code_bytes)
+		m->check = python_sum(&n, m->bytes.data,
+				      (struct span){ .data = m->bytes.data + m->lengths.data[0],
+						     .len = m->lengths.data[1] });
 	m->process = 1;
 	if (objects_new(ask, &asked, &o) || objects_take(o, m))
 		abort();
@@ -98,7 +97,7 @@ static void pass_object(const struct sample *s)
 
 	if (!record_object(s, &keep, &m.object))
 		return;
-	for (int i = 0; i < SAMPLE_PIECES; i++)
+	for (uint32_t i = 0; i < m.object.lengths.len; i++)
 		all += keep.lengths[i];
 	assert(all == m.object.bytes.len && all <= sizeof(keep.bytes));
 	if (msg_encode(&wire, &m))

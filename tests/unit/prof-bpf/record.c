@@ -10,20 +10,22 @@ static void fill(struct sample_object *o)
 			    .user_frames = (sizeof(*o) - sizeof(o->sample)) / 8 },
 		.address = 0x1000,
 		.check = 7,
+		.pieces = 4,
 		.at = { 0x1000, 0x2000, 0x3000, 0x4000 },
-		.len = { 200, 60, 70, SAMPLE_LINES_BYTES },
+		.len = { 200, 60, 70, SAMPLE_PIECE_BYTES },
+		.offset = { 0, 200, 264, 336 },
 	};
-	memset(o->object, 'o', sizeof(o->object));
-	memset(o->name, 'n', sizeof(o->name));
-	memset(o->source, 's', sizeof(o->source));
-	memset(o->lines, 'l', sizeof(o->lines));
+	memset(o->bytes, 'o', 200);
+	memset(o->bytes + 200, 'n', 64);
+	memset(o->bytes + 264, 's', 72);
+	memset(o->bytes + 336, 'l', SAMPLE_PIECE_BYTES);
 }
 
-/* So that there are so many bytes of lines. */
-static void cut_lines(struct sample_object *o, uint32_t bytes)
+/* So that there are so many bytes of pieces. */
+static void cut_bytes(struct sample_object *o, uint32_t bytes)
 {
 	o->sample.user_frames =
-		(uint16_t)((offsetof(struct sample_object, lines) - sizeof(o->sample) + bytes) / 8);
+		(uint16_t)((offsetof(struct sample_object, bytes) - sizeof(o->sample) + bytes) / 8);
 }
 
 Test(record, one_that_has_less_than_it_says_is_none)
@@ -67,12 +69,12 @@ Test(record, pieces_of_an_object_follow_one_another)
 	cr_expect(m.address == 0x1000 && m.check == 7);
 	cr_expect(m.addresses.len == 4 && m.lengths.len == 4);
 	cr_expect_eq(m.addresses.data[3], 0x4000);
-	cr_assert_eq(m.bytes.len, 200 + 60 + 70 + SAMPLE_LINES_BYTES);
+	cr_assert_eq(m.bytes.len, 200 + 60 + 70 + SAMPLE_PIECE_BYTES);
 	cr_expect(m.bytes.data[199] == 'o' && m.bytes.data[200] == 'n' &&
 		  m.bytes.data[260] == 's' && m.bytes.data[330] == 'l');
 }
 
-Test(record, lengths_of_an_object_that_cannot_be_are_cut)
+Test(record, pieces_that_lead_out_of_an_object_are_cut)
 {
 	struct record_object keep;
 	struct sample_object o;
@@ -81,18 +83,37 @@ Test(record, lengths_of_an_object_that_cannot_be_are_cut)
 	fill(&o);
 	for (int i = 0; i < SAMPLE_PIECES; i++)
 		o.len[i] = UINT32_MAX;
-	cut_lines(&o, 16);
+	cut_bytes(&o, 344);
 	cr_assert(record_object(&o.sample, &keep, &m));
-	cr_expect(m.lengths.data[0] == SAMPLE_OBJECT_BYTES &&
-		  m.lengths.data[1] == SAMPLE_NAME_BYTES &&
-		  m.lengths.data[2] == SAMPLE_SOURCE_BYTES && m.lengths.data[3] == 16);
-	cr_expect_eq(m.bytes.len,
-		     SAMPLE_OBJECT_BYTES + SAMPLE_NAME_BYTES + SAMPLE_SOURCE_BYTES + 16);
-	cut_lines(&o, 0);
+	cr_expect(m.lengths.data[0] == 344 && m.lengths.data[1] == 144 && m.lengths.data[2] == 80 &&
+		  m.lengths.data[3] == 8);
+	cr_expect_eq(m.bytes.len, 344 + 144 + 80 + 8);
+	o.offset[1] = UINT32_MAX;
+	o.pieces = UINT32_MAX;
 	cr_assert(record_object(&o.sample, &keep, &m));
-	cr_expect_eq(m.lengths.data[3], 0);
+	cr_expect(m.lengths.len == SAMPLE_PIECES && m.lengths.data[1] == 0);
+	cut_bytes(&o, 0);
+	cr_assert(record_object(&o.sample, &keep, &m));
+	cr_expect(m.lengths.data[0] == 0 && m.lengths.data[3] == 0 && m.bytes.len == 0);
 	o.sample.user_frames--;
 	cr_expect_not(record_object(&o.sample, &keep, &m));
 	o.sample.user_frames = 0;
 	cr_expect_not(record_object(&o.sample, &keep, &m));
+}
+
+Test(record, pieces_of_an_object_never_exceed_what_a_message_holds)
+{
+	struct record_object keep;
+	struct sample_object o;
+	struct msg_object m;
+
+	fill(&o);
+	o.pieces = SAMPLE_PIECES;
+	for (int i = 0; i < SAMPLE_PIECES; i++) {
+		o.len[i] = SAMPLE_OBJECT_BYTES;
+		o.offset[i] = 0;
+	}
+	cr_assert(record_object(&o.sample, &keep, &m));
+	cr_expect_eq(m.bytes.len, SAMPLE_OBJECT_BYTES);
+	cr_expect(m.lengths.data[0] == SAMPLE_OBJECT_BYTES && m.lengths.data[1] == 0);
 }

@@ -318,12 +318,13 @@ static void take_most(struct bench *b, size_t i, const uint64_t most[static PIEC
 
 	memcpy(&naming, b->k->build.naming, sizeof(naming));
 	const struct runtime_copy c = python_copy(&naming);
-	const uint16_t offsets[4] = { 0, c.name, c.source, c.lines };
 	for (int piece = 0; piece < 4; piece++) {
 		struct span s;
 
 		if (piece)
-			memcpy(&at[piece], capture_read(b->k, at[0], c.bytes).data + offsets[piece],
+			memcpy(&at[piece],
+			       capture_read(b->k, at[0], c.step[0].bytes).data +
+				       c.step[piece].pointer,
 			       8);
 		s = capture_read(b->k, at[piece], most[piece]);
 		len[piece] = s.len;
@@ -414,7 +415,7 @@ Test(objects, bytes_of_a_name_that_are_no_text_make_a_name_in_utf8)
 	memcpy(&n, b->k->build.naming, sizeof(n));
 	memcpy(&name,
 	       capture_read(b->k, b->k->objects[1].address, n.code_bytes).data +
-		       python_copy(&n).name,
+		       python_copy(&n).step[1].pointer,
 	       8);
 	for (size_t i = 0; i < b->k->count; i++)
 		if (b->k->pieces[i].address == name)

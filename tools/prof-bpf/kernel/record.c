@@ -26,30 +26,32 @@ const struct deferred_sample *record_deferred(const void *data, size_t size)
 
 bool record_object(const struct sample *s, struct record_object *keep, struct msg_object *ret)
 {
-	static const uint32_t most[SAMPLE_PIECES] = { SAMPLE_OBJECT_BYTES, SAMPLE_NAME_BYTES,
-						      SAMPLE_SOURCE_BYTES, SAMPLE_LINES_BYTES };
 	const struct sample_object *o = (const struct sample_object *)s;
 	size_t left = sizeof(*s) + words_of(s) * sizeof(uint64_t), n = 0;
-	const uint8_t *from = o->object;
 
-	if (left < offsetof(struct sample_object, lines))
+	if (left < offsetof(struct sample_object, bytes))
 		return false;
-	left -= offsetof(struct sample_object, object);
-	for (unsigned i = 0; i < SAMPLE_PIECES; i++) {
-		uint32_t len = o->len[i] < most[i] ? o->len[i] : most[i];
+	left -= offsetof(struct sample_object, bytes);
+	if (left > SAMPLE_OBJECT_BYTES)
+		left = SAMPLE_OBJECT_BYTES;
+	uint32_t pieces = o->pieces < SAMPLE_PIECES ? o->pieces : SAMPLE_PIECES;
 
-		len = len < left ? len : (uint32_t)left;
-		memcpy(keep->bytes + n, from, len);
+	for (unsigned i = 0; i < pieces; i++) {
+		size_t from = o->offset[i] < left ? o->offset[i] : left, len = o->len[i];
+
+		if (len > left - from)
+			len = left - from;
+		if (len > sizeof(keep->bytes) - n)
+			len = sizeof(keep->bytes) - n;
+		memcpy(keep->bytes + n, o->bytes + from, len);
 		keep->addresses[i] = o->at[i];
 		keep->lengths[i] = len;
 		n += len;
-		from += most[i];
-		left -= i + 1 < SAMPLE_PIECES ? most[i] : 0;
 	}
 	*ret = (struct msg_object){ .address = o->address,
 				    .check = o->check,
-				    .addresses = { keep->addresses, SAMPLE_PIECES },
-				    .lengths = { keep->lengths, SAMPLE_PIECES },
+				    .addresses = { keep->addresses, pieces },
+				    .lengths = { keep->lengths, pieces },
 				    .bytes = { keep->bytes, n } };
 	return true;
 }

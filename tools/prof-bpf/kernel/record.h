@@ -18,11 +18,10 @@ const struct deferred_sample *record_deferred(const void *data, size_t size);
 /* The memory that a struct msg_object borrows. */
 struct record_object {
 	uint64_t addresses[SAMPLE_PIECES], lengths[SAMPLE_PIECES];
-	uint8_t bytes[SAMPLE_OBJECT_BYTES + SAMPLE_NAME_BYTES + SAMPLE_SOURCE_BYTES +
-		      SAMPLE_LINES_BYTES];
+	uint8_t bytes[SAMPLE_OBJECT_BYTES];
 };
 /* Fills all of *ret but its process from a SAMPLE_OBJECT. Lengths are cut to the bytes that exist.
- * False: the record ends before the lines begin. */
+ * False: the record ends before them. */
 bool record_object(const struct sample *s, struct record_object *keep, struct msg_object *ret);
 
 #endif

@@ -132,6 +132,12 @@ static bool config_is_sane(const struct runtime_config *c)
 		if (c->loop[i].start >= c->loop[i].end)
 			return false;
 	}
+	if (c->copy.steps > RUNTIME_STEPS)
+		return false;
+	for (uint32_t i = 1; i < c->copy.steps; i++) {
+		if (c->copy.step[i].from >= i)
+			return false;
+	}
 	return true;
 }
 

@@ -19,6 +19,10 @@
 
 #define OLDEST 6
 #define NEWEST 15
+/* Bytes that are copied of a code object's name, of its path, and of its line table. */
+#define COPY_NAME 128
+#define COPY_PATH 192
+#define COPY_LINES 4096
 #define MAX_STATIC_NAMES \
 	(4u << 20)	/* bytes of .strtab that are read in a file that exports nothing */
 #define GLIBC_TSD 0x510 /* specific[] in glibc's struct pthread, x86-64 */
@@ -401,12 +405,18 @@ static bool complete(struct layout *l)
 struct runtime_copy python_copy(const struct python_naming *n)
 {
 	return (struct runtime_copy){
-		.bytes = n->code_bytes,
-		.name = n->code_qualname ? n->code_qualname : n->code_name,
-		.source = n->code_filename,
-		.lines = n->code_table,
-		.lines_size = n->bytes_size,
-		.lines_data = n->bytes_data,
+		.steps = 4,
+		.step = {
+			{ .bytes = n->code_bytes },
+			{ .pointer = n->code_qualname ? n->code_qualname : n->code_name,
+			  .bytes = COPY_NAME },
+			{ .pointer = n->code_filename, .bytes = COPY_PATH },
+			{ .pointer = n->code_table,
+			  .bytes = COPY_LINES,
+			  .size_bytes = 8,
+			  .size_at = n->bytes_size,
+			  .size_add = n->bytes_data },
+		},
 	};
 }
 
