@@ -249,4 +249,6 @@ ENV_INLINE int python_step(struct walk *w, struct python_walk *p)
 	return 0;
 }
 
+RUNTIME_TAKES_NOTHING(python)
+
 #endif

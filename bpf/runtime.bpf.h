@@ -6,6 +6,9 @@
  * 	#define RUNTIME_WALK <runtime>
  * 	#include "bpf/runtime.bpf.h"
  *
+ * A runtime that takes frames of native code over also defines RUNTIME_TAKES, and has a second
+ * program.
+ *
  * It relocates none of the kernel's types (CO-RE), since libbpf would then read all of them once
  * more.
  */
@@ -15,6 +18,7 @@
 #define RUNTIME_PASTE(a, b) a##b
 #define RUNTIME_GLUE(a, b) RUNTIME_PASTE(a, b)
 #define OF_RUNTIME(what) RUNTIME_GLUE(RUNTIME_WALK, what)
+#define OF_RUNTIME_ON RUNTIME_GLUE(on_, RUNTIME_WALK)
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -81,8 +85,9 @@ __attribute__((noinline)) int take_piece(__u32 i)
 	const struct runtime_step *s = &p->copies.what.step[i];
 	__u64 used = o->used;
 
-	at = i ? step_pointer(o, s) : o->address;
-	o->at[i] = at = at ? at + (__s64)s->start : 0;
+	at = i ? step_pointer(o, s) : o->at[0];
+	at = at ? at + (__s64)s->start : 0;
+	o->at[i] = i ? at : o->address;
 	o->len[i] = 0;
 	o->offset[i] = used;
 	if (used >= SAMPLE_PIECE_BYTES)
@@ -103,7 +108,7 @@ __attribute__((noinline)) int take_piece(__u32 i)
 
 /* Puts the object into the ring, unless that is half full: samples come first. False: no room. */
 static __always_inline bool take_object(const struct walk *w, const struct runtime_copy *c,
-					__u64 address, __u64 check)
+					__u64 key, __u64 check, __u64 address)
 {
 	__u32 zero = 0;
 	struct sample_object *o = bpf_map_lookup_elem(&objects, &zero);
@@ -114,7 +119,8 @@ static __always_inline bool take_object(const struct walk *w, const struct runti
 	o->sample = w->sample;
 	o->sample.flags = SAMPLE_OBJECT;
 	o->sample.kernel_frames = o->sample.items = 0;
-	o->address = address;
+	o->address = key;
+	o->at[0] = address;
 	o->check = check;
 	o->used = 0;
 	o->pieces = c->steps;
@@ -132,8 +138,8 @@ static __always_inline bool take_object(const struct walk *w, const struct runti
 	return bpf_ringbuf_output(&ring, o, n, BPF_RB_NO_WAKEUP) == 0;
 }
 
-ENV_INLINE void env_object(const struct walk *w, struct runtime_copies *c, __u64 address,
-			   __u64 check)
+ENV_INLINE void env_moving_object(const struct walk *w, struct runtime_copies *c, __u64 key,
+				  __u64 check, __u64 address)
 {
 	__u32 zero = 0;
 	struct seen *s = bpf_map_lookup_elem(&seen_objects, &zero);
@@ -141,7 +147,7 @@ ENV_INLINE void env_object(const struct walk *w, struct runtime_copies *c, __u64
 
 	if (!s || !c->left)
 		return;
-	h = (h ^ h >> 32 ^ address) * 0xff51afd7ed558ccdull;
+	h = (h ^ h >> 32 ^ key) * 0xff51afd7ed558ccdull;
 	h = (h ^ h >> 32 ^ check) * 0xc4ceb9fe1a85ec53ull;
 	__u64 *set = &s->sets[h >> 40 & (SEEN_SETS - 1)], of = *set;
 	__u16 tag = (h >> 16 & 0xffff) | 1;
@@ -149,8 +155,14 @@ ENV_INLINE void env_object(const struct walk *w, struct runtime_copies *c, __u64
 	    (__u16)(of >> 48) == tag)
 		return;
 	c->left--;
-	if (take_object(w, &c->what, address, check))
+	if (take_object(w, &c->what, key, check, address))
 		*set = of << 16 | tag;
+}
+
+ENV_INLINE void env_object(const struct walk *w, struct runtime_copies *c, __u64 address,
+			   __u64 check)
+{
+	env_moving_object(w, c, address, check, address);
 }
 
 #define STEPS_AT_ONCE 32
@@ -172,9 +184,10 @@ __attribute__((noinline)) int steps(void)
 	return 0;
 }
 
-static __always_inline bool begin(struct walk *w)
+/* Prepares the walk's state for the runtime of an entry. */
+static __always_inline bool prepare(const struct walk *w, __u32 entry)
 {
-	const struct runtime_entry *e = runtime_entry(w);
+	const struct runtime_entry *e = runtime_entry(entry);
 	struct OF_RUNTIME(_walk) *p = state();
 
 	if (!e || !p)
@@ -189,11 +202,18 @@ static __always_inline bool begin(struct walk *w)
 	__builtin_memcpy(&p->config, c->own, sizeof(p->config));
 	p->copies.what = c->copy;
 	p->copies.left = c->copy.steps && w->memory ? OBJECTS_AT_ONCE : 0;
-	return OF_RUNTIME(_begin)(w, p);
+	return true;
+}
+
+static __always_inline bool begin(struct walk *w)
+{
+	struct OF_RUNTIME(_walk) *p = state();
+
+	return prepare(w, w->runtimes) && p && OF_RUNTIME(_begin)(w, p);
 }
 
 SEC("perf_event")
-int RUNTIME_GLUE(on_, RUNTIME_WALK)(struct bpf_perf_event_data *ctx)
+int OF_RUNTIME_ON(struct bpf_perf_event_data *ctx)
 {
 	struct walk *w = scratch();
 
@@ -208,3 +228,49 @@ int RUNTIME_GLUE(on_, RUNTIME_WALK)(struct bpf_perf_event_data *ctx)
 	runtime_done(ctx, w);
 	return 0;
 }
+
+#ifdef RUNTIME_TAKES
+#define FRAMES_AT_ONCE 64
+
+__attribute__((noinline)) int frame(void)
+{
+	struct walk *w = scratch();
+	struct OF_RUNTIME(_walk) *p = state();
+
+	if (!w || !p)
+		return WALK_IS_OVER;
+	if (!runtime_has_room(w))
+		return walk_stop(w, WALK_DEPTH);
+	return runtime_framed(w, OF_RUNTIME(_frame)(w, p));
+}
+
+__attribute__((noinline)) int frames(void)
+{
+	for (int i = 0; i < FRAMES_AT_ONCE; i++) {
+		int next = frame();
+
+		if (next)
+			return next;
+	}
+	return WALK_GOES_ON;
+}
+
+/* Walks as long as frames are this runtime's. Then the native walk goes on, or ends the sample. */
+SEC("perf_event")
+int RUNTIME_GLUE(OF_RUNTIME_ON, _frame)(struct bpf_perf_event_data *ctx)
+{
+	struct walk *w = scratch();
+	int next = WALK_IS_OVER;
+
+	if (!w)
+		return 0;
+	if (prepare(w, runtime_taker(w))) {
+		next = WALK_GOES_ON;
+		for (int i = 0; i <= SAMPLE_MAX_USER / FRAMES_AT_ONCE && !next; i++)
+			next = frames();
+	}
+	w->phase = next == WALK_IS_OVER ? WALK_ENDS : WALK_WALKS;
+	walk_next(ctx);
+	return 0;
+}
+#endif

@@ -29,6 +29,17 @@ enum runtime {
 };
 #define RUNTIME_MAX 64 /* all numbers are below */
 
+/*
+ * Some runtimes generate code whose frames no table describes, and for which frame pointers lead
+ * nowhere or skip a caller. Such a runtime takes its frames over: when the native walk gets to one,
+ * it asks the runtime, which puts the frame out with what runs in it, and goes to the caller. Or the
+ * runtime declines, and the walk goes on as it would without it.
+ */
+enum runtime_takes {
+	RUNTIME_TAKES_GENERATED = 1, /* frames in executable memory of no file */
+	RUNTIME_TAKES_LOOP = 2,	     /* frames of loop[] */
+};
+
 /* Places in a runtime's file, as file offsets: [start, end). */
 struct runtime_range {
 	UW_U64 start, end;
@@ -81,7 +92,8 @@ struct runtime_config {
 	UW_U32 ranges;	/* of loop[] */
 	struct runtime_range loop[RUNTIME_RANGES];
 	struct runtime_copy copy;
-	UW_U64 zero[17]; /* 0 */
+	UW_U32 takes;	 /* enum runtime_takes */
+	UW_U32 zero[33]; /* 0 */
 	UW_U8 own[RUNTIME_PRIVATE];
 };
 

@@ -10,7 +10,17 @@
  * 	int NAME_step(struct walk *w, struct NAME_walk *p); one frame; 0: there is a caller
  *
  * The caller sets the first three fields. The process may be hostile and the config may be wrong,
- * so a walk is bounded and only reads. The verifier checks the step once. */
+ * so a walk is bounded and only reads. The verifier checks the step once.
+ *
+ * A runtime that takes frames of native code over (enum runtime_takes) also defines
+ *
+ * 	int NAME_frame(struct walk *w, struct NAME_walk *p);
+ *
+ * It is asked for the frame at w->pc, w->sp and w->fp, of which w->exact tells whether w->pc is a
+ * return address. If the frame is its own, it puts it out with runtime_take and runtime_took, and
+ * returns the result of runtime_leave, which goes to the caller. Else it changes nothing of w and
+ * returns RUNTIME_DECLINES. p holds what it held at the last call in this walk, or anything. Any
+ * other runtime says RUNTIME_TAKES_NOTHING(NAME) instead. */
 #ifndef BPF_RUNTIME_WALK_H
 #define BPF_RUNTIME_WALK_H
 
@@ -25,6 +35,11 @@ struct runtime_copies {
 #ifdef __bpf__
 ENV_INLINE void env_object(const struct walk *w, struct runtime_copies *c, __u64 address,
 			   __u64 check);
+/* The same for an object that may move: `key` is the address in its frames and in the copy, and
+ * `address` is where it is now. A key that is no address of a process can be named by the copy
+ * only. */
+ENV_INLINE void env_moving_object(const struct walk *w, struct runtime_copies *c, __u64 key,
+				  __u64 check, __u64 address);
 #else
 /* The process is stopped, so names are read afterwards. */
 ENV_INLINE void env_object(const struct walk *w, struct runtime_copies *c, __u64 address,
@@ -32,12 +47,112 @@ ENV_INLINE void env_object(const struct walk *w, struct runtime_copies *c, __u64
 {
 	(void)w, (void)c, (void)address, (void)check;
 }
+
+ENV_INLINE void env_moving_object(const struct walk *w, struct runtime_copies *c, __u64 key,
+				  __u64 check, __u64 address)
+{
+	(void)address;
+	env_object(w, c, key, check);
+}
 #endif
 
 ENV_INLINE bool runtime_read(__u64 addr, __u64 *ret)
 {
 	return addr >= 4096 && addr < WALK_ADDRESS_END &&
 	       env_read_user(ret, sizeof(*ret), addr) == 0;
+}
+
+ENV_INLINE bool runtime_read_bytes(void *dst, __u32 size, __u64 addr)
+{
+	return addr >= 4096 && addr < WALK_ADDRESS_END && env_read_user(dst, size, addr) == 0;
+}
+
+/* --- frames of native code that a runtime takes over --- */
+
+#define RUNTIME_DECLINES WALK_IS_TAKEN
+
+#define RUNTIME_TAKES_NOTHING(name) \
+	ENV_INLINE int name##_frame(struct walk *w, struct name##_walk *p) \
+	{ \
+		(void)w, (void)p; \
+		return RUNTIME_DECLINES; \
+	}
+
+/* Puts the frame out. Without items, outputs show it as native code. */
+ENV_INLINE void runtime_take(struct walk *w)
+{
+	__u32 i = w->base + w->count;
+	__u64 frame = (w->pc & SAMPLE_FRAME_OFFSET_MASK) | SAMPLE_FRAME_TAKEN
+								   << SAMPLE_FRAME_SLOT_SHIFT;
+
+	if (w->exact)
+		frame |= SAMPLE_FRAME_EXACT;
+	if (i < SAMPLE_WORDS)
+		w->words[i] = frame;
+	w->taken = i;
+	w->count++;
+	w->sample.flags |= SAMPLE_TAKEN;
+}
+
+/* Adds an item to the frame: what runs in it, innermost first. Drops more than SAMPLE_TAKEN_ITEMS.
+ */
+ENV_INLINE void runtime_took(struct walk *w, __u64 kind, __u64 address, __u64 second)
+{
+	__u32 i = w->base + w->count, taken = w->taken;
+
+	if (i >= SAMPLE_WORDS - 1 || taken >= SAMPLE_WORDS ||
+	    (w->words[taken] >> SAMPLE_FRAME_SLOT_SHIFT & SAMPLE_FRAME_SLOT_MASK) ==
+		    SAMPLE_FRAME_TAKEN + SAMPLE_TAKEN_ITEMS)
+		return;
+	w->words[taken] += 1ull << SAMPLE_FRAME_SLOT_SHIFT;
+	w->words[i] = kind << RUNTIME_ITEM_SHIFT |
+		      (w->slot & RUNTIME_ITEM_SLOT_MASK) << RUNTIME_ITEM_SLOT_SHIFT |
+		      (address & RUNTIME_ADDRESS_MASK);
+	w->words[i + 1] = second;
+	w->count += 2;
+}
+
+/* Goes to the caller of the frame that was put out. cfa: the caller's RSP, behind the return
+ * address. fp: its RBP, or WALK_FP_UNKNOWN. Its other registers count as unknown. */
+ENV_INLINE int runtime_leave(struct walk *w, __u64 cfa, __u64 fp, __u64 pc)
+{
+	if (cfa <= w->sp && !walk_jumps(w, cfa, true))
+		return walk_stop(w, WALK_NO_PROGRESS);
+	w->tracked = 0;
+	int stop = walk_to_caller(w, cfa, fp, pc);
+
+	w->near = 0;
+	if (w->entry_at && w->sp > w->entry_at)
+		walk_mark(w, w->taken);
+	return stop;
+}
+
+/* Whether there is room for one more frame with all its items. Else the walk is over. */
+ENV_INLINE bool runtime_has_room(struct walk *w)
+{
+	return w->count + 1 + 2 * SAMPLE_TAKEN_ITEMS <= w->room;
+}
+
+/* Whether the frame that the walk got to belongs to the runtime that took the last one. */
+ENV_INLINE bool runtime_has_next(struct walk *w)
+{
+	__u64 pc = w->exact ? w->pc : w->pc - 1;
+	__u32 k = w->taker % PROCESS_RUNTIMES_MAX;
+
+	if ((pc < w->map.start || pc >= w->map.end) && !walk_find_map(w, pc))
+		return false;
+	return (w->map.takers & ~(__u32)w->refused) >> k & 1 &&
+	       (!w->map.slot || walk_loop_has(w->runtime_first + k * 8, pc - w->map.bias));
+}
+
+/* What follows NAME_frame: enum walk_next; WALK_IS_TAKEN: another one is to walk now. */
+ENV_INLINE int runtime_framed(struct walk *w, int result)
+{
+	if (result == RUNTIME_DECLINES)
+		walk_decline(w);
+	else
+		w->declined = 0;
+	return result ? result : runtime_has_next(w) ? WALK_GOES_ON : WALK_IS_TAKEN;
 }
 
 #endif

@@ -784,14 +784,35 @@ __attribute__((noinline)) int step(void)
 __attribute__((noinline)) int steps(void)
 {
 	for (int i = 0; i < STEPS_AT_ONCE; i++) {
-		if (step())
-			return 1;
+		int next = step();
+
+		if (next)
+			return next;
 	}
-	return 0;
+	return WALK_GOES_ON;
+}
+
+/* Goes on in the program of the runtime that takes the frame over; it comes back to on_walk. Without
+ * it, on_walk does not ask this runtime again. Returns if the walk is over. */
+static __always_inline void take_over(struct bpf_perf_event_data *ctx, struct walk *w)
+{
+	const struct runtime_entry *e = runtime_entry(runtime_taker(w));
+
+	if (w->takes >= WALK_TAKES || !e) {
+		walk_stop(w, WALK_DEPTH);
+		return;
+	}
+	w->takes++;
+	w->slot = e->slot;
+	bpf_tail_call(ctx, &programs, RUNTIME_MAX + e->runtime);
+	w->refused |= 1u << (w->taker & 7);
+	bpf_tail_call(ctx, &programs, RUNTIME_NONE);
+	walk_stop(w, WALK_DEPTH);
 }
 
 /* The second half of a sample with user frames; it follows the runtimes' programs and always runs
- * behind on_tick. The first half left its state in the cpu's scratch memory. */
+ * behind on_tick. The first half left its state in the cpu's scratch memory, and so do programs that
+ * take frames over. */
 SEC("perf_event")
 int on_walk(struct bpf_perf_event_data *ctx)
 {
@@ -799,11 +820,16 @@ int on_walk(struct bpf_perf_event_data *ctx)
 
 	if (!w)
 		return 0;
-	walk_place(w);
-	for (int i = 0; i <= SAMPLE_MAX_USER / STEPS_AT_ONCE; i++) {
-		if (steps())
-			break;
+	if (w->phase == WALK_BEGINS) {
+		walk_place(w);
+		w->phase = WALK_WALKS;
 	}
+	int next = w->phase == WALK_ENDS;
+
+	for (int i = 0; i <= SAMPLE_MAX_USER / STEPS_AT_ONCE && !next; i++)
+		next = steps();
+	if (next == WALK_IS_TAKEN)
+		take_over(ctx, w);
 	finish();
 	return 0;
 }

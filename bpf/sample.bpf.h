@@ -23,10 +23,11 @@ struct {
 	__uint(max_entries, 1 << 18);
 } ring SEC(".maps");
 
-/* The programs, by enum runtime. RUNTIME_NONE is the native walk, which completes a sample. */
+/* The programs, by enum runtime. RUNTIME_NONE is the native walk, which completes a sample. Those
+ * from RUNTIME_MAX on take frames of native code over. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, RUNTIME_MAX);
+	__uint(max_entries, 2 * RUNTIME_MAX);
 	__type(key, __u32);
 	__type(value, __u32);
 } programs SEC(".maps");
@@ -94,18 +95,24 @@ static __always_inline struct walk *scratch(void)
 	return bpf_map_lookup_elem(&walks, &zero);
 }
 
-/* The entry of the current runtime, or NULL. */
-static __always_inline const struct runtime_entry *runtime_entry(const struct walk *w)
+/* The runtime_entry at a position, or NULL. */
+static __always_inline const struct runtime_entry *runtime_entry(__u32 position)
 {
-	const struct slab *s = env_slab(w->runtimes, 8);
+	const struct slab *s = env_slab(position, 8);
 
-	return s ? ENV_AT(s, w->runtimes, struct runtime_entry, 8) : NULL;
+	return s ? ENV_AT(s, position, struct runtime_entry, 8) : NULL;
+}
+
+/* The position of the runtime_entry of the runtime that takes the frame. */
+static __always_inline __u32 runtime_taker(const struct walk *w)
+{
+	return w->runtime_first + w->taker % PROCESS_RUNTIMES_MAX * 8;
 }
 
 /* Goes on to the next runtime of the process. Returns if its program is missing. */
 static __always_inline void runtime_next(struct bpf_perf_event_data *ctx, struct walk *w)
 {
-	const struct runtime_entry *e = runtime_entry(w);
+	const struct runtime_entry *e = runtime_entry(w->runtimes);
 
 	if (e && e->runtime != RUNTIME_NONE) {
 		w->slot = e->slot;

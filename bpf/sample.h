@@ -36,6 +36,7 @@ enum sample_flags {
 	SAMPLE_ITEMS = 32,   /* holds the items of the deferred sample with this time and thread */
 	SAMPLE_OBJECT = 64,  /* not a sample: the header of a struct sample_object */
 	SAMPLE_UNDUMPABLE = 128, /* the process has runtimes, but its memory may not be read */
+	SAMPLE_TAKEN = 256,	 /* a runtime took some of its frames */
 };
 
 /* A user frame is one word: the file's slot in the tables and the file offset. Slot 0: an address,
@@ -47,6 +48,14 @@ enum sample_flags {
 #define SAMPLE_FRAME_SLOT_SHIFT 48
 #define SAMPLE_FRAME_SLOT_MASK 0x1fffull
 #define SAMPLE_FRAME_OFFSET_MASK 0xffffffffffffull
+/*
+ * A frame that a runtime took (bpf/runtime.h) has a slot from here on, and its pc in place of a
+ * file offset. SAMPLE_FRAME_TAKEN + n: n items of two words each follow, which say what runs in it,
+ * innermost first. So `user_frames` counts words, which are more than frames where a runtime took
+ * some.
+ */
+#define SAMPLE_FRAME_TAKEN 0x1ff8ull
+#define SAMPLE_TAKEN_ITEMS 7 /* of one frame, at most */
 
 struct sample {
 	__sample_u64 time_ns; /* CLOCK_MONOTONIC */
@@ -70,10 +79,10 @@ struct sample {
 	__sample_u16 reason; /* enum walk_reason of the user part */
 	__sample_u16 flags;  /* enum sample_flags */
 	__sample_u16 kernel_frames;
-	__sample_u16 user_frames;
-	__sample_u16 at_slot; /* slot of the file where an incomplete walk ended, or 0 */
-	__sample_u16 items;   /* of runtimes, two words each */
-	char comm[16];	      /* of the thread */
+	__sample_u16 user_frames; /* their words; see SAMPLE_FRAME_TAKEN */
+	__sample_u16 at_slot;	  /* slot of the file where an incomplete walk ended, or 0 */
+	__sample_u16 items;	  /* of runtimes, two words each */
+	char comm[16];		  /* of the thread */
 }; /* words follow: kernel addresses, leaf first; items; user frames, leaf first */
 
 /*
@@ -173,6 +182,7 @@ struct deferred_sample {
 
 #ifndef __bpf__
 static_assert(sizeof(struct sample) == 88, "no padding");
+static_assert(SAMPLE_FRAME_TAKEN + SAMPLE_TAKEN_ITEMS == SAMPLE_FRAME_SLOT_MASK, "it fits");
 static_assert(sizeof(struct sample_object) == 88 + 24 + SAMPLE_PIECES * 16 + SAMPLE_OBJECT_BYTES,
 	      "no padding");
 static_assert(sizeof(struct deferred) == (21 + 2 * DEFERRED_RETURNS + 2 * DEFERRED_STACKS +
@@ -201,6 +211,25 @@ static inline const uint64_t *sample_items(const struct sample *s)
 static inline const uint64_t *sample_user_frames(const struct sample *s)
 {
 	return sample_words(s) + sample_head(s);
+}
+
+static inline uint16_t sample_frame_slot(uint64_t word)
+{
+	return (uint16_t)(word >> SAMPLE_FRAME_SLOT_SHIFT & SAMPLE_FRAME_SLOT_MASK);
+}
+
+/* The items that follow a user frame's word. */
+static inline uint32_t sample_frame_items(uint64_t word)
+{
+	return sample_frame_slot(word) > SAMPLE_FRAME_TAKEN
+		       ? sample_frame_slot(word) - (uint32_t)SAMPLE_FRAME_TAKEN
+		       : 0;
+}
+
+/* How many words a user frame takes. */
+static inline uint32_t sample_frame_words(uint64_t word)
+{
+	return 1 + 2 * sample_frame_items(word);
 }
 #endif
 

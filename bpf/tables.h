@@ -24,7 +24,8 @@
 #define SLAB_MAX 256
 /* About 30 rows per block, two cache lines. Half as much would cost a tenth more memory. */
 #define BLOCK_SHIFT 11
-#define TABLES_MAX_FILES (1u << 13) /* slots; fits SAMPLE_FRAME_SLOT_MASK */
+#define TABLES_MAX_FILES (1u << 13)	    /* slots; fits SAMPLE_FRAME_SLOT_MASK */
+#define TABLES_SLOTS (TABLES_MAX_FILES - 8) /* of files; words of frames use the rest */
 #define TABLES_MAX_PROCESSES (1u << 14)
 #define TABLES_MAX_RULES (1u << 14) /* distinct rules of all files */
 #define RULE_STRIDE 32		    /* so that no rule crosses a cache line */
@@ -77,7 +78,8 @@ struct map_entry {
 	UW_U64 start, end; /* user addresses */
 	UW_U64 bias;	   /* pc - bias is the file offset */
 	UW_U32 slot;	   /* 0: no file */
-	UW_U32 zero;
+	/* Bit n: the process's runtime n takes frames in it (enum runtime_takes). */
+	UW_U32 takers;
 };
 
 #define PROCESS_SELECTED 1	 /* to be sampled */

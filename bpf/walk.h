@@ -48,6 +48,23 @@
 #define WALK_NOT_BEGUN 2  /* value of exact: the leaf is the only frame */
 #define WALK_FP_UNKNOWN 1 /* no frame pointer, not even the outermost frame's 0 */
 
+/* How often the walk goes on in a runtime's program: 33 tail calls are allowed, of which one for
+ * each runtime and one to the walk come before. Each time takes one there and one back. */
+#define WALK_TAKES 13
+#define WALK_DECLINES 16 /* a runtime that declined so often is not asked again in this walk */
+
+/* Results of a step. */
+enum walk_next {
+	WALK_GOES_ON = 0,  /* there is a caller */
+	WALK_IS_OVER = 1,  /* for w->reason */
+	WALK_IS_TAKEN = 2, /* ask the runtime w->taker for this frame */
+};
+enum walk_phase {
+	WALK_BEGINS,
+	WALK_WALKS,
+	WALK_ENDS, /* the walk is over, and the sample is to be sent */
+};
+
 /* A runtime's entries that the native walk has not passed yet. */
 struct walk_entries {
 	__u64 at;   /* address of the next one, in the C frame that was entered; 0: none */
@@ -97,6 +114,15 @@ struct walk {
 	__u8 unsure;	 /* the caller of some frame may be missing */
 	__u16 unsure_slot; /* slot of the first such frame */
 	__u16 jumps;	   /* down to other stacks */
+	/* Of frames that runtimes take over. */
+	__u32 runtime_first; /* position of the process's runtime_entry[0] */
+	__u32 taken;	     /* index in words[] of the last frame that was taken */
+	__u8 phase;	     /* enum walk_phase */
+	__u8 taker;	     /* index of the runtime that is asked for this frame */
+	__u8 declined;	     /* bits of the runtimes that declined this frame, */
+	__u8 refused;	     /* and of those that are not asked again in this walk */
+	__u8 declines;	     /* how often one declined */
+	__u8 takes;	     /* how often the walk went on in a runtime's program */
 	__u64 window[WALK_WINDOW / 8];
 	struct sample sample; /* this header and words[] go into the ring buffer */
 	__u64 words[SAMPLE_WORDS];
@@ -635,10 +661,9 @@ ENV_INLINE void walk_next_entry(const struct walk *w, struct walk_entries *e)
 		e->at = w->words[next] & RUNTIME_ADDRESS_MASK;
 }
 
-/* Marks the last frame as one that runs a chain. */
-ENV_INLINE void walk_mark(struct walk *w)
+/* Marks a frame, by its index in words[], as one that runs a chain. */
+ENV_INLINE void walk_mark(struct walk *w, __u32 i)
 {
-	__u32 i = w->base + w->count - 1;
 	__u64 passed = w->entry_at, nearest = 0;
 
 	if (i < SAMPLE_WORDS)
@@ -656,7 +681,48 @@ ENV_INLINE void walk_mark(struct walk *w)
 	w->entry_at = nearest;
 }
 
-/* Walks one frame. 0: there is a caller; 1: the walk is over, for w->reason. */
+/* Whether a place in a runtime's file is in its loop. entry: position of its runtime_entry. */
+ENV_FUNCTION __u32 walk_loop_has(__u32 entry, __u64 offset)
+{
+	const struct slab *s = env_slab(entry, 8);
+
+	if (!s)
+		return 0;
+	__u32 config = ENV_AT(s, entry, struct runtime_entry, 8)->config;
+
+	s = env_slab(config, RUNTIME_CONFIG_WORDS);
+	if (!s)
+		return 0;
+	const struct runtime_config *c = ENV_AT(s, config, struct runtime_config,
+						RUNTIME_CONFIG_WORDS);
+
+	for (__u32 i = 0; i < RUNTIME_RANGES; i++) {
+		if (i < c->ranges && offset - c->loop[i].start < c->loop[i].end - c->loop[i].start)
+			return 1;
+	}
+	return 0;
+}
+
+/* 1 + the index of the first of the runtimes in `left` that is to be asked, or 0. first: position of
+ * runtime_entry[0]. loop: only those that have the offset in their loop. */
+ENV_FUNCTION __u32 walk_taker(__u32 first, __u32 left, __u32 loop, __u64 offset)
+{
+	for (__u32 k = 0; k < PROCESS_RUNTIMES_MAX; k++) {
+		if (left >> k & 1 && (!loop || walk_loop_has(first + k * 8, offset)))
+			return k + 1;
+	}
+	return 0;
+}
+
+/* The runtime that was asked leaves the frame to the native walk. */
+ENV_INLINE void walk_decline(struct walk *w)
+{
+	w->declined |= 1u << (w->taker & 7);
+	if (++w->declines >= WALK_DECLINES)
+		w->refused |= w->declined;
+}
+
+/* Walks one frame: enum walk_next. */
 ENV_INLINE int walk_step(struct walk *w)
 {
 	__u64 pc = w->exact ? w->pc : w->pc - 1;
@@ -692,7 +758,18 @@ ENV_INLINE int walk_step(struct walk *w)
 			return 1;
 		}
 	}
+	if (w->map.takers && w->exact != WALK_NOT_BEGUN) {
+		__u32 asks = walk_taker(w->runtime_first,
+					w->map.takers & ~(w->declined | w->refused),
+					w->map.slot != 0, pc - w->map.bias);
+
+		if (asks) {
+			w->taker = asks - 1;
+			return WALK_IS_TAKEN;
+		}
+	}
 	walk_push(w);
+	w->declined = 0;
 	if (w->exact == WALK_NOT_BEGUN)
 		return walk_stop(w, WALK_COMPLETE);
 
@@ -724,7 +801,7 @@ ENV_INLINE int walk_step(struct walk *w)
 	if (by_fp)
 		stop = walk_by_fp(w);
 	if (w->entry_at && w->sp > w->entry_at)
-		walk_mark(w);
+		walk_mark(w, w->base + w->count - 1);
 	return stop;
 }
 
@@ -751,6 +828,9 @@ ENV_INLINE void walk_begin(struct walk *w, const struct process_entry *p, __u8 e
 	w->map_count = p->map_count;
 	w->runtimes = p->maps + p->map_count * 8;
 	w->runtimes_left = p->flags >> PROCESS_RUNTIMES_SHIFT;
+	w->runtime_first = w->runtimes;
+	w->phase = WALK_BEGINS;
+	w->declined = w->refused = w->declines = w->takes = 0;
 	w->count = 0;
 	w->turn = 0;
 	for (__u32 k = 0; k < PROCESS_RUNTIMES_MAX; k++)

@@ -8,6 +8,7 @@ rows_USES   := go wire base
 rows_LIBS   := -lelf -lz -lzstd -lZydis
 walk_USES   := wire base
 walk_LIBS   := -lbpf
+walk_GEN     = $(RUNTIMES_WALK)
 go_USES     :=
 cell_USES   := status wire base
 cell_LIBS   := -lcap-ng -lseccomp

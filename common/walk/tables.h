@@ -3,7 +3,7 @@
  * The unwind tables that the walker reads (bpf/tables.h): rows, rules, block indexes and mappings.
  * They lie in BPF maps, which user space writes through mmap.
  *
- * A file has a slot (2..TABLES_MAX_FILES-1). A process has a sorted array of executable mappings,
+ * A file has a slot (2..TABLES_SLOTS-1). A process has a sorted array of executable mappings,
  * each of which names a slot. Both live in slabs of one allocator. Freed room is reused only after
  * TABLES_GRACE_NS: by then no walk reads it, and every sample that names it has been drained.
  *

@@ -40,7 +40,7 @@ void tables_file_charge(struct tables *t, uint16_t slot, uint32_t owner)
 
 uint32_t tables_free_slots(const struct tables *t)
 {
-	return t->free_slot_count + (TABLES_MAX_FILES - t->next_slot);
+	return t->free_slot_count + (TABLES_SLOTS - t->next_slot);
 }
 
 uint64_t tables_file_touched(const struct tables *t, uint16_t slot)
@@ -126,7 +126,7 @@ int tables_file_new(struct tables *t, uint16_t *ret_slot)
 
 	if (t->free_slot_count)
 		slot = t->free_slots[--t->free_slot_count];
-	else if (t->next_slot < TABLES_MAX_FILES)
+	else if (t->next_slot < TABLES_SLOTS)
 		slot = (uint16_t)t->next_slot++;
 	else
 		return TABLES_FULL;

@@ -36,13 +36,37 @@ static int maps_take(struct tables *t, const struct table_process *p, uint32_t w
 	return r;
 }
 
-static void put_maps(struct map_entry *to, const struct tables_mapping *m, size_t n)
+/* The runtimes of a process, of which runtime_entry[] follows its mappings. */
+struct runtimes_found {
+	struct runtime_entry entry[PROCESS_RUNTIMES_MAX];
+	uint32_t takes[PROCESS_RUNTIMES_MAX]; /* enum runtime_takes */
+	uint32_t count;
+};
+
+/* Which of the runtimes take frames in a mapping. */
+static uint32_t takers_of(const struct tables_mapping *m, const struct runtimes_found *r)
+{
+	uint32_t takers = 0;
+
+	for (uint32_t k = 0; k < r->count; k++) {
+		if ((!m->slot && r->takes[k] & RUNTIME_TAKES_GENERATED) ||
+		    (m->slot == r->entry[k].slot && r->takes[k] & RUNTIME_TAKES_LOOP))
+			takers |= 1u << k;
+	}
+	return takers;
+}
+
+/* Puts mappings, and the runtimes behind them. */
+static void put_maps(struct map_entry *to, const struct tables_mapping *m, size_t n,
+		     const struct runtimes_found *r)
 {
 	for (size_t i = 0; i < n; i++)
 		to[i] = (struct map_entry){ .start = m[i].start,
 					    .end = m[i].end,
 					    .bias = m[i].start - m[i].offset,
-					    .slot = m[i].slot };
+					    .slot = m[i].slot,
+					    .takers = takers_of(&m[i], r) };
+	memcpy(to + n, r->entry, r->count * sizeof(r->entry[0]));
 }
 
 /* The kernel reads a config as a unit, so it begins at a multiple of its size. */
@@ -86,29 +110,29 @@ const struct runtime_config *tables_runtime(const struct tables *t, uint16_t slo
 	return tables_slot_live(t, slot) ? t->state[slot].runtime : NULL;
 }
 
-/* Finds the distinct runtimes in the files of mappings, and returns their number. */
-static size_t find_runtimes(const struct tables *t, const struct tables_mapping *m, size_t n,
-			    struct runtime_entry ret[static PROCESS_RUNTIMES_MAX])
+/* Finds the distinct runtimes in the files of mappings. */
+static void find_runtimes(const struct tables *t, const struct tables_mapping *m, size_t n,
+			  struct runtimes_found *ret)
 {
-	size_t found = 0;
-
-	for (size_t i = 0; i < n && found < PROCESS_RUNTIMES_MAX; i++) {
+	ret->count = 0;
+	for (size_t i = 0; i < n && ret->count < PROCESS_RUNTIMES_MAX; i++) {
 		const struct table_file *f = &t->state[m[i].slot];
 		bool again = false;
 
 		if (!m[i].slot || !f->runtime)
 			continue;
-		for (size_t j = 0; j < found; j++)
-			again |= ret[j].config == config_position(f->runtime_extent);
-		if (!again)
-			ret[found++] = (struct runtime_entry){
-				.base = m[i].start - m[i].offset,
-				.config = config_position(f->runtime_extent),
-				.runtime = f->runtime->runtime,
-				.slot = m[i].slot,
-			};
+		for (uint32_t j = 0; j < ret->count; j++)
+			again |= ret->entry[j].config == config_position(f->runtime_extent);
+		if (again)
+			continue;
+		ret->takes[ret->count] = f->runtime->takes;
+		ret->entry[ret->count++] = (struct runtime_entry){
+			.base = m[i].start - m[i].offset,
+			.config = config_position(f->runtime_extent),
+			.runtime = f->runtime->runtime,
+			.slot = m[i].slot,
+		};
 	}
-	return found;
 }
 
 /* The kernel's hook enters children as well. */
@@ -128,18 +152,18 @@ int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns, uint64
 		       const struct tables_mapping *m, size_t n, bool selected,
 		       uint32_t *ret_generation)
 {
-	struct runtime_entry runtimes[PROCESS_RUNTIMES_MAX];
-	size_t runtime_count = find_runtimes(t, m, n, runtimes);
+	struct runtimes_found runtimes;
 	struct table_process *p;
 	struct extent e = { 0 };
 
 	if (n > TABLES_MAX_MAPPINGS)
 		return TABLES_FULL;
+	find_runtimes(t, m, n, &runtimes);
 	HASH_FIND(hh, t->processes, &pid, sizeof(pid), p);
 	if (!p && tables_processes_full(t))
 		return TABLES_FULL;
 	if (n) {
-		int r = maps_take(t, p, (uint32_t)(n + runtime_count) * 8, &e);
+		int r = maps_take(t, p, (uint32_t)(n + runtimes.count) * 8, &e);
 
 		if (r)
 			return r;
@@ -148,15 +172,14 @@ int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns, uint64
 			tables_release_maps(t, e);
 			return -ENOMEM;
 		}
-		put_maps(to, m, n);
-		memcpy(to + n, runtimes, runtime_count * sizeof(*runtimes));
+		put_maps(to, m, n, &runtimes);
 	}
 	struct process_entry entry = {
 		.start_ns = start_ns,
 		.heard_ns = heard_ns,
 		.maps = e.position,
 		.map_count = (uint32_t)n,
-		.flags = (selected ? PROCESS_SELECTED : 0) | (uint32_t)runtime_count
+		.flags = (selected ? PROCESS_SELECTED : 0) | runtimes.count
 								     << PROCESS_RUNTIMES_SHIFT,
 	};
 	t->generation = t->generation == UINT32_MAX ? 1 : t->generation + 1;
@@ -272,9 +295,13 @@ int tables_walk_maps(struct tables *t, const struct tables_mapping *m, size_t n,
 		t->walk_maps = calloc(1, SLAB_BYTES);
 	if (!t->walk_maps)
 		return -ENOMEM;
-	put_maps((struct map_entry *)t->walk_maps, m, n);
+	struct runtimes_found runtimes;
+
+	find_runtimes(t, m, n, &runtimes);
+	put_maps((struct map_entry *)t->walk_maps, m, n, &runtimes);
 	*ret = (struct process_entry){ .maps = SLAB_MAX << SLAB_WORDS_SHIFT,
 				       .map_count = (uint32_t)n,
-				       .generation = 1 };
+				       .generation = 1,
+				       .flags = runtimes.count << PROCESS_RUNTIMES_SHIFT };
 	return 0;
 }

@@ -72,15 +72,10 @@ void weave_pass(const uint64_t *items, struct weave_run *r)
 
 /* --- frames --- */
 
-static uint16_t slot_of(uint64_t word)
-{
-	return (uint16_t)(word >> SAMPLE_FRAME_SLOT_SHIFT & SAMPLE_FRAME_SLOT_MASK);
-}
-
 /* The runtime in whose loop a native frame is, or NULL. */
 static const struct runtime_config *loop_of(const struct weave_config *c, uint64_t word)
 {
-	uint16_t slot = slot_of(word);
+	uint16_t slot = sample_frame_slot(word);
 	uint64_t offset = word & SAMPLE_FRAME_OFFSET_MASK;
 	const struct runtime_config *r = slot && c->runtime ? c->runtime(c->ctx, slot) : NULL;
 
@@ -95,21 +90,26 @@ static const struct runtime_config *loop_of(const struct weave_config *c, uint64
 	return NULL;
 }
 
+/* Emits an item of the native frame at word `at`, or of none. */
+static void take_item(struct weaver *v, const uint64_t *item, uint32_t at)
+{
+	unsigned kind = item_kind(item[0]);
+
+	if (kind == RUNTIME_FRAME && v->count < v->max)
+		v->frames[v->count++] = (struct weave_frame){ .address = item[0] &
+									 RUNTIME_ADDRESS_MASK,
+							      .mark = item[1],
+							      .at = at,
+							      .slot = item_slot(item[0]),
+							      .interpreted = true };
+	v->cut |= kind == RUNTIME_STOPPED;
+}
+
 /* Emits the items of a run up to `end`. */
 static void take_items(struct weaver *v, struct weave_run *r, uint32_t end)
 {
-	for (; r->next < end; r->next++) {
-		const uint64_t *item = v->in->items + (size_t)2 * r->next;
-		unsigned kind = item_kind(item[0]);
-
-		if (kind == RUNTIME_FRAME && v->count < v->max)
-			v->frames[v->count++] =
-				(struct weave_frame){ .address = item[0] & RUNTIME_ADDRESS_MASK,
-						      .mark = item[1],
-						      .slot = item_slot(item[0]),
-						      .interpreted = true };
-		v->cut |= kind == RUNTIME_STOPPED;
-	}
+	for (; r->next < end; r->next++)
+		take_item(v, v->in->items + (size_t)2 * r->next, 0);
 }
 
 /* Emits the chain that a marked frame runs, which ends with an entry that has an address. */
@@ -126,7 +126,7 @@ static void take_chain(struct weaver *v)
 static struct weave_run *run_of(struct weaver *v, uint64_t word)
 {
 	for (uint32_t i = 0; i < v->run_count; i++) {
-		if (v->runs[i].slot == slot_of(word))
+		if (v->runs[i].slot == sample_frame_slot(word))
 			return &v->runs[i];
 	}
 	return NULL;
@@ -143,18 +143,35 @@ static bool leaf_has_none(struct weaver *v)
 
 	if (!leaf || !leaf->by_loop)
 		return false;
-	for (uint32_t i = 0; i < v->in->native_count; i++)
-		loops += slot_of(native[i]) == run->slot && loop_of(v->config, native[i]);
+	for (uint32_t i = 0; i < v->in->native_count; i += sample_frame_words(native[i]))
+		loops += sample_frame_slot(native[i]) == run->slot && loop_of(v->config, native[i]);
 	for (uint32_t i = run->next; i < run->end; i++)
 		frames += item_kind(v->in->items[(size_t)2 * i]) == RUNTIME_FRAME;
 	return loops == frames + 1;
 }
 
-static void put_native(struct weaver *v, uint64_t word, bool loop)
+static void put_native(struct weaver *v, uint32_t at, bool loop)
 {
+	uint64_t word = v->in->native[at] & ~SAMPLE_FRAME_ENTRY;
+
+	/* Taken, but nothing is known to run in it. */
+	if (sample_frame_slot(word) == SAMPLE_FRAME_TAKEN)
+		word &= ~(SAMPLE_FRAME_SLOT_MASK << SAMPLE_FRAME_SLOT_SHIFT);
 	if (v->count < v->max)
-		v->frames[v->count++] = (struct weave_frame){ .word = word & ~SAMPLE_FRAME_ENTRY,
-							      .loop = loop };
+		v->frames[v->count++] =
+			(struct weave_frame){ .word = word, .at = at, .loop = loop };
+}
+
+/* Emits a frame that a runtime took. */
+static void take_taken(struct weaver *v, uint32_t at)
+{
+	uint64_t word = v->in->native[at];
+
+	for (uint32_t i = 1; i < sample_frame_words(word) && at + i + 1 < v->in->native_count;
+	     i += 2)
+		take_item(v, v->in->native + at + i, at);
+	if (word & SAMPLE_FRAME_ENTRY)
+		take_chain(v);
 }
 
 uint32_t weave_all(const struct weave_input *in, const struct weave_config *c,
@@ -166,14 +183,20 @@ uint32_t weave_all(const struct weave_input *in, const struct weave_config *c,
 	v.run_count = weave_split(in->items, in->item_count, v.runs);
 	bool skip = leaf_has_none(&v);
 
-	for (uint32_t i = 0; i < in->native_count && v.count < max; i++) {
+	for (uint32_t i = 0; i < in->native_count && v.count < max;
+	     i += sample_frame_words(native[i])) {
+		if (sample_frame_items(native[i])) {
+			take_taken(&v, i);
+			continue;
+		}
 		const struct runtime_config *r = loop_of(c, native[i]);
 		bool by_loop = r && r->by_loop, entered = native[i] & SAMPLE_FRAME_ENTRY;
 		struct weave_run *run = by_loop ? run_of(&v, native[i]) : NULL;
 
-		put_native(&v, native[i], r != NULL);
-		if (r && !by_loop && entered && i + 1 < in->native_count && !slot_of(native[i + 1]))
-			put_native(&v, native[++i], true);
+		put_native(&v, i, r != NULL);
+		if (r && !by_loop && entered && i + 1 < in->native_count &&
+		    !sample_frame_slot(native[i + 1]))
+			put_native(&v, ++i, true);
 		if (run && run->next < run->end && !(skip && i == 0))
 			take_items(&v, run, run->next + 1);
 		else if (!by_loop && entered)

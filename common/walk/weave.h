@@ -9,6 +9,8 @@
  * nothing is lost. With several runtimes in one thread, a marked frame runs the chain whose entry
  * is nearest.
  *
+ * A native frame that a runtime took brings its own items (SAMPLE_FRAME_TAKEN), which take its place.
+ *
  * Generated code that called the loop in which a chain begins counts as part of the loop. With -X
  * perf, CPython makes such a trampoline for each function.
  */
@@ -23,9 +25,10 @@
 #define WEAVE_MAX (SAMPLE_MAX_USER + RUNTIME_MAX_ITEMS)
 
 struct weave_frame {
-	uint64_t word;	  /* native: as in the sample */
+	uint64_t word;	  /* native: as in the sample, and outside of files where one was taken */
 	uint64_t address; /* interpreted: of the runtime's object */
 	uint64_t mark;	  /* position and check of the object */
+	uint32_t at;	  /* index of the native frame's word, also of one that a runtime took */
 	uint16_t slot;	  /* interpreted: slot of the runtime's file */
 	bool interpreted;
 	bool loop; /* native, and in the loop of a runtime or in its trampoline */
@@ -37,7 +40,7 @@ struct weave_config {
 	void *ctx;
 };
 
-/* Native frames, leaf first, and items of two words each. Borrowed. */
+/* The words of native frames, leaf first, and items of two words each. Borrowed. */
 struct weave_input {
 	const uint64_t *native, *items;
 	uint32_t native_count, item_count;

@@ -137,7 +137,7 @@ int tables_file_new(struct tables *tables, uint16_t *ret_slot)
 {
 	struct fake_tables *t = (struct fake_tables *)tables;
 
-	for (uint32_t i = TABLES_UNASKED + 1; i < TABLES_MAX_FILES && !t->full; i++) {
+	for (uint32_t i = TABLES_UNASKED + 1; i < TABLES_SLOTS && !t->full; i++) {
 		if (t->state[i] == FILE_FREE) {
 			t->state[i] = FILE_PENDING;
 			t->slots++;
@@ -196,7 +196,7 @@ void fake_tables_touch(struct fake_tables *t, uint16_t slot, uint64_t time_ns)
 
 uint32_t tables_free_slots(const struct tables *tables)
 {
-	return TABLES_MAX_FILES - 2 - (uint32_t)((const struct fake_tables *)tables)->slots;
+	return TABLES_SLOTS - 2 - (uint32_t)((const struct fake_tables *)tables)->slots;
 }
 
 bool tables_processes_full(const struct tables *tables)

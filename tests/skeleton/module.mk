@@ -1,25 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-# The skeleton of a runtime, in tools of its own under toy/: the files that read bpf/runtimes.def
-# are compiled again with the toy's line in it; the rest is the product's.
+# The skeletons of two runtimes, in tools of their own under toy/: the files that read
+# bpf/runtimes.def are compiled again with their lines in it; the rest is the product's.
 TOY      := $(B)/toy
-TOY_prof-bpf  := tools/prof-bpf/peers/requests.c tools/prof-bpf/kernel/runtimes.c
-TOY_prof-symd := common/names/runtime/runtime.c tests/skeleton/toy.c
-TOY_prof-dump := tools/prof-dump/interpreted.c $(TOY_prof-symd)
-TOY_OBJS := $(patsubst %.c,$(TOY)/%.o,$(sort $(TOY_prof-bpf) $(TOY_prof-dump)))
+TOY_prof-bpf  := tools/prof-bpf/peers/requests.c tools/prof-bpf/kernel/runtimes.c \
+                 common/walk/taken.c
+TOY_prof-symd := common/names/runtime/runtime.c tests/skeleton/toy.c tests/skeleton/toyjit.c
+TOY_prof-dump := tools/prof-dump/interpreted.c common/walk/taken.c $(TOY_prof-symd)
+toy_objects = $(patsubst %.c,$(TOY)/%.o,$(1))
+TOY_OBJS := $(call toy_objects,$(sort $(TOY_prof-bpf) $(TOY_prof-dump)))
 TOY_GEN  := $(TOY)/gen/runtimes.skel.h $(TOY)/gen/runtimes_walk.h
 
-$(B)/gen/toy.bpf.o: tests/skeleton/toy.bpf.c $(wildcard tests/skeleton/*.h bpf/*.h bpf/*.def)
+TOY_RUNTIMES := $(shell sed -n 's/^RUNTIME.[0-9]*, [A-Z]*, \([a-z]*\),.*/\1/p' \
+                        tests/skeleton/runtimes.def)
+
+$(TOY_RUNTIMES:%=$(B)/gen/%.bpf.o): $(B)/gen/%.bpf.o: tests/skeleton/%.bpf.c \
+		$(wildcard tests/skeleton/*.h bpf/*.h bpf/*.def)
 	@mkdir -p $(@D)
 	@echo "  BPF     $<"
 	@$(COMPILE_BPF)
 
-$(TOY)/gen/runtimes.skel.h: $(RUNTIMES_SKEL) $(B)/gen/toy.skel.h
+$(TOY)/gen/runtimes.skel.h: $(RUNTIMES_SKEL) tests/skeleton/runtimes.def \
+		$(TOY_RUNTIMES:%=$(B)/gen/%.skel.h)
 	@mkdir -p $(@D)
-	@(cat $<; echo '#include "toy.skel.h"') > $@
+	@(cat $<; printf '#include "%s.skel.h"\n' $(TOY_RUNTIMES)) > $@
 
-$(TOY)/gen/runtimes_walk.h: $(RUNTIMES_WALK)
+$(TOY)/gen/runtimes_walk.h: $(RUNTIMES_WALK) tests/skeleton/runtimes.def
 	@mkdir -p $(@D)
-	@(cat $<; echo '#include "tests/skeleton/toy_walk.h"') > $@
+	@(cat $<; printf '#include "tests/skeleton/%s_walk.h"\n' $(TOY_RUNTIMES)) > $@
 
 $(TOY_OBJS): $(TOY)/%.o: %.c $(TOY_GEN)
 	@mkdir -p $(@D)
@@ -27,13 +34,22 @@ $(TOY_OBJS): $(TOY)/%.o: %.c $(TOY_GEN)
 	@$(CC) -I$(TOY)/gen $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS) \
 		-DRUNTIMES_MORE='"tests/skeleton/runtimes.def"' -MMD -MP -c $< -o $@
 
-PROGRAMS += toy/program $(addprefix toy/,$(TOOLS))
+PROGRAMS += toy/program toy/toyjit $(addprefix toy/,$(TOOLS))
 toy/program_SRCS := tests/skeleton/program.c
 toy/program_LIBS := -rdynamic
+# Called like its runtime, it is described as soon as it is mapped.
+toy/toyjit_SRCS := tests/skeleton/toyjit_program.c
+toy/toyjit_LIBS := -rdynamic
+
+# The stacks of these programs by single steps.
+PROGRAMS += toy/step
+toy/step_SRCS := tests/walker/step.c tests/walker/shadow.c tests/walker/process.c
+toy/step_OBJS := $(call toy_objects,$(TOY_prof-dump))
+toy/step_USES := prof-dump
 
 define with_toy
 toy/$(1)_SRCS := tools/$(1)/main.c
-toy/$(1)_OBJS := $(patsubst %.c,$(TOY)/%.o,$(TOY_$(1)))
+toy/$(1)_OBJS := $(call toy_objects,$(TOY_$(1)))
 toy/$(1)_USES := $(1)
 endef
 $(foreach t,$(TOOLS),$(eval $(call with_toy,$(t))))

@@ -49,4 +49,6 @@ ENV_INLINE int toy_step(struct walk *w, struct toy_walk *p)
 	return 0;
 }
 
+RUNTIME_TAKES_NOTHING(toy)
+
 #endif

@@ -11,6 +11,8 @@
 void process_open(struct space *s, struct tables *t, pid_t pid);
 /* The mappings of it as they are now; rows of files that are new to s are extracted. */
 void process_load(struct space *s);
+/* From now on process_load looks for runtimes, whose frames are taken over. */
+void process_find_runtimes(void);
 /* Memory of that process, as struct env wants it. */
 long process_read(void *ctx, void *dst, uint32_t size, uint64_t addr);
 

@@ -10,6 +10,7 @@
  *               What lies below that thread's frames is learned when it returns there, and unknown
  *               until then.
  *   -c THREAD   steps the THREAD-th thread that the program makes, from its first instruction
+ *   -r          finds runtimes, and lets them take over frames of their code
  *   -q          does not show the stacks that are not equal
  *
  * Other threads run freely, and so do children. An exec is followed.
@@ -658,9 +659,11 @@ int main(int argc, char **argv)
 	long new_thread = 0;
 	int option, signal = 0;
 
-	while ((option = getopt(argc, argv, "+k:m:t:f:c:q")) != -1) {
+	while ((option = getopt(argc, argv, "+k:m:t:f:c:qr")) != -1) {
 		if (option == 'k' && atol(optarg) > 0)
 			every = strtoull(optarg, NULL, 10);
+		else if (option == 'r')
+			process_find_runtimes();
 		else if (option == 'm')
 			max = strtoull(optarg, NULL, 10);
 		else if (option == 't')

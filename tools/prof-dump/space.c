@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "bpf/walk.h"
 #include "common/rows/extract/extract.h"
+#include "common/walk/taken.h"
 #include "common/walk/weave.h"
 #include "tools/prof-dump/interpreted.h"
 
@@ -284,6 +284,22 @@ static uint32_t file_in_slot(const struct space *s, uint16_t slot)
 	return SPACE_NO_FILE;
 }
 
+/* Native frames alone. */
+static int put_pcs(const struct gathered *g, struct stack *st)
+{
+	st->frames = calloc(g->count + 1u, sizeof(*st->frames));
+	if (!st->frames)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < g->count; i += sample_frame_words(g->words[i]))
+		st->frames[st->count++] = (struct stack_frame){
+			.pc = g->pcs[i],
+			.file = SPACE_NO_FILE,
+			.exact = g->words[i] & SAMPLE_FRAME_EXACT,
+			.by_fp = g->words[i] & SAMPLE_FRAME_FP,
+		};
+	return 0;
+}
+
 /* Merges native and interpreted frames in their order. */
 static int put_together(const struct space *s, const struct gathered *g, struct stack *st)
 {
@@ -292,7 +308,7 @@ static int put_together(const struct space *s, const struct gathered *g, struct 
 					.items = g->items.words,
 					.native_count = g->count,
 					.item_count = g->items.count };
-	uint32_t max = g->count + g->items.count, native = 0;
+	uint32_t max = g->count + g->items.count;
 	bool cut;
 
 	if (!max)
@@ -309,7 +325,7 @@ static int put_together(const struct space *s, const struct gathered *g, struct 
 		const struct weave_frame *w = &woven[i];
 
 		st->frames[i] = (struct stack_frame){
-			.pc = w->interpreted ? w->address : g->pcs[native],
+			.pc = w->interpreted ? w->address : g->pcs[w->at],
 			.mark = w->mark,
 			.file = w->interpreted ? file_in_slot(s, w->slot) : SPACE_NO_FILE,
 			.interpreted = w->interpreted,
@@ -317,7 +333,6 @@ static int put_together(const struct space *s, const struct gathered *g, struct 
 			.by_fp = w->word & SAMPLE_FRAME_FP,
 			.loop = w->loop,
 		};
-		native += !w->interpreted;
 	}
 	free(woven);
 	if (cut && st->reason == WALK_COMPLETE)
@@ -340,7 +355,7 @@ int stack_walk(struct space *s, const struct message_thread *t, struct stack *re
 	s->env.tls = t->tls;
 	env_current = &s->env;
 	walk_begin(&w, &s->entry, t->exact);
-	int r = walk_interpreted(s, &w, &g.items);
+	int r = s->pcs_only ? 0 : walk_interpreted(s, &w, &g.items);
 
 	uint32_t run_count = weave_split(g.items.words, g.items.count, runs);
 
@@ -352,20 +367,20 @@ int stack_walk(struct space *s, const struct message_thread *t, struct stack *re
 	}
 	while (!r && !stop) {
 		/* The kernel's ceiling is the room of one sample. Here the walk continues. */
-		if (w.count == SAMPLE_MAX_USER - 1)
+		if (w.count + 2 + 2 * SAMPLE_TAKEN_ITEMS > SAMPLE_MAX_USER)
 			w.count = 0;
 		uint64_t pc = w.pc;
 		uint32_t before = w.count;
 
 		if (!w.entry_at)
 			items_expect(&g.items, runs, run_count, &w);
-		stop = walk_step(&w);
-		if (w.count > before)
-			r = push(&g, pc, w.words[before]);
+		stop = taken_step(&w);
+		for (uint32_t i = before; !r && i < w.count; i++)
+			r = push(&g, pc, w.words[i]);
 	}
 	st.reason = r == SPACE_FULL ? WALK_DEPTH : w.reason;
 	if (r >= 0)
-		r = put_together(s, &g, &st);
+		r = s->pcs_only ? put_pcs(&g, &st) : put_together(s, &g, &st);
 	gathered_done(&g);
 	if (r < 0) {
 		stack_done(&st);

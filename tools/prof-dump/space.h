@@ -45,6 +45,7 @@ struct space {
 	space_reader *read;
 	void *ctx;
 	struct env env;
+	bool pcs_only; /* stacks show each frame's pc, and not what runtimes say of it */
 	struct process_entry entry;
 	struct space_file *files;
 	struct space_mapping *mappings;

@@ -30,7 +30,8 @@ static void weave_sample(const struct sample *s)
 				    .by_loop = s->cpu & 1,
 				    .loop = { { 0x1000, 0x2000 } } };
 	const struct weave_config c = { .runtime = runtime, .ctx = &r };
-	uint32_t interpreted = 0, native = 0, count;
+	uint32_t interpreted = 0, native = 0, plain = 0, count;
+	const uint64_t *words = sample_user_frames(s);
 	bool cut;
 
 	count = weave(s, &c, frames, &cut);
@@ -39,8 +40,10 @@ static void weave_sample(const struct sample *s)
 		interpreted += frames[i].interpreted;
 		native += !frames[i].interpreted;
 	}
-	assert(interpreted <= s->items && native <= s->user_frames);
-	assert(count == WEAVE_MAX || native == s->user_frames);
+	for (uint32_t i = 0; i < s->user_frames; i += sample_frame_words(words[i]))
+		plain += !sample_frame_items(words[i]);
+	assert(native <= plain && interpreted <= s->items + (s->user_frames - plain) / 2);
+	assert(count == WEAVE_MAX || native == plain);
 }
 
 static int ask(void *ctx, const struct objects_request *rq)

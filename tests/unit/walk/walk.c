@@ -449,10 +449,10 @@ Test(walk, entries_of_two_runtimes_are_marked_where_they_lie)
 	cr_expect_eq(again.entry_at, entries[0]);
 	cr_expect_eq(again.entries[0].at, entries[0]);
 	cr_expect_eq(again.entries[1].at, entries[2]);
-	walk_mark(&again);
+	walk_mark(&again, again.base + again.count - 1);
 	cr_expect_eq(again.entry_at, entries[2]);
-	walk_mark(&again);
+	walk_mark(&again, again.base + again.count - 1);
 	cr_expect_eq(again.entry_at, entries[1]);
-	walk_mark(&again);
+	walk_mark(&again, again.base + again.count - 1);
 	cr_expect_eq(again.entry_at, 0);
 }

@@ -107,7 +107,8 @@ static bool is_in(const struct part *p, const struct sample *s, uint64_t frame)
 
 	if (!(frame & SAMPLE_FRAME_EXACT))
 		at--;
-	return (frame >> SAMPLE_FRAME_SLOT_SHIFT & SAMPLE_FRAME_SLOT_MASK) == p->slot &&
+	return (sample_frame_slot(frame) >= SAMPLE_FRAME_TAKEN ? 0 : sample_frame_slot(frame)) ==
+		       p->slot &&
 	       at >= p->start && at < p->end && s->time_ns >= p->first_ns &&
 	       (int32_t)(p->generation - s->generation) >= 0;
 }
@@ -116,7 +117,7 @@ unsigned displaced_before(const struct displaced *d, const struct sample *s)
 {
 	const uint64_t *frames = sample_user_frames(s);
 
-	for (unsigned i = 0; d && i < s->user_frames; i++) {
+	for (unsigned i = 0; d && i < s->user_frames; i += sample_frame_words(frames[i])) {
 		for (unsigned k = 0; k < d->n; k++) {
 			if (is_in(&d->part[k], s, frames[i]))
 				return i;

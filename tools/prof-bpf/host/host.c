@@ -118,7 +118,7 @@ int host_sample(struct host *h, const struct sample *s, struct host_sample_ref *
 	struct thread *t = thread_of(h, p, s);
 	if (!t)
 		return -ENOMEM;
-	if (s->items && s->time_ns > p->interpreted_ns) {
+	if ((s->items || s->flags & SAMPLE_TAKEN) && s->time_ns > p->interpreted_ns) {
 		p->interpreted_ns = s->time_ns;
 		p->undumpable = s->flags & SAMPLE_UNDUMPABLE;
 	}

@@ -164,16 +164,27 @@ void memory_was_copied(struct host *h, const struct host_process *of, const stru
 	}
 }
 
+static void item_was_sampled(struct process *p, uint64_t item)
+{
+	if (item >> RUNTIME_ITEM_SHIFT == RUNTIME_FRAME)
+		reach_add(&p->reach, item & RUNTIME_ADDRESS_MASK, 0);
+}
+
 void memory_was_sampled(struct host *h, const struct host_process *of, const struct sample *s)
 {
-	struct process *p = s->items ? process_find_alive(h, of->pid) : NULL;
-	const uint64_t *items = sample_items(s);
+	const bool taken = s->flags & SAMPLE_TAKEN;
+	struct process *p = s->items || taken ? process_find_alive(h, of->pid) : NULL;
+	const uint64_t *items = sample_items(s), *frames = sample_user_frames(s);
 
 	if (!p || &p->pub != of)
 		return;
 	for (uint32_t i = 0; i < s->items; i++)
-		if (items[2 * i] >> RUNTIME_ITEM_SHIFT == RUNTIME_FRAME)
-			reach_add(&p->reach, items[2 * i] & RUNTIME_ADDRESS_MASK, 0);
+		item_was_sampled(p, items[2 * i]);
+	for (uint32_t i = 0; taken && i < s->user_frames; i += sample_frame_words(frames[i])) {
+		for (uint32_t k = 1; k < sample_frame_words(frames[i]) && i + k < s->user_frames;
+		     k += 2)
+			item_was_sampled(p, frames[i + k]);
+	}
 }
 
 int memory_end(struct host *h, const struct memory_read *m, uint32_t exe_mode)

@@ -5,7 +5,7 @@
 #include "tools/prof-bpf/host/files_internal.h"
 #include "tools/prof-bpf/owners/owners.h"
 
-#define SLOTS (TABLES_MAX_FILES - 1 - TABLES_UNASKED)
+#define SLOTS (TABLES_SLOTS - 1 - TABLES_UNASKED)
 /* Slots that owners leave free who hold more than their share. A slot that was taken away is free
  * only after a while. */
 #define SLOTS_FAIR 512

@@ -10,10 +10,10 @@
 
 static const struct {
 	const void *(*object)(size_t *ret_size);
-	const char *program, *name;
+	const char *program, *frame, *name; /* frame: of a program that some have */
 } sources[RUNTIME_MAX] = {
 #define RUNTIME(number, NAME, name, title, mark) \
-	[number] = { name##_bpf__elf_bytes, "on_" #name, title },
+	[number] = { name##_bpf__elf_bytes, "on_" #name, "on_" #name "_frame", title },
 #include "bpf/runtimes.def"
 };
 
@@ -96,6 +96,8 @@ int runtimes_load(struct runtimes *r, enum runtime which)
 		e = bpf_object__load(o);
 	if (!e)
 		e = enter(r, o, sources[which].program, (uint32_t)which);
+	if (!e && bpf_object__find_program_by_name(o, sources[which].frame))
+		e = enter(r, o, sources[which].frame, RUNTIME_MAX + (uint32_t)which);
 	if (e) {
 		bpf_object__close(o);
 		return e;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/types.h>
 #include <utlist.h>
-#include "bpf/walk.h"
+#include "common/walk/taken.h"
 #include "tools/prof-bpf/owners/owners.h"
 #include "tools/prof-bpf/stream/deferred.h"
 
@@ -252,6 +252,7 @@ static void emit(struct deferred_queue *q, const struct sample *s, const uint64_
 		q->out.sample.reason = w->reason;
 		q->out.sample.at_slot = w->at_slot;
 		q->out.sample.user_frames = (uint16_t)w->count;
+		q->out.sample.flags |= w->sample.flags & SAMPLE_TAKEN;
 		memcpy(q->out.words + head_words, w->words + w->base,
 		       w->count * sizeof(w->words[0]));
 	}
@@ -338,7 +339,7 @@ static bool walk(struct deferred_queue *q, struct item *i, bool last)
 	memcpy(w->words, i->head, sample_head(&i->sample) * sizeof(*i->head));
 	walk_place(w);
 	walk_find_entries(w);
-	while (!walk_step(w))
+	while (!taken_step(w))
 		;
 	if (!last && w->reason == WALK_ROWS_PENDING && w->at_slot == TABLES_UNASKED)
 		want_files(q, i);

@@ -42,11 +42,10 @@ static void touch_files(struct samples *p, const struct sample *s,
 	uint16_t before = 0;
 
 	tables_process_touch(p->tables, s->pid, s->time_ns);
-	for (unsigned i = 0; i < s->user_frames; i++) {
-		const uint16_t slot = (uint16_t)(frames[i] >> SAMPLE_FRAME_SLOT_SHIFT &
-						 SAMPLE_FRAME_SLOT_MASK);
+	for (unsigned i = 0; i < s->user_frames; i += sample_frame_words(frames[i])) {
+		const uint16_t slot = sample_frame_slot(frames[i]);
 
-		if (slot == before)
+		if (slot == before || slot >= SAMPLE_FRAME_TAKEN)
 			continue;
 		before = slot;
 		tables_file_touch(p->tables, slot, s->time_ns);
@@ -120,9 +119,16 @@ static struct sample *cut_behind(const struct sample *s, unsigned frames, enum w
 /* Whether the walk ended at a file without a slot, so that the last frame names no file. */
 static bool ends_unasked(const struct sample *s)
 {
-	return s->user_frames &&
-	       (sample_user_frames(s)[s->user_frames - 1] >> SAMPLE_FRAME_SLOT_SHIFT &
-		SAMPLE_FRAME_SLOT_MASK) == TABLES_UNASKED;
+	const uint64_t *frames = sample_user_frames(s);
+	unsigned last = s->user_frames ? s->user_frames - 1u : 0;
+
+	/* The last word may belong to a frame before it. */
+	if (s->flags & SAMPLE_TAKEN) {
+		for (unsigned i = 0; i < s->user_frames; i += sample_frame_words(frames[i]))
+			last = i;
+	}
+	return s->user_frames && last == s->user_frames - 1u &&
+	       sample_frame_slot(frames[last]) == TABLES_UNASKED;
 }
 
 static void send_sample(struct samples *p, const struct sample *s)

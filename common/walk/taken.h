@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The native walk in user space, with the frames that runtimes take over (bpf/runtime_walk.h). In
+ * the kernel each of these runtimes has a program for it.
+ */
+#ifndef COMMON_WALK_TAKEN_H
+#define COMMON_WALK_TAKEN_H
+
+#include "bpf/walk.h"
+
+/* Walks one frame, as walk_step does. 0: there is a caller; 1: the walk is over. */
+int taken_step(struct walk *w);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The toy JIT: recognizes and describes its builds, and names its code. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include "tests/skeleton/toyjit.h"
+#include "common/names/runtime/runtime.h"
+
+#define LINES_MAX (16u << 10)
+#define STRING_MAX 64
+
+/* What naming needs to know of a build: offsets in bytes, of a description of code and of a
+ * function. */
+struct toyjit_naming {
+	uint16_t code_bytes, function_bytes;
+	uint16_t serial, function, lines;
+	uint16_t name, source;
+};
+static_assert(sizeof(struct toyjit_naming) <= RUNTIME_OWN_NAMING, "it fits");
+
+static int describe(struct elfview *im, struct runtime_build *ret)
+{
+	const struct toyjit_naming n = { .code_bytes = 48,
+					 .function_bytes = 16,
+					 .serial = 24,
+					 .function = 32,
+					 .lines = 40,
+					 .name = 0,
+					 .source = 8 };
+	struct toyjit_config c = { .unit_shift = 6,
+				   .code_bytes = n.code_bytes,
+				   .code_start = 0,
+				   .code_size = 8,
+				   .code_frame = 12,
+				   .code_saved = 16,
+				   .code_ret = 18,
+				   .code_serial = n.serial,
+				   .allocated = 7 };
+	struct elfview_symbol enter, region;
+	uint64_t offset, left;
+
+	if (elfview_exported(im, "toyjit_enter", &enter) != 0)
+		return RUNTIME_NOT_MINE;
+	snprintf(ret->name, sizeof(ret->name), "Toy JIT 1.0.0");
+	if (elfview_exported(im, "toyjit_region", &region) != 0 || enter.size == 0 ||
+	    symfile_offset(im->file, enter.value, &offset, &left) != 0 || enter.size > left)
+		return 0;
+	c.region = region.value - (enter.value - offset);
+	ret->config.version = 1u << 16;
+	ret->config.takes = RUNTIME_TAKES_GENERATED;
+	/* The description, its function, that one's strings, and the lines. */
+	ret->config.copy = (struct runtime_copy){
+		.steps = 5,
+		.step = { { .bytes = n.code_bytes },
+			  { .pointer = n.function, .bytes = n.function_bytes },
+			  { .from = 1, .pointer = n.name, .bytes = STRING_MAX },
+			  { .from = 1, .pointer = n.source, .bytes = STRING_MAX },
+			  { .pointer = n.lines, .bytes = 4096, .size_bytes = 8, .size_add = 8 } }
+	};
+	memcpy(ret->config.own, &c, sizeof(c));
+	memcpy(ret->naming, &n, sizeof(n));
+	ret->known = true;
+	return 0;
+}
+
+static uint64_t u64_at(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+/* A verdict of object_memory_get as one of ours. */
+static int verdict(int r)
+{
+	return r == OBJECT_MEMORY_WANTED ? RUNTIME_WANTS : r ? RUNTIME_GONE : 0;
+}
+
+/* A string of printable ASCII, which ends with a NUL. */
+static int read_string(uint64_t address, struct object_memory *m, struct runtime_text *ret)
+{
+	const uint8_t *at;
+
+	ret->len = 0;
+	for (uint32_t n = 0; n < STRING_MAX; n++) {
+		int r = object_memory_get(m, address, n + 1, (n | 7) + 1, &at);
+
+		if (r || !at[n])
+			return verdict(r);
+		runtime_append(ret, at[n] >= ' ' && at[n] <= '~' ? (const char *)at + n : "?", 1);
+	}
+	return 0;
+}
+
+static int read_lines(uint64_t address, struct object_memory *m, struct runtime_object *ret)
+{
+	const uint8_t *at;
+	int r = object_memory_get(m, address, 8, 64, &at);
+	uint64_t size = r ? 0 : u64_at(at);
+
+	if (r == 0)
+		r = size > LINES_MAX ? OBJECT_MEMORY_NONE
+				     : object_memory_get(m, address, 8 + (uint32_t)size, 0, &at);
+	if (r == OBJECT_MEMORY_WANTED)
+		return RUNTIME_WANTS;
+	for (uint64_t i = 0; r == 0 && i + 8 <= size; i += 8) {
+		uint64_t line = u64_at(at + 8 + i);
+
+		r = runtime_add_line(ret, (uint32_t)line, (uint32_t)(line >> 32));
+		if (r)
+			return r;
+		if (i == 0)
+			ret->start_line = line >> 32;
+	}
+	return 0;
+}
+
+/* All of it moves: only what was copied with a sample is of one moment. If that was lost, the
+ * address is none, and the memory there cannot be read. */
+static int name(const struct runtime_build *b, uint64_t address, uint64_t check,
+		struct object_memory *m, struct runtime_object *ret)
+{
+	struct toyjit_naming n;
+	const uint8_t *code, *function;
+	uint64_t lines;
+	int r;
+
+	memcpy(&n, b->naming, sizeof(n));
+	r = object_memory_get(m, address, n.code_bytes, 0, &code);
+	if (r)
+		return verdict(r);
+	if (toyjit_check(u64_at(code + n.serial)) != check)
+		return RUNTIME_GONE;
+	lines = u64_at(code + n.lines);
+	r = object_memory_get(m, u64_at(code + n.function), n.function_bytes, 0, &function);
+	if (r)
+		return verdict(r);
+	const uint64_t strings = u64_at(function + n.name), source = u64_at(function + n.source);
+
+	r = read_string(strings, m, &ret->system_name);
+	if (r == 0)
+		r = read_string(source, m, &ret->source);
+	if (r == 0)
+		r = read_lines(lines, m, ret);
+	if (r)
+		return r;
+	ret->name = ret->system_name;
+	return 0;
+}
+
+static int print(const struct runtime_build *b, struct buf *ret)
+{
+	struct toyjit_config c;
+
+	memcpy(&c, b->config.own, sizeof(c));
+	return buf_printf(ret, "region 0x%" PRIx64 "\n", (uint64_t)c.region);
+}
+
+/* No offset leads out of what is read. */
+static bool is_sane(const struct runtime_build *b)
+{
+	struct toyjit_naming n;
+
+	memcpy(&n, b->naming, sizeof(n));
+	return n.serial + 8u <= n.code_bytes && n.function + 8u <= n.code_bytes &&
+	       n.lines + 8u <= n.code_bytes && n.name + 8u <= n.function_bytes &&
+	       n.source + 8u <= n.function_bytes;
+}
+
+const struct runtime_ops toyjit_runtime = {
+	.describe = describe, .name = name, .is_sane = is_sane, .print = print
+};

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The toy JIT: functions become code in anonymous memory. The code keeps nothing in RBP that a
+ * walker could follow, and each piece has a frame of its own size. `toyjit SECONDS [SPINS]` runs code
+ * that calls code, by way of native functions as well, and code that is freed as soon as it ran. All
+ * that describes code moves all the time, as objects of a moving garbage collector do, and what was
+ * there before is overwritten.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+/* In every build, and in nothing else. */
+const char toyjit_mark[] = "toyjit: no code of that number";
+
+#define REGION (1u << 20) /* bytes of code */
+#define UNIT 64		  /* bytes that belong to one piece of code */
+
+struct lines {
+	uint64_t bytes;
+	struct {
+		uint32_t end, line;
+	} of[4]; /* by offset in the code */
+};
+
+struct function {
+	const char *name, *source;
+};
+
+/* A description of code. */
+struct code {
+	uint64_t start;
+	uint32_t size, frame;
+	uint16_t saved, ret; /* offsets: RBP is saved from here on; of the return instruction */
+	uint32_t zero;
+	uint64_t serial; /* no other has or had it; not 0 */
+	struct function *function;
+	struct lines *lines;
+};
+
+struct {
+	uint64_t start, size;
+	struct code **units;
+} toyjit_region;
+
+void toyjit_enter(uint64_t start);
+
+static uint32_t spins = 300000;
+static uint64_t last_serial;
+static uint8_t *next_code;
+
+/* --- making code --- */
+
+struct assembler {
+	uint8_t *at;
+	struct code *code;
+};
+
+static void put(struct assembler *a, const void *bytes, size_t n)
+{
+	memcpy(a->at, bytes, n);
+	a->at += n;
+}
+
+#define PUT(a, ...) \
+	put(a, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
+
+static void put_u32(struct assembler *a, uint32_t v)
+{
+	put(a, &v, sizeof(v));
+}
+
+static void *allocate(size_t n)
+{
+	void *ret = calloc(1, n);
+
+	if (!ret)
+		abort();
+	return ret;
+}
+
+static void *copy(const void *of, size_t n)
+{
+	return memcpy(allocate(n), of, n);
+}
+
+static void destroy(void *what, size_t n)
+{
+	explicit_bzero(what, n);
+	memset(what, 0x5a, n);
+	free(what);
+}
+
+/* Begins a piece of code, with a frame of so many bytes: 8 more than a multiple of 16. */
+static struct assembler begin(const char *name, const char *source, uint32_t frame, uint8_t *where)
+{
+	struct assembler a = { .at = where, .code = allocate(sizeof(*a.code)) };
+
+	a.code->start = (uint64_t)(uintptr_t)a.at;
+	a.code->frame = frame;
+	a.code->serial = ++last_serial;
+	a.code->function = allocate(sizeof(*a.code->function));
+	a.code->function->name = strdup(name);
+	a.code->function->source = strdup(source);
+	a.code->lines = allocate(sizeof(*a.code->lines));
+	PUT(&a, 0x48, 0x81, 0xec); /* sub rsp, FRAME */
+	put_u32(&a, frame);
+	PUT(&a, 0x48, 0x89, 0xac, 0x24); /* mov [rsp + FRAME - 8], rbp */
+	put_u32(&a, frame - 8);
+	a.code->saved = (uint16_t)(a.at - where);
+	PUT(&a, 0x48, 0xc7, 0xc5); /* mov rbp, a number */
+	put_u32(&a, 0x1234567);
+	return a;
+}
+
+/* The code up to here is of that line. */
+static void line(struct assembler *a, uint32_t number)
+{
+	struct lines *l = a->code->lines;
+
+	l->of[l->bytes / 8].end = (uint32_t)((uint64_t)(uintptr_t)a->at - a->code->start);
+	l->of[l->bytes / 8].line = number;
+	l->bytes += 8;
+}
+
+static void spin(struct assembler *a, uint32_t times)
+{
+	PUT(a, 0xb9); /* mov ecx, TIMES */
+	put_u32(a, times);
+	PUT(a, 0xff, 0xc9, 0x75, 0xfc); /* dec ecx; jnz */
+}
+
+static void call(struct assembler *a, const void *what)
+{
+	PUT(a, 0x48, 0xb8); /* mov rax, WHAT */
+	put(a, &what, sizeof(what));
+	PUT(a, 0xff, 0xd0); /* call rax */
+}
+
+static struct code *end(struct assembler *a)
+{
+	struct code *c = a->code;
+
+	PUT(a, 0x48, 0x8b, 0xac, 0x24); /* mov rbp, [rsp + FRAME - 8] */
+	put_u32(a, c->frame - 8);
+	PUT(a, 0x48, 0x81, 0xc4); /* add rsp, FRAME */
+	put_u32(a, c->frame);
+	c->ret = (uint16_t)((uint64_t)(uintptr_t)a->at - c->start);
+	PUT(a, 0xc3);
+	c->size = (uint32_t)((uint64_t)(uintptr_t)a->at - c->start);
+	for (uint64_t i = 0; i < c->size; i += UNIT)
+		toyjit_region.units[(c->start + i - toyjit_region.start) / UNIT] = c;
+	return c;
+}
+
+static uint8_t *place(void)
+{
+	uint8_t *ret = next_code;
+
+	next_code += 4 * UNIT;
+	return ret;
+}
+
+/* --- moving --- */
+
+/* Moves the description of a piece of code, and all that it leads to. At any moment one of the two
+ * can be found, and is whole. */
+static struct code *move(struct code *c)
+{
+	struct function *f = copy(c->function, sizeof(*f)), *old = c->function;
+	struct lines *l = copy(c->lines, sizeof(*l)), *old_lines = c->lines;
+	struct code *new = copy(c, sizeof(*c));
+
+	f->name = strdup(old->name);
+	f->source = strdup(old->source);
+	new->function = f;
+	new->lines = l;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	for (uint64_t i = 0; i < c->size; i += UNIT)
+		toyjit_region.units[(c->start + i - toyjit_region.start) / UNIT] = new;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	destroy((char *)(uintptr_t)old->name, strlen(old->name));
+	destroy((char *)(uintptr_t)old->source, strlen(old->source));
+	destroy(old, sizeof(*old));
+	destroy(old_lines, sizeof(*old_lines));
+	destroy(c, sizeof(*c));
+	return new;
+}
+
+static void drop(struct code *c)
+{
+	for (uint64_t i = 0; i < c->size; i += UNIT)
+		toyjit_region.units[(c->start + i - toyjit_region.start) / UNIT] = NULL;
+	memset((void *)(uintptr_t)c->start, 0xcc, c->size);
+	destroy((char *)(uintptr_t)c->function->name, strlen(c->function->name));
+	destroy((char *)(uintptr_t)c->function->source, strlen(c->function->source));
+	destroy(c->function, sizeof(*c->function));
+	destroy(c->lines, sizeof(*c->lines));
+	destroy(c, sizeof(*c));
+}
+
+/* --- the program --- */
+
+#define DEPTH 10
+
+static struct code *all[8];
+enum { ALPHA, BETA, GAMMA, DOWN, CODES };
+static unsigned depth;
+
+__attribute__((noinline)) void toyjit_enter(uint64_t start)
+{
+	((void (*)(void))(uintptr_t)start)();
+	__asm__ volatile("" ::: "memory"); /* no tail call */
+}
+
+/* Native code between two pieces of ours. Meanwhile all that describes them moves. */
+__attribute__((noinline)) static void call_gamma(void)
+{
+	for (int i = 0; i < CODES; i++)
+		all[i] = move(all[i]);
+	toyjit_enter(all[GAMMA]->start);
+	__asm__ volatile("" ::: "memory");
+}
+
+__attribute__((noinline)) static void call_down(void)
+{
+	if (++depth < DEPTH)
+		toyjit_enter(all[DOWN]->start);
+	else
+		toyjit_enter(all[GAMMA]->start);
+	depth--;
+	__asm__ volatile("" ::: "memory");
+}
+
+static void make_all(void)
+{
+	struct assembler a = begin("gamma", "/toy/two.toy", 24, place());
+
+	spin(&a, spins);
+	line(&a, 30);
+	spin(&a, spins);
+	line(&a, 31);
+	all[GAMMA] = end(&a);
+	a = begin("beta", "/toy/one.toy", 4104, place());
+	spin(&a, spins);
+	line(&a, 20);
+	call(&a, (const void *)(uintptr_t)call_gamma);
+	line(&a, 21);
+	all[BETA] = end(&a);
+	a = begin("alpha", "/toy/one.toy", 72, place());
+	line(&a, 9);
+	call(&a, (const void *)(uintptr_t)all[BETA]->start);
+	line(&a, 10);
+	all[ALPHA] = end(&a);
+	a = begin("down", "/toy/down.toy", 1000, place());
+	spin(&a, 8);
+	line(&a, 50);
+	call(&a, (const void *)(uintptr_t)call_down);
+	line(&a, 51);
+	all[DOWN] = end(&a);
+}
+
+/* Made, run, and gone. */
+__attribute__((noinline)) static void run_brief(uint8_t *where)
+{
+	struct assembler a = begin("brief", "/toy/brief.toy", 136, where);
+
+	line(&a, 39);
+	spin(&a, spins);
+	line(&a, 40);
+
+	struct code *c = end(&a);
+
+	toyjit_enter(c->start);
+	drop(c);
+}
+
+int main(int argc, char **argv)
+{
+	const time_t until = time(NULL) + (argc > 1 ? atoi(argv[1]) : 1);
+
+	if (argc > 2)
+		spins = (uint32_t)atoi(argv[2]);
+	uint8_t *region = mmap(NULL, REGION, PROT_READ | PROT_WRITE | PROT_EXEC,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (region == MAP_FAILED)
+		return 1;
+	next_code = region;
+	toyjit_region.start = (uint64_t)(uintptr_t)region;
+	toyjit_region.size = REGION;
+	toyjit_region.units = allocate(REGION / UNIT * sizeof(*toyjit_region.units));
+	make_all();
+
+	uint8_t *brief = place();
+
+	do {
+		toyjit_enter(all[ALPHA]->start);
+		toyjit_enter(all[DOWN]->start);
+		run_brief(brief);
+	} while (time(NULL) <= until);
+	return toyjit_mark[0] != 't';
+}
