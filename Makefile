@@ -214,7 +214,8 @@ units: $(STAMPS)
 
 # In the sanitizers' tree only what its tests run.
 .PHONY: sanitized
-sanitized: $(B)/prof-dump $(B)/tests/step $(UNITS:%=$(B)/%) $(FUZZERS:%=$(B)/%)
+sanitized: $(B)/prof-dump $(addprefix $(B)/,tests/step toy/step toy/toyjit) $(UNITS:%=$(B)/%) \
+		$(FUZZERS:%=$(B)/%)
 
 # A make of its own for what follows the installation: what is there is looked for when make starts.
 test:

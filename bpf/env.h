@@ -111,6 +111,9 @@ struct env {
 	const void *rules;		/* TABLES_MAX_RULES entries, RULE_STRIDE bytes apart */
 	uint64_t tls;			/* of the walked thread; 0: unknown */
 	uint64_t g_below;		/* how far below tls g was found, in bytes; 0: read it */
+	/* Copies an object that may move (bpf/runtime_walk.h); may be NULL. */
+	void (*object)(void *ctx, const struct runtime_copy *how, uint64_t key, uint64_t check,
+		       uint64_t address);
 	/* Return addresses that uretprobes replaced; `returns` of them. */
 	const struct probed_return *returned;
 	uint32_t returns;

@@ -41,7 +41,7 @@ ENV_INLINE void env_object(const struct walk *w, struct runtime_copies *c, __u64
 ENV_INLINE void env_moving_object(const struct walk *w, struct runtime_copies *c, __u64 key,
 				  __u64 check, __u64 address);
 #else
-/* The process is stopped, so names are read afterwards. */
+/* The object stays where it is, so it is read when its name is wanted. */
 ENV_INLINE void env_object(const struct walk *w, struct runtime_copies *c, __u64 address,
 			   __u64 check)
 {
@@ -51,8 +51,9 @@ ENV_INLINE void env_object(const struct walk *w, struct runtime_copies *c, __u64
 ENV_INLINE void env_moving_object(const struct walk *w, struct runtime_copies *c, __u64 key,
 				  __u64 check, __u64 address)
 {
-	(void)address;
-	env_object(w, c, key, check);
+	(void)w;
+	if (env_current->object)
+		env_current->object(env_current->ctx, &c->what, key, check, address);
 }
 #endif
 

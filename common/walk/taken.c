@@ -11,6 +11,7 @@
 \
 		memcpy(&state.config, c->own, sizeof(state.config)); \
 		state.base = base; \
+		state.copies.what = c->copy; \
 		return name##_frame(w, &state); \
 	}
 #include "bpf/runtimes.def"

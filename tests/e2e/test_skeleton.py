@@ -1,19 +1,95 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The skeleton of a runtime (tests/skeleton), in tools of its own: with no more than HACKING.md
-asks for, its frames are walked, placed and named."""
+"""The skeletons of two runtimes (tests/skeleton), in tools of their own: with no more than HACKING.md
+asks for, frames of an interpreter are walked, placed and named, and frames of a JIT are taken over
+and named."""
 import collections
+import os
 import re
 import subprocess
 import time
 
+import pytest
 from conftest import BUILD
 
 TOY = f"{BUILD}/toy"
-PROGRAM = f"{TOY}/program"
+PROGRAM, JIT = f"{TOY}/program", f"{TOY}/toyjit"
+TREES = [BUILD, pytest.param(os.path.join(os.path.dirname(BUILD), "asan"), marks=pytest.mark.asan)]
 # Stacks from main on. A called function runs in the C frame of its caller's loop, or below native
 # code.
 STACKS = {"main;alpha:10;beta:20", "main;alpha:10;beta:21;call_gamma;gamma:30",
           "main;alpha:10;beta:21;call_gamma;gamma:31", "main;run_brief;brief:40"}
+
+DOWN = "toyjit_enter;" + "down:51;call_down;toyjit_enter;" * 10
+# The same, up to the innermost frame of code that the JIT made.
+JIT_STACKS = {"toyjit_enter;alpha:10;beta:20",
+              "toyjit_enter;alpha:10;beta:21;call_gamma;toyjit_enter;gamma:30",
+              "toyjit_enter;alpha:10;beta:21;call_gamma;toyjit_enter;gamma:31",
+              f"{DOWN}gamma:30", f"{DOWN}gamma:31", "run_brief;toyjit_enter;brief:40"}
+
+
+def folded(path):
+    """Stacks from main on, without the kernel's frames, and how often."""
+    count = collections.Counter()
+    for line in path.read_text().splitlines():
+        stack, n = line.rsplit(" ", 1)
+        frames = [f for f in stack.split(";") if not f.endswith("_[k]")]
+        if "main" in frames:
+            frames = frames[frames.index("main") + 1:]
+        count[";".join(frames)] += int(n)
+    return count
+
+
+def test_frames_of_a_jit_are_taken_over(tmp_path):
+    """Without frame pointers, with frames of any size, and while all that describes code moves."""
+    out = tmp_path / "out.folded"
+    p = subprocess.run([f"{TOY}/profpipe", "record", "-q", "-F", "499", "--lines", "-o", out, "--",
+                        JIT, "3"], capture_output=True, text=True, timeout=60)
+    assert p.returncode == 0, p.stderr
+    count = folded(out)
+    right = 0
+    for stack, n in count.items():
+        # Native code may have been called from the innermost frame.
+        code = max((stack.rfind(f";{name}:") for name in ("alpha", "beta", "gamma", "down", "brief")),
+                   default=-1)
+        if code < 0:
+            continue
+        end = stack.find(";", code + 1)
+        inner = stack[:end] if end >= 0 else stack
+        assert any(s.startswith(inner) for s in JIT_STACKS), (stack, count)
+        right += n
+    # The first ones come before the process is known.
+    assert right > 0.95 * sum(count.values()), count
+    assert JIT_STACKS <= set(count), count
+
+
+@pytest.mark.parametrize("tree", TREES, ids=["release", "asan"])
+def test_each_instruction_of_a_jit_has_its_exact_stack(tree):
+    p = subprocess.run([f"{tree}/toy/step", "-t", "60", "-m", "120000", "-r", f"{tree}/toy/toyjit",
+                        "0", "3"], capture_output=True, text=True, timeout=120)
+    said = dict(re.findall(r"(\w+) (\d+)", p.stdout.split("steps ")[-1].splitlines()[0]))
+    assert p.returncode == 0 and int(said["checked"]) > 20000, p.stdout + p.stderr
+    assert said["checked"] == said["equal"], p.stdout
+
+
+def test_frames_of_a_jit_are_dumped():
+    with subprocess.Popen([JIT, "20"]) as program:
+        try:
+            time.sleep(0.1)
+            seen = set()
+            for _ in range(60):
+                p = subprocess.run([f"{TOY}/prof-dump", str(program.pid)], capture_output=True,
+                                   text=True, timeout=60)
+                assert p.returncode == 0 and "cut" not in p.stdout, p.stdout + p.stderr
+                frames = re.findall(r"^\d+ 0x[0-9a-f]+ (\S+)(?: (/toy/\S+))?", p.stdout, re.M)
+                seen.add(";".join(f"{name}:{source.split(':')[-1]}" if source else name
+                                  for name, source in reversed(frames)))
+                if len(seen) > 4:
+                    break
+        finally:
+            program.kill()
+    assert len(seen) > 1, seen
+    for stack in seen:
+        assert any(stack.endswith("main;" + s) for s in JIT_STACKS) or "move" in stack, seen
 
 
 def test_a_runtime_made_by_the_list_is_walked_and_named(tmp_path):

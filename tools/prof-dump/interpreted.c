@@ -23,6 +23,7 @@ struct walker {
 		static_assert(sizeof(name##_state.config) <= RUNTIME_PRIVATE, "it fits"); \
 		memcpy(&name##_state.config, c->own, sizeof(name##_state.config)); \
 		name##_state.base = base; \
+		name##_state.copies.what = c->copy; \
 		return name##_begin(w, &name##_state); \
 	} \
 \

@@ -114,8 +114,9 @@ static int read_object(const struct space *s, struct cached *c)
 {
 	const struct runtime_build *b = c->build;
 	struct object_memory m = { 0 };
-	int r = RUNTIME_WANTS;
+	int r = moving_find(&s->moving, c->address, c->check, &m);
 
+	r = r ? r : RUNTIME_WANTS;
 	for (int round = 0; r == RUNTIME_WANTS && round < MAX_ROUNDS; round++) {
 		r = runtime_name(b, c->address, c->check, &m, &c->object);
 		if (r == RUNTIME_WANTS) {

@@ -31,12 +31,14 @@ void space_done(struct space *s)
 	}
 	free(s->files);
 	free(s->mappings);
+	moving_done(&s->moving);
 	*s = (struct space){ 0 };
 }
 
 void space_clear(struct space *s)
 {
 	s->mapping_count = 0;
+	moving_done(&s->moving);
 }
 
 uint32_t space_find(const struct space *s, uint64_t dev, uint64_t inode)
@@ -160,6 +162,21 @@ struct tables_mapping *space_tables(const struct space *s)
 	return m;
 }
 
+static long read_memory(void *ctx, void *dst, uint32_t size, uint64_t addr)
+{
+	const struct space *s = ctx;
+
+	return s->read(s->ctx, dst, size, addr);
+}
+
+static void copy_object(void *ctx, const struct runtime_copy *how, uint64_t key, uint64_t check,
+			uint64_t address)
+{
+	struct space *s = ctx;
+
+	moving_take(&s->moving, how, key, check, address);
+}
+
 int space_ready(struct space *s)
 {
 	uint32_t kept = 0;
@@ -180,8 +197,9 @@ int space_ready(struct space *s)
 	int r = tables_walk_maps(s->tables, m, s->mapping_count, &s->entry);
 
 	free(m);
-	s->env.read_user = s->read;
-	s->env.ctx = s->ctx;
+	s->env.read_user = read_memory;
+	s->env.object = copy_object;
+	s->env.ctx = s;
 	tables_env(s->tables, &s->env);
 	return r;
 }

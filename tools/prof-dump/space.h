@@ -16,6 +16,7 @@
 #include "common/names/runtime/runtime.h"
 #include "common/walk/tables.h"
 #include "tools/prof-dump/message.h"
+#include "tools/prof-dump/moving.h"
 
 #define SPACE_MAX_MAPPINGS (1u << 16) /* the ceiling of tables_walk_maps */
 #define SPACE_MAX_FILES 4096u
@@ -45,7 +46,8 @@ struct space {
 	space_reader *read;
 	void *ctx;
 	struct env env;
-	bool pcs_only; /* stacks show each frame's pc, and not what runtimes say of it */
+	struct moving moving; /* objects of stacks that were walked */
+	bool pcs_only;	      /* stacks show each frame's pc, and not what runtimes say of it */
 	struct process_entry entry;
 	struct space_file *files;
 	struct space_mapping *mappings;

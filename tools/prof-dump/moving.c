@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-dump/moving.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#define PAGE 4096u
+
+struct moved {
+	struct {
+		uint64_t key, check;
+	} id;
+	UT_hash_handle hh;
+	uint32_t pieces;
+	uint64_t at[RUNTIME_STEPS];
+	uint32_t len[RUNTIME_STEPS], offset[RUNTIME_STEPS];
+	uint8_t bytes[]; /* of all pieces */
+};
+
+void moving_done(struct moving *m)
+{
+	struct moved *o, *next;
+
+	HASH_ITER(hh, m->objects, o, next) {
+		HASH_DEL(m->objects, o);
+		free(o);
+	}
+	*m = (struct moving){ 0 };
+}
+
+/* Reads as much as possible, at most SAMPLE_PIECE_BYTES. Returns the number of bytes. */
+static uint32_t read_piece(uint8_t *to, uint64_t at, uint64_t n)
+{
+	if (n > SAMPLE_PIECE_BYTES)
+		n = SAMPLE_PIECE_BYTES;
+	if (!n || env_read_user(to, (uint32_t)n, at) == 0)
+		return (uint32_t)n;
+	const uint64_t page = PAGE - at % PAGE;
+
+	return page < n && env_read_user(to, (uint32_t)page, at) == 0 ? (uint32_t)page : 0;
+}
+
+/* Makes one piece behind the earlier ones: as the kernel's program does. */
+static void take_piece(struct moved *o, const struct runtime_step *s, uint64_t address,
+		       uint32_t *used)
+{
+	const uint32_t i = o->pieces++;
+	uint64_t at = address, n = s->bytes, size = 0;
+
+	if (i) {
+		at = 0;
+		if (s->from < i && s->pointer + 8u <= o->len[s->from])
+			memcpy(&at, o->bytes + o->offset[s->from] + s->pointer, sizeof(at));
+		at = at ? at + (uint64_t)(int64_t)s->start : 0;
+	}
+	o->at[i] = i ? at : o->id.key;
+	o->offset[i] = *used;
+	o->len[i] = 0;
+	if (!at || *used >= SAMPLE_PIECE_BYTES)
+		return;
+	if (s->size_bytes &&
+	    env_read_user(&size, s->size_bytes == 4 ? 4 : 8, at + s->size_at) == 0) {
+		if (size < SAMPLE_PIECE_BYTES)
+			size = (size << (s->size_shift & 7)) + s->size_add;
+		n = size < n ? size : n;
+	}
+	o->len[i] = read_piece(o->bytes + *used, at, n);
+	*used += o->len[i];
+}
+
+void moving_take(struct moving *m, const struct runtime_copy *how, uint64_t key, uint64_t check,
+		 uint64_t address)
+{
+	struct moved *o = NULL, *smaller, id = { .id = { key, check } };
+	uint32_t used = 0;
+
+	HASH_FIND(hh, m->objects, &id.id, sizeof(id.id), o);
+	if (o || m->full || !how->steps)
+		return;
+	o = HASH_COUNT(m->objects) < MOVING_MAX ? calloc(1, sizeof(*o) + SAMPLE_OBJECT_BYTES)
+						: NULL;
+	m->full = !o;
+	if (!o)
+		return;
+	o->id = id.id;
+	for (uint32_t i = 0; i < how->steps && i < RUNTIME_STEPS; i++)
+		take_piece(o, &how->step[i], address, &used);
+	smaller = realloc(o, sizeof(*o) + used);
+	o = smaller ? smaller : o;
+	HASH_ADD(hh, m->objects, id, sizeof(o->id), o);
+}
+
+int moving_find(const struct moving *m, uint64_t key, uint64_t check, struct object_memory *ret)
+{
+	struct moved *o = NULL, id = { .id = { key, check } };
+	int r = 0;
+
+	HASH_FIND(hh, m->objects, &id.id, sizeof(id.id), o);
+	for (uint32_t i = 0; o && !r && i < o->pieces; i++)
+		r = object_memory_add(ret, o->at[i],
+				      (struct span){ o->bytes + o->offset[i], o->len[i] });
+	return r;
+}
