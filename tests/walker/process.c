@@ -8,15 +8,14 @@
 #include <unistd.h>
 #include "common/walk/procfs.h"
 #include "tools/prof-dump/caller.h"
-#include "tools/prof-dump/runtimes.h"
 
 static pid_t pid;
 static int memory = -1;
-static bool runtimes;
+static int (*find_runtime)(struct tables *t, struct space_file *f);
 
-void process_find_runtimes(void)
+void process_find_runtimes(int (*describe)(struct tables *t, struct space_file *f))
 {
-	runtimes = true;
+	find_runtime = describe;
 }
 
 long process_read(void *ctx, void *dst, uint32_t size, uint64_t addr)
@@ -69,9 +68,9 @@ void process_load(struct space *s)
 	ssize_t n = procfs_read_maps(proc, (uint32_t)pid, SPACE_MAX_MAPPINGS, take, s);
 
 	close(proc);
-	s->pcs_only = runtimes;
-	for (uint32_t i = 0; runtimes && i < s->file_count; i++) {
-		if (runtimes_describe(s->tables, &s->files[i]))
+	s->pcs_only = find_runtime;
+	for (uint32_t i = 0; find_runtime && i < s->file_count; i++) {
+		if (find_runtime(s->tables, &s->files[i]))
 			errx(1, "no memory");
 	}
 	if (n < 0 || space_ready(s))

@@ -48,6 +48,7 @@
 #include "tests/memory_tables.h"
 #include "tests/walker/process.h"
 #include "tests/walker/shadow.h"
+#include "tools/prof-dump/runtimes.h"
 
 #define MAX_SHOWN 400
 #define PAGE 4096u
@@ -663,7 +664,7 @@ int main(int argc, char **argv)
 		if (option == 'k' && atol(optarg) > 0)
 			every = strtoull(optarg, NULL, 10);
 		else if (option == 'r')
-			process_find_runtimes();
+			process_find_runtimes(runtimes_describe);
 		else if (option == 'm')
 			max = strtoull(optarg, NULL, 10);
 		else if (option == 't')
