@@ -202,6 +202,7 @@ static __always_inline bool prepare(const struct walk *w, __u32 entry)
 	__builtin_memcpy(&p->config, c->own, sizeof(p->config));
 	p->copies.what = c->copy;
 	p->copies.left = c->copy.steps && w->memory ? OBJECTS_AT_ONCE : 0;
+	p->copies.keep = 0;
 	return true;
 }
 
@@ -232,6 +233,107 @@ int OF_RUNTIME_ON(struct bpf_perf_event_data *ctx)
 #ifdef RUNTIME_TAKES
 #define FRAMES_AT_ONCE 64
 
+/* Keeps the line of memory at an address. A global function: the verifier checks it once. */
+__attribute__((noinline)) int keep_line(__u64 at)
+{
+	__u32 zero = 0, hash = (__u32)((at / SAMPLE_FETCHED_BYTES * 0x9e3779b97f4a7c15ull) >> 32) &
+			       (FETCHED_INDEX - 1);
+	struct fetched *f = bpf_map_lookup_elem(&fetched, &zero);
+
+	if (!f)
+		return 0;
+	__u64 known = f->index[hash], n = f->sent.lines;
+
+	ENV_OPAQUE(known);
+	ENV_OPAQUE(n);
+	if (known && known <= SAMPLE_FETCHED_LINES && f->sent.line[known - 1].at == at)
+		return 0;
+	if (n >= SAMPLE_FETCHED_LINES ||
+	    bpf_probe_read_user(f->sent.line[n].bytes, SAMPLE_FETCHED_BYTES, (void *)at))
+		return 0;
+	f->sent.line[n].at = at;
+	f->sent.lines = n + 1;
+	f->index[hash] = n + 1;
+	return 0;
+}
+
+ENV_INLINE void env_keep(__u64 addr, __u32 size)
+{
+	__u64 first = addr & ~(SAMPLE_FETCHED_BYTES - 1ull),
+	      last = (addr + size - 1) & ~(SAMPLE_FETCHED_BYTES - 1ull);
+
+	keep_line(first);
+	if (last != first)
+		keep_line(last);
+}
+
+/* Fetches for code at pc, if it is in a mapping whose frames the runtime takes. */
+__attribute__((noinline)) int fetch_for(__u64 pc)
+{
+	struct walk *w = scratch();
+	struct OF_RUNTIME(_walk) *p = state();
+
+	if (!w || !p || pc < 4096 || pc >= WALK_ADDRESS_END)
+		return 0;
+	__u32 position = w->maps + walk_search_maps(w->maps, w->map_count, pc) * 8;
+	const struct slab *s = env_slab(position, 8);
+
+	if (!w->map_count || !s)
+		return 0;
+	const struct map_entry *m = ENV_AT(s, position, struct map_entry, 8);
+
+	if (pc >= m->start && pc < m->end && m->takers >> w->taker % PROCESS_RUNTIMES_MAX & 1)
+		OF_RUNTIME(_fetch)(w, p, pc);
+	return 0;
+}
+
+#define FETCH_WINDOWS 64 /* of the stack: 32 KiB */
+
+/* Fetches for the words of one window of the stack. */
+__attribute__((noinline)) int fetch_window(__u64 at)
+{
+	struct walk *w = scratch();
+
+	if (!w || bpf_probe_read_user(w->window, WALK_WINDOW, (void *)at))
+		return 1;
+	for (int i = 0; i < WALK_WINDOW / 8; i++)
+		fetch_for(w->window[i] - 1);
+	return 0;
+}
+
+/* Fetches what a walk over a copy of the stack will need, and sends it ahead. */
+static __always_inline void fetch(struct walk *w)
+{
+	__u32 zero = 0;
+	struct fetched *f = bpf_map_lookup_elem(&fetched, &zero);
+	struct OF_RUNTIME(_walk) *p = state();
+	__u64 sp = w->regs[UNWIND_REG_RSP] & ~7ull;
+
+	if (!f || !p)
+		return;
+	f->sent.lines = 0;
+	__builtin_memset(f->index, 0, sizeof(f->index));
+	p->copies.keep = 1;
+	fetch_for(w->leaf_exact ? w->leaf_pc : w->leaf_pc - 1);
+	for (int i = 0; i < FETCH_WINDOWS; i++) {
+		if (fetch_window(sp + i * WALK_WINDOW))
+			break;
+	}
+	w->window_start = 0;
+	__u64 n = f->sent.lines;
+
+	ENV_OPAQUE(n);
+	if (!n || n > SAMPLE_FETCHED_LINES)
+		return;
+	n = sizeof(f->sent) - (SAMPLE_FETCHED_LINES - n) * sizeof(struct sample_line);
+	f->sent.sample = w->sample;
+	f->sent.sample.flags = SAMPLE_FETCHED;
+	f->sent.sample.kernel_frames = f->sent.sample.items = 0;
+	f->sent.sample.user_frames = (n - sizeof(f->sent.sample)) / 8;
+	if (n <= sizeof(f->sent) && !bpf_ringbuf_output(&ring, &f->sent, n, BPF_RB_NO_WAKEUP))
+		w->sample.flags |= SAMPLE_FETCHES;
+}
+
 __attribute__((noinline)) int frame(void)
 {
 	struct walk *w = scratch();
@@ -255,7 +357,7 @@ __attribute__((noinline)) int frames(void)
 	return WALK_GOES_ON;
 }
 
-/* Walks as long as frames are this runtime's. Then the native walk goes on, or ends the sample. */
+/* Walks as long as frames are this runtime's, or fetches what a deferred walk will need. Then the native walk goes on, or ends the sample. */
 SEC("perf_event")
 int RUNTIME_GLUE(OF_RUNTIME_ON, _frame)(struct bpf_perf_event_data *ctx)
 {
@@ -264,6 +366,12 @@ int RUNTIME_GLUE(OF_RUNTIME_ON, _frame)(struct bpf_perf_event_data *ctx)
 
 	if (!w)
 		return 0;
+	if (w->phase == WALK_FETCHES) {
+		if (prepare(w, runtime_taker(w)))
+			fetch(w);
+		walk_next(ctx);
+		return 0;
+	}
 	if (prepare(w, runtime_taker(w))) {
 		next = WALK_GOES_ON;
 		for (int i = 0; i <= SAMPLE_MAX_USER / FRAMES_AT_ONCE && !next; i++)
@@ -272,5 +380,10 @@ int RUNTIME_GLUE(OF_RUNTIME_ON, _frame)(struct bpf_perf_event_data *ctx)
 	w->phase = next == WALK_IS_OVER ? WALK_ENDS : WALK_WALKS;
 	walk_next(ctx);
 	return 0;
+}
+#else
+ENV_INLINE void env_keep(__u64 addr, __u32 size)
+{
+	(void)addr, (void)size;
 }
 #endif

@@ -19,8 +19,15 @@
  * It is asked for the frame at w->pc, w->sp and w->fp, of which w->exact tells whether w->pc is a
  * return address. If the frame is its own, it puts it out with runtime_take and runtime_took, and
  * returns the result of runtime_leave, which goes to the caller. Else it changes nothing of w and
- * returns RUNTIME_DECLINES. p holds what it held at the last call in this walk, or anything. Any
- * other runtime says RUNTIME_TAKES_NOTHING(NAME) instead. */
+ * returns RUNTIME_DECLINES. p holds what it held at the last call in this walk, or anything.
+ *
+ * 	void NAME_fetch(struct walk *w, struct NAME_walk *p, __u64 pc);
+ *
+ * A walk may be put off, and then has a copy of the stack only. While that is copied, this is called
+ * for each word in it that leads into the runtime's code. It reads by runtime_fetch all that
+ * NAME_frame will read so for code at pc, and copies the objects. NAME_frame gets the same there.
+ *
+ * Any other runtime says RUNTIME_TAKES_NOTHING(NAME) instead. */
 #ifndef BPF_RUNTIME_WALK_H
 #define BPF_RUNTIME_WALK_H
 
@@ -29,6 +36,7 @@
 struct runtime_copies {
 	struct runtime_copy what;
 	__u32 left; /* how many more objects env_object may copy for this sample */
+	__u32 keep; /* runtime_fetch keeps what it reads */
 };
 
 /* Copies an object of this process, unless that was done before. */
@@ -70,6 +78,25 @@ ENV_INLINE bool runtime_read_bytes(void *dst, __u32 size, __u64 addr)
 
 /* --- frames of native code that a runtime takes over --- */
 
+#ifdef __bpf__
+ENV_INLINE void env_keep(__u64 addr, __u32 size);
+#else
+ENV_INLINE void env_keep(__u64 addr, __u32 size)
+{
+	(void)addr, (void)size;
+}
+#endif
+
+/* Reads memory besides the stack, at most SAMPLE_FETCHED_BYTES, for NAME_frame and NAME_fetch. */
+ENV_INLINE bool runtime_fetch(const struct runtime_copies *c, void *dst, __u32 size, __u64 addr)
+{
+	if (!runtime_read_bytes(dst, size, addr))
+		return false;
+	if (c->keep)
+		env_keep(addr, size);
+	return true;
+}
+
 #define RUNTIME_DECLINES WALK_IS_TAKEN
 
 #define RUNTIME_TAKES_NOTHING(name) \
@@ -77,6 +104,10 @@ ENV_INLINE bool runtime_read_bytes(void *dst, __u32 size, __u64 addr)
 	{ \
 		(void)w, (void)p; \
 		return RUNTIME_DECLINES; \
+	} \
+	ENV_INLINE void name##_fetch(struct walk *w, struct name##_walk *p, __u64 pc) \
+	{ \
+		(void)w, (void)p, (void)pc; \
 	}
 
 /* Puts the frame out. Without items, outputs show it as native code. */

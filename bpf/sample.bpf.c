@@ -810,6 +810,28 @@ static __always_inline void take_over(struct bpf_perf_event_data *ctx, struct wa
 	walk_stop(w, WALK_DEPTH);
 }
 
+/* Lets each runtime that takes frames over fetch what the deferred walk will need. Comes back to
+ * on_walk, and returns after the last one. */
+static __always_inline void fetch_next(struct bpf_perf_event_data *ctx, struct walk *w)
+{
+	__u32 first = w->phase == WALK_FETCHES ? w->taker + 1 : 0;
+
+	w->phase = WALK_FETCHES;
+	for (__u32 k = 0; k < PROCESS_RUNTIMES_MAX; k++) {
+		if (k < first || k >= w->runtime_count || w->takes >= WALK_TAKES)
+			continue;
+		w->taker = k;
+		const struct runtime_entry *e = runtime_entry(runtime_taker(w));
+
+		if (!e)
+			return;
+		w->takes++;
+		w->slot = e->slot;
+		bpf_tail_call(ctx, &programs, RUNTIME_MAX + e->runtime);
+		w->takes--;
+	}
+}
+
 /* The second half of a sample with user frames; it follows the runtimes' programs and always runs
  * behind on_tick. The first half left its state in the cpu's scratch memory, and so do programs that
  * take frames over. */
@@ -824,12 +846,14 @@ int on_walk(struct bpf_perf_event_data *ctx)
 		walk_place(w);
 		w->phase = WALK_WALKS;
 	}
-	int next = w->phase == WALK_ENDS;
+	int next = w->phase != WALK_WALKS;
 
 	for (int i = 0; i <= SAMPLE_MAX_USER / STEPS_AT_ONCE && !next; i++)
 		next = steps();
 	if (next == WALK_IS_TAKEN)
 		take_over(ctx, w);
+	if (can_defer(w) && w->runtime_count)
+		fetch_next(ctx, w);
 	finish();
 	return 0;
 }

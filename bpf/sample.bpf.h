@@ -67,6 +67,20 @@ struct {
 	__type(value, struct sample_object);
 } objects SEC(".maps");
 
+/* What a runtime fetches for a deferred walk. */
+#define FETCHED_INDEX 256 /* a power of two */
+struct fetched {
+	struct sample_fetched sent;
+	__u64 keep;		   /* lines are kept now */
+	__u8 index[FETCHED_INDEX]; /* 1 + the number of the line with this hash; 0: none */
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct fetched);
+} fetched SEC(".maps");
+
 enum counter {
 #define COUNTER(name) COUNTER_##name,
 #include "bpf/counters.def"

@@ -37,6 +37,9 @@ enum sample_flags {
 	SAMPLE_OBJECT = 64,  /* not a sample: the header of a struct sample_object */
 	SAMPLE_UNDUMPABLE = 128, /* the process has runtimes, but its memory may not be read */
 	SAMPLE_TAKEN = 256,	 /* a runtime took some of its frames */
+	/* Of a deferred sample: a struct sample_fetched of this time and thread was sent. */
+	SAMPLE_FETCHES = 512,
+	SAMPLE_FETCHED = 1024, /* not a sample: the header of a struct sample_fetched */
 };
 
 /* A user frame is one word: the file's slot in the tables and the file offset. Slot 0: an address,
@@ -103,6 +106,23 @@ struct sample_object {
 	__sample_u32 pieces, used;	    /* how many there are; bytes in bytes[] */
 	/* The ring holds only the bytes that exist. */
 	unsigned char bytes[SAMPLE_OBJECT_BYTES];
+};
+
+/*
+ * Memory besides the stack that runtimes need to take over frames of a deferred walk. They fetch it
+ * while the stack is copied, for each word of the stack that leads into their code. `user_frames` of
+ * its sample counts the words behind the header in the ring.
+ */
+#define SAMPLE_FETCHED_BYTES 64 /* of a line, which begins at a multiple of it */
+#define SAMPLE_FETCHED_LINES 96
+struct sample_line {
+	__sample_u64 at;
+	unsigned char bytes[SAMPLE_FETCHED_BYTES];
+};
+struct sample_fetched {
+	struct sample sample;
+	__sample_u64 lines;
+	struct sample_line line[SAMPLE_FETCHED_LINES]; /* the ring holds `lines` of them */
 };
 
 /*
@@ -185,6 +205,7 @@ static_assert(sizeof(struct sample) == 88, "no padding");
 static_assert(SAMPLE_FRAME_TAKEN + SAMPLE_TAKEN_ITEMS == SAMPLE_FRAME_SLOT_MASK, "it fits");
 static_assert(sizeof(struct sample_object) == 88 + 24 + SAMPLE_PIECES * 16 + SAMPLE_OBJECT_BYTES,
 	      "no padding");
+static_assert(sizeof(struct sample_fetched) == 96 + SAMPLE_FETCHED_LINES * 72, "no padding");
 static_assert(sizeof(struct deferred) == (21 + 2 * DEFERRED_RETURNS + 2 * DEFERRED_STACKS +
 					  33 * DEFERRED_OBJECTS + DEFERRED_CHUNKS) *
 							 8 +

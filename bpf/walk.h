@@ -62,7 +62,8 @@ enum walk_next {
 enum walk_phase {
 	WALK_BEGINS,
 	WALK_WALKS,
-	WALK_ENDS, /* the walk is over, and the sample is to be sent */
+	WALK_ENDS,    /* the walk is over, and the sample is to be sent, */
+	WALK_FETCHES, /* or deferred: runtimes fetch what that walk will need */
 };
 
 /* A runtime's entries that the native walk has not passed yet. */
@@ -123,6 +124,7 @@ struct walk {
 	__u8 refused;	     /* and of those that are not asked again in this walk */
 	__u8 declines;	     /* how often one declined */
 	__u8 takes;	     /* how often the walk went on in a runtime's program */
+	__u8 runtime_count;  /* of the process */
 	__u64 window[WALK_WINDOW / 8];
 	struct sample sample; /* this header and words[] go into the ring buffer */
 	__u64 words[SAMPLE_WORDS];
@@ -829,6 +831,7 @@ ENV_INLINE void walk_begin(struct walk *w, const struct process_entry *p, __u8 e
 	w->runtimes = p->maps + p->map_count * 8;
 	w->runtimes_left = p->flags >> PROCESS_RUNTIMES_SHIFT;
 	w->runtime_first = w->runtimes;
+	w->runtime_count = w->runtimes_left;
 	w->phase = WALK_BEGINS;
 	w->declined = w->refused = w->declines = w->takes = 0;
 	w->count = 0;

@@ -62,6 +62,41 @@ def test_frames_of_a_jit_are_taken_over(tmp_path):
     assert JIT_STACKS <= set(count), count
 
 
+LATE = """
+#include <time.h>
+void late(void)
+{
+	struct timespec begin, now;
+	volatile long n = %d;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+	do {
+		for (int i = 0; i < 100000; i++)
+			n = n + 1;
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	} while ((now.tv_sec - begin.tv_sec) * 1000000000 + now.tv_nsec - begin.tv_nsec < 80000000);
+}
+"""
+
+
+def test_frames_of_a_jit_are_taken_over_in_walks_that_were_put_off(tmp_path):
+    """Where the leaf's library is new, its rows come only later. By then the code of the JIT, which
+    called it, may be gone."""
+    libraries = []
+    for i in range(12):
+        source, library = tmp_path / f"late{i}.c", tmp_path / f"late{i}.so"
+        source.write_text(LATE % i)
+        subprocess.run(["gcc", "-O2", "-fomit-frame-pointer", "-shared", "-fPIC", "-o", library,
+                        source], check=True, timeout=60)
+        libraries.append(library)
+    out = tmp_path / "out.folded"
+    p = subprocess.run([f"{TOY}/profpipe", "record", "-q", "-F", "499", "--lines", "-o", out, "--",
+                        JIT, "1", "1000", *libraries], capture_output=True, text=True, timeout=60)
+    assert p.returncode == 0, p.stderr
+    count = {s: n for s, n in folded(out).items() if "late" in s.split(";")[-1] or "no-" in s}
+    right = sum(n for s, n in count.items() if s.startswith("run_late;toyjit_enter;caller:60;late"))
+    assert right > 200 and right > 0.99 * sum(count.values()), count
+
+
 @pytest.mark.parametrize("tree", TREES, ids=["release", "asan"])
 def test_each_instruction_of_a_jit_has_its_exact_stack(tree):
     p = subprocess.run([f"{tree}/toy/step", "-t", "60", "-m", "120000", "-r", f"{tree}/toy/toyjit",

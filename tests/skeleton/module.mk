@@ -39,7 +39,7 @@ toy/program_SRCS := tests/skeleton/program.c
 toy/program_LIBS := -rdynamic
 # Called like its runtime, it is described as soon as it is mapped.
 toy/toyjit_SRCS := tests/skeleton/toyjit_program.c
-toy/toyjit_LIBS := -rdynamic
+toy/toyjit_LIBS := -rdynamic -ldl
 
 # The stacks of these programs by single steps.
 PROGRAMS += toy/step

@@ -4,9 +4,11 @@
  * walker could follow, and each piece has a frame of its own size. All that describes code moves all
  * the time, as objects of a moving garbage collector do, and what was there before is overwritten.
  *
- * `toyjit SECONDS [SPINS]` runs code that calls code, by way of native functions as well, and code
- * that is freed as soon as it ran.
+ * `toyjit SECONDS [SPINS [LIBRARY]...]` runs code that calls code, by way of native functions as
+ * well, and code that is freed as soon as it ran. Then each library is loaded, and its function
+ * `late` is called from code.
  */
+#include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -278,6 +280,26 @@ __attribute__((noinline)) static void run_brief(uint8_t *where)
 	drop(c);
 }
 
+/* Calls native code that nobody has seen before. */
+__attribute__((noinline)) static void run_late(const char *library, uint8_t *where)
+{
+	void *loaded = dlopen(library, RTLD_NOW);
+	void *late = loaded ? dlsym(loaded, "late") : NULL;
+
+	if (!late)
+		abort();
+	struct assembler a = begin("caller", "/toy/late.toy", 520, where);
+
+	line(&a, 59);
+	call(&a, late);
+	line(&a, 60);
+
+	struct code *c = end(&a);
+
+	toyjit_enter(c->start);
+	drop(c);
+}
+
 int main(int argc, char **argv)
 {
 	const time_t until = time(NULL) + (argc > 1 ? atoi(argv[1]) : 1);
@@ -302,5 +324,7 @@ int main(int argc, char **argv)
 		toyjit_enter(all[DOWN]->start);
 		run_brief(brief);
 	} while (time(NULL) <= until);
+	for (int i = 3; i < argc; i++)
+		run_late(argv[i], brief);
 	return toyjit_mark[0] != 't';
 }

@@ -11,6 +11,7 @@ struct toyjit_walk {
 	struct toyjit_config config;
 	__u64 base;
 	struct runtime_copies copies;
+	__u64 region[3];
 	__u64 code[TOYJIT_CODE_BYTES / 8]; /* a description */
 };
 
@@ -37,16 +38,34 @@ ENV_INLINE __u64 toyjit_field(const struct toyjit_walk *p, __u16 offset)
 ENV_INLINE bool toyjit_code(struct toyjit_walk *p, __u64 pc, __u64 *ret_at)
 {
 	const struct toyjit_config *c = &p->config;
-	__u64 region = p->base + c->region, start, size, units;
 	__u32 bytes = c->code_bytes;
 
 	if (bytes > TOYJIT_CODE_BYTES)
 		bytes = TOYJIT_CODE_BYTES;
-	return runtime_read(region, &start) && runtime_read(region + 8, &size) &&
-	       runtime_read(region + 16, &units) && pc - start < size &&
-	       runtime_read(units + ((pc - start) >> (c->unit_shift & 15)) * 8, ret_at) &&
-	       runtime_read_bytes(p->code, bytes, *ret_at) &&
+	if (!runtime_fetch(&p->copies, p->region, sizeof(p->region), p->base + c->region))
+		return false;
+	__u64 offset = pc - p->region[0],
+	      unit = p->region[2] + (offset >> (c->unit_shift & 15)) * 8;
+
+	return offset < p->region[1] && runtime_fetch(&p->copies, ret_at, 8, unit) &&
+	       runtime_fetch(&p->copies, p->code, bytes, *ret_at) &&
 	       pc - toyjit_field(p, c->code_start) < (__u32)toyjit_field(p, c->code_size);
+}
+
+/* Copies the description that was read, and what names it. */
+ENV_INLINE void toyjit_copy(struct walk *w, struct toyjit_walk *p, __u64 at)
+{
+	__u64 serial = toyjit_field(p, p->config.code_serial);
+
+	env_moving_object(w, &p->copies, TOYJIT_KEY | serial, toyjit_check(serial), at);
+}
+
+ENV_INLINE void toyjit_fetch(struct walk *w, struct toyjit_walk *p, __u64 pc)
+{
+	__u64 at;
+
+	if (toyjit_code(p, pc, &at))
+		toyjit_copy(w, p, at);
 }
 
 ENV_INLINE int toyjit_frame(struct walk *w, struct toyjit_walk *p)
@@ -71,12 +90,11 @@ ENV_INLINE int toyjit_frame(struct walk *w, struct toyjit_walk *p)
 	}
 	if (!walk_read(w, cfa - 8, &back))
 		return walk_stop(w, WALK_STACK_UNREADABLE);
-	__u64 check = toyjit_check(serial), key = TOYJIT_KEY | serial;
-
 	runtime_take(w);
-	runtime_took(w, RUNTIME_FRAME, key,
-		     (offset & RUNTIME_POSITION_MASK) | check << RUNTIME_CHECK_SHIFT);
-	env_moving_object(w, &p->copies, key, check, at);
+	runtime_took(w, RUNTIME_FRAME, TOYJIT_KEY | serial,
+		     (offset & RUNTIME_POSITION_MASK) | toyjit_check(serial)
+								<< RUNTIME_CHECK_SHIFT);
+	toyjit_copy(w, p, at);
 	return runtime_leave(w, cfa, fp, back);
 }
 

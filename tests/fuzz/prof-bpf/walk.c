@@ -55,7 +55,7 @@ static void send_items(void)
 	r.sample.flags = SAMPLE_ITEMS;
 	r.sample.kernel_frames = 0;
 	memcpy(r.words, sample.deferred.stack, sizeof(r.words));
-	deferred_items(queue, &r.sample);
+	deferred_ahead(queue, &r.sample);
 }
 
 static void emit(void *ctx, const struct sample *s)

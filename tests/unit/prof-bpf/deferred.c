@@ -129,7 +129,7 @@ static void send_items(uint64_t time_ns)
 	items.words[2] = 42;
 	items.words[3] = (uint64_t)RUNTIME_ENTRY << RUNTIME_ITEM_SHIFT | (STACK + 68);
 	items.words[4] = 0;
-	deferred_items(q, &items.sample);
+	deferred_ahead(q, &items.sample);
 	d.sample.items = 2;
 }
 

@@ -34,9 +34,12 @@ struct item {
 	struct sample sample;
 	uint64_t pc, regs[16], tls;
 	uint32_t exact, chunks, g_below;
-	bool scanned;	  /* its stack was searched for return addresses */
-	bool lacks_items; /* its items have not come yet: their place in head[] is empty */
-	uint8_t code[8];  /* from pc - 4 on */
+	bool scanned;		  /* its stack was searched for return addresses */
+	bool lacks_items;	  /* its items have not come yet: their place in head[] is empty */
+	bool lacks_lines;	  /* likewise lines */
+	struct sample_line *line; /* that runtimes fetched; owned, and charged to the owner */
+	uint32_t lines;
+	uint8_t code[8]; /* from pc - 4 on */
 	struct probed_return returns[DEFERRED_RETURNS];
 	struct deferred_range ranges[DEFERRED_STACKS];
 	uint64_t chunk_at[DEFERRED_CHUNKS];
@@ -46,14 +49,15 @@ struct item {
 	uint64_t head[];	       /* as many words as the sample tells */
 };
 
-/* A runtime's items, for a deferred sample that comes before or after them: the order between two
- * rings is unknown. */
+/* A runtime's items, or lines of memory, for a deferred sample that comes before or after them: the
+ * order between two rings is unknown. */
 struct ahead {
 	uint64_t time_ns;
 	uint32_t tid, words;
+	bool fetched;	/* lines */
 	uint64_t *data; /* NULL: unused */
 };
-#define AHEAD 64 /* items without a sample; the oldest are dropped */
+#define AHEAD 64 /* without a sample; the oldest are dropped */
 
 struct deferred_queue {
 	struct deferred_config config;
@@ -91,6 +95,14 @@ static const uint8_t *copied(const struct item *i, uint64_t addr, size_t *ret_n)
 		if (o->at && at < sizeof(o->words)) {
 			*ret_n = sizeof(o->words) - at;
 			return (const uint8_t *)o->words + at;
+		}
+	}
+	for (uint32_t n = 0; n < i->lines; n++) {
+		uint64_t at = addr - i->line[n].at;
+
+		if (at < SAMPLE_FETCHED_BYTES) {
+			*ret_n = SAMPLE_FETCHED_BYTES - at;
+			return i->line[n].bytes + at;
 		}
 	}
 	return NULL;
@@ -217,6 +229,7 @@ static void item_free(struct deferred_queue *q, struct item *i)
 	for (uint32_t n = 0; n < i->chunks; n++)
 		piece_put(q, i->piece[n]);
 	release(q, i->owner, i->bytes);
+	free(i->line);
 	free(i);
 }
 
@@ -259,21 +272,31 @@ static void emit(struct deferred_queue *q, const struct sample *s, const uint64_
 	q->config.emit(q->config.ctx, &q->out.sample);
 }
 
-/* Puts a runtime's items into their place, if they have come. */
-static void take_items(struct deferred_queue *q, struct item *i)
+/* Puts a runtime's items, or lines that it fetched, into their place, if they have come. */
+static void take_ahead(struct deferred_queue *q, struct item *i)
 {
 	const struct sample *s = &i->sample;
 	uint32_t words = s->items * 2u;
 
-	for (unsigned n = 0; i->lacks_items && n < AHEAD; n++) {
+	for (unsigned n = 0; (i->lacks_items || i->lacks_lines) && n < AHEAD; n++) {
 		struct ahead *a = &q->ahead[n];
 
-		if (!a->data || a->time_ns != s->time_ns || a->tid != s->tid || a->words != words)
+		if (!a->data || a->time_ns != s->time_ns || a->tid != s->tid)
 			continue;
-		memcpy(i->head + s->kernel_frames, a->data, words * sizeof(uint64_t));
-		free(a->data);
+		if (a->fetched && i->lacks_lines) {
+			i->lines = a->words / (uint32_t)(sizeof(*i->line) / sizeof(uint64_t));
+			i->line = (struct sample_line *)a->data;
+			i->lacks_lines = false;
+			i->bytes += a->words * sizeof(uint64_t);
+			hold(q, i->owner, a->words * sizeof(uint64_t));
+		} else if (!a->fetched && i->lacks_items && a->words == words) {
+			memcpy(i->head + s->kernel_frames, a->data, words * sizeof(uint64_t));
+			free(a->data);
+			i->lacks_items = false;
+		} else {
+			continue;
+		}
 		a->data = NULL;
-		i->lacks_items = false;
 	}
 }
 
@@ -302,12 +325,12 @@ static void want_files(struct deferred_queue *q, struct item *i)
 	i->scanned = true;
 }
 
-/* Walks a copy with the present tables. False: they do not know enough yet, or the items have not
- * come. last: walk what is known. */
+/* Walks a copy with the present tables. False: they do not know enough yet, or something of it has
+ * not come. last: walk what is known. */
 static bool walk(struct deferred_queue *q, struct item *i, bool last)
 {
-	take_items(q, i);
-	if (i->lacks_items && !last)
+	take_ahead(q, i);
+	if ((i->lacks_items || i->lacks_lines) && !last)
 		return false;
 	if (i->lacks_items)
 		i->sample.items = 0;
@@ -398,16 +421,28 @@ static struct item *first_to_go(struct deferred_queue *q)
 	return i ? i : q->items;
 }
 
-void deferred_items(struct deferred_queue *q, const struct sample *s)
+void deferred_ahead(struct deferred_queue *q, const struct sample *s)
 {
+	const bool fetched = s->flags & SAMPLE_FETCHED;
+	/* Behind the number of lines, which their bytes tell as well. */
+	const uint64_t *from = fetched ? sample_words(s) + 1 : sample_items(s);
+	uint32_t words = s->items * 2u;
+
+	if (fetched && !s->user_frames)
+		return;
+	if (fetched)
+		words = s->user_frames - 1u;
+
 	struct ahead *a = &q->ahead[q->next_ahead++ % AHEAD];
-	size_t bytes = s->items * 2u * sizeof(uint64_t);
+	size_t bytes = words * sizeof(uint64_t);
 
 	free(a->data);
-	*a = (struct ahead){ .time_ns = s->time_ns, .tid = s->tid, .words = s->items * 2u };
+	*a = (struct ahead){
+		.time_ns = s->time_ns, .tid = s->tid, .words = words, .fetched = fetched
+	};
 	a->data = malloc(bytes ? bytes : 1);
 	if (a->data)
-		memcpy(a->data, sample_items(s), bytes);
+		memcpy(a->data, from, bytes);
 }
 
 void deferred_put(struct deferred_queue *q, const struct deferred_sample *d)
@@ -444,8 +479,11 @@ void deferred_put(struct deferred_queue *q, const struct deferred_sample *d)
 	i->sample.kernel_frames = (uint16_t)kernel;
 	i->sample.items = (uint16_t)items;
 	i->lacks_items = items;
+	i->lacks_lines = d->sample.flags & SAMPLE_FETCHES;
+	i->line = NULL;
+	i->lines = 0;
 	memcpy(i->head, d->kernel, kernel * sizeof(uint64_t));
-	take_items(q, i);
+	take_ahead(q, i);
 	i->pc = d->deferred.pc;
 	memcpy(i->regs, d->deferred.regs, sizeof(i->regs));
 	i->tls = d->deferred.tls;

@@ -43,9 +43,9 @@ int deferred_new(const struct deferred_config *c, struct deferred_queue **ret);
 /* Charges copies to the owners of their samples. o: borrowed; NULL: no more. */
 void deferred_keep_owners(struct deferred_queue *q, struct owners *o);
 void deferred_free(struct deferred_queue *q);
-/* Takes a runtime's items (SAMPLE_ITEMS). They come before their sample, in another ring, and wait
- * for it here. */
-void deferred_items(struct deferred_queue *q, const struct sample *s);
+/* Takes a runtime's items (SAMPLE_ITEMS), or what it fetched for its frames (SAMPLE_FETCHED). They
+ * come before their sample, in another ring, and wait for it here. */
+void deferred_ahead(struct deferred_queue *q, const struct sample *s);
 /* Copies a sample. If memory is lacking, it is emitted as it is. */
 void deferred_put(struct deferred_queue *q, const struct deferred_sample *d);
 /* Walks what can be walked now. Gives up on samples that have waited long enough, or with `all` on

@@ -262,8 +262,8 @@ static void on_sample(void *ctx, const struct sample *s)
 		on_object(p, s);
 		return;
 	}
-	if (s->flags & SAMPLE_ITEMS) {
-		deferred_items(p->deferred, s);
+	if (s->flags & (SAMPLE_ITEMS | SAMPLE_FETCHED)) {
+		deferred_ahead(p->deferred, s);
 		return;
 	}
 	if (drops(p, s))
@@ -275,7 +275,7 @@ static void on_sample(void *ctx, const struct sample *s)
 /* While kernel names are being read, samples with kernel frames wait for them. */
 static void on_early_sample(void *ctx, const struct sample *s)
 {
-	if (s->flags & SAMPLE_ITEMS || !s->kernel_frames) {
+	if (s->flags & (SAMPLE_ITEMS | SAMPLE_FETCHED) || !s->kernel_frames) {
 		on_sample(ctx, s);
 		return;
 	}
