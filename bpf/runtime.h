@@ -74,6 +74,14 @@ struct runtime_copy {
 	struct runtime_step step[RUNTIME_STEPS];
 };
 
+/* How interpreted frames find the native frames that run them. */
+enum runtime_by_loop {
+	RUNTIME_BY_ADDRESS = 0,	   /* entries have an address, in the C frame that runs the chain */
+	RUNTIME_FRAME_BY_LOOP = 1, /* there are none: each frame in a loop runs one frame */
+	RUNTIME_CHAIN_BY_LOOP = 2, /* they have none: each frame in a loop runs a chain */
+	RUNTIME_BY_LOOPS,
+};
+
 /*
  * What the walk needs to know of one build. prof-symd makes it from the file. prof-bpf checks the
  * numbers up to `own` and passes all of it to the kernel.
@@ -88,7 +96,7 @@ struct runtime_copy {
 struct runtime_config {
 	UW_U32 runtime; /* enum runtime */
 	UW_U32 version; /* major << 16 | minor << 8 | patch */
-	UW_U32 by_loop; /* entries have no address: each frame in a loop is an entry */
+	UW_U32 by_loop; /* enum runtime_by_loop */
 	UW_U32 ranges;	/* of loop[] */
 	struct runtime_range loop[RUNTIME_RANGES];
 	struct runtime_copy copy;

@@ -132,22 +132,34 @@ static struct weave_run *run_of(struct weaver *v, uint64_t word)
 	return NULL;
 }
 
-/* For runtimes whose loop frames each run one interpreted frame. Whether the leaf frame runs none,
- * since it has not begun one or has just ended it. */
+/* For runtimes whose loop frames each run one interpreted frame, or a chain of them. Where the frames
+ * end that the next loop frame runs. */
+static uint32_t end_by_loop(const struct weaver *v, const struct weave_run *r, uint32_t by_loop)
+{
+	uint32_t end = r->next;
+
+	if (by_loop != RUNTIME_CHAIN_BY_LOOP)
+		return end < r->end ? end + 1 : end;
+	while (end < r->end && item_kind(v->in->items[(size_t)2 * end]) != RUNTIME_ENTRY)
+		end++;
+	return end < r->end ? end + 1 : end;
+}
+
+/* Likewise. Whether the leaf frame runs none, since it has not begun one or has just ended it. */
 static bool leaf_has_none(struct weaver *v)
 {
 	const uint64_t *native = v->in->native;
 	const struct weave_run *run = v->in->native_count ? run_of(v, native[0]) : NULL;
 	const struct runtime_config *leaf = run ? loop_of(v->config, native[0]) : NULL;
-	uint32_t loops = 0, frames = 0;
+	uint32_t loops = 0, runs = 0;
 
 	if (!leaf || !leaf->by_loop)
 		return false;
 	for (uint32_t i = 0; i < v->in->native_count; i += sample_frame_words(native[i]))
 		loops += sample_frame_slot(native[i]) == run->slot && loop_of(v->config, native[i]);
-	for (uint32_t i = run->next; i < run->end; i++)
-		frames += item_kind(v->in->items[(size_t)2 * i]) == RUNTIME_FRAME;
-	return loops == frames + 1;
+	for (struct weave_run r = *run; r.next < r.end; runs++)
+		r.next = end_by_loop(v, &r, leaf->by_loop);
+	return loops == runs + 1;
 }
 
 static void put_native(struct weaver *v, uint32_t at, bool loop)
@@ -198,7 +210,7 @@ uint32_t weave_all(const struct weave_input *in, const struct weave_config *c,
 		    !sample_frame_slot(native[i + 1]))
 			put_native(&v, ++i, true);
 		if (run && run->next < run->end && !(skip && i == 0))
-			take_items(&v, run, run->next + 1);
+			take_items(&v, run, end_by_loop(&v, run, r->by_loop));
 		else if (!by_loop && entered)
 			take_chain(&v);
 	}

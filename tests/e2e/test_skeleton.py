@@ -127,10 +127,11 @@ def test_frames_of_a_jit_are_dumped():
         assert any(stack.endswith("main;" + s) for s in JIT_STACKS) or "move" in stack, seen
 
 
-def test_a_runtime_made_by_the_list_is_walked_and_named(tmp_path):
+@pytest.mark.parametrize("program", [PROGRAM, f"{TOY}/chains"], ids=["addresses", "chains"])
+def test_a_runtime_made_by_the_list_is_walked_and_named(program, tmp_path):
     out = tmp_path / "out.folded"
     p = subprocess.run([f"{TOY}/profpipe", "record", "-q", "-F", "499", "--lines", "-o", out, "--",
-                        PROGRAM, "3"], capture_output=True, text=True, timeout=60)
+                        program, "3"], capture_output=True, text=True, timeout=60)
     assert p.returncode == 0, p.stderr
     count = collections.Counter()
     for line in out.read_text().splitlines():

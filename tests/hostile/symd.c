@@ -250,7 +250,7 @@ static void say_runtime(struct peer *p, uint64_t file, const struct runtime_conf
 static struct runtime_config wild_config(struct peer *p)
 {
 	struct runtime_config c = { .runtime = RUNTIME_PYTHON,
-				    .by_loop = next_random(p) & 1,
+				    .by_loop = (UW_U32)(next_random(p) % RUNTIME_BY_LOOPS),
 				    .ranges = (UW_U32)(next_random(p) % (RUNTIME_RANGES + 1)) };
 	uint64_t how = next_random(p) % 3;
 

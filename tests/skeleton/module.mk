@@ -34,9 +34,16 @@ $(TOY_OBJS): $(TOY)/%.o: %.c $(TOY_GEN)
 	@$(CC) -I$(TOY)/gen $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS) \
 		-DRUNTIMES_MORE='"tests/skeleton/runtimes.def"' -MMD -MP -c $< -o $@
 
-PROGRAMS += toy/program toy/toyjit $(addprefix toy/,$(TOOLS))
+PROGRAMS += toy/program toy/chains toy/toyjit $(addprefix toy/,$(TOOLS))
 toy/program_SRCS := tests/skeleton/program.c
 toy/program_LIBS := -rdynamic
+# The same, but its chains are found by its loop.
+toy/chains_OBJS := $(TOY)/chains.o
+toy/chains_LIBS := -rdynamic
+$(TOY)/chains.o: tests/skeleton/program.c
+	@mkdir -p $(@D)
+	@echo "  CC      $< (with chains)"
+	@$(COMPILE) -DTOY_CHAINS -c $< -o $@
 # Called like its runtime, it is described as soon as it is mapped.
 toy/toyjit_SRCS := tests/skeleton/toyjit_program.c
 toy/toyjit_LIBS := -rdynamic -ldl

@@ -41,6 +41,12 @@ struct frame {
 };
 
 struct frame *toy_top;
+#ifdef TOY_CHAINS
+const char toy_chains = 1; /* `entry` is no address */
+#define ENTRY(here) ((void *)1)
+#else
+#define ENTRY(here) (here)
+#endif
 void toy_loop(const struct function *f);
 
 #define LINES(a, b, c) \
@@ -88,7 +94,8 @@ __attribute__((noinline)) void toy_loop(const struct function *f)
 	struct frame *old = toy_top;
 	char here;
 
-	push(f, &here);
+	push(f, ENTRY(&here));
+	__asm__ volatile("" ::"r"(&here));
 	while (toy_top != old) {
 		struct frame *now = toy_top;
 		const struct operation *o = &now->function->code[now->position];

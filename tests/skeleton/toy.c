@@ -27,7 +27,7 @@ static int describe(struct elfview *im, struct runtime_build *ret)
 				.frame_position = 16,
 				.frame_entry = 24,
 				.function_serial = n.serial };
-	struct elfview_symbol loop, top;
+	struct elfview_symbol loop, top, chains;
 	uint64_t offset, left;
 
 	if (elfview_exported(im, "toy_loop", &loop) != 0)
@@ -38,6 +38,11 @@ static int describe(struct elfview *im, struct runtime_build *ret)
 		return 0;
 	/* From an address to what the mapping's start minus its offset is added to. */
 	c.top = top.value - (loop.value - offset);
+	/* A toy that keeps no addresses of its C frames. */
+	if (elfview_exported(im, "toy_chains", &chains) == 0) {
+		c.chains = 1;
+		ret->config.by_loop = RUNTIME_CHAIN_BY_LOOP;
+	}
 	ret->config.version = 1u << 16;
 	ret->config.ranges = 1;
 	ret->config.loop[0] = (struct runtime_range){ offset, offset + loop.size };

@@ -45,7 +45,7 @@ ENV_INLINE int toy_step(struct walk *w, struct toy_walk *p)
 		  (position & RUNTIME_POSITION_MASK) | check << RUNTIME_CHECK_SHIFT);
 	env_object(w, &p->copies, function, check);
 	if (entry)
-		walk_entry(w, entry);
+		walk_entry(w, c->chains ? 0 : entry);
 	return 0;
 }
 

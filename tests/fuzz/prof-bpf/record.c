@@ -27,7 +27,7 @@ static void weave_sample(const struct sample *s)
 	static struct weave_frame frames[WEAVE_MAX];
 	struct runtime_config r = { .runtime = RUNTIME_PYTHON,
 				    .ranges = 1,
-				    .by_loop = s->cpu & 1,
+				    .by_loop = s->cpu % RUNTIME_BY_LOOPS,
 				    .loop = { { 0x1000, 0x2000 } } };
 	const struct weave_config c = { .runtime = runtime, .ctx = &r };
 	uint32_t interpreted = 0, native = 0, plain = 0, count;

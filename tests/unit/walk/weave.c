@@ -23,7 +23,7 @@ static const struct runtime_config *runtime(void *ctx, uint16_t slot)
 	return slot == SLOT ? &config : slot == SECOND_SLOT ? &other : NULL;
 }
 
-static void begin(bool by_loop)
+static void begin(enum runtime_by_loop by_loop)
 {
 	memset(&s, 0, sizeof(s));
 	config = (struct runtime_config){ .runtime = RUNTIME_PYTHON,
@@ -71,7 +71,7 @@ static const char *woven(void)
 
 Test(weave, a_chain_stands_behind_the_frame_that_runs_it)
 {
-	begin(false);
+	begin(RUNTIME_BY_ADDRESS);
 	item(RUNTIME_FRAME, 1);
 	item(RUNTIME_FRAME, 2);
 	item(RUNTIME_ENTRY, 0x7000);
@@ -91,7 +91,7 @@ Test(weave, a_chain_stands_behind_the_frame_that_runs_it)
 
 Test(weave, generated_code_that_calls_the_loop_is_a_part_of_it)
 {
-	begin(false);
+	begin(RUNTIME_BY_ADDRESS);
 	item(RUNTIME_FRAME, 1);
 	item(RUNTIME_ENTRY, 0x7000);
 	item(RUNTIME_FRAME, 2);
@@ -108,7 +108,7 @@ Test(weave, generated_code_that_calls_the_loop_is_a_part_of_it)
 
 Test(weave, an_entry_that_has_no_frame_goes_with_the_next_one)
 {
-	begin(false);
+	begin(RUNTIME_BY_ADDRESS);
 	item(RUNTIME_FRAME, 1);
 	item(RUNTIME_ENTRY, 0);
 	item(RUNTIME_FRAME, 2);
@@ -120,7 +120,7 @@ Test(weave, an_entry_that_has_no_frame_goes_with_the_next_one)
 
 Test(weave, what_the_native_walk_did_not_reach_stands_at_the_end)
 {
-	begin(false);
+	begin(RUNTIME_BY_ADDRESS);
 	item(RUNTIME_FRAME, 1);
 	item(RUNTIME_ENTRY, 0x7000);
 	item(RUNTIME_FRAME, 2);
@@ -132,7 +132,7 @@ Test(weave, what_the_native_walk_did_not_reach_stands_at_the_end)
 
 Test(weave, a_frame_of_the_loop_runs_one_where_entries_have_no_address)
 {
-	begin(true);
+	begin(RUNTIME_FRAME_BY_LOOP);
 	item(RUNTIME_FRAME, 1);
 	item(RUNTIME_FRAME, 2);
 	native(OTHER(0x10));
@@ -145,7 +145,7 @@ Test(weave, a_frame_of_the_loop_runs_one_where_entries_have_no_address)
 
 Test(weave, a_leaf_that_has_not_linked_its_frame_yet_gets_none)
 {
-	begin(true);
+	begin(RUNTIME_FRAME_BY_LOOP);
 	item(RUNTIME_FRAME, 1);
 	native(LOOP(4) | SAMPLE_FRAME_EXACT);
 	native(OTHER(0x20));
@@ -155,7 +155,7 @@ Test(weave, a_leaf_that_has_not_linked_its_frame_yet_gets_none)
 
 Test(weave, a_return_address_just_behind_the_loop_is_in_it)
 {
-	begin(true);
+	begin(RUNTIME_FRAME_BY_LOOP);
 	item(RUNTIME_FRAME, 1);
 	native(OTHER(0x20));
 	native(0x2000 | (uint64_t)SLOT << SAMPLE_FRAME_SLOT_SHIFT);
@@ -164,7 +164,7 @@ Test(weave, a_return_address_just_behind_the_loop_is_in_it)
 
 Test(weave, chains_of_two_runtimes_stand_each_behind_its_own_frame)
 {
-	begin(false);
+	begin(RUNTIME_BY_ADDRESS);
 	item(RUNTIME_FRAME, 1);
 	item(RUNTIME_ENTRY, 0x7000);
 	item(RUNTIME_FRAME, 2);
@@ -185,7 +185,7 @@ Test(weave, chains_of_two_runtimes_stand_each_behind_its_own_frame)
 
 Test(weave, frames_of_two_loops_run_each_its_own_runtimes)
 {
-	begin(true);
+	begin(RUNTIME_FRAME_BY_LOOP);
 	item(RUNTIME_FRAME, 1);
 	item(RUNTIME_FRAME, 2);
 	item_of(SECOND_SLOT, RUNTIME_FRAME, 3);
@@ -199,7 +199,7 @@ Test(weave, frames_of_two_loops_run_each_its_own_runtimes)
 
 Test(weave, kernel_frames_are_passed_over)
 {
-	begin(false);
+	begin(RUNTIME_BY_ADDRESS);
 	s.sample.kernel_frames = 3;
 	item(RUNTIME_FRAME, 1);
 	item(RUNTIME_ENTRY, 0x7000);
@@ -209,7 +209,7 @@ Test(weave, kernel_frames_are_passed_over)
 
 Test(weave, a_walk_that_stopped_is_said)
 {
-	begin(false);
+	begin(RUNTIME_BY_ADDRESS);
 	item(RUNTIME_FRAME, 1);
 	item(RUNTIME_STOPPED, 0);
 	native(OTHER(0x10));
@@ -219,8 +219,90 @@ Test(weave, a_walk_that_stopped_is_said)
 
 Test(weave, without_items_all_stays_as_it_is)
 {
-	begin(true);
+	begin(RUNTIME_FRAME_BY_LOOP);
 	native(LOOP(4) | SAMPLE_FRAME_EXACT);
 	native(OTHER(0x20));
 	cr_assert_str_eq(woven(), "ln");
+}
+
+Test(weave, a_frame_of_the_loop_runs_a_chain_where_entries_have_no_address)
+{
+	begin(RUNTIME_CHAIN_BY_LOOP);
+	item(RUNTIME_FRAME, 1);
+	item(RUNTIME_FRAME, 2);
+	item(RUNTIME_ENTRY, 0);
+	item(RUNTIME_FRAME, 3);
+	item(RUNTIME_ENTRY, 0);
+	item(RUNTIME_FRAME, 4);
+	native(OTHER(0x10));
+	native(LOOP(0x10));
+	native(OTHER(0x20));
+	native(LOOP(0x20));
+	native(OTHER(0x30));
+	native(LOOP(0x30));
+	native(OTHER(0x40));
+	cr_assert_str_eq(woven(), "nl12nl3nl4n");
+}
+
+Test(weave, a_leaf_that_has_not_begun_its_chain_gets_none)
+{
+	begin(RUNTIME_CHAIN_BY_LOOP);
+	item(RUNTIME_FRAME, 1);
+	item(RUNTIME_FRAME, 2);
+	item(RUNTIME_ENTRY, 0);
+	native(LOOP(4) | SAMPLE_FRAME_EXACT);
+	native(OTHER(0x20));
+	native(LOOP(0x20));
+	cr_assert_str_eq(woven(), "lnl12");
+}
+
+/* A frame that a runtime took, with n items. */
+static void taken(unsigned n, uint64_t pc)
+{
+	native(pc | (SAMPLE_FRAME_TAKEN + n) << SAMPLE_FRAME_SLOT_SHIFT);
+}
+
+static void taken_item(uint64_t kind, uint64_t address)
+{
+	native(kind << RUNTIME_ITEM_SHIFT | (uint64_t)SLOT << RUNTIME_ITEM_SLOT_SHIFT | address);
+	native(address * 10);
+}
+
+Test(weave, what_runs_in_a_frame_that_was_taken_stands_in_its_place)
+{
+	begin(RUNTIME_BY_ADDRESS);
+	native(OTHER(0x10));
+	taken(2, 0x7f0000001000);
+	taken_item(RUNTIME_FRAME, 1);
+	taken_item(RUNTIME_FRAME, 2);
+	taken(0, 0x7f0000002000);
+	taken(1, 0x7f0000003000);
+	taken_item(RUNTIME_FRAME, 3);
+	native(OTHER(0x20));
+	cr_assert_str_eq(woven(), "n12n3n");
+	cr_assert_eq(got[1].mark, 10);
+	cr_assert_eq(got[1].slot, SLOT);
+	cr_assert_eq(got[3].word, 0x7f0000002000, "outputs show it as generated code");
+	cr_assert_eq(got[4].at, 7);
+	cr_assert_eq(got[5].at, 10);
+}
+
+Test(weave, a_chain_may_begin_in_a_frame_that_was_taken)
+{
+	begin(RUNTIME_BY_ADDRESS);
+	item(RUNTIME_FRAME, 1);
+	item(RUNTIME_ENTRY, 0x7000);
+	taken(1, 0x7f0000001000 | SAMPLE_FRAME_ENTRY);
+	taken_item(RUNTIME_FRAME, 2);
+	native(OTHER(0x20));
+	cr_assert_str_eq(woven(), "21n");
+}
+
+Test(weave, a_frame_that_was_taken_and_cut_is_not_read_beyond)
+{
+	begin(RUNTIME_BY_ADDRESS);
+	taken(7, 0x7f0000001000);
+	taken_item(RUNTIME_FRAME, 1);
+	native(0);
+	cr_assert_str_eq(woven(), "1");
 }

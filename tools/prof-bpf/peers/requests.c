@@ -126,7 +126,8 @@ void requests_jit(void *ctx, uint64_t ticket, const struct msg_jit_request *m)
  * it. */
 static bool config_is_sane(const struct runtime_config *c)
 {
-	if (!runtime_mark(c->runtime) || c->by_loop > 1 || c->ranges > RUNTIME_RANGES)
+	if (!runtime_mark(c->runtime) || c->by_loop >= RUNTIME_BY_LOOPS ||
+	    c->ranges > RUNTIME_RANGES)
 		return false;
 	for (uint32_t i = 0; i < c->ranges; i++) {
 		if (c->loop[i].start >= c->loop[i].end)
