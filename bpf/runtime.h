@@ -122,6 +122,7 @@ struct runtime_entry {
  *
  * - a frame: the position in it, in the runtime's units, and a check that identifies the object at
  *   the address
+ *   (a second object of the frame the same; for its name see common/names/runtime/runtime.h)
  * - an entry: the index in the sample's words of the same runtime's next entry, 0 for none
  *
  * Items of one runtime follow each other.
@@ -130,6 +131,7 @@ enum runtime_item {
 	RUNTIME_FRAME = 1,
 	RUNTIME_ENTRY = 2,   /* behind the frames of its chain; address 0: unknown */
 	RUNTIME_STOPPED = 3, /* the rest could not be read */
+	RUNTIME_SECOND = 4,  /* like a frame: a second object of the frame before it */
 };
 #define RUNTIME_ITEM_SHIFT 61
 #define RUNTIME_ITEM_SLOT_SHIFT 48

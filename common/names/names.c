@@ -29,6 +29,33 @@ struct str names_keep(struct names *n, const char *s, size_t len)
 	return (struct str){ .data = at, .len = (uint32_t)len };
 }
 
+/* Stores two names, one behind the other. */
+static struct str keep_both(struct names *n, struct str before, struct str name)
+{
+	char both[NAMES_TEXT];
+	const struct str first = str_cut(before, sizeof(both));
+	const struct str rest = str_cut(name, (uint32_t)(sizeof(both) - first.len));
+
+	if (first.len)
+		memcpy(both, first.data, first.len);
+	if (rest.len)
+		memcpy(both + first.len, rest.data, rest.len);
+	return names_keep(n, both, first.len + rest.len);
+}
+
+void names_join(struct names *n, struct call *c, const struct call *second)
+{
+	if (second->name.len) {
+		c->name = keep_both(n, second->name, c->name);
+		c->system_name = keep_both(n, second->system_name, c->system_name);
+	}
+	if (second->source.len) {
+		c->source = names_keep(n, second->source.data, second->source.len);
+		c->line = second->line;
+		c->start_line = second->start_line;
+	}
+}
+
 /* Stores a name with `@plt` behind it. A long name is cut so that this fits. */
 static struct str keep_slot(struct names *n, const char *name, size_t len)
 {

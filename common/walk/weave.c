@@ -102,6 +102,10 @@ static void take_item(struct weaver *v, const uint64_t *item, uint32_t at)
 							      .at = at,
 							      .slot = item_slot(item[0]),
 							      .interpreted = true };
+	if (kind == RUNTIME_SECOND && v->count && v->frames[v->count - 1].interpreted) {
+		v->frames[v->count - 1].address2 = item[0] & RUNTIME_ADDRESS_MASK;
+		v->frames[v->count - 1].mark2 = item[1];
+	}
 	v->cut |= kind == RUNTIME_STOPPED;
 }
 

@@ -29,8 +29,9 @@ struct weave_frame {
 	uint64_t word;	  /* native: as in the sample, and outside of files where one was taken */
 	uint64_t address; /* interpreted: of the runtime's object */
 	uint64_t mark;	  /* position and check of the object */
-	uint32_t at;	  /* index of the native frame's word, also of one that a runtime took */
-	uint16_t slot;	  /* interpreted: slot of the runtime's file */
+	uint64_t address2, mark2; /* the same of the frame's second object; address2 0: none */
+	uint32_t at;   /* index of the native frame's word, also of one that a runtime took */
+	uint16_t slot; /* interpreted: slot of the runtime's file */
 	bool interpreted;
 	bool loop; /* native, and in the loop of a runtime or in its trampoline */
 };

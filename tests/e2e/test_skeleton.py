@@ -16,8 +16,8 @@ PROGRAM, JIT = f"{TOY}/program", f"{TOY}/toyjit"
 TREES = [BUILD, pytest.param(os.path.join(os.path.dirname(BUILD), "asan"), marks=pytest.mark.asan)]
 # Stacks from main on. A called function runs in the C frame of its caller's loop, or below native
 # code.
-STACKS = {"main;alpha:10;beta:20", "main;alpha:10;beta:21;call_gamma;gamma:30",
-          "main;alpha:10;beta:21;call_gamma;gamma:31", "main;run_brief;brief:40"}
+STACKS = {"main;one.alpha:10;one.beta:20", "main;one.alpha:10;one.beta:21;call_gamma;gamma:30",
+          "main;one.alpha:10;one.beta:21;call_gamma;gamma:31", "main;run_brief;brief:40"}
 
 DOWN = "toyjit_enter;" + "down:51;call_down;toyjit_enter;" * 10
 # The same, up to the innermost frame of code that the JIT made.
@@ -168,8 +168,9 @@ def test_a_runtime_made_by_the_list_is_dumped():
             break
         assert tries < 100, stack
     assert [f
-            for f in stack if f[0] in ("alpha", "beta", "call_gamma", "gamma")][1:] == [
-            ("call_gamma", ""), ("beta", "/toy/one.toy:21"), ("alpha", "/toy/one.toy:10")]
+            for f in stack if f[0] in ("one.alpha", "one.beta", "call_gamma", "gamma")][1:] == [
+            ("call_gamma", ""), ("one.beta", "/toy/one.toy:21"),
+            ("one.alpha", "/toy/one.toy:10")]
 
 
 def test_a_runtime_is_described_and_the_product_has_none_of_tests():

@@ -31,6 +31,7 @@ struct function {
 	const char *name, *source;
 	const struct lines *lines;
 	const struct operation *code;
+	const struct function *unit; /* what it belongs to, or NULL */
 };
 
 struct frame {
@@ -58,11 +59,14 @@ static const struct lines beta_lines = LINES(20, 21, 22);
 static const struct lines gamma_lines = LINES(30, 31, 32);
 static const struct lines brief_lines = LINES(40, 41, 41);
 
+/* Has only a name, which comes before those of its functions. */
+static const struct function one = { 1001, "one.", NULL, NULL, NULL, NULL };
+
 static const struct operation gamma_code[] = { { .kind = SPIN },
 					       { .kind = SPIN },
 					       { .kind = RETURN } };
-static const struct function gamma_function = { 3, "gamma", "/toy/two.toy", &gamma_lines,
-						gamma_code };
+static const struct function gamma_function = { 3,	    "gamma", "/toy/two.toy", &gamma_lines,
+						gamma_code, NULL };
 
 __attribute__((noinline)) static void call_gamma(void)
 {
@@ -73,10 +77,10 @@ __attribute__((noinline)) static void call_gamma(void)
 static const struct operation beta_code[] = { { .kind = SPIN },
 					      { .kind = NATIVE, .native = call_gamma },
 					      { .kind = RETURN } };
-static const struct function beta = { 2, "beta", "/toy/one.toy", &beta_lines, beta_code };
+static const struct function beta = { 2, "beta", "/toy/one.toy", &beta_lines, beta_code, &one };
 static const struct operation alpha_code[] = { { .kind = CALL, .function = &beta },
 					       { .kind = RETURN } };
-static const struct function alpha = { 1, "alpha", "/toy/one.toy", &alpha_lines, alpha_code };
+static const struct function alpha = { 1, "alpha", "/toy/one.toy", &alpha_lines, alpha_code, &one };
 static const struct operation brief_code[] = { { .kind = SPIN }, { .kind = RETURN } };
 
 static void push(const struct function *f, void *entry)
@@ -133,7 +137,7 @@ __attribute__((noinline)) static void run_brief(uint64_t serial)
 	if (!name || !source || !lines || !f)
 		abort();
 	*lines = brief_lines;
-	*f = (struct function){ serial, name, source, lines, brief_code };
+	*f = (struct function){ serial, name, source, lines, brief_code, NULL };
 	toy_loop(f);
 	explicit_bzero(name, strlen(name));
 	explicit_bzero(source, strlen(source));

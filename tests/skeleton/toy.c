@@ -20,12 +20,13 @@ static_assert(sizeof(struct toy_naming) <= RUNTIME_OWN_NAMING, "it fits");
 static int describe(struct elfview *im, struct runtime_build *ret)
 {
 	const struct toy_naming n = {
-		.function_bytes = 40, .serial = 0, .name = 8, .source = 16, .lines = 24
+		.function_bytes = 48, .serial = 0, .name = 8, .source = 16, .lines = 24
 	};
 	struct toy_config c = { .frame_previous = 0,
 				.frame_function = 8,
 				.frame_position = 16,
 				.frame_entry = 24,
+				.function_unit = 40,
 				.function_serial = n.serial };
 	struct elfview_symbol loop, top, chains;
 	uint64_t offset, left;
@@ -81,7 +82,7 @@ static int read_string(uint64_t address, struct object_memory *m, struct runtime
 	const uint8_t *at;
 
 	ret->len = 0;
-	for (uint32_t n = 0; n < STRING_MAX; n++) {
+	for (uint32_t n = 0; address && n < STRING_MAX; n++) {
 		int r = object_memory_get(m, address, n + 1, (n | 7) + 1, &at);
 
 		if (r || !at[n])
@@ -94,7 +95,7 @@ static int read_string(uint64_t address, struct object_memory *m, struct runtime
 static int read_lines(uint64_t address, struct object_memory *m, struct runtime_object *ret)
 {
 	const uint8_t *at;
-	int r = object_memory_get(m, address, 8, 64, &at);
+	int r = address ? object_memory_get(m, address, 8, 64, &at) : OBJECT_MEMORY_NONE;
 	uint64_t size = r ? 0 : u64_at(at);
 
 	if (r == 0)

@@ -13,7 +13,8 @@ struct toy_config {
 	UW_U16 frame_entry;	/* an address in the C frame that runs it, or 0 */
 	UW_U16 function_serial; /* what a function is known by */
 	UW_U16 chains;		/* frame_entry only tells where a chain ends */
-	UW_U16 zero[2];
+	UW_U16 function_unit;	/* its unit: an object like a function, or 0 */
+	UW_U16 zero;
 };
 
 /* The check of a function: 40 bits, never 0. */

@@ -25,14 +25,15 @@ ENV_INLINE bool toy_begin(const struct walk *w, struct toy_walk *p)
 ENV_INLINE int toy_step(struct walk *w, struct toy_walk *p)
 {
 	const struct toy_config *c = &p->config;
-	__u64 at = p->frame, function, serial, position, entry;
+	__u64 at = p->frame, function, serial, position, entry, unit, unit_serial;
 
 	if (!at)
 		return 1;
 	/* Frames may lead in circles. */
-	if (w->sample.items >= RUNTIME_MAX_ITEMS - 2 ||
+	if (w->sample.items >= RUNTIME_MAX_ITEMS - 3 ||
 	    !runtime_read(at + c->frame_function, &function) ||
 	    !runtime_read(function + c->function_serial, &serial) ||
+	    !runtime_read(function + c->function_unit, &unit) ||
 	    !runtime_read(at + c->frame_position, &position) ||
 	    !runtime_read(at + c->frame_entry, &entry) ||
 	    !runtime_read(at + c->frame_previous, &p->frame)) {
@@ -44,6 +45,12 @@ ENV_INLINE int toy_step(struct walk *w, struct toy_walk *p)
 	walk_item(w, RUNTIME_FRAME, function,
 		  (position & RUNTIME_POSITION_MASK) | check << RUNTIME_CHECK_SHIFT);
 	env_object(w, &p->copies, function, check);
+	/* Functions of a unit share it, so it is an object by itself. */
+	if (unit && runtime_read(unit + c->function_serial, &unit_serial)) {
+		check = toy_check(unit_serial);
+		walk_item(w, RUNTIME_SECOND, unit, check << RUNTIME_CHECK_SHIFT);
+		env_object(w, &p->copies, unit, check);
+	}
 	if (entry)
 		walk_entry(w, c->chains ? 0 : entry);
 	return 0;

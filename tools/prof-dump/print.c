@@ -260,7 +260,7 @@ static int choose(struct printer *p, const struct stack *s, bool *hidden)
 		const struct stack_frame *f = &s->frames[i];
 
 		if (f->interpreted) {
-			int r = runtimes_lookup(p->runtimes, f->file, f->pc, f->mark, &name);
+			int r = runtimes_lookup(p->runtimes, f, &name);
 
 			if (r < 0)
 				return r;
@@ -290,7 +290,7 @@ int printer_stack(struct printer *p, const struct stack *s, FILE *to)
 		if (hidden[i])
 			continue;
 		if (f->interpreted) {
-			r = runtimes_lookup(p->runtimes, f->file, f->pc, f->mark, &name);
+			r = runtimes_lookup(p->runtimes, f, &name);
 			if (!r)
 				r = put_interpreted(p, &name, f, &number);
 		} else {

@@ -24,6 +24,7 @@ struct cached {
 
 struct runtimes {
 	const struct space *space;
+	char joined[2 * RUNTIME_TEXT], source[RUNTIME_TEXT]; /* of a frame with two objects */
 	struct cached cache[CACHE];
 };
 
@@ -133,8 +134,8 @@ static int read_object(const struct space *s, struct cached *c)
 	return r < 0 ? r : 0;
 }
 
-int runtimes_lookup(struct runtimes *r, uint32_t file, uint64_t address, uint64_t mark,
-		    struct runtimes_name *ret)
+static int lookup(struct runtimes *r, uint32_t file, uint64_t address, uint64_t mark,
+		  struct runtimes_name *ret)
 {
 	const struct runtime_build *b = file < r->space->file_count ? r->space->files[file].build
 								    : NULL;
@@ -173,6 +174,40 @@ int runtimes_lookup(struct runtimes *r, uint32_t file, uint64_t address, uint64_
 				: runtime_line((const struct runtime_line *)o->lines.data, count,
 					       position),
 		.hidden = o->hidden,
+		.known = true,
 	};
+	return 0;
+}
+
+int runtimes_lookup(struct runtimes *r, const struct stack_frame *f, struct runtimes_name *ret)
+{
+	struct runtimes_name first, second;
+	int e = lookup(r, f->file, f->pc, f->mark, &first);
+
+	*ret = first;
+	if (e || !f->object2 || first.hidden)
+		return e;
+	/* The cache may use the place of the first one's texts for the second one. */
+	const uint32_t name = first.name.len < RUNTIME_TEXT ? first.name.len : RUNTIME_TEXT;
+
+	memcpy(r->joined + RUNTIME_TEXT, first.name.data, name);
+	ret->source.len = first.source.len < RUNTIME_TEXT ? first.source.len : RUNTIME_TEXT;
+	if (ret->source.len)
+		memcpy(r->source, first.source.data, ret->source.len);
+	ret->source.data = r->source;
+	e = lookup(r, f->file, f->object2, f->mark2, &second);
+	if (e)
+		return e;
+	const uint32_t before = second.name.len < RUNTIME_TEXT && second.known ? second.name.len
+									       : 0;
+	char *start = r->joined + RUNTIME_TEXT - before;
+
+	if (before)
+		memcpy(start, second.name.data, before);
+	ret->name = (struct str){ .data = start, .len = before + name };
+	if (second.source.len) {
+		ret->source = second.source;
+		ret->line = second.line;
+	}
 	return 0;
 }

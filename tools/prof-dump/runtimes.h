@@ -22,11 +22,10 @@ void runtimes_free(struct runtimes *r);
 struct runtimes_name {
 	struct str name, source; /* borrowed until the next call */
 	uint64_t line;		 /* 0: not known */
+	bool known;		 /* not only the reason why there is none */
 	bool hidden;		 /* a function of the runtime itself, not of the program */
 };
-/* Finds the name of an interpreted frame, or the reason why it is unknown. file: the file of the
- * space that has the runtime. Returns 0 or -ENOMEM. */
-int runtimes_lookup(struct runtimes *r, uint32_t file, uint64_t address, uint64_t mark,
-		    struct runtimes_name *ret);
+/* Finds the name of an interpreted frame, or the reason why it is unknown. Returns 0 or -ENOMEM. */
+int runtimes_lookup(struct runtimes *r, const struct stack_frame *f, struct runtimes_name *ret);
 
 #endif

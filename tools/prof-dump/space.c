@@ -345,6 +345,8 @@ static int put_together(const struct space *s, const struct gathered *g, struct 
 		st->frames[i] = (struct stack_frame){
 			.pc = w->interpreted ? w->address : g->pcs[w->at],
 			.mark = w->mark,
+			.object2 = w->address2,
+			.mark2 = w->mark2,
 			.file = w->interpreted ? file_in_slot(s, w->slot) : SPACE_NO_FILE,
 			.interpreted = w->interpreted,
 			.exact = w->word & SAMPLE_FRAME_EXACT,

@@ -81,9 +81,10 @@ const struct space_mapping *space_at(const struct space *s, uint64_t address);
 int space_image(const struct space *s, uint64_t start, uint64_t end);
 
 struct stack_frame {
-	uint64_t pc;   /* interpreted frames: address of the runtime's object */
-	uint64_t mark; /* interpreted frames: position and check (bpf/runtime.h) */
-	uint32_t file; /* interpreted frames: the file with the runtime */
+	uint64_t pc;		 /* interpreted frames: address of the runtime's object */
+	uint64_t mark;		 /* interpreted frames: position and check (bpf/runtime.h) */
+	uint64_t object2, mark2; /* the same of a frame's second object; 0: none */
+	uint32_t file;		 /* interpreted frames: the file with the runtime */
 	bool interpreted;
 	bool exact; /* pc itself, not a return address */
 	bool by_fp; /* found by frame pointer, since there are no rows: a guess */

@@ -11,6 +11,10 @@
  *    of that object, and a position in it. The reader gets the memory in pieces (object_memory.h).
  *    It returns the object's name, its file, and the lines of all its positions.
  *
+ * A frame may have a second object (RUNTIME_SECOND), which is named by itself, since many frames share
+ * it. Its name comes before the first one's: `Class#` and `method`. Its source and lines, if it has
+ * any, take the place of the first one's.
+ *
  * Both are pure and treat their input as hostile: they take bounded time and memory, and the worst
  * result is a wrong name.
  */

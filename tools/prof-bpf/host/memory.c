@@ -166,7 +166,8 @@ void memory_was_copied(struct host *h, const struct host_process *of, const stru
 
 static void item_was_sampled(struct process *p, uint64_t item)
 {
-	if (item >> RUNTIME_ITEM_SHIFT == RUNTIME_FRAME)
+	if (item >> RUNTIME_ITEM_SHIFT == RUNTIME_FRAME ||
+	    item >> RUNTIME_ITEM_SHIFT == RUNTIME_SECOND)
 		reach_add(&p->reach, item & RUNTIME_ADDRESS_MASK, 0);
 }
 

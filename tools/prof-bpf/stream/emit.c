@@ -235,7 +235,9 @@ static int define_frame(struct emit *e, const struct intern_frame *f, uint32_t *
 				    .process = f->process,
 				    .flags = f->flags,
 				    .runtime = f->runtime,
-				    .mark = f->mark } };
+				    .mark = f->mark,
+				    .object2 = f->object2,
+				    .mark2 = f->mark2 } };
 	uint64_t function, line = 0;
 	charge(e, EPOCH_FRAME);
 	e->generated |= f->kind == FRAME_NATIVE && !f->file;
@@ -245,6 +247,12 @@ static int define_frame(struct emit *e, const struct intern_frame *f, uint32_t *
 		if (r)
 			return r;
 		/* The process may free the object at any moment. */
+		e->urgent |= is_new;
+		if (f->object2)
+			r = intern_object(e->intern, f->process, f->object2,
+					  f->mark2 >> RUNTIME_CHECK_SHIFT, &is_new);
+		if (r)
+			return r;
 		e->urgent |= is_new;
 	}
 	if (f->kind == FRAME_KERNEL) {
@@ -266,6 +274,8 @@ static int define_interpreted(struct emit *e, const struct weave_frame *w, uint3
 	const struct runtime_config *c = e->config.runtime(e->config.ctx, w->slot);
 	struct intern_frame f = { .offset = w->address,
 				  .mark = w->mark,
+				  .object2 = w->address2,
+				  .mark2 = w->address2 ? w->mark2 : 0,
 				  .process = process,
 				  .kind = FRAME_INTERPRETED,
 				  .runtime = (uint16_t)(c ? c->runtime : RUNTIME_NONE) };

@@ -184,8 +184,10 @@ static int lookup(struct intern *in, struct table *t, const void *key, uint32_t 
 
 int intern_frame(struct intern *in, const struct intern_frame *f, uint32_t *ret_id, bool *ret_new)
 {
-	_Static_assert(sizeof(*f) == 32, "no padding: it is hashed as bytes");
-	return lookup(in, &in->frames, f, sizeof(*f), ret_id, ret_new);
+	const size_t size = f->object2 ? sizeof(*f) : offsetof(struct intern_frame, object2);
+
+	_Static_assert(sizeof(*f) == 48, "no padding: it is hashed as bytes");
+	return lookup(in, &in->frames, f, size, ret_id, ret_new);
 }
 
 int intern_function(struct intern *in, uint64_t start, uint32_t *ret_id, bool *ret_new)

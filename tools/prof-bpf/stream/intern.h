@@ -14,11 +14,12 @@
 struct intern;
 
 struct intern_frame {
-	uint64_t offset;	/* file offset, or address */
-	uint64_t mark;		/* interpreted: as in the stream */
-	uint32_t file, process; /* ids, or 0 */
-	uint16_t kind, runtime; /* enum frame_kind, enum runtime */
-	uint32_t flags;		/* enum frame_flags */
+	uint64_t offset;	 /* file offset, or address */
+	uint64_t mark;		 /* interpreted: as in the stream */
+	uint32_t file, process;	 /* ids, or 0 */
+	uint16_t kind, runtime;	 /* enum frame_kind, enum runtime */
+	uint32_t flags;		 /* enum frame_flags */
+	uint64_t object2, mark2; /* interpreted: of a second object; 0: none */
 };
 
 enum intern_verdict { INTERN_FULL = 1 };

@@ -303,6 +303,7 @@ void objects_free(struct objects *o)
 	drop_all(o);
 	object_sources_done(&o->sources);
 	runtime_object_done(&o->scratch);
+	free(o->second);
 	idmap_done(&o->by_key);
 	idmap_done(&o->by_process);
 	idmap_done(&o->by_request);
@@ -585,4 +586,20 @@ int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t pr
 	}
 	say(ret, b, "gone");
 	return OBJECTS_UNNAMED;
+}
+
+int objects_lookup_second(struct objects *o, const struct runtime_build *b, uint64_t process,
+			  uint32_t pid, uint64_t address, uint64_t mark, bool give_up,
+			  uint64_t now_ns, struct names *names)
+{
+	if (!o->second)
+		o->second = calloc(1, sizeof(*o->second));
+	if (!o->second)
+		return -ENOMEM;
+
+	int r = objects_lookup(o, b, process, pid, address, mark, give_up, now_ns, o->second);
+
+	if (r == 0 && names->count && o->second->count)
+		names_join(names, &names->calls[names->count - 1], &o->second->calls[0]);
+	return r == OBJECTS_LATER || r == -ENOMEM ? r : 0;
 }

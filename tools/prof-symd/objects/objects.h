@@ -57,6 +57,12 @@ void objects_want(struct objects *o, const struct runtime_build *b, uint64_t pro
 int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t process, uint32_t pid,
 		   uint64_t address, uint64_t mark, bool give_up, uint64_t now_ns,
 		   struct names *ret);
+/* Looks up the second object of a frame whose first object has the names in *names, and joins both:
+ * the second one's name comes before the first one's, and its source and line, if it has any, take
+ * the place of the first one's. 0: done, or the second one has no name; OBJECTS_LATER; -ENOMEM. */
+int objects_lookup_second(struct objects *o, const struct runtime_build *b, uint64_t process,
+			  uint32_t pid, uint64_t address, uint64_t mark, bool give_up,
+			  uint64_t now_ns, struct names *names);
 /* Sends requests, and gives up overdue objects. */
 int objects_send(struct objects *o, uint64_t now_ns);
 /* Takes a copy of an object's memory, made at its first sample; it comes before the frame. The

@@ -79,6 +79,7 @@ struct objects {
 	uint64_t first_ns; /* no reading began before; 0: no object is being read */
 	uint64_t retry_ns; /* when the first not_before_ns is over; 0: none */
 	struct runtime_object scratch;
+	struct names *second; /* of objects_lookup_second; NULL: it was not called yet */
 	struct object_sources sources;
 	struct objects_counts counts;
 	uint64_t addresses[OBJECTS_PIECES], lengths[OBJECTS_PIECES];

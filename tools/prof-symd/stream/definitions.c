@@ -234,6 +234,9 @@ int definitions_frame(struct definitions *d, const struct msg_frame *m, struct d
 	r = push_numbers(d, m->functions.data, count);
 	for (uint32_t i = 0; r == 0 && i < count; i++)
 		r = push_numbers(d, i < m->lines.len ? &m->lines.data[i] : &(uint64_t){ 0 }, 1);
+	const bool second = r == 0 && m->object2 &&
+			    push_numbers(d, (const uint64_t[]){ m->object2, m->mark2 }, 2) == 0;
+
 	if (r) {
 		d->numbers_len = numbers;
 		count = 0;
@@ -251,6 +254,7 @@ int definitions_frame(struct definitions *d, const struct msg_frame *m, struct d
 				 .runtime = (uint8_t)(m->runtime < RUNTIME_MAX ? m->runtime : 0),
 				 .numbers = numbers,
 				 .count = (uint16_t)count,
+				 .has_second = second,
 				 .kind = msg_frame_kind(m->kind),
 				 .flags = (uint8_t)m->flags };
 	*ret = f;

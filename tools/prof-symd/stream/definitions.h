@@ -48,12 +48,15 @@ struct def_frame {
 	};
 	uint64_t sent;
 	uint32_t payers;
-	uint32_t numbers; /* if it came with names: its functions, then as many lines */
+	/* If it came with names: its functions, then as many lines. Then, if it has a second object,
+	 * that one's address and mark. */
+	uint32_t numbers;
 	uint16_t count;
 	uint8_t kind, flags;
 	uint8_t runtime;
 	bool hidden; /* removed from stacks that are sent */
 	bool lacks;  /* interpreted, and sent without its name, which may still come */
+	bool has_second;
 };
 
 struct def_stack {

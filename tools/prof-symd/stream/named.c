@@ -79,6 +79,12 @@ static void want_object(struct named *n, const struct def_frame *f, uint64_t now
 	if (b && p && f->sent != n->epoch)
 		objects_want(n->objects, b, f->process, (uint32_t)p->def.pid, f->offset, f->mark,
 			     now_ns);
+	if (b && p && f->sent != n->epoch && f->has_second) {
+		const uint64_t *second = named_second_of(n, f);
+
+		objects_want(n->objects, b, f->process, (uint32_t)p->def.pid, second[0], second[1],
+			     now_ns);
+	}
 }
 
 static void tell_runtime(struct named *n, struct def_file *f)

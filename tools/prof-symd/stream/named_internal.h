@@ -83,6 +83,11 @@ enum named_sending {
 
 /* The runtime build of a frame, borrowed; NULL: none or unsupported. */
 const struct runtime_build *named_build_of(const struct named *n, const struct def_frame *f);
+/* The address and the mark of the second object of a frame that has one. */
+static inline const uint64_t *named_second_of(const struct named *n, const struct def_frame *f)
+{
+	return n->defs.numbers + f->numbers + 2u * f->count;
+}
 /* Begins a new epoch, in which everything is sent again. 0, errors of stream_put. */
 int named_restart(struct named *n);
 

@@ -401,6 +401,12 @@ static int name_interpreted(struct named *n, struct def_frame *f, struct msg_fra
 	r = objects_lookup(n->objects, b, f->process, (uint32_t)p->def.pid, f->offset, f->mark,
 			   n->give_up, now_ns, &n->names);
 	f->lacks = r == OBJECTS_UNNAMED;
+	if (r == 0 && f->has_second) {
+		const uint64_t *second = named_second_of(n, f);
+
+		r = objects_lookup_second(n->objects, b, f->process, (uint32_t)p->def.pid,
+					  second[0], second[1], n->give_up, now_ns, &n->names);
+	}
 	if (r == OBJECTS_LATER)
 		return n->lean ? NAMED_ASIDE : NAMED_WAIT;
 	if (r == OBJECTS_HIDDEN)
@@ -433,6 +439,10 @@ static int send_frame(struct named *n, uint64_t id, bool strange, uint64_t now_n
 	if (f->kind == FRAME_INTERPRETED) {
 		m.frame.runtime = f->runtime;
 		m.frame.mark = f->mark;
+		if (f->has_second) {
+			m.frame.object2 = named_second_of(n, f)[0];
+			m.frame.mark2 = named_second_of(n, f)[1];
+		}
 	} else {
 		m.frame.address = f->address;
 	}
