@@ -20,11 +20,12 @@ STACKS = {"main;one.alpha:10;one.beta:20", "main;one.alpha:10;one.beta:21;call_g
           "main;one.alpha:10;one.beta:21;call_gamma;gamma:31", "main;run_brief;brief:40"}
 
 DOWN = "toyjit_enter;" + "down:51;call_down;toyjit_enter;" * 10
+INLINED = "gamma:31;tiny:70;least:80"
 # The same, up to the innermost frame of code that the JIT made.
 JIT_STACKS = {"toyjit_enter;alpha:10;beta:20",
               "toyjit_enter;alpha:10;beta:21;call_gamma;toyjit_enter;gamma:30",
-              "toyjit_enter;alpha:10;beta:21;call_gamma;toyjit_enter;gamma:31",
-              f"{DOWN}gamma:30", f"{DOWN}gamma:31", "run_brief;toyjit_enter;brief:40"}
+              f"toyjit_enter;alpha:10;beta:21;call_gamma;toyjit_enter;{INLINED}",
+              f"{DOWN}gamma:30", f"{DOWN}{INLINED}", "run_brief;toyjit_enter;brief:40"}
 
 
 def folded(path):
@@ -49,8 +50,8 @@ def test_frames_of_a_jit_are_taken_over(tmp_path):
     right = 0
     for stack, n in count.items():
         # Native code may have been called from the innermost frame.
-        code = max((stack.rfind(f";{name}:") for name in ("alpha", "beta", "gamma", "down", "brief")),
-                   default=-1)
+        code = max((stack.rfind(f";{name}:") for name in ("alpha", "beta", "gamma", "least", "down",
+                                                         "brief")), default=-1)
         if code < 0:
             continue
         end = stack.find(";", code + 1)

@@ -6,7 +6,6 @@
 #include "tests/skeleton/toyjit.h"
 #include "common/names/runtime/runtime.h"
 
-#define LINES_MAX (16u << 10)
 #define STRING_MAX 64
 
 /* What naming needs to know of a build: offsets in bytes, of a description of code and of a
@@ -93,27 +92,56 @@ static int read_string(uint64_t address, struct object_memory *m, struct runtime
 	return 0;
 }
 
+/* As the program has them (struct lines): lines first, and inlined calls behind four of them. */
+#define HEAD 16
+#define LINES 4
+#define LINE 12
+#define INLINED 2
+#define CALL 24
+#define CALL_NAME 8
+#define ALL (HEAD + LINES * LINE + INLINED * CALL)
+
+static uint32_t u32_at(const uint8_t *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
 static int read_lines(uint64_t address, struct object_memory *m, struct runtime_object *ret)
 {
 	const uint8_t *at;
-	int r = object_memory_get(m, address, 8, 64, &at);
-	uint64_t size = r ? 0 : u64_at(at);
+	uint32_t call[INLINED + 1] = { 0 };
+	int r = object_memory_get(m, address, ALL, 0, &at);
 
-	if (r == 0)
-		r = size > LINES_MAX ? OBJECT_MEMORY_NONE
-				     : object_memory_get(m, address, 8 + (uint32_t)size, 0, &at);
-	if (r == OBJECT_MEMORY_WANTED)
-		return RUNTIME_WANTS;
-	for (uint64_t i = 0; r == 0 && i + 8 <= size; i += 8) {
-		uint64_t line = u64_at(at + 8 + i);
+	/* Code without lines is better than none. */
+	if (r)
+		return r == OBJECT_MEMORY_WANTED ? RUNTIME_WANTS : 0;
+	for (uint32_t i = 0; !r && i < u32_at(at + 12) && i < INLINED; i++) {
+		const uint8_t *c = at + HEAD + LINES * LINE + i * CALL;
+		const uint32_t caller = u32_at(c) <= i ? u32_at(c) : 0;
+		char text[CALL - CALL_NAME];
+		uint32_t n = 0;
 
-		r = runtime_add_line(ret, (uint32_t)line, (uint32_t)(line >> 32));
-		if (r)
-			return r;
-		if (i == 0)
-			ret->start_line = line >> 32;
+		for (; n < sizeof(text) && c[CALL_NAME + n]; n++)
+			text[n] = c[CALL_NAME + n] >= ' ' && c[CALL_NAME + n] <= '~'
+					  ? (char)c[CALL_NAME + n]
+					  : '?';
+		r = runtime_add_inlined(
+			ret, call[caller], u32_at(c + 4), (struct str){ .data = text, .len = n },
+			(struct str){ .data = ret->source.bytes, .len = ret->source.len }, 0,
+			&call[i + 1]);
 	}
-	return 0;
+	for (uint32_t i = 0; !r && i < u32_at(at + 8) && i < LINES; i++) {
+		const uint8_t *l = at + HEAD + i * LINE;
+		const uint32_t inside = u32_at(l + 8) <= INLINED ? u32_at(l + 8) : 0;
+
+		r = runtime_add_line_in(ret, u32_at(l), u32_at(l + 4), call[inside]);
+		if (i == 0)
+			ret->start_line = u32_at(l + 4);
+	}
+	return r;
 }
 
 /* All of it moves: only what was copied with a sample is of one moment. If that was lost, the

@@ -21,11 +21,20 @@ const char toyjit_mark[] = "toyjit: no code of that number";
 #define REGION (1u << 20) /* bytes of code */
 #define UNIT 64		  /* bytes that belong to one piece of code */
 
+#define LINES 4
+#define INLINED 2
+
+/* What a piece of code came from. */
 struct lines {
-	uint64_t bytes;
+	uint64_t bytes; /* of the rest */
+	uint32_t count, inlined;
 	struct {
-		uint32_t end, line;
-	} of[4]; /* by offset in the code */
+		uint32_t end, line, inside; /* inside: 1 + an index of inlined[], or 0 */
+	} of[LINES];			    /* by offset in the code */
+	struct {
+		uint32_t caller, line; /* caller: 1 + an index, or 0; line: of the call */
+		char name[16];
+	} call[INLINED];
 };
 
 struct function {
@@ -118,14 +127,30 @@ static struct assembler begin(const char *name, const char *source, uint32_t fra
 	return a;
 }
 
-/* The code up to here is of that line. */
-static void line(struct assembler *a, uint32_t number)
+/* The code up to here is of that line of an inlined call. */
+static void line_in(struct assembler *a, uint32_t number, uint32_t inside)
 {
 	struct lines *l = a->code->lines;
 
-	l->of[l->bytes / 8].end = (uint32_t)((uint64_t)(uintptr_t)a->at - a->code->start);
-	l->of[l->bytes / 8].line = number;
-	l->bytes += 8;
+	l->bytes = sizeof(*l) - sizeof(l->bytes);
+	l->of[l->count].end = (uint32_t)((uint64_t)(uintptr_t)a->at - a->code->start);
+	l->of[l->count].line = number;
+	l->of[l->count++].inside = inside;
+}
+
+static void line(struct assembler *a, uint32_t number)
+{
+	line_in(a, number, 0);
+}
+
+static uint32_t inlined(struct assembler *a, uint32_t caller, uint32_t number, const char *name)
+{
+	struct lines *l = a->code->lines;
+
+	l->call[l->inlined].caller = caller;
+	l->call[l->inlined].line = number;
+	memcpy(l->call[l->inlined].name, name, strlen(name));
+	return ++l->inlined;
 }
 
 static void spin(struct assembler *a, uint32_t times)
@@ -244,7 +269,8 @@ static void make_all(void)
 	spin(&a, spins);
 	line(&a, 30);
 	spin(&a, spins);
-	line(&a, 31);
+	/* gamma calls tiny, which calls least; both are inlined. */
+	line_in(&a, 80, inlined(&a, inlined(&a, 0, 31, "tiny"), 70, "least"));
 	all[GAMMA] = end(&a);
 	a = begin("beta", "/toy/one.toy", 4104, place());
 	spin(&a, spins);

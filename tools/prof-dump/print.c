@@ -224,19 +224,32 @@ static int put_frame(struct printer *p, const struct stack_frame *f, uint64_t *n
 	return r;
 }
 
-static int put_interpreted(struct printer *p, const struct runtimes_name *n,
-			   const struct stack_frame *f, uint64_t *number)
+static int put_call(struct printer *p, struct str name, struct str source, uint64_t line,
+		    uint64_t pc, uint64_t *number)
 {
 	struct buf *b = &p->line;
-	int r = put_head(b, number, f->pc);
+	int r = put_head(b, number, pc);
 
 	if (!r)
 		r = buf_append(b, " ", 1);
 	if (!r)
-		r = log_escape(b, n->name, NAMES_TEXT);
+		r = log_escape(b, name, NAMES_TEXT);
 	if (!r)
-		r = put_source(b, n->source, n->line);
+		r = put_source(b, source, line);
 	return r ? r : buf_append(b, "\n", 1);
+}
+
+static int put_interpreted(struct printer *p, const struct runtimes_name *n,
+			   const struct stack_frame *f, uint64_t *number)
+{
+	int r = 0;
+
+	for (unsigned i = 0; !r && p->inlined && i < n->inlined_count; i++) {
+		const struct runtime_call *c = &n->inlined[i];
+
+		r = put_call(p, c->name, c->source, c->line, f->pc, number);
+	}
+	return r ? r : put_call(p, n->name, n->source, n->line, f->pc, number);
 }
 
 static int flush(struct printer *p, FILE *to)

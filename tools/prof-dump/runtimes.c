@@ -10,9 +10,9 @@
 #include "common/base/log.h"
 #include "common/base/numbers.h"
 #include "common/names/elf/symfile.h"
+#include "common/names/names.h"
 
-#define CACHE 64     /* objects, direct mapped */
-#define MAX_ROUNDS 6 /* of reading memory for one object */
+#define CACHE 64 /* objects, direct mapped */
 #define LABEL 64
 
 struct cached {
@@ -24,6 +24,7 @@ struct cached {
 
 struct runtimes {
 	const struct space *space;
+	struct runtime_call calls[NAMES_MAX];
 	char joined[2 * RUNTIME_TEXT], source[RUNTIME_TEXT]; /* of a frame with two objects */
 	struct cached cache[CACHE];
 };
@@ -118,7 +119,7 @@ static int read_object(const struct space *s, struct cached *c)
 	int r = moving_find(&s->moving, c->address, c->check, &m);
 
 	r = r ? r : RUNTIME_WANTS;
-	for (int round = 0; r == RUNTIME_WANTS && round < MAX_ROUNDS; round++) {
+	for (int round = 0; r == RUNTIME_WANTS && round < RUNTIME_ROUNDS; round++) {
 		r = runtime_name(b, c->address, c->check, &m, &c->object);
 		if (r == RUNTIME_WANTS) {
 			int e = read_wanted(s, &m);
@@ -162,20 +163,16 @@ static int lookup(struct runtimes *r, uint32_t file, uint64_t address, uint64_t 
 		*ret = (struct runtimes_name){ .name = str_from(c->label) };
 		return 0;
 	}
-	const struct runtime_object *o = &c->object;
-	size_t count = o->lines.len / sizeof(struct runtime_line);
+	const unsigned n = runtime_calls(&c->object, position, r->calls, NAMES_MAX);
+	const struct runtime_call *own = &r->calls[n - 1];
 
-	*ret = (struct runtimes_name){
-		.name = { .data = o->name.bytes, .len = o->name.len },
-		.source = { .data = o->source.bytes, .len = o->source.len },
-		/* Before its first instruction, a frame is on the function's first line. */
-		.line = position == RUNTIME_POSITION_MASK
-				? o->start_line
-				: runtime_line((const struct runtime_line *)o->lines.data, count,
-					       position),
-		.hidden = o->hidden,
-		.known = true,
-	};
+	*ret = (struct runtimes_name){ .name = own->name,
+				       .source = own->source,
+				       .line = own->line,
+				       .hidden = c->object.hidden,
+				       .known = true,
+				       .inlined = r->calls,
+				       .inlined_count = n - 1 };
 	return 0;
 }
 
@@ -190,6 +187,7 @@ int runtimes_lookup(struct runtimes *r, const struct stack_frame *f, struct runt
 	/* The cache may use the place of the first one's texts for the second one. */
 	const uint32_t name = first.name.len < RUNTIME_TEXT ? first.name.len : RUNTIME_TEXT;
 
+	ret->inlined_count = 0;
 	memcpy(r->joined + RUNTIME_TEXT, first.name.data, name);
 	ret->source.len = first.source.len < RUNTIME_TEXT ? first.source.len : RUNTIME_TEXT;
 	if (ret->source.len)

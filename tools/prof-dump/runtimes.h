@@ -20,10 +20,12 @@ int runtimes_new(const struct space *s, struct runtimes **ret);
 void runtimes_free(struct runtimes *r);
 
 struct runtimes_name {
-	struct str name, source; /* borrowed until the next call */
-	uint64_t line;		 /* 0: not known */
-	bool known;		 /* not only the reason why there is none */
-	bool hidden;		 /* a function of the runtime itself, not of the program */
+	struct str name, source;	    /* borrowed until the next call */
+	uint64_t line;			    /* 0: not known */
+	const struct runtime_call *inlined; /* the innermost first; borrowed likewise */
+	unsigned inlined_count;
+	bool known;  /* not only the reason why there is none */
+	bool hidden; /* a function of the runtime itself, not of the program */
 };
 /* Finds the name of an interpreted frame, or the reason why it is unknown. Returns 0 or -ENOMEM. */
 int runtimes_lookup(struct runtimes *r, const struct stack_frame *f, struct runtimes_name *ret);

@@ -1,10 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/names/runtime/object_memory.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 void object_memory_done(struct object_memory *m)
 {
 	buf_done(&m->bytes);
+	free(m->pieces);
 	*m = (struct object_memory){ 0 };
+}
+
+/* Makes room for one more piece. */
+static int grow(struct object_memory *m)
+{
+	const unsigned cap = m->cap ? m->cap * 2 : 4;
+
+	if (m->count < m->cap)
+		return 0;
+	struct object_memory_piece *p = reallocarray(m->pieces, cap, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	m->pieces = p;
+	m->cap = cap;
+	return 0;
 }
 
 int object_memory_get(struct object_memory *m, uint64_t address, uint32_t n, uint32_t guess,
@@ -42,6 +62,8 @@ int object_memory_get(struct object_memory *m, uint64_t address, uint32_t n, uin
 		guess = OBJECT_MEMORY_BYTES - m->total;
 	if (guess < n || (!grown && m->count == OBJECT_MEMORY_PIECES))
 		return OBJECT_MEMORY_NONE;
+	if (!grown && grow(m))
+		return OBJECT_MEMORY_NONE;
 	m->total += guess;
 	if (!grown)
 		grown = &m->pieces[m->count++];
@@ -75,6 +97,11 @@ int object_memory_add(struct object_memory *m, uint64_t address, struct span byt
 	if (m->count == OBJECT_MEMORY_PIECES || bytes.len == 0 ||
 	    bytes.len > OBJECT_MEMORY_BYTES - m->total)
 		return 0;
+
+	const int r = grow(m);
+
+	if (r)
+		return r;
 	m->total += (uint32_t)bytes.len;
 	m->pieces[m->count++] = (struct object_memory_piece){ .address = address,
 							      .wanted = (uint32_t)bytes.len };

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include "common/base/buf.h"
 
-#define OBJECT_MEMORY_PIECES 16
+#define OBJECT_MEMORY_PIECES 64
 #define OBJECT_MEMORY_BYTES (96u << 10) /* of one object */
 
 struct object_memory_piece {
@@ -23,8 +23,8 @@ struct object_memory_piece {
 
 /* Zero-initialise. */
 struct object_memory {
-	struct object_memory_piece pieces[OBJECT_MEMORY_PIECES];
-	unsigned count;
+	struct object_memory_piece *pieces; /* owned */
+	unsigned count, cap;
 	uint32_t total;	  /* bytes wanted by all pieces */
 	bool whole;	  /* set by the caller: no more memory comes, so nothing is wanted */
 	bool lacked;	  /* the reader wanted more although `whole` was set */
@@ -33,7 +33,7 @@ struct object_memory {
 
 enum object_memory_verdict {
 	OBJECT_MEMORY_WANTED = 1, /* not read yet */
-	OBJECT_MEMORY_NONE = 2,	  /* unreadable, or beyond the limits above */
+	OBJECT_MEMORY_NONE = 2,	  /* unreadable, beyond the limits above, or no memory is left */
 };
 
 void object_memory_done(struct object_memory *m);

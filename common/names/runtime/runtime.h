@@ -25,10 +25,13 @@
 #include "common/names/elf/elfview.h"
 #include "common/names/runtime/object_memory.h"
 
-#define RUNTIME_NAME 64	       /* bytes of a build's name, with the NUL */
-#define RUNTIME_TEXT 1024      /* bytes of a string of an object */
-#define RUNTIME_LINES 16384    /* entries of an object's lines */
-#define RUNTIME_OWN_NAMING 128 /* bytes of `naming` below */
+#define RUNTIME_NAME 64		/* bytes of a build's name, with the NUL */
+#define RUNTIME_TEXT 1024	/* bytes of a string of an object */
+#define RUNTIME_LINES 16384	/* entries of an object's lines */
+#define RUNTIME_OWN_NAMING 1024 /* bytes of `naming` below */
+#define RUNTIME_ROUNDS 12	/* of reading memory for one object, at most */
+#define RUNTIME_INLINED 1024	/* inlined calls of an object */
+#define RUNTIME_INLINED_TEXT (64u << 10)
 
 struct runtime_build {
 	struct runtime_config config;
@@ -41,6 +44,14 @@ struct runtime_build {
 /* The line of all positions from the previous entry's end up to `end`; 0: unknown. */
 struct runtime_line {
 	uint32_t end, line;
+};
+
+/* A function that is inlined in an object. */
+struct runtime_inlined {
+	uint32_t caller; /* 1 + the index of the inlined call that contains it; 0: the object */
+	uint32_t line;	 /* of the call, in the caller; 0: unknown */
+	uint32_t start_line;
+	uint32_t name, name_len, source, source_len; /* in the object's texts */
 };
 
 struct runtime_text {
@@ -56,6 +67,9 @@ struct runtime_object {
 	uint64_t start_line;
 	bool hidden;	  /* internal to the runtime, not a function of the program */
 	struct buf lines; /* struct runtime_line, sorted by end; owned */
+	/* Of a JIT's code: 1 + the index of the inlined call that each line is in, or 0, as uint32_t.
+	 * Empty if nothing is inlined. And the calls. Owned. */
+	struct buf inside, inlined, texts;
 };
 
 enum runtime_verdict {
@@ -96,10 +110,24 @@ int runtime_name(const struct runtime_build *b, uint64_t address, uint64_t check
 const char *runtime_label(const struct runtime_build *b);
 /* The line of a position; 0: unknown. */
 uint64_t runtime_line(const struct runtime_line *lines, size_t count, uint32_t position);
+/* The calls at a position of an object, the innermost first and the object itself last. Borrowed from
+ * the object. Returns how many, at most `max`; further ones next to the object are left out. */
+struct runtime_call {
+	struct str name, source;
+	uint64_t line, start_line;
+};
+unsigned runtime_calls(const struct runtime_object *o, uint32_t position, struct runtime_call *ret,
+		       unsigned max);
 void runtime_object_done(struct runtime_object *o);
 /* Adds a range of positions to the lines of an object; drops it beyond RUNTIME_LINES. 0, -ENOMEM.
  */
 int runtime_add_line(struct runtime_object *o, uint32_t end, uint32_t line);
+/* The same for positions in an inlined call: 1 + its index, or 0. */
+int runtime_add_line_in(struct runtime_object *o, uint32_t end, uint32_t line, uint32_t inlined);
+/* Adds an inlined call, whose caller was added before. *ret: 1 + its index, or that of its caller if
+ * there are too many. 0, -ENOMEM. */
+int runtime_add_inlined(struct runtime_object *o, uint32_t caller, uint32_t line, struct str name,
+			struct str source, uint32_t start_line, uint32_t *ret);
 /* Appends a string, cut to RUNTIME_TEXT between two characters. */
 void runtime_append(struct runtime_text *t, const char *s, size_t len);
 /* Appends a build as text. 0, errors of buf_append. */

@@ -108,3 +108,76 @@ Test(object_names, names_are_told_as_they_were_and_a_source_is_there_once)
 		object_names_free(k[i]);
 	}
 }
+
+Test(object_names, inlined_calls_are_told_from_the_innermost_one_on)
+{
+	struct runtime_object *o = object("outer", "outer", "/o.js");
+	struct object_sources sources = { .seed = 7 };
+	static struct names names;
+	struct runtime_call calls[4];
+	uint32_t one, two, none;
+	size_t bytes;
+
+	cr_assert_eq(runtime_add_inlined(o, 0, 41, STR_LIT("one"), STR_LIT("/i.js"), 7, &one), 0);
+	cr_assert_eq(runtime_add_inlined(o, one, 9, STR_LIT("two"), STR_LIT(""), 0, &two), 0);
+	cr_assert_eq(runtime_add_inlined(o, 99, 9, STR_LIT("odd"), STR_LIT(""), 0, &none), 0);
+	cr_assert(one == 1 && two == 2 && none == 3);
+	cr_assert_eq(runtime_add_line(o, 10, 40), 0);
+	cr_assert_eq(runtime_add_line_in(o, 20, 50, two), 0);
+	cr_assert_eq(runtime_add_line_in(o, 30, 50, one), 0);
+	cr_assert_eq(runtime_add_line(o, 40, 50), 0);
+
+	struct object_names *k = keep(o, &sources, &bytes);
+
+	static const struct {
+		uint32_t position;
+		unsigned count;
+		const char *innermost;
+		uint64_t line, last;
+	} expected[] = { { 5, 1, "outer", 40, 40 }, { 10, 3, "two", 50, 41 },
+			 { 29, 2, "one", 50, 41 },  { 30, 1, "outer", 50, 50 },
+			 { 40, 1, "outer", 0, 0 },  { RUNTIME_POSITION_MASK, 1, "outer", 40, 40 } };
+
+	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+		names_reset(&names);
+		object_names_tell(k, expected[i].position, &names);
+		cr_assert_eq(names.count, expected[i].count);
+		cr_assert(str_eq(names.calls[0].name, str_from(expected[i].innermost)));
+		cr_assert_eq(names.calls[0].line, expected[i].line);
+		cr_assert_eq(names.calls[names.count - 1].line, expected[i].last);
+		cr_assert(str_eq(names.calls[names.count - 1].source, STR_LIT("/o.js")));
+		/* The same without being kept. */
+		cr_assert_eq(runtime_calls(o, expected[i].position, calls, 4), names.count);
+		cr_assert(str_eq(calls[0].name, names.calls[0].name));
+		for (unsigned n = 0; n < names.count; n++)
+			cr_assert_eq(calls[n].line, names.calls[n].line);
+	}
+	names_reset(&names);
+	object_names_tell(k, 10, &names);
+	cr_assert(names.calls[1].line == 9 && names.calls[1].start_line == 7 &&
+		  str_eq(names.calls[1].source, STR_LIT("/i.js")));
+	cr_assert_eq(runtime_calls(o, 10, calls, 2), 2, "the innermost and the object");
+	object_names_free(k);
+	object_sources_done(&sources);
+	drop(o);
+}
+
+Test(object_names, more_inlined_calls_than_are_kept_belong_to_their_callers)
+{
+	struct runtime_object *o = object("outer", "outer", "/o.js");
+	uint32_t last = 0;
+
+	for (int i = 0; i < RUNTIME_INLINED; i++)
+		cr_assert_eq(runtime_add_inlined(o, last, 1, STR_LIT("f"), STR_LIT(""), 0, &last),
+			     0);
+	cr_assert_eq(last, RUNTIME_INLINED);
+	cr_assert_eq(runtime_add_inlined(o, 5, 1, STR_LIT("f"), STR_LIT(""), 0, &last), 0);
+	cr_assert_eq(last, 5);
+	cr_assert_eq(runtime_add_line_in(o, 1, 1, RUNTIME_INLINED), 0);
+
+	static struct runtime_call calls[NAMES_MAX];
+
+	cr_assert_eq(runtime_calls(o, 0, calls, NAMES_MAX), NAMES_MAX);
+	cr_assert(str_eq(calls[NAMES_MAX - 1].name, STR_LIT("outer")));
+	drop(o);
+}

@@ -13,10 +13,13 @@ struct object_names {
 	uint32_t start_line, lines; /* lines: bytes of the packed lines */
 	uint16_t name, system_name; /* lengths */
 	bool hidden, shared; /* shared: the name ends with the system name, which is not stored */
-	uint8_t bytes[];     /* the packed lines, the name, the system name */
+	/* How many inlined calls there are, and the bytes of their texts. With any, each of the packed
+	 * lines has the call that it is in. */
+	uint32_t inlined, texts;
+	uint8_t bytes[]; /* the packed lines, the name, the system name, the calls, their texts */
 };
 
-#define LINE_BYTES 10 /* at most: two packed numbers of 32 bits */
+#define LINE_BYTES 15 /* at most: three packed numbers of 32 bits */
 
 /* --- sources --- */
 
@@ -91,37 +94,48 @@ static uint32_t take_number(const uint8_t **at, const uint8_t *end)
 }
 
 /* Packs each entry as two numbers: how many positions it has, and its difference in lines with the
- * sign in the lowest bit. Returns the bytes written. */
-static size_t pack_lines(const struct runtime_line *lines, size_t count, uint32_t start,
-			 uint8_t *into)
+ * sign in the lowest bit. With inlined calls, a third one: the call that it is in. Returns the bytes
+ * written. */
+static size_t pack_lines(const struct runtime_object *from, uint32_t start, uint8_t *into)
 {
+	const struct runtime_line *lines = (const struct runtime_line *)from->lines.data;
+	const size_t count = from->lines.len / sizeof(*lines);
 	uint32_t end = 0, line = start;
 	uint8_t *at = into;
 
 	for (size_t i = 0; i < count; i++) {
-		uint32_t by = lines[i].line - line;
+		uint32_t by = lines[i].line - line, inside = 0;
 
 		at = put_number(at, lines[i].end - end);
 		at = put_number(at, by << 1 ^ (by >> 31 ? UINT32_MAX : 0));
+		if ((i + 1) * sizeof(inside) <= from->inside.len)
+			memcpy(&inside, from->inside.data + i * sizeof(inside), sizeof(inside));
+		if (from->inlined.len)
+			at = put_number(at, inside);
 		end = lines[i].end;
 		line = lines[i].line;
 	}
 	return (size_t)(at - into);
 }
 
-static uint32_t find_line(const struct object_names *k, uint32_t position)
+static uint32_t find_line(const struct object_names *k, uint32_t position, uint32_t *ret_inside)
 {
 	const uint8_t *at = k->bytes, *stop = at + k->lines;
 	uint32_t end = 0, line = k->start_line;
 
+	*ret_inside = 0;
 	while (at < stop) {
-		uint32_t by;
+		uint32_t by, inside = 0;
 
 		end += take_number(&at, stop);
 		by = take_number(&at, stop);
 		line += by >> 1 ^ (by & 1 ? UINT32_MAX : 0);
-		if (position < end)
+		if (k->inlined)
+			inside = take_number(&at, stop);
+		if (position < end) {
+			*ret_inside = inside;
 			return line;
+		}
 	}
 	return 0;
 }
@@ -135,7 +149,8 @@ int object_names_new(const struct runtime_object *from, struct object_sources *s
 	size_t lines = from->lines.len / sizeof(struct runtime_line), bytes = 0;
 	bool shared = name->len >= system->len && memcmp(name->bytes + name->len - system->len,
 							 system->bytes, system->len) == 0;
-	size_t rest = name->len + (shared ? 0 : system->len);
+	const size_t own = name->len + (shared ? 0 : system->len);
+	const size_t rest = own + from->inlined.len + from->texts.len;
 	struct object_names *k = malloc(sizeof(*k) + lines * LINE_BYTES + rest), *smaller;
 
 	if (!k)
@@ -147,11 +162,17 @@ int object_names_new(const struct runtime_object *from, struct object_sources *s
 				    .system_name = (uint16_t)system->len,
 				    .hidden = from->hidden,
 				    .shared = shared };
-	k->lines = (uint32_t)pack_lines((const struct runtime_line *)from->lines.data, lines,
-					k->start_line, k->bytes);
+	k->inlined = (uint32_t)(from->inlined.len / sizeof(struct runtime_inlined));
+	k->texts = (uint32_t)from->texts.len;
+	k->lines = (uint32_t)pack_lines(from, k->start_line, k->bytes);
 	memcpy(k->bytes + k->lines, name->bytes, name->len);
 	if (!shared)
 		memcpy(k->bytes + k->lines + name->len, system->bytes, system->len);
+	if (from->inlined.len)
+		memcpy(k->bytes + k->lines + own, from->inlined.data, from->inlined.len);
+	if (from->texts.len)
+		memcpy(k->bytes + k->lines + own + from->inlined.len, from->texts.data,
+		       from->texts.len);
 	k->source = join_source(s, &from->source, &bytes);
 	if (!k->source) {
 		free(k);
@@ -177,12 +198,46 @@ bool object_names_hidden(const struct object_names *k)
 	return k->hidden;
 }
 
+/* Tells the inlined calls at a line from the innermost one on. Returns the line of the outermost call,
+ * in the object. */
+static uint32_t tell_inlined(const struct object_names *k, uint32_t inside, uint32_t line,
+			     struct names *ret)
+{
+	const uint8_t *calls = k->bytes + k->lines + k->name + (k->shared ? 0 : k->system_name);
+	const char *texts = (const char *)calls + k->inlined * sizeof(struct runtime_inlined);
+
+	/* Callers come before their calls. */
+	while (inside && inside <= k->inlined) {
+		struct runtime_inlined i;
+
+		memcpy(&i, calls + (inside - 1) * sizeof(i), sizeof(i));
+		if (ret->count < NAMES_MAX - 1 && i.source + i.source_len <= k->texts) {
+			struct call *c = &ret->calls[ret->count++];
+
+			*c = (struct call){ .line = line, .start_line = i.start_line };
+			c->name = names_keep(ret, texts + i.name, i.name_len);
+			c->system_name = c->name;
+			c->source = names_keep(ret, texts + i.source, i.source_len);
+		}
+		line = i.line;
+		inside = i.caller < inside ? i.caller : 0;
+	}
+	return line;
+}
+
 void object_names_tell(const struct object_names *k, uint32_t position, struct names *ret)
 {
 	const char *text = (const char *)k->bytes + k->lines;
-	struct call *c = &ret->calls[0];
+	uint32_t inside = 0, line;
 
-	*c = (struct call){ .start_line = k->start_line };
+	/* The frame is before its first instruction. */
+	line = position == RUNTIME_POSITION_MASK ? k->start_line : find_line(k, position, &inside);
+	ret->count = 0;
+	line = tell_inlined(k, inside, line, ret);
+
+	struct call *c = &ret->calls[ret->count++];
+
+	*c = (struct call){ .start_line = k->start_line, .line = line };
 	c->name = names_keep(ret, text, k->name);
 	if (k->shared)
 		c->system_name = (struct str){ .data = c->name.data + k->name - k->system_name,
@@ -190,7 +245,4 @@ void object_names_tell(const struct object_names *k, uint32_t position, struct n
 	else
 		c->system_name = names_keep(ret, text + k->name, k->system_name);
 	c->source = names_keep(ret, k->source->text, k->source->len);
-	/* The frame is before its first instruction. */
-	c->line = position == RUNTIME_POSITION_MASK ? k->start_line : find_line(k, position);
-	ret->count = 1;
 }

@@ -325,7 +325,7 @@ int objects_try_name(struct objects *o, uint32_t i, uint64_t now_ns)
 	lastword_back(former);
 	if (r < 0)
 		return r;
-	if (r == RUNTIME_WANTS && g->rounds++ < OBJECTS_MAX_ROUNDS)
+	if (r == RUNTIME_WANTS && g->rounds++ < RUNTIME_ROUNDS)
 		return 0;
 	if (r == 0) {
 		r = object_names_new(&o->scratch, &o->sources, &k, &bytes);

@@ -9,7 +9,6 @@
 #include "tools/prof-symd/objects/objects.h"
 
 #define OBJECTS_NO_SLOT UINT32_MAX
-#define OBJECTS_MAX_ROUNDS 6
 /* Of OBJECTS_READING: places for objects that samples wait for, not for those requested ahead. */
 #define OBJECTS_RESERVED 256
 
