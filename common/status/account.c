@@ -185,6 +185,11 @@ size_t account_notes(const struct status *f, char ret[static ACCOUNT_NOTES][ACCO
 			 "not sampled: %.3f s in all while prof-bpf was away, some %" PRIu64
 			 " samples",
 			 (double)f->unsampled_ns / 1e9, f->unsampled);
+	if (f->skipped_messages || f->skipped_fields)
+		snprintf(ret[n++], ACCOUNT_NOTE,
+			 "made by a newer version: %" PRIu64 " messages and %" PRIu64
+			 " fields are unknown to this one, and were skipped",
+			 f->skipped_messages, f->skipped_fields);
 	if (account_falsified(f))
 		snprintf(ret[n++], ACCOUNT_NOTE,
 			 "do not trust this profile: by prof-bpf's own count, prof-symd added or "

@@ -66,6 +66,8 @@ struct status {
 	uint64_t memory_peak; /* prof-export: the peak of what the limit covers; 0: not known */
 	/* prof-export: what disagrees with prof-bpf's own count (witness.h). */
 	uint64_t witness_more, witness_fewer, witness_losses;
+	/* prof-export: what a newer version recorded and ours does not know. */
+	uint64_t skipped_messages, skipped_fields;
 };
 static_assert(sizeof(struct status) <= PIPE_BUF, "a status word is written whole");
 

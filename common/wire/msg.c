@@ -112,7 +112,27 @@ static size_t field_size(uint8_t type)
 	}
 }
 
-/* --- the schema hash: FNV-1a, 64 bits --- */
+/* --- the schema --- */
+
+/* Before the schema had a number, hello.schema was a hash of the table. These tables differ from
+ * schema 1 only in fields that it has more, at the ends. */
+static const uint64_t hashed_schemas[] = {
+	0x12631516b92365e8,
+	0xdefb21acbfe98a1a,
+	0x3c3c8bebda8f882a,
+	0x52a2f6537b87f9e9,
+};
+
+bool msg_reads(uint64_t schema)
+{
+	bool hashed = false;
+
+	for (size_t i = 0; i < sizeof(hashed_schemas) / sizeof(hashed_schemas[0]); i++)
+		hashed |= schema == hashed_schemas[i];
+	return schema == MSG_SCHEMA || hashed;
+}
+
+/* --- the build: FNV-1a, 64 bits --- */
 
 static uint64_t hash_bytes(uint64_t h, const void *data, size_t n)
 {
@@ -123,9 +143,9 @@ static uint64_t hash_bytes(uint64_t h, const void *data, size_t n)
 	return h;
 }
 
-uint64_t msg_schema_hash(void)
+uint64_t msg_build(void)
 {
-	uint64_t h = 0xcbf29ce484222325u;
+	uint64_t h = hash_bytes(0xcbf29ce484222325u, PROFPIPE_VERSION, sizeof(PROFPIPE_VERSION));
 
 	for (uint32_t id = 0; id < MSG_IDS; id++) {
 		const struct shape *shape = &shapes[id];
@@ -394,6 +414,7 @@ static int take_fields(struct span *in, uint64_t len, const struct shape *shape,
 	const uint32_t known = shape ? shape->len : 0;
 	uint8_t *at = (uint8_t *)&m->hello;
 
+	scratch->skipped = len > known ? len - known : 0;
 	for (uint64_t i = 0; i < known && i < len; i++) {
 		const int r = take_field(in, &shape->fields[i], scratch, at);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages: the structs, encoder, decoder and schema hash that messages.def defines.
+ * Messages: the structs, encoder and decoder that messages.def defines.
  *
  * Source: the msgpack specification; a message is a 2-array of a positive integer and an array of
  * fields.
@@ -128,9 +128,16 @@ bool lost_reason_is_samples(uint64_t reason);
 /* The samples among counts by reason. */
 uint64_t lost_samples(const uint64_t counts[static LOST_REASONS]);
 
-/* A hash of the table's names, ids, types, limits and order. A peer with another hash is refused.
- */
-uint64_t msg_schema_hash(void);
+/* hello.schema: grows only when a reader of the former number would misunderstand a stream. New
+ * messages, and new fields at the end of messages, leave it as it is. */
+#define MSG_SCHEMA 1u
+
+/* Whether this build can read a stream with this number in its hello. */
+bool msg_reads(uint64_t schema);
+
+/* hello.build: a hash of our version and of the table's names, ids, types, limits and order. Tools
+ * of one run also exchange raw structs, so a peer with another hash is refused. */
+uint64_t msg_build(void);
 
 /* Whether the message travels one of these ways. */
 bool msg_travels(enum msg_id id, enum msg_way way);
@@ -144,6 +151,7 @@ int msg_encode(struct buf *b, const struct msg *m);
 struct msg_scratch {
 	uint64_t *data;
 	size_t len, cap;
+	uint64_t skipped; /* fields of the message decoded last that this build does not know */
 };
 void msg_scratch_done(struct msg_scratch *s);
 

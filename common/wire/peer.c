@@ -87,6 +87,7 @@ static void begin_receiving(struct peer *p)
 	stream_in_done(&p->in);
 	stream_in_init(&p->in);
 	p->in.way = p->listens ? route->from_dialer.way : route->from_listener.way;
+	p->in.of_run = true;
 	p->unfed = p->unread = p->dropped = false;
 }
 
@@ -94,8 +95,9 @@ static int put_hello(struct peer *p)
 {
 	const char *producer = p->config.producer;
 	const struct msg hello = { .id = MSG_HELLO,
-				   .hello = { .schema = msg_schema_hash(),
-					      .producer = str_from(producer) } };
+				   .hello = { .schema = MSG_SCHEMA,
+					      .producer = str_from(producer),
+					      .build = msg_build() } };
 	const int r = p->greeted ? 0 : stream_put(&p->out, &hello);
 
 	p->greeted = !r;

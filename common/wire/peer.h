@@ -58,7 +58,7 @@ enum peer_event {
 	PEER_CAME = 2,	 /* a listener's: another peer, to which nothing was sent yet */
 	PEER_WENT = 3,	 /* all that it sent before was handed out */
 	PEER_UNRULY = 4, /* it broke the rules: no message follows until it is dropped */
-	PEER_SCHEMA = 5, /* the same: its messages have another schema */
+	PEER_SCHEMA = 5, /* the same: it is of another build */
 };
 /* Never blocks. 0 with the next message, which borrows the peer's memory until the next call; enum
  * peer_event; -errno. After -ENOMEM the next call goes on where this one stopped. */

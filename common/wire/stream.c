@@ -132,7 +132,7 @@ static int admit(struct stream_in *s, const struct msg *m)
 	if (!s->batch_seen || s->ended || !msg_travels(m->id, s->way))
 		return STREAM_MALFORMED;
 	if (m->id == MSG_HELLO) {
-		if (m->hello.schema != msg_schema_hash())
+		if (!msg_reads(m->hello.schema) || (s->of_run && m->hello.build != msg_build()))
 			return STREAM_SCHEMA;
 		s->hello_seen = true;
 	}
@@ -167,6 +167,8 @@ int stream_next(struct stream_in *s, struct msg *ret)
 		if (r)
 			return r;
 		s->taken += len - rest.len;
+		s->skipped.messages += !known;
+		s->skipped.fields += known ? s->scratch.skipped : 0;
 		if (known && m.id == MSG_BATCH_HEAD)
 			continue;
 		s->seen++;

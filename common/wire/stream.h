@@ -40,7 +40,11 @@ int stream_flush(struct stream_out *s);
 enum stream_verdict {
 	STREAM_AGAIN = 1,     /* feed more */
 	STREAM_MALFORMED = 2, /* not our stream; the pipe is useless */
-	STREAM_SCHEMA = 3,    /* its first message has another schema */
+	STREAM_SCHEMA = 3,    /* its first message has another schema, or (of_run) build */
+};
+/* Well-formed, and skipped because this build does not know them. */
+struct stream_skipped {
+	uint64_t messages, fields;
 };
 struct stream_in {
 	struct buf pending; /* bytes fed and not yet taken */
@@ -53,6 +57,8 @@ struct stream_in {
 			     ids, then clears this */
 	size_t taken;	  /* bytes at the front of pending that were handed out */
 	enum msg_way way; /* the only valid messages; MSG_EVERY_WAY at first */
+	bool of_run;	  /* from a tool of this run: its build must be ours; false at first */
+	struct stream_skipped skipped;
 };
 /* For one pipe. A new pipe needs a new stream_in, so that it does not continue half a batch of the
  * old one. */
@@ -61,9 +67,9 @@ void stream_in_done(struct stream_in *s);
 /* Appends bytes. -ENOBUFS if more than four messages of the largest size wait to be taken,
  * -ENOMEM. */
 int stream_feed(struct stream_in *s, struct span bytes);
-/* Takes the next message. Reads batch heads itself and skips unknown messages. The first message is
- * always a HELLO of our schema, and none follows an END. 0, enum stream_verdict, -ENOMEM. What *ret
- * borrows holds until the next call on s. */
+/* Takes the next message. Reads batch heads itself, and skips and counts what is unknown. The first
+ * message is always a HELLO of a schema that we read, and none follows an END. 0, enum
+ * stream_verdict, -ENOMEM. What *ret borrows holds until the next call on s. */
 int stream_next(struct stream_in *s, struct msg *ret);
 /* Messages missing since the last call. */
 uint64_t stream_missing(struct stream_in *s);

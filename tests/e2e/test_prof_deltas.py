@@ -397,7 +397,7 @@ def test_many_requests_in_flight_are_all_answered(tmp_path):
 
 
 @pytest.mark.parametrize("kind, want",
-                         [("schema", "another schema"), ("garbage", "invalid message")])
+                         [("build", "another version"), ("garbage", "invalid message")])
 def test_a_peer_of_another_kind_is_refused_in_one_line(tmp_path, kind, want):
     tool, said, peer = serve(tmp_path, f"{kind}:{LIBC}")
     assert tool.returncode == 1 and want in tool.stderr and len(tool.stderr.splitlines()) == 1

@@ -645,9 +645,9 @@ def test_a_cut_or_foreign_stream_gets_one_line_and_what_was_whole(programs):
     p = run(SYMD, stdin=bytes(damaged), ok=False)
     assert "damaged" in one_line(p)
     check_named(printed(p.stdout), path, address)
-    # The hash of the schema is the first field of the first message after the batch's head.
-    at = raw.index(b"\xcf")
-    other = raw[:at + 1] + b"\x01" * 8 + raw[at + 9:]
+    # The schema is the first field of the hello, whose id is 1.
+    at = re.search(rb"\x92\x01(?:[\x90-\x9f]|\xdc..)(?=\x01)", raw, re.DOTALL).end()
+    other = raw[:at] + b"\x7f" + raw[at + 1:]
     assert "schema" in one_line(run(SYMD, stdin=other, ok=False))
     named = run(SYMD, stdin=run(PEER, "raw", f"{path}:{offset:x}").stdout).stdout
     p = run(SYMD, stdin=named[:-4], ok=False)

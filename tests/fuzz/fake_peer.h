@@ -13,7 +13,7 @@
 #include "common/wire/lastword.h"
 #include "common/wire/stream.h"
 #include "tests/fuzz/must.h"
-#include "tests/fuzz/schema_once.h"
+#include "tests/fuzz/build_once.h"
 
 #define FAR_FD 1000000 /* a descriptor number that nobody has open, and all above */
 
@@ -150,7 +150,8 @@ static inline void fake_peer_come(struct stream_out *out, uint64_t epoch)
 	fake_peer.dropped = false;
 	stream_out_epoch(out, epoch);
 	must(stream_put(out, &(struct msg){ .id = MSG_HELLO,
-					    .hello = { .schema = msg_schema_hash(),
+					    .hello = { .schema = MSG_SCHEMA,
+						       .build = msg_build(),
 						       .producer = STR_LIT("a liar") } }) == 0);
 }
 

@@ -13,11 +13,11 @@ $(1)_LIBS := $(if $(filter fuzz,$(SAN)),-fsanitize=fuzzer)
 endef
 $(foreach f,$(FUZZERS),$(eval $(call fuzzer,$(f))))
 
-# Functions that targets replace: memory_file.h, large_blocks.h, schema_once.h, fake_peer.h.
+# Functions that targets replace: memory_file.h, large_blocks.h, build_once.h, fake_peer.h.
 MEMORY_FILE  := pread __pread_chk fstat
 LARGE_BLOCKS := malloc calloc realloc free
-SCHEMA_ONCE  := msg_schema_hash
-FAKE_PEER    := $(SCHEMA_ONCE) bus_listen bus_free bus_connected bus_send bus_recv bus_drop_peer \
+BUILD_ONCE   := msg_build
+FAKE_PEER    := $(BUILD_ONCE) bus_listen bus_free bus_connected bus_send bus_recv bus_drop_peer \
                 fdlane_listen fdlane_free fdlane_poll fdlane_send lastword_new lastword_read
 
 fuzz/prof-bpf/requests_LIBS  += $(call wrap,$(FAKE_PEER) log_print close memory_begin memory_end)
@@ -30,8 +30,7 @@ fuzz/prof-bpf/row_server_LIBS    += $(call wrap,$(FAKE_PEER))
 fuzz/prof-dump/taken_SRCS    += tests/skeleton/toyjit.c
 fuzz/prof-dump/core_LIBS     += $(call wrap,$(MEMORY_FILE))
 fuzz/prof-dump/lend_LIBS     += $(call wrap,close poll fstat pread recvmsg sendmsg)
-fuzz/prof-export/journal_LIBS += $(call wrap,$(SCHEMA_ONCE))
-fuzz/prof-export/model_LIBS  += $(call wrap,deflateInit2_ $(SCHEMA_ONCE))
+fuzz/prof-export/model_LIBS  += $(call wrap,deflateInit2_)
 fuzz/prof-symd/named_LIBS    += $(call wrap,$(MEMORY_FILE) getrandom)
 fuzz/profpipe/children_LIBS  += $(call wrap,read close)
 fuzz/names/symfile_LIBS      += $(call wrap,$(MEMORY_FILE))
@@ -45,7 +44,6 @@ fuzz/wire/bus_LIBS           += $(call wrap,eventfd read write close poll pthrea
 fuzz/wire/fdlane_LIBS        += $(call wrap,close socket epoll_create1 epoll_ctl bind listen chmod \
                                 lstat unlink poll connect getsockopt accept4 recv send recvmsg \
                                 sendmsg)
-fuzz/wire/stream_LIBS        += $(call wrap,$(SCHEMA_ONCE))
 
 # Small tables, so that short inputs fill them.
 ifeq ($(SAN),fuzz)

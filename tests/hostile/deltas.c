@@ -102,7 +102,8 @@ static void come(struct peer *p)
 	stream_out_epoch(&p->out, clock_mono_ns());
 	p->gone = false;
 	p->fresh = true;
-	put(p, (struct msg){ .id = MSG_HELLO, .hello = { .schema = msg_schema_hash() } });
+	put(p, (struct msg){ .id = MSG_HELLO,
+			     .hello = { .schema = MSG_SCHEMA, .build = msg_build() } });
 }
 
 static void go(struct peer *p)

@@ -233,7 +233,8 @@ static void connect_files(struct peer *p)
 	stream_out_init(&p->requests, 1, send_batch, p);
 	p->gone = false;
 	p->sent = p->answered = 0;
-	put(p, (struct msg){ .id = MSG_HELLO, .hello = { .schema = msg_schema_hash() } });
+	put(p, (struct msg){ .id = MSG_HELLO,
+			     .hello = { .schema = MSG_SCHEMA, .build = msg_build() } });
 }
 
 static void say_runtime(struct peer *p, uint64_t file, const struct runtime_config *c,

@@ -4,10 +4,9 @@
  *
  * Stands where prof-bpf does on the route of rows: listens below RUN-DIR, asks whoever dials for
  * the rows of each FILE, all at once, and prints the answers: `FILE status N`, then rows as
- * prof-deltas
- * prints them, with file offsets for addresses. MODE: `fd` hands the descriptor over first, `late`
- * half a second after the request, `never` not at all, `schema` says
- * hello in another schema, `garbage` sends bytes that are no message.
+ * prof-deltas prints them, with file offsets for addresses. MODE: `fd` hands the descriptor over
+ * first, `late` half a second after the request, `never` not at all, `build` says hello as another
+ * build, `garbage` sends bytes that are no message.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -82,7 +81,7 @@ static void take(const struct msg *m)
 	struct answer *a;
 
 	if (m->id == MSG_HELLO) {
-		must(m->hello.schema == msg_schema_hash(), "hello");
+		must(m->hello.build == msg_build(), "hello");
 		return;
 	}
 	/* The id is the first field of all four. */
@@ -156,7 +155,8 @@ static void request(struct stream_out *out, uint64_t id, const char *name)
 int main(int argc, char **argv)
 {
 	struct msg hello = { .id = MSG_HELLO,
-			     .hello = { .schema = msg_schema_hash(),
+			     .hello = { .schema = MSG_SCHEMA,
+					.build = msg_build(),
 					.producer = STR_LIT("rows-peer") } };
 	uint64_t start = clock_mono_ns();
 	struct buf message = { 0 };
@@ -166,7 +166,7 @@ int main(int argc, char **argv)
 
 	if (n < 1 || n > MAX_FILES) {
 		fprintf(stderr,
-			"usage: rows-peer RUN-DIR [fd:|late:|never:|schema:|garbage:]FILE...\n");
+			"usage: rows-peer RUN-DIR [fd:|late:|never:|build:|garbage:]FILE...\n");
 		return 2;
 	}
 	log_init("rows-peer", LOG_INFO);
@@ -182,8 +182,8 @@ int main(int argc, char **argv)
 		r = bus_recv(bus, &message);
 		must(r >= 0 && clock_mono_ns() - start < GIVE_UP_NS, "nobody dials");
 	}
-	if (strncmp(argv[2], "schema:", 7) == 0)
-		hello.hello.schema++;
+	if (strncmp(argv[2], "build:", 6) == 0)
+		hello.hello.build++;
 	if (strncmp(argv[2], "garbage:", 8) == 0)
 		must(bus_send_wait(
 			     bus,

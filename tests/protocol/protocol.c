@@ -4,7 +4,6 @@
  * only the comments are read from the file, which is given as the argument. */
 #include <ctype.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,8 +34,7 @@ static const char introduction[] =
 	"- A message is malformed if a value exceeds its limit, has another type, or is\n"
 	"  nested deeper. A malformed message ends the pipe that it came over.\n"
 	"- Fields are only added at the end. The decoder takes missing fields as zero or\n"
-	"  empty. It skips additional fields, and messages with an unknown id. So a reader\n"
-	"  can decode the `hello` of another version, and refuse it for its schema.\n"
+	"  empty. It skips and counts additional fields, and messages with an unknown id.\n"
 	"- No message is longer than 1,052,672 bytes.\n"
 	"\n"
 	"## A stream\n"
@@ -45,10 +43,15 @@ static const char introduction[] =
 	"first message after the first of these is `hello`. The last message of all is `end`;\n"
 	"a stream without it was cut short.\n"
 	"\n"
-	"`hello.schema` is a hash of the whole message table: ids, names, types and limits. A\n"
-	"reader refuses a stream with another hash. So one added field makes the recordings\n"
-	"of older versions unreadable; read them with the version that made them. Tools of\n"
-	"different versions cannot be peers.\n"
+	"`hello.schema` is a number. It grows only when an older reader would misunderstand a\n"
+	"stream, and readers refuse any other. New messages and fields leave it as it is. So a\n"
+	"reader knows what is in an older recording, and skips what is new in a newer one; it\n"
+	"logs once how much that was, and outputs say so. Before the number, `hello.schema`\n"
+	"was a hash of the message table; recordings with one of these hashes are still read.\n"
+	"\n"
+	"`hello.build` is a hash of the version and of the whole message table: ids, names,\n"
+	"types and limits. A tool refuses a peer with another one, since they also exchange\n"
+	"raw structs. Readers of files and shell pipes ignore it.\n"
 	"\n"
 	"`batch.seq` says how many messages, without batch heads, came before in the same\n"
 	"epoch. So a reader knows how many it has missed. On a bus, one batch is one nng\n"
@@ -187,7 +190,7 @@ int main(int argc, char **argv)
 	char *text = read_whole(argc > 1 ? argv[1] : "common/wire/messages.def");
 
 	fputs(introduction, stdout);
-	printf("\n## The messages\n\nSchema %016" PRIx64 ".\n", msg_schema_hash());
+	printf("\n## The messages\n\nSchema %u.\n", MSG_SCHEMA);
 	/* clang-format off */
 #define MSG_BEGIN(NAME, name, id, way) print_begin(text, #NAME, #name, id, MSG_##way);
 #define U64(field) print_field("U64", #field, 0);

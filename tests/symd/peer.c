@@ -69,7 +69,8 @@ static void put_all(struct stream_out *out, struct place *places, int count, boo
 	uint64_t files = 0;
 
 	put(out, (struct msg){ .id = MSG_HELLO,
-			       .hello = { .schema = msg_schema_hash(),
+			       .hello = { .schema = MSG_SCHEMA,
+					  .build = msg_build(),
 					  .kind = STREAM_RAW,
 					  .producer = STR_LIT("symd-peer"),
 					  .event = STR_LIT("cpu-clock"),
@@ -232,7 +233,8 @@ static int be_bpf(const char *dir, struct place *places, int count, bool cut, bo
 	stream_out_init(&out, 4096, to_bus, NULL);
 	stream_out_init(&answers, 1024, to_files, files);
 	stream_in_init(&requests);
-	put(&answers, (struct msg){ .id = MSG_HELLO, .hello = { .schema = msg_schema_hash() } });
+	put(&answers, (struct msg){ .id = MSG_HELLO,
+				    .hello = { .schema = MSG_SCHEMA, .build = msg_build() } });
 	for (uint64_t end = clock_mono_ns() + PATIENCE_MS * 1000000ull;
 	     !gone && clock_mono_ns() < end;) {
 		struct pollfd p[] = { { bus_fd(stream_bus), POLLIN, 0 },

@@ -237,7 +237,7 @@ static int serving(const struct deploy *d)
 		deploy_status(d, &st, STATUS_READY);
 		r = serve_run(service);
 		if (r == SERVE_SCHEMA)
-			log_error("prof-bpf: its messages have another schema; "
+			log_error("prof-bpf: it is of another version; "
 				  "install tools of one version");
 		else if (r == SERVE_MALFORMED)
 			log_error("prof-bpf: it sent an invalid message; "

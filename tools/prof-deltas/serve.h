@@ -18,7 +18,7 @@ int serve_new(const struct dial *d, struct serve **ret);
 void serve_free(struct serve *s);
 
 enum serve_verdict {
-	SERVE_SCHEMA = 1,    /* prof-bpf's messages have another schema */
+	SERVE_SCHEMA = 1,    /* prof-bpf is of another build */
 	SERVE_MALFORMED = 2, /* prof-bpf sent something that is no message of the schema */
 };
 /* Serves until the peer disconnects or life_fd reaches its end; then returns 0. Returns enum

@@ -114,6 +114,11 @@ static int finish(const struct options *o, int verdict, const char *what, const 
 		return EXITS_FAILED;
 	}
 	say_folded(o);
+	if (status.skipped_messages || status.skipped_fields)
+		log_warning("%s: is of a newer version; %llu messages and %llu fields are unknown "
+			    "to this one and were skipped; use prof-export of that version",
+			    what, (unsigned long long)status.skipped_messages,
+			    (unsigned long long)status.skipped_fields);
 	if (model_totals(session.model)->unkept)
 		log_warning(
 			"%llu samples did not fit into %zu MiB and are counted as lost; raise --%s",

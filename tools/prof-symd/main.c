@@ -156,7 +156,7 @@ static int say_served(int r, const struct serve_counts *c)
 		log_error("prof-bpf: it sent an invalid message; what came before was passed on");
 		return EXITS_FAILED;
 	case SERVE_SCHEMA:
-		log_error("prof-bpf: its messages have another schema; "
+		log_error("prof-bpf: it is of another version; "
 			  "install tools of one version");
 		return EXITS_FAILED;
 	}

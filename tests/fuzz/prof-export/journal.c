@@ -8,7 +8,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "tests/fuzz/must.h"
-#include "tests/fuzz/with_schema.h"
 #include "tools/prof-export/session/journal.h"
 
 #define SENDERS 3
@@ -115,10 +114,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		struct span one;
 
 		must(span_take(&rest, length < rest.len ? length : rest.len, &one));
-		struct buf b = with_schema(one);
-
-		open = send(buf_span(&b), 1 + h.piece, h.killed >> i * 2 & 3);
-		buf_done(&b);
+		open = send(one, 1 + h.piece, h.killed >> i * 2 & 3);
 	}
 	if (open)
 		kill_it(false);

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include "tests/fuzz/must.h"
-#include "tests/fuzz/with_schema.h"
 #include "tools/prof-export/session/session.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -66,20 +65,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	if (fd < 0)
 		fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	struct buf b = with_schema((struct span){ .data = data + 1, .len = size - 1 });
+	const struct span b = { .data = data + 1, .len = size - 1 };
 	const size_t memory_max = 4096 + (size_t)data[0] * 4096;
 	const bool lines = data[0] & 1;
 
 	if (data[0] % 8 != 7) {
-		run(buf_span(&b), size % FORMATS, lines, memory_max, fd);
+		run(b, size % FORMATS, lines, memory_max, fd);
 	} else {
 		const enum format other = 1 + size % (FORMATS - 1);
-		const uint64_t first = run(buf_span(&b), 0, lines, memory_max, fd),
-			       second = run(buf_span(&b), other, lines, memory_max, fd);
+		const uint64_t first = run(b, 0, lines, memory_max, fd),
+			       second = run(b, other, lines, memory_max, fd);
 
 		/* With enough room, all outputs count the same. */
 		must(first == second || first == UINT64_MAX || second == UINT64_MAX);
 	}
-	buf_done(&b);
 	return 0;
 }

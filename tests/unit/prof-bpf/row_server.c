@@ -170,9 +170,10 @@ static void come(unsigned files)
 	stream_out_init(&out, 4096, keep_batch, NULL);
 	stream_out_epoch(&out, ++now_ns);
 	run();
-	say(&(struct msg){
-		.id = MSG_HELLO,
-		.hello = { .schema = msg_schema_hash(), .producer = STR_LIT("a test") } });
+	say(&(struct msg){ .id = MSG_HELLO,
+			   .hello = { .schema = MSG_SCHEMA,
+				      .build = msg_build(),
+				      .producer = STR_LIT("a test") } });
 	cr_assert_eq(fake_peer.files, files);
 }
 

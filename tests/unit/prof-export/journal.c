@@ -23,7 +23,7 @@ static struct buf stream(uint64_t epoch, unsigned samples, bool lost_its_own)
 	stream_out_init(&o, 4096, collect, &b);
 	stream_out_epoch(&o, epoch);
 	cr_assert_eq(stream_put(&o, &(struct msg){ .id = MSG_HELLO,
-						   .hello = { .schema = msg_schema_hash(),
+						   .hello = { .schema = MSG_SCHEMA,
 							      .kind = STREAM_NAMED } }),
 		     0);
 	cr_assert_eq(stream_put(&o, &(struct msg){ .id = MSG_STACK, .stack = { .id = 1 } }), 0);

@@ -105,7 +105,7 @@ static struct bench *bench_new(void)
 	cr_assert_eq(objects_new(ask_memory, b, &b->objects), 0);
 	cr_assert_eq(named_new(&NAMED_LIMITS, &b->files, &b->out, &b->named), 0);
 	named_use_objects(b->named, b->objects, tell, b);
-	take(b, (struct msg){ .id = MSG_HELLO, .hello = { .schema = msg_schema_hash() } });
+	take(b, (struct msg){ .id = MSG_HELLO, .hello = { .schema = MSG_SCHEMA } });
 	define(b);
 	return b;
 }

@@ -119,7 +119,7 @@ static void take(struct bench *b, struct msg m)
 
 static void hello(struct bench *b)
 {
-	take(b, (struct msg){ .id = MSG_HELLO, .hello = { .schema = msg_schema_hash() } });
+	take(b, (struct msg){ .id = MSG_HELLO, .hello = { .schema = MSG_SCHEMA } });
 }
 
 static void thread(struct bench *b, uint64_t id)

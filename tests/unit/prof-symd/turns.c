@@ -96,7 +96,7 @@ static struct bench *bench_new(void)
 	stream_out_init(&b->out, 65536, to_in, b);
 	cr_assert_eq(named_new(&NAMED_LIMITS, &b->files, &b->out, &b->named), 0);
 	named_take_turns(b->named, 60 * SECOND, note_slow);
-	take(b, (struct msg){ .id = MSG_HELLO, .hello = { .schema = msg_schema_hash() } });
+	take(b, (struct msg){ .id = MSG_HELLO, .hello = { .schema = MSG_SCHEMA } });
 	for (uint64_t user = 1; user <= 2; user++) {
 		take(b, (struct msg){ .id = MSG_PROCESS,
 				      .process = { .id = user, .pid = user, .uid = user } });

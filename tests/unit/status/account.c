@@ -115,6 +115,11 @@ Test(account, notes_are_of_memory_restarts_and_gaps)
 	cr_assert_str_eq(notes[1], "started again: prof-bpf 1, prof-symd 12");
 	cr_assert_str_eq(notes[2],
 			 "not sampled: 3.161 s in all while prof-bpf was away, some 6263 samples");
+	f.skipped_fields = 2;
+	cr_assert_eq(account_notes(&f, notes), 4);
+	cr_assert_str_eq(notes[3],
+			 "made by a newer version: 0 messages and 2 fields are unknown to "
+			 "this one, and were skipped");
 }
 
 /* The longest that there are. */
@@ -124,8 +129,8 @@ Test(account, notes_fit)
 	struct status f;
 
 	memset(&f, 0xff, sizeof(f));
-	cr_assert_eq(account_notes(&f, notes), 4);
-	for (size_t i = 0; i < 4; i++)
+	cr_assert_eq(account_notes(&f, notes), ACCOUNT_NOTES);
+	for (size_t i = 0; i < ACCOUNT_NOTES; i++)
 		cr_assert_lt(strlen(notes[i]), ACCOUNT_NOTE - 1);
 }
 

@@ -178,11 +178,11 @@ Test(peer, a_message_that_goes_the_other_way_is_refused_and_so_is_all_after_it)
 	peer_free(listener);
 }
 
-Test(peer, another_schema_is_told_apart)
+Test(peer, another_build_is_told_apart)
 {
 	struct peer *listener = listen_on(BUS_ROWS);
 	const struct msg head = { .id = MSG_BATCH_HEAD };
-	const struct msg hello = { .id = MSG_HELLO, .hello = { .schema = 1 } };
+	const struct msg hello = { .id = MSG_HELLO, .hello = { .schema = MSG_SCHEMA } };
 	struct buf b = BUF_INIT(0);
 	struct bus *other;
 	struct msg m;
@@ -265,7 +265,8 @@ Test(peer, a_dialer_that_loses_patience_stops_waiting_for_room)
 Test(peer, a_one_way_route_has_no_lane_and_hands_out_the_hello_of_its_stream)
 {
 	struct peer *dialer;
-	const struct msg hello = { .id = MSG_HELLO, .hello = { .schema = msg_schema_hash() } };
+	const struct msg hello = { .id = MSG_HELLO,
+				   .hello = { .schema = MSG_SCHEMA, .build = msg_build() } };
 	const struct msg head = { .id = MSG_BATCH_HEAD, .batch = { .epoch = 1 } };
 	const struct msg next = { .id = MSG_BATCH_HEAD, .batch = { .epoch = 2, .seq = 3 } };
 	const struct msg end = {.id = MSG_END };

@@ -28,8 +28,7 @@ static int sink_flush(void *ctx, struct span batch)
 static struct msg hello(void)
 {
 	return (struct msg){ .id = MSG_HELLO,
-			     .hello = { .schema = msg_schema_hash(),
-					.producer = STR_LIT("test") } };
+			     .hello = { .schema = MSG_SCHEMA, .producer = STR_LIT("test") } };
 }
 
 static struct msg sample(uint64_t n)
@@ -224,7 +223,7 @@ Test(stream, order_of_a_stream_is_kept_to)
 {
 	struct msg other = hello();
 
-	other.hello.schema ^= 1;
+	other.hello.schema = MSG_SCHEMA + 1;
 	cr_assert_eq(VERDICT(HEAD(1, 0), hello(), sample(1)), STREAM_AGAIN);
 	cr_assert_eq(VERDICT(hello()), STREAM_MALFORMED);
 	cr_assert_eq(VERDICT(HEAD(1, 0), sample(1)), STREAM_MALFORMED);
@@ -273,6 +272,61 @@ Test(stream, unknown_messages_are_skipped_and_not_counted_as_missing)
 	cr_assert_eq(stream_missing(&in), 0);
 	stream_in_done(&in);
 	buf_done(&b);
+}
+
+/* A stream of a later version: an unknown message, and two fields more in each other one. */
+Test(stream, what_is_unknown_is_counted)
+{
+	static const char later[] =
+		"\x92\x02\x94\x01\x00\x07\xa1x" /* the head of a batch, */
+		"\x92\x01\xdc\x00\x11\x01\x00\xa1p\xa0\xa0\xa0\x00\xa0\x00\x00\xa0\x00"
+		"\x00\x00\x00\x92\x01\x02\xc4\x01z" /* a hello, */
+		"\x92\x3f\x91\x05"		    /* something new, */
+		"\x92\x0e\x94\x00\x09\x08\xa0";	    /* and the end */
+	struct buf b = BUF_INIT(0);
+	struct stream_in in;
+	struct msg m;
+
+	cr_assert_eq(buf_append(&b, later, sizeof(later) - 1), 0);
+	stream_in_init(&in);
+	feed(&in, &b);
+	cr_assert_eq(stream_next(&in, &m), 0);
+	cr_assert_eq(m.id, MSG_HELLO);
+	cr_assert(str_eq(m.hello.producer, STR_LIT("p")));
+	cr_assert_eq(in.skipped.fields, 4);
+	cr_assert_eq(stream_next(&in, &m), 0);
+	cr_assert_eq(m.id, MSG_END);
+	cr_assert_eq(m.end.time_ns, 9);
+	cr_assert_eq(in.skipped.messages, 1);
+	cr_assert_eq(in.skipped.fields, 6);
+	stream_in_done(&in);
+	buf_done(&b);
+}
+
+/* Tools of one run also exchange raw structs. */
+Test(stream, a_tool_of_this_run_is_of_our_build)
+{
+	for (uint64_t build = msg_build() - 1; build != msg_build() + 2; build++) {
+		struct sink k = { 0 };
+		struct stream_out out;
+		struct stream_in in;
+		struct msg m = hello();
+
+		m.hello.build = build;
+		stream_out_init(&out, 1000, sink_flush, &k);
+		put(&out, m);
+		cr_assert_eq(stream_flush(&out), 0);
+		for (int of_run = 0; of_run < 2; of_run++) {
+			stream_in_init(&in);
+			in.of_run = of_run;
+			feed(&in, &k.bytes);
+			cr_assert_eq(stream_next(&in, &m),
+				     of_run && build != msg_build() ? STREAM_SCHEMA : 0);
+			stream_in_done(&in);
+		}
+		stream_out_done(&out);
+		buf_done(&k.bytes);
+	}
 }
 
 Test(stream, untaken_bytes_have_a_ceiling)

@@ -118,7 +118,8 @@ static int begin_epoch(struct emit *e)
 	e->begun_ns = clock_mono_ns();
 	e->incarnation++;
 	stream_out_epoch(&e->out, e->incarnation);
-	m.hello.schema = msg_schema_hash();
+	m.hello.schema = MSG_SCHEMA;
+	m.hello.build = msg_build();
 	m.hello.kind = STREAM_RAW;
 	m.hello.mono_ns = clock_mono_ns();
 	m.hello.wall_ns = clock_wall_ns();

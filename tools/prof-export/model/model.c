@@ -453,6 +453,8 @@ static void take_figure(struct model *m, const struct msg_figure *msg)
 		{ "witness_more", &t->witness.more, 0 },
 		{ "witness_fewer", &t->witness.fewer, 0 },
 		{ "witness_losses", &t->witness.losses, 0 },
+		{ "skipped_messages", &t->skipped_messages[1], 0 },
+		{ "skipped_fields", &t->skipped_fields[1], 0 },
 		{ "restarts_bpf", &m->launched.restarts[0], 0 },
 		{ "restarts_deltas", &m->launched.restarts[1], 0 },
 		{ "restarts_symd", &m->launched.restarts[2], 0 },
@@ -678,6 +680,12 @@ void model_missing(struct model *m, uint64_t n)
 	add(&m->totals.lost[LOST_SEQUENCE], n);
 }
 
+void model_skipped(struct model *m, uint64_t messages, uint64_t fields)
+{
+	m->totals.skipped_messages[0] = messages;
+	m->totals.skipped_fields[0] = fields;
+}
+
 void model_lose(struct model *m, enum lost_reason reason, uint64_t n)
 {
 	add(&m->totals.lost[reason], n);
@@ -782,6 +790,14 @@ const uint32_t *model_lines_of(const struct model *m, const struct model_frame *
 
 /* --- all figures --- */
 
+static uint64_t sum(const uint64_t n[static 2])
+{
+	uint64_t both = n[0];
+
+	add(&both, n[1]);
+	return both;
+}
+
 static void fill_top(const struct model *m, struct status_top top[static STATUS_TOP])
 {
 	struct pool p = { .max = m->definitions.pool.max };
@@ -813,7 +829,9 @@ void model_status(const struct model *m, struct status *st, bool with_top)
 			       .unsampled = unsampled(m),
 			       .witness_more = t->witness.more,
 			       .witness_fewer = t->witness.fewer,
-			       .witness_losses = t->witness.losses };
+			       .witness_losses = t->witness.losses,
+			       .skipped_messages = sum(t->skipped_messages),
+			       .skipped_fields = sum(t->skipped_fields) };
 	memcpy(st->truncated, t->truncated, sizeof(st->truncated));
 	memcpy(st->lost, t->lost, sizeof(st->lost));
 	memcpy(st->restarts, m->launched.restarts, sizeof(st->restarts));

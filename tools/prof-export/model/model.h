@@ -52,6 +52,8 @@ struct model_totals {
 	uint64_t unkept; /* samples lost to this model's own ceiling; `lost` has them too */
 	uint64_t bpf_runs, bpf_ns, map_bytes, memory_enough, memory_peak;
 	struct witness_verdict witness; /* at the end: what disagrees with prof-bpf */
+	/* What is unknown to this version: counted by this prof-export, and before it. */
+	uint64_t skipped_messages[2], skipped_fields[2];
 	bool ended;
 	uint64_t end_reason; /* enum end_reason */
 };
@@ -72,6 +74,8 @@ int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_
 void model_forget(struct model *m);
 /* Counts n messages that never came. */
 void model_missing(struct model *m, uint64_t n);
+/* So much of the stream was skipped so far, because this version does not know it. */
+void model_skipped(struct model *m, uint64_t messages, uint64_t fields);
 /* Counts a loss that others saw: an output's own ceiling, a damaged stream. */
 void model_lose(struct model *m, enum lost_reason reason, uint64_t n);
 

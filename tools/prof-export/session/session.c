@@ -56,18 +56,22 @@ static bool is_of_run(struct str figure)
 	       begins_with(figure, "witness_");
 }
 
-/* A recording says before its end what disagrees with prof-bpf's word. */
+/* A recording says before its end what disagrees with prof-bpf's word, and what it lacks. */
 static int put_verdict(struct session *s)
 {
-	model_judge(s->model);
+	struct status st;
 
-	const struct witness_verdict *v = &model_totals(s->model)->witness;
+	model_judge(s->model);
+	model_status(s->model, &st, false);
+
 	const struct {
 		struct str name;
 		uint64_t value;
-	} figures[] = { { STR_LIT("witness_more"), v->more },
-			{ STR_LIT("witness_fewer"), v->fewer },
-			{ STR_LIT("witness_losses"), v->losses } };
+	} figures[] = { { STR_LIT("witness_more"), st.witness_more },
+			{ STR_LIT("witness_fewer"), st.witness_fewer },
+			{ STR_LIT("witness_losses"), st.witness_losses },
+			{ STR_LIT("skipped_messages"), st.skipped_messages },
+			{ STR_LIT("skipped_fields"), st.skipped_fields } };
 	unsigned rests = 0;
 	int r = 0;
 
@@ -115,6 +119,8 @@ static int take(struct session *s, const struct msg *m)
 	/* Only prof-export itself says what the stream cannot know. */
 	if (m->id == MSG_FIGURE && s->options.many && is_of_run(m->figure.name))
 		return r ? r : s->output.error;
+	model_skipped(s->model, s->in.skipped.messages, s->in.skipped.fields);
+
 	const bool is_sample = model_take(s->model, m, &sample) == MODEL_SAMPLE;
 
 	s->lost = s->options.many && m->id == MSG_END
@@ -186,7 +192,9 @@ static int text_end(struct session *s)
 	struct status st;
 
 	model_status(s->model, &st, false);
-	for (size_t i = 0, n = account_notes(&st, notes); account_falsified(&st) && i < n; i++)
+	const bool says = account_falsified(&st) || st.skipped_messages || st.skipped_fields;
+
+	for (size_t i = 0, n = account_notes(&st, notes); says && i < n; i++)
 		output_printf(&s->output, "# %s\n", notes[i]);
 	return s->output.error;
 }

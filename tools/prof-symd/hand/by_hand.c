@@ -153,6 +153,7 @@ static int take_by_hand(struct by_hand *h)
 		if (h->named_already)
 			continue;
 		named_missing(h->named, stream_missing(&h->in));
+		named_skipped(h->named, &h->in.skipped);
 		if (h->in.new_epoch || named_full(h->named)) {
 			r = run_by_pieces(h);
 			if (r)
@@ -205,6 +206,18 @@ static void say_stream(int r, const struct by_hand *h)
 	}
 }
 
+/* Logs once what a newer version recorded and this one does not pass on. A named stream is passed
+ * on byte by byte. */
+static void say_skipped(const struct by_hand *h)
+{
+	const struct stream_skipped *s = &h->in.skipped;
+
+	if (!h->named_already && (s->messages || s->fields))
+		log_warning("standard input: %llu messages and %llu fields of a newer version were "
+			    "skipped; use prof-symd of that version",
+			    (unsigned long long)s->messages, (unsigned long long)s->fields);
+}
+
 static int stream_by_hand(struct by_hand *h)
 {
 	static uint8_t chunk[CHUNK];
@@ -255,6 +268,7 @@ static int stream_by_hand(struct by_hand *h)
 			end = stream_flush(&h->out);
 		r = end < 0 ? end : r;
 	}
+	say_skipped(h);
 	if (r)
 		say_stream(r, h);
 	return r ? EXITS_FAILED : EXITS_DONE;

@@ -211,6 +211,11 @@ void named_missing(struct named *n, uint64_t count)
 	n->counts.lost += count;
 }
 
+void named_skipped(struct named *n, const struct stream_skipped *all)
+{
+	n->of_newer = *all;
+}
+
 static int tell_lost(struct named *n)
 {
 	for (int i = 0; i < 3; i++) {
@@ -431,6 +436,13 @@ static int send_idle_processes(struct named *n, uint64_t now_ns)
 	return 0;
 }
 
+static int send_figure(struct named *n, const char *name, uint64_t value)
+{
+	return stream_put(n->out,
+			  &(struct msg){ .id = MSG_FIGURE,
+					 .figure = { .name = str_from(name), .value = value } });
+}
+
 /* Sends what it took to name interpreted frames. */
 static int send_figures(struct named *n)
 {
@@ -449,9 +461,19 @@ static int send_figures(struct named *n)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && c.requests && i < sizeof(figures) / sizeof(figures[0]); i++)
-		r = stream_put(n->out, &(struct msg){ .id = MSG_FIGURE,
-						      .figure = { .name = str_from(figures[i].name),
-								  .value = figures[i].value } });
+		r = send_figure(n, figures[i].name, figures[i].value);
+	return r;
+}
+
+/* Sends how much of a newer raw stream was skipped. */
+static int tell_skipped(struct named *n)
+{
+	int r = 0;
+
+	if (n->of_newer.messages)
+		r = send_figure(n, "skipped_messages", n->of_newer.messages);
+	if (r == 0 && n->of_newer.fields)
+		r = send_figure(n, "skipped_fields", n->of_newer.fields);
 	return r;
 }
 
@@ -483,6 +505,8 @@ int named_run_event(struct named *n, const struct event *e, uint64_t now_ns)
 			r = send_idle_processes(n, now_ns);
 		if (r == 0)
 			r = tell_lost(n);
+		if (r == 0)
+			r = tell_skipped(n);
 		if (r == 0 && n->objects)
 			r = send_figures(n);
 		if (r == 0)

@@ -107,6 +107,8 @@ bool named_full(const struct named *n);
 int named_forget(struct named *n, uint64_t now_ns);
 /* The raw stream lost so many messages. */
 void named_missing(struct named *n, uint64_t count);
+/* So much of the raw stream was skipped so far (struct stream_in). Says so before the end. */
+void named_skipped(struct named *n, const struct stream_skipped *all);
 /* Whether a hello was sent. A stream without one needs no end. */
 bool named_begun(const struct named *n);
 /* The raw stream is over. If it had no end message, sends one with this reason. Call it with an

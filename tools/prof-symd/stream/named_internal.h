@@ -62,7 +62,8 @@ struct named {
 	struct functions functions;
 	struct events queue;
 	uint64_t epoch;
-	uint64_t lost[3]; /* not yet sent, by why_lost */
+	uint64_t lost[3];		/* not yet sent, by why_lost */
+	struct stream_skipped of_newer; /* what was skipped of the raw stream */
 	bool gap_seen, begun, ended;
 	struct named_counts counts;
 	struct names names;
