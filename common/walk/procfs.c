@@ -406,6 +406,65 @@ int procfs_read_ids(int proc, uint32_t pid, struct procfs_ids *ret)
 					       ret);
 }
 
+/* How much a line of a cgroup file says: 0: nothing. */
+static int rank_cgroup(struct str controllers, struct str path)
+{
+	if (!path.len)
+		return 0;
+	if (path.len == 1)
+		return 1;
+	return !controllers.len ? 4 : str_eq(controllers, STR_LIT("name=systemd")) ? 3 : 2;
+}
+
+/* Source: cgroups(7); proc_cgroup_show of kernel/cgroup/cgroup.c. No name has a line feed. */
+int procfs_parse_cgroup(struct str text, struct str *ret_path)
+{
+	static const char deleted[] = " (deleted)";
+	const size_t deleted_len = sizeof(deleted) - 1;
+	struct str best = { 0 };
+	int rank = 0;
+
+	while (text.len) {
+		const char *end = memchr(text.data, '\n', text.len);
+		const uint32_t len = end ? (uint32_t)(end - text.data) : text.len;
+		const char *first = memchr(text.data, ':', len);
+		const char *second = first ? memchr(first + 1, ':',
+						    len - (size_t)(first + 1 - text.data))
+					   : NULL;
+
+		if (second) {
+			const struct str controllers = { .data = first + 1,
+							 .len = (uint32_t)(second - first - 1) };
+			struct str path = { .data = second + 1,
+					    .len = (uint32_t)(text.data + len - second - 1) };
+
+			if (path.len > deleted_len &&
+			    memcmp(path.data + path.len - deleted_len, deleted, deleted_len) == 0)
+				path.len -= (uint32_t)deleted_len;
+			if (rank_cgroup(controllers, path) > rank) {
+				rank = rank_cgroup(controllers, path);
+				best = path;
+			}
+		}
+		text.data += len + (end != NULL);
+		text.len -= len + (end != NULL);
+	}
+	if (!rank)
+		return PROCFS_SKIP;
+	*ret_path = best;
+	return 0;
+}
+
+int procfs_read_cgroup(int proc, uint32_t pid, char text[static PROCFS_CGROUP_MAX],
+		       struct str *ret_path)
+{
+	const ssize_t n = read_small(proc, pid, "cgroup", (uint8_t *)text, PROCFS_CGROUP_MAX);
+
+	return n < 0 ? (int)n
+		     : procfs_parse_cgroup((struct str){ .data = text, .len = (uint32_t)n },
+					   ret_path);
+}
+
 /* Source: show_smap of fs/proc/task_mmu.c. */
 int procfs_read_pss(int proc, uint32_t pid, uint64_t *ret)
 {

@@ -11,6 +11,8 @@
 #define EPOCH_THREAD 224
 #define EPOCH_FILE 768 /* and its path */
 #define EPOCH_FRAME 192
+#define EPOCH_EXTRA 192	 /* a cgroup, mapping and the like, and its texts */
+#define EPOCH_MAPPING 64 /* bytes of the message */
 #define EPOCH_STACK 128
 #define EPOCH_NUMBER 16	   /* each frame of a stack */
 #define EPOCH_FUNCTION 256 /* of the kernel, and its texts */

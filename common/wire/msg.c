@@ -219,6 +219,34 @@ static int put_field(msgpack_packer *p, const struct field *f, const void *at)
 	}
 }
 
+/* Whether the decoder makes the same of a field that is missing. */
+static bool is_empty(const struct field *f, const void *at)
+{
+	switch (f->type) {
+	case FIELD_STR:
+		return !((const struct str *)at)->len;
+	case FIELD_BIN:
+		return !((const struct span *)at)->len;
+	case FIELD_LIST:
+		return !((const struct u64s *)at)->len;
+	default:
+		return !*(const uint64_t *)at;
+	}
+}
+
+/* How many fields must be sent: those behind the last one that is not empty cost nothing. */
+static uint32_t count_used(const struct shape *shape, const uint8_t *at)
+{
+	uint32_t used = 0;
+
+	for (uint32_t i = 0; i < shape->len; i++) {
+		if (!is_empty(&shape->fields[i], at))
+			used = i + 1;
+		at += field_size(shape->fields[i].type);
+	}
+	return used;
+}
+
 int msg_encode(struct buf *b, const struct msg *m)
 {
 	const struct shape *shape = shape_of(m->id);
@@ -227,14 +255,17 @@ int msg_encode(struct buf *b, const struct msg *m)
 	msgpack_packer p;
 
 	assert(shape);
+
+	const uint32_t used = count_used(shape, at);
+
 	msgpack_packer_init(&p, b, put_bytes);
 	int r = msgpack_pack_array(&p, 2);
 
 	if (!r)
 		r = msgpack_pack_uint64(&p, m->id);
 	if (!r)
-		r = msgpack_pack_array(&p, shape->len);
-	for (uint32_t i = 0; i < shape->len && !r; i++) {
+		r = msgpack_pack_array(&p, used);
+	for (uint32_t i = 0; i < used && !r; i++) {
 		r = put_field(&p, &shape->fields[i], at);
 		at += field_size(shape->fields[i].type);
 	}

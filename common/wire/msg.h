@@ -94,6 +94,14 @@ enum frame_flags {
 	/* In an interpreter's own loop, which runs the interpreted frame behind it. */
 	FRAME_LOOP = 8,
 };
+enum source_kind {
+	SOURCE_OTHER = 0,
+	SOURCE_CPU_TIME = 1,
+	SOURCE_CPU_EVENTS = 2,
+	SOURCE_OFF_CPU = 3,
+	SOURCE_ALLOCATIONS = 4,
+	SOURCE_LOCKS = 5,
+};
 enum rows_status {
 	ROWS_OK = 0,
 	ROWS_NOT_ELF = 1,
@@ -142,7 +150,7 @@ uint64_t msg_build(void);
 /* Whether the message travels one of these ways. */
 bool msg_travels(enum msg_id id, enum msg_way way);
 
-/* Appends m. Cuts strings over their maximum at a UTF-8 boundary. -E2BIG: a list or binary is over
+/* Appends m, without empty fields at its end. Cuts strings over their maximum at a UTF-8 boundary. -E2BIG: a list or binary is over
  * its maximum. 0, -ENOBUFS, -ENOMEM, -E2BIG; on error b is unchanged. */
 int msg_encode(struct buf *b, const struct msg *m);
 

@@ -66,8 +66,8 @@ def present_fields():
 
 
 def of_the_future(data, fields=(), every=0, unknown=61):
-    """The recording with all present fields, then these at the end of each message, and after so many messages one
-    with an unknown id. Also says how many unknown messages and fields it has now."""
+    """The recording with all present fields, then these at the end of each message, and after so
+    many messages one with an unknown id. Also says how many unknown messages and fields it has."""
     out, inserted, count, total, more = [], 0, 0, 0, 0
     present = present_fields()
     for number, values in messages(data):

@@ -9,6 +9,11 @@ from conftest import GO_CACHE
 from streams import WHOLE, decode, export, one
 
 
+def test_period_of_cycles_is_what_samples_stand_for_on_average():
+    lines = WHOLE.replace("period=10101010", "period=0").replace("value=10101010", "value=500")
+    assert one(decode(export(lines, "-f", "pprof", raw=True).text), "period") == 500
+
+
 def test_pprof_holds_what_the_stream_said():
     p = decode(export(WHOLE, "-f", "pprof", raw=True).stdout)
     s = p["string_table"]

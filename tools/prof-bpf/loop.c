@@ -112,6 +112,16 @@ void loop_process_gone(void *ctx, struct host_process *h)
 	output_emitted(&p->output, emit_process_end(p->output.emit, &gone, h->end_ns));
 }
 
+void loop_thread_gone(void *ctx, struct host_thread *t)
+{
+	struct prof *p = ctx;
+	struct emit_file exe;
+	struct emit_process of = definition_of_process(t->process, &exe);
+	struct emit_thread gone = definition_of_thread(t);
+
+	output_emitted(&p->output, emit_thread_end(p->output.emit, &of, &gone));
+}
+
 static void send_process(void *ctx, struct host_process *h)
 {
 	struct prof *p = ctx;

@@ -326,6 +326,7 @@ static int open_host(struct prof *p)
 		.file_known = loop_file_known,
 		.file_needs_rows = loop_file_needs_rows,
 		.process_gone = loop_process_gone,
+		.thread_gone = loop_thread_gone,
 		.ctx = p,
 	};
 

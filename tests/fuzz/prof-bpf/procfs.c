@@ -60,6 +60,16 @@ static void record(struct span s)
 	free(copy);
 }
 
+static void cgroup(struct span s)
+{
+	const struct str text = { .data = (const char *)s.data, .len = (uint32_t)s.len };
+	struct str path;
+
+	if (procfs_parse_cgroup(text, &path) == 0)
+		assert(path.len && path.data > text.data &&
+		       path.data + path.len <= text.data + text.len);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct span rest = { .data = data + 1, .len = size - 1 };
@@ -77,6 +87,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	case 'u':
 		(void)procfs_parse_status_uid(rest, &uid);
 		(void)procfs_parse_status_ids(rest, &ids);
+		break;
+	case 'c':
+		cgroup(rest);
 		break;
 	case 'r':
 		record(rest);

@@ -250,6 +250,66 @@ Test(emit, an_owner_alone_begins_epochs_at_once)
 	cr_expect_gt(w.epochs, 5);
 }
 
+Test(emit, threads_that_ended_cost_nothing)
+{
+	struct world w;
+	static struct program p;
+
+	world_init(&w);
+	program_init(&p, &w, 1);
+	for (unsigned i = 0; i < 100000; i++) {
+		p.thread.def.id = 1 + i;
+		p.thread_sent = 0;
+		sample_of(&w, &p);
+		cr_assert_eq(emit_thread_end(w.emit, &p.process, &p.thread), 0);
+	}
+	world_done(&w);
+	cr_expect_eq(w.samples, 100000);
+	cr_expect_eq(w.epochs, 0);
+}
+
+/* A thread that this epoch does not know has no end in it. */
+Test(emit, only_what_was_defined_ends)
+{
+	uint64_t sent = 0, generated = 0, charged = 0, thread_sent = 0, cgroup_sent = 0;
+	bool changed = false;
+	const struct emit_process p = { .def = { .id = 1, .pid = 10, .cgroup = 3 },
+					.sent = &sent,
+					.generated = &generated,
+					.changed = &changed,
+					.charged = &charged,
+					.cgroup = { .id = 3, .path = STR_LIT("/c") },
+					.cgroup_sent = &cgroup_sent };
+	const struct emit_thread t = { .def = { .id = 1, .process = 1 }, .sent = &thread_sent };
+	const struct emit_file f = { .def = { .id = 2, .path = STR_LIT("/f") },
+				     .sent = &generated };
+	const struct msg_mapping mapping = { .process = 1, .file = 2, .start = 1, .end = 2 };
+	struct stream_in in;
+	struct emit *e;
+
+	stream_in_init(&in);
+	cr_assert_eq(
+		emit_new(&(struct emit_config){ .ceiling = CEILING, .flush = to_in, .ctx = &in },
+			 &e),
+		0);
+	cr_assert_eq(emit_restart(e), 0);
+	cr_expect_eq(emit_thread_end(e, &p, &t), 0);
+	cr_expect_eq(emit_flush(e), 0);
+	cr_expect_eq(count(&in, MSG_THREAD_END), 0);
+	/* A mapping needs its process, which needs its cgroup, and its file. */
+	cr_expect_eq(emit_mapping(e, &p, &f, &mapping), 0);
+	cr_expect_eq(emit_flush(e), 0);
+	struct msg m;
+	const enum msg_id want[] = { MSG_FILE, MSG_CGROUP, MSG_PROCESS, MSG_MAPPING };
+
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		cr_assert_eq(stream_next(&in, &m), 0);
+		cr_expect_eq(m.id, want[i]);
+	}
+	stream_in_done(&in);
+	emit_free(e);
+}
+
 Test(emit, processes_that_ended_cost_nothing)
 {
 	struct world w;

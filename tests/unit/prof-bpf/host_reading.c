@@ -221,3 +221,61 @@ Test(host_reading, too_many_files_that_lost_their_places_cost_all_that_was_walke
 	settle();
 	cr_assert(host_walked_with(p, p->generation) && !host_walked_with(p, before));
 }
+
+/* Process `pid` runs in a cgroup and perhaps in a pid namespace, and is sampled. */
+static struct host_process *surrounded(uint32_t pid, const char *cgroup, uint32_t container)
+{
+	const uint64_t start = 7 * START_TICK_NS;
+	char text[128];
+
+	make_proc(pid, "x", 'S', 1, start, 0, "");
+	snprintf(text, sizeof(text), "Name:\tx\nUid:\t0\t0\t0\t0\nNSpid:\t%u\t3\n", pid);
+	write_proc(pid, "status", text);
+	if (cgroup)
+		write_proc(pid, "cgroup", cgroup);
+	struct sample s = sample_of(pid, pid, start, "x");
+
+	s.owner_container = container;
+	return look(s).process;
+}
+
+Test(host_reading, first_sample_tells_the_cgroup_and_the_inner_pid)
+{
+	const struct host_process *a = surrounded(30, "0::/a.slice\n", 0),
+				  *b = surrounded(31, "0::/b.slice\n", 5),
+				  *c = surrounded(32, "0::/a.slice\n", 5),
+				  *d = surrounded(33, NULL, 0);
+
+	cr_assert(a->cgroup && b->cgroup && c->cgroup);
+	cr_expect(str_eq(a->cgroup->path, STR_LIT("/a.slice")));
+	cr_expect(str_eq(b->cgroup->path, STR_LIT("/b.slice")));
+	cr_expect_eq(a->cgroup, c->cgroup, "one for all who are in it");
+	cr_expect_neq(a->cgroup->id, b->cgroup->id);
+	cr_expect_null(d->cgroup);
+	cr_expect_eq(a->inner_pid, 30);
+	cr_expect_eq(b->inner_pid, 3);
+	cr_expect_eq(c->inner_pid, 3);
+	cr_expect_eq(d->inner_pid, 33);
+	/* The last one who is in it takes it away. */
+	const uint32_t id = b->cgroup->id;
+
+	now = clock_mono_ns();
+	exit_of(31, 31);
+	let_time_pass(2 * HOST_GRACE_NS);
+	b = surrounded(34, "0::/b.slice\n", 0);
+	cr_assert_not_null(b->cgroup);
+	cr_expect_gt(b->cgroup->id, id);
+}
+
+/* Between the sample and the reading the pid may have become another process's. */
+Test(host_reading, cgroup_of_another_process_is_not_taken)
+{
+	const uint64_t start = start_program(30, 100);
+
+	make_proc(30, "other", 'S', 1, start + 5 * START_TICK_NS, 0, "");
+	write_proc(30, "cgroup", "0::/other\n");
+	const struct host_process *p = look(sample_of(30, 30, start, "program")).process;
+
+	cr_expect_null(p->cgroup);
+	cr_expect_eq(p->inner_pid, 0);
+}

@@ -234,6 +234,77 @@ Test(model, a_second_definition_of_a_process_updates_the_first)
 	model_free(m);
 }
 
+Test(model, the_period_of_cycles_is_what_samples_stand_for_on_average)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+
+	simple(m);
+	take(m, (struct msg){ .id = MSG_HELLO, .hello = { .unit = STR_LIT("cycles") } });
+	cr_expect_eq(model_period(m), 0);
+	for (uint64_t value = 1000; value <= 3000; value += 500)
+		take(m, (struct msg){ .id = MSG_SAMPLE,
+				      .sample = { .stack = 1, .thread = 1, .value = value } });
+	cr_expect_eq(model_period(m), 2000);
+	model_free(m);
+	m = new_model(MODEL_NAMES, true, 1 << 20);
+	simple(m);
+	take(m, (struct msg){ .id = MSG_HELLO, .hello = { .period = 7000 } });
+	cr_assert_eq(sample(m, 1, 1), MODEL_SAMPLE);
+	cr_expect_eq(model_period(m), 7000);
+	model_free(m);
+}
+
+Test(model, a_second_definition_of_a_file_updates_the_first)
+{
+	struct model *m = new_model(MODEL_ADDRESSES, true, 1 << 20);
+	const struct model_file *f;
+	struct msg file = { .id = MSG_FILE,
+			    .file = { .id = 9, .inode = 3, .path = STR_LIT("/usr/bin/x") } };
+
+	take(m, file);
+	file.file.flags = FILE_DELETED;
+	file.file.build_id = (struct span){ .data = (const uint8_t *)"\xab", .len = 1 };
+	take(m, file);
+	cr_assert_eq(model_files(m, &f), 1);
+	cr_expect_eq(f->flags, FILE_DELETED);
+	cr_expect(str_eq(model_string(m, f->build_id), STR_LIT("ab")));
+	/* Who does not know it in the next epoch takes nothing away. */
+	model_forget(m);
+	file.file.build_id.len = 0;
+	take(m, file);
+	cr_assert_eq(model_files(m, &f), 1);
+	cr_expect(str_eq(model_string(m, f->build_id), STR_LIT("ab")));
+	/* Another file of this name is another one. */
+	file.file.inode = 4;
+	take(m, file);
+	cr_assert_eq(model_files(m, &f), 2);
+	model_free(m);
+}
+
+Test(model, thread_that_ended_is_void_and_its_place_is_used_again)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 64 << 10);
+	const uint64_t stack = 1;
+
+	simple(m);
+	/* In this room there is none for so many at once. */
+	for (uint64_t id = 10; id < 20000; id++) {
+		take(m, (struct msg){ .id = MSG_THREAD,
+				      .thread = { .id = id, .process = 1, .tid = 10 } });
+		take(m, (struct msg){ .id = MSG_THREAD,
+				      .thread = { .id = id + 1000000, .process = 1, .tid = 10 } });
+		cr_assert_eq(sample(m, stack, id), MODEL_SAMPLE);
+		take(m, (struct msg){ .id = MSG_THREAD_END, .thread_end = { .id = id } });
+		take(m, (struct msg){ .id = MSG_THREAD_END, .thread_end = { .id = id + 1000000 } });
+	}
+	cr_assert_eq(sample(m, stack, 10), 0, "its id is void");
+	cr_expect_eq(model_totals(m)->lost[LOST_MALFORMED], 1);
+	cr_assert_eq(sample(m, stack, 1), MODEL_SAMPLE, "others are not");
+	take(m, (struct msg){ .id = MSG_PROCESS_END, .process_end = { .id = 1 } });
+	cr_assert_eq(sample(m, stack, 1), 0);
+	model_free(m);
+}
+
 Test(model, a_frame_that_is_defined_again_is_shown_so_from_then_on)
 {
 	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);

@@ -4,7 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
-#include "tools/prof-symd/stream/definitions.h"
+#include "tools/prof-symd/stream/extras.h"
 #include "tools/prof-symd/stream/named.h"
 
 static int ask(void *ctx, const struct filestore_request *rq)
@@ -23,6 +23,7 @@ static void fill(size_t ceiling, size_t cost, int (*define)(struct definitions *
 						   .frames = l.frames,
 						   .stacks = l.stacks,
 						   .functions = l.raw_functions,
+						   .extras = l.extras,
 						   .numbers = l.numbers,
 						   .bytes = ceiling };
 	struct filestore store;
@@ -97,6 +98,25 @@ static int function(struct definitions *d, uint64_t id)
 							       .source = STR_LIT("module") });
 }
 
+static int cgroup(struct definitions *d, uint64_t id)
+{
+	return extras_take(d, &(struct msg){ .id = MSG_CGROUP,
+					     .cgroup = { .id = id, .path = STR_LIT("/a/path") } });
+}
+
+static int mapping(struct definitions *d, uint64_t id)
+{
+	const struct msg_mapping m = { .process = (id + 999) / 1000,
+				       .file = UINT64_MAX,
+				       .start = id,
+				       .end = UINT64_MAX,
+				       .offset = UINT64_MAX };
+
+	if (id % 1000 == 1 && process(d, m.process))
+		return -ENOMEM;
+	return extras_take(d, &(struct msg){ .id = MSG_MAPPING, .mapping = m });
+}
+
 Test(epoch, prof_symd_has_room_for_what_prof_bpf_sends)
 {
 	fill_each(EPOCH_PROCESS, process);
@@ -106,4 +126,6 @@ Test(epoch, prof_symd_has_room_for_what_prof_bpf_sends)
 	fill_each(EPOCH_STACK + 2000 * EPOCH_NUMBER, deep);
 	fill_each(EPOCH_FILE + 10, file);
 	fill_each(EPOCH_FUNCTION + 22, function);
+	fill_each(EPOCH_EXTRA + 7, cgroup);
+	fill_each(EPOCH_EXTRA + EPOCH_MAPPING, mapping);
 }

@@ -396,6 +396,175 @@ Test(named, processes_that_ended_are_forgotten)
 	bench_free(b);
 }
 
+Test(named, threads_that_ended_are_forgotten)
+{
+	struct named_limits limits = NAMED_LIMITS;
+	struct bench *b;
+
+	limits.threads = 4;
+	b = bench_new(&limits);
+	hello(b);
+	thread(b, 1);
+	kernel_sample(b, 1, "f");
+	cr_assert_eq(named_run(b->named, 1), 0);
+	EXPECT(b, MSG_HELLO, MSG_FUNCTION, MSG_FRAME, MSG_STACK, MSG_PROCESS, MSG_THREAD,
+	       MSG_SAMPLE);
+	for (uint64_t id = 10; id < 5000; id++) {
+		take(b, (struct msg){ .id = MSG_THREAD, .thread = { .id = id, .process = 1 } });
+		take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = 1, .thread = id } });
+		take(b, (struct msg){ .id = MSG_THREAD_END, .thread_end = { .id = id } });
+		cr_assert_eq(named_run(b->named, 1), 0);
+		EXPECT(b, MSG_THREAD, MSG_SAMPLE, MSG_THREAD_END);
+	}
+	cr_expect_eq(named_counts(b->named).lost, 0);
+	/* The first one is still there. */
+	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = 1, .thread = 1 } });
+	take(b, (struct msg){ .id = MSG_PROCESS_END, .process_end = { .id = 1 } });
+	cr_assert_eq(named_run(b->named, 1), 0);
+	EXPECT(b, MSG_SAMPLE, MSG_PROCESS_END);
+	bench_free(b);
+}
+
+/* What prof-symd only passes on comes before its first use in each epoch, and not before. */
+Test(named, what_a_sample_names_is_passed_on_before_it)
+{
+	static const uint64_t list[] = { 7, 8 };
+	struct bench *b = bench_new(&NAMED_LIMITS);
+	struct msg m;
+
+	hello(b);
+	thread(b, 1);
+	take(b, (struct msg){ .id = MSG_SOURCE,
+			      .source = { .id = 3, .event = STR_LIT("off-cpu"), .period = 5 } });
+	take(b, (struct msg){ .id = MSG_LABEL,
+			      .label = { .id = 7, .key = STR_LIT("k"), .number = 9 } });
+	take(b, (struct msg){ .id = MSG_LABEL,
+			      .label = { .id = 8, .key = STR_LIT("t"), .value = STR_LIT("x") } });
+	take(b, (struct msg){ .id = MSG_LABEL, .label = { .id = 9, .key = STR_LIT("unused") } });
+	take(b, (struct msg){ .id = MSG_LABELS, .labels = { .id = 4, .list = { list, 2 } } });
+	take(b, (struct msg){ .id = MSG_LINK,
+			      .link = { .id = 5, .span = { (const uint8_t *)"12345678", 8 } } });
+	const struct msg_sample sample = {
+		.thread = 1, .source = 3, .count = 2, .labels = 4, .link = 5
+	};
+	const struct msg_sample unknown = {
+		.thread = 1, .source = 33, .count = 2, .labels = 44, .link = 55
+	};
+
+	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = sample });
+	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = sample });
+	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = unknown });
+	cr_assert_eq(named_run(b->named, 1), 0);
+	cr_assert_eq(stream_flush(&b->out), 0);
+	cr_assert_eq(next(b, &m), MSG_HELLO);
+	cr_assert_eq(next(b, &m), MSG_PROCESS);
+	cr_assert_eq(next(b, &m), MSG_THREAD);
+	cr_assert_eq(next(b, &m), MSG_SOURCE);
+	cr_expect(str_eq(m.source.event, STR_LIT("off-cpu")) && m.source.period == 5);
+	cr_assert_eq(next(b, &m), MSG_LABEL);
+	cr_expect(m.label.id == 7 && m.label.number == 9);
+	cr_assert_eq(next(b, &m), MSG_LABEL);
+	cr_expect(str_eq(m.label.value, STR_LIT("x")));
+	cr_assert_eq(next(b, &m), MSG_LABELS);
+	cr_expect(m.labels.list.len == 2 && m.labels.list.data[1] == 8);
+	cr_assert_eq(next(b, &m), MSG_LINK);
+	cr_expect_eq(memcmp(m.link.span.data, "12345678", 8), 0);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(next(b, &m), MSG_SAMPLE);
+		cr_expect(m.sample.source == 3 && m.sample.count == 2 && m.sample.labels == 4 &&
+			  m.sample.link == 5);
+	}
+	cr_assert_eq(next(b, &m), MSG_SAMPLE);
+	cr_expect(!m.sample.source && m.sample.count == 2 && !m.sample.labels && !m.sample.link,
+		  "what has no definition is nothing");
+	cr_assert_eq(next(b, &m), 0);
+	bench_free(b);
+}
+
+Test(named, what_belongs_to_a_process_is_passed_on_with_it)
+{
+	struct bench *b = bench_new(&NAMED_LIMITS);
+	struct msg m;
+
+	b->answer_at_once = true;
+	hello(b);
+	take(b,
+	     (struct msg){ .id = MSG_CGROUP, .cgroup = { .id = 6, .path = STR_LIT("/a.slice") } });
+	take(b, (struct msg){ .id = MSG_PROCESS,
+			      .process = { .id = 1, .pid = 10, .cgroup = 6, .inner_pid = 2 } });
+	take(b, (struct msg){ .id = MSG_THREAD, .thread = { .id = 1, .process = 1 } });
+	take(b, (struct msg){ .id = MSG_FILE, .file = { .id = 2, .path = STR_LIT("/lib") } });
+	take(b, (struct msg){
+			.id = MSG_MAPPING,
+			.mapping = { .process = 1, .file = 2, .start = 0x1000, .end = 0x2000 } });
+	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .thread = 1 } });
+	cr_assert_eq(named_run(b->named, 1), 0);
+	cr_assert_eq(stream_flush(&b->out), 0);
+	cr_assert_eq(next(b, &m), MSG_HELLO);
+	cr_assert_eq(next(b, &m), MSG_CGROUP);
+	cr_expect(str_eq(m.cgroup.path, STR_LIT("/a.slice")));
+	cr_assert_eq(next(b, &m), MSG_PROCESS);
+	cr_expect(m.process.cgroup == 6 && m.process.inner_pid == 2);
+	cr_assert_eq(next(b, &m), MSG_FILE);
+	cr_assert_eq(next(b, &m), MSG_MAPPING);
+	cr_expect(m.mapping.start == 0x1000 && m.mapping.end == 0x2000);
+	cr_assert_eq(next(b, &m), MSG_THREAD);
+	cr_assert_eq(next(b, &m), MSG_SAMPLE);
+
+	/* What comes later follows alone, and the latest one of a key counts. */
+	for (int i = 0; i < 3; i++)
+		take(b, (struct msg){ .id = MSG_ATTRIBUTE,
+				      .attribute = { .process = 1,
+						     .key = STR_LIT("service.name"),
+						     .value = i < 2 ? STR_LIT("old")
+								    : STR_LIT("new") } });
+	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .thread = 1 } });
+	cr_assert_eq(named_run(b->named, 1), 0);
+	cr_assert_eq(stream_flush(&b->out), 0);
+	cr_assert_eq(next(b, &m), MSG_ATTRIBUTE);
+	cr_expect(str_eq(m.attribute.value, STR_LIT("new")));
+	cr_assert_eq(next(b, &m), MSG_SAMPLE);
+	cr_assert_eq(next(b, &m), 0);
+	bench_free(b);
+}
+
+Test(named, a_file_that_is_defined_again_is_passed_on_again)
+{
+	static const uint64_t segments[] = { 0, 4096, 0x400000 };
+	struct bench *b = bench_new(&NAMED_LIMITS);
+	struct msg m;
+
+	b->answer_at_once = true;
+	hello(b);
+	thread(b, 1);
+	file_sample(b, 1);
+	cr_assert_eq(named_run(b->named, 1), 0);
+	EXPECT(b, MSG_HELLO, MSG_FILE, MSG_FRAME, MSG_STACK, MSG_PROCESS, MSG_THREAD, MSG_SAMPLE);
+	take(b, (struct msg){ .id = MSG_FILE,
+			      .file = { .id = 1,
+					.path = STR_LIT("/bin/x"),
+					.htlhash = { (const uint8_t *)"0123456789abcdef", 16 },
+					.go_build_id = STR_LIT("go/x"),
+					.segments = { segments, 3 } } });
+	take(b, (struct msg){ .id = MSG_FRAME, .frame = { .id = 2, .file = 1, .offset = 0x20 } });
+	take(b, (struct msg){ .id = MSG_STACK,
+			      .stack = { .id = 2, .frames = { (uint64_t[]){ 2 }, 1 } } });
+	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = 2, .thread = 1 } });
+	take(b, (struct msg){ .id = MSG_FILE_END, .file_end = { .id = 1 } });
+	cr_assert_eq(named_run(b->named, 1), 0);
+	cr_assert_eq(stream_flush(&b->out), 0);
+	cr_assert_eq(next(b, &m), MSG_FILE);
+	cr_expect(str_eq(m.file.path, STR_LIT("/bin/x")));
+	cr_expect(str_eq(m.file.go_build_id, STR_LIT("go/x")));
+	cr_expect(m.file.htlhash.len == 16 && m.file.htlhash.data[15] == 'f');
+	cr_expect(m.file.segments.len == 3 && m.file.segments.data[2] == 0x400000);
+	cr_assert_eq(next(b, &m), MSG_FRAME);
+	cr_assert_eq(next(b, &m), MSG_STACK);
+	cr_assert_eq(next(b, &m), MSG_SAMPLE);
+	cr_assert_eq(next(b, &m), MSG_FILE_END);
+	bench_free(b);
+}
+
 Test(named, a_stream_without_an_end_gets_one)
 {
 	struct bench *b = bench_new(&NAMED_LIMITS);
@@ -675,6 +844,25 @@ Test(named, generated_code_is_held_until_it_has_a_name_and_others_go_before)
 	cr_assert_eq(named_run(b->named, 2 * SECOND), 0);
 	EXPECT(b, MSG_FUNCTION, MSG_FRAME, MSG_STACK, MSG_SAMPLE);
 	cr_expect_eq(named_counts(b->named).named_frames, 2);
+	map_bench_free(m);
+}
+
+/* A thread may end, or get another name, before its samples have theirs. */
+Test(named, a_thread_that_ended_keeps_its_samples_that_are_held)
+{
+	struct map_bench *m = map_bench_new();
+	struct bench *b = m->b;
+
+	generated_sample(m, 3, 0x1008, 0);
+	take(b, (struct msg){ .id = MSG_THREAD_END, .thread_end = { .id = 1 } });
+	cr_assert_eq(named_run(b->named, SECOND), 0);
+	answer_jit(m, true, SECOND);
+	write_map(m, "1000 10 g\n");
+	jit_tick(&m->jit, 2 * SECOND);
+	cr_assert_eq(named_run(b->named, 2 * SECOND), 0);
+	cr_expect_eq(named_counts(b->named).samples, 1);
+	EXPECT(b, MSG_HELLO, MSG_PROCESS, MSG_FUNCTION, MSG_FRAME, MSG_STACK, MSG_THREAD,
+	       MSG_SAMPLE, MSG_THREAD_END);
 	map_bench_free(m);
 }
 

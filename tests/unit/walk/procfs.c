@@ -282,6 +282,35 @@ Test(procfs, uid_line_in_a_name_is_not_taken)
 	cr_assert_eq(uid, 1000);
 }
 
+static void expect_cgroup(const char *text, const char *path)
+{
+	struct str found = { 0 };
+	const int r = procfs_parse_cgroup(str_from(text), &found);
+
+	cr_expect_eq(r, path ? 0 : PROCFS_SKIP, "%s", text);
+	cr_expect(!path || str_eq(found, str_from(path)), "%s: %.*s", text, (int)found.len,
+		  found.data);
+}
+
+Test(procfs, cgroup_is_the_one_that_says_most)
+{
+	expect_cgroup("0::/system.slice/x.service\n", "/system.slice/x.service");
+	expect_cgroup("0::/\n", "/");
+	expect_cgroup("0::/a.scope (deleted)\n", "/a.scope");
+	expect_cgroup("0::/../../other\n", "/../../other");
+	expect_cgroup("0::/a:b\n", "/a:b");
+	/* Version 1, and both at once. */
+	expect_cgroup("12:cpu,cpuacct:/docker/1\n1:name=systemd:/docker/2\n0::/\n", "/docker/2");
+	expect_cgroup("12:cpu,cpuacct:/docker/1\n1:name=systemd:/\n", "/docker/1");
+	expect_cgroup("1:name=systemd:/x\n0::/y\n", "/y");
+	/* A line without its end was cut. */
+	expect_cgroup("0::/with-no-line-feed", "/with-no-line-feed");
+	expect_cgroup("", NULL);
+	expect_cgroup("0:\n", NULL);
+	expect_cgroup("0::\n:\n\n", NULL);
+	expect_cgroup("nonsense\n", NULL);
+}
+
 Test(procfs, ids_are_the_innermost)
 {
 	static const char nested[] =

@@ -151,14 +151,43 @@ Test(msg, bytes_on_the_wire_are_as_msgpack_says)
 					   .cpu = 65535,
 					   .time_ns = 1ull << 40,
 					   .value = 0 } };
-	static const uint8_t wire[] = { 0x92, 11, 0x95, 1, 0xcc, 200, 0xcd, 0xff, 0xff, 0xcf,
-					0,    0,  1,	0, 0,	 0,   0,    0,	  0 };
+	/* Without the empty fields at the end. */
+	static const uint8_t wire[] = { 0x92, 11, 0x94, 1, 0xcc, 200, 0xcd, 0xff, 0xff,
+					0xcf, 0,  0,	1, 0,	 0,   0,    0,	  0 };
 	struct buf b = BUF_INIT(0);
 
 	cr_assert_eq(msg_encode(&b, &m), 0);
 	cr_assert_eq(b.len, sizeof(wire));
 	cr_assert_eq(memcmp(b.data, wire, sizeof(wire)), 0);
 	buf_done(&b);
+}
+
+/* The last field that is not empty keeps all fields before it. */
+Test(msg, empty_fields_at_the_end_cost_nothing)
+{
+	static const uint64_t one[] = { 1 };
+	const struct {
+		struct msg m;
+		size_t fields, bytes;
+	} some[] = {
+		{ { .id = MSG_SAMPLE }, 0, 3 },
+		{ { .id = MSG_SAMPLE, .sample = { .thread = 1 } }, 2, 5 },
+		{ { .id = MSG_SAMPLE, .sample = { .link = 1 } }, 9, 12 },
+		{ { .id = MSG_FILE }, 0, 3 },
+		{ { .id = MSG_FILE, .file = { .path = STR_LIT("/a") } }, 6, 11 },
+		{ { .id = MSG_FILE, .file = { .segments = { one, 1 } } }, 13, 19 },
+		{ { .id = MSG_LABELS, .labels = { .list = { one, 1 } } }, 2, 6 },
+		{ { .id = MSG_FILE_END, .file_end = { .id = 9 } }, 1, 4 },
+	};
+
+	for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
+		struct buf b = BUF_INIT(0);
+
+		cr_assert_eq(msg_encode(&b, &some[i].m), 0);
+		cr_expect_eq(b.data[2] & 0x0f, some[i].fields, "%zu", i);
+		cr_expect_eq(b.len, some[i].bytes, "%zu: %zu", i, b.len);
+		buf_done(&b);
+	}
 }
 
 Test(msg, string_over_its_limit_is_cut_between_characters)

@@ -113,6 +113,7 @@ int host_sample(struct host *h, const struct sample *s, struct host_sample_ref *
 		p->wants_maps |= p->dropped;
 		p->dropped = false;
 		process_mark_dirty(h, p);
+		process_read_surroundings(h, p, s->owner_container != 0);
 	}
 	process_find_exe(p);
 	struct thread *t = thread_of(h, p, s);
@@ -305,6 +306,7 @@ void host_free(struct host *h)
 	if (!h)
 		return;
 	h->config.process_gone = NULL;
+	h->config.thread_gone = NULL;
 	readings_free(h);
 	HASH_ITER(hh, h->by_pid, p, next) {
 		if (!p->pub.end_ns)
@@ -478,6 +480,18 @@ void host_runtime(struct host *h, struct host_file *f, const struct runtime_conf
 {
 	if (files_runtime(h->files, (struct file *)f, c) == 0)
 		host_republish(h, f);
+}
+
+void host_runtime_mappings(const struct host_process *pub, host_mapping *fn, void *ctx)
+{
+	const struct maps *maps = ((const struct process *)pub)->maps;
+
+	for (uint32_t i = 0; maps && i < maps->len; i++) {
+		const struct map *m = &maps->at[i];
+
+		if (m->backing && m->backing->file && m->backing->file->runtime)
+			fn(ctx, &m->backing->file->pub, m->start, m->end, m->offset);
+	}
 }
 
 const struct runtime_config *host_slot_runtime(struct host *h, uint16_t slot)

@@ -98,6 +98,10 @@ int host_open_debug(struct host *h, struct host_file *f, struct span build_id, s
 void host_is_behind(struct host *h, struct host_process *p);
 /* The file holds a runtime, which walks read from now on. */
 void host_runtime(struct host *h, struct host_file *f, const struct runtime_config *c);
+/* Calls fn with each executable mapping of a file that holds a runtime. */
+typedef void host_mapping(void *ctx, struct host_file *f, uint64_t start, uint64_t end,
+			  uint64_t offset);
+void host_runtime_mappings(const struct host_process *p, host_mapping *fn, void *ctx);
 /* The runtime in the file of a slot, or NULL. Borrowed. */
 const struct runtime_config *host_slot_runtime(struct host *h, uint16_t slot);
 /* Evicted rows are wanted again: file_needs_rows will be called with a descriptor. If the file

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "common/base/span.h"
 
 #define HOST_GRACE_NS 2500000000ull /* more than TABLES_GRACE_NS */
 #define HOST_RECHECK_NS 1000000000ull
@@ -43,6 +44,13 @@ struct host_file {
 	uint32_t path_len;
 };
 
+/* A cgroup that processes were sampled in. */
+struct host_cgroup {
+	uint32_t id;   /* from 1 on, never reused */
+	uint64_t sent; /* the caller's mark, 0 in a new one */
+	struct str path;
+};
+
 /* A process between two execs. */
 struct host_process {
 	uint32_t id; /* from 1 on, never reused */
@@ -63,6 +71,12 @@ struct host_process {
 	 * parent before the fork. Both 0: none. */
 	uint32_t first_generation, last_generation;
 	struct host_file *exe; /* NULL: unknown */
+	/* As of its first sample. Borrowed from the host; NULL: unknown, or none. */
+	struct host_cgroup *cgroup;
+	uint32_t inner_pid;	 /* the same: its pid in its own namespace; 0: unknown */
+	uint64_t mappings_sent;	 /* the caller's: mark of its mappings of files with runtimes, */
+	uint64_t mappings_hash;	 /* a hash of them, */
+	uint32_t mappings_as_of; /* and the generation that they had */
 };
 
 /* A thread under one of its names. */
@@ -92,6 +106,8 @@ struct host_config {
 	void (*file_needs_rows)(void *ctx, struct host_file *f, int fd);
 	/* The process and its threads are forgotten after this returns. */
 	void (*process_gone)(void *ctx, struct host_process *p);
+	/* The thread is forgotten after this returns, before its process. NULL: nobody asks. */
+	void (*thread_gone)(void *ctx, struct host_thread *t);
 	void *ctx;
 };
 

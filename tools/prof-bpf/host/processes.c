@@ -44,7 +44,7 @@ static void dirty_remove(struct host *h, struct process *p)
 	p->unresolved = false;
 }
 
-void thread_free(struct host *h, struct thread *t)
+static void thread_remove(struct host *h, struct thread *t)
 {
 	struct process *p = (struct process *)t->pub.process;
 
@@ -53,6 +53,13 @@ void thread_free(struct host *h, struct thread *t)
 	DL_DELETE2(p->thread_list, t, of_prev, of_next);
 	h->thread_count--;
 	free(t);
+}
+
+void thread_free(struct host *h, struct thread *t)
+{
+	if (h->config.thread_gone)
+		h->config.thread_gone(h->config.ctx, &t->pub);
+	thread_remove(h, t);
 }
 
 void process_lacks_leader(struct host *h, struct process *p)
@@ -122,7 +129,8 @@ void process_forget(struct host *h, struct process *p)
 		newest->older = p->older;
 	}
 	DL_FOREACH_SAFE2(p->thread_list, t, next, of_next)
-	thread_free(h, t);
+	thread_remove(h, t);
+	cgroups_put(&h->cgroups, p->pub.cgroup);
 	backing_put(p->exe);
 	owner_release(h->owners, p->pub.owner, OWNER_PROCESSES, 1);
 	owner_put(h->owners, p->pub.owner);
@@ -149,6 +157,26 @@ void process_set_owner(struct host *h, struct process *p, struct owner_key key)
 	if (was)
 		owner_release(h->owners, was, OWNER_PROCESSES, 1);
 	owner_put(h->owners, was);
+}
+
+void process_read_surroundings(struct host *h, struct process *p, bool in_namespace)
+{
+	char text[PROCFS_CGROUP_MAX];
+	struct procfs_ids ids = { 0 };
+	struct procfs_stat st;
+	struct str path;
+
+	if (p->pub.end_ns || p->pub.flags & PROCESS_KERNEL || p->pub.cgroup)
+		return;
+	const bool has_path = procfs_read_cgroup(h->proc, p->pub.pid, text, &path) == 0;
+	const bool has_ids = in_namespace && procfs_read_ids(h->proc, p->pub.pid, &ids) == 0;
+
+	/* If it is this process now, it was when they were read. */
+	if (procfs_read_stat(h->proc, p->pub.pid, &st) || st.start_ns != p->pub.start_ns)
+		return;
+	p->pub.cgroup = has_path ? cgroups_get(&h->cgroups, path) : NULL;
+	p->pub.inner_pid = has_ids ? ids.inner_pid : in_namespace ? 0 : p->pub.pid;
+	p->pub.changed |= p->pub.cgroup || p->pub.inner_pid;
 }
 
 void process_find_exe(struct process *p)

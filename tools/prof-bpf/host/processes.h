@@ -11,6 +11,7 @@
 #include <uthash.h>
 #include "common/walk/procfs.h"
 #include "common/walk/tables.h"
+#include "tools/prof-bpf/host/cgroups.h"
 #include "tools/prof-bpf/host/bootclock.h"
 #include "tools/prof-bpf/host/displaced.h"
 #include "tools/prof-bpf/host/files.h"
@@ -98,6 +99,7 @@ struct reading {
 struct host {
 	struct host_config config;
 	struct files *files;
+	struct cgroups cgroups;
 	struct owners *owners;
 	struct tables_ledger ledger;
 	int proc;
@@ -136,6 +138,8 @@ void process_retire(struct host *h, struct process *p, uint64_t now_ns);
 /* Forgets a retired process and its threads. */
 void process_forget(struct host *h, struct process *p);
 void process_set_comm(struct host_process *p, const char *comm, size_t len);
+/* Reads its cgroup and its inner pid at its first sample. in_namespace: it has a pid namespace. */
+void process_read_surroundings(struct host *h, struct process *p, bool in_namespace);
 /* Looks up its executable, once that is open. */
 void process_find_exe(struct process *p);
 /* Sets its user, once: that of its first sample. */

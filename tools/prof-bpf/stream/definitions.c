@@ -34,12 +34,17 @@ struct emit_process definition_of_process(struct host_process *p, struct emit_fi
 			 .exe = p->exe ? p->exe->id : 0,
 			 .uid = p->uid,
 			 .flags = p->flags,
-			 .owner = p->owner ? owner_word(p->owner) : 0 },
+			 .owner = p->owner ? owner_word(p->owner) : 0,
+			 .cgroup = p->cgroup ? p->cgroup->id : 0,
+			 .inner_pid = p->inner_pid },
 		.sent = &p->sent,
 		.generated = &p->generated_sent,
 		.changed = &p->changed,
 		.charged = &p->definitions_charged,
 		.owner = p->owner,
+		.cgroup = { .id = p->cgroup ? p->cgroup->id : 0,
+			    .path = p->cgroup ? p->cgroup->path : (struct str){ 0 } },
+		.cgroup_sent = p->cgroup ? &p->cgroup->sent : NULL,
 		.exe = p->exe ? exe : NULL,
 	};
 }

@@ -163,12 +163,28 @@ static int define_slot(struct emit *e, uint16_t slot, uint32_t *ret_id)
 	return define_file(e, &f);
 }
 
+static int define_cgroup(struct emit *e, const struct emit_process *p)
+{
+	if (!p->cgroup_sent || *p->cgroup_sent == e->incarnation)
+		return 0;
+	const struct msg m = { .id = MSG_CGROUP, .cgroup = p->cgroup };
+	const int r = put(e, &m);
+
+	if (r)
+		return r;
+	*p->cgroup_sent = e->incarnation;
+	charge(e, EPOCH_EXTRA + p->cgroup.path.len);
+	return 0;
+}
+
 static int define_process(struct emit *e, const struct emit_process *p)
 {
 	if (*p->sent == e->incarnation && !*p->changed)
 		return 0;
 	struct msg m = { .id = MSG_PROCESS, .process = p->def };
 	int r = p->exe ? define_file(e, p->exe) : 0;
+	if (!r)
+		r = define_cgroup(e, p);
 	if (!r)
 		r = put(e, &m);
 	if (r)
@@ -487,6 +503,16 @@ int emit_process(struct emit *e, const struct emit_process *p)
 	return *p->sent == e->incarnation ? define_process(e, p) : 0;
 }
 
+/* The receiver forgets so much of what was defined for the process. */
+static void release(struct emit *e, const struct emit_process *p, uint64_t bytes)
+{
+	bytes = bytes < *p->charged ? bytes : *p->charged;
+	e->received -= bytes < e->received ? bytes : e->received;
+	if (p->owner && e->config.owners)
+		owner_release(e->config.owners, p->owner, OWNER_DEFINITIONS, bytes);
+	*p->charged -= bytes;
+}
+
 int emit_process_end(struct emit *e, const struct emit_process *p, uint64_t time_ns)
 {
 	if (*p->sent != e->incarnation)
@@ -499,11 +525,41 @@ int emit_process_end(struct emit *e, const struct emit_process *p, uint64_t time
 	if (r)
 		return r;
 	/* The receiver forgets the process and its threads. */
-	e->received -= *p->charged < e->received ? *p->charged : e->received;
-	if (p->owner && e->config.owners)
-		owner_release(e->config.owners, p->owner, OWNER_DEFINITIONS, *p->charged);
-	*p->charged = 0;
+	release(e, p, *p->charged);
 	return 0;
+}
+
+int emit_thread_end(struct emit *e, const struct emit_process *p, const struct emit_thread *t)
+{
+	if (*p->sent != e->incarnation || *t->sent != e->incarnation)
+		return 0;
+	const struct msg m = { .id = MSG_THREAD_END, .thread_end = { .id = t->def.id } };
+	const int r = put(e, &m);
+
+	if (!r)
+		release(e, p, EPOCH_THREAD);
+	return r;
+}
+
+int emit_mapping(struct emit *e, const struct emit_process *p, const struct emit_file *f,
+		 const struct msg_mapping *m)
+{
+	int r = define_file(e, f);
+
+	if (!r)
+		r = define_process(e, p);
+	if (!r)
+		r = put(e, &(struct msg){ .id = MSG_MAPPING, .mapping = *m });
+	if (r)
+		return r;
+	*p->charged += EPOCH_EXTRA + EPOCH_MAPPING;
+	charge(e, EPOCH_EXTRA + EPOCH_MAPPING);
+	return 0;
+}
+
+uint64_t emit_mark(const struct emit *e)
+{
+	return e->incarnation;
 }
 
 int emit_lost(struct emit *e, enum lost_reason reason, uint64_t count, uint64_t cpu)

@@ -27,6 +27,8 @@ struct emit_process {
 	bool *changed;		     /* differs from the sent definition: send it again */
 	uint64_t *charged;	     /* what it and its threads cost the receiver, in this epoch */
 	const struct emit_file *exe; /* def.exe is its id; NULL: unknown */
+	struct msg_cgroup cgroup;    /* def.cgroup is its id */
+	uint64_t *cgroup_sent;	     /* its mark; NULL: unknown */
 	struct owner *owner;	     /* pays for its definitions; borrowed; NULL: nobody */
 };
 struct emit_thread {
@@ -74,6 +76,13 @@ int emit_file(struct emit *e, const struct emit_file *f);
 int emit_process(struct emit *e, const struct emit_process *p);
 /* Only if the process was defined in this epoch. */
 int emit_process_end(struct emit *e, const struct emit_process *p, uint64_t time_ns);
+/* Only if the thread, of this process, was defined in this epoch. */
+int emit_thread_end(struct emit *e, const struct emit_process *p, const struct emit_thread *t);
+/* The process has mapped the file, at this address. Both are defined, unless they were. */
+int emit_mapping(struct emit *e, const struct emit_process *p, const struct emit_file *f,
+		 const struct msg_mapping *m);
+/* The mark of what was sent in this epoch: other than in any other epoch. */
+uint64_t emit_mark(const struct emit *e);
 int emit_lost(struct emit *e, enum lost_reason reason, uint64_t count, uint64_t cpu);
 int emit_figure(struct emit *e, const char *name, uint64_t value);
 int emit_clock(struct emit *e);

@@ -131,6 +131,54 @@ static bool ends_unasked(const struct sample *s)
 	       sample_frame_slot(frames[last]) == TABLES_UNASKED;
 }
 
+struct mapped {
+	struct samples *samples;
+	struct host_process *process;
+};
+
+static void send_mapping(void *ctx, struct host_file *f, uint64_t start, uint64_t end,
+			 uint64_t offset)
+{
+	const struct mapped *by = ctx;
+	struct emit_file exe, file = definition_of_file(f);
+	struct emit_process process = definition_of_process(by->process, &exe);
+	const struct msg_mapping m = { .process = by->process->id,
+				       .file = f->id,
+				       .start = start,
+				       .end = end,
+				       .offset = offset };
+
+	output_emitted(by->samples->output,
+		       emit_mapping(by->samples->output->emit, &process, &file, &m));
+}
+
+static void hash_mapping(void *ctx, struct host_file *f, uint64_t start, uint64_t end,
+			 uint64_t offset)
+{
+	const uint64_t numbers[] = { f->id, start, end, offset };
+	uint64_t *h = ctx;
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		*h = (*h ^ numbers[i]) * 0x9e3779b97f4a7c15u;
+}
+
+/* Sends where a process has its runtimes, once an epoch and whenever that changes. */
+static void send_mappings(struct samples *p, struct host_process *h)
+{
+	struct mapped by = { p, h };
+	const uint64_t mark = emit_mark(p->output->emit);
+	uint64_t hash = 1;
+
+	if (h->mappings_sent == mark && h->mappings_as_of == h->generation)
+		return;
+	host_runtime_mappings(h, hash_mapping, &hash);
+	if (h->mappings_sent != mark || h->mappings_hash != hash)
+		host_runtime_mappings(h, send_mapping, &by);
+	h->mappings_sent = mark;
+	h->mappings_as_of = h->generation;
+	h->mappings_hash = hash;
+}
+
 static void send_sample(struct samples *p, const struct sample *s)
 {
 	struct host_sample_ref ref;
@@ -173,6 +221,9 @@ static void send_sample(struct samples *p, const struct sample *s)
 	if (reason == WALK_NO_MAPPING && !s->generation &&
 	    host_mapped_since(ref.process, s->time_ns))
 		reason = WALK_STALE;
+	if (s->items)
+		send_mappings(p, ref.process);
+
 	const int emitted = emit_sample(p->output->emit, s, reason, &process, &thread);
 
 	if (!emitted)

@@ -68,12 +68,13 @@ static uint32_t hash_numbers(const uint64_t *numbers, size_t n)
 	return table_hash(numbers, n * sizeof(*numbers));
 }
 
+/* A file may be defined before its build id is known. */
 static bool same_file(const struct definitions *d, const struct model_file *a,
 		      const struct model_file *b)
 {
-	return a->path == b->path && a->build_id == b->build_id && a->flags == b->flags &&
-	       a->dev == b->dev && a->inode == b->inode && a->ctime_ns == b->ctime_ns &&
-	       a->size == b->size;
+	return a->path == b->path && a->dev == b->dev && a->inode == b->inode &&
+	       a->ctime_ns == b->ctime_ns && a->size == b->size &&
+	       (a->build_id == b->build_id || !a->build_id || !b->build_id);
 }
 
 int definitions_file(struct definitions *d, const struct msg_file *msg, uint32_t *ret)
@@ -95,10 +96,17 @@ int definitions_file(struct definitions *d, const struct msg_file *msg, uint32_t
 	if (intern_str(d, msg->path, &f.path) ||
 	    intern_str(d, (struct str){ .data = hex, .len = (uint32_t)(2 * n) }, &f.build_id))
 		return -ENOBUFS;
-	const uint32_t hash = hash_numbers(
-		(uint64_t[]){ f.path, f.build_id, f.flags, f.dev, f.inode, f.ctime_ns, f.size }, 7);
+	const uint32_t hash =
+		hash_numbers((uint64_t[]){ f.path, f.dev, f.inode, f.ctime_ns, f.size }, 5);
+	const int r = INTERN(d, &d->files, &d->file_index, &f, hash, same_file, ret);
 
-	return INTERN(d, &d->files, &d->file_index, &f, hash, same_file, ret);
+	if (!r) {
+		struct model_file *kept = &d->files.data[*ret];
+
+		kept->flags = f.flags;
+		kept->build_id = f.build_id ? f.build_id : kept->build_id;
+	}
+	return r;
 }
 
 static bool same_function(const struct definitions *d, const struct model_function *a,

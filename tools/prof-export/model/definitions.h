@@ -109,6 +109,7 @@ int definitions_begin(struct definitions *d);
 void definitions_done(struct definitions *d);
 
 /* Each finds or adds. 0, or -ENOBUFS at the ceiling. */
+/* The latest message about a file holds, but a known build id stays. */
 int definitions_file(struct definitions *d, const struct msg_file *msg, uint32_t *ret);
 int definitions_function(struct definitions *d, const struct msg_function *msg, uint32_t *ret);
 /* calls: f.count functions, then as many lines; f.calls is filled in. */

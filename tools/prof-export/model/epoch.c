@@ -159,10 +159,32 @@ int epoch_thread(struct epoch *e, const struct msg_thread *msg)
 				    .tid = msg->tid,
 				    .process = process,
 				    .thread = MODEL_NONE,
-				    .next = p->threads };
+				    .next = p->threads,
+				    .previous = MODEL_NONE };
 	d->comm_len = keep_comm(d->comm, msg->comm);
+	if (d->next != MODEL_NONE)
+		e->threads.data[d->next].previous = slot;
 	p->threads = slot;
 	return 0;
+}
+
+void epoch_thread_end(struct epoch *e, const struct msg_thread_end *msg)
+{
+	const uint32_t slot = idmap_get(&e->thread_ids, msg->id);
+
+	if (slot == TABLE_NONE)
+		return;
+	struct epoch_thread *d = &e->threads.data[slot];
+
+	if (d->next != MODEL_NONE)
+		e->threads.data[d->next].previous = d->previous;
+	if (d->previous != MODEL_NONE)
+		e->threads.data[d->previous].next = d->next;
+	else
+		e->processes.data[d->process].threads = d->next;
+	idmap_remove(&e->thread_ids, msg->id);
+	d->next = e->free_thread;
+	e->free_thread = slot;
 }
 
 void epoch_process_end(struct epoch *e, const struct msg_process_end *msg)
@@ -196,12 +218,9 @@ static int redefine(struct epoch *e, struct idmap *ids, uint64_t id, uint32_t nu
 int epoch_file(struct epoch *e, const struct msg_file *msg)
 {
 	uint32_t file;
-
-	if (idmap_get(&e->file_ids, msg->id) != TABLE_NONE)
-		return 0;
 	int r = definitions_file(e->definitions, msg, &file);
 
-	return r ? r : idmap_add(&e->file_ids, &e->definitions->pool, msg->id, file);
+	return r ? r : redefine(e, &e->file_ids, msg->id, file);
 }
 
 int epoch_function(struct epoch *e, const struct msg_function *msg)

@@ -26,6 +26,7 @@ struct epoch_thread {
 	uint32_t process; /* in epoch.processes */
 	uint32_t thread;  /* definition; MODEL_NONE before its first sample */
 	uint32_t next;	  /* of its process; next free slot for an unused one */
+	uint32_t previous;
 	bool counted;
 	uint8_t comm_len;
 	char comm[16];
@@ -48,7 +49,7 @@ void epoch_forget(struct epoch *e);
 void epoch_done(struct epoch *e);
 
 /* Each takes a message that defines an id. A message is ignored if it names an unknown id, or
- * defines a thread, file or function again. 0, -EINVAL for id 0, -ENOBUFS at the ceiling. */
+ * defines a thread or function again. 0, -EINVAL for id 0, -ENOBUFS at the ceiling. */
 int epoch_process(struct epoch *e, const struct msg_process *msg);
 int epoch_thread(struct epoch *e, const struct msg_thread *msg);
 int epoch_file(struct epoch *e, const struct msg_file *msg);
@@ -57,6 +58,8 @@ int epoch_frame(struct epoch *e, const struct msg_frame *msg);
 int epoch_stack(struct epoch *e, const struct msg_stack *msg);
 /* Voids the ids of the process and its threads. */
 void epoch_process_end(struct epoch *e, const struct msg_process_end *msg);
+/* Voids the id of the thread. */
+void epoch_thread_end(struct epoch *e, const struct msg_thread_end *msg);
 /* Makes definitions of the thread and its process, unless they have them. 0, -ENOBUFS. */
 int epoch_keep_thread(struct epoch *e, struct epoch_thread *t);
 

@@ -534,6 +534,20 @@ static void end_process(struct model *m, const struct msg_process_end *msg)
 	charge(m, w, before);
 }
 
+static void end_thread(struct model *m, const struct msg_thread_end *msg)
+{
+	const uint32_t slot = idmap_get(&m->epoch.thread_ids, msg->id);
+
+	if (slot == TABLE_NONE)
+		return;
+	const struct epoch_thread *t = &m->epoch.threads.data[slot];
+	struct share *w = shares_get(&m->shares, m->epoch.processes.data[t->process].owner);
+	const struct weight before = weigh(m);
+
+	epoch_thread_end(&m->epoch, msg);
+	charge(m, w, before);
+}
+
 int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_sample)
 {
 	switch (msg->id) {
@@ -551,6 +565,18 @@ int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_
 	case MSG_PROCESS_END:
 		end_process(m, &msg->process_end);
 		break;
+	case MSG_THREAD_END:
+		end_thread(m, &msg->thread_end);
+		break;
+	case MSG_SOURCE:
+	case MSG_LABEL:
+	case MSG_LABELS:
+	case MSG_LINK:
+	case MSG_ATTRIBUTE:
+	case MSG_CGROUP:
+	case MSG_MAPPING:
+	case MSG_FILE_END:
+		break; /* no output shows these, but recordings have them */
 	case MSG_THREAD:
 		take_definition(m, msg, owner_of(m, msg->thread.process));
 		break;
@@ -729,6 +755,13 @@ uint64_t model_duration_ns(const struct model *m)
 	if (!end)
 		end = t->end_ns > t->last_ns ? t->end_ns : t->last_ns;
 	return end > start ? end - start : 0;
+}
+
+uint64_t model_period(const struct model *m)
+{
+	const struct model_totals *t = &m->totals;
+
+	return m->header.period || !t->samples ? m->header.period : t->value / t->samples;
 }
 
 /* An estimate of the samples that were missed between two prof-bpfs, at the average rate. */

@@ -102,6 +102,9 @@ const struct definitions *model_definitions(const struct model *m);
 uint64_t model_start_wall_ns(const struct model *m);
 uint64_t model_duration_ns(const struct model *m);
 
+/* What a sample stands for, in the unit of the header. On average, if each says its own. */
+uint64_t model_period(const struct model *m);
+
 /* Arrays; each returns its length. */
 size_t model_files(const struct model *m, const struct model_file **ret);
 size_t model_functions(const struct model *m, const struct model_function **ret);

@@ -479,7 +479,7 @@ static void put_head(struct writer *w)
 	p.n_sample_type = 2;
 	p.sample_type = types;
 	p.period_type = &value;
-	p.period = clamp(h->period);
+	p.period = clamp(model_period(w->m));
 	p.time_nanos = clamp(model_start_wall_ns(w->m));
 	p.duration_nanos = clamp(model_duration_ns(w->m));
 	p.default_sample_type = value.type;

@@ -22,7 +22,12 @@ void record_done(struct record *r)
 
 int record_take(struct record *r, const struct msg *m)
 {
-	const int e = stream_put(&r->out, m);
+	struct msg own = *m;
+
+	/* Whatever its own schema is, it is written in ours. */
+	if (m->id == MSG_HELLO)
+		own.hello.schema = MSG_SCHEMA;
+	const int e = stream_put(&r->out, &own);
 
 	r->ended = r->ended || (!e && m->id == MSG_END);
 	return e;

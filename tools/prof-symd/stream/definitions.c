@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "tools/prof-symd/stream/extras.h"
 
 int definitions_init(struct definitions *d, const struct definitions_limits *limits,
 		     struct filestore *store)
@@ -24,6 +25,8 @@ int definitions_init(struct definitions *d, const struct definitions_limits *lim
 		r = idtable_init(&d->stacks, sizeof(struct def_stack), limits->stacks);
 	if (r == 0)
 		r = idtable_init(&d->functions, sizeof(struct def_function), limits->functions);
+	if (r == 0)
+		r = idtable_init(&d->extras, sizeof(struct def_extra), limits->extras);
 	return r;
 }
 
@@ -41,12 +44,15 @@ void definitions_clear(struct definitions *d)
 	}
 	for (uint32_t i = 0; i < d->functions.len; i++)
 		free(((struct def_function *)idtable_at(&d->functions, i))->text);
+	for (uint32_t i = 0; i < d->extras.len; i++)
+		free(((struct def_extra *)idtable_at(&d->extras, i))->bytes);
 	idtable_clear(&d->processes);
 	idtable_clear(&d->threads);
 	idtable_clear(&d->files);
 	idtable_clear(&d->frames);
 	idtable_clear(&d->stacks);
 	idtable_clear(&d->functions);
+	idtable_clear(&d->extras);
 	free(d->numbers);
 	d->numbers = NULL;
 	d->numbers_len = d->numbers_cap = d->text = 0;
@@ -67,12 +73,12 @@ size_t definitions_bytes(const struct definitions *d)
 {
 	return idtable_bytes(&d->processes) + idtable_bytes(&d->threads) +
 	       idtable_bytes(&d->files) + idtable_bytes(&d->frames) + idtable_bytes(&d->stacks) +
-	       idtable_bytes(&d->functions) + d->numbers_cap * sizeof(*d->numbers) + d->text;
+	       idtable_bytes(&d->functions) + idtable_bytes(&d->extras) +
+	       d->numbers_cap * sizeof(*d->numbers) + d->text;
 }
 
-/* Adds to a table, and charges so many bytes of text, if there is room. */
-static int add(struct definitions *d, struct idtable *t, uint64_t id, size_t text,
-	       uint32_t *ret_slot)
+int definitions_add(struct definitions *d, struct idtable *t, uint64_t id, size_t text,
+		    uint32_t *ret_slot)
 {
 	if (definitions_bytes(d) - idtable_bytes(t) + idtable_bytes_then(t) + text > d->bytes_max)
 		return -ENOBUFS;
@@ -122,12 +128,12 @@ int definitions_process(struct definitions *d, const struct msg_process *m)
 
 	if (!p) {
 		uint32_t slot;
-		int r = add(d, &d->processes, m->id, 0, &slot);
+		int r = definitions_add(d, &d->processes, m->id, 0, &slot);
 
 		if (r)
 			return not_kept(d, r);
 		p = idtable_at(&d->processes, slot);
-		p->threads = IDMAP_NONE;
+		p->threads = p->extras = IDMAP_NONE;
 	}
 	p->def = *m;
 	p->def.comm = (struct str){ .len = keep_comm(p->comm, m->comm) };
@@ -144,43 +150,81 @@ int definitions_thread(struct definitions *d, const struct msg_thread *m)
 
 	if (!p)
 		return 0; /* its samples will be counted as lost */
-	r = add(d, &d->threads, m->id, 0, &slot);
+	r = definitions_add(d, &d->threads, m->id, 0, &slot);
 	if (r)
 		return not_kept(d, r);
 	t = idtable_at(&d->threads, slot);
 	t->def = *m;
 	t->def.comm = (struct str){ .len = keep_comm(t->comm, m->comm) };
 	t->next = p->threads;
+	t->previous = IDMAP_NONE;
+	if (t->next != IDMAP_NONE)
+		((struct def_thread *)idtable_at(&d->threads, t->next))->previous = slot;
 	p->threads = slot;
+	return 0;
+}
+
+static char *put(char *at, const void *data, size_t len)
+{
+	if (len)
+		memcpy(at, data, len);
+	return at + len;
+}
+
+/* Gives the file this definition, with its texts and lists in memory of its own. 0, -ENOMEM. */
+static int fill_file(struct definitions *d, struct def_file *f, const struct msg_file *m)
+{
+	const struct str path = m->path, go = m->go_build_id;
+	const size_t segments = m->segments.len * sizeof(*m->segments.data),
+		     len = segments + path.len + go.len + m->build_id.len + m->htlhash.len;
+	char *text = malloc(len + 1), *at = text;
+
+	if (!text)
+		return -ENOMEM;
+	d->text += len;
+	d->text -= f->text_len;
+	free(f->text);
+	f->text = text;
+	f->text_len = len;
+	f->def = *m;
+	/* The list first, since it has to be aligned. */
+	f->def.segments.data = (const uint64_t *)(const void *)at;
+	at = put(at, m->segments.data, segments);
+	f->def.path.data = at;
+	at = put(at, path.data, path.len);
+	f->def.go_build_id.data = at;
+	at = put(at, go.data, go.len);
+	f->def.build_id.data = (uint8_t *)at;
+	at = put(at, m->build_id.data, m->build_id.len);
+	f->def.htlhash.data = (uint8_t *)at;
+	put(at, m->htlhash.data, m->htlhash.len);
 	return 0;
 }
 
 int definitions_file(struct definitions *d, const struct msg_file *m)
 {
-	struct def_file *f = calloc(1, sizeof(*f)), **at;
+	struct def_file *f = definitions_find_file(d, m->id), **at;
 	uint32_t slot;
 	int r;
 
-	if (!f)
-		return not_kept(d, -ENOMEM);
-	f->text = malloc(m->path.len + m->build_id.len + 1);
-	if (!f->text) {
-		free(f);
-		return not_kept(d, -ENOMEM);
+	if (f) {
+		r = fill_file(d, f, m);
+		if (r == 0)
+			f->sent = 0;
+		return r;
 	}
-	r = add(d, &d->files, m->id, sizeof(*f) + m->path.len + m->build_id.len, &slot);
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return -ENOMEM;
+	r = fill_file(d, f, m);
+	if (r == 0)
+		r = definitions_add(d, &d->files, m->id, sizeof(*f), &slot);
 	if (r) {
+		d->text -= f->text_len;
 		free(f->text);
 		free(f);
 		return not_kept(d, r);
 	}
-	f->def = *m;
-	if (m->path.len)
-		memcpy(f->text, m->path.data, m->path.len);
-	if (m->build_id.len)
-		memcpy(f->text + m->path.len, m->build_id.data, m->build_id.len);
-	f->def.path.data = f->text;
-	f->def.build_id.data = (uint8_t *)f->text + m->path.len;
 	f->store.file = m->id;
 	f->store.user = (uint32_t)m->uid;
 	f->store.of_root = m->flags & FILE_ROOT_ONLY;
@@ -199,8 +243,8 @@ int definitions_function(struct definitions *d, const struct msg_function *m)
 
 	if (!text)
 		return not_kept(d, -ENOMEM);
-	r = add(d, &d->functions, m->id, (size_t)(m->name.len + m->system_name.len + m->source.len),
-		&slot);
+	r = definitions_add(d, &d->functions, m->id,
+			    (size_t)(m->name.len + m->system_name.len + m->source.len), &slot);
 	if (r) {
 		free(text);
 		return not_kept(d, r);
@@ -228,7 +272,7 @@ int definitions_frame(struct definitions *d, const struct msg_frame *m, struct d
 	int r;
 
 	*ret = NULL;
-	r = add(d, &d->frames, m->id, 0, &slot);
+	r = definitions_add(d, &d->frames, m->id, 0, &slot);
 	if (r)
 		return not_kept(d, r);
 	r = push_numbers(d, m->functions.data, count);
@@ -264,7 +308,7 @@ int definitions_frame(struct definitions *d, const struct msg_frame *m, struct d
 int definitions_stack(struct definitions *d, const struct msg_stack *m, struct def_stack **ret)
 {
 	uint32_t slot, numbers = (uint32_t)d->numbers_len;
-	int r = add(d, &d->stacks, m->id, 0, &slot);
+	int r = definitions_add(d, &d->stacks, m->id, 0, &slot);
 
 	*ret = NULL;
 	if (r)
@@ -300,17 +344,37 @@ struct def_frame *definitions_find_frame(const struct definitions *d, uint64_t i
 	return idtable_get(&d->frames, id);
 }
 
-void definitions_end_process(struct definitions *d, uint64_t id)
+void definitions_end_thread(struct definitions *d, uint64_t id)
 {
-	const struct def_process *p = definitions_find_process(d, id);
+	const struct def_thread *t = idtable_get(&d->threads, id);
+	struct def_process *p = t ? definitions_find_process(d, t->def.process) : NULL;
 
 	if (!p)
 		return;
+	if (t->next != IDMAP_NONE)
+		((struct def_thread *)idtable_at(&d->threads, t->next))->previous = t->previous;
+	if (t->previous != IDMAP_NONE)
+		((struct def_thread *)idtable_at(&d->threads, t->previous))->next = t->next;
+	else
+		p->threads = t->next;
+	idtable_remove(&d->threads, id);
+}
+
+uint32_t definitions_end_process(struct definitions *d, uint64_t id)
+{
+	struct def_process *p = definitions_find_process(d, id);
+	uint32_t ended = 0;
+
+	if (!p)
+		return 0;
 	for (uint32_t slot = p->threads; slot != IDMAP_NONE;) {
 		struct def_thread *t = idtable_at(&d->threads, slot);
 
 		slot = t->next;
+		ended += t->ended;
 		idtable_remove(&d->threads, t->def.id);
 	}
+	extras_drop(d, p);
 	idtable_remove(&d->processes, id);
+	return ended;
 }

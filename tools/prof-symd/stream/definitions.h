@@ -2,7 +2,8 @@
 /*
  * The definitions of the raw stream's present epoch. Every table has a ceiling, and all together
  * have one in bytes. A definition that does not fit is dropped, and limit_hit is set. A second
- * definition of a process updates the first; of anything else it is ignored. Id 0 means none.
+ * definition of a process or file updates the first; of anything else it is ignored. Id 0 means
+ * none.
  */
 #ifndef PROF_SYMD_STREAM_DEFINITIONS_H
 #define PROF_SYMD_STREAM_DEFINITIONS_H
@@ -19,19 +20,23 @@ struct def_process {
 	struct msg_process def; /* comm: below */
 	char comm[16];
 	uint64_t sent;
-	uint32_t threads; /* slot of its first thread; IDMAP_NONE: none */
+	uint64_t extras_sent; /* the same for all its attributes and mappings */
+	uint32_t threads;     /* slot of its first thread; IDMAP_NONE: none */
+	uint32_t extras;      /* the same of attributes and mappings (extras.h) */
 };
 
 struct def_thread {
 	struct msg_thread def;
 	char comm[16];
 	uint64_t sent;
-	uint32_t next; /* of the same process */
+	uint32_t next, previous; /* of the same process; IDMAP_NONE: none */
+	bool ended;		 /* to be forgotten when no sample of it is held back */
 };
 
 struct def_file {
-	struct msg_file def; /* path and build id point into `text` */
-	char *text;	     /* owned */
+	struct msg_file def; /* its texts and lists point into `text` */
+	char *text;	     /* owned, text_len bytes */
+	size_t text_len;
 	uint64_t sent;
 	uint32_t payers;
 	struct filestore_file store;
@@ -70,15 +75,24 @@ struct def_function {
 	char *text;	   /* owned */
 };
 
+/* A message that is only passed on (extras.h). */
+struct def_extra {
+	uint8_t *bytes; /* owned */
+	uint64_t key, name, sent;
+	uint32_t len, next; /* next: of the same process; IDMAP_NONE: none */
+	enum msg_id id;
+};
+
 struct definitions_limits {
-	size_t processes, threads, files, frames, stacks, functions;
+	size_t processes, threads, files, frames, stacks, functions, extras;
 	size_t numbers; /* frame ids in stacks, function ids in frames */
 	size_t bytes;	/* of all together; 0: no limit */
 };
 
 struct definitions {
 	struct filestore *store; /* borrowed: where files are opened */
-	struct idtable processes, threads, files /* pointers */, frames, stacks, functions;
+	struct idtable processes, threads, files /* pointers */, frames, stacks, functions, extras;
+	uint64_t extras_made; /* for keys */
 	uint64_t *numbers;
 	size_t numbers_len, numbers_cap, numbers_max;
 	size_t text, bytes_max; /* text: bytes that files and functions own */
@@ -104,7 +118,14 @@ int definitions_stack(struct definitions *d, const struct msg_stack *m, struct d
 struct def_process *definitions_find_process(const struct definitions *d, uint64_t id);
 struct def_file *definitions_find_file(const struct definitions *d, uint64_t id);
 struct def_frame *definitions_find_frame(const struct definitions *d, uint64_t id);
-/* Forgets a process that ended, and its threads. */
-void definitions_end_process(struct definitions *d, uint64_t id);
+/* Forgets a thread that ended. */
+void definitions_end_thread(struct definitions *d, uint64_t id);
+/* Adds to a table of d, and charges so many bytes of text, if there is room. 0, -EEXIST, -ENOBUFS,
+ * -EINVAL, -ENOMEM. */
+int definitions_add(struct definitions *d, struct idtable *t, uint64_t id, size_t text,
+		    uint32_t *ret_slot);
+/* Forgets a process that ended, its threads, attributes and mappings. Returns how many of these
+ * threads had `ended` set. */
+uint32_t definitions_end_process(struct definitions *d, uint64_t id);
 
 #endif

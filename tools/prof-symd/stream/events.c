@@ -35,6 +35,12 @@ bool event_of(const struct msg *m, struct event *ret)
 	case MSG_PROCESS_END:
 		*ret = (struct event){ .kind = EVENT_PROCESS_END, .process_end = m->process_end };
 		return true;
+	case MSG_THREAD_END:
+		*ret = (struct event){ .kind = EVENT_THREAD_END, .thread_end = m->thread_end };
+		return true;
+	case MSG_FILE_END:
+		*ret = (struct event){ .kind = EVENT_FILE_END, .file_end = m->file_end };
+		return true;
 	case MSG_END:
 		*ret = (struct event){ .kind = EVENT_END, .end = m->end };
 		return true;

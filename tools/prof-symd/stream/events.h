@@ -14,6 +14,8 @@ enum event_kind {
 	EVENT_CLOCK,
 	EVENT_FIGURE,
 	EVENT_PROCESS_END,
+	EVENT_THREAD_END,
+	EVENT_FILE_END,
 	EVENT_END
 };
 
@@ -30,6 +32,8 @@ struct event {
 			char name[64];
 		} figure;
 		struct msg_process_end process_end;
+		struct msg_thread_end thread_end;
+		struct msg_file_end file_end;
 		struct msg_end end;
 	};
 };

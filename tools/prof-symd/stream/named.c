@@ -4,6 +4,7 @@
 #include "common/base/clock.h"
 #include "common/wire/lastword.h"
 #include "common/wire/stream.h"
+#include "tools/prof-symd/stream/extras.h"
 #include "tools/prof-symd/stream/named_internal.h"
 
 #define LOOK_NS 100000000ull	   /* how long naming waits for offered files to be opened */
@@ -31,6 +32,7 @@ int named_new(const struct named_limits *limits, struct filestore *files, struct
 						 .frames = limits->frames,
 						 .stacks = limits->stacks,
 						 .functions = limits->raw_functions,
+						 .extras = limits->extras,
 						 .numbers = limits->numbers,
 						 .bytes = limits->bytes };
 	r = definitions_init(&n->defs, &kept, files);
@@ -313,9 +315,13 @@ static int send_sample(struct named *n, const struct msg_sample *sample, uint64_
 		lose_sample(n);
 		return 0;
 	}
+	struct msg m = { .id = MSG_SAMPLE, .sample = *sample };
+
+	if (r == 0)
+		r = named_send_extras(n, &m.sample);
 	if (r)
 		return r;
-	r = stream_put(n->out, &(struct msg){ .id = MSG_SAMPLE, .sample = *sample });
+	r = stream_put(n->out, &m);
 	n->counts.samples += r == 0;
 	return r;
 }
@@ -338,6 +344,52 @@ static int send_or_hold(struct named *n, const struct msg_sample *sample, uint64
 	n->give_up = true;
 	r = send_sample(n, sample, now_ns);
 	n->give_up = false;
+	return r;
+}
+
+/* Whether a sample of the thread is held back. */
+static bool holds_thread(const struct named *n, uint64_t thread)
+{
+	bool held = false;
+
+	for (size_t i = 0; i < n->held.len && !held; i++)
+		held = n->held.at[i].sample.thread == thread;
+	return held;
+}
+
+static int end_thread(struct named *n, const struct msg_thread_end *m)
+{
+	struct def_thread *t = idtable_get(&n->defs.threads, m->id);
+	int r = 0;
+
+	if (!t)
+		return 0;
+	if (holds_thread(n, m->id)) {
+		n->ended_threads += !t->ended;
+		t->ended = true;
+		return 0;
+	}
+	if (t->sent == n->epoch)
+		r = stream_put(n->out, &(struct msg){ .id = MSG_THREAD_END, .thread_end = *m });
+	if (r)
+		return r;
+	n->ended_threads -= t->ended;
+	definitions_end_thread(&n->defs, m->id);
+	return 0;
+}
+
+/* Ends threads that ended before samples of theirs which were held back. */
+static int end_threads(struct named *n)
+{
+	const struct idtable *threads = &n->defs.threads;
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && n->ended_threads && i < threads->len; i++) {
+		const struct def_thread *t = idtable_at(threads, i);
+
+		if (t->ended && idmap_get(&threads->ids, t->def.id) == i)
+			r = end_thread(n, &(struct msg_thread_end){ .id = t->def.id });
+	}
 	return r;
 }
 
@@ -370,6 +422,11 @@ static int run_held(struct named *n, uint64_t process, uint64_t now_ns)
 			ret = NAMED_WAIT;
 	}
 	held_samples_sweep(&n->held);
+	if (r >= 0 && n->ended_threads) {
+		const int e = end_threads(n);
+
+		r = e ? e : r;
+	}
 	return r < 0 ? r : ret;
 }
 
@@ -414,10 +471,20 @@ static int end_process(struct named *n, const struct msg_process_end *m, uint64_
 	r = stream_put(n->out, &(struct msg){ .id = MSG_PROCESS_END, .process_end = *m });
 	if (r)
 		return r;
-	definitions_end_process(&n->defs, m->id);
+	n->ended_threads -= definitions_end_process(&n->defs, m->id);
 	if (n->objects)
 		objects_drop(n->objects, m->id);
 	return 0;
+}
+
+/* Frames in it may still come, so its definition stays. */
+static int end_file(struct named *n, const struct msg_file_end *m)
+{
+	const struct def_file *f = definitions_find_file(&n->defs, m->id);
+
+	return f && f->sent == n->epoch
+		       ? stream_put(n->out, &(struct msg){ .id = MSG_FILE_END, .file_end = *m })
+		       : 0;
 }
 
 /* Sends processes that are alive and had no sample. */
@@ -497,6 +564,10 @@ int named_run_event(struct named *n, const struct event *e, uint64_t now_ns)
 							     .value = e->figure.value } });
 	case EVENT_PROCESS_END:
 		return end_process(n, &e->process_end, now_ns);
+	case EVENT_THREAD_END:
+		return end_thread(n, &e->thread_end);
+	case EVENT_FILE_END:
+		return end_file(n, &e->file_end);
 	case EVENT_END:
 		r = named_settle_aside(n, now_ns);
 		if (r == 0)
@@ -534,6 +605,8 @@ int named_take(struct named *n, const struct msg *m, uint64_t now_ns)
 	switch (m->id) {
 	case MSG_HELLO:
 		hello = *m;
+		hello.hello.schema = MSG_SCHEMA;
+		hello.hello.build = msg_build();
 		hello.hello.kind = STREAM_NAMED;
 		n->begun = true;
 		return stream_put(n->out, &hello);
@@ -555,6 +628,8 @@ int named_take(struct named *n, const struct msg *m, uint64_t now_ns)
 			n->counts.unnamed++;
 		return 0;
 	default:
+		if (extras_has(m->id))
+			return extras_take(&n->defs, m);
 		if (m->id == MSG_END)
 			named_ends(n, now_ns);
 		if (!event_of(m, &e)) {
@@ -563,6 +638,7 @@ int named_take(struct named *n, const struct msg *m, uint64_t now_ns)
 		}
 		e.user = e.kind == EVENT_SAMPLE	       ? named_user_of(n, e.sample.thread)
 			 : e.kind == EVENT_PROCESS_END ? named_user_of_process(n, e.process_end.id)
+			 : e.kind == EVENT_THREAD_END  ? named_user_of(n, e.thread_end.id)
 						       : TURNS_NOBODY;
 		if (e.kind == EVENT_SAMPLE)
 			turns_enter(&n->turns, e.user, now_ns);
@@ -587,6 +663,7 @@ int named_forget(struct named *n, uint64_t now_ns)
 	definitions_clear(&n->defs);
 	n->gap_seen = false;
 	n->untold = 0;
+	n->ended_threads = 0;
 	n->offers_open = 0;
 	if (n->jit)
 		jit_drop_all(n->jit);
@@ -609,8 +686,12 @@ static int run_head(struct named *n, const struct event *e, uint64_t now_ns)
 {
 	int r;
 
-	if (e->kind == EVENT_PROCESS_END && n->aside.len && aside_has(&n->aside, e->process_end.id))
-		return named_put_aside(n, e);
+	if (n->aside.len && named_waits_aside(n, e)) {
+		r = named_put_aside(n, e);
+		if (e->kind != EVENT_THREAD_END || (r != -ENOBUFS && r != -ENOMEM))
+			return r;
+		return 0; /* the thread stays until its process ends */
+	}
 	if (e->kind == EVENT_SAMPLE && n->turn_ns && n->head_ns)
 		turns_spend(&n->turns, e->user, now_ns - n->head_ns, now_ns);
 	n->give_up = n->ending && e->kind == EVENT_SAMPLE && named_gives_up(n, e->user, now_ns);

@@ -32,7 +32,7 @@
 #include "tools/prof-symd/objects/objects.h"
 
 struct named_limits {
-	size_t processes, threads, files, frames, stacks, raw_functions;
+	size_t processes, threads, files, frames, stacks, raw_functions, extras;
 	size_t numbers;		/* frame ids in stacks, function ids in frames */
 	size_t functions, text; /* of the named stream: how many, bytes of their strings */
 	size_t queue;		/* events that may wait */
@@ -45,6 +45,7 @@ struct named_limits {
 				.frames = 1u << 20, \
 				.stacks = 1u << 20, \
 				.raw_functions = 1u << 20, \
+				.extras = 1u << 20, \
 				.numbers = 8u << 20, \
 				.functions = 1u << 17, \
 				.text = 16u << 20, \

@@ -59,13 +59,29 @@ bool named_gives_up(const struct named *n, uint32_t user, uint64_t now_ns)
 		now_ns >= n->late_ns + (NAMED_LAST_NS - NAMED_LATE_NS));
 }
 
+/* The process that an event is about; 0: unknown, or none. */
+static uint64_t process_of_event(const struct named *n, const struct event *e)
+{
+	const struct def_process *p;
+
+	if (e->kind == EVENT_PROCESS_END)
+		return e->process_end.id;
+	p = process_of(n, e->kind == EVENT_THREAD_END ? e->thread_end.id : e->sample.thread);
+	return p ? p->def.id : 0;
+}
+
+bool named_waits_aside(const struct named *n, const struct event *e)
+{
+	const uint64_t process = e->kind == EVENT_PROCESS_END || e->kind == EVENT_THREAD_END
+					 ? process_of_event(n, e)
+					 : 0;
+
+	return process && aside_has(&n->aside, process);
+}
+
 int named_put_aside(struct named *n, const struct event *e)
 {
-	const struct def_process *p = e->kind == EVENT_SAMPLE ? process_of(n, e->sample.thread)
-							      : NULL;
-	const uint64_t process = p ? p->def.id : e->process_end.id;
-
-	return aside_add(&n->aside, e, process);
+	return aside_add(&n->aside, e, process_of_event(n, e));
 }
 
 /* Maps and jitdumps of those whose turn is over are read when nobody else waits. */
@@ -97,10 +113,10 @@ void named_take_turns(struct named *n, uint64_t ns, void (*say_slow)(uint32_t))
 
 /* --- what was put aside --- */
 
-/* Whether it is the end of a process of which samples are still there. */
+/* Whether it is the end of a process, or of a thread in it, of which samples are still there. */
 static bool comes_too_early(const struct named *n, size_t i)
 {
-	if (n->aside.at[i].event.kind != EVENT_PROCESS_END)
+	if (n->aside.at[i].event.kind == EVENT_SAMPLE)
 		return false;
 	for (size_t k = 0; k < i; k++)
 		if (n->aside.at[k].process == n->aside.at[i].process)

@@ -40,6 +40,7 @@ struct named {
 	void (*say_slow)(uint32_t user); /* may be NULL */
 	bool paused;
 	struct held_samples held;
+	uint32_t ended_threads;		/* that wait for held samples */
 	uint64_t held_version, held_ns; /* jit->version and time of the last look at `held` */
 	uint64_t sample_ns;		/* of the sample being sent */
 	uint64_t lacking;		/* NAMED_HOLD: the process whose code has no name */
@@ -106,6 +107,8 @@ bool named_must_yield(const struct named *n, uint32_t user, uint64_t now_ns);
 bool named_gives_up(const struct named *n, uint32_t user, uint64_t now_ns);
 /* Between how many users the time for naming is divided. */
 unsigned named_users(const struct named *n);
+/* Whether it is an end, and samples that must come before it were put aside. */
+bool named_waits_aside(const struct named *n, const struct event *e);
 /* As aside_add. */
 int named_put_aside(struct named *n, const struct event *e);
 /* Sends what was put aside until that time. 0; NAMED_WAIT: some is left; errors. */
@@ -122,5 +125,7 @@ void named_spend_end(struct named *n, uint64_t begun_ns);
 int named_send_process(struct named *n, uint64_t id, uint64_t now_ns, bool wait);
 int named_send_thread(struct named *n, uint64_t id, uint64_t now_ns);
 int named_send_stack(struct named *n, uint64_t id, uint64_t now_ns);
+/* Sends what the sample names beside its stack and thread. Clears what has no definition. */
+int named_send_extras(struct named *n, struct msg_sample *sample);
 
 #endif

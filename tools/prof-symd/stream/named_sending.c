@@ -8,6 +8,7 @@
 #include <errno.h>
 #include "common/base/clock.h"
 #include "common/wire/lastword.h"
+#include "tools/prof-symd/stream/extras.h"
 #include "tools/prof-symd/stream/named_internal.h"
 
 const struct runtime_build *named_build_of(const struct named *n, const struct def_frame *f)
@@ -91,6 +92,104 @@ static int send_file(struct named *n, uint64_t id, uint64_t now_ns, struct progr
 	return r;
 }
 
+/* --- what is only passed on --- */
+
+/* A list of labels needs its labels before it. */
+static int send_labels(struct named *n, const struct msg_labels *m);
+
+static int send_extra(struct named *n, struct def_extra *x)
+{
+	struct msg_scratch scratch = { 0 };
+	struct msg m;
+	int r;
+
+	if (x->sent == n->epoch)
+		return 0;
+	r = extras_decode(x, &scratch, &m);
+	if (r == 0 && m.id == MSG_LABELS)
+		r = send_labels(n, &m.labels);
+	if (r == 0)
+		r = stream_put(n->out, &m);
+	if (r == 0)
+		x->sent = n->epoch;
+	msg_scratch_done(&scratch);
+	return r;
+}
+
+/* Sends the definition of this id. Clears the id if there is none. */
+static int send_extra_of(struct named *n, enum msg_id kind, uint64_t *id)
+{
+	struct def_extra *x = extras_find(&n->defs, kind, *id);
+
+	if (!x)
+		*id = 0;
+	return x ? send_extra(n, x) : 0;
+}
+
+static int send_labels(struct named *n, const struct msg_labels *m)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < m->list.len && r == 0; i++)
+		r = send_extra_of(n, MSG_LABEL, &(uint64_t){ m->list.data[i] });
+	return r;
+}
+
+int named_send_extras(struct named *n, struct msg_sample *sample)
+{
+	int r = 0;
+
+	if (sample->source)
+		r = send_extra_of(n, MSG_SOURCE, &sample->source);
+	if (r == 0 && sample->labels)
+		r = send_extra_of(n, MSG_LABELS, &sample->labels);
+	if (r == 0 && sample->link)
+		r = send_extra_of(n, MSG_LINK, &sample->link);
+	return r;
+}
+
+/* Sends the file of a mapping first. False: the file is not known, or not yet. */
+static int send_mapped_file(struct named *n, const struct def_extra *x, uint64_t now_ns, bool wait,
+			    bool *ret)
+{
+	struct msg_scratch scratch = { 0 };
+	struct msg m;
+	int r = extras_decode(x, &scratch, &m);
+	const struct def_file *f = r ? NULL : definitions_find_file(&n->defs, m.mapping.file);
+
+	*ret = f && (wait || f->sent == n->epoch);
+	if (r == 0 && *ret)
+		r = send_file(n, m.mapping.file, now_ns, NULL);
+	msg_scratch_done(&scratch);
+	return r;
+}
+
+/* Sends attributes and mappings of a process, as far as they were not. */
+static int send_extras_of(struct named *n, struct def_process *p, uint64_t now_ns, bool wait)
+{
+	bool all = true;
+
+	if (p->extras_sent == n->epoch)
+		return 0;
+	for (uint32_t slot = p->extras; slot != IDMAP_NONE;) {
+		struct def_extra *x = idtable_at(&n->defs.extras, slot);
+		bool ready = true;
+		int r = 0;
+
+		if (x->id == MSG_MAPPING && x->sent != n->epoch)
+			r = send_mapped_file(n, x, now_ns, wait, &ready);
+		if (r == 0 && ready)
+			r = send_extra(n, x);
+		if (r)
+			return r;
+		all &= ready;
+		slot = x->next;
+	}
+	if (all)
+		p->extras_sent = n->epoch;
+	return 0;
+}
+
 int named_send_process(struct named *n, uint64_t id, uint64_t now_ns, bool wait)
 {
 	struct def_process *p = definitions_find_process(&n->defs, id);
@@ -100,7 +199,7 @@ int named_send_process(struct named *n, uint64_t id, uint64_t now_ns, bool wait)
 	if (!p)
 		return NAMED_UNDEFINED;
 	if (p->sent == n->epoch)
-		return 0;
+		return send_extras_of(n, p, now_ns, wait);
 	m.process = p->def;
 	m.process.comm.data = p->comm;
 	if (p->def.exe) {
@@ -114,10 +213,12 @@ int named_send_process(struct named *n, uint64_t id, uint64_t now_ns, bool wait)
 			m.process.exe = 0;
 		}
 	}
-	r = stream_put(n->out, &m);
+	r = m.process.cgroup ? send_extra_of(n, MSG_CGROUP, &m.process.cgroup) : 0;
+	if (r == 0)
+		r = stream_put(n->out, &m);
 	if (r == 0)
 		p->sent = n->epoch;
-	return r;
+	return r ? r : send_extras_of(n, p, now_ns, wait);
 }
 
 int named_send_thread(struct named *n, uint64_t id, uint64_t now_ns)

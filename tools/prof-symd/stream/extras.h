@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Extras: definitions of the raw stream that prof-symd only passes on, before the first message
+ * that needs them in each named epoch. They are kept as the bytes of their messages.
+ *
+ * Sources, labels, lists of labels, links and cgroups have ids. Attributes and mappings belong to a
+ * process, and end with it. All count in the ceiling of struct definitions.
+ */
+#ifndef PROF_SYMD_STREAM_EXTRAS_H
+#define PROF_SYMD_STREAM_EXTRAS_H
+
+#include "tools/prof-symd/stream/definitions.h"
+
+#define EXTRAS_OF_PROCESS 1024 /* at most; further ones are dropped */
+
+/* Whether it is one of these messages. */
+bool extras_has(enum msg_id id);
+/* Stores it; the latest definition holds. What does not fit, or names an unknown process, is
+ * dropped. 0, -ENOMEM. */
+int extras_take(struct definitions *d, const struct msg *m);
+/* The extra of this kind with this id; NULL: none. Valid until the next one is stored. */
+struct def_extra *extras_find(const struct definitions *d, enum msg_id kind, uint64_t id);
+/* Its message. The scratch holds its lists. 0, -ENOMEM. */
+int extras_decode(const struct def_extra *x, struct msg_scratch *scratch, struct msg *ret);
+/* Forgets the attributes and mappings of a process. */
+void extras_drop(struct definitions *d, struct def_process *p);
+
+#endif
