@@ -31,14 +31,17 @@
 #define OWNER_BACK 5	  /* how many such pieces before a call */
 #define OWNER_WORDS 6	  /* words of stack searched for a return address */
 #define OWNER_RBP 6	  /* DWARF number */
-#define OWNER_UNSIZED 1	  /* of owner_size() */
-#define OWNER_INDIRECT 1  /* of owner_called(): the call's target is unknown */
-#define OWNER_BARE 1ull	  /* of owner_bare() */
+/* Bits of owner_bare(): in 64 bits, since the verifier forgets lower halves. */
+#define OWNER_BARE 1ull
 #define OWNER_PUSHED (1ull << 32)
 #define OWNER_ABOVE 0xff	  /* of half of it: bytes */
-#define OWNER_GENERATED 1	  /* of owner_code() */
 #define OWNER_CALLER (1ull << 63) /* flag of pc: it is behind a call */
 #define OWNER_TOP (1ull << 62)	  /* flag of pc: a leaf's, and the word is at RSP */
+
+/* Verdicts in place of a value. */
+enum owner_size_verdict { OWNER_UNSIZED = 1 };	 /* of owner_size() */
+enum owner_call_verdict { OWNER_INDIRECT = 1 };	 /* of owner_called(): the target is unknown */
+enum owner_code_verdict { OWNER_GENERATED = 1 }; /* of owner_code() */
 
 enum owner_rbp {
 	/* A frame was set up. No return, leave, pop of RBP, jump or padding follows. */
