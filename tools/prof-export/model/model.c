@@ -9,7 +9,8 @@
 #include "tools/prof-export/model/label.h"
 #include "tools/prof-export/model/shares.h"
 #include "tools/prof-export/model/uptime.h"
-#include "tools/prof-export/model/witnessed.h"
+#include "tools/prof-export/model/weight.h"
+#include "tools/prof-export/model/witness_check.h"
 
 /* The present prof-bpf: when it began, and the samples it reported. The rest is the state before it
  * began; `launched` is the count that the launcher knew then. */
@@ -30,7 +31,7 @@ struct model {
 	struct sampler sampler;
 	struct uptime uptime;
 	struct launched launched;
-	struct witnessed witnessed;
+	struct witness_check witness_check;
 	bool gap_seen, limit_hit; /* in this epoch */
 
 	struct epoch epoch;
@@ -80,56 +81,7 @@ void model_free(struct model *m)
 	free(m);
 }
 
-/* --- who pays --- */
-
-#define INDEXED 11 /* bytes of an entry in an index, on average */
-#define MAPPED 16  /* the same of an id in a map */
-
-/* What definitions and ids need, without the room of arrays to grow. */
-struct weight {
-	size_t kept, epoch;
-};
-
-static struct weight weigh(const struct model *m)
-{
-	const struct definitions *d = &m->definitions;
-	const struct epoch *e = &m->epoch;
-
-	return (struct weight){
-		.kept = d->strings.text_len +
-			d->strings.len * (sizeof(*d->strings.entries) + INDEXED) +
-			d->files.len * (sizeof(*d->files.data) + INDEXED) +
-			d->functions.len * (sizeof(*d->functions.data) + INDEXED) +
-			d->frames.len *
-				(sizeof(*d->frames.data) + sizeof(*d->self.data) + INDEXED) +
-			d->stacks.len * (sizeof(*d->stacks.data) + INDEXED) +
-			d->numbers.len * sizeof(*d->numbers.data) +
-			d->processes.len * (sizeof(*d->processes.data) + INDEXED) +
-			d->threads.len * (sizeof(*d->threads.data) + INDEXED) +
-			d->buckets.len * (sizeof(*d->buckets.data) + INDEXED),
-		.epoch = (idmap_len(&e->process_ids) + idmap_len(&e->thread_ids) +
-			  idmap_len(&e->file_ids) + idmap_len(&e->function_ids) +
-			  idmap_len(&e->frame_ids) + idmap_len(&e->stack_ids)) *
-				 MAPPED +
-			 e->processes.len * sizeof(*e->processes.data) +
-			 e->threads.len * sizeof(*e->threads.data) +
-			 e->groups.len * sizeof(*e->groups.data),
-	};
-}
-
-/* What was added since `before` belongs to this owner. */
-static void charge(struct model *m, struct share *w, struct weight before)
-{
-	const struct weight now = weigh(m);
-
-	if (now.epoch < before.epoch) {
-		const size_t less = before.epoch - now.epoch;
-
-		w->epoch -= less < w->epoch ? less : w->epoch;
-		before.epoch = now.epoch;
-	}
-	shares_take(w, &m->definitions.pool, now.kept - before.kept, now.epoch - before.epoch);
-}
+/* --- counting --- */
 
 /* Counts a process or thread once, by a 64-bit hash. Without room for the hash it may be counted
  * again. */
@@ -211,7 +163,7 @@ static void lose_sample(struct model *m)
 /* A sample that is known to prof-bpf's word as well. */
 static void lose_seen(struct model *m, struct share *w)
 {
-	m->witnessed.unkept++;
+	m->witness_check.unkept++;
 	w->lost++;
 	lose_to_limit(m);
 }
@@ -254,7 +206,7 @@ static int keep(struct model *m, struct share *w, uint32_t thread_at, uint32_t s
 		uint64_t value)
 {
 	struct pool *p = &m->definitions.pool;
-	const struct weight before = weigh(m);
+	const struct weight before = weight_of(&m->definitions, &m->epoch);
 
 	p->frugal = true;
 	int r = keep_now(m, thread_at, stack, value);
@@ -262,7 +214,7 @@ static int keep(struct model *m, struct share *w, uint32_t thread_at, uint32_t s
 	p->frugal = false;
 	if (r && shares_may_take(&m->shares, w, p, SHARE_COUNT))
 		r = keep_now(m, thread_at, stack, value);
-	charge(m, w, before);
+	weight_charge(&m->definitions, &m->epoch, w, before);
 	return r;
 }
 
@@ -270,12 +222,13 @@ static void see(struct model *m, const struct msg_sample *msg, uint32_t thread_a
 {
 	const struct epoch_thread *d = &m->epoch.threads.data[thread_at];
 
-	witnessed_sample(&m->witnessed,
-			 &(struct witness_sample){ .pid = m->epoch.processes.data[d->process].pid,
-						   .tid = d->tid,
-						   .cpu = msg->cpu,
-						   .time_ns = msg->time_ns,
-						   .value = msg->value });
+	witness_check_sample(
+		&m->witness_check,
+		&(struct witness_sample){ .pid = m->epoch.processes.data[d->process].pid,
+					  .tid = d->tid,
+					  .cpu = msg->cpu,
+					  .time_ns = msg->time_ns,
+					  .value = msg->value });
 }
 
 static int take_sample(struct model *m, const struct msg_sample *msg, struct model_sample *ret)
@@ -300,7 +253,7 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 	if (msg->thread)
 		see(m, msg, thread_at);
 	else
-		m->witnessed.came.samples++; /* prof-bpf sends none without a thread */
+		m->witness_check.came.samples++; /* prof-bpf sends none without a thread */
 	if (!msg->stack && definitions_stack(&m->definitions, 0, false, NULL, 0, &stack)) {
 		lose_seen(m, w);
 		return 0;
@@ -504,7 +457,7 @@ static void take_definition(struct model *m, const struct msg *msg, uint64_t own
 {
 	struct share *w = shares_get(&m->shares, owner);
 	struct pool *p = &m->definitions.pool;
-	const struct weight before = weigh(m);
+	const struct weight before = weight_of(&m->definitions, &m->epoch);
 
 	p->frugal = true;
 	int r = define(m, msg);
@@ -514,7 +467,7 @@ static void take_definition(struct model *m, const struct msg *msg, uint64_t own
 		r = define(m, msg);
 	w->refused |= r == -ENOBUFS;
 	note_full(m, r);
-	charge(m, w, before);
+	weight_charge(&m->definitions, &m->epoch, w, before);
 }
 
 /* The owner of a process of this epoch. */
@@ -528,10 +481,10 @@ static uint64_t owner_of(const struct model *m, uint64_t process)
 static void end_process(struct model *m, const struct msg_process_end *msg)
 {
 	struct share *w = shares_get(&m->shares, owner_of(m, msg->id));
-	const struct weight before = weigh(m);
+	const struct weight before = weight_of(&m->definitions, &m->epoch);
 
 	epoch_process_end(&m->epoch, msg);
-	charge(m, w, before);
+	weight_charge(&m->definitions, &m->epoch, w, before);
 }
 
 static void end_thread(struct model *m, const struct msg_thread_end *msg)
@@ -604,7 +557,7 @@ int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_
 		if (msg->end.reason != END_PEER_LOST)
 			end_sampler(m);
 		else
-			m->witnessed.broken = true;
+			m->witness_check.broken = true;
 		m->totals.ended = true;
 		m->totals.end_reason = msg->end.reason;
 		m->totals.end_ns = msg->end.time_ns;
@@ -624,33 +577,33 @@ bool model_ended_well(const struct model *m)
 
 void model_witness(struct model *m, const struct witness_word *w)
 {
-	(void)witnessed_word(&m->witnessed, w);
+	(void)witness_check_word(&m->witness_check, w);
 }
 
 bool model_has_witness(const struct model *m)
 {
-	return m->witnessed.lives;
+	return m->witness_check.lives;
 }
 
 void model_interrupted(struct model *m, bool replayed)
 {
-	m->witnessed.broken = true;
-	m->witnessed.replayed |= replayed;
+	m->witness_check.broken = true;
+	m->witness_check.replayed |= replayed;
 }
 
 void model_judge(struct model *m)
 {
 	/* A stream without its end may lack its last part. */
-	m->witnessed.broken |= !model_ended_well(m);
-	witnessed_judge(&m->witnessed, m->totals.lost);
-	if (m->witnessed.judged)
-		m->totals.witness = m->witnessed.verdict;
+	m->witness_check.broken |= !model_ended_well(m);
+	witness_check_judge(&m->witness_check, m->totals.lost);
+	if (m->witness_check.judged)
+		m->totals.witness = m->witness_check.verdict;
 }
 
 void model_conclude(struct model *m)
 {
 	const uint64_t came = m->totals.samples + lost_samples(m->totals.lost),
-		       taken = witnessed_taken(&m->witnessed);
+		       taken = witness_check_taken(&m->witness_check);
 
 	model_judge(m);
 	if (m->launched.taken < taken)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-export/model/witnessed.h"
+#include "tools/prof-export/model/witness_check.h"
 
-bool witnessed_word(struct witnessed *w, const struct witness_word *word)
+bool witness_check_word(struct witness_check *w, const struct witness_word *word)
 {
 	if (word->magic != WITNESS_MAGIC)
 		return false;
@@ -13,7 +13,7 @@ bool witnessed_word(struct witnessed *w, const struct witness_word *word)
 	return true;
 }
 
-void witnessed_sample(struct witnessed *w, const struct witness_sample *s)
+void witness_check_sample(struct witness_check *w, const struct witness_sample *s)
 {
 	if (!w->lives) {
 		w->unkeyed = true;
@@ -23,7 +23,7 @@ void witnessed_sample(struct witnessed *w, const struct witness_sample *s)
 	witness_count(&w->came, &w->word.key, s);
 }
 
-void witnessed_judge(struct witnessed *w, const uint64_t lost[static STATUS_REASONS])
+void witness_check_judge(struct witness_check *w, const uint64_t lost[static STATUS_REASONS])
 {
 	if (w->judged || w->lives != 1 || !w->word.final || w->unkeyed ||
 	    (w->replayed && w->former))
@@ -33,7 +33,7 @@ void witnessed_judge(struct witnessed *w, const uint64_t lost[static STATUS_REAS
 				     w->broken || w->word.breaks);
 }
 
-uint64_t witnessed_taken(const struct witnessed *w)
+uint64_t witness_check_taken(const struct witness_check *w)
 {
 	return w->taken_before + w->word.taken;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What came, beside what prof-bpf says that it sent (witness.h). */
-#ifndef PROF_EXPORT_MODEL_WITNESSED_H
-#define PROF_EXPORT_MODEL_WITNESSED_H
+#ifndef PROF_EXPORT_MODEL_WITNESS_CHECK_H
+#define PROF_EXPORT_MODEL_WITNESS_CHECK_H
 
 #include "common/status/witness.h"
 
-struct witnessed {
+struct witness_check {
 	struct witness_word word; /* the latest; magic 0: none */
 	struct witness_counts came;
 	uint64_t unkept;       /* of `came`: counted as lost after that */
@@ -20,12 +20,12 @@ struct witnessed {
 };
 
 /* Takes a word. False: it is none. */
-bool witnessed_word(struct witnessed *w, const struct witness_word *word);
-void witnessed_sample(struct witnessed *w, const struct witness_sample *s);
+bool witness_check_word(struct witness_check *w, const struct witness_word *word);
+void witness_check_sample(struct witness_check *w, const struct witness_sample *s);
 /* Compares, at the end of the stream. Does nothing without a final word, or if there were several
  * prof-bpfs: then only sums are known. lost: what the output counts. */
-void witnessed_judge(struct witnessed *w, const uint64_t lost[static STATUS_REASONS]);
+void witness_check_judge(struct witness_check *w, const uint64_t lost[static STATUS_REASONS]);
 /* Samples that all prof-bpfs took, as far as they said. */
-uint64_t witnessed_taken(const struct witnessed *w);
+uint64_t witness_check_taken(const struct witness_check *w);
 
 #endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bytes that definitions and ids need, without the room of arrays to grow, and whose they are
+ * (shares.h). */
+#ifndef PROF_EXPORT_MODEL_WEIGHT_H
+#define PROF_EXPORT_MODEL_WEIGHT_H
+
+#include "tools/prof-export/model/definitions.h"
+#include "tools/prof-export/model/epoch.h"
+#include "tools/prof-export/model/shares.h"
+
+struct weight {
+	size_t kept, epoch;
+};
+
+struct weight weight_of(const struct definitions *d, const struct epoch *e);
+/* The owner pays for everything that was added since `before`. */
+void weight_charge(const struct definitions *d, const struct epoch *e, struct share *w,
+		   struct weight before);
+
+#endif
