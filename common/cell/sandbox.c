@@ -39,7 +39,7 @@ static const unsigned event_caps[] = { CAP_PERFMON };
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 #define BPF_CAPS LENGTH(bpf_caps)
 
-struct kept {
+struct cap_list {
 	unsigned caps[BPF_CAPS];
 	unsigned len;
 };
@@ -78,7 +78,7 @@ static int set_limits(const struct sandbox *s)
 }
 
 /* Keeps those of the list that the process has. */
-static int keep(const unsigned *caps, size_t len, struct kept *ret)
+static int keep(const unsigned *caps, size_t len, struct cap_list *ret)
 {
 	for (size_t i = 0; i < len; i++)
 		if (caps[i] <= (unsigned)CAP_LAST_CAP &&
@@ -87,9 +87,9 @@ static int keep(const unsigned *caps, size_t len, struct kept *ret)
 	return 0;
 }
 
-static int choose_caps(enum sandbox_caps caps, struct kept *ret)
+static int choose_caps(enum sandbox_caps caps, struct cap_list *ret)
 {
-	*ret = (struct kept){ 0 };
+	*ret = (struct cap_list){ 0 };
 	if (capng_get_caps_process())
 		return -EIO;
 	switch (caps) {
@@ -150,11 +150,11 @@ static int set_ids(const struct sandbox *s)
 	return prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) ? -errno : 0;
 }
 
-static int set_caps(const struct kept *kept)
+static int set_caps(const struct cap_list *list)
 {
 	capng_clear(CAPNG_SELECT_CAPS);
-	for (unsigned i = 0; i < kept->len; i++)
-		if (capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, kept->caps[i]))
+	for (unsigned i = 0; i < list->len; i++)
+		if (capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, list->caps[i]))
 			return -EINVAL;
 	errno = 0;
 	if (capng_apply(CAPNG_SELECT_CAPS))
@@ -163,15 +163,15 @@ static int set_caps(const struct kept *kept)
 }
 
 /* Checks that exactly the kept capabilities are permitted and effective, and none inheritable. */
-static int verify_caps(const struct kept *kept)
+static int verify_caps(const struct cap_list *list)
 {
 	if (capng_get_caps_process())
 		return -EIO;
 	for (unsigned c = 0; c <= (unsigned)CAP_LAST_CAP; c++) {
 		bool want = false;
 
-		for (unsigned i = 0; i < kept->len; i++)
-			want = want || kept->caps[i] == c;
+		for (unsigned i = 0; i < list->len; i++)
+			want = want || list->caps[i] == c;
 		if (capng_have_capability(CAPNG_PERMITTED, c) != want ||
 		    capng_have_capability(CAPNG_EFFECTIVE, c) != want ||
 		    capng_have_capability(CAPNG_INHERITABLE, c))
@@ -198,13 +198,13 @@ int sandbox_enter(const struct sandbox *s, const char **ret_step)
 {
 	const uid_t old_uid = geteuid();
 	const gid_t old_gid = getegid();
-	struct kept kept;
+	struct cap_list list;
 	const char *step = "checking that no thread runs yet";
 	int r = check_single_threaded();
 
 	if (!r) {
 		step = "reading capabilities";
-		r = choose_caps(s->caps, &kept);
+		r = choose_caps(s->caps, &list);
 	}
 	if (!r) {
 		step = "setting resource limits";
@@ -220,7 +220,7 @@ int sandbox_enter(const struct sandbox *s, const char **ret_step)
 	}
 	if (!r) {
 		step = "reducing capabilities";
-		r = set_caps(&kept);
+		r = set_caps(&list);
 	}
 	if (!r) {
 		step = "setting no_new_privs";
@@ -232,7 +232,7 @@ int sandbox_enter(const struct sandbox *s, const char **ret_step)
 	}
 	if (!r) {
 		step = "verifying that capabilities are gone";
-		r = verify_caps(&kept);
+		r = verify_caps(&list);
 	}
 	if (!r && s->change_ids) {
 		step = "verifying that the old identity is gone";
@@ -245,21 +245,21 @@ int sandbox_enter(const struct sandbox *s, const char **ret_step)
 
 int sandbox_reduce(enum sandbox_caps caps, const char **ret_step)
 {
-	struct kept kept;
+	struct cap_list list;
 	const char *step = "checking that no thread runs yet";
 	int r = check_single_threaded();
 
 	if (!r) {
 		step = "reading capabilities";
-		r = choose_caps(caps, &kept);
+		r = choose_caps(caps, &list);
 	}
 	if (!r) {
 		step = "reducing capabilities";
-		r = set_caps(&kept);
+		r = set_caps(&list);
 	}
 	if (!r) {
 		step = "verifying that capabilities are gone";
-		r = verify_caps(&kept);
+		r = verify_caps(&list);
 	}
 	if (r)
 		*ret_step = step;

@@ -59,7 +59,8 @@ static uint32_t drop_rules(struct tables *t, struct table_file *f)
 		if (!rules_drop(&t->rules, f->rules[i], &owner))
 			continue;
 		tables_hold(t, owner, TABLES_RULES, -1);
-		tables_wait(t, (struct waiting){ .what = WAITING_RULE, .number = f->rules[i] });
+		tables_wait(t,
+			    (struct waiting){ .what = TABLES_WAITING_RULE, .number = f->rules[i] });
 		freed++;
 	}
 	free(f->rules);
@@ -151,7 +152,7 @@ void tables_file_free(struct tables *t, uint16_t slot)
 	tables_file_drop_rows(t, slot);
 	tables_file_drop_runtime(t, slot);
 	t->figures.files--;
-	tables_wait(t, (struct waiting){ .what = WAITING_SLOT, .number = slot });
+	tables_wait(t, (struct waiting){ .what = TABLES_WAITING_SLOT, .number = slot });
 }
 
 void tables_file_none(struct tables *t, uint16_t slot)

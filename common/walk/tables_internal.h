@@ -60,7 +60,7 @@ struct table_process {
 
 /* Something freed that waits for the grace period. */
 struct waiting {
-	enum { WAITING_EXTENT, WAITING_SLOT, WAITING_RULE } what;
+	enum { TABLES_WAITING_EXTENT, TABLES_WAITING_SLOT, TABLES_WAITING_RULE } what;
 	struct extent extent;
 	bool mappings;	 /* the extent held mappings */
 	uint32_t number; /* of a slot or a rule */
@@ -96,7 +96,7 @@ struct taker {
 	uint64_t all;	/* words needed, including those that it takes next */
 	uint32_t owner;
 };
-#define WORTH_ANY UINT64_MAX
+#define TABLES_WORTH_ANY UINT64_MAX
 
 static inline bool extent_is_large(const struct extent *e)
 {

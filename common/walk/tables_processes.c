@@ -21,13 +21,13 @@ static int maps_take(struct tables *t, const struct table_process *p, uint32_t w
 {
 	const bool idle = !p || !p->touched_ns || t->now_ns > p->touched_ns + TABLES_IDLE_NS;
 	const uint64_t most = tables_all_words(t) / (idle ? LARGE_IDLE_PART : LARGE_PART);
-	struct taker by = { .worth = WORTH_ANY, .all = words, .owner = t->maps_owner };
+	struct taker by = { .worth = TABLES_WORTH_ANY, .all = words, .owner = t->maps_owner };
 
 	if (words >= TABLES_LARGE_WORDS) {
 		if (t->large_words + words > most)
 			return TABLES_FULL;
 		by.spare = tables_spare_words(t);
-		by.worth = idle ? 0 : WORTH_ANY;
+		by.worth = idle ? 0 : TABLES_WORTH_ANY;
 	}
 	const int r = tables_take(t, words, by, ret);
 
@@ -84,7 +84,7 @@ int tables_file_runtime(struct tables *t, uint16_t slot, const struct runtime_co
 	if (!tables_slot_live(t, slot))
 		return -EINVAL;
 	int r = tables_take(t, 2 * RUNTIME_CONFIG_WORDS,
-			    (struct taker){ .worth = WORTH_ANY,
+			    (struct taker){ .worth = TABLES_WORTH_ANY,
 					    .all = 2 * RUNTIME_CONFIG_WORDS,
 					    .owner = t->state[slot].owner },
 			    &e);

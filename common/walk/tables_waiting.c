@@ -40,15 +40,16 @@ void tables_wait_extent(struct tables *t, struct extent e)
 {
 	t->waiting_words += e.words;
 	if (e.words)
-		tables_wait(t, (struct waiting){ .what = WAITING_EXTENT, .extent = e });
+		tables_wait(t, (struct waiting){ .what = TABLES_WAITING_EXTENT, .extent = e });
 }
 
 void tables_wait_maps(struct tables *t, struct extent e)
 {
 	t->waiting_words += e.words;
 	if (e.words)
-		tables_wait(t, (struct waiting){
-				       .what = WAITING_EXTENT, .extent = e, .mappings = true });
+		tables_wait(t, (struct waiting){ .what = TABLES_WAITING_EXTENT,
+						 .extent = e,
+						 .mappings = true });
 }
 
 void tables_release_waiting(struct tables *t)
@@ -64,9 +65,9 @@ void tables_release_waiting(struct tables *t)
 
 		if (now_ns - w->since_ns < TABLES_GRACE_NS && now_ns >= w->since_ns)
 			break;
-		if (w->what == WAITING_RULE)
+		if (w->what == TABLES_WAITING_RULE)
 			rules_reuse(&t->rules, w->number);
-		else if (w->what == WAITING_SLOT)
+		else if (w->what == TABLES_WAITING_SLOT)
 			t->free_slots[t->free_slot_count++] = (uint16_t)w->number;
 		else {
 			t->waiting_words -= w->extent.words;
@@ -87,7 +88,7 @@ static void forget_waiting(struct tables *t, uint32_t slab)
 	for (size_t i = t->waiting_head; i < t->waiting_len; i++) {
 		struct waiting *w = &t->waiting[i];
 
-		if (w->what != WAITING_EXTENT || !w->extent.words ||
+		if (w->what != TABLES_WAITING_EXTENT || !w->extent.words ||
 		    w->extent.position >> SLAB_WORDS_SHIFT != slab)
 			continue;
 		t->waiting_words -= w->extent.words;
@@ -108,7 +109,7 @@ void tables_drop_closing(struct tables *t)
 	for (size_t i = t->waiting_head; i < t->waiting_len; i++) {
 		const struct waiting *w = &t->waiting[i];
 
-		if (w->what == WAITING_EXTENT)
+		if (w->what == TABLES_WAITING_EXTENT)
 			words[w->extent.position >> SLAB_WORDS_SHIFT] += w->extent.words;
 	}
 	for (uint32_t i = 0; i < t->slabs.top && dropped < DROPPED_AT_ONCE; i++) {

@@ -88,12 +88,12 @@ static void work(struct worker *w)
 
 	while ((n = scm_receive(w->socket, &a, sizeof(a), &fd, 1, 0)) > 0) {
 		workercell_begin(CODEWORKER_CPU_S);
-		const bool answers = codewire_is_ask(&a, (size_t)n) && serve(w, &a, &fd);
+		const bool go_on = codewire_is_ask(&a, (size_t)n) && serve(w, &a, &fd);
 
 		workercell_end();
 		if (fd >= 0)
 			close(fd);
-		if (!answers)
+		if (!go_on)
 			continue;
 		const size_t size = codewire_put(&w->answer, &w->names, w->bytes);
 

@@ -38,7 +38,7 @@ struct jit_process {
 	struct jit_file files[JIT_KINDS];
 };
 
-static void answers_done(struct jit *j);
+static void cache_done(struct jit *j);
 
 int jit_init(struct jit *j, size_t total_max, int (*ask)(void *, const struct jit_request *),
 	     void *ctx)
@@ -180,7 +180,7 @@ void jit_done(struct jit *j)
 {
 	jit_drop_all(j);
 	idmap_done(&j->ids);
-	answers_done(j);
+	cache_done(j);
 	free(j->processes);
 	free(j->free_slots);
 }
@@ -351,10 +351,10 @@ bool jit_answer(struct jit *j, uint64_t id, int fd, uint64_t now_ns)
 	return true;
 }
 
-/* --- answers that are kept --- */
+/* --- cached answers --- */
 
 /* The answer to a lookup of an address. */
-struct jit_kept {
+struct jit_cached {
 	uint64_t process, address, generation; /* process: 0: this place is empty */
 	struct codefile_answer answer;
 	uint64_t line;
@@ -362,26 +362,26 @@ struct jit_kept {
 	uint16_t name_len, system_len, source_len;
 };
 
-static void answers_done(struct jit *j)
+static void cache_done(struct jit *j)
 {
-	for (unsigned i = 0; j->kept && i < JIT_KEPT; i++)
-		free(j->kept[i].text);
-	free(j->kept);
-	j->kept = NULL;
+	for (unsigned i = 0; j->cached && i < JIT_CACHED; i++)
+		free(j->cached[i].text);
+	free(j->cached);
+	j->cached = NULL;
 }
 
-static struct jit_kept *kept_place(const struct jit *j, uint64_t process, uint64_t address)
+static struct jit_cached *cached_place(const struct jit *j, uint64_t process, uint64_t address)
 {
 	uint64_t h = (address ^ process << 40) * 0x9e3779b97f4a7c15ull;
 
-	return &j->kept[h >> 32 & (JIT_KEPT - 1)];
+	return &j->cached[h >> 32 & (JIT_CACHED - 1)];
 }
 
 /* NULL: it is not known. */
-static const struct jit_kept *kept_find(const struct jit *j, const struct jit_process *p,
-					uint64_t address, uint64_t time_ns)
+static const struct jit_cached *cached_find(const struct jit *j, const struct jit_process *p,
+					    uint64_t address, uint64_t time_ns)
 {
-	const struct jit_kept *k = j->kept ? kept_place(j, p->id, address) : NULL;
+	const struct jit_cached *k = j->cached ? cached_place(j, p->id, address) : NULL;
 
 	return k && k->process == p->id && k->address == address &&
 			       k->generation == p->generation && k->answer.since_ns <= time_ns &&
@@ -395,16 +395,16 @@ static void keep(struct jit *j, const struct jit_process *p, uint64_t address,
 {
 	static const struct call none;
 
-	if (!j->kept)
-		j->kept = calloc(JIT_KEPT, sizeof(*j->kept));
-	if (!j->kept)
+	if (!j->cached)
+		j->cached = calloc(JIT_CACHED, sizeof(*j->cached));
+	if (!j->cached)
 		return;
 	c = c ? c : &none;
-	struct jit_kept *k = kept_place(j, p->id, address);
+	struct jit_cached *k = cached_place(j, p->id, address);
 	const size_t len = (size_t)c->name.len + c->system_name.len + c->source.len;
 
 	free(k->text);
-	*k = (struct jit_kept){ .text = len ? malloc(len) : NULL };
+	*k = (struct jit_cached){ .text = len ? malloc(len) : NULL };
 	if (len && !k->text)
 		return;
 	k->process = p->id;
@@ -442,7 +442,7 @@ static void fill(struct names *ret, const char *name, size_t name_len, const cha
 		c->source = names_keep(ret, source, source_len);
 }
 
-static void fill_kept(struct names *ret, const struct jit_kept *k)
+static void fill_cached(struct names *ret, const struct jit_cached *k)
 {
 	const char *system_name = k->text + k->name_len;
 
@@ -478,7 +478,7 @@ static void batch_make(struct jit *j, const struct jit_process *p, uint64_t addr
 	b->addresses[b->count++] = address;
 	for (unsigned i = 0; j->expects == p->id && i < j->expected_len; i++)
 		if (b->count < CODEREADER_BATCH && j->expected[i] != address &&
-		    !kept_find(j, p, j->expected[i], time_ns))
+		    !cached_find(j, p, j->expected[i], time_ns))
 			b->addresses[b->count++] = j->expected[i];
 	j->expected_len = 0;
 }
@@ -523,14 +523,14 @@ static int find(struct jit *j, struct jit_process *p, uint64_t address, uint64_t
 	static const struct codefile_answer nothing = { .until_ns = UINT64_MAX };
 	/* Prefer the jitdump, which has times and lines. */
 	static const enum jit_kind order[JIT_KINDS] = { JIT_DUMP, JIT_PERF_MAP };
-	const struct jit_kept *kept = kept_find(j, p, address, time_ns);
+	const struct jit_cached *cached = cached_find(j, p, address, time_ns);
 	struct batch b = { .is_certain = true, .names = ret };
 	int r = 0;
 
-	if (kept) {
-		if (kept->answer.found)
-			fill_kept(ret, kept);
-		return kept->answer.found ? 0 : JIT_UNKNOWN;
+	if (cached) {
+		if (cached->answer.found)
+			fill_cached(ret, cached);
+		return cached->answer.found ? 0 : JIT_UNKNOWN;
 	}
 	if (!has_open(p))
 		return JIT_UNKNOWN;

@@ -31,7 +31,7 @@
 #define JIT_RETRY_MAX_NS 8000000000ull /* doubled each time up to this */
 #define JIT_PIECE (1u << 20)	       /* bytes of one read */
 #define JIT_EXPECTED 32		       /* addresses that are looked up with another one */
-#define JIT_KEPT 256		       /* answers; a power of 2 */
+#define JIT_CACHED 256		       /* answers; a power of 2 */
 /* How much of one process's files is read: so many bytes at once, and so many more each second. */
 #define JIT_BURST (128ull << 20)
 #define JIT_RATE (4ull << 20)
@@ -45,7 +45,7 @@ struct jit_request {
 };
 
 struct jit_process;
-struct jit_kept;
+struct jit_cached;
 struct jit {
 	/* Sends a request. jit_answer gets the answer, during the call or later. 0; -errno: it
 	 * cannot be sent now. */
@@ -68,7 +68,7 @@ struct jit {
 	uint64_t next_request, tick_ns;
 	uint64_t version;		     /* rises with each new name of any process */
 	uint64_t truncated, malformed, lost; /* counts, since the start */
-	struct jit_kept *kept;		     /* the latest answers; owned */
+	struct jit_cached *cached;	     /* the latest answers; owned */
 	uint64_t generation;		     /* the latest of any process */
 	uint64_t expects;		     /* the process of `expected` */
 	uint64_t expected[JIT_EXPECTED];

@@ -319,11 +319,11 @@ static void work(struct worker *w)
 			a.kind == PROGRAMWIRE_OPEN ? a.value : w->programs[a.program].max));
 		errno = 0;
 		const uint64_t begun_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-		const bool answers = serve(w, &a, fds);
+		const bool go_on = serve(w, &a, fds);
 
 		while ((fd = take_fd(fds)) >= 0)
 			close(fd);
-		if (!answers)
+		if (!go_on)
 			continue;
 		const uint64_t cpu_us = (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - begun_ns) / 1000;
 

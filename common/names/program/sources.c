@@ -137,15 +137,15 @@ static bool same_id(struct span a, struct span b)
 static bool is_right(const struct sources *p, const struct symfile *f, struct span build_id,
 		     bool *ret_unproven)
 {
-	struct span theirs = symfile_build_id(f), ours = symfile_build_id(p->main);
+	struct span debug_id = symfile_build_id(f), main_id = symfile_build_id(p->main);
 
 	*ret_unproven = false;
 	if (p->step != SOURCES_ALT && !symfile_is_linked(f))
 		return false;
 	if (p->step != SOURCES_NAME)
-		return same_id(theirs, build_id);
-	if (theirs.len > 0 && ours.len > 0)
-		return same_id(theirs, ours);
+		return same_id(debug_id, build_id);
+	if (debug_id.len > 0 && main_id.len > 0)
+		return same_id(debug_id, main_id);
 	*ret_unproven = true;
 	return true;
 }

@@ -510,7 +510,7 @@ int cfi_run(struct cfi_run *run, struct span s)
 		case DW_CFA_def_cfa:
 			if (end - p < 2 || p[0] >= UNWIND_REG_MAX || p[1] & 0x80)
 				goto seldom;
-			head = head_set(head, CFA_MASK | CFI_ODD_CFA,
+			head = head_set(head, CFI_CFA_MASK | CFI_ODD_CFA,
 					CFI_HEAD_BYTE(cfa, UNWIND_CFA_REG) |
 						CFI_HEAD_BYTE(cfa_reg, p[0]));
 			where = where_cfa(where, p[1]);
@@ -520,7 +520,7 @@ int cfi_run(struct cfi_run *run, struct span s)
 		case DW_CFA_offset | UNWIND_REG_RBP:
 			if (p == end || *p & 0x80)
 				goto seldom;
-			head = head_set(head, RBP_MASK | CFI_ODD(CFI_ODD_RBP),
+			head = head_set(head, CFI_RBP_MASK | CFI_ODD(CFI_ODD_RBP),
 					CFI_HEAD_BYTE(rbp, UNWIND_RBP_CFA));
 			where = where_rbp(where, *p++ * -8u);
 			dirty = true;
@@ -528,7 +528,7 @@ int cfi_run(struct cfi_run *run, struct span s)
 		case DW_CFA_offset | UNWIND_REG_RBX:
 			if (p == end || *p & 0x80)
 				goto seldom;
-			head = head_set(head, RBX_MASK, CFI_HEAD_BYTE(rbx, *p));
+			head = head_set(head, CFI_RBX_MASK, CFI_HEAD_BYTE(rbx, *p));
 			p++;
 			dirty = true;
 			continue;
@@ -538,13 +538,13 @@ int cfi_run(struct cfi_run *run, struct span s)
 			p++;
 			continue;
 		case DW_CFA_restore | UNWIND_REG_RBP:
-			head = head_set(head, RBP_MASK | CFI_ODD(CFI_ODD_RBP),
-					cie->initial.head & (RBP_MASK | CFI_ODD(CFI_ODD_RBP)));
+			head = head_set(head, CFI_RBP_MASK | CFI_ODD(CFI_ODD_RBP),
+					cie->initial.head & (CFI_RBP_MASK | CFI_ODD(CFI_ODD_RBP)));
 			where = where_rbp(where, (uint32_t)(cie->initial.where >> 32));
 			dirty = true;
 			continue;
 		case DW_CFA_restore | UNWIND_REG_RBX:
-			head = head_set(head, RBX_MASK, cie->initial.head & RBX_MASK);
+			head = head_set(head, CFI_RBX_MASK, cie->initial.head & CFI_RBX_MASK);
 			dirty = true;
 			continue;
 		case DW_CFA_restore | 8 ... DW_CFA_restore | 15:

@@ -24,7 +24,7 @@ static void cfa_plain(struct cfi_state *s)
 {
 	if ((s->head & 0xff) == UNWIND_CFA_REG)
 		return;
-	s->head = head_set(s->head, CFA_MASK, CFI_HEAD_BYTE(cfa, UNWIND_CFA_REG));
+	s->head = head_set(s->head, CFI_CFA_MASK, CFI_HEAD_BYTE(cfa, UNWIND_CFA_REG));
 	s->where = where_cfa(s->where, (uint32_t)s->kept_off);
 	s->head &= ~CFI_ODD(CFI_ODD_CFA_EXPRESSION | CFI_ODD_LOADS);
 }
@@ -85,7 +85,7 @@ bool cfi_state_cfa_expression(struct cfi_state *s, struct span block)
 			s->head |= CFI_ODD(CFI_ODD_LOADS);
 		s->head &= ~CFI_ODD(CFI_ODD_CFA_OFFSET);
 	}
-	s->head = head_set(s->head, CFA_MASK, head);
+	s->head = head_set(s->head, CFI_CFA_MASK, head);
 	return true;
 }
 
@@ -125,7 +125,7 @@ static void set_rbp(struct cfi_state *s, enum cfi_value kind, uint64_t in, int32
 		s->head |= CFI_ODD(CFI_ODD_RBP);
 		break;
 	}
-	s->head = head_set(s->head, RBP_MASK,
+	s->head = head_set(s->head, CFI_RBP_MASK,
 			   CFI_HEAD_BYTE(rbp, rbp) |
 				   CFI_HEAD_BYTE(rbp_reg, rbp == UNWIND_RBP_DEREF_REG ? in : 0));
 	s->where = where_rbp(
@@ -143,7 +143,7 @@ static void set_ra(struct cfi_state *s, enum cfi_value kind, uint64_t in, int32_
 		ra = CFI_HEAD_BYTE(ra, UNWIND_RA_REG) | CFI_HEAD_BYTE(ra_reg, in);
 	else if (kind != CFI_VALUE_AT_CFA || off != -8)
 		s->head |= CFI_ODD(CFI_ODD_RA);
-	s->head = head_set(s->head, RA_MASK, ra);
+	s->head = head_set(s->head, CFI_RA_MASK, ra);
 	s->ra = (uint8_t)kind;
 	s->ra_reg = (uint8_t)in;
 	s->ra_off = off;
@@ -178,7 +178,7 @@ void cfi_state_set(struct cfi_state *s, uint64_t ra_column, uint64_t reg, enum c
 		set_rbp(s, kind, in, small);
 	else if (reg == UNWIND_REG_RBX)
 		s->head =
-			head_set(s->head, RBX_MASK,
+			head_set(s->head, CFI_RBX_MASK,
 				 CFI_HEAD_BYTE(rbx, kind == CFI_VALUE_AT_CFA ? rbx_word(off) : 0));
 	else if (reg == UNWIND_REG_RSP)
 		set_sp(s, kind, in, small);
@@ -193,10 +193,10 @@ void cfi_state_restore(struct cfi_state *s, uint64_t ra_column, uint64_t reg,
 
 	if (reg == UNWIND_REG_RBP) {
 		s->where = where_rbp(s->where, (uint32_t)(initial->where >> 32));
-		mask |= RBP_MASK | CFI_ODD(CFI_ODD_RBP);
+		mask |= CFI_RBP_MASK | CFI_ODD(CFI_ODD_RBP);
 	}
 	if (reg == UNWIND_REG_RBX)
-		mask |= RBX_MASK;
+		mask |= CFI_RBX_MASK;
 	if (reg == UNWIND_REG_RSP) {
 		s->sp = initial->sp;
 		s->sp_reg = initial->sp_reg;
@@ -207,7 +207,7 @@ void cfi_state_restore(struct cfi_state *s, uint64_t ra_column, uint64_t reg,
 		s->ra = initial->ra;
 		s->ra_reg = initial->ra_reg;
 		s->ra_off = initial->ra_off;
-		mask |= RA_MASK | CFI_ODD(CFI_ODD_RA);
+		mask |= CFI_RA_MASK | CFI_ODD(CFI_ODD_RA);
 	}
 	s->head = head_set(s->head, mask, initial->head & mask);
 }

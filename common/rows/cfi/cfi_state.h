@@ -63,10 +63,10 @@ static inline uint64_t head_set(uint64_t head, uint64_t mask, uint64_t value)
 	return (head & ~mask) | value;
 }
 
-#define CFA_MASK (CFI_HEAD_BYTE(cfa, 0xff) | CFI_HEAD_BYTE(cfa_reg, 0xff))
-#define RBP_MASK (CFI_HEAD_BYTE(rbp, 0xff) | CFI_HEAD_BYTE(rbp_reg, 0xff))
-#define RA_MASK (CFI_HEAD_BYTE(ra, 0xff) | CFI_HEAD_BYTE(ra_reg, 0xff))
-#define RBX_MASK CFI_HEAD_BYTE(rbx, 0xff)
+#define CFI_CFA_MASK (CFI_HEAD_BYTE(cfa, 0xff) | CFI_HEAD_BYTE(cfa_reg, 0xff))
+#define CFI_RBP_MASK (CFI_HEAD_BYTE(rbp, 0xff) | CFI_HEAD_BYTE(rbp_reg, 0xff))
+#define CFI_RA_MASK (CFI_HEAD_BYTE(ra, 0xff) | CFI_HEAD_BYTE(ra_reg, 0xff))
+#define CFI_RBX_MASK CFI_HEAD_BYTE(rbx, 0xff)
 #define CFI_ODD_CFA \
 	CFI_ODD(CFI_ODD_CFA_EXPRESSION | CFI_ODD_CFA_REGISTER | CFI_ODD_CFA_OFFSET | CFI_ODD_LOADS)
 

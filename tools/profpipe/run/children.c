@@ -17,18 +17,12 @@
 #include <unistd.h>
 #include "common/base/buf.h"
 #include "common/base/clock.h"
+#include "common/base/fd.h"
 #include "common/base/log.h"
 #include "common/base/toolpath.h"
 
 #define HEARD_NS 2000000000u
 #define OUT_OF_WAY (CHILD_FIRST_FD + CHILD_FDS_MAX + 1) /* above all numbers that a tool gets */
-
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
 
 /* In the child: moves the descriptors to their numbers and closes all others. `error` becomes the
  * last one, close-on-exec. */
@@ -129,10 +123,10 @@ static void close_pipes(struct pipes *p)
 	int *all[] = { p->status, p->log, p->life, p->error };
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-		close_fd(&all[i][0]);
-		close_fd(&all[i][1]);
+		fd_close(&all[i][0]);
+		fd_close(&all[i][1]);
 	}
-	close_fd(&p->null);
+	fd_close(&p->null);
 }
 
 static int open_pipes(struct pipes *p)
@@ -186,7 +180,7 @@ int child_start(struct child *c, const struct child_start *how)
 			r = -errno;
 	}
 	if (!r) {
-		close_fd(&p.error[1]);
+		fd_close(&p.error[1]);
 		r = exec_error(p.error[0]);
 		if (r)
 			waitpid(pid, NULL, 0);
@@ -282,7 +276,7 @@ void child_read(struct child *c, child_show *show, void *ctx)
 	if (c->log >= 0 && n == 0) {
 		if (c->line_len)
 			take_line(c, show, ctx);
-		close_fd(&c->log);
+		fd_close(&c->log);
 	}
 	n = -1;
 	for (int i = 0; i < 64 && c->status >= 0 && !c->garbled; i++) {
@@ -296,7 +290,7 @@ void child_read(struct child *c, child_show *show, void *ctx)
 			take_status(c, &st);
 	}
 	if (c->status >= 0 && (n == 0 || c->garbled))
-		close_fd(&c->status);
+		fd_close(&c->status);
 }
 
 void child_show_pending(struct child *c, uint64_t before_ns, child_show *show, void *ctx)
@@ -464,8 +458,8 @@ bool child_reap(struct child *c)
 		    (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * 1000u;
 	c->pid = 0;
 	c->pss = 0;
-	close_fd(&c->pidfd);
-	close_fd(&c->life);
+	fd_close(&c->pidfd);
+	fd_close(&c->life);
 	return true;
 }
 
@@ -482,7 +476,7 @@ void child_tell(struct child *c, const void *word, size_t n)
 
 void child_leave(struct child *c)
 {
-	close_fd(&c->life);
+	fd_close(&c->life);
 }
 
 void child_kill(struct child *c)
@@ -495,10 +489,10 @@ void child_kill(struct child *c)
 
 void child_close(struct child *c)
 {
-	close_fd(&c->pidfd);
-	close_fd(&c->log);
-	close_fd(&c->status);
-	close_fd(&c->life);
+	fd_close(&c->pidfd);
+	fd_close(&c->log);
+	fd_close(&c->status);
+	fd_close(&c->life);
 }
 
 const char *child_trouble(int r)

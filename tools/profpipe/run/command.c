@@ -9,14 +9,8 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "common/base/fd.h"
 #include "tools/profpipe/run/target.h"
-
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
 
 static ssize_t read_all(int fd, void *to, size_t n)
 {
@@ -70,8 +64,8 @@ int command_prepare(struct command *c, char **argv)
 			c->pid = 0;
 		}
 	}
-	close_fd(&hold[0]);
-	close_fd(&error[1]);
+	fd_close(&hold[0]);
+	fd_close(&error[1]);
 	if (!r && fcntl(error[0], F_SETFL, O_NONBLOCK) < 0)
 		r = -errno;
 	c->hold = hold[1];
@@ -86,7 +80,7 @@ void command_release(struct command *c)
 
 	(void)written;
 	c->released = true;
-	close_fd(&c->hold);
+	fd_close(&c->hold);
 }
 
 int command_error(struct command *c)
@@ -99,7 +93,7 @@ int command_error(struct command *c)
 	n = read_all(c->error, &e, sizeof(e));
 	if (n < 0 && errno == EAGAIN)
 		return 0;
-	close_fd(&c->error);
+	fd_close(&c->error);
 	return n == sizeof(e) ? -e : 0;
 }
 
@@ -112,8 +106,8 @@ bool command_reap(struct command *c)
 
 void command_drop(struct command *c)
 {
-	close_fd(&c->hold);
-	close_fd(&c->error);
+	fd_close(&c->hold);
+	fd_close(&c->error);
 	if (!c->pid || c->ended || c->released)
 		return;
 	/* It still waits in our own code. It must not outlive us, even if it is stopped. */

@@ -36,7 +36,7 @@ static bool number(const char *name, unsigned long *ret)
 static int become(struct user *u)
 {
 	unsigned long uid, gid;
-	gid_t theirs[GROUPS_MAX];
+	gid_t groups[GROUPS_MAX];
 	int count = GROUPS_MAX;
 
 	u->changed = false;
@@ -53,15 +53,15 @@ static int become(struct user *u)
 			return -EINVAL;
 		gid = p->pw_gid;
 	}
-	if (!p || getgrouplist(p->pw_name, (gid_t)gid, theirs, &count) < 0) {
-		theirs[0] = (gid_t)gid;
+	if (!p || getgrouplist(p->pw_name, (gid_t)gid, groups, &count) < 0) {
+		groups[0] = (gid_t)gid;
 		count = 1;
 	}
 	u->count = getgroups(GROUPS_MAX, u->groups);
 	if (u->count < 0)
 		return -errno;
 	u->changed = true;
-	if (setgroups((size_t)count, theirs) < 0 || setegid((gid_t)gid) < 0 ||
+	if (setgroups((size_t)count, groups) < 0 || setegid((gid_t)gid) < 0 ||
 	    seteuid((uid_t)uid) < 0)
 		return -errno;
 	return 0;
