@@ -48,6 +48,8 @@ struct {
 #define ENV_FUNCTION __attribute__((noinline))
 /* Keeps the compiler from comparing an equal value instead of the one that is used afterwards. */
 #define ENV_OPAQUE(x) asm volatile("" : "+r"(x))
+/* Makes it read memory again. */
+#define ENV_FORGET() asm volatile("" ::: "memory")
 #define ENV_INLINE static __always_inline
 
 ENV_INLINE long env_read_user(void *dst, __u32 size, __u64 addr)
@@ -97,6 +99,7 @@ static __always_inline bool env_probed(__u64 *pc, __u64 *sp, bool leaf);
 
 #define ENV_FUNCTION static inline
 #define ENV_OPAQUE(x)
+#define ENV_FORGET()
 #define ENV_INLINE static inline
 
 /* The environment of a walk in user space. read_user: 0, or negative if [addr, addr+size) is not

@@ -38,6 +38,9 @@ enum runtime {
 enum runtime_takes {
 	RUNTIME_TAKES_GENERATED = 1, /* frames in executable memory of no file */
 	RUNTIME_TAKES_LOOP = 2,	     /* frames of loop[] */
+	/* Nobody is asked: all its frames in executable memory of no file have one layout. It is that
+	 * of the code at `alias` in its file, or `rule`. They are native frames. */
+	RUNTIME_RULES_GENERATED = 4,
 };
 
 /* Places in a runtime's file, as file offsets: [start, end). */
@@ -101,7 +104,9 @@ struct runtime_config {
 	struct runtime_range loop[RUNTIME_RANGES];
 	struct runtime_copy copy;
 	UW_U32 takes;	 /* enum runtime_takes */
-	UW_U32 zero[33]; /* 0 */
+	UW_U32 rule;	 /* RUNTIME_RULES_GENERATED: with RULE_SHORT (bpf/tables.h); 0: alias */
+	UW_U64 alias;	 /* likewise: a file offset */
+	UW_U32 zero[30]; /* 0 */
 	UW_U8 own[RUNTIME_PRIVATE];
 };
 

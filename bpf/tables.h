@@ -41,6 +41,8 @@
 #define RULE_SHORT_CFA(n) ((n) >> 6 & 255)  /* words up to the CFA */
 #define RULE_SHORT_RBP_AT(n) ((n) >> 3 & 7) /* words below the CFA where RBP is saved; 0: kept */
 #define RULE_SHORT_RBX_AT(n) ((n)&7)	    /* likewise RBX */
+/* The number of such a rule: the CFA is `words` above RSP. */
+#define RULE_SHORT_OF(words, rbp_at) (RULE_SHORT | (words) << 6 | (rbp_at) << 3)
 
 struct slab {
 	UW_U8 bytes[SLAB_BYTES];
@@ -78,9 +80,11 @@ struct map_entry {
 	UW_U64 start, end; /* user addresses */
 	UW_U64 bias;	   /* pc - bias is the file offset */
 	UW_U32 slot;	   /* 0: no file */
-	/* Bit n: the process's runtime n takes frames in it (enum runtime_takes). */
+	/* Bit n: the process's runtime n takes frames in it (enum runtime_takes). Bit MAP_RULER + n:
+	 * it has one rule for all of them. */
 	UW_U32 takers;
 };
+#define MAP_RULER 8
 
 #define PROCESS_SELECTED 1	 /* to be sampled */
 #define PROCESS_RUNTIMES_SHIFT 8 /* number of struct runtime_entry behind the mappings */

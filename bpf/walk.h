@@ -117,6 +117,7 @@ struct walk {
 	__u16 jumps;	   /* down to other stacks */
 	/* Of frames that runtimes take over. */
 	__u32 runtime_first; /* position of the process's runtime_entry[0] */
+	__u32 rule;	     /* number of the rule of this frame */
 	__u32 taken;	     /* index in words[] of the last frame that was taken */
 	__u8 phase;	     /* enum walk_phase */
 	__u8 taker;	     /* index of the runtime that is asked for this frame */
@@ -716,6 +717,33 @@ ENV_FUNCTION __u32 walk_taker(__u32 first, __u32 left, __u32 loop, __u64 offset)
 	return 0;
 }
 
+/* The number of the rule of generated code whose frames have one layout (RUNTIME_RULES_GENERATED), or
+ * RULE_GAP. rulers: a bit for each runtime that has one. */
+ENV_FUNCTION __u32 walk_constant_rule(__u32 first, __u32 rulers)
+{
+	__u32 k = rulers & 1 ? 0 : rulers & 2 ? 1 : rulers & 4 ? 2 : 3, entry = first + k * 8;
+	const struct slab *s = env_slab(entry, 8);
+
+	if (!s)
+		return RULE_GAP;
+	__u32 config = ENV_AT(s, entry, struct runtime_entry, 8)->config;
+	__u32 slot = ENV_AT(s, entry, struct runtime_entry, 8)->slot;
+
+	s = env_slab(config, RUNTIME_CONFIG_WORDS);
+	if (!s)
+		return RULE_GAP;
+	const struct runtime_config *c = ENV_AT(s, config, struct runtime_config,
+						RUNTIME_CONFIG_WORDS);
+	__u32 rule = c->rule & 0xffff;
+	__u64 alias = c->alias;
+
+	if (rule & RULE_SHORT)
+		return rule;
+	const struct file_entry *f = env_file(slot);
+
+	return f && f->state == FILE_READY ? walk_find_rule(f, alias) : RULE_GAP;
+}
+
 /* The runtime that was asked leaves the frame to the native walk. */
 ENV_INLINE void walk_decline(struct walk *w)
 {
@@ -776,11 +804,18 @@ ENV_INLINE int walk_step(struct walk *w)
 		return walk_stop(w, WALK_COMPLETE);
 
 	int stop = 0;
-	bool by_fp = w->file.state == FILE_NO_ROWS || w->file.state == FILE_EVICTED;
+	bool by_fp = false;
 
-	if (w->file.state == FILE_READY) {
-		__u32 number = walk_find_rule(&w->file, pc - w->map.bias);
+	w->rule = RULE_GAP;
+	if (w->file.state == FILE_READY)
+		w->rule = walk_find_rule(&w->file, pc - w->map.bias);
+	else if (w->map.takers >> MAP_RULER)
+		w->rule = walk_constant_rule(w->runtime_first, w->map.takers >> MAP_RULER);
+	/* By way of memory, so that the verifier follows what comes once for both. */
+	ENV_FORGET();
+	__u32 number = w->rule;
 
+	if (w->file.state == FILE_READY || number != RULE_GAP) {
 		const struct unwind_rule *rule = number & RULE_SHORT ? NULL : env_rule(number);
 
 		if (number & RULE_SHORT)
@@ -797,7 +832,9 @@ ENV_INLINE int walk_step(struct walk *w)
 			stop = walk_stop(w, WALK_UNSUPPORTED_RULE);
 		else
 			by_fp = true;
-	} else if (!by_fp) {
+	} else if (w->file.state == FILE_NO_ROWS || w->file.state == FILE_EVICTED) {
+		by_fp = true;
+	} else {
 		stop = walk_stop(w, w->file.state == FILE_FREE ? WALK_STALE : WALK_ROWS_PENDING);
 	}
 	if (by_fp)

@@ -52,6 +52,8 @@ static uint32_t takers_of(const struct tables_mapping *m, const struct runtimes_
 		if ((!m->slot && r->takes[k] & RUNTIME_TAKES_GENERATED) ||
 		    (m->slot == r->entry[k].slot && r->takes[k] & RUNTIME_TAKES_LOOP))
 			takers |= 1u << k;
+		if (!m->slot && r->takes[k] & RUNTIME_RULES_GENERATED)
+			takers |= 1u << (MAP_RULER + k);
 	}
 	return takers;
 }

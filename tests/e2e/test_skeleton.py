@@ -107,6 +107,25 @@ def test_each_instruction_of_a_jit_has_its_exact_stack(tree):
     assert said["checked"] == said["equal"], p.stdout
 
 
+@pytest.mark.parametrize("program", ["shared", "ruled"])
+def test_code_with_one_layout_is_walked_by_one_rule(program, tmp_path):
+    """Without frame pointers: at each instruction, and in samples."""
+    p = subprocess.run([f"{TOY}/step", "-t", "60", "-m", "60000", "-r", f"{TOY}/{program}", "0",
+                        "3"], capture_output=True, text=True, timeout=120)
+    said = dict(re.findall(r"(\w+) (\d+)", p.stdout.split("steps ")[-1].splitlines()[0]))
+    assert p.returncode == 0 and int(said["checked"]) > 20000, p.stdout + p.stderr
+    assert said["checked"] == said["equal"], p.stdout
+    out = tmp_path / "out.folded"
+    p = subprocess.run([f"{TOY}/profpipe", "record", "-q", "-F", "499", "-o", out, "--",
+                        f"{TOY}/{program}", "2"], capture_output=True, text=True, timeout=60)
+    assert p.returncode == 0, p.stderr
+    count = collections.Counter()
+    for stack, n in folded(out).items():
+        count[stack.startswith("[anon+0x") and "truncated" not in stack] += n
+    # The first ones come before the program's rows.
+    assert count[True] > 0.9 * sum(count.values()), folded(out)
+
+
 def test_frames_of_a_jit_are_dumped():
     with subprocess.Popen([JIT, "20"]) as program:
         try:

@@ -34,16 +34,25 @@ $(TOY_OBJS): $(TOY)/%.o: %.c $(TOY_GEN)
 	@$(CC) -I$(TOY)/gen $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS) \
 		-DRUNTIMES_MORE='"tests/skeleton/runtimes.def"' -MMD -MP -c $< -o $@
 
-PROGRAMS += toy/program toy/chains toy/toyjit $(addprefix toy/,$(TOOLS))
+PROGRAMS += toy/program toy/chains toy/toyjit toy/shared toy/ruled $(addprefix toy/,$(TOOLS))
 toy/program_SRCS := tests/skeleton/program.c
 toy/program_LIBS := -rdynamic
 # The same, but its chains are found by its loop.
-toy/chains_OBJS := $(TOY)/chains.o
+toy/chains_OBJS := $(TOY)/program-chains.o
 toy/chains_LIBS := -rdynamic
-$(TOY)/chains.o: tests/skeleton/program.c
+# Code without frames of its own; what holds in it is known by its place, or by a rule.
+toy/shared_SRCS := tests/skeleton/shared_program.c
+toy/shared_LIBS := -rdynamic
+toy/ruled_OBJS := $(TOY)/shared_program-rule.o
+toy/ruled_LIBS := -rdynamic
+$(TOY)/program-chains.o: OUR_CPPFLAGS += -DTOY_CHAINS
+$(TOY)/program-chains.o: tests/skeleton/program.c
+$(TOY)/shared_program-rule.o: OUR_CPPFLAGS += -DTOYJIT_RULE
+$(TOY)/shared_program-rule.o: tests/skeleton/shared_program.c
+$(TOY)/program-chains.o $(TOY)/shared_program-rule.o:
 	@mkdir -p $(@D)
-	@echo "  CC      $< (with chains)"
-	@$(COMPILE) -DTOY_CHAINS -c $< -o $@
+	@echo "  CC      $@"
+	@$(COMPILE) -c $< -o $@
 # Called like its runtime, it is described as soon as it is mapped.
 toy/toyjit_SRCS := tests/skeleton/toyjit_program.c
 toy/toyjit_LIBS := -rdynamic -ldl

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include "bpf/tables.h"
 #include "tests/skeleton/toyjit.h"
 #include "common/names/runtime/runtime.h"
 
@@ -35,7 +36,7 @@ static int describe(struct elfview *im, struct runtime_build *ret)
 				   .code_ret = 18,
 				   .code_serial = n.serial,
 				   .allocated = 7 };
-	struct elfview_symbol enter, region;
+	struct elfview_symbol enter, region, shared, rule;
 	uint64_t offset, left;
 
 	if (elfview_exported(im, "toyjit_enter", &enter) != 0)
@@ -47,6 +48,14 @@ static int describe(struct elfview *im, struct runtime_build *ret)
 	c.region = region.value - (enter.value - offset);
 	ret->config.version = 1u << 16;
 	ret->config.takes = RUNTIME_TAKES_GENERATED;
+	/* A build whose code has the frame of one place in the file. Either that place is known, or the
+	 * rule that holds there. */
+	if (elfview_exported(im, "toyjit_shared", &shared) == 0) {
+		ret->config.takes = RUNTIME_RULES_GENERATED;
+		ret->config.alias = shared.value - (enter.value - offset);
+	}
+	if (elfview_exported(im, "toyjit_rule", &rule) == 0)
+		ret->config.rule = RULE_SHORT_OF(7, 2);
 	/* The description, its function, that one's strings, and the lines. */
 	ret->config.copy = (struct runtime_copy){
 		.steps = 5,

@@ -133,7 +133,7 @@ static bool config_is_sane(const struct runtime_config *c)
 		if (c->loop[i].start >= c->loop[i].end)
 			return false;
 	}
-	if (c->copy.steps > RUNTIME_STEPS)
+	if (c->copy.steps > RUNTIME_STEPS || (c->rule && c->rule >> 15 != 1))
 		return false;
 	for (uint32_t i = 1; i < c->copy.steps; i++) {
 		if (c->copy.step[i].from >= i)
