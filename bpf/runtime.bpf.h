@@ -357,7 +357,8 @@ __attribute__((noinline)) int frames(void)
 	return WALK_GOES_ON;
 }
 
-/* Walks as long as frames are this runtime's, or fetches what a deferred walk will need. Then the native walk goes on, or ends the sample. */
+/* Walks as long as frames are this runtime's, or fetches what a deferred walk will need. Then the
+ * native walk goes on, or ends the sample. */
 SEC("perf_event")
 int RUNTIME_GLUE(OF_RUNTIME_ON, _frame)(struct bpf_perf_event_data *ctx)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * Runtimes: interpreters whose frames do not lie on the native stack alone.
+ * Runtimes: interpreters whose frames do not lie on the native stack alone, and JITs whose frames
+ * no table describes.
  *
  * A runtime has these parts:
  *
  * - a line in runtimes.def
  * - its config, in <runtime>.h
- * - its walk, in <runtime>_walk.h, and the program that runs it, <runtime>.bpf.c
+ * - its walk, in <runtime>_walk.h, and the programs that run it, <runtime>.bpf.c
  * - a file in prof-symd, which recognizes the runtime in a file, describes this build in a config,
  *   and names its frames
  *
@@ -32,14 +33,14 @@ enum runtime {
 /*
  * Some runtimes generate code whose frames no table describes, and for which frame pointers lead
  * nowhere or skip a caller. Such a runtime takes its frames over: when the native walk gets to one,
- * it asks the runtime, which puts the frame out with what runs in it, and goes to the caller. Or the
- * runtime declines, and the walk goes on as it would without it.
+ * it asks the runtime, which puts the frame out with what runs in it, and goes to the caller. Or
+ * the runtime declines, and the walk goes on as it would without it.
  */
 enum runtime_takes {
 	RUNTIME_TAKES_GENERATED = 1, /* frames in executable memory of no file */
 	RUNTIME_TAKES_LOOP = 2,	     /* frames of loop[] */
-	/* Nobody is asked: all its frames in executable memory of no file have one layout. It is that
-	 * of the code at `alias` in its file, or `rule`. They are native frames. */
+	/* Nobody is asked: all its frames in executable memory of no file have one layout. It is
+	 * that of the code at `alias` in its file, or `rule`. They are native frames. */
 	RUNTIME_RULES_GENERATED = 4,
 };
 

@@ -23,8 +23,8 @@
  *
  * 	void NAME_fetch(struct walk *w, struct NAME_walk *p, __u64 pc);
  *
- * A walk may be put off, and then has a copy of the stack only. While that is copied, this is called
- * for each word in it that leads into the runtime's code. It reads by runtime_fetch all that
+ * A walk may be put off, and then has a copy of the stack only. While that is copied, this is
+ * called for each word in it that leads into the runtime's code. It reads by runtime_fetch all that
  * NAME_frame will read so for code at pc, and copies the objects. NAME_frame gets the same there.
  *
  * Any other runtime says RUNTIME_TAKES_NOTHING(NAME) instead. */

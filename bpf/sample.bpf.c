@@ -792,8 +792,8 @@ __attribute__((noinline)) int steps(void)
 	return WALK_GOES_ON;
 }
 
-/* Goes on in the program of the runtime that takes the frame over; it comes back to on_walk. Without
- * it, on_walk does not ask this runtime again. Returns if the walk is over. */
+/* Goes on in the program of the runtime that takes the frame over; it comes back to on_walk.
+ * Without it, on_walk does not ask this runtime again. Returns if the walk is over. */
 static __always_inline void take_over(struct bpf_perf_event_data *ctx, struct walk *w)
 {
 	const struct runtime_entry *e = runtime_entry(runtime_taker(w));
@@ -833,8 +833,8 @@ static __always_inline void fetch_next(struct bpf_perf_event_data *ctx, struct w
 }
 
 /* The second half of a sample with user frames; it follows the runtimes' programs and always runs
- * behind on_tick. The first half left its state in the cpu's scratch memory, and so do programs that
- * take frames over. */
+ * behind on_tick. The first half left its state in the cpu's scratch memory, and so do programs
+ * that take frames over. */
 SEC("perf_event")
 int on_walk(struct bpf_perf_event_data *ctx)
 {

@@ -110,8 +110,8 @@ struct sample_object {
 
 /*
  * Memory besides the stack that runtimes need to take over frames of a deferred walk. They fetch it
- * while the stack is copied, for each word of the stack that leads into their code. `user_frames` of
- * its sample counts the words behind the header in the ring.
+ * while the stack is copied, for each word of the stack that leads into their code. `user_frames`
+ * of its sample counts the words behind the header in the ring.
  */
 #define SAMPLE_FETCHED_BYTES 64 /* of a line, which begins at a multiple of it */
 #define SAMPLE_FETCHED_LINES 96

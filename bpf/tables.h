@@ -80,8 +80,8 @@ struct map_entry {
 	UW_U64 start, end; /* user addresses */
 	UW_U64 bias;	   /* pc - bias is the file offset */
 	UW_U32 slot;	   /* 0: no file */
-	/* Bit n: the process's runtime n takes frames in it (enum runtime_takes). Bit MAP_RULER + n:
-	 * it has one rule for all of them. */
+	/* Bit n: the process's runtime n takes frames in it (enum runtime_takes). Bit MAP_RULER +
+	 * n: it has one rule for all of them. */
 	UW_U32 takers;
 };
 #define MAP_RULER 8

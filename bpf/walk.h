@@ -706,8 +706,8 @@ ENV_FUNCTION __u32 walk_loop_has(__u32 entry, __u64 offset)
 	return 0;
 }
 
-/* 1 + the index of the first of the runtimes in `left` that is to be asked, or 0. first: position of
- * runtime_entry[0]. loop: only those that have the offset in their loop. */
+/* 1 + the index of the first of the runtimes in `left` that is to be asked, or 0. first: position
+ * of runtime_entry[0]. loop: only those that have the offset in their loop. */
 ENV_FUNCTION __u32 walk_taker(__u32 first, __u32 left, __u32 loop, __u64 offset)
 {
 	for (__u32 k = 0; k < PROCESS_RUNTIMES_MAX; k++) {
@@ -717,8 +717,8 @@ ENV_FUNCTION __u32 walk_taker(__u32 first, __u32 left, __u32 loop, __u64 offset)
 	return 0;
 }
 
-/* The number of the rule of generated code whose frames have one layout (RUNTIME_RULES_GENERATED), or
- * RULE_GAP. rulers: a bit for each runtime that has one. */
+/* The number of the rule of generated code whose frames have one layout (RUNTIME_RULES_GENERATED),
+ * or RULE_GAP. rulers: a bit for each runtime that has one. */
 ENV_FUNCTION __u32 walk_constant_rule(__u32 first, __u32 rulers)
 {
 	__u32 k = rulers & 1 ? 0 : rulers & 2 ? 1 : rulers & 4 ? 2 : 3, entry = first + k * 8;

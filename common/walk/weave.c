@@ -136,8 +136,8 @@ static struct weave_run *run_of(struct weaver *v, uint64_t word)
 	return NULL;
 }
 
-/* For runtimes whose loop frames each run one interpreted frame, or a chain of them. Where the frames
- * end that the next loop frame runs. */
+/* For runtimes whose loop frames each run one interpreted frame, or a chain of them. Where the
+ * frames end that the next loop frame runs. */
 static uint32_t end_by_loop(const struct weaver *v, const struct weave_run *r, uint32_t by_loop)
 {
 	uint32_t end = r->next;

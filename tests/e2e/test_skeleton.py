@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The skeletons of two runtimes (tests/skeleton), in tools of their own: with no more than HACKING.md
-asks for, frames of an interpreter are walked, placed and named, and frames of a JIT are taken over
-and named."""
+"""The skeletons of two runtimes (tests/skeleton), in tools of their own: with no more than
+HACKING.md asks for, frames of an interpreter are walked, placed and named, and frames of a JIT are
+taken over and named."""
 import collections
 import os
 import re

@@ -48,8 +48,8 @@ static int describe(struct elfview *im, struct runtime_build *ret)
 	c.region = region.value - (enter.value - offset);
 	ret->config.version = 1u << 16;
 	ret->config.takes = RUNTIME_TAKES_GENERATED;
-	/* A build whose code has the frame of one place in the file. Either that place is known, or the
-	 * rule that holds there. */
+	/* A build whose code has the frame of one place in the file. Either that place is known, or
+	 * the rule that holds there. */
 	if (elfview_exported(im, "toyjit_shared", &shared) == 0) {
 		ret->config.takes = RUNTIME_RULES_GENERATED;
 		ret->config.alias = shared.value - (enter.value - offset);

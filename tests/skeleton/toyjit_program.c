@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The toy JIT: functions become code in anonymous memory. The code keeps nothing in RBP that a
- * walker could follow, and each piece has a frame of its own size. All that describes code moves all
- * the time, as objects of a moving garbage collector do, and what was there before is overwritten.
+ * walker could follow, and each piece has a frame of its own size. All that describes code moves
+ * all the time, as objects of a moving garbage collector do, and what was there before is
+ * overwritten.
  *
  * `toyjit SECONDS [SPINS [LIBRARY]...]` runs code that calls code, by way of native functions as
  * well, and code that is freed as soon as it ran. Then each library is loaded, and its function

@@ -11,8 +11,8 @@
 void process_open(struct space *s, struct tables *t, pid_t pid);
 /* The mappings of it as they are now; rows of files that are new to s are extracted. */
 void process_load(struct space *s);
-/* From now on process_load looks for runtimes by `describe` (runtimes_describe), and frames of their
- * code are taken over. */
+/* From now on process_load looks for runtimes by `describe` (runtimes_describe), and frames of
+ * their code are taken over. */
 void process_find_runtimes(int (*describe)(struct tables *t, struct space_file *f));
 /* Memory of that process, as struct env wants it. */
 long process_read(void *ctx, void *dst, uint32_t size, uint64_t addr);

@@ -9,11 +9,12 @@
  *    of this very build, and what its own naming needs.
  *  - name: an interpreted frame is the address of an object in the process's memory, a check value
  *    of that object, and a position in it. The reader gets the memory in pieces (object_memory.h).
- *    It returns the object's name, its file, and the lines of all its positions.
+ *    It returns the object's name, its file, the lines of all its positions, and what is inlined
+ *    there.
  *
- * A frame may have a second object (RUNTIME_SECOND), which is named by itself, since many frames share
- * it. Its name comes before the first one's: `Class#` and `method`. Its source and lines, if it has
- * any, take the place of the first one's.
+ * A frame may have a second object (RUNTIME_SECOND), which is named by itself, since many frames
+ * share it. Its name comes before the first one's: `Class#` and `method`. Its source and lines, if
+ * it has any, take the place of the first one's.
  *
  * Both are pure and treat their input as hostile: they take bounded time and memory, and the worst
  * result is a wrong name.
@@ -67,8 +68,8 @@ struct runtime_object {
 	uint64_t start_line;
 	bool hidden;	  /* internal to the runtime, not a function of the program */
 	struct buf lines; /* struct runtime_line, sorted by end; owned */
-	/* Of a JIT's code: 1 + the index of the inlined call that each line is in, or 0, as uint32_t.
-	 * Empty if nothing is inlined. And the calls. Owned. */
+	/* Of a JIT's code: 1 + the index of the inlined call that each line is in, or 0, as
+	 * uint32_t. Empty if nothing is inlined. And the calls. Owned. */
 	struct buf inside, inlined, texts;
 };
 
@@ -110,8 +111,9 @@ int runtime_name(const struct runtime_build *b, uint64_t address, uint64_t check
 const char *runtime_label(const struct runtime_build *b);
 /* The line of a position; 0: unknown. */
 uint64_t runtime_line(const struct runtime_line *lines, size_t count, uint32_t position);
-/* The calls at a position of an object, the innermost first and the object itself last. Borrowed from
- * the object. Returns how many, at most `max`; further ones next to the object are left out. */
+/* The calls at a position of an object, the innermost first and the object itself last. Borrowed
+ * from the object. Returns how many, at most `max`; further ones next to the object are left
+ * out. */
 struct runtime_call {
 	struct str name, source;
 	uint64_t line, start_line;
@@ -124,8 +126,8 @@ void runtime_object_done(struct runtime_object *o);
 int runtime_add_line(struct runtime_object *o, uint32_t end, uint32_t line);
 /* The same for positions in an inlined call: 1 + its index, or 0. */
 int runtime_add_line_in(struct runtime_object *o, uint32_t end, uint32_t line, uint32_t inlined);
-/* Adds an inlined call, whose caller was added before. *ret: 1 + its index, or that of its caller if
- * there are too many. 0, -ENOMEM. */
+/* Adds an inlined call, whose caller was added before. *ret: 1 + its index, or that of its caller
+ * if there are too many. 0, -ENOMEM. */
 int runtime_add_inlined(struct runtime_object *o, uint32_t caller, uint32_t line, struct str name,
 			struct str source, uint32_t start_line, uint32_t *ret);
 /* Appends a string, cut to RUNTIME_TEXT between two characters. */

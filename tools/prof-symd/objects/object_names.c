@@ -13,8 +13,8 @@ struct object_names {
 	uint32_t start_line, lines; /* lines: bytes of the packed lines */
 	uint16_t name, system_name; /* lengths */
 	bool hidden, shared; /* shared: the name ends with the system name, which is not stored */
-	/* How many inlined calls there are, and the bytes of their texts. With any, each of the packed
-	 * lines has the call that it is in. */
+	/* How many inlined calls there are, and the bytes of their texts. With any, each of the
+	 * packed lines has the call that it is in. */
 	uint32_t inlined, texts;
 	uint8_t bytes[]; /* the packed lines, the name, the system name, the calls, their texts */
 };
@@ -94,8 +94,8 @@ static uint32_t take_number(const uint8_t **at, const uint8_t *end)
 }
 
 /* Packs each entry as two numbers: how many positions it has, and its difference in lines with the
- * sign in the lowest bit. With inlined calls, a third one: the call that it is in. Returns the bytes
- * written. */
+ * sign in the lowest bit. With inlined calls, a third one: the call that it is in. Returns the
+ * bytes written. */
 static size_t pack_lines(const struct runtime_object *from, uint32_t start, uint8_t *into)
 {
 	const struct runtime_line *lines = (const struct runtime_line *)from->lines.data;
@@ -198,8 +198,8 @@ bool object_names_hidden(const struct object_names *k)
 	return k->hidden;
 }
 
-/* Tells the inlined calls at a line from the innermost one on. Returns the line of the outermost call,
- * in the object. */
+/* Tells the inlined calls at a line from the innermost one on. Returns the line of the outermost
+ * call, in the object. */
 static uint32_t tell_inlined(const struct object_names *k, uint32_t inside, uint32_t line,
 			     struct names *ret)
 {

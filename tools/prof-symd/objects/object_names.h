@@ -30,8 +30,8 @@ int object_names_new(const struct runtime_object *from, struct object_sources *s
 void object_names_free(struct object_names *k);
 /* Whether it is internal to the runtime, not a function of the program. */
 bool object_names_hidden(const struct object_names *k);
-/* Copies the names into the calls of *ret, of which the last one is the object itself, and those before
- * are inlined. position: as in a frame's mark. */
+/* Copies the names into the calls of *ret, of which the last one is the object itself, and those
+ * before are inlined. position: as in a frame's mark. */
 void object_names_tell(const struct object_names *k, uint32_t position, struct names *ret);
 
 #endif

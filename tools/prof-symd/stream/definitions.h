@@ -53,8 +53,8 @@ struct def_frame {
 	};
 	uint64_t sent;
 	uint32_t payers;
-	/* If it came with names: its functions, then as many lines. Then, if it has a second object,
-	 * that one's address and mark. */
+	/* If it came with names: its functions, then as many lines. Then, if it has a second
+	 * object, that one's address and mark. */
 	uint32_t numbers;
 	uint16_t count;
 	uint8_t kind, flags;
