@@ -145,12 +145,13 @@ ENV_INLINE bool python_read_text(struct python_walk *p, __u64 at)
 ENV_INLINE const struct python_known *python_code(struct python_walk *p, __u64 code, __u32 copy)
 {
 	const struct python_config *c = &p->config;
-	__u32 words = c->code_check_words;
+	__u64 words = c->code_check_words;
 	struct python_known *k = &p->known[(code >> 4 ^ code >> 8 ^ code >> 12) % PYTHON_KNOWN];
 	__u64 copies;
 
 	if (k->code == code && k->copy == copy)
 		return k;
+	ENV_OPAQUE(words); /* see at_most in sample.bpf.c */
 	if (words > PYTHON_CHECK_WORDS)
 		words = PYTHON_CHECK_WORDS;
 	k->code = code;

@@ -38,8 +38,9 @@ ENV_INLINE __u64 toyjit_field(const struct toyjit_walk *p, __u16 offset)
 ENV_INLINE bool toyjit_code(struct toyjit_walk *p, __u64 pc, __u64 *ret_at)
 {
 	const struct toyjit_config *c = &p->config;
-	__u32 bytes = c->code_bytes;
+	__u64 bytes = c->code_bytes;
 
+	ENV_OPAQUE(bytes); /* see at_most in sample.bpf.c */
 	if (bytes > TOYJIT_CODE_BYTES)
 		bytes = TOYJIT_CODE_BYTES;
 	if (!runtime_fetch(&p->copies, p->region, sizeof(p->region), p->base + c->region))
