@@ -26,7 +26,20 @@
 #define TURNS 600 /* seconds: all deadlines of all files, one after the other */
 
 enum flags { SMALL = 1, NOT_YET = 2, NO_FILES = 4 };
-enum defined { PROCESSES, THREADS, FILES, FUNCTIONS, FRAMES, STACKS, KINDS };
+enum defined {
+	PROCESSES,
+	THREADS,
+	FILES,
+	FUNCTIONS,
+	FRAMES,
+	STACKS,
+	SOURCES,
+	LABELS,
+	LISTS,
+	LINKS,
+	CGROUPS,
+	KINDS
+};
 
 struct bench {
 	uint8_t flags;
@@ -68,6 +81,11 @@ static void expect(const struct bench *b, enum defined kind, uint64_t id)
 	must(!id || idmap_get(&b->defined[kind], id) != IDMAP_NONE);
 }
 
+static void expect_one(const struct bench *b, enum defined kind, uint64_t id)
+{
+	must(idmap_get(&b->defined[kind], id) != IDMAP_NONE);
+}
+
 static void expect_all(const struct bench *b, enum defined kind, struct u64s ids)
 {
 	for (uint32_t i = 0; i < ids.len; i++)
@@ -84,6 +102,7 @@ static void message_out(struct bench *b, const struct msg *m)
 		break;
 	case MSG_PROCESS:
 		expect(b, FILES, m->process.exe);
+		expect(b, CGROUPS, m->process.cgroup);
 		define(b, PROCESSES, m->process.id);
 		break;
 	case MSG_THREAD:
@@ -112,7 +131,39 @@ static void message_out(struct bench *b, const struct msg *m)
 	case MSG_SAMPLE:
 		expect(b, STACKS, m->sample.stack);
 		expect(b, THREADS, m->sample.thread);
+		expect(b, SOURCES, m->sample.source);
+		expect(b, LISTS, m->sample.labels);
+		expect(b, LINKS, m->sample.link);
 		b->samples_out++;
+		break;
+	case MSG_SOURCE:
+		define(b, SOURCES, m->source.id);
+		break;
+	case MSG_LABEL:
+		define(b, LABELS, m->label.id);
+		break;
+	case MSG_LABELS:
+		define(b, LISTS, m->labels.id);
+		break;
+	case MSG_LINK:
+		define(b, LINKS, m->link.id);
+		break;
+	case MSG_CGROUP:
+		define(b, CGROUPS, m->cgroup.id);
+		break;
+	case MSG_ATTRIBUTE:
+		expect_one(b, PROCESSES, m->attribute.process);
+		break;
+	case MSG_MAPPING:
+		expect_one(b, PROCESSES, m->mapping.process);
+		expect_one(b, FILES, m->mapping.file);
+		break;
+	case MSG_THREAD_END:
+		expect_one(b, THREADS, m->thread_end.id);
+		idmap_remove(&b->defined[THREADS], m->thread_end.id);
+		break;
+	case MSG_FILE_END:
+		expect_one(b, FILES, m->file_end.id);
 		break;
 	default:
 		break;
@@ -306,6 +357,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				       .frames = 1024,
 				       .stacks = 1024,
 				       .raw_functions = 256,
+				       .extras = 256,
 				       .numbers = 16384,
 				       .functions = 1024,
 				       .text = 64 << 10,
@@ -325,6 +377,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 						.frames = 6,
 						.stacks = 4,
 						.raw_functions = 3,
+						.extras = 4,
 						.numbers = 24,
 						.functions = 3,
 						.text = 600,
