@@ -147,3 +147,42 @@ def test_the_fence_is_the_kernels(tmp_path):
     finally:
         p.terminate()
         p.communicate(timeout=60)
+
+
+SLEEPERS = r"""
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (int i = 0; i < 9000; i++)
+		if (fork() == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			for (;;)
+				pause();
+		}
+	puts("ready");
+	fflush(stdout);
+	for (;;)
+		;
+}
+"""
+
+
+def test_a_host_with_more_processes_than_are_kept_is_profiled(tmp_path):
+    """prof-bpf forgets some while it still reads the others, before it can tell anybody."""
+    (tmp_path / "sleepers.c").write_text(SLEEPERS)
+    subprocess.run(["gcc", "-O1", "-o", tmp_path / "sleepers", tmp_path / "sleepers.c"],
+                   check=True)
+    with subprocess.Popen([tmp_path / "sleepers"], stdout=subprocess.PIPE, text=True) as host:
+        try:
+            assert host.stdout.readline() == "ready\n"
+            p = profpipe("record", "--memory-limit", "64M", "-d", "4", "-o",
+                         tmp_path / "out.folded", timeout=120)
+        finally:
+            host.kill()
+    assert p.returncode == 0, p.stderr
+    assert "prof-bpf ended" not in p.stderr
+    assert "sleepers" in (tmp_path / "out.folded").read_text(errors="replace")

@@ -107,6 +107,11 @@ void loop_process_gone(void *ctx, struct host_process *h)
 {
 	struct prof *p = ctx;
 	struct emit_file exe;
+
+	/* While prof-bpf starts, on a host with more processes than it keeps: nobody was told of
+	 * it. */
+	if (!p->output.emit)
+		return;
 	struct emit_process gone = definition_of_process(h, &exe);
 
 	output_emitted(&p->output, emit_process_end(p->output.emit, &gone, h->end_ns));
