@@ -111,6 +111,47 @@ int main(void)
 	pause();
 }
 """
+# Another file takes the place of a program's debug file, for this process alone. It maps the
+# program and waits, or runs it under another name.
+DECOY = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <unistd.h>
+static int put(const char *path, const char *text)
+{
+	const int fd = open(path, O_WRONLY);
+	const int r = fd < 0 || write(fd, text, strlen(text)) < 0;
+	close(fd);
+	return r;
+}
+int main(int argc, char **argv)
+{
+	char map[64], path[64];
+	const int fd = open(argv[2], O_RDONLY);
+
+	snprintf(map, sizeof(map), "0 %d 1", getuid());
+	if (fd < 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) ||
+	    put("/proc/self/setgroups", "deny") || put("/proc/self/uid_map", map) ||
+	    put("/proc/self/gid_map", map) || mount(0, "/", 0, MS_REC | MS_PRIVATE, 0) ||
+	    mount("/usr/bin/true", argv[3], 0, MS_BIND, 0))
+		return 1;
+	if (mmap(0, 1 << 14, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED)
+		return 1;
+	puts("ready");
+	fflush(stdout);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (argv[1][0] == 'b')
+		execl(path, path, "60", (char *)0);
+	else
+		pause();
+	return 1;
+}
+"""
 NAMES = r"""
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -228,6 +269,10 @@ class Kit:
     @functools.cached_property
     def sparse(self):
         return self.build("sparse", SPARSE)
+
+    @functools.cached_property
+    def decoy(self):
+        return self.build("decoy", DECOY)
 
     @functools.cached_property
     def names(self):
@@ -361,6 +406,13 @@ def mounted(folder, uid):
             p.wait()
             subprocess.run(["umount", "-l", mount], check=True)
             mount.rmdir()
+
+
+@contextlib.contextmanager
+def decoys(kit, uids, how, program, debug):
+    """how: "idle" or "busy"."""
+    with started([(uid, [kit.decoy, how, program, debug]) for uid in uids]):
+        yield
 
 
 @contextlib.contextmanager

@@ -88,9 +88,10 @@ def recorded(tmp_path, seconds, *options):
                            late=ended - began - seconds, busy=busy / os.cpu_count())
 
 
-def beside(tmp_path, chain, seconds=6, options=(), delay=1, uid=VICTIM):
+def beside(tmp_path, chain, seconds=6, options=(), delay=1, uid=VICTIM, attack=None):
     """Records the host while a victim runs. Attackers run already. delay: seconds before the
-    victim's program starts, whose files the profiler has not seen before. Returns the recording
+    victim's program starts, whose files the profiler has not seen before. attack: attackers that
+    need its paths, as a context manager of its program and its debug file. Returns the recording
     (recorded), with: samples of the victim; whole, those that are complete and named."""
     folder = tmp_path / "victim"
     folder.mkdir(mode=0o755)
@@ -99,13 +100,14 @@ def beside(tmp_path, chain, seconds=6, options=(), delay=1, uid=VICTIM):
     built = chain(DEPTH)
     shutil.copy(built, program)
     debug = os.path.join(os.path.dirname(built), ".debug", os.path.basename(built) + ".debug")
-    shutil.copy(debug, folder)  # its debuglink leads here
+    debug = shutil.copy(debug, folder)  # its debuglink leads here
     command = f"sleep {delay}; exec {program} {seconds}"
-    victim = as_user(uid, ["sh", "-c", command])
-    try:
-        got = recorded(tmp_path, seconds, "-F", "99", *options)
-    finally:
-        end([victim])
+    with attack(program, debug) if attack else contextlib.nullcontext():
+        victim = as_user(uid, ["sh", "-c", command])
+        try:
+            got = recorded(tmp_path, seconds, "-F", "99", *options)
+        finally:
+            end([victim])
     # While the kernel executes it, a program has no frames yet.
     mine = [(s, n) for s, n in got.stacks
             if s[0] == "victim" and not any("execve" in f for f in s)]

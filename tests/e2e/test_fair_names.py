@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the naming of one user's programs can cost others: their files decide how long it takes."""
 import pytest
-from attacks import new_kit, slow_names
+from attacks import decoys, new_kit, slow_names
 from fairness import ATTACKER, assert_unharmed, beside
 
 
@@ -38,3 +38,13 @@ def test_debug_information_of_many_users_that_takes_long(tmp_path, chain, kit, u
     assert_unharmed(got, least=8)
     if users == 5:
         assert_slow(got, uids)
+
+
+@pytest.mark.parametrize("how,users", [("idle", 1), ("busy", 1), ("busy", 3)])
+def test_another_file_in_place_of_the_debug_file(tmp_path, chain, kit, how, users):
+    """In the mount namespaces of other users, another program lies where the debug file of the
+    victim's program is. They have mapped that program, or run it."""
+    uids = range(ATTACKER, ATTACKER + users)
+    got = beside(tmp_path, chain,
+                 attack=lambda program, debug: decoys(kit, uids, how, program, debug))
+    assert_unharmed(got)

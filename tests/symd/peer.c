@@ -172,6 +172,10 @@ static int print_stdin(void)
 
 static int open_debug(const struct msg_debug_request *rq, const char *path)
 {
+	if (rq->place) {
+		errno = ENOENT; /* there is only one */
+		return -1;
+	}
 	char name[4400] = "/usr/lib/debug/.build-id/";
 	size_t at = strlen(name);
 

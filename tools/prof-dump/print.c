@@ -91,7 +91,9 @@ static void complete(struct printer *p, struct program *program, const char *pat
 
 		if (want == PROGRAM_WANTS_NOTHING)
 			return;
-		program_offer(program, ask(p, want, id, name, path));
+		/* There is only one place. */
+		program_offer(program,
+			      program_refused(program) ? -1 : ask(p, want, id, name, path));
 	}
 }
 

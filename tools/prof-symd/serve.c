@@ -97,6 +97,8 @@ static int ask(void *ctx, const struct filestore_request *rq)
 						     .name = str_from(rq->name) } };
 		break;
 	}
+	if (m.id == MSG_DEBUG_REQUEST)
+		m.debug_request.place = rq->place;
 	r = peer_put(s->links->files, &m);
 	return r ? r : peer_flush(s->links->files);
 }
@@ -192,6 +194,7 @@ static void take_answer(struct serve *s, const struct msg_file_answer *m, uint64
 		return;
 	if (pairs_full(&s->pairs))
 		hand_out(s, now_ns);
+	filestore_place(&s->files, m->id, m->place);
 	pairs_message(&s->pairs, m->id, m->status == 0, now_ns);
 }
 

@@ -239,6 +239,7 @@ static void tell(struct worker *w, struct served *s, bool facts)
 		if (build_id.len)
 			memcpy(f->build_id, build_id.data, build_id.len);
 		f->want = sources_wants(s->sources, &id, &name);
+		f->refused = sources_refused(s->sources);
 		if (name && strlen(name) > NAMES_TEXT)
 			name = NULL;
 		f->id_len = id.len <= sizeof(f->id) ? (uint32_t)id.len : 0;

@@ -228,6 +228,8 @@ void finder_complete(struct program *p, const char *path)
 
 		if (want == PROGRAM_WANTS_NOTHING)
 			return;
-		program_offer(p, finder_debug(want, build_id, name, path));
+		/* There is only one place. */
+		program_offer(p,
+			      program_refused(p) ? -1 : finder_debug(want, build_id, name, path));
 	}
 }

@@ -612,6 +612,11 @@ bool program_offer(struct program *p, int fd)
 	return fits;
 }
 
+unsigned program_refused(const struct program *p)
+{
+	return p->sources ? sources_refused(p->sources) : p->facts.refused;
+}
+
 void program_give_up(struct program *p)
 {
 	int none = -1;

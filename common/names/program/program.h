@@ -68,9 +68,12 @@ void program_free(struct program *p);
 enum program_want program_wants(struct program *p, struct span *ret_build_id,
 				const char **ret_name);
 /* Answers the present want with an open file, which is taken, or with -1 if there is none. False:
- * there was none, or it was the wrong one (build id) and was closed. If it has no build id, the
- * first lookup compares its checksum. */
+ * there was none, or it was the wrong one (build id) and was closed. After a wrong one the same is
+ * wanted again, since another place may have the right one. If the program has no build id, the
+ * first lookup compares the file's checksum. */
 bool program_offer(struct program *p, int fd);
+/* How many wrong files were offered for the present want. */
+unsigned program_refused(const struct program *p);
 /* The user who pays for checksums of debug files (filecrc.h); at first root. */
 void program_charge(struct program *p, uint32_t owner);
 /* The answer does not come: from now on lookups want nothing. */

@@ -63,7 +63,8 @@ struct programwire_call {
 struct programwire_facts {
 	uint32_t want, id_len, name_len, build_id_len;
 	uint8_t id[SYMFILE_BUILD_ID], build_id[SYMFILE_BUILD_ID];
-	char name[NAMES_TEXT + 8]; /* with a NUL */
+	char name[NAMES_TEXT + 4]; /* with a NUL */
+	uint32_t refused;	   /* program_refused */
 };
 
 /* The head of an answer; `count` calls, the text, the facts and the build follow. verdict: what the

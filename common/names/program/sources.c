@@ -11,6 +11,8 @@
 
 #define MAX_ASKED 16   /* files that one lookup may get */
 #define MAX_WANTS 4096 /* files that one lookup may want, with those that cannot be had */
+#define MAX_REFUSED 16 /* wrong files that may be offered for one want */
+#define MAX_SUMS 4     /* debug files whose checksum is compared */
 
 struct sources {
 	struct symfile *main, *debug, *alt;
@@ -23,6 +25,9 @@ struct sources {
 	uint32_t owner;
 	enum dwarfinfo_want want; /* of the last lookup */
 	unsigned asked;		  /* files wanted by the present lookup */
+	unsigned refused;	  /* wrong files that were offered for the present want */
+	unsigned sums;		  /* debug files with another checksum */
+	unsigned unproven_after;  /* refused, before the one that is unproven */
 	bool alone;		  /* wants no more files (sources_give_up) */
 	uint8_t want_id[8];
 	char want_name[NAMES_TEXT + 1];
@@ -132,8 +137,8 @@ static bool same_id(struct span a, struct span b)
 	return a.len > 0 && a.len == b.len && memcmp(a.data, b.data, a.len) == 0;
 }
 
-/* Whether this is the requested file. The checksum only counts if there are no build ids to
- * compare: tools that pack debug files change it. *ret_unproven: it is to be compared. */
+/* Whether this is the requested file. The checksum only counts if there is no build id to compare:
+ * tools that pack debug files change it. *ret_unproven: it is to be compared. */
 static bool is_right(const struct sources *p, const struct symfile *f, struct span build_id,
 		     bool *ret_unproven)
 {
@@ -144,22 +149,25 @@ static bool is_right(const struct sources *p, const struct symfile *f, struct sp
 		return false;
 	if (p->step != SOURCES_NAME)
 		return same_id(debug_id, build_id);
-	if (debug_id.len > 0 && main_id.len > 0)
+	if (main_id.len > 0)
 		return same_id(debug_id, main_id);
 	*ret_unproven = true;
 	return true;
 }
 
-/* Compares the checksum of the debug file, and closes the file if it is another one. */
-static void prove_debug(struct sources *p)
+/* Compares the checksum of the debug file, and closes the file if it is another one. Whether the
+ * debug file is wanted again, since another file of this name may be the right one. */
+static bool prove_debug(struct sources *p)
 {
 	const char *name;
 	uint32_t want, have;
 
 	p->unproven = false;
-	if (symfile_debuglink(p->main, &name, &want) == 0 &&
-	    filecrc_of(p->debug, p->owner, &have) == 0 && want == have)
-		return;
+	const bool known = symfile_debuglink(p->main, &name, &want) == 0 &&
+			   filecrc_of(p->debug, p->owner, &have) == 0;
+
+	if (known && want == have)
+		return false;
 	symindex_free(p->debug_symbols);
 	symfile_free(p->debug);
 	p->debug_symbols = NULL;
@@ -168,20 +176,38 @@ static void prove_debug(struct sources *p)
 		symfile_free(p->alt);
 		p->alt = NULL;
 	}
+	if (!known || ++p->sums == MAX_SUMS)
+		return false;
+	p->step = SOURCES_NAME;
+	p->refused = p->unproven_after + 1;
+	return true;
+}
+
+/* Whether a want goes on after an offer. wrong: of a wrong file. */
+static bool wants_another(struct sources *p, bool wrong)
+{
+	p->refused = wrong ? p->refused + 1 : 0;
+	if (p->refused < MAX_REFUSED && p->refused)
+		return true;
+	p->refused = 0;
+	return false;
 }
 
 /* A .dwo file or a package, which is taken. */
 static bool offer_split(struct sources *p, int fd)
 {
 	const struct symfile_section *s;
+	const bool was_file = fd >= 0;
 	struct symfile *f = NULL;
 
-	if (fd >= 0 && symfile_open(fd, &f) != 0)
+	if (was_file && symfile_open(fd, &f) != 0)
 		close(fd);
 	if (f && symfile_last_section(f, ".debug_info.dwo", &s) != 0) {
 		symfile_free(f);
 		f = NULL;
 	}
+	if (wants_another(p, was_file && !f))
+		return false;
 	p->want = DWARFINFO_WANTS_NOTHING;
 	dwarfinfo_offer(p->dwarf, f);
 	return f != NULL;
@@ -189,6 +215,8 @@ static bool offer_split(struct sources *p, int fd)
 
 bool sources_offer(struct sources *p, int fd)
 {
+	const bool was_file = fd >= 0;
+	const unsigned refused = p->refused;
 	struct symfile *f = NULL;
 	struct span build_id;
 	const char *name;
@@ -209,11 +237,14 @@ bool sources_offer(struct sources *p, int fd)
 		symfile_free(f);
 		f = NULL;
 	}
+	if (wants_another(p, was_file && !f))
+		return false;
 	switch (step) {
 	case SOURCES_BUILD_ID:
 	case SOURCES_NAME:
 		p->debug = f;
 		p->unproven = f && unproven;
+		p->unproven_after = refused;
 		p->step = f ? SOURCES_ALT : step + 1;
 		break;
 	case SOURCES_ALT:
@@ -224,6 +255,11 @@ bool sources_offer(struct sources *p, int fd)
 		break;
 	}
 	return f != NULL;
+}
+
+unsigned sources_refused(const struct sources *p)
+{
+	return p->refused;
 }
 
 void sources_charge(struct sources *p, uint32_t owner)
@@ -402,8 +438,8 @@ int sources_lookup(struct sources *p, uint64_t address, struct names *ret)
 	}
 	if (p->go && gosym_lookup(p->go, address, ret) == 0)
 		return 0;
-	if (p->unproven)
-		prove_debug(p);
+	if (p->unproven && prove_debug(p))
+		return PROGRAM_AGAIN;
 	if (!p->dwarf_tried)
 		open_dwarf(p);
 	names_reset(ret);

@@ -103,7 +103,7 @@ int host_open(struct host *h, struct host_file *f, opener_done *done, void *ctx)
 }
 
 int host_open_debug(struct host *h, struct host_file *f, struct span build_id, struct str name,
-		    opener_done *done, void *ctx)
+		    uint64_t place, opener_done *done, void *ctx)
 {
 	const struct opener_request q = { .kind = !name.len	 ? OPENER_BUILD_ID
 						  : build_id.len ? OPENER_ALT

@@ -102,10 +102,41 @@ Test(program, a_worker_is_handed_no_other_file_than_a_split_one)
 	cr_assert_eq(open_self(f, MAX, &d), 0);
 	expect_want(d, PROGRAM_WANTS_ALT);
 	cr_assert(!program_offer(d, file_with(".debug_info")));
+	cr_assert(!program_offer(d, -1));
 	expect_want(d, PROGRAM_WANTS_NAME);
 	cr_assert(!program_offer(d, open("/etc/passwd", O_RDONLY | O_CLOEXEC)));
+	cr_assert(!program_offer(d, -1));
 	cr_assert_eq(program_lookup(d, WANT, &names), 0);
 	cr_assert(str_eq(names.calls[1].name, STR_LIT("outer")));
+	program_free(d);
+	symfile_free(f);
+}
+
+Test(program, a_wrong_file_is_wanted_again_from_elsewhere)
+{
+	struct symfile *f = self();
+	struct program *d;
+	struct span id;
+	const char *name;
+
+	start();
+	cr_assert_eq(open_self(f, MAX, &d), 0);
+	/* Not for ever. */
+	expect_want(d, PROGRAM_WANTS_ALT);
+	for (unsigned i = 0; program_wants(d, &id, &name) != PROGRAM_WANTS_NOTHING; i++) {
+		cr_assert(i < 64);
+		cr_assert(!program_offer(d, file_with(".debug_info")));
+	}
+	expect_want(d, PROGRAM_WANTS_NAME);
+	for (unsigned wrong = 0; wrong < 3; wrong++) {
+		cr_assert_eq(program_refused(d), wrong);
+		cr_assert(!program_offer(d, file_with(".debug_info")));
+		cr_assert_eq(program_wants(d, &id, &name), PROGRAM_WANTS_NAME);
+	}
+	cr_assert(program_offer(d, file_with(".debug_info.dwo")));
+	cr_assert_eq(program_refused(d), 0);
+	cr_assert_eq(program_lookup(d, WANT, &names), 0);
+	cr_assert(str_eq(names.calls[1].name, STR_LIT("offered")));
 	program_free(d);
 	symfile_free(f);
 }

@@ -619,6 +619,108 @@ Test(host_files, file_that_two_processes_unmapped_is_not_asked_of_them_for_ever)
 	cr_assert_eq(jobs[job_count - 1].q.kind, OPENER_PATH);
 }
 
+/* A sampled process of a user's. */
+static struct host_process *sampled(uint32_t pid, uint64_t inode, uint32_t uid)
+{
+	struct sample s = sample_of(pid, pid, start_program(pid, inode), "program");
+
+	s.uid = s.owner_uid = uid;
+	return look(s).process;
+}
+
+static void idle_child(uint32_t parent, uint32_t pid, uint64_t inode)
+{
+	fork_of(parent, pid);
+	exec_of(pid, "program");
+	map_at(pid, 0x400000, 0x1000, 0x1000, inode, "/bin/program");
+}
+
+static struct host_file *file_of_pid(uint32_t pid)
+{
+	return host_slot_file(host, fake_tables_process(tables, pid)->at[0].slot);
+}
+
+static void forget_descriptors(void)
+{
+	now = clock_mono_ns() + HOST_FD_IDLE_NS;
+	let_time_pass(HOST_FD_IDLE_NS);
+}
+
+Test(host_files, file_whose_mapper_makes_workers_wait_is_asked_of_another_user)
+{
+	sampled(12, 100, 1002);
+	sampled(9, 101, 1003);
+	idle_child(9, 10, 100);
+	sampled(11, 100, 1001);
+	sampled(13, 100, 1002);
+	settle();
+	forget_descriptors();
+	const size_t before = job_count;
+	cr_assert_eq(host_open(host, file_of_pid(11), take, NULL), 0);
+	cr_assert_eq(job_count, before + 1);
+	const uint32_t first = jobs[before].q.payer->key.uid;
+	cr_assert(first == 1001 || first == 1002, "not %u, who has no samples", first);
+	answer(&jobs[before], OPENER_TIMEOUT, &the_file);
+	cr_assert_eq(job_count, before + 2);
+	cr_assert_eq(jobs[before + 1].q.payer->key.uid, first == 1001 ? 1002 : 1001);
+	answer(&jobs[before + 1], OPENER_TIMEOUT, &the_file);
+	/* No other owner is left. */
+	cr_assert_eq(job_count, before + 2);
+	cr_assert_eq(got_calls, 1);
+	cr_assert_eq(got.status, OPENER_TIMEOUT);
+}
+
+static const uint8_t some_id[4] = { 1, 2, 3, 4 };
+
+static size_t search(struct host_file *f, uint64_t place)
+{
+	const size_t before = job_count;
+
+	cr_assert_eq(host_open_debug(host, f, (struct span){ .data = some_id, .len = 4 },
+				     (struct str){ 0 }, place, take, NULL),
+		     0);
+	return before;
+}
+
+Test(host_files, debug_file_is_searched_below_the_roots_of_samples_and_of_the_host)
+{
+	sampled(8, 101, 1003);
+	idle_child(8, 9, 100);
+	sampled(10, 100, 1001);
+	sampled(11, 100, 1002);
+	settle();
+	struct host_file *f = file_of_pid(11);
+	const size_t first = search(f, 0);
+	uint32_t pids[8];
+	size_t n = 0;
+
+	for (; first + n < job_count && n < 8; n++) {
+		pids[n] = jobs[first + n].q.pid;
+		answer(&jobs[first + n], n == 1 ? OPENER_TIMEOUT : -ENOENT, &the_file);
+	}
+	cr_assert_eq(got_calls, 1);
+	cr_assert_eq(got.status, OPENER_TIMEOUT);
+	cr_assert_geq(n, 3);
+	cr_assert(pids[0] == 10 || pids[0] == 11);
+	cr_assert_eq(pids[1], 0);
+	for (size_t i = 0; i < n; i++)
+		cr_assert_neq(pids[i], 9);
+	/* The file that was found is a wrong one: the next search begins behind it. */
+	struct opener_result found = { .fd = -1, .place = 0 };
+	const size_t again = search(f, 0);
+
+	jobs[again].done(jobs[again].ctx, &found);
+	cr_assert_eq(got.status, 0);
+	const size_t next = search(f, got.place + 1);
+	cr_assert_eq(jobs[next].q.place, 1);
+	answer(&jobs[next], -ENOENT, &the_file);
+	cr_assert_eq(jobs[next + 1].q.place, 0);
+	cr_assert_eq(jobs[next + 1].q.pid, 0);
+	found.place = 0;
+	jobs[next + 1].done(jobs[next + 1].ctx, &found);
+	cr_assert_eq(got.place, 8);
+}
+
 Test(host_files, file_that_has_changed_meanwhile_is_refused)
 {
 	start_program(10, 100);

@@ -139,6 +139,17 @@ static bool is_unchanged(struct files *f, struct backing *b, uint64_t now_ns)
 	return true;
 }
 
+/* Another owner pays for it from now on. It is in no list. */
+static void backing_charge(struct backing *b, struct owner *owner)
+{
+	struct owners *o = b->files->config.owners;
+
+	owner_release(o, b->owner, OWNER_MAPPINGS, BACKING_COST);
+	owner_put(o, b->owner);
+	b->owner = owner_get(owner);
+	owner_hold(o, b->owner, OWNER_MAPPINGS, BACKING_COST);
+}
+
 /* Another process has mapped a file that is still to be opened. The owner with fewer pending files
  * becomes the payer. Else a user with a long queue would delay a file that others also map. */
 static void backing_change_owner(struct backing *b, struct mapper asker)
@@ -151,10 +162,7 @@ static void backing_change_owner(struct backing *b, struct mapper asker)
 	if (b->state == BACKING_OPENING)
 		opener_cancel(f->config.opener, b->ticket);
 	backing_leave_lists(b);
-	owner_release(f->config.owners, b->owner, OWNER_MAPPINGS, BACKING_COST);
-	owner_put(f->config.owners, b->owner);
-	b->owner = owner_get(asker.owner);
-	owner_hold(f->config.owners, b->owner, OWNER_MAPPINGS, BACKING_COST);
+	backing_charge(b, asker.owner);
 	b->asker = asker;
 	b->parent_pid = asker.parent_pid;
 	b->ticket = 0;
@@ -328,17 +336,25 @@ static void backing_opened(void *ctx, const struct opener_result *r)
 		return;
 	}
 	if (r->status) {
-		/* Another process may still have it mapped. */
+		/* Another process may still have it mapped. If the owner of this one makes workers
+		 * wait, another owner's may not. */
 		if (++b->tries < FILES_TRIES && r->status != OPENER_NOT_REGULAR &&
-		    r->status != OPENER_TOO_LARGE && r->status != OPENER_NO_PROGRAM &&
-		    r->status != OPENER_TIMEOUT) {
-			struct mapper other = f->config.find(f->config.ctx, b, NULL,
-							     b->asker.process_id);
+		    r->status != OPENER_TOO_LARGE && r->status != OPENER_NO_PROGRAM) {
+			const struct mapper tried = asker_of(b);
+			const struct mapper_search search = { .backing = b,
+							      .tried = &tried,
+							      .tried_count = 1,
+							      .other_owner = r->status ==
+									     OPENER_TIMEOUT };
+			const struct mapper other = f->config.find(f->config.ctx, &search);
 
+			b->unmapped = !other.pid && r->status != OPENER_TIMEOUT;
 			b->asker = other;
-			b->unmapped = !other.pid;
 			if (other.pid) {
-				backing_waits(b);
+				backing_leave_lists(b);
+				if (search.other_owner)
+					backing_charge(b, other.owner);
+				backing_enqueue(b);
 				backing_put(b);
 				return;
 			}
@@ -394,7 +410,8 @@ static void submit_of(struct files *f, uint32_t owner, uint32_t most)
 		if (f->opening_of[owner] >= most)
 			return;
 		if (!f->config.mapped(f->config.ctx, b))
-			b->asker = f->config.find(f->config.ctx, b, NULL, 0);
+			b->asker = f->config.find(f->config.ctx,
+						  &(struct mapper_search){ .backing = b });
 		if (!b->asker.pid && !b->by_name) {
 			b->unmapped = true;
 			backing_ends(b, BACKING_FAILED);

@@ -61,6 +61,15 @@ struct mapper {
 	uint64_t start, end;
 };
 
+/* What mappers.h searches: a process that has `backing` mapped, or else `file`. */
+struct mapper_search {
+	const struct backing *backing;
+	const struct file *file;
+	const struct mapper *tried; /* not these processes, and rather not their owners' */
+	unsigned tried_count;
+	bool other_owner; /* in no case their owners' */
+};
+
 enum backing_state {
 	BACKING_WAITING,
 	BACKING_OPENING,
@@ -107,10 +116,8 @@ struct files_config {
 	bool (*known)(void *rows_ctx, struct host_file *f);
 	void (*needs_rows)(void *rows_ctx, struct host_file *f, int fd);
 	void *rows_ctx;
-	/* Finds a living process other than not_process that has b mapped (f if b is NULL). pid 0:
-	 * none. */
-	struct mapper (*find)(void *ctx, const struct backing *b, const struct file *f,
-			      uint32_t not_process);
+	/* Finds a living process that has it mapped. pid 0: none. */
+	struct mapper (*find)(void *ctx, const struct mapper_search *s);
 	/* Whether b is still mapped by its asker, according to the records. */
 	bool (*mapped)(void *ctx, const struct backing *b);
 	/* There are too many files: drops mappings of this owner's; NULL: of anybody who has more

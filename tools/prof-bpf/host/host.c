@@ -10,17 +10,18 @@
 #include "common/base/clock.h"
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/host/admission.h"
+#include "tools/prof-bpf/host/debugsearch.h"
 #include "tools/prof-bpf/host/entries.h"
 #include "tools/prof-bpf/host/eviction.h"
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/host/ledger.h"
+#include "tools/prof-bpf/host/mappers.h"
 #include "tools/prof-bpf/host/processes.h"
 #include "tools/prof-bpf/host/publish.h"
 #include "tools/prof-bpf/host/reading.h"
 #include "tools/prof-bpf/host/recheck.h"
 #include "tools/prof-bpf/kernel/sideband.h"
 
-#define FIND_AMONG 8192 /* mappings; larger processes are not searched for one of a file */
 /* Bytes that one takes, with its name and its places in hashes. */
 #define PROCESS_BYTES 640
 #define FILE_BYTES 512
@@ -174,41 +175,6 @@ bool host_settled(const struct host *h)
 
 /* --- callbacks of files.c --- */
 
-static bool maps_has(const struct map *at, size_t n, const struct backing *b, const struct file *f,
-		     struct mapper *ret)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (!at[i].backing || (b ? at[i].backing != b : at[i].backing->file != f))
-			continue;
-		ret->start = at[i].start;
-		ret->end = at[i].end;
-		return true;
-	}
-	return false;
-}
-
-static struct mapper find_mapper(void *ctx, const struct backing *b, const struct file *f,
-				 uint32_t not_process)
-{
-	struct host *h = ctx;
-	struct process *p, *next;
-	struct mapper m = { 0 };
-
-	HASH_ITER(hh, h->by_pid, p, next) {
-		if (p->pub.end_ns || !p->maps || p->pub.id == not_process ||
-		    p->maps->len > FIND_AMONG)
-			continue;
-		if (maps_has(p->maps->at, p->maps->len, b, f, &m) ||
-		    maps_has(p->maps->noted, p->maps->noted_len, b, f, &m)) {
-			m.process_id = p->pub.id;
-			m.pid = p->pub.pid;
-			m.owner = p->pub.owner;
-			break;
-		}
-	}
-	return m;
-}
-
 static bool is_mapped(void *ctx, const struct backing *b)
 {
 	struct process *p = process_find_alive(ctx, b->asker.pid);
@@ -223,7 +189,7 @@ static bool is_mapped(void *ctx, const struct backing *b)
 		return false;
 	const struct map *at = maps_find(p->maps, b->asker.start);
 	return (at && at->backing == b) ||
-	       maps_has(p->maps->noted, p->maps->noted_len, b, NULL, &m);
+	       mappers_maps_have(p->maps->noted, p->maps->noted_len, b, NULL, &m);
 }
 
 static bool on_crowded(void *ctx, const struct owner *most, const struct owner *finder)
@@ -268,7 +234,7 @@ int host_new(const struct host_config *c, struct host **ret)
 		.known = c->file_known,
 		.needs_rows = c->file_needs_rows,
 		.rows_ctx = c->ctx,
-		.find = find_mapper,
+		.find = mappers_find,
 		.mapped = is_mapped,
 		.crowded = on_crowded,
 		.unslotted = on_unslotted,
@@ -307,6 +273,7 @@ void host_free(struct host *h)
 		return;
 	h->config.process_gone = NULL;
 	h->config.thread_gone = NULL;
+	debugsearch_done(h);
 	readings_free(h);
 	HASH_ITER(hh, h->by_pid, p, next) {
 		if (!p->pub.end_ns)
@@ -447,28 +414,6 @@ struct host_process *host_process(struct host *h, uint32_t id)
 int host_open(struct host *h, struct host_file *f, opener_done *done, void *ctx)
 {
 	return files_open(h->files, (struct file *)f, done, ctx);
-}
-
-int host_open_debug(struct host *h, struct host_file *f, struct span build_id, struct str name,
-		    opener_done *done, void *ctx)
-{
-	struct mapper m = find_mapper(h, NULL, (struct file *)f, 0);
-	struct opener_request q = {
-		.kind = !name.len      ? OPENER_BUILD_ID
-			: build_id.len ? OPENER_ALT
-				       : OPENER_DEBUGLINK,
-		.payer = m.owner,
-		.sampled = true,
-		.pid = m.pid,
-		.path = { .data = f->path, .len = f->path_len },
-		.name = name,
-		.build_id = build_id,
-		.dev = f->dev,
-		.owner = f->uid,
-	};
-	uint64_t ticket;
-
-	return opener_submit(h->config.opener, &q, done, ctx, &ticket);
 }
 
 void host_is_behind(struct host *h, struct host_process *p)

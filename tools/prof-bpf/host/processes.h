@@ -116,6 +116,7 @@ struct host {
 	uint64_t leader_check_ns, last_check_ns, resync_ns;
 	bool resync, resolved;
 	struct reading *readings;
+	struct debug_search *debug_searches;
 	bool scanning; /* reads all processes */
 	uint32_t *resync_pids;
 	size_t resync_len, resync_cap, resync_at;

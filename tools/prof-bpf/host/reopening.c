@@ -19,10 +19,11 @@ struct reopen {
 	opener_done *done; /* NULL: for its rows */
 	void *ctx;
 	uint64_t ticket;
-	struct mapper first; /* who is known to have it mapped; pid 0: nobody */
-	struct mapper asker; /* of the last try */
-	uint8_t tries;	     /* of processes that should have it mapped */
-	bool by_path;	     /* the last resort was tried */
+	struct mapper first;		      /* who is known to have it mapped; pid 0: nobody */
+	struct mapper tried[FILES_TRIES + 1]; /* processes that should have it mapped */
+	uint8_t tries;
+	bool waited;  /* the last one's owner makes workers wait, or has no room for copies */
+	bool by_path; /* the last resort was tried */
 	struct reopen *prev, *next;
 };
 
@@ -112,8 +113,8 @@ static void reopened(void *ctx, const struct opener_result *r)
 		reopen_end(q, &result);
 		return;
 	}
-	if (result.status && result.status != OPENER_TIMEOUT && result.status != OPENER_NO_ROOM &&
-	    !q->by_path && reopen_submit(q) == 0)
+	q->waited = result.status == OPENER_TIMEOUT || result.status == OPENER_NO_ROOM;
+	if (result.status && !q->by_path && reopen_submit(q) == 0)
 		return;
 	if (!result.status) {
 		int keep = fcntl(result.fd, F_DUPFD_CLOEXEC, 3);
@@ -128,14 +129,19 @@ static int reopen_submit(struct reopen *q)
 {
 	struct files *f = q->files;
 	const struct host_file *pub = &q->file->pub;
+	const struct mapper_search search = { .file = q->file,
+					      .tried = q->tried,
+					      .tried_count = q->tries,
+					      .other_owner = q->waited };
 	struct mapper m = { 0 };
 
-	/* Limited tries: the kernel never reports an unmapping, so two processes might be tried by
-	 * turns for ever. */
-	if (q->tries++ == 0 && q->first.pid)
+	if (q->tries == 0 && q->first.pid)
 		m = q->first;
-	else if (q->tries <= FILES_TRIES)
-		m = f->config.find(f->config.ctx, NULL, q->file, q->asker.process_id);
+	else if (q->tries < FILES_TRIES + 1)
+		m = f->config.find(f->config.ctx, &search);
+	/* Another way to the same file would wait as well. */
+	if (!m.pid && q->waited)
+		return -EBUSY;
 	struct opener_request o = {
 		.kind = OPENER_MAPPING,
 		.payer = m.pid		  ? m.owner
@@ -153,9 +159,9 @@ static int reopen_submit(struct reopen *q)
 	if (!m.pid) {
 		q->by_path = true;
 		o.kind = OPENER_PATH;
-		o.pid = q->asker.pid;
+		o.pid = q->tries ? q->tried[q->tries - 1].pid : 0;
 	} else {
-		q->asker = m;
+		q->tried[q->tries++] = m;
 	}
 	return opener_submit(f->config.opener, &o, reopened, q, &q->ticket);
 }

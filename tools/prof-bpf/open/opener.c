@@ -186,6 +186,7 @@ static void done(struct helpers_job *pub, const struct helpers_end *e)
 	if (!e->status) {
 		r.status = e->answer->status;
 		r.file = e->answer->file;
+		r.place = e->answer->place;
 	}
 	if (e->fds[1] >= 0)
 		copies_add(&o->copies, e->fds[1], e->answer->copy_bytes, pub->owner);

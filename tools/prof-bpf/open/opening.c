@@ -415,28 +415,23 @@ static bool goes_on(int r)
 static int open_debug(struct opening *o, const struct opener_request *q, struct opener_result *ret)
 {
 	char path[OPENER_PATH_MAX + 300];
-	int result = -ENOENT;
+	int root = open_root(o, q->pid), result = -ENOENT, r = -ENOENT;
 
-	for (unsigned ours = q->pid ? 0 : 1; ours < 2; ours++) {
-		int root = open_root(o, ours ? 0 : q->pid);
-
-		if (root < 0)
-			continue;
-		/* As anybody would open them: a folder on the way may be closed to others. */
-		if (o->set_rights)
-			o->set_rights(OPENING_FILES_OF_ALL);
-		int r = -ENOENT;
-		for (unsigned n = 0; goes_on(r) && debug_path(q, n, path, sizeof(path)); n++) {
-			r = path[0] ? open_debug_below(o, root, path, q, ret) : -ENOENT;
-			if (r != -ENOENT && r != -ENOTDIR)
-				result = r;
-		}
-		if (o->set_rights)
-			o->set_rights(OPENING_ALL_RIGHTS);
-		close(root);
-		if (!goes_on(r))
-			return r;
+	if (root < 0)
+		return root;
+	/* As anybody would open them: a folder on the way may be closed to others. */
+	if (o->set_rights)
+		o->set_rights(OPENING_FILES_OF_ALL);
+	for (unsigned n = q->place; goes_on(r) && debug_path(q, n, path, sizeof(path)); n++) {
+		r = path[0] ? open_debug_below(o, root, path, q, ret) : -ENOENT;
+		if (r != -ENOENT && r != -ENOTDIR)
+			result = r;
+		if (!r)
+			ret->place = n;
 	}
+	if (o->set_rights)
+		o->set_rights(OPENING_ALL_RIGHTS);
+	close(root);
 	return result;
 }
 

@@ -24,14 +24,14 @@ enum opener_kind {
 	/* The folder `path` below the root of pid, for later use: an O_PATH descriptor. */
 	OPENER_FOLDER,
 	OPENER_IN_FOLDER, /* `path` (one name, no slash) in that folder */
-	/* /usr/lib/debug/.build-id/xx/rest.debug, below the root of pid, then below ours. */
+	/* Debug files, below the root of pid. /usr/lib/debug/.build-id/xx/rest.debug. */
 	OPENER_BUILD_ID,
 	/* The file that debug files share (dwz), by build id or else by `name`, a path. This starts
 	 * from the root, or from the file `path`'s folder, that folder's .debug, and its
 	 * counterpart below /usr/lib/debug; on Debian, below /usr/lib/debug/.dwz. */
 	OPENER_ALT,
-	/* `name` (no slash) beside the file `path`, in .debug beside it, and below /usr/lib/debug;
-	 * below the root of pid, then below ours. */
+	/* `name` (no slash) beside the file `path`, in .debug beside it, and below /usr/lib/debug.
+	 */
 	OPENER_DEBUGLINK,
 };
 
@@ -57,6 +57,7 @@ struct opener_request {
 	 * the names of others' files. If a file server reports the owners, only files on that
 	 * device are taken. */
 	uint32_t owner;
+	uint32_t place; /* the first of the places above to look in */
 	/* Not for debug files. Refuse a file that is not one of these users' or root's alone. Also
 	 * refuse one that was not written to since since_ns (CLOCK_REALTIME), one on FUSE, and a
 	 * link at the end of the path. */
@@ -103,6 +104,7 @@ struct opener_result {
 	 * also for files that are copied. */
 	int fd;
 	struct opener_file file;
+	uint32_t place; /* where a debug file was found */
 };
 /* Whether an opening failed only because we or the host have no descriptor left; it may succeed
  * later. */

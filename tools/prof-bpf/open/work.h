@@ -51,6 +51,7 @@ struct work_answer {
 	int status; /* of opener_result, reader_result or mapreader_result */
 	/* WORK_OPEN: with up to two descriptors, that of the result and a copy's probe. */
 	struct opener_file file;
+	uint32_t place;
 	uint64_t copy_bytes;
 	/* WORK_READ: the bytes are the lengths, in the first message, then what was read. */
 	uint32_t exe_mode;

@@ -128,6 +128,7 @@ static void open_file(struct worker *w)
 				 .last = true,
 				 .status = result.status,
 				 .file = result.file,
+				 .place = result.place,
 				 .copy_bytes = o.copy_bytes };
 
 	if (!result.status && result.fd >= 0)

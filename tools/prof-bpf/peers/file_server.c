@@ -14,7 +14,7 @@ struct ticket {
 	uint64_t id;	 /* the peer's */
 	bool answered, message_sent;
 	int fd, status;
-	uint64_t size;
+	uint64_t size, place;
 	bool memory; /* the answer has bytes */
 	struct buf bytes;
 	uint64_t *lengths;
@@ -160,7 +160,8 @@ void file_server_memory(struct file_server *f, uint64_t ticket, int status, stru
 	*bytes = BUF_INIT(0);
 }
 
-void file_server_answer(struct file_server *f, uint64_t ticket, int fd, int status, uint64_t size)
+void file_server_answer(struct file_server *f, uint64_t ticket, int fd, int status, uint64_t size,
+			uint64_t place)
 {
 	struct ticket *t = find_ticket(f, ticket);
 
@@ -172,6 +173,7 @@ void file_server_answer(struct file_server *f, uint64_t ticket, int fd, int stat
 	t->fd = fd;
 	t->status = status;
 	t->size = size;
+	t->place = place;
 }
 
 void file_server_grant(struct file_server *f, uint64_t bytes)
@@ -204,7 +206,8 @@ static int transmit(struct file_server *f)
 			struct msg m = { .id = MSG_FILE_ANSWER,
 					 .file_answer = { .id = t->id,
 							  .status = (uint64_t)t->status,
-							  .size = t->size } };
+							  .size = t->size,
+							  .place = t->place } };
 
 			if (t->memory)
 				m = (struct msg){ .id = MSG_MEMORY_ANSWER,

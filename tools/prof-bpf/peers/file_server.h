@@ -55,7 +55,8 @@ uint64_t file_server_wanted(const struct file_server *f);
 void file_server_rest(struct file_server *f, uint64_t ms);
 /* Completes a request. fd: taken (-1: none); status: 0 or a positive errno; size: in bytes. Drops
  * the answer if the peer is gone. */
-void file_server_answer(struct file_server *f, uint64_t ticket, int fd, int status, uint64_t size);
+void file_server_answer(struct file_server *f, uint64_t ticket, int fd, int status, uint64_t size,
+			uint64_t place);
 /* Completes a request for memory. bytes: taken; NULL: none. lengths: of the pieces, copied. */
 void file_server_memory(struct file_server *f, uint64_t ticket, int status, struct buf *bytes,
 			struct u64s lengths);

@@ -46,7 +46,7 @@ static void opened(void *ctx, const struct opener_result *r)
 		     : r->status		   ? ENOENT
 						   : 0;
 
-	file_server_answer(w->rq->file_server, w->ticket, r->fd, status, r->file.size);
+	file_server_answer(w->rq->file_server, w->ticket, r->fd, status, r->file.size, r->place);
 	if (status)
 		end_offer(w->rq, w->file);
 	free(w);
@@ -66,7 +66,7 @@ static void refused(struct wanted *w, struct requests *rq, uint64_t ticket, int 
 	if (!r)
 		return;
 	free(w);
-	file_server_answer(rq->file_server, ticket, -1, -r, 0);
+	file_server_answer(rq->file_server, ticket, -1, -r, 0, 0);
 }
 
 /* The file with this id. NULL: there is none, or prof-symd must not get it. */
@@ -105,7 +105,7 @@ void requests_debug(void *ctx, uint64_t ticket, const struct msg_debug_request *
 	refused(w, rq, ticket,
 		!w   ? -ENOMEM
 		: !f ? -ENOENT
-		     : host_open_debug(rq->host, f, m->build_id, m->name, opened, w));
+		     : host_open_debug(rq->host, f, m->build_id, m->name, m->place, opened, w));
 }
 
 void requests_jit(void *ctx, uint64_t ticket, const struct msg_jit_request *m)

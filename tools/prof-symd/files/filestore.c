@@ -190,6 +190,7 @@ static void ask_next(struct filestore *s, struct filestore_file *f, uint64_t now
 				settle(s, f, now_ns);
 				return;
 			}
+			rq.place = program_refused(f->program) ? f->place + 1 : 0;
 		}
 		s->next_request++;
 		f->request = rq.id;
@@ -362,14 +363,28 @@ static void take_file(struct filestore *s, struct filestore_file *f, int fd, uin
 	lastword_back(former);
 }
 
-void filestore_answer(struct filestore *s, uint64_t id, int fd, uint64_t now_ns)
+/* Whose request this is; NULL: it was given up. */
+static struct filestore_file *file_of(const struct filestore *s, uint64_t id)
 {
-	struct filestore_file *f = NULL;
-
-	s->now_ns = now_ns;
 	for (unsigned i = 0; i < FILESTORE_IN_FLIGHT; i++)
 		if (s->asked[i] && s->asked[i]->request == id)
-			f = s->asked[i];
+			return s->asked[i];
+	return NULL;
+}
+
+void filestore_place(struct filestore *s, uint64_t id, uint64_t place)
+{
+	struct filestore_file *f = file_of(s, id);
+
+	if (f)
+		f->place = place;
+}
+
+void filestore_answer(struct filestore *s, uint64_t id, int fd, uint64_t now_ns)
+{
+	struct filestore_file *f = file_of(s, id);
+
+	s->now_ns = now_ns;
 	if (!f) {
 		if (fd >= 0)
 			close(fd);

@@ -45,6 +45,7 @@ struct filestore_file {
 	enum filestore_rest rests;
 	struct program *program; /* owned; may be set before all debug files came */
 	uint64_t request;	 /* the one under way, 0: none */
+	uint64_t place;		 /* where the last wanted file was found */
 	uint64_t asked_ns, used_ns, failed_ns;
 	uint32_t user;	/* who asks: at first the owner of the file */
 	uint32_t asker; /* of the request under way */
@@ -68,6 +69,7 @@ struct filestore_request {
 	enum program_want want;
 	struct span build_id; /* borrowed during the call */
 	const char *name;
+	uint64_t place; /* the first one to look in; those before had wrong files */
 };
 
 struct filestore {
@@ -119,6 +121,9 @@ void filestore_took(struct filestore_file *f, uint64_t worked_ns, uint64_t slow_
 int filestore_complete(struct filestore *s, struct filestore_file *f, uint64_t now_ns);
 /* Call it after lookups in f: charges the memory, and closes other programs if needed. */
 void filestore_charge(struct filestore *s, struct filestore_file *f);
+/* The file that will come for a request was found in this place. Call it before filestore_answer.
+ */
+void filestore_place(struct filestore *s, uint64_t id, uint64_t place);
 /* Takes an answer. fd is taken; -1: the file is missing. A file with an unknown id is closed. */
 void filestore_answer(struct filestore *s, uint64_t id, int fd, uint64_t now_ns);
 /* Closes idle programs, and gives up overdue requests. */

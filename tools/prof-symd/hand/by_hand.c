@@ -41,7 +41,7 @@ static int open_by_hand(void *ctx, const struct filestore_request *rq)
 		return -ENOENT;
 	if (rq->want == PROGRAM_WANTS_NOTHING) {
 		fd = finder_open_stream(&file, h->same_kernel);
-	} else if (file.path.len < sizeof(path)) {
+	} else if (!rq->place && file.path.len < sizeof(path)) {
 		memcpy(path, file.path.data, file.path.len);
 		path[file.path.len] = '\0';
 		fd = finder_debug(rq->want, rq->build_id, rq->name, path);

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The search for a debug file (host_open_debug). Who wants it checks that it is the right one. A
+ * process can have any root, with any file of root's in it, so a wrong file does not end the
+ * search: the next request begins behind it. It looks below these roots:
+ *
+ * - of the process that was sampled last among those that have the file mapped
+ * - of the host
+ * - of other sampled processes that have it mapped, one of each owner
+ *
+ * Each root has DEBUGSEARCH_PLACES places (opener_kind). A place's number is that of its root times
+ * these, and its own.
+ */
+#ifndef PROF_BPF_HOST_DEBUGSEARCH_H
+#define PROF_BPF_HOST_DEBUGSEARCH_H
+
+#define DEBUGSEARCH_PLACES 8u
+#define DEBUGSEARCH_ROOTS 16u
+
+struct host;
+
+/* Ends all searches without calling back. */
+void debugsearch_done(struct host *h);
+
+#endif

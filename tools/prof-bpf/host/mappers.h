@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The living processes that have a file mapped. Only processes with samples, and those of whoever
+ * pays for the file, stand for it: an idle process of another user says nothing about it. */
+#ifndef PROF_BPF_HOST_MAPPERS_H
+#define PROF_BPF_HOST_MAPPERS_H
+
+#include "tools/prof-bpf/host/files.h"
+
+struct host;
+struct map;
+
+/* Finds a process for a backing, or else for a file (struct mapper_search). pid 0: none. ctx: the
+ * struct host. */
+struct mapper mappers_find(void *ctx, const struct mapper_search *s);
+/* Those of different owners that have samples: first the one sampled last, then the others in a
+ * fixed order. Returns how many there are, at most `most`. */
+size_t mappers_list(struct host *h, const struct file *f, struct mapper *ret, size_t most);
+/* Whether one of so many mappings is of b (f if b is NULL). *ret gets its place. */
+bool mappers_maps_have(const struct map *at, size_t n, const struct backing *b,
+		       const struct file *f, struct mapper *ret);
+
+#endif
