@@ -152,6 +152,20 @@ int main(int argc, char **argv)
 	return 1;
 }
 """
+# Two hundred frames, of twenty thousand functions with names of 2 KB.
+DEEP = r"""
+import random, sys
+sys.setrecursionlimit(5000)
+functions = []
+for i in range(20000):
+    name, at = f"f{i}_" + "x" * 2000, {}
+    exec(f"def {name}(n):\n for k in range(30): pass\n if n: n[0](n[1:])", at)
+    functions.append(at[name])
+print("ready", flush=True)
+while True:
+    stack = [random.choice(functions) for _ in range(200)]
+    stack[0](stack[1:])
+"""
 NAMES = r"""
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -273,6 +287,12 @@ class Kit:
     @functools.cached_property
     def decoy(self):
         return self.build("decoy", DECOY)
+
+    @functools.cached_property
+    def deep(self):
+        path = self.folder / "deep.py"
+        path.write_text(DEEP)
+        return path
 
     @functools.cached_property
     def names(self):
@@ -422,6 +442,11 @@ def mute_files(kit, uids):
         folders = [(uid, mounts.enter_context(mounted(kit.folder, uid))) for uid in uids]
         programs.enter_context(started([(uid, [kit.mute, folder]) for uid, folder in folders]))
         yield
+
+
+def deep_python(kit, uids):
+    """At an ordinary priority."""
+    return started([(uid, [sys.executable, kit.deep]) for uid in uids], nice=0)
 
 
 def sparse_memory(kit, uids):

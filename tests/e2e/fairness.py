@@ -17,6 +17,7 @@ from test_chain import shape
 
 VICTIM, ATTACKER = 61001, 62001  # users of no name; twenty attackers are 62001 to 62020
 DEPTH = 10
+HERTZ = os.sysconf("SC_CLK_TCK")
 
 
 def as_user(uid, argv, nice=0, **kw):
@@ -85,14 +86,35 @@ def recorded(tmp_path, seconds, *options):
         stack, count = line.rsplit(" ", 1)
         stacks.append((stack.split(";"), int(count)))
     return SimpleNamespace(stacks=stacks, summary=json.loads(summary.read_text()), stderr=stderr,
-                           late=ended - began - seconds, busy=busy / os.cpu_count())
+                           late=ended - began - seconds, busy=busy / os.cpu_count(),
+                           began=began)
+
+
+class Clock(threading.Thread):
+    """Notes how much cpu time a process has had, ten times a second."""
+
+    def __init__(self, pid):
+        super().__init__(daemon=True)
+        self.path, self.notes, self.over = f"/proc/{pid}/stat", [], threading.Event()
+        self.start()
+
+    def run(self):
+        while not self.over.wait(0.1):
+            with contextlib.suppress(OSError), open(self.path) as f:
+                ticks = f.read().rsplit(")", 1)[1].split()[11:13]
+                self.notes.append((time.monotonic(), sum(map(int, ticks)) / HERTZ))
+
+    def between(self, start, stop):
+        within = [cpu for at, cpu in self.notes if start <= at <= stop]
+        return within[-1] - within[0] if within else 0
 
 
 def beside(tmp_path, chain, seconds=6, options=(), delay=1, uid=VICTIM, attack=None):
     """Records the host while a victim runs. Attackers run already. delay: seconds before the
     victim's program starts, whose files the profiler has not seen before. attack: attackers that
     need its paths, as a context manager of its program and its debug file. Returns the recording
-    (recorded), with: samples of the victim; whole, those that are complete and named."""
+    (recorded), with: samples of the victim; whole, those that are complete and named; cpu_s, its
+    cpu time during the run."""
     folder = tmp_path / "victim"
     folder.mkdir(mode=0o755)
     reachable(tmp_path)
@@ -104,14 +126,17 @@ def beside(tmp_path, chain, seconds=6, options=(), delay=1, uid=VICTIM, attack=N
     command = f"sleep {delay}; exec {program} {seconds}"
     with attack(program, debug) if attack else contextlib.nullcontext():
         victim = as_user(uid, ["sh", "-c", command])
+        clock = Clock(victim.pid)
         try:
             got = recorded(tmp_path, seconds, "-F", "99", *options)
         finally:
+            clock.over.set()
             end([victim])
     # While the kernel executes it, a program has no frames yet.
     mine = [(s, n) for s, n in got.stacks
             if s[0] == "victim" and not any("execve" in f for f in s)]
     return SimpleNamespace(
+        cpu_s=clock.between(got.began, got.began + seconds),
         samples=sum(n for _, n in mine),
         whole=sum(n for s, n in mine if shape(s, DEPTH, {"_start"})),
         bad=[s for s, _ in mine if not shape(s, DEPTH, {"_start"})], **vars(got))

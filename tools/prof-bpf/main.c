@@ -303,6 +303,7 @@ static void connect_parts(struct prof *p)
 	s->without_objects = p->options.sampling.memory_none;
 	s->command = p->options.follow;
 
+	p->output.charges.owners = host_owners(p->host);
 	p->losses.output = &p->output;
 	p->losses.loader = p->loader;
 	p->losses.sideband = p->sideband;
@@ -676,6 +677,7 @@ static void tear_down(struct prof *p)
 		deferred_free(p->deferred);
 		requests_done(&p->requests);
 		samples_done(&p->samples);
+		charges_done(&p->output.charges);
 		helpers_charge(p->helpers, NULL);
 		if (p->opener)
 			opener_charge(p->opener, NULL);

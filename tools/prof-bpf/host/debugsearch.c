@@ -39,8 +39,8 @@ static void search_free(struct debug_search *s)
 
 static void add_root(struct debug_search *s, uint32_t pid, struct owner *payer)
 {
-	s->roots[s->count++] =
-		(struct root){ .pid = pid, .payer = payer ? owner_get(payer) : NULL };
+	s->roots[s->count++] = (struct root){ .pid = pid,
+					      .payer = payer ? owner_get(payer) : NULL };
 }
 
 /* Whom the search below the host's root is charged to: of those who have the file mapped, the one

@@ -164,9 +164,11 @@ void owner_refuse(struct owner *w, enum owner_resource t, uint64_t n)
 
 void owners_each(const struct owners *o, void (*fn)(void *ctx, const struct owner *w), void *ctx)
 {
-	for (uint32_t i = 0; i < OWNERS_MAX; i++) {
-		if (o->numbered[i])
-			fn(ctx, o->numbered[i]);
+	for (uint32_t i = 0, seen = 0; i < OWNERS_MAX && seen < o->count; i++) {
+		if (!o->numbered[i])
+			continue;
+		seen++;
+		fn(ctx, o->numbered[i]);
 	}
 }
 
@@ -179,10 +181,9 @@ uint64_t owners_share(const struct owners *o, const struct owner *taker, enum ow
 	for (;;) {
 		uint64_t left = all, among = taker ? 1 : 0;
 
-		for (uint32_t i = 0; i < OWNERS_MAX; i++) {
-			const struct owner *w = o->numbered[i];
-
-			if (!w || w == taker)
+		for (const struct owner *w = &o->others; w;
+		     w = w == &o->others ? o->by_key : w->hh.next) {
+			if (w == taker || !w->held[t])
 				continue;
 			if (w->held[t] <= share)
 				left -= w->held[t] < left ? w->held[t] : left;
@@ -201,9 +202,10 @@ struct owner *owners_largest(const struct owners *o, enum owner_resource t)
 {
 	struct owner *most = NULL;
 
-	for (uint32_t i = 0; i < OWNERS_MAX; i++) {
+	for (uint32_t i = 0, seen = 0; i < OWNERS_MAX && seen < o->count; i++) {
 		struct owner *w = o->numbered[i];
 
+		seen += w != NULL;
 		if (w && w->held[t] && (!most || w->held[t] > most->held[t]))
 			most = w;
 	}

@@ -595,6 +595,11 @@ int emit_end(struct emit *e, enum end_reason reason)
 	return r ? r : stream_flush(&e->out);
 }
 
+size_t emit_packed(const struct emit *e)
+{
+	return e->out.batch.len;
+}
+
 int emit_flush(struct emit *e)
 {
 	return stream_flush(&e->out);

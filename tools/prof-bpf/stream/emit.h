@@ -88,6 +88,8 @@ int emit_figure(struct emit *e, const char *name, uint64_t value);
 int emit_clock(struct emit *e);
 int emit_end(struct emit *e, enum end_reason reason);
 int emit_flush(struct emit *e);
+/* Bytes of unflushed messages. */
+size_t emit_packed(const struct emit *e);
 /* Whether unflushed messages name something for the first time in this epoch that prof-symd must
  * request while it exists. This is a file, generated code of a process, or an interpreted frame. */
 bool emit_urgent(const struct emit *e);

@@ -2,7 +2,7 @@
 /*
  * The outbox: batches for a peer that may be slow, since prof-bpf never waits for one. It keeps
  * what the bus does not take at once, up to a ceiling. Well below that, outbox_pressed tells to
- * drop samples, so that definitions and answers always have room.
+ * drop samples (charges.h), so that definitions and answers always have room.
  */
 #ifndef PROF_BPF_STREAM_OUTBOX_H
 #define PROF_BPF_STREAM_OUTBOX_H

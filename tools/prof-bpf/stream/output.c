@@ -38,6 +38,7 @@ int output_batch(void *ctx, struct span batch)
 	struct output *o = ctx;
 
 	/* The bus may already have another peer than the one meant. */
+	charges_flushed(&o->charges, batch.len);
 	if (o->bus)
 		return o->has_peer ? outbox_put(&o->outbox, batch) : -ENOTCONN;
 	int r = begin(o);
@@ -63,6 +64,23 @@ void output_emitted(struct output *o, int r)
 bool output_peer_takes(const struct output *o)
 {
 	return o->has_peer && !outbox_pressed(&o->outbox);
+}
+
+bool output_peer_takes_of(struct output *o, const struct owner *w)
+{
+	charges_sent(&o->charges, &o->outbox);
+	return o->has_peer && charges_may(&o->charges, &o->outbox, w);
+}
+
+uint64_t output_at(const struct output *o)
+{
+	return charges_at(&o->charges, emit_packed(o->emit));
+}
+
+void output_charge(struct output *o, struct owner *w, uint64_t since)
+{
+	if (o->bus)
+		charges_add(&o->charges, w, since, output_at(o));
 }
 
 void output_peer_came(struct output *o)

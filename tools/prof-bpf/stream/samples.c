@@ -15,6 +15,7 @@
 #include "tools/prof-bpf/kernel/sideband.h"
 #include "tools/prof-bpf/limit/drops.h"
 #include "tools/prof-bpf/limit/limit.h"
+#include "tools/prof-bpf/owners/owners.h"
 #include "tools/prof-bpf/peers/parser_deaths.h"
 #include "tools/prof-bpf/peers/row_server.h"
 #include "tools/prof-bpf/stream/deferred.h"
@@ -187,8 +188,13 @@ static void send_sample(struct samples *p, const struct sample *s)
 		return;
 	const int r = host_sample(p->host, s, &ref);
 	touch_files(p, s, r ? NULL : ref.process);
-	if (p->output->bus && (!output_peer_takes(p->output) || !bus_connected(p->output->bus))) {
+	struct owner *owner = r ? NULL : ref.process->owner;
+
+	if (p->output->bus &&
+	    (!output_peer_takes_of(p->output, owner) || !bus_connected(p->output->bus))) {
 		p->lost.queue_full++;
+		if (owner && p->output->has_peer)
+			owner_refuse(owner, OWNER_OUTBOX, 1);
 		return;
 	}
 	p->passed_on++;
@@ -221,11 +227,13 @@ static void send_sample(struct samples *p, const struct sample *s)
 	if (reason == WALK_NO_MAPPING && !s->generation &&
 	    host_mapped_since(ref.process, s->time_ns))
 		reason = WALK_STALE;
+	const uint64_t at = output_at(p->output);
+
 	if (s->items)
 		send_mappings(p, ref.process);
-
 	const int emitted = emit_sample(p->output->emit, s, reason, &process, &thread);
 
+	output_charge(p->output, owner, at);
 	if (!emitted)
 		testimony_sample(p->testimony, s, &process, &thread);
 	output_emitted(p->output, emitted);
@@ -283,16 +291,19 @@ static void on_object(struct samples *p, const struct sample *s)
 
 	if (p->without_objects || !record_object(s, &keep, &m))
 		return;
-	if (p->output->bus && !output_peer_takes(p->output)) {
-		p->output->objects_lost = true;
-		return;
-	}
 	if (host_sample(p->host, s, &ref) || !memory_may_take(ref.process) ||
 	    parser_deaths_refuse_process(p->deaths, ref.process->id))
 		return;
+	if (p->output->bus && !output_peer_takes_of(p->output, ref.process->owner)) {
+		p->output->objects_lost = true;
+		return;
+	}
 	m.process = ref.process->id;
 	memory_was_copied(p->host, ref.process, &m);
+	const uint64_t at = output_at(p->output);
+
 	output_emitted(p->output, emit_object(p->output->emit, &m));
+	output_charge(p->output, ref.process->owner, at);
 }
 
 /* Whether to drop a sample for the cpu limit. */

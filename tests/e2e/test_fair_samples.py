@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many samples of other users a user can cost: whole stacks are of no use if most are gone."""
+import pytest
+from attacks import deep_python, new_kit
+from fairness import ATTACKER, beside
+
+RATE = 999
+
+
+@pytest.fixture(scope="module")
+def kit():
+    with new_kit() as k:
+        yield k
+
+
+def test_stacks_that_prof_symd_names_slowly(tmp_path, chain, kit):
+    """prof-symd cannot keep up with the stacks of two Python programs. The samples that do not
+    reach it are theirs."""
+    with deep_python(kit, [ATTACKER, ATTACKER]):
+        got = beside(tmp_path, chain, seconds=8, options=("-F", RATE))
+    taken = got.cpu_s * RATE
+    print(got.cpu_s, got.samples, got.whole, got.late, got.summary)
+    assert got.samples >= 0.9 * taken, (got.samples, taken, got.summary)
+    assert got.whole >= 0.99 * got.samples, (got.whole, got.samples, got.stderr, got.bad[:5])
