@@ -28,6 +28,7 @@
 #include "tools/prof-bpf/peers/offers.h"
 #include "tools/prof-bpf/peers/parser_deaths.h"
 #include "tools/prof-bpf/peers/requests.h"
+#include "tools/prof-bpf/host/debugsearch.h"
 #include "tools/prof-bpf/host/publish.h"
 
 #define FILES 4

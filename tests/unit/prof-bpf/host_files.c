@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/wire/msg.h"
 #include "tests/host/world.h"
+#include "tools/prof-bpf/host/debugsearch.h"
 #include "tools/prof-bpf/host/publish.h"
 #include "tools/prof-bpf/host/turns.h"
 #include "tools/prof-bpf/owners/owners.h"

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
-#include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/host/mappers.h"
 #include "tools/prof-bpf/host/processes.h"
 #include "tools/prof-bpf/owners/owners.h"

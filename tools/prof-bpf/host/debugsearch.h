@@ -17,7 +17,16 @@
 #define DEBUGSEARCH_PLACES 8u
 #define DEBUGSEARCH_ROOTS 16u
 
+#include "common/base/span.h"
+#include "tools/prof-bpf/host/host_types.h"
+#include "tools/prof-bpf/open/opener.h"
+
 struct host;
+
+/* Opens a debug file of f, as host_open does: by build id (name empty) or by name. place: of all
+ * places, the number of the first to look in; opener_result.place says where the file was found. */
+int host_open_debug(struct host *h, struct host_file *f, struct span build_id, struct str name,
+		    uint64_t place, opener_done *done, void *ctx);
 
 /* Ends all searches without calling back. */
 void debugsearch_done(struct host *h);

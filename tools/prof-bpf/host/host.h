@@ -90,10 +90,6 @@ struct host_process *host_process(struct host *h, uint32_t id);
  * (identity checked), or a status. It is called from here if the file is still open, else from
  * helpers_run. 0, or -errno, and done is not called. */
 int host_open(struct host *h, struct host_file *f, opener_done *done, void *ctx);
-/* Likewise opens a debug file of f: by build id (name empty) or by name. place: of all places, the
- * number of the first to look in; opener_result.place says where the file was found. */
-int host_open_debug(struct host *h, struct host_file *f, struct span build_id, struct str name,
-		    uint64_t place, opener_done *done, void *ctx);
 /* The kernel's walk stopped at a file without a slot, which may have one by now: publishes the
  * process again. */
 void host_is_behind(struct host *h, struct host_process *p);

@@ -8,6 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/walk/tables.h"
+#include "tools/prof-bpf/host/debugsearch.h"
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/host/jitfiles.h"
 #include "tools/prof-bpf/host/memory.h"
