@@ -152,6 +152,30 @@ int main(int argc, char **argv)
 	return 1;
 }
 """
+# Makes, maps and removes files without end.
+FLEETING = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	char path[256];
+
+	puts("ready");
+	fflush(stdout);
+	for (int i = 0;; i++) {
+		snprintf(path, sizeof(path), "%s/%d.%d", argv[1], getpid(), i % 2000);
+		const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0755);
+		if (fd < 0 || write(fd, "\177ELF\2\1\1", 7) != 7 || ftruncate(fd, 8192))
+			return 1;
+		void *at = mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+		unlink(path);
+		close(fd);
+		munmap(at, 4096);
+	}
+}
+"""
 # Two hundred frames, of twenty thousand functions with names of 2 KB.
 DEEP = r"""
 import random, sys
@@ -287,6 +311,10 @@ class Kit:
     @functools.cached_property
     def decoy(self):
         return self.build("decoy", DECOY)
+
+    @functools.cached_property
+    def fleeting(self):
+        return self.build("fleeting", FLEETING)
 
     @functools.cached_property
     def deep(self):
@@ -447,6 +475,14 @@ def mute_files(kit, uids):
 def deep_python(kit, uids):
     """At an ordinary priority."""
     return started([(uid, [sys.executable, kit.deep]) for uid in uids], nice=0)
+
+
+def fleeting_files(kit, uids):
+    """At an ordinary priority."""
+    folder = kit.folder / "fleeting.files"
+    folder.mkdir()
+    os.chmod(folder, 0o777)
+    return started([(uid, [kit.fleeting, folder]) for uid in uids], nice=0)
 
 
 def sparse_memory(kit, uids):

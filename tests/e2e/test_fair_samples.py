@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many samples of other users a user can cost: whole stacks are of no use if most are gone."""
+"""How many samples of others a user can cost, and how much cpu time: whole stacks are of no use if
+most are gone."""
 import pytest
-from attacks import deep_python, new_kit
-from fairness import ATTACKER, beside
+from attacks import deep_python, fleeting_files, new_kit
+from fairness import ATTACKER, assert_unharmed, beside
 
 RATE = 999
 
@@ -22,3 +23,11 @@ def test_stacks_that_prof_symd_names_slowly(tmp_path, chain, kit):
     print(got.cpu_s, got.samples, got.whole, got.late, got.summary)
     assert got.samples >= 0.9 * taken, (got.samples, taken, got.summary)
     assert got.whole >= 0.99 * got.samples, (got.whole, got.samples, got.stderr, got.bad[:5])
+
+
+def test_files_that_are_mapped_for_a_moment(tmp_path, chain, kit):
+    """prof-bpf opens them at the cost of their owner, whose part of its time is bounded."""
+    with fleeting_files(kit, [ATTACKER, ATTACKER]):
+        got = beside(tmp_path, chain)
+    assert_unharmed(got, least=8)
+    assert got.summary["cost"]["tools"]["prof-bpf"]["cpu_s"] < 2.5, got.summary

@@ -327,6 +327,8 @@ static void backing_opened(void *ctx, const struct opener_result *r)
 	backing_get(b);
 	b->ticket = 0;
 	f->figures.opens++;
+	/* It takes prof-bpf about as long as its worker. */
+	f->config.opened(f->config.ctx, b->owner, 2 * r->cpu_ns);
 	if (opener_lacks_descriptors(r->status)) {
 		/* Neither another way nor another process can help now. */
 		f->pause_ns = now_ns + PAUSE_NS;
@@ -402,12 +404,13 @@ void backings_confirm(struct files *f, uint64_t now_ns)
 }
 
 /* Has files of an owner opened, so many at once. */
-static void submit_of(struct files *f, uint32_t owner, uint32_t most)
+static void submit_of(struct files *f, uint32_t owner, uint32_t most, uint64_t now_ns)
 {
 	struct backing *b, *next;
 
 	DL_FOREACH_SAFE(f->waiting[owner], b, next) {
-		if (f->opening_of[owner] >= most)
+		if (f->opening_of[owner] >= most ||
+		    !f->config.may_open(f->config.ctx, b->owner, now_ns))
 			return;
 		if (!f->config.mapped(f->config.ctx, b))
 			b->asker = f->config.find(f->config.ctx,
@@ -445,7 +448,7 @@ static void submit_of(struct files *f, uint32_t owner, uint32_t most)
 	}
 }
 
-void backings_submit(struct files *f)
+void backings_submit(struct files *f, uint64_t now_ns)
 {
 	uint32_t owners = 0;
 
@@ -455,7 +458,8 @@ void backings_submit(struct files *f)
 		if (f->waiting[i])
 			submit_of(f, i,
 				  OPENING_MAX / owners > OPENING_LEAST ? OPENING_MAX / owners
-								       : OPENING_LEAST);
+								       : OPENING_LEAST,
+				  now_ns);
 }
 
 /* --- the end of backings --- */

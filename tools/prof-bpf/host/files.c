@@ -40,7 +40,7 @@ void files_tick(struct files *f, uint64_t now_ns)
 
 	backings_confirm(f, now_ns);
 	if (now_ns >= f->pause_ns)
-		backings_submit(f);
+		backings_submit(f, now_ns);
 	if (now_ns < f->expire_ns)
 		return;
 	f->expire_ns = now_ns + FILES_EXPIRE_NS;

@@ -118,6 +118,9 @@ struct files_config {
 	void *rows_ctx;
 	/* Finds a living process that has it mapped. pid 0: none. */
 	struct mapper (*find)(void *ctx, const struct mapper_search *s);
+	/* Whether an owner's files may be opened now (turns.h); and what that took. */
+	bool (*may_open)(void *ctx, const struct owner *w, uint64_t now_ns);
+	void (*opened)(void *ctx, struct owner *w, uint64_t ns);
 	/* Whether b is still mapped by its asker, according to the records. */
 	bool (*mapped)(void *ctx, const struct backing *b);
 	/* There are too many files: drops mappings of this owner's; NULL: of anybody who has more

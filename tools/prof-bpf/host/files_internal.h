@@ -84,7 +84,7 @@ void slots_want_rows(struct files *f);
 /* Settles what was opened, but whose device or inode differ from the record's. */
 void backings_confirm(struct files *f, uint64_t now_ns);
 /* Opens what waits. */
-void backings_submit(struct files *f);
+void backings_submit(struct files *f, uint64_t now_ns);
 /* Forgets what is old. */
 void backings_expire(struct files *f, uint64_t now_ns);
 void backings_done(struct files *f);

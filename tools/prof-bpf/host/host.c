@@ -20,6 +20,7 @@
 #include "tools/prof-bpf/host/publish.h"
 #include "tools/prof-bpf/host/reading.h"
 #include "tools/prof-bpf/host/recheck.h"
+#include "tools/prof-bpf/host/turns.h"
 #include "tools/prof-bpf/kernel/sideband.h"
 
 /* Bytes that one takes, with its name and its places in hashes. */
@@ -198,6 +199,16 @@ static bool on_crowded(void *ctx, const struct owner *most, const struct owner *
 		    : eviction_drop_others_mappings(ctx, finder);
 }
 
+static bool may_open(void *ctx, const struct owner *w, uint64_t now_ns)
+{
+	return turns_may(ctx, w, now_ns);
+}
+
+static void on_opened(void *ctx, struct owner *w, uint64_t ns)
+{
+	turns_spend(ctx, w, ns, clock_mono_ns());
+}
+
 static void on_unslotted(void *ctx)
 {
 	publish_lost_slots(ctx);
@@ -236,6 +247,8 @@ int host_new(const struct host_config *c, struct host **ret)
 		.rows_ctx = c->ctx,
 		.find = mappers_find,
 		.mapped = is_mapped,
+		.may_open = may_open,
+		.opened = on_opened,
 		.crowded = on_crowded,
 		.unslotted = on_unslotted,
 		.resolved = on_resolved,

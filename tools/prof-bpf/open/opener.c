@@ -187,6 +187,7 @@ static void done(struct helpers_job *pub, const struct helpers_end *e)
 		r.status = e->answer->status;
 		r.file = e->answer->file;
 		r.place = e->answer->place;
+		r.cpu_ns = e->answer->cpu_ns;
 	}
 	if (e->fds[1] >= 0)
 		copies_add(&o->copies, e->fds[1], e->answer->copy_bytes, pub->owner);

@@ -104,7 +104,8 @@ struct opener_result {
 	 * also for files that are copied. */
 	int fd;
 	struct opener_file file;
-	uint32_t place; /* where a debug file was found */
+	uint32_t place;	 /* where a debug file was found */
+	uint64_t cpu_ns; /* of the worker that opened it */
 };
 /* Whether an opening failed only because we or the host have no descriptor left; it may succeed
  * later. */

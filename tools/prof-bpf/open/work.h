@@ -55,9 +55,9 @@ struct work_answer {
 	uint64_t copy_bytes;
 	/* WORK_READ: the bytes are the lengths, in the first message, then what was read. */
 	uint32_t exe_mode;
-	bool exe_same; /* the process ran one and the same program before and after */
-	/* WORK_MAPS: the bytes are whole mappings. */
-	uint64_t cpu_ns; /* the worker's own, for all of them */
+	bool exe_same;	 /* the process ran one and the same program before and after */
+	uint64_t cpu_ns; /* WORK_OPEN and WORK_MAPS: the worker's own, for all of it */
+			 /* WORK_MAPS: the bytes are whole mappings. */
 };
 
 #endif

@@ -118,6 +118,7 @@ static void open_file(struct worker *w)
 	};
 	int fds[2];
 	size_t count = 0;
+	const uint64_t began_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 
 	memcpy(o.granted, k->granted, sizeof(o.granted));
 	q.path.data = (const char *)w->request.bytes;
@@ -129,7 +130,8 @@ static void open_file(struct worker *w)
 				 .status = result.status,
 				 .file = result.file,
 				 .place = result.place,
-				 .copy_bytes = o.copy_bytes };
+				 .copy_bytes = o.copy_bytes,
+				 .cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - began_ns };
 
 	if (!result.status && result.fd >= 0)
 		fds[count++] = result.fd;
