@@ -495,10 +495,10 @@ static void end_thread(struct model *m, const struct msg_thread_end *msg)
 		return;
 	const struct epoch_thread *t = &m->epoch.threads.data[slot];
 	struct share *w = shares_get(&m->shares, m->epoch.processes.data[t->process].owner);
-	const struct weight before = weigh(m);
+	const struct weight before = weight_of(&m->definitions, &m->epoch);
 
 	epoch_thread_end(&m->epoch, msg);
-	charge(m, w, before);
+	weight_charge(&m->definitions, &m->epoch, w, before);
 }
 
 int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_sample)
