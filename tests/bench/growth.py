@@ -65,6 +65,8 @@ int main(int argc, char **argv)
 		const int fd = open("/proc/self/exe", O_RDONLY);
 		char *at = mmap(NULL, 8192ul * n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
+		/* The room between them must not count as mappings. */
+		munmap(at, 8192ul * n);
 		for (long i = 0; i < n; i++)
 			if (mmap(at + 8192ul * i, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED,
 				 fd, 0) == MAP_FAILED)
@@ -158,7 +160,10 @@ def main():
         subprocess.run(["gcc", "-O1", "-o", f"{folder}/host", f"{folder}/host.c"], check=True)
         os.chmod(folder, 0o755)
         ours = f"{BUILD}/profpipe record -q -F {{hz}} -o {folder}/out.prof"
-        names = ["profpipe"] + [os.path.basename(shlex.split(c)[0]) for c in args.peer]
+        names = ["profpipe"]
+        for c in args.peer:
+            word = shlex.split(c)[0]
+            names.append(word if os.path.basename(word) in names else os.path.basename(word))
         for what, points in POINTS.items():
             if args.part and what.split()[0] not in args.part:
                 continue
