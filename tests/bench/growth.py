@@ -68,8 +68,8 @@ int main(int argc, char **argv)
 		/* The room between them must not count as mappings. */
 		munmap(at, 8192ul * n);
 		for (long i = 0; i < n; i++)
-			if (mmap(at + 8192ul * i, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED,
-				 fd, 0) == MAP_FAILED)
+			if (mmap(at + 8192ul * i, 4096, PROT_READ | PROT_EXEC,
+				 MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED)
 				return 1;
 		puts("ready");
 		fflush(stdout);
