@@ -150,8 +150,9 @@ uint64_t msg_build(void);
 /* Whether the message travels one of these ways. */
 bool msg_travels(enum msg_id id, enum msg_way way);
 
-/* Appends m, without empty fields at its end. Cuts strings over their maximum at a UTF-8 boundary. -E2BIG: a list or binary is over
- * its maximum. 0, -ENOBUFS, -ENOMEM, -E2BIG; on error b is unchanged. */
+/* Appends m, without empty fields at its end. Cuts strings over their maximum at a UTF-8 boundary.
+ * -E2BIG: a list or binary is over its maximum. 0, -ENOBUFS, -ENOMEM, -E2BIG; on error b is
+ * unchanged. */
 int msg_encode(struct buf *b, const struct msg *m);
 
 /* The lists of one decoded message, until the next one reuses the memory. Zero-initialise;

@@ -170,7 +170,7 @@ MARKS = {
         # Users who take all that they can get: what the log and the figures say of the host then
         # is not what other tests expect.
         "test_fairness", "test_fairness_files", "test_fairness_table", "test_fair_model",
-        "test_fair_names", "test_cpu_limit",
+        "test_fair_names", "test_fair_samples", "test_cpu_limit",
         # Takes a cpu away from everybody for a while.
         "test_a_cpu_that_went_and_came_back_is_sampled_again",
         # What is known by the time of a first sample, or within a second of one.

@@ -10,11 +10,12 @@ RENAMES = 256  # tools/prof-bpf/host/processes.h
 NAMES = r"""
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <time.h>
 int main(void)
 {
 	char name[16];
 
-	for (unsigned long i = 0; i < 40000; i++) {
+	for (unsigned long i = 0; clock() < 1.5 * CLOCKS_PER_SEC; i++) {
 		snprintf(name, sizeof(name), "n%lu", i);
 		prctl(PR_SET_NAME, name);
 		for (volatile int k = 0; k < 20000; k++)

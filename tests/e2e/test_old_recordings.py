@@ -63,7 +63,7 @@ def test_what_a_later_version_adds_is_skipped_and_counted(name, every, fields):
     assert p.returncode == 0
     assert p.stdout.decode(errors="replace") == expected(name, "folded")
     said = p.stderr.decode().splitlines()
-    # Heads of batches count, too.
+    # Heads of batches also count.
     assert len(said) == (1 if unknown or more else 0)
     text = exported(data, "text").stdout.decode(errors="replace")
     note = (f"# made by a newer version: {unknown} messages and {more} fields are unknown to this "

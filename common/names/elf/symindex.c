@@ -489,7 +489,7 @@ static int limit_again(struct symindex *x, uint64_t address)
 	return have_ranges(x, address);
 }
 
-/* Finds the last range that begins at or before an address. ends: its end matters, too. */
+/* Finds the last range that begins at or before an address. ends: its end also matters. */
 static int find_range(struct symindex *x, uint64_t address, bool ends, const struct range **ret)
 {
 	int r = have_ranges(x, address);

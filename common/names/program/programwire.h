@@ -47,8 +47,8 @@ struct programwire_ask {
 	uint64_t value;
 	uint32_t step, flags;
 	uint32_t owner; /* who pays (program_charge) */
-	/* Offsets that are likely to be looked up next, in the same program. The worker may answer
-	 * them, too, if that is quick. */
+	/* Offsets that are likely to be looked up next, in the same program. The worker may also
+	 * answer them, if that is quick. */
 	uint32_t expected_count;
 	uint64_t expected[PROGRAMWIRE_EXPECTED];
 };

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "tools/prof-symd/stream/extras.h"
 
 int definitions_init(struct definitions *d, const struct definitions_limits *limits,
 		     struct filestore *store)
@@ -360,6 +359,22 @@ void definitions_end_thread(struct definitions *d, uint64_t id)
 	idtable_remove(&d->threads, id);
 }
 
+/* Forgets the attributes and mappings of a process (extras.h). */
+static void drop_extras(struct definitions *d, struct def_process *p)
+{
+	for (uint32_t slot = p->extras; slot != IDMAP_NONE;) {
+		struct def_extra *x = idtable_at(&d->extras, slot);
+
+		slot = x->next;
+		d->text -= x->len;
+		free(x->bytes);
+		x->bytes = NULL;
+		x->len = 0;
+		idtable_remove(&d->extras, x->key);
+	}
+	p->extras = IDMAP_NONE;
+}
+
 uint32_t definitions_end_process(struct definitions *d, uint64_t id)
 {
 	struct def_process *p = definitions_find_process(d, id);
@@ -374,7 +389,7 @@ uint32_t definitions_end_process(struct definitions *d, uint64_t id)
 		ended += t->ended;
 		idtable_remove(&d->threads, t->def.id);
 	}
-	extras_drop(d, p);
+	drop_extras(d, p);
 	idtable_remove(&d->processes, id);
 	return ended;
 }

@@ -167,18 +167,3 @@ int extras_decode(const struct def_extra *x, struct msg_scratch *scratch, struct
 
 	return msg_decode(&in, scratch, ret);
 }
-
-void extras_drop(struct definitions *d, struct def_process *p)
-{
-	for (uint32_t slot = p->extras; slot != IDMAP_NONE;) {
-		struct def_extra *x = idtable_at(&d->extras, slot);
-
-		slot = x->next;
-		d->text -= x->len;
-		free(x->bytes);
-		x->bytes = NULL;
-		x->len = 0;
-		idtable_remove(&d->extras, x->key);
-	}
-	p->extras = IDMAP_NONE;
-}

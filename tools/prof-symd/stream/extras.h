@@ -22,7 +22,5 @@ int extras_take(struct definitions *d, const struct msg *m);
 struct def_extra *extras_find(const struct definitions *d, enum msg_id kind, uint64_t id);
 /* Its message. The scratch holds its lists. 0, -ENOMEM. */
 int extras_decode(const struct def_extra *x, struct msg_scratch *scratch, struct msg *ret);
-/* Forgets the attributes and mappings of a process. */
-void extras_drop(struct definitions *d, struct def_process *p);
 
 #endif

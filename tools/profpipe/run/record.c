@@ -156,17 +156,21 @@ static void check_start(struct run *r)
 	r->phase = RUN_OVER;
 }
 
-static void check_sampling(struct run *r)
+/* A command that could not be executed ends the run. prof-bpf may have reported first that the
+ * command is gone. */
+static void check_command(struct run *r)
 {
 	const int e = command_error(&r->command);
 
-	if (e) {
-		run_fail(r, "%s: cannot be run: %s; name a program", r->o->command[0],
-			 strerror(-e));
-		r->status = e == -ENOENT ? 127 : 126;
-		r->phase = RUN_OVER;
+	if (!e)
 		return;
-	}
+	run_fail(r, "%s: cannot be run: %s; name a program", r->o->command[0], strerror(-e));
+	r->status = e == -ENOENT ? 127 : 126;
+	r->phase = RUN_OVER;
+}
+
+static void check_sampling(struct run *r)
+{
 	/* prof-bpf keeps the time too; this is for a prof-bpf that fails to. */
 	if (r->seconds > 0 &&
 	    (double)(clock_mono_ns() - r->sampling_ns) >= (r->seconds + 0.1) * 1e9)
@@ -324,6 +328,8 @@ static void loop(struct run *r)
 			r->away_ns = 0;
 		if (r->phase == RUN_STARTING)
 			check_start(r);
+		if (r->phase == RUN_SAMPLING || r->phase == RUN_FINISHING)
+			check_command(r);
 		if (r->phase == RUN_SAMPLING)
 			check_sampling(r);
 		if (r->phase == RUN_FINISHING)
