@@ -402,12 +402,12 @@ def new_kit():
 
 
 @contextlib.contextmanager
-def started(programs):
+def started(programs, nice=19):
     """programs: of (uid, argv). Each says when it is ready."""
     running = []
     try:
         for uid, argv in programs:
-            running.append(as_user(uid, argv, nice=19, stdout=subprocess.PIPE))
+            running.append(as_user(uid, argv, nice=nice, stdout=subprocess.PIPE))
         for p in running:
             assert p.stdout.readline() == b"ready\n", p.args
         yield

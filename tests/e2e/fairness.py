@@ -143,8 +143,9 @@ def beside(tmp_path, chain, seconds=6, options=(), delay=1, uid=VICTIM, attack=N
 
 
 def assert_on_time(got):
-    """The run ends within two seconds of its time, but for what a busy machine needs."""
-    assert got.late < 2 + 1 + got.busy / 10, (got.late, got.busy, got.stderr)
+    """The run ends soon after its time. Two seconds are what an idle machine needs at most; the
+    others are for a busy one."""
+    assert got.late < 2 + 2 + got.busy / 10, (got.late, got.busy, got.stderr)
 
 
 def assert_unharmed(got, least=20):
