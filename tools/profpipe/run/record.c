@@ -320,6 +320,9 @@ static void loop(struct run *r)
 		on_signals(r);
 		for (int i = 0; i < DEPLOY_TOOLS; i++)
 			child_read(&r->tools[i], run_show, r);
+		/* Before the ends of tools: these come after it. */
+		if (r->phase == RUN_SAMPLING || r->phase == RUN_FINISHING)
+			check_command(r);
 		reaper_reap(r);
 		command_reap(&r->command);
 		if (r->phase != RUN_OVER)
@@ -328,8 +331,6 @@ static void loop(struct run *r)
 			r->away_ns = 0;
 		if (r->phase == RUN_STARTING)
 			check_start(r);
-		if (r->phase == RUN_SAMPLING || r->phase == RUN_FINISHING)
-			check_command(r);
 		if (r->phase == RUN_SAMPLING)
 			check_sampling(r);
 		if (r->phase == RUN_FINISHING)
