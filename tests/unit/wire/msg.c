@@ -87,10 +87,10 @@ static void assert_equal(const struct msg *a, const struct msg *b)
 #define STR(field, max) cr_assert(str_eq(x->field, y->field));
 #define BIN(field, max) \
 	cr_assert_eq(x->field.len, y->field.len); \
-	cr_assert_eq(memcmp(x->field.data, y->field.data, x->field.len), 0);
+	cr_assert(!x->field.len || memcmp(x->field.data, y->field.data, x->field.len) == 0);
 #define LIST(field, max) \
 	cr_assert_eq(x->field.len, y->field.len); \
-	cr_assert_eq(memcmp(x->field.data, y->field.data, 8 * x->field.len), 0);
+	cr_assert(!x->field.len || memcmp(x->field.data, y->field.data, 8 * x->field.len) == 0);
 #define MSG_END(name) \
 	break; \
 	}
