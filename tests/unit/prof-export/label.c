@@ -43,6 +43,33 @@ Test(label, ordinary_names_stay_as_they_are)
 		expect(names[i], names[i]);
 }
 
+/* What a process calls itself is not what stands for one without a name. */
+Test(label, no_process_imitates_one_that_is_not_known)
+{
+	static const char *const names[][2] = {
+		{ "[unknown]", "\\[unknown]" },
+		{ "\\[unknown]", "\\\\[unknown]" },
+		{ "pid-1", "\\pid-1" },
+		{ "\\pid-1", "\\\\pid-1" },
+		{ "tid-4711", "\\tid-4711" },
+		{ "[truncated: x]", "\\[truncated: x]" },
+		{ "pid-", "pid-" },
+		{ "pid-1a", "pid-1a" },
+		{ "rapid-1", "rapid-1" },
+		{ "[unknown] ", "[unknown] " },
+		{ "bash", "bash" },
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct buf b = BUF_INIT(0);
+
+		cr_assert_eq(label_comm(&b, str_from(names[i][0])), 0);
+		cr_assert_eq(buf_append(&b, "", 1), 0);
+		cr_expect_str_eq((char *)b.data, names[i][1]);
+		buf_done(&b);
+	}
+}
+
 Test(label, no_name_imitates_a_mark)
 {
 	static const char *const names[][2] = {

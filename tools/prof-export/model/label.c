@@ -214,13 +214,44 @@ int label_where(struct buf *b, const struct model_frame *f)
 	return buf_printf(b, "from 0x%" PRIx64 " to 0x%" PRIx64, f->offset, f->address);
 }
 
+/* Whether s is this word and a number, as of a process without a name. */
+static bool is_numbered(struct str s, struct str word)
+{
+	uint32_t n = word.len;
+
+	if (s.len <= n || !begins_with(s, word))
+		return false;
+	while (n < s.len && s.data[n] >= '0' && s.data[n] <= '9')
+		n++;
+	return n == s.len;
+}
+
+int label_comm(struct buf *b, struct str s)
+{
+	const size_t from = b->len;
+	const int r = label_name(b, s);
+	struct str rest = { .data = (const char *)b->data + from,
+			    .len = (uint32_t)(b->len - from) };
+
+	if (r)
+		return r;
+	while (rest.len && *rest.data == '\\') {
+		rest.data++;
+		rest.len--;
+	}
+	return str_eq(rest, STR_LIT("[unknown]")) || is_numbered(rest, STR_LIT("pid-")) ||
+			       is_numbered(rest, STR_LIT("tid-"))
+		       ? insert_backslash(b, from)
+		       : 0;
+}
+
 int label_process(struct buf *b, const struct definitions *d, uint32_t process)
 {
 	if (process == MODEL_NONE)
 		return buf_append_str(b, "[unknown]");
 	const struct str comm = strings_get(&d->strings, d->processes.data[process].comm);
 
-	return comm.len ? label_name(b, comm)
+	return comm.len ? label_comm(b, comm)
 			: buf_printf(b, "pid-%" PRIu64, d->processes.data[process].pid);
 }
 
@@ -230,7 +261,7 @@ int label_thread(struct buf *b, const struct definitions *d, uint32_t thread)
 		return buf_append_str(b, "[unknown]");
 	const struct str comm = strings_get(&d->strings, d->threads.data[thread].comm);
 
-	return comm.len ? label_name(b, comm)
+	return comm.len ? label_comm(b, comm)
 			: buf_printf(b, "tid-%" PRIu64, d->threads.data[thread].tid);
 }
 

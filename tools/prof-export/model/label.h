@@ -33,6 +33,9 @@ static inline unsigned label_calls(const struct model_frame *f)
 {
 	return f->count ? f->count : 1;
 }
+/* The name that a process or thread gave itself, as label_name. One that looks like the words of
+ * label_process and label_thread gets a backslash in front. Errors of buf_append. */
+int label_comm(struct buf *b, struct str s);
 /* The name of a process, or `pid-N` without one; [unknown] for MODEL_NONE. */
 int label_process(struct buf *b, const struct definitions *d, uint32_t process);
 int label_thread(struct buf *b, const struct definitions *d, uint32_t thread);
