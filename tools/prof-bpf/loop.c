@@ -29,12 +29,8 @@
 #define ROWS_WAIT_NS 200000000ull
 #define OFFERS_WAIT_NS 1000000000ull
 #define CHOSEN_WAIT_NS 5000000000ull /* likewise, for files of the chosen programs */
-/* How long records are waited for after the first one. */
 #define COALESCE_NS 1000000ull
-#define COALESCE_MOST_NS 10000000ull
-#define COALESCE_MANY 1024		  /* so many at once are a storm */
-#define COALESCE_BYTES_PER_MS (24u << 10) /* what an ordinary program may write into a ring */
-#define COMMAND_NS 200000000ull		  /* time for the command to exec; not needed by hand */
+#define COMMAND_NS 200000000ull /* time for the command to exec; not needed by hand */
 #define EVENTS_AT_ONCE 8
 #define HURRIED_TURNS 3	      /* early timer ticks after a new file */
 #define HURRY_NS 100000000ull /* one per this time, and a burst: new files may never end */
@@ -572,42 +568,13 @@ static void on_life(struct prof *p)
 #define RECORDS_PART 4 /* records take at most a quarter of the time between two timer ticks */
 #define RECORDS_SAVED_NS 500000000ull
 
-/*
- * A wake-up costs more than the records that cause it, and after an exec the program maps files. So
- * all records of some milliseconds are taken together. While only known files are mapped, samples
- * lose little by waiting: those that come before the mappings are walked from a copy. Rows and
- * names of a new file should come soon, and a storm must not fill the rings.
- */
-static void coalesce(struct prof *p, uint64_t records, size_t ring_bytes)
-{
-	struct records *r = &p->records;
-	const uint64_t room_ns = ring_bytes / COALESCE_BYTES_PER_MS * 1000000ull,
-		       most_ns = room_ns < COALESCE_MOST_NS ? room_ns : COALESCE_MOST_NS;
-	const uint64_t opens = host_opens(p->host);
-
-	if (p->phase != PHASE_SAMPLING || records > COALESCE_MANY || opens != r->opens ||
-	    2 * r->coalesce_ns < COALESCE_NS)
-		r->coalesce_ns = COALESCE_NS;
-	else if (2 * r->coalesce_ns < most_ns)
-		r->coalesce_ns *= 2;
-	else if (most_ns > COALESCE_NS)
-		r->coalesce_ns = most_ns;
-	r->opens = opens;
-}
-
 static void take_records(struct prof *p)
 {
 	struct records *r = &p->records;
 	const uint64_t began = clock_mono_ns();
-	struct sideband_figures f;
 
 	sideband_heard(p->sideband);
-	sideband_figures(p->sideband, &f);
-	const uint64_t before = f.records;
-
 	samples_drain(&p->samples);
-	sideband_figures(p->sideband, &f);
-	coalesce(p, f.records - before, f.ring_bytes);
 	const uint64_t now = clock_mono_ns(), least = now - RECORDS_SAVED_NS;
 
 	r->paid_ns = (r->paid_ns > least ? r->paid_ns : least) + (now - began) * RECORDS_PART;
@@ -640,7 +607,9 @@ static void handle(struct prof *p, enum source from)
 		heed_records(p);
 		break;
 	case FROM_SIDEBAND:
-		usleep((useconds_t)(p->records.coalesce_ns / 1000));
+		/* A wake-up costs more than the records that cause it, and after an exec the
+		 * program maps files. So take all records of a millisecond together. */
+		usleep(COALESCE_NS / 1000);
 		take_records(p);
 		if (is_urgent(p, clock_mono_ns()))
 			output_emitted(&p->output, emit_flush(p->output.emit));

@@ -76,8 +76,6 @@ struct hurry {
 struct records {
 	uint64_t paid_ns; /* the time spent on them is paid for by then */
 	bool rests;
-	uint64_t coalesce_ns; /* how long others are waited for after the first one */
-	uint64_t opens;	      /* of files, at the last wake-up */
 };
 
 /* When each of these was last sent. */

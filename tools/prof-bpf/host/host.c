@@ -474,14 +474,6 @@ struct owners *host_owners(struct host *h)
 	return h->owners;
 }
 
-uint64_t host_opens(const struct host *h)
-{
-	struct files_figures f;
-
-	files_figures(h->files, &f);
-	return f.opens;
-}
-
 void host_figures(const struct host *h, struct host_figures *ret)
 {
 	struct files_figures f;

@@ -106,8 +106,6 @@ const struct runtime_config *host_slot_runtime(struct host *h, uint16_t slot);
 void host_want_rows(struct host *h, struct host_file *f);
 /* Whether nothing is being opened or waits for the next tick. */
 bool host_settled(const struct host *h);
-/* How often a file that was not known was opened so far. */
-uint64_t host_opens(const struct host *h);
 
 /* Takes the same time however many processes there are. */
 void host_figures(const struct host *h, struct host_figures *ret);
