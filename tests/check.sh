@@ -9,7 +9,8 @@
 #
 # Most of the whole-tool tests run side by side, several at a time, since they mostly wait. What
 # they leave of the cpus' time builds the sanitizers' tree and runs its tests. Then come, one by
-# one, the tests that are marked `alone`. They leave half of it to the emulated kernels.
+# one, the tests that are marked `alone`, and then the emulated kernels. These are so slow that
+# beside other work they miss the tools' own deadlines.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 what=${1:-all}
@@ -105,9 +106,9 @@ all)
 	) &
 	lane together -n "$workers" --dist loadfile \
 		-m 'not vm and not alone and not asan and not all'
-	(how=(apart 10); lane vm -m 'vm and not all') &
 	lane alone -m 'alone and not all'
 	wait
+	lane vm -m 'vm and not all'
 	lane asan -n "$workers" -m 'asan and not all'
 	lanes=(together vm alone asan) trees=(release asan) ;;
 rest)
