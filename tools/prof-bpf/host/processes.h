@@ -106,7 +106,7 @@ struct host {
 	struct process *by_pid, *retired, *dirty, *unresolved, *leaderless;
 	struct thread *threads, *thread_lru;
 	uint32_t process_count, thread_count, next_process, next_thread;
-	uint32_t living; /* processes that are not retired */
+	uint32_t living;		      /* processes that are not retired */
 	uint32_t max_processes, all_mappings; /* ceilings */
 	uint32_t self[PROCESSES_SELF_MAX];
 	unsigned self_count;
