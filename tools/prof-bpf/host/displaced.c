@@ -9,8 +9,9 @@ struct part {
 	uint64_t first_ns;   /* from then on it may be gone */
 	uint64_t last_ns;    /* when something was last mapped there */
 	uint32_t generation; /* the newest generation that still has it */
-	uint16_t slot;
+	uint16_t slot;	     /* NO_SLOT: the file was never sampled, so no frame is in it */
 };
+#define NO_SLOT UINT16_MAX
 
 struct displaced {
 	unsigned n, next; /* next: to be replaced */
@@ -20,7 +21,7 @@ struct displaced {
 /* Whether both map the same bytes at the same place, as far as known. */
 static bool is_same(const struct map *a, const struct map *b)
 {
-	if (!b->backing || a->start - a->offset != b->start - b->offset)
+	if (!a->backing || !b->backing || a->start - a->offset != b->start - b->offset)
 		return false;
 	return a->backing == b->backing ||
 	       (a->backing->key.inode && a->backing->key.dev == b->backing->key.dev &&
@@ -43,16 +44,27 @@ static uint32_t add(struct displaced *d, const struct part *add)
 		const struct part *p = &d->part[i];
 
 		if (p->slot == add->slot && p->generation == add->generation &&
-		    p->start <= add->start && p->end >= add->end)
+		    p->start <= add->start && p->end >= add->end && p->at <= add->at &&
+		    p->to >= add->to)
 			return 0;
 	}
-	if (d->n == DISPLACED_MAX)
+	if (d->n == DISPLACED_MAX && d->part[d->next].slot != NO_SLOT)
 		lost = d->part[d->next].generation;
-	else
+	else if (d->n < DISPLACED_MAX)
 		d->n++;
 	d->part[d->next] = *add;
 	d->next = (d->next + 1) % DISPLACED_MAX;
 	return lost;
+}
+
+/* Whether it is known that something was mapped in [start, end). */
+static bool covers(const struct displaced *d, uint64_t start, uint64_t end)
+{
+	for (unsigned i = 0; d && i < d->n; i++) {
+		if (d->part[i].at <= start && d->part[i].to >= end)
+			return true;
+	}
+	return false;
 }
 
 uint32_t displaced_note(struct displaced **d, const struct maps *was, const struct map *by,
@@ -73,14 +85,17 @@ uint32_t displaced_note(struct displaced **d, const struct maps *was, const stru
 		uint64_t start = m->start > by->start ? m->start : by->start;
 		uint64_t end = m->end < by->end ? m->end : by->end;
 
-		if (!slot)
-			continue;
 		if (is_same(m, by)) {
-			by->backing->was_slot = slot;
+			if (slot)
+				by->backing->was_slot = slot;
 			continue;
 		}
 		/* Code in no file within a file's mapping is its text, moved to huge pages. */
 		if (!by->backing && m->start < by->start && m->end > by->end)
+			continue;
+		/* Nothing was walked with it. But samples that wait for its rows must not be walked
+		 * with what is there now. */
+		if (!slot && (!m->backing || covers(*d, start, end)))
 			continue;
 		if (!*d)
 			*d = calloc(1, sizeof(**d));
@@ -94,7 +109,7 @@ uint32_t displaced_note(struct displaced **d, const struct maps *was, const stru
 						     .at = start,
 						     .to = end,
 						     .generation = generation,
-						     .slot = slot });
+						     .slot = slot ? slot : NO_SLOT });
 		lost = r ? r : lost;
 	}
 	return lost;

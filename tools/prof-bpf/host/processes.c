@@ -236,11 +236,9 @@ void process_forget_generations(struct process *p, uint32_t up_to)
 void process_note_displaced(struct process *p, const struct maps *was, const struct map *by,
 			    uint64_t since_ns, uint64_t time_ns)
 {
-	uint32_t lost = 0;
+	const uint32_t lost = displaced_note(&p->displaced, was, by, since_ns, time_ns,
+					     p->pub.last_generation);
 
-	if (p->pub.last_generation)
-		lost = displaced_note(&p->displaced, was, by, since_ns, time_ns,
-				      p->pub.last_generation);
 	if (lost)
 		process_forget_generations(p, lost);
 }
