@@ -225,6 +225,28 @@ Test(host_reading, what_took_the_place_of_a_file_without_a_slot_is_not_taken_for
 	cr_assert_eq(m[0].start, 0x400000);
 }
 
+/* The same if prof-bpf hears of both at once. */
+Test(host_reading, what_took_the_place_of_a_file_a_moment_later_is_not_taken_for_it)
+{
+	const struct tables_mapping *m;
+	bool whole;
+
+	eager = false;
+	uint64_t start = start_program(10, 100);
+
+	settle();
+	map_at(10, 0x700000, 0x3000, 0x1000, 101, "/lib/a");
+	const uint64_t before = now;
+	now += MS;
+	map_at(10, 0x700000, 0x3000, 0x1000, 102, "/lib/b");
+	settle();
+	struct host_process *p = look(sample_of(10, 10, start, "program")).process;
+
+	cr_assert_eq(host_mappings(host, p, now, &m, &whole), 2);
+	cr_assert_eq(host_mappings(host, p, before, &m, &whole), 1);
+	cr_assert_eq(m[0].start, 0x400000);
+}
+
 /* More than are kept: then nothing that was walked with older mappings is believed. */
 Test(host_reading, too_many_files_that_lost_their_places_cost_all_that_was_walked_with_them)
 {

@@ -12,6 +12,7 @@ struct part {
 	uint16_t slot;	     /* NO_SLOT: the file was never sampled, so no frame is in it */
 };
 #define NO_SLOT UINT16_MAX
+#define NOTED_MOST 32 /* of the latest noted mappings; a process may note any number */
 
 struct displaced {
 	unsigned n, next; /* next: to be replaced */
@@ -67,9 +68,47 @@ static bool covers(const struct displaced *d, uint64_t start, uint64_t end)
 	return false;
 }
 
+/* Notes what `by` takes of m. Returns as displaced_note. */
+static uint32_t displace(struct displaced **d, const struct map *m, const struct map *by,
+			 const struct part *at)
+{
+	const uint16_t slot = slot_of(m->backing);
+	const uint64_t start = m->start > by->start ? m->start : by->start,
+		       end = m->end < by->end ? m->end : by->end;
+
+	if (is_same(m, by)) {
+		if (slot)
+			by->backing->was_slot = slot;
+		return 0;
+	}
+	/* Code in no file within a file's mapping is its text, moved to huge pages. */
+	if (!by->backing && m->start < by->start && m->end > by->end)
+		return 0;
+	/* Nothing was walked with it. But samples that wait for its rows must not be walked with
+	 * what is there now. */
+	if (!slot && (!m->backing || covers(*d, start, end)))
+		return 0;
+	if (!*d)
+		*d = calloc(1, sizeof(**d));
+	if (!*d)
+		return at->generation;
+
+	struct part part = *at;
+
+	part.start = m->offset + (start - m->start);
+	part.end = m->offset + (end - m->start);
+	part.at = start;
+	part.to = end;
+	part.slot = slot ? slot : NO_SLOT;
+	return add(*d, &part);
+}
+
 uint32_t displaced_note(struct displaced **d, const struct maps *was, const struct map *by,
 			uint64_t since_ns, uint64_t time_ns, uint32_t generation)
 {
+	const struct part at = { .first_ns = since_ns,
+				 .last_ns = time_ns,
+				 .generation = generation };
 	uint32_t lost = 0;
 
 	for (unsigned i = 0; *d && i < (*d)->n; i++) {
@@ -80,37 +119,19 @@ uint32_t displaced_note(struct displaced **d, const struct maps *was, const stru
 	}
 	for (uint32_t i = maps_from(was, by->start); i < was->len && was->at[i].start < by->end;
 	     i++) {
-		const struct map *m = &was->at[i];
-		uint16_t slot = slot_of(m->backing);
-		uint64_t start = m->start > by->start ? m->start : by->start;
-		uint64_t end = m->end < by->end ? m->end : by->end;
+		const uint32_t r = displace(d, &was->at[i], by, &at);
 
-		if (is_same(m, by)) {
-			if (slot)
-				by->backing->was_slot = slot;
-			continue;
-		}
-		/* Code in no file within a file's mapping is its text, moved to huge pages. */
-		if (!by->backing && m->start < by->start && m->end > by->end)
-			continue;
-		/* Nothing was walked with it. But samples that wait for its rows must not be walked
-		 * with what is there now. */
-		if (!slot && (!m->backing || covers(*d, start, end)))
-			continue;
-		if (!*d)
-			*d = calloc(1, sizeof(**d));
-		if (!*d)
-			return generation;
-
-		uint32_t r = add(*d, &(struct part){ .start = m->offset + (start - m->start),
-						     .end = m->offset + (end - m->start),
-						     .first_ns = since_ns,
-						     .last_ns = time_ns,
-						     .at = start,
-						     .to = end,
-						     .generation = generation,
-						     .slot = slot ? slot : NO_SLOT });
 		lost = r ? r : lost;
+	}
+	/* Mappings that arrived a moment ago are not in place yet. */
+	for (uint32_t i = was->noted_len; i > 0 && was->noted_len - i < NOTED_MOST; i--) {
+		const struct map *m = &was->noted[i - 1];
+
+		if (m->start < by->end && m->end > by->start) {
+			const uint32_t r = displace(d, m, by, &at);
+
+			lost = r ? r : lost;
+		}
 	}
 	return lost;
 }

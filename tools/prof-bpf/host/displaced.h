@@ -16,7 +16,7 @@
 struct displaced;
 
 /* Notes the mappings that `by`, mapped between since_ns and time_ns, displaces. was: the known
- * mappings (borrowed). generation: of the mappings published last. *d is NULL if nothing was
+ * mappings, noted ones as well (borrowed). generation: of the mappings published last. *d is NULL if nothing was
  * displaced yet.
  *
  * Returns 0, or a generation if room or memory is lacking: samples walked with it or older ones can
