@@ -16,11 +16,11 @@
 struct displaced;
 
 /* Notes the mappings that `by`, mapped between since_ns and time_ns, displaces. was: the known
- * mappings, noted ones as well (borrowed). generation: of the mappings published last. *d is NULL if nothing was
- * displaced yet.
+ * mappings, noted ones as well (borrowed). generation: of the mappings published last. *d is NULL
+ * if nothing was displaced yet.
  *
- * Returns 0, or a generation if room or memory is lacking: samples walked with it or older ones can
- * no longer be judged. */
+ * Returns 0, or a generation if room or memory is lacking: samples walked with it or older ones
+ * can no longer be judged. */
 uint32_t displaced_note(struct displaced **d, const struct maps *was, const struct map *by,
 			uint64_t since_ns, uint64_t time_ns, uint32_t generation);
 /* How many of the sample's user frames, from the leaf on, come before the first one in a mapping
