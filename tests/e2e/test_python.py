@@ -567,8 +567,8 @@ def test_an_interpreter_that_is_the_command_has_its_frames_from_its_first_sample
                    if "_PyEval_EvalFrameDefault" in s]
         assert len(samples) > 50
         natives.append(sum("[interpreted]" not in s for s in samples))
-    # prof-bpf may hear late of an exec, once.
-    assert sorted(natives)[-2] <= 1, natives
+    # On a busy machine prof-bpf may hear late of an exec.
+    assert sorted(natives)[2] == 0 and max(natives) <= 5, natives
 
 
 @pytest.mark.parametrize("how", ["host", "command"])

@@ -569,6 +569,7 @@ int named_run_event(struct named *n, const struct event *e, uint64_t now_ns)
 	case EVENT_FILE_END:
 		return end_file(n, &e->file_end);
 	case EVENT_END:
+		named_ends(n, now_ns);
 		r = named_settle_aside(n, now_ns);
 		if (r == 0)
 			r = settle_held(n, ALL, now_ns);
@@ -609,6 +610,7 @@ int named_take(struct named *n, const struct msg *m, uint64_t now_ns)
 		hello.hello.build = msg_build();
 		hello.hello.kind = STREAM_NAMED;
 		n->begun = true;
+		n->epoch_ns = now_ns;
 		return stream_put(n->out, &hello);
 	case MSG_PROCESS:
 		return definitions_process(&n->defs, &m->process);
@@ -658,6 +660,7 @@ int named_forget(struct named *n, uint64_t now_ns)
 		return r;
 	if (!n->ending)
 		n->late_ns = 0;
+	n->epoch_ns = now_ns;
 	if (n->objects)
 		objects_renew(n->objects, now_ns);
 	definitions_clear(&n->defs);

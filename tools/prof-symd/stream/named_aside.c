@@ -5,6 +5,9 @@
 
 #define LOOK_NS 10000000ull /* between looks at what was put aside */
 #define SHORT_NS 500000ull  /* a look that took no longer may follow at once */
+/* What an epoch's end may wait for names: this part of the epoch's time, and this at least. */
+#define SETTLE_PART 8
+#define SETTLE_LEAST_NS 20000000ull
 
 /* --- whose turn it is --- */
 
@@ -217,13 +220,24 @@ uint64_t named_next_look(const struct named *n)
 	return next_ns;
 }
 
+/* While an epoch's end waits, the next epoch's samples do too. So it waits for a part of what the
+ * epoch took: who begins epochs quickly cannot make prof-symd later and later. */
+static uint64_t settle_ns(const struct named *n, uint64_t now_ns)
+{
+	const uint64_t part_ns = (now_ns - n->epoch_ns) / SETTLE_PART;
+
+	if (part_ns < SETTLE_LEAST_NS)
+		return SETTLE_LEAST_NS;
+	return part_ns < NAMED_LATE_NS ? part_ns : NAMED_LATE_NS;
+}
+
 /* Sends all that was put aside: for a while with names, then without. */
 int named_settle_aside(struct named *n, uint64_t now_ns)
 {
 	if (!n->aside.len)
 		return 0;
 	if (!n->late_ns)
-		n->late_ns = now_ns + NAMED_LATE_NS;
+		n->late_ns = now_ns + settle_ns(n, now_ns);
 	return named_run_aside(n, clock_mono_ns() + n->turn_ns, now_ns);
 }
 

@@ -54,6 +54,7 @@ struct named {
 	bool lean;	       /* the user's turn is over: neither look names up nor wait */
 	bool skipped;	       /* the stack being sent lacks names that it could have */
 	uint64_t head_ns;      /* when the queue's head was last found waiting; 0: it was not */
+	uint64_t epoch_ns;     /* when the raw epoch began */
 	uint64_t late_ns;      /* from when on users give up (named_gives_up); 0: not yet */
 	uint64_t late_look_ns; /* of the last look at what was put aside since then */
 	bool ending;	       /* late_ns is due to the stream's end, and stays */
@@ -113,7 +114,8 @@ bool named_waits_aside(const struct named *n, const struct event *e);
 int named_put_aside(struct named *n, const struct event *e);
 /* Sends what was put aside until that time. 0; NAMED_WAIT: some is left; errors. */
 int named_run_aside(struct named *n, uint64_t until_ns, uint64_t now_ns);
-/* Sends all of it: for NAMED_LATE_NS with names, then without. The same. */
+/* Sends all of it: for a part of the epoch's time with names, at most NAMED_LATE_NS, then without.
+ * The same. */
 int named_settle_aside(struct named *n, uint64_t now_ns);
 
 /* The time between these calls is charged to n->user. */
