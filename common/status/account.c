@@ -67,6 +67,28 @@ size_t account_lines(const struct status *f, struct account_line ret[static ACCO
 	return n + add_remedies(f, ret + n);
 }
 
+const char *account_blame_word(const struct status_blame *b)
+{
+	return b->lost ? lost_reason_word(b->reason) : walk_reason_word(b->reason);
+}
+
+bool account_is_share(const struct status_blame *b)
+{
+	return b->samples &&
+	       (b->lost || b->reason == WALK_DEFINITIONS || b->reason == WALK_TABLES_FULL ||
+		b->reason == WALK_MEMORY_LIMIT || b->reason == WALK_ROWS_PENDING);
+}
+
+uint32_t account_uid(const struct status_blame *b)
+{
+	return (uint32_t)b->owner;
+}
+
+uint32_t account_container(const struct status_blame *b)
+{
+	return (uint32_t)(b->owner >> 32);
+}
+
 const char *account_word(enum account_kind kind)
 {
 	static const char *const words[ACCOUNT_KINDS] = { "truncated", "lost", "missed", "remedy" };

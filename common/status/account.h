@@ -46,6 +46,13 @@ void account_share(char ret[static ACCOUNT_SHARE], uint64_t part, uint64_t whole
 int account_count(struct buf *b, uint64_t n, const char *noun);
 /* "of 1 process and 2 threads; 99 stacks complete (99.00 %)". Errors of buf_append. */
 int account_scope(struct buf *b, const struct status *f);
+/* The word for a blame's reason. */
+const char *account_blame_word(const struct status_blame *b);
+/* Whether it is for want of something that owners share: memory, room, or time. */
+bool account_is_share(const struct status_blame *b);
+/* Its owner: the user, and the container; 0: the host. */
+uint32_t account_uid(const struct status_blame *b);
+uint32_t account_container(const struct status_blame *b);
 /* One sentence on all losses. */
 const char *account_loss(const struct status *f);
 /* Writes notes on the run, a line each, and returns their count: how much memory would have been

@@ -17,7 +17,8 @@
 #define STATUS_NAME 120
 #define STATUS_EVENT 32
 #define STATUS_RUNTIMES 16 /* of common/status/remedies.def, and room */
-#define STATUS_TOOLS 4	   /* prof-bpf, prof-deltas, prof-symd, prof-export */
+#define STATUS_BLAMES 24
+#define STATUS_TOOLS 4 /* prof-bpf, prof-deltas, prof-symd, prof-export */
 
 enum status_phase {
 	STATUS_READY = 1,   /* the sandbox is entered, sockets are open; prof-bpf: samples come */
@@ -31,6 +32,13 @@ struct status_top {
 	uint64_t self;		/* samples whose leaf this function is */
 	uint64_t kind;		/* enum status_kind */
 	char name[STATUS_NAME]; /* a stranger's bytes, zero-filled; printers must escape them */
+};
+/* How many samples of one owner were truncated or lost, for one reason. */
+struct status_blame {
+	uint64_t owner;	 /* as the stream has it: the container, and below it the user */
+	uint64_t lost;	 /* 0: truncated */
+	uint64_t reason; /* enum walk_reason or lost_reason */
+	uint64_t samples;
 };
 struct status {
 	uint32_t magic;
@@ -68,6 +76,7 @@ struct status {
 	uint64_t witness_more, witness_fewer, witness_losses;
 	/* prof-export: what a newer version recorded and ours does not know. */
 	uint64_t skipped_messages, skipped_fields;
+	struct status_blame blames[STATUS_BLAMES]; /* prof-export: the most samples first */
 };
 static_assert(sizeof(struct status) <= PIPE_BUF, "a status word is written whole");
 

@@ -110,7 +110,11 @@ def test_who_has_few_samples_loses_none_for_the_cpu_limit(tmp_path):
     due = used / 1e9 / took * got.summary["duration_s"] * 4999
     kept = sum(n for s, n in got.stacks if s[0] == "victim")
     assert kept >= 0.7 * due, (kept, due, got.summary)
-    assert got.summary["lost"]["cpu-limit"] > got.summary["samples"], got.summary
+    lost = got.summary["lost"]["cpu-limit"]
+    assert lost > got.summary["samples"], got.summary
+    # The summary says whose samples these were.
+    of = {o["uid"]: o["lost"].get("cpu-limit", 0) for o in got.summary["owners"]}
+    assert of[ATTACKER] > 0.9 * lost and of.get(VICTIM, 0) <= 0.3 * due, got.summary
 
 
 def test_a_cpu_limit_is_a_percentage(tmp_path):

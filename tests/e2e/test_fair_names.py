@@ -14,7 +14,7 @@ def kit():
 def assert_slow(got, users):
     """Each of these users lost names, and the log says so."""
     for user in users:
-        assert f"the programs of user {user} take too long to name" in got.stderr
+        assert f"the programs of user {user} (container 0) take too long to name" in got.stderr
 
 
 @pytest.mark.parametrize("limit", ["1G", "128M"])

@@ -22,6 +22,9 @@ def test_stacks_that_prof_symd_names_slowly(tmp_path, chain, kit):
     taken = got.cpu_s * RATE
     print(got.cpu_s, got.samples, got.whole, got.late, got.summary)
     assert got.samples >= 0.9 * taken, (got.samples, taken, got.summary)
+    paid = {o["uid"]: o["lost"].get("queue-full", 0) + o["truncated"].get("definitions", 0)
+            for o in got.summary["owners"]}
+    assert paid.pop(ATTACKER) > 10 * sum(paid.values()), got.summary
     assert got.whole >= 0.99 * got.samples, (got.whole, got.samples, got.stderr, got.bad[:5])
 
 

@@ -183,11 +183,11 @@ static void beat(void *ctx, uint64_t samples)
 	deploy_status(b->deploy, &b->status, STATUS_RUNNING);
 }
 
-static void say_slow(uint32_t user)
+static void say_slow(uint64_t owner)
 {
-	log_warning("the programs of user %u take too long to name: some of their functions have "
-		    "no names, so that others have theirs",
-		    (unsigned)user);
+	log_warning("the programs of user %u (container %u) take too long to name: some of their "
+		    "functions have no names, so that others have theirs",
+		    (unsigned)owner, (unsigned)(owner >> 32));
 }
 
 static int run_deployed(const struct options *o)

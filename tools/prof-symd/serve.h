@@ -26,7 +26,7 @@ struct serve_links {
 	void (*say_lost)(struct str path, unsigned kills);
 	void (*say_died)(struct str path, bool killed);
 	void (*say_too_large)(struct str path);
-	void (*say_slow)(uint32_t user);     /* as of named_take_turns */
+	void (*say_slow)(uint64_t owner);    /* as of named_take_turns */
 	void (*say_code_lost)(uint32_t pid); /* as in worker_warnings.h */
 };
 

@@ -25,7 +25,7 @@ struct known {
 
 /* Bytes that may still be read for an owner. */
 struct allowance {
-	uint32_t owner;
+	uint64_t owner;
 	uint64_t left, since_ns; /* since_ns 0: unused */
 };
 
@@ -56,7 +56,7 @@ static const struct known *find_known(const struct identity *i)
 
 /* Bytes that the owner may have read now. Of too many owners, the one that has waited longest is
  * forgotten. */
-static struct allowance *allowance_of(uint32_t owner)
+static struct allowance *allowance_of(uint64_t owner)
 {
 	const uint64_t now_ns = clock_mono_ns();
 	struct allowance *a = NULL, *oldest = &store.owners[0];
@@ -161,7 +161,7 @@ static int compute(const struct symfile *f, struct allowance *a, uint32_t *ret)
 	return 0;
 }
 
-int filecrc_of(const struct symfile *f, uint32_t owner, uint32_t *ret)
+int filecrc_of(const struct symfile *f, uint64_t owner, uint32_t *ret)
 {
 	struct identity i;
 	struct stat st;

@@ -8,7 +8,7 @@
  *  - The checksum of a file is kept by its identity (device, inode, ctime, size).
  *  - Holes are not read. Their zeros cost a logarithm of their size.
  *  - At most FILECRC_DATA bytes of a file are read, at most FILECRC_BURST at once for one owner,
- *    and FILECRC_RATE more each second. The owner is the user whose program asks.
+ *    and FILECRC_RATE more each second. It is the owner of the process that needs the name.
  *
  * There is one store a process, of a few KiB.
  */
@@ -22,7 +22,7 @@
 #define FILECRC_RATE (16u << 20)
 
 /* 0; SYMFILE_TOO_LARGE: it has too much data, or its owner had too much read; -errno. */
-int filecrc_of(const struct symfile *f, uint32_t owner, uint32_t *ret);
+int filecrc_of(const struct symfile *f, uint64_t owner, uint32_t *ret);
 /* For tests: forgets all files and owners. */
 void filecrc_forget(void);
 /* For tests: bytes read so far. */

@@ -34,7 +34,8 @@ struct program {
 	int fds[PARTS];		    /* -1: it has none */
 	uint64_t dwarf_max, worker; /* worker: the number of the one in which it is open */
 	unsigned kills;
-	uint32_t slot, owner;
+	uint32_t slot;
+	uint64_t owner;
 	uint64_t worked_ns; /* of the workers, since program_worked_ns */
 	bool slow;	    /* for the patient worker */
 	uint64_t grows_ns;  /* since when it asks for more heap; 0: it does not */
@@ -627,7 +628,7 @@ void program_give_up(struct program *p)
 		(void)tell_worker(p, PROGRAMWIRE_GIVE_UP, &none);
 }
 
-void program_charge(struct program *p, uint32_t owner)
+void program_charge(struct program *p, uint64_t owner)
 {
 	p->owner = owner;
 	if (p->sources)

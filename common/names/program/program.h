@@ -75,7 +75,7 @@ bool program_offer(struct program *p, int fd);
 /* How many wrong files were offered for the present want. */
 unsigned program_refused(const struct program *p);
 /* The user who pays for checksums of debug files (filecrc.h); at first root. */
-void program_charge(struct program *p, uint32_t owner);
+void program_charge(struct program *p, uint64_t owner);
 /* The answer does not come: from now on lookups want nothing. */
 void program_give_up(struct program *p);
 

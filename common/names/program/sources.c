@@ -22,7 +22,7 @@ struct sources {
 	struct funcbounds *bounds;
 	uint64_t dwarf_max;
 	enum sources_step step;
-	uint32_t owner;
+	uint64_t owner;
 	enum dwarfinfo_want want; /* of the last lookup */
 	unsigned asked;		  /* files wanted by the present lookup */
 	unsigned refused;	  /* wrong files that were offered for the present want */
@@ -262,7 +262,7 @@ unsigned sources_refused(const struct sources *p)
 	return p->refused;
 }
 
-void sources_charge(struct sources *p, uint32_t owner)
+void sources_charge(struct sources *p, uint64_t owner)
 {
 	p->owner = owner;
 }

@@ -35,7 +35,7 @@ enum program_want sources_wants(struct sources *p, struct span *ret_build_id,
 bool sources_offer(struct sources *p, int fd);
 void sources_give_up(struct sources *p);
 unsigned sources_refused(const struct sources *p);
-void sources_charge(struct sources *p, uint32_t owner);
+void sources_charge(struct sources *p, uint64_t owner);
 /* Brings it into the state that another one had: its step, and its files (taken; -1: none), whose
  * identity was checked then. unproven: but not the debug file's checksum. */
 void sources_restore(struct sources *p, enum sources_step step, bool unproven, int debug, int alt);

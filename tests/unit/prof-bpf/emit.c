@@ -54,7 +54,7 @@ Test(emit, nothing_comes_behind_the_end_until_somebody_else_takes_the_stream)
 	/* A process of the host may end at any time. */
 	sent = 1;
 	cr_expect_eq(emit_process_end(e, &p, 1), 0);
-	cr_expect_eq(emit_lost(e, LOST_RING_FULL, 1, 0), 0);
+	cr_expect_eq(emit_lost(e, &(struct msg_lost){ .reason = LOST_RING_FULL, .count = 1 }), 0);
 	cr_expect_eq(emit_file(e, &f), 0);
 	cr_expect_eq(emit_flush(e), 0);
 	cr_expect_eq(count(&in, MSG_PROCESS_END) + count(&in, MSG_LOST), 0);
@@ -62,7 +62,7 @@ Test(emit, nothing_comes_behind_the_end_until_somebody_else_takes_the_stream)
 	stream_in_done(&in);
 	stream_in_init(&in);
 	cr_expect_eq(emit_restart(e), 0);
-	cr_expect_eq(emit_lost(e, LOST_RING_FULL, 1, 0), 0);
+	cr_expect_eq(emit_lost(e, &(struct msg_lost){ .reason = LOST_RING_FULL, .count = 1 }), 0);
 	cr_expect_eq(emit_end(e, END_DONE), 0);
 	cr_expect_eq(count(&in, MSG_LOST), 1);
 	stream_in_done(&in);

@@ -91,3 +91,25 @@ Test(owners, who_holds_less_than_a_fair_share_leaves_the_rest_to_the_others)
 	cr_assert_eq(owners_share(o, a, OWNER_SLOTS, 900), 800);
 	cr_assert_null(owners_largest(o, OWNER_RULES));
 }
+
+static void note_loss(void *ctx, const struct owner *w, enum owner_loss l, uint64_t n)
+{
+	((uint64_t(*)[OWNER_LOSSES])ctx)[w->key.uid][l] += n;
+}
+
+Test(owners, a_loss_is_told_once)
+{
+	uint64_t told[3][OWNER_LOSSES] = { 0 };
+
+	owner_put(o, user(1));
+	for (uint32_t uid = 1; uid <= 2; uid++)
+		owners_lose(o, (struct owner_key){ .uid = uid }, OWNER_LOST_LIMIT);
+	owners_lose(o, (struct owner_key){ .uid = 1 }, OWNER_LOST_QUEUE_FULL);
+	owners_tell_losses(o, note_loss, told);
+	owners_lose(o, (struct owner_key){ .uid = 2 }, OWNER_LOST_LIMIT);
+	owners_tell_losses(o, note_loss, told);
+	cr_expect_eq(told[1][OWNER_LOST_LIMIT], 1);
+	cr_expect_eq(told[1][OWNER_LOST_QUEUE_FULL], 1);
+	cr_expect_eq(told[2][OWNER_LOST_LIMIT], 2);
+	cr_expect_eq(told[2][OWNER_LOST_QUEUE_FULL], 0);
+}

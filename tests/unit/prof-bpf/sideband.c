@@ -57,6 +57,9 @@ static struct seen seen;
 static void drain(struct sideband *s, uint64_t horizon_ns)
 {
 	seen.horizon_ns = horizon_ns;
+	/* Only what is older than the horizon is there for certain. */
+	if (horizon_ns == UINT64_MAX)
+		seen.last_ns = 0;
 	sideband_drain(s, horizon_ns, keep, &seen);
 }
 

@@ -53,6 +53,35 @@ Test(model, what_was_taken_and_neither_came_nor_is_told_of_was_in_the_hands_of_a
 	}
 }
 
+Test(model, who_lost_samples_is_told_by_owner_and_reason)
+{
+	const uint64_t ann = 5ull << 32 | 1000, ben = 1001;
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+	struct status st;
+
+	take(m, (struct msg){ .id = MSG_PROCESS, .process = { .id = 1, .pid = 9, .owner = ann } });
+	take(m, (struct msg){ .id = MSG_THREAD, .thread = { .id = 1, .process = 1, .tid = 9 } });
+	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 1, .reason = WALK_STALE } });
+	sample(m, 1, 1);
+	for (uint64_t owner = 0; owner <= ben + 1; owner += ben + 1)
+		take(m,
+		     (struct msg){
+			     .id = MSG_LOST,
+			     .lost = { .reason = LOST_QUEUE_FULL, .count = 3, .owner = owner } });
+	model_status(m, &st, false);
+	cr_expect_eq(st.lost[LOST_QUEUE_FULL], 6);
+	cr_expect_eq(st.blames[0].owner, ben);
+	cr_expect_eq(st.blames[0].lost, 1);
+	cr_expect_eq(st.blames[0].reason, LOST_QUEUE_FULL);
+	cr_expect_eq(st.blames[0].samples, 3);
+	cr_expect_eq(st.blames[1].owner, ann);
+	cr_expect_eq(st.blames[1].lost, 0);
+	cr_expect_eq(st.blames[1].reason, WALK_STALE);
+	cr_expect_eq(st.blames[1].samples, 1);
+	cr_expect_eq(st.blames[2].samples, 0);
+	model_free(m);
+}
+
 Test(model, addresses_within_a_function_differ_only_where_they_are_shown)
 {
 	for (int detail = MODEL_NAMES; detail <= MODEL_ADDRESSES; detail++) {

@@ -45,12 +45,34 @@ Test(turns, of_too_many_users_those_who_spent_least_are_forgotten)
 	struct turns t = { 0 };
 
 	turns_spend(&t, 1, SECOND, SECOND);
-	for (uint32_t user = 2; user < 3 * TURNS_USERS; user++)
-		turns_spend(&t, user, 1000, SECOND);
+	for (uint64_t owner = 2; owner < 3 * TURNS_OWNERS; owner++)
+		turns_spend(&t, owner, 1000, SECOND);
 	cr_expect(turns_over(&t, 1, 1, SECOND));
 }
 
-/* A named stream of two users. Each sample's frame lies in a file of its own, which is answered
+Test(turns, owners_without_a_place_are_one)
+{
+	struct turns t = { 0 };
+
+	for (uint64_t owner = 1; owner <= TURNS_OWNERS + 2; owner++)
+		turns_enter(&t, owner, SECOND);
+	cr_expect_eq(t.queued, TURNS_OWNERS + 2);
+	cr_expect_eq(turns_key(&t, TURNS_OWNERS), TURNS_OWNERS);
+	cr_expect_eq(turns_key(&t, TURNS_OWNERS + 1), TURNS_NOBODY);
+	turns_spend(&t, TURNS_OWNERS + 1, SECOND, SECOND);
+	cr_expect(turns_over(&t, TURNS_OWNERS + 2, 1, SECOND), "they share an allowance");
+	cr_expect_not(turns_over(&t, 5, 1, SECOND));
+	turns_leave(&t, 5);
+	turns_spend(&t, TURNS_OWNERS + 2, 1, SECOND); /* has a place now, and its sample has not */
+	cr_expect_not(turns_over(&t, TURNS_OWNERS + 2, 1, SECOND));
+	for (uint64_t owner = 1; owner <= TURNS_OWNERS + 2; owner++)
+		if (owner != 5)
+			turns_leave(&t, owner);
+	cr_expect_eq(t.queued, 0);
+	cr_expect_eq(t.owners, 0);
+}
+
+/* A named stream of two owners. Each sample's frame lies in a file of its own, which is answered
  * when the test says so. */
 struct bench {
 	struct filestore files;
@@ -61,11 +83,11 @@ struct bench {
 	unsigned asked;
 };
 
-static uint32_t slow;
+static uint64_t slow;
 
-static void note_slow(uint32_t user)
+static void note_slow(uint64_t owner)
 {
-	slow = user;
+	slow = owner;
 }
 
 static int to_in(void *ctx, struct span batch)
@@ -97,11 +119,11 @@ static struct bench *bench_new(void)
 	cr_assert_eq(named_new(&NAMED_LIMITS, &b->files, &b->out, &b->named), 0);
 	named_take_turns(b->named, 60 * SECOND, note_slow);
 	take(b, (struct msg){ .id = MSG_HELLO, .hello = { .schema = MSG_SCHEMA } });
-	for (uint64_t user = 1; user <= 2; user++) {
+	for (uint64_t owner = 1; owner <= 2; owner++) {
 		take(b, (struct msg){ .id = MSG_PROCESS,
-				      .process = { .id = user, .pid = user, .uid = user } });
+				      .process = { .id = owner, .pid = owner, .owner = owner } });
 		take(b, (struct msg){ .id = MSG_THREAD,
-				      .thread = { .id = user, .process = user, .tid = user } });
+				      .thread = { .id = owner, .process = owner, .tid = owner } });
 	}
 	return b;
 }
@@ -114,15 +136,15 @@ static void bench_free(struct bench *b)
 	free(b);
 }
 
-static void sample(struct bench *b, uint64_t id, uint64_t user)
+static void sample(struct bench *b, uint64_t id, uint64_t owner)
 {
 	take(b, (struct msg){ .id = MSG_FILE,
-			      .file = { .id = id, .path = STR_LIT("/bin/x"), .uid = user } });
+			      .file = { .id = id, .path = STR_LIT("/bin/x"), .uid = owner } });
 	take(b, (struct msg){
 			.id = MSG_FRAME,
 			.frame = { .id = id, .kind = FRAME_NATIVE, .file = id, .offset = 0x10 } });
 	take(b, (struct msg){ .id = MSG_STACK, .stack = { .id = id, .frames = { &id, 1 } } });
-	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = id, .thread = user } });
+	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = id, .thread = owner } });
 }
 
 static void answer_all(struct bench *b)
@@ -214,6 +236,25 @@ Test(named, what_was_put_aside_ends_soon_after_the_stream)
 	bench_free(b);
 }
 
+/* A stream whose epochs are short does not wait longer and longer. */
+Test(named, an_epoch_waits_at_its_end_for_a_part_of_its_time)
+{
+	struct bench *b = bench_new();
+	const uint64_t end_ns = SECOND + SECOND / 2;
+
+	turns_spend(&b->named->turns, 1, 100 * SECOND, SECOND);
+	sample(b, 10, 1);
+	sample(b, 11, 2);
+	filestore_answer(&b->files, b->requests[1], -1, SECOND);
+	cr_assert_eq(named_run(b->named, SECOND), 0);
+	cr_expect_eq(named_forget(b->named, end_ns), NAMED_WAIT);
+	cr_expect_eq(named_forget(b->named, end_ns + SECOND / 32), NAMED_WAIT);
+	cr_expect_eq(sent(b), 1);
+	cr_expect_eq(named_forget(b->named, end_ns + SECOND / 16), 0);
+	cr_expect_eq(sent(b), 2);
+	bench_free(b);
+}
+
 /* A frame that went without its name is sent again with it, for others. */
 Test(named, what_one_loses_another_has)
 {
@@ -225,7 +266,7 @@ Test(named, what_one_loses_another_has)
 	sample(b, 10, 1);
 	sample(b, 11, 2);
 	for (unsigned i = 0; i < ASIDE_MAX; i++) { /* so that there is no room */
-		const struct event e = { .kind = EVENT_SAMPLE, .user = 1 };
+		const struct event e = { .kind = EVENT_SAMPLE, .owner = 1 };
 
 		(void)aside_add(&b->named->aside, &e, 1);
 	}
@@ -245,15 +286,15 @@ Test(named, what_one_loses_another_has)
 Test(aside, a_user_takes_half_of_the_room_that_is_left)
 {
 	struct aside a = { 0 };
-	struct event e = { .kind = EVENT_SAMPLE, .user = 1 };
+	struct event e = { .kind = EVENT_SAMPLE, .owner = 1 };
 	unsigned n = 0;
 
 	while (aside_add(&a, &e, 5) == 0)
 		n++;
 	cr_expect_eq(n, ASIDE_MAX / 2);
-	e.user = 2;
+	e.owner = 2;
 	cr_expect_eq(aside_add(&a, &e, 6), 0);
-	e = (struct event){ .kind = EVENT_PROCESS_END, .user = 1 };
+	e = (struct event){ .kind = EVENT_PROCESS_END, .owner = 1 };
 	cr_expect_eq(aside_add(&a, &e, 5), 0, "an end always has room");
 	cr_expect(aside_has(&a, 6));
 	for (size_t i = 0; i < a.len; i++)

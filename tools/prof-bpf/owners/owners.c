@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/owners/owners.h"
 
 #include <errno.h>
@@ -158,6 +158,35 @@ uint64_t owner_spent(const struct owner *w, enum owner_resource t, uint64_t now_
 void owner_refuse(struct owner *w, enum owner_resource t, uint64_t n)
 {
 	w->refused[t] += n;
+}
+
+/* --- losses --- */
+
+void owners_lose(struct owners *o, struct owner_key key, enum owner_loss l)
+{
+	struct owner *w = owners_get(o, key);
+
+	w->lost[l]++;
+	owner_put(o, w);
+}
+
+void owners_tell_losses(struct owners *o,
+			void (*tell)(void *ctx, const struct owner *w, enum owner_loss l,
+				     uint64_t n),
+			void *ctx)
+{
+	for (uint32_t i = 0, seen = 0; i < OWNERS_MAX && seen < o->count; i++) {
+		struct owner *w = o->numbered[i];
+
+		seen += w != NULL;
+		for (unsigned l = 0; w && l < OWNER_LOSSES; l++) {
+			const uint64_t n = w->lost[l];
+
+			w->lost[l] = 0;
+			if (n)
+				tell(ctx, w, (enum owner_loss)l, n);
+		}
+	}
 }
 
 /* --- shares --- */

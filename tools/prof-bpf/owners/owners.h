@@ -29,6 +29,9 @@ enum owner_resource {
 	OWNER_RESOURCES,
 };
 
+/* Samples of an owner that prof-bpf lost. */
+enum owner_loss { OWNER_LOST_QUEUE_FULL, OWNER_LOST_CPU_LIMIT, OWNER_LOST_LIMIT, OWNER_LOSSES };
+
 struct owner_key {
 	uint32_t uid, container;
 };
@@ -40,6 +43,7 @@ struct owner {
 	uint64_t held[OWNER_RESOURCES];
 	uint64_t spent_ns[OWNER_RESOURCES]; /* as of the period `period` */
 	uint64_t refused[OWNER_RESOURCES];  /* how often it did not get what it asked for */
+	uint64_t lost[OWNER_LOSSES];	    /* that owners_tell_losses has yet to tell */
 	uint64_t period;
 	uint64_t maps_paid_ns; /* what it spent on mappings is paid for by then (host/turns.h) */
 	UT_hash_handle hh;
@@ -75,6 +79,15 @@ uint64_t owner_spent(const struct owner *w, enum owner_resource t, uint64_t now_
 /* What all owners hold of a thing. */
 uint64_t owners_held(const struct owners *o, enum owner_resource t);
 void owner_refuse(struct owner *w, enum owner_resource t, uint64_t n);
+
+/* A sample of the owner with this key was lost. */
+void owners_lose(struct owners *o, struct owner_key key, enum owner_loss l);
+/* Calls tell for each owner and kind with what was lost since the last call. An owner that was
+ * forgotten meanwhile is not told of. */
+void owners_tell_losses(struct owners *o,
+			void (*tell)(void *ctx, const struct owner *w, enum owner_loss l,
+				     uint64_t n),
+			void *ctx);
 
 /* The fair share of `all`: each owner gets as much, but none more than it wants. So those who hold
  * less than this leave the rest to the others. `taker` counts as one who wants more. */

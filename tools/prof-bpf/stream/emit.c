@@ -562,9 +562,9 @@ uint64_t emit_mark(const struct emit *e)
 	return e->incarnation;
 }
 
-int emit_lost(struct emit *e, enum lost_reason reason, uint64_t count, uint64_t cpu)
+int emit_lost(struct emit *e, const struct msg_lost *lost)
 {
-	struct msg m = { .id = MSG_LOST, .lost = { .reason = reason, .count = count, .cpu = cpu } };
+	struct msg m = { .id = MSG_LOST, .lost = *lost };
 
 	return put(e, &m);
 }

@@ -83,7 +83,7 @@ int emit_mapping(struct emit *e, const struct emit_process *p, const struct emit
 		 const struct msg_mapping *m);
 /* The mark of what was sent in this epoch: other than in any other epoch. */
 uint64_t emit_mark(const struct emit *e);
-int emit_lost(struct emit *e, enum lost_reason reason, uint64_t count, uint64_t cpu);
+int emit_lost(struct emit *e, const struct msg_lost *lost);
 int emit_figure(struct emit *e, const char *name, uint64_t value);
 int emit_clock(struct emit *e);
 int emit_end(struct emit *e, enum end_reason reason);

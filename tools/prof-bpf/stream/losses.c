@@ -20,14 +20,39 @@ void losses_forget(struct losses *l)
 		l->side_band[i] = sideband_lost(l->sideband, i, &cpu);
 }
 
+static void send_message(struct losses *l, const struct msg_lost *m)
+{
+	output_emitted(l->output, emit_lost(l->output->emit, m));
+	l->sent[m->reason] += m->count;
+}
+
 static void send_loss(struct losses *l, enum lost_reason reason, uint64_t now, uint64_t *sent,
 		      uint64_t cpu)
 {
-	if (now > *sent) {
-		output_emitted(l->output, emit_lost(l->output->emit, reason, now - *sent, cpu));
-		l->sent[reason] += now - *sent;
-	}
+	if (now > *sent)
+		send_message(l, &(struct msg_lost){
+					.reason = reason, .count = now - *sent, .cpu = cpu });
 	*sent = now;
+}
+
+/* What is lost of samples whose owner is known. The rest is sent without an owner. */
+static void send_owners_loss(void *ctx, const struct owner *w, enum owner_loss loss, uint64_t n)
+{
+	struct losses *l = ctx;
+	const struct {
+		enum lost_reason reason;
+		uint64_t *sent;
+	} to[OWNER_LOSSES] = {
+		[OWNER_LOST_QUEUE_FULL] = { LOST_QUEUE_FULL, &l->queue_full },
+		[OWNER_LOST_CPU_LIMIT] = { LOST_CPU_LIMIT, &l->cpu_limited },
+		[OWNER_LOST_LIMIT] = { LOST_LIMIT, &l->unkept },
+	};
+
+	send_message(l, &(struct msg_lost){ .reason = to[loss].reason,
+					    .count = n,
+					    .cpu = LOST_ANY_CPU,
+					    .owner = owner_word(w) + 1 });
+	*to[loss].sent += n;
 }
 
 static void log_put_off(struct losses *l, uint64_t put_off)
@@ -124,6 +149,7 @@ void losses_send(struct losses *l)
 	send_loss(l, LOST_SIDEBAND, rings.malformed, &l->undecoded, LOST_ANY_CPU);
 	send_loss(l, LOST_MALFORMED, loader_malformed(l->loader), &l->malformed, LOST_ANY_CPU);
 	send_loss(l, LOST_UNTRACKED, h.limit, &l->untracked, LOST_ANY_CPU);
+	owners_tell_losses(host_owners(l->host), send_owners_loss, l);
 	send_loss(l, LOST_LIMIT, s->unkept, &l->unkept, LOST_ANY_CPU);
 	send_loss(l, LOST_QUEUE_FULL, s->queue_full, &l->queue_full, LOST_ANY_CPU);
 	send_loss(l, LOST_CPU_LIMIT, s->cpu_limited, &l->cpu_limited, LOST_ANY_CPU);

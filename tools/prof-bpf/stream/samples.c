@@ -180,6 +180,14 @@ static void send_mappings(struct samples *p, struct host_process *h)
 	h->mappings_hash = hash;
 }
 
+/* Counts the sample as lost, for its owner too. */
+static void lose(struct samples *p, const struct sample *s, uint64_t *count, enum owner_loss l)
+{
+	++*count;
+	owners_lose(host_owners(p->host),
+		    (struct owner_key){ .uid = s->owner_uid, .container = s->owner_container }, l);
+}
+
 static void send_sample(struct samples *p, const struct sample *s)
 {
 	struct host_sample_ref ref;
@@ -192,14 +200,14 @@ static void send_sample(struct samples *p, const struct sample *s)
 
 	if (p->output->bus &&
 	    (!output_peer_takes_of(p->output, owner) || !bus_connected(p->output->bus))) {
-		p->lost.queue_full++;
+		lose(p, s, &p->lost.queue_full, OWNER_LOST_QUEUE_FULL);
 		if (owner && p->output->has_peer)
 			owner_refuse(owner, OWNER_OUTBOX, 1);
 		return;
 	}
 	p->passed_on++;
 	if (r) {
-		p->lost.unkept++;
+		lose(p, s, &p->lost.unkept, OWNER_LOST_LIMIT);
 		return;
 	}
 	struct user_less cut;
@@ -311,7 +319,8 @@ static bool drops(struct samples *p, const struct sample *s)
 {
 	const bool ret = p->drops && drops_sample(p->drops, s->owner_uid, s->owner_container);
 
-	p->lost.cpu_limited += ret;
+	if (ret)
+		lose(p, s, &p->lost.cpu_limited, OWNER_LOST_CPU_LIMIT);
 	return ret;
 }
 

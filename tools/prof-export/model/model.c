@@ -1,53 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-export/model/model.h"
-
 #include <errno.h>
 #include "common/cell/budget.h"
 #include "common/status/account.h"
-#include "tools/prof-export/model/epoch.h"
-#include "tools/prof-export/model/hottest.h"
-#include "tools/prof-export/model/label.h"
-#include "tools/prof-export/model/shares.h"
-#include "tools/prof-export/model/uptime.h"
+#include "tools/prof-export/model/model_internal.h"
 #include "tools/prof-export/model/weight.h"
-#include "tools/prof-export/model/witness_check.h"
-
-/* The present prof-bpf: when it began, and the samples it reported. The rest is the state before it
- * began; `launched` is the count that the launcher knew then. */
-struct sampler {
-	uint64_t began_ns, taken, accounted, launched, bpf_runs, bpf_ns;
-};
-
-/* The launcher's facts about the run (struct deploy_word). */
-struct launched {
-	uint64_t taken, restarts[STATUS_TOOLS];
-};
-
-struct model {
-	struct model_options options;
-	struct model_header header;
-	char header_text[6][256];
-	struct model_totals totals;
-	struct sampler sampler;
-	struct uptime uptime;
-	struct launched launched;
-	struct witness_check witness_check;
-	bool gap_seen, limit_hit; /* in this epoch */
-
-	struct epoch epoch;
-	struct definitions definitions;
-	struct shares shares;
-	uint32_t folded;   /* the stack of samples whose own one found no room; MODEL_NONE: none */
-	struct index seen; /* hashes of counted processes and threads */
-
-	struct hottest hottest; /* of former epochs */
-};
-
-static void add(uint64_t *sum, uint64_t n)
-{
-	if (__builtin_add_overflow(*sum, n, sum))
-		*sum = UINT64_MAX;
-}
 
 int model_new(const struct model_options *o, struct model **ret)
 {
@@ -107,7 +63,7 @@ static int count_bucket(struct model *m, uint32_t thread, uint32_t stack, uint64
 	if (r)
 		return r;
 	m->definitions.buckets.data[i].samples++;
-	add(&m->definitions.buckets.data[i].value, value);
+	model_add(&m->definitions.buckets.data[i].value, value);
 	return 0;
 }
 
@@ -146,6 +102,12 @@ static void count_runtime(struct model *m, struct epoch_process *p, const struct
 	p->samples = p->cut = p->unnamed = 0;
 }
 
+static uint32_t *blames_of(uint32_t counts[][STATUS_REASONS], const struct model *m,
+			   const struct share *w)
+{
+	return counts[w - m->shares.at];
+}
+
 static void lose_to_limit(struct model *m)
 {
 	m->totals.unkept++;
@@ -165,6 +127,7 @@ static void lose_seen(struct model *m, struct share *w)
 {
 	m->witness_check.unkept++;
 	w->lost++;
+	blames_add(blames_of(m->blames.lost, m, w), LOST_LIMIT, 1);
 	lose_to_limit(m);
 }
 
@@ -246,7 +209,10 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 	if (msg->stack && stack == TABLE_NONE && w->refused)
 		folds = !folded_stack(m, &stack);
 	if ((msg->thread && thread_at == TABLE_NONE) || (msg->stack && stack == TABLE_NONE)) {
-		w->lost += m->limit_hit && thread_at != TABLE_NONE;
+		if (m->limit_hit && thread_at != TABLE_NONE) {
+			w->lost++;
+			blames_add(blames_of(m->blames.lost, m, w), LOST_LIMIT, 1);
+		}
 		lose_sample(m);
 		return 0;
 	}
@@ -286,10 +252,11 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 		count_runtime(m, p, s);
 	}
 	t->samples++;
-	add(&t->value, msg->value);
+	model_add(&t->value, msg->value);
 	t->user_stacks += s->user;
 	if (s->reason) {
 		t->truncated[reason_slot(s->reason)]++;
+		blames_add(blames_of(m->blames.truncated, m, w), reason_slot(s->reason), 1);
 	} else {
 		t->complete++;
 		if (!t->first_complete_ns || msg->time_ns < t->first_complete_ns)
@@ -355,7 +322,7 @@ static void end_sampler(struct model *m)
 {
 	uint64_t taken = m->sampler.launched;
 
-	add(&taken, m->sampler.taken);
+	model_add(&taken, m->sampler.taken);
 	if (m->launched.taken < taken)
 		m->launched.taken = taken;
 	settle(m);
@@ -478,6 +445,16 @@ static uint64_t owner_of(const struct model *m, uint64_t process)
 	return slot == TABLE_NONE ? 0 : m->epoch.processes.data[slot].owner;
 }
 
+static void take_lost(struct model *m, const struct msg_lost *msg)
+{
+	const size_t reason = reason_slot(msg->reason);
+
+	model_lose(m, (enum lost_reason)reason, msg->count);
+	if (msg->owner)
+		blames_add(blames_of(m->blames.lost, m, shares_get(&m->shares, msg->owner - 1)),
+			   reason, msg->count);
+}
+
 static void end_process(struct model *m, const struct msg_process_end *msg)
 {
 	struct share *w = shares_get(&m->shares, owner_of(m, msg->id));
@@ -548,7 +525,7 @@ int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_
 	case MSG_SAMPLE:
 		return take_sample(m, &msg->sample, ret_sample);
 	case MSG_LOST:
-		model_lose(m, (enum lost_reason)reason_slot(msg->lost.reason), msg->lost.count);
+		take_lost(m, &msg->lost);
 		break;
 	case MSG_FIGURE:
 		take_figure(m, &msg->figure);
@@ -614,38 +591,12 @@ void model_conclude(struct model *m)
 	uptime_conclude(&m->uptime, model_ended_well(m), m->totals.end_ns);
 }
 
-static enum status_kind top_kind(const struct model_frame *f)
-{
-	return f->kind == MODEL_NATIVE	      ? STATUS_NATIVE
-	       : f->kind == MODEL_KERNEL      ? STATUS_KERNEL
-	       : f->kind == MODEL_INTERPRETED ? STATUS_INTERPRETED
-					      : STATUS_OTHER;
-}
-
-/* Adds self counts by name to h, as far as there is room. */
-static void add_leaves(const struct model *m, struct hottest *h, struct pool *p)
-{
-	struct buf name = BUF_INIT(0);
-
-	for (size_t i = 0; i < m->definitions.self.len; i++) {
-		const struct model_frame *f = &m->definitions.frames.data[i];
-
-		if (!m->definitions.self.data[i] || f->kind == MODEL_TRUNCATED)
-			continue;
-		buf_reset(&name);
-		if (label_plain(&name, &m->definitions, f, 0) ||
-		    !hottest_add(h, p, &name, top_kind(f), m->definitions.self.data[i]))
-			break;
-	}
-	buf_done(&name);
-}
-
 void model_forget(struct model *m)
 {
 	epoch_forget(&m->epoch);
 	shares_forget(&m->shares, !m->options.aggregate);
 	if (!m->options.aggregate) {
-		add_leaves(m, &m->hottest, &m->definitions.pool);
+		model_add_leaves(m, &m->hottest, &m->definitions.pool);
 		/* Cannot fail: it takes less than it has just freed. */
 		definitions_begin(&m->definitions);
 		m->folded = MODEL_NONE;
@@ -656,7 +607,7 @@ void model_forget(struct model *m)
 void model_missing(struct model *m, uint64_t n)
 {
 	m->gap_seen = m->gap_seen || n;
-	add(&m->totals.lost[LOST_SEQUENCE], n);
+	model_add(&m->totals.lost[LOST_SEQUENCE], n);
 }
 
 void model_skipped(struct model *m, uint64_t messages, uint64_t fields)
@@ -667,167 +618,5 @@ void model_skipped(struct model *m, uint64_t messages, uint64_t fields)
 
 void model_lose(struct model *m, enum lost_reason reason, uint64_t n)
 {
-	add(&m->totals.lost[reason], n);
-}
-
-/* --- what is known --- */
-
-const struct model_header *model_header(const struct model *m)
-{
-	return &m->header;
-}
-
-const struct model_totals *model_totals(const struct model *m)
-{
-	return &m->totals;
-}
-
-const struct definitions *model_definitions(const struct model *m)
-{
-	return &m->definitions;
-}
-
-static uint64_t start_ns(const struct model *m)
-{
-	if (m->uptime.first_ns)
-		return m->uptime.first_ns;
-	return m->totals.first_ns < m->header.mono_ns ? m->totals.first_ns : m->header.mono_ns;
-}
-
-uint64_t model_start_wall_ns(const struct model *m)
-{
-	return m->header.wall_ns - (m->header.mono_ns - start_ns(m));
-}
-
-uint64_t model_duration_ns(const struct model *m)
-{
-	const struct model_totals *t = &m->totals;
-	const uint64_t start = start_ns(m);
-	uint64_t end = uptime_end_ns(&m->uptime);
-
-	if (!end)
-		end = t->end_ns > t->last_ns ? t->end_ns : t->last_ns;
-	return end > start ? end - start : 0;
-}
-
-uint64_t model_period(const struct model *m)
-{
-	const struct model_totals *t = &m->totals;
-
-	return m->header.period || !t->samples ? m->header.period : t->value / t->samples;
-}
-
-/* An estimate of the samples that were missed between two prof-bpfs, at the average rate. */
-static uint64_t unsampled(const struct model *m)
-{
-	const double came = (double)(m->totals.samples + lost_samples(m->totals.lost)),
-		     sampled = (double)uptime_sampled_ns(&m->uptime),
-		     away = (double)m->uptime.unsampled_ns,
-		     most = away / 1e9 * (double)m->header.hz * (double)m->header.cpus,
-		     n = sampled > 0 ? came / sampled * away : 0, least = n < most ? n : most;
-
-	return least < 1e18 ? (uint64_t)least : (uint64_t)1e18;
-}
-
-#define ACCESSOR(name, type) \
-	size_t model_##name(const struct model *m, const struct model_##type **ret) \
-	{ \
-		*ret = m->definitions.name.data; \
-		return m->definitions.name.len; \
-	}
-ACCESSOR(files, file)
-ACCESSOR(functions, function)
-ACCESSOR(frames, frame)
-ACCESSOR(stacks, stack)
-ACCESSOR(processes, process)
-ACCESSOR(threads, thread)
-ACCESSOR(buckets, bucket)
-
-size_t model_shares(const struct model *m, const struct share **ret)
-{
-	*ret = m->shares.at;
-	return SHARES_OWNERS + 1;
-}
-
-size_t model_strings(const struct model *m)
-{
-	return m->definitions.strings.len;
-}
-
-struct str model_string(const struct model *m, uint32_t i)
-{
-	return strings_get(&m->definitions.strings, i);
-}
-
-const uint32_t *model_frames_of(const struct model *m, const struct model_stack *s)
-{
-	return m->definitions.numbers.data + s->frames;
-}
-
-const uint32_t *model_functions_of(const struct model *m, const struct model_frame *f)
-{
-	return m->definitions.numbers.data + f->calls;
-}
-
-const uint32_t *model_lines_of(const struct model *m, const struct model_frame *f)
-{
-	return m->definitions.numbers.data + f->calls + f->count;
-}
-
-/* --- all figures --- */
-
-static uint64_t sum(const uint64_t n[static 2])
-{
-	uint64_t both = n[0];
-
-	add(&both, n[1]);
-	return both;
-}
-
-static void fill_top(const struct model *m, struct status_top top[static STATUS_TOP])
-{
-	struct pool p = { .max = m->definitions.pool.max };
-	struct hottest h = { 0 };
-
-	hottest_add_all(&h, &p, &m->hottest);
-	add_leaves(m, &h, &p);
-	hottest_top(&h, top);
-	hottest_done(&h, &p);
-}
-
-void model_status(const struct model *m, struct status *st, bool with_top)
-{
-	const struct model_totals *t = &m->totals;
-
-	*st = (struct status){ .samples = t->samples,
-			       .user_stacks = t->user_stacks,
-			       .complete = t->complete,
-			       .processes = t->processes,
-			       .threads = t->threads,
-			       .bpf_runs = t->bpf_runs,
-			       .bpf_ns = t->bpf_ns,
-			       .map_bytes = t->map_bytes,
-			       .enough = t->memory_enough,
-			       .memory_peak = t->memory_peak,
-			       .first_complete_ns = t->first_complete_ns,
-			       .duration_ns = model_duration_ns(m),
-			       .unsampled_ns = m->uptime.unsampled_ns,
-			       .unsampled = unsampled(m),
-			       .witness_more = t->witness.more,
-			       .witness_fewer = t->witness.fewer,
-			       .witness_losses = t->witness.losses,
-			       .skipped_messages = sum(t->skipped_messages),
-			       .skipped_fields = sum(t->skipped_fields) };
-	memcpy(st->truncated, t->truncated, sizeof(st->truncated));
-	memcpy(st->lost, t->lost, sizeof(st->lost));
-	memcpy(st->restarts, m->launched.restarts, sizeof(st->restarts));
-	memcpy(st->runtime_samples, t->runtime_samples, sizeof(st->runtime_samples));
-	memcpy(st->runtime_cut, t->runtime_cut, sizeof(st->runtime_cut));
-	memcpy(st->runtime_unnamed, t->runtime_unnamed, sizeof(st->runtime_unnamed));
-	const struct str event = str_cut(m->header.event, STATUS_EVENT - 1);
-
-	if (event.len)
-		memcpy(st->event, event.data, event.len);
-	if (with_top)
-		fill_top(m, st->top);
+	model_add(&m->totals.lost[reason], n);
 }

@@ -173,6 +173,8 @@ static void settle(struct filestore *s, struct filestore_file *f, uint64_t now_n
 	} else {
 		f->state = FILESTORE_FAILED;
 		f->failed_ns = now_ns;
+		if (s->opened_hook)
+			s->opened_hook(s->hook_ctx, f, NULL);
 	}
 }
 
@@ -207,8 +209,8 @@ static void ask_next(struct filestore *s, struct filestore_file *f, uint64_t now
 	}
 }
 
-/* A place for a request of this user; -1: none. */
-static int place_for(const struct filestore *s, uint32_t user)
+/* A place for a request of this owner; -1: none. */
+static int place_for(const struct filestore *s, uint64_t owner)
 {
 	unsigned unused = 0, own = 0;
 	int place = -1;
@@ -218,7 +220,7 @@ static int place_for(const struct filestore *s, uint32_t user)
 			unused++;
 			place = (int)i;
 		} else {
-			own += s->asked[i]->asker == user;
+			own += s->asked[i]->asker == owner;
 		}
 	}
 	return own < unused ? place : -1;
@@ -226,13 +228,13 @@ static int place_for(const struct filestore *s, uint32_t user)
 
 static bool start_asking(struct filestore *s, struct filestore_file *f, uint64_t now_ns)
 {
-	const int place = place_for(s, f->user);
+	const int place = place_for(s, f->owner);
 
 	if (place < 0)
 		return false;
 	stop_wanting(s, f);
 	s->asked[place] = f;
-	f->asker = f->user;
+	f->asker = f->owner;
 	f->state = FILESTORE_ASKED;
 	f->asked_ns = now_ns;
 	f->timed_out = false;

@@ -25,8 +25,8 @@
 #define FILESTORE_BUSY_NS 5000000000ull
 #define FILESTORE_RETRY_NS 30000000000ull /* before another try, if an answer did not come */
 #define FILESTORE_OPEN 120
-/* Requests at a time. A user has at most as many as are left, so that there is one for the next
- * user, whatever the others' files do: sixteen, if nobody else asks. */
+/* Requests at a time. An owner has at most as many as are left, so that there is one for the next
+ * owner, whatever the others' files do: sixteen, if nobody else asks. */
 #define FILESTORE_IN_FLIGHT 32
 #define FILESTORE_WANTED 1024 /* files wanted ahead that wait for their turn */
 #define FILESTORE_BUDGET (16ull << 20)
@@ -47,8 +47,8 @@ struct filestore_file {
 	uint64_t request;	 /* the one under way, 0: none */
 	uint64_t place;		 /* where the last wanted file was found */
 	uint64_t asked_ns, used_ns, failed_ns;
-	uint32_t user;	/* who asks: at first the owner of the file */
-	uint32_t asker; /* of the request under way */
+	uint64_t owner; /* who asks: at first the user who owns the file */
+	uint64_t asker; /* of the request under way */
 	bool of_root;	/* only root could have written it */
 	bool timed_out;
 	bool wanted;
@@ -78,7 +78,8 @@ struct filestore {
 	 * try again later; another -errno: never. */
 	int (*ask)(void *ctx, const struct filestore_request *rq);
 	void *ctx;
-	/* Called for each program that was opened, before the first lookup in it. May be NULL. */
+	/* Called for each program that was opened, before the first lookup in it; with p NULL for
+	 * one that could not be opened. May be NULL. */
 	void (*opened_hook)(void *ctx, struct filestore_file *f, struct program *p);
 	void *hook_ctx;
 	/* Called once when a file loses its names (died or killed is set), and once when it loses

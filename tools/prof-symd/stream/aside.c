@@ -10,21 +10,21 @@ void aside_done(struct aside *a)
 	*a = (struct aside){ 0 };
 }
 
-static bool has_room(const struct aside *a, uint32_t user)
+static bool has_room(const struct aside *a, uint64_t owner)
 {
 	size_t own = 0;
 
 	if (a->len < ASIDE_MAX / 32)
 		return true;
 	for (size_t i = 0; i < a->len; i++)
-		own += a->at[i].event.user == user;
+		own += a->at[i].event.owner == owner;
 	return own < (ASIDE_MAX - (a->len - own)) / 2;
 }
 
 int aside_add(struct aside *a, const struct event *e, uint64_t process)
 {
 	/* The end of a process must come behind its samples. */
-	if (e->kind == EVENT_SAMPLE && !has_room(a, e->user))
+	if (e->kind == EVENT_SAMPLE && !has_room(a, e->owner))
 		return -ENOBUFS;
 	if (a->len == a->cap) {
 		const size_t cap = a->cap ? a->cap * 2 : 64;

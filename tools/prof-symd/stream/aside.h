@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events that were put aside because their user's turn is over (turns.h): samples, and the ends of
+/* Events that were put aside because their owner's turn is over (turns.h): samples, and the ends of
  * processes with such samples. They are in the order in which they came, and have a ceiling. */
 #ifndef PROF_SYMD_STREAM_ASIDE_H
 #define PROF_SYMD_STREAM_ASIDE_H
@@ -20,7 +20,7 @@ struct aside {
 };
 
 void aside_done(struct aside *a);
-/* 0, -ENOBUFS (a user may take half of the room that is left), -ENOMEM. */
+/* 0, -ENOBUFS (an owner may take half of the room that is left), -ENOMEM. */
 int aside_add(struct aside *a, const struct event *e, uint64_t process);
 /* Whether an event of this process is there. */
 bool aside_has(const struct aside *a, uint64_t process);

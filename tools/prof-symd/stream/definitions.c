@@ -225,7 +225,7 @@ int definitions_file(struct definitions *d, const struct msg_file *m)
 		return not_kept(d, r);
 	}
 	f->store.file = m->id;
-	f->store.user = (uint32_t)m->uid;
+	f->store.owner = m->uid;
 	f->store.of_root = m->flags & FILE_ROOT_ONLY;
 	at = idtable_at(&d->files, slot);
 	*at = f;

@@ -109,7 +109,8 @@ static void want_waiting(struct named *n, uint64_t file)
 	}
 }
 
-/* Describes a file of the stream when it is opened for the first time in an epoch. */
+/* Describes a file of the stream when it is opened for the first time in an epoch. p NULL: it could
+ * not be opened. */
 static void file_opened(void *ctx, struct filestore_file *store, struct program *p)
 {
 	struct def_file *f = (struct def_file *)((char *)store - offsetof(struct def_file, store));
@@ -120,6 +121,12 @@ static void file_opened(void *ctx, struct filestore_file *store, struct program 
 		return;
 	n->offers_open -= f->awaited;
 	f->awaited = false;
+	if (!p) {
+		/* prof-bpf, which offered it, waits for an answer. */
+		if (f->def.flags & FILE_OFFERED)
+			tell_runtime(n, f);
+		return;
+	}
 	b = malloc(sizeof(*b));
 	if (!b)
 		return;
@@ -130,7 +137,6 @@ static void file_opened(void *ctx, struct filestore_file *store, struct program 
 		/* If there was no memory, try again when the file is opened the next time. */
 		f->described = r != -ENOMEM;
 		free(b);
-		/* prof-bpf, which offered it, waits for an answer. */
 		if (f->def.flags & FILE_OFFERED)
 			tell_runtime(n, f);
 		return;
@@ -409,9 +415,9 @@ static int run_held(struct named *n, uint64_t process, uint64_t now_ns)
 		if (!must && (process || jit_version(n->jit, h->process) == h->version))
 			continue;
 		n->give_up = must;
-		n->user = named_user_of(n, h->sample.thread);
-		n->lean = named_gives_up(n, n->user, now_ns) ||
-			  (!must && named_must_yield(n, n->user, now_ns));
+		n->owner = named_owner_of(n, h->sample.thread);
+		n->lean = named_gives_up(n, n->owner, now_ns) ||
+			  (!must && named_must_yield(n, n->owner, now_ns));
 		r = send_sample(n, &h->sample, now_ns);
 		n->give_up = n->lean = false;
 		if (r == 0)
@@ -550,7 +556,7 @@ int named_run_event(struct named *n, const struct event *e, uint64_t now_ns)
 
 	switch (e->kind) {
 	case EVENT_SAMPLE:
-		n->user = e->user;
+		n->owner = e->owner;
 		return send_or_hold(n, &e->sample, now_ns);
 	case EVENT_LOST:
 		return stream_put(n->out, &(struct msg){ .id = MSG_LOST, .lost = e->lost });
@@ -638,12 +644,13 @@ int named_take(struct named *n, const struct msg *m, uint64_t now_ns)
 			n->lost[2]++; /* not a message of a stream */
 			return 0;
 		}
-		e.user = e.kind == EVENT_SAMPLE	       ? named_user_of(n, e.sample.thread)
-			 : e.kind == EVENT_PROCESS_END ? named_user_of_process(n, e.process_end.id)
-			 : e.kind == EVENT_THREAD_END  ? named_user_of(n, e.thread_end.id)
+		e.owner = e.kind == EVENT_SAMPLE ? named_owner_of(n, e.sample.thread)
+			  : e.kind == EVENT_PROCESS_END
+				  ? named_owner_of_process(n, e.process_end.id)
+			  : e.kind == EVENT_THREAD_END ? named_owner_of(n, e.thread_end.id)
 						       : TURNS_NOBODY;
 		if (e.kind == EVENT_SAMPLE)
-			turns_enter(&n->turns, e.user, now_ns);
+			turns_enter(&n->turns, e.owner, now_ns);
 		if (!events_push(&n->queue, &e))
 			lose_sample(n); /* only if the caller ignored named_full */
 		return 0;
@@ -678,12 +685,12 @@ static void pop(struct named *n)
 	const struct event *e = events_head(&n->queue);
 
 	if (e->kind == EVENT_SAMPLE)
-		turns_leave(&n->turns, e->user);
+		turns_leave(&n->turns, e->owner);
 	n->head_ns = 0;
 	events_pop(&n->queue);
 }
 
-/* Runs the head of the queue, or puts it aside if its user's turn is over. The time for which it
+/* Runs the head of the queue, or puts it aside if its owner's turn is over. The time for which it
  * waits also counts: others wait behind it. */
 static int run_head(struct named *n, const struct event *e, uint64_t now_ns)
 {
@@ -696,9 +703,9 @@ static int run_head(struct named *n, const struct event *e, uint64_t now_ns)
 		return 0; /* the thread stays until its process ends */
 	}
 	if (e->kind == EVENT_SAMPLE && n->turn_ns && n->head_ns)
-		turns_spend(&n->turns, e->user, now_ns - n->head_ns, now_ns);
-	n->give_up = n->ending && e->kind == EVENT_SAMPLE && named_gives_up(n, e->user, now_ns);
-	n->lean = n->give_up || (e->kind == EVENT_SAMPLE && named_must_yield(n, e->user, now_ns));
+		turns_spend(&n->turns, e->owner, now_ns - n->head_ns, now_ns);
+	n->give_up = n->ending && e->kind == EVENT_SAMPLE && named_gives_up(n, e->owner, now_ns);
+	n->lean = n->give_up || (e->kind == EVENT_SAMPLE && named_must_yield(n, e->owner, now_ns));
 	r = named_run_event(n, e, now_ns);
 	n->give_up = false;
 	if (r == NAMED_ASIDE) {

@@ -7,7 +7,7 @@
  *    sent.
  *  - Everything else goes through a queue, in order. The queue's head waits if it needs a file.
  *    Meanwhile further definitions come in and request their files ahead.
- *  - Users take turns (turns.h). A sample whose user used up an allowance of time is put aside
+ *  - Users take turns (turns.h). A sample whose owner used up an allowance of time is put aside
  *    while others have something to name (aside.h).
  *  - A sample with an unnamed frame in generated code (jit.h) is held back while others go on. It
  *    waits until the frame is named, its process ends, the stream ends, or HELD_SAMPLES_NS are
@@ -76,21 +76,21 @@ int named_take(struct named *n, const struct msg *m, uint64_t now_ns);
  * -ENOMEM: nothing is lost, and the next call goes on with a new epoch. */
 int named_run(struct named *n, uint64_t now_ns);
 /* From now on named_run returns after so many ns, so that its caller can serve others. It names at
- * least one sample, which may take longer. And users take turns (turns.h): samples of those who
+ * least one sample, which may take longer. And owners take turns (turns.h): samples of those who
  * used up their allowance are put aside while others have something to name. After the stream's
  * end they go without the names that are still missing (named_ends). say_slow is
- * called once for a user who loses names by that; it may be NULL. */
-void named_take_turns(struct named *n, uint64_t ns, void (*say_slow)(uint32_t user));
+ * called once for an owner who loses names by that; it may be NULL. */
+void named_take_turns(struct named *n, uint64_t ns, void (*say_slow)(uint64_t owner));
 #define NAMED_LATE_NS 1500000000ull
 #define NAMED_LAST_NS 8000000000ull
-/* Of one lookup, before it is left to the patient worker; shared by the users who wait. */
+/* Of one lookup, before it is left to the patient worker; shared by the owners who wait. */
 #define NAMED_SLICE_NS 100000000ull
 #define NAMED_SLICE_LEAST_NS 10000000ull
-/* What a user may have spent to be waited for at the end of the stream; more if there are few. */
+/* What an owner may have spent to be waited for at the end of the stream; more if there are few. */
 #define NAMED_FRUGAL_NS 50000000ull
 /* When the next look at what was put aside is due, by CLOCK_MONOTONIC; 0: nothing was. */
 uint64_t named_next_look(const struct named *n);
-/* The stream will end now. From NAMED_LATE_NS later on nothing waits for the names of users who
+/* The stream will end now. From NAMED_LATE_NS later on nothing waits for the names of owners who
  * used up their allowance, and from NAMED_LAST_NS later on for no names. Others get there only on a
  * machine that is too busy: their allowances are a fraction of a second together. */
 void named_ends(struct named *n, uint64_t now_ns);
@@ -124,7 +124,7 @@ size_t named_bytes(const struct named *n);
 struct named_counts {
 	uint64_t samples, named_frames, lost, epochs;
 	uint64_t unnamed; /* frames left without names for want of memory */
-	uint64_t late;	  /* the same, because their user's programs took too long to name */
+	uint64_t late;	  /* the same, because their owner's programs took too long to name */
 };
 struct named_counts named_counts(const struct named *n);
 

@@ -19,11 +19,11 @@ static const struct def_process *process_of(const struct named *n, uint64_t thre
 	return t ? definitions_find_process(&n->defs, t->def.process) : NULL;
 }
 
-uint32_t named_user_of(const struct named *n, uint64_t thread)
+uint64_t named_owner_of(const struct named *n, uint64_t thread)
 {
 	const struct def_process *p = process_of(n, thread);
 
-	return p ? (uint32_t)p->def.uid : TURNS_NOBODY;
+	return p ? p->def.owner : TURNS_NOBODY;
 }
 
 void named_charge(struct named *n, uint64_t thread)
@@ -34,31 +34,31 @@ void named_charge(struct named *n, uint64_t thread)
 	n->payer_bit = 1u << (n->payer * 0x9e3779b97f4a7c15u >> 59);
 }
 
-uint32_t named_user_of_process(const struct named *n, uint64_t process)
+uint64_t named_owner_of_process(const struct named *n, uint64_t process)
 {
 	const struct def_process *p = definitions_find_process(&n->defs, process);
 
-	return p ? (uint32_t)p->def.uid : TURNS_NOBODY;
+	return p ? p->def.owner : TURNS_NOBODY;
 }
 
-bool named_must_yield(const struct named *n, uint32_t user, uint64_t now_ns)
+bool named_must_yield(const struct named *n, uint64_t owner, uint64_t now_ns)
 {
-	return n->turn_ns && turns_others(&n->turns, user) &&
-	       turns_over(&n->turns, user, named_users(n), now_ns);
+	return n->turn_ns && turns_others(&n->turns, owner) &&
+	       turns_over(&n->turns, owner, named_owners(n), now_ns);
 }
 
-unsigned named_users(const struct named *n)
+unsigned named_owners(const struct named *n)
 {
-	const unsigned users = n->turns.users > n->round.count ? n->turns.users : n->round.count;
+	const unsigned owners = n->turns.owners > n->round.count ? n->turns.owners : n->round.count;
 
-	return users ? users : 1;
+	return owners ? owners : 1;
 }
 
-bool named_gives_up(const struct named *n, uint32_t user, uint64_t now_ns)
+bool named_gives_up(const struct named *n, uint64_t owner, uint64_t now_ns)
 {
 	return named_is_late(n, now_ns) &&
-	       ((turns_over(&n->turns, user, named_users(n), now_ns) &&
-		 turns_spent(&n->turns, user, now_ns) > NAMED_FRUGAL_NS) ||
+	       ((turns_over(&n->turns, owner, named_owners(n), now_ns) &&
+		 turns_spent(&n->turns, owner, now_ns) > NAMED_FRUGAL_NS) ||
 		now_ns >= n->late_ns + (NAMED_LAST_NS - NAMED_LATE_NS));
 }
 
@@ -92,7 +92,7 @@ static bool may_read(void *ctx, uint64_t process, uint64_t now_ns)
 {
 	const struct named *n = ctx;
 
-	return !named_must_yield(n, named_user_of_process(n, process), now_ns);
+	return !named_must_yield(n, named_owner_of_process(n, process), now_ns);
 }
 
 static void took(void *ctx, uint64_t process, uint64_t begun_ns)
@@ -100,10 +100,10 @@ static void took(void *ctx, uint64_t process, uint64_t begun_ns)
 	struct named *n = ctx;
 	const uint64_t now_ns = clock_mono_ns();
 
-	turns_spend(&n->turns, named_user_of_process(n, process), now_ns - begun_ns, now_ns);
+	turns_spend(&n->turns, named_owner_of_process(n, process), now_ns - begun_ns, now_ns);
 }
 
-void named_take_turns(struct named *n, uint64_t ns, void (*say_slow)(uint32_t))
+void named_take_turns(struct named *n, uint64_t ns, void (*say_slow)(uint64_t))
 {
 	n->turn_ns = ns;
 	n->say_slow = say_slow;
@@ -127,8 +127,8 @@ static bool comes_too_early(const struct named *n, size_t i)
 	return false;
 }
 
-/* Goes on with the events of one user until that time. */
-static int run_aside_of(struct named *n, uint32_t user, uint64_t until_ns, uint64_t now_ns)
+/* Goes on with the events of one owner until that time. */
+static int run_aside_of(struct named *n, uint64_t owner, uint64_t until_ns, uint64_t now_ns)
 {
 	bool waits = false;
 	int r = 0;
@@ -136,12 +136,13 @@ static int run_aside_of(struct named *n, uint32_t user, uint64_t until_ns, uint6
 	for (; n->round.at < n->aside.len; n->round.at++) {
 		struct aside_event *a = &n->aside.at[n->round.at];
 
-		if (!a->process || a->event.user != user || comes_too_early(n, n->round.at))
+		if (!a->process || turns_key(&n->turns, a->event.owner) != owner ||
+		    comes_too_early(n, n->round.at))
 			continue;
 		n->paused |= until_ns && clock_mono_ns() > until_ns;
 		if (n->paused)
 			return 0;
-		n->give_up = n->lean = named_gives_up(n, user, now_ns);
+		n->give_up = n->lean = named_gives_up(n, owner, now_ns);
 		r = named_run_event(n, &a->event, now_ns);
 		n->give_up = n->lean = false;
 		if (r < 0)
@@ -151,31 +152,31 @@ static int run_aside_of(struct named *n, uint32_t user, uint64_t until_ns, uint6
 		waits |= r > 0;
 	}
 	if (waits && named_is_late(n, now_ns))
-		turns_spend(&n->turns, user, now_ns - n->late_look_ns, now_ns);
+		turns_spend(&n->turns, owner, now_ns - n->late_look_ns, now_ns);
 	n->round.at = 0;
-	n->round.user++;
+	n->round.owner++;
 	return 0;
 }
 
-/* The users of what was put aside, those first whose programs took the least time. */
-static unsigned users_of_aside(const struct named *n, uint64_t now_ns,
-			       uint32_t ret[static TURNS_USERS])
+/* The owners of what was put aside, those first whose programs took the least time. */
+static unsigned owners_of_aside(const struct named *n, uint64_t now_ns,
+				uint64_t ret[static TURNS_OWNERS + 1])
 {
 	unsigned count = 0;
 
 	for (size_t i = 0; i < n->aside.len; i++) {
-		const uint32_t user = n->aside.at[i].event.user;
+		const uint64_t owner = turns_key(&n->turns, n->aside.at[i].event.owner);
 		unsigned k = 0;
 
-		while (k < count && ret[k] != user)
+		while (k < count && ret[k] != owner)
 			k++;
-		if (k < count || count == TURNS_USERS)
+		if (k < count || count > TURNS_OWNERS)
 			continue;
-		const uint64_t spent_ns = turns_spent(&n->turns, user, now_ns);
+		const uint64_t spent_ns = turns_spent(&n->turns, owner, now_ns);
 
 		for (k = count++; k && turns_spent(&n->turns, ret[k - 1], now_ns) > spent_ns; k--)
 			ret[k] = ret[k - 1];
-		ret[k] = user;
+		ret[k] = owner;
 	}
 	return count;
 }
@@ -186,21 +187,21 @@ int named_run_aside(struct named *n, uint64_t until_ns, uint64_t now_ns)
 	const uint64_t begun_ns = clock_mono_ns();
 	int r = 0;
 
-	if (round->user == round->count) {
+	if (round->owner == round->count) {
 		if (begun_ns < round->next_ns && !named_is_late(n, now_ns))
 			return NAMED_WAIT;
 		*round = (struct round){ 0 };
-		round->count = users_of_aside(n, now_ns, round->users);
+		round->count = owners_of_aside(n, now_ns, round->owners);
 	}
-	while (round->user < round->count && r >= 0 && !n->paused)
-		r = run_aside_of(n, round->users[round->user], until_ns, now_ns);
+	while (round->owner < round->count && r >= 0 && !n->paused)
+		r = run_aside_of(n, round->owners[round->owner], until_ns, now_ns);
 	const uint64_t ended_ns = clock_mono_ns();
 
 	round->took_ns += ended_ns - begun_ns;
-	if (round->user == round->count) {
+	if (round->owner == round->count) {
 		aside_sweep(&n->aside);
 		n->late_look_ns = now_ns;
-		round->count = round->user = n->aside.len ? round->count : 0;
+		round->count = round->owner = n->aside.len ? round->count : 0;
 		/* Most of what is left may have to wait: look at it for a tenth of the time. */
 		if (round->took_ns > SHORT_NS)
 			round->next_ns = ended_ns + 10 * round->took_ns;

@@ -17,11 +17,12 @@
 
 /* A look at all that was put aside, which may pause. */
 struct round {
-	uint32_t users[TURNS_USERS]; /* those first whose programs took the least time */
-	unsigned count, user;	     /* of them; the one that is next */
-	size_t at;		     /* its events before this one are done */
-	bool waits;		     /* something has to wait */
-	uint64_t took_ns, next_ns;   /* so far; when the next one may begin */
+	/* By turns_key; those first whose programs took the least time. */
+	uint64_t owners[TURNS_OWNERS + 1];
+	unsigned count, owner;	   /* of them; the one that is next */
+	size_t at;		   /* its events before this one are done */
+	bool waits;		   /* something has to wait */
+	uint64_t took_ns, next_ns; /* so far; when the next one may begin */
 };
 
 #define NAMED_LOOK_AHEAD 64 /* frames that are searched for further ones of a file */
@@ -37,7 +38,7 @@ struct named {
 	unsigned offers_open;	 /* files that prof-bpf offered, and that are not open yet */
 	uint64_t looks_until_ns; /* until when these come first */
 	uint64_t turn_ns;	 /* of named_take_turns; 0: no limit */
-	void (*say_slow)(uint32_t user); /* may be NULL */
+	void (*say_slow)(uint64_t owner); /* may be NULL */
 	bool paused;
 	struct held_samples held;
 	uint32_t ended_threads;		/* that wait for held samples */
@@ -48,14 +49,14 @@ struct named {
 	struct turns turns;
 	struct aside aside;
 	struct round round;
-	uint32_t user;	       /* who pays for what is being sent */
+	uint64_t owner;	       /* who pays for what is being sent */
 	uint64_t payer;	       /* the same, as its process says */
 	uint32_t payer_bit;    /* in `payers` of definitions; several owners may have the same */
-	bool lean;	       /* the user's turn is over: neither look names up nor wait */
+	bool lean;	       /* the owner's turn is over: neither look names up nor wait */
 	bool skipped;	       /* the stack being sent lacks names that it could have */
 	uint64_t head_ns;      /* when the queue's head was last found waiting; 0: it was not */
 	uint64_t epoch_ns;     /* when the raw epoch began */
-	uint64_t late_ns;      /* from when on users give up (named_gives_up); 0: not yet */
+	uint64_t late_ns;      /* from when on owners give up (named_gives_up); 0: not yet */
 	uint64_t late_look_ns; /* of the last look at what was put aside since then */
 	bool ending;	       /* late_ns is due to the stream's end, and stays */
 	bool half_said;	       /* sending was cut off for want of memory: a new epoch must begin */
@@ -97,17 +98,17 @@ int named_restart(struct named *n);
 int named_run_event(struct named *n, const struct event *e, uint64_t now_ns);
 
 /* Who pays for a sample of this thread, or for this process. */
-uint32_t named_user_of(const struct named *n, uint64_t thread);
+uint64_t named_owner_of(const struct named *n, uint64_t thread);
 /* Sets n->payer for a sample of this thread. */
 void named_charge(struct named *n, uint64_t thread);
-uint32_t named_user_of_process(const struct named *n, uint64_t process);
-/* Whether the user's turn is over, and others have something to name. */
-bool named_must_yield(const struct named *n, uint32_t user, uint64_t now_ns);
-/* Whether the user's samples go without the names that are still missing: it is late, and the
+uint64_t named_owner_of_process(const struct named *n, uint64_t process);
+/* Whether the owner's turn is over, and others have something to name. */
+bool named_must_yield(const struct named *n, uint64_t owner, uint64_t now_ns);
+/* Whether the owner's samples go without the names that are still missing: it is late, and the
  * allowance is used up; or it is too late for all. */
-bool named_gives_up(const struct named *n, uint32_t user, uint64_t now_ns);
-/* Between how many users the time for naming is divided. */
-unsigned named_users(const struct named *n);
+bool named_gives_up(const struct named *n, uint64_t owner, uint64_t now_ns);
+/* Between how many owners the time for naming is divided. */
+unsigned named_owners(const struct named *n);
 /* Whether it is an end, and samples that must come before it were put aside. */
 bool named_waits_aside(const struct named *n, const struct event *e);
 /* As aside_add. */
@@ -118,7 +119,7 @@ int named_run_aside(struct named *n, uint64_t until_ns, uint64_t now_ns);
  * The same. */
 int named_settle_aside(struct named *n, uint64_t now_ns);
 
-/* The time between these calls is charged to n->user. */
+/* The time between these calls is charged to n->owner. */
 uint64_t named_spend_begin(const struct named *n);
 void named_spend_end(struct named *n, uint64_t begun_ns);
 

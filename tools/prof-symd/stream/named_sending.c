@@ -74,7 +74,7 @@ static int send_file(struct named *n, uint64_t id, uint64_t now_ns, struct progr
 		n->skipped = true;
 		return send_file_as_it_is(n, f);
 	}
-	f->store.user = n->user;
+	f->store.owner = n->owner;
 	r = filestore_get(n->files, &f->store, now_ns, &program);
 	if (r)
 		return r == FILESTORE_WAIT ? NAMED_WAIT : r;
@@ -294,19 +294,19 @@ static int unnamed(struct named *n)
 	return 0;
 }
 
-/* Leaves a frame without its name, or for later, because its user's turn is over. */
+/* Leaves a frame without its name, or for later, because its owner's turn is over. */
 static int skip_name(struct named *n)
 {
 	if (!n->give_up)
 		return NAMED_ASIDE;
 	n->skipped = true;
 	n->counts.late++;
-	if (turns_lose(&n->turns, n->user, n->files->now_ns) && n->say_slow)
-		n->say_slow(n->user);
+	if (turns_lose(&n->turns, n->owner, n->files->now_ns) && n->say_slow)
+		n->say_slow(n->owner);
 	return 0;
 }
 
-/* The time of what follows is charged to n->user. */
+/* The time of what follows is charged to n->owner. */
 uint64_t named_spend_begin(const struct named *n)
 {
 	return n->turn_ns ? clock_mono_ns() : 0;
@@ -318,7 +318,7 @@ void named_spend_end(struct named *n, uint64_t begun_ns)
 		return;
 	const uint64_t now_ns = clock_mono_ns();
 
-	turns_spend(&n->turns, n->user, now_ns - begun_ns, now_ns);
+	turns_spend(&n->turns, n->owner, now_ns - begun_ns, now_ns);
 }
 
 /* Requests a file that the program wants before a lookup can go on. False: go on now. */
@@ -373,8 +373,8 @@ static int name_frame(struct named *n, const struct def_frame *f, struct msg_fra
 
 	file = definitions_find_file(&n->defs, f->file);
 	/* So that files of whom the others yield to do not hold them up. */
-	if (n->turn_ns && file && named_users(n) > 1 &&
-	    turns_over(&n->turns, n->user, named_users(n), now_ns))
+	if (n->turn_ns && file && named_owners(n) > 1 &&
+	    turns_over(&n->turns, n->owner, named_owners(n), now_ns))
 		filestore_try_patiently(&file->store);
 	if (n->turn_ns && file && filestore_must_wait(&file->store)) {
 		r = skip_name(n);
@@ -388,9 +388,9 @@ static int name_frame(struct named *n, const struct def_frame *f, struct msg_fra
 
 	const uint64_t begun_ns = named_spend_begin(n);
 
-	const uint64_t slice_ns = NAMED_SLICE_NS / named_users(n);
+	const uint64_t slice_ns = NAMED_SLICE_NS / named_owners(n);
 
-	program_charge(program, n->user);
+	program_charge(program, n->owner);
 	if (n->turn_ns)
 		program_take_turns(slice_ns > NAMED_SLICE_LEAST_NS ? slice_ns
 								   : NAMED_SLICE_LEAST_NS);
@@ -411,7 +411,7 @@ static int name_frame(struct named *n, const struct def_frame *f, struct msg_fra
 	if (r != PROGRAM_LATER && r != PROGRAM_AGAIN && file && n->turn_ns)
 		filestore_took(&file->store, worked_ns, NAMED_SLICE_NS);
 	if (worked_ns && n->turn_ns)
-		turns_spend(&n->turns, n->user, worked_ns, clock_mono_ns());
+		turns_spend(&n->turns, n->owner, worked_ns, clock_mono_ns());
 	else
 		named_spend_end(n, begun_ns);
 	if (file)

@@ -3,12 +3,13 @@
 
 #include <stddef.h>
 
-static const struct turn *find(const struct turns *t, uint32_t user)
+/* NULL: the owner has no place. */
+static const struct turn *find(const struct turns *t, uint64_t owner)
 {
-	for (unsigned i = 0; i < TURNS_USERS; i++)
-		if (t->at[i].used && t->at[i].user == user)
+	for (unsigned i = 0; i < t->len; i++)
+		if (t->at[i].owner == owner)
 			return &t->at[i];
-	return NULL;
+	return t->len == TURNS_OWNERS ? &t->others : NULL;
 }
 
 static uint64_t left_of(const struct turn *u, uint64_t now_ns)
@@ -19,78 +20,88 @@ static uint64_t left_of(const struct turn *u, uint64_t now_ns)
 	return u->spent_ns > earned_ns ? u->spent_ns - earned_ns : 0;
 }
 
-/* NULL: all places are taken by users whose samples are in the queue. */
-static struct turn *get(struct turns *t, uint32_t user, uint64_t now_ns)
+/* Of the owners without samples in the queue, the one who spent least; NULL: there is none. */
+static struct turn *least(struct turns *t, uint64_t now_ns)
 {
-	struct turn *u = (struct turn *)find(t, user);
+	struct turn *ret = NULL;
 
-	if (u)
+	for (struct turn *o = t->at; o < t->at + t->len; o++)
+		if (!o->queued && (!ret || left_of(o, now_ns) < left_of(ret, now_ns)))
+			ret = o;
+	return ret;
+}
+
+static struct turn *get(struct turns *t, uint64_t owner, uint64_t now_ns)
+{
+	struct turn *u = (struct turn *)find(t, owner);
+
+	if (u && u != &t->others)
 		return u;
-	for (unsigned i = 0; i < TURNS_USERS; i++) {
-		struct turn *o = &t->at[i];
-
-		if (o->queued)
-			continue;
-		if (!u || !o->used || (u->used && left_of(o, now_ns) < left_of(u, now_ns)))
-			u = o;
-	}
-	if (u)
-		*u = (struct turn){ .user = user, .used = true, .since_ns = now_ns };
+	u = t->len < TURNS_OWNERS ? &t->at[t->len++] : least(t, now_ns);
+	if (!u)
+		return &t->others;
+	*u = (struct turn){ .owner = owner, .since_ns = now_ns };
 	return u;
 }
 
-void turns_spend(struct turns *t, uint32_t user, uint64_t ns, uint64_t now_ns)
+void turns_spend(struct turns *t, uint64_t owner, uint64_t ns, uint64_t now_ns)
 {
-	struct turn *u = get(t, user, now_ns);
+	struct turn *u = get(t, owner, now_ns);
 
-	if (!u)
-		return;
 	u->spent_ns = left_of(u, now_ns) + ns;
 	u->since_ns = now_ns;
 }
 
-uint64_t turns_spent(const struct turns *t, uint32_t user, uint64_t now_ns)
+uint64_t turns_spent(const struct turns *t, uint64_t owner, uint64_t now_ns)
 {
-	const struct turn *u = find(t, user);
+	const struct turn *u = find(t, owner);
 
 	return u ? left_of(u, now_ns) : 0;
 }
 
-bool turns_over(const struct turns *t, uint32_t user, unsigned users, uint64_t now_ns)
+bool turns_over(const struct turns *t, uint64_t owner, unsigned owners, uint64_t now_ns)
 {
-	return turns_spent(t, user, now_ns) > TURNS_BURST_NS / (users ? users : 1);
+	return turns_spent(t, owner, now_ns) > TURNS_BURST_NS / (owners ? owners : 1);
 }
 
-void turns_enter(struct turns *t, uint32_t user, uint64_t now_ns)
+void turns_enter(struct turns *t, uint64_t owner, uint64_t now_ns)
 {
-	struct turn *u = get(t, user, now_ns);
+	struct turn *u = get(t, owner, now_ns);
 
-	if (!u)
-		return;
-	t->users += u->queued++ == 0;
+	t->owners += u->queued++ == 0;
 	t->queued++;
 }
 
-void turns_leave(struct turns *t, uint32_t user)
+void turns_leave(struct turns *t, uint64_t owner)
 {
-	struct turn *u = (struct turn *)find(t, user);
+	struct turn *u = (struct turn *)find(t, owner);
 
+	/* Its sample may have come before it had a place. */
+	if (u && !u->queued)
+		u = &t->others;
 	if (!u || !u->queued)
 		return;
-	t->users -= --u->queued == 0;
+	t->owners -= --u->queued == 0;
 	t->queued--;
 }
 
-bool turns_others(const struct turns *t, uint32_t user)
+bool turns_others(const struct turns *t, uint64_t owner)
 {
-	const struct turn *u = find(t, user);
+	const struct turn *u = find(t, owner);
 
 	return t->queued > (u ? u->queued : 0);
 }
 
-bool turns_lose(struct turns *t, uint32_t user, uint64_t now_ns)
+bool turns_lose(struct turns *t, uint64_t owner, uint64_t now_ns)
 {
-	struct turn *u = get(t, user, now_ns);
+	struct turn *u = get(t, owner, now_ns);
 
-	return u && u->unnamed++ == 0;
+	return u->unnamed++ == 0;
+}
+
+uint64_t turns_key(const struct turns *t, uint64_t owner)
+{
+	const struct turn *u = find(t, owner);
+
+	return u == &t->others ? TURNS_NOBODY : owner;
 }

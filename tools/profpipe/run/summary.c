@@ -10,6 +10,8 @@
 #include "common/wire/msg.h"
 #include "tools/profpipe/run/summary.h"
 
+#define OWNER_LINES 6
+
 static void print_bytes(FILE *out, uint64_t n)
 {
 	if (n >= 10u << 20)
@@ -119,6 +121,25 @@ static void print_lines(FILE *out, const char *head, const struct status *f, enu
 	}
 }
 
+/* Whose samples paid for what was scarce. */
+static void print_owners(FILE *out, const struct status *f)
+{
+	const char *head = "of these, by owner:\n";
+
+	for (unsigned i = 0, shown = 0; i < STATUS_BLAMES && shown < OWNER_LINES; i++) {
+		const struct status_blame *b = &f->blames[i];
+
+		if (!account_is_share(b))
+			continue;
+		fprintf(out, "%s  %8lu  user %u", head, b->samples, account_uid(b));
+		if (account_container(b))
+			fprintf(out, " in container %u", account_container(b));
+		fprintf(out, ": %s\n", account_blame_word(b));
+		head = "";
+		shown++;
+	}
+}
+
 void summary_print(FILE *out, const struct summary *s)
 {
 	const struct status *f = &s->figures;
@@ -138,6 +159,7 @@ void summary_print(FILE *out, const struct summary *s)
 	if (!lost_samples(f->lost) || account_falsified(f))
 		fprintf(out, "%s\n", account_loss(f));
 	print_lines(out, "lost:\n", f, ACCOUNT_LOST);
+	print_owners(out, f);
 	print_lines(out, "missed, besides samples:\n", f, ACCOUNT_MISSED);
 	print_notes(out, s);
 	if (f->cut)
@@ -208,6 +230,36 @@ static void add_remedy(cJSON *to, const struct account_line *l)
 	cJSON_AddItemToArray(to, o);
 }
 
+/* Of each owner what was truncated and lost, by reason. */
+static void add_owners(cJSON *to, const struct status *f)
+{
+	for (unsigned i = 0; i < STATUS_BLAMES && f->blames[i].samples; i++) {
+		const struct status_blame *b = &f->blames[i];
+		const char *kind = b->lost ? "lost" : "truncated";
+		cJSON *o = NULL, *at;
+
+		cJSON_ArrayForEach(at, to)
+		{
+			const cJSON *uid = cJSON_GetObjectItem(at, "uid"),
+				    *container = cJSON_GetObjectItem(at, "container");
+
+			if (uid->valuedouble == account_uid(b) &&
+			    container->valuedouble == account_container(b))
+				o = at;
+		}
+		if (!o) {
+			o = cJSON_CreateObject();
+			cJSON_AddNumberToObject(o, "uid", account_uid(b));
+			cJSON_AddNumberToObject(o, "container", account_container(b));
+			cJSON_AddObjectToObject(o, "truncated");
+			cJSON_AddObjectToObject(o, "lost");
+			cJSON_AddItemToArray(to, o);
+		}
+		cJSON_AddNumberToObject(cJSON_GetObjectItem(o, kind), account_blame_word(b),
+					(double)b->samples);
+	}
+}
+
 int summary_json(int fd, const struct summary *s)
 {
 	const struct status *f = &s->figures;
@@ -239,6 +291,7 @@ int summary_json(int fd, const struct summary *s)
 		else
 			cJSON_AddNumberToObject(kinds[l->kind], l->word, (double)l->count);
 	}
+	add_owners(cJSON_AddArrayToObject(j, "owners"), f);
 	cJSON_AddStringToObject(j, "loss", account_loss(f));
 	cJSON *noted = cJSON_AddArrayToObject(j, "notes");
 	char notes[ACCOUNT_NOTES][ACCOUNT_NOTE];

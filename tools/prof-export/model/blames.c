@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-export/model/blames.h"
+
+#include <string.h>
+
+void blames_add(uint32_t counts[static STATUS_REASONS], uint64_t reason, uint64_t samples)
+{
+	if (__builtin_add_overflow(counts[reason], samples, &counts[reason]))
+		counts[reason] = UINT32_MAX;
+}
+
+/* Puts it into its place, and drops the last one. */
+static void insert(struct status_blame ret[static STATUS_BLAMES], const struct status_blame *b)
+{
+	unsigned i = STATUS_BLAMES;
+
+	while (i && ret[i - 1].samples < b->samples)
+		i--;
+	if (i == STATUS_BLAMES)
+		return;
+	memmove(&ret[i + 1], &ret[i], (STATUS_BLAMES - 1 - i) * sizeof(ret[0]));
+	ret[i] = *b;
+}
+
+void blames_most(const struct blames *b, const struct shares *s,
+		 struct status_blame ret[static STATUS_BLAMES])
+{
+	memset(ret, 0, STATUS_BLAMES * sizeof(ret[0]));
+	for (uint32_t i = 0; i <= SHARES_OWNERS; i++) {
+		for (unsigned k = 0; k < 2 * STATUS_REASONS; k++) {
+			const unsigned reason = k / 2, lost = k % 2;
+			const struct status_blame blame = {
+				.owner = s->at[i].owner,
+				.lost = lost,
+				.reason = reason,
+				.samples = lost ? b->lost[i][reason] : b->truncated[i][reason]
+			};
+
+			insert(ret, &blame);
+		}
+	}
+}
