@@ -6,7 +6,7 @@ import pytest
 from fairness import ATTACKER, VICTIM, as_user, assert_unharmed, beside, end
 from test_cpu_limit import LOAD
 
-SECONDS = 15
+SECONDS = 10
 # Each stack is another, and so is each function.
 NAMES = """
 import random
@@ -29,7 +29,7 @@ def test_who_has_endless_stacks_takes_no_memory_from_others(tmp_path, chain, loa
     attackers = [as_user(ATTACKER, ["/usr/bin/python3", "-c", load], nice=5)
                  for _ in range(os.cpu_count())]
     try:
-        got = beside(tmp_path, chain, seconds=SECONDS, delay=8,
+        got = beside(tmp_path, chain, seconds=SECONDS, delay=5,
                      options=("-F", "1999", "--memory-limit", "64M"))
     finally:
         end(attackers)

@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include "tools/prof-symd/stream/extras.h"
 #include "tools/prof-symd/stream/named.h"
 
@@ -34,7 +35,7 @@ static void fill(size_t ceiling, size_t cost, int (*define)(struct definitions *
 	for (uint64_t id = 1; id * cost <= ceiling / 8 * EPOCH_EIGHTHS; id++)
 		cr_assert_eq(define(&d, id), 0);
 	cr_expect(!d.limit_hit, "cost %zu, ceiling %zu", cost, ceiling);
-	definitions_clear(&d);
+	definitions_done(&d);
 }
 
 static void fill_each(size_t cost, int (*define)(struct definitions *d, uint64_t id))
@@ -128,4 +129,56 @@ Test(epoch, prof_symd_has_room_for_what_prof_bpf_sends)
 	fill_each(EPOCH_FUNCTION + 22, function);
 	fill_each(EPOCH_EXTRA + 7, cgroup);
 	fill_each(EPOCH_EXTRA + EPOCH_MAPPING, mapping);
+}
+
+static unsigned asked;
+
+static int answer(void *ctx, const struct filestore_request *rq)
+{
+	asked++;
+	filestore_answer(ctx, rq->id, rq->want ? -1 : open("/usr/bin/true", O_RDONLY | O_CLOEXEC),
+			 1);
+	return 0;
+}
+
+/* Defines a file, and returns its program. */
+static struct program *program_of(struct definitions *d, uint64_t id, uint64_t ctime_ns,
+				  uint64_t flags)
+{
+	struct program *ret = NULL;
+
+	cr_assert_eq(definitions_file(d, &(struct msg_file){ .id = id,
+							     .ctime_ns = ctime_ns,
+							     .path = STR_LIT("/usr/bin/true"),
+							     .flags = flags }),
+		     0);
+	cr_assert_eq(filestore_get(d->store, &definitions_find_file(d, id)->store, 1, &ret), 0);
+	cr_assert(ret);
+	return ret;
+}
+
+Test(epoch, a_program_stays_open_if_the_next_epoch_defines_the_same_file)
+{
+	const struct definitions_limits limits = { .files = 100 };
+	struct filestore store;
+	struct definitions d;
+
+	filestore_init(&store, 64u << 20, 1u << 20, answer, &store);
+	cr_assert_eq(definitions_init(&d, &limits, &store), 0);
+	struct program *const root = program_of(&d, 1, 5, FILE_ROOT_ONLY), *const other =
+										   program_of(&d, 2,
+											      5, 0);
+	const unsigned both = asked;
+
+	definitions_clear(&d);
+	cr_expect_eq(program_of(&d, 1, 5, FILE_ROOT_ONLY), root);
+	cr_expect_eq(program_of(&d, 2, 5, 0), other);
+	cr_expect_eq(asked, both);
+	definitions_clear(&d);
+	program_of(&d, 1, 6, FILE_ROOT_ONLY);
+	cr_expect_gt(asked, both, "it has changed");
+	definitions_clear(&d);
+	cr_expect_eq(store.open_count, 1, "nobody has needed the others for an epoch");
+	definitions_done(&d);
+	cr_expect_eq(store.open_count, 0);
 }

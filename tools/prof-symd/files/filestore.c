@@ -295,6 +295,11 @@ bool filestore_settled(const struct filestore_file *f)
 	return f->state == FILESTORE_READY || f->state == FILESTORE_FAILED;
 }
 
+bool filestore_is_open(const struct filestore_file *f)
+{
+	return f->state == FILESTORE_READY;
+}
+
 static void give_up(struct filestore *s, struct filestore_file *f, uint64_t now_ns)
 {
 	s->timed_out++;

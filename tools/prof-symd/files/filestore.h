@@ -111,6 +111,8 @@ int filestore_get(struct filestore *s, struct filestore_file *f, uint64_t now_ns
 		  struct program **ret);
 /* Whether filestore_get needs no answer, as far as is known. */
 bool filestore_settled(const struct filestore_file *f);
+/* Whether its program is open, and nothing of it is under way. */
+bool filestore_is_open(const struct filestore_file *f);
 /* Whether a lookup in f has to wait for others. */
 bool filestore_must_wait(const struct filestore_file *f);
 /* If it is not known whether f is slow, the patient worker tries it. */

@@ -29,17 +29,71 @@ int definitions_init(struct definitions *d, const struct definitions_limits *lim
 	return r;
 }
 
+static void free_file(struct definitions *d, struct def_file *f)
+{
+	filestore_drop(d->store, &f->store);
+	free(f->build);
+	free(f->text);
+	free(f);
+}
+
+static void free_were_open(struct definitions *d)
+{
+	struct def_file *next;
+
+	for (struct def_file *f = d->were_open; f; f = next) {
+		next = f->next;
+		free_file(d, f);
+	}
+	d->were_open = NULL;
+}
+
+/* Keeps an open file, with those numbers of its definition that identify it. */
+static void keep_open(struct definitions *d, struct def_file *f)
+{
+	f->def = (struct msg_file){ .id = f->def.id,
+				    .dev = f->def.dev,
+				    .inode = f->def.inode,
+				    .ctime_ns = f->def.ctime_ns,
+				    .size = f->def.size,
+				    .uid = f->def.uid };
+	free(f->text);
+	f->text = NULL;
+	f->text_len = 0;
+	f->sent = 0;
+	f->payers = 0;
+	f->untold = f->awaited = false;
+	f->was_open = true;
+	f->next = d->were_open;
+	d->were_open = f;
+}
+
+/* The same file of the former epoch, if it is open. */
+static struct def_file *take_open(struct definitions *d, const struct msg_file *m)
+{
+	for (struct def_file **at = &d->were_open, *f; (f = *at) != NULL; at = &f->next) {
+		const struct msg_file *o = &f->def;
+
+		if (o->id != m->id || o->dev != m->dev || o->inode != m->inode ||
+		    o->ctime_ns != m->ctime_ns || o->size != m->size || o->uid != m->uid ||
+		    f->store.of_root != ((m->flags & FILE_ROOT_ONLY) != 0))
+			continue;
+		*at = f->next;
+		return f;
+	}
+	return NULL;
+}
+
 void definitions_clear(struct definitions *d)
 {
+	free_were_open(d);
 	for (uint32_t i = 0; i < d->files.len; i++) {
 		struct def_file **f = idtable_at(&d->files, i);
 
-		if (!*f)
-			continue;
-		filestore_drop(d->store, &(*f)->store);
-		free((*f)->build);
-		free((*f)->text);
-		free(*f);
+		if (*f && filestore_is_open(&(*f)->store))
+			keep_open(d, *f);
+		else if (*f)
+			free_file(d, *f);
 	}
 	for (uint32_t i = 0; i < d->functions.len; i++)
 		free(((struct def_function *)idtable_at(&d->functions, i))->text);
@@ -56,6 +110,12 @@ void definitions_clear(struct definitions *d)
 	d->numbers = NULL;
 	d->numbers_len = d->numbers_cap = d->text = 0;
 	d->limit_hit = false;
+}
+
+void definitions_done(struct definitions *d)
+{
+	definitions_clear(d);
+	free_were_open(d);
 }
 
 /* Converts an error of idtable_add: a definition that does not fit is dropped. -ENOMEM stays, since
@@ -212,7 +272,9 @@ int definitions_file(struct definitions *d, const struct msg_file *m)
 			f->sent = 0;
 		return r;
 	}
-	f = calloc(1, sizeof(*f));
+	f = take_open(d, m);
+	if (!f)
+		f = calloc(1, sizeof(*f));
 	if (!f)
 		return -ENOMEM;
 	r = fill_file(d, f, m);
@@ -220,8 +282,7 @@ int definitions_file(struct definitions *d, const struct msg_file *m)
 		r = definitions_add(d, &d->files, m->id, sizeof(*f), &slot);
 	if (r) {
 		d->text -= f->text_len;
-		free(f->text);
-		free(f);
+		free_file(d, f);
 		return not_kept(d, r);
 	}
 	f->store.file = m->id;

@@ -43,6 +43,8 @@ struct def_file {
 	struct runtime_build *build; /* owned; NULL: it has no runtime, or an unsupported one */
 	bool described, untold;	     /* untold: prof-bpf has yet to be told */
 	bool awaited;		     /* prof-bpf offered it, and it is not open yet */
+	bool was_open;		     /* in the former epoch, and still is */
+	struct def_file *next;	     /* of those that were open */
 };
 
 struct def_frame {
@@ -93,19 +95,24 @@ struct definitions {
 	struct filestore *store; /* borrowed: where files are opened */
 	struct idtable processes, threads, files /* pointers */, frames, stacks, functions, extras;
 	uint64_t extras_made; /* for keys */
+	/* Of the former epoch, with open programs: if the present one defines the same file by the
+	 * same id, it goes on with that program. */
+	struct def_file *were_open;
 	uint64_t *numbers;
 	size_t numbers_len, numbers_cap, numbers_max;
 	size_t text, bytes_max; /* text: bytes that files and functions own */
 	bool limit_hit;
 };
 
-/* 0, -ENOMEM. Needs definitions_clear also after an error. */
+/* 0, -ENOMEM. Needs definitions_done also after an error. */
 int definitions_init(struct definitions *d, const struct definitions_limits *limits,
 		     struct filestore *store);
 /* Bytes of memory held. */
 size_t definitions_bytes(const struct definitions *d);
-/* Forgets all definitions, and frees their memory. */
+/* Begins an epoch: forgets all definitions, but not yet the programs that are open. */
 void definitions_clear(struct definitions *d);
+/* Frees everything. */
+void definitions_done(struct definitions *d);
 /* Each stores a definition. 0, -ENOMEM. */
 int definitions_process(struct definitions *d, const struct msg_process *m);
 int definitions_thread(struct definitions *d, const struct msg_thread *m);

@@ -52,7 +52,7 @@ void named_free(struct named *n)
 {
 	if (!n)
 		return;
-	definitions_clear(&n->defs);
+	definitions_done(&n->defs);
 	held_samples_done(&n->held);
 	aside_done(&n->aside);
 	functions_done(&n->functions);
@@ -256,11 +256,16 @@ static void lose_sample(struct named *n)
 static int take_file(struct named *n, const struct msg_file *m, uint64_t now_ns)
 {
 	int r = definitions_file(&n->defs, m);
-	struct def_file *f = r || !n->objects || !(m->flags & FILE_OFFERED)
-				     ? NULL
-				     : definitions_find_file(&n->defs, m->id);
+	struct def_file *f = r || !n->objects ? NULL : definitions_find_file(&n->defs, m->id);
+	const bool offered = m->flags & FILE_OFFERED;
 
-	if (f && !f->described) {
+	if (!f)
+		return r;
+	/* It was described in a former epoch, which may have been another prof-bpf's. */
+	if (f->was_open && (f->build || (f->described && offered)))
+		tell_runtime(n, f);
+	f->was_open = false;
+	if (offered && !f->described) {
 		filestore_want(n->files, &f->store, now_ns);
 		n->offers_open += !f->awaited;
 		f->awaited = true;
