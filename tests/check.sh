@@ -87,7 +87,7 @@ report() {
 	fi
 }
 
-workers=$(($(nproc) * 2))
+workers=$(($(nproc) * 3)) # most of them wait
 case $what in
 quick)
 	units release &
