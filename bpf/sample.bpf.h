@@ -94,6 +94,15 @@ struct {
 	__type(value, __u64);
 } counters SEC(".maps");
 
+/* For the verifier, at least before 6.8. It learns about a register from a comparison, but not
+ * about a 32-bit copy of its lower half that the compiler made. So numbers that are compared and
+ * then used have 64 bits, and the compiler does not see where they come from. */
+static __always_inline __u64 at_most(__u64 n, __u64 max)
+{
+	ENV_OPAQUE(n);
+	return n > max ? max : n;
+}
+
 static __always_inline void count(__u32 which, __u64 n)
 {
 	__u64 *c = bpf_map_lookup_elem(&counters, &which);

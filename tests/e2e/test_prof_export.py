@@ -420,9 +420,9 @@ def deployed(tmp_path, lines, fmt="folded", last=False):
     assert sender.wait(30) == 0
     os.close(status_r)
     os.close(life_w)
-    # Behind the event: figures of others, of runtimes, of the run, of the witness, and of what
-        # was skipped.
-    behind = 24 + 3 * 16 * 8 + 8 * 8 + 3 * 8 + 2 * 8
+    # Behind the event: figures of others, of runtimes, of the run, of the witness, of what was
+    # skipped, and of owners.
+    behind = 24 + 3 * 16 * 8 + 8 * 8 + 3 * 8 + 2 * 8 + 24 * 4 * 8
     size = STATUS.size + 10 * TOP.size + 32 + behind
     assert len(words) % size == 0
     states = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# page/ makes the page from page.html, style.css, flame.js and Debian's d3 (libjs-d3), which is
+# page/ makes the page from page.html, style.css, the scripts and Debian's d3 (libjs-d3), which is
 # never copied here.
 export_GEN   := $(B)/gen/tools/prof-export
 D3           ?= /usr/share/javascript/d3/d3.min.js
@@ -18,7 +18,8 @@ $(export_GEN)/output/pprof.pb-c.c $(export_GEN)/output/pprof.pb-c.h &: \
 
 $(export_GEN)/output/pprof.pb-c.o: $(export_GEN)/output/pprof.pb-c.h
 
-PAGE_PARTS := $(addprefix tools/prof-export/page/,page.py page.html style.css flame.js)
+PAGE_PARTS := $(addprefix tools/prof-export/page/,page.py page.html style.css profile.js \
+                 flame.js table.js)
 $(export_GEN)/page/page-head.html $(export_GEN)/page/page-tail.html &: \
 		$(PAGE_PARTS) $(wildcard $(D3))
 	@mkdir -p $(@D)

@@ -130,3 +130,23 @@ Test(filestore, a_program_rests_once_after_each_use)
 	filestore_drop(&s, &a);
 	filestore_drop(&s, &b);
 }
+
+Test(filestore, over_the_budget_the_least_recently_used_is_closed)
+{
+	static struct filestore_file files[4];
+	struct program *p;
+
+	filestore_init(&s, 1, 1u << 30, ask, NULL);
+	for (int i = 0; i < 4; i++) {
+		files[i].file = (uint64_t)i + 1;
+		cr_assert_eq(filestore_get(&s, &files[i], now, &p), 0);
+		cr_assert_not_null(p);
+		filestore_charge(&s, &files[i]);
+		cr_expect_eq(s.open_count, 1);
+		cr_expect_eq(s.evicted, (uint64_t)i);
+	}
+	cr_expect_eq(files[0].state, FILESTORE_CLOSED);
+	filestore_tick(&s, now + FILESTORE_IDLE_NS);
+	cr_expect_eq(s.open_count, 0);
+	cr_expect_eq(s.bytes, 0);
+}

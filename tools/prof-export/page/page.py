@@ -6,6 +6,8 @@ import hashlib
 import pathlib
 import sys
 
+SCRIPT = ["profile.js", "flame.js", "table.js"]  # one function, in this order
+
 
 def main():
     source, d3, target = map(pathlib.Path, sys.argv[1:4])
@@ -14,7 +16,7 @@ def main():
     parts = {
         "STYLE": (source / "style.css").read_text(encoding="utf-8"),
         "D3": d3.read_text(encoding="utf-8").strip(),
-        "SCRIPT": (source / "flame.js").read_text(encoding="utf-8"),
+        "SCRIPT": "\n".join((source / name).read_text(encoding="utf-8") for name in SCRIPT),
     }
     for name, text in parts.items():
         if "</script" in text.lower() or "</style" in text.lower() or "<!--" in text:

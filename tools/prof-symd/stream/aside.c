@@ -10,21 +10,10 @@ void aside_done(struct aside *a)
 	*a = (struct aside){ 0 };
 }
 
-static bool has_room(const struct aside *a, uint64_t owner)
-{
-	size_t own = 0;
-
-	if (a->len < ASIDE_MAX / 32)
-		return true;
-	for (size_t i = 0; i < a->len; i++)
-		own += a->at[i].event.owner == owner;
-	return own < (ASIDE_MAX - (a->len - own)) / 2;
-}
-
 int aside_add(struct aside *a, const struct event *e, uint64_t process)
 {
 	/* The end of a process must come behind its samples. */
-	if (e->kind == EVENT_SAMPLE && !has_room(a, e->owner))
+	if (e->kind == EVENT_SAMPLE && a->len >= ASIDE_MAX)
 		return -ENOBUFS;
 	if (a->len == a->cap) {
 		const size_t cap = a->cap ? a->cap * 2 : 64;
@@ -35,8 +24,31 @@ int aside_add(struct aside *a, const struct event *e, uint64_t process)
 		a->at = at;
 		a->cap = cap;
 	}
+	room_take(&a->room, e->owner);
 	a->at[a->len++] = (struct aside_event){ .event = *e, .process = process };
 	return 0;
+}
+
+struct aside_event *aside_last(struct aside *a, uint64_t owner)
+{
+	uint64_t whose;
+
+	if (!room_gives_way(&a->room, owner, &whose))
+		return NULL;
+	for (size_t i = a->len; i-- > 0;) {
+		const struct aside_event *e = &a->at[i];
+
+		if (e->process && e->event.kind == EVENT_SAMPLE && e->event.owner == whose)
+			return &a->at[i];
+	}
+	return NULL;
+}
+
+void aside_replace(struct aside *a, struct aside_event *at, const struct event *e, uint64_t process)
+{
+	room_give(&a->room, at->event.owner);
+	room_take(&a->room, e->owner);
+	*at = (struct aside_event){ .event = *e, .process = process };
 }
 
 bool aside_has(const struct aside *a, uint64_t process)
@@ -54,6 +66,8 @@ void aside_sweep(struct aside *a)
 	for (size_t i = 0; i < a->len; i++)
 		if (a->at[i].process)
 			a->at[n++] = a->at[i];
+		else
+			room_give(&a->room, a->at[i].event.owner);
 	a->len = n;
 	if (n == 0)
 		aside_done(a);

@@ -22,8 +22,29 @@ int held_samples_add(struct held_samples *h, const struct held_sample *s)
 		h->at = at;
 		h->cap = cap;
 	}
+	room_take(&h->room, s->owner);
 	h->at[h->len++] = *s;
 	return 0;
+}
+
+struct held_sample *held_samples_last(struct held_samples *h, uint64_t owner)
+{
+	uint64_t whose;
+
+	if (!room_gives_way(&h->room, owner, &whose))
+		return NULL;
+	for (size_t i = h->len; i-- > 0;)
+		if (h->at[i].process && h->at[i].owner == whose)
+			return &h->at[i];
+	return NULL;
+}
+
+void held_samples_replace(struct held_samples *h, struct held_sample *at,
+			  const struct held_sample *s)
+{
+	room_give(&h->room, at->owner);
+	room_take(&h->room, s->owner);
+	*at = *s;
 }
 
 void held_samples_sweep(struct held_samples *h)
@@ -33,6 +54,8 @@ void held_samples_sweep(struct held_samples *h)
 	for (size_t i = 0; i < h->len; i++)
 		if (h->at[i].process)
 			h->at[n++] = h->at[i];
+		else
+			room_give(&h->room, h->at[i].owner);
 	h->len = n;
 	if (n == 0)
 		held_samples_done(h);

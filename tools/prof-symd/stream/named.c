@@ -305,8 +305,7 @@ static int take_stack(struct named *n, const struct msg_stack *m, uint64_t now_n
 
 /* --- the queue --- */
 
-/* NAMED_HOLD: only definitions were sent. */
-static int send_sample(struct named *n, const struct msg_sample *sample, uint64_t now_ns)
+int named_send_sample(struct named *n, const struct msg_sample *sample, uint64_t now_ns)
 {
 	int r = 0;
 
@@ -337,130 +336,7 @@ static int send_sample(struct named *n, const struct msg_sample *sample, uint64_
 	return r;
 }
 
-/* --- samples that are held back --- */
-
-static int send_or_hold(struct named *n, const struct msg_sample *sample, uint64_t now_ns)
-{
-	int r = send_sample(n, sample, now_ns);
-
-	if (r != NAMED_HOLD)
-		return r;
-	r = held_samples_add(&n->held,
-			     &(struct held_sample){ .sample = *sample,
-						    .process = n->lacking,
-						    .version = jit_version(n->jit, n->lacking),
-						    .since_ns = now_ns });
-	if (r != -ENOBUFS && r != -ENOMEM)
-		return r;
-	n->give_up = true;
-	r = send_sample(n, sample, now_ns);
-	n->give_up = false;
-	return r;
-}
-
-/* Whether a sample of the thread is held back. */
-static bool holds_thread(const struct named *n, uint64_t thread)
-{
-	bool held = false;
-
-	for (size_t i = 0; i < n->held.len && !held; i++)
-		held = n->held.at[i].sample.thread == thread;
-	return held;
-}
-
-static int end_thread(struct named *n, const struct msg_thread_end *m)
-{
-	struct def_thread *t = idtable_get(&n->defs.threads, m->id);
-	int r = 0;
-
-	if (!t)
-		return 0;
-	if (holds_thread(n, m->id)) {
-		n->ended_threads += !t->ended;
-		t->ended = true;
-		return 0;
-	}
-	if (t->sent == n->epoch)
-		r = stream_put(n->out, &(struct msg){ .id = MSG_THREAD_END, .thread_end = *m });
-	if (r)
-		return r;
-	n->ended_threads -= t->ended;
-	definitions_end_thread(&n->defs, m->id);
-	return 0;
-}
-
-/* Ends threads that ended before samples of theirs which were held back. */
-static int end_threads(struct named *n)
-{
-	const struct idtable *threads = &n->defs.threads;
-	int r = 0;
-
-	for (uint32_t i = 0; r == 0 && n->ended_threads && i < threads->len; i++) {
-		const struct def_thread *t = idtable_at(threads, i);
-
-		if (t->ended && idmap_get(&threads->ids, t->def.id) == i)
-			r = end_thread(n, &(struct msg_thread_end){ .id = t->def.id });
-	}
-	return r;
-}
-
-/* Sends held samples whose names may be known now, or that were held too long. process: sends all
- * of this process, with or without names; 0: of none; ALL: of all. 0; NAMED_WAIT: some of these
- * wait for a file; errors. */
-#define ALL UINT64_MAX
-static int run_held(struct named *n, uint64_t process, uint64_t now_ns)
-{
-	int r = 0, ret = 0;
-
-	for (size_t i = 0; i < n->held.len && r >= 0; i++) {
-		struct held_sample *h = &n->held.at[i];
-		bool must = process == ALL || process == h->process ||
-			    now_ns - h->since_ns >= HELD_SAMPLES_NS;
-
-		if (!must && (process || jit_version(n->jit, h->process) == h->version))
-			continue;
-		n->give_up = must;
-		n->owner = named_owner_of(n, h->sample.thread);
-		n->lean = named_gives_up(n, n->owner, now_ns) ||
-			  (!must && named_must_yield(n, n->owner, now_ns));
-		r = send_sample(n, &h->sample, now_ns);
-		n->give_up = n->lean = false;
-		if (r == 0)
-			h->process = 0;
-		else if (r == NAMED_HOLD)
-			h->version = jit_version(n->jit, n->lacking);
-		else if (r == NAMED_WAIT && must && process)
-			ret = NAMED_WAIT;
-	}
-	held_samples_sweep(&n->held);
-	if (r >= 0 && n->ended_threads) {
-		const int e = end_threads(n);
-
-		r = e ? e : r;
-	}
-	return r < 0 ? r : ret;
-}
-
-/* Tries a last time to name held samples of a process, or of all, and sends them. */
-static int settle_held(struct named *n, uint64_t process, uint64_t now_ns)
-{
-	bool waits = false;
-
-	for (size_t i = 0; i < n->held.len && !named_is_late(n, now_ns); i++) {
-		uint64_t of = n->held.at[i].process;
-		int r;
-
-		if (process != ALL && of != process)
-			continue;
-		r = jit_settle(n->jit, of, now_ns);
-		if (r < 0 && r != -ENOMEM)
-			return r;
-		waits |= r == JIT_LATER;
-		if (process != ALL)
-			break;
-	}
-	return waits ? NAMED_WAIT : run_held(n, process, now_ns);
-}
+/* --- events --- */
 
 static int end_process(struct named *n, const struct msg_process_end *m, uint64_t now_ns)
 {
@@ -469,7 +345,7 @@ static int end_process(struct named *n, const struct msg_process_end *m, uint64_
 	if (!definitions_find_process(&n->defs, m->id))
 		return 0;
 	if (n->jit && jit_knows(n->jit, m->id)) {
-		r = settle_held(n, m->id, now_ns);
+		r = named_settle_held(n, m->id, now_ns);
 		if (r)
 			return r;
 		jit_drop(n->jit, m->id);
@@ -562,7 +438,7 @@ int named_run_event(struct named *n, const struct event *e, uint64_t now_ns)
 	switch (e->kind) {
 	case EVENT_SAMPLE:
 		n->owner = e->owner;
-		return send_or_hold(n, &e->sample, now_ns);
+		return named_send_or_hold(n, &e->sample, now_ns);
 	case EVENT_LOST:
 		return stream_put(n->out, &(struct msg){ .id = MSG_LOST, .lost = e->lost });
 	case EVENT_CLOCK:
@@ -576,14 +452,14 @@ int named_run_event(struct named *n, const struct event *e, uint64_t now_ns)
 	case EVENT_PROCESS_END:
 		return end_process(n, &e->process_end, now_ns);
 	case EVENT_THREAD_END:
-		return end_thread(n, &e->thread_end);
+		return named_end_thread(n, &e->thread_end);
 	case EVENT_FILE_END:
 		return end_file(n, &e->file_end);
 	case EVENT_END:
 		named_ends(n, now_ns);
 		r = named_settle_aside(n, now_ns);
 		if (r == 0)
-			r = settle_held(n, ALL, now_ns);
+			r = named_settle_held(n, NAMED_ALL, now_ns);
 		if (r == 0)
 			r = send_idle_processes(n, now_ns);
 		if (r == 0)
@@ -667,7 +543,7 @@ int named_forget(struct named *n, uint64_t now_ns)
 	int r = named_settle_aside(n, now_ns);
 
 	if (r == 0)
-		r = settle_held(n, ALL, now_ns);
+		r = named_settle_held(n, NAMED_ALL, now_ns);
 	if (r)
 		return r;
 	if (!n->ending)
@@ -702,7 +578,7 @@ static int run_head(struct named *n, const struct event *e, uint64_t now_ns)
 	int r;
 
 	if (n->aside.len && named_waits_aside(n, e)) {
-		r = named_put_aside(n, e);
+		r = named_put_aside(n, e, now_ns);
 		if (e->kind != EVENT_THREAD_END || (r != -ENOBUFS && r != -ENOMEM))
 			return r;
 		return 0; /* the thread stays until its process ends */
@@ -714,7 +590,7 @@ static int run_head(struct named *n, const struct event *e, uint64_t now_ns)
 	r = named_run_event(n, e, now_ns);
 	n->give_up = false;
 	if (r == NAMED_ASIDE) {
-		r = named_put_aside(n, e);
+		r = named_put_aside(n, e, now_ns);
 		if (r == -ENOBUFS || r == -ENOMEM) {
 			n->give_up = true;
 			r = named_run_event(n, e, now_ns);
@@ -735,7 +611,7 @@ static int run(struct named *n, uint64_t now_ns)
 	if (n->held.len && n->jit->version == n->held_version)
 		pause_ns += HELD_LOOK_NS;
 	if (n->held.len && now_ns - n->held_ns >= pause_ns) {
-		int r = run_held(n, 0, now_ns);
+		int r = named_run_held(n, 0, now_ns);
 
 		if (r)
 			return r;

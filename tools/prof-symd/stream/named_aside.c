@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whose turn it is (turns.h), and the events that were put aside. */
+#include <errno.h>
 #include "common/base/clock.h"
 #include "tools/prof-symd/stream/named_internal.h"
 
@@ -82,9 +83,31 @@ bool named_waits_aside(const struct named *n, const struct event *e)
 	return process && aside_has(&n->aside, process);
 }
 
-int named_put_aside(struct named *n, const struct event *e)
+/* Puts a sample into the place of another owner's, which goes without its names. */
+static int displace(struct named *n, const struct event *e, uint64_t now_ns)
 {
-	return aside_add(&n->aside, e, process_of_event(n, e));
+	struct aside_event *last = aside_last(&n->aside, e->owner);
+
+	if (!last)
+		return -ENOBUFS;
+	const bool lean = n->lean;
+
+	n->give_up = n->lean = true;
+	const int r = named_run_event(n, &last->event, now_ns);
+
+	n->give_up = false;
+	n->lean = lean;
+	if (r)
+		return r < 0 ? r : -ENOBUFS;
+	aside_replace(&n->aside, last, e, process_of_event(n, e));
+	return 0;
+}
+
+int named_put_aside(struct named *n, const struct event *e, uint64_t now_ns)
+{
+	const int r = aside_add(&n->aside, e, process_of_event(n, e));
+
+	return r == -ENOBUFS ? displace(n, e, now_ns) : r;
 }
 
 /* Maps and jitdumps of those whose turn is over are read when nobody else waits. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fields of struct named, for named.c, which keeps the order of the stream, named_aside.c,
- * which decides whose turn it is, and named_sending.c below them, which sends named definitions. */
+/* The fields of struct named, for named.c, which keeps the order of the stream, named_held.c and
+ * named_aside.c, where samples wait for names and for their turn, and named_sending.c below them,
+ * which sends named definitions. */
 #ifndef PROF_SYMD_STREAM_NAMED_INTERNAL_H
 #define PROF_SYMD_STREAM_NAMED_INTERNAL_H
 
@@ -97,6 +98,20 @@ int named_restart(struct named *n);
 
 int named_run_event(struct named *n, const struct event *e, uint64_t now_ns);
 
+/* Sends a sample with all that it needs. NAMED_HOLD: only definitions were sent. */
+int named_send_sample(struct named *n, const struct msg_sample *sample, uint64_t now_ns);
+/* The same, or holds it back. */
+int named_send_or_hold(struct named *n, const struct msg_sample *sample, uint64_t now_ns);
+/* Ends a thread, once none of its samples is held back. */
+int named_end_thread(struct named *n, const struct msg_thread_end *m);
+/* Sends held samples whose names may be known now, or that were held too long. process: sends all
+ * of this process, with or without names; 0: of none; NAMED_ALL: of all. 0; NAMED_WAIT: some of
+ * these wait for a file; errors. */
+#define NAMED_ALL UINT64_MAX
+int named_run_held(struct named *n, uint64_t process, uint64_t now_ns);
+/* Tries a last time to name held samples of a process, or of all, and sends them. */
+int named_settle_held(struct named *n, uint64_t process, uint64_t now_ns);
+
 /* Who pays for a sample of this thread, or for this process. */
 uint64_t named_owner_of(const struct named *n, uint64_t thread);
 /* Sets n->payer for a sample of this thread. */
@@ -111,8 +126,9 @@ bool named_gives_up(const struct named *n, uint64_t owner, uint64_t now_ns);
 unsigned named_owners(const struct named *n);
 /* Whether it is an end, and samples that must come before it were put aside. */
 bool named_waits_aside(const struct named *n, const struct event *e);
-/* As aside_add. */
-int named_put_aside(struct named *n, const struct event *e);
+/* Puts it aside, maybe in the place of a sample of an owner who has more there. -ENOBUFS, -ENOMEM,
+ * errors of stream_put. */
+int named_put_aside(struct named *n, const struct event *e, uint64_t now_ns);
 /* Sends what was put aside until that time. 0; NAMED_WAIT: some is left; errors. */
 int named_run_aside(struct named *n, uint64_t until_ns, uint64_t now_ns);
 /* Sends all of it: for a part of the epoch's time with names, at most NAMED_LATE_NS, then without.

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-symd/stream/room.h"
+
+#include <criterion/criterion.h>
+
+#define MAX 1200
+
+static uint32_t held_by(const struct room *r, uint64_t owner)
+{
+	for (uint32_t i = 0; i < r->len; i++)
+		if (r->at[i].owner == owner)
+			return r->at[i].held;
+	return 0;
+}
+
+/* Takes all that the owner can get of MAX places. */
+static void fill(struct room *r, uint64_t owner)
+{
+	uint64_t whose;
+
+	for (;;) {
+		if (r->held == MAX) {
+			if (!room_gives_way(r, owner, &whose))
+				return;
+			room_give(r, whose);
+		}
+		room_take(r, owner);
+	}
+}
+
+Test(room, in_the_end_all_hold_the_same)
+{
+	struct room r = { 0 };
+
+	fill(&r, 1);
+	cr_expect_eq(held_by(&r, 1), MAX);
+	for (uint64_t owner = 2; owner <= 20; owner++)
+		fill(&r, owner);
+	for (uint64_t owner = 1; owner <= 20; owner++)
+		cr_expect_eq(held_by(&r, owner), MAX / 20, "%u", held_by(&r, owner));
+	cr_expect_eq(r.held, MAX);
+}
+
+Test(room, who_gave_all_back_is_forgotten)
+{
+	struct room r = { 0 };
+
+	room_take(&r, 1);
+	room_take(&r, 2);
+	room_give(&r, 1);
+	cr_expect_eq(r.len, 1);
+	cr_expect_eq(held_by(&r, 2), 1);
+	room_give(&r, 1);
+	cr_expect_eq(r.held, 1);
+}
+
+Test(room, owners_without_a_place_count_as_one)
+{
+	struct room r = { 0 };
+
+	for (uint64_t owner = 0; owner < ROOM_OWNERS + 3; owner++)
+		room_take(&r, owner);
+	cr_expect_eq(r.len, ROOM_OWNERS);
+	cr_expect_eq(r.others.held, 3);
+	for (uint64_t owner = 0; owner < ROOM_OWNERS + 3; owner++)
+		room_give(&r, owner);
+	cr_expect_eq(r.held, 0);
+	cr_expect_eq(r.len, 0);
+}

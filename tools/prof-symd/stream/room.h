@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Room that owners share: how much of it each holds. When it is full, whoever holds most gives way
+ * to who holds less. */
+#ifndef PROF_SYMD_STREAM_ROOM_H
+#define PROF_SYMD_STREAM_ROOM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define ROOM_OWNERS 256 /* further ones count as one */
+
+/* Zero-initialise. */
+struct room {
+	struct room_owner {
+		uint64_t owner;
+		uint32_t held;
+	} at[ROOM_OWNERS], others;
+	uint32_t len;  /* owners that hold some */
+	uint32_t held; /* by all */
+};
+
+/* The owner takes a place, or gives one back. */
+void room_take(struct room *r, uint64_t owner);
+void room_give(struct room *r, uint64_t owner);
+/* Who gives way to this owner: the one that holds most, if that is more. False: nobody. */
+bool room_gives_way(const struct room *r, uint64_t owner, uint64_t *ret);
+
+#endif
