@@ -175,7 +175,7 @@ MARKS = {
         "test_a_cpu_that_went_and_came_back_is_sampled_again",
         # What is known by the time of a first sample, or within a second of one.
         "test_the_first_sample_of_an_interpreter_nobody_has_run_yet_has_its_frames",
-        "test_an_interpreter_that_is_the_command_has_its_frames_from_its_first_sample",
+        "test_an_interpreter_that_is_the_command_has_its_frames_at_once",
     ],
 }
 

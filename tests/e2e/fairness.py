@@ -33,9 +33,11 @@ def as_user(uid, argv, nice=0, **kw):
 
 
 def end(processes):
+    """Kills all of them first: one that ends would have to share the cpus with the others."""
     for p in processes:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(p.pid, 9)
+    for p in processes:
         p.wait()
 
 

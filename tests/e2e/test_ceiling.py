@@ -50,7 +50,7 @@ def test_no_stack_is_cut_for_want_of_memory_while_there_is_some(folder):
 def test_the_limit_that_would_have_sufficed_is_named(folder):
     """The limit suffices for this load: nothing is cut while there is memory."""
     # In the first seconds rows are still to come, and nobody knows what they will need.
-    status, meter, summary, said, _, _ = ceiling.run(folder, ["rows"], seconds=10, limit=64)
+    status, meter, summary, said, _, _ = ceiling.run(folder, ["rows"], seconds=8, limit=64)
     cut = summary["truncated"]["memory-limit"]
     assert status == 0 and cut > 50, said
     assert 0.78 * 64 * ceiling.MIB <= meter.peak <= 64 * ceiling.MIB, (meter.at_peak, said)
@@ -59,7 +59,7 @@ def test_the_limit_that_would_have_sufficed_is_named(folder):
     assert 0.78 * 64 * ceiling.MIB <= told <= 1.02 * 64 * ceiling.MIB, said
     enough = summary["memory_enough_mib"]
     assert f"with --memory-limit {enough}M" in said, said
-    status, _, summary, said, _, _ = ceiling.run(folder, ["rows"], seconds=10, limit=enough)
+    status, _, summary, said, _, _ = ceiling.run(folder, ["rows"], seconds=8, limit=enough)
     # What files need that were not sampled before is known only then.
     assert status == 0 and summary["truncated"].get("memory-limit", 0) <= cut / 4, (cut, said)
 
