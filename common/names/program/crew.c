@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/names/program/crew.h"
-
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -8,6 +6,7 @@
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "common/names/program/fileworker.h"
+#include "common/names/program/program_internal.h"
 #include "common/names/program/sources.h"
 
 /* A worker ends itself when a request has taken FILEWORKER_CPU_S, with a second more at the most.

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/names/program/program.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/names/program/crew.h"
+#include "common/names/program/program_internal.h"
 #include "common/names/program/sources.h"
 
 int program_open(int fd, enum program_class class, uint64_t dwarf_max, struct program **ret)

@@ -8,6 +8,7 @@
 
 #define SECOND 1000000000ull
 #define P 7 /* the process */
+#define Q 8 /* another one, of another owner */
 #define PID 70
 #define POSITION 3
 
@@ -549,4 +550,37 @@ Test(objects, a_process_that_an_epoch_did_not_sample_is_dropped)
 		objects_drop(b->o, process);
 	cr_expect_eq(look(b, 1, false, SECOND), OBJECTS_LATER, "there is room");
 	bench_free(b);
+}
+
+static uint64_t owner_of(void *ctx, uint64_t process)
+{
+	return process == Q;
+}
+
+Test(objects, who_has_many_makes_room_for_who_has_few)
+{
+	for (int owners = 0; owners <= 1; owners++) {
+		struct bench *b = bench_new();
+
+		if (owners)
+			objects_owners(b->o, owner_of, b);
+		/* Of the other process one object, which is the oldest. */
+		(void)objects_lookup(b->o, &b->k->build, Q, PID, b->k->objects[0].address,
+				     mark_of(b, 0), false, SECOND, &b->names);
+		settle(b, SECOND);
+		for (size_t i = 0; i < b->k->object_count; i++)
+			(void)look(b, i, false, SECOND);
+		settle(b, SECOND);
+		objects_budget(b->o, objects_counts(b->o).held_bytes * 3 / 4);
+		objects_want(b->o, &b->k->build, P, PID, b->k->objects[0].address,
+			     (uint64_t)5 << RUNTIME_CHECK_SHIFT, SECOND);
+		cr_expect_gt(objects_counts(b->o).evicted, 0);
+		const int r = objects_lookup(b->o, &b->k->build, Q, PID, b->k->objects[0].address,
+					     mark_of(b, 0), false, SECOND, &b->names);
+
+		cr_expect_eq(r, owners ? 0 : OBJECTS_LATER);
+		settle(b, SECOND);
+		objects_drop(b->o, Q);
+		bench_free(b);
+	}
 }

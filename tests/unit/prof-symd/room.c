@@ -5,7 +5,7 @@
 
 #define MAX 1200
 
-static uint32_t held_by(const struct room *r, uint64_t owner)
+static size_t held_by(const struct room *r, uint64_t owner)
 {
 	for (uint32_t i = 0; i < r->len; i++)
 		if (r->at[i].owner == owner)
@@ -22,9 +22,9 @@ static void fill(struct room *r, uint64_t owner)
 		if (r->held == MAX) {
 			if (!room_gives_way(r, owner, &whose))
 				return;
-			room_give(r, whose);
+			room_give(r, whose, 1);
 		}
-		room_take(r, owner);
+		room_take(r, owner, 1);
 	}
 }
 
@@ -37,20 +37,23 @@ Test(room, in_the_end_all_hold_the_same)
 	for (uint64_t owner = 2; owner <= 20; owner++)
 		fill(&r, owner);
 	for (uint64_t owner = 1; owner <= 20; owner++)
-		cr_expect_eq(held_by(&r, owner), MAX / 20, "%u", held_by(&r, owner));
+		cr_expect_eq(held_by(&r, owner), MAX / 20, "%zu", held_by(&r, owner));
 	cr_expect_eq(r.held, MAX);
+	room_take(&r, 21, 1);
+	cr_expect(room_is_small(&r, 21));
+	cr_expect_not(room_is_small(&r, 1));
 }
 
 Test(room, who_gave_all_back_is_forgotten)
 {
 	struct room r = { 0 };
 
-	room_take(&r, 1);
-	room_take(&r, 2);
-	room_give(&r, 1);
+	room_take(&r, 1, 1);
+	room_take(&r, 2, 1);
+	room_give(&r, 1, 1);
 	cr_expect_eq(r.len, 1);
 	cr_expect_eq(held_by(&r, 2), 1);
-	room_give(&r, 1);
+	room_give(&r, 1, 1);
 	cr_expect_eq(r.held, 1);
 }
 
@@ -59,11 +62,11 @@ Test(room, owners_without_a_place_count_as_one)
 	struct room r = { 0 };
 
 	for (uint64_t owner = 0; owner < ROOM_OWNERS + 3; owner++)
-		room_take(&r, owner);
+		room_take(&r, owner, 1);
 	cr_expect_eq(r.len, ROOM_OWNERS);
 	cr_expect_eq(r.others.held, 3);
 	for (uint64_t owner = 0; owner < ROOM_OWNERS + 3; owner++)
-		room_give(&r, owner);
+		room_give(&r, owner, 1);
 	cr_expect_eq(r.held, 0);
 	cr_expect_eq(r.len, 0);
 }

@@ -6,6 +6,8 @@
 #include "common/wire/lastword.h"
 #include "tools/prof-symd/objects/objects_internal.h"
 
+#define EVICT_PART 32 /* of all objects, evicted at once */
+
 int objects_new(int (*ask)(void *, const struct objects_request *), void *ctx, struct objects **ret)
 {
 	struct objects *o = calloc(1, sizeof(*o));
@@ -35,6 +37,12 @@ int objects_new(int (*ask)(void *, const struct objects_request *), void *ctx, s
 	}
 	*ret = o;
 	return 0;
+}
+
+void objects_owners(struct objects *o, uint64_t (*owner_of)(void *ctx, uint64_t process), void *ctx)
+{
+	o->owner_of = owner_of;
+	o->owner_ctx = ctx;
 }
 
 void objects_budget(struct objects *o, size_t bytes)
@@ -84,6 +92,10 @@ static void link_newest(struct objects *o, uint32_t i)
 
 static void charge(struct objects *o, struct object *e, size_t bytes)
 {
+	const uint64_t owner = o->processes[e->process].owner;
+
+	room_give(&o->room, owner, e->bytes);
+	room_take(&o->room, owner, bytes);
 	o->bytes += bytes - e->bytes;
 	e->bytes = (uint32_t)bytes;
 }
@@ -142,19 +154,32 @@ static void remove_object(struct objects *o, uint32_t i)
 	o->free_slot = i;
 }
 
-/* Evicts the least recently used objects, except `keep`. */
-static void make_room(struct objects *o, uint32_t keep)
+/* Evicts the least recently used objects, except `keep`, until there are at most so many. */
+static void evict(struct objects *o, uint32_t keep, bool small, size_t most, size_t bytes)
 {
 	for (uint32_t i = o->oldest;
-	     i != OBJECTS_NO_SLOT && (o->by_key.len >= OBJECTS_MAX || o->bytes > o->budget);) {
-		uint32_t newer = o->at[i].prev;
+	     i != OBJECTS_NO_SLOT && (o->by_key.len > most || o->bytes > bytes);) {
+		const struct object *e = &o->at[i];
+		const uint32_t newer = e->prev;
 
-		if (i != keep && o->at[i].state != OBJECT_READING) {
+		if (i != keep && e->state != OBJECT_READING &&
+		    (small || !room_is_small(&o->room, o->processes[e->process].owner))) {
 			remove_object(o, i);
 			o->counts.evicted++;
 		}
 		i = newer;
 	}
+}
+
+/* Takes the room from owners of many objects first, and then some more, since the oldest objects,
+ * which are looked at each time, may be those of others. */
+static void make_room(struct objects *o, uint32_t keep)
+{
+	if (o->by_key.len < OBJECTS_MAX && o->bytes <= o->budget)
+		return;
+	evict(o, keep, false, OBJECTS_MAX - OBJECTS_MAX / EVICT_PART,
+	      o->budget - o->budget / EVICT_PART);
+	evict(o, keep, true, OBJECTS_MAX - 1, o->budget);
 }
 
 /* --- processes --- */
@@ -190,6 +215,8 @@ static struct process *add_process(struct objects *o, uint64_t id, uint32_t pid)
 	else
 		o->process_len++;
 	o->processes[i] = (struct process){ .id = id,
+					    .owner = o->owner_of ? o->owner_of(o->owner_ctx, id)
+								 : 0,
 					    .pid = pid,
 					    .first = OBJECTS_NO_SLOT,
 					    .next_dirty = OBJECTS_NO_SLOT,

@@ -2,7 +2,8 @@
 /*
  * Names of interpreted frames: a cache of named objects. The runtimes' readers (runtime.h) want
  * memory of processes. It is requested in batches, at most one under way per process. Beyond
- * OBJECTS_MAX or the budget, the least recently used objects are evicted.
+ * OBJECTS_MAX or the budget, the least recently used objects are evicted, but of owners whose
+ * objects take more memory than the average.
  *
  * An object that could not be read stays without a name, since another object may be there by now.
  * Its address is not tried again for OBJECTS_RETRY_NS.
@@ -45,6 +46,9 @@ struct objects;
  * -EAGAIN: try again later; another -errno: never. 0, -errno. */
 int objects_new(int (*ask)(void *, const struct objects_request *), void *ctx,
 		struct objects **ret);
+/* From now on, objects are charged to the owners of their processes. Without it they have one. */
+void objects_owners(struct objects *o, uint64_t (*owner_of)(void *ctx, uint64_t process),
+		    void *ctx);
 /* Sets the bytes of named objects, instead of OBJECTS_BUDGET. Objects being read may take twice as
  * much in addition. */
 void objects_budget(struct objects *o, size_t bytes);

@@ -7,6 +7,7 @@
 #include "common/base/idmap.h"
 #include "tools/prof-symd/objects/object_names.h"
 #include "tools/prof-symd/objects/objects.h"
+#include "tools/prof-symd/stream/room.h"
 
 #define OBJECTS_NO_SLOT UINT32_MAX
 /* Of OBJECTS_READING: places for objects that samples wait for, not for those requested ahead. */
@@ -49,7 +50,7 @@ struct sent {
 };
 
 struct process {
-	uint64_t id, request, asked_ns, refused_ns;
+	uint64_t id, owner, request, asked_ns, refused_ns;
 	uint64_t not_before_ns;	      /* set after the answer that the rate was exceeded */
 	uint32_t pid, first, reading; /* objects: the first, and how many are being read */
 	uint32_t next_dirty;
@@ -80,6 +81,9 @@ struct objects {
 	struct runtime_object scratch;
 	struct names *second; /* of objects_lookup_second; NULL: it was not called yet */
 	struct object_sources sources;
+	uint64_t (*owner_of)(void *ctx, uint64_t process); /* may be NULL */
+	void *owner_ctx;
+	struct room room; /* in bytes */
 	struct objects_counts counts;
 	uint64_t addresses[OBJECTS_PIECES], lengths[OBJECTS_PIECES];
 };

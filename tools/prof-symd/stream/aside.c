@@ -24,7 +24,7 @@ int aside_add(struct aside *a, const struct event *e, uint64_t process)
 		a->at = at;
 		a->cap = cap;
 	}
-	room_take(&a->room, e->owner);
+	room_take(&a->room, e->owner, 1);
 	a->at[a->len++] = (struct aside_event){ .event = *e, .process = process };
 	return 0;
 }
@@ -46,8 +46,8 @@ struct aside_event *aside_last(struct aside *a, uint64_t owner)
 
 void aside_replace(struct aside *a, struct aside_event *at, const struct event *e, uint64_t process)
 {
-	room_give(&a->room, at->event.owner);
-	room_take(&a->room, e->owner);
+	room_give(&a->room, at->event.owner, 1);
+	room_take(&a->room, e->owner, 1);
 	*at = (struct aside_event){ .event = *e, .process = process };
 }
 
@@ -67,7 +67,7 @@ void aside_sweep(struct aside *a)
 		if (a->at[i].process)
 			a->at[n++] = a->at[i];
 		else
-			room_give(&a->room, a->at[i].event.owner);
+			room_give(&a->room, a->at[i].event.owner, 1);
 	a->len = n;
 	if (n == 0)
 		aside_done(a);

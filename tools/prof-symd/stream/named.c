@@ -156,10 +156,16 @@ static void tell_untold(struct named *n)
 	}
 }
 
+static uint64_t owner_of(void *ctx, uint64_t process)
+{
+	return named_owner_of_process(ctx, process);
+}
+
 void named_use_objects(struct named *n, struct objects *o,
 		       int (*tell)(void *, uint64_t, const struct runtime_build *), void *ctx)
 {
 	n->objects = o;
+	objects_owners(o, owner_of, n);
 	n->tell = tell;
 	n->tell_ctx = ctx;
 	n->files->opened_hook = file_opened;

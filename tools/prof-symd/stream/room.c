@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-symd/stream/room.h"
 
-#include <stddef.h>
-
+/* NULL: the owner has no place of its own. */
 static const struct room_owner *find(const struct room *r, uint64_t owner)
 {
 	for (uint32_t i = 0; i < r->len; i++)
@@ -11,41 +10,55 @@ static const struct room_owner *find(const struct room *r, uint64_t owner)
 	return NULL;
 }
 
-void room_take(struct room *r, uint64_t owner)
+static size_t held_by(const struct room *r, uint64_t owner)
+{
+	const struct room_owner *o = find(r, owner);
+
+	return o ? o->held : r->len == ROOM_OWNERS ? r->others.held : 0;
+}
+
+void room_take(struct room *r, uint64_t owner, size_t n)
 {
 	struct room_owner *o = (struct room_owner *)find(r, owner);
 
+	if (!n)
+		return;
 	if (!o && r->len < ROOM_OWNERS) {
 		o = &r->at[r->len++];
 		*o = (struct room_owner){ .owner = owner };
 	}
-	(o ? o : &r->others)->held++;
-	r->held++;
+	(o ? o : &r->others)->held += n;
+	r->held += n;
 }
 
-void room_give(struct room *r, uint64_t owner)
+void room_give(struct room *r, uint64_t owner, size_t n)
 {
 	struct room_owner *o = (struct room_owner *)find(r, owner);
 
-	if (!o)
+	/* It may have taken them while it had no place. */
+	if (!o || o->held < n)
 		o = &r->others;
-	if (!o->held)
-		return;
-	r->held--;
-	if (--o->held == 0 && o != &r->others)
+	if (n > o->held)
+		n = o->held;
+	o->held -= n;
+	r->held -= n;
+	if (!o->held && o != &r->others)
 		*o = r->at[--r->len];
+}
+
+bool room_is_small(const struct room *r, uint64_t owner)
+{
+	return held_by(r, owner) < r->held / (r->len + (r->others.held > 0) + !r->held);
 }
 
 bool room_gives_way(const struct room *r, uint64_t owner, uint64_t *ret)
 {
-	const struct room_owner *own = find(r, owner), *most = NULL;
+	const struct room_owner *most = NULL;
 
-	if (!own && r->len == ROOM_OWNERS)
-		own = &r->others;
 	for (uint32_t i = 0; i < r->len; i++)
 		if (!most || r->at[i].held > most->held)
 			most = &r->at[i];
-	if (!most || most->held <= (own ? own->held : 0) + 1)
+	if (!most || most->held <= held_by(r, owner) + 1)
 		return false;
 	*ret = most->owner;
 	return true;

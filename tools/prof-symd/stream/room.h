@@ -5,6 +5,7 @@
 #define PROF_SYMD_STREAM_ROOM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define ROOM_OWNERS 256 /* further ones count as one */
@@ -13,15 +14,17 @@
 struct room {
 	struct room_owner {
 		uint64_t owner;
-		uint32_t held;
+		size_t held;
 	} at[ROOM_OWNERS], others;
-	uint32_t len;  /* owners that hold some */
-	uint32_t held; /* by all */
+	uint32_t len; /* owners that hold some */
+	size_t held;  /* by all */
 };
 
-/* The owner takes a place, or gives one back. */
-void room_take(struct room *r, uint64_t owner);
-void room_give(struct room *r, uint64_t owner);
+/* The owner takes so many places (or bytes), or gives them back. */
+void room_take(struct room *r, uint64_t owner, size_t n);
+void room_give(struct room *r, uint64_t owner, size_t n);
+/* Whether the owner holds less than the others on average. */
+bool room_is_small(const struct room *r, uint64_t owner);
 /* Who gives way to this owner: the one that holds most, if that is more. False: nobody. */
 bool room_gives_way(const struct room *r, uint64_t owner, uint64_t *ret);
 
