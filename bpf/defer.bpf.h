@@ -4,7 +4,7 @@
 #ifndef BPF_DEFER_BPF_H
 #define BPF_DEFER_BPF_H
 
-#include "bpf/sample.bpf.h"
+#include "bpf/shared.bpf.h"
 #include "bpf/task.bpf.h"
 
 const volatile __u32 signal_state; /* bytes of extended state in a signal frame; 0: unknown */

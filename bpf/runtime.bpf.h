@@ -12,7 +12,7 @@
  * It relocates none of the kernel's types (CO-RE), since libbpf would then read all of them once
  * more.
  */
-#include "bpf/sample.bpf.h"
+#include "bpf/shared.bpf.h"
 #include "bpf/runtime_walk.h"
 
 #define RUNTIME_PASTE(a, b) a##b

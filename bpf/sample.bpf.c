@@ -4,7 +4,7 @@
  * A sample has the kernel's part of the stack, and the user's part by the walker. Two hooks, for
  * fork and exec, keep the table of processes right until user space hears of the event.
  */
-#include "bpf/sample.bpf.h"
+#include "bpf/shared.bpf.h"
 #include <bpf/bpf_tracing.h>
 #include "bpf/defer.bpf.h"
 #include "bpf/task.bpf.h"

@@ -15,8 +15,8 @@ FREQUENT = ("-F", "999")  # so that each sample sees another name
 LOSSES = {
     "A1": ("mute", ["no-process", "no-rows", "rows-pending"], None),
     "A2": ("sparse", ["no-process", "no-rows", "rows-pending"], None),
-    "A3": ("hoard", ["no-process", "no-mapping", "no-rows", "rows-pending", "caller-unsure", "stale",
-                     "memory-limit"],
+    "A3": ("hoard", ["no-process", "no-mapping", "no-rows", "rows-pending", "caller-unsure",
+                     "stale", "memory-limit"],
            ["mappings of processes that prof-bpf keeps",
             "cpu time of prof-bpf for reading and publishing mappings"]),
     "A4": ("idler", ["rows-pending"], ["cpu time of prof-deltas"]),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /* The toy JIT's frames of a sample. */
-#include "bpf/sample.bpf.h"
+#include "bpf/shared.bpf.h"
 #include "tests/skeleton/toyjit_walk.h"
 #define RUNTIME_WALK toyjit
 #define RUNTIME_TAKES

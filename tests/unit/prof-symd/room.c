@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-symd/stream/room.h"
+#include "tools/prof-symd/owners/room.h"
 
 #include <criterion/criterion.h>
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include "common/base/clock.h"
 #include "tools/prof-symd/stream/named_internal.h"
-#include "tools/prof-symd/stream/turns.h"
+#include "tools/prof-symd/owners/turns.h"
 
 #define SECOND 1000000000ull
 

@@ -7,7 +7,7 @@
 #include "common/base/idmap.h"
 #include "tools/prof-symd/objects/object_names.h"
 #include "tools/prof-symd/objects/objects.h"
-#include "tools/prof-symd/stream/room.h"
+#include "tools/prof-symd/owners/room.h"
 
 #define OBJECTS_NO_SLOT UINT32_MAX
 /* Of OBJECTS_READING: places for objects that samples wait for, not for those requested ahead. */

@@ -5,7 +5,7 @@
 #define PROF_SYMD_STREAM_ASIDE_H
 
 #include "tools/prof-symd/stream/events.h"
-#include "tools/prof-symd/stream/room.h"
+#include "tools/prof-symd/owners/room.h"
 
 #define ASIDE_MAX (16u << 10)
 

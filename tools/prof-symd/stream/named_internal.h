@@ -12,7 +12,7 @@
 #include "tools/prof-symd/stream/functions.h"
 #include "tools/prof-symd/stream/held_samples.h"
 #include "tools/prof-symd/stream/named.h"
-#include "tools/prof-symd/stream/turns.h"
+#include "tools/prof-symd/owners/turns.h"
 
 #define NAMED_STACK_FRAMES 4096 /* of one stack, as messages.def has it */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-symd/stream/room.h"
+#include "tools/prof-symd/owners/room.h"
 
 /* NULL: the owner has no place of its own. */
 static const struct room_owner *find(const struct room *r, uint64_t owner)

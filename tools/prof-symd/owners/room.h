@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Room that owners share: how much of it each holds. When it is full, whoever holds most gives way
  * to who holds less. */
-#ifndef PROF_SYMD_STREAM_ROOM_H
-#define PROF_SYMD_STREAM_ROOM_H
+#ifndef PROF_SYMD_OWNERS_ROOM_H
+#define PROF_SYMD_OWNERS_ROOM_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * decide how long that is. An owner who used up an allowance comes after all others who have
  * something to name.
  */
-#ifndef PROF_SYMD_STREAM_TURNS_H
-#define PROF_SYMD_STREAM_TURNS_H
+#ifndef PROF_SYMD_OWNERS_TURNS_H
+#define PROF_SYMD_OWNERS_TURNS_H
 
 #include <stdbool.h>
 #include <stdint.h>

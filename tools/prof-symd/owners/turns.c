@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-symd/stream/turns.h"
+#include "tools/prof-symd/owners/turns.h"
 
 #include <stddef.h>
 
