@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
-/* From a frame to its caller by a rule, by the frame pointer, or through a signal frame (walk.h). */
+/* From a frame to its caller by a rule, the frame pointer, or through a signal frame (walk.h). */
 #ifndef BPF_WALK_RULES_H
 #define BPF_WALK_RULES_H
 
