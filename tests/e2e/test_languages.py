@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from conftest import walked_live
+from conftest import BUILD, walked_live
 from test_walker import Gdb, stop_and_compare
 
 BUILD = os.path.abspath(os.environ.get("PROFPIPE_BUILD", "build/release"))
@@ -345,6 +345,22 @@ def test_samples_of_montgomery_multiplication_are_complete(curve):
     """OpenSSL's code keeps its CFA on the stack, at an index in a register."""
     samples, complete, said = walked_live(["openssl", "speed", "-seconds", "100", curve], after=1)
     assert samples > 20 and complete == samples, said
+
+
+def test_who_called_sbcls_first_function_is_there(tmp_path):
+    """The runtime's call of a Lisp function has rules that hold only before the call."""
+    (tmp_path / "loop.lisp").write_text("(loop)")
+    with subprocess.Popen(["sbcl", "--script", tmp_path / "loop.lisp"]) as p:
+        try:
+            time.sleep(1)
+            text = subprocess.run([f"{BUILD}/prof-dump", str(p.pid)], capture_output=True,
+                                  text=True, check=True).stdout
+        finally:
+            p.kill()
+    names = [line.split()[2] for line in text.splitlines() if line[:1].isdigit()]
+    at = names.index("main")
+    assert names[at - 3:at] == ["call_into_lisp_", "create_main_lisp_thread",
+                                "initialize_lisp"], text
 
 
 @pytest.mark.parametrize("executable", [False, True], ids=["script", "executable"])

@@ -253,6 +253,7 @@ static int fde_run(struct cfi *c, const struct cfi_cie *cie, struct span s, uint
 	const struct rows_pen pen = c->machine.rows->pen;
 	struct ehreturn spoiled;
 	struct stackcheck check;
+	struct lispcall call;
 
 	r = cfi_run(&run, s);
 	if (r == CFI_RUN_END && run.results == 3 && c->spoiled &&
@@ -266,6 +267,11 @@ static int fde_run(struct cfi *c, const struct cfi_cie *cie, struct span s, uint
 		run = fresh;
 		c->machine.rows->pen = pen;
 		r = cfi_run_checked(&run, s, &check);
+	} else if (r == CFI_RUN_END && c->lisp && cfi_run_in_callees_frame(&run) &&
+		   run.loc >= LISPCALL_FRAME &&
+		   c->lisp(c->ctx, start + run.loc - LISPCALL_FRAME,
+			   run.size - run.loc + LISPCALL_FRAME, &call)) {
+		r = cfi_run_called(&run, &call);
 	}
 	if (r < 0)
 		return r;

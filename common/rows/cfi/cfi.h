@@ -37,6 +37,9 @@ struct cfi {
 	/* The same for the stack check of a function whose rules go one byte beyond its end
 	 * (stackcheck.h). */
 	bool (*checked)(void *ctx, uint64_t address, uint64_t size, struct stackcheck *ret);
+	/* The same for a call of a Lisp function by code at an ELF address, of at most `size`
+	 * bytes (lispcall.h). */
+	bool (*lisp)(void *ctx, uint64_t address, uint64_t size, struct lispcall *ret);
 	void *ctx;
 };
 

@@ -659,3 +659,36 @@ int cfi_run_checked(struct cfi_run *run, struct span s, const struct stackcheck 
 		r = put_derived(run, check->jump, rule);
 	return r ? r : CFI_RUN_END;
 }
+
+bool cfi_run_in_callees_frame(const struct cfi_run *run)
+{
+	struct unwind_rule rule;
+
+	if ((run->state.head & CFI_CFA_MASK) !=
+	    (CFI_HEAD_BYTE(cfa, UNWIND_CFA_DEREF) | CFI_HEAD_BYTE(cfa_reg, UNWIND_REG_RBP)))
+		return false;
+	return cfi_state_rule(&run->state, run->cie->ra_column, false, run->m->rows->skipped,
+			      &rule) &&
+	       rule.cfa == UNWIND_CFA_DEREF && rule.cfa_reg == UNWIND_REG_RBP && !rule.cfa_off &&
+	       !rule.index && rule.cfa_add == 16 && rule.ra == UNWIND_RA_CFA;
+}
+
+int cfi_run_called(struct cfi_run *run, const struct lispcall *call)
+{
+	const uint32_t code = (uint32_t)run->loc - LISPCALL_FRAME;
+	struct unwind_rule rule = { .cfa = UNWIND_CFA_REG,
+				    .cfa_reg = UNWIND_REG_RBP,
+				    .cfa_off = 16,
+				    .rbp = UNWIND_RBP_CFA,
+				    .rbp_off = -16,
+				    .ra = UNWIND_RA_CFA };
+	/* Return addresses are looked up within their calls, where no leaf is. */
+	int r = put_derived(run, code + call->call + 1, rule);
+
+	rule = (struct unwind_rule){
+		.cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_REG_RSP, .cfa_off = 8, .ra = UNWIND_RA_CFA
+	};
+	if (!r)
+		r = put_derived(run, code + call->ret, rule);
+	return r ? r : CFI_RUN_END;
+}

@@ -12,6 +12,7 @@
 #include "common/rows/encoded.h"
 #include "common/rows/rows.h"
 #include "common/rows/x86/ehreturn.h"
+#include "common/rows/x86/lispcall.h"
 #include "common/rows/x86/stackcheck.h"
 
 #define CFI_CACHE 512 /* recently used rules and their numbers; a power of two */
@@ -85,5 +86,11 @@ int cfi_run(struct cfi_run *run, struct span s);
  * contradict each other, it derives the slow path's rules from the check's. cfi_run must return
  * CFI_RUN_END for run and s. Returns CFI_RUN_END or -ENOMEM. */
 int cfi_run_checked(struct cfi_run *run, struct span s, const struct stackcheck *check);
+/* Whether the last rule of a function has the CFA two words above the one that RBP points to: the
+ * function has laid out its callee's frame (lispcall.h). */
+bool cfi_run_in_callees_frame(const struct cfi_run *run);
+/* Adds the rows that hold from that callee's return on. The code of `call` begins LISPCALL_FRAME
+ * bytes before the last rule. Returns CFI_RUN_END or -ENOMEM. */
+int cfi_run_called(struct cfi_run *run, const struct lispcall *call);
 
 #endif

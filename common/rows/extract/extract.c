@@ -11,6 +11,7 @@
 #include "common/rows/extract/extract.h"
 #include "common/rows/go/gorows.h"
 #include "common/rows/x86/ehreturn.h"
+#include "common/rows/x86/lispcall.h"
 
 #define CODE_WINDOW (16u << 10) /* read at once */
 
@@ -106,6 +107,15 @@ static bool checked(void *ctx, uint64_t address, uint64_t size, struct stackchec
 				    (struct span){ .data = p, .len = n_tail }, (uint32_t)size, ret);
 }
 
+/* The callback cfi.lisp. */
+static bool lisp(void *ctx, uint64_t address, uint64_t size, struct lispcall *ret)
+{
+	const uint32_t n = size < LISPCALL_MAX ? (uint32_t)size : LISPCALL_MAX;
+	const uint8_t *p = code_at(ctx, address, n);
+
+	return p && lispcall_find((struct span){ .data = p, .len = n }, ret);
+}
+
 static int read_section(int fd, const struct elf_section *section, const struct elf_file *f,
 			struct code *code, struct rows *rows)
 {
@@ -117,6 +127,7 @@ static int read_section(int fd, const struct elf_section *section, const struct 
 	c.stop_at_zero = !section->bounded;
 	c.spoiled = spoiled;
 	c.checked = checked;
+	c.lisp = lisp;
 	c.ctx = code;
 	if (!r)
 		r = feed(&s, &c);

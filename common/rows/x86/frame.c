@@ -167,6 +167,20 @@ static void clobber(struct frame *s, unsigned mask)
 		set(s, (unsigned)__builtin_ctz(mask), SYM(UNKNOWN, 0));
 }
 
+/* A caller of Lisp functions lays out the callee's frame (bpf/owner_sbcl.h): RBP points to it, and
+ * its two words are the caller's RBP, of which the return address replaces one. The callee takes
+ * the frame away. */
+static void end_callees_frame(struct frame *s)
+{
+	const uint64_t rsp = s->reg[RSP], rbp = frame_load(s, rsp);
+
+	if (!is_place(rsp) || s->reg[RBP] != rsp || !is_place(rbp) ||
+	    frame_load(s, advanced(rsp, 8)) != rbp)
+		return;
+	s->reg[RBP] = rbp;
+	s->reg[RSP] = advanced(rsp, 16);
+}
+
 bool frame_change(struct frame *s, const struct decoded *i)
 {
 	bool below = true;
@@ -228,6 +242,7 @@ bool frame_change(struct frame *s, const struct decoded *i)
 		set(s, i->src, v);
 		break;
 	case OP_CALL:
+		end_callees_frame(s);
 		forget_below(s);
 		clobber(s, call_clobbers(s, i));
 		if (s->life == LIFE_CLONE)

@@ -70,6 +70,27 @@ Test(derive, pushes_and_pops_move_the_cfa_and_save_registers)
 	cr_assert(eq(int, rule_at(12).rbp, UNWIND_RBP_SAME));
 }
 
+/* SBCL's runtime lays out the frame of a Lisp function, which takes it away. */
+Test(derive, a_callee_takes_the_frame_away_that_was_laid_out_for_it)
+{
+	struct flow_result r;
+
+	/* push rbp; mov rbp, rsp; push rbx; push r12; push rbp; push rbp; mov rbp, rsp;
+	 * call [rax - 3]; pop r12; pop rbx; leave; ret */
+	cr_assert(eq(int,
+		     RUN("\x55\x48\x89\xe5\x53\x41\x54\x55\x55\x48\x89\xe5\xff\x50\xfd\x41\x5c\x5b"
+			 "\xc9\xc3",
+			 0, &r),
+		     0));
+	cr_assert(r.returns);
+	cr_assert(eq(int, rule_at(12).cfa_reg, UNWIND_REG_RSP));
+	cr_assert(eq(int, rule_at(12).cfa_off, 48));
+	cr_assert(eq(int, rule_at(15).cfa_reg, UNWIND_REG_RBP));
+	cr_assert(eq(int, rule_at(15).cfa_off, 16));
+	cr_assert(eq(int, rule_at(19).cfa_off, 8));
+	cr_assert(eq(int, rule_at(19).rbp, UNWIND_RBP_SAME));
+}
+
 /* With R12 tracked, a changed R12 that is not saved is unknown. */
 Test(derive, rows_speak_of_r12_where_they_are_asked_to)
 {
