@@ -112,7 +112,7 @@ help:
 	@echo "                change"
 	@echo "make check      every test, but a few that take long"
 	@echo "make check-all  every test, and single steps in programs of many languages;"
-	@echo "                takes some hours"
+	@echo "                takes half an hour"
 	@echo "make check-vm   what runs on Debian's kernels from 5.10 on, in an emulated machine"
 	@echo "make lint       formatting and static checks"
 	@echo "make bench      completeness and overhead, beside the peers that are there"
@@ -232,7 +232,7 @@ check:
 # The tests that take `make check` too long, and programs of many languages by single steps.
 check-all: check
 	@tests/check.sh rest
-	@PROFPIPE_BUILD=$(B) $(PYTHON) tests/walker/programs.py
+	@PROFPIPE_BUILD=$(B) $(PYTHON) tests/walker/programs.py --steps 100000
 
 check-vm:
 	@packaging/deps.sh test

@@ -236,9 +236,12 @@ static void returned_below(struct shadow *s, struct shadow_strand *t, uint64_t a
 	for (int i = 0; i < SHADOW_CLAIMS; i++) {
 		struct shadow_claim *c = &t->claims[i];
 
-		if (slot < c->words_at)
-			continue; /* pushed since: a jump */
-		if (c->count && (c->pcs[0] == address || was_at(c, slot)))
+		const bool next = c->count && c->pcs[0] == address;
+
+		/* Pushed since: a jump, or SBCL returns more than three values. */
+		if (slot < c->words_at && !next)
+			continue;
+		if (next || (c->count && was_at(c, slot)))
 			memmove(c->pcs, c->pcs + 1, --c->count * sizeof(*c->pcs));
 		else if (c->whole || c->count)
 			claim_disprove(s, c);
