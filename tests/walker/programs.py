@@ -152,7 +152,8 @@ PROGRAMS = [
     Program("gcc's cc1", "", "gcc -E -o {d}/x.i -x c " + SOURCES + "/work.c",
             "sh -c 'exec $(gcc -print-prog-name=cc1) -quiet -O2 -o /dev/null {d}/x.i'", 0.05),
     Program("clang", "", "", "sh -c 'exec clang -cc1 -triple x86_64-linux-gnu -emit-obj -O2 "
-            "-fexceptions -fcxx-exceptions -x c++ -std=c++17 -I/usr/include/c++/12 -I/usr/include/x86_64-linux-gnu/c++/12 "
+            "-fexceptions -fcxx-exceptions -x c++ -std=c++17 -I/usr/include/c++/12 "
+            "-I/usr/include/x86_64-linux-gnu/c++/12 "
             "-internal-isystem $(clang -print-resource-dir)/include "
             "-internal-isystem /usr/include/x86_64-linux-gnu -internal-isystem /usr/include "
             "-o /dev/null " + SOURCES + "/work.cpp'", 0.1),
