@@ -107,4 +107,9 @@ def leftovers():
 def nothing_is_left_behind():
     before = leftovers()
     yield
-    assert not leftovers() - before
+    left = leftovers() - before
+    if left:
+        # Another test's launcher may be about to lock its folder, or to remove it.
+        time.sleep(2)
+        left &= leftovers()
+    assert not left
