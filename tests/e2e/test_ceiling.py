@@ -54,9 +54,10 @@ def test_the_limit_that_would_have_sufficed_is_named(folder):
     cut = summary["truncated"]["memory-limit"]
     assert status == 0 and cut > 50, said
     assert 0.78 * 64 * ceiling.MIB <= meter.peak <= 64 * ceiling.MIB, (meter.at_peak, said)
-    # prof-bpf counts the launcher with all that it may take, and reads one tool after the other.
+    # prof-bpf counts the launcher with all that it may take, and reads one tool after the other:
+    # beside other work so late that memory which one gave back is counted with another's.
     told = summary["cost"]["memory_peak_bytes"]
-    assert 0.78 * 64 * ceiling.MIB <= told <= 1.02 * 64 * ceiling.MIB, said
+    assert 0.78 * 64 * ceiling.MIB <= told <= 1.1 * 64 * ceiling.MIB, said
     enough = summary["memory_enough_mib"]
     assert f"with --memory-limit {enough}M" in said, said
     status, _, summary, said, _, _ = ceiling.run(folder, ["rows"], seconds=8, limit=enough)
