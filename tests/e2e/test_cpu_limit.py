@@ -72,7 +72,7 @@ def test_the_tools_keep_to_the_cpu_limit(tmp_path):
     allowed = os.cpu_count() * max(took, 10) * PERCENT / 100
     assert allowed / 4 < used <= 2 * allowed, (used, allowed, log)
     got = json.loads(summary.read_text())
-    assert got["lost"]["cpu-limit"] > got["samples"] / 4, got
+    assert got["lost"]["cpu-limit"] > got["samples"] / 20, got
     assert f"--cpu-limit {PERCENT}: the tools need more" in log, log
     assert got["samples"] > 0
 
