@@ -87,7 +87,7 @@ report() {
 	fi
 }
 
-workers=$(($(nproc) * 3)) # most of them wait
+workers=$(($(nproc) * 2))
 case $what in
 quick)
 	units release &
