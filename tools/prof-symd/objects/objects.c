@@ -171,8 +171,8 @@ static void evict(struct objects *o, uint32_t keep, bool small, size_t most, siz
 	}
 }
 
-/* Takes the room from owners of many objects first, and then some more, since the oldest objects,
- * which are looked at each time, may be those of others. */
+/* Evicts objects of owners above the average first. It evicts more than it has to, since each call
+ * passes the oldest objects, which may be those of other owners. */
 static void make_room(struct objects *o, uint32_t keep)
 {
 	if (o->by_key.len < OBJECTS_MAX && o->bytes <= o->budget)

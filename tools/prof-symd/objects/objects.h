@@ -2,7 +2,7 @@
 /*
  * Names of interpreted frames: a cache of named objects. The runtimes' readers (runtime.h) want
  * memory of processes. It is requested in batches, at most one under way per process. Beyond
- * OBJECTS_MAX or the budget, the least recently used objects are evicted, but of owners whose
+ * OBJECTS_MAX or the budget, objects are evicted: the least recently used ones of owners whose
  * objects take more memory than the average.
  *
  * An object that could not be read stays without a name, since another object may be there by now.

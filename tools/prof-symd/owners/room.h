@@ -23,7 +23,7 @@ struct room {
 /* The owner takes so many places (or bytes), or gives them back. */
 void room_take(struct room *r, uint64_t owner, size_t n);
 void room_give(struct room *r, uint64_t owner, size_t n);
-/* Whether the owner holds less than the others on average. */
+/* Whether the owner holds less than the average of all owners. */
 bool room_is_small(const struct room *r, uint64_t owner);
 /* Who gives way to this owner: the one that holds most, if that is more. False: nobody. */
 bool room_gives_way(const struct room *r, uint64_t owner, uint64_t *ret);

@@ -124,7 +124,7 @@ static void print_lines(FILE *out, const char *head, const struct status *f, enu
 /* Whose samples paid for what was scarce. */
 static void print_owners(FILE *out, const struct status *f)
 {
-	const char *head = "of these, by owner:\n";
+	const char *head = "truncated or lost because something was scarce, by owner:\n";
 
 	for (unsigned i = 0, shown = 0; i < STATUS_BLAMES && shown < OWNER_LINES; i++) {
 		const struct status_blame *b = &f->blames[i];
