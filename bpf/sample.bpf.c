@@ -73,35 +73,45 @@ static __always_inline __u64 env_tls(void)
 #define XOL_SLOT 128	    /* bytes for the copy of an instruction */
 #define TRAMPOLINE_STACK 64 /* bytes that the trampoline itself may have pushed */
 
-static __always_inline bool env_probed(__u64 *pc, __u64 *sp, bool leaf)
+/* The pc without the probe, and from bit PROBED_SHIFT on how far above sp its stack pointer is; 0:
+ * there is no probe. Global, for the reason given in search.h. */
+#define PROBED_SHIFT 56
+__attribute__((noinline)) __u64 probed(__u64 pc, __u64 sp, __u32 leaf)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 
 	if (!bpf_core_field_exists(task->utask))
-		return false;
+		return 0;
 	struct uprobe_task *utask = BPF_CORE_READ(task, utask);
 	if (!utask)
-		return false;
+		return 0;
 	__u64 copy = BPF_CORE_READ(utask, xol_vaddr);
-	if (leaf && copy && *pc - copy < XOL_SLOT && BPF_CORE_READ(utask, active_uprobe)) {
-		/* Like a return address, *pc is one byte behind. The same row covers it, unless it
-		 * is a function's first instruction. */
-		*pc = BPF_CORE_READ(utask, vaddr) + (*pc - copy) + 1;
-		return true;
-	}
+	/* Like a return address, the result is one byte behind. The same row covers it, unless it
+	 * is a function's first instruction. */
+	if (leaf && copy && pc - copy < XOL_SLOT && BPF_CORE_READ(utask, active_uprobe))
+		return BPF_CORE_READ(utask, vaddr) + (pc - copy) + 1;
 	struct return_instance *r = BPF_CORE_READ(utask, return_instances);
 	for (int i = 0; i < RETURNS_MAX && r; i++) {
-		__u64 stack = BPF_CORE_READ(r, stack);
+		/* The probe's return address was popped, and the trampoline pushed something. */
+		__u64 above = BPF_CORE_READ(r, stack) - (sp - 8);
 
-		if (stack == *sp - 8 ||
-		    (leaf && stack >= *sp - 8 && stack - *sp < TRAMPOLINE_STACK)) {
-			*pc = BPF_CORE_READ(r, orig_ret_vaddr);
-			*sp = stack + 8;
-			return true;
-		}
+		if (above < (leaf ? TRAMPOLINE_STACK + 8 : 1))
+			return above << PROBED_SHIFT |
+			       (BPF_CORE_READ(r, orig_ret_vaddr) & ((1ull << PROBED_SHIFT) - 1));
 		r = BPF_CORE_READ(r, next);
 	}
-	return false;
+	return 0;
+}
+
+static __always_inline bool env_probed(__u64 *pc, __u64 *sp, bool leaf)
+{
+	__u64 is = probed(*pc, *sp, leaf);
+
+	if (!is)
+		return false;
+	*pc = is & ((1ull << PROBED_SHIFT) - 1);
+	*sp += is >> PROBED_SHIFT;
+	return true;
 }
 
 /* The user registers of a task that was interrupted in the kernel: at the top of its kernel

@@ -40,26 +40,37 @@ ENV_INLINE bool walk_find_map(struct walk *w, __u64 pc)
 	return true;
 }
 
+/* Reads a word of user memory. Moves the window there if it can. */
+ENV_FUNCTION __u32 walk_fetch(WALK_PARAMETER __u64 addr)
+{
+	WALK_FIND(w);
+	__u64 d = addr - w->window_start, start = (addr & ~7ull) - WALK_WINDOW_BELOW;
+
+	if (d > WALK_WINDOW - 8 || !w->window_start) {
+		if (addr < 4096 || addr >= WALK_ADDRESS_END)
+			return 0;
+		w->window_start = env_read_user(w->window, WALK_WINDOW, start) ? 0 : start;
+		d = addr - w->window_start;
+		if (w->window_start && !(d & 7)) {
+			w->word = w->window[(d >> 3) & (WALK_WINDOW / 8 - 1)];
+			return 1;
+		}
+		/* The window crosses the end of the stack. */
+	}
+	return env_read_user(&w->word, 8, addr) == 0;
+}
+
 ENV_INLINE bool walk_read(struct walk *w, __u64 addr, __u64 *ret)
 {
 	__u64 d = addr - w->window_start;
 
-	if (d > WALK_WINDOW - 8 || !w->window_start) {
-		__u64 start = (addr & ~7ull) - WALK_WINDOW_BELOW;
-
-		if (addr < 4096 || addr >= WALK_ADDRESS_END)
+	if (d > WALK_WINDOW - 8 || d & 7 || !w->window_start) {
+		if (!walk_fetch(WALK_ARGUMENT(w) addr))
 			return false;
-		if (env_read_user(w->window, WALK_WINDOW, start)) {
-			/* The window crosses the end of the stack. */
-			w->window_start = 0;
-			return env_read_user(ret, 8, addr) == 0;
-		}
-		w->window_start = start;
-		d = addr - start;
+		*ret = w->word;
+	} else {
+		*ret = w->window[d >> 3];
 	}
-	if (d & 7)
-		return env_read_user(ret, 8, addr) == 0;
-	*ret = w->window[(d >> 3) & (WALK_WINDOW / 8 - 1)];
 	return true;
 }
 
@@ -107,18 +118,27 @@ ENV_INLINE bool walk_tracks(const struct walk *w, __u8 reg)
  * leafs: the leaf's registers are valid. They are also valid in its caller if assembly keeps a CFA
  * in a register that calls may change. This assembly knows that its callees leave the register
  * alone (OpenSSL's AES-GCM), and their callees too (dav1d's transforms). */
+ENV_FUNCTION __u32 walk_fetch_register(WALK_PARAMETER __u32 reg, __u32 leafs)
+{
+	WALK_FIND(w);
+	if (reg == UNWIND_REG_RSP)
+		w->word = w->sp;
+	else if (reg == UNWIND_REG_RBP)
+		w->word = w->fp;
+	else if (walk_tracks(w, reg) && w->tracked_at)
+		return walk_read(w, w->tracked_at, &w->word);
+	else if (leafs || walk_tracks(w, reg))
+		return walk_leaf_register(w, reg, &w->word);
+	else
+		return 0;
+	return 1;
+}
+
 ENV_INLINE bool walk_register(struct walk *w, __u8 reg, bool leafs, __u64 *ret)
 {
-	if (reg == UNWIND_REG_RSP)
-		*ret = w->sp;
-	else if (reg == UNWIND_REG_RBP)
-		*ret = w->fp;
-	else if (walk_tracks(w, reg) && w->tracked_at)
-		return walk_read(w, w->tracked_at, ret);
-	else if (leafs || walk_tracks(w, reg))
-		return walk_leaf_register(w, reg, ret);
-	else
+	if (!walk_fetch_register(WALK_ARGUMENT(w) reg, leafs))
 		return false;
+	*ret = w->word;
 	return true;
 }
 

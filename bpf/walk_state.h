@@ -64,6 +64,7 @@ struct walk {
 	__u64 tracked_at;
 	__u64 leaf_pc;		    /* pc at the leaf, for a second walk */
 	__u64 window_start;	    /* user address of window[0]; 0: empty */
+	__u64 word;		    /* read last from outside of the window */
 	__u64 tls;		    /* env_tls(), for the runtimes' programs */
 	__u64 memory;		    /* the address space, for reading objects; 0: not allowed */
 	struct map_entry map;	    /* the mapping found last */
@@ -107,5 +108,21 @@ struct walk {
 	struct sample sample; /* this header and words[] go into the ring buffer */
 	__u64 words[SAMPLE_WORDS];
 };
+
+/* Functions of a walk that the verifier checks once (search.h). It lets them take numbers only, so
+ * there they find the walk themselves. They return 1, with their result in w->word, or 0. */
+#ifdef __bpf__
+static __always_inline struct walk *scratch(void);
+#define WALK_PARAMETER
+#define WALK_ARGUMENT(w)
+#define WALK_FIND(w) \
+	struct walk *w = scratch(); \
+	if (!w) \
+	return 0
+#else
+#define WALK_PARAMETER struct walk *w,
+#define WALK_ARGUMENT(w) w,
+#define WALK_FIND(w)
+#endif
 
 #endif
