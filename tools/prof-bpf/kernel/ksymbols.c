@@ -24,8 +24,10 @@ struct ksymbol {
 };
 
 #define PACK_SYMBOLS 256u
-
 #define PACK_EACH 8u
+/* zlib's: they suit packs of 7 KiB. */
+#define PACK_WINDOW 13
+#define PACK_MEMORY 6
 
 /* Some symbols, packed: the distance of each from the previous one (4 bytes), then modules and
  * lengths of names (2 bytes each), then the names. */
@@ -279,24 +281,19 @@ static uint32_t gather(const struct ksymbols *t, size_t from, size_t to, char *i
 	return (uint32_t)at;
 }
 
-/* Packs the symbols, and frees what was read. */
-static int pack_all(struct ksymbols *t)
+/* Compresses one pack after the other with the same stream, since that costs less than a new one
+ * each time. */
+static int compress_packs(struct ksymbols *t, z_stream *z, size_t count)
 {
-	size_t count = (t->len + PACK_SYMBOLS - 1) / PACK_SYMBOLS, largest = 0;
-	uLong bound = 0;
-	uint32_t at = 0;
+	size_t largest = 0, bound = 0, at = 0;
 
-	t->shown = SIZE_MAX;
-	t->packs = calloc(count + 1, sizeof(*t->packs));
-	if (!t->packs)
-		return -ENOMEM;
 	for (size_t i = 0; i < count; i++) {
 		size_t from = i * PACK_SYMBOLS, to = from + PACK_SYMBOLS;
 
 		t->packs[i].plain = gather(t, from, to < t->len ? to : t->len, NULL);
 		t->packs[i].offset = t->at[from].offset;
 		largest = t->packs[i].plain > largest ? t->packs[i].plain : largest;
-		bound += compressBound(t->packs[i].plain);
+		bound += deflateBound(z, t->packs[i].plain);
 	}
 	if (bound > UINT32_MAX)
 		return -ENOMEM;
@@ -306,21 +303,43 @@ static int pack_all(struct ksymbols *t)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++) {
 		size_t from = i * PACK_SYMBOLS, to = from + PACK_SYMBOLS;
-		uLongf n = bound - at;
 
 		gather(t, from, to < t->len ? to : t->len, t->unpacked);
-		if (compress2((Bytef *)t->packed + at, &n, (const Bytef *)t->unpacked,
-			      t->packs[i].plain, Z_BEST_SPEED) != Z_OK)
+		z->next_in = (Bytef *)t->unpacked;
+		z->avail_in = t->packs[i].plain;
+		z->next_out = (Bytef *)t->packed + at;
+		z->avail_out = (uInt)(bound - at);
+		if (deflate(z, Z_FINISH) != Z_STREAM_END)
 			return -ENOMEM;
-		t->packs[i].at = at;
-		at += (uint32_t)n;
+		t->packs[i].at = (uint32_t)at;
+		at = bound - z->avail_out;
+		deflateReset(z);
 	}
-	t->packs[count].at = at;
+	t->packs[count].at = (uint32_t)at;
 	t->pack_count = count;
 	t->unpacked_bytes = largest;
 	char *fit = realloc(t->packed, at + 1);
 	if (fit)
 		t->packed = fit;
+	return 0;
+}
+
+/* Packs the symbols, and frees what was read. */
+static int pack_all(struct ksymbols *t)
+{
+	z_stream z = { .zalloc = Z_NULL };
+	size_t count = (t->len + PACK_SYMBOLS - 1) / PACK_SYMBOLS;
+
+	t->shown = SIZE_MAX;
+	t->packs = calloc(count + 1, sizeof(*t->packs));
+	if (!t->packs || deflateInit2(&z, Z_BEST_SPEED, Z_DEFLATED, PACK_WINDOW, PACK_MEMORY,
+				      Z_DEFAULT_STRATEGY) != Z_OK)
+		return -ENOMEM;
+	int r = compress_packs(t, &z, count);
+
+	deflateEnd(&z);
+	if (r)
+		return r;
 	free(t->at);
 	free(t->pool);
 	t->at = NULL;
