@@ -6,9 +6,9 @@
 #include <string.h>
 #include "common/wire/msg.h"
 
-/* One in so many samples of a runtime. Remedies for cut stacks cost speed, or a few stacks are cut
- * although the remedy is in use. */
-#define REMEDY_LEAST_CUT 10
+/* One in so many samples of a runtime. Remedies for truncated stacks cost speed, or a few stacks
+ * are truncated although the remedy is in use. */
+#define REMEDY_LEAST_TRUNCATED 10
 #define REMEDY_LEAST_UNNAMED 100
 #define ENOUGH_STEP 8ul /* MiB: suggest round sizes */
 
@@ -26,15 +26,15 @@ static size_t add_remedies(const struct status *f, struct account_line *ret)
 
 	for (unsigned i = 0; i < STATUS_RUNTIMES; i++) {
 		const struct remedy *r = &remedies[i];
-		const uint64_t cut = f->runtime_cut[i], unnamed = f->runtime_unnamed[i],
+		const uint64_t truncated = f->runtime_truncated[i], unnamed = f->runtime_unnamed[i],
 			       all = f->runtime_samples[i];
 
-		if (r->name && r->whole && cut && cut >= all / REMEDY_LEAST_CUT)
+		if (r->name && r->whole && truncated && truncated >= all / REMEDY_LEAST_TRUNCATED)
 			ret[n++] = (struct account_line){ .kind = ACCOUNT_REMEDY,
 							  .word = r->name,
 							  .text = r->whole,
-							  .what = "cut",
-							  .count = cut };
+							  .what = "truncated",
+							  .count = truncated };
 		if (r->name && r->named && unnamed && unnamed >= all / REMEDY_LEAST_UNNAMED)
 			ret[n++] =
 				(struct account_line){ .kind = ACCOUNT_REMEDY,
@@ -193,7 +193,7 @@ size_t account_notes(const struct status *f, char ret[static ACCOUNT_NOTES][ACCO
 
 	if (enough)
 		snprintf(ret[n++], ACCOUNT_NOTE,
-			 "no stack would have been cut for want of memory with "
+			 "no stack would have been truncated for want of memory with "
 			 "--memory-limit %" PRIu64 "M",
 			 enough);
 	for (unsigned i = 0; i < STATUS_TOOLS; i++)

@@ -9,7 +9,7 @@ struct weaver {
 	uint32_t run_count;
 	struct weave_frame *frames;
 	uint32_t count, max;
-	bool cut;
+	bool truncated;
 };
 
 static unsigned item_kind(uint64_t word)
@@ -106,7 +106,7 @@ static void take_item(struct weaver *v, const uint64_t *item, uint32_t at)
 		v->frames[v->count - 1].address2 = item[0] & RUNTIME_ADDRESS_MASK;
 		v->frames[v->count - 1].mark2 = item[1];
 	}
-	v->cut |= kind == RUNTIME_STOPPED;
+	v->truncated |= kind == RUNTIME_STOPPED;
 }
 
 /* Emits the items of a run up to `end`. */
@@ -191,7 +191,7 @@ static void take_taken(struct weaver *v, uint32_t at)
 }
 
 uint32_t weave_all(const struct weave_input *in, const struct weave_config *c,
-		   struct weave_frame *ret, uint32_t max, bool *ret_cut)
+		   struct weave_frame *ret, uint32_t max, bool *ret_truncated)
 {
 	const uint64_t *native = in->native;
 	struct weaver v = { .in = in, .config = c, .frames = ret, .max = max };
@@ -220,17 +220,17 @@ uint32_t weave_all(const struct weave_input *in, const struct weave_config *c,
 	}
 	for (uint32_t i = 0; i < v.run_count; i++)
 		take_items(&v, &v.runs[i], v.runs[i].end);
-	*ret_cut = v.cut;
+	*ret_truncated = v.truncated;
 	return v.count;
 }
 
 uint32_t weave(const struct sample *s, const struct weave_config *c,
-	       struct weave_frame ret[static WEAVE_MAX], bool *ret_cut)
+	       struct weave_frame ret[static WEAVE_MAX], bool *ret_truncated)
 {
 	const struct weave_input in = { .native = sample_user_frames(s),
 					.items = sample_items(s),
 					.native_count = s->user_frames,
 					.item_count = s->items };
 
-	return weave_all(&in, c, ret, WEAVE_MAX, ret_cut);
+	return weave_all(&in, c, ret, WEAVE_MAX, ret_truncated);
 }

@@ -65,11 +65,11 @@ struct weave_run *weave_nearest(struct weave_run *runs, uint32_t count);
 void weave_pass(const uint64_t *items, struct weave_run *r);
 
 /* Weaves all frames and returns their number, at most `max`; native_count + item_count is always
- * enough. *ret_cut: the walk of some runtime did not reach its end. */
+ * enough. *ret_truncated: the walk of some runtime did not reach its end. */
 uint32_t weave_all(const struct weave_input *in, const struct weave_config *c,
-		   struct weave_frame *ret, uint32_t max, bool *ret_cut);
+		   struct weave_frame *ret, uint32_t max, bool *ret_truncated);
 /* The same for a sample: at most WEAVE_MAX frames. */
 uint32_t weave(const struct sample *s, const struct weave_config *c,
-	       struct weave_frame ret[static WEAVE_MAX], bool *ret_cut);
+	       struct weave_frame ret[static WEAVE_MAX], bool *ret_truncated);
 
 #endif

@@ -240,7 +240,7 @@ def test_a_stack_that_cannot_be_walked_says_so(program, start):
     time.sleep(0.2)
     lines = dump(p.pid).stdout.splitlines()
     assert re.fullmatch(r"0 0x[0-9a-f]{16} \[anon\+0x[0-9a-f]+\]", lines[1])
-    assert lines[2:] == ["  … cut: no-rows"]
+    assert lines[2:] == ["  … truncated: no-rows"]
 
 
 def test_threads_outlive_the_first_one(program, start):

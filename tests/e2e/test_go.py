@@ -248,7 +248,7 @@ def stopped_stacks(program, mode):
         p.wait()
     assert out.returncode == 0, out.stderr
     ours = re.search(rf"^thread {tid}\n((?:[ \d].*\n)*)", out.stdout, re.M)[1]
-    assert "cut:" not in ours, ours
+    assert "truncated:" not in ours, ours
     frames = re.findall(r"^\d+ 0x([0-9a-f]+) (\S+)", ours, re.M)
     return ([(int(pc, 16), name) for pc, name in map(str.split, said)],
             [(int(pc, 16), name) for pc, name in frames])

@@ -239,7 +239,7 @@ def names_of_stopped(binary):
         p.kill()
         p.wait()
     assert out.returncode == 0, out.stderr
-    assert "cut:" not in out.stdout, out.stdout
+    assert "truncated:" not in out.stdout, out.stdout
     return [re.sub(r"\(.*", "", name)
             for name in re.findall(r"^\d+ 0x[0-9a-f]+ (\S+)", out.stdout, re.M)]
 

@@ -72,7 +72,7 @@ JVM = ["sh", "-ec",
 
 # The source file, how it is built, the name in remedies.def, what is wrong, the command, and the
 # command with the remedy.
-RUNTIMES = {"java": ("Burn.java", JAVA, ["javac", "Burn.java"], "java", "cut",
+RUNTIMES = {"java": ("Burn.java", JAVA, ["javac", "Burn.java"], "java", "truncated",
                      ["java", "-cp", ".", "Burn", "2"],
                      ["java", "-XX:+PreserveFramePointer", "-cp", ".", "Burn", "2"]),
             "java-names": ("Burn.java", JAVA, ["javac", "Burn.java"], "java",
@@ -84,26 +84,27 @@ RUNTIMES = {"java": ("Burn.java", JAVA, ["javac", "Burn.java"], "java", "cut",
             "mono": ("burn.cs", MONO, ["mcs", "burn.cs"], "mono",
                      "with functions that have no name", ["mono", "burn.exe", "2"],
                      ["mono", "--jitmap", "burn.exe", "2"]),
-            "mono-cut": ("burn.cs", MONO, ["mcs", "burn.cs"], "mono", "cut",
+            "mono-cut": ("burn.cs", MONO, ["mcs", "burn.cs"], "mono", "truncated",
                          ["mono", "burn.exe", "2"], ["mono", "--interpreter", "burn.exe", "2"]),
-            "pypy": ("burn.py", PYTHON, None, "pypy", "cut", ["pypy3", "burn.py", "2"],
+            "pypy": ("burn.py", PYTHON, None, "pypy", "truncated", ["pypy3", "burn.py", "2"],
                      ["pypy3", "--jit", "off", "burn.py", "2"]),
             "erlang": ("burn.erl", ERLANG, ["erlc", "burn.erl"], "erlang",
                        "with functions that have no name", ["erl", *ERL],
                        ["erl", "+JPperf", "true", *ERL]),
             "node": ("burn.js", NODE, None, "node", "with functions that have no name",
                      ["node", "burn.js", "2"], ["node", "--perf-basic-prof", "burn.js", "2"]),
-            "ruby": ("burn.rb", RUBY, None, "ruby", "cut", ["ruby", "--yjit", "burn.rb", "2"],
+            "ruby": ("burn.rb", RUBY, None, "ruby", "truncated", ["ruby", "--yjit", "burn.rb", "2"],
                      ["ruby", "burn.rb", "2"]),
-            "php": ("burn.php", PHP, None, "php", "cut",
+            "php": ("burn.php", PHP, None, "php", "truncated",
                     ["php", *PHP_JIT, "-d", "opcache.jit=tracing", "burn.php", "2"],
                     ["php", *PHP_JIT, "-d", "opcache.jit=off", "burn.php", "2"]),
-            "jvm": ("Burn.java", JAVA, JVM, "java", "cut", ["bin/burner", "-cp", ".", "Burn", "2"],
+            "jvm": ("Burn.java", JAVA, JVM, "java", "truncated",
+                    ["bin/burner", "-cp", ".", "Burn", "2"],
                     ["env", "JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer", "bin/burner", "-cp", ".",
                      "Burn", "2"]),
-            "guile": ("burn.scm", SCHEME, None, "guile", "cut", GUILE,
+            "guile": ("burn.scm", SCHEME, None, "guile", "truncated", GUILE,
                       ["env", "GUILE_JIT_THRESHOLD=-1", *GUILE]),
-            "luajit": ("burn.lua", LUA, None, "luajit", "cut", ["luajit", "burn.lua", "2"],
+            "luajit": ("burn.lua", LUA, None, "luajit", "truncated", ["luajit", "burn.lua", "2"],
                        ["luajit", "-joff", "burn.lua", "2"]),}
 
 
@@ -146,8 +147,8 @@ def test_what_was_done_already_is_not_asked_for(tmp_path):
 def test_of_what_nothing_mends_that_is_said(tmp_path):
     (tmp_path / "burn.sml").write_text(SML)
     share, got = costs(tmp_path, ["poly", "--script", tmp_path / "burn.sml"])
-    assert (share["poly", "cut"] >= 0.3
-            and "poly, cut: nothing is known to mend that" in got.stderr), got.stderr
+    assert (share["poly", "truncated"] >= 0.3
+            and "poly, truncated: nothing is known to mend that" in got.stderr), got.stderr
     assert share["poly", "with functions that have no name"] >= 0.3, got.stderr
 
 
@@ -156,12 +157,12 @@ def test_of_erlangs_stacks_that_is_said_too(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     subprocess.run(["erlc", "burn.erl"], check=True)
     share, got = costs(tmp_path, ["erl", *ERL])
-    assert (share["erlang", "cut"] >= 0.3
-            and "erlang, cut: nothing is known to mend that" in got.stderr), got.stderr
+    assert (share["erlang", "truncated"] >= 0.3
+            and "erlang, truncated: nothing is known to mend that" in got.stderr), got.stderr
 
 
 def test_terminal_page_and_pprof_say_the_same(tmp_path):
-    """For a recording with cut stacks, sampled kernel threads, and one process in addition."""
+    """For a recording with truncated stacks, sampled kernel threads, and one process more."""
     (tmp_path / "burn.lua").write_text(LUA)
     stream = tmp_path / "x.stream"
     p = profpipe("record", "-F", "299", "-d", "3", "-f", "stream", "-o", stream, "--summary",

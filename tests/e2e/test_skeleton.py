@@ -134,7 +134,7 @@ def test_frames_of_a_jit_are_dumped():
             for _ in range(60):
                 p = subprocess.run([f"{TOY}/prof-dump", str(program.pid)], capture_output=True,
                                    text=True, timeout=60)
-                assert p.returncode == 0 and "cut" not in p.stdout, p.stdout + p.stderr
+                assert p.returncode == 0 and "truncated" not in p.stdout, p.stdout + p.stderr
                 frames = re.findall(r"^\d+ 0x[0-9a-f]+ (\S+)(?: (/toy/\S+))?", p.stdout, re.M)
                 seen.add(";".join(f"{name}:{source.split(':')[-1]}" if source else name
                                   for name, source in reversed(frames)))

@@ -316,6 +316,6 @@ int printer_stack(struct printer *p, const struct stack *s, FILE *to)
 	}
 	free(hidden);
 	if (!r && s->reason != WALK_COMPLETE)
-		r = buf_printf(&p->line, "  … cut: %s\n", walk_reason_word(s->reason));
+		r = buf_printf(&p->line, "  … truncated: %s\n", walk_reason_word(s->reason));
 	return r ? r : flush(p, to);
 }

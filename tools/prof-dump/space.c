@@ -327,7 +327,7 @@ static int put_together(const struct space *s, const struct gathered *g, struct 
 					.native_count = g->count,
 					.item_count = g->items.count };
 	uint32_t max = g->count + g->items.count;
-	bool cut;
+	bool truncated;
 
 	if (!max)
 		return 0;
@@ -338,7 +338,7 @@ static int put_together(const struct space *s, const struct gathered *g, struct 
 		free(woven);
 		return -ENOMEM;
 	}
-	st->count = weave_all(&in, &c, woven, max, &cut);
+	st->count = weave_all(&in, &c, woven, max, &truncated);
 	for (uint32_t i = 0; i < st->count; i++) {
 		const struct weave_frame *w = &woven[i];
 
@@ -355,7 +355,7 @@ static int put_together(const struct space *s, const struct gathered *g, struct 
 		};
 	}
 	free(woven);
-	if (cut && st->reason == WALK_COMPLETE)
+	if (truncated && st->reason == WALK_COMPLETE)
 		st->reason = WALK_RUNTIME_CUT;
 	return 0;
 }

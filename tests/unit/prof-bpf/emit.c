@@ -214,16 +214,16 @@ Test(emit, stacks_without_end_cost_only_their_owner)
 		victim.sample.frames[i % 64] += 4096 * (i % 97 == 0);
 		sample_of(&w, &victim);
 	}
-	const struct emit_cuts cuts = emit_cuts(w.emit);
+	const struct emit_truncations truncated = emit_truncations(w.emit);
 	const uint64_t attackers = attacker.process.owner->refused[OWNER_DEFINITIONS];
 	const uint64_t victims = victim.process.owner->refused[OWNER_DEFINITIONS];
 
 	world_done(&w);
 	cr_expect_eq(w.samples, 40000);
 	cr_expect_lt(w.most, RECEIVER);
-	cr_expect_eq(cuts.uid, 1);
-	cr_expect_gt(cuts.samples, 10000);
-	cr_expect_eq(attackers, cuts.samples);
+	cr_expect_eq(truncated.uid, 1);
+	cr_expect_gt(truncated.samples, 10000);
+	cr_expect_eq(attackers, truncated.samples);
 	cr_expect_eq(victims, 0);
 	/* No faster than one a second. */
 	cr_expect_leq(w.epochs, 2 + (clock_mono_ns() - began_ns) / 1000000000u);
@@ -242,10 +242,10 @@ Test(emit, an_owner_alone_begins_epochs_at_once)
 			p.sample.frames[k] = 0x100000 + 16 * next++;
 		sample_of(&w, &p);
 	}
-	const struct emit_cuts cuts = emit_cuts(w.emit);
+	const struct emit_truncations truncated = emit_truncations(w.emit);
 
 	world_done(&w);
-	cr_expect_eq(cuts.samples, 0);
+	cr_expect_eq(truncated.samples, 0);
 	cr_expect_eq(w.samples, 5000);
 	cr_expect_gt(w.epochs, 5);
 }

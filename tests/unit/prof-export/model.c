@@ -637,14 +637,14 @@ Test(model, a_runtime_is_known_by_a_library_in_a_stack)
 	sample(m, 2, 1);
 	model_status(m, &st, false);
 	cr_assert_eq(st.runtime_samples[0], 3);
-	cr_assert_eq(st.runtime_cut[0], 2);
+	cr_assert_eq(st.runtime_truncated[0], 2);
 	cr_assert_eq(st.runtime_unnamed[0], 2);
 	take(m,
 	     (struct msg){ .id = MSG_STACK,
 			   .stack = { .id = 4, .frames = LIST(7), .reason = WALK_CALLER_UNSURE } });
 	sample(m, 4, 1);
 	model_status(m, &st, false);
-	cr_assert_eq(st.runtime_cut[0], 3);
+	cr_assert_eq(st.runtime_truncated[0], 3);
 	model_free(m);
 }
 
@@ -669,7 +669,7 @@ Test(model, a_stack_that_is_cut_outside_of_generated_code_asks_for_no_remedy)
 	sample(m, 3, 1);
 	model_status(m, &st, false);
 	cr_assert_eq(st.runtime_samples[0], 2);
-	cr_assert_eq(st.runtime_cut[0], 0);
+	cr_assert_eq(st.runtime_truncated[0], 0);
 	cr_assert_eq(st.runtime_unnamed[0], 0);
 	/* The same behind generated code. */
 	take(m, (struct msg){
@@ -677,7 +677,7 @@ Test(model, a_stack_that_is_cut_outside_of_generated_code_asks_for_no_remedy)
 			.stack = { .id = 4, .frames = LIST(8, 7, 7), .reason = WALK_NO_MAPPING } });
 	sample(m, 4, 1);
 	model_status(m, &st, false);
-	cr_assert_eq(st.runtime_cut[0], 1);
+	cr_assert_eq(st.runtime_truncated[0], 1);
 	cr_assert_eq(st.runtime_unnamed[0], 1);
 	model_free(m);
 }

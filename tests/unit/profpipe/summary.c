@@ -155,16 +155,16 @@ Test(summary, remedies_are_in_both_forms)
 	s.figures.complete = 1;
 	s.figures.truncated[WALK_NO_ROWS] = 8;
 	s.figures.runtime_samples[0] = 9;
-	s.figures.runtime_cut[0] = 8;
+	s.figures.runtime_truncated[0] = 8;
 	cr_assert(says(
 		&s,
-		"\nremedies:\n         8  java, cut: start it with -XX:+PreserveFramePointer, or "
-		"JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer\n"));
+		"\nremedies:\n         8  java, truncated: start it with -XX:+PreserveFramePointer, "
+		"or JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer\n"));
 	(void)cost_of(&s, &all);
 	const cJSON *r = cJSON_GetArrayItem(cJSON_GetObjectItem(all, "remedies"), 0);
 	cr_assert_str_eq(cJSON_GetObjectItem(r, "name")->valuestring, "java");
 	cr_assert_eq(cJSON_GetObjectItem(r, "samples")->valuedouble, 8);
-	cr_assert_str_eq(cJSON_GetObjectItem(r, "what")->valuestring, "cut");
+	cr_assert_str_eq(cJSON_GetObjectItem(r, "what")->valuestring, "truncated");
 	cr_assert_eq(cJSON_GetArraySize(cJSON_GetObjectItem(all, "remedies")), 1);
 	cr_assert_eq((int)(cJSON_GetObjectItem(all, "complete_percent")->valuedouble * 100), 1111);
 	cJSON_Delete(all);

@@ -73,7 +73,7 @@ Test(account, lines_come_by_kind)
 	f.truncated[WALK_NO_ROWS] = 5;
 	f.truncated[0] = 4;
 	f.runtime_samples[0] = 500;
-	f.runtime_cut[0] = 50;
+	f.runtime_truncated[0] = 50;
 	f.runtime_unnamed[0] = 4; /* less than one in a hundred */
 	cr_assert_eq(account_lines(&f, l), 4);
 	cr_assert(l[0].kind == ACCOUNT_TRUNCATED && l[0].count == 5 &&
@@ -83,7 +83,7 @@ Test(account, lines_come_by_kind)
 		  strcmp(l[2].word, "sideband") == 0);
 	cr_assert(l[3].kind == ACCOUNT_REMEDY && l[3].count == 50 &&
 		  strcmp(l[3].word, "java") == 0);
-	f.runtime_cut[0] = 49; /* less than one in ten */
+	f.runtime_truncated[0] = 49; /* less than one in ten */
 	cr_assert_eq(account_lines(&f, l), 3);
 }
 
@@ -111,7 +111,7 @@ Test(account, notes_are_of_memory_restarts_and_gaps)
 	cr_assert_eq(account_notes(&f, notes), 3);
 	cr_assert_str_eq(
 		notes[0],
-		"no stack would have been cut for want of memory with --memory-limit 104M");
+		"no stack would have been truncated for want of memory with --memory-limit 104M");
 	cr_assert_str_eq(notes[1], "started again: prof-bpf 1, prof-symd 12");
 	cr_assert_str_eq(notes[2],
 			 "not sampled: 3.161 s in all while prof-bpf was away, some 6263 samples");

@@ -17,7 +17,7 @@
 #define EPOCH_LEAST_NS 1000000000ull
 #define JUDGED 64
 #define JUDGED_NS 10000000ull
-#define SOFT_EIGHTHS 6u /* beyond so many eighths of the ceiling it is cut instead */
+#define SOFT_EIGHTHS 6u /* beyond so many eighths of the ceiling it is truncated instead */
 
 /* Whether an owner holds its fair share, as of a moment ago. */
 struct judged {
@@ -35,7 +35,7 @@ struct emit {
 	uint64_t received;   /* cost of this epoch's definitions at the receiver */
 	uint64_t begun_ns;   /* of this epoch */
 	struct owner *payer; /* of what is being defined */
-	struct emit_cuts cuts;
+	struct emit_truncations truncations;
 	struct judged judged[JUDGED];
 	bool ended;
 	bool urgent, generated; /* the stack being defined has new frames in no file */
@@ -82,9 +82,9 @@ void emit_free(struct emit *e)
 	free(e);
 }
 
-struct emit_cuts emit_cuts(const struct emit *e)
+struct emit_truncations emit_truncations(const struct emit *e)
 {
-	return e->cuts;
+	return e->truncations;
 }
 
 /* A definition was sent. */
@@ -332,7 +332,7 @@ static int define_stack(struct emit *e, const struct sample *s, uint32_t reason,
 	const uint64_t *kernel = sample_words(s);
 	const struct weave_config weave_by = { e->config.runtime, e->config.ctx };
 	uint32_t n = 0, at_file;
-	bool cut;
+	bool truncated;
 
 	for (uint32_t i = 0; i < s->kernel_frames && n < MAX_FRAMES; i++, n++) {
 		struct intern_frame f = { .offset = kernel[i],
@@ -343,14 +343,14 @@ static int define_stack(struct emit *e, const struct sample *s, uint32_t reason,
 		if (r)
 			return r;
 	}
-	uint32_t woven = weave(s, &weave_by, e->woven, &cut);
+	uint32_t woven = weave(s, &weave_by, e->woven, &truncated);
 	for (uint32_t i = 0; i < woven && n < MAX_FRAMES; i++, n++) {
 		int r = define_user_frame(e, &e->woven[i], process, i == 0, &e->frames[n]);
 
 		if (r)
 			return r;
 	}
-	if (cut && reason == WALK_COMPLETE)
+	if (truncated && reason == WALK_COMPLETE)
 		reason = WALK_RUNTIME_CUT;
 	int r = define_slot(e, s->at_slot, &at_file);
 	if (r)
@@ -440,8 +440,8 @@ static int make_room_and_define(struct emit *e, const struct sample *s, uint32_t
 
 	if (beyond(e, SOFT_EIGHTHS) && has_its_share(e, p->owner)) {
 		if (clock_mono_ns() - e->begun_ns < EPOCH_LEAST_NS && !beyond(e, EPOCH_EIGHTHS)) {
-			e->cuts.samples++;
-			e->cuts.uid = p->owner->key.uid;
+			e->truncations.samples++;
+			e->truncations.uid = p->owner->key.uid;
 			owner_refuse(p->owner, OWNER_DEFINITIONS, 1);
 			return define_cut_stack(e, s, process, ret_stack);
 		}

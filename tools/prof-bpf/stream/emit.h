@@ -59,11 +59,11 @@ void emit_free(struct emit *e);
 /* There is another receiver: begins a new epoch with a hello. */
 int emit_restart(struct emit *e);
 /* How many samples lost their user frames for want of room, and a user whose samples did. */
-struct emit_cuts {
+struct emit_truncations {
 	uint64_t samples;
 	uint32_t uid;
 };
-struct emit_cuts emit_cuts(const struct emit *e);
+struct emit_truncations emit_truncations(const struct emit *e);
 /* Sends a sample with its process and thread. reason: why its walk ended. -errno of flush, -ENOMEM,
  * -E2BIG. */
 int emit_sample(struct emit *e, const struct sample *s, uint32_t reason,

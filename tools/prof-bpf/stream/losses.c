@@ -68,19 +68,20 @@ static void log_put_off(struct losses *l, uint64_t put_off)
 		"and names until there is; raise fs.file-max, or LimitNOFILE= of the service");
 }
 
-/* The samples themselves say that they were cut (WALK_DEFINITIONS). */
+/* The samples themselves say that they were truncated (WALK_DEFINITIONS). */
 static void log_cuts(struct losses *l)
 {
-	const struct emit_cuts cuts = emit_cuts(l->output->emit);
+	const struct emit_truncations truncations = emit_truncations(l->output->emit);
 	const uint64_t now_ns = clock_mono_ns();
 
-	if (cuts.samples == l->cuts || (l->cuts_ns && now_ns < l->cuts_ns + PUT_OFF_EVERY_NS))
+	if (truncations.samples == l->truncations ||
+	    (l->truncations_ns && now_ns < l->truncations_ns + PUT_OFF_EVERY_NS))
 		return;
-	l->cuts = cuts.samples;
-	l->cuts_ns = now_ns;
+	l->truncations = truncations.samples;
+	l->truncations_ns = now_ns;
 	log_warning("programs of user %u have too many different stacks: %llu of their samples "
 		    "lost their user frames, so that others keep theirs; raise --memory-limit",
-		    cuts.uid, (unsigned long long)cuts.samples);
+		    truncations.uid, (unsigned long long)truncations.samples);
 }
 
 struct refused {

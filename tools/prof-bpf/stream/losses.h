@@ -36,8 +36,8 @@ struct losses {
 	uint64_t refused[OWNER_RESOURCES], refused_ns[OWNER_RESOURCES];
 	/* Openings that were put off when that was last logged, and the time of that. */
 	uint64_t put_off, put_off_ns;
-	/* Samples cut for want of room for definitions, likewise. */
-	uint64_t cuts, cuts_ns;
+	/* Samples truncated for want of room for definitions, likewise. */
+	uint64_t truncations, truncations_ns;
 };
 
 /* Ignores what the rings have lost so far, since sampling has not begun. */

@@ -101,7 +101,7 @@ static const struct sample *without_user_part(const struct sample *s, struct use
 	return &ret->sample;
 }
 
-/* A copy of the sample, cut behind this many user frames; the caller's. NULL: no memory. */
+/* A copy of the sample, truncated behind this many user frames; the caller's. NULL: no memory. */
 static struct sample *cut_behind(const struct sample *s, unsigned frames, enum walk_reason reason)
 {
 	size_t words = ((size_t)sample_head(s) + frames) * sizeof(uint64_t);
@@ -210,18 +210,18 @@ static void send_sample(struct samples *p, const struct sample *s)
 		lose(p, s, &p->lost.unkept, OWNER_LOST_LIMIT);
 		return;
 	}
-	struct user_less cut;
+	struct user_less less;
 	struct sample *shorter = NULL;
 	const unsigned hold = host_frames_that_hold(ref.process, s);
 	if (s->generation && !host_walked_with(ref.process, s->generation)) {
-		s = without_user_part(s, &cut);
+		s = without_user_part(s, &less);
 	} else if (hold < s->user_frames) {
 		shorter = cut_behind(s, hold, WALK_STALE);
-		s = shorter ? shorter : without_user_part(s, &cut);
+		s = shorter ? shorter : without_user_part(s, &less);
 	} else if (ends_unasked(s)) {
 		host_is_behind(p->host, ref.process);
 		shorter = cut_behind(s, s->user_frames - 1u, s->reason);
-		s = shorter ? shorter : without_user_part(s, &cut);
+		s = shorter ? shorter : without_user_part(s, &less);
 	}
 	memory_was_sampled(p->host, ref.process, s);
 	p->command_runs |= ref.process->execs || s->pid != p->command;

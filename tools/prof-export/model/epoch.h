@@ -12,11 +12,11 @@
 struct epoch_process {
 	uint64_t pid, start_ns, execs, owner;
 	uint32_t flags;
-	uint32_t exe;			/* file, or MODEL_NONE */
-	uint32_t process;		/* definition; MODEL_NONE before its first sample */
-	uint32_t threads;		/* its first; next free slot for an unused one */
-	uint64_t samples, cut, unnamed; /* as in struct status, until its runtime is known */
-	uint8_t runtime;		/* of common/status/remedies.def; STATUS_RUNTIMES: none */
+	uint32_t exe;			      /* file, or MODEL_NONE */
+	uint32_t process;		      /* definition; MODEL_NONE before its first sample */
+	uint32_t threads;		      /* its first; next free slot for an unused one */
+	uint64_t samples, truncated, unnamed; /* as in struct status, until its runtime is known */
+	uint8_t runtime; /* of common/status/remedies.def; STATUS_RUNTIMES: none */
 	uint8_t comm_len;
 	char comm[16];
 };

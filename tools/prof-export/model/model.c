@@ -87,19 +87,19 @@ static void count_runtime(struct model *m, struct epoch_process *p, const struct
 	struct model_totals *t = &m->totals;
 
 	p->samples++;
-	p->cut += s->generated &&
-		  (s->reason == WALK_NO_ROWS || s->reason == WALK_NO_MAPPING ||
-		   s->reason == WALK_NO_PROGRESS || s->reason == WALK_STACK_UNREADABLE ||
-		   s->reason == WALK_CALLER_UNSURE);
+	p->truncated += s->generated &&
+			(s->reason == WALK_NO_ROWS || s->reason == WALK_NO_MAPPING ||
+			 s->reason == WALK_NO_PROGRESS || s->reason == WALK_STACK_UNREADABLE ||
+			 s->reason == WALK_CALLER_UNSURE);
 	p->unnamed += s->unnamed;
 	if (p->runtime >= STATUS_RUNTIMES)
 		p->runtime = s->runtime;
 	if (p->runtime >= STATUS_RUNTIMES)
 		return;
 	t->runtime_samples[p->runtime] += p->samples;
-	t->runtime_cut[p->runtime] += p->cut;
+	t->runtime_truncated[p->runtime] += p->truncated;
 	t->runtime_unnamed[p->runtime] += p->unnamed;
-	p->samples = p->cut = p->unnamed = 0;
+	p->samples = p->truncated = p->unnamed = 0;
 }
 
 static uint32_t *blames_of(uint32_t counts[][STATUS_REASONS], const struct model *m,

@@ -47,7 +47,7 @@ struct model_totals {
 	uint64_t first_ns, last_ns,
 		end_ns; /* CLOCK_MONOTONIC; first_ns is UINT64_MAX before a sample */
 	uint64_t first_complete_ns;
-	uint64_t runtime_samples[STATUS_RUNTIMES], runtime_cut[STATUS_RUNTIMES],
+	uint64_t runtime_samples[STATUS_RUNTIMES], runtime_truncated[STATUS_RUNTIMES],
 		runtime_unnamed[STATUS_RUNTIMES]; /* as in struct status */
 	uint64_t unkept; /* samples lost to this model's own ceiling; `lost` has them too */
 	uint64_t bpf_runs, bpf_ns, map_bytes, memory_enough, memory_peak;

@@ -181,7 +181,7 @@ void model_status(const struct model *m, struct status *st, bool with_top)
 	memcpy(st->lost, t->lost, sizeof(st->lost));
 	memcpy(st->restarts, m->launched.restarts, sizeof(st->restarts));
 	memcpy(st->runtime_samples, t->runtime_samples, sizeof(st->runtime_samples));
-	memcpy(st->runtime_cut, t->runtime_cut, sizeof(st->runtime_cut));
+	memcpy(st->runtime_truncated, t->runtime_truncated, sizeof(st->runtime_truncated));
 	memcpy(st->runtime_unnamed, t->runtime_unnamed, sizeof(st->runtime_unnamed));
 	const struct str event = str_cut(m->header.event, STATUS_EVENT - 1);
 

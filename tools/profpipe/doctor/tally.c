@@ -17,7 +17,7 @@ static bool ends_with(const char *at, size_t n, const char *word)
 static void count_line(const char *line, size_t n, struct tally *t)
 {
 	const char *blank = memrchr(line, ' ', n);
-	bool cut = false, kernel = false, kernel_named = false, user_named = false;
+	bool truncated = false, kernel = false, kernel_named = false, user_named = false;
 	uint64_t count = 0;
 
 	if (!blank || line + n - blank < 2 || line + n - blank > COUNT_DIGITS + 1)
@@ -38,8 +38,8 @@ static void count_line(const char *line, size_t n, struct tally *t)
 		const bool in_kernel = ends_with(frame, len, "_[k]"),
 			   named = len && frame[0] != '[';
 
-		cut |= str_starts((struct str){ .data = frame, .len = (uint32_t)len },
-				  "[truncated: ");
+		truncated |= str_starts((struct str){ .data = frame, .len = (uint32_t)len },
+					"[truncated: ");
 		kernel |= in_kernel ||
 			  str_starts((struct str){ .data = frame, .len = (uint32_t)len },
 				     "[kernel+0x");
@@ -47,7 +47,7 @@ static void count_line(const char *line, size_t n, struct tally *t)
 		user_named |= !in_kernel && named;
 	}
 	t->samples += count;
-	t->complete += cut ? 0 : count;
+	t->complete += truncated ? 0 : count;
 	t->kernel += kernel ? count : 0;
 	t->kernel_named += kernel_named ? count : 0;
 	t->user_named += user_named ? count : 0;

@@ -154,7 +154,7 @@ void summary_print(FILE *out, const struct summary *s)
 	(void)account_scope(&scope, f);
 	print_words(out, &scope);
 	fputs("\n", out);
-	print_lines(out, "cut:\n", f, ACCOUNT_TRUNCATED);
+	print_lines(out, "truncated:\n", f, ACCOUNT_TRUNCATED);
 	print_lines(out, "remedies:\n", f, ACCOUNT_REMEDY);
 	if (!lost_samples(f->lost) || account_falsified(f))
 		fprintf(out, "%s\n", account_loss(f));
