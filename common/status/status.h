@@ -63,8 +63,8 @@ struct status {
 	uint64_t enough; /* prof-export: bytes of memory with which no stack would have been
 			    truncated; 0: none was for want of memory */
 	/* prof-export, by the numbers of remedies.def: samples of processes that run this runtime;
-	 * those truncated in code that it may have generated; those with a nameless frame of such code.
-	 */
+	 * those truncated in code that it may have generated; those with a nameless frame of such
+	 * code. */
 	uint64_t runtime_samples[STATUS_RUNTIMES], runtime_truncated[STATUS_RUNTIMES],
 		runtime_unnamed[STATUS_RUNTIMES];
 	/* prof-export: from the first moment of sampling to the last; the part of it without a

@@ -69,7 +69,7 @@ static void log_put_off(struct losses *l, uint64_t put_off)
 }
 
 /* The samples themselves say that they were truncated (WALK_DEFINITIONS). */
-static void log_cuts(struct losses *l)
+static void log_truncations(struct losses *l)
 {
 	const struct emit_truncations truncations = emit_truncations(l->output->emit);
 	const uint64_t now_ns = clock_mono_ns();
@@ -110,7 +110,7 @@ static void log_refused(struct losses *l)
 	for (unsigned t = 0; t < OWNER_RESOURCES; t++) {
 		struct refused r = { .thing = (enum owner_resource)t };
 
-		/* log_cuts tells of these. */
+		/* log_truncations tells of these. */
 		if (t == OWNER_DEFINITIONS)
 			continue;
 		if (l->refused_ns[t] && now_ns < l->refused_ns[t] + REFUSED_EVERY_NS)
@@ -145,7 +145,7 @@ void losses_send(struct losses *l)
 	}
 	host_figures(l->host, &h);
 	log_put_off(l, h.put_off);
-	log_cuts(l);
+	log_truncations(l);
 	log_refused(l);
 	send_loss(l, LOST_SIDEBAND, rings.malformed, &l->undecoded, LOST_ANY_CPU);
 	send_loss(l, LOST_MALFORMED, loader_malformed(l->loader), &l->malformed, LOST_ANY_CPU);
