@@ -157,9 +157,8 @@ Test(summary, remedies_are_in_both_forms)
 	s.figures.runtime_samples[0] = 9;
 	s.figures.runtime_truncated[0] = 8;
 	cr_assert(says(
-		&s,
-		"\nremedies:\n         8  java, truncated: start it with "
-		"-XX:+PreserveFramePointer, or JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer\n"));
+		&s, "\nremedies:\n         8  java, truncated: start it with "
+		    "-XX:+PreserveFramePointer, or JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer\n"));
 	(void)cost_of(&s, &all);
 	const cJSON *r = cJSON_GetArrayItem(cJSON_GetObjectItem(all, "remedies"), 0);
 	cr_assert_str_eq(cJSON_GetObjectItem(r, "name")->valuestring, "java");
