@@ -271,7 +271,7 @@ Test(objects, one_more_than_are_read_at_once_waits_for_its_turn)
 {
 	struct bench *b = bench_new();
 
-	for (uint64_t i = 0; i < OBJECTS_READING; i++)
+	for (uint64_t i = 0; i < OBJECTS_READING / 2; i++)
 		objects_lookup(b->o, &b->k->build, P + 1, PID, 0x10000 + i * 64,
 			       i << RUNTIME_CHECK_SHIFT, false, SECOND, &b->names);
 	cr_expect_eq(look(b, 0, false, SECOND), OBJECTS_LATER);
@@ -305,11 +305,12 @@ Test(objects, many_objects_stay_within_their_ceilings)
 enum { OBJECT, NAME, SOURCE, LINES, PIECES_TAKEN };
 
 /* Has so much of the object, its strings and its lines taken, as the kernel's program does. */
-static void take_most(struct bench *b, size_t i, const uint64_t most[static PIECES_TAKEN])
+static void take_most(struct bench *b, uint64_t process, size_t i,
+		      const uint64_t most[static PIECES_TAKEN])
 {
 	uint64_t at[4] = { b->k->objects[i].address }, len[4];
 	static uint8_t bytes[4096];
-	struct msg_object m = { .process = P,
+	struct msg_object m = { .process = process,
 				.address = at[0],
 				.check = check_of(b->k, at[0]),
 				.addresses = { at, 4 },
@@ -336,12 +337,17 @@ static void take_most(struct bench *b, size_t i, const uint64_t most[static PIEC
 	cr_assert_eq(objects_take(b->o, &m), 0);
 }
 
-static void take(struct bench *b, size_t i, uint64_t lines)
+static void take_of(struct bench *b, uint64_t process, size_t i, uint64_t lines)
 {
 	struct python_naming n;
 
 	memcpy(&n, b->k->build.naming, sizeof(n));
-	take_most(b, i, (uint64_t[]){ n.code_bytes, 128, 192, lines });
+	take_most(b, process, i, (uint64_t[]){ n.code_bytes, 128, 192, lines });
+}
+
+static void take(struct bench *b, size_t i, uint64_t lines)
+{
+	take_of(b, P, i, lines);
 }
 
 Test(objects, one_that_was_taken_is_named_without_asking)
@@ -382,7 +388,7 @@ Test(objects, one_whose_strings_were_not_taken_whole_is_gone_when_it_is_freed)
 	for (size_t i = 0; i < sizeof(cut) / sizeof(cut[0]); i++) {
 		struct bench *b = bench_new();
 
-		take_most(b, 1, cut[i]);
+		take_most(b, P, 1, cut[i]);
 		cr_expect_eq(look(b, 1, false, SECOND), OBJECTS_LATER);
 		cr_expect_eq(look(b, 1, true, SECOND), OBJECTS_UNNAMED);
 		cr_expect(str_eq(b->names.calls[0].name, STR_LIT("[python: gone]")), "%zu", i);
@@ -398,7 +404,7 @@ Test(objects, one_whose_strings_were_not_taken_whole_is_named_when_it_is_there)
 {
 	struct bench *b = bench_new();
 
-	take_most(b, 1, (uint64_t[]){ 256, 50, 50, 20 });
+	take_most(b, P, 1, (uint64_t[]){ 256, 50, 50, 20 });
 	cr_expect_eq(look(b, 1, false, SECOND), OBJECTS_LATER);
 	cr_expect_gt(settle(b, SECOND), 0);
 	cr_expect_eq(look(b, 1, false, SECOND), 0);
@@ -555,6 +561,101 @@ Test(objects, a_process_that_an_epoch_did_not_sample_is_dropped)
 static uint64_t owner_of(void *ctx, uint64_t process)
 {
 	return process == Q;
+}
+
+#define MANY_PROCESSES (2 * OBJECTS_PROCESSES)
+
+/* Of process Q, which has another owner than all the others. */
+static int look_other(struct bench *b)
+{
+	return objects_lookup(b->o, &b->k->build, Q, PID, b->k->objects[0].address, mark_of(b, 0),
+			      false, SECOND, &b->names);
+}
+
+Test(objects, who_has_all_that_can_be_read_leaves_places_to_others)
+{
+	struct bench *b = bench_new();
+
+	objects_owners(b->o, owner_of, b);
+	for (uint64_t i = 0; i < OBJECTS_READING; i++)
+		objects_want(b->o, &b->k->build, P, PID, 0x10000 + i * 64, i << RUNTIME_CHECK_SHIFT,
+			     SECOND);
+	cr_expect_eq(look(b, 0, false, SECOND), OBJECTS_LATER);
+	cr_expect_eq(look_other(b), OBJECTS_LATER);
+	settle(b, SECOND);
+	cr_expect_eq(look_other(b), 0);
+	cr_expect(is_called(b, b->k->objects[0].name));
+	objects_drop(b->o, Q);
+	bench_free(b);
+}
+
+Test(objects, processes_that_never_answer_leave_requests_to_others)
+{
+	struct bench *b = bench_new();
+
+	objects_owners(b->o, owner_of, b);
+	for (uint64_t process = 1000; process < 1000 + OBJECTS_IN_FLIGHT; process++)
+		objects_want(b->o, &b->k->build, process, PID, b->k->objects[0].address,
+			     mark_of(b, 0), SECOND);
+	cr_assert_eq(objects_send(b->o, SECOND), 0);
+	cr_expect_eq(b->count, OBJECTS_IN_FLIGHT / 2);
+	/* Nobody answers these. */
+	b->count = 0;
+	cr_expect_eq(look_other(b), OBJECTS_LATER);
+	settle(b, SECOND);
+	cr_expect_eq(look_other(b), 0);
+	for (uint64_t process = 1000; process < 1000 + OBJECTS_IN_FLIGHT; process++)
+		objects_drop(b->o, process);
+	objects_drop(b->o, Q);
+	bench_free(b);
+}
+
+Test(objects, who_has_many_processes_displaces_its_own)
+{
+	struct bench *b = bench_new();
+
+	objects_owners(b->o, owner_of, b);
+	(void)look_other(b);
+	settle(b, SECOND);
+	for (uint64_t process = 1000; process < 1000 + MANY_PROCESSES; process++) {
+		objects_want(b->o, &b->k->build, process, PID, b->k->objects[0].address,
+			     mark_of(b, 0), SECOND);
+		if (process % 100 == 0)
+			settle(b, SECOND);
+	}
+	cr_expect_eq(look_other(b), 0, "its name is still known");
+	settle(b, SECOND);
+	cr_expect_eq(objects_lookup(b->o, &b->k->build, 1000 + MANY_PROCESSES - 1, PID,
+				    b->k->objects[0].address, mark_of(b, 0), false, SECOND,
+				    &b->names),
+		     0);
+	for (uint64_t process = 1000; process < 1000 + MANY_PROCESSES; process++)
+		objects_drop(b->o, process);
+	objects_drop(b->o, Q);
+	bench_free(b);
+}
+
+Test(objects, who_has_many_copies_displaces_its_own)
+{
+	struct bench *b = bench_new();
+	uint64_t at = 0x1000, len = 8;
+
+	objects_owners(b->o, owner_of, b);
+	take_of(b, Q, 0, 1024);
+	for (uint64_t i = 0; i < 2 * OBJECTS_TAKEN; i++)
+		cr_assert_eq(
+			objects_take(b->o, &(struct msg_object){ .process = P,
+								 .address = i,
+								 .check = 1,
+								 .addresses = { &at, 1 },
+								 .lengths = { &len, 1 },
+								 .bytes = { (uint8_t *)&at, 8 } }),
+			0);
+	take(b, 1, 1024);
+	cr_expect_eq(look_other(b), 0);
+	cr_expect_eq(look(b, 1, false, SECOND), 0, "the newest of the other owner is there too");
+	objects_drop(b->o, Q);
+	bench_free(b);
 }
 
 Test(objects, who_has_many_makes_room_for_who_has_few)

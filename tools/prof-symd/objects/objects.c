@@ -126,6 +126,7 @@ void objects_stop_reading(struct objects *o, struct object *e, enum object_state
 	e->since_ns = now_ns;
 	p->reading--;
 	o->reading--;
+	room_give(&o->places_reading, p->owner, 1);
 	o->counts.gone += state == OBJECT_GONE;
 	o->counts.refused += state == OBJECT_REFUSED;
 	if (!o->reading)
@@ -191,9 +192,32 @@ static struct process *find_process(const struct objects *o, uint64_t id)
 	return i == IDMAP_NONE ? NULL : &o->processes[i];
 }
 
-/* NULL: no memory, or too many processes. */
+static uint64_t owner_of(const struct objects *o, uint64_t process)
+{
+	return o->owner_of ? o->owner_of(o->owner_ctx, process) : 0;
+}
+
+/* Forgets a process of whoever has most, if nothing of it is being read. */
+static void forget_one(struct objects *o, uint64_t owner)
+{
+	(void)room_gives_way(&o->places_known, owner, &owner);
+	for (uint32_t n = 0; n < o->process_len; n++) {
+		const struct process *p = &o->processes[o->process_hand++ % o->process_len];
+
+		if (p->used && p->owner == owner && !p->reading && !p->request) {
+			objects_drop(o, p->id);
+			return;
+		}
+	}
+}
+
+/* NULL: no memory, or all processes that it could displace are being read. */
 static struct process *add_process(struct objects *o, uint64_t id, uint32_t pid)
 {
+	const uint64_t owner = owner_of(o, id);
+
+	if (o->by_process.len >= OBJECTS_PROCESSES)
+		forget_one(o, owner);
 	uint32_t i = o->free_process;
 
 	if (i == OBJECTS_NO_SLOT) {
@@ -214,9 +238,9 @@ static struct process *add_process(struct objects *o, uint64_t id, uint32_t pid)
 		o->free_process = o->processes[i].next_dirty;
 	else
 		o->process_len++;
+	room_take(&o->places_known, owner, 1);
 	o->processes[i] = (struct process){ .id = id,
-					    .owner = o->owner_of ? o->owner_of(o->owner_ctx, id)
-								 : 0,
+					    .owner = owner,
 					    .pid = pid,
 					    .first = OBJECTS_NO_SLOT,
 					    .next_dirty = OBJECTS_NO_SLOT,
@@ -239,8 +263,10 @@ void objects_set_dirty(struct objects *o, struct process *p)
 
 void objects_forget_request(struct objects *o, struct process *p)
 {
-	if (p->request)
+	if (p->request) {
 		idmap_remove(&o->by_request, p->request);
+		room_give(&o->places_asked, p->owner, 1);
+	}
 	p->request = 0;
 	p->sent_count = 0;
 	free(p->sent);
@@ -269,6 +295,7 @@ void objects_drop(struct objects *o, uint64_t process)
 		link = &o->processes[*link].next_dirty;
 	}
 	idmap_remove(&o->by_process, process);
+	room_give(&o->places_known, p->owner, 1);
 	*p = (struct process){ .next_dirty = o->free_process };
 	o->free_process = i;
 }
@@ -278,6 +305,7 @@ static void drop_taken(struct objects *o, struct taken *t)
 	if (!t->memory)
 		return;
 	idmap_remove(&o->by_taken, t->key);
+	room_give(&o->places_taken, t->owner, 1);
 	object_memory_done(t->memory);
 	free(t->memory);
 	t->memory = NULL;
@@ -320,7 +348,6 @@ static void drop_all(struct objects *o)
 		drop_taken(o, &o->taken[i]);
 	free(o->taken);
 	o->taken = NULL;
-	o->taken_next = 0;
 }
 
 void objects_free(struct objects *o)
@@ -370,10 +397,28 @@ int objects_try_name(struct objects *o, uint32_t i, uint64_t now_ns)
 	return 0;
 }
 
+/* A place for a copy: an empty one, or the oldest of whoever has most. */
+static struct taken *place_for_taken(struct objects *o, uint64_t owner)
+{
+	struct taken *oldest = NULL;
+
+	(void)room_gives_way(&o->places_taken, owner, &owner);
+	for (uint32_t i = 0; i < OBJECTS_TAKEN; i++) {
+		struct taken *t = &o->taken[i];
+
+		if (!t->memory)
+			return t;
+		if (t->owner == owner && (!oldest || t->serial < oldest->serial))
+			oldest = t;
+	}
+	return oldest ? oldest : &o->taken[0];
+}
+
 int objects_take(struct objects *o, const struct msg_object *m)
 {
 	uint64_t key = key_of(o, m->process, m->address, m->check);
 	uint32_t known = idmap_get(&o->by_key, key);
+	const uint64_t owner = owner_of(o, m->process);
 	struct span rest = m->bytes;
 	struct object_memory *memory;
 	struct taken *t;
@@ -386,21 +431,23 @@ int objects_take(struct objects *o, const struct msg_object *m)
 		o->taken = calloc(OBJECTS_TAKEN, sizeof(*o->taken));
 	if (!o->taken)
 		return -ENOMEM;
-	t = &o->taken[o->taken_next];
+	t = place_for_taken(o, owner);
 	drop_taken(o, t);
 	memory = calloc(1, sizeof(*memory));
-	r = memory ? idmap_put(&o->by_taken, key, o->taken_next) : -ENOMEM;
+	r = memory ? idmap_put(&o->by_taken, key, (uint32_t)(t - o->taken)) : -ENOMEM;
 	if (r) {
 		free(memory);
 		return r;
 	}
 	*t = (struct taken){ .key = key,
 			     .process = m->process,
+			     .owner = owner,
 			     .address = m->address,
 			     .check = m->check,
+			     .serial = ++o->taken_serial,
 			     .memory = memory };
+	room_take(&o->places_taken, owner, 1);
 	memory->whole = true;
-	o->taken_next = (o->taken_next + 1) % OBJECTS_TAKEN;
 	for (uint32_t i = 0; r == 0 && i < m->addresses.len; i++) {
 		struct span bytes;
 
@@ -470,13 +517,15 @@ static int start_reading(struct objects *o, struct object *e, const struct runti
 	e->state = OBJECT_READING;
 	e->since_ns = now_ns;
 	p->reading++;
+	room_take(&o->places_reading, p->owner, 1);
 	if (!o->reading++)
 		o->first_ns = now_ns;
 	objects_set_dirty(o, p);
 	return objects_try_name(o, (uint32_t)(e - o->at), now_ns);
 }
 
-/* Finds or adds an object. 0; -EBUSY: `most` are already being read; -ENOBUFS: no room; -ENOMEM. */
+/* Finds or adds an object. 0; -EBUSY: too many are already being read, with `most` places for all;
+ * -ENOBUFS: no room; -ENOMEM. */
 static int get_object(struct objects *o, const struct runtime_build *b, uint64_t process,
 		      uint32_t pid, uint64_t address, uint64_t check, uint32_t most,
 		      uint64_t now_ns, uint32_t *ret)
@@ -495,11 +544,12 @@ static int get_object(struct objects *o, const struct runtime_build *b, uint64_t
 		*ret = i;
 		o->processes[e->process].sampled = true;
 		if ((e->state == OBJECT_GONE || e->state == OBJECT_REFUSED) &&
-		    now_ns - e->since_ns >= OBJECTS_RETRY_NS && o->reading < most)
+		    now_ns - e->since_ns >= OBJECTS_RETRY_NS &&
+		    room_admits(&o->places_reading, o->processes[e->process].owner, most))
 			return start_reading(o, e, b, now_ns);
 		return 0;
 	}
-	if (o->reading >= most)
+	if (!room_admits(&o->places_reading, owner_of(o, process), most))
 		return -EBUSY;
 	make_room(o, OBJECTS_NO_SLOT);
 	p = find_process(o, process);

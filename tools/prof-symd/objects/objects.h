@@ -3,7 +3,8 @@
  * Names of interpreted frames: a cache of named objects. The runtimes' readers (runtime.h) want
  * memory of processes. It is requested in batches, at most one under way per process. Beyond
  * OBJECTS_MAX or the budget, objects are evicted: the least recently used ones of owners whose
- * objects take more memory than the average.
+ * objects take more memory than the average. What is read, requested or known at one time has places
+ * that owners share: an owner may have as many as are free, or gives way to who has fewer.
  *
  * An object that could not be read stays without a name, since another object may be there by now.
  * Its address is not tried again for OBJECTS_RETRY_NS.
@@ -17,12 +18,12 @@
 
 #define OBJECTS_MAX (1u << 16)
 #define OBJECTS_BUDGET (8u << 20)     /* bytes of named objects */
-#define OBJECTS_READING 4096	      /* objects being read at one time */
+#define OBJECTS_READING 8192	      /* objects being read at one time; of one owner half */
 #define OBJECTS_PROCESSES 4096	      /* processes known at one time */
 #define OBJECTS_WAIT_NS 1000000000ull /* timeout of reading one object */
 #define OBJECTS_RETRY_NS 10000000000ull
 #define OBJECTS_AGAIN_NS 50000000ull /* wait after the answer that the rate was exceeded */
-#define OBJECTS_IN_FLIGHT 16	     /* requests at a time */
+#define OBJECTS_IN_FLIGHT 32	     /* requests at a time; of one owner half */
 #define OBJECTS_PIECES 256	     /* of one request */
 #define OBJECTS_BYTES (128u << 10)   /* of one request */
 #define OBJECTS_TAKEN 512	     /* copies kept that no frame has needed yet */

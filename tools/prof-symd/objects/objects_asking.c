@@ -52,6 +52,7 @@ static int send_one(struct objects *o, struct process *p, uint64_t now_ns)
 		objects_forget_request(o, p);
 		return r;
 	}
+	room_take(&o->places_asked, p->owner, 1);
 	rq.id = p->request;
 	rq.addresses = (struct u64s){ .data = o->addresses, .len = count };
 	rq.lengths = (struct u64s){ .data = o->lengths, .len = count };
@@ -117,9 +118,12 @@ int objects_send(struct objects *o, uint64_t now_ns)
 		if (o->dirty_first == OBJECTS_NO_SLOT)
 			o->dirty_last = OBJECTS_NO_SLOT;
 		p->dirty = false;
-		if (p->not_before_ns > now_ns && p->reading) {
+		const bool waits = p->not_before_ns > now_ns && p->reading;
+
+		/* An answer to one of this owner's requests comes within a deadline. */
+		if (waits || !room_admits(&o->places_asked, p->owner, OBJECTS_IN_FLIGHT)) {
 			objects_set_dirty(o, p);
-			if (!o->retry_ns || p->not_before_ns < o->retry_ns)
+			if (waits && (!o->retry_ns || p->not_before_ns < o->retry_ns))
 				o->retry_ns = p->not_before_ns;
 			if (i == last)
 				break;

@@ -27,7 +27,8 @@ struct reading {
 
 /* A copy of an object's memory that came before its frame. */
 struct taken {
-	uint64_t key, process, address, check;
+	uint64_t key, process, owner, address, check;
+	uint64_t serial;	      /* the lower, the older */
 	struct object_memory *memory; /* NULL: this place is empty */
 };
 
@@ -64,14 +65,15 @@ struct objects {
 	int (*ask)(void *, const struct objects_request *);
 	void *ctx;
 	struct idmap by_key, by_process, by_request, by_taken;
-	struct taken *taken; /* a ring of OBJECTS_TAKEN, allocated with the first copy */
-	uint32_t taken_next;
+	struct taken *taken; /* OBJECTS_TAKEN, allocated with the first copy */
+	uint64_t taken_serial;
 	uint64_t seed;
 	struct object *at;
 	uint32_t len, cap, free_slot; /* free ones are linked by `next` */
 	uint32_t newest, oldest;
 	struct process *processes;
 	uint32_t process_len, process_cap, free_process; /* free ones are linked by next_dirty */
+	uint32_t process_hand; /* where the search for one to forget goes on */
 	uint32_t dirty_first, dirty_last;
 	uint32_t reading, serial;
 	size_t bytes, reading_bytes, budget;
@@ -84,6 +86,7 @@ struct objects {
 	uint64_t (*owner_of)(void *ctx, uint64_t process); /* may be NULL */
 	void *owner_ctx;
 	struct room room; /* in bytes */
+	struct room places_reading, places_asked, places_known, places_taken;
 	struct objects_counts counts;
 	uint64_t addresses[OBJECTS_PIECES], lengths[OBJECTS_PIECES];
 };

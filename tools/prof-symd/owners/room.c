@@ -46,6 +46,11 @@ void room_give(struct room *r, uint64_t owner, size_t n)
 		*o = r->at[--r->len];
 }
 
+bool room_admits(const struct room *r, uint64_t owner, size_t places)
+{
+	return r->held < places && held_by(r, owner) < places - r->held;
+}
+
 bool room_is_small(const struct room *r, uint64_t owner)
 {
 	return held_by(r, owner) < r->held / (r->len + (r->others.held > 0) + !r->held);

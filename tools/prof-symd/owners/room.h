@@ -23,6 +23,9 @@ struct room {
 /* The owner takes so many places (or bytes), or gives them back. */
 void room_take(struct room *r, uint64_t owner, size_t n);
 void room_give(struct room *r, uint64_t owner, size_t n);
+/* Whether the owner may take one more of a number of places: it holds less than what is free. So
+ * there is always one for the next owner. */
+bool room_admits(const struct room *r, uint64_t owner, size_t places);
 /* Whether the owner holds less than the average of all owners. */
 bool room_is_small(const struct room *r, uint64_t owner);
 /* Who gives way to this owner: the one that holds most, if that is more. False: nobody. */
