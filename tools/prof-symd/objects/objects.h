@@ -3,8 +3,8 @@
  * Names of interpreted frames: a cache of named objects. The runtimes' readers (runtime.h) want
  * memory of processes. It is requested in batches, at most one under way per process. Beyond
  * OBJECTS_MAX or the budget, objects are evicted: the least recently used ones of owners whose
- * objects take more memory than the average. What is read, requested or known at one time has places
- * that owners share: an owner may have as many as are free, or gives way to who has fewer.
+ * objects take more memory than the average. Owners also share the places for what is read,
+ * requested or known at one time: one may have as many as are free, or gives way to who has fewer.
  *
  * An object that could not be read stays without a name, since another object may be there by now.
  * Its address is not tried again for OBJECTS_RETRY_NS.
