@@ -21,6 +21,7 @@
 #ifndef BPF_OWNER_H
 #define BPF_OWNER_H
 
+#include "bpf/bytes.h"
 #include "bpf/env.h"
 #include "bpf/search.h"
 
@@ -57,21 +58,30 @@ enum owner_rbp {
 /* 1 if two values of less than 64 bits are equal. Without a branch, since the verifier would follow
  * both sides. */
 #define OWNER_SAME(a, b) ((((__u64)(a) ^ (b)) - 1) >> 63)
-/* Likewise: `push rbp; mov rbp, rsp` in both encodings, and HotSpot's `mov rbp, rsp; add rbp, N`
- * without its first bytes and its last. */
-#define OWNER_SETS_UP(word) \
-	(OWNER_SAME(word, 0xe5894855ull) | OWNER_SAME(word, 0xec8b4855ull) | \
-	 OWNER_SAME(word, 0xc58348ecull))
-
 /* Likewise: the first four bytes begin a function with a frame. */
 #define OWNER_BEGINS(bytes) \
 	(OWNER_SAME((bytes)&0xffffffff, 0xe5894855) | OWNER_SAME((bytes)&0xffffffff, 0xec8b4855))
 /* Likewise, for HotSpot's functions: they touch the stack further down, then push RBP. */
 #define OWNER_BANGS(bytes) \
 	(OWNER_SAME((bytes)&0xffffff, 0x248489) & OWNER_SAME((bytes) >> 48, 0x55ff))
-/* Likewise: a return, a jump, padding. The code does not continue behind it. */
-#define OWNER_LEAVES(b) \
-	(OWNER_SAME(b, 0xc3) | OWNER_SAME(b, 0xe9) | OWNER_SAME(b, 0xeb) | OWNER_SAME(b, 0xcc))
+/* A mask of the ends of `push rbp; mov rbp, rsp` in both encodings. */
+ENV_INLINE __u64 owner_begins(__u64 word, __u64 former)
+{
+	return bytes_four(word, former, 0xe5894855) | bytes_four(word, former, 0xec8b4855);
+}
+
+/* Likewise, and HotSpot's `mov rbp, rsp; add rbp, N` without its first bytes and its last. */
+ENV_INLINE __u64 owner_sets_up(__u64 word, __u64 former)
+{
+	return owner_begins(word, former) | bytes_four(word, former, 0xc58348ec);
+}
+
+/* A mask of returns, jumps and padding. The code does not continue behind them. */
+ENV_INLINE __u64 owner_leaves(__u64 word)
+{
+	return bytes_equal(word, 0xc3) | bytes_equal(word, 0xe9) | bytes_equal(word, 0xeb) |
+	       bytes_equal(word, 0xcc);
+}
 
 /* The position and the number of the process's mappings in one word. */
 #define OWNER_MAPS(maps, count) ((maps) | (__u64)(count) << 32)
@@ -163,17 +173,18 @@ ENV_FUNCTION __u32 owner_skips(__u64 maps, __u64 back)
 /* Whether the function at `target` first sets up a frame, before any jump, return or padding. */
 ENV_FUNCTION __u32 owner_frames(__u64 target)
 {
-	__u8 code[OWNER_CODE];
-	__u64 frames = 0, word = 0, open = 1;
+	__u64 code[OWNER_CODE / 8], frames = 0, former = 0, open = 1;
 
 	if (env_read_user(code, sizeof(code), target))
 		return 0;
-	for (int i = 0; i < OWNER_CODE; i++) {
-		__u64 b = code[i];
+	for (int i = 0; i < OWNER_CODE / 8; i++) {
+		__u64 word = code[i], leaves = owner_leaves(word);
+		/* The bytes before the first that leaves. */
+		__u64 before = (leaves & -leaves) - 1;
 
-		word = word >> 8 | b << 24;
-		open &= ~OWNER_LEAVES(b);
-		frames |= open & OWNER_SETS_UP(word);
+		frames |= open & BYTES_ANY(owner_sets_up(word, former) & before);
+		open &= ~BYTES_ANY(leaves);
+		former = word;
 	}
 	return frames;
 }
@@ -181,22 +192,30 @@ ENV_FUNCTION __u32 owner_frames(__u64 target)
 /* The effect on RBP of the instructions shortly before pc: enum owner_rbp. */
 ENV_FUNCTION __u32 owner_set_up(__u64 pc)
 {
-	__u8 code[OWNER_CODE];
-	__u64 set_up = 0, word = 0, left = 0, saved = 0;
+	__u64 code[OWNER_CODE / 8], former = 0, room = 0;
+	__u64 set_up = 0, left = 0, saved = 0;
 
 	if (env_read_user(code, sizeof(code), pc - sizeof(code)))
 		return 0;
-	for (int i = 0; i < OWNER_CODE; i++) {
-		__u64 b = code[i];
-
-		word = word >> 8 | b << 56;
-		set_up &= ~(OWNER_LEAVES(b) | OWNER_SAME(b, 0xc9) | OWNER_SAME(b, 0x5d));
-		set_up |= OWNER_SETS_UP(word >> 32);
-		saved |= OWNER_SAME(word >> 32, 0x242c8948) &
-			 OWNER_SAME(word & 0xffffffff, 0x08ec8348);
+	for (int i = 0; i < OWNER_CODE / 8; i++) {
+		__u64 word = code[i], begun = owner_sets_up(word, former);
+		__u64 ended = owner_leaves(word) | bytes_equal(word, 0xc9) |
+			      bytes_equal(word, 0x5d);
+		/* sub rsp, 8, and behind it mov [rsp], rbp */
+		__u64 sub = bytes_four(word, former, 0x08ec8348);
 		/* mov rbp, [rbp + 0], and no jmp to a register behind it */
-		left &= ~OWNER_SAME(word >> 48 & 0xf8ff, 0xe0ff);
-		left |= OWNER_SAME(word >> 32, 0x006d8b48) & (i >= OWNER_CODE - OWNER_SHORT);
+		__u64 back = bytes_four(word, former, 0x006d8b48);
+		__u64 jumped = bytes_zero((BYTES_BEFORE(word, former, 1) ^ BYTES_ALL(0xff)) |
+					  ((word & BYTES_ALL(0xf8)) ^ BYTES_ALL(0xe0)));
+
+		if (i < (OWNER_CODE - OWNER_SHORT) / 8)
+			back = 0;
+		set_up = (set_up & ~BYTES_ANY(begun | ended)) | BYTES_LATER(begun, ended);
+		left = (left & ~BYTES_ANY(back | jumped)) | BYTES_LATER(back, jumped);
+		saved |= BYTES_ANY(bytes_four(word, former, 0x242c8948) &
+				   BYTES_BEFORE(sub, room, 4));
+		room = sub;
+		former = word;
 	}
 	return left ? OWNER_LEFT : set_up ? OWNER_SET_UP : saved ? OWNER_SAVED : 0;
 }
@@ -254,19 +273,23 @@ ENV_FUNCTION __u32 owner_popped(__u64 pc)
 {
 	/* By encoding number: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi. */
 	const __u32 dwarf = 0x54673120;
-	__u8 code[OWNER_CODE];
-	__u32 popped = 0, before = 0;
+	__u64 code[OWNER_CODE / 8], former = 0, popped = 0;
 
 	if (env_read_user(code, sizeof(code), pc - sizeof(code)))
 		return ~0u;
-	for (int i = 0; i < OWNER_CODE; i++) {
-		__u32 b = code[i], low = dwarf >> (b & 7) * 4 & 15, high = 8 + (b & 7);
+	for (int i = 0; i < OWNER_CODE / 8; i++) {
+		__u64 word = code[i], rex = bytes_equal(BYTES_BEFORE(word, former, 1), 0x41);
 
-		if (i == OWNER_CODE - OWNER_SHORT)
+		if (i == (OWNER_CODE - OWNER_SHORT) / 8)
 			popped <<= 16;
-		popped |= (__u32)OWNER_SAME(b & 0xf8, 0x58) << (before == 0x41 ? high : low);
-		popped |= (__u32)OWNER_SAME(b, 0xc9) << OWNER_RBP; /* leave */
-		before = b;
+		for (__u32 k = 0; k < 8; k++) {
+			__u64 pop = bytes_equal(word, 0x58 + k);
+
+			popped |= BYTES_ANY(pop & ~rex) << (dwarf >> k * 4 & 15);
+			popped |= BYTES_ANY(pop & rex) << (8 + k);
+		}
+		popped |= BYTES_ANY(bytes_equal(word, 0xc9)) << OWNER_RBP; /* leave */
+		former = word;
 	}
 	return popped;
 }
@@ -282,24 +305,32 @@ ENV_FUNCTION __u32 owner_holds(__u64 maps, __u64 word, __u32 popped)
  * up no frame; OWNER_UNSIZED: the last frame has no such size. */
 ENV_FUNCTION __u64 owner_size(__u64 from)
 {
-	__u8 code[OWNER_PROLOGUE + 8];
-	__u64 word = 0, at = 0, sub;
+	__u64 code[OWNER_PROLOGUE / 8 + 1], former = 0, began = 0;
+	__u64 last = 0, sized = 0, at = 0, sub;
 
 	if (env_read_user(code, sizeof(code), from))
 		return 0;
-	for (__u64 i = 0; i < sizeof(code); i++) {
-		word = word >> 8 | (__u64)code[i] << 56;
-		/* 83 with one byte, or 81 with four. */
-		__u64 last = word >> 8 & ~(2ull << 40);
-		__u64 same = -(OWNER_SAME(last, 0xec8148e5894855ull) |
-			       OWNER_SAME(last, 0xec8148ec8b4855ull));
+	for (__u64 i = 0; i < OWNER_PROLOGUE / 8 + 1; i++) {
+		__u64 word = code[i], begins = owner_begins(word, former);
+		/* 83 with one byte, or 81 with four, directly behind a beginning. */
+		__u64 subs = bytes_zero((BYTES_BEFORE(word, former, 2) ^ BYTES_ALL(0x48)) |
+					((BYTES_BEFORE(word, former, 1) & BYTES_ALL(0xfd)) ^
+					 BYTES_ALL(0x81)) |
+					(word ^ BYTES_ALL(0xec))) &
+			     BYTES_BEFORE(begins, began, 3);
+		__u64 here = -BYTES_ANY(begins | subs);
 
-		at = OWNER_BEGINS(word >> 32) ? OWNER_UNSIZED : at;
-		at = (at & ~same) | ((from + i - 1) & same);
+		last = (last & ~here) | ((begins | subs) & here);
+		sized = (sized & ~here) | (BYTES_LATER(subs, begins) & here);
+		at = (at & ~here) | (i * 8 & here);
+		began = begins;
+		former = word;
 	}
-	if (at <= OWNER_UNSIZED)
-		return at;
-	if (env_read_user(&sub, sizeof(sub), at))
+	if (!last)
+		return 0;
+	if (!sized)
+		return OWNER_UNSIZED;
+	if (env_read_user(&sub, sizeof(sub), from + at + bytes_last(last) - 1))
 		return 0;
 	return (sub & 0xff) == 0x83 ? sub >> 16 & 0x7f : sub >> 16 & 0x7fffffff;
 }

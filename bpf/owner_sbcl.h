@@ -56,23 +56,34 @@ enum owner_sbcl {
 /* The end of the last `mov [X], R; mov rbp, X` among the bytes before `address`, or 0. */
 ENV_FUNCTION __u64 owner_sbcl_pair(__u64 address)
 {
-	__u8 code[OWNER_SBCL_BACK];
-	__u64 word = 0, end = 0;
+	__u64 code[OWNER_SBCL_BACK / 8], former = 0, last = 0, at = 0;
 
 	if (env_read_user(code, sizeof(code), address - sizeof(code)))
 		return 0;
-	for (__u64 i = 0; i < sizeof(code); i++) {
-		word = word >> 8 | (__u64)code[i] << 56;
+	for (__u64 i = 0; i < OWNER_SBCL_BACK / 8; i++) {
+		__u64 word = code[i], x = word & BYTES_ALL(7);
+		__u64 three = BYTES_BEFORE(word, former, 3), four = BYTES_BEFORE(word, former, 4),
+		      five = BYTES_BEFORE(word, former, 5), six = BYTES_BEFORE(word, former, 6);
 		/* mov rbp, X: 8B, then a byte with the register's lower bits. */
-		__u64 mov = OWNER_SAME(word >> 40 & 0xf8fffe, 0xe88b48), x = word >> 56 & 7;
+		__u64 mov = bytes_zero(
+			((BYTES_BEFORE(word, former, 2) & BYTES_ALL(0xfe)) ^ BYTES_ALL(0x48)) |
+			(BYTES_BEFORE(word, former, 1) ^ BYTES_ALL(0x8b)) |
+			((word & BYTES_ALL(0xf8)) ^ BYTES_ALL(0xe8)));
 		/* mov [X], R: RSP and R12 need one more byte. */
-		__u64 store = OWNER_SAME(word >> 16 & 0xc7fff8, 0x008948 | x << 16) |
-			      (OWNER_SAME(word >> 8 & 0xffc7fff8, 0x24048948) & OWNER_SAME(x, 4));
-		__u64 both = -(mov & store);
+		__u64 store = bytes_zero(((five & BYTES_ALL(0xf8)) ^ BYTES_ALL(0x48)) |
+					 (four ^ BYTES_ALL(0x89)) |
+					 ((three & BYTES_ALL(0xc7)) ^ x));
+		__u64 longer = bytes_zero(((six & BYTES_ALL(0xf8)) ^ BYTES_ALL(0x48)) |
+					  (five ^ BYTES_ALL(0x89)) |
+					  ((four & BYTES_ALL(0xc7)) ^ BYTES_ALL(0x04)) |
+					  (three ^ BYTES_ALL(0x24)) | (x ^ BYTES_ALL(4)));
+		__u64 both = mov & (store | longer), here = -BYTES_ANY(both);
 
-		end = (end & ~both) | ((address - sizeof(code) + i + 1) & both);
+		last = (last & ~here) | (both & here);
+		at = (at & ~here) | (i * 8 & here);
+		former = word;
 	}
-	return end;
+	return last ? address - sizeof(code) + at + bytes_last(last) + 1 : 0;
 }
 
 /* The length of the call at the beginning of the bytes, or 0. */
