@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/btf.h>
 #include <linux/perf_event.h>
 #include <signal.h>
 #include <stdio.h>
@@ -27,7 +28,8 @@
 #define DEFERRED_MEAN (40u << 10) /* bytes; on most hosts one sample in ten is large */
 #define RING_BYTES_PER_SAMPLE 512 /* bytes of a sample on most hosts: 50 frames */
 #define RING_SECONDS 1
-#define DRAIN_LATE_MS 50 /* the loop may be late by this */
+#define DRAIN_LATE_MS 50	     /* the loop may be late by this */
+#define KERNEL_NAMES_MAX (64u << 20) /* bytes of the names in its type information */
 #define PROCESSES_MIN 4096u
 #define PROCESSES_SPARE 4 /* times the number of processes at the start */
 
@@ -258,10 +260,32 @@ static int attach(struct loader *l, unsigned cpu)
 	return ioctl(l->events[cpu], PERF_EVENT_IOC_SET_BPF, program) < 0 ? -errno : 0;
 }
 
+/* Whether the kernel's type information may have a name. Most of it need not be read for that. */
+static bool may_have_name(const char *name)
+{
+	const int fd = open("/sys/kernel/btf/vmlinux", O_RDONLY | O_CLOEXEC);
+	struct btf_header h;
+	bool may = true;
+
+	if (fd < 0)
+		return true;
+	if (pread(fd, &h, sizeof(h), 0) == sizeof(h) && h.str_len < KERNEL_NAMES_MAX) {
+		char *names = malloc(h.str_len);
+		const ssize_t n = names ? pread(fd, names, h.str_len, h.hdr_len + (off_t)h.str_off)
+					: -1;
+
+		if (n == (ssize_t)h.str_len)
+			may = memmem(names, h.str_len, name, strlen(name) + 1) != NULL;
+		free(names);
+	}
+	close(fd);
+	return may;
+}
+
 /* The offset of a member in a struct of the kernel, in bytes; 0 if there is none. */
 static uint32_t member_offset(const char *type, const char *member)
 {
-	struct btf *btf = btf__load_vmlinux_btf();
+	struct btf *btf = may_have_name(type) ? btf__load_vmlinux_btf() : NULL;
 	const int id = btf ? btf__find_by_name_kind(btf, type, BTF_KIND_STRUCT) : -ENOENT;
 	const struct btf_type *t = id >= 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
 	uint32_t offset = 0;
