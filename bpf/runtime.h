@@ -40,7 +40,8 @@ enum runtime_takes {
 	RUNTIME_TAKES_GENERATED = 1, /* frames in executable memory of no file */
 	RUNTIME_TAKES_LOOP = 2,	     /* frames of loop[] */
 	/* Nobody is asked: all its frames in executable memory of no file have one layout. It is
-	 * that of the code at `alias` in its file, or `rule`. They are native frames. */
+	 * that of the code at `alias` in its file, or `rule`. They are native frames. Those that a
+	 * stub called from the loop count as part of it. */
 	RUNTIME_RULES_GENERATED = 4,
 };
 
@@ -104,8 +105,10 @@ struct runtime_config {
 	UW_U32 ranges;	/* of loop[] */
 	struct runtime_range loop[RUNTIME_RANGES];
 	struct runtime_copy copy;
-	UW_U32 takes;	 /* enum runtime_takes */
-	UW_U32 rule;	 /* RUNTIME_RULES_GENERATED: with RULE_SHORT (bpf/tables.h); 0: alias */
+	UW_U32 takes; /* enum runtime_takes */
+	/* RUNTIME_RULES_GENERATED: a number with RULE_SHORT, or RULE_STUB (bpf/tables.h); 0: alias.
+	 */
+	UW_U32 rule;
 	UW_U64 alias;	 /* likewise: a file offset */
 	UW_U32 zero[30]; /* 0 */
 	UW_U8 own[RUNTIME_PRIVATE];

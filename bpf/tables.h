@@ -41,6 +41,12 @@
 #define RULE_SHORT_CFA(n) ((n) >> 6 & 255)  /* words up to the CFA */
 #define RULE_SHORT_RBP_AT(n) ((n) >> 3 & 7) /* words below the CFA where RBP is saved; 0: kept */
 #define RULE_SHORT_RBX_AT(n) ((n)&7)	    /* likewise RBX */
+/* The one of no words: the code has no layout, but was called by a stub that has (bpf/stub.h). */
+#define RULE_STUB RULE_SHORT
+/* In a config (bpf/runtime.h), above such a number: all calls come from one C function with rows,
+ * whose return address lies so many words below RBP. 0: from stubs. */
+#define RULE_STUB_BELOW_SHIFT 16
+#define RULE_STUB_BELOW_MAX 255
 /* The number of such a rule: the CFA is `words` above RSP. */
 #define RULE_SHORT_OF(words, rbp_at) (RULE_SHORT | (words) << 6 | (rbp_at) << 3)
 

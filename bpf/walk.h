@@ -152,7 +152,7 @@ ENV_FUNCTION __u32 walk_constant_rule(__u32 first, __u32 rulers)
 		return RULE_GAP;
 	const struct runtime_config *c = ENV_AT(s, config, struct runtime_config,
 						RUNTIME_CONFIG_WORDS);
-	__u32 rule = c->rule & 0xffff;
+	__u32 rule = c->rule;
 	__u64 alias = c->alias;
 
 	if (rule & RULE_SHORT)
@@ -236,7 +236,14 @@ ENV_INLINE int walk_step(struct walk *w)
 	if (w->file.state == FILE_READY || number != RULE_GAP) {
 		const struct unwind_rule *rule = number & RULE_SHORT ? NULL : env_rule(number);
 
-		if (number & RULE_SHORT)
+		if ((number & 0xffff) == RULE_STUB) {
+			__u32 below = number >> RULE_STUB_BELOW_SHIFT;
+			__u64 stub = walk_stub(WALK_ARGUMENT(w) w->sp, below);
+
+			by_fp = !stub;
+			if (stub)
+				stop = walk_by_stub(w, stub, below);
+		} else if (number & RULE_SHORT)
 			stop = walk_apply_short(w, number);
 		else if (!rule)
 			stop = walk_stop(w, WALK_STALE);

@@ -3,6 +3,7 @@
 #ifndef BPF_WALK_RULES_H
 #define BPF_WALK_RULES_H
 
+#include "bpf/stub.h"
 #include "bpf/walk_state.h"
 
 /* Sets w->map and w->file to the mapping that covers pc. False if there is none. */
@@ -492,6 +493,68 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 	w->near |= near;
 	w->exact = !!(r.flags & UNWIND_INTERRUPTS);
 	return stop;
+}
+
+#define WALK_STUB_WORDS 24 /* the largest frame that was seen has 19 */
+
+/* The stub whose return address is at that place of the stack, or 0. */
+ENV_FUNCTION __u64 walk_stub_at(WALK_PARAMETER __u64 at)
+{
+	WALK_FIND(w);
+	__u64 maps = OWNER_MAPS(w->maps, w->map_count), back, caller;
+
+	if (!walk_read(w, at, &back) || owner_code(maps, back) != OWNER_GENERATED)
+		return 0;
+	__u64 stub = stub_behind(back);
+
+	/* Frames keep leftovers of older calls. */
+	return stub && walk_read(w, at + 8 + STUB_SIZE(stub), &caller) &&
+			       owner_has_rows(maps, caller - 1)
+		       ? stub
+		       : 0;
+}
+
+/* The stub that called generated code, or 0. below: how many words below RBP it returns to C code
+ * (RULE_STUB_BELOW_SHIFT), or 0. */
+ENV_FUNCTION __u64 walk_stub(WALK_PARAMETER __u64 sp, __u32 below)
+{
+	WALK_FIND(w);
+	__u64 maps = OWNER_MAPS(w->maps, w->map_count), at = w->fp - below * 8ull, back;
+
+	if (below)
+		return at - sp < WALK_STUB_WORDS * 8 && walk_read(w, at, &back) &&
+				       owner_called(back) && owner_has_rows(maps, back - 1)
+			       ? 1 | (at - sp) << 32
+			       : 0;
+	for (__u64 i = 0; i < WALK_STUB_WORDS; i++) {
+		__u64 stub = walk_stub_at(WALK_ARGUMENT(w) sp + i * 8);
+
+		if (stub)
+			return stub | (i * 8) << 32;
+	}
+	return 0;
+}
+
+ENV_INLINE bool walk_is_above(__u64 fp, __u64 at)
+{
+	return fp - at < WALK_FP_MAX_FRAME && !(fp & 7);
+}
+
+/* Goes to the caller of a stub, or to the C code. */
+ENV_INLINE int walk_by_stub(struct walk *w, __u64 stub, __u32 below)
+{
+	__u64 at = w->sp + STUB_AT(stub), top = below ? at : at + 8 + STUB_SIZE(stub), fp = w->fp;
+	__u64 pc, saved;
+
+	if (!walk_read(w, top, &pc) ||
+	    (STUB_RBP_AT(stub) && !walk_read(w, at + STUB_RBP_AT(stub), &fp)))
+		return walk_stop(w, WALK_STACK_UNREADABLE);
+	/* The stub's code leaves RBP alone, or pushes it first. */
+	if (!below && !STUB_RBP_AT(stub) && !walk_is_above(fp, at) && STUB_AT(stub) &&
+	    walk_read(w, at - 8, &saved) && walk_is_above(saved, at))
+		fp = saved;
+	walk_track(w, WALK_TRACKS_RBX, STUB_RBX_AT(stub) ? at + STUB_RBX_AT(stub) : 0);
+	return walk_to_caller(w, top + 8, fp, pc);
 }
 
 /* Goes to the caller from code that has not moved RSP: the vsyscall page, which the kernel mostly

@@ -166,6 +166,19 @@ static bool leaf_has_none(struct weaver *v)
 	return loops == runs + 1;
 }
 
+/* Whether the loop called this frame by a stub. */
+static bool is_trace(const struct weaver *v, uint32_t at)
+{
+	const uint64_t word = v->in->native[at];
+	const uint32_t next = at + sample_frame_words(word);
+	const struct runtime_config *r;
+
+	if (sample_frame_slot(word) || next >= v->in->native_count)
+		return false;
+	r = loop_of(v->config, v->in->native[next]);
+	return r && r->takes & RUNTIME_RULES_GENERATED && (r->rule & 0xffff) == RULE_STUB;
+}
+
 static void put_native(struct weaver *v, uint32_t at, bool loop)
 {
 	uint64_t word = v->in->native[at] & ~SAMPLE_FRAME_ENTRY;
@@ -209,7 +222,7 @@ uint32_t weave_all(const struct weave_input *in, const struct weave_config *c,
 		bool by_loop = r && r->by_loop, entered = native[i] & SAMPLE_FRAME_ENTRY;
 		struct weave_run *run = by_loop ? run_of(&v, native[i]) : NULL;
 
-		put_native(&v, i, r != NULL);
+		put_native(&v, i, r != NULL || is_trace(&v, i));
 		if (r && !by_loop && entered && i + 1 < in->native_count &&
 		    !sample_frame_slot(native[i + 1]))
 			put_native(&v, ++i, true);

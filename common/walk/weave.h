@@ -13,7 +13,8 @@
  * place.
  *
  * Generated code that called the loop in which a chain begins counts as part of the loop. With -X
- * perf, CPython makes such a trampoline for each function.
+ * perf, CPython makes such a trampoline for each function. So does generated code that the loop
+ * called by a stub (RULE_STUB).
  */
 #ifndef COMMON_WALK_WEAVE_H
 #define COMMON_WALK_WEAVE_H

@@ -169,6 +169,26 @@ def test_an_interpreter_that_is_linked_in_and_stripped_is_known_by_what_is_in_it
     assert shown.count(["work.<module>", "work.spin"]) > 20, shown[:5]
 
 
+def traces_keep_native_callers(tmp_path, root, python):
+    """With Python's own JIT: stacks are as Python says, and complete; outputs do not show the
+    traces, which are part of the interpreter's loop."""
+    run, env = ["chroot", root, python], {**os.environ, "PYTHON_JIT": "1"}
+    check(f"{version(python, *run[:-1])} with its JIT", tmp_path, lambda *args: [*run, *args],
+          "/rooms.py", root, env=env)
+    shutil.copy(os.path.join(os.path.dirname(ROOMS), "traces.py"), root)
+    out, summary = tmp_path / "traces.folded", tmp_path / "traces.json"
+    p = profpipe("record", "-q", "-F", 499, "-o", out, "--summary", summary, "--", *run,
+                 "/traces.py", "4", env=env)
+    assert p.returncode == 0 and int(p.stdout) > 1000, p.stdout + p.stderr
+    stacks = [line.rsplit(" ", 1) for line in out.read_text().splitlines()]
+    total = sum(int(n) for _, n in stacks)
+    whole = sum(int(n) for s, n in stacks if ";PyEval_EvalCode;traces.<module>" in s and
+                "[anon" not in s and "[truncated" not in s)
+    started = sum(int(n) for s, n in stacks if ";traces.<module>" not in s)
+    assert total > 1500 and whole >= 0.99 * (total - started) and started < 0.05 * total, (
+        total, whole, started, [s for s in stacks if "[truncated" in s[0]][:5])
+
+
 # Of all packages that a suite's interpreters depend on, those that rooms.py needs.
 ONLY = r".*python3.*|libc6|libexpat1|zlib1g|libffi[0-9]+|libcrypt1|libuuid1|libgcc-s1|libzstd1"
 # A suite's interpreters, one of them not a PIE, and one that the suite is sure to have.
@@ -201,6 +221,8 @@ def test_stacks_of_other_suites_in_a_container_are_as_python_says(suite, tmp_pat
                   "/rooms.py", root)
             text = (tmp_path / "out.txt").read_text(errors="replace")
             assert f"({python})" in text and str(root) not in text
+            if int(minor) >= 14:
+                traces_keep_native_callers(tmp_path, root, python)
     finally:
         shutil.rmtree(root)
 

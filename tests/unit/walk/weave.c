@@ -69,6 +69,23 @@ static const char *woven(void)
 	return text;
 }
 
+Test(weave, code_that_the_loop_called_by_a_stub_is_part_of_it)
+{
+	for (unsigned rules = 0; rules < 3; rules++) {
+		begin(RUNTIME_BY_ADDRESS);
+		config.takes = rules ? RUNTIME_RULES_GENERATED : 0;
+		config.rule = rules == 1 ? RULE_STUB : 0;
+		item(RUNTIME_FRAME, 1);
+		item(RUNTIME_ENTRY, 0x7000);
+		native(OTHER(0x10));
+		native(0x7f0000);
+		native(LOOP(0x20) | SAMPLE_FRAME_ENTRY);
+		native(0x7f1000);
+		native(OTHER(0x30));
+		cr_expect_str_eq(woven(), rules == 1 ? "nlll1n" : "nnll1n");
+	}
+}
+
 Test(weave, a_chain_stands_behind_the_frame_that_runs_it)
 {
 	begin(RUNTIME_BY_ADDRESS);

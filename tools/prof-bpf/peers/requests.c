@@ -134,7 +134,10 @@ static bool config_is_sane(const struct runtime_config *c)
 		if (c->loop[i].start >= c->loop[i].end)
 			return false;
 	}
-	if (c->copy.steps > RUNTIME_STEPS || (c->rule && c->rule >> 15 != 1))
+	const uint32_t number = c->rule & 0xffff, below = c->rule >> RULE_STUB_BELOW_SHIFT;
+
+	if (c->copy.steps > RUNTIME_STEPS || (c->rule && !(number & RULE_SHORT)) ||
+	    (below && (number != RULE_STUB || below > RULE_STUB_BELOW_MAX)))
 		return false;
 	for (uint32_t i = 1; i < c->copy.steps; i++) {
 		if (c->copy.step[i].from >= i)

@@ -444,7 +444,7 @@ bool python_layout(unsigned minor, uint16_t extra, const uint64_t *debug, struct
 
 /* --- the C library --- */
 
-static bool has_string(const struct symfile *f, const char *section, const char *what)
+bool python_has_string(const struct symfile *f, const char *section, const char *what)
 {
 	const struct symfile_section *s;
 	bool found = false;
@@ -464,7 +464,8 @@ static bool has_string(const struct symfile *f, const char *section, const char 
 
 static void find_libc(const struct symfile *f, struct python_config *c)
 {
-	if (has_string(f, ".interp", "/ld-musl-") || has_string(f, ".dynstr", "libc.musl-")) {
+	if (python_has_string(f, ".interp", "/ld-musl-") ||
+	    python_has_string(f, ".dynstr", "libc.musl-")) {
 		c->flags |= PYTHON_LIBC_FLAT;
 		c->tsd = MUSL_TSD;
 	} else {
@@ -558,6 +559,7 @@ static int describe_parts(struct elfview *im, const struct python_version *v,
 	r = set_loop(im, &p->eval, &ret->config);
 	if (r)
 		return r;
+	python_find_jit(im, v->minor, &ret->config);
 	ret->config.copy = python_copy(&l.n);
 	memcpy(ret->config.own, &l.c, sizeof(l.c));
 	memcpy(ret->naming, &l.n, sizeof(l.n));

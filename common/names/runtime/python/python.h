@@ -7,6 +7,7 @@
  *  - state.c     finds where the build keeps the thread state
  *  - loop.c      finds the code of its interpreter loop
  *  - parts.c     finds both in a file without symbols
+ *  - jit.c       finds how the JIT's code is called
  *  - name.c      names code objects
  *  - module.c    names the module of a source file
  */
@@ -14,6 +15,7 @@
 #define COMMON_NAMES_RUNTIME_PYTHON_PYTHON_H
 
 #include "bpf/python.h"
+#include "bpf/tables.h"
 #include "common/names/runtime/runtime.h"
 
 /* What naming needs to know about a build: offsets in bytes. */
@@ -63,6 +65,12 @@ bool python_find_state(struct elfview *im, struct python_config *c);
  */
 int python_find_loop(struct elfview *im, const struct elfview_symbol *eval,
 		     struct runtime_range ret[static RUNTIME_RANGES], uint32_t *ret_count);
+
+/* Whether a section contains a text. */
+bool python_has_string(const struct symfile *f, const char *section, const char *what);
+/* Fills c->takes and c->rule, and adds to c->loop. Changes nothing if the build has no JIT, or an
+ * unknown one. */
+void python_find_jit(const struct elfview *im, unsigned minor, struct runtime_config *c);
 
 /* Addresses in a file without symbols, found by its code and data. */
 struct python_parts {

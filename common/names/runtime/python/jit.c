@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The JIT of CPython. The code that it makes, the traces, has no layout. In 3.13 and 3.14 a stub
+ * stands in front of each. From 3.15 on one C function calls them all, and they leave RBP alone,
+ * which is that function's:
+ *
+ *     push rbp; mov rbp, rsp; push REGISTER...; [sub rsp, N;] mov...; call [TRACE]
+ */
+#include <string.h>
+#include "bpf/tables.h"
+#include "common/names/runtime/python/python.h"
+
+#define FIRST 13
+#define FIRST_WITH_ENTRY 15
+#define SETS_UP "\x55\x48\x89\xe5"
+#define CODE 32 /* bytes of the function that are looked at */
+
+/* How many words below RBP the C function's call of a trace leaves its return address; 0: unknown. */
+static unsigned words_below(const uint8_t code[static CODE])
+{
+	unsigned words = 1, i = strlen(SETS_UP);
+
+	if (memcmp(code, SETS_UP, i) != 0)
+		return 0;
+	for (; i + 4 < CODE; words++) {
+		if (code[i] == 0x41 && (code[i + 1] & 0xf8) == 0x50)
+			i += 2;
+		else if ((code[i] & 0xf8) == 0x50)
+			i++;
+		else
+			break;
+	}
+	if (code[i] == 0x48 && code[i + 1] == 0x83 && code[i + 2] == 0xec)
+		words += code[i + 3] / 8u;
+	return words;
+}
+
+void python_find_jit(const struct elfview *im, unsigned minor, struct runtime_config *c)
+{
+	struct elfview_symbol entry;
+	uint64_t offset, left;
+	uint8_t code[CODE];
+	unsigned words = 0;
+
+	/* Only builds with a JIT have the name of the variable that switches it on. */
+	if (minor < FIRST || !python_has_string(im->file, ".rodata", "PYTHON_JIT"))
+		return;
+	if (minor >= FIRST_WITH_ENTRY) {
+		if (elfview_defined(im, "_PyJIT_Entry", &entry) != 0 || c->ranges == RUNTIME_RANGES ||
+		    symfile_offset(im->file, entry.value, &offset, &left) != 0 ||
+		    elfview_read(im, entry.value, code, sizeof(code)) != 0)
+			return;
+		words = words_below(code);
+		if (!words || words > RULE_STUB_BELOW_MAX)
+			return;
+		c->loop[c->ranges++] = (struct runtime_range){ .start = offset,
+							       .end = offset + entry.size };
+	}
+	c->takes = RUNTIME_RULES_GENERATED;
+	c->rule = RULE_STUB | words << RULE_STUB_BELOW_SHIFT;
+}
