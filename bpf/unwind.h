@@ -89,7 +89,8 @@ enum unwind_ra {
 	UNWIND_RA_CFA = 0,	 /* saved at cfa - 8 */
 	UNWIND_RA_UNDEFINED = 1, /* the stack ends here */
 	UNWIND_RA_REG = 2,	 /* in register ra_reg (vfork keeps it in RDI) */
-	UNWIND_RA_CFA_OFF = 3,	 /* saved at cfa + cfa_add (with UNWIND_CFA_REG; see GO_SWITCH) */
+	/* Saved at cfa + cfa_add (with UNWIND_CFA_REG; see UNWIND_CFA_GO_SWITCH). */
+	UNWIND_RA_CFA_OFF = 3,
 };
 
 enum unwind_flags {

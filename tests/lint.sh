@@ -44,7 +44,7 @@ for f in $(git ls-files '*.h' ':!bpf/runtime.bpf.h'); do
 	grep -q "^#ifndef $guard$" "$f" || fail "$f: its include guard is not $guard"
 done
 
-# The house: bpf stands on nothing, a library on those that its module.mk names, a tool on itself
+# Includes: bpf uses nothing, a library those that its module.mk names, a tool itself
 # and the libraries that it names.
 grep -nE '#include "(common|tools)/' $(git ls-files 'bpf/*.[ch]') &&
 	fail "bpf includes nothing from common and tools"

@@ -12,7 +12,7 @@
 
 enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 
-/* Sets the tool's name (borrowed for good) and the least important level to print (default:
+/* Sets the tool's name (borrowed permanently) and the least important level to print (default:
  * LOG_WARNING). */
 void log_init(const char *tool, enum log_level level);
 void log_print(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

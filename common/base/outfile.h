@@ -3,10 +3,10 @@
  * A file that the user named for writing. All tools open their outputs by this noun, so that no
  * other user can read one or choose where it goes.
  *
- * A regular file is always a new one with a mode of its own. It has no name until it is whole, or a
- * temporary one if the file system has no files without names; then it takes the place of whatever
- * has the name. An output that grows while it is read gets its name at once, if the name is free.
- * No existing file is written to, except these:
+ * A regular file is always a new one with a mode of its own. It has no name until it is whole. If
+ * the file system has no files without names, it has a temporary name. Then it takes the place of
+ * whatever has the name. An output that grows while it is read gets its name at once, if the name
+ * is free. No existing file is written to, except these:
  *
  * - descriptors that the caller opened: `-`, /dev/stdout, /dev/stderr, /dev/fd/N;
  * - a FIFO or a character device;
@@ -14,7 +14,7 @@
  *   keeps its owner and mode.
  *
  * In a sticky folder like /tmp, the last two must belong to the user or to the folder's owner, and
- * nothing may be mounted on them: a stranger who put them there would get the output.
+ * nothing may be mounted on them. Otherwise, another user who put them there would get the output.
  */
 #ifndef COMMON_BASE_OUTFILE_H
 #define COMMON_BASE_OUTFILE_H

@@ -11,7 +11,7 @@
 #define MIB(n) KIB((uint64_t)(n) << 10)
 
 /* The memory of a tool whose containers are empty: program text, libraries, thread stacks,
- * kernel symbols. Beyond that it gets so many thousandths of the rest of the limit. */
+ * kernel symbols. Beyond that it gets a part of the rest of the limit, in thousandths. */
 static const struct share {
 	size_t at;
 	uint64_t least;
@@ -30,7 +30,7 @@ static const struct share {
 #define SYMD offsetof(struct budget, symd)
 #define EXPORT offsetof(struct budget, export)
 
-/* A part of a tool's share, less `base`: so many thousandths, at least `least`, at most `most`. */
+/* A part of a tool's share, less `base`: in thousandths, at least `least`, at most `most`. */
 static const struct part {
 	size_t at, of;
 	uint64_t base, least, most;

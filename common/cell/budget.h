@@ -63,7 +63,7 @@ uint64_t budget_settle(uint64_t limit, struct budget_claim *claims, size_t n);
 void budget_symd(struct budget *b, uint64_t share);
 /* The part of prof-export's share that its model may take. */
 uint64_t budget_model(uint64_t share);
-/* The private memory (RLIMIT_DATA) that a tool with this share and so many threads may have. */
+/* The private memory (RLIMIT_DATA) that a tool with this share and number of threads may have. */
 uint64_t budget_fence(uint64_t share, unsigned threads);
 
 #endif

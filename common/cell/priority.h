@@ -13,7 +13,7 @@
  * dropped and before threads start. */
 void priority_raise(void);
 /* Asks the kernel to kill this process and its children first when memory runs out: it treats them
- * as if they held so many more thousandths of the host's memory (oom_score_adj). Never lowers the
+ * as if they held more of the host's memory, in thousandths (oom_score_adj). Never lowers the
  * value, and changes nothing without the right to. Call it before ids change. */
 void priority_give_way(int thousandths);
 

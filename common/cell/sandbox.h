@@ -38,7 +38,7 @@ struct sandbox {
  * 0; -EBUSY: another thread runs; -errno with *ret_step naming the failed step (static text). After
  * an error the process is half changed and must exit. */
 int sandbox_enter(const struct sandbox *s, const char **ret_step);
-/* Lowers a soft and hard limit for good; never raises the hard limit. 0, -errno. */
+/* Lowers a soft and hard limit permanently; never raises the hard limit. 0, -errno. */
 int sandbox_lower(int resource, rlim_t max);
 /* Reduces the capabilities further. One thread only; the errors of sandbox_enter. */
 int sandbox_reduce(enum sandbox_caps caps, const char **ret_step);

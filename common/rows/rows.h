@@ -30,7 +30,8 @@
 #define ROWS_MAX_BYTES (256u << 20) /* ceiling on the rows of one file, and on its functions */
 #define ROWS_RULE_GAP 0		    /* the number of the `end` rule for gaps, in every set */
 
-/* The reasons for which things are skipped: each case is counted. `--stats` prints the word. */
+/* The reasons for which functions and rows are skipped: each case is counted. `--stats` prints the
+ * word. */
 #define ROWS_SKIPS(X) \
 	X(ENTRY, "entry-malformed")	/* the length or header of a CIE or FDE cannot be right */ \
 	X(ENTRY_LONG, "entry-too-long") /* over CFI_MAX_ENTRY */ \

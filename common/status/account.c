@@ -6,8 +6,8 @@
 #include <string.h>
 #include "common/wire/msg.h"
 
-/* One in so many samples of a runtime. Remedies for truncated stacks cost speed, or a few stacks
- * are truncated although the remedy is in use. */
+/* A remedy is shown if it concerns one in this many samples of a runtime. Remedies for truncated
+ * stacks cost speed, or a few stacks are truncated although the remedy is in use. */
 #define REMEDY_LEAST_TRUNCATED 10
 #define REMEDY_LEAST_UNNAMED 100
 #define ENOUGH_STEP 8ul /* MiB: suggest round sizes */

@@ -55,9 +55,12 @@ uint32_t account_uid(const struct status_blame *b);
 uint32_t account_container(const struct status_blame *b);
 /* One sentence on all losses. */
 const char *account_loss(const struct status *f);
-/* Writes notes on the run, a line each, and returns their count: how much memory would have been
- * enough, which tools were started again, when nothing was sampled, what was skipped because it is
- * unknown, and whether the stream was falsified. */
+/* Writes notes on the run, a line each, and returns their count:
+ * - how much memory would have been enough
+ * - which tools were started again
+ * - when nothing was sampled
+ * - what was skipped because it is unknown
+ * - whether the stream was falsified */
 #define ACCOUNT_NOTES 5
 #define ACCOUNT_NOTE 256
 size_t account_notes(const struct status *f, char ret[static ACCOUNT_NOTES][ACCOUNT_NOTE]);

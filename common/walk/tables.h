@@ -46,7 +46,7 @@ struct tables_config {
 /* -ENOMEM, or the error of a map. The caller owns *ret. */
 int tables_new(const struct tables_config *c, struct tables **ret);
 void tables_free(struct tables *t);
-/* The things that owners hold in the tables: rules and words. */
+/* The resources that owners hold in the tables: rules and words. */
 enum tables_resource { TABLES_RULES, TABLES_WORDS };
 #define TABLES_NOBODY UINT32_MAX
 struct tables_ledger {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Freed things that wait for the grace period. */
+/* Freed slots and extents that wait for the grace period. */
 #include <stdlib.h>
 #include <string.h>
 #include "common/walk/tables_internal.h"

@@ -4,10 +4,11 @@
  * (bpf/runtime.h) go to the places where native code entered the runtime.
  *
  * A chain of interpreted frames belongs behind the native frame that runs it. That is the frame
- * that the walk marked or, if a runtime's entries have no address, the next frame in its loop,
- * which then runs one interpreted frame or a chain of them (enum runtime_by_loop). If the frame of
- * a chain was not found, the chain comes before the next one that was, or at the end: nothing is
- * lost. With several runtimes in one thread, a marked frame runs the chain whose entry is nearest.
+ * that the walk marked. If a runtime's entries have no address, it is the next frame in the
+ * runtime's loop. That frame runs one interpreted frame or a chain of them (enum runtime_by_loop).
+ * If the frame of a chain was not found, the chain comes before the next one that was, or at the
+ * end: nothing is lost. With several runtimes in one thread, a marked frame runs the chain whose
+ * entry is nearest.
  *
  * A native frame that a runtime took brings its own items (SAMPLE_FRAME_TAKEN), which take its
  * place.

@@ -17,7 +17,7 @@
 #define EPOCH_NUMBER 16	   /* each frame of a stack */
 #define EPOCH_FUNCTION 256 /* of the kernel, and its texts */
 
-/* Beyond so many eighths of the ceiling a new epoch begins. The rest has room for one sample. */
+/* Beyond this many eighths of the ceiling a new epoch begins. The rest has room for one sample. */
 #define EPOCH_EIGHTHS 7u
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A peer: the tool at the other end of a route. It has a bus, a stream each way over the bus, and a
- * descriptor lane, on which the page for the dialer's last word (lastword.h) comes first. Both ends
- * greet each other with a hello, which peer_recv does not hand out. A one-way route has no lane;
- * the hello there is part of its stream, and is handed out.
+ * descriptor lane. The page for the dialer's last word (lastword.h) comes first on the lane. Both
+ * ends greet each other with a hello, which peer_recv does not hand out. A one-way route has no
+ * lane; the hello there is part of its stream, and is handed out.
  *
  * A message that is malformed, or does not travel this way (messages.def), is refused here. The
  * listener then drops the peer (peer_drop), hears nothing more of it, and takes the next one. A
- * dialer that loses its peer is to exit.
+ * dialer that loses its peer must exit.
  */
 #ifndef COMMON_WIRE_PEER_H
 #define COMMON_WIRE_PEER_H
@@ -25,7 +25,7 @@ struct peer_config {
 	uid_t uid;	      /* the peer's */
 	const char *producer; /* our name in the hello; static storage */
 	size_t batch_max;     /* of what we send, in bytes */
-	/* So many batches at most are taken before peer_recv says PEER_EMPTY, so that a peer that
+	/* At most this many batches are taken before peer_recv says PEER_EMPTY, so that a peer that
 	 * floods its route keeps nobody else waiting. 0: any number. */
 	unsigned batches_at_once;
 	/* A send waits so long for room, and then calls `patience` with the number of waits so far.

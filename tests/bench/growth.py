@@ -26,8 +26,8 @@ POINTS = {
     "processes at rest": (100, 1000, 10000),
     "mappings of a process": (10, 1000, 10000, 60000),
 }
-# A host of one kind. rest: so many processes that wait. map: maps its own code so many times, and
-# runs. start: starts so many programs a second. Ends with its parent.
+# A host of one kind. rest: this number of processes wait. map: maps its own code this many
+# times, and runs. start: starts this number of programs a second. Ends with its parent.
 SOURCE = r"""
 #include <fcntl.h>
 #include <signal.h>

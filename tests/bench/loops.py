@@ -194,7 +194,7 @@ def {prefix}_{i}(seconds, options=None):
 
 
 def chain(depth, prefix="step", file="chain.py"):
-    """Makes so many different functions of one file, each of which calls the next; the last one
+    """Makes `count` different functions of one file, each of which calls the next; the last one
     spins. Returns the first."""
     space = {"spin": spin}
     source = "".join(CALLER.format(prefix=prefix, i=i,
@@ -217,7 +217,7 @@ def depth(kind, frames):
 
 
 def functions(count, depth, seconds):
-    """At each command, each of so many functions is in a stack for so many seconds; at first, a few
+    """At each command, each of `count` functions is in a stack for `seconds`; at first, a few
     others. The stacks are as deep as `depth` says."""
     count, depth, seconds = int(count), int(depth), float(seconds)
     chains = [chain(depth)] * 40

@@ -151,8 +151,8 @@ def assert_on_time(got):
 
 
 def assert_unharmed(got, least=20, share=0.99):
-    """So many of the victim's stacks are whole, and the run ended in its time. least: samples of
-    the victim, of which a busy machine leaves it only some."""
+    """At least `share` of the victim's stacks are whole, and the run ended in its time. least:
+    samples of the victim, of which a busy machine leaves it only some."""
     print(got.late, got.busy, got.whole, got.samples, got.stderr)
     assert got.samples >= least, (got.samples, got.summary)
     assert got.whole >= share * got.samples, (

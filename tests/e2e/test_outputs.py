@@ -58,7 +58,7 @@ def write_by(how, out, recording, summary=None):
 
 
 def plant(what, path):
-    """As a stranger. Returns what reads it for good."""
+    """As a stranger. Returns what reads it until its end."""
     script = {"empty": ": >{0}; chmod 666 {0}; exec tail -c +1 -f {0}",
               "file": "echo mine >{0}; chmod 666 {0}; exec tail -c +1 -f {0}",
               "fifo": "mkfifo -m 666 {0}; exec cat {0}"}[what]

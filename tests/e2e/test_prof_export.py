@@ -468,4 +468,4 @@ def test_sender_that_goes_early_leaves_what_came(tmp_path):
     code, out, states, err = deployed(tmp_path, HELLO + "\n" + BODY + "drop\n", last=True)
     assert code == 3 and out.decode() == folded(WHOLE)
     assert states[-1]["cut"] == 1 and states[-1]["phase"] == 3
-    assert "prof-export: warning: the stream of prof-symd: has no end" in err
+    assert "prof-export: warning: the stream of prof-symd: has no end message" in err

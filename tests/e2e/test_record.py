@@ -244,8 +244,8 @@ def test_a_command_outlives_a_run_that_fails(tmp_path):
 
 
 def in_terminal(args, keys, seconds, **kw):
-    """Runs args on a terminal of its own, and types keys, each after so many seconds. Returns what
-    the terminal showed, and the status."""
+    """Runs args on a terminal of its own, and types keys, each after its number of seconds. Returns
+    what the terminal showed, and the status."""
     pid, fd = pty.fork()
     if pid == 0:
         os.execv(args[0], args)

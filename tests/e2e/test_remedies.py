@@ -148,7 +148,7 @@ def test_of_what_nothing_mends_that_is_said(tmp_path):
     (tmp_path / "burn.sml").write_text(SML)
     share, got = costs(tmp_path, ["poly", "--script", tmp_path / "burn.sml"])
     assert (share["poly", "truncated"] >= 0.3
-            and "poly, truncated: nothing is known to mend that" in got.stderr), got.stderr
+            and "poly, truncated: no remedy is known" in got.stderr), got.stderr
     assert share["poly", "with functions that have no name"] >= 0.3, got.stderr
 
 
@@ -158,7 +158,7 @@ def test_of_erlangs_stacks_that_is_said_too(tmp_path, monkeypatch):
     subprocess.run(["erlc", "burn.erl"], check=True)
     share, got = costs(tmp_path, ["erl", *ERL])
     assert (share["erlang", "truncated"] >= 0.3
-            and "erlang, truncated: nothing is known to mend that" in got.stderr), got.stderr
+            and "erlang, truncated: no remedy is known" in got.stderr), got.stderr
 
 
 def test_terminal_page_and_pprof_say_the_same(tmp_path):

@@ -36,7 +36,7 @@ int main(int argc, char **argv)
 @pytest.fixture
 def slow(tmp_path):
     """A program on a file system that keeps prof-bpf's workers, whenever they close a file of it,
-    for so many seconds."""
+    for this number of seconds."""
     folder = tmp_path / "slow"
     folder.mkdir()
     (tmp_path / "spins.c").write_text(SOURCE)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A peer of prof-bpf without sockets. The bus returns what a test puts into fake_peer, and drops
- * what is sent. For one C file of a program that is linked with FAKE_PEER_WRAP.
+ * what is sent. For one C file of a program that is linked with FAKE_PEER of module.mk.
  */
 #ifndef TESTS_FUZZ_FAKE_PEER_H
 #define TESTS_FUZZ_FAKE_PEER_H

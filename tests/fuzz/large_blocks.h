@@ -4,7 +4,7 @@
  * unmaps each large block, which costs a hundred times what a parser does with it. Freed blocks are
  * poisoned, and each has exactly the size that was asked for, so errors are still found.
  *
- * For one C file of a target that is linked with LARGE_BLOCKS_WRAP.
+ * For one C file of a target that is linked with LARGE_BLOCKS of module.mk.
  */
 #ifndef TESTS_FUZZ_LARGE_BLOCKS_H
 #define TESTS_FUZZ_LARGE_BLOCKS_H

@@ -5,7 +5,7 @@
  * a hundred times longer than most parsers. For libraries that read by themselves,
  * memory_file_for_all puts the same bytes into a real memfd.
  *
- * For one C file of a target that is linked with MEMORY_FILE_WRAP.
+ * For one C file of a target that is linked with MEMORY_FILE of module.mk.
  */
 #ifndef TESTS_FUZZ_MEMORY_FILE_H
 #define TESTS_FUZZ_MEMORY_FILE_H

@@ -33,8 +33,8 @@ def entries(data):
 
 
 def make(source, path, size, copies=None):
-    """Writes the file, of `size` bytes, with so many copies or as many as fill four fifths of it
-    with text. Returns the bytes of text."""
+    """Writes the file, of `size` bytes, with this number of copies, or as many as fill four
+    fifths of it with text. Returns the bytes of text."""
     with open(source, "rb") as f:
         cies, fdes, span = entries(f.read())
     copies = copies or size * 4 // 5 // span

@@ -106,7 +106,7 @@ static void destroy(void *what, size_t n)
 	free(what);
 }
 
-/* Begins a piece of code, with a frame of so many bytes: 8 more than a multiple of 16. */
+/* Begins a piece of code. `frame` is in bytes: 8 more than a multiple of 16. */
 static struct assembler begin(const char *name, const char *source, uint32_t frame, uint8_t *where)
 {
 	struct assembler a = { .at = where, .code = allocate(sizeof(*a.code)) };

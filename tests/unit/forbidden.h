@@ -16,7 +16,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* The first so many are for no worker. libdw looks for paths and holes, and is refused the paths;
+/* The first ones are for no worker. libdw looks for paths and holes, and is refused the paths;
  * the others are for no worker that reads generated code. */
 #define FORBIDDEN_TO_ALL 18
 #define FORBIDDEN_TO_CODE 20

@@ -21,8 +21,7 @@ struct bench {
 	bool answer_at_once;
 };
 
-/* The so many-th allocation finds no memory, and no other, in a test that wraps them. 0: none
- * does. */
+/* In a test that wraps allocations, the one that finds no memory, counted from 1. 0: none. */
 static unsigned starves_in;
 
 static int to_in(void *ctx, struct span batch)

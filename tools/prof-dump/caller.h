@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The half with the caller's rights: it opens files, traces and hands things over. It takes no data
- * from the other half. lend.h lends the files that the other half asks for.
+ * The half with the caller's rights: it opens files, traces, and hands over descriptors. It takes
+ * no data from the other half. lend.h lends the files that the other half asks for.
  */
 #ifndef PROF_DUMP_CALLER_H
 #define PROF_DUMP_CALLER_H

@@ -127,7 +127,7 @@ static int finish(const struct options *o, int verdict, const char *what, const 
 	if (verdict == STREAM_MALFORMED || verdict == STREAM_SCHEMA)
 		log_error("%s: is damaged; %s holds what came before the damage", what, output);
 	else if (!ended_well() && o->deploy.run_dir) /* the launcher logs the reason */
-		log_warning("%s: has no end; %s holds what came until then", what, output);
+		log_warning("%s: has no end message; %s holds what came until then", what, output);
 	else if (!ended_well())
 		log_error("%s: was cut short; %s holds what came until then", what, output);
 	return verdict == STREAM_MALFORMED || verdict == STREAM_SCHEMA || !ended_well()
@@ -441,7 +441,7 @@ static int take_message(struct receiver *r, const struct buf *message)
 	const int e = journal_feed(&r->journal, &session, buf_span(message));
 
 	if (e == STREAM_MALFORMED)
-		log_warning("prof-symd broke the rules of the stream; what came before is kept");
+		log_warning("prof-symd sent an invalid message; what came before is kept");
 	else if (e || !session.lost)
 		return e;
 	r->deaf = true;

@@ -67,10 +67,13 @@ static const char usage[] =
 
 /* --- the parsing of files, in processes of its own --- */
 
-/* Bytes that the first workers may use for DWARF, the most that later ones may, what they may use
- * beside, the maps of generated code, and the limit of this process. */
+/* Limits of memory, in bytes. */
 struct heap {
-	uint64_t first, most, beside, generated, own_fence;
+	uint64_t first;	    /* of the first workers, for DWARF */
+	uint64_t most;	    /* of later workers, for DWARF */
+	uint64_t beside;    /* of a worker, for everything else */
+	uint64_t generated; /* of all names of generated code */
+	uint64_t own_fence; /* of this process */
 };
 
 /* Starts the keeper of the workers. Logs errors. */
@@ -140,9 +143,8 @@ static int say_served(int r, const struct serve_counts *c)
 	switch (r) {
 	case 0:
 		if (c->keeper_gone)
-			log_warning(
-				"debug information: the process that starts its readers is gone or "
-				"stopped; what came until then was passed on");
+			log_warning("the keeper of the debug-information workers ended or hangs; "
+				    "prof-symd passed on what came until then, and exits");
 		else if (c->peer_lost)
 			log_warning("prof-bpf went before the end of its stream; "
 				    "what came until then was passed on");

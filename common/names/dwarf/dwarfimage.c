@@ -8,7 +8,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#define LAZY_PART 4 /* a lazy image may exceed the memory limit so many times: little is read */
+#define LAZY_PART 4 /* a lazy image may be this many times the memory limit: little is read */
 
 static const char *const wanted[DWARFIMAGE_SECTIONS] = {
 	"debug_info",	     "debug_abbrev", "debug_line",   "debug_line_str", "debug_str",

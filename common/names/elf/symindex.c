@@ -3,9 +3,9 @@
  * The index is an array of disjoint ranges, 16 bytes each, made by one sweep over the sorted
  * symbols. Names stay in the file; a lookup reads them.
  *
- * How far a symbol without a size reaches takes long to find out (limit_unsized), and few addresses
- * lie in one. So such a symbol first gets all the room up to the next one, and the ranges are made
- * again when an address in that room is looked up.
+ * Finding the end of a symbol without a size takes long (limit_unsized), and few addresses are in
+ * one. So such a symbol first gets all the room up to the next one. When an address in that room is
+ * looked up, the ranges are made again.
  *
  * Making the index takes 60 bytes per symbol. So for a large .symtab it only has the symbols around
  * one address (symbuckets.h), and is made again for an address elsewhere.

@@ -28,8 +28,8 @@ struct symindex;
 
 #define SYMINDEX_LARGE 65536u
 
-/* f is borrowed until symindex_free. large: a .symtab with so many entries or more is not kept in
- * memory as a whole (SYMINDEX_LARGE, except in tests). The first lookup reads the tables, so
+/* f is borrowed until symindex_free. large: a .symtab with at least this many entries is not kept
+ * in memory as a whole (SYMINDEX_LARGE, except in tests). The first lookup reads the tables, so
  * lookups report damaged ones. 0, -ENOMEM. */
 int symindex_new(const struct symfile *f, uint64_t large, struct symindex **ret);
 void symindex_free(struct symindex *x);

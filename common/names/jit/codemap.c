@@ -11,7 +11,7 @@
 
 /* The most pieces of a level that a search compares, from the highest start down. */
 #define COVER_MAX 256
-#define FRESH_MAX (64u << 10) /* so many new pieces become a level at once */
+#define FRESH_MAX (64u << 10) /* new pieces that become a level at once */
 
 struct record {
 	uint64_t time_ns;

@@ -24,7 +24,7 @@ struct codereader;
 
 enum codereader_verdict {
 	CODEREADER_ANEW = 1,  /* the next worker has to read it from its beginning first */
-	CODEREADER_LOST = 2,  /* its names are lost for good */
+	CODEREADER_LOST = 2,  /* its names are lost permanently */
 	CODEREADER_LATER = 3, /* there is no worker now */
 };
 

@@ -58,7 +58,7 @@ struct codewire_answer {
 
 /* Bytes of a request. */
 size_t codewire_size(const struct codewire_ask *a);
-/* Whether so many received bytes are a request that a worker can serve. */
+/* Whether the received bytes, of this length, are a request that a worker can serve. */
 bool codewire_is_ask(const struct codewire_ask *a, size_t size);
 /* Writes an answer and returns its size in bytes. names: the calls of the results that were found,
  * in that order. into: CODEWIRE_MAX bytes. */

@@ -32,7 +32,7 @@
 #define JIT_PIECE (1u << 20)	       /* bytes of one read */
 #define JIT_EXPECTED 32		       /* addresses that are looked up with another one */
 #define JIT_CACHED 256		       /* answers; a power of 2 */
-/* How much of one process's files is read: so many bytes at once, and so many more each second. */
+/* How much of one process's files is read: bytes at once, and more bytes each second. */
 #define JIT_BURST (128ull << 20)
 #define JIT_RATE (4ull << 20)
 #define JIT_REQUEST (1ull << 63) /* set in the ids of all our requests, unlike in filestore.h's */

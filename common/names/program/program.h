@@ -5,12 +5,12 @@
  * the order in which `program_wants` asks for them. Nothing here opens a path.
  *
  * The files are parsed (sources.h) in a worker process (fileworker.h), which may crash, hang or be
- * taken over. There are two: one for files that only root could have written, one for all others.
- * Without a keeper (filekeeper.h), the files are parsed in this process.
+ * taken over. There are one or two for each class of files (enum program_class). Without a keeper
+ * (filekeeper.h), the files are parsed in this process.
  *
- *  - With program_take_turns, a lookup that takes long is not waited for. Then there are up to two
- *    workers of a class: a prompt one, and a patient one, which gets the programs that were found
- *    slow. A lookup there begins now and is answered later.
+ *  - With program_take_turns, a lookup that takes long is not waited for. Then a class may have two
+ *    workers: a prompt one, and a patient one, which gets the programs that were found slow. A
+ *    lookup there begins now and is answered later.
  *  - If the worker crashes on a program or takes too long, the program's DWARF is given up while
  *    the program stays open; if that happens without DWARF, all its names. The next worker opens
  *    the other programs again when they are next needed.

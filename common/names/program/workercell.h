@@ -21,7 +21,7 @@
  * life_s: cpu time of the process, after which the kernel kills it; one that was taken over cannot
  * change that. On failure, ends the process. */
 void workercell_enter(const struct seccomp_rule *calls, uint64_t heap, unsigned life_s);
-/* A request begins, which ends the process after so many seconds of cpu time. */
+/* A request begins, which ends the process after this cpu time, in seconds. */
 void workercell_begin(unsigned cpu_s);
 /* The request is done. */
 void workercell_end(void);

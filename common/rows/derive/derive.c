@@ -21,11 +21,11 @@
  * many functions. */
 #define FOREIGN_MIN 32
 #define FOREIGN_SHARE 8
-#define FOREIGN_PLAIN 256 /* with so many, a file counts as foreign before all is read */
+#define FOREIGN_PLAIN 256 /* with this many, a file counts as foreign before all is read */
 /* Smaller gaps in total hold no code worth reading symbols for. */
 #define SYMBOLS_MIN 64
-/* With smaller gaps, or a smaller share of the code (one in so many), the file is not searched for
- * taken addresses. */
+/* With smaller gaps, or a smaller share of the code (1/TAKEN_ADDRESSES_SHARE), the file is not
+ * searched for taken addresses. */
 #define TAKEN_ADDRESSES_MIN 2048
 #define TAKEN_ADDRESSES_SHARE 256
 

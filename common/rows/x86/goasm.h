@@ -31,7 +31,7 @@ enum goasm_verdict {
 /* The role of a function, where its name says what no instruction does. */
 enum goasm_role {
 	GOASM_PLAIN,
-	GOASM_LEAVES,	/* leaves its stack for good: from there on, it has no caller */
+	GOASM_LEAVES,	/* leaves its stack permanently: from there on, it has no caller */
 	GOASM_RETURNS,	/* returns to a goroutine's stack, which may have been moved meanwhile */
 	GOASM_MORESTACK /* same, to the stack of `curg` in struct goasm_curg; does not return */
 };

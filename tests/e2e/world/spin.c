@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Spins for so many seconds, three functions deep, and rests two thirds of the time. */
+/* Spins for the given seconds, three functions deep, and rests two thirds of the time. */
 #include <stdlib.h>
 #include <time.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Preloaded: no memory is to be had for some time. STARVE=FROM:TO:EACH: between so many
- * milliseconds after the start, one in so many calls. */
+/* Preloaded: no memory is to be had for some time. STARVE=FROM:TO:EACH: between FROM
+ * and TO milliseconds after the start, one in EACH calls fails. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

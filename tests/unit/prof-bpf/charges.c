@@ -28,7 +28,7 @@ static struct owner *user(uint32_t uid)
 	return owners_get(owners, (struct owner_key){ .uid = uid });
 }
 
-/* So many bytes of an owner's wait in the outbox. */
+/* Bytes of an owner's that wait in the outbox. */
 static void add(struct owner *w, size_t n)
 {
 	const uint64_t at = charges_at(&c, 0);

@@ -35,7 +35,7 @@ static int slow_to_close(void)
 	return fd;
 }
 
-/* Whether the other end of a pipe is closed within so many ms. */
+/* Whether the other end of a pipe is closed within `ms`. */
 static bool ends(int fd, int ms)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };

@@ -58,7 +58,7 @@ static int next(struct cpus *c, uint32_t *ret_cpu)
 	return r;
 }
 
-/* Leaves room for so many more descriptors above those that are open. */
+/* Leaves room for `more` descriptors above those that are open. */
 static void leave_room(int above, unsigned more)
 {
 	const struct rlimit limit = { .rlim_cur = (rlim_t)above + 1 + more, .rlim_max = 4096 };

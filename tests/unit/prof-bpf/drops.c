@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include "tools/prof-bpf/limit/cpulimit.h"
 
-/* Samples of owners 0, 1, ... in each of so many steps. Returns in kept how many were. */
+/* Feeds samples of owners 0, 1, ... in each of `count` steps. kept: how many were kept. */
 static void steps(struct drops *d, unsigned count, unsigned drop, uint32_t least,
 		  const unsigned *samples, unsigned owners, unsigned *kept)
 {

@@ -11,7 +11,7 @@
 
 TestSuite(host_lacks, .init = set_up, .fini = clean_up);
 
-/* There is no memory for mappings for so many calls. */
+/* The number of calls for which there is no memory for mappings. */
 static unsigned starved;
 
 struct maps *__real_maps_new(void);

@@ -12,7 +12,7 @@
 
 static char path[64], modules[64];
 
-/* There is no memory for so many calls. */
+/* The number of calls for which there is no memory. */
 static unsigned starved;
 
 void *__real_malloc(size_t n);

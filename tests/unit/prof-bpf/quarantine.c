@@ -43,7 +43,7 @@ Test(quarantine, second_crash_gives_a_file_up_and_says_so_once)
 	cr_assert_eq(check(file(1, 0)), QUARANTINE_GIVEN_UP);
 	cr_assert_eq(died(file(1, 0), LASTWORD_CRASH), QUARANTINE_FREE);
 	now += 10000 * SECOND;
-	cr_assert_eq(check(file(1, 0)), QUARANTINE_GIVEN_UP, "for good");
+	cr_assert_eq(check(file(1, 0)), QUARANTINE_GIVEN_UP, "permanently");
 	cr_assert_not(quarantine_is_empty(q));
 }
 

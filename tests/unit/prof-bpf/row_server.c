@@ -19,7 +19,7 @@ static struct quarantine *quarantine;
 static struct row_server *server;
 static uint16_t slots[FILES];
 
-/* There is no memory for so many calls of the stream's receiver. */
+/* The number of calls of the stream's receiver for which there is no memory. */
 static unsigned starved_feeds, starved_nexts;
 
 int __real_stream_feed(struct stream_in *s, struct span bytes);
@@ -42,7 +42,7 @@ int __wrap_stream_next(struct stream_in *s, struct msg *ret)
 	return -ENOMEM;
 }
 
-/* Memory fails from the call `fails_at` on, so many times. 0: never. */
+/* How often memory fails, from the call `fails_at` on. 0: never. */
 static unsigned calls, fails_at, fails;
 
 static bool fail_now(void)
@@ -160,7 +160,7 @@ static void say(const struct msg *m)
 	run();
 }
 
-/* Comes, and is asked for so many files. */
+/* Comes, and is asked for `files` files. */
 static void come(unsigned files)
 {
 	fake_peer.came = true;

@@ -223,7 +223,7 @@ Test(model, thread_that_ended_is_void_and_its_place_is_used_again)
 	const uint64_t stack = 1;
 
 	simple(m);
-	/* In this room there is none for so many at once. */
+	/* These do not all fit at once. */
 	for (uint64_t id = 10; id < 20000; id++) {
 		take(m, (struct msg){ .id = MSG_THREAD,
 				      .thread = { .id = id, .process = 1, .tid = 10 } });

@@ -13,8 +13,8 @@ static int ask(void *ctx, const struct filestore_request *rq)
 	return -ENOENT;
 }
 
-/* Defines things until their cost is at the ceiling, also at sizes where tables have just
- * grown. */
+/* Defines processes and the like until their cost is at the ceiling, also at sizes where tables
+ * have just grown. */
 static void fill(size_t ceiling, size_t cost, int (*define)(struct definitions *d, uint64_t id))
 {
 	const struct named_limits l = NAMED_LIMITS;

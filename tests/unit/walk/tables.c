@@ -313,7 +313,7 @@ Test(tables, files_sampled_alike_do_not_take_each_others_place)
 	cr_assert_not(tables_file_again(t, slot));
 }
 
-/* Files, each sampled so many times, until one finds no room. That one, or the last. */
+/* Files, each sampled `samples` times, until one finds no room. That one, or the last. */
 static uint16_t fill(unsigned samples, uint64_t now_ns)
 {
 	struct unwind_rule r = rule(8);

@@ -25,7 +25,7 @@
 
 TestSuite(bus, .init = make_run_dir, .fini = remove_run_dir, .timeout = 60);
 
-/* There is no memory for so many blocks of this size. */
+/* The number of blocks of this size for which there is no memory. */
 static size_t starved_size;
 static int starved;
 

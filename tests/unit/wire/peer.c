@@ -230,7 +230,7 @@ Test(peer, who_floods_the_route_leaves_others_their_turn)
 	peer_free(listener);
 }
 
-/* Without a listener that takes anything, and out of patience after so many waits. */
+/* No listener takes anything, and patience ends after this number of waits. */
 static int patience(void *ctx, unsigned waits)
 {
 	unsigned *most = ctx;

@@ -403,7 +403,7 @@ void backings_confirm(struct files *f, uint64_t now_ns)
 	}
 }
 
-/* Has files of an owner opened, so many at once. */
+/* Has files of an owner opened, at most `most` at once. */
 static void submit_of(struct files *f, uint32_t owner, uint32_t most, uint64_t now_ns)
 {
 	struct backing *b, *next;

@@ -16,7 +16,7 @@
 #include "tools/prof-bpf/host/files.h"
 #include "tools/prof-bpf/owners/owners.h"
 
-#define FILES_EXPIRE_NS 500000000ull /* how often old things are removed */
+#define FILES_EXPIRE_NS 500000000ull /* how often expired entries are removed */
 #define FILES_TRIES 3		     /* of processes that should have a file mapped */
 
 struct reopen;

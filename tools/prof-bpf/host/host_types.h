@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The things that the host (host.h) keeps, as its parts and its users see them: files, processes,
+/* What the host (host.h) keeps, as its parts and its users see it: files, processes,
  * threads; and its setup. */
 #ifndef PROF_BPF_HOST_HOST_TYPES_H
 #define PROF_BPF_HOST_HOST_TYPES_H

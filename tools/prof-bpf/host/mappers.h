@@ -15,7 +15,7 @@ struct mapper mappers_find(void *ctx, const struct mapper_search *s);
 /* Those of different owners that have samples: first the one sampled last, then the others in a
  * fixed order. Returns how many there are, at most `most`. */
 size_t mappers_list(struct host *h, const struct file *f, struct mapper *ret, size_t most);
-/* Whether one of so many mappings is of b (f if b is NULL). *ret gets its place. */
+/* Whether one of n mappings is of b (f if b is NULL). *ret gets its place. */
 bool mappers_maps_have(const struct map *at, size_t n, const struct backing *b,
 		       const struct file *f, struct mapper *ret);
 

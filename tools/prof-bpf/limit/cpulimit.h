@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cpu limit: a part of the host's cpus that all tools together may use, over ten seconds. From
- * the time used it derives what to slow down or drop, the optional things first:
+ * the time used it derives what to slow down or drop, optional work first:
  *
  * - from half of the limit on, prof-deltas and prof-symd rest after each tick of their work
- *   (lastword.h), the longer the more was used: new files get their rows and names later;
+ *   (lastword.h), the longer the more was used. New files get their rows and names later;
  * - from three quarters on, a part of the samples is dropped before anything is done with them, and
  *   counted. At the limit, all are but a few. drops.h says which.
  *
- * The work for a sample goes on for a while after it was kept. So once samples are dropped, more of
- * them are kept only little by little, and only while the last second took less than twice its part
- * of the limit. Otherwise the tools would use up the limit at once, keep nothing until that is ten
- * seconds ago, and begin again.
+ * The work for a sample goes on for a while after it was kept. So once samples are dropped, the
+ * part that is kept grows only by steps. It shrinks if the last second took more than its part of
+ * the limit. Otherwise the tools would use up the limit at once, keep nothing for ten seconds, and
+ * begin again.
  *
  * The rings are drained and side-band records are read at any time, since nothing else bounds what
  * the kernel drops.

@@ -31,7 +31,7 @@ struct drops {
 
 /* A sample of this owner came. Whether to drop it. */
 bool drops_sample(struct drops *d, uint32_t uid, uint32_t container);
-/* A step is over. Of the next one, drop so many of CPULIMIT_ALL samples, but keep `least`. */
+/* A step is over. In the next one, drop `drop` of CPULIMIT_ALL samples, but keep `least`. */
 void drops_step(struct drops *d, unsigned drop, uint32_t least);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The meter: how much memory each tool of the run has now, as the kernel counts it (proportional
- * set size), and how much cpu time it has used. It asks no tool, since one that was taken over
- * could lie.
+ * The meter: how much memory each tool of the run has now, and how much cpu time it has used.
+ * Memory is what the kernel counts as the proportional set size. The meter asks no tool, since one
+ * that was taken over could lie.
  *
  * The tools are this process, and the processes of the same parent with a tool's name and user,
  * with their children. Without a launcher they may have other parents; then they are looked for
@@ -10,7 +10,7 @@
  * tool's memory is unknown.
  *
  * To tell a proportional set size, the kernel visits every page of the process. So it is read every
- * ten seconds, or when the resident set size has changed by an eighth; in between, the change of
+ * ten seconds, or when the resident set size has changed by an eighth. In between, the change of
  * the resident set size is added.
  */
 #ifndef PROF_BPF_LIMIT_METER_H

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A request goes to the safe lane first. If it leads to a foreign file system, the worker says so
- * before it asks that anything, and the request goes to the lane of those, with leave for this one
- * device. Devices that were met are remembered, so that mapped files there go directly.
+ * before it asks that file system anything. The request then goes to the lane for foreign file
+ * systems, with leave for this one device. The opener remembers such devices, so that requests for
+ * mapped files there go to that lane directly.
  *
  * A file that has to be copied is opened twice: the first time tells what it is.
  */

@@ -28,8 +28,8 @@ struct work {
 	bool may_copy;
 	uint64_t copy_max;
 	/* WORK_READ: of a process, or of the file that is sent along (pid 0). The bytes are the
-	 * addresses of the pieces, then their lengths. WORK_MAPS: of a process; at most so many
-	 * mappings. No bytes. */
+	 * addresses of the pieces, then their lengths. WORK_MAPS: of a process; at most
+	 * `mappings` of them. No bytes. */
 	uint32_t pid, pieces;
 	uint32_t mappings;
 };
@@ -48,7 +48,7 @@ enum work_answer_kind { WORK_ANSWER, WORK_READY };
 struct work_answer {
 	enum work_answer_kind kind;
 	bool last;
-	int status; /* of opener_result, reader_result or mapreader_result */
+	int status; /* of opener_result, reader_result, or mapreader_request.done */
 	/* WORK_OPEN: with up to two descriptors, that of the result and a copy's probe. */
 	struct opener_file file;
 	uint32_t place;

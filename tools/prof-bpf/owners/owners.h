@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ledger: what each owner holds of the things that are scarce, so that nobody takes them from
- * the others.
+ * The ledger: what each owner holds of scarce resources, so that nobody takes them from the others.
  *
  * An owner is whoever stands behind a process: a user, or the user who made its user namespace,
  * within one container (struct sample: owner_uid, owner_container). Costs are charged to the owner
  * of the process that causes them, not to the owner of a file that it uses.
  *
- * A thing is divided only when it is scarce. Then whoever holds more than a fair share gives to
- * whoever holds less. There are two kinds of things: what is held and given back (slots), and what
- * is spent (cpu time), which is forgotten by and by.
+ * A resource is divided only when it is scarce. Then whoever holds more than a fair share gives to
+ * whoever holds less. There are two kinds of resources: those that are held and given back (slots),
+ * and those that are spent (cpu time), which the ledger gradually forgets.
  */
 #ifndef PROF_BPF_OWNERS_OWNERS_H
 #define PROF_BPF_OWNERS_OWNERS_H

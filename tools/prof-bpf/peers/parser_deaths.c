@@ -64,9 +64,9 @@ static void say_file(enum quarantine_parser parser, struct str name, enum lastwo
 	if (log_escape(&b, name, 256) == 0)
 		log_warning("%.*s: %s: %s %s", (int)b.len, (const char *)b.data, lacks[parser],
 			    parsers[parser],
-			    end == LASTWORD_CRASH  ? "died on it twice"
-			    : end == LASTWORD_SLOW ? "took too long over it"
-						   : "was killed over it, again and again");
+			    end == LASTWORD_CRASH  ? "crashed on it twice"
+			    : end == LASTWORD_SLOW ? "took too long for it"
+						   : "was killed on it repeatedly");
 	buf_done(&b);
 }
 
@@ -74,12 +74,12 @@ static void say_user(enum quarantine_parser parser, const struct quarantine_key 
 {
 	if (of->foreign_owner || of->uid == 0)
 		log_warning(
-			"device %llu:%llu: %s died on files of it repeatedly; for an hour it gets "
-			"none of them, so they %s",
+			"device %llu:%llu: %s repeatedly crashed or took too long on its files; "
+			"for an hour it gets none of them, so they %s",
 			(unsigned long long)(of->dev >> 32),
 			(unsigned long long)(of->dev & UINT32_MAX), parsers[parser], cost[parser]);
 	else
-		log_warning("user %u: %s died on files of theirs repeatedly; "
+		log_warning("user %u: %s repeatedly crashed or took too long on this user's files; "
 			    "for an hour it gets none of them, so they %s",
 			    (unsigned)of->uid, parsers[parser], cost[parser]);
 }

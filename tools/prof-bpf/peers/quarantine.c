@@ -22,7 +22,7 @@ struct suspect {
 	struct file_key key;
 	unsigned crashes, doubts, times; /* times: how often it was given up in doubt */
 	bool given_up, freed;		 /* freed: quarantine_freed returned it */
-	uint64_t until_ns;		 /* end of a temporary quarantine; 0: for good */
+	uint64_t until_ns;		 /* end of a temporary quarantine; 0: permanent */
 	UT_hash_handle hh;
 };
 

@@ -5,8 +5,8 @@
  * others.
  *
  * A file is known by the kernel's identity, not by its name or contents. After a first crash the
- * parser gets it once more. After a second one, or a first timeout, the file is given up for good.
- * A parser may also be killed from outside, or by lack of memory: then nothing proves that the file
+ * parser gets it once more. After a second one, or a first timeout, it never gets the file again. A
+ * parser may also be killed from outside, or by lack of memory: then nothing proves that the file
  * is to blame. So this takes five deaths in a row. The file is then given up for a second, and for
  * twice as long each further time.
  *

@@ -410,7 +410,7 @@ static bool take(struct row_server *r, const struct msg *m, struct row_request *
 		const bool full = v == TABLES_FULL || v == -ENOMEM;
 
 		/* No room, no memory, or nobody maps the file any more. So it has no rows, for now
-		 * or for good, and the rest of the answer is ignored. */
+		 * or permanently, and the rest of the answer is ignored. */
 		r->figures.full += full;
 		tables_rows_abort(t, q->slot);
 		if (full)

@@ -26,7 +26,7 @@ struct charges {
 
 /* A batch of the stream was handed on. */
 void charges_flushed(struct charges *c, size_t bytes);
-/* How far the stream is, with so many packed bytes that no batch has taken. */
+/* How far the stream is, counting the packed bytes that no batch has taken. */
 uint64_t charges_at(const struct charges *c, size_t packed);
 /* The stream grew from `from` to `to` for this owner. */
 void charges_add(struct charges *c, struct owner *w, uint64_t from, uint64_t to);

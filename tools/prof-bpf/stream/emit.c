@@ -17,7 +17,7 @@
 #define EPOCH_LEAST_NS 1000000000ull
 #define JUDGED 64
 #define JUDGED_NS 10000000ull
-#define SOFT_EIGHTHS 6u /* beyond so many eighths of the ceiling it is truncated instead */
+#define SOFT_EIGHTHS 6u /* beyond this many eighths of the ceiling it is truncated instead */
 
 /* Whether an owner holds its fair share, as of a moment ago. */
 struct judged {
@@ -370,7 +370,7 @@ static int define_stack(struct emit *e, const struct sample *s, uint32_t reason,
 	return put(e, &m);
 }
 
-/* Whether more than so many eighths of the room are taken, here or at the receiver. */
+/* Whether more than `eighths` of the room are taken, here or at the receiver. */
 static bool beyond(const struct emit *e, unsigned eighths)
 {
 	return (e->config.receiver && e->received > e->config.receiver / 8 * eighths) ||

@@ -14,7 +14,7 @@ struct blames {
 	uint32_t lost[SHARES_OWNERS + 1][STATUS_REASONS];      /* by enum lost_reason */
 };
 
-/* So many samples more, up to UINT32_MAX. reason: below STATUS_REASONS. */
+/* Adds `samples`, up to UINT32_MAX. reason: below STATUS_REASONS. */
 void blames_add(uint32_t counts[static STATUS_REASONS], uint64_t reason, uint64_t samples);
 /* The largest counts, largest first; the rest of ret is zero. */
 void blames_most(const struct blames *b, const struct shares *s,

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include "tools/prof-export/model/label.h"
 
-#define SHORT_PARTS 3 /* if so many are not enough, labels show the whole path */
+#define SHORT_PARTS 3 /* if these are not enough, labels show the whole path */
 
 struct search {
 	const struct model *m;
@@ -56,7 +56,7 @@ static int find_names(struct search *s)
 	return 0;
 }
 
-/* Marks names whose functions have equal labels with so many parts. */
+/* Marks names whose functions have equal labels with this number of parts. */
 static int mark_alike(struct search *s, unsigned parts)
 {
 	struct index seen = { 0 };

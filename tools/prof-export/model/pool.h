@@ -37,7 +37,7 @@ static inline size_t pool_room(const struct pool *p)
 	return p->used < p->max && p->max - p->used > kept ? p->max - p->used - kept : 0;
 }
 
-/* Whether so many bytes more would reach into the reserve. */
+/* Whether these bytes would reach into the reserve. */
 static inline bool pool_is_tight(const struct pool *p, size_t bytes)
 {
 	return p->reserve && (pool_is_scarce(p) || p->max - p->used - p->reserve < bytes);

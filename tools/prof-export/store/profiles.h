@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A folder of profiles, one file for each run. A file is named by the UTC time at which its run
- * began and by the format's ending, as 20261121T180000Z.pb.gz, followed by ".part" until it is
- * complete. The folder keeps a maximum number of files and of bytes; prof-export removes the
+ * A folder of profiles, one file for each run. The name of a file is the UTC time at which its run
+ * began and the format's ending, as 20261121T180000Z.pb.gz. Until the file is complete, ".part"
+ * follows. The folder keeps a maximum number of files and of bytes; prof-export removes the
  * oldest. It touches nothing else in the folder. An open part is locked; the next run removes an
  * empty one that nobody holds.
  *

@@ -10,8 +10,8 @@
 void worker_warnings_keeper_gone(void)
 {
 	if (program_keeper_gone())
-		log_warning("debug information: the process that starts its readers is gone or "
-			    "stopped; later functions have no lines and inlined calls");
+		log_warning("the keeper of the debug-information workers ended or hangs; later "
+			    "functions have no lines and no inlined calls");
 }
 
 static void say_of_file(struct str path, const char *what)
@@ -43,9 +43,9 @@ void worker_warnings_lost(struct str path, unsigned kills)
 
 void worker_warnings_died(struct str path, bool killed)
 {
-	say_of_file(path, killed ? "is not named: the process that reads it was killed over it, "
-				   "again and again; it is read again later"
-				 : "is not named: the process that reads it died on it twice");
+	say_of_file(path, killed ? "is not named: prof-symd's worker was killed on it repeatedly; "
+				   "it is read again later"
+				 : "is not named: prof-symd's worker crashed on it twice");
 }
 
 void worker_warnings_too_large(struct str path)
@@ -68,7 +68,7 @@ void worker_warnings_code_lost(uint32_t pid)
 
 	if (told++ < CODE_LOST_MAX)
 		log_warning("process %u: its generated code has no names: the process that reads "
-			    "its perf map or jitdump died on it or took too long",
+			    "its perf map or jitdump crashed on it or took too long",
 			    (unsigned)pid);
 }
 

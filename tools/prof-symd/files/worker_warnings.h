@@ -8,7 +8,7 @@
 
 /* libdw's worker was killed while it read the file, which is tried once more. */
 void worker_warnings_killed(struct str path);
-/* The file was given up: libdw's worker crashed on it, or was killed so many times. */
+/* The file was given up: libdw's worker crashed on it, or was killed `kills` times. */
 void worker_warnings_lost(struct str path, unsigned kills);
 /* The file has no names: the worker that reads it crashed again and again, or was killed. */
 void worker_warnings_died(struct str path, bool killed);

@@ -155,7 +155,7 @@ static void remove_object(struct objects *o, uint32_t i)
 	o->free_slot = i;
 }
 
-/* Evicts the least recently used objects, except `keep`, until there are at most so many. */
+/* Evicts the least recently used objects, except `keep`, until at most `most` are left. */
 static void evict(struct objects *o, uint32_t keep, bool small, size_t most, size_t bytes)
 {
 	for (uint32_t i = o->oldest;

@@ -20,7 +20,7 @@ struct room {
 	size_t held;  /* by all */
 };
 
-/* The owner takes so many places (or bytes), or gives them back. */
+/* The owner takes n places (or bytes), or gives them back. */
 void room_take(struct room *r, uint64_t owner, size_t n);
 void room_give(struct room *r, uint64_t owner, size_t n);
 /* Whether the owner may take one more of a number of places: it holds less than what is free. So

@@ -32,7 +32,7 @@ struct turns {
 void turns_spend(struct turns *t, uint64_t owner, uint64_t ns, uint64_t now_ns);
 /* What of it still counts. */
 uint64_t turns_spent(const struct turns *t, uint64_t owner, uint64_t now_ns);
-/* Whether the owner's allowance is used up: its share of the burst, if there are so many owners. */
+/* Whether the owner's allowance is used up: its share of the burst, divided among `owners`. */
 bool turns_over(const struct turns *t, uint64_t owner, unsigned owners, uint64_t now_ns);
 /* A sample of the owner came into the queue, or left it. */
 void turns_enter(struct turns *t, uint64_t owner, uint64_t now_ns);

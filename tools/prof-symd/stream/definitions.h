@@ -127,7 +127,7 @@ struct def_file *definitions_find_file(const struct definitions *d, uint64_t id)
 struct def_frame *definitions_find_frame(const struct definitions *d, uint64_t id);
 /* Forgets a thread that ended. */
 void definitions_end_thread(struct definitions *d, uint64_t id);
-/* Adds to a table of d, and charges so many bytes of text, if there is room. 0, -EEXIST, -ENOBUFS,
+/* Adds to a table of d, and charges `text` bytes, if there is room. 0, -EEXIST, -ENOBUFS,
  * -EINVAL, -ENOMEM. */
 int definitions_add(struct definitions *d, struct idtable *t, uint64_t id, size_t text,
 		    uint32_t *ret_slot);

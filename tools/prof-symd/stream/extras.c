@@ -76,7 +76,7 @@ static void replace(struct definitions *d, struct def_extra *x, struct buf *byte
 	*bytes = (struct buf){ 0 };
 }
 
-/* Adds an empty extra, with room for so many bytes. */
+/* Adds an empty extra with room for n bytes. */
 static int add(struct definitions *d, uint64_t key, const struct msg *m, size_t len,
 	       struct def_extra **ret)
 {

@@ -75,7 +75,7 @@ int named_take(struct named *n, const struct msg *m, uint64_t now_ns);
 /* Sends as much of the queue as possible. 0: the queue is empty; NAMED_WAIT; errors of stream_put.
  * -ENOMEM: nothing is lost, and the next call goes on with a new epoch. */
 int named_run(struct named *n, uint64_t now_ns);
-/* From now on named_run returns after so many ns, so that its caller can serve others. It names at
+/* From now on named_run returns after run_ns, so that its caller can serve others. It names at
  * least one sample, which may take longer. And owners take turns (turns.h): samples of those who
  * used up their allowance are put aside while others have something to name. After the stream's
  * end they go without the names that are still missing (named_ends). say_slow is
@@ -106,7 +106,7 @@ bool named_full(const struct named *n);
 /* The raw stream begins a new epoch: forgets all its ids. Call it with an empty queue. 0;
  * NAMED_WAIT: call again later; errors of stream_put. */
 int named_forget(struct named *n, uint64_t now_ns);
-/* The raw stream lost so many messages. */
+/* The raw stream lost `count` messages. */
 void named_missing(struct named *n, uint64_t count);
 /* So much of the raw stream was skipped so far (struct stream_in). Says so before the end. */
 void named_skipped(struct named *n, const struct stream_skipped *all);

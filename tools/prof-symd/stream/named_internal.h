@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fields of struct named, for named.c, which keeps the order of the stream, named_held.c and
- * named_aside.c, where samples wait for names and for their turn, and named_sending.c below them,
- * which sends named definitions. */
+/*
+ * The fields of struct named, for its files:
+ *
+ * - named.c keeps the order of the stream
+ * - named_held.c holds samples that wait for names
+ * - named_aside.c holds samples that wait for their owner's turn
+ * - named_sending.c, which these use, sends named definitions
+ */
 #ifndef PROF_SYMD_STREAM_NAMED_INTERNAL_H
 #define PROF_SYMD_STREAM_NAMED_INTERNAL_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The files that the user named. profpipe opens them as the user (SUDO_UID if set, with that user's
- * groups), so that root reads and writes nothing that the user could not, and outputs belong to
- * that user. An existing file keeps its contents until the new one takes its place (outfile.h).
+ * groups). So root reads and writes nothing that the user could not, and outputs belong to that
+ * user. An existing file keeps its contents until the new one takes its place (outfile.h).
  */
 #ifndef PROFPIPE_RUN_OUTPUTS_H
 #define PROFPIPE_RUN_OUTPUTS_H

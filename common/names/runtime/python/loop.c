@@ -21,7 +21,7 @@
 #define MAX_TAILS 512
 #define PADDING 64	  /* bytes between functions */
 #define TABLE 256	  /* entries: one per instruction */
-#define TABLE_DISTINCT 64 /* a table has at least so many different functions */
+#define TABLE_DISTINCT 64 /* different functions in a table, at least */
 
 struct pieces {
 	struct runtime_range *at;
