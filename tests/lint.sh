@@ -78,6 +78,17 @@ git grep -E '^#include "(bpf|common|tools)/' -- 'bpf/*.[ch]' 'common/*.[ch]' 'to
 	END { print $part_of{$_->[0]} // $_->[0], "\t$_->[1]\n" for @edges }' |
 	sort -u | tsort >/dev/null || fail "nouns include each other in a circle"
 
+# So do object files. The registry of runtimes is the exception: it and each of them use each other.
+libraries=$(cd common && echo */ | tr -d /)
+for lib in $libraries "$@"; do
+	nm -A -g "$tree/lib/lib$lib.a" | perl -ne '
+	my ($file, $kind, $name) = /:([^:]+\.o):[\da-f ]* ([A-Za-z]) (\S+)$/ or next;
+	if ($kind ne "U") { $in{$name} = $file }
+	elsif ("$file $name" !~ /^runtime\.o \w+_runtime$/) { push @edges, [$file, $name] }
+	END { print map { my $to = $in{$_->[1]}; $to ? "$_->[0]\t$to\n" : () } @edges }' |
+		sort -u | tsort >/dev/null || fail "object files of $lib use each other in a circle"
+done
+
 # Which tools may link a library.
 declare -A linkers=(
 	[base]="$*"
@@ -89,8 +100,8 @@ declare -A linkers=(
 	[names]="prof-symd prof-dump"
 	[go]="prof-deltas prof-symd prof-dump"
 )
-for lib in $(cd common && echo */); do
-	[ -n "${linkers[${lib%/}]:-}" ] || fail "common/${lib%/}: no tool may link it"
+for lib in $libraries; do
+	[ -n "${linkers[$lib]:-}" ] || fail "common/$lib: no tool may link it"
 done
 for t in "$@"; do
 	for lib in $(grep -oE '/lib/lib[a-z-]+\.a\(' "$tree/lib/$t.map" |

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fields of struct named, for named.c, which keeps the order of the stream, named_held.c and
- * named_aside.c, where samples wait for names and for their turn, and named_sending.c below them,
- * which sends named definitions. */
+/*
+ * The fields of struct named, for the files of this noun. Each calls only those after it:
+ *
+ *  - named.c keeps the order of the stream.
+ *  - named_aside.c: events that wait for the turn of their owner.
+ *  - named_event.c sends an event.
+ *  - named_held.c: samples that wait for names of generated code.
+ *  - named_sending.c sends a sample, with named definitions before it.
+ *  - named_turns.c: whose turn it is.
+ */
 #ifndef PROF_SYMD_STREAM_NAMED_INTERNAL_H
 #define PROF_SYMD_STREAM_NAMED_INTERNAL_H
 
@@ -96,11 +103,14 @@ static inline const uint64_t *named_second_of(const struct named *n, const struc
 /* Begins a new epoch, in which everything is sent again. 0, errors of stream_put. */
 int named_restart(struct named *n);
 
+/* Sends an event of any kind but EVENT_END. 0; NAMED_WAIT; NAMED_ASIDE; errors. */
 int named_run_event(struct named *n, const struct event *e, uint64_t now_ns);
 
 /* Sends a sample with all that it needs. NAMED_HOLD: only definitions were sent. */
 int named_send_sample(struct named *n, const struct msg_sample *sample, uint64_t now_ns);
-/* The same, or holds it back. */
+/* Counts a sample whose definitions are missing. */
+void named_lose_sample(struct named *n);
+/* The same as named_send_sample, or holds it back. */
 int named_send_or_hold(struct named *n, const struct msg_sample *sample, uint64_t now_ns);
 /* Ends a thread, once none of its samples is held back. */
 int named_end_thread(struct named *n, const struct msg_thread_end *m);
@@ -112,6 +122,8 @@ int named_run_held(struct named *n, uint64_t process, uint64_t now_ns);
 /* Tries a last time to name held samples of a process, or of all, and sends them. */
 int named_settle_held(struct named *n, uint64_t process, uint64_t now_ns);
 
+/* The process of a thread, borrowed; NULL: it is not known. */
+const struct def_process *named_process_of(const struct named *n, uint64_t thread);
 /* Who pays for a sample of this thread, or for this process. */
 uint64_t named_owner_of(const struct named *n, uint64_t thread);
 /* Sets n->payer for a sample of this thread. */
@@ -134,10 +146,6 @@ int named_run_aside(struct named *n, uint64_t until_ns, uint64_t now_ns);
 /* Sends all of it: for a part of the epoch's time with names, at most NAMED_LATE_NS, then without.
  * The same. */
 int named_settle_aside(struct named *n, uint64_t now_ns);
-
-/* The time between these calls is charged to n->owner. */
-uint64_t named_spend_begin(const struct named *n);
-void named_spend_end(struct named *n, uint64_t begun_ns);
 
 /* Each returns 0 if the definition was sent in this epoch, now or before; NAMED_WAIT, enum
  * named_sending, or an error. */
