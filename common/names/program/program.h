@@ -27,13 +27,6 @@
 
 struct program;
 
-/* Verdicts of program_open: the worker crashed on the file or took too long, again and again; it
- * was killed from outside each time. */
-#define PROGRAM_DIED 101
-#define PROGRAM_KILLED 102
-/* The verdict of a lookup whose answer does not come yet: ask the same again later. */
-#define PROGRAM_LATER 103
-
 enum program_class {
 	PROGRAM_OF_ROOT,   /* only root could have written its file */
 	PROGRAM_OF_OTHERS, /* also whatever is not known */
@@ -60,7 +53,8 @@ void program_set_heap(uint64_t heap);
 bool program_keeper_gone(void);
 
 /* Takes fd, also on error. dwarf_max: bytes of memory that its unpacked DWARF may take. Larger
- * DWARF is ignored; 0 ignores all. 0, the verdicts of symfile_open, -errno. */
+ * DWARF is ignored; 0 ignores all. 0, the verdicts of symfile_open, PROGRAM_DIED, PROGRAM_KILLED,
+ * -errno. */
 int program_open(int fd, enum program_class class, uint64_t dwarf_max, struct program **ret);
 void program_free(struct program *p);
 /* The file that the program wants next. *ret_build_id and *ret_name are borrowed until the next
