@@ -17,7 +17,7 @@ int program_open(int fd, enum program_class class, uint64_t dwarf_max, struct pr
 	}
 	p->class = class;
 	p->dwarf_max = dwarf_max;
-	p->fds[MAIN] = p->fds[DEBUG] = p->fds[SHARED] = -1;
+	p->fds[PROGRAM_MAIN] = p->fds[PROGRAM_DEBUG] = p->fds[PROGRAM_SHARED] = -1;
 	if (!filekeeper_in_use()) {
 		r = sources_open(fd, dwarf_max, &p->sources);
 		if (r)
@@ -26,7 +26,7 @@ int program_open(int fd, enum program_class class, uint64_t dwarf_max, struct pr
 			*ret = p;
 		return r;
 	}
-	p->fds[MAIN] = fd;
+	p->fds[PROGRAM_MAIN] = fd;
 	r = crew_add(p);
 	if (r) {
 		close(fd);

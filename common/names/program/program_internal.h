@@ -10,12 +10,12 @@
 struct sources;
 
 /* Of its descriptors. */
-enum part { MAIN, DEBUG, SHARED, PARTS };
+enum program_part { PROGRAM_MAIN, PROGRAM_DEBUG, PROGRAM_SHARED, PROGRAM_PARTS };
 
 struct program {
 	struct sources *sources; /* owned; set if the files are parsed in this process */
 	enum program_class class;
-	int fds[PARTS];		    /* -1: it has none */
+	int fds[PROGRAM_PARTS];	    /* -1: it has none */
 	uint64_t dwarf_max, worker; /* worker: the number of the one in which it is open */
 	unsigned kills;
 	uint32_t slot;
