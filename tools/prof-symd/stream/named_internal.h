@@ -147,12 +147,8 @@ int named_run_aside(struct named *n, uint64_t until_ns, uint64_t now_ns);
  * The same. */
 int named_settle_aside(struct named *n, uint64_t now_ns);
 
-/* Each returns 0 if the definition was sent in this epoch, now or before; NAMED_WAIT, enum
- * named_sending, or an error. */
+/* 0 if the definition was sent in this epoch, now or before; NAMED_WAIT, enum named_sending, or an
+ * error. */
 int named_send_process(struct named *n, uint64_t id, uint64_t now_ns, bool wait);
-int named_send_thread(struct named *n, uint64_t id, uint64_t now_ns);
-int named_send_stack(struct named *n, uint64_t id, uint64_t now_ns);
-/* Sends what the sample names beside its stack and thread. Clears what has no definition. */
-int named_send_extras(struct named *n, struct msg_sample *sample);
 
 #endif

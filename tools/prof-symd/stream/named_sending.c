@@ -135,7 +135,8 @@ static int send_labels(struct named *n, const struct msg_labels *m)
 	return r;
 }
 
-int named_send_extras(struct named *n, struct msg_sample *sample)
+/* Sends what the sample names beside its stack and thread. Clears what has no definition. */
+static int send_extras(struct named *n, struct msg_sample *sample)
 {
 	int r = 0;
 
@@ -221,7 +222,7 @@ int named_send_process(struct named *n, uint64_t id, uint64_t now_ns, bool wait)
 	return r ? r : send_extras_of(n, p, now_ns, wait);
 }
 
-int named_send_thread(struct named *n, uint64_t id, uint64_t now_ns)
+static int send_thread(struct named *n, uint64_t id, uint64_t now_ns)
 {
 	struct def_thread *t = idtable_get(&n->defs.threads, id);
 	struct msg m = { .id = MSG_THREAD };
@@ -626,7 +627,7 @@ static void expect_generated(struct named *n, const struct def_stack *s, uint32_
 	jit_expect(n->jit, process, addresses, count);
 }
 
-int named_send_stack(struct named *n, uint64_t id, uint64_t now_ns)
+static int send_stack(struct named *n, uint64_t id, uint64_t now_ns)
 {
 	struct def_stack *s = idtable_get(&n->defs.stacks, id);
 	struct msg m = { .id = MSG_STACK };
@@ -692,9 +693,9 @@ int named_send_sample(struct named *n, const struct msg_sample *sample, uint64_t
 	/* A sample begins at most one new epoch. If its stack does not fit into an empty table, the
 	 * sample is lost. */
 	for (int attempt = 0; attempt < 2; attempt++) {
-		r = sample->stack ? named_send_stack(n, sample->stack, now_ns) : 0;
+		r = sample->stack ? send_stack(n, sample->stack, now_ns) : 0;
 		if (r == 0 && sample->thread)
-			r = named_send_thread(n, sample->thread, now_ns);
+			r = send_thread(n, sample->thread, now_ns);
 		if (r != NAMED_RESTARTED)
 			break;
 	}
@@ -706,7 +707,7 @@ int named_send_sample(struct named *n, const struct msg_sample *sample, uint64_t
 	struct msg m = { .id = MSG_SAMPLE, .sample = *sample };
 
 	if (r == 0)
-		r = named_send_extras(n, &m.sample);
+		r = send_extras(n, &m.sample);
 	if (r)
 		return r;
 	r = stream_put(n->out, &m);
