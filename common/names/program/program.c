@@ -227,7 +227,7 @@ int program_find(struct program *p, uint64_t offset, struct names *ret, uint64_t
 
 void program_expect(struct program *p, const uint64_t *offsets, unsigned count)
 {
-	p->expected_count = count < PROGRAMWIRE_EXPECTED ? count : PROGRAMWIRE_EXPECTED;
+	p->expected_count = count < PROGRAM_EXPECTED ? count : PROGRAM_EXPECTED;
 	memcpy(p->expected, offsets, p->expected_count * sizeof(*offsets));
 }
 

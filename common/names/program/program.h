@@ -22,6 +22,7 @@
 
 #include "common/names/elf/symfile.h"
 #include "common/names/names.h"
+#include "common/names/program/programwire.h"
 #include "common/names/program/want.h"
 #include "common/names/runtime/runtime.h"
 
@@ -91,7 +92,7 @@ int program_find(struct program *p, uint64_t offset, struct names *ret, uint64_t
 		 uint64_t *ret_start);
 /* Announces calls of program_find: all of them may be one request. Each announcement replaces the
  * one before. At most PROGRAM_EXPECTED. */
-#define PROGRAM_EXPECTED 7
+#define PROGRAM_EXPECTED PROGRAMWIRE_EXPECTED
 void program_expect(struct program *p, const uint64_t *offsets, unsigned count);
 /* Whether program_find has the answer already. */
 bool program_has(const struct program *p, uint64_t offset);

@@ -4,7 +4,6 @@
 #define COMMON_NAMES_PROGRAM_PROGRAM_INTERNAL_H
 
 #include "common/names/program/program.h"
-#include "common/names/program/programwire.h"
 #include "common/names/program/worker.h"
 
 struct sources;
@@ -30,12 +29,11 @@ struct program {
 	unsigned again; /* wants of the present lookup */
 	size_t bytes;
 	struct programwire_facts facts;
-	uint64_t expected[PROGRAMWIRE_EXPECTED]; /* for the next lookup */
+	uint64_t expected[PROGRAM_EXPECTED]; /* for the next lookup */
 	uint32_t expected_count;
 	uint8_t *ahead; /* answers to expected lookups (programwire_find); NULL: none */
 	size_t ahead_len;
 };
-_Static_assert(PROGRAM_EXPECTED == PROGRAMWIRE_EXPECTED, "");
 
 /* --- the crews (crew.c) --- */
 
