@@ -32,7 +32,11 @@ ifndef PACKAGER
 WARN      += -Werror
 endif
 
-# CFLAGS, CPPFLAGS and LDFLAGS are the packager's. OUR_* are the flags that the code needs.
+# CFLAGS, CPPFLAGS and LDFLAGS are the packager's. OUR_* are the flags that the code needs. Test
+# programs are compiled faster, unless the packager says how.
+ifeq ($(origin CFLAGS),undefined)
+TEST_CFLAGS := -Og -g1
+endif
 # The sanitizers' tree is compiled in less than two thirds of the time so, and its tests take no
 # longer. At -O1 gcc knows too little of lengths to judge formats.
 ifeq ($(SAN),asan)
@@ -58,8 +62,8 @@ endif
 COMPILE    = $(CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS)
 LINK       = $(CC) $(OUR_CFLAGS) $(CFLAGS) $(OUR_LDFLAGS) $(LDFLAGS)
 
-# One command uses all cores. `-j` on the command line has precedence.
-ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
+# One command uses all cores. make itself prefers `-j` of the command line.
+ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
 
@@ -135,9 +139,8 @@ $(B)/%.o: %.c
 	@echo "  CC      $<"
 	@$(COMPILE) -MMD -MP -c $< -o $@
 
-# Test programs are compiled faster.
-$(B)/tests/unit/%.o $(B)/tests/fuzz/%.o: CFLAGS += -Og -g1 -Wno-format-truncation \
-        -Wno-null-dereference
+$(B)/tests/unit/%.o $(B)/tests/fuzz/%.o: OUR_CFLAGS += -Wno-format-truncation -Wno-null-dereference
+$(B)/tests/unit/%.o $(B)/tests/fuzz/%.o: CFLAGS += $(TEST_CFLAGS)
 
 $(B)/gen/%.o: $(B)/gen/%.c
 	@mkdir -p $(@D)

@@ -44,9 +44,9 @@ static __always_inline void take_range(struct deferred *d, enum deferred_stack w
 				       : end;
 }
 
-#define UCONTEXT_STACK 16     /* offset in a ucontext: uc_stack */
-#define UCONTEXT_RSP 160      /* likewise: gregs[REG_RSP] */
-#define UCONTEXT_TO_STATE 448 /* bytes from a ucontext to the extended state behind it */
+#define DEFER_UCONTEXT_STACK 16	    /* offset in a ucontext: uc_stack */
+#define DEFER_UCONTEXT_RSP 160	    /* likewise: gregs[REG_RSP] */
+#define DEFER_UCONTEXT_TO_STATE 448 /* bytes from a ucontext to the extended state behind it */
 
 /* RSP before the first signal handler, if the thread runs on the stack for signal handlers, else 0.
  * The kernel lays out the frame from the top (arch/x86/kernel/signal.c: get_sigframe). */
@@ -61,10 +61,10 @@ static __always_inline __u64 interrupted(struct deferred *d)
 
 	if (!signal_state || sp - start >= size)
 		return 0;
-	__u64 ucontext = ((start + size - signal_state) & ~63ull) - UCONTEXT_TO_STATE;
-	if (bpf_probe_read_user(&said, sizeof(said), (void *)(ucontext + UCONTEXT_STACK)) ||
+	__u64 ucontext = ((start + size - signal_state) & ~63ull) - DEFER_UCONTEXT_TO_STATE;
+	if (bpf_probe_read_user(&said, sizeof(said), (void *)(ucontext + DEFER_UCONTEXT_STACK)) ||
 	    said.sp != start || said.size != size ||
-	    bpf_probe_read_user(&sp, sizeof(sp), (void *)(ucontext + UCONTEXT_RSP)))
+	    bpf_probe_read_user(&sp, sizeof(sp), (void *)(ucontext + DEFER_UCONTEXT_RSP)))
 		return 0;
 	d->ranges[DEFERRED_LEAF].end = start + size;
 	return sp;
@@ -73,19 +73,19 @@ static __always_inline __u64 interrupted(struct deferred *d)
 /* Words of Go's g and m, unchanged since at least 1.9. Back pointers verify what is found. These
  * words only decide what to copy; rows have their own offsets, taken from the program. */
 enum go {
-	GO_LO = 0,
-	GO_HI = 1,
-	GO_M = 6,
-	GO_SCHED_SP = 7,
-	GO_M_G0 = 0,
-	GO_M_CURG = 24,
-	GO_M_CURG_1_25 = 23, /* from then on */
+	DEFER_GO_LO = 0,
+	DEFER_GO_HI = 1,
+	DEFER_GO_M = 6,
+	DEFER_GO_SCHED_SP = 7,
+	DEFER_GO_M_G0 = 0,
+	DEFER_GO_M_CURG = 24,
+	DEFER_GO_M_CURG_1_25 = 23, /* from then on */
 };
 /* A stack up to this size is Go's own. A goroutine's stack is copied whole: around calls of the
  * vDSO its g does not tell how far down it reaches. Of a larger stack, which is C's, Go may not
  * know the end. */
-#define GO_OWN_STACK 32768
-#define GO_ABOVE_C 16384
+#define DEFER_GO_OWN_STACK 32768
+#define DEFER_GO_ABOVE_C 16384
 
 static __always_inline bool take_words(struct deferred *d, enum deferred_object which, __u64 at)
 {
@@ -101,10 +101,10 @@ static __always_inline void take_g_stack(struct deferred *d, enum deferred_objec
 					 enum deferred_stack which, __u64 before_signal,
 					 __u32 chunks)
 {
-	__u64 lo = d->objects[g].words[GO_LO], hi = d->objects[g].words[GO_HI];
-	__u64 sp = d->objects[g].words[GO_SCHED_SP];
-	bool own = hi - lo <= GO_OWN_STACK || which == DEFERRED_CURG;
-	__u64 end = hi + (own ? WALK_WINDOW : GO_ABOVE_C), first = stack_end(sp);
+	__u64 lo = d->objects[g].words[DEFER_GO_LO], hi = d->objects[g].words[DEFER_GO_HI];
+	__u64 sp = d->objects[g].words[DEFER_GO_SCHED_SP];
+	bool own = hi - lo <= DEFER_GO_OWN_STACK || which == DEFERRED_CURG;
+	__u64 end = hi + (own ? WALK_WINDOW : DEFER_GO_ABOVE_C), first = stack_end(sp);
 
 	if (end > first)
 		end = first;
@@ -117,7 +117,7 @@ static __always_inline void take_g_stack(struct deferred *d, enum deferred_objec
 	if (before_signal - lo < hi - lo) {
 		d->ranges[DEFERRED_INTERRUPTED].end = 0;
 		sp = before_signal;
-	} else if (which == DEFERRED_CURG && hi - lo <= GO_OWN_STACK) {
+	} else if (which == DEFERRED_CURG && hi - lo <= DEFER_GO_OWN_STACK) {
 		sp = lo;
 	}
 	if (sp - lo < hi - lo)
@@ -132,16 +132,17 @@ static __always_inline void take_go(struct deferred *d, __u64 before_signal)
 	if (!d->g_below || !take_words(d, DEFERRED_TLS, at) ||
 	    !take_words(d, DEFERRED_G_NOW, d->objects[DEFERRED_TLS].words[0]))
 		return;
-	__u64 m = d->objects[DEFERRED_G_NOW].words[GO_M];
+	__u64 m = d->objects[DEFERRED_G_NOW].words[DEFER_GO_M];
 	if (!take_words(d, DEFERRED_M, m) ||
-	    !take_words(d, DEFERRED_G_OF_THREAD, d->objects[DEFERRED_M].words[GO_M_G0]) ||
-	    d->objects[DEFERRED_G_OF_THREAD].words[GO_M] != m)
+	    !take_words(d, DEFERRED_G_OF_THREAD, d->objects[DEFERRED_M].words[DEFER_GO_M_G0]) ||
+	    d->objects[DEFERRED_G_OF_THREAD].words[DEFER_GO_M] != m)
 		return;
 	take_g_stack(d, DEFERRED_G_OF_THREAD, DEFERRED_G0, before_signal, 4);
-	if ((take_words(d, DEFERRED_G_OF_USER, d->objects[DEFERRED_M].words[GO_M_CURG]) &&
-	     d->objects[DEFERRED_G_OF_USER].words[GO_M] == m) ||
-	    (take_words(d, DEFERRED_G_OF_USER, d->objects[DEFERRED_M].words[GO_M_CURG_1_25]) &&
-	     d->objects[DEFERRED_G_OF_USER].words[GO_M] == m))
+	if ((take_words(d, DEFERRED_G_OF_USER, d->objects[DEFERRED_M].words[DEFER_GO_M_CURG]) &&
+	     d->objects[DEFERRED_G_OF_USER].words[DEFER_GO_M] == m) ||
+	    (take_words(d, DEFERRED_G_OF_USER,
+			d->objects[DEFERRED_M].words[DEFER_GO_M_CURG_1_25]) &&
+	     d->objects[DEFERRED_G_OF_USER].words[DEFER_GO_M] == m))
 		take_g_stack(d, DEFERRED_G_OF_USER, DEFERRED_CURG, before_signal, 24);
 }
 
@@ -218,14 +219,14 @@ __attribute__((noinline)) int is_g(__u64 g)
 {
 	__u64 m, g0, back;
 
-	return g >= 4096 && !(g & 7) && !bpf_probe_read_user(&m, 8, (void *)(g + 8 * GO_M)) &&
-	       !bpf_probe_read_user(&g0, 8, (void *)(m + 8 * GO_M_G0)) &&
-	       !bpf_probe_read_user(&back, 8, (void *)(g0 + 8 * GO_M)) && back == m;
+	return g >= 4096 && !(g & 7) && !bpf_probe_read_user(&m, 8, (void *)(g + 8 * DEFER_GO_M)) &&
+	       !bpf_probe_read_user(&g0, 8, (void *)(m + 8 * DEFER_GO_M_G0)) &&
+	       !bpf_probe_read_user(&back, 8, (void *)(g0 + 8 * DEFER_GO_M)) && back == m;
 }
 
 /* Words below the TLS base that may point to a g. A program's own is the first. A library that was
  * loaded into the program has its own behind libc's words. */
-#define G_WORDS 32
+#define DEFER_G_WORDS 32
 
 /* How many bytes below the TLS base g is; 0: the thread does not run Go. Overwrites the walk's
  * window. */
@@ -238,10 +239,10 @@ __attribute__((noinline)) int find_g(void)
 		return 0;
 	if (is_g(g))
 		return 8;
-	if (bpf_probe_read_user(w->window, G_WORDS * 8, (void *)(tls - G_WORDS * 8)))
+	if (bpf_probe_read_user(w->window, DEFER_G_WORDS * 8, (void *)(tls - DEFER_G_WORDS * 8)))
 		return 0;
-	for (__u32 i = 2; i <= G_WORDS; i++) {
-		if (is_g(w->window[G_WORDS - i]))
+	for (__u32 i = 2; i <= DEFER_G_WORDS; i++) {
+		if (is_g(w->window[DEFER_G_WORDS - i]))
 			return i * 8;
 	}
 	return 0;

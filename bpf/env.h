@@ -121,6 +121,7 @@ struct env {
 	const struct probed_return *returned;
 	uint32_t returns;
 };
+/* The one of the walk that runs; common/walk/env.c. */
 extern const struct env *env_current;
 
 ENV_INLINE long env_read_user(void *dst, __u32 size, __u64 addr)

@@ -99,8 +99,8 @@ int cmdline_next(struct cmdline *c)
 			c->status = refuse_option(c, found);
 			return CMDLINE_EXIT;
 		case 'v':
-			c->verbose++;
-			log_init(c->tool, c->verbose > 1 ? LOG_DEBUG : LOG_INFO);
+			c->verbose = true;
+			log_init(c->tool, LOG_INFO);
 			continue;
 		case 'h':
 			fputs(c->usage, stdout);

@@ -13,6 +13,7 @@
 #define COMMON_BASE_CMDLINE_H
 
 #include <getopt.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,7 +33,7 @@ struct cmdline {
 	const char *option; /* long name of the current option, without dashes */
 	const char *value;  /* of the current option; NULL: it takes none */
 	int status;	    /* exit status after CMDLINE_EXIT */
-	unsigned verbose;   /* how often --verbose was given */
+	bool verbose;	    /* --verbose was given */
 	int begun;
 };
 

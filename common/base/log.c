@@ -129,7 +129,6 @@ void log_print(enum log_level level, const char *fmt, ...)
 		[LOG_ERROR] = "error",
 		[LOG_WARNING] = "warning",
 		[LOG_INFO] = "info",
-		[LOG_DEBUG] = "debug",
 	};
 
 	if (level > log_most)

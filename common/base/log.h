@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include "common/base/span.h"
 
-enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
+enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO };
 
 /* Sets the tool's name (borrowed permanently) and the least important level to print (default:
  * LOG_WARNING). */
@@ -19,7 +19,6 @@ void log_print(enum log_level level, const char *fmt, ...) __attribute__((format
 #define log_error(...) log_print(LOG_ERROR, __VA_ARGS__)
 #define log_warning(...) log_print(LOG_WARNING, __VA_ARGS__)
 #define log_info(...) log_print(LOG_INFO, __VA_ARGS__)
-#define log_debug(...) log_print(LOG_DEBUG, __VA_ARGS__)
 
 struct buf;
 /* Appends s as a terminal may see it: printable UTF-8 unchanged, `\` as `\\`, everything else

@@ -75,7 +75,7 @@ const struct seccomp_rule baseline_calls[] = {
 	 * sees; libc falls back to clone. */
 	CALL_FAILS_IF("prctl", EINVAL, SECCOMP_IS(0, PR_SET_VMA)),
 	CALL_FAILS("clone3", ENOSYS),
-	CALLS_END,
+	SECCOMP_END,
 };
 
 const struct seccomp_rule baseline_files[] = {
@@ -94,7 +94,7 @@ const struct seccomp_rule baseline_files[] = {
 	CALL("poll"),
 	CALL("ppoll"),
 	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_NAME)), /* the name of a thread */
-	CALLS_END,
+	SECCOMP_END,
 };
 
 const struct seccomp_rule baseline_sockets[] = {
@@ -105,10 +105,10 @@ const struct seccomp_rule baseline_sockets[] = {
 	CALL_IF("getsockopt", SECCOMP_IS(1, SOL_SOCKET), SECCOMP_IS(2, SO_ERROR)),
 	CALL_IF("getsockopt", SECCOMP_IS(1, SOL_SOCKET), SECCOMP_IS(2, SO_PEERCRED)),
 	CALL("shutdown"),
-	CALLS_END,
+	SECCOMP_END,
 };
 
 const struct seccomp_rule baseline_threads[] = {
 	CALL_IF("clone", SECCOMP_BITS(0, THREAD | NO_THREAD, THREAD)),
-	CALLS_END,
+	SECCOMP_END,
 };

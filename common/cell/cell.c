@@ -40,31 +40,31 @@ static const struct seccomp_rule living[] = {
 	CALL_IF("ioctl", SECCOMP_IS(1, TERMINAL_2)),
 	CALL_FAILS("membarrier", ENOSYS),
 	CALL_FAILS("futex_waitv", ENOSYS),
-	CALLS_END,
+	SECCOMP_END,
 };
 
 /* The page of lastword.h, which prof-bpf sends over a socket. */
 static const struct seccomp_rule last_word[] = {
 	CALL_IF("mmap", SECCOMP_CLEAR(2, PROT_EXEC), SECCOMP_IS(3, MAP_SHARED)),
-	CALLS_END,
+	SECCOMP_END,
 };
 
 /* Accepting the next prof-symd, after the first has gone. */
 static const struct seccomp_rule taking_peers[] = {
 	CALL("accept"),
 	CALL("accept4"),
-	CALLS_END,
+	SECCOMP_END,
 };
 
 static const struct seccomp_rule writing_files[] = {
 	CALL("ftruncate"),
-	CALLS_END,
+	SECCOMP_END,
 };
 
 static const struct seccomp_rule making_files[] = {
 	CALL("memfd_create"),
 	CALL("pwrite64"),
-	CALLS_END,
+	SECCOMP_END,
 };
 
 /* Opening sockets, nng's threads, and then sealing the cell. */
@@ -81,11 +81,11 @@ static const struct seccomp_rule opening_sockets[] = {
 	CALL("landlock_create_ruleset"),
 	CALL("landlock_restrict_self"),
 	CALL("wait4"),
-	CALLS_END,
+	SECCOMP_END,
 };
 
 static const struct seccomp_rule opening_a_listener[] = {
-	CALL("bind"), CALL("listen"), CALL("chmod"), CALL("fchmodat"), CALL("unlink"), CALLS_END,
+	CALL("bind"), CALL("listen"), CALL("chmod"), CALL("fchmodat"), CALL("unlink"), SECCOMP_END,
 };
 
 /* libc tries these before it reads a file, and nng when it ends. */
@@ -101,13 +101,13 @@ static const struct seccomp_rule no_paths[] = {
 	CALL_FAILS("lstat", EACCES),
 	CALL_FAILS_IF("newfstatat", EACCES, SECCOMP_CLEAR(3, AT_EMPTY_PATH)),
 	CALL_FAILS_IF("statx", EACCES, SECCOMP_CLEAR(2, AT_EMPTY_PATH)),
-	CALLS_END,
+	SECCOMP_END,
 };
 
 static const struct seccomp_rule no_unlink[] = {
 	CALL_FAILS("unlink", EACCES),
 	CALL_FAILS("unlinkat", EACCES),
-	CALLS_END,
+	SECCOMP_END,
 };
 
 /* By hand: opening files by path, only to read. */
@@ -134,12 +134,12 @@ static const struct seccomp_rule reading_paths[] = {
 	CALL("getgid"),
 	CALL("getegid"),
 	CALL("fadvise64"),
-	CALLS_END,
+	SECCOMP_END,
 };
 
 static const struct seccomp_rule reading_below[] = {
 	CALL("openat2"),
-	CALLS_END,
+	SECCOMP_END,
 };
 
 /* A signal to itself: abort, which must not look like a bad system call. */
@@ -149,7 +149,7 @@ struct itself {
 
 static struct itself itself(void)
 {
-	return (struct itself){ { CALL_IF("tgkill", SECCOMP_IS(0, getpid())), CALLS_END } };
+	return (struct itself){ { CALL_IF("tgkill", SECCOMP_IS(0, getpid())), SECCOMP_END } };
 }
 
 #define COUNT(lists) (sizeof(lists) / sizeof((lists)[0]))

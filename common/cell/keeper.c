@@ -36,7 +36,7 @@ const struct seccomp_rule keeper_calls[] = {
 	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_NO_NEW_PRIVS)),
 	CALL_IF("seccomp", SECCOMP_CLEAR(1, SECCOMP_FILTER_FLAG_NEW_LISTENER)),
 	CALL_FAILS_IF("seccomp", EINVAL, SECCOMP_SET(1, SECCOMP_FILTER_FLAG_NEW_LISTENER)),
-	CALLS_END,
+	SECCOMP_END,
 };
 
 pid_t keeper_fork(int *ret_socket)

@@ -33,7 +33,8 @@ struct seccomp_rule {
 };
 
 /* How to write a list:
- * { CALL("read"), CALL_IF("kill", SECCOMP_IS(1, 0)), CALL_FAILS("clone3", ENOSYS), CALLS_END }. */
+ * { CALL("read"), CALL_IF("kill", SECCOMP_IS(1, 0)), CALL_FAILS("clone3", ENOSYS), SECCOMP_END }.
+ */
 #define CALL(name) \
 	{ \
 		.call = (name) \
@@ -54,7 +55,7 @@ struct seccomp_rule {
 	{ \
 		.call = (name), .number = (n) \
 	}
-#define CALLS_END \
+#define SECCOMP_END \
 	{ \
 		.call = NULL \
 	}

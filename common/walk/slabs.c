@@ -154,9 +154,9 @@ static bool pages_map(struct slabs *s, struct slab_slot *slot, uint32_t first, u
 			end++;
 		if (end == page)
 			continue;
-		if (mmap(slot->data + page * SLAB_PAGE, (end - page) * SLAB_PAGE,
+		if (mmap(slot->data + page * SLABS_PAGE, (end - page) * SLABS_PAGE,
 			 PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, slot->fd,
-			 page * SLAB_PAGE) == MAP_FAILED)
+			 page * SLABS_PAGE) == MAP_FAILED)
 			return false;
 		s->pages += end - page;
 		slot->pages += end - page;
@@ -174,8 +174,8 @@ uint32_t *slabs_at(struct slabs *s, uint32_t position, uint32_t words)
 	if (words > SLAB_WORDS - at)
 		words = SLAB_WORDS - at;
 	if (slot->fd >= 0 && words) {
-		first = at * 4 / SLAB_PAGE;
-		last = (at + words - 1) * 4 / SLAB_PAGE;
+		first = at * 4 / SLABS_PAGE;
+		last = (at + words - 1) * 4 / SLABS_PAGE;
 		if (s->pages + last - first >= MAPPED_PAGES) {
 			for (uint32_t i = 0; i < s->top; i++)
 				slab_unmap(s, &s->slot[i]);

@@ -19,8 +19,8 @@
 #include "bpf/tables.h"
 
 #define SLABS_EXTENT_WORDS 32u
-#define SLAB_PAGE 4096u
-#define SLAB_PAGES (SLAB_BYTES / SLAB_PAGE)
+#define SLABS_PAGE 4096u
+#define SLABS_PAGES (SLAB_BYTES / SLABS_PAGE)
 
 struct extent {
 	uint32_t position, words;
@@ -35,10 +35,10 @@ int extents_insert(struct extents *x, size_t at, struct extent e);
 struct slab_slot {
 	int fd;
 	char *data; /* SLAB_BYTES of address space; ordinary memory if there is no map */
-	uint64_t mapped[SLAB_PAGES / 64]; /* a bit for each page of the map in data */
-	uint32_t pages;			  /* number of those bits */
-	bool used;			  /* since the last tick */
-	bool closing;			  /* to be given back: no more extents are taken here */
+	uint64_t mapped[SLABS_PAGES / 64]; /* a bit for each page of the map in data */
+	uint32_t pages;			   /* number of those bits */
+	bool used;			   /* since the last tick */
+	bool closing;			   /* to be given back: no more extents are taken here */
 };
 
 struct slabs {

@@ -94,14 +94,6 @@ enum frame_flags {
 	/* In an interpreter's own loop, which runs the interpreted frame behind it. */
 	FRAME_LOOP = 8,
 };
-enum source_kind {
-	SOURCE_OTHER = 0,
-	SOURCE_CPU_TIME = 1,
-	SOURCE_CPU_EVENTS = 2,
-	SOURCE_OFF_CPU = 3,
-	SOURCE_ALLOCATIONS = 4,
-	SOURCE_LOCKS = 5,
-};
 enum rows_status {
 	ROWS_OK = 0,
 	ROWS_NOT_ELF = 1,

@@ -20,6 +20,8 @@ REFUSED = [
     ("prof-symd", ["-a"], "--addresses: needs -e FILE"),
     ("prof-symd", ["-s"], "--basenames: needs -e FILE"),
     ("prof-symd", ["1234"], "1234: not an option; "),
+    ("prof-symd", ["-e", "/bin/sh", "zz"], "zz: not an address; "),
+    ("prof-symd", ["-e", "/no/file", "12", "0x"], "0x: not an address; "),
     ("prof-symd", ["-e", "/bin/sh", "--describe", "/bin/sh"], "--describe: not together with "),
     ("prof-symd", ["-e", "/bin/sh", "-e", "/bin/ls"], "--exe: /bin/ls: "),
     ("prof-symd", ["-e", "/bin/sh", "--run-dir", "/run"], "--exe: not together with --run-dir; "),

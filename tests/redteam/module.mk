@@ -2,7 +2,7 @@
 # Each tool that reads foreign bytes, as it is, with code that attacks its cell from inside and can
 # leave out parts of that cell.
 REDTEAM := $(patsubst %,tests/redteam/%.c,\
-	takeover layers files held sockets processes kernel rights acts)
+	takeover layers files descriptors sockets processes kernel rights acts)
 PROGRAMS += $(patsubst %,tests/redteam-%,deltas symd export cpus dump control)
 
 define redteam

@@ -10,8 +10,6 @@
 #include "common/walk/tables.h"
 #include "tests/memory_tables.h"
 
-const struct env *env_current;
-
 #define STACK 0x7fff00000000ull
 #define CODE 0x400000ull
 #define MADE 0x7000000000ull

@@ -38,7 +38,7 @@
 #define CHOSEN_FILES 512
 #define FINISH_NS 60000000000ull /* how long a finished run serves prof-symd */
 
-static void enter(struct prof *p, enum phase phase)
+static void enter(struct prof *p, enum prof_phase phase)
 {
 	p->phase = phase;
 	p->since_ns = clock_mono_ns();
@@ -48,7 +48,7 @@ static void enter(struct prof *p, enum phase phase)
  * only their files are offered. */
 static bool is_chosen(const struct prof *p)
 {
-	return p->phase == PHASE_CONNECTING && (p->options.follow || p->options.sampling.pid_count);
+	return p->phase == PROF_CONNECTING && (p->options.follow || p->options.sampling.pid_count);
 }
 
 /* Interpreters, and files of the chosen programs, get their rows before the first sample. */
@@ -95,7 +95,7 @@ static void send_offers(struct prof *p)
 		offers_sent(&p->offers);
 	}
 	/* The command has mapped it, so it runs, unless it is still held. */
-	p->samples.command_runs |= p->phase != PHASE_CONNECTING;
+	p->samples.command_runs |= p->phase != PROF_CONNECTING;
 	output_emitted(&p->output, emit_flush(p->output.emit));
 }
 
@@ -188,7 +188,7 @@ static void start_sampling(struct prof *p)
 		p->failed = p->exit_now = true;
 		return;
 	}
-	enter(p, PHASE_SAMPLING);
+	enter(p, PROF_SAMPLING);
 	p->sent.flushed_ns = p->sampling_ns = p->since_ns;
 	output_emitted(&p->output, emit_figure(p->output.emit, "sampling_since", p->sampling_ns));
 	deploy_status(&p->options.deploy, &p->status, STATUS_READY);
@@ -234,7 +234,7 @@ static void conclude(struct prof *p)
 		losses_send(&p->losses);
 	figures_send(p);
 	testimony_tell(&p->testimony, &p->losses, figures_taken(p), true);
-	enter(p, PHASE_FINISHING);
+	enter(p, PROF_FINISHING);
 	p->samples.ended = true;
 	int r = emit_end(p->output.emit, p->end);
 	if (r && r != -ENOTCONN)
@@ -264,17 +264,17 @@ static void rest(struct prof *p, uint64_t ms)
 
 static void finish(struct prof *p, enum end_reason reason)
 {
-	if (p->phase >= PHASE_DRAINING)
+	if (p->phase >= PROF_DRAINING)
 		return;
 	p->end = reason;
 	rest(p, 0);
-	if (p->phase == PHASE_SAMPLING) {
+	if (p->phase == PROF_SAMPLING) {
 		loader_stop(p->loader);
 		p->sampled_ns = clock_mono_ns();
 		kernel_names_take(&p->names, true);
 		samples_drain(&p->samples);
 	}
-	enter(p, PHASE_DRAINING);
+	enter(p, PROF_DRAINING);
 	if (deferred_empty(p->deferred))
 		conclude(p);
 }
@@ -365,7 +365,7 @@ static void keep_cpu_limit(struct prof *p, uint64_t now)
 {
 	const struct cpulimit *c = &p->cpu_limit;
 
-	if (p->phase != PHASE_SAMPLING || !cpulimit_run(&p->cpu_limit, &p->limit.meter, now))
+	if (p->phase != PROF_SAMPLING || !cpulimit_run(&p->cpu_limit, &p->limit.meter, now))
 		return;
 	rest(p, c->rest_ms);
 	drops_step(&p->drops, c->drop, c->least);
@@ -399,20 +399,20 @@ static void on_timer(struct prof *p)
 	if (p->jitfiles)
 		jitfiles_tick(p->jitfiles, now);
 	requests_tick(&p->requests, now);
-	if (p->phase == PHASE_SAMPLING)
+	if (p->phase == PROF_SAMPLING)
 		ask_again(p, now);
 	limit_run(&p->limit, now);
 	keep_cpu_limit(p, now);
 	kernel_names_tick(&p->names, now);
 	samples_drain(&p->samples);
-	if (p->phase == PHASE_DRAINING) {
+	if (p->phase == PROF_DRAINING) {
 		if (deferred_empty(p->deferred) || now - p->since_ns > DEFERRED_END_NS)
 			conclude(p);
 	}
 	if (!p->testimony.told ||
-	    (p->phase == PHASE_FINISHING && is_due(p, &p->sent.testimony_ns, FIGURES_NS, now)))
+	    (p->phase == PROF_FINISHING && is_due(p, &p->sent.testimony_ns, FIGURES_NS, now)))
 		testimony_repeat(&p->testimony);
-	if (p->phase != PHASE_SAMPLING)
+	if (p->phase != PROF_SAMPLING)
 		return;
 	if (is_due(p, &p->sent.figures_ns, FIGURES_NS, now)) {
 		if (output_has_receiver(&p->output)) {
@@ -444,7 +444,7 @@ static void on_timer(struct prof *p)
 }
 
 /* Whether the loop listens to a descriptor. */
-static void listen_to(struct prof *p, int fd, enum source from, bool hears)
+static void listen_to(struct prof *p, int fd, enum prof_source from, bool hears)
 {
 	struct epoll_event e = { .events = hears ? EPOLLIN : 0, .data.u32 = from };
 
@@ -453,14 +453,14 @@ static void listen_to(struct prof *p, int fd, enum source from, bool hears)
 
 static void listen_to_rows(struct prof *p, bool hears)
 {
-	listen_to(p, row_server_bus_fd(p->row_server), FROM_ROWS, hears);
-	listen_to(p, row_server_lane_fd(p->row_server), FROM_ROWS_LANE, hears);
+	listen_to(p, row_server_bus_fd(p->row_server), PROF_FROM_ROWS, hears);
+	listen_to(p, row_server_lane_fd(p->row_server), PROF_FROM_ROWS_LANE, hears);
 }
 
 static void listen_to_files(struct prof *p, bool hears)
 {
-	listen_to(p, file_server_bus_fd(p->file_server), FROM_FILES, hears);
-	listen_to(p, file_server_lane_fd(p->file_server), FROM_FILES_LANE, hears);
+	listen_to(p, file_server_bus_fd(p->file_server), PROF_FROM_FILES, hears);
+	listen_to(p, file_server_lane_fd(p->file_server), PROF_FROM_FILES_LANE, hears);
 }
 
 /*
@@ -525,13 +525,13 @@ static void on_stream(struct prof *p)
 				output_emitted(&p->output,
 					       emit_figure(p->output.emit, "sampling_since",
 							   p->sampling_ns));
-			if (p->phase == PHASE_FINISHING)
+			if (p->phase == PROF_FINISHING)
 				conclude_again(p);
 		} else if (r == BUS_PEER_WENT) {
 			output_peer_went(&p->output);
 			/* It has taken the end of the stream and everything before. If not, only
 			 * the launcher knows. */
-			if (p->phase == PHASE_FINISHING && p->options.deploy.life_fd < 0)
+			if (p->phase == PROF_FINISHING && p->options.deploy.life_fd < 0)
 				p->exit_now = true;
 		} else if (r == BUS_EMPTY) {
 			break;
@@ -548,7 +548,7 @@ static void on_signal(struct prof *p)
 	struct signalfd_siginfo si;
 
 	if (read(p->signals, &si, sizeof(si)) == sizeof(si)) {
-		if (p->phase == PHASE_CONNECTING)
+		if (p->phase == PROF_CONNECTING)
 			p->exit_now = true;
 		finish(p, END_KILLED);
 	}
@@ -580,7 +580,7 @@ static void take_records(struct prof *p)
 	r->paid_ns = (r->paid_ns > least ? r->paid_ns : least) + (now - began) * RECORDS_PART;
 	r->rests = r->paid_ns > now;
 	if (r->rests)
-		listen_to(p, sideband_fd(p->sideband), FROM_SIDEBAND, false);
+		listen_to(p, sideband_fd(p->sideband), PROF_FROM_SIDEBAND, false);
 }
 
 /* Listens to records again when they had their rest. */
@@ -589,24 +589,25 @@ static void heed_records(struct prof *p)
 	if (!p->records.rests || p->records.paid_ns > clock_mono_ns())
 		return;
 	p->records.rests = false;
-	listen_to(p, sideband_fd(p->sideband), FROM_SIDEBAND, true);
+	listen_to(p, sideband_fd(p->sideband), PROF_FROM_SIDEBAND, true);
 }
 
-static void handle(struct prof *p, enum source from)
+static void handle(struct prof *p, enum prof_source from)
 {
 	/* The routes have descriptors of their own. But these do not report unsent data, opened
 	 * files or deadlines, nor anything while a route rests. */
-	p->rows.due |= from == FROM_ROWS || from == FROM_ROWS_LANE ||
-		       (from == FROM_TIMER && (p->rows.rests || !row_server_idle(p->row_server)));
-	p->files.due |= from == FROM_FILES || from == FROM_FILES_LANE ||
-			((from == FROM_TIMER || from == FROM_HELPERS) && p->file_server &&
+	p->rows.due |= from == PROF_FROM_ROWS || from == PROF_FROM_ROWS_LANE ||
+		       (from == PROF_FROM_TIMER &&
+			(p->rows.rests || !row_server_idle(p->row_server)));
+	p->files.due |= from == PROF_FROM_FILES || from == PROF_FROM_FILES_LANE ||
+			((from == PROF_FROM_TIMER || from == PROF_FROM_HELPERS) && p->file_server &&
 			 (p->files.rests || !file_server_idle(p->file_server)));
 	switch (from) {
-	case FROM_TIMER:
+	case PROF_FROM_TIMER:
 		on_timer(p);
 		heed_records(p);
 		break;
-	case FROM_SIDEBAND:
+	case PROF_FROM_SIDEBAND:
 		/* A wake-up costs more than the records that cause it, and after an exec the
 		 * program maps files. So take all records of a millisecond together. */
 		usleep(COALESCE_NS / 1000);
@@ -614,21 +615,21 @@ static void handle(struct prof *p, enum source from)
 		if (is_urgent(p, clock_mono_ns()))
 			output_emitted(&p->output, emit_flush(p->output.emit));
 		break;
-	case FROM_SIGNAL:
+	case PROF_FROM_SIGNAL:
 		on_signal(p);
 		break;
-	case FROM_LIFE:
+	case PROF_FROM_LIFE:
 		on_life(p);
 		break;
-	case FROM_STREAM:
+	case PROF_FROM_STREAM:
 		on_stream(p);
 		break;
-	case FROM_HELPERS:
+	case PROF_FROM_HELPERS:
 		run_helpers(p, clock_mono_ns());
 		host_tick(p->host, clock_mono_ns(), p->samples.drained_ns);
 		break;
-	case FROM_CPUS:
-		if (p->phase < PHASE_DRAINING)
+	case PROF_FROM_CPUS:
+		if (p->phase < PROF_DRAINING)
 			take_cpus(p);
 		else
 			cpus_stop(&p->cpus);
@@ -649,21 +650,21 @@ void loop_run(struct prof *p)
 
 		kernel_names_take(&p->names, false);
 		for (int i = 0; i < n; i++)
-			handle(p, (enum source)events[i].data.u32);
+			handle(p, (enum prof_source)events[i].data.u32);
 		send_offers(p);
 		run_routes(p);
 		if (p->output.bus)
 			(void)outbox_run(&p->output.outbox);
-		if (p->phase == PHASE_CONNECTING)
+		if (p->phase == PROF_CONNECTING)
 			try_start(p);
 		if (p->hurry.new_files) {
 			p->hurry.new_files = false;
 			p->hurry.turns = HURRIED_TURNS;
-			if (p->phase == PHASE_SAMPLING)
+			if (p->phase == PROF_SAMPLING)
 				hurry(p, clock_mono_ns());
 		}
 		/* With a launcher, the launcher decides. */
-		if (p->phase == PHASE_FINISHING && p->options.deploy.life_fd < 0 &&
+		if (p->phase == PROF_FINISHING && p->options.deploy.life_fd < 0 &&
 		    clock_mono_ns() - p->since_ns > FINISH_NS)
 			p->exit_now = true;
 	}

@@ -37,14 +37,14 @@
 /* The smallest useful size of the tables: a slab for mappings and one for rows. */
 #define TABLES_LEAST (2 * SLAB_BYTES)
 
-static int watch_for(struct prof *p, int fd, enum source from, uint32_t what)
+static int watch_for(struct prof *p, int fd, enum prof_source from, uint32_t what)
 {
 	struct epoll_event e = { .events = what, .data.u32 = from };
 
 	return epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
 }
 
-static int watch(struct prof *p, int fd, enum source from)
+static int watch(struct prof *p, int fd, enum prof_source from)
 {
 	return watch_for(p, fd, from, EPOLLIN);
 }
@@ -449,28 +449,28 @@ static int open_loop(struct prof *p)
 	if (p->epoll < 0 || p->timer < 0 || p->signals < 0 ||
 	    timerfd_settime(p->timer, 0, &every, NULL) < 0)
 		return fail("the loop cannot be set up", -errno, "");
-	int r = watch(p, p->timer, FROM_TIMER);
+	int r = watch(p, p->timer, PROF_FROM_TIMER);
 	if (!r)
-		r = watch(p, p->signals, FROM_SIGNAL);
+		r = watch(p, p->signals, PROF_FROM_SIGNAL);
 	if (!r)
-		r = watch(p, sideband_fd(p->sideband), FROM_SIDEBAND);
+		r = watch(p, sideband_fd(p->sideband), PROF_FROM_SIDEBAND);
 	if (!r)
-		r = watch(p, helpers_fd(p->helpers), FROM_HELPERS);
+		r = watch(p, helpers_fd(p->helpers), PROF_FROM_HELPERS);
 	if (!r)
-		r = watch(p, row_server_bus_fd(p->row_server), FROM_ROWS);
+		r = watch(p, row_server_bus_fd(p->row_server), PROF_FROM_ROWS);
 	if (!r)
-		r = watch(p, row_server_lane_fd(p->row_server), FROM_ROWS_LANE);
+		r = watch(p, row_server_lane_fd(p->row_server), PROF_FROM_ROWS_LANE);
 	if (!r && p->output.bus)
-		r = watch(p, bus_fd(p->output.bus), FROM_STREAM);
+		r = watch(p, bus_fd(p->output.bus), PROF_FROM_STREAM);
 	if (!r && p->file_server)
-		r = watch(p, file_server_bus_fd(p->file_server), FROM_FILES);
+		r = watch(p, file_server_bus_fd(p->file_server), PROF_FROM_FILES);
 	if (!r && p->file_server)
-		r = watch(p, file_server_lane_fd(p->file_server), FROM_FILES_LANE);
+		r = watch(p, file_server_lane_fd(p->file_server), PROF_FROM_FILES_LANE);
 	/* Edge-triggered: what finds no room stays in the socket. */
 	if (!r && p->cpus.fd >= 0)
-		r = watch_for(p, p->cpus.fd, FROM_CPUS, EPOLLIN | EPOLLET);
+		r = watch_for(p, p->cpus.fd, PROF_FROM_CPUS, EPOLLIN | EPOLLET);
 	if (!r && p->options.deploy.life_fd >= 0)
-		r = watch(p, p->options.deploy.life_fd, FROM_LIFE);
+		r = watch(p, p->options.deploy.life_fd, PROF_FROM_LIFE);
 	return r ? fail("the loop cannot be set up", r, "") : 0;
 }
 

@@ -40,23 +40,23 @@
 #define LOOP_DRAIN_MS_MAX 250
 
 /* What can wake the loop. */
-enum source {
-	FROM_TIMER,
-	FROM_SIDEBAND,
-	FROM_SIGNAL,
-	FROM_LIFE,
-	FROM_ROWS,
-	FROM_ROWS_LANE,
-	FROM_FILES,
-	FROM_FILES_LANE,
-	FROM_STREAM,
-	FROM_HELPERS,
-	FROM_CPUS
+enum prof_source {
+	PROF_FROM_TIMER,
+	PROF_FROM_SIDEBAND,
+	PROF_FROM_SIGNAL,
+	PROF_FROM_LIFE,
+	PROF_FROM_ROWS,
+	PROF_FROM_ROWS_LANE,
+	PROF_FROM_FILES,
+	PROF_FROM_FILES_LANE,
+	PROF_FROM_STREAM,
+	PROF_FROM_HELPERS,
+	PROF_FROM_CPUS
 };
 
-/* PHASE_DRAINING: sampling has ended, and the last samples wait for what they need.
- * PHASE_FINISHING: the end was sent. */
-enum phase { PHASE_CONNECTING, PHASE_SAMPLING, PHASE_DRAINING, PHASE_FINISHING };
+/* PROF_DRAINING: sampling has ended, and the last samples wait for what they need.
+ * PROF_FINISHING: the end was sent. */
+enum prof_phase { PROF_CONNECTING, PROF_SAMPLING, PROF_DRAINING, PROF_FINISHING };
 
 /* A peer's bus and lane. After a failure it rests until the next timer tick. */
 struct peer_turn {
@@ -132,7 +132,7 @@ struct prof {
 	struct sent sent;
 
 	/* The course of the run. */
-	enum phase phase;
+	enum prof_phase phase;
 	uint64_t since_ns;		  /* start of the phase */
 	uint64_t began_ns;		  /* start of this process */
 	uint64_t connected_ns;		  /* when all peers were there; 0: not yet */

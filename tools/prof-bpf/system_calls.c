@@ -81,25 +81,25 @@ static const struct seccomp_rule calls[] = {
 	/* The kernel makes programs call these while somebody traces their returns or entries. */
 	CALL_NUMBER("uretprobe", 335),
 	CALL_NUMBER("uprobe", 336),
-	CALLS_END,
+	SECCOMP_END,
 };
 
 int system_calls_enter(pid_t extractor, pid_t cpus)
 {
 	/* nng removes the names of its sockets at its end; deployed, the launcher does that. */
-	static const struct seccomp_rule deployed[] = { CALL_FAILS("unlink", EPERM), CALLS_END };
+	static const struct seccomp_rule deployed[] = { CALL_FAILS("unlink", EPERM), SECCOMP_END };
 	const struct seccomp_rule by_hand[] = {
 		CALL_IF("kill", SECCOMP_IS(0, extractor), SECCOMP_IS(1, SIGKILL)),
 		CALL_IF("wait4", SECCOMP_IS(0, extractor)),
 		CALL("unlink"),
 		CALL("rmdir"),
-		CALLS_END,
+		SECCOMP_END,
 	};
 	/* So that abort() is seen as such. */
 	const struct seccomp_rule own[] = {
 		CALL_IF("tgkill", SECCOMP_IS(0, getpid()), SECCOMP_IS(2, SIGABRT)),
 		CALL_IF("wait4", SECCOMP_IS(0, cpus ? cpus : getpid())),
-		CALLS_END,
+		SECCOMP_END,
 	};
 	const struct seccomp_rule *const lists[] = { baseline_calls,
 						     baseline_files,

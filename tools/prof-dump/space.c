@@ -14,8 +14,6 @@
 #define MAX_IMAGE (1u << 20)
 #define CHUNK 256 /* rows added at once */
 
-const struct env *env_current;
-
 void space_init(struct space *s, struct tables *t, space_reader *read, void *ctx)
 {
 	*s = (struct space){ .tables = t, .read = read, .ctx = ctx };

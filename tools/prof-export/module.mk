@@ -29,4 +29,4 @@ $(export_GEN)/page/page-head.html $(export_GEN)/page/page-tail.html &: \
 $(export_GEN)/page/page.o: tools/prof-export/page/page.S $(export_GEN)/page/page-head.html \
 		$(export_GEN)/page/page-tail.html
 	@echo "  AS      $<"
-	@$(CC) -I$(export_GEN)/page -Wa,-I$(export_GEN)/page -c $< -o $@
+	@$(COMPILE) -Wa,-I$(export_GEN)/page -c $< -o $@

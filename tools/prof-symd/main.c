@@ -21,6 +21,7 @@
 #include "common/names/program/workercell.h"
 #include "common/wire/lastword.h"
 #include "tools/prof-symd/files/worker_warnings.h"
+#include "tools/prof-symd/hand/addresses.h"
 #include "tools/prof-symd/hand/by_hand.h"
 #include "tools/prof-symd/hand/one_file.h"
 #include "tools/prof-symd/serve.h"
@@ -256,9 +257,10 @@ static int confine(enum cell_hand how, uint64_t heap)
 	return cell_by_hand(how) ? EXITS_FAILED : EXITS_GO_ON;
 }
 
-/* Refuses options that would have no effect. operand: the first one, or NULL. */
-static int check(const struct options *o, const char *operand)
+/* Refuses options that would have no effect, and wrong operands, whose list ends with NULL. */
+static int check(const struct options *o, char *const *operands)
 {
+	const char *operand = operands[0];
 	const char *one = o->described ? "describe" : o->file ? "exe" : NULL;
 
 	if (o->described && o->file)
@@ -281,6 +283,11 @@ static int check(const struct options *o, const char *operand)
 		return cmdline_refuse_all("%s: not an option; addresses need -e FILE, "
 					  "and a stream comes on standard input",
 					  operand);
+	for (uint64_t address; *operands; operands++)
+		if (!addresses_parse(*operands, &address))
+			return cmdline_refuse_all("%s: not an address; use hexadecimal digits, "
+						  "with or without 0x",
+						  *operands);
 	return EXITS_GO_ON;
 }
 
@@ -340,7 +347,7 @@ static int parse(int argc, char **argv, struct options *o)
 	}
 	if (r == EXITS_GO_ON)
 		r = deploy_check_options(&o->deploy, DEPLOY_SYMD);
-	return r == EXITS_GO_ON ? check(o, optind < argc ? argv[optind] : NULL) : r;
+	return r == EXITS_GO_ON ? check(o, argv + optind) : r;
 }
 
 int main(int argc, char **argv)

@@ -33,18 +33,7 @@ static struct {
 	struct known files[FILES]; /* a ring */
 	unsigned next;
 	struct allowance owners[OWNERS];
-	uint64_t read;
 } store;
-
-void filecrc_forget(void)
-{
-	memset(&store, 0, sizeof(store));
-}
-
-uint64_t filecrc_read(void)
-{
-	return store.read;
-}
 
 static const struct known *find_known(const struct identity *i)
 {
@@ -126,7 +115,6 @@ static int add_data(const struct symfile *f, uint64_t at, uint64_t end, struct a
 			return SYMFILE_TOO_LARGE;
 		a->left -= n;
 		*data -= n;
-		store.read += n;
 		const int r = symfile_read(f, at, chunk, n);
 
 		if (r)

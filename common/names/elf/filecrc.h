@@ -23,9 +23,5 @@
 
 /* 0; SYMFILE_TOO_LARGE: it has too much data, or its owner had too much read; -errno. */
 int filecrc_of(const struct symfile *f, uint64_t owner, uint32_t *ret);
-/* For tests: forgets all files and owners. */
-void filecrc_forget(void);
-/* For tests: bytes read so far. */
-uint64_t filecrc_read(void);
 
 #endif

@@ -17,8 +17,6 @@
 /* Bytes that a file may take beside its code map: a record in parts, and a line table. */
 #define BESIDE (4u << 20)
 
-_Static_assert(CODEREADER_BATCH == CODEWIRE_BATCH, "a batch is one message");
-
 struct worker {
 	enum filekeeper_kind kind;
 	int socket;	 /* -1: none */

@@ -13,8 +13,9 @@
 #define COMMON_NAMES_JIT_CODEREADER_H
 
 #include "common/names/jit/codefile.h"
+#include "common/names/jit/codewire.h"
 
-#define CODEREADER_BATCH 32		     /* addresses of one lookup */
+#define CODEREADER_BATCH CODEWIRE_BATCH	     /* addresses of one lookup: it is one message */
 #define CODEREADER_PATIENCE_NS 3000000000ull /* for an answer */
 #define CODEREADER_REST_NS 250000000ull	     /* after a death, doubled with each further one */
 #define CODEREADER_REST_MAX_NS 16000000000ull

@@ -16,7 +16,7 @@ static const struct seccomp_rule worker_calls[] = {
 	CALL("recvmsg"),
 	CALL("sendto"),
 	CALL("pread64"), /* reads the files it was handed */
-	CALLS_END,
+	SECCOMP_END,
 };
 
 struct worker {

@@ -12,10 +12,10 @@
  * its end. */
 #define CATCH_UP_NS 5000000000ull
 
-enum file_state { FILE_UNASKED, FILE_ASKED, FILE_OPEN, FILE_ABSENT };
+enum jit_file_state { JIT_FILE_UNASKED, JIT_FILE_ASKED, JIT_FILE_OPEN, JIT_FILE_ABSENT };
 
 struct jit_file {
-	enum file_state state;
+	enum jit_file_state state;
 	uint64_t request, asked_ns, retry_ns, backoff_ns;
 	uint64_t read_ns, opened_ns;
 	uint64_t size;		   /* when it was last read to its end; UINT64_MAX: unknown */
@@ -51,7 +51,7 @@ int jit_init(struct jit *j, size_t total_max, int (*ask)(void *, const struct ji
 
 static void file_close(struct jit *j, struct jit_file *f)
 {
-	j->in_flight -= f->state == FILE_ASKED;
+	j->in_flight -= f->state == JIT_FILE_ASKED;
 	j->open -= f->reader != NULL;
 	codereader_free(f->reader);
 	*f = (struct jit_file){ 0 };
@@ -81,7 +81,7 @@ static void close_files(struct jit *j, struct jit_process *p)
 static bool has_open(const struct jit_process *p)
 {
 	for (unsigned k = 0; k < JIT_KINDS; k++)
-		if (p->files[k].state == FILE_OPEN)
+		if (p->files[k].state == JIT_FILE_OPEN)
 			return true;
 	return false;
 }
@@ -189,8 +189,8 @@ void jit_done(struct jit *j)
 
 static void absent(struct jit *j, struct jit_file *f, uint64_t now_ns)
 {
-	j->in_flight -= f->state == FILE_ASKED;
-	f->state = FILE_ABSENT;
+	j->in_flight -= f->state == JIT_FILE_ASKED;
+	f->state = JIT_FILE_ABSENT;
 	f->request = 0;
 	f->backoff_ns = !f->backoff_ns			   ? JIT_RETRY_NS
 			: f->backoff_ns < JIT_RETRY_MAX_NS ? f->backoff_ns * 2
@@ -207,7 +207,7 @@ static void ask(struct jit *j, struct jit_process *p, unsigned kind, uint64_t no
 		return;
 	}
 	j->in_flight++;
-	f->state = FILE_ASKED;
+	f->state = JIT_FILE_ASKED;
 	f->asked_ns = now_ns;
 	f->request = ++j->next_request | JIT_REQUEST;
 	if (j->ask(j->ctx, &(struct jit_request){ .id = f->request,
@@ -222,7 +222,8 @@ static void ask_due(struct jit *j, struct jit_process *p, uint64_t now_ns)
 	for (unsigned k = 0; k < JIT_KINDS; k++) {
 		struct jit_file *f = &p->files[k];
 
-		if (f->state == FILE_UNASKED || (f->state == FILE_ABSENT && now_ns >= f->retry_ns))
+		if (f->state == JIT_FILE_UNASKED ||
+		    (f->state == JIT_FILE_ABSENT && now_ns >= f->retry_ns))
 			ask(j, p, k, now_ns);
 	}
 }
@@ -325,7 +326,7 @@ bool jit_answer(struct jit *j, uint64_t id, int fd, uint64_t now_ns)
 		for (unsigned k = 0; p && k < JIT_KINDS; k++) {
 			struct jit_file *f = &p->files[k];
 
-			if (f->state != FILE_ASKED || f->request != id)
+			if (f->state != JIT_FILE_ASKED || f->request != id)
 				continue;
 			f->request = 0;
 			if (fd >= 0 &&
@@ -336,7 +337,7 @@ bool jit_answer(struct jit *j, uint64_t id, int fd, uint64_t now_ns)
 				return true;
 			}
 			j->in_flight--;
-			f->state = FILE_OPEN;
+			f->state = JIT_FILE_OPEN;
 			f->size = UINT64_MAX;
 			f->opened_ns = now_ns;
 			j->open++;
@@ -568,7 +569,8 @@ int jit_lookup(struct jit *j, uint64_t process, uint32_t pid, uint64_t address, 
 	for (unsigned k = 0; r == JIT_UNKNOWN && k < JIT_KINDS; k++) {
 		struct jit_file *f = &p->files[k];
 
-		if (f->state == FILE_OPEN && !f->behind && now_ns - f->read_ns >= JIT_REREAD_NS) {
+		if (f->state == JIT_FILE_OPEN && !f->behind &&
+		    now_ns - f->read_ns >= JIT_REREAD_NS) {
 			r = file_read(j, p, k, now_ns);
 			if (r == 0)
 				r = find(j, p, address, time_ns, now_ns, ret);
@@ -579,7 +581,7 @@ int jit_lookup(struct jit *j, uint64_t process, uint32_t pid, uint64_t address, 
 	if (r == JIT_UNKNOWN) {
 		p->wanted = true;
 		for (unsigned k = 0; k < JIT_KINDS; k++)
-			later |= p->files[k].state == FILE_ASKED || p->files[k].behind;
+			later |= p->files[k].state == JIT_FILE_ASKED || p->files[k].behind;
 		return later ? JIT_LATER : JIT_UNKNOWN;
 	}
 	for (unsigned k = 0; r == 0 && k < JIT_KINDS; k++) {
@@ -619,16 +621,16 @@ int jit_settle(struct jit *j, uint64_t process, uint64_t now_ns)
 		for (unsigned k = 0; k < JIT_KINDS; k++) {
 			struct jit_file *f = &p->files[k];
 
-			if (f->state == FILE_OPEN)
+			if (f->state == JIT_FILE_OPEN)
 				f->behind = true;
-			else if (f->state != FILE_ASKED)
+			else if (f->state != JIT_FILE_ASKED)
 				ask(j, p, k, now_ns);
 		}
 	}
 	for (unsigned k = 0; r == 0 && k < JIT_KINDS; k++) {
 		if (p->files[k].behind)
 			r = file_read(j, p, k, now_ns);
-		waits |= p->files[k].behind || p->files[k].state == FILE_ASKED;
+		waits |= p->files[k].behind || p->files[k].state == JIT_FILE_ASKED;
 	}
 	if (r)
 		return r;
@@ -648,9 +650,9 @@ static void tick(struct jit *j, struct jit_process *p, uint64_t now_ns)
 	for (unsigned k = 0; k < JIT_KINDS; k++) {
 		struct jit_file *f = &p->files[k];
 
-		if (f->state == FILE_ASKED && now_ns - f->asked_ns >= JIT_WAIT_NS)
+		if (f->state == JIT_FILE_ASKED && now_ns - f->asked_ns >= JIT_WAIT_NS)
 			absent(j, f, now_ns);
-		if (f->state == FILE_OPEN &&
+		if (f->state == JIT_FILE_OPEN &&
 		    (f->behind || (p->wanted && now_ns - f->read_ns >= JIT_REREAD_NS)))
 			(void)file_read(j, p, k, now_ns);
 	}
@@ -688,13 +690,13 @@ uint64_t jit_deadline(const struct jit *j, uint64_t now_ns)
 			const struct jit_file *f = &p->files[k];
 			uint64_t at = 0;
 
-			if (f->state == FILE_ASKED)
+			if (f->state == JIT_FILE_ASKED)
 				at = f->asked_ns + JIT_WAIT_NS;
 			else if (f->behind)
 				at = now_ns + TICK_NS;
-			else if (p->wanted && f->state == FILE_OPEN)
+			else if (p->wanted && f->state == JIT_FILE_OPEN)
 				at = f->read_ns + JIT_REREAD_NS;
-			else if (p->wanted && f->state == FILE_ABSENT)
+			else if (p->wanted && f->state == JIT_FILE_ABSENT)
 				at = f->retry_ns;
 			if (at && (!first || at < first))
 				first = at;

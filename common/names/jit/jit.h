@@ -17,6 +17,7 @@
 #define COMMON_NAMES_JIT_JIT_H
 
 #include "common/base/idmap.h"
+#include "common/names/jit/codereader.h"
 #include "common/names/names.h"
 #include "common/wire/msg.h"
 
@@ -30,7 +31,7 @@
 #define JIT_RETRY_NS 1000000000ull     /* before a missing file is requested again, */
 #define JIT_RETRY_MAX_NS 8000000000ull /* doubled each time up to this */
 #define JIT_PIECE (1u << 20)	       /* bytes of one read */
-#define JIT_EXPECTED 32		       /* addresses that are looked up with another one */
+#define JIT_EXPECTED CODEREADER_BATCH  /* addresses that are looked up together */
 #define JIT_CACHED 256		       /* answers; a power of 2 */
 /* How much of one process's files is read: bytes at once, and more bytes each second. */
 #define JIT_BURST (128ull << 20)

@@ -105,7 +105,7 @@ static unsigned limit_s(const struct program *p)
 	return LIMIT_S + (unsigned)(max > SMALL_MAX ? (max - SMALL_MAX) >> 24 : 0);
 }
 
-static void close_part(struct program *p, enum part part)
+static void close_part(struct program *p, enum program_part part)
 {
 	if (p->fds[part] >= 0)
 		close(p->fds[part]);
@@ -151,9 +151,9 @@ static void note(struct program *p, const struct programwire_answer *a)
 	p->cut = a->head.flags & PROGRAMWIRE_CUT;
 	p->dwarf_lost |= (a->head.flags & PROGRAMWIRE_LOST) != 0;
 	if (!(a->head.flags & PROGRAMWIRE_DEBUG))
-		close_part(p, DEBUG);
+		close_part(p, PROGRAM_DEBUG);
 	if (!(a->head.flags & PROGRAMWIRE_SHARED))
-		close_part(p, SHARED);
+		close_part(p, PROGRAM_SHARED);
 	if (a->head.flags & PROGRAMWIRE_FACTS)
 		p->facts = a->facts;
 }
@@ -294,7 +294,7 @@ static int open_there(struct program *p)
 				     .value = p->dwarf_max,
 				     .step = p->opened ? p->step + 1 : 0,
 				     .owner = p->owner };
-	int fds[PARTS] = { p->fds[MAIN] };
+	int fds[PROGRAM_PARTS] = { p->fds[PROGRAM_MAIN] };
 	size_t count = 1;
 
 	/* A worker that ended while idle did not die of this file. A worker near its limit of cpu
@@ -307,12 +307,12 @@ static int open_there(struct program *p)
 		return r;
 	if (p->worker == w->number)
 		return 0;
-	if (p->fds[DEBUG] >= 0) {
-		fds[count++] = p->fds[DEBUG];
+	if (p->fds[PROGRAM_DEBUG] >= 0) {
+		fds[count++] = p->fds[PROGRAM_DEBUG];
 		a.flags |= PROGRAMWIRE_DEBUG | (p->unproven ? PROGRAMWIRE_UNPROVEN : 0);
 	}
-	if (p->fds[SHARED] >= 0) {
-		fds[count++] = p->fds[SHARED];
+	if (p->fds[PROGRAM_SHARED] >= 0) {
+		fds[count++] = p->fds[PROGRAM_SHARED];
 		a.flags |= PROGRAMWIRE_SHARED;
 	}
 	p->worker = 0;
@@ -460,7 +460,7 @@ void crew_close(struct program *p)
 		close_there(worker_of(p), p);
 	c->programs[p->slot] = NULL;
 	forget_ahead(p);
-	for (enum part part = MAIN; part < PARTS; part++)
+	for (enum program_part part = PROGRAM_MAIN; part < PROGRAM_PARTS; part++)
 		close_part(p, part);
 }
 
@@ -494,11 +494,12 @@ bool crew_tell(struct program *p, enum programwire_kind kind, int *fd)
 		return false;
 	}
 	/* The file is kept for the next worker, if it is one that is opened again there. */
-	const bool debug = p->fds[DEBUG] < 0 && host.answer.head.flags & PROGRAMWIRE_DEBUG;
-	const bool shared = p->fds[SHARED] < 0 && host.answer.head.flags & PROGRAMWIRE_SHARED;
+	const bool debug = p->fds[PROGRAM_DEBUG] < 0 && host.answer.head.flags & PROGRAMWIRE_DEBUG;
+	const bool shared = p->fds[PROGRAM_SHARED] < 0 &&
+			    host.answer.head.flags & PROGRAMWIRE_SHARED;
 
 	if (*fd >= 0 && (debug || shared)) {
-		p->fds[debug ? DEBUG : SHARED] = *fd;
+		p->fds[debug ? PROGRAM_DEBUG : PROGRAM_SHARED] = *fd;
 		*fd = -1;
 	}
 	note(p, &host.answer);

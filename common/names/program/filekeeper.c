@@ -29,7 +29,7 @@ static const struct seccomp_rule own_calls[] = {
 	CALL("setitimer"), /* the worker's timer */
 	/* The worker's cpu time. */
 	CALL_IF("clock_gettime", SECCOMP_SET(0, OTHERS_CLOCK)),
-	CALLS_END,
+	SECCOMP_END,
 };
 
 /* The settings of the keeper for its life. */

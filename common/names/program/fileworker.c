@@ -36,7 +36,7 @@ static const struct seccomp_rule worker_calls[] = {
 	CALL_FAILS("stat", EACCES),
 	CALL_FAILS("access", EACCES),
 	CALL_FAILS("getcwd", EACCES),
-	CALLS_END,
+	SECCOMP_END,
 };
 
 /* --- its end --- */

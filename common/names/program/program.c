@@ -17,7 +17,7 @@ int program_open(int fd, enum program_class class, uint64_t dwarf_max, struct pr
 	}
 	p->class = class;
 	p->dwarf_max = dwarf_max;
-	p->fds[MAIN] = p->fds[DEBUG] = p->fds[SHARED] = -1;
+	p->fds[PROGRAM_MAIN] = p->fds[PROGRAM_DEBUG] = p->fds[PROGRAM_SHARED] = -1;
 	if (!filekeeper_in_use()) {
 		r = sources_open(fd, dwarf_max, &p->sources);
 		if (r)
@@ -26,7 +26,7 @@ int program_open(int fd, enum program_class class, uint64_t dwarf_max, struct pr
 			*ret = p;
 		return r;
 	}
-	p->fds[MAIN] = fd;
+	p->fds[PROGRAM_MAIN] = fd;
 	r = crew_add(p);
 	if (r) {
 		close(fd);
@@ -227,7 +227,7 @@ int program_find(struct program *p, uint64_t offset, struct names *ret, uint64_t
 
 void program_expect(struct program *p, const uint64_t *offsets, unsigned count)
 {
-	p->expected_count = count < PROGRAMWIRE_EXPECTED ? count : PROGRAMWIRE_EXPECTED;
+	p->expected_count = count < PROGRAM_EXPECTED ? count : PROGRAM_EXPECTED;
 	memcpy(p->expected, offsets, p->expected_count * sizeof(*offsets));
 }
 

@@ -22,17 +22,11 @@
 
 #include "common/names/elf/symfile.h"
 #include "common/names/names.h"
+#include "common/names/program/programwire.h"
 #include "common/names/program/want.h"
 #include "common/names/runtime/runtime.h"
 
 struct program;
-
-/* Verdicts of program_open: the worker crashed on the file or took too long, again and again; it
- * was killed from outside each time. */
-#define PROGRAM_DIED 101
-#define PROGRAM_KILLED 102
-/* The verdict of a lookup whose answer does not come yet: ask the same again later. */
-#define PROGRAM_LATER 103
 
 enum program_class {
 	PROGRAM_OF_ROOT,   /* only root could have written its file */
@@ -60,7 +54,8 @@ void program_set_heap(uint64_t heap);
 bool program_keeper_gone(void);
 
 /* Takes fd, also on error. dwarf_max: bytes of memory that its unpacked DWARF may take. Larger
- * DWARF is ignored; 0 ignores all. 0, the verdicts of symfile_open, -errno. */
+ * DWARF is ignored; 0 ignores all. 0, the verdicts of symfile_open, PROGRAM_DIED, PROGRAM_KILLED,
+ * -errno. */
 int program_open(int fd, enum program_class class, uint64_t dwarf_max, struct program **ret);
 void program_free(struct program *p);
 /* The file that the program wants next. *ret_build_id and *ret_name are borrowed until the next
@@ -97,7 +92,7 @@ int program_find(struct program *p, uint64_t offset, struct names *ret, uint64_t
 		 uint64_t *ret_start);
 /* Announces calls of program_find: all of them may be one request. Each announcement replaces the
  * one before. At most PROGRAM_EXPECTED. */
-#define PROGRAM_EXPECTED 7
+#define PROGRAM_EXPECTED PROGRAMWIRE_EXPECTED
 void program_expect(struct program *p, const uint64_t *offsets, unsigned count);
 /* Whether program_find has the answer already. */
 bool program_has(const struct program *p, uint64_t offset);

@@ -4,18 +4,17 @@
 #define COMMON_NAMES_PROGRAM_PROGRAM_INTERNAL_H
 
 #include "common/names/program/program.h"
-#include "common/names/program/programwire.h"
 #include "common/names/program/worker.h"
 
 struct sources;
 
 /* Of its descriptors. */
-enum part { MAIN, DEBUG, SHARED, PARTS };
+enum program_part { PROGRAM_MAIN, PROGRAM_DEBUG, PROGRAM_SHARED, PROGRAM_PARTS };
 
 struct program {
 	struct sources *sources; /* owned; set if the files are parsed in this process */
 	enum program_class class;
-	int fds[PARTS];		    /* -1: it has none */
+	int fds[PROGRAM_PARTS];	    /* -1: it has none */
 	uint64_t dwarf_max, worker; /* worker: the number of the one in which it is open */
 	unsigned kills;
 	uint32_t slot;
@@ -30,12 +29,11 @@ struct program {
 	unsigned again; /* wants of the present lookup */
 	size_t bytes;
 	struct programwire_facts facts;
-	uint64_t expected[PROGRAMWIRE_EXPECTED]; /* for the next lookup */
+	uint64_t expected[PROGRAM_EXPECTED]; /* for the next lookup */
 	uint32_t expected_count;
 	uint8_t *ahead; /* answers to expected lookups (programwire_find); NULL: none */
 	size_t ahead_len;
 };
-_Static_assert(PROGRAM_EXPECTED == PROGRAMWIRE_EXPECTED, "");
 
 /* --- the crews (crew.c) --- */
 

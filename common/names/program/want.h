@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file that a program wants next, and the verdict of a lookup that needs it (program.h,
- * sources.h). */
+/* The file that a program wants next, and the verdicts on programs (program.h, sources.h). */
 #ifndef COMMON_NAMES_PROGRAM_WANT_H
 #define COMMON_NAMES_PROGRAM_WANT_H
 
@@ -15,6 +14,14 @@ enum program_want {
 	PROGRAM_WANTS_PACKAGE, /* the .dwp file beside it */
 };
 
-/* The verdict of a lookup that needs another file first (program_wants). */
-#define PROGRAM_AGAIN DWARFINFO_AGAIN
+/* Beside enum symfile_verdict. */
+enum program_verdict {
+	PROGRAM_AGAIN = DWARFINFO_AGAIN, /* the lookup needs another file first (program_wants) */
+	/* Of program_open: the worker crashed on the file or took too long, again and again; it was
+	 * killed from outside each time. */
+	PROGRAM_DIED = 101,
+	PROGRAM_KILLED = 102,
+	PROGRAM_LATER = 103, /* the lookup's answer does not come yet: ask the same again later */
+};
+
 #endif

@@ -50,7 +50,7 @@ void workercell_enter(const struct seccomp_rule *calls, uint64_t heap, unsigned 
 	const struct seccomp_rule itself[] = {
 		/* abort() */
 		CALL_IF("tgkill", SECCOMP_IS(0, getpid()), SECCOMP_IS(2, SIGABRT)),
-		CALLS_END,
+		SECCOMP_END,
 	};
 	const struct seccomp_rule *const lists[] = { baseline_calls, calls, itself };
 	int r = WORKERCELL_ASAN ? 0 : sandbox_lower(RLIMIT_DATA, heap);

@@ -59,32 +59,33 @@ static void take_call(struct reading *f, uint32_t at, uint32_t end)
  * for a return. Code after that is reached on another path, so the old value stays. */
 static void take_values(struct reading *f, const struct decoded *d)
 {
-	const bool restored = (d->op == OP_LOAD && d->src == RBP) || d->op == OP_POP;
+	const bool restored = (d->op == INSN_OP_LOAD && d->src == RBP) || d->op == INSN_OP_POP;
 	const unsigned dst = d->dst;
 	struct value v = { UNKNOWN, 0 };
 
 	forget(f, d->clobbers);
 	f->rbp_odd |= d->clobbers >> RBP & 1;
-	if (d->op == OP_LEAVE || (restored && dst == RBP))
+	if (d->op == INSN_OP_LEAVE || (restored && dst == RBP))
 		return;
-	if (d->op == OP_SWAP) {
+	if (d->op == INSN_OP_SWAP) {
 		forget(f, 1u << (d->src & 15));
 		f->rbp_odd |= d->src == RBP;
-	} else if (d->op != OP_LEA && d->op != OP_LOAD && d->op != OP_POP && d->op != OP_CONST &&
-		   d->op != OP_CONST_LOW && d->op != OP_ADDRESS) {
+	} else if (d->op != INSN_OP_LEA && d->op != INSN_OP_LOAD && d->op != INSN_OP_POP &&
+		   d->op != INSN_OP_CONST && d->op != INSN_OP_CONST_LOW &&
+		   d->op != INSN_OP_ADDRESS) {
 		return;
 	}
 	if (dst >= 16 || (restored && PRESERVED & 1u << dst))
 		return;
 	if (dst == RBP) {
-		f->rbp_odd |= d->op != OP_LEA || d->src != RSP || d->imm;
+		f->rbp_odd |= d->op != INSN_OP_LEA || d->src != RSP || d->imm;
 		return;
 	}
-	if (d->op == OP_LEA && d->src == RBP)
+	if (d->op == INSN_OP_LEA && d->src == RBP)
 		v = (struct value){ PLACE, d->imm };
-	else if (d->op == OP_LEA && d->src < 16 && !d->imm)
+	else if (d->op == INSN_OP_LEA && d->src < 16 && !d->imm)
 		v = f->r[d->src];
-	else if (d->op == OP_LOAD && d->src == RBP)
+	else if (d->op == INSN_OP_LOAD && d->src == RBP)
 		v = (struct value){ LOADED, d->imm };
 	f->r[dst] = v;
 }
@@ -122,14 +123,14 @@ bool ehreturn_find(const uint8_t *code, uint32_t n, struct ehreturn *ret)
 		}
 		if (!insn_decode(code + at, n - at, &d))
 			return false;
-		if (d.op == OP_CALL)
+		if (d.op == INSN_OP_CALL)
 			take_call(&f, at, at + d.len);
 		else
 			take_values(&f, &d);
-		if (d.next == NEXT_FALL || d.next == NEXT_COND)
+		if (d.next == INSN_NEXT_FALL || d.next == INSN_NEXT_COND)
 			continue;
 		forget(&f, ~PRESERVED);
-		if (d.next != NEXT_JUMP)
+		if (d.next != INSN_NEXT_JUMP)
 			f.calls = 0;
 	}
 	return false;

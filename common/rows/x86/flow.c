@@ -126,11 +126,12 @@ static bool is_child(const struct flow *f, uint32_t i)
 		const struct node *node = &f->graph.node[i];
 		const struct decoded *in = &node->insn;
 
-		if (in->op == OP_POP || (in->op == OP_CONST && in->dst == RBP && in->imm == 0))
+		if (in->op == INSN_OP_POP ||
+		    (in->op == INSN_OP_CONST && in->dst == RBP && in->imm == 0))
 			return true;
-		if (in->op == OP_CALL || in->op == OP_SYSCALL || in->op == OP_PUSH)
+		if (in->op == INSN_OP_CALL || in->op == INSN_OP_SYSCALL || in->op == INSN_OP_PUSH)
 			return false;
-		i = in->next == NEXT_JUMP ? node->target : node->after;
+		i = in->next == INSN_NEXT_JUMP ? node->target : node->after;
 	}
 	return false;
 }
@@ -146,7 +147,7 @@ static void contradict(struct flow *f, const struct node *node)
  * in RBP, and C's below it. */
 static bool leaves_foreign(struct flow *f, const struct frame *s, const struct node *node)
 {
-	if (s->life != LIFE_PLAIN || s->reg[RSP] != SYM(CFA, -8) ||
+	if (s->life != FRAME_LIFE_PLAIN || s->reg[RSP] != SYM(CFA, -8) ||
 	    s->reg[RBP] == SYM(CALLER, RBP) || sym_kind(s->reg[RBP]) == SYM_CFA)
 		return false;
 	f->foreign = true;
@@ -160,30 +161,30 @@ static void check_end(struct flow *f, const struct frame *s, const struct node *
 	bool at_return = s->reg[RSP] == SYM(CFA, -8);
 	bool guessed = !(f->graph.flags & FLOW_TRUSTED);
 
-	if (s->life != LIFE_PLAIN)
+	if (s->life != FRAME_LIFE_PLAIN)
 		return;
-	if (node->insn.next == NEXT_RET && frame_leaves_nest(s))
+	if (node->insn.next == INSN_NEXT_RET && frame_leaves_nest(s))
 		return;
-	if (node->insn.next == NEXT_RET && sym_kind(s->reg[RSP]) != SYM_CFA) {
+	if (node->insn.next == INSN_NEXT_RET && sym_kind(s->reg[RSP]) != SYM_CFA) {
 		f->lost = true;
 		if (f->graph.flags & FLOW_ASSEMBLY)
 			contradict(f, node);
 	}
-	if (node->insn.next != NEXT_RET && leaves_foreign(f, s, node))
+	if (node->insn.next != INSN_NEXT_RET && leaves_foreign(f, s, node))
 		return;
 	if (at_return && frame_load(s, SYM(CFA, -8)) == SYM(RETURN, 0) &&
 	    (s->reg[RBP] == SYM(CALLER, RBP) || (!guessed && sym_kind(s->reg[RBP]) != SYM_CFA))) {
 		f->returns = true;
-		f->rets |= node->insn.next == NEXT_RET;
+		f->rets |= node->insn.next == INSN_NEXT_RET;
 		if (node->leaves)
 			f->graph.tail[node->leaves - 1] = true;
 		return;
 	}
-	if (node->insn.next == NEXT_COND && node->leaves && sym_kind(s->reg[RSP]) == SYM_CFA &&
+	if (node->insn.next == INSN_NEXT_COND && node->leaves && sym_kind(s->reg[RSP]) == SYM_CFA &&
 	    sym_off(s->reg[RSP]) < -8)
 		return;
 	if (guessed ||
-	    (node->insn.next == NEXT_RET && sym_kind(s->reg[RSP]) == SYM_CFA && !at_return))
+	    (node->insn.next == INSN_NEXT_RET && sym_kind(s->reg[RSP]) == SYM_CFA && !at_return))
 		contradict(f, node);
 }
 
@@ -192,7 +193,7 @@ static void check_end(struct flow *f, const struct frame *s, const struct node *
 static void check_call(struct flow *f, const struct frame *s)
 {
 	if (sym_kind(s->reg[RSP]) != SYM_CFA || sym_off(s->reg[RSP]) % 16 == 0 ||
-	    s->life != LIFE_PLAIN)
+	    s->life != FRAME_LIFE_PLAIN)
 		return;
 	f->misaligned = true;
 	if (!(f->graph.flags & (FLOW_TRUSTED | FLOW_UNALIGNED)))
@@ -237,7 +238,7 @@ static int run_labels(struct flow *f, const struct frame *s, const struct node *
 	for (uint32_t n = 0; n < node->cases && sym_kind(v) == SYM_LABEL && !r; n++) {
 		uint32_t to = f->graph.target[node->first_case + n];
 
-		if (sym_off(v) != FRAME_SOME_LABEL && (uint32_t)sym_off(v) != f->graph.node[to].at)
+		if (sym_off(v) != SYM_SOME_LABEL && (uint32_t)sym_off(v) != f->graph.node[to].at)
 			continue;
 		found = true;
 		r = arrive(f, to, s);
@@ -255,7 +256,7 @@ static int run_indirect(struct flow *f, const struct frame *s, const struct node
 	if (!frame_has_cfa(s))
 		return 0;
 	f->indirect = true;
-	if (!node->cases && s->life == LIFE_PLAIN && node->insn.src >= 16 &&
+	if (!node->cases && s->life == FRAME_LIFE_PLAIN && node->insn.src >= 16 &&
 	    leaves_foreign(f, s, node))
 		return 0;
 	if (node->labels)
@@ -267,7 +268,7 @@ static int run_indirect(struct flow *f, const struct frame *s, const struct node
 		return r;
 	}
 	/* A tail call through a pointer. */
-	if (s->life == LIFE_PLAIN && node->pointer && s->reg[RSP] == SYM(CFA, -8) &&
+	if (s->life == FRAME_LIFE_PLAIN && node->pointer && s->reg[RSP] == SYM(CFA, -8) &&
 	    s->reg[RBP] == SYM(CALLER, RBP))
 		f->returns = true;
 	if (node->at < f->graph.code.entry || node->at >= f->graph.code.end)
@@ -290,19 +291,19 @@ static void tell_apart(const struct flow *f, const struct node *node, struct fra
 	bool is = child != GRAPH_NONE && is_child(f, child);
 
 	*taken = *s;
-	s->life = is && !on_zero ? LIFE_CHILD : LIFE_PLAIN;
-	taken->life = is && on_zero ? LIFE_CHILD : LIFE_PLAIN;
+	s->life = is && !on_zero ? FRAME_LIFE_CHILD : FRAME_LIFE_PLAIN;
+	taken->life = is && on_zero ? FRAME_LIFE_CHILD : FRAME_LIFE_PLAIN;
 }
 
 /* Follows a direct jump; *s becomes the state where it is not taken. */
 static int run_branch(struct flow *f, struct frame *s, const struct node *node)
 {
 	if (node->target == GRAPH_NONE) {
-		if (node->insn.next == NEXT_COND)
+		if (node->insn.next == INSN_NEXT_COND)
 			check_end(f, s, node);
 		return 0;
 	}
-	if (s->life == LIFE_CLONE && node->insn.zero) {
+	if (s->life == FRAME_LIFE_CLONE && node->insn.zero) {
 		struct frame taken;
 
 		tell_apart(f, node, s, &taken);
@@ -325,7 +326,8 @@ static void note_label(const struct flow *f, struct frame *s, const struct node 
  * unknown. */
 static bool is_probed(const struct decoded *last, const struct decoded *branch)
 {
-	return last && last->op == OP_COMPARE && branch->next == NEXT_COND && branch->zero == 2;
+	return last && last->op == INSN_OP_COMPARE && branch->next == INSN_NEXT_COND &&
+	       branch->zero == 2;
 }
 
 /* Runs from one leader to the next. */
@@ -343,43 +345,43 @@ static int run(struct flow *f, struct frame s, uint32_t i)
 		if (++f->steps > f->limit)
 			return FLOW_TANGLED;
 		node->reached = true;
-		if (in->next == NEXT_RET || in->next == NEXT_LEAVES ||
-		    (in->next == NEXT_INDIRECT && in->memory)) {
+		if (in->next == INSN_NEXT_RET || in->next == INSN_NEXT_LEAVES ||
+		    (in->next == INSN_NEXT_INDIRECT && in->memory)) {
 			check_end(f, &s, node);
 			return 0;
 		}
-		if (in->op == OP_CALL) {
+		if (in->op == INSN_OP_CALL) {
 			check_call(f, &s);
 			if (f->graph.flags & FLOW_ASSEMBLY)
 				check_kept(f, &s, node);
 		}
 		if (!frame_apply(&s, in))
 			f->contradicts = true;
-		if (in->op == OP_ADDRESS)
+		if (in->op == INSN_OP_ADDRESS)
 			note_label(f, &s, node);
 		if (node->pads && node->at + in->len > f->came_back)
 			f->came_back = node->at + in->len;
-		if (f->contradicts || (in->op == OP_SYSCALL && is_last_syscall(rax)))
+		if (f->contradicts || (in->op == INSN_OP_SYSCALL && is_last_syscall(rax)))
 			return 0;
-		if (in->next == NEXT_INDIRECT)
+		if (in->next == INSN_NEXT_INDIRECT)
 			return run_indirect(f, &s, node);
-		if (in->next == NEXT_COND || in->next == NEXT_JUMP) {
+		if (in->next == INSN_NEXT_COND || in->next == INSN_NEXT_JUMP) {
 			int r = run_branch(f, &s, node);
 
-			if (r || in->next == NEXT_JUMP)
+			if (r || in->next == INSN_NEXT_JUMP)
 				return r;
 			if (is_probed(last, in))
 				frame_equal(&s, last->src);
 		}
-		if (in->next == NEXT_END)
+		if (in->next == INSN_NEXT_END)
 			return 0;
 		if (node->after == GRAPH_NONE) {
 			/* The path runs into the next function, unless the call does not return. */
-			if (in->op != OP_CALL) {
+			if (in->op != INSN_OP_CALL) {
 				check_end(f, &s, node);
 				f->contradicts |= sym_kind(s.reg[RSP]) == SYM_CFA &&
 						  s.reg[RSP] != SYM(CFA, -8) &&
-						  s.life == LIFE_PLAIN;
+						  s.life == FRAME_LIFE_PLAIN;
 			}
 			return 0;
 		}
@@ -446,15 +448,15 @@ static int note_rules(struct flow *f)
 					return r;
 			}
 			node->rule = rule;
-			if (in->next != NEXT_FALL && in->next != NEXT_COND)
+			if (in->next != INSN_NEXT_FALL && in->next != INSN_NEXT_COND)
 				break;
-			fresh = frame_matters(&s, in) || life != LIFE_PLAIN;
+			fresh = frame_matters(&s, in) || life != FRAME_LIFE_PLAIN;
 			(void)frame_apply(&s, in);
-			if (in->next == NEXT_COND && life == LIFE_CLONE && in->zero)
+			if (in->next == INSN_NEXT_COND && life == FRAME_LIFE_CLONE && in->zero)
 				s.life = in->zero == 2 && node->after != GRAPH_NONE &&
 							 is_child(f, node->after)
-						 ? LIFE_CHILD
-						 : LIFE_PLAIN;
+						 ? FRAME_LIFE_CHILD
+						 : FRAME_LIFE_PLAIN;
 			if (is_probed(last, in)) {
 				frame_equal(&s, last->src);
 				fresh = true;
@@ -671,9 +673,9 @@ uint32_t flow_saves(const struct flow *f)
 	     at += node->insn.len) {
 		const struct decoded *in = &node->insn;
 
-		if (in->op == OP_PUSH && in->src < 16 && callers >> in->src & 1)
+		if (in->op == INSN_OP_PUSH && in->src < 16 && callers >> in->src & 1)
 			n++;
-		if (in->next != NEXT_FALL || in->op == OP_CALL)
+		if (in->next != INSN_NEXT_FALL || in->op == INSN_OP_CALL)
 			break;
 	}
 	return n;
@@ -688,13 +690,13 @@ bool flow_frames(const struct flow *f)
 	     at += node->insn.len) {
 		const struct decoded *in = &node->insn;
 
-		if (in->op == OP_CALL)
+		if (in->op == INSN_OP_CALL)
 			return depth > 8 && depth % 16 == 0;
-		if (in->next != NEXT_FALL)
+		if (in->next != INSN_NEXT_FALL)
 			return false;
-		if (in->op == OP_PUSH)
+		if (in->op == INSN_OP_PUSH)
 			depth += in->width;
-		else if (in->op == OP_LEA && in->dst == RSP && in->src == RSP)
+		else if (in->op == INSN_OP_LEA && in->dst == RSP && in->src == RSP)
 			depth -= in->imm;
 	}
 	return false;

@@ -42,7 +42,7 @@ static void rebase(struct frame *s)
 	s->align = 0;
 	s->aligned = SYM(UNKNOWN, 0);
 	if (s->nest)
-		s->nest = NEST_LOST;
+		s->nest = FRAME_NEST_LOST;
 }
 
 /* Applies `and rsp, imm`. */
@@ -69,7 +69,7 @@ static void set(struct frame *s, unsigned reg, uint64_t v)
 	if (reg == RSP && sym_kind(v) == SYM_CFA) {
 		s->align = 0;
 		s->aligned = SYM(UNKNOWN, 0);
-		s->nest = NEST_NONE;
+		s->nest = FRAME_NEST_NONE;
 	}
 }
 
@@ -187,73 +187,73 @@ bool frame_change(struct frame *s, const struct decoded *i)
 	uint64_t v;
 
 	switch (i->op) {
-	case OP_PUSH:
+	case INSN_OP_PUSH:
 		v = i->src < 16 ? s->reg[i->src] : SYM(UNKNOWN, 0);
 		set(s, RSP, advanced(s->reg[RSP], -(int32_t)i->width));
 		store(s, s->reg[RSP], i->width, v);
 		break;
-	case OP_POP:
+	case INSN_OP_POP:
 		v = frame_load(s, s->reg[RSP]);
 		if (i->width != 8)
 			v = SYM(UNKNOWN, 0);
 		set(s, RSP, advanced(s->reg[RSP], i->width));
-		below = s->life != LIFE_PLAIN || sym_kind(s->reg[RSP]) != SYM_CFA ||
+		below = s->life != FRAME_LIFE_PLAIN || sym_kind(s->reg[RSP]) != SYM_CFA ||
 			sym_off(s->reg[RSP]) <= 0;
 		set(s, i->dst, v);
 		break;
-	case OP_LEA:
+	case INSN_OP_LEA:
 		set(s, i->dst, advanced(s->reg[i->src], i->imm));
 		break;
-	case OP_CONST:
+	case INSN_OP_CONST:
 		set(s, i->dst, SYM(CONST, i->imm));
 		break;
-	case OP_CONST_LOW:
+	case INSN_OP_CONST_LOW:
 		v = s->reg[i->dst];
 		set(s, i->dst,
 		    sym_kind(v) == SYM_CONST ? SYM(CONST, (sym_off(v) & ~0xff) | i->imm)
 					     : SYM(UNKNOWN, 0));
 		break;
-	case OP_LOAD:
+	case INSN_OP_LOAD:
 		v = advanced(s->reg[i->src], i->imm);
 		set(s, i->dst, is_place(v) ? frame_load(s, v) : SYM(UNKNOWN, 0));
 		break;
-	case OP_STORE:
+	case INSN_OP_STORE:
 		v = i->src < 16 ? s->reg[i->src] : SYM(UNKNOWN, 0);
 		store(s, advanced(s->reg[i->dst], i->imm), i->width, v);
 		break;
-	case OP_LEAVE:
+	case INSN_OP_LEAVE:
 		v = s->reg[RBP];
 		set(s, RSP, is_place(v) ? advanced(v, 8) : SYM(UNKNOWN, 0));
 		set(s, RBP, is_place(v) ? frame_load(s, v) : SYM(UNKNOWN, 0));
 		break;
-	case OP_LOWER:
+	case INSN_OP_LOWER:
 		move_by(s, i->src, -1);
 		break;
-	case OP_RAISE:
+	case INSN_OP_RAISE:
 		move_by(s, i->src, 1);
 		below = sym_kind(s->reg[RSP]) != SYM_CFA || sym_off(s->reg[RSP]) < 0;
 		break;
-	case OP_ALIGN:
+	case INSN_OP_ALIGN:
 		align(s, i->imm);
 		break;
-	case OP_SWAP:
+	case INSN_OP_SWAP:
 		v = s->reg[i->dst];
 		set(s, i->dst, s->reg[i->src]);
 		set(s, i->src, v);
 		break;
-	case OP_CALL:
+	case INSN_OP_CALL:
 		end_callees_frame(s);
 		forget_below(s);
 		clobber(s, call_clobbers(s, i));
-		if (s->life == LIFE_CLONE)
-			s->life = LIFE_PLAIN;
+		if (s->life == FRAME_LIFE_CLONE)
+			s->life = FRAME_LIFE_PLAIN;
 		break;
-	case OP_SYSCALL:
+	case INSN_OP_SYSCALL:
 		v = s->reg[RAX];
 		clobber(s, SYSCALL_CLOBBERS);
-		if (s->life == LIFE_PLAIN &&
+		if (s->life == FRAME_LIFE_PLAIN &&
 		    (v == SYM(CONST, SYS_CLONE) || v == SYM(CONST, SYS_CLONE3)))
-			s->life = LIFE_CLONE;
+			s->life = FRAME_LIFE_CLONE;
 		break;
 	default:
 		break;
@@ -281,7 +281,7 @@ bool frame_merge(struct frame *to, const struct frame *from)
 		if (to->reg[r] != other.reg[r])
 			to->reg[r] = sym_kind(to->reg[r]) == SYM_LABEL &&
 						     sym_kind(other.reg[r]) == SYM_LABEL
-					     ? SYM(LABEL, FRAME_SOME_LABEL)
+					     ? SYM(LABEL, SYM_SOME_LABEL)
 					     : SYM(UNKNOWN, 0);
 		changed |= to->reg[r] != old.reg[r];
 	}
@@ -290,7 +290,7 @@ bool frame_merge(struct frame *to, const struct frame *from)
 			drop_slot(to, n);
 	}
 	if (to->life != other.life)
-		to->life = LIFE_MIXED;
+		to->life = FRAME_LIFE_MIXED;
 	if (to->aligned != other.aligned || to->align != other.align) {
 		to->aligned = SYM(UNKNOWN, 0);
 		to->align = 0;
@@ -299,7 +299,7 @@ bool frame_merge(struct frame *to, const struct frame *from)
 		to->nest = other.nest;
 		to->nest_at = other.nest_at;
 	} else if (other.nest && (to->nest != other.nest || to->nest_at != other.nest_at)) {
-		to->nest = NEST_LOST;
+		to->nest = FRAME_NEST_LOST;
 	}
 	return changed || to->slots != old.slots || to->life != old.life ||
 	       to->align != old.align || to->nest != old.nest;
@@ -310,7 +310,7 @@ bool frame_merge(struct frame *to, const struct frame *from)
 /* The register that identifies the outermost frame of a nest, and holds its CFA; or NO_REG. */
 static unsigned nest_register(const struct frame *s)
 {
-	if (s->nest != NEST_ONE || !s->align || s->reg[RBP] != SYM(CALLER, RBP) ||
+	if (s->nest != FRAME_NEST_ONE || !s->align || s->reg[RBP] != SYM(CALLER, RBP) ||
 	    s->reg[s->tracked] != SYM(CALLER, s->tracked) || sym_kind(s->reg[RSP]) != SYM_ALIGNED)
 		return NO_REG;
 	for (unsigned r = 0; r < 16; r++) {
@@ -323,10 +323,10 @@ static unsigned nest_register(const struct frame *s)
 bool frame_enter_nest(struct frame *s)
 {
 	if (!s->nest && s->align && sym_kind(s->reg[RSP]) == SYM_ALIGNED) {
-		s->nest = NEST_ONE;
+		s->nest = FRAME_NEST_ONE;
 		s->nest_at = s->reg[RSP];
 	} else if (s->nest && s->nest_at != s->reg[RSP]) {
-		s->nest = NEST_LOST;
+		s->nest = FRAME_NEST_LOST;
 	}
 	return s->nest;
 }
@@ -497,7 +497,7 @@ bool frame_rule(const struct frame *s, struct unwind_rule *ret)
 	struct unwind_rule rule = { .flags = UNWIND_DERIVED | UNWIND_GUESSED };
 	uint64_t place;
 
-	if (s->life == LIFE_CHILD) {
+	if (s->life == FRAME_LIFE_CHILD) {
 		*ret = (struct unwind_rule){ .cfa = UNWIND_CFA_REG,
 					     .cfa_reg = UNWIND_REG_RSP,
 					     .cfa_off = 8,
@@ -505,7 +505,7 @@ bool frame_rule(const struct frame *s, struct unwind_rule *ret)
 					     .flags = UNWIND_DERIVED };
 		return true;
 	}
-	if (s->life == LIFE_MIXED || !rule_cfa(s, &rule) || !rule_ra(s, &rule))
+	if (s->life == FRAME_LIFE_MIXED || !rule_cfa(s, &rule) || !rule_ra(s, &rule))
 		return false;
 	/* Inner frames save nothing that the outermost one may have saved. */
 	if (rule.cfa == UNWIND_CFA_NEST) {
@@ -541,10 +541,10 @@ bool frame_rule(const struct frame *s, struct unwind_rule *ret)
 
 bool frame_matters(const struct frame *s, const struct decoded *i)
 {
-	if (i->op != OP_NONE)
+	if (i->op != INSN_OP_NONE)
 		return true;
 	for (unsigned mask = i->clobbers; mask; mask &= mask - 1) {
-		enum symbol kind = sym_kind(s->reg[__builtin_ctz(mask)]);
+		enum sym_kind kind = sym_kind(s->reg[__builtin_ctz(mask)]);
 
 		if (kind != SYM_UNKNOWN && kind != SYM_CONST)
 			return true;

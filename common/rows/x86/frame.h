@@ -13,48 +13,25 @@
 #include <stdint.h>
 #include "bpf/unwind.h"
 #include "common/rows/x86/insn.h"
+#include "common/rows/x86/sym.h"
 
 #define FRAME_SLOTS 12
-#define FRAME_SOME_LABEL (-1)
 #define FRAME_CALL_CLOBBERS 0x0fc7 /* rax rcx rdx rsi rdi r8-r11 */
 
-enum symbol {
-	SYM_UNKNOWN,
-	SYM_CFA,     /* CFA + off */
-	SYM_ALIGNED, /* off + the value of RSP when it was last set to something unknown */
-	SYM_CALLER,  /* the value of register `off` on entry */
-	SYM_RETURN,  /* the return address */
-	SYM_CONST,   /* off */
-	SYM_SIZE,    /* the number that added to ALIGNED's zero gives CFA + off */
-	SYM_LABEL,   /* an address of code: offset `off`, or FRAME_SOME_LABEL */
-};
-/* kind << 32 | off, so that one comparison does. */
-#define SYM(kind, off) ((uint64_t)(SYM_##kind) << 32 | (uint32_t)(off))
-
-static inline enum symbol sym_kind(uint64_t v)
-{
-	return (enum symbol)(v >> 32);
-}
-
-static inline int32_t sym_off(uint64_t v)
-{
-	return (int32_t)(uint32_t)v;
-}
-
 /* The side that runs an instruction, in a function that creates a thread or a process. */
-enum life {
-	LIFE_PLAIN,
-	LIFE_CLONE, /* after the system call, before the code tests its result */
-	LIFE_CHILD, /* in the child: nothing called this */
-	LIFE_MIXED,
+enum frame_life {
+	FRAME_LIFE_PLAIN,
+	FRAME_LIFE_CLONE, /* after the system call, before the code tests its result */
+	FRAME_LIFE_CHILD, /* in the child: nothing called this */
+	FRAME_LIFE_MIXED,
 };
 
 /* Code that calls into its own middle, after RSP was aligned. What runs there is the function's
  * frame, or an inner one whose return address lies below. */
-enum nest {
-	NEST_NONE,
-	NEST_ONE,
-	NEST_LOST, /* it is in a nest, and nothing more is known */
+enum frame_nest {
+	FRAME_NEST_NONE,
+	FRAME_NEST_ONE,
+	FRAME_NEST_LOST, /* it is in a nest, and nothing more is known */
 };
 
 struct frame_slot {
@@ -66,9 +43,9 @@ struct frame {
 	uint64_t reg[16]; /* by enum gpr */
 	struct frame_slot slot[FRAME_SLOTS];
 	uint16_t keeps;	     /* registers that calls preserve while they hold places */
-	uint8_t slots, life; /* enum life */
+	uint8_t slots, life; /* enum frame_life */
 	uint8_t align;	  /* ALIGNED's zero is `aligned` with this many bits cleared; 0: unknown */
-	uint8_t nest;	  /* enum nest */
+	uint8_t nest;	  /* enum frame_nest */
 	uint64_t aligned; /* CFA and an offset */
 	uint64_t nest_at; /* RSP where calls lead into the nest */
 	uint8_t tracked;  /* enum gpr: the register that rules describe besides RSP and RBP */
@@ -83,7 +60,7 @@ uint64_t frame_load(const struct frame *f, uint64_t place);
 bool frame_change(struct frame *f, const struct decoded *d);
 static inline bool frame_apply(struct frame *f, const struct decoded *d)
 {
-	return (d->op == OP_NONE && !d->clobbers) || frame_change(f, d);
+	return (d->op == INSN_OP_NONE && !d->clobbers) || frame_change(f, d);
 }
 /* RSP is known to equal a register. */
 void frame_equal(struct frame *f, unsigned reg);

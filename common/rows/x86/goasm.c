@@ -428,7 +428,7 @@ static void disassemble(struct goasm *a)
 		struct decoded *d = &a->decoded[a->count];
 
 		if (!insn_decode(a->code + at, a->size - at, d))
-			*d = (struct decoded){ .next = NEXT_END };
+			*d = (struct decoded){ .next = INSN_NEXT_END };
 		a->index[at] = a->count;
 		a->row[a->count] = (struct goasm_row){ .at = at, .len = d->len ? d->len : 1 };
 		a->label_at[a->count] = NO_LABEL;
@@ -442,7 +442,7 @@ static uint32_t target(const struct goasm *a, uint32_t i)
 	const struct decoded *d = &a->decoded[i];
 	int64_t at = (int64_t)a->row[i].at + a->row[i].len + d->imm;
 
-	if (d->next != NEXT_JUMP && d->next != NEXT_COND)
+	if (d->next != INSN_NEXT_JUMP && d->next != INSN_NEXT_COND)
 		return UINT32_MAX;
 	return at >= 0 && at < a->size ? a->index[at] : UINT32_MAX;
 }
@@ -568,17 +568,17 @@ static bool run(struct goasm *a, uint32_t label, uint64_t *steps)
 		if (++*steps > (uint64_t)a->count * STEPS_PER_INSTRUCTION)
 			return false;
 		note(a, i);
-		if (d->next == NEXT_JUMP || d->next == NEXT_COND) {
+		if (d->next == INSN_NEXT_JUMP || d->next == INSN_NEXT_COND) {
 			uint32_t to = target(a, i);
 
 			if (to != UINT32_MAX)
 				hand_on(a, a->label_at[to]);
 		}
-		if (d->next == NEXT_INDIRECT)
+		if (d->next == INSN_NEXT_INDIRECT)
 			note_leap(a, i);
-		if (d->next != NEXT_FALL && d->next != NEXT_COND)
+		if (d->next != INSN_NEXT_FALL && d->next != INSN_NEXT_COND)
 			return true;
-		if (d->next == NEXT_FALL)
+		if (d->next == INSN_NEXT_FALL)
 			run_one(a, i);
 	}
 	return true;

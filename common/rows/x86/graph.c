@@ -100,24 +100,24 @@ static int decode_one(struct graph *g, uint32_t at, uint32_t *ret_after, uint32_
 		g->high = at + 1;
 	/* Bytes that are no instruction end the path. */
 	if (!decode(g, at, &d)) {
-		i->insn = (struct decoded){ .len = 1, .next = NEXT_END };
+		i->insn = (struct decoded){ .len = 1, .next = INSN_NEXT_END };
 		g->broken = true;
 		g->broken_at = at;
 		return 0;
 	}
 	i->insn = d;
-	if (d.op == OP_LEA && d.dst == RSP && d.src != RSP && d.src != RBP)
+	if (d.op == INSN_OP_LEA && d.dst == RSP && d.src != RSP && d.src != RBP)
 		g->restores |= (uint16_t)(1u << d.src);
 	target = (int64_t)at + d.len + d.imm;
-	if (d.next == NEXT_FALL || d.next == NEXT_COND) {
+	if (d.next == INSN_NEXT_FALL || d.next == INSN_NEXT_COND) {
 		if (at < g->code.end && at + d.len >= g->code.end)
 			g->fell = true;
 		else
 			*ret_after = at + d.len;
 	}
-	if (d.op == OP_CALL) {
+	if (d.op == INSN_OP_CALL) {
 		if (d.relative && d.imm == 0) {
-			i->insn.op = OP_PUSH;
+			i->insn.op = INSN_OP_PUSH;
 			i->insn.src = NO_REG;
 			i->insn.width = 8;
 			return 0;
@@ -129,12 +129,12 @@ static int decode_one(struct graph *g, uint32_t at, uint32_t *ret_after, uint32_
 		if (g->ends < GRAPH_ENDS && !ends)
 			g->end[g->ends++] = at + d.len;
 		if (ends || (g->flags & FLOW_NO_RETURN && at + d.len >= g->from)) {
-			i->insn.next = NEXT_END;
+			i->insn.next = INSN_NEXT_END;
 			*ret_after = GRAPH_NONE;
 			return 0;
 		}
 		i->pads = true;
-	} else if (d.next == NEXT_JUMP || d.next == NEXT_COND) {
+	} else if (d.next == INSN_NEXT_JUMP || d.next == INSN_NEXT_COND) {
 		if (is_inside(g, target)) {
 			*ret_target = (uint32_t)target;
 			return 0;
@@ -144,8 +144,8 @@ static int decode_one(struct graph *g, uint32_t at, uint32_t *ret_after, uint32_
 		g->jump[g->jumps++] = target;
 		i->leaves = g->jumps;
 		g->tail[i->leaves - 1] = false;
-		if (d.next == NEXT_JUMP)
-			i->insn.next = NEXT_LEAVES;
+		if (d.next == INSN_NEXT_JUMP)
+			i->insn.next = INSN_NEXT_LEAVES;
 	}
 	return 0;
 }
@@ -245,7 +245,7 @@ static bool base_of(struct graph *g, uint32_t i, uint8_t reg, uint64_t *ret)
 		const struct node *in = &g->node[k];
 
 		g->searched++;
-		if (in->insn.op != OP_ADDRESS || in->insn.dst != reg)
+		if (in->insn.op != INSN_OP_ADDRESS || in->insn.dst != reg)
 			continue;
 		*ret = g->code.address + in->at + in->insn.len + (uint64_t)(int64_t)in->insn.imm;
 		return true;
@@ -271,7 +271,7 @@ static uint32_t moved_to(struct graph *g, uint8_t reg)
 	for (uint32_t k = 0; k < g->nodes; k++) {
 		const struct decoded *in = &g->node[k].insn;
 
-		if (in->op == OP_LEA && in->dst == reg && in->imm == 0)
+		if (in->op == INSN_OP_LEA && in->dst == reg && in->imm == 0)
 			mask |= 1u << in->src;
 	}
 	return mask;
@@ -294,7 +294,7 @@ static int take_labels(struct graph *g, uint32_t i)
 		int r;
 
 		g->searched++;
-		if (in->insn.op != OP_ADDRESS || !(from >> in->insn.dst & 1) ||
+		if (in->insn.op != INSN_OP_ADDRESS || !(from >> in->insn.dst & 1) ||
 		    (sized ? at < g->code.entry || at >= g->code.end : !is_inside(g, at)))
 			continue;
 		if (!follow) {
@@ -390,7 +390,7 @@ static int discover_cases(struct graph *g, uint32_t first)
 	for (uint32_t i = first; i < g->nodes && !r; i++) {
 		struct node *in = &g->node[i];
 
-		if (in->insn.next != NEXT_INDIRECT || in->insn.memory ||
+		if (in->insn.next != INSN_NEXT_INDIRECT || in->insn.memory ||
 		    g->targets >= MAX_TARGETS || g->entries >= MAX_ENTRIES)
 			continue;
 		r = read_cases(g, i);

@@ -32,7 +32,7 @@ struct node {
 	uint32_t leaves;	    /* 1 + index in graph.jump, for a jump out of the code; 0 */
 	/* Set by flow.c: 1 + number of a leader's state; 1 + number of the rule. 0: none. */
 	uint32_t state, rule;
-	struct decoded insn; /* next may also be NEXT_LEAVES or NEXT_END */
+	struct decoded insn; /* next may also be INSN_NEXT_LEAVES or INSN_NEXT_END */
 	bool leader;	     /* other instructions than the one before lead here */
 	bool called;	     /* the function's own calls and the instruction before lead here */
 	bool pads;	     /* a call with padding after it that counts as returning */

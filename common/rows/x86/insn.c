@@ -97,7 +97,7 @@ static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstru
 			   op[n].visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT &&
 			   op[n].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE &&
 			   simple_memory(&op[n])) {
-			i->op = OP_STORE;
+			i->op = INSN_OP_STORE;
 			i->dst = gpr_of(op[n].mem.base);
 			i->src = NO_REG;
 			i->width = op[n].size / 8 < 255 ? (uint8_t)(op[n].size / 8) : 255;
@@ -107,10 +107,10 @@ static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstru
 	switch (in->mnemonic) {
 	case ZYDIS_MNEMONIC_OR:
 		/* A memory barrier: lock or [rsp], 0. */
-		if (op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && i->op == OP_STORE) {
+		if (op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && i->op == INSN_OP_STORE) {
 			p->never = true;
 			if (op[1].imm.value.u == 0)
-				i->op = OP_NONE;
+				i->op = INSN_OP_NONE;
 		}
 		/* Speculative load hardening: it spoils RSP only on mispredicted paths. On real
 		 * ones the register is zero. */
@@ -118,14 +118,14 @@ static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstru
 			i->clobbers = 0;
 		return;
 	case ZYDIS_MNEMONIC_PUSH:
-		i->op = OP_PUSH;
+		i->op = INSN_OP_PUSH;
 		i->width = in->operand_width == 16 ? 2 : 8;
 		i->src = is_reg(&op[0]) && full ? gpr_of(op[0].reg.value) : NO_REG;
 		i->clobbers = 0;
 		return;
 	case ZYDIS_MNEMONIC_PUSHFQ:
 	case ZYDIS_MNEMONIC_PUSHF:
-		i->op = OP_PUSH;
+		i->op = INSN_OP_PUSH;
 		i->width = in->mnemonic == ZYDIS_MNEMONIC_PUSHF ? 2 : 8;
 		i->src = NO_REG;
 		i->clobbers = 0;
@@ -133,7 +133,7 @@ static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstru
 	case ZYDIS_MNEMONIC_POPFQ:
 	case ZYDIS_MNEMONIC_POPF:
 	case ZYDIS_MNEMONIC_POP:
-		i->op = OP_POP;
+		i->op = INSN_OP_POP;
 		i->width = in->operand_width == 16 || in->mnemonic == ZYDIS_MNEMONIC_POPF ? 2 : 8;
 		i->dst = in->mnemonic == ZYDIS_MNEMONIC_POP && is_reg(&op[0])
 				 ? gpr_of(op[0].reg.value)
@@ -141,16 +141,16 @@ static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstru
 		i->clobbers = 0;
 		return;
 	case ZYDIS_MNEMONIC_LEAVE:
-		i->op = OP_LEAVE;
+		i->op = INSN_OP_LEAVE;
 		i->clobbers = 0;
 		return;
 	case ZYDIS_MNEMONIC_SYSCALL:
-		i->op = OP_SYSCALL;
+		i->op = INSN_OP_SYSCALL;
 		i->clobbers = 0;
 		return;
 	case ZYDIS_MNEMONIC_LEA:
 		if (is_reg(&op[0]) && full && op[1].mem.base == ZYDIS_REGISTER_RIP) {
-			i->op = OP_ADDRESS;
+			i->op = INSN_OP_ADDRESS;
 			i->dst = gpr_of(op[0].reg.value);
 			from_disp(i, p, in, ctx, &op[1]);
 			return;
@@ -158,7 +158,7 @@ static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstru
 		if (is_reg(&op[0]) && full && op[1].mem.index == ZYDIS_REGISTER_NONE &&
 		    gpr_of(op[1].mem.base) != NO_REG && op[1].mem.base != ZYDIS_REGISTER_RIP &&
 		    ZydisRegisterGetClass(op[1].mem.base) == ZYDIS_REGCLASS_GPR64) {
-			i->op = OP_LEA;
+			i->op = INSN_OP_LEA;
 			i->dst = gpr_of(op[0].reg.value);
 			i->src = gpr_of(op[1].mem.base);
 			i->clobbers = 0;
@@ -169,7 +169,7 @@ static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstru
 	case ZYDIS_MNEMONIC_SUB:
 		if (is_reg(&op[0]) && full && op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
 		    op[1].imm.value.s > INT32_MIN && op[1].imm.value.s <= INT32_MAX) {
-			i->op = OP_LEA;
+			i->op = INSN_OP_LEA;
 			i->dst = i->src = gpr_of(op[0].reg.value);
 			i->clobbers = 0;
 			from_imm(i, p, in);
@@ -179,7 +179,7 @@ static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstru
 			}
 		} else if (is_reg(&op[0]) && is_reg(&op[1]) && full &&
 			   gpr_of(op[0].reg.value) == RSP) {
-			i->op = in->mnemonic == ZYDIS_MNEMONIC_SUB ? OP_LOWER : OP_RAISE;
+			i->op = in->mnemonic == ZYDIS_MNEMONIC_SUB ? INSN_OP_LOWER : INSN_OP_RAISE;
 			i->dst = RSP;
 			i->src = gpr_of(op[1].reg.value);
 			i->clobbers = 0;
@@ -187,7 +187,7 @@ static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstru
 		return;
 	case ZYDIS_MNEMONIC_AND:
 		if (is_reg(&op[0]) && gpr_of(op[0].reg.value) == RSP) {
-			i->op = OP_ALIGN;
+			i->op = INSN_OP_ALIGN;
 			i->dst = RSP;
 			i->clobbers = 0;
 			if (full && op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
@@ -197,7 +197,7 @@ static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstru
 	case ZYDIS_MNEMONIC_XOR:
 		if (is_reg(&op[0]) && is_reg(&op[1]) && op[0].reg.value == op[1].reg.value &&
 		    op[0].size >= 32) {
-			i->op = OP_CONST;
+			i->op = INSN_OP_CONST;
 			i->dst = gpr_of(op[0].reg.value);
 			i->imm = 0;
 			i->clobbers = 0;
@@ -206,7 +206,7 @@ static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstru
 		return;
 	case ZYDIS_MNEMONIC_XCHG:
 		if (is_reg(&op[0]) && is_reg(&op[1]) && full) {
-			i->op = OP_SWAP;
+			i->op = INSN_OP_SWAP;
 			i->dst = gpr_of(op[0].reg.value);
 			i->src = gpr_of(op[1].reg.value);
 			i->clobbers = 0;
@@ -214,15 +214,15 @@ static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstru
 		return;
 	case ZYDIS_MNEMONIC_MOV:
 		if (is_reg(&op[0]) && full && is_reg(&op[1])) {
-			i->op = OP_LEA;
+			i->op = INSN_OP_LEA;
 			i->dst = gpr_of(op[0].reg.value);
 			i->src = gpr_of(op[1].reg.value);
 			i->clobbers = 0;
 		} else if (is_reg(&op[0]) && op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
-			i->op = op[0].size >= 32 ? OP_CONST : OP_CONST_LOW;
+			i->op = op[0].size >= 32 ? INSN_OP_CONST : INSN_OP_CONST_LOW;
 			if (op[0].reg.value >= ZYDIS_REGISTER_AH &&
 			    op[0].reg.value <= ZYDIS_REGISTER_BH) {
-				i->op = OP_NONE;
+				i->op = INSN_OP_NONE;
 				return;
 			}
 			i->dst = gpr_of(op[0].reg.value);
@@ -233,11 +233,11 @@ static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstru
 				p->byte = true;
 			}
 			if (op[0].size == 16 || op[1].imm.value.s > UINT32_MAX) {
-				i->op = OP_NONE;
+				i->op = INSN_OP_NONE;
 				i->clobbers = (uint16_t)(1u << i->dst);
 			}
 		} else if (is_reg(&op[0]) && full && simple_memory(&op[1])) {
-			i->op = OP_LOAD;
+			i->op = INSN_OP_LOAD;
 			i->dst = gpr_of(op[0].reg.value);
 			i->src = gpr_of(op[1].mem.base);
 			i->clobbers = 0;
@@ -249,7 +249,7 @@ static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstru
 	case ZYDIS_MNEMONIC_CMP:
 		if (is_reg(&op[0]) && full && is_reg(&op[1]) &&
 		    (gpr_of(op[0].reg.value) == RSP || gpr_of(op[1].reg.value) == RSP)) {
-			i->op = OP_COMPARE;
+			i->op = INSN_OP_COMPARE;
 			i->src = gpr_of(op[gpr_of(op[0].reg.value) == RSP].reg.value);
 		}
 		return;
@@ -274,10 +274,10 @@ static bool note_flow(struct decoded *i, struct patch *p, const ZydisDecodedInst
 	switch (in->meta.category) {
 	case ZYDIS_CATEGORY_RET:
 	case ZYDIS_CATEGORY_SYSRET:
-		i->next = in->mnemonic == ZYDIS_MNEMONIC_RET ? NEXT_RET : NEXT_END;
+		i->next = in->mnemonic == ZYDIS_MNEMONIC_RET ? INSN_NEXT_RET : INSN_NEXT_END;
 		return true;
 	case ZYDIS_CATEGORY_CALL:
-		i->op = OP_CALL;
+		i->op = INSN_OP_CALL;
 		from_relative(i, p, in);
 		return true;
 	case ZYDIS_CATEGORY_UNCOND_BR:
@@ -295,27 +295,27 @@ static bool note_flow(struct decoded *i, struct patch *p, const ZydisDecodedInst
 		i->src = !i->relative && in->raw.modrm.mod == 3
 				 ? (uint8_t)(in->raw.modrm.rm | in->raw.rex.B << 3)
 				 : NO_REG;
-		i->next = !i->relative					  ? NEXT_INDIRECT
-			  : in->meta.category == ZYDIS_CATEGORY_UNCOND_BR ? NEXT_JUMP
-									  : NEXT_COND;
+		i->next = !i->relative					  ? INSN_NEXT_INDIRECT
+			  : in->meta.category == ZYDIS_CATEGORY_UNCOND_BR ? INSN_NEXT_JUMP
+									  : INSN_NEXT_COND;
 		return true;
 	default:
 		break;
 	}
 	switch (in->mnemonic) {
 	case ZYDIS_MNEMONIC_INT3:
-		i->filler = FILLER_TRAP;
-		i->next = NEXT_END;
+		i->filler = INSN_FILLER_TRAP;
+		i->next = INSN_NEXT_END;
 		return true;
 	case ZYDIS_MNEMONIC_HLT:
 	case ZYDIS_MNEMONIC_UD2:
 	case ZYDIS_MNEMONIC_UD0:
 	case ZYDIS_MNEMONIC_UD1:
 	case ZYDIS_MNEMONIC_IRETQ:
-		i->next = NEXT_END;
+		i->next = INSN_NEXT_END;
 		return true;
 	case ZYDIS_MNEMONIC_NOP:
-		i->filler = FILLER_NOP;
+		i->filler = INSN_FILLER_NOP;
 		return true;
 	default:
 		return only_vectors(in);
@@ -331,9 +331,9 @@ static bool is_plain(const struct decoded *i, const ZydisDecodedInstruction *in,
 		    op[n].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
 			return false;
 	}
-	return i->op == OP_NONE && i->next == NEXT_FALL && in->mnemonic != ZYDIS_MNEMONIC_MOV &&
-	       in->mnemonic != ZYDIS_MNEMONIC_LEA && in->mnemonic != ZYDIS_MNEMONIC_ADD &&
-	       in->mnemonic != ZYDIS_MNEMONIC_SUB;
+	return i->op == INSN_OP_NONE && i->next == INSN_NEXT_FALL &&
+	       in->mnemonic != ZYDIS_MNEMONIC_MOV && in->mnemonic != ZYDIS_MNEMONIC_LEA &&
+	       in->mnemonic != ZYDIS_MNEMONIC_ADD && in->mnemonic != ZYDIS_MNEMONIC_SUB;
 }
 
 static bool by_zydis(const uint8_t *code, uint32_t n, struct decoded *ret, struct patch *p)
@@ -350,7 +350,7 @@ static bool by_zydis(const uint8_t *code, uint32_t n, struct decoded *ret, struc
 	*ret = (struct decoded){ .len = in.length };
 	bool known = note_flow(ret, p, &in);
 
-	if (known && ret->next != NEXT_FALL)
+	if (known && ret->next != INSN_NEXT_FALL)
 		return true;
 	if (!ZYAN_SUCCESS(ZydisDecoderDecodeOperands(&zydis, &ctx, &in, op, in.operand_count)))
 		return false;

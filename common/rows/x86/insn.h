@@ -20,44 +20,44 @@ enum gpr { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, NO_REG = 16 };
 /* The numbers of these registers in unwind rules (enum unwind_reg). */
 extern const uint8_t insn_dwarf[16];
 
-enum op {
-	OP_NONE,
-	OP_PUSH,    /* src, or NO_REG; width */
-	OP_POP,	    /* dst, or NO_REG; width */
-	OP_LEA,	    /* dst = src + imm */
-	OP_CONST,   /* dst = imm */
-	OP_ADDRESS, /* dst = the address of the next instruction + imm */
-	OP_CONST_LOW,
-	OP_LOAD,  /* dst = [src + imm] */
-	OP_STORE, /* [dst + imm] = src, or NO_REG; width */
-	OP_LEAVE,
-	OP_LOWER, /* dst -= src */
-	OP_RAISE, /* dst += src */
-	OP_ALIGN, /* dst &= imm; imm may be anything if it is 0 */
-	OP_SWAP,
-	OP_COMPARE, /* compares src with RSP */
-	OP_CALL,    /* target: its end + imm, if relative */
-	OP_SYSCALL,
+enum insn_op {
+	INSN_OP_NONE,
+	INSN_OP_PUSH,	 /* src, or NO_REG; width */
+	INSN_OP_POP,	 /* dst, or NO_REG; width */
+	INSN_OP_LEA,	 /* dst = src + imm */
+	INSN_OP_CONST,	 /* dst = imm */
+	INSN_OP_ADDRESS, /* dst = the address of the next instruction + imm */
+	INSN_OP_CONST_LOW,
+	INSN_OP_LOAD,  /* dst = [src + imm] */
+	INSN_OP_STORE, /* [dst + imm] = src, or NO_REG; width */
+	INSN_OP_LEAVE,
+	INSN_OP_LOWER, /* dst -= src */
+	INSN_OP_RAISE, /* dst += src */
+	INSN_OP_ALIGN, /* dst &= imm; imm may be anything if it is 0 */
+	INSN_OP_SWAP,
+	INSN_OP_COMPARE, /* compares src with RSP */
+	INSN_OP_CALL,	 /* target: its end + imm, if relative */
+	INSN_OP_SYSCALL,
 };
-enum next {
-	NEXT_FALL,
-	NEXT_JUMP, /* target: its end + imm */
-	NEXT_COND, /* the same */
-	NEXT_RET,
-	NEXT_LEAVES,
-	NEXT_INDIRECT,
-	NEXT_END
+enum insn_next {
+	INSN_NEXT_FALL,
+	INSN_NEXT_JUMP, /* target: its end + imm */
+	INSN_NEXT_COND, /* the same */
+	INSN_NEXT_RET,
+	INSN_NEXT_LEAVES,
+	INSN_NEXT_INDIRECT,
+	INSN_NEXT_END
 };
-enum filler { FILLER_NONE, FILLER_NOP, FILLER_TRAP };
+enum insn_filler { INSN_FILLER_NONE, INSN_FILLER_NOP, INSN_FILLER_TRAP };
 
 struct decoded {
 	int32_t imm;
 	uint16_t clobbers; /* bits: registers written, besides the effect of op */
 	uint8_t len;	   /* bytes */
-	uint8_t op, next;  /* enum op; enum next without NEXT_LEAVES */
+	uint8_t op, next;  /* enum insn_op; enum insn_next without INSN_NEXT_LEAVES */
 	uint8_t dst, src, width;
 	uint8_t zero;	   /* 1: jumps if zero; 2: if not zero */
-	uint8_t filler;	   /* enum filler */
+	uint8_t filler;	   /* enum insn_filler */
 	bool relative : 1; /* the target of a call is */
 	bool plain : 1;	   /* it only clobbers registers, and is not mov, lea, add or sub */
 	bool memory : 1;   /* an indirect jump through memory at a fixed address */

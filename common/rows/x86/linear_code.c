@@ -21,7 +21,7 @@ uint32_t linear_code_padding(const uint8_t *code, uint32_t size)
 		}
 		if (code[at] != 0x66 && code[at] != 0x0f && code[at] != 0x2e)
 			break;
-		if (!insn_decode(code + at, size - at, &d) || d.filler != FILLER_NOP)
+		if (!insn_decode(code + at, size - at, &d) || d.filler != INSN_FILLER_NOP)
 			break;
 		at += d.len;
 	}
@@ -75,16 +75,17 @@ uint64_t linear_code_argument(const uint8_t *code, uint32_t size, uint64_t addre
 		size = LINEAR_CODE_MAX_ENTRY;
 	while (at < size && insn_decode(code + at, size - at, &d)) {
 		at += d.len;
-		if (d.op == OP_CALL || d.next == NEXT_JUMP || d.next == NEXT_INDIRECT)
+		if (d.op == INSN_OP_CALL || d.next == INSN_NEXT_JUMP ||
+		    d.next == INSN_NEXT_INDIRECT)
 			return argument;
-		if (d.next != NEXT_FALL)
+		if (d.next != INSN_NEXT_FALL)
 			break;
-		if (d.op == OP_ADDRESS && d.dst == RDI)
+		if (d.op == INSN_OP_ADDRESS && d.dst == RDI)
 			argument = address + at + (uint64_t)(int64_t)d.imm;
-		else if (d.op == OP_CONST && d.dst == RDI)
+		else if (d.op == INSN_OP_CONST && d.dst == RDI)
 			argument = (uint32_t)d.imm;
-		else if (d.clobbers >> RDI & 1 || (d.op != OP_STORE && d.dst == RDI) ||
-			 (d.op == OP_SWAP && d.src == RDI))
+		else if (d.clobbers >> RDI & 1 || (d.op != INSN_OP_STORE && d.dst == RDI) ||
+			 (d.op == INSN_OP_SWAP && d.src == RDI))
 			argument = 0;
 	}
 	return 0;
@@ -101,7 +102,7 @@ uint32_t linear_code_past(const uint8_t *code, uint32_t size)
 			continue;
 		}
 		at += d.len;
-		if (d.next != NEXT_FALL && d.next != NEXT_COND)
+		if (d.next != INSN_NEXT_FALL && d.next != INSN_NEXT_COND)
 			break;
 	}
 	return at;

@@ -24,8 +24,6 @@ struct image {
 	size_t size;
 };
 
-const struct env *env_current;
-
 static long read_user(void *ctx, void *dst, uint32_t size, uint64_t addr)
 {
 	const struct image *im = ctx;

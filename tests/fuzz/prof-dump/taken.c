@@ -19,7 +19,6 @@
 #define MAX_ROUNDS 32
 
 extern const struct runtime_ops toyjit_runtime;
-const struct env *env_current;
 
 struct head {
 	struct toyjit_config config;

@@ -34,12 +34,12 @@ static const struct seccomp_rule basics[] = {
 	CALL_IF("openat", SECCOMP_CLEAR(2, WRITES)),
 	CALL_FAILS("getppid", EXDEV),
 	CALL("no_such_call_at_all"),
-	CALLS_END,
+	SECCOMP_END,
 };
 static const struct seccomp_rule parents[] = {
 	CALL_IF("getsid", SECCOMP_IS(0, 0)),
 	CALL_IF("getsid", SECCOMP_IS(0, 1)),
-	CALLS_END,
+	SECCOMP_END,
 };
 static const struct seccomp_rule *const both[] = { basics, NULL, parents };
 
@@ -171,7 +171,7 @@ static void *late(void *arg)
 
 Test(seccomp, a_thread_that_runs_already_is_reached)
 {
-	static const struct seccomp_rule reads[] = { CALL("read"), CALL("pause"), CALLS_END };
+	static const struct seccomp_rule reads[] = { CALL("read"), CALL("pause"), SECCOMP_END };
 	static const struct seccomp_rule *const all[] = { basics, reads };
 	const pid_t child = fork();
 	pthread_t thread;

@@ -126,7 +126,7 @@ Test(insn, what_has_no_opposite_is_told_apart)
 		check(least, sizeof(least));
 		check(sub, sizeof(sub));
 		cr_assert(insn_decode(sub, sizeof(sub), &d));
-		cr_assert(eq(int, d.op, OP_LEA));
+		cr_assert(eq(int, d.op, INSN_OP_LEA));
 		cr_assert(eq(int, d.dst, RSP));
 		cr_assert(eq(int, d.imm, -256));
 	}

@@ -3,8 +3,6 @@
 #include "bpf/walk.h"
 #include "tests/unit/tables_fixture.h"
 
-const struct env *env_current;
-
 TestSuite(tables, .init = setup, .fini = teardown);
 
 /* A file whose row i is at i * step, with rule i % rules. */

@@ -177,7 +177,7 @@ static const struct seccomp_rule serve_calls[] = {
 	CALL("poll"),
 	CALL_NUMBER("uretprobe", 335),
 	CALL_NUMBER("uprobe", 336),
-	CALLS_END,
+	SECCOMP_END,
 };
 
 /* Opens an event that counts time while its cpu is online, and never again once the cpu was

@@ -25,11 +25,11 @@ enum { PROC = KEEPER_SOCKET + 1, HELD = 2 };
 static const struct seccomp_rule own_calls[] = {
 	CALL("capget"),
 	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_NAME)),
-	CALLS_END,
+	SECCOMP_END,
 };
 
 /* What a worker calls once, before its first request. */
-static const struct seccomp_rule start_calls[] = { CALL("capget"), CALLS_END };
+static const struct seccomp_rule start_calls[] = { CALL("capget"), SECCOMP_END };
 
 static bool filter_is_missing(int r)
 {

@@ -46,7 +46,7 @@ const struct seccomp_rule worker_calls[] = {
 	CALL("capset"),
 	CALL_NUMBER("uretprobe", 335),
 	CALL_NUMBER("uprobe", 336),
-	CALLS_END,
+	SECCOMP_END,
 };
 
 struct worker {

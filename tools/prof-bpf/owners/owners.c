@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <utlist.h>
+#include "common/base/fairshare.h"
 
 #define OTHERS 0 /* the number of the owner that stands for all who have no place */
 
@@ -201,30 +202,18 @@ void owners_each(const struct owners *o, void (*fn)(void *ctx, const struct owne
 	}
 }
 
-/* Gives away the shares of all who want less than an equal one, until nobody does. */
 uint64_t owners_share(const struct owners *o, const struct owner *taker, enum owner_resource t,
 		      uint64_t all)
 {
-	uint64_t share = 0;
+	struct fairshare f = { .all = all, .taker = taker != NULL };
 
-	for (;;) {
-		uint64_t left = all, among = taker ? 1 : 0;
-
+	do
 		for (const struct owner *w = &o->others; w;
-		     w = w == &o->others ? o->by_key : w->hh.next) {
-			if (w == taker || !w->held[t])
-				continue;
-			if (w->held[t] <= share)
-				left -= w->held[t] < left ? w->held[t] : left;
-			else
-				among++;
-		}
-		const uint64_t next = among ? left / among : all;
-
-		if (!among || next <= share)
-			return next > share ? next : share;
-		share = next;
-	}
+		     w = w == &o->others ? o->by_key : w->hh.next)
+			if (w != taker)
+				fairshare_show(&f, w->held[t]);
+	while (fairshare_grows(&f));
+	return f.share;
 }
 
 struct owner *owners_largest(const struct owners *o, enum owner_resource t)

@@ -88,8 +88,7 @@ void owners_tell_losses(struct owners *o,
 				     uint64_t n),
 			void *ctx);
 
-/* The fair share of `all`: each owner gets as much, but none more than it wants. So those who hold
- * less than this leave the rest to the others. `taker` counts as one who wants more. */
+/* The fair share (fairshare.h) of `all`. taker: NULL: there is none. */
 uint64_t owners_share(const struct owners *o, const struct owner *taker, enum owner_resource t,
 		      uint64_t all);
 /* Who holds most of a thing; NULL: nobody holds any. */

@@ -8,8 +8,6 @@
 #include "tools/prof-bpf/owners/owners.h"
 #include "tools/prof-bpf/stream/deferred.h"
 
-const struct env *env_current;
-
 #define BELOW_RSP 256 /* bytes kept below RSP: the red zone, and what is read together with it */
 /* How many of the newest items are searched for equal pieces. */
 #define SHARE_AMONG 8

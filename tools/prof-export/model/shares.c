@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-export/model/shares.h"
 
+#include "common/base/fairshare.h"
+
 #define RESERVE_PART 4
 #define RESERVE_MOST (2u << 20)
 #define TAKE_PART 8 /* of what is left, for one owner */
@@ -31,31 +33,18 @@ static size_t held(const struct share *w)
 	return w->kept + w->epoch;
 }
 
-/* Gives away the shares of all who hold less than an equal one, until nobody does. The taker wants
- * more than it has. */
 static size_t fair_share(const struct shares *s, const struct share *taker)
 {
-	size_t all = 0, share = 0;
+	struct fairshare f = { .taker = 1 };
 
 	for (uint32_t i = 0; i <= SHARES_OWNERS; i++)
-		all += held(&s->at[i]);
-	for (;;) {
-		size_t left = all, among = 1;
-
-		for (uint32_t i = 0; i <= SHARES_OWNERS; i++) {
-			const struct share *w = &s->at[i];
-
-			if (w == taker)
-				continue;
-			if (held(w) > share)
-				among++;
-			else
-				left -= held(w);
-		}
-		if (left / among <= share)
-			return share;
-		share = left / among;
-	}
+		f.all += held(&s->at[i]);
+	do
+		for (uint32_t i = 0; i <= SHARES_OWNERS; i++)
+			if (&s->at[i] != taker)
+				fairshare_show(&f, held(&s->at[i]));
+	while (fairshare_grows(&f));
+	return f.share;
 }
 
 bool shares_may_take(const struct shares *s, const struct share *w, const struct pool *p,

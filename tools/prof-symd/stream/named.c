@@ -248,13 +248,6 @@ static int tell_lost(struct named *n)
 	return 0;
 }
 
-/* Counts a sample whose definitions are missing. */
-static void lose_sample(struct named *n)
-{
-	n->lost[n->defs.limit_hit ? 0 : n->gap_seen ? 1 : 2]++;
-	n->counts.lost++;
-}
-
 /* --- taking: definitions --- */
 
 /* Files that prof-bpf offers, since they are called like an interpreter, are described before a
@@ -309,76 +302,7 @@ static int take_stack(struct named *n, const struct msg_stack *m, uint64_t now_n
 	return r;
 }
 
-/* --- the queue --- */
-
-int named_send_sample(struct named *n, const struct msg_sample *sample, uint64_t now_ns)
-{
-	int r = 0;
-
-	named_charge(n, sample->thread);
-	n->sample_ns = sample->time_ns;
-	/* A sample begins at most one new epoch. If its stack does not fit into an empty table, the
-	 * sample is lost. */
-	for (int attempt = 0; attempt < 2; attempt++) {
-		r = sample->stack ? named_send_stack(n, sample->stack, now_ns) : 0;
-		if (r == 0 && sample->thread)
-			r = named_send_thread(n, sample->thread, now_ns);
-		if (r != NAMED_RESTARTED)
-			break;
-	}
-	if (r == NAMED_UNDEFINED || r == NAMED_RESTARTED) {
-		n->defs.limit_hit |= r == NAMED_RESTARTED;
-		lose_sample(n);
-		return 0;
-	}
-	struct msg m = { .id = MSG_SAMPLE, .sample = *sample };
-
-	if (r == 0)
-		r = named_send_extras(n, &m.sample);
-	if (r)
-		return r;
-	r = stream_put(n->out, &m);
-	n->counts.samples += r == 0;
-	return r;
-}
-
-/* --- events --- */
-
-static int end_process(struct named *n, const struct msg_process_end *m, uint64_t now_ns)
-{
-	int r;
-
-	if (!definitions_find_process(&n->defs, m->id))
-		return 0;
-	if (n->jit && jit_knows(n->jit, m->id)) {
-		r = named_settle_held(n, m->id, now_ns);
-		if (r)
-			return r;
-		jit_drop(n->jit, m->id);
-	}
-	/* A process without samples is passed on as well, but no file is opened for it: its exe is
-	 * only named if the receiver already knows that file. */
-	r = named_send_process(n, m->id, now_ns, false);
-	if (r)
-		return r;
-	r = stream_put(n->out, &(struct msg){ .id = MSG_PROCESS_END, .process_end = *m });
-	if (r)
-		return r;
-	n->ended_threads -= definitions_end_process(&n->defs, m->id);
-	if (n->objects)
-		objects_drop(n->objects, m->id);
-	return 0;
-}
-
-/* Frames in it may still come, so its definition stays. */
-static int end_file(struct named *n, const struct msg_file_end *m)
-{
-	const struct def_file *f = definitions_find_file(&n->defs, m->id);
-
-	return f && f->sent == n->epoch
-		       ? stream_put(n->out, &(struct msg){ .id = MSG_FILE_END, .file_end = *m })
-		       : 0;
-}
+/* --- the end --- */
 
 /* Sends processes that are alive and had no sample. */
 static int send_idle_processes(struct named *n, uint64_t now_ns)
@@ -437,54 +361,37 @@ static int tell_skipped(struct named *n)
 	return r;
 }
 
-int named_run_event(struct named *n, const struct event *e, uint64_t now_ns)
+/* Sends all that is left of the stream, and its end. */
+static int end_stream(struct named *n, const struct msg_end *m, uint64_t now_ns)
 {
+	const struct msg last = {.end = *m, .id = MSG_END };
 	int r;
 
-	switch (e->kind) {
-	case EVENT_SAMPLE:
-		n->owner = e->owner;
-		return named_send_or_hold(n, &e->sample, now_ns);
-	case EVENT_LOST:
-		return stream_put(n->out, &(struct msg){ .id = MSG_LOST, .lost = e->lost });
-	case EVENT_CLOCK:
-		return stream_put(n->out, &(struct msg){ .id = MSG_CLOCK, .clock = e->clock });
-	case EVENT_FIGURE:
-		return stream_put(n->out,
-				  &(struct msg){ .id = MSG_FIGURE,
-						 .figure = { .name = { .data = e->figure.name,
-								       .len = e->figure.len },
-							     .value = e->figure.value } });
-	case EVENT_PROCESS_END:
-		return end_process(n, &e->process_end, now_ns);
-	case EVENT_THREAD_END:
-		return named_end_thread(n, &e->thread_end);
-	case EVENT_FILE_END:
-		return end_file(n, &e->file_end);
-	case EVENT_END:
-		named_ends(n, now_ns);
-		r = named_settle_aside(n, now_ns);
-		if (r == 0)
-			r = named_settle_held(n, NAMED_ALL, now_ns);
-		if (r == 0)
-			r = send_idle_processes(n, now_ns);
-		if (r == 0)
-			r = tell_lost(n);
-		if (r == 0)
-			r = tell_skipped(n);
-		if (r == 0 && n->objects)
-			r = send_figures(n);
-		if (r == 0)
-			r = stream_put(
-				n->out, &(struct msg) {
-					.id = MSG_END
-					, .end = e->end
-				});
-		n->ended = r == 0;
-		return r;
-	}
-	return 0;
+	named_ends(n, now_ns);
+	r = named_settle_aside(n, now_ns);
+	if (r == 0)
+		r = named_settle_held(n, NAMED_ALL, now_ns);
+	if (r == 0)
+		r = send_idle_processes(n, now_ns);
+	if (r == 0)
+		r = tell_lost(n);
+	if (r == 0)
+		r = tell_skipped(n);
+	if (r == 0 && n->objects)
+		r = send_figures(n);
+	if (r == 0)
+		r = stream_put(n->out, &last);
+	n->ended = r == 0;
+	return r;
 }
+
+static int run_event(struct named *n, const struct event *e, uint64_t now_ns)
+{
+	return e->kind == EVENT_END ? end_stream(n, &e->end, now_ns)
+				    : named_run_event(n, e, now_ns);
+}
+
+/* --- the queue --- */
 
 bool named_full(const struct named *n)
 {
@@ -539,7 +446,7 @@ int named_take(struct named *n, const struct msg *m, uint64_t now_ns)
 		if (e.kind == EVENT_SAMPLE)
 			turns_enter(&n->turns, e.owner, now_ns);
 		if (!events_push(&n->queue, &e))
-			lose_sample(n); /* only if the caller ignored named_full */
+			named_lose_sample(n); /* only if the caller ignored named_full */
 		return 0;
 	}
 }
@@ -593,7 +500,7 @@ static int run_head(struct named *n, const struct event *e, uint64_t now_ns)
 		turns_spend(&n->turns, e->owner, now_ns - n->head_ns, now_ns);
 	n->give_up = n->ending && e->kind == EVENT_SAMPLE && named_gives_up(n, e->owner, now_ns);
 	n->lean = n->give_up || (e->kind == EVENT_SAMPLE && named_must_yield(n, e->owner, now_ns));
-	r = named_run_event(n, e, now_ns);
+	r = run_event(n, e, now_ns);
 	n->give_up = false;
 	if (r == NAMED_ASIDE) {
 		r = named_put_aside(n, e, now_ns);
@@ -683,14 +590,14 @@ bool named_begun(const struct named *n)
 
 int named_end(struct named *n, enum end_reason reason, uint64_t now_ns)
 {
-	struct event e = { .kind = EVENT_END, .end = { .reason = reason, .time_ns = now_ns } };
+	const struct msg_end end = { .reason = reason, .time_ns = now_ns };
 
 	if (n->ended)
 		return 0;
 	int r = resume(n);
 
 	if (r == 0)
-		r = named_run_event(n, &e, now_ns);
+		r = end_stream(n, &end, now_ns);
 	n->half_said |= r == -ENOMEM;
 	return r;
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fields of struct named, for its files:
+ * The fields of struct named, for the files of this noun. Each calls only those after it:
  *
- * - named.c keeps the order of the stream
- * - named_held.c holds samples that wait for names
- * - named_aside.c holds samples that wait for their owner's turn
- * - named_sending.c, which these use, sends named definitions
+ *  - named.c keeps the order of the stream.
+ *  - named_aside.c: events that wait for the turn of their owner.
+ *  - named_event.c sends an event.
+ *  - named_held.c: samples that wait for names of generated code.
+ *  - named_sending.c sends a sample, with named definitions before it.
+ *  - named_turns.c: whose turn it is.
  */
 #ifndef PROF_SYMD_STREAM_NAMED_INTERNAL_H
 #define PROF_SYMD_STREAM_NAMED_INTERNAL_H
@@ -101,11 +103,14 @@ static inline const uint64_t *named_second_of(const struct named *n, const struc
 /* Begins a new epoch, in which everything is sent again. 0, errors of stream_put. */
 int named_restart(struct named *n);
 
+/* Sends an event of any kind but EVENT_END. 0; NAMED_WAIT; NAMED_ASIDE; errors. */
 int named_run_event(struct named *n, const struct event *e, uint64_t now_ns);
 
 /* Sends a sample with all that it needs. NAMED_HOLD: only definitions were sent. */
 int named_send_sample(struct named *n, const struct msg_sample *sample, uint64_t now_ns);
-/* The same, or holds it back. */
+/* Counts a sample whose definitions are missing. */
+void named_lose_sample(struct named *n);
+/* The same as named_send_sample, or holds it back. */
 int named_send_or_hold(struct named *n, const struct msg_sample *sample, uint64_t now_ns);
 /* Ends a thread, once none of its samples is held back. */
 int named_end_thread(struct named *n, const struct msg_thread_end *m);
@@ -117,6 +122,8 @@ int named_run_held(struct named *n, uint64_t process, uint64_t now_ns);
 /* Tries a last time to name held samples of a process, or of all, and sends them. */
 int named_settle_held(struct named *n, uint64_t process, uint64_t now_ns);
 
+/* The process of a thread, borrowed; NULL: it is not known. */
+const struct def_process *named_process_of(const struct named *n, uint64_t thread);
 /* Who pays for a sample of this thread, or for this process. */
 uint64_t named_owner_of(const struct named *n, uint64_t thread);
 /* Sets n->payer for a sample of this thread. */
@@ -140,16 +147,8 @@ int named_run_aside(struct named *n, uint64_t until_ns, uint64_t now_ns);
  * The same. */
 int named_settle_aside(struct named *n, uint64_t now_ns);
 
-/* The time between these calls is charged to n->owner. */
-uint64_t named_spend_begin(const struct named *n);
-void named_spend_end(struct named *n, uint64_t begun_ns);
-
-/* Each returns 0 if the definition was sent in this epoch, now or before; NAMED_WAIT, enum
- * named_sending, or an error. */
+/* 0 if the definition was sent in this epoch, now or before; NAMED_WAIT, enum named_sending, or an
+ * error. */
 int named_send_process(struct named *n, uint64_t id, uint64_t now_ns, bool wait);
-int named_send_thread(struct named *n, uint64_t id, uint64_t now_ns);
-int named_send_stack(struct named *n, uint64_t id, uint64_t now_ns);
-/* Sends what the sample names beside its stack and thread. Clears what has no definition. */
-int named_send_extras(struct named *n, struct msg_sample *sample);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sends definitions with names, before their first use in an epoch.
+ * Sends samples, and definitions with names before their first use in an epoch.
  *
  * Each function returns 0 if the definition was sent in this epoch; NAMED_WAIT, enum named_sending
  * or an error. Pointers into tables stay valid here, since nothing is added.
@@ -135,7 +135,8 @@ static int send_labels(struct named *n, const struct msg_labels *m)
 	return r;
 }
 
-int named_send_extras(struct named *n, struct msg_sample *sample)
+/* Sends what the sample names beside its stack and thread. Clears what has no definition. */
+static int send_extras(struct named *n, struct msg_sample *sample)
 {
 	int r = 0;
 
@@ -221,7 +222,7 @@ int named_send_process(struct named *n, uint64_t id, uint64_t now_ns, bool wait)
 	return r ? r : send_extras_of(n, p, now_ns, wait);
 }
 
-int named_send_thread(struct named *n, uint64_t id, uint64_t now_ns)
+static int send_thread(struct named *n, uint64_t id, uint64_t now_ns)
 {
 	struct def_thread *t = idtable_get(&n->defs.threads, id);
 	struct msg m = { .id = MSG_THREAD };
@@ -307,12 +308,12 @@ static int skip_name(struct named *n)
 }
 
 /* The time of what follows is charged to n->owner. */
-uint64_t named_spend_begin(const struct named *n)
+static uint64_t spend_begin(const struct named *n)
 {
 	return n->turn_ns ? clock_mono_ns() : 0;
 }
 
-void named_spend_end(struct named *n, uint64_t begun_ns)
+static void spend_end(struct named *n, uint64_t begun_ns)
 {
 	if (!begun_ns)
 		return;
@@ -386,7 +387,7 @@ static int name_frame(struct named *n, const struct def_frame *f, struct msg_fra
 	if (n->lean)
 		return skip_name(n);
 
-	const uint64_t begun_ns = named_spend_begin(n);
+	const uint64_t begun_ns = spend_begin(n);
 
 	const uint64_t slice_ns = NAMED_SLICE_NS / named_owners(n);
 
@@ -413,7 +414,7 @@ static int name_frame(struct named *n, const struct def_frame *f, struct msg_fra
 	if (worked_ns && n->turn_ns)
 		turns_spend(&n->turns, n->owner, worked_ns, clock_mono_ns());
 	else
-		named_spend_end(n, begun_ns);
+		spend_end(n, begun_ns);
 	if (file)
 		filestore_charge(n->files, &file->store);
 	if (waits)
@@ -445,13 +446,13 @@ static int name_generated(struct named *n, const struct def_frame *f, struct msg
 	if (n->lean)
 		return skip_name(n);
 
-	const uint64_t begun_ns = named_spend_begin(n);
+	const uint64_t begun_ns = spend_begin(n);
 	const uint64_t former = lastword_begin(LASTWORD_PROCESS, f->process);
 
 	r = jit_lookup(n->jit, f->process, (uint32_t)p->def.pid, generated_address(f), n->sample_ns,
 		       now_ns, &n->names);
 	lastword_back(former);
-	named_spend_end(n, begun_ns);
+	spend_end(n, begun_ns);
 	if (r == 0)
 		return add_names(n, m);
 	if (r == -ENOMEM)
@@ -626,7 +627,7 @@ static void expect_generated(struct named *n, const struct def_stack *s, uint32_
 	jit_expect(n->jit, process, addresses, count);
 }
 
-int named_send_stack(struct named *n, uint64_t id, uint64_t now_ns)
+static int send_stack(struct named *n, uint64_t id, uint64_t now_ns)
 {
 	struct def_stack *s = idtable_get(&n->defs.stacks, id);
 	struct msg m = { .id = MSG_STACK };
@@ -673,4 +674,43 @@ int named_send_stack(struct named *n, uint64_t id, uint64_t now_ns)
 	s->sent = n->skipped ? 0 : n->epoch;
 	s->lacking = lacking;
 	return 0;
+}
+
+/* --- samples --- */
+
+void named_lose_sample(struct named *n)
+{
+	n->lost[n->defs.limit_hit ? 0 : n->gap_seen ? 1 : 2]++;
+	n->counts.lost++;
+}
+
+int named_send_sample(struct named *n, const struct msg_sample *sample, uint64_t now_ns)
+{
+	int r = 0;
+
+	named_charge(n, sample->thread);
+	n->sample_ns = sample->time_ns;
+	/* A sample begins at most one new epoch. If its stack does not fit into an empty table, the
+	 * sample is lost. */
+	for (int attempt = 0; attempt < 2; attempt++) {
+		r = sample->stack ? send_stack(n, sample->stack, now_ns) : 0;
+		if (r == 0 && sample->thread)
+			r = send_thread(n, sample->thread, now_ns);
+		if (r != NAMED_RESTARTED)
+			break;
+	}
+	if (r == NAMED_UNDEFINED || r == NAMED_RESTARTED) {
+		n->defs.limit_hit |= r == NAMED_RESTARTED;
+		named_lose_sample(n);
+		return 0;
+	}
+	struct msg m = { .id = MSG_SAMPLE, .sample = *sample };
+
+	if (r == 0)
+		r = send_extras(n, &m.sample);
+	if (r)
+		return r;
+	r = stream_put(n->out, &m);
+	n->counts.samples += r == 0;
+	return r;
 }

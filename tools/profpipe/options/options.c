@@ -170,7 +170,7 @@ static int take_options(struct options *o, struct choice *choice)
 
 	while (r == EXITS_GO_ON && (val = cmdline_next(choice->line)) != CMDLINE_END)
 		r = take_option(o, choice, val);
-	o->verbose = choice->line->verbose > 0;
+	o->verbose = choice->line->verbose;
 	return r;
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Attempts by the descriptor of a file that the tool holds. */
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <stdbool.h>

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The fair share of something that is scarce: each owner gets as much, but none more than it holds.
+ * So those who hold less than the share leave the rest to the others. A taker wants more than it
+ * holds, so what it holds does not count. If there is none and nobody holds more than the share,
+ * the share is all.
+ *
+ * The share grows from pass to pass over all owners but the taker. Owners that hold nothing need
+ * not be shown:
+ *
+ *	struct fairshare f = { .all = all, .taker = 1 };
+ *
+ *	do
+ *		for (...)
+ *			fairshare_show(&f, held by this owner);
+ *	while (fairshare_grows(&f));
+ *	return f.share;
+ *
+ * Pure.
+ */
+#ifndef COMMON_BASE_FAIRSHARE_H
+#define COMMON_BASE_FAIRSHARE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "common/base/numbers.h"
+
+struct fairshare {
+	uint64_t all;	/* set by the caller */
+	uint64_t taker; /* likewise: 1: there is one; 0: only holders */
+	uint64_t share;
+	uint64_t given, among; /* in this pass: held by those below the share; number of others */
+};
+
+static inline void fairshare_show(struct fairshare *f, uint64_t held)
+{
+	if (held > f->share)
+		f->among++;
+	else
+		f->given += numbers_smaller(held, f->all - f->given);
+}
+
+/* Ends a pass. Returns false if the share is final. */
+static inline bool fairshare_grows(struct fairshare *f)
+{
+	const uint64_t among = f->among + f->taker, left = f->all - f->given,
+		       next = among ? left / among : f->all;
+	const bool grows = next > f->share;
+
+	f->share = numbers_larger(next, f->share);
+	f->given = f->among = 0;
+	return grows && among;
+}
+
+#endif
