@@ -7,7 +7,7 @@
  *  - state.c     finds where the build keeps the thread state
  *  - loop.c      finds the code of its interpreter loop
  *  - parts.c     finds both in a file without symbols
- *  - jit.c       finds how the JIT's code is called
+ *  - traces.c    finds how the JIT's code is called
  *  - name.c      names code objects
  *  - module.c    names the module of a source file
  */
