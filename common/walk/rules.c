@@ -63,8 +63,10 @@ static uint32_t short_number(const struct unwind_rule *r)
 	    (r->rbp != UNWIND_RBP_CFA && r->rbp != UNWIND_RBP_SAME) || rbp > 7 || r->rbx > 7 ||
 	    r->cfa_off < 0 || r->cfa_off > 255 * 8 || r->cfa_off % 8 || r->index)
 		return 0;
-	return RULE_SHORT | (r->cfa_reg == UNWIND_REG_RBP ? RULE_SHORT_RBP : 0) |
-	       (uint32_t)r->cfa_off / 8 << 6 | rbp << 3 | r->rbx;
+	const uint32_t number = RULE_SHORT | (r->cfa_reg == UNWIND_REG_RBP ? RULE_SHORT_RBP : 0) |
+				(uint32_t)r->cfa_off / 8 << 6 | rbp << 3 | r->rbx;
+
+	return number == RULE_STUB ? 0 : number;
 }
 
 /* Adds a rule that no file uses yet. */

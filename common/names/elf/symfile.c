@@ -509,3 +509,21 @@ size_t symfile_bytes(const struct symfile *f)
 	return sizeof(*f) + f->segment_count * sizeof(*f->segments) +
 	       f->section_count * sizeof(*f->sections) + f->names_len + f->altlink_len;
 }
+
+bool symfile_has_text(const struct symfile *f, const char *section, const char *what)
+{
+	const struct symfile_section *s;
+	bool found = false;
+	char *text;
+
+	if (symfile_section(f, section, &s) != 0 || s->type == SHT_NOBITS ||
+	    s->size > SYMFILE_TEXT_MAX || s->size > symfile_size(f))
+		return false;
+	text = malloc(s->size + 1);
+	if (!text)
+		return false;
+	if (symfile_read(f, s->offset, text, s->size) == 0)
+		found = memmem(text, s->size, what, strlen(what)) != NULL;
+	free(text);
+	return found;
+}

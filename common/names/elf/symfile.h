@@ -72,6 +72,9 @@ uint64_t symfile_base(const struct symfile *f);
 
 /* Finds the first section of this name. 0 or SYMFILE_NONE; *ret is borrowed. */
 int symfile_section(const struct symfile *f, const char *name, const struct symfile_section **ret);
+/* Whether a section contains a text. False also for one of more than SYMFILE_TEXT_MAX bytes. */
+#define SYMFILE_TEXT_MAX (16u << 20)
+bool symfile_has_text(const struct symfile *f, const char *section, const char *what);
 /* Finds the last one: an object file may have several, of one function or type each. */
 int symfile_last_section(const struct symfile *f, const char *name,
 			 const struct symfile_section **ret);

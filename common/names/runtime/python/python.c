@@ -444,28 +444,10 @@ bool python_layout(unsigned minor, uint16_t extra, const uint64_t *debug, struct
 
 /* --- the C library --- */
 
-bool python_has_string(const struct symfile *f, const char *section, const char *what)
-{
-	const struct symfile_section *s;
-	bool found = false;
-	char *text;
-
-	if (symfile_section(f, section, &s) != 0 || s->type == SHT_NOBITS ||
-	    s->size > MAX_STATIC_NAMES || s->size > symfile_size(f))
-		return false;
-	text = malloc(s->size + 1);
-	if (!text)
-		return false;
-	if (symfile_read(f, s->offset, text, s->size) == 0)
-		found = memmem(text, s->size, what, strlen(what)) != NULL;
-	free(text);
-	return found;
-}
-
 static void find_libc(const struct symfile *f, struct python_config *c)
 {
-	if (python_has_string(f, ".interp", "/ld-musl-") ||
-	    python_has_string(f, ".dynstr", "libc.musl-")) {
+	if (symfile_has_text(f, ".interp", "/ld-musl-") ||
+	    symfile_has_text(f, ".dynstr", "libc.musl-")) {
 		c->flags |= PYTHON_LIBC_FLAT;
 		c->tsd = MUSL_TSD;
 	} else {

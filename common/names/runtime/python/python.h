@@ -66,8 +66,6 @@ bool python_find_state(struct elfview *im, struct python_config *c);
 int python_find_loop(struct elfview *im, const struct elfview_symbol *eval,
 		     struct runtime_range ret[static RUNTIME_RANGES], uint32_t *ret_count);
 
-/* Whether a section contains a text. */
-bool python_has_string(const struct symfile *f, const char *section, const char *what);
 /* Fills c->takes and c->rule, and adds to c->loop. Changes nothing if the build has no JIT, or an
  * unknown one. */
 void python_find_jit(const struct elfview *im, unsigned minor, struct runtime_config *c);

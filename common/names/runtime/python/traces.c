@@ -43,10 +43,11 @@ void python_find_jit(const struct elfview *im, unsigned minor, struct runtime_co
 	unsigned words = 0;
 
 	/* Only builds with a JIT have the name of the variable that switches it on. */
-	if (minor < FIRST || !python_has_string(im->file, ".rodata", "PYTHON_JIT"))
+	if (minor < FIRST || !symfile_has_text(im->file, ".rodata", "PYTHON_JIT"))
 		return;
 	if (minor >= FIRST_WITH_ENTRY) {
-		if (elfview_defined(im, "_PyJIT_Entry", &entry) != 0 || c->ranges == RUNTIME_RANGES ||
+		if (elfview_defined(im, "_PyJIT_Entry", &entry) != 0 ||
+		    c->ranges == RUNTIME_RANGES ||
 		    symfile_offset(im->file, entry.value, &offset, &left) != 0 ||
 		    elfview_read(im, entry.value, code, sizeof(code)) != 0)
 			return;
