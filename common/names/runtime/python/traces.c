@@ -15,7 +15,8 @@
 #define SETS_UP "\x55\x48\x89\xe5"
 #define CODE 32 /* bytes of the function that are looked at */
 
-/* How many words below RBP the C function's call of a trace leaves its return address; 0: unknown. */
+/* How many words below RBP the C function has its return address when it calls a trace; 0: unknown.
+ */
 static unsigned words_below(const uint8_t code[static CODE])
 {
 	unsigned words = 1, i = strlen(SETS_UP);
