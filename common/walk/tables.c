@@ -5,6 +5,9 @@
 #include "common/walk/tables_internal.h"
 
 #define SLABS_TICK_NS 1000000000u
+#define LOWERED_NS 20000000000ull /* how long the limit rises slowly after it was lowered */
+#define RAISE_NS 5000000000ull	  /* after so long a time with more */
+#define FEW_COUNT 16 /* samples of an owner who holds less than half of its share count so much */
 
 int tables_new(const struct tables_config *c, struct tables **ret)
 {
@@ -71,6 +74,14 @@ static bool is_closing(const struct tables *t, const struct table_file *f)
 	return false;
 }
 
+/* Whether the owner of a file holds less than half of its share. */
+static bool has_few(const struct tables *t, uint32_t owner, uint64_t share)
+{
+	const struct tables_ledger *l = t->ledger;
+
+	return l && l->held(l->ctx, owner, TABLES_WORDS) < share / 2;
+}
+
 /* Chooses the slab to close when there are too many: the one whose files have the fewest recent
  * samples. Slabs with a runtime's config stay, since processes name its position. -1: none can be
  * closed. */
@@ -78,6 +89,9 @@ static int vacated(const struct tables *t)
 {
 	uint64_t samples[SLAB_MAX] = { 0 };
 	bool stays[SLAB_MAX] = { false };
+	const uint64_t share = t->ledger ? t->ledger->share(t->ledger->ctx, TABLES_NOBODY,
+							    TABLES_WORDS, tables_all_words(t))
+					 : 0;
 	int ret = -1;
 
 	for (uint32_t i = 1; i < t->next_slot; i++) {
@@ -85,6 +99,7 @@ static int vacated(const struct tables *t)
 
 		for (size_t k = 0; k < f->extents.len; k++)
 			samples[f->extents.data[k].position >> SLAB_WORDS_SHIFT] +=
+				(has_few(t, f->owner, share) ? FEW_COUNT : 1u) *
 				tables_file_score(f, t->now_ns);
 		if (f->runtime)
 			stays[f->runtime_extent.position >> SLAB_WORDS_SHIFT] = true;
@@ -138,10 +153,28 @@ void tables_charge_mappings(struct tables *t, uint32_t owner)
 	t->maps_owner = owner;
 }
 
+/* A slab that comes and goes costs the rows in it each time. So after the limit was lowered, it
+ * rises only to what it was at least for a while. */
 void tables_limit(struct tables *t, size_t max_bytes)
 {
-	slabs_limit(&t->slabs, (uint32_t)(max_bytes / SLAB_BYTES < SLAB_MAX ? max_bytes / SLAB_BYTES
-									    : SLAB_MAX));
+	const uint32_t slabs = max_bytes / SLAB_BYTES < SLAB_MAX
+				       ? (uint32_t)(max_bytes / SLAB_BYTES)
+				       : SLAB_MAX;
+
+	if (slabs < t->slabs.max)
+		t->lowered_ns = t->now_ns;
+	else if (t->lowered_ns && t->now_ns - t->lowered_ns < LOWERED_NS) {
+		if (slabs < t->raise_to || !t->raise_ns)
+			t->raise_to = slabs;
+		t->raise_ns = t->raise_ns ? t->raise_ns : t->now_ns;
+		if (t->now_ns - t->raise_ns < RAISE_NS)
+			return;
+		t->raise_ns = 0;
+		slabs_limit(&t->slabs, t->raise_to);
+		return;
+	}
+	t->raise_ns = 0;
+	slabs_limit(&t->slabs, slabs);
 }
 
 void tables_figures(const struct tables *t, struct tables_figures *ret)

@@ -74,10 +74,9 @@ uint32_t tables_file_drop_rows(struct tables *t, uint16_t slot)
 	struct table_file *f = &t->state[slot];
 
 	for (size_t i = 0; i < f->extents.len; i++)
-		tables_wait_extent(t, f->extents.data[i]);
+		tables_wait_extent(t, f->extents.data[i], f->owner);
 	free(f->extents.data);
 	f->extents = (struct extents){ 0 };
-	tables_hold(t, f->owner, TABLES_WORDS, -(int64_t)f->held);
 	f->held = 0;
 	t->figures.rows -= f->rows;
 	f->rows = 0;
@@ -102,7 +101,7 @@ void tables_file_drop_runtime(struct tables *t, uint16_t slot)
 
 	if (!f->runtime)
 		return;
-	tables_wait_extent(t, f->runtime_extent);
+	tables_wait_extent(t, f->runtime_extent, TABLES_NOBODY);
 	free(f->runtime);
 	f->runtime = NULL;
 }

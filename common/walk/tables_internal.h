@@ -58,11 +58,14 @@ struct table_process {
 	UT_hash_handle hh;
 };
 
+#define TABLES_OWNERS 4096 /* numbers of owners are below */
+
 /* Something freed that waits for the grace period. */
 struct waiting {
 	enum { TABLES_WAITING_EXTENT, TABLES_WAITING_SLOT, TABLES_WAITING_RULE } what;
 	struct extent extent;
 	bool mappings;	 /* the extent held mappings */
+	uint32_t owner;	 /* an extent's, who is charged until then; TABLES_NOBODY: nobody is */
 	uint32_t number; /* of a slot or a rule */
 	uint64_t since_ns;
 };
@@ -74,6 +77,7 @@ struct tables {
 	size_t waiting_len, waiting_head, waiting_cap;
 	size_t waiting_new; /* entries at the end that were freed since the last tick */
 	uint64_t waiting_words;
+	uint64_t waiting_of[TABLES_OWNERS]; /* those that are charged, by owner */
 	uint64_t large_words;	  /* in large arrays of mappings, including those that wait */
 	struct array files;	  /* struct file_entry, by slot */
 	struct table_file *state; /* by slot */
@@ -85,7 +89,9 @@ struct tables {
 	uint32_t maps_owner;		    /* of mappings that are published next */
 	void *walk_maps;		    /* a slab of ordinary memory, or NULL */
 	uint32_t generation, serial;
-	uint64_t now_ns, slabs_ns; /* slabs_ns: time of the last slabs_tick */
+	uint64_t now_ns, slabs_ns;     /* slabs_ns: time of the last slabs_tick */
+	uint64_t lowered_ns, raise_ns; /* of tables_limit: lowered last; higher since; 0: not */
+	uint32_t raise_to;	       /* the lowest limit since raise_ns */
 	struct tables_figures figures;
 };
 
@@ -122,8 +128,8 @@ bool tables_is_large(const struct tables *t, uint32_t owner, enum tables_resourc
 
 /* Frees something after the grace period. */
 void tables_wait(struct tables *t, struct waiting w);
-void tables_wait_extent(struct tables *t, struct extent e);
-void tables_wait_maps(struct tables *t, struct extent e);
+void tables_wait_extent(struct tables *t, struct extent e, uint32_t owner);
+void tables_wait_maps(struct tables *t, struct extent e, uint32_t owner);
 /* Frees an array of mappings at once. Only for arrays that no walk has seen. */
 void tables_release_maps(struct tables *t, struct extent e);
 /* Frees what has waited long enough by t->now_ns. */

@@ -145,8 +145,7 @@ bool tables_processes_full(const struct tables *t)
 
 static void drop_maps(struct tables *t, struct table_process *p)
 {
-	tables_hold(t, p->owner, TABLES_WORDS, -(int64_t)p->maps.words);
-	tables_wait_maps(t, p->maps);
+	tables_wait_maps(t, p->maps, p->owner);
 	p->maps = (struct extent){ 0 };
 }
 
@@ -197,7 +196,7 @@ int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns, uint64
 	if (!p) {
 		p = calloc(1, sizeof(*p));
 		if (!p) {
-			tables_wait_maps(t, e);
+			tables_wait_maps(t, e, TABLES_NOBODY);
 			return -ENOMEM;
 		}
 		p->pid = pid;
@@ -281,7 +280,8 @@ void tables_move_processes(struct tables *t)
 				p->entry = entry;
 		}
 		free(copy);
-		tables_wait_maps(t, to ? p->maps : e);
+		/* The copy is charged now in its place. */
+		tables_wait_maps(t, to ? p->maps : e, TABLES_NOBODY);
 		if (to)
 			p->maps = e;
 	}

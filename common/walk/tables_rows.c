@@ -13,7 +13,6 @@
 #define IDLE_PART 8
 /* Parts of all room, and of all rules, that owners leave free who hold more than their share. */
 #define FAIR_PART 16
-#define OWNERS 4096
 
 uint64_t tables_all_words(const struct tables *t)
 {
@@ -80,17 +79,19 @@ static uint64_t room(const struct tables *t)
 	return t->waiting_words + free_words(t);
 }
 
-/* How many words each owner of n victims holds above its share of `all`. The caller's; NULL: no
- * memory. */
+/* How many words, or rules, each owner of n victims holds above its share of `all`. What waits for
+ * the grace period cannot be evicted. The caller's; NULL: no memory. */
 static uint64_t *spare_of_owners(const struct tables *t, const struct victim *v, size_t n,
 				 uint32_t taker, enum tables_resource what, uint64_t all)
 {
 	const struct tables_ledger *l = t->ledger;
-	uint64_t *spare = calloc(OWNERS, sizeof(*spare));
+	uint64_t *spare = calloc(TABLES_OWNERS, sizeof(*spare));
 	const uint64_t share = spare ? l->share(l->ctx, taker, what, all) : 0;
 
 	for (size_t i = 0; spare && i < n; i++)
-		spare[v[i].owner] = numbers_less(l->held(l->ctx, v[i].owner, what), share);
+		spare[v[i].owner] = numbers_less(
+			l->held(l->ctx, v[i].owner, what),
+			share + (what == TABLES_WORDS ? t->waiting_of[v[i].owner] : 0));
 	return spare;
 }
 
@@ -140,7 +141,7 @@ static void make_room(struct tables *t, struct taker by, uint64_t words)
 	}
 	free(others);
 	if (v && t->ledger) {
-		uint64_t *none = calloc(OWNERS, sizeof(*none));
+		uint64_t *none = calloc(TABLES_OWNERS, sizeof(*none));
 
 		n = none ? victims_of_owners(v, n, by.owner, none, false) : 0;
 		free(none);
@@ -151,16 +152,21 @@ static void make_room(struct tables *t, struct taker by, uint64_t words)
 	free(v);
 }
 
-/* Words that this taker must leave free. */
+/* Words that this taker must leave free: of the fair part the more, the closer to its share it is.
+ * So an owner who takes and frees quickly leaves room for one who needs little. */
 static uint64_t spare_of(const struct tables *t, struct taker by)
 {
 	const uint64_t fair = fair_words(t);
 
-	if (free_words(t) >= by.all + by.spare + fair ||
-	    !tables_is_large(t, by.owner, TABLES_WORDS, by.all,
-			     numbers_less(tables_all_words(t), by.spare + fair)))
+	if (!fair || free_words(t) >= by.all + by.spare + fair)
 		return by.spare;
-	return by.spare + fair;
+
+	const struct tables_ledger *l = t->ledger;
+	const uint64_t held = l->held(l->ctx, by.owner, TABLES_WORDS) + by.all,
+		       share = l->share(l->ctx, by.owner, TABLES_WORDS,
+					numbers_less(tables_all_words(t), by.spare + fair));
+
+	return by.spare + (held < share ? fair * held / share : fair);
 }
 
 int tables_take(struct tables *t, uint32_t words, struct taker by, struct extent *ret)

@@ -13,6 +13,15 @@ void tables_release_maps(struct tables *t, struct extent e)
 	slabs_release(&t->slabs, e);
 }
 
+/* What waits is still its owner's: nobody else can use it. */
+static void discharge(struct tables *t, struct waiting *w)
+{
+	if (w->what != TABLES_WAITING_EXTENT || w->owner == TABLES_NOBODY)
+		return;
+	tables_hold(t, w->owner, TABLES_WORDS, -(int64_t)w->extent.words);
+	t->waiting_of[w->owner % TABLES_OWNERS] -= w->extent.words;
+}
+
 void tables_wait(struct tables *t, struct waiting w)
 {
 	if (t->waiting_len == t->waiting_cap) {
@@ -26,8 +35,11 @@ void tables_wait(struct tables *t, struct waiting w)
 			size_t cap = t->waiting_cap ? t->waiting_cap * 2 : 64;
 			struct waiting *p = reallocarray(t->waiting, cap, sizeof(*p));
 
-			if (!p)
-				return; /* never used again: safe, and bounded by the tables */
+			if (!p) {
+				/* Never used again: safe, and bounded by the tables. */
+				discharge(t, &w);
+				return;
+			}
 			t->waiting = p;
 			t->waiting_cap = cap;
 		}
@@ -36,20 +48,27 @@ void tables_wait(struct tables *t, struct waiting w)
 	t->waiting_new++;
 }
 
-void tables_wait_extent(struct tables *t, struct extent e)
+static void wait_extent(struct tables *t, struct extent e, uint32_t owner, bool mappings)
 {
+	if (!e.words)
+		return;
 	t->waiting_words += e.words;
-	if (e.words)
-		tables_wait(t, (struct waiting){ .what = TABLES_WAITING_EXTENT, .extent = e });
+	if (owner != TABLES_NOBODY)
+		t->waiting_of[owner % TABLES_OWNERS] += e.words;
+	tables_wait(t, (struct waiting){ .what = TABLES_WAITING_EXTENT,
+					 .extent = e,
+					 .owner = owner,
+					 .mappings = mappings });
 }
 
-void tables_wait_maps(struct tables *t, struct extent e)
+void tables_wait_extent(struct tables *t, struct extent e, uint32_t owner)
 {
-	t->waiting_words += e.words;
-	if (e.words)
-		tables_wait(t, (struct waiting){ .what = TABLES_WAITING_EXTENT,
-						 .extent = e,
-						 .mappings = true });
+	wait_extent(t, e, owner, false);
+}
+
+void tables_wait_maps(struct tables *t, struct extent e, uint32_t owner)
+{
+	wait_extent(t, e, owner, true);
 }
 
 void tables_release_waiting(struct tables *t)
@@ -71,6 +90,7 @@ void tables_release_waiting(struct tables *t)
 			t->free_slots[t->free_slot_count++] = (uint16_t)w->number;
 		else {
 			t->waiting_words -= w->extent.words;
+			discharge(t, w);
 			if (w->mappings)
 				tables_release_maps(t, w->extent);
 			else
@@ -92,6 +112,7 @@ static void forget_waiting(struct tables *t, uint32_t slab)
 		    w->extent.position >> SLAB_WORDS_SHIFT != slab)
 			continue;
 		t->waiting_words -= w->extent.words;
+		discharge(t, w);
 		if (w->mappings && extent_is_large(&w->extent))
 			t->large_words -= w->extent.words;
 		w->extent.words = 0;

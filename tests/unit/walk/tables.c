@@ -506,6 +506,7 @@ Test(tables, what_is_above_a_lower_ceiling_is_handed_back)
 	}
 	tables_figures(t, &f);
 	cr_assert_eq(f.bytes, 3 * SLAB_BYTES);
+	tables_tick(t, 1);
 	tables_limit(t, SLAB_BYTES);
 	/* There is room for a few mappings all the while. */
 	tables_tick(t, 1000000000ull);
@@ -520,8 +521,14 @@ Test(tables, what_is_above_a_lower_ceiling_is_handed_back)
 	cr_assert_eq(f.processes, 8, "a process keeps its mappings");
 	cr_assert_geq(f.evictions, 5, "more than half of the rows");
 	cr_assert_gt(tables_lacking(t, &all), 0);
-	/* And room that comes back is used. */
-	tables_limit(t, 3 * SLAB_BYTES);
+	/* Room that comes back for a while is used, and what is there for a moment is not. */
+	for (uint64_t s = 9; s < 20; s++) {
+		tables_tick(t, s * 1100000000ull);
+		tables_limit(t, (s == 10 ? 4 : s == 12 ? 2 : 3) * SLAB_BYTES);
+		if (s < 14)
+			cr_assert_not(tables_fit(t, SLAB_BYTES / 2));
+	}
+	cr_assert(tables_fit(t, SLAB_BYTES / 2));
 	for (int i = 0; i < 4; i++)
 		add_file(0, 0x80000, 0x20000, 4, 2);
 	tables_figures(t, &f);

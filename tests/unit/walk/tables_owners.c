@@ -127,6 +127,9 @@ Test(tables_owners, what_was_taken_is_given_back)
 	cr_assert_eq(held[2][TABLES_WORDS], 0);
 	tables_file_free(t, a);
 	tables_file_none(t, b);
+	cr_assert_gt(held[1][TABLES_WORDS], 5000, "until somebody else can use it");
+	tables_tick(t, 3000000000ull);
+	tables_tick(t, 6000000000ull);
 	for (unsigned i = 0; i < FEW_OWNERS; i++) {
 		cr_assert_eq(held[i][TABLES_WORDS], 0);
 		cr_assert_eq(held[i][TABLES_RULES], 0);
