@@ -7,26 +7,6 @@
 #define SCORE_SHIFT 32
 #define UNMAPPED_SHIFT 4
 
-void tables_hold(struct tables *t, uint32_t owner, enum tables_resource what, int64_t n)
-{
-	if (t->ledger && n)
-		t->ledger->hold(t->ledger->ctx, owner, what, n);
-}
-
-void tables_refuse(struct tables *t, uint32_t owner, enum tables_resource what)
-{
-	if (t->ledger)
-		t->ledger->refuse(t->ledger->ctx, owner, what);
-}
-
-bool tables_is_large(const struct tables *t, uint32_t owner, enum tables_resource what, uint64_t n,
-		     uint64_t all)
-{
-	const struct tables_ledger *l = t->ledger;
-
-	return l && l->held(l->ctx, owner, what) + n > l->share(l->ctx, owner, what, all);
-}
-
 void tables_file_charge(struct tables *t, uint16_t slot, uint32_t owner)
 {
 	if (!tables_slot_live(t, slot))
