@@ -189,13 +189,26 @@ static __always_inline bool is_stale(const struct process_entry *p, __u32 pid)
 
 #define USER_NAMESPACES 32 /* at most, one in another */
 
+/* The container of the task: its outermost pid namespace, if the host's root made it; else 0. */
+static __always_inline __u32 container_of_task(struct task_struct *task)
+{
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+
+	if (!pid || BPF_CORE_READ(pid, level) == 0)
+		return 0;
+	struct upid *second = (void *)__builtin_preserve_access_index(&pid->numbers[0]) +
+			      bpf_core_type_size(struct upid);
+	struct pid_namespace *ns = BPF_CORE_READ(second, ns);
+
+	return BPF_CORE_READ(ns, user_ns, level) == 0 ? BPF_CORE_READ(ns, ns.inum) : 0;
+}
+
 /* Notes whom the sample's costs are charged to. */
 __attribute__((noinline)) int take_owner(void)
 {
 	struct walk *w = scratch();
 	struct task_struct *task = (void *)bpf_get_current_task();
 	struct user_namespace *user = BPF_CORE_READ(task, real_cred, user_ns);
-	struct pid *pid = BPF_CORE_READ(task, thread_pid);
 	int level = BPF_CORE_READ(user, level);
 
 	if (!w)
@@ -204,16 +217,13 @@ __attribute__((noinline)) int take_owner(void)
 		user = BPF_CORE_READ(user, parent);
 		level = BPF_CORE_READ(user, level);
 	}
-	w->sample.owner_uid = level ? BPF_CORE_READ(user, owner.val) : w->sample.uid;
-	w->sample.owner_container = 0;
-	if (!pid || BPF_CORE_READ(pid, level) == 0)
-		return 0;
-	struct upid *second = (void *)__builtin_preserve_access_index(&pid->numbers[0]) +
-			      bpf_core_type_size(struct upid);
-	struct pid_namespace *ns = BPF_CORE_READ(second, ns);
+	__u32 container = container_of_task(task),
+	      maker = level ? BPF_CORE_READ(user, owner.val) : 0;
 
-	if (BPF_CORE_READ(ns, user_ns, level) == 0)
-		w->sample.owner_container = BPF_CORE_READ(ns, ns.inum);
+	/* In a user namespace that root made, but in no container: a service. Root chose its user,
+	 * who pays for it. */
+	w->sample.owner_uid = maker || (level && container) ? maker : w->sample.uid;
+	w->sample.owner_container = container;
 	return 0;
 }
 

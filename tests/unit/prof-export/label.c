@@ -56,7 +56,7 @@ Test(label, no_process_imitates_one_that_is_not_known)
 		{ "pid-", "pid-" },
 		{ "pid-1a", "pid-1a" },
 		{ "rapid-1", "rapid-1" },
-		{ "[unknown] ", "[unknown] " },
+		{ "[unknown] ", "[unknown]\\x20" },
 		{ "bash", "bash" },
 	};
 
@@ -94,4 +94,9 @@ Test(label, what_was_escaped_is_guarded_too)
 {
 	expect("\x01_[k]", "\\x01_\\[k]");
 	expect("[truncated: \xff", "\\[truncated: \\xff");
+	/* Readers may trim blanks. */
+	expect("vfs_read_[k] ", "vfs_read_[k]\\x20");
+	expect("  [truncated: x]", "\\x20\\x20[truncated: x]");
+	expect("a b", "a b");
+	expect(" ", "\\x20");
 }

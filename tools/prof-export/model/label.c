@@ -13,10 +13,29 @@ static uint32_t run_length(struct str s, bool plain)
 	return n;
 }
 
+/* Blanks at the ends, which readers of folded stacks may trim. */
+static int append_blanks(struct buf *b, uint32_t n)
+{
+	int r = 0;
+
+	for (; !r && n; n--)
+		r = buf_append_str(b, "\\x20");
+	return r;
+}
+
 int label_escape(struct buf *b, struct str s)
 {
 	bool plain = true;
-	int r = 0;
+	uint32_t before = 0, behind = 0;
+
+	while (before < s.len && s.data[before] == ' ')
+		before++;
+	while (behind < s.len - before && s.data[s.len - 1 - behind] == ' ')
+		behind++;
+	int r = append_blanks(b, before);
+
+	s.data += before;
+	s.len -= before + behind;
 
 	/* log_escape doubles backslashes, which names in PHP and systemd contain. So it gets only
 	 * what is not printable ASCII. This cuts no UTF-8 sequence. */
@@ -28,7 +47,7 @@ int label_escape(struct buf *b, struct str s)
 		s.data += n;
 		s.len -= n;
 	}
-	return r;
+	return r ? r : append_blanks(b, behind);
 }
 
 /* --- marks --- */
