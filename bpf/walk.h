@@ -170,6 +170,27 @@ ENV_INLINE void walk_decline(struct walk *w)
 		w->refused |= w->declined;
 }
 
+#define WALK_FOLLOWS_FP 2 /* of walk_by_rule: there is no rule to apply */
+
+/* Applies a rule of the rules' map. A function, so that the stack that it needs is not below what
+ * looks for the owner of RBP. */
+ENV_FUNCTION __u32 walk_by_rule(WALK_PARAMETER __u32 number)
+{
+	WALK_FIND(w);
+	const struct unwind_rule *rule = env_rule(number);
+
+	if (!rule)
+		return walk_stop(w, WALK_STALE);
+	if (rule->cfa != UNWIND_CFA_END || rule->flags & UNWIND_SIGNAL_FRAME ||
+	    rule->ra == UNWIND_RA_UNDEFINED)
+		return walk_apply(w, rule);
+	/* The function has rules, and one that cannot be expressed. It may not have touched its
+	 * caller's frame pointer, so following that would skip the caller. */
+	if (rule->cfa_add == UNWIND_END_UNSUPPORTED)
+		return walk_stop(w, WALK_UNSUPPORTED_RULE);
+	return WALK_FOLLOWS_FP;
+}
+
 /* Walks one frame: enum walk_next. */
 ENV_INLINE int walk_step(struct walk *w)
 {
@@ -234,8 +255,6 @@ ENV_INLINE int walk_step(struct walk *w)
 	__u32 number = w->rule;
 
 	if (w->file.state == FILE_READY || number != RULE_GAP) {
-		const struct unwind_rule *rule = number & RULE_SHORT ? NULL : env_rule(number);
-
 		if ((number & 0xffff) == RULE_STUB) {
 			__u32 below = number >> RULE_STUB_BELOW_SHIFT;
 			__u64 stub = walk_stub(WALK_ARGUMENT(w) w->sp, below);
@@ -243,20 +262,12 @@ ENV_INLINE int walk_step(struct walk *w)
 			by_fp = !stub;
 			if (stub)
 				stop = walk_by_stub(w, stub, below);
-		} else if (number & RULE_SHORT)
+		} else if (number & RULE_SHORT) {
 			stop = walk_apply_short(w, number);
-		else if (!rule)
-			stop = walk_stop(w, WALK_STALE);
-		else if (rule->cfa != UNWIND_CFA_END || rule->flags & UNWIND_SIGNAL_FRAME ||
-			 rule->ra == UNWIND_RA_UNDEFINED)
-			stop = walk_apply(w, rule);
-		else if (rule->cfa_add == UNWIND_END_UNSUPPORTED)
-			/* The function has rules, and one that cannot be expressed. It may not have
-			 * touched its caller's frame pointer, so following that would skip the
-			 * caller. */
-			stop = walk_stop(w, WALK_UNSUPPORTED_RULE);
-		else
-			by_fp = true;
+		} else {
+			stop = (int)walk_by_rule(WALK_ARGUMENT(w) number);
+			by_fp = stop == WALK_FOLLOWS_FP;
+		}
 	} else if (w->file.state == FILE_NO_ROWS || w->file.state == FILE_EVICTED) {
 		by_fp = true;
 	} else {

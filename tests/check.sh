@@ -87,7 +87,7 @@ report() {
 	fi
 }
 
-workers=$(($(nproc) * 2))
+workers=$(($(nproc) * 3))
 case $what in
 quick)
 	units release &
