@@ -522,10 +522,12 @@ Test(tables, what_is_above_a_lower_ceiling_is_handed_back)
 	cr_assert_geq(f.evictions, 5, "more than half of the rows");
 	cr_assert_gt(tables_lacking(t, &all), 0);
 	/* Room that comes back for a while is used, and what is there for a moment is not. */
-	for (uint64_t s = 9; s < 20; s++) {
+	tables_limit(t, 2 * SLAB_BYTES);
+	tables_limit(t, SLAB_BYTES);
+	for (uint64_t s = 9; s < 12; s++) {
 		tables_tick(t, s * 1100000000ull);
-		tables_limit(t, (s == 10 ? 4 : s == 12 ? 2 : 3) * SLAB_BYTES);
-		if (s < 14)
+		tables_limit(t, (s == 10 ? 4 : 3) * SLAB_BYTES);
+		if (s < 11)
 			cr_assert_not(tables_fit(t, SLAB_BYTES / 2));
 	}
 	cr_assert(tables_fit(t, SLAB_BYTES / 2));
