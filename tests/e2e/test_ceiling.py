@@ -47,6 +47,7 @@ def test_no_stack_is_cut_for_want_of_memory_while_there_is_some(folder):
     assert summary["samples"] > 300 and "memory-limit" not in summary["truncated"], said
 
 
+@pytest.mark.all
 def test_the_limit_that_would_have_sufficed_is_named(folder):
     """The limit suffices for this load: nothing is cut while there is memory."""
     # In the first seconds rows are still to come, and nobody knows what they will need.

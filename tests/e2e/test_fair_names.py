@@ -17,7 +17,7 @@ def assert_slow(got, users):
         assert f"the programs of user {user} (container 0) take too long to name" in got.stderr
 
 
-@pytest.mark.parametrize("limit", ["1G", "128M"])
+@pytest.mark.parametrize("limit", ["1G", pytest.param("128M", marks=pytest.mark.all)])
 def test_debug_information_that_takes_long(tmp_path, chain, kit, limit):
     """The debug information of fifty programs takes half a second each to read, if there is memory
     for it. The victim's names and the end of the run do not wait for that."""

@@ -235,7 +235,7 @@ def test_a_command_goes_with_a_run_that_ends_before_it(tmp_path):
 def test_a_command_outlives_a_run_that_fails(tmp_path):
     said = tmp_path / "said"
     script = (f"trap 'echo asked >> {said}' TERM; i=0; while [ $i -lt 1500000 ]; do "
-              f"i=$((i+1)); done; sleep 1; echo whole >> {said}")
+              f"i=$((i+1)); done; sleep 4; echo whole >> {said}")
     p = profpipe("record", "-f", "text", "-F", "499", "-o", "/dev/full", "--", "sh", "-c", script,
                  timeout=60)
     assert p.returncode == 1 and "No space left" in p.stderr, p.stderr
