@@ -87,7 +87,7 @@ report() {
 	fi
 }
 
-workers=$(($(nproc) * 3))
+workers=$(($(nproc) * 2))
 case $what in
 quick)
 	units release &

@@ -232,11 +232,13 @@ Test(reader, memory_that_hangs_its_reader_costs_only_its_request)
 	pid_t other = sleeper(), pit = tar_pit_process(&at);
 
 	start(&r);
+	const uint64_t begun_ns = clock_mono_ns();
+
 	cr_assert_eq(ask(r, (uint32_t)pit, uid, at, &hung), 0);
-	/* Others go on meanwhile, of the same owner too. */
+	/* Others go on meanwhile, of the same owner too. On a busy machine that may take longer. */
 	expect_word(r, other, other_uid);
 	expect_word(r, other, uid);
-	cr_expect_eq(hung.calls, 0);
+	cr_expect(!hung.calls || clock_mono_ns() - begun_ns > READER_DEADLINE_NS);
 	wait_for(r, &hung);
 	cr_expect_eq(hung.status, -ETIMEDOUT);
 	for (uint64_t until = clock_mono_ns() + PATIENCE_NS; hanging(r) && clock_mono_ns() < until;)
