@@ -106,8 +106,7 @@ struct runtime_config {
 	struct runtime_range loop[RUNTIME_RANGES];
 	struct runtime_copy copy;
 	UW_U32 takes; /* enum runtime_takes */
-	/* RUNTIME_RULES_GENERATED: a number with RULE_SHORT, or RULE_STUB (bpf/tables.h); 0: alias.
-	 */
+	/* RUNTIME_RULES_GENERATED: with RULE_SHORT, or RULE_STUB (bpf/tables.h); 0: alias */
 	UW_U32 rule;
 	UW_U64 alias;	 /* likewise: a file offset */
 	UW_U32 zero[30]; /* 0 */

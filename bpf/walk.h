@@ -136,7 +136,7 @@ ENV_FUNCTION __u32 walk_taker(__u32 first, __u32 left, __u32 loop, __u64 offset)
 }
 
 /* The number of the rule of generated code whose frames have one layout (RUNTIME_RULES_GENERATED),
- * or RULE_GAP. rulers: a bit for each runtime that has one. */
+ * or RULE_GAP; with RULE_STUB, all of config.rule. rulers: a bit for each runtime that has one. */
 ENV_FUNCTION __u32 walk_constant_rule(__u32 first, __u32 rulers)
 {
 	__u32 k = rulers & 1 ? 0 : rulers & 2 ? 1 : rulers & 4 ? 2 : 3, entry = first + k * 8;

@@ -41,7 +41,8 @@ ENV_INLINE bool walk_find_map(struct walk *w, __u64 pc)
 	return true;
 }
 
-/* Reads a word of user memory. Moves the window there if it can. */
+/* Reads a word of user memory to w->word. Moves the window there if it can. 0: it is not readable.
+ */
 ENV_FUNCTION __u32 walk_fetch(WALK_PARAMETER __u64 addr)
 {
 	WALK_FIND(w);
@@ -118,7 +119,8 @@ ENV_INLINE bool walk_tracks(const struct walk *w, __u8 reg)
  *
  * leafs: the leaf's registers are valid. They are also valid in its caller if assembly keeps a CFA
  * in a register that calls may change. This assembly knows that its callees leave the register
- * alone (OpenSSL's AES-GCM), and their callees too (dav1d's transforms). */
+ * alone (OpenSSL's AES-GCM), and their callees too (dav1d's transforms). The value is in w->word
+ * then; 0: it is unknown. */
 ENV_FUNCTION __u32 walk_fetch_register(WALK_PARAMETER __u32 reg, __u32 leafs)
 {
 	WALK_FIND(w);
@@ -535,6 +537,7 @@ ENV_FUNCTION __u64 walk_stub(WALK_PARAMETER __u64 sp, __u32 below)
 	return 0;
 }
 
+/* Whether fp may be the frame pointer of a frame above `at`. */
 ENV_INLINE bool walk_is_above(__u64 fp, __u64 at)
 {
 	return fp - at < WALK_FP_MAX_FRAME && !(fp & 7);

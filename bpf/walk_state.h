@@ -64,7 +64,7 @@ struct walk {
 	__u64 tracked_at;
 	__u64 leaf_pc;		    /* pc at the leaf, for a second walk */
 	__u64 window_start;	    /* user address of window[0]; 0: empty */
-	__u64 word;		    /* read last from outside of the window */
+	__u64 word;		    /* what walk_fetch or walk_fetch_register got */
 	__u64 tls;		    /* env_tls(), for the runtimes' programs */
 	__u64 memory;		    /* the address space, for reading objects; 0: not allowed */
 	struct map_entry map;	    /* the mapping found last */
@@ -109,8 +109,8 @@ struct walk {
 	__u64 words[SAMPLE_WORDS];
 };
 
-/* Functions of a walk that the verifier checks once (search.h). It lets them take numbers only, so
- * there they find the walk themselves. They return 1, with their result in w->word, or 0. */
+/* Functions of a walk that the verifier checks once (search.h). It lets them take numbers only. So
+ * in the kernel they find the walk themselves. */
 #ifdef __bpf__
 static __always_inline struct walk *scratch(void);
 #define WALK_PARAMETER

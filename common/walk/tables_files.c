@@ -53,10 +53,16 @@ uint32_t tables_file_drop_rows(struct tables *t, uint16_t slot)
 {
 	struct table_file *f = &t->state[slot];
 
-	for (size_t i = 0; i < f->extents.len; i++)
+	uint64_t waits = 0;
+
+	for (size_t i = 0; i < f->extents.len; i++) {
 		tables_wait_extent(t, f->extents.data[i], f->owner);
+		waits += f->extents.data[i].words;
+	}
 	free(f->extents.data);
 	f->extents = (struct extents){ 0 };
+	/* An extent may have been taken that could not be noted for want of memory. */
+	tables_hold(t, f->owner, TABLES_WORDS, -(int64_t)(f->held - waits));
 	f->held = 0;
 	t->figures.rows -= f->rows;
 	f->rows = 0;

@@ -3,6 +3,7 @@
  * The parts of the unwind tables (tables.h), which share one struct:
  *
  * - tables_waiting.c: freed slots and extents that wait for the grace period
+ * - tables_owners.c: what owners hold
  * - tables_files.c: the slots of files
  * - tables_rows.c: the rows of files
  * - tables_processes.c: the mappings of processes

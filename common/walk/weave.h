@@ -13,9 +13,11 @@
  * A native frame that a runtime took brings its own items (SAMPLE_FRAME_TAKEN), which take its
  * place.
  *
- * Generated code that called the loop in which a chain begins counts as part of the loop. With -X
- * perf, CPython makes such a trampoline for each function. So does generated code that the loop
- * called by a stub (RULE_STUB).
+ * Two kinds of generated code count as part of the loop:
+ *
+ * - code that called the loop in which a chain begins; with -X perf, CPython makes such a trampoline
+ *   for each function
+ * - code that the loop called by a stub (RULE_STUB)
  */
 #ifndef COMMON_WALK_WEAVE_H
 #define COMMON_WALK_WEAVE_H

@@ -111,6 +111,27 @@ static void expect_modules(struct capture *k, const char *path)
 	runtime_object_done(&o);
 }
 
+Test(python, the_function_that_calls_traces_is_known_by_its_first_instructions)
+{
+	uint8_t code[PYTHON_ENTRY_BYTES] = "\x55\x48\x89\xe5\x41\x57\x41\x56\x41\x55\x41\x54\x53";
+
+	memset(code + 13, 0x90, sizeof(code) - 13);
+	cr_expect_eq(python_words_below(code), 6);
+	code[13] = 0x50; /* push rax, as in CPython 3.15 */
+	cr_expect_eq(python_words_below(code), 7);
+	memcpy(code + 13, "\x48\x83\xec\x18", 4); /* sub rsp, 24 */
+	cr_expect_eq(python_words_below(code), 9);
+	/* Nothing behind its end is looked at, whatever it pushes. */
+	for (unsigned from = 4; from < 6; from++) {
+		memset(code + 4, 0x53, sizeof(code) - 4);
+		for (unsigned i = from; i + 1 < sizeof(code); i += 2)
+			memcpy(code + i, "\x41\x57", 2);
+		cr_expect_gt(python_words_below(code), 10);
+	}
+	code[1] = 0x90;
+	cr_expect_eq(python_words_below(code), 0);
+}
+
 Test(python, the_module_is_the_files_last_part_or_the_packages_folder)
 {
 	each_capture(expect_modules);

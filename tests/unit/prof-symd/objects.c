@@ -589,6 +589,13 @@ Test(objects, who_has_all_that_can_be_read_leaves_places_to_others)
 	bench_free(b);
 }
 
+static void drop_many(struct bench *b, uint64_t count)
+{
+	for (uint64_t process = 1000; process < 1000 + count; process++)
+		objects_drop(b->o, process);
+	objects_drop(b->o, Q);
+}
+
 Test(objects, processes_that_never_answer_leave_requests_to_others)
 {
 	struct bench *b = bench_new();
@@ -604,9 +611,7 @@ Test(objects, processes_that_never_answer_leave_requests_to_others)
 	cr_expect_eq(look_other(b), OBJECTS_LATER);
 	settle(b, SECOND);
 	cr_expect_eq(look_other(b), 0);
-	for (uint64_t process = 1000; process < 1000 + OBJECTS_IN_FLIGHT; process++)
-		objects_drop(b->o, process);
-	objects_drop(b->o, Q);
+	drop_many(b, OBJECTS_IN_FLIGHT);
 	bench_free(b);
 }
 
@@ -629,9 +634,7 @@ Test(objects, who_has_many_processes_displaces_its_own)
 				    b->k->objects[0].address, mark_of(b, 0), false, SECOND,
 				    &b->names),
 		     0);
-	for (uint64_t process = 1000; process < 1000 + MANY_PROCESSES; process++)
-		objects_drop(b->o, process);
-	objects_drop(b->o, Q);
+	drop_many(b, MANY_PROCESSES);
 	bench_free(b);
 }
 

@@ -315,8 +315,8 @@ int loader_load(struct loader *l)
 	int r = bpf_map__set_max_entries(l->skel->maps.ring, (uint32_t)ring);
 	if (r < 0)
 		return r;
-	/* All samples between two turns of the loop may be deferred. Then new processes
-	 * wake the loop more often. */
+	/* All samples between two turns of the loop may be deferred. If the ring cannot hold as
+	 * many, new processes wake the loop more often. */
 	uint64_t deferred = DEFERRED_RING_MIN;
 	wanted = (uint64_t)l->config.hz * l->cpus * (l->config.drain_ms + DRAIN_LATE_MS) / 1000 *
 		 DEFERRED_MEAN;

@@ -66,6 +66,10 @@ bool python_find_state(struct elfview *im, struct python_config *c);
 int python_find_loop(struct elfview *im, const struct elfview_symbol *eval,
 		     struct runtime_range ret[static RUNTIME_RANGES], uint32_t *ret_count);
 
+/* How many words below RBP the C function that begins so has its return address when it calls a
+ * trace; 0: unknown. */
+#define PYTHON_ENTRY_BYTES 32
+unsigned python_words_below(const uint8_t code[static PYTHON_ENTRY_BYTES]);
 /* Fills c->takes and c->rule, and adds to c->loop. Changes nothing if the build has no JIT, or an
  * unknown one. */
 void python_find_jit(const struct elfview *im, unsigned minor, struct runtime_config *c);

@@ -13,17 +13,14 @@
 #define FIRST 13
 #define FIRST_WITH_ENTRY 15
 #define SETS_UP "\x55\x48\x89\xe5"
-#define CODE 32 /* bytes of the function that are looked at */
 
-/* How many words below RBP the C function has its return address when it calls a trace; 0: unknown.
- */
-static unsigned words_below(const uint8_t code[static CODE])
+unsigned python_words_below(const uint8_t code[static PYTHON_ENTRY_BYTES])
 {
 	unsigned words = 1, i = strlen(SETS_UP);
 
 	if (memcmp(code, SETS_UP, i) != 0)
 		return 0;
-	for (; i + 4 < CODE; words++) {
+	for (; i + 5 < PYTHON_ENTRY_BYTES; words++) {
 		if (code[i] == 0x41 && (code[i + 1] & 0xf8) == 0x50)
 			i += 2;
 		else if ((code[i] & 0xf8) == 0x50)
@@ -40,19 +37,19 @@ void python_find_jit(const struct elfview *im, unsigned minor, struct runtime_co
 {
 	struct elfview_symbol entry;
 	uint64_t offset, left;
-	uint8_t code[CODE];
+	uint8_t code[PYTHON_ENTRY_BYTES];
 	unsigned words = 0;
 
 	/* Only builds with a JIT have the name of the variable that switches it on. */
 	if (minor < FIRST || !symfile_has_text(im->file, ".rodata", "PYTHON_JIT"))
 		return;
 	if (minor >= FIRST_WITH_ENTRY) {
-		if (elfview_defined(im, "_PyJIT_Entry", &entry) != 0 ||
+		if (elfview_defined(im, "_PyJIT_Entry", &entry) != 0 || !entry.size ||
 		    c->ranges == RUNTIME_RANGES ||
 		    symfile_offset(im->file, entry.value, &offset, &left) != 0 ||
 		    elfview_read(im, entry.value, code, sizeof(code)) != 0)
 			return;
-		words = words_below(code);
+		words = python_words_below(code);
 		if (!words || words > RULE_STUB_BELOW_MAX)
 			return;
 		c->loop[c->ranges++] = (struct runtime_range){ .start = offset,
