@@ -15,8 +15,8 @@
  *
  * Two kinds of generated code count as part of the loop:
  *
- * - code that called the loop in which a chain begins; with -X perf, CPython makes such a trampoline
- *   for each function
+ * - code that called the loop in which a chain begins; with -X perf, CPython makes such a
+ *   trampoline for each function
  * - code that the loop called by a stub (RULE_STUB)
  */
 #ifndef COMMON_WALK_WEAVE_H
