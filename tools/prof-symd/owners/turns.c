@@ -15,9 +15,12 @@ static const struct turn *find(const struct turns *t, uint64_t owner)
 static uint64_t left_of(const struct turn *u, uint64_t now_ns)
 {
 	const uint64_t since_ns = now_ns > u->since_ns ? now_ns - u->since_ns : 0;
-	const uint64_t earned_ns = since_ns / 1000 * TURNS_PERMILLE;
+	const uint64_t halvings = since_ns / TURNS_HALF_NS;
+	const double of_next = (double)(since_ns % TURNS_HALF_NS) / (double)TURNS_HALF_NS;
 
-	return u->spent_ns > earned_ns ? u->spent_ns - earned_ns : 0;
+	/* Between two halvings in a straight line. */
+	return halvings < 64 ? (uint64_t)((double)(u->spent_ns >> halvings) * (1 - of_next / 2))
+			     : 0;
 }
 
 /* Of the owners without samples in the queue, the one who spent least; NULL: there is none. */

@@ -11,8 +11,10 @@
 #include <stdint.h>
 
 #define TURNS_OWNERS 256
-#define TURNS_BURST_NS 200000000ull /* at once for all owners together; of each 1,000: */
-#define TURNS_PERMILLE 100
+/* The allowance of all owners together. What was spent halves in the other time, so who always
+ * spends a tenth of the time stays just within it. */
+#define TURNS_BURST_NS 200000000ull
+#define TURNS_HALF_NS 1400000000ull
 #define TURNS_NOBODY UINT64_MAX
 
 /* Zero-initialise. If there are more owners at a time, those who spent least and have no samples
@@ -20,7 +22,7 @@
 struct turns {
 	struct turn {
 		uint64_t owner;		     /* as the stream's processes have it */
-		uint64_t spent_ns, since_ns; /* spent_ns: as of since_ns, less what was earned */
+		uint64_t spent_ns, since_ns; /* spent_ns: what counted of it at since_ns */
 		uint32_t queued;	     /* of its samples */
 		uint64_t unnamed;	     /* frames that were left without names */
 	} at[TURNS_OWNERS], others;

@@ -90,6 +90,8 @@ static int run_aside_of(struct named *n, uint64_t owner, uint64_t until_ns, uint
 			return r;
 		if (r == 0)
 			a->process = 0;
+		n->round.went += r == 0;
+		n->round.waited += r > 0;
 		waits |= r > 0;
 	}
 	if (waits && named_is_late(n, now_ns))
@@ -143,9 +145,10 @@ int named_run_aside(struct named *n, uint64_t until_ns, uint64_t now_ns)
 		aside_sweep(&n->aside);
 		n->late_look_ns = now_ns;
 		round->count = round->owner = n->aside.len ? round->count : 0;
-		/* Most of what is left may have to wait: look at it for a tenth of the time. */
-		if (round->took_ns > SHORT_NS)
-			round->next_ns = ended_ns + 10 * round->took_ns;
+		/* Look at what has to wait for a tenth of the time. */
+		if (round->took_ns > SHORT_NS && round->waited)
+			round->next_ns = ended_ns + 10 * round->took_ns * round->waited /
+							    (round->went + round->waited);
 	}
 	return r < 0 ? r : n->aside.len ? NAMED_WAIT : 0;
 }

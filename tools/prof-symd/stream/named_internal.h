@@ -29,7 +29,7 @@ struct round {
 	uint64_t owners[TURNS_OWNERS + 1];
 	unsigned count, owner;	   /* of them; the one that is next */
 	size_t at;		   /* its events before this one are done */
-	bool waits;		   /* something has to wait */
+	size_t went, waited;	   /* events that were sent, and that have to wait */
 	uint64_t took_ns, next_ns; /* so far; when the next one may begin */
 };
 
