@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/user.h>
 #include <unistd.h>
+#include "common/base/notes.h"
 
 #define HEADERS_AT_ONCE 256
 #define SEGMENTS_MAX 64 /* program headers of a mapped file that are read */
@@ -140,41 +141,20 @@ static void take_auxv(struct core *c, struct span note)
 			c->vdso = pair[1];
 }
 
-/* Takes one note off the front of s. Returns false at the end, and if no valid note is left. */
-static bool take_note(struct span *s, Elf64_Nhdr *ret, struct span *ret_name,
-		      struct span *ret_content)
-{
-	static const size_t round = 3;
-
-	if (!span_read(s, ret, sizeof(*ret)))
-		return false;
-	if (!span_take(s, ret->n_namesz, ret_name))
-		return false;
-	size_t pad = (0 - (size_t)ret->n_namesz) & round;
-	struct span skipped;
-
-	if (!span_take(s, pad < s->len ? pad : s->len, &skipped) ||
-	    !span_take(s, ret->n_descsz, ret_content))
-		return false;
-	pad = (0 - (size_t)ret->n_descsz) & round;
-	return span_take(s, pad < s->len ? pad : s->len, &skipped);
-}
-
 static int take_notes(struct core *c, struct span s)
 {
-	Elf64_Nhdr head;
-	struct span name, content;
+	struct note n;
 	int r = 0;
 
-	while (!r && take_note(&s, &head, &name, &content)) {
-		if (name.len != 5 || memcmp(name.data, "CORE", 5) != 0)
+	while (!r && notes_next(&s, &n)) {
+		if (!str_eq(n.name, STR_LIT("CORE")))
 			continue;
-		if (head.n_type == NT_PRSTATUS)
-			r = take_thread(c, content);
-		else if (head.n_type == NT_FILE)
-			r = take_files(c, content);
-		else if (head.n_type == NT_AUXV)
-			take_auxv(c, content);
+		if (n.type == NT_PRSTATUS)
+			r = take_thread(c, n.content);
+		else if (n.type == NT_FILE)
+			r = take_files(c, n.content);
+		else if (n.type == NT_AUXV)
+			take_auxv(c, n.content);
 	}
 	return r;
 }
@@ -406,21 +386,14 @@ int core_read(const struct core *c, void *to, size_t size, uint64_t address)
 static size_t find_build_id(const struct core *c, uint64_t address, uint64_t size, uint8_t *ret)
 {
 	uint8_t notes[NOTE_MAX];
-	Elf64_Nhdr head;
-	struct span name, content;
+	struct span id;
 
-	if (size > sizeof(notes) || core_read(c, notes, size, address))
+	if (size > sizeof(notes) || core_read(c, notes, size, address) ||
+	    !notes_find((struct span){ .data = notes, .len = size }, "GNU", NT_GNU_BUILD_ID,
+			CORE_BUILD_ID, &id))
 		return 0;
-	struct span s = { .data = notes, .len = size };
-
-	while (take_note(&s, &head, &name, &content)) {
-		if (head.n_type == NT_GNU_BUILD_ID && name.len == 4 &&
-		    memcmp(name.data, "GNU", 4) == 0 && content.len <= CORE_BUILD_ID) {
-			memcpy(ret, content.data, content.len);
-			return content.len;
-		}
-	}
-	return 0;
+	memcpy(ret, id.data, id.len);
+	return id.len;
 }
 
 size_t core_build_id(const struct core *c, uint64_t header, uint8_t ret[static CORE_BUILD_ID])
