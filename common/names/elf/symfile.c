@@ -6,12 +6,14 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "common/base/notes.h"
 #include "common/names/elf/symfile_internal.h"
 
 #define MAX_SEGMENTS 1024u
 #define MAX_SECTIONS 65535u
 #define MAX_NAMES (1u << 20)  /* bytes of section names */
 #define MAX_NOTES (64u << 10) /* bytes of one note section */
+#define NT_GO_BUILD_ID 4      /* of "Go": cmd/link/internal/ld/elf.go */
 
 const char *symfile_verdict_text(int verdict)
 {
@@ -181,57 +183,53 @@ static int make_sections(struct symfile *f)
 	return 0;
 }
 
-/* Finds the build id among notes (gABI, "Note Section"). Notes are padded to four bytes; in
- * segments that are aligned to eight, to eight, which makes no difference for a build id. */
-static void take_build_id(struct symfile *f, uint64_t offset, uint64_t size)
+/* Takes a note's contents, if they are the first. */
+static void take_note(struct span notes, const char *name, uint32_t type, void *into, size_t most,
+		      size_t *len)
 {
-	uint8_t *bytes;
-	struct span rest;
-	Elf64_Nhdr n;
+	struct span found;
 
-	if (size > MAX_NOTES || f->build_id_len)
+	if (*len || !notes_find(notes, name, type, most, &found))
 		return;
-	bytes = malloc(size + 1);
-	if (!bytes)
-		return;
-	if (symfile_read(f, offset, bytes, size) == 0) {
-		rest = (struct span){ .data = bytes, .len = size };
-		while (span_read(&rest, &n, sizeof(n))) {
-			struct span name, desc, pad;
+	memcpy(into, found.data, found.len);
+	*len = found.len;
+}
 
-			if (!span_take(&rest, n.n_namesz, &name))
-				break;
-			if (-n.n_namesz % 4 && !span_take(&rest, -n.n_namesz % 4, &pad))
-				break;
-			if (!span_take(&rest, n.n_descsz, &desc))
-				break;
-			if (n.n_type == NT_GNU_BUILD_ID && name.len == 4 &&
-			    memcmp(name.data, "GNU", 4) == 0 && desc.len > 0 &&
-			    desc.len <= sizeof(f->build_id)) {
-				memcpy(f->build_id, desc.data, desc.len);
-				f->build_id_len = desc.len;
-				break;
-			}
-			if (-n.n_descsz % 4 && !span_take(&rest, -n.n_descsz % 4, &pad))
-				break;
-		}
+static void take_notes(struct symfile *f, uint64_t offset, uint64_t size)
+{
+	uint8_t *bytes = size <= MAX_NOTES ? malloc(size + 1) : NULL;
+
+	if (bytes && symfile_read(f, offset, bytes, size) == 0) {
+		const struct span notes = { .data = bytes, .len = size };
+
+		take_note(notes, "GNU", NT_GNU_BUILD_ID, f->build_id, sizeof(f->build_id),
+			  &f->build_id_len);
+		take_note(notes, "Go", NT_GO_BUILD_ID, f->go_build_id, sizeof(f->go_build_id),
+			  &f->go_build_id_len);
 	}
 	free(bytes);
 }
 
-static int read_build_id(struct symfile *f, const Elf64_Ehdr *e)
+/* Notes of the sections. Those of the segments only count if the sections lack a build id: they are
+ * mostly the same. */
+static int read_notes(struct symfile *f, const Elf64_Ehdr *e)
 {
-	for (uint32_t i = 0; i < f->section_count && !f->build_id_len; i++)
-		if (f->sections[i].type == SHT_NOTE)
-			take_build_id(f, f->sections[i].offset, f->sections[i].size);
-	for (uint32_t i = 0; i < e->e_phnum && !f->build_id_len; i++) {
+	bool has_notes = false;
+
+	for (uint32_t i = 0; i < f->section_count; i++) {
+		if (f->sections[i].type != SHT_NOTE)
+			continue;
+		take_notes(f, f->sections[i].offset, f->sections[i].size);
+		has_notes = true;
+	}
+	for (uint32_t i = 0; i < e->e_phnum && !(f->build_id_len && has_notes); i++) {
 		Elf64_Phdr p;
 		int r = symfile_read(f, e->e_phoff + (uint64_t)i * sizeof(p), &p, sizeof(p));
 
 		if (r)
 			return r;
 		if (p.p_type == PT_NOTE)
-			take_build_id(f, p.p_offset, p.p_filesz);
+			take_notes(f, p.p_offset, p.p_filesz);
 	}
 	return 0;
 }
@@ -282,7 +280,7 @@ static int open_file(struct symfile *f)
 	if (r == 0 && !f->section_count && f->linked)
 		r = make_sections(f);
 	if (r == 0)
-		r = read_build_id(f, &e);
+		r = read_notes(f, &e);
 	if (r == 0)
 		read_debuglink(f);
 	return r;
@@ -340,6 +338,26 @@ void symfile_free(struct symfile *f)
 struct span symfile_build_id(const struct symfile *f)
 {
 	return (struct span){ .data = f->build_id, .len = f->build_id_len };
+}
+
+struct str symfile_go_build_id(const struct symfile *f)
+{
+	return (struct str){ .data = f->go_build_id, .len = (uint32_t)f->go_build_id_len };
+}
+
+unsigned symfile_code(const struct symfile *f, struct symfile_range *ret, unsigned most)
+{
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < f->segment_count && n < most; i++) {
+		const struct symfile_segment *s = &f->segments[i];
+
+		if (s->exec)
+			ret[n++] = (struct symfile_range){ .offset = s->offset,
+							   .size = s->filesz,
+							   .address = s->vaddr };
+	}
+	return n;
 }
 
 int symfile_fd(const struct symfile *f)

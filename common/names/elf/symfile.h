@@ -18,6 +18,7 @@
 
 #define SYMFILE_NAME 4096 /* bytes of a raw name that are read, with the NUL */
 #define SYMFILE_BUILD_ID 64
+#define SYMFILE_GO_BUILD_ID 128
 
 enum symfile_verdict {
 	SYMFILE_NOT_ELF = 1,
@@ -37,6 +38,11 @@ struct symfile_section {
 	uint32_t name, type, link, entsize;
 };
 
+/* Bytes of the file that are loaded at an ELF address. */
+struct symfile_range {
+	uint64_t offset, size, address;
+};
+
 /* Takes fd on success only. */
 int symfile_open(int fd, struct symfile **ret);
 /* The same for bytes in memory, borrowed until symfile_free. */
@@ -46,7 +52,11 @@ void symfile_free(struct symfile *f);
 int symfile_fd(const struct symfile *f);
 
 struct span symfile_build_id(const struct symfile *f); /* borrowed; empty without one */
-uint64_t symfile_size(const struct symfile *f);	       /* of the file, in bytes */
+/* As the Go linker wrote it; borrowed, empty without one. */
+struct str symfile_go_build_id(const struct symfile *f);
+/* The first executable segments, at most `most`. Returns how many there are. */
+unsigned symfile_code(const struct symfile *f, struct symfile_range *ret, unsigned most);
+uint64_t symfile_size(const struct symfile *f); /* of the file, in bytes */
 /* Whether the file ends before its section headers: it is damaged, or an image from the memory of a
  * process. */
 bool symfile_is_cut(const struct symfile *f);

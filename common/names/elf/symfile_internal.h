@@ -29,6 +29,8 @@ struct symfile {
 	size_t names_len;
 	uint8_t build_id[SYMFILE_BUILD_ID];
 	size_t build_id_len;
+	char go_build_id[SYMFILE_GO_BUILD_ID];
+	size_t go_build_id_len;
 	char debuglink[256];
 	uint32_t debuglink_crc;
 	char *altlink; /* path, NUL, build id */

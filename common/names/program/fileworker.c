@@ -264,6 +264,10 @@ static bool serve(struct worker *w, const struct programwire_ask *a,
 	if (a->kind == PROGRAMWIRE_OPEN) {
 		served_close(s);
 		r = served_open(s, a, fds);
+		if (r == 0 && a->flags & PROGRAMWIRE_LABELS) {
+			sources_labels(s->sources, &w->answer.labels);
+			w->answer.head.flags |= PROGRAMWIRE_LABELS;
+		}
 	} else if (a->kind == PROGRAMWIRE_CLOSE) {
 		served_close(s);
 		malloc_trim(0);

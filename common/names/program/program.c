@@ -142,6 +142,15 @@ struct span program_build_id(const struct program *p)
 		       : (struct span){ .data = p->facts.build_id, .len = p->facts.build_id_len };
 }
 
+const struct filelabels *program_labels(struct program *p)
+{
+	if (p->sources && !p->labelled) {
+		sources_labels(p->sources, &p->labels);
+		p->labelled = true;
+	}
+	return p->labelled ? &p->labels : NULL;
+}
+
 /* Copies only what is there: the struct is large. */
 static void copy_names(struct names *ret)
 {

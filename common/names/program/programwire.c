@@ -30,6 +30,8 @@ size_t programwire_put(const struct programwire_answer *a, const struct names *n
 		at = calltext_append(at, &a->facts, sizeof(a->facts));
 	if (h.flags & PROGRAMWIRE_BUILD)
 		at = calltext_append(at, &a->build, sizeof(a->build));
+	if (h.flags & PROGRAMWIRE_LABELS)
+		at = calltext_append(at, &a->labels, sizeof(a->labels));
 	if (h.flags & PROGRAMWIRE_MORE)
 		at = calltext_append(at, a->more.data, a->more.len);
 	return (size_t)(at - into);
@@ -78,6 +80,10 @@ bool programwire_take(struct span bytes, struct programwire_answer *ret, struct 
 		return false;
 	if (h->flags & PROGRAMWIRE_BUILD &&
 	    (!span_read(&bytes, &ret->build, sizeof(ret->build)) || !runtime_is_sane(&ret->build)))
+		return false;
+	if (h->flags & PROGRAMWIRE_LABELS &&
+	    (!span_read(&bytes, &ret->labels, sizeof(ret->labels)) ||
+	     !filelabels_are_sane(&ret->labels)))
 		return false;
 	ret->more = (struct span){ 0 };
 	if (h->flags & PROGRAMWIRE_MORE)

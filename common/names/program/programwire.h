@@ -8,6 +8,7 @@
 #define COMMON_NAMES_PROGRAM_PROGRAMWIRE_H
 
 #include "common/names/calltext.h"
+#include "common/names/elf/filelabels.h"
 #include "common/names/names.h"
 #include "common/names/runtime/runtime.h"
 
@@ -35,10 +36,11 @@ enum programwire_flag {
 	PROGRAMWIRE_OFFSET = 8,	  /* of a lookup */
 	PROGRAMWIRE_TOO_LARGE = 16,
 	PROGRAMWIRE_CUT = 32,
-	PROGRAMWIRE_FACTS = 64,	 /* struct programwire_facts follows */
-	PROGRAMWIRE_BUILD = 128, /* struct runtime_build follows */
-	PROGRAMWIRE_LOST = 256,	 /* sources_dwarf_lost */
-	PROGRAMWIRE_MORE = 512,	 /* answers to announced lookups follow */
+	PROGRAMWIRE_FACTS = 64,	   /* struct programwire_facts follows */
+	PROGRAMWIRE_BUILD = 128,   /* struct runtime_build follows */
+	PROGRAMWIRE_LOST = 256,	   /* sources_dwarf_lost */
+	PROGRAMWIRE_MORE = 512,	   /* answers to announced lookups follow */
+	PROGRAMWIRE_LABELS = 1024, /* of PROGRAMWIRE_OPEN: tell them; struct filelabels follows */
 };
 
 struct programwire_ask {
@@ -67,8 +69,8 @@ struct programwire_facts {
 	uint32_t refused;	   /* program_refused */
 };
 
-/* The head of an answer; `count` calls, the text, the facts and the build follow. verdict: what the
- * function of sources.h returned. bytes: of memory that the program takes now. */
+/* The head of an answer; `count` calls, the text, the facts, the build and the labels follow.
+ * verdict: what the function of sources.h returned. bytes: of memory that the program takes now. */
 struct programwire_head {
 	int32_t verdict;
 	uint32_t count;
@@ -82,6 +84,7 @@ struct programwire_answer {
 	struct programwire_head head;
 	struct programwire_facts facts; /* if its flag is set */
 	struct runtime_build build;	/* likewise */
+	struct filelabels labels;	/* likewise */
 	struct span more; /* likewise, borrowed: each a programwire_more and its answer */
 };
 

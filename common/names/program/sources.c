@@ -283,6 +283,11 @@ struct span sources_build_id(const struct sources *p)
 	return symfile_build_id(p->main);
 }
 
+void sources_labels(const struct sources *p, struct filelabels *ret)
+{
+	filelabels_read(p->main, ret);
+}
+
 int sources_address(const struct sources *p, uint64_t offset, uint64_t *ret)
 {
 	return symfile_address(p->main, offset, ret);

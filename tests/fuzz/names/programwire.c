@@ -30,6 +30,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (answer.head.flags & PROGRAMWIRE_BUILD)
 		must(runtime_is_sane(&answer.build));
 
+	if (answer.head.flags & PROGRAMWIRE_LABELS)
+		must(filelabels_are_sane(&answer.labels));
+
 	const size_t n = programwire_put(&answer, &names, wire);
 
 	must(n <= sizeof(wire) &&

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Input: a program. Covers segments, build id, debug link, the symbol index, MiniDebugInfo, Go's
- * table, starts of functions from call frame information and code, and PLT slots. The file is also
- * offered as its own debug file. Looks up addresses all over it; each answer must lie within its
- * own text. DWARF has its own target.
+ * Input: a program. Covers segments, build ids, hash, debug link, the symbol index, MiniDebugInfo,
+ * Go's table, starts of functions from call frame information and code, and PLT slots. The file is
+ * also offered as its own debug file. Looks up addresses all over it; each answer must lie within
+ * its own text. DWARF has its own target.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -77,6 +77,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	look_by_pieces(f, size);
 	symfile_free(f);
 	must(program_build_id(p).len <= SYMFILE_BUILD_ID && program_bytes(p) > 0);
+
+	const struct filelabels *l = program_labels(p);
+
+	must(l && l->size == size && filelabels_are_sane(l));
 	program_free(p);
 	return 0;
 }

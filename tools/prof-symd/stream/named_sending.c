@@ -53,11 +53,36 @@ static int send_file_as_it_is(struct named *n, struct def_file *f)
 	return f->sent == n->epoch ? 0 : stream_put(n->out, &m);
 }
 
+/* Adds what the file's contents tell. segments: room for the list of them. */
+static void add_labels(struct msg_file *m, struct program *program,
+		       uint64_t segments[static 3 * FILELABELS_SEGMENTS])
+{
+	const struct filelabels *l = program_labels(program);
+
+	if (program_build_id(program).len > 0)
+		m->build_id = program_build_id(program);
+	if (!l)
+		return;
+	/* Else this is only what a process has mapped of it. */
+	if (l->hash_len && l->size == m->size)
+		m->htlhash = (struct span){ .data = l->hash, .len = l->hash_len };
+	if (l->go_build_id_len)
+		m->go_build_id = (struct str){ .data = l->go_build_id, .len = l->go_build_id_len };
+	for (uint32_t i = 0; i < l->segment_count; i++) {
+		segments[3 * i] = l->segments[i].offset;
+		segments[3 * i + 1] = l->segments[i].size;
+		segments[3 * i + 2] = l->segments[i].address;
+	}
+	if (l->segment_count)
+		m->segments = (struct u64s){ .data = segments, .len = 3 * l->segment_count };
+}
+
 static int send_file(struct named *n, uint64_t id, uint64_t now_ns, struct program **ret_program)
 {
 	struct def_file *f = definitions_find_file(&n->defs, id);
 	struct msg m = { .id = MSG_FILE };
 	struct program *program = NULL;
+	uint64_t segments[3 * FILELABELS_SEGMENTS];
 	int r;
 
 	if (ret_program)
@@ -84,8 +109,8 @@ static int send_file(struct named *n, uint64_t id, uint64_t now_ns, struct progr
 		return 0;
 	m.file = f->def;
 	m.file.payer = n->payer;
-	if (program && program_build_id(program).len > 0)
-		m.file.build_id = program_build_id(program);
+	if (program)
+		add_labels(&m.file, program, segments);
 	r = stream_put(n->out, &m);
 	if (r == 0)
 		mark_sent(n, &f->sent, &f->payers);
