@@ -120,7 +120,7 @@ done
 # What each binary links: a privileged tool that grows a parser library is seen here.
 declare -A may=(
 	[profpipe]="cjson"
-	[prof-bpf]="seccomp bpf z"
+	[prof-bpf]="seccomp bpf z mbedcrypto"
 	[prof-deltas]="seccomp elf z zstd Zydis Zycore"
 	[prof-symd]="seccomp elf dw lzma z Zydis Zycore mbedcrypto"
 	[prof-dump]="seccomp bpf elf dw lzma z zstd Zydis Zycore mbedcrypto"

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 #include "common/base/exits.h"
 
 #define HZ_MAX 10000
@@ -32,6 +33,19 @@ static int take_pid(struct sampling *s, const struct cmdline *c)
 	return EXITS_GO_ON;
 }
 
+static int take_host_id(struct sampling *s, const struct cmdline *c)
+{
+	const size_t len = strlen(c->value);
+
+	if (len > SAMPLING_HOST_ID_MAX)
+		return cmdline_refuse(c, "too long; give 64 bytes at most");
+	for (size_t i = 0; i < len; i++)
+		if (c->value[i] < ' ' || c->value[i] > '~')
+			return cmdline_refuse(c, "no plain text; give printable ASCII");
+	s->host_id = c->value;
+	return EXITS_GO_ON;
+}
+
 int sampling_option(struct sampling *s, const struct cmdline *c, int val)
 {
 	uint64_t n = 0;
@@ -55,6 +69,8 @@ int sampling_option(struct sampling *s, const struct cmdline *c, int val)
 		r = cmdline_word(c, read_memory_words, 2, &word);
 		s->memory_none = word == 1;
 		return r;
+	case SAMPLING_HOST_ID:
+		return take_host_id(s, c);
 	case SAMPLING_UNSAFE:
 		s->ignore_unsafe_kernel = true;
 		return EXITS_GO_ON;
@@ -82,6 +98,10 @@ void sampling_words(const struct sampling *s, struct words *w)
 	if (s->memory_none) {
 		words_add(w, "--read-memory");
 		words_add(w, "none");
+	}
+	if (s->host_id) {
+		words_add(w, "--host-id");
+		words_add(w, s->host_id);
 	}
 	if (s->ignore_unsafe_kernel)
 		words_add(w, "--ignore-unsafe-kernel");

@@ -8,6 +8,7 @@
  *   -p, --pid PID              sample only this process; may be repeated
  *   --cpu-limit PERCENT        cpu time of all tools, of all cpus
  *   --read-memory WORD         interpreters, or none
+ *   --host-id ID               what tells this host from others in profiles
  *   --ignore-unsafe-kernel     run even on a kernel that profiling may hang
  */
 #ifndef COMMON_CELL_SAMPLING_H
@@ -21,14 +22,16 @@
 
 #define SAMPLING_HZ_DEFAULT 99
 #define SAMPLING_MAX_PIDS 1024
+#define SAMPLING_HOST_ID_MAX 64 /* bytes */
 
 struct sampling {
 	unsigned hz;
 	double seconds; /* 0: until told to stop */
 	uint32_t pids[SAMPLING_MAX_PIDS];
 	size_t pid_count;
-	unsigned cpu_limit; /* percent of all cpus; 0: none */
-	bool memory_none;   /* nobody gets memory of processes */
+	unsigned cpu_limit;  /* percent of all cpus; 0: none */
+	bool memory_none;    /* nobody gets memory of processes */
+	const char *host_id; /* borrowed; NULL: derived from the machine's id; "": none */
 	bool ignore_unsafe_kernel;
 };
 
@@ -39,6 +42,7 @@ enum {
 	SAMPLING_PID = 'p',
 	SAMPLING_CPU_LIMIT = 1100,
 	SAMPLING_MEMORY,
+	SAMPLING_HOST_ID,
 	SAMPLING_UNSAFE
 };
 #define SAMPLING_UNSAFE_OPTION \
@@ -51,7 +55,7 @@ enum {
 		{ "pid", required_argument, NULL, SAMPLING_PID }, \
 		{ "cpu-limit", required_argument, NULL, SAMPLING_CPU_LIMIT }, \
 		{ "read-memory", required_argument, NULL, SAMPLING_MEMORY }, \
-		SAMPLING_UNSAFE_OPTION
+		{ "host-id", required_argument, NULL, SAMPLING_HOST_ID }, SAMPLING_UNSAFE_OPTION
 
 /* Whether val is one of the options above. */
 bool sampling_has(int val);

@@ -412,16 +412,17 @@ static int rank_cgroup(struct str controllers, struct str path)
 	if (!path.len)
 		return 0;
 	if (path.len == 1)
-		return 1;
-	return !controllers.len ? 4 : str_eq(controllers, STR_LIT("name=systemd")) ? 3 : 2;
+		return controllers.len ? 1 : 2;
+	return !controllers.len ? 5 : str_eq(controllers, STR_LIT("name=systemd")) ? 4 : 3;
 }
 
 /* Source: cgroups(7); proc_cgroup_show of kernel/cgroup/cgroup.c. No name has a line feed. */
-int procfs_parse_cgroup(struct str text, struct str *ret_path)
+int procfs_parse_cgroup(struct str text, struct str *ret_path, bool *ret_unified)
 {
 	static const char deleted[] = " (deleted)";
 	const size_t deleted_len = sizeof(deleted) - 1;
 	struct str best = { 0 };
+	bool unified = false;
 	int rank = 0;
 
 	while (text.len) {
@@ -444,6 +445,7 @@ int procfs_parse_cgroup(struct str text, struct str *ret_path)
 			if (rank_cgroup(controllers, path) > rank) {
 				rank = rank_cgroup(controllers, path);
 				best = path;
+				unified = !controllers.len;
 			}
 		}
 		text.data += len + (end != NULL);
@@ -452,17 +454,18 @@ int procfs_parse_cgroup(struct str text, struct str *ret_path)
 	if (!rank)
 		return PROCFS_SKIP;
 	*ret_path = best;
+	*ret_unified = unified;
 	return 0;
 }
 
 int procfs_read_cgroup(int proc, uint32_t pid, char text[static PROCFS_CGROUP_MAX],
-		       struct str *ret_path)
+		       struct str *ret_path, bool *ret_unified)
 {
 	const ssize_t n = read_small(proc, pid, "cgroup", (uint8_t *)text, PROCFS_CGROUP_MAX);
 
 	return n < 0 ? (int)n
 		     : procfs_parse_cgroup((struct str){ .data = text, .len = (uint32_t)n },
-					   ret_path);
+					   ret_path, ret_unified);
 }
 
 /* Source: show_smap of fs/proc/task_mmu.c. */

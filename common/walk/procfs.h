@@ -87,12 +87,13 @@ int procfs_read_stat(int proc, uint32_t pid, struct procfs_stat *ret);
 int procfs_read_uid(int proc, uint32_t pid, uint32_t *ret_uid);
 int procfs_read_ids(int proc, uint32_t pid, struct procfs_ids *ret);
 /* The path of the cgroup in a cgroup file: of the unified hierarchy, unless that has only the root;
- * else of systemd's, else of any. Borrows the text. PROCFS_SKIP: it has none. */
-int procfs_parse_cgroup(struct str text, struct str *ret_path);
+ * else of systemd's, else of any. *ret_unified: whether it is the first. Borrows the text.
+ * PROCFS_SKIP: it has none. */
+int procfs_parse_cgroup(struct str text, struct str *ret_path, bool *ret_unified);
 #define PROCFS_CGROUP_MAX 8192u /* a longer file, with paths of 4 KiB, is read in part */
 /* Reads it into text. 0, PROCFS_SKIP, -errno. */
 int procfs_read_cgroup(int proc, uint32_t pid, char text[static PROCFS_CGROUP_MAX],
-		       struct str *ret_path);
+		       struct str *ret_path, bool *ret_unified);
 /* The proportional set size in bytes. Needs the right to trace the process. 0, PROCFS_MALFORMED,
  * -errno. */
 int procfs_read_pss(int proc, uint32_t pid, uint64_t *ret);

@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the stream says of processes beside their samples: cgroups, pids in namespaces, mappings of
-runtimes, and ends of threads."""
+"""What the stream says of the host and of processes beside their samples: cgroups, pids in
+namespaces, mappings of runtimes, and ends of threads."""
+import os
+import re
 import subprocess
 import sys
 
+import pytest
+
 from conftest import BUILD, profpipe
 from recordings import messages
+from streams import ROOT
 
+HELLO = 1
 SAMPLE, PROCESS, THREAD, CGROUP, MAPPING, THREAD_END = 11, 4, 6, 21, 22, 23
 SPIN = "import time\nend = time.time() + %s\nwhile time.time() < end: pass\n"
 # Takes another name every 50 ms, which is another thread in the stream.
@@ -21,9 +27,9 @@ while time.time() < end:
 """
 
 
-def raw(tmp_path, pid):
+def raw(tmp_path, pid, *args):
     out = tmp_path / "x.raw"
-    subprocess.run([f"{BUILD}/prof-bpf", "-F", "99", "-d", "1.5", "-o", out, "-p", str(pid)],
+    subprocess.run([f"{BUILD}/prof-bpf", "-F", "99", "-d", "1.5", "-o", out, "-p", str(pid), *args],
                    check=True, stderr=subprocess.PIPE, timeout=60)
     return list(messages(out.read_bytes()))
 
@@ -60,6 +66,60 @@ def test_a_sampled_process_has_its_cgroup(tmp_path):
     assert field(process[-1], 11) == p.pid
     kinds = [kind for kind, _ in found]
     assert kinds.index(CGROUP) < kinds.index(PROCESS)
+
+
+@pytest.fixture(name="cgroup")
+def unified_cgroup():
+    """A cgroup of the unified hierarchy."""
+    root = next(p for p in ("/sys/fs/cgroup/unified", "/sys/fs/cgroup")
+                if os.path.exists(f"{p}/cgroup.procs"))
+    path = f"{root}/profpipe-test-{os.getpid()}"
+    os.mkdir(path)
+    yield path
+    os.rmdir(path)
+
+
+def test_a_cgroup_has_the_kernels_number(tmp_path, cgroup):
+    with subprocess.Popen([sys.executable, "-c", SPIN % 10]) as p:
+        with open(f"{cgroup}/cgroup.procs", "w", encoding="utf-8") as f:
+            f.write(str(p.pid))
+        found = raw(tmp_path, p.pid)
+        p.kill()
+    process = [f for f in of(found, PROCESS) if f[1] == p.pid]
+    cgroups = {f[0]: f for f in of(found, CGROUP)}
+    mine = cgroups[field(process[-1], 10)]
+    assert mine[2][0].decode() == f"/{os.path.basename(cgroup)}"
+    assert mine[1] == os.stat(cgroup).st_ino != 0
+
+
+def derived_id():
+    """As systemd derives it."""
+    with open(f"{ROOT}/tools/prof-bpf/hello.h", encoding="utf-8") as f:
+        app = re.search(r'define HELLO_APP "(\w+)"', f.read())[1]
+    return subprocess.run(["systemd-id128", "machine-id", f"--app-specific={app}"], check=True,
+                          capture_output=True, text=True).stdout.strip()
+
+
+@pytest.mark.parametrize("args", [[], ["--host-id", "rack 4"], ["--host-id", ""]])
+def test_the_hello_tells_the_host_and_its_kernel(tmp_path, args):
+    hello = of(raw(tmp_path, os.getpid(), *args), HELLO)[0]
+    with open("/sys/kernel/notes", "rb") as f:
+        (tmp_path / "notes").write_bytes(f.read())
+    # readelf reads notes of files alone.
+    subprocess.run(["objcopy", "-I", "binary", "-O", "elf64-x86-64", "--rename-section",
+                    ".data=.note.kernel", tmp_path / "notes", tmp_path / "notes.o"], check=True)
+    notes = subprocess.run(["readelf", "-n", tmp_path / "notes.o"], check=True, capture_output=True,
+                           text=True).stdout
+    assert hello[15].hex() == re.search("Build ID: ([0-9a-f]+)", notes)[1]
+    assert field(hello, 16, (b"",))[0].decode() == (args[1] if args else derived_id())
+
+
+@pytest.mark.parametrize("value", ["x" * 65, "a\nb", "\u00e4"])
+def test_a_host_id_that_is_no_plain_text_is_refused(value):
+    for tool in (["prof-bpf"], ["profpipe", "record"]):
+        p = subprocess.run([f"{BUILD}/{tool[0]}", *tool[1:], "--host-id", value], timeout=20,
+                           capture_output=True, text=True, check=False)
+        assert p.returncode == 2 and p.stderr.count("\n") == 1, p.stderr
 
 
 def test_a_process_in_a_pid_namespace_has_its_inner_pid(tmp_path):

@@ -25,6 +25,7 @@
 #include "common/cell/priority.h"
 #include "tools/prof-bpf/checks/checks.h"
 #include "tools/prof-bpf/checks/probes.h"
+#include "tools/prof-bpf/hello.h"
 #include "tools/prof-bpf/open/closing.h"
 #include "tools/prof-bpf/prof.h"
 #include "tools/prof-bpf/stream/definitions.h"
@@ -319,6 +320,7 @@ static int open_host(struct prof *p)
 		.opener = p->opener,
 		.helpers = p->helpers,
 		.proc = "/proc",
+		.cgroups = "/sys/fs/cgroup",
 		.only_selected = p->options.follow || p->options.sampling.pid_count,
 		.follow_forks = p->options.follow != 0,
 		.self_uids = d->uid,
@@ -404,8 +406,10 @@ static const struct runtime_config *slot_runtime(void *ctx, uint16_t slot)
 static int open_emit(struct prof *p)
 {
 	static struct utsname u;
+	static struct hello hello;
 
 	uname(&u);
+	hello_read(&hello, p->options.sampling.host_id);
 	struct emit_config c = {
 		.hello = { .producer = STR_LIT("profpipe " PROFPIPE_VERSION),
 			   .arch = str_from(u.machine),
@@ -415,7 +419,10 @@ static int open_emit(struct prof *p)
 			   .event = str_from(loader_event(p->loader)),
 			   .hz = p->options.sampling.hz,
 			   .period = loader_period(p->loader),
-			   .unit = str_from(loader_unit(p->loader)) },
+			   .unit = str_from(loader_unit(p->loader)),
+			   .kernel_build_id = { .data = hello.kernel_build_id,
+						.len = hello.kernel_build_id_len },
+			   .host_id = hello.host_id },
 		.ceiling = p->budget.interned,
 		.receiver = p->output.bus ? p->budget.definitions : 0,
 		.owners = host_owners(p->host),

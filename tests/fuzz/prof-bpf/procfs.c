@@ -64,8 +64,9 @@ static void cgroup(struct span s)
 {
 	const struct str text = { .data = (const char *)s.data, .len = (uint32_t)s.len };
 	struct str path;
+	bool unified;
 
-	if (procfs_parse_cgroup(text, &path) == 0)
+	if (procfs_parse_cgroup(text, &path, &unified) == 0)
 		assert(path.len && path.data > text.data &&
 		       path.data + path.len <= text.data + text.len);
 }

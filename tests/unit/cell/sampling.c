@@ -40,6 +40,8 @@ static void assert_passed_on(const struct sampling *s)
 	cr_assert_arr_eq(got.pids, s->pids, s->pid_count * sizeof(*s->pids));
 	cr_assert_eq(got.cpu_limit, s->cpu_limit);
 	cr_assert_eq(got.memory_none, s->memory_none);
+	cr_assert_eq(!got.host_id, !s->host_id);
+	cr_assert(!s->host_id || strcmp(got.host_id, s->host_id) == 0);
 	cr_assert_eq(got.ignore_unsafe_kernel, s->ignore_unsafe_kernel);
 	words_done(&w);
 }
@@ -52,6 +54,8 @@ Test(sampling, the_next_tool_gets_what_the_user_gave)
 		assert_passed_on(&(struct sampling){ .hz = 10000, .seconds = seconds[i] });
 	assert_passed_on(&(struct sampling){
 		.hz = 1, .cpu_limit = 100, .memory_none = true, .ignore_unsafe_kernel = true });
+	assert_passed_on(&(struct sampling){ .hz = 1, .host_id = "rack 4, host 7" });
+	assert_passed_on(&(struct sampling){ .hz = 1, .host_id = "" });
 }
 
 Test(sampling, all_processes_that_one_tool_takes_the_other_takes)

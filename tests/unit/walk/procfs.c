@@ -282,33 +282,37 @@ Test(procfs, uid_line_in_a_name_is_not_taken)
 	cr_assert_eq(uid, 1000);
 }
 
-static void expect_cgroup(const char *text, const char *path)
+static void expect_cgroup(const char *text, const char *path, bool is_unified)
 {
 	struct str found = { 0 };
-	const int r = procfs_parse_cgroup(str_from(text), &found);
+	bool unified = false;
+	const int r = procfs_parse_cgroup(str_from(text), &found, &unified);
 
 	cr_expect_eq(r, path ? 0 : PROCFS_SKIP, "%s", text);
 	cr_expect(!path || str_eq(found, str_from(path)), "%s: %.*s", text, (int)found.len,
 		  found.data);
+	cr_expect_eq(unified, is_unified, "%s", text);
 }
 
 Test(procfs, cgroup_is_the_one_that_says_most)
 {
-	expect_cgroup("0::/system.slice/x.service\n", "/system.slice/x.service");
-	expect_cgroup("0::/\n", "/");
-	expect_cgroup("0::/a.scope (deleted)\n", "/a.scope");
-	expect_cgroup("0::/../../other\n", "/../../other");
-	expect_cgroup("0::/a:b\n", "/a:b");
+	expect_cgroup("0::/system.slice/x.service\n", "/system.slice/x.service", true);
+	expect_cgroup("0::/\n", "/", true);
+	expect_cgroup("0::/a.scope (deleted)\n", "/a.scope", true);
+	expect_cgroup("0::/../../other\n", "/../../other", true);
+	expect_cgroup("0::/a:b\n", "/a:b", true);
 	/* Version 1, and both at once. */
-	expect_cgroup("12:cpu,cpuacct:/docker/1\n1:name=systemd:/docker/2\n0::/\n", "/docker/2");
-	expect_cgroup("12:cpu,cpuacct:/docker/1\n1:name=systemd:/\n", "/docker/1");
-	expect_cgroup("1:name=systemd:/x\n0::/y\n", "/y");
+	expect_cgroup("12:cpu,cpuacct:/docker/1\n1:name=systemd:/docker/2\n0::/\n", "/docker/2",
+		      false);
+	expect_cgroup("12:cpu,cpuacct:/docker/1\n1:name=systemd:/\n", "/docker/1", false);
+	expect_cgroup("1:name=systemd:/x\n0::/y\n", "/y", true);
+	expect_cgroup("1:name=systemd:/\n0::/\n", "/", true);
 	/* A line without its end was cut. */
-	expect_cgroup("0::/with-no-line-feed", "/with-no-line-feed");
-	expect_cgroup("", NULL);
-	expect_cgroup("0:\n", NULL);
-	expect_cgroup("0::\n:\n\n", NULL);
-	expect_cgroup("nonsense\n", NULL);
+	expect_cgroup("0::/with-no-line-feed", "/with-no-line-feed", true);
+	expect_cgroup("", NULL, false);
+	expect_cgroup("0:\n", NULL, false);
+	expect_cgroup("0::\n:\n\n", NULL, false);
+	expect_cgroup("nonsense\n", NULL, false);
 }
 
 Test(procfs, ids_are_the_innermost)

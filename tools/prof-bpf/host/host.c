@@ -258,6 +258,7 @@ int host_new(const struct host_config *c, struct host **ret)
 	if (!h)
 		return -ENOMEM;
 	h->config = *c;
+	cgroups_init(&h->cgroups, c->cgroups);
 	set_ceilings(h, &files.max_files);
 	files.all_mappings = h->all_mappings;
 	bootclock_read(&h->boot);
@@ -299,6 +300,7 @@ void host_free(struct host *h)
 	owners_free(h->owners);
 	if (h->proc >= 0)
 		close(h->proc);
+	cgroups_done(&h->cgroups);
 	free(h->publish);
 	free(h->resync_pids);
 	free(h);

@@ -46,8 +46,9 @@ struct host_file {
 
 /* A cgroup that processes were sampled in. */
 struct host_cgroup {
-	uint32_t id;   /* from 1 on, never reused */
-	uint64_t sent; /* the caller's mark, 0 in a new one */
+	uint32_t id;	    /* from 1 on, never reused */
+	uint64_t sent;	    /* the caller's mark, 0 in a new one */
+	uint64_t kernel_id; /* 0: unknown */
 	struct str path;
 };
 
@@ -94,6 +95,7 @@ struct host_config {
 	struct opener *opener;
 	struct helpers *helpers;
 	const char *proc;	   /* "/proc" */
+	const char *cgroups;	   /* "/sys/fs/cgroup"; NULL: cgroups have no numbers */
 	bool only_selected;	   /* track only processes chosen by host_select; else all */
 	bool follow_forks;	   /* also select children of selected processes */
 	const uint32_t *self_uids; /* flag processes of these users PROCESS_SELF */

@@ -165,16 +165,17 @@ void process_read_surroundings(struct host *h, struct process *p, bool in_namesp
 	struct procfs_ids ids = { 0 };
 	struct procfs_stat st;
 	struct str path;
+	bool unified;
 
 	if (p->pub.end_ns || p->pub.flags & PROCESS_KERNEL || p->pub.cgroup)
 		return;
-	const bool has_path = procfs_read_cgroup(h->proc, p->pub.pid, text, &path) == 0;
+	const bool has_path = procfs_read_cgroup(h->proc, p->pub.pid, text, &path, &unified) == 0;
 	const bool has_ids = in_namespace && procfs_read_ids(h->proc, p->pub.pid, &ids) == 0;
 
 	/* If it is this process now, it was when they were read. */
 	if (procfs_read_stat(h->proc, p->pub.pid, &st) || st.start_ns != p->pub.start_ns)
 		return;
-	p->pub.cgroup = has_path ? cgroups_get(&h->cgroups, path) : NULL;
+	p->pub.cgroup = has_path ? cgroups_get(&h->cgroups, path, unified) : NULL;
 	p->pub.inner_pid = has_ids ? ids.inner_pid : in_namespace ? 0 : p->pub.pid;
 	p->pub.changed |= p->pub.cgroup || p->pub.inner_pid;
 }

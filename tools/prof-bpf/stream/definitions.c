@@ -43,6 +43,7 @@ struct emit_process definition_of_process(struct host_process *p, struct emit_fi
 		.charged = &p->definitions_charged,
 		.owner = p->owner,
 		.cgroup = { .id = p->cgroup ? p->cgroup->id : 0,
+			    .kernel_id = p->cgroup ? p->cgroup->kernel_id : 0,
 			    .path = p->cgroup ? p->cgroup->path : (struct str){ 0 } },
 		.cgroup_sent = p->cgroup ? &p->cgroup->sent : NULL,
 		.exe = p->exe ? exe : NULL,

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the hello of a stream says of the host: which one it is, and which kernel it runs. */
+#ifndef PROF_BPF_HELLO_H
+#define PROF_BPF_HELLO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "common/base/span.h"
+
+#define HELLO_BUILD_ID 64
+#define HELLO_DERIVED 32 /* digits of a derived id */
+
+struct hello {
+	uint8_t kernel_build_id[HELLO_BUILD_ID];
+	size_t kernel_build_id_len; /* 0: unknown */
+	char derived[HELLO_DERIVED];
+	struct str host_id; /* empty: unknown, or none is wanted */
+};
+
+/* Reads /sys/kernel/notes and /etc/machine-id. host_id: given by the operator, borrowed; NULL: it
+ * is derived from the machine's. */
+void hello_read(struct hello *h, const char *host_id);
+
+/*
+ * Derives the id of the host, in hex digits, from the contents of /etc/machine-id. machine-id(5)
+ * forbids telling that one to others: whoever knows it can derive the ids by which all other
+ * programs know this host. So this is what `systemd-id128 machine-id --app-specific` prints for
+ * HELLO_APP. Pure. False: there is no such id, or there was no memory.
+ */
+#define HELLO_APP "ddf71b38a9ce52127a6dba03ab03c326"
+bool hello_derive(struct str machine_id, char ret[static HELLO_DERIVED]);
+
+#endif
