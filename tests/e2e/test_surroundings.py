@@ -3,6 +3,7 @@
 namespaces, mappings of runtimes, and ends of threads."""
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -10,9 +11,11 @@ import pytest
 
 from conftest import BUILD, profpipe
 from recordings import messages
+from running import Run
 from streams import ROOT
 
 HELLO = 1
+FILE, FRAME, FILE_END = 7, 9, 24
 SAMPLE, PROCESS, THREAD, CGROUP, MAPPING, THREAD_END = 11, 4, 6, 21, 22, 23
 SPIN = "import time\nend = time.time() + %s\nwhile time.time() < end: pass\n"
 # Takes another name every 50 ms, which is another thread in the stream.
@@ -171,3 +174,32 @@ def test_a_recording_has_the_mappings_of_runtimes(tmp_path):
             for line in lines if "x" in line[1]}
     for where, path in mapped.items():
         assert real[where] == path
+
+
+@pytest.mark.all
+def test_a_file_that_is_mapped_nowhere_ends(tmp_path):
+    out, programs = tmp_path / "x.prof", [tmp_path / f"program-{i}" for i in range(5)]
+    subprocess.run(["gcc", "-O1", "-o", programs[0], "-xc", "-"], check=True, text=True, input=
+                   "int main(void) { for (volatile long i = 0; i < 300000000; i++) ; return 0; }\n")
+    for path in programs[1:]:
+        shutil.copy(programs[0], path)
+    with Run("-F", "99", "-d", "60", "-o", out) as run:
+        run.sampling()
+        for path in programs:
+            subprocess.run([path], check=True)
+        code, _, said = run.end(timeout=120)
+    assert code == 0, said
+    found = list(messages(out.read_bytes()))
+    ours = {f[0]: f[5][0].decode() for f in of(found, FILE) if f[5][0].decode().startswith(
+        str(tmp_path))}
+    ended = [f[0] for f in of(found, FILE_END)]
+    assert sorted(ours.values()) == sorted(map(str, programs))
+    assert set(ours) <= set(ended) and len(set(ended)) == len(ended)
+    libc = {f[0] for f in of(found, FILE) if b"libc.so" in f[5][0]}
+    assert libc and not libc & set(ended)
+    gone = set()
+    for kind, fields in found:
+        if kind == FILE_END:
+            gone.add(fields[0])
+        assert kind != FILE or fields[0] not in gone
+        assert kind != FRAME or field(fields, 2) not in gone

@@ -127,8 +127,8 @@ struct fake_tables *tables;
 struct host *host;
 char proc[64];
 uint64_t now;
-unsigned rows_asked, gone;
-uint32_t last_gone_pid, last_gone_execs, last_rows_id;
+unsigned rows_asked, gone, files_gone;
+uint32_t last_gone_pid, last_gone_execs, last_rows_id, last_gone_file;
 
 bool eager;
 
@@ -142,6 +142,12 @@ void needs_rows(void *ctx, struct host_file *f, int fd)
 	rows_asked++;
 	last_rows_id = f->id;
 	close(fd);
+}
+
+static void file_gone(void *ctx, struct host_file *f)
+{
+	files_gone++;
+	last_gone_file = f->id;
 }
 
 void process_gone(void *ctx, struct host_process *p)
@@ -159,12 +165,13 @@ void make_host(bool only_selected, bool follow)
 				 .follow_forks = follow,
 				 .file_known = known,
 				 .file_needs_rows = needs_rows,
+				 .file_gone = file_gone,
 				 .process_gone = process_gone };
 
 	host_free(host);
 	host = NULL;
 	cr_assert_eq(host_new(&c, &host), 0);
-	rows_asked = 0;
+	rows_asked = files_gone = 0;
 }
 
 void set_up(void)

@@ -36,8 +36,8 @@ extern struct fake_tables *tables;
 extern struct host *host;
 extern char proc[64];
 extern uint64_t now;
-extern unsigned rows_asked, gone;
-extern uint32_t last_gone_pid, last_gone_execs, last_rows_id;
+extern unsigned rows_asked, gone, files_gone;
+extern uint32_t last_gone_pid, last_gone_execs, last_rows_id, last_gone_file;
 
 /* Whether files get slots before their first sample; true by default. */
 extern bool eager;

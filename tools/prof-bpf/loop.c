@@ -79,6 +79,17 @@ void loop_file_needs_rows(void *ctx, struct host_file *f, int fd)
 				 host_file_owner(f));
 }
 
+void loop_file_gone(void *ctx, struct host_file *f)
+{
+	struct prof *p = ctx;
+
+	if (!p->output.emit)
+		return;
+	const struct emit_file gone = definition_of_file(f);
+
+	output_emitted(&p->output, emit_file_end(p->output.emit, &gone));
+}
+
 static void send_offers(struct prof *p)
 {
 	uint32_t id;

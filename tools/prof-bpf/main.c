@@ -328,6 +328,7 @@ static int open_host(struct prof *p)
 		.memory = p->budget.host,
 		.file_known = loop_file_known,
 		.file_needs_rows = loop_file_needs_rows,
+		.file_gone = loop_file_gone,
 		.process_gone = loop_process_gone,
 		.thread_gone = loop_thread_gone,
 		.ctx = p,

@@ -296,6 +296,9 @@ Test(emit, only_what_was_defined_ends)
 	cr_expect_eq(emit_thread_end(e, &p, &t), 0);
 	cr_expect_eq(emit_flush(e), 0);
 	cr_expect_eq(count(&in, MSG_THREAD_END), 0);
+	cr_expect_eq(emit_file_end(e, &f), 0);
+	cr_expect_eq(emit_flush(e), 0);
+	cr_expect_eq(count(&in, MSG_FILE_END), 0);
 	/* A mapping needs its process, which needs its cgroup, and its file. */
 	cr_expect_eq(emit_mapping(e, &p, &f, &mapping), 0);
 	cr_expect_eq(emit_flush(e), 0);
@@ -306,6 +309,12 @@ Test(emit, only_what_was_defined_ends)
 		cr_assert_eq(stream_next(&in, &m), 0);
 		cr_expect_eq(m.id, want[i]);
 	}
+	cr_expect_eq(emit_file_end(e, &f), 0);
+	cr_expect_eq(emit_flush(e), 0);
+	cr_expect_eq(emit_restart(e), 0);
+	cr_expect_eq(emit_file_end(e, &f), 0, "it ended in the former epoch");
+	cr_expect_eq(emit_flush(e), 0);
+	cr_expect_eq(count(&in, MSG_FILE_END), 1);
 	stream_in_done(&in);
 	emit_free(e);
 }

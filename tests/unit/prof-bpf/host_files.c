@@ -110,6 +110,51 @@ Test(host_files, unmapped_code_is_found_out_when_much_was_mapped)
 
 /* --- files --- */
 
+Test(host_files, a_file_that_is_mapped_nowhere_is_gone_after_a_while)
+{
+	struct host_figures before, after;
+
+	host_figures(host, &before);
+	start_program(10, 100);
+	look(sample_of(20, 20, start_program(20, 200), "program"));
+	settle();
+	const uint32_t id = host_slot_file(host, fake_tables_process(tables, 20)->at[0].slot)->id;
+
+	exit_of(20, 20);
+	tick();
+	now = clock_mono_ns();
+	let_time_pass(HOST_GRACE_NS + MS); /* for late samples, with its process */
+	let_time_pass(HOST_FD_IDLE_NS + MS);
+	cr_expect_eq(files_gone, 0);
+	let_time_pass(HOST_IDLE_FILE_NS - 2 * HOST_FD_IDLE_NS);
+	cr_expect_eq(files_gone, 0, "others may map it again");
+	let_time_pass(2 * HOST_IDLE_FILE_NS);
+	cr_expect_eq(files_gone, 1);
+	cr_expect_eq(last_gone_file, id);
+	cr_expect_null(host_file(host, id));
+	host_figures(host, &after);
+	cr_expect_eq(after.files, before.files + 1);
+	make_host(false, false);
+	cr_expect_eq(files_gone, 0, "the end of prof-bpf is no end of a file");
+}
+
+Test(host_files, thousands_of_files_one_after_another_are_not_kept)
+{
+	struct host_figures f;
+
+	for (uint32_t i = 0; i < 4000; i++) {
+		start_program(10 + i, 1000 + i);
+		settle();
+		exit_of(10 + i, 10 + i);
+		let_time_pass(HOST_GRACE_NS / 10);
+		if (i % 200 == 0)
+			let_time_pass(2 * HOST_IDLE_FILE_NS);
+	}
+	host_figures(host, &f);
+	cr_expect_leq(f.files, 500);
+	cr_expect_geq(files_gone, 3500);
+}
+
 Test(host_files, one_file_is_asked_for_once_however_many_map_it)
 {
 	for (uint32_t pid = 10; pid < 60; pid++)

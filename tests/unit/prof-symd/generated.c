@@ -235,3 +235,36 @@ Test(generated, a_new_raw_epoch_sends_what_is_held_first)
 	cr_expect_eq(named_counts(b->named).named_frames, 1);
 	map_bench_free(m);
 }
+
+/* A sample that is held back is named later, with a frame in the file. */
+Test(generated, a_file_ends_once_no_sample_before_its_end_is_held_back)
+{
+	static const uint64_t frames[] = { 1, 2 };
+	struct map_bench *m = map_bench_new();
+
+	m->b->answer_at_once = true;
+	take(m->b, (struct msg){ .id = MSG_FILE, .file = { .id = 9, .path = STR_LIT("/bin/x") } });
+	take(m->b, (struct msg){ .id = MSG_FRAME,
+				 .frame = { .id = 1,
+					    .kind = FRAME_NATIVE,
+					    .offset = 0x1008,
+					    .process = 1,
+					    .flags = FRAME_LEAF } });
+	take(m->b,
+	     (struct msg){ .id = MSG_FRAME,
+			   .frame = { .id = 2, .kind = FRAME_NATIVE, .file = 9, .offset = 16 } });
+	take(m->b, (struct msg){ .id = MSG_STACK, .stack = { .id = 1, .frames = { frames, 2 } } });
+	take(m->b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = 1, .thread = 1 } });
+	take(m->b, (struct msg){ .id = MSG_FILE_END, .file_end = { .id = 9 } });
+	cr_assert_eq(named_run(m->b->named, SECOND), 0);
+	answer_jit(m, true, SECOND);
+	cr_assert_eq(named_run(m->b->named, SECOND), 0);
+	EXPECT(m->b, MSG_HELLO, MSG_PROCESS);
+	write_map(m, "1000 10 late\n");
+	jit_tick(&m->jit, 2 * SECOND);
+	cr_assert_eq(named_run(m->b->named, 2 * SECOND), 0);
+	EXPECT(m->b, MSG_FUNCTION, MSG_FRAME, MSG_FILE, MSG_FRAME, MSG_STACK, MSG_THREAD,
+	       MSG_SAMPLE, MSG_FILE_END);
+	cr_expect_eq(named_counts(m->b->named).lost, 0);
+	map_bench_free(m);
+}

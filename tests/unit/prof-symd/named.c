@@ -289,6 +289,50 @@ Test(named, threads_that_ended_are_forgotten)
 	bench_free(b);
 }
 
+/* One after another is mapped, sampled and unmapped, in one epoch. */
+Test(named, files_that_ended_are_forgotten)
+{
+	struct named_limits limits = NAMED_LIMITS;
+	struct bench *b;
+
+	limits.files = 4;
+	b = bench_new(&limits);
+	b->answer_at_once = true;
+	hello(b);
+	thread(b, 1);
+	file_sample(b, 1);
+	cr_assert_eq(named_run(b->named, 1), 0);
+	EXPECT(b, MSG_HELLO, MSG_FILE, MSG_FRAME, MSG_STACK, MSG_PROCESS, MSG_THREAD, MSG_SAMPLE);
+	for (uint64_t id = 10; id < 5000; id++) {
+		file_sample(b, id);
+		take(b, (struct msg){ .id = MSG_FILE_END, .file_end = { .id = id } });
+		cr_assert_eq(named_run(b->named, 1), 0);
+		EXPECT(b, MSG_FILE, MSG_FRAME, MSG_STACK, MSG_SAMPLE, MSG_FILE_END);
+	}
+	cr_expect_eq(named_counts(b->named).lost, 0);
+	/* The first one is still there, and a stack in one that ended may be. */
+	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = 1, .thread = 1 } });
+	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = 10, .thread = 1 } });
+	take(b, (struct msg){ .id = MSG_FILE_END, .file_end = { .id = 1 } });
+	take(b, (struct msg){ .id = MSG_FILE_END, .file_end = { .id = 1 } });
+	take(b, (struct msg){ .id = MSG_FILE_END, .file_end = { .id = 77777 } });
+	cr_assert_eq(named_run(b->named, 1), 0);
+	EXPECT(b, MSG_SAMPLE, MSG_SAMPLE, MSG_FILE_END);
+	bench_free(b);
+}
+
+Test(named, a_file_that_the_receiver_was_not_told_of_ends_without_a_word)
+{
+	struct bench *b = bench_new(&NAMED_LIMITS);
+
+	hello(b);
+	take(b, (struct msg){ .id = MSG_FILE, .file = { .id = 1, .path = STR_LIT("/bin/x") } });
+	take(b, (struct msg){ .id = MSG_FILE_END, .file_end = { .id = 1 } });
+	cr_assert_eq(named_run(b->named, 1), 0);
+	EXPECT(b, MSG_HELLO);
+	bench_free(b);
+}
+
 /* What prof-symd only passes on comes before its first use in each epoch, and not before. */
 Test(named, what_a_sample_names_is_passed_on_before_it)
 {

@@ -529,6 +529,27 @@ Test(objects, names_outlive_an_epoch_and_what_was_read_does_not)
 	bench_free(b);
 }
 
+Test(objects, nothing_is_read_by_a_build_that_is_forgotten)
+{
+	struct bench *b = bench_new();
+	const struct runtime_build build = b->k->build;
+
+	look(b, 0, false, SECOND);
+	settle(b, SECOND);
+	cr_expect_eq(look(b, 1, false, SECOND), OBJECTS_LATER);
+	objects_send(b->o, SECOND);
+	objects_forget_build(b->o, &build, SECOND);
+	cr_expect_eq(look(b, 1, false, SECOND), OBJECTS_LATER, "that is another one");
+	objects_forget_build(b->o, &b->k->build, SECOND);
+	memset(&b->k->build, 0xa5, sizeof(build));
+	answer(b, 0, SECOND); /* of no use any more */
+	b->k->build = build;
+	cr_expect_eq(look(b, 1, false, SECOND), OBJECTS_UNNAMED);
+	cr_expect_eq(look(b, 0, false, SECOND), 0, "names stay");
+	cr_expect(is_called(b, b->k->objects[0].name));
+	bench_free(b);
+}
+
 Test(objects, a_process_that_an_epoch_did_not_sample_is_dropped)
 {
 	struct bench *b = bench_new();

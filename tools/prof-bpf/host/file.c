@@ -65,6 +65,8 @@ void file_drop_slot(struct files *f, struct file *file)
 
 void file_forget(struct files *f, struct file *file)
 {
+	if (f->config.gone)
+		f->config.gone(f->config.rows_ctx, &file->pub);
 	if (file->refs == 0)
 		DL_DELETE(f->idle, file);
 	f->agains -= file->again_ns != 0;

@@ -26,6 +26,7 @@ void files_free(struct files *f)
 
 	if (!f)
 		return;
+	f->config.gone = NULL;
 	reopening_done(f);
 	backings_done(f);
 	backing_put(f->vdso);

@@ -115,6 +115,7 @@ struct files_config {
 	struct owners *owners;
 	bool (*known)(void *rows_ctx, struct host_file *f);
 	void (*needs_rows)(void *rows_ctx, struct host_file *f, int fd);
+	void (*gone)(void *rows_ctx, struct host_file *f);
 	void *rows_ctx;
 	/* Finds a living process that has it mapped. pid 0: none. */
 	struct mapper (*find)(void *ctx, const struct mapper_search *s);
@@ -133,6 +134,7 @@ struct files_config {
 	void *ctx;
 };
 int files_new(const struct files_config *c, struct files **ret);
+/* Reports no file as gone. */
 void files_free(struct files *f);
 /* Submits openings, confirms results, closes and forgets what is old. */
 void files_tick(struct files *f, uint64_t now_ns);

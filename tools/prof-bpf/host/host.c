@@ -244,6 +244,7 @@ int host_new(const struct host_config *c, struct host **ret)
 		.opener = c->opener,
 		.known = c->file_known,
 		.needs_rows = c->file_needs_rows,
+		.gone = c->file_gone,
 		.rows_ctx = c->ctx,
 		.find = mappers_find,
 		.mapped = is_mapped,

@@ -106,6 +106,9 @@ struct host_config {
 	bool (*file_known)(void *ctx, struct host_file *f);
 	/* A file got a slot and needs rows, or after host_want_rows. The callback closes fd. */
 	void (*file_needs_rows)(void *ctx, struct host_file *f, int fd);
+	/* The file is mapped nowhere, and is forgotten after this returns; no later sample has a
+	 * frame in it. NULL: nobody asks. */
+	void (*file_gone)(void *ctx, struct host_file *f);
 	/* The process and its threads are forgotten after this returns. */
 	void (*process_gone)(void *ctx, struct host_process *p);
 	/* The thread is forgotten after this returns, before its process. NULL: nobody asks. */

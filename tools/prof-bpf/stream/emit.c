@@ -498,6 +498,14 @@ int emit_file(struct emit *e, const struct emit_file *f)
 	return define_file(e, f);
 }
 
+/* Its cost stays: the receiver forgets the file, but maybe only when the epoch ends. */
+int emit_file_end(struct emit *e, const struct emit_file *f)
+{
+	if (*f->sent != e->incarnation)
+		return 0;
+	return put(e, &(struct msg){ .id = MSG_FILE_END, .file_end = { .id = f->def.id } });
+}
+
 int emit_process(struct emit *e, const struct emit_process *p)
 {
 	return *p->sent == e->incarnation ? define_process(e, p) : 0;

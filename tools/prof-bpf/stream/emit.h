@@ -72,6 +72,8 @@ int emit_sample(struct emit *e, const struct sample *s, uint32_t reason,
 int emit_object(struct emit *e, const struct msg_object *o);
 /* Defines a file before anything names it. */
 int emit_file(struct emit *e, const struct emit_file *f);
+/* Only if the file was defined in this epoch. */
+int emit_file_end(struct emit *e, const struct emit_file *f);
 /* Sends a process again that changed after its definition in this epoch. */
 int emit_process(struct emit *e, const struct emit_process *p);
 /* Only if the process was defined in this epoch. */

@@ -311,6 +311,16 @@ static void drop_taken(struct objects *o, struct taken *t)
 	t->memory = NULL;
 }
 
+void objects_forget_build(struct objects *o, const struct runtime_build *b, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < o->len && o->reading; i++) {
+		struct object *e = &o->at[i];
+
+		if (e->state == OBJECT_READING && e->reading->build == b)
+			objects_stop_reading(o, e, OBJECT_GONE, now_ns);
+	}
+}
+
 void objects_renew(struct objects *o, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < o->process_len; i++) {

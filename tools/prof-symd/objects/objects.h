@@ -83,6 +83,8 @@ void objects_drop(struct objects *o, uint64_t process);
  * names: those of freed code could not be had again. Drops processes without a frame since the last
  * call, whose end nobody may have told us. */
 void objects_renew(struct objects *o, uint64_t now_ns);
+/* Forgets a build that its owner is about to free: objects that are being read by it are gone. */
+void objects_forget_build(struct objects *o, const struct runtime_build *b, uint64_t now_ns);
 /* When objects_send has something to do next; 0: nothing. */
 uint64_t objects_deadline(const struct objects *o);
 

@@ -60,9 +60,9 @@ static void keep_open(struct definitions *d, struct def_file *f)
 	free(f->text);
 	f->text = NULL;
 	f->text_len = 0;
-	f->sent = 0;
+	f->sent = f->told = 0;
 	f->payers = 0;
-	f->untold = f->awaited = false;
+	f->untold = f->awaited = f->ended = false;
 	f->was_open = true;
 	f->next = d->were_open;
 	d->were_open = f;
@@ -291,6 +291,18 @@ int definitions_file(struct definitions *d, const struct msg_file *m)
 	at = idtable_at(&d->files, slot);
 	*at = f;
 	return 0;
+}
+
+void definitions_end_file(struct definitions *d, uint64_t id)
+{
+	struct def_file **at = idtable_get(&d->files, id);
+
+	if (!at)
+		return;
+	d->text -= (*at)->text_len + sizeof(**at);
+	free_file(d, *at);
+	*at = NULL;
+	idtable_remove(&d->files, id);
 }
 
 int definitions_function(struct definitions *d, const struct msg_function *m)

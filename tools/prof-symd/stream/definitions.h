@@ -38,12 +38,14 @@ struct def_file {
 	char *text;	     /* owned, text_len bytes */
 	size_t text_len;
 	uint64_t sent;
+	uint64_t told; /* the same, also counting what was sent without the file's contents */
 	uint32_t payers;
 	struct filestore_file store;
 	struct runtime_build *build; /* owned; NULL: it has no runtime, or an unsupported one */
 	bool described, untold;	     /* untold: prof-bpf has yet to be told */
 	bool awaited;		     /* prof-bpf offered it, and it is not open yet */
 	bool was_open;		     /* in the former epoch, and still is */
+	bool ended;		     /* to be forgotten when no sample waits */
 	struct def_file *next;	     /* of those that were open */
 };
 
@@ -125,6 +127,8 @@ int definitions_stack(struct definitions *d, const struct msg_stack *m, struct d
 struct def_process *definitions_find_process(const struct definitions *d, uint64_t id);
 struct def_file *definitions_find_file(const struct definitions *d, uint64_t id);
 struct def_frame *definitions_find_frame(const struct definitions *d, uint64_t id);
+/* Forgets a file, and closes it. No frame in it is needed any more. */
+void definitions_end_file(struct definitions *d, uint64_t id);
 /* Forgets a thread that ended. */
 void definitions_end_thread(struct definitions *d, uint64_t id);
 /* Adds to a table of d, and charges `text` bytes, if there is room. 0, -EEXIST, -ENOBUFS,

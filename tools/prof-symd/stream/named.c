@@ -372,6 +372,8 @@ static int end_stream(struct named *n, const struct msg_end *m, uint64_t now_ns)
 	if (r == 0)
 		r = named_settle_held(n, NAMED_ALL, now_ns);
 	if (r == 0)
+		r = named_end_files(n);
+	if (r == 0)
 		r = send_idle_processes(n, now_ns);
 	if (r == 0)
 		r = tell_lost(n);
@@ -467,7 +469,7 @@ int named_forget(struct named *n, uint64_t now_ns)
 	definitions_clear(&n->defs);
 	n->gap_seen = false;
 	n->untold = 0;
-	n->ended_threads = 0;
+	n->ended_threads = n->ended_files = 0;
 	n->offers_open = 0;
 	if (n->jit)
 		jit_drop_all(n->jit);
@@ -550,7 +552,9 @@ static int run(struct named *n, uint64_t now_ns)
 		if (r < 0)
 			return r;
 	}
-	return tell_lost(n);
+	const int e = named_end_files(n);
+
+	return e ? e : tell_lost(n);
 }
 
 /* If sending was cut off for want of memory, begins a new epoch before anything else is sent. */

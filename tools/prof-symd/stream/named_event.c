@@ -28,14 +28,56 @@ static int end_process(struct named *n, const struct msg_process_end *m, uint64_
 	return 0;
 }
 
-/* Frames in it may still come, so its definition stays. */
-static int end_file(struct named *n, const struct msg_file_end *m)
+static bool waits(const struct named *n)
 {
-	const struct def_file *f = definitions_find_file(&n->defs, m->id);
+	return n->aside.len || n->held.len;
+}
 
-	return f && f->sent == n->epoch
-		       ? stream_put(n->out, &(struct msg){ .id = MSG_FILE_END, .file_end = *m })
-		       : 0;
+static int end_file(struct named *n, struct def_file *f)
+{
+	const uint64_t id = f->def.id;
+	const int r = f->told != n->epoch
+			      ? 0
+			      : stream_put(n->out, &(struct msg){ .id = MSG_FILE_END,
+								  .file_end = { .id = id } });
+
+	if (r)
+		return r;
+	n->untold -= f->untold;
+	n->offers_open -= f->awaited;
+	n->ended_files -= f->ended;
+	if (n->objects && f->build)
+		objects_forget_build(n->objects, f->build, n->files->now_ns);
+	definitions_end_file(&n->defs, id);
+	return 0;
+}
+
+/* Samples before it may have been put aside, or are held back. Their frames are still to be named,
+ * so the file stays until none is left. */
+static int take_file_end(struct named *n, const struct msg_file_end *m)
+{
+	struct def_file *f = definitions_find_file(&n->defs, m->id);
+
+	if (!f)
+		return 0;
+	if (!waits(n))
+		return end_file(n, f);
+	n->ended_files += !f->ended;
+	f->ended = true;
+	return 0;
+}
+
+int named_end_files(struct named *n)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && n->ended_files && !waits(n) && i < n->defs.files.len; i++) {
+		struct def_file **f = idtable_at(&n->defs.files, i);
+
+		if (*f && (*f)->ended)
+			r = end_file(n, *f);
+	}
+	return r;
 }
 
 int named_run_event(struct named *n, const struct event *e, uint64_t now_ns)
@@ -59,7 +101,7 @@ int named_run_event(struct named *n, const struct event *e, uint64_t now_ns)
 	case EVENT_THREAD_END:
 		return named_end_thread(n, &e->thread_end);
 	case EVENT_FILE_END:
-		return end_file(n, &e->file_end);
+		return take_file_end(n, &e->file_end);
 	case EVENT_END:
 		break; /* named.c: it ends what was put aside */
 	}

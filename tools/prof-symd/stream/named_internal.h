@@ -50,6 +50,7 @@ struct named {
 	bool paused;
 	struct held_samples held;
 	uint32_t ended_threads;		/* that wait for held samples */
+	uint32_t ended_files;		/* that wait for all samples */
 	uint64_t held_version, held_ns; /* jit->version and time of the last look at `held` */
 	uint64_t sample_ns;		/* of the sample being sent */
 	uint64_t lacking;		/* NAMED_HOLD: the process whose code has no name */
@@ -105,6 +106,9 @@ int named_restart(struct named *n);
 
 /* Sends an event of any kind but EVENT_END. 0; NAMED_WAIT; NAMED_ASIDE; errors. */
 int named_run_event(struct named *n, const struct event *e, uint64_t now_ns);
+
+/* Ends files that ended before samples that had to wait, if none waits any more. */
+int named_end_files(struct named *n);
 
 /* Sends a sample with all that it needs. NAMED_HOLD: only definitions were sent. */
 int named_send_sample(struct named *n, const struct msg_sample *sample, uint64_t now_ns);

@@ -50,7 +50,11 @@ static int send_file_as_it_is(struct named *n, struct def_file *f)
 	struct msg m = { .id = MSG_FILE, .file = f->def };
 
 	m.file.payer = n->payer;
-	return f->sent == n->epoch ? 0 : stream_put(n->out, &m);
+	const int r = f->sent == n->epoch ? 0 : stream_put(n->out, &m);
+
+	if (r == 0)
+		f->told = n->epoch;
+	return r;
 }
 
 /* Adds what the file's contents tell. segments: room for the list of them. */
@@ -112,9 +116,11 @@ static int send_file(struct named *n, uint64_t id, uint64_t now_ns, struct progr
 	if (program)
 		add_labels(&m.file, program, segments);
 	r = stream_put(n->out, &m);
-	if (r == 0)
-		mark_sent(n, &f->sent, &f->payers);
-	return r;
+	if (r)
+		return r;
+	mark_sent(n, &f->sent, &f->payers);
+	f->told = n->epoch;
+	return 0;
 }
 
 /* --- what is only passed on --- */
