@@ -46,6 +46,28 @@ static int take_host_id(struct sampling *s, const struct cmdline *c)
 	return EXITS_GO_ON;
 }
 
+static int take_env(struct sampling *s, const struct cmdline *c)
+{
+	const size_t len = strlen(c->value);
+	char why[64];
+
+	if (!len || len > SAMPLING_ENV_NAME_MAX)
+		return cmdline_refuse(c, "no name of a variable; give 1 to 96 bytes");
+	for (size_t i = 0; i < len; i++)
+		if (c->value[i] <= ' ' || c->value[i] > '~' || c->value[i] == '=')
+			return cmdline_refuse(c, "no name of a variable; give printable ASCII "
+						 "without blanks and without \"=\"");
+	for (size_t i = 0; i < s->env_count; i++)
+		if (strcmp(s->env[i], c->value) == 0)
+			return cmdline_refuse(c, "named twice; give each name once");
+	if (s->env_count == SAMPLING_ENV_MAX) {
+		snprintf(why, sizeof(why), "too many variables; give %d at most", SAMPLING_ENV_MAX);
+		return cmdline_refuse(c, why);
+	}
+	s->env[s->env_count++] = c->value;
+	return EXITS_GO_ON;
+}
+
 int sampling_option(struct sampling *s, const struct cmdline *c, int val)
 {
 	uint64_t n = 0;
@@ -69,6 +91,11 @@ int sampling_option(struct sampling *s, const struct cmdline *c, int val)
 		r = cmdline_word(c, read_memory_words, 2, &word);
 		s->memory_none = word == 1;
 		return r;
+	case SAMPLING_ENV:
+		return take_env(s, c);
+	case SAMPLING_COMMAND_LINES:
+		s->command_lines = true;
+		return EXITS_GO_ON;
 	case SAMPLING_HOST_ID:
 		return take_host_id(s, c);
 	case SAMPLING_UNSAFE:
@@ -99,6 +126,12 @@ void sampling_words(const struct sampling *s, struct words *w)
 		words_add(w, "--read-memory");
 		words_add(w, "none");
 	}
+	for (size_t i = 0; i < s->env_count; i++) {
+		words_add(w, "--env");
+		words_add(w, s->env[i]);
+	}
+	if (s->command_lines)
+		words_add(w, "--cmdline");
 	if (s->host_id) {
 		words_add(w, "--host-id");
 		words_add(w, s->host_id);

@@ -8,6 +8,8 @@
  *   -p, --pid PID              sample only this process; may be repeated
  *   --cpu-limit PERCENT        cpu time of all tools, of all cpus
  *   --read-memory WORD         interpreters, or none
+ *   --env NAME                 tell this variable of sampled processes; may be repeated
+ *   --cmdline                  tell their command lines
  *   --host-id ID               what tells this host from others in profiles
  *   --ignore-unsafe-kernel     run even on a kernel that profiling may hang
  */
@@ -23,14 +25,19 @@
 #define SAMPLING_HZ_DEFAULT 99
 #define SAMPLING_MAX_PIDS 1024
 #define SAMPLING_HOST_ID_MAX 64 /* bytes */
+#define SAMPLING_ENV_MAX 16
+#define SAMPLING_ENV_NAME_MAX 96 /* bytes */
 
 struct sampling {
 	unsigned hz;
 	double seconds; /* 0: until told to stop */
 	uint32_t pids[SAMPLING_MAX_PIDS];
 	size_t pid_count;
-	unsigned cpu_limit;  /* percent of all cpus; 0: none */
-	bool memory_none;    /* nobody gets memory of processes */
+	unsigned cpu_limit;		   /* percent of all cpus; 0: none */
+	bool memory_none;		   /* nobody gets memory of processes */
+	const char *env[SAMPLING_ENV_MAX]; /* names of variables; borrowed */
+	size_t env_count;
+	bool command_lines;
 	const char *host_id; /* borrowed; NULL: derived from the machine's id; "": none */
 	bool ignore_unsafe_kernel;
 };
@@ -42,6 +49,8 @@ enum {
 	SAMPLING_PID = 'p',
 	SAMPLING_CPU_LIMIT = 1100,
 	SAMPLING_MEMORY,
+	SAMPLING_ENV,
+	SAMPLING_COMMAND_LINES,
 	SAMPLING_HOST_ID,
 	SAMPLING_UNSAFE
 };
@@ -55,6 +64,8 @@ enum {
 		{ "pid", required_argument, NULL, SAMPLING_PID }, \
 		{ "cpu-limit", required_argument, NULL, SAMPLING_CPU_LIMIT }, \
 		{ "read-memory", required_argument, NULL, SAMPLING_MEMORY }, \
+		{ "env", required_argument, NULL, SAMPLING_ENV }, \
+		{ "cmdline", no_argument, NULL, SAMPLING_COMMAND_LINES }, \
 		{ "host-id", required_argument, NULL, SAMPLING_HOST_ID }, SAMPLING_UNSAFE_OPTION
 
 /* Whether val is one of the options above. */

@@ -4,8 +4,10 @@ namespaces, mappings of runtimes, and ends of threads."""
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -15,7 +17,7 @@ from running import Run
 from streams import ROOT
 
 HELLO = 1
-FILE, FRAME, FILE_END = 7, 9, 24
+FILE, FRAME, ATTRIBUTE, FILE_END = 7, 9, 20, 24
 SAMPLE, PROCESS, THREAD, CGROUP, MAPPING, THREAD_END = 11, 4, 6, 21, 22, 23
 SPIN = "import time\nend = time.time() + %s\nwhile time.time() < end: pass\n"
 # Takes another name every 50 ms, which is another thread in the stream.
@@ -174,6 +176,78 @@ def test_a_recording_has_the_mappings_of_runtimes(tmp_path):
             for line in lines if "x" in line[1]}
     for where, path in mapped.items():
         assert real[where] == path
+
+
+# Says what /proc has of itself, and spins.
+TELLS = """import sys, time
+out = open(sys.argv[1], "wb")
+for name in "environ", "cmdline": out.write(open("/proc/self/" + name, "rb").read() + b"\\n")
+out.close()
+end = time.time() + 2
+while time.time() < end: pass
+"""
+
+
+def attributes(found):
+    """The properties of each process in a recording."""
+    properties = {}
+    for process, key, value in of(found, ATTRIBUTE):
+        properties.setdefault(process, {})[key[0].decode()] = value[0].decode()
+    return properties
+
+
+def test_only_wanted_variables_and_the_command_line_are_told(tmp_path):
+    out, told = tmp_path / "x.prof", tmp_path / "told"
+    env = {**os.environ, "OTEL_SERVICE_NAME": "wäb server", "OTEL_SERVICE_NAMES": "n-o-1",
+           "SECRET": "n-o-2", "EMPTY": ""}
+    p = profpipe("record", "-F", "99", "-o", out, "--env", "OTEL_SERVICE_NAME", "--env", "EMPTY",
+                 "--env", "MISSING", "--cmdline", "--", sys.executable, "-c", TELLS, told, env=env)
+    assert p.returncode == 0, p.stderr
+    environ, line = told.read_bytes().removesuffix(b"\n").split(b"\0\n", 1)
+    variables = dict(v.split("=", 1) for v in environ.decode().split("\0"))
+    data = out.read_bytes()
+    properties, = attributes(list(messages(data))).values()
+    assert properties == {
+        "process.environment_variable.OTEL_SERVICE_NAME": variables["OTEL_SERVICE_NAME"],
+        "process.command_line": line.decode().rstrip("\0").replace("\0", " ")}
+    assert b"n-o-" not in data
+
+
+def test_another_prof_symd_is_told_again(tmp_path):
+    out = tmp_path / "x.prof"
+    with Run("-F", "99", "-o", out, "--cmdline", "--", sys.executable, "-c", SPIN % 6) as run:
+        symd = run.sampling()["prof-symd"]
+        time.sleep(2)
+        os.kill(symd, signal.SIGKILL)
+        code, _, said = run.end(timeout=60)
+    assert code == 0, said
+    found = list(messages(out.read_bytes()))
+    last = max(i for i, (kind, _) in enumerate(found) if kind == HELLO)
+    assert of(found[last:], SAMPLE)
+    for part in (found[:last], found[last:]):
+        assert [p["process.command_line"].split()[0] for p in attributes(part).values()] == [
+            sys.executable]
+
+
+def test_nothing_is_told_unless_it_is_wanted(tmp_path):
+    out = tmp_path / "x.prof"
+    p = profpipe("record", "-F", "99", "-o", out, "--", sys.executable, "-c", SPIN % 1,
+                 env={**os.environ, "OTEL_SERVICE_NAME": "hidden"})
+    assert p.returncode == 0 and not attributes(messages(out.read_bytes()))
+    assert b"hidden" not in out.read_bytes() and b"time.time()" not in out.read_bytes()
+
+
+def test_a_process_has_what_its_own_program_was_started_with(tmp_path):
+    out = tmp_path / "x.prof"
+    again = ("import os, sys\n" + SPIN % 1 + "os.environ['NAME'] = 'second'\n"
+             f"os.execv(sys.executable, [sys.executable, '-c', {SPIN % 1!r}])\n")
+    p = profpipe("record", "-F", "99", "-o", out, "--env", "NAME", "--", sys.executable, "-c",
+                 again, env={**os.environ, "NAME": "first"})
+    assert p.returncode == 0, p.stderr
+    found = list(messages(out.read_bytes()))
+    execs = {f[0]: f[4] for f in of(found, PROCESS)}
+    assert [p["process.environment_variable.NAME"] for _, p in
+            sorted(attributes(found).items(), key=lambda a: execs[a[0]])] == ["first", "second"]
 
 
 @pytest.mark.all

@@ -70,6 +70,29 @@ void answer_maps(int status)
 		(void)mapreader_submit(NULL, &q);
 }
 
+/* --- the reader of what processes were started with --- */
+
+struct startreader_request starting;
+
+int startreader_submit(struct helpers *h, const struct startreader_request *q)
+{
+	cr_assert_eq(starting.pid, 0, "one at a time");
+	starting = *q;
+	return 0;
+}
+
+void answer_startup(int status, struct span values)
+{
+	const struct startreader_request q = starting;
+
+	cr_assert_neq(q.pid, 0, "nothing is being read");
+	starting.pid = 0;
+	q.done(q.ctx, &(struct startreader_result){ .status = status,
+						    .values = values,
+						    .exe_mode = S_IFREG | 0755,
+						    .exe_same = true });
+}
+
 unsigned open_jobs(void)
 {
 	unsigned n = 0;
@@ -157,6 +180,14 @@ void process_gone(void *ctx, struct host_process *p)
 	last_gone_execs = p->execs;
 }
 
+struct startup_wanted wanted;
+struct host_process *last_known;
+
+static void attributes_known(void *ctx, struct host_process *p)
+{
+	last_known = p;
+}
+
 void make_host(bool only_selected, bool follow)
 {
 	struct host_config c = { .tables = fake_tables_as_tables(tables),
@@ -166,6 +197,8 @@ void make_host(bool only_selected, bool follow)
 				 .file_known = known,
 				 .file_needs_rows = needs_rows,
 				 .file_gone = file_gone,
+				 .startup = wanted,
+				 .attributes_known = attributes_known,
 				 .process_gone = process_gone };
 
 	host_free(host);

@@ -9,6 +9,7 @@
 #include "tests/host/fake-tables.h"
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/open/opener.h"
+#include "tools/prof-bpf/open/startreader.h"
 
 #define MS 1000000ull
 #define DEV (8ull << 32 | 1)
@@ -47,12 +48,18 @@ extern bool maps_hang;
 /* 0: with what is in /proc then. */
 void answer_maps(int status);
 
+/* The reading of what a process was started with that is under way; pid 0: none. */
+extern struct startreader_request starting;
+void answer_startup(int status, struct span values);
+
 unsigned open_jobs(void);
 void answer(struct job *j, int status, const struct opener_file *f);
 void answer_all(void);
 void needs_rows(void *ctx, struct host_file *f, int fd);
 void process_gone(void *ctx, struct host_process *p);
 /* A new host instead of the one before; set_up makes one of all processes. */
+extern struct startup_wanted wanted; /* of the next host; nothing by default */
+extern struct host_process *last_known;
 void make_host(bool only_selected, bool follow);
 void set_up(void);
 void clean_up(void);

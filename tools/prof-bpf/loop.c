@@ -124,6 +124,14 @@ void loop_process_gone(void *ctx, struct host_process *h)
 	output_emitted(&p->output, emit_process_end(p->output.emit, &gone, h->end_ns));
 }
 
+void loop_attributes_known(void *ctx, struct host_process *h)
+{
+	struct prof *p = ctx;
+
+	if (p->output.emit)
+		samples_send_attributes(&p->samples, h);
+}
+
 void loop_thread_gone(void *ctx, struct host_thread *t)
 {
 	struct prof *p = ctx;

@@ -150,6 +150,7 @@ void loop_run(struct prof *p);
 bool loop_file_known(void *ctx, struct host_file *f);
 void loop_file_needs_rows(void *ctx, struct host_file *f, int fd);
 void loop_file_gone(void *ctx, struct host_file *f);
+void loop_attributes_known(void *ctx, struct host_process *p);
 void loop_process_gone(void *ctx, struct host_process *h);
 void loop_thread_gone(void *ctx, struct host_thread *t);
 

@@ -40,6 +40,10 @@ static void assert_passed_on(const struct sampling *s)
 	cr_assert_arr_eq(got.pids, s->pids, s->pid_count * sizeof(*s->pids));
 	cr_assert_eq(got.cpu_limit, s->cpu_limit);
 	cr_assert_eq(got.memory_none, s->memory_none);
+	cr_assert_eq(got.env_count, s->env_count);
+	for (size_t i = 0; i < s->env_count; i++)
+		cr_assert_str_eq(got.env[i], s->env[i]);
+	cr_assert_eq(got.command_lines, s->command_lines);
 	cr_assert_eq(!got.host_id, !s->host_id);
 	cr_assert(!s->host_id || strcmp(got.host_id, s->host_id) == 0);
 	cr_assert_eq(got.ignore_unsafe_kernel, s->ignore_unsafe_kernel);
@@ -56,6 +60,8 @@ Test(sampling, the_next_tool_gets_what_the_user_gave)
 		.hz = 1, .cpu_limit = 100, .memory_none = true, .ignore_unsafe_kernel = true });
 	assert_passed_on(&(struct sampling){ .hz = 1, .host_id = "rack 4, host 7" });
 	assert_passed_on(&(struct sampling){ .hz = 1, .host_id = "" });
+	assert_passed_on(&(struct sampling){
+		.hz = 1, .env = { "A", "--env", "b.c" }, .env_count = 3, .command_lines = true });
 }
 
 Test(sampling, all_processes_that_one_tool_takes_the_other_takes)

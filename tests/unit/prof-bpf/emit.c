@@ -319,6 +319,30 @@ Test(emit, only_what_was_defined_ends)
 	emit_free(e);
 }
 
+Test(emit, attributes_of_processes_that_ended_cost_nothing)
+{
+	struct world w;
+	static struct program p;
+
+	world_init(&w);
+	program_init(&p, &w, 1);
+	p.sample.s.user_frames = 0;
+	for (unsigned i = 0; i < 20000; i++) {
+		p.process.def.id = 1 + i;
+		p.thread.def.id = 1 + i;
+		p.thread.def.process = 1 + i;
+		p.sent = p.thread_sent = 0;
+		sample_of(&w, &p);
+		cr_assert_eq(emit_attribute(w.emit, &p.process, STR_LIT("process.command_line"),
+					    STR_LIT("/bin/program --option")),
+			     0);
+		cr_assert_eq(emit_process_end(w.emit, &p.process, 1), 0);
+	}
+	world_done(&w);
+	cr_expect_eq(w.samples, 20000);
+	cr_expect_leq(w.epochs, 1);
+}
+
 Test(emit, processes_that_ended_cost_nothing)
 {
 	struct world w;

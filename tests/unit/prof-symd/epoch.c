@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include "tools/prof-symd/stream/extras.h"
 #include "tools/prof-symd/stream/named.h"
 
@@ -118,6 +119,18 @@ static int mapping(struct definitions *d, uint64_t id)
 	return extras_take(d, &(struct msg){ .id = MSG_MAPPING, .mapping = m });
 }
 
+static int attribute(struct definitions *d, uint64_t id)
+{
+	char key[] = "process.environment_variable.0000";
+	struct msg_attribute m = { .process = (id + 16) / 17, .value = STR_LIT("0123456789") };
+
+	if (id % 17 == 1 && process(d, m.process))
+		return -ENOMEM;
+	snprintf(key, sizeof(key), "process.environment_variable.%04u", (unsigned)(id % 17));
+	m.key = str_from(key);
+	return extras_take(d, &(struct msg){ .id = MSG_ATTRIBUTE, .attribute = m });
+}
+
 Test(epoch, prof_symd_has_room_for_what_prof_bpf_sends)
 {
 	fill_each(EPOCH_PROCESS, process);
@@ -129,6 +142,7 @@ Test(epoch, prof_symd_has_room_for_what_prof_bpf_sends)
 	fill_each(EPOCH_FUNCTION + 22, function);
 	fill_each(EPOCH_EXTRA + 7, cgroup);
 	fill_each(EPOCH_EXTRA + EPOCH_MAPPING, mapping);
+	fill_each(EPOCH_EXTRA + 43 + EPOCH_PROCESS / 17 + 1, attribute);
 }
 
 static unsigned asked;

@@ -10,6 +10,7 @@
 #include "common/base/clock.h"
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/host/admission.h"
+#include "tools/prof-bpf/host/attributes.h"
 #include "tools/prof-bpf/host/debugsearch.h"
 #include "tools/prof-bpf/host/entries.h"
 #include "tools/prof-bpf/host/eviction.h"
@@ -116,6 +117,7 @@ int host_sample(struct host *h, const struct sample *s, struct host_sample_ref *
 		p->dropped = false;
 		process_mark_dirty(h, p);
 		process_read_surroundings(h, p, s->owner_container != 0);
+		attributes_want(h, p);
 	}
 	process_find_exe(p);
 	struct thread *t = thread_of(h, p, s);
@@ -165,6 +167,7 @@ void host_tick(struct host *h, uint64_t now_ns, uint64_t heard_ns)
 	recheck(h, now_ns);
 	files_tick(h->files, now_ns);
 	publish_all(h, now_ns);
+	attributes_tick(h);
 	expire(h, now_ns);
 }
 
@@ -232,6 +235,7 @@ static void set_ceilings(struct host *h, uint32_t *ret_files)
 	const uint64_t memory = h->config.memory ? h->config.memory : UINT64_MAX;
 
 	h->all_mappings = at_most(memory / 3 * 2 / sizeof(struct map), HOST_ALL_MAPPINGS);
+	h->attributes_max = at_most(memory / 8, ATTRIBUTES_BYTES);
 	h->max_processes = at_most(memory / PROCESS_BYTES, HOST_MAX_PROCESSES);
 	*ret_files = at_most(memory / 2 / FILE_BYTES, HOST_MAX_FILES);
 }
@@ -290,6 +294,7 @@ void host_free(struct host *h)
 	h->config.thread_gone = NULL;
 	debugsearch_done(h);
 	readings_free(h);
+	attributes_free(h);
 	HASH_ITER(hh, h->by_pid, p, next) {
 		if (!p->pub.end_ns)
 			process_retire(h, p, 1);

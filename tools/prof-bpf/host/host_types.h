@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "common/base/span.h"
+#include "tools/prof-bpf/open/startup.h"
 
 #define HOST_GRACE_NS 2500000000ull /* more than TABLES_GRACE_NS */
 #define HOST_RECHECK_NS 1000000000ull
@@ -74,10 +75,12 @@ struct host_process {
 	struct host_file *exe; /* NULL: unknown */
 	/* As of its first sample. Borrowed from the host; NULL: unknown, or none. */
 	struct host_cgroup *cgroup;
-	uint32_t inner_pid;	 /* the same: its pid in its own namespace; 0: unknown */
-	uint64_t mappings_sent;	 /* the caller's: mark of its mappings of files with runtimes, */
-	uint64_t mappings_hash;	 /* a hash of them, */
-	uint32_t mappings_as_of; /* and the generation that they had */
+	uint32_t inner_pid;	  /* the same: its pid in its own namespace; 0: unknown */
+	bool has_attributes;	  /* what it was started with is known (attributes.h) */
+	uint64_t attributes_sent; /* the caller's: mark of that */
+	uint64_t mappings_sent;	  /* the caller's: mark of its mappings of files with runtimes, */
+	uint64_t mappings_hash;	  /* a hash of them, */
+	uint32_t mappings_as_of;  /* and the generation that they had */
 };
 
 /* A thread under one of its names. */
@@ -100,7 +103,8 @@ struct host_config {
 	bool follow_forks;	   /* also select children of selected processes */
 	const uint32_t *self_uids; /* flag processes of these users PROCESS_SELF */
 	size_t self_uid_count;
-	uint64_t memory; /* bytes for processes, mappings and files; 0: no limit */
+	struct startup_wanted startup; /* what to read of sampled processes */
+	uint64_t memory;	       /* bytes for processes, mappings and files; 0: no limit */
 	/* A file was mapped that nobody had mapped before. Returns whether it needs a slot and rows
 	 * before its first sample. NULL: no file does. */
 	bool (*file_known)(void *ctx, struct host_file *f);
@@ -109,6 +113,8 @@ struct host_config {
 	/* The file is mapped nowhere, and is forgotten after this returns; no later sample has a
 	 * frame in it. NULL: nobody asks. */
 	void (*file_gone)(void *ctx, struct host_file *f);
+	/* What a sampled process was started with is known. NULL: nobody asks. */
+	void (*attributes_known)(void *ctx, struct host_process *p);
 	/* The process and its threads are forgotten after this returns. */
 	void (*process_gone)(void *ctx, struct host_process *p);
 	/* The thread is forgotten after this returns, before its process. NULL: nobody asks. */

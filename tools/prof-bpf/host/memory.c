@@ -33,7 +33,7 @@ static bool is_denied_name(const char *path)
 
 /* By the program as it is now: the record of an exec may still be on its way. Only its name is
  * read, since its file may lie on a file system that keeps us waiting. */
-static bool is_denied(struct host *h, const struct process *p)
+static bool is_denied_now(struct host *h, const struct process *p)
 {
 	char name[16], path[HOST_PATH_MAX + 1];
 
@@ -42,7 +42,12 @@ static bool is_denied(struct host *h, const struct process *p)
 	if (n < 0)
 		return true;
 	path[n] = '\0';
-	return is_denied_name(path) || is_denied_name(p->pub.exe ? p->pub.exe->path : NULL);
+	return is_denied_name(path);
+}
+
+static bool is_denied(struct host *h, const struct process *p)
+{
+	return is_denied_now(h, p) || is_denied_name(p->pub.exe ? p->pub.exe->path : NULL);
 }
 
 static bool has_runtime(const struct process *p)
@@ -197,6 +202,12 @@ int memory_end(struct host *h, const struct memory_read *m, uint32_t exe_mode)
 	if (exe_mode & (S_ISUID | S_ISGID) || is_denied(h, p))
 		return -EACCES;
 	return is_dumpable(h, p) ? 0 : -EACCES;
+}
+
+bool memory_may_look(struct host *h, struct host_process *p)
+{
+	/* At its first sample, the file of its program may not be open yet. */
+	return !is_denied_now(h, (struct process *)p) && is_dumpable(h, (struct process *)p);
 }
 
 bool memory_may_take(const struct host_process *p)

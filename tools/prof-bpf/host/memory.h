@@ -18,7 +18,9 @@
 
 #include "bpf/sample.h"
 #include "common/wire/msg.h"
-#include "tools/prof-bpf/host/host.h"
+#include "tools/prof-bpf/host/host_types.h"
+
+struct host;
 
 #define MEMORY_PIECES 256
 #define MEMORY_BYTES 131072u	 /* per request */
@@ -51,6 +53,9 @@ void memory_was_read(struct host *h, const struct memory_read *m, uint32_t piece
 /* The same of a copy by the kernel program, and of the objects of a sample. */
 void memory_was_copied(struct host *h, const struct host_process *p, const struct msg_object *m);
 void memory_was_sampled(struct host *h, const struct host_process *p, const struct sample *s);
+
+/* Whether the process may be dumped now, as far as is known, and is not on the deny list. */
+bool memory_may_look(struct host *h, struct host_process *p);
 
 /* Whether the kernel program's copies of a dumpable process's objects may be passed on. */
 bool memory_may_take(const struct host_process *p);

@@ -106,6 +106,21 @@ void process_retire(struct host *h, struct process *p, uint64_t now_ns)
 	DL_APPEND(h->retired, p);
 }
 
+static void drop_attributes(struct host *h, struct process *p)
+{
+	struct attributes *a = p->attributes;
+
+	if (p->attributes_reading)
+		p->attributes_reading->process = NULL;
+	p->attributes_reading = NULL;
+	p->attributes = NULL;
+	if (!a)
+		return;
+	owner_release(h->owners, a->owner, OWNER_ATTRIBUTES, a->bytes);
+	owner_put(h->owners, a->owner);
+	free(a);
+}
+
 void process_forget(struct host *h, struct process *p)
 {
 	struct process *newest = process_find(h, p->pub.pid);
@@ -119,6 +134,7 @@ void process_forget(struct host *h, struct process *p)
 	p->maps = NULL;
 	displaced_free(p->displaced);
 	reach_free(p->reach);
+	drop_attributes(h, p);
 	if (newest == p) {
 		HASH_DEL(h->by_pid, p);
 		if (p->older)

@@ -41,6 +41,26 @@ struct thread {
 	UT_hash_handle hh;
 };
 
+/* What a process was started with (attributes.h). The texts follow each other. */
+struct attributes_value {
+	uint16_t which, len; /* as of startup_next */
+};
+struct attributes {
+	struct owner *owner; /* who is charged; holds a reference */
+	uint32_t count, bytes;
+	struct attributes_value at[STARTUP_VALUES];
+	char text[];
+};
+
+/* A reading of it. */
+struct attributes_reading {
+	struct host *host;	 /* NULL: it is gone */
+	struct process *process; /* NULL: cancelled */
+	uint64_t done_ns;	 /* 0: it is under way */
+	struct attributes *got;	 /* owned; NULL until it is done */
+	struct attributes_reading *prev, *next;
+};
+
 struct process {
 	struct host_process pub;
 	struct process *older;	 /* the former object of this pid */
@@ -72,6 +92,8 @@ struct process {
 	struct maps *maps;	 /* NULL: none */
 	struct reading *reading; /* of its mappings, under way; NULL: none */
 	struct displaced *displaced;
+	struct attributes *attributes; /* owned; NULL: none */
+	struct attributes_reading *attributes_reading;
 	struct backing *exe;
 	struct thread *thread_list;
 	struct process *prev, *next; /* of retired processes */
@@ -116,6 +138,8 @@ struct host {
 	uint64_t leader_check_ns, last_check_ns, resync_ns;
 	bool resync, resolved;
 	struct reading *readings;
+	struct attributes_reading *attributes_readings;
+	uint64_t attributes_max; /* bytes */
 	struct debug_search *debug_searches;
 	bool scanning; /* reads all processes */
 	uint32_t *resync_pids;

@@ -15,7 +15,7 @@
 #define WORK_BYTES (32u << 10) /* behind a struct, at most */
 #define WORK_PIECES 256
 
-enum work_kind { WORK_OPEN, WORK_READ, WORK_MAPS };
+enum work_kind { WORK_OPEN, WORK_READ, WORK_MAPS, WORK_STARTUP };
 
 struct work {
 	enum work_kind kind;
@@ -32,6 +32,9 @@ struct work {
 	 * `mappings` of them. No bytes. */
 	uint32_t pid, pieces;
 	uint32_t mappings;
+	/* WORK_STARTUP: of a process. The bytes are so many names of variables, each with a NUL. */
+	uint32_t names;
+	bool command_line;
 };
 
 /* A mapping. Its name follows. */
@@ -53,7 +56,8 @@ struct work_answer {
 	struct opener_file file;
 	uint32_t place;
 	uint64_t copy_bytes;
-	/* WORK_READ: the bytes are the lengths, in the first message, then what was read. */
+	/* WORK_READ: the bytes are the lengths, in the first message, then what was read.
+	 * WORK_STARTUP: the bytes are values, as of startup_next. */
 	uint32_t exe_mode;
 	bool exe_same;	 /* the process ran one and the same program before and after */
 	uint64_t cpu_ns; /* WORK_OPEN and WORK_MAPS: the worker's own, for all of it */

@@ -16,6 +16,7 @@
 #include "common/base/exits.h"
 #include "common/walk/procfs.h"
 #include "common/wire/scm.h"
+#include "tools/prof-bpf/open/startup.h"
 #include "tools/prof-bpf/open/work.h"
 
 /* Flags with which an open would write, create, truncate or delete. */
@@ -206,6 +207,12 @@ static bool find_exe(const struct worker *w, uint32_t pid, struct statx *ret)
 	       0;
 }
 
+static bool is_same_exe(const struct statx *a, const struct statx *b)
+{
+	return a->stx_ino == b->stx_ino && a->stx_dev_major == b->stx_dev_major &&
+	       a->stx_dev_minor == b->stx_dev_minor;
+}
+
 static void read_some(struct worker *w, int fd)
 {
 	static struct reading r;
@@ -230,10 +237,7 @@ static void read_some(struct worker *w, int fd)
 		const bool known = find_exe(w, k->pid, &before);
 
 		a.status = read_memory(k->pid, &r);
-		a.exe_same = known && find_exe(w, k->pid, &after) &&
-			     before.stx_ino == after.stx_ino &&
-			     before.stx_dev_major == after.stx_dev_major &&
-			     before.stx_dev_minor == after.stx_dev_minor;
+		a.exe_same = known && find_exe(w, k->pid, &after) && is_same_exe(&before, &after);
 		a.exe_mode = before.stx_mode;
 	}
 	if (a.status)
@@ -305,6 +309,113 @@ static void read_maps(struct worker *w)
 	tell_mappings(&l, &a);
 }
 
+/* --- what a process was started with --- */
+
+struct started {
+	size_t len;
+	uint8_t bytes[STARTUP_BYTES];
+};
+
+static void take_value(void *ctx, unsigned which, struct str value)
+{
+	struct started *s = ctx;
+
+	s->len = startup_put(s->bytes, s->len, which, value);
+}
+
+static int open_of(const struct worker *w, const char *name)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "%u/%s", w->request.work.pid, name);
+	const int fd = openat(w->proc, path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int read_environ(const struct worker *w, const char *const *names, struct started *s)
+{
+	static uint8_t piece[WORK_BYTES];
+	struct startup_environ e = {
+		.names = names, .count = w->request.work.names, .take = take_value, .ctx = s
+	};
+	const int fd = open_of(w, "environ");
+	ssize_t n = 1;
+
+	for (size_t done = 0; fd >= 0 && n > 0 && done < STARTUP_ENVIRON_MAX; done += (size_t)n) {
+		n = read(fd, piece, sizeof(piece));
+		startup_feed(&e, (struct span){ .data = piece, .len = n > 0 ? (size_t)n : 0 });
+	}
+	const int r = fd < 0 ? fd : n < 0 ? -errno : 0;
+
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+static int read_command_line(const struct worker *w, struct started *s)
+{
+	/* More than a value holds, so that it is cut between characters. */
+	static char bytes[STARTUP_VALUE_MAX + 4];
+	const int fd = open_of(w, "cmdline");
+	size_t done = 0;
+	ssize_t n = 1;
+
+	while (fd >= 0 && n > 0 && done < sizeof(bytes)) {
+		n = read(fd, bytes + done, sizeof(bytes) - done);
+		done += n > 0 ? (size_t)n : 0;
+	}
+	const int r = fd < 0 ? fd : n < 0 ? -errno : 0;
+
+	if (fd >= 0)
+		close(fd);
+	const struct str line = startup_command_line(bytes, r ? 0 : done);
+
+	if (line.len)
+		take_value(s, STARTUP_COMMAND_LINE, line);
+	return r;
+}
+
+/* The names that follow the request. False: there are not so many. */
+static bool take_names(const struct worker *w, size_t len, const char **ret)
+{
+	const char *at = (const char *)w->request.bytes;
+
+	for (uint32_t i = 0; i < w->request.work.names; i++) {
+		const size_t n = strnlen(at, len);
+
+		if (n == len)
+			return false;
+		ret[i] = at;
+		at += n + 1;
+		len -= n + 1;
+	}
+	return true;
+}
+
+/* len: of the bytes of the request. */
+static void read_startup(struct worker *w, size_t len)
+{
+	static struct started s;
+	const struct work *k = &w->request.work;
+	const char *names[SAMPLING_ENV_MAX];
+	struct statx before = { 0 }, after = { 0 };
+	struct work_answer a = { .kind = WORK_ANSWER, .last = true };
+	const bool known = find_exe(w, k->pid, &before);
+
+	_Static_assert(sizeof(s.bytes) <= WORK_BYTES, "all values fit into a message");
+	s.len = 0;
+	if (k->names > SAMPLING_ENV_MAX || !take_names(w, len, names))
+		a.status = -EINVAL;
+	if (!a.status && k->names)
+		a.status = read_environ(w, names, &s);
+	if (!a.status && k->command_line)
+		a.status = read_command_line(w, &s);
+	a.exe_same = known && find_exe(w, k->pid, &after) && is_same_exe(&before, &after);
+	a.exe_mode = before.stx_mode;
+	answer(w, &a, s.bytes, a.status ? 0 : s.len, NULL, 0);
+}
+
 int worker_serve(int socket, int proc)
 {
 	static struct worker w;
@@ -326,6 +437,8 @@ int worker_serve(int socket, int proc)
 			open_file(&w);
 		else if (w.request.work.kind == WORK_MAPS)
 			read_maps(&w);
+		else if (w.request.work.kind == WORK_STARTUP)
+			read_startup(&w, (size_t)n - sizeof(w.request.work));
 		else
 			read_some(&w, fd);
 		if (fd >= 0)

@@ -565,6 +565,25 @@ int emit_mapping(struct emit *e, const struct emit_process *p, const struct emit
 	return 0;
 }
 
+int emit_attribute(struct emit *e, const struct emit_process *p, struct str key, struct str value)
+{
+	const struct msg m = { .id = MSG_ATTRIBUTE,
+			       .attribute = { .process = p->def.id, .key = key, .value = value } };
+	const uint64_t cost = EPOCH_EXTRA + key.len + value.len;
+
+	e->payer = p->owner;
+	int r = define_process(e, p);
+
+	if (!r)
+		r = put(e, &m);
+	if (!r) {
+		*p->charged += cost;
+		charge(e, cost);
+	}
+	e->payer = NULL;
+	return r;
+}
+
 uint64_t emit_mark(const struct emit *e)
 {
 	return e->incarnation;

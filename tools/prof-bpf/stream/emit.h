@@ -83,6 +83,8 @@ int emit_thread_end(struct emit *e, const struct emit_process *p, const struct e
 /* The process has mapped the file, at this address. Both are defined, unless they were. */
 int emit_mapping(struct emit *e, const struct emit_process *p, const struct emit_file *f,
 		 const struct msg_mapping *m);
+/* A property of the process, which is defined, unless it was. */
+int emit_attribute(struct emit *e, const struct emit_process *p, struct str key, struct str value);
 /* The mark of what was sent in this epoch: other than in any other epoch. */
 uint64_t emit_mark(const struct emit *e);
 int emit_lost(struct emit *e, const struct msg_lost *lost);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "common/base/clock.h"
 #include "common/walk/tables.h"
+#include "tools/prof-bpf/host/attributes.h"
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/host/memory.h"
 #include "tools/prof-bpf/host/publish.h"
@@ -180,6 +181,33 @@ static void send_mappings(struct samples *p, struct host_process *h)
 	h->mappings_hash = hash;
 }
 
+struct described {
+	struct samples *samples;
+	struct host_process *process;
+};
+
+static void send_attribute(void *ctx, struct str key, struct str value)
+{
+	const struct described *by = ctx;
+	struct emit_file exe;
+	const struct emit_process process = definition_of_process(by->process, &exe);
+
+	output_emitted(by->samples->output,
+		       emit_attribute(by->samples->output->emit, &process, key, value));
+}
+
+void samples_send_attributes(struct samples *p, struct host_process *h)
+{
+	struct described by = { p, h };
+	const uint64_t mark = emit_mark(p->output->emit);
+
+	/* The process is in this epoch already, with its sample. */
+	if (p->ended || !h->has_attributes || h->sent != mark || h->attributes_sent == mark)
+		return;
+	h->attributes_sent = mark;
+	attributes_each(p->host, h, send_attribute, &by);
+}
+
 /* Counts the sample as lost, for its owner too. */
 static void lose(struct samples *p, const struct sample *s, uint64_t *count, enum owner_loss l)
 {
@@ -241,6 +269,8 @@ static void send_sample(struct samples *p, const struct sample *s)
 		send_mappings(p, ref.process);
 	const int emitted = emit_sample(p->output->emit, s, reason, &process, &thread);
 
+	if (!emitted)
+		samples_send_attributes(p, ref.process);
 	output_charge(p->output, owner, at);
 	if (!emitted)
 		testimony_sample(p->testimony, s, &process, &thread);

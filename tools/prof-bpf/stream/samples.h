@@ -17,6 +17,7 @@ struct deferred_queue;
 struct drops;
 struct held_sample;
 struct host;
+struct host_process;
 struct kernel_names;
 struct limit;
 struct loader;
@@ -59,6 +60,8 @@ struct samples {
 
 /* Takes everything that the kernel has written: samples and side-band records, in order of time. */
 void samples_drain(struct samples *s);
+/* What a process was started with is known: sends it, if the stream has the process. */
+void samples_send_attributes(struct samples *s, struct host_process *h);
 /* The callbacks of struct deferred_config; ctx is the struct samples. */
 ssize_t samples_mappings(void *ctx, const struct sample *s, const struct tables_mapping **ret,
 			 bool *ret_whole);

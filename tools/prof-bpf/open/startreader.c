@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/open/startreader.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tools/prof-bpf/open/helpers.h"
+
+struct job {
+	struct helpers_job pub;
+	struct startreader_request q;
+	struct work work;
+	char names[SAMPLING_ENV_MAX * (SAMPLING_ENV_NAME_MAX + 1)];
+};
+
+static void done(struct helpers_job *pub, const struct helpers_end *e)
+{
+	struct job *j = (struct job *)pub;
+	struct startreader_result r = { .status = e->status };
+
+	if (!e->status) {
+		r.status = e->answer->status;
+		r.values = e->bytes;
+		r.exe_mode = e->answer->exe_mode;
+		r.exe_same = e->answer->exe_same;
+	}
+	j->q.done(j->q.ctx, &r);
+	free(j);
+}
+
+static void drop(struct helpers_job *pub)
+{
+	struct job *j = (struct job *)pub;
+
+	j->q.drop(j->q.ctx);
+	free(j);
+}
+
+int startreader_submit(struct helpers *h, const struct startreader_request *q)
+{
+	struct job *j = calloc(1, sizeof(*j));
+	size_t size = 0;
+
+	if (!j)
+		return -ENOMEM;
+	j->q = *q;
+	j->work = (struct work){ .kind = WORK_STARTUP,
+				 .pid = q->pid,
+				 .names = q->wanted.count,
+				 .command_line = q->wanted.command_line };
+	for (unsigned i = 0; i < q->wanted.count; i++) {
+		const size_t n = strlen(q->wanted.names[i]) + 1;
+
+		if (n > sizeof(j->names) - size) {
+			free(j);
+			return -EINVAL;
+		}
+		memcpy(j->names + size, q->wanted.names[i], n);
+		size += n;
+	}
+	_Static_assert(offsetof(struct job, names) ==
+			       offsetof(struct job, work) + sizeof(struct work),
+		       "the names follow the work in its message");
+	j->pub = (struct helpers_job){ .lane = HELPERS_MEMORY,
+				       .sampled = true,
+				       .owner = q->payer,
+				       .pid = q->pid,
+				       .deadline_ns = STARTREADER_DEADLINE_NS,
+				       .message = &j->work,
+				       .size = sizeof(j->work) + size,
+				       .fd = -1,
+				       .done = done,
+				       .drop = drop };
+	const int r = helpers_submit(h, &j->pub);
+
+	if (r)
+		free(j);
+	return r;
+}
