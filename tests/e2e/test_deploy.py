@@ -160,6 +160,9 @@ class Services:
         ids = ":".join(map(str, (self.GID, *self.UIDS.values())))
         argv = []
         for word in s["ExecStart"]:
+            if word == "$PROFPIPE_OPTIONS":
+                argv += ["--env", "OTEL_SERVICE_NAME", "--cmdline", "--host-id", "host 1"]
+                continue
             word = re.sub(r"\$\{(\w+)\}", lambda m: str(self.values[m[1]]), word)
             word = word.replace("%t", str(self.run)).replace("%S", str(self.state))
             argv.append(ids if word.startswith("profpipe:") else word)
