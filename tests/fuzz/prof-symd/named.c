@@ -164,6 +164,7 @@ static void message_out(struct bench *b, const struct msg *m)
 		break;
 	case MSG_FILE_END:
 		expect_one(b, FILES, m->file_end.id);
+		idmap_remove(&b->defined[FILES], m->file_end.id);
 		break;
 	default:
 		break;

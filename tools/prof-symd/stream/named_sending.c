@@ -595,7 +595,8 @@ static int send_frame(struct named *n, uint64_t id, bool strange, uint64_t now_n
 		mark_sent(n, &f->sent, &f->payers);
 		return 0;
 	}
-	if (r == 0 && f->file && (f->count > 0 || f->kind > FRAME_INTERPRETED))
+	if (r == 0 && f->file &&
+	    (f->count > 0 || (f->kind != FRAME_NATIVE && f->kind != FRAME_INTERPRETED)))
 		r = send_file(n, f->file, now_ns, NULL);
 	if (r)
 		return r;
