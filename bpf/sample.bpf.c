@@ -3,6 +3,10 @@
  * The sampling program. On each tick of a cpu's perf event it puts one sample into the ring buffer.
  * A sample has the kernel's part of the stack, and the user's part by the walker. Two hooks, for
  * fork and exec, keep the table of processes right until user space hears of the event.
+ *
+ * Only on_tick reads what it was called with. The programs behind it take all from the cpu's scratch
+ * memory, and their context only to call the next one. So they can also follow a program for
+ * another kind of event, if they are loaded as its type, with a table `programs` of that type.
  */
 #include "bpf/shared.bpf.h"
 #include <bpf/bpf_tracing.h>
@@ -256,7 +260,9 @@ static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk *
 	w->sample.cpu = bpf_get_smp_processor_id();
 	w->sample.generation = 0;
 	w->sample.uid = (__u32)bpf_get_current_uid_gid();
-	w->sample.unused = 0;
+	w->sample.source = SAMPLE_SOURCE_EVENT;
+	w->sample.unused8 = 0;
+	w->sample.unused16 = 0;
 	take_owner();
 	w->sample.reason = WALK_COMPLETE;
 	w->sample.flags = 0;
@@ -397,7 +403,7 @@ __attribute__((noinline)) int steps(void)
 
 /* Goes on in the program of the runtime that takes the frame over; it comes back to on_walk.
  * Without it, on_walk does not ask this runtime again. Returns if the walk is over. */
-static __always_inline void take_over(struct bpf_perf_event_data *ctx, struct walk *w)
+static __always_inline void take_over(void *ctx, struct walk *w)
 {
 	const struct runtime_entry *e = runtime_entry(runtime_taker(w));
 
@@ -415,7 +421,7 @@ static __always_inline void take_over(struct bpf_perf_event_data *ctx, struct wa
 
 /* Lets each runtime that takes frames over fetch what the deferred walk will need. Comes back to
  * on_walk, and returns after the last one. */
-static __always_inline void fetch_next(struct bpf_perf_event_data *ctx, struct walk *w)
+static __always_inline void fetch_next(void *ctx, struct walk *w)
 {
 	__u32 first = w->phase == WALK_FETCHES ? w->taker + 1 : 0;
 
@@ -439,7 +445,7 @@ static __always_inline void fetch_next(struct bpf_perf_event_data *ctx, struct w
  * behind on_tick. The first half left its state in the cpu's scratch memory, and so do programs
  * that take frames over. */
 SEC("perf_event")
-int on_walk(struct bpf_perf_event_data *ctx)
+int on_walk(void *ctx)
 {
 	struct walk *w = scratch();
 

@@ -11,10 +11,12 @@
 typedef uint64_t __sample_u64;
 typedef uint32_t __sample_u32;
 typedef uint16_t __sample_u16;
+typedef uint8_t __sample_u8;
 #else
 typedef __u64 __sample_u64;
 typedef __u32 __sample_u32;
 typedef __u16 __sample_u16;
+typedef __u8 __sample_u8;
 #endif
 
 #define SAMPLE_MAX_USER 2048  /* frames in the user part */
@@ -23,6 +25,8 @@ typedef __u16 __sample_u16;
  * user frames. */
 #define SAMPLE_WORDS 3840
 #define SAMPLE_MAX_HEAD (SAMPLE_MAX_KERNEL + 1 + 2 * RUNTIME_MAX_ITEMS)
+
+#define SAMPLE_SOURCE_EVENT 0 /* the perf event that ticks on each cpu */
 
 #define START_TICK_NS 10000000ull /* USER_HZ is 100: start times are rounded down to this */
 
@@ -78,9 +82,11 @@ struct sample {
 	/* The container: the outermost pid namespace by its inode number; 0: none, or made by a
 	 * user in a namespace of theirs. */
 	__sample_u32 owner_container;
-	__sample_u32 unused; /* 0 */
-	__sample_u16 reason; /* enum walk_reason of the user part */
-	__sample_u16 flags;  /* enum sample_flags */
+	__sample_u8 source;    /* what drove it; from 1 on, the id of a source in the stream */
+	__sample_u8 unused8;   /* 0 */
+	__sample_u16 unused16; /* 0 */
+	__sample_u16 reason;   /* enum walk_reason of the user part */
+	__sample_u16 flags;    /* enum sample_flags */
 	__sample_u16 kernel_frames;
 	__sample_u16 user_frames; /* their words; see SAMPLE_FRAME_TAKEN */
 	__sample_u16 at_slot;	  /* slot of the file where an incomplete walk ended, or 0 */
