@@ -36,6 +36,7 @@ struct table_file {
 	uint64_t held; /* words that are charged to it */
 	bool lacks_rules;
 	bool lacking;	/* rows were evicted or refused for lack of memory, and are not back */
+	bool displaced; /* rows were evicted while samples needed them, and are not back */
 	bool resting;	/* FILE_PENDING: idle rows were evicted and nobody has requested them yet */
 	uint32_t score; /* recent samples, as of the period scored_at */
 	uint64_t scored_at;
