@@ -103,6 +103,7 @@ struct taker {
 	uint64_t worth; /* in samples; rows of files with less than half of this may be evicted */
 	uint64_t all;	/* words needed, including those that it takes next */
 	uint32_t owner;
+	bool displaced; /* as in struct table_file: leaves what is left to others */
 };
 #define TABLES_WORTH_ANY UINT64_MAX
 
