@@ -175,15 +175,16 @@ static __always_inline bool is_stale(const struct process_entry *p, __u32 pid)
 
 #define USER_NAMESPACES 32 /* at most, one in another */
 
-/* The container of the task: its outermost pid namespace, if the host's root made it; else 0. */
+/* The container of the task: its outermost pid namespace below prof-bpf's, if the host's root made
+ * it; else 0. */
 static __always_inline __u32 container_of_task(struct task_struct *task)
 {
 	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	const __u32 viewer = viewer_pid_ns ? task_pid_in_view((__u64)pid) >> TASK_LEVEL : 0;
 
-	if (!pid || BPF_CORE_READ(pid, level) == 0)
+	if (!pid || BPF_CORE_READ(pid, level) <= viewer)
 		return 0;
-	struct upid *second = task_upid(pid, 1);
-	struct pid_namespace *ns = BPF_CORE_READ(second, ns);
+	struct pid_namespace *ns = BPF_CORE_READ(task_upid(pid, viewer + 1), ns);
 
 	return BPF_CORE_READ(ns, user_ns, level) == 0 ? BPF_CORE_READ(ns, ns.inum) : 0;
 }

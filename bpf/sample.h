@@ -77,8 +77,8 @@ struct sample {
 	/* Whom its costs are charged to. A user namespace and all in it belong to the user who made
 	 * the outermost one, since its maker may run under many uids there. */
 	__sample_u32 owner_uid;
-	/* The container: the outermost pid namespace by its inode number; 0: none, or made by a
-	 * user in a namespace of theirs. */
+	/* The container: the outermost pid namespace below prof-bpf's, by its inode number; 0:
+	 * none, or made by a user in a namespace of theirs. */
 	__sample_u32 owner_container;
 	/* What drove it; from 1 on, the id of a source in the stream. */
 	__sample_u32 source : 8;

@@ -110,9 +110,11 @@ static __always_inline struct upid *task_upid(struct pid *pid, unsigned int leve
 	       level * bpf_core_type_size(struct upid);
 }
 
-/* The number of the struct pid at this address in prof-bpf's pid namespace; 0: it is not visible
- * there. Global, for the reason given in search.h. */
-__attribute__((noinline)) __u32 task_pid_in_view(__u64 address)
+/* The struct pid at this address as prof-bpf's pid namespace has it: its number there, and from bit
+ * TASK_LEVEL on the level of the namespace. 0: it is not visible there. Global, for the reason
+ * given in search.h. */
+#define TASK_LEVEL 32
+__attribute__((noinline)) __u64 task_pid_in_view(__u64 address)
 {
 	struct pid *pid = (struct pid *)address;
 	const unsigned int level = BPF_CORE_READ(pid, level);
@@ -121,7 +123,7 @@ __attribute__((noinline)) __u32 task_pid_in_view(__u64 address)
 		struct upid *at = task_upid(pid, i);
 
 		if (BPF_CORE_READ(at, ns, ns.inum) == viewer_pid_ns)
-			return BPF_CORE_READ(at, nr);
+			return (__u64)i << TASK_LEVEL | (__u32)BPF_CORE_READ(at, nr);
 	}
 	return 0;
 }
@@ -129,14 +131,14 @@ __attribute__((noinline)) __u32 task_pid_in_view(__u64 address)
 /* The pid of a task's process, and the task's own id, as prof-bpf sees them. */
 static __always_inline __u32 task_process(struct task_struct *task)
 {
-	return viewer_pid_ns
-		       ? task_pid_in_view((__u64)BPF_CORE_READ(task, group_leader, thread_pid))
-		       : (__u32)BPF_CORE_READ(task, tgid);
+	return viewer_pid_ns ? (__u32)task_pid_in_view(
+				       (__u64)BPF_CORE_READ(task, group_leader, thread_pid))
+			     : (__u32)BPF_CORE_READ(task, tgid);
 }
 
 static __always_inline __u32 task_thread(struct task_struct *task)
 {
-	return viewer_pid_ns ? task_pid_in_view((__u64)BPF_CORE_READ(task, thread_pid))
+	return viewer_pid_ns ? (__u32)task_pid_in_view((__u64)BPF_CORE_READ(task, thread_pid))
 			     : (__u32)BPF_CORE_READ(task, pid);
 }
 

@@ -84,20 +84,20 @@ enum {
 
 /* For a tool's --help. */
 #define TARGETS_USAGE \
-	"TARGETS name processes, of which the kernel then decides before it walks a stack:\n" \
-	"  --cgroup PATH       of this cgroup and of all below it\n" \
-	"  --container ID      of a container, by the first 12 to 64 digits of its id\n" \
-	"  --unit NAME         of a systemd unit\n" \
-	"  --comm NAME         of this name; NAME*: of a name that begins so\n" \
-	"  --user USER         of a user, by name or number\n" \
+	"TARGETS say which processes to sample. The kernel decides, before it walks a stack:\n" \
+	"  --cgroup PATH       those of this cgroup and of all below it\n" \
+	"  --container ID      those of a container, by the first 12 to 64 digits of its id\n" \
+	"  --unit NAME         those of a systemd unit\n" \
+	"  --comm NAME         those of this name; NAME*: of any name that begins so\n" \
+	"  --user USER         those of a user, by name or number\n" \
 	"  --exclude-cgroup PATH, --exclude-container ID, --exclude-unit NAME,\n" \
 	"  --exclude-comm NAME, --exclude-user USER, --exclude-pid PID\n" \
 	"                      leave these out, whatever else they match\n" \
 	"  --descendants       --pid and --exclude-pid also name all descendants\n" \
 	"  --cpu LIST          sample only these cpus, such as 0-3,5\n" \
-	"  --min-age SECONDS   only processes that began at least so long ago\n" \
-	"Options may be repeated. A process must match one value of each kind that is given;\n" \
-	"cgroups, containers and units are one kind.\n"
+	"  --min-age SECONDS   sample only processes that began at least so long ago\n" \
+	"Each may be repeated. A process must match one value of each kind that is given.\n" \
+	"Cgroups, containers and units are one kind.\n"
 
 /* Whether val is one of the options above. */
 bool targets_has(int val);

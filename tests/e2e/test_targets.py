@@ -520,6 +520,26 @@ def test_the_launcher_passes_targets_on_and_whole_stacks_come(tmp_path, loads, c
     assert len(whole) > 0.5 * len(lines), lines[:5]
 
 
+def test_a_program_that_starts_later_has_whole_stacks_from_its_first_sample_on(tmp_path, loads,
+                                                                               chain):
+    """It runs too briefly to be looked for in /proc by its samples."""
+    program = loads.path("chain")
+    shutil.copy(chain(10), program)
+    out = tmp_path / "x.folded"
+    with Run("-F", HZ, "-d", "4", "-o", out, "--exclude-comm", loads.name + "other",
+             "--exclude-user", "nobody") as r:
+        r.sampling()
+        loads.start("sh", script=f"while :; do {program} 0.06; done")
+        status, _, err = r.end()
+    assert status == 0, err
+    stacks = [line.rsplit(" ", 1) for line in out.read_text().splitlines()
+              if line.startswith(loads.name + "chain;")]
+    every = sum(int(n) for _, n in stacks)
+    whole = sum(int(n) for stack, n in stacks if ";[truncated: " not in stack)
+    in_main = sum(int(n) for stack, n in stacks if "__libc_start_call_main;" in stack)
+    assert every > 50 and whole > 0.9 * every and in_main > 0, (whole, every, stacks[:5])
+
+
 def test_a_prof_bpf_that_is_started_again_has_the_same_targets(tmp_path, loads, cgroups):
     folder = cgroups(loads.name)
     loads.start("in", folder)

@@ -52,7 +52,7 @@ static struct process *process_at(struct host *h, const struct sample *s)
 	struct process *p = process_find(h, s->pid), *fits = NULL;
 
 	for (; p; p = p->older) {
-		if (!start_agrees(h, p, s))
+		if (!start_agrees(h, p, s) || (p->unwanted && s->time_ns >= p->pub.end_ns))
 			continue;
 		fits = p;
 		if (p->born_ns <= s->time_ns)

@@ -129,6 +129,7 @@ static void on_exec(struct host *h, const struct sideband_event *e)
 	if (e->time_ns < old->scanned_ns)
 		return;
 	if (!wanted) {
+		old->unwanted = true;
 		process_end(h, old, e->time_ns);
 		return;
 	}
