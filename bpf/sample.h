@@ -84,8 +84,8 @@ struct sample {
 	__sample_u32 source : 8;
 	/* Its pid on the host, if prof-bpf sees another one; else 0. Pids have at most 22 bits. */
 	__sample_u32 host_pid : 24;
-	__sample_u16 reason;   /* enum walk_reason of the user part */
-	__sample_u16 flags;    /* enum sample_flags */
+	__sample_u16 reason; /* enum walk_reason of the user part */
+	__sample_u16 flags;  /* enum sample_flags */
 	__sample_u16 kernel_frames;
 	__sample_u16 user_frames; /* their words; see SAMPLE_FRAME_TAKEN */
 	__sample_u16 at_slot;	  /* slot of the file where an incomplete walk ended, or 0 */
