@@ -3,6 +3,7 @@
 pid; and that what they exclude costs no row, no walk and no event. Each test has loads with a name
 of its own, so that other programs of the host do not matter."""
 import contextlib
+import json
 import os
 import pwd
 import secrets
@@ -92,9 +93,10 @@ def cgroups(loads):
         at = root
         for part in path.split("/"):
             at = f"{at}/{part}"
-            if not os.path.isdir(at):
-                os.mkdir(at)
-                made.append(at)
+            if at in made:
+                continue
+            os.makedirs(at, exist_ok=True)
+            made.append(at)
         return at
 
     yield make
@@ -289,6 +291,32 @@ def test_a_cgroup_that_is_made_again_is_still_meant(tmp_path, loads, cgroups):
         loads.start("a", folder)
         time.sleep(1)
     assert comms(loads, got) == {"a"}
+
+
+POD = """
+set -e
+echo $$ >{pod}/cgroup.procs
+exec unshare --cgroup --mount sh -ec '
+umount -l {root}; mount -t cgroup2 none {root}
+mkdir {root}/in
+sh -c "echo \\$\\$ >{root}/in/cgroup.procs; exec {load} -c \\"{spin}\\"" & load=$!
+trap "kill -9 $load" EXIT
+sleep 0.2
+{bpf} -F {hz} -d 2 -o {out} --cgroup in
+{bpf} -d 1 -o {out}.none --cgroup {name}/pod/in || echo $?'
+"""
+
+
+def test_a_path_is_below_the_root_that_a_container_sees(tmp_path, loads, cgroups):
+    pod, out = cgroups(loads.name + "/pod"), tmp_path / "x.raw"
+    loads.start("out", pod)
+    script = POD.format(pod=pod, root=root_of(UNIFIED), load=loads.path("in"), spin=SPIN,
+                        bpf=f"{BUILD}/prof-bpf", hz=HZ, out=out, name=loads.name)
+    p = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=60)
+    cgroups(loads.name + "/pod/in")
+    assert p.returncode == 0 and p.stdout == "1\n", p.stderr
+    assert "there is no such cgroup" in p.stderr
+    assert comms(loads, read(out)) == {"in"}
 
 
 SHAPES = [f"docker/{CONTAINER}", f"system.slice/docker-{CONTAINER}.scope",
@@ -509,9 +537,11 @@ def test_the_launcher_passes_targets_on_and_whole_stacks_come(tmp_path, loads, c
     out = tmp_path / "x.folded"
     p = profpipe("record", "-F", HZ, "-d", "2", "-o", out, "--cgroup", loads.name, "--user", "root",
                  "--exclude-pid", os.getpid(), "--descendants", "--min-age", "0.01", "--cpu",
-                 f"0-{os.cpu_count() - 1}")
+                 f"0-{os.cpu_count() - 1}", "--summary", tmp_path / "s.json")
     # Both are our descendants.
     assert p.returncode == 0 and "no samples: what the options name" in p.stderr, p.stderr
+    summary = json.loads((tmp_path / "s.json").read_text())
+    assert (summary["samples"], summary["lost"], summary["cost"]["bpf_runs"]) == (0, {}, 0)
     p = profpipe("record", "-F", HZ, "-d", "2", "-o", out, "--cgroup", loads.name, "--user", "root")
     assert p.returncode == 0, p.stderr
     lines = out.read_text().splitlines()
