@@ -11,12 +11,10 @@
 typedef uint64_t __sample_u64;
 typedef uint32_t __sample_u32;
 typedef uint16_t __sample_u16;
-typedef uint8_t __sample_u8;
 #else
 typedef __u64 __sample_u64;
 typedef __u32 __sample_u32;
 typedef __u16 __sample_u16;
-typedef __u8 __sample_u8;
 #endif
 
 #define SAMPLE_MAX_USER 2048  /* frames in the user part */
@@ -69,7 +67,7 @@ struct sample {
 	/* CLOCK_BOOTTIME start of the thread group's leader, rounded down to START_TICK_NS. */
 	__sample_u64 start_ns;
 	__sample_u64 value; /* weight of the sample, in the event's unit */
-	__sample_u32 pid;   /* thread group */
+	__sample_u32 pid;   /* thread group; like all ids, as prof-bpf sees it */
 	__sample_u32 tid;
 	__sample_u32 parent_pid;
 	__sample_u32 cpu;
@@ -79,14 +77,15 @@ struct sample {
 	/* Whom its costs are charged to. A user namespace and all in it belong to the user who made
 	 * the outermost one, since its maker may run under many uids there. */
 	__sample_u32 owner_uid;
-	/* The container: the outermost pid namespace by its inode number; 0: none, or made by a
-	 * user in a namespace of theirs. */
+	/* The container: the outermost pid namespace below prof-bpf's, by its inode number; 0:
+	 * none, or made by a user in a namespace of theirs. */
 	__sample_u32 owner_container;
-	__sample_u8 source;    /* what drove it; from 1 on, the id of a source in the stream */
-	__sample_u8 unused8;   /* 0 */
-	__sample_u16 unused16; /* 0 */
-	__sample_u16 reason;   /* enum walk_reason of the user part */
-	__sample_u16 flags;    /* enum sample_flags */
+	/* What drove it; from 1 on, the id of a source in the stream. */
+	__sample_u32 source : 8;
+	/* Its pid on the host, if prof-bpf sees another one; else 0. Pids have at most 22 bits. */
+	__sample_u32 host_pid : 24;
+	__sample_u16 reason; /* enum walk_reason of the user part */
+	__sample_u16 flags;  /* enum sample_flags */
 	__sample_u16 kernel_frames;
 	__sample_u16 user_frames; /* their words; see SAMPLE_FRAME_TAKEN */
 	__sample_u16 at_slot;	  /* slot of the file where an incomplete walk ended, or 0 */

@@ -9,6 +9,7 @@
  *   --cpu-limit PERCENT        cpu time of all tools, of all cpus
  *   --read-memory WORD         interpreters, or none
  *   --ignore-unsafe-kernel     run even on a kernel that profiling may hang
+ *   and the options of targets.h: whom else to sample or not
  */
 #ifndef COMMON_CELL_SAMPLING_H
 #define COMMON_CELL_SAMPLING_H
@@ -18,6 +19,7 @@
 #include <stdint.h>
 #include "common/base/cmdline.h"
 #include "common/base/words.h"
+#include "common/cell/targets.h"
 
 #define SAMPLING_HZ_DEFAULT 99
 #define SAMPLING_MAX_PIDS 1024
@@ -30,6 +32,7 @@ struct sampling {
 	unsigned cpu_limit; /* percent of all cpus; 0: none */
 	bool memory_none;   /* nobody gets memory of processes */
 	bool ignore_unsafe_kernel;
+	struct targets targets;
 };
 
 /* The options above, for a tool's long options, whose short ones need "F:d:p:". */
@@ -50,14 +53,17 @@ enum {
 		{ "duration", required_argument, NULL, SAMPLING_SECONDS }, \
 		{ "pid", required_argument, NULL, SAMPLING_PID }, \
 		{ "cpu-limit", required_argument, NULL, SAMPLING_CPU_LIMIT }, \
-		{ "read-memory", required_argument, NULL, SAMPLING_MEMORY }, \
+		{ "read-memory", required_argument, NULL, SAMPLING_MEMORY }, TARGETS_OPTIONS, \
 		SAMPLING_UNSAFE_OPTION
 
 /* Whether val is one of the options above. */
 bool sampling_has(int val);
-/* Takes the current option of *c; val: its value in SAMPLING_OPTIONS. EXITS_GO_ON, or EXITS_USAGE,
- * logged. */
+/* Takes the current option of *c; val: its value in SAMPLING_OPTIONS. EXITS_GO_ON; EXITS_USAGE,
+ * EXITS_FAILED (of targets_option), logged. */
 int sampling_option(struct sampling *s, const struct cmdline *c, int val);
+/* Refuses options that would have no effect together. Call it behind the last one. EXITS_GO_ON,
+ * EXITS_USAGE. */
+int sampling_check(const struct sampling *s);
 /* Adds options that say the same to sampling_option. */
 void sampling_words(const struct sampling *s, struct words *w);
 

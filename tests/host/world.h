@@ -54,6 +54,8 @@ void needs_rows(void *ctx, struct host_file *f, int fd);
 void process_gone(void *ctx, struct host_process *p);
 /* A new host instead of the one before; set_up makes one of all processes. */
 void make_host(bool only_selected, bool follow);
+/* Likewise, of processes that are sampled, or that this says are wanted after an exec. */
+void make_host_of_wanted(bool (*is_wanted)(void *ctx, uint32_t pid, uint64_t exec_ns));
 void set_up(void);
 void clean_up(void);
 /* What happens. */
