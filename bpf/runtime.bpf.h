@@ -214,7 +214,7 @@ static __always_inline bool begin(struct walk *w)
 }
 
 SEC("perf_event")
-int OF_RUNTIME_ON(struct bpf_perf_event_data *ctx)
+int OF_RUNTIME_ON(void *ctx)
 {
 	struct walk *w = scratch();
 
@@ -360,7 +360,7 @@ __attribute__((noinline)) int frames(void)
 /* Walks as long as frames are this runtime's, or fetches what a deferred walk will need. Then the
  * native walk goes on, or ends the sample. */
 SEC("perf_event")
-int RUNTIME_GLUE(OF_RUNTIME_ON, _frame)(struct bpf_perf_event_data *ctx)
+int RUNTIME_GLUE(OF_RUNTIME_ON, _frame)(void *ctx)
 {
 	struct walk *w = scratch();
 	int next = WALK_IS_OVER;

@@ -3,10 +3,15 @@
  * The sampling program. On each tick of a cpu's perf event it puts one sample into the ring buffer.
  * A sample has the kernel's part of the stack, and the user's part by the walker. Two hooks, for
  * fork and exec, keep the table of processes right until user space hears of the event.
+ *
+ * Only on_tick reads what it was called with. The programs behind it take all from the cpu's
+ * scratch memory, and their context only to call the next one. So they can also follow a program
+ * for another kind of event, if they are loaded as its type, with a table `programs` of that type.
  */
 #include "bpf/shared.bpf.h"
 #include <bpf/bpf_tracing.h>
 #include "bpf/defer.bpf.h"
+#include "bpf/target.bpf.h"
 #include "bpf/task.bpf.h"
 
 /* The kernel has no name for Apache-2.0 with GPL-2.0; when loaded, the program is under the
@@ -28,38 +33,19 @@ struct {
 	__type(value, struct process_entry);
 } processes SEC(".maps");
 
-/* The last exec of each pid, unless a pid in the same place displaced it. prof-bpf notices that
- * case when it reads the sample (struct sample: generation). */
-#define EXECS 1024
-struct exec {
-	__u64 ns; /* CLOCK_MONOTONIC */
-	__u32 pid, zero;
-};
+/* By pid modulo EXECS. prof-bpf notices when one displaced another: when it reads the sample
+ * (struct sample: generation), or when it asks for the exec of a record. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, EXECS);
 	__type(key, __u32);
-	__type(value, struct exec);
+	__type(value, struct exec_entry);
 } execs SEC(".maps");
 
 #define SYS_CLONE 56
 #define SYS_EXECVE 59
 #define SYS_EXECVEAT 322
 #define SYS_CLONE3 435
-
-/* The start time of a process as /proc/PID/stat shows it: rounded down to clock ticks, since user
- * space knows it no better. */
-static __always_inline __u64 start_time(struct task_struct *task)
-{
-	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
-	__u64 t;
-
-	if (bpf_core_field_exists(leader->start_boottime))
-		t = BPF_CORE_READ(leader, start_boottime);
-	else
-		t = BPF_CORE_READ((struct task_struct___before_5_5 *)leader, real_start_time);
-	return t - t % START_TICK_NS;
-}
 
 static __always_inline __u64 env_tls(void)
 {
@@ -182,23 +168,23 @@ static __always_inline void take_regs(struct walk *w, const struct pt_regs *r)
 static __always_inline bool is_stale(const struct process_entry *p, __u32 pid)
 {
 	__u32 at = pid % EXECS;
-	const struct exec *e = bpf_map_lookup_elem(&execs, &at);
+	const struct exec_entry *e = bpf_map_lookup_elem(&execs, &at);
 
 	return e && e->pid == pid && e->ns >= p->heard_ns;
 }
 
 #define USER_NAMESPACES 32 /* at most, one in another */
 
-/* The container of the task: its outermost pid namespace, if the host's root made it; else 0. */
+/* The container of the task: its outermost pid namespace below prof-bpf's, if the host's root made
+ * it; else 0. */
 static __always_inline __u32 container_of_task(struct task_struct *task)
 {
 	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	const __u32 viewer = viewer_pid_ns ? task_pid_in_view((__u64)pid) >> TASK_LEVEL : 0;
 
-	if (!pid || BPF_CORE_READ(pid, level) == 0)
+	if (!pid || BPF_CORE_READ(pid, level) <= viewer)
 		return 0;
-	struct upid *second = (void *)__builtin_preserve_access_index(&pid->numbers[0]) +
-			      bpf_core_type_size(struct upid);
-	struct pid_namespace *ns = BPF_CORE_READ(second, ns);
+	struct pid_namespace *ns = BPF_CORE_READ(task_upid(pid, viewer + 1), ns);
 
 	return BPF_CORE_READ(ns, user_ns, level) == 0 ? BPF_CORE_READ(ns, ns.inum) : 0;
 }
@@ -232,31 +218,37 @@ __attribute__((noinline)) int take_owner(void)
 static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk **ret)
 {
 	__u64 now = bpf_ktime_get_ns(), ids = bpf_get_current_pid_tgid();
-	__u32 pid = ids >> 32;
+	struct task_struct *task = (void *)bpf_get_current_task();
+	__u32 pid = viewer_pid_ns ? task_process(task) : ids >> 32;
 
 	*ret = NULL;
-	if ((__u32)ids == 0)
+	/* An idle cpu, or a process outside of prof-bpf's pid namespace. */
+	if ((__u32)ids == 0 || pid == 0)
 		return false;
 	struct process_entry *p = bpf_map_lookup_elem(&processes, &pid);
 	if (only_selected && (!p || !(p->flags & PROCESS_SELECTED)))
 		return false;
+	if (target_checks && target_skips(pid)) {
+		count(COUNTER_SKIPPED, 1);
+		return false;
+	}
 	struct walk *w = scratch();
 	if (!w)
 		return false;
 	*ret = w;
 
-	struct task_struct *task = (void *)bpf_get_current_task();
 	w->sample.time_ns = now;
-	w->sample.start_ns = start_time(task);
+	w->sample.start_ns = task_start(task);
 	w->sample.value = ctx->sample_period;
 	w->sample.pid = pid;
-	w->sample.tid = (__u32)ids;
+	w->sample.tid = viewer_pid_ns ? task_thread(task) : (__u32)ids;
 	/* Only for a process that user space has not heard of. */
-	w->sample.parent_pid = p ? 0 : BPF_CORE_READ(task, real_parent, tgid);
+	w->sample.parent_pid = p ? 0 : task_process(BPF_CORE_READ(task, real_parent));
 	w->sample.cpu = bpf_get_smp_processor_id();
 	w->sample.generation = 0;
 	w->sample.uid = (__u32)bpf_get_current_uid_gid();
-	w->sample.unused = 0;
+	w->sample.source = SAMPLE_SOURCE_EVENT;
+	w->sample.host_pid = viewer_pid_ns ? ids >> 32 : 0;
 	take_owner();
 	w->sample.reason = WALK_COMPLETE;
 	w->sample.flags = 0;
@@ -329,7 +321,7 @@ static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk *
 	}
 	/* A thread that has not begun yet has the pc of the thread that made it, but another
 	 * stack. */
-	if (w->sample.flags & SAMPLE_IN_KERNEL && pid != (__u32)ids && regs.rax == 0 &&
+	if (w->sample.flags & SAMPLE_IN_KERNEL && ids >> 32 != (__u32)ids && regs.rax == 0 &&
 	    (regs.orig_rax == SYS_CLONE || regs.orig_rax == SYS_CLONE3))
 		exact = WALK_NOT_BEGUN;
 	take_regs(w, &regs);
@@ -397,7 +389,7 @@ __attribute__((noinline)) int steps(void)
 
 /* Goes on in the program of the runtime that takes the frame over; it comes back to on_walk.
  * Without it, on_walk does not ask this runtime again. Returns if the walk is over. */
-static __always_inline void take_over(struct bpf_perf_event_data *ctx, struct walk *w)
+static __always_inline void take_over(void *ctx, struct walk *w)
 {
 	const struct runtime_entry *e = runtime_entry(runtime_taker(w));
 
@@ -415,7 +407,7 @@ static __always_inline void take_over(struct bpf_perf_event_data *ctx, struct wa
 
 /* Lets each runtime that takes frames over fetch what the deferred walk will need. Comes back to
  * on_walk, and returns after the last one. */
-static __always_inline void fetch_next(struct bpf_perf_event_data *ctx, struct walk *w)
+static __always_inline void fetch_next(void *ctx, struct walk *w)
 {
 	__u32 first = w->phase == WALK_FETCHES ? w->taker + 1 : 0;
 
@@ -439,7 +431,7 @@ static __always_inline void fetch_next(struct bpf_perf_event_data *ctx, struct w
  * behind on_tick. The first half left its state in the cpu's scratch memory, and so do programs
  * that take frames over. */
 SEC("perf_event")
-int on_walk(struct bpf_perf_event_data *ctx)
+int on_walk(void *ctx)
 {
 	struct walk *w = scratch();
 
@@ -488,10 +480,13 @@ SEC("raw_tp/sched_process_fork")
 int on_fork(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *parent = (void *)ctx->args[0], *child = (void *)ctx->args[1];
-	__u32 parent_pid = BPF_CORE_READ(parent, tgid), pid = BPF_CORE_READ(child, tgid);
 
-	if (pid == parent_pid)
+	if (BPF_CORE_READ(child, tgid) == BPF_CORE_READ(parent, tgid))
 		return 0;
+	__u32 parent_pid = task_process(parent), pid = task_process(child);
+	if (!pid)
+		return 0;
+	target_forked(parent, parent_pid, child);
 	/* A former process with this pid is gone, even if user space has not heard of that. */
 	bpf_map_delete_elem(&processes, &pid);
 	struct process_entry *p = bpf_map_lookup_elem(&processes, &parent_pid);
@@ -504,7 +499,7 @@ int on_fork(struct bpf_raw_tracepoint_args *ctx)
 		e.flags &= ~PROCESS_SELECTED;
 	if (only_selected && !(e.flags & PROCESS_SELECTED))
 		return 0;
-	e.start_ns = start_time(child);
+	e.start_ns = task_start(child);
 	bpf_map_update_elem(&processes, &pid, &e, BPF_ANY);
 	return 0;
 }
@@ -514,10 +509,11 @@ int on_fork(struct bpf_raw_tracepoint_args *ctx)
 SEC("raw_tp/sched_process_exec")
 int on_exec(struct bpf_raw_tracepoint_args *ctx)
 {
-	__u32 pid = bpf_get_current_pid_tgid() >> 32, at = pid % EXECS;
-	struct exec *e = bpf_map_lookup_elem(&execs, &at);
+	__u32 pid = task_process((void *)bpf_get_current_task()), at = pid % EXECS;
+	struct exec_entry *e = bpf_map_lookup_elem(&execs, &at);
 
-	if (e) {
+	if (e && pid) {
+		e->skipped = target_checks && target_skips(pid);
 		e->pid = pid;
 		e->ns = bpf_ktime_get_ns();
 	}

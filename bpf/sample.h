@@ -24,6 +24,8 @@ typedef __u16 __sample_u16;
 #define SAMPLE_WORDS 3840
 #define SAMPLE_MAX_HEAD (SAMPLE_MAX_KERNEL + 1 + 2 * RUNTIME_MAX_ITEMS)
 
+#define SAMPLE_SOURCE_EVENT 0 /* the perf event that ticks on each cpu */
+
 #define START_TICK_NS 10000000ull /* USER_HZ is 100: start times are rounded down to this */
 
 enum sample_flags {
@@ -65,7 +67,7 @@ struct sample {
 	/* CLOCK_BOOTTIME start of the thread group's leader, rounded down to START_TICK_NS. */
 	__sample_u64 start_ns;
 	__sample_u64 value; /* weight of the sample, in the event's unit */
-	__sample_u32 pid;   /* thread group */
+	__sample_u32 pid;   /* thread group; like all ids, as prof-bpf sees it */
 	__sample_u32 tid;
 	__sample_u32 parent_pid;
 	__sample_u32 cpu;
@@ -75,10 +77,13 @@ struct sample {
 	/* Whom its costs are charged to. A user namespace and all in it belong to the user who made
 	 * the outermost one, since its maker may run under many uids there. */
 	__sample_u32 owner_uid;
-	/* The container: the outermost pid namespace by its inode number; 0: none, or made by a
-	 * user in a namespace of theirs. */
+	/* The container: the outermost pid namespace below prof-bpf's, by its inode number; 0:
+	 * none, or made by a user in a namespace of theirs. */
 	__sample_u32 owner_container;
-	__sample_u32 unused; /* 0 */
+	/* What drove it; from 1 on, the id of a source in the stream. */
+	__sample_u32 source : 8;
+	/* Its pid on the host, if prof-bpf sees another one; else 0. Pids have at most 22 bits. */
+	__sample_u32 host_pid : 24;
 	__sample_u16 reason; /* enum walk_reason of the user part */
 	__sample_u16 flags;  /* enum sample_flags */
 	__sample_u16 kernel_frames;

@@ -133,7 +133,7 @@ static __always_inline __u32 runtime_taker(const struct walk *w)
 }
 
 /* Goes on to the next runtime of the process. Returns if its program is missing. */
-static __always_inline void runtime_next(struct bpf_perf_event_data *ctx, struct walk *w)
+static __always_inline void runtime_next(void *ctx, struct walk *w)
 {
 	const struct runtime_entry *e = runtime_entry(w->runtimes);
 
@@ -146,14 +146,14 @@ static __always_inline void runtime_next(struct bpf_perf_event_data *ctx, struct
 
 /* Goes on to the native walk. Returns only if the kernel refuses: the sample is then lost, and the
  * next one is not affected. */
-static __always_inline void walk_next(struct bpf_perf_event_data *ctx)
+static __always_inline void walk_next(void *ctx)
 {
 	bpf_tail_call(ctx, &programs, RUNTIME_NONE);
 	count(COUNTER_RING_FULL, 1);
 }
 
 /* The end of a runtime's program. */
-static __always_inline void runtime_done(struct bpf_perf_event_data *ctx, struct walk *w)
+static __always_inline void runtime_done(void *ctx, struct walk *w)
 {
 	w->runtimes += sizeof(struct runtime_entry) / 4;
 	w->turn++;

@@ -105,10 +105,19 @@ struct process_entry {
 	UW_U32 flags;
 };
 
+/* The last exec of a pid, unless a pid in the same place of the map displaced it. */
+#define EXECS 1024
+struct exec_entry {
+	UW_U64 ns; /* CLOCK_MONOTONIC */
+	UW_U32 pid;
+	UW_U32 skipped; /* after it, the process is not one of those to sample (bpf/target.h) */
+};
+
 #ifndef __bpf__
 static_assert(sizeof(struct rule_entry) == RULE_STRIDE, "as the kernel lays the map out");
 static_assert(sizeof(struct file_entry) == 16 && sizeof(struct block_entry) == 8 &&
-		      sizeof(struct map_entry) == 32 && sizeof(struct process_entry) == 32,
+		      sizeof(struct map_entry) == 32 && sizeof(struct process_entry) == 32 &&
+		      sizeof(struct exec_entry) == 16,
 	      "no padding");
 #endif
 

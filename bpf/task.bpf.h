@@ -4,7 +4,13 @@
 #define BPF_TASK_BPF_H
 
 #include <linux/types.h>
+#include <stdbool.h>
 #include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include "bpf/sample.h"
+
+/* The inode number of the pid namespace in which prof-bpf sees the host; 0: the host's own. */
+const volatile __u32 viewer_pid_ns;
 
 struct mm_struct {
 	unsigned long start_stack, flags;
@@ -46,15 +52,19 @@ struct pid_namespace {
 	struct ns_common ns;
 } __attribute__((preserve_access_index));
 struct upid {
+	int nr;
 	struct pid_namespace *ns;
 } __attribute__((preserve_access_index));
 struct pid {
 	unsigned int level;
 	struct upid numbers[1]; /* one for each level, from 0 on */
 } __attribute__((preserve_access_index));
+struct signal_struct;
 struct task_struct {
 	unsigned int flags;
 	int pid, tgid;
+	char comm[16];
+	struct signal_struct *signal;
 	__u64 start_boottime;
 	struct task_struct *group_leader, *real_parent;
 	struct mm_struct *mm;
@@ -75,5 +85,61 @@ struct task_struct___before_5_5 {
 struct task_struct___exec_state {
 	void *exec_state;
 } __attribute__((preserve_access_index));
+
+/* The start time of a process as /proc/PID/stat shows it: rounded down to clock ticks, since user
+ * space knows it no better. */
+static __always_inline __u64 task_start(struct task_struct *task)
+{
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+	__u64 t;
+
+	if (bpf_core_field_exists(leader->start_boottime))
+		t = BPF_CORE_READ(leader, start_boottime);
+	else
+		t = BPF_CORE_READ((struct task_struct___before_5_5 *)leader, real_start_time);
+	return t - t % START_TICK_NS;
+}
+
+/* A struct pid holds a number for each pid namespace from the host's to the task's own, at most
+ * this many (MAX_PID_NS_LEVEL). */
+#define TASK_PID_LEVELS 33
+
+static __always_inline struct upid *task_upid(struct pid *pid, unsigned int level)
+{
+	return (void *)__builtin_preserve_access_index(&pid->numbers[0]) +
+	       level * bpf_core_type_size(struct upid);
+}
+
+/* The struct pid at this address as prof-bpf's pid namespace has it: its number there, and from bit
+ * TASK_LEVEL on the level of the namespace. 0: it is not visible there. Global, for the reason
+ * given in search.h. */
+#define TASK_LEVEL 32
+__attribute__((noinline)) __u64 task_pid_in_view(__u64 address)
+{
+	struct pid *pid = (struct pid *)address;
+	const unsigned int level = BPF_CORE_READ(pid, level);
+
+	for (unsigned int i = 0; i < TASK_PID_LEVELS && i <= level; i++) {
+		struct upid *at = task_upid(pid, i);
+
+		if (BPF_CORE_READ(at, ns, ns.inum) == viewer_pid_ns)
+			return (__u64)i << TASK_LEVEL | (__u32)BPF_CORE_READ(at, nr);
+	}
+	return 0;
+}
+
+/* The pid of a task's process, and the task's own id, as prof-bpf sees them. */
+static __always_inline __u32 task_process(struct task_struct *task)
+{
+	return viewer_pid_ns ? (__u32)task_pid_in_view(
+				       (__u64)BPF_CORE_READ(task, group_leader, thread_pid))
+			     : (__u32)BPF_CORE_READ(task, tgid);
+}
+
+static __always_inline __u32 task_thread(struct task_struct *task)
+{
+	return viewer_pid_ns ? (__u32)task_pid_in_view((__u64)BPF_CORE_READ(task, thread_pid))
+			     : (__u32)BPF_CORE_READ(task, pid);
+}
 
 #endif

@@ -13,7 +13,7 @@ static const char *const read_memory_words[] = { "interpreters", "none" };
 bool sampling_has(int val)
 {
 	return val == SAMPLING_HZ || val == SAMPLING_SECONDS || val == SAMPLING_PID ||
-	       (val >= SAMPLING_CPU_LIMIT && val <= SAMPLING_UNSAFE);
+	       (val >= SAMPLING_CPU_LIMIT && val <= SAMPLING_UNSAFE) || targets_has(val);
 }
 
 static int take_pid(struct sampling *s, const struct cmdline *c)
@@ -74,6 +74,8 @@ int sampling_option(struct sampling *s, const struct cmdline *c, int val)
 	size_t word = 0;
 	int r;
 
+	if (targets_has(val))
+		return targets_option(&s->targets, c, val);
 	switch (val) {
 	case SAMPLING_HZ:
 		r = cmdline_number(c, 1, HZ_MAX, &n);
@@ -104,6 +106,16 @@ int sampling_option(struct sampling *s, const struct cmdline *c, int val)
 	}
 	assert(!"an option of sampling");
 	return EXITS_USAGE;
+}
+
+int sampling_check(const struct sampling *s)
+{
+	const struct targets *t = &s->targets;
+
+	if (t->descendants && !s->pid_count && !targets_have(t, TARGETS_PID, true))
+		return cmdline_refuse_all("--descendants: needs --pid or --exclude-pid; give one "
+					  "of them");
+	return EXITS_GO_ON;
 }
 
 void sampling_words(const struct sampling *s, struct words *w)
@@ -138,4 +150,5 @@ void sampling_words(const struct sampling *s, struct words *w)
 	}
 	if (s->ignore_unsafe_kernel)
 		words_add(w, "--ignore-unsafe-kernel");
+	targets_words(&s->targets, w);
 }

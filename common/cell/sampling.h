@@ -12,6 +12,7 @@
  *   --cmdline                  tell their command lines
  *   --host-id ID               what tells this host from others in profiles
  *   --ignore-unsafe-kernel     run even on a kernel that profiling may hang
+ *   and the options of targets.h: whom else to sample or not
  */
 #ifndef COMMON_CELL_SAMPLING_H
 #define COMMON_CELL_SAMPLING_H
@@ -21,6 +22,7 @@
 #include <stdint.h>
 #include "common/base/cmdline.h"
 #include "common/base/words.h"
+#include "common/cell/targets.h"
 
 #define SAMPLING_HZ_DEFAULT 99
 #define SAMPLING_MAX_PIDS 1024
@@ -40,6 +42,7 @@ struct sampling {
 	bool command_lines;
 	const char *host_id; /* borrowed; NULL: derived from the machine's id; "": none */
 	bool ignore_unsafe_kernel;
+	struct targets targets;
 };
 
 /* The options above, for a tool's long options, whose short ones need "F:d:p:". */
@@ -66,13 +69,17 @@ enum {
 		{ "read-memory", required_argument, NULL, SAMPLING_MEMORY }, \
 		{ "env", required_argument, NULL, SAMPLING_ENV }, \
 		{ "cmdline", no_argument, NULL, SAMPLING_COMMAND_LINES }, \
-		{ "host-id", required_argument, NULL, SAMPLING_HOST_ID }, SAMPLING_UNSAFE_OPTION
+		{ "host-id", required_argument, NULL, SAMPLING_HOST_ID }, TARGETS_OPTIONS, \
+		SAMPLING_UNSAFE_OPTION
 
 /* Whether val is one of the options above. */
 bool sampling_has(int val);
-/* Takes the current option of *c; val: its value in SAMPLING_OPTIONS. EXITS_GO_ON, or EXITS_USAGE,
- * logged. */
+/* Takes the current option of *c; val: its value in SAMPLING_OPTIONS. EXITS_GO_ON; EXITS_USAGE,
+ * EXITS_FAILED (of targets_option), logged. */
 int sampling_option(struct sampling *s, const struct cmdline *c, int val);
+/* Refuses options that would have no effect together. Call it behind the last one. EXITS_GO_ON,
+ * EXITS_USAGE. */
+int sampling_check(const struct sampling *s);
 /* Adds options that say the same to sampling_option. */
 void sampling_words(const struct sampling *s, struct words *w);
 

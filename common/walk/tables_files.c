@@ -145,7 +145,8 @@ void tables_file_none(struct tables *t, uint16_t slot)
 	if (!tables_slot_live(t, slot))
 		return;
 	tables_file_set_state(t, slot, FILE_NO_ROWS);
-	t->state[slot].lacking = t->state[slot].resting = t->state[slot].lacks_rules = false;
+	t->state[slot].lacking = t->state[slot].displaced = false;
+	t->state[slot].resting = t->state[slot].lacks_rules = false;
 	tables_file_drop_incoming(t, slot);
 	tables_file_drop_rows(t, slot);
 }
@@ -209,7 +210,7 @@ uint32_t tables_file_evict(struct tables *t, uint16_t slot)
 	/* If the file runs again, samples wait for its rows as for those of a new file, and no
 	 * stack is cut. */
 	f->resting = tables_file_is_idle(t, f);
-	f->lacking = !f->resting;
+	f->lacking = f->displaced = !f->resting;
 	tables_file_set_state(t, slot, f->resting ? FILE_PENDING : FILE_EVICTED);
 	f->again_ns = f->resting ? t->now_ns : t->now_ns + TABLES_AGAIN_NS;
 	f->lacks_rules = false;
@@ -222,10 +223,11 @@ void tables_file_full(struct tables *t, uint16_t slot)
 	if (!tables_slot_live(t, slot))
 		return;
 	struct table_file *f = &t->state[slot];
-	const bool lacks_rules = f->lacks_rules;
+	const bool lacks_rules = f->lacks_rules, displaced = f->displaced;
 
 	tables_file_none(t, slot);
 	f->lacks_rules = lacks_rules;
+	f->displaced = displaced;
 	tables_file_set_state(t, slot, FILE_EVICTED);
 	f->lacking = true;
 	f->resting = false;

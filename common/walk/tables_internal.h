@@ -36,6 +36,7 @@ struct table_file {
 	uint64_t held; /* words that are charged to it */
 	bool lacks_rules;
 	bool lacking;	/* rows were evicted or refused for lack of memory, and are not back */
+	bool displaced; /* rows were evicted while samples needed them, and are not back */
 	bool resting;	/* FILE_PENDING: idle rows were evicted and nobody has requested them yet */
 	uint32_t score; /* recent samples, as of the period scored_at */
 	uint64_t scored_at;
@@ -102,6 +103,7 @@ struct taker {
 	uint64_t worth; /* in samples; rows of files with less than half of this may be evicted */
 	uint64_t all;	/* words needed, including those that it takes next */
 	uint32_t owner;
+	bool displaced; /* as in struct table_file: leaves what is left to others */
 };
 #define TABLES_WORTH_ANY UINT64_MAX
 

@@ -152,21 +152,32 @@ static void make_room(struct tables *t, struct taker by, uint64_t words)
 	free(v);
 }
 
-/* Words that this taker must leave free: of the fair part the more, the closer to its share it is.
- * So an owner who takes and frees quickly leaves room for one who needs little. */
+/* What an owner must leave free of the fair part: the more, the closer to its share it comes. So an
+ * owner who takes and frees quickly leaves room for one who needs little. more: than it holds now;
+ * all: what the owners divide. */
+static uint64_t reserve_of(const struct tables *t, uint32_t owner, enum tables_resource what,
+			   uint64_t more, uint64_t all, uint64_t fair)
+{
+	const struct tables_ledger *l = t->ledger;
+	const uint64_t held = l->held(l->ctx, owner, what) + more,
+		       share = l->share(l->ctx, owner, what, numbers_less(all, fair));
+
+	return held < share ? fair * held / share : fair;
+}
+
+/* Words that this taker must leave free. Rows that gave way to others come back only if the fair
+ * part stays free: else whoever asks for them first would hold little, and take what the others
+ * need. */
 static uint64_t spare_of(const struct tables *t, struct taker by)
 {
 	const uint64_t fair = fair_words(t);
 
 	if (!fair || free_words(t) >= by.all + by.spare + fair)
 		return by.spare;
-
-	const struct tables_ledger *l = t->ledger;
-	const uint64_t held = l->held(l->ctx, by.owner, TABLES_WORDS) + by.all,
-		       share = l->share(l->ctx, by.owner, TABLES_WORDS,
-					numbers_less(tables_all_words(t), by.spare + fair));
-
-	return by.spare + (held < share ? fair * held / share : fair);
+	if (by.displaced)
+		return by.spare + fair;
+	return by.spare + reserve_of(t, by.owner, TABLES_WORDS, by.all,
+				     numbers_less(tables_all_words(t), by.spare), fair);
 }
 
 int tables_take(struct tables *t, uint32_t words, struct taker by, struct extent *ret)
@@ -188,7 +199,8 @@ static struct taker rows_taker(const struct tables *t, const struct table_file *
 	return (struct taker){ .spare = tables_spare_words(t),
 			       .worth = tables_file_score(f, t->now_ns),
 			       .all = numbers_less(f->words, extents_words(&f->extents)),
-			       .owner = f->owner };
+			       .owner = f->owner,
+			       .displaced = f->displaced };
 }
 
 static int rows_take(struct tables *t, uint16_t slot, uint32_t words, struct extent *ret)
@@ -406,16 +418,23 @@ static struct table_file *file_coming(struct tables *t, uint16_t slot)
 	return tables_slot_live(t, slot) && t->state[slot].in ? &t->state[slot] : NULL;
 }
 
-/* Whether an owner may take this many rules. If not, makes room for a later try. */
-static bool rules_fit(struct tables *t, uint32_t owner, uint64_t rules)
+/* Whether a file may take this many rules. If not, makes room for a later try. What must stay free
+ * is as in spare_of. */
+static bool rules_fit(struct tables *t, const struct table_file *f, uint64_t rules)
 {
-	const uint32_t fair = TABLES_MAX_RULES / FAIR_PART;
+	const uint32_t fair = TABLES_MAX_RULES / FAIR_PART, free = rules_free(&t->rules);
 
-	if (rules_free(&t->rules) >= rules + fair ||
-	    !tables_is_large(t, owner, TABLES_RULES, rules, TABLES_MAX_RULES - fair))
+	if (!t->ledger || free >= rules + fair)
 		return true;
-	make_rules(t, owner, rules);
-	tables_refuse(t, owner, TABLES_RULES);
+	if (!f->displaced) {
+		const uint64_t reserve = reserve_of(t, f->owner, TABLES_RULES, rules,
+						    TABLES_MAX_RULES, fair);
+
+		if (reserve < fair && free >= rules + reserve)
+			return true;
+	}
+	make_rules(t, f->owner, rules);
+	tables_refuse(t, f->owner, TABLES_RULES);
 	return false;
 }
 
@@ -447,7 +466,7 @@ int tables_rows_begin(struct tables *t, uint16_t slot, uint64_t base, uint64_t s
 		tables_refuse(t, f->owner, TABLES_WORDS);
 		return rows_fail(t, slot, TABLES_FULL);
 	}
-	f->lacks_rules = !rules_fit(t, f->owner, rules);
+	f->lacks_rules = !rules_fit(t, f, rules);
 	if (f->lacks_rules)
 		return rows_fail(t, slot, TABLES_FULL);
 	r = rows_take(t, slot, blocks * 2, &index);
@@ -560,7 +579,7 @@ int tables_rows_end(struct tables *t, uint16_t slot)
 	t->figures.rows += f->rows;
 	tables_file_drop_incoming(t, slot);
 	f->touched_ns = t->now_ns;
-	f->lacking = f->lacks_rules = false;
+	f->lacking = f->displaced = f->lacks_rules = false;
 	tables_file_set_state(t, slot, FILE_READY);
 	return 0;
 }

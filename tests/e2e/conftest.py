@@ -181,9 +181,9 @@ MARKS = {
 
 
 # The files that take longest begin first, so that no worker is left with one of them at the end.
-LONGEST = ["test_python", "test_redteam", "test_go", "test_tools", "test_dump", "test_ceiling",
-           "test_walker", "test_split_debug", "test_remedies", "test_step", "test_function_starts",
-           "test_large_unit", "test_world", "test_languages", "test_death"]
+LONGEST = ["test_python", "test_redteam", "test_go", "test_tools", "test_dump", "test_targets",
+           "test_ceiling", "test_walker", "test_split_debug", "test_remedies", "test_step",
+           "test_function_starts", "test_large_unit", "test_world", "test_languages", "test_death"]
 
 
 def pytest_collection_modifyitems(items):

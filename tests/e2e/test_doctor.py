@@ -147,10 +147,8 @@ def test_what_doctor_does_not_know_is_refused(options):
     assert p.returncode == 2 and len(p.stderr.splitlines()) == 1 and p.stdout == ""
 
 
-FATAL = {"pid namespace": (lambda *a: ["unshare", "-pf", "--mount-proc", *a], {"pid namespace"},
-                           "pid namespace"),
-         "pid namespace with the host's proc": (lambda *a: ["unshare", "-pf", *a],
-                                                {"pid namespace", "/proc"}, "pid namespace"),
+FATAL = {"pid namespace with the host's proc": (lambda *a: ["unshare", "-pf", *a], {"/proc"},
+                                                "/proc"),
          "time namespace": (lambda *a: ["unshare", "--time", "--boottime", "100000", "--fork", *a],
                             {"time namespace"}, "time namespace"),
          "user namespace": (lambda *a: ["unshare", "-Ur", *a],
@@ -166,6 +164,14 @@ FATAL = {"pid namespace": (lambda *a: ["unshare", "-pf", "--mount-proc", *a], {"
                               {"/proc"}, "hidepid"),
          "no CAP_BPF": (lambda *a: without("cap_bpf,cap_sys_admin", *a), {"capabilities", "BPF"},
                         "CAP_BPF"),}
+
+
+def test_a_pid_namespace_costs_what_is_outside_of_it():
+    got, checks = doctor(lambda *a: ["unshare", "-pf", "--mount-proc", *a])
+    check = checks["pid namespace"]
+    assert not fatal(checks) and check["verdict"] == "degraded", checks
+    assert "outside of it" in check["lost"] and check["remedy"]
+    assert got["self_test"]["samples"] > 0
 
 
 @pytest.mark.parametrize("name", FATAL)

@@ -17,6 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "vm"))
 import guest  # noqa: E402
 import kernels  # noqa: E402
 from conftest import BUILD  # noqa: E402
+from recordings import messages  # noqa: E402
 
 AT_ONCE = 2
 CACHE = "build/vm"
@@ -24,6 +25,7 @@ VERIFIER_LIMIT = 1_000_000
 TOOLS = ("profpipe", "prof-bpf", "prof-deltas", "prof-symd", "prof-dump", "prof-export",
          "tests/walk-live", "tests/late", "tests/symd-peer", "tests/load-programs")
 DEPTH = 30
+CONTAINER = "0123456789abcdef" * 4
 AWAY_SECONDS, LONGEST_REST = 6, 4
 # A program that rests leaves the cpus, which are emulated, to the tools and to the other machine.
 SCRIPT = """
@@ -105,6 +107,34 @@ STEPS = [
                 sh -c 'for i in 1 2 3 4 5 6 7 8; do chain10 0.3; done; true' && exit 0
         done
         exit 1"""),
+    # All targets at once, and what a pid namespace sees. Repeated until a slow machine has samples.
+    ("targets", 200, ALL, f"""
+        mkdir /tmp/cgroups && mount -t cgroup2 none /tmp/cgroups || exit 9
+        mkdir -p /tmp/cgroups/in/below /tmp/cgroups/in/out /tmp/cgroups/out
+        for n in in out pid late; do cp /test/chain10 /test/t$n; done
+        into() {{ sh -c "echo \\$\\$ >/tmp/cgroups/$1/cgroup.procs; exec $2 600" & }}
+        into in/below tin; into out tout; into in/out tout; into in chain10
+        sh -c 'echo $$ >/tmp/cgroups/in/cgroup.procs; tpid 600 & tpid 600' & p=$!
+        sleep 1
+        for d in 4 12 36; do
+            prof-bpf -F 199 -d $d --cgroup in --exclude-cgroup in/out --unit none \\
+                --exclude-container 0123456789ab --exclude-pid $p --descendants --comm 't*' \\
+                --user 0 --min-age 0.1 --cpu 0-1 -o /out/targets.raw & b=$!
+            sleep 2
+            mkdir /tmp/cgroups/in/docker-{CONTAINER}.scope 2>/dev/null &&
+                into in/docker-{CONTAINER}.scope tlate
+            wait $b || exit 8
+            grep -q tin /out/targets.raw && exit 0
+        done
+        exit 1"""),
+    ("namespace", 200, ALL, """
+        chain30 600 &
+        for d in 2 8 32; do
+            unshare -p -f --mount-proc sh -c "chain10 600 & p=\\$!; prof-bpf -F 199 -d $d \\
+                -o /out/namespace.raw; r=\\$?; echo \\$p; kill -9 \\$p; exit \\$r" || exit 8
+            grep -q chain10 /out/namespace.raw && exit 0
+        done
+        exit 1"""),
     # Events on a host while it is recorded. On cpus that come later, Debian's kernels let only
     # CAP_SYS_ADMIN open events, by default.
     ("allow", 10, ("6.12",), "echo 2 >/proc/sys/kernel/perf_event_paranoid"),
@@ -167,7 +197,7 @@ LOCKED = "6.12"
 # these. They show that the programs load and walk there; a recording needs most of what differs.
 # `make check-all` runs the others as well.
 NEWER = tuple(series for series in ALL if series != OLDEST)
-EVERYWHERE = ("load", "live-chain", "sysctls")
+EVERYWHERE = ("load", "live-chain", "sysctls", "targets", "namespace")
 AT_BOTH_ENDS = ("record",)
 # Steps of `make check-all` only: others also walk a thread and programs without an interpreter.
 WHOLE_ONLY = ("live-thread", "live-bash")
@@ -310,7 +340,8 @@ def test_every_program_is_taken_by_the_verifier(machine):
                     if len(line.split()) == 3)
     print(f"Linux {machine.version}: {machine.seconds:.0f} s in all; verified:",
           ", ".join(f"{name} {n}" for name, n in verified.items()))
-    assert {"on_tick", "on_walk", "on_fork", "on_exec", "on_python"} <= set(verified), verified
+    assert {"on_tick", "on_walk", "on_fork", "on_exec", "on_python", "on_walk/raw_tp",
+            "on_python/raw_tp"} <= set(verified), verified
     assert all(0 < int(n) < VERIFIER_LIMIT / 8 for n in verified.values()), verified
 
 
@@ -409,6 +440,28 @@ def test_processes_are_followed_from_their_first_moment(machine):
     summary = json.loads(machine.text("command.json"))
     assert summary["processes"] >= 9, summary
     assert sum(n for s, n in stacks if s[0] == "chain10" and "f1" in s) > 8, stacks
+
+
+def sampled_in(machine, name):
+    """Of a raw stream: the processes that have samples, as [name, pid, host's pid]."""
+    found = list(messages(machine.files[f"{name}.raw"]))
+    processes = {f[0]: f + [0] * 13 for kind, f in found if kind == 4}
+    threads = {f[0]: f[1] for kind, f in found if kind == 6}
+    return {(of[5][0].decode(), of[1], of[12])
+            for kind, f in found if kind == 11 for of in [processes[threads[f[1]]]]}
+
+
+def test_targets_are_chosen_in_the_kernel(machine):
+    machine.good("targets")
+    assert {comm for comm, _, _ in sampled_in(machine, "targets")} == {"tin"}
+
+
+def test_a_pid_namespace_has_its_own_pids_and_nobody_else(machine):
+    pid = int(machine.good("namespace").split()[-1])
+    found = sampled_in(machine, "namespace")
+    assert ("chain10", pid) in {(comm, at) for comm, at, _ in found}, found
+    assert "chain30" not in {comm for comm, _, _ in found}
+    assert all(at < host for _, at, host in found), found
 
 
 def samples_of(machine, name):

@@ -188,23 +188,31 @@ static void attributes_known(void *ctx, struct host_process *p)
 	last_known = p;
 }
 
-void make_host(bool only_selected, bool follow)
+static void make_host_as(struct host_config c)
 {
-	struct host_config c = { .tables = fake_tables_as_tables(tables),
-				 .proc = proc,
-				 .only_selected = only_selected,
-				 .follow_forks = follow,
-				 .file_known = known,
-				 .file_needs_rows = needs_rows,
-				 .file_gone = file_gone,
-				 .startup = wanted,
-				 .attributes_known = attributes_known,
-				 .process_gone = process_gone };
-
+	c.tables = fake_tables_as_tables(tables);
+	c.proc = proc;
+	c.file_known = known;
+	c.file_needs_rows = needs_rows;
+	c.file_gone = file_gone;
+	c.startup = wanted;
+	c.attributes_known = attributes_known;
+	c.process_gone = process_gone;
 	host_free(host);
 	host = NULL;
 	cr_assert_eq(host_new(&c, &host), 0);
 	rows_asked = files_gone = 0;
+}
+
+void make_host(bool only_selected, bool follow)
+{
+	make_host_as(
+		(struct host_config){ .only_selected = only_selected, .follow_forks = follow });
+}
+
+void make_host_of_wanted(bool (*is_wanted)(void *ctx, uint32_t pid, uint64_t exec_ns))
+{
+	make_host_as((struct host_config){ .is_wanted = is_wanted });
 }
 
 void set_up(void)

@@ -61,6 +61,8 @@ void process_gone(void *ctx, struct host_process *p);
 extern struct startup_wanted wanted; /* of the next host; nothing by default */
 extern struct host_process *last_known;
 void make_host(bool only_selected, bool follow);
+/* Likewise, of processes that are sampled, or that this says are wanted after an exec. */
+void make_host_of_wanted(bool (*is_wanted)(void *ctx, uint32_t pid, uint64_t exec_ns));
 void set_up(void);
 void clean_up(void);
 /* What happens. */

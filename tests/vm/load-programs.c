@@ -2,7 +2,8 @@
 /*
  * Loads every BPF program there is and says what the verifier had to do: "PROGRAM INSTRUCTIONS
  * MILLISECONDS" a line, with the kernel's own words where it refuses one. Status 1 where one was
- * refused; "iter/ksym", which kernels before 6.0 do not have, is optional.
+ * refused; "iter/ksym", which kernels before 6.0 do not have, is optional. The programs behind
+ * on_tick are also loaded for tracepoints, as "PROGRAM/raw_tp".
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -63,28 +64,44 @@ static int load(struct bpf_object *o, const char *name, unsigned level)
 	return r;
 }
 
-/* Of the object so opened, by itself, each program, so that what is said is of it alone. */
-static int load_each(const void *bytes, size_t size, struct bpf_object *host, unsigned level)
+/* Whether the program follows on_tick, and so needs nothing of its context. */
+static bool follows(const struct bpf_program *p)
+{
+	return bpf_program__type(p) == BPF_PROG_TYPE_PERF_EVENT &&
+	       strcmp(bpf_program__name(p), "on_tick") != 0;
+}
+
+/* Of the object so opened, by itself, each program, so that what is said is of it alone. raw_tp:
+ * only those that follow on_tick, as programs of tracepoints. */
+static int load_each(const void *bytes, size_t size, struct bpf_object *host, bool raw_tp,
+		     unsigned level)
 {
 	struct bpf_object *o = bpf_object__open_mem(bytes, size, NULL);
 	struct bpf_program *p;
 	int bad = 0;
 
 	bpf_object__for_each_program(p, o) {
+		if (raw_tp && !follows(p))
+			continue;
 		struct bpf_object *one = bpf_object__open_mem(bytes, size, NULL);
 		struct bpf_program *q;
+		char name[64];
 
-		bpf_object__for_each_program(q, one)
+		bpf_object__for_each_program(q, one) {
 			bpf_program__set_autoload(
 				q, !strcmp(bpf_program__name(q), bpf_program__name(p)));
+			if (raw_tp)
+				bpf_program__set_type(q, BPF_PROG_TYPE_RAW_TRACEPOINT);
+		}
 		if (host)
 			share(host, one);
-		const int r = load(one, bpf_program__name(p), level);
+		snprintf(name, sizeof(name), "%s%s", bpf_program__name(p), raw_tp ? "/raw_tp" : "");
+		const int r = load(one, name, level);
 
 		if (r) {
 			const size_t n = strlen(text);
 
-			printf("%s refused: %s\n%s\n", bpf_program__name(p), strerror(-r),
+			printf("%s refused: %s\n%s\n", name, strerror(-r),
 			       text + (n > TAIL ? n - TAIL : 0));
 			bad = 1;
 		}
@@ -102,17 +119,21 @@ int main(int argc, char **argv)
 	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
 	libbpf_set_print(quiet);
 	const void *bytes = sample_bpf__elf_bytes(&size);
-	int bad = load_each(bytes, size, NULL, level);
+	int bad = load_each(bytes, size, NULL, false, level);
+
+	/* A table of programs is for one type: so each has tables of its own here. */
+	bad |= load_each(bytes, size, NULL, true, level);
 
 	struct sample_bpf *s = sample_bpf__open_and_load();
 	if (!s)
 		return 1;
 #define RUNTIME(number, NAME, name, title, mark) \
 	bytes = name##_bpf__elf_bytes(&size); \
-	bad |= load_each(bytes, size, s->obj, level);
+	bad |= load_each(bytes, size, s->obj, false, level); \
+	bad |= load_each(bytes, size, NULL, true, level);
 #include "bpf/runtimes.def"
 	bytes = ksyms_bpf__elf_bytes(&size);
-	(void)load_each(bytes, size, NULL, level);
+	(void)load_each(bytes, size, NULL, false, level);
 	sample_bpf__destroy(s);
 	return bad;
 }

@@ -37,6 +37,7 @@ void figures_send(struct prof *p)
 		{ "bpf_ns", l.ns },
 		{ "map_bytes", l.map_bytes + t.bytes },
 		{ "taken", figures_taken(p) },
+		{ "skipped", l.skipped },
 		{ "sampled_until", p->sampled_ns ? p->sampled_ns : p->samples.drained_ns },
 		{ "rows", t.rows },
 		{ "rules", t.rules },

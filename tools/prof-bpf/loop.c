@@ -142,6 +142,13 @@ void loop_thread_gone(void *ctx, struct host_thread *t)
 	output_emitted(&p->output, emit_thread_end(p->output.emit, &of, &gone));
 }
 
+bool loop_is_wanted(void *ctx, uint32_t pid, uint64_t exec_ns)
+{
+	const struct prof *p = ctx;
+
+	return loader_wants(p->loader, pid, exec_ns);
+}
+
 static void send_process(void *ctx, struct host_process *h)
 {
 	struct prof *p = ctx;

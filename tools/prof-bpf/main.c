@@ -60,14 +60,21 @@ static int fail(const char *what, int r, const char *remedy)
 	"run as root, or with CAP_PERFMON and CAP_BPF; " \
 	"kernel.perf_event_paranoid above 2 requires CAP_SYS_ADMIN"
 
+static bool follows_forks(const struct options *o)
+{
+	return o->follow || o->sampling.targets.descendants;
+}
+
 static int open_events(struct prof *p)
 {
-	const struct loader_config c = { .hz = p->options.sampling.hz,
+	const struct sampling *s = &p->options.sampling;
+	const struct loader_config c = { .hz = s->hz,
 					 .drain_ms = p->drain_ms,
 					 .ring_max = p->budget.ring,
-					 .only_selected = p->options.follow ||
-							  p->options.sampling.pid_count,
-					 .follow_forks = p->options.follow != 0 };
+					 .only_selected = p->options.follow || s->pid_count,
+					 .follow_forks = follows_forks(&p->options),
+					 .targets = &s->targets,
+					 .again = p->options.resume };
 
 	return loader_new(&c, &p->loader);
 }
@@ -197,6 +204,8 @@ static int load_bpf(struct prof *p)
 	struct tables_config c = { 0 };
 	int r = loader_load(p->loader);
 
+	if (r && !loader_trouble(p->loader))
+		return r; /* logged */
 	if (r) {
 		log_error("the BPF programs cannot be loaded: %s (%s); this needs CAP_BPF, "
 			  "CAP_PERFMON, and Linux 5.10 or later with BTF",
@@ -315,14 +324,17 @@ static void connect_parts(struct prof *p)
 static int open_host(struct prof *p)
 {
 	const struct deploy *d = &p->options.deploy;
+	const struct sampling *s = &p->options.sampling;
+	const bool selects = p->options.follow || s->pid_count;
 	const struct host_config c = {
 		.tables = p->tables,
 		.opener = p->opener,
 		.helpers = p->helpers,
 		.proc = "/proc",
 		.cgroups = "/sys/fs/cgroup",
-		.only_selected = p->options.follow || p->options.sampling.pid_count,
-		.follow_forks = p->options.follow != 0,
+		.only_selected = selects,
+		.follow_forks = follows_forks(&p->options),
+		.is_wanted = !selects && targets_any(&s->targets) ? loop_is_wanted : NULL,
 		.self_uids = d->uid,
 		.self_uid_count = d->ids_given ? DEPLOY_TOOLS : 0,
 		.memory = p->budget.host,
@@ -366,7 +378,7 @@ static int open_host(struct prof *p)
 		log_error("--follow: %u: there is no such process; see `ps -e`", p->options.follow);
 		return -ESRCH;
 	}
-	if (p->options.follow && p->options.resume)
+	if ((p->options.follow && p->options.resume) || s->targets.descendants)
 		(void)host_select_children(p->host);
 	/* The scan will find everything that happened so far. On a busy host the rings are full of
 	 * it. */

@@ -15,7 +15,7 @@ static const char usage[] =
 	"                [--tables SIZE] [--cpu-limit PERCENT]\n"
 	"                [--read-memory interpreters|none]\n"
 	"                [--env NAME]... [--cmdline] [--host-id ID]\n"
-	"                [--ignore-unsafe-kernel] [-v]\n"
+	"                [--ignore-unsafe-kernel] [-v] [TARGETS]\n"
 	"       prof-bpf --check\n"
 	"\n"
 	"Sample every cpu, and write the raw stream to FILE or standard output.\n"
@@ -46,7 +46,7 @@ static const char usage[] =
 	"  -v, --verbose        log more\n"
 	"  -h, --help           print this help\n"
 	"      --version        print the version\n"
-	"\n"
+	"\n" TARGETS_USAGE "\n"
 	"In a deployment (see prof-bpf(1)):\n"
 	"  --run-dir DIR --ids GID:B:D:S:E --memory-limit SIZE --status-fd N --life-fd N --resume\n"
 	"Internal: --cpus EVENTS, the process that opens events of cpus that come online\n";
@@ -122,6 +122,8 @@ int options_parse(int argc, char **argv, struct options *ret)
 					  argv[optind]);
 	if (ret->follow && ret->sampling.pid_count)
 		return cmdline_refuse_all("--follow: not together with --pid; give one of them");
+	if (sampling_check(&ret->sampling) != EXITS_GO_ON)
+		return EXITS_USAGE;
 	/* --check reports to profpipe doctor; neither it nor the helper serves a run. */
 	if (!ret->check && !ret->cpus &&
 	    deploy_check_options(&ret->deploy, DEPLOY_BPF) != EXITS_GO_ON)

@@ -153,6 +153,7 @@ void loop_file_gone(void *ctx, struct host_file *f);
 void loop_attributes_known(void *ctx, struct host_process *p);
 void loop_process_gone(void *ctx, struct host_process *h);
 void loop_thread_gone(void *ctx, struct host_thread *t);
+bool loop_is_wanted(void *ctx, uint32_t pid, uint64_t exec_ns);
 
 /* --- figures.c --- */
 

@@ -166,3 +166,107 @@ Test(host_selection, our_own_are_flagged_by_pid_and_by_user)
 	host_mark_self(host, 32);
 	cr_assert_eq(look(sample_of(32, 32, START_TICK_NS, "x")).process->flags, PROCESS_SELF);
 }
+
+/* --- processes that the kernel's programs choose --- */
+
+static uint32_t wanted_pid;
+
+static bool is_wanted(void *ctx, uint32_t pid, uint64_t exec_ns)
+{
+	(void)ctx;
+	cr_assert(exec_ns > 0);
+	return pid == wanted_pid;
+}
+
+static uint64_t known_processes(void)
+{
+	struct host_figures f;
+
+	host_figures(host, &f);
+	return f.processes;
+}
+
+static const char program_maps[] = "400000-401000 r-xp 00001000 08:01 100 /bin/x\n";
+
+Test(host_selection, who_is_not_sampled_costs_no_reading_and_no_opening)
+{
+	const uint64_t start = 7 * START_TICK_NS;
+
+	make_host_of_wanted(is_wanted);
+	wanted_pid = 0;
+	make_proc(30, "a", 'S', 1, start, 0, program_maps);
+	cr_assert_eq(host_scan(host), 0);
+	fork_of(30, 40);
+	exec_of(40, "b");
+	map_at(40, 0x400000, 0x1000, 0x1000, 100, "/bin/x");
+	settle();
+	cr_assert_eq(known_processes(), 0);
+	cr_assert_eq(open_jobs(), 0);
+	cr_assert_null(fake_tables_process(tables, 30));
+	cr_assert_null(fake_tables_process(tables, 40));
+	/* Lost records are no reason to read those of others. */
+	event((struct sideband_event){ .type = SIDEBAND_LOST, .count = 1 });
+	let_time_pass(3000 * MS);
+	cr_assert_eq(known_processes(), 0);
+}
+
+Test(host_selection, a_process_is_known_from_its_first_sample_on_with_all_its_mappings)
+{
+	const uint64_t start = 7 * START_TICK_NS;
+
+	make_host_of_wanted(is_wanted);
+	wanted_pid = 0;
+	make_proc(30, "a", 'S', 1, start, 0, program_maps);
+	cr_assert_eq(host_scan(host), 0);
+	(void)look(sample_of(30, 30, start, "a"));
+	settle();
+	expect_published(30, 1, M(0x400000, 0x401000, 0x1000, 100));
+	fork_of(30, 40);
+	settle();
+	cr_assert_eq(known_processes(), 2);
+}
+
+Test(host_selection, an_exec_decides_anew_who_is_known)
+{
+	const uint64_t start = 7 * START_TICK_NS;
+
+	make_host_of_wanted(is_wanted);
+	make_proc(30, "a", 'S', 1, start, 0, program_maps);
+	cr_assert_eq(host_scan(host), 0);
+	const uint32_t first = look(sample_of(30, 30, start, "a")).process->id;
+	settle();
+	/* Not wanted any more. */
+	wanted_pid = 0;
+	exec_of(30, "b");
+	settle();
+	cr_assert_eq(known_processes(), 0);
+	cr_assert_null(fake_tables_process(tables, 30));
+	/* It is sampled all the same, as when the answer came too late: the third program of this
+	 * pid is the second one that is known. */
+	struct host_process *p = look(sample_of(30, 30, start, "b")).process;
+	cr_assert(p->id != first);
+	cr_assert_eq(p->execs, 1);
+	settle();
+	expect_published(30, 1, M(0x400000, 0x401000, 0x1000, 100));
+	/* One that nobody knew is wanted. */
+	make_proc(50, "c", 'S', 1, start, 0, program_maps);
+	wanted_pid = 50;
+	exec_of(50, "c");
+	settle();
+	expect_published(50, 1, M(0x400000, 0x401000, 0x1000, 100));
+}
+
+Test(host_selection, processes_outside_of_our_pid_namespace_have_no_number)
+{
+	fork_of(0, 0);
+	fork_of(0, UINT32_MAX);
+	exec_of(0, "a");
+	exec_of(UINT32_MAX, "b");
+	exit_of(0, 0);
+	map_at(0, 0x400000, 0x1000, 0x1000, 100, "/bin/x");
+	settle();
+	cr_assert_eq(known_processes(), 0);
+	/* But one that comes in from there is ours. */
+	fork_of(0, 60);
+	cr_assert_eq(known_processes(), 1);
+}

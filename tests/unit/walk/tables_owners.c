@@ -115,6 +115,22 @@ Test(tables_owners, who_takes_all_rules_leaves_some_and_gives_back_first)
 	cr_assert_neq(add_for(3, 100, 900, 300000), 0);
 }
 
+/* One owner has more than its share, and another takes at once whatever becomes free of it. */
+Test(tables_owners, who_is_quick_leaves_room_for_who_needs_little)
+{
+	int32_t from = 1;
+
+	while (add_for(1, 100, 100, from))
+		from += 100;
+	for (unsigned round = 1; round <= 4; round++) {
+		while (add_for(3, 100, 100, from))
+			from += 100;
+		cr_assert_neq(add_for(2, 100, 60, 200000 + 60 * (int32_t)round), 0);
+		tables_tick(t, round * 3000000000ull);
+	}
+	cr_assert_eq(refused[2][TABLES_RULES], 0);
+}
+
 Test(tables_owners, what_was_taken_is_given_back)
 {
 	const uint16_t a = add_for(1, 5000, 10, 1), b = add_for(2, 5000, 10, 1);

@@ -184,10 +184,11 @@ static void check_pid_namespace(struct look *l, struct check *c)
 		       : first == 0 ? "not the host's"
 				    : "not known, without /proc");
 	if (first == 0)
-		check_fail(c, "the kernel's process ids differ from those seen here",
-			   l->container
-				   ? "run it in the host's: docker run --pid=host, hostPID: true"
-				   : "nsenter -t PID -p, by a process outside, or run it outside");
+		check_degrade(c, "processes outside of it",
+			      l->container
+				      ? "run it in the host's: docker run --pid=host, hostPID: true"
+				      : "nsenter -t PID -p, by a process outside, or run it "
+					"outside");
 }
 
 static void check_user_namespace(struct look *l, struct check *c)

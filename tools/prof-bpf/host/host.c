@@ -53,7 +53,7 @@ static struct process *process_at(struct host *h, const struct sample *s)
 	struct process *p = process_find(h, s->pid), *fits = NULL;
 
 	for (; p; p = p->older) {
-		if (!start_agrees(h, p, s))
+		if (!start_agrees(h, p, s) || (p->unwanted && s->time_ns >= p->pub.end_ns))
 			continue;
 		fits = p;
 		if (p->born_ns <= s->time_ns)
@@ -67,6 +67,9 @@ static struct process *process_from(struct host *h, const struct sample *s)
 {
 	struct procfs_stat st;
 	struct process *newest = process_find(h, s->pid), *p;
+	/* It was tracked before its latest exec. */
+	const uint32_t execs = newest && newest->pub.start_ns == s->start_ns ? newest->pub.execs + 1
+									     : 0;
 	bool unknown = false;
 
 	if (newest && newest->pub.start_ns > s->start_ns) {
@@ -77,8 +80,10 @@ static struct process *process_from(struct host *h, const struct sample *s)
 				      : procfs_read_stat(h->proc, s->pid, &st);
 
 		p = r == 0 && st.start_ns == s->start_ns ? admit_running(h, s->pid, true) : NULL;
-		if (p)
+		if (p) {
+			p->pub.execs = execs;
 			return p;
+		}
 		unknown = r < 0 && !recheck_says_gone(r);
 		p = admit_process(h, s->pid, 0);
 	}
@@ -86,6 +91,7 @@ static struct process *process_from(struct host *h, const struct sample *s)
 		return NULL;
 	p->pub.parent_pid = s->parent_pid;
 	p->pub.start_ns = s->start_ns;
+	p->pub.execs = execs;
 	p->pub.selected = true;
 	if (s->flags & SAMPLE_KERNEL_THREAD)
 		p->pub.flags |= PROCESS_KERNEL;
@@ -116,6 +122,7 @@ int host_sample(struct host *h, const struct sample *s, struct host_sample_ref *
 		p->wants_maps |= p->dropped;
 		p->dropped = false;
 		process_mark_dirty(h, p);
+		p->pub.host_pid = s->host_pid;
 		process_read_surroundings(h, p, s->owner_container != 0);
 		attributes_want(h, p);
 	}
@@ -383,7 +390,8 @@ static void scan_pid(void *ctx, uint32_t pid)
 int host_scan(struct host *h)
 {
 	h->scanning = true;
-	const int r = h->config.only_selected ? 0 : procfs_each(h->proc, scan_pid, h);
+	const bool all = !h->config.only_selected && !h->config.is_wanted;
+	const int r = all ? procfs_each(h->proc, scan_pid, h) : 0;
 	/* Else until the last of them is read. */
 	h->scanning = h->readings != NULL;
 	return r;

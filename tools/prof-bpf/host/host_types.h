@@ -76,6 +76,7 @@ struct host_process {
 	/* As of its first sample. Borrowed from the host; NULL: unknown, or none. */
 	struct host_cgroup *cgroup;
 	uint32_t inner_pid;	  /* the same: its pid in its own namespace; 0: unknown */
+	uint32_t host_pid;	  /* of its first sample: its pid on the host; 0: pid is that */
 	bool has_attributes;	  /* what it was started with is known (attributes.h) */
 	uint64_t attributes_sent; /* the caller's: mark of that */
 	uint64_t mappings_sent;	  /* the caller's: mark of its mappings of files with runtimes, */
@@ -97,10 +98,14 @@ struct host_config {
 	struct tables *tables; /* borrowed, like the opener and the helpers */
 	struct opener *opener;
 	struct helpers *helpers;
-	const char *proc;	   /* "/proc" */
-	const char *cgroups;	   /* "/sys/fs/cgroup"; NULL: cgroups have no numbers */
-	bool only_selected;	   /* track only processes chosen by host_select; else all */
-	bool follow_forks;	   /* also select children of selected processes */
+	const char *proc;    /* "/proc" */
+	const char *cgroups; /* "/sys/fs/cgroup"; NULL: cgroups have no numbers */
+	bool only_selected;  /* track only processes chosen by host_select; else all */
+	bool follow_forks;   /* also select children of selected processes */
+	/* NULL: track all, unless only_selected. Else a process is tracked from its first sample
+	 * on, or from an exec on if this says that it will be sampled. The process had an exec at
+	 * exec_ns. False also if the answer is not known yet. */
+	bool (*is_wanted)(void *ctx, uint32_t pid, uint64_t exec_ns);
 	const uint32_t *self_uids; /* flag processes of these users PROCESS_SELF */
 	size_t self_uid_count;
 	struct startup_wanted startup; /* what to read of sampled processes */

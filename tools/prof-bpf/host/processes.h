@@ -84,6 +84,7 @@ struct process {
 	bool changed;	      /* since it was published */
 	bool unresolved, leader_gone, start_guessed, described, wants_maps, seen_gone;
 	bool just_execed; /* its last record was an exec */
+	bool unwanted;	  /* it ended by an exec of a program that is not known to be wanted */
 	bool sampled;
 	uint64_t sampled_ns; /* CLOCK_MONOTONIC of its latest sample; 0: none */
 	bool dropped;	     /* its mappings were forgotten, since its owner had too many */

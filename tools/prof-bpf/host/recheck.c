@@ -128,7 +128,7 @@ static void resync_one(struct host *h, uint32_t pid, uint64_t now_ns)
 		}
 		process_end(h, p, now_ns);
 	}
-	if (there && !h->config.only_selected)
+	if (there && !h->config.only_selected && !h->config.is_wanted)
 		(void)admit_running(h, pid, true);
 }
 
@@ -145,7 +145,7 @@ static void resync(struct host *h, uint64_t now_ns)
 			if (!p->pub.end_ns)
 				note_pid(h, p->pub.pid);
 		}
-		if (!h->config.only_selected)
+		if (!h->config.only_selected && !h->config.is_wanted)
 			(void)procfs_each(h->proc, note_pid, h);
 	}
 	for (unsigned i = 0; i < RESYNC_BATCH && h->resync_at < h->resync_len; i++) {

@@ -72,8 +72,9 @@ static void on_fork(struct host *h, const struct sideband_event *e)
 	}
 	if (p && !p->pub.end_ns && (e->time_ns < p->scanned_ns || e->time_ns < p->born_ns))
 		return;
-	bool selected = !h->config.only_selected ||
-			(parent && parent->pub.selected && h->config.follow_forks);
+	const bool all = !h->config.only_selected && !h->config.is_wanted,
+		   follows = h->config.follow_forks || h->config.is_wanted;
+	const bool selected = all || (parent && parent->pub.selected && follows);
 	if (!selected)
 		return;
 	p = admit_process(h, e->pid, e->time_ns);
@@ -115,12 +116,23 @@ static void on_fork(struct host *h, const struct sideband_event *e)
 static void on_exec(struct host *h, const struct sideband_event *e)
 {
 	struct process *old = process_find_alive(h, e->pid);
+	const struct host_config *c = &h->config;
+	const bool wanted = !c->is_wanted || c->is_wanted(c->ctx, e->pid, e->time_ns);
 
-	if (!old)
+	if (!old) {
+		/* Only a process that was not wanted before its exec. */
+		if (c->is_wanted && wanted)
+			(void)admit_running(h, e->pid, true);
 		return;
+	}
 	old->just_execed = true;
 	if (e->time_ns < old->scanned_ns)
 		return;
+	if (!wanted) {
+		old->unwanted = true;
+		process_end(h, old, e->time_ns);
+		return;
+	}
 	/* Copy what is needed, since admit_process may forget the object. */
 	struct host_process was = old->pub;
 	const struct owner_key owner = old->pub.owner->key;
@@ -186,6 +198,9 @@ void host_event(struct host *h, const struct sideband_event *e)
 {
 	struct process *p;
 
+	/* Processes outside of our pid namespace have no number here. */
+	if ((e->pid == 0 || e->pid == UINT32_MAX) && e->type <= SIDEBAND_EXIT)
+		return;
 	switch (e->type) {
 	case SIDEBAND_MMAP:
 		on_mmap(h, e);

@@ -17,11 +17,14 @@
 #include <bpf/libbpf.h>
 #include "bpf/reasons.h"
 #include "bpf/tables.h"
+#include "common/cell/namespace.h"
+#include "common/cell/targets.h"
 #include "common/walk/tables.h"
 #include "sample.skel.h"
 #include "tools/prof-bpf/kernel/loader.h"
 #include "tools/prof-bpf/kernel/record.h"
 #include "tools/prof-bpf/kernel/runtimes.h"
+#include "tools/prof-bpf/kernel/targeting.h"
 
 #define RING_MIN (256u << 10)
 #define DEFERRED_RING_MIN (512u << 10)
@@ -44,6 +47,7 @@ struct loader {
 	struct sample_bpf *skel;
 	struct ring_buffer *ring, *deferred_ring;
 	struct runtimes *runtimes;
+	struct targeting *targeting;	  /* NULL: everybody is wanted */
 	int runtime_results[RUNTIME_MAX]; /* results of loading them */
 	int *events;			  /* by cpu number; -1: offline */
 	/* Links of the sampling program to the events; -1: none, or the event itself holds the
@@ -52,6 +56,7 @@ struct loader {
 	uint64_t *values; /* one counter of all cpus, as read */
 	unsigned cpus;	  /* possible cpus */
 	bool cycles, started;
+	bool bad_target; /* it was logged */
 	uint64_t malformed;
 	uint64_t map_bytes;
 	void (*whole)(void *ctx, const struct sample *s);
@@ -81,7 +86,7 @@ static int keep_trouble(enum libbpf_print_level level, const char *fmt, va_list 
 
 const char *loader_trouble(const struct loader *l)
 {
-	return trouble;
+	return l->bad_target ? NULL : trouble;
 }
 
 int loader_event_open(unsigned hz, bool cycles, unsigned cpu)
@@ -102,6 +107,14 @@ int loader_event_open(unsigned hz, bool cycles, unsigned cpu)
 	}
 	int fd = (int)syscall(SYS_perf_event_open, &a, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	return fd < 0 ? -errno : fd;
+}
+
+/* Whether the targets are on this cpu. */
+static bool has_cpu(const struct loader *l, unsigned cpu)
+{
+	const struct targets *t = l->config.targets;
+
+	return !t || cpulist_empty(&t->cpus) || cpulist_has(&t->cpus, cpu);
 }
 
 int loader_new(const struct loader_config *c, struct loader **ret)
@@ -137,7 +150,7 @@ int loader_new(const struct loader_config *c, struct loader **ret)
 	for (int cycles = 1; cycles >= 0 && !opened; cycles--) {
 		l->cycles = cycles;
 		for (unsigned i = 0; i < l->cpus; i++) {
-			int fd = loader_event_open(c->hz, cycles, i);
+			int fd = has_cpu(l, i) ? loader_event_open(c->hz, cycles, i) : -ENODEV;
 
 			if (fd >= 0) {
 				l->events[i] = fd;
@@ -300,6 +313,103 @@ static uint32_t member_offset(const char *type, const char *member)
 	return offset;
 }
 
+/* Attaches a program that follows the host. -errno. */
+static int hook(const struct bpf_program *p, struct bpf_link **ret)
+{
+	*ret = bpf_program__attach(p);
+	return *ret ? 0 : -errno;
+}
+
+/* Before the programs are loaded: whom they sample. -errno. */
+static int choose_targets(struct loader *l)
+{
+	const struct targets *targets = l->config.targets;
+	struct sample_bpf *s = l->skel;
+	const bool any = targets && targets_any(targets);
+	const int r = any ? targeting_new(targets, l->config.again, &l->targeting) : 0;
+
+	if (r) {
+		l->bad_target = r == -ENOENT;
+		return r;
+	}
+	static const struct targeting_plan none;
+	const struct targeting_plan *p = any ? targeting_plan(l->targeting) : &none;
+	const struct {
+		struct bpf_map *map;
+		uint32_t room;
+	} maps[] = {
+		{ s->maps.target_cgroups, p->cgroup_room },
+		{ s->maps.target_names, p->name_room },
+		{ s->maps.target_ids, p->id_room },
+		{ s->maps.target_comms, p->comm_room },
+		{ s->maps.target_users, p->user_room },
+		{ s->maps.target_pids, p->pid_room },
+		{ s->maps.target_descended, p->descended_room },
+	};
+
+	s->rodata->target_checks = p->checks;
+	s->rodata->target_tree = p->tree;
+	s->rodata->target_min_age_ns = p->min_age_ns;
+	s->rodata->target_descendants = p->descendants;
+	bpf_program__set_autoload(s->progs.on_free, p->descendants);
+	bpf_program__set_autoload(s->progs.on_cgroup, p->cgroups);
+	bpf_program__set_autoload(s->progs.on_cgroup_end, p->cgroups);
+	for (size_t i = 0; any && i < sizeof(maps) / sizeof(maps[0]); i++) {
+		const int e = bpf_map__set_max_entries(maps[i].map, maps[i].room);
+
+		if (e < 0)
+			return e;
+	}
+	return 0;
+}
+
+/* Before any program runs. -errno. */
+static int fill_targets(struct loader *l)
+{
+	struct sample_bpf *s = l->skel;
+	const struct targeting_maps maps = { .cgroups = bpf_map__fd(s->maps.target_cgroups),
+					     .names = bpf_map__fd(s->maps.target_names),
+					     .ids = bpf_map__fd(s->maps.target_ids),
+					     .comms = bpf_map__fd(s->maps.target_comms),
+					     .users = bpf_map__fd(s->maps.target_users),
+					     .pids = bpf_map__fd(s->maps.target_pids) };
+	const int r = l->targeting ? targeting_fill(l->targeting, &maps) : 0;
+
+	l->bad_target = r != 0;
+	return r;
+}
+
+/* Looks for what is there already, once programs hear of all that comes. -errno. */
+static int find_targets(struct loader *l)
+{
+	const struct targeting_plan *p = l->targeting ? targeting_plan(l->targeting) : NULL;
+	struct sample_bpf *s = l->skel;
+	int r = 0;
+
+	if (p && p->descendants)
+		r = hook(s->progs.on_free, &s->links.on_free);
+	if (!r && p && p->cgroups)
+		r = hook(s->progs.on_cgroup, &s->links.on_cgroup);
+	if (!r && p && p->cgroups)
+		r = hook(s->progs.on_cgroup_end, &s->links.on_cgroup_end);
+	if (r || !p)
+		return r;
+	r = targeting_find(l->targeting);
+	l->bad_target = r != 0;
+	return r;
+}
+
+/* The number of our pid namespace, for the programs; 0: it is the host's. */
+static uint32_t viewer_pid_ns(void)
+{
+	uint32_t number;
+
+	return namespace_is_first(NAMESPACE_PID) == 0 &&
+			       namespace_number(NAMESPACE_PID, &number) == 0
+		       ? number
+		       : 0;
+}
+
 int loader_load(struct loader *l)
 {
 	uint64_t ring = RING_MIN,
@@ -330,6 +440,10 @@ int loader_load(struct loader *l)
 		return r;
 	l->skel->rodata->only_selected = l->config.only_selected;
 	l->skel->rodata->follow_forks = l->config.follow_forks;
+	l->skel->rodata->viewer_pid_ns = viewer_pid_ns();
+	r = choose_targets(l);
+	if (r)
+		return r;
 	l->skel->rodata->exec_state_dumpable = member_offset("task_exec_state", "dumpable");
 	l->skel->rodata->signal_state = signal_state();
 	l->skel->rodata->have_task_pt_regs =
@@ -352,13 +466,16 @@ int loader_load(struct loader *l)
 	struct bpf_map *m;
 	bpf_object__for_each_map(m, l->skel->obj)
 		l->map_bytes += map_memory(bpf_map__fd(m));
+	r = fill_targets(l);
 	/* From now on they keep the tables up to date. */
-	l->skel->links.on_exec = bpf_program__attach(l->skel->progs.on_exec);
-	if (!l->skel->links.on_exec)
-		return -errno;
-	l->skel->links.on_fork = bpf_program__attach(l->skel->progs.on_fork);
-	if (!l->skel->links.on_fork)
-		return -errno;
+	if (!r)
+		r = hook(l->skel->progs.on_exec, &l->skel->links.on_exec);
+	if (!r)
+		r = hook(l->skel->progs.on_fork, &l->skel->links.on_fork);
+	if (!r)
+		r = find_targets(l);
+	if (r)
+		return r;
 	for (unsigned i = 0; i < l->cpus; i++) {
 		r = l->events[i] >= 0 ? attach(l, i) : 0;
 		if (r < 0)
@@ -420,9 +537,9 @@ static void close_event(struct loader *l, unsigned cpu)
 
 int loader_cpu(struct loader *l, unsigned cpu, int event)
 {
-	if (cpu >= l->cpus) {
+	if (cpu >= l->cpus || !has_cpu(l, cpu)) {
 		close(event);
-		return -EINVAL;
+		return cpu >= l->cpus ? -EINVAL : 0;
 	}
 	close_event(l, cpu);
 	l->events[cpu] = event;
@@ -499,6 +616,7 @@ void loader_figures(struct loader *l, struct loader_figures *ret)
 	ret->runs = counter(l, COUNTER_RUNS, -1);
 	ret->ns = counter(l, COUNTER_NS, -1);
 	ret->ticks = counter(l, COUNTER_TICKS, -1);
+	ret->skipped = counter(l, COUNTER_SKIPPED, -1);
 	ret->ring_full = counter(l, COUNTER_RING_FULL, -1);
 	ret->map_bytes = l->map_bytes;
 	ret->cpus = l->cpus;
@@ -506,6 +624,15 @@ void loader_figures(struct loader *l, struct loader_figures *ret)
 	if (!l->verified)
 		l->verified = verified(l->skel->progs.on_tick) + verified(l->skel->progs.on_walk);
 	ret->verified = l->verified;
+}
+
+bool loader_wants(const struct loader *l, uint32_t pid, uint64_t exec_ns)
+{
+	const uint32_t at = pid % EXECS;
+	struct exec_entry e;
+
+	return bpf_map_lookup_elem(bpf_map__fd(l->skel->maps.execs), &at, &e) == 0 &&
+	       e.pid == pid && e.ns >= exec_ns && !e.skipped;
 }
 
 uint64_t loader_ring_full(struct loader *l, unsigned cpu)
@@ -526,6 +653,7 @@ void loader_free(struct loader *l)
 	ring_buffer__free(l->ring);
 	ring_buffer__free(l->deferred_ring);
 	runtimes_free(l->runtimes);
+	targeting_free(l->targeting);
 	sample_bpf__destroy(l->skel);
 	free(l->values);
 	free(l->events);

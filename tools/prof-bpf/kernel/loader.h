@@ -11,21 +11,26 @@
 
 struct loader;
 struct tables_config;
+struct targets;
 
 struct loader_config {
 	unsigned hz;
-	unsigned drain_ms;  /* longest time between two calls of loader_drain */
-	uint64_t ring_max;  /* largest size of each ring, in bytes */
-	bool only_selected; /* only sample selected processes (tables_process_set) */
-	bool follow_forks;  /* also select children of selected processes */
+	unsigned drain_ms;	       /* longest time between two calls of loader_drain */
+	uint64_t ring_max;	       /* largest size of each ring, in bytes */
+	bool only_selected;	       /* only sample selected processes (tables_process_set) */
+	bool follow_forks;	       /* also select children of selected processes */
+	const struct targets *targets; /* borrowed; NULL: everybody, on every cpu */
+	bool again;		       /* an earlier prof-bpf of this run had these targets */
 };
 
-/* Opens one sampling event per online cpu, disabled: hardware cycles if they exist, else cpu-clock.
+/* Opens one sampling event per online cpu of the targets, disabled: hardware cycles if they exist,
+ * else cpu-clock.
  * Call it before the tool drops its rights, since perf_event_paranoid=3 requires CAP_SYS_ADMIN.
  * -EACCES, -EPERM: not allowed; -errno. The caller owns *ret. */
 int loader_new(const struct loader_config *c, struct loader **ret);
 /* Loads the programs and maps, and attaches those that follow execs and forks. -errno;
- * loader_trouble() then returns the last words of the verifier or libbpf. */
+ * loader_trouble() then returns the last words of the verifier or libbpf, or NULL if a target was
+ * the reason, which is logged. */
 int loader_load(struct loader *l);
 /* Loads the programs of all runtimes at once: the right to load programs is dropped before the
  * first byte of a stranger is read. */
@@ -55,7 +60,7 @@ int loader_drain(struct loader *l, void (*whole)(void *ctx, const struct sample 
  * offline. */
 int loader_event_open(unsigned hz, bool cycles, unsigned cpu);
 /* Takes the event of a cpu that has come online, in place of the one that ended when the cpu went
- * offline. -errno. */
+ * offline. Closes it if the targets are on other cpus. -errno. */
 int loader_cpu(struct loader *l, unsigned cpu, int event);
 
 /* "cycles" or "cpu-clock"; the unit of sample.value; the value of one sample (0 if it varies). */
@@ -66,6 +71,7 @@ uint64_t loader_period(const struct loader *l);
 struct loader_figures {
 	uint64_t runs, ns;  /* of the sampling program, since the start */
 	uint64_t ticks;	    /* its events, including those without a sample */
+	uint64_t skipped;   /* its events in processes that are not wanted */
 	uint64_t ring_full; /* samples that found no room in the ring */
 	uint64_t map_bytes; /* of the BPF object's maps, without slabs */
 	unsigned cpus;
@@ -73,6 +79,9 @@ struct loader_figures {
 	uint32_t verified;
 };
 void loader_figures(struct loader *l, struct loader_figures *ret);
+/* Whether a process is wanted since its exec at this time (CLOCK_MONOTONIC). False also if the
+ * program has not seen the exec yet, or another process displaced it. */
+bool loader_wants(const struct loader *l, uint32_t pid, uint64_t exec_ns);
 /* Samples that found no room in the ring since the start, for a cpu (below loader_figures.cpus). */
 uint64_t loader_ring_full(struct loader *l, unsigned cpu);
 /* Incomplete records in the rings: a bug of profpipe. */

@@ -484,7 +484,8 @@ int emit_sample(struct emit *e, const struct sample *s, uint32_t reason,
 				     .thread = t->def.id,
 				     .cpu = s->cpu,
 				     .time_ns = s->time_ns,
-				     .value = s->value } };
+				     .value = s->value,
+				     .source = s->source } };
 	return put(e, &m);
 }
 

@@ -12,6 +12,7 @@
 #include "common/base/log.h"
 #include "common/base/outfile.h"
 #include "common/cell/budget.h"
+#include "common/cell/cgrouptree.h"
 
 static const char usage[] =
 	"usage: profpipe record [-F HZ] [-d SECONDS] [-p PID]... [-o FILE] [-f FORMAT]\n"
@@ -19,7 +20,7 @@ static const char usage[] =
 	"                       [--memory-limit SIZE] [--cpu-limit PERCENT] [--summary FILE]\n"
 	"                       [--read-memory interpreters|none] [--env NAME]...\n"
 	"                       [--cmdline] [--host-id ID]\n"
-	"                       [--ignore-unsafe-kernel] [-qv] [-- COMMAND...]\n"
+	"                       [--ignore-unsafe-kernel] [-qv] [TARGETS] [-- COMMAND...]\n"
 	"       profpipe report FILE.prof [-f FORMAT] [-o FILE] [--mode MODE] [--lines]\n"
 	"                       [--interpreter-frames] [-qv]\n"
 	"       profpipe dump [--all-threads] PID|CORE\n"
@@ -67,7 +68,8 @@ static const char usage[] =
 	"  -q, --quiet      print no progress and no summary on standard error\n"
 	"  -v, --verbose    make the tools log more\n"
 	"  -h, --help       print this help\n"
-	"  --version        print the version\n";
+	"  --version        print the version\n"
+	"\n" TARGETS_USAGE;
 
 /* A signal also reaches a thread that leads no process; /proc tells the two apart. */
 static bool is_process(uint32_t pid)
@@ -114,18 +116,48 @@ struct choice {
 	bool format_given;
 };
 
+static int check_pid(const char *option, uint32_t pid)
+{
+	if (is_process(pid))
+		return EXITS_GO_ON;
+	log_error("--%s: %u: there is no such process; see `ps -e`", option, pid);
+	return EXITS_FAILED;
+}
+
+static void pass_over(void *ctx, const struct cgrouptree_found *found)
+{
+	(void)ctx, (void)found;
+}
+
+/* Whether the host has what the targets name. Units and containers may also start later. */
+static int check_targets(const struct targets *t)
+{
+	struct cgrouptrees trees;
+	int r = EXITS_GO_ON;
+
+	if (targets_have(t, TARGETS_CGROUP, false) || targets_have(t, TARGETS_CGROUP, true))
+		(void)cgrouptrees_find(&trees);
+	for (size_t i = 0; i < t->count && r == EXITS_GO_ON; i++) {
+		const struct target *of = &t->list[i];
+
+		if (of->kind == TARGETS_PID)
+			r = check_pid(targets_name(of), of->number);
+		if (of->kind != TARGETS_CGROUP || cgrouptrees_each(&trees, of, pass_over, NULL) > 0)
+			continue;
+		log_error("--%s: %s: there is no such cgroup; see /proc/PID/cgroup",
+			  targets_name(of), of->text);
+		r = EXITS_FAILED;
+	}
+	return r;
+}
+
 static int take_pid(struct options *o, const struct cmdline *c)
 {
 	const int r = sampling_option(&o->sampling, c, SAMPLING_PID);
 
 	if (r != EXITS_GO_ON)
 		return r;
-	const uint32_t pid = o->sampling.pids[o->sampling.pid_count - 1];
-
-	if (is_process(pid))
-		return EXITS_GO_ON;
-	log_error("--pid: %u: there is no such process; see `ps -e`", pid);
-	return EXITS_FAILED;
+	return check_pid("pid", o->sampling.pids[o->sampling.pid_count - 1]);
 }
 
 /* Takes one option of any subcommand. */
@@ -239,7 +271,11 @@ int options_record(int argc, char **argv, struct options *ret)
 		return cmdline_refuse_all(
 			"--pid: %u: not together with a COMMAND; give one of them",
 			ret->sampling.pids[0]);
-	return choose_format(ret, &choice, "flame.html");
+	if (sampling_check(&ret->sampling) != EXITS_GO_ON)
+		return EXITS_USAGE;
+	const int e = choose_format(ret, &choice, "flame.html");
+
+	return e == EXITS_GO_ON ? check_targets(&ret->sampling.targets) : e;
 }
 
 int options_report(int argc, char **argv, struct options *ret)

@@ -54,6 +54,7 @@ static void say_empty(struct run *r, const struct status *f)
 	const uint64_t lost = lost_samples(f->lost);
 	const uint64_t ticks = run_tool(r, DEPLOY_BPF)->last.ticks;
 
+	const bool targets = targets_any(&s->targets) || !cpulist_empty(&s->targets.cpus);
 	unsigned restarts = 0;
 
 	for (int i = 0; i < DEPLOY_TOOLS; i++)
@@ -63,10 +64,11 @@ static void say_empty(struct run *r, const struct status *f)
 	else if (restarts)
 		run_fail(r, "no samples: tools had to be started again %u times; see above",
 			 restarts);
-	else if (r->o->command || s->pid_count ? ticks || seconds < 1 : seconds < 3)
+	else if (r->o->command || s->pid_count || targets ? ticks || seconds < 1 : seconds < 3)
 		log_warning("no samples: %s was on no cpu when a sample was due (every %.1f ms, "
 			    "for %.1f s); raise -F",
 			    r->o->command  ? r->o->command[0]
+			    : targets	   ? "what the options name"
 			    : s->pid_count ? "what -p names"
 					   : "every process",
 			    1000.0 / (double)s->hz, seconds);

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
+/*
+ * What prof-bpf tells the sampling program of the processes that are wanted: keys and values of the
+ * maps in target.bpf.h. Values are sets of enum target_flag.
+ */
+#ifndef BPF_TARGET_H
+#define BPF_TARGET_H
+
+#include "bpf/sample.h"
+
+enum target_flag { TARGET_INCLUDE = 1, TARGET_EXCLUDE = 2 };
+
+/* What the program must look at. *_ONLY: whoever matches none of the included values is not
+ * sampled. */
+enum target_check {
+	TARGET_AGES = 1,
+	TARGET_USERS = 2,
+	TARGET_USERS_ONLY = 4,
+	TARGET_COMMS = 8,
+	TARGET_COMMS_ONLY = 16,
+	TARGET_CGROUPS = 32,
+	TARGET_CGROUPS_ONLY = 64,
+	TARGET_PIDS = 128,
+};
+
+/* The tree of v1 that is looked at beside the unified one. */
+enum target_tree { TARGET_NO_TREE, TARGET_MEMORY, TARGET_PIDS_TREE, TARGET_CPU };
+
+#define TARGET_DEPTH 64 /* of cgroups in each other; deeper ones match nothing */
+
+/* A cgroup, by its number, which is unique in its tree. */
+struct target_cgroup {
+	__sample_u64 id;
+	__sample_u32 hierarchy; /* the kernel's number of the tree; 0: the unified one */
+	__sample_u32 zero;
+};
+
+/* A cgroup that may be made later: by name, and if parent is not 0, in this cgroup only. */
+#define TARGET_NAME 240 /* bytes, zeros at the end */
+struct target_name {
+	struct target_cgroup parent;
+	char name[TARGET_NAME];
+};
+
+/* The keys of two tries. A shorter key names all that begin with it. The value of the longest key
+ * counts alone, so it includes those of all shorter ones. */
+#define TARGET_COMM 16 /* bytes, zeros at the end */
+struct target_comm {
+	__sample_u32 bits;
+	char comm[TARGET_COMM];
+};
+/* The beginning of a container's id: hexadecimal digits. In the name of a cgroup the id is the last
+ * run of at least TARGET_ID_LEAST of them. */
+#define TARGET_ID_LEAST 12
+#define TARGET_ID 64
+struct target_id {
+	__sample_u32 bits;
+	char id[TARGET_ID];
+};
+
+#ifndef __bpf__
+static_assert(sizeof(struct target_cgroup) == 16 && sizeof(struct target_name) == 256 &&
+		      sizeof(struct target_comm) == 20 && sizeof(struct target_id) == 68,
+	      "no padding");
+#endif
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The trees of cgroups that this process sees, and the cgroups in them that a target (targets.h)
+ * names. profpipe looks there before a run, and prof-bpf to tell its BPF programs the numbers.
+ *
+ * There are up to two trees: the unified one (v2), and one of v1, that of the first controller of
+ * CGROUPTREE_CONTROLLERS that v1 has. The number of a cgroup, as the kernel counts, is the inode
+ * number of its folder. It is unique in its tree only.
+ *
+ * Source: cgroups(7); fs/kernfs/inode.c of the kernel.
+ */
+#ifndef COMMON_CELL_CGROUPTREE_H
+#define COMMON_CELL_CGROUPTREE_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "common/cell/targets.h"
+
+/* In order of preference. */
+enum cgrouptree_controller {
+	CGROUPTREE_UNIFIED,
+	CGROUPTREE_MEMORY,
+	CGROUPTREE_PIDS,
+	CGROUPTREE_CPU,
+	CGROUPTREE_CONTROLLERS,
+};
+
+struct cgrouptree {
+	enum cgrouptree_controller controller;
+	uint32_t hierarchy;  /* the kernel's number of the tree; 0: the unified one */
+	char root[PATH_MAX]; /* where it is mounted; empty: it is not */
+};
+struct cgrouptrees {
+	struct cgrouptree unified, v1;
+};
+
+/* Finds the mounted trees. -ENOENT: there is none. */
+int cgrouptrees_find(struct cgrouptrees *ret);
+
+/* A cgroup that a target names. */
+struct cgrouptree_found {
+	const struct cgrouptree *tree;
+	uint64_t id, parent_id; /* parent_id 0: it is the root */
+	const char *name;	/* the last component of its path; borrowed until fn returns */
+};
+typedef void cgrouptree_fn(void *ctx, const struct cgrouptree_found *found);
+/* Calls fn with each cgroup that a target of the kinds TARGETS_CGROUP, _CONTAINER or _UNIT names,
+ * but not with those below one of these. A path is looked for in v1 only if the unified tree lacks
+ * it; the others are looked for in both. Returns how many there are. */
+size_t cgrouptrees_each(const struct cgrouptrees *t, const struct target *target, cgrouptree_fn *fn,
+			void *ctx);
+
+/* --- pure --- */
+
+/* The name of a unit's cgroup: ".service" may be omitted. */
+void cgrouptree_unit(const char *text, char ret[static TARGETS_NAME_MOST + 1]);
+/* The id of a container in the name of its cgroup: the last run of 12 or more hexadecimal digits.
+ * Its length; 0: there is none. */
+size_t cgrouptree_container(const char *name, const char **ret_id);
+
+#endif

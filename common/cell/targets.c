@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/cell/targets.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "common/base/exits.h"
+#include "common/base/log.h"
+
+#define CPUS "/sys/devices/system/cpu/"
+#define CPUS_TEXT 4096
+
+/* The long names of the options, by kind and exclude. */
+static const char *const names[][2] = {
+	[TARGETS_CGROUP] = { "cgroup", "exclude-cgroup" },
+	[TARGETS_CONTAINER] = { "container", "exclude-container" },
+	[TARGETS_UNIT] = { "unit", "exclude-unit" },
+	[TARGETS_COMM_NAME] = { "comm", "exclude-comm" },
+	[TARGETS_USER] = { "user", "exclude-user" },
+	[TARGETS_PID] = { "pid", "exclude-pid" },
+};
+
+const char *targets_name(const struct target *t)
+{
+	return names[t->kind][t->exclude];
+}
+
+bool targets_has(int val)
+{
+	return (val >= TARGETS_OPTION && val <= TARGETS_OPTION_OF(TARGETS_PID, 1)) ||
+	       (val >= TARGETS_OPTION_CPU && val <= TARGETS_OPTION_DESCENDANTS);
+}
+
+/* --- values --- */
+
+/* A path names nothing outside of the tree, and its components can be cgroups. */
+static bool is_path(const char *text)
+{
+	for (const char *at = text; *at;) {
+		const size_t len = strcspn(at, "/");
+
+		if ((len == 2 && strncmp(at, "..", 2) == 0) || len > TARGETS_NAME_MOST)
+			return false;
+		at += len + (at[len] == '/');
+	}
+	return text[0] != '\0';
+}
+
+static int take_user(const struct cmdline *c, uint32_t *ret)
+{
+	char *end;
+
+	errno = 0;
+	const unsigned long number = strtoul(c->value, &end, 10);
+
+	if (c->value[0] >= '0' && c->value[0] <= '9' && *end == '\0') {
+		/* The last number means "no user". */
+		if (errno || number >= UINT32_MAX)
+			return cmdline_refuse(c, "no user can have this number; see `id USER`");
+		*ret = (uint32_t)number;
+		return EXITS_GO_ON;
+	}
+	const struct passwd *user = c->value[0] ? getpwnam(c->value) : NULL;
+
+	if (user) {
+		*ret = user->pw_uid;
+		return EXITS_GO_ON;
+	}
+	(void)cmdline_refuse(c, "there is no such user; see `getent passwd`, or give a number");
+	return EXITS_FAILED;
+}
+
+static int check_value(const struct cmdline *c, struct target *t)
+{
+	const size_t len = strlen(t->text);
+
+	switch (t->kind) {
+	case TARGETS_CGROUP:
+		return is_path(t->text) ? EXITS_GO_ON
+					: cmdline_refuse(c, "not a path below the root of the "
+							    "cgroups; see /proc/PID/cgroup");
+	case TARGETS_CONTAINER:
+		return len >= TARGETS_ID_LEAST && len <= TARGETS_ID_MOST &&
+				       strspn(t->text, "0123456789abcdef") == len
+			       ? EXITS_GO_ON
+			       : cmdline_refuse(c,
+						"not the id of a container; give its first 12 to "
+						"64 hexadecimal digits");
+	case TARGETS_UNIT:
+		return len && len <= TARGETS_NAME_MOST - sizeof(".service") && !strchr(t->text, '/')
+			       ? EXITS_GO_ON
+			       : cmdline_refuse(c, "not a unit; give a name such as nginx.service");
+	case TARGETS_COMM_NAME:
+		return len && strcspn(t->text, "*") >= len - 1
+			       ? EXITS_GO_ON
+			       : cmdline_refuse(c, "not a name; give one, with * at its end only");
+	case TARGETS_USER:
+		return take_user(c, &t->number);
+	case TARGETS_PID:
+		return cmdline_pid(c, &t->number);
+	}
+	return EXITS_USAGE;
+}
+
+static int take_target(struct targets *t, const struct cmdline *c, int val)
+{
+	struct target *to = &t->list[t->count];
+
+	if (t->count == TARGETS_MAX)
+		return cmdline_refuse(c, "too many targets; give 1024 at most");
+	*to = (struct target){ .kind = (enum targets_kind)((val - TARGETS_OPTION) / 2),
+			       .exclude = (val - TARGETS_OPTION) % 2,
+			       .text = c->value };
+	const int r = check_value(c, to);
+
+	t->count += r == EXITS_GO_ON;
+	return r;
+}
+
+/* Reads one of the kernel's lists of cpus. False: it cannot be read. */
+static bool read_cpus(const char *path, struct cpulist *ret)
+{
+	char text[CPUS_TEXT];
+	FILE *f = fopen(path, "re");
+	const bool read = f && fgets(text, sizeof(text), f);
+
+	if (f)
+		fclose(f);
+	*ret = (struct cpulist){ 0 };
+	return read && cpulist_add(ret, text);
+}
+
+static int take_cpus(struct targets *t, const struct cmdline *c)
+{
+	struct cpulist these = { 0 }, all;
+
+	if (!cpulist_add(&these, c->value))
+		return cmdline_refuse(c, "not a list of cpus; give numbers and ranges, as 0-3,5");
+	if (read_cpus(CPUS "possible", &all)) {
+		const int cpu = cpulist_beyond(&these, &all);
+
+		if (cpu >= 0) {
+			log_error("--cpu: %d: there is no such cpu; see " CPUS "possible", cpu);
+			return EXITS_FAILED;
+		}
+	}
+	if (read_cpus(CPUS "online", &all) && !cpulist_meets(&these, &all)) {
+		(void)cmdline_refuse(c, "no such cpu is online; see " CPUS "online");
+		return EXITS_FAILED;
+	}
+	for (size_t i = 0; i < sizeof(these.bits) / sizeof(these.bits[0]); i++)
+		t->cpus.bits[i] |= these.bits[i];
+	return EXITS_GO_ON;
+}
+
+int targets_option(struct targets *t, const struct cmdline *c, int val)
+{
+	switch (val) {
+	case TARGETS_OPTION_CPU:
+		return take_cpus(t, c);
+	case TARGETS_OPTION_MIN_AGE:
+		return cmdline_seconds(c, &t->min_age);
+	case TARGETS_OPTION_DESCENDANTS:
+		t->descendants = true;
+		return EXITS_GO_ON;
+	default:
+		return take_target(t, c, val);
+	}
+}
+
+void targets_words(const struct targets *t, struct words *w)
+{
+	for (size_t i = 0; i < t->count; i++) {
+		const struct target *of = &t->list[i];
+
+		words_print(w, "--%s", targets_name(of));
+		/* The next tool need not, and often cannot, look a user up. */
+		if (of->kind == TARGETS_USER || of->kind == TARGETS_PID)
+			words_print(w, "%u", of->number);
+		else
+			words_add(w, of->text);
+	}
+	if (!cpulist_empty(&t->cpus)) {
+		char text[CPUS_TEXT * 8];
+
+		(void)cpulist_print(&t->cpus, text, sizeof(text));
+		words_add(w, "--cpu");
+		words_add(w, text);
+	}
+	if (t->min_age > 0) {
+		words_add(w, "--min-age");
+		words_print(w, "%.17g", t->min_age);
+	}
+	if (t->descendants)
+		words_add(w, "--descendants");
+}
+
+bool targets_any(const struct targets *t)
+{
+	return t->count || t->min_age > 0;
+}
+
+bool targets_have(const struct targets *t, enum targets_kind kind, bool exclude)
+{
+	for (size_t i = 0; i < t->count; i++)
+		if (t->list[i].kind == kind && t->list[i].exclude == exclude)
+			return true;
+	return false;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whom to sample: the options that choose processes and cpus beside -p. A part of sampling.h, so
+ * profpipe takes them from the user and passes them on to prof-bpf, whose BPF programs decide.
+ *
+ *   --cgroup PATH         processes of a cgroup and of all below it
+ *   --container ID        of a container, by at least 12 digits of its id
+ *   --unit NAME           of a systemd unit
+ *   --comm NAME           whose main thread has this name; NAME*: whose name begins so
+ *   --user USER           of a user, by name or number: the real uid of the thread
+ *   --exclude-KIND        the same for those that are not to be sampled; also --exclude-pid PID
+ *   --cpu LIST            only these cpus
+ *   --min-age SECONDS     only processes that began at least so long ago
+ *   --descendants         --pid and --exclude-pid also name the descendants of their processes
+ *
+ * Cgroups, containers and units are one kind, since each names a cgroup. A process must match one
+ * of the given values of each kind that has any, and no excluded value of any kind.
+ */
+#ifndef COMMON_CELL_TARGETS_H
+#define COMMON_CELL_TARGETS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "common/base/cmdline.h"
+#include "common/base/cpulist.h"
+#include "common/base/words.h"
+
+#define TARGETS_MAX 1024 /* values, of all kinds together */
+#define TARGETS_COMM 15	 /* bytes of a name; the kernel cuts longer ones */
+#define TARGETS_ID_LEAST 12
+#define TARGETS_ID_MOST 64
+#define TARGETS_NAME_MOST 239 /* bytes of the last component of a cgroup's path */
+
+enum targets_kind {
+	TARGETS_CGROUP,
+	TARGETS_CONTAINER,
+	TARGETS_UNIT,
+	TARGETS_COMM_NAME,
+	TARGETS_USER,
+	TARGETS_PID, /* only to be excluded */
+};
+
+struct target {
+	enum targets_kind kind;
+	bool exclude;
+	const char *text; /* as given; borrowed from the command line */
+	uint32_t number;  /* TARGETS_USER: the uid; TARGETS_PID: the pid */
+};
+
+/* Zero: everybody. */
+struct targets {
+	struct target list[TARGETS_MAX];
+	size_t count;
+	struct cpulist cpus; /* empty: all */
+	double min_age;	     /* seconds; 0: any */
+	bool descendants;
+};
+
+/* The values of these options. Those that make a struct target are TARGETS_OPTION plus twice the
+ * kind, and one more to exclude. */
+enum {
+	TARGETS_OPTION = 1200,
+	TARGETS_OPTION_CPU = 1250,
+	TARGETS_OPTION_MIN_AGE,
+	TARGETS_OPTION_DESCENDANTS,
+};
+#define TARGETS_OPTION_OF(kind, exclude) (TARGETS_OPTION + 2 * (kind) + (exclude))
+#define TARGETS_BOTH(name, kind) \
+	{ name, required_argument, NULL, TARGETS_OPTION_OF(kind, 0) }, \
+	{ \
+		"exclude-" name, required_argument, NULL, TARGETS_OPTION_OF(kind, 1) \
+	}
+#define TARGETS_OPTIONS \
+	TARGETS_BOTH("cgroup", TARGETS_CGROUP), TARGETS_BOTH("container", TARGETS_CONTAINER), \
+		TARGETS_BOTH("unit", TARGETS_UNIT), TARGETS_BOTH("comm", TARGETS_COMM_NAME), \
+		TARGETS_BOTH("user", TARGETS_USER), \
+		{ "exclude-pid", required_argument, NULL, TARGETS_OPTION_OF(TARGETS_PID, 1) }, \
+		{ "cpu", required_argument, NULL, TARGETS_OPTION_CPU }, \
+		{ "min-age", required_argument, NULL, TARGETS_OPTION_MIN_AGE }, \
+	{ \
+		"descendants", no_argument, NULL, TARGETS_OPTION_DESCENDANTS \
+	}
+
+/* For a tool's --help. */
+#define TARGETS_USAGE \
+	"TARGETS say which processes to sample. The kernel decides, before it walks a stack:\n" \
+	"  --cgroup PATH       those of this cgroup and of all below it\n" \
+	"  --container ID      those of a container, by the first 12 to 64 digits of its id\n" \
+	"  --unit NAME         those of a systemd unit\n" \
+	"  --comm NAME         those of this name; NAME*: of any name that begins so\n" \
+	"  --user USER         those of a user, by name or number\n" \
+	"  --exclude-cgroup PATH, --exclude-container ID, --exclude-unit NAME,\n" \
+	"  --exclude-comm NAME, --exclude-user USER, --exclude-pid PID\n" \
+	"                      leave these out, whatever else they match\n" \
+	"  --descendants       --pid and --exclude-pid also name all descendants\n" \
+	"  --cpu LIST          sample only these cpus, such as 0-3,5\n" \
+	"  --min-age SECONDS   sample only processes that began at least so long ago\n" \
+	"Each may be repeated. A process must match one value of each kind that is given.\n" \
+	"Cgroups, containers and units are one kind.\n"
+
+/* Whether val is one of the options above. */
+bool targets_has(int val);
+/* Takes the current option of *c. EXITS_GO_ON; EXITS_USAGE, EXITS_FAILED (an unknown user, no such
+ * cpu), logged. */
+int targets_option(struct targets *t, const struct cmdline *c, int val);
+/* Adds options that say the same to targets_option. */
+void targets_words(const struct targets *t, struct words *w);
+/* Whether a process must be looked at, beyond its pid, to know whether it is sampled. */
+bool targets_any(const struct targets *t);
+/* Whether any value of this kind was given; exclude: to be excluded. */
+bool targets_have(const struct targets *t, enum targets_kind kind, bool exclude);
+/* The long name of a target's option, such as "exclude-unit". Static. */
+const char *targets_name(const struct target *t);
+
+#endif
