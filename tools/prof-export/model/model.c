@@ -17,7 +17,10 @@ int model_new(const struct model_options *o, struct model **ret)
 	m->folded = MODEL_NONE;
 	m->definitions.detail = o->detail;
 	m->totals.first_ns = UINT64_MAX;
-	epoch_init(&m->epoch, &m->definitions, o->interpreter_frames, o->lines);
+	epoch_init(&m->epoch, &m->definitions,
+		   &(struct epoch_options){ .names = o->names,
+					    .interpreter_frames = o->interpreter_frames,
+					    .lines = o->lines });
 	if (definitions_begin(&m->definitions)) {
 		model_free(m);
 		return -EINVAL;
@@ -249,6 +252,7 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 		ret->comm = (struct str){ .data = d->comm, .len = d->comm_len };
 		ret->pid = p->pid;
 		ret->tid = d->tid;
+		ret->process = p;
 		count_runtime(m, p, s);
 	}
 	t->samples++;
@@ -277,11 +281,15 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 static void take_hello(struct model *m, const struct msg_hello *msg)
 {
 	struct model_header *h = &m->header;
-	const struct str from[] = { msg->producer, msg->arch,  msg->kernel,
-				    msg->hostname, msg->event, msg->unit };
-	struct str *const to[] = { &h->producer, &h->arch,  &h->kernel,
-				   &h->hostname, &h->event, &h->unit };
+	char hex[DEFINITIONS_HEX];
+	const struct str from[] = { msg->producer, msg->arch,
+				    msg->kernel,   msg->hostname,
+				    msg->event,	   msg->unit,
+				    msg->host_id,  definitions_hex(hex, msg->kernel_build_id) };
+	struct str *const to[] = { &h->producer, &h->arch, &h->kernel,	&h->hostname,
+				   &h->event,	 &h->unit, &h->host_id, &h->kernel_build_id };
 
+	m->clock = (struct model_clock){ msg->mono_ns, msg->wall_ns, msg->boot_ns };
 	if (h->seen)
 		return;
 	for (size_t i = 0; i < sizeof(to) / sizeof(to[0]); i++) {
@@ -297,6 +305,7 @@ static void take_hello(struct model *m, const struct msg_hello *msg)
 	h->period = msg->period;
 	h->mono_ns = msg->mono_ns;
 	h->wall_ns = msg->wall_ns;
+	h->boot_ns = msg->boot_ns;
 	h->seen = true;
 }
 
@@ -407,6 +416,8 @@ static int define(struct model *m, const struct msg *msg)
 		return epoch_function(&m->epoch, &msg->function);
 	case MSG_FRAME:
 		return epoch_frame(&m->epoch, &msg->frame);
+	case MSG_CGROUP:
+		return epoch_cgroup(&m->epoch, &msg->cgroup);
 	default:
 		return epoch_stack(&m->epoch, &msg->stack);
 	}
@@ -418,6 +429,10 @@ static enum share_use use_of(const struct msg *msg)
 	       : msg->id == MSG_PROCESS || msg->id == MSG_THREAD ? SHARE_COUNT
 								 : SHARE_DEFINITION;
 }
+
+/* The stream does not say whose cgroups are. Whoever makes endless ones takes from others' only the
+ * names of theirs. */
+#define OWNER_OF_CGROUPS UINT64_MAX
 
 /* Takes a definition that this owner pays for. */
 static void take_definition(struct model *m, const struct msg *msg, uint64_t owner)
@@ -485,7 +500,9 @@ int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_
 		take_hello(m, &msg->hello);
 		break;
 	case MSG_CLOCK:
-		break; /* outputs show only times since the start */
+		m->clock = (struct model_clock){ msg->clock.mono_ns, msg->clock.wall_ns,
+						 msg->clock.boot_ns };
+		break;
 	case MSG_PROCESS:
 		if (idmap_get(&m->epoch.process_ids, msg->process.id) == TABLE_NONE)
 			count_once(m, (uint64_t[]){ msg->process.pid, msg->process.start_ns }, 2,
@@ -503,10 +520,13 @@ int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_
 	case MSG_LABELS:
 	case MSG_LINK:
 	case MSG_ATTRIBUTE:
-	case MSG_CGROUP:
 	case MSG_MAPPING:
 	case MSG_FILE_END:
 		break; /* no output shows these, but recordings have them */
+	case MSG_CGROUP:
+		if (m->options.cgroups)
+			take_definition(m, msg, OWNER_OF_CGROUPS);
+		break;
 	case MSG_THREAD:
 		take_definition(m, msg, owner_of(m, msg->thread.process));
 		break;

@@ -27,7 +27,8 @@ struct launched {
 struct model {
 	struct model_options options;
 	struct model_header header;
-	char header_text[6][256];
+	char header_text[8][256];
+	struct model_clock clock;
 	struct model_totals totals;
 	struct sampler sampler;
 	struct uptime uptime;

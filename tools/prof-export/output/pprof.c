@@ -85,18 +85,11 @@ static int64_t own_str(struct writer *w, const char *s)
 	return take_name(w);
 }
 
-static uint64_t address_of(const struct model_frame *f)
-{
-	const uint64_t address = f->address ? f->address : f->offset;
-
-	return address && !(f->flags & (FRAME_LEAF | FRAME_SIGNAL)) ? address - 1 : address;
-}
-
 /* --- mappings --- */
 
 static int find_region(struct writer *w, const struct model_frame *f, uint32_t *ret)
 {
-	const uint64_t address = address_of(f);
+	const uint64_t address = definitions_address(f);
 	struct region want = { .file = f->kind == MODEL_KERNEL ? MODEL_NONE : f->file,
 			       .from = address,
 			       .to = address };
@@ -309,7 +302,7 @@ static void put_location(struct writer *w, uint32_t i, const struct model_frame 
 		n = 1;
 	}
 	location.id = i + 1;
-	location.address = f->kind == MODEL_TRUNCATED ? 0 : address_of(f);
+	location.address = f->kind == MODEL_TRUNCATED ? 0 : definitions_address(f);
 	if (w->region_of[i] != MODEL_NONE)
 		location.mapping_id = 1 + (uint64_t)w->region_of[i];
 	location.n_line = n;
