@@ -36,12 +36,7 @@ struct reporting {
 #define REPORTING_DEFAULTS ((struct reporting){ .window_s = 5, .jitter_percent = 20 })
 
 /* The options above, for a tool's long options. */
-enum {
-	REPORTING_WINDOW = 1200,
-	REPORTING_JITTER,
-	REPORTING_NAMES,
-	REPORTING_RECEIVER
-};
+enum { REPORTING_WINDOW = 1200, REPORTING_JITTER, REPORTING_NAMES, REPORTING_RECEIVER };
 #define REPORTING_OPTIONS \
 	{ "window", required_argument, NULL, REPORTING_WINDOW }, \
 		{ "window-jitter", required_argument, NULL, REPORTING_JITTER }, \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of OTLP requests: decoded by the public schema (otlp/profiles.proto), held to the rules of
+"""Files of OTLP requests: decoded by the public schema (tests/otlp), held to the rules of
 the specification and of all receivers that we know, and shown in the grammar of our text output."""
 import functools
 import importlib.util
@@ -22,7 +22,7 @@ TABLES = {"mapping": "Mapping", "location": "Location", "function": "Function", 
 @functools.cache
 def schema():
     with tempfile.TemporaryDirectory() as out:
-        subprocess.run(["protoc", f"--proto_path={ROOT}/tests/e2e/otlp", f"--python_out={out}",
+        subprocess.run(["protoc", f"--proto_path={ROOT}/tests/otlp", f"--python_out={out}",
                         "profiles.proto"], check=True)
         spec = importlib.util.spec_from_file_location("otlp_public",
                                                       os.path.join(out, "profiles_pb2.py"))

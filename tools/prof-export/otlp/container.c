@@ -160,10 +160,10 @@ static bool find_machine(struct str part, bool in_lxc, struct str *ret)
 /* Services that run containers or other services, and say nothing of what these are. */
 static bool is_engine(struct str service)
 {
-	static const char *const engines[] = { "docker",  "containerd", "crio",	       "kubelet",
-					       "podman",  "k3s",	"k3s-agent",   "rke2-server",
-					       "rke2-agent", "k0scontroller", "k0sworker",
-					       "ecs" };
+	static const char *const engines[] = { "docker",	"containerd",  "crio",
+					       "kubelet",	"podman",      "k3s",
+					       "k3s-agent",	"rke2-server", "rke2-agent",
+					       "k0scontroller", "k0sworker",   "ecs" };
 
 	for (size_t i = 0; i < sizeof(engines) / sizeof(engines[0]); i++)
 		if (str_eq(service, str_from(engines[i])))

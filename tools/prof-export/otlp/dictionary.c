@@ -108,8 +108,7 @@ int dictionary_text(struct dictionary *d, const char *key, struct str value, uin
 
 	otlp__any_value__init(&v);
 	v.value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
-	v.string_value =
-		(ProtobufCBinaryData){ .data = (uint8_t *)value.data, .len = value.len };
+	v.string_value = (ProtobufCBinaryData){ .data = (uint8_t *)value.data, .len = value.len };
 	return add_attribute(d, key, &v, ret);
 }
 

@@ -177,7 +177,8 @@ static int map_kernel(struct locations *l, const struct model *m, const struct m
 	uint32_t at;
 	int r = add_escaped(l, module, &mapping.filename_strindex);
 
-	if (!r && id.len && l->receiver != REPORTING_DEVFILER && str_eq(module, STR_LIT("vmlinux"))) {
+	if (!r && id.len && l->receiver != REPORTING_DEVFILER &&
+	    str_eq(module, STR_LIT("vmlinux"))) {
 		r = dictionary_text(l->dictionary, BUILD_ID "gnu", id, &at);
 		attribute = (int32_t)at;
 		mapping.attribute_indices = &attribute;
@@ -198,8 +199,8 @@ static const char *interpreted_type(const struct model_frame *f)
 static const char *generated_type(const struct locations *l, const struct model_sample *s)
 {
 	static const char *const types[STATUS_RUNTIMES] = {
-		[0] = "jvm",  [1] = "dotnet", [3] = "beam",   [4] = "v8js",
-		[5] = "v8js", [6] = "ruby",   [7] = "php",    [8] = "luajit",
+		[0] = "jvm",  [1] = "dotnet", [3] = "beam", [4] = "v8js",
+		[5] = "v8js", [6] = "ruby",   [7] = "php",  [8] = "luajit",
 	};
 	uint8_t runtime = s->process ? s->process->runtime : STATUS_RUNTIMES;
 

@@ -18,8 +18,8 @@
 
 struct otlp_options {
 	struct reporting reporting; /* without the names, which the model leaves out */
-	bool gzip;	   /* requests need their gzip bytes */
-	size_t memory_max; /* bytes */
+	bool gzip;		    /* requests need their gzip bytes */
+	size_t memory_max;	    /* bytes */
 	/* Takes a request, whose bytes are borrowed until it returns. A result other than 0 is an
 	 * error, which the caller of otlp_* gets. */
 	int (*flush)(void *ctx, const struct request *r);

@@ -185,12 +185,11 @@ static void put_resource(struct writer *w, uint32_t i)
 	for (uint32_t k = w->order.sample_of.data[i]; k < w->order.sample_of.data[i + 1]; k++)
 		put_sample(w, w->order.samples.data[k]);
 	scope.name = (ProtobufCBinaryData){ .data = name, .len = sizeof(name) - 1 };
-	scope.version =
-		(ProtobufCBinaryData){ .data = (uint8_t *)version, .len = sizeof(version) - 1 };
+	scope.version = (ProtobufCBinaryData){ .data = (uint8_t *)version,
+					       .len = sizeof(version) - 1 };
 
 	const size_t scope_size = otlp__scope__get_packed_size(&scope),
-		     profiles_size =
-			     framing_size(scope_size) + framing_size(w->room->profile.len);
+		     profiles_size = framing_size(scope_size) + framing_size(w->room->profile.len);
 
 	put_head(w, plain, REQUEST_RESOURCE_PROFILES,
 		 framing_size(packed.len) + framing_size(profiles_size) + framing_size(url.len));

@@ -113,8 +113,7 @@ static void add_creation(struct list *l, const struct model *m, uint64_t start_n
 		return;
 	const size_t n = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
 
-	snprintf(text + n, sizeof(text) - n, ".%03uZ",
-		 (unsigned)(wall_ns / 1000000u % 1000u));
+	snprintf(text + n, sizeof(text) - n, ".%03uZ", (unsigned)(wall_ns / 1000000u % 1000u));
 	add_text(l, "process.creation.time", str_from(text));
 }
 

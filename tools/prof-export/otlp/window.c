@@ -88,8 +88,7 @@ void window_widen(struct window *w, size_t max)
 /* Takes n bytes of the request. What the dictionary may still take shrinks by them. */
 static int take_room(struct window *w, size_t n)
 {
-	if (w->max < w->size || n > w->max - w->size ||
-	    w->dictionary.size > w->max - w->size - n)
+	if (w->max < w->size || n > w->max - w->size || w->dictionary.size > w->max - w->size - n)
 		return -ENOBUFS;
 	w->size += n;
 	w->dictionary.max = w->max - w->size;
@@ -188,8 +187,7 @@ static int get_sample(struct window *w, const struct window_sample *key, uint32_
 	if (r)
 		return r;
 	i = (uint32_t)w->samples.len;
-	if (!ARRAY_ROOM(w->pool, &w->samples, 1) ||
-	    index_add(&w->sample_index, w->pool, hash, i))
+	if (!ARRAY_ROOM(w->pool, &w->samples, 1) || index_add(&w->sample_index, w->pool, hash, i))
 		return -ENOBUFS;
 	w->samples.data[w->samples.len++] = *key;
 	*ret = i;
@@ -200,8 +198,8 @@ static int add_tick(struct window *w, uint32_t sample, uint64_t time_ns)
 {
 	if (!ARRAY_ROOM(w->pool, &w->ticks, 1) || take_room(w, TICK_BYTES))
 		return -ENOBUFS;
-	w->ticks.data[w->ticks.len++] =
-		(struct window_tick){ .time_ns = time_ns, .sample = sample };
+	w->ticks.data[w->ticks.len++] = (struct window_tick){ .time_ns = time_ns,
+							      .sample = sample };
 	return 0;
 }
 
@@ -302,15 +300,15 @@ int window_part(const struct window *w, size_t from, size_t to, struct window *p
 {
 	const uint32_t types[] = { w->types.samples, w->types.count, w->types.event,
 				   w->types.unit };
-	uint32_t *const of_part[] = { &part->types.samples, &part->types.count,
-				      &part->types.event, &part->types.unit };
+	uint32_t *const of_part[] = { &part->types.samples, &part->types.count, &part->types.event,
+				      &part->types.unit };
 	struct idmap memo = { 0 };
 	int r = 0;
 
 	part->period = w->period;
 	for (size_t i = 0; !r && i < sizeof(types) / sizeof(types[0]); i++)
-		r = dictionary_copy(&part->dictionary, &w->dictionary, DICTIONARY_STRINGS,
-				    types[i], &memo, of_part[i]);
+		r = dictionary_copy(&part->dictionary, &w->dictionary, DICTIONARY_STRINGS, types[i],
+				    &memo, of_part[i]);
 	for (size_t i = from; !r && i < to; i++) {
 		const struct window_tick *t = &w->ticks.data[i];
 		uint32_t sample;
