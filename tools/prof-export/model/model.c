@@ -5,6 +5,15 @@
 #include "tools/prof-export/model/model_internal.h"
 #include "tools/prof-export/model/weight.h"
 
+/* Divides the memory. */
+static void set_ceiling(struct model *m, size_t memory_max)
+{
+	struct pool *p = &m->definitions.pool;
+
+	p->max = memory_max - m->own_figures.max;
+	p->reserve = shares_reserve(p->max);
+}
+
 int model_new(const struct model_options *o, struct model **ret)
 {
 	struct model *m = calloc(1, sizeof(*m));
@@ -12,8 +21,9 @@ int model_new(const struct model_options *o, struct model **ret)
 	if (!m)
 		return -ENOMEM;
 	m->options = *o;
-	m->definitions.pool.max = o->memory_max;
-	m->definitions.pool.reserve = shares_reserve(o->memory_max);
+	m->figures = o->aggregate ? &m->definitions.pool : &m->own_figures;
+	m->own_figures.max = o->aggregate ? 0 : o->memory_max / MODEL_FIGURES_PART;
+	set_ceiling(m, o->memory_max);
 	m->folded = MODEL_NONE;
 	m->definitions.detail = o->detail;
 	m->totals.first_ns = UINT64_MAX;
@@ -35,8 +45,8 @@ void model_free(struct model *m)
 		return;
 	epoch_done(&m->epoch);
 	definitions_done(&m->definitions);
-	hottest_done(&m->hottest, &m->definitions.pool);
-	index_done(&m->seen, &m->definitions.pool);
+	hottest_done(&m->hottest, m->figures);
+	index_done(&m->seen, m->figures);
 	free(m);
 }
 
@@ -54,7 +64,7 @@ static void count_once(struct model *m, const uint64_t *numbers, size_t n, uint6
 	while ((i = index_next(&m->seen, (uint32_t)h, &cursor)) != TABLE_NONE)
 		if (i == number)
 			return;
-	index_add(&m->seen, &m->definitions.pool, (uint32_t)h, number);
+	index_add(&m->seen, m->figures, (uint32_t)h, number);
 	++*count;
 }
 
@@ -357,11 +367,8 @@ static void grant(struct model *m, uint64_t share)
 	const uint64_t granted =
 		budget_model(share < m->options.share_most ? share : m->options.share_most);
 
-	if (m->options.share_most) {
-		m->definitions.pool.max = granted > m->options.memory_max ? granted
-									  : m->options.memory_max;
-		m->definitions.pool.reserve = shares_reserve(m->definitions.pool.max);
-	}
+	if (m->options.share_most)
+		set_ceiling(m, granted > m->options.memory_max ? granted : m->options.memory_max);
 }
 
 static void take_figure(struct model *m, const struct msg_figure *msg)
@@ -616,7 +623,7 @@ void model_forget(struct model *m)
 	epoch_forget(&m->epoch);
 	shares_forget(&m->shares, !m->options.aggregate);
 	if (!m->options.aggregate) {
-		model_add_leaves(m, &m->hottest, &m->definitions.pool);
+		model_add_leaves(m, &m->hottest, m->figures);
 		/* Cannot fail: it takes less than it has just freed. */
 		definitions_begin(&m->definitions);
 		m->folded = MODEL_NONE;

@@ -39,7 +39,8 @@ int session_init(struct session *s, const struct session_options *o, int fd)
 		.aggregate = at_end,
 		.cgroups = o->format == FORMAT_OTLP,
 		.memory_max = o->memory_max - windows,
-		.share_most = o->share_most,
+		/* What OTLP keeps never grows with the run. */
+		.share_most = o->format == FORMAT_OTLP ? 0 : o->share_most,
 	};
 
 	s->options = *o;
