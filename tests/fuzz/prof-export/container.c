@@ -7,9 +7,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void is_inside(struct str s, struct str whole)
 {
-	must(!s.len ||
-	     (s.data >= whole.data && s.data + s.len <= whole.data + whole.len &&
-	      !memchr(s.data, '/', s.len)));
+	must(!s.len || (s.data >= whole.data && s.data + s.len <= whole.data + whole.len &&
+			!memchr(s.data, '/', s.len)));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

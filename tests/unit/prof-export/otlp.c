@@ -60,11 +60,10 @@ static struct model *host(void)
 static int put(struct otlp *o, struct model *m, uint64_t stack, uint64_t thread, uint64_t time_ns)
 {
 	struct model_sample s = { 0 };
-	const struct msg msg = { .id = MSG_SAMPLE,
-				 .sample = { .stack = stack,
-					     .thread = thread,
-					     .time_ns = time_ns,
-					     .value = 10 * MS } };
+	const struct msg msg = {
+		.id = MSG_SAMPLE,
+		.sample = { .stack = stack, .thread = thread, .time_ns = time_ns, .value = 10 * MS }
+	};
 
 	cr_assert_eq(model_take(m, &msg, &s), MODEL_SAMPLE);
 	return otlp_sample(o, m, &s);

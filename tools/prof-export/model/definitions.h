@@ -133,8 +133,8 @@ int definitions_thread(struct definitions *d, uint32_t process, uint64_t tid, st
 		       uint32_t *ret);
 int definitions_bucket(struct definitions *d, uint32_t thread, uint32_t stack, uint32_t *ret);
 
-/* An address in the call: the ELF address if it is known, and one less for a caller, whose pc is its
- * return address. */
+/* An address in the call: the ELF address if it is known, and one less for a caller, whose pc is
+ * its return address. */
 static inline uint64_t definitions_address(const struct model_frame *f)
 {
 	const uint64_t address = f->address ? f->address : f->offset;

@@ -40,7 +40,7 @@ struct model {
 	struct definitions definitions;
 	struct shares shares;
 	struct blames blames; /* of the same owners */
-	uint32_t folded;   /* the stack of samples whose own one found no room; MODEL_NONE: none */
+	uint32_t folded; /* the stack of samples whose own one found no room; MODEL_NONE: none */
 	/* Of what is kept over epochs. In a model that does not aggregate it has a ceiling of its
 	 * own, since it would crowd out the definitions of later epochs in the end. */
 	struct pool *figures, own_figures;

@@ -28,7 +28,7 @@ struct container {
 	char pod_uid[CONTAINER_POD_UID];
 	uint8_t pod_uid_len;
 	/* The systemd service that it belongs to, part of the path without ".service"; with
-	 * systemd's escapes. Empty: none, or only that of a container engine or a user's manager. */
+	 * systemd's escapes. Empty: none, or only that of an engine or of a user's manager. */
 	struct str service;
 };
 
