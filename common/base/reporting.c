@@ -60,8 +60,13 @@ void reporting_words(const struct reporting *r, struct words *w)
 	words_print(w, "%.17g", r->window_s);
 	words_add(w, "--window-jitter");
 	words_print(w, "%u", r->jitter_percent);
-	words_add(w, "--names");
-	words_add(w, names_words[r->names]);
 	words_add(w, "--receiver");
 	words_add(w, receiver_words[r->receiver]);
+	reporting_names_words(r, w);
+}
+
+void reporting_names_words(const struct reporting *r, struct words *w)
+{
+	words_add(w, "--names");
+	words_add(w, names_words[r->names]);
 }

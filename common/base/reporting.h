@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How samples are reported to a backend: the options that profpipe takes from the user and passes
- * on to prof-export.
+ * on to prof-export, and --names also to prof-symd.
  *
  *   --window SECONDS           report so often
  *   --window-jitter PERCENT    by which windows are longer or shorter
@@ -37,13 +37,15 @@ struct reporting {
 
 /* The options above, for a tool's long options. */
 enum { REPORTING_WINDOW = 1200, REPORTING_JITTER, REPORTING_NAMES, REPORTING_RECEIVER };
+#define REPORTING_NAMES_OPTION \
+	{ \
+		"names", required_argument, NULL, REPORTING_NAMES \
+	}
 #define REPORTING_OPTIONS \
 	{ "window", required_argument, NULL, REPORTING_WINDOW }, \
 		{ "window-jitter", required_argument, NULL, REPORTING_JITTER }, \
-		{ "names", required_argument, NULL, REPORTING_NAMES }, \
-	{ \
-		"receiver", required_argument, NULL, REPORTING_RECEIVER \
-	}
+		{ "receiver", required_argument, NULL, REPORTING_RECEIVER }, \
+		REPORTING_NAMES_OPTION
 
 /* Whether val is one of the options above. */
 bool reporting_has(int val);
@@ -52,5 +54,7 @@ bool reporting_has(int val);
 int reporting_option(struct reporting *r, const struct cmdline *c, int val);
 /* Adds options that say the same to reporting_option. */
 void reporting_words(const struct reporting *r, struct words *w);
+/* The same of --names alone. */
+void reporting_names_words(const struct reporting *r, struct words *w);
 
 #endif

@@ -78,34 +78,37 @@ static void export_words(const struct options *o, struct words *w)
 static int start(struct pipeline *p, const struct options *o, const struct child_start *as,
 		 int input, int output)
 {
-	const char *const symd_argv[] = { "prof-symd", NULL };
-	struct words w = WORDS_NONE;
+	struct words symd = WORDS_NONE, export = WORDS_NONE;
 	int middle[2];
 
-	export_words(o, &w);
-	int r = words_end(&w);
+	words_add(&symd, "prof-symd");
+	reporting_names_words(&o->reporting, &symd);
+	export_words(o, &export);
+	int r = words_end(&symd) | words_end(&export) ? -ENOMEM : 0;
 
 	if (!r && pipe2(middle, O_CLOEXEC) < 0)
 		r = -errno;
 	if (r) {
-		words_done(&w);
+		words_done(&symd);
+		words_done(&export);
 		return r;
 	}
 	const struct child_fd symd_fds[] = { { input, 0 }, { middle[1], 1 } };
 	const struct child_fd export_fds[] = { { middle[0], 0 }, { output, 1 } };
 	struct child_start how = *as;
 
-	how.argv = symd_argv;
+	how.argv = (const char *const *)symd.argv;
 	how.fds = symd_fds;
 	how.count = 2;
 	r = child_start(&p->stages[SYMD], &how);
-	how.argv = (const char *const *)w.argv;
+	how.argv = (const char *const *)export.argv;
 	how.fds = export_fds;
 	if (!r)
 		r = child_start(&p->stages[EXPORT], &how);
 	close(middle[0]);
 	close(middle[1]);
-	words_done(&w);
+	words_done(&symd);
+	words_done(&export);
 	return r;
 }
 

@@ -16,7 +16,7 @@
 
 struct sources {
 	struct symfile *main, *debug, *alt;
-	struct fileid fileid; /* of main */
+	struct fileid fileid;			  /* of main */
 	struct symindex *symbols, *debug_symbols; /* of main and debug */
 	struct dwarfinfo *dwarf;
 	struct gosym *go;

@@ -397,6 +397,11 @@ static int name_frame(struct named *n, const struct def_frame *f, struct msg_fra
 	r = send_file(n, f->file, now_ns, &program);
 	if (r || !program)
 		return r;
+	if (n->wanted != REPORTING_ALL) {
+		if (fileid_address(program_fileid(program), native_offset(f), &address))
+			m->address = address + (f->offset - native_offset(f));
+		return 0;
+	}
 	if (n->lean)
 		return skip_name(n);
 
@@ -511,7 +516,7 @@ static int name_interpreted(struct named *n, struct def_frame *f, struct msg_fra
 		return r;
 	const struct runtime_build *b = named_build_of(n, f);
 	f->lacks = false;
-	if (!b || !p || !n->objects)
+	if (!b || !p || !n->objects || n->wanted == REPORTING_NO_NAMES)
 		return 0;
 	r = objects_lookup(n->objects, b, f->process, (uint32_t)p->def.pid, f->offset, f->mark,
 			   n->give_up, now_ns, &n->names);
