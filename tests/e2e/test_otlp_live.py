@@ -37,7 +37,8 @@ def programs(tmp_path_factory):
                     folder / "native.c"], check=True)
     (folder / "goes.go").write_text(GO)
     subprocess.run(["go", "build", "-o", folder / "goes", folder / "goes.go"], check=True,
-                   cwd=folder, env={**os.environ, "GOCACHE": GO_CACHE, "GOFLAGS": "-buildvcs=false"})
+                   cwd=folder,
+                   env={**os.environ, "GOCACHE": GO_CACHE, "GOFLAGS": "-buildvcs=false"})
     return folder
 
 
