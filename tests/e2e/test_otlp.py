@@ -180,6 +180,17 @@ def test_a_resource_says_when_its_process_began():
     assert found[100]["process.creation.time"] == "2026-11-21T10:19:59.500Z"
 
 
+def test_a_program_that_executes_itself_stays_one_resource():
+    lines = HELLO + '\nfile id=1 inode=1 path="/bin/sh"\nfunction id=1 name="f"\n'
+    lines += "frame id=1 file=1 offset=1 functions=[1]\nstack id=1 frames=[1]\n"
+    for execs in 1, 2:
+        lines += (f'process id={execs} pid=9 start_ns=5 execs={execs} exe=1 comm="sh"\n'
+                  f'thread id={execs} process={execs} tid=9 comm="sh"\n'
+                  f"sample stack=1 thread={execs} time_ns={10**9 + execs}\n")
+    (_, _, p), = profiles(requests(otlp(lines + END)))
+    assert sum(len(s.timestamps_unix_nano) for s in p.samples) == 2
+
+
 # --- windows ---
 
 def many(times):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What identifies a file for backends. tests/e2e/test_otlp_live.py compares it with others' tools. */
+/* What identifies a file for backends. test_otlp_live.py compares it with others' tools. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <unistd.h>

@@ -63,10 +63,12 @@ void window_done(struct window *w)
 		return;
 	locations_done(&w->locations);
 	dictionary_done(&w->dictionary);
+	ARRAY_FREE(p, &w->processes);
 	ARRAY_FREE(p, &w->resources);
 	ARRAY_FREE(p, &w->packed);
 	ARRAY_FREE(p, &w->samples);
 	ARRAY_FREE(p, &w->ticks);
+	index_done(&w->process_index, p);
 	index_done(&w->resource_index, p);
 	index_done(&w->sample_index, p);
 	buf_done(&w->resource);
@@ -105,67 +107,78 @@ struct span window_packed(const struct window *w, uint32_t resource)
 			      .len = w->resources.data[resource].packed_end - from };
 }
 
-static bool same_resource(const struct window_resource *a, const struct window_resource *b)
+static uint32_t hash_resource(struct span packed, bool lost)
 {
-	return a->pid == b->pid && a->start_ns == b->start_ns && a->execs == b->execs &&
-	       a->lost == b->lost;
+	return table_hash(packed.data, packed.len) ^ lost;
 }
 
-static uint32_t hash_resource(const struct window_resource *r)
+static bool same_resource(const struct window *w, uint32_t i, struct span packed, bool lost)
 {
-	const uint64_t numbers[] = { r->pid, r->start_ns, r->execs, r->lost };
+	const struct span known = window_packed(w, i);
 
-	return table_hash(numbers, sizeof(numbers));
+	return known.len == packed.len && w->resources.data[i].lost == lost &&
+	       (!packed.len || !memcmp(known.data, packed.data, packed.len));
 }
 
-static uint32_t find_resource(const struct window *w, const struct window_resource *key)
+static int get_resource(struct window *w, struct span packed, bool lost, uint32_t *ret)
 {
-	const uint32_t hash = hash_resource(key);
+	const uint32_t hash = hash_resource(packed, lost);
 	size_t cursor = SIZE_MAX;
 	uint32_t i;
 
 	while ((i = index_next(&w->resource_index, hash, &cursor)) != TABLE_NONE)
-		if (same_resource(&w->resources.data[i], key))
-			break;
-	return i;
-}
-
-static int add_resource(struct window *w, struct window_resource key, struct span packed,
-			uint32_t *ret)
-{
-	const uint32_t i = (uint32_t)w->resources.len;
+		if (same_resource(w, i, packed, lost)) {
+			*ret = i;
+			return 0;
+		}
 	int r = take_room(w, RESOURCE_BYTES + packed.len);
 
 	if (r)
 		return r;
+	i = (uint32_t)w->resources.len;
 	if (!ARRAY_ROOM(w->pool, &w->resources, 1) ||
 	    !ARRAY_ROOM(w->pool, &w->packed, packed.len + 1) ||
-	    index_add(&w->resource_index, w->pool, hash_resource(&key), i))
+	    index_add(&w->resource_index, w->pool, hash, i))
 		return -ENOBUFS;
 	if (packed.len)
 		memcpy(w->packed.data + w->packed.len, packed.data, packed.len);
 	w->packed.len += packed.len;
-	key.packed_end = (uint32_t)w->packed.len;
-	w->resources.data[w->resources.len++] = key;
+	w->resources.data[w->resources.len++] =
+		(struct window_resource){ .lost = lost, .packed_end = (uint32_t)w->packed.len };
 	*ret = i;
 	return 0;
 }
 
+/* Its attributes are made once a window. */
 static int get_process(struct window *w, const struct model *m, const struct epoch_process *p,
 		       uint32_t *ret)
 {
-	const struct window_resource key = { .pid = p ? p->pid : 0,
-					     .start_ns = p ? p->start_ns : 0,
-					     .execs = p ? p->execs : 0 };
+	const uint64_t key[] = { p ? p->pid : 0, p ? p->start_ns : 0, p ? p->execs : 0 };
+	const uint32_t hash = table_hash(key, sizeof(key));
+	size_t cursor = SIZE_MAX;
+	uint32_t i;
 
-	*ret = find_resource(w, &key);
-	if (*ret != TABLE_NONE)
+	while ((i = index_next(&w->process_index, hash, &cursor)) != TABLE_NONE) {
+		const struct window_process *known = &w->processes.data[i];
+
+		if (known->pid != key[0] || known->start_ns != key[1] || known->execs != key[2])
+			continue;
+		*ret = known->resource;
 		return 0;
+	}
+	i = (uint32_t)w->processes.len;
+	if (!ARRAY_ROOM(w->pool, &w->processes, 1))
+		return -ENOBUFS;
 	int r = resource_process(&w->resource, m, p);
 
 	if (!r)
-		r = add_resource(w, key, buf_span(&w->resource), ret);
+		r = get_resource(w, buf_span(&w->resource), false, ret);
 	buf_reset(&w->resource);
+	if (!r)
+		r = index_add(&w->process_index, w->pool, hash, i);
+	if (!r)
+		w->processes.data[w->processes.len++] = (struct window_process){ key[0], key[1],
+										 key[2], *ret };
 	return r;
 }
 
@@ -251,18 +264,13 @@ int window_add(struct window *w, const struct model *m, const struct model_sampl
 
 int window_lose(struct window *w, const struct model *m, const char *reason, uint64_t n)
 {
-	const struct window_resource key = { .lost = true };
-	struct window_sample s = { .value = n < UINT32_MAX ? (uint32_t)n : UINT32_MAX,
-				   .resource = find_resource(w, &key) };
+	struct window_sample s = { .value = n < UINT32_MAX ? (uint32_t)n : UINT32_MAX };
 	uint32_t sample;
-	int r = 0;
+	int r = resource_profiler(&w->resource, m);
 
-	if (s.resource == TABLE_NONE) {
-		r = resource_profiler(&w->resource, m);
-		if (!r)
-			r = add_resource(w, key, buf_span(&w->resource), &s.resource);
-		buf_reset(&w->resource);
-	}
+	if (!r)
+		r = get_resource(w, buf_span(&w->resource), true, &s.resource);
+	buf_reset(&w->resource);
 	if (!r)
 		r = add_name(w, STR_LIT("lost"), &w->types.lost);
 	if (!r)
@@ -281,12 +289,10 @@ int window_lose(struct window *w, const struct model *m, const char *reason, uin
 static int copy_sample(const struct window *w, const struct window_sample *from,
 		       struct window *part, struct idmap *memo, uint32_t *ret)
 {
-	const struct window_resource *key = &w->resources.data[from->resource];
-	struct window_sample s = { .value = from->value, .resource = find_resource(part, key) };
-	int r = 0;
+	struct window_sample s = { .value = from->value };
+	int r = get_resource(part, window_packed(w, from->resource),
+			     w->resources.data[from->resource].lost, &s.resource);
 
-	if (s.resource == TABLE_NONE)
-		r = add_resource(part, *key, window_packed(w, from->resource), &s.resource);
 	if (!r)
 		r = dictionary_copy(&part->dictionary, &w->dictionary, DICTIONARY_STACKS,
 				    from->stack, memo, &s.stack);

@@ -16,9 +16,14 @@
 #include "tools/prof-export/otlp/locations.h"
 
 struct window_resource {
-	uint64_t pid, start_ns, execs;
 	bool lost;	     /* profpipe itself: what was lost */
 	uint32_t packed_end; /* of its bytes in window.packed */
+};
+
+/* A process that has samples. One that executed the same program again is the same resource. */
+struct window_process {
+	uint64_t pid, start_ns, execs;
+	uint32_t resource;
 };
 
 #define WINDOW_ATTRIBUTES 3 /* thread.name, thread.id, cpu.logical_number */
@@ -50,11 +55,12 @@ struct window {
 	struct locations locations;
 	struct window_types types;
 	uint64_t period;
+	ARRAY(struct window_process) processes;
 	ARRAY(struct window_resource) resources;
 	ARRAY(uint8_t) packed; /* resources, one behind the other */
 	ARRAY(struct window_sample) samples;
 	ARRAY(struct window_tick) ticks;
-	struct index resource_index, sample_index;
+	struct index process_index, resource_index, sample_index;
 	struct buf resource;
 	bool orphans; /* something was added for a sample that did not fit */
 };
