@@ -116,6 +116,14 @@ def test_a_mapping_is_the_segment_in_the_addresses_of_the_file():
     assert place == (0x401000, 0x403000, 4096)
 
 
+def test_a_frame_that_came_without_its_address_gets_it_from_the_segment():
+    lines = with_file(" segments=[4096,8192,0x401000]").replace("address=0x401100 ", "")
+    rs = requests(otlp(lines))
+    assert assert_same(rs, text(lines), OFFSET)[0] == 5
+    d, _, _ = next(profiles(rs))
+    assert {0x401064 - 1, 0x401100 - 1} <= {x.address for x in d.location_table}
+
+
 def test_without_segments_a_mapping_is_the_whole_file():
     place, _ = mapping_of(with_file(""))
     assert place == (0x400000, 0x410000, 0)

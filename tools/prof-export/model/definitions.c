@@ -322,3 +322,33 @@ int definitions_bucket(struct definitions *d, uint32_t thread, uint32_t stack, u
 
 	return INTERN(d, &d->buckets, &d->bucket_index, &b, hash, same_bucket, ret);
 }
+
+bool definitions_segment(const struct definitions *d, const struct model_frame *f,
+			 struct model_segment *ret)
+{
+	const uint64_t offset = definitions_call(f, f->offset);
+	struct model_segment s;
+
+	if (f->kind != MODEL_NATIVE || f->file == MODEL_NONE)
+		return false;
+	const struct str all = strings_get(&d->strings, d->files.data[f->file].segments);
+
+	for (uint32_t i = 0; all.len - i >= sizeof(s); i += sizeof(s)) {
+		memcpy(&s, all.data + i, sizeof(s));
+		if (offset < s.offset || offset - s.offset >= s.size ||
+		    s.size > UINT64_MAX - s.address)
+			continue;
+		*ret = s;
+		return true;
+	}
+	return false;
+}
+
+uint64_t definitions_pc(const struct definitions *d, const struct model_frame *f)
+{
+	struct model_segment s;
+
+	if (f->address || !definitions_segment(d, f, &s))
+		return f->address ? f->address : f->offset;
+	return s.address + (f->offset - s.offset);
+}

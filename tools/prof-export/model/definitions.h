@@ -133,14 +133,22 @@ int definitions_thread(struct definitions *d, uint32_t process, uint64_t tid, st
 		       uint32_t *ret);
 int definitions_bucket(struct definitions *d, uint32_t thread, uint32_t stack, uint32_t *ret);
 
-/* An address in the call: the ELF address if it is known, and one less for a caller, whose pc is
- * its return address. */
-static inline uint64_t definitions_address(const struct model_frame *f)
+/* An address in the call of this pc: one less for a caller, whose pc is its return address. */
+static inline uint64_t definitions_call(const struct model_frame *f, uint64_t pc)
 {
-	const uint64_t address = f->address ? f->address : f->offset;
-
-	return address && !(f->flags & (FRAME_LEAF | FRAME_SIGNAL)) ? address - 1 : address;
+	return pc && !(f->flags & (FRAME_LEAF | FRAME_SIGNAL)) ? pc - 1 : pc;
 }
+
+/* A segment of a file, as in the message. */
+struct model_segment {
+	uint64_t offset, size, address;
+};
+
+/* Finds the segment of a native frame in a file. False: the stream does not say it. */
+bool definitions_segment(const struct definitions *d, const struct model_frame *f,
+			 struct model_segment *ret);
+/* The pc as an ELF address; as the stream has it if that is not known. */
+uint64_t definitions_pc(const struct definitions *d, const struct model_frame *f);
 
 /* For lines and reasons. */
 static inline uint32_t definitions_clamp(uint64_t n)

@@ -55,35 +55,23 @@ static int add_escaped(struct locations *l, struct str s, int32_t *ret)
 
 /* --- mappings --- */
 
-/* The three numbers of a segment, as in the message. */
-struct segment {
-	uint64_t offset, size, address;
-};
-
-/* The segment around this offset. Without one: all of the file, at the address where its beginning
+/* The segment around the frame. Without one: all of the file, at the address where its beginning
  * would lie. Without a size: both addresses are 0. */
-static void place(Otlp__Mapping *to, struct str segments, const struct model_file *file,
+static void place(Otlp__Mapping *to, const struct model *m, const struct model_file *file,
 		  const struct model_frame *f)
 {
-	const uint64_t back = f->flags & (FRAME_LEAF | FRAME_SIGNAL) ? 0 : 1,
-		       offset = f->offset - (f->offset ? back : 0);
-	struct segment s;
+	const uint64_t pc = definitions_pc(model_definitions(m), f);
+	const bool below = pc < f->offset;
+	struct model_segment s;
 
-	for (uint32_t i = 0; segments.len - i >= sizeof(s); i += sizeof(s)) {
-		memcpy(&s, segments.data + i, sizeof(s));
-		if (offset < s.offset || offset - s.offset >= s.size ||
-		    s.size > UINT64_MAX - s.address)
-			continue;
+	if (definitions_segment(model_definitions(m), f, &s)) {
 		to->memory_start = s.address;
 		to->memory_limit = s.address + s.size;
 		to->file_offset = s.offset;
 		return;
 	}
-	const uint64_t address = f->address ? f->address : f->offset;
-	const bool below = address < f->offset;
-
-	to->file_offset = below ? f->offset - address : 0;
-	to->memory_start = below ? 0 : address - f->offset;
+	to->file_offset = below ? f->offset - pc : 0;
+	to->memory_start = below ? 0 : pc - f->offset;
 	if (file->size <= to->file_offset ||
 	    __builtin_add_overflow(to->memory_start, file->size - to->file_offset,
 				   &to->memory_limit))
@@ -145,7 +133,7 @@ static int map_file(struct locations *l, const struct model *m, const struct mod
 	model_files(m, &files);
 	const struct model_file *file = &files[f->file];
 
-	place(&mapping, model_string(m, file->segments), file, f);
+	place(&mapping, m, file, f);
 	mapping.attribute_indices = ids;
 	int r = add_build_ids(l, m, file, ids, &mapping.n_attribute_indices);
 
@@ -338,7 +326,7 @@ static int make_location(struct locations *l, const struct model *m, const struc
 
 	location.lines = list;
 	if (f->kind != MODEL_INTERPRETED && f->kind != MODEL_TRUNCATED)
-		location.address = definitions_address(f);
+		location.address = definitions_call(f, definitions_pc(model_definitions(m), f));
 	if (f->kind == MODEL_KERNEL)
 		r = map_kernel(l, m, f, &location.mapping_index);
 	else if (f->kind != MODEL_TRUNCATED && f->file != MODEL_NONE)

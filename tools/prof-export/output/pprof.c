@@ -85,11 +85,16 @@ static int64_t own_str(struct writer *w, const char *s)
 	return take_name(w);
 }
 
+static uint64_t address_of(const struct model_frame *f)
+{
+	return definitions_call(f, f->address ? f->address : f->offset);
+}
+
 /* --- mappings --- */
 
 static int find_region(struct writer *w, const struct model_frame *f, uint32_t *ret)
 {
-	const uint64_t address = definitions_address(f);
+	const uint64_t address = address_of(f);
 	struct region want = { .file = f->kind == MODEL_KERNEL ? MODEL_NONE : f->file,
 			       .from = address,
 			       .to = address };
@@ -302,7 +307,7 @@ static void put_location(struct writer *w, uint32_t i, const struct model_frame 
 		n = 1;
 	}
 	location.id = i + 1;
-	location.address = f->kind == MODEL_TRUNCATED ? 0 : definitions_address(f);
+	location.address = f->kind == MODEL_TRUNCATED ? 0 : address_of(f);
 	if (w->region_of[i] != MODEL_NONE)
 		location.mapping_id = 1 + (uint64_t)w->region_of[i];
 	location.n_line = n;
