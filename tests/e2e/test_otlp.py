@@ -9,8 +9,7 @@ import subprocess
 
 import pytest
 
-from otlp_rules import assert_same, lookup, lost, profiles, requests, split
-from recordings import messages
+from otlp_rules import assert_same, clocks, lookup, lost, profiles, requests, split
 from streams import BODY, END, EXPORT, HELLO, LOST, ROOT, WHOLE, export, stream
 
 OFFSET = 1795256400000000000 - 1000000000  # of HELLO
@@ -24,12 +23,6 @@ def text(lines, *args):
     return export(lines, "-f", "text", *args).text
 
 
-def clock(data):
-    """The offset of a recording's first clocks."""
-    hello = next(m for m in messages(data) if m[0] == 1)[1]
-    return hello[12] - hello[11]
-
-
 def steady(*args):
     return ["--window-jitter", "0", *args]
 
@@ -38,7 +31,7 @@ def steady(*args):
 
 def test_a_request_holds_what_the_stream_said():
     rs = requests(otlp(WHOLE))
-    assert assert_same(rs, text(WHOLE), OFFSET) == (5, 3 * 5 + 3 + 1)
+    assert assert_same(rs, text(WHOLE), [OFFSET]) == (5, 3 * 5 + 3 + 1)
     assert lost(rs) == {"ring-full": 12}
     by_pid = {r["process.pid"]: (d, r, p) for d, r, p in profiles(rs)}
     assert set(by_pid) == {100, 200}
@@ -90,7 +83,7 @@ def test_names_are_left_out_as_wanted(names):
     native, others = {"main", "inner", "ns::work(int)"}, {"f", "do_syscall_64"}
     assert native <= found if names == "all" else not native & found
     assert others <= found if names != "none" else not others & found
-    assert assert_same(rs, text(lines, "--names", names), OFFSET)[0] == 6
+    assert assert_same(rs, text(lines, "--names", names), [OFFSET])[0] == 6
 
 
 # --- build ids and addresses ---
@@ -119,7 +112,7 @@ def test_a_mapping_is_the_segment_in_the_addresses_of_the_file():
 def test_a_frame_that_came_without_its_address_gets_it_from_the_segment():
     lines = with_file(" segments=[4096,8192,0x401000]").replace("address=0x401100 ", "")
     rs = requests(otlp(lines))
-    assert assert_same(rs, text(lines), OFFSET)[0] == 5
+    assert assert_same(rs, text(lines), [OFFSET])[0] == 5
     d, _, _ = next(profiles(rs))
     assert {0x401064 - 1, 0x401100 - 1} <= {x.address for x in d.location_table}
 
@@ -286,7 +279,7 @@ def test_a_window_that_grows_too_large_is_several_requests():
     rs = requests(out)
     assert 2 <= len(rs) <= 12
     assert all(len(gzip.compress(x)) <= 1 << 20 for x in split(out))
-    assert assert_same(rs, text(data), OFFSET)[0] == 2000 and not lost(rs)
+    assert assert_same(rs, text(data), [OFFSET])[0] == 2000 and not lost(rs)
 
 
 def test_a_stack_that_is_too_large_is_cut_and_says_so():
@@ -358,5 +351,5 @@ def test_an_old_recording_is_the_same_as_text(name):
     with open(f"{ROOT}/tests/data/recordings/{name}.prof", "rb") as f:
         data = f.read()
     out = otlp(data)
-    n, frames = assert_same(requests(out), text(data), clock(data), exact=True)
+    n, frames = assert_same(requests(out), text(data), clocks(data), exact=True)
     assert n > 50 and frames > 5 * n / 2
