@@ -3,7 +3,7 @@
 LIBRARIES := names rows walk go cell status wire base
 
 names_USES  := go cell status wire base
-names_LIBS  := -ldw -lelf -llzma -lz -liberty -lZydis
+names_LIBS  := -ldw -lelf -llzma -lz -lmd -liberty -lZydis
 rows_USES   := go wire base
 rows_LIBS   := -lelf -lz -lzstd -lZydis
 walk_USES   := wire base

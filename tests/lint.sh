@@ -122,8 +122,8 @@ declare -A may=(
 	[profpipe]="cjson"
 	[prof-bpf]="seccomp bpf z"
 	[prof-deltas]="seccomp elf z zstd Zydis Zycore"
-	[prof-symd]="seccomp elf dw lzma z Zydis Zycore"
-	[prof-dump]="seccomp bpf elf dw lzma z zstd Zydis Zycore"
+	[prof-symd]="seccomp elf dw lzma z md Zydis Zycore"
+	[prof-dump]="seccomp bpf elf dw lzma z md zstd Zydis Zycore"
 	[prof-export]="seccomp protobuf-c z"
 )
 for t in "$@"; do

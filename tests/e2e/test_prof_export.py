@@ -378,7 +378,7 @@ def test_streaming_formats_take_no_memory_for_samples(fmt, tmp_path):
 def test_format_follows_the_ending(tmp_path):
     for name, begins in [("a.folded", b"a;"), ("a.pb.gz", b"\x1f\x8b"), ("a.pprof", b"\x1f\x8b"),
                          ("a.html", b"<!DOCTYPE html>"), ("a.txt", b"server 100/100"),
-                         ("a.prof", b"\x92\x02")]:
+                         ("a.prof", b"\x92\x02"), ("a.otlp", b"\x00\x00")]:
         export(WHOLE, "-o", tmp_path / name)
         assert (tmp_path / name).read_bytes().startswith(begins)
 

@@ -516,6 +516,11 @@ static int receive(struct receiver *r)
 		}
 		pass_on(r);
 		e = take_messages(r, &message);
+		if (e == STREAM_AGAIN) {
+			const int late = session_time(&session, clock_mono_ns());
+
+			e = late ? late : e;
+		}
 		/* The wish excludes only peers that come later, so `last` waits for this round. */
 		r->last |= wish == WISH_FINISH;
 		tell(r);

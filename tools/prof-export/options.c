@@ -14,9 +14,8 @@ static const char usage[] =
 	"usage: prof-export [-f FORMAT] [-o FILE] <STREAM\n"
 	"Turn a stream of prof-symd or prof-bpf, or a recording of one, into a file.\n"
 	"\n"
-	"  -f, --format FORMAT     folded, pprof, html, text or stream "
-	"(default: by FILE's ending,\n"
-	"                          .folded, .pb.gz or .pprof, .html, .txt, .prof)\n"
+	"  -f, --format FORMAT     folded, pprof, html, text, stream or otlp (default: by FILE's\n"
+	"                          ending, .folded, .pb.gz or .pprof, .html, .txt, .prof, .otlp)\n"
 	"  -o, --output FILE       write to FILE instead of standard output\n"
 	"      --mode MODE         the mode of a new FILE, in octal (default 600: for its owner\n"
 	"                          only)\n"
@@ -24,6 +23,15 @@ static const char usage[] =
 	"  -l, --lines             folded, html: show line numbers of interpreted frames\n"
 	"      --interpreter-frames\n"
 	"                          also show the native frames of an interpreter's own loop\n"
+	"      --names all|interpreted|none\n"
+	"                          show these names of functions (default all); interpreted: all\n"
+	"                          but those of native code in files\n"
+	"      --window SECONDS    otlp: end a request after this time (default 5)\n"
+	"      --window-jitter PERCENT\n"
+	"                          otlp: make windows longer or shorter by up to this\n"
+	"                          (default 20)\n"
+	"      --receiver collector|devfiler\n"
+	"                          otlp: write what this one accepts (default collector)\n"
 	"  -s, --stats             also print figures and the hottest functions to standard error\n"
 	"  -m, --memory SIZE       keep at most this much of the stream (default 256M); samples\n"
 	"                          beyond it are counted as lost\n"
@@ -97,6 +105,8 @@ static int take_option(struct options *o, const struct cmdline *c, int val)
 	case OPTION_KEEP_SIZE:
 		return cmdline_size(c, KEEP_SIZE_LEAST, KEEP_SIZE_MOST, &o->keep_bytes);
 	default:
+		if (reporting_has(val))
+			return reporting_option(&o->session.reporting, c, val);
 		return deploy_option(&o->deploy, c, val);
 	}
 }
@@ -117,6 +127,7 @@ int options_parse(int argc, char **argv, struct options *o)
 		{ "output-dir", required_argument, NULL, OPTION_OUTPUT_DIR },
 		{ "keep", required_argument, NULL, OPTION_KEEP },
 		{ "keep-size", required_argument, NULL, OPTION_KEEP_SIZE },
+		REPORTING_OPTIONS,
 		DEPLOY_OPTIONS,
 		CMDLINE_OPTIONS,
 		{ 0 },
@@ -130,6 +141,7 @@ int options_parse(int argc, char **argv, struct options *o)
 	int val;
 
 	deploy_init(&o->deploy);
+	o->session.reporting = REPORTING_DEFAULTS;
 	while ((val = cmdline_next(&c)) != CMDLINE_END) {
 		const int r = val == CMDLINE_EXIT ? c.status : take_option(o, &c, val);
 
@@ -147,11 +159,11 @@ int options_parse(int argc, char **argv, struct options *o)
 	if (!o->format_given && o->output)
 		return cmdline_refuse_all(
 			"--output: %s: its ending names no format; use .html, .folded, .pb.gz, "
-			".txt or .prof, or give -f FORMAT",
+			".txt, .prof or .otlp, or give -f FORMAT",
 			o->output);
 	if (!o->format_given)
 		return cmdline_refuse_all(
-			"--format: missing; give folded, pprof, html, text or stream");
+			"--format: missing; give folded, pprof, html, text, stream or otlp");
 	if (o->deploy.run_dir && o->output_fd < 0 && !o->output_dir)
 		return cmdline_refuse_all(
 			"--run-dir: needs --output-fd, which the launcher opens; without a "

@@ -5,7 +5,6 @@
  * any file. So if root calls report, they run as the user of sudo, or else as a user without
  * rights.
  */
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -19,6 +18,7 @@
 #include "common/base/clock.h"
 #include "common/base/exits.h"
 #include "common/base/log.h"
+#include "common/base/words.h"
 #include "tools/profpipe/report.h"
 #include "tools/profpipe/run/children.h"
 #include "tools/profpipe/run/identity.h"
@@ -62,37 +62,53 @@ static int choose_user(struct identity *who, struct child_start *how)
 	return r;
 }
 
+/* run_start_tool passes the same options. */
+static void export_words(const struct options *o, struct words *w)
+{
+	words_add(w, "prof-export");
+	words_add(w, "-f");
+	words_add(w, format_names[o->format]);
+	if (o->lines)
+		words_add(w, "--lines");
+	if (o->interpreter_frames)
+		words_add(w, "--interpreter-frames");
+	reporting_words(&o->reporting, w);
+}
+
 static int start(struct pipeline *p, const struct options *o, const struct child_start *as,
 		 int input, int output)
 {
-	const char *const symd_argv[] = { "prof-symd", NULL };
-	/* Three words, the options below, and NULL: run_start_tool passes the same options. */
-	const char *export_argv[3 + 2 + 1] = { "prof-export", "-f", format_names[o->format] };
-	size_t n = 3;
+	struct words symd = WORDS_NONE, export = WORDS_NONE;
 	int middle[2];
 
-	if (o->lines)
-		export_argv[n++] = "--lines";
-	if (o->interpreter_frames)
-		export_argv[n++] = "--interpreter-frames";
-	assert(n < sizeof(export_argv) / sizeof(export_argv[0]));
-	if (pipe2(middle, O_CLOEXEC) < 0)
-		return -errno;
+	words_add(&symd, "prof-symd");
+	reporting_names_words(&o->reporting, &symd);
+	export_words(o, &export);
+	int r = words_end(&symd) | words_end(&export) ? -ENOMEM : 0;
+
+	if (!r && pipe2(middle, O_CLOEXEC) < 0)
+		r = -errno;
+	if (r) {
+		words_done(&symd);
+		words_done(&export);
+		return r;
+	}
 	const struct child_fd symd_fds[] = { { input, 0 }, { middle[1], 1 } };
 	const struct child_fd export_fds[] = { { middle[0], 0 }, { output, 1 } };
 	struct child_start how = *as;
 
-	how.argv = symd_argv;
+	how.argv = (const char *const *)symd.argv;
 	how.fds = symd_fds;
 	how.count = 2;
-	int r = child_start(&p->stages[SYMD], &how);
-
-	how.argv = export_argv;
+	r = child_start(&p->stages[SYMD], &how);
+	how.argv = (const char *const *)export.argv;
 	how.fds = export_fds;
 	if (!r)
 		r = child_start(&p->stages[EXPORT], &how);
 	close(middle[0]);
 	close(middle[1]);
+	words_done(&symd);
+	words_done(&export);
 	return r;
 }
 

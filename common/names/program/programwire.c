@@ -56,7 +56,7 @@ static bool take_call(struct span *rest, struct names *n, uint32_t text_len)
 static bool take_facts(struct span *rest, struct programwire_facts *f)
 {
 	return span_read(rest, f, sizeof(*f)) && f->want <= PROGRAM_WANTS_PACKAGE &&
-	       f->id_len <= sizeof(f->id) && f->build_id_len <= sizeof(f->build_id) &&
+	       f->id_len <= sizeof(f->id) && fileid_is_sane(&f->file) &&
 	       f->name_len <= NAMES_TEXT && strnlen(f->name, sizeof(f->name)) == f->name_len;
 }
 

@@ -8,6 +8,7 @@
 #define COMMON_NAMES_PROGRAM_PROGRAMWIRE_H
 
 #include "common/names/calltext.h"
+#include "common/names/elf/fileid.h"
 #include "common/names/names.h"
 #include "common/names/runtime/runtime.h"
 
@@ -61,10 +62,11 @@ struct programwire_call {
 
 /* The facts that prof-symd needs of a program, and the file that it wants next. */
 struct programwire_facts {
-	uint32_t want, id_len, name_len, build_id_len;
-	uint8_t id[SYMFILE_BUILD_ID], build_id[SYMFILE_BUILD_ID];
+	uint32_t want, id_len, name_len;
+	uint8_t id[SYMFILE_BUILD_ID];
 	char name[NAMES_TEXT + 4]; /* with a NUL */
 	uint32_t refused;	   /* program_refused */
+	struct fileid file;
 };
 
 /* The head of an answer; `count` calls, the text, the facts and the build follow. verdict: what the

@@ -53,6 +53,19 @@ static int send_file_as_it_is(struct named *n, struct def_file *f)
 	return f->sent == n->epoch ? 0 : stream_put(n->out, &m);
 }
 
+/* Says what backends need to know of the file. id: borrowed as long as m. */
+static void identify(const struct fileid *id, struct msg_file *m)
+{
+	if (id->gnu_len)
+		m->build_id = (struct span){ .data = id->gnu, .len = id->gnu_len };
+	if (id->htlhash_len)
+		m->htlhash = (struct span){ .data = id->htlhash, .len = id->htlhash_len };
+	if (id->go_len)
+		m->go_build_id = (struct str){ .data = id->go, .len = id->go_len };
+	if (id->segment_count)
+		m->segments = (struct u64s){ .data = id->segments, .len = 3 * id->segment_count };
+}
+
 static int send_file(struct named *n, uint64_t id, uint64_t now_ns, struct program **ret_program)
 {
 	struct def_file *f = definitions_find_file(&n->defs, id);
@@ -84,8 +97,8 @@ static int send_file(struct named *n, uint64_t id, uint64_t now_ns, struct progr
 		return 0;
 	m.file = f->def;
 	m.file.payer = n->payer;
-	if (program && program_build_id(program).len > 0)
-		m.file.build_id = program_build_id(program);
+	if (program)
+		identify(program_fileid(program), &m.file);
 	r = stream_put(n->out, &m);
 	if (r == 0)
 		mark_sent(n, &f->sent, &f->payers);
@@ -384,6 +397,11 @@ static int name_frame(struct named *n, const struct def_frame *f, struct msg_fra
 	r = send_file(n, f->file, now_ns, &program);
 	if (r || !program)
 		return r;
+	if (n->wanted != REPORTING_ALL) {
+		if (fileid_address(program_fileid(program), native_offset(f), &address))
+			m->address = address + (f->offset - native_offset(f));
+		return 0;
+	}
 	if (n->lean)
 		return skip_name(n);
 
@@ -498,7 +516,7 @@ static int name_interpreted(struct named *n, struct def_frame *f, struct msg_fra
 		return r;
 	const struct runtime_build *b = named_build_of(n, f);
 	f->lacks = false;
-	if (!b || !p || !n->objects)
+	if (!b || !p || !n->objects || n->wanted == REPORTING_NO_NAMES)
 		return 0;
 	r = objects_lookup(n->objects, b, f->process, (uint32_t)p->def.pid, f->offset, f->mark,
 			   n->give_up, now_ns, &n->names);

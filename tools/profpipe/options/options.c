@@ -16,11 +16,15 @@
 static const char usage[] =
 	"usage: profpipe record [-F HZ] [-d SECONDS] [-p PID]... [-o FILE] [-f FORMAT]\n"
 	"                       [--mode MODE] [--lines] [--interpreter-frames]\n"
+	"                       [--names all|interpreted|none] [--window SECONDS]\n"
+	"                       [--window-jitter PERCENT] [--receiver collector|devfiler]\n"
 	"                       [--memory-limit SIZE] [--cpu-limit PERCENT] [--summary FILE]\n"
 	"                       [--read-memory interpreters|none] [--ignore-unsafe-kernel] [-qv]\n"
 	"                       [-- COMMAND...]\n"
 	"       profpipe report FILE.prof [-f FORMAT] [-o FILE] [--mode MODE] [--lines]\n"
-	"                       [--interpreter-frames] [-qv]\n"
+	"                       [--interpreter-frames] [--names all|interpreted|none]\n"
+	"                       [--window SECONDS] [--window-jitter PERCENT]\n"
+	"                       [--receiver collector|devfiler] [-qv]\n"
 	"       profpipe dump [--all-threads] PID|CORE\n"
 	"       profpipe doctor [--json] [--ignore-unsafe-kernel]\n"
 	"\n"
@@ -38,12 +42,20 @@ static const char usage[] =
 	"                   write to FILE, or to standard output for - (default: flame.html for\n"
 	"                   record, standard output for report)\n"
 	"  -f, --format FORMAT\n"
-	"                   html, folded, pprof, text or stream (default: by FILE's ending,\n"
-	"                   .html, .folded, .pb.gz or .pprof, .txt, .prof)\n"
+	"                   html, folded, pprof, text, stream or otlp (default: by FILE's\n"
+	"                   ending, .html, .folded, .pb.gz or .pprof, .txt, .prof, .otlp)\n"
 	"  --mode MODE      the mode of new files, in octal (default 600: for their owner only)\n"
 	"  --lines          folded, html: show line numbers of interpreted frames\n"
 	"  --interpreter-frames\n"
 	"                   also show the native frames of an interpreter's own loop\n"
+	"  --names all|interpreted|none\n"
+	"                   show these names of functions (default all); interpreted: all but\n"
+	"                   those of native code in files\n"
+	"  --window SECONDS otlp: end a request after this time (default 5)\n"
+	"  --window-jitter PERCENT\n"
+	"                   otlp: make windows longer or shorter by up to this (default 20)\n"
+	"  --receiver collector|devfiler\n"
+	"                   otlp: write what this one accepts (default collector)\n"
 	"  --memory-limit SIZE\n"
 	"                   memory of all tools and their BPF maps together, at "
 	"least 64M (default\n"
@@ -98,6 +110,7 @@ enum {
 		{ "mode", required_argument, NULL, OPTION_MODE }, \
 		{ "lines", no_argument, NULL, OPTION_LINES }, \
 		{ "interpreter-frames", no_argument, NULL, OPTION_INTERPRETER }, \
+		REPORTING_OPTIONS, \
 	{ \
 		"quiet", no_argument, NULL, 'q' \
 	}
@@ -160,6 +173,8 @@ static int take_option(struct options *o, struct choice *choice, int val)
 	case CMDLINE_EXIT:
 		return c->status;
 	default:
+		if (reporting_has(val))
+			return reporting_option(&o->reporting, c, val);
 		return sampling_option(&o->sampling, c, val);
 	}
 }
@@ -186,7 +201,7 @@ static int choose_format(struct options *o, const struct choice *choice, const c
 	else if (!choice->format_given && !format_of_path(o->output, &o->format))
 		return cmdline_refuse_all(
 			"--output: %s: its ending names no format; use .html, .folded, .pb.gz, "
-			".txt or .prof, or give -f FORMAT",
+			".txt, .prof or .otlp, or give -f FORMAT",
 			o->output);
 	if (standard && format_is_binary(o->format) && isatty(STDOUT_FILENO))
 		return cmdline_refuse_all(
@@ -219,7 +234,9 @@ int options_record(int argc, char **argv, struct options *ret)
 	struct cmdline c = line_of(argc, argv, "+:F:d:p:o:f:qvh", longs);
 	struct choice choice = { .line = &c };
 
-	*ret = (struct options){ .sampling.hz = SAMPLING_HZ_DEFAULT, .mode = OUTFILE_MODE };
+	*ret = (struct options){ .sampling.hz = SAMPLING_HZ_DEFAULT,
+				 .mode = OUTFILE_MODE,
+				 .reporting = REPORTING_DEFAULTS };
 	const int r = take_options(ret, &choice);
 
 	if (r != EXITS_GO_ON)
@@ -242,7 +259,7 @@ int options_report(int argc, char **argv, struct options *ret)
 	struct cmdline c = line_of(argc, argv, ":o:f:qvh", longs);
 	struct choice choice = { .line = &c };
 
-	*ret = (struct options){ .mode = OUTFILE_MODE };
+	*ret = (struct options){ .mode = OUTFILE_MODE, .reporting = REPORTING_DEFAULTS };
 	const int r = take_options(ret, &choice);
 
 	if (r != EXITS_GO_ON)

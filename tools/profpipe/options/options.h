@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "common/base/format.h"
+#include "common/base/reporting.h"
 #include "common/cell/sampling.h"
 
 struct options {
@@ -18,6 +19,7 @@ struct options {
 	const char *input;		/* report: the recording */
 	char **command;			/* NULL-terminated, or NULL */
 	bool lines, interpreter_frames; /* prof-export's */
+	struct reporting reporting;	/* likewise */
 	uint64_t limit;			/* of the run's memory; 0: the default */
 	bool json;			/* doctor */
 	bool quiet, verbose;

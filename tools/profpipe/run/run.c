@@ -102,6 +102,7 @@ static void export_words(const struct run *r, struct words *w)
 		words_add(w, "--lines");
 	if (r->o->interpreter_frames)
 		words_add(w, "--interpreter-frames");
+	reporting_words(&r->o->reporting, w);
 }
 
 static void tool_words(const struct run *r, enum deploy_tool t, struct words *w)
@@ -126,6 +127,8 @@ static void tool_words(const struct run *r, enum deploy_tool t, struct words *w)
 		words_add(w, "-v");
 	if (t == DEPLOY_BPF)
 		bpf_words(r, w);
+	else if (t == DEPLOY_SYMD)
+		reporting_names_words(&r->o->reporting, w);
 	else if (t == DEPLOY_EXPORT)
 		export_words(r, w);
 }
