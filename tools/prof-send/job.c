@@ -116,14 +116,14 @@ static int open_transfers(struct job *j, uint64_t memory_max)
 					     .spool_max = o->spool_max / n };
 	int r = transfer_setup();
 
-	for (size_t i = 0; !r && i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		struct transfer *t = &j->transfers[j->transfer_count++];
 
 		t->endpoint = o->targets[i].endpoint;
 		t->compress = o->targets[i].compress;
 		t->timeout_ms = o->targets[i].timeout_ms;
 		queue_init(&t->queue, &limits, &j->spool, t->endpoint.key);
-		r = transfer_open(t);
+		transfer_open(t);
 	}
 	if (!r)
 		r = sender_init(&j->sender, j->transfers, n);

@@ -115,7 +115,6 @@ static int add_header(struct transfer *t, const char *line)
 	return 0;
 }
 
-/* Headers may have changed since the last attempt. */
 static int set_headers(struct transfer *t)
 {
 	static const char *const grpc[] = { "Content-Type: application/grpc", "TE: trailers",
@@ -127,8 +126,6 @@ static int set_headers(struct transfer *t)
 	char line[64];
 	int r = 0;
 
-	curl_slist_free_all(t->headers);
-	t->headers = NULL;
 	for (size_t i = 0; !r && i < n; i++)
 		r = add_header(t, own[i]);
 	if (!r && t->compress)
@@ -175,7 +172,16 @@ static int set_body(struct transfer *t)
 	return 0;
 }
 
-static int set_for_life(struct transfer *t)
+/* libcurl 7.88 fails when it uses a connection of cleartext HTTP/2 again (curl's issue 10634). */
+static bool has_broken_reuse(void)
+{
+	const unsigned version = curl_version_info(CURLVERSION_NOW)->version_num;
+
+	return version >= 0x075800 && version < 0x080000;
+}
+
+/* What is the same for all attempts. */
+static int set_endpoint(struct transfer *t)
 {
 	const bool grpc = t->endpoint.protocol == ENDPOINT_GRPC;
 	const bool h2c = grpc && !t->endpoint.tls;
@@ -191,6 +197,7 @@ static int set_for_life(struct transfer *t)
 	SET(CURLOPT_HTTP_VERSION, h2c	 ? (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE
 				  : grpc ? (long)CURL_HTTP_VERSION_2TLS
 					 : (long)CURL_HTTP_VERSION_1_1);
+	SET(CURLOPT_FORBID_REUSE, h2c && has_broken_reuse() ? 1L : 0L);
 	/* A proxy passes HTTP/2 on only inside of a tunnel, and must not see headers. */
 	SET(CURLOPT_HTTPPROXYTUNNEL, grpc || t->endpoint.tls ? 1L : 0L);
 	SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
@@ -214,26 +221,31 @@ static int set_for_life(struct transfer *t)
 	return 0;
 }
 
-int transfer_open(struct transfer *t)
+void transfer_open(struct transfer *t)
 {
-	t->easy = curl_easy_init();
-	if (!t->easy)
-		return -ENOMEM;
 	for (int i = 0; i < TRANSFER_TEXTS; i++)
 		t->text[i] = BUF_INIT(TEXT_MAX);
 	t->body = BUF_INIT(BODY_KEPT);
-	return set_for_life(t);
+}
+
+static void let_go(struct transfer *t)
+{
+	curl_easy_cleanup(t->easy);
+	t->easy = NULL;
+	curl_slist_free_all(t->headers);
+	t->headers = NULL;
+	request_drop(t->request);
+	t->request = NULL;
+	free(t->expanded);
+	t->expanded = NULL;
 }
 
 void transfer_close(struct transfer *t)
 {
-	curl_easy_cleanup(t->easy);
-	curl_slist_free_all(t->headers);
+	let_go(t);
 	for (int i = 0; i < TRANSFER_TEXTS; i++)
 		buf_done(&t->text[i]);
 	buf_done(&t->body);
-	request_drop(t->request);
-	free(t->expanded);
 	queue_done(&t->queue);
 	credentials_done(&t->credentials);
 }
@@ -260,10 +272,11 @@ static void refresh_credentials(struct transfer *t)
 
 static int prepare(struct transfer *t)
 {
-	int r = 0;
-
 	refresh_credentials(t);
-	if (!t->compress)
+	t->easy = curl_easy_init();
+	int r = t->easy ? set_endpoint(t) : -ENOMEM;
+
+	if (!r && !t->compress)
 		r = request_expand(t->request, &t->expanded);
 	if (!r)
 		r = set_headers(t);
@@ -272,14 +285,6 @@ static int prepare(struct transfer *t)
 	if (!r)
 		r = set_body(t);
 	return r;
-}
-
-static void let_go(struct transfer *t)
-{
-	request_drop(t->request);
-	t->request = NULL;
-	free(t->expanded);
-	t->expanded = NULL;
 }
 
 static uint32_t random_number(void)

@@ -30,7 +30,7 @@ struct transfer {
 	struct credentials credentials;
 	struct queue queue;
 
-	CURL *easy;
+	CURL *easy; /* of an attempt; the connection stays in the multi handle */
 	struct curl_slist *headers;
 	char error[CURL_ERROR_SIZE];
 	struct request *request; /* being sent; NULL: none */
@@ -49,8 +49,7 @@ struct transfer {
 
 /* Once, before the cell is sealed: whatever libraries load from files. 0, -ENOMEM. */
 int transfer_setup(void);
-/* 0, -ENOMEM. */
-int transfer_open(struct transfer *t);
+void transfer_open(struct transfer *t);
 void transfer_close(struct transfer *t);
 /* Begins to send the oldest request, if one waits and its time has come. True: t->easy is to be
  * added to the multi handle. */
