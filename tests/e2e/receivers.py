@@ -142,7 +142,8 @@ class HttpReceiver(Receiver):
     def serve(self, handler):
         body = handler.rfile.read(int(handler.headers["Content-Length"]))
         self.headers.append({k.lower(): v for k, v in handler.headers.items()})
-        self.check(handler.path == self.path, f"path {handler.path}")
+        # A proxy passes on the whole URL.
+        self.check(handler.path.removeprefix(self.url) == self.path, f"path {handler.path}")
         self.check(handler.headers["Content-Type"] == "application/x-protobuf", "content type")
         self.check(handler.headers["Expect"] is None, "an Expect")
         if handler.headers["Content-Encoding"] == "gzip":

@@ -29,9 +29,9 @@ static volatile sig_atomic_t interrupts;
 /* What is known of the input. */
 struct input {
 	struct frames frames;
-	bool ended, broken; /* broken: it is cut short, or cannot be read */
-	uint64_t moved_ns;  /* when a receiver last took or refused something */
-	uint64_t moved;	    /* how much it was then */
+	bool ended, broken;   /* broken: it is cut short, or cannot be read */
+	uint64_t answered_ns; /* when a receiver last took or refused something */
+	uint64_t answered;    /* how much it was then */
 };
 
 static void on_signal(int number)
@@ -118,31 +118,31 @@ static void read_some(struct input *in)
 	}
 }
 
-static uint64_t moved(void)
+static uint64_t answers(void)
 {
 	uint64_t n = 0;
 
 	for (size_t i = 0; i < job.transfer_count; i++)
 		n += job.transfers[i].queue.counts.delivered +
-		     queue_lost(&job.transfers[i].queue.counts);
+		     job.transfers[i].queue.counts.lost[QUEUE_REFUSED];
 	return n;
 }
 
 /* Whether there is room, or no hope of any. */
 static bool may_read(struct input *in, uint64_t patience_ms)
 {
-	const uint64_t now = clock_mono_ns(), n = moved();
+	const uint64_t now = clock_mono_ns(), n = answers();
 
-	if (n != in->moved || !sender_is_half_full(&job.sender)) {
-		in->moved = n;
-		in->moved_ns = now;
+	if (n != in->answered || !sender_is_half_full(&job.sender)) {
+		in->answered = n;
+		in->answered_ns = now;
 	}
-	return !sender_is_half_full(&job.sender) || now - in->moved_ns > patience_ms * 1000000u;
+	return !sender_is_half_full(&job.sender) || now - in->answered_ns > patience_ms * 1000000u;
 }
 
 static void read_all(struct input *in, uint64_t patience_ms)
 {
-	in->moved_ns = clock_mono_ns();
+	in->answered_ns = clock_mono_ns();
 	while (!in->ended && !interrupts) {
 		const bool reads = may_read(in, patience_ms);
 		struct curl_waitfd fd = { .fd = STDIN_FILENO, .events = CURL_WAIT_POLLIN };

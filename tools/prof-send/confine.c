@@ -48,6 +48,8 @@ static const struct seccomp_rule internet[] = {
 	CALL_IF("setsockopt", SECCOMP_IS(1, 6 /* IPPROTO_TCP */)),
 	CALL_IF("setsockopt", SECCOMP_IS(1, 0 /* IPPROTO_IP */)),
 	CALL_IF("setsockopt", SECCOMP_IS(1, 41 /* IPPROTO_IPV6 */)),
+	/* Whether a connection is still there. */
+	CALL_IF("recvfrom", SECCOMP_BITS(3, UINT32_MAX & ~(uint32_t)MSG_DONTWAIT, MSG_PEEK)),
 	CALL("sendmmsg"), /* two questions to a server of names */
 	CALL_IF("ioctl", SECCOMP_IS(1, FIONREAD)),
 	SECCOMP_END,

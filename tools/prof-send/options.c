@@ -195,13 +195,6 @@ static int parse_target(struct target *t, const struct endpoint_how *variable)
 		return cmdline_refuse_all("--otlp: the URL %s", endpoint_error(r));
 	if (r)
 		return cmdline_refuse_all("--otlp: %s: %s", t->text, endpoint_error(r));
-	if (!t->path[CREDENTIALS_CERTIFICATE] != !t->path[CREDENTIALS_KEY])
-		return cmdline_refuse_all(
-			"--otlp-%s: %s: needs --otlp-%s; give both",
-			t->path[CREDENTIALS_KEY] ? "key" : "cert",
-			t->path[t->path[CREDENTIALS_KEY] ? CREDENTIALS_KEY
-							 : CREDENTIALS_CERTIFICATE],
-			t->path[CREDENTIALS_KEY] ? "cert" : "key");
 	return EXITS_GO_ON;
 }
 
@@ -212,6 +205,21 @@ static const char *tls_option(const struct target *t)
 	       : t->path[CREDENTIALS_CERTIFICATE] ? "cert"
 	       : t->path[CREDENTIALS_KEY]	  ? "key"
 						  : NULL;
+}
+
+static int check_pairs(const struct options *o)
+{
+	for (size_t i = 0; i < o->target_count; i++) {
+		const char *const *path = o->targets[i].path;
+		const bool key = path[CREDENTIALS_KEY];
+
+		if (key != !!path[CREDENTIALS_CERTIFICATE])
+			return cmdline_refuse_all(
+				"--otlp-%s: %s: needs --otlp-%s; give both", key ? "key" : "cert",
+				path[key ? CREDENTIALS_KEY : CREDENTIALS_CERTIFICATE],
+				key ? "cert" : "key");
+	}
+	return EXITS_GO_ON;
 }
 
 static int check_two(const struct options *o)
@@ -263,7 +271,9 @@ static int complete_all(struct options *o)
 	if (option && !tls)
 		return cmdline_refuse_all("--otlp-%s: no endpoint uses TLS; write https://",
 					  option);
-	return check_two(o);
+	const int r = check_pairs(o);
+
+	return r == EXITS_GO_ON ? check_two(o) : r;
 }
 
 int options_parse(int argc, char **argv, struct options *o)

@@ -133,16 +133,6 @@ int queue_resume(struct queue *q, struct spool_found *ret)
 	return r;
 }
 
-/* A write that the disk refuses is tried once more without the oldest file. */
-static int write_to_spool(struct queue *q, uint64_t serial, const struct request *r)
-{
-	int e = spool_write(q->spool, q->key, serial, r);
-
-	if ((e == -ENOSPC || e == -EDQUOT) && drop_oldest(q, true))
-		e = spool_write(q->spool, q->key, serial, r);
-	return e;
-}
-
 void queue_put(struct queue *q, struct request *r)
 {
 	const struct spool_entry at = { .serial = q->next_serial++,
@@ -152,7 +142,7 @@ void queue_put(struct queue *q, struct request *r)
 
 	q->counts.taken++;
 	if (q->spool->folder >= 0) {
-		q->spool_failure = write_to_spool(q, at.serial, r);
+		q->spool_failure = spool_write(q->spool, q->key, at.serial, r);
 		spooled = !q->spool_failure;
 	}
 	if (!append(q, spooled ? NULL : request_use(r), &at)) {
@@ -238,7 +228,9 @@ void queue_end(struct queue *q)
 	q->busy = false;
 	TAILQ_FOREACH(e, &q->entries, link)
 	{
-		if (is_in_spool(e))
+		/* The disk may have room by now. */
+		if (is_in_spool(e) || (q->spool->folder >= 0 &&
+				       !spool_write(q->spool, q->key, e->serial, e->request)))
 			q->counts.kept++;
 		else
 			queue_lose(q, QUEUE_UNDELIVERED, e->samples);

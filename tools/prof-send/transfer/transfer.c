@@ -376,6 +376,18 @@ static void take_answer(struct transfer *t, const struct answer *a)
 	say_recovered(t);
 }
 
+/* curl does not say why it could not connect. */
+static const char *failure_of(struct transfer *t, CURLcode result)
+{
+	const size_t len = strlen(t->error);
+	long number = 0;
+
+	curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &number);
+	if (result == CURLE_COULDNT_CONNECT && number)
+		snprintf(t->error + len, sizeof(t->error) - len, " (%s)", strerror((int)number));
+	return t->error[0] ? t->error : curl_easy_strerror(result);
+}
+
 void transfer_end(struct transfer *t, CURLcode result)
 {
 	long http = 0;
@@ -388,7 +400,7 @@ void transfer_end(struct transfer *t, CURLcode result)
 	const struct answer_reply reply = {
 		.grpc = t->endpoint.protocol == ENDPOINT_GRPC,
 		.http = (unsigned)http,
-		.failure = t->error[0] ? t->error : curl_easy_strerror(result),
+		.failure = failure_of(t, result),
 		.endless = t->endless,
 		.retry_after = text_of(t, TRANSFER_RETRY_AFTER),
 		.grpc_status = text_of(t, TRANSFER_GRPC_STATUS),
