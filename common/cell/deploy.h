@@ -26,6 +26,12 @@
 #include "common/cell/sandbox.h"
 #include "common/status/status.h"
 
+/* The launcher takes the ids of a run from one of these ranges, in which no other user is. */
+#define DEPLOY_IDS_BASE 2000000000u
+#define DEPLOY_IDS_STEP 16u
+#define DEPLOY_IDS_RANGES 64u
+#define DEPLOY_IDS_LAST (DEPLOY_IDS_BASE + DEPLOY_IDS_RANGES * DEPLOY_IDS_STEP - 1u)
+
 enum deploy_tool {
 	DEPLOY_BPF,
 	DEPLOY_DELTAS,

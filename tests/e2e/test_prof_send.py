@@ -511,7 +511,8 @@ def test_what_does_not_fit_is_dropped_from_the_front_and_counted():
             assert r.wait(5)
             p = live.end()
         n = len(r.taken)
-        assert r.taken == requests[-n:] and 9 <= n <= 11
+        # The oldest one may be on its way when others are dropped.
+        assert r.taken[1:] == requests[1 - n:] and 9 <= n <= 11
         delivered(p, n, 40, status=1)
         assert f"{40 - n} dropped from the full queue" in said(p)
 
@@ -603,7 +604,7 @@ def test_the_spool_is_bounded_and_keeps_the_newest(spool):
     assert f"{30 - kept} dropped from the full spool, {kept} kept in the spool" in said(p)
     with HttpReceiver(port=r.port) as r:
         delivered(send(*args, requests=[]), kept)
-        assert r.taken == requests[-kept:]
+        assert r.taken[1:] == requests[1 - kept:]
 
 
 def test_a_full_disk_is_said_once_and_memory_serves(spool):
@@ -771,14 +772,15 @@ def test_a_user_of_its_own_also_has_tokens_and_spool_of_root(tmp_path):
         url = r.url
     args = ["--otlp", url, "--otlp-protocol", "http/protobuf", "--otlp-header-file", token,
             "--otlp-spool", spool]
-    uid = 2147480001
+    uid = 2000000997  # of runs that the launcher starts: another one each time
     os.chown(tmp_path / "export", 0, 0)
     with Deployment(tmp_path, *args, "--drain", "0.2", uid=uid) as d:
         d.give(A, B)
         code, err, _ = d.end()
         assert code == 1 and "2 kept in the spool" in err, err
         assert spool.stat().st_uid == uid
-    with HttpReceiver(port=r.port) as r, Deployment(tmp_path, *args, uid=uid + 1) as d:
+        assert {f.stat().st_uid for f in spool.iterdir()} == {uid}
+    with HttpReceiver(port=r.port) as r, Deployment(tmp_path, *args, uid=uid + 16) as d:
         assert r.wait(2)
         os.rename(write(tmp_path / "new", "authorization: two\n"), token)
         d.give(C)

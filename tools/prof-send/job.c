@@ -93,13 +93,18 @@ static int open_spool(struct job *j)
 
 	if (!o->spool)
 		return 0;
-	int r = spool_open(&j->spool, o->spool, d->uid[DEPLOY_SEND]);
+	/* Each run of the launcher has other users. */
+	const bool by_launcher = d->ids_given && geteuid() == 0;
+	const struct spool_owners owners = { .user = d->uid[DEPLOY_SEND],
+					     .first = by_launcher ? DEPLOY_IDS_BASE : 0,
+					     .last = by_launcher ? DEPLOY_IDS_LAST : 0 };
+	int r = spool_open(&j->spool, o->spool, &owners);
 
 	if (r) {
 		log_error("--otlp-spool: %s: %s", o->spool, spool_error(r));
 		return r;
 	}
-	if (d->ids_given && geteuid() == 0)
+	if (by_launcher)
 		r = spool_hand_over(&j->spool, d->uid[DEPLOY_SEND], d->gid);
 	if (r)
 		log_error("--otlp-spool: %s: cannot be given to user %u: %s", o->spool,

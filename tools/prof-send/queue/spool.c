@@ -14,7 +14,13 @@
 
 #define ENTRIES_FIRST 64
 
-int spool_open(struct spool *s, const char *path, uid_t uid)
+static bool may_own(const struct spool_owners *o, uid_t uid)
+{
+	return uid == 0 || uid == geteuid() || uid == o->user ||
+	       (o->last && uid >= o->first && uid <= o->last);
+}
+
+int spool_open(struct spool *s, const char *path, const struct spool_owners *owners)
 {
 	struct stat st;
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -24,8 +30,7 @@ int spool_open(struct spool *s, const char *path, uid_t uid)
 		return -errno;
 	if (fstat(fd, &st))
 		r = -errno;
-	else if ((st.st_uid != uid && st.st_uid != geteuid() && st.st_uid != 0) ||
-		 (st.st_mode & (S_IWGRP | S_IWOTH)))
+	else if (!may_own(owners, st.st_uid) || (st.st_mode & (S_IWGRP | S_IWOTH)))
 		r = SPOOL_OPEN_TO_OTHERS;
 	else if (flock(fd, LOCK_EX | LOCK_NB))
 		r = errno == EWOULDBLOCK ? SPOOL_IN_USE : -errno;

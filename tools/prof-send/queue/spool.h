@@ -43,8 +43,13 @@ enum spool_verdict {
 	SPOOL_DAMAGED = 3,	  /* the file is torn, falsified or gone */
 };
 
-/* Opens and locks the folder; uid: who may own it besides root. 0, enum spool_verdict, -errno. */
-int spool_open(struct spool *s, const char *path, uid_t uid);
+/* Who may own the folder, besides root and the caller. */
+struct spool_owners {
+	uid_t user;	   /* of this prof-send */
+	uid_t first, last; /* users of earlier runs, whom nobody else has; 0 and 0: none */
+};
+/* Opens and locks the folder. 0, enum spool_verdict, -errno. */
+int spool_open(struct spool *s, const char *path, const struct spool_owners *owners);
 /* Gives the folder and the files of ours in it to this user. For root, before it becomes the user.
  * 0, -errno. */
 int spool_hand_over(const struct spool *s, uid_t uid, gid_t gid);
