@@ -22,7 +22,8 @@
 #define DNS_PORT 53
 #define TYPES (SOCK_NONBLOCK | SOCK_CLOEXEC)
 #define TYPE_MASK (UINT32_MAX & ~(uint32_t)TYPES)
-#define WRITES (O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND | (O_TMPFILE & ~O_DIRECTORY))
+/* All but reading. O_PATH asks for no right, and so tells what exists. */
+#define NOT_READING (O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND | O_PATH | (O_TMPFILE & ~O_DIRECTORY))
 #define OF_SOCKETS (O_APPEND | O_ASYNC | O_DIRECT | O_NOATIME)
 
 /* Streams and datagrams of both Internet protocols. */
@@ -51,21 +52,25 @@ static const struct seccomp_rule internet[] = {
 	/* Whether a connection is still there. */
 	CALL_IF("recvfrom", SECCOMP_BITS(3, UINT32_MAX & ~(uint32_t)MSG_DONTWAIT, MSG_PEEK)),
 	CALL("sendmmsg"), /* two questions to a server of names */
-	CALL_IF("ioctl", SECCOMP_IS(1, FIONREAD)),
+	/* libc's resolver asks how long an answer is, and then takes a larger buffer. */
+	CALL_FAILS_IF("ioctl", ENOTTY, SECCOMP_IS(1, FIONREAD)),
 	SECCOMP_END,
 };
 
-/* What name resolution reads. Landlock says which files. */
-static const struct seccomp_rule reading[] = {
-	CALL("access"),
-	CALL("faccessat"),
-	CALL("faccessat2"),
-	CALL("stat"),
-	CALL("lstat"),
-	CALL("readlink"),
-	CALL("readlinkat"),
+/* Name resolution opens its files, and only tries the rest. */
+static const struct seccomp_rule no_paths[] = {
+	CALL_FAILS("open", EACCES),
+	CALL_FAILS("access", EACCES),
+	CALL_FAILS("faccessat", EACCES),
+	CALL_FAILS("faccessat2", EACCES),
+	CALL_FAILS("stat", EACCES),
+	CALL_FAILS("lstat", EACCES),
+	CALL_FAILS("readlink", EACCES),
+	CALL_FAILS("readlinkat", EACCES),
+	CALL_FAILS_IF("newfstatat", EACCES, SECCOMP_CLEAR(3, AT_EMPTY_PATH)),
+	CALL_FAILS("statx", ENOSYS),
+	CALL_FAILS("unlink", EACCES),
 	CALL("uname"),
-	CALL_IF("newfstatat", SECCOMP_CLEAR(3, AT_EMPTY_PATH)),
 	/* No file is mapped: neither modules of libc nor tables of its locales. */
 	CALL_FAILS_IF("mmap", EACCES, SECCOMP_SET(2, PROT_EXEC)),
 	CALL_FAILS_IF("mmap", EACCES, SECCOMP_CLEAR(2, PROT_EXEC), SECCOMP_CLEAR(3, MAP_ANONYMOUS)),
@@ -76,7 +81,6 @@ static const struct seccomp_rule living[] = {
 	CALL_IF("sched_getaffinity", SECCOMP_IS(0, 0)),
 	CALL_IF("fcntl", SECCOMP_IS(1, F_SETFL), SECCOMP_CLEAR(2, OF_SOCKETS)),
 	CALL_IF("ioctl", SECCOMP_IS(1, TCGETS)),
-	CALL_FAILS("statx", ENOSYS),
 	CALL_FAILS("membarrier", ENOSYS),
 	CALL_FAILS("futex_waitv", ENOSYS),
 	CALL("getuid"),
@@ -88,24 +92,21 @@ static const struct seccomp_rule living[] = {
 };
 
 static const struct seccomp_rule opening_to_read[] = {
-	CALL_FAILS("open", EACCES),
-	CALL_IF("openat", SECCOMP_CLEAR(2, WRITES)),
-	CALL_FAILS("unlink", EACCES),
+	CALL_IF("openat", SECCOMP_CLEAR(2, NOT_READING)),
 	CALL_FAILS("unlinkat", EACCES),
 	SECCOMP_END,
 };
 
-/* Of the spool's folder. Without Landlock the number of the folder at least excludes other ones;
- * absolute paths of what everybody may write remain. */
+/* The same, and files in the folder of the spool. A filter does not see the name; Landlock keeps it
+ * in the folder. */
 struct keeping {
-	struct seccomp_rule rules[7];
+	struct seccomp_rule rules[6];
 };
 
 static struct keeping keeping(int folder)
 {
 	return (struct keeping){ {
-		CALL_FAILS("open", EACCES),
-		CALL_IF("openat", SECCOMP_CLEAR(2, WRITES)),
+		CALL_IF("openat", SECCOMP_CLEAR(2, NOT_READING)),
 		CALL_IF("openat", SECCOMP_IS(0, folder), SECCOMP_SET(2, O_CREAT | O_EXCL)),
 		CALL_IF("unlinkat", SECCOMP_IS(0, folder), SECCOMP_IS(2, 0)),
 		CALL_IF("renameat", SECCOMP_IS(0, folder), SECCOMP_IS(2, folder)),
@@ -202,7 +203,7 @@ int confine_seal(struct confine *c)
 	const struct seccomp_rule *const lists[] = {
 		baseline_calls,	  baseline_files, baseline_sockets,
 		baseline_threads, self.rules,	  living,
-		internet,	  reading,	  c->spool >= 0 ? keep.rules : opening_to_read,
+		internet,	  no_paths,	  c->spool >= 0 ? keep.rules : opening_to_read,
 	};
 	int r = enter_landlock(c, true);
 
