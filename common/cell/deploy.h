@@ -93,8 +93,9 @@ void deploy_budget(const struct deploy *d, struct budget *ret);
  * -errno, logged. */
 int deploy_check_fd(const char *option, int fd);
 /* Enters the identity of `tool` (sandbox.h), whose ids and change_ids in *s it fills in, and the
- * tool's cell (cell.h), which prof-bpf and prof-send do not have. Checks the folder and the given descriptors, makes the status pipe
- * O_NONBLOCK, and ignores SIGPIPE if there is such a pipe. 0, or -errno, logged. */
+ * tool's cell (cell.h), which prof-bpf and prof-send do not have. Checks the folder and the given
+ * descriptors, makes the status pipe O_NONBLOCK, and ignores SIGPIPE if there is such a pipe. 0, or
+ * -errno, logged. */
 int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *s);
 /* Call it after the sockets are connected, before the first byte of a peer is read. From then on no
  * thread of a tool without rights (all but prof-bpf) can open anything (cell.h). 0, or -errno,

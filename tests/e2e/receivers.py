@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Receivers of OTLP for the tests of prof-send. They are strict: a request that breaks a rule of the
-protocol is noted in `wrong`. They misbehave on order: `plan` says what to do with each request."""
+"""Receivers of OTLP for the tests of prof-send. They are strict: a request that breaks a rule of
+the protocol is noted in `wrong`. They misbehave on order: `plan` says what to do with each
+request."""
 import base64
 import concurrent.futures
 import contextlib
@@ -418,3 +419,54 @@ def grpc_tls_of(certificate, key, clients=None):
     return grpc.ssl_server_credentials([(key.read_bytes(), certificate.read_bytes())],
                                        clients.read_bytes() if clients else None,
                                        clients is not None)
+
+
+class Names:
+    """A server of names on port 53 of a loopback address: all names are 127.0.0.1, and none has an
+    address of IPv6. Over UDP it only says that its answer is too long."""
+
+    ADDRESS = "127.77.0.53"
+
+    def __init__(self):
+        self.udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.udp.bind((self.ADDRESS, 53))
+        self.tcp = socket.create_server((self.ADDRESS, 53))
+        self.asked = []
+
+    def answer(self, query, cut):
+        end = 12 + query[12:].index(0) + 5
+        kind, = struct.unpack(">H", query[end - 4:end - 2])
+        self.asked.append(("udp" if cut else "tcp", kind))
+        found = kind == 1 and not cut
+        head = query[:2] + struct.pack(">HHHHH", 0x8380 if cut else 0x8180, 1, found, 0, 0)
+        record = b"\xc0\x0c" + struct.pack(">HHIH", 1, 1, 60, 4) + bytes([127, 0, 0, 1])
+        return head + query[12:end] + record * found
+
+    def serve_udp(self):
+        with contextlib.suppress(OSError):
+            while True:
+                query, peer = self.udp.recvfrom(512)
+                if not query:
+                    break
+                self.udp.sendto(self.answer(query, True), peer)
+
+    def serve_tcp(self):
+        with contextlib.suppress(OSError):
+            while True:
+                peer, _ = self.tcp.accept()
+                with peer, contextlib.suppress(OSError, struct.error):
+                    while True:
+                        n, = struct.unpack(">H", peer.recv(2, socket.MSG_WAITALL))
+                        a = self.answer(peer.recv(n, socket.MSG_WAITALL), False)
+                        peer.sendall(struct.pack(">H", len(a)) + a)
+
+    def __enter__(self):
+        for serve in self.serve_udp, self.serve_tcp:
+            threading.Thread(target=serve, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        for s in self.udp, self.tcp:
+            with contextlib.suppress(OSError):
+                s.shutdown(socket.SHUT_RDWR)
+            s.close()

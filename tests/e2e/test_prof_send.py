@@ -11,13 +11,13 @@ import subprocess
 import threading
 import time
 
-import grpc
 import h2.errors
 import pytest
 
 from conftest import BUILD
-from receivers import (GRPC_PATH, Authority, GrpcReceiver, H2Receiver, HttpReceiver, Proxy, date_in,
-                       field, grpc_error, grpc_tls_of, partial, reply, retry_info, status, tls_of)
+from receivers import (Authority, GrpcReceiver, H2Receiver, HttpReceiver, Names, Proxy,
+                       date_in, field, grpc_error, grpc_tls_of, partial, reply, retry_info, status,
+                       tls_of)
 
 SEND = f"{BUILD}/prof-send"
 # The tests' own surroundings may have proxies and receivers.
@@ -165,6 +165,19 @@ def test_a_proxy_is_used(authority, variable, protocol, receiver):
         delivered(send("--otlp", r.url, "--otlp-protocol", protocol,
                        env={"http_proxy": proxy.url, "no_proxy": "127.0.0.1"}), 1)
         assert proxy.asked == []
+
+
+def test_a_sealed_one_asks_a_server_of_names(tmp_path):
+    (tmp_path / "resolv.conf").write_text(f"nameserver {Names.ADDRESS}\noptions timeout:1\n")
+    # Modules of libc are never loaded: of these services it asks only DNS.
+    (tmp_path / "nsswitch.conf").write_text("hosts: mymachines mdns4 ldap\n")
+    mount = (f"mount --bind {tmp_path}/resolv.conf /etc/resolv.conf && "
+             f"mount --bind {tmp_path}/nsswitch.conf /etc/nsswitch.conf && exec \"$@\"")
+    with Names() as names, GrpcReceiver() as r:
+        p = send("--otlp", f"http://collector.test:{r.port}", "--drain", "10",
+                 before=["unshare", "-m", "sh", "-c", mount, "-"])
+        delivered(p, 1)
+        assert r.taken == [A] and ("udp", 1) in names.asked and ("tcp", 1) in names.asked
 
 
 # --- failures that pass ---
@@ -694,7 +707,7 @@ REFUSED = [
     (["--otlp", "http://h", "--run-dir", "/run", "-m", "64M"], "--memory: not together with"),
     (["--otlp", "http://h", "--run-dir", "/run", "--ids", "0:0:0:0:0"], "--ids: has no user of"),
     (["--otlp", "http://h", "file"], "file: not an option"),
-    ([a for i in range(17) for a in ("--otlp", f"http://h:{i + 1}")], "--otlp: http://h:17: too ma"),
+    ([a for i in range(17) for a in ("--otlp", f"http://h:{i + 1}")], "--otlp: http://h:17: too "),
 ]
 
 
@@ -845,13 +858,11 @@ def test_it_holds_no_right_and_no_memory_of_others_can_be_read(tmp_path):
         assert len(pids) == 2
         for pid in pids:
             with open(f"/proc/{pid}/status") as f:
-                fields = dict(line.split(":\t", 1) for line in f.read().splitlines() if ":\t" in line)
+                fields = dict(line.split(":\t", 1) for line in f.read().splitlines()
+                              if ":\t" in line)
             assert {fields[c] for c in ("CapPrm", "CapEff", "CapInh", "CapAmb")} == {"0" * 16}
             assert fields["NoNewPrivs"] == "1" and fields["Seccomp"] == "2"
         # The lender holds its socket, and a pipe that nobody reads.
         held = os.listdir(f"/proc/{pids[1]}/fd")
         assert len(held) == 4, held
         live.end()
-
-
-assert GRPC_PATH and grpc

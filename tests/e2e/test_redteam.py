@@ -252,8 +252,9 @@ class Target:
         self.scene = Scene(stack, self.dir, self.uid(), ids[0])
         stack.callback(self.scene.fresh)
         self.env = {"REDTEAM_ORDERS": f"{self.scene.dir}/orders",
-                    "REDTEAM_PART": {"worker": "worker", "keeper": "keeper",
-                                     "lender": "keeper", "dump": "half"}.get(name, "tool"), "REDTEAM_WITHOUT": without}
+                    "REDTEAM_PART": {"worker": "worker", "keeper": "keeper", "lender": "keeper",
+                                     "dump": "half"}.get(name, "tool"),
+                    "REDTEAM_WITHOUT": without}
         stack.callback(self.end)
 
     def uid(self):

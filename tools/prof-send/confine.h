@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The confinement of prof-send. It is the only tool with the network of the host, so it has little
- * else: it reads the files that name resolution takes, and keeps files in the folder of its spool. It
- * connects to the ports of its endpoints and of their proxies, and to DNS.
+ * else: it reads the files that name resolution takes, and keeps files in the folder of its spool.
+ * It connects to the ports of its endpoints and of their proxies, and to DNS.
  *
- * Two steps, as for the other tools: confine_enter before the first socket, which starts threads, and
- * confine_seal behind it, before the first byte of a peer or receiver is read.
+ * Two steps, as for the other tools: confine_enter before the first socket, which starts threads,
+ * and confine_seal behind it, before the first byte of a peer or receiver is read.
  */
 #ifndef PROF_SEND_CONFINE_H
 #define PROF_SEND_CONFINE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The job: all that prof-send holds while it runs. Its parts are opened with the caller's rights, and
- * used behind the confinement.
+ * The job: all that prof-send holds while it runs. Its parts are opened with the caller's rights,
+ * and used behind the confinement.
  */
 #ifndef PROF_SEND_JOB_H
 #define PROF_SEND_JOB_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prof-send delivers finished requests to receivers of OTLP. It is the only tool with a network, and
- * never sees the stream of samples: a request is bytes that it does not read. By hand, requests come
- * on standard input; in a deployment, from prof-export.
+ * prof-send delivers finished requests to receivers of OTLP. It is the only tool with a network,
+ * and never sees the stream of samples: a request is bytes that it does not read. By hand, requests
+ * come on standard input; in a deployment, from prof-export.
  */
 #include <nss.h>
 #include "common/base/heap.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The command line of prof-send, and what the environment adds to it. An option that stands behind
- * an --otlp is for that endpoint; one that stands before the first is for all that have none of their
- * own. So a token is sent only where the user wants it.
+ * an --otlp is for that endpoint; one that stands before the first is for all that have none of
+ * their own. So a token is sent only where the user wants it.
  */
 #ifndef PROF_SEND_OPTIONS_H
 #define PROF_SEND_OPTIONS_H

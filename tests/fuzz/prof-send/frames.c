@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input: the size of the pieces, and requests with their lengths. The same requests come whatever the
- * pieces are. */
+/* Input: the size of the pieces, and requests with their lengths. The same requests come whatever
+ * the pieces are. */
 #include <stdint.h>
 #include "tests/fuzz/must.h"
 #include "tools/prof-send/intake/frames.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input: a byte of choices, and the text of a header file or of the variable. A header that is taken
- * is one line with a name in lower case, and no message shows its value. */
+/* Input: a byte of choices, and the text of a header file or of the variable. A header that is
+ * taken is one line with a name in lower case, and no message shows its value. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -162,8 +162,8 @@ void answer_of(const struct answer_reply *reply, struct answer *ret)
 		say(ret, reply->failure ? reply->failure : "the connection failed", NULL);
 		return;
 	}
-	/* gRPC's status comes behind the body, so nobody will know it. gRPC's own clients also count
-	 * this as a refusal. OTLP/HTTP has told its status before. */
+	/* gRPC's status comes behind the body, so nobody will know it. gRPC's own clients also
+	 * count this as a refusal. OTLP/HTTP has told its status before. */
 	if (reply->grpc && reply->endless) {
 		ret->verdict = ANSWER_REFUSED;
 		say(ret, "the reply is larger than 4 MiB", NULL);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An endpoint: where requests go, as a URL and a protocol. Source: the OTLP specification, "OTLP/gRPC"
- * and "OTLP/HTTP", and the OTLP exporter's configuration.
+ * An endpoint: where requests go, as a URL and a protocol. Source: the OTLP specification,
+ * "OTLP/gRPC" and "OTLP/HTTP", and the OTLP exporter's configuration.
  *
  * The path of OTLP/gRPC is fixed. OTLP/HTTP has the default path, unless the URL has another one. A
- * token in a URL would be in the list of processes and in logs, so a URL has neither credentials nor
- * a query. Pure.
+ * token in a URL would be in the list of processes and in logs, so a URL has neither credentials
+ * nor a query. Pure.
  */
 #ifndef PROF_SEND_ENDPOINT_ENDPOINT_H
 #define PROF_SEND_ENDPOINT_ENDPOINT_H

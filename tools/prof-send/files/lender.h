@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The lender opens the files that the user named, such as a token's, for a prof-send that can open
- * nothing any more. It is a process of its own, which prof-send forks while it still has its caller's
- * rights: a token's file may belong to root. It opens a file anew each time, so a file that was
- * replaced is found, and lends it read-only. It reads no byte of any file and of no network, and
- * knows one order: the number of a file.
+ * nothing any more. It is a process of its own, which prof-send forks while it still has its
+ * caller's rights: a token's file may belong to root. It opens a file anew each time, so a file
+ * that was replaced is found, and lends it read-only. It reads no byte of any file and of no
+ * network, and knows one order: the number of a file.
  */
 #ifndef PROF_SEND_FILES_LENDER_H
 #define PROF_SEND_FILES_LENDER_H

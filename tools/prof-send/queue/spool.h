@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The spool: a folder in which requests survive an outage, and the end of prof-send. Each request is
- * a file (spoolfile.h). It is written under a name that does not count, synced, and renamed; so a
- * file with its name is whole. The folder is opened once, by its path; from then on only what is
+ * The spool: a folder in which requests survive an outage, and the end of prof-send. Each request
+ * is a file (spoolfile.h). It is written under a name that does not count, synced, and renamed; so
+ * a file with its name is whole. The folder is opened once, by its path; from then on only what is
  * directly in it is reached, without following links.
  *
  * The folder belongs to one prof-send at a time, and nobody else may write to it.

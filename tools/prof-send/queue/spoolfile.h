@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A file of the spool: one request, behind a head of fixed width. Numbers are little-endian. The
- * head and the bytes each have a checksum, so a torn or foreign file is noticed. The file's name has
- * the endpoint's key and a serial number, by which files are sent in order. Pure.
+ * head and the bytes each have a checksum, so a torn or foreign file is noticed. The file's name
+ * has the endpoint's key and a serial number, by which files are sent in order. Pure.
  */
 #ifndef PROF_SEND_QUEUE_SPOOLFILE_H
 #define PROF_SEND_QUEUE_SPOOLFILE_H
