@@ -32,7 +32,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	must(strncmp(e.url, e.tls ? "https://" : "http://", e.tls ? 8 : 7) == 0);
 	must(strlen(e.url) < ENDPOINT_URL_MAX && strlen(e.name) <= strlen(e.url));
-	must(!strchr(e.name, '@') && !strchr(e.url, '?') && !strchr(e.url, '#'));
+	const char *host = strstr(e.url, "://") + 3;
+	const size_t authority = strcspn(host, "/");
+
+	must(authority && !memchr(host, '@', authority));
+	must(!strchr(e.url, '?') && !strchr(e.url, '#'));
 	must(!strpbrk(e.url, " \r\n\t"));
 	return 0;
 }

@@ -90,6 +90,8 @@ Test(endpoint, other_texts_are_no_endpoints)
 		{ "h", ENDPOINT_SCHEME },
 		{ "unix:///run/x", ENDPOINT_SCHEME },
 		{ "ftp://h", ENDPOINT_SCHEME },
+		{ "http:/h", ENDPOINT_SCHEME },
+		{ "http:///h", ENDPOINT_MALFORMED },
 		{ "http://", ENDPOINT_MALFORMED },
 		{ "http://h:0x", ENDPOINT_MALFORMED },
 		{ "http://h:65536", ENDPOINT_MALFORMED },

@@ -26,6 +26,18 @@ Test(headers, lines_are_headers_with_names_in_lower_case)
 	headers_done(&h);
 }
 
+Test(headers, a_value_of_asterisks_is_hidden_as_well)
+{
+	struct headers h = { .n = 0 };
+	char text[] = "*****";
+	unsigned line;
+
+	cr_assert_eq(headers_parse_file(&h, span_of("a: ****"), &line), 0);
+	headers_hide(&h, text);
+	cr_assert_str_eq(text, "*****");
+	headers_done(&h);
+}
+
 Test(headers, a_list_is_decoded)
 {
 	struct headers h = { .n = 0 };

@@ -61,7 +61,7 @@ static int split(const char *text, struct parts *ret)
 	case CURLUE_UNSUPPORTED_SCHEME:
 		return ENDPOINT_SCHEME;
 	default:
-		return strstr(text, "://") ? ENDPOINT_MALFORMED : ENDPOINT_SCHEME;
+		return ENDPOINT_MALFORMED;
 	}
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
 		if (curl_url_get(u, wanted[i].part, wanted[i].to, wanted[i].flags) ==
@@ -142,11 +142,18 @@ int endpoint_parse(const char *text, const struct endpoint_how *how, struct endp
 	}
 	if (strlen(text) >= ENDPOINT_URL_MAX)
 		return ENDPOINT_LONG;
+	/* curl also takes one slash, or three. */
+	const char *slashes = strstr(text, "://");
+
+	if (!slashes)
+		return ENDPOINT_SCHEME;
 	int r = split(text, &p);
 
 	if (r)
 		return r;
 	r = check(&p, how);
+	if (!r && slashes[3] == '/')
+		r = ENDPOINT_MALFORMED;
 	if (!r)
 		r = compose(&p, how, ret);
 	free_parts(&p);

@@ -184,7 +184,7 @@ void headers_hide(const struct headers *h, char *text)
 
 			if (len < HIDDEN_LEAST)
 				continue;
-			for (char *at = strstr(text, parts[k]); at; at = strstr(at, parts[k]))
+			for (char *at = strstr(text, parts[k]); at; at = strstr(at + len, parts[k]))
 				memset(at, '*', len);
 		}
 	}
