@@ -18,13 +18,14 @@ static void check(const struct headers *h, size_t i)
 		must(*c > ' ' && *c < 0x7f && !(*c >= 'A' && *c <= 'Z') && *c != ':');
 	for (const char *c = colon; *c; c++)
 		must((uint8_t)*c >= ' ' || *c == '\t');
-	if (strlen(colon + 2) < 4)
+	/* One with asterisks may come out of hiding others. */
+	if (strlen(colon + 2) < 4 || strchr(colon + 2, '*'))
 		return;
 	char *echo = strdup(line);
 
 	must(echo != NULL);
 	headers_hide(h, echo);
-	must(!strstr(echo, colon + 2) || strspn(colon + 2, "*") == strlen(colon + 2));
+	must(!strstr(echo, colon + 2));
 	free(echo);
 }
 
