@@ -5,7 +5,7 @@
  */
 #include "tools/prof-send/deployed.h"
 
-#include <poll.h>
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +21,7 @@
 #define DIAL_MS 60000
 #define WAIT_MS 1000
 #define STATUS_NS 1000000000u
+#define BATCHES_AT_ONCE 16
 #define MAX_FILES 256
 #define THREADS 24	      /* nng's, and one for each name that is resolved */
 #define SHARE 16	      /* requests in memory get this part of the run's limit */
@@ -100,12 +101,14 @@ static bool take_batch(struct source *s)
 	return false;
 }
 
-static void take_all(struct source *s)
+/* A prof-export that floods the bus must not keep us from the launcher. */
+static void take_some(struct source *s)
 {
-	while (!s->over) {
+	for (int i = 0; i < BATCHES_AT_ONCE && !s->over; i++) {
 		const int event = bus_recv(s->bus, &s->message);
 
-		if (event == BUS_EMPTY)
+		/* For want of memory the message waits in the bus. */
+		if (event == BUS_EMPTY || event == -ENOMEM)
 			return;
 		if (event == BUS_PEER_CAME)
 			continue;
@@ -135,9 +138,14 @@ static void receive(struct source *s)
 		};
 
 		sender_wait(&job.sender, fds, s->deploy->life_fd < 0 ? 1 : 2, WAIT_MS);
-		take_all(s);
+		take_some(s);
 		sender_work(&job.sender);
 	}
+	/* prof-export waits for this close, but not for receivers. */
+	if (!s->over)
+		take_some(s);
+	bus_free(s->bus);
+	s->bus = NULL;
 }
 
 static int enter(const struct options *o, struct source *s)
@@ -178,17 +186,15 @@ int deployed_run(const struct options *o)
 	/* Ctrl-C in the terminal is for the launcher. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
-	sigaction(SIGTERM, &a, NULL);
 	stream_in_init(&s.in);
 	s.in.way = MSG_EXPORT_TO_SEND;
 	s.in.of_run = true;
 	int r = enter(o, &s);
 
 	if (r == EXITS_GO_ON) {
+		sigaction(SIGTERM, &a, NULL);
 		tell(&o->deploy, STATUS_READY);
 		receive(&s);
-		/* What waits on the bus is taken before it closes. */
-		take_all(&s);
 		if (!s.left)
 			job_drain(&job, o->drain_ms ? o->drain_ms : DRAIN_MS, is_left, &s);
 		job_end(&job);

@@ -10,7 +10,7 @@ const char *const queue_losses[QUEUE_LOSSES] = {
 	[QUEUE_SPOOL_FULL] = "dropped from the full spool",
 	[QUEUE_REFUSED] = "refused by the receiver",
 	[QUEUE_TOO_LARGE] = "too large",
-	[QUEUE_DAMAGED] = "damaged in the spool",
+	[QUEUE_DAMAGED] = "damaged",
 	[QUEUE_MEMORY] = "dropped for want of memory",
 	[QUEUE_UNDELIVERED] = "not delivered in time",
 };

@@ -19,7 +19,7 @@ enum queue_loss {
 	QUEUE_SPOOL_FULL,  /* the same, in the spool */
 	QUEUE_REFUSED,	   /* the receiver refused it for good */
 	QUEUE_TOO_LARGE,   /* it is larger than anybody takes */
-	QUEUE_DAMAGED,	   /* its file in the spool was torn or falsified */
+	QUEUE_DAMAGED,	   /* its file in the spool is torn or falsified, or it is not gzip */
 	QUEUE_MEMORY,	   /* no memory for it */
 	QUEUE_UNDELIVERED, /* prof-send ended before the receiver took it */
 	QUEUE_LOSSES

@@ -154,6 +154,9 @@ static int set_tls(struct transfer *t)
 {
 	int r = set_blob(t, CURLOPT_CAINFO_BLOB, CREDENTIALS_ROOTS);
 
+	/* Of a proxy that is reached by TLS. */
+	if (!r)
+		r = set_blob(t, CURLOPT_PROXY_CAINFO_BLOB, CREDENTIALS_ROOTS);
 	if (!r)
 		r = set_blob(t, CURLOPT_SSLCERT_BLOB, CREDENTIALS_CERTIFICATE);
 	if (!r)
