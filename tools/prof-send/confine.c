@@ -7,6 +7,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -30,6 +32,8 @@
 #define INTERNET(family, type) \
 	CALL_IF("socket", SECCOMP_IS(0, family), SECCOMP_BITS(1, TYPE_MASK, type))
 
+#define SETTING(level, name) CALL_IF("setsockopt", SECCOMP_IS(1, level), SECCOMP_IS(2, name))
+
 static const struct seccomp_rule internet[] = {
 	INTERNET(AF_INET, SOCK_STREAM),
 	INTERNET(AF_INET, SOCK_DGRAM),
@@ -45,10 +49,13 @@ static const struct seccomp_rule internet[] = {
 	CALL("connect"),
 	CALL("getsockname"),
 	CALL("getpeername"),
-	CALL_IF("setsockopt", SECCOMP_IS(1, SOL_SOCKET), SECCOMP_IS(2, SO_KEEPALIVE)),
-	CALL_IF("setsockopt", SECCOMP_IS(1, 6 /* IPPROTO_TCP */)),
-	CALL_IF("setsockopt", SECCOMP_IS(1, 0 /* IPPROTO_IP */)),
-	CALL_IF("setsockopt", SECCOMP_IS(1, 41 /* IPPROTO_IPV6 */)),
+	SETTING(SOL_SOCKET, SO_KEEPALIVE),
+	SETTING(IPPROTO_TCP, TCP_NODELAY),
+	SETTING(IPPROTO_TCP, TCP_KEEPIDLE),
+	SETTING(IPPROTO_TCP, TCP_KEEPINTVL),
+	SETTING(IPPROTO_TCP, TCP_KEEPCNT),
+	SETTING(IPPROTO_IP, IP_RECVERR),
+	SETTING(IPPROTO_IPV6, IPV6_RECVERR),
 	/* Whether a connection is still there. */
 	CALL_IF("recvfrom", SECCOMP_BITS(3, UINT32_MAX & ~(uint32_t)MSG_DONTWAIT, MSG_PEEK)),
 	CALL("sendmmsg"), /* two questions to a server of names */
