@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <libgen.h>
 #include <limits.h>
 #include <poll.h>
@@ -125,6 +126,8 @@ static _Noreturn void lend(int socket, const struct lender_file *files, size_t n
 
 	prctl(PR_SET_NAME, "prof-send-files", 0, 0, 0);
 	keeper_ignore_signals();
+	/* Only root may; others keep theirs. */
+	(void)!setgroups(0, NULL);
 	if (keeper_hold(&socket, 1, true) || sandbox_enter(&sandbox, &step) ||
 	    forget_other_files(files, n))
 		_exit(EXITS_FAILED);
