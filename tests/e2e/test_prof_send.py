@@ -393,6 +393,15 @@ def test_a_token_is_sent_and_never_shown(tmp_path):
         assert "s3cr3t" not in said(p) and "no access with ******" in said(p), said(p)
 
 
+def test_a_token_that_others_could_overhear_is_told(tmp_path):
+    token = write(tmp_path / "token", "a: b\n")
+    p = send("--otlp", "http://no-such-host.invalid", "--otlp-header-file", token, requests=[])
+    assert b"the headers go over the network unencrypted; use https://" in p.stderr
+    p = send("--otlp", "http://localhost:1", "--otlp", "https://no-such-host.invalid",
+             "--otlp-header-file", token, requests=[])
+    assert p.stderr == b""
+
+
 def test_an_option_behind_an_endpoint_is_only_for_it(tmp_path):
     token = write(tmp_path / "token", "authorization: t\n")
     with GrpcReceiver() as one, GrpcReceiver() as two:

@@ -75,8 +75,15 @@ static int read_files(struct job *j)
 	struct credentials_error e;
 
 	for (size_t i = 0; i < j->transfer_count; i++) {
-		if (!credentials_refresh(&j->transfers[i].credentials, &e))
+		const struct transfer *t = &j->transfers[i];
+
+		if (!credentials_refresh(&j->transfers[i].credentials, &e)) {
+			if (t->credentials.headers.n && !t->endpoint.tls && !t->endpoint.local)
+				log_warning("%s: the headers go over the network unencrypted; "
+					    "use https://",
+					    t->endpoint.name);
 			continue;
+		}
 		if (e.line)
 			log_error("%s: line %u: %s", e.path, e.line, e.text);
 		else

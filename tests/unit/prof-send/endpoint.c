@@ -123,6 +123,20 @@ Test(endpoint, the_key_tells_urls_apart_and_never_changes)
 	cr_assert_neq(a.key, b.key);
 }
 
+Test(endpoint, this_host_is_known_by_its_names)
+{
+	static const char *const local[] = { "http://localhost", "http://127.0.0.1:4317",
+					     "https://[::1]" };
+	struct endpoint e;
+
+	for (size_t i = 0; i < sizeof(local) / sizeof(local[0]); i++) {
+		cr_assert_eq(endpoint_parse(local[i], &grpc, &e), 0);
+		cr_assert(e.local);
+	}
+	cr_assert_eq(endpoint_parse("http://localhost.example.org", &grpc, &e), 0);
+	cr_assert_not(e.local);
+}
+
 Test(endpoint, the_port_of_a_proxy_is_known)
 {
 	cr_assert_eq(endpoint_proxy_port("http://p:3128"), 3128);

@@ -97,9 +97,17 @@ static uint64_t hash(const char *text)
 	return h;
 }
 
+static bool is_local(const char *host)
+{
+	return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
+	       strcmp(host, "[::1]") == 0;
+}
+
 static int compose(const struct parts *p, const struct endpoint_how *how, struct endpoint *ret)
 {
-	struct endpoint e = { .protocol = how->protocol, .tls = strcmp(p->scheme, "https") == 0 };
+	struct endpoint e = { .protocol = how->protocol,
+			      .tls = strcmp(p->scheme, "https") == 0,
+			      .local = is_local(p->host) };
 	const char *path = p->path && strcmp(p->path, "/") != 0 ? p->path : "";
 	const char *fixed = "";
 	const bool grpc = how->protocol == ENDPOINT_GRPC;

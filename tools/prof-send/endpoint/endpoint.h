@@ -25,6 +25,7 @@ extern const char *const endpoint_protocols[ENDPOINT_PROTOCOLS];
 struct endpoint {
 	enum endpoint_protocol protocol;
 	bool tls;
+	bool local; /* by its name, on this host */
 	uint16_t port;
 	char url[ENDPOINT_URL_MAX];  /* where requests go */
 	char name[ENDPOINT_URL_MAX]; /* for messages: as url; of gRPC without the path */
