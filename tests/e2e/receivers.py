@@ -7,6 +7,7 @@ import concurrent.futures
 import contextlib
 import gzip
 import http.server
+import random
 import socket
 import ssl
 import struct
@@ -53,6 +54,15 @@ def retry_info(seconds, nanos=0):
     return field(1, 8) + field(3, detail)
 
 
+def spare_port():
+    """Below those that the kernel gives to connections: a receiver that ends may begin again on its
+    port, and nobody else gets it meanwhile."""
+    while True:
+        port = random.randrange(15000, 32000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+
+
 class Receiver:
     """What all have. plan: what to do with the first requests, in order; later ones are taken."""
 
@@ -88,7 +98,7 @@ class GrpcReceiver(Receiver):
         handler = grpc.unary_unary_rpc_method_handler(self.export)
         self.server.add_generic_rpc_handlers(
             [grpc.method_handlers_generic_handler(SERVICE, {"Export": handler})])
-        address = f"127.0.0.1:{port}"
+        address = f"127.0.0.1:{port or spare_port()}"
         self.port = (self.server.add_secure_port(address, tls) if tls
                      else self.server.add_insecure_port(address))
         self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
@@ -132,7 +142,8 @@ class HttpReceiver(Receiver):
                 pass
 
         self.path = path
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port or spare_port()),
+                                                      Handler)
         self.server.daemon_threads = True
         if tls:
             self.server.socket = tls.wrap_socket(self.server.socket, server_side=True)
@@ -196,7 +207,7 @@ class H2Receiver(Receiver):
 
     def __init__(self, plan=(), port=0):
         super().__init__(plan)
-        self.listener = socket.create_server(("127.0.0.1", port))
+        self.listener = socket.create_server(("127.0.0.1", port or spare_port()))
         self.port = self.listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.open = True
