@@ -77,6 +77,9 @@ struct status {
 	/* prof-export: what a newer version recorded and ours does not know. */
 	uint64_t skipped_messages, skipped_fields;
 	struct status_blame blames[STATUS_BLAMES]; /* prof-export: the most samples first */
+	/* prof-send, over all endpoints: requests that came, that receivers took, and that were
+	 * lost; `samples` are those in the requests taken. */
+	uint64_t requests, requests_taken, requests_lost;
 };
 static_assert(sizeof(struct status) <= PIPE_BUF, "a status word is written whole");
 

@@ -54,6 +54,11 @@ $(addprefix $(B)/,$(addprefix tools/prof-bpf/kernel/,kallsyms.o ksymbols.o) \
 endif
 
 # The longest useful input, if it is not 64 KiB.
+answer_MAX       := 2048
+endpoint_MAX     := 2048
+frames_MAX       := 1024
+headers_MAX      := 1024
+spoolfile_MAX    := 128
 requests_MAX     := 512
 bus_MAX          := 1024
 children_MAX     := 512

@@ -322,7 +322,7 @@ static int open_host(struct prof *p)
 		.only_selected = p->options.follow || p->options.sampling.pid_count,
 		.follow_forks = p->options.follow != 0,
 		.self_uids = d->uid,
-		.self_uid_count = d->ids_given ? DEPLOY_TOOLS : 0,
+		.self_uid_count = d->ids_given ? DEPLOY_TOOLS + d->send_given : 0,
 		.memory = p->budget.host,
 		.file_known = loop_file_known,
 		.file_needs_rows = loop_file_needs_rows,
