@@ -7,8 +7,8 @@ set -eu
 
 build="gcc make pkgconf clang llvm bpftool libbpf-dev libelf-dev libdw-dev libnng-dev libmsgpack-dev
 libprotobuf-c-dev protobuf-c-compiler python3-minimal libcap-ng-dev libseccomp-dev libcjson-dev
-uthash-dev libiberty-dev liblzma-dev zlib1g-dev libzstd-dev libzydis-dev libmbedtls-dev libjs-d3
-linux-libc-dev"
+libcurl4-openssl-dev uthash-dev libiberty-dev liblzma-dev zlib1g-dev libzstd-dev libzydis-dev
+libmbedtls-dev libjs-d3 linux-libc-dev"
 deb="debhelper dpkg-dev"
 test="git g++ squashfuse squashfs-tools python3 python3-pytest python3-pytest-xdist libcriterion-dev
 libclang-rt-14-dev clang-format elfutils gdb binutils protobuf-compiler mandoc
@@ -16,7 +16,7 @@ bash dash perl gzip xz-utils openssl sqlite3 gawk bc tar grep findutils coreutil
 libcap2-bin libc6-dbg musl-tools chromium
 postgresql linux-perf dwz mercurial gunicorn python3-flask
 libpython3-dev python3-greenlet qemu-system-x86 busybox-static debian-archive-keyring systemd
-python3-yaml"
+python3-yaml python3-protobuf python3-grpcio python3-h2"
 # Compilers and runtimes that serve wherever they come from: command=package.
 commands="go=golang-go rustc=rustc node=nodejs
 javac=default-jdk-headless mcs=mono-mcs mono=mono-runtime pypy3=pypy3 erlc=erlang-base ruby=ruby

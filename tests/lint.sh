@@ -125,6 +125,7 @@ declare -A may=(
 	[prof-symd]="seccomp elf dw lzma z Zydis Zycore mbedcrypto"
 	[prof-dump]="seccomp bpf elf dw lzma z zstd Zydis Zycore mbedcrypto"
 	[prof-export]="seccomp protobuf-c z"
+	[prof-send]="seccomp curl protobuf-c z"
 )
 for t in "$@"; do
 	for lib in $(readelf -d "$tree/$t" | sed -n 's/.*(NEEDED).*\[\(.*\)\.so.*/\1/p'); do

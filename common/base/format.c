@@ -8,13 +8,13 @@
 
 const char *const format_names[FORMATS] = {
 	[FORMAT_HTML] = "html", [FORMAT_FOLDED] = "folded", [FORMAT_PPROF] = "pprof",
-	[FORMAT_TEXT] = "text", [FORMAT_STREAM] = "stream",
+	[FORMAT_TEXT] = "text", [FORMAT_STREAM] = "stream", [FORMAT_OTLP] = "otlp",
 };
 
 static const char *const endings[FORMATS][ENDINGS_MAX] = {
 	[FORMAT_HTML] = { ".html" },   [FORMAT_FOLDED] = { ".folded" },
 	[FORMAT_TEXT] = { ".txt" },    [FORMAT_PPROF] = { ".pb.gz", ".pprof" },
-	[FORMAT_STREAM] = { ".prof" },
+	[FORMAT_STREAM] = { ".prof" }, [FORMAT_OTLP] = { ".otlp" },
 };
 
 const char *format_ending(enum format f)
@@ -42,10 +42,10 @@ bool format_of_path(const char *path, enum format *ret)
 
 bool format_is_binary(enum format f)
 {
-	return f == FORMAT_PPROF || f == FORMAT_STREAM;
+	return f == FORMAT_PPROF || f == FORMAT_STREAM || f == FORMAT_OTLP;
 }
 
 bool format_streams(enum format f)
 {
-	return f == FORMAT_TEXT || f == FORMAT_STREAM;
+	return f == FORMAT_TEXT || f == FORMAT_STREAM || f == FORMAT_OTLP;
 }

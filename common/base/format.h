@@ -11,6 +11,7 @@ enum format {
 	FORMAT_HTML,
 	FORMAT_TEXT,
 	FORMAT_STREAM,
+	FORMAT_OTLP,
 	FORMATS,
 };
 

@@ -3,8 +3,9 @@
  * The memory budget: the ceiling of --memory-limit, each part's share of it, and the arithmetic of
  * dividing. tools/prof-bpf/limit decides during a run what the parts get.
  *
- * The limit covers what the run adds to the host: the proportional set sizes of the four tools and
- * the launcher, the kernel's memory for their BPF maps, and the rings of perf events.
+ * The limit covers what the run adds to the host: the proportional set sizes of the tools and the
+ * launcher, the kernel's memory for their BPF maps, and the rings of perf events. prof-send has no
+ * share here: it bounds its queues itself, and what it holds comes off the unwind tables.
  *
  * Each part has a share that it always gets (budget_split). Other parts may use what it does not
  * want (budget_settle): prof-bpf divides that again one to ten times a second (limit.c), and parts

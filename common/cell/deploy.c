@@ -19,13 +19,13 @@
 
 #define NAME_BYTES 64 /* at most, of a user's or group's name */
 
-static const char *const tool_names[DEPLOY_TOOLS] = { "prof-bpf", "prof-deltas", "prof-symd",
-						      "prof-export" };
+static const char *const tool_names[DEPLOY_USERS] = { "prof-bpf", "prof-deltas", "prof-symd",
+						      "prof-export", "prof-send" };
 
 /* Which tool the kernel ends first when memory runs out: before profiled programs (0), and parsers
  * before tools whose end costs samples. All are low: a program with most of the host's memory goes
  * first. */
-static const int oom_scores[DEPLOY_TOOLS] = { 300, 500, 500, 400 };
+static const int oom_scores[DEPLOY_USERS] = { 300, 500, 500, 400, 450 };
 
 /* The cell of this process, if it is a tool without rights. */
 static struct cell cell;
@@ -33,7 +33,7 @@ static struct cell cell;
 void deploy_init(struct deploy *d)
 {
 	*d = (struct deploy){ .gid = getgid(), .status_fd = -1, .life_fd = -1 };
-	for (int i = 0; i < DEPLOY_TOOLS; i++)
+	for (int i = 0; i < DEPLOY_USERS; i++)
 		d->uid[i] = getuid();
 }
 
@@ -78,23 +78,26 @@ static bool take_id(const char **s, bool group, uint64_t *ret)
 	return true;
 }
 
-/* Parses GID:B:D:S:E. */
+/* Parses GID:B:D:S:E[:N]. */
 static bool parse_ids(const char *arg, struct deploy *d)
 {
-	uint64_t n[1 + DEPLOY_TOOLS];
+	uint64_t n[1 + DEPLOY_USERS];
+	size_t count = 0;
 
-	for (size_t i = 0; i < sizeof(n) / sizeof(n[0]); i++) {
-		if (i && *arg++ != ':')
+	do {
+		if (count && *arg++ != ':')
 			return false;
-		if (!take_id(&arg, i == 0, &n[i]))
+		if (!take_id(&arg, count == 0, &n[count]))
 			return false;
-	}
-	if (*arg)
+		count++;
+	} while (*arg && count < sizeof(n) / sizeof(n[0]));
+	if (*arg || count <= DEPLOY_TOOLS)
 		return false;
 	d->ids_given = true;
+	d->send_given = count > 1 + DEPLOY_SEND;
 	d->gid = (gid_t)n[0];
-	for (int i = 0; i < DEPLOY_TOOLS; i++)
-		d->uid[i] = (uid_t)n[1 + i];
+	for (size_t i = 1; i < count; i++)
+		d->uid[i - 1] = (uid_t)n[i];
 	return true;
 }
 
@@ -115,7 +118,8 @@ int deploy_option(struct deploy *d, const struct cmdline *c, int val)
 	case DEPLOY_IDS:
 		if (!parse_ids(c->value, d))
 			return cmdline_refuse(c, "not five ids or names that this host knows; "
-						 "give GID:BPF:DELTAS:SYMD:EXPORT");
+						 "give GID:BPF:DELTAS:SYMD:EXPORT, and :SEND if "
+						 "prof-send runs");
 		return EXITS_GO_ON;
 	case DEPLOY_STATUS_FD:
 		return cmdline_fd(c, &d->status_fd);
@@ -169,6 +173,12 @@ int deploy_check_fd(const char *option, int fd)
 		return r;
 	}
 	return 0;
+}
+
+/* prof-bpf needs rights, and prof-send the network: their lists are their own. */
+static bool has_cell(enum deploy_tool tool)
+{
+	return tool != DEPLOY_BPF && tool != DEPLOY_SEND;
 }
 
 /* An empty root needs root's rights, or a user namespace with only the tool's own user. */
@@ -239,7 +249,7 @@ int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *
 
 	if (d->run_dir)
 		priority_give_way(oom_scores[tool]);
-	if (tool != DEPLOY_BPF)
+	if (has_cell(tool))
 		prepare_cell(d, tool);
 	r = sandbox_enter(s, &step);
 	if (r && d->ids_given)
@@ -251,7 +261,7 @@ int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *
 			  strerror(-r));
 	if (!r && d->confined)
 		r = d->confined(d->confined_ctx);
-	if (!r && tool != DEPLOY_BPF)
+	if (!r && has_cell(tool))
 		r = enter_cell(d, tool);
 	return r;
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A tool's place in a run: the options that prof-bpf, prof-deltas, prof-symd and prof-export share.
- * The launcher or a service manager passes them. Without --run-dir a tool runs by hand: as its
- * caller, on files and pipes.
+ * A tool's place in a run: the options that prof-bpf, prof-deltas, prof-symd, prof-export and
+ * prof-send share. The launcher or a service manager passes them. Without --run-dir a tool runs by
+ * hand: as its caller, on files and pipes.
  *
  *   --run-dir DIR        the run's folder. DIR/bpf and DIR/export belong to those tools, with mode
  *                        0710 and the run's group
- *   --ids GID:B:D:S:E    the run's group, and the users of prof-bpf, prof-deltas, prof-symd and
- *                        prof-export, as numbers or names; a tool becomes its own user
+ *   --ids GID:B:D:S:E[:N]
+ *                        the run's group, and the users of prof-bpf, prof-deltas, prof-symd,
+ *                        prof-export and prof-send, as numbers or names; a tool becomes its own
+ *                        user. The last is only for runs with prof-send
  *   --memory-limit SIZE  the limit of the whole run's memory, of which a tool takes its share
  *                        (budget.h). By hand only prof-bpf takes one: it is a whole run then
  *   --status-fd N        write struct status here
@@ -24,7 +26,21 @@
 #include "common/cell/sandbox.h"
 #include "common/status/status.h"
 
-enum deploy_tool { DEPLOY_BPF, DEPLOY_DELTAS, DEPLOY_SYMD, DEPLOY_EXPORT, DEPLOY_TOOLS };
+/* The launcher takes the ids of a run from one of these ranges, in which no other user is. */
+#define DEPLOY_IDS_BASE 2000000000u
+#define DEPLOY_IDS_STEP 16u
+#define DEPLOY_IDS_RANGES 64u
+#define DEPLOY_IDS_LAST (DEPLOY_IDS_BASE + DEPLOY_IDS_RANGES * DEPLOY_IDS_STEP - 1u)
+
+enum deploy_tool {
+	DEPLOY_BPF,
+	DEPLOY_DELTAS,
+	DEPLOY_SYMD,
+	DEPLOY_EXPORT,
+	DEPLOY_TOOLS, /* of every run */
+	DEPLOY_SEND = DEPLOY_TOOLS,
+	DEPLOY_USERS
+};
 static_assert((int)DEPLOY_TOOLS == STATUS_TOOLS, "status words count restarts of each tool");
 
 /* The launcher's word to prof-export: facts about the stream's senders, which the stream lacks.
@@ -41,7 +57,8 @@ struct deploy {
 	const char *run_dir; /* NULL: by hand */
 	bool ids_given;
 	gid_t gid;
-	uid_t uid[DEPLOY_TOOLS]; /* our own uid for all when not given */
+	bool send_given;	 /* the ids have prof-send's */
+	uid_t uid[DEPLOY_USERS]; /* our own uid for all when not given */
 	int status_fd, life_fd;	 /* -1 when not given */
 	uint64_t limit;		 /* bytes; 0 when not given */
 	/* Called by deploy_enter in the tool's identity, while it may still start a process. May
@@ -76,8 +93,9 @@ void deploy_budget(const struct deploy *d, struct budget *ret);
  * -errno, logged. */
 int deploy_check_fd(const char *option, int fd);
 /* Enters the identity of `tool` (sandbox.h), whose ids and change_ids in *s it fills in, and the
- * tool's cell (cell.h). Checks the folder and the given descriptors, makes the status pipe
- * O_NONBLOCK, and ignores SIGPIPE if there is such a pipe. 0, or -errno, logged. */
+ * tool's cell (cell.h), which prof-bpf and prof-send do not have. Checks the folder and the given
+ * descriptors, makes the status pipe O_NONBLOCK, and ignores SIGPIPE if there is such a pipe. 0, or
+ * -errno, logged. */
 int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *s);
 /* Call it after the sockets are connected, before the first byte of a peer is read. From then on no
  * thread of a tool without rights (all but prof-bpf) can open anything (cell.h). 0, or -errno,

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,7 +19,9 @@
 #define FS_FIRST (LANDLOCK_ACCESS_FS_MAKE_SYM * 2 - 1)
 #define FS_MOST ((1ull << 24) - 1) /* far more than exist */
 #define NET_TCP 3ull		   /* bind and connect */
-#define SCOPES 3ull		   /* abstract sockets, signals */
+#define CONNECT_TCP 2ull
+#define RULE_NET_PORT 2u
+#define SCOPES 3ull /* abstract sockets, signals */
 #define SMALL_MOST 255ull
 #define ALL_THREADS 8u /* LANDLOCK_RESTRICT_SELF_TSYNC, of version 8 */
 
@@ -91,19 +94,36 @@ static uint64_t bits_of(enum landlock_rights rights)
 	return 0;
 }
 
+static int add_place(int ruleset, int fd, uint64_t rights)
+{
+	const struct landlock_path_beneath_attr below = { .allowed_access = rights,
+							  .parent_fd = fd };
+
+	return syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &below, 0)
+		       ? -errno
+		       : 0;
+}
+
 static int grant(int ruleset, enum landlock_rights rights, const char *folder)
 {
 	const int fd = open(folder, O_PATH | O_CLOEXEC);
-	const struct landlock_path_beneath_attr below = { .allowed_access = bits_of(rights),
-							  .parent_fd = fd };
 
 	if (fd < 0)
 		return -errno;
-	const int r = syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &below, 0)
+	const int r = add_place(ruleset, fd, bits_of(rights));
+
+	close(fd);
+	return r;
+}
+
+/* Enters the domain, and closes the ruleset. */
+static int enter(int ruleset, int version)
+{
+	const int r = syscall(SYS_landlock_restrict_self, ruleset, version >= 8 ? ALL_THREADS : 0)
 			      ? -errno
 			      : 0;
 
-	close(fd);
+	close(ruleset);
 	return r;
 }
 
@@ -127,8 +147,64 @@ int landlock_enter(enum landlock_rights rights, const char *folder)
 
 	if (!r && folder)
 		r = grant(fd, rights, folder);
-	if (!r && syscall(SYS_landlock_restrict_self, fd, version >= 8 ? ALL_THREADS : 0))
-		r = -errno;
+	if (!r)
+		return enter(fd, version);
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+/* The rights of a place, as far as this version has them. A file has none of a folder's. */
+static int rights_of(const struct landlock_place *p, uint64_t known, uint64_t *ret)
+{
+	uint64_t rights = LANDLOCK_ACCESS_FS_READ_FILE;
+	struct stat st;
+
+	if (fstat(p->fd, &st))
+		return -errno;
+	if (S_ISDIR(st.st_mode))
+		rights |= LANDLOCK_ACCESS_FS_READ_DIR;
+	if (p->use == LANDLOCK_KEEP_FILES)
+		rights |= LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG |
+			  LANDLOCK_ACCESS_FS_REMOVE_FILE | FS_TRUNCATE;
+	*ret = rights & known;
+	return 0;
+}
+
+static int add_port(int ruleset, uint16_t port)
+{
+	const struct {
+		uint64_t allowed, port;
+	} rule = { CONNECT_TCP, port };
+
+	return syscall(SYS_landlock_add_rule, ruleset, RULE_NET_PORT, &rule, 0) ? -errno : 0;
+}
+
+int landlock_enter_allowed(const struct landlock_allowed *a)
+{
+	const int version = landlock_version();
+
+	if (version < 0)
+		return version;
+	struct ruleset rules = known_to(version);
+	const uint64_t known = rules.fs;
+
+	if (a->newest)
+		widen(&rules, &rules.fs, FS_MOST, version);
+	const int fd = make_ruleset(&rules, version);
+	int r = fd < 0 ? -errno : 0;
+
+	for (size_t i = 0; !r && i < a->place_count; i++) {
+		uint64_t rights = 0;
+
+		r = rights_of(&a->places[i], known, &rights);
+		if (!r)
+			r = add_place(fd, a->places[i].fd, rights);
+	}
+	for (size_t i = 0; !r && version >= 4 && i < a->port_count; i++)
+		r = add_port(fd, a->ports[i]);
+	if (!r)
+		return enter(fd, version);
 	if (fd >= 0)
 		close(fd);
 	return r;

@@ -7,6 +7,10 @@
 #ifndef COMMON_CELL_LANDLOCK_H
 #define COMMON_CELL_LANDLOCK_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 enum landlock_rights {
 	LANDLOCK_NOTHING,  /* not even rights that are newer than this program */
 	LANDLOCK_NO_FILES, /* only rights newer than version 8, such as connecting to a path */
@@ -20,5 +24,26 @@ int landlock_version(void);
  * covers that. Several domains leave only what all of them allow. 0, -EOPNOTSUPP, or -errno and
  * nothing was changed. */
 int landlock_enter(enum landlock_rights rights, const char *folder);
+
+/* --- a process that needs some files, or some ports --- */
+
+enum landlock_use {
+	LANDLOCK_READ,	     /* read the file, or the files below the folder */
+	LANDLOCK_KEEP_FILES, /* make, read, write, rename and remove files in the folder */
+};
+struct landlock_place {
+	int fd; /* borrowed; O_PATH will do */
+	enum landlock_use use;
+};
+struct landlock_allowed {
+	const struct landlock_place *places;
+	size_t place_count;
+	const uint16_t *ports; /* of TCP, to connect to */
+	size_t port_count;
+	bool newest; /* take away also rights to files that are newer than this program */
+};
+/* Leaves what is listed and nothing else, as landlock_enter. Older versions cover no ports. The
+ * same results. */
+int landlock_enter_allowed(const struct landlock_allowed *a);
 
 #endif

@@ -28,6 +28,12 @@ static const struct bus_route routes[BUS_ROUTES] = {
 			.max = 2 * MSG_MAX_SIZE,
 			.from_listener = { MSG_NO_WAY, 1 },
 			.from_dialer = { MSG_NAMED_STREAM, BUS_DEPTH } },
+	/* prof-send takes a request at once, so few need to wait. */
+	[BUS_EXPORT] = { .listener = "export",
+			 .name = "otlp",
+			 .max = 2 * MSG_MAX_SIZE,
+			 .from_listener = { MSG_EXPORT_TO_SEND, 4 },
+			 .from_dialer = { MSG_NO_WAY, 1 } },
 };
 
 const struct bus_route *bus_route(enum bus_route_id id)

@@ -14,6 +14,7 @@ enum bus_route_id {
 	BUS_STREAM, /* prof-bpf listens, prof-symd dials: the raw stream, one way */
 	BUS_FILES,  /* prof-bpf listens, prof-symd dials: requests for files, answers */
 	BUS_NAMED,  /* prof-export listens, prof-symd dials: the named stream, one way */
+	BUS_EXPORT, /* prof-export listens, prof-send dials: finished requests, one way */
 	BUS_ROUTES
 };
 

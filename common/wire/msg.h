@@ -49,7 +49,9 @@ enum msg_way {
 	MSG_RAW_STREAM = 16,   /* prof-bpf to prof-symd */
 	MSG_NAMED_STREAM = 32, /* prof-symd to prof-export */
 	MSG_STREAMS = MSG_RAW_STREAM | MSG_NAMED_STREAM,
-	MSG_EVERY_WAY = 63,
+	MSG_EXPORT_TO_SEND = 64, /* finished requests */
+	MSG_ENDINGS = MSG_STREAMS | MSG_EXPORT_TO_SEND,
+	MSG_EVERY_WAY = 127,
 };
 
 /* One message of any kind. */

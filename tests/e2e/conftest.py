@@ -158,8 +158,8 @@ def chain(tmp_path_factory):
 
 # Where a test runs (pytest.ini, tests/check.sh), by its file or by its name.
 MARKS = {
-    "pure": ["test_bus", "test_go_names", "test_page", "test_pprof", "test_prof_deltas",
-             "test_prof_export", "test_prof_symd", "test_protocol"],
+    "pure": ["test_bus", "test_go_names", "test_otlp", "test_page", "test_pprof",
+             "test_prof_deltas", "test_prof_export", "test_prof_symd", "test_protocol"],
     "vm": ["test_vm"],
     "alone": [
         # How much memory or cpu is used at which load.

@@ -7,7 +7,7 @@ import subprocess
 BUILD = os.path.abspath(os.environ.get("PROFPIPE_BUILD", "build/release"))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EXPORT = f"{BUILD}/prof-export"
-FORMATS = ["folded", "pprof", "html", "text", "stream"]
+FORMATS = ["folded", "pprof", "html", "text", "stream", "otlp"]
 
 HELLO = ('hello kind=1 producer="prof-bpf 0.1.0" arch="x86_64" kernel="6.1.0-18-amd64" '
          'hostname="build-7" cpus=2 event="cpu-clock" hz=99 period=10101010 unit="nanoseconds" '

@@ -15,6 +15,7 @@ from conftest import BUILD
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOOLS = ["prof-bpf", "prof-deltas", "prof-symd", "prof-export"]
+SERVICES = [*TOOLS, "prof-send"]
 SPIN = """
 import time
 def inner():
@@ -73,11 +74,12 @@ def file_caps():
 
 @pytest.fixture(scope="module")
 def units(installed):
-    return {t: (installed / f"usr/lib/systemd/system/{t}.service").read_text() for t in TOOLS}
+    return {t: (installed / f"usr/lib/systemd/system/{t}.service").read_text()
+            for t in SERVICES}
 
 
 def test_units_expose_little(installed):
-    for tool, most in zip(TOOLS, (2.3, 1.0, 1.0, 1.0)):
+    for tool, most in zip(SERVICES, (2.3, 1.0, 1.0, 1.0, 1.7)):
         p = subprocess.run(["systemd-analyze", "security", "--offline=yes", "--no-pager",
                             f"{installed}/usr/lib/systemd/system/{tool}.service"],
                            capture_output=True, text=True, timeout=60)
@@ -90,7 +92,7 @@ def test_units_are_well_formed(installed):
     folder = installed / "usr/lib/systemd/system"
     for t in ("sysinit", "basic", "shutdown", "multi-user"):
         (folder / f"{t}.target").write_text(f"[Unit]\nDescription={t}\nDefaultDependencies=no\n")
-    for unit in ("profpipe.target", *(f"{t}.service" for t in TOOLS)):
+    for unit in ("profpipe.target", *(f"{t}.service" for t in SERVICES)):
         p = subprocess.run(["systemd-analyze", "verify", "--man=no", f"--root={installed}",
                             f"/usr/lib/systemd/system/{unit}"], capture_output=True, text=True,
                            timeout=60)
@@ -114,9 +116,9 @@ def test_the_users_of_the_units_are_made(installed):
                        capture_output=True, text=True, timeout=60)
     assert p.returncode == 0, p.stderr
     users = [line.split(":") for line in (installed / "etc/passwd").read_text().splitlines()]
-    assert [u[0] for u in users if u[0].startswith("prof-")] == TOOLS
+    assert [u[0] for u in users if u[0].startswith("prof-")] == SERVICES
     assert len({u[2] for u in users}) == len(users)
-    assert all(u[2] != "0" for u in users if u[0] in TOOLS)
+    assert all(u[2] != "0" for u in users if u[0] in SERVICES)
     assert re.search(r"^profpipe:", (installed / "etc/group").read_text(), re.M)
 
 
@@ -228,7 +230,7 @@ def test_unit_image_and_manifest_give_the_capabilities_that_prof_bpf_keeps(
             for c in containers["prof-bpf"]["securityContext"]["capabilities"]["add"]} == kept
     assert {c.upper() for c in file_caps.removesuffix("=ep").split(",")} == kept
     assert {"CAP_" + c for c in told} == kept
-    for tool in TOOLS[1:]:
+    for tool in SERVICES[1:]:
         s = settings(units[tool])
         assert s["CapabilityBoundingSet"] == [] and "AmbientCapabilities" not in s
 

@@ -212,6 +212,18 @@ def test_the_page_lists_the_calls_that_prof_bpf_may_make():
     assert not made & forbidden
 
 
+def test_the_page_lists_the_calls_that_prof_send_may_make():
+    code = ""
+    for path in "tools/prof-send/confine.c", "common/cell/baseline.c":
+        with open(f"{ROOT}/{path}") as f:
+            code += f.read()
+    made = set(re.findall(r'CALL(?:_IF)?\(\s*"(\w+)"', code))
+    block = re.search(r"<!-- calls of prof-send -->\n+```\n(.*?)```", page(), re.S)[1]
+    assert set(block.split()) == made
+    assert not made & {"bind", "listen", "accept", "accept4", "execve", "fork", "vfork", "ptrace",
+                       "kill", "process_vm_readv", "open", "openat2", "unlink", "rename", "mount"}
+
+
 def test_a_recording_by_hand_keeps_no_right_that_it_does_not_need(tmp_path):
     assert "\n| `prof-bpf` by hand | its caller | the same as prof-bpf |\n" in page()
     p = subprocess.Popen([f"{BUILD}/prof-bpf", "-d", "30", "-o", tmp_path / "run.prof"])

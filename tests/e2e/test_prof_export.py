@@ -378,7 +378,7 @@ def test_streaming_formats_take_no_memory_for_samples(fmt, tmp_path):
 def test_format_follows_the_ending(tmp_path):
     for name, begins in [("a.folded", b"a;"), ("a.pb.gz", b"\x1f\x8b"), ("a.pprof", b"\x1f\x8b"),
                          ("a.html", b"<!DOCTYPE html>"), ("a.txt", b"server 100/100"),
-                         ("a.prof", b"\x92\x02")]:
+                         ("a.prof", b"\x92\x02"), ("a.otlp", b"\x00\x00")]:
         export(WHOLE, "-o", tmp_path / name)
         assert (tmp_path / name).read_bytes().startswith(begins)
 
@@ -421,8 +421,8 @@ def deployed(tmp_path, lines, fmt="folded", last=False):
     os.close(status_r)
     os.close(life_w)
     # Behind the event: figures of others, of runtimes, of the run, of the witness, of what was
-    # skipped, and of owners.
-    behind = 24 + 3 * 16 * 8 + 8 * 8 + 3 * 8 + 2 * 8 + 24 * 4 * 8
+    # skipped, of owners, and of requests.
+    behind = 24 + 3 * 16 * 8 + 8 * 8 + 3 * 8 + 2 * 8 + 24 * 4 * 8 + 6 * 8
     size = STATUS.size + 10 * TOP.size + 32 + behind
     assert len(words) % size == 0
     states = []

@@ -21,7 +21,7 @@ def recording(tmp_path_factory):
 
 @pytest.mark.parametrize("fmt,head",
                          [("folded", b"python3"), ("html", b"<!"), ("pprof", b"\x1f\x8b"),
-                          ("text", b""), ("stream", b"")])
+                          ("text", b""), ("stream", b""), ("otlp", b"\x00")])
 def test_a_recording_is_replayed_in_every_format(tmp_path, recording, fmt, head):
     out = tmp_path / "out"
     p = profpipe("report", recording, "-f", fmt, "-o", out)

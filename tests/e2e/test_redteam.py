@@ -252,8 +252,9 @@ class Target:
         self.scene = Scene(stack, self.dir, self.uid(), ids[0])
         stack.callback(self.scene.fresh)
         self.env = {"REDTEAM_ORDERS": f"{self.scene.dir}/orders",
-                    "REDTEAM_PART": {"worker": "worker", "keeper": "keeper",
-                                     "dump": "half"}.get(name, "tool"), "REDTEAM_WITHOUT": without}
+                    "REDTEAM_PART": {"worker": "worker", "keeper": "keeper", "lender": "keeper",
+                                     "dump": "half"}.get(name, "tool"),
+                    "REDTEAM_WITHOUT": without}
         stack.callback(self.end)
 
     def uid(self):
@@ -444,12 +445,54 @@ class Dump(Target):
         pass
 
 
+class Send(Target):
+    """prof-send by hand, as a user of its own, or its lender. Nobody listens at its endpoint."""
+
+    def uid(self):
+        return self.ids[1]
+
+    def attempt(self, name, spinner, in_memory=False):
+        # Most attempts kill it, so each has a new one.
+        self.scene.forget()
+        os.chmod(f"{self.scene.dir}/orders", 0o666)
+        tokens = f"{self.dir}/tokens"
+        if not os.path.exists(tokens):
+            for path in tokens, f"{self.dir}/spool":
+                os.mkdir(path, 0o700)
+                os.chown(path, self.uid(), self.ids[0])
+            with open(f"{tokens}/headers", "w") as f:
+                f.write("authorization: token\n")
+            os.chmod(f"{tokens}/headers", 0o600)
+            os.chown(f"{tokens}/headers", self.uid(), self.ids[0])
+        argv = ["setpriv", f"--reuid={self.uid()}", f"--regid={self.ids[0]}", "--clear-groups",
+                f"{BUILD}/tests/redteam-send", "--otlp", "http://127.0.0.1:9",
+                "--otlp-header-file", f"{tokens}/headers", "--otlp-spool", f"{self.dir}/spool"]
+        with subprocess.Popen(argv, env=self.env, stdin=subprocess.PIPE,
+                              stderr=self.scene.terminal) as process:
+            def how_ended():
+                if self.name == "send":
+                    return ended(process.pid)
+                return ended(self.scene.tried) if self.scene.state()[0] == BEGUN else None
+            try:
+                while not self.scene.entered():
+                    assert process.poll() is None, self.scene.log
+                    time.sleep(0.002)
+                self.scene.order(name)
+                return outcome(self.scene, self.scene.signal, how_ended)
+            finally:
+                process.kill()
+
+    def end(self):
+        pass
+
+
 TARGETS = {"deltas": Deployed, "symd": Deployed, "worker": Deployed, "keeper": Deployed,
-           "export": Deployed, "cpus": Cpus, "dump": Dump}
+           "export": Deployed, "send": Send, "lender": Send, "cpus": Cpus, "dump": Dump}
 # the one that prof-export is handed is its output, to be written
-NO_FILE = {"keeper", "cpus", "export"}
+NO_FILE = {"keeper", "cpus", "export", "send", "lender"}
 # The purpose of each.
-OWN = {"keeper": {"do_fork", "do_clone", "make_pair", "see_time_of_it"}, "dump": {"make_memfd"}}
+OWN = {"keeper": {"do_fork", "do_clone", "make_pair", "see_time_of_it"}, "dump": {"make_memfd"},
+       "send": {"make_inet", "make_inet6", "make_pair"}}
 
 
 def target(stack, name, without=""):

@@ -31,6 +31,7 @@ fuzz/prof-dump/taken_SRCS    += tests/skeleton/toyjit.c
 fuzz/prof-dump/core_LIBS     += $(call wrap,$(MEMORY_FILE))
 fuzz/prof-dump/lend_LIBS     += $(call wrap,close poll fstat pread recvmsg sendmsg)
 fuzz/prof-export/model_LIBS  += $(call wrap,deflateInit2_)
+fuzz/prof-export/otlp_LIBS   += $(call wrap,deflateInit2_)
 fuzz/prof-symd/named_LIBS    += $(call wrap,$(MEMORY_FILE) getrandom)
 fuzz/profpipe/children_LIBS  += $(call wrap,read close)
 fuzz/names/symfile_LIBS      += $(call wrap,$(MEMORY_FILE))
@@ -53,6 +54,11 @@ $(addprefix $(B)/,$(addprefix tools/prof-bpf/kernel/,kallsyms.o ksymbols.o) \
 endif
 
 # The longest useful input, if it is not 64 KiB.
+answer_MAX       := 2048
+endpoint_MAX     := 2048
+frames_MAX       := 1024
+headers_MAX      := 1024
+spoolfile_MAX    := 128
 requests_MAX     := 512
 bus_MAX          := 1024
 children_MAX     := 512
@@ -70,6 +76,8 @@ journal_MAX      := 1024
 kallsyms_MAX     := 2048
 lend_MAX         := 1024
 model_MAX        := 2048
+otlp_MAX         := 4096
+container_MAX    := 512
 named_MAX        := 4096
 record_MAX       := 4096
 row_server_MAX       := 1024

@@ -144,6 +144,11 @@ static const char *way_text(enum msg_way way)
 	case MSG_STREAMS:
 		return "In a raw stream, from prof-bpf to prof-symd, and in a named one, from\n"
 		       "prof-symd to prof-export.";
+	case MSG_ENDINGS:
+		return "In a raw stream, from prof-bpf to prof-symd, in a named one, from\n"
+		       "prof-symd to prof-export, and from prof-export to prof-send.";
+	case MSG_EXPORT_TO_SEND:
+		return "From prof-export to prof-send.";
 	case MSG_EVERY_WAY:
 		return "From each tool to its peer, and in both streams.";
 	default:

@@ -15,6 +15,8 @@ int __real_seccomp_enter(const struct seccomp_rule *const lists[], size_t count,
 int __wrap_seccomp_enter(const struct seccomp_rule *const lists[], size_t count, bool all_threads);
 int __real_landlock_enter(enum landlock_rights rights, const char *folder);
 int __wrap_landlock_enter(enum landlock_rights rights, const char *folder);
+int __real_landlock_enter_allowed(const struct landlock_allowed *a);
+int __wrap_landlock_enter_allowed(const struct landlock_allowed *a);
 int __real_emptyroot_prepare(struct emptyroot *e, const char *folder, bool user);
 int __wrap_emptyroot_prepare(struct emptyroot *e, const char *folder, bool user);
 
@@ -37,6 +39,11 @@ int __wrap_seccomp_enter(const struct seccomp_rule *const lists[], size_t count,
 int __wrap_landlock_enter(enum landlock_rights rights, const char *folder)
 {
 	return is_without("landlock") ? 0 : __real_landlock_enter(rights, folder);
+}
+
+int __wrap_landlock_enter_allowed(const struct landlock_allowed *a)
+{
+	return is_without("landlock") ? 0 : __real_landlock_enter_allowed(a);
 }
 
 int __wrap_emptyroot_prepare(struct emptyroot *e, const char *folder, bool user)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The parts: "tool", the process that was started; "keeper" and "worker", its child and grandchild
- * that enter lists of system calls of their own (prof-symd's); "half", which prof-dump starts. What
- * a tool forks for another purpose is none of them.
+ * that enter lists of system calls of their own (prof-symd's; the lender of prof-send); "half",
+ * which prof-dump starts. What a tool forks for another purpose is none of them.
  */
 #include "tests/redteam/takeover.h"
 

@@ -336,7 +336,7 @@ static int open_host(struct prof *p)
 		.follow_forks = follows_forks(&p->options),
 		.is_wanted = !selects && targets_any(&s->targets) ? loop_is_wanted : NULL,
 		.self_uids = d->uid,
-		.self_uid_count = d->ids_given ? DEPLOY_TOOLS : 0,
+		.self_uid_count = d->ids_given ? DEPLOY_TOOLS + d->send_given : 0,
 		.memory = p->budget.host,
 		.file_known = loop_file_known,
 		.file_needs_rows = loop_file_needs_rows,

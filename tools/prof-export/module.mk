@@ -7,16 +7,17 @@ D3           ?= /usr/share/javascript/d3/d3.min.js
 TOOLS += prof-export
 prof-export_USES := cell status wire base
 prof-export_LIBS := -lprotobuf-c -lz
-prof-export_OBJS := $(export_GEN)/output/pprof.pb-c.o $(export_GEN)/page/page.o
-prof-export_GEN  := $(export_GEN)/output/pprof.pb-c.h
+prof-export_OBJS := $(export_GEN)/output/pprof.pb-c.o $(export_GEN)/otlp/otlp.pb-c.o \
+                    $(export_GEN)/page/page.o
+prof-export_GEN  := $(export_GEN)/output/pprof.pb-c.h $(export_GEN)/otlp/otlp.pb-c.h
 
-$(export_GEN)/output/pprof.pb-c.c $(export_GEN)/output/pprof.pb-c.h &: \
-		tools/prof-export/output/pprof.proto
+$(export_GEN)/%.pb-c.c $(export_GEN)/%.pb-c.h &: tools/prof-export/%.proto
 	@mkdir -p $(@D)
 	@echo "  PROTOC  $<"
 	@protoc-c --c_out=$(B)/gen $<
 
 $(export_GEN)/output/pprof.pb-c.o: $(export_GEN)/output/pprof.pb-c.h
+$(export_GEN)/otlp/otlp.pb-c.o: $(export_GEN)/otlp/otlp.pb-c.h
 
 PAGE_PARTS := $(addprefix tools/prof-export/page/,page.py page.html style.css profile.js \
                  flame.js table.js)

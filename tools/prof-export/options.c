@@ -14,9 +14,8 @@ static const char usage[] =
 	"usage: prof-export [-f FORMAT] [-o FILE] <STREAM\n"
 	"Turn a stream of prof-symd or prof-bpf, or a recording of one, into a file.\n"
 	"\n"
-	"  -f, --format FORMAT     folded, pprof, html, text or stream "
-	"(default: by FILE's ending,\n"
-	"                          .folded, .pb.gz or .pprof, .html, .txt, .prof)\n"
+	"  -f, --format FORMAT     folded, pprof, html, text, stream or otlp (default: by FILE's\n"
+	"                          ending, .folded, .pb.gz or .pprof, .html, .txt, .prof, .otlp)\n"
 	"  -o, --output FILE       write to FILE instead of standard output\n"
 	"      --mode MODE         the mode of a new FILE, in octal (default 600: for its owner\n"
 	"                          only)\n"
@@ -24,6 +23,15 @@ static const char usage[] =
 	"  -l, --lines             folded, html: show line numbers of interpreted frames\n"
 	"      --interpreter-frames\n"
 	"                          also show the native frames of an interpreter's own loop\n"
+	"      --names all|interpreted|none\n"
+	"                          show these names of functions (default all); interpreted: all\n"
+	"                          but those of native code in files\n"
+	"      --window SECONDS    otlp: end a request after this time (default 5)\n"
+	"      --window-jitter PERCENT\n"
+	"                          otlp: make windows longer or shorter by up to this\n"
+	"                          (default 20)\n"
+	"      --receiver collector|devfiler\n"
+	"                          otlp: write what this one accepts (default collector)\n"
 	"  -s, --stats             also print figures and the hottest functions to standard error\n"
 	"  -m, --memory SIZE       keep at most this much of the stream (default 256M); samples\n"
 	"                          beyond it are counted as lost\n"
@@ -37,6 +45,8 @@ static const char usage[] =
 	"    --journal-fd N\n"
 	"  --run-dir DIR --ids GID:B:D:S:E --memory-limit SIZE --output-dir DIR [--keep FILES]\n"
 	"    [--keep-size SIZE]\n"
+	"  --run-dir DIR --ids GID:B:D:S:E:N ... --send: hand requests of OTLP to prof-send,\n"
+	"    beside the output, or with -f otlp and no output instead of one\n"
 	"\n"
 	"Exit status: 0 done; 1 output not written, or not completely; "
 	"2 bad usage; 3 all input was\n"
@@ -49,7 +59,8 @@ enum {
 	OPTION_KEEP,
 	OPTION_KEEP_SIZE,
 	OPTION_INTERPRETER,
-	OPTION_MODE
+	OPTION_MODE,
+	OPTION_SEND
 };
 
 static int take_option(struct options *o, const struct cmdline *c, int val)
@@ -88,6 +99,9 @@ static int take_option(struct options *o, const struct cmdline *c, int val)
 		return cmdline_fd(c, &o->output_fd);
 	case OPTION_JOURNAL_FD:
 		return cmdline_fd(c, &o->journal_fd);
+	case OPTION_SEND:
+		o->send = true;
+		return r;
 	case OPTION_OUTPUT_DIR:
 		return cmdline_path(c, &o->output_dir);
 	case OPTION_KEEP:
@@ -97,6 +111,8 @@ static int take_option(struct options *o, const struct cmdline *c, int val)
 	case OPTION_KEEP_SIZE:
 		return cmdline_size(c, KEEP_SIZE_LEAST, KEEP_SIZE_MOST, &o->keep_bytes);
 	default:
+		if (reporting_has(val))
+			return reporting_option(&o->session.reporting, c, val);
 		return deploy_option(&o->deploy, c, val);
 	}
 }
@@ -115,8 +131,10 @@ int options_parse(int argc, char **argv, struct options *o)
 		{ "output-fd", required_argument, NULL, OPTION_OUTPUT_FD },
 		{ "journal-fd", required_argument, NULL, OPTION_JOURNAL_FD },
 		{ "output-dir", required_argument, NULL, OPTION_OUTPUT_DIR },
+		{ "send", no_argument, NULL, OPTION_SEND },
 		{ "keep", required_argument, NULL, OPTION_KEEP },
 		{ "keep-size", required_argument, NULL, OPTION_KEEP_SIZE },
+		REPORTING_OPTIONS,
 		DEPLOY_OPTIONS,
 		CMDLINE_OPTIONS,
 		{ 0 },
@@ -130,6 +148,7 @@ int options_parse(int argc, char **argv, struct options *o)
 	int val;
 
 	deploy_init(&o->deploy);
+	o->session.reporting = REPORTING_DEFAULTS;
 	while ((val = cmdline_next(&c)) != CMDLINE_END) {
 		const int r = val == CMDLINE_EXIT ? c.status : take_option(o, &c, val);
 
@@ -147,12 +166,23 @@ int options_parse(int argc, char **argv, struct options *o)
 	if (!o->format_given && o->output)
 		return cmdline_refuse_all(
 			"--output: %s: its ending names no format; use .html, .folded, .pb.gz, "
-			".txt or .prof, or give -f FORMAT",
+			".txt, .prof or .otlp, or give -f FORMAT",
 			o->output);
 	if (!o->format_given)
 		return cmdline_refuse_all(
-			"--format: missing; give folded, pprof, html, text or stream");
-	if (o->deploy.run_dir && o->output_fd < 0 && !o->output_dir)
+			"--format: missing; give folded, pprof, html, text, stream or otlp");
+	if (o->send && !o->deploy.run_dir)
+		return cmdline_refuse_all("--send: needs --run-dir; by hand, pipe -f otlp into "
+					  "prof-send");
+	if (o->send && o->deploy.ids_given && !o->deploy.send_given)
+		return cmdline_refuse_all("--ids: has no user of prof-send; give "
+					  "GID:BPF:DELTAS:SYMD:EXPORT:SEND");
+	const bool no_output = o->deploy.run_dir && o->output_fd < 0 && !o->output_dir;
+
+	if (no_output && o->send && o->session.format != FORMAT_OTLP)
+		return cmdline_refuse_all("--send: without an output, the format is otlp; give "
+					  "-f otlp");
+	if (no_output && !o->send)
 		return cmdline_refuse_all(
 			"--run-dir: needs --output-fd, which the launcher opens; without a "
 			"launcher give --output-dir");

@@ -43,10 +43,11 @@ struct options {
 	const char *described;
 	bool show_address, basenames;
 	uint64_t memory; /* bytes; 0: the default */
+	struct reporting reporting;
 };
 
 static const char usage[] =
-	"usage: prof-symd [-m SIZE] <RAW.prof >NAMED.prof\n"
+	"usage: prof-symd [-m SIZE] [--names all|interpreted|none] <RAW.prof >NAMED.prof\n"
 	"       prof-symd -e FILE [-as] [-m SIZE] [ADDR...]\n"
 	"       prof-symd --describe FILE\n"
 	"\n"
@@ -58,6 +59,9 @@ static const char usage[] =
 	"  -s, --basenames      print file names without their directories\n"
 	"  -f, -i, -C, -p       accepted for compatibility with addr2line; always in effect\n"
 	"  -m, --memory SIZE    memory for symbols and DWARF (default 16M; with -e 1G)\n"
+	"      --names all|interpreted|none\n"
+	"                       look up these names in a stream (default all); interpreted: all\n"
+	"                       but those of native code in files\n"
 	"      --describe FILE  print which interpreter FILE holds, and details of that build\n"
 	"  -v, --verbose        log more\n"
 	"  -h, --help           print this help\n"
@@ -201,6 +205,7 @@ static int run_deployed(const struct options *o)
 	static struct beat b;
 	struct serve_links links = {
 		.life_fd = o->deploy.life_fd,
+		.names = o->reporting.names,
 		.beat = beat,
 		.ctx = &b,
 		.say_killed = worker_warnings_killed,
@@ -271,6 +276,9 @@ static int check(const struct options *o, char *const *operands)
 	if (o->deploy.run_dir && o->memory)
 		return cmdline_refuse_all("--memory: not together with --run-dir; give "
 					  "--memory-limit, the limit of the whole run");
+	if (one && o->reporting.names)
+		return cmdline_refuse_all("--names: not together with --%s; it is for a stream",
+					  one);
 	if (o->described && o->memory)
 		return cmdline_refuse_all("--memory: not together with --describe, which needs "
 					  "none; omit it");
@@ -303,6 +311,7 @@ static int parse(int argc, char **argv, struct options *o)
 		{ "pretty-print", no_argument, NULL, 'p' },
 		{ "memory", required_argument, NULL, 'm' },
 		{ "describe", required_argument, NULL, 'D' },
+		REPORTING_NAMES_OPTION,
 		DEPLOY_OPTIONS,
 		CMDLINE_OPTIONS,
 		{ 0 },
@@ -340,6 +349,9 @@ static int parse(int argc, char **argv, struct options *o)
 			break;
 		case 'D':
 			r = cmdline_path(&c, &o->described);
+			break;
+		case REPORTING_NAMES:
+			r = reporting_option(&o->reporting, &c, val);
 			break;
 		default:
 			r = deploy_option(&o->deploy, &c, val);
@@ -379,5 +391,6 @@ int main(int argc, char **argv)
 					    .basenames = o.basenames,
 					    .dwarf_max = o.memory ? o.memory : ONE_FILE_DWARF },
 			argc - optind, argv + optind);
-	return o.described ? one_file_describe(o.described) : by_hand_run(o.memory);
+	return o.described ? one_file_describe(o.described)
+			   : by_hand_run(o.memory, o.reporting.names);
 }

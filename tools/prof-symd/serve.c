@@ -551,6 +551,8 @@ int serve_run(const struct serve_links *links, const struct budget *budget,
 	if (r == 0)
 		named_use_jit(s->named, &s->jit);
 	if (r == 0)
+		named_leave_out(s->named, links->names);
+	if (r == 0)
 		objects_budget(s->objects, budget->objects / 3);
 	if (r == 0)
 		named_use_objects(s->named, s->objects, tell_runtime, s);

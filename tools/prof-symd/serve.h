@@ -17,6 +17,7 @@ struct serve_links {
 	struct peer *files;  /* requests to prof-bpf, and its answers */
 	struct bus *named;   /* to prof-export */
 	int life_fd;	     /* -1: none */
+	enum reporting_names names;
 	/* Called in each turn of the loop, and while it waits for prof-export. samples: how many
 	 * were passed on so far. */
 	void (*beat)(void *ctx, uint64_t samples);

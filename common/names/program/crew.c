@@ -156,10 +156,6 @@ static void note(struct program *p, const struct programwire_answer *a)
 		close_part(p, PROGRAM_SHARED);
 	if (a->head.flags & PROGRAMWIRE_FACTS)
 		p->facts = a->facts;
-	if (a->head.flags & PROGRAMWIRE_LABELS && !p->labelled) {
-		p->labels = a->labels;
-		p->labelled = true;
-	}
 }
 
 /* --- the patient worker --- */
@@ -297,7 +293,6 @@ static int open_there(struct program *p)
 				     .program = p->slot,
 				     .value = p->dwarf_max,
 				     .step = p->opened ? p->step + 1 : 0,
-				     .flags = p->labelled ? 0 : PROGRAMWIRE_LABELS,
 				     .owner = p->owner };
 	int fds[PROGRAM_PARTS] = { p->fds[PROGRAM_MAIN] };
 	size_t count = 1;

@@ -216,7 +216,7 @@ static void tell(struct worker *w, struct served *s, bool facts)
 {
 	struct programwire_answer *a = &w->answer;
 	struct programwire_facts *f = &a->facts;
-	struct span id, build_id;
+	struct span id;
 	const char *name;
 	bool unproven;
 
@@ -234,10 +234,7 @@ static void tell(struct worker *w, struct served *s, bool facts)
 	if (facts) {
 		memset(f, 0, sizeof(*f));
 		a->head.flags |= PROGRAMWIRE_FACTS;
-		build_id = sources_build_id(s->sources);
-		f->build_id_len = (uint32_t)build_id.len;
-		if (build_id.len)
-			memcpy(f->build_id, build_id.data, build_id.len);
+		f->file = *sources_fileid(s->sources);
 		f->want = sources_wants(s->sources, &id, &name);
 		f->refused = sources_refused(s->sources);
 		if (name && strlen(name) > NAMES_TEXT)
@@ -264,10 +261,6 @@ static bool serve(struct worker *w, const struct programwire_ask *a,
 	if (a->kind == PROGRAMWIRE_OPEN) {
 		served_close(s);
 		r = served_open(s, a, fds);
-		if (r == 0 && a->flags & PROGRAMWIRE_LABELS) {
-			sources_labels(s->sources, &w->answer.labels);
-			w->answer.head.flags |= PROGRAMWIRE_LABELS;
-		}
 	} else if (a->kind == PROGRAMWIRE_CLOSE) {
 		served_close(s);
 		malloc_trim(0);

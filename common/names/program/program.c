@@ -135,20 +135,9 @@ bool program_is_cut(const struct program *p)
 	return p->sources ? sources_is_cut(p->sources) : p->cut;
 }
 
-struct span program_build_id(const struct program *p)
+const struct fileid *program_fileid(const struct program *p)
 {
-	return p->sources
-		       ? sources_build_id(p->sources)
-		       : (struct span){ .data = p->facts.build_id, .len = p->facts.build_id_len };
-}
-
-const struct filelabels *program_labels(struct program *p)
-{
-	if (p->sources && !p->labelled) {
-		sources_labels(p->sources, &p->labels);
-		p->labelled = true;
-	}
-	return p->labelled ? &p->labels : NULL;
+	return p->sources ? sources_fileid(p->sources) : &p->facts.file;
 }
 
 /* Copies only what is there: the struct is large. */

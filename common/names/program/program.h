@@ -78,9 +78,8 @@ void program_give_up(struct program *p);
 int program_describe(struct program *p, struct runtime_build *ret);
 /* As symfile_is_cut. */
 bool program_is_cut(const struct program *p);
-struct span program_build_id(const struct program *p);
-/* Its labels, borrowed; NULL: its worker did not tell them. */
-const struct filelabels *program_labels(struct program *p);
+/* Borrowed until the next lookup. */
+const struct fileid *program_fileid(const struct program *p);
 /* As symfile_address. */
 int program_address(struct program *p, uint64_t offset, uint64_t *ret);
 /* Looks up the calls at an ELF address. A call's name is empty only if nothing but its line is

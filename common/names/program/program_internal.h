@@ -29,8 +29,6 @@ struct program {
 	unsigned again; /* wants of the present lookup */
 	size_t bytes;
 	struct programwire_facts facts;
-	bool labelled; /* its labels are known */
-	struct filelabels labels;
 	uint64_t expected[PROGRAM_EXPECTED]; /* for the next lookup */
 	uint32_t expected_count;
 	uint8_t *ahead; /* answers to expected lookups (programwire_find); NULL: none */

@@ -30,8 +30,6 @@ size_t programwire_put(const struct programwire_answer *a, const struct names *n
 		at = calltext_append(at, &a->facts, sizeof(a->facts));
 	if (h.flags & PROGRAMWIRE_BUILD)
 		at = calltext_append(at, &a->build, sizeof(a->build));
-	if (h.flags & PROGRAMWIRE_LABELS)
-		at = calltext_append(at, &a->labels, sizeof(a->labels));
 	if (h.flags & PROGRAMWIRE_MORE)
 		at = calltext_append(at, a->more.data, a->more.len);
 	return (size_t)(at - into);
@@ -58,7 +56,7 @@ static bool take_call(struct span *rest, struct names *n, uint32_t text_len)
 static bool take_facts(struct span *rest, struct programwire_facts *f)
 {
 	return span_read(rest, f, sizeof(*f)) && f->want <= PROGRAM_WANTS_PACKAGE &&
-	       f->id_len <= sizeof(f->id) && f->build_id_len <= sizeof(f->build_id) &&
+	       f->id_len <= sizeof(f->id) && fileid_is_sane(&f->file) &&
 	       f->name_len <= NAMES_TEXT && strnlen(f->name, sizeof(f->name)) == f->name_len;
 }
 
@@ -80,10 +78,6 @@ bool programwire_take(struct span bytes, struct programwire_answer *ret, struct 
 		return false;
 	if (h->flags & PROGRAMWIRE_BUILD &&
 	    (!span_read(&bytes, &ret->build, sizeof(ret->build)) || !runtime_is_sane(&ret->build)))
-		return false;
-	if (h->flags & PROGRAMWIRE_LABELS &&
-	    (!span_read(&bytes, &ret->labels, sizeof(ret->labels)) ||
-	     !filelabels_are_sane(&ret->labels)))
 		return false;
 	ret->more = (struct span){ 0 };
 	if (h->flags & PROGRAMWIRE_MORE)

@@ -8,7 +8,7 @@
 #define COMMON_NAMES_PROGRAM_PROGRAMWIRE_H
 
 #include "common/names/calltext.h"
-#include "common/names/elf/filelabels.h"
+#include "common/names/elf/fileid.h"
 #include "common/names/names.h"
 #include "common/names/runtime/runtime.h"
 
@@ -36,11 +36,10 @@ enum programwire_flag {
 	PROGRAMWIRE_OFFSET = 8,	  /* of a lookup */
 	PROGRAMWIRE_TOO_LARGE = 16,
 	PROGRAMWIRE_CUT = 32,
-	PROGRAMWIRE_FACTS = 64,	   /* struct programwire_facts follows */
-	PROGRAMWIRE_BUILD = 128,   /* struct runtime_build follows */
-	PROGRAMWIRE_LOST = 256,	   /* sources_dwarf_lost */
-	PROGRAMWIRE_MORE = 512,	   /* answers to announced lookups follow */
-	PROGRAMWIRE_LABELS = 1024, /* of PROGRAMWIRE_OPEN: tell them; struct filelabels follows */
+	PROGRAMWIRE_FACTS = 64,	 /* struct programwire_facts follows */
+	PROGRAMWIRE_BUILD = 128, /* struct runtime_build follows */
+	PROGRAMWIRE_LOST = 256,	 /* sources_dwarf_lost */
+	PROGRAMWIRE_MORE = 512,	 /* answers to announced lookups follow */
 };
 
 struct programwire_ask {
@@ -63,14 +62,15 @@ struct programwire_call {
 
 /* The facts that prof-symd needs of a program, and the file that it wants next. */
 struct programwire_facts {
-	uint32_t want, id_len, name_len, build_id_len;
-	uint8_t id[SYMFILE_BUILD_ID], build_id[SYMFILE_BUILD_ID];
+	uint32_t want, id_len, name_len;
+	uint8_t id[SYMFILE_BUILD_ID];
 	char name[NAMES_TEXT + 4]; /* with a NUL */
 	uint32_t refused;	   /* program_refused */
+	struct fileid file;
 };
 
-/* The head of an answer; `count` calls, the text, the facts, the build and the labels follow.
- * verdict: what the function of sources.h returned. bytes: of memory that the program takes now. */
+/* The head of an answer; `count` calls, the text, the facts and the build follow. verdict: what the
+ * function of sources.h returned. bytes: of memory that the program takes now. */
 struct programwire_head {
 	int32_t verdict;
 	uint32_t count;
@@ -84,7 +84,6 @@ struct programwire_answer {
 	struct programwire_head head;
 	struct programwire_facts facts; /* if its flag is set */
 	struct runtime_build build;	/* likewise */
-	struct filelabels labels;	/* likewise */
 	struct span more; /* likewise, borrowed: each a programwire_more and its answer */
 };
 

@@ -16,6 +16,7 @@
 
 struct sources {
 	struct symfile *main, *debug, *alt;
+	struct fileid fileid;			  /* of main */
 	struct symindex *symbols, *debug_symbols; /* of main and debug */
 	struct dwarfinfo *dwarf;
 	struct gosym *go;
@@ -62,6 +63,7 @@ int sources_open(int fd, uint64_t dwarf_max, struct sources **ret)
 		sources_free(p);
 		return SYMFILE_UNSUPPORTED;
 	}
+	fileid_read(p->main, &p->fileid);
 	p->dwarf_max = dwarf_max;
 	p->step = dwarfinfo_size(p->main) > 0 ? SOURCES_ALT : SOURCES_BUILD_ID;
 	*ret = p;
@@ -278,14 +280,9 @@ bool sources_is_cut(const struct sources *p)
 	return symfile_is_cut(p->main);
 }
 
-struct span sources_build_id(const struct sources *p)
+const struct fileid *sources_fileid(const struct sources *p)
 {
-	return symfile_build_id(p->main);
-}
-
-void sources_labels(const struct sources *p, struct filelabels *ret)
-{
-	filelabels_read(p->main, ret);
+	return &p->fileid;
 }
 
 int sources_address(const struct sources *p, uint64_t offset, uint64_t *ret)

@@ -16,7 +16,7 @@
 #ifndef COMMON_NAMES_PROGRAM_SOURCES_H
 #define COMMON_NAMES_PROGRAM_SOURCES_H
 
-#include "common/names/elf/filelabels.h"
+#include "common/names/elf/fileid.h"
 #include "common/names/elf/symfile.h"
 #include "common/names/names.h"
 #include "common/names/program/want.h"
@@ -45,8 +45,7 @@ enum sources_step sources_step(const struct sources *p);
 bool sources_has(const struct sources *p, enum sources_part part, bool *ret_unproven);
 int sources_describe(const struct sources *p, struct runtime_build *ret);
 bool sources_is_cut(const struct sources *p);
-struct span sources_build_id(const struct sources *p);
-void sources_labels(const struct sources *p, struct filelabels *ret);
+const struct fileid *sources_fileid(const struct sources *p);
 int sources_address(const struct sources *p, uint64_t offset, uint64_t *ret);
 int sources_lookup(struct sources *p, uint64_t address, struct names *ret);
 /* Finds the start of the function that contains an ELF address, if sources_lookup has no name for

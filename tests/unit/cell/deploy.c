@@ -39,6 +39,19 @@ Test(deploy, options_are_taken_as_the_launcher_gives_them)
 	cr_assert_eq(d.life_fd, 6);
 }
 
+Test(deploy, the_user_of_prof_send_is_given_only_where_it_runs)
+{
+	struct deploy d;
+
+	deploy_init(&d);
+	cr_assert_eq(give(&d, DEPLOY_IDS, "900:901:902:903:904"), EXITS_GO_ON);
+	cr_assert_not(d.send_given);
+	cr_assert_eq(give(&d, DEPLOY_IDS, "900:901:902:903:904:905"), EXITS_GO_ON);
+	cr_assert(d.send_given);
+	cr_assert_eq(d.uid[DEPLOY_EXPORT], 904);
+	cr_assert_eq(d.uid[DEPLOY_SEND], 905);
+}
+
 Test(deploy, ids_are_given_by_the_names_of_the_host_as_well)
 {
 	struct deploy d;
@@ -57,7 +70,8 @@ Test(deploy, broken_options_are_refused_and_change_nothing)
 {
 	static const char *const ids[] = { "",
 					   "1:2:3:4",
-					   "1:2:3:4:5:6",
+					   "1:2:3:4:5:6:7",
+					   "1:2:3:4:5:",
 					   "1:2:3:4:5 ",
 					   "1:2:3:4:-5",
 					   "1:2:3:4:4294967295",

@@ -193,3 +193,84 @@ Test(landlock, folder_that_is_not_there_is_an_error)
 		cr_expect_eq(landlock_enter(LANDLOCK_SOCKETS, "/no/such/folder"), -ENOENT);
 	cr_expect_eq(open_file(), 0);
 }
+
+/* --- some files, some ports --- */
+
+static int rename_file(void)
+{
+	char from[64], to[64];
+
+	snprintf(from, sizeof(from), "%s/file", folder);
+	snprintf(to, sizeof(to), "%s/socket", folder);
+	return error_of(rename(from, to));
+}
+
+static int make_folder_inside(void)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/folder", folder);
+	return error_of(mkdir(path, 0700));
+}
+
+static int open_another(void)
+{
+	return error_of(open("/etc/group", O_RDONLY | O_CLOEXEC));
+}
+
+static int write_file(void)
+{
+	return error_of(open("/etc/passwd", O_WRONLY | O_CLOEXEC));
+}
+
+static int in_allowed(const char *path, enum landlock_use use, uint16_t port, int (*body)(void))
+{
+	const pid_t child = fork();
+	int status;
+
+	if (!child) {
+		const struct landlock_place place = { .fd = open(path, O_PATH), .use = use };
+		const struct landlock_allowed a = { .places = &place,
+						    .place_count = 1,
+						    .ports = &port,
+						    .port_count = port ? 1 : 0,
+						    .newest = true };
+
+		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+		const int r = landlock_enter_allowed(&a);
+
+		_exit(r && r != -EOPNOTSUPP ? 99 : body());
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+Test(landlock, a_file_that_is_allowed_can_be_read_and_no_other)
+{
+	cr_expect_eq(in_allowed("/etc/passwd", LANDLOCK_READ, 0, open_file), 0);
+	cr_expect_eq(in_allowed("/etc/passwd", LANDLOCK_READ, 0, write_file), covered(1, EACCES));
+	cr_expect_eq(in_allowed("/etc/passwd", LANDLOCK_READ, 0, open_another), covered(1, EACCES));
+	cr_expect_eq(in_allowed("/etc", LANDLOCK_READ, 0, open_another), 0);
+	cr_expect_eq(in_allowed("/etc", LANDLOCK_READ, 0, write_file), covered(1, EACCES));
+}
+
+Test(landlock, files_are_kept_only_in_the_folder)
+{
+	cr_expect_eq(in_allowed(folder, LANDLOCK_KEEP_FILES, 0, make_file), 0);
+	cr_expect_eq(in_allowed(folder, LANDLOCK_KEEP_FILES, 0, rename_file), 0);
+	cr_expect_eq(in_allowed(folder, LANDLOCK_KEEP_FILES, 0, remove_socket), 0);
+	cr_expect_eq(in_allowed(folder, LANDLOCK_KEEP_FILES, 0, make_folder_inside),
+		     covered(1, EACCES));
+	cr_expect_eq(in_allowed(folder, LANDLOCK_KEEP_FILES, 0, make_socket), covered(1, EACCES));
+	cr_expect_eq(in_allowed(folder, LANDLOCK_KEEP_FILES, 0, open_file), covered(1, EACCES));
+	cr_expect_eq(in_allowed("/var", LANDLOCK_KEEP_FILES, 0, make_file), covered(1, EACCES));
+}
+
+Test(landlock, only_ports_that_are_allowed_are_reached)
+{
+	cr_expect_eq(in_allowed("/etc", LANDLOCK_READ, 9, connect_by_tcp), ECONNREFUSED);
+	cr_expect_eq(in_allowed("/etc", LANDLOCK_READ, 10, connect_by_tcp),
+		     covered(4, EACCES) ?: ECONNREFUSED);
+	cr_expect_eq(in_allowed("/etc", LANDLOCK_READ, 0, connect_by_tcp),
+		     covered(4, EACCES) ?: ECONNREFUSED);
+}

@@ -75,31 +75,6 @@ Test(programwire, a_description_that_leads_out_of_what_is_read_is_refused)
 	cr_assert(!programwire_take(bytes, &answer, &names), "a name without an end");
 }
 
-Test(programwire, labels_that_lead_out_of_their_arrays_are_refused)
-{
-	struct {
-		struct programwire_head head;
-		struct filelabels labels;
-	} a = { .head.flags = PROGRAMWIRE_LABELS, .labels = { .segment_count = 1 } };
-	const struct span bytes = { .data = (const uint8_t *)&a, .len = sizeof(a) };
-	static struct programwire_answer answer;
-
-	cr_assert(programwire_take(bytes, &answer, &names));
-	cr_assert_eq(answer.labels.segment_count, 1);
-	a.labels.segment_count = FILELABELS_SEGMENTS + 1;
-	cr_assert(!programwire_take(bytes, &answer, &names));
-	a.labels.segment_count = 0;
-	a.labels.hash_len = FILELABELS_HASH + 1;
-	cr_assert(!programwire_take(bytes, &answer, &names));
-	a.labels.hash_len = FILELABELS_HASH;
-	a.labels.go_build_id_len = SYMFILE_GO_BUILD_ID + 1;
-	cr_assert(!programwire_take(bytes, &answer, &names));
-	a.labels.go_build_id_len = SYMFILE_GO_BUILD_ID;
-	cr_assert(programwire_take(bytes, &answer, &names));
-	a.head.flags = 0;
-	cr_assert(!programwire_take(bytes, &answer, &names), "nobody asked for them");
-}
-
 Test(programwire, answers_that_came_ahead_are_found_by_their_offset)
 {
 	struct {

@@ -191,11 +191,23 @@ Test(limit, a_tool_of_which_nothing_is_known_keeps_its_share)
 	cr_assert_leq(tables + b.bpf + b.deltas + b.symd + b.export, 128 * MIB);
 }
 
+Test(limit, what_prof_send_holds_comes_off_the_tables)
+{
+	struct limit_asked a = quiet;
+
+	begin(128 * MIB);
+	const uint64_t without = limit_divide(&l, &b, &a);
+
+	begin(128 * MIB);
+	a.held[DEPLOY_SEND] = 10 * MIB;
+	cr_assert_eq(limit_divide(&l, &b, &a), without - 10 * MIB);
+}
+
 Test(limit, the_meter_reads_what_the_kernel_says)
 {
 	const struct deploy d = { .uid = { getuid(), getuid(), getuid(), getuid() } };
 	struct meter m = { .proc = open("/proc", O_PATH | O_DIRECTORY), .deploy = &d };
-	uint64_t first[DEPLOY_TOOLS], then[DEPLOY_TOOLS];
+	uint64_t first[DEPLOY_USERS], then[DEPLOY_USERS];
 	const size_t n = 16 * MIB;
 
 	meter_read(&m, 1, first);
@@ -217,7 +229,7 @@ Test(limit, the_meter_visits_pages_only_when_the_resident_size_changed_or_time_p
 	const struct deploy d = { .uid = { 0 } };
 	struct meter m = { .proc = open("/proc", O_PATH | O_DIRECTORY), .deploy = &d };
 	const uint64_t s = 1000000000ull, mark = 3000 * MIB;
-	uint64_t got[DEPLOY_TOOLS];
+	uint64_t got[DEPLOY_USERS];
 	volatile char *p = malloc(16 * MIB), *more = malloc(8 * MIB);
 
 	for (size_t i = 0; i < 16 * MIB; i += 4096)
@@ -270,7 +282,7 @@ Test(limit, a_tool_of_another_parent_is_found_by_its_name_and_user)
 {
 	const struct deploy d = { .uid = { [DEPLOY_SYMD] = 59303, [DEPLOY_EXPORT] = 59304 } };
 	struct meter m = { .proc = open("/proc", O_PATH | O_DIRECTORY), .deploy = &d };
-	uint64_t got[DEPLOY_TOOLS];
+	uint64_t got[DEPLOY_USERS];
 	int ready[2];
 	pid_t pid = 0;
 

@@ -31,7 +31,7 @@
 struct cpulimit {
 	uint64_t limit_ns; /* in ten seconds; 0: there is no limit */
 	uint64_t last_ns;  /* time of the last look; 0: none */
-	uint64_t total_ns[DEPLOY_TOOLS];
+	uint64_t total_ns[DEPLOY_USERS];
 	uint64_t used_ns[CPULIMIT_STEPS]; /* a ring */
 	unsigned step;
 	/* Derived from the time used. */

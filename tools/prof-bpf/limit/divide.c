@@ -96,8 +96,8 @@ static uint64_t sufficient(const struct limit *l, const struct budget *b,
 {
 	const uint64_t rows = numbers_larger(a->tables, a->useful) +
 			      numbers_larger(a->lacking, a->refused);
-	uint64_t ret = l->fixed + b->launcher + margin(b->limit) + a->swing + rows +
-		       rows / (TABLES_SPARE_PART - 1) + LIMIT_TABLES_MORE;
+	uint64_t ret = l->fixed + b->launcher + a->held[DEPLOY_SEND] + margin(b->limit) + a->swing +
+		       rows + rows / (TABLES_SPARE_PART - 1) + LIMIT_TABLES_MORE;
 
 	for (size_t i = 0; i < TOOLS; i++)
 		ret += c[tools[i].claim].wanted;
@@ -115,7 +115,9 @@ uint64_t limit_divide(struct limit *l, const struct budget *b, const struct limi
 		[EXPORT] = { .sure = b->export, .wanted = held[DEPLOY_EXPORT] + EXPORT_NEXT },
 		[TABLES] = { .sure = l->sure, .wanted = a->useful + a->lacking },
 	};
-	const uint64_t kept = l->fixed + b->launcher + margin(b->limit) + a->swing;
+	/* prof-send bounds itself, and only some runs have it, so it has no sure share. */
+	const uint64_t kept = l->fixed + b->launcher + held[DEPLOY_SEND] + margin(b->limit) +
+			      a->swing;
 	const uint64_t all = numbers_less(b->limit, kept);
 	uint64_t over = 0;
 

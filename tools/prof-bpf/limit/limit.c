@@ -45,7 +45,7 @@ static void look(struct limit *l, uint64_t now_ns, uint64_t more)
 	opener_figures(l->opener, &copies);
 	if (a.held[DEPLOY_BPF])
 		a.held[DEPLOY_BPF] += copies.copy_bytes;
-	for (int i = 0; i < DEPLOY_TOOLS; i++)
+	for (int i = 0; i < DEPLOY_USERS; i++)
 		held += a.held[i];
 	a.swing = limit_swing(&l->past, l->budget->limit, held, now_ns);
 	tables_figures(l->tables, &f);

@@ -54,7 +54,7 @@ struct limit {
 
 /* The input of limit_divide. */
 struct limit_asked {
-	uint64_t held[DEPLOY_TOOLS]; /* by the tools; 0: unknown */
+	uint64_t held[DEPLOY_USERS]; /* by the tools; 0: unknown */
 	uint64_t symd;		     /* what prof-symd says it could use */
 	uint64_t tables;	     /* bytes in slabs */
 	uint64_t useful;	     /* the part of these that is not idle */

@@ -13,10 +13,11 @@
 #define PSS_NS 10000000000ull
 #define PSS_PART 8
 
-static const char *const names[DEPLOY_TOOLS] = {
+static const char *const names[DEPLOY_USERS] = {
 	[DEPLOY_DELTAS] = "prof-deltas",
 	[DEPLOY_SYMD] = "prof-symd",
 	[DEPLOY_EXPORT] = "prof-export",
+	[DEPLOY_SEND] = "prof-send",
 };
 
 static void add(struct meter_tool *t, uint32_t pid)
@@ -47,7 +48,7 @@ static void look_at(void *ctx, uint32_t pid)
 
 	if (procfs_read_stat(m->proc, pid, &st))
 		return;
-	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+	for (int i = 0; i < DEPLOY_USERS; i++) {
 		if (m->wanted[i] && is_tool(m, i, pid, &st) &&
 		    (procfs_read_stat(m->proc, st.parent_pid, &parent) ||
 		     !is_tool(m, i, st.parent_pid, &parent)))
@@ -61,8 +62,9 @@ static bool is_any_missing(struct meter *m)
 {
 	bool any = false;
 
-	for (int i = 0; i < DEPLOY_TOOLS; i++) {
-		m->wanted[i] = names[i] && m->deploy->uid[i] && !m->tool[i].pids;
+	for (int i = 0; i < DEPLOY_USERS; i++) {
+		m->wanted[i] = names[i] && m->deploy->uid[i] && !m->tool[i].pids &&
+			       (i != DEPLOY_SEND || m->deploy->send_given);
 		any |= m->wanted[i];
 	}
 	return any;
@@ -72,7 +74,7 @@ static void search(struct meter *m, uint64_t now_ns)
 {
 	memset(m->tool, 0, sizeof(m->tool));
 	add(&m->tool[DEPLOY_BPF], (uint32_t)getpid());
-	for (int i = 0; i < DEPLOY_TOOLS; i++)
+	for (int i = 0; i < DEPLOY_USERS; i++)
 		m->wanted[i] = names[i];
 	(void)procfs_each_child(m->proc, (uint32_t)getppid(), SIBLINGS, look_at, m);
 	if (!is_any_missing(m)) {
@@ -91,14 +93,14 @@ static void search(struct meter *m, uint64_t now_ns)
 
 /* Reads a figure of each process of each tool. If that fails, the process has exited and may have a
  * successor. */
-static void read_all(struct meter *m, uint64_t now_ns, uint64_t ret[static DEPLOY_TOOLS],
+static void read_all(struct meter *m, uint64_t now_ns, uint64_t ret[static DEPLOY_USERS],
 		     int (*read)(struct meter *m, uint32_t pid, uint64_t now_ns, uint64_t *ret))
 {
 	if (!m->searched_ns || now_ns - m->searched_ns > SEARCH_NS) {
 		m->searched_ns = now_ns;
 		search(m, now_ns);
 	}
-	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+	for (int i = 0; i < DEPLOY_USERS; i++) {
 		/* Children come and go, so find them each time. */
 		struct meter_tool t = m->tool[i];
 
@@ -166,12 +168,12 @@ static int read_memory(struct meter *m, uint32_t pid, uint64_t now_ns, uint64_t 
 	return 0;
 }
 
-void meter_cpu(struct meter *m, uint64_t now_ns, uint64_t ret[static DEPLOY_TOOLS])
+void meter_cpu(struct meter *m, uint64_t now_ns, uint64_t ret[static DEPLOY_USERS])
 {
 	read_all(m, now_ns, ret, read_cpu);
 }
 
-void meter_read(struct meter *m, uint64_t now_ns, uint64_t ret[static DEPLOY_TOOLS])
+void meter_read(struct meter *m, uint64_t now_ns, uint64_t ret[static DEPLOY_USERS])
 {
 	read_all(m, now_ns, ret, read_memory);
 }

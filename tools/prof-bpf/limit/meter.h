@@ -35,17 +35,17 @@ struct meter {
 	uint64_t searched_ns;	     /* time of the last search for the tools */
 	uint64_t scanned_ns;	     /* time of the last look at all processes */
 	uint64_t scan_every_ns;	     /* 0: at the next search that lacks a tool */
-	bool wanted[DEPLOY_TOOLS];   /* by the search that is under way */
+	bool wanted[DEPLOY_USERS];   /* by the search that is under way */
 	struct meter_tool {
 		uint32_t pid[METER_PIDS];
 		unsigned pids;
-	} tool[DEPLOY_TOOLS];
+	} tool[DEPLOY_USERS];
 	struct meter_read reads[METER_READS];
 };
 
 /* Reads cpu time per tool, in ns since the start of its processes; 0: unknown. */
-void meter_cpu(struct meter *m, uint64_t now_ns, uint64_t ret[static DEPLOY_TOOLS]);
+void meter_cpu(struct meter *m, uint64_t now_ns, uint64_t ret[static DEPLOY_USERS]);
 /* Reads bytes per tool; 0: unknown. now_ns: CLOCK_MONOTONIC. */
-void meter_read(struct meter *m, uint64_t now_ns, uint64_t ret[static DEPLOY_TOOLS]);
+void meter_read(struct meter *m, uint64_t now_ns, uint64_t ret[static DEPLOY_USERS]);
 
 #endif

@@ -77,6 +77,39 @@ static bool same_file(const struct definitions *d, const struct model_file *a,
 	       (a->build_id == b->build_id || !a->build_id || !b->build_id);
 }
 
+struct str definitions_hex(char hex[static DEFINITIONS_HEX], struct span bytes)
+{
+	static const char digits[] = "0123456789abcdef";
+	const size_t n = bytes.len < DEFINITIONS_HEX / 2 ? bytes.len : DEFINITIONS_HEX / 2;
+
+	for (size_t i = 0; i < n; i++) {
+		hex[2 * i] = digits[bytes.data[i] >> 4];
+		hex[2 * i + 1] = digits[bytes.data[i] & 15];
+	}
+	return (struct str){ .data = hex, .len = (uint32_t)(2 * n) };
+}
+
+/* What backends need to name the file's functions. */
+static int intern_identity(struct definitions *d, const struct msg_file *msg, struct model_file *f)
+{
+	const struct str segments = { .data = (const char *)msg->segments.data,
+				      .len = (uint32_t)(msg->segments.len *
+							sizeof(*msg->segments.data)) };
+	char hex[DEFINITIONS_HEX];
+
+	return intern_str(d, definitions_hex(hex, msg->htlhash), &f->htlhash) ||
+			       intern_str(d, msg->go_build_id, &f->go_build_id) ||
+			       intern_str(d, segments, &f->segments)
+		       ? -ENOBUFS
+		       : 0;
+}
+
+/* The newer number, unless it says nothing. */
+static uint32_t newer(uint32_t known, uint32_t now)
+{
+	return now ? now : known;
+}
+
 int definitions_file(struct definitions *d, const struct msg_file *msg, uint32_t *ret)
 {
 	struct model_file f = { .flags = (uint32_t)msg->flags,
@@ -85,16 +118,12 @@ int definitions_file(struct definitions *d, const struct msg_file *msg, uint32_t
 				.ctime_ns = msg->ctime_ns,
 				.size = msg->size,
 				.runtime = (uint8_t)account_library(msg->path) };
-	char hex[2 * 64];
-	static const char digits[] = "0123456789abcdef";
-	const size_t n = msg->build_id.len < 64 ? msg->build_id.len : 64;
+	char hex[DEFINITIONS_HEX];
 
-	for (size_t i = 0; i < n; i++) {
-		hex[2 * i] = digits[msg->build_id.data[i] >> 4];
-		hex[2 * i + 1] = digits[msg->build_id.data[i] & 15];
-	}
 	if (intern_str(d, msg->path, &f.path) ||
-	    intern_str(d, (struct str){ .data = hex, .len = (uint32_t)(2 * n) }, &f.build_id))
+	    intern_str(d, definitions_hex(hex, msg->build_id), &f.build_id))
+		return -ENOBUFS;
+	if (d->detail == MODEL_ADDRESSES && intern_identity(d, msg, &f))
 		return -ENOBUFS;
 	const uint32_t hash =
 		hash_numbers((uint64_t[]){ f.path, f.dev, f.inode, f.ctime_ns, f.size }, 5);
@@ -104,7 +133,10 @@ int definitions_file(struct definitions *d, const struct msg_file *msg, uint32_t
 		struct model_file *kept = &d->files.data[*ret];
 
 		kept->flags = f.flags;
-		kept->build_id = f.build_id ? f.build_id : kept->build_id;
+		kept->build_id = newer(kept->build_id, f.build_id);
+		kept->htlhash = newer(kept->htlhash, f.htlhash);
+		kept->go_build_id = newer(kept->go_build_id, f.go_build_id);
+		kept->segments = newer(kept->segments, f.segments);
 	}
 	return r;
 }
@@ -147,7 +179,8 @@ static bool same_frame(const struct definitions *d, const struct model_frame *a,
 				 (a->offset == b->offset && a->address == b->address));
 
 	return same_place && a->file == b->file && a->process == b->process &&
-	       a->count == b->count && a->kind == b->kind && a->flags == b->flags &&
+	       a->count == b->count && a->runtime == b->runtime && a->kind == b->kind &&
+	       a->flags == b->flags &&
 	       (!a->count || !memcmp(d->numbers.data + a->calls, d->numbers.data + b->calls,
 				     2 * sizeof(uint32_t) * a->count));
 }
@@ -288,4 +321,34 @@ int definitions_bucket(struct definitions *d, uint32_t thread, uint32_t stack, u
 	const uint32_t hash = hash_numbers((uint64_t[]){ thread, stack }, 2);
 
 	return INTERN(d, &d->buckets, &d->bucket_index, &b, hash, same_bucket, ret);
+}
+
+bool definitions_segment(const struct definitions *d, const struct model_frame *f,
+			 struct model_segment *ret)
+{
+	const uint64_t offset = definitions_call(f, f->offset);
+	struct model_segment s;
+
+	if (f->kind != MODEL_NATIVE || f->file == MODEL_NONE)
+		return false;
+	const struct str all = strings_get(&d->strings, d->files.data[f->file].segments);
+
+	for (uint32_t i = 0; all.len - i >= sizeof(s); i += sizeof(s)) {
+		memcpy(&s, all.data + i, sizeof(s));
+		if (offset < s.offset || offset - s.offset >= s.size ||
+		    s.size > UINT64_MAX - s.address)
+			continue;
+		*ret = s;
+		return true;
+	}
+	return false;
+}
+
+uint64_t definitions_pc(const struct definitions *d, const struct model_frame *f)
+{
+	struct model_segment s;
+
+	if (f->address || !definitions_segment(d, f, &s))
+		return f->address ? f->address : f->offset;
+	return s.address + (f->offset - s.offset);
 }

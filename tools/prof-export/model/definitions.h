@@ -24,7 +24,10 @@ enum model_detail {
 
 struct model_file {
 	uint32_t path, build_id; /* strings; build_id in hex */
-	uint32_t flags;		 /* enum file_flags */
+	/* MODEL_ADDRESSES only: strings, htlhash in hex; segments: as in the message, three numbers
+	 * of 64 bits for each. */
+	uint32_t htlhash, go_build_id, segments;
+	uint32_t flags; /* enum file_flags */
 	uint64_t dev, inode, ctime_ns, size;
 	/* The runtime (remedies.def) whose library this file is; STATUS_RUNTIMES: none. */
 	uint8_t runtime;
@@ -55,7 +58,8 @@ struct model_frame {
 	uint32_t file, process; /* process: for code outside files, else MODEL_NONE */
 	/* Index of the calls; read by model_functions_of and model_lines_of. */
 	uint32_t calls;
-	uint16_t count;
+	uint16_t count : 9;
+	uint16_t runtime : 7; /* MODEL_ADDRESSES, interpreted: enum runtime */
 	uint8_t kind, flags;
 };
 
@@ -103,13 +107,17 @@ struct definitions {
 		thread_index, bucket_index;
 };
 
+#define DEFINITIONS_HEX 128
+/* Prints up to 64 bytes. The result is in `hex`. */
+struct str definitions_hex(char hex[static DEFINITIONS_HEX], struct span bytes);
+
 /* Empties all arrays, then adds string 0, the empty one. Keeps detail and what others charge to
  * the pool. 0, -ENOBUFS. */
 int definitions_begin(struct definitions *d);
 void definitions_done(struct definitions *d);
 
 /* Each finds or adds. 0, or -ENOBUFS at the ceiling. */
-/* The latest message about a file holds, but a known build id stays. */
+/* The latest message about a file holds, but known build ids and segments stay. */
 int definitions_file(struct definitions *d, const struct msg_file *msg, uint32_t *ret);
 int definitions_function(struct definitions *d, const struct msg_function *msg, uint32_t *ret);
 /* calls: f.count functions, then as many lines; f.calls is filled in. */
@@ -124,6 +132,23 @@ int definitions_process(struct definitions *d, struct model_process p, struct st
 int definitions_thread(struct definitions *d, uint32_t process, uint64_t tid, struct str comm,
 		       uint32_t *ret);
 int definitions_bucket(struct definitions *d, uint32_t thread, uint32_t stack, uint32_t *ret);
+
+/* An address in the call of this pc: one less for a caller, whose pc is its return address. */
+static inline uint64_t definitions_call(const struct model_frame *f, uint64_t pc)
+{
+	return pc && !(f->flags & (FRAME_LEAF | FRAME_SIGNAL)) ? pc - 1 : pc;
+}
+
+/* A segment of a file, as in the message. */
+struct model_segment {
+	uint64_t offset, size, address;
+};
+
+/* Finds the segment of a native frame in a file. False: the stream does not say it. */
+bool definitions_segment(const struct definitions *d, const struct model_frame *f,
+			 struct model_segment *ret);
+/* The pc as an ELF address; as the stream has it if that is not known. */
+uint64_t definitions_pc(const struct definitions *d, const struct model_frame *f);
 
 /* For lines and reasons. */
 static inline uint32_t definitions_clamp(uint64_t n)

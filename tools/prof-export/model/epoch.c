@@ -2,16 +2,16 @@
 #include "tools/prof-export/model/epoch.h"
 
 #include <errno.h>
+#include "bpf/runtime.h"
 #include "common/status/account.h"
 
 /* Marks a frame id that stands for several frames; the rest is its place in `groups`. */
 #define GROUP 0x80000000u
 
-void epoch_init(struct epoch *e, struct definitions *d, bool interpreter_frames, bool lines)
+void epoch_init(struct epoch *e, struct definitions *d, const struct epoch_options *o)
 {
 	*e = (struct epoch){ .definitions = d,
-			     .interpreter_frames = interpreter_frames,
-			     .lines = lines,
+			     .options = *o,
 			     .free_process = MODEL_NONE,
 			     .free_thread = MODEL_NONE };
 }
@@ -20,6 +20,7 @@ void epoch_forget(struct epoch *e)
 {
 	struct pool *pool = &e->definitions->pool;
 
+	idmap_done(&e->cgroup_ids, pool);
 	idmap_done(&e->process_ids, pool);
 	idmap_done(&e->thread_ids, pool);
 	idmap_done(&e->file_ids, pool);
@@ -87,6 +88,14 @@ static void set_exe(struct epoch *e, struct epoch_process *d, uint32_t exe)
 			&e->definitions->strings, e->definitions->files.data[exe].path));
 }
 
+static void set_cgroup(const struct epoch *e, struct epoch_process *d, uint64_t id)
+{
+	const uint32_t path = id ? idmap_get(&e->cgroup_ids, id) : TABLE_NONE;
+
+	if (path != TABLE_NONE)
+		d->cgroup = path;
+}
+
 /* Takes a repeated definition of a process. */
 static int update_process(struct epoch *e, struct epoch_process *d, const struct msg_process *msg)
 {
@@ -94,6 +103,7 @@ static int update_process(struct epoch *e, struct epoch_process *d, const struct
 
 	if (exe != MODEL_NONE)
 		set_exe(e, d, exe);
+	set_cgroup(e, d, msg->cgroup);
 	d->flags = (uint32_t)msg->flags;
 	d->comm_len = keep_comm(d->comm, msg->comm);
 	return d->process == MODEL_NONE ? 0 : intern_process(e, d);
@@ -129,6 +139,7 @@ int epoch_process(struct epoch *e, const struct msg_process *msg)
 				     .threads = MODEL_NONE,
 				     .runtime = STATUS_RUNTIMES };
 	set_exe(e, d, msg->exe ? idmap_get(&e->file_ids, msg->exe) : MODEL_NONE);
+	set_cgroup(e, d, msg->cgroup);
 	d->comm_len = keep_comm(d->comm, msg->comm);
 	return 0;
 }
@@ -215,6 +226,14 @@ static int redefine(struct epoch *e, struct idmap *ids, uint64_t id, uint32_t nu
 	return idmap_set(ids, &e->definitions->pool, id, number);
 }
 
+int epoch_cgroup(struct epoch *e, const struct msg_cgroup *msg)
+{
+	uint32_t path;
+	int r = strings_intern(&e->definitions->strings, &e->definitions->pool, msg->path, &path);
+
+	return r ? r : redefine(e, &e->cgroup_ids, msg->id, path);
+}
+
 int epoch_file(struct epoch *e, const struct msg_file *msg)
 {
 	uint32_t file;
@@ -247,7 +266,7 @@ static int split_frame(struct epoch *e, const struct model_frame *whole, const u
 		struct model_frame f = {
 			.file = whole->file, .process = MODEL_NONE, .count = 1, .kind = whole->kind
 		};
-		const bool keeps_line = whole->kind == MODEL_INTERPRETED && e->lines;
+		const bool keeps_line = whole->kind == MODEL_INTERPRETED && e->options.lines;
 		const uint32_t call[2] = { calls[i], keeps_line ? calls[whole->count + i] : 0 };
 
 		f.flags = whole->flags & FRAME_LOOP;
@@ -268,6 +287,13 @@ static int split_frame(struct epoch *e, const struct model_frame *whole, const u
 	return 0;
 }
 
+static bool keeps_names(const struct epoch *e, const struct msg_frame *msg)
+{
+	if (e->options.names == REPORTING_INTERPRETED)
+		return msg->kind != FRAME_NATIVE || !msg->file;
+	return e->options.names == REPORTING_ALL;
+}
+
 int epoch_frame(struct epoch *e, const struct msg_frame *msg)
 {
 	struct model_frame f = { .offset = msg->offset,
@@ -278,8 +304,10 @@ int epoch_frame(struct epoch *e, const struct msg_frame *msg)
 				 .flags = (uint8_t)(msg->flags & (FRAME_LEAF | FRAME_BY_FP |
 								  FRAME_SIGNAL | FRAME_LOOP)) };
 	uint32_t calls[2 * 256], frame;
-	const uint32_t n = msg->functions.len < 256 ? msg->functions.len : 256;
+	uint32_t n = msg->functions.len < 256 ? msg->functions.len : 256;
 
+	if (!keeps_names(e, msg))
+		n = 0;
 	/* If a part of a frame was lost, all of it is: the rest would mislead. An interpreted frame
 	 * belongs to its function, not to the interpreter's file. */
 	if (msg->file && f.kind != MODEL_INTERPRETED) {
@@ -287,6 +315,8 @@ int epoch_frame(struct epoch *e, const struct msg_frame *msg)
 		if (f.file == TABLE_NONE)
 			return 0;
 	}
+	if (f.kind == MODEL_INTERPRETED && e->definitions->detail == MODEL_ADDRESSES)
+		f.runtime = msg->runtime < RUNTIME_MAX ? (uint16_t)msg->runtime : 0;
 	f.count = (uint16_t)n;
 	for (uint32_t i = 0; i < n; i++) {
 		calls[i] = idmap_get(&e->function_ids, msg->functions.data[i]);
@@ -308,7 +338,7 @@ int epoch_frame(struct epoch *e, const struct msg_frame *msg)
 	if (e->definitions->detail == MODEL_NAMES && n) {
 		r = split_frame(e, &f, calls, &frame);
 	} else {
-		if (f.kind == MODEL_NATIVE && !n)
+		if (f.kind == MODEL_NATIVE && !msg->functions.len)
 			f.start = msg->start;
 		if (e->definitions->detail == MODEL_NAMES) {
 			f.flags &= FRAME_LOOP;
@@ -331,7 +361,7 @@ static const struct model_frame *frame_at(const struct epoch *e, uint32_t frame)
  * behind it stands for it. */
 static bool is_folded(const struct epoch *e, const struct msg_stack *msg, uint32_t i)
 {
-	while (!e->interpreter_frames && i < msg->frames.len) {
+	while (!e->options.interpreter_frames && i < msg->frames.len) {
 		const uint32_t frame = idmap_get(&e->frame_ids, msg->frames.data[i++]);
 		const struct model_frame *f = frame == TABLE_NONE ? NULL : frame_at(e, frame);
 

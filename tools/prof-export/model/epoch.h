@@ -7,12 +7,14 @@
 #ifndef PROF_EXPORT_MODEL_EPOCH_H
 #define PROF_EXPORT_MODEL_EPOCH_H
 
+#include "common/base/reporting.h"
 #include "tools/prof-export/model/definitions.h"
 
 struct epoch_process {
 	uint64_t pid, start_ns, execs, owner;
 	uint32_t flags;
 	uint32_t exe;			      /* file, or MODEL_NONE */
+	uint32_t cgroup;		      /* string; 0: not known */
 	uint32_t process;		      /* definition; MODEL_NONE before its first sample */
 	uint32_t threads;		      /* its first; next free slot for an unused one */
 	uint64_t samples, truncated, unnamed; /* as in struct status, until its runtime is known */
@@ -32,9 +34,16 @@ struct epoch_thread {
 	char comm[16];
 };
 
+/* As in struct model_options. */
+struct epoch_options {
+	enum reporting_names names;
+	bool interpreter_frames, lines;
+};
+
 struct epoch {
 	struct definitions *definitions; /* borrowed; all memory is its pool's */
-	bool interpreter_frames, lines;	 /* as in struct model_options */
+	struct epoch_options options;
+	struct idmap cgroup_ids; /* to strings */
 	struct idmap process_ids, thread_ids, file_ids, function_ids, frame_ids, stack_ids;
 	ARRAY(struct epoch_process) processes;
 	ARRAY(struct epoch_thread) threads;
@@ -43,7 +52,7 @@ struct epoch {
 	ARRAY(uint32_t) scratch; /* a stack being taken */
 };
 
-void epoch_init(struct epoch *e, struct definitions *d, bool interpreter_frames, bool lines);
+void epoch_init(struct epoch *e, struct definitions *d, const struct epoch_options *o);
 /* Begins another epoch, which knows no id. */
 void epoch_forget(struct epoch *e);
 void epoch_done(struct epoch *e);
@@ -52,6 +61,7 @@ void epoch_done(struct epoch *e);
  * defines a thread or function again. 0, -EINVAL for id 0, -ENOBUFS at the ceiling. */
 int epoch_process(struct epoch *e, const struct msg_process *msg);
 int epoch_thread(struct epoch *e, const struct msg_thread *msg);
+int epoch_cgroup(struct epoch *e, const struct msg_cgroup *msg);
 int epoch_file(struct epoch *e, const struct msg_file *msg);
 int epoch_function(struct epoch *e, const struct msg_function *msg);
 int epoch_frame(struct epoch *e, const struct msg_frame *msg);

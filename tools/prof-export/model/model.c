@@ -5,6 +5,15 @@
 #include "tools/prof-export/model/model_internal.h"
 #include "tools/prof-export/model/weight.h"
 
+/* Divides the memory. */
+static void set_ceiling(struct model *m, size_t memory_max)
+{
+	struct pool *p = &m->definitions.pool;
+
+	p->max = memory_max - m->own_figures.max;
+	p->reserve = shares_reserve(p->max);
+}
+
 int model_new(const struct model_options *o, struct model **ret)
 {
 	struct model *m = calloc(1, sizeof(*m));
@@ -12,12 +21,16 @@ int model_new(const struct model_options *o, struct model **ret)
 	if (!m)
 		return -ENOMEM;
 	m->options = *o;
-	m->definitions.pool.max = o->memory_max;
-	m->definitions.pool.reserve = shares_reserve(o->memory_max);
+	m->figures = o->aggregate ? &m->definitions.pool : &m->own_figures;
+	m->own_figures.max = o->aggregate ? 0 : o->memory_max / MODEL_FIGURES_PART;
+	set_ceiling(m, o->memory_max);
 	m->folded = MODEL_NONE;
 	m->definitions.detail = o->detail;
 	m->totals.first_ns = UINT64_MAX;
-	epoch_init(&m->epoch, &m->definitions, o->interpreter_frames, o->lines);
+	epoch_init(&m->epoch, &m->definitions,
+		   &(struct epoch_options){ .names = o->names,
+					    .interpreter_frames = o->interpreter_frames,
+					    .lines = o->lines });
 	if (definitions_begin(&m->definitions)) {
 		model_free(m);
 		return -EINVAL;
@@ -32,8 +45,8 @@ void model_free(struct model *m)
 		return;
 	epoch_done(&m->epoch);
 	definitions_done(&m->definitions);
-	hottest_done(&m->hottest, &m->definitions.pool);
-	index_done(&m->seen, &m->definitions.pool);
+	hottest_done(&m->hottest, m->figures);
+	index_done(&m->seen, m->figures);
 	free(m);
 }
 
@@ -51,7 +64,7 @@ static void count_once(struct model *m, const uint64_t *numbers, size_t n, uint6
 	while ((i = index_next(&m->seen, (uint32_t)h, &cursor)) != TABLE_NONE)
 		if (i == number)
 			return;
-	index_add(&m->seen, &m->definitions.pool, (uint32_t)h, number);
+	index_add(&m->seen, m->figures, (uint32_t)h, number);
 	++*count;
 }
 
@@ -249,6 +262,7 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 		ret->comm = (struct str){ .data = d->comm, .len = d->comm_len };
 		ret->pid = p->pid;
 		ret->tid = d->tid;
+		ret->process = p;
 		count_runtime(m, p, s);
 	}
 	t->samples++;
@@ -277,11 +291,15 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 static void take_hello(struct model *m, const struct msg_hello *msg)
 {
 	struct model_header *h = &m->header;
-	const struct str from[] = { msg->producer, msg->arch,  msg->kernel,
-				    msg->hostname, msg->event, msg->unit };
-	struct str *const to[] = { &h->producer, &h->arch,  &h->kernel,
-				   &h->hostname, &h->event, &h->unit };
+	char hex[DEFINITIONS_HEX];
+	const struct str from[] = { msg->producer, msg->arch,
+				    msg->kernel,   msg->hostname,
+				    msg->event,	   msg->unit,
+				    msg->host_id,  definitions_hex(hex, msg->kernel_build_id) };
+	struct str *const to[] = { &h->producer, &h->arch, &h->kernel,	&h->hostname,
+				   &h->event,	 &h->unit, &h->host_id, &h->kernel_build_id };
 
+	m->clock = (struct model_clock){ msg->mono_ns, msg->wall_ns, msg->boot_ns };
 	if (h->seen)
 		return;
 	for (size_t i = 0; i < sizeof(to) / sizeof(to[0]); i++) {
@@ -297,6 +315,7 @@ static void take_hello(struct model *m, const struct msg_hello *msg)
 	h->period = msg->period;
 	h->mono_ns = msg->mono_ns;
 	h->wall_ns = msg->wall_ns;
+	h->boot_ns = msg->boot_ns;
 	h->seen = true;
 }
 
@@ -345,14 +364,12 @@ static void begin_sampler(struct model *m, uint64_t began_ns)
  */
 static void grant(struct model *m, uint64_t share)
 {
-	const uint64_t granted =
-		budget_model(share < m->options.share_most ? share : m->options.share_most);
+	uint64_t granted = budget_model(share < m->options.share_most ? share
+								      : m->options.share_most);
 
-	if (m->options.share_most) {
-		m->definitions.pool.max = granted > m->options.memory_max ? granted
-									  : m->options.memory_max;
-		m->definitions.pool.reserve = shares_reserve(m->definitions.pool.max);
-	}
+	granted -= granted < m->options.others ? granted : m->options.others;
+	if (m->options.share_most)
+		set_ceiling(m, granted > m->options.memory_max ? granted : m->options.memory_max);
 }
 
 static void take_figure(struct model *m, const struct msg_figure *msg)
@@ -407,6 +424,8 @@ static int define(struct model *m, const struct msg *msg)
 		return epoch_function(&m->epoch, &msg->function);
 	case MSG_FRAME:
 		return epoch_frame(&m->epoch, &msg->frame);
+	case MSG_CGROUP:
+		return epoch_cgroup(&m->epoch, &msg->cgroup);
 	default:
 		return epoch_stack(&m->epoch, &msg->stack);
 	}
@@ -418,6 +437,10 @@ static enum share_use use_of(const struct msg *msg)
 	       : msg->id == MSG_PROCESS || msg->id == MSG_THREAD ? SHARE_COUNT
 								 : SHARE_DEFINITION;
 }
+
+/* The stream does not say whose cgroups are. Whoever makes endless ones takes from others' only the
+ * names of theirs. */
+#define OWNER_OF_CGROUPS UINT64_MAX
 
 /* Takes a definition that this owner pays for. */
 static void take_definition(struct model *m, const struct msg *msg, uint64_t owner)
@@ -485,7 +508,9 @@ int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_
 		take_hello(m, &msg->hello);
 		break;
 	case MSG_CLOCK:
-		break; /* outputs show only times since the start */
+		m->clock = (struct model_clock){ msg->clock.mono_ns, msg->clock.wall_ns,
+						 msg->clock.boot_ns };
+		break;
 	case MSG_PROCESS:
 		if (idmap_get(&m->epoch.process_ids, msg->process.id) == TABLE_NONE)
 			count_once(m, (uint64_t[]){ msg->process.pid, msg->process.start_ns }, 2,
@@ -503,10 +528,13 @@ int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_
 	case MSG_LABELS:
 	case MSG_LINK:
 	case MSG_ATTRIBUTE:
-	case MSG_CGROUP:
 	case MSG_MAPPING:
 	case MSG_FILE_END:
 		break; /* no output shows these, but recordings have them */
+	case MSG_CGROUP:
+		if (m->options.cgroups)
+			take_definition(m, msg, OWNER_OF_CGROUPS);
+		break;
 	case MSG_THREAD:
 		take_definition(m, msg, owner_of(m, msg->thread.process));
 		break;
@@ -596,7 +624,7 @@ void model_forget(struct model *m)
 	epoch_forget(&m->epoch);
 	shares_forget(&m->shares, !m->options.aggregate);
 	if (!m->options.aggregate) {
-		model_add_leaves(m, &m->hottest, &m->definitions.pool);
+		model_add_leaves(m, &m->hottest, m->figures);
 		/* Cannot fail: it takes less than it has just freed. */
 		definitions_begin(&m->definitions);
 		m->folded = MODEL_NONE;

@@ -12,6 +12,7 @@
 #define PROF_EXPORT_MODEL_MODEL_H
 
 #include <stdbool.h>
+#include "common/base/reporting.h"
 #include "common/status/status.h"
 #include "common/status/witness.h"
 #include "common/wire/msg.h"
@@ -19,25 +20,37 @@
 
 struct model_options {
 	enum model_detail detail;
+	enum reporting_names names;
 	bool interpreter_frames; /* also show the native frames of an interpreter's own loop */
 	bool lines;		 /* MODEL_NAMES: interpreted frames keep their line numbers */
 	bool aggregate; /* keep samples; else only count them, and forget all else at each epoch */
+	bool cgroups;	/* keep the paths of processes' cgroups */
 	size_t memory_max;   /* bytes */
 	uint64_t share_most; /* the most memory that it may be granted later; 0: nothing */
+	size_t others;	     /* bytes of such a grant that others in this process take */
 };
+
+struct epoch_process;
 
 /* A sample with resolved names. */
 struct model_sample {
 	struct str comm;
 	uint64_t pid, tid, cpu, time_ns, value;
 	const struct model_stack *stack;
+	const struct epoch_process *process; /* NULL: the stream names none */
+};
+
+/* The clocks at one moment, as in the message. */
+struct model_clock {
+	uint64_t mono_ns, wall_ns, boot_ns;
 };
 
 struct model_header {
 	bool seen;
-	uint64_t kind;						  /* enum stream_kind */
-	struct str producer, arch, kernel, hostname, event, unit; /* owned by the model */
-	uint64_t cpus, hz, period, mono_ns, wall_ns;
+	uint64_t kind;							   /* enum stream_kind */
+	struct str producer, arch, kernel, hostname, event, unit, host_id; /* owned by the model */
+	struct str kernel_build_id;					   /* the same; in hex */
+	uint64_t cpus, hz, period, mono_ns, wall_ns, boot_ns;
 };
 
 struct model_totals {
@@ -95,6 +108,10 @@ bool model_ended_well(const struct model *m);
 
 const struct model_header *model_header(const struct model *m);
 const struct model_totals *model_totals(const struct model *m);
+/* The newest clocks of the stream. */
+const struct model_clock *model_clock(const struct model *m);
+/* Until when the stream says that it was sampled, by CLOCK_MONOTONIC; 0: it says nothing. */
+uint64_t model_sampled_until_ns(const struct model *m);
 /* All definitions, for labels. */
 const struct definitions *model_definitions(const struct model *m);
 /* From the first moment of sampling to the last, in ns. If the stream does not say these, from its

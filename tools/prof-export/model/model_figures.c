@@ -16,6 +16,16 @@ const struct model_totals *model_totals(const struct model *m)
 	return &m->totals;
 }
 
+const struct model_clock *model_clock(const struct model *m)
+{
+	return &m->clock;
+}
+
+uint64_t model_sampled_until_ns(const struct model *m)
+{
+	return m->uptime.until_ns;
+}
+
 const struct definitions *model_definitions(const struct model *m)
 {
 	return &m->definitions;

@@ -27,7 +27,8 @@ struct launched {
 struct model {
 	struct model_options options;
 	struct model_header header;
-	char header_text[6][256];
+	char header_text[8][256];
+	struct model_clock clock;
 	struct model_totals totals;
 	struct sampler sampler;
 	struct uptime uptime;
@@ -39,11 +40,17 @@ struct model {
 	struct definitions definitions;
 	struct shares shares;
 	struct blames blames; /* of the same owners */
-	uint32_t folded;   /* the stack of samples whose own one found no room; MODEL_NONE: none */
+	uint32_t folded; /* the stack of samples whose own one found no room; MODEL_NONE: none */
+	/* Of what is kept over epochs. In a model that does not aggregate it has a ceiling of its
+	 * own, since it would crowd out the definitions of later epochs in the end. */
+	struct pool *figures, own_figures;
 	struct index seen; /* hashes of counted processes and threads */
 
 	struct hottest hottest; /* of former epochs */
 };
+
+/* The part of the memory that own_figures gets. */
+#define MODEL_FIGURES_PART 8
 
 /* Adds to a sum, which stays at its largest value. */
 static inline void model_add(uint64_t *sum, uint64_t n)

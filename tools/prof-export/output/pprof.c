@@ -87,9 +87,7 @@ static int64_t own_str(struct writer *w, const char *s)
 
 static uint64_t address_of(const struct model_frame *f)
 {
-	const uint64_t address = f->address ? f->address : f->offset;
-
-	return address && !(f->flags & (FRAME_LEAF | FRAME_SIGNAL)) ? address - 1 : address;
+	return definitions_call(f, f->address ? f->address : f->offset);
 }
 
 /* --- mappings --- */

@@ -54,7 +54,7 @@ static int put_word(struct buf *b, size_t from)
 static int put_call(struct buf *b, const struct model *m, const struct model_frame *f, unsigned i)
 {
 	const struct model_function *functions;
-	uint64_t address = f->address ? f->address : f->offset;
+	uint64_t address = definitions_pc(model_definitions(m), f);
 
 	model_functions(m, &functions);
 	if (f->kind == MODEL_TRUNCATED)

@@ -1,34 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-export/session/session.h"
 
+#include <endian.h>
 #include <errno.h>
 #include "common/status/account.h"
 #include "tools/prof-export/output/folded.h"
 #include "tools/prof-export/output/pprof.h"
 #include "tools/prof-export/page/html.h"
 
+#define WINDOW_PART 4 /* of the memory, for the windows of OTLP */
+
+/* Writes a request of OTLP. */
+static int put_request(void *ctx, const struct request *r)
+{
+	struct output *o = ctx;
+	const uint32_t len = htobe32((uint32_t)r->plain.len);
+
+	output_put(o, &len, sizeof(len));
+	output_put(o, r->plain.data, r->plain.len);
+	return o->error;
+}
+
 int session_init(struct session *s, const struct session_options *o, int fd)
 {
+	const size_t windows = o->format == FORMAT_OTLP ? o->memory_max / WINDOW_PART : 0;
 	const bool at_end = o->format == FORMAT_FOLDED || o->format == FORMAT_PPROF ||
 			    o->format == FORMAT_HTML;
+	const struct otlp_options otlp = { .reporting = o->reporting,
+					   .gzip = o->send != NULL,
+					   .memory_max = windows,
+					   .flush = o->send ? o->send : put_request,
+					   .ctx = o->send ? o->send_ctx : &s->output };
 	const struct model_options model = {
 		.detail = o->format == FORMAT_FOLDED || o->format == FORMAT_HTML ? MODEL_NAMES
 										 : MODEL_ADDRESSES,
 		.interpreter_frames = o->interpreter_frames,
 		.lines = o->lines,
+		.names = o->reporting.names,
 		.aggregate = at_end,
-		.memory_max = o->memory_max,
-		.share_most = o->share_most,
+		.cgroups = o->format == FORMAT_OTLP,
+		.memory_max = o->memory_max - windows,
+		/* What OTLP keeps never grows with the run. */
+		.share_most = o->format == FORMAT_OTLP ? 0 : o->share_most,
+		.others = o->others,
 	};
 
 	s->options = *o;
 	s->model = NULL;
 	s->text = (struct text){ 0 };
-	s->begun = s->lost = false;
+	s->begun = s->lost = s->again = false;
 	stream_in_init(&s->in);
 	if (o->many)
 		s->in.way = MSG_NAMED_STREAM;
 	record_init(&s->record, &s->output);
+	otlp_init(&s->otlp, &otlp);
 	int r = output_init(&s->output, fd, o->format == FORMAT_PPROF);
 
 	return r ? r : model_new(&model, &s->model);
@@ -39,6 +64,7 @@ void session_done(struct session *s)
 	model_free(s->model);
 	stream_in_done(&s->in);
 	record_done(&s->record);
+	otlp_done(&s->otlp);
 	text_done(&s->text);
 	output_free(&s->output);
 }
@@ -89,6 +115,14 @@ static int put_verdict(struct session *s)
 	return r;
 }
 
+/* A stream without samples also says how late it is, every second. */
+static int pass_time(struct session *s, const struct msg *m)
+{
+	const uint64_t ns = m->id == MSG_FIGURE ? model_sampled_until_ns(s->model) : 0;
+
+	return ns ? otlp_time(&s->otlp, s->model, ns) : 0;
+}
+
 static int take(struct session *s, const struct msg *m)
 {
 	struct model_sample sample;
@@ -102,6 +136,7 @@ static int take(struct session *s, const struct msg *m)
 	}
 	if (s->in.new_epoch) {
 		model_forget(s->model);
+		otlp_forget(&s->otlp);
 		r = recording ? record_epoch(&s->record) : 0;
 		s->in.new_epoch = false;
 	}
@@ -134,6 +169,8 @@ static int take(struct session *s, const struct msg *m)
 	}
 	if (!r && is_sample && s->options.format == FORMAT_TEXT)
 		r = text_sample(&s->text, s->model, &sample, &s->output);
+	if (!r && s->options.format == FORMAT_OTLP && !s->again)
+		r = is_sample ? otlp_sample(&s->otlp, s->model, &sample) : pass_time(s, m);
 	return r ? r : s->output.error;
 }
 
@@ -178,6 +215,23 @@ int session_tell(struct session *s, struct str name, uint64_t value)
 	return r;
 }
 
+int session_time(struct session *s, uint64_t ns)
+{
+	return s->begun && s->options.format == FORMAT_OTLP ? otlp_time(&s->otlp, s->model, ns) : 0;
+}
+
+void session_replay(struct session *s)
+{
+	s->again = s->options.send != NULL;
+}
+
+void session_replayed(struct session *s)
+{
+	if (s->again)
+		otlp_resume(&s->otlp, s->model);
+	s->again = false;
+}
+
 void session_reopen(struct session *s)
 {
 	buf_reset(&s->in.pending);
@@ -210,6 +264,8 @@ static int write_end(struct session *s)
 		return pprof_write(s->model, &s->output);
 	case FORMAT_HTML:
 		return html_write(s->model, &s->output);
+	case FORMAT_OTLP:
+		return otlp_finish(&s->otlp, s->model);
 	case FORMAT_STREAM:
 		return record_finish(&s->record, model_totals(s->model)->last_ns);
 	default:
@@ -219,7 +275,7 @@ static int write_end(struct session *s)
 
 int session_finish(struct session *s)
 {
-	const bool at_end = s->options.format != FORMAT_STREAM && s->options.format != FORMAT_TEXT;
+	const bool at_end = !format_streams(s->options.format);
 	unsigned rests = 0;
 	int r;
 

@@ -188,7 +188,7 @@ static void ask_next(struct filestore *s, struct filestore_file *f, uint64_t now
 
 		if (f->program) {
 			rq.want = program_wants(f->program, &rq.build_id, &rq.name);
-			if (rq.want == PROGRAM_WANTS_NOTHING) {
+			if (rq.want == PROGRAM_WANTS_NOTHING || s->bare) {
 				settle(s, f, now_ns);
 				return;
 			}

@@ -88,6 +88,7 @@ struct filestore {
 	 * changed). May be NULL. */
 	void (*without_hook)(void *ctx, struct filestore_file *f);
 	void *without_ctx;
+	bool bare; /* names are not wanted: asks for no debug files */
 	struct filestore_file *newest, *oldest;
 	struct filestore_file *asked[FILESTORE_IN_FLIGHT];
 	struct filestore_file *wanted[FILESTORE_WANTED];

@@ -274,7 +274,7 @@ static int stream_by_hand(struct by_hand *h)
 	return r ? EXITS_FAILED : EXITS_DONE;
 }
 
-int by_hand_run(uint64_t memory)
+int by_hand_run(uint64_t memory, enum reporting_names names)
 {
 	static struct by_hand h;
 	uint64_t budget = memory ? memory : FILESTORE_BUDGET;
@@ -307,6 +307,7 @@ int by_hand_run(uint64_t memory)
 	}
 	h.jit.say_lost = say_code_lost;
 	named_use_jit(h.named, &h.jit);
+	named_leave_out(h.named, names);
 	status = stream_by_hand(&h);
 	worker_warnings_keeper_gone();
 	worker_warnings_codes_lost(h.jit.lost);

@@ -8,8 +8,9 @@
 #define PROF_SYMD_HAND_BY_HAND_H
 
 #include <stdint.h>
+#include "common/base/reporting.h"
 
 /* memory: bytes for symbols and DWARF; 0: the default. Logs errors. An exit status (exits.h). */
-int by_hand_run(uint64_t memory);
+int by_hand_run(uint64_t memory, enum reporting_names names);
 
 #endif

@@ -70,6 +70,14 @@ void named_use_jit(struct named *n, struct jit *j)
 	n->jit = j;
 }
 
+void named_leave_out(struct named *n, enum reporting_names wanted)
+{
+	n->wanted = wanted;
+	n->files->bare = wanted != REPORTING_ALL;
+	if (wanted == REPORTING_NO_NAMES)
+		n->jit = NULL;
+}
+
 /* --- runtimes --- */
 
 /* Requests the name of a frame ahead of its use. */
@@ -78,6 +86,8 @@ static void want_object(struct named *n, const struct def_frame *f, uint64_t now
 	const struct runtime_build *b = named_build_of(n, f);
 	const struct def_process *p = definitions_find_process(&n->defs, f->process);
 
+	if (n->wanted == REPORTING_NO_NAMES)
+		return;
 	if (b && p && f->sent != n->epoch)
 		objects_want(n->objects, b, f->process, (uint32_t)p->def.pid, f->offset, f->mark,
 			     now_ns);
@@ -428,7 +438,8 @@ int named_take(struct named *n, const struct msg *m, uint64_t now_ns)
 		return take_stack(n, &m->stack, now_ns);
 	case MSG_OBJECT:
 		/* Without memory for the copy, the object is requested when its frame comes. */
-		if (n->objects && objects_take(n->objects, &m->object) == -ENOMEM)
+		if (n->objects && n->wanted != REPORTING_NO_NAMES &&
+		    objects_take(n->objects, &m->object) == -ENOMEM)
 			n->counts.unnamed++;
 		return 0;
 	default:

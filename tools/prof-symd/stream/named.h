@@ -26,6 +26,7 @@
 #ifndef PROF_SYMD_STREAM_NAMED_H
 #define PROF_SYMD_STREAM_NAMED_H
 
+#include "common/base/reporting.h"
 #include "common/names/jit/jit.h"
 #include "common/wire/stream.h"
 #include "tools/prof-symd/files/filestore.h"
@@ -64,6 +65,9 @@ int named_new(const struct named_limits *limits, struct filestore *files, struct
 void named_free(struct named *n);
 /* From now on names generated code. j: borrowed. */
 void named_use_jit(struct named *n, struct jit *j);
+/* From now on looks up only these names. Native frames still get their addresses, and files their
+ * build ids, for which no file is parsed. */
+void named_leave_out(struct named *n, enum reporting_names wanted);
 /* From now on looks for runtimes and names interpreted frames. o: borrowed. tell: tells prof-bpf
  * the runtime in a file; b NULL: none. It returns 0; -EAGAIN: try again later; another -errno:
  * never. */

@@ -40,6 +40,7 @@ struct named {
 	struct filestore *files;
 	struct jit *jit;	 /* NULL: generated code has no names */
 	struct objects *objects; /* NULL: interpreted frames have no names */
+	enum reporting_names wanted;
 	int (*tell)(void *ctx, uint64_t file, const struct runtime_build *b);
 	void *tell_ctx;
 	unsigned untold;	 /* files whose runtime prof-bpf has yet to be told */

@@ -57,28 +57,18 @@ static int send_file_as_it_is(struct named *n, struct def_file *f)
 	return r;
 }
 
-/* Adds what the file's contents tell. segments: room for the list of them. */
-static void add_labels(struct msg_file *m, struct program *program,
-		       uint64_t segments[static 3 * FILELABELS_SEGMENTS])
+/* Says what backends need to know of the file. id: borrowed as long as m. */
+static void identify(const struct fileid *id, struct msg_file *m)
 {
-	const struct filelabels *l = program_labels(program);
-
-	if (program_build_id(program).len > 0)
-		m->build_id = program_build_id(program);
-	if (!l)
-		return;
+	if (id->gnu_len)
+		m->build_id = (struct span){ .data = id->gnu, .len = id->gnu_len };
 	/* Else this is only what a process has mapped of it. */
-	if (l->hash_len && l->size == m->size)
-		m->htlhash = (struct span){ .data = l->hash, .len = l->hash_len };
-	if (l->go_build_id_len)
-		m->go_build_id = (struct str){ .data = l->go_build_id, .len = l->go_build_id_len };
-	for (uint32_t i = 0; i < l->segment_count; i++) {
-		segments[3 * i] = l->segments[i].offset;
-		segments[3 * i + 1] = l->segments[i].size;
-		segments[3 * i + 2] = l->segments[i].address;
-	}
-	if (l->segment_count)
-		m->segments = (struct u64s){ .data = segments, .len = 3 * l->segment_count };
+	if (id->htlhash_len && id->size == m->size)
+		m->htlhash = (struct span){ .data = id->htlhash, .len = id->htlhash_len };
+	if (id->go_len)
+		m->go_build_id = (struct str){ .data = id->go, .len = id->go_len };
+	if (id->segment_count)
+		m->segments = (struct u64s){ .data = id->segments, .len = 3 * id->segment_count };
 }
 
 static int send_file(struct named *n, uint64_t id, uint64_t now_ns, struct program **ret_program)
@@ -86,7 +76,6 @@ static int send_file(struct named *n, uint64_t id, uint64_t now_ns, struct progr
 	struct def_file *f = definitions_find_file(&n->defs, id);
 	struct msg m = { .id = MSG_FILE };
 	struct program *program = NULL;
-	uint64_t segments[3 * FILELABELS_SEGMENTS];
 	int r;
 
 	if (ret_program)
@@ -114,7 +103,7 @@ static int send_file(struct named *n, uint64_t id, uint64_t now_ns, struct progr
 	m.file = f->def;
 	m.file.payer = n->payer;
 	if (program)
-		add_labels(&m.file, program, segments);
+		identify(program_fileid(program), &m.file);
 	r = stream_put(n->out, &m);
 	if (r)
 		return r;
@@ -415,6 +404,11 @@ static int name_frame(struct named *n, const struct def_frame *f, struct msg_fra
 	r = send_file(n, f->file, now_ns, &program);
 	if (r || !program)
 		return r;
+	if (n->wanted != REPORTING_ALL) {
+		if (fileid_address(program_fileid(program), native_offset(f), &address))
+			m->address = address + (f->offset - native_offset(f));
+		return 0;
+	}
 	if (n->lean)
 		return skip_name(n);
 
@@ -529,7 +523,7 @@ static int name_interpreted(struct named *n, struct def_frame *f, struct msg_fra
 		return r;
 	const struct runtime_build *b = named_build_of(n, f);
 	f->lacks = false;
-	if (!b || !p || !n->objects)
+	if (!b || !p || !n->objects || n->wanted == REPORTING_NO_NAMES)
 		return 0;
 	r = objects_lookup(n->objects, b, f->process, (uint32_t)p->def.pid, f->offset, f->mark,
 			   n->give_up, now_ns, &n->names);

@@ -79,6 +79,7 @@ static pid_t start_run(pid_t parent, pid_t spinner, unsigned seconds, bool unsaf
 					    .ignore_unsafe_kernel = unsafe },
 			      .output = path,
 			      .format = FORMAT_FOLDED,
+			      .reporting = REPORTING_DEFAULTS,
 			      .quiet = true };
 	_exit(record_run(&o));
 }

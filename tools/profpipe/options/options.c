@@ -17,12 +17,18 @@
 static const char usage[] =
 	"usage: profpipe record [-F HZ] [-d SECONDS] [-p PID]... [-o FILE] [-f FORMAT]\n"
 	"                       [--mode MODE] [--lines] [--interpreter-frames]\n"
+	"                       [--names all|interpreted|none] [--window SECONDS]\n"
+	"                       [--window-jitter PERCENT] [--receiver collector|devfiler]\n"
+	"                       [--otlp ENDPOINT]... [--otlp-OPTION VALUE]...\n"
 	"                       [--memory-limit SIZE] [--cpu-limit PERCENT] [--summary FILE]\n"
 	"                       [--read-memory interpreters|none] [--env NAME]...\n"
 	"                       [--cmdline] [--host-id ID]\n"
 	"                       [--ignore-unsafe-kernel] [-qv] [TARGETS] [-- COMMAND...]\n"
 	"       profpipe report FILE.prof [-f FORMAT] [-o FILE] [--mode MODE] [--lines]\n"
-	"                       [--interpreter-frames] [-qv]\n"
+	"                       [--interpreter-frames] [--names all|interpreted|none]\n"
+	"                       [--window SECONDS] [--window-jitter PERCENT]\n"
+	"                       [--receiver collector|devfiler] [-qv]\n"
+	"       profpipe report FILE.prof --otlp ENDPOINT [--otlp-OPTION VALUE]...\n"
 	"       profpipe dump [--all-threads] PID|CORE\n"
 	"       profpipe doctor [--json] [--ignore-unsafe-kernel]\n"
 	"\n"
@@ -38,14 +44,28 @@ static const char usage[] =
 	"  -p, --pid PID    sample only this process; may be repeated\n"
 	"  -o, --output FILE\n"
 	"                   write to FILE, or to standard output for - (default: flame.html for\n"
-	"                   record, standard output for report)\n"
+	"                   record, standard output for report; with --otlp none)\n"
 	"  -f, --format FORMAT\n"
-	"                   html, folded, pprof, text or stream (default: by FILE's ending,\n"
-	"                   .html, .folded, .pb.gz or .pprof, .txt, .prof)\n"
+	"                   html, folded, pprof, text, stream or otlp (default: by FILE's\n"
+	"                   ending, .html, .folded, .pb.gz or .pprof, .txt, .prof, .otlp)\n"
 	"  --mode MODE      the mode of new files, in octal (default 600: for their owner only)\n"
 	"  --lines          folded, html: show line numbers of interpreted frames\n"
 	"  --interpreter-frames\n"
 	"                   also show the native frames of an interpreter's own loop\n"
+	"  --names all|interpreted|none\n"
+	"                   show these names of functions (default all); interpreted: all but\n"
+	"                   those of native code in files\n"
+	"  --window SECONDS otlp: end a request after this time (default 5)\n"
+	"  --window-jitter PERCENT\n"
+	"                   otlp: make windows longer or shorter by up to this (default 20)\n"
+	"  --receiver collector|devfiler\n"
+	"                   otlp: write what this one accepts (default collector)\n"
+	"  --otlp ENDPOINT  send to this receiver of OTLP, http://HOST:PORT or https://HOST:PORT;\n"
+	"                   may be repeated\n"
+	"  --otlp-protocol, --otlp-header-file, --otlp-ca, --otlp-cert, --otlp-key,\n"
+	"  --otlp-compression, --otlp-timeout, --otlp-spool, --otlp-spool-size\n"
+	"                   how to send (see prof-send --help); one behind an --otlp is for that\n"
+	"                   endpoint\n"
 	"  --memory-limit SIZE\n"
 	"                   memory of all tools and their BPF maps together, at "
 	"least 64M (default\n"
@@ -106,6 +126,7 @@ enum {
 		{ "mode", required_argument, NULL, OPTION_MODE }, \
 		{ "lines", no_argument, NULL, OPTION_LINES }, \
 		{ "interpreter-frames", no_argument, NULL, OPTION_INTERPRETER }, \
+		REPORTING_OPTIONS, OTLP_OPTIONS, \
 	{ \
 		"quiet", no_argument, NULL, 'q' \
 	}
@@ -198,6 +219,10 @@ static int take_option(struct options *o, struct choice *choice, int val)
 	case CMDLINE_EXIT:
 		return c->status;
 	default:
+		if (reporting_has(val))
+			return reporting_option(&o->reporting, c, val);
+		if (otlp_has(val))
+			return otlp_option(&o->otlp, c, val);
 		return sampling_option(&o->sampling, c, val);
 	}
 }
@@ -215,6 +240,17 @@ static int take_options(struct options *o, struct choice *choice)
 /* Completes the output and its format: on standard output it must be text. */
 static int choose_format(struct options *o, const struct choice *choice, const char *output)
 {
+	const int r = otlp_check(&o->otlp);
+
+	if (r != EXITS_GO_ON)
+		return r;
+	if (!o->output && o->otlp.endpoints) {
+		if (choice->format_given && o->format != FORMAT_OTLP)
+			return cmdline_refuse_all("--format: %s: has no output; name one with -o",
+						  format_names[o->format]);
+		o->format = FORMAT_OTLP;
+		return EXITS_GO_ON;
+	}
 	if (!o->output)
 		o->output = output;
 	const bool standard = strcmp(o->output, "-") == 0;
@@ -224,7 +260,7 @@ static int choose_format(struct options *o, const struct choice *choice, const c
 	else if (!choice->format_given && !format_of_path(o->output, &o->format))
 		return cmdline_refuse_all(
 			"--output: %s: its ending names no format; use .html, .folded, .pb.gz, "
-			".txt or .prof, or give -f FORMAT",
+			".txt, .prof or .otlp, or give -f FORMAT",
 			o->output);
 	if (standard && format_is_binary(o->format) && isatty(STDOUT_FILENO))
 		return cmdline_refuse_all(
@@ -257,7 +293,9 @@ int options_record(int argc, char **argv, struct options *ret)
 	struct cmdline c = line_of(argc, argv, "+:F:d:p:o:f:qvh", longs);
 	struct choice choice = { .line = &c };
 
-	*ret = (struct options){ .sampling.hz = SAMPLING_HZ_DEFAULT, .mode = OUTFILE_MODE };
+	*ret = (struct options){ .sampling.hz = SAMPLING_HZ_DEFAULT,
+				 .mode = OUTFILE_MODE,
+				 .reporting = REPORTING_DEFAULTS };
 	const int r = take_options(ret, &choice);
 
 	if (r != EXITS_GO_ON)
@@ -284,7 +322,7 @@ int options_report(int argc, char **argv, struct options *ret)
 	struct cmdline c = line_of(argc, argv, ":o:f:qvh", longs);
 	struct choice choice = { .line = &c };
 
-	*ret = (struct options){ .mode = OUTFILE_MODE };
+	*ret = (struct options){ .mode = OUTFILE_MODE, .reporting = REPORTING_DEFAULTS };
 	const int r = take_options(ret, &choice);
 
 	if (r != EXITS_GO_ON)
@@ -293,6 +331,8 @@ int options_report(int argc, char **argv, struct options *ret)
 		return cmdline_refuse_all("report: needs exactly one recording; "
 					  "see `profpipe --help`");
 	ret->input = argv[optind];
+	if (ret->otlp.endpoints && ret->output)
+		return cmdline_refuse_all("--otlp: not together with -o; run report twice");
 	return choose_format(ret, &choice, "-");
 }
 

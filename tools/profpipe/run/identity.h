@@ -11,7 +11,7 @@
 struct identity {
 	bool separate; /* false: all tools run as the caller */
 	gid_t gid;
-	uid_t uid[DEPLOY_TOOLS];
+	uid_t uid[DEPLOY_USERS];
 	int lock; /* holds the range while it is open; -1 */
 };
 /* As root: takes the first free range from IDENTITY_BASE on. A range is free if no
@@ -19,9 +19,9 @@ struct identity {
  * /etc/subuid and /etc/subgid give none of its ids away, and none has a name. Others get `separate`
  * false. -EBUSY: all ranges are taken; -ENOTSUP: this root may not change users; -ELOOP: the lock
  * file is not root's own file; -errno: it cannot be made. */
-#define IDENTITY_BASE 2000000000u
-#define IDENTITY_STEP 16u
-#define IDENTITY_RANGES 64u
+#define IDENTITY_BASE DEPLOY_IDS_BASE
+#define IDENTITY_STEP DEPLOY_IDS_STEP
+#define IDENTITY_RANGES DEPLOY_IDS_RANGES
 int identity_take(struct identity *ret);
 /* The reason and the remedy for an error of identity_take; static texts. */
 const char *identity_reason(int r);

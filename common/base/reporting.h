@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How samples are reported to a backend: the options that profpipe takes from the user and passes
+ * on to prof-export, and --names also to prof-symd.
+ *
+ *   --window SECONDS           report so often
+ *   --window-jitter PERCENT    by which windows are longer or shorter
+ *   --names WORD               all, interpreted (all but native code in files), or none
+ *   --receiver WORD            collector, or devfiler: what the other side accepts
+ */
+#ifndef COMMON_BASE_REPORTING_H
+#define COMMON_BASE_REPORTING_H
+
+#include "common/base/cmdline.h"
+#include "common/base/words.h"
+
+enum reporting_names {
+	REPORTING_ALL,
+	REPORTING_INTERPRETED,
+	REPORTING_NO_NAMES,
+};
+
+enum reporting_receiver {
+	REPORTING_COLLECTOR, /* the OpenTelemetry Collector, and all that accept what it accepts */
+	/* devfiler: refuses attributes of a mapping without htlhash, and the frame types rust and
+	 * luajit. */
+	REPORTING_DEVFILER,
+};
+
+struct reporting {
+	double window_s;
+	unsigned jitter_percent;
+	enum reporting_names names;
+	enum reporting_receiver receiver;
+};
+#define REPORTING_DEFAULTS ((struct reporting){ .window_s = 5, .jitter_percent = 20 })
+
+/* The options above, for a tool's long options. */
+enum { REPORTING_WINDOW = 1200, REPORTING_JITTER, REPORTING_NAMES, REPORTING_RECEIVER };
+#define REPORTING_NAMES_OPTION \
+	{ \
+		"names", required_argument, NULL, REPORTING_NAMES \
+	}
+#define REPORTING_OPTIONS \
+	{ "window", required_argument, NULL, REPORTING_WINDOW }, \
+		{ "window-jitter", required_argument, NULL, REPORTING_JITTER }, \
+		{ "receiver", required_argument, NULL, REPORTING_RECEIVER }, \
+		REPORTING_NAMES_OPTION
+
+/* Whether val is one of the options above. */
+bool reporting_has(int val);
+/* Takes the current option of *c; val: its value in REPORTING_OPTIONS. EXITS_GO_ON, or EXITS_USAGE,
+ * logged. */
+int reporting_option(struct reporting *r, const struct cmdline *c, int val);
+/* Adds options that say the same to reporting_option. */
+void reporting_words(const struct reporting *r, struct words *w);
+/* The same of --names alone. */
+void reporting_names_words(const struct reporting *r, struct words *w);
+
+#endif

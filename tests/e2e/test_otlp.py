@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The OTLP requests that prof-export writes, as others read them. A large recording keeps little
+memory, and the same samples as in text."""
+import collections
+import gzip
+import random
+import re
+import subprocess
+
+import pytest
+
+from otlp_rules import assert_same, clocks, lookup, lost, profiles, requests, split
+from streams import BODY, END, EXPORT, HELLO, LOST, ROOT, WHOLE, export, stream
+
+OFFSET = 1795256400000000000 - 1000000000  # of HELLO
+
+
+def otlp(lines, *args, **kw):
+    return export(lines, "-f", "otlp", *args, raw=True, **kw).stdout
+
+
+def text(lines, *args):
+    return export(lines, "-f", "text", *args).text
+
+
+def steady(*args):
+    return ["--window-jitter", "0", *args]
+
+
+# --- one request ---
+
+def test_a_request_holds_what_the_stream_said():
+    rs = requests(otlp(WHOLE))
+    assert assert_same(rs, text(WHOLE), [OFFSET]) == (5, 3 * 5 + 3 + 1)
+    assert lost(rs) == {"ring-full": 12}
+    by_pid = {r["process.pid"]: (d, r, p) for d, r, p in profiles(rs)}
+    assert set(by_pid) == {100, 200}
+    d, r, p = by_pid[100]
+    assert (r["service.name"], r["process.executable.name"]) == ("server", "server")
+    assert (r["host.name"], r["host.arch"], r["os.type"],
+            r["os.version"]) == ("build-7", "amd64", "linux", "6.1.0-18-amd64")
+    s = d.string_table
+    assert [s[i] for i in (p.sample_type.type_strindex, p.sample_type.unit_strindex,
+                           p.period_type.type_strindex, p.period_type.unit_strindex)
+            ] == ["samples", "count", "cpu", "nanoseconds"]
+    assert p.period == 10101010 and p.time_unix_nano == OFFSET + 1500000000
+    # One sample for each thread, cpu and stack; here each has one timestamp.
+    assert len(p.samples) == 3
+    # A file's mapping has its build id, and holds the address.
+    m = next(m for m in d.mapping_table if s[m.filename_strindex] == "/usr/bin/server")
+    assert lookup(d, m.attribute_indices) == {
+        "process.executable.build_id.gnu": "00112233445566778899aabbccddeeff00112233"}
+
+
+def test_samples_of_one_stack_thread_and_cpu_are_one_with_many_timestamps():
+    lines = HELLO + "\n" + BODY.split("sample", 1)[0]
+    lines += "".join(f"sample stack=1 thread=1 cpu=1 time_ns={10**9 + i}\n" for i in range(100))
+    (_, _, p), = profiles(requests(otlp(lines + END)))
+    assert [len(s.timestamps_unix_nano) for s in p.samples] == [100]
+
+
+def test_period_of_cycles_is_what_samples_stand_for_on_average():
+    lines = WHOLE.replace("period=10101010", "period=0").replace("value=10101010", "value=500")
+    lines = lines.replace('"cpu-clock"', '"cycles"').replace('"nanoseconds"', '"cycles"')
+    for d, _, p in profiles(requests(otlp(lines))):
+        assert p.period == 500
+        assert d.string_table[p.period_type.type_strindex] == "cycles"
+
+
+def test_a_stream_without_samples_makes_no_request():
+    assert otlp(HELLO + "\n" + END) == b""
+
+
+@pytest.mark.parametrize("names", ["all", "interpreted", "none"])
+def test_names_are_left_out_as_wanted(names):
+    python = ('function id=9 name="f" source="/x.py" start_line=1\n'
+              "frame id=9 kind=2 process=1 offset=7 functions=[9] lines=[2] runtime=1\n"
+              "stack id=9 frames=[3,2,9]\nsample stack=9 thread=1 time_ns=1500000001\n")
+    lines = HELLO + "\n" + BODY + python + END
+    rs = requests(otlp(lines, "--names", names))
+    found = {d.string_table[f.name_strindex]
+             for d, _, _ in profiles(rs) for f in d.function_table}
+    native, others = {"main", "inner", "ns::work(int)"}, {"f", "do_syscall_64"}
+    assert native <= found if names == "all" else not native & found
+    assert others <= found if names != "none" else not others & found
+    assert assert_same(rs, text(lines, "--names", names), [OFFSET])[0] == 6
+
+
+# --- build ids and addresses ---
+
+FILE = ('file id=1 dev=1 inode=10 path="/usr/bin/server" size=65536 '
+        "build_id=00112233445566778899aabbccddeeff00112233")
+
+
+def mapping_of(lines, *args):
+    d, _, _ = next(p for p in profiles(requests(otlp(lines, *args))))
+    m, = [m for m in d.mapping_table if d.string_table[m.filename_strindex] == "/usr/bin/server"]
+    return (m.memory_start, m.memory_limit, m.file_offset), lookup(d, m.attribute_indices)
+
+
+def with_file(more):
+    return WHOLE.replace('file id=1 dev=1 inode=10 path="/usr/bin/server" '
+                         "build_id=00112233445566778899aabbccddeeff00112233", FILE + more)
+
+
+def test_a_mapping_is_the_segment_in_the_addresses_of_the_file():
+    segments = " segments=[0,4096,0x400000,4096,8192,0x401000]"
+    place, _ = mapping_of(with_file(segments))
+    assert place == (0x401000, 0x403000, 4096)
+
+
+def test_a_frame_that_came_without_its_address_gets_it_from_the_segment():
+    lines = with_file(" segments=[4096,8192,0x401000]").replace("address=0x401100 ", "")
+    rs = requests(otlp(lines))
+    assert assert_same(rs, text(lines), [OFFSET])[0] == 5
+    d, _, _ = next(profiles(rs))
+    assert {0x401064 - 1, 0x401100 - 1} <= {x.address for x in d.location_table}
+
+
+def test_without_segments_a_mapping_is_the_whole_file():
+    place, _ = mapping_of(with_file(""))
+    assert place == (0x400000, 0x410000, 0)
+
+
+def test_a_file_has_each_build_id_that_is_known():
+    htlhash, go = "ab" * 16, "f_2/x/y"
+    _, ids = mapping_of(with_file(f' htlhash={htlhash} go_build_id="{go}"'))
+    assert ids == {"process.executable.build_id.gnu": "00112233445566778899aabbccddeeff00112233",
+                   "process.executable.build_id.go": go,
+                   "process.executable.build_id.htlhash": htlhash}
+
+
+def test_devfiler_gets_no_attributes_without_the_hash_that_it_demands():
+    assert mapping_of(WHOLE, "--receiver", "devfiler")[1] == {}
+    _, ids = mapping_of(with_file(" htlhash=" + "ab" * 16), "--receiver", "devfiler")
+    assert len(ids) == 2
+
+
+@pytest.mark.parametrize("exe,kind", [("/usr/bin/java", "jvm"), ("/usr/bin/node", "v8js"),
+                                      ("/usr/bin/luajit", "luajit"), ("/opt/own", "native")])
+def test_generated_code_has_the_type_of_its_runtime(exe, kind):
+    lines = HELLO + f"""
+file id=1 dev=1 inode=1 path="{exe}"
+process id=1 pid=7 start_ns=5 comm="x" exe=1
+thread id=1 process=1 tid=7
+function id=1 name="Main.run"
+frame id=1 offset=0x7f0000001000 process=1 functions=[1]
+stack id=1 frames=[1]
+sample stack=1 thread=1 time_ns=1000000000
+"""
+    d, r, _ = next(profiles(requests(otlp(lines + END))))
+    assert lookup(d, d.location_table[1].attribute_indices) == {"profile.frame.type": kind}
+    assert (r["process.executable.path"], r["service.name"]) == (exe, exe.rsplit("/", 1)[1])
+    if kind == "luajit":
+        d, _, _ = next(profiles(requests(otlp(lines + END, "--receiver", "devfiler"))))
+        assert lookup(d, d.location_table[1].attribute_indices) == {
+            "profile.frame.type": "native"}
+
+
+# --- resources ---
+
+def test_a_resource_says_where_its_process_runs():
+    pod, container = "12345678_1234_1234_1234_123456789abc", "c0ffee" + "0" * 58
+    lines = WHOLE.replace("process id=1", f"""cgroup id=1 path="/kubepods.slice/\
+kubepods-burstable.slice/kubepods-burstable-pod{pod}.slice/cri-containerd-{container}.scope"
+process id=1 cgroup=1""").replace("process id=2", """cgroup id=2 path="/system.slice/\
+my\\x5cx2dweb.service"
+process id=2 cgroup=2""")
+    found = {r["process.pid"]: r for _, r, _ in profiles(requests(otlp(lines)))}
+    assert found[100]["container.id"] == container
+    assert found[100]["k8s.pod.uid"] == pod.replace("_", "-")
+    assert found[100]["service.name"] == container[:12]
+    assert found[200]["service.name"] == "my-web" and "container.id" not in found[200]
+
+
+def test_a_resource_says_when_its_process_began():
+    boot = WHOLE.replace("wall_ns=1795256400000000000",
+                         "wall_ns=1795256400000000000 boot_ns=3600000000000")
+    lines = boot.replace("start_ns=5", "start_ns=3599500000000")
+    found = {r["process.pid"]: r for _, r, _ in profiles(requests(otlp(lines)))}
+    assert found[100]["process.creation.time"] == "2026-11-21T10:19:59.500Z"
+
+
+def test_a_program_that_executes_itself_stays_one_resource():
+    lines = HELLO + '\nfile id=1 inode=1 path="/bin/sh"\nfunction id=1 name="f"\n'
+    lines += "frame id=1 file=1 offset=1 functions=[1]\nstack id=1 frames=[1]\n"
+    for execs in 1, 2:
+        lines += (f'process id={execs} pid=9 start_ns=5 execs={execs} exe=1 comm="sh"\n'
+                  f'thread id={execs} process={execs} tid=9 comm="sh"\n'
+                  f"sample stack=1 thread={execs} time_ns={10**9 + execs}\n")
+    (_, _, p), = profiles(requests(otlp(lines + END)))
+    assert sum(len(s.timestamps_unix_nano) for s in p.samples) == 2
+
+
+# --- windows ---
+
+def many(times):
+    lines = HELLO + "\n" + BODY.split("sample", 1)[0]
+    return lines + "".join(f"sample stack=1 thread=1 cpu=1 time_ns={t} value=10101010\n"
+                           for t in times)
+
+
+def test_a_window_ends_before_its_end():
+    second = 10**9
+    lines = many([second, 6 * second - 1, 6 * second, 10 * second, 11 * second]) + END
+    rs = requests(otlp(lines, *steady()))
+    spans = [(p.time_unix_nano - OFFSET, p.duration_nano, sum(len(s.timestamps_unix_nano)
+                                                             for s in p.samples))
+             for _, _, p in profiles(rs)]
+    assert spans == [(second, 5 * second, 2), (6 * second, 5 * second, 2), (11 * second, 1, 1)]
+
+
+def test_a_late_sample_moves_the_windows_beginning():
+    second = 10**9
+    lines = many([second, 6 * second, 6 * second - 5]) + END
+    (_, _, a), (_, _, b) = profiles(requests(otlp(lines, *steady())))
+    assert b.time_unix_nano - OFFSET == 6 * second - 5
+    assert sum(len(s.timestamps_unix_nano) for s in b.samples) == 2 and a.samples
+
+
+def test_silence_ends_a_window():
+    """The stream's figures say how late it is, and what comes later goes into later windows."""
+    second = 10**9
+    lines = many([second]) + f'figure name="sampling_since" value={second}\n'
+    cut = lines + f'figure name="sampled_until" value={9 * second}\n'
+    assert len(requests(otlp(cut, code=3))) == 1
+    later = cut + f"sample stack=1 thread=1 cpu=1 time_ns={9 * second} value=1\n"
+    assert len(requests(otlp(later + END, *steady()))) == 2
+
+
+def test_windows_of_jitter_differ_in_length():
+    lines = many(range(10**9, 300 * 10**9, 10**8)) + END
+    lengths = {p.duration_nano for _, _, p in profiles(requests(otlp(lines)))}
+    assert len(lengths) > 20 and all(l <= 6.001e9 for l in lengths)
+    assert {p.duration_nano for _, _, p in profiles(requests(otlp(lines, *steady())))
+            } >= {5 * 10**9}
+
+
+def test_losses_are_reported_once():
+    lines = many([10**9]) + LOST + many([7 * 10**9]).split("frames=[7]\n")[1]
+    lines += "lost reason=2 count=3 cpu=1\n" + END
+    assert lost(requests(otlp(lines, *steady()))) == {"ring-full": 12, "queue-full": 3}
+
+
+def test_a_clock_that_is_set_begins_another_window():
+    second = 10**9
+    later = f"clock mono_ns={2 * second} wall_ns={1795256500 * second}\n"
+    lines = many([second]) + later + f"sample stack=1 thread=1 time_ns={2 * second}\n" + END
+    (_, _, a), (_, _, b) = profiles(requests(otlp(lines)))
+    assert a.time_unix_nano == OFFSET + second and b.time_unix_nano == 1795256500 * second
+
+
+def test_epochs_roll_within_a_window():
+    """The same definitions under other ids are the same entries."""
+    lines = many([10**9]) + "epoch 2\n" + many([2 * 10**9]).split("\n", 1)[1]
+    (_, _, p), = profiles(requests(otlp(lines + END)))
+    assert [len(s.timestamps_unix_nano) for s in p.samples] == [2]
+
+
+# --- sizes ---
+
+def hostile(n, name):
+    """n stacks of four functions with names that nothing makes smaller."""
+    rng = random.Random(1)
+    lines = [HELLO, 'process id=1 pid=1 comm="p"', "thread id=1 process=1 tid=1"]
+    for i in range(1, n + 1):
+        for k in range(4):
+            text = rng.randbytes(name // 2).hex()
+            lines.append(f'function id={4 * i + k} name="{text}"')
+            lines.append(f"frame id={4 * i + k} offset={4 * i + k} functions=[{4 * i + k}]")
+        lines.append(f"stack id={i} frames=[{','.join(str(4 * i + k) for k in range(4))}]")
+        lines.append(f"sample stack={i} thread=1 time_ns={10**9 + i}")
+    return "\n".join(lines) + "\n" + END
+
+
+def test_a_window_that_grows_too_large_is_several_requests():
+    data = stream(hostile(2000, 1000))
+    out = otlp(data)
+    rs = requests(out)
+    assert 2 <= len(rs) <= 12
+    assert all(len(gzip.compress(x)) <= 1 << 20 for x in split(out))
+    assert assert_same(rs, text(data), [OFFSET])[0] == 2000 and not lost(rs)
+
+
+def test_a_stack_that_is_too_large_is_cut_and_says_so():
+    """A stack of 4,096 frames of one function takes little. With a name for each, it is too much
+    for any request."""
+    lines = [HELLO, 'process id=1 pid=1 comm="p"', "thread id=1 process=1 tid=1"]
+    for i in range(1, 4001):
+        lines.append(f'function id={i} name="{i:04}{"x" * 996}"')
+        lines.append(f"frame id={i} offset={i} functions=[{i}]")
+    lines.append(f"stack id=1 frames=[{','.join(map(str, range(1, 4001)))}]")
+    lines.append(f"stack id=2 frames=[{','.join(['1'] * 4000)}]")
+    lines += ["sample stack=1 thread=1 time_ns=1000000000",
+              "sample stack=2 thread=1 time_ns=1000000001"]
+    rs = requests(otlp("\n".join(lines) + "\n" + END))
+    lengths = collections.Counter()
+    for d, _, p in profiles(rs):
+        for s in p.samples:
+            stack = d.stack_table[s.stack_index].location_indices
+            f = d.function_table[d.location_table[stack[-1]].lines[0].function_index]
+            lengths[len(stack), d.string_table[f.name_strindex][:24]] += 1
+    assert lengths == {(501, "[truncated: definitions]"): 1, (4000, "0001" + "x" * 20): 1}
+
+
+def test_what_finds_no_room_at_all_is_counted():
+    """In 1 MiB no window has room for such a thread's first stack, and the model for few."""
+    data = stream(hostile(400, 1000))
+    p = export(data, "-f", "otlp", "-m", "1M", raw=True)
+    rs = requests(p.stdout)
+    kept = sum(len(s.timestamps_unix_nano) for _, _, p in profiles(rs) for s in p.samples)
+    assert kept + lost(rs).get("limit", 0) == 400
+
+
+def rss_mib(data, *args):
+    """The peak of prof-export's resident memory, when at most a pipe of the data is left. (What the
+    kernel reports at the end is no less than ours, before the exec.)"""
+    p = subprocess.Popen([EXPORT, *args], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    p.stdin.write(data)
+    with open(f"/proc/{p.pid}/status", encoding="utf-8") as f:
+        peak = int(re.search(r"VmHWM:\s*(\d+)", f.read())[1])
+    p.stdin.close()
+    assert p.wait() == 0
+    return peak / 1024
+
+
+def test_memory_is_flat():
+    """A million samples in three epochs that repeat their definitions, and as many as a twentieth
+    of them, take the same memory."""
+    definitions = BODY.split("sample", 1)[0]
+
+    def long(seconds):
+        lines = [HELLO]
+        for epoch in range(3):
+            lines += [*([f"epoch {epoch + 1}"] if epoch else []), *definitions.splitlines()]
+            for i in range(seconds * 1000 // 3):
+                t = 10**9 + (epoch * seconds // 3) * 10**9 + i * 10**6
+                lines.append(f"sample stack={1 + i % 2} thread={1 + i % 3} cpu={i % 2} "
+                             f"time_ns={t} value=10101010")
+        return stream("\n".join(lines) + f"\nend time_ns={(seconds + 2) * 10**9}\n")
+    args = ["-f", "otlp"]
+    short, whole = rss_mib(long(51), *args), rss_mib(long(1002), *args)
+    print(f"resident: {short:.1f} MiB for 51,000 samples, {whole:.1f} MiB for 1,002,000")
+    assert whole < short + 1
+
+
+# --- recordings ---
+
+@pytest.mark.parametrize("name", ["host", "python"])
+def test_an_old_recording_is_the_same_as_text(name):
+    with open(f"{ROOT}/tests/data/recordings/{name}.prof", "rb") as f:
+        data = f.read()
+    out = otlp(data)
+    n, frames = assert_same(requests(out), text(data), clocks(data), exact=True)
+    assert n > 50 and frames > 5 * n / 2

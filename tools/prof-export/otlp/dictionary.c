@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-export/otlp/dictionary.h"
+
+#include <errno.h>
+#include "tools/prof-export/otlp/framing.h"
+#include "tools/prof-export/otlp/otlp.pb-c.h"
+
+int dictionary_begin(struct dictionary *d, struct pool *pool, size_t max)
+{
+	uint32_t empty;
+	int r = 0;
+
+	*d = (struct dictionary){ .pool = pool, .max = max };
+	for (unsigned t = DICTIONARY_MAPPINGS; !r && t < DICTIONARY_TABLES; t++)
+		r = dictionary_add(d, t, (struct span){ 0 }, &empty);
+	return r;
+}
+
+void dictionary_done(struct dictionary *d)
+{
+	for (unsigned t = DICTIONARY_MAPPINGS; d->pool && t < DICTIONARY_TABLES; t++) {
+		ARRAY_FREE(d->pool, &d->tables[t].bytes);
+		ARRAY_FREE(d->pool, &d->tables[t].ends);
+		index_done(&d->tables[t].index, d->pool);
+	}
+	if (d->pool)
+		ARRAY_FREE(d->pool, &d->scratch);
+	*d = (struct dictionary){ 0 };
+}
+
+size_t dictionary_len(const struct dictionary *d, enum dictionary_table table)
+{
+	return d->tables[table].ends.len;
+}
+
+struct span dictionary_get(const struct dictionary *d, enum dictionary_table table, uint32_t i)
+{
+	const struct dictionary_entries *e = &d->tables[table];
+	const uint32_t from = i ? e->ends.data[i - 1] : 0;
+
+	return (struct span){ .data = e->bytes.data + from, .len = e->ends.data[i] - from };
+}
+
+int dictionary_add(struct dictionary *d, enum dictionary_table table, struct span entry,
+		   uint32_t *ret)
+{
+	struct dictionary_entries *e = &d->tables[table];
+	const uint32_t hash = table_hash(entry.data, entry.len);
+	const size_t size = framing_size(entry.len);
+	size_t cursor = SIZE_MAX;
+	uint32_t i;
+
+	while ((i = index_next(&e->index, hash, &cursor)) != TABLE_NONE) {
+		const struct span known = dictionary_get(d, table, i);
+
+		if (known.len == entry.len &&
+		    (!entry.len || !memcmp(known.data, entry.data, entry.len))) {
+			*ret = i;
+			return 0;
+		}
+	}
+	i = (uint32_t)e->ends.len;
+	/* One more byte, so that an empty table has an address. */
+	if (size > d->max - d->size || !ARRAY_ROOM(d->pool, &e->bytes, entry.len + 1) ||
+	    !ARRAY_ROOM(d->pool, &e->ends, 1) || index_add(&e->index, d->pool, hash, i))
+		return -ENOBUFS;
+	if (entry.len)
+		memcpy(e->bytes.data + e->bytes.len, entry.data, entry.len);
+	e->bytes.len += entry.len;
+	e->ends.data[e->ends.len++] = (uint32_t)e->bytes.len;
+	d->size += size;
+	*ret = i;
+	return 0;
+}
+
+int dictionary_message(struct dictionary *d, enum dictionary_table table, const ProtobufCMessage *m,
+		       uint32_t *ret)
+{
+	const size_t n = protobuf_c_message_get_packed_size(m);
+
+	if (!ARRAY_ROOM(d->pool, &d->scratch, n + 1))
+		return -ENOBUFS;
+	protobuf_c_message_pack(m, d->scratch.data);
+	return dictionary_add(d, table, (struct span){ .data = d->scratch.data, .len = n }, ret);
+}
+
+int dictionary_string(struct dictionary *d, struct str s, uint32_t *ret)
+{
+	return dictionary_add(d, DICTIONARY_STRINGS,
+			      (struct span){ .data = (const uint8_t *)s.data, .len = s.len }, ret);
+}
+
+static int add_attribute(struct dictionary *d, const char *key, Otlp__AnyValue *value,
+			 uint32_t *ret)
+{
+	Otlp__KeyValueAndUnit a = OTLP__KEY_VALUE_AND_UNIT__INIT;
+	uint32_t name;
+	int r = dictionary_string(d, str_from(key), &name);
+
+	a.key_strindex = (int32_t)name;
+	a.value = value;
+	return r ? r : dictionary_message(d, DICTIONARY_ATTRIBUTES, &a.base, ret);
+}
+
+int dictionary_text(struct dictionary *d, const char *key, struct str value, uint32_t *ret)
+{
+	Otlp__AnyValue v;
+
+	otlp__any_value__init(&v);
+	v.value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
+	v.string_value = (ProtobufCBinaryData){ .data = (uint8_t *)value.data, .len = value.len };
+	return add_attribute(d, key, &v, ret);
+}
+
+int dictionary_number(struct dictionary *d, const char *key, int64_t value, uint32_t *ret)
+{
+	Otlp__AnyValue v;
+
+	otlp__any_value__init(&v);
+	v.value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
+	v.int_value = value;
+	return add_attribute(d, key, &v, ret);
+}
+
+/* --- copies --- */
+
+struct copy {
+	struct dictionary *to;
+	const struct dictionary *from;
+	struct idmap *memo;
+	int error;
+};
+
+static void copy_entry(struct copy *c, enum dictionary_table table, int32_t *index)
+{
+	uint32_t i = 0;
+
+	if (!c->error)
+		c->error = dictionary_copy(c->to, c->from, table, (uint32_t)*index, c->memo, &i);
+	*index = (int32_t)i;
+}
+
+static void copy_list(struct copy *c, enum dictionary_table table, int32_t *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		copy_entry(c, table, &list[i]);
+}
+
+/* The numbers in the message become those of the other dictionary. */
+static void translate(struct copy *c, enum dictionary_table table, ProtobufCMessage *m)
+{
+	switch (table) {
+	case DICTIONARY_MAPPINGS: {
+		Otlp__Mapping *mapping = (Otlp__Mapping *)m;
+
+		copy_entry(c, DICTIONARY_STRINGS, &mapping->filename_strindex);
+		copy_list(c, DICTIONARY_ATTRIBUTES, mapping->attribute_indices,
+			  mapping->n_attribute_indices);
+		break;
+	}
+	case DICTIONARY_LOCATIONS: {
+		Otlp__Location *location = (Otlp__Location *)m;
+
+		copy_entry(c, DICTIONARY_MAPPINGS, &location->mapping_index);
+		for (size_t i = 0; i < location->n_lines; i++)
+			copy_entry(c, DICTIONARY_FUNCTIONS, &location->lines[i]->function_index);
+		copy_list(c, DICTIONARY_ATTRIBUTES, location->attribute_indices,
+			  location->n_attribute_indices);
+		break;
+	}
+	case DICTIONARY_FUNCTIONS: {
+		Otlp__Function *function = (Otlp__Function *)m;
+
+		copy_entry(c, DICTIONARY_STRINGS, &function->name_strindex);
+		copy_entry(c, DICTIONARY_STRINGS, &function->system_name_strindex);
+		copy_entry(c, DICTIONARY_STRINGS, &function->filename_strindex);
+		break;
+	}
+	case DICTIONARY_ATTRIBUTES:
+		copy_entry(c, DICTIONARY_STRINGS, &((Otlp__KeyValueAndUnit *)m)->key_strindex);
+		break;
+	default: {
+		Otlp__Stack *stack = (Otlp__Stack *)m;
+
+		copy_list(c, DICTIONARY_LOCATIONS, stack->location_indices,
+			  stack->n_location_indices);
+	}
+	}
+}
+
+static int copy_new(struct copy *c, enum dictionary_table table, struct span entry, uint32_t *ret)
+{
+	static const ProtobufCMessageDescriptor *const types[DICTIONARY_TABLES] = {
+		[DICTIONARY_MAPPINGS] = &otlp__mapping__descriptor,
+		[DICTIONARY_LOCATIONS] = &otlp__location__descriptor,
+		[DICTIONARY_FUNCTIONS] = &otlp__function__descriptor,
+		[DICTIONARY_ATTRIBUTES] = &otlp__key_value_and_unit__descriptor,
+		[DICTIONARY_STACKS] = &otlp__stack__descriptor,
+	};
+
+	if (!types[table])
+		return dictionary_add(c->to, table, entry, ret);
+	ProtobufCMessage *m = protobuf_c_message_unpack(types[table], NULL, entry.len, entry.data);
+
+	if (!m)
+		return -ENOMEM;
+	translate(c, table, m);
+	const int r = c->error ? c->error : dictionary_message(c->to, table, m, ret);
+
+	protobuf_c_message_free_unpacked(m, NULL);
+	return r;
+}
+
+int dictionary_copy(struct dictionary *to, const struct dictionary *from,
+		    enum dictionary_table table, uint32_t i, struct idmap *memo, uint32_t *ret)
+{
+	struct copy c = { .to = to, .from = from, .memo = memo };
+	const uint64_t key = (uint64_t)table << 32 | i;
+	const uint32_t known = idmap_get(memo, key);
+
+	if (known != TABLE_NONE) {
+		*ret = known;
+		return 0;
+	}
+	int r = copy_new(&c, table, dictionary_get(from, table, i), ret);
+
+	return r ? r : idmap_add(memo, to->pool, key, *ret);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The dictionary of a request: tables whose entries are kept once each, by content. An entry is its
+ * packed message, so that a table is packed as it grows, its size is always known, and equal
+ * entries have equal bytes. Entry 0 of each table is the empty one, which means "not set".
+ *
+ * All memory is the pool's. The dictionary also has a ceiling for its packed size.
+ *
+ * Source: ProfilesDictionary of opentelemetry/proto/profiles/v1development/profiles.proto.
+ */
+#ifndef PROF_EXPORT_OTLP_DICTIONARY_H
+#define PROF_EXPORT_OTLP_DICTIONARY_H
+
+#include <protobuf-c/protobuf-c.h>
+#include "common/base/span.h"
+#include "tools/prof-export/model/table.h"
+
+/* The numbers of the fields. */
+enum dictionary_table {
+	DICTIONARY_MAPPINGS = 1,
+	DICTIONARY_LOCATIONS,
+	DICTIONARY_FUNCTIONS,
+	DICTIONARY_LINKS,
+	DICTIONARY_STRINGS,
+	DICTIONARY_ATTRIBUTES,
+	DICTIONARY_STACKS,
+	DICTIONARY_TABLES,
+};
+
+struct dictionary {
+	struct pool *pool; /* borrowed */
+	size_t size, max;  /* packed, in bytes */
+	struct dictionary_entries {
+		ARRAY(uint8_t) bytes;
+		ARRAY(uint32_t) ends; /* of entries, in bytes */
+		struct index index;
+	} tables[DICTIONARY_TABLES];
+	ARRAY(uint8_t) scratch;
+};
+
+/* Begins with the empty entries. 0, -ENOBUFS. dictionary_done frees, also after an error. */
+int dictionary_begin(struct dictionary *d, struct pool *pool, size_t max);
+void dictionary_done(struct dictionary *d);
+
+/* Each finds or adds, and gives the entry's number. 0, or -ENOBUFS at either ceiling. */
+int dictionary_add(struct dictionary *d, enum dictionary_table table, struct span entry,
+		   uint32_t *ret);
+int dictionary_message(struct dictionary *d, enum dictionary_table table, const ProtobufCMessage *m,
+		       uint32_t *ret);
+int dictionary_string(struct dictionary *d, struct str s, uint32_t *ret);
+/* Attributes. */
+int dictionary_text(struct dictionary *d, const char *key, struct str value, uint32_t *ret);
+int dictionary_number(struct dictionary *d, const char *key, int64_t value, uint32_t *ret);
+
+/* How many entries the table has. */
+size_t dictionary_len(const struct dictionary *d, enum dictionary_table table);
+/* Borrowed until the next addition. */
+struct span dictionary_get(const struct dictionary *d, enum dictionary_table table, uint32_t i);
+
+/* Adds entry i of `from`, and all that it refers to. memo: of entries that were copied already;
+ * zero-initialise it, and free it by idmap_done with the pool of `to`. 0, -ENOBUFS, -ENOMEM. */
+int dictionary_copy(struct dictionary *to, const struct dictionary *from,
+		    enum dictionary_table table, uint32_t i, struct idmap *memo, uint32_t *ret);
+
+#endif

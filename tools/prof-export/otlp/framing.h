@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Framing of protobuf: a field that holds a message, or bytes, is a tag, a length, and these bytes.
+ * So packed messages are put together without being packed again. Numbers of fields are below 16.
+ *
+ * Source: the encoding of Protocol Buffers, "Length-Delimited Records".
+ */
+#ifndef PROF_EXPORT_OTLP_FRAMING_H
+#define PROF_EXPORT_OTLP_FRAMING_H
+
+#include "common/base/buf.h"
+
+#define FRAMING_HEAD 11 /* at most, in bytes */
+
+static inline size_t framing_varint_size(uint64_t n)
+{
+	size_t size = 1;
+
+	for (; n >= 0x80; n >>= 7)
+		size++;
+	return size;
+}
+
+/* Of a field with n bytes. */
+static inline size_t framing_size(size_t n)
+{
+	return 1 + framing_varint_size(n) + n;
+}
+
+/* Appends the head of a field with n bytes. Errors of buf_append. */
+static inline int framing_put_head(struct buf *b, unsigned field, size_t n)
+{
+	uint8_t head[FRAMING_HEAD] = { (uint8_t)(field << 3 | 2) };
+	size_t len = 1;
+
+	for (; n >= 0x80; n >>= 7)
+		head[len++] = (uint8_t)(n | 0x80);
+	head[len++] = (uint8_t)n;
+	return buf_append(b, head, len);
+}
+
+#endif

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-export/otlp/otlp.h"
+
+#include <errno.h>
+#include <sys/random.h>
+
+/* Of the memory: the window, and twice that for a part of it, with what copying and sorting take.
+ * The rest is for three buffers with the request's bytes. */
+#define WINDOW_PART 4
+#define SPARE_PART 2
+#define REQUEST_PART 12
+/* A request of one stack is below REQUEST_PACKED_MAX even if gzip does not make it smaller. */
+#define STACK_MAX (REQUEST_PACKED_MAX / 4 * 3)
+#define GZIP_MORE 1024 /* bytes by which gzip may make a request larger */
+#define LATE_NS 2000000000u
+#define CLOCK_SET_NS 1000000000u
+#define TIME_MAX (1ull << 62) /* no sum of two times overflows */
+
+void otlp_init(struct otlp *o, const struct otlp_options *options)
+{
+	*o = (struct otlp){ .options = *options,
+			    .pool.max = options->memory_max / WINDOW_PART,
+			    .spare.max = options->memory_max / SPARE_PART };
+	/* Without entropy all hosts have windows of the same lengths. */
+	if (getrandom(&o->random, sizeof(o->random), GRND_NONBLOCK) != (ssize_t)sizeof(o->random))
+		o->random = 0;
+	o->random |= 1;
+}
+
+void otlp_done(struct otlp *o)
+{
+	window_done(&o->window);
+	request_room_done(&o->room);
+}
+
+void otlp_forget(struct otlp *o)
+{
+	window_forget(&o->window);
+}
+
+void otlp_resume(struct otlp *o, const struct model *m)
+{
+	memcpy(o->told, model_totals(m)->lost, sizeof(o->told));
+}
+
+/* --- requests --- */
+
+static size_t request_max(const struct otlp *o)
+{
+	const size_t most = o->options.memory_max / REQUEST_PART;
+
+	return most < REQUEST_PLAIN_MAX ? most : REQUEST_PLAIN_MAX;
+}
+
+/* Verdicts of request_gzip, and errors. An error of flush goes to *ret_flush. */
+static int send_whole(struct otlp *o, const struct window *w, const struct request_times *t,
+		      int *ret_flush)
+{
+	struct request request;
+	int r = request_pack(w, t, &o->spare, &o->room, &request);
+
+	if (!r && (o->options.gzip || request.plain.len + GZIP_MORE > REQUEST_PACKED_MAX))
+		r = request_gzip(&o->room, &request);
+	if (!r)
+		*ret_flush = o->options.flush(o->options.ctx, &request);
+	return r;
+}
+
+/* The same of these ticks. */
+static int send_part(struct otlp *o, const struct model *m, const struct request_times *t,
+		     size_t from, size_t to, int *ret_flush)
+{
+	struct window part;
+	int r = window_begin(&part, &o->spare, request_max(o), o->options.reporting.receiver, m);
+
+	if (!r)
+		r = window_part(&o->window, from, to, &part);
+	if (!r)
+		r = send_whole(o, &part, t, ret_flush);
+	window_done(&part);
+	return r;
+}
+
+/* Sends these ticks, in as many requests as it takes. Errors of flush. */
+static int send_ticks(struct otlp *o, struct model *m, const struct request_times *t, size_t from,
+		      size_t to)
+{
+	int flushed = 0;
+
+	if (from == to || !send_part(o, m, t, from, to, &flushed))
+		return flushed;
+	if (to - from == 1) {
+		model_lose(m, LOST_LIMIT, 1);
+		return 0;
+	}
+	const size_t middle = from + (to - from) / 2;
+	const int r = send_ticks(o, m, t, from, middle);
+
+	return r ? r : send_ticks(o, m, t, middle, to);
+}
+
+static int send_samples(struct otlp *o, struct model *m, const struct request_times *t)
+{
+	int flushed = 0;
+
+	if (!o->window.ticks.len)
+		return 0;
+	if (!o->window.orphans && !send_whole(o, &o->window, t, &flushed))
+		return flushed;
+	return send_ticks(o, m, t, 0, o->window.ticks.len);
+}
+
+static int send_losses(struct otlp *o, const struct model *m, const struct request_times *t)
+{
+	const struct model_totals *totals = model_totals(m);
+	struct window w;
+	int flushed = 0,
+	    r = window_begin(&w, &o->spare, request_max(o), o->options.reporting.receiver, m);
+
+	for (unsigned i = 0; !r && i < STATUS_REASONS; i++) {
+		const uint64_t n = totals->lost[i] - o->told[i];
+
+		if (n)
+			r = window_lose(&w, m, lost_reason_word(i), n);
+	}
+	if (!r && w.samples.len)
+		r = send_whole(o, &w, t, &flushed);
+	window_done(&w);
+	/* Without room, the next window says it. */
+	if (!r && !flushed)
+		memcpy(o->told, totals->lost, sizeof(o->told));
+	return flushed;
+}
+
+/* --- windows --- */
+
+static uint64_t window_ns(const struct otlp *o)
+{
+	const uint64_t ns = (uint64_t)(o->options.reporting.window_s * 1e9);
+
+	return ns ? ns : 1;
+}
+
+static uint64_t next_random(struct otlp *o)
+{
+	/* xorshift64*, by Marsaglia and Vigna. */
+	o->random ^= o->random >> 12;
+	o->random ^= o->random << 25;
+	o->random ^= o->random >> 27;
+	return o->random * 0x2545f4914f6cdd1dull;
+}
+
+static uint64_t length_ns(struct otlp *o)
+{
+	const uint64_t length = window_ns(o),
+		       most = length / 100 * o->options.reporting.jitter_percent;
+
+	return length - most + (most ? next_random(o) % (2 * most + 1) : 0);
+}
+
+static uint64_t wall_offset(const struct model *m)
+{
+	const struct model_clock *c = model_clock(m);
+	const uint64_t wall = c->wall_ns < TIME_MAX ? c->wall_ns : TIME_MAX;
+
+	return wall > c->mono_ns ? wall - c->mono_ns : 0;
+}
+
+static void open_window(struct otlp *o, const struct model *m, uint64_t begin_ns)
+{
+	o->begin_ns = begin_ns;
+	o->end_ns = begin_ns + length_ns(o);
+	o->wall_offset_ns = wall_offset(m);
+	o->open = true;
+}
+
+/* Ends the window at end_ns, or behind its last sample. */
+static int close_window(struct otlp *o, struct model *m, uint64_t end_ns)
+{
+	struct request_times t = { .begin_ns = o->begin_ns,
+				   .end_ns = end_ns,
+				   .wall_offset_ns = o->wall_offset_ns };
+
+	for (size_t i = 0; i < o->window.ticks.len; i++) {
+		const uint64_t ns = o->window.ticks.data[i].time_ns;
+
+		t.begin_ns = ns < t.begin_ns ? ns : t.begin_ns;
+		t.end_ns = ns < t.end_ns ? t.end_ns : ns + 1;
+	}
+	if (t.end_ns <= t.begin_ns)
+		t.end_ns = t.begin_ns + 1;
+	int r = send_samples(o, m, &t);
+
+	if (!r)
+		r = send_losses(o, m, &t);
+	window_done(&o->window);
+	o->open = false;
+	return r;
+}
+
+static bool clock_was_set(const struct otlp *o, const struct model *m)
+{
+	const uint64_t now = wall_offset(m), then = o->wall_offset_ns;
+
+	return (now > then ? now - then : then - now) > CLOCK_SET_NS;
+}
+
+/* Makes the open window that of this time. One that is over by less than late_ns stays open. */
+static int go_to(struct otlp *o, struct model *m, uint64_t ns, uint64_t late_ns)
+{
+	int r = 0;
+
+	if (!o->open) {
+		open_window(o, m, ns);
+	} else if (ns >= o->end_ns + late_ns) {
+		const uint64_t end_ns = o->end_ns;
+
+		r = close_window(o, m, end_ns);
+		open_window(o, m, ns - end_ns < window_ns(o) ? end_ns : ns);
+	} else if (clock_was_set(o, m)) {
+		r = close_window(o, m, ns);
+		open_window(o, m, ns);
+	}
+	return r;
+}
+
+static uint64_t clamp_time(uint64_t ns)
+{
+	return ns < TIME_MAX ? ns : TIME_MAX;
+}
+
+int otlp_time(struct otlp *o, struct model *m, uint64_t ns)
+{
+	return go_to(o, m, clamp_time(ns), LATE_NS);
+}
+
+/* Adds the sample to an empty window, or as much of its stack as fits. -ENOBUFS, -ENOMEM. */
+static int add_first(struct otlp *o, const struct model *m, const struct model_sample *s,
+		     uint64_t time_ns, uint32_t most)
+{
+	const size_t max = request_max(o);
+	int r = window_begin(&o->window, &o->pool, max < STACK_MAX ? max : STACK_MAX,
+			     o->options.reporting.receiver, m);
+
+	if (!r)
+		r = window_add(&o->window, m, s, time_ns, most);
+	if (r)
+		window_done(&o->window);
+	else
+		window_widen(&o->window, max);
+	return r;
+}
+
+static int add_alone(struct otlp *o, const struct model *m, const struct model_sample *s,
+		     uint64_t time_ns)
+{
+	uint32_t most = s->stack->count;
+	int r = add_first(o, m, s, time_ns, most);
+
+	while (r && most) {
+		most /= 2;
+		r = add_first(o, m, s, time_ns, most);
+	}
+	return r;
+}
+
+int otlp_sample(struct otlp *o, struct model *m, const struct model_sample *s)
+{
+	const uint64_t ns = clamp_time(s->time_ns);
+	int r = go_to(o, m, ns, 0);
+
+	if (r)
+		return r;
+	if (o->window.pool) {
+		if (!window_add(&o->window, m, s, ns, UINT32_MAX))
+			return 0;
+		const uint64_t end_ns = o->end_ns;
+
+		r = close_window(o, m, o->begin_ns);
+		open_window(o, m, ns);
+		o->end_ns = end_ns;
+	}
+	if (add_alone(o, m, s, ns))
+		model_lose(m, LOST_LIMIT, 1);
+	return r;
+}
+
+int otlp_finish(struct otlp *o, struct model *m)
+{
+	const struct model_totals *t = model_totals(m);
+
+	if (!o->open)
+		open_window(o, m, clamp_time(t->end_ns));
+	const uint64_t end_ns = clamp_time(t->end_ns);
+
+	return close_window(o, m, end_ns < o->end_ns ? end_ns : o->end_ns);
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-export/otlp/request.h"
+
+#include <errno.h>
+#include <zlib.h>
+#include "tools/prof-export/otlp/framing.h"
+#include "tools/prof-export/otlp/otlp.pb-c.h"
+
+/* The numbers of fields that are lists, or hold some. */
+enum {
+	REQUEST_RESOURCE_PROFILES = 1,
+	REQUEST_DICTIONARY = 2,
+	RESOURCE_PROFILES_RESOURCE = 1,
+	RESOURCE_PROFILES_SCOPE_PROFILES = 2,
+	RESOURCE_PROFILES_SCHEMA_URL = 3,
+	SCOPE_PROFILES_SCOPE = 1,
+	SCOPE_PROFILES_PROFILES = 2,
+	PROFILE_SAMPLES = 2,
+};
+
+/* Of the attributes' names. */
+#define SCHEMA_URL "https://opentelemetry.io/schemas/1.37.0"
+
+void request_room_done(struct request_room *r)
+{
+	buf_done(&r->plain);
+	buf_done(&r->gzip);
+	buf_done(&r->profile);
+}
+
+/* Samples by resource, and timestamps by sample. */
+struct order {
+	ARRAY(uint32_t) samples;   /* sorted */
+	ARRAY(uint32_t) sample_of; /* by resource: the first of its samples; one more at the end */
+	ARRAY(uint64_t) times;	   /* sorted by sample, then as they came */
+	ARRAY(uint32_t) time_of;   /* by sample: the first of its times; one more at the end */
+};
+
+struct writer {
+	const struct window *w;
+	const struct request_times *t;
+	struct request_room *room;
+	struct order order;
+	int error;
+};
+
+#define ZEROS(pool, array, n) \
+	({ \
+		const bool room_ = ARRAY_ROOM(pool, array, n); \
+		if (room_) { \
+			memset((array)->data, 0, (n) * sizeof(*(array)->data)); \
+			(array)->len = (n); \
+		} \
+		room_; \
+	})
+
+/* Turns counts, each one place behind its key, into first places. */
+static void add_up(uint32_t *counts, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		counts[i] += counts[i - 1];
+}
+
+/* Both by counting. While entries are placed, entry k + 1 is where the next one of key k goes. In
+ * the end, entry k is the first place of key k. */
+static int sort(struct order *o, const struct window *w, struct pool *pool)
+{
+	const size_t resources = w->resources.len, samples = w->samples.len, ticks = w->ticks.len;
+
+	if (!ZEROS(pool, &o->samples, samples + 1) || !ZEROS(pool, &o->sample_of, resources + 2) ||
+	    !ZEROS(pool, &o->times, ticks + 1) || !ZEROS(pool, &o->time_of, samples + 2))
+		return -ENOBUFS;
+	for (size_t i = 0; i < samples; i++)
+		o->sample_of.data[w->samples.data[i].resource + 2]++;
+	for (size_t i = 0; i < ticks; i++)
+		o->time_of.data[w->ticks.data[i].sample + 2]++;
+	add_up(o->sample_of.data, resources + 2);
+	add_up(o->time_of.data, samples + 2);
+	for (size_t i = 0; i < samples; i++)
+		o->samples.data[o->sample_of.data[w->samples.data[i].resource + 1]++] = (uint32_t)i;
+	for (size_t i = 0; i < ticks; i++)
+		o->times.data[o->time_of.data[w->ticks.data[i].sample + 1]++] =
+			w->ticks.data[i].time_ns;
+	return 0;
+}
+
+static void order_done(struct order *o, struct pool *p)
+{
+	ARRAY_FREE(p, &o->samples);
+	ARRAY_FREE(p, &o->sample_of);
+	ARRAY_FREE(p, &o->times);
+	ARRAY_FREE(p, &o->time_of);
+}
+
+/* --- bytes --- */
+
+static void put_head(struct writer *w, struct buf *b, unsigned field, size_t n)
+{
+	if (!w->error)
+		w->error = framing_put_head(b, field, n);
+}
+
+static void put_bytes(struct writer *w, struct buf *b, struct span s)
+{
+	if (!w->error)
+		w->error = buf_append(b, s.data, s.len);
+}
+
+static void put_field(struct writer *w, struct buf *b, unsigned field, struct span s)
+{
+	put_head(w, b, field, s.len);
+	put_bytes(w, b, s);
+}
+
+static void put_message(struct writer *w, struct buf *b, const ProtobufCMessage *m)
+{
+	const size_t n = protobuf_c_message_get_packed_size(m);
+
+	if (!w->error)
+		w->error = buf_reserve(b, n);
+	if (!w->error)
+		b->len += protobuf_c_message_pack(m, b->data + b->len);
+}
+
+/* --- profiles --- */
+
+static uint64_t wall(const struct writer *w, uint64_t mono_ns)
+{
+	return mono_ns + w->t->wall_offset_ns;
+}
+
+static void put_sample(struct writer *w, uint32_t i)
+{
+	const struct window_sample *from = &w->w->samples.data[i];
+	uint64_t *times = &w->order.times.data[w->order.time_of.data[i]];
+	Otlp__Sample s = OTLP__SAMPLE__INIT;
+	int32_t attributes[WINDOW_ATTRIBUTES];
+	int64_t value = from->value;
+
+	s.stack_index = (int32_t)from->stack;
+	s.attribute_indices = attributes;
+	for (int k = 0; k < WINDOW_ATTRIBUTES; k++)
+		if (from->attributes[k])
+			attributes[s.n_attribute_indices++] = (int32_t)from->attributes[k];
+	s.n_timestamps_unix_nano = w->order.time_of.data[i + 1] - w->order.time_of.data[i];
+	s.timestamps_unix_nano = times;
+	for (size_t k = 0; k < s.n_timestamps_unix_nano; k++)
+		times[k] = wall(w, times[k]);
+	s.n_values = value ? 1 : 0;
+	s.values = &value;
+	put_head(w, &w->room->profile, PROFILE_SAMPLES, otlp__sample__get_packed_size(&s));
+	put_message(w, &w->room->profile, &s.base);
+}
+
+static void put_profile_head(struct writer *w, bool lost)
+{
+	const struct window_types *types = &w->w->types;
+	Otlp__ValueType counted = OTLP__VALUE_TYPE__INIT, period = OTLP__VALUE_TYPE__INIT;
+	Otlp__Profile p = OTLP__PROFILE__INIT;
+
+	counted.type_strindex = (int32_t)(lost ? types->lost : types->samples);
+	counted.unit_strindex = (int32_t)types->count;
+	period.type_strindex = (int32_t)(lost ? types->lost : types->event);
+	period.unit_strindex = (int32_t)(lost ? types->count : types->unit);
+	p.sample_type = &counted;
+	p.period_type = &period;
+	p.period = lost ? 1 : w->w->period < INT64_MAX ? (int64_t)w->w->period : INT64_MAX;
+	p.time_unix_nano = wall(w, w->t->begin_ns);
+	p.duration_nano = w->t->end_ns - w->t->begin_ns;
+	put_message(w, &w->room->profile, &p.base);
+}
+
+static void put_resource(struct writer *w, uint32_t i)
+{
+	static const char version[] = PROFPIPE_VERSION;
+	static uint8_t name[] = "profpipe";
+	const struct span packed = window_packed(w->w, i),
+			  url = { .data = (const uint8_t *)SCHEMA_URL,
+				  .len = sizeof(SCHEMA_URL) - 1 };
+	struct buf *plain = &w->room->plain;
+	Otlp__Scope scope = OTLP__SCOPE__INIT;
+
+	buf_reset(&w->room->profile);
+	put_profile_head(w, w->w->resources.data[i].lost);
+	for (uint32_t k = w->order.sample_of.data[i]; k < w->order.sample_of.data[i + 1]; k++)
+		put_sample(w, w->order.samples.data[k]);
+	scope.name = (ProtobufCBinaryData){ .data = name, .len = sizeof(name) - 1 };
+	scope.version = (ProtobufCBinaryData){ .data = (uint8_t *)version,
+					       .len = sizeof(version) - 1 };
+
+	const size_t scope_size = otlp__scope__get_packed_size(&scope),
+		     profiles_size = framing_size(scope_size) + framing_size(w->room->profile.len);
+
+	put_head(w, plain, REQUEST_RESOURCE_PROFILES,
+		 framing_size(packed.len) + framing_size(profiles_size) + framing_size(url.len));
+	put_field(w, plain, RESOURCE_PROFILES_RESOURCE, packed);
+	put_head(w, plain, RESOURCE_PROFILES_SCOPE_PROFILES, profiles_size);
+	put_head(w, plain, SCOPE_PROFILES_SCOPE, scope_size);
+	put_message(w, plain, &scope.base);
+	put_field(w, plain, SCOPE_PROFILES_PROFILES, buf_span(&w->room->profile));
+	put_field(w, plain, RESOURCE_PROFILES_SCHEMA_URL, url);
+}
+
+static void put_dictionary(struct writer *w)
+{
+	const struct dictionary *d = &w->w->dictionary;
+
+	put_head(w, &w->room->plain, REQUEST_DICTIONARY, d->size);
+	for (unsigned t = DICTIONARY_MAPPINGS; t < DICTIONARY_TABLES; t++) {
+		const size_t n = dictionary_len(d, t);
+
+		for (uint32_t i = 0; !w->error && i < n; i++)
+			put_field(w, &w->room->plain, t, dictionary_get(d, t, i));
+	}
+}
+
+int request_pack(const struct window *w, const struct request_times *t, struct pool *pool,
+		 struct request_room *room, struct request *ret)
+{
+	struct writer writer = { .w = w, .t = t, .room = room };
+
+	buf_reset(&room->plain);
+	writer.error = sort(&writer.order, w, pool);
+	for (uint32_t i = 0; !writer.error && i < w->resources.len; i++)
+		put_resource(&writer, i);
+	put_dictionary(&writer);
+	order_done(&writer.order, pool);
+	if (!writer.error)
+		*ret = (struct request){ .plain = buf_span(&room->plain), .samples = w->ticks.len };
+	return writer.error;
+}
+
+int request_gzip(struct request_room *room, struct request *ret)
+{
+	z_stream z = { 0 };
+
+	buf_reset(&room->gzip);
+	if (buf_reserve(&room->gzip, REQUEST_PACKED_MAX) ||
+	    deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) !=
+		    Z_OK)
+		return -ENOMEM;
+	z.next_in = (uint8_t *)ret->plain.data;
+	z.avail_in = (uInt)ret->plain.len;
+	z.next_out = room->gzip.data;
+	z.avail_out = REQUEST_PACKED_MAX;
+	const bool whole = deflate(&z, Z_FINISH) == Z_STREAM_END;
+
+	room->gzip.len = z.total_out;
+	deflateEnd(&z);
+	if (!whole)
+		return REQUEST_TOO_LARGE;
+	ret->gzip = buf_span(&room->gzip);
+	return 0;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-send/answer/answer.h"
+
+#include <curl/curl.h>
+#include <stdio.h>
+#include <string.h>
+#include "tools/prof-send/answer/grpc.h"
+#include "tools/prof-send/answer/replies.pb-c.h"
+
+#define DELAY_MOST_S 3600 /* longer ones are cut */
+#define DATE_MAX 64	  /* bytes of a date */
+#define SHOWN 160	  /* bytes of a server's message */
+
+static void say(struct answer *a, const char *what, const char *message)
+{
+	snprintf(a->why, sizeof(a->why), "%s%s%.*s", what, message && message[0] ? ": " : "", SHOWN,
+		 message ? message : "");
+}
+
+/* Seconds, or a date. */
+static bool retry_after(const struct answer_reply *reply, uint64_t *ret_ms)
+{
+	const struct str s = reply->retry_after;
+	char text[DATE_MAX];
+	uint64_t seconds = 0;
+	bool number = s.len > 0;
+
+	if (!s.len || s.len >= sizeof(text))
+		return false;
+	for (uint32_t i = 0; i < s.len && number; i++) {
+		number = s.data[i] >= '0' && s.data[i] <= '9';
+		seconds = 10 * seconds + (uint64_t)(s.data[i] - '0');
+		if (seconds > DELAY_MOST_S)
+			seconds = DELAY_MOST_S;
+	}
+	if (!number) {
+		memcpy(text, s.data, s.len);
+		text[s.len] = '\0';
+		const time_t at = curl_getdate(text, NULL);
+
+		if (at < 0)
+			return false;
+		seconds = at > reply->now_s ? (uint64_t)(at - reply->now_s) : 0;
+		if (seconds > DELAY_MOST_S)
+			seconds = DELAY_MOST_S;
+	}
+	*ret_ms = seconds * 1000;
+	return true;
+}
+
+/* An accepted request: the body may say that a part of it was rejected. */
+static void read_response(struct span body, struct answer *ret)
+{
+	Profsend__ExportProfilesServiceResponse *r =
+		profsend__export_profiles_service_response__unpack(NULL, body.len, body.data);
+	const Profsend__ExportProfilesPartialSuccess *p = r ? r->partial_success : NULL;
+
+	if (p && (p->rejected_profiles > 0 || (p->error_message && p->error_message[0]))) {
+		ret->partial = true;
+		ret->rejected = p->rejected_profiles > 0 ? (uint64_t)p->rejected_profiles : 0;
+		say(ret,
+		    p->rejected_profiles > 0 ? "the receiver rejected a part"
+					     : "the receiver warns",
+		    p->error_message);
+	}
+	if (r)
+		profsend__export_profiles_service_response__free_unpacked(r, NULL);
+}
+
+/* The message in the body of a failed OTLP/HTTP request, a Status; most are text or HTML instead,
+ * which is not shown. */
+static void say_http(const struct answer_reply *reply, struct answer *ret)
+{
+	char what[48];
+	Profsend__Status *s = reply->whole && reply->body.len
+				      ? profsend__status__unpack(NULL, reply->body.len,
+								 reply->body.data)
+				      : NULL;
+
+	snprintf(what, sizeof(what), "HTTP status %u", reply->http);
+	say(ret, what, s ? s->message : NULL);
+	if (s)
+		profsend__status__free_unpacked(s, NULL);
+}
+
+static void of_http(const struct answer_reply *reply, struct answer *ret)
+{
+	if (reply->http >= 200 && reply->http < 300) {
+		ret->verdict = ANSWER_DELIVERED;
+		if (reply->whole)
+			read_response(reply->body, ret);
+		return;
+	}
+	say_http(reply, ret);
+	switch (reply->http) {
+	case 429:
+	case 502:
+	case 503:
+	case 504:
+		ret->verdict = ANSWER_AGAIN;
+		ret->has_delay = retry_after(reply, &ret->delay_ms);
+		break;
+	case 413:
+		ret->verdict = ANSWER_TOO_LARGE;
+		break;
+	default:
+		ret->verdict = ANSWER_REFUSED;
+	}
+}
+
+static bool is_retryable(const struct grpc_status *s)
+{
+	switch (s->code) {
+	case GRPC_CANCELLED:
+	case GRPC_DEADLINE_EXCEEDED:
+	case GRPC_ABORTED:
+	case GRPC_OUT_OF_RANGE:
+	case GRPC_UNAVAILABLE:
+	case GRPC_DATA_LOSS:
+		return true;
+	case GRPC_RESOURCE_EXHAUSTED:
+		return s->has_delay;
+	default:
+		return false;
+	}
+}
+
+static void of_grpc(const struct answer_reply *reply, struct answer *ret)
+{
+	struct grpc_status s;
+	struct span message;
+
+	if (!grpc_status_of(reply->grpc_status, reply->grpc_message, reply->grpc_details, &s)) {
+		s = (struct grpc_status){ .code = grpc_code_of_http(reply->http) };
+		snprintf(s.message, sizeof(s.message), "HTTP status %u without a gRPC status",
+			 reply->http);
+		ret->has_delay = retry_after(reply, &ret->delay_ms);
+		if (reply->http == 413) {
+			say(ret, "the request is too large", s.message);
+			ret->verdict = ANSWER_TOO_LARGE;
+			return;
+		}
+	}
+	if (s.code == GRPC_OK) {
+		ret->verdict = ANSWER_DELIVERED;
+		if (reply->whole && grpc_body(reply->body, &message))
+			read_response(message, ret);
+		return;
+	}
+	if (s.has_delay) {
+		ret->has_delay = true;
+		ret->delay_ms = s.delay_ms;
+	}
+	say(ret, grpc_code_name(s.code), s.message);
+	ret->verdict = is_retryable(&s) ? ANSWER_AGAIN : ANSWER_REFUSED;
+}
+
+void answer_of(const struct answer_reply *reply, struct answer *ret)
+{
+	*ret = (struct answer){ .verdict = ANSWER_AGAIN };
+	if (!reply->http) {
+		say(ret, reply->failure ? reply->failure : "the connection failed", NULL);
+		return;
+	}
+	/* gRPC's status comes behind the body, so nobody will know it. gRPC's own clients also
+	 * count this as a refusal. OTLP/HTTP has told its status before. */
+	if (reply->grpc && reply->endless) {
+		ret->verdict = ANSWER_REFUSED;
+		say(ret, "the reply is larger than 4 MiB", NULL);
+		return;
+	}
+	if (reply->grpc)
+		of_grpc(reply, ret);
+	else
+		of_http(reply, ret);
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests are taken off the bus at once: a receiver that is slow or gone fills queues here, and
+ * never keeps prof-export waiting.
+ */
+#include "tools/prof-send/deployed.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+#include "common/base/clock.h"
+#include "common/base/exits.h"
+#include "common/base/log.h"
+#include "common/cell/dial.h"
+#include "common/wire/bus.h"
+#include "common/wire/stream.h"
+#include "tools/prof-send/job.h"
+
+#define DRAIN_MS 5000
+#define DIAL_MS 60000
+#define WAIT_MS 1000
+#define STATUS_NS 250000000u
+#define BATCHES_AT_ONCE 16
+#define MAX_FILES 256
+#define THREADS 24	      /* nng's, and one for each name that is resolved */
+#define SHARE 16	      /* requests in memory get this part of the run's limit */
+#define LIBRARIES (24u << 20) /* for connections, roots and certificates */
+
+static struct job job;
+static struct status status;
+static volatile sig_atomic_t asked;
+
+/* The sender of requests. */
+struct source {
+	const struct deploy *deploy;
+	struct bus *bus;
+	struct stream_in in;
+	struct buf message;
+	bool over;  /* nothing more comes */
+	bool ended; /* with its end message */
+	bool left;  /* the launcher is gone */
+	uint64_t told_ns;
+};
+
+static void on_signal(int number)
+{
+	(void)number;
+	asked++;
+}
+
+static void tell(const struct deploy *d, enum status_phase phase)
+{
+	status.requests = status.requests_taken = status.requests_lost = status.samples = 0;
+	for (size_t i = 0; i < job.transfer_count; i++) {
+		const struct queue_counts *c = &job.transfers[i].queue.counts;
+
+		status.requests += c->taken;
+		status.requests_taken += c->delivered;
+		status.requests_lost += queue_lost(c);
+		status.samples += c->samples;
+	}
+	deploy_status(d, &status, phase);
+}
+
+static void take_request(const struct msg_export *m)
+{
+	const struct request_facts facts = { .id = m->id, .samples = m->samples, .size = m->size };
+	struct request *r = m->size <= REQUEST_MAX ? request_new(&facts, m->request) : NULL;
+
+	if (r) {
+		sender_put(&job.sender, r);
+		request_drop(r);
+		return;
+	}
+	for (size_t i = 0; i < job.transfer_count; i++) {
+		struct queue *q = &job.transfers[i].queue;
+
+		q->counts.taken++;
+		queue_lose(q, m->size > REQUEST_MAX ? QUEUE_TOO_LARGE : QUEUE_MEMORY, m->samples);
+	}
+}
+
+/* Takes the messages of one batch. False: the stream is useless. */
+static bool take_batch(struct source *s)
+{
+	struct msg m;
+	int r = stream_feed(&s->in, buf_span(&s->message));
+
+	while (!r) {
+		r = stream_next(&s->in, &m);
+		if (!r && m.id == MSG_EXPORT)
+			take_request(&m.export);
+		if (!r && m.id == MSG_END)
+			s->ended = true;
+	}
+	if (r == STREAM_AGAIN)
+		return true;
+	log_warning("prof-export sent %s; what came before is delivered",
+		    r == STREAM_SCHEMA ? "messages of another build" : "an invalid message");
+	return false;
+}
+
+/* A prof-export that floods the bus must not keep us from the launcher. */
+static void take_some(struct source *s)
+{
+	for (int i = 0; i < BATCHES_AT_ONCE && !s->over; i++) {
+		const int event = bus_recv(s->bus, &s->message);
+
+		/* For want of memory the message waits in the bus. */
+		if (event == BUS_EMPTY || event == -ENOMEM)
+			return;
+		if (event == BUS_PEER_CAME)
+			continue;
+		s->over = event != 0 || !take_batch(s) || s->ended;
+	}
+}
+
+static bool is_left(void *ctx)
+{
+	struct source *s = ctx;
+
+	s->left |= deploy_life_over(s->deploy->life_fd);
+	if (clock_mono_ns() - s->told_ns >= STATUS_NS) {
+		tell(s->deploy, STATUS_RUNNING);
+		s->told_ns = clock_mono_ns();
+	}
+	return s->left || asked > 1;
+}
+
+/* Until prof-export is done or gone, or somebody wants the end. */
+static void receive(struct source *s)
+{
+	while (!s->over && !asked && !is_left(s)) {
+		struct curl_waitfd fds[] = {
+			{ .fd = bus_fd(s->bus), .events = CURL_WAIT_POLLIN },
+			{ .fd = s->deploy->life_fd, .events = CURL_WAIT_POLLIN },
+		};
+
+		sender_wait(&job.sender, fds, s->deploy->life_fd < 0 ? 1 : 2, WAIT_MS);
+		take_some(s);
+		sender_work(&job.sender);
+	}
+	/* prof-export waits for this close, but not for receivers. */
+	if (!s->over)
+		take_some(s);
+	bus_free(s->bus);
+	s->bus = NULL;
+}
+
+static int enter(const struct options *o, struct source *s)
+{
+	struct budget budget;
+
+	deploy_budget(&o->deploy, &budget);
+	const uint64_t memory = budget.limit / SHARE;
+	struct sandbox sandbox = { .caps = SANDBOX_NO_CAPS,
+				   .max_files = MAX_FILES,
+				   .max_memory = 8 * memory + (4ull << 30),
+				   .max_data = budget_fence(2 * memory + LIBRARIES, THREADS) };
+	const int r = job_open(&job, o, memory);
+
+	if (r != EXITS_GO_ON)
+		return r;
+	if (deploy_enter(&o->deploy, DEPLOY_SEND, &sandbox) ||
+	    confine_enter(&job.confine, o, job.spool.folder))
+		return EXITS_FAILED;
+	const int begun = job_begin(&job);
+
+	if (begun != EXITS_GO_ON)
+		return begun;
+	const struct dial to_export = { .deploy = &o->deploy,
+					.to = DEPLOY_EXPORT,
+					.timeout_ms = DIAL_MS };
+
+	if (dial_bus(&to_export, BUS_EXPORT, &s->bus))
+		return EXITS_AGAIN;
+	return confine_seal(&job.confine) ? EXITS_FAILED : EXITS_GO_ON;
+}
+
+int deployed_run(const struct options *o)
+{
+	struct source s = { .deploy = &o->deploy, .message = BUF_INIT(0) };
+	const struct sigaction a = { .sa_handler = on_signal };
+
+	/* Ctrl-C in the terminal is for the launcher. */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	stream_in_init(&s.in);
+	s.in.way = MSG_EXPORT_TO_SEND;
+	s.in.of_run = true;
+	int r = enter(o, &s);
+
+	if (r == EXITS_GO_ON) {
+		sigaction(SIGTERM, &a, NULL);
+		tell(&o->deploy, STATUS_READY);
+		receive(&s);
+		if (!s.left)
+			job_drain(&job, o->drain_ms ? o->drain_ms : DRAIN_MS, is_left, &s);
+		job_end(&job);
+		const bool good = job_warn(&job);
+
+		r = good ? EXITS_DONE : EXITS_FAILED;
+		if (!s.ended && !s.left && !asked)
+			r = EXITS_AGAIN;
+		tell(&o->deploy, r == EXITS_FAILED ? STATUS_FAILED : STATUS_DONE);
+	} else {
+		deploy_status(&o->deploy, &status, STATUS_FAILED);
+	}
+	bus_free(s.bus);
+	stream_in_done(&s.in);
+	buf_done(&s.message);
+	job_done(&job);
+	return r;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-send/files/lender.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <libgen.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "common/base/exits.h"
+#include "common/base/fd.h"
+#include "common/cell/baseline.h"
+#include "common/cell/keeper.h"
+#include "common/cell/landlock.h"
+#include "common/cell/sandbox.h"
+#include "common/wire/scm.h"
+
+#define ANSWER_MS 1000
+#define MAX_FILES (2 * LENDER_FILES + 16)
+#define MEMORY (64ull << 20)
+/* All but reading. O_PATH asks for no right, and so tells what exists. */
+#define NOT_READING (O_ACCMODE | O_CREAT | O_TRUNC | O_PATH | (O_TMPFILE & ~O_DIRECTORY))
+
+static const struct seccomp_rule lender_calls[] = {
+	CALL_IF("openat", SECCOMP_CLEAR(2, NOT_READING)),
+	CALL("sendmsg"),
+	CALL("recvfrom"),
+	SECCOMP_END,
+};
+
+/* --- in the lender --- */
+
+/* Opens a file. Whoever may replace the file decides what is lent; so that is checked by what was
+ * opened, not by its name. */
+static int open_one(const struct lender_file *f, uid_t caller, int *ret_fd)
+{
+	/* Not to hang on a FIFO. */
+	int fd = open(f->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat st;
+	int r = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st))
+		r = -errno;
+	else if (!S_ISREG(st.st_mode))
+		r = LENDER_NO_FILE;
+	else if (f->secret && st.st_uid != 0 && st.st_uid != caller)
+		r = LENDER_OWNER;
+	/* The group of root is root, also in the files that systemd passes on (LoadCredential=). */
+	else if (f->secret && ((st.st_mode & (S_IRWXO | S_IWGRP | S_IXGRP)) ||
+			       ((st.st_mode & S_IRGRP) && st.st_gid != 0)))
+		r = LENDER_READABLE;
+	if (r)
+		fd_close(&fd);
+	*ret_fd = fd;
+	return r;
+}
+
+static void serve(const struct lender_file *files, size_t n, uid_t caller)
+{
+	uint32_t number;
+
+	while (recv(KEEPER_SOCKET, &number, sizeof(number), 0) == sizeof(number)) {
+		int fd = -1;
+		const int32_t r = number < n ? open_one(&files[number], caller, &fd)
+					     : LENDER_NO_FILE;
+
+		if (!keeper_answer(&r, sizeof(r), fd))
+			return;
+	}
+}
+
+/* The folder of a path. A file may be replaced by another one there. */
+static int open_folder(const char *path)
+{
+	char copy[PATH_MAX];
+	const size_t len = strlen(path);
+
+	if (len >= sizeof(copy))
+		return -1;
+	memcpy(copy, path, len + 1);
+	return open(dirname(copy), O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Leaves only the folders of the files, and of what they are links to. */
+static int forget_other_files(const struct lender_file *files, size_t n)
+{
+	struct landlock_place places[2 * LENDER_FILES];
+	size_t count = 0;
+	char real[PATH_MAX];
+
+	for (size_t i = 0; i < n; i++) {
+		const int folder = open_folder(files[i].path);
+
+		if (folder >= 0)
+			places[count++] = (struct landlock_place){ .fd = folder };
+		const int other = realpath(files[i].path, real) ? open_folder(real) : -1;
+
+		if (other >= 0)
+			places[count++] = (struct landlock_place){ .fd = other };
+	}
+	const int r = landlock_enter_allowed(&(struct landlock_allowed){
+		.places = places, .place_count = count, .newest = true });
+
+	for (size_t i = 0; i < count; i++)
+		close(places[i].fd);
+	return r == -EOPNOTSUPP ? 0 : r;
+}
+
+static _Noreturn void lend(int socket, const struct lender_file *files, size_t n)
+{
+	const struct seccomp_rule *const lists[] = { baseline_calls, baseline_files, lender_calls };
+	const struct sandbox sandbox = { .caps = SANDBOX_NO_CAPS,
+					 .max_files = MAX_FILES,
+					 .max_memory = MEMORY };
+	const uid_t caller = getuid();
+	const char *step;
+
+	prctl(PR_SET_NAME, "prof-send-files", 0, 0, 0);
+	keeper_ignore_signals();
+	/* Only root may; others keep theirs. */
+	(void)!setgroups(0, NULL);
+	if (keeper_hold(&socket, 1, true) || sandbox_enter(&sandbox, &step) ||
+	    forget_other_files(files, n))
+		_exit(EXITS_FAILED);
+	const int r = seccomp_enter(lists, sizeof(lists) / sizeof(lists[0]), false);
+
+	if (r && r != -EOPNOTSUPP)
+		_exit(EXITS_FAILED);
+	serve(files, n, caller);
+	_exit(EXITS_DONE);
+}
+
+/* --- in prof-send --- */
+
+int lender_start(struct lender *l, const struct lender_file *files, size_t n)
+{
+	int socket;
+
+	if (n > LENDER_FILES)
+		return -E2BIG;
+	const pid_t pid = keeper_fork(&socket);
+
+	if (pid < 0)
+		return pid;
+	if (pid == 0)
+		lend(socket, files, n);
+	*l = (struct lender){ .socket = socket, .pid = pid };
+	return 0;
+}
+
+/* An answer that came too late would be taken for the next one, so after one the lender is lost. */
+static int lost(struct lender *l)
+{
+	fd_close(&l->socket);
+	return LENDER_LOST;
+}
+
+int lender_borrow(struct lender *l, unsigned number, int *ret_fd)
+{
+	const uint32_t order = number;
+	int32_t r;
+	int fd = -1;
+
+	if (l->socket < 0)
+		return LENDER_LOST;
+	if (send(l->socket, &order, sizeof(order), MSG_NOSIGNAL) != sizeof(order))
+		return lost(l);
+	struct pollfd p = { .fd = l->socket, .events = POLLIN };
+
+	if (poll(&p, 1, ANSWER_MS) != 1)
+		return lost(l);
+	const ssize_t n = scm_receive(l->socket, &r, sizeof(r), &fd, 1, 0);
+
+	if (n != sizeof(r) || (r == 0) != (fd >= 0)) {
+		fd_close(&fd);
+		return lost(l);
+	}
+	*ret_fd = fd;
+	return r;
+}
+
+void lender_end(struct lender *l)
+{
+	fd_close(&l->socket);
+}
+
+const char *lender_error(int r)
+{
+	switch (r) {
+	case LENDER_NO_FILE:
+		return "is no regular file; name a file";
+	case LENDER_READABLE:
+		return "others can read it; run chmod 600";
+	case LENDER_OWNER:
+		return "belongs to another user, who could change it; give it to root or to "
+		       "yourself";
+	case LENDER_LOST:
+		return "its file system does not answer; move it to another one";
+	default:
+		return strerror(r < 0 ? -r : EIO);
+	}
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The contents of a file that may be replaced or rewritten while prof-send runs: it is read again
+ * when it has changed. What cannot be read keeps its last contents. They may be secret, and are
+ * overwritten before their memory is freed.
+ */
+#ifndef PROF_SEND_FILES_WATCHED_H
+#define PROF_SEND_FILES_WATCHED_H
+
+#include <stdint.h>
+#include "common/base/span.h"
+#include "tools/prof-send/files/lender.h"
+
+struct watched {
+	struct lender *lender; /* borrowed; NULL: there is no such file */
+	unsigned number;       /* of the lender's file */
+	size_t max;	       /* bytes; a larger file is refused with -EFBIG */
+	uint64_t dev, inode, size, mtime_ns, ctime_ns;
+	uint8_t *data;
+	size_t len;
+};
+
+enum watched_verdict { WATCHED_CHANGED = 16 /* beside enum lender_verdict */ };
+
+/* 0: nothing has changed; WATCHED_CHANGED; the results of lender_borrow; -errno of reading. */
+int watched_refresh(struct watched *w);
+void watched_done(struct watched *w);
+static inline struct span watched_bytes(const struct watched *w)
+{
+	return (struct span){ .data = w->data, .len = w->len };
+}
+
+#endif

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-send/job.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "common/base/clock.h"
+#include "common/base/exits.h"
+#include "common/base/log.h"
+#include "tools/prof-send/report.h"
+
+#define COUNT_MAX 65536 /* requests of one endpoint that wait */
+#define PEM_MAX (4u << 20)
+#define STEP_MS 100
+
+/* The same file serves several endpoints. */
+static int add_file(struct job *j, const char *path, bool secret, unsigned *ret)
+{
+	size_t i = 0;
+
+	while (i < j->file_count &&
+	       (strcmp(j->files[i].path, path) != 0 || j->files[i].secret != secret))
+		i++;
+	if (i == LENDER_FILES)
+		return -E2BIG;
+	if (i == j->file_count)
+		j->files[j->file_count++] = (struct lender_file){ .path = path, .secret = secret };
+	*ret = (unsigned)i;
+	return 0;
+}
+
+static int add_files(struct job *j, struct transfer *t, const struct target *from)
+{
+	struct credentials *c = &t->credentials;
+	int r = 0;
+
+	c->list = from->headers;
+	for (int i = 0; i < CREDENTIALS_FILES; i++)
+		c->path[i] = i == CREDENTIALS_HEADERS || from->endpoint.tls ? from->path[i] : NULL;
+	if (from->endpoint.tls && !c->path[CREDENTIALS_ROOTS])
+		c->path[CREDENTIALS_ROOTS] = curl_version_info(CURLVERSION_NOW)->cainfo;
+	if (from->endpoint.tls && !c->path[CREDENTIALS_ROOTS]) {
+		log_error("%s: this libcurl knows no roots of the system; give --otlp-ca",
+			  from->endpoint.name);
+		return -ENOENT;
+	}
+	for (int i = 0; !r && i < CREDENTIALS_FILES; i++) {
+		const bool secret = i == CREDENTIALS_HEADERS || i == CREDENTIALS_KEY;
+
+		if (!c->path[i])
+			continue;
+		c->file[i].lender = &j->lender;
+		c->file[i].max = i == CREDENTIALS_HEADERS ? HEADERS_FILE_MAX : PEM_MAX;
+		r = add_file(j, c->path[i], secret, &c->file[i].number);
+		if (r)
+			log_error("%s: too many files; use fewer", c->path[i]);
+	}
+	return r;
+}
+
+static int start_lender(struct job *j)
+{
+	const int r = j->file_count ? lender_start(&j->lender, j->files, j->file_count) : 0;
+
+	if (r)
+		log_error("the process that opens files cannot be started: %s", strerror(-r));
+	return r;
+}
+
+/* Later, contents that cannot be read again keep being used. Here there are none. */
+static int read_files(struct job *j)
+{
+	struct credentials_error e;
+
+	for (size_t i = 0; i < j->transfer_count; i++) {
+		const struct transfer *t = &j->transfers[i];
+
+		if (!credentials_refresh(&j->transfers[i].credentials, &e)) {
+			if (t->credentials.headers.n && !t->endpoint.tls && !t->endpoint.local)
+				log_warning("%s: the headers go over the network unencrypted; "
+					    "use https://",
+					    t->endpoint.name);
+			continue;
+		}
+		if (e.line)
+			log_error("%s: line %u: %s", e.path, e.line, e.text);
+		else
+			log_error("%s: %s", e.path, e.text);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int open_spool(struct job *j)
+{
+	const struct options *o = j->options;
+	const struct deploy *d = &o->deploy;
+
+	if (!o->spool)
+		return 0;
+	/* Each run of the launcher has other users. */
+	const bool by_launcher = d->ids_given && geteuid() == 0;
+	const struct spool_owners owners = { .user = d->uid[DEPLOY_SEND],
+					     .first = by_launcher ? DEPLOY_IDS_BASE : 0,
+					     .last = by_launcher ? DEPLOY_IDS_LAST : 0 };
+	int r = spool_open(&j->spool, o->spool, &owners);
+
+	if (r) {
+		log_error("--otlp-spool: %s: %s", o->spool, spool_error(r));
+		return r;
+	}
+	if (by_launcher)
+		r = spool_hand_over(&j->spool, d->uid[DEPLOY_SEND], d->gid);
+	if (r)
+		log_error("--otlp-spool: %s: cannot be given to user %u: %s", o->spool,
+			  (unsigned)d->uid[DEPLOY_SEND], strerror(-r));
+	return r;
+}
+
+static int open_transfers(struct job *j, uint64_t memory_max)
+{
+	const struct options *o = j->options;
+	const size_t n = o->target_count;
+	const struct queue_limits limits = { .memory_max = memory_max / n,
+					     .count_max = COUNT_MAX,
+					     .spool_max = o->spool_max / n };
+	int r = transfer_setup();
+
+	for (size_t i = 0; i < n; i++) {
+		struct transfer *t = &j->transfers[j->transfer_count++];
+
+		t->endpoint = o->targets[i].endpoint;
+		t->compress = o->targets[i].compress;
+		t->timeout_ms = o->targets[i].timeout_ms;
+		queue_init(&t->queue, &limits, &j->spool, t->endpoint.key);
+		transfer_open(t);
+	}
+	if (!r)
+		r = sender_init(&j->sender, j->transfers, n);
+	if (r)
+		log_error("libcurl cannot be set up: out of memory; free some");
+	return r;
+}
+
+int job_open(struct job *j, const struct options *o, uint64_t memory_max)
+{
+	*j = (struct job){ .options = o, .spool = SPOOL_NONE, .lender = LENDER_NONE };
+	int r = open_spool(j);
+
+	if (!r)
+		r = open_transfers(j, memory_max);
+	for (size_t i = 0; !r && i < j->transfer_count; i++)
+		r = add_files(j, &j->transfers[i], &o->targets[i]);
+	if (!r)
+		r = start_lender(j);
+	if (!r)
+		r = read_files(j);
+	return r ? EXITS_FAILED : EXITS_GO_ON;
+}
+
+static int resume(struct job *j, struct transfer *t, struct spool_found *found)
+{
+	const int r = queue_resume(&t->queue, found);
+
+	if (r) {
+		log_error("--otlp-spool: %s: cannot be read: %s", j->options->spool, strerror(-r));
+		return EXITS_FAILED;
+	}
+	if (found->n)
+		log_info("%s: %zu requests wait in the spool", t->endpoint.name, found->n);
+	if (found->damaged)
+		log_warning("%s: %u requests in the spool were torn or damaged and are lost",
+			    t->endpoint.name, found->damaged);
+	return EXITS_GO_ON;
+}
+
+int job_begin(struct job *j)
+{
+	struct spool_found found = { .entries = NULL };
+	unsigned ours = 0;
+	int r = EXITS_GO_ON;
+
+	if (j->spool.folder < 0)
+		return r;
+	for (size_t i = 0; r == EXITS_GO_ON && i < j->transfer_count; i++) {
+		r = resume(j, &j->transfers[i], &found);
+		ours += (unsigned)found.n;
+	}
+	if (r != EXITS_GO_ON)
+		return r;
+	if (found.foreign)
+		log_warning("%s: %u files are not of prof-send and are left alone; keep other "
+			    "files elsewhere",
+			    j->options->spool, found.foreign);
+	/* What the last endpoint found of others includes those of this run. */
+	if (found.others + found.n > ours)
+		log_warning("%s: %zu requests for endpoints that are not given wait there; give "
+			    "these endpoints again, or remove the files",
+			    j->options->spool, found.others + found.n - ours);
+	return r;
+}
+
+void job_drain(struct job *j, uint64_t ms, job_stop *stop, void *ctx)
+{
+	const uint64_t until = clock_mono_ns() + ms * 1000000u;
+
+	for (;;) {
+		sender_work(&j->sender);
+		if (sender_is_empty(&j->sender) || stop(ctx))
+			return;
+		const uint64_t now = clock_mono_ns();
+
+		if (now >= until)
+			return;
+		const uint64_t left = (until - now) / 1000000u + 1;
+
+		sender_wait(&j->sender, NULL, 0, left < STEP_MS ? (int)left : STEP_MS);
+	}
+}
+
+void job_end(struct job *j)
+{
+	sender_done(&j->sender);
+	for (size_t i = 0; i < j->transfer_count; i++)
+		queue_end(&j->transfers[i].queue);
+}
+
+bool job_report(const struct job *j)
+{
+	bool good = true;
+
+	for (size_t i = 0; i < j->transfer_count; i++) {
+		const struct transfer *t = &j->transfers[i];
+		struct buf b = BUF_INIT(0);
+
+		good &= report_is_good(&t->queue.counts);
+		if (report_print(&b, t->endpoint.name, &t->queue.counts) == 0)
+			printf("%.*s\n", (int)b.len, (const char *)b.data);
+		buf_done(&b);
+	}
+	return good;
+}
+
+bool job_warn(const struct job *j)
+{
+	bool good = true;
+
+	for (size_t i = 0; i < j->transfer_count; i++) {
+		const struct transfer *t = &j->transfers[i];
+		struct buf b = BUF_INIT(0);
+		const bool well = report_is_good(&t->queue.counts);
+
+		good &= well;
+		if (report_print(&b, t->endpoint.name, &t->queue.counts) == 0)
+			log_print(well ? LOG_INFO : LOG_WARNING, "%.*s", (int)b.len,
+				  (const char *)b.data);
+		buf_done(&b);
+	}
+	return good;
+}
+
+void job_done(struct job *j)
+{
+	for (size_t i = 0; i < j->transfer_count; i++)
+		transfer_close(&j->transfers[i]);
+	lender_end(&j->lender);
+	spool_close(&j->spool);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * prof-send delivers finished requests to receivers of OTLP. It is the only tool with a network,
+ * and never sees the stream of samples: a request is bytes that it does not read. By hand, requests
+ * come on standard input; in a deployment, from prof-export.
+ */
+#include <nss.h>
+#include "common/base/heap.h"
+#include "common/base/log.h"
+#include "common/base/exits.h"
+#include "common/base/stdfds.h"
+#include "tools/prof-send/by_hand.h"
+#include "tools/prof-send/deployed.h"
+#include "tools/prof-send/options.h"
+
+int main(int argc, char **argv)
+{
+	static struct options o;
+
+	stdfds_hold();
+	log_init("prof-send", LOG_WARNING);
+	const int r = options_parse(argc, argv, &o);
+
+	if (r != EXITS_GO_ON)
+		return r;
+	heap_setup();
+	/* Other services are modules, which libc would load when the cell is sealed. */
+	__nss_configure_lookup("hosts", "files dns");
+	return o.deploy.run_dir ? deployed_run(&o) : by_hand_run(&o);
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-send/options.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "common/base/cmdline.h"
+#include "common/base/exits.h"
+#include "tools/prof-send/endpoint/environment.h"
+
+#define MEMORY_LEAST (1ull << 20)
+#define MEMORY_MOST (16ull << 30)
+#define SPOOL_LEAST (1ull << 20)
+#define SPOOL_MOST (1ull << 50)
+#define SPOOL_DEFAULT (256ull << 20)
+#define TIMEOUT_MS 10000
+#define SECONDS_MOST 3600.0
+
+static const char usage[] =
+	"usage: prof-send --otlp ENDPOINT [OPTION]... <REQUESTS\n"
+	"Deliver OTLP profiles to receivers.\n"
+	"\n"
+	"      --otlp ENDPOINT      deliver to this URL, http://HOST:PORT or https://HOST:PORT;\n"
+	"                           may be repeated\n"
+	"      --otlp-protocol grpc|http/protobuf\n"
+	"                           the protocol (default grpc)\n"
+	"      --otlp-header-file FILE\n"
+	"                           add the headers in FILE, such as a token, one `Name: value`\n"
+	"                           a line; nobody else may be able to read FILE\n"
+	"      --otlp-ca FILE       trust the roots in FILE instead of those of the system\n"
+	"      --otlp-cert FILE     present this client certificate\n"
+	"      --otlp-key FILE      the certificate's key; nobody else may be able to read FILE\n"
+	"      --otlp-compression gzip|none\n"
+	"                           compress requests (default gzip)\n"
+	"      --otlp-timeout SECONDS\n"
+	"                           give an attempt this time (default 10)\n"
+	"      --otlp-spool DIR     keep requests in DIR until they are delivered; they survive\n"
+	"                           the end of prof-send\n"
+	"      --otlp-spool-size SIZE\n"
+	"                           keep at most this much there (default 256M)\n"
+	"      --drain SECONDS      at the end, give undelivered requests this time (default 60,\n"
+	"                           in a deployment 5)\n"
+	"  -m, --memory SIZE        keep at most this much in memory (default 64M)\n"
+	"  -v, --verbose            log more\n"
+	"  -h, --help               print this help\n"
+	"      --version            print the version\n"
+	"\n"
+	"An option behind an --otlp is for that endpoint, one before the first --otlp is for all.\n"
+	"The variables OTEL_EXPORTER_OTLP_* stand in for options that are not given.\n"
+	"\n"
+	"In a deployment (see prof-send(1)):\n"
+	"  --run-dir DIR --ids GID:B:D:S:E:N --memory-limit SIZE --status-fd N --life-fd N\n"
+	"\n"
+	"Exit status: 0 all was delivered; 1 some was not; 2 bad usage.\n";
+
+enum {
+	OPTION_OTLP = 256,
+	OPTION_PROTOCOL,
+	OPTION_HEADERS,
+	OPTION_ROOTS,
+	OPTION_CERTIFICATE,
+	OPTION_KEY,
+	OPTION_COMPRESSION,
+	OPTION_TIMEOUT,
+	OPTION_SPOOL,
+	OPTION_SPOOL_SIZE,
+	OPTION_DRAIN,
+};
+
+/* What an option of one endpoint belongs to: the last one, or all. */
+static struct target *current(struct options *o)
+{
+	return o->target_count ? &o->targets[o->target_count - 1] : &o->all;
+}
+
+static int add_target(struct options *o, const struct cmdline *c)
+{
+	if (o->target_count == OPTIONS_ENDPOINTS)
+		return cmdline_refuse(c, "too many endpoints; give 16 at most");
+	o->targets[o->target_count++] =
+		(struct target){ .text = c->value, .protocol = -1, .compress = -1 };
+	return EXITS_GO_ON;
+}
+
+static int take_seconds(const struct cmdline *c, uint64_t *ret_ms)
+{
+	double seconds = 0;
+	const int r = cmdline_seconds(c, &seconds);
+
+	if (r != EXITS_GO_ON)
+		return r;
+	if (seconds > SECONDS_MOST)
+		return cmdline_refuse(c, "out of range; give 3600 seconds at most");
+	*ret_ms = (uint64_t)(seconds * 1000.0);
+	if (!*ret_ms)
+		*ret_ms = 1;
+	return r;
+}
+
+static int take_option(struct options *o, const struct cmdline *c, int val)
+{
+	static const char *const compressions[] = { "none", "gzip" };
+	struct target *t = current(o);
+	size_t word = 0;
+	uint64_t ms = 0;
+	int r = EXITS_GO_ON;
+
+	switch (val) {
+	case OPTION_OTLP:
+		return add_target(o, c);
+	case OPTION_PROTOCOL:
+		r = cmdline_word(c, endpoint_protocols, ENDPOINT_PROTOCOLS, &word);
+		t->protocol = (int)word;
+		return r;
+	case OPTION_HEADERS:
+		return cmdline_path(c, &t->path[CREDENTIALS_HEADERS]);
+	case OPTION_ROOTS:
+		return cmdline_path(c, &t->path[CREDENTIALS_ROOTS]);
+	case OPTION_CERTIFICATE:
+		return cmdline_path(c, &t->path[CREDENTIALS_CERTIFICATE]);
+	case OPTION_KEY:
+		return cmdline_path(c, &t->path[CREDENTIALS_KEY]);
+	case OPTION_COMPRESSION:
+		r = cmdline_word(c, compressions, 2, &word);
+		t->compress = (int)word;
+		return r;
+	case OPTION_TIMEOUT:
+		r = take_seconds(c, &ms);
+		t->timeout_ms = (unsigned)ms;
+		return r;
+	case OPTION_SPOOL:
+		return cmdline_path(c, &o->spool);
+	case OPTION_SPOOL_SIZE:
+		return cmdline_size(c, SPOOL_LEAST, SPOOL_MOST, &o->spool_max);
+	case OPTION_DRAIN:
+		return take_seconds(c, &o->drain_ms);
+	case 'm':
+		return cmdline_size(c, MEMORY_LEAST, MEMORY_MOST, &o->memory_max);
+	default:
+		return deploy_option(&o->deploy, c, val);
+	}
+}
+
+/* --- completing --- */
+
+static const char *get(const char *name)
+{
+	return getenv(name);
+}
+
+/* Fills in what an endpoint has none of its own of: from the options for all, then from the
+ * environment. */
+static void complete(struct target *t, const struct target *all, const struct environment *e)
+{
+	const char *const paths[CREDENTIALS_FILES] = { [CREDENTIALS_ROOTS] = e->roots,
+						       [CREDENTIALS_CERTIFICATE] = e->certificate,
+						       [CREDENTIALS_KEY] = e->key };
+
+	/* A certificate and its key belong together. */
+	const bool own = t->path[CREDENTIALS_CERTIFICATE] || t->path[CREDENTIALS_KEY];
+
+	for (int i = 0; i < CREDENTIALS_FILES; i++) {
+		if (own && (i == CREDENTIALS_CERTIFICATE || i == CREDENTIALS_KEY))
+			continue;
+		if (!t->path[i])
+			t->path[i] = all->path[i] ? all->path[i] : paths[i];
+	}
+	if (!t->path[CREDENTIALS_HEADERS])
+		t->headers = e->headers;
+	if (t->protocol < 0)
+		t->protocol = all->protocol >= 0 ? all->protocol
+			      : e->has_protocol	 ? (int)e->protocol
+						 : (int)ENDPOINT_GRPC;
+	if (t->compress < 0)
+		t->compress = all->compress >= 0   ? all->compress
+			      : e->has_compression ? e->compress
+						   : 1;
+	if (!t->timeout_ms)
+		t->timeout_ms = all->timeout_ms ? all->timeout_ms
+				: e->timeout_ms ? e->timeout_ms
+						: TIMEOUT_MS;
+}
+
+static int parse_target(struct target *t, const struct endpoint_how *variable)
+{
+	struct endpoint_how how = { .protocol = (enum endpoint_protocol)t->protocol };
+
+	if (variable) {
+		how = *variable;
+		how.protocol = (enum endpoint_protocol)t->protocol;
+	}
+	const int r = endpoint_parse(t->text, &how, &t->endpoint);
+
+	/* The text may have a password. */
+	if (r == ENDPOINT_CREDENTIALS || r == ENDPOINT_QUERY)
+		return cmdline_refuse_all("--otlp: the URL %s", endpoint_error(r));
+	if (r)
+		return cmdline_refuse_all("--otlp: %s: %s", t->text, endpoint_error(r));
+	return EXITS_GO_ON;
+}
+
+/* The option that needs TLS; NULL: none was given. Without TLS it would have no effect. */
+static const char *tls_option(const struct target *t)
+{
+	return t->path[CREDENTIALS_ROOTS]	  ? "ca"
+	       : t->path[CREDENTIALS_CERTIFICATE] ? "cert"
+	       : t->path[CREDENTIALS_KEY]	  ? "key"
+						  : NULL;
+}
+
+static int check_pairs(const struct options *o)
+{
+	for (size_t i = 0; i < o->target_count; i++) {
+		const char *const *path = o->targets[i].path;
+		const bool key = path[CREDENTIALS_KEY];
+
+		if (key != !!path[CREDENTIALS_CERTIFICATE])
+			return cmdline_refuse_all(
+				"--otlp-%s: %s: needs --otlp-%s; give both", key ? "key" : "cert",
+				path[key ? CREDENTIALS_KEY : CREDENTIALS_CERTIFICATE],
+				key ? "cert" : "key");
+	}
+	return EXITS_GO_ON;
+}
+
+static int check_two(const struct options *o)
+{
+	for (size_t i = 0; i < o->target_count; i++)
+		for (size_t k = 0; k < i; k++)
+			if (o->targets[i].endpoint.key == o->targets[k].endpoint.key)
+				return cmdline_refuse_all(
+					"--otlp: %s: is given twice; give it once",
+					o->targets[i].endpoint.name);
+	return EXITS_GO_ON;
+}
+
+static int complete_all(struct options *o)
+{
+	struct environment e;
+	struct environment_error error;
+	struct endpoint_how how = { .no_scheme = true };
+	const bool by_variable = !o->target_count;
+
+	if (environment_read(get, &e, &error))
+		return cmdline_refuse_all("%s: %s", error.name, error.text);
+	if (by_variable && !e.endpoint)
+		return cmdline_refuse_all("--otlp: missing; name a receiver, such as "
+					  "http://localhost:4317");
+	if (by_variable) {
+		o->targets[o->target_count++] =
+			(struct target){ .text = e.endpoint, .protocol = -1, .compress = -1 };
+		how.base = e.endpoint_of_all;
+		how.insecure = e.insecure;
+	}
+	const char *option = tls_option(&o->all);
+	bool tls = false;
+
+	for (size_t i = 0; i < o->target_count; i++) {
+		struct target *t = &o->targets[i];
+		const char *own = tls_option(t);
+
+		complete(t, &o->all, &e);
+		const int r = parse_target(t, by_variable ? &how : NULL);
+
+		if (r != EXITS_GO_ON)
+			return r;
+		if (own && !t->endpoint.tls)
+			return cmdline_refuse_all("--otlp-%s: %s uses no TLS; write https://", own,
+						  t->endpoint.name);
+		tls |= t->endpoint.tls;
+	}
+	if (option && !tls)
+		return cmdline_refuse_all("--otlp-%s: no endpoint uses TLS; write https://",
+					  option);
+	const int r = check_pairs(o);
+
+	return r == EXITS_GO_ON ? check_two(o) : r;
+}
+
+int options_parse(int argc, char **argv, struct options *o)
+{
+	static const struct option longs[] = {
+		{ "otlp", required_argument, NULL, OPTION_OTLP },
+		{ "otlp-protocol", required_argument, NULL, OPTION_PROTOCOL },
+		{ "otlp-header-file", required_argument, NULL, OPTION_HEADERS },
+		{ "otlp-ca", required_argument, NULL, OPTION_ROOTS },
+		{ "otlp-cert", required_argument, NULL, OPTION_CERTIFICATE },
+		{ "otlp-key", required_argument, NULL, OPTION_KEY },
+		{ "otlp-compression", required_argument, NULL, OPTION_COMPRESSION },
+		{ "otlp-timeout", required_argument, NULL, OPTION_TIMEOUT },
+		{ "otlp-spool", required_argument, NULL, OPTION_SPOOL },
+		{ "otlp-spool-size", required_argument, NULL, OPTION_SPOOL_SIZE },
+		{ "drain", required_argument, NULL, OPTION_DRAIN },
+		{ "memory", required_argument, NULL, 'm' },
+		DEPLOY_OPTIONS,
+		CMDLINE_OPTIONS,
+		{ 0 },
+	};
+	struct cmdline c = { .tool = "prof-send",
+			     .usage = usage,
+			     .shorts = ":m:vh",
+			     .longs = longs,
+			     .argc = argc,
+			     .argv = argv };
+	int val;
+
+	*o = (struct options){ .all = { .protocol = -1, .compress = -1 } };
+	deploy_init(&o->deploy);
+	while ((val = cmdline_next(&c)) != CMDLINE_END) {
+		const int r = val == CMDLINE_EXIT ? c.status : take_option(o, &c, val);
+
+		if (r != EXITS_GO_ON)
+			return r;
+	}
+	if (optind < argc)
+		return cmdline_refuse_all("%s: not an option; requests come on standard input, "
+					  "and --otlp names the receiver",
+					  argv[optind]);
+	if (deploy_check_options(&o->deploy, DEPLOY_SEND) != EXITS_GO_ON)
+		return EXITS_USAGE;
+	if (o->deploy.run_dir && o->memory_max)
+		return cmdline_refuse_all("--memory: not together with --run-dir; give "
+					  "--memory-limit, the limit of the whole run");
+	if (o->deploy.run_dir && o->deploy.ids_given && !o->deploy.send_given)
+		return cmdline_refuse_all("--ids: has no user of prof-send; give "
+					  "GID:BPF:DELTAS:SYMD:EXPORT:SEND");
+	if (o->spool_max && !o->spool)
+		return cmdline_refuse_all("--otlp-spool-size: needs --otlp-spool, the folder");
+	if (!o->spool_max)
+		o->spool_max = SPOOL_DEFAULT;
+	return complete_all(o);
+}

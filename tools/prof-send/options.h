@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The command line of prof-send, and what the environment adds to it. An option that stands behind
+ * an --otlp is for that endpoint; one that stands before the first is for all that have none of
+ * their own. So a token is sent only where the user wants it.
+ */
+#ifndef PROF_SEND_OPTIONS_H
+#define PROF_SEND_OPTIONS_H
+
+#include "common/cell/deploy.h"
+#include "tools/prof-send/endpoint/endpoint.h"
+#include "tools/prof-send/transfer/credentials.h"
+
+#define OPTIONS_ENDPOINTS 16 /* at most */
+
+/* Of one endpoint. All are borrowed from argv or the environment. */
+struct target {
+	const char *text;    /* as given; NULL: these are the options for all */
+	int protocol;	     /* enum endpoint_protocol; -1: not given */
+	int compress;	     /* 0, 1; -1: not given */
+	unsigned timeout_ms; /* of an attempt; 0: not given */
+	const char *path[CREDENTIALS_FILES];
+	const char *headers; /* OTEL_EXPORTER_OTLP_HEADERS; NULL: none */
+	struct endpoint endpoint;
+};
+
+struct options {
+	struct deploy deploy;
+	struct target all, targets[OPTIONS_ENDPOINTS];
+	size_t target_count;
+	const char *spool; /* NULL: none */
+	uint64_t spool_max;
+	uint64_t memory_max; /* bytes for requests, over all endpoints; 0: not given */
+	uint64_t drain_ms;   /* to deliver what waits at the end; 0: not given */
+};
+
+/* A part of main (exits.h). */
+int options_parse(int argc, char **argv, struct options *o);
+
+#endif
