@@ -97,7 +97,8 @@ def test_a_recording_is_sent(tmp_path):
 def test_a_receiver_that_comes_back_gets_all(tmp_path):
     summary = tmp_path / "summary.json"
     with GrpcReceiver() as r:
-        with Run("-F", "99", *SHORT, "--summary", summary, "--otlp", r.url, "--", *work(2.5)) as run:
+        with Run("-F", "99", *SHORT, "--summary", summary, "--otlp", r.url, "--",
+                 *work(2.5)) as run:
             assert r.wait(1)
             r.server.stop(0).wait()
             time.sleep(0.7)

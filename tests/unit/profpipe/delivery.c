@@ -38,7 +38,8 @@ Test(delivery, what_every_endpoint_took_misses_nothing)
 	struct delivery_sum send = { 0 };
 	struct delivery d;
 
-	delivery_add(&send, &(struct status){ .requests = 10, .requests_taken = 10, .samples = 100 });
+	delivery_add(&send,
+		     &(struct status){ .requests = 10, .requests_taken = 10, .samples = 100 });
 	delivery_settle(50, &export, &send, 2, 0, &d);
 	cr_assert_eq(delivery_missing(&d), 0);
 	cr_assert(says(&d, "OTLP: 5 requests with 50 samples, to each of 2 endpoints; 10 delivered "
@@ -52,16 +53,19 @@ Test(delivery, a_killed_prof_send_leaves_requests_of_unknown_fate)
 	struct delivery d;
 
 	delivery_add(&send, &(struct status){ .requests = 3, .requests_taken = 1, .samples = 10 });
-	delivery_add(&send, &(struct status){ .requests = 2, .requests_taken = 1, .requests_lost = 1,
+	delivery_add(&send, &(struct status){ .requests = 2,
+					      .requests_taken = 1,
+					      .requests_lost = 1,
 					      .samples = 10 });
 	delivery_settle(95, &export, &send, 1, 0, &d);
 	cr_assert_eq(d.unknown, 3);
 	cr_assert_eq(d.delivered + delivery_missing(&d), 9);
 	d.restarts = 1;
-	cr_assert(says(&d, "2 delivered with 20 samples, 1 lost by prof-send, which says why, "
-			   "1 dropped while there was no prof-send, 2 dropped because prof-send was "
-			   "too slow, 3 of unknown fate, because prof-send ended early (30 samples "
-			   "dropped); 5 samples in no request; prof-send was started again 1 time"));
+	cr_assert(says(&d,
+		       "2 delivered with 20 samples, 1 lost by prof-send, which says why, "
+		       "1 dropped while there was no prof-send, 2 dropped because prof-send was "
+		       "too slow, 3 of unknown fate, because prof-send ended early (30 samples "
+		       "dropped); 5 samples in no request; prof-send was started again 1 time"));
 }
 
 Test(delivery, a_spool_keeps_what_waits_and_may_bring_more_than_was_made)
