@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+import receivers
 from conftest import profpipe
 from otlp_rules import assert_same, clocks, lost, profiles, requests, samples
 from receivers import GrpcReceiver, HttpReceiver
@@ -92,6 +93,26 @@ def test_a_recording_is_sent(tmp_path):
         n, _ = assert_same(rs, text, clocks(out.read_bytes()), exact=True)
         assert f"{len(rs)} request{'s' if len(rs) > 1 else ''}, {len(rs)} delivered\n" in p.stderr
         assert n == count(requests(report(out, "otlp"))) > 20
+
+
+@pytest.mark.parametrize("args,status,words", [
+    (["--otlp", "ftp://localhost"], 2, "--otlp: ftp://localhost"),
+    (["--otlp", "http://127.0.0.1:1", "-o", "x.txt"], 2, "--otlp: not together with -o"),
+    (["--otlp", "http://127.0.0.1:1", "--otlp-header-file", "/no/such"], 1, "/no/such: "),
+    (["--otlp", "URL"], 1, "run.prof: not all of it was delivered"),
+])
+def test_a_report_that_is_not_sent_says_why_in_one_line(tmp_path, args, status, words):
+    out = tmp_path / "run.prof"
+    p = profpipe("record", "-d", "0.3", "-q", "-o", out, "--", *work(0.2))
+    assert p.returncode == 0, p.stderr
+    refuse = receivers.status(400)
+    with HttpReceiver([refuse] * 9) as r:
+        args = [a.replace("URL", r.url) for a in args]
+        p = profpipe("report", "-q", "run.prof", *args, "--otlp-protocol", "http/protobuf",
+                     cwd=tmp_path)
+    assert p.returncode == status and words in p.stderr, p.stderr
+    assert len(one_line(p.stderr)) == 1 and p.stdout == "", p.stderr
+    assert os.listdir(tmp_path) == ["run.prof"]
 
 
 def test_a_receiver_that_comes_back_gets_all(tmp_path):
