@@ -155,7 +155,7 @@ def test_a_killed_prof_send_is_started_again_and_the_rest_is_counted(tmp_path):
     assert sum(int(x.rsplit(" ", 1)[1]) for x in text.splitlines()) == s["samples"] >= count(rs)
 
 
-@pytest.mark.parametrize("ending", [None, ".folded"])
+@pytest.mark.parametrize("ending", [pytest.param(None, marks=pytest.mark.all), ".folded"])
 def test_a_killed_prof_export_sends_nothing_twice(tmp_path, ending):
     out, summary = tmp_path / "out.folded", tmp_path / "summary.json"
     with GrpcReceiver() as r:
@@ -196,6 +196,7 @@ def test_a_dead_endpoint_delays_the_end_by_little_and_is_told(tmp_path):
     assert out.read_text()
 
 
+@pytest.mark.all
 def test_without_a_receiver_what_waits_stays_in_the_spool(tmp_path):
     spool = tmp_path / "spool"
     spool.mkdir(mode=0o700)
