@@ -60,8 +60,8 @@ struct targets {
 /* The values of these options. Those that make a struct target are TARGETS_OPTION plus twice the
  * kind, and one more to exclude. */
 enum {
-	TARGETS_OPTION = 1200,
-	TARGETS_OPTION_CPU = 1250,
+	TARGETS_OPTION = 1400,
+	TARGETS_OPTION_CPU = 1450,
 	TARGETS_OPTION_MIN_AGE,
 	TARGETS_OPTION_DESCENDANTS,
 };
