@@ -119,7 +119,7 @@ done
 
 # What each binary links: a privileged tool that grows a parser library is seen here.
 declare -A may=(
-	[profpipe]="cjson"
+	[profpipe]="cjson inih"
 	[prof-bpf]="seccomp bpf z"
 	[prof-deltas]="seccomp elf z zstd Zydis Zycore"
 	[prof-symd]="seccomp elf dw lzma z md Zydis Zycore"
