@@ -112,7 +112,8 @@ void conclude_run(struct run *r)
 	};
 	if (s.figures.first_complete_ns > r->start_ns)
 		s.first_complete_s = (double)(s.figures.first_complete_ns - r->start_ns) / 1e9;
-	if (!s.figures.samples && !r->failed)
+	/* A service may end at any time, or rest all the time. */
+	if (!s.figures.samples && !r->failed && !r->always)
 		say_empty(r, &s.figures);
 	if (account_falsified(&s.figures))
 		run_fail(r,

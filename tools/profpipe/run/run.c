@@ -160,6 +160,8 @@ int run_start_tool(struct run *r, enum deploy_tool t)
 		r->taken += taken;
 	else if (t == DEPLOY_EXPORT)
 		run_tell(r);
+	if (!e && t == DEPLOY_BPF && r->rests)
+		child_order(run_tool(r, t), DEPLOY_PAUSE);
 	return e;
 }
 

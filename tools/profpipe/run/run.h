@@ -18,10 +18,14 @@
 #include "tools/profpipe/run/restarts.h"
 #include "tools/profpipe/run/rundir.h"
 
+struct always;
+
 enum run_phase { RUN_STARTING, RUN_SAMPLING, RUN_FINISHING, RUN_OVER };
 
 struct run {
 	const struct options *o;
+	struct always *always; /* of `profpipe run`; NULL: this is `record` */
+	bool rests;	       /* prof-bpf is to take no samples now */
 	struct child tools[DEPLOY_TOOLS];
 	struct identity who;
 	struct rundir dir;
