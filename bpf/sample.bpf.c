@@ -4,9 +4,9 @@
  * A sample has the kernel's part of the stack, and the user's part by the walker. Two hooks, for
  * fork and exec, keep the table of processes right until user space hears of the event.
  *
- * Only on_tick reads what it was called with. The programs behind it take all from the cpu's scratch
- * memory, and their context only to call the next one. So they can also follow a program for
- * another kind of event, if they are loaded as its type, with a table `programs` of that type.
+ * Only on_tick reads what it was called with. The programs behind it take all from the cpu's
+ * scratch memory, and their context only to call the next one. So they can also follow a program
+ * for another kind of event, if they are loaded as its type, with a table `programs` of that type.
  */
 #include "bpf/shared.bpf.h"
 #include <bpf/bpf_tracing.h>

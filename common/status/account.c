@@ -166,8 +166,8 @@ const char *account_loss(const struct status *f)
 
 const char *account_tool(unsigned tool)
 {
-	static const char *const names[STATUS_TOOLS] = { "prof-bpf", "prof-deltas", "prof-symd",
-							 "prof-export" };
+	static const char *const names[STATUS_TOOLS + 1] = { "prof-bpf", "prof-deltas", "prof-symd",
+							     "prof-export", "prof-send" };
 
 	return names[tool];
 }

@@ -68,7 +68,7 @@ size_t account_notes(const struct status *f, char ret[static ACCOUNT_NOTES][ACCO
 bool account_falsified(const struct status *f);
 /* The --memory-limit in MiB with which no stack would have been truncated; 0: none was. */
 uint64_t account_enough_mib(const struct status *f);
-/* The name of a tool, by its number in status.restarts. */
+/* The name of a tool, by its number in status.restarts; prof-send has the number behind these. */
 const char *account_tool(unsigned tool);
 
 /* The runtime of remedies.def that this program or library is, by its path. STATUS_RUNTIMES:

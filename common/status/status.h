@@ -78,8 +78,12 @@ struct status {
 	uint64_t skipped_messages, skipped_fields;
 	struct status_blame blames[STATUS_BLAMES]; /* prof-export: the most samples first */
 	/* prof-send, over all endpoints: requests that came, that receivers took, and that were
-	 * lost; `samples` are those in the requests taken. */
+	 * lost; `samples` are those in the requests taken. prof-export: requests that it made, that
+	 * prof-send took, and that it dropped. */
 	uint64_t requests, requests_taken, requests_lost;
+	/* prof-export: those that it dropped because there was no prof-send; prof-send was too slow
+	 * for the rest. Samples in all requests, and in those that it dropped. */
+	uint64_t requests_away, requests_samples, requests_lost_samples;
 };
 static_assert(sizeof(struct status) <= PIPE_BUF, "a status word is written whole");
 

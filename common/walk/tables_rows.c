@@ -165,8 +165,9 @@ static uint64_t reserve_of(const struct tables *t, uint32_t owner, enum tables_r
 	return held < share ? fair * held / share : fair;
 }
 
-/* Words that this taker must leave free. Rows that gave way to others come back only if the fair part
- * stays free: else whoever asks for them first would hold little, and take what the others need. */
+/* Words that this taker must leave free. Rows that gave way to others come back only if the fair
+ * part stays free: else whoever asks for them first would hold little, and take what the others
+ * need. */
 static uint64_t spare_of(const struct tables *t, struct taker by)
 {
 	const uint64_t fair = fair_words(t);
@@ -417,8 +418,8 @@ static struct table_file *file_coming(struct tables *t, uint16_t slot)
 	return tables_slot_live(t, slot) && t->state[slot].in ? &t->state[slot] : NULL;
 }
 
-/* Whether a file may take this many rules. If not, makes room for a later try. What must stay free is
- * as in spare_of. */
+/* Whether a file may take this many rules. If not, makes room for a later try. What must stay free
+ * is as in spare_of. */
 static bool rules_fit(struct tables *t, const struct table_file *f, uint64_t rules)
 {
 	const uint32_t fair = TABLES_MAX_RULES / FAIR_PART, free = rules_free(&t->rules);

@@ -11,6 +11,7 @@ from conftest import BUILD
 
 NOBODY = 65534
 TOOLS = ["prof-bpf", "prof-deltas", "prof-symd", "prof-export"]
+ALL_TOOLS = [*TOOLS, "prof-send"]
 BURN = "import time\nt = time.time() + %s\nwhile time.time() < t: pass\n"
 
 
@@ -29,7 +30,7 @@ def children(pid):
                 name = f.read().split("\0")[0]
         except (OSError, NotADirectoryError):
             continue
-        if p.isdigit() and int(text.rsplit(")", 1)[1].split()[1]) == pid and name in TOOLS:
+        if p.isdigit() and int(text.rsplit(")", 1)[1].split()[1]) == pid and name in ALL_TOOLS:
             found[name] = int(p)
     return found
 

@@ -71,8 +71,8 @@ static bool follows(const struct bpf_program *p)
 	       strcmp(bpf_program__name(p), "on_tick") != 0;
 }
 
-/* Of the object so opened, by itself, each program, so that what is said is of it alone. raw_tp: only
- * those that follow on_tick, as programs of tracepoints. */
+/* Of the object so opened, by itself, each program, so that what is said is of it alone. raw_tp:
+ * only those that follow on_tick, as programs of tracepoints. */
 static int load_each(const void *bytes, size_t size, struct bpf_object *host, bool raw_tp,
 		     unsigned level)
 {

@@ -24,6 +24,7 @@
 #include "tools/prof-export/model/shares.h"
 #include "tools/prof-export/options.h"
 #include "tools/prof-export/session/journal.h"
+#include "tools/prof-export/session/sending.h"
 #include "tools/prof-export/session/session.h"
 #include "tools/prof-export/store/supervisor.h"
 
@@ -42,6 +43,7 @@
 #define MAX_FILES 64
 
 static struct session session;
+static struct sending sending;
 static struct status status;
 static volatile sig_atomic_t interrupts;
 
@@ -58,6 +60,7 @@ static void refresh_status(bool with_top)
 	status.bytes = session.output.bytes;
 	status.held = session.output.held;
 	status.cut = with_top && !ended_well();
+	sending_status(&sending, &status);
 }
 
 #define OWNERS_SAID 16
@@ -106,6 +109,7 @@ static int finish(const struct options *o, int verdict, const char *what, const 
 	if (verdict == STREAM_MALFORMED || verdict == STREAM_SCHEMA)
 		model_lose(session.model, LOST_MALFORMED, 1);
 	model_missing(session.model, stream_missing(&session.in));
+	sending_finish(&sending);
 	const int r = session_finish(&session);
 
 	refresh_status(true);
@@ -348,8 +352,10 @@ static void pass_on(struct receiver *r)
 	r->told = false;
 	/* If this cannot be written, session_finish reports it. */
 	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
-		if (figures[i].value)
+		if (figures[i].value) {
 			(void)session_tell(&session, figures[i].name, figures[i].value);
+			sending_tell(&sending, figures[i].name, figures[i].value);
+		}
 }
 
 /* Takes prof-bpf's words. */
@@ -357,8 +363,10 @@ static void hear(struct receiver *r)
 {
 	struct witness_word word;
 
-	while (!datagram_recv(&r->witness, &word, sizeof(word)))
+	while (!datagram_recv(&r->witness, &word, sizeof(word))) {
 		model_witness(session.model, &word);
+		sending_hear(&sending, &word);
+	}
 }
 
 /* The first word has the key, without which samples cannot be compared. */
@@ -440,6 +448,7 @@ static int take_message(struct receiver *r, const struct buf *message)
 {
 	const int e = journal_feed(&r->journal, &session, buf_span(message));
 
+	sending_feed(&sending, buf_span(message));
 	if (e == STREAM_MALFORMED)
 		log_warning("prof-symd sent an invalid message; what came before is kept");
 	else if (e || !session.lost)
@@ -468,10 +477,13 @@ static int take_messages(struct receiver *r, struct buf *message)
 		if (event) {
 			r->there = event == BUS_PEER_CAME;
 			r->peers += r->there;
-			if (r->peers > 1)
+			if (r->peers > 1) {
 				model_interrupted(session.model, false);
+				sending_interrupted(&sending, false);
+			}
 			r->deaf = false;
 			journal_reopen(&r->journal, &session);
+			sending_reopen(&sending);
 			if (!r->there && r->last)
 				break;
 			continue;
@@ -500,14 +512,20 @@ static int receive(struct receiver *r)
 	if (journal_holds(&r->journal)) {
 		await_witness(r, WITNESS_LATE_MS);
 		model_interrupted(session.model, true);
+		sending_interrupted(&sending, true);
 	}
+	session_replay(&session);
 	int e = journal_replay(&r->journal, &session, tell, r);
+
+	session_replayed(&session);
+	sending_replay(&sending, &r->journal, tell, r);
 
 	while (e == STREAM_AGAIN && !(r->last && !r->there) && interrupts < 2) {
 		struct pollfd p[] = { { .fd = bus_fd(r->bus), .events = POLLIN },
-				      { .fd = d->life_fd, .events = POLLIN } };
+				      { .fd = d->life_fd, .events = POLLIN },
+				      { .fd = outlet_fd(&sending.outlet), .events = POLLIN } };
 
-		poll(p, 2, POLL_MS);
+		poll(p, 3, POLL_MS);
 		const enum wish wish = read_life(r);
 
 		if (wish == WISH_LEAVE) {
@@ -515,11 +533,13 @@ static int receive(struct receiver *r)
 			break;
 		}
 		pass_on(r);
+		outlet_look(&sending.outlet);
 		e = take_messages(r, &message);
 		if (e == STREAM_AGAIN) {
 			const int late = session_time(&session, clock_mono_ns());
 
 			e = late ? late : e;
+			sending_time(&sending, clock_mono_ns());
 		}
 		/* The wish excludes only peers that come later, so `last` waits for this round. */
 		r->last |= wish == WISH_FINISH;
@@ -529,7 +549,7 @@ static int receive(struct receiver *r)
 	return e;
 }
 
-static int run_deployed(const struct options *o)
+static int run_deployed(struct options *o)
 {
 	struct budget b;
 	struct sandbox sandbox = { .caps = SANDBOX_NO_CAPS,
@@ -558,8 +578,15 @@ static int run_deployed(const struct options *o)
 	sandbox.max_data = budget_fence(b.export_most > at_end ? b.export_most : at_end, THREADS);
 	if (sandbox.max_data < 2 * o->session.memory_max)
 		sandbox.max_data = 2 * o->session.memory_max;
-	if (deploy_enter(&o->deploy, DEPLOY_EXPORT, &sandbox) ||
-	    init_session(o, o->output_fd) != EXITS_GO_ON)
+	if (deploy_enter(&o->deploy, DEPLOY_EXPORT, &sandbox))
+		return EXITS_FAILED;
+	const int sends = o->send ? sending_init(&sending, &o->session, o->output_fd >= 0) : 0;
+
+	if (sends) {
+		log_error("sending cannot begin: %s", strerror(-sends));
+		return EXITS_FAILED;
+	}
+	if (init_session(o, o->output_fd) != EXITS_GO_ON)
 		return EXITS_FAILED;
 	struct datagram witness = DATAGRAM_NONE;
 	int r = datagram_bind(o->deploy.run_dir, WITNESS_FOLDER, WITNESS_NAME,
@@ -567,7 +594,8 @@ static int run_deployed(const struct options *o)
 
 	if (!r)
 		r = bus_listen(BUS_NAMED, o->deploy.run_dir, o->deploy.uid[DEPLOY_SYMD], &bus);
-
+	if (!r)
+		r = sending_open(&sending, o->deploy.run_dir, o->deploy.uid[DEPLOY_SEND]);
 	if (r)
 		log_error("%s: the sockets cannot be opened: %s", o->deploy.run_dir, strerror(-r));
 	else
@@ -600,6 +628,8 @@ static int run_deployed(const struct options *o)
 		log_error("the launcher has gone; prof-export writes nothing more");
 	else
 		result = finish(o, r, "the stream of prof-symd", "the output");
+	sending_end(&sending, r != -ECANCELED);
+	sending_status(&sending, &status);
 	deploy_status(&o->deploy, &status, result == EXITS_FAILED ? STATUS_FAILED : STATUS_DONE);
 	session_done(&session);
 	return result;

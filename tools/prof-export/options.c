@@ -45,6 +45,8 @@ static const char usage[] =
 	"    --journal-fd N\n"
 	"  --run-dir DIR --ids GID:B:D:S:E --memory-limit SIZE --output-dir DIR [--keep FILES]\n"
 	"    [--keep-size SIZE]\n"
+	"  --run-dir DIR --ids GID:B:D:S:E:N ... --send: hand requests of OTLP to prof-send,\n"
+	"    beside the output, or with -f otlp and no output instead of one\n"
 	"\n"
 	"Exit status: 0 done; 1 output not written, or not completely; "
 	"2 bad usage; 3 all input was\n"
@@ -57,7 +59,8 @@ enum {
 	OPTION_KEEP,
 	OPTION_KEEP_SIZE,
 	OPTION_INTERPRETER,
-	OPTION_MODE
+	OPTION_MODE,
+	OPTION_SEND
 };
 
 static int take_option(struct options *o, const struct cmdline *c, int val)
@@ -96,6 +99,9 @@ static int take_option(struct options *o, const struct cmdline *c, int val)
 		return cmdline_fd(c, &o->output_fd);
 	case OPTION_JOURNAL_FD:
 		return cmdline_fd(c, &o->journal_fd);
+	case OPTION_SEND:
+		o->send = true;
+		return r;
 	case OPTION_OUTPUT_DIR:
 		return cmdline_path(c, &o->output_dir);
 	case OPTION_KEEP:
@@ -125,6 +131,7 @@ int options_parse(int argc, char **argv, struct options *o)
 		{ "output-fd", required_argument, NULL, OPTION_OUTPUT_FD },
 		{ "journal-fd", required_argument, NULL, OPTION_JOURNAL_FD },
 		{ "output-dir", required_argument, NULL, OPTION_OUTPUT_DIR },
+		{ "send", no_argument, NULL, OPTION_SEND },
 		{ "keep", required_argument, NULL, OPTION_KEEP },
 		{ "keep-size", required_argument, NULL, OPTION_KEEP_SIZE },
 		REPORTING_OPTIONS,
@@ -164,7 +171,18 @@ int options_parse(int argc, char **argv, struct options *o)
 	if (!o->format_given)
 		return cmdline_refuse_all(
 			"--format: missing; give folded, pprof, html, text, stream or otlp");
-	if (o->deploy.run_dir && o->output_fd < 0 && !o->output_dir)
+	if (o->send && !o->deploy.run_dir)
+		return cmdline_refuse_all("--send: needs --run-dir; by hand, pipe -f otlp into "
+					  "prof-send");
+	if (o->send && o->deploy.ids_given && !o->deploy.send_given)
+		return cmdline_refuse_all("--ids: has no user of prof-send; give "
+					  "GID:BPF:DELTAS:SYMD:EXPORT:SEND");
+	const bool no_output = o->deploy.run_dir && o->output_fd < 0 && !o->output_dir;
+
+	if (no_output && o->send && o->session.format != FORMAT_OTLP)
+		return cmdline_refuse_all("--send: without an output, the format is otlp; give "
+					  "-f otlp");
+	if (no_output && !o->send)
 		return cmdline_refuse_all(
 			"--run-dir: needs --output-fd, which the launcher opens; without a "
 			"launcher give --output-dir");

@@ -19,6 +19,7 @@ struct options {
 	const char *output_dir; /* NULL: none */
 	unsigned keep_files;
 	uint64_t keep_bytes;
+	bool send; /* to prof-send, too */
 };
 
 /* A part of main (exits.h). *o holds the defaults. */

@@ -20,7 +20,7 @@
 #define DRAIN_MS 5000
 #define DIAL_MS 60000
 #define WAIT_MS 1000
-#define STATUS_NS 1000000000u
+#define STATUS_NS 250000000u
 #define BATCHES_AT_ONCE 16
 #define MAX_FILES 256
 #define THREADS 24	      /* nng's, and one for each name that is resolved */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report sends a recording through two stages, joined by a pipe: prof-symd, for native names that a
- * raw recording lacks, and prof-export. They open files by path, and a foreign recording could name
- * any file. So if root calls report, they run as the user of sudo, or else as a user without
- * rights.
+ * report sends a recording through stages, joined by pipes: prof-symd, for native names that a raw
+ * recording lacks, prof-export, and, with --otlp, prof-send.
+ *
+ * The first two open files by path, and a foreign recording could name any file. So if root calls
+ * report, they run as the user of sudo, or else as a user without rights. prof-send does not read
+ * what it delivers. It runs as the caller, whose tokens and keys it needs, and confines itself.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +19,7 @@
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "common/base/exits.h"
+#include "common/base/fd.h"
 #include "common/base/log.h"
 #include "common/base/words.h"
 #include "tools/profpipe/report.h"
@@ -26,7 +29,7 @@
 
 #define HELD_NS 300000000u /* both stages may complain about one recording */
 
-enum { SYMD, EXPORT, STAGES };
+enum { SYMD, EXPORT, SEND, STAGES };
 
 struct pipeline {
 	struct child stages[STAGES];
@@ -75,47 +78,74 @@ static void export_words(const struct options *o, struct words *w)
 	reporting_words(&o->reporting, w);
 }
 
+static int start_stage(struct child *c, const struct child_start *as, struct words *w, int in,
+		       int out)
+{
+	const struct child_fd fds[] = { { in, 0 }, { out, 1 } };
+	struct child_start how = *as;
+	int r = words_end(w);
+
+	how.argv = (const char *const *)w->argv;
+	how.fds = fds;
+	how.count = out < 0 ? 1 : 2;
+	if (!r)
+		r = child_start(c, &how);
+	words_done(w);
+	return r;
+}
+
+static int start_send(struct pipeline *p, const struct options *o, int in)
+{
+	const char *variables[OTLP_VARIABLES];
+	const struct child_start how = { .variables = variables };
+	struct words w = WORDS_NONE;
+
+	otlp_variables(variables);
+	words_add(&w, "prof-send");
+	otlp_pass_on(&o->otlp, &w);
+	/* Its only output is a line for each endpoint. */
+	return start_stage(&p->stages[SEND], &how, &w, in, o->quiet ? -1 : STDERR_FILENO);
+}
+
 static int start(struct pipeline *p, const struct options *o, const struct child_start *as,
 		 int input, int output)
 {
 	struct words symd = WORDS_NONE, export = WORDS_NONE;
-	int middle[2];
+	int named[2] = { -1, -1 }, made[2] = { -1, -1 };
+	int r = pipe2(named, O_CLOEXEC) < 0 || pipe2(made, O_CLOEXEC) < 0 ? -errno : 0;
 
 	words_add(&symd, "prof-symd");
 	reporting_names_words(&o->reporting, &symd);
 	export_words(o, &export);
-	int r = words_end(&symd) | words_end(&export) ? -ENOMEM : 0;
-
-	if (!r && pipe2(middle, O_CLOEXEC) < 0)
-		r = -errno;
-	if (r) {
-		words_done(&symd);
-		words_done(&export);
-		return r;
-	}
-	const struct child_fd symd_fds[] = { { input, 0 }, { middle[1], 1 } };
-	const struct child_fd export_fds[] = { { middle[0], 0 }, { output, 1 } };
-	struct child_start how = *as;
-
-	how.argv = (const char *const *)symd.argv;
-	how.fds = symd_fds;
-	how.count = 2;
-	r = child_start(&p->stages[SYMD], &how);
-	how.argv = (const char *const *)export.argv;
-	how.fds = export_fds;
 	if (!r)
-		r = child_start(&p->stages[EXPORT], &how);
-	close(middle[0]);
-	close(middle[1]);
+		r = start_stage(&p->stages[SYMD], as, &symd, input, named[1]);
+	if (!r)
+		r = start_stage(&p->stages[EXPORT], as, &export, named[0],
+				o->otlp.endpoints ? made[1] : output);
+	if (!r && o->otlp.endpoints)
+		r = start_send(p, o, made[0]);
+	for (int i = 0; i < 2; i++) {
+		fd_close(&named[i]);
+		fd_close(&made[i]);
+	}
 	words_done(&symd);
 	words_done(&export);
 	return r;
 }
 
-/* Waits until both have ended; a file ends, so they do. */
-static void wait_for_both(struct pipeline *p)
+static bool any_lives(const struct pipeline *p)
 {
-	while (p->stages[SYMD].pid || p->stages[EXPORT].pid) {
+	bool any = false;
+
+	for (int i = 0; i < STAGES; i++)
+		any |= p->stages[i].pid != 0;
+	return any;
+}
+
+/* Waits until all have ended; a file ends, so they do. */
+static void wait_for_all(struct pipeline *p)
+{
+	while (any_lives(p)) {
 		struct pollfd fds[2 * STAGES];
 
 		for (int i = 0; i < STAGES; i++) {
@@ -139,6 +169,15 @@ static bool ended_well(const struct child *c)
 	return WIFEXITED(c->wait_status) && WEXITSTATUS(c->wait_status) == 0;
 }
 
+/* Whether it only followed the end of the stage behind it. */
+static bool has_followed(const struct pipeline *p, const struct child *c)
+{
+	const struct child *send = &p->stages[SEND];
+
+	return c != send && send->started_ns && !ended_well(send) &&
+	       (!c->pending_ns || strstr(c->pending, strerror(EPIPE)));
+}
+
 /* Logs one line with the error of the first stage that failed. An exit status. */
 static int verdict(struct pipeline *p, const struct options *o)
 {
@@ -147,17 +186,22 @@ static int verdict(struct pipeline *p, const struct options *o)
 		const size_t n = strlen(c->name);
 		const char *line = c->pending;
 
+		if (!c->started_ns)
+			continue;
 		if (ended_well(c)) {
 			child_show_pending(c, UINT64_MAX, show, p);
 			continue;
 		}
-		if (p->said)
+		if (p->said || has_followed(p, c))
 			continue;
-		if (!c->pending_ns) {
+		if (!c->pending_ns && i == SEND && WIFEXITED(c->wait_status)) {
+			log_error("%s: not all of it was delivered", o->input);
+		} else if (!c->pending_ns) {
 			log_error("%s: %s ended with %s", o->input, c->name,
 				  child_how(c->wait_status));
 		} else {
-			/* The stages know the recording as their standard input. */
+			/* prof-send tells of receivers, and the others of the recording, which they
+			 * know as their standard input. */
 			static const char *const heads[] = { ": ", "error: ", "standard input: " };
 
 			line += n;
@@ -165,10 +209,18 @@ static int verdict(struct pipeline *p, const struct options *o)
 				line += strncmp(line, heads[k], strlen(heads[k])) == 0
 						? strlen(heads[k])
 						: 0;
-			log_error("%s: %s", o->input, line);
+			if (i == SEND)
+				log_error("%s", line);
+			else
+				log_error("%s: %s", o->input, line);
 		}
 		p->said = true;
 	}
+	const struct child *send = &p->stages[SEND];
+
+	if (p->said && WIFEXITED(send->wait_status) &&
+	    WEXITSTATUS(send->wait_status) == EXITS_USAGE)
+		return EXITS_USAGE;
 	return p->said ? EXITS_FAILED : EXITS_DONE;
 }
 
@@ -177,24 +229,26 @@ int report_run(const struct options *o)
 	static struct pipeline p;
 	struct identity who = { .lock = -1 };
 	struct child_start as = { 0 };
-	struct outfile output;
+	struct outfile output = OUTFILE_NONE;
 	struct stat in;
 	int input;
 	int r = input_open(o->input, &input);
 
 	p.stages[SYMD] = CHILD_NONE("prof-symd");
 	p.stages[EXPORT] = CHILD_NONE("prof-export");
+	p.stages[SEND] = CHILD_NONE("prof-send");
 	if (r) {
 		log_error("%s: cannot be read: %s; name a recording", o->input, strerror(-r));
 		return EXITS_FAILED;
 	}
-	r = output_open(&output, o->output, o->mode, format_streams(o->format));
+	if (o->output)
+		r = output_open(&output, o->output, o->mode, format_streams(o->format));
 	if (r) {
 		log_error("%s: %s", o->output, output_error(r));
 		return EXITS_FAILED;
 	}
-	if (output.kind >= OUTFILE_PLACE && fstat(input, &in) == 0 && in.st_dev == output.dev &&
-	    in.st_ino == output.ino) {
+	if (o->output && output.kind >= OUTFILE_PLACE && fstat(input, &in) == 0 &&
+	    in.st_dev == output.dev && in.st_ino == output.ino) {
 		log_error("%s: is the recording itself; name another output", o->output);
 		(void)output_end(&output, false);
 		return EXITS_FAILED;
@@ -208,17 +262,18 @@ int report_run(const struct options *o)
 		log_error("no users for the tools: %s; %s", identity_reason(none),
 			  identity_remedy(none));
 	} else if (r) {
-		log_error("prof-symd and prof-export cannot be started: %s", child_trouble(r));
+		log_error("the tools cannot be started: %s", child_trouble(r));
 		child_kill(&p.stages[SYMD]);
+		child_kill(&p.stages[EXPORT]);
 	}
-	wait_for_both(&p);
+	wait_for_all(&p);
 	if (r) {
 		output_drop(&output);
 		return EXITS_FAILED;
 	}
 	r = verdict(&p, o);
 	/* Without readable input nothing was written, so the old file stays. */
-	if (r && output.kind >= OUTFILE_PLACE && lseek(output.fd, 0, SEEK_CUR) == 0) {
+	if (r && o->output && output.kind >= OUTFILE_PLACE && lseek(output.fd, 0, SEEK_CUR) == 0) {
 		output_drop(&output);
 		return r;
 	}
@@ -228,7 +283,7 @@ int report_run(const struct options *o)
 			   (WEXITSTATUS(export->wait_status) == 0 ||
 			    WEXITSTATUS(export->wait_status) == EXITS_CUT);
 
-	if (!output_conclude(&output, whole))
+	if (o->output && !output_conclude(&output, whole))
 		r = EXITS_FAILED;
 	for (int i = 0; i < STAGES; i++)
 		child_close(&p.stages[i]);

@@ -62,13 +62,12 @@ Test(settings, the_mark_of_an_editor_is_skipped)
 Test(settings, all_wrong_lines_are_refused_and_the_others_kept)
 {
 	cr_assert_eq(parse("pid\n[run]\n= 5\na = \nb = c\nd = e ; f\n"), SETTINGS_BAD);
-	cr_assert_str_eq(
-		refused,
-		"1: -: no setting; write `key = value`, or # before a comment\n"
-		"2: -: begins a section; remove the line, since all keys stand alone\n"
-		"3: -: no key before the `=`; write `key = value`\n"
-		"4: a: no value; write one, or remove the line\n"
-		"6: -: a comment behind a value; give it a line of its own\n");
+	cr_assert_str_eq(refused,
+			 "1: -: no setting; write `key = value`, or # before a comment\n"
+			 "2: -: begins a section; remove the line, since all keys stand alone\n"
+			 "3: -: no key before the `=`; write `key = value`\n"
+			 "4: a: no value; write one, or remove the line\n"
+			 "6: -: a comment behind a value; give it a line of its own\n");
 	cr_assert_eq(s.count, 1);
 	expect(0, "b", "c", 5);
 	settings_done(&s);

@@ -364,9 +364,10 @@ static void begin_sampler(struct model *m, uint64_t began_ns)
  */
 static void grant(struct model *m, uint64_t share)
 {
-	const uint64_t granted =
-		budget_model(share < m->options.share_most ? share : m->options.share_most);
+	uint64_t granted = budget_model(share < m->options.share_most ? share
+								      : m->options.share_most);
 
+	granted -= granted < m->options.others ? granted : m->options.others;
 	if (m->options.share_most)
 		set_ceiling(m, granted > m->options.memory_max ? granted : m->options.memory_max);
 }

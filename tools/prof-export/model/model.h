@@ -27,6 +27,7 @@ struct model_options {
 	bool cgroups;	/* keep the paths of processes' cgroups */
 	size_t memory_max;   /* bytes */
 	uint64_t share_most; /* the most memory that it may be granted later; 0: nothing */
+	size_t others;	     /* bytes of such a grant that others in this process take */
 };
 
 struct epoch_process;

@@ -38,6 +38,11 @@ void otlp_forget(struct otlp *o)
 	window_forget(&o->window);
 }
 
+void otlp_resume(struct otlp *o, const struct model *m)
+{
+	memcpy(o->told, model_totals(m)->lost, sizeof(o->told));
+}
+
 /* --- requests --- */
 
 static size_t request_max(const struct otlp *o)

@@ -46,6 +46,8 @@ int otlp_sample(struct otlp *o, struct model *m, const struct model_sample *s);
 /* It is ns by CLOCK_MONOTONIC: ends the window if samples of its time no longer come. The same
  * errors. */
 int otlp_time(struct otlp *o, struct model *m, uint64_t ns);
+/* A predecessor has told what the model knows of losses. */
+void otlp_resume(struct otlp *o, const struct model *m);
 /* The model's numbers are void. */
 void otlp_forget(struct otlp *o);
 /* Nothing more comes. The same errors. */

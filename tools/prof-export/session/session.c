@@ -27,9 +27,10 @@ int session_init(struct session *s, const struct session_options *o, int fd)
 	const bool at_end = o->format == FORMAT_FOLDED || o->format == FORMAT_PPROF ||
 			    o->format == FORMAT_HTML;
 	const struct otlp_options otlp = { .reporting = o->reporting,
+					   .gzip = o->send != NULL,
 					   .memory_max = windows,
-					   .flush = put_request,
-					   .ctx = &s->output };
+					   .flush = o->send ? o->send : put_request,
+					   .ctx = o->send ? o->send_ctx : &s->output };
 	const struct model_options model = {
 		.detail = o->format == FORMAT_FOLDED || o->format == FORMAT_HTML ? MODEL_NAMES
 										 : MODEL_ADDRESSES,
@@ -41,12 +42,13 @@ int session_init(struct session *s, const struct session_options *o, int fd)
 		.memory_max = o->memory_max - windows,
 		/* What OTLP keeps never grows with the run. */
 		.share_most = o->format == FORMAT_OTLP ? 0 : o->share_most,
+		.others = o->others,
 	};
 
 	s->options = *o;
 	s->model = NULL;
 	s->text = (struct text){ 0 };
-	s->begun = s->lost = false;
+	s->begun = s->lost = s->again = false;
 	stream_in_init(&s->in);
 	if (o->many)
 		s->in.way = MSG_NAMED_STREAM;
@@ -167,7 +169,7 @@ static int take(struct session *s, const struct msg *m)
 	}
 	if (!r && is_sample && s->options.format == FORMAT_TEXT)
 		r = text_sample(&s->text, s->model, &sample, &s->output);
-	if (!r && s->options.format == FORMAT_OTLP)
+	if (!r && s->options.format == FORMAT_OTLP && !s->again)
 		r = is_sample ? otlp_sample(&s->otlp, s->model, &sample) : pass_time(s, m);
 	return r ? r : s->output.error;
 }
@@ -216,6 +218,18 @@ int session_tell(struct session *s, struct str name, uint64_t value)
 int session_time(struct session *s, uint64_t ns)
 {
 	return s->begun && s->options.format == FORMAT_OTLP ? otlp_time(&s->otlp, s->model, ns) : 0;
+}
+
+void session_replay(struct session *s)
+{
+	s->again = s->options.send != NULL;
+}
+
+void session_replayed(struct session *s)
+{
+	if (s->again)
+		otlp_resume(&s->otlp, s->model);
+	s->again = false;
 }
 
 void session_reopen(struct session *s)

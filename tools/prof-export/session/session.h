@@ -24,6 +24,11 @@ struct session_options {
 	struct reporting reporting; /* names: for all formats; the rest: otlp */
 	size_t memory_max;	    /* of the model and the windows, in bytes */
 	uint64_t share_most;	    /* as in struct model_options */
+	size_t others;		    /* likewise */
+	/* OTLP: takes requests, which need their gzip bytes, as struct otlp_options has it. NULL:
+	 * they are written to the output. */
+	int (*send)(void *ctx, const struct request *r);
+	void *send_ctx;
 	bool many; /* several senders, one after another: after one that lost its own sender, the
 		      next one comes, with a new epoch */
 };
@@ -38,6 +43,7 @@ struct session {
 	struct otlp otlp;
 	bool begun; /* a hello came: there will be an output */
 	bool lost;  /* the sender lost its own sender: its stream is over, another's may follow */
+	bool again; /* what comes now was sent before: makes no requests of it */
 };
 
 /* fd is borrowed. 0, -ENOMEM, -EINVAL (memory_max is too small). session_done frees, also after an
@@ -48,6 +54,9 @@ void session_done(struct session *s);
 /* Takes bytes. 0 when the stream has ended (with `many`: when one sender's has, see `lost`), else
  * STREAM_AGAIN, STREAM_MALFORMED, STREAM_SCHEMA, -ENOMEM, or the output's error. */
 int session_feed(struct session *s, struct span bytes);
+/* With `send`: what is fed from now on, until session_replayed, was sent by a predecessor. */
+void session_replay(struct session *s);
+void session_replayed(struct session *s);
 /* The sender left or broke the rules: drops its unread rest. Another sender may follow. */
 void session_reopen(struct session *s);
 /* It is ns by CLOCK_MONOTONIC, of this host: a live stream may be silent. 0, or the output's

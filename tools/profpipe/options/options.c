@@ -22,6 +22,7 @@ static const char usage[] =
 	"                       [--mode MODE] [--lines] [--interpreter-frames]\n"
 	"                       [--names all|interpreted|none] [--window SECONDS]\n"
 	"                       [--window-jitter PERCENT] [--receiver collector|devfiler]\n"
+	"                       [--otlp ENDPOINT]... [--otlp-OPTION VALUE]...\n"
 	"                       [--memory-limit SIZE] [--cpu-limit PERCENT] [--summary FILE]\n"
 	"                       [--read-memory interpreters|none] [--ignore-unsafe-kernel] [-qv]\n"
 	"                       [-- COMMAND...]\n"
@@ -31,6 +32,7 @@ static const char usage[] =
 	"                       [--interpreter-frames] [--names all|interpreted|none]\n"
 	"                       [--window SECONDS] [--window-jitter PERCENT]\n"
 	"                       [--receiver collector|devfiler] [-qv]\n"
+	"       profpipe report FILE.prof --otlp ENDPOINT [--otlp-OPTION VALUE]...\n"
 	"       profpipe dump [--all-threads] PID|CORE\n"
 	"       profpipe doctor [--json] [--ignore-unsafe-kernel]\n"
 	"\n"
@@ -48,7 +50,7 @@ static const char usage[] =
 	"  -p, --pid PID    sample only this process; may be repeated\n"
 	"  -o, --output FILE\n"
 	"                   write to FILE, or to standard output for - (default: flame.html for\n"
-	"                   record, standard output for report)\n"
+	"                   record, standard output for report; with --otlp none)\n"
 	"  -f, --format FORMAT\n"
 	"                   html, folded, pprof, text, stream or otlp (default: by FILE's\n"
 	"                   ending, .html, .folded, .pb.gz or .pprof, .txt, .prof, .otlp)\n"
@@ -64,6 +66,12 @@ static const char usage[] =
 	"                   otlp: make windows longer or shorter by up to this (default 20)\n"
 	"  --receiver collector|devfiler\n"
 	"                   otlp: write what this one accepts (default collector)\n"
+	"  --otlp ENDPOINT  send to this receiver of OTLP, http://HOST:PORT or https://HOST:PORT;\n"
+	"                   may be repeated\n"
+	"  --otlp-protocol, --otlp-header-file, --otlp-ca, --otlp-cert, --otlp-key,\n"
+	"  --otlp-compression, --otlp-timeout, --otlp-spool, --otlp-spool-size\n"
+	"                   how to send (see prof-send --help); one behind an --otlp is for that\n"
+	"                   endpoint\n"
 	"  --memory-limit SIZE\n"
 	"                   memory of all tools and their BPF maps together, at "
 	"least 64M (default\n"
@@ -188,6 +196,8 @@ int options_take(struct options *o, struct choice *choice, int val)
 	default:
 		if (reporting_has(val))
 			return reporting_option(&o->reporting, c, val);
+		if (otlp_has(val))
+			return otlp_option(&o->otlp, c, val);
 		return sampling_option(&o->sampling, c, val);
 	}
 }
@@ -204,6 +214,17 @@ static int take_options(struct options *o, struct choice *choice)
 
 int options_choose_format(struct options *o, const struct choice *choice, const char *output)
 {
+	const int r = otlp_check(&o->otlp);
+
+	if (r != EXITS_GO_ON)
+		return r;
+	if (!o->output && o->otlp.endpoints) {
+		if (choice->format_given && o->format != FORMAT_OTLP)
+			return cmdline_refuse_all("--format: %s: has no output; name one with -o",
+						  format_names[o->format]);
+		o->format = FORMAT_OTLP;
+		return EXITS_GO_ON;
+	}
 	if (!o->output)
 		o->output = output;
 	const bool standard = strcmp(o->output, "-") == 0;
@@ -280,6 +301,8 @@ int options_report(int argc, char **argv, struct options *ret)
 		return cmdline_refuse_all("report: needs exactly one recording; "
 					  "see `profpipe --help`");
 	ret->input = argv[optind];
+	if (ret->otlp.endpoints && ret->output)
+		return cmdline_refuse_all("--otlp: not together with -o; run report twice");
 	return options_choose_format(ret, &choice, "-");
 }
 

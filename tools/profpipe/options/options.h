@@ -9,10 +9,11 @@
 #include "common/base/format.h"
 #include "common/base/reporting.h"
 #include "common/cell/sampling.h"
+#include "tools/profpipe/options/otlp.h"
 
 struct options {
 	struct sampling sampling;
-	const char *output; /* path, "-" for standard output */
+	const char *output; /* path, "-" for standard output; NULL: none, samples are only sent */
 	unsigned mode;	    /* of new files */
 	enum format format;
 	const char *summary;		/* path, or NULL */
@@ -20,6 +21,7 @@ struct options {
 	char **command;			/* NULL-terminated, or NULL */
 	bool lines, interpreter_frames; /* prof-export's */
 	struct reporting reporting;	/* likewise */
+	struct otlp_words otlp;		/* prof-send's */
 	uint64_t limit;			/* of the run's memory; 0: the default */
 	bool json;			/* doctor */
 	bool quiet, verbose;

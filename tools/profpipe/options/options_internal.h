@@ -25,7 +25,7 @@ enum {
 		{ "mode", required_argument, NULL, OPTION_MODE }, \
 		{ "lines", no_argument, NULL, OPTION_LINES }, \
 		{ "interpreter-frames", no_argument, NULL, OPTION_INTERPRETER }, \
-		REPORTING_OPTIONS, \
+		REPORTING_OPTIONS, OTLP_OPTIONS, \
 	{ \
 		"quiet", no_argument, NULL, 'q' \
 	}

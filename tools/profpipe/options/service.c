@@ -15,6 +15,7 @@
 #include "common/base/outfile.h"
 #include "common/base/stdfds.h"
 #include "tools/profpipe/options/options_internal.h"
+#include "tools/profpipe/options/sendcheck.h"
 #include "tools/profpipe/settings/nearest.h"
 
 #define HZ_DEFAULT 20
@@ -43,12 +44,13 @@ static_assert(sizeof(longs) / sizeof(longs[0]) <= SERVICE_OPTIONS, "each option 
 static bool may_change(int val)
 {
 	return val == SAMPLING_CPU_LIMIT || val == OPTION_CHANCE || val == OPTION_INTERVAL ||
-	       val == 'v' || val == 'q';
+	       val == 'v' || val == 'q' || otlp_has(val);
 }
 
+/* An option behind an --otlp is for that endpoint, so all of these are. */
 static bool is_repeatable(int val)
 {
-	return val == SAMPLING_PID;
+	return val == SAMPLING_PID || otlp_has(val);
 }
 
 /* Whether a settings file may hold the option. */
@@ -56,15 +58,6 @@ static bool is_key(int val)
 {
 	return val != OPTION_SETTINGS && val != OPTION_CHECK && val != 'h' &&
 	       val != CMDLINE_VERSION;
-}
-
-static size_t place_of(int val)
-{
-	size_t i = 0;
-
-	while (longs[i].val != val)
-		i++;
-	return i;
 }
 
 static const struct option *key_of(const char *name)
@@ -77,7 +70,14 @@ static const struct option *key_of(const char *name)
 
 /* --- the command line --- */
 
-/* Takes all of the command line. The last of two settings files would hide the first. */
+static void note_given(struct service *s, int val)
+{
+	for (const struct option *o = longs; o->name; o++)
+		if (o->val == val || (otlp_has(val) && otlp_has(o->val)))
+			s->given[o - longs] = true;
+}
+
+/* Takes all of the command line. An endpoint on it replaces all endpoints of the file. The last of two settings files would hide the first. */
 static int take_line(struct service *s, struct choice *choice)
 {
 	const char *checked = NULL;
@@ -90,11 +90,12 @@ static int take_line(struct service *s, struct choice *choice)
 			r = cmdline_path(choice->line, &checked);
 		} else {
 			r = options_take(&s->options, choice, val);
-			if (val != CMDLINE_EXIT)
-				s->given[place_of(val)] = true;
+			note_given(s, val);
 		}
 	}
-	s->given[place_of('v')] = s->options.verbose = choice->line->verbose;
+	s->options.verbose = choice->line->verbose;
+	if (s->options.verbose)
+		note_given(s, 'v');
 	if (r != EXITS_GO_ON)
 		return r;
 	if (optind < s->argc)
@@ -245,10 +246,10 @@ static int take_file(struct service *s, struct choice *choice)
 	else if (r)
 		log_error("%s: %s; name a settings file that can be read", s->path, strerror(-r));
 	if (!r)
-		r = settings_parse(&s->file,
-				   (struct str){ .data = (const char *)b.data,
-						 .len = (uint32_t)b.len },
-				   refuse, &e);
+		r = settings_parse(
+			&s->file,
+			(struct str){ .data = (const char *)b.data, .len = (uint32_t)b.len },
+			refuse, &e);
 	if (r == -ENOMEM)
 		log_error("%s: %s", s->path, strerror(ENOMEM));
 	buf_done(&b);
@@ -261,18 +262,55 @@ static int take_file(struct service *s, struct choice *choice)
 
 /* --- both --- */
 
+/* The setting that prof-send means by "--otlp-key: VALUE: …"; NULL: none of the file. */
+static const struct setting *meant(const struct service *s, const char *text)
+{
+	const struct setting *ret = NULL;
+	const size_t n = strcspn(text, ":");
+
+	for (size_t i = 0; i < s->file.count && strncmp(text, "--", 2) == 0; i++) {
+		const struct setting *at = &s->file.list[i];
+
+		if (strlen(at->key) != n - 2 || strncmp(at->key, text + 2, n - 2) != 0)
+			continue;
+		if (!ret || strstr(text + n, at->value))
+			ret = at;
+	}
+	return ret;
+}
+
+/* Has prof-send check what only it knows. */
+static int check_delivery(const struct service *s)
+{
+	char text[SENDCHECK_TEXT];
+
+	if (!s->options.otlp.endpoints)
+		return EXITS_GO_ON;
+	const int r = sendcheck_run(&s->options.otlp, text);
+
+	if (!r)
+		return EXITS_GO_ON;
+	if (r < 0)
+		return cmdline_refuse_all("prof-send cannot be run: %s; install it beside profpipe",
+					  strerror(-r));
+	const struct setting *at = meant(s, text);
+
+	if (at)
+		return cmdline_refuse_all("%s:%u: %s", s->path, at->line, text + 2);
+	return cmdline_refuse_all("%s", text);
+}
+
 /* A profile that is written at its end would never be. */
 static int check_output(struct service *s, struct choice *choice)
 {
 	struct options *o = &s->options;
 
-	/* A file of settings for all hosts may leave the output to each one's command line. */
-	if (!o->output && s->check)
-		return EXITS_GO_ON;
-	if (!o->output)
-		return cmdline_refuse_all(
-			"--output: missing; give -o FILE, or -o - for standard output");
-	if (strcmp(o->output, "-") == 0 && !choice->format_given) {
+	/* A file of settings for all hosts may leave this to each one's command line. */
+	if (!o->output && !o->otlp.endpoints && s->check)
+		return otlp_check(&o->otlp);
+	if (!o->output && !o->otlp.endpoints)
+		return cmdline_refuse_all("--otlp: missing; name a receiver, or an output with -o");
+	if (o->output && strcmp(o->output, "-") == 0 && !choice->format_given) {
 		o->format = FORMAT_OTLP;
 		choice->format_given = true;
 	}
@@ -304,6 +342,8 @@ int service_parse(int argc, char **argv, struct service *ret)
 		r = take_file(ret, &choice);
 	if (r == EXITS_GO_ON)
 		r = check_output(ret, &choice);
+	if (r == EXITS_GO_ON)
+		r = check_delivery(ret);
 	if (r == EXITS_GO_ON && ret->check) {
 		printf("%s: %zu settings, all valid\n", ret->path, ret->file.count);
 		r = stdfds_flush();
@@ -339,7 +379,8 @@ static void compare(const struct service *now, const struct service *new, const 
 	if (!was && !is)
 		return;
 	snprintf(why, sizeof(why), "%s while profpipe runs; restart it, or %s",
-		 is ? "cannot change" : "cannot be removed", was ? "put the old value back" : "remove it");
+		 is ? "cannot change" : "cannot be removed",
+		 was ? "put the old value back" : "remove it");
 	refuse(e, is ? is->line : was->line, key, why);
 }
 
@@ -354,6 +395,12 @@ int service_reload(const struct service *now, struct service *ret)
 	for (const struct option *o = longs; o->name; o++)
 		if (is_key(o->val) && !may_change(o->val) && !now->given[o - longs])
 			compare(now, ret, o->name, &e);
+	/* Requests are made, or not, from the start on. */
+	if (!now->options.otlp.endpoints != !ret->options.otlp.endpoints) {
+		log_error("%s: otlp: cannot begin or end while profpipe runs; restart it, or %s",
+			  ret->path, ret->options.otlp.endpoints ? "remove it" : "put it back");
+		e.count++;
+	}
 	if (!e.count)
 		return EXITS_GO_ON;
 	service_done(ret);

@@ -11,12 +11,12 @@
 #include "tools/profpipe/options/options.h"
 #include "tools/profpipe/settings/settings.h"
 
-#define SERVICE_OPTIONS 32 /* at most, of the subcommand */
+#define SERVICE_OPTIONS 48 /* at most, of the subcommand */
 
 struct service {
-	struct options options; /* borrows texts of `file` and of argv */
-	const char *path;	/* of the settings file; NULL: none */
-	bool check;		/* only say whether the file is right */
+	struct options options;	     /* borrows texts of `file` and of argv */
+	const char *path;	     /* of the settings file; NULL: none */
+	bool check;		     /* only say whether the file is right */
 	bool given[SERVICE_OPTIONS]; /* on the command line */
 	struct settings file;
 	int argc;

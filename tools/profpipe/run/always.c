@@ -2,6 +2,7 @@
 #include "tools/profpipe/run/always.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -13,6 +14,7 @@
 #include "tools/profpipe/run/run.h"
 
 #define STATE_MS 10000	/* between two lines for the manager */
+#define RENEW_MS 30000	/* for a prof-send that has something to deliver */
 #define HOUR_MS 3600000 /* in which each tool may log CHILD_LINES_MAX lines */
 
 void always_init(struct always *a, const struct service *s)
@@ -34,7 +36,7 @@ static void tell_state(struct run *r)
 	unsigned restarts = 0;
 	char text[256];
 
-	for (int i = 0; i < DEPLOY_TOOLS; i++)
+	for (int i = 0; i < DEPLOY_USERS; i++)
 		restarts += r->again[i].count;
 	snprintf(text, sizeof(text),
 		 "%sSTATUS=%s at %u Hz; %" PRIu64 " samples, %" PRIu64 " lost, %u restarts",
@@ -51,7 +53,7 @@ static void tell_life(struct run *r)
 	const unsigned reports = run_tool(r, DEPLOY_BPF)->reports;
 
 	if (!a->notify.watchdog_ns || reports == a->reports ||
-	    run_ms_since(a->lived_ns) < a->notify.watchdog_ns / 2000000 )
+	    run_ms_since(a->lived_ns) < a->notify.watchdog_ns / 2000000)
 		return;
 	a->reports = reports;
 	a->lived_ns = clock_mono_ns();
@@ -64,8 +66,7 @@ static void throw_coin(struct run *r)
 {
 	struct always *a = r->always;
 	const uint64_t length_ns = (uint64_t)(r->o->interval_s * 1e9);
-	const bool rests =
-		!coin_heads(a->seed, clock_ns(CLOCK_REALTIME), length_ns, r->o->chance);
+	const bool rests = !coin_heads(a->seed, clock_ns(CLOCK_REALTIME), length_ns, r->o->chance);
 
 	if (rests == a->rests)
 		return;
@@ -85,8 +86,29 @@ static void follow(struct run *r, const struct options *before)
 
 	log_init("profpipe", r->o->verbose ? LOG_INFO : LOG_WARNING);
 	if (limit != before->sampling.cpu_limit)
-		child_order(run_tool(r, DEPLOY_BPF),
-			    (uint8_t)(DEPLOY_CPU_LIMIT + limit));
+		child_order(run_tool(r, DEPLOY_BPF), (uint8_t)(DEPLOY_CPU_LIMIT + limit));
+	if (!otlp_equal(&r->o->otlp, &before->otlp)) {
+		r->always->renews = true;
+		r->always->renews_ns = clock_mono_ns();
+		r->always->requests = run_tool(r, DEPLOY_EXPORT)->last.requests;
+	}
+}
+
+/* Has a new prof-send deliver to other receivers. prof-export drops what it makes without one. So
+ * the old one ends when a request has just been delivered, and the next one is seconds away. */
+static void renew_sender(struct run *r)
+{
+	struct always *a = r->always;
+	const struct child *send = run_tool(r, DEPLOY_SEND);
+	const struct status *s = &send->last;
+	const bool made = run_tool(r, DEPLOY_EXPORT)->last.requests != a->requests;
+	const bool idle = made && s->requests == s->requests_taken + s->requests_lost;
+
+	if (!a->renews || (!idle && run_ms_since(a->renews_ns) < RENEW_MS))
+		return;
+	a->renews = false;
+	if (send->pid)
+		kill(send->pid, SIGTERM);
 }
 
 void always_reload(struct run *r)
@@ -127,8 +149,10 @@ void always_turn(struct run *r)
 	/* Already before sampling begins, so that an interval without it has no first samples. */
 	if (r->phase <= RUN_SAMPLING)
 		throw_coin(r);
-	if (r->phase == RUN_SAMPLING)
+	if (r->phase == RUN_SAMPLING) {
 		tell_life(r);
+		renew_sender(r);
+	}
 	if (r->phase == RUN_SAMPLING && (!a->told_ns || run_ms_since(a->told_ns) >= STATE_MS)) {
 		a->told_ns = clock_mono_ns();
 		tell_state(r);
@@ -141,7 +165,7 @@ void always_turn(struct run *r)
 	/* Without an end, a limit for the whole run would hide all later lines. */
 	if (run_ms_since(a->logged_ns) >= HOUR_MS) {
 		a->logged_ns = clock_mono_ns();
-		for (int i = 0; i < DEPLOY_TOOLS; i++)
+		for (int i = 0; i < DEPLOY_USERS; i++)
 			r->tools[i].lines = 0;
 	}
 }

@@ -18,11 +18,14 @@ struct always {
 	struct service services[2];  /* later ones, in turns */
 	const struct service *now;   /* the one that holds */
 	struct notify notify;
-	uint64_t seed;	    /* of the coin */
-	bool rests;	    /* prof-bpf was told to pause */
-	bool ready, ending; /* the manager was told */
+	uint64_t seed;			       /* of the coin */
+	bool rests;			       /* prof-bpf was told to pause */
+	bool ready, ending;		       /* the manager was told */
 	uint64_t told_ns, lived_ns, logged_ns; /* of the latest state, sign of life, and hour */
-	unsigned reports; /* of prof-bpf at the latest sign of life */
+	bool renews;	    /* prof-send is to be started again, for other receivers */
+	uint64_t renews_ns; /* since when */
+	uint64_t requests;  /* that prof-export had made then */
+	unsigned reports;   /* of prof-bpf at the latest sign of life */
 };
 
 /* Prepares the run's part. s: borrowed until the run is over. */

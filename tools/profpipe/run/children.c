@@ -67,11 +67,13 @@ static void become(const char *path, const struct child_start *how, const struct
 {
 	/* Sanitizers of test builds read their settings from the environment. */
 	static const char *const kept[] = { "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS" };
-	char *environment[4] = { NULL };
+	const char *environment[CHILD_VARIABLES + 3 + 1] = { NULL };
 	char text[3][512];
 	sigset_t none;
 	size_t used = 0;
 
+	for (; how->variables && how->variables[used] && used < CHILD_VARIABLES; used++)
+		environment[used] = how->variables[used];
 #ifdef __SANITIZE_ADDRESS__
 	for (size_t i = 0; i < 3; i++) {
 		const char *value = getenv(kept[i]);
@@ -95,7 +97,7 @@ static void become(const char *path, const struct child_start *how, const struct
 		sigemptyset(&none);
 		signal(SIGXFSZ, SIG_IGN); /* the write then fails with an error */
 		sigprocmask(SIG_SETMASK, &none, NULL);
-		execve(path, (char *const *)how->argv, environment);
+		execve(path, (char *const *)how->argv, (char *const *)environment);
 		r = -errno;
 	}
 	const ssize_t written = write(error, &r, sizeof(r));

@@ -47,6 +47,8 @@ struct child {
 #define CHILD_NONE(tool) \
 	((struct child){ .name = (tool), .pidfd = -1, .status = -1, .log = -1, .life = -1 })
 
+#define CHILD_VARIABLES 64
+
 struct child_fd {
 	int fd, number; /* the tool gets fd as number */
 };
@@ -54,6 +56,9 @@ struct child_start {
 	const char *const *argv;    /* argv[0] is the tool's name; borrowed during the call */
 	const struct child_fd *fds; /* beside the pipes; else 0 and 1 are /dev/null */
 	size_t count;
+	/* "NAME=value", NULL-terminated, at most CHILD_VARIABLES: its environment. NULL: it is
+	 * empty. */
+	const char *const *variables;
 	bool drop; /* become uid and gid, without groups, before exec: for tools without --ids */
 	uid_t uid;
 	gid_t gid;

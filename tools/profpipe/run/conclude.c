@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/profpipe/run/conclude.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "common/base/buf.h"
 #include "common/base/clock.h"
+#include "common/base/exits.h"
 #include "common/base/log.h"
 #include "common/wire/msg.h"
 #include "tools/profpipe/run/summary.h"
@@ -56,7 +59,7 @@ static void say_empty(struct run *r, const struct status *f)
 
 	unsigned restarts = 0;
 
-	for (int i = 0; i < DEPLOY_TOOLS; i++)
+	for (int i = 0; i < DEPLOY_USERS; i++)
 		restarts += r->again[i].count;
 	if (lost)
 		run_fail(r, "no samples: all %lu that prof-bpf took were lost", lost);
@@ -76,15 +79,45 @@ static void say_empty(struct run *r, const struct status *f)
 			 seconds);
 }
 
+static void settle_delivery(struct run *r, struct delivery *ret)
+{
+	const struct status *last = &run_tool(r, DEPLOY_SEND)->last;
+	const uint64_t known = last->requests_taken + last->requests_lost;
+	const bool waits = otlp_spools(&r->o->otlp) && last->requests > known;
+
+	delivery_add(&r->made, &run_tool(r, DEPLOY_EXPORT)->last);
+	delivery_add(&r->sent, last);
+	delivery_settle(&r->made, &r->sent, r->o->otlp.endpoints,
+			waits ? last->requests - known : 0, ret);
+	ret->restarts = r->again[DEPLOY_SEND].count;
+}
+
+static void check_delivery(struct run *r, const struct delivery *d)
+{
+	const struct child *send = run_tool(r, DEPLOY_SEND);
+	const uint64_t missing = delivery_missing(d);
+
+	if (!d->endpoints)
+		return;
+	if (missing)
+		run_fail(r, "OTLP: %" PRIu64 " of %" PRIu64 " requests were not delivered", missing,
+			 d->requests * d->endpoints);
+	else if (WIFEXITED(send->wait_status) && WEXITSTATUS(send->wait_status) == EXITS_FAILED)
+		run_fail(r, "OTLP: a receiver rejected a part of what it got; see above");
+}
+
 void conclude_run(struct run *r)
 {
 	/* The time between the two clock readings makes the result smaller, never larger. */
 	const uint64_t boot_ns = clock_ns(CLOCK_BOOTTIME);
 	const int64_t asleep_ns = (int64_t)(boot_ns - clock_mono_ns() - r->asleep_ns);
-	struct summary_cost costs[DEPLOY_TOOLS + 1];
+	struct summary_cost costs[DEPLOY_USERS + 1];
+	const int tools = run_tools(r);
+	struct delivery delivery;
 	struct rusage self;
 
-	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+	settle_delivery(r, &delivery);
+	for (int i = 0; i < tools; i++) {
 		const struct child *c = &r->tools[i];
 
 		costs[i] = (struct summary_cost){ .tool = account_tool(i),
@@ -93,7 +126,7 @@ void conclude_run(struct run *r)
 						  .pss_peak = c->pss_peak };
 	}
 	getrusage(RUSAGE_SELF, &self);
-	costs[DEPLOY_TOOLS] = (struct summary_cost){
+	costs[tools] = (struct summary_cost){
 		.tool = "profpipe",
 		.cpu_s = (double)(self.ru_utime.tv_sec + self.ru_stime.tv_sec) +
 			 (double)(self.ru_utime.tv_usec + self.ru_stime.tv_usec) / 1e6,
@@ -104,10 +137,11 @@ void conclude_run(struct run *r)
 		.hz = r->o->sampling.hz,
 		.format = format_names[r->o->format],
 		.output = r->o->output,
+		.delivery = &delivery,
 		.costs = costs,
-		.cost_count = DEPLOY_TOOLS + 1,
+		.cost_count = (unsigned)tools + 1,
 		.first_complete_s = -1,
-		.pss_peak = r->pss_peak + costs[DEPLOY_TOOLS].pss_peak,
+		.pss_peak = r->pss_peak + costs[tools].pss_peak,
 		.suspended_s = asleep_ns > 0 ? (double)asleep_ns / 1e9 : 0,
 	};
 	if (s.figures.first_complete_ns > r->start_ns)
@@ -119,7 +153,8 @@ void conclude_run(struct run *r)
 		run_fail(r,
 			 "%s: what came is not what prof-bpf sent; prof-symd was taken over, or "
 			 "this is a bug: do not trust the profile",
-			 r->o->output);
+			 run_output(r));
+	check_delivery(r, &delivery);
 	if (!r->o->quiet)
 		summary_print(stderr, &s);
 	if (r->summary.fd >= 0) {
@@ -139,8 +174,9 @@ void conclude_outputs(struct run *r)
 		return;
 	}
 	run_clear_line(r);
-	r->failed |= !output_conclude(&r->output, run_tool(r, DEPLOY_EXPORT)->done);
+	if (r->output.fd >= 0)
+		r->failed |= !output_conclude(&r->output, run_tool(r, DEPLOY_EXPORT)->done);
 	r->failed |= !output_conclude(&r->summary, true);
-	if (!r->o->quiet && !r->failed)
+	if (!r->o->quiet && !r->failed && r->o->output)
 		say_written(r->o->output);
 }

@@ -16,7 +16,7 @@
 
 #define LOCK_PATH "/run/profpipe.lock"
 /* The first ids of a range: one for the group and one for each tool's user. */
-#define TOOL_IDS (DEPLOY_TOOLS + 1)
+#define TOOL_IDS (DEPLOY_USERS + 1)
 
 static bool in_range(unsigned long id, unsigned k)
 {
@@ -144,7 +144,7 @@ int identity_take(struct identity *ret)
 	bool used[IDENTITY_RANGES] = { 0 };
 
 	*ret = (struct identity){ .lock = -1, .gid = getgid() };
-	for (int i = 0; i < DEPLOY_TOOLS; i++)
+	for (int i = 0; i < DEPLOY_USERS; i++)
 		ret->uid[i] = getuid();
 	if (geteuid() != 0)
 		return 0;
@@ -174,7 +174,7 @@ int identity_take(struct identity *ret)
 		}
 		ret->separate = true;
 		ret->gid = IDENTITY_BASE + k * IDENTITY_STEP;
-		for (int i = 0; i < DEPLOY_TOOLS; i++)
+		for (int i = 0; i < DEPLOY_USERS; i++)
 			ret->uid[i] = ret->gid + 1 + (uid_t)i;
 		return 0;
 	}

@@ -11,7 +11,7 @@
 struct identity {
 	bool separate; /* false: all tools run as the caller */
 	gid_t gid;
-	uid_t uid[DEPLOY_TOOLS];
+	uid_t uid[DEPLOY_USERS];
 	int lock; /* holds the range while it is open; -1 */
 };
 /* As root: takes the first free range from IDENTITY_BASE on. A range is free if no

@@ -56,6 +56,9 @@ static bool can_write_again(const struct run *r)
 {
 	struct stat st;
 
+	/* What is only sent has no place to begin again from; nothing is sent twice. */
+	if (r->output.fd < 0)
+		return r->journal >= 0;
 	if (r->journal < 0 || fstat(r->output.fd, &st) < 0)
 		return false;
 	return (S_ISREG(st.st_mode) && !(fcntl(r->output.fd, F_GETFL) & O_APPEND)) ||
@@ -119,6 +122,8 @@ static bool start_again(struct run *r, enum deploy_tool t)
 			  : t == DEPLOY_DELTAS
 				  ? ", again and again; programs that start from now on have "
 				    "incomplete stacks"
+			  : t == DEPLOY_SEND
+				  ? ", again and again; nothing is sent from now on"
 				  : ", again and again; what was collected until then is written");
 		return false;
 	}
@@ -145,6 +150,30 @@ static void give_up_stream(struct run *r)
 	r->last = true;
 }
 
+/* prof-send delivers beside the run, which goes on without it. */
+static void send_ended(struct run *r)
+{
+	struct child *c = run_tool(r, DEPLOY_SEND);
+	const struct child *export = run_tool(r, DEPLOY_EXPORT);
+	const bool cut = WIFSIGNALED(c->wait_status) || ended_by(c, EXITS_AGAIN);
+	const bool needed = export->pid || r->again[DEPLOY_EXPORT].due_ns;
+
+	if (r->phase == RUN_STARTING) {
+		if (cut && start_again(r, DEPLOY_SEND))
+			return;
+		if (!cut)
+			say_ended(r, c, c->pending_ns ? "" : " before sampling began");
+		if (ended_by(c, EXITS_USAGE))
+			r->status = EXITS_USAGE;
+		r->phase = RUN_OVER;
+		return;
+	}
+	/* At the end it delivers the rest and goes. */
+	if (!needed || export->done || (r->phase == RUN_FINISHING && !cut))
+		return;
+	(void)start_again(r, DEPLOY_SEND);
+}
+
 static void tool_ended(struct run *r, enum deploy_tool t)
 {
 	struct child *c = run_tool(r, t);
@@ -153,6 +182,10 @@ static void tool_ended(struct run *r, enum deploy_tool t)
 	child_read(c, run_show, r);
 	if (r->phase == RUN_OVER)
 		return;
+	if (t == DEPLOY_SEND) {
+		send_ended(r);
+		return;
+	}
 	if (t == DEPLOY_BPF) {
 		command_reap(&r->command);
 		/* No later prof-symd can get a stream. */
@@ -218,11 +251,11 @@ static void tool_ended(struct run *r, enum deploy_tool t)
 }
 
 /* Waits for tools that are about to end: one of them may be the cause. */
-static void await_exiting(struct run *r, bool ended[static DEPLOY_TOOLS])
+static void await_exiting(struct run *r, bool ended[static DEPLOY_USERS])
 {
 	const uint64_t since = clock_mono_ns();
 
-	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+	for (int i = 0; i < DEPLOY_USERS; i++) {
 		while (!ended[i] && child_exiting(&r->tools[i]) &&
 		       run_ms_since(since) < EXITING_MS) {
 			struct pollfd p = { .fd = r->tools[i].pidfd, .events = POLLIN };
@@ -237,18 +270,19 @@ static void await_exiting(struct run *r, bool ended[static DEPLOY_TOOLS])
  * killed tools first, as the cause. */
 void reaper_reap(struct run *r)
 {
-	static const enum deploy_tool order[DEPLOY_TOOLS] = { DEPLOY_BPF, DEPLOY_EXPORT,
-							      DEPLOY_SYMD, DEPLOY_DELTAS };
-	bool ended[DEPLOY_TOOLS] = { 0 }, any = false;
+	static const enum deploy_tool order[DEPLOY_USERS] = { DEPLOY_BPF, DEPLOY_EXPORT,
+							      DEPLOY_SYMD, DEPLOY_DELTAS,
+							      DEPLOY_SEND };
+	bool ended[DEPLOY_USERS] = { 0 }, any = false;
 
-	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+	for (int i = 0; i < DEPLOY_USERS; i++) {
 		ended[i] = child_reap(&r->tools[i]);
 		any |= ended[i];
 	}
 	if (any)
 		await_exiting(r, ended);
 	for (int killed = 1; any && killed >= 0; killed--)
-		for (int i = 0; i < DEPLOY_TOOLS; i++)
+		for (int i = 0; i < DEPLOY_USERS; i++)
 			if (ended[order[i]] &&
 			    WIFSIGNALED(r->tools[order[i]].wait_status) == killed)
 				tool_ended(r, order[i]);

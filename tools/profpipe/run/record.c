@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loop of a run, from the opened outputs to the summary. It waits for the pipes of the four
+ * The loop of a run, from the opened outputs to the summary. It waits for the pipes of the
  * tools, for signals and for the clock. Each wait for a tool has a deadline.
  *
  * - RUN_STARTING: the tools start. If one fails, the run ends and leaves the outputs as they were.
  * - RUN_SAMPLING: prof-bpf has reported that sampling has begun, and COMMAND runs.
  * - RUN_FINISHING: prof-bpf was asked to stop, or stopped by itself. The stream drains into
  *   prof-export, which writes. This ends when prof-export is done, or at a deadline.
- * - RUN_OVER: the life pipes close, and all tools exit.
+ * - RUN_OVER: prof-send, if there is one, delivers the rest. Then the life pipes close, and all
+ *   tools exit.
  *
  * A tool that was killed, hangs or lost its peer is started again (restarts.h). Its peers follow: a
  * dialer that loses its peer ends (EXITS_AGAIN), a listener stays.
@@ -51,9 +52,10 @@
 /* Without a report of prof-bpf, which sends one a second while it samples. After COMMAND's end this
  * silence means that it has finished. */
 #define GONE_MS 2500
-#define LEAVE_MS 2000	/* from "exit now" to SIGKILL, and from there to the summary */
-#define KERNEL_MS 60000 /* for the kernel to end a killed tool */
-#define COMMAND_MS 2000 /* for COMMAND to end after SIGTERM */
+#define LEAVE_MS 2000	 /* from "exit now" to SIGKILL, and from there to the summary */
+#define KERNEL_MS 60000	 /* for the kernel to end a killed tool */
+#define DELIVER_MS 10000 /* for prof-send to end; it gives receivers 5 s */
+#define COMMAND_MS 2000	 /* for COMMAND to end after SIGTERM */
 /* From the end of the run until the user is told that COMMAND still runs. */
 #define COMMAND_SAID_MS 500
 #define TICK_MS 250
@@ -88,13 +90,13 @@ static void on_signals(struct run *r)
 		} else if (r->phase == RUN_SAMPLING) {
 			run_finish(r);
 		} else if (r->phase == RUN_FINISHING && again) {
-			run_fail(r, "interrupted again: %s is not complete", r->o->output);
+			run_fail(r, "interrupted again: %s is not complete", run_output(r));
 			r->aborted = true;
 			r->phase = RUN_OVER;
 		} else if (r->phase == RUN_FINISHING) {
 			run_clear_line(r);
 			log_warning("%s is being written; interrupt again to give it up",
-				    r->o->output);
+				    run_output(r));
 		}
 	}
 }
@@ -144,21 +146,25 @@ static void check_start(struct run *r)
 	const struct child *bpf = run_tool(r, DEPLOY_BPF), *symd = run_tool(r, DEPLOY_SYMD),
 			   *export = run_tool(r, DEPLOY_EXPORT);
 
-	if (bpf->ready && symd->ready && export->ready) {
+	const struct child *send = run_tool(r, DEPLOY_SEND);
+	const bool sends = r->o->otlp.endpoints > 0;
+
+	if (bpf->ready && symd->ready && export->ready && (send->ready || !sends)) {
 		run_begin(r);
 		return;
 	}
 	uint64_t cpu_ns = 0;
-	for (int i = 0; i < DEPLOY_TOOLS; i++)
+	for (int i = 0; i < DEPLOY_USERS; i++)
 		cpu_ns += r->tools[i].cpu_ns;
 	const unsigned patience_ms = cpu_ns > 1000000000u ? BUSY_READY_MS : READY_MS;
 
 	if (run_ms_since(r->since_ns) <= patience_ms)
 		return;
 	run_fail(r, "%s was not ready after %u s",
-		 !bpf->ready	? bpf->name
-		 : !symd->ready ? symd->name
-				: export->name,
+		 !bpf->ready	  ? bpf->name
+		 : !symd->ready	  ? symd->name
+		 : !export->ready ? export->name
+				  : send->name,
 		 patience_ms / 1000);
 	r->phase = RUN_OVER;
 }
@@ -206,7 +212,7 @@ static void check_finishing(struct run *r)
 			r->held_said = true;
 			run_clear_line(r);
 			log_warning("%s: waits for its reader; interrupt%s to give it up",
-				    r->o->output, r->asked ? " again" : "");
+				    run_output(r), r->asked ? " again" : "");
 		}
 		return;
 	}
@@ -214,7 +220,7 @@ static void check_finishing(struct run *r)
 	if (run_ms_since(r->progress_ns) > FINISH_MS ||
 	    run_ms_since(r->since_ns) > FINISH_MOST_MS) {
 		run_fail(r, "%s was not written within %d s after sampling; giving up",
-			 r->o->output, (int)(run_ms_since(r->since_ns) / 1000));
+			 run_output(r), (int)(run_ms_since(r->since_ns) / 1000));
 		r->aborted = true;
 		r->phase = RUN_OVER;
 	} else if (export->done && run_ms_since(export->heard_ns) > LEAVE_MS) {
@@ -228,7 +234,7 @@ static void tick(struct run *r)
 	static const char *const words[] = { "starting", "sampling", "finishing", "" };
 
 	r->ticked_ns = clock_mono_ns();
-	for (int i = 0; i < DEPLOY_TOOLS; i++)
+	for (int i = 0; i < DEPLOY_USERS; i++)
 		child_show_pending(&r->tools[i], r->ticked_ns - HELD_MS * 1000000u, run_show, r);
 	const unsigned measure_ms = run_ms_since(r->sampling_ns) < GROWING_MS ? MEASURE_MS
 									      : MEASURE_LATER_MS;
@@ -236,9 +242,9 @@ static void tick(struct run *r)
 	if (r->phase == RUN_SAMPLING && run_ms_since(r->measured_ns) >= measure_ms)
 		run_measure(r);
 	else
-		for (int i = 0; i < DEPLOY_TOOLS; i++)
+		for (int i = 0; i < DEPLOY_USERS; i++)
 			child_measure(&r->tools[i], false);
-	for (int i = 0; i < DEPLOY_TOOLS && r->phase < RUN_OVER; i++)
+	for (int i = 0; i < DEPLOY_USERS && r->phase < RUN_OVER; i++)
 		judge(r, (enum deploy_tool)i);
 	/* The terminal belongs to COMMAND while it runs. */
 	if (!r->tty || r->o->quiet || r->phase == RUN_OVER || (r->command.pid && !r->command.ended))
@@ -260,30 +266,30 @@ static unsigned tick_ms(const struct run *r)
 {
 	bool held = false;
 
-	for (int i = 0; i < DEPLOY_TOOLS; i++)
+	for (int i = 0; i < DEPLOY_USERS; i++)
 		held |= r->tools[i].pending_ns != 0;
 	return r->phase == RUN_SAMPLING && !held ? SAMPLING_TICK_MS : TICK_MS;
 }
 
 static void wait_for_something(struct run *r)
 {
-	struct pollfd p[3 + 3 * DEPLOY_TOOLS] = { { .fd = r->signals, .events = POLLIN },
+	struct pollfd p[3 + 3 * DEPLOY_USERS] = { { .fd = r->signals, .events = POLLIN },
 						  { .fd = r->command.error, .events = POLLIN } };
 	nfds_t n = 2;
 
 	/* poll skips negative descriptors. */
-	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+	for (int i = 0; i < DEPLOY_USERS; i++) {
 		p[n++] = (struct pollfd){ .fd = r->tools[i].status, .events = POLLIN };
 		p[n++] = (struct pollfd){ .fd = r->tools[i].log, .events = POLLIN };
 		p[n++] = (struct pollfd){ .fd = r->tools[i].pidfd, .events = POLLIN };
 	}
 	bool due = r->phase == RUN_STARTING || (r->phase == RUN_SAMPLING && r->away_ns);
 
-	for (int i = 0; i < DEPLOY_TOOLS; i++)
+	for (int i = 0; i < DEPLOY_USERS; i++)
 		due |= r->again[i].due_ns != 0;
 	poll(p, n, due ? 20 : (int)tick_ms(r));
 	if (run_ms_since(r->looked_ns) > JUMP_MS) {
-		for (int i = 0; i < DEPLOY_TOOLS; i++) {
+		for (int i = 0; i < DEPLOY_USERS; i++) {
 			r->tools[i].heard_ns = clock_mono_ns();
 			r->tools[i].stopped_ns = 0;
 		}
@@ -294,7 +300,7 @@ static void wait_for_something(struct run *r)
 /* Starts tools that are due. If one cannot be started, the run ends. */
 static void start_due(struct run *r)
 {
-	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+	for (int i = 0; i < DEPLOY_USERS; i++) {
 		const enum deploy_tool t = (enum deploy_tool)i;
 
 		if (!r->again[t].due_ns || clock_mono_ns() < r->again[t].due_ns)
@@ -308,6 +314,9 @@ static void start_due(struct run *r)
 			run_tell(r);
 			continue;
 		}
+		/* Without prof-send there is still an output, and the rest is counted. */
+		if (t == DEPLOY_SEND && r->phase != RUN_STARTING)
+			continue;
 		/* Without prof-symd prof-export gets nothing more; without prof-export nothing is
 		 * written. */
 		if (r->phase == RUN_STARTING || t == DEPLOY_EXPORT)
@@ -325,7 +334,7 @@ static void loop(struct run *r)
 	while (r->phase != RUN_OVER) {
 		wait_for_something(r);
 		on_signals(r);
-		for (int i = 0; i < DEPLOY_TOOLS; i++)
+		for (int i = 0; i < DEPLOY_USERS; i++)
 			child_read(&r->tools[i], run_show, r);
 		/* Before the ends of tools: these come after it. */
 		if (r->phase == RUN_SAMPLING || r->phase == RUN_FINISHING)
@@ -355,7 +364,7 @@ static bool any_lives(struct run *r)
 {
 	bool any = false;
 
-	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+	for (int i = 0; i < DEPLOY_USERS; i++) {
 		child_read(&r->tools[i], run_show, r);
 		child_reap(&r->tools[i]);
 		any |= r->tools[i].pid != 0;
@@ -375,21 +384,42 @@ static bool await_all(struct run *r, unsigned ms)
 	return true;
 }
 
+/* prof-export has handed over all requests. prof-send gives the receivers a moment, and then ends
+ * by itself. A signal ends the wait. */
+static void await_delivery(struct run *r)
+{
+	const struct child *send = run_tool(r, DEPLOY_SEND);
+	const uint64_t since = clock_mono_ns();
+	bool told = r->aborted;
+
+	while (send->pid && !told && run_ms_since(since) < DELIVER_MS) {
+		struct pollfd p[] = { { .fd = r->signals, .events = POLLIN },
+				      { .fd = send->log, .events = POLLIN },
+				      { .fd = send->pidfd, .events = POLLIN } };
+		struct signalfd_siginfo si;
+
+		poll(p, 3, TICK_MS);
+		while (read(r->signals, &si, sizeof(si)) == sizeof(si))
+			told |= si.ssi_signo != SIGCHLD;
+		(void)any_lives(r);
+	}
+}
+
 /* Asks all tools to exit, then kills the rest. */
 static void dismiss(struct run *r)
 {
 	/* Show what they logged before, but not that they lose each other now. */
-	for (int i = 0; i < DEPLOY_TOOLS && !r->failed; i++)
+	for (int i = 0; i < DEPLOY_USERS && !r->failed; i++)
 		child_show_pending(&r->tools[i], UINT64_MAX, run_show, r);
 	r->mute = true;
-	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+	for (int i = 0; i < DEPLOY_USERS; i++) {
 		child_leave(&r->tools[i]);
 		if (r->aborted)
 			child_kill(&r->tools[i]);
 	}
 	if (await_all(r, LEAVE_MS))
 		return;
-	for (int i = 0; i < DEPLOY_TOOLS; i++)
+	for (int i = 0; i < DEPLOY_USERS; i++)
 		child_kill(&r->tools[i]);
 	(void)await_all(r, LEAVE_MS);
 }
@@ -455,7 +485,7 @@ static void await_killed(struct run *r)
 	char where[CHILD_WHERE];
 	bool told = r->aborted;
 
-	for (int i = 0; i < DEPLOY_TOOLS && any_lives(r) && !told; i++) {
+	for (int i = 0; i < DEPLOY_USERS && any_lives(r) && !told; i++) {
 		if (!r->tools[i].pid)
 			continue;
 		child_where(&r->tools[i], where);
@@ -466,7 +496,7 @@ static void await_killed(struct run *r)
 	}
 	while (any_lives(r) && !told && run_ms_since(since) < KERNEL_MS)
 		told = is_told(r);
-	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+	for (int i = 0; i < DEPLOY_USERS; i++) {
 		if (r->tools[i].pid)
 			log_warning("%s (pid %d) is left behind; it ends when the kernel lets it",
 				    account_tool(i), r->tools[i].pid);
@@ -486,11 +516,13 @@ static int open_output(struct outfile *o, const char *path, mode_t mode, bool gr
 static int open_outputs(struct run *r)
 {
 	const struct options *o = r->o;
-	int e = open_output(&r->output, o->output, o->mode, format_streams(o->format));
+	int e = 0;
 
+	if (o->output)
+		e = open_output(&r->output, o->output, o->mode, format_streams(o->format));
 	if (!e && o->summary)
 		e = open_output(&r->summary, o->summary, o->mode, false);
-	if (!e && r->summary.fd >= 0 && outfile_same(&r->output, &r->summary)) {
+	if (!e && o->output && r->summary.fd >= 0 && outfile_same(&r->output, &r->summary)) {
 		log_error("%s: is both the output and the summary; name two files", o->summary);
 		e = -EINVAL;
 	}
@@ -589,7 +621,7 @@ static int set_up(struct run *r)
 	e = rundir_make(&r->dir, &r->who);
 	if (e)
 		run_fail(r, "no folder for the run below /run, $TMPDIR or /tmp: %s", strerror(-e));
-	for (int i = 0; i < DEPLOY_TOOLS && !e; i++)
+	for (int i = 0; i < run_tools(r) && !e; i++)
 		e = run_start_tool(r, (enum deploy_tool)i);
 	return e;
 }
@@ -611,7 +643,7 @@ static int run_whole(const struct options *o, struct always *always)
 			  .command = COMMAND_NONE,
 			  .who = { .lock = -1 },
 			  .seconds = o->sampling.seconds };
-	for (int i = 0; i < DEPLOY_TOOLS; i++)
+	for (int i = 0; i < DEPLOY_USERS; i++)
 		r.tools[i] = CHILD_NONE(account_tool(i));
 	if (open_outputs(&r) || check_rights()) {
 		output_drop(&r.output);
@@ -624,6 +656,8 @@ static int run_whole(const struct options *o, struct always *always)
 	if (r.sampling_ns && !r.sampled_ns)
 		r.sampled_ns = clock_mono_ns() - r.sampling_ns;
 	r.phase = RUN_OVER;
+	if (r.sampling_ns && !r.status)
+		await_delivery(&r);
 	dismiss(&r);
 	if (r.sampling_ns && !r.status)
 		conclude_run(&r);

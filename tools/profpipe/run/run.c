@@ -55,6 +55,16 @@ struct child *run_tool(struct run *r, enum deploy_tool t)
 	return &r->tools[t];
 }
 
+int run_tools(const struct run *r)
+{
+	return r->o->otlp.endpoints ? DEPLOY_USERS : DEPLOY_TOOLS;
+}
+
+const char *run_output(const struct run *r)
+{
+	return r->o->output ? r->o->output : "what is sent";
+}
+
 static bool is_gone(uint32_t pid)
 {
 	return kill((pid_t)pid, 0) < 0 && errno == ESRCH;
@@ -92,8 +102,12 @@ static void export_words(const struct run *r, struct words *w)
 {
 	words_add(w, "-f");
 	words_add(w, format_names[r->o->format]);
-	words_add(w, "--output-fd");
-	words_print(w, "%d", CHILD_FIRST_FD);
+	if (r->output.fd >= 0) {
+		words_add(w, "--output-fd");
+		words_print(w, "%d", CHILD_FIRST_FD);
+	}
+	if (r->o->otlp.endpoints)
+		words_add(w, "--send");
 	if (r->journal >= 0) {
 		words_add(w, "--journal-fd");
 		words_print(w, "%d", CHILD_FIRST_FD + 1);
@@ -112,8 +126,8 @@ static void tool_words(const struct run *r, enum deploy_tool t, struct words *w)
 	words_add(w, r->dir.path);
 	if (r->who.separate) {
 		words_add(w, "--ids");
-		words_print(w, "%u:%u:%u:%u:%u", r->who.gid, r->who.uid[0], r->who.uid[1],
-			    r->who.uid[2], r->who.uid[3]);
+		words_print(w, "%u:%u:%u:%u:%u:%u", r->who.gid, r->who.uid[0], r->who.uid[1],
+			    r->who.uid[2], r->who.uid[3], r->who.uid[4]);
 	}
 	words_add(w, "--status-fd");
 	words_add(w, CHILD_STATUS_FD);
@@ -131,23 +145,42 @@ static void tool_words(const struct run *r, enum deploy_tool t, struct words *w)
 		reporting_names_words(&r->o->reporting, w);
 	else if (t == DEPLOY_EXPORT)
 		export_words(r, w);
+	else if (t == DEPLOY_SEND)
+		otlp_pass_on(&r->o->otlp, w);
+}
+
+/* What a new life would forget. */
+static void keep_counts(struct run *r, enum deploy_tool t, const struct status *last)
+{
+	if (t == DEPLOY_BPF)
+		r->taken += last->taken;
+	else if (t == DEPLOY_EXPORT)
+		delivery_add(&r->made, last);
+	else if (t == DEPLOY_SEND)
+		delivery_add(&r->sent, last);
 }
 
 int run_start_tool(struct run *r, enum deploy_tool t)
 {
-	const struct child_fd out[] = { { r->output.fd, CHILD_FIRST_FD },
-					{ r->journal, CHILD_FIRST_FD + 1 } };
+	const char *variables[OTLP_VARIABLES];
+	struct child_fd out[2];
+	size_t count = 0;
 	struct words w = WORDS_NONE;
+
+	if (t == DEPLOY_EXPORT && r->output.fd >= 0)
+		out[count++] = (struct child_fd){ r->output.fd, CHILD_FIRST_FD };
+	if (t == DEPLOY_EXPORT && r->journal >= 0)
+		out[count++] = (struct child_fd){ r->journal, CHILD_FIRST_FD + 1 };
+	otlp_variables(variables);
 
 	tool_words(r, t, &w);
 	int e = words_end(&w);
 
 	const struct child_start how = { .argv = (const char *const *)w.argv,
 					 .fds = out,
-					 .count = t != DEPLOY_EXPORT ? 0
-						  : r->journal >= 0  ? 2
-								     : 1 };
-	const uint64_t taken = run_tool(r, t)->last.taken;
+					 .count = count,
+					 .variables = t == DEPLOY_SEND ? variables : NULL };
+	const struct status last = run_tool(r, t)->last;
 
 	if (t == DEPLOY_SYMD)
 		r->symd_for = r->again[DEPLOY_EXPORT].count;
@@ -156,9 +189,9 @@ int run_start_tool(struct run *r, enum deploy_tool t)
 	words_done(&w);
 	if (e)
 		run_fail(r, "%s cannot be started: %s", account_tool(t), child_trouble(e));
-	else if (t == DEPLOY_BPF)
-		r->taken += taken;
-	else if (t == DEPLOY_EXPORT)
+	else
+		keep_counts(r, t, &last);
+	if (!e && t == DEPLOY_EXPORT)
 		run_tell(r);
 	if (!e && t == DEPLOY_BPF && r->rests)
 		child_order(run_tool(r, t), DEPLOY_PAUSE);
@@ -169,7 +202,7 @@ void run_measure(struct run *r)
 {
 	uint64_t pss = 0;
 
-	for (int i = 0; i < DEPLOY_TOOLS; i++) {
+	for (int i = 0; i < DEPLOY_USERS; i++) {
 		child_measure(&r->tools[i], true);
 		pss += r->tools[i].pss;
 	}
@@ -187,7 +220,7 @@ void run_begin(struct run *r)
 		command_release(&r->command);
 	log_info("sampling has begun, after %.3f s", (double)(r->sampling_ns - r->start_ns) / 1e9);
 	run_measure(r);
-	for (int i = 0; i < DEPLOY_TOOLS; i++)
+	for (int i = 0; i < DEPLOY_USERS; i++)
 		r->tools[i].ready_cpu_ns = r->tools[i].cpu_ns;
 }
 

@@ -13,6 +13,7 @@
 #include "tools/profpipe/options/options.h"
 #include "tools/profpipe/run/children.h"
 #include "tools/profpipe/run/command.h"
+#include "tools/profpipe/run/delivery.h"
 #include "tools/profpipe/run/identity.h"
 #include "tools/profpipe/run/outputs.h"
 #include "tools/profpipe/run/restarts.h"
@@ -26,7 +27,7 @@ struct run {
 	const struct options *o;
 	struct always *always; /* of `profpipe run`; NULL: this is `record` */
 	bool rests;	       /* prof-bpf is to take no samples now */
-	struct child tools[DEPLOY_TOOLS];
+	struct child tools[DEPLOY_USERS];
 	struct identity who;
 	struct rundir dir;
 	struct command command;
@@ -40,8 +41,8 @@ struct run {
 	bool asked, aborted; /* a signal asked the run to end; to end without its output */
 	bool by_terminal;    /* the signal came from the terminal, so COMMAND got it too */
 	int status;	     /* exit status when not 0 or 1 */
-	struct restarts again[DEPLOY_TOOLS];
-	uint64_t said_ns[DEPLOY_TOOLS]; /* when the user was last told of its end */
+	struct restarts again[DEPLOY_USERS];
+	uint64_t said_ns[DEPLOY_USERS]; /* when the user was last told of its end */
 	double seconds;			/* 0: until stopped */
 	uint64_t oom_kills;		/* of the host, before the run */
 	uint64_t start_ns, since_ns, sampling_ns, sampled_ns;
@@ -52,6 +53,7 @@ struct run {
 	uint64_t away_ns;		/* since when prof-bpf does not run; 0: it runs */
 	bool last;			/* prof-export must not wait for another prof-symd */
 	uint64_t command_asked_ns;	/* when COMMAND was asked to end; 0: not yet */
+	struct delivery_sum made, sent; /* of former prof-exports and prof-sends */
 	uint64_t taken;			/* samples of former prof-bpfs, by their last words */
 	uint64_t asleep_ns; /* how long the host had been suspended when sampling began */
 	uint64_t pss_peak;  /* of all tools together */
@@ -59,6 +61,10 @@ struct run {
 
 uint64_t run_ms_since(uint64_t then_ns);
 struct child *run_tool(struct run *r, enum deploy_tool t);
+/* How many tools this run has: DEPLOY_SEND is the last one. */
+int run_tools(const struct run *r);
+/* What messages call the output. */
+const char *run_output(const struct run *r);
 /* Removes the progress line, before any other output. */
 void run_clear_line(struct run *r);
 /* Logs an error, and marks the run as failed. */

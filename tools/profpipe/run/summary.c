@@ -140,6 +140,17 @@ static void print_owners(FILE *out, const struct status *f)
 	}
 }
 
+static void print_delivery(FILE *out, const struct delivery *d)
+{
+	struct buf b = BUF_INIT(0);
+
+	if (!d || !d->endpoints)
+		return;
+	(void)delivery_print(&b, d);
+	print_words(out, &b);
+	fputs("\n", out);
+}
+
 void summary_print(FILE *out, const struct summary *s)
 {
 	const struct status *f = &s->figures;
@@ -164,6 +175,7 @@ void summary_print(FILE *out, const struct summary *s)
 	print_notes(out, s);
 	if (f->cut)
 		fputs("the stream ended before its time: what came until then was written\n", out);
+	print_delivery(out, s->delivery);
 	if (f->top[0].self)
 		fputs("hottest functions (samples in the function itself):\n", out);
 	for (unsigned i = 0; i < STATUS_TOP && f->top[i].self; i++) {
@@ -260,6 +272,31 @@ static void add_owners(cJSON *to, const struct status *f)
 	}
 }
 
+static void add_delivery(cJSON *to, const struct delivery *d)
+{
+	if (!d || !d->endpoints)
+		return;
+	cJSON *o = cJSON_AddObjectToObject(to, "otlp");
+	const struct {
+		const char *name;
+		uint64_t n;
+	} counts[] = { { "endpoints", d->endpoints },
+		       { "requests", d->requests },
+		       { "samples", d->samples },
+		       { "delivered", d->delivered },
+		       { "delivered_samples", d->delivered_samples },
+		       { "lost", d->lost },
+		       { "kept", d->kept },
+		       { "unknown", d->unknown },
+		       { "dropped_away", d->away },
+		       { "dropped_slow", d->slow },
+		       { "dropped_samples", d->dropped_samples },
+		       { "restarts", d->restarts } };
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		cJSON_AddNumberToObject(o, counts[i].name, (double)counts[i].n);
+}
+
 int summary_json(int fd, const struct summary *s)
 {
 	const struct status *f = &s->figures;
@@ -306,6 +343,7 @@ int summary_json(int fd, const struct summary *s)
 	for (unsigned i = 0; i < STATUS_TOOLS; i++)
 		if (f->restarts[i])
 			cJSON_AddNumberToObject(restarts, account_tool(i), (double)f->restarts[i]);
+	add_delivery(j, s->delivery);
 	cJSON *witness = cJSON_AddObjectToObject(j, "witness");
 
 	cJSON_AddNumberToObject(witness, "more", (double)f->witness_more);

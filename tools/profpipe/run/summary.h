@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include "common/status/status.h"
+#include "tools/profpipe/run/delivery.h"
 
 struct summary_cost {
 	const char *tool;
@@ -20,6 +21,7 @@ struct summary {
 	double first_complete_s; /* from the start of profpipe; negative: none */
 	uint64_t pss_peak;	 /* bytes, of all at one time; void if one cost is not known */
 	double suspended_s;	 /* of the host; all other times leave it out */
+	const struct delivery *delivery; /* NULL, or without endpoints: nothing was sent */
 	const struct summary_cost *costs;
 	unsigned cost_count;
 };

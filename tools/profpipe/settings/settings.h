@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include "common/base/span.h"
 
-#define SETTINGS_MAX 256	    /* of a file */
+#define SETTINGS_MAX 256	   /* of a file */
 #define SETTINGS_BYTES (64u << 10) /* of a file */
 
 struct setting {

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The options of prof-send that profpipe takes and passes on as they are: --otlp ENDPOINT and those
+ * that say how to reach it. Their order matters, since an option behind an --otlp is for that
+ * endpoint. prof-send checks them. It also gets the variables that stand in for them.
+ */
+#ifndef PROFPIPE_OPTIONS_OTLP_H
+#define PROFPIPE_OPTIONS_OTLP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "common/base/cmdline.h"
+#include "common/base/words.h"
+
+#define OTLP_WORDS 128 /* at most */
+
+struct otlp_words {
+	const char *words[OTLP_WORDS]; /* borrowed from argv and static names */
+	size_t n;
+	size_t endpoints; /* 0: nothing is sent */
+};
+
+enum { OTLP_FIRST = 1300, OTLP_ENDPOINT = OTLP_FIRST };
+#define OTLP_OPTIONS \
+	{ "otlp", required_argument, NULL, OTLP_ENDPOINT }, \
+		{ "otlp-protocol", required_argument, NULL, OTLP_ENDPOINT + 1 }, \
+		{ "otlp-header-file", required_argument, NULL, OTLP_ENDPOINT + 2 }, \
+		{ "otlp-ca", required_argument, NULL, OTLP_ENDPOINT + 3 }, \
+		{ "otlp-cert", required_argument, NULL, OTLP_ENDPOINT + 4 }, \
+		{ "otlp-key", required_argument, NULL, OTLP_ENDPOINT + 5 }, \
+		{ "otlp-compression", required_argument, NULL, OTLP_ENDPOINT + 6 }, \
+		{ "otlp-timeout", required_argument, NULL, OTLP_ENDPOINT + 7 }, \
+		{ "otlp-spool", required_argument, NULL, OTLP_ENDPOINT + 8 }, \
+	{ \
+		"otlp-spool-size", required_argument, NULL, OTLP_ENDPOINT + 9 \
+	}
+
+/* Whether val is one of the options above. */
+bool otlp_has(int val);
+/* Takes the current option of *c. EXITS_GO_ON, or EXITS_USAGE, logged. */
+int otlp_option(struct otlp_words *o, const struct cmdline *c, int val);
+/* EXITS_GO_ON, or EXITS_USAGE, logged: there are options, but no endpoint. */
+int otlp_check(const struct otlp_words *o);
+bool otlp_equal(const struct otlp_words *a, const struct otlp_words *b);
+/* Whether requests that cannot be delivered are kept on disk. */
+bool otlp_spools(const struct otlp_words *o);
+/* Adds the same options. */
+void otlp_pass_on(const struct otlp_words *o, struct words *w);
+
+#define OTLP_VARIABLES 64 /* at most, with the NULL behind them */
+/* The variables of our environment that are for prof-send: "NAME=value", borrowed, NULL-terminated.
+ */
+void otlp_variables(const char *ret[static OTLP_VARIABLES]);
+
+#endif
