@@ -7,7 +7,7 @@
  *
  * A settings file has the same values, without the dashes:
  *
- *   profpipe: error: profpipe.conf:3: frequency: 0: out of range; give a whole number from 1 to 10000
+ *   profpipe: error: a.conf:3: frequency: 0: out of range; give a whole number from 1 to 10000
  *
  * cmdline_next walks the options and serves --verbose, --help and --version itself. The functions
  * for values read the value of the current option. They log what they refuse, and return

@@ -77,7 +77,8 @@ static void note_given(struct service *s, int val)
 			s->given[o - longs] = true;
 }
 
-/* Takes all of the command line. An endpoint on it replaces all endpoints of the file. The last of two settings files would hide the first. */
+/* Takes all of the command line. An endpoint on it replaces all endpoints of the file. The last of
+ * two settings files would hide the first, so only one may be given. */
 static int take_line(struct service *s, struct choice *choice)
 {
 	const char *checked = NULL;
