@@ -12,6 +12,8 @@ import pytest
 import yaml
 
 from conftest import BUILD
+from otlp_rules import profiles, requests
+from receivers import GrpcReceiver
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOOLS = ["prof-bpf", "prof-deltas", "prof-symd", "prof-export"]
@@ -135,17 +137,20 @@ class Services:
 
     # A group and users that nobody has, below those that containers get.
     GID = 59300
-    UIDS = dict(zip(TOOLS, range(59301, 59305)))
+    UIDS = dict(zip(SERVICES, range(59301, 59306)))
 
-    def __init__(self, installed, units, folder, hz=99, seconds=1000, fmt="folded"):
+    def __init__(self, installed, units, folder, hz=99, seconds=1000, fmt="folded",
+                 otlp=None):
         self.installed, self.units, self.processes = installed, units, {}
         self.run, self.state = folder / "run", folder / "state"
         self.values = {"PROFPIPE_HZ": hz, "PROFPIPE_SECONDS": seconds, "PROFPIPE_FORMAT": fmt,
                        "PROFPIPE_KEEP": 3, "PROFPIPE_KEEP_MIB": 100, "PROFPIPE_MEMORY": "128M",
-                       "PROFPIPE_CPU": 100}
+                       "PROFPIPE_CPU": 100, "PROFPIPE_SEND": "--send" if otlp else "",
+                       "PROFPIPE_OTLP": f"--otlp {otlp}"}
         for path, owner, mode in ((self.run, 0, 0o755), (self.run / "profpipe", 0, 0o755),
                                   (self.state, 0, 0o755),
-                                  (self.state / "profpipe", self.UIDS["prof-export"], 0o750)):
+                                  (self.state / "profpipe", self.UIDS["prof-export"], 0o750),
+                                  (self.state / "profpipe-send", self.UIDS["prof-send"], 0o700)):
             path.mkdir()
             os.chown(path, owner, self.GID if owner else 0)
             path.chmod(mode)
@@ -164,7 +169,9 @@ class Services:
         for word in s["ExecStart"]:
             word = re.sub(r"\$\{(\w+)\}", lambda m: str(self.values[m[1]]), word)
             word = word.replace("%t", str(self.run)).replace("%S", str(self.state))
-            argv.append(ids if word.startswith("profpipe:") else word)
+            # systemd divides a variable without braces into words.
+            argv += ([ids] if word.startswith("profpipe:")
+                     else self.values[word[1:]].split() if word.startswith("$") else [word])
         argv[0] = f"{self.installed}{argv[0]}"
         caps = ",".join("+" + c.lower().removeprefix("cap_")
                         for c in s.get("AmbientCapabilities", []))
@@ -302,6 +309,27 @@ def test_tools_without_a_launcher_record_with_the_rights_of_their_units(
         assert re.search(r"inner[; ]", s.text(name))
     finally:
         s.close()
+
+
+def test_services_send_beside_their_files(installed, units, tmp_path, spinning):
+    with GrpcReceiver() as r:
+        s = Services(installed, units, tmp_path, seconds=3, otlp=r.url)
+        try:
+            s.start_all()
+            s.start("prof-send")
+            until((s.run / "profpipe/export/otlp.sock").exists)
+            for tool in ("prof-export", "prof-bpf"):
+                code, said = s.ended(tool)
+                assert code == 0, (tool, said)
+            code, said = s.ended("prof-send")
+            assert code == 0, said
+            name, = s.profiles()
+            folded = sum(int(x.rsplit(" ", 1)[1]) for x in s.text(name).splitlines())
+            rs = requests(b"".join(len(x).to_bytes(4, "big") + x for x in r.taken))
+            assert folded == sum(len(x.timestamps_unix_nano) for _, _, p in profiles(rs)
+                                 for x in p.samples) > 50
+        finally:
+            s.close()
 
 
 def received(services):

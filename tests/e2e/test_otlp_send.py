@@ -11,13 +11,19 @@ import time
 import pytest
 
 from conftest import profpipe
-from otlp_rules import assert_same, clocks, lost, profiles, requests
+from otlp_rules import assert_same, clocks, lost, profiles, requests, samples
 from receivers import GrpcReceiver, HttpReceiver
-from running import Run, burn, children
+from running import Run, children
 from test_otlp_live import report
 
 SHORT = ["--window", "0.4", "--window-jitter", "0"]
+# It ends after this much cpu time, so that it has samples on a busy machine.
+WORK = "import time\nwhile time.process_time() < %s: pass\n"
 RECEIVERS = [(GrpcReceiver, []), (HttpReceiver, ["--otlp-protocol", "http/protobuf"])]
+
+
+def work(seconds):
+    return ["/usr/bin/python3", "-c", WORK % seconds]
 
 
 def decoded(receiver):
@@ -43,7 +49,7 @@ def test_what_arrives_is_what_a_recording_has(tmp_path, receiver, how):
     out, summary = tmp_path / "run.prof", tmp_path / "summary.json"
     with receiver() as r:
         p = profpipe("record", "-F", "199", *SHORT, "-o", out, "--summary", summary,
-                     "--otlp", r.url, *how, "--", *burn(1.5))
+                     "--otlp", r.url, *how, "--", *work(1.5))
         assert p.returncode == 0, p.stderr
         rs = decoded(r)
     s = told(summary)
@@ -60,7 +66,7 @@ def test_two_endpoints_get_the_same_with_and_without_a_file(tmp_path, ending):
     out = [] if ending is None else ["-o", tmp_path / f"out{ending}"]
     with GrpcReceiver() as a, HttpReceiver() as b:
         p = profpipe("record", "-F", "199", *SHORT, *out, "--summary", summary, "--otlp", a.url,
-                     "--otlp", b.url, "--otlp-protocol", "http/protobuf", "--", *burn(1),
+                     "--otlp", b.url, "--otlp-protocol", "http/protobuf", "--", *work(1),
                      cwd=tmp_path)
         assert p.returncode == 0, p.stderr
         assert a.taken == b.taken
@@ -76,7 +82,7 @@ def test_two_endpoints_get_the_same_with_and_without_a_file(tmp_path, ending):
 
 def test_a_recording_is_sent(tmp_path):
     out = tmp_path / "run.prof"
-    p = profpipe("record", "-F", "199", "-o", out, "--", *burn(1))
+    p = profpipe("record", "-F", "199", "-o", out, "--", *work(1))
     assert p.returncode == 0, p.stderr
     with GrpcReceiver() as r:
         p = profpipe("report", out, "--otlp", r.url)
@@ -91,7 +97,8 @@ def test_a_recording_is_sent(tmp_path):
 def test_a_receiver_that_comes_back_gets_all(tmp_path):
     summary = tmp_path / "summary.json"
     with GrpcReceiver() as r:
-        with Run("-F", "99", *SHORT, "--summary", summary, "--otlp", r.url, "--", *burn(4)) as run:
+        with Run("-F", "99", *SHORT, "--summary", summary, "--otlp", r.url, "--",
+                 *work(2.5)) as run:
             assert r.wait(1)
             r.server.stop(0).wait()
             time.sleep(0.7)
@@ -100,21 +107,21 @@ def test_a_receiver_that_comes_back_gets_all(tmp_path):
                 n = count(decoded(r)) + count(decoded(again))
                 assert again.taken
     s = told(summary)
-    assert n >= s["samples"] == s["delivered_samples"] > 100
+    assert n >= s["samples"] == s["delivered_samples"] > 50
 
 
 def test_a_killed_prof_send_is_started_again_and_the_rest_is_counted(tmp_path):
     out, summary = tmp_path / "out.folded", tmp_path / "summary.json"
     with GrpcReceiver() as r:
         with Run("-F", "99", *SHORT, "-o", out, "--summary", summary, "--otlp", r.url, "--",
-                 *burn(4)) as run:
+                 *work(2.5)) as run:
             assert r.wait(2)
             os.kill(children(run.p.pid)["prof-send"], signal.SIGKILL)
             before = len(r.taken)
             status = run.p.wait(60)
             err = run.p.stderr.read()
         rs = decoded(r)
-        assert len(r.taken) >= before + 4, err
+        assert len(r.taken) >= before + 2, err
     s = told(summary)
     assert s["restarts"] == 1 and "prof-send ended (signal 9 (Killed)); starting it again" in err
     missing = s["dropped_away"] + s["dropped_slow"] + s["unknown"] + s["lost"]
@@ -127,13 +134,38 @@ def test_a_killed_prof_send_is_started_again_and_the_rest_is_counted(tmp_path):
     assert sum(int(x.rsplit(" ", 1)[1]) for x in text.splitlines()) == s["samples"] >= count(rs)
 
 
+@pytest.mark.parametrize("ending", [None, ".folded"])
+def test_a_killed_prof_export_sends_nothing_twice(tmp_path, ending):
+    out, summary = tmp_path / "out.folded", tmp_path / "summary.json"
+    with GrpcReceiver() as r:
+        with Run("-F", "99", *SHORT, *(["-o", out] if ending else []), "--summary", summary,
+                 "--otlp", r.url, "--", *work(2.5)) as run:
+            assert r.wait(3)
+            os.kill(children(run.p.pid)["prof-export"], signal.SIGKILL)
+            run.p.wait(60)
+            err = run.p.stderr.read()
+        rs = decoded(r)
+    arrived = [x[:5] for x in samples(rs, 0)]
+    assert len(arrived) == len(set(arrived))
+    all_of_it = json.loads(summary.read_text())
+    assert all_of_it["restarts"]["prof-export"] == 1, err
+    s = all_of_it["otlp"]
+    assert all_of_it["samples"] - s["outside"] <= len(arrived) <= all_of_it["samples"]
+    assert s["outside"] < 150 < all_of_it["samples"], err
+    # The receiver is not told that what it has was lost.
+    assert sum(lost(rs).values()) <= s["outside"]
+    if ending:
+        assert sum(int(x.rsplit(" ", 1)[1]) for x in out.read_text().splitlines()) \
+            == all_of_it["samples"]
+
+
 def test_a_dead_endpoint_delays_the_end_by_little_and_is_told(tmp_path):
     out, summary = tmp_path / "out.folded", tmp_path / "summary.json"
     with socket.create_server(("127.0.0.1", 0)) as silent, GrpcReceiver() as good:
         dead = f"http://127.0.0.1:{silent.getsockname()[1]}"
         began = time.monotonic()
         p = profpipe("record", "-F", "99", *SHORT, "-o", out, "--summary", summary, "--otlp", dead,
-                     "--otlp", good.url, "--", *burn(1))
+                     "--otlp", good.url, "--", *work(1))
         assert time.monotonic() - began < 20
         assert p.returncode == 1
         s, n = told(summary), len(decoded(good))
@@ -150,15 +182,15 @@ def test_without_a_receiver_what_waits_stays_in_the_spool(tmp_path):
         url = r.url
     args = ["-F", "99", *SHORT, "--otlp", url, "--otlp-protocol", "http/protobuf", "--otlp-spool",
             spool]
-    p = profpipe("record", *args, "--", *burn(0.5))
+    p = profpipe("record", *args, "--", *work(0.5))
     assert p.returncode == 1
     n = int(re.search(r"(\d+) kept in the spool", p.stderr)[1])
     assert n > 0 and len(list(spool.iterdir())) >= n
     with HttpReceiver(port=r.port) as r:
-        p = profpipe("record", *args, "--", *burn(0.5))
+        p = profpipe("record", *args, "--", *work(0.5))
         assert p.returncode == 0, p.stderr
         assert len(decoded(r)) > n
-    assert not list(spool.glob("*.request"))
+    assert not list(spool.glob("*.otlp"))
 
 
 @pytest.mark.parametrize("args,status,words", [
@@ -177,7 +209,7 @@ def test_a_wrong_command_line_is_refused_in_one_line(tmp_path, args, status, wor
 def test_variables_stand_in_and_reach_only_prof_send(tmp_path):
     env = {**os.environ, "OTEL_EXPORTER_OTLP_HEADERS": "x-one=1",
            "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf", "no_proxy": "127.0.0.1"}
-    with HttpReceiver() as r, Run("-F", "99", *SHORT, "--otlp", r.url, "--", *burn(2),
+    with HttpReceiver() as r, Run("-F", "99", *SHORT, "--otlp", r.url, "--", *work(2),
                                   env=env) as run:
         assert r.wait(1)
         for name, pid in children(run.p.pid).items():
@@ -191,7 +223,7 @@ def test_variables_stand_in_and_reach_only_prof_send(tmp_path):
 def test_prof_send_has_a_user_of_its_own(tmp_path):
     if os.getuid():
         pytest.skip("only root has users for the tools")
-    with GrpcReceiver() as r, Run("-F", "99", *SHORT, "--otlp", r.url, "--", *burn(2)) as run:
+    with GrpcReceiver() as r, Run("-F", "99", *SHORT, "--otlp", r.url, "--", *work(2)) as run:
         assert r.wait(1)
         users = {}
         for name, pid in children(run.p.pid).items():

@@ -79,7 +79,7 @@ static void say_empty(struct run *r, const struct status *f)
 			 seconds);
 }
 
-static void settle_delivery(struct run *r, struct delivery *ret)
+static void settle_delivery(struct run *r, const struct status *f, struct delivery *ret)
 {
 	const struct status *last = &run_tool(r, DEPLOY_SEND)->last;
 	const uint64_t known = last->requests_taken + last->requests_lost;
@@ -87,7 +87,7 @@ static void settle_delivery(struct run *r, struct delivery *ret)
 
 	delivery_add(&r->made, &run_tool(r, DEPLOY_EXPORT)->last);
 	delivery_add(&r->sent, last);
-	delivery_settle(&r->made, &r->sent, r->o->otlp.endpoints,
+	delivery_settle(f->samples, &r->made, &r->sent, r->o->otlp.endpoints,
 			waits ? last->requests - known : 0, ret);
 	ret->restarts = r->again[DEPLOY_SEND].count;
 }
@@ -116,7 +116,6 @@ void conclude_run(struct run *r)
 	struct delivery delivery;
 	struct rusage self;
 
-	settle_delivery(r, &delivery);
 	for (int i = 0; i < tools; i++) {
 		const struct child *c = &r->tools[i];
 
@@ -144,6 +143,7 @@ void conclude_run(struct run *r)
 		.pss_peak = r->pss_peak + costs[tools].pss_peak,
 		.suspended_s = asleep_ns > 0 ? (double)asleep_ns / 1e9 : 0,
 	};
+	settle_delivery(r, &s.figures, &delivery);
 	if (s.figures.first_complete_ns > r->start_ns)
 		s.first_complete_s = (double)(s.figures.first_complete_ns - r->start_ns) / 1e9;
 	/* A service may end at any time, or rest all the time. */

@@ -14,15 +14,18 @@ void delivery_add(struct delivery_sum *s, const struct status *last)
 	s->samples += last->requests_samples ? last->requests_samples : last->samples;
 }
 
-void delivery_settle(const struct delivery_sum *export, const struct delivery_sum *send,
-		     uint64_t endpoints, uint64_t waits, struct delivery *ret)
+void delivery_settle(uint64_t samples, const struct delivery_sum *export,
+		     const struct delivery_sum *send, uint64_t endpoints, uint64_t waits,
+		     struct delivery *ret)
 {
+	/* A prof-export without requests says its other samples. */
+	const uint64_t made = export->requests ? export->samples : 0;
 	const uint64_t handed = export->taken * endpoints, known = send->taken + send->lost + waits;
 
 	*ret = (struct delivery){
 		.endpoints = endpoints,
 		.requests = export->requests,
-		.samples = export->requests ? export->samples : 0,
+		.samples = made,
 		.away = export->away,
 		.slow = export->lost - export->away,
 		.dropped_samples = export->lost_samples,
@@ -31,6 +34,7 @@ void delivery_settle(const struct delivery_sum *export, const struct delivery_su
 		.lost = send->lost,
 		.kept = waits,
 		.unknown = handed > known ? handed - known : 0,
+		.outside = samples > made ? samples - made : 0,
 	};
 }
 
@@ -68,6 +72,9 @@ int delivery_print(struct buf *b, const struct delivery *d)
 	if (!r && d->dropped_samples)
 		r = buf_printf(b, " (%" PRIu64 " sample%s dropped)", d->dropped_samples,
 			       plural(d->dropped_samples));
+	if (!r && d->outside)
+		r = buf_printf(b, "; %" PRIu64 " sample%s in no request", d->outside,
+			       plural(d->outside));
 	if (!r && d->restarts)
 		r = buf_printf(b, "; prof-send was started again %u time%s", d->restarts,
 			       plural(d->restarts));

@@ -25,13 +25,15 @@ struct delivery {
 	uint64_t away, slow, dropped_samples;
 	/* Of the rest, over all endpoints. */
 	uint64_t delivered, delivered_samples, lost, kept, unknown;
+	uint64_t outside;  /* at most so many samples are in no request */
 	unsigned restarts; /* of prof-send */
 };
 
-/* export, send: over all lives. waits: what prof-send's last life had neither delivered nor lost,
- * if it keeps that in a spool; else 0. */
-void delivery_settle(const struct delivery_sum *export, const struct delivery_sum *send,
-		     uint64_t endpoints, uint64_t waits, struct delivery *ret);
+/* samples: of the run. export, send: over all lives. waits: what prof-send's last life had neither
+ * delivered nor lost, if it keeps that in a spool; else 0. */
+void delivery_settle(uint64_t samples, const struct delivery_sum *export,
+		     const struct delivery_sum *send, uint64_t endpoints, uint64_t waits,
+		     struct delivery *ret);
 /* Requests that did not reach an endpoint, over all endpoints. */
 uint64_t delivery_missing(const struct delivery *d);
 /* Appends a line of text without its line feed. Errors of buf_append. */

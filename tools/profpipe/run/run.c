@@ -119,6 +119,19 @@ static void export_words(const struct run *r, struct words *w)
 	reporting_words(&r->o->reporting, w);
 }
 
+/* Only with a user for it do the others expect a prof-send. */
+static void ids_word(const struct run *r, struct words *w)
+{
+	const struct identity *i = &r->who;
+
+	if (r->o->otlp.endpoints)
+		words_print(w, "%u:%u:%u:%u:%u:%u", i->gid, i->uid[0], i->uid[1], i->uid[2],
+			    i->uid[3], i->uid[4]);
+	else
+		words_print(w, "%u:%u:%u:%u:%u", i->gid, i->uid[0], i->uid[1], i->uid[2],
+			    i->uid[3]);
+}
+
 static void tool_words(const struct run *r, enum deploy_tool t, struct words *w)
 {
 	words_add(w, account_tool(t));
@@ -126,8 +139,7 @@ static void tool_words(const struct run *r, enum deploy_tool t, struct words *w)
 	words_add(w, r->dir.path);
 	if (r->who.separate) {
 		words_add(w, "--ids");
-		words_print(w, "%u:%u:%u:%u:%u:%u", r->who.gid, r->who.uid[0], r->who.uid[1],
-			    r->who.uid[2], r->who.uid[3], r->who.uid[4]);
+		ids_word(r, w);
 	}
 	words_add(w, "--status-fd");
 	words_add(w, CHILD_STATUS_FD);

@@ -291,6 +291,7 @@ static void add_delivery(cJSON *to, const struct delivery *d)
 		       { "dropped_away", d->away },
 		       { "dropped_slow", d->slow },
 		       { "dropped_samples", d->dropped_samples },
+		       { "outside", d->outside },
 		       { "restarts", d->restarts } };
 
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
