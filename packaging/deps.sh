@@ -7,8 +7,9 @@ set -eu
 
 build="gcc make pkgconf clang llvm bpftool libbpf-dev libelf-dev libdw-dev libnng-dev
 libmsgpack-dev libprotobuf-c-dev protobuf-c-compiler python3-minimal libcap-ng-dev
-libseccomp-dev libcjson-dev libinih-dev libcurl4-openssl-dev uthash-dev libiberty-dev
-liblzma-dev zlib1g-dev libzstd-dev libmd-dev libzydis-dev libjs-d3 linux-libc-dev"
+libseccomp-dev libcjson-dev libinih-dev libmicrohttpd-dev libcurl4-openssl-dev uthash-dev
+libiberty-dev liblzma-dev zlib1g-dev libzstd-dev libmd-dev libzydis-dev libjs-d3
+linux-libc-dev"
 deb="debhelper dpkg-dev"
 test="git g++ squashfuse squashfs-tools python3 python3-pytest python3-pytest-xdist libcriterion-dev
 libclang-rt-14-dev clang-format elfutils gdb binutils protobuf-compiler mandoc

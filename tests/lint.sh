@@ -125,6 +125,7 @@ declare -A may=(
 	[prof-symd]="seccomp elf dw lzma z md Zydis Zycore"
 	[prof-dump]="seccomp bpf elf dw lzma z md zstd Zydis Zycore"
 	[prof-export]="seccomp protobuf-c z"
+	[prof-metrics]="seccomp microhttpd"
 	[prof-send]="seccomp curl protobuf-c z"
 )
 for t in "$@"; do

@@ -8,13 +8,15 @@ import signal
 import socket
 import subprocess
 import time
+import urllib.error
+import urllib.request
 
 import pytest
 
 from conftest import BUILD, profpipe
 from otlp_rules import lost, profiles, requests
-from receivers import GrpcReceiver
-from running import children
+from receivers import GrpcReceiver, spare_port
+from running import children, ids
 
 GOOD = ["frequency = 49", "cpu-limit = 100", "window = 0.5", "window-jitter = 0"]
 
@@ -163,6 +165,7 @@ REFUSED = [
     (["--probabilistic-threshold", "0"], "--probabilistic-threshold: 0: "),
     (["--probabilistic-interval", "0.5s"], "--probabilistic-interval: 0.5s: out of range; "),
     (["-d", "5"], "-d: unknown option; "),
+    (["--metrics", "0.0.0.0:9464"], "--metrics: 0.0.0.0:9464: not an address of this host alone; "),
 ]
 
 
@@ -223,12 +226,12 @@ def test_a_killed_tool_is_started_again(tmp_path):
 
 def test_reloads_lose_no_sample(tmp_path):
     with spinner() as pid, GrpcReceiver() as a, GrpcReceiver() as b:
-        lines = ["frequency = 99", "window = 1", "window-jitter = 0", f"pid = {pid}"]
+        lines = ["frequency = 99", "window = 3", "window-jitter = 0", f"pid = {pid}"]
         with Service(tmp_path, [*lines, "cpu-limit = 100", f"otlp = {a.url}"], "-v") as s:
             s.manager.wait("READY=1")
             before = cpu_s(pid)
             for i in range(5):
-                time.sleep(1)
+                time.sleep(2)
                 s.reload([*lines, f"cpu-limit = {99 - i}", f"otlp = {(b if i == 2 else a).url}",
                           "probabilistic-threshold = 100"])
             time.sleep(1)
@@ -243,7 +246,7 @@ def test_reloads_lose_no_sample(tmp_path):
 
 def test_another_receiver_gets_all_from_a_reload_on(tmp_path):
     with spinner() as pid, GrpcReceiver() as a, GrpcReceiver() as b:
-        lines = ["frequency = 49", "cpu-limit = 100", "window = 2", "window-jitter = 0",
+        lines = ["frequency = 49", "cpu-limit = 100", "window = 3", "window-jitter = 0",
                  f"pid = {pid}"]
         with Service(tmp_path, [*lines, f"otlp = {a.url}"]) as s:
             assert a.wait(1)
@@ -278,6 +281,105 @@ def test_what_cannot_change_is_refused_by_name_and_the_rest_stays(tmp_path):
         ":1: cpu-limit: 500: out of range; give a whole number from 1 to 100",
         ": the settings stay as they were"], said
     assert status == 0 and said.count("was read again") == 1, said
+
+
+# --- metrics ---
+
+def metrics(port):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as r:
+        assert r.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+        lines = r.read().decode().splitlines()
+    return {x.rsplit(" ", 1)[0].removeprefix("profpipe_"): float(x.rsplit(" ", 1)[1])
+            for x in lines if not x.startswith("#")}
+
+
+def until(port, good):
+    for _ in range(300):
+        with contextlib.suppress(OSError):
+            m = metrics(port)
+            if good(m):
+                return m
+        time.sleep(0.1)
+    raise AssertionError(f"not within 30 s: {metrics(port)}")
+
+
+def metrics_tool(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as f:
+        for child in f.read().split():
+            with open(f"/proc/{child}/comm") as comm:
+                if comm.read() == "prof-metrics\n":
+                    return int(child)
+    return None
+
+
+def test_figures_are_served_on_this_host_alone(tmp_path):
+    port = spare_port()
+    with spinner() as pid, GrpcReceiver() as r:
+        with Service(tmp_path, [*GOOD, f"otlp = {r.url}", f"pid = {pid}"], "--metrics",
+                     f"127.0.0.1:{port}") as s:
+            m = until(port, lambda m: m["requests_delivered_total"] >= 3)
+            assert m["up"] == m["sampling"] == 1 and m["samples_total"] > 20
+            assert 0 < m["samples_kept_total"] <= m["samples_total"]
+            assert m["requests_total"] >= m["requests_delivered_total"]
+            assert m["requests_lost_total"] == m["requests_dropped_total"] == 0
+            assert m['lost_total{reason="cpu-limit"}'] == 0
+            for t in ["prof-bpf", "prof-symd", "prof-export", "prof-send", "profpipe"]:
+                assert m[f'tool_up{{tool="{t}"}}'] == 1
+                assert m[f'restarts_total{{tool="{t}"}}'] == 0
+            assert m['cpu_seconds_total{tool="prof-bpf"}'] > 0
+            os.kill(children(s.p.pid)["prof-symd"], signal.SIGKILL)
+            until(port, lambda m: m['restarts_total{tool="prof-symd"}'] == 1)
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10)
+            status, said = s.end()
+        assert status == 0, said
+    with pytest.raises(OSError):
+        metrics(port)
+
+
+def test_the_server_holds_nothing_and_is_started_again(tmp_path):
+    port = spare_port()
+    with Service(tmp_path, [*GOOD, f"output = {tmp_path / 'o.otlp'}",
+                            f"metrics = 127.0.0.1:{port}"]) as s:
+        until(port, lambda m: m["up"])
+        tool = metrics_tool(s.p.pid)
+        with open(f"/proc/{tool}/status") as f:
+            status = f.read()
+        assert re.search(r"^CapEff:\t0+$", status, re.M) and "\nNoNewPrivs:\t1\n" in status
+        assert "\nSeccomp:\t2\n" in status and re.search(r"^Groups:\t *$", status, re.M)
+        uids = {ids(p)["Uid"].split()[0] for p in children(s.p.pid).values()}
+        assert ids(tool)["Uid"].split()[0] not in uids | {"0"}
+        held = {os.readlink(f"/proc/{tool}/fd/{n}").split(":")[0]
+                for n in os.listdir(f"/proc/{tool}/fd")}
+        assert held <= {"/dev/null", "pipe", "socket", "anon_inode"}
+        os.kill(tool, signal.SIGKILL)
+        until(port, lambda m: metrics_tool(s.p.pid) not in (tool, None) and m["up"])
+        again = spare_port()
+        s.reload([*GOOD, f"output = {tmp_path / 'o.otlp'}", f"metrics = 127.0.0.1:{again}"])
+        until(again, lambda m: m["up"])
+        status, said = s.end()
+    assert status == 0 and "prof-metrics ended (signal 9 (Killed))" in said, said
+
+
+def test_a_port_that_is_taken_is_said(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        at = f"127.0.0.1:{other.getsockname()[1]}"
+        p = profpipe("run", "-o", tmp_path / "o.otlp", "--metrics", at)
+    assert p.returncode == 1 and not (tmp_path / "o.otlp").exists()
+    assert p.stderr == (f"profpipe: error: --metrics: {at}: Address already in use; "
+                        "choose another port\n")
+
+
+@pytest.mark.parametrize("args,line", [
+    ([], "--listen-fd: missing; "), (["--listen-fd", "7"], "--life-fd: missing; "),
+    (["x"], "x: not an option; "),
+    (["--listen-fd", "70", "--life-fd", "71"], "--listen-fd: the descriptor is not open; "),
+])
+def test_prof_metrics_by_hand_is_refused(args, line):
+    p = subprocess.run([f"{BUILD}/prof-metrics", *args], capture_output=True, text=True, timeout=20,
+                       check=False)
+    assert (p.returncode, p.stdout, p.stderr.count("\n")) == (2, "", 1), p.stderr
+    assert p.stderr.startswith(f"prof-metrics: error: {line}"), p.stderr
 
 
 # --- probabilistic profiling ---

@@ -12,6 +12,7 @@
 #include "common/base/log.h"
 #include "common/base/outfile.h"
 #include "common/cell/budget.h"
+#include "tools/profpipe/options/listen.h"
 #include "tools/profpipe/options/options_internal.h"
 
 #define INTERVAL_LEAST_S 1
@@ -90,6 +91,8 @@ static const char usage[] =
 	"                   run: sample in this part of all intervals only (default 100)\n"
 	"  --probabilistic-interval TIME\n"
 	"                   run: length of these intervals (default 1m)\n"
+	"  --metrics 127.0.0.1:PORT\n"
+	"                   run: serve figures to Prometheus at /metrics (default: do not)\n"
 	"  --json           doctor: print JSON\n"
 	"  --summary FILE   also write the summary to FILE, as JSON\n"
 	"  -q, --quiet      print no progress and no summary on standard error\n"
@@ -140,6 +143,18 @@ static int take_chance(struct options *o, const struct cmdline *c)
 	return r;
 }
 
+static int take_metrics(struct options *o, const struct cmdline *c)
+{
+	struct sockaddr_storage at;
+	socklen_t len;
+
+	if (!listen_parse(c->value, &at, &len))
+		return cmdline_refuse(c, "not an address of this host alone; give 127.0.0.1:PORT, "
+					 "or [::1]:PORT");
+	o->metrics = c->value;
+	return EXITS_GO_ON;
+}
+
 static int take_interval(struct options *o, const struct cmdline *c)
 {
 	double seconds = 0;
@@ -186,6 +201,8 @@ int options_take(struct options *o, struct choice *choice, int val)
 		return r;
 	case OPTION_CHANCE:
 		return take_chance(o, c);
+	case OPTION_METRICS:
+		return take_metrics(o, c);
 	case OPTION_INTERVAL:
 		return take_interval(o, c);
 	case 'q':

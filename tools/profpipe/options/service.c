@@ -31,6 +31,7 @@ static const struct option longs[] = {
 	{ "pid", required_argument, NULL, SAMPLING_PID },
 	{ "cpu-limit", required_argument, NULL, SAMPLING_CPU_LIMIT },
 	{ "read-memory", required_argument, NULL, SAMPLING_MEMORY },
+	{ "metrics", required_argument, NULL, OPTION_METRICS },
 	{ "probabilistic-threshold", required_argument, NULL, OPTION_CHANCE },
 	{ "probabilistic-interval", required_argument, NULL, OPTION_INTERVAL },
 	SAMPLING_UNSAFE_OPTION,
@@ -44,7 +45,7 @@ static_assert(sizeof(longs) / sizeof(longs[0]) <= SERVICE_OPTIONS, "each option 
 static bool may_change(int val)
 {
 	return val == SAMPLING_CPU_LIMIT || val == OPTION_CHANCE || val == OPTION_INTERVAL ||
-	       val == 'v' || val == 'q' || otlp_has(val);
+	       val == OPTION_METRICS || val == 'v' || val == 'q' || otlp_has(val);
 }
 
 /* An option behind an --otlp is for that endpoint, so all of these are. */

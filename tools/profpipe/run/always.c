@@ -13,17 +13,30 @@
 #include "tools/profpipe/run/coin.h"
 #include "tools/profpipe/run/run.h"
 
-#define STATE_MS 10000	/* between two lines for the manager */
-#define RENEW_MS 30000	/* for a prof-send that has something to deliver */
-#define HOUR_MS 3600000 /* in which each tool may log CHILD_LINES_MAX lines */
+#define STATE_MS 10000	     /* between two lines for the manager */
+#define HANDED_NS 200000000u /* for a request to reach prof-send */
+#define RENEW_MS 30000	     /* for a prof-send that has something to deliver */
+#define HOUR_MS 3600000	     /* in which each tool may log CHILD_LINES_MAX lines */
 
-void always_init(struct always *a, const struct service *s)
+/* Serves metrics where the settings want them. */
+static int serve(struct always *a)
 {
-	*a = (struct always){ .first = s, .now = s, .seed = coin_seed() };
+	const char *address = a->now->options.metrics;
+	const int r = metrics_listen(&a->metrics, address);
+
+	if (r)
+		log_error("--metrics: %s: %s; choose another port", address, strerror(-r));
+	return r;
+}
+
+int always_init(struct always *a, const struct service *s)
+{
+	*a = (struct always){ .first = s, .now = s, .seed = coin_seed(), .metrics = METRICS_NONE };
 	if (notify_open(&a->notify))
 		log_warning("NOTIFY_SOCKET: is no socket that can be used; the service manager "
 			    "is told nothing");
 	log_init("profpipe", s->options.verbose ? LOG_INFO : LOG_WARNING);
+	return serve(a);
 }
 
 /* --- the service manager --- */
@@ -79,6 +92,11 @@ static void throw_coin(struct run *r)
 
 /* --- reloading --- */
 
+static bool same(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
 /* Has the tools follow what has changed. */
 static void follow(struct run *r, const struct options *before)
 {
@@ -87,24 +105,36 @@ static void follow(struct run *r, const struct options *before)
 	log_init("profpipe", r->o->verbose ? LOG_INFO : LOG_WARNING);
 	if (limit != before->sampling.cpu_limit)
 		child_order(run_tool(r, DEPLOY_BPF), (uint8_t)(DEPLOY_CPU_LIMIT + limit));
+	if (!same(r->o->metrics, before->metrics))
+		(void)serve(r->always);
 	if (!otlp_equal(&r->o->otlp, &before->otlp)) {
 		r->always->renews = true;
 		r->always->renews_ns = clock_mono_ns();
+		r->always->made_ns = 0;
 		r->always->requests = run_tool(r, DEPLOY_EXPORT)->last.requests;
 	}
 }
 
 /* Has a new prof-send deliver to other receivers. prof-export drops what it makes without one. So
- * the old one ends when a request has just been delivered, and the next one is seconds away. */
+ * the old one ends when the latest request was delivered, and the next one is seconds away: it has
+ * to say so itself, a moment after that request was made. */
 static void renew_sender(struct run *r)
 {
 	struct always *a = r->always;
 	const struct child *send = run_tool(r, DEPLOY_SEND);
 	const struct status *s = &send->last;
-	const bool made = run_tool(r, DEPLOY_EXPORT)->last.requests != a->requests;
-	const bool idle = made && s->requests == s->requests_taken + s->requests_lost;
+	const uint64_t made = run_tool(r, DEPLOY_EXPORT)->last.requests;
 
-	if (!a->renews || (!idle && run_ms_since(a->renews_ns) < RENEW_MS))
+	if (!a->renews)
+		return;
+	if (made != a->requests) {
+		a->requests = made;
+		a->made_ns = clock_mono_ns();
+	}
+	const bool idle = a->made_ns && send->heard_ns > a->made_ns + HANDED_NS &&
+			  s->requests == s->requests_taken + s->requests_lost;
+
+	if (!idle && run_ms_since(a->renews_ns) < RENEW_MS)
 		return;
 	a->renews = false;
 	if (send->pid)
@@ -162,11 +192,13 @@ void always_turn(struct run *r)
 		a->ending = true;
 		notify_send(&a->notify, "STOPPING=1\nSTATUS=writing the last samples");
 	}
+	metrics_turn(&a->metrics, r);
 	/* Without an end, a limit for the whole run would hide all later lines. */
 	if (run_ms_since(a->logged_ns) >= HOUR_MS) {
 		a->logged_ns = clock_mono_ns();
 		for (int i = 0; i < DEPLOY_USERS; i++)
 			r->tools[i].lines = 0;
+		a->metrics.child.lines = 0;
 	}
 }
 
@@ -177,6 +209,7 @@ void always_done(struct run *r)
 	if (!a)
 		return;
 	notify_close(&a->notify);
+	metrics_end(&a->metrics);
 	if (a->now != a->first)
 		service_done(&a->services[a->now == &a->services[1]]);
 }

@@ -679,6 +679,7 @@ int record_always(const struct service *s)
 {
 	static struct always a;
 
-	always_init(&a, s);
+	if (always_init(&a, s))
+		return EXITS_FAILED;
 	return run_whole(&s->options, &a);
 }

@@ -220,6 +220,7 @@ void run_measure(struct run *r)
 	}
 	if (pss > r->pss_peak)
 		r->pss_peak = pss;
+	r->launcher_pss = child_pss(getpid());
 	r->measured_ns = clock_mono_ns();
 }
 

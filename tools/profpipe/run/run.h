@@ -55,8 +55,9 @@ struct run {
 	uint64_t command_asked_ns;	/* when COMMAND was asked to end; 0: not yet */
 	struct delivery_sum made, sent; /* of former prof-exports and prof-sends */
 	uint64_t taken;			/* samples of former prof-bpfs, by their last words */
-	uint64_t asleep_ns; /* how long the host had been suspended when sampling began */
-	uint64_t pss_peak;  /* of all tools together */
+	uint64_t asleep_ns;    /* how long the host had been suspended when sampling began */
+	uint64_t pss_peak;     /* of all tools together */
+	uint64_t launcher_pss; /* profpipe's own */
 };
 
 uint64_t run_ms_since(uint64_t then_ns);
