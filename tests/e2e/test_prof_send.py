@@ -188,6 +188,13 @@ def test_a_status_of_http_stands_for_a_missing_one_of_grpc():
     with H2Receiver([http("503"), http("429")]) as r:
         delivered(send("--otlp", r.url), 1)
         assert len(r.times) == 3
+    # One that shuts down ends its streams like this.
+    def breaks_off(stream):
+        stream.head(end=True)
+        stream.flush()
+    with H2Receiver([breaks_off]) as r:
+        delivered(send("--otlp", r.url), 1)
+        assert len(r.times) == 2 and r.taken == [A]
     with H2Receiver([http("401")]) as r:
         p = send("--otlp", r.url)
         delivered(p, 0, 1, status=1)

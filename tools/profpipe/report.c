@@ -194,6 +194,9 @@ static int verdict(struct pipeline *p, const struct options *o)
 		}
 		if (p->said || has_followed(p, c))
 			continue;
+		/* prof-send warns of each failure, and fails for what was lost in the end. */
+		if (i == SEND && strstr(line, ": warning: "))
+			child_show_pending(c, UINT64_MAX, show, p);
 		if (!c->pending_ns && i == SEND && WIFEXITED(c->wait_status)) {
 			log_error("%s: not all of it was delivered", o->input);
 		} else if (!c->pending_ns) {

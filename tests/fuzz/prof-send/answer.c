@@ -36,6 +36,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	reply.grpc_status = take_text(&in);
 	reply.grpc_message = take_text(&in);
 	reply.grpc_details = take_text(&in);
+	if (head[0] & 16)
+		reply.content_type = STR_LIT("application/grpc");
 	reply.body = in;
 	answer_of(&reply, &a);
 	must(a.verdict < ANSWER_VERDICTS && strlen(a.why) < ANSWER_WHY_MAX);

@@ -122,6 +122,18 @@ Test(answer, a_reply_of_http_in_place_of_grpc_is_understood)
 	a = of((struct answer_reply){ .grpc = true, .http = 200 });
 	cr_assert_eq(a.verdict, ANSWER_REFUSED);
 	cr_assert_str_eq(a.why, "UNKNOWN: HTTP status 200 without a gRPC status");
+	a = of((struct answer_reply){
+		.grpc = true, .http = 200, .content_type = STR_LIT("text/html") });
+	cr_assert_eq(a.verdict, ANSWER_REFUSED);
+}
+
+Test(answer, a_receiver_of_grpc_that_breaks_off_may_take_it_later)
+{
+	const struct answer a = of((struct answer_reply){
+		.grpc = true, .http = 200, .content_type = STR_LIT("application/grpc+proto") });
+
+	cr_assert_eq(a.verdict, ANSWER_AGAIN);
+	cr_assert_str_eq(a.why, "UNAVAILABLE: HTTP status 200 without a gRPC status");
 }
 
 Test(answer, an_endless_reply_is_judged_by_what_was_known_before_it)

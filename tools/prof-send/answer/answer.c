@@ -125,6 +125,17 @@ static bool is_retryable(const struct grpc_status *s)
 	}
 }
 
+/* A receiver of gRPC began to answer, and ended before it said its status: it is shutting down, and
+ * may not have taken the request. Whoever answers with another type knows no gRPC. */
+static bool has_broken_off(const struct answer_reply *reply)
+{
+	static const char type[] = "application/grpc";
+
+	return reply->http == 200 && !reply->endless &&
+	       reply->content_type.len >= sizeof(type) - 1 &&
+	       memcmp(reply->content_type.data, type, sizeof(type) - 1) == 0;
+}
+
 static void of_grpc(const struct answer_reply *reply, struct answer *ret)
 {
 	struct grpc_status s;
@@ -134,6 +145,8 @@ static void of_grpc(const struct answer_reply *reply, struct answer *ret)
 		s = (struct grpc_status){ .code = grpc_code_of_http(reply->http) };
 		snprintf(s.message, sizeof(s.message), "HTTP status %u without a gRPC status",
 			 reply->http);
+		if (has_broken_off(reply))
+			s.code = GRPC_UNAVAILABLE;
 		ret->has_delay = retry_after(reply, &ret->delay_ms);
 		if (reply->http == 413) {
 			say(ret, "the request is too large", s.message);

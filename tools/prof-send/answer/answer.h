@@ -26,7 +26,7 @@ struct answer_reply {
 	unsigned http; /* the status; 0: no reply came, and `failure` says why */
 	const char *failure;
 	bool endless; /* the body was cut off at the limit of what we read */
-	struct str retry_after, grpc_status, grpc_message, grpc_details;
+	struct str content_type, retry_after, grpc_status, grpc_message, grpc_details;
 	struct span body; /* its first bytes */
 	bool whole;	  /* `body` is all of it */
 	int64_t now_s;	  /* the time of day, for a Retry-After that is a date */

@@ -21,6 +21,7 @@
 #define SAID_NS 10000000000u
 
 static const char *const text_names[TRANSFER_TEXTS] = {
+	[TRANSFER_CONTENT_TYPE] = "content-type",
 	[TRANSFER_RETRY_AFTER] = "retry-after",
 	[TRANSFER_GRPC_STATUS] = "grpc-status",
 	[TRANSFER_GRPC_MESSAGE] = "grpc-message",
@@ -406,6 +407,7 @@ void transfer_end(struct transfer *t, CURLcode result)
 		.http = (unsigned)http,
 		.failure = failure_of(t, result),
 		.endless = t->endless,
+		.content_type = text_of(t, TRANSFER_CONTENT_TYPE),
 		.retry_after = text_of(t, TRANSFER_RETRY_AFTER),
 		.grpc_status = text_of(t, TRANSFER_GRPC_STATUS),
 		.grpc_message = text_of(t, TRANSFER_GRPC_MESSAGE),

@@ -15,6 +15,7 @@
 
 /* The texts of a reply that an answer is made of. */
 enum transfer_text {
+	TRANSFER_CONTENT_TYPE,
 	TRANSFER_RETRY_AFTER,
 	TRANSFER_GRPC_STATUS,
 	TRANSFER_GRPC_MESSAGE,
