@@ -61,7 +61,7 @@ int confine_seal(void)
 
 	if (r)
 		return say(step, r);
-	/* A kernel may lack either; each alone stops most attacks. */
+		/* A kernel may lack either; each alone stops most attacks. */
 #ifndef __SANITIZE_ADDRESS__
 	if (landlock_version() > 0)
 		r = landlock_enter(LANDLOCK_NOTHING, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How prof-metrics is confined: it keeps its listener and the launcher's pipe, and opens nothing. */
+/* The confinement of prof-metrics: it keeps its listener and the launcher's pipe, and opens nothing
+ * more. */
 #ifndef PROF_METRICS_CONFINE_H
 #define PROF_METRICS_CONFINE_H
 

@@ -22,7 +22,7 @@
 
 #define PAGE_MAX (64u << 10)
 #define CLIENTS 8
-#define CLIENT_S 10	/* for a client to ask, and to take its answer */
+#define CLIENT_S 10	  /* for a client to ask, and to take its answer */
 #define CLIENT_BYTES 8192 /* of a request and the head of its answer */
 #define UP_NS 5000000000ull
 #define WAIT_MS 1000
@@ -45,8 +45,8 @@ struct source {
 
 static enum MHD_Result answer(struct MHD_Connection *c, unsigned status, struct buf *text)
 {
-	struct MHD_Response *r =
-		MHD_create_response_from_buffer(text->len, text->data, MHD_RESPMEM_MUST_COPY);
+	struct MHD_Response *r = MHD_create_response_from_buffer(text->len, text->data,
+								 MHD_RESPMEM_MUST_COPY);
 
 	if (!r)
 		return MHD_NO;
@@ -87,8 +87,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
 		status = MHD_HTTP_NOT_FOUND;
 		r = buf_append_str(&b, "only /metrics\n");
 	} else {
-		r = page_print(&b, &s->word,
-			       s->heard_ns && clock_mono_ns() - s->heard_ns < UP_NS);
+		r = page_print(&b, &s->word, s->heard_ns && clock_mono_ns() - s->heard_ns < UP_NS);
 	}
 	const enum MHD_Result done = r ? MHD_NO : answer(c, status, &b);
 

@@ -73,8 +73,7 @@ Test(page, each_metric_is_described_once)
 
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		if (strncmp(line, "# HELP ", 7) == 0) {
-			snprintf(name, sizeof(name), "%.*s", (int)strcspn(line + 7, " "),
-				 line + 7);
+			snprintf(name, sizeof(name), "%.*s", (int)strcspn(line + 7, " "), line + 7);
 			described++;
 		} else if (strncmp(line, "# TYPE ", 7) == 0) {
 			cr_assert_eq(strncmp(line + 7, name, strlen(name)), 0);

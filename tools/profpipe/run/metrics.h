@@ -22,8 +22,7 @@ struct metrics {
 	struct status last_export, last_send; /* of the present lives */
 	struct metrics_word former;
 };
-#define METRICS_NONE \
-	((struct metrics){ .listener = -1, .child = CHILD_NONE("prof-metrics") })
+#define METRICS_NONE ((struct metrics){ .listener = -1, .child = CHILD_NONE("prof-metrics") })
 
 /* Listens at an address of listen.h; NULL: nowhere. Whoever listened before ends, also after an
  * error. -errno. */
