@@ -331,6 +331,14 @@ def test_figures_are_served_on_this_host_alone(tmp_path):
             until(port, lambda m: m['restarts_total{tool="prof-symd"}'] == 1)
             with pytest.raises(urllib.error.HTTPError, match="404"):
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10)
+            with pytest.raises(urllib.error.HTTPError, match="405"):
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", b"x", timeout=10)
+            for bad in [b"GET /metrics HTTP/1.1\r\nA: " + b"x" * 20000 + b"\r\n\r\n", b"\0" * 999]:
+                with socket.create_connection(("127.0.0.1", port), timeout=30) as c:
+                    c.sendall(bad)
+                    with contextlib.suppress(ConnectionError):
+                        assert re.match(rb"$|HTTP/1.. 4", c.recv(99))
+            assert metrics(port)["up"] == 1
             status, said = s.end()
         assert status == 0, said
     with pytest.raises(OSError):

@@ -110,6 +110,14 @@ static bool hear(struct source *s)
 	return n < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
+/* The server may have work left that no descriptor tells of. */
+static int wait_ms(struct MHD_Daemon *d)
+{
+	MHD_UNSIGNED_LONG_LONG ms;
+
+	return MHD_get_timeout(d, &ms) == MHD_YES && ms < WAIT_MS ? (int)ms : WAIT_MS;
+}
+
 static int serve(struct MHD_Daemon *d, struct source *s)
 {
 	const union MHD_DaemonInfo *info = MHD_get_daemon_info(d, MHD_DAEMON_INFO_EPOLL_FD);
@@ -126,7 +134,7 @@ static int serve(struct MHD_Daemon *d, struct source *s)
 			log_error("the server failed; see the limits of open files and memory");
 			return EXITS_FAILED;
 		}
-		poll(p, 2, WAIT_MS);
+		poll(p, 2, wait_ms(d));
 	}
 	return EXITS_DONE;
 }
