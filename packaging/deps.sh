@@ -5,10 +5,11 @@
 # Prints what it installs, asks nothing, and does nothing if all is there.
 set -eu
 
-build="gcc make pkgconf clang llvm bpftool libbpf-dev libelf-dev libdw-dev libnng-dev libmsgpack-dev
-libprotobuf-c-dev protobuf-c-compiler python3-minimal libcap-ng-dev libseccomp-dev libcjson-dev
-libcurl4-openssl-dev uthash-dev libiberty-dev liblzma-dev zlib1g-dev libzstd-dev libzydis-dev
-libmbedtls-dev libjs-d3 linux-libc-dev"
+build="gcc make pkgconf clang llvm bpftool libbpf-dev libelf-dev libdw-dev libnng-dev
+libmsgpack-dev libprotobuf-c-dev protobuf-c-compiler python3-minimal libcap-ng-dev
+libseccomp-dev libcjson-dev libinih-dev libmicrohttpd-dev libcurl4-openssl-dev uthash-dev
+libiberty-dev liblzma-dev zlib1g-dev libzstd-dev libzydis-dev libmbedtls-dev
+libjs-d3 linux-libc-dev"
 deb="debhelper dpkg-dev"
 test="git g++ squashfuse squashfs-tools python3 python3-pytest python3-pytest-xdist libcriterion-dev
 libclang-rt-14-dev clang-format elfutils gdb binutils protobuf-compiler mandoc

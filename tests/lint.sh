@@ -119,12 +119,13 @@ done
 
 # What each binary links: a privileged tool that grows a parser library is seen here.
 declare -A may=(
-	[profpipe]="cjson"
+	[profpipe]="cjson inih"
 	[prof-bpf]="seccomp bpf z mbedcrypto"
 	[prof-deltas]="seccomp elf z zstd Zydis Zycore"
 	[prof-symd]="seccomp elf dw lzma z Zydis Zycore mbedcrypto"
 	[prof-dump]="seccomp bpf elf dw lzma z zstd Zydis Zycore mbedcrypto"
 	[prof-export]="seccomp protobuf-c z"
+	[prof-metrics]="seccomp microhttpd"
 	[prof-send]="seccomp curl protobuf-c z"
 )
 for t in "$@"; do

@@ -13,6 +13,7 @@
 #include "common/base/stdfds.h"
 
 #define SHOWN_MAX 200 /* bytes of a value in a message */
+#define PLACE_MAX 4200
 #define PID_MAX (1u << 22)
 #define SECONDS_MAX 1e9
 
@@ -29,7 +30,7 @@ static const struct option *find(const struct cmdline *c, int val)
 static int refuse(const char *thing, const char *value, const char *why)
 {
 	struct buf b = BUF_INIT(0);
-	int r = log_escape(&b, str_from(thing), SHOWN_MAX);
+	int r = log_escape(&b, str_from(thing), value ? PLACE_MAX : SHOWN_MAX);
 
 	if (!r && value)
 		r = buf_append_str(&b, ": ");
@@ -44,9 +45,12 @@ static int refuse(const char *thing, const char *value, const char *why)
 
 int cmdline_refuse(const struct cmdline *c, const char *why)
 {
-	char name[64];
+	char name[PLACE_MAX];
 
-	snprintf(name, sizeof(name), "--%s", c->option);
+	if (c->place)
+		snprintf(name, sizeof(name), "%s: %s", c->place, c->option);
+	else
+		snprintf(name, sizeof(name), "--%s", c->option);
 	return refuse(name, c->value, why);
 }
 
@@ -242,10 +246,15 @@ int cmdline_size(const struct cmdline *c, uint64_t min, uint64_t max, uint64_t *
 int cmdline_seconds(const struct cmdline *c, double *ret)
 {
 	char *end;
-	const double d = strtod(c->value, &end);
+	double d = strtod(c->value, &end);
+	const bool number = end != c->value;
 
-	if (end == c->value || *end || !(d > 0) || d > SECONDS_MAX)
-		return cmdline_refuse(c, "not a duration; give a number of seconds above 0");
+	if (number && *end) {
+		d *= *end == 's' ? 1 : *end == 'm' ? 60 : *end == 'h' ? 3600 : 0;
+		end++;
+	}
+	if (!number || *end || !(d > 0) || d > SECONDS_MAX)
+		return cmdline_refuse(c, "not a duration; give seconds above 0, as 90, 1.5 or 2m");
 	*ret = d;
 	return EXITS_GO_ON;
 }

@@ -5,6 +5,10 @@
  *
  *   prof-bpf: error: --frequency: 0: out of range; give a whole number from 1 to 10000
  *
+ * A settings file has the same values, without the dashes:
+ *
+ *   profpipe: error: a.conf:3: frequency: 0: out of range; give a whole number from 1 to 10000
+ *
  * cmdline_next walks the options and serves --verbose, --help and --version itself. The functions
  * for values read the value of the current option. They log what they refuse, and return
  * EXITS_GO_ON or EXITS_USAGE (exits.h).
@@ -28,6 +32,7 @@ struct cmdline {
 	const struct option *longs; /* also names the options of `shorts` */
 	int argc;
 	char **argv;
+	const char *place; /* where the value stands, if not on the command line: "FILE:LINE" */
 
 	/* cmdline_next fills these. */
 	const char *option; /* long name of the current option, without dashes */
@@ -58,7 +63,7 @@ int cmdline_pid(const struct cmdline *c, uint32_t *ret);
 int cmdline_fd(const struct cmdline *c, int *ret);
 /* A size: "134217728", or in units of 1024 with K, M or G, as "128M". "B" or "iB" may follow. */
 int cmdline_size(const struct cmdline *c, uint64_t min, uint64_t max, uint64_t *ret);
-/* Seconds, more than 0, with or without a fraction. */
+/* Seconds, more than 0, with or without a fraction; or with s, m or h behind the number. */
 int cmdline_seconds(const struct cmdline *c, double *ret);
 /* A mode of a file: octal, up to 777. */
 int cmdline_mode(const struct cmdline *c, unsigned *ret);

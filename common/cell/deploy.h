@@ -13,8 +13,8 @@
  *   --memory-limit SIZE  the limit of the whole run's memory, of which a tool takes its share
  *                        (budget.h). By hand only prof-bpf takes one: it is a whole run then
  *   --status-fd N        write struct status here
- *   --life-fd N          a pipe from the launcher. The byte 'S' asks prof-bpf to stop sampling and
- *                        finish; prof-export gets struct deploy_word; end of file means exit now
+ *   --life-fd N          a pipe from the launcher. prof-bpf gets bytes of enum deploy_order;
+ *                        prof-export gets struct deploy_word; end of file means exit now
  */
 #ifndef COMMON_CELL_DEPLOY_H
 #define COMMON_CELL_DEPLOY_H
@@ -42,6 +42,15 @@ enum deploy_tool {
 	DEPLOY_USERS
 };
 static_assert((int)DEPLOY_TOOLS == STATUS_TOOLS, "status words count restarts of each tool");
+
+/* The launcher's orders to prof-bpf, a byte each. */
+enum deploy_order {
+	DEPLOY_STOP = 'S',  /* stop sampling, and finish */
+	DEPLOY_PAUSE = 'P', /* take no samples until DEPLOY_RESUME */
+	DEPLOY_RESUME = 'R',
+	DEPLOY_CPU_LIMIT = 128, /* from here on: the new --cpu-limit; 0: none */
+	DEPLOY_CPU_LIMIT_LAST = DEPLOY_CPU_LIMIT + 100
+};
 
 /* The launcher's word to prof-export: facts about the stream's senders, which the stream lacks.
  * It sends the whole word whenever any of it changes. */

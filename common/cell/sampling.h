@@ -61,9 +61,8 @@ enum {
 	{ \
 		"ignore-unsafe-kernel", no_argument, NULL, SAMPLING_UNSAFE \
 	}
-#define SAMPLING_OPTIONS \
+#define SAMPLING_ENDLESS_OPTIONS \
 	{ "frequency", required_argument, NULL, SAMPLING_HZ }, \
-		{ "duration", required_argument, NULL, SAMPLING_SECONDS }, \
 		{ "pid", required_argument, NULL, SAMPLING_PID }, \
 		{ "cpu-limit", required_argument, NULL, SAMPLING_CPU_LIMIT }, \
 		{ "read-memory", required_argument, NULL, SAMPLING_MEMORY }, \
@@ -71,6 +70,8 @@ enum {
 		{ "cmdline", no_argument, NULL, SAMPLING_COMMAND_LINES }, \
 		{ "host-id", required_argument, NULL, SAMPLING_HOST_ID }, TARGETS_OPTIONS, \
 		SAMPLING_UNSAFE_OPTION
+#define SAMPLING_OPTIONS \
+	{ "duration", required_argument, NULL, SAMPLING_SECONDS }, SAMPLING_ENDLESS_OPTIONS
 
 /* Whether val is one of the options above. */
 bool sampling_has(int val);

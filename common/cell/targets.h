@@ -65,6 +65,11 @@ enum {
 	TARGETS_OPTION_MIN_AGE,
 	TARGETS_OPTION_DESCENDANTS,
 };
+/* Whether the option may be repeated. */
+static inline bool targets_repeat(int val)
+{
+	return val >= TARGETS_OPTION && val < TARGETS_OPTION_CPU;
+}
 #define TARGETS_OPTION_OF(kind, exclude) (TARGETS_OPTION + 2 * (kind) + (exclude))
 #define TARGETS_BOTH(name, kind) \
 	{ name, required_argument, NULL, TARGETS_OPTION_OF(kind, 0) }, \

@@ -84,6 +84,7 @@ struct status {
 	/* prof-export: those that it dropped because there was no prof-send; prof-send was too slow
 	 * for the rest. Samples in all requests, and in those that it dropped. */
 	uint64_t requests_away, requests_samples, requests_lost_samples;
+	uint64_t requests_retried; /* prof-send: attempts that failed and are made again */
 };
 static_assert(sizeof(struct status) <= PIPE_BUF, "a status word is written whole");
 

@@ -81,6 +81,7 @@ container_MAX    := 512
 named_MAX        := 4096
 record_MAX       := 4096
 row_server_MAX       := 1024
+settings_MAX     := 2048
 stackcheck_MAX   := 256
 stream_MAX       := 4096
 

@@ -206,7 +206,7 @@ static void take_cpus(struct prof *p)
 
 static void start_sampling(struct prof *p)
 {
-	int r = loader_start(p->loader);
+	int r = p->paused ? 0 : loader_start(p->loader);
 
 	if (r) {
 		log_error("sampling cannot begin: %s; this needs CAP_PERFMON and CAP_BPF",
@@ -580,13 +580,49 @@ static void on_signal(struct prof *p)
 	}
 }
 
+/* Events that were opened before sampling begins are disabled. */
+static void pause_sampling(struct prof *p, bool paused)
+{
+	if (p->paused == paused)
+		return;
+	p->paused = paused;
+	if (p->phase != PROF_SAMPLING)
+		return;
+	const int r = paused ? loader_pause(p->loader) : loader_start(p->loader);
+
+	if (r)
+		log_warning("sampling cannot be %s: %s", paused ? "interrupted" : "resumed",
+			    strerror(-r));
+}
+
+static void change_cpu_limit(struct prof *p, unsigned percent)
+{
+	p->options.sampling.cpu_limit = percent;
+	p->samples.drops = percent ? &p->drops : NULL;
+	p->cpu_limit_told = false;
+	cpulimit_set(&p->cpu_limit, percent);
+	if (!percent)
+		rest(p, 0);
+}
+
+/* An order of the launcher (enum deploy_order). Unknown ones are of a newer launcher. */
+static void follow_order(struct prof *p, uint8_t order)
+{
+	if (order == DEPLOY_STOP)
+		finish(p, END_KILLED);
+	else if (order == DEPLOY_PAUSE || order == DEPLOY_RESUME)
+		pause_sampling(p, order == DEPLOY_PAUSE);
+	else if (order >= DEPLOY_CPU_LIMIT && order <= DEPLOY_CPU_LIMIT_LAST)
+		change_cpu_limit(p, order - DEPLOY_CPU_LIMIT);
+}
+
 static void on_life(struct prof *p)
 {
-	char byte;
-	ssize_t n = read(p->options.deploy.life_fd, &byte, 1);
+	uint8_t order;
+	const ssize_t n = read(p->options.deploy.life_fd, &order, 1);
 
-	if (n == 1 && byte == 'S')
-		finish(p, END_KILLED);
+	if (n == 1)
+		follow_order(p, order);
 	else if (n == 0)
 		p->exit_now = true;
 }

@@ -138,6 +138,7 @@ struct prof {
 	uint64_t connected_ns;		  /* when all peers were there; 0: not yet */
 	uint64_t sampling_ns, sampled_ns; /* begin and end of sampling; 0: not yet */
 	enum end_reason end;
+	bool paused; /* by the launcher */
 	bool exit_now, failed;
 	bool again; /* failed, but a restart may succeed */
 };

@@ -51,13 +51,15 @@ static void on_signal(int number)
 
 static void tell(const struct deploy *d, enum status_phase phase)
 {
-	status.requests = status.requests_taken = status.requests_lost = status.samples = 0;
+	status.requests = status.requests_taken = status.requests_lost = status.samples =
+		status.requests_retried = 0;
 	for (size_t i = 0; i < job.transfer_count; i++) {
 		const struct queue_counts *c = &job.transfers[i].queue.counts;
 
 		status.requests += c->taken;
 		status.requests_taken += c->delivered;
 		status.requests_lost += queue_lost(c);
+		status.requests_retried += c->retried;
 		status.samples += c->samples;
 	}
 	deploy_status(d, &status, phase);

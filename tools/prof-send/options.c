@@ -39,6 +39,7 @@ static const char usage[] =
 	"                           keep at most this much there (default 256M)\n"
 	"      --drain SECONDS      at the end, give undelivered requests this time (default 60,\n"
 	"                           in a deployment 5)\n"
+	"      --check              only check these options, and deliver nothing\n"
 	"  -m, --memory SIZE        keep at most this much in memory (default 64M)\n"
 	"  -v, --verbose            log more\n"
 	"  -h, --help               print this help\n"
@@ -64,6 +65,7 @@ enum {
 	OPTION_SPOOL,
 	OPTION_SPOOL_SIZE,
 	OPTION_DRAIN,
+	OPTION_CHECK,
 };
 
 /* What an option of one endpoint belongs to: the last one, or all. */
@@ -290,6 +292,7 @@ int options_parse(int argc, char **argv, struct options *o)
 		{ "otlp-spool", required_argument, NULL, OPTION_SPOOL },
 		{ "otlp-spool-size", required_argument, NULL, OPTION_SPOOL_SIZE },
 		{ "drain", required_argument, NULL, OPTION_DRAIN },
+		{ "check", no_argument, NULL, OPTION_CHECK },
 		{ "memory", required_argument, NULL, 'm' },
 		DEPLOY_OPTIONS,
 		CMDLINE_OPTIONS,
@@ -301,11 +304,16 @@ int options_parse(int argc, char **argv, struct options *o)
 			     .longs = longs,
 			     .argc = argc,
 			     .argv = argv };
+	bool check = false;
 	int val;
 
 	*o = (struct options){ .all = { .protocol = -1, .compress = -1 } };
 	deploy_init(&o->deploy);
 	while ((val = cmdline_next(&c)) != CMDLINE_END) {
+		if (val == OPTION_CHECK) {
+			check = true;
+			continue;
+		}
 		const int r = val == CMDLINE_EXIT ? c.status : take_option(o, &c, val);
 
 		if (r != EXITS_GO_ON)
@@ -327,5 +335,7 @@ int options_parse(int argc, char **argv, struct options *o)
 		return cmdline_refuse_all("--otlp-spool-size: needs --otlp-spool, the folder");
 	if (!o->spool_max)
 		o->spool_max = SPOOL_DEFAULT;
-	return complete_all(o);
+	const int r = complete_all(o);
+
+	return r == EXITS_GO_ON && check ? EXITS_DONE : r;
 }

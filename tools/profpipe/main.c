@@ -15,6 +15,7 @@
 #include "common/base/toolpath.h"
 #include "tools/profpipe/doctor/doctor.h"
 #include "tools/profpipe/options/options.h"
+#include "tools/profpipe/options/service.h"
 #include "tools/profpipe/report.h"
 #include "tools/profpipe/run/record.h"
 
@@ -60,11 +61,17 @@ int main(int argc, char **argv)
 		r = options_record(argc, argv, &o);
 		return r != EXITS_GO_ON ? r : record_run(&o);
 	}
+	if (strcmp(name, "run") == 0) {
+		static struct service s;
+
+		r = service_parse(argc, argv, &s);
+		return r != EXITS_GO_ON ? r : record_always(&s);
+	}
 	if (strcmp(name, "report") == 0) {
 		r = options_report(argc, argv, &o);
 		return r != EXITS_GO_ON ? r : report_run(&o);
 	}
-	return cmdline_refuse_all("%s: no such subcommand; give record, report, "
+	return cmdline_refuse_all("%s: no such subcommand; give record, run, report, "
 				  "dump or doctor (see `profpipe --help`)",
 				  name);
 }

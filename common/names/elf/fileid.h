@@ -30,8 +30,8 @@ _Static_assert(sizeof(struct fileid) == 8 + 4 * 4 + SYMFILE_BUILD_ID + FILEID_HT
 						SYMFILE_GO_BUILD_ID + 24 * FILEID_SEGMENTS,
 	       "no padding");
 
-/* Reads what the file has: 8 KiB of it, beside what f has read. An end that cannot be read leaves the
- * hash out (htlhash_len 0). */
+/* Reads what the file has: 8 KiB of it, beside what f has read. An end that cannot be read leaves
+ * the hash out (htlhash_len 0). */
 void fileid_read(const struct symfile *f, struct fileid *ret);
 /* Whether one of untrusted bytes has its lengths within its arrays. */
 bool fileid_is_sane(const struct fileid *id);

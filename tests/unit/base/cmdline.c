@@ -274,19 +274,38 @@ Test(cmdline, modes_are_octal)
 
 Test(cmdline, durations_are_seconds_above_0)
 {
-	static const char *const bad[] = { "", "0", "-1", "nan", "inf", "5s", "1e10" };
+	static const char *const bad[] = { "", "0", "-1", "nan", "inf", "5x", "5ms", "m", "1e10" };
+	static const char *const minutes[] = { "120", "120s", "2m" };
 	struct cmdline c = valued("0.25");
 	struct caught said;
 	double d = 0;
 
 	cr_assert_eq(cmdline_seconds(&c, &d), EXITS_GO_ON);
 	cr_assert(d > 0.24 && d < 0.26);
+	for (size_t i = 0; i < sizeof(minutes) / sizeof(minutes[0]); i++) {
+		c = valued(minutes[i]);
+		cr_assert_eq(cmdline_seconds(&c, &d), EXITS_GO_ON);
+		cr_assert(d > 119.9 && d < 120.1);
+	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		c = valued(bad[i]);
 		catch_begin(&said, STDERR_FILENO);
 		expect_line(&said, cmdline_seconds(&c, &d), bad[i],
-			    "not a duration; give a number of seconds above 0");
+			    "not a duration; give seconds above 0, as 90, 1.5 or 2m");
 	}
+}
+
+Test(cmdline, a_value_of_a_file_is_refused_at_its_place)
+{
+	struct cmdline c = valued("x");
+	struct caught said;
+	uint64_t n;
+
+	c.place = "a.conf:7";
+	catch_begin(&said, STDERR_FILENO);
+	cr_assert_eq(cmdline_number(&c, 1, 9, &n), EXITS_USAGE);
+	cr_assert_str_eq(catch_end(&said), "prof: error: a.conf:7: rate: x: not a number; "
+					   "give a whole number from 1 to 9\n");
 }
 
 Test(cmdline, words_are_found_or_all_of_them_are_named)

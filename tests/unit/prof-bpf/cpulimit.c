@@ -99,3 +99,17 @@ Test(cpulimit, without_a_limit_nothing_is_looked_at)
 	cpulimit_init(&c, 0, 2);
 	cr_assert(!cpulimit_run(&c, NULL, SECOND));
 }
+
+Test(cpulimit, a_limit_that_changes_counts_what_was_used_before)
+{
+	struct cpulimit c = begin();
+
+	cr_assert_eq(wanted(&c, 0, 60, 30), 60);
+	cr_assert_eq(c.drop, 0);
+	cpulimit_set(&c, 2);
+	cpulimit_step(&c, 0);
+	cr_assert_gt(c.drop, 0);
+	cpulimit_set(&c, 50);
+	cr_assert_eq(wanted(&c, 0, 60, 60), 60);
+	cr_assert_eq(c.drop, 0);
+}

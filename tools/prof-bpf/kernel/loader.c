@@ -524,6 +524,17 @@ int loader_start(struct loader *l)
 	return 0;
 }
 
+int loader_pause(struct loader *l)
+{
+	int r = 0;
+
+	for (unsigned i = 0; i < l->cpus; i++)
+		if (l->events[i] >= 0 && ioctl(l->events[i], PERF_EVENT_IOC_DISABLE, 0) < 0)
+			r = -errno;
+	l->started = false;
+	return r;
+}
+
 static void close_event(struct loader *l, unsigned cpu)
 {
 	if (l->links[cpu] >= 0)

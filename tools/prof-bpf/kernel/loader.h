@@ -48,6 +48,8 @@ void loader_free(struct loader *l);
 void loader_tables(const struct loader *l, struct tables_config *ret);
 /* Starts sampling. -errno. */
 int loader_start(struct loader *l);
+/* Interrupts sampling until loader_start: its events are disabled, and cost nothing. -errno. */
+int loader_pause(struct loader *l);
 /* Stops sampling; what is in the rings can still be drained. */
 void loader_stop(struct loader *l);
 /* Hands every sample in the ring to `whole`, and then those with a deferred walk to `deferred`,

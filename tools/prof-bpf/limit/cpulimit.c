@@ -12,7 +12,16 @@
 
 void cpulimit_init(struct cpulimit *c, unsigned percent, unsigned cpus)
 {
-	*c = (struct cpulimit){ .limit_ns = WINDOW_NS / 100 * percent * cpus };
+	*c = (struct cpulimit){ .cpus = cpus };
+	cpulimit_set(c, percent);
+}
+
+void cpulimit_set(struct cpulimit *c, unsigned percent)
+{
+	/* Without a limit nobody looked. */
+	if (!c->limit_ns)
+		c->last_ns = 0;
+	c->limit_ns = WINDOW_NS / 100 * percent * c->cpus;
 	c->least = (uint32_t)(c->limit_ns / CPULIMIT_STEPS / LEAST_PART / SAMPLE_NS);
 }
 

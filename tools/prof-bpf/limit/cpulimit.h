@@ -29,6 +29,7 @@
 #define CPULIMIT_REST_ALL 38 /* times its own length, after each tick */
 
 struct cpulimit {
+	unsigned cpus;	   /* of the host */
 	uint64_t limit_ns; /* in ten seconds; 0: there is no limit */
 	uint64_t last_ns;  /* time of the last look; 0: none */
 	uint64_t total_ns[DEPLOY_USERS];
@@ -42,6 +43,8 @@ struct cpulimit {
 
 /* percent: of all cpus, 0: no limit. */
 void cpulimit_init(struct cpulimit *c, unsigned percent, unsigned cpus);
+/* Changes the limit. What the tools used before counts against the new one. */
+void cpulimit_set(struct cpulimit *c, unsigned percent);
 /* The tools have used so much since the last step. Sets rest_ms and drop. Pure. */
 void cpulimit_step(struct cpulimit *c, uint64_t used_ns);
 /* Looks what they have used, when it is time. Whether it did. */

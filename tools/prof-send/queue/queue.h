@@ -34,7 +34,8 @@ struct queue_counts {
 	uint64_t rejected;	     /* profiles in the partial ones */
 	uint64_t lost[QUEUE_LOSSES]; /* requests */
 	uint64_t lost_samples;
-	uint64_t kept; /* requests that wait in the spool for the next prof-send */
+	uint64_t retried; /* attempts that failed and are made again */
+	uint64_t kept;	  /* requests that wait in the spool for the next prof-send */
 };
 
 struct queue_limits {

@@ -363,6 +363,7 @@ static void take_answer(struct transfer *t, const struct answer *a)
 		if (!t->said_failing)
 			log_warning("%s: %s; trying again", t->endpoint.name, a->why);
 		t->said_failing = true;
+		t->queue.counts.retried++;
 		queue_again(&t->queue);
 		wait_before_next(t, a->has_delay ? a->delay_ms : 0);
 		return;

@@ -13,6 +13,11 @@
 #include "common/base/outfile.h"
 #include "common/cell/budget.h"
 #include "common/cell/cgrouptree.h"
+#include "tools/profpipe/options/listen.h"
+#include "tools/profpipe/options/options_internal.h"
+
+#define INTERVAL_LEAST_S 1
+#define INTERVAL_MOST_S 86400
 
 static const char usage[] =
 	"usage: profpipe record [-F HZ] [-d SECONDS] [-p PID]... [-o FILE] [-f FORMAT]\n"
@@ -24,6 +29,8 @@ static const char usage[] =
 	"                       [--read-memory interpreters|none] [--env NAME]...\n"
 	"                       [--cmdline] [--host-id ID]\n"
 	"                       [--ignore-unsafe-kernel] [-qv] [TARGETS] [-- COMMAND...]\n"
+	"       profpipe run [--settings FILE] [OPTIONS]\n"
+	"       profpipe run --check FILE\n"
 	"       profpipe report FILE.prof [-f FORMAT] [-o FILE] [--mode MODE] [--lines]\n"
 	"                       [--interpreter-frames] [--names all|interpreted|none]\n"
 	"                       [--window SECONDS] [--window-jitter PERCENT]\n"
@@ -33,12 +40,13 @@ static const char usage[] =
 	"       profpipe doctor [--json] [--ignore-unsafe-kernel]\n"
 	"\n"
 	"record  profiles the whole host, or the given processes, or COMMAND and its descendants\n"
+	"run     profiles without an end, as a service; settings may come from a file\n"
 	"report  turns a recording into another format\n"
 	"dump    prints the stacks of a live process or of a core file (see prof-dump --help)\n"
 	"doctor  checks what this host supports, what is missing, and how to fix it\n"
 	"\n"
 	"  -F, --frequency HZ\n"
-	"                   samples per second and cpu, 1 to 10000 (default 99)\n"
+	"                   samples per second and cpu, 1 to 10000 (default 99; run: 20)\n"
 	"  -d, --duration SECONDS\n"
 	"                   stop after this time (default: on Ctrl-C)\n"
 	"  -p, --pid PID    sample only this process; may be repeated\n"
@@ -72,7 +80,7 @@ static const char usage[] =
 	"                   128M); what does not fit is counted\n"
 	"  --cpu-limit PERCENT\n"
 	"                   cpu time of all tools, in percent of all cpus over ten seconds\n"
-	"                   (default: no limit); samples that do not fit are counted\n"
+	"                   (default: no limit; run: 5); samples that do not fit are counted\n"
 	"  --read-memory interpreters|none\n"
 	"                   none: read no memory of processes, so interpreted frames have no\n"
 	"                   names (default: interpreters)\n"
@@ -83,6 +91,15 @@ static const char usage[] =
 	"                   /etc/machine-id; an empty ID: nothing)\n"
 	"  --ignore-unsafe-kernel\n"
 	"                   record, doctor: run even on a kernel that profiling may hang\n"
+	"  --settings FILE  run: take options from FILE, in lines `key = value`; on SIGHUP, read\n"
+	"                   it again\n"
+	"  --check FILE     run: say what is wrong in this settings file, and end\n"
+	"  --probabilistic-threshold PERCENT\n"
+	"                   run: sample in this part of all intervals only (default 100)\n"
+	"  --probabilistic-interval TIME\n"
+	"                   run: length of these intervals (default 1m)\n"
+	"  --metrics 127.0.0.1:PORT\n"
+	"                   run: serve figures to Prometheus at /metrics (default: do not)\n"
 	"  --json           doctor: print JSON\n"
 	"  --summary FILE   also write the summary to FILE, as JSON\n"
 	"  -q, --quiet      print no progress and no summary on standard error\n"
@@ -111,32 +128,6 @@ static bool is_process(uint32_t pid)
 	return !leader || strtoul(leader + 6, NULL, 10) == pid;
 }
 
-enum {
-	OPTION_SUMMARY = 1,
-	OPTION_LINES,
-	OPTION_INTERPRETER,
-	OPTION_LIMIT,
-	OPTION_JSON,
-	OPTION_MODE
-};
-
-/* For record and report. */
-#define OUTPUT_OPTIONS \
-	{ "output", required_argument, NULL, 'o' }, { "format", required_argument, NULL, 'f' }, \
-		{ "mode", required_argument, NULL, OPTION_MODE }, \
-		{ "lines", no_argument, NULL, OPTION_LINES }, \
-		{ "interpreter-frames", no_argument, NULL, OPTION_INTERPRETER }, \
-		REPORTING_OPTIONS, OTLP_OPTIONS, \
-	{ \
-		"quiet", no_argument, NULL, 'q' \
-	}
-
-/* State for the options that concern the output. */
-struct choice {
-	struct cmdline *line;
-	bool format_given;
-};
-
 static int check_pid(const char *option, uint32_t pid)
 {
 	if (is_process(pid))
@@ -150,8 +141,7 @@ static void pass_over(void *ctx, const struct cgrouptree_found *found)
 	(void)ctx, (void)found;
 }
 
-/* Whether the host has what the targets name. Units and containers may also start later. */
-static int check_targets(const struct targets *t)
+int options_check_targets(const struct targets *t)
 {
 	struct cgrouptrees trees;
 	int r = EXITS_GO_ON;
@@ -181,8 +171,41 @@ static int take_pid(struct options *o, const struct cmdline *c)
 	return check_pid("pid", o->sampling.pids[o->sampling.pid_count - 1]);
 }
 
-/* Takes one option of any subcommand. */
-static int take_option(struct options *o, struct choice *choice, int val)
+static int take_chance(struct options *o, const struct cmdline *c)
+{
+	uint64_t n = 0;
+	const int r = cmdline_number(c, 1, 100, &n);
+
+	o->chance = (unsigned)n;
+	return r;
+}
+
+static int take_metrics(struct options *o, const struct cmdline *c)
+{
+	struct sockaddr_storage at;
+	socklen_t len;
+
+	if (!listen_parse(c->value, &at, &len))
+		return cmdline_refuse(c, "not an address of this host alone; give 127.0.0.1:PORT, "
+					 "or [::1]:PORT");
+	o->metrics = c->value;
+	return EXITS_GO_ON;
+}
+
+static int take_interval(struct options *o, const struct cmdline *c)
+{
+	double seconds = 0;
+	const int r = cmdline_seconds(c, &seconds);
+
+	if (r != EXITS_GO_ON)
+		return r;
+	if (seconds < INTERVAL_LEAST_S || seconds > INTERVAL_MOST_S)
+		return cmdline_refuse(c, "out of range; give 1s to 24h");
+	o->interval_s = seconds;
+	return r;
+}
+
+int options_take(struct options *o, struct choice *choice, int val)
 {
 	const struct cmdline *c = choice->line;
 	int r = EXITS_GO_ON;
@@ -213,6 +236,12 @@ static int take_option(struct options *o, struct choice *choice, int val)
 	case OPTION_JSON:
 		o->json = true;
 		return r;
+	case OPTION_CHANCE:
+		return take_chance(o, c);
+	case OPTION_METRICS:
+		return take_metrics(o, c);
+	case OPTION_INTERVAL:
+		return take_interval(o, c);
 	case 'q':
 		o->quiet = true;
 		return r;
@@ -232,13 +261,12 @@ static int take_options(struct options *o, struct choice *choice)
 	int val, r = EXITS_GO_ON;
 
 	while (r == EXITS_GO_ON && (val = cmdline_next(choice->line)) != CMDLINE_END)
-		r = take_option(o, choice, val);
+		r = options_take(o, choice, val);
 	o->verbose = choice->line->verbose;
 	return r;
 }
 
-/* Completes the output and its format: on standard output it must be text. */
-static int choose_format(struct options *o, const struct choice *choice, const char *output)
+int options_choose_format(struct options *o, const struct choice *choice, const char *output)
 {
 	const int r = otlp_check(&o->otlp);
 
@@ -270,7 +298,7 @@ static int choose_format(struct options *o, const struct choice *choice, const c
 	return EXITS_GO_ON;
 }
 
-static struct cmdline line_of(int argc, char **argv, const char *shorts, const struct option *longs)
+struct cmdline options_line(int argc, char **argv, const char *shorts, const struct option *longs)
 {
 	return (struct cmdline){ .tool = "profpipe",
 				 .usage = usage,
@@ -290,7 +318,7 @@ int options_record(int argc, char **argv, struct options *ret)
 		CMDLINE_OPTIONS,
 		{ 0 },
 	};
-	struct cmdline c = line_of(argc, argv, "+:F:d:p:o:f:qvh", longs);
+	struct cmdline c = options_line(argc, argv, "+:F:d:p:o:f:qvh", longs);
 	struct choice choice = { .line = &c };
 
 	*ret = (struct options){ .sampling.hz = SAMPLING_HZ_DEFAULT,
@@ -311,15 +339,15 @@ int options_record(int argc, char **argv, struct options *ret)
 			ret->sampling.pids[0]);
 	if (sampling_check(&ret->sampling) != EXITS_GO_ON)
 		return EXITS_USAGE;
-	const int e = choose_format(ret, &choice, "flame.html");
+	const int e = options_choose_format(ret, &choice, "flame.html");
 
-	return e == EXITS_GO_ON ? check_targets(&ret->sampling.targets) : e;
+	return e == EXITS_GO_ON ? options_check_targets(&ret->sampling.targets) : e;
 }
 
 int options_report(int argc, char **argv, struct options *ret)
 {
 	static const struct option longs[] = { OUTPUT_OPTIONS, CMDLINE_OPTIONS, { 0 } };
-	struct cmdline c = line_of(argc, argv, ":o:f:qvh", longs);
+	struct cmdline c = options_line(argc, argv, ":o:f:qvh", longs);
 	struct choice choice = { .line = &c };
 
 	*ret = (struct options){ .mode = OUTFILE_MODE, .reporting = REPORTING_DEFAULTS };
@@ -333,7 +361,7 @@ int options_report(int argc, char **argv, struct options *ret)
 	ret->input = argv[optind];
 	if (ret->otlp.endpoints && ret->output)
 		return cmdline_refuse_all("--otlp: not together with -o; run report twice");
-	return choose_format(ret, &choice, "-");
+	return options_choose_format(ret, &choice, "-");
 }
 
 int options_doctor(int argc, char **argv, struct options *ret)
@@ -344,7 +372,7 @@ int options_doctor(int argc, char **argv, struct options *ret)
 		CMDLINE_HELP_OPTIONS,
 		{ 0 },
 	};
-	struct cmdline c = line_of(argc, argv, "+:h", longs);
+	struct cmdline c = options_line(argc, argv, "+:h", longs);
 	struct choice choice = { .line = &c };
 
 	*ret = (struct options){ 0 };
@@ -359,13 +387,14 @@ int options_doctor(int argc, char **argv, struct options *ret)
 int options_subcommand(int argc, char **argv, int *ret)
 {
 	static const struct option longs[] = { CMDLINE_HELP_OPTIONS, { 0 } };
-	struct cmdline c = line_of(argc, argv, "+:h", longs);
+	struct cmdline c = options_line(argc, argv, "+:h", longs);
 
 	if (cmdline_next(&c) == CMDLINE_EXIT)
 		return c.status;
 	if (optind == argc)
-		return cmdline_refuse_all("missing subcommand: record, report, dump or doctor; "
-					  "see `profpipe --help`");
+		return cmdline_refuse_all(
+			"missing subcommand: record, run, report, dump or doctor; "
+			"see `profpipe --help`");
 	*ret = optind;
 	return EXITS_GO_ON;
 }

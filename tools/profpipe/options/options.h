@@ -25,6 +25,9 @@ struct options {
 	uint64_t limit;			/* of the run's memory; 0: the default */
 	bool json;			/* doctor */
 	bool quiet, verbose;
+	unsigned chance;     /* run: percent of its intervals in which this host samples */
+	double interval_s;   /* run: of the chance */
+	const char *metrics; /* run: address to serve them at (listen.h), or NULL */
 };
 
 /* Parts of main (exits.h). argv[0] is the subcommand. */

@@ -34,6 +34,15 @@ int otlp_check(const struct otlp_words *o)
 	return EXITS_GO_ON;
 }
 
+bool otlp_equal(const struct otlp_words *a, const struct otlp_words *b)
+{
+	bool equal = a->n == b->n;
+
+	for (size_t i = 0; equal && i < a->n; i++)
+		equal = strcmp(a->words[i], b->words[i]) == 0;
+	return equal;
+}
+
 bool otlp_spools(const struct otlp_words *o)
 {
 	bool is = false;

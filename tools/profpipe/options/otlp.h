@@ -41,6 +41,7 @@ bool otlp_has(int val);
 int otlp_option(struct otlp_words *o, const struct cmdline *c, int val);
 /* EXITS_GO_ON, or EXITS_USAGE, logged: there are options, but no endpoint. */
 int otlp_check(const struct otlp_words *o);
+bool otlp_equal(const struct otlp_words *a, const struct otlp_words *b);
 /* Whether requests that cannot be delivered are kept on disk. */
 bool otlp_spools(const struct otlp_words *o);
 /* Adds the same options. */

@@ -20,6 +20,7 @@
 #include "common/base/fd.h"
 #include "common/base/log.h"
 #include "common/base/toolpath.h"
+#include "common/cell/deploy.h"
 
 #define HEARD_NS 2000000000u
 #define OUT_OF_WAY (CHILD_FIRST_FD + CHILD_FDS_MAX + 1) /* above all numbers that a tool gets */
@@ -467,7 +468,14 @@ bool child_reap(struct child *c)
 
 bool child_stop(struct child *c)
 {
-	return c->life >= 0 && write(c->life, "S", 1) == 1;
+	const uint8_t stop = DEPLOY_STOP;
+
+	return c->life >= 0 && write(c->life, &stop, 1) == 1;
+}
+
+void child_order(struct child *c, uint8_t order)
+{
+	child_tell(c, &order, 1);
 }
 
 void child_tell(struct child *c, const void *word, size_t n)

@@ -95,6 +95,8 @@ bool child_exiting(const struct child *c);
 void child_where(const struct child *c, char *ret);
 /* Asks it to stop, by a byte on the life pipe. False if it does not listen. */
 bool child_stop(struct child *c);
+/* Gives prof-bpf an order (enum deploy_order); nothing if it does not listen. */
+void child_order(struct child *c, uint8_t order);
 /* Writes to the life pipe, whole or not at all (PIPE_BUF); nothing if it does not listen. */
 void child_tell(struct child *c, const void *word, size_t n);
 /* Closes the life pipe, which tells it to exit. */

@@ -28,6 +28,7 @@
 #include "common/base/exits.h"
 #include "common/base/log.h"
 #include "common/base/toolpath.h"
+#include "tools/profpipe/run/always.h"
 #include "tools/profpipe/run/conclude.h"
 #include "tools/profpipe/run/reaper.h"
 #include "tools/profpipe/run/limits.h"
@@ -72,12 +73,18 @@ static void on_signals(struct run *r)
 	while (read(r->signals, &si, sizeof(si)) == sizeof(si)) {
 		if (si.ssi_signo == SIGCHLD)
 			continue;
+		if (r->always && si.ssi_signo == SIGHUP) {
+			always_reload(r);
+			continue;
+		}
 		const bool again = r->asked;
 
 		r->asked = true;
 		if (!again)
 			r->by_terminal = si.ssi_signo == SIGINT && si.ssi_code == SI_KERNEL;
-		if (r->phase == RUN_STARTING) {
+		if (r->phase == RUN_STARTING && r->always) {
+			r->phase = RUN_OVER;
+		} else if (r->phase == RUN_STARTING) {
 			run_fail(r, "interrupted before sampling began");
 			r->phase = RUN_OVER;
 		} else if (r->phase == RUN_SAMPLING) {
@@ -348,6 +355,7 @@ static void loop(struct run *r)
 			run_ask_command(r);
 		if (r->phase != RUN_OVER && run_ms_since(r->ticked_ns) >= tick_ms(r))
 			tick(r);
+		always_turn(r);
 	}
 	run_clear_line(r);
 }
@@ -618,11 +626,12 @@ static int set_up(struct run *r)
 	return e;
 }
 
-int record_run(const struct options *o)
+static int run_whole(const struct options *o, struct always *always)
 {
 	static struct run r;
 
 	r = (struct run){ .o = o,
+			  .always = always,
 			  .output = OUTFILE_NONE,
 			  .summary = OUTFILE_NONE,
 			  .signals = -1,
@@ -657,5 +666,20 @@ int record_run(const struct options *o)
 	await_killed(&r);
 	rundir_remove(&r.dir);
 	identity_release(&r.who);
+	always_done(&r);
 	return r.status ? r.status : r.failed ? EXITS_FAILED : EXITS_DONE;
+}
+
+int record_run(const struct options *o)
+{
+	return run_whole(o, NULL);
+}
+
+int record_always(const struct service *s)
+{
+	static struct always a;
+
+	if (always_init(&a, s))
+		return EXITS_FAILED;
+	return run_whole(&s->options, &a);
 }

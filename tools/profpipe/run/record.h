@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The subcommand `record`: one run, from the opened outputs to the summary. */
+/* The subcommands `record` and `run`: one run, from the opened outputs to the summary. */
 #ifndef PROFPIPE_RUN_RECORD_H
 #define PROFPIPE_RUN_RECORD_H
 
 #include "tools/profpipe/options/options.h"
+#include "tools/profpipe/options/service.h"
 
 /* A part of main (exits.h). */
 int record_run(const struct options *o);
+/* The same for `run`, which has no end of its own. */
+int record_always(const struct service *s);
 
 #endif

@@ -205,6 +205,8 @@ int run_start_tool(struct run *r, enum deploy_tool t)
 		keep_counts(r, t, &last);
 	if (!e && t == DEPLOY_EXPORT)
 		run_tell(r);
+	if (!e && t == DEPLOY_BPF && r->rests)
+		child_order(run_tool(r, t), DEPLOY_PAUSE);
 	return e;
 }
 
@@ -218,6 +220,7 @@ void run_measure(struct run *r)
 	}
 	if (pss > r->pss_peak)
 		r->pss_peak = pss;
+	r->launcher_pss = child_pss(getpid());
 	r->measured_ns = clock_mono_ns();
 }
 

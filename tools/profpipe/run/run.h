@@ -19,10 +19,14 @@
 #include "tools/profpipe/run/restarts.h"
 #include "tools/profpipe/run/rundir.h"
 
+struct always;
+
 enum run_phase { RUN_STARTING, RUN_SAMPLING, RUN_FINISHING, RUN_OVER };
 
 struct run {
 	const struct options *o;
+	struct always *always; /* of `profpipe run`; NULL: this is `record` */
+	bool rests;	       /* prof-bpf is to take no samples now */
 	struct child tools[DEPLOY_USERS];
 	struct identity who;
 	struct rundir dir;
@@ -51,8 +55,9 @@ struct run {
 	uint64_t command_asked_ns;	/* when COMMAND was asked to end; 0: not yet */
 	struct delivery_sum made, sent; /* of former prof-exports and prof-sends */
 	uint64_t taken;			/* samples of former prof-bpfs, by their last words */
-	uint64_t asleep_ns; /* how long the host had been suspended when sampling began */
-	uint64_t pss_peak;  /* of all tools together */
+	uint64_t asleep_ns;    /* how long the host had been suspended when sampling began */
+	uint64_t pss_peak;     /* of all tools together */
+	uint64_t launcher_pss; /* profpipe's own */
 };
 
 uint64_t run_ms_since(uint64_t then_ns);

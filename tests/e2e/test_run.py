@@ -1,0 +1,436 @@
+# SPDX-License-Identifier: Apache-2.0
+"""profpipe run: its settings file, what it tells a service manager, reloading without losses, and
+probabilistic profiling. Only loopback addresses."""
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+from conftest import BUILD, profpipe
+from otlp_rules import lost, profiles, requests
+from receivers import GrpcReceiver, spare_port
+from running import children, ids
+
+GOOD = ["frequency = 49", "cpu-limit = 100", "window = 0.5", "window-jitter = 0"]
+
+
+class Manager:
+    """The socket of a service manager."""
+
+    def __init__(self):
+        self.name = f"profpipe-test-{os.getpid()}-{time.monotonic_ns()}"
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(f"\0{self.name}")
+        self.heard = []
+
+    def wait(self, line, seconds=60):
+        """Until this line came, which may begin with a state. Hands back what follows it."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self.socket.settimeout(left)
+            with contextlib.suppress(socket.timeout):
+                lines = self.socket.recv(4096).decode().split("\n")
+                self.heard += lines
+                for x in lines:
+                    if x.startswith(line):
+                        return x[len(line):]
+        raise AssertionError(f"no {line} in {self.heard}")
+
+
+class Service:
+    """profpipe run with a settings file and a manager; the with statement sees to its end."""
+
+    def __init__(self, tmp_path, lines, *args, **env):
+        self.file, self.err = tmp_path / "profpipe.conf", tmp_path / "stderr"
+        self.manager = Manager()
+        self.write(lines)
+        self.argv = [f"{BUILD}/profpipe", "run", "--settings", self.file, *map(str, args)]
+        self.env = {**os.environ, "NOTIFY_SOCKET": f"@{self.manager.name}", **env}
+
+    def write(self, lines):
+        new = self.file.with_suffix(".new")
+        new.write_text("".join(f"{x}\n" for x in lines))
+        new.rename(self.file)
+
+    def __enter__(self):
+        with open(self.err, "w") as err:
+            self.p = subprocess.Popen(self.argv, env=self.env, stdout=subprocess.DEVNULL,
+                                      stderr=err)
+        return self
+
+    def __exit__(self, *_):
+        if self.p.poll() is None:
+            self.p.kill()
+            self.p.wait()
+        self.manager.socket.close()
+
+    def reload(self, lines):
+        self.write(lines)
+        self.p.send_signal(signal.SIGHUP)
+        self.manager.wait("RELOADING=1")
+        self.manager.wait("READY=1")
+
+    def end(self):
+        self.p.terminate()
+        status = self.p.wait(60)
+        self.manager.wait("STOPPING=1", 1)
+        return status, self.said()
+
+    def said(self):
+        return self.err.read_text(errors="replace")
+
+    def samples(self):
+        """By its state, which it tells every ten seconds."""
+        return int(re.search(r"; (\d+) samples", self.manager.wait("STATUS="))[1])
+
+
+@contextlib.contextmanager
+def spinner():
+    with subprocess.Popen(["/usr/bin/python3", "-c", "while True: pass"]) as p:
+        try:
+            yield p.pid
+        finally:
+            p.kill()
+
+
+def cpu_s(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def count(receivers):
+    """Samples in all requests, none of which says that it lost some. On a busy host the kernel may
+    drop events beside them."""
+    data = [r for x in receivers for r in x.taken]
+    rs = requests(b"".join(len(r).to_bytes(4, "big") + r for r in data))
+    assert not set(lost(rs)) - {"sideband", "untracked"}, lost(rs)
+    return sum(len(s.timestamps_unix_nano) for _, _, p in profiles(rs) for s in p.samples)
+
+
+# --- the settings file ---
+
+def test_a_good_file_is_said_to_be_good(tmp_path):
+    f = tmp_path / "a.conf"
+    f.write_text("# all hosts\n\nfrequency = 20\n; two\npid = %d\npid = 1\nlines = no\n"
+                 "probabilistic-interval = 2m\notlp = http://127.0.0.1:4317\n" % os.getpid())
+    p = profpipe("run", "--check", f)
+    assert (p.returncode, p.stdout, p.stderr) == (0, f"{f}: 6 settings, all valid\n", "")
+
+
+def test_each_error_of_a_file_has_its_line(tmp_path):
+    f = tmp_path / "a.conf"
+    f.write_text("frequncy = 20\ncpu-limit = 500\nfrequency = 20\nlines = maybe\n[run]\n"
+                 "frequency = 30\nsettings = x\nwindow = 1h\nnothing\nmode = \x1b[2J\n")
+    p = profpipe("run", "--check", f)
+    assert (p.returncode, p.stdout) == (2, "")
+    found = sorted(p.stderr.splitlines(), key=lambda x: int(x.split(":")[3]))
+    assert found == [f"profpipe: error: {f}:{x}" for x in [
+        "1: frequncy: unknown key; did you mean frequency?",
+        "2: cpu-limit: 500: out of range; give a whole number from 1 to 100",
+        "4: lines: maybe: unknown; give no or yes",
+        "5: begins a section; remove the line, since all keys stand alone",
+        "6: frequency: is also set in line 3; remove one of them",
+        "7: settings: unknown key; see `profpipe --help` for all options",
+        "9: no setting; write `key = value`, or # before a comment",
+        "10: mode: \\x1b[2J: not a mode; give one to three octal digits, as 640"]]
+
+
+@pytest.mark.parametrize("lines,line", [
+    (["frequency = 20", "otlp = htp://x:1"], "2: otlp: htp://x:1: has neither http:// nor"),
+    (["otlp = http://127.0.0.1:1", "otlp-key = /no/key"], "2: otlp-key: "),
+])
+def test_prof_send_checks_what_only_it_knows(tmp_path, lines, line):
+    f = tmp_path / "a.conf"
+    f.write_text("\n".join(lines))
+    p = profpipe("run", "--check", f)
+    assert (p.returncode, p.stdout, p.stderr.count("\n")) == (2, "", 1), p.stderr
+    assert p.stderr.startswith(f"profpipe: error: {f}:{line}"), p.stderr
+
+
+REFUSED = [
+    ([], "--otlp: missing; name a receiver, or an output with -o"),
+    (["-o", "x.pb.gz"], "--format: pprof: is written at the end, and run has none; "),
+    (["x"], "x: not an option; "),
+    (["--check", "a", "--settings", "b"], "--check: not together with --settings; "),
+    (["--settings", "a", "--settings", "b"], "--settings: b: "),
+    (["--settings", "/no/file"], "/no/file: No such file or directory; "),
+    (["--check", "/"], "/: Is a directory; "),
+    (["--probabilistic-threshold", "0"], "--probabilistic-threshold: 0: "),
+    (["--probabilistic-interval", "0.5s"], "--probabilistic-interval: 0.5s: out of range; "),
+    (["-d", "5"], "-d: unknown option; "),
+    (["--metrics", "0.0.0.0:9464"], "--metrics: 0.0.0.0:9464: not an address of this host alone; "),
+]
+
+
+@pytest.mark.parametrize("args,line", REFUSED, ids=[" ".join(r[0])[:40] for r in REFUSED])
+def test_a_wrong_command_line_is_refused_in_one_line(tmp_path, args, line):
+    p = profpipe("run", *args, cwd=tmp_path)
+    assert (p.returncode, p.stdout, p.stderr.count("\n")) == (2, "", 1), p.stderr
+    assert p.stderr.startswith(f"profpipe: error: {line}"), p.stderr
+    assert not any(tmp_path.iterdir())
+
+
+def test_an_option_replaces_the_key_of_the_file(tmp_path):
+    f = tmp_path / "a.conf"
+    f.write_text("output = a.otlp\nfrequency = 20\n")
+    p = profpipe("run", "--check", f, "-o", "b.otlp", "-F", "30")
+    assert (p.returncode, p.stderr) == (0, "")
+    f.write_text("output = a.otlp\nfrequency = x\n")
+    p = profpipe("run", "--check", f, "-F", "30")
+    assert p.returncode == 2 and f"{f}:2: frequency: x: " in p.stderr
+
+
+# --- the run ---
+
+def test_a_service_says_when_it_is_ready_lives_and_ends(tmp_path):
+    out = tmp_path / "out.otlp"
+    with Service(tmp_path, [*GOOD, f"output = {out}"], WATCHDOG_USEC="4000000") as s:
+        assert re.match(r"sampling at 49 Hz; \d+ samples, 0 lost, 0 restarts",
+                        s.manager.wait("STATUS="))
+        assert s.manager.heard[0] == "READY=1"
+        s.manager.wait("WATCHDOG=1", 10)
+        s.manager.wait("WATCHDOG=1", 10)
+        status, said = s.end()
+    assert status == 0 and "error" not in said, said
+    assert requests(out.read_bytes())
+
+
+def test_a_service_that_is_ended_before_it_samples_ends_well(tmp_path):
+    with Service(tmp_path, [*GOOD, f"output = {tmp_path / 'out.otlp'}"]) as s:
+        while not children(s.p.pid):
+            assert s.p.poll() is None, s.said()
+            time.sleep(0.001)
+        s.p.terminate()
+        assert s.p.wait(60) == 0, s.said()
+
+
+def test_a_killed_tool_is_started_again(tmp_path):
+    with spinner() as pid, GrpcReceiver() as r:
+        with Service(tmp_path, [*GOOD, f"otlp = {r.url}", f"pid = {pid}"]) as s:
+            s.manager.wait("READY=1")
+            os.kill(children(s.p.pid)["prof-symd"], signal.SIGKILL)
+            assert r.wait(len(r.taken) + 4)
+            status, said = s.end()
+        assert status == 0, said
+        assert "prof-symd ended (signal 9 (Killed)); starting it again" in said, said
+
+
+# --- reloading ---
+
+def test_reloads_lose_no_sample(tmp_path):
+    with spinner() as pid, GrpcReceiver() as a, GrpcReceiver() as b:
+        lines = ["frequency = 99", "window = 3", "window-jitter = 0", f"pid = {pid}"]
+        with Service(tmp_path, [*lines, "cpu-limit = 100", f"otlp = {a.url}"], "-v") as s:
+            s.manager.wait("READY=1")
+            before = cpu_s(pid)
+            for i in range(5):
+                time.sleep(2)
+                s.reload([*lines, f"cpu-limit = {99 - i}", f"otlp = {(b if i == 2 else a).url}",
+                          "probabilistic-threshold = 100"])
+            time.sleep(1)
+            spent = cpu_s(pid) - before
+            status, said = s.end()
+        assert status == 0 and said.count("was read again") == 5, said
+        n = count([a, b])
+    assert "samples were lost" not in said, said
+    # The kernel's sampling clock and its cpu time agree to a tick or two.
+    assert n >= 0.95 * 99 * spent - 5, (n, spent, said)
+
+
+def test_another_receiver_gets_all_from_a_reload_on(tmp_path):
+    with spinner() as pid, GrpcReceiver() as a, GrpcReceiver() as b:
+        lines = ["frequency = 49", "cpu-limit = 100", "window = 3", "window-jitter = 0",
+                 f"pid = {pid}"]
+        with Service(tmp_path, [*lines, f"otlp = {a.url}"]) as s:
+            assert a.wait(1)
+            s.reload([*lines, f"otlp = {b.url}"])
+            assert b.wait(2, 40), s.said()
+            had = len(a.taken)
+            status, said = s.end()
+        assert status == 0, said
+        assert len(a.taken) == had <= 3 and not a.wrong and not b.wrong
+        m = re.search(r"OTLP: (\d+) requests with (\d+) samples; (\d+) delivered", said)
+        assert m and int(m[1]) == int(m[3]) == len(a.taken) + len(b.taken), said
+        assert count([a, b]) == int(m[2]) > 100, said
+
+
+def test_what_cannot_change_is_refused_by_name_and_the_rest_stays(tmp_path):
+    out = f"output = {tmp_path / 'out.otlp'}"
+    with Service(tmp_path, [*GOOD, out, "probabilistic-threshold = 100"], "-v") as s:
+        s.manager.wait("READY=1")
+        s.reload(["cpu-limit = 50", "frequency = 50", "memory-limit = 256M", out])
+        s.reload(["cpu-limit = 500"])
+        s.reload([*GOOD, out])
+        status, said = s.end()
+    errors = [x.removeprefix(f"profpipe: error: {s.file}") for x in said.splitlines()
+              if " error: " in x]
+    assert errors == [
+        ":3: memory-limit: cannot change while profpipe runs; restart it, or remove it",
+        ":2: frequency: cannot change while profpipe runs; restart it, or put the old value back",
+        ":3: window: cannot be removed while profpipe runs; restart it, or put the old value back",
+        ":4: window-jitter: cannot be removed while profpipe runs; restart it, or put the old "
+        "value back",
+        ": the settings stay as they were",
+        ":1: cpu-limit: 500: out of range; give a whole number from 1 to 100",
+        ": the settings stay as they were"], said
+    assert status == 0 and said.count("was read again") == 1, said
+
+
+# --- metrics ---
+
+def metrics(port):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as r:
+        assert r.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+        lines = r.read().decode().splitlines()
+    return {x.rsplit(" ", 1)[0].removeprefix("profpipe_"): float(x.rsplit(" ", 1)[1])
+            for x in lines if not x.startswith("#")}
+
+
+def until(port, good):
+    for _ in range(300):
+        with contextlib.suppress(OSError):
+            m = metrics(port)
+            if good(m):
+                return m
+        time.sleep(0.1)
+    raise AssertionError(f"not within 30 s: {metrics(port)}")
+
+
+def metrics_tool(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as f:
+        for child in f.read().split():
+            with open(f"/proc/{child}/comm") as comm:
+                if comm.read() == "prof-metrics\n":
+                    return int(child)
+    return None
+
+
+def test_figures_are_served_on_this_host_alone(tmp_path):
+    port = spare_port()
+    with spinner() as pid, GrpcReceiver() as r:
+        with Service(tmp_path, [*GOOD, f"otlp = {r.url}", f"pid = {pid}"], "--metrics",
+                     f"127.0.0.1:{port}") as s:
+            m = until(port, lambda m: m["requests_delivered_total"] >= 3)
+            assert m["up"] == m["sampling"] == 1 and m["samples_total"] > 20
+            assert 0 < m["samples_kept_total"] <= m["samples_total"]
+            assert m["requests_total"] >= m["requests_delivered_total"]
+            assert m["requests_lost_total"] == m["requests_dropped_total"] == 0
+            assert m['lost_total{reason="cpu-limit"}'] == 0
+            for t in ["prof-bpf", "prof-symd", "prof-export", "prof-send", "profpipe"]:
+                assert m[f'tool_up{{tool="{t}"}}'] == 1
+                assert m[f'restarts_total{{tool="{t}"}}'] == 0
+            assert m['cpu_seconds_total{tool="prof-bpf"}'] > 0
+            os.kill(children(s.p.pid)["prof-symd"], signal.SIGKILL)
+            until(port, lambda m: m['restarts_total{tool="prof-symd"}'] == 1)
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10)
+            with pytest.raises(urllib.error.HTTPError, match="405"):
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", b"x", timeout=10)
+            for bad in [b"GET /metrics HTTP/1.1\r\nA: " + b"x" * 20000 + b"\r\n\r\n", b"\0" * 999]:
+                with socket.create_connection(("127.0.0.1", port), timeout=30) as c:
+                    c.sendall(bad)
+                    with contextlib.suppress(ConnectionError):
+                        assert re.match(rb"$|HTTP/1.. 4", c.recv(99))
+            assert metrics(port)["up"] == 1
+            status, said = s.end()
+        assert status == 0, said
+    with pytest.raises(OSError):
+        metrics(port)
+
+
+def test_the_server_holds_nothing_and_is_started_again(tmp_path):
+    port = spare_port()
+    with Service(tmp_path, [*GOOD, f"output = {tmp_path / 'o.otlp'}",
+                            f"metrics = 127.0.0.1:{port}"]) as s:
+        until(port, lambda m: m["up"])
+        tool = metrics_tool(s.p.pid)
+        with open(f"/proc/{tool}/status") as f:
+            status = f.read()
+        assert re.search(r"^CapEff:\t0+$", status, re.M) and "\nNoNewPrivs:\t1\n" in status
+        assert "\nSeccomp:\t2\n" in status and re.search(r"^Groups:\t *$", status, re.M)
+        uids = {ids(p)["Uid"].split()[0] for p in children(s.p.pid).values()}
+        assert ids(tool)["Uid"].split()[0] not in uids | {"0"}
+        held = {os.readlink(f"/proc/{tool}/fd/{n}").split(":")[0]
+                for n in os.listdir(f"/proc/{tool}/fd")}
+        assert held <= {"/dev/null", "pipe", "socket", "anon_inode"}
+        os.kill(tool, signal.SIGKILL)
+        until(port, lambda m: metrics_tool(s.p.pid) not in (tool, None) and m["up"])
+        again = spare_port()
+        s.reload([*GOOD, f"output = {tmp_path / 'o.otlp'}", f"metrics = 127.0.0.1:{again}"])
+        until(again, lambda m: m["up"])
+        status, said = s.end()
+    assert status == 0 and "prof-metrics ended (signal 9 (Killed))" in said, said
+
+
+def test_a_port_that_is_taken_is_said(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        at = f"127.0.0.1:{other.getsockname()[1]}"
+        p = profpipe("run", "-o", tmp_path / "o.otlp", "--metrics", at)
+    assert p.returncode == 1 and not (tmp_path / "o.otlp").exists()
+    assert p.stderr == (f"profpipe: error: --metrics: {at}: Address already in use; "
+                        "choose another port\n")
+
+
+@pytest.mark.parametrize("args,line", [
+    ([], "--listen-fd: missing; "), (["--listen-fd", "7"], "--life-fd: missing; "),
+    (["x"], "x: not an option; "),
+    (["--listen-fd", "70", "--life-fd", "71"], "--listen-fd: the descriptor is not open; "),
+])
+def test_prof_metrics_by_hand_is_refused(args, line):
+    p = subprocess.run([f"{BUILD}/prof-metrics", *args], capture_output=True, text=True, timeout=20,
+                       check=False)
+    assert (p.returncode, p.stdout, p.stderr.count("\n")) == (2, "", 1), p.stderr
+    assert p.stderr.startswith(f"prof-metrics: error: {line}"), p.stderr
+
+
+# --- probabilistic profiling ---
+
+MASK = (1 << 64) - 1
+
+
+def mix(n):
+    n = (n ^ n >> 30) * 0xbf58476d1ce4e5b9 & MASK
+    n = (n ^ n >> 27) * 0x94d049bb133111eb & MASK
+    return n ^ n >> 31
+
+
+def thrown(hours):
+    """The threshold above which this host samples now, with intervals of so many hours."""
+    with open("/proc/sys/kernel/random/boot_id", "rb") as f:
+        seed = 0
+        for byte in f.read():
+            seed = mix(seed + byte + 1 & MASK)
+    interval = int(time.time()) // (hours * 3600)
+    return (mix(mix(seed) + (interval + 1) * 0x9e3779b97f4a7c15 & MASK) >> 32) * 100 >> 32
+
+
+def test_a_host_samples_in_its_intervals_only(tmp_path):
+    # The present interval does not end during this test.
+    hours, coin = next((h, thrown(h)) for h in range(24, 1, -1)
+                       if 0 < thrown(h) < 100 and time.time() % (h * 3600) < h * 3600 - 300)
+    with spinner() as pid:
+        lines = [*GOOD, f"pid = {pid}", f"output = {tmp_path / 'out.otlp'}",
+                 f"probabilistic-interval = {hours}h"]
+        with Service(tmp_path, [*lines, f"probabilistic-threshold = {coin}"]) as s:
+            assert s.manager.wait("STATUS=") == "resting, samples at 49 Hz; 0 samples, 0 lost, " \
+                                                "0 restarts"
+            used = cpu_s(pid)
+            while cpu_s(pid) < used + 1:
+                time.sleep(0.1)
+            assert s.samples() == 0
+            s.reload([*lines, f"probabilistic-threshold = {coin + 1}"])
+            used = cpu_s(pid)
+            while cpu_s(pid) < used + 2:
+                time.sleep(0.1)
+            status, said = s.end()
+    assert status == 0, said
+    n = int(re.search(r"^(\d+) samples in", said, re.M)[1])
+    assert 0.8 * 49 * 2 <= n, said

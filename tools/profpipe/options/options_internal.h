@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of the command line that the subcommands share. */
+#ifndef PROFPIPE_OPTIONS_OPTIONS_INTERNAL_H
+#define PROFPIPE_OPTIONS_OPTIONS_INTERNAL_H
+
+#include "common/base/cmdline.h"
+#include "tools/profpipe/options/options.h"
+
+enum {
+	OPTION_SUMMARY = 1,
+	OPTION_LINES,
+	OPTION_INTERPRETER,
+	OPTION_LIMIT,
+	OPTION_JSON,
+	OPTION_MODE,
+	OPTION_CHANCE,
+	OPTION_INTERVAL,
+	OPTION_METRICS,
+	OPTION_SETTINGS,
+	OPTION_CHECK
+};
+
+/* For record, run and report. */
+#define OUTPUT_OPTIONS \
+	{ "output", required_argument, NULL, 'o' }, { "format", required_argument, NULL, 'f' }, \
+		{ "mode", required_argument, NULL, OPTION_MODE }, \
+		{ "lines", no_argument, NULL, OPTION_LINES }, \
+		{ "interpreter-frames", no_argument, NULL, OPTION_INTERPRETER }, \
+		REPORTING_OPTIONS, OTLP_OPTIONS, \
+	{ \
+		"quiet", no_argument, NULL, 'q' \
+	}
+
+/* State for the options that concern the output. */
+struct choice {
+	struct cmdline *line;
+	bool format_given;
+};
+
+struct cmdline options_line(int argc, char **argv, const char *shorts, const struct option *longs);
+/* Takes the current option of choice->line, of any subcommand. EXITS_GO_ON, or the exit status,
+ * logged. */
+int options_take(struct options *o, struct choice *choice, int val);
+/* Completes the output and its format: on standard output it must be text. output: the default.
+ * EXITS_GO_ON, or EXITS_USAGE, logged. */
+int options_choose_format(struct options *o, const struct choice *choice, const char *output);
+/* Whether the host has what the targets name. Units and containers may also start later.
+ * EXITS_GO_ON, or EXITS_FAILED, logged. */
+int options_check_targets(const struct targets *t);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Has prof-send check its options, which only prof-send knows: `prof-send … --check`. */
+#ifndef PROFPIPE_OPTIONS_SENDCHECK_H
+#define PROFPIPE_OPTIONS_SENDCHECK_H
+
+#include <stddef.h>
+#include "tools/profpipe/options/otlp.h"
+
+#define SENDCHECK_REFUSED 1
+#define SENDCHECK_TEXT 1024
+/* 0; SENDCHECK_REFUSED, with prof-send's reason and remedy, as "--otlp: x: …"; -errno: prof-send
+ * cannot be run. */
+int sendcheck_run(const struct otlp_words *o, char ret[static SENDCHECK_TEXT]);
+
+#endif

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/profpipe/options/service.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "common/base/buf.h"
+#include "common/base/exits.h"
+#include "common/base/log.h"
+#include "common/base/outfile.h"
+#include "common/base/stdfds.h"
+#include "tools/profpipe/options/options_internal.h"
+#include "tools/profpipe/options/sendcheck.h"
+#include "tools/profpipe/settings/nearest.h"
+
+#define HZ_DEFAULT 20
+#define CPU_LIMIT_DEFAULT 5
+#define INTERVAL_DEFAULT_S 60
+#define PLACE 4200 /* bytes of "FILE:LINE" */
+
+static const struct option longs[] = {
+	{ "settings", required_argument, NULL, OPTION_SETTINGS },
+	{ "check", required_argument, NULL, OPTION_CHECK },
+	{ "memory-limit", required_argument, NULL, OPTION_LIMIT },
+	{ "metrics", required_argument, NULL, OPTION_METRICS },
+	{ "probabilistic-threshold", required_argument, NULL, OPTION_CHANCE },
+	{ "probabilistic-interval", required_argument, NULL, OPTION_INTERVAL },
+	SAMPLING_ENDLESS_OPTIONS,
+	OUTPUT_OPTIONS,
+	CMDLINE_OPTIONS,
+	{ 0 },
+};
+static_assert(sizeof(longs) / sizeof(longs[0]) <= SERVICE_OPTIONS, "each option has a place");
+
+/* Options that may change while the tools run. */
+static bool may_change(int val)
+{
+	return val == SAMPLING_CPU_LIMIT || val == OPTION_CHANCE || val == OPTION_INTERVAL ||
+	       val == OPTION_METRICS || val == 'v' || val == 'q' || otlp_has(val);
+}
+
+/* An option behind an --otlp is for that endpoint, so all of these are. */
+static bool is_repeatable(int val)
+{
+	return val == SAMPLING_PID || val == SAMPLING_ENV || targets_repeat(val) || otlp_has(val);
+}
+
+/* Whether a settings file may hold the option. */
+static bool is_key(int val)
+{
+	return val != OPTION_SETTINGS && val != OPTION_CHECK && val != 'h' &&
+	       val != CMDLINE_VERSION;
+}
+
+static const struct option *key_of(const char *name)
+{
+	for (const struct option *o = longs; o->name; o++)
+		if (is_key(o->val) && strcmp(o->name, name) == 0)
+			return o;
+	return NULL;
+}
+
+/* --- the command line --- */
+
+static void note_given(struct service *s, int val)
+{
+	for (const struct option *o = longs; o->name; o++)
+		if (o->val == val || (otlp_has(val) && otlp_has(o->val)))
+			s->given[o - longs] = true;
+}
+
+/* Takes all of the command line. An endpoint on it replaces all endpoints of the file. The last of
+ * two settings files would hide the first, so only one may be given. */
+static int take_line(struct service *s, struct choice *choice)
+{
+	const char *checked = NULL;
+	int val, r = EXITS_GO_ON;
+
+	while (r == EXITS_GO_ON && (val = cmdline_next(choice->line)) != CMDLINE_END) {
+		if (val == OPTION_SETTINGS) {
+			r = cmdline_path(choice->line, &s->path);
+		} else if (val == OPTION_CHECK) {
+			r = cmdline_path(choice->line, &checked);
+		} else {
+			r = options_take(&s->options, choice, val);
+			note_given(s, val);
+		}
+	}
+	s->options.verbose = choice->line->verbose;
+	if (s->options.verbose)
+		note_given(s, 'v');
+	if (r != EXITS_GO_ON)
+		return r;
+	if (optind < s->argc)
+		return cmdline_refuse_all("%s: not an option; run takes options only",
+					  s->argv[optind]);
+	if (checked && s->path)
+		return cmdline_refuse_all("--check: not together with --settings; give one file");
+	s->check = checked != NULL;
+	if (checked)
+		s->path = checked;
+	return r;
+}
+
+/* --- the file --- */
+
+/* The errors of a file. */
+struct errors {
+	const char *path;
+	unsigned count;
+};
+
+static void refuse(void *ctx, unsigned line, const char *key, const char *why)
+{
+	struct errors *e = ctx;
+	struct buf b = BUF_INIT(0);
+	int r = key ? log_escape(&b, str_from(key), NEAREST_LETTERS) : 0;
+
+	if (!r)
+		r = buf_append(&b, "", 1);
+	e->count++;
+	log_error("%s:%u: %s%s%s", e->path, line, r ? "" : (const char *)b.data, key ? ": " : "",
+		  why);
+	buf_done(&b);
+}
+
+static void refuse_unknown(struct errors *e, const struct setting *at)
+{
+	const char *nearest = NULL;
+	unsigned least = UINT32_MAX;
+	char why[160];
+
+	for (const struct option *o = longs; o->name; o++) {
+		const unsigned distance = nearest_distance(at->key, o->name);
+
+		if (!is_key(o->val) || distance >= least)
+			continue;
+		least = distance;
+		nearest = o->name;
+	}
+	if (nearest && nearest_is_likely(at->key, least))
+		snprintf(why, sizeof(why), "unknown key; did you mean %s?", nearest);
+	else
+		snprintf(why, sizeof(why), "unknown key; see `profpipe --help` for all options");
+	refuse(e, at->line, at->key, why);
+}
+
+/* The setting of the same key that stands before this one; NULL: none. */
+static const struct setting *earlier(const struct service *s, const struct setting *at)
+{
+	for (const struct setting *i = s->file.list; i < at; i++)
+		if (strcmp(i->key, at->key) == 0)
+			return i;
+	return NULL;
+}
+
+/* Takes a yes of an option that has no value. */
+static int take_flag(struct service *s, struct choice *choice, const struct option *o)
+{
+	static const char *const words[] = { "no", "yes" };
+	size_t word = 0;
+	const int r = cmdline_word(choice->line, words, 2, &word);
+
+	if (r != EXITS_GO_ON || !word)
+		return r;
+	if (o->val != 'v')
+		return options_take(&s->options, choice, o->val);
+	s->options.verbose = true;
+	return r;
+}
+
+static void take_setting(struct service *s, struct choice *choice, const struct setting *at,
+			 struct errors *e)
+{
+	static struct service unused; /* of a key that the command line replaces */
+	struct choice unused_choice = *choice;
+	const struct option *o = key_of(at->key);
+	char place[PLACE], why[64];
+
+	if (!o) {
+		refuse_unknown(e, at);
+		return;
+	}
+	const struct setting *first = is_repeatable(o->val) ? NULL : earlier(s, at);
+
+	if (first) {
+		snprintf(why, sizeof(why), "is also set in line %u; remove one of them",
+			 first->line);
+		refuse(e, at->line, at->key, why);
+		return;
+	}
+	const bool replaced = s->given[o - longs];
+	struct service *to = replaced ? &unused : s;
+	struct choice *by = replaced ? &unused_choice : choice;
+
+	snprintf(place, sizeof(place), "%s:%u", s->path, at->line);
+	by->line->place = place;
+	by->line->option = o->name;
+	by->line->value = at->value;
+	unused.options = (struct options){ 0 };
+	if ((o->has_arg == no_argument ? take_flag(to, by, o)
+				       : options_take(&to->options, by, o->val)) != EXITS_GO_ON)
+		e->count++;
+}
+
+/* Reads a whole file. -errno; -EFBIG; -EISDIR. */
+static int read_file(const char *path, struct buf *ret)
+{
+	struct stat st;
+	char text[4096];
+	ssize_t n;
+	/* A pipe without a writer must not hold us up. */
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	if (fd < 0)
+		return -errno;
+	int r = fstat(fd, &st) < 0 ? -errno : S_ISDIR(st.st_mode) ? -EISDIR : 0;
+
+	while (!r && (n = read(fd, text, sizeof(text))) != 0) {
+		if (n > 0)
+			r = buf_append(ret, text, (size_t)n) ? -EFBIG : 0;
+		else if (errno != EINTR)
+			r = -errno;
+	}
+	close(fd);
+	return r;
+}
+
+/* Takes the file's settings. EXITS_GO_ON, or EXITS_USAGE, with each error logged. */
+static int take_file(struct service *s, struct choice *choice)
+{
+	struct errors e = { .path = s->path };
+	struct buf b = BUF_INIT(SETTINGS_BYTES);
+	int r = read_file(s->path, &b);
+
+	if (r == -EFBIG)
+		log_error("%s: is larger than %u KiB; is it the settings file?", s->path,
+			  SETTINGS_BYTES >> 10);
+	else if (r)
+		log_error("%s: %s; name a settings file that can be read", s->path, strerror(-r));
+	if (!r)
+		r = settings_parse(
+			&s->file,
+			(struct str){ .data = (const char *)b.data, .len = (uint32_t)b.len },
+			refuse, &e);
+	if (r == -ENOMEM)
+		log_error("%s: %s", s->path, strerror(ENOMEM));
+	buf_done(&b);
+	if (r < 0)
+		return EXITS_USAGE;
+	for (size_t i = 0; i < s->file.count; i++)
+		take_setting(s, choice, &s->file.list[i], &e);
+	return e.count ? EXITS_USAGE : EXITS_GO_ON;
+}
+
+/* --- both --- */
+
+/* The setting that prof-send means by "--otlp-key: VALUE: …"; NULL: none of the file. */
+static const struct setting *meant(const struct service *s, const char *text)
+{
+	const struct setting *ret = NULL;
+	const size_t n = strcspn(text, ":");
+
+	for (size_t i = 0; i < s->file.count && strncmp(text, "--", 2) == 0; i++) {
+		const struct setting *at = &s->file.list[i];
+
+		if (strlen(at->key) != n - 2 || strncmp(at->key, text + 2, n - 2) != 0)
+			continue;
+		if (!ret || strstr(text + n, at->value))
+			ret = at;
+	}
+	return ret;
+}
+
+/* Has prof-send check what only it knows. */
+static int check_delivery(const struct service *s)
+{
+	char text[SENDCHECK_TEXT];
+
+	if (!s->options.otlp.endpoints)
+		return EXITS_GO_ON;
+	const int r = sendcheck_run(&s->options.otlp, text);
+
+	if (!r)
+		return EXITS_GO_ON;
+	if (r < 0)
+		return cmdline_refuse_all("prof-send cannot be run: %s; install it beside profpipe",
+					  strerror(-r));
+	const struct setting *at = meant(s, text);
+
+	if (at)
+		return cmdline_refuse_all("%s:%u: %s", s->path, at->line, text + 2);
+	return cmdline_refuse_all("%s", text);
+}
+
+/* A profile that is written at its end would never be. */
+static int check_output(struct service *s, struct choice *choice)
+{
+	struct options *o = &s->options;
+
+	/* A file of settings for all hosts may leave this to each one's command line. */
+	if (!o->output && !o->otlp.endpoints && s->check)
+		return otlp_check(&o->otlp);
+	if (!o->output && !o->otlp.endpoints)
+		return cmdline_refuse_all("--otlp: missing; name a receiver, or an output with -o");
+	if (o->output && strcmp(o->output, "-") == 0 && !choice->format_given) {
+		o->format = FORMAT_OTLP;
+		choice->format_given = true;
+	}
+	const int r = options_choose_format(o, choice, o->output);
+
+	if (r == EXITS_GO_ON && !format_streams(o->format))
+		return cmdline_refuse_all("--format: %s: is written at the end, and run has none; "
+					  "give otlp, stream or text",
+					  format_names[o->format]);
+	return r;
+}
+
+int service_parse(int argc, char **argv, struct service *ret)
+{
+	struct cmdline c = options_line(argc, argv, "+:F:p:o:f:qvh", longs);
+	struct choice choice = { .line = &c };
+
+	*ret = (struct service){ .options = { .sampling = { .hz = HZ_DEFAULT,
+							    .cpu_limit = CPU_LIMIT_DEFAULT },
+					      .mode = OUTFILE_MODE,
+					      .reporting = REPORTING_DEFAULTS,
+					      .chance = 100,
+					      .interval_s = INTERVAL_DEFAULT_S },
+				 .argc = argc,
+				 .argv = argv };
+	int r = take_line(ret, &choice);
+
+	if (r == EXITS_GO_ON && ret->path)
+		r = take_file(ret, &choice);
+	if (r == EXITS_GO_ON)
+		r = sampling_check(&ret->options.sampling);
+	/* A file of settings for all hosts may name what others have. */
+	if (r == EXITS_GO_ON && !ret->check)
+		r = options_check_targets(&ret->options.sampling.targets);
+	if (r == EXITS_GO_ON)
+		r = check_output(ret, &choice);
+	if (r == EXITS_GO_ON)
+		r = check_delivery(ret);
+	if (r == EXITS_GO_ON && ret->check) {
+		printf("%s: %zu settings, all valid\n", ret->path, ret->file.count);
+		r = stdfds_flush();
+	}
+	if (r != EXITS_GO_ON)
+		service_done(ret);
+	return r;
+}
+
+/* --- again --- */
+
+/* The next setting of this key from *i on; NULL: none. */
+static const struct setting *next(const struct service *s, const char *key, size_t *i)
+{
+	while (*i < s->file.count)
+		if (strcmp(s->file.list[(*i)++].key, key) == 0)
+			return &s->file.list[*i - 1];
+	return NULL;
+}
+
+/* Refuses a key that cannot change now. */
+static void compare(const struct service *now, const struct service *new, const char *key,
+		    struct errors *e)
+{
+	const struct setting *was, *is;
+	size_t i = 0, k = 0;
+	char why[160];
+
+	do {
+		was = next(now, key, &i);
+		is = next(new, key, &k);
+	} while (was && is && strcmp(was->value, is->value) == 0);
+	if (!was && !is)
+		return;
+	snprintf(why, sizeof(why), "%s while profpipe runs; restart it, or %s",
+		 is ? "cannot change" : "cannot be removed",
+		 was ? "put the old value back" : "remove it");
+	refuse(e, is ? is->line : was->line, key, why);
+}
+
+int service_reload(const struct service *now, struct service *ret)
+{
+	int r = service_parse(now->argc, now->argv, ret);
+
+	if (r != EXITS_GO_ON)
+		return r;
+	struct errors e = { .path = ret->path };
+
+	for (const struct option *o = longs; o->name; o++)
+		if (is_key(o->val) && !may_change(o->val) && !now->given[o - longs])
+			compare(now, ret, o->name, &e);
+	/* Requests are made, or not, from the start on. */
+	if (!now->options.otlp.endpoints != !ret->options.otlp.endpoints) {
+		log_error("%s: otlp: cannot begin or end while profpipe runs; restart it, or %s",
+			  ret->path, ret->options.otlp.endpoints ? "remove it" : "put it back");
+		e.count++;
+	}
+	if (!e.count)
+		return EXITS_GO_ON;
+	service_done(ret);
+	return EXITS_USAGE;
+}
+
+void service_done(struct service *s)
+{
+	settings_done(&s->file);
+}
