@@ -612,7 +612,7 @@ REFUSED = [
     (["--cpu", ""], 2, '--cpu: "": not a list'),
     (["--cpu", "0,8191"], 1, "--cpu: 8191: there is no such cpu"),
     (["--min-age", "0"], 2, "--min-age: 0: "),
-    (["--min-age", "5m"], 2, "--min-age: 5m: "),
+    (["--min-age", "5x"], 2, "--min-age: 5x: "),
     (["--descendants"], 2, "--descendants: needs --pid or --exclude-pid"),
     (["--comm", "x"] * 1025, 2, "--comm: x: too many targets; give 1024 at most"),
 ]
