@@ -7,10 +7,10 @@
 #   tests/check.sh all     all but those that are marked `all`
 #   tests/check.sh rest    those that are marked `all`
 #
-# Most of the whole-tool tests run side by side, several at a time, since they mostly wait. What
-# they leave of the cpus' time builds the sanitizers' tree and runs its tests. Then come, one by
-# one, the tests that are marked `alone`, and then the emulated kernels. These are so slow that
-# beside other work they miss the tools' own deadlines.
+# First come the sanitizers' tree, the unit tests and the replays. Most of the whole-tool tests run
+# side by side, several at a time, since they mostly wait. Then come, one by one, the tests that are
+# marked `alone`, and then the emulated kernels. These are so slow that beside other work they miss
+# the tools' own deadlines.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 what=${1:-all}
@@ -24,20 +24,12 @@ unset MAKEFLAGS MAKELEVEL
 passed=0 failed=0
 trees=() lanes=()
 
-# NICE COMMAND...: runs it in a session of its own. The scheduler divides the cpus' time between
-# sessions first (autogroup), so it is the session that has to be nice.
-apart() {
-	setsid -w setpriv --pdeathsig TERM sh -c 'renice -n "$0" $$ >/dev/null
-		{ echo "$0" >/proc/$$/autogroup; } 2>/dev/null; exec "$@"' "$@"
-}
-how=() # before each command of a lane: nothing, or apart
-
 # NAME ARGUMENTS...: pytest, with all that it says in a file.
 lane() {
 	local name=$1
 	shift
-	PROFPIPE_DURATIONS=$durations "${how[@]}" timeout 3600 /usr/bin/python3 -m pytest -q -rA \
-		--tb=short "$@" tests/e2e >"$said/$name.log" 2>&1
+	PROFPIPE_DURATIONS=$durations timeout 3600 /usr/bin/python3 -m pytest -q -rA --tb=short \
+		"$@" tests/e2e >"$said/$name.log" 2>&1
 	echo "$name: $(tail -n 1 "$said/$name.log")"
 }
 
@@ -54,7 +46,7 @@ count() {
 
 # TREE [ARGUMENT...]: builds and runs the unit tests and replays of a tree.
 units() {
-	"${how[@]}" make -k "${@:2}" units >"$said/units-$1.log" 2>&1
+	make -k "${@:2}" units >"$said/units-$1.log" 2>&1
 	echo "units of build/$1: $(grep -c ' of \| inputs$' "$said/units-$1.log") programs"
 }
 
@@ -96,18 +88,12 @@ quick)
 	wait
 	lanes=(pure) trees=(release asan) ;;
 all)
-	(
-		how=(apart 10)
-		units release
-		how=(apart 19)
-		"${how[@]}" make -k SAN=asan sanitized >$said/asan.log 2>&1
-		how=(apart 10)
-		units asan SAN=asan
-	) &
+	make -k SAN=asan sanitized >$said/asan.log 2>&1
+	units release
+	units asan SAN=asan
 	lane together -n "$workers" --dist loadfile \
 		-m 'not vm and not alone and not asan and not all'
 	lane alone -m 'alone and not all'
-	wait
 	lane vm -m 'vm and not all'
 	lane asan -n "$workers" -m 'asan and not all'
 	lanes=(together vm alone asan) trees=(release asan) ;;

@@ -109,7 +109,7 @@ def test_a_load_ends_with_the_bench_that_is_killed(tmp_path):
         assert len(running()) > 40
         p.kill()
         p.wait()
-        for _ in range(100):
+        for _ in range(400):
             if not running():
                 break
             ceiling.time.sleep(0.1)

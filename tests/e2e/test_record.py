@@ -31,7 +31,7 @@ REFUSED = [
     (["record", "-F", "-5"], 2, "--frequency: -5"),
     (["record", "-d", "0"], 2, "--duration: 0"),
     (["record", "-d", "nan"], 2, "--duration: nan"),
-    (["record", "-d", "5s"], 2, "--duration: 5s"),
+    (["record", "-d", "5x"], 2, "--duration: 5x"),
     (["record", "-p", "x"], 2, "--pid: x"),
     (["record", "-p", "4194304"], 1, "--pid: 4194304"),
     (["record", "-f", "svg"], 2, "--format: svg"),

@@ -197,8 +197,8 @@ LOCKED = "6.12"
 # these. They show that the programs load and walk there; a recording needs most of what differs.
 # `make check-all` runs the others as well.
 NEWER = tuple(series for series in ALL if series != OLDEST)
-EVERYWHERE = ("load", "live-chain", "sysctls", "targets", "namespace")
-AT_BOTH_ENDS = ("record",)
+EVERYWHERE = ("load", "live-chain", "sysctls")
+AT_BOTH_ENDS = ("record", "targets", "namespace")
 # Steps of `make check-all` only: others also walk a thread and programs without an interpreter.
 WHOLE_ONLY = ("live-thread", "live-bash")
 
@@ -451,11 +451,13 @@ def sampled_in(machine, name):
             for kind, f in found if kind == 11 for of in [processes[threads[f[1]]]]}
 
 
+@at_both_ends
 def test_targets_are_chosen_in_the_kernel(machine):
     machine.good("targets")
     assert {comm for comm, _, _ in sampled_in(machine, "targets")} == {"tin"}
 
 
+@at_both_ends
 def test_a_pid_namespace_has_its_own_pids_and_nobody_else(machine):
     pid = int(machine.good("namespace").split()[-1])
     found = sampled_in(machine, "namespace")
