@@ -24,6 +24,10 @@ Test(turns, an_allowance_is_used_up_and_earned_again)
 	cr_expect(turns_over(&t, 7, 1, 3 * SECOND / 2));
 	cr_expect_not(turns_over(&t, 7, 1, 2 * SECOND));
 	cr_expect_eq(turns_spent(&t, 7, 60 * SECOND), 0);
+	turns_spend(&t, 9, 8 * SECOND, SECOND);
+	cr_expect_eq(turns_spent(&t, 9, SECOND + TURNS_HALF_NS), 4 * SECOND);
+	cr_expect_eq(turns_spent(&t, 9, SECOND + 3 * TURNS_HALF_NS), SECOND);
+	cr_expect_eq(turns_spent(&t, 9, SECOND + TURNS_HALF_NS / 2), 6 * SECOND);
 }
 
 Test(turns, others_are_those_with_samples_in_the_queue)

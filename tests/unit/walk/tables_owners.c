@@ -131,6 +131,25 @@ Test(tables_owners, who_is_quick_leaves_room_for_who_needs_little)
 	cr_assert_eq(refused[2][TABLES_RULES], 0);
 }
 
+/* Rows gave way, and another owner, who holds nothing, asks for them first. */
+Test(tables_owners, rows_that_gave_way_leave_the_rest_to_others)
+{
+	uint16_t first = 0, slot;
+	int32_t from = 1;
+
+	for (; (slot = add_for(1, 100, 100, from)) != 0; from += 100) {
+		tables_file_touch(t, slot, 2 + (uint64_t)from);
+		first = first ? first : slot;
+	}
+	cr_assert_neq(add_for(2, 100, 600, 200000), 0);
+	tables_tick(t, 3000000000ull);
+	cr_assert_eq(tables_file_state(t, first), FILE_EVICTED);
+	tables_file_charge(t, first, 3);
+	tables_file_pending(t, first);
+	cr_assert_eq(tables_rows_begin(t, first, 0, 1600, 100, 100), TABLES_FULL);
+	cr_assert_neq(add_for(3, 100, 100, 300000), 0, "a new file finds room");
+}
+
 Test(tables_owners, what_was_taken_is_given_back)
 {
 	const uint16_t a = add_for(1, 5000, 10, 1), b = add_for(2, 5000, 10, 1);

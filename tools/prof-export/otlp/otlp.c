@@ -287,11 +287,9 @@ int otlp_sample(struct otlp *o, struct model *m, const struct model_sample *s)
 
 int otlp_finish(struct otlp *o, struct model *m)
 {
-	const struct model_totals *t = model_totals(m);
+	const uint64_t end_ns = clamp_time(model_totals(m)->end_ns);
 
 	if (!o->open)
-		open_window(o, m, clamp_time(t->end_ns));
-	const uint64_t end_ns = clamp_time(t->end_ns);
-
+		open_window(o, m, end_ns);
 	return close_window(o, m, end_ns < o->end_ns ? end_ns : o->end_ns);
 }
