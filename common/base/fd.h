@@ -3,6 +3,8 @@
 #ifndef COMMON_BASE_FD_H
 #define COMMON_BASE_FD_H
 
+#include <errno.h>
+#include <stddef.h>
 #include <unistd.h>
 
 /* Closes and empties it. */
@@ -11,6 +13,38 @@ static inline void fd_close(int *fd)
 	if (*fd >= 0)
 		close(*fd);
 	*fd = -1;
+}
+
+/* Reads n bytes, or less if the file ends before. Returns how many; -errno. */
+static inline ssize_t fd_read_all(int fd, void *to, size_t n)
+{
+	size_t done = 0;
+
+	while (done < n) {
+		const ssize_t k = read(fd, (char *)to + done, n - done);
+
+		if (k < 0 && errno != EINTR)
+			return -errno;
+		if (k == 0)
+			break;
+		done += k > 0 ? (size_t)k : 0;
+	}
+	return (ssize_t)done;
+}
+
+/* Writes all n bytes. 0, -errno. */
+static inline int fd_write_all(int fd, const void *from, size_t n)
+{
+	size_t done = 0;
+
+	while (done < n) {
+		const ssize_t k = write(fd, (const char *)from + done, n - done);
+
+		if (k < 0 && errno != EINTR)
+			return -errno;
+		done += k > 0 ? (size_t)k : 0;
+	}
+	return 0;
 }
 
 #endif

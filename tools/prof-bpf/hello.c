@@ -7,7 +7,7 @@
 #include <mbedtls/md.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
+#include "common/base/fd.h"
 #include "common/base/log.h"
 #include "common/base/notes.h"
 
@@ -63,30 +63,20 @@ bool hello_derive(struct str machine_id, char ret[static HELLO_DERIVED])
 	return true;
 }
 
-/* Reads a small file. Returns how much; -errno. */
-static ssize_t read_small(const char *path, void *into, size_t max)
+/* Reads the beginning of a file. Returns how much; -errno. */
+static ssize_t read_file(const char *path, void *into, size_t max)
 {
-	const int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t done = 0;
-	ssize_t n = 1;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const ssize_t n = fd < 0 ? -errno : fd_read_all(fd, into, max);
 
-	if (fd < 0)
-		return -errno;
-	while (n > 0 && done < max) {
-		n = read(fd, (char *)into + done, max - done);
-		if (n > 0)
-			done += (size_t)n;
-	}
-	const int error = errno;
-
-	close(fd);
-	return n < 0 ? -error : (ssize_t)done;
+	fd_close(&fd);
+	return n;
 }
 
 static void read_kernel(struct hello *h)
 {
 	static uint8_t notes[NOTES_MAX];
-	const ssize_t n = read_small("/sys/kernel/notes", notes, sizeof(notes));
+	const ssize_t n = read_file("/sys/kernel/notes", notes, sizeof(notes));
 	struct span id;
 
 	if (n < 0)
@@ -107,7 +97,7 @@ void hello_read(struct hello *h, const char *host_id)
 	read_kernel(h);
 	if (host_id)
 		return;
-	const ssize_t n = read_small(MACHINE_ID, text, sizeof(text));
+	const ssize_t n = read_file(MACHINE_ID, text, sizeof(text));
 
 	if (n >= 0 && hello_derive((struct str){ .data = text, .len = (uint32_t)n }, h->derived))
 		h->host_id = (struct str){ .data = h->derived, .len = sizeof(h->derived) };

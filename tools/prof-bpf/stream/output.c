@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "common/base/fd.h"
 #include "common/base/log.h"
 
 /* An output file keeps its old contents until there is something to write. */
@@ -18,21 +19,6 @@ static int begin(struct output *o)
 	return !fstat(o->fd, &st) && S_ISREG(st.st_mode) && ftruncate(o->fd, 0) ? -errno : 0;
 }
 
-static int write_all(int fd, struct span s)
-{
-	while (s.len) {
-		ssize_t n = write(fd, s.data, s.len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		s.data += n;
-		s.len -= (size_t)n;
-	}
-	return 0;
-}
-
 int output_batch(void *ctx, struct span batch)
 {
 	struct output *o = ctx;
@@ -43,7 +29,7 @@ int output_batch(void *ctx, struct span batch)
 		return o->has_peer ? outbox_put(&o->outbox, batch) : -ENOTCONN;
 	int r = begin(o);
 	if (!r)
-		r = write_all(o->fd, batch);
+		r = fd_write_all(o->fd, batch.data, batch.len);
 	if (r && !o->failed)
 		log_error("%s: %s; the part written so far is a usable recording",
 			  o->path ? o->path : "standard output", strerror(-r));

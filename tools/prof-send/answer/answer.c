@@ -4,12 +4,12 @@
 #include <curl/curl.h>
 #include <stdio.h>
 #include <string.h>
+#include "tools/prof-send/answer/backoff.h"
 #include "tools/prof-send/answer/grpc.h"
 #include "tools/prof-send/answer/replies.pb-c.h"
 
-#define DELAY_MOST_S 3600 /* longer ones are cut */
-#define DATE_MAX 64	  /* bytes of a date */
-#define SHOWN 160	  /* bytes of a server's message */
+#define DATE_MAX 64 /* bytes of a date */
+#define SHOWN 160   /* bytes of a server's message */
 
 static void say(struct answer *a, const char *what, const char *message)
 {
@@ -30,8 +30,8 @@ static bool retry_after(const struct answer_reply *reply, uint64_t *ret_ms)
 	for (uint32_t i = 0; i < s.len && number; i++) {
 		number = s.data[i] >= '0' && s.data[i] <= '9';
 		seconds = 10 * seconds + (uint64_t)(s.data[i] - '0');
-		if (seconds > DELAY_MOST_S)
-			seconds = DELAY_MOST_S;
+		if (seconds > BACKOFF_ASKED_MOST_S)
+			seconds = BACKOFF_ASKED_MOST_S;
 	}
 	if (!number) {
 		memcpy(text, s.data, s.len);
@@ -41,8 +41,8 @@ static bool retry_after(const struct answer_reply *reply, uint64_t *ret_ms)
 		if (at < 0)
 			return false;
 		seconds = at > reply->now_s ? (uint64_t)(at - reply->now_s) : 0;
-		if (seconds > DELAY_MOST_S)
-			seconds = DELAY_MOST_S;
+		if (seconds > BACKOFF_ASKED_MOST_S)
+			seconds = BACKOFF_ASKED_MOST_S;
 	}
 	*ret_ms = seconds * 1000;
 	return true;

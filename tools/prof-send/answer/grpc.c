@@ -3,10 +3,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "tools/prof-send/answer/backoff.h"
 #include "tools/prof-send/answer/replies.pb-c.h"
 
 #define DETAILS_MAX (8u << 10) /* bytes, decoded: servers' headers are hardly longer */
-#define DELAY_MOST_S 3600      /* longer ones are cut: no server may silence us for ever */
 #define RETRY_INFO "google.rpc.RetryInfo"
 
 void grpc_head(uint8_t ret[static GRPC_HEAD], bool compressed, uint32_t len)
@@ -126,8 +126,8 @@ static bool take_delay(const Profsend__Any *any, uint64_t *ret_ms)
 	const Profsend__Duration *d = info->retry_delay;
 	int64_t ms = 0;
 
-	if (d && d->seconds >= DELAY_MOST_S)
-		ms = DELAY_MOST_S * 1000;
+	if (d && d->seconds >= BACKOFF_ASKED_MOST_S)
+		ms = BACKOFF_ASKED_MOST_S * 1000;
 	else if (d && d->seconds >= 0 && d->nanos >= 0 && d->nanos < 1000000000)
 		ms = d->seconds * 1000 + (d->nanos + 999999) / 1000000;
 	profsend__retry_info__free_unpacked(info, NULL);

@@ -87,18 +87,9 @@ int spool_hand_over(const struct spool *s, uid_t uid, gid_t gid)
 
 static int read_whole(int fd, void *to, size_t n)
 {
-	size_t done = 0;
+	const ssize_t got = fd_read_all(fd, to, n);
 
-	while (done < n) {
-		const ssize_t k = read(fd, (char *)to + done, n - done);
-
-		if (k < 0 && errno != EINTR)
-			return -errno;
-		if (k == 0)
-			return SPOOL_DAMAGED;
-		done += k > 0 ? (size_t)k : 0;
-	}
-	return 0;
+	return got < 0 ? (int)got : (size_t)got < n ? SPOOL_DAMAGED : 0;
 }
 
 /* Opens a file and reads its head, which must be what the name says. 0 and *ret_fd;
@@ -209,20 +200,6 @@ int spool_find(const struct spool *s, uint64_t key, struct spool_found *ret)
 	return r;
 }
 
-static int write_whole(int fd, const void *from, size_t n)
-{
-	size_t done = 0;
-
-	while (done < n) {
-		const ssize_t k = write(fd, (const char *)from + done, n - done);
-
-		if (k < 0 && errno != EINTR)
-			return -errno;
-		done += k > 0 ? (size_t)k : 0;
-	}
-	return 0;
-}
-
 int spool_write(const struct spool *s, uint64_t key, uint64_t serial, const struct request *r)
 {
 	const struct span bytes = request_bytes(r);
@@ -242,10 +219,10 @@ int spool_write(const struct spool *s, uint64_t key, uint64_t serial, const stru
 
 	if (fd < 0)
 		return -errno;
-	int e = write_whole(fd, head, sizeof(head));
+	int e = fd_write_all(fd, head, sizeof(head));
 
 	if (!e)
-		e = write_whole(fd, bytes.data, bytes.len);
+		e = fd_write_all(fd, bytes.data, bytes.len);
 	if (!e && fsync(fd))
 		e = -errno;
 	fd_close(&fd);
