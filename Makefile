@@ -13,7 +13,8 @@ BINDIR    := $(PREFIX)/bin
 LIBEXECDIR := $(PREFIX)/libexec/profpipe
 MANDIR    := $(PREFIX)/share/man
 DOCDIR    := $(PREFIX)/share/doc/profpipe
-# The folders where systemd looks for units and users of packages.
+SYSCONFDIR ?= /etc
+# The folders where systemd looks for units and groups of packages.
 SYSTEMDDIR := $(PREFIX)/lib/systemd/system
 SYSUSERSDIR := $(PREFIX)/lib/sysusers.d
 
@@ -96,8 +97,6 @@ $(foreach t,$(TOOLS),\
 wrap      = $(foreach f,$(1),-Wl,--wrap=$(f))
 include $(wildcard tests/*/module.mk)
 
-UNITFILES := $(notdir $(wildcard packaging/systemd/*.service))
-
 obj       = $(patsubst %.c,$(B)/%.o,$(1))
 archive   = $(B)/lib/lib$(1).a
 PROGS     := $(TOOLS:%=$(B)/%)
@@ -150,7 +149,7 @@ $(B)/gen/%.o: $(B)/gen/%.c
 
 # The map tells which archives' members are in a program: `make lint` holds it to its lists.
 define program
-$$(call obj,$$($(1)_SRCS)): | $$($(1)_GEN)
+$$(call obj,$$($(1)_SRCS)): | $$($(1)_GEN) $$(foreach u,$$(call uses,$$($(1)_USES)),$$($$(u)_GEN))
 $(B)/$(1): $$(call obj,$$($(1)_SRCS)) $$($(1)_OBJS) $$(call archives,$$($(1)_USES))
 	@mkdir -p $$(@D)
 	@echo "  LD      $$@"
@@ -203,7 +202,8 @@ endif
 deps:
 	@packaging/deps.sh
 
-tests: $(PROGS) $(PROGRAMS:%=$(B)/%)
+# Builds all that whole-tool tests run. `units` builds the unit tests and replays.
+tests: $(PROGS) $(addprefix $(B)/,$(filter-out $(UNITS) $(FUZZERS),$(PROGRAMS)))
 
 # A unit test or a replay that passed leaves a stamp, and runs again when something that it depends
 # on has changed. Its log lies beside the stamp.
@@ -213,8 +213,12 @@ $(B)/passed/unit/%: $(B)/unit/% $(shell find tests/data -type f) tests/once.sh
 $(B)/passed/fuzz/%: $(B)/fuzz/% $$(wildcard tests/fuzz/corpus/$$(notdir $$*)/*) tests/once.sh
 	@tests/once.sh $@ $< tests/fuzz/corpus/$(notdir $*)
 
-.PHONY: units
+# Lists of system calls, among others, are not in force in the sanitizers' tree.
+BARE := $(patsubst tests/%.c,$(B)/passed/%,\
+          $(shell grep -l __SANITIZE_ADDRESS__ $(UNITS:%=tests/%.c)))
+.PHONY: units bare-units
 units: $(STAMPS)
+bare-units: $(BARE)
 
 # In the sanitizers' tree only what its tests run.
 .PHONY: sanitized
@@ -271,14 +275,13 @@ install: all
 	install -m 644 README.md HACKING.md LICENSE $(DESTDIR)$(DOCDIR)/
 	install -m 644 $(wildcard docs/*.md docs/*.png) $(DESTDIR)$(DOCDIR)/docs/
 	install -d $(DESTDIR)$(SYSTEMDDIR) $(DESTDIR)$(SYSUSERSDIR)
-	install -m 644 packaging/systemd/profpipe.target $(DESTDIR)$(SYSTEMDDIR)/
-	install -m 644 packaging/systemd/profpipe.slice $(DESTDIR)$(SYSTEMDDIR)/
-	for u in $(UNITFILES); do \
-	        sed 's,@LIBEXECDIR@,$(LIBEXECDIR),' packaging/systemd/$$u \
-	                >$(DESTDIR)$(SYSTEMDDIR)/$$u || exit 1; \
-	done
-	chmod 644 $(UNITFILES:%=$(DESTDIR)$(SYSTEMDDIR)/%)
+	sed 's,@BINDIR@,$(BINDIR),; s,@SYSCONFDIR@,$(SYSCONFDIR),' \
+	        packaging/systemd/profpipe.service >$(DESTDIR)$(SYSTEMDDIR)/profpipe.service
+	chmod 644 $(DESTDIR)$(SYSTEMDDIR)/profpipe.service
 	install -m 644 packaging/systemd/profpipe.sysusers $(DESTDIR)$(SYSUSERSDIR)/profpipe.conf
+	install -d $(DESTDIR)$(SYSCONFDIR)/profpipe
+	test -e $(DESTDIR)$(SYSCONFDIR)/profpipe/profpipe.conf || \
+	        install -m 644 packaging/profpipe.conf $(DESTDIR)$(SYSCONFDIR)/profpipe/
 
 # debhelper's folders lie in debian/, which it insists on.
 deb: all

@@ -48,6 +48,8 @@ struct {
 #define ENV_FUNCTION __attribute__((noinline))
 /* Keeps the compiler from comparing an equal value instead of the one that is used afterwards. */
 #define ENV_OPAQUE(x) asm volatile("" : "+r"(x))
+/* Before a loop that older verifiers (5.10) refuse, since it closes without a jump. */
+#define ENV_UNROLL _Pragma("clang loop unroll(full)")
 /* Makes it read memory again. */
 #define ENV_FORGET() asm volatile("" ::: "memory")
 #define ENV_INLINE static __always_inline
@@ -99,6 +101,7 @@ static __always_inline bool env_probed(__u64 *pc, __u64 *sp, bool leaf);
 
 #define ENV_FUNCTION static inline
 #define ENV_OPAQUE(x)
+#define ENV_UNROLL
 #define ENV_FORGET()
 #define ENV_INLINE static inline
 
@@ -114,9 +117,10 @@ struct env {
 	const void *rules;		/* TABLES_MAX_RULES entries, RULE_STRIDE bytes apart */
 	uint64_t tls;			/* of the walked thread; 0: unknown */
 	uint64_t g_below;		/* how far below tls g was found, in bytes; 0: read it */
-	/* Copies an object that may move (bpf/runtime_walk.h); may be NULL. */
+	/* Copies an object that may move (bpf/runtime_walk.h); may be NULL. told: its first piece,
+	 * or NULL. */
 	void (*object)(void *ctx, const struct runtime_copy *how, uint64_t key, uint64_t check,
-		       uint64_t address);
+		       uint64_t address, const __u64 *told);
 	/* Return addresses that uretprobes replaced; `returns` of them. */
 	const struct probed_return *returned;
 	uint32_t returns;

@@ -60,14 +60,39 @@ static __always_inline __u32 take_bytes(void *to, __u64 at, __u64 n)
 	return bpf_probe_read_user(to, page & (SAMPLE_PIECE_BYTES - 1), (void *)at) ? 0 : page;
 }
 
-/* The pointer of a step, or 0. */
-static __always_inline __u64 step_pointer(const struct sample_object *o,
-					  const struct runtime_step *s)
+/* A number of a piece, as wide as `bytes` says: 2, 4 or 8; 0: it is not there. Numbers of 8 bytes
+ * are aligned to 8, others to their width. */
+static __always_inline __u64 piece_number(const struct sample_object *o, __u32 from, __u32 at,
+					  __u32 bytes)
+{
+	const __u8 *p = o->bytes + ((o->offset[from] + at) & (SAMPLE_OBJECT_BYTES - 8));
+
+	if (at + bytes > o->len[from])
+		return 0;
+	return bytes == 8   ? *(const __u64 *)p
+	       : bytes == 4 ? *(const __u32 *)(p + (at & 4))
+			    : *(const __u16 *)(p + (at & 6));
+}
+
+/* Where a step leads, before its `start`, or 0. */
+static __always_inline __u64 step_target(const struct sample_object *o,
+					 const struct runtime_step *s)
 {
 	__u32 from = s->from & (RUNTIME_STEPS - 1);
-	__u32 at = (o->offset[from] + s->pointer) & (SAMPLE_OBJECT_BYTES - 8);
+	__u64 to = s->pointer == RUNTIME_ITSELF ? o->at[from]
+						: piece_number(o, from, s->pointer, 8);
 
-	return s->pointer + 8u <= o->len[from] ? *(const __u64 *)(o->bytes + at) : 0;
+	if (to && s->index_bytes)
+		to += 8 * piece_number(o, from, s->index_at, s->index_bytes);
+	return to;
+}
+
+/* The size of a piece that the first one tells. */
+static __always_inline __u64 size_told(const struct sample_object *o, const struct runtime_step *s)
+{
+	__u64 size = *(const __u64 *)(o->bytes + (s->size_at & (SAMPLE_PIECE_BYTES - 8)));
+
+	return size < s->bytes ? size : s->bytes;
 }
 
 /* Makes one piece of the object that is being copied. A global function: the verifier checks it
@@ -85,7 +110,16 @@ __attribute__((noinline)) int take_piece(__u32 i)
 	const struct runtime_step *s = &p->copies.what.step[i];
 	__u64 used = o->used;
 
-	at = i ? step_pointer(o, s) : o->at[0];
+#ifdef RUNTIME_TELLS
+	if (!i) {
+		__builtin_memcpy(o->bytes, p->told, sizeof(p->told));
+		o->at[0] = o->address;
+		o->len[0] = o->used = sizeof(p->told);
+		o->offset[0] = 0;
+		return 0;
+	}
+#endif
+	at = i ? step_target(o, s) : o->at[0];
 	at = at ? at + (__s64)s->start : 0;
 	o->at[i] = i ? at : o->address;
 	o->len[i] = 0;
@@ -93,9 +127,11 @@ __attribute__((noinline)) int take_piece(__u32 i)
 	if (used >= SAMPLE_PIECE_BYTES)
 		return 0;
 	n = s->bytes;
-	if (s->size_bytes && runtime_read(at + s->size_at, &size)) {
-		if (s->size_bytes == 4)
-			size &= 0xffffffff;
+	if (s->size_bytes == RUNTIME_SIZE_TOLD) {
+		n = size_told(o, s);
+	} else if (s->size_bytes && runtime_read(at + s->size_at, &size)) {
+		if (s->size_bytes < 8)
+			size &= (1ull << 8 * (s->size_bytes & 7)) - 1;
 		if (size < SAMPLE_PIECE_BYTES)
 			size = (size << (s->size_shift & 7)) + s->size_add;
 		n = size < n ? size : n;
@@ -138,26 +174,74 @@ static __always_inline bool take_object(const struct walk *w, const struct runti
 	return bpf_ringbuf_output(&ring, o, n, BPF_RB_NO_WAKEUP) == 0;
 }
 
-ENV_INLINE void env_moving_object(const struct walk *w, struct runtime_copies *c, __u64 key,
-				  __u64 check, __u64 address)
+/* Where an object is noted that was copied. */
+struct seen_place {
+	__u64 *set;
+	__u16 tag;
+};
+
+/* False: there is no such memory, or it was copied. */
+static __always_inline bool is_unseen(const struct walk *w, __u64 key, __u64 check,
+				      struct seen_place *ret)
 {
 	__u32 zero = 0;
 	struct seen *s = bpf_map_lookup_elem(&seen_objects, &zero);
 	__u64 h = (w->sample.start_ns ^ w->sample.pid ^ w->memory << 16) * 0x9e3779b97f4a7c15ull;
 
-	if (!s || !c->left)
-		return;
+	if (!s)
+		return false;
 	h = (h ^ h >> 32 ^ key) * 0xff51afd7ed558ccdull;
 	h = (h ^ h >> 32 ^ check) * 0xc4ceb9fe1a85ec53ull;
-	__u64 *set = &s->sets[h >> 40 & (SEEN_SETS - 1)], of = *set;
-	__u16 tag = (h >> 16 & 0xffff) | 1;
-	if ((__u16)of == tag || (__u16)(of >> 16) == tag || (__u16)(of >> 32) == tag ||
-	    (__u16)(of >> 48) == tag)
+	ret->set = &s->sets[h >> 40 & (SEEN_SETS - 1)];
+	ret->tag = (h >> 16 & 0xffff) | 1;
+	__u64 of = *ret->set;
+
+	return (__u16)of != ret->tag && (__u16)(of >> 16) != ret->tag &&
+	       (__u16)(of >> 32) != ret->tag && (__u16)(of >> 48) != ret->tag;
+}
+
+ENV_INLINE void env_moving_object(const struct walk *w, struct runtime_copies *c, __u64 key,
+				  __u64 check, __u64 address)
+{
+	struct seen_place place;
+
+	if (!c->left || !is_unseen(w, key, check, &place))
 		return;
 	c->left--;
 	if (take_object(w, &c->what, key, check, address))
-		*set = of << 16 | tag;
+		*place.set = *place.set << 16 | place.tag;
 }
+
+#ifdef RUNTIME_TELLS
+ENV_INLINE bool env_is_new(const struct walk *w, struct runtime_copies *c, __u64 key, __u64 check)
+{
+	struct seen_place place;
+
+	if (!c->left || !is_unseen(w, key, check, &place))
+		return false;
+	c->left--;
+	return true;
+}
+
+/* A global function: the verifier checks it once. */
+__attribute__((noinline)) int tell_object(__u64 key, __u64 check)
+{
+	struct walk *w = scratch();
+	struct OF_RUNTIME(_walk) *p = state();
+	struct seen_place place;
+
+	if (w && p && take_object(w, &p->copies.what, key, check, 0) &&
+	    is_unseen(w, key, check, &place))
+		*place.set = *place.set << 16 | place.tag;
+	return 0;
+}
+
+ENV_INLINE void env_told_object(const struct walk *w, struct runtime_copies *c, const __u64 *told,
+				__u64 key, __u64 check)
+{
+	tell_object(key, check);
+}
+#endif
 
 ENV_INLINE void env_object(const struct walk *w, struct runtime_copies *c, __u64 address,
 			   __u64 check)
@@ -233,6 +317,22 @@ int OF_RUNTIME_ON(void *ctx)
 #ifdef RUNTIME_TAKES
 #define FRAMES_AT_ONCE 64
 
+/* Copies what the last frame has met, where the walk tells its objects. 0: there was nothing. */
+#ifdef RUNTIME_TELLS
+__attribute__((noinline)) int tell(void)
+{
+	struct walk *w = scratch();
+	struct OF_RUNTIME(_walk) *p = state();
+
+	return w && p ? OF_RUNTIME(_tell)(w, p) : 0;
+}
+#else
+static __always_inline int tell(void)
+{
+	return 0;
+}
+#endif
+
 /* Keeps the line of memory at an address. A global function: the verifier checks it once. */
 __attribute__((noinline)) int keep_line(__u64 at)
 {
@@ -263,16 +363,23 @@ ENV_INLINE void env_keep(__u64 addr, __u32 size)
 	      last = (addr + size - 1) & ~(SAMPLE_FETCHED_BYTES - 1ull);
 
 	keep_line(first);
+	if (last - first > SAMPLE_FETCHED_BYTES)
+		keep_line(first + SAMPLE_FETCHED_BYTES);
 	if (last != first)
 		keep_line(last);
 }
 
-/* Fetches for code at pc, if it is in a mapping whose frames the runtime takes. */
-__attribute__((noinline)) int fetch_for(__u64 pc)
+#define FETCH_BEHIND (16u << 20)
+
+/* Fetches for code at pc, if it is in a mapping whose frames the runtime takes, or just behind one:
+ * a walk is put off since the mappings are not known yet. */
+__attribute__((noinline)) int fetch_for(__u64 pc, __u64 fp)
 {
 	struct walk *w = scratch();
 	struct OF_RUNTIME(_walk) *p = state();
 
+	/* Also where the runtime does not use it, it has to be passed. */
+	ENV_OPAQUE(fp);
 	if (!w || !p || pc < 4096 || pc >= WALK_ADDRESS_END)
 		return 0;
 	__u32 position = w->maps + walk_search_maps(w->maps, w->map_count, pc) * 8;
@@ -282,22 +389,30 @@ __attribute__((noinline)) int fetch_for(__u64 pc)
 		return 0;
 	const struct map_entry *m = ENV_AT(s, position, struct map_entry, 8);
 
-	if (pc >= m->start && pc < m->end && m->takers >> w->taker % PROCESS_RUNTIMES_MAX & 1)
-		OF_RUNTIME(_fetch)(w, p, pc);
+	/* Regions of code grow at their ends. */
+	if (pc >= m->start && pc < m->end + FETCH_BEHIND &&
+	    m->takers >> w->taker % PROCESS_RUNTIMES_MAX & 1) {
+		w->map = *m;
+		OF_RUNTIME(_fetch)(w, p, pc, fp);
+	}
 	return 0;
 }
 
 #define FETCH_WINDOWS 64 /* of the stack: 32 KiB */
 
-/* Fetches for the words of one window of the stack. */
-__attribute__((noinline)) int fetch_window(__u64 at)
+/* Fetches for the words of one window of the stack. below: the word before them. */
+__attribute__((noinline)) int fetch_window(__u64 at, __u64 below)
 {
 	struct walk *w = scratch();
 
 	if (!w || bpf_probe_read_user(w->window, WALK_WINDOW, (void *)at))
 		return 1;
-	for (int i = 0; i < WALK_WINDOW / 8; i++)
-		fetch_for(w->window[i] - 1);
+	for (int i = 0; i < WALK_WINDOW / 8; i++) {
+		fetch_for(w->window[i] - 1, i ? w->window[i - 1] : below);
+		/* It may have used the window. */
+		if (tell() && bpf_probe_read_user(w->window, WALK_WINDOW, (void *)at))
+			return 1;
+	}
 	return 0;
 }
 
@@ -307,17 +422,19 @@ static __always_inline void fetch(struct walk *w)
 	__u32 zero = 0;
 	struct fetched *f = bpf_map_lookup_elem(&fetched, &zero);
 	struct OF_RUNTIME(_walk) *p = state();
-	__u64 sp = w->regs[UNWIND_REG_RSP] & ~7ull;
+	__u64 sp = w->regs[UNWIND_REG_RSP] & ~7ull, below = 0;
 
 	if (!f || !p)
 		return;
 	f->sent.lines = 0;
 	__builtin_memset(f->index, 0, sizeof(f->index));
 	p->copies.keep = 1;
-	fetch_for(w->leaf_exact ? w->leaf_pc : w->leaf_pc - 1);
+	fetch_for(w->leaf_exact ? w->leaf_pc : w->leaf_pc - 1, w->regs[UNWIND_REG_RBP]);
+	tell();
 	for (int i = 0; i < FETCH_WINDOWS; i++) {
-		if (fetch_window(sp + i * WALK_WINDOW))
+		if (fetch_window(sp + i * WALK_WINDOW, below))
 			break;
+		below = w->window[WALK_WINDOW / 8 - 1];
 	}
 	w->window_start = 0;
 	__u64 n = f->sent.lines;
@@ -330,6 +447,7 @@ static __always_inline void fetch(struct walk *w)
 	f->sent.sample.flags = SAMPLE_FETCHED;
 	f->sent.sample.kernel_frames = f->sent.sample.items = 0;
 	f->sent.sample.user_frames = (n - sizeof(f->sent.sample)) / 8;
+	ENV_OPAQUE(n);
 	if (n <= sizeof(f->sent) && !bpf_ringbuf_output(&ring, &f->sent, n, BPF_RB_NO_WAKEUP))
 		w->sample.flags |= SAMPLE_FETCHES;
 }
@@ -351,6 +469,7 @@ __attribute__((noinline)) int frames(void)
 	for (int i = 0; i < FRAMES_AT_ONCE; i++) {
 		int next = frame();
 
+		tell();
 		if (next)
 			return next;
 	}

@@ -51,31 +51,41 @@ struct runtime_range {
 };
 
 #define RUNTIME_RANGES 6
-#define RUNTIME_PRIVATE 128 /* bytes that only the runtime's own walk understands */
+#define RUNTIME_PRIVATE 256 /* bytes that only the runtime's own walk understands */
 #define RUNTIME_STATE 2048  /* bytes of a walk's state (struct NAME_walk), at most */
 
 /*
- * What to copy of an object when it is first seen, for its names. Each step copies one piece: the
- * first one the object itself, each other one what a pointer in an earlier piece leads to. A piece
- * has a fixed size, or its size stands in memory. Offsets and sizes in bytes. All pieces but the
- * last have room for 4 KiB together, so the largest comes last.
+ * The parts of an object to copy when it is first seen, for its names. Each step copies one piece:
+ * the first one the object itself, each other one what a pointer in an earlier piece leads to. It
+ * may also be an element of a table of words: then its index stands in the earlier piece, and the
+ * table's address is the pointer, or the earlier piece itself (RUNTIME_ITSELF). A piece has a fixed
+ * size, or its size stands in memory. Offsets and sizes in bytes. All pieces but the last have room
+ * for 4 KiB together, so the largest comes last.
+ *
+ * A walk may tell its objects (env_told_object). Then the first piece is what it tells.
+ *
+ * The same steps bound what naming may read on request: `bytes` of a piece of fixed size, and what
+ * the size in memory says of any other.
  */
 struct runtime_step {
 	UW_U8 from;	   /* the piece with the pointer */
-	UW_U8 size_bytes;  /* how wide the size is: 4 or 8; 0: `bytes` is the size */
+	UW_U8 size_bytes;  /* how wide the size is: 2, 4 or 8; 0: `bytes` is the size;
+			    * RUNTIME_SIZE_TOLD: 8, in the first piece at size_at */
 	UW_U8 size_shift;  /* the size counts units of 1 << size_shift bytes, at most 7 */
-	UW_U8 zero;	   /* 0 */
+	UW_U8 index_bytes; /* how wide the index is: 2 or 4; 0: there is none */
 	UW_U16 pointer;	   /* where the pointer is in that piece, a multiple of 8 */
 	UW_S16 start;	   /* where the piece begins, from the pointer's target */
 	UW_U16 bytes;	   /* of the piece, at most */
 	UW_U16 size_at;	   /* where the size is, from the piece's beginning */
 	UW_U16 size_add;   /* bytes of the piece that the size does not count */
-	UW_U16 more_zeros; /* 0 */
+	UW_U16 index_at;   /* where the index is in the piece `from`; it counts words of 8 bytes */
 };
-#define RUNTIME_STEPS 8
+#define RUNTIME_STEPS 16
+#define RUNTIME_ITSELF 0xfff8 /* a pointer: the address of the piece `from` */
+#define RUNTIME_SIZE_TOLD 1
 struct runtime_copy {
 	UW_U32 steps; /* of step[]; 0: copy nothing */
-	UW_U32 zero;  /* 0 */
+	UW_U32 more;  /* behind them: these are not copied, but may be read on request */
 	struct runtime_step step[RUNTIME_STEPS];
 };
 
@@ -88,15 +98,15 @@ enum runtime_by_loop {
 };
 
 /*
- * What the walk needs to know of one build. prof-symd makes it from the file. prof-bpf checks the
- * numbers up to `own` and passes all of it to the kernel.
+ * The facts about one build that the walk needs. prof-symd makes it from the file. prof-bpf checks
+ * the numbers up to `own` and passes all of it to the kernel.
  *
  * Addresses in it are relative. The walk adds the executable mapping's start minus its file offset.
  * So each is the address by the file's own headers, minus that of the loop's code, plus the file
  * offset of this code.
  *
  * loop: the functions that interpret. Their frames are folded and, if entries have no address, mark
- * the entries.
+ * the entries. The last of them, `shown`, are only taken over, and stay visible.
  */
 struct runtime_config {
 	UW_U32 runtime; /* enum runtime */
@@ -109,11 +119,12 @@ struct runtime_config {
 	/* RUNTIME_RULES_GENERATED: with RULE_SHORT, or RULE_STUB (bpf/tables.h); 0: alias */
 	UW_U32 rule;
 	UW_U64 alias;	 /* likewise: a file offset */
-	UW_U32 zero[30]; /* 0 */
+	UW_U32 shown;	 /* of loop[], at its end */
+	UW_U32 zero[93]; /* 0 */
 	UW_U8 own[RUNTIME_PRIVATE];
 };
 
-#define RUNTIME_CONFIG_WORDS 128 /* a power of two */
+#define RUNTIME_CONFIG_WORDS 256 /* a power of two */
 
 /* One runtime of a process; these entries follow its mappings. */
 struct runtime_entry {
@@ -153,6 +164,36 @@ enum runtime_item {
 #ifndef __bpf__
 static_assert(sizeof(struct runtime_config) == RUNTIME_CONFIG_WORDS * 4, "no padding");
 static_assert(sizeof(struct runtime_entry) == 32, "as large as a map_entry, behind which it lies");
+
+/*
+ * What naming needs of a process's memory. Steps that go beyond that are ignored, so that a wrong
+ * description cannot lead to other memory.
+ */
+struct runtime_need {
+	UW_U8 far;     /* pointers from an object of a sample, in a row */
+	UW_U8 steps;   /* of struct runtime_copy, with `more` */
+	UW_U8 indexes; /* 1: steps may lead to elements of tables */
+	UW_U16 object; /* bytes of an object of a sample */
+	UW_U16 bytes;  /* of another piece; the last that is copied may say that it has 66 KiB */
+};
+
+static inline struct runtime_need runtime_need(UW_U32 runtime)
+{
+	switch (runtime) {
+	case RUNTIME_V8: /* what is told is copied, and nothing else is read */
+		return (struct runtime_need){ .far = 1, .steps = 12, .object = 512, .bytes = 0 };
+	case RUNTIME_PYTHON: /* an object, two strings with their characters, and a table */
+		return (struct runtime_need){ .far = 2, .steps = 6, .object = 320, .bytes = 4224 };
+	case RUNTIME_HOTSPOT: /* a method, its constants with three strings, and its class's name */
+		return (struct runtime_need){
+			.far = 5, .steps = 12, .indexes = 1, .object = 64, .bytes = 512
+		};
+	default:
+		return (struct runtime_need){
+			.far = 4, .steps = RUNTIME_STEPS, .object = 512, .bytes = 512
+		};
+	}
+}
 
 /* The mark of a runtime, NULL if the number is unknown. The final NUL counts as part of it. */
 static inline const char *runtime_mark(UW_U32 runtime)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
-/* What the walks of runtimes share. Each walk defines:
+/* The common part of the walks of runtimes. Each walk defines:
  *
  * 	struct NAME_walk {
  * 		struct NAME_config config;
@@ -21,11 +21,14 @@
  * returns the result of runtime_leave, which goes to the caller. Else it changes nothing of w and
  * returns RUNTIME_DECLINES. p holds what it held at the last call in this walk, or anything.
  *
- * 	void NAME_fetch(struct walk *w, struct NAME_walk *p, __u64 pc);
+ * 	void NAME_fetch(struct walk *w, struct NAME_walk *p, __u64 pc, __u64 fp);
  *
  * A walk may be put off, and then has a copy of the stack only. While that is copied, this is
- * called for each word in it that leads into the runtime's code. It reads by runtime_fetch all that
+ * called for each word in it that leads into the runtime's code. fp is the word before it, which is
+ * the frame pointer if the callee saved it there. It reads by runtime_fetch all that
  * NAME_frame will read so for code at pc, and copies the objects. NAME_frame gets the same there.
+ * w->map is the mapping of pc, and fp is the word below, where a callee with a frame pointer keeps
+ * that of the frame at pc.
  *
  * Any other runtime says RUNTIME_TAKES_NOTHING(NAME) instead. */
 #ifndef BPF_RUNTIME_WALK_H
@@ -48,6 +51,12 @@ ENV_INLINE void env_object(const struct walk *w, struct runtime_copies *c, __u64
  * only. */
 ENV_INLINE void env_moving_object(const struct walk *w, struct runtime_copies *c, __u64 key,
 				  __u64 check, __u64 address);
+/* The same in two steps, for an object that the walk tells: whether it is new, and what is told of
+ * it, the first piece of the copy. Only walks with RUNTIME_TELLS have this; `told` is that of their
+ * state. An object that is not asked for first is copied each time. */
+ENV_INLINE bool env_is_new(const struct walk *w, struct runtime_copies *c, __u64 key, __u64 check);
+ENV_INLINE void env_told_object(const struct walk *w, struct runtime_copies *c, const __u64 *told,
+				__u64 key, __u64 check);
 #else
 /* The object stays where it is, so it is read when its name is wanted. */
 ENV_INLINE void env_object(const struct walk *w, struct runtime_copies *c, __u64 address,
@@ -61,7 +70,21 @@ ENV_INLINE void env_moving_object(const struct walk *w, struct runtime_copies *c
 {
 	(void)w;
 	if (env_current->object)
-		env_current->object(env_current->ctx, &c->what, key, check, address);
+		env_current->object(env_current->ctx, &c->what, key, check, address, NULL);
+}
+
+ENV_INLINE bool env_is_new(const struct walk *w, struct runtime_copies *c, __u64 key, __u64 check)
+{
+	(void)w, (void)c, (void)key, (void)check;
+	return env_current->object != NULL;
+}
+
+ENV_INLINE void env_told_object(const struct walk *w, struct runtime_copies *c, const __u64 *told,
+				__u64 key, __u64 check)
+{
+	(void)w;
+	if (env_current->object)
+		env_current->object(env_current->ctx, &c->what, key, check, 0, told);
 }
 #endif
 
@@ -87,7 +110,8 @@ ENV_INLINE void env_keep(__u64 addr, __u32 size)
 }
 #endif
 
-/* Reads memory besides the stack, at most SAMPLE_FETCHED_BYTES, for NAME_frame and NAME_fetch. */
+/* Reads memory besides the stack, at most 2 * SAMPLE_FETCHED_BYTES, for NAME_frame and NAME_fetch.
+ */
 ENV_INLINE bool runtime_fetch(const struct runtime_copies *c, void *dst, __u32 size, __u64 addr)
 {
 	if (!runtime_read_bytes(dst, size, addr))
@@ -105,9 +129,9 @@ ENV_INLINE bool runtime_fetch(const struct runtime_copies *c, void *dst, __u32 s
 		(void)w, (void)p; \
 		return RUNTIME_DECLINES; \
 	} \
-	ENV_INLINE void name##_fetch(struct walk *w, struct name##_walk *p, __u64 pc) \
+	ENV_INLINE void name##_fetch(struct walk *w, struct name##_walk *p, __u64 pc, __u64 fp) \
 	{ \
-		(void)w, (void)p, (void)pc; \
+		(void)w, (void)p, (void)pc, (void)fp; \
 	}
 
 /* Puts the frame out. Without items, outputs show it as native code. */

@@ -80,7 +80,7 @@ struct sample {
 	/* The container: the outermost pid namespace below prof-bpf's, by its inode number; 0:
 	 * none, or made by a user in a namespace of theirs. */
 	__sample_u32 owner_container;
-	/* What drove it; from 1 on, the id of a source in the stream. */
+	/* The event that drove it; from 1 on, the id of a source in the stream. */
 	__sample_u32 source : 8;
 	/* Its pid on the host, if prof-bpf sees another one; else 0. Pids have at most 22 bits. */
 	__sample_u32 host_pid : 24;
@@ -119,7 +119,7 @@ struct sample_object {
  * of its sample counts the words behind the header in the ring.
  */
 #define SAMPLE_FETCHED_BYTES 64 /* of a line, which begins at a multiple of it */
-#define SAMPLE_FETCHED_LINES 96
+#define SAMPLE_FETCHED_LINES 400
 struct sample_line {
 	__sample_u64 at;
 	unsigned char bytes[SAMPLE_FETCHED_BYTES];

@@ -32,7 +32,7 @@ struct {
 	__type(value, __u32);
 } programs SEC(".maps");
 
-/* What the runtimes' programs share, so that another runtime takes no more memory. */
+/* The maps that the runtimes' programs share, so that another runtime takes no more memory. */
 
 /* The state of the runtime's walk that runs now. */
 struct runtime_state {
@@ -67,12 +67,12 @@ struct {
 	__type(value, struct sample_object);
 } objects SEC(".maps");
 
-/* What a runtime fetches for a deferred walk. */
-#define FETCHED_INDEX 256 /* a power of two */
+/* The memory that a runtime fetches for a deferred walk. */
+#define FETCHED_INDEX 512 /* a power of two */
 struct fetched {
 	struct sample_fetched sent;
-	__u64 keep;		   /* lines are kept now */
-	__u8 index[FETCHED_INDEX]; /* 1 + the number of the line with this hash; 0: none */
+	__u64 keep;		    /* lines are kept now */
+	__u16 index[FETCHED_INDEX]; /* 1 + the number of the line with this hash; 0: none */
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -26,7 +26,8 @@
 #define STUB_RBP_AT(stub) ((stub) >> 16 & 0xff)
 #define STUB_AT(stub) ((stub) >> 32)
 
-/* What the end of the stub to which code returns at `back` takes off the stack; 0: no stub. */
+/* The bytes that the end of a stub takes off the stack, if code returns to it at `back`; 0: no
+ * stub. */
 ENV_FUNCTION __u64 stub_behind(__u64 back)
 {
 	__u64 code[3], size, rbx = 0, rbp = 0, length;

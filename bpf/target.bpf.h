@@ -243,12 +243,12 @@ int on_free(struct bpf_raw_tracepoint_args *ctx)
 
 /* --- cgroups that come and go --- */
 
-/* A new cgroup's name, and the run of hexadecimal digits in it that was found last. One at a time,
- * under the kernel's lock of cgroups. */
+/* A new cgroup's name, and the container's id in it. One at a time, under the kernel's lock of
+ * cgroups. */
 struct target_new {
 	struct target_name name;
 	struct target_id id;
-	__u32 digits, start, count;
+	struct container_id found;
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -257,34 +257,16 @@ struct {
 	__type(value, struct target_new);
 } target_new SEC(".maps");
 
-static __always_inline bool target_is_digit(char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-}
-
-/* The state of the loop lies in memory, where the verifier does not follow it. */
 static __always_inline __u32 target_by_id(struct target_new *n)
 {
-	n->digits = n->start = n->count = 0;
-	for (__u32 i = 0; i < TARGET_NAME; i++) {
-		ENV_FORGET();
-		if (!target_is_digit(n->name.name[i])) {
-			n->digits = 0;
-			continue;
-		}
-		n->digits++;
-		if (n->digits >= TARGET_ID_LEAST) {
-			n->start = i + 1 - n->digits;
-			n->count = n->digits;
-		}
-	}
-	if (!n->count)
+	container_find(n->name.name, &n->found);
+	if (!n->found.count)
 		return 0;
-	const __u64 start = at_most(n->start, TARGET_NAME - TARGET_ID_LEAST),
-		    count = at_most(n->count, TARGET_ID);
+	const __u64 start = at_most(n->found.start, CONTAINER_NAME - CONTAINER_ID),
+		    count = at_most(n->found.count, CONTAINER_ID);
 
 	__builtin_memset(&n->id, 0, sizeof(n->id));
-	n->id.bits = 8 * TARGET_ID;
+	n->id.bits = 8 * CONTAINER_ID;
 	bpf_probe_read_kernel(n->id.id, count, n->name.name + start);
 	const __u32 *found = bpf_map_lookup_elem(&target_ids, &n->id);
 

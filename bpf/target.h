@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * What prof-bpf tells the sampling program of the processes that are wanted: keys and values of the
+ * The processes that are wanted, as prof-bpf tells the sampling program: keys and values of the
  * maps in target.bpf.h. Values are sets of enum target_flag.
  */
 #ifndef BPF_TARGET_H
 #define BPF_TARGET_H
 
+#include "bpf/container.h"
 #include "bpf/sample.h"
 
 enum target_flag { TARGET_INCLUDE = 1, TARGET_EXCLUDE = 2 };
 
-/* What the program must look at. *_ONLY: whoever matches none of the included values is not
- * sampled. */
+/* The properties that the program must look at. *_ONLY: a process that matches none of the included
+ * values is not sampled. */
 enum target_check {
 	TARGET_AGES = 1,
 	TARGET_USERS = 2,
@@ -49,16 +50,14 @@ struct target_comm {
 	__sample_u32 bits;
 	char comm[TARGET_COMM];
 };
-/* The beginning of a container's id: hexadecimal digits. In the name of a cgroup the id is the last
- * run of at least TARGET_ID_LEAST of them. */
-#define TARGET_ID_LEAST 12
-#define TARGET_ID 64
+/* The beginning of a container's id (container.h). */
 struct target_id {
 	__sample_u32 bits;
-	char id[TARGET_ID];
+	char id[CONTAINER_ID];
 };
 
 #ifndef __bpf__
+static_assert(TARGET_NAME == CONTAINER_NAME, "an id is looked for in all of a name");
 static_assert(sizeof(struct target_cgroup) == 16 && sizeof(struct target_name) == 256 &&
 		      sizeof(struct target_comm) == 20 && sizeof(struct target_id) == 68,
 	      "no padding");

@@ -1,16 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs the tests of build/release and, of build/asan, the unit tests and replays. It ends with the
-# slowest tests, the reports of those that failed, and one line, "N passed, N failed". It fails if a
+# Runs whole-tool tests of build/release, unit tests and replays of build/asan, and the unit tests
+# that tell the two trees apart (of system calls, of resources) in both. It ends with the slowest
+# tests, the reports of those that failed, and one line, "N passed, N failed". It fails if a
 # test failed, was skipped, or none ran. All that the tests of each lane said is in build/check.
 #   tests/check.sh quick   unit tests, replays, and tests that need no live sampling
 #   tests/check.sh all     all but those that are marked `all`
-#   tests/check.sh rest    those that are marked `all`
+#   tests/check.sh rest    those that are marked `all`, and unit tests and replays of build/release
 #
 # First come the sanitizers' tree, the unit tests and the replays. Most of the whole-tool tests run
-# side by side, several at a time, since they mostly wait. Then come, one by one, the tests that are
-# marked `alone`, and then the emulated kernels. These are so slow that beside other work they miss
-# the tools' own deadlines.
+# side by side, several at a time. Beside them are those that only wait (`waits`). Then come, one by
+# one, the tests that are marked `alone`, and then the emulated kernels. These are so slow that
+# beside other work they miss the tools' own deadlines.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 what=${1:-all}
@@ -44,13 +45,13 @@ count() {
 	[ "${ok:-0}" -gt 0 ] || failed=$((failed + 1))
 }
 
-# TREE [ARGUMENT...]: builds and runs the unit tests and replays of a tree.
+# TREE TARGET [ARGUMENT...]: builds and runs unit tests and replays of a tree.
 units() {
-	make -k "${@:2}" units >"$said/units-$1.log" 2>&1
+	make -k "${@:2}" >"$said/units-$1.log" 2>&1
 	echo "units of build/$1: $(grep -c ' of \| inputs$' "$said/units-$1.log") programs"
 }
 
-# TREE: adds up its unit tests and replays, each of which has to have left its figures.
+# TREE SOURCE...: adds up its unit tests and replays, each of which has to have left its figures.
 count_units() {
 	local tree=build/$1 program log ok bad seconds
 	while read -r program; do
@@ -63,7 +64,7 @@ count_units() {
 			echo "$program failed:"
 			tail -n 20 "$log" 2>&1 | cut -c1-200
 		fi
-	done < <(for source in tests/unit/*/*.c tests/fuzz/*/*.c; do
+	done < <(for source in "${@:2}"; do
 		program=${source#tests/}
 		echo "$tree/${program%.c}"
 	done)
@@ -82,31 +83,37 @@ report() {
 workers=$(($(nproc) * 2))
 case $what in
 quick)
-	units release &
-	units asan SAN=asan &
+	{ units asan units SAN=asan; units release bare-units; } &
 	lane pure -n "$workers" --dist loadfile -m 'pure and not all'
 	wait
-	lanes=(pure) trees=(release asan) ;;
+	lanes=(pure) trees=(asan bare) ;;
 all)
 	make -k SAN=asan sanitized >$said/asan.log 2>&1
-	units release
-	units asan SAN=asan
+	units asan units SAN=asan
+	units release bare-units
+	lane waits -m 'waits and not all' &
 	lane together -n "$workers" --dist loadfile \
-		-m 'not vm and not alone and not asan and not all'
+		-m 'not vm and not alone and not asan and not waits and not all'
+	wait
 	lane alone -m 'alone and not all'
 	lane vm -m 'vm and not all'
 	lane asan -n "$workers" -m 'asan and not all'
-	lanes=(together vm alone asan) trees=(release asan) ;;
+	lanes=(together waits vm alone asan) trees=(asan bare) ;;
 rest)
+	units release units
 	lane rest -m all
-	lanes=(rest) ;;
+	lanes=(rest) trees=(release) ;;
 esac
 
 for name in "${lanes[@]}"; do
 	count "$name"
 done
+sources=(tests/unit/*/*.c tests/fuzz/*/*.c)
 for tree in "${trees[@]}"; do
-	count_units "$tree"
+	case $tree in
+	bare) count_units release $(grep -l __SANITIZE_ADDRESS__ tests/unit/*/*.c) ;;
+	*) count_units "$tree" "${sources[@]}" ;;
+	esac
 done >$said/failed-units
 echo
 echo "The slowest 30 tests, in seconds, and the cpu time of their programs:"

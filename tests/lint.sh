@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What no compiler sees: form, who may include and link what, and the manual pages.
+# Checks that no compiler makes: form, which file may include and which program link what, and the
+# manual pages.
 #   tests/lint.sh TREE TOOL...
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -89,6 +90,15 @@ for lib in $libraries "$@"; do
 		sort -u | tsort >/dev/null || fail "object files of $lib use each other in a circle"
 done
 
+# No tool and no other library defines a function of a library again: the linker would take either.
+again=$(for lib in $libraries "$@"; do
+	nm -g --defined-only "$tree/lib/lib$lib.a" |
+		awk -v from="$lib" 'NF == 3 { print $3, from }' | sort -u
+done | awk -v libs=" $libraries " '
+	$1 in of { print $1 " of " of[$1] " and " $2 }
+	index(libs, " " $2 " ") { of[$1] = $2 }')
+[ -z "$again" ] || fail "defined twice: $again"
+
 # Which tools may link a library.
 declare -A linkers=(
 	[base]="$*"
@@ -117,7 +127,7 @@ for t in "$@"; do
 	done
 done
 
-# What each binary links: a privileged tool that grows a parser library is seen here.
+# The libraries that each binary may link. A privileged tool that grows a parser library fails here.
 declare -A may=(
 	[profpipe]="cjson inih"
 	[prof-bpf]="seccomp bpf z mbedcrypto"

@@ -56,7 +56,7 @@ int cmdline_refuse(const struct cmdline *c, const char *why)
 
 int cmdline_refuse_all(const char *fmt, ...)
 {
-	char text[512];
+	char text[2 * PLACE_MAX];
 	va_list args;
 
 	va_start(args, fmt);
@@ -245,9 +245,12 @@ int cmdline_size(const struct cmdline *c, uint64_t min, uint64_t max, uint64_t *
 
 int cmdline_seconds(const struct cmdline *c, double *ret)
 {
+	/* strtod also takes blanks, signs and other bases. Exponents are allowed, since profpipe
+	 * passes short times on with one. */
+	const char *past = c->value + strspn(c->value, "0123456789.");
 	char *end;
 	double d = strtod(c->value, &end);
-	const bool number = end != c->value;
+	const bool number = past != c->value && end != c->value && *past != 'x' && *past != 'X';
 
 	if (number && *end) {
 		d *= *end == 's' ? 1 : *end == 'm' ? 60 : *end == 'h' ? 3600 : 0;

@@ -10,7 +10,9 @@
 #include <unistd.h>
 #include "common/base/buf.h"
 
-#define LOG_LINE 2048 /* bytes of one message before escaping; longer ones end in "…" */
+#define LOG_LINE 2048 /* bytes of one message before escaping */
+#define LOG_END 512   /* of these: from the end of a longer one, which has the reason */
+#define LOG_MOST 16384
 
 static const char *log_tool = "profpipe";
 static enum log_level log_most = LOG_WARNING;
@@ -117,6 +119,22 @@ int log_escape_again(struct buf *b, struct str s, size_t max)
 	return escape(b, s, max, false);
 }
 
+/* Cuts a long message in its middle, which is within a long name. */
+static int escape_ends(struct buf *b, struct str s)
+{
+	if (s.len <= LOG_LINE)
+		return escape(b, s, LOG_LINE, false);
+	struct str end = { .data = s.data + s.len - LOG_END, .len = LOG_END };
+
+	while (end.len && ((uint8_t)end.data[0] & 0xc0) == 0x80) {
+		end.data++;
+		end.len--;
+	}
+	const int r = escape(b, s, LOG_LINE - LOG_END, false);
+
+	return r ? r : escape(b, end, LOG_END, false);
+}
+
 void log_init(const char *tool, enum log_level level)
 {
 	log_tool = tool;
@@ -134,7 +152,7 @@ void log_print(enum log_level level, const char *fmt, ...)
 	if (level > log_most)
 		return;
 	int saved = errno;
-	char text[LOG_LINE + 2];
+	char text[LOG_MOST];
 	va_list args;
 
 	va_start(args, fmt);
@@ -150,7 +168,7 @@ void log_print(enum log_level level, const char *fmt, ...)
 	struct buf line = BUF_INIT(0);
 
 	if (!buf_printf(&line, "%s: %s: ", log_tool, word[level]) &&
-	    !escape(&line, (struct str){ .data = text, .len = (uint32_t)n }, LOG_LINE, false) &&
+	    !escape_ends(&line, (struct str){ .data = text, .len = (uint32_t)n }) &&
 	    !buf_append(&line, "\n", 1)) {
 		ssize_t written = write(STDERR_FILENO, line.data, line.len);
 

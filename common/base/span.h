@@ -54,6 +54,18 @@ static inline struct str str_cut(struct str s, size_t max)
 	return s;
 }
 
+/* A path without its folders; all of it if it ends in a slash. */
+static inline struct str str_base_name(struct str path)
+{
+	const char *slash = path.len ? memrchr(path.data, '/', path.len) : NULL;
+
+	if (slash && slash + 1 < path.data + path.len) {
+		path.len -= (uint32_t)(slash + 1 - path.data);
+		path.data = slash + 1;
+	}
+	return path;
+}
+
 /* Takes n bytes off the front into *ret. False, and s is unchanged, if fewer are left. */
 static inline bool span_take(struct span *s, size_t n, struct span *ret)
 {

@@ -8,12 +8,12 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include "common/base/clock.h"
 
 #ifndef PR_SET_VMA
 #define PR_SET_VMA 0x53564d41
 #endif
 
-#define OTHERS_CLOCK (1ull << 31)
 #define THREAD (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD)
 #define NO_THREAD \
 	(CLONE_PTRACE | CLONE_VFORK | CLONE_PARENT | CLONE_UNTRACED | CLONE_IO | CLONE_PIDFD | \
@@ -59,9 +59,9 @@ const struct seccomp_rule baseline_calls[] = {
 
 	/* Used if the vDSO has no clocks. A negative clock id reads the cpu time of another
 	 * process, so it is refused. */
-	CALL_IF("clock_gettime", SECCOMP_CLEAR(0, OTHERS_CLOCK)),
-	CALL_IF("clock_getres", SECCOMP_CLEAR(0, OTHERS_CLOCK)),
-	CALL_IF("clock_nanosleep", SECCOMP_CLEAR(0, OTHERS_CLOCK)),
+	CALL_IF("clock_gettime", SECCOMP_CLEAR(0, CLOCK_OTHERS)),
+	CALL_IF("clock_getres", SECCOMP_CLEAR(0, CLOCK_OTHERS)),
+	CALL_IF("clock_nanosleep", SECCOMP_CLEAR(0, CLOCK_OTHERS)),
 	CALL("nanosleep"),
 	CALL("gettimeofday"),
 	CALL("time"),

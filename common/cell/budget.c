@@ -11,24 +11,30 @@
 #define MIB(n) KIB((uint64_t)(n) << 10)
 
 /* The memory of a tool whose containers are empty: program text, libraries, thread stacks,
- * kernel symbols. Beyond that it gets a part of the rest of the limit, in thousandths. */
+ * kernel symbols. Beyond that it gets a part of the rest of the limit, by weight. extra: only runs
+ * with this tool have the share; 0: all. */
 static const struct share {
 	size_t at;
 	uint64_t least;
-	uint32_t per_mille;
+	uint32_t weight;
+	unsigned extra;
 } shares[] = {
-	{ offsetof(struct budget, maps), MIB(8), 230 },
-	{ offsetof(struct budget, bpf), MIB(13), 140 },
-	{ offsetof(struct budget, deltas), MIB(6), 90 },
-	{ offsetof(struct budget, symd), MIB(12), 340 },
-	{ offsetof(struct budget, export), MIB(6), 110 },
-	{ offsetof(struct budget, launcher), MIB(1), 0 },
+	{ offsetof(struct budget, maps), MIB(8), 230, 0 },
+	{ offsetof(struct budget, bpf), MIB(13), 140, 0 },
+	{ offsetof(struct budget, deltas), MIB(6), 90, 0 },
+	{ offsetof(struct budget, symd), MIB(12), 340, 0 },
+	{ offsetof(struct budget, export), MIB(6), 110, 0 },
+	{ offsetof(struct budget, launcher), MIB(1), 0, 0 },
+	{ offsetof(struct budget, send), MIB(11), 60, BUDGET_SEND },
+	{ offsetof(struct budget, metrics), MIB(2), 0, BUDGET_METRICS },
+	{ offsetof(struct budget, spare), 0, 90, 0 },
 };
 
 #define MAPS offsetof(struct budget, maps)
 #define BPF offsetof(struct budget, bpf)
 #define SYMD offsetof(struct budget, symd)
 #define EXPORT offsetof(struct budget, export)
+#define SEND offsetof(struct budget, send)
 
 /* A part of a tool's share, less `base`: in thousandths, at least `least`, at most `most`. */
 static const struct part {
@@ -49,6 +55,8 @@ static const struct part {
 	{ offsetof(struct budget, definitions), SYMD, MIB(6), MIB(2), MIB(128), 250 },
 	{ offsetof(struct budget, names), SYMD, MIB(6), KIB(512), MIB(16), 30 },
 	{ offsetof(struct budget, model), EXPORT, MIB(2), MIB(3), MIB(4096), 800 },
+	/* The rest is for libraries, roots, connections, and what is sent just now. */
+	{ offsetof(struct budget, queues), SEND, MIB(9), MIB(1), MIB(4096), 1000 },
 };
 
 static uint64_t *at(struct budget *b, size_t offset)
@@ -59,10 +67,18 @@ static uint64_t *at(struct budget *b, size_t offset)
 static void set_part(struct budget *b, const struct part *p)
 {
 	const uint64_t share = *at(b, p->of);
+
+	if (!share)
+		return;
 	uint64_t n = share > p->base ? (share - p->base) / 1000 * p->per_mille : 0;
 
 	n = n < p->least ? p->least : n > p->most ? p->most : n;
 	*at(b, p->at) = n;
+}
+
+static bool has(const struct share *s, unsigned extra)
+{
+	return !s->extra || s->extra & extra;
 }
 
 static uint64_t least_of(size_t at)
@@ -73,18 +89,30 @@ static uint64_t least_of(size_t at)
 	return 0;
 }
 
-void budget_split(uint64_t limit, struct budget *ret)
+void budget_split(uint64_t limit, unsigned extra, struct budget *ret)
 {
-	uint64_t rest = limit;
+	uint64_t rest = limit, weights = 0, left;
 
 	assert(limit >= BUDGET_LEAST && limit <= BUDGET_MOST);
 	*ret = (struct budget){ .limit = limit };
-	for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++)
+	for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
+		if (!has(&shares[i], extra))
+			continue;
 		rest -= shares[i].least;
+		weights += shares[i].weight;
+	}
+	left = rest;
 	ret->symd_most = rest + least_of(SYMD);
 	ret->export_most = rest + least_of(EXPORT);
-	for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++)
-		*at(ret, shares[i].at) = shares[i].least + rest / 1000 * shares[i].per_mille;
+	for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
+		if (!has(&shares[i], extra))
+			continue;
+		const uint64_t more = rest / weights * shares[i].weight;
+
+		*at(ret, shares[i].at) = shares[i].least + more;
+		left -= more;
+	}
+	ret->spare += left; /* of rounding */
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		set_part(ret, &parts[i]);
 	ret->dwarf_most = ret->symd_most - (ret->symd - ret->dwarf);

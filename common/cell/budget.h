@@ -4,8 +4,8 @@
  * dividing. tools/prof-bpf/limit decides during a run what the parts get.
  *
  * The limit covers what the run adds to the host: the proportional set sizes of the tools and the
- * launcher, the kernel's memory for their BPF maps, and the rings of perf events. prof-send has no
- * share here: it bounds its queues itself, and what it holds comes off the unwind tables.
+ * launcher, the kernel's memory for their BPF maps, and the rings of perf events. prof-send and
+ * prof-metrics have a share in runs that have them.
  *
  * Each part has a share that it always gets (budget_split). Other parts may use what it does not
  * want (budget_settle): prof-bpf divides that again one to ten times a second (limit.c), and parts
@@ -25,12 +25,16 @@
 #define BUDGET_LEAST (64ull << 20) /* with less the tools cannot run */
 #define BUDGET_MOST (1ull << 40)
 
+/* Tools that only some runs have. */
+enum { BUDGET_SEND = 1, BUDGET_METRICS = 2 };
+
 /* In bytes. */
 struct budget {
 	uint64_t limit;
-	/* The sure share of each tool, with its program text. With the maps they add up to limit.
-	 */
-	uint64_t bpf, deltas, symd, export, launcher;
+	/* The sure share of each tool, with its program text; send, metrics: 0 in runs without
+	 * them. spare: what nobody is sure of, for growth between two looks (limit.h). With the
+	 * maps these add up to limit. */
+	uint64_t bpf, deltas, symd, export, launcher, send, metrics, spare;
 	uint64_t maps;	   /* BPF maps and perf rings; tables get what the rings leave */
 	uint64_t sideband; /* in maps: the perf rings of all cpus */
 	uint64_t ring;	   /* in maps: at most, for each of the two rings of samples */
@@ -41,15 +45,16 @@ struct budget {
 	/* In symd: symbols of programs, the process that reads DWARF, generated code, interpreted
 	 * functions, definitions of the raw stream, names given out. */
 	uint64_t programs, dwarf, generated, objects, definitions, names;
-	uint64_t model; /* in export */
+	uint64_t model;	 /* in export */
+	uint64_t queues; /* in send: requests that wait, of all endpoints */
 
 	/* The most that these two may be granted while the others keep what they need. */
 	uint64_t symd_most, export_most;
 	uint64_t dwarf_most; /* of symd_most: for the process that reads DWARF */
 };
 
-/* limit: BUDGET_LEAST to BUDGET_MOST. */
-void budget_split(uint64_t limit, struct budget *ret);
+/* limit: BUDGET_LEAST to BUDGET_MOST. extra: the tools above that the run has. */
+void budget_split(uint64_t limit, unsigned extra, struct budget *ret);
 /* A claim on memory: of a part of the run, or of one of any number of owners in such a part. */
 struct budget_claim {
 	uint64_t sure;	  /* guaranteed, even if others want more */

@@ -58,6 +58,7 @@ static const struct seccomp_rule taking_peers[] = {
 
 static const struct seccomp_rule writing_files[] = {
 	CALL("ftruncate"),
+	CALL_IF("fallocate", SECCOMP_IS(1, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE)),
 	SECCOMP_END,
 };
 

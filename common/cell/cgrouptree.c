@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "common/cell/container.h"
 
 #define DEPTH_MOST 64 /* of cgroups in each other; the programs of bpf/ look no deeper */
 #define LINE_MOST 8192
@@ -27,34 +28,14 @@ void cgrouptree_unit(const char *text, char ret[static TARGETS_NAME_MOST + 1])
 	snprintf(ret, TARGETS_NAME_MOST + 1, "%s%s", text, strchr(text, '.') ? "" : ".service");
 }
 
-size_t cgrouptree_container(const char *name, const char **ret_id)
-{
-	size_t len = 0;
-
-	for (const char *at = name; *at;) {
-		const size_t run = strspn(at, "0123456789abcdef");
-
-		if (run >= TARGETS_ID_LEAST) {
-			*ret_id = at;
-			len = run;
-		}
-		at += run + (at[run] != '\0');
-	}
-	return len;
-}
-
 static bool is_named(const struct target *t, const char *name)
 {
 	char unit[TARGETS_NAME_MOST + 1];
-	const char *id = "";
 
-	if (t->kind == TARGETS_UNIT) {
-		cgrouptree_unit(t->text, unit);
-		return strcmp(name, unit) == 0;
-	}
-	const size_t len = strlen(t->text);
-
-	return cgrouptree_container(name, &id) >= len && strncmp(id, t->text, len) == 0;
+	if (t->kind == TARGETS_CONTAINER)
+		return container_matches(name, t->text);
+	cgrouptree_unit(t->text, unit);
+	return strcmp(name, unit) == 0;
 }
 
 /* --- the trees --- */

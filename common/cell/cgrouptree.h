@@ -56,8 +56,5 @@ size_t cgrouptrees_each(const struct cgrouptrees *t, const struct target *target
 
 /* The name of a unit's cgroup: ".service" may be omitted. */
 void cgrouptree_unit(const char *text, char ret[static TARGETS_NAME_MOST + 1]);
-/* The id of a container in the name of its cgroup: the last run of 12 or more hexadecimal digits.
- * Its length; 0: there is none. */
-size_t cgrouptree_container(const char *name, const char **ret_id);
 
 #endif

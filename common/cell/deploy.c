@@ -4,9 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <poll.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,8 +14,6 @@
 #include "common/base/log.h"
 #include "common/cell/cell.h"
 #include "common/cell/priority.h"
-
-#define NAME_BYTES 64 /* at most, of a user's or group's name */
 
 static const char *const tool_names[DEPLOY_USERS] = { "prof-bpf", "prof-deltas", "prof-symd",
 						      "prof-export", "prof-send" };
@@ -55,29 +51,6 @@ static bool take_number(const char **s, uint64_t max, uint64_t *ret)
 	return true;
 }
 
-/* Takes a number, or a name of a group (`group`) or user of the host, up to the next colon. Refuses
- * (uid_t)-1, which means "unchanged" to the kernel. */
-static bool take_id(const char **s, bool group, uint64_t *ret)
-{
-	char name[NAME_BYTES];
-	const size_t len = strcspn(*s, ":");
-
-	if (**s >= '0' && **s <= '9')
-		return take_number(s, (uid_t)-1 - 1u, ret);
-	if (!len || len >= sizeof(name))
-		return false;
-	memcpy(name, *s, len);
-	name[len] = '\0';
-	const struct group *g = group ? getgrnam(name) : NULL;
-	const struct passwd *p = group ? NULL : getpwnam(name);
-
-	if (!g && !p)
-		return false;
-	*ret = g ? g->gr_gid : p->pw_uid;
-	*s += len;
-	return true;
-}
-
 /* Parses GID:B:D:S:E[:N]. */
 static bool parse_ids(const char *arg, struct deploy *d)
 {
@@ -87,7 +60,8 @@ static bool parse_ids(const char *arg, struct deploy *d)
 	do {
 		if (count && *arg++ != ':')
 			return false;
-		if (!take_id(&arg, count == 0, &n[count]))
+		/* (uid_t)-1 means "unchanged" to the kernel. */
+		if (!take_number(&arg, (uid_t)-1 - 1u, &n[count]))
 			return false;
 		count++;
 	} while (*arg && count < sizeof(n) / sizeof(n[0]));
@@ -117,7 +91,7 @@ int deploy_option(struct deploy *d, const struct cmdline *c, int val)
 		return take_run_dir(d, c);
 	case DEPLOY_IDS:
 		if (!parse_ids(c->value, d))
-			return cmdline_refuse(c, "not five ids or names that this host knows; "
+			return cmdline_refuse(c, "not five or six ids; "
 						 "give GID:BPF:DELTAS:SYMD:EXPORT, and :SEND if "
 						 "prof-send runs");
 		return EXITS_GO_ON;
@@ -125,6 +99,12 @@ int deploy_option(struct deploy *d, const struct cmdline *c, int val)
 		return cmdline_fd(c, &d->status_fd);
 	case DEPLOY_LIFE_FD:
 		return cmdline_fd(c, &d->life_fd);
+	case DEPLOY_WITH_SEND:
+		d->extra |= BUDGET_SEND;
+		return EXITS_GO_ON;
+	case DEPLOY_WITH_METRICS:
+		d->extra |= BUDGET_METRICS;
+		return EXITS_GO_ON;
 	case DEPLOY_MEMORY_LIMIT:
 		return cmdline_size(c, BUDGET_LEAST, BUDGET_MOST, &d->limit);
 	}
@@ -139,10 +119,12 @@ const char *deploy_tool_name(enum deploy_tool tool)
 
 int deploy_check_options(const struct deploy *d, enum deploy_tool tool)
 {
-	const char *option = d->ids_given	 ? "ids"
-			     : d->status_fd >= 0 ? "status-fd"
-			     : d->life_fd >= 0	 ? "life-fd"
-						 : NULL;
+	const char *option = d->ids_given	      ? "ids"
+			     : d->extra & BUDGET_SEND ? "with-send"
+			     : d->extra		      ? "with-metrics"
+			     : d->status_fd >= 0      ? "status-fd"
+			     : d->life_fd >= 0	      ? "life-fd"
+						      : NULL;
 
 	if (d->run_dir)
 		return EXITS_GO_ON;
@@ -158,7 +140,7 @@ int deploy_check_options(const struct deploy *d, enum deploy_tool tool)
 
 void deploy_budget(const struct deploy *d, struct budget *ret)
 {
-	budget_split(d->limit ? d->limit : BUDGET_DEFAULT, ret);
+	budget_split(d->limit ? d->limit : BUDGET_DEFAULT, d->extra, ret);
 }
 
 int deploy_check_fd(const char *option, int fd)
@@ -278,7 +260,7 @@ int deploy_seal(void)
 	return r;
 }
 
-bool deploy_life_over(int life_fd)
+bool deploy_life_over(int life_fd, bool *epoch)
 {
 	struct pollfd p = { .fd = life_fd, .events = POLLIN };
 	char byte;
@@ -290,6 +272,8 @@ bool deploy_life_over(int life_fd)
 
 		if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
 			return true;
+		if (n > 0 && byte == DEPLOY_EPOCH && epoch)
+			*epoch = true;
 	}
 	return false;
 }

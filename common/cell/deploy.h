@@ -8,10 +8,12 @@
  *                        0710 and the run's group
  *   --ids GID:B:D:S:E[:N]
  *                        the run's group, and the users of prof-bpf, prof-deltas, prof-symd,
- *                        prof-export and prof-send, as numbers or names; a tool becomes its own
+ *                        prof-export and prof-send, as numbers; a tool becomes its own
  *                        user. The last is only for runs with prof-send
  *   --memory-limit SIZE  the limit of the whole run's memory, of which a tool takes its share
  *                        (budget.h). By hand only prof-bpf takes one: it is a whole run then
+ *   --with-send, --with-metrics
+ *                        the run has these tools, which have a share of that limit as well
  *   --status-fd N        write struct status here
  *   --life-fd N          a pipe from the launcher. prof-bpf gets bytes of enum deploy_order;
  *                        prof-export gets struct deploy_word; end of file means exit now
@@ -32,6 +34,12 @@
 #define DEPLOY_IDS_RANGES 64u
 #define DEPLOY_IDS_LAST (DEPLOY_IDS_BASE + DEPLOY_IDS_RANGES * DEPLOY_IDS_STEP - 1u)
 
+/* The id of prof-dump's half without rights: behind all ranges, since a dump takes none. */
+#define DEPLOY_IDS_DUMP (DEPLOY_IDS_LAST + 1u)
+
+/* The id of prof-metrics in such a range: the last one, which no other tool has. */
+#define DEPLOY_IDS_METRICS (DEPLOY_IDS_STEP - 1u)
+
 enum deploy_tool {
 	DEPLOY_BPF,
 	DEPLOY_DELTAS,
@@ -43,11 +51,12 @@ enum deploy_tool {
 };
 static_assert((int)DEPLOY_TOOLS == STATUS_TOOLS, "status words count restarts of each tool");
 
-/* The launcher's orders to prof-bpf, a byte each. */
+/* The launcher's orders to prof-bpf, a byte each; the last one to prof-symd. */
 enum deploy_order {
 	DEPLOY_STOP = 'S',  /* stop sampling, and finish */
 	DEPLOY_PAUSE = 'P', /* take no samples until DEPLOY_RESUME */
 	DEPLOY_RESUME = 'R',
+	DEPLOY_EPOCH = 'E',	/* begin a new epoch */
 	DEPLOY_CPU_LIMIT = 128, /* from here on: the new --cpu-limit; 0: none */
 	DEPLOY_CPU_LIMIT_LAST = DEPLOY_CPU_LIMIT + 100
 };
@@ -62,6 +71,15 @@ struct deploy_word {
 	uint64_t restarts[DEPLOY_TOOLS];
 };
 
+/* The words of --next-fd. The launcher sends prof-export the descriptors of the next output and of
+ * its journal, or none: then the word is of the present output. prof-export sends a word when it
+ * has turned to the next output. */
+struct deploy_next {
+	uint64_t file;	   /* the number of that output */
+	uint64_t failed;   /* 1: the output before it could not be written */
+	struct status sum; /* the figures of all outputs before it */
+};
+
 struct deploy {
 	const char *run_dir; /* NULL: by hand */
 	bool ids_given;
@@ -70,6 +88,7 @@ struct deploy {
 	uid_t uid[DEPLOY_USERS]; /* our own uid for all when not given */
 	int status_fd, life_fd;	 /* -1 when not given */
 	uint64_t limit;		 /* bytes; 0 when not given */
+	unsigned extra;		 /* tools that share it (BUDGET_SEND, BUDGET_METRICS) */
 	/* Called by deploy_enter in the tool's identity, while it may still start a process. May
 	 * be NULL. deploy_enter returns its result if that is not 0; it has logged the reason. */
 	int (*confined)(void *ctx);
@@ -77,12 +96,22 @@ struct deploy {
 };
 
 /* The options above, for a tool's long options. */
-enum { DEPLOY_RUN_DIR = 1000, DEPLOY_IDS, DEPLOY_STATUS_FD, DEPLOY_LIFE_FD, DEPLOY_MEMORY_LIMIT };
+enum {
+	DEPLOY_RUN_DIR = 1000,
+	DEPLOY_IDS,
+	DEPLOY_STATUS_FD,
+	DEPLOY_LIFE_FD,
+	DEPLOY_MEMORY_LIMIT,
+	DEPLOY_WITH_SEND,
+	DEPLOY_WITH_METRICS
+};
 #define DEPLOY_OPTIONS \
 	{ "run-dir", required_argument, NULL, DEPLOY_RUN_DIR }, \
 		{ "ids", required_argument, NULL, DEPLOY_IDS }, \
 		{ "status-fd", required_argument, NULL, DEPLOY_STATUS_FD }, \
 		{ "life-fd", required_argument, NULL, DEPLOY_LIFE_FD }, \
+		{ "with-send", no_argument, NULL, DEPLOY_WITH_SEND }, \
+		{ "with-metrics", no_argument, NULL, DEPLOY_WITH_METRICS }, \
 	{ \
 		"memory-limit", required_argument, NULL, DEPLOY_MEMORY_LIMIT \
 	}
@@ -111,9 +140,9 @@ int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *
  * logged. */
 int deploy_seal(void);
 /* Whether the launcher closed the life pipe, so that the tool has to exit. Discards what the
- * launcher wrote, so this is only for prof-deltas and prof-symd, which get no words from it. Never
- * blocks. False for -1. */
-bool deploy_life_over(int life_fd);
+ * launcher wrote, except DEPLOY_EPOCH, which sets *epoch (may be NULL). So this is not for tools
+ * that get other words from it. Never blocks. False for -1. */
+bool deploy_life_over(int life_fd, bool *epoch);
 /* Fills in st's magic and phase, and writes it. If the pipe is full, a RUNNING report is dropped,
  * and others wait up to a second. Does nothing without a status pipe or a launcher. */
 void deploy_status(const struct deploy *d, struct status *st, enum status_phase phase);

@@ -12,7 +12,7 @@
 #include "common/base/exits.h"
 #include "common/wire/scm.h"
 
-#define HELD_MAX 4
+#define HELD_MAX 32
 #define NO_CHILD \
 	(CLONE_VM | CLONE_THREAD | CLONE_PARENT | CLONE_PTRACE | CLONE_UNTRACED | CLONE_NEWUSER | \
 	 CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | \

@@ -15,7 +15,8 @@
 #include <sys/types.h>
 #include "common/cell/seccomp.h"
 
-/* Of a keeper and of a worker: the socket to whoever asks it. What else it holds follows. */
+/* Of a keeper and of a worker: the socket to the process that asks it. Its other descriptors
+ * follow. */
 #define KEEPER_SOCKET 3
 
 /* The calls of a keeper itself, beside baseline.h. It must also have those of its workers, since a

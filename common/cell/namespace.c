@@ -2,7 +2,12 @@
 #include "common/cell/namespace.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#define MAP_BYTES 16384 /* of an id map: 340 lines at most */
 
 static const struct {
 	const char *path;
@@ -28,4 +33,44 @@ int namespace_is_first(enum namespace_kind kind)
 	const int r = namespace_number(kind, &number);
 
 	return r ? r : number == all[kind].first;
+}
+
+bool namespace_maps(const char *text, uint32_t id)
+{
+	for (;;) {
+		unsigned long long number[3]; /* inside, outside, count */
+
+		for (int i = 0; i < 3; i++) {
+			char *end;
+
+			number[i] = strtoull(text, &end, 10);
+			if (end == text)
+				return false;
+			text = end;
+		}
+		if (id >= number[0] && id - number[0] < number[2])
+			return true;
+	}
+}
+
+static bool file_maps(const char *path, uint32_t id)
+{
+	char text[MAP_BYTES];
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t len = 0;
+	ssize_t n = fd < 0 ? 0 : 1;
+
+	while (n > 0 && len < sizeof(text) - 1) {
+		n = read(fd, text + len, sizeof(text) - 1 - len);
+		len += n > 0 ? (size_t)n : 0;
+	}
+	if (fd >= 0)
+		close(fd);
+	text[len] = '\0';
+	return namespace_maps(text, id);
+}
+
+bool namespace_has_id(uint32_t id)
+{
+	return file_maps("/proc/self/uid_map", id) && file_maps("/proc/self/gid_map", id);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether this process lives in the host's own namespaces. The kernel reports ids and rights of
- * processes in those. */
+/* Whether this process lives in the host's own namespaces, in which the kernel reports ids and
+ * rights of processes, and which ids its user namespace has. */
 #ifndef COMMON_CELL_NAMESPACE_H
 #define COMMON_CELL_NAMESPACE_H
 
@@ -14,5 +14,11 @@ enum namespace_kind { NAMESPACE_PID, NAMESPACE_USER };
 int namespace_is_first(enum namespace_kind kind);
 /* The inode number of this process's namespace, which no other one has. -errno, as above. */
 int namespace_number(enum namespace_kind kind, uint32_t *ret);
+/* Whether /proc/self/uid_map, or gid_map, has an id; the text of such a file: lines of the first id
+ * inside, the first one outside, and a count. */
+bool namespace_maps(const char *text, uint32_t id);
+/* Whether this process could take an id as its user and as its group. False also if these files
+ * cannot be read. */
+bool namespace_has_id(uint32_t id);
 
 #endif

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What to sample, and how: the options that profpipe takes from the user and passes on to prof-bpf.
- * profpipe, prof-bpf and the command line between them use one struct, one parser and one printer.
+ * The options of sampling, which profpipe takes from the user and passes on to prof-bpf. profpipe,
+ * prof-bpf and the command line between them use one struct, one parser and one printer.
  *
  *   -F, --frequency HZ         samples per second and cpu
  *   -d, --duration SECONDS     stop after this time
  *   -p, --pid PID              sample only this process; may be repeated
  *   --cpu-limit PERCENT        cpu time of all tools, of all cpus
  *   --read-memory WORD         interpreters, or none
- *   --env NAME                 tell this variable of sampled processes; may be repeated
- *   --cmdline                  tell their command lines
- *   --host-id ID               what tells this host from others in profiles
+ *   --env NAME                 send this variable of sampled processes; may be repeated
+ *   --cmdline                  send their command lines
+ *   --host-id ID               identify this host so in profiles
  *   --ignore-unsafe-kernel     run even on a kernel that profiling may hang
  *   and the options of targets.h: whom else to sample or not
  */

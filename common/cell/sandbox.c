@@ -35,6 +35,7 @@ static const unsigned run_caps[] = { CAP_BPF, CAP_SYS_PTRACE };
 static const unsigned run_caps_without_ptrace[] = { CAP_BPF, CAP_PERFMON };
 static const unsigned open_caps[] = { CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE, CAP_DAC_READ_SEARCH };
 static const unsigned event_caps[] = { CAP_PERFMON };
+static const unsigned load_caps[] = { CAP_BPF, CAP_PERFMON };
 
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 #define BPF_CAPS LENGTH(bpf_caps)
@@ -99,6 +100,8 @@ static int choose_caps(enum sandbox_caps caps, struct cap_list *ret)
 		return keep(bpf_caps, LENGTH(bpf_caps), ret);
 	case SANDBOX_EVENT_CAPS:
 		return keep(event_caps, LENGTH(event_caps), ret);
+	case SANDBOX_LOAD_CAPS:
+		return keep(load_caps, LENGTH(load_caps), ret);
 	case SANDBOX_OPEN_CAPS:
 		return keep(open_caps, LENGTH(open_caps), ret);
 	case SANDBOX_RUN_CAPS:

@@ -17,6 +17,7 @@ enum sandbox_caps {
 	SANDBOX_BPF_CAPS,   /* BPF PERFMON SYS_PTRACE CHECKPOINT_RESTORE DAC_READ_SEARCH SYSLOG, if
 			       the caller has them */
 	SANDBOX_EVENT_CAPS, /* PERFMON */
+	SANDBOX_LOAD_CAPS,  /* for loading programs: BPF PERFMON */
 	SANDBOX_RUN_CAPS,   /* after programs are loaded and events are open: of SANDBOX_BPF_CAPS
 			       only BPF and SYS_PTRACE; PERFMON if there is no SYS_PTRACE */
 	SANDBOX_OPEN_CAPS,  /* for opening files: SYS_PTRACE CHECKPOINT_RESTORE DAC_READ_SEARCH */

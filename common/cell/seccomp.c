@@ -86,3 +86,8 @@ int seccomp_enter(const struct seccomp_rule *const lists[], size_t count, bool a
 	seccomp_release(filter);
 	return r;
 }
+
+bool seccomp_is_missing(int r)
+{
+	return r == -EOPNOTSUPP || r == -EPERM || r == -EACCES || r == -ENOSYS;
+}

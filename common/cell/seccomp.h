@@ -87,5 +87,8 @@ bool seccomp_available(void);
  * 0; -EOPNOTSUPP: the kernel has no filters; -EINVAL: a rule is wrong; -ENOMEM, or another -errno
  * of the kernel. After an error no filter was entered. */
 int seccomp_enter(const struct seccomp_rule *const lists[], size_t count, bool all_threads);
+/* Whether seccomp_enter failed because filters are missing or forbidden here, and the tool goes on
+ * without one. */
+bool seccomp_is_missing(int r);
 
 #endif

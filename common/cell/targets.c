@@ -8,6 +8,7 @@
 #include <string.h>
 #include "common/base/exits.h"
 #include "common/base/log.h"
+#include "common/cell/container.h"
 
 #define CPUS "/sys/devices/system/cpu/"
 #define CPUS_TEXT 4096
@@ -68,8 +69,7 @@ static int take_user(const struct cmdline *c, uint32_t *ret)
 		*ret = user->pw_uid;
 		return EXITS_GO_ON;
 	}
-	(void)cmdline_refuse(c, "there is no such user; see `getent passwd`, or give a number");
-	return EXITS_FAILED;
+	return cmdline_refuse(c, "there is no such user; see `getent passwd`, or give a number");
 }
 
 static int check_value(const struct cmdline *c, struct target *t)
@@ -82,8 +82,7 @@ static int check_value(const struct cmdline *c, struct target *t)
 					: cmdline_refuse(c, "not a path below the root of the "
 							    "cgroups; see /proc/PID/cgroup");
 	case TARGETS_CONTAINER:
-		return len >= TARGETS_ID_LEAST && len <= TARGETS_ID_MOST &&
-				       strspn(t->text, "0123456789abcdef") == len
+		return container_is_id(t->text)
 			       ? EXITS_GO_ON
 			       : cmdline_refuse(c,
 						"not the id of a container; give its first 12 to "

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whom to sample: the options that choose processes and cpus beside -p. A part of sampling.h, so
+ * The targets: options that choose processes and cpus beside -p. They are a part of sampling.h, so
  * profpipe takes them from the user and passes them on to prof-bpf, whose BPF programs decide.
  *
  *   --cgroup PATH         processes of a cgroup and of all below it
- *   --container ID        of a container, by at least 12 digits of its id
+ *   --container ID        of a container (container.h), by at least 12 digits of its id
  *   --unit NAME           of a systemd unit
  *   --comm NAME           whose main thread has this name; NAME*: whose name begins so
  *   --user USER           of a user, by name or number: the real uid of the thread
@@ -26,10 +26,8 @@
 #include "common/base/cpulist.h"
 #include "common/base/words.h"
 
-#define TARGETS_MAX 1024 /* values, of all kinds together */
-#define TARGETS_COMM 15	 /* bytes of a name; the kernel cuts longer ones */
-#define TARGETS_ID_LEAST 12
-#define TARGETS_ID_MOST 64
+#define TARGETS_MAX 1024      /* values, of all kinds together */
+#define TARGETS_COMM 15	      /* bytes of a name; the kernel cuts longer ones */
 #define TARGETS_NAME_MOST 239 /* bytes of the last component of a cgroup's path */
 
 enum targets_kind {
@@ -106,8 +104,7 @@ static inline bool targets_repeat(int val)
 
 /* Whether val is one of the options above. */
 bool targets_has(int val);
-/* Takes the current option of *c. EXITS_GO_ON; EXITS_USAGE, EXITS_FAILED (an unknown user, no such
- * cpu), logged. */
+/* Takes the current option of *c. EXITS_GO_ON; EXITS_USAGE; EXITS_FAILED (no such cpu), logged. */
 int targets_option(struct targets *t, const struct cmdline *c, int val);
 /* Adds options that say the same to targets_option. */
 void targets_words(const struct targets *t, struct words *w);

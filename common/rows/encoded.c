@@ -16,37 +16,37 @@ int encoded_value(struct span *s, uint8_t encoding, uint64_t *ret)
 	case DW_EH_PE_sdata8:
 	case DW_EH_PE_signed:
 		if (!span_read(s, &raw, 8))
-			return 2;
+			return ENCODED_CUT;
 		break;
 	case DW_EH_PE_uleb128:
-		if (!encoded_uleb(s, &raw))
-			return 2;
+		if (!leb128_unsigned(s, &raw))
+			return ENCODED_CUT;
 		break;
 	case DW_EH_PE_sleb128:
-		if (!encoded_sleb(s, &wide))
-			return 2;
+		if (!leb128_signed(s, &wide))
+			return ENCODED_CUT;
 		raw = (uint64_t)wide;
 		break;
 	case DW_EH_PE_udata2:
 		if (!span_read(s, &raw, 2))
-			return 2;
+			return ENCODED_CUT;
 		break;
 	case DW_EH_PE_sdata2:
 		if (!span_read(s, &raw, 2))
-			return 2;
+			return ENCODED_CUT;
 		raw = (uint64_t)(int64_t)(int16_t)raw;
 		break;
 	case DW_EH_PE_udata4:
 		if (!span_read(s, &raw, 4))
-			return 2;
+			return ENCODED_CUT;
 		break;
 	case DW_EH_PE_sdata4:
 		if (!span_read(s, &raw, 4))
-			return 2;
+			return ENCODED_CUT;
 		raw = (uint64_t)(int64_t)(int32_t)raw;
 		break;
 	default:
-		return 1;
+		return ENCODED_UNSUPPORTED;
 	}
 	*ret = raw;
 	return 0;
@@ -65,7 +65,7 @@ int encoded_pointer(struct span *s, uint8_t encoding, uint64_t vaddr,
 	uint64_t base = 0, value;
 
 	if (encoding == DW_EH_PE_omit || (encoding & INDIRECT))
-		return 1;
+		return ENCODED_UNSUPPORTED;
 	switch (encoding & 0x70) {
 	case DW_EH_PE_absptr:
 		break;
@@ -74,25 +74,25 @@ int encoded_pointer(struct span *s, uint8_t encoding, uint64_t vaddr,
 		break;
 	case DW_EH_PE_textrel:
 		if (!bases->has_text)
-			return 1;
+			return ENCODED_UNSUPPORTED;
 		base = bases->text;
 		break;
 	case DW_EH_PE_datarel:
 		if (!bases->has_data)
-			return 1;
+			return ENCODED_UNSUPPORTED;
 		base = bases->data;
 		break;
 	case DW_EH_PE_funcrel:
 		if (!function)
-			return 1;
+			return ENCODED_UNSUPPORTED;
 		base = *function;
 		break;
 	case ALIGNED:
 		if (!encoded_align(s, encoding, vaddr))
-			return 2;
+			return ENCODED_CUT;
 		break;
 	default:
-		return 1;
+		return ENCODED_UNSUPPORTED;
 	}
 
 	int r = encoded_value(s, encoding, &value);

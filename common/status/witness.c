@@ -37,12 +37,14 @@ struct witness_verdict witness_compare(const struct witness_word *w,
 				       bool broken)
 {
 	struct witness_verdict v = { 0 };
-	uint64_t explained = 0;
+	uint64_t explained = 0, placed = 0;
 
 	for (unsigned i = 0; i < WITNESS_BUCKETS; i++) {
+		placed += came->buckets[i];
 		v.more += numbers_less(came->buckets[i], w->sent.buckets[i]);
 		v.fewer += numbers_less(w->sent.buckets[i], came->buckets[i]);
 	}
+	v.more += numbers_less(came->samples, placed);
 	for (unsigned i = 0; i < STATUS_REASONS; i++) {
 		if (is_its_own(i))
 			v.losses += numbers_less(lost[i], w->lost[i]);

@@ -29,7 +29,7 @@ struct witness_sample {
 };
 
 struct witness_counts {
-	uint64_t samples;
+	uint64_t samples; /* more than in all buckets: some came without a thread */
 	uint64_t buckets[WITNESS_BUCKETS];
 };
 

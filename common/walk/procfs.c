@@ -358,6 +358,10 @@ ssize_t procfs_read_all_maps(int proc, uint32_t pid, size_t max,
 	return read_maps(proc, pid, true, max, fn, ctx);
 }
 
+/* A read that gives less has reached the end: proc gives all that fits, and what is read here has
+ * short lines, or is given whole. */
+#define SMALL_END 1024
+
 /* Reads at most the first `size` bytes of a file of proc. Returns how many, or -errno. */
 static ssize_t read_small(int proc, uint32_t pid, const char *name, uint8_t *to, size_t size)
 {
@@ -372,6 +376,8 @@ static ssize_t read_small(int proc, uint32_t pid, const char *name, uint8_t *to,
 		if (n <= 0)
 			break;
 		have += (size_t)n;
+		if (n < SMALL_END)
+			break;
 	}
 	close(fd);
 	return n < 0 ? n : (ssize_t)have;

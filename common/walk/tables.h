@@ -7,8 +7,8 @@
  * each of which names a slot. Both live in slabs of one allocator. Freed room is reused only after
  * TABLES_GRACE_NS: by then no walk reads it, and every sample that names it has been drained.
  *
- * What is scarce has owners, by number, in a ledger that the caller keeps (struct tables_ledger):
- * slots, rules, and room for rows and mappings. If the tables are full, the owner who holds most
+ * Slots, rules, and room for rows and mappings are scarce. They have owners, by number, in a ledger
+ * that the caller keeps (struct tables_ledger). If the tables are full, the owner who holds most
  * gives way: first the rows with the fewest samples. Some room stays free for owners who hold less
  * than their share, so that theirs need not wait for the grace period.
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What owners hold, by the ledger of whoever has the tables. */
+/* The holdings of owners, in the ledger of the tables' user. */
 #include "common/walk/tables_internal.h"
 
 void tables_hold(struct tables *t, uint32_t owner, enum tables_resource what, int64_t n)

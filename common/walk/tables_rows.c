@@ -79,8 +79,8 @@ static uint64_t room(const struct tables *t)
 	return t->waiting_words + free_words(t);
 }
 
-/* How many words, or rules, each owner of n victims holds above its share of `all`. What waits for
- * the grace period cannot be evicted. The caller's; NULL: no memory. */
+/* How many words, or rules, each owner of n victims holds above its share of `all`. Room that waits
+ * for the grace period cannot be evicted. The caller's; NULL: no memory. */
 static uint64_t *spare_of_owners(const struct tables *t, const struct victim *v, size_t n,
 				 uint32_t taker, enum tables_resource what, uint64_t all)
 {
@@ -152,9 +152,9 @@ static void make_room(struct tables *t, struct taker by, uint64_t words)
 	free(v);
 }
 
-/* What an owner must leave free of the fair part: the more, the closer to its share it comes. So an
- * owner who takes and frees quickly leaves room for one who needs little. more: than it holds now;
- * all: what the owners divide. */
+/* The room that an owner must leave free of the fair part. It grows as the owner comes closer to
+ * its share. So an owner that takes and frees quickly leaves room for one that needs little. more:
+ * than it holds now; all: what the owners divide. */
 static uint64_t reserve_of(const struct tables *t, uint32_t owner, enum tables_resource what,
 			   uint64_t more, uint64_t all, uint64_t fair)
 {
@@ -418,8 +418,8 @@ static struct table_file *file_coming(struct tables *t, uint16_t slot)
 	return tables_slot_live(t, slot) && t->state[slot].in ? &t->state[slot] : NULL;
 }
 
-/* Whether a file may take this many rules. If not, makes room for a later try. What must stay free
- * is as in spare_of. */
+/* Whether a file may take this many rules. If not, makes room for a later try. As much must stay
+ * free as in spare_of. */
 static bool rules_fit(struct tables *t, const struct table_file *f, uint64_t rules)
 {
 	const uint32_t fair = TABLES_MAX_RULES / FAIR_PART, free = rules_free(&t->rules);

@@ -13,7 +13,7 @@ void tables_release_maps(struct tables *t, struct extent e)
 	slabs_release(&t->slabs, e);
 }
 
-/* What waits is still its owner's: nobody else can use it. */
+/* Waiting room is still charged to its owner: nobody else can use it. */
 static void discharge(struct tables *t, struct waiting *w)
 {
 	if (w->what != TABLES_WAITING_EXTENT || w->owner == TABLES_NOBODY)
@@ -75,8 +75,8 @@ void tables_release_waiting(struct tables *t)
 {
 	const uint64_t now_ns = t->now_ns;
 
-	/* All samples up to now were drained. What was freed since the last tick was freed before
-	 * now. How long before is unknown, since the clock may have stood still. */
+	/* All samples up to now were drained. Room that was freed since the last tick counts as
+	 * freed now: the clock may have stood still, so nobody knows how long ago it was. */
 	for (; t->waiting_new; t->waiting_new--)
 		t->waiting[t->waiting_len - t->waiting_new].since_ns = now_ns;
 	while (t->waiting_head < t->waiting_len) {

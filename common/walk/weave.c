@@ -83,7 +83,7 @@ static const struct runtime_config *loop_of(const struct weave_config *c, uint64
 		return NULL;
 	if (!(word & SAMPLE_FRAME_EXACT))
 		offset--;
-	for (uint32_t i = 0; i < r->ranges && i < RUNTIME_RANGES; i++) {
+	for (uint32_t i = 0; i + r->shown < r->ranges && i < RUNTIME_RANGES; i++) {
 		if (offset >= r->loop[i].start && offset < r->loop[i].end)
 			return r;
 	}

@@ -38,8 +38,8 @@ enum msg_id {
 #include "common/wire/messages.def"
 };
 
-/* Who sends a message to whom. Each message has one in the last column of messages.def; busroute.c
- * lists them for each route. */
+/* The sender and the receiver of a message. Each message has one in the last column of
+ * messages.def; busroute.c lists them for each route. */
 enum msg_way {
 	MSG_NO_WAY = 0,
 	MSG_BPF_TO_DELTAS = 1,
@@ -70,6 +70,14 @@ struct msg {
 
 enum stream_kind { STREAM_RAW = 0, STREAM_NAMED = 1 };
 enum process_flags { PROCESS_KERNEL = 1, PROCESS_SELF = 2 /* one of profpipe's own */ };
+enum source_kind {
+	SOURCE_OTHER = 0,
+	SOURCE_CPU = 1,
+	SOURCE_EVENTS = 2, /* of the cpu */
+	SOURCE_OFF_CPU = 3,
+	SOURCE_MEMORY = 4,
+	SOURCE_LOCKS = 5,
+};
 enum file_flags {
 	FILE_DELETED = 1,
 	FILE_MEMFD = 2,

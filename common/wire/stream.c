@@ -31,6 +31,7 @@ void stream_out_epoch(struct stream_out *s, uint64_t epoch)
 	s->epoch = epoch;
 	s->seq = 0;
 	s->in_batch = 0;
+	s->bytes = 0;
 }
 
 /* Packs m into the batch, behind its head. On error the batch is unchanged. */
@@ -60,6 +61,7 @@ static int flush_first(struct stream_out *s, size_t len, uint64_t messages)
 	if (r)
 		return r;
 	s->seq += messages;
+	s->bytes += len;
 	buf_reset(&s->batch);
 	s->in_batch = 0;
 	return 0;
@@ -105,6 +107,15 @@ int stream_feed(struct stream_in *s, struct span bytes)
 	buf_consume(&s->pending, s->taken);
 	s->taken = 0;
 	return buf_append(&s->pending, bytes.data, bytes.len);
+}
+
+bool stream_turns(struct stream_in *s, struct span bytes)
+{
+	struct msg m;
+
+	return s->batch_seen && s->pending.len == s->taken &&
+	       !msg_decode(&bytes, &s->scratch, &m) && m.id == MSG_BATCH_HEAD &&
+	       m.batch.epoch != s->epoch;
 }
 
 /* Takes a batch's head. Unseen messages before its seq are lost. A seq below the messages seen is
@@ -178,6 +189,17 @@ int stream_next(struct stream_in *s, struct msg *ret)
 		*ret = m;
 		return 0;
 	}
+}
+
+bool stream_begins_epoch(const struct stream_in *s, struct span bytes)
+{
+	struct msg_scratch scratch = { 0 };
+	struct msg m;
+	const bool head = s->taken == s->pending.len && msg_decode(&bytes, &scratch, &m) == 0 &&
+			  m.id == MSG_BATCH_HEAD;
+
+	msg_scratch_done(&scratch);
+	return head && s->batch_seen && m.batch.epoch != s->epoch;
 }
 
 uint64_t stream_missing(struct stream_in *s)

@@ -17,6 +17,7 @@ struct stream_out {
 	struct buf batch;    /* the batch being packed */
 	uint64_t epoch, seq; /* of the next batch */
 	uint64_t in_batch;   /* messages packed so far */
+	uint64_t bytes;	     /* flushed in this epoch */
 	size_t batch_max;    /* bytes of a full batch */
 	/* Takes a whole batch, or nothing: 0, or a negative errno, which stream_put returns. It may
 	 * drop a batch and return 0; the receiver counts the messages as missing. */
@@ -67,10 +68,15 @@ void stream_in_done(struct stream_in *s);
 /* Appends bytes. -ENOBUFS if more than four messages of the largest size wait to be taken,
  * -ENOMEM. */
 int stream_feed(struct stream_in *s, struct span bytes);
+/* Whether these bytes, if they are fed next, begin with the head of another epoch. */
+bool stream_turns(struct stream_in *s, struct span bytes);
 /* Takes the next message. Reads batch heads itself, and skips and counts what is unknown. The first
  * message is always a HELLO of a schema that we read, and none follows an END. 0, enum
- * stream_verdict, -ENOMEM. What *ret borrows holds until the next call on s. */
+ * stream_verdict, -ENOMEM. Borrowed parts of *ret are valid until the next call on s. */
 int stream_next(struct stream_in *s, struct msg *ret);
+/* Whether these bytes, fed next, begin another epoch: nothing that was fed before is needed to
+ * understand them. */
+bool stream_begins_epoch(const struct stream_in *s, struct span bytes);
 /* Messages missing since the last call. */
 uint64_t stream_missing(struct stream_in *s);
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What processes and BPF programs cost, according to the kernel."""
+"""Measures the cost of processes and BPF programs, according to the kernel."""
 import json
 import os
 import re

@@ -92,7 +92,7 @@ static int die_amid(struct bus *b)
 	return 6;
 }
 
-/* What is right up to some byte of it, or not right. */
+/* Says something that is right, or that is cut off or wrong at some byte. */
 static int speak(const char *dir, enum kind kind)
 {
 	static uint8_t said[100000] = { 0, 'S', 'P', 0, 0, 16, 0, 0, 1 };

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ordinary users do to the profiles of others: the attacks that docs/fairness.md names, by one
-user or by many. Each is a context manager that takes a Kit and the users who attack."""
+"""The attacks that docs/fairness.md names, by one user or by many: ordinary users who harm the
+profiles of others. Each is a context manager that takes a Kit and the users who attack."""
 import contextlib
 import functools
 import os

@@ -112,6 +112,12 @@ int main(int argc, char **argv)
 """
 
 
+def of_which_check_has(values, some):
+    """For parametrize: all values. `make check` has some of them, `make check-all` the others."""
+    return [pytest.param(*(v if isinstance(v, tuple) else (v,)),
+                         marks=[] if v in some else [pytest.mark.all]) for v in values]
+
+
 @pytest.fixture(scope="session", autouse=True)
 def folders_are_reachable(tmp_path_factory):
     """A debug file is used only where everybody may reach it. So everybody may reach the folders of
@@ -165,7 +171,7 @@ MARKS = {
         # How much memory or cpu is used at which load.
         "test_thousands_of_short_processes_are_all_seen_and_forgotten",
         "test_the_limit_that_would_have_sufficed_is_named",
-        # What tools say of a whole host, word by word.
+        # These compare texts of tools about the whole host, word by word.
         "test_a_limit_is_named_by_doctor_and_by_record_in_the_same_words",
         # Users who take all that they can get: what the log and the figures say of the host then
         # is not what other tests expect.
@@ -173,17 +179,37 @@ MARKS = {
         "test_fair_names", "test_fair_samples", "test_cpu_limit",
         # Takes a cpu away from everybody for a while.
         "test_a_cpu_that_went_and_came_back_is_sampled_again",
-        # What is known by the time of a first sample, or within a second of one.
+        # These expect something by the time of a first sample, or within a second of one.
         "test_the_first_sample_of_an_interpreter_nobody_has_run_yet_has_its_frames",
         "test_an_interpreter_that_is_the_command_has_its_frames_at_once",
+    ],
+    "waits": [
+        "test_a_process_is_sampled_once_it_is_old_enough",
+        "test_a_run_does_not_wait_for_a_worker_that_the_kernel_keeps",
+        "test_a_slow_reader_is_waited_for",
+        "test_a_stopped_tool_hangs_nothing",
+        "test_a_tool_that_is_never_ready_is_not_waited_for",
+        "test_an_extractor_that_cannot_live_is_not_restarted_for_ever",
+        "test_an_output_that_never_comes_is_given_up",
+        "test_each_tool_dies_again_and_again_and_the_run_goes_on",
+        "test_garbage_on_the_status_pipe_ends_the_tool",
+        "test_hundred_thousand_mappings_are_known_and_cost_little",
+        "test_no_answer_about_rows_ends_prof_bpf_or_fills_it",
+        "test_no_file_is_given_by_another_way",
+        "test_prof_cpus_ends_with_a_prof_bpf_by_hand_even_if_it_was_stopped",
+        "test_stacks_of_other_suites_in_a_container_are_as_python_says",
+        "test_what_is_missing_at_the_end_is_no_more_than_there_was",
+        "test_what_was_not_sampled_is_said_everywhere_and_overlaps_nothing",
+        "test_who_does_not_read_ends_no_run_but_by_going_or_by_hand",
     ],
 }
 
 
 # The files that take longest begin first, so that no worker is left with one of them at the end.
-LONGEST = ["test_python", "test_redteam", "test_go", "test_tools", "test_dump", "test_targets",
-           "test_ceiling", "test_walker", "test_split_debug", "test_remedies", "test_step",
-           "test_function_starts", "test_large_unit", "test_world", "test_languages", "test_death"]
+LONGEST = ["test_python", "test_hotspot", "test_redteam", "test_go", "test_v8", "test_tools",
+           "test_dump", "test_targets", "test_ceiling", "test_walker", "test_split_debug",
+           "test_remedies", "test_step", "test_function_starts", "test_large_unit", "test_world",
+           "test_languages", "test_death"]
 
 
 def pytest_collection_modifyitems(items):

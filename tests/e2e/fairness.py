@@ -161,8 +161,9 @@ def assert_unharmed(got, least=20, share=0.99):
 
 
 def assert_counted(got, comms, reasons, share=None):
-    """What the attackers lost is counted. comms: how their names begin. reasons: why their stacks
-    may be cut; some are. share: of what they take more than their share, as the log says."""
+    """Asserts that the attackers' losses are counted. comms: how their names begin. reasons: why
+    their stacks may be cut; some are. share: the resource of which the log says that they take more
+    than their share."""
     cut = collections.Counter()
     for stack, n in got.stacks:
         for frame in stack if stack[0].startswith(comms) else ():

@@ -34,17 +34,19 @@ def schema():
 
 def split(data):
     """The messages of a file, each behind its length."""
-    out = []
-    while data:
-        size, = struct.unpack(">I", data[:4])
-        assert len(data) >= 4 + size, "the file ends within a message"
-        out.append(data[4:4 + size])
-        data = data[4 + size:]
+    out, at = [], 0
+    while at < len(data):
+        size, = struct.unpack_from(">I", data, at)
+        assert len(data) >= at + 4 + size, "the file ends within a message"
+        out.append(data[at + 4:at + 4 + size])
+        at += 4 + size
     return out
 
 
-def requests(data):
-    """All requests of a file, decoded and checked."""
+def requests(data, ours=True):
+    """All requests of a file, decoded and checked. Not ours: a Collector wrote it. It also encodes
+    fields without a value, even in the first attribute, and puts all texts into the dictionary;
+    what is returned has them in their places."""
     found = []
     for plain in split(data):
         assert len(plain) < PLAIN_MAX
@@ -52,10 +54,40 @@ def requests(data):
         known = schema().ProfilesData()
         known.CopyFrom(r)
         known.DiscardUnknownFields()
-        assert known.ByteSize() == len(plain), "a field that the public schema lacks"
+        assert known.ByteSize() == r.ByteSize(), "a field that the public schema lacks"
+        if ours:
+            assert r.ByteSize() == len(plain), "a field without a value"
+        elif not r.dictionary.attribute_table[0].value.WhichOneof("value"):
+            r.dictionary.attribute_table[0].ClearField("value")
+        check_orphans(r)
+        if not ours:
+            look_up_texts(r)
         check(r)
         found.append(r)
     return found
+
+
+def texts(r):
+    """All keys and values of resources and scopes that may refer to the dictionary: (message, field
+    of the reference, field of the text)."""
+    def of_value(v):
+        if v.WhichOneof("value") == "array_value":
+            for x in v.array_value.values:
+                yield from of_value(x)
+        else:
+            yield v, "string_value_strindex", "string_value"
+    for rp in r.resource_profiles:
+        for a in [*rp.resource.attributes, *rp.scope_profiles[0].scope.attributes]:
+            yield a, "key_strindex", "key"
+            yield from of_value(a.value)
+
+
+def look_up_texts(r):
+    for message, reference, text in texts(r):
+        i = getattr(message, reference)
+        if i:
+            message.ClearField(reference)
+            setattr(message, text, r.dictionary.string_table[i])
 
 
 # --- the rules ---
@@ -127,6 +159,7 @@ def check_orphans(r):
                     see("stack", s.stack_index)
                     see("link", s.link_index)
                     see("attribute", *s.attribute_indices)
+    see("string", *[getattr(message, reference) for message, reference, _ in texts(r)])
     for s in d.stack_table:
         see("location", *s.location_indices)
     for x in d.location_table:
@@ -149,29 +182,42 @@ def check_plain(attributes):
     keys = [a.key for a in attributes]
     assert len(set(keys)) == len(keys) and all(keys)
     for a in attributes:
-        assert not a.key_strindex and a.value.WhichOneof("value") in ("string_value", "int_value")
+        assert not a.key_strindex
+        if a.key == "process.command_args":
+            assert {v.WhichOneof("value") for v in a.value.array_value.values} == {"string_value"}
+            continue
+        assert a.value.WhichOneof("value") in ("string_value", "int_value")
         assert a.value.WhichOneof("value") == "int_value" or a.value.string_value
 
 
 def check_profile(d, p):
     assert p.samples, "a profile without samples"
-    for t in p.sample_type, p.period_type:
+    off_cpu = d.string_table[p.sample_type.type_strindex] == "off_cpu"
+    for t in [p.sample_type] + ([] if off_cpu else [p.period_type]):
         assert 0 < t.type_strindex < len(d.string_table)
         assert 0 < t.unit_strindex < len(d.string_table)
-    assert p.period > 0 and p.duration_nano > 0 and len(p.profile_id) in (0, 16)
+    # Pyroscope knows time off the cpu by a period's type without a name; Parca refuses none.
+    assert p.HasField("period_type")
+    if off_cpu:
+        assert p.period == p.period_type.type_strindex == p.period_type.unit_strindex == 0
+    else:
+        assert p.period > 0
+    assert p.duration_nano > 0 and len(p.profile_id) in (0, 16)
     assert p.time_unix_nano + p.duration_nano < 1 << 64
     identities, shapes = set(), set()
     for s in p.samples:
-        assert 0 <= s.stack_index < len(d.stack_table) and s.link_index == 0
+        assert 0 <= s.stack_index < len(d.stack_table)
+        assert 0 <= s.link_index < len(d.link_table)
         check_attributes(d, s.attribute_indices, "sample")
         identity = (s.stack_index, frozenset(s.attribute_indices), s.link_index)
         assert identity not in identities, "two samples have one identity"
         identities.add(identity)
         shapes.add((bool(s.values), bool(s.timestamps_unix_nano)))
-        assert len(s.values) <= 1
+        assert len(s.values) in ((0, len(s.timestamps_unix_nano)) if s.timestamps_unix_nano
+                                 else (1,))
         for t in s.timestamps_unix_nano:
             assert p.time_unix_nano <= t < p.time_unix_nano + p.duration_nano
-    assert shapes in ({(False, True)}, {(True, False)}), shapes
+    assert len(shapes) == 1, shapes
 
 
 def check(r):
@@ -179,24 +225,28 @@ def check(r):
     d = r.dictionary
     check_dictionary(d)
     check_tables(d)
-    check_orphans(r)
     resources = set()
     for rp in r.resource_profiles:
         check_plain(rp.resource.attributes)
         resource = rp.resource.SerializeToString()
         assert resource not in resources, "two profiles of one resource"
         resources.add(resource)
-        assert len(rp.scope_profiles) == 1 and len(rp.scope_profiles[0].profiles) == 1
+        assert len(rp.scope_profiles) == 1 and rp.scope_profiles[0].profiles
         check_plain(rp.scope_profiles[0].scope.attributes)
         assert rp.scope_profiles[0].scope.name
-        check_profile(d, rp.scope_profiles[0].profiles[0])
+        for p in rp.scope_profiles[0].profiles:
+            check_profile(d, p)
 
 
 # --- the contents ---
 
 def values(attributes):
     """Attributes of a resource."""
-    return {a.key: getattr(a.value, a.value.WhichOneof("value")) for a in attributes}
+    def value(v):
+        kind = v.WhichOneof("value")
+        return ([value(x) for x in v.array_value.values] if kind == "array_value"
+                else getattr(v, kind))
+    return {a.key: value(a.value) for a in attributes}
 
 
 def lookup(d, indices):
@@ -209,13 +259,13 @@ def profiles(rs):
     """(dictionary, resource's attributes, profile), without what was lost."""
     for r in rs:
         for rp in r.resource_profiles:
-            p = rp.scope_profiles[0].profiles[0]
-            if r.dictionary.string_table[p.sample_type.type_strindex] == "samples":
-                yield r.dictionary, values(rp.resource.attributes), p
+            for p in rp.scope_profiles[0].profiles:
+                if r.dictionary.string_table[p.sample_type.type_strindex] != "lost":
+                    yield r.dictionary, values(rp.resource.attributes), p
 
 
 def lost(rs):
-    """What was lost, by reason."""
+    """The losses, by reason."""
     out = {}
     for r in rs:
         d = r.dictionary

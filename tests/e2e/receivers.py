@@ -64,7 +64,8 @@ def spare_port():
 
 
 class Receiver:
-    """What all have. plan: what to do with the first requests, in order; later ones are taken."""
+    """The base of all receivers. plan: what to do with the first requests, in order; later ones are
+    taken."""
 
     def __init__(self, plan=()):
         self.plan, self.taken, self.wrong, self.times = list(plan), [], [], []
@@ -332,13 +333,37 @@ def grpc_error(code, message="", details=b"", trailers_only=True, takes=False):
     return step
 
 
-class Proxy:
-    """A proxy that makes tunnels (CONNECT), and passes other requests on."""
+class Listener:
+    """A server of bytes. Each connection has a thread, which runs `serve`. came: how many."""
 
     def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
+        self.came = 0
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                peer, _ = self.listener.accept()
+                self.came += 1
+                threading.Thread(target=self.serve, args=(peer,), daemon=True).start()
+
+    def __enter__(self):
+        threading.Thread(target=self.accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+
+class Proxy(Listener):
+    """A proxy that makes tunnels (CONNECT), and passes other requests on."""
+
+    def __init__(self):
+        super().__init__()
         self.asked = []
 
     @staticmethod
@@ -371,21 +396,6 @@ class Proxy:
             server.sendall(rest)
             threading.Thread(target=self.pump, args=(client, server), daemon=True).start()
             self.pump(server, client)
-
-    def accept(self):
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = self.listener.accept()
-                threading.Thread(target=self.serve, args=(client,), daemon=True).start()
-
-    def __enter__(self):
-        threading.Thread(target=self.accept, daemon=True).start()
-        return self
-
-    def __exit__(self, *_):
-        with contextlib.suppress(OSError):
-            self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
 
 
 class Authority:

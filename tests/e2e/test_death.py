@@ -459,7 +459,7 @@ def test_who_starts_libdws_process_is_stopped_and_prof_symd_begins_anew(tmp_path
     assert run.begun.wait(60), run.err
     symd = run.child("prof-symd")
     keeper, = children_of(symd)
-    helpers = children_of(run.child("prof-bpf"))  # prof-cpus and prof-bpf-keeper
+    helpers = children_of(run.child("prof-bpf"))  # prof-cpus, prof-bpf-loader, prof-bpf-keeper
     for helper in keeper, *helpers:
         os.kill(helper, signal.SIGSTOP)
     for worker in children_of(keeper):
@@ -474,13 +474,37 @@ def test_who_starts_libdws_process_is_stopped_and_prof_symd_begins_anew(tmp_path
         status, err = run.end()
         program.kill()
     assert status == 0, err
-    assert len(helpers) == 2 and not any(map(is_left, [keeper, *helpers]))
+    assert len(helpers) == 3 and not any(map(is_left, [keeper, *helpers]))
     s = json.loads(run.summary.read_text())
     late = [stack for t, comm, stack in moment(run.output) if comm == "a" and t > since]
     named = [stack for stack in late if any("main" in f for f in stack)]
     print(f"lost {s['lost']}; restarts {s['restarts']}; {len(named)} of {len(late)} named")
     assert s["restarts"]["prof-symd"] == 1 and not s["cut"], (s, err)
     assert len(named) >= 0.9 * len(late) > 0, (len(late), len(named), err)
+
+
+def comm_of(pid):
+    with open(f"/proc/{pid}/comm") as f:
+        return f.read().strip()
+
+
+def test_what_loads_programs_is_killed_and_prof_bpf_begins_anew(tmp_path):
+    """Without it, no interpreter that comes later could be read."""
+    run = Launched(tmp_path, [])
+    assert run.begun.wait(60), run.err
+    bpf = run.child("prof-bpf")
+    loader, = (p for p in children_of(bpf) if comm_of(p) == "prof-bpf-loader")
+    os.kill(loader, signal.SIGKILL)
+    until = time.monotonic() + 60
+    while run.child("prof-bpf") in (bpf, None):
+        assert time.monotonic() < until, run.err
+        time.sleep(0.05)
+    quiet(run)
+    run.interrupt()
+    status, err = run.end()
+    assert status == 0, err
+    s = json.loads(run.summary.read_text())
+    assert s["restarts"]["prof-bpf"] == 1 and not s["cut"], (s, err)
 
 
 def test_the_workers_of_prof_symd_are_killed_and_others_go_on(tmp_path):

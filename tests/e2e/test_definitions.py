@@ -18,7 +18,7 @@ int main(void)
 	for (unsigned long i = 0; clock() < 1.5 * CLOCKS_PER_SEC; i++) {
 		snprintf(name, sizeof(name), "n%lu", i);
 		prctl(PR_SET_NAME, name);
-		for (volatile int k = 0; k < 20000; k++)
+		for (volatile int k = 0; k < 200000; k++)
 			;
 	}
 	return 0;

@@ -400,11 +400,75 @@ def test_who_may_not_trace_is_told_so(program, start):
             f"{victim}: belongs to user 0; run prof-dump as that user or as root" in out.stderr)
 
 
+def half_of(pid):
+    """The half without rights of a prof-dump, and the ids that it has as its user."""
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        children = open(f"/proc/{pid}/task/{pid}/children").read().split()
+        for child in children:
+            status = open(f"/proc/{child}/status").read()
+            seccomp = re.search(r"^Seccomp:\t(\d)", status, re.M)[1]
+            if seccomp == "2":
+                return int(child), set(re.search(r"^Uid:\t(.*)", status, re.M)[1].split("\t"))
+        time.sleep(0.01)
+    raise AssertionError("it has none")
+
+
+def test_no_service_that_runs_as_nobody_can_end_a_dump(program, start):
+    p = start(program, "t", 1)
+    out, into = os.pipe()
+    os.set_blocking(into, False)
+    filled = 0
+    try:
+        while True:
+            filled += os.write(into, b"x" * 4096)
+    except BlockingIOError:
+        os.set_blocking(into, True)
+    with subprocess.Popen([f"{BUILD}/prof-dump", str(p.pid)], stdout=into) as d:
+        os.close(into)
+        # It waits for its reader.
+        half, ids = half_of(d.pid)
+        assert ids == {"2000001024"}
+        nobody = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                                 "kill", "-9", str(half)], capture_output=True, text=True)
+        assert nobody.returncode and "not permitted" in nobody.stderr
+        with open(out, "rb") as f:
+            text = f.read()[filled:].decode()
+        assert d.wait(30) == 0
+    assert text.count("deep") == 2, text
+
+
+# Becomes root of a user namespace with as many ids as it is told, and dumps its own child there.
+IN_NAMESPACE = """
+import ctypes, subprocess, sys
+assert ctypes.CDLL(None).unshare(0x10000000) == 0
+print("ready", flush=True)
+sys.stdin.readline()
+p = subprocess.Popen(sys.argv[2:])
+d = subprocess.run([sys.argv[1], str(p.pid)])
+p.kill()
+sys.exit(d.returncode)
+"""
+
+
+def test_a_container_without_the_id_of_a_dump_has_dumps(program):
+    with subprocess.Popen(["python3", "-c", IN_NAMESPACE, f"{BUILD}/prof-dump", program, "t", "1"],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as p:
+        assert p.stdout.readline() == "ready\n"
+        for ids in "uid", "gid":
+            with open(f"/proc/{p.pid}/{ids}_map", "w") as f:
+                f.write("0 0 65535")
+        out, said = p.communicate("\n", timeout=60)
+    assert p.returncode == 0 and out.count("deep") >= 1, (out, said)
+
+
 LAZY, NOW = ["-O2", "-Wl,-z,lazy"], ["-O0", "-Wl,-z,now", "-fcf-protection=none"]
 
 
 @pytest.mark.parametrize("tree,flags", [
-    (BUILD, LAZY), (BUILD, NOW), pytest.param(*ASAN.values, LAZY, marks=pytest.mark.asan)])
+    (BUILD, LAZY), pytest.param(BUILD, NOW, marks=pytest.mark.all),
+    pytest.param(*ASAN.values, LAZY, marks=pytest.mark.asan)])
 def test_the_walker_is_right_after_every_instruction(tmp_path, tree, flags):
     (tmp_path / "stepped.c").write_text(STEPPED)
     subprocess.run(["gcc", *flags, "-o", tmp_path / "stepped", tmp_path / "stepped.c"], check=True)
@@ -457,8 +521,9 @@ def lines_of(out):
         if line.startswith("thread "):
             threads[int(line[7:])] = frames = []
         else:
-            name, file, number = re.fullmatch(r"\d+ 0x[0-9a-f]{16} (.+?)(?: (\S+?)(?::(\d+))?)?",
-                                              line).groups()
+            frame = re.fullmatch(r"\d+ 0x[0-9a-f]{16} (.+?)(?: (\S+?)(?::(\d+))?)?", line)
+            assert frame, line
+            name, file, number = frame.groups()
             frames.append((name, (file or "").replace("\\x20", " "), int(number or 0)))
     return threads
 

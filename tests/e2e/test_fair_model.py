@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user's endless different stacks can cost others: they fill the model of prof-export."""
+"""The cost to others of a user's endless different stacks, which fill the model of prof-export."""
 import os
 
 import pytest

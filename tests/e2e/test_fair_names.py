@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the naming of one user's programs can cost others: their files decide how long it takes."""
+"""The cost to others of naming one user's programs: their files decide how long it takes."""
 import pytest
 from attacks import decoys, new_kit, slow_names
 from fairness import ATTACKER, assert_unharmed, beside

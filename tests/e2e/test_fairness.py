@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an ordinary user's programs can cost the profiles of others: nothing that counts."""
+"""The programs of an ordinary user cost the profiles of others nothing that counts."""
 from fairness import assert_unharmed, beside
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an ordinary user's files and memory can cost the profiles of others."""
+"""The cost of an ordinary user's files and memory to the profiles of others."""
 import contextlib
 import os
 import threading
@@ -11,8 +11,8 @@ from fairness import ATTACKER, DEPTH, assert_counted, assert_unharmed, beside, r
 
 
 class Charged(threading.Thread):
-    """What the kernel charges to a control group of the run's, at most: memory of its own, and in
-    shared files. Whoever enters it is in that group, with its later children."""
+    """The peak of what the kernel charges to a control group of the run: memory of its own, and in
+    shared files. A process that enters it is in that group, with its later children."""
     ROOT = "/sys/fs/cgroup/memory"
 
     def __init__(self):

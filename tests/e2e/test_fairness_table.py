@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ordinary users do to others (attacks.py): by one user, by twenty, with little memory, and
-all of it at once. The victim, another user, keeps its stacks and names, the run ends in its time,
-and what the attackers lose is counted."""
+"""The attacks of attacks.py: by one user, by twenty, with little memory, and all of them at once.
+The victim, another user, keeps its stacks and names, the run ends in its time, and the attackers'
+losses are counted."""
 import contextlib
 
 import pytest

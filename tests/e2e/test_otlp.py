@@ -173,6 +173,98 @@ process id=2 cgroup=2""")
     assert found[200]["service.name"] == "my-web" and "container.id" not in found[200]
 
 
+VARIABLE = "process.environment_variable."
+
+
+def resource_of(*attributes, after=True, cgroup=None):
+    """The attributes of the one process of a stream that tells these of it, after its samples or
+    before them."""
+    told = "".join(f'attribute process=1 key="{k}" value="{v}"\n' for k, v in attributes)
+    group = f'cgroup id=1 path="{cgroup}"\n' if cgroup else ""
+    lines = (HELLO + f"""
+{group}process id=1 pid=7 start_ns=5 comm="x"{" cgroup=1" if cgroup else ""}
+thread id=1 process=1 tid=7
+function id=1 name="f"
+frame id=1 offset=1 process=1 functions=[1]
+stack id=1 frames=[1]
+{"" if after else told}sample stack=1 thread=1 time_ns=1000000000
+{told if after else ""}sample stack=1 thread=1 time_ns=1000000001
+""")
+    (_, r, p), = profiles(requests(otlp(lines + END)))
+    assert sum(len(s.timestamps_unix_nano) for s in p.samples) == 2
+    return r
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_service_is_called_what_its_process_says(after):
+    unit, listed = "/system.slice/unit.service", (VARIABLE + "OTEL_RESOURCE_ATTRIBUTES",
+                                                  "service.name=listed,service.name=%6cast")
+    said = (VARIABLE + "OTEL_SERVICE_NAME", "said")
+    for attributes, name in (((listed, said), "said"), ((listed,), "last"), ((), "unit")):
+        r = resource_of(*attributes, after=after, cgroup=unit)
+        assert r["service.name"] == name
+        assert not [k for k in r if k.startswith(VARIABLE)], "it says twice what it says"
+    assert resource_of(said, (said[0], ""), after=after)["service.name"] == "x"
+
+
+def test_the_attributes_that_a_process_says_are_those_of_its_resource():
+    r = resource_of((VARIABLE + "OTEL_RESOURCE_ATTRIBUTES",
+                     "deployment.environment.name = a%2Cb ,nothing,k%3D=\\x0a%c3%a4%ff,"
+                     "process.pid=1,host.name=other,t=1,t=2"),
+                    (VARIABLE + "REGION", "eu"), ("process.command_args", "/bin/x\\x00-a b\\x00"))
+    assert (r["deployment.environment.name"], r["k="], r["t"]) == ("a,b", r"\x0aä\xff", "2")
+    assert (r["process.pid"], r["host.name"]) == (7, "build-7"), "profpipe knows better"
+    assert r[VARIABLE + "REGION"] == "eu"
+    assert r["process.command_args"] == ["/bin/x", "-a b", ""]
+
+
+def test_a_list_that_was_cut_loses_its_last_attribute():
+    key = VARIABLE + "OTEL_RESOURCE_ATTRIBUTES"
+    for size, has in ((1020, True), (1024, False)):
+        r = resource_of((key, "a=1,b=" + "x" * (size - 6)))
+        assert r["a"] == "1" and ("b" in r) == has
+
+
+def test_attributes_beyond_the_most_are_counted():
+    r = resource_of((VARIABLE + "OTEL_RESOURCE_ATTRIBUTES",
+                     ",".join(f"k{i}={i}" for i in range(100)) + ",bad"))
+    assert r["k63"] == "63" and "k64" not in r
+    lines = WHOLE.replace("thread id=1", f'attribute process=1 key="{VARIABLE}'
+                          'OTEL_RESOURCE_ATTRIBUTES" value="a=1,bad"\nthread id=1')
+    rs = requests(otlp(lines))
+    assert sorted(rp.resource.dropped_attributes_count
+                  for r in rs for rp in r.resource_profiles) == [0] * (
+                      sum(len(r.resource_profiles) for r in rs) - 1) + [1]
+
+
+def test_a_machine_has_a_name_and_no_id():
+    r = resource_of(cgroup="/machine.slice/machine-web.scope")
+    assert (r["container.name"], r["service.name"]) == ("web", "web") and "container.id" not in r
+
+
+def test_what_is_known_of_a_process_last_holds_for_all_of_a_window():
+    """The program, and another one's name for the same process."""
+    lines = HELLO + """
+process id=1 pid=7 start_ns=5 comm="x"
+thread id=1 process=1 tid=7
+function id=1 name="f"
+frame id=1 offset=1 process=1 functions=[1]
+stack id=1 frames=[1]
+sample stack=1 thread=1 time_ns=1000000000
+file id=1 dev=1 inode=1 path="/usr/bin/late"
+process id=1 pid=7 start_ns=5 comm="x" exe=1
+sample stack=1 thread=1 time_ns=1000000001
+process id=2 pid=7 start_ns=5 execs=1 comm="x"
+thread id=2 process=2 tid=7
+sample stack=1 thread=2 time_ns=1000000002
+process id=2 pid=7 start_ns=5 execs=1 comm="x" exe=1
+sample stack=1 thread=2 time_ns=1000000003
+"""
+    (_, r, p), = profiles(requests(otlp(lines + END)))
+    assert r["process.executable.path"] == "/usr/bin/late"
+    assert [len(s.timestamps_unix_nano) for s in p.samples] == [4]
+
+
 def test_a_resource_says_when_its_process_began():
     boot = WHOLE.replace("wall_ns=1795256400000000000",
                          "wall_ns=1795256400000000000 boot_ns=3600000000000")
@@ -190,6 +282,86 @@ def test_a_program_that_executes_itself_stays_one_resource():
                   f"sample stack=1 thread={execs} time_ns={10**9 + execs}\n")
     (_, _, p), = profiles(requests(otlp(lines + END)))
     assert sum(len(s.timestamps_unix_nano) for s in p.samples) == 2
+
+
+# --- sources, labels and links ---
+
+def extras(definitions, *samples):
+    """The profiles of one thread that has these samples of one stack."""
+    lines = HELLO + """
+process id=1 pid=7 start_ns=5 comm="x"
+thread id=1 process=1 tid=7
+function id=1 name="f"
+frame id=1 offset=1 process=1 functions=[1]
+stack id=1 frames=[1]
+""" + definitions + "".join(f"sample stack=1 thread=1 time_ns={10**9 + i} {s}".rstrip() + "\n"
+                            for i, s in enumerate(samples))
+    rs = requests(otlp(lines + END, *steady()))
+    assert len(rs) == 1 and len(rs[0].resource_profiles) == 1
+    return rs[0].dictionary, list(rs[0].resource_profiles[0].scope_profiles[0].profiles)
+
+
+def types(d, p):
+    s = d.string_table
+    return tuple(s[i] for t in (p.sample_type, p.period_type)
+                 for i in (t.type_strindex, t.unit_strindex))
+
+
+def test_samples_with_other_labels_or_another_span_are_other_samples():
+    trace, span = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+    d, (p,) = extras(f"""label id=1 key="endpoint" value="/pay"
+label id=2 key="shard" number=7
+label id=3 key="endpoint" value="second"
+label id=4 key="thread.id" number=1
+labels id=1 list=[1,2,3,4]
+labels id=2 list=[9]
+labels id=3 list=[2,1]
+link id=1 trace={trace} span={span}
+link id=2 trace={"00" * 16} span={span}
+""", "labels=1 link=1", "labels=1", "labels=3 link=1", "link=2", "labels=2", "labels=5 link=5", "")
+    found = {(len(s.timestamps_unix_nano), s.link_index,
+              lookup(d, s.attribute_indices).get("endpoint")): lookup(d, s.attribute_indices)
+             for s in p.samples}
+    assert set(found) == {(2, 1, "/pay"), (1, 0, "/pay"), (4, 0, None)}
+    assert found[2, 1, "/pay"] == {"thread.id": 7, "cpu.logical_number": 0, "endpoint": "/pay",
+                                   "shard": 7}
+    link = d.link_table[1]
+    assert (link.trace_id.hex(), link.span_id.hex(), len(d.link_table)) == (trace, span, 2)
+
+
+def test_each_source_is_a_profile():
+    d, found = extras("""source id=1 kind=3 event="sched" unit="nanoseconds" period=1
+source id=2 kind=4 event="malloc" unit="bytes" period=524288
+source id=3 kind=1 event="timer" unit="nanoseconds" period=1000
+source id=4 kind=2 event="cache-misses" unit="misses" period=77
+source id=5 kind=0
+""", "source=1 value=5", "value=10101010", "source=1 value=6", "source=2 value=100",
+                      "source=3 value=1000", "source=4 value=77", "source=4 value=231 count=3",
+                      "source=5 value=9", "source=9 value=10101010")
+    rows = [(types(d, p), p.period, [(len(s.timestamps_unix_nano), list(s.values))
+                                     for s in p.samples]) for p in found]
+    assert rows[0] == (("samples", "count", "cpu", "nanoseconds"), 10101010, [(2, [])])
+    assert sorted(rows[1:]) == [
+        (("events", "count", "events", "count"), 1, [(1, [9])]),
+        (("malloc", "bytes", "malloc", "bytes"), 524288, [(1, [100])]),
+        (("off_cpu", "nanoseconds", "", ""), 0, [(2, [5, 6])]),
+        (("samples", "count", "cache-misses", "misses"), 77, [(1, [])]),
+        (("samples", "count", "cache-misses", "misses"), 77, [(1, [3])]),
+        (("samples", "count", "cpu", "nanoseconds"), 1000, [(1, [])])]
+
+
+def test_more_sources_and_labels_than_a_request_has_room_for_lose_nothing():
+    definitions = "".join(f'source id={i} kind=2 event="e{i}" unit="u" period=1\n'
+                          f'label id={i} key="k{i}" number={i}\n' for i in range(1, 64))
+    definitions += f"labels id=1 list=[{','.join(map(str, range(1, 64)))}]\n"
+    lines = HELLO + "\n" + BODY.split("sample", 1)[0] + definitions
+    lines += "".join(f"sample stack=1 thread=1 cpu=1 time_ns={10**9 + i} source={i} labels=1\n"
+                     for i in range(1, 64))
+    rs = requests(otlp(lines + END))
+    found = list(profiles(rs))
+    assert len(rs) > 1 and len(found) == 63
+    assert all(len(s.attribute_indices) > 62 for _, _, p in found for s in p.samples)
+    assert assert_same(rs, text(lines + END), [OFFSET])[0] == 63
 
 
 # --- windows ---
@@ -242,12 +414,15 @@ def test_losses_are_reported_once():
     assert lost(requests(otlp(lines, *steady()))) == {"ring-full": 12, "queue-full": 3}
 
 
-def test_a_clock_that_is_set_begins_another_window():
+@pytest.mark.parametrize("wall_s", [1795256500, 1700000000, 1])
+def test_a_clock_that_is_set_begins_another_window(wall_s):
     second = 10**9
-    later = f"clock mono_ns={2 * second} wall_ns={1795256500 * second}\n"
+    later = f"clock mono_ns={2 * second} wall_ns={wall_s * second}\n"
     lines = many([second]) + later + f"sample stack=1 thread=1 time_ns={2 * second}\n" + END
     (_, _, a), (_, _, b) = profiles(requests(otlp(lines)))
-    assert a.time_unix_nano == OFFSET + second and b.time_unix_nano == 1795256500 * second
+    assert a.time_unix_nano == OFFSET + second
+    # Before 1970 there is no time, so a clock below that of the boot is taken for it.
+    assert b.time_unix_nano == max(wall_s, 2) * second
 
 
 def test_epochs_roll_within_a_window():

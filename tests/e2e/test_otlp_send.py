@@ -115,6 +115,30 @@ def test_a_report_that_is_not_sent_says_why_in_one_line(tmp_path, args, status, 
     assert os.listdir(tmp_path) == ["run.prof"]
 
 
+def test_a_report_to_a_receiver_that_never_answers_ends_in_time_and_says_so(tmp_path):
+    out = tmp_path / "run.prof"
+    p = profpipe("record", "-d", "0.3", "-q", "-o", out, "--", *work(0.2))
+    assert p.returncode == 0, p.stderr
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        dead = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        began = time.monotonic()
+        p = profpipe("report", "-q", out, "--otlp", dead, "--otlp-drain", "1.5")
+        assert 1.4 < time.monotonic() - began < 10
+    assert p.returncode == 1 and p.stdout == ""
+    assert p.stderr == (f"profpipe: error: {dead}: no answer; gave up after 1.5 s, 1 of its "
+                        "requests remain; check the receiver, or wait longer with --otlp-drain\n")
+
+
+def test_the_end_of_a_run_lasts_as_long_as_is_wanted(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        dead = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        began = time.monotonic()
+        p = profpipe("record", "-F", "99", *SHORT, "--otlp", dead, "--otlp-drain", "0.2", "--",
+                     *work(0.5))
+        assert p.returncode == 1 and time.monotonic() - began < 5, p.stderr
+    assert "requests were not delivered" in p.stderr
+
+
 def test_a_receiver_that_comes_back_gets_all(tmp_path):
     summary = tmp_path / "summary.json"
     with GrpcReceiver() as r:
@@ -144,7 +168,8 @@ def test_a_killed_prof_send_is_started_again_and_the_rest_is_counted(tmp_path):
         rs = decoded(r)
         assert len(r.taken) >= before + 2, err
     s = told(summary)
-    assert s["restarts"] == 1 and "prof-send ended (signal 9 (Killed)); starting it again" in err
+    assert "prof-send ended (signal 9 (Killed)); starting it again" in err
+    assert s["restarts"] == 1, err
     missing = s["dropped_away"] + s["dropped_slow"] + s["unknown"] + s["lost"]
     assert s["delivered"] + missing == s["requests"]
     assert s["delivered"] <= len(rs) <= s["requests"] and len(rs) + missing >= s["requests"]

@@ -15,7 +15,7 @@ from conftest import BUILD
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOOLS = ("prof-bpf", "prof-deltas", "prof-symd", "prof-export")
-HELPERS = ("prof-cpus", "prof-bpf-keeper", "prof-bpf-open")
+HELPERS = ("prof-cpus", "prof-bpf-loader", "prof-bpf-keeper", "prof-bpf-open")
 SPIN = [sys.executable, "-c",
         "import time\nt = time.monotonic()\nwhile time.monotonic() < t + 60: pass"]
 BASE, STEP, RANGES = 2000000000, 16, 64
@@ -31,8 +31,8 @@ def page():
 
 def capabilities(column):
     """The capabilities with a `yes` in a column of the page's table: 0 prof-bpf at its start, 1
-    prof-bpf later, 2 prof-cpus, 3 the workers."""
-    rows = re.findall(r"^\| (\w+)" + r" \| (yes|no)" * 4 + r" \|$", page(), re.M)
+    prof-bpf later, 2 prof-cpus, 3 prof-bpf-loader, 4 the workers."""
+    rows = re.findall(r"^\| (\w+)" + r" \| (yes|no)" * 5 + r" \|$", page(), re.M)
     return {name for name, *cells in rows if cells[column] == "yes"}
 
 
@@ -133,6 +133,27 @@ def test_what_opens_events_of_new_cpus_has_that_right_alone(tmp_path):
     wait_for(lambda: not os.path.exists(f"/proc/{pid}"), "its end")
 
 
+def test_what_loads_programs_has_the_rights_for_that_alone(tmp_path):
+    assert "\n| `prof-bpf-loader` | prof-bpf's | see below |\n" in page()
+    with running(tmp_path) as tools:
+        pid = wait_for(lambda: children(tools["prof-bpf"]).get("prof-bpf-loader"), "the process")
+        s = wait_for(lambda: (lambda s: s if s["Seccomp"] == "2" or ASAN else None)(status(pid)),
+                     "its filter")
+        assert named_caps(s["CapPrm"]) == named_caps(s["CapEff"]) == capabilities(3)
+        assert capabilities(3) == {"BPF", "PERFMON"}
+        assert not any(int(s[c], 16) for c in ("CapInh", "CapAmb", "CapBnd"))
+        assert (s["NoNewPrivs"] == "1" and s["Uid"] == status(tools["prof-bpf"])["Uid"]
+                and not s["Groups"].strip())
+        # Maps and programs, but no event, and nothing of its starter.
+        kinds = [os.readlink(f"/proc/{pid}/fd/{fd}").split(":") for fd in
+                 os.listdir(f"/proc/{pid}/fd")]
+        assert [k[0] for k in kinds].count("socket") == 1, kinds
+        assert {k[0] for k in kinds} <= {"pipe", "socket", "anon_inode"}, kinds
+        held = {k[1] for k in kinds if k[0] == "anon_inode"}
+        assert held <= {"bpf-map", "bpf-prog", "btf"}, kinds
+    wait_for(lambda: not os.path.exists(f"/proc/{pid}"), "its end")
+
+
 def test_what_opens_files_has_the_rights_for_that_alone(tmp_path):
     assert ("\n| `prof-bpf-keeper` and its workers, `prof-bpf-open` | prof-bpf's | see below |"
             in page())
@@ -143,7 +164,7 @@ def test_what_opens_files_has_the_rights_for_that_alone(tmp_path):
         for pid in (keeper, worker):
             s = wait_for(lambda pid=pid: (lambda s: s if s["Seccomp"] == "2" or ASAN else None)
                          (status(pid)), "its filter")
-            assert named_caps(s["CapPrm"]) == named_caps(s["CapEff"]) == capabilities(3)
+            assert named_caps(s["CapPrm"]) == named_caps(s["CapEff"]) == capabilities(4)
             assert not any(int(s[c], 16) for c in ("CapInh", "CapAmb", "CapBnd"))
             assert (s["NoNewPrivs"] == "1" and s["Uid"] == status(tools["prof-bpf"])["Uid"]
                     and not s["Groups"].strip())

@@ -2,6 +2,8 @@
 """prof-send against strict receivers, which misbehave on order. Only loopback addresses."""
 import contextlib
 import os
+import re
+import signal
 import socket
 import struct
 import time
@@ -47,9 +49,20 @@ def test_tls_with_a_given_root_and_a_client_certificate(authority, protocol, rec
         p = send(*to, "--otlp-cert", certificate, "--otlp-key", key, requests=[A, B])
         delivered(p, 2)
         assert (r.taken, r.wrong) == ([A, B], [])
-        p = send(*to, "--drain", "0.3")
+        p = send(*to, "--otlp-drain", "0.3")
         delivered(p, 0, 1, status=1)
         assert r.taken == [A, B]
+
+
+def gave_up(p, seconds):
+    """A warning at the first failure, and one line at the end, with the reason and a remedy."""
+    warning, error = p.stderr.decode(errors="replace").splitlines()
+    assert warning.startswith("prof-send: warning: http") and warning.endswith("; trying again")
+    reason = warning.removeprefix("prof-send: warning: ").removesuffix("; trying again")
+    assert re.fullmatch(r"prof-send: error: .*; gave up after " + re.escape(seconds) +
+                        r" s, \d+ of its requests remain; check the receiver, or wait longer "
+                        r"with --otlp-drain", error), error
+    assert error.split(": ")[2] == reason.split(": ")[0], "the same endpoint"
 
 
 @pytest.mark.parametrize("protocol,receiver", BOTH)
@@ -61,10 +74,10 @@ def test_a_wrong_name_or_an_unknown_root_gets_no_byte(authority, protocol, recei
     tls = (grpc_tls_of if receiver is GrpcReceiver else tls_of)(*pair)
     roots = ["--otlp-ca", authority.root] if case == "name" else []
     with receiver(tls=tls) as r:
-        p = send("--otlp", r.url, "--otlp-protocol", protocol, *roots, "--drain", "0.3")
+        p = send("--otlp", r.url, "--otlp-protocol", protocol, *roots, "--otlp-drain", "0.3")
         delivered(p, 0, 1, status=1)
         assert words in said(p)
-        assert p.stderr.count(b"\n") == 1
+        gave_up(p, "0.3")
         assert not r.taken
 
 
@@ -135,7 +148,7 @@ def test_a_sealed_one_asks_a_server_of_names(tmp_path):
     mount = (f"mount --bind {tmp_path}/resolv.conf /etc/resolv.conf && "
              f"mount --bind {tmp_path}/nsswitch.conf /etc/nsswitch.conf && exec \"$@\"")
     with Names() as names, GrpcReceiver() as r:
-        p = send("--otlp", f"http://collector.test:{r.port}", "--drain", "10",
+        p = send("--otlp", f"http://collector.test:{r.port}", "--otlp-drain", "10",
                  before=["unshare", "-m", "sh", "-c", mount, "-"])
         delivered(p, 1)
         assert r.taken == [A] and ("udp", 1) in names.asked and ("tcp", 1) in names.asked
@@ -245,7 +258,7 @@ def test_a_receiver_that_never_answers_costs_one_attempt_its_time():
         assert b"Operation timed out" in p.stderr and time.monotonic() - t < 3
     with socket.create_server(("127.0.0.1", 0)) as silent:
         t = time.monotonic()
-        p = send("--otlp", f"http://127.0.0.1:{silent.getsockname()[1]}", "--drain", "1")
+        p = send("--otlp", f"http://127.0.0.1:{silent.getsockname()[1]}", "--otlp-drain", "1")
         delivered(p, 0, 1, status=1)
         assert "1 not delivered in time" in said(p) and 0.9 < time.monotonic() - t < 5
 
@@ -253,11 +266,11 @@ def test_a_receiver_that_never_answers_costs_one_attempt_its_time():
 @pytest.mark.parametrize("host,words", [("no-such-host.invalid", "Could not resolve host"),
                                         ("127.0.0.1:9", "Connection refused")])
 def test_a_dead_name_and_a_dead_port_are_named(host, words):
-    p = send("--otlp", f"http://{host}", "--drain", "2")
+    p = send("--otlp", f"http://{host}", "--otlp-drain", "2")
     delivered(p, 0, 1, status=1)
     # Without any network, a name is not even looked for.
     assert words in said(p) or "Resolving timed out" in said(p)
-    assert p.stderr.count(b"\n") == 1
+    gave_up(p, "2")
 
 
 # --- failures that do not pass ---
@@ -340,10 +353,13 @@ def test_a_token_is_sent_and_never_shown(tmp_path):
         assert r.headers[0]["authorization"] == "Bearer s3cr3t-value"
         assert r.headers[0]["x-scope-orgid"] == "team 1"
     echo = [status(400, field(2, b"no access with Bearer s3cr3t-value"))]
-    with HttpReceiver(echo) as r, H2Receiver([grpc_error(7, "s3cr3t-value is wrong")]) as r2:
+    # A long message is cut, maybe within the token.
+    wrong = [grpc_error(7, "s3cr3t-value is wrong"),
+             grpc_error(7, "x" * 150 + "s3cr3t-value is wrong")]
+    with HttpReceiver(echo) as r, H2Receiver(wrong[:1]) as r2, H2Receiver(wrong[1:]) as r3:
         p = send("-v", "--otlp-header-file", token, "--otlp", r.url, "--otlp-protocol",
-                 "http/protobuf", "--otlp", r2.url)
-        assert p.returncode == 1
+                 "http/protobuf", "--otlp", r2.url, "--otlp", r3.url)
+        assert p.returncode == 1 and "x" * 150 + "*" in said(p)
         assert "s3cr3t" not in said(p) and "no access with ******" in said(p), said(p)
 
 
@@ -420,7 +436,7 @@ def test_a_token_that_rotates_is_followed(tmp_path):
         token.write_text("authorization: three\n")
         live.give(A)
         assert r.wait(n + 2) and r.headers[-1]["authorization"] == "three"
-        # What cannot be used leaves the last one; this is said once.
+        # A file that cannot be used leaves the last one in force; this is logged once.
         token.chmod(0o644)
         live.give(A)
         assert r.wait(n + 3) and r.headers[-1]["authorization"] == "three"
@@ -435,6 +451,56 @@ def test_a_token_that_rotates_is_followed(tmp_path):
         p = live.end()
         delivered(p, 7)
         assert p.stderr.count(b"the last contents are still used") == 1, said(p)
+
+
+def lender_of(live):
+    with open(f"/proc/{live.p.pid}/task/{live.p.pid}/children") as f:
+        return int(f.read())
+
+
+def test_a_token_is_followed_while_another_file_is_missing(tmp_path, authority):
+    token = write(tmp_path / "token", "authorization: one\n")
+    roots = write(tmp_path / "roots.pem", authority.root.read_text())
+    with GrpcReceiver(tls=grpc_tls_of(*authority.good)) as r, \
+            Live("--otlp", r.url, "--otlp-header-file", token, "--otlp-ca", roots) as live:
+        live.give(A)
+        assert r.wait(1) and r.headers[-1]["authorization"] == "one"
+        roots.unlink()
+        token.write_text("authorization: two\n")
+        live.give(A)
+        assert r.wait(2) and r.headers[-1]["authorization"] == "two"
+        write(roots, authority.root.read_text())
+        live.give(A)
+        assert r.wait(3) and r.headers[-1]["authorization"] == "two"
+        delivered(p := live.end(), 3)
+        assert p.stderr.decode() == (f"prof-send: warning: {roots}: does not exist; name another "
+                                     "file; the last contents are still used\n")
+
+
+def test_a_lender_that_is_late_once_lends_again(tmp_path):
+    token = write(tmp_path / "token", "authorization: one\n")
+    with GrpcReceiver() as r, Live("--otlp", r.url, "--otlp-header-file", token) as live:
+        live.give(A)
+        assert r.wait(1)
+        os.kill(lender_of(live), signal.SIGSTOP)
+        token.write_text("authorization: two\n")
+        live.give(A)
+        assert r.wait(2) and r.headers[-1]["authorization"] == "one"
+        # Nobody waits for it again.
+        t = time.monotonic()
+        live.give(A)
+        assert r.wait(3) and time.monotonic() - t < 0.9
+        os.kill(lender_of(live), signal.SIGCONT)
+        until = time.monotonic() + 10
+        while r.headers[-1]["authorization"] == "one" and time.monotonic() < until:
+            n = len(r.taken)
+            live.give(A)
+            assert r.wait(n + 1)
+        assert r.headers[-1]["authorization"] == "two"
+        p = live.end()
+        assert p.stderr.decode() == (f"prof-send: warning: {token}: its file system does not "
+                                     "answer; move it to another one; the last contents are "
+                                     "still used\n")
 
 
 # --- the input ---

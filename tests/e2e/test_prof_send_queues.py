@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """prof-send's queues, its spool, and its place in a deployment. Only loopback addresses."""
+import contextlib
 import gzip
 import os
+import re
 import signal
 import socket
+import stat
 import struct
 import threading
 import time
@@ -20,7 +23,7 @@ def test_a_dead_receiver_delays_no_other_one():
     with socket.create_server(("127.0.0.1", 0)) as silent, GrpcReceiver() as good:
         t = time.monotonic()
         p = send("--otlp", f"http://127.0.0.1:{silent.getsockname()[1]}", "--otlp", good.url,
-                 "--drain", "1.5", requests=[A, B, C])
+                 "--otlp-drain", "1.5", requests=[A, B, C])
         lines = p.stdout.decode().splitlines()
         assert lines[0].endswith("3 requests, 0 delivered, 3 not delivered in time")
         assert lines[1].endswith("3 requests, 3 delivered")
@@ -33,7 +36,7 @@ def test_what_does_not_fit_is_dropped_from_the_front_and_counted():
         port = r.port
     # Nobody listens at first: the queue of 1 MiB keeps the newest ten.
     with Live("--otlp", f"http://127.0.0.1:{port}", "--otlp-protocol", "http/protobuf", "-m", "1M",
-              "--drain", "1") as live:
+              "--otlp-drain", "1") as live:
         writer = threading.Thread(target=live.give, args=requests)
         writer.start()
         writer.join()
@@ -70,7 +73,7 @@ def test_after_an_outage_everything_arrives(spool):
     requests = noise(5, 1000)
     with GrpcReceiver() as r:
         port, url = r.port, r.url
-    p = send("--otlp", url, "--otlp-spool", spool, "--drain", "0.3", requests=requests)
+    p = send("--otlp", url, "--otlp-spool", spool, "--otlp-drain", "0.3", requests=requests)
     delivered(p, 0, 5, status=1)
     assert "5 kept in the spool" in said(p) and len(list(spool.iterdir())) == 5
     assert all(f.stat().st_mode & 0o777 == 0o600 for f in spool.iterdir())
@@ -106,7 +109,7 @@ def test_torn_and_foreign_files_are_refused_and_counted(spool):
     with HttpReceiver() as r:
         args = ["--otlp", r.url, "--otlp-protocol", "http/protobuf", "--otlp-spool", spool]
     requests = noise(5, 1000)
-    send(*args, "--drain", "0.2", requests=requests)
+    send(*args, "--otlp-drain", "0.2", requests=requests)
     files = sorted(spool.iterdir())
     files[0].write_bytes(files[0].read_bytes()[:100])
     data = bytearray(files[1].read_bytes())
@@ -115,11 +118,13 @@ def test_torn_and_foreign_files_are_refused_and_counted(spool):
     files[2].write_bytes(b"not ours")
     (spool / (files[3].name + ".part")).write_bytes(b"half")
     (spool / "notes.txt").write_text("mine")
-    os.symlink("/etc/passwd", spool / (files[3].name[:17] + "f" * 16 + ".otlp"))
+    for i, make in enumerate([lambda path: os.symlink("/etc/passwd", path), os.mkfifo,
+                              lambda path: os.mknod(path, stat.S_IFSOCK | 0o600)]):
+        make(spool / (files[3].name[:17] + f"{i}".rjust(16, "f") + ".otlp"))
     with HttpReceiver(port=r.port) as r:
         p = send(*args, requests=[A])
-        delivered(p, 3, 8, status=1)
-        assert "5 damaged" in said(p) and "1 files are not of prof-send" in said(p)
+        delivered(p, 3, 10, status=1)
+        assert "7 damaged" in said(p) and "1 files are not of prof-send" in said(p)
         assert r.taken == [requests[3], requests[4], A]
     assert [f.name for f in spool.iterdir()] == ["notes.txt"]
 
@@ -128,7 +133,7 @@ def test_the_spool_is_bounded_and_keeps_the_newest(spool):
     requests = noise(30, 100_000)
     with HttpReceiver() as r:
         args = ["--otlp", r.url, "--otlp-protocol", "http/protobuf", "--otlp-spool", spool]
-    p = send(*args, "--otlp-spool-size", "1M", "--drain", "0.3", requests=requests)
+    p = send(*args, "--otlp-spool-size", "1M", "--otlp-drain", "0.3", requests=requests)
     kept = len(list(spool.iterdir()))
     assert 9 <= kept <= 11
     assert f"{30 - kept} dropped from the full spool, {kept} kept in the spool" in said(p)
@@ -177,7 +182,7 @@ def test_endpoints_share_a_spool_and_those_that_are_gone_are_told(spool):
     with GrpcReceiver() as one, GrpcReceiver() as two:
         urls = one.url, two.url
     ports = one.port, two.port
-    p = send("--otlp", urls[0], "--otlp", urls[1], "--otlp-spool", spool, "--drain", "0.2")
+    p = send("--otlp", urls[0], "--otlp", urls[1], "--otlp-spool", spool, "--otlp-drain", "0.2")
     assert len(list(spool.iterdir())) == 2, said(p)
     with GrpcReceiver(port=ports[0]) as r:
         p = send("--otlp", urls[0], "--otlp-spool", spool, requests=[])
@@ -213,7 +218,7 @@ def test_a_user_of_its_own_also_has_tokens_and_spool_of_root(tmp_path):
             "--otlp-spool", spool]
     uid = 2000000997  # of runs that the launcher starts: another one each time
     os.chown(tmp_path / "export", 0, 0)
-    with Deployment(tmp_path, *args, "--drain", "0.2", uid=uid) as d:
+    with Deployment(tmp_path, *args, "--otlp-drain", "0.2", uid=uid) as d:
         d.give(A, B)
         code, err, _ = d.end()
         assert code == 1 and "2 kept in the spool" in err, err
@@ -233,7 +238,7 @@ def test_prof_export_never_waits_for_a_receiver(tmp_path):
     requests = noise(60, 500_000)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         with Deployment(tmp_path, "--otlp", f"http://127.0.0.1:{silent.getsockname()[1]}",
-                        "--drain", "0.5", "--memory-limit", "64M") as d:
+                        "--otlp-drain", "0.5", "--memory-limit", "64M") as d:
             d.give(*requests)
             code, err, out = d.end()
         _, n, ms = out.split()
@@ -241,6 +246,33 @@ def test_prof_export_never_waits_for_a_receiver(tmp_path):
         # 4 MiB of them fit.
         assert "60 requests, 0 delivered" in err and "not delivered in time" in err
         assert " dropped from the full queue" in err and "(600 samples lost)" in err, err
+
+
+def test_a_slow_receiver_under_load_is_bounded_and_all_is_counted(tmp_path):
+    """400 requests of 100 KB each within moments, for a receiver that takes ten a second."""
+    def step(handler):
+        time.sleep(0.1)
+        # The last one may be given up.
+        with contextlib.suppress(OSError):
+            reply(handler, 200)
+        return True
+    requests = noise(400, 100_000)
+    with HttpReceiver([step] * 400) as r, \
+            Deployment(tmp_path, "--otlp", r.url, "--otlp-protocol", "http/protobuf",
+                       "--memory-limit", "64M", "--otlp-drain", "2") as d:
+        d.give(*requests)
+        assert r.wait(10)
+        with open(f"/proc/{d.p.pid}/smaps_rollup", encoding="ascii") as f:
+            anonymous = int(re.search(r"^Anonymous:\s+(\d+)", f.read(), re.M)[1])
+        code, err, _ = d.end()
+    # 4 MiB of requests, and 24 for all else.
+    assert code == 1 and anonymous < 28 << 10, (anonymous, err)
+    m = re.search(r"400 requests, (\d+) delivered with \d+ samples, (\d+) dropped from the full "
+                  r"queue, (\d+) not delivered in time", err)
+    assert m and sum(map(int, m.groups())) == 400, err
+    assert len(r.taken) - 1 <= int(m[1]) <= len(r.taken) and int(m[3]) <= 42
+    # In order, the newest ones last.
+    assert r.taken == [x for x in requests if x in r.taken]
 
 
 @pytest.mark.parametrize("flag,words,status", [("-c", "", 75), ("-b", "another build", 75)])

@@ -681,17 +681,18 @@ def test_deployed_it_names_by_descriptors_and_leaves_when_export_did(
 
 
 def test_dwarf_beyond_the_memory_limit_leaves_symbols_and_says_which(programs, tmp_path):
-    """A function of 300,000 lines, and one of a few: a small file, of which libdw makes some 30
-    MiB."""
+    """A small file, whose packed debug sections have 48 MiB."""
     (tmp_path / "big.c").write_text("""
+__asm__(".pushsection .debug_ranges,\\"\\"\\n.zero 48 << 20\\n.popsection");
 __attribute__((noinline)) int large(int n)
 {
-	__asm__ volatile(".rept 150000\\n.loc 1 3\\nnop\\n.loc 1 4\\nnop\\n.endr");
+	__asm__ volatile(".rept 10000\\n.loc 1 3\\nnop\\n.loc 1 4\\nnop\\n.endr");
 	return n + 1;
 }
 int main(int argc, char **argv) { return large(argc); }
 """)
-    run("env", "-C", tmp_path, "gcc", "-O1", "-g", "-o", "big\nfile", "big.c")
+    run("env", "-C", tmp_path, "gcc", "-O1", "-g", "-gz", "-o", "big\nfile", "big.c")
+    assert (tmp_path / "big\nfile").stat().st_size < 1 << 20
     path, small = tmp_path / "big\nfile", programs["c-dwarf5"]
     offset, _ = offset_of(path, "large")
     places = [f"{path}:{offset:x}", f"{path}:{offset + 1000:x}",

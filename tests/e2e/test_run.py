@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""profpipe run: its settings file, what it tells a service manager, reloading without losses, and
-probabilistic profiling. Only loopback addresses."""
+"""profpipe run: its settings file, what it tells a service manager, reloading without losses, files
+that follow each other in a folder, and probabilistic profiling. Only loopback addresses."""
 import contextlib
 import os
 import re
@@ -17,6 +17,7 @@ from conftest import BUILD, profpipe
 from otlp_rules import lost, profiles, requests
 from receivers import GrpcReceiver, spare_port
 from running import children, ids
+from streams import decode
 
 GOOD = ["frequency = 49", "cpu-limit = 100", "window = 0.5", "window-jitter = 0"]
 
@@ -156,13 +157,19 @@ def test_prof_send_checks_what_only_it_knows(tmp_path, lines, line):
 
 
 REFUSED = [
-    ([], "--otlp: missing; name a receiver, or an output with -o"),
+    ([], "--otlp: missing; name a receiver, a folder with --output-dir, or an output with -o"),
+    (["--output-dir", "x", "-o", "y"], "--output-dir: not together with --output; "),
+    (["--output-dir", "x", "-f", "stream"], "--format: stream: has one beginning and one end; "),
+    (["-o", "x.otlp", "--keep", "3"], "--rotate, --keep, --keep-size: need --output-dir"),
+    (["--output-dir", "x", "--rotate", "0.5s"], "--rotate: 0.5s: out of range; give 1s to 24h"),
+    (["--output-dir", "x", "--keep-size", "1K"], "--keep-size: 1K: "),
     (["-o", "x.pb.gz"], "--format: pprof: is written at the end, and run has none; "),
     (["x"], "x: not an option; "),
     (["--check", "a", "--settings", "b"], "--check: not together with --settings; "),
     (["--settings", "a", "--settings", "b"], "--settings: b: "),
     (["--settings", "/no/file"], "/no/file: No such file or directory; "),
-    (["--check", "/"], "/: Is a directory; "),
+    (["--check", "/"], "/: is no regular file; "),
+    (["--check", "/dev/null"], "/dev/null: is no regular file; "),
     (["--probabilistic-threshold", "0"], "--probabilistic-threshold: 0: "),
     (["--probabilistic-interval", "0.5s"], "--probabilistic-interval: 0.5s: out of range; "),
     (["-d", "5"], "-d: unknown option; "),
@@ -241,7 +248,7 @@ def test_reloads_lose_no_sample(tmp_path):
         assert status == 0 and said.count("was read again") == 5, said
         n = count([a, b])
     assert "samples were lost" not in said, said
-    # A virtual machine loses ticks. What profpipe misses is in the summary.
+    # A virtual machine loses ticks. The summary counts samples that profpipe misses.
     assert n >= 0.7 * 99 * spent, (n, spent, said)
     assert "nothing was lost" in said or "no sample was lost" in said, said
 
@@ -285,6 +292,129 @@ def test_what_cannot_change_is_refused_by_name_and_the_rest_stays(tmp_path):
     assert status == 0 and said.count("was read again") == 1, said
 
 
+# --- a folder of files ---
+
+def folder(tmp_path, *lines):
+    """Settings for one, below tmp_path."""
+    (tmp_path / "profiles").mkdir()
+    return [*GOOD[:2], f"output-dir = {tmp_path / 'profiles'}", *lines]
+
+
+def files(tmp_path):
+    """Those that are whole, the oldest first."""
+    return sorted(p for p in (tmp_path / "profiles").iterdir()
+                  if not p.name.endswith(".part") and ".journal" not in p.name)
+
+
+def wait_for_files(s, tmp_path, n, seconds=180):
+    until_s = time.monotonic() + seconds
+    while len(files(tmp_path)) < n:
+        assert time.monotonic() < until_s and s.p.poll() is None, s.said()
+        time.sleep(0.05)
+
+
+def nothing_lost(said):
+    """No sample. On a busy host the kernel may drop events beside them."""
+    return ("nothing was lost" in said or "no sample was lost" in said) and (
+        "not sampled" not in said)
+
+
+def folded(paths):
+    """Samples in them."""
+    return sum(int(x.rsplit(" ", 1)[1]) for p in paths for x in p.read_text().splitlines())
+
+
+def test_files_follow_each_other_without_a_gap(tmp_path):
+    lines = folder(tmp_path, "rotate = 2s")
+    with spinner() as pid, Service(tmp_path, [*lines, f"pid = {pid}"]) as s:
+        wait_for_files(s, tmp_path, 4)
+        status, said = s.end()
+    assert status == 0 and nothing_lost(said), said
+    assert {p.name for p in (tmp_path / "profiles").iterdir()} == {p.name for p in files(tmp_path)}
+    end, count = 0, 0
+    for path in files(tmp_path):
+        assert re.fullmatch(r"\d{8}T\d{6}Z\.pb\.gz", path.name)
+        assert path.stat().st_mode & 0o777 == 0o640
+        p = decode(path.read_bytes())
+        begin, length = int(p["time_nanos"][0]), int(p["duration_nanos"][0])
+        assert not end or abs(begin - end) < 1_000_000, (begin, end)
+        end = begin + length
+        assert "cut short" not in str(p.get("comment"))
+        # On a busy host, the first samples may wait for names until the next file.
+        count += sum(int(x["value"][0]) for x in p.get("sample", []))
+    assert count == int(re.search(r"^(\d+) samples in", said, re.M)[1]), said
+
+
+def test_only_the_newest_files_are_kept(tmp_path):
+    lines = folder(tmp_path, "rotate = 1s", "keep = 2", "format = folded")
+    with spinner() as pid, Service(tmp_path, [*lines, f"pid = {pid}"]) as s:
+        wait_for_files(s, tmp_path, 1)
+        first, = files(tmp_path)
+        until_s = time.monotonic() + 180
+        while first.exists():
+            assert time.monotonic() < until_s
+            # A new file is there before the oldest one goes.
+            assert len(files(tmp_path)) <= 3
+            time.sleep(0.02)
+        status, said = s.end()
+    assert status == 0 and len(files(tmp_path)) == 2, said
+
+
+def test_what_is_sent_beside_files_is_all_of_it(tmp_path):
+    lines = folder(tmp_path, "rotate = 2s", "format = folded", "window = 0.5")
+    with spinner() as pid, GrpcReceiver() as r:
+        with Service(tmp_path, [*lines, f"pid = {pid}", f"otlp = {r.url}"]) as s:
+            wait_for_files(s, tmp_path, 2)
+            status, said = s.end()
+        assert status == 0 and nothing_lost(said), said
+        assert count([r]) == folded(files(tmp_path)) > 10, said
+
+
+def test_a_killed_prof_export_or_prof_symd_costs_no_file(tmp_path):
+    lines = folder(tmp_path, "rotate = 2s", "format = folded")
+    with spinner() as pid, Service(tmp_path, [*lines, f"pid = {pid}"]) as s:
+        for i, tool in enumerate(["prof-export", "prof-symd", "prof-export"]):
+            wait_for_files(s, tmp_path, 2 * i + 1)
+            os.kill(children(s.p.pid)[tool], signal.SIGKILL)
+        wait_for_files(s, tmp_path, 7)
+        status, said = s.end()
+    assert status == 0 and "not sampled" not in said, said
+    found = files(tmp_path)
+    assert len(found) >= 8
+    assert folded(found) == int(re.search(r"^(\d+) samples in", said, re.M)[1]), said
+    # The samples that the killed tools held are counted.
+    lost = re.search(r"^ +(\d+)  restart: ", said, re.M)
+    assert not lost or int(lost[1]) < 0.5 * folded(found), said
+
+
+def test_the_next_run_continues_the_file_of_a_killed_one(tmp_path):
+    lines = folder(tmp_path, "rotate = 1m", "format = folded")
+    with spinner() as pid:
+        with Service(tmp_path, [*lines, f"pid = {pid}"]) as s:
+            # Its state comes every ten seconds.
+            while s.samples() < 200:
+                pass
+            before = time.monotonic()
+            s.p.kill()
+            s.p.wait()
+        assert not files(tmp_path)
+        with Service(tmp_path, [*lines, f"pid = {pid}"]) as s:
+            s.manager.wait("READY=1")
+            time.sleep(2)
+            status, said = s.end()
+        assert time.monotonic() - before < 60
+    assert status == 0 and ".folded.part: its run was killed; continuing it" in said, said
+    path, = files(tmp_path)
+    assert folded([path]) > 200
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
+    p = profpipe("run", "--output-dir", tmp_path / "none")
+    assert (p.returncode, p.stderr) == (1, f"profpipe: error: --output-dir: {tmp_path}/none: No "
+                                           "such file or directory; name a folder that you can "
+                                           "write to\n")
+
+
 # --- metrics ---
 
 def metrics(port):
@@ -319,9 +449,10 @@ def test_figures_are_served_on_this_host_alone(tmp_path):
     with spinner() as pid, GrpcReceiver() as r:
         with Service(tmp_path, [*GOOD, f"otlp = {r.url}", f"pid = {pid}"], "--metrics",
                      f"127.0.0.1:{port}") as s:
-            m = until(port, lambda m: m["requests_delivered_total"] >= 3)
+            # Each tool says its own once a second, so one may be a second behind another.
+            m = until(port, lambda m: m["requests_delivered_total"] >= 3
+                      and 0 < m["samples_kept_total"] <= m["samples_total"])
             assert m["up"] == m["sampling"] == 1 and m["samples_total"] > 20
-            assert 0 < m["samples_kept_total"] <= m["samples_total"]
             assert m["requests_total"] >= m["requests_delivered_total"]
             assert m["requests_lost_total"] == m["requests_dropped_total"] == 0
             assert m['lost_total{reason="cpu-limit"}'] == 0
@@ -378,6 +509,29 @@ def test_a_port_that_is_taken_is_said(tmp_path):
     assert p.returncode == 1 and not (tmp_path / "o.otlp").exists()
     assert p.stderr == (f"profpipe: error: --metrics: {at}: Address already in use; "
                         "choose another port\n")
+
+
+def test_clients_that_ask_for_nothing_keep_nobody_out():
+    life, word = os.pipe()
+    with socket.create_server(("127.0.0.1", 0)) as listener, contextlib.ExitStack() as idle:
+        fds = [listener.fileno(), life]
+        argv = [f"{BUILD}/prof-metrics", "--listen-fd", str(fds[0]), "--life-fd", str(fds[1])]
+        at = listener.getsockname()
+        with subprocess.Popen(argv, pass_fds=fds) as p, contextlib.ExitStack() as at_last:
+            at_last.callback(p.kill)
+            for i in range(40):
+                c = idle.enter_context(socket.create_connection(at, timeout=10))
+                # Some begin to ask, and one asks for an answer that it will not read.
+                c.sendall([b"", b"G", b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
+                           b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 20][i % 4])
+            for _ in range(20):
+                began = time.monotonic()
+                assert metrics(at[1])["up"] == 0 and time.monotonic() - began < 9
+            with open(f"/proc/{p.pid}/status") as f:
+                assert int(re.search(r"VmRSS:\s+(\d+)", f.read())[1]) < 16 << 10
+            os.close(word)
+            assert p.wait(10) == 0
+    os.close(life)
 
 
 @pytest.mark.parametrize("args,line", [

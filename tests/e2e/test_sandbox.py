@@ -68,7 +68,7 @@ def run(tmp_path_factory):
 
 
 def what_it_has(run, name):
-    """What a tool logged: (root, network, Landlock, system calls)."""
+    """The state that a tool logged: (root, network, Landlock, system calls)."""
     return re.search(rf"^{name}: info: root: (.*); network: (.*); Landlock: (\d+); system calls: "
                      rf"(.*)$", run[1], re.M).groups()
 

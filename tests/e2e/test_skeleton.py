@@ -26,6 +26,8 @@ JIT_STACKS = {"toyjit_enter;alpha:10;beta:20",
               "toyjit_enter;alpha:10;beta:21;call_gamma;toyjit_enter;gamma:30",
               f"toyjit_enter;alpha:10;beta:21;call_gamma;toyjit_enter;{INLINED}",
               f"{DOWN}gamma:30", f"{DOWN}{INLINED}", "run_brief;toyjit_enter;brief:40"}
+# The line before a function's first one is that of its prologue, which few samples meet.
+PROLOGUES = {"alpha:9": "alpha:10", "down:50": "down:51", "brief:39": "brief:40"}
 
 
 def folded(path):
@@ -56,7 +58,9 @@ def test_frames_of_a_jit_are_taken_over(tmp_path):
             continue
         end = stack.find(";", code + 1)
         inner = stack[:end] if end >= 0 else stack
-        assert any(s.startswith(inner) for s in JIT_STACKS), (stack, count)
+        caller, _, last = inner.rpartition(";")
+        inner = f"{caller};{PROLOGUES.get(last, last)}"
+        assert any(s.startswith(inner) for s in JIT_STACKS), f"{stack} {count}"
         right += n
     # The first ones come before the process is known.
     assert right > 0.95 * sum(count.values()), count
@@ -144,7 +148,8 @@ def test_frames_of_a_jit_are_dumped():
             program.kill()
     assert len(seen) > 1, seen
     for stack in seen:
-        assert any(stack.endswith("main;" + s) for s in JIT_STACKS) or "move" in stack, seen
+        assert (any(stack.endswith("main;" + s) for s in JIT_STACKS)
+                or re.search(";(move|drop)(;|$)", stack)), seen  # it makes and frees its code
 
 
 @pytest.mark.parametrize("program", [PROGRAM, f"{TOY}/chains"], ids=["addresses", "chains"])

@@ -69,5 +69,5 @@ def test_sampling_goes_on_while_a_close_hangs(tmp_path, slow):
     got = record(tmp_path, "-F", "199", command=["sh", "-c", script])
     of = {name: sum(n for s, n in got.stacks if name in s[0] and "main" in s and "spins" in s)
           for name in ("prog", "other")}
-    assert of["other"] >= 50 and of["prog"] >= 10, (of, got.stderr)
+    assert of["other"] >= 30 and of["prog"] >= 10, (of, got.stderr)
     assert got.summary["complete"] >= 0.95 * got.summary["samples"], got.summary

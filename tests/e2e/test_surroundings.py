@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the stream says of the host and of processes beside their samples: cgroups, pids in
+"""Facts of the stream about the host and about processes, beside their samples: cgroups, pids in
 namespaces, mappings of runtimes, and ends of threads."""
+import contextlib
 import os
 import re
 import shutil
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -95,6 +97,58 @@ def test_a_cgroup_has_the_kernels_number(tmp_path, cgroup):
     mine = cgroups[field(process[-1], 10)]
     assert mine[2][0].decode() == f"/{os.path.basename(cgroup)}"
     assert mine[1] == os.stat(cgroup).st_ino != 0
+
+
+@contextlib.contextmanager
+def below(cgroup, length):
+    """A cgroup whose path has this length, from the root of the hierarchy on. Hands back its path
+    and its open folder."""
+    path, dirs = "/" + os.path.basename(cgroup), [os.open(cgroup, os.O_RDONLY | os.O_DIRECTORY)]
+    names = []
+    while len(path) < length:
+        names.append("d" * min(200, length - len(path) - 1))
+        os.mkdir(names[-1], dir_fd=dirs[-1])
+        dirs.append(os.open(names[-1], os.O_RDONLY | os.O_DIRECTORY, dir_fd=dirs[-1]))
+        path += "/" + names[-1]
+    try:
+        yield path, dirs[-1]
+    finally:
+        for d in reversed(dirs):
+            os.close(d)
+            if names and d != dirs[0]:
+                parent = dirs[len(names) - 1]
+                for _ in range(100):
+                    # The kernel still forgets who was in it.
+                    with contextlib.suppress(OSError):
+                        os.rmdir(names[-1], dir_fd=parent)
+                        break
+                    time.sleep(0.05)
+                names.pop()
+
+
+@pytest.mark.parametrize("length", [4000, 4090, 4500])
+def test_a_cgroup_whose_path_has_4_kib_is_told_as_the_kernel_tells_it(tmp_path, cgroup, length):
+    with below(cgroup, length) as (path, folder):
+        with subprocess.Popen([sys.executable, "-c", SPIN % 10]) as p:
+            with open("cgroup.procs", "w", opener=lambda name, flags: os.open(
+                    name, flags, dir_fd=folder), encoding="ascii") as f:
+                f.write(str(p.pid))
+            want = next((x[3:] for x in Path(f"/proc/{p.pid}/cgroup").read_text().splitlines()
+                         if x.startswith("0::")), None)
+            assert want == path or length > 4095
+            found = raw(tmp_path, p.pid)
+            p.kill()
+    assert of(found, SAMPLE)
+    process = [f for f in of(found, PROCESS) if f[1] == p.pid]
+    cgroups = {f[0]: f[2][0].decode() for f in of(found, CGROUP)}
+    told = cgroups.get(field(process[-1], 10))
+    assert told == want if length < 4096 else told is None or path.startswith(told), told
+
+
+def test_a_missing_cgroup_with_a_long_name_is_refused_with_a_reason():
+    p = profpipe("record", "--cgroup", ("/" + "d" * 200) * 20, "-d", "1")
+    assert p.returncode == 1 and p.stderr.count("\n") == 1 and len(p.stderr) < 2500
+    assert p.stderr.endswith("d: there is no such cgroup; see /proc/PID/cgroup\n"), p.stderr
 
 
 def derived_id():
@@ -209,7 +263,7 @@ def test_only_wanted_variables_and_the_command_line_are_told(tmp_path):
     properties, = attributes(list(messages(data))).values()
     assert properties == {
         "process.environment_variable.OTEL_SERVICE_NAME": variables["OTEL_SERVICE_NAME"],
-        "process.command_line": line.decode().rstrip("\0").replace("\0", " ")}
+        "process.command_args": line.decode().rstrip("\0")}
     assert b"n-o-" not in data
 
 
@@ -225,7 +279,7 @@ def test_another_prof_symd_is_told_again(tmp_path):
     last = max(i for i, (kind, _) in enumerate(found) if kind == HELLO)
     assert of(found[last:], SAMPLE)
     for part in (found[:last], found[last:]):
-        assert [p["process.command_line"].split()[0] for p in attributes(part).values()] == [
+        assert [p["process.command_args"].split("\0")[0] for p in attributes(part).values()] == [
             sys.executable]
 
 

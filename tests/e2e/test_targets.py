@@ -155,15 +155,15 @@ def recording(tmp_path, *args):
     vars(got).update(vars(read(out)), stderr=err)
 
 
-def sampled(tmp_path, *args):
-    """What prof-bpf samples in a second, or in a longer time if that was nothing."""
+def sampled(tmp_path, *args, names=1):
+    """The names that prof-bpf samples in a second, or in a longer time if those were too few."""
     out = tmp_path / "x.raw"
-    for seconds in (SECONDS, "4"):
+    for seconds in (SECONDS, "4", "16"):
         p = subprocess.run([f"{BUILD}/prof-bpf", "-F", HZ, "-d", seconds, "-o", out,
                             *map(str, args)], capture_output=True, text=True, timeout=60)
         assert p.returncode == 0, p.stderr
         got = read(out)
-        if got.comms:
+        if len(got.comms) >= names:
             break
     return got
 
@@ -181,16 +181,16 @@ def test_a_name_chooses_and_one_with_a_star_chooses_all_that_begin_so(tmp_path, 
         loads.start(suffix)
     n = loads.name
     assert comms(loads, sampled(tmp_path, "--comm", n)) == {""}
-    assert comms(loads, sampled(tmp_path, "--comm", n + "*")) == {"", "a", "ab"}
-    assert comms(loads, sampled(tmp_path, "--comm", n + "a*")) == {"a", "ab"}
-    assert comms(loads, sampled(tmp_path, "--comm", n, "--comm", n + "ab")) == {"", "ab"}
+    assert comms(loads, sampled(tmp_path, "--comm", n + "*", names=3)) == {"", "a", "ab"}
+    assert comms(loads, sampled(tmp_path, "--comm", n + "a*", names=2)) == {"a", "ab"}
+    assert comms(loads, sampled(tmp_path, "--comm", n, "--comm", n + "ab", names=2)) == {"", "ab"}
 
 
 def test_an_excluded_name_wins_also_over_one_that_is_more_exact(tmp_path, loads):
     for suffix in ("", "a", "ab"):
         loads.start(suffix)
     n = loads.name
-    got = sampled(tmp_path, "--comm", n + "*", "--exclude-comm", n + "a")
+    got = sampled(tmp_path, "--comm", n + "*", "--exclude-comm", n + "a", names=2)
     assert comms(loads, got) == {"", "ab"} and got.figures["skipped"] > 0
     got = sampled(tmp_path, "--comm", n + "*", "--comm", n + "ab", "--exclude-comm", n + "a*")
     assert comms(loads, got) == {""}
@@ -204,7 +204,7 @@ def test_a_name_is_that_of_the_process_at_the_tick(tmp_path, loads):
     with recording(tmp_path, "--comm", loads.name + "b") as got:
         p.stdin.write(b"\n")
         p.stdin.close()
-        time.sleep(0.7)
+        time.sleep(1.5)
     assert comms(loads, got) == {"b"} and p.pid in got.pids
     renames = ("import ctypes, time\nend, n = time.time() + 30, 0\n"
                "while time.time() < end:\n"
@@ -227,7 +227,8 @@ def test_a_user_chooses_by_name_and_by_number(tmp_path, loads, user):
     loads.start("nobody", user=NOBODY)
     mine = ["--comm", loads.name + "*"]
     assert comms(loads, sampled(tmp_path, *mine, "--user", user)) == {"daemon"}
-    assert comms(loads, sampled(tmp_path, *mine, "--exclude-user", user)) == {"root", "nobody"}
+    assert comms(loads, sampled(tmp_path, *mine, "--exclude-user", user,
+                                names=2)) == {"root", "nobody"}
     assert comms(loads, sampled(tmp_path, *mine, "--user", user, "--user", "root",
                                 "--exclude-user", "root")) == {"daemon"}
 
@@ -242,9 +243,11 @@ def test_a_cgroup_chooses_all_below_it(tmp_path, loads, cgroups, kind):
     loads.start("below", cgroups(f"{top}/a/b", kind))
     loads.start("beside", cgroups(top + "x", kind))
     mine = ["--comm", loads.name + "*"]
-    assert comms(loads, sampled(tmp_path, *mine, "--cgroup", f"/{top}")) == {"top", "below"}
+    assert comms(loads, sampled(tmp_path, *mine, "--cgroup", f"/{top}",
+                                names=2)) == {"top", "below"}
     assert comms(loads, sampled(tmp_path, *mine, "--cgroup", f"{top}/a/")) == {"below"}
-    assert comms(loads, sampled(tmp_path, *mine, "--exclude-cgroup", top)) == {"out", "beside"}
+    assert comms(loads, sampled(tmp_path, *mine, "--exclude-cgroup", top,
+                                names=2)) == {"out", "beside"}
     assert comms(loads, sampled(tmp_path, *mine, "--cgroup", top,
                                 "--exclude-cgroup", f"{root_of(kind)}/{top}/a")) == {"top"}
 
@@ -276,7 +279,7 @@ def test_a_process_that_moves_is_judged_by_where_it_is(tmp_path, loads, cgroups)
     with recording(tmp_path, "--cgroup", f"{loads.name}/in") as got:
         with open(f"{inside}/cgroup.procs", "w", encoding="ascii") as f:
             f.write(str(p.pid))
-        time.sleep(1)
+        time.sleep(2)
     assert comms(loads, got) == {"moves"}
 
 
@@ -343,10 +346,25 @@ def test_a_container_is_known_by_its_id_before_and_after_it_starts(tmp_path, loa
     mine = ["--comm", loads.name + "*"]
     with recording(tmp_path, *mine, "--container", whole[:12]) as got:
         loads.start("late", cgroups(where))
-        time.sleep(0.7)
+        time.sleep(1.5)
     assert comms(loads, got) == {"late"} and "no cgroup has this name yet" in got.stderr
     assert comms(loads, sampled(tmp_path, *mine, "--container", whole)) == {"late"}
     assert comms(loads, sampled(tmp_path, *mine, "--exclude-container", whole[:20])) == {"other"}
+
+
+def test_a_container_is_what_otlp_shows_as_one_before_and_after_it_starts(tmp_path, loads, cgroups):
+    """A monitor is outside of its container, and a pod's number is no id; a task of ECS has one."""
+    whole, task = secrets.token_hex(32), secrets.token_hex(16)
+    fargate = f"{task}-1234567890"
+    names = {"a": f"docker-{whole}.scope", "b": f"libpod-conmon-{whole}.scope",
+             "c": f"pod-{whole[:32]}.slice", "d": f"ecs/{task}/{fargate}", "e": f"x{whole}"}
+    mine = ["--comm", loads.name + "*", "--container", whole[:12], "--container", fargate]
+    with recording(tmp_path, *mine) as got:
+        for name, path in names.items():
+            loads.start(name, cgroups(f"{loads.name}/{path}"))
+        time.sleep(1.5)
+    assert comms(loads, got) == {"a", "d"}
+    assert comms(loads, sampled(tmp_path, *mine)) == {"a", "d"}
 
 
 def test_a_container_that_starts_later_can_be_excluded_from_its_first_event_on(tmp_path, loads,
@@ -355,7 +373,7 @@ def test_a_container_that_starts_later_can_be_excluded_from_its_first_event_on(t
     mine = ["--comm", loads.name + "*"]
     with recording(tmp_path, *mine, "--exclude-container", CONTAINER[:16]) as got:
         loads.start("late", cgroups(f"{loads.name}/docker-{CONTAINER}.scope"))
-        time.sleep(0.7)
+        time.sleep(1.5)
     assert comms(loads, got) == {"other"} and got.figures["skipped"] > 10
 
 
@@ -370,7 +388,7 @@ def test_a_unit_is_the_last_part_of_a_path(tmp_path, loads, cgroups):
         assert comms(loads, sampled(tmp_path, *mine, "--exclude-unit", name)) == {"out"}
     with recording(tmp_path, *mine, "--unit", f"{unit}-3.service") as got:
         loads.start("late", cgroups(f"{loads.name}/{unit}-3.service"))
-        time.sleep(0.7)
+        time.sleep(1.5)
     assert comms(loads, got) == {"late"}
 
 
@@ -380,7 +398,7 @@ def test_kinds_must_all_match_and_cgroups_are_one_kind(tmp_path, loads, cgroups)
     loads.start("b", cgroups(f"{loads.name}/docker/{CONTAINER}"), user=DAEMON)
     loads.start("c", cgroups(f"{loads.name}/c"), user=DAEMON)
     either = ["--unit", unit, "--container", CONTAINER[:12]]
-    assert comms(loads, sampled(tmp_path, *either)) == {"a", "b"}
+    assert comms(loads, sampled(tmp_path, *either, names=2)) == {"a", "b"}
     assert comms(loads, sampled(tmp_path, *either, "--user", "daemon")) == {"b"}
 
 
@@ -405,7 +423,7 @@ def test_a_process_is_sampled_once_it_is_old_enough(tmp_path, loads):
         time.sleep(1)
     assert comms(loads, got) == {"old"}
     assert comms(loads, sampled(tmp_path, "--comm", loads.name + "*",
-                                "--min-age", "0.5")) == {"old", "young"}
+                                "--min-age", "0.5", names=2)) == {"old", "young"}
 
 
 FAMILY = "{a} -c '{spin}' & read x; {b} -c \"{c} -c '{spin}' & wait\" & wait"
@@ -438,7 +456,7 @@ def test_excluded_descendants_are_those_of_now_and_those_to_come(tmp_path, loads
         top.stdin.close()
         time.sleep(1)
     assert comms(loads, got) == {"other"} and got.figures["skipped"] > 10
-    assert comms(loads, sampled(tmp_path, *mine)) >= {"other", "a", "c"}
+    assert comms(loads, sampled(tmp_path, *mine, names=3)) >= {"other", "a", "c"}
 
 
 # --- pid namespaces ---
@@ -606,9 +624,9 @@ REFUSED = [
     (["--unit", ""], 2, '--unit: "": not a unit'),
     (["--comm", "a*b"], 2, "--comm: a*b: not a name"),
     (["--comm", ""], 2, '--comm: "": not a name'),
-    (["--user", "no-such-user"], 1, "--user: no-such-user: there is no such user"),
+    (["--user", "no-such-user"], 2, "--user: no-such-user: there is no such user"),
     (["--user", "4294967295"], 2, "--user: 4294967295: no user"),
-    (["--exclude-user", "-1"], 1, "--exclude-user: -1: there is no such user"),
+    (["--exclude-user", "-1"], 2, "--exclude-user: -1: there is no such user"),
     (["--exclude-pid", "4194304"], 1, "--exclude-pid: 4194304: there is no such process"),
     (["--exclude-pid", "x"], 2, "--exclude-pid: x: not a number"),
     (["--cpu", "1-"], 2, "--cpu: 1-: not a list of cpus"),

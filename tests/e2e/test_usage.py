@@ -38,7 +38,7 @@ REFUSED = [
     ("prof-symd", ["--describe", "/bin/sh", "-m", "64M"], "--memory: not together with --desc"),
     ("prof-deltas", ["--memory-limit", "64M", "/bin/sh"], "--memory-limit: needs --run-dir, "),
     ("prof-export", ["-f", "folded", "--memory-limit", "64M"], "--memory-limit: needs --run-dir, "),
-    ("prof-export", ["-f", "folded", "--run-dir", "/run", "--output-dir", ".", "-m", "64M"],
+    ("prof-export", ["-f", "folded", "--run-dir", "/run", "--output-fd", "1", "-m", "64M"],
      "--memory: not together with --run-dir; "),
     ("prof-dump", ["--sysroot", "/a", "--sysroot", "/b", "core"], "--sysroot: /b: "),
     ("prof-dump", ["--sysroot", "/a", "1"], "--sysroot: /a: is for core files; "),

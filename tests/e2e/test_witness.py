@@ -38,7 +38,8 @@ def test_an_honest_one_agrees(tmp_path):
 
 @pytest.mark.parametrize("act,what", [
     ("two-stacks", "more"), ("move", "more"), ("late", "more"), ("double", "more"),
-    ("drop", "fewer"), ("restart", "fewer"), ("losses", "losses")])
+    ("threadless", "more"), ("early", "more"), ("gone", "more"), ("drop", "fewer"),
+    ("restart", "fewer"), ("losses", "losses")])
 def test_a_taken_over_one_is_noticed(tmp_path, act, what):
     done, summary, out = falsified(tmp_path, act)
     assert done.returncode == 1, done.stderr
@@ -50,7 +51,7 @@ def test_a_taken_over_one_is_noticed(tmp_path, act, what):
     assert MARK in out.read_text(errors="replace")
 
 
-@pytest.mark.parametrize("form", ["pprof", "text", "stream"])
+@pytest.mark.parametrize("form", ["folded", "pprof", "text", "stream"])
 def test_each_output_says_so(tmp_path, form):
     done, _, out = falsified(tmp_path, "double", form)
     assert done.returncode == 1, done.stderr

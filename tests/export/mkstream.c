@@ -208,7 +208,7 @@ static int run_line(struct stream_out *out, char *line)
 	}
 	if (!strcmp(line, "drop")) {
 		dropped = true;
-		/* What was sent is to arrive: bus_free drops what waits. */
+		/* All that was sent has to arrive, but bus_free drops messages that wait. */
 		int r = stream_flush(out);
 
 		usleep(200000);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must hold for any input: else the input is a finding. */
+/* Conditions that hold for any input. An input that breaks one is a finding. */
 #ifndef TESTS_FUZZ_MUST_H
 #define TESTS_FUZZ_MUST_H
 

@@ -73,7 +73,7 @@ int tables_process_set(struct tables *tables, uint32_t pid, uint64_t start_ns, u
 	if (t->full)
 		return TABLES_FULL;
 	for (size_t i = 0; i < n; i++) {
-		/* What the real ones rely on. */
+		/* The real tables rely on this. */
 		if (m[i].start >= m[i].end || (i && m[i].start < m[i - 1].end))
 			abort();
 	}

@@ -21,7 +21,7 @@ static inline struct tables *fake_tables_as_tables(struct fake_tables *t)
 {
 	return (struct tables *)t;
 }
-/* What was last set for a pid; NULL: nothing, or it was dropped. */
+/* The process as it was last set for a pid; NULL: there is none, or it was dropped. */
 const struct fake_process *fake_tables_process(struct fake_tables *t, uint32_t pid);
 size_t fake_tables_processes(struct fake_tables *t);
 size_t fake_tables_slots(struct fake_tables *t);

@@ -25,14 +25,14 @@
 #include "tests/host/fake-tables.h"
 #include "tests/host/each_mapping.h"
 #include "tools/prof-bpf/host/host.h"
-#include "tools/prof-bpf/open/helpers.h"
+#include "tools/prof-bpf/open/workerpool.h"
 #include "common/walk/procfs.h"
 
 #define COPIES (64u << 20)
 
 struct watch {
 	struct sideband *sideband;
-	struct helpers *helpers;
+	struct workerpool *pool;
 	struct opener *opener;
 	struct host *host;
 	bool verbose;
@@ -152,8 +152,8 @@ static void add_true(void *ctx, const struct procfs_mapping *m)
 					     .inode = real ? m->inode : 0 });
 }
 
-/* Every piece of code that is there must be known, with its file and place. What is known beyond
- * that has been unmapped, which no record tells: it is counted as stale. */
+/* Every piece of code that is there must be known, with its file and place. A piece that is known
+ * and not there has been unmapped, which no record tells: it is counted as stale. */
 static unsigned compare_process(struct watch *w, int proc, uint32_t pid, unsigned *stale)
 {
 	struct areas known = { 0 }, there = { 0 };
@@ -211,7 +211,7 @@ static void drain(struct watch *w)
 	uint64_t now = clock_mono_ns();
 
 	sideband_drain(w->sideband, now, on_event, w);
-	helpers_run(w->helpers, now);
+	workerpool_run(w->pool, now);
 	opener_tick(w->opener, now);
 	host_tick(w->host, now, now);
 }
@@ -260,15 +260,15 @@ int main(int argc, char **argv)
 	sigaction(SIGUSR1, &action, NULL);
 
 	struct fake_tables *tables = fake_tables_new();
-	int r = helpers_start("/proc", &w.helpers);
+	int r = workerpool_start("/proc", &w.pool);
 	if (!r)
 		r = sideband_new(SIDEBAND_RING_BYTES, -1, &w.sideband);
 	if (!r)
-		r = opener_new(w.helpers, COPIES, &w.opener);
+		r = opener_new(w.pool, COPIES, &w.opener);
 	struct host_config config = {
 		.tables = fake_tables_as_tables(tables),
 		.opener = w.opener,
-		.helpers = w.helpers,
+		.pool = w.pool,
 		.proc = "/proc",
 		.file_needs_rows = needs_rows,
 		.process_gone = process_gone,
@@ -280,7 +280,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "host-watch: %s\n", strerror(-r));
 		return 1;
 	}
-	helpers_charge(w.helpers, host_owners(w.host));
+	workerpool_charge(w.pool, host_owners(w.host));
 	opener_charge(w.opener, host_owners(w.host));
 	uint64_t before = clock_mono_ns();
 	host_scan(w.host);
@@ -288,7 +288,7 @@ int main(int argc, char **argv)
 	fflush(stdout);
 
 	int poll_fd = epoll_create1(EPOLL_CLOEXEC);
-	int fds[] = { sideband_fd(w.sideband), helpers_fd(w.helpers) };
+	int fds[] = { sideband_fd(w.sideband), workerpool_fd(w.pool) };
 	for (unsigned i = 0; i < 2; i++) {
 		struct epoll_event e = { .events = EPOLLIN };
 
@@ -300,7 +300,7 @@ int main(int argc, char **argv)
 		struct host_sizes now;
 
 		(void)epoll_wait(poll_fd, &e, 1, 50);
-		/* What comes together is taken together. */
+		/* Records that come together are taken together. */
 		usleep(1000);
 		drain(&w);
 		if (clock_mono_ns() > figures_ns) {
@@ -343,10 +343,10 @@ int main(int argc, char **argv)
 	       fake_tables_slots(tables),
 	       (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000 +
 		       (u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1000);
-	helpers_charge(w.helpers, NULL);
+	workerpool_charge(w.pool, NULL);
 	opener_charge(w.opener, NULL);
 	host_free(w.host);
-	helpers_free(w.helpers);
+	workerpool_free(w.pool);
 	opener_free(w.opener);
 	sideband_free(w.sideband);
 	fake_tables_free(tables);

@@ -42,7 +42,7 @@ bool maps_hang;
 static struct mapreader_request hanging;
 
 /* Answers at once, unless maps_hang. */
-int mapreader_submit(struct helpers *h, const struct mapreader_request *q)
+int mapreader_submit(struct workerpool *pool, const struct mapreader_request *q)
 {
 	if (maps_hang) {
 		cr_assert_null(hanging.ctx, "one at a time");
@@ -74,7 +74,7 @@ void answer_maps(int status)
 
 struct startreader_request starting;
 
-int startreader_submit(struct helpers *h, const struct startreader_request *q)
+int startreader_submit(struct workerpool *pool, const struct startreader_request *q)
 {
 	cr_assert_eq(starting.pid, 0, "one at a time");
 	starting = *q;
@@ -106,7 +106,7 @@ unsigned open_jobs(void)
 struct opener_file the_file;
 int the_status;
 
-/* What is said of a file that is still open. */
+/* The answer about a file that is still open. */
 struct opener_file the_stat;
 int the_stat_status;
 
@@ -208,6 +208,11 @@ void make_host(bool only_selected, bool follow)
 {
 	make_host_as(
 		(struct host_config){ .only_selected = only_selected, .follow_forks = follow });
+}
+
+void make_host_with(uint64_t memory)
+{
+	make_host_as((struct host_config){ .memory = memory });
 }
 
 void make_host_of_wanted(bool (*is_wanted)(void *ctx, uint32_t pid, uint64_t exec_ns))

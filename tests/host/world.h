@@ -15,7 +15,7 @@
 #define DEV (8ull << 32 | 1)
 #define MAX_JOBS 60000
 
-/* What the opener was asked. */
+/* A request to the opener. */
 struct job {
 	struct opener_request q;
 	char path[256];
@@ -26,8 +26,8 @@ struct job {
 
 extern struct job jobs[MAX_JOBS];
 extern size_t job_count;
-/* What the opener finds, for every request until another is told; what is said of a file that is
- * still open. */
+/* The file that the opener finds, for every request until another is told; and the answer about a
+ * file that is still open. */
 extern struct opener_file the_file;
 extern int the_status;
 extern struct opener_file the_stat;
@@ -61,11 +61,13 @@ void process_gone(void *ctx, struct host_process *p);
 extern struct startup_wanted wanted; /* of the next host; nothing by default */
 extern struct host_process *last_known;
 void make_host(bool only_selected, bool follow);
+/* Likewise, with this much memory. */
+void make_host_with(uint64_t memory);
 /* Likewise, of processes that are sampled, or that this says are wanted after an exec. */
 void make_host_of_wanted(bool (*is_wanted)(void *ctx, uint32_t pid, uint64_t exec_ns));
 void set_up(void);
 void clean_up(void);
-/* What happens. */
+/* Events of the host. */
 uint64_t tick_start(uint64_t mono_ns);
 void event(struct sideband_event e);
 void fork_of(uint32_t parent, uint32_t pid);

@@ -9,6 +9,9 @@
  *   drop        every second sample is dropped
  *   restart     the same, and the rest is called lost by restarts
  *   losses      losses are told that there were not
+ *   threadless  each sample comes nine times more, without a thread
+ *   early       each sample comes twice, and the stream ends after a hundred
+ *   gone        the same, as if prof-bpf had gone
  *   figures     says what only the launcher knows
  *   honest      falsifies nothing
  */
@@ -46,6 +49,17 @@ static bool does(const char *what)
 	return strcmp(how(), what) == 0;
 }
 
+static int put_end(struct stream_out *s, uint64_t time_ns)
+{
+	return __real_stream_put(
+		s, &(struct msg) {
+			.id = MSG_END
+			,
+				.end = {.time_ns = time_ns,
+					.reason = does("gone") ? END_PEER_LOST : END_DONE }
+		});
+}
+
 static int put_sample(struct stream_out *s, const struct msg *m)
 {
 	static struct msg_sample first[2], before;
@@ -69,10 +83,21 @@ static int put_sample(struct stream_out *s, const struct msg *m)
 	before = m->sample;
 	if ((does("drop") || does("restart")) && count % 2)
 		return 0;
+	const bool ends = does("early") || does("gone");
+
+	if (ends && count > 100)
+		return 0;
 	int r = __real_stream_put(s, &changed);
 
-	if (!r && does("double"))
+	if (!r && (does("double") || ends))
 		r = __real_stream_put(s, &changed);
+	if (does("threadless")) {
+		changed.sample.thread = 0;
+		for (int i = 0; !r && i < 9; i++)
+			r = __real_stream_put(s, &changed);
+	}
+	if (!r && ends && count == 100)
+		r = put_end(s, m->sample.time_ns);
 	return r;
 }
 

@@ -12,6 +12,9 @@
  *   ask PID         asks for memory of the process, under each number that it could have
  *   shapes PID      asks for its memory in odd ways
  *   read PID AT     asks for 64 bytes of it
+ *   greedy PATH     describes the Python in the file so that as much as possible is read
+ *   crawl PID SECRET  asks for all to which its objects lead, and tells how many bytes it got,
+ *                   and in how many pieces the secret was
  *   flood PID SECONDS  asks for all of it that is to be had
  *   jit PID         asks for the perf map and the jitdump of the process
  *   debug PATH NAME asks for a debug file of that name, for the file
@@ -29,6 +32,7 @@
 #include "common/wire/fdlane.h"
 #include "common/wire/stream.h"
 #include "common/names/runtime/python/python.h"
+#include "tests/hostile/crawl.h"
 
 #define SECOND 1000000000ull
 #define PATIENCE_NS (60 * SECOND)
@@ -36,6 +40,7 @@
 #define THINGS (1u << 18)
 #define FILES 8192
 #define STATUSES 200
+#define ROOTS 4096
 
 enum { COMPLETE = 1, INTERPRETED = 2 };
 
@@ -59,7 +64,12 @@ struct peer {
 	uint64_t watched, samples, complete, interpreted;
 	uint64_t sent, answered, given, statuses[STATUSES];
 	uint64_t lengths[16], length_count; /* of the last answer */
-	uint64_t file_id, file_status;	    /* of the last answer about a file */
+	struct crawl *crawl;		    /* NULL: it is not under way */
+	struct root {
+		uint64_t process, address;
+	} roots[ROOTS]; /* objects of interpreted frames */
+	uint64_t root_count;
+	uint64_t file_id, file_status; /* of the last answer about a file */
 };
 
 static void die(const char *what, int r)
@@ -104,6 +114,42 @@ static void take_sample(struct peer *p, const struct msg_sample *m)
 	p->interpreted += (s & INTERPRETED) != 0;
 }
 
+static void add_root(struct peer *p, uint64_t process, uint64_t address)
+{
+	p->objects[process % THINGS] = address;
+	for (uint64_t i = 0; i < p->root_count; i++)
+		if (p->roots[i].process == process && p->roots[i].address == address)
+			return;
+	if (p->root_count < ROOTS)
+		p->roots[p->root_count++] = (struct root){ process, address };
+}
+
+/* Copies come before the crawl. */
+static struct copied {
+	uint64_t process, address;
+	struct span bytes;
+} copies[ROOTS * RUNTIME_STEPS];
+static uint64_t copy_count;
+
+static void keep_copy(struct peer *p, const struct msg_object *m)
+{
+	struct span rest = m->bytes, bytes;
+
+	(void)p;
+	for (uint32_t i = 0; i < m->addresses.len; i++) {
+		if (!span_take(&rest, (size_t)m->lengths.data[i], &bytes) ||
+		    copy_count == sizeof(copies) / sizeof(copies[0]))
+			return;
+		uint8_t *kept = malloc(bytes.len + 1);
+
+		check(kept ? 0 : -ENOMEM, "copy");
+		memcpy(kept, bytes.data, bytes.len);
+		copies[copy_count++] = (struct copied){ m->process,
+							m->addresses.data[i],
+							{ .data = kept, .len = bytes.len } };
+	}
+}
+
 static void take_raw(struct peer *p, const struct msg *m)
 {
 	switch (m->id) {
@@ -125,10 +171,11 @@ static void take_raw(struct peer *p, const struct msg *m)
 		p->frames[m->frame.id % THINGS] = m->frame.kind == FRAME_INTERPRETED ? INTERPRETED
 										     : 0;
 		if (m->frame.kind == FRAME_INTERPRETED)
-			p->objects[m->frame.process % THINGS] = m->frame.offset;
+			add_root(p, m->frame.process, m->frame.offset);
 		break;
 	case MSG_OBJECT:
 		p->copied[m->object.process % THINGS]++;
+		keep_copy(p, &m->object);
 		break;
 	case MSG_STACK:
 		take_stack(p, &m->stack);
@@ -146,6 +193,8 @@ static void take_answer(struct peer *p, const struct msg_memory_answer *m)
 	p->answered++;
 	p->given += m->bytes.len;
 	p->statuses[m->status < STATUSES ? m->status : STATUSES - 1]++;
+	if (p->crawl)
+		crawl_answer(p->crawl, m);
 	p->length_count = 0;
 	for (uint32_t i = 0; i < m->lengths.len && i < 16; i++)
 		p->lengths[p->length_count++] = m->lengths.data[i];
@@ -466,7 +515,74 @@ static void flood(struct peer *p, uint64_t pid, uint64_t at, uint64_t ns)
 	print_answers(p);
 }
 
-/* What comes of the request that was just made: an errno, or the first bytes of a file. */
+static void greedy(struct peer *p, const char *path)
+{
+	struct runtime_build b;
+
+	describe(path, &b);
+	/* As far as prof-bpf lets it: the constants, some of which are texts, and the type. */
+	b.config.copy =
+		(struct runtime_copy){ .steps = 4,
+				       .more = 2,
+				       .step = { { .bytes = 320 },
+						 { .pointer = 24, .bytes = 4224 },
+						 { .pointer = 8, .bytes = 4224 },
+						 { .from = 1, .pointer = 24, .bytes = 4224 },
+						 { .from = 1, .pointer = 32, .bytes = 4224 },
+						 { .from = 1, .pointer = 40, .bytes = 4224 } } };
+	say_runtime(p, find_file(p, path), &b.config, b.mark);
+	printf("greedy %s\n", path);
+}
+
+static void crawl(struct peer *p, uint64_t pid, const char *secret)
+{
+	const uint64_t end = clock_mono_ns() + 20 * SECOND, process = find_process(p, pid);
+	struct crawl *c = calloc(1, sizeof(*c));
+	uint64_t roots = 0, root = 0, tries = 0, pass = 0;
+	uint32_t n;
+
+	check(c ? 0 : -ENOMEM, "crawl");
+	c->secret = secret;
+	for (uint64_t i = 0; i < copy_count; i++)
+		if (copies[i].process == process)
+			crawl_take(c, copies[i].address, copies[i].bytes);
+	const uint64_t copied = c->bytes;
+
+	p->crawl = c;
+	forget_answers(p);
+	while (!p->gone && clock_mono_ns() < end) {
+		const uint64_t again = p->statuses[EAGAIN];
+
+		for (; root < p->root_count; root++)
+			if (p->roots[root].process == process) {
+				crawl_add(c, p->roots[root].address);
+				roots++;
+			}
+		n = crawl_next(c);
+		/* Once more: an answer may have brought within reach what was asked for before. */
+		if (!n && pass++ == 0) {
+			crawl_again(c);
+			continue;
+		}
+		if (!n)
+			break;
+		ask(p, process, pid, c->asked, c->lengths, n);
+		settle(p);
+		tries++;
+		if (p->statuses[EAGAIN] != again)
+			usleep(20000);
+		else
+			crawl_done(c, n);
+	}
+	p->crawl = NULL;
+	printf("crawl tries=%llu roots=%llu copied=%llu bytes=%llu found=%llu left=%u",
+	       (unsigned long long)tries, (unsigned long long)roots, (unsigned long long)copied,
+	       (unsigned long long)c->bytes, (unsigned long long)c->found, crawl_left(c));
+	print_answers(p);
+	free(c);
+}
+
+/* Prints the answer to the request that was just made: an errno, or the first bytes of a file. */
 static void print_file(struct peer *p, const char *what, const char *name)
 {
 	const uint64_t end = clock_mono_ns() + 10 * SECOND;
@@ -569,6 +685,8 @@ int main(int argc, char **argv)
 
 		if (!strcmp(what, "tell") || !strcmp(what, "lie")) {
 			tell(p, *a, what[0] == 'l');
+		} else if (!strcmp(what, "greedy")) {
+			greedy(p, *a);
 		} else if (!strcmp(what, "wild")) {
 			wild(p, n);
 		} else if (!strcmp(what, "await")) {
@@ -586,6 +704,9 @@ int main(int argc, char **argv)
 		} else if (!strcmp(what, "flood")) {
 			a++;
 			flood(p, n, find_object(p, n), number(a) * SECOND);
+		} else if (!strcmp(what, "crawl")) {
+			a++;
+			crawl(p, n, *a);
 		} else if (!strcmp(what, "jit")) {
 			jit(p, n);
 		} else if (!strcmp(what, "debug")) {

@@ -219,7 +219,7 @@ static bool move_cfa(const struct place *sp, struct place *cfa, struct place *rb
 	return !relative;
 }
 
-/* What libdw says at pc, in prof-deltas' words. False where it knows nothing. *ret_poor: it knows
+/* Prints libdw's rules at pc, in prof-deltas' words. False where it knows none. *ret_poor: it knows
  * more than prof-deltas has words for. */
 static bool ask(struct oracle *o, uint64_t pc, char *out, size_t size, uint64_t *ret_end,
 		bool *ret_poor)

@@ -6,7 +6,7 @@
 
 /* How often each entry of a table is referred to. */
 struct used {
-	uint8_t *strings, *attributes, *mappings, *functions, *locations, *stacks;
+	uint8_t *strings, *attributes, *mappings, *functions, *locations, *stacks, *links;
 	const Public__ProfilesDictionary *d;
 };
 
@@ -74,7 +74,7 @@ static void check_tables(const struct used *u)
 {
 	const Public__ProfilesDictionary *d = u->d;
 
-	must(d->n_string_table && !*d->string_table[0] && d->n_link_table == 1);
+	must(d->n_string_table && !*d->string_table[0] && d->n_link_table);
 	must(d->n_attribute_table && d->n_mapping_table && d->n_function_table &&
 	     d->n_location_table && d->n_stack_table);
 	must(!public__link__get_packed_size(d->link_table[0]) &&
@@ -87,6 +87,8 @@ static void check_tables(const struct used *u)
 		must(d->attribute_table[i]->key_strindex > 0 && d->attribute_table[i]->value);
 		use_string(u, d->attribute_table[i]->key_strindex);
 	}
+	for (size_t i = 1; i < d->n_link_table; i++)
+		must(d->link_table[i]->trace_id.len == 16 && d->link_table[i]->span_id.len == 8);
 	for (size_t i = 1; i < d->n_mapping_table; i++)
 		check_mapping(u, d->mapping_table[i]);
 	for (size_t i = 1; i < d->n_function_table; i++)
@@ -107,7 +109,7 @@ static void check_type(const struct used *u, const Public__ValueType *t)
 
 static bool same_identity(const Public__Sample *a, const Public__Sample *b)
 {
-	return a->stack_index == b->stack_index &&
+	return a->stack_index == b->stack_index && a->link_index == b->link_index &&
 	       a->n_attribute_indices == b->n_attribute_indices &&
 	       (!a->n_attribute_indices ||
 		!memcmp(a->attribute_indices, b->attribute_indices,
@@ -127,10 +129,13 @@ static uint64_t check_profile(const struct used *u, const Public__Profile *p)
 
 		use(u->stacks, u->d->n_stack_table, s->stack_index);
 		use_attributes(u, s->attribute_indices, s->n_attribute_indices);
-		must(!s->link_index);
-		/* One shape for all, and never both. */
-		must(s->n_values <= 1 && (s->n_values == 1) != (s->n_timestamps_unix_nano > 0) &&
-		     s->n_values == p->samples[0]->n_values);
+		use(u->links, u->d->n_link_table, s->link_index);
+		/* One shape for all: timestamps, one value, or as many of both. */
+		must(!s->n_values == !p->samples[0]->n_values &&
+		     !s->n_timestamps_unix_nano == !p->samples[0]->n_timestamps_unix_nano);
+		must(s->n_timestamps_unix_nano
+			     ? !s->n_values || s->n_values == s->n_timestamps_unix_nano
+			     : s->n_values == 1);
 		for (size_t k = 0; k < s->n_timestamps_unix_nano; k++)
 			must(s->timestamps_unix_nano[k] >= p->time_unix_nano &&
 			     s->timestamps_unix_nano[k] < end);
@@ -149,7 +154,9 @@ static void check_resource(const Public__Resource *r)
 
 		must(*a->key && !a->key_strindex && a->value);
 		must(a->value->value_case == PUBLIC__ANY_VALUE__VALUE_INT_VALUE ||
-		     a->value->value_case == PUBLIC__ANY_VALUE__VALUE_STRING_VALUE);
+		     a->value->value_case == PUBLIC__ANY_VALUE__VALUE_STRING_VALUE ||
+		     (a->value->value_case == PUBLIC__ANY_VALUE__VALUE_ARRAY_VALUE &&
+		      strcmp(a->key, "process.command_args") == 0));
 		for (size_t k = 0; k < i; k++)
 			must(strcmp(a->key, r->attributes[k]->key) != 0);
 	}
@@ -184,7 +191,8 @@ static uint64_t check_data(const Public__ProfilesData *data)
 				.mappings = zeros(d->n_mapping_table),
 				.functions = zeros(d->n_function_table),
 				.locations = zeros(d->n_location_table),
-				.stacks = zeros(d->n_stack_table) };
+				.stacks = zeros(d->n_stack_table),
+				.links = zeros(d->n_link_table) };
 
 	check_tables(&u);
 	for (size_t i = 0; i < data->n_resource_profiles; i++) {
@@ -192,8 +200,9 @@ static uint64_t check_data(const Public__ProfilesData *data)
 
 		check_resource(r->resource);
 		must(r->n_scope_profiles == 1 && r->scope_profiles[0]->scope &&
-		     r->scope_profiles[0]->n_profiles == 1);
-		samples += check_profile(&u, r->scope_profiles[0]->profiles[0]);
+		     r->scope_profiles[0]->n_profiles);
+		for (size_t k = 0; k < r->scope_profiles[0]->n_profiles; k++)
+			samples += check_profile(&u, r->scope_profiles[0]->profiles[k]);
 	}
 	conclude(u.strings, d->n_string_table);
 	conclude(u.attributes, d->n_attribute_table);
@@ -201,6 +210,7 @@ static uint64_t check_data(const Public__ProfilesData *data)
 	conclude(u.functions, d->n_function_table);
 	conclude(u.locations, d->n_location_table);
 	conclude(u.stacks, d->n_stack_table);
+	conclude(u.links, d->n_link_table);
 	return samples;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a tool that was taken over may do, and the others have to live with. Each gives how often it
- * could. */
+/* Acts that a tool that was taken over may do, and that the others have to live with. Each returns
+ * how often it could. */
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>

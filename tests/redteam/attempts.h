@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the attempts share: the kernel without libc, and what they are told. Each gives what its
- * last system call gave: >= 0 where it worked, else -errno. */
+/* Common parts of the attempts: the kernel without libc, and their orders. Each attempt returns the
+ * result of its last system call: >= 0 where it worked, else -errno. */
 #ifndef TESTS_REDTEAM_ATTEMPTS_H
 #define TESTS_REDTEAM_ATTEMPTS_H
 

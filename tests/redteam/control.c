@@ -14,7 +14,7 @@ int main(int argc, char **argv)
 	int fds[4];
 
 	takeover_held = argc > 1 ? open(argv[1], O_RDWR) : -1;
-	/* What tools have, and one that is told with each datagram where it goes. */
+	/* A socket as tools have one, and one that is told with each datagram where it goes. */
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds) || socketpair(AF_UNIX, SOCK_DGRAM, 0, fds + 2))
 		return 1;
 	puts("ready");

@@ -10,7 +10,7 @@
 
 long become_root(void)
 {
-	/* Who is root already proves nothing by staying it: the control does. */
+	/* For a process that is root already, this proves nothing; the control shows that. */
 	return CALL(SYS_setresuid, 0, 0, 0);
 }
 

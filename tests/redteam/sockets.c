@@ -141,7 +141,7 @@ int next_socket(int fd)
 	return -1;
 }
 
-/* What it gives on the first one that it works on, or on the last. */
+/* Returns the result on the first socket that it works on, or else on the last. */
 static long on_any_socket(long (*try)(int fd))
 {
 	long r = -9; /* EBADF: there is none */

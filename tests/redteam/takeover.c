@@ -2,7 +2,7 @@
 /*
  * The parts: "tool", the process that was started; "keeper" and "worker", its child and grandchild
  * that enter lists of system calls of their own (prof-symd's; the lender of prof-send); "half",
- * which prof-dump starts. What a tool forks for another purpose is none of them.
+ * which prof-dump starts. A process that a tool forks for another purpose is none of them.
  */
 #include "tests/redteam/takeover.h"
 

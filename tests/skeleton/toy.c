@@ -9,7 +9,7 @@
 #define LINES_MAX (16u << 10)
 #define STRING_MAX 128
 
-/* What naming needs to know of a build: offsets in bytes. */
+/* Facts about a build that naming needs: offsets in bytes. */
 struct toy_naming {
 	uint16_t function_bytes;
 	uint16_t serial, name, source, lines;
@@ -51,8 +51,8 @@ static int describe(struct elfview *im, struct runtime_build *ret)
 	ret->config.copy = (struct runtime_copy){
 		.steps = 4,
 		.step = { { .bytes = n.function_bytes },
-			  { .pointer = n.name, .bytes = 64 },
-			  { .pointer = n.source, .bytes = 64 },
+			  { .pointer = n.name, .bytes = STRING_MAX },
+			  { .pointer = n.source, .bytes = STRING_MAX },
 			  { .pointer = n.lines, .bytes = 4096, .size_bytes = 8, .size_add = 8 } }
 	};
 	memcpy(ret->config.own, &c, sizeof(c));
@@ -69,12 +69,6 @@ static uint64_t u64_at(const uint8_t *p)
 	return v;
 }
 
-/* A verdict of object_memory_get as one of ours. */
-static int verdict(int r)
-{
-	return r == OBJECT_MEMORY_WANTED ? RUNTIME_WANTS : r ? RUNTIME_GONE : 0;
-}
-
 /* A string of printable ASCII, which ends with a NUL. It is read by eight bytes: what follows it
  * may not be there. */
 static int read_string(uint64_t address, struct object_memory *m, struct runtime_text *ret)
@@ -86,7 +80,7 @@ static int read_string(uint64_t address, struct object_memory *m, struct runtime
 		int r = object_memory_get(m, address, n + 1, (n | 7) + 1, &at);
 
 		if (r || !at[n])
-			return verdict(r);
+			return runtime_verdict(r);
 		runtime_append(ret, at[n] >= ' ' && at[n] <= '~' ? (const char *)at + n : "?", 1);
 	}
 	return 0;
@@ -127,13 +121,13 @@ static int name(const struct runtime_build *b, uint64_t address, uint64_t check,
 	memcpy(&n, b->naming, sizeof(n));
 	r = object_memory_get(m, address, n.function_bytes, 0, &f);
 	if (r)
-		return verdict(r);
+		return runtime_verdict(r);
 	if (toy_check(u64_at(f + n.serial)) != check)
 		return RUNTIME_GONE;
 	strings = u64_at(f + n.name);
 	source = u64_at(f + n.source);
 	lines = u64_at(f + n.lines);
-	/* What is wanted of all three in one round. */
+	/* Ask for the memory of all three in one round. */
 	r = read_string(strings, m, &ret->system_name);
 	if (r != RUNTIME_WANTS && r)
 		return r;

@@ -9,7 +9,7 @@
 
 #define STRING_MAX 64
 
-/* What naming needs to know of a build: offsets in bytes, of a description of code and of a
+/* Facts about a build that naming needs: offsets in bytes, of a description of code and of a
  * function. */
 struct toyjit_naming {
 	uint16_t code_bytes, function_bytes;
@@ -79,12 +79,6 @@ static uint64_t u64_at(const uint8_t *p)
 	return v;
 }
 
-/* A verdict of object_memory_get as one of ours. */
-static int verdict(int r)
-{
-	return r == OBJECT_MEMORY_WANTED ? RUNTIME_WANTS : r ? RUNTIME_GONE : 0;
-}
-
 /* A string of printable ASCII, which ends with a NUL. */
 static int read_string(uint64_t address, struct object_memory *m, struct runtime_text *ret)
 {
@@ -95,7 +89,7 @@ static int read_string(uint64_t address, struct object_memory *m, struct runtime
 		int r = object_memory_get(m, address, n + 1, (n | 7) + 1, &at);
 
 		if (r || !at[n])
-			return verdict(r);
+			return runtime_verdict(r);
 		runtime_append(ret, at[n] >= ' ' && at[n] <= '~' ? (const char *)at + n : "?", 1);
 	}
 	return 0;
@@ -166,13 +160,13 @@ static int name(const struct runtime_build *b, uint64_t address, uint64_t check,
 	memcpy(&n, b->naming, sizeof(n));
 	r = object_memory_get(m, address, n.code_bytes, 0, &code);
 	if (r)
-		return verdict(r);
+		return runtime_verdict(r);
 	if (toyjit_check(u64_at(code + n.serial)) != check)
 		return RUNTIME_GONE;
 	lines = u64_at(code + n.lines);
 	r = object_memory_get(m, u64_at(code + n.function), n.function_bytes, 0, &function);
 	if (r)
-		return verdict(r);
+		return runtime_verdict(r);
 	const uint64_t strings = u64_at(function + n.name), source = u64_at(function + n.source);
 
 	r = read_string(strings, m, &ret->system_name);

@@ -25,7 +25,7 @@ const char toyjit_mark[] = "toyjit: no code of that number";
 #define LINES 4
 #define INLINED 2
 
-/* What a piece of code came from. */
+/* The source lines of a piece of code. */
 struct lines {
 	uint64_t bytes; /* of the rest */
 	uint32_t count, inlined;

@@ -61,7 +61,7 @@ ENV_INLINE void toyjit_copy(struct walk *w, struct toyjit_walk *p, __u64 at)
 	env_moving_object(w, &p->copies, TOYJIT_KEY | serial, toyjit_check(serial), at);
 }
 
-ENV_INLINE void toyjit_fetch(struct walk *w, struct toyjit_walk *p, __u64 pc)
+ENV_INLINE void toyjit_fetch(struct walk *w, struct toyjit_walk *p, __u64 pc, __u64 fp)
 {
 	__u64 at;
 

@@ -6,7 +6,7 @@
 
 #define MAX (1u << 20) /* the one size that it takes */
 
-/* What it does with an address. */
+/* The deeds of the fake libdw, which an address chooses. */
 enum deed {
 	NAME = 1,
 	MANY, /* names as large as they can be */

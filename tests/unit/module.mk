@@ -16,9 +16,9 @@ unit/names/jit_LIBS        += $(call wrap,perfmap_feed)
 unit/names/codereader_LIBS += $(call wrap,perfmap_feed codereader_find)
 unit/names/filecrc_LIBS    += $(call wrap,symfile_read)
 $(eval $(call otlp_rules,unit/prof-export/otlp))
-unit/prof-symd/named_LIBS  += $(call wrap,malloc calloc realloc reallocarray)
+unit/prof-symd/namer_LIBS  += $(call wrap,malloc calloc realloc reallocarray)
 unit/prof-bpf/kallsyms_LIBS += $(call wrap,malloc)
-unit/prof-bpf/helpers_LIBS  += $(call wrap,procfs_read_stat)
+unit/prof-bpf/workerpool_LIBS  += $(call wrap,procfs_read_stat)
 unit/prof-bpf/row_server_LIBS  += $(call wrap,$(FAKE_PEER) stream_feed stream_next malloc calloc \
                                 realloc reallocarray)
 # The host in a world of files, with tables that only note what they are told.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files in a folder of their own, opened at once (open_now) or by helpers (ask). */
+/* Files in a folder of their own, opened at once (open_now) or by the workers (ask). */
 #ifndef TESTS_UNIT_OPENER_FIXTURE_H
 #define TESTS_UNIT_OPENER_FIXTURE_H
 
@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "common/base/clock.h"
-#include "tools/prof-bpf/open/helpers.h"
+#include "tools/prof-bpf/open/workerpool.h"
 #include "tools/prof-bpf/open/opener.h"
 #include "tools/prof-bpf/open/opening.h"
 
@@ -142,20 +142,20 @@ static inline struct opener_result open_mapped(pid_t pid, uint64_t at)
 	return r;
 }
 
-/* --- by helpers --- */
+/* --- by workers --- */
 
-static struct helpers *helpers;
+static struct workerpool *pool;
 static struct opener *opener;
 
 static inline void start(void)
 {
-	cr_assert_eq(helpers_start("/proc", &helpers), 0);
-	cr_assert_eq(opener_new(helpers, 1u << 20, &opener), 0);
+	cr_assert_eq(workerpool_start("/proc", &pool), 0);
+	cr_assert_eq(opener_new(pool, 1u << 20, &opener), 0);
 }
 
 static inline void finish(void)
 {
-	helpers_free(helpers);
+	workerpool_free(pool);
 	opener_free(opener);
 }
 
@@ -164,10 +164,10 @@ static inline void run_until(const struct answer *a, unsigned calls, int timeout
 	uint64_t until = clock_mono_ns() + (uint64_t)timeout_ms * 1000000;
 
 	while (a->calls < calls && clock_mono_ns() < until) {
-		struct pollfd p = { .fd = helpers_fd(helpers), .events = POLLIN };
+		struct pollfd p = { .fd = workerpool_fd(pool), .events = POLLIN };
 
 		(void)poll(&p, 1, 20);
-		helpers_run(helpers, clock_mono_ns());
+		workerpool_run(pool, clock_mono_ns());
 	}
 }
 

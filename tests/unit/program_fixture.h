@@ -56,7 +56,7 @@ static inline void expect_names(struct program *d, const char *outer)
 	cr_assert(!program_dwarf_lost(d) && program_bytes(d) >= 4096);
 }
 
-/* What is done in the middle of a file's life. */
+/* Does this in the middle of a file's life. It must cost that file only. */
 static inline void costs_its_file_only(uint64_t deed)
 {
 	struct symfile *f = self();

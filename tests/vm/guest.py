@@ -99,7 +99,7 @@ def run(kernel, initramfs, folder, words, timeout=900):
             return {m.name[2:]: tar.extractfile(m).read()
                     for m in tar if m.isfile()}, time.time() - began
         except GuestError:
-            # The emulation itself fails now and then, early. What the guest finds is never tried
-            # again.
+            # The emulation itself fails now and then, early. A failure that the guest finds is
+            # never tried again.
             if last or time.time() - began > timeout / 3:
                 raise

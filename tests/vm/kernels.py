@@ -21,7 +21,7 @@ KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
 class KernelError(Exception):
-    """What is missing, and the remedy."""
+    """Something is missing. The text says what, and the remedy."""
 
 
 def run(argv, timeout=120, **kw):

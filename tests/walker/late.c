@@ -14,6 +14,7 @@
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -181,6 +182,18 @@ static int find_programs(void)
 	return ret;
 }
 
+static void load_python(void)
+{
+	struct pollfd p = { .fd = loader_late_fd(l), .events = POLLIN };
+
+	while (loader_runtime(l, RUNTIME_PYTHON) == -EAGAIN) {
+		if (poll(&p, 1, 30000) != 1 || loader_hear_late(l))
+			errx(1, "prof-bpf-loader does not answer");
+	}
+	if (loader_runtime(l, RUNTIME_PYTHON))
+		errx(1, "the runtime's program: %s", loader_trouble(l));
+}
+
 static int refused_call(void)
 {
 	const struct runtime_config config = { .runtime = RUNTIME_PYTHON };
@@ -191,10 +204,12 @@ static int refused_call(void)
 
 	exec_child();
 	process_load(&space);
-	loader_load_runtimes(l);
+	if (loader_start_late(l))
+		errx(1, "prof-bpf-loader");
+	load_python();
 	/* It holds a runtime that finds nothing: its program comes before the native walk. */
 	struct tables_mapping *m = space_tables(&space);
-	if (!m || loader_runtime(l, RUNTIME_PYTHON) || tables_file_runtime(t, m[0].slot, &config))
+	if (!m || tables_file_runtime(t, m[0].slot, &config))
 		errx(1, "no runtime");
 	free(m);
 	publish(clock_mono_ns());

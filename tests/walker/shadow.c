@@ -535,7 +535,7 @@ static enum shadow_verdict compare(struct shadow *s, const struct stack *st, uin
 /*
  * Code that is about to jump up the stack says that it is there already: a register holds the
  * target in glibc's longjmp, the top of the stack does in OCaml's raise. Its frames are those of
- * the target then: the shadow's, less some. What lies below an unrooted strand is not compared.
+ * the target then: the shadow's, less some. Frames below an unrooted strand are not compared.
  */
 static bool is_jump(const struct shadow *s, const struct stack *st, uint64_t sp,
 		    const uint64_t *registers)

@@ -5,14 +5,14 @@
  *
  * A thread may run on several stacks (coroutines, Go, OCaml 5, signal stacks): each is a strand,
  * which is told from the others by where RSP is. A strand is rooted if it was seen from its
- * first instruction. What lies below a strand's first seen call is unknown otherwise, and so is
- * which stack a program means to go on with after it loads RSP: the strand that it came from, or
- * the older calls of the one that it came to. Either is accepted if it is equal as a whole; else
- * the verdict is SHADOW_UNKNOWN. Never SHADOW_EQUAL on a guess.
+ * first instruction. Otherwise the frames below its first seen call are unknown. The shadow also
+ * does not know with which stack a program means to go on after it loads RSP: the strand that it
+ * came from, or the older calls of the one that it came to. Either is accepted if it is equal as a
+ * whole; else the verdict is SHADOW_UNKNOWN. Never SHADOW_EQUAL on a guess.
  *
- * What a walker says lies below an unrooted strand is its claim. Later returns confirm a claim
- * frame by frame, or prove that all stacks that made it were wrong. Of claims that contradict each
- * other one at most is right: all but the most frequent count as wrong.
+ * A walk below an unrooted strand is a claim of the walker. Later returns confirm a claim frame by
+ * frame, or prove that all stacks that made it were wrong. Of claims that contradict each other one
+ * at most is right: all but the most frequent count as wrong.
  */
 #ifndef TESTS_WALKER_SHADOW_H
 #define TESTS_WALKER_SHADOW_H

@@ -115,7 +115,7 @@ static uint8_t code_byte(uint64_t at)
 	return code[i].bytes[at - page];
 }
 
-/* What an instruction other than a call, return or jump does to RSP, if it does anything. */
+/* The effect on RSP of an instruction that is no call, return or jump. */
 static enum shadow_move look_move(uint64_t pc)
 {
 	uint8_t b = code_byte(pc), modrm = code_byte(pc + 1);

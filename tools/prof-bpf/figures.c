@@ -20,14 +20,14 @@ void figures_send(struct prof *p)
 	struct host_figures h;
 	struct row_server_figures r;
 	struct opener_figures copies;
-	struct helpers_figures helpers;
+	struct workerpool_figures pool;
 
 	loader_figures(p->loader, &l);
 	tables_figures(p->tables, &t);
 	host_figures(p->host, &h);
 	row_server_figures(p->row_server, &r);
 	opener_figures(p->opener, &copies);
-	helpers_figures(p->helpers, &helpers);
+	workerpool_figures(p->pool, &pool);
 	p->status.ticks = l.ticks;
 	const struct {
 		const char *name;
@@ -52,8 +52,8 @@ void figures_send(struct prof *p)
 		{ "rows_full", r.full },
 		{ "copied_bytes", copies.copy_bytes },
 		{ "copies_refused", copies.no_room },
-		{ "openings_hung", helpers.given_up },
-		{ "openings_refused", helpers.refused },
+		{ "openings_hung", pool.given_up },
+		{ "openings_refused", pool.refused },
 		{ "routes_failed", p->rows.failures + p->files.failures },
 		{ "kernel_names_failed", kernel_names_failures(&p->names) },
 		{ "quarantined", r.quarantined },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the hello of a stream says of the host: which one it is, and which kernel it runs. */
+/* The part of a stream's hello that describes the host: its identity and its kernel. */
 #ifndef PROF_BPF_HELLO_H
 #define PROF_BPF_HELLO_H
 

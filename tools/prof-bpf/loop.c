@@ -2,7 +2,7 @@
 /*
  * The loop, woken by side-band records, by peers, and by a timer. Samples wait in the ring buffers
  * until the timer fires, since a wake-up for each would cost as much as its walk. Side-band records
- * wake it at once, for the sake of new processes.
+ * wake it within milliseconds, for the sake of new processes (gathering.h).
  *
  * The stream is flushed once a second, or at the next timer tick if prof-symd will need to open
  * something.
@@ -29,8 +29,7 @@
 #define ROWS_WAIT_NS 200000000ull
 #define OFFERS_WAIT_NS 1000000000ull
 #define CHOSEN_WAIT_NS 5000000000ull /* likewise, for files of the chosen programs */
-#define COALESCE_NS 1000000ull
-#define COMMAND_NS 200000000ull /* time for the command to exec; not needed by hand */
+#define COMMAND_NS 200000000ull	     /* time for the command to exec; not needed by hand */
 #define EVENTS_AT_ONCE 8
 #define HURRIED_TURNS 3	      /* early timer ticks after a new file */
 #define HURRY_NS 100000000ull /* one per this time, and a burst: new files may never end */
@@ -158,7 +157,7 @@ static void send_process(void *ctx, struct host_process *h)
 	output_emitted(&p->output, emit_process(p->output.emit, &changed));
 }
 
-/* A new helper cannot be started, since prof-bpf no longer has the right. */
+/* A new prof-cpus cannot be started, since prof-bpf no longer has the right. */
 static void log_cpus_ended(int wait_status)
 {
 	static const char lost[] = "cpus that come online later are not sampled";
@@ -403,11 +402,24 @@ static void keep_cpu_limit(struct prof *p, uint64_t now)
 		    p->options.sampling.cpu_limit);
 }
 
+/* Only it may load programs. */
+static void hear_late_loader(struct prof *p)
+{
+	const int r = loader_hear_late(p->loader);
+
+	requests_loaded(&p->requests);
+	if (!r || p->failed)
+		return;
+	log_error("prof-bpf-loader ended, without which no interpreter is read; start again");
+	p->again = p->output.bus != NULL;
+	p->failed = p->exit_now = true;
+}
+
 /* Opens and reads. Only the keeper can start workers, and prof-bpf cannot start a keeper. */
 static void run_helpers(struct prof *p, uint64_t now)
 {
-	helpers_run(p->helpers, now);
-	if (!helpers_lost(p->helpers) || p->failed)
+	workerpool_run(p->pool, now);
+	if (!workerpool_lost(p->pool) || p->failed)
 		return;
 	log_error("prof-bpf-keeper ended, without which no file can be opened; start again");
 	p->again = p->output.bus != NULL;
@@ -627,31 +639,29 @@ static void on_life(struct prof *p)
 		p->exit_now = true;
 }
 
-#define RECORDS_PART 4 /* records take at most a quarter of the time between two timer ticks */
-#define RECORDS_SAVED_NS 500000000ull
+/* The first record ends the listening. */
+static void listen_to_records(struct prof *p)
+{
+	struct epoll_event e = { .events = PROF_SIDEBAND_EVENTS, .data.u32 = PROF_FROM_SIDEBAND };
+
+	(void)epoll_ctl(p->epoll, EPOLL_CTL_MOD, sideband_fd(p->sideband), &e);
+}
 
 static void take_records(struct prof *p)
 {
-	struct records *r = &p->records;
 	const uint64_t began = clock_mono_ns();
 
+	if (!gathering_is_due(&p->gathering, began, sideband_fills(p->sideband)))
+		return;
 	sideband_heard(p->sideband);
 	samples_drain(&p->samples);
-	const uint64_t now = clock_mono_ns(), least = now - RECORDS_SAVED_NS;
+	const uint64_t now = clock_mono_ns();
 
-	r->paid_ns = (r->paid_ns > least ? r->paid_ns : least) + (now - began) * RECORDS_PART;
-	r->rests = r->paid_ns > now;
-	if (r->rests)
-		listen_to(p, sideband_fd(p->sideband), PROF_FROM_SIDEBAND, false);
-}
-
-/* Listens to records again when they had their rest. */
-static void heed_records(struct prof *p)
-{
-	if (!p->records.rests || p->records.paid_ns > clock_mono_ns())
-		return;
-	p->records.rests = false;
-	listen_to(p, sideband_fd(p->sideband), PROF_FROM_SIDEBAND, true);
+	gathering_end(&p->gathering, began, now);
+	if (!p->gathering.rests)
+		listen_to_records(p);
+	if (is_urgent(p, now))
+		output_emitted(&p->output, emit_flush(p->output.emit));
 }
 
 static void handle(struct prof *p, enum prof_source from)
@@ -667,15 +677,12 @@ static void handle(struct prof *p, enum prof_source from)
 	switch (from) {
 	case PROF_FROM_TIMER:
 		on_timer(p);
-		heed_records(p);
+		if (gathering_rested(&p->gathering, clock_mono_ns()))
+			listen_to_records(p);
 		break;
 	case PROF_FROM_SIDEBAND:
-		/* A wake-up costs more than the records that cause it, and after an exec the
-		 * program maps files. So take all records of a millisecond together. */
-		usleep(COALESCE_NS / 1000);
-		take_records(p);
-		if (is_urgent(p, clock_mono_ns()))
-			output_emitted(&p->output, emit_flush(p->output.emit));
+		gathering_begin(&p->gathering, clock_mono_ns(),
+				p->phase == PROF_SAMPLING ? p->options.sampling.hz : 0);
 		break;
 	case PROF_FROM_SIGNAL:
 		on_signal(p);
@@ -689,6 +696,9 @@ static void handle(struct prof *p, enum prof_source from)
 	case PROF_FROM_HELPERS:
 		run_helpers(p, clock_mono_ns());
 		host_tick(p->host, clock_mono_ns(), p->samples.drained_ns);
+		break;
+	case PROF_FROM_LATE_LOADER:
+		hear_late_loader(p);
 		break;
 	case PROF_FROM_CPUS:
 		if (p->phase < PROF_DRAINING)
@@ -708,9 +718,14 @@ void loop_run(struct prof *p)
 	/* Read them before the first sample, which needs them. */
 	kernel_names_start(&p->names);
 	while (!p->exit_now && !p->output.failed) {
-		int n = epoll_wait(p->epoll, events, 16, -1);
+		const bool gathers = p->gathering.due_ns;
+		int n = epoll_wait(p->epoll, events, 16,
+				   gathers ? gathering_patience_ms(&p->gathering, clock_mono_ns())
+					   : -1);
 
 		kernel_names_take(&p->names, false);
+		if (gathers)
+			take_records(p);
 		for (int i = 0; i < n; i++)
 			handle(p, (enum prof_source)events[i].data.u32);
 		send_offers(p);
@@ -720,6 +735,7 @@ void loop_run(struct prof *p)
 		if (p->phase == PROF_CONNECTING)
 			try_start(p);
 		if (p->hurry.new_files) {
+			gathering_new_file(&p->gathering, clock_mono_ns());
 			p->hurry.new_files = false;
 			p->hurry.turns = HURRIED_TURNS;
 			if (p->phase == PROF_SAMPLING)

@@ -212,8 +212,14 @@ static int load_bpf(struct prof *p)
 			  strerror(-r), loader_trouble(p->loader));
 		return r;
 	}
-	if (p->options.deploy.run_dir)
-		loader_load_runtimes(p->loader);
+	/* While there is only one thread. */
+	if (p->options.deploy.run_dir) {
+		r = loader_start_late(p->loader);
+		if (r)
+			return fail("prof-bpf-loader", r, "allow processes to be started");
+		/* Its programs are small, and most hosts run it. So its first frames are read. */
+		(void)loader_runtime(p->loader, RUNTIME_PYTHON);
+	}
 	r = kernel_names_open(&p->names);
 	if (r)
 		log_warning("/proc/kallsyms: %s; kernel functions have no names", strerror(-r));
@@ -290,7 +296,7 @@ static void connect_parts(struct prof *p)
 	p->requests.file_server = p->file_server;
 	p->requests.host = p->host;
 	p->requests.jitfiles = p->jitfiles;
-	p->requests.helpers = p->helpers;
+	p->requests.pool = p->pool;
 	p->requests.loader = p->loader;
 	p->requests.tables = p->tables;
 	p->requests.offers = &p->offers;
@@ -329,7 +335,7 @@ static int open_host(struct prof *p)
 	const struct host_config c = {
 		.tables = p->tables,
 		.opener = p->opener,
-		.helpers = p->helpers,
+		.pool = p->pool,
 		.proc = "/proc",
 		.cgroups = "/sys/fs/cgroup",
 		.only_selected = selects,
@@ -359,14 +365,16 @@ static int open_host(struct prof *p)
 	if (r)
 		return fail("the host cannot be followed", r, "");
 	connect_parts(p);
-	helpers_charge(p->helpers, host_owners(p->host));
+	workerpool_charge(p->pool, host_owners(p->host));
 	opener_charge(p->opener, host_owners(p->host));
 	host_mark_self(p->host, (uint32_t)getpid());
-	host_mark_self(p->host, (uint32_t)helpers_keeper(p->helpers));
+	host_mark_self(p->host, (uint32_t)workerpool_keeper(p->pool));
 	if (p->extractor.pid)
 		host_mark_self(p->host, (uint32_t)p->extractor.pid);
 	if (p->cpus.pid)
 		host_mark_self(p->host, (uint32_t)p->cpus.pid);
+	if (loader_late_pid(p->loader))
+		host_mark_self(p->host, (uint32_t)loader_late_pid(p->loader));
 	for (size_t i = 0; i < p->options.sampling.pid_count; i++) {
 		if (host_select(p->host, p->options.sampling.pids[i])) {
 			log_error("--pid: %u: there is no such process; see `ps -e`",
@@ -477,9 +485,10 @@ static int open_loop(struct prof *p)
 	if (!r)
 		r = watch(p, p->signals, PROF_FROM_SIGNAL);
 	if (!r)
-		r = watch(p, sideband_fd(p->sideband), PROF_FROM_SIDEBAND);
+		r = watch_for(p, sideband_fd(p->sideband), PROF_FROM_SIDEBAND,
+			      PROF_SIDEBAND_EVENTS);
 	if (!r)
-		r = watch(p, helpers_fd(p->helpers), PROF_FROM_HELPERS);
+		r = watch(p, workerpool_fd(p->pool), PROF_FROM_HELPERS);
 	if (!r)
 		r = watch(p, row_server_bus_fd(p->row_server), PROF_FROM_ROWS);
 	if (!r)
@@ -493,6 +502,8 @@ static int open_loop(struct prof *p)
 	/* Edge-triggered: what finds no room stays in the socket. */
 	if (!r && p->cpus.fd >= 0)
 		r = watch_for(p, p->cpus.fd, PROF_FROM_CPUS, EPOLLIN | EPOLLET);
+	if (!r && loader_late_fd(p->loader) >= 0)
+		r = watch(p, loader_late_fd(p->loader), PROF_FROM_LATE_LOADER);
 	if (!r && p->options.deploy.life_fd >= 0)
 		r = watch(p, p->options.deploy.life_fd, PROF_FROM_LIFE);
 	return r ? fail("the loop cannot be set up", r, "") : 0;
@@ -653,7 +664,7 @@ static int set_up(struct prof *p)
 		r = check_start(p, 0);
 	/* Before there is anything that it must not have, and while there is only one thread. */
 	if (!r) {
-		r = helpers_start("/proc", &p->helpers);
+		r = workerpool_start("/proc", &p->pool);
 		if (r)
 			fail("/proc", r, "mount it, and allow processes to be started");
 	}
@@ -675,7 +686,7 @@ static int set_up(struct prof *p)
 		r = closing_start();
 		if (r)
 			log_warning("no thread can be started to close files: %s", strerror(-r));
-		r = opener_new(p->helpers, p->budget.limit / COPIES_PART, &p->opener);
+		r = opener_new(p->pool, p->budget.limit / COPIES_PART, &p->opener);
 	}
 	if (!r && p->options.deploy.run_dir) {
 		r = testimony_open(&p->testimony, run_dir, p->began_ns);
@@ -702,7 +713,7 @@ static void tear_down(struct prof *p)
 		requests_done(&p->requests);
 		samples_done(&p->samples);
 		charges_done(&p->output.charges);
-		helpers_charge(p->helpers, NULL);
+		workerpool_charge(p->pool, NULL);
 		if (p->opener)
 			opener_charge(p->opener, NULL);
 		host_free(p->host);
@@ -716,7 +727,7 @@ static void tear_down(struct prof *p)
 		tables_free(p->tables);
 	}
 	testimony_done(&p->testimony);
-	helpers_free(p->helpers);
+	workerpool_free(p->pool);
 	opener_free(p->opener);
 	quarantine_free(p->quarantine);
 	sideband_free(p->sideband);

@@ -35,11 +35,11 @@ static const char usage[] =
 	"      --read-memory WHOSE\n"
 	"                       whose memory prof-symd may read to name frames:\n"
 	"                       interpreters (default) or none\n"
-	"      --env NAME       tell the value of this variable of sampled processes; may be\n"
+	"      --env NAME       send the value of this variable of sampled processes; may be\n"
 	"                       repeated\n"
-	"      --cmdline        tell the command lines of sampled processes\n"
-	"      --host-id ID     what tells this host from others in profiles (default: derived\n"
-	"                       from /etc/machine-id; an empty ID: nothing)\n"
+	"      --cmdline        send the command lines of sampled processes\n"
+	"      --host-id ID     identify this host by ID in profiles (default: derived\n"
+	"                       from /etc/machine-id; an empty ID: none)\n"
 	"      --ignore-unsafe-kernel\n"
 	"                       run even on a kernel that profiling may hang\n"
 	"      --check          check what this host supports, and exit\n"
@@ -49,6 +49,7 @@ static const char usage[] =
 	"\n" TARGETS_USAGE "\n"
 	"In a deployment (see prof-bpf(1)):\n"
 	"  --run-dir DIR --ids GID:B:D:S:E --memory-limit SIZE --status-fd N --life-fd N --resume\n"
+	"    [--with-send] [--with-metrics]\n"
 	"Internal: --cpus EVENTS, the process that opens events of cpus that come online\n";
 
 enum { OPTION_FOLLOW = 1, OPTION_TABLES, OPTION_RESUME, OPTION_CHECK, OPTION_CPUS, OPTION_MODE };

@@ -11,6 +11,7 @@
 #include "common/cell/budget.h"
 #include "common/cell/deploy.h"
 #include "common/walk/tables.h"
+#include "tools/prof-bpf/gathering.h"
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/host/jitfiles.h"
 #include "tools/prof-bpf/kernel/cpus.h"
@@ -20,7 +21,7 @@
 #include "tools/prof-bpf/limit/cpulimit.h"
 #include "tools/prof-bpf/limit/drops.h"
 #include "tools/prof-bpf/limit/limit.h"
-#include "tools/prof-bpf/open/helpers.h"
+#include "tools/prof-bpf/open/workerpool.h"
 #include "tools/prof-bpf/open/opener.h"
 #include "tools/prof-bpf/options.h"
 #include "tools/prof-bpf/peers/extractor.h"
@@ -39,7 +40,7 @@
 #define LOOP_DRAIN_MS_MIN 10
 #define LOOP_DRAIN_MS_MAX 250
 
-/* What can wake the loop. */
+/* The sources of events that wake the loop. */
 enum prof_source {
 	PROF_FROM_TIMER,
 	PROF_FROM_SIDEBAND,
@@ -51,8 +52,12 @@ enum prof_source {
 	PROF_FROM_FILES_LANE,
 	PROF_FROM_STREAM,
 	PROF_FROM_HELPERS,
-	PROF_FROM_CPUS
+	PROF_FROM_CPUS,
+	PROF_FROM_LATE_LOADER
 };
+
+/* The first record wakes the loop, which then takes all that come until a certain time. */
+#define PROF_SIDEBAND_EVENTS (EPOLLIN | EPOLLONESHOT)
 
 /* PROF_DRAINING: sampling has ended, and the last samples wait for what they need.
  * PROF_FINISHING: the end was sent. */
@@ -72,19 +77,13 @@ struct hurry {
 	uint64_t paid_ns; /* the early ticks allowed so far are paid for by then */
 };
 
-/* Records that come too fast wake the loop no more, but wait for its timer. */
-struct records {
-	uint64_t paid_ns; /* the time spent on them is paid for by then */
-	bool rests;
-};
-
 /* When each of these was last sent. */
 struct sent {
 	uint64_t figures_ns, clock_ns, flushed_ns, testimony_ns;
 };
 
 struct prof {
-	/* What was asked for, and the limits. */
+	/* The options, and the limits. */
 	struct options options;
 	struct budget budget; /* the shares at the start */
 	struct limit limit;   /* the present division */
@@ -98,10 +97,10 @@ struct prof {
 	struct sideband *sideband;
 	struct kernel_names names;
 
-	/* What is known of the host. */
+	/* The host. */
 	struct tables *tables;
 	struct host *host;
-	struct helpers *helpers;
+	struct workerpool *pool;
 	struct opener *opener;
 	struct jitfiles *jitfiles; /* deployed only */
 
@@ -128,7 +127,7 @@ struct prof {
 	int epoll, timer, signals;
 	unsigned drain_ms;
 	struct hurry hurry;
-	struct records records;
+	struct gathering gathering;
 	struct sent sent;
 
 	/* The course of the run. */

@@ -38,7 +38,8 @@ static const char usage[] =
 	"      --version     print the version\n"
 	"\n"
 	"In a deployment (see prof-deltas(1)):\n"
-	"  --run-dir DIR --ids GID:B:D:S:E --memory-limit SIZE --status-fd N --life-fd N\n";
+	"  --run-dir DIR --ids GID:B:D:S:E --memory-limit SIZE --status-fd N --life-fd N\n"
+	"    [--with-send] [--with-metrics]\n";
 
 /* --- by hand --- */
 

@@ -32,7 +32,7 @@ static int patience(void *ctx, unsigned waits)
 {
 	const struct serve *s = ctx;
 
-	if (deploy_life_over(s->life_fd))
+	if (deploy_life_over(s->life_fd, NULL))
 		return -ENOTCONN;
 	return waits < SEND_TRIES ? 0 : -ETIMEDOUT;
 }
@@ -215,7 +215,7 @@ int serve_run(struct serve *s)
 		r = drain_lane(s);
 		if (!r)
 			r = drain_bus(s);
-		if (r || s->peer_gone || deploy_life_over(s->life_fd))
+		if (r || s->peer_gone || deploy_life_over(s->life_fd, NULL))
 			break;
 		r = work(s, &did);
 		if (r || did)

@@ -27,6 +27,8 @@
 #include "common/base/log.h"
 #include "common/base/stdfds.h"
 #include "common/cell/cell.h"
+#include "common/cell/deploy.h"
+#include "common/cell/namespace.h"
 #include "common/cell/sandbox.h"
 #include "tools/prof-dump/caller.h"
 #include "tools/prof-dump/lend.h"
@@ -148,9 +150,11 @@ static int parse(int argc, char **argv, struct options *ret)
 
 static int run_walker(const struct options *o)
 {
+	/* Services run as nobody, and could end it. A container may lack the other id. */
+	const uid_t id = namespace_has_id(DEPLOY_IDS_DUMP) ? DEPLOY_IDS_DUMP : NOBODY;
 	const struct sandbox box = { .change_ids = geteuid() == 0,
-				     .uid = NOBODY,
-				     .gid = NOBODY,
+				     .uid = id,
+				     .gid = id,
 				     .caps = SANDBOX_NO_CAPS,
 				     .max_files = MAX_FILES,
 				     .max_memory = MAX_MEMORY };

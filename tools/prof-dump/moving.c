@@ -41,17 +41,44 @@ static uint32_t read_piece(uint8_t *to, uint64_t at, uint64_t n)
 	return page < n && env_read_user(to, (uint32_t)page, at) == 0 ? (uint32_t)page : 0;
 }
 
+/* A number of an earlier piece; 0: it is not there. */
+static uint64_t piece_number(const struct moved *o, uint32_t from, uint32_t at, uint32_t bytes)
+{
+	uint64_t v = 0;
+
+	if (from < o->pieces - 1 && bytes <= sizeof(v) && at + bytes <= o->len[from])
+		memcpy(&v, o->bytes + o->offset[from] + at, bytes);
+	return v;
+}
+
+/* Where a step leads, before its `start`, or 0. */
+static uint64_t step_target(const struct moved *o, const struct runtime_step *s)
+{
+	uint64_t to = s->pointer != RUNTIME_ITSELF ? piece_number(o, s->from, s->pointer, 8)
+		      : s->from < o->pieces - 1	   ? o->at[s->from]
+						   : 0;
+
+	if (to && s->index_bytes)
+		to += 8 * piece_number(o, s->from, s->index_at, s->index_bytes);
+	return to;
+}
+
 /* Makes one piece behind the earlier ones: as the kernel's program does. */
 static void take_piece(struct moved *o, const struct runtime_step *s, uint64_t address,
-		       uint32_t *used)
+		       const __u64 *told, uint32_t *used)
 {
 	const uint32_t i = o->pieces++;
 	uint64_t at = address, n = s->bytes, size = 0;
 
+	if (!i && told) {
+		o->at[0] = o->id.key;
+		o->offset[0] = 0;
+		o->len[0] = *used = s->bytes;
+		memcpy(o->bytes, told, s->bytes);
+		return;
+	}
 	if (i) {
-		at = 0;
-		if (s->from < i && s->pointer + 8u <= o->len[s->from])
-			memcpy(&at, o->bytes + o->offset[s->from] + s->pointer, sizeof(at));
+		at = step_target(o, s);
 		at = at ? at + (uint64_t)(int64_t)s->start : 0;
 	}
 	o->at[i] = i ? at : o->id.key;
@@ -59,8 +86,12 @@ static void take_piece(struct moved *o, const struct runtime_step *s, uint64_t a
 	o->len[i] = 0;
 	if (!at || *used >= SAMPLE_PIECE_BYTES)
 		return;
-	if (s->size_bytes &&
-	    env_read_user(&size, s->size_bytes == 4 ? 4 : 8, at + s->size_at) == 0) {
+	if (s->size_bytes == RUNTIME_SIZE_TOLD) {
+		if (s->size_at + sizeof(size) <= o->len[0])
+			memcpy(&size, o->bytes + s->size_at, sizeof(size));
+		n = size < n ? size : n;
+	} else if (s->size_bytes && s->size_bytes <= sizeof(size) &&
+		   env_read_user(&size, s->size_bytes, at + s->size_at) == 0) {
 		if (size < SAMPLE_PIECE_BYTES)
 			size = (size << (s->size_shift & 7)) + s->size_add;
 		n = size < n ? size : n;
@@ -70,7 +101,7 @@ static void take_piece(struct moved *o, const struct runtime_step *s, uint64_t a
 }
 
 void moving_take(struct moving *m, const struct runtime_copy *how, uint64_t key, uint64_t check,
-		 uint64_t address)
+		 uint64_t address, const __u64 *told)
 {
 	struct moved *o = NULL, *smaller, id = { .id = { key, check } };
 	uint32_t used = 0;
@@ -85,7 +116,7 @@ void moving_take(struct moving *m, const struct runtime_copy *how, uint64_t key,
 		return;
 	o->id = id.id;
 	for (uint32_t i = 0; i < how->steps && i < RUNTIME_STEPS; i++)
-		take_piece(o, &how->step[i], address, &used);
+		take_piece(o, &how->step[i], address, told, &used);
 	smaller = realloc(o, sizeof(*o) + used);
 	o = smaller ? smaller : o;
 	HASH_ADD(hh, m->objects, id, sizeof(o->id), o);

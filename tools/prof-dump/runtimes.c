@@ -112,10 +112,27 @@ static int read_wanted(const struct space *s, struct object_memory *m)
 	return 0;
 }
 
+/* Another object's copy, of an object that is being read. */
+struct other {
+	const struct moving *moving;
+	struct object_memory memory; /* of the last one */
+};
+
+static struct object_memory *find_other(void *ctx, uint64_t address, uint64_t check)
+{
+	struct other *o = ctx;
+
+	object_memory_done(&o->memory);
+	return moving_find(o->moving, address, check, &o->memory) == 0 && o->memory.count
+		       ? &o->memory
+		       : NULL;
+}
+
 static int read_object(const struct space *s, struct cached *c)
 {
 	const struct runtime_build *b = c->build;
-	struct object_memory m = { 0 };
+	struct other other = { .moving = &s->moving };
+	struct object_memory m = { .other = find_other, .other_ctx = &other };
 	int r = moving_find(&s->moving, c->address, c->check, &m);
 
 	r = r ? r : RUNTIME_WANTS;
@@ -132,6 +149,7 @@ static int read_object(const struct space *s, struct cached *c)
 		snprintf(c->label, sizeof(c->label), "[%s: %s]", runtime_label(b),
 			 m.count && m.pieces[0].have ? "gone" : "memory not read");
 	object_memory_done(&m);
+	object_memory_done(&other.memory);
 	return r < 0 ? r : 0;
 }
 

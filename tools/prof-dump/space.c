@@ -168,11 +168,11 @@ static long read_memory(void *ctx, void *dst, uint32_t size, uint64_t addr)
 }
 
 static void copy_object(void *ctx, const struct runtime_copy *how, uint64_t key, uint64_t check,
-			uint64_t address)
+			uint64_t address, const __u64 *told)
 {
 	struct space *s = ctx;
 
-	moving_take(&s->moving, how, key, check, address);
+	moving_take(&s->moving, how, key, check, address, told);
 }
 
 int space_ready(struct space *s)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* prof-export turns a stream into a file. By hand it reads standard input. In a deployment it reads
- * from prof-symd and writes to a descriptor of the launcher. Without a launcher, another
- * prof-export opens the output and reads no stream (--output-dir). */
+ * from prof-symd and writes to descriptors of the launcher. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -26,10 +25,8 @@
 #include "tools/prof-export/session/journal.h"
 #include "tools/prof-export/session/sending.h"
 #include "tools/prof-export/session/session.h"
-#include "tools/prof-export/store/supervisor.h"
+#include "tools/prof-export/session/turnover.h"
 
-#define KEEP_FILES 168 /* a week of hours */
-#define KEEP_MIB 1024
 #define STATUS_NS 250000000u
 #define HELD_US 500000	     /* between two status words while a write waits */
 #define POLL_MS 2000	     /* the stream brings a message every second */
@@ -44,6 +41,9 @@
 
 static struct session session;
 static struct sending sending;
+static struct turnover turnover = {
+	.socket = -1, .output = -1, .journal = -1, .next_output = -1, .next_journal = -1
+};
 static struct status status;
 static volatile sig_atomic_t interrupts;
 
@@ -60,6 +60,7 @@ static void refresh_status(bool with_top)
 	status.bytes = session.output.bytes;
 	status.held = session.output.held;
 	status.cut = with_top && !ended_well();
+	turnover_status(&turnover, &status);
 	sending_status(&sending, &status);
 }
 
@@ -384,6 +385,25 @@ static void await_witness(struct receiver *r, int ms)
 	}
 }
 
+/* prof-bpf says that it ends before it ends the stream, and again and again until it is told to
+ * leave. If it does not, somebody else ended the stream. */
+static void await_final_word(struct receiver *r)
+{
+	const uint64_t until = clock_mono_ns() + WITNESS_LATE_MS * 1000000ull;
+
+	if (!model_has_witness(session.model) || !ended_well())
+		return;
+	hear(r);
+	while (!model_has_final_word(session.model) && clock_mono_ns() < until && !interrupts) {
+		struct pollfd p = { .fd = r->witness.fd, .events = POLLIN };
+
+		poll(&p, 1, WITNESS_STEP_MS);
+		hear(r);
+	}
+	model_over(session.model);
+	sending_over(&sending);
+}
+
 static void tell(void *ctx)
 {
 	struct receiver *r = ctx;
@@ -442,6 +462,17 @@ static void begin_watching(struct receiver *r)
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
+/* Turns to the next output, if it is time. One that cannot be written costs no later one. */
+static void turn(struct receiver *r, const struct buf *message)
+{
+	if (!turnover_due(&turnover, &session, buf_span(message)))
+		return;
+	const int e = turnover_run(&turnover, &session, &r->journal);
+
+	if (e)
+		output_say("an output", e);
+}
+
 /* If a sender breaks the rules, or has lost its own sender, only its rest is lost: the next one
  * continues the session. */
 static int take_message(struct receiver *r, const struct buf *message)
@@ -496,6 +527,8 @@ static int take_messages(struct receiver *r, struct buf *message)
 		else
 			await_witness(r, WITNESS_MS);
 		if (!r->deaf)
+			turn(r, message);
+		if (!r->deaf)
 			e = take_message(r, message);
 		tell(r);
 	}
@@ -523,9 +556,10 @@ static int receive(struct receiver *r)
 	while (e == STREAM_AGAIN && !(r->last && !r->there) && interrupts < 2) {
 		struct pollfd p[] = { { .fd = bus_fd(r->bus), .events = POLLIN },
 				      { .fd = d->life_fd, .events = POLLIN },
-				      { .fd = outlet_fd(&sending.outlet), .events = POLLIN } };
+				      { .fd = outlet_fd(&sending.outlet), .events = POLLIN },
+				      { .fd = turnover.socket, .events = POLLIN } };
 
-		poll(p, 3, POLL_MS);
+		poll(p, 4, POLL_MS);
 		const enum wish wish = read_life(r);
 
 		if (wish == WISH_LEAVE) {
@@ -534,6 +568,7 @@ static int receive(struct receiver *r)
 		}
 		pass_on(r);
 		outlet_look(&sending.outlet);
+		turnover_look(&turnover);
 		e = take_messages(r, &message);
 		if (e == STREAM_AGAIN) {
 			const int late = session_time(&session, clock_mono_ns());
@@ -558,7 +593,7 @@ static int run_deployed(struct options *o)
 	struct bus *bus = NULL;
 
 	if (deploy_check_fd("output-fd", o->output_fd) ||
-	    deploy_check_fd("journal-fd", o->journal_fd))
+	    deploy_check_fd("journal-fd", o->journal_fd) || deploy_check_fd("next-fd", o->next_fd))
 		return EXITS_FAILED;
 	if (o->journal_fd >= 0) {
 		/* Replay writes the predecessor's output again. The launcher starts a second
@@ -566,6 +601,10 @@ static int run_deployed(struct options *o)
 		if (!(fcntl(o->output_fd, F_GETFL) & O_APPEND))
 			(void)lseek(o->output_fd, 0, SEEK_SET);
 	}
+	turnover.socket = o->next_fd;
+	turnover.output = o->output_fd;
+	turnover.journal = o->journal_fd;
+	turnover.file = o->file;
 	/* Ctrl-C in the terminal is for the launcher. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
@@ -614,6 +653,7 @@ static int run_deployed(struct options *o)
 	signal(SIGTERM, on_signal);
 	begin_watching(&receiver);
 	r = receive(&receiver);
+	await_final_word(&receiver);
 	/* prof-symd waits for this close. */
 	bus_free(bus);
 	hear(&receiver);
@@ -637,11 +677,9 @@ static int run_deployed(struct options *o)
 
 int main(int argc, char **argv)
 {
-	struct options o = { .mode = OUTFILE_MODE,
-			     .output_fd = -1,
-			     .journal_fd = -1,
-			     .keep_files = KEEP_FILES,
-			     .keep_bytes = (uint64_t)KEEP_MIB << 20 };
+	struct options o = {
+		.mode = OUTFILE_MODE, .output_fd = -1, .journal_fd = -1, .next_fd = -1
+	};
 
 	stdfds_hold();
 	log_init("prof-export", LOG_WARNING);
@@ -651,14 +689,8 @@ int main(int argc, char **argv)
 		return r;
 	heap_setup();
 	o.session.many = o.deploy.run_dir != NULL;
-	if (o.output_dir && o.output_fd < 0)
-		return supervisor_run(
-			&(struct supervisor){ .dir = o.output_dir,
-					      .ending = format_ending(o.session.format),
-					      .uid = o.deploy.uid[DEPLOY_EXPORT],
-					      .keep_files = o.keep_files,
-					      .keep_bytes = o.keep_bytes },
-			argc, argv);
+	/* The first output of a run has the number 0. */
+	o.session.joins = o.file > 0;
 	if (!o.deploy.run_dir) {
 		if (!o.session.memory_max)
 			o.session.memory_max = (size_t)MEMORY_MIB << 20;

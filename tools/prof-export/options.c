@@ -6,9 +6,6 @@
 
 #define MEMORY_LEAST (1ull << 20)
 #define MEMORY_MOST (64ull << 30)
-#define KEEP_MOST 65536
-#define KEEP_SIZE_LEAST (1ull << 20)
-#define KEEP_SIZE_MOST (1ull << 50)
 
 static const char usage[] =
 	"usage: prof-export [-f FORMAT] [-o FILE] <STREAM\n"
@@ -42,9 +39,7 @@ static const char usage[] =
 	"In a deployment (see prof-export(1)):\n"
 	"  --run-dir DIR --ids GID:B:D:S:E --memory-limit SIZE --status-fd N --life-fd N "
 	"--output-fd N\n"
-	"    --journal-fd N\n"
-	"  --run-dir DIR --ids GID:B:D:S:E --memory-limit SIZE --output-dir DIR [--keep FILES]\n"
-	"    [--keep-size SIZE]\n"
+	"    --journal-fd N [--next-fd N --file N] [--with-send] [--with-metrics]\n"
 	"  --run-dir DIR --ids GID:B:D:S:E:N ... --send: hand requests of OTLP to prof-send,\n"
 	"    beside the output, or with -f otlp and no output instead of one\n"
 	"\n"
@@ -55,9 +50,8 @@ static const char usage[] =
 enum {
 	OPTION_OUTPUT_FD = 256,
 	OPTION_JOURNAL_FD,
-	OPTION_OUTPUT_DIR,
-	OPTION_KEEP,
-	OPTION_KEEP_SIZE,
+	OPTION_NEXT_FD,
+	OPTION_FILE,
 	OPTION_INTERPRETER,
 	OPTION_MODE,
 	OPTION_SEND
@@ -102,14 +96,10 @@ static int take_option(struct options *o, const struct cmdline *c, int val)
 	case OPTION_SEND:
 		o->send = true;
 		return r;
-	case OPTION_OUTPUT_DIR:
-		return cmdline_path(c, &o->output_dir);
-	case OPTION_KEEP:
-		r = cmdline_number(c, 1, KEEP_MOST, &n);
-		o->keep_files = (unsigned)n;
-		return r;
-	case OPTION_KEEP_SIZE:
-		return cmdline_size(c, KEEP_SIZE_LEAST, KEEP_SIZE_MOST, &o->keep_bytes);
+	case OPTION_NEXT_FD:
+		return cmdline_fd(c, &o->next_fd);
+	case OPTION_FILE:
+		return cmdline_number(c, 0, UINT32_MAX, &o->file);
 	default:
 		if (reporting_has(val))
 			return reporting_option(&o->session.reporting, c, val);
@@ -130,10 +120,9 @@ int options_parse(int argc, char **argv, struct options *o)
 		{ "memory", required_argument, NULL, 'm' },
 		{ "output-fd", required_argument, NULL, OPTION_OUTPUT_FD },
 		{ "journal-fd", required_argument, NULL, OPTION_JOURNAL_FD },
-		{ "output-dir", required_argument, NULL, OPTION_OUTPUT_DIR },
+		{ "next-fd", required_argument, NULL, OPTION_NEXT_FD },
+		{ "file", required_argument, NULL, OPTION_FILE },
 		{ "send", no_argument, NULL, OPTION_SEND },
-		{ "keep", required_argument, NULL, OPTION_KEEP },
-		{ "keep-size", required_argument, NULL, OPTION_KEEP_SIZE },
 		REPORTING_OPTIONS,
 		DEPLOY_OPTIONS,
 		CMDLINE_OPTIONS,
@@ -177,19 +166,18 @@ int options_parse(int argc, char **argv, struct options *o)
 	if (o->send && o->deploy.ids_given && !o->deploy.send_given)
 		return cmdline_refuse_all("--ids: has no user of prof-send; give "
 					  "GID:BPF:DELTAS:SYMD:EXPORT:SEND");
-	const bool no_output = o->deploy.run_dir && o->output_fd < 0 && !o->output_dir;
+	const bool no_output = o->deploy.run_dir && o->output_fd < 0;
 
 	if (no_output && o->send && o->session.format != FORMAT_OTLP)
 		return cmdline_refuse_all("--send: without an output, the format is otlp; give "
 					  "-f otlp");
 	if (no_output && !o->send)
+		return cmdline_refuse_all("--run-dir: needs --output-fd, which the launcher opens");
+	if (!o->deploy.run_dir && o->output_fd >= 0)
 		return cmdline_refuse_all(
-			"--run-dir: needs --output-fd, which the launcher opens; without a "
-			"launcher give --output-dir");
-	if (!o->deploy.run_dir && (o->output_fd >= 0 || o->output_dir))
-		return cmdline_refuse_all(
-			"--output-%s: needs --run-dir; by hand, name the output with -o",
-			o->output_dir ? "dir" : "fd");
+			"--output-fd: needs --run-dir; by hand, name the output with -o");
+	if (o->next_fd >= 0 && (o->output_fd < 0 || o->session.format == FORMAT_STREAM))
+		return cmdline_refuse_all("--next-fd: needs --output-fd, and no recording");
 	if (o->deploy.run_dir && o->session.memory_max)
 		return cmdline_refuse_all("--memory: not together with --run-dir; give "
 					  "--memory-limit, the limit of the whole run");

@@ -12,14 +12,13 @@ struct options {
 	struct deploy deploy;
 	struct session_options session;
 	bool format_given, stats;
-	unsigned mode;		/* of a new output */
-	const char *output;	/* NULL: standard output */
-	int output_fd;		/* -1: by hand, or prof-export makes it in output_dir */
-	int journal_fd;		/* -1: none */
-	const char *output_dir; /* NULL: none */
-	unsigned keep_files;
-	uint64_t keep_bytes;
-	bool send; /* to prof-send, too */
+	unsigned mode;	    /* of a new output */
+	const char *output; /* NULL: standard output */
+	int output_fd;	    /* -1: none, or by hand */
+	int journal_fd;	    /* -1: none */
+	int next_fd;	    /* -1: no output follows */
+	uint64_t file;	    /* the number of the output */
+	bool send;	    /* to prof-send, too */
 };
 
 /* A part of main (exits.h). *o holds the defaults. */

@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "common/base/cmdline.h"
@@ -22,7 +23,7 @@
 
 #define PAGE_MAX (64u << 10)
 #define CLIENTS 8
-#define CLIENT_S 10	  /* for a client to ask, and to take its answer */
+#define CLIENT_S 10	  /* without a byte from or to a client */
 #define CLIENT_BYTES 8192 /* of a request and the head of its answer */
 #define UP_NS 5000000000ull
 #define WAIT_MS 1000
@@ -42,6 +43,38 @@ struct source {
 	struct metrics_word word; /* the newest */
 	uint64_t heard_ns;	  /* 0: nothing yet */
 };
+
+/* The connections, the oldest first. */
+struct guests {
+	struct MHD_Connection *at[CLIENTS];
+	unsigned n;
+};
+
+/* A client came or went. Clients that ask for nothing must not keep others out: the last free place
+ * costs the oldest client its own. It has had an answer, unless it did not ask or does not read. */
+static void on_connection(void *ctx, struct MHD_Connection *c, void **state,
+			  enum MHD_ConnectionNotificationCode what)
+{
+	struct guests *g = ctx;
+	unsigned i = 0;
+
+	(void)state;
+	if (what == MHD_CONNECTION_NOTIFY_STARTED && g->n < CLIENTS) {
+		g->at[g->n++] = c;
+	} else if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+		while (i < g->n && g->at[i] != c)
+			i++;
+		if (i < g->n)
+			memmove(&g->at[i], &g->at[i + 1], (--g->n - i) * sizeof(g->at[0]));
+	}
+	if (what != MHD_CONNECTION_NOTIFY_STARTED || g->n < CLIENTS)
+		return;
+	const union MHD_ConnectionInfo *oldest =
+		MHD_get_connection_info(g->at[0], MHD_CONNECTION_INFO_CONNECTION_FD);
+
+	if (oldest)
+		shutdown(oldest->connect_fd, SHUT_RDWR);
+}
 
 static enum MHD_Result answer(struct MHD_Connection *c, unsigned status, struct buf *text)
 {
@@ -173,6 +206,7 @@ static int parse(int argc, char **argv, int *listen_fd, int *life_fd)
 int main(int argc, char **argv)
 {
 	static struct source s = { .fd = -1 };
+	static struct guests guests;
 	int listen_fd = -1;
 
 	stdfds_hold();
@@ -194,7 +228,7 @@ int main(int argc, char **argv)
 		MHD_USE_EPOLL, 0, NULL, NULL, on_request, &s, MHD_OPTION_LISTEN_SOCKET, listen_fd,
 		MHD_OPTION_CONNECTION_LIMIT, (unsigned)CLIENTS, MHD_OPTION_CONNECTION_TIMEOUT,
 		(unsigned)CLIENT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CLIENT_BYTES,
-		MHD_OPTION_END);
+		MHD_OPTION_NOTIFY_CONNECTION, on_connection, &guests, MHD_OPTION_END);
 
 	if (!d) {
 		log_error("the server cannot be made: %s", strerror(errno));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A file of requests may be larger than the queues, so reading waits for room in them. It does not
- * wait for a receiver that takes nothing for as long as --drain says: then the oldest requests are
- * dropped and counted, so that the counts cover all of the input.
+ * wait for a receiver that takes nothing for as long as --otlp-drain says: then the oldest requests
+ * are dropped and counted, so that the counts cover all of the input.
  */
 #include "tools/prof-send/by_hand.h"
 
@@ -19,14 +19,15 @@
 #include "tools/prof-send/job.h"
 
 #define MEMORY (64ull << 20)
-#define DRAIN_MS 60000
+/* The user waits for it: a receiver that is silent gets one attempt, and a little more. */
+#define DRAIN_MS 15000
 #define WAIT_MS 1000
 #define CHUNK (64u << 10)
 
 static struct job job;
 static volatile sig_atomic_t interrupts;
 
-/* What is known of the input. */
+/* The state of the input. */
 struct input {
 	struct frames frames;
 	bool ended, broken;   /* broken: it is cut short, or cannot be read */
@@ -118,20 +119,10 @@ static void read_some(struct input *in)
 	}
 }
 
-static uint64_t answers(void)
-{
-	uint64_t n = 0;
-
-	for (size_t i = 0; i < job.transfer_count; i++)
-		n += job.transfers[i].queue.counts.delivered +
-		     job.transfers[i].queue.counts.lost[QUEUE_REFUSED];
-	return n;
-}
-
 /* Whether there is room, or no hope of any. */
 static bool may_read(struct input *in, uint64_t patience_ms)
 {
-	const uint64_t now = clock_mono_ns(), n = answers();
+	const uint64_t now = clock_mono_ns(), n = job_answers(&job);
 
 	if (n != in->answered || !sender_is_half_full(&job.sender)) {
 		in->answered = n;
@@ -171,6 +162,20 @@ static int confine(const struct options *o)
 	return r || confine_enter(&job.confine, o, job.spool.folder) ? EXITS_FAILED : EXITS_GO_ON;
 }
 
+/* Says how many requests remain. They are lost, or stay in the spool: the counts say which. */
+static void say_given_up(uint64_t drain_ms)
+{
+	for (size_t i = 0; i < job.transfer_count; i++) {
+		const struct transfer *t = &job.transfers[i];
+
+		if (!queue_is_empty(&t->queue))
+			log_error("%s: %s; gave up after %g s, %zu of its requests remain; check "
+				  "the receiver, or wait longer with --otlp-drain",
+				  t->endpoint.name, t->failing[0] ? t->failing : "no answer",
+				  (double)drain_ms / 1000, t->queue.count);
+	}
+}
+
 int by_hand_run(const struct options *o)
 {
 	const uint64_t drain_ms = o->drain_ms ? o->drain_ms : DRAIN_MS;
@@ -195,7 +200,9 @@ int by_hand_run(const struct options *o)
 		return r;
 	}
 	read_all(&in, drain_ms);
-	job_drain(&job, drain_ms, is_interrupted_again, NULL);
+	job_drain(&job, drain_ms, true, is_interrupted_again, NULL);
+	if (!interrupts)
+		say_given_up(drain_ms);
 	job_end(&job);
 	r = job_report(&job) && !in.broken ? EXITS_DONE : EXITS_FAILED;
 	if (stdfds_flush() != EXITS_DONE)

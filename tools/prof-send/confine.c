@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The list comes from strace over all protocols, with libcurl 7.88 of Debian 12. It also has the
- * calls of libc's resolver, OpenSSL and nng. What they can do without fails; all other calls kill.
+ * calls of libc's resolver, OpenSSL and nng. Calls that these can do without fail; all others kill.
  */
 #include "tools/prof-send/confine.h"
 

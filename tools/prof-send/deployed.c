@@ -23,9 +23,8 @@
 #define STATUS_NS 250000000u
 #define BATCHES_AT_ONCE 16
 #define MAX_FILES 256
-#define THREADS 24	      /* nng's, and one for each name that is resolved */
-#define SHARE 16	      /* requests in memory get this part of the run's limit */
-#define LIBRARIES (24u << 20) /* for connections, roots and certificates */
+#define THREADS 24 /* nng's, and one for each name that is resolved */
+#define COPIES 2   /* of what waits: while it is sent, libcurl has some of it once more */
 
 static struct job job;
 static struct status status;
@@ -122,7 +121,7 @@ static bool is_left(void *ctx)
 {
 	struct source *s = ctx;
 
-	s->left |= deploy_life_over(s->deploy->life_fd);
+	s->left |= deploy_life_over(s->deploy->life_fd, NULL);
 	if (clock_mono_ns() - s->told_ns >= STATUS_NS) {
 		tell(s->deploy, STATUS_RUNNING);
 		s->told_ns = clock_mono_ns();
@@ -152,14 +151,17 @@ static void receive(struct source *s)
 
 static int enter(const struct options *o, struct source *s)
 {
+	struct deploy with_us = o->deploy;
 	struct budget budget;
 
-	deploy_budget(&o->deploy, &budget);
-	const uint64_t memory = budget.limit / SHARE;
+	with_us.extra |= BUDGET_SEND;
+	deploy_budget(&with_us, &budget);
+	const uint64_t memory = budget.queues;
 	struct sandbox sandbox = { .caps = SANDBOX_NO_CAPS,
 				   .max_files = MAX_FILES,
 				   .max_memory = 8 * memory + (4ull << 30),
-				   .max_data = budget_fence(2 * memory + LIBRARIES, THREADS) };
+				   .max_data = budget_fence(budget.send + (COPIES - 1) * memory,
+							    THREADS) };
 	const int r = job_open(&job, o, memory);
 
 	if (r != EXITS_GO_ON)
@@ -198,7 +200,7 @@ int deployed_run(const struct options *o)
 		tell(&o->deploy, STATUS_READY);
 		receive(&s);
 		if (!s.left)
-			job_drain(&job, o->drain_ms ? o->drain_ms : DRAIN_MS, is_left, &s);
+			job_drain(&job, o->drain_ms ? o->drain_ms : DRAIN_MS, false, is_left, &s);
 		job_end(&job);
 		const bool good = job_warn(&job);
 

@@ -140,7 +140,7 @@ static int open_transfers(struct job *j, uint64_t memory_max)
 	if (!r)
 		r = sender_init(&j->sender, j->transfers, n);
 	if (r)
-		log_error("libcurl cannot be set up: out of memory; free some");
+		log_error("libcurl cannot be set up: %s", strerror(-r));
 	return r;
 }
 
@@ -194,7 +194,7 @@ int job_begin(struct job *j)
 		log_warning("%s: %u files are not of prof-send and are left alone; keep other "
 			    "files elsewhere",
 			    j->options->spool, found.foreign);
-	/* What the last endpoint found of others includes those of this run. */
+	/* The last endpoint counts the requests of all others, also of those of this run. */
 	if (found.others + found.n > ours)
 		log_warning("%s: %zu requests for endpoints that are not given wait there; give "
 			    "these endpoints again, or remove the files",
@@ -202,12 +202,26 @@ int job_begin(struct job *j)
 	return r;
 }
 
-void job_drain(struct job *j, uint64_t ms, job_stop *stop, void *ctx)
+uint64_t job_answers(const struct job *j)
 {
-	const uint64_t until = clock_mono_ns() + ms * 1000000u;
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < j->transfer_count; i++)
+		n += j->transfers[i].queue.counts.delivered +
+		     j->transfers[i].queue.counts.lost[QUEUE_REFUSED];
+	return n;
+}
+
+void job_drain(struct job *j, uint64_t ms, bool anew, job_stop *stop, void *ctx)
+{
+	uint64_t until = clock_mono_ns() + ms * 1000000u, answered = job_answers(j);
 
 	for (;;) {
 		sender_work(&j->sender);
+		if (anew && job_answers(j) != answered) {
+			answered = job_answers(j);
+			until = clock_mono_ns() + ms * 1000000u;
+		}
 		if (sender_is_empty(&j->sender) || stop(ctx))
 			return;
 		const uint64_t now = clock_mono_ns();

@@ -29,10 +29,12 @@ int job_open(struct job *j, const struct options *o, uint64_t memory_max);
 /* Takes over what waits in the spool. Behind the change of user. */
 int job_begin(struct job *j);
 
-/* What ends a wait early, besides its time. Returns true to stop. */
+/* Ends a wait before its time. Returns true to stop. */
 typedef bool job_stop(void *ctx);
-/* Delivers what waits, for ms at most. */
-void job_drain(struct job *j, uint64_t ms, job_stop *stop, void *ctx);
+/* Delivers what waits, for ms at most. anew: this time begins again with each answer. */
+void job_drain(struct job *j, uint64_t ms, bool anew, job_stop *stop, void *ctx);
+/* How often a receiver took or refused something. */
+uint64_t job_answers(const struct job *j);
 /* Ends all transfers and counts what is left. */
 void job_end(struct job *j);
 /* Prints a line for each endpoint, to standard output. False: some was not delivered. */

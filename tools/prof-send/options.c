@@ -37,8 +37,9 @@ static const char usage[] =
 	"                           the end of prof-send\n"
 	"      --otlp-spool-size SIZE\n"
 	"                           keep at most this much there (default 256M)\n"
-	"      --drain SECONDS      at the end, give undelivered requests this time (default 60,\n"
-	"                           in a deployment 5)\n"
+	"      --otlp-drain SECONDS at the end, give up when no receiver took a request for this\n"
+	"                           time (default 15); in a deployment, give them this time\n"
+	"                           (default 5)\n"
 	"      --check              only check these options, and deliver nothing\n"
 	"  -m, --memory SIZE        keep at most this much in memory (default 64M)\n"
 	"  -v, --verbose            log more\n"
@@ -50,6 +51,7 @@ static const char usage[] =
 	"\n"
 	"In a deployment (see prof-send(1)):\n"
 	"  --run-dir DIR --ids GID:B:D:S:E:N --memory-limit SIZE --status-fd N --life-fd N\n"
+	"    [--with-metrics]\n"
 	"\n"
 	"Exit status: 0 all was delivered; 1 some was not; 2 bad usage.\n";
 
@@ -68,7 +70,7 @@ enum {
 	OPTION_CHECK,
 };
 
-/* What an option of one endpoint belongs to: the last one, or all. */
+/* The target of an option of one endpoint: the last endpoint, or all of them. */
 static struct target *current(struct options *o)
 {
 	return o->target_count ? &o->targets[o->target_count - 1] : &o->all;
@@ -291,7 +293,7 @@ int options_parse(int argc, char **argv, struct options *o)
 		{ "otlp-timeout", required_argument, NULL, OPTION_TIMEOUT },
 		{ "otlp-spool", required_argument, NULL, OPTION_SPOOL },
 		{ "otlp-spool-size", required_argument, NULL, OPTION_SPOOL_SIZE },
-		{ "drain", required_argument, NULL, OPTION_DRAIN },
+		{ "otlp-drain", required_argument, NULL, OPTION_DRAIN },
 		{ "check", no_argument, NULL, OPTION_CHECK },
 		{ "memory", required_argument, NULL, 'm' },
 		DEPLOY_OPTIONS,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What became of an endpoint's requests, in one line of text. Pure. */
+/* The outcome of an endpoint's requests, in one line of text. Pure. */
 #ifndef PROF_SEND_REPORT_H
 #define PROF_SEND_REPORT_H
 

@@ -21,9 +21,9 @@
 #include "common/names/program/workercell.h"
 #include "common/wire/lastword.h"
 #include "tools/prof-symd/files/worker_warnings.h"
-#include "tools/prof-symd/hand/addresses.h"
-#include "tools/prof-symd/hand/by_hand.h"
-#include "tools/prof-symd/hand/one_file.h"
+#include "tools/prof-symd/by_hand/addresses.h"
+#include "tools/prof-symd/by_hand/recording.h"
+#include "tools/prof-symd/by_hand/one_file.h"
 #include "tools/prof-symd/serve.h"
 
 #define MEMORY_LEAST (1ull << 20)
@@ -68,7 +68,8 @@ static const char usage[] =
 	"      --version        print the version\n"
 	"\n"
 	"In a deployment (see prof-symd(1)):\n"
-	"  --run-dir DIR --ids GID:B:D:S:E --memory-limit SIZE --status-fd N --life-fd N\n";
+	"  --run-dir DIR --ids GID:B:D:S:E --memory-limit SIZE --status-fd N --life-fd N\n"
+	"    [--with-send] [--with-metrics]\n";
 
 /* --- the parsing of files, in processes of its own --- */
 
@@ -392,5 +393,5 @@ int main(int argc, char **argv)
 					    .dwarf_max = o.memory ? o.memory : ONE_FILE_DWARF },
 			argc - optind, argv + optind);
 	return o.described ? one_file_describe(o.described)
-			   : by_hand_run(o.memory, o.reporting.names);
+			   : recording_name(o.memory, o.reporting.names);
 }

@@ -31,11 +31,12 @@ struct serve {
 	struct jit jit;
 	struct objects *objects;
 	struct stream_out out;
-	struct named *named;
+	struct namer *namer;
 	struct buf received; /* from prof-export */
 	bool starves;	     /* an allocation failed in this turn of the loop */
 	uint64_t starved_ns; /* when that began; 0: there is memory */
 	struct pairs pairs;  /* answers of prof-bpf, and their files */
+	bool renews;	     /* the launcher wants a new epoch */
 	struct msg held;     /* the first message of an epoch that cannot begin yet */
 	bool holding, export_there, peer_gone;
 	bool leaving; /* takes no further messages, but still requests files */
@@ -49,7 +50,7 @@ static struct str package_name(const struct serve *s, uint64_t file,
 {
 	struct msg_file f;
 
-	if (!named_file(s->named, file, &f) || !f.path.len)
+	if (!namer_file(s->namer, file, &f) || !f.path.len)
 		return (struct str){ 0 };
 	const char *slash = memrchr(f.path.data, '/', f.path.len);
 	const char *own = slash ? slash + 1 : f.path.data;
@@ -108,7 +109,7 @@ static void without(void *ctx, struct filestore_file *f)
 	const struct serve *s = ctx;
 	struct msg_file file;
 
-	if (!named_file(s->named, f->file, &file))
+	if (!namer_file(s->namer, f->file, &file))
 		return;
 	if (f->died || f->killed)
 		s->links->say_died(file.path, f->killed);
@@ -250,7 +251,7 @@ static int take_files(struct serve *s, uint64_t now_ns)
 
 static void beat(struct serve *s)
 {
-	s->links->beat(s->links->ctx, s->named ? named_counts(s->named).samples : 0);
+	s->links->beat(s->links->ctx, s->namer ? namer_counts(s->namer).samples : 0);
 }
 
 /* Rests for the cpu limit can add up to many seconds before the loop goes on. */
@@ -269,7 +270,7 @@ static int flush(void *ctx, struct span batch)
 		beat(s);
 		if (r != -ETIMEDOUT)
 			return r;
-		if (deploy_life_over(s->links->life_fd))
+		if (deploy_life_over(s->links->life_fd, &s->renews))
 			return -ECANCELED;
 	}
 }
@@ -280,12 +281,12 @@ static int take_messages(struct serve *s, uint64_t now_ns)
 {
 	struct peer *stream = s->links->stream;
 
-	while (!named_full(s->named) && !named_ended(s->named)) {
+	while (!namer_full(s->namer) && !namer_ended(s->namer)) {
 		int r = 0;
 
 		if (!s->holding) {
 			r = peer_recv(stream, &s->held);
-			named_missing(s->named, peer_missing(stream));
+			namer_missing(s->namer, peer_missing(stream));
 			switch (r) {
 			case 0:
 				s->holding = true;
@@ -309,15 +310,15 @@ static int take_messages(struct serve *s, uint64_t now_ns)
 			}
 		}
 		if (peer_epoch_began(stream)) {
-			r = named_run(s->named, now_ns);
+			r = namer_run(s->namer, now_ns);
 			if (r)
-				return r == NAMED_WAIT ? 0 : r;
-			r = named_forget(s->named, now_ns);
+				return r == NAMER_WAIT ? 0 : r;
+			r = namer_forget(s->namer, now_ns);
 			if (r)
-				return r == NAMED_WAIT ? 0 : r;
+				return r == NAMER_WAIT ? 0 : r;
 			peer_epoch_taken(stream);
 		}
-		r = named_take(s->named, &s->held, now_ns);
+		r = namer_take(s->namer, &s->held, now_ns);
 		s->holding = r == -ENOMEM;
 		if (r)
 			return r;
@@ -330,7 +331,7 @@ static int wait_for_something(struct serve *s, bool take_stream)
 	uint64_t now_ns = clock_mono_ns(), deadline = filestore_deadline(&s->files);
 	uint64_t generated = jit_deadline(&s->jit, now_ns);
 	uint64_t interpreted = objects_deadline(s->objects);
-	uint64_t looks = named_looks_until(s->named), aside = named_next_look(s->named);
+	uint64_t looks = namer_looks_until(s->namer), aside = namer_next_look(s->namer);
 	int timeout = s->out.batch.len ? FLUSH_MS : TICK_MS;
 	struct pollfd p[] = {
 		{ .fd = s->links->life_fd, .events = POLLIN },
@@ -355,7 +356,7 @@ static int wait_for_something(struct serve *s, bool take_stream)
 	}
 	if (peer_has_unsent(s->links->files) && timeout > FLUSH_MS)
 		timeout = FLUSH_MS; /* to send what could not be sent */
-	if (named_paused(s->named))
+	if (namer_paused(s->namer))
 		timeout = 0;
 	if (s->peer_gone) { /* a closed lane stays readable */
 		p[2].fd = -1;
@@ -363,7 +364,8 @@ static int wait_for_something(struct serve *s, bool take_stream)
 	}
 	if (poll(p, sizeof(p) / sizeof(p[0]), timeout) < 0 && errno != EINTR)
 		return -errno;
-	return (p[0].revents && deploy_life_over(s->links->life_fd)) ? SERVE_LIFE_OVER : 0;
+	return (p[0].revents && deploy_life_over(s->links->life_fd, &s->renews)) ? SERVE_LIFE_OVER
+										 : 0;
 }
 
 /* Notes whether prof-export came or went. */
@@ -396,7 +398,7 @@ static void share_memory(struct serve *s, uint64_t now_ns)
 	s->shared_ns = now_ns;
 
 	const struct objects_counts objects = objects_counts(s->objects);
-	const uint64_t others = s->jit.bytes + objects.held_bytes + named_bytes(s->named);
+	const uint64_t others = s->jit.bytes + objects.held_bytes + namer_bytes(s->namer);
 
 	s->files.budget = share_programs(&s->share, others, s->files.bytes, s->files.evicted,
 					 now_ns);
@@ -422,8 +424,9 @@ static int rest(struct serve *s, uint64_t now_ns)
 	if (now_ns - s->starved_ns >= REST_MOST_NS)
 		return -ENOMEM;
 	filestore_relieve(&s->files);
-	return poll(&life, 1, REST_MS) > 0 && deploy_life_over(s->links->life_fd) ? SERVE_LIFE_OVER
-										  : 0;
+	return poll(&life, 1, REST_MS) > 0 && deploy_life_over(s->links->life_fd, &s->renews)
+		       ? SERVE_LIFE_OVER
+		       : 0;
 }
 
 static int serve_loop(struct serve *s, struct serve_counts *counts)
@@ -432,7 +435,7 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 	int refused = 0;
 
 	for (;;) {
-		bool ended = named_ended(s->named), full = named_full(s->named), waiting = false;
+		bool ended = namer_ended(s->namer), full = namer_full(s->namer), waiting = false;
 		uint64_t now_ns;
 		int r;
 
@@ -458,7 +461,7 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 		filestore_tick(&s->files, now_ns);
 		jit_tick(&s->jit, now_ns);
 		if (s->peer_gone || s->leaving || refused)
-			named_ends(s->named, now_ns);
+			namer_ends(s->namer, now_ns);
 		if (!s->export_there)
 			continue;
 		if (ended) {
@@ -467,6 +470,9 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 				return r;
 			continue;
 		}
+		if (s->renews)
+			namer_renew(s->namer);
+		s->renews = false;
 		/* Repeat until nothing moves: taking messages makes room in the peer's queue,
 		 * sending makes room in ours. */
 		do {
@@ -477,19 +483,19 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 					return r;
 				refused = r;
 			}
-			full = named_full(s->named);
+			full = namer_full(s->namer);
 			r = forgive(s, objects_send(s->objects, now_ns));
 			if (r < 0)
 				return r;
 			/* Interpreted frames first: their objects may be gone once the DWARF of a
 			 * native frame has been read, which can take a second. */
-			waiting = !full && !s->peer_gone && !named_is_late(s->named, now_ns) &&
+			waiting = !full && !s->peer_gone && !namer_is_late(s->namer, now_ns) &&
 				  (objects_deadline(s->objects) > now_ns ||
-				   named_looks_until(s->named) > now_ns);
+				   namer_looks_until(s->namer) > now_ns);
 			if (waiting)
 				break;
-			r = named_run(s->named, now_ns);
-			waiting = r == NAMED_WAIT || r == -ENOMEM;
+			r = namer_run(s->namer, now_ns);
+			waiting = r == NAMER_WAIT || r == -ENOMEM;
 			r = forgive(s, r);
 			if (r < 0)
 				return r;
@@ -499,17 +505,17 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 			return r;
 		(void)peer_flush(s->links->files);
 		if ((s->peer_gone || s->leaving || refused) && !waiting && !s->holding &&
-		    !named_ended(s->named)) {
+		    !namer_ended(s->namer)) {
 			counts->peer_lost = !refused;
 			counts->keeper_gone = program_keeper_gone();
 			/* Without a hello, the named stream needs no end. */
-			if (!named_begun(s->named))
+			if (!namer_begun(s->namer))
 				return refused;
-			r = forgive(s, named_end(s->named, END_PEER_LOST, now_ns));
+			r = forgive(s, namer_end(s->namer, END_PEER_LOST, now_ns));
 			if (r < 0)
 				return r;
 		}
-		if (named_ended(s->named) || now_ns - flushed_ns >= FLUSH_MS * 1000000ull) {
+		if (namer_ended(s->namer) || now_ns - flushed_ns >= FLUSH_MS * 1000000ull) {
 			r = forgive(s, stream_flush(&s->out));
 			if (r < 0)
 				return r;
@@ -526,11 +532,13 @@ int serve_run(const struct serve_links *links, const struct budget *budget,
 
 	if (!s)
 		return -ENOMEM;
-	struct named_limits limits = NAMED_LIMITS;
+	struct namer_limits limits = NAMER_LIMITS;
 
 	limits.bytes = budget->definitions;
 	limits.text = budget->names / 2;
 	limits.functions = budget->names / 2 / SERVE_NAME_BYTES;
+	/* prof-export's journal holds several of this size. */
+	limits.epoch = budget->model;
 	s->links = links;
 	s->received = BUF_INIT(2 * MSG_MAX_SIZE);
 	share_init(&s->share, budget);
@@ -547,17 +555,17 @@ int serve_run(const struct serve_links *links, const struct budget *budget,
 	 * our predecessor. */
 	stream_out_epoch(&s->out, clock_wall_ns());
 	if (r == 0)
-		r = named_new(&limits, &s->files, &s->out, &s->named);
+		r = namer_new(&limits, &s->files, &s->out, &s->namer);
 	if (r == 0)
-		named_use_jit(s->named, &s->jit);
+		namer_use_jit(s->namer, &s->jit);
 	if (r == 0)
-		named_leave_out(s->named, links->names);
+		namer_leave_out(s->namer, links->names);
 	if (r == 0)
 		objects_budget(s->objects, budget->objects / 3);
 	if (r == 0)
-		named_use_objects(s->named, s->objects, tell_runtime, s);
+		namer_use_objects(s->namer, s->objects, tell_runtime, s);
 	if (r == 0)
-		named_take_turns(s->named, TURN_NS, links->say_slow);
+		namer_take_turns(s->namer, TURN_NS, links->say_slow);
 	lastword_rest_with(beat_at_rest, s);
 	if (r == 0)
 		r = serve_loop(s, ret_counts);
@@ -566,12 +574,12 @@ int serve_run(const struct serve_links *links, const struct budget *budget,
 		r = SERVE_LIFE_OVER;
 	if (r == -ENOTCONN)
 		r = SERVE_EXPORT_GONE;
-	if (s->named)
-		ret_counts->named = named_counts(s->named);
+	if (s->namer)
+		ret_counts->named = namer_counts(s->namer);
 	ret_counts->dwarf_too_large = s->files.dwarf_too_large;
 	ret_counts->code_lost = s->jit.lost;
 	program_grow_with(NULL, NULL);
-	named_free(s->named);
+	namer_free(s->namer);
 	objects_free(s->objects);
 	jit_done(&s->jit);
 	stream_out_done(&s->out);

@@ -9,7 +9,7 @@
 #include "common/cell/budget.h"
 #include "common/wire/bus.h"
 #include "common/wire/peer.h"
-#include "tools/prof-symd/stream/named.h"
+#include "tools/prof-symd/stream/namer.h"
 
 struct serve_links {
 	/* Borrowed. */
@@ -27,7 +27,7 @@ struct serve_links {
 	void (*say_lost)(struct str path, unsigned kills);
 	void (*say_died)(struct str path, bool killed);
 	void (*say_too_large)(struct str path);
-	void (*say_slow)(uint64_t owner);    /* as of named_take_turns */
+	void (*say_slow)(uint64_t owner);    /* as of namer_take_turns */
 	void (*say_code_lost)(uint32_t pid); /* as in worker_warnings.h */
 };
 
@@ -39,7 +39,7 @@ enum serve_verdict {
 };
 
 struct serve_counts {
-	struct named_counts named;
+	struct namer_counts named;
 	uint64_t dwarf_too_large; /* files */
 	uint64_t code_lost;	  /* perf maps and jitdumps */
 	bool peer_lost;		  /* prof-bpf went without an end; an end was sent in its place */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * profpipe: the launcher. It opens the files that the user named, gives each tool its identity and
- * its sockets, starts the four tools, and sums up the run. From a tool it reads fixed-width status
+ * its sockets, starts the tools, and sums up the run. From a tool it reads fixed-width status
  * words and log lines, which it escapes; it parses nothing else.
  */
 #include <errno.h>

@@ -362,6 +362,14 @@ int dwarfimage_open_slices(const struct dwarfimage_slice from[static DWARFIMAGE_
 	return m->dwarf ? 0 : errno == ENOMEM ? -ENOMEM : SYMFILE_MALFORMED;
 }
 
+struct span dwarfimage_section(const struct dwarfimage *m, enum dwarfimage_section which)
+{
+	const struct dwarfimage_piece *p = &m->pieces[which];
+
+	return p->section ? (struct span){ .data = m->bytes + p->start, .len = p->size }
+			  : (struct span){ 0 };
+}
+
 size_t dwarfimage_bytes(const struct dwarfimage *m)
 {
 	return m->lazy ? m->lazy->filled : m->size;

@@ -68,6 +68,8 @@ int dwarfimage_open(const struct symfile *f, uint64_t max, struct dwarfimage *m)
 /* The same from slices, whose files are borrowed until dwarfimage_done. */
 int dwarfimage_open_slices(const struct dwarfimage_slice from[static DWARFIMAGE_SECTIONS],
 			   uint64_t max, struct dwarfimage *m);
+/* A section of the image, empty if there is none. Reading it may fill lazy memory. */
+struct span dwarfimage_section(const struct dwarfimage *m, enum dwarfimage_section which);
 /* Closes it in libdw, and keeps the bytes. */
 void dwarfimage_end(struct dwarfimage *m);
 /* Frees the bytes as well. */

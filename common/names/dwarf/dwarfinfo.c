@@ -10,6 +10,9 @@
  * Nothing here may call a function of libdw that follows a unit into another file. A skeleton unit
  * is looked up in an image of its own (dwarfsplit.h).
  *
+ * Nothing here may call libdw's functions of lines and files: these make a list of all rows of a
+ * unit. dwarflines.h reads them.
+ *
  * Sources: DWARF 5, sections 2.17, 3.3.1, 3.3.8.
  */
 #include <dwarf.h>
@@ -20,8 +23,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "common/names/dwarf/dwarffiles.h"
 #include "common/names/dwarf/dwarfimage.h"
 #include "common/names/dwarf/dwarfinfo.h"
+#include "common/names/dwarf/dwarflines.h"
 #include "common/names/dwarf/dwarfnames.h"
 #include "common/names/dwarf/dwarfranges.h"
 #include "common/names/dwarf/dwarfsplit.h"
@@ -34,10 +39,10 @@
 struct unit {
 	Dwarf_Off entry;
 	struct ranges functions;
-	uint32_t opening; /* dwarfinfo's `opening` when its lines were read last */
-	uint8_t indexed;  /* 1: outermost functions, 2: also functions within functions */
-	bool skeleton;	  /* its DWARF is in another file */
-	uint8_t place;	  /* enum dwarfinfo_want: where that was found, or is looked for next */
+	struct dwarflines *lines; /* owned; NULL: not read yet, or none */
+	uint8_t indexed;	  /* 1: outermost functions, 2: also functions within functions */
+	bool skeleton;		  /* its DWARF is in another file */
+	uint8_t place; /* enum dwarfinfo_want: where that was found, or is looked for next */
 };
 
 /* A unit whose DWARF is in another file. */
@@ -67,9 +72,8 @@ struct dwarfinfo {
 	enum dwarfinfo_want want; /* of the last lookup, */
 	size_t wanting;		  /* for this unit */
 	bool package_tried;
-	uint32_t opening; /* how often the images were opened */
-	size_t indexed;	  /* bytes of functions' ranges */
-	size_t grown;	  /* an estimate of libdw's memory for the units that were used */
+	size_t indexed; /* bytes of functions' ranges and lines' marks */
+	size_t grown;	/* an estimate of libdw's memory for the units that were used */
 };
 
 /* --- ranges of an entry --- */
@@ -204,7 +208,6 @@ static int open_images(struct dwarfinfo *d)
 		dwarf_setalt(d->main.dwarf, d->alt.dwarf);
 	else
 		dwarfimage_done(&d->alt);
-	d->opening++;
 	return 0;
 }
 
@@ -274,12 +277,22 @@ int dwarfinfo_open(const struct symfile *f, const struct symfile *alt, uint64_t 
 	return 0;
 }
 
+static void free_lines(struct unit *u)
+{
+	if (u->lines)
+		dwarflines_done(u->lines);
+	free(u->lines);
+	u->lines = NULL;
+}
+
 void dwarfinfo_free(struct dwarfinfo *d)
 {
 	if (!d)
 		return;
-	for (size_t i = 0; i < d->unit_count; i++)
+	for (size_t i = 0; i < d->unit_count; i++) {
 		ranges_done(&d->units[i].functions);
+		free_lines(&d->units[i]);
+	}
 	free(d->units);
 	ranges_done(&d->ranges);
 	close_images(d);
@@ -585,49 +598,54 @@ static bool find_function(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie,
 	return false;
 }
 
-static bool find_line(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie, uint64_t address,
-		      const char **ret_path, uint64_t *ret_line)
-{
-	Dwarf_Line *line = dwarf_getsrc_die(cudie, address);
-	bool end = true;
-	int number;
+/* --- lines --- */
 
-	if (!line || dwarf_lineendsequence(line, &end) != 0 || end ||
-	    dwarf_lineno(line, &number) != 0)
-		return false;
-	*ret_path = dwarf_linesrc(line, NULL, NULL);
-	*ret_line = number > 0 ? (uint64_t)number : 0;
-	return *ret_path != NULL;
+/* The file and line of an address. *ret_file UINT64_MAX: none. */
+static int find_line(struct dwarfinfo *d, struct unit *u, const struct dwarffiles *f,
+		     uint64_t address, uint64_t *ret_file, uint64_t *ret_line)
+{
+	*ret_file = UINT64_MAX;
+	*ret_line = 0;
+	if (!f->cudie)
+		return 0;
+	if (!u->lines) {
+		const size_t bytes = dwarfinfo_bytes(d);
+
+		u->lines = malloc(sizeof(*u->lines));
+		if (!u->lines)
+			return -ENOMEM;
+		*u->lines = f->table;
+		const int r = dwarflines_index(&f->sections, u->lines,
+					       bytes < d->max ? d->max - bytes : 0);
+
+		if (r) {
+			free_lines(u);
+			return r;
+		}
+		d->indexed += sizeof(*u->lines) + dwarflines_bytes(u->lines);
+	}
+	(void)dwarflines_find(&f->sections, u->lines, address, ret_file, ret_line);
+	return 0;
 }
 
-/* The file in which an entry is declared. For a split unit, libdw would go to its skeleton. */
-static const char *declared_in(Dwarf_Die *die, const struct dwarfsplit *split, Dwarf_Files *files,
-			       size_t file_count)
+static void set_source(struct names *n, struct call *c, const char *path)
 {
-	uint64_t file;
-
-	if (!split)
-		return dwarf_decl_file(die);
-	return files && dwarfnames_number(die, DW_AT_decl_file, true, &file) && file < file_count
-		       ? dwarf_filesrc(files, file, NULL, NULL)
-		       : NULL;
+	if (path[0])
+		c->source = names_keep(n, path, strlen(path));
 }
 
 static int lookup_in_unit(struct dwarfinfo *d, struct unit *u, uint64_t address, struct names *ret)
 {
 	Dwarf_Die cudie, function, chain[NAMES_MAX], *own = &cudie;
 	struct dwarfsplit *split;
-	Dwarf_Files *files = NULL;
-	size_t file_count = 0;
-	const char *path = NULL;
-	uint64_t line = 0;
+	struct dwarffiles files, own_files;
+	char path[DWARFFILES_PATH] = "", declared[DWARFFILES_PATH];
+	uint64_t line, file;
 	unsigned count = 0;
-	bool first = u->opening != d->opening;
 
-	u->opening = d->opening;
 	if (!dwarf_offdie(d->main.dwarf, u->entry, &cudie))
 		return SYMFILE_NONE;
-	const int r = find_split(d, u, &cudie, &split, ret);
+	int r = find_split(d, u, &cudie, &split, ret);
 
 	if (r)
 		return r;
@@ -637,50 +655,44 @@ static int lookup_in_unit(struct dwarfinfo *d, struct unit *u, uint64_t address,
 	if ((split || !u->skeleton) && dwarfnames_language(own) != DW_LANG_Mips_Assembler &&
 	    find_function(d, u, own, split, address, &function))
 		count = walk_inlined(&function, split, address, chain);
-	find_line(d, u, &cudie, address, &path, &line);
-	if (first) {
-		Dwarf_Lines *lines;
-		size_t lines_count;
-
-		if (dwarf_getsrclines(&cudie, &lines, &lines_count) == 0)
-			d->grown += lines_count * 48;
-	}
+	dwarffiles_open(&d->main, &cudie, &files);
+	r = find_line(d, u, &files, address, &file, &line);
+	if (r)
+		return r;
+	dwarffiles_path(&files, file, path);
+	if (!path[0])
+		line = 0;
 	if (count == 0) {
-		if (!path)
+		if (!path[0])
 			return SYMFILE_NONE;
 		ret->calls[0] = (struct call){ .line = line };
-		dwarfnames_source(ret, &ret->calls[0], path, &cudie);
+		set_source(ret, &ret->calls[0], path);
 		ret->count = 1;
 		return 0;
 	}
 	/* A split unit may have its own file table; else its skeleton's is used. */
-	if ((count > 1 || split) &&
-	    dwarf_getsrcfiles(split && split->image.pieces[DWARFIMAGE_LINE].size ? own : &cudie,
-			      &files, &file_count) != 0)
-		files = NULL;
+	own_files = files;
+	if (split && split->image.pieces[DWARFIMAGE_LINE].size)
+		dwarffiles_open_split(split, &cudie, &own_files);
 	for (unsigned i = count; i-- > 0;) {
 		Dwarf_Die *die = &chain[i];
 		struct call *c = &ret->calls[ret->count];
-		bool innermost = ret->count == 0;
-		uint64_t file;
 
+		dwarffiles_declaration(die, &d->main, &d->alt, split ? &own_files : NULL, declared);
+		if (!path[0] && ret->count == 0)
+			memcpy(path, declared, sizeof(path));
 		*c = (struct call){ .line = line };
 		dwarfnames_call(ret, c, die);
-		dwarfnames_source(ret, c,
-				  path	      ? path
-				  : innermost ? declared_in(die, split, files, file_count)
-					      : NULL,
-				  &cudie);
-		dwarfnames_start(c, die, declared_in(die, split, files, file_count));
+		set_source(ret, c, path);
+		dwarfnames_start(c, die, declared);
 		/* Drop an inlined call without a name, which may be in a file that is missing. */
 		if (c->name.len > 0 || i == 0)
 			ret->count++;
-		path = NULL;
+		path[0] = 0;
 		line = 0;
 		if (dwarf_tag(die) == DW_TAG_inlined_subroutine) {
-			if (dwarfnames_number(die, DW_AT_call_file, false, &file) && files &&
-			    file < file_count)
-				path = dwarf_filesrc(files, file, NULL, NULL);
+			if (dwarfnames_number(die, DW_AT_call_file, false, &file))
+				dwarffiles_path(&own_files, file, path);
 			if (!dwarfnames_number(die, DW_AT_call_line, false, &line) ||
 			    line > INT32_MAX)
 				line = 0;
@@ -736,6 +748,7 @@ static void begin_anew(struct dwarfinfo *d)
 		const size_t max = d->units[i].functions.max;
 
 		ranges_done(&d->units[i].functions);
+		free_lines(&d->units[i]);
 		d->units[i].functions.max = max;
 		d->units[i].indexed = 0;
 	}

@@ -3,26 +3,14 @@
 
 #include <dwarf.h>
 #include <string.h>
-
-static bool take_number(struct dwarflist *l, uint64_t *ret)
-{
-	uint8_t byte = 0x80;
-
-	*ret = 0;
-	for (unsigned shift = 0; byte & 0x80; shift += 7) {
-		if (shift > 63 || !span_read(&l->left, &byte, 1))
-			return false;
-		*ret |= (uint64_t)(byte & 0x7f) << shift;
-	}
-	return true;
-}
+#include "common/base/leb128.h"
 
 /* Reads the number of an address, and looks the address up. */
 static bool take_numbered(struct dwarflist *l, uint64_t *ret)
 {
 	uint64_t number;
 
-	if (!take_number(l, &number) || number >= l->addresses.len / sizeof(*ret))
+	if (!leb128_unsigned(&l->left, &number) || number >= l->addresses.len / sizeof(*ret))
 		return false;
 	memcpy(ret, l->addresses.data + number * sizeof(*ret), sizeof(*ret));
 	return true;
@@ -74,12 +62,12 @@ static bool next_entry(struct dwarflist *l, uint64_t *low, uint64_t *high)
 		case DW_RLE_startx_endx:
 			return take_numbered(l, low) && take_numbered(l, high);
 		case DW_RLE_startx_length:
-			if (!take_numbered(l, low) || !take_number(l, high))
+			if (!take_numbered(l, low) || !leb128_unsigned(&l->left, high))
 				return false;
 			*high += *low;
 			return true;
 		case DW_RLE_offset_pair:
-			if (!take_number(l, low) || !take_number(l, high))
+			if (!leb128_unsigned(&l->left, low) || !leb128_unsigned(&l->left, high))
 				return false;
 			*low += l->base;
 			*high += l->base;
@@ -87,7 +75,7 @@ static bool next_entry(struct dwarflist *l, uint64_t *low, uint64_t *high)
 		case DW_RLE_start_end:
 			return span_read(&l->left, low, 8) && span_read(&l->left, high, 8);
 		case DW_RLE_start_length:
-			if (!span_read(&l->left, low, 8) || !take_number(l, high))
+			if (!span_read(&l->left, low, 8) || !leb128_unsigned(&l->left, high))
 				return false;
 			*high += *low;
 			return true;

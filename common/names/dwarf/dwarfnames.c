@@ -150,22 +150,6 @@ void dwarfnames_call(struct names *n, struct call *c, Dwarf_Die *die)
 	}
 }
 
-void dwarfnames_source(struct names *n, struct call *c, const char *path, Dwarf_Die *cudie)
-{
-	char whole[2 * NAMES_TEXT];
-	Dwarf_Attribute a;
-	const char *dir;
-
-	if (!path)
-		return;
-	dir = path[0] != '/' && dwarf_attr(cudie, DW_AT_comp_dir, &a) ? dwarf_formstring(&a) : NULL;
-	if (dir && dir[0]) {
-		snprintf(whole, sizeof(whole), "%s/%s", dir, path);
-		path = whole;
-	}
-	c->source = names_keep(n, path, strlen(path));
-}
-
 bool dwarfnames_number(Dwarf_Die *die, unsigned attribute, bool integrate, uint64_t *ret)
 {
 	Dwarf_Attribute a;
@@ -185,7 +169,7 @@ void dwarfnames_start(struct call *c, Dwarf_Die *die, const char *file)
 
 	if (!dwarfnames_number(die, DW_AT_decl_line, true, &line) || line > INT32_MAX)
 		return;
-	if (file && c->source.len >= strlen(file) &&
+	if (file[0] && c->source.len >= strlen(file) &&
 	    memcmp(c->source.data + c->source.len - strlen(file), file, strlen(file)) == 0)
 		c->start_line = line;
 }

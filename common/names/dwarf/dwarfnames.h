@@ -16,11 +16,8 @@ uint64_t dwarfnames_language(Dwarf_Die *cudie);
 bool dwarfnames_number(Dwarf_Die *die, unsigned attribute, bool integrate, uint64_t *ret);
 /* Sets the names of a call, kept in n; empty if it has none. */
 void dwarfnames_call(struct names *n, struct call *c, Dwarf_Die *die);
-/* Sets its source file. path: as compilers write it; if relative, it starts at the unit's
- * directory. */
-void dwarfnames_source(struct names *n, struct call *c, const char *path, Dwarf_Die *cudie);
 /* Sets the line of its declaration, if c->source is the file of the declaration. file: the file of
- * the declaration; may be NULL. */
+ * the declaration; empty if unknown. */
 void dwarfnames_start(struct call *c, Dwarf_Die *die, const char *file);
 
 #endif

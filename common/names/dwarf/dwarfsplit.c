@@ -98,14 +98,6 @@ void dwarfsplit_close(struct dwarfsplit *s)
 
 /* --- ranges --- */
 
-static struct span section_of(const struct dwarfimage *m, enum dwarfimage_section which)
-{
-	const struct dwarfimage_piece *p = &m->pieces[which];
-
-	return p->section ? (struct span){ .data = m->bytes + p->start, .len = p->size }
-			  : (struct span){ 0 };
-}
-
 void dwarfsplit_ranges(const struct dwarfsplit *s, Dwarf_Die *die, struct dwarfsplit_ranges *ret)
 {
 	Dwarf_Attribute a;
@@ -122,15 +114,15 @@ void dwarfsplit_ranges(const struct dwarfsplit *s, Dwarf_Die *die, struct dwarfs
 	if (!dwarf_attr(die, DW_AT_ranges, &a) || dwarf_formudata(&a, &at) != 0 ||
 	    dwarf_cu_info(die->cu, &version, NULL, NULL, NULL, NULL, NULL, NULL) != 0)
 		return;
-	const struct span section = section_of(&s->image, version < 5 ? DWARFIMAGE_RANGES
-								      : DWARFIMAGE_RNGLISTS);
+	const struct span section = dwarfimage_section(
+		&s->image, version < 5 ? DWARFIMAGE_RANGES : DWARFIMAGE_RNGLISTS);
 
 	if ((dwarf_whatform(&a) == DW_FORM_rnglistx && !dwarflist_find(section, at, &at)) ||
 	    at > section.len)
 		return;
 	ret->list = (struct dwarflist){
 		.left = { .data = section.data + at, .len = section.len - at },
-		.addresses = section_of(&s->image, DWARFIMAGE_ADDR),
+		.addresses = dwarfimage_section(&s->image, DWARFIMAGE_ADDR),
 		.base = s->skeleton.low,
 		.version = version,
 	};

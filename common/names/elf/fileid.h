@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What identifies a program's file for a backend that names its addresses: the build ids, by which
- * it finds the file elsewhere, and the segments, by which offsets become addresses. These are
+ * The identity of a program's file for a backend that names its addresses. The backend finds the
+ * file elsewhere by its build ids, and turns offsets into addresses by its segments. These are
  * labels: anybody can make a file with any of them, except for the hash. Fixed width, without
  * padding: workers send it as it is.
  */

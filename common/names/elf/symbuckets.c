@@ -12,6 +12,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
+#include "common/names/elf/symfile_internal.h"
 
 #define PER_BUCKET 32u
 #define MAX_ENTRIES (16u << 20)

@@ -19,6 +19,7 @@
 #include <string.h>
 #include "common/names/demangle.h"
 #include "common/names/elf/symbuckets.h"
+#include "common/names/elf/symfile_internal.h"
 #include "common/names/elf/symreach.h"
 #include "common/names/elf/symtable.h"
 

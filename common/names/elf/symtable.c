@@ -5,6 +5,7 @@
 #include <lzma.h>
 #include <stdlib.h>
 #include <string.h>
+#include "common/names/elf/symfile_internal.h"
 #include "common/names/elf/symtable.h"
 
 #define MAX_STRINGS (1u << 29) /* bytes of one string table: offsets are packed into 29 bits */

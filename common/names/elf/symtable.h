@@ -7,7 +7,7 @@
 #ifndef COMMON_NAMES_ELF_SYMTABLE_H
 #define COMMON_NAMES_ELF_SYMTABLE_H
 
-#include "common/names/elf/symfile_internal.h"
+#include "common/names/elf/symfile.h"
 
 #define SYMTABLE_MAX_SYMBOLS (4u << 20) /* of all tables of one file */
 

@@ -242,7 +242,7 @@ static int exchange(struct program *p, const struct programwire_ask *a, const in
 	uint64_t wait_ns = 0;
 	int r = 0;
 
-	/* What it learns may change the names. */
+	/* This answer may change the names. */
 	if (a->kind != PROGRAMWIRE_LOOKUP && a->kind != PROGRAMWIRE_REST)
 		forget_ahead(p);
 	if (!w->busy) {

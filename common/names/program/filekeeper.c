@@ -18,8 +18,6 @@
 #include "common/names/program/workercell.h"
 #include "common/wire/scm.h"
 
-#define OTHERS_CLOCK (1u << 31)
-
 /* The calls of the keeper, and of a new worker before that enters its own list. */
 static const struct seccomp_rule own_calls[] = {
 	CALL_IF("tgkill", SECCOMP_IS(2, SIGABRT)), /* the worker's abort() */
@@ -28,7 +26,7 @@ static const struct seccomp_rule own_calls[] = {
 	CALL("setrlimit"),
 	CALL("setitimer"), /* the worker's timer */
 	/* The worker's cpu time. */
-	CALL_IF("clock_gettime", SECCOMP_SET(0, OTHERS_CLOCK)),
+	CALL_IF("clock_gettime", SECCOMP_SET(0, CLOCK_OTHERS)),
 	SECCOMP_END,
 };
 
@@ -53,17 +51,6 @@ static pid_t start_worker(const struct keeper *k, const struct filekeeper_ask *a
 	return pid;
 }
 
-static uint64_t cpu_of(pid_t worker)
-{
-	/* As clock_getcpuclockid(3) has it, which makes a call more. */
-	const clockid_t id = (clockid_t)(~(unsigned)worker << 3 | 2);
-	struct timespec t;
-
-	if (worker <= 0 || clock_gettime(id, &t))
-		return 0;
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static void keep(const struct keeper *k)
 {
 	pid_t workers[FILEKEEPER_KINDS] = { 0 };
@@ -82,7 +69,7 @@ static void keep(const struct keeper *k)
 		pid_t *worker = &workers[a.kind];
 
 		if (a.what == FILEKEEPER_CLOCK) {
-			said.cpu_ns = cpu_of(*worker);
+			said.cpu_ns = clock_cpu_ns(*worker);
 		} else {
 			if (*worker > 0) {
 				/* The status of a worker that had already died stays as it was. */

@@ -195,7 +195,7 @@ static void look_ahead(struct worker *w, struct served *s, const struct programw
 		w->more_answer.head = (struct programwire_head){ .address = UINT64_MAX };
 		const int r = look_up(s, m.offset, true, &w->more_names, &w->more_answer.head);
 
-		/* What is odd is answered when it is asked for. */
+		/* An error is answered when its own request comes. */
 		if (r && r != SYMFILE_NONE)
 			break;
 		w->more_answer.head.verdict = r;

@@ -71,6 +71,25 @@ int object_memory_get(struct object_memory *m, uint64_t address, uint32_t n, uin
 	return OBJECT_MEMORY_WANTED;
 }
 
+struct span object_memory_have(const struct object_memory *m, uint64_t address, uint32_t n)
+{
+	for (unsigned i = 0; i < m->count; i++) {
+		const struct object_memory_piece *p = &m->pieces[i];
+		const uint64_t skip = address - p->address;
+
+		if (p->read && address >= p->address && skip < p->have)
+			return (struct span){ .data = m->bytes.data + p->at + skip,
+					      .len = n < p->have - skip ? n : p->have - skip };
+	}
+	return (struct span){ 0 };
+}
+
+struct object_memory *object_memory_other(const struct object_memory *m, uint64_t address,
+					  uint64_t check)
+{
+	return m->other ? m->other(m->other_ctx, address, check) : NULL;
+}
+
 bool object_memory_next(const struct object_memory *m, unsigned *i)
 {
 	while (*i < m->count && m->pieces[*i].read)

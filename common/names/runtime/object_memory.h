@@ -23,6 +23,10 @@ struct object_memory_piece {
 
 /* Zero-initialise. */
 struct object_memory {
+	/* Finds the memory of another object of the process by its copy; set by the caller, or
+	 * NULL. Borrowed. */
+	struct object_memory *(*other)(void *ctx, uint64_t address, uint64_t check);
+	void *other_ctx;
 	struct object_memory_piece *pieces; /* owned */
 	unsigned count, cap;
 	uint32_t total;	  /* bytes wanted by all pieces */
@@ -42,6 +46,12 @@ void object_memory_done(struct object_memory *m);
  * object_memory_verdict. */
 int object_memory_get(struct object_memory *m, uint64_t address, uint32_t n, uint32_t guess,
 		      const uint8_t **ret);
+/* Finds bytes from an address on that were copied or read: at most n of them. Wants nothing.
+ * Borrowed. */
+struct span object_memory_have(const struct object_memory *m, uint64_t address, uint32_t n);
+/* Finds the copy of another object, or NULL. Borrowed. */
+struct object_memory *object_memory_other(const struct object_memory *m, uint64_t address,
+					  uint64_t check);
 /* Adds bytes that were read before anyone wanted them. Pieces beyond the limits are ignored. 0,
  * -ENOMEM. */
 int object_memory_add(struct object_memory *m, uint64_t address, struct span bytes);

@@ -79,6 +79,12 @@ enum runtime_verdict {
 	RUNTIME_GONE = 3,  /* another object, or none, is at this address now */
 };
 
+/* The result of object_memory_get as one of `name`. */
+static inline int runtime_verdict(int r)
+{
+	return r == OBJECT_MEMORY_WANTED ? RUNTIME_WANTS : r ? RUNTIME_GONE : 0;
+}
+
 struct runtime_ops {
 	/* Returns 0 also for an unsupported build (known is false). Else RUNTIME_NOT_MINE,
 	 * -ENOMEM. The caller has zeroed *ret and set config.runtime. */
@@ -132,6 +138,8 @@ int runtime_add_inlined(struct runtime_object *o, uint32_t caller, uint32_t line
 			struct str source, uint32_t start_line, uint32_t *ret);
 /* Appends a string, cut to RUNTIME_TEXT between two characters. */
 void runtime_append(struct runtime_text *t, const char *s, size_t len);
+/* Appends a character in UTF-8. What is none, such as half of a pair of UTF-16, becomes U+FFFD. */
+void runtime_append_character(struct runtime_text *t, uint32_t c);
 /* Appends a build as text. 0, errors of buf_append. */
 int runtime_print(const struct runtime_build *b, struct buf *ret);
 

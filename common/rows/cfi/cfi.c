@@ -141,7 +141,7 @@ static int cie_parse(struct cfi *c, struct span s, uint64_t vaddr, struct cfi_ci
 	}
 	if (version == 4 && (!span_read(&s, sizes, 2) || sizes[0] != 8 || sizes[1] != 0))
 		return ROWS_SKIP_CIE_VERSION;
-	if (!encoded_uleb(&s, &code_align) || !encoded_sleb(&s, &data_align) ||
+	if (!leb128_unsigned(&s, &code_align) || !leb128_signed(&s, &data_align) ||
 	    code_align > UINT32_MAX || !cfi_s32(data_align, &cie->data_align) ||
 	    data_align == INT32_MIN)
 		return ROWS_SKIP_CIE;
@@ -150,11 +150,11 @@ static int cie_parse(struct cfi *c, struct span s, uint64_t vaddr, struct cfi_ci
 		if (!encoded_u8(&s, &small))
 			return ROWS_SKIP_CIE;
 		cie->ra_column = small;
-	} else if (!encoded_uleb(&s, &cie->ra_column)) {
+	} else if (!leb128_unsigned(&s, &cie->ra_column)) {
 		return ROWS_SKIP_CIE;
 	}
 	if (letters[0] == 'z') {
-		if (!encoded_uleb(&s, &len) || !span_take(&s, len, &part))
+		if (!leb128_unsigned(&s, &len) || !span_take(&s, len, &part))
 			return ROWS_SKIP_CIE;
 		cie->sized = true;
 
@@ -214,10 +214,10 @@ static int fde_run(struct cfi *c, const struct cfi_cie *cie, struct span s, uint
 		if (!r)
 			r = encoded_value(&s, cie->encoding, &size);
 	}
-	if (!r && cie->sized && (!encoded_uleb(&s, &len) || !span_take(&s, len, &part)))
-		r = 2;
+	if (!r && cie->sized && (!leb128_unsigned(&s, &len) || !span_take(&s, len, &part)))
+		r = ENCODED_CUT;
 	if (r) {
-		skipped[r == 1 ? ROWS_SKIP_ENCODING : ROWS_SKIP_ENTRY]++;
+		skipped[r == ENCODED_UNSUPPORTED ? ROWS_SKIP_ENCODING : ROWS_SKIP_ENTRY]++;
 		return 0;
 	}
 	if (!start || !size) {

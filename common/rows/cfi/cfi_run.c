@@ -192,86 +192,87 @@ static int run_seldom(struct cfi_run *run, uint8_t op, struct span *s, uint64_t 
 			*ret_bytes = UINT64_MAX;
 		break;
 	case DW_CFA_def_cfa_offset:
-		if (!encoded_uleb(s, &u))
+		if (!leb128_unsigned(s, &u))
 			return CFI_RUN_SENSELESS;
 		cfa_offset(run, u > INT64_MAX ? INT64_MAX : (int64_t)u);
 		break;
 	case DW_CFA_def_cfa_offset_sf:
-		if (!encoded_sleb(s, &off))
+		if (!leb128_signed(s, &off))
 			return CFI_RUN_SENSELESS;
 		cfa_offset(run, scaled(run, off));
 		break;
 	case DW_CFA_def_cfa_register:
-		if (!encoded_uleb(s, &reg))
+		if (!leb128_unsigned(s, &reg))
 			return CFI_RUN_SENSELESS;
 		cfi_state_cfa_register(&run->state, reg);
 		run->dirty = true;
 		break;
 	case DW_CFA_def_cfa:
-		if (!encoded_uleb(s, &reg) || !encoded_uleb(s, &u))
+		if (!leb128_unsigned(s, &reg) || !leb128_unsigned(s, &u))
 			return CFI_RUN_SENSELESS;
 		cfa_define(run, reg, u > INT64_MAX ? INT64_MAX : (int64_t)u);
 		break;
 	case DW_CFA_def_cfa_sf:
-		if (!encoded_uleb(s, &reg) || !encoded_sleb(s, &off))
+		if (!leb128_unsigned(s, &reg) || !leb128_signed(s, &off))
 			return CFI_RUN_SENSELESS;
 		cfa_define(run, reg, scaled(run, off));
 		break;
 	case DW_CFA_def_cfa_expression:
-		if (!encoded_uleb(s, &u) || !span_take(s, u, &block) ||
+		if (!leb128_unsigned(s, &u) || !span_take(s, u, &block) ||
 		    !cfi_state_cfa_expression(&run->state, block))
 			return CFI_RUN_SENSELESS;
 		run->dirty = true;
 		break;
 	case DW_CFA_expression:
 	case DW_CFA_val_expression:
-		if (!encoded_uleb(s, &reg) || !encoded_uleb(s, &u) || !span_take(s, u, &block) ||
+		if (!leb128_unsigned(s, &reg) || !leb128_unsigned(s, &u) ||
+		    !span_take(s, u, &block) ||
 		    !reg_expression(run, reg, block, op == DW_CFA_val_expression))
 			return CFI_RUN_SENSELESS;
 		break;
 	case DW_CFA_offset_extended:
-		if (!encoded_uleb(s, &reg) || !encoded_uleb(s, &u))
+		if (!leb128_unsigned(s, &reg) || !leb128_unsigned(s, &u))
 			return CFI_RUN_SENSELESS;
 		reg_set(run, reg, CFI_VALUE_AT_CFA, 0, scaled(run, (int64_t)u));
 		break;
 	case DW_CFA_offset_extended_sf:
-		if (!encoded_uleb(s, &reg) || !encoded_sleb(s, &off))
+		if (!leb128_unsigned(s, &reg) || !leb128_signed(s, &off))
 			return CFI_RUN_SENSELESS;
 		reg_set(run, reg, CFI_VALUE_AT_CFA, 0, scaled(run, off));
 		break;
 	case DW_CFA_GNU_negative_offset_extended:
-		if (!encoded_uleb(s, &reg) || !encoded_uleb(s, &u))
+		if (!leb128_unsigned(s, &reg) || !leb128_unsigned(s, &u))
 			return CFI_RUN_SENSELESS;
 		off = scaled(run, (int64_t)u);
 		reg_set(run, reg, CFI_VALUE_AT_CFA, 0, off == INT64_MIN ? INT64_MAX : -off);
 		break;
 	case DW_CFA_val_offset:
-		if (!encoded_uleb(s, &reg) || !encoded_uleb(s, &u))
+		if (!leb128_unsigned(s, &reg) || !leb128_unsigned(s, &u))
 			return CFI_RUN_SENSELESS;
 		reg_set(run, reg, CFI_VALUE_CFA, 0, scaled(run, (int64_t)u));
 		break;
 	case DW_CFA_val_offset_sf:
-		if (!encoded_uleb(s, &reg) || !encoded_sleb(s, &off))
+		if (!leb128_unsigned(s, &reg) || !leb128_signed(s, &off))
 			return CFI_RUN_SENSELESS;
 		reg_set(run, reg, CFI_VALUE_CFA, 0, scaled(run, off));
 		break;
 	case DW_CFA_restore_extended:
-		if (!encoded_uleb(s, &reg))
+		if (!leb128_unsigned(s, &reg))
 			return CFI_RUN_SENSELESS;
 		reg_restore(run, reg);
 		break;
 	case DW_CFA_undefined:
-		if (!encoded_uleb(s, &reg))
+		if (!leb128_unsigned(s, &reg))
 			return CFI_RUN_SENSELESS;
 		reg_set(run, reg, CFI_VALUE_UNDEFINED, 0, 0);
 		break;
 	case DW_CFA_same_value:
-		if (!encoded_uleb(s, &reg))
+		if (!leb128_unsigned(s, &reg))
 			return CFI_RUN_SENSELESS;
 		reg_set(run, reg, CFI_VALUE_SAME, 0, 0);
 		break;
 	case DW_CFA_register:
-		if (!encoded_uleb(s, &reg) || !encoded_uleb(s, &u))
+		if (!leb128_unsigned(s, &reg) || !leb128_unsigned(s, &u))
 			return CFI_RUN_SENSELESS;
 		reg_set(run, reg, CFI_VALUE_REG, u, 0);
 		break;
@@ -284,7 +285,7 @@ static int run_seldom(struct cfi_run *run, uint8_t op, struct span *s, uint64_t 
 		run->dirty = true;
 		break;
 	case DW_CFA_GNU_args_size:
-		if (!encoded_uleb(s, &u))
+		if (!leb128_unsigned(s, &u))
 			return CFI_RUN_SENSELESS;
 		break;
 	default:
@@ -293,7 +294,7 @@ static int run_seldom(struct cfi_run *run, uint8_t op, struct span *s, uint64_t 
 			*ret_bytes = (uint64_t)(op & 0x3f) * run->cie->code_align;
 			break;
 		case DW_CFA_offset:
-			if (!encoded_uleb(s, &u))
+			if (!leb128_unsigned(s, &u))
 				return CFI_RUN_SENSELESS;
 			reg_set(run, op & 0x3f, CFI_VALUE_AT_CFA, 0, scaled(run, (int64_t)u));
 			break;

@@ -188,12 +188,12 @@ static bool read_operand(struct span *s, uint8_t op, int64_t *ret)
 		return read_signed(s, 8, ret);
 	case DW_OP_constu:
 	case DW_OP_plus_uconst:
-		if (!encoded_uleb(s, &u))
+		if (!leb128_unsigned(s, &u))
 			return false;
 		*ret = u > INT64_MAX ? INT64_MAX : (int64_t)u;
 		return true;
 	default:
-		return encoded_sleb(s, ret);
+		return leb128_signed(s, ret);
 	}
 }
 
@@ -224,7 +224,7 @@ int expr_parse(struct span s, bool cfa, struct expr *ret)
 		} else {
 			switch (op) {
 			case DW_OP_bregx:
-				if (!encoded_uleb(&s, &reg) || !read_operand(&s, op, &value))
+				if (!leb128_unsigned(&s, &reg) || !read_operand(&s, op, &value))
 					return EXPR_MALFORMED;
 				if (reg >= UNWIND_REG_MAX)
 					return EXPR_UNSUPPORTED;

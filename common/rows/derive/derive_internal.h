@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The state of one derivation: the code that no row covers, its bytes, and the rows added to it.
- * derive.c decides where functions begin; derive_gaps.c, below it, handles gaps and bytes.
+ * derive.c decides where functions begin. gaps.c, below it, finds the gaps (code without rows),
+ * reads their bytes, and puts rows into them.
  */
 #ifndef COMMON_ROWS_DERIVE_DERIVE_INTERNAL_H
 #define COMMON_ROWS_DERIVE_DERIVE_INTERNAL_H

@@ -26,8 +26,8 @@ enum frame_life {
 	FRAME_LIFE_MIXED,
 };
 
-/* Code that calls into its own middle, after RSP was aligned. What runs there is the function's
- * frame, or an inner one whose return address lies below. */
+/* Code that calls into its own middle, after RSP was aligned. Its frame is the function's, or an
+ * inner one whose return address lies below. */
 enum frame_nest {
 	FRAME_NEST_NONE,
 	FRAME_NEST_ONE,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * As much of an interpreter as prof-symd looks at, of each way in which builds differ. What is made
- * of it is in tests/fuzz/corpus/runtime, by make.sh beside this.
+ * As much of an interpreter as prof-symd looks at, of each way in which builds differ. make.sh
+ * beside this builds it, and puts the files into tests/fuzz/corpus/runtime.
  *
  *   FAKE_VERSION  the minor version
  *   FAKE_STATIC   it has what it calls, and exports nothing

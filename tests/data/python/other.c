@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a Python that is not read is known by: a function that it exports, or its strings. */
+/* Other Pythons are known by a function that they export, or by their strings. */
 __attribute__((visibility("default"))) extern const char other_text[];
 const char other_text[] = OTHER_TEXT;
 

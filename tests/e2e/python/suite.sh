@@ -29,7 +29,7 @@ apt() {
 
 mkdir -p "$state/lists/partial" "$state/archives/partial" "$root/old" "$root/usr/bin" \
 	"$root/usr/lib" "$root/usr/lib64"
-# What a suite with /usr merged has of base-files.
+# The links that base-files has in a suite with /usr merged.
 for d in bin lib lib64; do ln -s usr/$d "$root/$d"; done
 : >"$state/status"
 mirror=$(sed -nE 's,^(deb [^#]*|URIs: *)(https?://[^ ]*/debian)/?( .*)?$,\2,p' \

@@ -135,7 +135,8 @@ int jitfiles_open(struct jitfiles *j, uint32_t process, uint32_t pid, uint64_t k
 	return process % 2 ? -ESRCH : wait_for((struct pending){ .opened = done, .ctx = ctx });
 }
 
-int reader_submit(struct helpers *h, const struct reader_request *q, reader_done *done, void *ctx)
+int reader_submit(struct workerpool *pool, const struct reader_request *q, reader_done *done,
+		  void *ctx)
 {
 	struct pending p = { .read = done, .ctx = ctx, .pieces = q->pieces };
 	uint64_t bytes = 0;
@@ -154,10 +155,10 @@ int reader_submit(struct helpers *h, const struct reader_request *q, reader_done
 	return e;
 }
 
-int loader_runtime(const struct loader *l, enum runtime which)
+int loader_runtime(struct loader *l, enum runtime which)
 {
 	must(runtime_mark(which) != NULL);
-	return 0;
+	return bench.asked % 2 ? -EAGAIN : 0;
 }
 
 const char *loader_trouble(const struct loader *l)
@@ -432,6 +433,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		now_ns += 200000000;
 		must(file_server_run(rq->file_server) == 0);
 		requests_tick(rq, now_ns);
+		requests_loaded(rq);
 		if (fake_peer.dropped && !(head[0] & 0x40))
 			fake_peer.went = fake_peer.connected;
 		if (!fake_peer.connected && !fake_peer.came)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Input: a core file: headers, notes, memory, build ids. What is found must be sorted, must not
- * overlap, and must be within the file.
+ * Input: a core file: headers, notes, memory, build ids. The parts that are found must be sorted,
+ * must not overlap, and must be within the file.
  */
 #include <assert.h>
 #include <stdlib.h>

@@ -4,15 +4,11 @@
  * frames over (tests/skeleton), with a hostile config. The walk ends in bounded time, and what it
  * puts out is well formed. The same memory is named.
  */
-#include <assert.h>
-#include <stdlib.h>
 #include <string.h>
-#include "bpf/reasons.h"
 #include "common/names/runtime/runtime.h"
-#include "common/walk/tables.h"
-#include "common/walk/weave.h"
-#include "tests/memory_tables.h"
 #include "tests/skeleton/toyjit_walk.h"
+#define RUNTIME_WALK toyjit
+#include "tests/fuzz/prof-dump/taker.h"
 
 #define BASE 0x10000ull
 #define CODE 0x8000ull /* executable, and of no file; its first bytes are in no memory */
@@ -31,8 +27,6 @@ struct image {
 	size_t size;
 };
 
-static struct tables *tables;
-static uint16_t slot;
 static unsigned reads;
 
 static long read_user(void *ctx, void *dst, uint32_t size, uint64_t addr)
@@ -44,64 +38,6 @@ static long read_user(void *ctx, void *dst, uint32_t size, uint64_t addr)
 		return -1;
 	memcpy(dst, im->data + (addr - BASE), size);
 	return 0;
-}
-
-static void begin_tables(void)
-{
-	const struct tables_config c = memory_tables(SLAB_BYTES);
-	const struct runtime_config r = { .takes = RUNTIME_TAKES_GENERATED };
-
-	if (tables_new(&c, &tables) || tables_file_new(tables, &slot) ||
-	    tables_file_runtime(tables, slot, &r))
-		abort();
-	tables_file_none(tables, slot);
-}
-
-/* As the kernel's programs do. Returns how many frames the runtime took. */
-static unsigned walk(struct walk *w, struct toyjit_walk *p)
-{
-	unsigned steps = 0, taken = 0;
-	int next = WALK_GOES_ON;
-
-	while (next != WALK_IS_OVER) {
-		next = walk_step(w);
-		while (next == WALK_IS_TAKEN) {
-			if (!runtime_has_room(w)) {
-				next = walk_stop(w, WALK_DEPTH);
-				break;
-			}
-			const uint32_t before = w->count;
-
-			next = runtime_framed(w, toyjit_frame(w, p));
-			taken += w->count > before;
-			if (next == WALK_IS_TAKEN)
-				next = walk_step(w);
-			else if (next == WALK_GOES_ON)
-				next = WALK_IS_TAKEN;
-			assert(++steps <= 3 * SAMPLE_MAX_USER);
-		}
-		assert(++steps <= 3 * SAMPLE_MAX_USER);
-	}
-	return taken;
-}
-
-static void check_frames(const struct walk *w, unsigned taken)
-{
-	static struct weave_frame woven[SAMPLE_MAX_USER];
-	const struct weave_config c = { 0 };
-	const struct weave_input in = { .native = (const uint64_t *)w->words + w->base,
-					.native_count = w->count };
-	uint32_t frames = 0;
-	bool cut;
-
-	for (uint32_t i = 0; i < w->count; i += sample_frame_words(w->words[w->base + i])) {
-		const uint64_t word = w->words[w->base + i];
-
-		assert(i + sample_frame_words(word) <= w->count);
-		frames += sample_frame_slot(word) >= SAMPLE_FRAME_TAKEN;
-	}
-	assert(frames == taken);
-	weave_all(&in, &c, woven, SAMPLE_MAX_USER, &cut);
 }
 
 static void name(const struct image *im, uint64_t check)
@@ -145,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct env env = { 0 };
 
 	if (!tables)
-		begin_tables();
+		begin_tables(&(struct runtime_config){ .takes = RUNTIME_TAKES_GENERATED });
 	if (size < sizeof(h))
 		return 0;
 	memcpy(&h, data, sizeof(h));
@@ -173,9 +109,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	reads = 0;
 	const unsigned taken = walk(&w, &p);
 
-	assert(w.reason < WALK_REASONS && w.count <= w.room && reads < 100 * SAMPLE_MAX_USER);
-	check_frames(&w, taken);
-	toyjit_fetch(&w, &p, h.pc);
+	assert(reads < 100 * SAMPLE_MAX_USER && check_frames(&w) == taken);
+	toyjit_fetch(&w, &p, h.pc, 0);
 	name(&im, h.check);
 	return 0;
 }

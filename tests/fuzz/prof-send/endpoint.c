@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input: a byte of choices, and the text of a URL. What is taken has no secret in it, and fits. */
+/* Input: a byte of choices, and the text of a URL. A URL that is taken has no secret in it, and
+ * fits. */
 #include <curl/curl.h>
 #include <stdint.h>
 #include <string.h>

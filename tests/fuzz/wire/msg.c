@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input: messages. What the decoder accepts must be the same after encoding and decoding again, and
- * must be printable. */
+/* Input: messages. A message that the decoder accepts must be the same after encoding and decoding
+ * again, and must be printable. */
 #include <stdlib.h>
 #include "common/wire/msg.h"
 #include "tests/fuzz/must.h"

@@ -8,7 +8,7 @@
 #include "common/base/exits.h"
 #include "common/base/log.h"
 
-/* What fd gets while it is caught. */
+/* The text that is written to fd while it is caught. */
 struct caught {
 	int fd, saved, pipe[2];
 	char text[2048];
@@ -274,8 +274,9 @@ Test(cmdline, modes_are_octal)
 
 Test(cmdline, durations_are_seconds_above_0)
 {
-	static const char *const bad[] = { "", "0", "-1", "nan", "inf", "5x", "5ms", "m", "1e10" };
-	static const char *const minutes[] = { "120", "120s", "2m" };
+	static const char *const bad[] = { "",	"0",  "-1", "nan",  "inf",  "5x",  "5ms",
+					   "m", " 5", "+5", "1e10", "0x10", "1..5" };
+	static const char *const minutes[] = { "120", "120s", "2m", "1.2e2" };
 	struct cmdline c = valued("0.25");
 	struct caught said;
 	double d = 0;

@@ -128,16 +128,26 @@ Test(log, quieter_levels_are_not_printed)
 	cr_assert_gt(logged(text, sizeof(text), LOG_INFO, LOG_INFO, "x"), 0);
 }
 
-Test(log, overlong_line_is_cut_and_ends)
+Test(log, overlong_line_is_cut_in_its_middle_and_keeps_its_reason)
 {
-	char text[8192];
-	char *arg = malloc(6000);
+	static const char reason[] = "y: is no file; name one\n";
+	char text[8192], arg[6000], more[40000];
 
-	memset(arg, 'y', 5999);
-	arg[5999] = 0;
-	const size_t n = logged(text, sizeof(text), LOG_WARNING, LOG_ERROR, arg);
+	memset(arg, 'y', sizeof(arg));
+	strcpy(arg + sizeof(arg) - sizeof(reason), reason);
+	arg[sizeof(arg) - 2] = '\0';
+	size_t n = logged(text, sizeof(text) - 1, LOG_WARNING, LOG_ERROR, arg);
 
+	text[n] = '\0';
 	cr_assert_lt(n, 2200);
-	cr_assert_eq(memcmp(text + n - 4, "…\n", 4), 0);
-	free(arg);
+	cr_assert_not_null(strstr(text, "y…y"));
+	cr_assert_str_eq(text + n - strlen(reason), reason);
+	/* Not within a letter; and a line of any length ends. */
+	for (size_t i = 0; i + 1 < sizeof(more); i += 2)
+		memcpy(more + i, "ä", 2);
+	more[sizeof(more) - 2] = '\0';
+	n = logged(text, sizeof(text) - 1, LOG_WARNING, LOG_ERROR, more);
+	text[n] = '\0';
+	cr_assert(n > 2000 && n < 2300);
+	cr_assert_not_null(strstr(text, "ä…ä"));
 }

@@ -2,36 +2,56 @@
 #include "common/cell/budget.h"
 #include <criterion/criterion.h>
 
+#define BOTH (BUDGET_SEND | BUDGET_METRICS)
+
 static uint64_t sum(const struct budget *b)
 {
-	return b->bpf + b->deltas + b->symd + b->export + b->launcher + b->maps;
+	return b->bpf + b->deltas + b->symd + b->export + b->launcher + b->send + b->metrics +
+	       b->maps + b->spare;
 }
 
-Test(budget, what_all_are_sure_of_is_no_more_than_the_limit)
+Test(budget, the_shares_add_up_to_the_limit)
 {
-	for (uint64_t limit = BUDGET_LEAST; limit <= 1ull << 40; limit += limit / 3) {
-		struct budget b;
+	for (uint64_t limit = BUDGET_LEAST; limit <= 1ull << 40; limit += limit / 3)
+		for (unsigned extra = 0; extra <= BOTH; extra++) {
+			struct budget b;
 
-		budget_split(limit, &b);
-		cr_assert_leq(sum(&b), limit);
-		cr_assert_gt(sum(&b), limit - limit / 8, "%lu", limit);
-	}
+			budget_split(limit, extra, &b);
+			cr_assert_eq(sum(&b), limit, "%lu", limit);
+			cr_assert_lt(b.spare, limit / 10, "%lu", limit);
+			cr_assert_eq(b.send > 0, (extra & BUDGET_SEND) != 0);
+			cr_assert_eq(b.metrics > 0, (extra & BUDGET_METRICS) != 0);
+		}
+}
+
+Test(budget, a_tool_that_the_run_lacks_takes_nothing_of_the_others)
+{
+	struct budget without, with;
+
+	budget_split(BUDGET_DEFAULT, 0, &without);
+	budget_split(BUDGET_DEFAULT, BOTH, &with);
+	cr_assert_eq(without.send + without.queues + without.metrics, 0);
+	cr_assert_lt(with.symd, without.symd);
+	cr_assert_lt(with.queues, with.send);
+	cr_assert_gt(with.queues, 4 << 20);
 }
 
 Test(budget, what_a_tool_gives_out_is_within_its_share)
 {
-	for (uint64_t limit = BUDGET_LEAST; limit <= 1ull << 36; limit += limit / 3) {
-		struct budget b;
+	for (uint64_t limit = BUDGET_LEAST; limit <= 1ull << 36; limit += limit / 3)
+		for (unsigned extra = 0; extra <= BOTH; extra++) {
+			struct budget b;
 
-		budget_split(limit, &b);
-		cr_assert_lt(b.sideband + 2 * b.ring, b.maps);
-		cr_assert_leq(b.interned + b.outbox + b.deferred, b.bpf - b.bpf / 8);
-		cr_assert_leq(b.programs + b.dwarf + b.generated + b.objects + b.definitions +
-				      b.names,
-			      b.symd);
-		cr_assert_lt(b.model, b.export);
-		cr_assert_geq(b.definitions, 2 * b.interned, "an epoch of prof-bpf's fits");
-	}
+			budget_split(limit, extra, &b);
+			cr_assert_lt(b.sideband + 2 * b.ring, b.maps);
+			cr_assert_leq(b.interned + b.outbox + b.deferred, b.bpf - b.bpf / 8);
+			cr_assert_leq(b.programs + b.dwarf + b.generated + b.objects +
+					      b.definitions + b.names,
+				      b.symd);
+			cr_assert_lt(b.model, b.export);
+			cr_assert_geq(b.definitions, 2 * b.interned, "an epoch of prof-bpf's fits");
+			cr_assert(!b.send || b.queues < b.send);
+		}
 }
 
 Test(budget, what_one_does_not_want_the_others_have)

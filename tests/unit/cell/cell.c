@@ -270,7 +270,7 @@ static int live(const void *arg)
 	memset(block, 1, 8 << 20);
 	block = realloc(block, 16 << 20);
 	free(block);
-	/* What stdio asks, by either libc. */
+	/* stdio of either libc makes these calls. */
 	if (syscall(SYS_ioctl, fds[0], TCGETS, page) != -1 || errno != EBADF ||
 	    syscall(SYS_ioctl, fds[0], 0x802c542aul, page) != -1 || errno != EBADF)
 		return 4;

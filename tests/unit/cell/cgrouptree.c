@@ -11,26 +11,6 @@
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-static void expect_id(const char *name, const char *id)
-{
-	const char *got = NULL;
-	const size_t len = cgrouptree_container(name, &got);
-
-	cr_assert_eq(len, strlen(id), "%s", name);
-	cr_assert(!len || strncmp(got, id, len) == 0, "%s", name);
-}
-
-Test(cgrouptree, the_last_long_run_of_digits_is_the_id)
-{
-	expect_id(ID, ID);
-	expect_id("docker-" ID ".scope", ID);
-	expect_id("kubepods-pod11111111_2222_3333_4444_555555555555.slice:cri-containerd:" ID, ID);
-	expect_id("pod11111111-2222-3333-4444-555555555555", "555555555555");
-	expect_id("0123456789a", "");
-	expect_id("system.slice", "");
-	expect_id("", "");
-}
-
 Test(cgrouptree, a_unit_without_a_suffix_is_a_service)
 {
 	char name[TARGETS_NAME_MOST + 1];

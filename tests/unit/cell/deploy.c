@@ -4,7 +4,6 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pwd.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -52,20 +51,6 @@ Test(deploy, the_user_of_prof_send_is_given_only_where_it_runs)
 	cr_assert_eq(d.uid[DEPLOY_SEND], 905);
 }
 
-Test(deploy, ids_are_given_by_the_names_of_the_host_as_well)
-{
-	struct deploy d;
-
-	deploy_init(&d);
-	cr_assert_eq(give(&d, DEPLOY_IDS, "root:root:7:daemon:root"), EXITS_GO_ON);
-	cr_assert(d.ids_given);
-	cr_assert_eq(d.gid, 0);
-	cr_assert_eq(d.uid[DEPLOY_BPF], 0);
-	cr_assert_eq(d.uid[DEPLOY_DELTAS], 7);
-	cr_assert_eq(d.uid[DEPLOY_SYMD], getpwnam("daemon")->pw_uid);
-	cr_assert_eq(d.uid[DEPLOY_EXPORT], 0);
-}
-
 Test(deploy, broken_options_are_refused_and_change_nothing)
 {
 	static const char *const ids[] = { "",
@@ -78,9 +63,8 @@ Test(deploy, broken_options_are_refused_and_change_nothing)
 					   "1:2:3:4:99999999999999999999",
 					   "1::3:4:5",
 					   "a:2:3:4:5",
-					   "root:root:root:root:nobody-of-that-name",
-					   ":2:3:4:5",
-					   "root:root:root:root" };
+					   "root:root:root:root:root",
+					   ":2:3:4:5" };
 	static const char *const fds[] = { "", "-1", "1x", "2147483648", " 1" };
 	struct deploy d;
 
@@ -173,13 +157,21 @@ Test(deploy, life_is_over_when_the_launcher_closes_the_pipe_and_not_when_it_writ
 	int p[2];
 
 	cr_assert_eq(pipe(p), 0);
-	cr_assert(!deploy_life_over(p[0]));
+	cr_assert(!deploy_life_over(p[0], NULL));
 	cr_assert_eq(write(p[1], "SS", 2), 2);
-	cr_assert(!deploy_life_over(p[0]));
+	cr_assert(!deploy_life_over(p[0], NULL));
+	bool epoch = false;
+
+	cr_assert_eq(write(p[1], "PR", 2), 2);
+	cr_assert(!deploy_life_over(p[0], &epoch));
+	cr_assert(!epoch);
+	cr_assert_eq(write(p[1], "RER", 3), 3);
+	cr_assert(!deploy_life_over(p[0], &epoch));
+	cr_assert(epoch, "the launcher wants a new epoch");
 	cr_assert_eq(write(p[1], "S", 1), 1);
 	close(p[1]);
-	cr_assert(deploy_life_over(p[0]));
-	cr_assert(!deploy_life_over(-1));
+	cr_assert(deploy_life_over(p[0], NULL));
+	cr_assert(!deploy_life_over(-1, NULL));
 }
 
 Test(deploy, options_of_a_launcher_need_a_folder_of_a_run)

@@ -254,7 +254,8 @@ static int wait_for_the_helper(void)
 
 	if (emptyroot_prepare(&e, folder, false))
 		return NOT_ALLOWED;
-	/* What keeps rights ends with us: the parent of the test reads to the end of this pipe. */
+	/* The process with rights ends with us: the parent of the test reads to the end of this
+	 * pipe. */
 	return 0;
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include "common/base/exits.h"
 
-/* What sampling_option makes of a command line. */
+/* The result of sampling_option for a command line. */
 static struct sampling parse(int argc, char **argv)
 {
 	static const struct option longs[] = { SAMPLING_OPTIONS, CMDLINE_OPTIONS, { 0 } };

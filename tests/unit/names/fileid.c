@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What identifies a file for backends. test_otlp_live.py compares it with others' tools. */
+/* Ids of files for backends. test_otlp_live.py compares them with those of others' tools. */
 #include <criterion/criterion.h>
 #include <elf.h>
 #include <fcntl.h>

@@ -187,8 +187,8 @@ static int copy_exe(char path[static 1])
 	return to;
 }
 
-/* What libdw has of it by then stays; what it has not read yet is zeros. No address may make it
- * read for ever, nor die. */
+/* Bytes that libdw has read by then stay; others read as zeros. No address may make it read for
+ * ever, nor die. */
 Test(lazy_memory, a_file_that_shrinks_in_use_is_looked_into_to_its_end, .timeout = 30)
 {
 	char path[] = "/tmp/profpipe-lazy.XXXXXX";
@@ -208,7 +208,8 @@ Test(lazy_memory, a_file_that_shrinks_in_use_is_looked_into_to_its_end, .timeout
 	unlink(path);
 }
 
-/* What is read after a file was cut is zeros: no address has a name then, and nothing dies. */
+/* Bytes that are read after a file was cut are zeros: no address has a name then, and nothing
+ * dies. */
 Test(lazy_memory, a_file_that_shrinks_has_no_names)
 {
 	char path[] = "/tmp/profpipe-lazy.XXXXXX";

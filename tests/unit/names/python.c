@@ -221,7 +221,7 @@ static void expect_gone(struct capture *k, const char *path)
 	runtime_object_done(&o);
 }
 
-/* What was freed holds a pointer where its count of references was, and is else as before. */
+/* A freed object holds a pointer where its count of references was, and is else as before. */
 static void expect_freed_is_gone(struct capture *k, const char *path)
 {
 	struct runtime_object o = { 0 };

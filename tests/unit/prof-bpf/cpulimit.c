@@ -61,8 +61,8 @@ Test(cpulimit, samples_give_way_when_nothing_else_can)
 	cr_assert(c.drop == 0 && c.rest_ms == 0);
 }
 
-/* What prof-symd does for samples comes later: most of their cost waits in its queue, of which it
- * does a cpu's worth at a time. Draining costs a little whatever is kept. */
+/* prof-symd works for samples later: most of their cost waits in its queue, of which it does a
+ * cpu's worth at a time. Draining costs a little, even if all samples are dropped. */
 Test(cpulimit, the_limit_holds_though_samples_cost_time_later)
 {
 	for (unsigned cpus = 1; cpus <= 4; cpus++) {

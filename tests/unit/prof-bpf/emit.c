@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the raw stream has at its ends; its samples are the whole-tool tests'. */
+/* The ends of the raw stream. Whole-tool tests have its samples. */
 #include <criterion/criterion.h>
 #include "common/base/clock.h"
 #include "common/wire/epoch.h"
@@ -333,7 +333,7 @@ Test(emit, attributes_of_processes_that_ended_cost_nothing)
 		p.thread.def.process = 1 + i;
 		p.sent = p.thread_sent = 0;
 		sample_of(&w, &p);
-		cr_assert_eq(emit_attribute(w.emit, &p.process, STR_LIT("process.command_line"),
+		cr_assert_eq(emit_attribute(w.emit, &p.process, STR_LIT("process.command_args"),
 					    STR_LIT("/bin/program --option")),
 			     0);
 		cr_assert_eq(emit_process_end(w.emit, &p.process, 1), 0);

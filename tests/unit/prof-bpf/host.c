@@ -73,7 +73,7 @@ Test(host, what_was_walked_with_another_programs_mappings_is_known)
 	const uint32_t second = p->generation;
 	cr_assert_neq(first, second);
 	cr_assert(host_walked_with(p, first) && host_walked_with(p, second));
-	/* What is forked has its parent's mappings until it has its own. */
+	/* A forked process has its parent's mappings until it has its own. */
 	fork_of(10, 11);
 	struct host_process *child = look(sample_of(11, 11, tick_start(now), "program")).process;
 	cr_assert(host_walked_with(child, second));
@@ -214,7 +214,7 @@ Test(host, exec_by_a_thread_goes_on_as_the_leader)
 	cr_assert_null(fake_tables_process(tables, 10));
 }
 
-/* What the kernel writes when a process becomes undumpable by its exec. */
+/* The kernel writes this record when a process becomes undumpable by its exec. */
 Test(host, exit_that_is_a_part_of_an_exec_ends_nothing)
 {
 	uint64_t start = start_program(10, 100);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sampled processes were started with. */
+/* The command lines and environments with which sampled processes were started. */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -84,7 +84,7 @@ Test(host_attributes, they_are_read_at_the_first_sample_and_kept)
 	hear();
 	cr_assert(p->has_attributes && last_known == p);
 	cr_expect_str_eq(attributes_of(p), "process.environment_variable.OTEL_SERVICE_NAME=web;"
-					   "process.command_line=/bin/program -x;");
+					   "process.command_args=/bin/program -x;");
 	look(sample_of(10, 10, p->start_ns, "program"));
 	cr_expect_eq(starting.pid, 0, "once");
 }
@@ -141,7 +141,7 @@ static void expect_no_variables(struct host_process *p)
 	cr_expect(starting.wanted.count == 0 && starting.wanted.command_line);
 	answer_startup(0, values_of(NULL, "/bin/program"));
 	hear();
-	cr_expect_str_eq(attributes_of(p), "process.command_line=/bin/program;");
+	cr_expect_str_eq(attributes_of(p), "process.command_args=/bin/program;");
 }
 
 Test(host_attributes, variables_of_a_process_that_may_not_be_dumped_are_not_read)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host does when records were lost, or memory, room or descriptors lack. */
+/* The host when records were lost, or when memory, room or descriptors are short. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -86,11 +86,14 @@ Test(host_lacks, lost_records_have_all_read_again)
 {
 	uint64_t start = start_program(10, 100), other_start = start_program(11, 100);
 
+	look(sample_of(10, 10, start, "program"));
+	start_program(13, 100);
 	settle();
-	/* Meanwhile, unheard: 10 mapped more, 11 ended, 12 began. */
-	make_proc(10, "program", 'S', 1, start, 0,
-		  "400000-401000 r-xp 00001000 08:01 100 /bin/program\n"
-		  "500000-501000 r-xp 00000000 08:01 105 /lib/new\n");
+	/* Meanwhile, unheard: 10 and 13 mapped more, 11 ended, 12 began. */
+	const char *maps = "400000-401000 r-xp 00001000 08:01 100 /bin/program\n"
+			   "500000-501000 r-xp 00000000 08:01 105 /lib/new\n";
+	make_proc(10, "program", 'S', 1, start, 0, maps);
+	make_proc(13, "program", 'S', 1, start, 0, maps);
 	make_proc(12, "unheard", 'S', 1, other_start, 0,
 		  "600000-601000 r-xp 00000000 08:01 106 /bin/unheard\n");
 	event((struct sideband_event){ .type = SIDEBAND_LOST, .count = 9 });
@@ -101,8 +104,74 @@ Test(host_lacks, lost_records_have_all_read_again)
 	settle();
 	expect_published(10, 2, M(0x400000, 0x401000, 0x1000, 100), M(0x500000, 0x501000, 0, 105));
 	cr_assert_null(fake_tables_process(tables, 11));
+	/* These have no samples, and are read when they have. */
+	cr_assert_null(fake_tables_process(tables, 12));
+	cr_assert_null(fake_tables_process(tables, 13));
+	look(sample_of(12, 12, other_start, "unheard"));
+	look(sample_of(13, 13, start, "program"));
+	settle();
 	expect_published(12, 1, M(0x600000, 0x601000, 0, 106));
+	expect_published(13, 2, M(0x400000, 0x401000, 0x1000, 100), M(0x500000, 0x501000, 0, 105));
 	cr_assert(host_settled(host));
+}
+
+/* A tick comes with each answer of a worker. Once all of them together took a whole cpu, when a
+ * user had many processes and made the kernel lose records. */
+Test(host_lacks, a_check_after_lost_records_takes_a_part_of_the_time)
+{
+	struct host_figures f;
+
+	for (uint32_t pid = 100; pid < 300; pid++)
+		start_program(pid, 100);
+	settle();
+	for (uint32_t pid = 100; pid < 300; pid++)
+		remove_proc(pid);
+	event((struct sideband_event){ .type = SIDEBAND_LOST, .count = 9 });
+	now = clock_mono_ns() + 3000 * MS;
+	tick();
+	host_figures(host, &f);
+	const uint64_t left = f.processes;
+	cr_assert(left > 0 && left < 200, "%lu", left);
+	host_tick(host, now, now);
+	host_figures(host, &f);
+	cr_assert_eq(f.processes, left, "no time has passed");
+	now += 1000 * MS;
+	tick();
+	host_figures(host, &f);
+	cr_assert_lt(f.processes, left);
+}
+
+/* Any user may have many of these, and can make the kernel lose records without end. */
+Test(host_lacks, after_lost_records_processes_without_samples_are_not_read)
+{
+	struct host_figures f;
+
+	for (uint32_t pid = 99; pid < 200; pid++) {
+		const uint64_t start = start_program(pid, 100);
+
+		make_proc(pid, "program", 'S', 1, start, 0,
+			  "400000-401000 r-xp 00001000 08:01 100 /bin/program\n");
+		if (pid == 99)
+			look(sample_of(99, 99, start, "program"));
+	}
+	settle();
+	cr_assert_not_null(fake_tables_process(tables, 120));
+	for (uint32_t pid = 200; pid < 300; pid++)
+		make_proc(pid, "idle", 'S', 1, pid * START_TICK_NS, 7,
+			  "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
+	host_figures(host, &f);
+	const uint64_t seen = f.processes_seen, rescans = f.rescans;
+
+	event((struct sideband_event){ .type = SIDEBAND_LOST, .count = 9 });
+	for (int i = 0; i < 5; i++) {
+		now += 3000 * MS;
+		settle();
+	}
+	host_figures(host, &f);
+	cr_assert_eq(f.processes_seen, seen, "%lu", f.processes_seen);
+	cr_assert_leq(f.rescans, rescans + 1, "%lu", f.rescans);
+	cr_assert_null(fake_tables_process(tables, 120));
+	cr_assert_not_null(fake_tables_process(tables, 99));
 }
 
 Test(host_lacks, mappings_that_there_was_no_memory_for_are_read_later)
@@ -141,7 +210,7 @@ Test(host_lacks, ceiling_of_processes_is_kept_and_counted)
 	cr_assert_gt(f.processes, HOST_MAX_PROCESSES - 100);
 	cr_assert_geq(f.limit, 500);
 	cr_assert_eq(f.limit, gone);
-	/* What has ended makes room. */
+	/* A process that has ended makes room. */
 	for (uint32_t i = 0; f.processes + i < HOST_MAX_PROCESSES; i++)
 		fork_of(1, 80000 + i);
 	const uint64_t limit = f.limit;

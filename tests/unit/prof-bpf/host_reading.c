@@ -154,11 +154,11 @@ Test(host_reading, frames_in_a_file_that_another_took_the_place_of_do_not_hold)
 	cr_assert_eq(host_frames_that_hold(p, &beside.sample), 3);
 	cr_assert_eq(host_frames_that_hold(p, &before.sample), 3);
 	cr_assert(host_mapped_since(p, before.sample.time_ns) && !host_mapped_since(p, now));
-	/* What is forked has the same mappings. */
+	/* A forked process has the same mappings. */
 	fork_of(10, 11);
 	struct host_process *child = look(sample_of(11, 11, tick_start(now), "program")).process;
 	cr_assert_eq(host_frames_that_hold(child, &there.sample), 1);
-	/* What was walked with mappings that have it is right again. */
+	/* A sample that was walked with mappings that have it is right again. */
 	settle();
 	there.sample.generation = p->generation;
 	cr_assert_eq(host_frames_that_hold(p, &there.sample), 3);

@@ -106,7 +106,7 @@ Test(kernel, code_tells_the_bug_from_the_mended)
 	cr_assert(kernel_code_locks_up(&s, code, sizeof(code)));
 	put_call(code, 20, s.function, s.uaccess_okay);
 	cr_assert_not(kernel_code_locks_up(&s, code, sizeof(code)), "mended");
-	/* What the next function calls is its own. */
+	/* Calls of the next function do not count. */
 	memset(code, 0x90, sizeof(code));
 	put_call(code, 40, s.function, s.object_size);
 	put_call(code, 0xb0, s.function, s.uaccess_okay);

@@ -5,6 +5,8 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "common/base/clock.h"
+#include "tools/prof-bpf/limit/cpulimit.h"
 #include "tools/prof-bpf/limit/limit.h"
 
 #define MIB (1ull << 20)
@@ -14,15 +16,15 @@ static struct limit l;
 
 static void begin(uint64_t limit)
 {
-	budget_split(limit, &b);
+	budget_split(limit, 0, &b);
 	l = (struct limit){ .fixed = 6 * MIB, .sure = b.maps - 6 * MIB };
 }
 
-/* What all take when little happens. */
+/* The memory of all tools when little happens. */
 static const struct limit_asked quiet = { .held = { 8 * MIB, 5 * MIB, 9 * MIB, 3 * MIB },
 					  .tables = 4 * MIB };
 
-/* What prof-symd is sure of is lent as long as it does not hold it. */
+/* The share of prof-symd is lent to others as long as it does not hold it. */
 static uint64_t all_of(const struct limit_asked *a, uint64_t tables)
 {
 	const uint64_t symd = l.symd > b.symd ? l.symd : a->held[DEPLOY_SYMD];
@@ -191,23 +193,52 @@ Test(limit, a_tool_of_which_nothing_is_known_keeps_its_share)
 	cr_assert_leq(tables + b.bpf + b.deltas + b.symd + b.export, 128 * MIB);
 }
 
-Test(limit, what_prof_send_holds_comes_off_the_tables)
+Test(limit, what_tools_of_only_some_runs_hold_comes_off_the_tables)
 {
-	struct limit_asked a = quiet;
+	for (int t = DEPLOY_SEND; t <= METER_METRICS; t++) {
+		struct limit_asked a = quiet;
 
-	begin(128 * MIB);
-	const uint64_t without = limit_divide(&l, &b, &a);
+		begin(128 * MIB);
+		const uint64_t without = limit_divide(&l, &b, &a);
 
-	begin(128 * MIB);
-	a.held[DEPLOY_SEND] = 10 * MIB;
-	cr_assert_eq(limit_divide(&l, &b, &a), without - 10 * MIB);
+		begin(128 * MIB);
+		a.held[t] = 10 * MIB;
+		cr_assert_eq(limit_divide(&l, &b, &a), without - 10 * MIB);
+	}
+}
+
+/* While all want more than there is. */
+Test(limit, prof_send_and_prof_metrics_are_sure_of_their_shares)
+{
+	for (uint64_t limit = BUDGET_LEAST; limit <= 4096 * MIB; limit += limit / 3) {
+		struct limit_asked a = { .lacking = limit,
+					 .tables = limit / 4,
+					 .useful = limit / 4 };
+
+		budget_split(limit, BUDGET_SEND | BUDGET_METRICS, &b);
+		l = (struct limit){ .fixed = 4 * MIB, .sure = b.maps - 4 * MIB };
+		a.held[DEPLOY_BPF] = b.bpf;
+		a.held[DEPLOY_DELTAS] = b.deltas;
+		a.held[DEPLOY_SYMD] = b.symd;
+		a.held[DEPLOY_EXPORT] = b.export;
+		const uint64_t without = limit_divide(&l, &b, &a);
+
+		a.held[DEPLOY_SEND] = b.send;
+		a.held[METER_METRICS] = b.metrics;
+		const uint64_t tables = limit_divide(&l, &b, &a);
+
+		cr_assert_leq(l.fixed + b.launcher + b.bpf + b.deltas + b.symd + b.export + b.send +
+				      b.metrics + tables,
+			      limit, "%lu", limit);
+		cr_assert_leq(tables, without);
+	}
 }
 
 Test(limit, the_meter_reads_what_the_kernel_says)
 {
 	const struct deploy d = { .uid = { getuid(), getuid(), getuid(), getuid() } };
 	struct meter m = { .proc = open("/proc", O_PATH | O_DIRECTORY), .deploy = &d };
-	uint64_t first[DEPLOY_USERS], then[DEPLOY_USERS];
+	uint64_t first[METER_TOOLS], then[METER_TOOLS];
 	const size_t n = 16 * MIB;
 
 	meter_read(&m, 1, first);
@@ -229,7 +260,7 @@ Test(limit, the_meter_visits_pages_only_when_the_resident_size_changed_or_time_p
 	const struct deploy d = { .uid = { 0 } };
 	struct meter m = { .proc = open("/proc", O_PATH | O_DIRECTORY), .deploy = &d };
 	const uint64_t s = 1000000000ull, mark = 3000 * MIB;
-	uint64_t got[DEPLOY_USERS];
+	uint64_t got[METER_TOOLS];
 	volatile char *p = malloc(16 * MIB), *more = malloc(8 * MIB);
 
 	for (size_t i = 0; i < 16 * MIB; i += 4096)
@@ -255,6 +286,47 @@ Test(limit, the_meter_visits_pages_only_when_the_resident_size_changed_or_time_p
 	close(m.proc);
 }
 
+/* Uses so much cpu time, in ns. */
+static void burn(uint64_t ns)
+{
+	const uint64_t end = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + ns;
+
+	while (clock_ns(CLOCK_PROCESS_CPUTIME_ID) < end)
+		;
+}
+
+/* Workers come and go. Once the end of one made all that prof-bpf had ever used count anew, and so
+ * samples were dropped. */
+Test(limit, cpu_time_is_counted_once_though_processes_end)
+{
+	const uint64_t s = 1000000000ull, ms = 1000000ull;
+	const struct deploy d = { .uid = { 0 } };
+	struct meter m = { .proc = open("/proc", O_PATH | O_DIRECTORY), .deploy = &d };
+	struct cpulimit c;
+	int ready[2];
+	char byte;
+
+	cpulimit_init(&c, 2, 1);
+	cr_assert_eq(pipe(ready), 0);
+	burn(300 * ms);
+	const pid_t worker = fork();
+	if (worker == 0) {
+		burn(20 * ms);
+		if (write(ready[1], "", 1) == 1)
+			alarm(60);
+		pause();
+		_exit(0);
+	}
+	cr_assert_eq(read(ready[0], &byte, 1), 1);
+	cr_assert(cpulimit_run(&c, &m, s));
+	kill(worker, SIGKILL);
+	wait(NULL);
+	for (unsigned i = 1; i <= 4; i++)
+		cr_assert(cpulimit_run(&c, &m, s + i * CPULIMIT_STEP_NS));
+	cr_assert_eq(c.drop, 0, "%u", c.drop);
+	close(m.proc);
+}
+
 /* A process called prof-symd, of 16 MiB, with a child of the same name and user. */
 static void be_symd(int ready)
 {
@@ -277,27 +349,45 @@ static void be_symd(int ready)
 	_exit(0);
 }
 
-/* As where each tool is a container. */
-Test(limit, a_tool_of_another_parent_is_found_by_its_name_and_user)
+/* As the launcher: makes a prof-symd, and a prof-bpf that looks for it. */
+static int be_launcher(void)
 {
 	const struct deploy d = { .uid = { [DEPLOY_SYMD] = 59303, [DEPLOY_EXPORT] = 59304 } };
-	struct meter m = { .proc = open("/proc", O_PATH | O_DIRECTORY), .deploy = &d };
-	uint64_t got[DEPLOY_USERS];
-	int ready[2];
+	uint64_t got[METER_TOOLS];
+	int ready[2], status;
 	pid_t pid = 0;
 
-	cr_assert_eq(pipe(ready), 0);
-	if (fork() == 0) {
-		if (fork() == 0)
-			be_symd(ready[1]);
-		_exit(0);
+	if (pipe(ready))
+		return 2;
+	const pid_t symd = fork();
+
+	if (symd == 0)
+		be_symd(ready[1]);
+	if (read(ready[0], &pid, sizeof(pid)) != sizeof(pid))
+		return 3;
+	const pid_t bpf = fork();
+
+	if (bpf == 0) {
+		struct meter m = { .proc = open("/proc", O_PATH | O_DIRECTORY), .deploy = &d };
+
+		meter_read(&m, 1, got);
+		_exit(got[DEPLOY_SYMD] >= 16 * MIB && got[DEPLOY_SYMD] < 32 * MIB &&
+				      !got[DEPLOY_EXPORT]
+			      ? 7
+			      : 4);
 	}
-	wait(NULL);
-	cr_assert_eq(read(ready[0], &pid, sizeof(pid)), sizeof(pid));
-	meter_read(&m, 1, got);
-	cr_assert_geq(got[DEPLOY_SYMD], 16 * MIB);
-	cr_assert_lt(got[DEPLOY_SYMD], 32 * MIB);
-	cr_assert_eq(got[DEPLOY_EXPORT], 0);
-	kill(pid, SIGKILL);
-	close(m.proc);
+	waitpid(bpf, &status, 0);
+	kill(symd, SIGKILL);
+	return WEXITSTATUS(status);
+}
+
+Test(limit, a_tool_of_the_same_parent_is_found_by_its_name_and_user)
+{
+	int status;
+	const pid_t launcher = fork();
+
+	if (launcher == 0)
+		_exit(be_launcher());
+	cr_assert_eq(waitpid(launcher, &status, 0), launcher);
+	cr_assert_eq(WEXITSTATUS(status), 7, "%d", WEXITSTATUS(status));
 }

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "common/walk/procfs.h"
-#include "tools/prof-bpf/open/helpers.h"
+#include "tools/prof-bpf/open/workerpool.h"
 #include "tools/prof-bpf/open/mapreader.h"
 #include "tools/prof-bpf/owners/owners.h"
 
@@ -55,15 +55,15 @@ static void on_drop(void *ctx)
 	((struct list *)ctx)->drops++;
 }
 
-static struct helpers *helpers;
+static struct workerpool *pool;
 static struct owners *owners;
 static char fake[32];
 
 static void start(const char *proc)
 {
-	cr_assert_eq(helpers_start(proc, &helpers), 0);
+	cr_assert_eq(workerpool_start(proc, &pool), 0);
 	cr_assert_eq(owners_new(&owners), 0);
-	helpers_charge(helpers, owners);
+	workerpool_charge(pool, owners);
 }
 
 static void start_fake(void)
@@ -77,7 +77,7 @@ static void finish(void)
 {
 	char command[64];
 
-	helpers_free(helpers);
+	workerpool_free(pool);
 	owners_free(owners);
 	if (fake[0]) {
 		snprintf(command, sizeof(command), "rm -rf %s", fake);
@@ -111,7 +111,7 @@ static int ask(uint32_t pid, uint32_t uid, uint32_t most, struct list *l)
 	};
 
 	*l = (struct list){ .count = 0 };
-	return mapreader_submit(helpers, &q);
+	return mapreader_submit(pool, &q);
 }
 
 static void wait_for(const struct list *l)
@@ -119,10 +119,10 @@ static void wait_for(const struct list *l)
 	const uint64_t end = clock_mono_ns() + PATIENCE_NS;
 
 	while (!l->ends && clock_mono_ns() < end) {
-		struct pollfd p = { .fd = helpers_fd(helpers), .events = POLLIN };
+		struct pollfd p = { .fd = workerpool_fd(pool), .events = POLLIN };
 
 		poll(&p, 1, 20);
-		helpers_run(helpers, clock_mono_ns());
+		workerpool_run(pool, clock_mono_ns());
 	}
 	cr_assert_eq(l->ends, 1);
 }
@@ -211,9 +211,9 @@ Test(mapreader, what_is_not_answered_at_the_end_is_dropped, .fini = finish)
 	start_fake();
 	fake_maps(7, true);
 	cr_assert_eq(ask(7, 1000, MOST, &got), 0);
-	helpers_run(helpers, clock_mono_ns());
-	helpers_free(helpers);
-	helpers = NULL;
+	workerpool_run(pool, clock_mono_ns());
+	workerpool_free(pool);
+	pool = NULL;
 	cr_assert_eq(got.ends, 0);
 	cr_assert_eq(got.drops, 1);
 }

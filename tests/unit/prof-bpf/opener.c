@@ -259,7 +259,7 @@ Test(opener, debug_files_are_found_by_build_id_and_by_name)
 		if (r.fd >= 0)
 			close(r.fd);
 	}
-	/* What several share: by build id, else by path. */
+	/* Debug files that several share are found by build id, else by path. */
 	static const struct {
 		const char *name;
 		int first;

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "common/base/clock.h"
-#include "tools/prof-bpf/open/helpers.h"
+#include "tools/prof-bpf/open/workerpool.h"
 #include "tools/prof-bpf/open/reader.h"
 #include "tools/prof-bpf/owners/owners.h"
 
@@ -40,44 +40,44 @@ static void take(void *ctx, struct reader_result *r)
 		memcpy(a->bytes, r->bytes.data, a->len);
 }
 
-static void wait_for(struct helpers *r, const struct answer *a)
+static void wait_for(struct workerpool *r, const struct answer *a)
 {
 	uint64_t end = clock_mono_ns() + PATIENCE_NS;
 
 	while (!a->calls && clock_mono_ns() < end) {
-		struct pollfd p = { .fd = helpers_fd(r), .events = POLLIN };
+		struct pollfd p = { .fd = workerpool_fd(r), .events = POLLIN };
 
 		poll(&p, 1, 20);
-		helpers_run(r, clock_mono_ns());
+		workerpool_run(r, clock_mono_ns());
 	}
 	cr_assert_eq(a->calls, 1);
 }
 
-static unsigned hanging(struct helpers *r)
+static unsigned hanging(struct workerpool *r)
 {
-	struct helpers_figures f;
+	struct workerpool_figures f;
 
-	helpers_run(r, clock_mono_ns());
-	helpers_figures(r, &f);
+	workerpool_run(r, clock_mono_ns());
+	workerpool_figures(r, &f);
 	return f.hanging;
 }
 
 static struct owners *owners;
 
-static void start(struct helpers **ret)
+static void start(struct workerpool **ret)
 {
-	cr_assert_eq(helpers_start("/proc", ret), 0);
+	cr_assert_eq(workerpool_start("/proc", ret), 0);
 	cr_assert_eq(owners_new(&owners), 0);
-	helpers_charge(*ret, owners);
+	workerpool_charge(*ret, owners);
 }
 
-static void finish(struct helpers *r)
+static void finish(struct workerpool *r)
 {
-	helpers_free(r);
+	workerpool_free(r);
 	owners_free(owners);
 }
 
-static int ask(struct helpers *r, uint32_t pid, uint32_t uid, uint64_t address, struct answer *a)
+static int ask(struct workerpool *r, uint32_t pid, uint32_t uid, uint64_t address, struct answer *a)
 {
 	const uint64_t length = 16;
 	struct owner *payer = owners_get(owners, (struct owner_key){ .uid = uid });
@@ -131,7 +131,7 @@ Test(reader, what_is_there_of_each_piece_is_read)
 	uint8_t *at = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 			   0);
 	struct answer a = { 0 };
-	struct helpers *r;
+	struct workerpool *r;
 
 	memset(at, 'a', PAGE);
 	munmap(at + PAGE, PAGE);
@@ -162,7 +162,7 @@ Test(reader, pieces_of_a_file_are_read_and_its_descriptor_is_closed)
 		.fd = fd, .pieces = 3, .addresses = addresses, .lengths = lengths
 	};
 	struct answer a = { 0 };
-	struct helpers *r;
+	struct workerpool *r;
 
 	cr_assert_eq(write(fd, "0123456789", 10), 10);
 	start(&r);
@@ -179,7 +179,7 @@ Test(reader, a_process_that_is_gone_is_an_error)
 {
 	pid_t pid = sleeper();
 	struct answer a;
-	struct helpers *r;
+	struct workerpool *r;
 
 	end(pid);
 	start(&r);
@@ -211,7 +211,7 @@ static pid_t tar_pit_process(uint64_t *ret_at)
 	return pid;
 }
 
-static void expect_word(struct helpers *r, pid_t pid, uint32_t uid)
+static void expect_word(struct workerpool *r, pid_t pid, uint32_t uid)
 {
 	static const uint64_t word = 7;
 	struct answer a;
@@ -227,7 +227,7 @@ Test(reader, memory_that_hangs_its_reader_costs_only_its_request)
 {
 	const uint32_t uid = 1000, other_uid = 1001;
 	struct answer hung;
-	struct helpers *r;
+	struct workerpool *r;
 	uint64_t at;
 	pid_t other = sleeper(), pit = tar_pit_process(&at);
 
@@ -260,7 +260,7 @@ Test(reader, many_who_hang_it_do_not_keep_others_waiting)
 	static struct answer hung[USERS * EACH];
 	static uint64_t at[USERS * EACH];
 	pid_t pits[USERS * EACH], other = sleeper();
-	struct helpers *r;
+	struct workerpool *r;
 
 	for (unsigned i = 0; i < USERS * EACH; i++)
 		pits[i] = tar_pit_process(&at[i]);

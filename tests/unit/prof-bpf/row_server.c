@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the extractor's end is blamed on. The bus and the lane are fake_peer.h's. */
+/* The file that is blamed for the extractor's end. The bus and the lane are fake_peer.h's. */
 #include "tools/prof-bpf/peers/row_server.h"
 
 #include <criterion/criterion.h>
@@ -78,7 +78,7 @@ void *__wrap_reallocarray(void *p, size_t n, size_t size)
 	return fail_now() ? NULL : __real_reallocarray(p, n, size);
 }
 
-/* What was blamed, and for what. */
+/* The last file that was blamed, and the reason. */
 static struct {
 	unsigned count;
 	uint64_t inode;

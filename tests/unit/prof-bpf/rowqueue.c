@@ -77,7 +77,7 @@ Test(rowqueue, who_has_spent_least_comes_first)
 		row_request_free(r);
 	}
 	cr_assert_eq(first_of_bob, 2);
-	/* What was spent is forgotten. */
+	/* The time that an owner has spent is forgotten. */
 	cr_assert_eq(rowqueue_spent(alice, 64 * OWNERS_HALVED_NS), 0);
 }
 

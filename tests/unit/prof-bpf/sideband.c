@@ -228,6 +228,28 @@ Test(sideband, descriptor_is_readable_when_records_wait)
 	sideband_free(s);
 }
 
+Test(sideband, a_ring_that_fills_is_seen_before_it_is_full)
+{
+	struct sideband *s = open_all(SIDEBAND_RING_BYTES);
+	unsigned forks = 0;
+
+	drain(s, UINT64_MAX);
+	cr_assert_not(sideband_fills(s));
+	/* A fork and an exit write some 150 bytes. */
+	while (!sideband_fills(s) && forks < 2 * SIDEBAND_RING_BYTES / 150) {
+		pid_t pid = fork();
+
+		if (pid == 0)
+			_exit(0);
+		waitpid(pid, NULL, 0);
+		forks++;
+	}
+	cr_assert(sideband_fills(s) && forks > 10, "%u", forks);
+	drain(s, UINT64_MAX);
+	cr_assert(!seen.lost && !sideband_fills(s));
+	sideband_free(s);
+}
+
 Test(sideband, records_are_whole_over_many_turns_of_a_small_ring)
 {
 	struct sideband *s = open_all(1);

@@ -18,14 +18,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "common/base/clock.h"
-#include "tools/prof-bpf/open/helpers.h"
+#include "tools/prof-bpf/open/workerpool.h"
 #include "tools/prof-bpf/owners/owners.h"
 
 #define PAGE 4096u
 #define PATIENCE_NS 10000000000ull
 
 static const char *const names[] = { "WANTED", "MISSING" };
-static struct helpers *helpers;
+static struct workerpool *pool;
 static struct owners *owners;
 
 struct answer {
@@ -47,10 +47,14 @@ static void take(void *ctx, const struct startreader_result *r)
 	a->exe_same = r->exe_same;
 	cr_assert(r->status || S_ISREG(r->exe_mode));
 	while (startup_next(&rest, &which, &value)) {
+		char *to = which ? a->line : a->variable;
+
 		cr_assert_neq(which, 1);
-		snprintf(which ? a->line : a->variable,
-			 which ? sizeof(a->line) : sizeof(a->variable), "%.*s", (int)value.len,
-			 value.data);
+		cr_assert_lt(value.len, which ? sizeof(a->line) : sizeof(a->variable));
+		/* Arguments end in a NUL. */
+		for (size_t i = 0; i < value.len; i++)
+			to[i] = value.data[i] ? value.data[i] : '|';
+		to[value.len] = '\0';
 	}
 	cr_assert_eq(rest.len, 0);
 }
@@ -61,14 +65,14 @@ static void drop(void *ctx)
 
 static void set_up(void)
 {
-	cr_assert_eq(helpers_start("/proc", &helpers), 0);
+	cr_assert_eq(workerpool_start("/proc", &pool), 0);
 	cr_assert_eq(owners_new(&owners), 0);
-	helpers_charge(helpers, owners);
+	workerpool_charge(pool, owners);
 }
 
 static void clean_up(void)
 {
-	helpers_free(helpers);
+	workerpool_free(pool);
 	owners_free(owners);
 }
 
@@ -86,7 +90,7 @@ static void ask(pid_t pid, uint32_t uid, struct answer *a)
 	};
 
 	*a = (struct answer){ 0 };
-	cr_assert_eq(startreader_submit(helpers, &q), 0);
+	cr_assert_eq(startreader_submit(pool, &q), 0);
 }
 
 static void wait_for(const struct answer *a)
@@ -94,10 +98,10 @@ static void wait_for(const struct answer *a)
 	const uint64_t end_ns = clock_mono_ns() + PATIENCE_NS;
 
 	while (!a->calls && clock_mono_ns() < end_ns) {
-		struct pollfd p = { .fd = helpers_fd(helpers), .events = POLLIN };
+		struct pollfd p = { .fd = workerpool_fd(pool), .events = POLLIN };
 
 		poll(&p, 1, 20);
-		helpers_run(helpers, clock_mono_ns());
+		workerpool_run(pool, clock_mono_ns());
 	}
 	cr_assert_eq(a->calls, 1);
 }
@@ -193,7 +197,7 @@ Test(startreader, only_what_is_wanted_is_read)
 	wait_for(&a);
 	cr_expect(a.status == 0 && a.exe_same);
 	cr_expect_str_eq(a.variable, "a value");
-	cr_expect_str_eq(a.line, "/bin/sleep 1000");
+	cr_expect_str_eq(a.line, "/bin/sleep|1000");
 	end(pid);
 }
 
@@ -206,7 +210,7 @@ Test(startreader, a_process_without_an_environment_has_its_command_line)
 	wait_for(&a);
 	cr_expect_eq(a.status, 0);
 	cr_expect_str_empty(a.variable);
-	cr_expect_str_eq(a.line, "/bin/sleep 1000");
+	cr_expect_str_eq(a.line, "/bin/sleep|1000");
 	end(pid);
 }
 
@@ -272,9 +276,9 @@ Test(startreader, a_process_that_lets_its_reader_wait_delays_nobody)
 	fake(proc, 7, NULL);
 	fake(proc, 8, "WANTED=quick");
 	clean_up();
-	cr_assert_eq(helpers_start(proc, &helpers), 0);
+	cr_assert_eq(workerpool_start(proc, &pool), 0);
 	cr_assert_eq(owners_new(&owners), 0);
-	helpers_charge(helpers, owners);
+	workerpool_charge(pool, owners);
 	const uint64_t began_ns = clock_mono_ns();
 
 	ask(7, 1, &waits);

@@ -49,12 +49,12 @@ Test(startup, a_long_value_is_cut_between_characters)
 	cr_expect_eq((uint8_t)found[0][STARTUP_VALUE_MAX - 2], 0xa4);
 }
 
-Test(startup, arguments_become_one_line)
+Test(startup, arguments_have_a_nul_between_them)
 {
 	char bytes[] = "/bin/sh\0-c\0\0a b\0\0";
 	const struct str line = startup_command_line(bytes, sizeof(bytes));
 
-	cr_expect(str_eq(line, STR_LIT("/bin/sh -c  a b")));
+	cr_expect(str_eq(line, STR_LIT("/bin/sh\0-c\0\0a b")));
 	cr_expect_eq(startup_command_line(bytes, 0).len, 0);
 	memset(bytes, 0, sizeof(bytes));
 	cr_expect_eq(startup_command_line(bytes, sizeof(bytes)).len, 0);

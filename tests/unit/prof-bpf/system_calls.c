@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What somebody would try who runs code in prof-bpf: each attempt in a forked child of root's that
- * has entered its filter and nothing else, so that only this can be what stops it. Under
- * AddressSanitizer there is no filter. */
+/* Attempts of somebody who runs code in prof-bpf. Each runs in a forked child of root's that has
+ * entered its filter and nothing else, so that only this can stop it. Under AddressSanitizer there
+ * is no filter. */
 #include "tools/prof-bpf/system_calls.h"
 
 #include <criterion/criterion.h>

@@ -78,6 +78,22 @@ Test(folded, hostile_names_keep_the_format)
 	model_free(m);
 }
 
+Test(folded, falsified_samples_are_said)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+	const struct witness_word word = { .magic = WITNESS_MAGIC, .final = 1 };
+
+	model_witness(m, &word);
+	process(m, 1, 10, STR_LIT("p"));
+	function(m, 1, STR_LIT("a"));
+	frame(m, 1, 1, 1);
+	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 1, .frames = LIST(1) } });
+	sample(m, 1, 1);
+	model_conclude(m);
+	cr_assert_str_eq(folded(m, false), "[do not trust this profile] 1\np;a 1\n");
+	model_free(m);
+}
+
 Test(folded, names_that_become_equal_are_one_line)
 {
 	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "tools/prof-export/session/journal.h"
 
@@ -165,4 +168,254 @@ Test(journal, without_a_file_there_is_nothing)
 	cr_assert_eq(samples(), 100);
 	session_done(&session);
 	buf_done(&a);
+}
+
+/* The second journal alone leads its successor to the second output. */
+Test(journal, the_next_journal_begins_with_what_a_successor_has_to_know)
+{
+	struct journal j = { .fd = memfd_create("first", 0), .max = 1u << 20 };
+	const int first = j.fd, second = memfd_create("second", 0),
+		  output = memfd_create("output", 0);
+	struct buf a = stream(1, 10, false), b = stream(2, 0, false), c = { 0 };
+	struct stream_out o;
+	struct status st;
+
+	begin();
+	session.output.fd = output;
+	feed(&j, &a);
+	cr_assert_not(stream_turns(&session.in, buf_span(&a)), "the same epoch");
+	cr_assert(stream_turns(&session.in, buf_span(&b)));
+	cr_assert_eq(session_turn(&session, -1, &st), 0);
+	cr_assert_eq(st.samples, 10);
+	cr_assert_eq(st.bytes, (uint64_t)lseek(output, 0, SEEK_END));
+	journal_next(&j, second, session.model);
+	/* As prof-symd begins an epoch: without another hello. */
+	c = BUF_INIT(0);
+	stream_out_init(&o, 4096, collect, &c);
+	stream_out_epoch(&o, 2);
+	cr_assert_eq(stream_put(&o, &(struct msg){ .id = MSG_STACK, .stack = { .id = 1 } }), 0);
+	for (int i = 0; i < 4; i++)
+		cr_assert_eq(stream_put(&o, &(struct msg){ .id = MSG_SAMPLE,
+							   .sample = { .stack = 1, .value = 1 } }),
+			     0);
+	cr_assert_eq(stream_flush(&o), 0);
+	stream_out_done(&o);
+	feed(&j, &c);
+	cr_assert_eq(samples(), 4);
+	cr_assert_eq(again(&j), 4);
+	cr_assert_eq(model_totals(session.model)->lost[LOST_SEQUENCE], 0);
+	close(first);
+	close(output);
+	end(&j, &a, &b, &c);
+}
+
+/* --- a format that grows --- */
+
+#define MAX 16384u
+
+struct run {
+	struct journal journal;
+	int output;
+	uint64_t epoch, time_ns;
+};
+
+static void begin_run(struct run *r, enum format format, int output)
+{
+	const struct session_options o = { .format = format,
+					   .reporting = REPORTING_DEFAULTS,
+					   .memory_max = 4u << 20,
+					   .many = true };
+
+	if (r->output < 0)
+		r->output = memfd_create("output", 0);
+	if (r->journal.fd <= 0)
+		r->journal.fd = memfd_create("journal", 0);
+	r->journal = (struct journal){ .fd = r->journal.fd, .max = MAX };
+	cr_assert_eq(session_init(&session, &o, output), 0);
+}
+
+/* An epoch with its definitions and so many samples, in several batches. A stream continues. */
+static void feed_epoch(struct run *r, unsigned samples, bool hello)
+{
+	struct buf b = BUF_INIT(0);
+	struct stream_out o;
+
+	stream_out_init(&o, 1024, collect, &b);
+	stream_out_epoch(&o, ++r->epoch);
+	if (hello)
+		cr_assert_eq(stream_put(&o, &(struct msg){ .id = MSG_HELLO,
+							   .hello = { .schema = MSG_SCHEMA,
+								      .kind = STREAM_NAMED,
+								      .hostname = STR_LIT("h") } }),
+			     0);
+	cr_assert_eq(stream_put(&o, &(struct msg){ .id = MSG_PROCESS,
+						   .process = { .id = 1, .pid = 1 } }),
+		     0);
+	cr_assert_eq(stream_put(&o, &(struct msg){ .id = MSG_THREAD,
+						   .thread = { .id = 1, .process = 1, .tid = 1 } }),
+		     0);
+	cr_assert_eq(stream_put(&o, &(struct msg){ .id = MSG_STACK, .stack = { .id = 1 } }), 0);
+	for (unsigned i = 0; i < samples; i++) {
+		cr_assert_eq(stream_put(&o, &(struct msg){ .id = MSG_SAMPLE,
+							   .sample = { .stack = 1,
+								       .thread = 1,
+								       .time_ns = ++r->time_ns,
+								       .value = 1 } }),
+			     0);
+		if (i % 50 == 49)
+			cr_assert_eq(stream_flush(&o), 0);
+		if (b.len) {
+			cr_assert_eq(journal_feed(&r->journal, &session, buf_span(&b)),
+				     STREAM_AGAIN);
+			buf_reset(&b);
+		}
+	}
+	cr_assert_eq(stream_flush(&o), 0);
+	cr_assert_eq(journal_feed(&r->journal, &session, buf_span(&b)), STREAM_AGAIN);
+	stream_out_done(&o);
+	buf_done(&b);
+}
+
+/* As after SIGKILL, in the middle of a write of the output and of one of the journal. */
+static void kill_run(struct run *r, enum format format)
+{
+	unsigned beats = 0;
+
+	cr_assert_eq(lseek(r->output, 0, SEEK_END) >= 0, 1);
+	cr_assert_eq(write(r->output, "torn", 4), 4);
+	cr_assert_eq(lseek(r->journal.fd, 0, SEEK_END) >= 0, 1);
+	cr_assert_eq(write(r->journal.fd, "\x92", 1), 1);
+	session_done(&session);
+	cr_assert_eq(lseek(r->output, 0, SEEK_SET), 0);
+	begin_run(r, format, r->output);
+	cr_assert(journal_holds(&r->journal));
+	cr_assert_eq(journal_replay(&r->journal, &session, no_beat, &beats), STREAM_AGAIN);
+}
+
+static uint64_t journal_space(const struct run *r)
+{
+	struct stat st;
+
+	cr_assert_eq(fstat(r->journal.fd, &st), 0);
+	return (uint64_t)st.st_blocks * 512;
+}
+
+/* How many samples the output has, which is text or a recording. */
+static uint64_t samples_of(int output, enum format format)
+{
+	static char text[4u << 20];
+	const ssize_t n = pread(output, text, sizeof(text) - 1, 0);
+	uint64_t count = 0;
+
+	cr_assert(n >= 0 && n < (ssize_t)sizeof(text) - 1);
+	text[n] = '\0';
+	cr_assert_null(strstr(text, "torn"));
+	if (format == FORMAT_TEXT) {
+		/* A sample's first line begins with its name. */
+		for (const char *at = strstr(text, "pid-1"); at; at = strstr(at + 1, "pid-1"))
+			count++;
+		return count;
+	}
+	const struct session_options o = { .format = FORMAT_FOLDED, .memory_max = 4u << 20 };
+	struct session reader;
+	const int null = memfd_create("null", 0);
+
+	cr_assert_eq(session_init(&reader, &o, null), 0);
+	for (ssize_t at = 0; at < n; at += 65536)
+		cr_assert_leq(
+			session_feed(
+				&reader,
+				(struct span){ .data = (const uint8_t *)text + at,
+					       .len = (size_t)(n - at < 65536 ? n - at : 65536) }),
+			STREAM_AGAIN);
+	count = model_totals(reader.model)->samples;
+	cr_assert_eq(model_totals(reader.model)->lost[LOST_SEQUENCE], 0);
+	session_done(&reader);
+	close(null);
+	return count;
+}
+
+/* 60 epochs that would fill the journal many times, with a kill now and then. */
+static void run_for_long(enum format format)
+{
+	struct run r = { .output = -1 };
+	uint64_t samples = 0, most = 0;
+
+	begin_run(&r, format, memfd_create("output", 0));
+	r.output = session.output.fd;
+	for (unsigned i = 0; i < 60; i++) {
+		feed_epoch(&r, 100 + i, i == 0 || i % 7 == 0);
+		samples += 100 + i;
+		most = journal_space(&r) > most ? journal_space(&r) : most;
+		if (i % 7 == 6)
+			kill_run(&r, format);
+		cr_assert_eq(model_totals(session.model)->samples, samples, "%u", i);
+	}
+	cr_assert(r.journal.rolled);
+	cr_assert_gt(r.journal.bytes, MAX);
+	cr_assert_lt(most, MAX + 5 * 4096u);
+	cr_assert_eq(model_totals(session.model)->lost[LOST_MALFORMED], 0);
+	cr_assert_eq(session_finish(&session), 0);
+	cr_assert_eq(samples_of(r.output, format), samples);
+	session_done(&session);
+	close(r.journal.fd);
+	close(r.output);
+}
+
+Test(journal, a_text_goes_on_for_ever_in_bounded_space)
+{
+	run_for_long(FORMAT_TEXT);
+}
+
+Test(journal, a_recording_goes_on_for_ever_in_bounded_space)
+{
+	run_for_long(FORMAT_STREAM);
+}
+
+Test(journal, without_new_epochs_the_output_keeps_what_it_has)
+{
+	struct run r = { .output = -1 };
+
+	begin_run(&r, FORMAT_TEXT, memfd_create("output", 0));
+	r.output = session.output.fd;
+	feed_epoch(&r, 3000, true);
+	cr_assert(r.journal.full && r.journal.rolled);
+	const uint64_t kept = session.output.bytes;
+
+	cr_assert_gt(kept, 0);
+	kill_run(&r, FORMAT_TEXT);
+	/* All bytes behind the mark are lost, and no more. */
+	cr_assert_eq(session.output.bytes, kept);
+	const uint64_t samples = model_totals(session.model)->samples;
+
+	cr_assert(samples > 500 && samples < 3000);
+	cr_assert_eq(samples_of(r.output, FORMAT_TEXT), samples);
+	feed_epoch(&r, 10, true);
+	cr_assert_eq(session_finish(&session), 0);
+	cr_assert_eq(samples_of(r.output, FORMAT_TEXT), samples + 10);
+	session_done(&session);
+	close(r.journal.fd);
+	close(r.output);
+}
+
+Test(journal, a_mark_that_was_falsified_is_refused)
+{
+	struct run r = { .output = -1 };
+	unsigned beats = 0;
+
+	begin_run(&r, FORMAT_TEXT, memfd_create("output", 0));
+	r.output = session.output.fd;
+	for (unsigned i = 0; i < 20; i++)
+		feed_epoch(&r, 100, i == 0);
+	cr_assert(r.journal.rolled);
+	const off_t size = lseek(r.output, 0, SEEK_END);
+
+	session_done(&session);
+	cr_assert_eq(pwrite(r.journal.fd, "\xff", 1, 8), 1);
+	begin_run(&r, FORMAT_TEXT, r.output);
+	cr_assert_eq(journal_replay(&r.journal, &session, no_beat, &beats), -EBADMSG);
+	cr_assert_eq(lseek(r.output, 0, SEEK_END), size);
+	session_done(&session);
+	close(r.journal.fd);
+	close(r.output);
 }

@@ -43,7 +43,7 @@ Test(label, ordinary_names_stay_as_they_are)
 		expect(names[i], names[i]);
 }
 
-/* What a process calls itself is not what stands for one without a name. */
+/* A process cannot call itself by a name that stands for a process without a name. */
 Test(label, no_process_imitates_one_that_is_not_known)
 {
 	static const char *const names[][2] = {

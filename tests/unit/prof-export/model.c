@@ -161,7 +161,7 @@ Test(model, a_second_definition_of_a_process_updates_the_first)
 	cr_expect(str_eq(model_string(m, p->comm), STR_LIT("late")));
 	cr_expect_eq(model_totals(m)->processes, 1);
 	cr_expect_str_eq(folded(m, false), "late;main;leaf 2\n");
-	/* Who does not know it in the next epoch takes nothing away. */
+	/* A later epoch that does not know it takes nothing away. */
 	model_forget(m);
 	simple(m);
 	cr_assert_eq(sample(m, 1, 1), MODEL_SAMPLE);
@@ -204,7 +204,7 @@ Test(model, a_second_definition_of_a_file_updates_the_first)
 	cr_assert_eq(model_files(m, &f), 1);
 	cr_expect_eq(f->flags, FILE_DELETED);
 	cr_expect(str_eq(model_string(m, f->build_id), STR_LIT("ab")));
-	/* Who does not know it in the next epoch takes nothing away. */
+	/* A later epoch that does not know it takes nothing away. */
 	model_forget(m);
 	file.file.build_id.len = 0;
 	take(m, file);
@@ -589,6 +589,86 @@ Test(model, what_a_life_took_that_nobody_heard_of_is_added_to_what_the_last_one_
 	model_free(m);
 }
 
+/* Five samples in the first output, of 12 taken; the rest comes in the second, but for two. */
+Test(model, the_next_output_begins_where_the_former_one_ended)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+	const struct model_bucket *b;
+	const struct model_stack *s;
+	struct status st;
+
+	take(m, (struct msg){ .id = MSG_HELLO,
+			      .hello = { .hz = 10, .cpus = 1, .mono_ns = 1, .wall_ns = 1001 } });
+	simple(m);
+	figure(m, STR_LIT("began"), 1);
+	figure(m, STR_LIT("sampling_since"), 10 * S);
+	for (uint64_t i = 1; i <= 5; i++)
+		sample_at(m, 10 * S + i);
+	take(m, (struct msg){ .id = MSG_LOST, .lost = { .reason = LOST_RING_FULL, .count = 2 } });
+	figure(m, STR_LIT("sampled_until"), 13 * S);
+	figure(m, STR_LIT("taken"), 12);
+	figure(m, STR_LIT("run_taken"), 12);
+	model_hand_on(m);
+	cr_assert(model_ended_well(m), "it was not cut short");
+	model_status(m, &st, false);
+	cr_assert_eq(st.samples, 5);
+	cr_assert_eq(st.duration_ns, 3 * S);
+	cr_assert_eq(st.lost[LOST_RESTART], 0, "they are on their way");
+	model_next(m);
+	cr_assert_eq(model_buckets(m, &b) + model_stacks(m, &s), 0);
+	cr_assert(!model_ended_well(m));
+	model_forget(m);
+	simple(m);
+	for (uint64_t i = 1; i <= 3; i++)
+		sample_at(m, 13 * S + i);
+	figure(m, STR_LIT("sampled_until"), 14 * S);
+	take(
+		m, (struct msg) {
+			.id = MSG_END
+			, .end = {.reason = END_DONE, .time_ns = 14 * S }
+		});
+	model_conclude(m);
+	model_status(m, &st, false);
+	cr_assert_eq(st.samples, 3);
+	cr_assert_eq(st.lost[LOST_RING_FULL], 0, "the former output has them");
+	cr_assert_eq(st.lost[LOST_RESTART], 12 - 5 - 2 - 3);
+	cr_assert_eq(st.duration_ns, S);
+	cr_assert_eq(st.unsampled_ns, 0);
+	cr_assert_eq(model_start_wall_ns(m), 1000 + 13 * S);
+	cr_assert_eq(model_buckets(m, &b), 1);
+	cr_assert_eq(b[0].samples, 3);
+	model_free(m);
+}
+
+/* A killed prof-export had the first outputs, and its successor does not know what is in them. */
+Test(model, what_joins_a_run_takes_the_first_counts_for_those_of_former_outputs)
+{
+	struct model_options o = {
+		.detail = MODEL_NAMES, .aggregate = true, .memory_max = 1 << 20, .joins = true
+	};
+	struct model *m;
+
+	cr_assert_eq(model_new(&o, &m), 0);
+	take(m, (struct msg){ .id = MSG_HELLO, .hello = { .hz = 10, .cpus = 1, .mono_ns = 1 } });
+	simple(m);
+	figure(m, STR_LIT("began"), 1);
+	for (uint64_t i = 1; i <= 5; i++)
+		sample_at(m, 10 * S + i);
+	figure(m, STR_LIT("taken"), 1005);
+	figure(m, STR_LIT("run_taken"), 3005);
+	sample_at(m, 11 * S);
+	figure(m, STR_LIT("taken"), 1008);
+	figure(m, STR_LIT("run_taken"), 3008);
+	take(
+		m, (struct msg) {
+			.id = MSG_END
+			, .end = {.reason = END_DONE, .time_ns = 12 * S }
+		});
+	model_conclude(m);
+	cr_assert_eq(model_totals(m)->lost[LOST_RESTART], 2);
+	model_free(m);
+}
+
 /* Neither times nor rates that cannot be make more of it than there can have been. */
 Test(model, hostile_times_make_no_more_samples_than_ticks)
 {
@@ -613,8 +693,8 @@ Test(model, hostile_times_make_no_more_samples_than_ticks)
 	model_free(m);
 }
 
-/* The program is called anything; a library in some stack of its tells. What came before that
- * counts, and what others do does not. */
+/* The program may have any name; a library in some stack of its tells. Samples from before that
+ * count, and those of others do not. */
 Test(model, a_runtime_is_known_by_a_library_in_a_stack)
 {
 	static const struct str jvm = STR_LIT("/usr/lib/jvm/lib/server/libjvm.so");
@@ -648,8 +728,8 @@ Test(model, a_runtime_is_known_by_a_library_in_a_stack)
 	model_free(m);
 }
 
-/* What the runtime itself lacks, its options do not mend; and where a walk came to an address that
- * is no code's, that is no generated code. */
+/* The options of a runtime do not help where a walk ends in the runtime itself. And an address that
+ * belongs to no code is no generated code. */
 Test(model, a_stack_that_is_cut_outside_of_generated_code_asks_for_no_remedy)
 {
 	static const struct str jvm = STR_LIT("/usr/lib/jvm/lib/server/libjvm.so");

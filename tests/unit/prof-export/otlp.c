@@ -7,7 +7,7 @@
 
 #define MS 1000000u
 
-/* What came out. */
+/* The requests that came out. */
 struct taken {
 	uint64_t requests, samples, largest, largest_gzip;
 	int result; /* of flush */

@@ -85,3 +85,30 @@ Test(uptime, a_stream_that_says_nothing_of_it_has_none)
 	cr_assert_eq(uptime_end_ns(&l), 0);
 	cr_assert_eq(uptime_sampled_ns(&l), 0);
 }
+
+/* The next prof-bpf comes in the second output. */
+Test(uptime, each_output_has_the_gaps_of_its_own_time)
+{
+	struct uptime l = { 0 };
+
+	uptime_since(&l, 100);
+	uptime_until(&l, 300);
+	uptime_next(&l);
+	uptime_since(&l, 350);
+	uptime_until(&l, 500);
+	cr_assert_eq(l.unsampled_ns, 50);
+	uptime_divide(&l);
+	cr_assert_eq(l.first_ns, 500);
+	cr_assert_eq(uptime_end_ns(&l), 500);
+	cr_assert_eq(l.unsampled_ns + uptime_sampled_ns(&l), 0);
+	uptime_until(&l, 600);
+	cr_assert_eq(uptime_sampled_ns(&l), 100);
+	uptime_next(&l);
+	uptime_divide(&l); /* while nobody samples */
+	uptime_since(&l, 650);
+	uptime_until(&l, 700);
+	uptime_conclude(&l, true, 700);
+	cr_assert_eq(l.first_ns, 600);
+	cr_assert_eq(l.unsampled_ns, 50);
+	cr_assert_eq(uptime_sampled_ns(&l), 50);
+}

@@ -135,6 +135,8 @@ Test(endpoint, this_host_is_known_by_its_names)
 	}
 	cr_assert_eq(endpoint_parse("http://localhost.example.org", &grpc, &e), 0);
 	cr_assert_not(e.local);
+	cr_assert_eq(endpoint_parse("http://127.example.org", &grpc, &e), 0);
+	cr_assert_not(e.local);
 }
 
 Test(endpoint, the_port_of_a_proxy_is_known)

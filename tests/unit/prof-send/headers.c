@@ -112,3 +112,19 @@ Test(headers, values_are_hidden_in_what_a_server_says)
 	cr_assert_str_eq(text, "bad ************, or *****; key abc stays, **** goes");
 	headers_done(&h);
 }
+
+Test(headers, a_value_that_was_cut_is_hidden_as_well)
+{
+	struct headers h = { .n = 0 };
+	char cut[] = "no access with Bearer tok3", word[] = "wrong: tok3", other[] = "wrong: tok";
+	unsigned line;
+
+	cr_assert_eq(headers_parse_file(&h, span_of("a: Bearer tok3n"), &line), 0);
+	headers_hide(&h, cut);
+	cr_assert_str_eq(cut, "no access with ***********");
+	headers_hide(&h, word);
+	cr_assert_str_eq(word, "wrong: ****");
+	headers_hide(&h, other);
+	cr_assert_str_eq(other, "wrong: tok");
+	headers_done(&h);
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What definitions cost prof-symd, as prof-bpf counts it (common/wire/epoch.h). */
+/* The cost of definitions in prof-symd, as prof-bpf counts it (common/wire/epoch.h). */
 #include "common/wire/epoch.h"
 
 #include <criterion/criterion.h>
@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include "tools/prof-symd/stream/extras.h"
-#include "tools/prof-symd/stream/named.h"
+#include "tools/prof-symd/stream/namer.h"
 
 static int ask(void *ctx, const struct filestore_request *rq)
 {
@@ -18,7 +18,7 @@ static int ask(void *ctx, const struct filestore_request *rq)
  * have just grown. */
 static void fill(size_t ceiling, size_t cost, int (*define)(struct definitions *d, uint64_t id))
 {
-	const struct named_limits l = NAMED_LIMITS;
+	const struct namer_limits l = NAMER_LIMITS;
 	const struct definitions_limits limits = { .processes = l.processes,
 						   .threads = l.threads,
 						   .files = l.files,

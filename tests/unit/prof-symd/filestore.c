@@ -150,3 +150,51 @@ Test(filestore, over_the_budget_the_least_recently_used_is_closed)
 	cr_expect_eq(s.open_count, 0);
 	cr_expect_eq(s.bytes, 0);
 }
+
+static unsigned asked, debug_asked;
+static bool answers;
+
+/* Each file is a program without debug information, whose debug file comes late or never. */
+static int ask_slowly(void *ctx, const struct filestore_request *rq)
+{
+	(void)ctx;
+	if (rq->want == PROGRAM_WANTS_NOTHING) {
+		asked++;
+		filestore_answer(&s, rq->id, open("/bin/true", O_RDONLY | O_CLOEXEC), now);
+		return 0;
+	}
+	debug_asked++;
+	if (answers)
+		filestore_answer(&s, rq->id, -1, now);
+	return 0;
+}
+
+Test(filestore, a_debug_file_that_did_not_come_is_asked_for_again)
+{
+	struct program *p = NULL;
+
+	filestore_init(&s, 1u << 30, 1u << 30, ask_slowly, NULL);
+	cr_assert_eq(filestore_get(&s, &a, now, &p), FILESTORE_WAIT);
+	now += FILESTORE_WAIT_NS;
+	cr_assert_eq(filestore_get(&s, &a, now, &p), 0);
+	cr_assert_not_null(p);
+	cr_expect_eq(asked, 1);
+	cr_expect_eq(debug_asked, 1);
+
+	now += FILESTORE_RETRY_NS - 1;
+	cr_assert_eq(filestore_get(&s, &a, now, &p), 0);
+	cr_expect_eq(debug_asked, 1);
+	answers = true;
+	now++;
+	cr_assert_eq(filestore_get(&s, &a, now, &p), 0);
+	cr_assert_not_null(p);
+	cr_expect_eq(asked, 2);
+	cr_expect_gt(debug_asked, 1);
+	cr_expect_eq(s.open_count, 1);
+
+	const unsigned all = debug_asked;
+
+	now += FILESTORE_RETRY_NS;
+	cr_assert_eq(filestore_get(&s, &a, now, &p), 0);
+	cr_expect_eq(debug_asked, all, "it has answered");
+}

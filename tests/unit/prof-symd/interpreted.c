@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "tests/unit/pycapture.h"
-#include "tools/prof-symd/stream/named.h"
+#include "tools/prof-symd/stream/namer.h"
 
 #define SECOND 1000000000ull
 #define LIBRARY "tests/fuzz/corpus/runtime/key-of-libc" /* of 3.11 */
@@ -23,7 +23,7 @@ struct bench {
 	struct objects *objects;
 	struct stream_out out;
 	struct stream_in in;
-	struct named *named;
+	struct namer *namer;
 	uint64_t file_request; /* that was not answered yet */
 	struct objects_request rq;
 	uint64_t addresses[OBJECTS_PIECES], lengths[OBJECTS_PIECES];
@@ -75,10 +75,10 @@ static int tell(void *ctx, uint64_t file, const struct runtime_build *build)
 
 static void take(struct bench *b, struct msg m)
 {
-	cr_assert_eq(named_take(b->named, &m, SECOND), 0);
+	cr_assert_eq(namer_take(b->namer, &m, SECOND), 0);
 }
 
-/* What every epoch has. */
+/* Definitions that every epoch has. */
 static void define(struct bench *b)
 {
 	take(b, (struct msg){ .id = MSG_PROCESS,
@@ -103,8 +103,8 @@ static struct bench *bench_new(void)
 	stream_in_init(&b->in);
 	stream_out_init(&b->out, 65536, to_in, b);
 	cr_assert_eq(objects_new(ask_memory, b, &b->objects), 0);
-	cr_assert_eq(named_new(&NAMED_LIMITS, &b->files, &b->out, &b->named), 0);
-	named_use_objects(b->named, b->objects, tell, b);
+	cr_assert_eq(namer_new(&NAMER_LIMITS, &b->files, &b->out, &b->namer), 0);
+	namer_use_objects(b->namer, b->objects, tell, b);
 	take(b, (struct msg){ .id = MSG_HELLO, .hello = { .schema = MSG_SCHEMA } });
 	define(b);
 	return b;
@@ -112,7 +112,7 @@ static struct bench *bench_new(void)
 
 static void bench_free(struct bench *b)
 {
-	named_free(b->named);
+	namer_free(b->namer);
 	objects_free(b->objects);
 	stream_in_done(&b->in);
 	stream_out_done(&b->out);
@@ -243,11 +243,11 @@ Test(interpreted, a_file_that_holds_a_runtime_is_told_once)
 	open_library(b);
 	cr_expect_eq(b->told, 0);
 	b->tell_says = 0;
-	cr_expect_eq(named_run(b->named, SECOND), 0);
+	cr_expect_eq(namer_run(b->namer, SECOND), 0);
 	cr_expect_eq(b->told, 1);
 	cr_expect(b->build.known);
 	cr_expect_str_eq(b->build.name, "CPython 3.11.2");
-	cr_expect_eq(named_run(b->named, SECOND), 0);
+	cr_expect_eq(namer_run(b->namer, SECOND), 0);
 	cr_expect_eq(b->told, 1);
 	next(b, MSG_END, &m);
 	bench_free(b);
@@ -259,16 +259,16 @@ Test(interpreted, a_file_that_was_offered_is_looked_at_before_anything_is_named)
 	struct bench *b = bench_new();
 
 	open_library(b);
-	cr_expect_eq(named_looks_until(b->named), 0);
+	cr_expect_eq(namer_looks_until(b->namer), 0);
 	take(b, (struct msg){ .id = MSG_FILE,
 			      .file = { .id = OTHER_FILE,
 					.path = STR_LIT("/usr/bin/python-config"),
 					.flags = FILE_OFFERED } });
-	cr_expect_gt(named_looks_until(b->named), SECOND);
+	cr_expect_gt(namer_looks_until(b->namer), SECOND);
 	cr_assert_neq(b->file_request, 0);
 	filestore_answer(&b->files, b->file_request, open("/usr/bin/true", O_RDONLY | O_CLOEXEC),
 			 SECOND);
-	cr_expect_eq(named_looks_until(b->named), 0);
+	cr_expect_eq(namer_looks_until(b->namer), 0);
 	cr_expect_eq(b->none, 1);
 	cr_expect_eq(b->told, 2);
 	bench_free(b);
@@ -280,13 +280,13 @@ Test(interpreted, a_sample_waits_for_the_names_of_its_frames)
 	struct msg m;
 
 	object_sample(b, 0);
-	cr_expect_eq(named_run(b->named, SECOND), NAMED_WAIT); /* for the file */
+	cr_expect_eq(namer_run(b->namer, SECOND), NAMER_WAIT); /* for the file */
 	open_library(b);
 	object_sample(b, 1); /* its build is known: it is asked for with this */
-	cr_expect_eq(named_run(b->named, SECOND), NAMED_WAIT);
+	cr_expect_eq(namer_run(b->namer, SECOND), NAMER_WAIT);
 	settle(b);
 	cr_expect_leq(b->asked, 3);
-	cr_expect_eq(named_run(b->named, SECOND), 0);
+	cr_expect_eq(namer_run(b->namer, SECOND), 0);
 	for (int i = 0; i < 2; i++) {
 		cr_assert(next(b, MSG_FUNCTION, &m));
 		if (i == 0 && str_eq(m.function.system_name, STR_LIT("_PyEval_EvalFrameDefault")))
@@ -327,7 +327,7 @@ Test(interpreted, a_frame_of_no_file_has_no_name)
 
 	open_library(b);
 	object_in_stack(b, 0, 0, (uint64_t[]){ 1, LIBRARY_FRAME });
-	cr_expect_eq(named_run(b->named, SECOND), 0);
+	cr_expect_eq(namer_run(b->namer, SECOND), 0);
 	cr_assert(next(b, MSG_FRAME, &m));
 	cr_expect_eq(m.frame.kind, FRAME_INTERPRETED);
 	cr_expect_eq(m.frame.functions.len, 0);
@@ -354,7 +354,7 @@ Test(interpreted, of_two_runtimes_in_a_process_each_names_its_own)
 	object_in_stack(b, 0, OTHER_FILE, (uint64_t[]){ LIBRARY_FRAME, 1 });
 	object_in_stack(b, 1, LIBRARY_FILE, (uint64_t[]){ OTHER_FRAME, 2 });
 	settle(b);
-	cr_expect_eq(named_run(b->named, SECOND), 0);
+	cr_expect_eq(namer_run(b->namer, SECOND), 0);
 	do
 		cr_assert(next(b, MSG_FUNCTION, &m));
 	while (!str_eq(m.function.name, STR_LIT("[python: gone]")));
@@ -373,7 +373,7 @@ Test(interpreted, memory_that_is_not_read_is_said_in_the_frame)
 	object_sample(b, 0);
 	cr_assert_eq(objects_send(b->objects, SECOND), 0);
 	answer_memory(b, EPERM);
-	cr_expect_eq(named_run(b->named, SECOND), 0);
+	cr_expect_eq(namer_run(b->namer, SECOND), 0);
 	cr_assert(next(b, MSG_FUNCTION, &m));
 	cr_expect(str_eq(m.function.name, STR_LIT("[python: memory not read]")));
 	bench_free(b);
@@ -387,8 +387,8 @@ Test(interpreted, an_answer_that_does_not_come_ends_the_wait)
 	open_library(b);
 	object_sample(b, 0);
 	cr_assert_eq(objects_send(b->objects, SECOND), 0);
-	cr_expect_eq(named_run(b->named, SECOND), NAMED_WAIT);
-	cr_expect_eq(named_run(b->named, SECOND + OBJECTS_WAIT_NS), 0);
+	cr_expect_eq(namer_run(b->namer, SECOND), NAMER_WAIT);
+	cr_expect_eq(namer_run(b->namer, SECOND + OBJECTS_WAIT_NS), 0);
 	cr_assert(next(b, MSG_FUNCTION, &m));
 	cr_expect(str_eq(m.function.name, STR_LIT("[python: gone]")));
 	bench_free(b);
@@ -403,21 +403,21 @@ Test(interpreted, a_name_that_comes_later_is_sent_with_the_next_sample)
 	open_library(b);
 	object_sample(b, 0);
 	cr_assert_eq(objects_send(b->objects, SECOND), 0);
-	cr_expect_eq(named_run(b->named, gone_ns), 0);
+	cr_expect_eq(namer_run(b->namer, gone_ns), 0);
 	cr_assert_eq(objects_send(b->objects, gone_ns), 0);
 	cr_assert(next(b, MSG_FUNCTION, &m));
 	cr_expect(str_eq(m.function.name, STR_LIT("[python: gone]")));
 	cr_assert(next(b, MSG_SAMPLE, &m));
 	/* It is asked for again, and nobody waits for it. */
 	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = 1, .thread = 1 } });
-	cr_expect_eq(named_run(b->named, again_ns), 0);
+	cr_expect_eq(namer_run(b->namer, again_ns), 0);
 	cr_assert_eq(stream_flush(&b->out), 0);
 	cr_assert_eq(stream_next(&b->in, &m), 0);
 	cr_assert_eq(m.id, MSG_SAMPLE);
 	settle_at(b, again_ns);
 	for (int i = 0; i < 2; i++)
 		take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = 1, .thread = 1 } });
-	cr_expect_eq(named_run(b->named, again_ns), 0);
+	cr_expect_eq(namer_run(b->namer, again_ns), 0);
 	cr_assert(next(b, MSG_FUNCTION, &m));
 	cr_expect(str_eq(m.function.system_name, str_from(b->k->objects[0].name)));
 	cr_assert(next(b, MSG_FRAME, &m));
@@ -444,7 +444,7 @@ Test(interpreted, the_runtimes_own_frames_are_left_out)
 	open_library(b);
 	object_sample(b, 0);
 	settle(b);
-	cr_expect_eq(named_run(b->named, SECOND), 0);
+	cr_expect_eq(namer_run(b->namer, SECOND), 0);
 	cr_assert(next(b, MSG_STACK, &m));
 	cr_assert_eq(m.stack.frames.len, 1);
 	cr_expect_eq(m.stack.frames.data[0], LIBRARY_FRAME);
@@ -460,15 +460,15 @@ Test(interpreted, a_process_that_ends_is_forgotten)
 	settle(b);
 	cr_expect_eq(objects_counts(b->objects).kept, 1);
 	take(b, (struct msg){ .id = MSG_PROCESS_END, .process_end = { .id = 1 } });
-	cr_expect_eq(named_run(b->named, SECOND), 0);
+	cr_expect_eq(namer_run(b->namer, SECOND), 0);
 	cr_expect_eq(objects_counts(b->objects).kept, 0);
 	bench_free(b);
 }
 
 static void begin_epoch(struct bench *b)
 {
-	cr_expect_eq(named_run(b->named, SECOND), 0);
-	cr_expect_eq(named_forget(b->named, SECOND), 0);
+	cr_expect_eq(namer_run(b->namer, SECOND), 0);
+	cr_expect_eq(namer_forget(b->namer, SECOND), 0);
 	define(b);
 }
 
@@ -499,7 +499,7 @@ Test(interpreted, names_of_an_older_epoch_serve_without_asking)
 	open_library(b);
 	unsigned asked = b->asked;
 	object_sample(b, 0);
-	cr_expect_eq(named_run(b->named, SECOND), 0);
+	cr_expect_eq(namer_run(b->namer, SECOND), 0);
 	cr_expect_eq(b->asked, asked);
 	cr_assert(next(b, MSG_FUNCTION, &m));
 	if (str_eq(m.function.system_name, STR_LIT("_PyEval_EvalFrameDefault")))
@@ -520,7 +520,7 @@ Test(interpreted, code_that_is_freed_by_a_new_epoch_is_said_to_be_gone)
 	object_sample(b, 0);
 	cr_assert_eq(objects_send(b->objects, SECOND), 0);
 	answer_memory(b, ESRCH);
-	cr_expect_eq(named_run(b->named, SECOND), 0);
+	cr_expect_eq(namer_run(b->namer, SECOND), 0);
 	cr_assert(next(b, MSG_FUNCTION, &m));
 	if (str_eq(m.function.system_name, STR_LIT("_PyEval_EvalFrameDefault")))
 		cr_assert(next(b, MSG_FUNCTION, &m));

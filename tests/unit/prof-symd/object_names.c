@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is told of a kept object, beside the object itself. */
+/* The texts of a kept object, beside the object itself. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include "tools/prof-symd/objects/object_names.h"

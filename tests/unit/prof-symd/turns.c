@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "common/base/clock.h"
-#include "tools/prof-symd/stream/named_internal.h"
+#include "tools/prof-symd/stream/namer_internal.h"
 #include "tools/prof-symd/owners/turns.h"
 
 #define SECOND 1000000000ull
@@ -82,7 +82,7 @@ struct bench {
 	struct filestore files;
 	struct stream_out out;
 	struct stream_in in;
-	struct named *named;
+	struct namer *namer;
 	uint64_t requests[64];
 	unsigned asked;
 };
@@ -109,7 +109,7 @@ static int ask(void *ctx, const struct filestore_request *rq)
 
 static void take(struct bench *b, struct msg m)
 {
-	cr_assert_eq(named_take(b->named, &m, SECOND), 0);
+	cr_assert_eq(namer_take(b->namer, &m, SECOND), 0);
 }
 
 static struct bench *bench_new(void)
@@ -120,8 +120,8 @@ static struct bench *bench_new(void)
 	filestore_init(&b->files, FILESTORE_BUDGET, FILESTORE_BUDGET, ask, b);
 	stream_in_init(&b->in);
 	stream_out_init(&b->out, 65536, to_in, b);
-	cr_assert_eq(named_new(&NAMED_LIMITS, &b->files, &b->out, &b->named), 0);
-	named_take_turns(b->named, 60 * SECOND, note_slow);
+	cr_assert_eq(namer_new(&NAMER_LIMITS, &b->files, &b->out, &b->namer), 0);
+	namer_take_turns(b->namer, 60 * SECOND, note_slow);
 	take(b, (struct msg){ .id = MSG_HELLO, .hello = { .schema = MSG_SCHEMA } });
 	for (uint64_t owner = 1; owner <= 2; owner++) {
 		take(b, (struct msg){ .id = MSG_PROCESS,
@@ -134,7 +134,7 @@ static struct bench *bench_new(void)
 
 static void bench_free(struct bench *b)
 {
-	named_free(b->named);
+	namer_free(b->namer);
 	stream_in_done(&b->in);
 	stream_out_done(&b->out);
 	free(b);
@@ -159,54 +159,54 @@ static void answer_all(struct bench *b)
 
 static uint64_t sent(const struct bench *b)
 {
-	return named_counts(b->named).samples;
+	return namer_counts(b->namer).samples;
 }
 
-Test(named, who_waits_too_long_for_files_waits_alone)
+Test(namer, who_waits_too_long_for_files_waits_alone)
 {
 	struct bench *b = bench_new();
 
 	sample(b, 10, 1);
-	cr_assert_eq(named_run(b->named, SECOND), NAMED_WAIT);
+	cr_assert_eq(namer_run(b->namer, SECOND), NAMER_WAIT);
 	sample(b, 11, 2);
 	filestore_answer(&b->files, b->requests[1], -1, SECOND);
-	cr_assert_eq(named_run(b->named, SECOND + 1000000), NAMED_WAIT);
+	cr_assert_eq(namer_run(b->namer, SECOND + 1000000), NAMER_WAIT);
 	cr_expect_eq(sent(b), 0, "a moment of waiting harms nobody");
-	cr_assert_eq(named_run(b->named, SECOND + 2 * TURNS_BURST_NS), 0);
+	cr_assert_eq(namer_run(b->namer, SECOND + 2 * TURNS_BURST_NS), 0);
 	cr_expect_eq(sent(b), 1, "the other's");
 	answer_all(b);
-	cr_assert_eq(named_run(b->named, 2 * SECOND), 0);
+	cr_assert_eq(namer_run(b->namer, 2 * SECOND), 0);
 	cr_expect_eq(sent(b), 2);
 	bench_free(b);
 }
 
-Test(named, who_is_alone_waits_for_nobody)
+Test(namer, who_is_alone_waits_for_nobody)
 {
 	struct bench *b = bench_new();
 
-	turns_spend(&b->named->turns, 1, SECOND, SECOND);
+	turns_spend(&b->namer->turns, 1, SECOND, SECOND);
 	sample(b, 10, 1);
 	filestore_answer(&b->files, b->requests[0], -1, SECOND);
-	cr_assert_eq(named_run(b->named, SECOND), 0);
+	cr_assert_eq(namer_run(b->namer, SECOND), 0);
 	cr_expect_eq(sent(b), 1);
 	bench_free(b);
 }
 
-Test(named, a_process_ends_behind_its_samples)
+Test(namer, a_process_ends_behind_its_samples)
 {
 	struct bench *b = bench_new();
 	struct msg m;
 	bool sampled = false;
 
-	turns_spend(&b->named->turns, 1, SECOND, SECOND);
+	turns_spend(&b->namer->turns, 1, SECOND, SECOND);
 	sample(b, 10, 1);
 	take(b, (struct msg){ .id = MSG_PROCESS_END, .process_end = { .id = 1 } });
 	sample(b, 11, 2);
 	filestore_answer(&b->files, b->requests[1], -1, SECOND);
-	cr_assert_eq(named_run(b->named, SECOND), 0);
+	cr_assert_eq(namer_run(b->namer, SECOND), 0);
 	cr_expect_eq(sent(b), 1);
 	answer_all(b);
-	cr_assert_eq(named_run(b->named, 2 * SECOND), 0);
+	cr_assert_eq(namer_run(b->namer, 2 * SECOND), 0);
 	cr_expect_eq(sent(b), 2);
 	cr_assert_eq(stream_flush(&b->out), 0);
 	for (unsigned samples = 0; stream_next(&b->in, &m) == 0;) {
@@ -218,68 +218,68 @@ Test(named, a_process_ends_behind_its_samples)
 	bench_free(b);
 }
 
-Test(named, what_was_put_aside_ends_soon_after_the_stream)
+Test(namer, what_was_put_aside_ends_soon_after_the_stream)
 {
 	struct bench *b = bench_new();
 
-	turns_spend(&b->named->turns, 1, 100 * SECOND, SECOND);
+	turns_spend(&b->namer->turns, 1, 100 * SECOND, SECOND);
 	sample(b, 10, 1);
 	sample(b, 11, 2);
 	filestore_answer(&b->files, b->requests[1], -1, SECOND);
-	cr_assert_eq(named_run(b->named, SECOND), 0);
+	cr_assert_eq(namer_run(b->namer, SECOND), 0);
 	cr_expect_eq(sent(b), 1);
 	take(
 		b, (struct msg) { .id = MSG_END });
-	cr_assert_eq(named_run(b->named, SECOND), NAMED_WAIT);
+	cr_assert_eq(namer_run(b->namer, SECOND), NAMER_WAIT);
 	cr_expect_eq(sent(b), 1);
 	slow = 0;
-	cr_assert_eq(named_run(b->named, SECOND + NAMED_LATE_NS), 0);
+	cr_assert_eq(namer_run(b->namer, SECOND + NAMER_LATE_NS), 0);
 	cr_expect_eq(sent(b), 2);
-	cr_expect(named_ended(b->named));
-	cr_expect_eq(named_counts(b->named).late, 0, "its file is missing");
+	cr_expect(namer_ended(b->namer));
+	cr_expect_eq(namer_counts(b->namer).late, 0, "its file is missing");
 	bench_free(b);
 }
 
 /* A stream whose epochs are short does not wait longer and longer. */
-Test(named, an_epoch_waits_at_its_end_for_a_part_of_its_time)
+Test(namer, an_epoch_waits_at_its_end_for_a_part_of_its_time)
 {
 	struct bench *b = bench_new();
 	const uint64_t end_ns = SECOND + SECOND / 2;
 
-	turns_spend(&b->named->turns, 1, 100 * SECOND, SECOND);
+	turns_spend(&b->namer->turns, 1, 100 * SECOND, SECOND);
 	sample(b, 10, 1);
 	sample(b, 11, 2);
 	filestore_answer(&b->files, b->requests[1], -1, SECOND);
-	cr_assert_eq(named_run(b->named, SECOND), 0);
-	cr_expect_eq(named_forget(b->named, end_ns), NAMED_WAIT);
-	cr_expect_eq(named_forget(b->named, end_ns + SECOND / 32), NAMED_WAIT);
+	cr_assert_eq(namer_run(b->namer, SECOND), 0);
+	cr_expect_eq(namer_forget(b->namer, end_ns), NAMER_WAIT);
+	cr_expect_eq(namer_forget(b->namer, end_ns + SECOND / 32), NAMER_WAIT);
 	cr_expect_eq(sent(b), 1);
-	cr_expect_eq(named_forget(b->named, end_ns + SECOND / 16), 0);
+	cr_expect_eq(namer_forget(b->namer, end_ns + SECOND / 16), 0);
 	cr_expect_eq(sent(b), 2);
 	bench_free(b);
 }
 
 /* A frame that went without its name is sent again with it, for others. */
-Test(named, what_one_loses_another_has)
+Test(namer, what_one_loses_another_has)
 {
 	struct bench *b = bench_new();
 	struct msg m;
 	unsigned frames = 0;
 
-	turns_spend(&b->named->turns, 1, SECOND, SECOND);
+	turns_spend(&b->namer->turns, 1, SECOND, SECOND);
 	sample(b, 10, 1);
 	sample(b, 11, 2);
 	for (unsigned i = 0; i < ASIDE_MAX; i++) { /* so that there is no room */
 		const struct event e = { .kind = EVENT_SAMPLE, .owner = 1 };
 
-		(void)aside_add(&b->named->aside, &e, 1);
+		(void)aside_add(&b->namer->aside, &e, 1);
 	}
 	filestore_answer(&b->files, b->requests[1], -1, SECOND);
-	cr_assert_geq(named_run(b->named, SECOND), 0);
+	cr_assert_geq(namer_run(b->namer, SECOND), 0);
 	cr_expect_geq(sent(b), 2);
 	answer_all(b);
 	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = 10, .thread = 2 } });
-	cr_assert_geq(named_run(b->named, 2 * SECOND), 0);
+	cr_assert_geq(namer_run(b->namer, 2 * SECOND), 0);
 	cr_assert_eq(stream_flush(&b->out), 0);
 	while (stream_next(&b->in, &m) == 0)
 		frames += m.id == MSG_FRAME && m.frame.id == 10;

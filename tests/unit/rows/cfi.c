@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the instructions of a function give. */
+/* The rows that the instructions of a function give. */
 #include "tests/unit/cfi_fixture.h"
 
 TestSuite(cfi, .init = setup, .fini = teardown);

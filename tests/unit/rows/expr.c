@@ -165,13 +165,13 @@ Test(expr, leb128_of_every_length)
 	uint64_t u;
 	int64_t i;
 
-	cr_assert(encoded_uleb(&s, &u));
+	cr_assert(leb128_unsigned(&s, &u));
 	cr_assert_eq(u, 624485);
-	cr_assert(encoded_sleb(&s, &i));
+	cr_assert(leb128_signed(&s, &i));
 	cr_assert_eq(i, -624485);
-	cr_assert(encoded_sleb(&s, &i));
+	cr_assert(leb128_signed(&s, &i));
 	cr_assert_eq(i, -1);
-	cr_assert_not(encoded_uleb(&s, &u));
+	cr_assert_not(leb128_unsigned(&s, &u));
 }
 
 Test(expr, constants_are_folded_and_the_stack_is_moved_about)

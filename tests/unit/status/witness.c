@@ -57,6 +57,17 @@ Test(witness, what_is_counted_twice_disagrees)
 	cr_assert_eq(witness_compare(&w, &came, lost, 0, false).more, 1);
 }
 
+Test(witness, what_comes_without_a_thread_disagrees)
+{
+	const struct witness_word w = word_of(1, 100);
+	const uint64_t lost[STATUS_REASONS] = { 0 };
+	struct witness_counts came = { 0 };
+
+	count(&came, 1, 100);
+	came.samples += 7;
+	cr_assert_eq(witness_compare(&w, &came, lost, 0, false).more, 7);
+}
+
 Test(witness, a_later_loss_explains_what_is_missing)
 {
 	const struct witness_word w = word_of(1, 100);

@@ -319,7 +319,7 @@ Test(owner, behind_a_frame_pointer_that_was_followed_none_is_asked_about)
 	cr_assert_eq(w.count, 3);
 }
 
-/* What returns there is what was called, and not the code whose RBP leads there. */
+/* The function that was called returns there, and not the code whose RBP leads there. */
 Test(owner, a_call_of_a_function_with_rows_says_that_it_is_skipped)
 {
 	static const uint64_t targets[] = { INNER, LEAF - 40 };

@@ -615,7 +615,8 @@ Test(tables, rows_that_nobody_uses_go_before_others_need_the_room)
 	cr_assert_leq(f.bytes_used, 21 * SLAB_BYTES / 8, "%lu", f.bytes_used);
 	cr_assert_gt(f.bytes_used, 2 * SLAB_BYTES, "but not more than that");
 	cr_assert_eq(tables_lacking(t, &all), 0, "nobody lacks them");
-	/* Who runs again has its rows after a moment. Only where there is no room is it cut. */
+	/* A file that runs again has its rows after a moment. A walk is cut only where there is no
+	 * room. */
 	cr_assert_eq(tables_file_state(t, first), FILE_PENDING);
 	cr_assert_not(tables_file_lacks(t, first));
 	tables_file_touch(t, first, 14200000001ull);

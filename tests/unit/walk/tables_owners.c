@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What owners are charged for in the tables, and who gives way when it is scarce. */
+/* The charges of owners in the tables, and the owners who give way when room is scarce. */
 #include "tests/unit/tables_fixture.h"
 
 #define FEW_OWNERS 4

@@ -160,6 +160,15 @@ Test(weave, a_frame_of_the_loop_runs_one_where_entries_have_no_address)
 	cr_assert_str_eq(woven(), "nl1nl2n");
 }
 
+Test(weave, a_range_that_is_only_taken_over_is_no_part_of_the_loop)
+{
+	begin(RUNTIME_BY_ADDRESS);
+	config.shown = 1;
+	native(LOOP(0x10));
+	native(0x5080 | (uint64_t)SLOT << SAMPLE_FRAME_SLOT_SHIFT);
+	cr_assert_str_eq(woven(), "ln");
+}
+
 Test(weave, a_leaf_that_has_not_linked_its_frame_yet_gets_none)
 {
 	begin(RUNTIME_FRAME_BY_LOOP);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a bus says on its socket, and how it takes what strangers say there: the other end is a bare
+ * The messages of a bus on its socket, and how it takes those of strangers. The other end is a bare
  * socket, or nng's own pair. That one is in a process of its own (see tests/unit/wire/bus.c), which
  * ends without closing it, since nng may wait for ever there.
  */

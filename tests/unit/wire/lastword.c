@@ -9,7 +9,7 @@
 #include "common/base/clock.h"
 #include "common/wire/lastword.h"
 
-/* What is left of a child that begins with a file and then does this. */
+/* Returns the last word of a child that begins with a file and then does this. */
 static struct lastword of(void (*deed)(void), int *ret_status)
 {
 	const int fd = lastword_new();

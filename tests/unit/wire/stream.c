@@ -191,7 +191,7 @@ Test(stream, new_epoch_starts_the_count_again_and_is_said)
 	buf_done(&k.bytes);
 }
 
-/* What a receiver says of these messages, each in a batch of the given seq. */
+/* The verdict of a receiver about these messages, each in a batch of the given seq. */
 static int verdict(const struct msg *all, size_t n)
 {
 	struct buf b = BUF_INIT(0);
@@ -218,6 +218,43 @@ static int verdict(const struct msg *all, size_t n)
 	{ \
 		.id = MSG_BATCH_HEAD, .batch = {.epoch = (e), .seq = (s) } \
 	}
+
+Test(stream, the_beginning_of_an_epoch_is_known_before_it_is_fed)
+{
+	struct sink k = { 0 };
+	struct stream_out out;
+	struct stream_in in;
+	struct msg m;
+
+	stream_out_init(&out, 4096, sink_flush, &k);
+	stream_in_init(&in);
+	stream_out_epoch(&out, 7);
+	put(&out, hello());
+	put(&out, sample(1));
+	cr_assert_eq(stream_flush(&out), 0);
+	cr_assert_gt(out.bytes, 0);
+	/* The first one follows nothing. */
+	cr_assert_not(stream_begins_epoch(&in, buf_span(&k.bytes)));
+	feed(&in, &k.bytes);
+	buf_reset(&k.bytes);
+	/* Messages that wait are of the former epoch. */
+	stream_out_epoch(&out, 8);
+	cr_assert_eq(out.bytes, 0);
+	put(&out, sample(2));
+	cr_assert_eq(stream_flush(&out), 0);
+	cr_assert_not(stream_begins_epoch(&in, buf_span(&k.bytes)));
+	cr_assert_eq(stream_next(&in, &m), 0);
+	cr_assert_eq(stream_next(&in, &m), 0);
+	cr_assert(stream_begins_epoch(&in, buf_span(&k.bytes)));
+	cr_assert_not(stream_begins_epoch(&in, (struct span){ .data = k.bytes.data, .len = 1 }));
+	cr_assert_not(stream_begins_epoch(&in, (struct span){ 0 }));
+	feed(&in, &k.bytes);
+	cr_assert_eq(stream_next(&in, &m), 0);
+	cr_assert_not(stream_begins_epoch(&in, buf_span(&k.bytes)));
+	stream_in_done(&in);
+	stream_out_done(&out);
+	buf_done(&k.bytes);
+}
 
 Test(stream, order_of_a_stream_is_kept_to)
 {

@@ -13,7 +13,7 @@
 #include "tools/prof-bpf/open/startreader.h"
 
 /* Of OpenTelemetry's conventions. */
-#define KEY_COMMAND_LINE "process.command_line"
+#define KEY_COMMAND_LINE "process.command_args"
 #define KEY_VARIABLE "process.environment_variable."
 #define KEY_MAX (sizeof(KEY_VARIABLE) + SAMPLING_ENV_NAME_MAX)
 
@@ -96,7 +96,7 @@ void attributes_want(struct host *h, struct process *p)
 	p->attributes_reading = r;
 	DL_APPEND(h->attributes_readings, r);
 	q.ctx = r;
-	if (startreader_submit(h->config.helpers, &q))
+	if (startreader_submit(h->config.pool, &q))
 		reading_free(r);
 }
 

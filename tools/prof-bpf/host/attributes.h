@@ -5,9 +5,9 @@
  * a process. A process that lets its reader wait has none.
  *
  * Variables are not read of a process that may not be dumped, of a set-id program, nor of one on
- * the deny list of memory.h. Everybody may read command lines. What was
- * read belongs to the process only if no exec was under way: so it is kept until all records from
- * before the end of the reading were taken.
+ * the deny list of memory.h. Everybody may read command lines. The texts that were read belong to
+ * the process only if no exec was under way: so they wait until all records from before the end of
+ * the reading were taken.
  *
  * The bytes of all processes have a ceiling, and are charged to the owners (OWNER_ATTRIBUTES).
  */

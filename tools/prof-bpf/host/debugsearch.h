@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The search for a debug file (host_open_debug). Who wants it checks that it is the right one. A
+ * The search for a debug file (host_open_debug). The requester checks that it is the right one. A
  * process can have any root, with any file of root's in it, so a wrong file does not end the
  * search: the next request begins behind it. It looks below these roots:
  *

@@ -8,19 +8,22 @@
 
 #define AT_ONCE 64 /* processes that give way */
 
-/* Forgets the mappings, which are read again at a later sample. */
-static void drop_maps(struct host *h, struct process *p)
+void eviction_drop_maps(struct host *h, struct process *p)
 {
 	process_cancel_reading(p);
 	maps_put(p->maps);
 	p->maps = NULL;
-	h->figures.limit++;
-	owner_refuse(p->pub.owner, OWNER_MAPPINGS, 1);
 	entry_drop(h, p);
-	/* It has to be sampled again to be read again. */
 	p->sampled = false;
 	p->wants_maps = false;
 	p->dropped = true;
+}
+
+static void drop_maps(struct host *h, struct process *p)
+{
+	h->figures.limit++;
+	owner_refuse(p->pub.owner, OWNER_MAPPINGS, 1);
+	eviction_drop_maps(h, p);
 	p->rescan_ns = clock_mono_ns() + turns_delay(&p->read_failures, PROCESSES_RESCAN_NS);
 }
 

@@ -14,6 +14,8 @@ struct process;
  * at the cost of the owner who holds most: processes without samples lose their mappings first. */
 bool eviction_keep_mappings(struct host *h, struct process *p, uint64_t more);
 
+/* Forgets a process's mappings, and drops its entry. They are read again at its next sample. */
+void eviction_drop_maps(struct host *h, struct process *p);
 /* Drops the mappings of one process of this owner's, in the same order. False: it has none. */
 bool eviction_drop_mappings(struct host *h, const struct owner *w);
 /* Drops one process's mappings of the owner with most, if that is more than `than` has. False: no

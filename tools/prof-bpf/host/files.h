@@ -61,7 +61,7 @@ struct mapper {
 	uint64_t start, end;
 };
 
-/* What mappers.h searches: a process that has `backing` mapped, or else `file`. */
+/* A search of mappers.h: for a process that has `backing` mapped, or else `file`. */
 struct mapper_search {
 	const struct backing *backing;
 	const struct file *file;

@@ -180,8 +180,8 @@ void host_tick(struct host *h, uint64_t now_ns, uint64_t heard_ns)
 
 bool host_settled(const struct host *h)
 {
-	return files_settled(h->files) && !h->dirty && !h->readings && !h->resolved && !h->resync &&
-	       h->resync_at == h->resync_len;
+	return files_settled(h->files) && !h->dirty && !h->waiting && !h->readings &&
+	       !h->resolved && !h->resync && h->resync_at == h->resync_len;
 }
 
 /* --- callbacks of files.c --- */
@@ -517,6 +517,7 @@ void host_sizes(const struct host *h, struct host_sizes *ret)
 	struct files_figures f;
 
 	files_figures(h->files, &f);
+	ret->bytes += owners_held(h->owners, OWNER_REACH);
 	ret->bytes += f.files * (sizeof(struct file) + sizeof(struct backing) + 2 * 64);
 	HASH_ITER(hh, h->by_pid, p, next) {
 		if (p->pub.end_ns || !p->maps)

@@ -88,7 +88,7 @@ struct host_process *host_process(struct host *h, uint32_t id);
 
 /* Opens a file again, for prof-symd or for evicted rows. done gets a descriptor of the same file
  * (identity checked), or a status. It is called from here if the file is still open, else from
- * helpers_run. 0, or -errno, and done is not called. */
+ * workerpool_run. 0, or -errno, and done is not called. */
 int host_open(struct host *h, struct host_file *f, opener_done *done, void *ctx);
 /* The kernel's walk stopped at a file without a slot, which may have one by now: publishes the
  * process again. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host (host.h) keeps, as its parts and its users see it: files, processes,
- * threads; and its setup. */
+/* The files, processes and threads of the host (host.h), as its parts and its users see them; and
+ * its setup. */
 #ifndef PROF_BPF_HOST_HOST_TYPES_H
 #define PROF_BPF_HOST_HOST_TYPES_H
 
@@ -95,9 +95,9 @@ struct host_thread {
 };
 
 struct host_config {
-	struct tables *tables; /* borrowed, like the opener and the helpers */
+	struct tables *tables; /* borrowed, like the opener and the pool */
 	struct opener *opener;
-	struct helpers *helpers;
+	struct workerpool *pool;
 	const char *proc;    /* "/proc" */
 	const char *cgroups; /* "/sys/fs/cgroup"; NULL: cgroups have no numbers */
 	bool only_selected;  /* track only processes chosen by host_select; else all */
@@ -118,7 +118,7 @@ struct host_config {
 	/* The file is mapped nowhere, and is forgotten after this returns; no later sample has a
 	 * frame in it. NULL: nobody asks. */
 	void (*file_gone)(void *ctx, struct host_file *f);
-	/* What a sampled process was started with is known. NULL: nobody asks. */
+	/* The variables and the command line of a sampled process are known. NULL: nobody asks. */
 	void (*attributes_known)(void *ctx, struct host_process *p);
 	/* The process and its threads are forgotten after this returns. */
 	void (*process_gone)(void *ctx, struct host_process *p);

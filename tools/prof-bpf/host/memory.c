@@ -87,16 +87,23 @@ static bool is_same(struct host *h, const struct process *p)
 		(p->start_guessed && st.start_ns <= p->pub.start_ns));
 }
 
+/* What a process has left of a rate after it earned some. */
+static int64_t left_of(int64_t left, uint64_t since_ns, uint64_t rate, int64_t burst)
+{
+	const uint64_t earned = since_ns / 1000 * rate / 1000000;
+
+	return earned > (uint64_t)(burst - left) ? burst : left + (int64_t)earned;
+}
+
 static bool within_rate(struct process *p, size_t bytes, uint64_t now_ns)
 {
-	uint64_t earned = (now_ns - p->memory_ns) / 1000 * MEMORY_RATE / 1000000;
+	const uint64_t since_ns = p->memory_ns ? now_ns - p->memory_ns : UINT64_MAX / MEMORY_RATE;
 
-	if (!p->memory_ns || earned + p->memory_left > MEMORY_BURST)
-		p->memory_left = MEMORY_BURST;
-	else
-		p->memory_left += (uint32_t)earned;
+	p->memory_left = (uint32_t)left_of(p->memory_left, since_ns, MEMORY_RATE, MEMORY_BURST);
+	p->memory_long = (int32_t)left_of(p->memory_long, since_ns, MEMORY_LONG_RATE,
+					  MEMORY_LONG_BURST);
 	p->memory_ns = now_ns;
-	if (p->memory_left < bytes)
+	if (p->memory_long < 0 || p->memory_left < bytes)
 		return false;
 	p->memory_left -= (uint32_t)bytes;
 	return true;
@@ -111,10 +118,42 @@ static int check_rights(struct host *h, struct process *p, uint64_t now_ns)
 	return 0;
 }
 
+static struct reach_rule rule_of(void *ctx, uint16_t slot)
+{
+	const struct host *h = ctx;
+	const struct file *f = files_by_slot(h->files, slot);
+	const struct runtime_config *c = f ? f->runtime : NULL;
+
+	return (struct reach_rule){ .copy = c ? &c->copy : NULL,
+				    .need = runtime_need(c ? c->runtime : RUNTIME_NONE) };
+}
+
+/* Whether there is room for more of the process's addresses. */
+static bool may_grow(struct host *h, const struct process *p)
+{
+	const uint64_t more = reach_bytes(p->reach) + REACH_FIRST * 16,
+		       then = owners_held(h->owners, OWNER_REACH) + more;
+
+	return then <= MEMORY_PLACES ||
+	       p->pub.owner->held[OWNER_REACH] + more <=
+		       owners_share(h->owners, p->pub.owner, OWNER_REACH, MEMORY_PLACES);
+}
+
+/* Charges what its addresses take more than before. */
+static void charge_reach(struct host *h, struct process *p, size_t before)
+{
+	if (!p->reach)
+		return;
+	if (!p->reach_by)
+		p->reach_by = owner_get(p->pub.owner);
+	owner_hold(h->owners, p->reach_by, OWNER_REACH, reach_bytes(p->reach) - before);
+}
+
 int memory_begin(struct host *h, const struct msg_memory_request *m, uint64_t now_ns,
 		 struct memory_read *ret)
 {
-	size_t bytes = 0;
+	const struct reach_rules rules = { .of = rule_of, .ctx = h };
+	size_t bytes = 0, within = 0;
 
 	if (m->addresses.len != m->lengths.len || m->addresses.len > MEMORY_PIECES ||
 	    m->pid > INT32_MAX)
@@ -130,50 +169,49 @@ int memory_begin(struct host *h, const struct msg_memory_request *m, uint64_t no
 	int r = check_rights(h, p, now_ns);
 	if (r)
 		return r;
-	if (!within_rate(p, bytes, now_ns))
-		return -EAGAIN;
 	*ret = (struct memory_read){ .process = p->pub.id,
 				     .pid = p->pub.pid,
 				     .payer = p->pub.owner,
 				     .asked = m->addresses.len };
 	for (uint32_t i = 0; i < m->addresses.len; i++) {
-		if (reach_of(p->reach, m->addresses.data[i], m->lengths.data[i]) < 0)
+		const uint64_t n = reach_of(p->reach, m->addresses.data[i], m->lengths.data[i],
+					    &rules);
+
+		if (!n)
 			continue;
 		ret->places[ret->pieces] = (uint8_t)i;
 		ret->addresses[ret->pieces] = m->addresses.data[i];
-		ret->lengths[ret->pieces++] = m->lengths.data[i];
+		ret->lengths[ret->pieces++] = n;
+		within += n;
 	}
+	if (!within_rate(p, within, now_ns))
+		return -EAGAIN;
 	return ret->pieces || !ret->asked ? 0 : -EFAULT;
 }
 
-void memory_was_read(struct host *h, const struct memory_read *m, uint32_t piece, struct span bytes)
+size_t memory_was_read(struct host *h, const struct memory_read *m, uint32_t piece,
+		       struct span bytes)
 {
+	const struct reach_rules rules = { .of = rule_of, .ctx = h };
 	struct process *p = process_find_alive(h, m->pid);
 
-	if (p && p->pub.id == m->process)
-		reach_read(&p->reach, m->addresses[piece], bytes);
+	if (!p || p->pub.id != m->process)
+		return 0;
+	const size_t before = reach_bytes(p->reach);
+	const size_t n = reach_read(&p->reach, m->addresses[piece], bytes, &rules, may_grow(h, p));
+
+	charge_reach(h, p, before);
+	if (n > MEMORY_LONG)
+		p->memory_long -= (int32_t)(n - MEMORY_LONG);
+	return n;
 }
 
-void memory_was_copied(struct host *h, const struct host_process *of, const struct msg_object *m)
-{
-	struct process *p = process_find_alive(h, of->pid);
-	struct span rest = m->bytes, bytes;
-
-	if (!p || &p->pub != of)
-		return;
-	reach_add(&p->reach, m->address, 0);
-	for (uint32_t i = 0; i < m->addresses.len; i++) {
-		if (!span_take(&rest, (size_t)m->lengths.data[i], &bytes))
-			return;
-		reach_read(&p->reach, m->addresses.data[i], bytes);
-	}
-}
-
-static void item_was_sampled(struct process *p, uint64_t item)
+static void item_was_sampled(struct process *p, uint64_t item, bool grow)
 {
 	if (item >> RUNTIME_ITEM_SHIFT == RUNTIME_FRAME ||
 	    item >> RUNTIME_ITEM_SHIFT == RUNTIME_SECOND)
-		reach_add(&p->reach, item & RUNTIME_ADDRESS_MASK, 0);
+		reach_add(&p->reach, item & RUNTIME_ADDRESS_MASK,
+			  item >> RUNTIME_ITEM_SLOT_SHIFT & RUNTIME_ITEM_SLOT_MASK, grow);
 }
 
 void memory_was_sampled(struct host *h, const struct host_process *of, const struct sample *s)
@@ -184,13 +222,17 @@ void memory_was_sampled(struct host *h, const struct host_process *of, const str
 
 	if (!p || &p->pub != of)
 		return;
+	const size_t before = reach_bytes(p->reach);
+	const bool grow = may_grow(h, p);
+
 	for (uint32_t i = 0; i < s->items; i++)
-		item_was_sampled(p, items[2 * i]);
+		item_was_sampled(p, items[2 * i], grow);
 	for (uint32_t i = 0; taken && i < s->user_frames; i += sample_frame_words(frames[i])) {
 		for (uint32_t k = 1; k < sample_frame_words(frames[i]) && i + k < s->user_frames;
 		     k += 2)
-			item_was_sampled(p, frames[i + k]);
+			item_was_sampled(p, frames[i + k], grow);
 	}
+	charge_reach(h, p, before);
 }
 
 int memory_end(struct host *h, const struct memory_read *m, uint32_t exe_mode)

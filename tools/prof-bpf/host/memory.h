@@ -10,8 +10,9 @@
  * - the name of its executable is not on the deny list
  * - it stays within a rate of its own
  *
- * And the memory must be within reach of its frames (reach.h). prof-bpf only looks for pointers in
- * the bytes that it passes on.
+ * And the memory must be within reach of its frames (reach.h). prof-bpf looks only for pointers and
+ * sizes in the bytes that it passes on. Of long pieces, such as tables of lines, a process gives a
+ * limited number of bytes.
  */
 #ifndef PROF_BPF_HOST_MEMORY_H
 #define PROF_BPF_HOST_MEMORY_H
@@ -26,6 +27,10 @@ struct host;
 #define MEMORY_BYTES 131072u	 /* per request */
 #define MEMORY_RATE (4u << 20)	 /* bytes per second of one process */
 #define MEMORY_BURST (16u << 20) /* bytes at once */
+#define MEMORY_LONG 512u	 /* bytes of a piece; those beyond count as long, */
+#define MEMORY_LONG_RATE 65536u	 /* which have a rate of their own */
+#define MEMORY_LONG_BURST (1u << 20)
+#define MEMORY_PLACES (4u << 20) /* bytes for the addresses within reach, of all processes */
 #define MEMORY_SAMPLED_NS 60000000000ull
 
 /* The process whose memory is read, to check afterwards that it is still the same. */
@@ -47,11 +52,11 @@ int memory_begin(struct host *h, const struct msg_memory_request *m, uint64_t no
  * another program. exe_mode: of the program that it ran before and after the read; 0: of several,
  * or unknown. 0, -ESRCH, -EACCES. */
 int memory_end(struct host *h, const struct memory_read *m, uint32_t exe_mode);
-/* Memory that was read for a request, of one of its pieces. What it points to is within reach. */
-void memory_was_read(struct host *h, const struct memory_read *m, uint32_t piece,
-		     struct span bytes);
-/* The same of a copy by the kernel program, and of the objects of a sample. */
-void memory_was_copied(struct host *h, const struct host_process *p, const struct msg_object *m);
+/* Memory that was read for a request, of one of its pieces. Memory that it points to is then within
+ * reach. Returns how many of the bytes may be passed on. */
+size_t memory_was_read(struct host *h, const struct memory_read *m, uint32_t piece,
+		       struct span bytes);
+/* The objects of a sample are then within reach. */
 void memory_was_sampled(struct host *h, const struct host_process *p, const struct sample *s);
 
 /* Whether the process may be dumped now, as far as is known, and is not on the deny list. */

@@ -36,9 +36,11 @@ void process_mark_dirty(struct host *h, struct process *p)
 
 static void dirty_remove(struct host *h, struct process *p)
 {
-	if (p->dirty)
+	if (p->waits)
+		DL_DELETE2(h->waiting, p, dirty_prev, dirty_next);
+	else if (p->dirty)
 		DL_DELETE2(h->dirty, p, dirty_prev, dirty_next);
-	p->dirty = false;
+	p->dirty = p->waits = false;
 	if (p->unresolved)
 		DL_DELETE2(h->unresolved, p, unresolved_prev, unresolved_next);
 	p->unresolved = false;
@@ -93,14 +95,24 @@ void process_cancel_reading(struct process *p)
 	p->reading = NULL;
 }
 
+static void drop_reach(struct host *h, struct process *p)
+{
+	if (!p->reach)
+		return;
+	owner_release(h->owners, p->reach_by, OWNER_REACH, reach_bytes(p->reach));
+	owner_put(h->owners, p->reach_by);
+	p->reach_by = NULL;
+	reach_free(p->reach);
+	p->reach = NULL;
+}
+
 /* The mappings stay too, for the deferred walk. */
 void process_retire(struct host *h, struct process *p, uint64_t now_ns)
 {
 	p->pub.end_ns = now_ns ? now_ns : 1;
 	process_cancel_reading(p);
 	h->living--;
-	reach_free(p->reach);
-	p->reach = NULL;
+	drop_reach(h, p);
 	dirty_remove(h, p);
 	process_keeps_leader(h, p);
 	DL_APPEND(h->retired, p);
@@ -133,7 +145,7 @@ void process_forget(struct host *h, struct process *p)
 	maps_put(p->maps);
 	p->maps = NULL;
 	displaced_free(p->displaced);
-	reach_free(p->reach);
+	drop_reach(h, p);
 	drop_attributes(h, p);
 	if (newest == p) {
 		HASH_DEL(h->by_pid, p);

@@ -41,7 +41,7 @@ struct thread {
 	UT_hash_handle hh;
 };
 
-/* What a process was started with (attributes.h). The texts follow each other. */
+/* Variables and command line of a process (attributes.h). The texts follow each other. */
 struct attributes_value {
 	uint16_t which, len; /* as of startup_next */
 };
@@ -72,22 +72,25 @@ struct process {
 	uint64_t publish_ns;	 /* do not publish before */
 	uint64_t rescan_ns;	 /* do not rescan before */
 	uint64_t memory_ns;	 /* time of the last read of its memory (memory.h) */
-	uint32_t memory_left;	 /* bytes that could be read then */
+	uint32_t memory_left;	 /* bytes that could be read then, */
+	int32_t memory_long;	 /* and those of long pieces; below 0: none */
 	uint64_t interpreted_ns; /* CLOCK_MONOTONIC: its latest sample with interpreted frames */
 	bool undumpable;	 /* at that sample */
 	struct reach *reach;	 /* owned; NULL: no memory is within reach */
+	struct owner *reach_by;	 /* a reference; NULL: reach is NULL */
 	uint32_t threads;
 	uint64_t renames_ns;  /* the renames so far are paid for by then */
 	uint32_t unpublished; /* mappings without room in the tables, at most */
 	uint32_t scanned_len; /* mappings at the last full reading */
-	bool dirty;	      /* in the list of processes to publish */
+	bool dirty;	      /* in the list of processes to publish, or: */
+	bool waits;	      /* in that of those that wait for a turn */
 	bool changed;	      /* since it was published */
 	bool unresolved, leader_gone, start_guessed, described, wants_maps, seen_gone;
 	bool just_execed; /* its last record was an exec */
 	bool unwanted;	  /* it ended by an exec of a program that is not known to be wanted */
 	bool sampled;
 	uint64_t sampled_ns; /* CLOCK_MONOTONIC of its latest sample; 0: none */
-	bool dropped;	     /* its mappings were forgotten, since its owner had too many */
+	bool dropped;	     /* its mappings were forgotten, until its next sample */
 	uint8_t read_failures, publish_failures;
 	bool entered;		 /* the tables have an entry that was not published for it */
 	struct maps *maps;	 /* NULL: none */
@@ -126,7 +129,7 @@ struct host {
 	struct owners *owners;
 	struct tables_ledger ledger;
 	int proc;
-	struct process *by_pid, *retired, *dirty, *unresolved, *leaderless;
+	struct process *by_pid, *retired, *dirty, *waiting, *unresolved, *leaderless;
 	struct thread *threads, *thread_lru;
 	uint32_t process_count, thread_count, next_process, next_thread;
 	uint32_t living;		      /* processes that are not retired */
@@ -137,6 +140,7 @@ struct host {
 	uint64_t maps_paid_ns; /* what was spent on mappings is paid for by then (turns.h) */
 	uint64_t heard_ns;     /* records up to this time were taken */
 	uint64_t leader_check_ns, last_check_ns, resync_ns;
+	uint64_t resync_paid_ns, waiting_look_ns; /* not earlier, since looking has a cost */
 	bool resync, resolved;
 	struct reading *readings;
 	struct attributes_reading *attributes_readings;

@@ -15,6 +15,8 @@
 
 #define PUBLISH_NS_PER_MAPPING 2000u /* delay per mapping before a process is published again */
 #define FULL_RETRY_NS 1000000000ull
+#define WAITING_FEW 256u  /* processes that wait for a turn: each look at them costs little */
+#define WAITING_NS 1000u  /* else the next look is so much later for each */
 #define LOWEST 256u	  /* mappings at the lowest addresses, mostly of the program */
 #define FEW 1024u	  /* so few mappings fit if anything does */
 #define WANTED_AT_ONCE 32 /* files of one sample that get slots */
@@ -298,8 +300,8 @@ static void wait_for_turn(struct host *h, struct process *p)
 {
 	if (p->dirty || p->pub.end_ns)
 		return;
-	p->dirty = true;
-	DL_PREPEND2(h->dirty, p, dirty_prev, dirty_next);
+	p->dirty = p->waits = true;
+	DL_PREPEND2(h->waiting, p, dirty_prev, dirty_next);
 }
 
 /* The same; the time that it takes is spent. */
@@ -359,31 +361,23 @@ void publish_lost_slots(struct host *h)
 	}
 }
 
-void publish_all(struct host *h, uint64_t now_ns)
+/* Publishes those of a list. Returns how many wait. */
+static unsigned publish_list(struct host *h, struct process *list, uint64_t now_ns)
 {
-	struct process *p;
+	struct process *p, *large = NULL;
+	unsigned wait = 0;
 
-	if (h->resolved) {
-		h->resolved = false;
-		while (h->unresolved) {
-			p = h->unresolved;
-			DL_DELETE2(h->unresolved, p, unresolved_prev, unresolved_next);
-			p->unresolved = false;
-			process_mark_dirty(h, p);
-		}
-	}
-	struct process *list = h->dirty, *large = NULL;
-	h->dirty = NULL;
 	while (list) {
 		p = list;
 		list = p->dirty_next;
-		p->dirty = false;
+		p->dirty = p->waits = false;
 		if (is_large(p)) {
 			p->dirty_next = large;
 			p->dirty = true;
 			large = p;
 		} else if (!publish(h, p, now_ns)) {
 			wait_for_turn(h, p);
+			wait++;
 		}
 	}
 	const uint64_t began_ns = large ? clock_mono_ns() : 0;
@@ -394,4 +388,31 @@ void publish_all(struct host *h, uint64_t now_ns)
 		if (clock_mono_ns() - began_ns > TURNS_TICK_NS || !publish(h, p, now_ns))
 			wait_for_turn(h, p);
 	}
+	return wait;
+}
+
+void publish_all(struct host *h, uint64_t now_ns)
+{
+	struct process *p, *list;
+
+	if (h->resolved) {
+		h->resolved = false;
+		while (h->unresolved) {
+			p = h->unresolved;
+			DL_DELETE2(h->unresolved, p, unresolved_prev, unresolved_next);
+			p->unresolved = false;
+			process_mark_dirty(h, p);
+		}
+	}
+	/* A user may have many that wait. Nobody else's new process waits for them. */
+	if (now_ns >= h->waiting_look_ns) {
+		list = h->waiting;
+		h->waiting = NULL;
+		const unsigned wait = publish_list(h, list, now_ns);
+
+		h->waiting_look_ns = wait < WAITING_FEW ? 0 : now_ns + wait * WAITING_NS;
+	}
+	list = h->dirty;
+	h->dirty = NULL;
+	(void)publish_list(h, list, now_ns);
 }

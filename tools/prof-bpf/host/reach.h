@@ -1,40 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which memory of a process is within reach of its interpreted frames: the pages that prof-symd
- * needs in order to name them.
+ * Which memory of a process is within reach of its interpreted frames: what prof-symd needs to name
+ * them, and nothing else.
  *
- * A sample has the addresses of objects. The words of an object point to strings and tables, and
- * the words of these, in some versions, to characters. So a page has a distance:
+ * A sample has the addresses of objects. The config of their runtime tells in steps (struct
+ * runtime_copy) which of an object's words point to what else is needed: strings and tables, and in
+ * some versions from strings to characters. So a *place* is an exact address with the steps that
+ * lead there. A request has to begin at it. It gets no more bytes than the step has, or than the
+ * thing itself has by its own size.
  *
- *   0  an object of a sample lies there
- *   1  something read at distance 0 points there
- *   2  something read at distance 1 points there; what is read there leads no further
- *
- * It is a set of page numbers with a ceiling. New pages replace old ones, those of the largest
- * distance first.
+ * It is a set of places with a ceiling. New ones replace old ones, those of the largest distance
+ * from an object of a sample first.
  */
 #ifndef PROF_BPF_HOST_REACH_H
 #define PROF_BPF_HOST_REACH_H
 
 #include <stdbool.h>
+#include "bpf/runtime.h"
 #include "common/base/span.h"
 
-#define REACH_PAGE_SHIFT 12
-#define REACH_FAR 2		/* the largest distance */
-#define REACH_FIRST 512		/* pages that a new set holds; it doubles up to */
+#define REACH_FIRST 128		/* places that a new set holds; it doubles up to */
 #define REACH_MOST 4096		/* this */
-#define REACH_BEFORE 16		/* bytes before an object that belong to it */
-#define REACH_BYTES (66u << 10) /* that may be read from a page on: tables have 64 KiB at most */
-#define REACH_SCANNED 8192u	/* bytes of a piece of memory whose words are looked at */
+#define REACH_BEFORE 8		/* bytes before an object of a sample that belong to it */
+#define REACH_BYTES (66u << 10) /* of a place, at most: tables have 64 KiB at most */
 
 struct reach;
 
-/* Notes a page. *reach: NULL at first; owned by the caller. Without memory it is not noted. */
-void reach_add(struct reach **reach, uint64_t address, unsigned distance);
-/* Notes where the words of some memory point, if it is within reach itself. */
-void reach_read(struct reach **reach, uint64_t address, struct span bytes);
-/* The distance of this memory; -1: it is not within reach. */
-int reach_of(const struct reach *reach, uint64_t address, uint64_t length);
+/* What the runtime of a slot needs. copy: NULL: the slot has no runtime. Borrowed. */
+struct reach_rule {
+	const struct runtime_copy *copy;
+	struct runtime_need need;
+};
+struct reach_rules {
+	struct reach_rule (*of)(void *ctx, uint16_t slot);
+	void *ctx;
+};
+
+/* Whether the steps stay within the need. */
+bool reach_suits(const struct runtime_copy *c, struct runtime_need need);
+
+/* Notes the object of a sample, whose runtime is in the file of this slot. *reach: NULL at first;
+ * owned by the caller. may_grow: it may take more memory. Without memory nothing is noted. */
+void reach_add(struct reach **reach, uint64_t address, uint16_t slot, bool may_grow);
+/* How many of these bytes may be read; 0: none. The last ones may turn out to be out of reach. */
+uint64_t reach_of(const struct reach *reach, uint64_t address, uint64_t length,
+		  const struct reach_rules *rules);
+/* The memory was read: how many of the bytes are within reach. Notes where they lead. */
+size_t reach_read(struct reach **reach, uint64_t address, struct span bytes,
+		  const struct reach_rules *rules, bool may_grow);
+/* The memory that it takes. */
+size_t reach_bytes(const struct reach *reach);
 void reach_free(struct reach *reach);
 
 #endif

@@ -222,7 +222,7 @@ static int begin(struct host *h, struct process *p, size_t most, uint64_t now_ns
 	r->exe = p->exe ? NULL : path_of_exe(h, p->pub.pid);
 	p->reading = r;
 	DL_APPEND(h->readings, r);
-	const int e = mapreader_submit(h->config.helpers,
+	const int e = mapreader_submit(h->config.pool,
 				       &(struct mapreader_request){ .pid = p->pub.pid,
 								    .payer = p->pub.owner,
 								    .sampled = p->sampled,

@@ -6,11 +6,14 @@
 #include "common/base/clock.h"
 #include "common/walk/procfs.h"
 #include "common/wire/msg.h"
-#include "tools/prof-bpf/host/admission.h"
+#include "tools/prof-bpf/host/eviction.h"
 #include "tools/prof-bpf/host/processes.h"
 #include "tools/prof-bpf/host/recheck.h"
 
-#define RESYNC_BATCH 64 /* processes per tick */
+#define RESYNC_BATCH 64 /* processes at once */
+/* Of the time, at most: any user may have many processes. */
+#define RESYNC_PART 5
+#define RESYNC_PART_IDLE 50 /* for processes without samples */
 #define LEADER_CHECK_NS 500000000ull
 #define LAST_CHECK_NS 2000000000ull
 #define LAST_FEW 64 /* processes, including ended ones that are still known */
@@ -82,10 +85,8 @@ static void check_last(struct host *h, uint64_t now_ns)
 	}
 }
 
-static void note_pid(void *ctx, uint32_t pid)
+static void note_pid(struct host *h, uint32_t pid)
 {
-	struct host *h = ctx;
-
 	if (h->resync_len == h->resync_cap) {
 		size_t cap = h->resync_cap ? h->resync_cap * 2 : 512;
 		uint32_t *p = reallocarray(h->resync_pids, cap, sizeof(*p));
@@ -98,64 +99,76 @@ static void note_pid(void *ctx, uint32_t pid)
 	h->resync_pids[h->resync_len++] = pid;
 }
 
-/* Checks whether a pid is still the process that we know. */
-static void resync_one(struct host *h, uint32_t pid, uint64_t now_ns)
+/* Ends a process that is gone. Else its mappings are read anew: at once if samples need them, or at
+ * its next sample. */
+static void resync_one(struct host *h, struct process *p, uint64_t now_ns)
 {
-	struct process *p = process_find_alive(h, pid);
 	struct procfs_stat st;
-	uint64_t stat_ns = clock_mono_ns();
-	int r = procfs_read_stat(h->proc, pid, &st);
-	bool there = r == 0 && st.state != 'X' && !(st.state == 'Z' && st.threads <= 1);
+	const uint64_t stat_ns = clock_mono_ns();
+	const int r = procfs_read_stat(h->proc, p->pub.pid, &st);
 
 	if (r < 0 && !recheck_says_gone(r)) {
-		h->resync |= p != NULL; /* later */
+		h->resync = true; /* later */
 		return;
 	}
-	if (p) {
-		bool same = there && (st.start_ns == p->pub.start_ns ||
-				      (p->start_guessed && st.start_ns < p->pub.start_ns));
-
-		if (same) {
-			p->threads = st.threads;
-			p->counted_ns = stat_ns;
-			p->pub.start_ns = st.start_ns;
-			p->start_guessed = false;
-			if (!(p->pub.flags & PROCESS_KERNEL)) {
-				p->wants_maps = true;
-				process_mark_dirty(h, p);
-			}
-			return;
-		}
+	if (r || st.state == 'X' || (st.state == 'Z' && st.threads <= 1) ||
+	    (st.start_ns != p->pub.start_ns &&
+	     (!p->start_guessed || st.start_ns > p->pub.start_ns))) {
 		process_end(h, p, now_ns);
+		return;
 	}
-	if (there && !h->config.only_selected && !h->config.is_wanted)
-		(void)admit_running(h, pid, true);
+	p->threads = st.threads;
+	p->counted_ns = stat_ns;
+	p->pub.start_ns = st.start_ns;
+	p->start_guessed = false;
+	if (p->pub.flags & PROCESS_KERNEL)
+		return;
+	if (p->sampled || h->config.only_selected) {
+		p->wants_maps = true;
+		process_mark_dirty(h, p);
+	} else if (!p->dropped) {
+		eviction_drop_maps(h, p);
+	}
 }
 
-/* After lost records, checks all processes again, some per tick. */
+/* Those with samples come first. */
+static void note_known(struct host *h, bool sampled)
+{
+	struct process *p, *next;
+
+	HASH_ITER(hh, h->by_pid, p, next) {
+		if (!p->pub.end_ns && p->sampled == sampled)
+			note_pid(h, p->pub.pid);
+	}
+}
+
+/* After lost records, checks all known processes again, some per tick. One that began unheard is
+ * known from its first sample on. Any user can make the kernel lose records without end, so this
+ * takes a part of the time only, and a smaller one for processes without samples. */
 static void resync(struct host *h, uint64_t now_ns)
 {
-	if (h->resync && h->resync_at == h->resync_len && now_ns >= h->resync_ns) {
-		struct process *p, *next;
+	uint64_t part = RESYNC_PART_IDLE;
 
+	if (h->resync && h->resync_at == h->resync_len && now_ns >= h->resync_ns) {
 		h->resync = false;
 		h->resync_ns = now_ns + RECHECK_LOST_NS;
 		h->resync_at = h->resync_len = 0;
-		HASH_ITER(hh, h->by_pid, p, next) {
-			if (!p->pub.end_ns)
-				note_pid(h, p->pub.pid);
-		}
-		if (!h->config.only_selected && !h->config.is_wanted)
-			(void)procfs_each(h->proc, note_pid, h);
+		note_known(h, true);
+		note_known(h, false);
 	}
-	for (unsigned i = 0; i < RESYNC_BATCH && h->resync_at < h->resync_len; i++) {
-		uint32_t pid = h->resync_pids[h->resync_at++];
-		struct process *p = process_find_alive(h, pid);
+	if (h->resync_at == h->resync_len || now_ns < h->resync_paid_ns)
+		return;
+	const uint64_t began = clock_mono_ns();
 
-		/* Known pids come twice, from us and from /proc. */
-		if (!p || p->scanned_ns < h->resync_ns - RECHECK_LOST_NS)
-			resync_one(h, pid, now_ns);
+	for (unsigned i = 0; i < RESYNC_BATCH && h->resync_at < h->resync_len; i++) {
+		struct process *p = process_find_alive(h, h->resync_pids[h->resync_at++]);
+
+		if (!p || p->scanned_ns >= h->resync_ns - RECHECK_LOST_NS)
+			continue;
+		part = p->sampled ? RESYNC_PART : part;
+		resync_one(h, p, now_ns);
 	}
+	h->resync_paid_ns = now_ns + (clock_mono_ns() - began) * part;
 }
 
 void recheck(struct host *h, uint64_t now_ns)

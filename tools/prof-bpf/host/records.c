@@ -15,6 +15,7 @@
 #include "common/walk/procfs.h"
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/host/admission.h"
+#include "tools/prof-bpf/host/entries.h"
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/host/processes.h"
 #include "tools/prof-bpf/host/reading.h"
@@ -90,7 +91,9 @@ static void on_fork(struct host *h, const struct sideband_event *e)
 	p->pub.start_ns = at - at % START_TICK_NS;
 	p->start_guessed = true;
 	if (!parent) {
-		p->wants_maps = true;
+		/* Without an entry, a chosen process is not sampled. */
+		p->wants_maps = h->config.only_selected;
+		p->dropped = !p->wants_maps;
 		process_mark_dirty(h, p);
 		return;
 	}
@@ -106,10 +109,14 @@ static void on_fork(struct host *h, const struct sideband_event *e)
 	if (!displaced_copy(parent->displaced, &p->displaced))
 		process_forget_generations(p, p->pub.last_generation);
 	p->exe = backing_get(parent->exe);
+	p->dropped = parent->dropped;
 	p->wants_maps = parent->wants_maps || parent->reading ||
-			(!parent->maps && !(parent->pub.flags & PROCESS_KERNEL));
+			(!parent->maps && !parent->dropped &&
+			 !(parent->pub.flags & PROCESS_KERNEL));
 	if (parent->maps)
 		p->maps = maps_get(parent->maps);
+	if (p->dropped)
+		entry_drop(h, p);
 	process_mark_dirty(h, p);
 }
 

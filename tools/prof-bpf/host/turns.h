@@ -3,8 +3,8 @@
  * Turns: whose mappings prof-bpf reads and publishes next.
  *
  * Mappings cost time, and a user can make any number of them. So each owner has a part of the time,
- * and all together have another. Whoever has used up its part waits; the others go on. Owners who
- * spent little lately may exceed the common part.
+ * and all together have another. An owner that has used up its part waits; the others go on. Owners
+ * who spent little lately may exceed the common part.
  */
 #ifndef PROF_BPF_HOST_TURNS_H
 #define PROF_BPF_HOST_TURNS_H

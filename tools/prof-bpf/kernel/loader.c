@@ -23,6 +23,7 @@
 #include "sample.skel.h"
 #include "tools/prof-bpf/kernel/loader.h"
 #include "tools/prof-bpf/kernel/record.h"
+#include "tools/prof-bpf/kernel/late_loader.h"
 #include "tools/prof-bpf/kernel/runtimes.h"
 #include "tools/prof-bpf/kernel/targeting.h"
 
@@ -47,9 +48,11 @@ struct loader {
 	struct sample_bpf *skel;
 	struct ring_buffer *ring, *deferred_ring;
 	struct runtimes *runtimes;
-	struct targeting *targeting;	  /* NULL: everybody is wanted */
-	int runtime_results[RUNTIME_MAX]; /* results of loading them */
-	int *events;			  /* by cpu number; -1: offline */
+	struct targeting *targeting; /* NULL: everybody is wanted */
+	struct late_loader late;
+	/* Of loading each: 1: not asked for; -EAGAIN: asked for. */
+	int runtime_results[RUNTIME_MAX];
+	int *events; /* by cpu number; -1: offline */
 	/* Links of the sampling program to the events; -1: none, or the event itself holds the
 	 * program. */
 	int *links;
@@ -146,7 +149,8 @@ int loader_new(const struct loader_config *c, struct loader **ret)
 	for (unsigned i = 0; i < l->cpus; i++)
 		l->events[i] = l->links[i] = -1;
 	for (int i = 0; i < RUNTIME_MAX; i++)
-		l->runtime_results[i] = -EINVAL;
+		l->runtime_results[i] = 1;
+	l->late = LATE_LOADER_NONE;
 	for (int cycles = 1; cycles >= 0 && !opened; cycles--) {
 		l->cycles = cycles;
 		for (unsigned i = 0; i < l->cpus; i++) {
@@ -484,16 +488,46 @@ int loader_load(struct loader *l)
 	return 0;
 }
 
-void loader_load_runtimes(struct loader *l)
+int loader_start_late(struct loader *l)
 {
-	trouble[0] = '\0';
-	for (int i = 0; i < RUNTIME_MAX; i++)
-		l->runtime_results[i] = runtimes_load(l->runtimes, (enum runtime)i);
+	return late_loader_start(l->runtimes, trouble, &l->late);
 }
 
-int loader_runtime(const struct loader *l, enum runtime which)
+int loader_late_fd(const struct loader *l)
 {
-	return which >= 0 && which < RUNTIME_MAX ? l->runtime_results[which] : -EINVAL;
+	return l->late.fd;
+}
+
+pid_t loader_late_pid(const struct loader *l)
+{
+	return l->late.pid;
+}
+
+int loader_hear_late(struct loader *l)
+{
+	struct late_loader_answer a;
+	int r;
+
+	while ((r = late_loader_hear(&l->late, &a)) == 0) {
+		if (a.runtime >= RUNTIME_MAX)
+			continue;
+		l->runtime_results[a.runtime] = a.result;
+		if (a.result)
+			snprintf(trouble, sizeof(trouble), "%s", a.trouble);
+	}
+	return r == -EAGAIN ? 0 : r;
+}
+
+int loader_runtime(struct loader *l, enum runtime which)
+{
+	if (which <= RUNTIME_NONE || which >= RUNTIME_MAX)
+		return -EINVAL;
+	if (l->runtime_results[which] == 1) {
+		const int r = late_loader_ask(&l->late, which);
+
+		l->runtime_results[which] = r ? r : -EAGAIN;
+	}
+	return l->runtime_results[which];
 }
 
 int loader_forget_objects(struct loader *l)
@@ -663,6 +697,7 @@ void loader_free(struct loader *l)
 	loader_stop(l);
 	ring_buffer__free(l->ring);
 	ring_buffer__free(l->deferred_ring);
+	late_loader_stop(&l->late);
 	runtimes_free(l->runtimes);
 	targeting_free(l->targeting);
 	sample_bpf__destroy(l->skel);

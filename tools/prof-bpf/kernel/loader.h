@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include "bpf/sample.h"
 
 struct loader;
@@ -32,12 +33,17 @@ int loader_new(const struct loader_config *c, struct loader **ret);
  * loader_trouble() then returns the last words of the verifier or libbpf, or NULL if a target was
  * the reason, which is logged. */
 int loader_load(struct loader *l);
-/* Loads the programs of all runtimes at once: the right to load programs is dropped before the
- * first byte of a stranger is read. */
-void loader_load_runtimes(struct loader *l);
-/* Whether a runtime's program is loaded: 0; -EINVAL: there is none, or none were loaded; -errno: as
- * above. */
-int loader_runtime(const struct loader *l, enum runtime which);
+/* Starts the process that loads the programs of runtimes (late_loader.h): after loader_load, with
+ * one thread and the right to load programs. -errno. */
+int loader_start_late(struct loader *l);
+/* The socket to it, to wait for an answer; -1: there is none. And its pid; 0: there is none. */
+int loader_late_fd(const struct loader *l);
+pid_t loader_late_pid(const struct loader *l);
+/* Takes its answers. 0; -EPIPE: it ended. */
+int loader_hear_late(struct loader *l);
+/* Whether a runtime's programs are loaded: 0; -EAGAIN: they are being loaded, from this call on;
+ * -EINVAL: there are none; -EPIPE: there is no process that loads them; -errno: as above. */
+int loader_runtime(struct loader *l, enum runtime which);
 /* The receiver of samples has no copies of the runtimes' objects: copies each again with its next
  * sample. -ENOMEM, -errno. */
 int loader_forget_objects(struct loader *l);

@@ -18,7 +18,11 @@ static const struct {
 };
 
 struct runtimes {
-	struct bpf_object *host;
+	struct {
+		const char *name;
+		int fd;
+	} maps[RUNTIMES_MAPS];
+	unsigned map_count;
 	struct bpf_object *loaded[RUNTIME_MAX];
 };
 
@@ -27,11 +31,20 @@ static bool is_runtime(enum runtime which)
 	return which > RUNTIME_NONE && which < RUNTIME_MAX && sources[which].object;
 }
 
+/* The descriptor of the sampling program's map, or -ENOENT. */
+static int find_map(const struct runtimes *r, const char *name)
+{
+	for (unsigned i = 0; i < r->map_count; i++)
+		if (strcmp(r->maps[i].name, name) == 0)
+			return r->maps[i].fd;
+	return -ENOENT;
+}
+
 /* Enters a program into the table of programs for the sampling program's tail calls. */
 static int enter(struct runtimes *r, struct bpf_object *o, const char *name, uint32_t at)
 {
 	const struct bpf_program *p = bpf_object__find_program_by_name(o, name);
-	int programs = bpf_object__find_map_fd_by_name(r->host, "programs");
+	int programs = find_map(r, "programs");
 	int fd = p ? bpf_program__fd(p) : -ENOENT;
 
 	if (fd < 0 || programs < 0)
@@ -43,9 +56,20 @@ int runtimes_new(struct bpf_object *host, struct runtimes **ret)
 {
 	struct runtimes *r = calloc(1, sizeof(*r));
 
+	const struct bpf_map *m;
+
 	if (!r)
 		return -ENOMEM;
-	r->host = host;
+	bpf_object__for_each_map(m, host) {
+		if (bpf_map__is_internal(m))
+			continue;
+		if (r->map_count == RUNTIMES_MAPS) {
+			free(r);
+			return -E2BIG;
+		}
+		r->maps[r->map_count].name = bpf_map__name(m);
+		r->maps[r->map_count++].fd = bpf_map__fd(m);
+	}
 	int e = enter(r, host, "on_walk", RUNTIME_NONE);
 	if (e) {
 		free(r);
@@ -64,13 +88,26 @@ void runtimes_free(struct runtimes *r)
 	free(r);
 }
 
-/* Makes o use the host object's maps of the same names. */
+unsigned runtimes_maps(const struct runtimes *r, int *ret)
+{
+	for (unsigned i = 0; i < r->map_count; i++)
+		ret[i] = r->maps[i].fd;
+	return r->map_count;
+}
+
+void runtimes_maps_moved(struct runtimes *r, int first)
+{
+	for (unsigned i = 0; i < r->map_count; i++)
+		r->maps[i].fd = first + (int)i;
+}
+
+/* Makes o use the sampling program's maps of the same names. */
 static int share_maps(struct runtimes *r, struct bpf_object *o)
 {
 	struct bpf_map *m;
 
 	bpf_object__for_each_map(m, o) {
-		int fd = bpf_object__find_map_fd_by_name(r->host, bpf_map__name(m));
+		int fd = find_map(r, bpf_map__name(m));
 		int e = fd >= 0 && !bpf_map__is_internal(m) ? bpf_map__reuse_fd(m, fd) : 0;
 
 		if (e)
@@ -116,6 +153,8 @@ bool runtimes_is_named(const char *path)
 	static const char *const names[] = {
 #define RUNTIME(number, NAME, name, title, mark) #name,
 #include "bpf/runtimes.def"
+		"jvm",	/* libjvm.so has HotSpot */
+		"node", /* has V8 */
 	};
 	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
 

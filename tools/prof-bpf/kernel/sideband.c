@@ -22,6 +22,7 @@
 /* An exec writes at least 300 bytes: its comm, its program, the vDSO. Exits, threads and single
  * mappings wait for more. */
 #define WAKEUP_BYTES 256u
+#define FILLS_PART 16	      /* of a ring */
 #define SAMPLE_ID_BYTES 24u   /* TID, TIME, CPU: two u32, u64, two u32 */
 #define FUTURE_NS 1000000000u /* no record can be newer than now by this */
 #define SIDEBAND_MAX_CPUS 8192u
@@ -279,6 +280,18 @@ void sideband_free(struct sideband *s)
 int sideband_fd(const struct sideband *s)
 {
 	return s->epoll_fd;
+}
+
+bool sideband_fills(const struct sideband *s)
+{
+	for (unsigned i = 0; i < s->cpus; i++) {
+		const struct perf_event_mmap_page *page = s->rings[i].page;
+
+		if (__atomic_load_n(&page->data_head, __ATOMIC_RELAXED) - page->data_tail >
+		    s->ring_bytes / FILLS_PART)
+			return true;
+	}
+	return false;
 }
 
 void sideband_heard(struct sideband *s)

@@ -59,12 +59,14 @@ void sideband_free(struct sideband *s);
  * if the cpu is offline. */
 int sideband_event_open(unsigned cpu, bool ksymbols);
 /* Takes the event of a cpu that has come online. Drains and replaces the event that ended when the
- * cpu went offline. What happened on the cpu before is unknown. -ENOSPC: the cpu was not expected
- * at the start; -errno: nothing has changed. */
+ * cpu went offline. Earlier events on the cpu are unknown. -ENOSPC: the cpu was not expected at the
+ * start; -errno: nothing has changed. */
 int sideband_cpu(struct sideband *s, unsigned cpu, int event);
 /* An epoll descriptor. It becomes readable at about 256 bytes of records on one cpu, which each
  * exec writes. Fewer records wait without notice. Borrowed. */
 int sideband_fd(const struct sideband *s);
+/* Whether a ring is filled so far that its records should be taken soon. */
+bool sideband_fills(const struct sideband *s);
 /* Call before sideband_drain: clears the readable state until more records come. */
 void sideband_heard(struct sideband *s);
 /* Delivers all records with time <= horizon_ns (CLOCK_MONOTONIC; UINT64_MAX: all), merged over the

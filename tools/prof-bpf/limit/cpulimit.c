@@ -58,14 +58,13 @@ void cpulimit_step(struct cpulimit *c, uint64_t used_ns)
 bool cpulimit_run(struct cpulimit *c, struct meter *m, uint64_t now_ns)
 {
 	const bool first = !c->last_ns;
-	uint64_t total[DEPLOY_USERS], used = 0;
+	uint64_t total[METER_TOOLS], used = 0;
 
 	if (!c->limit_ns || now_ns < c->last_ns + CPULIMIT_STEP_NS)
 		return false;
 	meter_cpu(m, now_ns, total);
-	for (int i = 0; i < DEPLOY_USERS; i++) {
-		/* A tool that was started again begins at 0. */
-		used += total[i] >= c->total_ns[i] ? total[i] - c->total_ns[i] : total[i];
+	for (int i = 0; i < METER_TOOLS; i++) {
+		used += total[i] - c->total_ns[i];
 		c->total_ns[i] = total[i];
 	}
 	/* If the loop was late, the time counts for several steps. */

@@ -32,7 +32,7 @@ struct cpulimit {
 	unsigned cpus;	   /* of the host */
 	uint64_t limit_ns; /* in ten seconds; 0: there is no limit */
 	uint64_t last_ns;  /* time of the last look; 0: none */
-	uint64_t total_ns[DEPLOY_USERS];
+	uint64_t total_ns[METER_TOOLS];
 	uint64_t used_ns[CPULIMIT_STEPS]; /* a ring */
 	unsigned step;
 	/* Derived from the time used. */
@@ -43,7 +43,7 @@ struct cpulimit {
 
 /* percent: of all cpus, 0: no limit. */
 void cpulimit_init(struct cpulimit *c, unsigned percent, unsigned cpus);
-/* Changes the limit. What the tools used before counts against the new one. */
+/* Changes the limit. Earlier cpu time counts against the new one. */
 void cpulimit_set(struct cpulimit *c, unsigned percent);
 /* The tools have used so much since the last step. Sets rest_ms and drop. Pure. */
 void cpulimit_step(struct cpulimit *c, uint64_t used_ns);

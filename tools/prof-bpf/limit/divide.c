@@ -13,14 +13,12 @@
 #define TABLES_SPARE_PART 16  /* of their room, left free for mappings (tables_rows.c) */
 #define SCALE_PART 3	      /* of a raised limit, for shares that grow with it */
 
-enum { SELF, DELTAS, SYMD, EXPORT, TABLES, CLAIMS };
+enum { SELF, DELTAS, SYMD, EXPORT, SEND, METRICS, TABLES, CLAIMS };
 
 static const struct {
 	int claim, tool;
-} tools[] = { { SELF, DEPLOY_BPF },
-	      { DELTAS, DEPLOY_DELTAS },
-	      { SYMD, DEPLOY_SYMD },
-	      { EXPORT, DEPLOY_EXPORT } };
+} tools[] = { { SELF, DEPLOY_BPF },	 { DELTAS, DEPLOY_DELTAS }, { SYMD, DEPLOY_SYMD },
+	      { EXPORT, DEPLOY_EXPORT }, { SEND, DEPLOY_SEND },	    { METRICS, METER_METRICS } };
 #define TOOLS (sizeof(tools) / sizeof(tools[0]))
 
 static uint64_t margin(uint64_t limit)
@@ -64,9 +62,9 @@ static uint64_t rows_with_room(const struct budget *b, const struct limit_asked 
 }
 
 /*
- * Settles the claims. What is held and used comes first, and rows that lack room. From the rest the
- * tables get room for the next large file. Then prof-symd gets what it asks for, while the tables
- * keep idle rows. Returns what is left.
+ * Settles the claims. Memory that is held and used comes first, and rows that lack room. From the
+ * rest the tables get room for the next large file. Then prof-symd gets what it asks for, while the
+ * tables keep idle rows. Returns what is left.
  */
 static uint64_t settle(uint64_t all, const struct budget *b, const struct limit_asked *a,
 		       struct budget_claim c[static CLAIMS])
@@ -96,8 +94,8 @@ static uint64_t sufficient(const struct limit *l, const struct budget *b,
 {
 	const uint64_t rows = numbers_larger(a->tables, a->useful) +
 			      numbers_larger(a->lacking, a->refused);
-	uint64_t ret = l->fixed + b->launcher + a->held[DEPLOY_SEND] + margin(b->limit) + a->swing +
-		       rows + rows / (TABLES_SPARE_PART - 1) + LIMIT_TABLES_MORE;
+	uint64_t ret = l->fixed + b->launcher + margin(b->limit) + a->swing + rows +
+		       rows / (TABLES_SPARE_PART - 1) + LIMIT_TABLES_MORE;
 
 	for (size_t i = 0; i < TOOLS; i++)
 		ret += c[tools[i].claim].wanted;
@@ -113,17 +111,18 @@ uint64_t limit_divide(struct limit *l, const struct budget *b, const struct limi
 		[DELTAS] = { .sure = b->deltas, .wanted = held[DEPLOY_DELTAS] },
 		[SYMD] = { .sure = b->symd, .wanted = held[DEPLOY_SYMD] },
 		[EXPORT] = { .sure = b->export, .wanted = held[DEPLOY_EXPORT] + EXPORT_NEXT },
+		[SEND] = { .sure = b->send, .wanted = held[DEPLOY_SEND] },
+		[METRICS] = { .sure = b->metrics, .wanted = held[METER_METRICS] },
 		[TABLES] = { .sure = l->sure, .wanted = a->useful + a->lacking },
 	};
-	/* prof-send bounds itself, and only some runs have it, so it has no sure share. */
-	const uint64_t kept = l->fixed + b->launcher + held[DEPLOY_SEND] + margin(b->limit) +
-			      a->swing;
+	const uint64_t kept = l->fixed + b->launcher + margin(b->limit) + a->swing;
 	const uint64_t all = numbers_less(b->limit, kept);
 	uint64_t over = 0;
 
 	for (size_t i = 0; i < TOOLS; i++) {
-		/* If a tool's memory is unknown, count its guaranteed share. */
-		if (!held[tools[i].tool])
+		/* If a tool's memory is unknown, count its guaranteed share. prof-metrics, which
+		 * has the same parent, does not run then. */
+		if (!held[tools[i].tool] && tools[i].claim != METRICS)
 			c[tools[i].claim].wanted = c[tools[i].claim].sure;
 	}
 	if (a->lacking)

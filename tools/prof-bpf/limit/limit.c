@@ -10,6 +10,7 @@
 
 #define LOOK_NS 250000000ull  /* while something is short */
 #define CALM_NS 1000000000ull /* otherwise: a look costs half a millisecond */
+#define REST_NS 3000000000ull /* while much is free */
 #define HURRY_NS 100000000ull /* while prof-symd waits */
 
 int limit_init(struct limit *l, const struct budget *budget, const struct deploy *deploy,
@@ -45,7 +46,7 @@ static void look(struct limit *l, uint64_t now_ns, uint64_t more)
 	opener_figures(l->opener, &copies);
 	if (a.held[DEPLOY_BPF])
 		a.held[DEPLOY_BPF] += copies.copy_bytes;
-	for (int i = 0; i < DEPLOY_USERS; i++)
+	for (int i = 0; i < METER_TOOLS; i++)
 		held += a.held[i];
 	a.swing = limit_swing(&l->past, l->budget->limit, held, now_ns);
 	tables_figures(l->tables, &f);
@@ -57,8 +58,11 @@ static void look(struct limit *l, uint64_t now_ns, uint64_t more)
 	if (!l->tables_fixed)
 		tables_limit(l->tables, tables);
 	file_server_grant(l->file_server, l->symd);
-	l->next_ns = now_ns +
-		     (a.lacking || tables < f.bytes + 2 * LIMIT_TABLES_MORE ? LOOK_NS : CALM_NS);
+	const uint64_t used = l->fixed + l->budget->launcher + held + f.bytes;
+
+	l->next_ns = now_ns + (a.lacking || tables < f.bytes + 2 * LIMIT_TABLES_MORE ? LOOK_NS
+			       : used < l->budget->limit / 4 * 3		     ? REST_NS
+										     : CALM_NS);
 }
 
 void limit_run(struct limit *l, uint64_t now_ns)

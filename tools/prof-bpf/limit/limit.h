@@ -54,13 +54,13 @@ struct limit {
 
 /* The input of limit_divide. */
 struct limit_asked {
-	uint64_t held[DEPLOY_USERS]; /* by the tools; 0: unknown */
-	uint64_t symd;		     /* what prof-symd says it could use */
-	uint64_t tables;	     /* bytes in slabs */
-	uint64_t useful;	     /* the part of these that is not idle */
-	uint64_t lacking;	     /* bytes of rows without room, of recently sampled files */
-	uint64_t refused;	     /* the same, of all files */
-	uint64_t swing;		     /* limit_swing */
+	uint64_t held[METER_TOOLS]; /* by the tools; 0: unknown */
+	uint64_t symd;		    /* what prof-symd says it could use */
+	uint64_t tables;	    /* bytes in slabs */
+	uint64_t useful;	    /* the part of these that is not idle */
+	uint64_t lacking;	    /* bytes of rows without room, of recently sampled files */
+	uint64_t refused;	    /* the same, of all files */
+	uint64_t swing;		    /* limit_swing */
 };
 /* How much the tools may grow before the tables can return memory: what they held at most within
  * the last seconds, less what they hold now, plus their growth in that time. Stores held in *p.

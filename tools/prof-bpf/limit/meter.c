@@ -3,21 +3,21 @@
 
 #include <string.h>
 #include <unistd.h>
+#include "common/base/clock.h"
 #include "common/walk/procfs.h"
 
 #define SEARCH_NS 3000000000ull
-#define SCAN_MAX_NS 300000000000ull
-#define SIBLINGS 1024 /* searched: init may have many */
+#define LIST_NS 3000000000ull
+#define SIBLINGS 1024 /* the command may leave the launcher its orphans */
 #define CHILDREN 16   /* of one process of a tool */
 /* How long a proportional set size holds, and by which part of the resident one it may differ. */
 #define PSS_NS 10000000000ull
 #define PSS_PART 8
 
-static const char *const names[DEPLOY_USERS] = {
-	[DEPLOY_DELTAS] = "prof-deltas",
-	[DEPLOY_SYMD] = "prof-symd",
-	[DEPLOY_EXPORT] = "prof-export",
-	[DEPLOY_SEND] = "prof-send",
+static const char *const names[METER_TOOLS] = {
+	[DEPLOY_DELTAS] = "prof-deltas",  [DEPLOY_SYMD] = "prof-symd",
+	[DEPLOY_EXPORT] = "prof-export",  [DEPLOY_SEND] = "prof-send",
+	[METER_METRICS] = "prof-metrics",
 };
 
 static void add(struct meter_tool *t, uint32_t pid)
@@ -31,104 +31,107 @@ static void add_child(void *ctx, uint32_t pid)
 	add(ctx, pid);
 }
 
+static uid_t user_of(const struct meter *m, int tool)
+{
+	const struct deploy *d = m->deploy;
+
+	if (tool == METER_METRICS)
+		return d->ids_given ? d->gid + DEPLOY_IDS_METRICS : d->uid[DEPLOY_BPF];
+	return d->uid[tool];
+}
+
 static bool is_tool(const struct meter *m, int tool, uint32_t pid, const struct procfs_stat *st)
 {
 	uint32_t uid;
 
 	return strlen(names[tool]) == st->comm_len &&
 	       memcmp(names[tool], st->comm, st->comm_len) == 0 &&
-	       procfs_read_uid(m->proc, pid, &uid) == 0 && uid == m->deploy->uid[tool];
+	       procfs_read_uid(m->proc, pid, &uid) == 0 && uid == user_of(m, tool);
 }
 
-/* Adds a process that is one of the wanted tools. A child of a tool is counted with it. */
+/* Adds a process that is one of the tools. */
 static void look_at(void *ctx, uint32_t pid)
 {
 	struct meter *m = ctx;
-	struct procfs_stat st, parent;
+	struct procfs_stat st;
 
 	if (procfs_read_stat(m->proc, pid, &st))
 		return;
-	for (int i = 0; i < DEPLOY_USERS; i++) {
-		if (m->wanted[i] && is_tool(m, i, pid, &st) &&
-		    (procfs_read_stat(m->proc, st.parent_pid, &parent) ||
-		     !is_tool(m, i, st.parent_pid, &parent)))
+	for (int i = 0; i < METER_TOOLS; i++)
+		if (names[i] && is_tool(m, i, pid, &st))
 			add(&m->tool[i], pid);
-	}
 }
 
-/* Notes which tools were not found. One that has no user of its own would not be known among all
- * processes. */
-static bool is_any_missing(struct meter *m)
-{
-	bool any = false;
-
-	for (int i = 0; i < DEPLOY_USERS; i++) {
-		m->wanted[i] = names[i] && m->deploy->uid[i] && !m->tool[i].pids &&
-			       (i != DEPLOY_SEND || m->deploy->send_given);
-		any |= m->wanted[i];
-	}
-	return any;
-}
-
-static void search(struct meter *m, uint64_t now_ns)
+static void search(struct meter *m)
 {
 	memset(m->tool, 0, sizeof(m->tool));
 	add(&m->tool[DEPLOY_BPF], (uint32_t)getpid());
-	for (int i = 0; i < DEPLOY_USERS; i++)
-		m->wanted[i] = names[i];
 	(void)procfs_each_child(m->proc, (uint32_t)getppid(), SIBLINGS, look_at, m);
-	if (!is_any_missing(m)) {
-		m->scan_every_ns = 0;
-		return;
-	}
-	if (m->scan_every_ns && now_ns - m->scanned_ns < m->scan_every_ns)
-		return;
-	(void)procfs_each(m->proc, look_at, m);
-	m->scanned_ns = now_ns;
-	/* Less and less often, since a host may have many processes. */
-	m->scan_every_ns = !is_any_missing(m)			? 0
-			   : 2 * m->scan_every_ns > SCAN_MAX_NS ? SCAN_MAX_NS
-								: 2 * m->scan_every_ns + SEARCH_NS;
 }
 
-/* Reads a figure of each process of each tool. If that fails, the process has exited and may have a
- * successor. */
-static void read_all(struct meter *m, uint64_t now_ns, uint64_t ret[static DEPLOY_USERS],
-		     int (*read)(struct meter *m, uint32_t pid, uint64_t now_ns, uint64_t *ret))
+/* Keeps the cpu times of processes that are still there. */
+static void keep_cpu(const struct meter_tool *then, const struct meter_tool *now,
+		     uint64_t cpu_ns[static METER_PIDS])
+{
+	uint64_t was_ns[METER_PIDS];
+
+	memcpy(was_ns, cpu_ns, sizeof(was_ns));
+	for (unsigned k = 0; k < now->pids; k++) {
+		unsigned at = 0;
+
+		while (at < then->pids && then->pid[at] != now->pid[k])
+			at++;
+		cpu_ns[k] = at < then->pids ? was_ns[at] : 0;
+	}
+}
+
+/* Finds the processes of the tools, and all their children, which come and go. */
+static void list(struct meter *m, uint64_t now_ns)
 {
 	if (!m->searched_ns || now_ns - m->searched_ns > SEARCH_NS) {
 		m->searched_ns = now_ns;
-		search(m, now_ns);
+		search(m);
 	}
-	for (int i = 0; i < DEPLOY_USERS; i++) {
-		/* Children come and go, so find them each time. */
-		struct meter_tool t = m->tool[i];
+	m->listed_ns = now_ns;
+	for (int i = 0; i < METER_TOOLS; i++) {
+		struct meter_tool *t = &m->family[i];
+		const struct meter_tool then = *t;
 
-		ret[i] = 0;
-		for (unsigned k = 0; k < t.pids; k++) {
-			uint64_t n;
-
-			(void)procfs_each_child(m->proc, t.pid[k], CHILDREN, add_child, &t);
-			if (read(m, t.pid[k], now_ns, &n) == 0)
-				ret[i] += n;
-			else if (k < m->tool[i].pids)
-				m->searched_ns = 0;
-		}
+		*t = m->tool[i];
+		for (unsigned k = 0; k < t->pids; k++)
+			(void)procfs_each_child(m->proc, t->pid[k], CHILDREN, add_child, t);
+		keep_cpu(&then, t, m->cpu_ns[i]);
 	}
 }
 
-static int read_cpu(struct meter *m, uint32_t pid, uint64_t now_ns, uint64_t *ret)
+/* A process of a tool has exited, and may have a successor. */
+static void gone(struct meter *m, int tool, unsigned k)
 {
-	struct procfs_stat st;
-	const int r = procfs_read_stat(m->proc, pid, &st);
-
-	(void)now_ns;
-	if (!r)
-		*ret = st.cpu_ns;
-	return r;
+	m->listed_ns = 0;
+	if (k < m->tool[tool].pids)
+		m->searched_ns = 0;
 }
 
-/* What is known of a process, or else the place of the one that was read longest ago. */
+/* Adds what each process has used since it was last read. The time of processes that have exited
+ * remains in the sum: if it fell, all that a tool ever used would count as used now. */
+static void read_cpu(struct meter *m, int tool)
+{
+	const struct meter_tool *t = &m->family[tool];
+
+	for (unsigned k = 0; k < t->pids; k++) {
+		uint64_t *was = &m->cpu_ns[tool][k];
+		const uint64_t now = clock_cpu_ns((pid_t)t->pid[k]);
+
+		if (!now) {
+			gone(m, tool, k);
+			continue;
+		}
+		m->spent_ns[tool] += now > *was ? now - *was : 0;
+		*was = now;
+	}
+}
+
+/* The entry of a process, or else the one that was read longest ago. */
 static struct meter_read *place_of(struct meter *m, uint32_t pid)
 {
 	struct meter_read *oldest = &m->reads[0];
@@ -168,12 +171,30 @@ static int read_memory(struct meter *m, uint32_t pid, uint64_t now_ns, uint64_t 
 	return 0;
 }
 
-void meter_cpu(struct meter *m, uint64_t now_ns, uint64_t ret[static DEPLOY_USERS])
+void meter_cpu(struct meter *m, uint64_t now_ns, uint64_t ret[static METER_TOOLS])
 {
-	read_all(m, now_ns, ret, read_cpu);
+	if (!m->listed_ns || now_ns - m->listed_ns >= LIST_NS)
+		list(m, now_ns);
+	for (int i = 0; i < METER_TOOLS; i++) {
+		read_cpu(m, i);
+		ret[i] = m->spent_ns[i];
+	}
 }
 
-void meter_read(struct meter *m, uint64_t now_ns, uint64_t ret[static DEPLOY_USERS])
+void meter_read(struct meter *m, uint64_t now_ns, uint64_t ret[static METER_TOOLS])
 {
-	read_all(m, now_ns, ret, read_memory);
+	list(m, now_ns);
+	for (int i = 0; i < METER_TOOLS; i++) {
+		const struct meter_tool *t = &m->family[i];
+
+		ret[i] = 0;
+		for (unsigned k = 0; k < t->pids; k++) {
+			uint64_t n;
+
+			if (read_memory(m, t->pid[k], now_ns, &n))
+				gone(m, i, k);
+			else
+				ret[i] += n;
+		}
+	}
 }

@@ -5,8 +5,7 @@
  * that was taken over could lie.
  *
  * The tools are this process, and the processes of the same parent with a tool's name and user,
- * with their children. Without a launcher they may have other parents; then they are looked for
- * among all processes. If the kernel does not tell (missing rights, no list of children), the
+ * with their children. If the kernel does not tell (missing rights, no list of children), the
  * tool's memory is unknown.
  *
  * To tell a proportional set size, the kernel visits every page of the process. So it is read every
@@ -20,7 +19,11 @@
 #include <stdint.h>
 #include "common/cell/deploy.h"
 
-#define METER_PIDS 64  /* of a tool: prof-export has one for each output */
+#define METER_PIDS 64 /* of a tool, with its workers */
+/* The tools with users of deploy.h, and prof-metrics. */
+#define METER_METRICS DEPLOY_USERS
+#define METER_TOOLS (DEPLOY_USERS + 1)
+
 #define METER_READS 32 /* processes whose memory is remembered */
 
 /* The memory of a process when it was last read. */
@@ -33,19 +36,20 @@ struct meter {
 	int proc;		     /* borrowed: an O_PATH descriptor of /proc */
 	const struct deploy *deploy; /* borrowed: the users of the tools */
 	uint64_t searched_ns;	     /* time of the last search for the tools */
-	uint64_t scanned_ns;	     /* time of the last look at all processes */
-	uint64_t scan_every_ns;	     /* 0: at the next search that lacks a tool */
-	bool wanted[DEPLOY_USERS];   /* by the search that is under way */
 	struct meter_tool {
 		uint32_t pid[METER_PIDS];
 		unsigned pids;
-	} tool[DEPLOY_USERS];
+	} tool[METER_TOOLS], family[METER_TOOLS]; /* without and with their children */
+	uint64_t listed_ns;			  /* time of the last list of children */
+	uint64_t cpu_ns[METER_TOOLS][METER_PIDS]; /* of those of a family */
+	uint64_t spent_ns[METER_TOOLS];		  /* by all processes that were ever listed */
 	struct meter_read reads[METER_READS];
 };
 
-/* Reads cpu time per tool, in ns since the start of its processes; 0: unknown. */
-void meter_cpu(struct meter *m, uint64_t now_ns, uint64_t ret[static DEPLOY_USERS]);
+/* Reads cpu time per tool, in ns since the start of its processes; 0: unknown. It does not fall
+ * when a process ends. A child is counted from the third second of its life on, at the latest. */
+void meter_cpu(struct meter *m, uint64_t now_ns, uint64_t ret[static METER_TOOLS]);
 /* Reads bytes per tool; 0: unknown. now_ns: CLOCK_MONOTONIC. */
-void meter_read(struct meter *m, uint64_t now_ns, uint64_t ret[static DEPLOY_USERS]);
+void meter_read(struct meter *m, uint64_t now_ns, uint64_t ret[static METER_TOOLS]);
 
 #endif

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/walk/procfs.h"
-#include "tools/prof-bpf/open/helpers.h"
+#include "tools/prof-bpf/open/workerpool.h"
 
 struct job {
-	struct helpers_job pub;
+	struct workerpool_job pub;
 	struct mapreader_request q;
 	struct work work;
 	uint32_t mappings;
@@ -46,12 +46,12 @@ static void take(struct job *j, struct span bytes)
 	}
 }
 
-static void part(struct helpers_job *pub, const struct helpers_end *e)
+static void part(struct workerpool_job *pub, const struct workerpool_end *e)
 {
 	take((struct job *)pub, e->bytes);
 }
 
-static void done(struct helpers_job *pub, const struct helpers_end *e)
+static void done(struct workerpool_job *pub, const struct workerpool_end *e)
 {
 	struct job *j = (struct job *)pub;
 	int status = e->status;
@@ -66,7 +66,7 @@ static void done(struct helpers_job *pub, const struct helpers_end *e)
 	free(j);
 }
 
-static void drop(struct helpers_job *pub)
+static void drop(struct workerpool_job *pub)
 {
 	struct job *j = (struct job *)pub;
 
@@ -74,7 +74,7 @@ static void drop(struct helpers_job *pub)
 	free(j);
 }
 
-int mapreader_submit(struct helpers *h, const struct mapreader_request *q)
+int mapreader_submit(struct workerpool *pool, const struct mapreader_request *q)
 {
 	struct job *j = calloc(1, sizeof(*j));
 
@@ -82,18 +82,18 @@ int mapreader_submit(struct helpers *h, const struct mapreader_request *q)
 		return -ENOMEM;
 	j->q = *q;
 	j->work = (struct work){ .kind = WORK_MAPS, .pid = q->pid, .mappings = q->most };
-	j->pub = (struct helpers_job){ .lane = HELPERS_MEMORY,
-				       .sampled = q->sampled,
-				       .owner = q->payer,
-				       .pid = q->pid,
-				       .deadline_ns = MAPREADER_DEADLINE_NS,
-				       .message = &j->work,
-				       .size = sizeof(j->work),
-				       .fd = -1,
-				       .part = part,
-				       .done = done,
-				       .drop = drop };
-	const int r = helpers_submit(h, &j->pub);
+	j->pub = (struct workerpool_job){ .lane = WORKERPOOL_MEMORY,
+					  .sampled = q->sampled,
+					  .owner = q->payer,
+					  .pid = q->pid,
+					  .deadline_ns = MAPREADER_DEADLINE_NS,
+					  .message = &j->work,
+					  .size = sizeof(j->work),
+					  .fd = -1,
+					  .part = part,
+					  .done = done,
+					  .drop = drop };
+	const int r = workerpool_submit(pool, &j->pub);
 
 	if (r)
 		free(j);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The map reader reads the executable mappings of processes, in workers (helpers.h). The kernel
+ * The map reader reads the executable mappings of processes, in workers (workerpool.h). The kernel
  * locks a process's mappings while it reads them, and a process may keep that lock for ever: e.g.
  * by mapping a file of FUSE whose server does not answer. The worker is then given up, as for
  * memory (reader.h).
@@ -13,7 +13,7 @@
 
 #define MAPREADER_DEADLINE_NS 500000000ull /* per process */
 
-struct helpers;
+struct workerpool;
 struct owner;
 struct procfs_mapping;
 
@@ -22,18 +22,18 @@ struct mapreader_request {
 	struct owner *payer; /* whom this is charged to; NULL: nobody */
 	bool sampled;	     /* samples wait for it: before those that are not */
 	uint32_t most;	     /* mappings; the others are left out */
-	/* Called from helpers_run: with each mapping, in the order of addresses, and at last once
+	/* workerpool_run calls this with each mapping, in the order of addresses, and at last once
 	 * with the end. If that is a failure, not all mappings may have come. */
 	void (*mapping)(void *ctx, const struct procfs_mapping *m);
 	/* status: 0; -ETIMEDOUT, -EBUSY: it hangs; -ENOENT, -ESRCH: there is no such process;
 	 * -errno. cpu_ns: what the worker took. */
 	void (*done)(void *ctx, int status, uint64_t cpu_ns);
-	/* Called instead of `done` by helpers_free. */
+	/* Called instead of `done` by workerpool_free. */
 	void (*drop)(void *ctx);
 	void *ctx;
 };
 
 /* 0; -ENOBUFS: the payer waits for too much; -ENOMEM. */
-int mapreader_submit(struct helpers *h, const struct mapreader_request *q);
+int mapreader_submit(struct workerpool *pool, const struct mapreader_request *q);
 
 #endif

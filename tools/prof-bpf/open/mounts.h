@@ -38,7 +38,8 @@ struct mounts_parser {
 bool mounts_feed(struct mounts_parser *p, char c);
 
 enum mounts_trust { MOUNTS_LOCAL, MOUNTS_LAYERED, MOUNTS_FOREIGN };
-/* What the name of a type says. MOUNTS_LAYERED: as good as those below. Pure. */
+/* The trust in a file system, by the name of its type. MOUNTS_LAYERED: as good as those below.
+ * Pure. */
 enum mounts_trust mounts_trust(const char *type);
 
 struct mounts {

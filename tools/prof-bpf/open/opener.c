@@ -15,14 +15,14 @@
 #include <uthash.h>
 #include "tools/prof-bpf/open/closing.h"
 #include "tools/prof-bpf/open/copies.h"
-#include "tools/prof-bpf/open/helpers.h"
+#include "tools/prof-bpf/open/workerpool.h"
 #include "tools/prof-bpf/open/opener.h"
 #include "tools/prof-bpf/open/opening.h"
 
 #define FOREIGN_KNOWN 64 /* devices */
 
 struct job {
-	struct helpers_job pub;
+	struct workerpool_job pub;
 	struct opener *opener;
 	struct opener_request q; /* without its strings */
 	uint64_t ticket;
@@ -31,13 +31,13 @@ struct job {
 	bool cancelled;
 	uint64_t reserved;
 	UT_hash_handle hh; /* by ticket, until the callback */
-	/* What is sent, with the strings behind it. */
+	/* The message, with its strings behind it. */
 	struct work work;
 	char text[];
 };
 
 struct opener {
-	struct helpers *helpers;
+	struct workerpool *pool;
 	struct copies copies;
 	struct job *jobs; /* by ticket */
 	uint64_t ticket;
@@ -68,13 +68,13 @@ static struct job *job_new(struct opener *o, const struct opener_request *q)
 	if (q->build_id.len)
 		memcpy(at, q->build_id.data, q->build_id.len);
 	j->work = (struct work){ .kind = WORK_OPEN, .q = *q };
-	j->pub = (struct helpers_job){ .sampled = q->sampled,
-				       .owner = q->payer,
-				       .pid = q->pid,
-				       .deadline_ns = OPENER_DEADLINE_NS,
-				       .message = &j->work,
-				       .size = sizeof(j->work) + text,
-				       .fd = -1 };
+	j->pub = (struct workerpool_job){ .sampled = q->sampled,
+					  .owner = q->payer,
+					  .pid = q->pid,
+					  .deadline_ns = OPENER_DEADLINE_NS,
+					  .message = &j->work,
+					  .size = sizeof(j->work) + text,
+					  .fd = -1 };
 	if (q->kind == OPENER_IN_FOLDER) {
 		j->pub.fd = fcntl(q->folder, F_DUPFD_CLOEXEC, 3);
 		if (j->pub.fd < 0) {
@@ -114,17 +114,17 @@ static bool grant(struct job *j, uint64_t dev)
 	if (j->work.grants == OPENING_GRANTS)
 		return false;
 	j->work.granted[j->work.grants++] = dev;
-	if (j->pub.lane == HELPERS_SAFE)
+	if (j->pub.lane == WORKERPOOL_SAFE)
 		j->pub.dev_count = 0;
 	if (dev)
 		j->pub.devs[j->pub.dev_count++] = dev;
-	j->pub.lane = j->pub.dev_count ? HELPERS_FOREIGN : HELPERS_MEMORY;
+	j->pub.lane = j->pub.dev_count ? WORKERPOOL_FOREIGN : WORKERPOOL_MEMORY;
 	return true;
 }
 
 /* --- answers --- */
 
-static bool prepare(struct helpers_job *pub)
+static bool prepare(struct workerpool_job *pub)
 {
 	struct job *j = (struct job *)pub;
 	struct opener *o = j->opener;
@@ -153,7 +153,7 @@ static void finish(struct job *j, const struct opener_result *r)
 	job_free(j);
 }
 
-static void drop(struct helpers_job *pub)
+static void drop(struct workerpool_job *pub)
 {
 	struct job *j = (struct job *)pub;
 
@@ -163,20 +163,20 @@ static void drop(struct helpers_job *pub)
 
 static void again(struct job *j)
 {
-	const int r = helpers_submit(j->opener->helpers, &j->pub);
+	const int r = workerpool_submit(j->opener->pool, &j->pub);
 
 	if (r)
 		finish(j, &(struct opener_result){ .status = r, .fd = -1 });
 }
 
-static int status_of(const struct helpers_end *e)
+static int status_of(const struct workerpool_end *e)
 {
 	return e->status == -ETIMEDOUT || e->status == -EBUSY ? OPENER_TIMEOUT
 	       : e->status == -ENOBUFS			      ? OPENER_NO_ROOM
 							      : e->status;
 }
 
-static void done(struct helpers_job *pub, const struct helpers_end *e)
+static void done(struct workerpool_job *pub, const struct workerpool_end *e)
 {
 	struct job *j = (struct job *)pub;
 	struct opener *o = j->opener;
@@ -217,7 +217,7 @@ static void done(struct helpers_job *pub, const struct helpers_end *e)
 
 /* --- for the caller --- */
 
-int opener_new(struct helpers *helpers, uint64_t copies_max, struct opener **ret)
+int opener_new(struct workerpool *pool, uint64_t copies_max, struct opener **ret)
 {
 	struct opener *o = calloc(1, sizeof(*o));
 
@@ -225,7 +225,7 @@ int opener_new(struct helpers *helpers, uint64_t copies_max, struct opener **ret
 		free(o);
 		return -ENOMEM;
 	}
-	o->helpers = helpers;
+	o->pool = pool;
 	*ret = o;
 	return 0;
 }
@@ -265,7 +265,7 @@ int opener_submit(struct opener *o, const struct opener_request *q, opener_done 
 		j->work.may_copy = true;
 		(void)grant(j, q->dev);
 	}
-	r = helpers_submit(o->helpers, &j->pub);
+	r = workerpool_submit(o->pool, &j->pub);
 	if (r) {
 		job_free(j);
 		return r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The opener opens files that processes chose, in workers that may hang (helpers.h), and never in
- * this process.
+ * The opener opens files that processes chose. It does so in workers that may hang (workerpool.h),
+ * and never in this process.
  *
  * A worker opens a file for reading only after an O_PATH descriptor shows a regular file. It
  * resolves paths below a process's root, without magic links. Some files are handed out as sealed
@@ -21,17 +21,17 @@
 
 typedef void opener_done(void *ctx, const struct opener_result *r);
 
-struct helpers;
+struct workerpool;
 struct opener;
 struct owners;
 
-/* helpers: borrowed. copies_max: bytes of memory for all copies. -ENOMEM. The caller owns *ret. */
-int opener_new(struct helpers *helpers, uint64_t copies_max, struct opener **ret);
-/* Free the helpers before. */
+/* pool: borrowed. copies_max: bytes of memory for all copies. -ENOMEM. The caller owns *ret. */
+int opener_new(struct workerpool *pool, uint64_t copies_max, struct opener **ret);
+/* Free the pool of workers before. */
 void opener_free(struct opener *o);
 /* The ledger for copies; NULL: forgets it, with all owners. */
 void opener_charge(struct opener *o, struct owners *owners);
-/* Queues a request. A later helpers_run calls done, once. *ret_ticket is never 0. 0, -EINVAL (a
+/* Queues a request. A later workerpool_run calls done, once. *ret_ticket is never 0. 0, -EINVAL (a
  * name with a slash, too long), -ENOBUFS (the payer waits for too much), -ENOMEM. */
 int opener_submit(struct opener *o, const struct opener_request *q, opener_done *done, void *ctx,
 		  uint64_t *ret_ticket);

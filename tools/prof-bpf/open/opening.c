@@ -126,7 +126,7 @@ static int give_copy(struct opening *o, int r, const struct sealed *s, struct op
 	return 0;
 }
 
-/* What is handed out for an open file. Takes fd. */
+/* Fills *ret with the descriptor to hand out for an open file: the file or a copy. Takes fd. */
 static int give(struct opening *o, int fd, const struct opener_request *q, struct opener_file *f,
 		struct opener_result *ret)
 {
@@ -193,7 +193,7 @@ static int open_checked(struct opening *o, int path_fd, const struct opener_requ
 	return r;
 }
 
-/* What a lookup below a root says. */
+/* The result of a lookup below a root. */
 static int verdict_of(const struct opening *o, int r)
 {
 	return r != -ETIMEDOUT ? r : o->at_foreign ? OPENER_FOREIGN : OPENER_TIMEOUT;

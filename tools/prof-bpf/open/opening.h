@@ -13,7 +13,7 @@
 #define OPENING_GRANTS 4
 #define OPENING_LATER 16
 
-/* What the calling process may use to open a file. */
+/* The rights that the calling process may use to open a file. */
 enum opening_rights {
 	OPENING_ALL_RIGHTS,
 	OPENING_FILES_OF_ALL, /* only what everybody may read, in folders that all may enter */
@@ -50,7 +50,7 @@ int opening_check(const struct opener_request *q);
 /* Opens the file. q was checked, and its path and name end with NUL. */
 void opening_run(struct opening *o, const struct opener_request *q, struct opener_result *ret);
 
-/* What the kernel knows of an open file (fd: borrowed), without asking a server. 0,
+/* Reads the kernel's facts about an open file (fd: borrowed), without asking a server. 0,
  * OPENER_NOT_REGULAR, -errno. */
 int opening_stat(int fd, struct opener_file *ret);
 

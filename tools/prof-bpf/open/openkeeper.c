@@ -16,25 +16,20 @@
 #include "common/cell/sandbox.h"
 #include "tools/prof-bpf/open/worker.h"
 
-/* What the keeper and its workers hold beside the socket. */
+/* Descriptors of the keeper and its workers beside the socket. */
 enum { PROC = KEEPER_SOCKET + 1, HELD = 2 };
 
 #define KEPT 128 /* workers, those that hang included */
 
-/* What the keeper and a new worker call before that enters its own list. */
+/* Calls of the keeper, and of a new worker before it enters its own list. */
 static const struct seccomp_rule own_calls[] = {
 	CALL("capget"),
 	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_NAME)),
 	SECCOMP_END,
 };
 
-/* What a worker calls once, before its first request. */
+/* Calls that a worker makes once, before its first request. */
 static const struct seccomp_rule start_calls[] = { CALL("capget"), SECCOMP_END };
-
-static bool filter_is_missing(int r)
-{
-	return r == -EOPNOTSUPP || r == -EPERM || r == -EACCES || r == -ENOSYS;
-}
 
 static void be_worker(int socket)
 {
@@ -45,7 +40,7 @@ static void be_worker(int socket)
 		_exit(EXITS_FAILED);
 	const int r = seccomp_enter(lists, sizeof(lists) / sizeof(lists[0]), false);
 
-	if (r && !filter_is_missing(r))
+	if (r && !seccomp_is_missing(r))
 		_exit(EXITS_FAILED);
 	malloc_trim(0);
 	_exit(worker_serve(KEEPER_SOCKET, PROC));
@@ -126,7 +121,7 @@ static void be_keeper(int socket, int proc)
 		r = sandbox_reduce(SANDBOX_OPEN_CAPS, &step);
 	if (!r)
 		r = seccomp_enter(lists, sizeof(lists) / sizeof(lists[0]), false);
-	if (!r || filter_is_missing(r))
+	if (!r || seccomp_is_missing(r))
 		keep();
 	_exit(r ? EXITS_FAILED : EXITS_DONE);
 }

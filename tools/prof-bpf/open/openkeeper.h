@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keeper (common/cell/keeper.h) of the helpers. It starts workers (worker.h) when prof-bpf
- * asks, and ends those that prof-bpf gives up.
+ * The keeper (common/cell/keeper.h) of the pool of workers. It starts workers (worker.h) when
+ * prof-bpf asks, and ends those that prof-bpf gives up.
  */
 #ifndef PROF_BPF_OPEN_OPENKEEPER_H
 #define PROF_BPF_OPEN_OPENKEEPER_H

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tools/prof-bpf/open/closing.h"
-#include "tools/prof-bpf/open/helpers.h"
+#include "tools/prof-bpf/open/workerpool.h"
 
 struct job {
-	struct helpers_job pub;
+	struct workerpool_job pub;
 	reader_done *done;
 	void *ctx;
 	int fd;
@@ -29,7 +29,7 @@ static void job_free(struct job *j)
 	free(j);
 }
 
-static void drop(struct helpers_job *pub)
+static void drop(struct workerpool_job *pub)
 {
 	job_free((struct job *)pub);
 }
@@ -61,12 +61,12 @@ static void take(struct job *j, struct span bytes)
 	j->wanted = all;
 }
 
-static void part(struct helpers_job *pub, const struct helpers_end *e)
+static void part(struct workerpool_job *pub, const struct workerpool_end *e)
 {
 	take((struct job *)pub, e->bytes);
 }
 
-static void done(struct helpers_job *pub, const struct helpers_end *e)
+static void done(struct workerpool_job *pub, const struct workerpool_end *e)
 {
 	struct job *j = (struct job *)pub;
 	struct reader_result r = { .status = e->status, .pieces = j->pieces };
@@ -90,7 +90,7 @@ static void done(struct helpers_job *pub, const struct helpers_end *e)
 	job_free(j);
 }
 
-int reader_submit(struct helpers *h, const struct reader_request *q, reader_done *on_done,
+int reader_submit(struct workerpool *pool, const struct reader_request *q, reader_done *on_done,
 		  void *ctx)
 {
 	const size_t size = q->pieces * sizeof(uint64_t);
@@ -110,18 +110,18 @@ int reader_submit(struct helpers *h, const struct reader_request *q, reader_done
 		memcpy(j->sent, q->addresses, size);
 		memcpy(j->sent + q->pieces, q->lengths, size);
 	}
-	j->pub = (struct helpers_job){ .lane = q->pid ? HELPERS_MEMORY : HELPERS_SAFE,
-				       .sampled = true,
-				       .owner = q->payer,
-				       .pid = q->pid,
-				       .deadline_ns = READER_DEADLINE_NS,
-				       .message = &j->work,
-				       .size = sizeof(j->work) + 2 * size,
-				       .fd = q->fd,
-				       .part = part,
-				       .done = done,
-				       .drop = drop };
-	const int r = helpers_submit(h, &j->pub);
+	j->pub = (struct workerpool_job){ .lane = q->pid ? WORKERPOOL_MEMORY : WORKERPOOL_SAFE,
+					  .sampled = true,
+					  .owner = q->payer,
+					  .pid = q->pid,
+					  .deadline_ns = READER_DEADLINE_NS,
+					  .message = &j->work,
+					  .size = sizeof(j->work) + 2 * size,
+					  .fd = q->fd,
+					  .part = part,
+					  .done = done,
+					  .drop = drop };
+	const int r = workerpool_submit(pool, &j->pub);
 
 	if (r) {
 		j->fd = -1;

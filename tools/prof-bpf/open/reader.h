@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The reader reads memory of processes, and files that the opener opened, in workers (helpers.h). A
- * read of memory may hang for ever (userfaultfd, pages of FUSE and NFS); the worker is then given
- * up. While it hangs, its process is not read again; if two hang, no process of their owner.
+ * The reader reads memory of processes, and files that the opener opened, in workers
+ * (workerpool.h). A read of memory may hang for ever (userfaultfd, pages of FUSE and NFS); the
+ * worker is then given up. While it hangs, its process is not read again; if two hang, no process
+ * of their owner.
  */
 #ifndef PROF_BPF_OPEN_READER_H
 #define PROF_BPF_OPEN_READER_H
@@ -37,10 +38,11 @@ struct reader_result {
 };
 typedef void reader_done(void *ctx, struct reader_result *r);
 
-struct helpers;
+struct workerpool;
 
-/* A later helpers_run calls done, once. 0; -ENOBUFS: the payer waits for too much; -EINVAL,
+/* A later workerpool_run calls done, once. 0; -ENOBUFS: the payer waits for too much; -EINVAL,
  * -ENOMEM. */
-int reader_submit(struct helpers *h, const struct reader_request *q, reader_done *done, void *ctx);
+int reader_submit(struct workerpool *pool, const struct reader_request *q, reader_done *done,
+		  void *ctx);
 
 #endif

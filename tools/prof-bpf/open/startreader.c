@@ -4,16 +4,16 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "tools/prof-bpf/open/helpers.h"
+#include "tools/prof-bpf/open/workerpool.h"
 
 struct job {
-	struct helpers_job pub;
+	struct workerpool_job pub;
 	struct startreader_request q;
 	struct work work;
 	char names[SAMPLING_ENV_MAX * (SAMPLING_ENV_NAME_MAX + 1)];
 };
 
-static void done(struct helpers_job *pub, const struct helpers_end *e)
+static void done(struct workerpool_job *pub, const struct workerpool_end *e)
 {
 	struct job *j = (struct job *)pub;
 	struct startreader_result r = { .status = e->status };
@@ -28,7 +28,7 @@ static void done(struct helpers_job *pub, const struct helpers_end *e)
 	free(j);
 }
 
-static void drop(struct helpers_job *pub)
+static void drop(struct workerpool_job *pub)
 {
 	struct job *j = (struct job *)pub;
 
@@ -36,7 +36,7 @@ static void drop(struct helpers_job *pub)
 	free(j);
 }
 
-int startreader_submit(struct helpers *h, const struct startreader_request *q)
+int startreader_submit(struct workerpool *pool, const struct startreader_request *q)
 {
 	struct job *j = calloc(1, sizeof(*j));
 	size_t size = 0;
@@ -61,17 +61,17 @@ int startreader_submit(struct helpers *h, const struct startreader_request *q)
 	_Static_assert(offsetof(struct job, names) ==
 			       offsetof(struct job, work) + sizeof(struct work),
 		       "the names follow the work in its message");
-	j->pub = (struct helpers_job){ .lane = HELPERS_MEMORY,
-				       .sampled = true,
-				       .owner = q->payer,
-				       .pid = q->pid,
-				       .deadline_ns = STARTREADER_DEADLINE_NS,
-				       .message = &j->work,
-				       .size = sizeof(j->work) + size,
-				       .fd = -1,
-				       .done = done,
-				       .drop = drop };
-	const int r = helpers_submit(h, &j->pub);
+	j->pub = (struct workerpool_job){ .lane = WORKERPOOL_MEMORY,
+					  .sampled = true,
+					  .owner = q->payer,
+					  .pid = q->pid,
+					  .deadline_ns = STARTREADER_DEADLINE_NS,
+					  .message = &j->work,
+					  .size = sizeof(j->work) + size,
+					  .fd = -1,
+					  .done = done,
+					  .drop = drop };
+	const int r = workerpool_submit(pool, &j->pub);
 
 	if (r)
 		free(j);

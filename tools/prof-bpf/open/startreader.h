@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads what a process was started with (startup.h), in workers (helpers.h): it lies in the memory
- * of the process, so the read may hang for ever. While it hangs, nothing else is read of that
- * process; if two hang, of no process of their owner.
+ * Reads what a process was started with (startup.h), in workers (workerpool.h): it lies in the
+ * memory of the process, so the read may hang for ever. While it hangs, nothing else is read of
+ * that process; if two hang, of no process of their owner.
  */
 #ifndef PROF_BPF_OPEN_STARTREADER_H
 #define PROF_BPF_OPEN_STARTREADER_H
@@ -11,7 +11,7 @@
 
 #define STARTREADER_DEADLINE_NS 250000000ull
 
-struct helpers;
+struct workerpool;
 struct owner;
 
 struct startreader_result {
@@ -26,12 +26,12 @@ struct startreader_request {
 	uint32_t pid;
 	struct owner *payer;
 	struct startup_wanted wanted; /* its names are copied */
-	/* Called once, from helpers_run: done, or from helpers_free: drop. */
+	/* Called once, from workerpool_run: done, or from workerpool_free: drop. */
 	void (*done)(void *ctx, const struct startreader_result *r);
 	void (*drop)(void *ctx);
 	void *ctx;
 };
 /* 0; -ENOBUFS: the payer waits for too much; -ENOMEM. */
-int startreader_submit(struct helpers *h, const struct startreader_request *q);
+int startreader_submit(struct workerpool *pool, const struct startreader_request *q);
 
 #endif

@@ -44,13 +44,10 @@ void startup_feed(struct startup_environ *e, struct span piece)
 	}
 }
 
-struct str startup_command_line(char *bytes, size_t len)
+struct str startup_command_line(const char *bytes, size_t len)
 {
 	while (len && !bytes[len - 1])
 		len--;
-	for (size_t i = 0; i < len; i++)
-		if (!bytes[i])
-			bytes[i] = ' ';
 	return str_cut((struct str){ .data = bytes, .len = (uint32_t)len }, STARTUP_VALUE_MAX);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a process was started with, as /proc/PID/environ and cmdline have it: the bytes of a
- * stranger, found in its memory. Pure. Only variables that were asked for leave the worker that
- * reads them (worker.h).
+ * The environment and the command line of a process, from /proc/PID/environ and cmdline. They are
+ * untrusted bytes, found in its memory. Pure. Only variables that were asked for leave the worker
+ * that reads them (worker.h).
  *
  * Source: proc(5).
  */
@@ -19,7 +19,7 @@
 #define STARTUP_VALUES (SAMPLING_ENV_MAX + 1)
 #define STARTUP_BYTES (STARTUP_VALUES * (STARTUP_VALUE_MAX + 8)) /* of all values as startup_put */
 
-/* What of it is wanted. names: borrowed. */
+/* The parts of it that are wanted. names: borrowed. */
 struct startup_wanted {
 	const char *const *names; /* of variables, NUL-terminated */
 	unsigned count;		  /* at most SAMPLING_ENV_MAX */
@@ -40,9 +40,8 @@ struct startup_environ {
 /* An entry without its NUL, at the end of the last piece, is dropped. */
 void startup_feed(struct startup_environ *e, struct span piece);
 
-/* Makes one text of the arguments, with blanks between them, in place. Borrows bytes. Empty: there
- * are none. */
-struct str startup_command_line(char *bytes, size_t len);
+/* The arguments, with a NUL between two of them. Borrows bytes. Empty: there are none. */
+struct str startup_command_line(const char *bytes, size_t len);
 
 /* Writes a value with its number behind `used` bytes of into, which has STARTUP_BYTES. Returns how
  * many are used then. */

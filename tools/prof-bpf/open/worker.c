@@ -61,7 +61,7 @@ struct worker {
 
 /* --- rights --- */
 
-/* What this process may have at all. */
+/* The capabilities that this process may have at all. */
 static struct __user_cap_data_struct permitted[_LINUX_CAPABILITY_U32S_3];
 
 static void set_rights(enum opening_rights rights)

@@ -100,7 +100,7 @@ struct owner *owners_numbered(const struct owners *o, uint32_t number)
 	return number < OWNERS_MAX ? o->numbered[number] : NULL;
 }
 
-/* What is held refers to its owner, so that it is not forgotten. */
+/* A holding refers to its owner, so that the owner is not forgotten. */
 void owner_hold(struct owners *o, struct owner *w, enum owner_resource t, uint64_t n)
 {
 	if (!n)

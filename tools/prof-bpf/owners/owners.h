@@ -73,9 +73,9 @@ void owner_hold(struct owners *o, struct owner *w, enum owner_resource t, uint64
 void owner_release(struct owners *o, struct owner *w, enum owner_resource t, uint64_t n);
 /* The owner has spent this long. */
 void owner_spend(struct owner *w, enum owner_resource t, uint64_t ns, uint64_t now_ns);
-/* What of it still counts. */
+/* The part of it that still counts. */
 uint64_t owner_spent(const struct owner *w, enum owner_resource t, uint64_t now_ns);
-/* What all owners hold of a thing. */
+/* The sum that all owners hold of a resource. */
 uint64_t owners_held(const struct owners *o, enum owner_resource t);
 void owner_refuse(struct owner *w, enum owner_resource t, uint64_t n);
 
@@ -91,7 +91,7 @@ void owners_tell_losses(struct owners *o,
 /* The fair share (fairshare.h) of `all`. taker: NULL: there is none. */
 uint64_t owners_share(const struct owners *o, const struct owner *taker, enum owner_resource t,
 		      uint64_t all);
-/* Who holds most of a thing; NULL: nobody holds any. */
+/* The owner that holds most of a resource; NULL: nobody holds any. */
 struct owner *owners_largest(const struct owners *o, enum owner_resource t);
 /* Calls fn with each owner. */
 void owners_each(const struct owners *o, void (*fn)(void *ctx, const struct owner *w), void *ctx);

@@ -23,8 +23,8 @@ struct file_server;
 struct file_server_config {
 	const char *run_dir;
 	uid_t peer; /* of prof-symd */
-	/* Callbacks for requests. Each leads to one file_server_answer, now or later. What m
-	 * borrows is valid until they return. */
+	/* Callbacks for requests. Each leads to one file_server_answer, now or later. Borrowed
+	 * parts of m are valid until they return. */
 	void (*want_file)(void *ctx, uint64_t ticket, const struct msg_file_request *m);
 	void (*want_debug)(void *ctx, uint64_t ticket, const struct msg_debug_request *m);
 	void (*want_jit)(void *ctx, uint64_t ticket, const struct msg_jit_request *m);

@@ -13,6 +13,7 @@
 #include "tools/prof-bpf/host/jitfiles.h"
 #include "tools/prof-bpf/host/memory.h"
 #include "tools/prof-bpf/host/publish.h"
+#include "tools/prof-bpf/host/reach.h"
 #include "tools/prof-bpf/kernel/loader.h"
 #include "tools/prof-bpf/kernel/runtimes.h"
 #include "tools/prof-bpf/open/closing.h"
@@ -123,12 +124,12 @@ void requests_jit(void *ctx, uint64_t ticket, const struct msg_jit_request *m)
 					m->kind, opened, w));
 }
 
-/* Checks the numbers that prof-bpf uses. `own` is for the runtime's program, which does not trust
- * it. */
-static bool config_is_sane(const struct runtime_config *c)
+/* Checks the numbers that prof-bpf uses, and drops steps that lead to more than naming needs. `own`
+ * is for the runtime's program, which does not trust it. */
+static bool config_is_sane(struct runtime_config *c)
 {
 	if (!runtime_mark(c->runtime) || c->by_loop >= RUNTIME_BY_LOOPS ||
-	    c->ranges > RUNTIME_RANGES)
+	    c->ranges > RUNTIME_RANGES || c->shown > c->ranges)
 		return false;
 	for (uint32_t i = 0; i < c->ranges; i++) {
 		if (c->loop[i].start >= c->loop[i].end)
@@ -143,6 +144,9 @@ static bool config_is_sane(const struct runtime_config *c)
 		if (c->copy.step[i].from >= i)
 			return false;
 	}
+	/* Without steps nothing is copied and nothing is read. */
+	if (!reach_suits(&c->copy, runtime_need(c->runtime)))
+		c->copy = (struct runtime_copy){ 0 };
 	return true;
 }
 
@@ -171,7 +175,7 @@ static void say_unknown(struct requests *rq, struct str name)
 
 /* prof-symd's report on a file, while it is being checked. */
 struct described {
-	struct described *next; /* in unmarked of struct requests */
+	struct described *next; /* in unmarked or unloaded of struct requests */
 	struct requests *rq;
 	uint32_t file;
 	unsigned tries;
@@ -179,17 +183,42 @@ struct described {
 	struct runtime_config config;
 };
 
-static void use_runtime(struct requests *rq, struct host_file *f, const struct runtime_config *c)
+/* Owns d. The run's begin waits for files that are offered, so also for the programs. */
+static void use_runtime(struct described *d)
 {
-	int r = loader_runtime(rq->loader, (enum runtime)c->runtime);
+	struct requests *rq = d->rq;
+	const enum runtime which = (enum runtime)d->config.runtime;
+	struct host_file *f = host_file(rq->host, d->file);
+	const int r = f ? loader_runtime(rq->loader, which) : 0;
 
-	if (r) {
-		log_warning("%s frames cannot be read: the BPF program does not load: %s; %s",
-			    runtimes_name((enum runtime)c->runtime), strerror(-r),
-			    loader_trouble(rq->loader));
+	if (r == -EAGAIN) {
+		d->next = rq->unloaded;
+		rq->unloaded = d;
 		return;
 	}
-	host_runtime(rq->host, f, c);
+	if (r && !(rq->refused >> which & 1)) {
+		rq->refused |= 1ull << which;
+		log_warning("%s frames cannot be read: the BPF program does not load: %s; %s",
+			    runtimes_name(which), strerror(-r), loader_trouble(rq->loader));
+	}
+	if (!r && f)
+		host_runtime(rq->host, f, &d->config);
+	if (f)
+		offers_close(rq->offers, f);
+	free(d);
+}
+
+void requests_loaded(struct requests *rq)
+{
+	struct described *all = rq->unloaded;
+
+	rq->unloaded = NULL;
+	while (all) {
+		struct described *d = all;
+
+		all = d->next;
+		use_runtime(d);
+	}
 }
 
 static void say_lie(struct requests *rq, const struct host_file *f, enum runtime runtime)
@@ -233,9 +262,11 @@ static void mark_is_read(void *ctx, struct reader_result *r)
 	const char *mark = runtime_mark(d->config.runtime);
 	struct host_file *f = host_file(d->rq->host, d->file);
 
-	if (f && r->bytes.len == strlen(mark) + 1 && memcmp(r->bytes.data, mark, r->bytes.len) == 0)
-		use_runtime(d->rq, f, &d->config);
-	else if (f)
+	if (r->bytes.len == strlen(mark) + 1 && memcmp(r->bytes.data, mark, r->bytes.len) == 0) {
+		use_runtime(d);
+		return;
+	}
+	if (f)
 		say_lie(d->rq, f, (enum runtime)d->config.runtime);
 	if (f)
 		offers_close(d->rq->offers, f);
@@ -257,7 +288,7 @@ static void marked_file_opened(void *ctx, const struct opener_result *r)
 	const struct reader_request q = {
 		.fd = r->fd, .pieces = 1, .addresses = &d->mark, .lengths = &length
 	};
-	if (reader_submit(d->rq->helpers, &q, mark_is_read, d)) {
+	if (reader_submit(d->rq->pool, &q, mark_is_read, d)) {
 		closing_give(r->fd);
 		put_off(d);
 	}
@@ -288,14 +319,20 @@ void requests_tick(struct requests *rq, uint64_t now_ns)
 	}
 }
 
-void requests_done(struct requests *rq)
+static void drop(struct described **all)
 {
-	while (rq->unmarked) {
-		struct described *d = rq->unmarked;
+	while (*all) {
+		struct described *d = *all;
 
-		rq->unmarked = d->next;
+		*all = d->next;
 		free(d);
 	}
+}
+
+void requests_done(struct requests *rq)
+{
+	drop(&rq->unmarked);
+	drop(&rq->unloaded);
 }
 
 bool requests_runtime(void *ctx, const struct msg_runtime *m)
@@ -342,12 +379,18 @@ static void memory_is_read(void *ctx, struct reader_result *r)
 			  : memory_end(m->rq->host, &m->of, r->exe_same ? r->exe_mode : 0);
 	struct span rest = buf_span(&r->bytes), bytes;
 	uint64_t lengths[MEMORY_PIECES] = { 0 }; /* of all pieces that were requested */
+	size_t kept = 0;
 
 	for (uint32_t i = 0; !e && i < r->pieces; i++) {
-		lengths[m->of.places[i]] = r->lengths[i];
-		if (span_take(&rest, (size_t)r->lengths[i], &bytes))
-			memory_was_read(m->rq->host, &m->of, i, bytes);
+		if (!span_take(&rest, (size_t)r->lengths[i], &bytes))
+			break;
+		const size_t n = memory_was_read(m->rq->host, &m->of, i, bytes);
+
+		memmove(r->bytes.data + kept, bytes.data, n);
+		kept += n;
+		lengths[m->of.places[i]] = n;
 	}
+	r->bytes.len = kept;
 	file_server_memory(m->rq->file_server, m->ticket, -e, &r->bytes,
 			   (struct u64s){ .data = lengths, .len = m->of.asked });
 	free(m);
@@ -374,7 +417,7 @@ void requests_memory(void *ctx, uint64_t ticket, const struct msg_memory_request
 						  .addresses = of->of.addresses,
 						  .lengths = of->of.lengths };
 
-		r = reader_submit(rq->helpers, &q, memory_is_read, of);
+		r = reader_submit(rq->pool, &q, memory_is_read, of);
 	}
 	if (!r)
 		return;

@@ -20,7 +20,7 @@ struct lastword;
 struct loader;
 struct offers;
 struct parser_deaths;
-struct helpers;
+struct workerpool;
 struct tables;
 
 struct requests {
@@ -28,7 +28,7 @@ struct requests {
 	struct file_server *file_server; /* takes the answers */
 	struct host *host;
 	struct jitfiles *jitfiles;
-	struct helpers *helpers;
+	struct workerpool *pool;
 	struct loader *loader;
 	struct tables *tables;
 	struct offers *offers;
@@ -41,6 +41,8 @@ struct requests {
 	 * tried. */
 	struct described *unmarked;
 	uint64_t unmarked_ns;
+	struct described *unloaded; /* reports that wait for the runtime's programs */
+	uint64_t refused; /* a bit for each runtime of which it was logged that it has none */
 };
 
 /* The callbacks of file_server.h; ctx is the struct requests. */
@@ -52,6 +54,8 @@ bool requests_runtime(void *ctx, const struct msg_runtime *m);
 void requests_peer_died(void *ctx, const struct lastword *last);
 /* Retries the files that could not be checked. */
 void requests_tick(struct requests *r, uint64_t now_ns);
+/* A runtime's programs were loaded, or could not be. */
+void requests_loaded(struct requests *r);
 /* Frees what it owns. */
 void requests_done(struct requests *r);
 

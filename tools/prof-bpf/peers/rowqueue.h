@@ -56,7 +56,7 @@ struct rowqueue {
 void rowqueue_done(struct rowqueue *q);
 /* The request waits from now on. owner and fd are set. False: no memory. */
 bool rowqueue_add(struct rowqueue *q, struct row_request *r);
-/* Who comes next, or NULL. idle: nothing else is in flight. */
+/* The next request, or NULL. idle: nothing else is in flight. */
 struct row_request *rowqueue_next(const struct rowqueue *q, bool idle, uint64_t now_ns);
 /* It waits no more. */
 void rowqueue_take(struct rowqueue *q, struct row_request *r);
@@ -68,7 +68,7 @@ unsigned rowqueue_poorer(const struct rowqueue *q, const struct owner *owner, ui
 			 uint64_t now_ns);
 /* Puts a waiting request into another line. False: no memory, and it stays where it is. */
 bool rowqueue_move(struct rowqueue *q, struct row_request *r, struct owner *owner);
-/* What counts of the owner's cpu time; 0 for NULL. */
+/* The part of the owner's cpu time that still counts; 0 for NULL. */
 uint64_t rowqueue_spent(const struct owner *owner, uint64_t now_ns);
 /* Closes its descriptors. */
 void row_request_free(struct row_request *r);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whose bytes wait in the outbox (outbox.h). What a sample or an object adds to the stream is
- * charged to the owner of its process until the outbox has sent it. While the outbox is half full,
- * an owner may add more only if it has less than its fair share of that half. So whoever makes
- * prof-symd slow does not cost the others samples.
+ * The owners of the bytes that wait in the outbox (outbox.h). The bytes of a sample or an object
+ * are charged to the owner of its process until the outbox has sent them. While the outbox is half
+ * full, an owner may add more only if it has less than its fair share of that half. So an owner
+ * that makes prof-symd slow does not cost the others samples.
  */
 #ifndef PROF_BPF_STREAM_CHARGES_H
 #define PROF_BPF_STREAM_CHARGES_H

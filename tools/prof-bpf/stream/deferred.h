@@ -2,7 +2,7 @@
 /*
  * The deferred walk: for samples that came before the tables knew their process, a mapping or a
  * file's rows. Each brings its registers and the top of its stack, and waits until the tables know,
- * at most a second. Then the same walker that the kernel runs walks the copy.
+ * at most DEFERRED_PATIENCE_NS. Then the same walker that the kernel runs walks the copy.
  */
 #ifndef PROF_BPF_STREAM_DEFERRED_H
 #define PROF_BPF_STREAM_DEFERRED_H

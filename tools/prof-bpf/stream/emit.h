@@ -38,7 +38,7 @@ struct emit_thread {
 
 struct emit_config {
 	struct msg_hello
-		/* Schema and clocks are filled in. What it borrows stays valid. */
+		/* Schema and clocks are filled in. Its borrowed parts stay valid. */
 		hello;
 	size_t ceiling;	 /* bytes of interned frames and stacks before a new epoch begins */
 	size_t receiver; /* the same of the receiver's tables (common/wire/epoch.h); 0: no end */

@@ -27,7 +27,7 @@ enum intern_verdict { INTERN_FULL = 1 };
 /* ceiling: bytes. -ENOMEM, -EIO of getrandom. */
 int intern_new(size_t ceiling, struct intern **ret);
 void intern_free(struct intern *in);
-/* What is interned, as the ceiling counts it. */
+/* The size of all that is interned, as the ceiling counts it. */
 size_t intern_bytes(const struct intern *in);
 /* Forgets everything. */
 void intern_reset(struct intern *in);

@@ -35,7 +35,7 @@ static void send_loss(struct losses *l, enum lost_reason reason, uint64_t now, u
 	*sent = now;
 }
 
-/* What is lost of samples whose owner is known. The rest is sent without an owner. */
+/* Sends the losses of samples whose owner is known. The rest is sent without an owner. */
 static void send_owners_loss(void *ctx, const struct owner *w, enum owner_loss loss, uint64_t n)
 {
 	struct losses *l = ctx;

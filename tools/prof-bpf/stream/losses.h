@@ -14,7 +14,7 @@ struct loader;
 struct output;
 struct sideband;
 
-/* What was dropped of the samples that the kernel handed over, counted from the start. */
+/* Dropped samples, of those that the kernel handed over, counted from the start. */
 struct losses_of_samples {
 	uint64_t queue_full, throttled;
 	uint64_t cpu_limited; /* dropped for the cpu limit */

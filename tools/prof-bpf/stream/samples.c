@@ -337,7 +337,6 @@ static void on_object(struct samples *p, const struct sample *s)
 		return;
 	}
 	m.process = ref.process->id;
-	memory_was_copied(p->host, ref.process, &m);
 	const uint64_t at = output_at(p->output);
 
 	output_emitted(p->output, emit_object(p->output->emit, &m));

@@ -60,7 +60,7 @@ struct samples {
 
 /* Takes everything that the kernel has written: samples and side-band records, in order of time. */
 void samples_drain(struct samples *s);
-/* What a process was started with is known: sends it, if the stream has the process. */
+/* Sends the variables and the command line of a process, if the stream has the process. */
 void samples_send_attributes(struct samples *s, struct host_process *h);
 /* The callbacks of struct deferred_config; ctx is the struct samples. */
 ssize_t samples_mappings(void *ctx, const struct sample *s, const struct tables_mapping **ret,

@@ -89,7 +89,7 @@ struct str definitions_hex(char hex[static DEFINITIONS_HEX], struct span bytes)
 	return (struct str){ .data = hex, .len = (uint32_t)(2 * n) };
 }
 
-/* What backends need to name the file's functions. */
+/* Interns what backends need to name the file's functions. */
 static int intern_identity(struct definitions *d, const struct msg_file *msg, struct model_file *f)
 {
 	const struct str segments = { .data = (const char *)msg->segments.data,

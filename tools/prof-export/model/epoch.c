@@ -20,13 +20,17 @@ void epoch_forget(struct epoch *e)
 {
 	struct pool *pool = &e->definitions->pool;
 
-	idmap_done(&e->cgroup_ids, pool);
-	idmap_done(&e->process_ids, pool);
-	idmap_done(&e->thread_ids, pool);
-	idmap_done(&e->file_ids, pool);
-	idmap_done(&e->function_ids, pool);
-	idmap_done(&e->frame_ids, pool);
-	idmap_done(&e->stack_ids, pool);
+	for (size_t i = 0; i < e->processes.len; i++)
+		attributes_done(&e->processes.data[i].attributes, pool);
+	e->attributes = 0;
+	extras_done(&e->extras, pool);
+	ids_done(&e->cgroup_ids, pool);
+	ids_done(&e->process_ids, pool);
+	ids_done(&e->thread_ids, pool);
+	ids_done(&e->file_ids, pool);
+	ids_done(&e->function_ids, pool);
+	ids_done(&e->frame_ids, pool);
+	ids_done(&e->stack_ids, pool);
 	ARRAY_FREE(pool, &e->processes);
 	ARRAY_FREE(pool, &e->threads);
 	ARRAY_FREE(pool, &e->groups);
@@ -90,7 +94,7 @@ static void set_exe(struct epoch *e, struct epoch_process *d, uint32_t exe)
 
 static void set_cgroup(const struct epoch *e, struct epoch_process *d, uint64_t id)
 {
-	const uint32_t path = id ? idmap_get(&e->cgroup_ids, id) : TABLE_NONE;
+	const uint32_t path = id ? ids_get(&e->cgroup_ids, id) : TABLE_NONE;
 
 	if (path != TABLE_NONE)
 		d->cgroup = path;
@@ -99,7 +103,7 @@ static void set_cgroup(const struct epoch *e, struct epoch_process *d, uint64_t 
 /* Takes a repeated definition of a process. */
 static int update_process(struct epoch *e, struct epoch_process *d, const struct msg_process *msg)
 {
-	const uint32_t exe = msg->exe ? idmap_get(&e->file_ids, msg->exe) : MODEL_NONE;
+	const uint32_t exe = msg->exe ? ids_get(&e->file_ids, msg->exe) : MODEL_NONE;
 
 	if (exe != MODEL_NONE)
 		set_exe(e, d, exe);
@@ -111,7 +115,7 @@ static int update_process(struct epoch *e, struct epoch_process *d, const struct
 
 int epoch_process(struct epoch *e, const struct msg_process *msg)
 {
-	const uint32_t known = idmap_get(&e->process_ids, msg->id);
+	const uint32_t known = ids_get(&e->process_ids, msg->id);
 
 	if (known != TABLE_NONE)
 		return update_process(e, &e->processes.data[known], msg);
@@ -120,7 +124,7 @@ int epoch_process(struct epoch *e, const struct msg_process *msg)
 	if (!reuse && !ARRAY_ROOM(&e->definitions->pool, &e->processes, 1))
 		return -ENOBUFS;
 	const uint32_t slot = reuse ? e->free_process : (uint32_t)e->processes.len;
-	int r = idmap_add(&e->process_ids, &e->definitions->pool, msg->id, slot);
+	int r = ids_add(&e->process_ids, &e->definitions->pool, msg->id, slot);
 
 	if (r)
 		return r;
@@ -138,7 +142,7 @@ int epoch_process(struct epoch *e, const struct msg_process *msg)
 				     .process = MODEL_NONE,
 				     .threads = MODEL_NONE,
 				     .runtime = STATUS_RUNTIMES };
-	set_exe(e, d, msg->exe ? idmap_get(&e->file_ids, msg->exe) : MODEL_NONE);
+	set_exe(e, d, msg->exe ? ids_get(&e->file_ids, msg->exe) : MODEL_NONE);
 	set_cgroup(e, d, msg->cgroup);
 	d->comm_len = keep_comm(d->comm, msg->comm);
 	return 0;
@@ -146,16 +150,16 @@ int epoch_process(struct epoch *e, const struct msg_process *msg)
 
 int epoch_thread(struct epoch *e, const struct msg_thread *msg)
 {
-	const uint32_t process = idmap_get(&e->process_ids, msg->process);
+	const uint32_t process = ids_get(&e->process_ids, msg->process);
 
-	if (process == TABLE_NONE || idmap_get(&e->thread_ids, msg->id) != TABLE_NONE)
+	if (process == TABLE_NONE || ids_get(&e->thread_ids, msg->id) != TABLE_NONE)
 		return 0;
 	const bool reuse = e->free_thread != MODEL_NONE;
 
 	if (!reuse && !ARRAY_ROOM(&e->definitions->pool, &e->threads, 1))
 		return -ENOBUFS;
 	const uint32_t slot = reuse ? e->free_thread : (uint32_t)e->threads.len;
-	int r = idmap_add(&e->thread_ids, &e->definitions->pool, msg->id, slot);
+	int r = ids_add(&e->thread_ids, &e->definitions->pool, msg->id, slot);
 
 	if (r)
 		return r;
@@ -181,7 +185,7 @@ int epoch_thread(struct epoch *e, const struct msg_thread *msg)
 
 void epoch_thread_end(struct epoch *e, const struct msg_thread_end *msg)
 {
-	const uint32_t slot = idmap_get(&e->thread_ids, msg->id);
+	const uint32_t slot = ids_get(&e->thread_ids, msg->id);
 
 	if (slot == TABLE_NONE)
 		return;
@@ -193,14 +197,14 @@ void epoch_thread_end(struct epoch *e, const struct msg_thread_end *msg)
 		e->threads.data[d->previous].next = d->next;
 	else
 		e->processes.data[d->process].threads = d->next;
-	idmap_remove(&e->thread_ids, msg->id);
+	ids_remove(&e->thread_ids, msg->id);
 	d->next = e->free_thread;
 	e->free_thread = slot;
 }
 
 void epoch_process_end(struct epoch *e, const struct msg_process_end *msg)
 {
-	const uint32_t slot = idmap_get(&e->process_ids, msg->id);
+	const uint32_t slot = ids_get(&e->process_ids, msg->id);
 
 	if (slot == TABLE_NONE)
 		return;
@@ -210,20 +214,22 @@ void epoch_process_end(struct epoch *e, const struct msg_process_end *msg)
 		struct epoch_thread *d = &e->threads.data[t];
 		const uint32_t next = d->next;
 
-		idmap_remove(&e->thread_ids, d->id);
+		ids_remove(&e->thread_ids, d->id);
 		d->next = e->free_thread;
 		e->free_thread = t;
 		t = next;
 	}
-	idmap_remove(&e->process_ids, msg->id);
+	e->attributes -= p->attributes.bytes.len;
+	attributes_done(&p->attributes, &e->definitions->pool);
+	ids_remove(&e->process_ids, msg->id);
 	p->threads = e->free_process;
 	e->free_process = slot;
 }
 
 /* Maps the id to its latest definition. */
-static int redefine(struct epoch *e, struct idmap *ids, uint64_t id, uint32_t number)
+static int redefine(struct epoch *e, struct ids *ids, uint64_t id, uint32_t number)
 {
-	return idmap_set(ids, &e->definitions->pool, id, number);
+	return ids_set(ids, &e->definitions->pool, id, number);
 }
 
 int epoch_cgroup(struct epoch *e, const struct msg_cgroup *msg)
@@ -232,6 +238,20 @@ int epoch_cgroup(struct epoch *e, const struct msg_cgroup *msg)
 	int r = strings_intern(&e->definitions->strings, &e->definitions->pool, msg->path, &path);
 
 	return r ? r : redefine(e, &e->cgroup_ids, msg->id, path);
+}
+
+int epoch_attribute(struct epoch *e, const struct msg_attribute *msg)
+{
+	const uint32_t slot = ids_get(&e->process_ids, msg->process);
+
+	if (slot == TABLE_NONE)
+		return 0;
+	struct attributes *a = &e->processes.data[slot].attributes;
+	const size_t before = a->bytes.len;
+	const int r = attributes_set(a, &e->definitions->pool, msg->key, msg->value);
+
+	e->attributes += a->bytes.len - before;
+	return r;
 }
 
 int epoch_file(struct epoch *e, const struct msg_file *msg)
@@ -246,11 +266,11 @@ int epoch_function(struct epoch *e, const struct msg_function *msg)
 {
 	uint32_t function;
 
-	if (idmap_get(&e->function_ids, msg->id) != TABLE_NONE)
+	if (ids_get(&e->function_ids, msg->id) != TABLE_NONE)
 		return 0;
 	int r = definitions_function(e->definitions, msg, &function);
 
-	return r ? r : idmap_add(&e->function_ids, &e->definitions->pool, msg->id, function);
+	return r ? r : ids_add(&e->function_ids, &e->definitions->pool, msg->id, function);
 }
 
 /* Makes one frame for each call, innermost first. A single frame needs no group. */
@@ -311,7 +331,7 @@ int epoch_frame(struct epoch *e, const struct msg_frame *msg)
 	/* If a part of a frame was lost, all of it is: the rest would mislead. An interpreted frame
 	 * belongs to its function, not to the interpreter's file. */
 	if (msg->file && f.kind != MODEL_INTERPRETED) {
-		f.file = idmap_get(&e->file_ids, msg->file);
+		f.file = ids_get(&e->file_ids, msg->file);
 		if (f.file == TABLE_NONE)
 			return 0;
 	}
@@ -319,14 +339,14 @@ int epoch_frame(struct epoch *e, const struct msg_frame *msg)
 		f.runtime = msg->runtime < RUNTIME_MAX ? (uint16_t)msg->runtime : 0;
 	f.count = (uint16_t)n;
 	for (uint32_t i = 0; i < n; i++) {
-		calls[i] = idmap_get(&e->function_ids, msg->functions.data[i]);
+		calls[i] = ids_get(&e->function_ids, msg->functions.data[i]);
 		calls[n + i] = i < msg->lines.len ? definitions_clamp(msg->lines.data[i]) : 0;
 		if (calls[i] == TABLE_NONE)
 			return 0;
 	}
 	if (f.file == MODEL_NONE && f.kind != MODEL_KERNEL &&
 	    e->definitions->detail == MODEL_ADDRESSES) {
-		const uint32_t d = idmap_get(&e->process_ids, msg->process);
+		const uint32_t d = ids_get(&e->process_ids, msg->process);
 
 		if (d != TABLE_NONE && keep_process(e, &e->processes.data[d]))
 			return -ENOBUFS;
@@ -362,7 +382,7 @@ static const struct model_frame *frame_at(const struct epoch *e, uint32_t frame)
 static bool is_folded(const struct epoch *e, const struct msg_stack *msg, uint32_t i)
 {
 	while (!e->options.interpreter_frames && i < msg->frames.len) {
-		const uint32_t frame = idmap_get(&e->frame_ids, msg->frames.data[i++]);
+		const uint32_t frame = ids_get(&e->frame_ids, msg->frames.data[i++]);
 		const struct model_frame *f = frame == TABLE_NONE ? NULL : frame_at(e, frame);
 
 		if (!f || !(f->flags & FRAME_LOOP))
@@ -378,7 +398,7 @@ int epoch_stack(struct epoch *e, const struct msg_stack *msg)
 
 	e->scratch.len = 0;
 	for (uint32_t i = 0; i < msg->frames.len; i++) {
-		uint32_t frame = idmap_get(&e->frame_ids, msg->frames.data[i]), one = 1;
+		uint32_t frame = ids_get(&e->frame_ids, msg->frames.data[i]), one = 1;
 		const uint32_t *from = &frame;
 
 		if (frame == TABLE_NONE)
@@ -399,7 +419,7 @@ int epoch_stack(struct epoch *e, const struct msg_stack *msg)
 		struct model_frame f = { .offset = msg->reason,
 					 .process = MODEL_NONE,
 					 .kind = MODEL_TRUNCATED,
-					 .file = idmap_get(&e->file_ids, msg->at_file) };
+					 .file = ids_get(&e->file_ids, msg->at_file) };
 
 		if (!ARRAY_ROOM(&e->definitions->pool, &e->scratch, 1) ||
 		    definitions_frame(e->definitions, f, NULL, &e->scratch.data[e->scratch.len]))

@@ -8,7 +8,9 @@
 #define PROF_EXPORT_MODEL_EPOCH_H
 
 #include "common/base/reporting.h"
+#include "tools/prof-export/model/attributes.h"
 #include "tools/prof-export/model/definitions.h"
+#include "tools/prof-export/model/extras.h"
 
 struct epoch_process {
 	uint64_t pid, start_ns, execs, owner;
@@ -21,6 +23,7 @@ struct epoch_process {
 	uint8_t runtime; /* of common/status/remedies.def; STATUS_RUNTIMES: none */
 	uint8_t comm_len;
 	char comm[16];
+	struct attributes attributes;
 };
 
 struct epoch_thread {
@@ -43,11 +46,13 @@ struct epoch_options {
 struct epoch {
 	struct definitions *definitions; /* borrowed; all memory is its pool's */
 	struct epoch_options options;
-	struct idmap cgroup_ids; /* to strings */
-	struct idmap process_ids, thread_ids, file_ids, function_ids, frame_ids, stack_ids;
+	struct ids cgroup_ids; /* to strings */
+	struct ids process_ids, thread_ids, file_ids, function_ids, frame_ids, stack_ids;
 	ARRAY(struct epoch_process) processes;
 	ARRAY(struct epoch_thread) threads;
 	uint32_t free_process, free_thread;
+	size_t attributes; /* bytes of all processes */
+	struct extras extras;
 	ARRAY(uint32_t) groups;	 /* the count of frames, then the frames */
 	ARRAY(uint32_t) scratch; /* a stack being taken */
 };
@@ -62,6 +67,7 @@ void epoch_done(struct epoch *e);
 int epoch_process(struct epoch *e, const struct msg_process *msg);
 int epoch_thread(struct epoch *e, const struct msg_thread *msg);
 int epoch_cgroup(struct epoch *e, const struct msg_cgroup *msg);
+int epoch_attribute(struct epoch *e, const struct msg_attribute *msg);
 int epoch_file(struct epoch *e, const struct msg_file *msg);
 int epoch_function(struct epoch *e, const struct msg_function *msg);
 int epoch_frame(struct epoch *e, const struct msg_frame *msg);

@@ -28,6 +28,8 @@ int label_escape(struct buf *b, struct str s)
 	bool plain = true;
 	uint32_t before = 0, behind = 0;
 
+	if (!s.len)
+		return 0;
 	while (before < s.len && s.data[before] == ' ')
 		before++;
 	while (behind < s.len - before && s.data[s.len - 1 - behind] == ' ')
@@ -155,17 +157,6 @@ static int guard_file(struct buf *b, size_t from)
 
 /* --- labels --- */
 
-static struct str base_name(struct str path)
-{
-	const char *slash = path.len ? memrchr(path.data, '/', path.len) : NULL;
-
-	if (slash && slash + 1 < path.data + path.len) {
-		path.len -= (uint32_t)(slash + 1 - path.data);
-		path.data = slash + 1;
-	}
-	return path;
-}
-
 /* Labels a frame by the start of its function, or else by its address. */
 static int unnamed(struct buf *b, const struct definitions *d, const struct model_frame *f)
 {
@@ -180,7 +171,7 @@ static int unnamed(struct buf *b, const struct definitions *d, const struct mode
 	else if (f->kind != MODEL_NATIVE)
 		return buf_printf(b, "[kind-%u+0x%" PRIx64 "]", f->kind, address);
 	else if (f->file != MODEL_NONE)
-		name = base_name(strings_get(&d->strings, d->files.data[f->file].path));
+		name = str_base_name(strings_get(&d->strings, d->files.data[f->file].path));
 	foreign = f->kind == MODEL_NATIVE && f->file != MODEL_NONE;
 	if (!name.len)
 		name = STR_LIT("file");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include "common/base/numbers.h"
 #include "common/cell/budget.h"
 #include "common/status/account.h"
 #include "tools/prof-export/model/model_internal.h"
@@ -21,6 +22,8 @@ int model_new(const struct model_options *o, struct model **ret)
 	if (!m)
 		return -ENOMEM;
 	m->options = *o;
+	m->joins_sampler = m->joins_run = o->joins;
+	m->witness_check.joins = o->joins;
 	m->figures = o->aggregate ? &m->definitions.pool : &m->own_figures;
 	m->own_figures.max = o->aggregate ? 0 : o->memory_max / MODEL_FIGURES_PART;
 	set_ceiling(m, o->memory_max);
@@ -210,8 +213,8 @@ static void see(struct model *m, const struct msg_sample *msg, uint32_t thread_a
 static int take_sample(struct model *m, const struct msg_sample *msg, struct model_sample *ret)
 {
 	struct model_totals *t = &m->totals;
-	uint32_t stack = idmap_get(&m->epoch.stack_ids, msg->stack),
-		 thread_at = idmap_get(&m->epoch.thread_ids, msg->thread);
+	uint32_t stack = ids_get(&m->epoch.stack_ids, msg->stack),
+		 thread_at = ids_get(&m->epoch.thread_ids, msg->thread);
 	const uint64_t owner =
 		thread_at == TABLE_NONE
 			? 0
@@ -249,9 +252,14 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 	w->folded += folds;
 	const struct model_stack *s = &m->definitions.stacks.data[stack];
 
-	*ret = (struct model_sample){
-		.cpu = msg->cpu, .time_ns = msg->time_ns, .value = msg->value, .stack = s
-	};
+	*ret = (struct model_sample){ .cpu = msg->cpu,
+				      .time_ns = msg->time_ns,
+				      .value = msg->value,
+				      .count = msg->count ? msg->count : 1,
+				      .source = ids_get(&m->epoch.extras.source_ids, msg->source),
+				      .labels = ids_get(&m->epoch.extras.labels_ids, msg->labels),
+				      .link = ids_get(&m->epoch.extras.link_ids, msg->link),
+				      .stack = s };
 	if (msg->thread) {
 		struct epoch_thread *d = &m->epoch.threads.data[thread_at];
 		struct epoch_process *p = &m->epoch.processes.data[d->process];
@@ -309,6 +317,9 @@ static void take_hello(struct model *m, const struct msg_hello *msg)
 			memcpy(m->header_text[i], s.data, s.len);
 		*to[i] = (struct str){ .data = m->header_text[i], .len = s.len };
 	}
+	h->build_id_len = (uint8_t)numbers_smaller(msg->kernel_build_id.len, sizeof(h->build_id));
+	if (h->build_id_len)
+		memcpy(h->build_id, msg->kernel_build_id.data, h->build_id_len);
 	h->kind = msg->kind;
 	h->cpus = msg->cpus;
 	h->hz = msg->hz;
@@ -329,7 +340,7 @@ static uint64_t accounted(const struct model_totals *t)
  * only when nothing more comes: when that prof-bpf or the stream ends. */
 static void settle(struct model *m)
 {
-	const uint64_t came = accounted(&m->totals) - m->sampler.accounted;
+	const uint64_t came = m->sampler.handed_on + accounted(&m->totals) - m->sampler.accounted;
 
 	if (m->sampler.taken > came)
 		model_lose(m, LOST_RESTART, m->sampler.taken - came);
@@ -372,6 +383,22 @@ static void grant(struct model *m, uint64_t share)
 		set_ceiling(m, granted > m->options.memory_max ? granted : m->options.memory_max);
 }
 
+/* A stream is joined. The samples that prof-bpf, or all of them, took before are in former outputs,
+ * as far as the first counts tell. */
+static void join(struct model *m, const struct msg_figure *msg)
+{
+	const uint64_t came = accounted(&m->totals),
+		       before = msg->value > came ? msg->value - came : 0;
+
+	if (m->joins_sampler && str_eq(msg->name, STR_LIT("taken"))) {
+		m->joins_sampler = false;
+		m->sampler.handed_on = before;
+	} else if (m->joins_run && str_eq(msg->name, STR_LIT("run_taken"))) {
+		m->joins_run = false;
+		m->former.came = before;
+	}
+}
+
 static void take_figure(struct model *m, const struct msg_figure *msg)
 {
 	struct model_totals *t = &m->totals;
@@ -401,6 +428,7 @@ static void take_figure(struct model *m, const struct msg_figure *msg)
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
 		if (str_eq(msg->name, str_from(kept[i].name)))
 			*kept[i].value = kept[i].before + msg->value;
+	join(m, msg);
 	if (str_eq(msg->name, STR_LIT("began")))
 		begin_sampler(m, msg->value);
 	else if (str_eq(msg->name, STR_LIT("sampling_since")))
@@ -426,6 +454,13 @@ static int define(struct model *m, const struct msg *msg)
 		return epoch_frame(&m->epoch, &msg->frame);
 	case MSG_CGROUP:
 		return epoch_cgroup(&m->epoch, &msg->cgroup);
+	case MSG_ATTRIBUTE:
+		return epoch_attribute(&m->epoch, &msg->attribute);
+	case MSG_SOURCE:
+	case MSG_LABEL:
+	case MSG_LABELS:
+	case MSG_LINK:
+		return extras_take(&m->epoch.extras, &m->definitions, msg);
 	default:
 		return epoch_stack(&m->epoch, &msg->stack);
 	}
@@ -438,9 +473,9 @@ static enum share_use use_of(const struct msg *msg)
 								 : SHARE_DEFINITION;
 }
 
-/* The stream does not say whose cgroups are. Whoever makes endless ones takes from others' only the
- * names of theirs. */
-#define OWNER_OF_CGROUPS UINT64_MAX
+/* The stream does not say whose cgroups, labels and the like are. Whoever makes endless ones takes
+ * from others only such names. */
+#define OWNER_OF_ALL UINT64_MAX
 
 /* Takes a definition that this owner pays for. */
 static void take_definition(struct model *m, const struct msg *msg, uint64_t owner)
@@ -463,7 +498,7 @@ static void take_definition(struct model *m, const struct msg *msg, uint64_t own
 /* The owner of a process of this epoch. */
 static uint64_t owner_of(const struct model *m, uint64_t process)
 {
-	const uint32_t slot = idmap_get(&m->epoch.process_ids, process);
+	const uint32_t slot = ids_get(&m->epoch.process_ids, process);
 
 	return slot == TABLE_NONE ? 0 : m->epoch.processes.data[slot].owner;
 }
@@ -489,7 +524,7 @@ static void end_process(struct model *m, const struct msg_process_end *msg)
 
 static void end_thread(struct model *m, const struct msg_thread_end *msg)
 {
-	const uint32_t slot = idmap_get(&m->epoch.thread_ids, msg->id);
+	const uint32_t slot = ids_get(&m->epoch.thread_ids, msg->id);
 
 	if (slot == TABLE_NONE)
 		return;
@@ -512,7 +547,7 @@ int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_
 						 msg->clock.boot_ns };
 		break;
 	case MSG_PROCESS:
-		if (idmap_get(&m->epoch.process_ids, msg->process.id) == TABLE_NONE)
+		if (ids_get(&m->epoch.process_ids, msg->process.id) == TABLE_NONE)
 			count_once(m, (uint64_t[]){ msg->process.pid, msg->process.start_ns }, 2,
 				   &m->totals.processes);
 		take_definition(m, msg, msg->process.owner);
@@ -523,17 +558,20 @@ int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_
 	case MSG_THREAD_END:
 		end_thread(m, &msg->thread_end);
 		break;
+	case MSG_MAPPING:
+	case MSG_FILE_END:
+		break; /* no output shows these, but recordings have them */
 	case MSG_SOURCE:
 	case MSG_LABEL:
 	case MSG_LABELS:
 	case MSG_LINK:
-	case MSG_ATTRIBUTE:
-	case MSG_MAPPING:
-	case MSG_FILE_END:
-		break; /* no output shows these, but recordings have them */
 	case MSG_CGROUP:
-		if (m->options.cgroups)
-			take_definition(m, msg, OWNER_OF_CGROUPS);
+		if (m->options.surroundings)
+			take_definition(m, msg, OWNER_OF_ALL);
+		break;
+	case MSG_ATTRIBUTE:
+		if (m->options.surroundings)
+			take_definition(m, msg, owner_of(m, msg->attribute.process));
 		break;
 	case MSG_THREAD:
 		take_definition(m, msg, owner_of(m, msg->thread.process));
@@ -590,6 +628,16 @@ bool model_has_witness(const struct model *m)
 	return m->witness_check.lives;
 }
 
+bool model_has_final_word(const struct model *m)
+{
+	return m->witness_check.word.final;
+}
+
+void model_over(struct model *m)
+{
+	m->witness_check.over = true;
+}
+
 void model_interrupted(struct model *m, bool replayed)
 {
 	m->witness_check.broken = true;
@@ -598,16 +646,20 @@ void model_interrupted(struct model *m, bool replayed)
 
 void model_judge(struct model *m)
 {
+	uint64_t lost[STATUS_REASONS];
+
+	for (int i = 0; i < STATUS_REASONS; i++)
+		lost[i] = m->former.lost[i] + m->totals.lost[i];
 	/* A stream without its end may lack its last part. */
 	m->witness_check.broken |= !model_ended_well(m);
-	witness_check_judge(&m->witness_check, m->totals.lost);
+	witness_check_judge(&m->witness_check, lost);
 	if (m->witness_check.judged)
 		m->totals.witness = m->witness_check.verdict;
 }
 
 void model_conclude(struct model *m)
 {
-	const uint64_t came = m->totals.samples + lost_samples(m->totals.lost),
+	const uint64_t came = m->former.came + m->totals.samples + lost_samples(m->totals.lost),
 		       taken = witness_check_taken(&m->witness_check);
 
 	model_judge(m);
@@ -617,6 +669,48 @@ void model_conclude(struct model *m)
 	if (m->launched.taken > came)
 		model_lose(m, LOST_RESTART, m->launched.taken - came);
 	uptime_conclude(&m->uptime, model_ended_well(m), m->totals.end_ns);
+}
+
+void model_hand_on(struct model *m)
+{
+	m->totals.ended = true;
+	m->totals.end_reason = END_DONE;
+	m->totals.end_ns = uptime_end_ns(&m->uptime);
+}
+
+static void forget_all(struct model *m)
+{
+	epoch_forget(&m->epoch);
+	index_done(&m->seen, m->figures);
+	hottest_done(&m->hottest, m->figures);
+	/* Cannot fail: it takes less than it has just freed. */
+	definitions_begin(&m->definitions);
+	m->shares = (struct shares){ 0 };
+	m->blames = (struct blames){ 0 };
+	m->folded = MODEL_NONE;
+	m->gap_seen = m->limit_hit = false;
+}
+
+void model_next(struct model *m)
+{
+	const struct model_totals t = m->totals;
+
+	m->sampler.handed_on += accounted(&t) - m->sampler.accounted;
+	m->sampler.accounted = 0;
+	m->former.came += t.samples + lost_samples(t.lost);
+	for (int i = 0; i < STATUS_REASONS; i++)
+		m->former.lost[i] += t.lost[i];
+	forget_all(m);
+	uptime_divide(&m->uptime);
+	m->totals = (struct model_totals){ .first_ns = UINT64_MAX,
+					   .first_complete_ns = t.first_complete_ns,
+					   .bpf_runs = t.bpf_runs,
+					   .bpf_ns = t.bpf_ns,
+					   .map_bytes = t.map_bytes,
+					   .memory_enough = t.memory_enough,
+					   .memory_peak = t.memory_peak };
+	memcpy(m->totals.skipped_messages, t.skipped_messages, sizeof(t.skipped_messages));
+	memcpy(m->totals.skipped_fields, t.skipped_fields, sizeof(t.skipped_fields));
 }
 
 void model_forget(struct model *m)

@@ -24,18 +24,23 @@ struct model_options {
 	bool interpreter_frames; /* also show the native frames of an interpreter's own loop */
 	bool lines;		 /* MODEL_NAMES: interpreted frames keep their line numbers */
 	bool aggregate; /* keep samples; else only count them, and forget all else at each epoch */
-	bool cgroups;	/* keep the paths of processes' cgroups */
+	bool surroundings;   /* keep the cgroups and attributes of processes, and the extras */
 	size_t memory_max;   /* bytes */
 	uint64_t share_most; /* the most memory that it may be granted later; 0: nothing */
 	size_t others;	     /* bytes of such a grant that others in this process take */
+	bool joins;	     /* the run began before the stream that comes now: its first counts are
+				those of samples that went to former outputs */
 };
 
 struct epoch_process;
+struct extras;
 
 /* A sample with resolved names. */
 struct model_sample {
 	struct str comm;
 	uint64_t pid, tid, cpu, time_ns, value;
+	uint64_t count;		       /* for how many events it stands, at least 1 */
+	uint32_t source, labels, link; /* extras; MODEL_NONE: none. source: the header's event */
 	const struct model_stack *stack;
 	const struct epoch_process *process; /* NULL: the stream names none */
 };
@@ -50,6 +55,7 @@ struct model_header {
 	uint64_t kind;							   /* enum stream_kind */
 	struct str producer, arch, kernel, hostname, event, unit, host_id; /* owned by the model */
 	struct str kernel_build_id;					   /* the same; in hex */
+	uint8_t build_id[64], build_id_len; /* the same, as it came */
 	uint64_t cpus, hz, period, mono_ns, wall_ns, boot_ns;
 };
 
@@ -65,7 +71,8 @@ struct model_totals {
 	uint64_t unkept; /* samples lost to this model's own ceiling; `lost` has them too */
 	uint64_t bpf_runs, bpf_ns, map_bytes, memory_enough, memory_peak;
 	struct witness_verdict witness; /* at the end: what disagrees with prof-bpf */
-	/* What is unknown to this version: counted by this prof-export, and before it. */
+	/* Messages and fields that this version does not know: counted by this prof-export, and
+	 * before it. */
 	uint64_t skipped_messages[2], skipped_fields[2];
 	bool ended;
 	uint64_t end_reason; /* enum end_reason */
@@ -92,10 +99,14 @@ void model_skipped(struct model *m, uint64_t messages, uint64_t fields);
 /* Counts a loss that others saw: an output's own ceiling, a damaged stream. */
 void model_lose(struct model *m, enum lost_reason reason, uint64_t n);
 
-/* What prof-bpf says itself, and not by way of the stream. */
+/* Takes a word that prof-bpf sent directly, and not by way of the stream. */
 void model_witness(struct model *m, const struct witness_word *w);
 /* Whether there was such a word. */
 bool model_has_witness(const struct model *m);
+/* Whether prof-bpf has said that it ended. */
+bool model_has_final_word(const struct model *m);
+/* The stream has ended well, and prof-bpf had time to say so. */
+void model_over(struct model *m);
 /* The stream was interrupted: some of it may be missing. replayed: a former prof-export took the
  * first part of it. */
 void model_interrupted(struct model *m, bool replayed);
@@ -103,13 +114,28 @@ void model_interrupted(struct model *m, bool replayed);
 void model_judge(struct model *m);
 /* Nothing more comes: settles the open counts. Call it once. */
 void model_conclude(struct model *m);
-/* Whether the stream had a proper end, by a sender that had seen all of it. */
+/* The same, but another output follows, which gets what comes. Once the output is written, call
+ * model_next. */
+void model_hand_on(struct model *m);
+/* Forgets samples, losses and definitions, and goes on for the next output where the former one
+ * ended. A new epoch must follow. Facts about the whole run stay: the memory and cost of BPF, what
+ * was skipped, and the comparison with prof-bpf's word, which the last output makes. */
+void model_next(struct model *m);
+/* Whether the stream had a proper end, by a sender that had seen all of it, or another output has
+ * the rest. */
 bool model_ended_well(const struct model *m);
 
 const struct model_header *model_header(const struct model *m);
 const struct model_totals *model_totals(const struct model *m);
+/* The process of the stream's id. Borrowed; NULL: it is unknown. */
+const struct epoch_process *model_process(const struct model *m, uint64_t id);
+const struct extras *model_extras(const struct model *m);
+/* A hello with which the stream of the next output begins. It borrows from the model. */
+struct msg model_hello(const struct model *m);
 /* The newest clocks of the stream. */
 const struct model_clock *model_clock(const struct model *m);
+/* When the present prof-bpf began, as it says; 0: it did not. */
+uint64_t model_began_ns(const struct model *m);
 /* Until when the stream says that it was sampled, by CLOCK_MONOTONIC; 0: it says nothing. */
 uint64_t model_sampled_until_ns(const struct model *m);
 /* All definitions, for labels. */
@@ -119,7 +145,7 @@ const struct definitions *model_definitions(const struct model *m);
 uint64_t model_start_wall_ns(const struct model *m);
 uint64_t model_duration_ns(const struct model *m);
 
-/* What a sample stands for, in the unit of the header. On average, if each says its own. */
+/* The period that a sample stands for, in the unit of the header; the mean, if each has its own. */
 uint64_t model_period(const struct model *m);
 
 /* Arrays; each returns its length. */
@@ -133,7 +159,7 @@ size_t model_buckets(const struct model *m, const struct model_bucket **ret);
 size_t model_strings(const struct model *m);
 struct str model_string(const struct model *m, uint32_t i);
 const uint32_t *model_frames_of(const struct model *m, const struct model_stack *s);
-/* What each owner of processes takes, and lost to the model's ceiling. */
+/* The room that each owner of processes takes, and its losses to the model's ceiling. */
 size_t model_shares(const struct model *m, const struct share **ret);
 /* Innermost call first. */
 const uint32_t *model_functions_of(const struct model *m, const struct model_frame *f);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the model knows, and its figures in one struct status. */
+/* The facts of the model, and its figures in one struct status. */
 #include "common/status/account.h"
 #include "tools/prof-export/model/label.h"
 #include "tools/prof-export/model/model_internal.h"
@@ -11,14 +11,56 @@ const struct model_header *model_header(const struct model *m)
 	return &m->header;
 }
 
+struct msg model_hello(const struct model *m)
+{
+	const struct model_header *h = &m->header;
+
+	return (struct msg){ .id = MSG_HELLO,
+			     .hello = { .schema = MSG_SCHEMA,
+					.build = msg_build(),
+					.kind = h->kind,
+					.producer = h->producer,
+					.arch = h->arch,
+					.kernel = h->kernel,
+					.hostname = h->hostname,
+					.event = h->event,
+					.unit = h->unit,
+					.host_id = h->host_id,
+					.kernel_build_id = { .data = h->build_id,
+							     .len = h->build_id_len },
+					.cpus = h->cpus,
+					.hz = h->hz,
+					.period = h->period,
+					.mono_ns = m->clock.mono_ns,
+					.wall_ns = m->clock.wall_ns,
+					.boot_ns = m->clock.boot_ns } };
+}
+
 const struct model_totals *model_totals(const struct model *m)
 {
 	return &m->totals;
 }
 
+const struct epoch_process *model_process(const struct model *m, uint64_t id)
+{
+	const uint32_t slot = ids_get(&m->epoch.process_ids, id);
+
+	return slot == TABLE_NONE ? NULL : &m->epoch.processes.data[slot];
+}
+
+const struct extras *model_extras(const struct model *m)
+{
+	return &m->epoch.extras;
+}
+
 const struct model_clock *model_clock(const struct model *m)
 {
 	return &m->clock;
+}
+
+uint64_t model_began_ns(const struct model *m)
+{
+	return m->sampler.began_ns;
 }
 
 uint64_t model_sampled_until_ns(const struct model *m)

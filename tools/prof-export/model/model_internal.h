@@ -13,10 +13,17 @@
 #include "tools/prof-export/model/uptime.h"
 #include "tools/prof-export/model/witness_check.h"
 
-/* The present prof-bpf: when it began, and the samples it reported. The rest is the state before it
- * began; `launched` is the count that the launcher knew then. */
+/* The present prof-bpf: when it began, and the samples it reported. `handed_on` are those of them
+ * that former outputs account for. The rest is the state before it began; `launched` is the count
+ * that the launcher knew then. */
 struct sampler {
-	uint64_t began_ns, taken, accounted, launched, bpf_runs, bpf_ns;
+	uint64_t began_ns, taken, handed_on, accounted, launched, bpf_runs, bpf_ns;
+};
+
+/* The samples that former outputs of the run account for. */
+struct former {
+	uint64_t came; /* samples, lost ones too */
+	uint64_t lost[STATUS_REASONS];
 };
 
 /* The launcher's facts about the run (struct deploy_word). */
@@ -33,6 +40,8 @@ struct model {
 	struct sampler sampler;
 	struct uptime uptime;
 	struct launched launched;
+	struct former former;
+	bool joins_sampler, joins_run; /* as the option, until the first count of each came */
 	struct witness_check witness_check;
 	bool gap_seen, limit_hit; /* in this epoch */
 

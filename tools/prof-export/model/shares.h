@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each owner's definitions take of the model's memory (docs/fairness.md). While there is
- * plenty, nobody is bounded. The last quarter, or 2 MiB if that is less, is the reserve (pool.h).
- * From there each owner may take an eighth of what is left, and a quarter for what counts its
- * samples. For new stacks it must also hold less than the fair share (fairshare.h) of what all
+ * The share of the model's memory that each owner's definitions take (docs/fairness.md). While
+ * there is plenty, nobody is bounded. The last quarter, or 2 MiB if that is less, is the reserve
+ * (pool.h). From there each owner may take an eighth of what is left, and a quarter for what counts
+ * its samples. For new stacks it must also hold less than the fair share (fairshare.h) of what all
  * hold.
  *
  * Costs are what the definitions need, without the room of arrays to grow.

@@ -166,13 +166,13 @@ void index_done(struct index *ix, struct pool *p)
 
 #define IDMAP_SLOT (sizeof(uint64_t) + sizeof(uint32_t))
 
-static size_t home(const struct idmap *m, uint64_t id)
+static size_t home(const struct ids *m, uint64_t id)
 {
 	return (size_t)numbers_fold(id ^ seed(), 0x9e3779b97f4a7c15u ^ seed()) & (m->cap - 1);
 }
 
 /* The slot of the id, or the free one where it would be. */
-static size_t slot_of(const struct idmap *m, uint64_t id)
+static size_t slot_of(const struct ids *m, uint64_t id)
 {
 	size_t i = home(m, id);
 
@@ -182,22 +182,22 @@ static size_t slot_of(const struct idmap *m, uint64_t id)
 }
 
 /* The part with the id; NULL: none. */
-static struct idmap *part_with(const struct idmap *m, uint64_t id)
+static struct ids *part_with(const struct ids *m, uint64_t id)
 {
 	for (; m && id; m = m->late)
 		if (m->cap && m->keys[slot_of(m, id)])
-			return (struct idmap *)m;
+			return (struct ids *)m;
 	return NULL;
 }
 
-uint32_t idmap_get(const struct idmap *m, uint64_t id)
+uint32_t ids_get(const struct ids *m, uint64_t id)
 {
-	const struct idmap *part = part_with(m, id);
+	const struct ids *part = part_with(m, id);
 
 	return part ? part->values[slot_of(part, id)] : TABLE_NONE;
 }
 
-static void idmap_put(struct idmap *m, uint64_t id, uint32_t value)
+static void ids_put(struct ids *m, uint64_t id, uint32_t value)
 {
 	size_t i = home(m, id);
 
@@ -208,16 +208,16 @@ static void idmap_put(struct idmap *m, uint64_t id, uint32_t value)
 	m->len++;
 }
 
-static void map_part_done(struct idmap *m, struct pool *p)
+static void map_part_done(struct ids *m, struct pool *p)
 {
 	free(m->keys);
 	free(m->values);
 	p->used -= m->cap * IDMAP_SLOT;
 }
 
-static int idmap_grow(struct idmap *m, struct pool *p)
+static int ids_grow(struct ids *m, struct pool *p)
 {
-	struct idmap bigger = { .cap = m->cap ? m->cap * 2 : 64 };
+	struct ids bigger = { .cap = m->cap ? m->cap * 2 : 64 };
 
 	if (bigger.cap * IDMAP_SLOT > pool_room(p))
 		return -ENOBUFS;
@@ -230,7 +230,7 @@ static int idmap_grow(struct idmap *m, struct pool *p)
 	}
 	for (size_t i = 0; i < m->cap; i++)
 		if (m->keys[i])
-			idmap_put(&bigger, m->keys[i], m->values[i]);
+			ids_put(&bigger, m->keys[i], m->values[i]);
 	bigger.late = m->late;
 	map_part_done(m, p);
 	p->used += bigger.cap * IDMAP_SLOT;
@@ -238,9 +238,9 @@ static int idmap_grow(struct idmap *m, struct pool *p)
 	return 0;
 }
 
-int idmap_add(struct idmap *m, struct pool *p, uint64_t id, uint32_t value)
+int ids_add(struct ids *m, struct pool *p, uint64_t id, uint32_t value)
 {
-	struct idmap *to = m;
+	struct ids *to = m;
 
 	if (!id)
 		return -EINVAL;
@@ -254,27 +254,27 @@ int idmap_add(struct idmap *m, struct pool *p, uint64_t id, uint32_t value)
 	}
 	if (m->late && is_full(m->len, m->cap))
 		to = m->late;
-	int r = is_full(to->len, to->cap) ? idmap_grow(to, p) : 0;
+	int r = is_full(to->len, to->cap) ? ids_grow(to, p) : 0;
 
 	if (!r)
-		idmap_put(to, id, value);
+		ids_put(to, id, value);
 	return r;
 }
 
-int idmap_set(struct idmap *m, struct pool *p, uint64_t id, uint32_t value)
+int ids_set(struct ids *m, struct pool *p, uint64_t id, uint32_t value)
 {
-	struct idmap *part = part_with(m, id);
+	struct ids *part = part_with(m, id);
 
 	if (!part)
-		return idmap_add(m, p, id, value);
+		return ids_add(m, p, id, value);
 	part->values[slot_of(part, id)] = value;
 	return 0;
 }
 
 /* Moves later entries of the run into the hole, if their own slot allows it. */
-void idmap_remove(struct idmap *from, uint64_t id)
+void ids_remove(struct ids *from, uint64_t id)
 {
-	struct idmap *m = part_with(from, id);
+	struct ids *m = part_with(from, id);
 
 	if (!m)
 		return;
@@ -293,7 +293,7 @@ void idmap_remove(struct idmap *from, uint64_t id)
 	m->len--;
 }
 
-void idmap_done(struct idmap *m, struct pool *p)
+void ids_done(struct ids *m, struct pool *p)
 {
 	map_part_done(m, p);
 	if (m->late) {
@@ -301,7 +301,7 @@ void idmap_done(struct idmap *m, struct pool *p)
 		p->used -= sizeof(*m);
 		free(m->late);
 	}
-	*m = (struct idmap){ 0 };
+	*m = (struct ids){ 0 };
 }
 
 /* --- strings --- */

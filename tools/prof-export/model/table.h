@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Hash tables over small numbers, charged to a pool. An index finds a definition by its content: it
- * keeps numbers by hash, and its user compares. An idmap finds our number of a definition by the
- * stream's id. Both are seeded, so that a peer cannot choose keys that collide. Zero-initialised
- * ones are empty.
+ * keeps numbers by hash, and its user compares. Ids find our number of a definition by the stream's
+ * id. Both are seeded, so that a peer cannot choose keys that collide. Zero-initialised ones are
+ * empty.
  */
 #ifndef PROF_EXPORT_MODEL_TABLE_H
 #define PROF_EXPORT_MODEL_TABLE_H
@@ -32,26 +32,26 @@ uint32_t index_next(const struct index *ix, uint32_t hash, size_t *cursor);
 int index_add(struct index *ix, struct pool *p, uint32_t hash, uint32_t number);
 void index_done(struct index *ix, struct pool *p);
 
-struct idmap {
+struct ids {
 	uint64_t *keys; /* 0 for empty */
 	uint32_t *values;
 	size_t cap, len;
-	struct idmap *late; /* as in struct index */
+	struct ids *late; /* as in struct index */
 };
 
-static inline size_t idmap_len(const struct idmap *m)
+static inline size_t ids_len(const struct ids *m)
 {
 	return m->len + (m->late ? m->late->len : 0);
 }
 
 /* TABLE_NONE for an unknown id. */
-uint32_t idmap_get(const struct idmap *m, uint64_t id);
+uint32_t ids_get(const struct ids *m, uint64_t id);
 /* Adds a new id. 0, -EINVAL for id 0, -ENOBUFS. */
-int idmap_add(struct idmap *m, struct pool *p, uint64_t id, uint32_t value);
+int ids_add(struct ids *m, struct pool *p, uint64_t id, uint32_t value);
 /* The same of an id that may be there. */
-int idmap_set(struct idmap *m, struct pool *p, uint64_t id, uint32_t value);
-void idmap_remove(struct idmap *m, uint64_t id);
-void idmap_done(struct idmap *m, struct pool *p);
+int ids_set(struct ids *m, struct pool *p, uint64_t id, uint32_t value);
+void ids_remove(struct ids *m, uint64_t id);
+void ids_done(struct ids *m, struct pool *p);
 
 /* Strings, each kept once, numbered from 0 in the order they came. */
 struct strings {

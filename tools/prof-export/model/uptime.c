@@ -54,6 +54,15 @@ void uptime_conclude(struct uptime *l, bool ended, uint64_t end_ns)
 	come_back(l, end_ns);
 }
 
+void uptime_divide(struct uptime *l)
+{
+	l->sampled_ns = l->unsampled_ns = 0;
+	if (l->since_ns)
+		l->since_ns = l->until_ns;
+	l->first_ns = l->since_ns ? l->since_ns : l->away_ns;
+	l->last_ns = l->first_ns;
+}
+
 uint64_t uptime_end_ns(const struct uptime *l)
 {
 	return l->last_ns;

@@ -26,6 +26,8 @@ void uptime_next(struct uptime *l);
 /* The present one has sampled since ns; it still samples at ns. */
 void uptime_since(struct uptime *l, uint64_t ns);
 void uptime_until(struct uptime *l, uint64_t ns);
+/* Another output follows: first_ns and the sums are of what comes from the last known moment on. */
+void uptime_divide(struct uptime *l);
 /* No other one follows. ended: the last one ended properly, at end_ns. Call it once. */
 void uptime_conclude(struct uptime *l, bool ended, uint64_t end_ns);
 /* 0: not known. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What came, beside what prof-bpf says that it sent (witness.h). */
+/* Compares the samples that came with those that prof-bpf says that it sent (witness.h). */
 #ifndef PROF_EXPORT_MODEL_WITNESS_CHECK_H
 #define PROF_EXPORT_MODEL_WITNESS_CHECK_H
 
@@ -14,7 +14,9 @@ struct witness_check {
 	bool unkeyed;	       /* a sample came before any word */
 	bool broken;	       /* the stream was interrupted */
 	bool replayed;	       /* a former prof-export had a part of it, and perhaps words */
+	bool joins;	       /* the stream began before this prof-export's part of it */
 	bool former;	       /* a sample is older than the prof-bpf of the word */
+	bool over;	       /* the stream says that prof-bpf has ended */
 	bool judged;
 	struct witness_verdict verdict;
 };
@@ -22,8 +24,9 @@ struct witness_check {
 /* Takes a word. False: it is none. */
 bool witness_check_word(struct witness_check *w, const struct witness_word *word);
 void witness_check_sample(struct witness_check *w, const struct witness_sample *s);
-/* Compares, at the end of the stream. Does nothing without a final word, or if there were several
- * prof-bpfs: then only sums are known. lost: what the output counts. */
+/* Compares, at the end of the stream. Does nothing if there were several prof-bpfs: then only sums
+ * are known. The same without a final word, unless the stream is over. lost: what the output
+ * counts. */
 void witness_check_judge(struct witness_check *w, const uint64_t lost[static STATUS_REASONS]);
 /* Samples that all prof-bpfs took, as far as they said. */
 uint64_t witness_check_taken(const struct witness_check *w);

@@ -122,12 +122,32 @@ int dictionary_number(struct dictionary *d, const char *key, int64_t value, uint
 	return add_attribute(d, key, &v, ret);
 }
 
+/* The bytes of the key's number, which is the first field. */
+static struct span key_bytes(struct span attribute)
+{
+	size_t n = 1;
+
+	while (n < attribute.len && attribute.data[n] & 0x80)
+		n++;
+	return (struct span){ .data = attribute.data, .len = n + 1 };
+}
+
+bool dictionary_same_key(const struct dictionary *d, uint32_t a, uint32_t b)
+{
+	if (!a || !b)
+		return false;
+	const struct span one = key_bytes(dictionary_get(d, DICTIONARY_ATTRIBUTES, a)),
+			  two = key_bytes(dictionary_get(d, DICTIONARY_ATTRIBUTES, b));
+
+	return one.len == two.len && !memcmp(one.data, two.data, one.len);
+}
+
 /* --- copies --- */
 
 struct copy {
 	struct dictionary *to;
 	const struct dictionary *from;
-	struct idmap *memo;
+	struct ids *memo;
 	int error;
 };
 
@@ -172,7 +192,6 @@ static void translate(struct copy *c, enum dictionary_table table, ProtobufCMess
 		Otlp__Function *function = (Otlp__Function *)m;
 
 		copy_entry(c, DICTIONARY_STRINGS, &function->name_strindex);
-		copy_entry(c, DICTIONARY_STRINGS, &function->system_name_strindex);
 		copy_entry(c, DICTIONARY_STRINGS, &function->filename_strindex);
 		break;
 	}
@@ -211,12 +230,22 @@ static int copy_new(struct copy *c, enum dictionary_table table, struct span ent
 	return r;
 }
 
+static uint64_t memo_key(enum dictionary_table table, uint32_t i)
+{
+	return (uint64_t)table << 32 | i;
+}
+
+int dictionary_note(struct dictionary *to, enum dictionary_table table, uint32_t i,
+		    struct ids *memo, uint32_t as)
+{
+	return ids_add(memo, to->pool, memo_key(table, i), as);
+}
+
 int dictionary_copy(struct dictionary *to, const struct dictionary *from,
-		    enum dictionary_table table, uint32_t i, struct idmap *memo, uint32_t *ret)
+		    enum dictionary_table table, uint32_t i, struct ids *memo, uint32_t *ret)
 {
 	struct copy c = { .to = to, .from = from, .memo = memo };
-	const uint64_t key = (uint64_t)table << 32 | i;
-	const uint32_t known = idmap_get(memo, key);
+	const uint32_t known = ids_get(memo, memo_key(table, i));
 
 	if (known != TABLE_NONE) {
 		*ret = known;
@@ -224,5 +253,5 @@ int dictionary_copy(struct dictionary *to, const struct dictionary *from,
 	}
 	int r = copy_new(&c, table, dictionary_get(from, table, i), ret);
 
-	return r ? r : idmap_add(memo, to->pool, key, *ret);
+	return r ? r : dictionary_note(to, table, i, memo, *ret);
 }

@@ -52,14 +52,20 @@ int dictionary_string(struct dictionary *d, struct str s, uint32_t *ret);
 int dictionary_text(struct dictionary *d, const char *key, struct str value, uint32_t *ret);
 int dictionary_number(struct dictionary *d, const char *key, int64_t value, uint32_t *ret);
 
+/* Whether two attributes have one key. */
+bool dictionary_same_key(const struct dictionary *d, uint32_t a, uint32_t b);
+
 /* How many entries the table has. */
 size_t dictionary_len(const struct dictionary *d, enum dictionary_table table);
 /* Borrowed until the next addition. */
 struct span dictionary_get(const struct dictionary *d, enum dictionary_table table, uint32_t i);
 
 /* Adds entry i of `from`, and all that it refers to. memo: of entries that were copied already;
- * zero-initialise it, and free it by idmap_done with the pool of `to`. 0, -ENOBUFS, -ENOMEM. */
+ * zero-initialise it, and free it by ids_done with the pool of `to`. 0, -ENOBUFS, -ENOMEM. */
 int dictionary_copy(struct dictionary *to, const struct dictionary *from,
-		    enum dictionary_table table, uint32_t i, struct idmap *memo, uint32_t *ret);
+		    enum dictionary_table table, uint32_t i, struct ids *memo, uint32_t *ret);
+/* Notes in memo that `to` has entry i as entry `as`. 0, -ENOBUFS. */
+int dictionary_note(struct dictionary *to, enum dictionary_table table, uint32_t i,
+		    struct ids *memo, uint32_t as);
 
 #endif

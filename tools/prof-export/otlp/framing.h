@@ -39,4 +39,23 @@ static inline int framing_put_head(struct buf *b, unsigned field, size_t n)
 	return buf_append(b, head, len);
 }
 
+/* Makes a field of all bytes of b from `at` on: moves them, and puts the head in front. The same
+ * errors. */
+static inline int framing_insert_head(struct buf *b, size_t at, unsigned field)
+{
+	const size_t n = b->len - at, head = framing_size(n) - n;
+	uint8_t *from;
+	int r = framing_put_head(b, field, n); /* behind them */
+
+	if (r)
+		return r;
+	from = b->data + at;
+	uint8_t copy[FRAMING_HEAD];
+
+	memcpy(copy, from + n, head);
+	memmove(from + head, from, n);
+	memcpy(from, copy, head);
+	return 0;
+}
+
 #endif

@@ -22,8 +22,8 @@ void locations_init(struct locations *l, struct dictionary *d, enum reporting_re
 
 void locations_forget(struct locations *l)
 {
-	idmap_done(&l->frames, l->dictionary->pool);
-	idmap_done(&l->stacks, l->dictionary->pool);
+	ids_done(&l->frames, l->dictionary->pool);
+	ids_done(&l->stacks, l->dictionary->pool);
 }
 
 void locations_done(struct locations *l)
@@ -242,10 +242,8 @@ static int name_call(struct locations *l, const struct model *m, const struct mo
 	int r = take_name(l, label_plain(&l->name, model_definitions(m), f, i),
 			  &function.name_strindex);
 
-	if (!r)
-		r = add_escaped(l, model_string(m, from->system_name),
-				&function.system_name_strindex);
-	/* The kernel's source is its module, which the mapping names. */
+	/* system_name stays empty: the name is made of it, and on a host that compiles C++ it would
+	 * take a sixth of a request. The kernel's source is its module, which the mapping names. */
 	if (!r && f->kind != MODEL_KERNEL)
 		r = add_escaped(l, model_string(m, from->source), &function.filename_strindex);
 	function.start_line = from->start_line;
@@ -348,14 +346,14 @@ static int put_frame(struct locations *l, const struct model *m, const struct mo
 		     uint32_t frame)
 {
 	const struct model_frame *frames;
-	uint32_t i = idmap_get(&l->frames, frame + 1ull);
+	uint32_t i = ids_get(&l->frames, frame + 1ull);
 	int r = 0;
 
 	if (i == TABLE_NONE) {
 		model_frames(m, &frames);
 		r = make_location(l, m, s, &frames[frame], &i);
 		if (!r)
-			r = idmap_add(&l->frames, l->dictionary->pool, frame + 1ull, i);
+			r = ids_add(&l->frames, l->dictionary->pool, frame + 1ull, i);
 	}
 	return r ? r : put_location(l, i);
 }
@@ -395,7 +393,7 @@ int locations_stack(struct locations *l, const struct model *m, const struct mod
 
 	model_stacks(m, &stacks);
 	const uint64_t key = (uint64_t)(s->stack - stacks) + 1;
-	const uint32_t known = idmap_get(&l->stacks, key);
+	const uint32_t known = ids_get(&l->stacks, key);
 
 	if (known != TABLE_NONE) {
 		*ret = known;
@@ -411,7 +409,7 @@ int locations_stack(struct locations *l, const struct model *m, const struct mod
 	}
 	if (!r)
 		r = add_stack(l, ret);
-	return r ? r : idmap_add(&l->stacks, l->dictionary->pool, key, *ret);
+	return r ? r : ids_add(&l->stacks, l->dictionary->pool, key, *ret);
 }
 
 int locations_mark(struct locations *l, struct str mark, uint32_t *ret)

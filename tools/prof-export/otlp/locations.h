@@ -21,8 +21,8 @@
 struct locations {
 	struct dictionary *dictionary; /* borrowed */
 	enum reporting_receiver receiver;
-	struct idmap frames, stacks; /* by the model's number + 1 */
-	ARRAY(int32_t) list;	     /* of the stack that is being added */
+	struct ids frames, stacks; /* by the model's number + 1 */
+	ARRAY(int32_t) list;	   /* of the stack that is being added */
 	struct buf name;
 };
 

@@ -38,6 +38,12 @@ void otlp_forget(struct otlp *o)
 	window_forget(&o->window);
 }
 
+void otlp_process(struct otlp *o, const struct model *m, const struct epoch_process *p)
+{
+	if (p)
+		window_process(&o->window, m, p);
+}
+
 void otlp_resume(struct otlp *o, const struct model *m)
 {
 	memcpy(o->told, model_totals(m)->lost, sizeof(o->told));
@@ -71,7 +77,7 @@ static int send_part(struct otlp *o, const struct model *m, const struct request
 		     size_t from, size_t to, int *ret_flush)
 {
 	struct window part;
-	int r = window_begin(&part, &o->spare, request_max(o), o->options.reporting.receiver, m);
+	int r = window_begin(&part, &o->spare, request_max(o), o->options.reporting.receiver);
 
 	if (!r)
 		r = window_part(&o->window, from, to, &part);
@@ -99,23 +105,12 @@ static int send_ticks(struct otlp *o, struct model *m, const struct request_time
 	return r ? r : send_ticks(o, m, t, middle, to);
 }
 
-static int send_samples(struct otlp *o, struct model *m, const struct request_times *t)
-{
-	int flushed = 0;
-
-	if (!o->window.ticks.len)
-		return 0;
-	if (!o->window.orphans && !send_whole(o, &o->window, t, &flushed))
-		return flushed;
-	return send_ticks(o, m, t, 0, o->window.ticks.len);
-}
-
 static int send_losses(struct otlp *o, const struct model *m, const struct request_times *t)
 {
 	const struct model_totals *totals = model_totals(m);
 	struct window w;
 	int flushed = 0,
-	    r = window_begin(&w, &o->spare, request_max(o), o->options.reporting.receiver, m);
+	    r = window_begin(&w, &o->spare, request_max(o), o->options.reporting.receiver);
 
 	for (unsigned i = 0; !r && i < STATUS_REASONS; i++) {
 		const uint64_t n = totals->lost[i] - o->told[i];
@@ -189,7 +184,7 @@ static int close_window(struct otlp *o, struct model *m, uint64_t end_ns)
 	}
 	if (t.end_ns <= t.begin_ns)
 		t.end_ns = t.begin_ns + 1;
-	int r = send_samples(o, m, &t);
+	int r = send_ticks(o, m, &t, 0, o->window.ticks.len);
 
 	if (!r)
 		r = send_losses(o, m, &t);
@@ -240,7 +235,7 @@ static int add_first(struct otlp *o, const struct model *m, const struct model_s
 {
 	const size_t max = request_max(o);
 	int r = window_begin(&o->window, &o->pool, max < STACK_MAX ? max : STACK_MAX,
-			     o->options.reporting.receiver, m);
+			     o->options.reporting.receiver);
 
 	if (!r)
 		r = window_add(&o->window, m, s, time_ns, most);
@@ -283,6 +278,31 @@ int otlp_sample(struct otlp *o, struct model *m, const struct model_sample *s)
 	if (add_alone(o, m, s, ns))
 		model_lose(m, LOST_LIMIT, 1);
 	return r;
+}
+
+int otlp_settle(struct otlp *o, struct model *m)
+{
+	const uint64_t behind_ns = clamp_time(model_totals(m)->last_ns) + 1, end_ns = o->end_ns;
+
+	if (!o->open)
+		return 0;
+	const uint64_t ns = behind_ns < o->begin_ns ? o->begin_ns
+			    : behind_ns < end_ns    ? behind_ns
+						    : end_ns;
+	const int r = close_window(o, m, ns);
+
+	open_window(o, m, ns);
+	o->end_ns = end_ns;
+	return r;
+}
+
+void otlp_reopen(struct otlp *o, const struct model *m, uint64_t begin_ns, uint64_t end_ns)
+{
+	const uint64_t begin = clamp_time(begin_ns), end = clamp_time(end_ns);
+
+	open_window(o, m, begin);
+	if (end > begin)
+		o->end_ns = end;
 }
 
 int otlp_finish(struct otlp *o, struct model *m)

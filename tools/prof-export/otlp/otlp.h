@@ -6,8 +6,8 @@
  * request of its own says what was lost since the last one.
  *
  * Nothing outlives its window. The memory is bounded, and what leads beyond it ends the window. A
- * stack that is too large even for an empty one is cut from the root, as `definitions`. What cannot
- * be sent even so is counted as lost in the model, as `limit`.
+ * stack that is too large even for an empty one is cut from the root, as `definitions`. A sample
+ * that cannot be sent even so is counted as lost in the model, as `limit`.
  */
 #ifndef PROF_EXPORT_OTLP_OTLP_H
 #define PROF_EXPORT_OTLP_OTLP_H
@@ -43,9 +43,15 @@ void otlp_done(struct otlp *o);
 
 /* Takes a sample of the model. 0, or an error of flush. */
 int otlp_sample(struct otlp *o, struct model *m, const struct model_sample *s);
+/* More may be known of a process. NULL: none is meant. */
+void otlp_process(struct otlp *o, const struct model *m, const struct epoch_process *p);
 /* It is ns by CLOCK_MONOTONIC: ends the window if samples of its time no longer come. The same
  * errors. */
 int otlp_time(struct otlp *o, struct model *m, uint64_t ns);
+/* Writes what came, and goes on with the window behind it. The same errors. */
+int otlp_settle(struct otlp *o, struct model *m);
+/* A predecessor was in this window, of which it has written nothing. */
+void otlp_reopen(struct otlp *o, const struct model *m, uint64_t begin_ns, uint64_t end_ns);
 /* A predecessor has told what the model knows of losses. */
 void otlp_resume(struct otlp *o, const struct model *m);
 /* The model's numbers are void. */

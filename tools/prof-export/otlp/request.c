@@ -25,22 +25,25 @@ void request_room_done(struct request_room *r)
 {
 	buf_done(&r->plain);
 	buf_done(&r->gzip);
-	buf_done(&r->profile);
+	buf_done(&r->profiles);
 }
 
-/* Samples by resource, and timestamps by sample. */
+/* Samples by profile, and timestamps by sample. A profile is a resource and a source. */
 struct order {
 	ARRAY(uint32_t) samples;   /* sorted */
-	ARRAY(uint32_t) sample_of; /* by resource: the first of its samples; one more at the end */
-	ARRAY(uint64_t) times;	   /* sorted by sample, then as they came */
+	ARRAY(uint32_t) sample_of; /* by profile: the first of its samples; one more at the end */
+	ARRAY(uint32_t) ticks;	   /* sorted by sample, then as they came */
 	ARRAY(uint32_t) time_of;   /* by sample: the first of its times; one more at the end */
 };
 
 struct writer {
 	const struct window *w;
 	const struct request_times *t;
+	struct pool *pool;
 	struct request_room *room;
 	struct order order;
+	ARRAY(uint64_t) times; /* of one sample */
+	ARRAY(int64_t) values;
 	int error;
 };
 
@@ -61,26 +64,32 @@ static void add_up(uint32_t *counts, size_t n)
 		counts[i] += counts[i - 1];
 }
 
+static uint32_t profile_of(const struct window *w, const struct window_sample *s)
+{
+	return s->resource * w->source_count + s->source;
+}
+
 /* Both by counting. While entries are placed, entry k + 1 is where the next one of key k goes. In
  * the end, entry k is the first place of key k. */
 static int sort(struct order *o, const struct window *w, struct pool *pool)
 {
-	const size_t resources = w->resources.len, samples = w->samples.len, ticks = w->ticks.len;
+	const size_t profiles = w->resources.len * w->source_count, samples = w->samples.len,
+		     ticks = w->ticks.len;
 
-	if (!ZEROS(pool, &o->samples, samples + 1) || !ZEROS(pool, &o->sample_of, resources + 2) ||
-	    !ZEROS(pool, &o->times, ticks + 1) || !ZEROS(pool, &o->time_of, samples + 2))
+	if (!ZEROS(pool, &o->samples, samples + 1) || !ZEROS(pool, &o->sample_of, profiles + 2) ||
+	    !ZEROS(pool, &o->ticks, ticks + 1) || !ZEROS(pool, &o->time_of, samples + 2))
 		return -ENOBUFS;
 	for (size_t i = 0; i < samples; i++)
-		o->sample_of.data[w->samples.data[i].resource + 2]++;
+		o->sample_of.data[profile_of(w, &w->samples.data[i]) + 2]++;
 	for (size_t i = 0; i < ticks; i++)
 		o->time_of.data[w->ticks.data[i].sample + 2]++;
-	add_up(o->sample_of.data, resources + 2);
+	add_up(o->sample_of.data, profiles + 2);
 	add_up(o->time_of.data, samples + 2);
 	for (size_t i = 0; i < samples; i++)
-		o->samples.data[o->sample_of.data[w->samples.data[i].resource + 1]++] = (uint32_t)i;
+		o->samples.data[o->sample_of.data[profile_of(w, &w->samples.data[i]) + 1]++] =
+			(uint32_t)i;
 	for (size_t i = 0; i < ticks; i++)
-		o->times.data[o->time_of.data[w->ticks.data[i].sample + 1]++] =
-			w->ticks.data[i].time_ns;
+		o->ticks.data[o->time_of.data[w->ticks.data[i].sample + 1]++] = (uint32_t)i;
 	return 0;
 }
 
@@ -88,7 +97,7 @@ static void order_done(struct order *o, struct pool *p)
 {
 	ARRAY_FREE(p, &o->samples);
 	ARRAY_FREE(p, &o->sample_of);
-	ARRAY_FREE(p, &o->times);
+	ARRAY_FREE(p, &o->ticks);
 	ARRAY_FREE(p, &o->time_of);
 }
 
@@ -129,45 +138,90 @@ static uint64_t wall(const struct writer *w, uint64_t mono_ns)
 	return mono_ns + w->t->wall_offset_ns;
 }
 
+static int64_t clamp(uint64_t n)
+{
+	return n < INT64_MAX ? (int64_t)n : INT64_MAX;
+}
+
+/* The timestamps of sample i, and their values. Returns how many there are. */
+static size_t collect(struct writer *w, uint32_t i)
+{
+	const uint32_t from = w->order.time_of.data[i], n = w->order.time_of.data[i + 1] - from;
+
+	w->times.len = w->values.len = 0;
+	if (!w->error &&
+	    (!ARRAY_ROOM(w->pool, &w->times, n + 1u) || !ARRAY_ROOM(w->pool, &w->values, n + 1u)))
+		w->error = -ENOBUFS;
+	for (uint32_t k = 0; !w->error && k < n; k++) {
+		const struct window_tick *t = &w->w->ticks.data[w->order.ticks.data[from + k]];
+
+		w->times.data[k] = wall(w, t->time_ns);
+		w->values.data[k] = t->value < w->w->values.len ? clamp(w->w->values.data[t->value])
+								: 0;
+	}
+	return n;
+}
+
 static void put_sample(struct writer *w, uint32_t i)
 {
 	const struct window_sample *from = &w->w->samples.data[i];
-	uint64_t *times = &w->order.times.data[w->order.time_of.data[i]];
+	const enum window_shape shape = w->w->sources[from->source].shape;
+	uint32_t labels[WINDOW_LABELS];
+	const uint32_t n = window_labels(w->w, from->labels, labels);
 	Otlp__Sample s = OTLP__SAMPLE__INIT;
-	int32_t attributes[WINDOW_ATTRIBUTES];
+	int32_t attributes[WINDOW_ATTRIBUTES + WINDOW_LABELS];
 	int64_t value = from->value;
 
 	s.stack_index = (int32_t)from->stack;
+	s.link_index = (int32_t)from->link;
 	s.attribute_indices = attributes;
 	for (int k = 0; k < WINDOW_ATTRIBUTES; k++)
 		if (from->attributes[k])
 			attributes[s.n_attribute_indices++] = (int32_t)from->attributes[k];
-	s.n_timestamps_unix_nano = w->order.time_of.data[i + 1] - w->order.time_of.data[i];
-	s.timestamps_unix_nano = times;
-	for (size_t k = 0; k < s.n_timestamps_unix_nano; k++)
-		times[k] = wall(w, times[k]);
-	s.n_values = value ? 1 : 0;
-	s.values = &value;
-	put_head(w, &w->room->profile, PROFILE_SAMPLES, otlp__sample__get_packed_size(&s));
-	put_message(w, &w->room->profile, &s.base);
+	for (uint32_t k = 0; k < n; k++)
+		attributes[s.n_attribute_indices++] = (int32_t)labels[k];
+	s.n_timestamps_unix_nano = collect(w, i);
+	s.timestamps_unix_nano = w->times.data;
+	s.n_values = shape == WINDOW_BOTH ? s.n_timestamps_unix_nano : shape == WINDOW_VALUE;
+	s.values = shape == WINDOW_BOTH ? w->values.data : &value;
+	if (w->error)
+		return;
+	put_head(w, &w->room->profiles, PROFILE_SAMPLES, otlp__sample__get_packed_size(&s));
+	put_message(w, &w->room->profiles, &s.base);
 }
 
-static void put_profile_head(struct writer *w, bool lost)
+/* The period's type is there even if it has no name, since a backend refuses profiles without. */
+static void put_profile_head(struct writer *w, const struct window_source *from)
 {
-	const struct window_types *types = &w->w->types;
 	Otlp__ValueType counted = OTLP__VALUE_TYPE__INIT, period = OTLP__VALUE_TYPE__INIT;
 	Otlp__Profile p = OTLP__PROFILE__INIT;
 
-	counted.type_strindex = (int32_t)(lost ? types->lost : types->samples);
-	counted.unit_strindex = (int32_t)types->count;
-	period.type_strindex = (int32_t)(lost ? types->lost : types->event);
-	period.unit_strindex = (int32_t)(lost ? types->count : types->unit);
+	counted.type_strindex = (int32_t)from->type;
+	counted.unit_strindex = (int32_t)from->unit;
+	period.type_strindex = (int32_t)from->period_type;
+	period.unit_strindex = (int32_t)from->period_unit;
 	p.sample_type = &counted;
 	p.period_type = &period;
-	p.period = lost ? 1 : w->w->period < INT64_MAX ? (int64_t)w->w->period : INT64_MAX;
+	p.period = clamp(from->period);
 	p.time_unix_nano = wall(w, w->t->begin_ns);
 	p.duration_nano = w->t->end_ns - w->t->begin_ns;
-	put_message(w, &w->room->profile, &p.base);
+	put_message(w, &w->room->profiles, &p.base);
+}
+
+/* Adds profile i, with its head, to those of its resource. */
+static void put_profile(struct writer *w, uint32_t i)
+{
+	const uint32_t from = w->order.sample_of.data[i], to = w->order.sample_of.data[i + 1];
+	struct buf *b = &w->room->profiles;
+	const size_t at = b->len;
+
+	if (from == to)
+		return;
+	put_profile_head(w, &w->w->sources[i % w->w->source_count]);
+	for (uint32_t k = from; k < to; k++)
+		put_sample(w, w->order.samples.data[k]);
+	if (!w->error)
+		w->error = framing_insert_head(b, at, SCOPE_PROFILES_PROFILES);
 }
 
 static void put_resource(struct writer *w, uint32_t i)
@@ -180,16 +234,15 @@ static void put_resource(struct writer *w, uint32_t i)
 	struct buf *plain = &w->room->plain;
 	Otlp__Scope scope = OTLP__SCOPE__INIT;
 
-	buf_reset(&w->room->profile);
-	put_profile_head(w, w->w->resources.data[i].lost);
-	for (uint32_t k = w->order.sample_of.data[i]; k < w->order.sample_of.data[i + 1]; k++)
-		put_sample(w, w->order.samples.data[k]);
+	buf_reset(&w->room->profiles);
+	for (uint32_t k = 0; k < w->w->source_count; k++)
+		put_profile(w, i * w->w->source_count + k);
 	scope.name = (ProtobufCBinaryData){ .data = name, .len = sizeof(name) - 1 };
 	scope.version = (ProtobufCBinaryData){ .data = (uint8_t *)version,
 					       .len = sizeof(version) - 1 };
 
 	const size_t scope_size = otlp__scope__get_packed_size(&scope),
-		     profiles_size = framing_size(scope_size) + framing_size(w->room->profile.len);
+		     profiles_size = framing_size(scope_size) + w->room->profiles.len;
 
 	put_head(w, plain, REQUEST_RESOURCE_PROFILES,
 		 framing_size(packed.len) + framing_size(profiles_size) + framing_size(url.len));
@@ -197,7 +250,7 @@ static void put_resource(struct writer *w, uint32_t i)
 	put_head(w, plain, RESOURCE_PROFILES_SCOPE_PROFILES, profiles_size);
 	put_head(w, plain, SCOPE_PROFILES_SCOPE, scope_size);
 	put_message(w, plain, &scope.base);
-	put_field(w, plain, SCOPE_PROFILES_PROFILES, buf_span(&w->room->profile));
+	put_bytes(w, plain, buf_span(&w->room->profiles));
 	put_field(w, plain, RESOURCE_PROFILES_SCHEMA_URL, url);
 }
 
@@ -217,7 +270,7 @@ static void put_dictionary(struct writer *w)
 int request_pack(const struct window *w, const struct request_times *t, struct pool *pool,
 		 struct request_room *room, struct request *ret)
 {
-	struct writer writer = { .w = w, .t = t, .room = room };
+	struct writer writer = { .w = w, .t = t, .pool = pool, .room = room };
 
 	buf_reset(&room->plain);
 	writer.error = sort(&writer.order, w, pool);
@@ -225,6 +278,8 @@ int request_pack(const struct window *w, const struct request_times *t, struct p
 		put_resource(&writer, i);
 	put_dictionary(&writer);
 	order_done(&writer.order, pool);
+	ARRAY_FREE(pool, &writer.times);
+	ARRAY_FREE(pool, &writer.values);
 	if (!writer.error)
 		*ret = (struct request){ .plain = buf_span(&room->plain), .samples = w->ticks.len };
 	return writer.error;

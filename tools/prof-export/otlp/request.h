@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A request: a window as an ExportProfilesServiceRequest, which has the same bytes as ProfilesData.
- * Each resource has one profile. All profiles have the same times, so that no timestamp lies
- * outside of them.
+ * Each resource has a profile for each source of its samples, that of the stream's header first.
+ * All profiles have the same times, so that no timestamp lies outside of them.
  *
  * Source: opentelemetry/proto/collector/profiles/v1development/profiles_service.proto.
  */
@@ -29,7 +29,7 @@ struct request_times {
 
 /* Room for the bytes; zero-initialise. request_room_done frees. */
 struct request_room {
-	struct buf plain, gzip, profile;
+	struct buf plain, gzip, profiles;
 };
 void request_room_done(struct request_room *r);
 

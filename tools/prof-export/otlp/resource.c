@@ -3,71 +3,153 @@
 
 #include <stdio.h>
 #include <time.h>
+#include "common/cell/container.h"
 #include "tools/prof-export/model/label.h"
-#include "tools/prof-export/otlp/container.h"
 #include "tools/prof-export/otlp/otlp.pb-c.h"
+#include "tools/prof-export/otlp/pairs.h"
 
-#define ATTRIBUTES 16
-#define SHORT_ID 12 /* of a container, as its engine's tools show it */
+#define OF_LIST 64 /* attributes of OTEL_RESOURCE_ATTRIBUTES */
+#define OTHERS 64  /* our own, and those of the stream */
+#define ATTRIBUTES (OTHERS + OF_LIST)
+#define ARGUMENTS 512
+#define SHORT_ID 12	/* of a container, as its engine's tools show it */
+#define MAYBE_CUT 1021u /* bytes of a value, from which on it may lack its end (startup.h) */
+
+#define VARIABLE "process.environment_variable."
+#define SERVICE_VARIABLE VARIABLE "OTEL_SERVICE_NAME"
+#define LIST_VARIABLE VARIABLE "OTEL_RESOURCE_ATTRIBUTES"
+#define ARGUMENTS_KEY "process.command_args"
+
+/* Bytes of list.text, which moves while it grows. */
+struct place {
+	size_t at, len;
+};
+
+enum kind { TEXT, NUMBER, TEXTS };
 
 /* A resource in the making. */
 struct list {
-	Otlp__KeyValue attributes[ATTRIBUTES], *pointers[ATTRIBUTES];
-	Otlp__AnyValue values[ATTRIBUTES];
-	size_t at[ATTRIBUTES], len[ATTRIBUTES]; /* of texts */
+	struct attribute {
+		struct place key, text;
+		enum kind kind;
+		int64_t number;
+	} attributes[ATTRIBUTES];
 	size_t n;
+	struct place arguments[ARGUMENTS]; /* of the attribute that is TEXTS */
+	size_t argument_count;
+	uint32_t dropped; /* attributes */
 	struct buf text;
 	int error;
 };
 
-static Otlp__AnyValue *add(struct list *l, const char *key)
+static struct place put(struct list *l, struct str s)
 {
-	Otlp__KeyValue *a = &l->attributes[l->n];
-	Otlp__AnyValue *v = &l->values[l->n];
+	const size_t at = l->text.len;
 
-	otlp__key_value__init(a);
-	otlp__any_value__init(v);
-	a->key = (ProtobufCBinaryData){ .data = (uint8_t *)key, .len = strlen(key) };
-	a->value = v;
-	l->pointers[l->n++] = a;
-	return v;
+	if (!l->error)
+		l->error = label_escape(&l->text, s);
+	return (struct place){ .at = at, .len = l->text.len - at };
 }
 
-/* Adds no empty text. */
+static bool same_key(const struct list *l, struct place a, struct place b)
+{
+	return a.len == b.len && !memcmp(l->text.data + a.at, l->text.data + b.at, a.len);
+}
+
+/* A new attribute, or the one that has this key already. NULL: there is no room. */
+static struct attribute *attribute_of(struct list *l, struct str key, bool *ret_new)
+{
+	const struct place at = put(l, key);
+	size_t i = 0;
+
+	if (l->error)
+		return NULL;
+	while (i < l->n && !same_key(l, l->attributes[i].key, at))
+		i++;
+	*ret_new = i == l->n;
+	if (i == ATTRIBUTES)
+		return NULL;
+	if (*ret_new)
+		l->attributes[l->n++] = (struct attribute){ .key = at };
+	return &l->attributes[i];
+}
+
+/* Adds no empty text, and nothing whose key is there. */
+static void add(struct list *l, struct str key, struct str s)
+{
+	bool is_new = false;
+	struct attribute *a = key.len && s.len ? attribute_of(l, key, &is_new) : NULL;
+
+	if (is_new && a)
+		a->text = put(l, s);
+}
+
 static void add_text(struct list *l, const char *key, struct str s)
 {
-	const size_t at = l->text.len, i = l->n;
-
-	if (!s.len || l->error)
-		return;
-	l->error = label_escape(&l->text, s);
-	add(l, key)->value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
-	l->at[i] = at;
-	l->len[i] = l->text.len - at;
+	add(l, str_from(key), s);
 }
 
 static void add_number(struct list *l, const char *key, uint64_t n)
 {
-	Otlp__AnyValue *v = add(l, key);
+	bool is_new = false;
+	struct attribute *a = attribute_of(l, str_from(key), &is_new);
 
-	v->value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
-	v->int_value = n < INT64_MAX ? (int64_t)n : INT64_MAX;
+	if (!is_new || !a)
+		return;
+	a->kind = NUMBER;
+	a->number = n < INT64_MAX ? (int64_t)n : INT64_MAX;
+}
+
+/* --- packing --- */
+
+static ProtobufCBinaryData bytes_at(const struct list *l, struct place p)
+{
+	return (ProtobufCBinaryData){ .data = l->text.data + p.at, .len = p.len };
+}
+
+static Otlp__AnyValue text_value(const struct list *l, struct place p)
+{
+	Otlp__AnyValue v = OTLP__ANY_VALUE__INIT;
+
+	v.value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
+	v.string_value = bytes_at(l, p);
+	return v;
 }
 
 /* Packs the list, and frees it. */
 static int finish(struct list *l, struct buf *b)
 {
+	Otlp__KeyValue attributes[ATTRIBUTES], *pointers[ATTRIBUTES];
+	Otlp__AnyValue values[ATTRIBUTES], arguments[ARGUMENTS], *of_arguments[ARGUMENTS];
+	Otlp__ArrayValue array = OTLP__ARRAY_VALUE__INIT;
 	Otlp__Resource resource = OTLP__RESOURCE__INIT;
 	int r = l->error;
 
-	/* The text may have moved while it grew. */
-	for (size_t i = 0; i < l->n; i++)
-		if (l->values[i].value_case == OTLP__ANY_VALUE__VALUE_STRING_VALUE)
-			l->values[i].string_value = (ProtobufCBinaryData){
-				.data = l->text.data + l->at[i], .len = l->len[i]
-			};
+	for (size_t i = 0; !r && i < l->argument_count; i++) {
+		arguments[i] = text_value(l, l->arguments[i]);
+		of_arguments[i] = &arguments[i];
+	}
+	array.n_values = l->argument_count;
+	array.values = of_arguments;
+	for (size_t i = 0; !r && i < l->n; i++) {
+		const struct attribute *a = &l->attributes[i];
+
+		values[i] = text_value(l, a->text);
+		if (a->kind == NUMBER) {
+			values[i].value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
+			values[i].int_value = a->number;
+		} else if (a->kind == TEXTS) {
+			values[i].value_case = OTLP__ANY_VALUE__VALUE_ARRAY_VALUE;
+			values[i].array_value = &array;
+		}
+		otlp__key_value__init(&attributes[i]);
+		attributes[i].key = bytes_at(l, a->key);
+		attributes[i].value = &values[i];
+		pointers[i] = &attributes[i];
+	}
 	resource.n_attributes = l->n;
-	resource.attributes = l->pointers;
+	resource.attributes = pointers;
+	resource.dropped_attributes_count = l->dropped;
 	if (!r)
 		r = buf_reserve(b, otlp__resource__get_packed_size(&resource));
 	if (!r)
@@ -75,6 +157,121 @@ static int finish(struct list *l, struct buf *b)
 	buf_done(&l->text);
 	return r;
 }
+
+/* --- what a process says of itself --- */
+
+/* The value of this key; empty: the stream does not say it. */
+static struct str said(const struct epoch_process *p, const char *wanted)
+{
+	struct span rest = attributes_all(&p->attributes);
+	struct str key, value;
+
+	while (attributes_next(&rest, &key, &value))
+		if (str_eq(key, str_from(wanted)))
+			return value;
+	return (struct str){ 0 };
+}
+
+/* The pairs of OTEL_RESOURCE_ATTRIBUTES. If the stream may have cut it, its last pair is left out.
+ */
+static struct str said_list(const struct epoch_process *p, uint32_t *dropped)
+{
+	struct str s = said(p, LIST_VARIABLE);
+
+	if (s.len < MAYBE_CUT)
+		return s;
+	const char *comma = memrchr(s.data, ',', s.len);
+
+	s.len = comma ? (uint32_t)(comma - s.data) : 0;
+	++*dropped;
+	return s;
+}
+
+static struct str pair_key(const struct pair *pair)
+{
+	return (struct str){ .data = pair->key, .len = pair->key_len };
+}
+
+static struct str pair_value(const struct pair *pair)
+{
+	return (struct str){ .data = pair->value, .len = pair->value_len };
+}
+
+/* The service's name in the list. Its bytes are in *pair. */
+static struct str service_in_list(const struct epoch_process *p, struct pair *pair)
+{
+	uint32_t ignored = 0;
+	struct str list = said_list(p, &ignored), name = { 0 };
+	struct pair next;
+
+	while (pairs_next(&list, &next, &ignored)) {
+		if (!str_eq(pair_key(&next), STR_LIT("service.name")))
+			continue;
+		*pair = next;
+		name = pair_value(pair);
+	}
+	return name;
+}
+
+/* Of several pairs with one key the last counts, as in SDKs. None replaces what profpipe itself
+ * says. */
+static void add_list(struct list *l, const struct epoch_process *p)
+{
+	struct str list = said_list(p, &l->dropped);
+	const size_t first = l->n;
+	struct pair pair;
+
+	while (pairs_next(&list, &pair, &l->dropped)) {
+		bool is_new = false;
+		struct attribute *a = l->n - first < OF_LIST
+					      ? attribute_of(l, pair_key(&pair), &is_new)
+					      : NULL;
+
+		if (a && a >= &l->attributes[first])
+			a->text = put(l, pair_value(&pair));
+		l->dropped += !a;
+	}
+}
+
+static void add_arguments(struct list *l, struct str s)
+{
+	bool is_new = false;
+	struct attribute *a = attribute_of(l, STR_LIT(ARGUMENTS_KEY), &is_new);
+
+	if (!a || !is_new)
+		return;
+	a->kind = TEXTS;
+	for (bool more = true; more && l->argument_count < ARGUMENTS;) {
+		const char *end = s.len ? memchr(s.data, '\0', s.len) : NULL;
+		const uint32_t n = end ? (uint32_t)(end - s.data) : s.len;
+
+		l->arguments[l->argument_count++] = put(l,
+							(struct str){ .data = s.data, .len = n });
+		more = end != NULL;
+		s.data += n + more;
+		s.len -= n + more;
+	}
+}
+
+static void add_said(struct list *l, const struct epoch_process *p)
+{
+	struct span rest = attributes_all(&p->attributes);
+	struct str key, value;
+
+	while (attributes_next(&rest, &key, &value)) {
+		if (str_eq(key, STR_LIT(SERVICE_VARIABLE)) || str_eq(key, STR_LIT(LIST_VARIABLE)))
+			continue; /* other attributes say the same */
+		if (l->n == OTHERS)
+			l->dropped++;
+		else if (str_eq(key, STR_LIT(ARGUMENTS_KEY)))
+			add_arguments(l, value);
+		else
+			add(l, key, value);
+	}
+	add_list(l, p);
+}
+
+/* --- what profpipe knows --- */
 
 static void add_host(struct list *l, const struct model *m)
 {
@@ -86,17 +283,6 @@ static void add_host(struct list *l, const struct model *m)
 	add_text(l, "host.arch", amd64 ? STR_LIT("amd64") : h->arch);
 	add_text(l, "os.type", STR_LIT("linux"));
 	add_text(l, "os.version", h->kernel);
-}
-
-static struct str base_name(struct str path)
-{
-	const char *slash = path.len ? memrchr(path.data, '/', path.len) : NULL;
-
-	if (slash && slash + 1 < path.data + path.len) {
-		path.len -= (uint32_t)(slash + 1 - path.data);
-		path.data = slash + 1;
-	}
-	return path;
 }
 
 /* By the clocks of the stream's beginning: a process keeps its time, whatever happens to the wall
@@ -146,6 +332,7 @@ int resource_process(struct buf *b, const struct model *m, const struct epoch_pr
 	struct list l = { 0 };
 	struct container c;
 	struct str exe = { 0 };
+	struct pair pair;
 	char service[256];
 
 	model_files(m, &files);
@@ -156,16 +343,20 @@ int resource_process(struct buf *b, const struct model *m, const struct epoch_pr
 	container_parse(model_string(m, p->cgroup), &c);
 
 	const struct str comm = { .data = p->comm, .len = p->comm_len };
-	const struct str name = exe.len ? base_name(exe) : comm;
-	const struct str container = str_cut(c.id, SHORT_ID);
+	const struct str name = exe.len ? str_base_name(exe) : comm;
+	const struct str container = c.id.len ? str_cut(c.id, SHORT_ID) : c.name;
 	const struct str unit = unescape(service, c.service);
+	const struct str variable = said(p, SERVICE_VARIABLE), listed = service_in_list(p, &pair);
 
 	add_text(&l, "service.name",
-		 unit.len	 ? unit
+		 variable.len	 ? variable
+		 : listed.len	 ? listed
+		 : unit.len	 ? unit
 		 : container.len ? container
 		 : name.len	 ? name
 				 : STR_LIT("unknown_service"));
 	add_text(&l, "container.id", c.id);
+	add_text(&l, "container.name", c.name);
 	add_text(&l, "k8s.pod.uid", (struct str){ .data = c.pod_uid, .len = c.pod_uid_len });
 	if (p->pid) {
 		add_number(&l, "process.pid", p->pid);
@@ -174,6 +365,7 @@ int resource_process(struct buf *b, const struct model *m, const struct epoch_pr
 	add_text(&l, "process.executable.name", name);
 	add_text(&l, "process.executable.path", exe);
 	add_host(&l, m);
+	add_said(&l, p);
 	return finish(&l, b);
 }
 

@@ -4,11 +4,15 @@
  * Keys and values are plain text and numbers, since the Collector does not look up texts of a
  * resource in the dictionary.
  *
- *   service.name              the systemd service, the container, the executable or the process's
+ *   service.name              what the process says (OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES),
+ *                             the systemd service, the container, the executable or the process's
  *                             name: the first that is known
- *   container.id, k8s.pod.uid by the cgroup (container.h)
+ *   container.id, container.name, k8s.pod.uid
+ *                             by the cgroup (container.h)
  *   process.pid, process.creation.time, process.executable.name, process.executable.path
  *   host.name, host.id, host.arch, os.type, os.version (the kernel's release)
+ *   process.command_args, process.environment_variable.NAME: as far as the stream has them
+ *   and all others of OTEL_RESOURCE_ATTRIBUTES, except for those that profpipe itself says
  */
 #ifndef PROF_EXPORT_OTLP_RESOURCE_H
 #define PROF_EXPORT_OTLP_RESOURCE_H

@@ -2,56 +2,29 @@
 #include "tools/prof-export/otlp/window.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include "tools/prof-export/model/epoch.h"
 #include "tools/prof-export/model/label.h"
+#include "tools/prof-export/otlp/arrange.h"
 #include "tools/prof-export/otlp/framing.h"
+#include "tools/prof-export/otlp/otlp.pb-c.h"
 #include "tools/prof-export/otlp/resource.h"
 
 /* At most what a message takes beside the bytes that it holds, and a timestamp. */
 #define REQUEST_BYTES 64
 #define RESOURCE_BYTES 320
+#define PROFILE_BYTES 128
 #define SAMPLE_BYTES 64
+#define LABEL_BYTES 5
 #define TICK_BYTES 8
+#define VALUE_BYTES 10
 
-/* --- what samples count --- */
-
-static int add_name(struct window *w, struct str s, uint32_t *ret)
+int window_begin(struct window *w, struct pool *pool, size_t max, enum reporting_receiver receiver)
 {
-	int r = label_escape(&w->resource, s);
-
-	if (!r)
-		r = dictionary_string(&w->dictionary,
-				      (struct str){ .data = (char *)w->resource.data,
-						    .len = (uint32_t)w->resource.len },
-				      ret);
-	buf_reset(&w->resource);
-	return r;
-}
-
-/* As pprof has it: cpu time, or the stream's own event. */
-static int add_types(struct window *w, const struct model *m)
-{
-	const struct model_header *h = model_header(m);
-	const bool cpu = !h->event.len || str_eq(h->unit, STR_LIT("nanoseconds"));
-	int r = add_name(w, STR_LIT("samples"), &w->types.samples);
-
-	if (!r)
-		r = add_name(w, STR_LIT("count"), &w->types.count);
-	if (!r)
-		r = add_name(w, cpu ? STR_LIT("cpu") : h->event, &w->types.event);
-	if (!r)
-		r = add_name(w, cpu ? STR_LIT("nanoseconds") : h->unit, &w->types.unit);
-	return r;
-}
-
-int window_begin(struct window *w, struct pool *pool, size_t max, enum reporting_receiver receiver,
-		 const struct model *m)
-{
-	*w = (struct window){ .pool = pool, .max = max, .size = REQUEST_BYTES };
+	*w = (struct window){ .pool = pool, .max = max, .size = REQUEST_BYTES, .source_count = 1 };
 	int r = dictionary_begin(&w->dictionary, pool, max);
 
 	locations_init(&w->locations, &w->dictionary, receiver);
-	w->period = model_period(m);
 	return r;
 }
 
@@ -63,22 +36,26 @@ void window_done(struct window *w)
 		return;
 	locations_done(&w->locations);
 	dictionary_done(&w->dictionary);
-	ARRAY_FREE(p, &w->processes);
 	ARRAY_FREE(p, &w->resources);
 	ARRAY_FREE(p, &w->packed);
 	ARRAY_FREE(p, &w->samples);
 	ARRAY_FREE(p, &w->ticks);
+	ARRAY_FREE(p, &w->values);
+	strings_done(&w->labels, p);
+	ids_done(&w->label_lists, p);
 	index_done(&w->process_index, p);
 	index_done(&w->resource_index, p);
 	index_done(&w->sample_index, p);
-	buf_done(&w->resource);
+	buf_done(&w->text);
 	*w = (struct window){ 0 };
 }
 
 void window_forget(struct window *w)
 {
-	if (w->pool)
-		locations_forget(&w->locations);
+	if (!w->pool)
+		return;
+	locations_forget(&w->locations);
+	ids_done(&w->label_lists, w->pool);
 }
 
 void window_widen(struct window *w, size_t max)
@@ -87,7 +64,7 @@ void window_widen(struct window *w, size_t max)
 	w->dictionary.max = max > w->size ? max - w->size : 0;
 }
 
-/* Takes n bytes of the request. What the dictionary may still take shrinks by them. */
+/* Takes n bytes of the request. The dictionary may then take as many less. */
 static int take_room(struct window *w, size_t n)
 {
 	if (w->max < w->size || n > w->max - w->size || w->dictionary.size > w->max - w->size - n)
@@ -97,89 +74,351 @@ static int take_room(struct window *w, size_t n)
 	return 0;
 }
 
-/* --- resources --- */
+/* --- sources --- */
 
-struct span window_packed(const struct window *w, uint32_t resource)
+/* Of an empty name: the other one. */
+static int add_name(struct window *w, struct str s, const char *other, uint32_t *ret)
 {
-	const uint32_t from = resource ? w->resources.data[resource - 1].packed_end : 0;
+	int r = label_escape(&w->text, s.len ? s : str_from(other));
 
-	return (struct span){ .data = w->packed.data + from,
-			      .len = w->resources.data[resource].packed_end - from };
+	if (!r)
+		r = dictionary_string(
+			&w->dictionary,
+			(struct str){ .data = (char *)w->text.data, .len = (uint32_t)w->text.len },
+			ret);
+	buf_reset(&w->text);
+	return r;
 }
 
-static uint32_t hash_resource(struct span packed, bool lost)
+static bool same_source(const struct window_source *a, const struct window_source *b)
 {
-	return table_hash(packed.data, packed.len) ^ lost;
+	return a->shape == b->shape && a->type == b->type && a->unit == b->unit &&
+	       a->period_type == b->period_type && a->period_unit == b->period_unit &&
+	       a->period == b->period;
 }
 
-static bool same_resource(const struct window *w, uint32_t i, struct span packed, bool lost)
+/* Finds or adds. -ENOBUFS. */
+static int put_source(struct window *w, const struct window_source *s, uint32_t *ret)
 {
-	const struct span known = window_packed(w, i);
+	uint32_t i = 0;
 
-	return known.len == packed.len && w->resources.data[i].lost == lost &&
-	       (!packed.len || !memcmp(known.data, packed.data, packed.len));
-}
-
-static int get_resource(struct window *w, struct span packed, bool lost, uint32_t *ret)
-{
-	const uint32_t hash = hash_resource(packed, lost);
-	size_t cursor = SIZE_MAX;
-	uint32_t i;
-
-	while ((i = index_next(&w->resource_index, hash, &cursor)) != TABLE_NONE)
-		if (same_resource(w, i, packed, lost)) {
-			*ret = i;
-			return 0;
-		}
-	int r = take_room(w, RESOURCE_BYTES + packed.len);
-
-	if (r)
-		return r;
-	i = (uint32_t)w->resources.len;
-	if (!ARRAY_ROOM(w->pool, &w->resources, 1) ||
-	    !ARRAY_ROOM(w->pool, &w->packed, packed.len + 1) ||
-	    index_add(&w->resource_index, w->pool, hash, i))
+	while (i < w->source_count && !same_source(&w->sources[i], s))
+		i++;
+	if (i == WINDOW_SOURCES)
 		return -ENOBUFS;
-	if (packed.len)
-		memcpy(w->packed.data + w->packed.len, packed.data, packed.len);
-	w->packed.len += packed.len;
-	w->resources.data[w->resources.len++] =
-		(struct window_resource){ .lost = lost, .packed_end = (uint32_t)w->packed.len };
+	if (i == w->source_count)
+		w->sources[w->source_count++] = *s;
 	*ret = i;
 	return 0;
 }
 
-/* Its attributes are made once a window. */
-static int get_process(struct window *w, const struct model *m, const struct epoch_process *p,
-		       uint32_t *ret)
+/* Samples of a cpu are counted, each of which stands for a period: of cpu time, or of an event. */
+static int name_counted(struct window *w, bool cpu, struct str event, struct str unit,
+			struct window_source *s)
 {
-	const uint64_t key[] = { p ? p->pid : 0, p ? p->start_ns : 0, p ? p->execs : 0 };
-	const uint32_t hash = table_hash(key, sizeof(key));
+	int r = add_name(w, STR_LIT("samples"), "", &s->type);
+
+	if (!r)
+		r = add_name(w, STR_LIT("count"), "", &s->unit);
+	if (!r)
+		r = add_name(w, cpu ? STR_LIT("cpu") : event, "events", &s->period_type);
+	return r ? r : add_name(w, unit, cpu ? "nanoseconds" : "count", &s->period_unit);
+}
+
+/* Others have their own values. Backends know time off the cpu by the type's name, and only without
+ * a period. */
+static int name_valued(struct window *w, struct str event, struct str unit, bool off_cpu,
+		       struct window_source *s)
+{
+	int r = add_name(w, off_cpu ? STR_LIT("off_cpu") : event, "events", &s->type);
+
+	if (!r)
+		r = add_name(w, unit, "count", &s->unit);
+	s->period_type = off_cpu ? 0 : s->type;
+	s->period_unit = off_cpu ? 0 : s->unit;
+	s->period = off_cpu ? 0 : s->period ? s->period : 1;
+	return r;
+}
+
+/* The source of a sample, and the sample's value there. */
+static int get_source(struct window *w, const struct model *m, const struct model_sample *s,
+		      uint32_t *ret, uint64_t *ret_value)
+{
+	const struct model_header *h = model_header(m);
+	const bool cpu = !h->event.len || str_eq(h->unit, STR_LIT("nanoseconds"));
+	struct window_source source = { .shape = s->count > 1 ? WINDOW_BOTH : WINDOW_TIMES };
+	int r;
+
+	*ret_value = s->count;
+	if (s->source == MODEL_NONE) {
+		w->period = w->period ? w->period : model_period(m);
+		source.period = w->period;
+		if (source.shape == WINDOW_TIMES && w->sources[0].type) {
+			*ret = 0;
+			return 0;
+		}
+		r = name_counted(w, cpu, h->event, cpu ? STR_LIT("nanoseconds") : h->unit, &source);
+		if (!r && source.shape == WINDOW_TIMES) {
+			w->sources[0] = source;
+			*ret = 0;
+			return 0;
+		}
+		return r ? r : put_source(w, &source, ret);
+	}
+	const struct extras_source *from = &model_extras(m)->sources.data[s->source];
+	const struct str event = model_string(m, from->event), unit = model_string(m, from->unit);
+
+	source.period = from->period;
+	if (from->kind == SOURCE_CPU || from->kind == SOURCE_EVENTS) {
+		r = name_counted(w, from->kind == SOURCE_CPU, event, unit, &source);
+		source.period = source.period ? source.period : 1;
+	} else {
+		source.shape = WINDOW_BOTH;
+		*ret_value = s->value;
+		r = name_valued(w, event, unit, from->kind == SOURCE_OFF_CPU, &source);
+	}
+	return r ? r : put_source(w, &source, ret);
+}
+
+/* --- resources --- */
+
+struct span window_packed(const struct window *w, uint32_t resource)
+{
+	const struct window_resource *r = &w->resources.data[resource];
+
+	return (struct span){ .data = w->packed.data + r->at, .len = r->len };
+}
+
+static bool has_attributes(const struct window *w, uint32_t resource, struct span packed)
+{
+	const struct span known = window_packed(w, resource);
+
+	return known.len == packed.len &&
+	       (!packed.len || !memcmp(known.data, packed.data, packed.len));
+}
+
+/* The first resource with these attributes; TABLE_NONE: there is none. */
+static uint32_t find_resource(const struct window *w, struct span packed)
+{
+	const uint32_t hash = table_hash(packed.data, packed.len);
 	size_t cursor = SIZE_MAX;
 	uint32_t i;
 
-	while ((i = index_next(&w->process_index, hash, &cursor)) != TABLE_NONE) {
-		const struct window_process *known = &w->processes.data[i];
+	do
+		i = index_next(&w->resource_index, hash, &cursor);
+	while (i != TABLE_NONE && !has_attributes(w, i, packed));
+	return i;
+}
 
-		if (known->pid != key[0] || known->start_ns != key[1] || known->execs != key[2])
-			continue;
-		*ret = known->resource;
-		return 0;
-	}
-	i = (uint32_t)w->processes.len;
-	if (!ARRAY_ROOM(w->pool, &w->processes, 1))
+/* Gives resource i these attributes, in place of those that it had. 0, -ENOBUFS: it keeps them. */
+static int set_attributes(struct window *w, uint32_t i, struct span packed)
+{
+	struct window_resource *r = &w->resources.data[i];
+
+	if (!ARRAY_ROOM(w->pool, &w->packed, packed.len + 1) || take_room(w, packed.len) ||
+	    index_add(&w->resource_index, w->pool, table_hash(packed.data, packed.len), i))
 		return -ENOBUFS;
-	int r = resource_process(&w->resource, m, p);
+	r->at = (uint32_t)w->packed.len;
+	r->len = (uint32_t)packed.len;
+	if (packed.len)
+		memcpy(w->packed.data + w->packed.len, packed.data, packed.len);
+	w->packed.len += packed.len;
+	return 0;
+}
+
+static int add_resource(struct window *w, struct window_resource r, struct span packed,
+			uint32_t *ret)
+{
+	if (!ARRAY_ROOM(w->pool, &w->resources, 1) || take_room(w, RESOURCE_BYTES))
+		return -ENOBUFS;
+	const uint32_t i = (uint32_t)w->resources.len;
+
+	w->resources.data[i] = r;
+	const int e = set_attributes(w, i, packed);
+
+	if (!e) {
+		w->resources.len++;
+		*ret = i;
+	}
+	return e;
+}
+
+/* By its attributes. */
+static int get_resource(struct window *w, struct span packed, uint32_t *ret)
+{
+	*ret = find_resource(w, packed);
+	return *ret != TABLE_NONE
+		       ? 0
+		       : add_resource(w, (struct window_resource){ .len = 0 }, packed, ret);
+}
+
+static uint32_t find_process(const struct window *w, const struct window_process *p)
+{
+	const uint32_t hash = table_hash(p, sizeof(*p));
+	size_t cursor = SIZE_MAX;
+	uint32_t i;
+
+	do
+		i = index_next(&w->process_index, hash, &cursor);
+	while (i != TABLE_NONE && memcmp(&w->resources.data[i].process, p, sizeof(*p)) != 0);
+	return i;
+}
+
+static struct window_process key_of(const struct epoch_process *p)
+{
+	return p ? (struct window_process){ p->pid, p->start_ns, p->execs }
+		 : (struct window_process){ 0 };
+}
+
+static int get_process(struct window *w, const struct model *m, const struct epoch_process *p,
+		       uint32_t *ret)
+{
+	const struct window_resource new = { .process = key_of(p) };
+
+	*ret = find_process(w, &new.process);
+	if (*ret != TABLE_NONE)
+		return 0;
+	int r = resource_process(&w->text, m, p);
 
 	if (!r)
-		r = get_resource(w, buf_span(&w->resource), false, ret);
-	buf_reset(&w->resource);
+		r = add_resource(w, new, buf_span(&w->text), ret);
+	buf_reset(&w->text);
+	return r ? r
+		 : index_add(&w->process_index, w->pool,
+			     table_hash(&new.process, sizeof(new.process)), *ret);
+}
+
+void window_process(struct window *w, const struct model *m, const struct epoch_process *p)
+{
+	const struct window_process key = key_of(p);
+	const uint32_t i = w->pool ? find_process(w, &key) : TABLE_NONE;
+
+	if (i == TABLE_NONE)
+		return;
+	/* Without room it keeps what was known before. */
+	if (!resource_process(&w->text, m, p) && !has_attributes(w, i, buf_span(&w->text)))
+		(void)set_attributes(w, i, buf_span(&w->text));
+	buf_reset(&w->text);
+}
+
+static int64_t clamp(uint64_t n)
+{
+	return n < INT64_MAX ? (int64_t)n : INT64_MAX;
+}
+
+/* --- labels --- */
+
+static struct str text_from(const struct window *w, size_t at)
+{
+	return (struct str){ .data = (const char *)w->text.data + at,
+			     .len = (uint32_t)(w->text.len - at) };
+}
+
+/* Adds a label as an attribute: 0 in *ret if a sample has such an attribute anyway. */
+static int add_label(struct window *w, const struct model *m, const struct extras_label *l,
+		     uint32_t *ret)
+{
+	static const char *const ours[] = { "thread.name", "thread.id", "cpu.logical_number" };
+	const struct str value = model_string(m, l->value);
+	int r = label_escape(&w->text, model_string(m, l->key));
+	bool is_ours = false;
+
+	*ret = 0;
+	for (size_t i = 0; !r && i < sizeof(ours) / sizeof(ours[0]); i++)
+		is_ours |= str_eq(text_from(w, 0), str_from(ours[i]));
 	if (!r)
-		r = index_add(&w->process_index, w->pool, hash, i);
+		r = buf_append(&w->text, "", 1);
+	const size_t at = w->text.len;
+
 	if (!r)
-		w->processes.data[w->processes.len++] = (struct window_process){ key[0], key[1],
-										 key[2], *ret };
+		r = label_escape(&w->text, value);
+	const char *key = (const char *)w->text.data;
+
+	if (!r && !is_ours)
+		r = value.len ? dictionary_text(&w->dictionary, key, text_from(w, at), ret)
+			      : dictionary_number(&w->dictionary, key, clamp(l->number), ret);
+	buf_reset(&w->text);
 	return r;
+}
+
+static int compare_numbers(const void *left, const void *right)
+{
+	const uint32_t *a = left, *b = right;
+
+	return *a < *b ? -1 : *a > *b;
+}
+
+/* Numbers a set of attributes, in whatever order, from 1 on; 0: the empty one. */
+static int put_set(struct window *w, uint32_t *set, uint32_t n, uint32_t *ret)
+{
+	uint32_t number = 0;
+
+	*ret = 0;
+	if (!n)
+		return 0;
+	qsort(set, n, sizeof(*set), compare_numbers);
+	const int r = strings_intern(
+		&w->labels, w->pool,
+		(struct str){ .data = (const char *)set, .len = (uint32_t)(n * sizeof(*set)) },
+		&number);
+
+	*ret = number + 1;
+	return r;
+}
+
+/* Numbers the set that a list of labels stands for. */
+static int add_labels(struct window *w, const struct model *m, uint32_t list, uint32_t *ret)
+{
+	uint32_t set[WINDOW_LABELS], n, count = 0;
+	const uint32_t *labels = extras_list(model_extras(m), list, &n);
+	int r = 0;
+
+	for (uint32_t i = 0; !r && i < n && count < WINDOW_LABELS; i++) {
+		uint32_t attribute = 0, k = 0;
+
+		r = add_label(w, m, &model_extras(m)->labels.data[labels[i]], &attribute);
+		/* The first label of a key counts. */
+		while (k < count && !dictionary_same_key(&w->dictionary, set[k], attribute))
+			k++;
+		if (!r && attribute && k == count)
+			set[count++] = attribute;
+	}
+	return r ? r : put_set(w, set, count, ret);
+}
+
+static int get_labels(struct window *w, const struct model *m, uint32_t list, uint32_t *ret)
+{
+	const uint64_t key = list + 1ull;
+	const uint32_t known = list == MODEL_NONE ? 0 : ids_get(&w->label_lists, key);
+
+	*ret = known;
+	if (known != TABLE_NONE)
+		return 0;
+	const int r = add_labels(w, m, list, ret);
+
+	return r ? r : ids_add(&w->label_lists, w->pool, key, *ret);
+}
+
+uint32_t window_labels(const struct window *w, uint32_t set, uint32_t ret[static WINDOW_LABELS])
+{
+	const struct str s = set ? strings_get(&w->labels, set - 1) : (struct str){ 0 };
+
+	if (s.len)
+		memcpy(ret, s.data, s.len);
+	return s.len / (uint32_t)sizeof(*ret);
+}
+
+static int get_link(struct window *w, const struct model *m, uint32_t link, uint32_t *ret)
+{
+	Otlp__Link l = OTLP__LINK__INIT;
+
+	if (link == MODEL_NONE)
+		return 0;
+	struct extras_link *from = &model_extras(m)->links.data[link];
+
+	l.trace_id = (ProtobufCBinaryData){ .data = from->trace, .len = sizeof(from->trace) };
+	l.span_id = (ProtobufCBinaryData){ .data = from->span, .len = sizeof(from->span) };
+	return dictionary_message(&w->dictionary, DICTIONARY_LINKS, &l.base, ret);
 }
 
 /* --- samples --- */
@@ -195,7 +434,9 @@ static int get_sample(struct window *w, const struct window_sample *key, uint32_
 			*ret = i;
 			return 0;
 		}
-	int r = take_room(w, SAMPLE_BYTES);
+	uint32_t labels[WINDOW_LABELS];
+	int r = take_room(w, SAMPLE_BYTES + LABEL_BYTES * window_labels(w, key->labels, labels) +
+				     (key->source ? PROFILE_BYTES : 0));
 
 	if (r)
 		return r;
@@ -207,18 +448,19 @@ static int get_sample(struct window *w, const struct window_sample *key, uint32_
 	return 0;
 }
 
-static int add_tick(struct window *w, uint32_t sample, uint64_t time_ns)
+static int add_tick(struct window *w, uint32_t sample, uint64_t time_ns, uint64_t value)
 {
-	if (!ARRAY_ROOM(w->pool, &w->ticks, 1) || take_room(w, TICK_BYTES))
+	const bool valued = w->sources[w->samples.data[sample].source].shape == WINDOW_BOTH;
+
+	if (!ARRAY_ROOM(w->pool, &w->ticks, 1) || (valued && !ARRAY_ROOM(w->pool, &w->values, 1)) ||
+	    take_room(w, TICK_BYTES + (valued ? VALUE_BYTES : 0)))
 		return -ENOBUFS;
 	w->ticks.data[w->ticks.len++] = (struct window_tick){ .time_ns = time_ns,
-							      .sample = sample };
+							      .sample = sample,
+							      .value = (uint32_t)w->values.len };
+	if (valued)
+		w->values.data[w->values.len++] = value;
 	return 0;
-}
-
-static int64_t clamp(uint64_t n)
-{
-	return n < INT64_MAX ? (int64_t)n : INT64_MAX;
 }
 
 static int add_attributes(struct window *w, const struct model_sample *s,
@@ -227,13 +469,13 @@ static int add_attributes(struct window *w, const struct model_sample *s,
 	int r = 0;
 
 	if (s->comm.len) {
-		r = label_escape(&w->resource, s->comm);
+		r = label_escape(&w->text, s->comm);
 		if (!r)
 			r = dictionary_text(&w->dictionary, "thread.name",
-					    (struct str){ .data = (char *)w->resource.data,
-							  .len = (uint32_t)w->resource.len },
+					    (struct str){ .data = (char *)w->text.data,
+							  .len = (uint32_t)w->text.len },
 					    &ret[0]);
-		buf_reset(&w->resource);
+		buf_reset(&w->text);
 	}
 	if (!r && s->process)
 		r = dictionary_number(&w->dictionary, "thread.id", clamp(s->tid), &ret[1]);
@@ -246,7 +488,8 @@ int window_add(struct window *w, const struct model *m, const struct model_sampl
 {
 	struct window_sample key = { 0 };
 	uint32_t sample;
-	int r = w->types.samples ? 0 : add_types(w, m);
+	uint64_t value;
+	int r = get_source(w, m, s, &key.source, &value);
 
 	if (!r)
 		r = get_process(w, m, s->process, &key.resource);
@@ -255,26 +498,30 @@ int window_add(struct window *w, const struct model *m, const struct model_sampl
 	if (!r)
 		r = add_attributes(w, s, key.attributes);
 	if (!r)
+		r = get_labels(w, m, s->labels, &key.labels);
+	if (!r)
+		r = get_link(w, m, s->link, &key.link);
+	if (!r)
 		r = get_sample(w, &key, &sample);
 	if (!r)
-		r = add_tick(w, sample, time_ns);
-	w->orphans |= r != 0;
+		r = add_tick(w, sample, time_ns, value);
 	return r;
 }
 
 int window_lose(struct window *w, const struct model *m, const char *reason, uint64_t n)
 {
 	struct window_sample s = { .value = n < UINT32_MAX ? (uint32_t)n : UINT32_MAX };
+	struct window_source source = { .shape = WINDOW_VALUE };
 	uint32_t sample;
-	int r = resource_profiler(&w->resource, m);
+	int r = resource_profiler(&w->text, m);
 
 	if (!r)
-		r = get_resource(w, buf_span(&w->resource), true, &s.resource);
-	buf_reset(&w->resource);
+		r = get_resource(w, buf_span(&w->text), &s.resource);
+	buf_reset(&w->text);
 	if (!r)
-		r = add_name(w, STR_LIT("lost"), &w->types.lost);
+		r = name_valued(w, STR_LIT("lost"), STR_LIT("count"), false, &source);
 	if (!r)
-		r = add_name(w, STR_LIT("count"), &w->types.count);
+		r = put_source(w, &source, &s.source);
 	char mark[64];
 	const int len = snprintf(mark, sizeof(mark), "[lost: %s]", reason);
 
@@ -286,43 +533,105 @@ int window_lose(struct window *w, const struct model *m, const char *reason, uin
 
 /* --- parts --- */
 
+static int copy_string(const struct window *w, struct window *part, struct ids *memo,
+		       uint32_t *string)
+{
+	return dictionary_copy(&part->dictionary, &w->dictionary, DICTIONARY_STRINGS, *string, memo,
+			       string);
+}
+
+static int copy_source(const struct window *w, uint32_t from, struct window *part, struct ids *memo,
+		       uint32_t *ret)
+{
+	struct window_source s = w->sources[from];
+	int r = copy_string(w, part, memo, &s.type);
+
+	if (!r)
+		r = copy_string(w, part, memo, &s.unit);
+	if (!r)
+		r = copy_string(w, part, memo, &s.period_type);
+	if (!r)
+		r = copy_string(w, part, memo, &s.period_unit);
+	if (!r && from)
+		return put_source(part, &s, ret);
+	if (!r)
+		part->sources[0] = s;
+	*ret = 0;
+	return r;
+}
+
+static int copy_attribute(const struct window *w, uint32_t from, struct window *part,
+			  struct ids *memo, uint32_t *ret)
+{
+	return dictionary_copy(&part->dictionary, &w->dictionary, DICTIONARY_ATTRIBUTES, from, memo,
+			       ret);
+}
+
+static int copy_labels(const struct window *w, uint32_t from, struct window *part, struct ids *memo,
+		       uint32_t *ret)
+{
+	uint32_t set[WINDOW_LABELS];
+	const uint32_t n = window_labels(w, from, set);
+	int r = 0;
+
+	for (uint32_t i = 0; !r && i < n; i++)
+		r = copy_attribute(w, set[i], part, memo, &set[i]);
+	return r ? r : put_set(part, set, n, ret);
+}
+
 static int copy_sample(const struct window *w, const struct window_sample *from,
-		       struct window *part, struct idmap *memo, uint32_t *ret)
+		       struct window *part, struct ids *memo, uint32_t *ret)
 {
 	struct window_sample s = { .value = from->value };
-	int r = get_resource(part, window_packed(w, from->resource),
-			     w->resources.data[from->resource].lost, &s.resource);
+	int r = get_resource(part, window_packed(w, from->resource), &s.resource);
 
+	if (!r)
+		r = copy_source(w, from->source, part, memo, &s.source);
 	if (!r)
 		r = dictionary_copy(&part->dictionary, &w->dictionary, DICTIONARY_STACKS,
 				    from->stack, memo, &s.stack);
+	if (!r)
+		r = dictionary_copy(&part->dictionary, &w->dictionary, DICTIONARY_LINKS, from->link,
+				    memo, &s.link);
 	for (int i = 0; !r && i < WINDOW_ATTRIBUTES; i++)
-		r = dictionary_copy(&part->dictionary, &w->dictionary, DICTIONARY_ATTRIBUTES,
-				    from->attributes[i], memo, &s.attributes[i]);
+		r = copy_attribute(w, from->attributes[i], part, memo, &s.attributes[i]);
+	if (!r)
+		r = copy_labels(w, from->labels, part, memo, &s.labels);
 	return r ? r : get_sample(part, &s, ret);
+}
+
+/* Copies the stacks of these ticks. */
+static int copy_stacks(const struct window *w, size_t from, size_t to, struct window *part,
+		       struct ids *memo)
+{
+	ARRAY(uint8_t) used = { 0 };
+	const size_t n = dictionary_len(&w->dictionary, DICTIONARY_STACKS);
+	int r = ARRAY_ROOM(part->pool, &used, n) ? 0 : -ENOBUFS;
+
+	if (!r) {
+		memset(used.data, 0, n);
+		for (size_t i = from; i < to; i++)
+			used.data[w->samples.data[w->ticks.data[i].sample].stack] = 1;
+		r = arrange_stacks(&part->dictionary, &w->dictionary, used.data, memo);
+	}
+	ARRAY_FREE(part->pool, &used);
+	return r;
 }
 
 int window_part(const struct window *w, size_t from, size_t to, struct window *part)
 {
-	const uint32_t types[] = { w->types.samples, w->types.count, w->types.event,
-				   w->types.unit };
-	uint32_t *const of_part[] = { &part->types.samples, &part->types.count, &part->types.event,
-				      &part->types.unit };
-	struct idmap memo = { 0 };
-	int r = 0;
+	struct ids memo = { 0 };
+	int r = copy_stacks(w, from, to, part, &memo);
 
-	part->period = w->period;
-	for (size_t i = 0; !r && i < sizeof(types) / sizeof(types[0]); i++)
-		r = dictionary_copy(&part->dictionary, &w->dictionary, DICTIONARY_STRINGS, types[i],
-				    &memo, of_part[i]);
 	for (size_t i = from; !r && i < to; i++) {
 		const struct window_tick *t = &w->ticks.data[i];
 		uint32_t sample;
 
 		r = copy_sample(w, &w->samples.data[t->sample], part, &memo, &sample);
 		if (!r)
-			r = add_tick(part, sample, t->time_ns);
+			r = add_tick(part, sample, t->time_ns,
+				     t->value < w->values.len ? w->values.data[t->value] : 0);
 	}
-	idmap_done(&memo, part->pool);
+	ids_done(&memo, part->pool);
 	return r;
 }

@@ -183,11 +183,25 @@ static int hold(struct held *h, struct buf *line, struct output *o)
 	return 0;
 }
 
+/* A line that no stack can imitate: names of processes are shorter. */
+static int hold_distrust(struct held *h, const struct model *m, struct output *o)
+{
+	const struct witness_verdict v = model_totals(m)->witness;
+	struct buf line = BUF_INIT(0);
+
+	if (!v.more && !v.fewer && !v.losses)
+		return 0;
+	const int r = buf_printf(&line, "[do not trust this profile] %" PRIu64,
+				 v.more + v.fewer + v.losses);
+
+	return r ? r : hold(h, &line, o);
+}
+
 static int write_lines(const struct paths *p, const struct labels *l, struct output *o)
 {
 	struct held held = { 0 };
 	struct buf line = BUF_INIT(0);
-	int r = 0;
+	int r = hold_distrust(&held, p->model, o);
 
 	for (size_t i = 0; !r && i < p->n && !o->error;) {
 		const uint32_t first = p->sorted[i];

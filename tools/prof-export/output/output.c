@@ -168,6 +168,30 @@ void output_printf(struct output *o, const char *fmt, ...)
 		output_put(o, text, (size_t)n);
 }
 
+int output_flush(struct output *o)
+{
+	if (!o->gzip)
+		flush_output(o);
+	return o->error;
+}
+
+void output_resume(struct output *o, uint64_t bytes)
+{
+	struct stat st;
+
+	if (o->fd < 0)
+		return;
+	if (fstat(o->fd, &st) || !S_ISREG(st.st_mode)) {
+		o->error = o->error ? o->error : -EINVAL;
+		return;
+	}
+	/* Somebody may have cut it. */
+	o->bytes = (uint64_t)st.st_size < bytes ? (uint64_t)st.st_size : bytes;
+	if ((ftruncate(o->fd, (off_t)o->bytes) || lseek(o->fd, (off_t)o->bytes, SEEK_SET) < 0) &&
+	    !o->error)
+		o->error = -errno;
+}
+
 int output_done(struct output *o)
 {
 	if (!o->gzip)
@@ -175,6 +199,16 @@ int output_done(struct output *o)
 	else if (!o->error)
 		pack(o, Z_FINISH);
 	return o->error;
+}
+
+void output_next(struct output *o, int fd)
+{
+	o->fd = fd;
+	o->error = 0;
+	o->bytes = o->len = 0;
+	if (o->gzip && deflateReset(&o->z) != Z_OK)
+		o->error = -EINVAL;
+	output_begin(o);
 }
 
 void output_say(const char *name, int error)

@@ -43,6 +43,12 @@ bool output_rest(struct output *o, int r, unsigned *rests);
 /* Discards all output, to write it again from the beginning. False: some of it is already in a
  * pipe, say, which takes nothing back. */
 bool output_rewind(struct output *o);
+/* After output_done: begins another output, into this descriptor. */
+void output_next(struct output *o, int fd);
+/* Writes what waits, but not for gzip. The first error. */
+int output_flush(struct output *o);
+/* A predecessor wrote so many bytes of the file, which stay; what it wrote behind them goes. */
+void output_resume(struct output *o, uint64_t bytes);
 /* Writes the rest and gives the first error: 0, -errno. Nothing can be put after it. */
 int output_done(struct output *o);
 /* Logs an error of writing to `name`, with a remedy. */

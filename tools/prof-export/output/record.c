@@ -24,7 +24,7 @@ int record_take(struct record *r, const struct msg *m)
 {
 	struct msg own = *m;
 
-	/* Whatever its own schema is, it is written in ours. */
+	/* A recording is written in our schema, whatever the schema of its input was. */
 	if (m->id == MSG_HELLO)
 		own.hello.schema = MSG_SCHEMA;
 	const int e = stream_put(&r->out, &own);
@@ -40,6 +40,16 @@ int record_epoch(struct record *r)
 	if (!e)
 		stream_out_epoch(&r->out, r->out.epoch + 1);
 	return e;
+}
+
+int record_flush(struct record *r)
+{
+	return stream_flush(&r->out);
+}
+
+void record_resume(struct record *r, uint64_t epoch)
+{
+	stream_out_epoch(&r->out, epoch + 1);
 }
 
 int record_missing(struct record *r, uint64_t n)

@@ -18,6 +18,10 @@ void record_done(struct record *r);
 /* Each: 0, -errno of stream_put; errors of the output stay in it. */
 int record_take(struct record *r, const struct msg *m);
 int record_epoch(struct record *r);
+/* Writes what waits. */
+int record_flush(struct record *r);
+/* A predecessor wrote epochs up to this one. */
+void record_resume(struct record *r, uint64_t epoch);
 int record_missing(struct record *r, uint64_t n);
 /* Writes an END if the stream had none. time_ns: of its last sample. */
 int record_finish(struct record *r, uint64_t time_ns);

@@ -17,7 +17,8 @@ static int send_batch(void *ctx, struct span batch)
 
 	o->refused = ms ? bus_send_wait(o->bus, batch, ms) : bus_send(o->bus, batch);
 	o->patient = !o->refused;
-	/* What the bus refused is dropped: otherwise the stream would keep it and send it later. */
+	/* A request that the bus refused is dropped: otherwise the stream would keep it and send it
+	 * later. */
 	return 0;
 }
 

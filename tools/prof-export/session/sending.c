@@ -93,6 +93,12 @@ void sending_interrupted(struct sending *s, bool replayed)
 		model_interrupted(s->own.model, replayed);
 }
 
+void sending_over(struct sending *s)
+{
+	if (s->apart)
+		model_over(s->own.model);
+}
+
 void sending_time(struct sending *s, uint64_t ns)
 {
 	const int r = s->apart ? session_time(&s->own, ns) : 0;

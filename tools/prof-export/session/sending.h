@@ -7,8 +7,8 @@
  * session of their own, which gets the same messages. It takes a third of the memory. Whatever
  * happens to it, the output is the same as without.
  *
- * A journal is never replayed into requests: they were sent before. What a killed prof-export had
- * in its open window is in no request.
+ * A journal is never replayed into requests: they were sent before. If prof-export is killed, the
+ * samples of its open window are in no request.
  */
 #ifndef PROF_EXPORT_SESSION_SENDING_H
 #define PROF_EXPORT_SESSION_SENDING_H
@@ -38,6 +38,7 @@ void sending_reopen(struct sending *s);
 void sending_tell(struct sending *s, struct str name, uint64_t value);
 void sending_hear(struct sending *s, const struct witness_word *w);
 void sending_interrupted(struct sending *s, bool replayed);
+void sending_over(struct sending *s);
 void sending_time(struct sending *s, uint64_t ns);
 /* Nothing more comes: makes the last requests. */
 void sending_finish(struct sending *s);

@@ -38,11 +38,12 @@ int session_init(struct session *s, const struct session_options *o, int fd)
 		.lines = o->lines,
 		.names = o->reporting.names,
 		.aggregate = at_end,
-		.cgroups = o->format == FORMAT_OTLP,
+		.surroundings = o->format == FORMAT_OTLP,
 		.memory_max = o->memory_max - windows,
-		/* What OTLP keeps never grows with the run. */
+		/* The memory of OTLP never grows with the run. */
 		.share_most = o->format == FORMAT_OTLP ? 0 : o->share_most,
 		.others = o->others,
+		.joins = o->joins,
 	};
 
 	s->options = *o;
@@ -123,6 +124,17 @@ static int pass_time(struct session *s, const struct msg *m)
 	return ns ? otlp_time(&s->otlp, s->model, ns) : 0;
 }
 
+/* Samples in the open window may be of a process of which more is known only now. */
+static void pass_process(struct session *s, const struct msg *m)
+{
+	const uint64_t id = m->id == MSG_PROCESS     ? m->process.id
+			    : m->id == MSG_ATTRIBUTE ? m->attribute.process
+						     : 0;
+
+	if (id)
+		otlp_process(&s->otlp, s->model, model_process(s->model, id));
+}
+
 static int take(struct session *s, const struct msg *m)
 {
 	struct model_sample sample;
@@ -169,6 +181,8 @@ static int take(struct session *s, const struct msg *m)
 	}
 	if (!r && is_sample && s->options.format == FORMAT_TEXT)
 		r = text_sample(&s->text, s->model, &sample, &s->output);
+	if (s->options.format == FORMAT_OTLP)
+		pass_process(s, m);
 	if (!r && s->options.format == FORMAT_OTLP && !s->again)
 		r = is_sample ? otlp_sample(&s->otlp, s->model, &sample) : pass_time(s, m);
 	return r ? r : s->output.error;
@@ -232,6 +246,58 @@ void session_replayed(struct session *s)
 	s->again = false;
 }
 
+bool session_may_settle(const struct session *s)
+{
+	return s->begun && format_streams(s->options.format);
+}
+
+static int write_waiting(struct session *s)
+{
+	if (s->options.format == FORMAT_STREAM)
+		return record_flush(&s->record);
+	/* Requests for prof-send are not made again. */
+	return s->options.format == FORMAT_OTLP && !s->options.send
+		       ? otlp_settle(&s->otlp, s->model)
+		       : 0;
+}
+
+int session_settle(struct session *s, struct session_mark *ret)
+{
+	unsigned rests = 0;
+	int r;
+
+	do
+		r = write_waiting(s);
+	while (output_rest(&s->output, r, &rests));
+	if (!r)
+		r = output_flush(&s->output);
+	if (r)
+		return r;
+	*ret = (struct session_mark){ .output_bytes = s->output.bytes,
+				      .record_epoch = s->record.out.epoch,
+				      .window_begin_ns = s->otlp.open ? s->otlp.begin_ns : 0,
+				      .window_end_ns = s->otlp.open ? s->otlp.end_ns : 0 };
+	model_save(s->model, &ret->model);
+	return 0;
+}
+
+int session_resume(struct session *s, const struct session_mark *mark)
+{
+	if (!model_restore(s->model, &mark->model))
+		return -EBADMSG;
+	const struct model_totals *t = model_totals(s->model);
+
+	s->begun = s->in.hello_seen = true;
+	s->in.skipped = (struct stream_skipped){ .messages = t->skipped_messages[0],
+						 .fields = t->skipped_fields[0] };
+	record_resume(&s->record, mark->record_epoch);
+	otlp_resume(&s->otlp, s->model);
+	if (mark->window_end_ns && !s->options.send)
+		otlp_reopen(&s->otlp, s->model, mark->window_begin_ns, mark->window_end_ns);
+	output_resume(&s->output, mark->output_bytes);
+	return s->output.error;
+}
+
 void session_reopen(struct session *s)
 {
 	buf_reset(&s->in.pending);
@@ -273,17 +339,37 @@ static int write_end(struct session *s)
 	}
 }
 
-int session_finish(struct session *s)
+/* Closes the format. */
+static int write_out(struct session *s)
 {
 	const bool at_end = !format_streams(s->options.format);
 	unsigned rests = 0;
 	int r;
 
-	model_conclude(s->model);
 	do
 		r = write_end(s);
 	while (output_rest(&s->output, r, &rests) && (!at_end || output_rewind(&s->output)));
 	const int e = output_done(&s->output);
 
 	return e ? e : r;
+}
+
+int session_finish(struct session *s)
+{
+	model_conclude(s->model);
+	return write_out(s);
+}
+
+int session_turn(struct session *s, int fd, struct status *ret_status)
+{
+	model_missing(s->model, stream_missing(&s->in));
+	model_hand_on(s->model);
+	const int r = write_out(s);
+
+	model_status(s->model, ret_status, false);
+	ret_status->bytes = s->output.bytes;
+	model_next(s->model);
+	otlp_resume(&s->otlp, s->model);
+	output_next(&s->output, fd);
+	return r;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How long to wait before the next attempt: longer after each failure in a row, with jitter, so
- * that a fleet does not come back all at once. What the server asks for is never undercut. Pure.
+ * that a fleet does not come back all at once. It is never less than the server asks for. Pure.
  */
 #ifndef PROF_SEND_ANSWER_BACKOFF_H
 #define PROF_SEND_ANSWER_BACKOFF_H

@@ -46,7 +46,7 @@ bool grpc_body(struct span body, struct span *ret);
  * absent one is empty. False: there is no valid status. */
 bool grpc_status_of(struct str status, struct str message, struct str details,
 		    struct grpc_status *ret);
-/* What a reply without a gRPC status means, by its HTTP status. */
+/* The code of a reply without a gRPC status, by its HTTP status. */
 unsigned grpc_code_of_http(unsigned http);
 /* "UNAVAILABLE"; "an unknown code" outside the table. Static storage. */
 const char *grpc_code_name(unsigned code);

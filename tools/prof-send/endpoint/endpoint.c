@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-send/endpoint/endpoint.h"
 
+#include <arpa/inet.h>
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdio.h>
@@ -99,8 +100,11 @@ static uint64_t hash(const char *text)
 
 static bool is_local(const char *host)
 {
-	return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
-	       strcmp(host, "[::1]") == 0;
+	struct in_addr a;
+
+	if (inet_pton(AF_INET, host, &a) == 1)
+		return ntohl(a.s_addr) >> 24 == IN_LOOPBACKNET;
+	return strcmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0;
 }
 
 static int compose(const struct parts *p, const struct endpoint_how *how, struct endpoint *ret)

@@ -32,7 +32,7 @@ struct endpoint {
 	uint64_t key; /* a hash of url: tells the spooled requests of endpoints apart */
 };
 
-/* What to make of the text. */
+/* How to read the text. */
 struct endpoint_how {
 	enum endpoint_protocol protocol;
 	bool base;	/* the URL is that of all signals: the default path is appended */

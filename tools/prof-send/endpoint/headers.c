@@ -171,6 +171,18 @@ const char *headers_get(const struct headers *h, size_t i)
 	return (const char *)h->text.data + h->one[i].at;
 }
 
+/* The text may have been cut within a value. */
+static void hide_beginning(const char *value, size_t len, char *text)
+{
+	const size_t n = strlen(text);
+
+	for (size_t k = len < n ? len : n; k >= HIDDEN_LEAST; k--)
+		if (memcmp(text + n - k, value, k) == 0) {
+			memset(text + n - k, '*', k);
+			return;
+		}
+}
+
 void headers_hide(const struct headers *h, char *text)
 {
 	for (size_t i = 0; i < h->n; i++) {
@@ -186,6 +198,7 @@ void headers_hide(const struct headers *h, char *text)
 				continue;
 			for (char *at = strstr(text, parts[k]); at; at = strstr(at + len, parts[k]))
 				memset(at, '*', len);
+			hide_beginning(parts[k], len, text);
 		}
 	}
 }

@@ -157,27 +157,23 @@ int lender_start(struct lender *l, const struct lender_file *files, size_t n)
 	return 0;
 }
 
-/* An answer that came too late would be taken for the next one, so after one the lender is lost. */
 static int lost(struct lender *l)
 {
 	fd_close(&l->socket);
 	return LENDER_LOST;
 }
 
-int lender_borrow(struct lender *l, unsigned number, int *ret_fd)
+static bool has_answer(const struct lender *l, int ms)
 {
-	const uint32_t order = number;
-	int32_t r;
-	int fd = -1;
-
-	if (l->socket < 0)
-		return LENDER_LOST;
-	if (send(l->socket, &order, sizeof(order), MSG_NOSIGNAL) != sizeof(order))
-		return lost(l);
 	struct pollfd p = { .fd = l->socket, .events = POLLIN };
 
-	if (poll(&p, 1, ANSWER_MS) != 1)
-		return lost(l);
+	return poll(&p, 1, ms) == 1;
+}
+
+static int take_answer(struct lender *l, int *ret_fd)
+{
+	int32_t r;
+	int fd = -1;
 	const ssize_t n = scm_receive(l->socket, &r, sizeof(r), &fd, 1, 0);
 
 	if (n != sizeof(r) || (r == 0) != (fd >= 0)) {
@@ -186,6 +182,33 @@ int lender_borrow(struct lender *l, unsigned number, int *ret_fd)
 	}
 	*ret_fd = fd;
 	return r;
+}
+
+/* An answer that comes too late is for an order that nobody remembers. */
+static int settle(struct lender *l)
+{
+	int fd = -1;
+
+	if (l->owes && !has_answer(l, 0))
+		return LENDER_LATE;
+	if (l->owes)
+		(void)take_answer(l, &fd);
+	fd_close(&fd);
+	l->owes = false;
+	return l->socket < 0 ? LENDER_LOST : 0;
+}
+
+int lender_borrow(struct lender *l, unsigned number, int *ret_fd)
+{
+	const uint32_t order = number;
+	const int r = settle(l);
+
+	if (r)
+		return r;
+	if (send(l->socket, &order, sizeof(order), MSG_NOSIGNAL) != sizeof(order))
+		return lost(l);
+	l->owes = !has_answer(l, ANSWER_MS);
+	return l->owes ? LENDER_LATE : take_answer(l, ret_fd);
 }
 
 void lender_end(struct lender *l)
@@ -204,6 +227,8 @@ const char *lender_error(int r)
 		return "belongs to another user, who could change it; give it to root or to "
 		       "yourself";
 	case LENDER_LOST:
+		return "the process that opens it has ended; start prof-send again";
+	case LENDER_LATE:
 		return "its file system does not answer; move it to another one";
 	default:
 		return strerror(r < 0 ? -r : EIO);

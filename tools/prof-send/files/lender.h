@@ -22,6 +22,7 @@ struct lender_file {
 struct lender {
 	int socket; /* -1: there is none */
 	pid_t pid;
+	bool owes; /* an answer, for which nobody waits any more */
 };
 #define LENDER_NONE \
 	(struct lender) \
@@ -33,13 +34,15 @@ enum lender_verdict {
 	LENDER_NO_FILE = 1,  /* no regular file */
 	LENDER_READABLE = 2, /* secret, and others can read it */
 	LENDER_OWNER = 3,    /* secret, and belongs neither to root nor to the caller */
-	LENDER_LOST = 4,     /* there is no answer: the lender is gone, or its file hangs */
+	LENDER_LOST = 4,     /* the lender is gone */
+	LENDER_LATE = 5,     /* there is no answer yet: a file hangs, or the host is busy */
 };
 
 /* Starts it for these files. Needs a process of one thread. 0, -errno. */
 int lender_start(struct lender *l, const struct lender_file *files, size_t n);
-/* Borrows the file with this number; the caller owns *ret_fd. Waits a second at most. 0, enum
- * lender_verdict, -errno of open. */
+/* Borrows the file with this number; the caller owns *ret_fd. Waits a second at most. After a
+ * LENDER_LATE, other calls do not wait until the lender has answered. 0, enum lender_verdict,
+ * -errno of open. */
 int lender_borrow(struct lender *l, unsigned number, int *ret_fd);
 /* Ends it. */
 void lender_end(struct lender *l);

@@ -6,8 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define TRIES 3 /* of a file that changes while it is read */
+#include "common/base/contents.h"
 
 static uint64_t ns(const struct timespec *t)
 {
@@ -39,48 +38,23 @@ static void take(struct watched *w, uint8_t *data, size_t len)
 	w->len = len;
 }
 
-static int read_all(int fd, uint8_t *to, size_t n)
+/* Reads what has changed. */
+static int read_again(struct watched *w, int fd)
 {
-	size_t done = 0;
+	struct stat st;
+	uint8_t *data;
+	size_t len;
 
-	while (done < n) {
-		const ssize_t k = pread(fd, to + done, n - done, (off_t)done);
-
-		if (k < 0 && errno != EINTR)
-			return -errno;
-		if (k == 0)
-			return -EAGAIN;
-		done += k > 0 ? (size_t)k : 0;
-	}
-	return 0;
-}
-
-/* Reads what did not change meanwhile. */
-static int read_once(struct watched *w, int fd)
-{
-	struct stat before, after;
-
-	if (fstat(fd, &before))
+	if (fstat(fd, &st))
 		return -errno;
-	if (is_same(w, &before))
+	if (is_same(w, &st))
 		return 0;
-	if ((uint64_t)before.st_size > w->max)
-		return -EFBIG;
-	const size_t len = (size_t)before.st_size;
-	uint8_t *data = malloc(len + 1);
-	int r = data ? read_all(fd, data, len) : -ENOMEM;
+	const int r = contents_read(fd, w->max, &data, &len, &st);
 
-	if (!r && fstat(fd, &after))
-		r = -errno;
-	if (!r && (after.st_size != before.st_size || ns(&after.st_mtim) != ns(&before.st_mtim)))
-		r = -EAGAIN;
-	if (r) {
-		free(data);
+	if (r)
 		return r;
-	}
-	data[len] = '\0';
 	take(w, data, len);
-	note(w, &before);
+	note(w, &st);
 	return WATCHED_CHANGED;
 }
 
@@ -90,9 +64,7 @@ int watched_refresh(struct watched *w)
 
 	if (r || !w->lender)
 		return r;
-	r = -EAGAIN;
-	for (int i = 0; i < TRIES && r == -EAGAIN; i++)
-		r = read_once(w, fd);
+	r = read_again(w, fd);
 	close(fd);
 	return r;
 }

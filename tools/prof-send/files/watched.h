@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The contents of a file that may be replaced or rewritten while prof-send runs: it is read again
- * when it has changed. What cannot be read keeps its last contents. They may be secret, and are
- * overwritten before their memory is freed.
+ * when it has changed. If it cannot be read, its last contents still hold. They may be secret, and
+ * are overwritten before their memory is freed.
  */
 #ifndef PROF_SEND_FILES_WATCHED_H
 #define PROF_SEND_FILES_WATCHED_H
@@ -22,7 +22,7 @@ struct watched {
 
 enum watched_verdict { WATCHED_CHANGED = 16 /* beside enum lender_verdict */ };
 
-/* 0: nothing has changed; WATCHED_CHANGED; the results of lender_borrow; -errno of reading. */
+/* 0: nothing has changed; WATCHED_CHANGED; the results of lender_borrow and contents_read. */
 int watched_refresh(struct watched *w);
 void watched_done(struct watched *w);
 static inline struct span watched_bytes(const struct watched *w)

@@ -80,7 +80,7 @@ static bool drop_oldest(struct queue *q, bool in_spool)
 	return true;
 }
 
-/* Drops from the front until the entries keep to the limits. What is being sent stays. */
+/* Drops from the front until the entries keep to the limits. Those that are being sent stay. */
 static void keep_to_limits(struct queue *q)
 {
 	while (q->memory > q->limits.memory_max && drop_oldest(q, false))

@@ -4,7 +4,7 @@
  * number. A request always finds room: the oldest ones are dropped for it, and counted. With a
  * spool, requests wait there, and memory is only for those that the disk does not take.
  *
- * What became of each request is counted here, for the endpoint.
+ * The queue counts the outcome of each request, for the endpoint.
  */
 #ifndef PROF_SEND_QUEUE_QUEUE_H
 #define PROF_SEND_QUEUE_QUEUE_H

@@ -14,7 +14,7 @@
 /* The largest request, uncompressed: OTLP's own limit for clients. */
 #define REQUEST_MAX (64u << 20)
 
-/* What is told of a request besides its bytes. */
+/* Facts about a request, besides its bytes. */
 struct request_facts {
 	uint64_t id;	  /* the sender's number; 0: none */
 	uint64_t samples; /* in it; 0: not known */

@@ -104,8 +104,9 @@ static int open_file(const struct spool *s, uint64_t key, uint64_t serial, struc
 	spoolfile_name(key, serial, name);
 	int fd = openat(s->folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
+	/* A link, or a socket. */
 	if (fd < 0)
-		return errno == ENOENT || errno == ELOOP ? SPOOL_DAMAGED : -errno;
+		return errno == ENOENT || errno == ELOOP || errno == ENXIO ? SPOOL_DAMAGED : -errno;
 	int r = fstat(fd, &st) ? -errno : S_ISREG(st.st_mode) ? 0 : SPOOL_DAMAGED;
 
 	if (!r)

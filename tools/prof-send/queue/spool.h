@@ -28,7 +28,7 @@ struct spool_entry {
 	struct request_facts facts;
 	uint32_t len; /* bytes, compressed */
 };
-/* What was found in the folder. */
+/* The files that were found in the folder. */
 struct spool_found {
 	struct spool_entry *entries; /* of one endpoint, the oldest first; the caller frees them */
 	size_t n;
@@ -43,7 +43,7 @@ enum spool_verdict {
 	SPOOL_DAMAGED = 3,	  /* the file is torn, falsified or gone */
 };
 
-/* Who may own the folder, besides root and the caller. */
+/* The users who may own the folder, besides root and the caller. */
 struct spool_owners {
 	uid_t user;	   /* of this prof-send */
 	uid_t first, last; /* users of earlier runs, whom nobody else has; 0 and 0: none */

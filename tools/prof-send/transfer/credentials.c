@@ -57,17 +57,29 @@ static int parse_headers(struct credentials *c, struct credentials_error *ret)
 
 int credentials_refresh(struct credentials *c, struct credentials_error *ret)
 {
-	bool parse = c->list && !c->headers.n;
+	int failed = 0;
 
+	c->stale |= c->list && !c->headers.n;
 	for (int i = 0; i < CREDENTIALS_FILES; i++) {
 		const int r = watched_refresh(&c->file[i]);
 
 		if (r == WATCHED_CHANGED)
-			parse |= i == CREDENTIALS_HEADERS;
-		else if (r)
-			return refuse(ret, c->path[i], 0, reason(r));
+			c->stale |= i == CREDENTIALS_HEADERS;
+		else if (r && !failed)
+			failed = refuse(ret, c->path[i], 0, reason(r));
 	}
-	return parse ? parse_headers(c, ret) : 0;
+	if (!c->stale)
+		return failed;
+	/* A new token counts also while another file is missing. */
+	struct credentials_error e;
+
+	if (!parse_headers(c, &e)) {
+		c->stale = false;
+		return failed;
+	}
+	if (!failed)
+		*ret = e;
+	return 1;
 }
 
 void credentials_done(struct credentials *c)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an endpoint is reached with, out of files that may change while prof-send runs: headers with
+ * The credentials for an endpoint, out of files that may change while prof-send runs: headers with
  * tokens, roots that it trusts, and a client's certificate with its key.
  */
 #ifndef PROF_SEND_TRANSFER_CREDENTIALS_H
@@ -22,9 +22,10 @@ struct credentials {
 	struct watched file[CREDENTIALS_FILES];
 	const char *list;	/* OTEL_EXPORTER_OTLP_HEADERS, borrowed; NULL: none */
 	struct headers headers; /* of the list and of the file */
+	bool stale;		/* these have to be read again */
 };
 
-/* What could not be used, for a message. */
+/* A file or variable that could not be used, for a message. */
 struct credentials_error {
 	const char *path; /* or the name of a variable */
 	unsigned line;	  /* of it; 0: the whole file */

@@ -5,11 +5,12 @@
 #include <string.h>
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "tools/prof-send/transfer/patience.h"
 
 int sender_init(struct sender *s, struct transfer *transfers, size_t n)
 {
 	*s = (struct sender){ .multi = curl_multi_init(), .transfers = transfers, .n = n };
-	return s->multi ? 0 : -ENOMEM;
+	return s->multi ? patience_begin() : -ENOMEM;
 }
 
 void sender_done(struct sender *s)
@@ -82,7 +83,9 @@ void sender_work(struct sender *s)
 
 	do {
 		begin_all(s);
+		patience_start();
 		curl_multi_perform(s->multi, &running);
+		patience_stop();
 	} while (take_ended(s));
 }
 

@@ -14,7 +14,8 @@ struct sender {
 	size_t n;
 };
 
-/* The transfers are open and stay where they are. 0, -ENOMEM. */
+/* Once, before the cell is sealed. The transfers are open and stay where they are. 0, -ENOMEM,
+ * -errno of a timer. */
 int sender_init(struct sender *s, struct transfer *transfers, size_t n);
 /* Gives up attempts under way, and closes all connections; the transfers stay open. */
 void sender_done(struct sender *s);

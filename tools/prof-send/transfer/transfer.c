@@ -11,14 +11,16 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "tools/prof-send/answer/backoff.h"
+#include "tools/prof-send/transfer/patience.h"
 
-#define BODY_MAX (4u << 20)   /* bytes of a reply; OTLP's advice */
+#define REPLY_MAX (4u << 20)  /* bytes of a reply; OTLP's advice for its body */
 #define BODY_KEPT (64u << 10) /* bytes that are parsed: its message is short */
 #define TEXT_MAX (16u << 10)  /* bytes of a header that we read */
 #define CONNECT_MS 5000
 #define KEEPALIVE_S 30
 #define IDLE_S 300 /* a connection is not used again after this time at rest */
 #define SAID_NS 10000000000u
+#define LACKS_MOST 4 /* attempts in a row for which there is no memory; others wait behind it */
 
 static const char *const text_names[TRANSFER_TEXTS] = {
 	[TRANSFER_CONTENT_TYPE] = "content-type",
@@ -41,7 +43,14 @@ static void forget_reply(struct transfer *t)
 		buf_reset(&t->text[i]);
 	buf_reset(&t->body);
 	t->body_len = 0;
-	t->endless = false;
+}
+
+/* Counts what came. curl itself keeps any number of trailers. False: ends the transfer. */
+static bool is_bearable(struct transfer *t, size_t len)
+{
+	t->reply_len += len;
+	t->endless = t->reply_len > REPLY_MAX;
+	return !t->endless;
 }
 
 static size_t on_header(char *data, size_t size, size_t n, void *ctx)
@@ -49,6 +58,8 @@ static size_t on_header(char *data, size_t size, size_t n, void *ctx)
 	struct transfer *t = ctx;
 	struct str line = { .data = data, .len = (uint32_t)(size * n) };
 
+	if (!is_bearable(t, line.len))
+		return 0;
 	/* A status line: what came before was an interim reply. */
 	if (str_starts(line, "HTTP/"))
 		forget_reply(t);
@@ -67,7 +78,7 @@ static size_t on_header(char *data, size_t size, size_t n, void *ctx)
 		if (strlen(text_names[i]) != name_len ||
 		    strncasecmp(text_names[i], line.data, name_len) != 0)
 			continue;
-		/* What is too long stays empty, as if it had not come. */
+		/* A text that is too long stays empty, as if it had not come. */
 		buf_reset(&t->text[i]);
 		(void)buf_append(&t->text[i], value, (size_t)(end - value));
 	}
@@ -79,11 +90,9 @@ static size_t on_body(char *data, size_t size, size_t n, void *ctx)
 	struct transfer *t = ctx;
 	const size_t len = size * n;
 
+	if (!is_bearable(t, len))
+		return 0;
 	t->body_len += len;
-	if (t->body_len > BODY_MAX) {
-		t->endless = true;
-		return 0; /* ends the transfer */
-	}
 	if (t->body.len < BODY_KEPT) {
 		const size_t room = BODY_KEPT - t->body.len;
 
@@ -184,7 +193,7 @@ static bool has_broken_reuse(void)
 	return version >= 0x075800 && version < 0x080000;
 }
 
-/* What is the same for all attempts. */
+/* Sets the options that are the same for all attempts. */
 static int set_endpoint(struct transfer *t)
 {
 	const bool grpc = t->endpoint.protocol == ENDPOINT_GRPC;
@@ -197,6 +206,8 @@ static int set_endpoint(struct transfer *t)
 	SET(CURLOPT_USERAGENT, "profpipe/" PROFPIPE_VERSION);
 	SET(CURLOPT_POST, 1L);
 	SET(CURLOPT_NOSIGNAL, 1L);
+	/* The end of an attempt does not wait for a server of names: its thread ends later. */
+	SET(CURLOPT_QUICK_EXIT, 1L);
 	SET(CURLOPT_FOLLOWLOCATION, 0L); /* a token is only for the named server */
 	SET(CURLOPT_HTTP_VERSION, h2c	 ? (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE
 				  : grpc ? (long)CURL_HTTP_VERSION_2TLS
@@ -222,7 +233,7 @@ static int set_endpoint(struct transfer *t)
 	/* Roots come from memory: files are out of reach. */
 	SET(CURLOPT_CAINFO, NULL);
 	SET(CURLOPT_CAPATH, NULL);
-	return 0;
+	return patience_watch(t->easy) ? 0 : -ENOMEM;
 }
 
 void transfer_open(struct transfer *t)
@@ -312,24 +323,33 @@ bool transfer_begin(struct transfer *t, uint64_t now_ns)
 		return false;
 	t->request = queue_begin(&t->queue);
 	if (!t->request) {
-		/* What waits cannot be read now. */
+		/* The waiting requests cannot be read now. */
 		if (!queue_is_empty(&t->queue))
 			wait_before_next(t, 0);
 		return false;
 	}
 	forget_reply(t);
+	t->reply_len = 0;
+	t->endless = false;
 	t->error[0] = '\0';
 	const int r = prepare(t);
 
-	if (!r)
+	if (!r) {
+		t->lacks = 0;
 		return true;
+	}
 	let_go(t);
 	if (r == -EBADMSG) {
 		queue_give_up(&t->queue, QUEUE_DAMAGED);
 		return false;
 	}
-	queue_again(&t->queue);
 	wait_before_next(t, 0);
+	if (++t->lacks < LACKS_MOST) {
+		queue_again(&t->queue);
+		return false;
+	}
+	t->lacks = 0;
+	queue_give_up(&t->queue, QUEUE_MEMORY);
 	return false;
 }
 
@@ -349,6 +369,7 @@ static void say_recovered(struct transfer *t)
 	if (t->said_failing)
 		log_warning("%s: takes requests again", t->endpoint.name);
 	t->said_failing = false;
+	t->failing[0] = '\0';
 }
 
 static void take_answer(struct transfer *t, const struct answer *a)
@@ -363,6 +384,7 @@ static void take_answer(struct transfer *t, const struct answer *a)
 		if (!t->said_failing)
 			log_warning("%s: %s; trying again", t->endpoint.name, a->why);
 		t->said_failing = true;
+		memcpy(t->failing, a->why, sizeof(t->failing));
 		t->queue.counts.retried++;
 		queue_again(&t->queue);
 		wait_before_next(t, a->has_delay ? a->delay_ms : 0);
@@ -390,6 +412,9 @@ static const char *failure_of(struct transfer *t, CURLcode result)
 	curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &number);
 	if (result == CURLE_COULDNT_CONNECT && number)
 		snprintf(t->error + len, sizeof(t->error) - len, " (%s)", strerror((int)number));
+	/* curl also says so of a header of 100 KiB. */
+	if (result == CURLE_OUT_OF_MEMORY)
+		return "out of memory, or a header is too long";
 	return t->error[0] ? t->error : curl_easy_strerror(result);
 }
 

@@ -37,15 +37,17 @@ struct transfer {
 	struct request *request; /* being sent; NULL: none */
 	uint8_t *expanded;	 /* the same, uncompressed; NULL: it is sent compressed */
 	struct buf text[TRANSFER_TEXTS];
-	struct buf body; /* the first bytes */
-	uint64_t body_len;
-	bool endless;
-	uint64_t next_ns;      /* CLOCK_MONOTONIC: not before */
-	unsigned failures;     /* in a row */
-	bool said_failing;     /* the user knows that it fails */
-	uint64_t said_ns;      /* when the user was last told of a loss */
-	bool said_credentials; /* the user knows that a file cannot be read */
-	bool said_spool;       /* the user knows that the spool does not take requests */
+	struct buf body;	      /* the first bytes */
+	uint64_t body_len, reply_len; /* bytes that came; with headers and interim replies */
+	bool endless;		      /* more than anybody needs */
+	uint64_t next_ns;	      /* CLOCK_MONOTONIC: not before */
+	unsigned failures;	      /* in a row */
+	unsigned lacks;		      /* of memory, in a row, for the oldest request */
+	bool said_failing;	      /* the user knows that it fails */
+	char failing[ANSWER_WHY_MAX]; /* why the last attempt failed; empty: it did not */
+	uint64_t said_ns;	      /* when the user was last told of a loss */
+	bool said_credentials;	      /* the user knows that a file cannot be read */
+	bool said_spool;	      /* the user knows that the spool does not take requests */
 };
 
 /* Once, before the cell is sealed: whatever libraries load from files. 0, -ENOMEM. */

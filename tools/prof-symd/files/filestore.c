@@ -304,6 +304,7 @@ static void give_up(struct filestore *s, struct filestore_file *f, uint64_t now_
 {
 	s->timed_out++;
 	f->timed_out = true;
+	f->failed_ns = now_ns;
 	if (f->program)
 		program_give_up(f->program);
 	settle(s, f, now_ns);
@@ -313,9 +314,11 @@ int filestore_get(struct filestore *s, struct filestore_file *f, uint64_t now_ns
 		  struct program **ret)
 {
 	s->now_ns = now_ns;
-	if (f->state == FILESTORE_FAILED && f->timed_out &&
-	    now_ns - f->failed_ns >= FILESTORE_RETRY_NS)
+	if (filestore_settled(f) && f->timed_out && now_ns - f->failed_ns >= FILESTORE_RETRY_NS) {
+		/* It may lack only its debug file. */
+		close_program(s, f);
 		f->state = FILESTORE_CLOSED;
+	}
 	if (f->state == FILESTORE_CLOSED && !start_asking(s, f, now_ns))
 		return FILESTORE_WAIT; /* others come first, each with a deadline */
 	if (f->state == FILESTORE_ASKED && now_ns - f->asked_ns >= FILESTORE_WAIT_NS)

@@ -11,7 +11,8 @@
  * takes three times the cpu time of everything else here.
  *
  * Files are requested through `ask`. By hand it answers at once, in a deployment over the bus. If
- * no answer comes within FILESTORE_WAIT_NS, the file counts as missing.
+ * no answer comes within FILESTORE_WAIT_NS, the file counts as missing, and is asked for again
+ * after FILESTORE_RETRY_NS.
  */
 #ifndef PROF_SYMD_FILES_FILESTORE_H
 #define PROF_SYMD_FILES_FILESTORE_H
@@ -34,7 +35,7 @@
 
 enum filestore_state { FILESTORE_CLOSED, FILESTORE_ASKED, FILESTORE_READY, FILESTORE_FAILED };
 
-/* What a program has given up since its last use, as `packed` of program_rest says. */
+/* How much memory a program has given up since its last use, as `packed` of program_rest says. */
 enum filestore_rest { FILESTORE_WORKS, FILESTORE_RESTS, FILESTORE_RESTS_PACKED };
 
 /* One file of the stream. The stream's definitions own it (definitions.h). Zero-initialise, then

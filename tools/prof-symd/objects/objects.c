@@ -127,6 +127,7 @@ void objects_stop_reading(struct objects *o, struct object *e, enum object_state
 	p->reading--;
 	o->reading--;
 	room_give(&o->places_reading, p->owner, 1);
+	e->failures += state == OBJECT_GONE && e->failures < UINT8_MAX;
 	o->counts.gone += state == OBJECT_GONE;
 	o->counts.refused += state == OBJECT_REFUSED;
 	if (!o->reading)
@@ -377,6 +378,30 @@ void objects_free(struct objects *o)
 
 /* --- reading --- */
 
+/* Whether prof-bpf did not give a piece: many new objects can make it forget a place between two
+ * requests (tools/prof-bpf/host/reach.c). */
+static bool lacks_a_piece(const struct object_memory *m)
+{
+	for (unsigned i = 0; i < m->count; i++)
+		if (m->pieces[i].read && !m->pieces[i].have)
+			return true;
+	return false;
+}
+
+/* Begins to read an object from its start. */
+static int read_again(struct objects *o, struct object *e)
+{
+	struct reading *g = e->reading;
+
+	o->reading_bytes -= g->memory.bytes.len;
+	object_memory_done(&g->memory);
+	g->rounds = 0;
+	g->attempts++;
+	g->serial = ++o->serial;
+	objects_set_dirty(o, &o->processes[e->process]);
+	return runtime_name(g->build, e->address, e->check, &g->memory, &o->scratch);
+}
+
 int objects_try_name(struct objects *o, uint32_t i, uint64_t now_ns)
 {
 	struct object *e = &o->at[i];
@@ -386,6 +411,8 @@ int objects_try_name(struct objects *o, uint32_t i, uint64_t now_ns)
 	const uint64_t former = lastword_begin(LASTWORD_PROCESS, o->processes[e->process].id);
 	int r = runtime_name(g->build, e->address, e->check, &g->memory, &o->scratch);
 
+	if (r == RUNTIME_GONE && lacks_a_piece(&g->memory) && g->attempts + 1 < OBJECTS_ATTEMPTS)
+		r = read_again(o, e);
 	lastword_back(former);
 	if (r < 0)
 		return r;
@@ -422,6 +449,74 @@ static struct taken *place_for_taken(struct objects *o, uint64_t owner)
 			oldest = t;
 	}
 	return oldest ? oldest : &o->taken[0];
+}
+
+/* Of the object that is being named. */
+struct other {
+	const struct objects *objects;
+	uint64_t process;
+};
+
+static struct object_memory *find_other(void *ctx, uint64_t address, uint64_t check)
+{
+	const struct other *of = ctx;
+	const struct objects *o = of->objects;
+	const uint32_t i = idmap_get(&o->by_taken, key_of(o, of->process, address, check));
+	const struct taken *t = i == IDMAP_NONE ? NULL : &o->taken[i];
+
+	return t && t->process == of->process && t->address == address && t->check == check
+		       ? t->memory
+		       : NULL;
+}
+
+/* Names an object from its copy. *ret_whole: the copy was enough. *ret is NULL if there is no copy
+ * or no name in it. 0, -ENOMEM. */
+static int name_taken(struct objects *o, const struct object *e, const struct runtime_build *b,
+		      struct object_names **ret, size_t *ret_bytes, bool *ret_whole)
+{
+	uint64_t process = o->processes[e->process].id;
+	uint32_t i = idmap_get(&o->by_taken, key_of(o, process, e->address, e->check));
+	struct taken *t = i == IDMAP_NONE ? NULL : &o->taken[i];
+	int r;
+
+	*ret = NULL;
+	if (!t || t->process != process || t->address != e->address || t->check != e->check)
+		return 0;
+
+	const uint64_t former = lastword_begin(LASTWORD_PROCESS, process);
+	struct other other = { .objects = o, .process = process };
+
+	t->memory->other = find_other;
+	t->memory->other_ctx = &other;
+	r = runtime_name(b, e->address, e->check, t->memory, &o->scratch);
+	lastword_back(former);
+	if (r == 0)
+		r = object_names_new(&o->scratch, &o->sources, ret, ret_bytes);
+	*ret_whole = !t->memory->lacked;
+	drop_taken(o, t);
+	return r < 0 ? r : 0;
+}
+
+/* Names an object that only its copy can name, if that has come after the frame. 0, -ENOMEM. */
+static int name_late(struct objects *o, uint32_t i)
+{
+	struct object *e = &o->at[i];
+	struct object_names *taken;
+	bool whole;
+	size_t bytes = 0;
+
+	if (e->state != OBJECT_READING || e->address < OBJECTS_KEYS)
+		return 0;
+	int r = name_taken(o, e, e->reading->build, &taken, &bytes, &whole);
+
+	if (r || !taken)
+		return r;
+	objects_stop_reading(o, e, OBJECT_NAMED, e->since_ns);
+	e->names = taken;
+	charge(o, e, sizeof(*e) + bytes);
+	o->counts.named++;
+	make_room(o, i);
+	return 0;
 }
 
 int objects_take(struct objects *o, const struct msg_object *m)
@@ -466,32 +561,7 @@ int objects_take(struct objects *o, const struct msg_object *m)
 			break; /* its lengths exceed its bytes */
 		r = object_memory_add(memory, m->addresses.data[i], bytes);
 	}
-	return r;
-}
-
-/* Names an object from its copy. *ret_whole: the copy was enough. *ret is NULL if there is no copy
- * or no name in it. 0, -ENOMEM. */
-static int name_taken(struct objects *o, const struct object *e, const struct runtime_build *b,
-		      struct object_names **ret, size_t *ret_bytes, bool *ret_whole)
-{
-	uint64_t process = o->processes[e->process].id;
-	uint32_t i = idmap_get(&o->by_taken, key_of(o, process, e->address, e->check));
-	struct taken *t = i == IDMAP_NONE ? NULL : &o->taken[i];
-	int r;
-
-	*ret = NULL;
-	if (!t || t->process != process || t->address != e->address || t->check != e->check)
-		return 0;
-
-	const uint64_t former = lastword_begin(LASTWORD_PROCESS, process);
-
-	r = runtime_name(b, e->address, e->check, t->memory, &o->scratch);
-	lastword_back(former);
-	if (r == 0)
-		r = object_names_new(&o->scratch, &o->sources, ret, ret_bytes);
-	*ret_whole = !t->memory->lacked;
-	drop_taken(o, t);
-	return r < 0 ? r : 0;
+	return r || known == IDMAP_NONE ? r : name_late(o, known);
 }
 
 /* Begins to read a new object, unless its copy is enough. 0, -ENOMEM. */
@@ -534,6 +604,18 @@ static int start_reading(struct objects *o, struct object *e, const struct runti
 	return objects_try_name(o, (uint32_t)(e - o->at), now_ns);
 }
 
+/* When an object is tried again that could not be read: soon at first, then four times as long. */
+static uint64_t retry_of(const struct object *e)
+{
+	uint64_t ns = OBJECTS_SOON_NS;
+
+	if (e->state == OBJECT_REFUSED)
+		return OBJECTS_RETRY_NS;
+	for (unsigned i = 1; i < e->failures && ns < OBJECTS_RETRY_NS; i++)
+		ns *= 4;
+	return ns < OBJECTS_RETRY_NS ? ns : OBJECTS_RETRY_NS;
+}
+
 /* Finds or adds an object. 0; -EBUSY: too many are already being read, with `most` places for all;
  * -ENOBUFS: no room; -ENOMEM. */
 static int get_object(struct objects *o, const struct runtime_build *b, uint64_t process,
@@ -554,7 +636,8 @@ static int get_object(struct objects *o, const struct runtime_build *b, uint64_t
 		*ret = i;
 		o->processes[e->process].sampled = true;
 		if ((e->state == OBJECT_GONE || e->state == OBJECT_REFUSED) &&
-		    now_ns - e->since_ns >= OBJECTS_RETRY_NS &&
+		    (now_ns - e->since_ns >= retry_of(e) ||
+		     (address >= OBJECTS_KEYS && idmap_get(&o->by_taken, key) != IDMAP_NONE)) &&
 		    room_admits(&o->places_reading, o->processes[e->process].owner, most))
 			return start_reading(o, e, b, now_ns);
 		return 0;

@@ -7,7 +7,7 @@
  * requested or known at one time: one may have as many as are free, or gives way to who has fewer.
  *
  * An object that could not be read stays without a name, since another object may be there by now.
- * Its address is not tried again for OBJECTS_RETRY_NS.
+ * Its address is not tried again for a while: OBJECTS_SOON_NS, later up to OBJECTS_RETRY_NS.
  */
 #ifndef PROF_SYMD_OBJECTS_OBJECTS_H
 #define PROF_SYMD_OBJECTS_OBJECTS_H
@@ -21,7 +21,9 @@
 #define OBJECTS_READING 8192	      /* objects being read at one time; of one owner half */
 #define OBJECTS_PROCESSES 4096	      /* processes known at one time */
 #define OBJECTS_WAIT_NS 1000000000ull /* timeout of reading one object */
+#define OBJECTS_SOON_NS 100000000ull
 #define OBJECTS_RETRY_NS 10000000000ull
+#define OBJECTS_ATTEMPTS 4	     /* to read one object, if prof-bpf does not give all of it */
 #define OBJECTS_AGAIN_NS 50000000ull /* wait after the answer that the rate was exceeded */
 #define OBJECTS_IN_FLIGHT 32	     /* requests at a time; of one owner half */
 #define OBJECTS_PIECES 256	     /* of one request */

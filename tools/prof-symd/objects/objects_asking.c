@@ -22,7 +22,8 @@ static int send_one(struct objects *o, struct process *p, uint64_t now_ns)
 	     i = o->at[i].of_process[1]) {
 		struct object *e = &o->at[i];
 
-		if (e->state != OBJECT_READING)
+		/* A copy may still come. */
+		if (e->state != OBJECT_READING || e->address >= OBJECTS_KEYS)
 			continue;
 		for (unsigned piece = 0;
 		     count < OBJECTS_PIECES && object_memory_next(&e->reading->memory, &piece);
@@ -178,7 +179,10 @@ int objects_answer(struct objects *o, const struct msg_memory_answer *m, uint64_
 			objects_set_dirty(o, p);
 		return 0;
 	}
-	if (m->status) {
+	/* None of the pieces was given: the objects are read again, a moment later. */
+	if (m->status == EFAULT)
+		p->not_before_ns = now_ns + OBJECTS_AGAIN_NS;
+	if (m->status && m->status != EFAULT) {
 		bool refused = m->status == EACCES || m->status == EPERM;
 
 		if (refused)

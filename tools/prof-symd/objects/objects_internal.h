@@ -10,6 +10,8 @@
 #include "tools/prof-symd/owners/room.h"
 
 #define OBJECTS_NO_SLOT UINT32_MAX
+/* Objects from here on have a key and no address: only a copy names them. */
+#define OBJECTS_KEYS (1ull << 47)
 /* Of OBJECTS_READING: places for objects that samples wait for, not for those requested ahead. */
 #define OBJECTS_RESERVED 256
 
@@ -20,7 +22,7 @@ struct reading {
 	struct object_memory memory;
 	const struct runtime_build *build; /* borrowed */
 	uint32_t serial;		   /* of this reading */
-	unsigned rounds;
+	unsigned rounds, attempts;
 	struct object_names *taken; /* its names if no more can be read; NULL: none */
 	size_t taken_bytes;
 };
@@ -36,6 +38,7 @@ struct object {
 	uint64_t address, since_ns;
 	uint64_t check : 40; /* as in a mark */
 	enum object_state state : 8;
+	uint64_t failures : 8;	/* to read it */
 	uint32_t process;	/* its slot */
 	uint32_t bytes;		/* charged */
 	uint32_t prev, next;	/* the list of all, most recently used first */

@@ -28,7 +28,8 @@ void room_give(struct room *r, uint64_t owner, size_t n);
 bool room_admits(const struct room *r, uint64_t owner, size_t places);
 /* Whether the owner holds less than the average of all owners. */
 bool room_is_small(const struct room *r, uint64_t owner);
-/* Who gives way to this owner: the one that holds most, if that is more. False: nobody. */
+/* Finds the owner that gives way to this one: the one that holds most, if that is more. False:
+ * nobody. */
 bool room_gives_way(const struct room *r, uint64_t owner, uint64_t *ret);
 
 #endif

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define TURNS_OWNERS 256
-/* The allowance of all owners together. What was spent halves in the other time, so who always
+/* The allowance of all owners together. Spent time halves in TURNS_HALF_NS, so an owner that always
  * spends a tenth of the time stays just within it. */
 #define TURNS_BURST_NS 200000000ull
 #define TURNS_HALF_NS 1400000000ull
@@ -32,7 +32,7 @@ struct turns {
 
 /* The owner took so long. */
 void turns_spend(struct turns *t, uint64_t owner, uint64_t ns, uint64_t now_ns);
-/* What of it still counts. */
+/* The part of it that still counts. */
 uint64_t turns_spent(const struct turns *t, uint64_t owner, uint64_t now_ns);
 /* Whether the owner's allowance is used up: its share of the burst, divided among `owners`. */
 bool turns_over(const struct turns *t, uint64_t owner, unsigned owners, uint64_t now_ns);

@@ -37,7 +37,8 @@ static uint64_t id_of(const struct msg *m)
 	}
 }
 
-/* What tells the extras of one process apart: the key of an attribute, the start of a mapping. */
+/* A hash of the part that tells the extras of one process apart: the key of an attribute, the start
+ * of a mapping. */
 static uint64_t name_of(const struct msg *m)
 {
 	uint64_t h = 0xcbf29ce484222325u;

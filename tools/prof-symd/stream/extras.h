@@ -15,8 +15,8 @@
 
 /* Whether it is one of these messages. */
 bool extras_has(enum msg_id id);
-/* Stores it; the latest definition holds. What does not fit, or names an unknown process, is
- * dropped. 0, -ENOMEM. */
+/* Stores it; the latest definition holds. An extra that does not fit, or names an unknown process,
+ * is dropped. 0, -ENOMEM. */
 int extras_take(struct definitions *d, const struct msg *m);
 /* The extra of this kind with this id; NULL: none. Valid until the next one is stored. */
 struct def_extra *extras_find(const struct definitions *d, enum msg_id kind, uint64_t id);

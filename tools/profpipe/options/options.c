@@ -18,6 +18,9 @@
 
 #define INTERVAL_LEAST_S 1
 #define INTERVAL_MOST_S 86400
+#define KEEP_MOST 65536
+#define KEEP_SIZE_LEAST (1ull << 20)
+#define KEEP_SIZE_MOST (1ull << 50)
 
 static const char usage[] =
 	"usage: profpipe record [-F HZ] [-d SECONDS] [-p PID]... [-o FILE] [-f FORMAT]\n"
@@ -71,7 +74,7 @@ static const char usage[] =
 	"  --otlp ENDPOINT  send to this receiver of OTLP, http://HOST:PORT or https://HOST:PORT;\n"
 	"                   may be repeated\n"
 	"  --otlp-protocol, --otlp-header-file, --otlp-ca, --otlp-cert, --otlp-key,\n"
-	"  --otlp-compression, --otlp-timeout, --otlp-spool, --otlp-spool-size\n"
+	"  --otlp-compression, --otlp-timeout, --otlp-spool, --otlp-spool-size, --otlp-drain\n"
 	"                   how to send (see prof-send --help); one behind an --otlp is for that\n"
 	"                   endpoint\n"
 	"  --memory-limit SIZE\n"
@@ -87,13 +90,19 @@ static const char usage[] =
 	"  --env NAME       put the value of this variable of each sampled process into\n"
 	"                   recordings; may be repeated\n"
 	"  --cmdline        put the command line of each sampled process into recordings\n"
-	"  --host-id ID     what tells this host from others in profiles (default: derived from\n"
-	"                   /etc/machine-id; an empty ID: nothing)\n"
+	"  --host-id ID     identify this host by ID in profiles (default: derived from\n"
+	"                   /etc/machine-id; an empty ID: none)\n"
 	"  --ignore-unsafe-kernel\n"
 	"                   record, doctor: run even on a kernel that profiling may hang\n"
 	"  --settings FILE  run: take options from FILE, in lines `key = value`; on SIGHUP, read\n"
 	"                   it again\n"
 	"  --check FILE     run: say what is wrong in this settings file, and end\n"
+	"  --output-dir DIR run: write one file after another into DIR, named by start times\n"
+	"                   (default format: pprof)\n"
+	"  --rotate TIME    run: time of a file in DIR (default 1h)\n"
+	"  --keep FILES, --keep-size SIZE\n"
+	"                   run: keep the newest files in DIR, up to this many and this size\n"
+	"                   (default 168 and 1G)\n"
 	"  --probabilistic-threshold PERCENT\n"
 	"                   run: sample in this part of all intervals only (default 100)\n"
 	"  --probabilistic-interval TIME\n"
@@ -192,7 +201,7 @@ static int take_metrics(struct options *o, const struct cmdline *c)
 	return EXITS_GO_ON;
 }
 
-static int take_interval(struct options *o, const struct cmdline *c)
+static int take_interval(const struct cmdline *c, double *ret)
 {
 	double seconds = 0;
 	const int r = cmdline_seconds(c, &seconds);
@@ -201,7 +210,16 @@ static int take_interval(struct options *o, const struct cmdline *c)
 		return r;
 	if (seconds < INTERVAL_LEAST_S || seconds > INTERVAL_MOST_S)
 		return cmdline_refuse(c, "out of range; give 1s to 24h");
-	o->interval_s = seconds;
+	*ret = seconds;
+	return r;
+}
+
+static int take_keep(struct options *o, const struct cmdline *c)
+{
+	uint64_t n = 0;
+	const int r = cmdline_number(c, 1, KEEP_MOST, &n);
+
+	o->keep_files = (unsigned)n;
 	return r;
 }
 
@@ -241,7 +259,15 @@ int options_take(struct options *o, struct choice *choice, int val)
 	case OPTION_METRICS:
 		return take_metrics(o, c);
 	case OPTION_INTERVAL:
-		return take_interval(o, c);
+		return take_interval(c, &o->interval_s);
+	case OPTION_DIR:
+		return cmdline_path(c, &o->output_dir);
+	case OPTION_ROTATE:
+		return take_interval(c, &o->rotate_s);
+	case OPTION_KEEP:
+		return take_keep(o, c);
+	case OPTION_KEEP_SIZE:
+		return cmdline_size(c, KEEP_SIZE_LEAST, KEEP_SIZE_MOST, &o->keep_bytes);
 	case 'q':
 		o->quiet = true;
 		return r;

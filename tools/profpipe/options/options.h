@@ -14,7 +14,13 @@
 struct options {
 	struct sampling sampling;
 	const char *output; /* path, "-" for standard output; NULL: none, samples are only sent */
-	unsigned mode;	    /* of new files */
+	/* run: a folder for one file after another, each of rotate_s; the newest are kept. NULL:
+	 * none. */
+	const char *output_dir;
+	double rotate_s;
+	unsigned keep_files;
+	uint64_t keep_bytes;
+	unsigned mode; /* of new files */
 	enum format format;
 	const char *summary;		/* path, or NULL */
 	const char *input;		/* report: the recording */

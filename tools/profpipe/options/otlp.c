@@ -8,7 +8,7 @@
 static const char *const names[] = {
 	"--otlp",	"--otlp-protocol",   "--otlp-header-file", "--otlp-ca",
 	"--otlp-cert",	"--otlp-key",	     "--otlp-compression", "--otlp-timeout",
-	"--otlp-spool", "--otlp-spool-size",
+	"--otlp-spool", "--otlp-spool-size", "--otlp-drain",
 };
 #define NAMES ((int)(sizeof(names) / sizeof(names[0])))
 
@@ -24,7 +24,7 @@ int otlp_option(struct otlp_words *o, const struct cmdline *c, int val)
 	o->words[o->n++] = names[val - OTLP_FIRST];
 	o->words[o->n++] = c->value;
 	o->endpoints += val == OTLP_ENDPOINT;
-	return EXITS_GO_ON;
+	return val == OTLP_DRAIN ? cmdline_seconds(c, &o->drain_s) : EXITS_GO_ON;
 }
 
 int otlp_check(const struct otlp_words *o)

@@ -18,9 +18,10 @@ struct otlp_words {
 	const char *words[OTLP_WORDS]; /* borrowed from argv and static names */
 	size_t n;
 	size_t endpoints; /* 0: nothing is sent */
+	double drain_s;	  /* 0: not given */
 };
 
-enum { OTLP_FIRST = 1300, OTLP_ENDPOINT = OTLP_FIRST };
+enum { OTLP_FIRST = 1300, OTLP_ENDPOINT = OTLP_FIRST, OTLP_DRAIN = OTLP_FIRST + 10 };
 #define OTLP_OPTIONS \
 	{ "otlp", required_argument, NULL, OTLP_ENDPOINT }, \
 		{ "otlp-protocol", required_argument, NULL, OTLP_ENDPOINT + 1 }, \
@@ -31,8 +32,9 @@ enum { OTLP_FIRST = 1300, OTLP_ENDPOINT = OTLP_FIRST };
 		{ "otlp-compression", required_argument, NULL, OTLP_ENDPOINT + 6 }, \
 		{ "otlp-timeout", required_argument, NULL, OTLP_ENDPOINT + 7 }, \
 		{ "otlp-spool", required_argument, NULL, OTLP_ENDPOINT + 8 }, \
+		{ "otlp-spool-size", required_argument, NULL, OTLP_ENDPOINT + 9 }, \
 	{ \
-		"otlp-spool-size", required_argument, NULL, OTLP_ENDPOINT + 9 \
+		"otlp-drain", required_argument, NULL, OTLP_DRAIN \
 	}
 
 /* Whether val is one of the options above. */

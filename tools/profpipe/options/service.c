@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include "common/base/buf.h"
+#include "common/base/contents.h"
 #include "common/base/exits.h"
+#include "common/base/fd.h"
 #include "common/base/log.h"
 #include "common/base/outfile.h"
 #include "common/base/stdfds.h"
@@ -21,12 +22,19 @@
 #define HZ_DEFAULT 20
 #define CPU_LIMIT_DEFAULT 5
 #define INTERVAL_DEFAULT_S 60
+#define ROTATE_DEFAULT_S 3600
+#define KEEP_FILES_DEFAULT 168 /* a week of hours */
+#define KEEP_BYTES_DEFAULT (1ull << 30)
 #define PLACE 4200 /* bytes of "FILE:LINE" */
 
 static const struct option longs[] = {
 	{ "settings", required_argument, NULL, OPTION_SETTINGS },
 	{ "check", required_argument, NULL, OPTION_CHECK },
 	{ "memory-limit", required_argument, NULL, OPTION_LIMIT },
+	{ "output-dir", required_argument, NULL, OPTION_DIR },
+	{ "rotate", required_argument, NULL, OPTION_ROTATE },
+	{ "keep", required_argument, NULL, OPTION_KEEP },
+	{ "keep-size", required_argument, NULL, OPTION_KEEP_SIZE },
 	{ "metrics", required_argument, NULL, OPTION_METRICS },
 	{ "probabilistic-threshold", required_argument, NULL, OPTION_CHANCE },
 	{ "probabilistic-interval", required_argument, NULL, OPTION_INTERVAL },
@@ -208,51 +216,54 @@ static void take_setting(struct service *s, struct choice *choice, const struct 
 		e->count++;
 }
 
-/* Reads a whole file. -errno; -EFBIG; -EISDIR. */
-static int read_file(const char *path, struct buf *ret)
+/* Errors of open, and of contents_read. */
+static int read_file(const char *path, uint8_t **ret, size_t *ret_len)
 {
 	struct stat st;
-	char text[4096];
-	ssize_t n;
 	/* A pipe without a writer must not hold us up. */
-	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
 	if (fd < 0)
 		return -errno;
-	int r = fstat(fd, &st) < 0 ? -errno : S_ISDIR(st.st_mode) ? -EISDIR : 0;
+	const int r = contents_read(fd, SETTINGS_BYTES, ret, ret_len, &st);
 
-	while (!r && (n = read(fd, text, sizeof(text))) != 0) {
-		if (n > 0)
-			r = buf_append(ret, text, (size_t)n) ? -EFBIG : 0;
-		else if (errno != EINTR)
-			r = -errno;
-	}
-	close(fd);
+	fd_close(&fd);
 	return r;
+}
+
+static void say_unread(const char *path, int r)
+{
+	if (r == -EFBIG)
+		log_error("%s: is larger than %u KiB; is it the settings file?", path,
+			  SETTINGS_BYTES >> 10);
+	else if (r == CONTENTS_NO_FILE)
+		log_error("%s: is no regular file; name a settings file", path);
+	else if (r == -EAGAIN)
+		log_error("%s: changes all the time; replace it by another file at once", path);
+	else
+		log_error("%s: %s; name a settings file that can be read", path, strerror(-r));
 }
 
 /* Takes the file's settings. EXITS_GO_ON, or EXITS_USAGE, with each error logged. */
 static int take_file(struct service *s, struct choice *choice)
 {
 	struct errors e = { .path = s->path };
-	struct buf b = BUF_INIT(SETTINGS_BYTES);
-	int r = read_file(s->path, &b);
+	uint8_t *text = NULL;
+	size_t len = 0;
+	int r = read_file(s->path, &text, &len);
 
-	if (r == -EFBIG)
-		log_error("%s: is larger than %u KiB; is it the settings file?", s->path,
-			  SETTINGS_BYTES >> 10);
-	else if (r)
-		log_error("%s: %s; name a settings file that can be read", s->path, strerror(-r));
-	if (!r)
-		r = settings_parse(
-			&s->file,
-			(struct str){ .data = (const char *)b.data, .len = (uint32_t)b.len },
-			refuse, &e);
-	if (r == -ENOMEM)
-		log_error("%s: %s", s->path, strerror(ENOMEM));
-	buf_done(&b);
-	if (r < 0)
+	if (r) {
+		say_unread(s->path, r);
 		return EXITS_USAGE;
+	}
+	r = settings_parse(&s->file,
+			   (struct str){ .data = (const char *)text, .len = (uint32_t)len }, refuse,
+			   &e);
+	free(text);
+	if (r < 0) {
+		log_error("%s: %s", s->path, strerror(-r));
+		return EXITS_USAGE;
+	}
 	for (size_t i = 0; i < s->file.count; i++)
 		take_setting(s, choice, &s->file.list[i], &e);
 	return e.count ? EXITS_USAGE : EXITS_GO_ON;
@@ -298,16 +309,48 @@ static int check_delivery(const struct service *s)
 	return cmdline_refuse_all("%s", text);
 }
 
+/* Whether the option was given, on the command line or in the file. */
+static bool has(const struct service *s, int val)
+{
+	for (const struct option *o = longs; o->name; o++) {
+		if (o->val != val)
+			continue;
+		if (s->given[o - longs])
+			return true;
+		for (size_t i = 0; i < s->file.count; i++)
+			if (strcmp(s->file.list[i].key, o->name) == 0)
+				return true;
+	}
+	return false;
+}
+
+static int check_folder(struct options *o, struct choice *choice)
+{
+	if (o->output)
+		return cmdline_refuse_all("--output-dir: not together with --output; give one");
+	if (!choice->format_given)
+		o->format = FORMAT_PPROF;
+	if (o->format == FORMAT_STREAM)
+		return cmdline_refuse_all("--format: stream: has one beginning and one end; give "
+					  "a file with -o in place of --output-dir");
+	return otlp_check(&o->otlp);
+}
+
 /* A profile that is written at its end would never be. */
 static int check_output(struct service *s, struct choice *choice)
 {
 	struct options *o = &s->options;
 
+	if (o->output_dir)
+		return check_folder(o, choice);
+	if (has(s, OPTION_ROTATE) || has(s, OPTION_KEEP) || has(s, OPTION_KEEP_SIZE))
+		return cmdline_refuse_all("--rotate, --keep, --keep-size: need --output-dir");
 	/* A file of settings for all hosts may leave this to each one's command line. */
 	if (!o->output && !o->otlp.endpoints && s->check)
 		return otlp_check(&o->otlp);
 	if (!o->output && !o->otlp.endpoints)
-		return cmdline_refuse_all("--otlp: missing; name a receiver, or an output with -o");
+		return cmdline_refuse_all("--otlp: missing; name a receiver, a folder with "
+					  "--output-dir, or an output with -o");
 	if (o->output && strcmp(o->output, "-") == 0 && !choice->format_given) {
 		o->format = FORMAT_OTLP;
 		choice->format_given = true;
@@ -331,7 +374,10 @@ int service_parse(int argc, char **argv, struct service *ret)
 					      .mode = OUTFILE_MODE,
 					      .reporting = REPORTING_DEFAULTS,
 					      .chance = 100,
-					      .interval_s = INTERVAL_DEFAULT_S },
+					      .interval_s = INTERVAL_DEFAULT_S,
+					      .rotate_s = ROTATE_DEFAULT_S,
+					      .keep_files = KEEP_FILES_DEFAULT,
+					      .keep_bytes = KEEP_BYTES_DEFAULT },
 				 .argc = argc,
 				 .argv = argv };
 	int r = take_line(ret, &choice);

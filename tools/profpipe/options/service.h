@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `profpipe run` was asked for: by its command line, and by its settings file. Each key of the
- * file is a long option without its dashes, with the same values; an option without a value is yes
- * or no. An option on the command line replaces the key of the file.
+ * The options of `profpipe run`, from its command line and its settings file. Each key of the file
+ * is a long option without its dashes, with the same values; an option without a value is yes or
+ * no. An option on the command line replaces the key of the file.
  */
 #ifndef PROFPIPE_OPTIONS_SERVICE_H
 #define PROFPIPE_OPTIONS_SERVICE_H

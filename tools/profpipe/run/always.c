@@ -105,7 +105,9 @@ static void follow(struct run *r, const struct options *before)
 	log_init("profpipe", r->o->verbose ? LOG_INFO : LOG_WARNING);
 	if (limit != before->sampling.cpu_limit)
 		child_order(run_tool(r, DEPLOY_BPF), (uint8_t)(DEPLOY_CPU_LIMIT + limit));
-	if (!same(r->o->metrics, before->metrics))
+	/* Also after another program had the port. */
+	if (!same(r->o->metrics, before->metrics) ||
+	    (r->o->metrics && !metrics_listens(&r->always->metrics)))
 		(void)serve(r->always);
 	if (!otlp_equal(&r->o->otlp, &before->otlp)) {
 		r->always->renews = true;
@@ -192,6 +194,8 @@ void always_turn(struct run *r)
 		a->ending = true;
 		notify_send(&a->notify, "STOPPING=1\nSTATUS=writing the last samples");
 	}
+	folder_turn(&r->folder, r->phase == RUN_SAMPLING, run_tool(r, DEPLOY_EXPORT),
+		    run_tool(r, DEPLOY_SYMD));
 	metrics_turn(&a->metrics, r);
 	/* Without an end, a limit for the whole run would hide all later lines. */
 	if (run_ms_since(a->logged_ns) >= HOUR_MS) {

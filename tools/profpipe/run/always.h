@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a run of `profpipe run` has beside one of `record`: a service manager, settings that change
+ * The parts of `profpipe run` that `record` does not have: a service manager, settings that change
  * while the tools run, and intervals without sampling.
  */
 #ifndef PROFPIPE_RUN_ALWAYS_H

@@ -62,6 +62,14 @@ static int drop(const struct child_start *how)
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
 }
 
+/* Beyond the limit a write fails, as on a full disk. */
+static int limit_files(const struct child_start *how)
+{
+	const struct rlimit most = { .rlim_cur = how->file_most, .rlim_max = how->file_most };
+
+	return how->file_most && setrlimit(RLIMIT_FSIZE, &most) < 0 ? -errno : 0;
+}
+
 static void become(const char *path, const struct child_start *how, const struct child_fd *fds,
 		   size_t n, int error)
 {
@@ -89,6 +97,8 @@ static void become(const char *path, const struct child_start *how, const struct
 	setsid();
 	int r = arrange(fds, n, &error);
 
+	if (!r)
+		r = limit_files(how);
 	if (!r)
 		r = drop(how);
 	if (!r) {
@@ -368,14 +378,13 @@ uint64_t child_pss(pid_t pid)
 void child_measure(struct child *c, bool memory)
 {
 	char text[2048];
-	clockid_t clock;
-	struct timespec t;
+	uint64_t cpu_ns;
 
 	if (!c->pid)
 		return;
-	if (clock_getcpuclockid(c->pid, &clock) == 0 && clock_gettime(clock, &t) == 0)
-		c->cpu_ns = c->former_cpu_ns + c->helpers_ns + (uint64_t)t.tv_sec * 1000000000u +
-			    (uint64_t)t.tv_nsec;
+	cpu_ns = clock_cpu_ns(c->pid);
+	if (cpu_ns)
+		c->cpu_ns = c->former_cpu_ns + c->helpers_ns + cpu_ns;
 	/* A tool that reported just now is not stopped. */
 	if (!memory && c->reports && clock_mono_ns() < c->heard_ns + HEARD_NS) {
 		c->stopped_ns = 0;

@@ -59,6 +59,7 @@ struct child_start {
 	/* "NAME=value", NULL-terminated, at most CHILD_VARIABLES: its environment. NULL: it is
 	 * empty. */
 	const char *const *variables;
+	uint64_t file_most; /* bytes of a file that it writes (RLIMIT_FSIZE); 0: as its caller */
 	bool drop; /* become uid and gid, without groups, before exec: for tools without --ids */
 	uid_t uid;
 	gid_t gid;

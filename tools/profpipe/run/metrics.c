@@ -15,10 +15,7 @@
 
 #define TELL_MS 1000
 #define BACKLOG 16
-/* The user of prof-metrics: the last one of the run's range, which has more than there are other
- * tools. */
-#define USER (IDENTITY_STEP - 1)
-static_assert(DEPLOY_USERS + 1 < USER, "prof-metrics has a user of its own");
+static_assert(DEPLOY_USERS + 1 < DEPLOY_IDS_METRICS, "prof-metrics has a user of its own");
 
 static int listen_at(const char *address)
 {
@@ -73,8 +70,8 @@ static void start(struct metrics *m, struct run *r)
 					 .fds = fds,
 					 .count = 1,
 					 .drop = r->who.separate,
-					 .uid = r->who.gid + USER,
-					 .gid = r->who.gid + USER };
+					 .uid = r->who.gid + DEPLOY_IDS_METRICS,
+					 .gid = r->who.gid + DEPLOY_IDS_METRICS };
 
 	m->again.due_ns = 0;
 	if (!e)

@@ -6,6 +6,7 @@
 #ifndef PROFPIPE_RUN_METRICS_H
 #define PROFPIPE_RUN_METRICS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "common/status/metrics.h"
 #include "tools/profpipe/run/children.h"
@@ -27,6 +28,10 @@ struct metrics {
 /* Listens at an address of listen.h; NULL: nowhere. Whoever listened before ends, also after an
  * error. -errno. */
 int metrics_listen(struct metrics *m, const char *address);
+static inline bool metrics_listens(const struct metrics *m)
+{
+	return m->listener >= 0;
+}
 /* To be called at each turn of the loop: starts prof-metrics, and tells it the figures once a
  * second. */
 void metrics_turn(struct metrics *m, struct run *r);

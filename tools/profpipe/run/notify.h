@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What profpipe tells the service manager that started it (sd_notify(3)): one datagram of lines to
- * the socket of $NOTIFY_SOCKET. The protocol is so small that libsystemd, which links five other
- * libraries, would be the larger part. Without such a manager nothing is sent.
+ * The words of profpipe to the service manager that started it (sd_notify(3)): one datagram of
+ * lines to the socket of $NOTIFY_SOCKET. The protocol is so small that libsystemd, which links five
+ * other libraries, would be the larger part. Without such a manager nothing is sent.
  */
 #ifndef PROFPIPE_RUN_NOTIFY_H
 #define PROFPIPE_RUN_NOTIFY_H

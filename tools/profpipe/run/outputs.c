@@ -3,80 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <pwd.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "common/base/log.h"
-
-#define GROUPS_MAX 1024
-
-struct user {
-	bool changed;
-	int count;
-	gid_t groups[GROUPS_MAX]; /* our own, to be restored */
-};
-
-static bool number(const char *name, unsigned long *ret)
-{
-	const char *text = getenv(name);
-	char *end;
-
-	if (!text || text[0] < '0' || text[0] > '9')
-		return false;
-	errno = 0;
-	*ret = strtoul(text, &end, 10);
-	return !errno && !*end && *ret < UINT32_MAX;
-}
-
-/* Becomes the user of sudo, for the file system's checks, if we are root. */
-static int become(struct user *u)
-{
-	unsigned long uid, gid;
-	gid_t groups[GROUPS_MAX];
-	int count = GROUPS_MAX;
-
-	u->changed = false;
-	if (geteuid() != 0 || !getenv("SUDO_UID"))
-		return 0;
-	/* Without a number we would stay root, which this must prevent. */
-	if (!number("SUDO_UID", &uid))
-		return -EINVAL;
-	if (uid == 0)
-		return 0;
-	const struct passwd *p = getpwuid((uid_t)uid);
-	if (!number("SUDO_GID", &gid)) {
-		if (!p || getenv("SUDO_GID"))
-			return -EINVAL;
-		gid = p->pw_gid;
-	}
-	if (!p || getgrouplist(p->pw_name, (gid_t)gid, groups, &count) < 0) {
-		groups[0] = (gid_t)gid;
-		count = 1;
-	}
-	u->count = getgroups(GROUPS_MAX, u->groups);
-	if (u->count < 0)
-		return -errno;
-	u->changed = true;
-	if (setgroups((size_t)count, groups) < 0 || setegid((gid_t)gid) < 0 ||
-	    seteuid((uid_t)uid) < 0)
-		return -errno;
-	return 0;
-}
-
-static void come_back(const struct user *u)
-{
-	const int saved = errno;
-
-	/* If we cannot become root again, ending is better than a half-changed identity. */
-	if (u->changed &&
-	    (seteuid(0) < 0 || setegid(getgid()) < 0 || setgroups((size_t)u->count, u->groups) < 0))
-		abort();
-	errno = saved;
-}
+#include "tools/profpipe/run/user.h"
 
 static void say_wait(const char *path)
 {
@@ -91,11 +22,11 @@ int output_open(struct outfile *o, const char *path, mode_t mode, bool grows)
 	*o = (struct outfile)OUTFILE_NONE;
 	if (outfile_is_handed(path))
 		return outfile_open(o, path, &how);
-	int r = become(&u);
+	int r = user_become(&u);
 
 	if (!r)
 		r = outfile_open(o, path, &how);
-	come_back(&u);
+	user_return(&u);
 	return r;
 }
 
@@ -106,10 +37,10 @@ int output_end(struct outfile *o, bool whole)
 
 	if (o->fd < 0 || o->kind < OUTFILE_PLACE)
 		return outfile_end(o, whole);
-	r = become(&u);
+	r = user_become(&u);
 	if (!r)
 		r = outfile_end(o, whole);
-	come_back(&u);
+	user_return(&u);
 	return r;
 }
 
@@ -119,9 +50,9 @@ void output_drop(struct outfile *o)
 
 	if (o->fd < 0)
 		return;
-	if (!become(&u))
+	if (!user_become(&u))
 		outfile_drop(o);
-	come_back(&u);
+	user_return(&u);
 }
 
 bool output_conclude(struct outfile *o, bool whole)
@@ -154,13 +85,13 @@ int input_open(const char *path, int *ret_fd)
 		*ret_fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
 		return *ret_fd < 0 ? -errno : 0;
 	}
-	int r = become(&u), fd = -1;
+	int r = user_become(&u), fd = -1;
 
 	if (!r) {
 		fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 		r = fd < 0 ? -errno : 0;
 	}
-	come_back(&u);
+	user_return(&u);
 	if (r)
 		return r;
 	if (fstat(fd, &st) < 0 || S_ISDIR(st.st_mode)) {

@@ -56,12 +56,14 @@ static bool can_write_again(const struct run *r)
 {
 	struct stat st;
 
-	/* What is only sent has no place to begin again from; nothing is sent twice. */
-	if (r->output.fd < 0)
-		return r->journal >= 0;
-	if (r->journal < 0 || fstat(r->output.fd, &st) < 0)
+	/* An output that is only sent has no beginning to return to; nothing is sent twice. */
+	const int output = run_output_fd(r), journal = run_journal_fd(r);
+
+	if (output < 0)
+		return journal >= 0;
+	if (journal < 0 || fstat(output, &st) < 0)
 		return false;
-	return (S_ISREG(st.st_mode) && !(fcntl(r->output.fd, F_GETFL) & O_APPEND)) ||
+	return (S_ISREG(st.st_mode) && !(fcntl(output, F_GETFL) & O_APPEND)) ||
 	       (!format_streams(r->o->format) && r->phase != RUN_FINISHING);
 }
 

@@ -52,10 +52,12 @@
 /* Without a report of prof-bpf, which sends one a second while it samples. After COMMAND's end this
  * silence means that it has finished. */
 #define GONE_MS 2500
-#define LEAVE_MS 2000	 /* from "exit now" to SIGKILL, and from there to the summary */
-#define KERNEL_MS 60000	 /* for the kernel to end a killed tool */
-#define DELIVER_MS 10000 /* for prof-send to end; it gives receivers 5 s */
-#define COMMAND_MS 2000	 /* for COMMAND to end after SIGTERM */
+#define LEAVE_MS 2000	/* from "exit now" to SIGKILL, and from there to the summary */
+#define KERNEL_MS 60000 /* for the kernel to end a killed tool */
+/* For prof-send to end; it gives receivers 5 s, or what --otlp-drain says, and then ends. */
+#define DELIVER_MS 10000
+#define DELIVERED_MS 5000
+#define COMMAND_MS 2000 /* for COMMAND to end after SIGTERM */
 /* From the end of the run until the user is told that COMMAND still runs. */
 #define COMMAND_SAID_MS 500
 #define TICK_MS 250
@@ -306,7 +308,7 @@ static void start_due(struct run *r)
 		if (!r->again[t].due_ns || clock_mono_ns() < r->again[t].due_ns)
 			continue;
 		r->again[t].due_ns = 0;
-		rundir_clean(&r->dir, t);
+		rundir_clean(&r->dir, &r->who, t);
 		if (!run_start_tool(r, t)) {
 			if (t == DEPLOY_EXPORT && r->phase == RUN_FINISHING &&
 			    !run_tool(r, DEPLOY_BPF)->pid)
@@ -390,9 +392,12 @@ static void await_delivery(struct run *r)
 {
 	const struct child *send = run_tool(r, DEPLOY_SEND);
 	const uint64_t since = clock_mono_ns();
+	const double drain_s = r->o->otlp.drain_s;
+	const uint64_t most_ms = drain_s > 0 ? (uint64_t)(drain_s * 1000) + DELIVERED_MS
+					     : DELIVER_MS;
 	bool told = r->aborted;
 
-	while (send->pid && !told && run_ms_since(since) < DELIVER_MS) {
+	while (send->pid && !told && run_ms_since(since) < most_ms) {
 		struct pollfd p[] = { { .fd = r->signals, .events = POLLIN },
 				      { .fd = send->log, .events = POLLIN },
 				      { .fd = send->pidfd, .events = POLLIN } };
@@ -518,6 +523,8 @@ static int open_outputs(struct run *r)
 	const struct options *o = r->o;
 	int e = 0;
 
+	if (o->output_dir)
+		e = folder_open(&r->folder, o);
 	if (o->output)
 		e = open_output(&r->output, o->output, o->mode, format_streams(o->format));
 	if (!e && o->summary)
@@ -617,7 +624,7 @@ static int set_up(struct run *r)
 			 identity_remedy(e));
 		return e;
 	}
-	r->journal = open_journal();
+	r->journal = r->folder.o ? -1 : open_journal();
 	e = rundir_make(&r->dir, &r->who);
 	if (e)
 		run_fail(r, "no folder for the run below /run, $TMPDIR or /tmp: %s", strerror(-e));
@@ -633,6 +640,7 @@ static int run_whole(const struct options *o, struct always *always)
 	r = (struct run){ .o = o,
 			  .always = always,
 			  .output = OUTFILE_NONE,
+			  .folder = FOLDER_NONE,
 			  .summary = OUTFILE_NONE,
 			  .signals = -1,
 			  .journal = -1,
@@ -646,6 +654,7 @@ static int run_whole(const struct options *o, struct always *always)
 	for (int i = 0; i < DEPLOY_USERS; i++)
 		r.tools[i] = CHILD_NONE(account_tool(i));
 	if (open_outputs(&r) || check_rights()) {
+		(void)folder_end(&r.folder, run_tool(&r, DEPLOY_EXPORT), false);
 		output_drop(&r.output);
 		output_drop(&r.summary);
 		return EXITS_FAILED;
@@ -661,6 +670,7 @@ static int run_whole(const struct options *o, struct always *always)
 	dismiss(&r);
 	if (r.sampling_ns && !r.status)
 		conclude_run(&r);
+	r.failed |= !folder_end(&r.folder, run_tool(&r, DEPLOY_EXPORT), r.sampling_ns != 0);
 	conclude_outputs(&r);
 	end_command(&r);
 	await_killed(&r);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "common/base/clock.h"
+#include "common/base/fd.h"
 #include "common/base/log.h"
 #include "common/base/toolpath.h"
 #include "common/base/words.h"
@@ -60,9 +61,19 @@ int run_tools(const struct run *r)
 	return r->o->otlp.endpoints ? DEPLOY_USERS : DEPLOY_TOOLS;
 }
 
+int run_output_fd(const struct run *r)
+{
+	return r->folder.o ? r->folder.now.fd : r->output.fd;
+}
+
+int run_journal_fd(const struct run *r)
+{
+	return r->folder.o ? r->folder.now.journal : r->journal;
+}
+
 const char *run_output(const struct run *r)
 {
-	return r->o->output ? r->o->output : "what is sent";
+	return r->o->output ? r->o->output : r->o->output_dir ? r->o->output_dir : "what is sent";
 }
 
 static bool is_gone(uint32_t pid)
@@ -77,7 +88,7 @@ static double seconds_left(const struct run *r)
 	return left > 0.01 ? left : 0.01;
 }
 
-/* What is left to sample. */
+/* The options of prof-bpf, for the rest of the time to sample. */
 static void bpf_words(const struct run *r, struct words *w)
 {
 	struct sampling left = r->o->sampling;
@@ -102,15 +113,21 @@ static void export_words(const struct run *r, struct words *w)
 {
 	words_add(w, "-f");
 	words_add(w, format_names[r->o->format]);
-	if (r->output.fd >= 0) {
+	if (run_output_fd(r) >= 0) {
 		words_add(w, "--output-fd");
 		words_print(w, "%d", CHILD_FIRST_FD);
 	}
 	if (r->o->otlp.endpoints)
 		words_add(w, "--send");
-	if (r->journal >= 0) {
+	if (run_journal_fd(r) >= 0) {
 		words_add(w, "--journal-fd");
 		words_print(w, "%d", CHILD_FIRST_FD + 1);
+	}
+	if (r->folder.o) {
+		words_add(w, "--next-fd");
+		words_print(w, "%d", CHILD_FIRST_FD + 2);
+		words_add(w, "--file");
+		words_print(w, "%" PRIu64, r->folder.file);
 	}
 	if (r->o->lines)
 		words_add(w, "--lines");
@@ -149,6 +166,11 @@ static void tool_words(const struct run *r, enum deploy_tool t, struct words *w)
 		words_add(w, "--memory-limit");
 		words_print(w, "%" PRIu64, r->o->limit);
 	}
+	if (r->o->otlp.endpoints)
+		words_add(w, "--with-send");
+	/* A reload may start it. */
+	if (r->always)
+		words_add(w, "--with-metrics");
 	if (r->o->verbose)
 		words_add(w, "-v");
 	if (t == DEPLOY_BPF)
@@ -161,7 +183,7 @@ static void tool_words(const struct run *r, enum deploy_tool t, struct words *w)
 		otlp_pass_on(&r->o->otlp, w);
 }
 
-/* What a new life would forget. */
+/* Keeps counts that a new life of the tool would forget. */
 static void keep_counts(struct run *r, enum deploy_tool t, const struct status *last)
 {
 	if (t == DEPLOY_BPF)
@@ -175,23 +197,31 @@ static void keep_counts(struct run *r, enum deploy_tool t, const struct status *
 int run_start_tool(struct run *r, enum deploy_tool t)
 {
 	const char *variables[OTLP_VARIABLES];
-	struct child_fd out[2];
+	struct child_fd out[3];
 	size_t count = 0;
 	struct words w = WORDS_NONE;
+	const bool turns = t == DEPLOY_EXPORT && r->folder.o;
+	int next = -1, e = 0;
 
-	if (t == DEPLOY_EXPORT && r->output.fd >= 0)
-		out[count++] = (struct child_fd){ r->output.fd, CHILD_FIRST_FD };
-	if (t == DEPLOY_EXPORT && r->journal >= 0)
-		out[count++] = (struct child_fd){ r->journal, CHILD_FIRST_FD + 1 };
+	if (turns)
+		e = folder_connect(&r->folder, &next);
+	if (t == DEPLOY_EXPORT && run_output_fd(r) >= 0)
+		out[count++] = (struct child_fd){ run_output_fd(r), CHILD_FIRST_FD };
+	if (t == DEPLOY_EXPORT && run_journal_fd(r) >= 0)
+		out[count++] = (struct child_fd){ run_journal_fd(r), CHILD_FIRST_FD + 1 };
+	if (next >= 0)
+		out[count++] = (struct child_fd){ next, CHILD_FIRST_FD + 2 };
 	otlp_variables(variables);
 
 	tool_words(r, t, &w);
-	int e = words_end(&w);
+	if (!e)
+		e = words_end(&w);
 
 	const struct child_start how = { .argv = (const char *const *)w.argv,
 					 .fds = out,
 					 .count = count,
-					 .variables = t == DEPLOY_SEND ? variables : NULL };
+					 .variables = t == DEPLOY_SEND ? variables : NULL,
+					 .file_most = turns ? r->o->keep_bytes : 0 };
 	const struct status last = run_tool(r, t)->last;
 
 	if (t == DEPLOY_SYMD)
@@ -199,12 +229,15 @@ int run_start_tool(struct run *r, enum deploy_tool t)
 	if (!e)
 		e = child_start(run_tool(r, t), &how);
 	words_done(&w);
+	fd_close(&next);
 	if (e)
 		run_fail(r, "%s cannot be started: %s", account_tool(t), child_trouble(e));
 	else
 		keep_counts(r, t, &last);
 	if (!e && t == DEPLOY_EXPORT)
 		run_tell(r);
+	if (!e && turns)
+		folder_tell(&r->folder, run_tool(r, DEPLOY_SYMD));
 	if (!e && t == DEPLOY_BPF && r->rests)
 		child_order(run_tool(r, t), DEPLOY_PAUSE);
 	return e;

@@ -14,6 +14,7 @@
 #include "tools/profpipe/run/children.h"
 #include "tools/profpipe/run/command.h"
 #include "tools/profpipe/run/delivery.h"
+#include "tools/profpipe/run/folder.h"
 #include "tools/profpipe/run/identity.h"
 #include "tools/profpipe/run/outputs.h"
 #include "tools/profpipe/run/restarts.h"
@@ -32,6 +33,7 @@ struct run {
 	struct rundir dir;
 	struct command command;
 	struct outfile output, summary;
+	struct folder folder; /* instead of `output` */
 	int signals, journal;
 	enum run_phase phase;
 	bool broken; /* prof-bpf or prof-symd ended while it passed on the last samples: the stream
@@ -64,7 +66,10 @@ uint64_t run_ms_since(uint64_t then_ns);
 struct child *run_tool(struct run *r, enum deploy_tool t);
 /* How many tools this run has: DEPLOY_SEND is the last one. */
 int run_tools(const struct run *r);
-/* What messages call the output. */
+/* The descriptors of the output and of the journal for prof-export; -1: there is none. */
+int run_output_fd(const struct run *r);
+int run_journal_fd(const struct run *r);
+/* The name of the output in messages. */
 const char *run_output(const struct run *r);
 /* Removes the progress line, before any other output. */
 void run_clear_line(struct run *r);

@@ -20,9 +20,10 @@ static const struct {
 } listeners[] = { { "bpf", DEPLOY_BPF }, { "export", DEPLOY_EXPORT } };
 
 /* Empties an open folder and closes it. Follows no link: an attacker in a tool may have made what
- * is below. */
+ * is below. A root that cannot override modes has to own the folder for that. */
 static void empty(int dir, int depth)
 {
+	(void)!fchown(dir, geteuid(), (gid_t)-1);
 	DIR *in = fdopendir(dir);
 
 	if (!in) {
@@ -162,7 +163,7 @@ int rundir_make(struct rundir *d, const struct identity *who)
 	return r;
 }
 
-void rundir_clean(const struct rundir *d, enum deploy_tool tool)
+void rundir_clean(const struct rundir *d, const struct identity *who, enum deploy_tool tool)
 {
 	for (size_t i = 0; i < sizeof(listeners) / sizeof(listeners[0]); i++) {
 		if (listeners[i].owner != tool)
@@ -170,8 +171,12 @@ void rundir_clean(const struct rundir *d, enum deploy_tool tool)
 		const int dir = openat(d->lock, listeners[i].name,
 				       O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
-		if (dir >= 0)
-			empty(dir, DEPTH_MAX);
+		if (dir < 0)
+			continue;
+		empty(dir, DEPTH_MAX);
+		if (who->separate)
+			(void)!fchownat(d->lock, listeners[i].name, who->uid[tool], who->gid,
+					AT_SYMLINK_NOFOLLOW);
 	}
 }
 

@@ -16,7 +16,7 @@ struct rundir {
  * -errno. */
 int rundir_make(struct rundir *d, const struct identity *who);
 /* Removes what an ended tool left in its folder: its successor makes new sockets. */
-void rundir_clean(const struct rundir *d, enum deploy_tool tool);
+void rundir_clean(const struct rundir *d, const struct identity *who, enum deploy_tool tool);
 /* Removes the folder and the sockets that tools left in it. */
 void rundir_remove(struct rundir *d);
 

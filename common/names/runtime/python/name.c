@@ -29,42 +29,7 @@ static uint32_t u32_at(const uint8_t *p)
 	return v;
 }
 
-/* Converts a verdict of object_memory_get to one of ours. */
-static int verdict(int r)
-{
-	return r == OBJECT_MEMORY_WANTED ? RUNTIME_WANTS : r ? RUNTIME_GONE : 0;
-}
-
 /* --- strings --- */
-
-static void append_character(struct runtime_text *t, uint32_t c)
-{
-	char s[4];
-	size_t n;
-
-	if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-		c = 0xfffd; /* also for bytes of a path that were not UTF-8 */
-	if (c < 0x80) {
-		s[0] = (char)c;
-		n = 1;
-	} else if (c < 0x800) {
-		s[0] = (char)(0xc0 | c >> 6);
-		s[1] = (char)(0x80 | (c & 63));
-		n = 2;
-	} else if (c < 0x10000) {
-		s[0] = (char)(0xe0 | c >> 12);
-		s[1] = (char)(0x80 | (c >> 6 & 63));
-		s[2] = (char)(0x80 | (c & 63));
-		n = 3;
-	} else {
-		s[0] = (char)(0xf0 | c >> 18);
-		s[1] = (char)(0x80 | (c >> 12 & 63));
-		s[2] = (char)(0x80 | (c >> 6 & 63));
-		s[3] = (char)(0x80 | (c & 63));
-		n = 4;
-	}
-	runtime_append(t, s, n);
-}
 
 static int read_text(const struct python_naming *n, uint64_t address, uint32_t guess,
 		     struct object_memory *m, struct runtime_text *ret)
@@ -75,7 +40,7 @@ static int read_text(const struct python_naming *n, uint64_t address, uint32_t g
 	int r = object_memory_get(m, address, n->text_ascii, guess, &head);
 
 	if (r)
-		return verdict(r);
+		return runtime_verdict(r);
 	length = u64_at(head + n->text_length);
 	state = u32_at(head + n->text_state) >> n->text_kind;
 	kind = state & 7;
@@ -92,18 +57,18 @@ static int read_text(const struct python_naming *n, uint64_t address, uint32_t g
 		if (r == 0)
 			data += skip;
 	} else {
-		r = object_memory_get(m, address + n->text_other, 8, 0, &data);
-		at = r ? 0 : u64_at(data);
+		r = object_memory_get(m, address, n->text_other + 8u, 0, &data);
+		at = r ? 0 : u64_at(data + n->text_other);
 		r = r ? r : object_memory_get(m, at, count * kind, 0, &data);
 	}
 	if (r)
-		return verdict(r);
+		return runtime_verdict(r);
 	for (uint32_t i = 0; i < count; i++) {
 		const uint8_t *c = data + (size_t)i * kind;
 
-		append_character(ret, kind == 1	  ? c[0]
-				      : kind == 2 ? (uint32_t)(c[0] | c[1] << 8)
-						  : u32_at(c));
+		runtime_append_character(ret, kind == 1	  ? c[0]
+					      : kind == 2 ? (uint32_t)(c[0] | c[1] << 8)
+							  : u32_at(c));
 	}
 	return 0;
 }
@@ -244,13 +209,13 @@ static int read_sum(const struct python_naming *n, const uint8_t *code, struct o
 	if (n->check_text) {
 		r = object_memory_get(m, name, n->text_ascii, GUESS_NAME, &text.data);
 		if (r)
-			return verdict(r);
+			return runtime_verdict(r);
 		length = u64_at(text.data + n->text_length);
 		text.len = length < most - n->text_ascii ? n->text_ascii + length : most;
 		r = object_memory_get(m, name, (uint32_t)text.len, 0, &text.data);
 	}
 	if (r)
-		return verdict(r);
+		return runtime_verdict(r);
 	*ret = python_sum(n, code, text);
 	return 0;
 }
@@ -289,7 +254,7 @@ int python_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 	memcpy(&n, b->naming, sizeof(n));
 	r = object_memory_get(m, address, n.code_bytes, 0, &code);
 	if (r)
-		return verdict(r);
+		return runtime_verdict(r);
 	if (!is_alive(&n, u64_at(code)))
 		return RUNTIME_GONE;
 	r = read_sum(&n, code, m, &sum);

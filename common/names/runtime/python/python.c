@@ -402,20 +402,34 @@ static bool complete(struct layout *l)
 	       l->c.frame_code % 8 == 0 && l->c.frame_position % 4 == 0;
 }
 
+/* A string has at most so many bytes: four for each character, and a pointer. */
+static struct runtime_step text_at(const struct python_naming *n, uint16_t pointer, uint16_t bytes)
+{
+	return (struct runtime_step){ .pointer = pointer,
+				      .bytes = bytes,
+				      .size_bytes = 8,
+				      .size_at = n->text_length,
+				      .size_shift = 2,
+				      .size_add = n->text_other + 8 };
+}
+
 struct runtime_copy python_copy(const struct python_naming *n)
 {
 	return (struct runtime_copy){
 		.steps = 4,
+		.more = 2,
 		.step = {
 			{ .bytes = n->code_bytes },
-			{ .pointer = n->code_qualname ? n->code_qualname : n->code_name,
-			  .bytes = COPY_NAME },
-			{ .pointer = n->code_filename, .bytes = COPY_PATH },
+			text_at(n, n->code_qualname ? n->code_qualname : n->code_name, COPY_NAME),
+			text_at(n, n->code_filename, COPY_PATH),
 			{ .pointer = n->code_table,
 			  .bytes = COPY_LINES,
 			  .size_bytes = 8,
 			  .size_at = n->bytes_size,
 			  .size_add = n->bytes_data },
+			/* The characters of a str that does not hold them, as of a subclass. */
+			{ .from = 1, .pointer = n->text_other, .bytes = RUNTIME_TEXT * 4 },
+			{ .from = 2, .pointer = n->text_other, .bytes = RUNTIME_TEXT * 4 },
 		},
 	};
 }

@@ -18,7 +18,7 @@
 #include "bpf/tables.h"
 #include "common/names/runtime/runtime.h"
 
-/* What naming needs to know about a build: offsets in bytes. */
+/* The facts about a build that naming needs: offsets in bytes. */
 struct python_naming {
 	uint8_t minor;
 	uint8_t check_words;

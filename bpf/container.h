@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
+/*
+ * Whether a cgroup is a container's, by its name alone. This is the one rule for all who ask: the
+ * program that compares new cgroups with targets, the search for those that exist, and outputs. So
+ * `--container` means what outputs show as container.id.
+ *
+ *   [PREFIX-]ID[.scope]   ID: 64 hexadecimal digits, of all engines that follow Docker. A colon is
+ *                         as good as the dash. If the prefix ends in `conmon`, it is no container,
+ *                         but the monitor outside of one.
+ *   TASK-NUMBER           a container of ECS on Fargate. TASK: 32 hexadecimal digits.
+ */
+#ifndef BPF_CONTAINER_H
+#define BPF_CONTAINER_H
+
+#include "bpf/env.h"
+
+#define CONTAINER_NAME 240 /* bytes of a name, zeros at the end; a longer one is no container's */
+#define CONTAINER_ID 64	   /* bytes of an id, at most */
+#define CONTAINER_TASK 32
+
+/* Lies in memory, where the verifier does not follow it. */
+struct container_id {
+	__u32 start, count; /* the id's place in the name; count 0: it is no container */
+	__u32 digits;	    /* since start */
+	__u32 ends;	    /* 1: there was something else since then */
+	__u32 task;	    /* 1: so far it is TASK-NUMBER */
+};
+
+ENV_INLINE char container_char(const char *name, __u64 i)
+{
+	ENV_OPAQUE(i);
+	return i < CONTAINER_NAME ? name[i] : 0;
+}
+
+/* 1 if a character is one of n from `first` on, else 0; without a branch, since the verifier would
+ * follow both sides. */
+ENV_INLINE __u32 container_among(char c, char first, __u32 n)
+{
+	__u32 from_first = (__u8)(c - first);
+
+	ENV_OPAQUE(from_first);
+	return (from_first - n) >> 31;
+}
+
+ENV_INLINE __u32 container_is_hex(char c)
+{
+	return container_among(c, '0', 10) | container_among(c, 'a', 6);
+}
+
+/* Whether this word of n bytes is at this place. */
+ENV_INLINE bool container_has(const char *name, __u32 at, const char *word, __u32 n)
+{
+	bool same = true;
+
+	for (__u32 i = 0; i < n; i++)
+		same = same && container_char(name, at + i) == word[i];
+	return same;
+}
+
+ENV_INLINE void container_look_at(struct container_id *id, __u32 i, char c)
+{
+	const __u32 digit = container_among(c, '0', 10), hex = container_is_hex(c),
+		    dash = container_among(c, '-', 1);
+	__u32 goes_on = (dash | container_among(c, ':', 1)) ^ 1;
+
+	id->task &= i < CONTAINER_TASK ? hex : i == CONTAINER_TASK ? dash : digit;
+	ENV_OPAQUE(goes_on);
+	id->start += (i + 1 - id->start) * (goes_on ^ 1);
+	id->digits = (id->digits + (hex & ~id->ends)) * goes_on;
+	id->ends = (id->ends | (hex ^ 1)) * goes_on;
+}
+
+/* name: CONTAINER_NAME bytes, zeros at the end. */
+ENV_INLINE void container_find(const char *name, struct container_id *id)
+{
+	__u32 len;
+
+	id->start = id->count = id->digits = id->ends = 0;
+	id->task = 1;
+	for (len = 0; len < CONTAINER_NAME; len++) {
+		ENV_FORGET();
+		if (!name[len])
+			break;
+		container_look_at(id, len, name[len]);
+	}
+	ENV_FORGET();
+	if (len >= CONTAINER_NAME - 1)
+		return;
+	const __u32 start = id->start, end = start + CONTAINER_ID;
+
+	if (id->task && len > CONTAINER_TASK + 1 && len <= CONTAINER_ID) {
+		id->start = 0;
+		id->count = len;
+	} else if (id->digits == CONTAINER_ID &&
+		   (len == end || (len == end + 6 && container_has(name, end, ".scope", 6))) &&
+		   !(start >= 7 && container_has(name, start - 7, "conmon", 6))) {
+		id->count = CONTAINER_ID;
+	}
+}
+
+#endif

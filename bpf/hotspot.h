@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
+/*
+ * HotSpot, the JVM of OpenJDK 8 and later: how to find the frames of its code.
+ *
+ * All of its code lies in heaps of anonymous memory. A heap consists of blocks, and a map of its
+ * segments leads from an address to its block. A block holds a CodeBlob: the compiled code of a
+ * method (an nmethod), the interpreter, or stubs. Its header has the size of its frames.
+ *
+ * An interpreter's frame holds the method and the address of the bytecode. Compiled code holds
+ * descriptions of its calls, which say the method and the bytecode of each call, and those that it
+ * is inlined in.
+ */
+#ifndef BPF_HOTSPOT_H
+#define BPF_HOTSPOT_H
+
+#include "bpf/runtime.h"
+
+enum hotspot_flags {
+	HOTSPOT_ONE_HEAP = 1,	 /* `heaps` points to the only heap (JDK 8) */
+	HOTSPOT_SHORT_FRAME = 2, /* blob_complete has 16 bits, not 32 */
+	HOTSPOT_CODE_OFFSET = 4, /* blob_code is an offset, not an address */
+	/* pcs and data: an offset from the blob, or from what `immutable` points to */
+	HOTSPOT_DATA_ADDRESS = 8,  /* data is an address */
+	HOTSPOT_DEOPT_OFFSET = 16, /* deopt and deopt_mh are offsets from the blob */
+	HOTSPOT_NO_ZEROS = 32,	   /* compressed numbers have no zero bytes (JDK 20) */
+	/* metadata has 16 bits and counts from the blob's data, whose offset is at mutable_data */
+	HOTSPOT_METADATA_IN_DATA = 64,
+};
+
+#define HOTSPOT_BLOB_BYTES 448 /* of a block with the header of its blob, at most */
+#define HOTSPOT_BLOB_WORDS 64  /* in its array: a power of two */
+#define HOTSPOT_CONST_BYTES 64 /* of a ConstMethod's header, at most */
+#define HOTSPOT_FRAME_WORDS 12 /* of an interpreter's frame, from its last word on */
+#define HOTSPOT_HEAPS 4
+#define HOTSPOT_HEAP_BYTES 320 /* of a CodeHeap, at most */
+
+/*
+ * Offsets in bytes. Those of a blob count from its block, which begins `block` bytes before. 0 in
+ * an optional one: the build has none.
+ */
+struct hotspot_config {
+	UW_U64 heaps; /* address of CodeCache::_heaps */
+	UW_U16 flags;
+	UW_U16 array_length, array_data; /* of a GrowableArray */
+	/* Of a CodeHeap: the first and the last address of the heap, the segment map, and log2 of
+	 * the bytes of a segment. */
+	UW_U16 heap_start, heap_end, heap_map, heap_shift;
+	UW_U16 block; /* bytes of a HeapBlock */
+	UW_U16 blob_bytes;
+	UW_U16 blob_name, blob_code, blob_complete, blob_frame;
+	/* Of an nmethod. */
+	UW_U16 method, deopt, deopt_mh, orig_pc;
+	UW_U16 immutable; /* optional: the address that pcs and data count from */
+	UW_U16 pcs, pcs_end, data;
+	/* metadata: the offset of the metadata from the blob, or from mutable_data's target */
+	UW_U16 metadata;
+	UW_U16 mutable_data; /* optional */
+	/* Of a Method, and its ConstMethod: the header's bytes, and fields in it. */
+	UW_U16 method_const, const_bytes, const_pool, const_size, const_code_size, const_name,
+		const_signature;
+	/* Words below RBP in an interpreter's frame: the address of the bytecode. */
+	UW_U16 frame_bcp;
+	/* Of virtual threads; 0: the build has none. Of a JavaThread: its ContinuationEntry, and
+	 * how many bytes that has. */
+	UW_U16 cont_entry, cont_entry_bytes;
+	UW_U16 zero[3];
+};
+
+/* The check of a method, of its ConstMethod's address and fields: 40 bits, never 0. sizes: `size`
+ * and above it code_size. names: the indices of name and signature. */
+static inline UW_U64 hotspot_check(UW_U64 address, UW_U64 pool, UW_U64 sizes, UW_U64 names)
+{
+	UW_U64 h = address * 0x9e3779b97f4a7c15ull;
+
+	h = (h ^ h >> 32 ^ pool) * 0xff51afd7ed558ccdull;
+	h = (h ^ h >> 32 ^ sizes) * 0xc4ceb9fe1a85ec53ull;
+	h = (h ^ h >> 32 ^ names) * 0xff51afd7ed558ccdull;
+	h = (h ^ h >> 32) >> RUNTIME_CHECK_SHIFT;
+	return h ? h : 1;
+}
+
+/* Stubs have no object but a name: a text at the address of the item. Its check, of the first 16
+ * bytes: 40 bits, never 0. */
+static inline UW_U64 hotspot_text_check(const UW_U64 text[2])
+{
+	UW_U64 h = (text[0] ^ text[0] >> 32) * 0x9e3779b97f4a7c15ull;
+
+	h = (h ^ h >> 32 ^ text[1]) * 0xc4ceb9fe1a85ec53ull;
+	h = (h ^ h >> 32) >> RUNTIME_CHECK_SHIFT;
+	return h ? h : 1;
+}
+
+#ifndef __bpf__
+static_assert(sizeof(struct hotspot_config) == 80, "no padding");
+static_assert(sizeof(struct hotspot_config) <= RUNTIME_PRIVATE, "it fits");
+#endif
+
+#endif

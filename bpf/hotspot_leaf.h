@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
+/*
+ * How much of its frame HotSpot's code at the leaf has (hotspot_walk.h).
+ *
+ * All compiled code pushes RBP and lowers RSP, or lowers RSP and stores RBP. A blob says from where
+ * on the frame is complete. At its end the code raises RSP, pops RBP, asks whether a safepoint
+ * waits, and returns. So the instructions at the pc tell, and those that follow.
+ */
+#ifndef BPF_HOTSPOT_LEAF_H
+#define BPF_HOTSPOT_LEAF_H
+
+#include "bpf/hotspot_state.h"
+
+enum hotspot_built {
+	HOTSPOT_BUILT = 0,
+	HOTSPOT_CALLED,	 /* RSP points to the return address, and RBP is the caller's */
+	HOTSPOT_PUSHED,	 /* RSP points to the caller's RBP below it */
+	HOTSPOT_UNSAVED, /* RSP is lowered, and RBP is still the caller's */
+	HOTSPOT_BY_RBP,	 /* RBP points to the caller's RBP */
+};
+
+/* Reads the code around pc to code[]. */
+ENV_FUNCTION __u32 hotspot_read_code(HOTSPOT_PARAMETER __u64 pc)
+{
+	HOTSPOT_FIND(w, p);
+	__u64 from = pc - HOTSPOT_CODE_BEFORE;
+
+	if (p->copies.keep)
+		env_keep(from + 64, 8);
+	return runtime_fetch(&p->copies, p->code, HOTSPOT_CODE_BYTES, from);
+}
+
+/* Eight bytes of code, from the pc on. */
+ENV_INLINE __u64 hotspot_code_at(const struct hotspot_walk *p, int i)
+{
+	__u64 v;
+
+	__builtin_memcpy(&v, p->code + HOTSPOT_CODE_BEFORE + i, 8);
+	return v;
+}
+
+/* Whether the code at the pc belongs to a return: RBP was popped. */
+ENV_INLINE bool hotspot_returns(const struct hotspot_walk *p)
+{
+	__u64 code = hotspot_code_at(p, 0), next = hotspot_code_at(p, 8);
+	__u32 byte = code & 0xff, three = code & 0xffffff;
+
+	return byte == 0xc3 || byte == 0xc2 ||
+	       /* cmp rsp, [r15 + ...] */
+	       three == 0xa73b49 || three == 0x673b49 ||
+	       /* ja ...; ret */
+	       ((code & 0xffff) == 0x870f && (code >> 48 & 0xff) == 0xc3) ||
+	       /* test [rip + ...], eax; ret */
+	       ((code & 0xffff) == 0x0585 && (code >> 48 & 0xff) == 0xc3) ||
+	       /* test [r10], eax; ret, and before it 7 bytes that load r10 */
+	       (__u32)code == 0xc3028541 || (code >> 56 == 0x41 && (next & 0xffffff) == 0xc30285) ||
+	       /* pop rbp; jmp ... */
+	       (byte == 0xe9 && p->code[HOTSPOT_CODE_BEFORE - 1] == 0x5d);
+}
+
+/* Whether the code from byte i on lowers RSP by a number. */
+ENV_INLINE bool hotspot_lowers(const struct hotspot_walk *p, int i)
+{
+	__u32 three = hotspot_code_at(p, i) & 0xfffdff;
+
+	return three == (0xec8148 & 0xfffdff); /* sub rsp, imm32; 48 83 ec: imm8 */
+}
+
+/* Where the code lowers RSP, in bytes from the pc on, before the frame is complete in `left` bytes.
+ * -1: nowhere. A frame of two words only pushes RBP. */
+ENV_INLINE int hotspot_lowers_at(const struct hotspot_walk *p, __u64 left, bool pushes)
+{
+	for (int i = 0; i < HOTSPOT_CODE_BYTES - HOTSPOT_CODE_BEFORE - 8; i++) {
+		if ((__u64)i >= left)
+			break;
+		if (pushes ? p->code[HOTSPOT_CODE_BEFORE + i] == 0x55 : hotspot_lowers(p, i))
+			return i;
+	}
+	return -1;
+}
+
+/* The frame of the code at w->pc, of so many words: enum hotspot_built. */
+ENV_FUNCTION __u32 hotspot_built(HOTSPOT_PARAMETER __u64 words)
+{
+	HOTSPOT_FIND(w, p);
+	const struct hotspot_config *c = &p->config;
+	__u64 complete = hotspot_word(p, c->blob_complete), offset = w->pc - hotspot_code_of(p);
+
+	if (!hotspot_read_code(HOTSPOT_ARGUMENT(w, p) w->pc))
+		return HOTSPOT_BUILT;
+	__u64 code = hotspot_code_at(p, 0);
+	__u32 before = p->code[HOTSPOT_CODE_BEFORE - 1];
+
+	if ((code & 0xff) == 0x5d)
+		return HOTSPOT_PUSHED;
+	if (hotspot_returns(p))
+		return HOTSPOT_CALLED;
+	complete = c->flags & HOTSPOT_SHORT_FRAME ? (__u64)(__s16)complete : (__u64)(__s32)complete;
+	if ((__s64)offset >= (__s64)complete)
+		return HOTSPOT_BUILT;
+	if (complete - offset > HOTSPOT_CODE_BYTES - HOTSPOT_CODE_BEFORE - 8)
+		return HOTSPOT_CALLED;
+	int at = hotspot_lowers_at(p, complete - offset, words == 2);
+	/* mov rbp, rsp, of which there are two forms */
+	bool moves = (code & 0xffffff) == 0xec8b48 || (code & 0xffffff) == 0xe58948;
+
+	if (at < 0)
+		/* mov [rsp + ...], rbp */
+		return (__u32)code == 0x246c8948 || (__u32)code == 0x24ac8948 ? HOTSPOT_UNSAVED
+									      : HOTSPOT_BUILT;
+	if (words == 2)
+		return HOTSPOT_CALLED;
+	return moves || (!at && (before == 0x55 || before == 0xec || before == 0xe5))
+		       ? HOTSPOT_PUSHED
+		       : HOTSPOT_CALLED;
+}
+
+/* Whether a word of the stack is a return address into HotSpot's code, or the -1 that a stub pushes
+ * below one. */
+ENV_INLINE bool hotspot_back_at(struct walk *w, const struct hotspot_walk *p, __u64 at)
+{
+	__u64 back;
+
+	return walk_read(w, at, &back) && (hotspot_is_code(p, back) || back == ~0ull);
+}
+
+/* The same for stubs: of so many words, or 0 if that is unknown. */
+ENV_FUNCTION __u32 hotspot_stub_built(HOTSPOT_PARAMETER __u64 words)
+{
+	HOTSPOT_FIND(w, p);
+	if (!hotspot_read_code(HOTSPOT_ARGUMENT(w, p) w->pc))
+		return HOTSPOT_BUILT;
+	__u64 code = hotspot_code_at(p, 0);
+
+	if ((code & 0xff) == 0x5d || (code & 0xffffff) == 0xec8b48 || (code & 0xffffff) == 0xe58948)
+		return HOTSPOT_PUSHED;
+	if (hotspot_returns(p) || hotspot_back_at(w, p, w->sp))
+		return HOTSPOT_CALLED;
+	/* Between RBP and RSP lies the frame. */
+	if (w->fp - w->sp <= HOTSPOT_NEAR && !(w->fp & 7) && hotspot_back_at(w, p, w->fp + 8))
+		return HOTSPOT_BY_RBP;
+	return words ? HOTSPOT_BUILT : HOTSPOT_CALLED;
+}
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
+/*
+ * The methods of HotSpot's frames (hotspot_walk.h), as items. For compiled code these are its
+ * method and those that are inlined at the pc: a table of places (PcDesc, sorted) leads to the
+ * scope of each, and a scope to that of its caller.
+ */
+#ifndef BPF_HOTSPOT_SCOPES_H
+#define BPF_HOTSPOT_SCOPES_H
+
+#include "bpf/hotspot_state.h"
+
+#define HOTSPOT_PC_SHIFT 16	/* log2 of how many places an nmethod has, at most */
+#define HOTSPOT_PC_BYTES 16	/* of a PcDesc: four ints, of which the first two count */
+#define HOTSPOT_SCOPES 32	/* in one another, at most */
+#define HOTSPOT_NUMBER_BITS 6	/* of each byte of a number but the first */
+#define HOTSPOT_NUMBER_HIGH 192 /* from here on, another byte follows (1 less without zeros) */
+#define HOTSPOT_SCOPE_NONE 0	/* of a scope's caller, and of a place without a scope */
+
+/* Bits of a 16-bit field in head[]. */
+ENV_INLINE __u64 hotspot_head(const struct hotspot_walk *p, __u16 offset)
+{
+	return p->head[offset / 8 & (HOTSPOT_CONST_BYTES / 8 - 1)] >> (offset & 7) * 8;
+}
+
+/* Reads a method that is not known yet. Returns 1 + its index in known[], or 0: it is none. */
+ENV_FUNCTION __u32 hotspot_method(HOTSPOT_PARAMETER __u64 method)
+{
+	HOTSPOT_FIND(w, p);
+	const struct hotspot_config *c = &p->config;
+	__u32 i = (method >> 3 ^ method >> 6 ^ method >> 9) & (HOTSPOT_KNOWN - 1);
+	struct hotspot_known *k = &p->known[i];
+	__u64 at;
+
+	if (k->method == method)
+		return k->check ? i + 1 : 0;
+	k->method = method;
+	k->check = 0;
+	if (method & 7 || !runtime_fetch(&p->copies, &at, 8, method + c->method_const) || at & 7 ||
+	    !runtime_fetch(&p->copies, p->head, HOTSPOT_CONST_BYTES, at))
+		return 0;
+	k->code = at + c->const_bytes;
+	k->size = (__u16)hotspot_head(p, c->const_code_size);
+	k->check = hotspot_check(at, hotspot_head(p, c->const_pool),
+				 (__u32)hotspot_head(p, c->const_size) | k->size << 32,
+				 (__u16)hotspot_head(p, c->const_name) |
+					 (hotspot_head(p, c->const_signature) & 0xffff) << 16);
+	return i + 1;
+}
+
+/* Copies an object for its name. */
+ENV_FUNCTION __u32 hotspot_copied(HOTSPOT_PARAMETER __u64 address, __u64 check)
+{
+	HOTSPOT_FIND(w, p);
+	env_object(w, &p->copies, address, check);
+	return 1;
+}
+
+/* Puts out a method, and the index of the bytecode in it. 0: it is none. */
+ENV_FUNCTION __u32 hotspot_emit(HOTSPOT_PARAMETER __u64 method, __u64 index)
+{
+	HOTSPOT_FIND(w, p);
+	__u32 i = hotspot_method(HOTSPOT_ARGUMENT(w, p) method);
+	const struct hotspot_known *k = &p->known[(i - 1) & (HOTSPOT_KNOWN - 1)];
+	__u64 taken = w->taken;
+
+	if (!i)
+		return 0;
+	if (!p->copies.keep) {
+		if (!runtime_has_room(w))
+			return 0;
+		ENV_OPAQUE(taken); /* see at_most in sample.bpf.c */
+		/* More than a frame has room for come in another one of the same pc. */
+		if (taken < SAMPLE_WORDS &&
+		    (w->words[taken] >> SAMPLE_FRAME_SLOT_SHIFT & SAMPLE_FRAME_SLOT_MASK) ==
+			    SAMPLE_FRAME_TAKEN + SAMPLE_TAKEN_ITEMS)
+			runtime_take(w);
+		runtime_took(w, RUNTIME_FRAME, method,
+			     (index & RUNTIME_POSITION_MASK) | k->check << RUNTIME_CHECK_SHIFT);
+	}
+	return hotspot_copied(HOTSPOT_ARGUMENT(w, p) method, k->check);
+}
+
+/* Reads the places from number `first` on to place[]: HOTSPOT_PLACES of them, or what there is. How
+ * many. */
+ENV_FUNCTION __u32 hotspot_read_places(HOTSPOT_PARAMETER __u64 first)
+{
+	HOTSPOT_FIND(w, p);
+	__u64 bytes = (p->pcs_count - first) * HOTSPOT_PC_BYTES;
+
+	if (first >= p->pcs_count)
+		return 0;
+	ENV_OPAQUE(bytes); /* see at_most in sample.bpf.c */
+	if (bytes > sizeof(p->place))
+		bytes = sizeof(p->place);
+	if (!runtime_fetch(&p->copies, p->place, bytes, p->pcs + first * HOTSPOT_PC_BYTES))
+		return 0;
+	hotspot_keep(p, p->pcs + first * HOTSPOT_PC_BYTES, bytes);
+	return bytes / HOTSPOT_PC_BYTES;
+}
+
+/* 0 or, if a place of the code is behind the offset, -1. Without a branch, since the verifier
+ * follows both sides of one. */
+ENV_INLINE __u64 hotspot_not_behind(__u64 at, __u64 offset)
+{
+	return (__u64)((__s64)(at - offset - 1) >> 63);
+}
+
+/* `by`, if so many places from number `before` on are not behind the offset, or 0. */
+ENV_FUNCTION __u64 hotspot_ahead(HOTSPOT_PARAMETER __u64 before, __u64 by, __u64 offset)
+{
+	HOTSPOT_FIND(w, p);
+	__u64 i = before + by - 1;
+	__u32 at;
+
+	if (i >= p->pcs_count || !runtime_fetch(&p->copies, &at, 4, p->pcs + i * HOTSPOT_PC_BYTES))
+		return 0;
+	/* The table begins with an entry before all code. */
+	return at >> 31 || at <= offset ? by : 0;
+}
+
+/* The scope at an offset of the code: that of the next place behind it. */
+ENV_INLINE __u32 hotspot_scope_at(struct walk *w, struct hotspot_walk *p, __u64 offset)
+{
+	__u64 before = 0, k = 0; /* so many places are not behind it */
+
+	(void)w;
+	for (int i = 0; i <= HOTSPOT_PC_SHIFT - HOTSPOT_PLACES_SHIFT; i++)
+		before += hotspot_ahead(HOTSPOT_ARGUMENT(w, p) before, 1u << (HOTSPOT_PC_SHIFT - i),
+					offset);
+	__u64 count = hotspot_read_places(HOTSPOT_ARGUMENT(w, p) before);
+
+	for (int i = HOTSPOT_PLACES_SHIFT - 1; i >= 0; i--) {
+		__u64 next = k + (1ull << i), at;
+
+		/* Behind the last one, which leftovers would follow. */
+		if (next > count)
+			continue;
+		at = (__u32)p->place[(next - 1) * 2 & (HOTSPOT_PLACES * 2 - 1)];
+		at &= (at >> 31) - 1; /* the table begins with an entry before all code */
+		k += hotspot_not_behind(at, offset) & 1ull << i;
+	}
+	return k < count ? p->place[k * 2 & (HOTSPOT_PLACES * 2 - 1)] >> 32 : HOTSPOT_SCOPE_NONE;
+}
+
+/* Decodes the number at byte `at` of number[] (CompressedStream, UNSIGNED5). Returns it, and in the
+ * upper half where the next one begins. */
+ENV_FUNCTION __u64 hotspot_number(HOTSPOT_PARAMETER __u64 at)
+{
+	HOTSPOT_FIND(w, p);
+	__u32 less = !!(p->config.flags & HOTSPOT_NO_ZEROS);
+	__u32 sum = 0;
+
+	for (__u32 i = 0; i < 5; i++) {
+		__u32 byte = p->number[at / 8 & 1] >> (at & 7) * 8 & 0xff;
+
+		at++;
+		sum += (byte - less) << i * HOTSPOT_NUMBER_BITS;
+		if (byte < HOTSPOT_NUMBER_HIGH)
+			break;
+	}
+	return sum | at << 32;
+}
+
+/* Puts out the method of a scope. Returns 1 + the offset of its caller's scope; 0: unreadable. */
+ENV_FUNCTION __u64 hotspot_scope(HOTSPOT_PARAMETER __u64 offset)
+{
+	HOTSPOT_FIND(w, p);
+	__u64 n, caller, method;
+
+	/* Three numbers: the caller's scope, the method, and 1 + the index of its bytecode. */
+	if (!runtime_fetch(&p->copies, p->number, sizeof(p->number), p->scopes + offset))
+		return 0;
+	n = hotspot_number(HOTSPOT_ARGUMENT(w, p) 0);
+	caller = (__u32)n;
+	n = hotspot_number(HOTSPOT_ARGUMENT(w, p) n >> 32);
+	method = (__u32)n;
+	n = hotspot_number(HOTSPOT_ARGUMENT(w, p) n >> 32);
+	if (!method || !runtime_fetch(&p->copies, &method, 8, p->metadata + (method - 1) * 8) ||
+	    !hotspot_emit(HOTSPOT_ARGUMENT(w, p) method, (__u32)n - 1))
+		return 0;
+	return caller + 1;
+}
+
+/* Where the tables of the nmethod in words[] are. False: unreadable. */
+ENV_INLINE bool hotspot_tables(struct hotspot_walk *p)
+{
+	const struct hotspot_config *c = &p->config;
+	__u64 blob = hotspot_blob(p), from = blob, metadata = hotspot_word(p, c->metadata), end;
+
+	if (c->immutable)
+		from = hotspot_word(p, c->immutable);
+	p->pcs = from + (__u32)hotspot_word(p, c->pcs);
+	end = from + (__u32)hotspot_word(p, c->pcs_end);
+	p->pcs_count = end > p->pcs ? (end - p->pcs) / HOTSPOT_PC_BYTES : 0;
+	if (p->pcs_count > 1 << HOTSPOT_PC_SHIFT)
+		p->pcs_count = 0;
+	p->scopes = hotspot_word(p, c->data);
+	if (!(c->flags & HOTSPOT_DATA_ADDRESS))
+		p->scopes = from + (__u32)p->scopes;
+	if (c->flags & HOTSPOT_METADATA_IN_DATA)
+		p->metadata = blob + (__u32)hotspot_word(p, c->mutable_data) + (__u16)metadata;
+	else
+		p->metadata = (c->mutable_data ? hotspot_word(p, c->mutable_data) : blob) +
+			      (__u32)metadata;
+	return p->pcs_count;
+}
+
+/* Puts out the methods at an offset of the nmethod in words[], innermost first. 0: only its own is
+ * known. */
+ENV_FUNCTION __u32 hotspot_scopes(HOTSPOT_PARAMETER __u64 offset)
+{
+	HOTSPOT_FIND(w, p);
+	__u64 scope = 0;
+
+	if (hotspot_tables(p))
+		scope = hotspot_scope_at(w, p, offset);
+	if (scope == HOTSPOT_SCOPE_NONE) {
+		hotspot_emit(HOTSPOT_ARGUMENT(w, p) hotspot_word(p, p->config.method),
+			     RUNTIME_POSITION_MASK);
+		return 0;
+	}
+	for (int i = 0; i < HOTSPOT_SCOPES; i++) {
+		scope = hotspot_scope(HOTSPOT_ARGUMENT(w, p) scope);
+		if (scope <= 1)
+			break;
+		scope--;
+	}
+	return 1;
+}
+
+#endif

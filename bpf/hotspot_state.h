@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
+/* The state of HotSpot's walk (hotspot_walk.h). */
+#ifndef BPF_HOTSPOT_STATE_H
+#define BPF_HOTSPOT_STATE_H
+
+#include "bpf/hotspot.h"
+#include "bpf/runtime_walk.h"
+
+#define HOTSPOT_KNOWN 8		     /* methods that a walk knows at one time */
+#define HOTSPOT_FRAME_MAX (1u << 17) /* words of a frame, at most */
+#define HOTSPOT_NEAR (1u << 20)	     /* bytes between two places of one frame, at most */
+#define HOTSPOT_STACK (8u << 20)     /* of a stack's top, where frames of a deferred walk are */
+#define HOTSPOT_ARGUMENTS 16	     /* words of arguments above a virtual thread's frames */
+#define HOTSPOT_ADAPTED 4096	     /* bytes of arguments that an adapter moves, at most */
+#define HOTSPOT_CODE_BEFORE 8	     /* bytes of code before the pc that are read */
+#define HOTSPOT_CODE_BYTES 80	     /* and all that are read */
+
+#define HOTSPOT_PLACES_SHIFT 4
+#define HOTSPOT_PLACES (1 << HOTSPOT_PLACES_SHIFT) /* PcDescs that are read at once */
+
+struct hotspot_heap {
+	__u64 start, end, map;
+	__u64 shift;
+};
+
+struct hotspot_known {
+	__u64 method, check;
+	__u64 code, size; /* of the bytecode */
+};
+
+enum hotspot_kind {
+	HOTSPOT_NONE = 0,
+	HOTSPOT_NMETHOD,
+	HOTSPOT_NATIVE, /* the wrapper of a native method */
+	HOTSPOT_INTERPRETER,
+	HOTSPOT_STUB,
+	HOTSPOT_ADAPTER, /* between interpreted and compiled code */
+	HOTSPOT_DEOPT,	 /* replaces a compiled frame: then RBP points to its own */
+};
+
+struct hotspot_walk {
+	struct hotspot_config config;
+	__u64 base;
+	struct runtime_copies copies;
+	__u64 time_ns, process; /* of which walk the rest is */
+	__u32 heaps, keeps;
+	struct hotspot_heap heap[HOTSPOT_HEAPS];
+	__u64 nmethod_name, interpreter_name; /* of blobs that were seen */
+	__u64 block;			      /* address of the block in words[] */
+	__u64 pcs, pcs_count, scopes, metadata;
+	UW_U64 number[2];
+	__u64 words[HOTSPOT_BLOB_WORDS];
+	__u64 place[HOTSPOT_PLACES * 2];     /* PcDescs */
+	__u64 head[HOTSPOT_CONST_BYTES / 8]; /* of a ConstMethod */
+	unsigned char code[HOTSPOT_CODE_BYTES];
+	struct hotspot_known known[HOTSPOT_KNOWN];
+};
+
+/* Functions that the verifier checks once, as in walk_state.h. */
+#ifdef __bpf__
+static __always_inline struct hotspot_walk *state(void);
+#define HOTSPOT_PARAMETER
+#define HOTSPOT_ARGUMENT(w, p)
+#define HOTSPOT_FIND(w, p) \
+	struct walk *w = scratch(); \
+	struct hotspot_walk *p = state(); \
+	if (!w || !p) \
+	return 0
+#else
+#define HOTSPOT_PARAMETER struct walk *w, struct hotspot_walk *p,
+#define HOTSPOT_ARGUMENT(w, p) w, p,
+#define HOTSPOT_FIND(w, p) (void)w
+#endif
+
+/* Keeps what lies between the ends of memory that was read (runtime_fetch). */
+ENV_INLINE void hotspot_keep(const struct hotspot_walk *p, __u64 at, __u64 bytes)
+{
+	for (__u32 i = 64; i < HOTSPOT_BLOB_BYTES && p->copies.keep; i += 64)
+		if (i < bytes)
+			env_keep(at + i, 8);
+}
+
+/* A field of the block, shifted down to the field. */
+ENV_INLINE __u64 hotspot_word(const struct hotspot_walk *p, __u16 offset)
+{
+	return p->words[offset / 8 & (HOTSPOT_BLOB_WORDS - 1)] >> (offset & 7) * 8;
+}
+
+ENV_INLINE __u64 hotspot_blob(const struct hotspot_walk *p)
+{
+	return p->block + p->config.block;
+}
+
+/* The address of the blob's code. */
+ENV_INLINE __u64 hotspot_code_of(const struct hotspot_walk *p)
+{
+	__u64 code = hotspot_word(p, p->config.blob_code);
+
+	return p->config.flags & HOTSPOT_CODE_OFFSET ? hotspot_blob(p) + (__u32)code : code;
+}
+
+/* Whether it is an address in one of the heaps. */
+ENV_INLINE bool hotspot_is_code(const struct hotspot_walk *p, __u64 pc)
+{
+	for (__u32 i = 0; i < HOTSPOT_HEAPS; i++) {
+		const struct hotspot_heap *h = &p->heap[i];
+
+		if (i < p->heaps && pc - h->start < h->end - h->start)
+			return true;
+	}
+	return false;
+}
+
+#endif

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
+/*
+ * HotSpot's walk: it takes the frames of its code (bpf/runtime_walk.h), one by one.
+ *
+ * The CodeBlob of a frame's code says how to get to the caller. In the leaf, the frame may be half
+ * built or half gone, which the instructions at its pc tell. The process may be hostile and the
+ * config may be wrong, so the walk is bounded and only reads.
+ */
+#ifndef BPF_HOTSPOT_WALK_H
+#define BPF_HOTSPOT_WALK_H
+
+#include "bpf/hotspot_state.h"
+#include "bpf/hotspot_code.h"
+#include "bpf/hotspot_scopes.h"
+#include "bpf/hotspot_leaf.h"
+#include "bpf/hotspot_interpreter.h"
+
+/* It has no frames but those that it takes. */
+ENV_INLINE bool hotspot_begin(const struct walk *w, struct hotspot_walk *p)
+{
+	(void)w, (void)p;
+	return false;
+}
+
+ENV_INLINE int hotspot_step(struct walk *w, struct hotspot_walk *p)
+{
+	(void)w, (void)p;
+	return 1;
+}
+
+/* Prepares the state for a frame. What it knows holds for one walk: another runtime may use the
+ * same memory between two. */
+ENV_INLINE bool hotspot_prepare(struct walk *w, struct hotspot_walk *p)
+{
+	__u64 process = w->sample.pid ^ w->sample.start_ns;
+
+#ifdef __bpf__
+	if (p->time_ns == w->sample.time_ns && p->process == process && p->keeps == p->copies.keep)
+		return p->heaps;
+#endif
+	for (__u32 i = 0; i < HOTSPOT_KNOWN; i++)
+		p->known[i].method = 0;
+	p->time_ns = w->sample.time_ns;
+	p->keeps = p->copies.keep;
+	p->process = process;
+	p->nmethod_name = p->interpreter_name = 0;
+	return hotspot_load(HOTSPOT_ARGUMENT(w, p) p->base + p->config.heaps);
+}
+
+/* The caller of a frame whose return address is below cfa. The stub that a method calls at its
+ * begin (nmethod entry barrier) pushes -1 first. */
+ENV_INLINE int hotspot_leave(struct walk *w, __u64 cfa, __u64 fp)
+{
+	__u64 back;
+
+	if (!walk_read(w, cfa - 8, &back))
+		return walk_stop(w, WALK_STACK_UNREADABLE);
+	if (back == ~0ull) {
+		cfa += 8;
+		if (!walk_read(w, cfa - 8, &back))
+			return walk_stop(w, WALK_STACK_UNREADABLE);
+	}
+	return runtime_leave(w, cfa, fp, back);
+}
+
+/* The caller of compiled code, or of a stub whose frames have a size. */
+ENV_INLINE int hotspot_sized(struct walk *w, struct hotspot_walk *p, __u64 words, __u32 built)
+{
+	__u64 cfa = w->sp + words * 8, fp = w->fp;
+
+	if (built == HOTSPOT_CALLED)
+		cfa = w->sp + 8;
+	else if (built == HOTSPOT_PUSHED)
+		cfa = w->sp + 16;
+	if ((built == HOTSPOT_BUILT || built == HOTSPOT_PUSHED) && !walk_read(w, cfa - 16, &fp))
+		return walk_stop(w, WALK_STACK_UNREADABLE);
+	return hotspot_leave(w, cfa, fp);
+}
+
+/* The pc of a compiled frame. A frame that is to be deoptimized returns to another place, and keeps
+ * the address where it was. */
+ENV_INLINE __u64 hotspot_pc(struct walk *w, struct hotspot_walk *p)
+{
+	const struct hotspot_config *c = &p->config;
+	__u64 blob = p->block + c->block, at = hotspot_word(p, c->deopt),
+	      at_mh = hotspot_word(p, c->deopt_mh), pc;
+
+	if (w->exact)
+		return w->pc;
+	if (c->flags & HOTSPOT_DEOPT_OFFSET) {
+		at = blob + (__u32)at;
+		at_mh = blob + (__u32)at_mh;
+	}
+	if ((w->pc == at || (c->deopt_mh && w->pc == at_mh)) &&
+	    walk_read(w, w->sp + (__u32)hotspot_word(p, c->orig_pc), &pc))
+		return pc - 1;
+	return w->pc - 1;
+}
+
+ENV_INLINE int hotspot_compiled(struct walk *w, struct hotspot_walk *p, __u32 kind)
+{
+	const struct hotspot_config *c = &p->config;
+	__u64 words = (__u32)hotspot_word(p, c->blob_frame), pc = hotspot_pc(w, p);
+	__u32 built = HOTSPOT_BUILT;
+
+	if (words > HOTSPOT_FRAME_MAX)
+		return RUNTIME_DECLINES;
+	/* Calls of method handles have no frame. */
+	if (!words)
+		built = HOTSPOT_CALLED;
+	else if (w->exact)
+		built = hotspot_built(HOTSPOT_ARGUMENT(w, p) words);
+	runtime_take(w);
+	if (kind == HOTSPOT_NMETHOD)
+		hotspot_scopes(HOTSPOT_ARGUMENT(w, p) pc - hotspot_code_of(p));
+	else
+		hotspot_emit(HOTSPOT_ARGUMENT(w, p) hotspot_word(p, c->method), 0);
+	return hotspot_sized(w, p, words, built);
+}
+
+/* Puts a stub out. at: the address of its name. */
+ENV_FUNCTION __u32 hotspot_take_stub(HOTSPOT_PARAMETER __u64 at)
+{
+	HOTSPOT_FIND(w, p);
+	__u64 check;
+
+	runtime_take(w);
+	if (!runtime_fetch(&p->copies, p->number, sizeof(p->number), at))
+		return 0;
+	check = hotspot_text_check(p->number);
+	runtime_took(w, RUNTIME_FRAME, at, RUNTIME_POSITION_MASK | check << RUNTIME_CHECK_SHIFT);
+	return hotspot_copied(HOTSPOT_ARGUMENT(w, p) at, check);
+}
+
+/* Whether code of a method has called something that returns to `back`. */
+ENV_FUNCTION __u32 hotspot_has_called(HOTSPOT_PARAMETER __u64 back)
+{
+	HOTSPOT_FIND(w, p);
+	const __u32 kind = hotspot_find(HOTSPOT_ARGUMENT(w, p) back - 1);
+
+	return kind == HOTSPOT_INTERPRETER || (kind == HOTSPOT_NMETHOD && owner_called(back));
+}
+
+/*
+ * Where the frames of a virtual thread begin that are in the heap: the return address of the last
+ * one on the stack leads to a stub, which would fetch them. They end at the frame of the code that
+ * entered the thread. The stack goes on above the ContinuationEntry in that frame, and above
+ * arguments.
+ */
+ENV_INLINE bool hotspot_is_barrier(struct walk *w, struct hotspot_walk *p)
+{
+	__u64 code;
+
+	/* mov rsp, [r15 + disp32] */
+	return p->config.cont_entry && !w->exact && runtime_fetch(&p->copies, &code, 8, w->pc) &&
+	       (code & 0xffffffffffffffull) == (0xa78b49 | (__u64)p->config.cont_entry << 24);
+}
+
+ENV_INLINE int hotspot_barrier(struct walk *w, struct hotspot_walk *p)
+{
+	__u64 at = w->sp + p->config.cont_entry_bytes, fp, back;
+
+	hotspot_take_stub(HOTSPOT_ARGUMENT(w, p) hotspot_word(p, p->config.blob_name));
+	for (int i = 0; i < HOTSPOT_ARGUMENTS; i++, at += 8) {
+		if (!walk_read(w, at, &fp) || !walk_read(w, at + 8, &back))
+			break;
+		if (fp - at < HOTSPOT_NEAR && !(fp & 7) && hotspot_is_code(p, back) &&
+		    hotspot_has_called(HOTSPOT_ARGUMENT(w, p) back))
+			return runtime_leave(w, at + 16, fp, back);
+	}
+	return walk_stop(w, WALK_NO_ROWS);
+}
+
+/* Where an exception goes on, the stub has no frame: the code that was left would return to the
+ * word at RSP, or to the one above if the stub aligned RSP. name: the stub's. */
+ENV_INLINE int hotspot_bare(struct walk *w, struct hotspot_walk *p, __u64 name)
+{
+	__u64 cfa = w->sp + 8, back;
+
+	for (int i = 0; i < 2; i++, cfa += 8) {
+		if (!walk_read(w, cfa - 8, &back) || !hotspot_is_code(p, back) ||
+		    !hotspot_has_called(HOTSPOT_ARGUMENT(w, p) back))
+			continue;
+		hotspot_take_stub(HOTSPOT_ARGUMENT(w, p) name);
+		return runtime_leave(w, cfa, w->fp, back);
+	}
+	return RUNTIME_DECLINES;
+}
+
+/* Stubs without a frame size: most have none, or one that RBP points to. */
+ENV_INLINE int hotspot_stub(struct walk *w, struct hotspot_walk *p, __u32 kind)
+{
+	__u64 words = (__u32)hotspot_word(p, p->config.blob_frame), cfa = w->fp + 16, fp;
+	__u64 name = hotspot_word(p, p->config.blob_name);
+	__u32 built = HOTSPOT_BUILT;
+
+	if (hotspot_is_barrier(w, p))
+		return hotspot_barrier(w, p);
+	if (w->exact)
+		built = hotspot_stub_built(HOTSPOT_ARGUMENT(w, p) words);
+	if (built != HOTSPOT_BY_RBP && words > HOTSPOT_FRAME_MAX)
+		return RUNTIME_DECLINES;
+	if (!w->exact && !words) {
+		int left = hotspot_bare(w, p, name);
+
+		if (left != RUNTIME_DECLINES)
+			return left;
+	}
+	if (built == HOTSPOT_BUILT &&
+	    (!words || (kind == HOTSPOT_DEOPT && w->fp - w->sp <= words * 8)))
+		built = HOTSPOT_BY_RBP;
+	if (built != HOTSPOT_BY_RBP) {
+		hotspot_take_stub(HOTSPOT_ARGUMENT(w, p) name);
+		return hotspot_sized(w, p, words, built);
+	}
+	if (w->fp - w->sp > HOTSPOT_NEAR || w->fp & 7 || !walk_read(w, w->fp, &fp))
+		return RUNTIME_DECLINES;
+	hotspot_take_stub(HOTSPOT_ARGUMENT(w, p) name);
+	return hotspot_leave(w, cfa, fp);
+}
+
+/* An adapter moves arguments, and then jumps. Meanwhile R13 is the caller's RSP, and the return
+ * address may be in RAX. */
+ENV_INLINE int hotspot_adapter(struct walk *w, struct hotspot_walk *p)
+{
+	__u64 cfa = hotspot_register(HOTSPOT_ARGUMENT(w, p) HOTSPOT_R13), back;
+	__u64 least = w->sp + 8;
+
+	if (!w->exact || !walk_read(w, w->sp, &back))
+		return RUNTIME_DECLINES;
+	if (!hotspot_is_code(p, back)) {
+		back = hotspot_register(HOTSPOT_ARGUMENT(w, p) HOTSPOT_RAX);
+		least = w->sp;
+	}
+	if (!hotspot_is_code(p, back))
+		return RUNTIME_DECLINES;
+	if (cfa - least > HOTSPOT_ADAPTED)
+		cfa = least;
+	hotspot_take_stub(HOTSPOT_ARGUMENT(w, p) hotspot_word(p, p->config.blob_name));
+	return runtime_leave(w, cfa > w->sp ? cfa : w->sp + 8, w->fp, back);
+}
+
+ENV_INLINE int hotspot_frame(struct walk *w, struct hotspot_walk *p)
+{
+	if (!hotspot_prepare(w, p))
+		return RUNTIME_DECLINES;
+	__u32 kind = hotspot_find(HOTSPOT_ARGUMENT(w, p) w->exact ? w->pc : w->pc - 1);
+
+	switch (kind) {
+	case HOTSPOT_NMETHOD:
+	case HOTSPOT_NATIVE:
+		return hotspot_compiled(w, p, kind);
+	case HOTSPOT_INTERPRETER:
+		return hotspot_interpreted(w, p);
+	case HOTSPOT_ADAPTER:
+		return hotspot_adapter(w, p);
+	case HOTSPOT_STUB:
+	case HOTSPOT_DEOPT:
+		return hotspot_stub(w, p, kind);
+	}
+	return RUNTIME_DECLINES;
+}
+
+ENV_INLINE void hotspot_fetch(struct walk *w, struct hotspot_walk *p, __u64 pc, __u64 fp)
+{
+	__u64 method;
+
+	if (!hotspot_prepare(w, p))
+		return;
+	__u32 kind = hotspot_find(HOTSPOT_ARGUMENT(w, p) pc);
+
+	if (pc == w->leaf_pc)
+		hotspot_read_code(HOTSPOT_ARGUMENT(w, p) pc);
+	if (kind >= HOTSPOT_STUB)
+		runtime_fetch(&p->copies, p->number, sizeof(p->number),
+			      hotspot_word(p, p->config.blob_name));
+	if (kind == HOTSPOT_NMETHOD)
+		hotspot_scopes(HOTSPOT_ARGUMENT(w, p) pc - hotspot_code_of(p));
+	else if (kind == HOTSPOT_NATIVE)
+		hotspot_emit(HOTSPOT_ARGUMENT(w, p) hotspot_word(p, p->config.method), 0);
+	else if (kind == HOTSPOT_INTERPRETER && fp - w->regs[UNWIND_REG_RSP] < HOTSPOT_STACK &&
+		 !(fp & 7) && runtime_read(fp - HOTSPOT_METHOD, &method))
+		hotspot_emit(HOTSPOT_ARGUMENT(w, p) method, 0);
+}
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
+/*
+ * V8's functions, and the code that they run. A function has its code, or a place in a table of
+ * code. A frame may run older or other code of it: then the code's head is searched, which is
+ * somewhere before the instructions.
+ */
+#ifndef BPF_V8_CODE_H
+#define BPF_V8_CODE_H
+
+#include "bpf/v8_state.h"
+
+/* Whether an object has elements, and is not undefined. */
+ENV_INLINE bool v8_is_array(const struct v8_walk *p, __u64 object)
+{
+	__u64 word = 0;
+
+	return v8_is_pointer(object) && v8_word(p, object, V8_LENGTH & ~7u, &word) &&
+	       !(__u32)word && word >> 32 < V8_ELEMENTS_MAX;
+}
+
+/* Reads a function's description into p->shared. Returns what it is known by, or 0. */
+ENV_FUNCTION __u64 v8_shared(V8_PARAMETERS_AND __u64 shared)
+{
+	V8_FIND(w, p);
+	const struct v8_config *c = &p->config;
+	__u64 id = 0, ends = 0;
+
+	(void)w;
+	if (!v8_is_pointer(shared) ||
+	    !runtime_fetch(&p->copies, p->shared, V8_SHARED_BYTES, shared - 1))
+		return 0;
+	__u64 script = V8_FIELD(p->shared, c->shared_script);
+
+	/* Frames next to each other often have one script. */
+	if (script != p->script || p->script_ns != w->sample.time_ns || p->copies.keep) {
+		p->script = 0;
+		if (!v8_is_pointer(script) || !v8_word(p, script, c->script_id, &id) || (__u32)id ||
+		    id >> 32 >= V8_SCRIPT_IDS || !v8_word(p, script, c->script_ends, &ends))
+			return 0;
+		/* What it tells changes when V8 first needs lines of the script. */
+		p->ends = v8_is_array(p, ends) ? ends : 0;
+		p->script = script;
+		p->script_id = id;
+		p->script_ns = w->sample.time_ns;
+	}
+	id = p->script_id;
+	/* Each isolate numbers its scripts, and a thread runs one. */
+	return v8_mix(v8_mix(env_tls(), id | !p->ends),
+		      (__u32)V8_FIELD(p->shared, c->shared_literal)) |
+	       1;
+}
+
+/* Reads code into p->code. True if pc is in its instructions. */
+ENV_INLINE bool v8_code_has(struct v8_walk *p, __u64 code, __u64 pc)
+{
+	const struct v8_config *c = &p->config;
+
+	p->code_at = 0;
+	if (!v8_is_pointer(code) || !runtime_fetch(&p->copies, p->code, V8_CODE_BYTES, code - 1))
+		return false;
+	p->code_body = c->code_body ? code - 1 + c->code_body : V8_FIELD(p->code, c->code_start);
+	p->code_size = (__u32)V8_FIELD(p->code, c->code_size);
+	if (p->code_size > V8_CODE_MAX || pc - p->code_body >= p->code_size)
+		return false;
+	p->code_at = code;
+	return true;
+}
+
+/* The code that a function has now. */
+ENV_INLINE __u64 v8_function_code(struct v8_walk *p, __u64 function)
+{
+	const struct v8_config *c = &p->config;
+	__u64 word = 0, group = 0;
+
+	if (!v8_word(p, function, c->function_code & ~7u, &word))
+		return 0;
+	if (!c->group)
+		return word;
+	if (!runtime_fetch(&p->copies, &group, 8, p->base + c->group) ||
+	    !runtime_fetch(&p->copies, &p->table, 8, group + c->group_table))
+		return 0;
+	word = (__u32)(word >> (c->function_code & 7) * 8) >> c->group_shift;
+	if (!runtime_fetch(&p->copies, &word, 8, p->table + word * 16 + 8))
+		return 0;
+	return word >> 16 | 1;
+}
+
+/* Searches an object that has instructions among 512 bytes, from the last one on. It is the code,
+ * with this map, or leads to the code. Returns the code, or 0. */
+ENV_FUNCTION __u64 v8_find_in(V8_PARAMETERS_AND __u64 at, __u64 map)
+{
+	V8_FIND(w, p);
+	const struct v8_config *c = &p->config;
+	__u64 start = 0;
+
+	if (at < 4096 || at >= WALK_ADDRESS_END || env_read_user(w->window, WALK_WINDOW, at))
+		return V8_NO_CODE;
+	for (int k = WALK_WINDOW / V8_CODE_UNIT - 1; k >= 0; k--) {
+		__u32 i = (__u32)k * (V8_CODE_UNIT / 8);
+
+		/* Else clang counts from the window's end, which newer verifiers refuse. */
+		ENV_OPAQUE(i);
+		i &= WALK_WINDOW / 8 - 2;
+		__u64 object = w->window[i], code = w->window[i + 1];
+
+		if (c->code_body) {
+			if (object == map)
+				return at + k * V8_CODE_UNIT + 1;
+			continue;
+		}
+		if (v8_is_pointer(object) && v8_is_pointer(code) &&
+		    runtime_read(code - 1 + c->code_start, &start) &&
+		    start == at + k * V8_CODE_UNIT + c->code_head)
+			return code;
+	}
+	return 0;
+}
+
+/* Searches the code at pc, which begins somewhere before. The caller checks it. */
+ENV_FUNCTION __u64 v8_find_code(V8_PARAMETERS_AND __u64 pc, __u64 map)
+{
+	V8_FIND(w, p);
+	__u64 at = (pc & ~(V8_CODE_UNIT - 1ull)) - (WALK_WINDOW - V8_CODE_UNIT);
+
+	w->window_start = 0;
+	for (int i = 0; i < V8_SCAN; i++, at -= WALK_WINDOW) {
+		__u64 code = v8_find_in(V8_ARGUMENTS_AND(w, p) at, map);
+
+		if (code)
+			return code;
+	}
+	return V8_NO_CODE;
+}
+
+/* Finds the generated code at pc. */
+ENV_FUNCTION __u32 v8_find(V8_PARAMETERS_AND __u64 pc, __u64 function)
+{
+	V8_FIND(w, p);
+	__u64 code = v8_function_code(p, function);
+
+	if (v8_code_has(p, code, pc))
+		return 1;
+	__u64 map = V8_FIELD(p->code, 0), *found = &p->found[(pc >> 10) % V8_FOUND];
+
+	if (v8_code_has(p, V8_FIELD(p->shared, p->config.shared_data), pc) ||
+	    v8_code_has(p, *found, pc))
+		return 1;
+	if (p->copies.keep)
+		return 0;
+	code = v8_find_code(V8_ARGUMENTS_AND(w, p) pc, map);
+	*found = code;
+	return v8_code_has(p, code, pc);
+}
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
+/*
+ * V8's walk: takes over the frames of its code, which all keep RBP (bpf/runtime_walk.h).
+ *
+ * A frame has its caller's RBP and the return address at RBP, as the psABI has them. Below are a
+ * marker of what kind it is (an even number) or a context, then a JSFunction. Only the leaf may
+ * have no frame yet, or no more, or need none: the return address is on top of the stack then.
+ *
+ * Code is the interpreter's entry, another builtin, or generated. The interpreter's frame also has
+ * the bytecodes and the position in them. Generated code is found by its function, which may have
+ * other code by now, or by its head, which is somewhere before the instructions.
+ */
+#ifndef BPF_V8_WALK_H
+#define BPF_V8_WALK_H
+
+#include "bpf/v8_tell.h"
+
+/* The interpreted functions of V8's own program; their frames are on the stack. */
+ENV_INLINE bool v8_begin(const struct walk *w, struct v8_walk *p)
+{
+	(void)w, (void)p;
+	return false;
+}
+
+ENV_INLINE int v8_step(struct walk *w, struct v8_walk *p)
+{
+	(void)w, (void)p;
+	return 1;
+}
+
+/* Where the call leads that returns to an address; 0: unknown. */
+ENV_INLINE __u64 v8_called(struct walk *w, const struct v8_walk *p, __u64 at)
+{
+	__u64 b = 0, to = 0;
+
+	if (at < 8192 || at >= WALK_ADDRESS_END || !runtime_fetch(&p->copies, &b, 8, at - 8))
+		return 0;
+	if ((b >> 24 & 0xff) == 0xe8) /* call rel32 */
+		return at + (__s64)(__s32)(b >> 32);
+	/* call [r13 + disp32], of the builtins of this isolate */
+	if ((b >> 8 & 0xffffff) == 0x95ff41 && w->leaf && !w->regs_at &&
+	    runtime_read(w->regs[V8_REGISTER_ROOT] + (__s64)(__s32)(b >> 32), &to))
+		return to;
+	return 0;
+}
+
+#define V8_PUSH_FRAME 0xe5894855ull /* push rbp; mov rbp, rsp */
+
+enum v8_framed {
+	V8_FRAMED,
+	V8_FRAMELESS, /* the return address is on top of the stack */
+	V8_PUSHED,    /* RBP is, and then the return address */
+};
+
+/* Whether code at pc, before which no call happened, is right before or behind its frame. */
+ENV_INLINE enum v8_framed v8_near_frame(const struct v8_walk *p, __u64 pc)
+{
+	__u64 b[5];
+	enum v8_framed ret = V8_FRAMED;
+
+	if (pc < 8192 || pc >= WALK_ADDRESS_END || !runtime_fetch(&p->copies, b, sizeof(b), pc - 8))
+		return ret;
+	const __u8 before = b[0] >> 56, now = (__u8)b[1];
+
+	if (before == 0x55 && (b[1] & 0xffffff) == V8_PUSH_FRAME >> 8)
+		return V8_PUSHED;
+	/* ret; ret imm16; behind mov rsp, rbp; pop rbp; and behind leave */
+	if (now == 0xc3 || now == 0xc2 || b[0] >> 32 == 0x5de58b48 ||
+	    (before == 0xc9 && now == 0x59))
+		return V8_FRAMELESS;
+	for (int i = 0; i < 24; i++) {
+		__u64 word = b[1 + i / 8] >> i % 8 * 8;
+
+		if (i % 8 > 4)
+			word |= b[2 + i / 8] << (64 - i % 8 * 8);
+		if ((__u32)word == V8_PUSH_FRAME)
+			ret = V8_FRAMELESS;
+	}
+	return ret;
+}
+
+/* Whether the frame at RBP is that of a stub, and not of JavaScript. */
+ENV_INLINE bool v8_is_stub(const struct v8_walk *p)
+{
+	return !(V8_MARKER(p) & 1);
+}
+
+/* The same for all code. The frame at RBP was read. */
+ENV_INLINE enum v8_framed v8_is_framed(struct walk *w, struct v8_walk *p, __u64 pc, bool file)
+{
+	const struct v8_config *c = &p->config;
+	const __u64 at = pc - w->map.bias;
+	enum v8_framed near = v8_near_frame(p, pc);
+	__u64 top = 0;
+
+	if (near != V8_FRAMED || !file)
+		return near;
+	/* The interpreter's entry has a long way to its frame. */
+	if (at - c->entry_start <= c->entry_frame)
+		return V8_FRAMELESS;
+	/* Handlers run in an interpreter's frame, if they have none. */
+	if (at >= c->handlers)
+		return v8_is_stub(p) || w->sp == w->fp ? V8_FRAMED : V8_FRAMELESS;
+	/* Words of a frame may be left from older calls, but those called something else. */
+	if (walk_read(w, w->sp, &top) && pc - v8_called(w, p, top) < V8_BUILTIN_MAX)
+		return V8_FRAMELESS;
+	return V8_FRAMED;
+}
+
+/* Finds what runs in the frame at fp, whose words were read: sets p->kind. Returns what it is known
+ * by, 0: nothing of JavaScript. *ret_position: in its object. */
+ENV_INLINE __u64 v8_runs(struct walk *w, struct v8_walk *p, __u64 pc, bool interpreter,
+			 __u64 *ret_position, __u64 *ret_shared)
+{
+	const struct v8_config *c = &p->config;
+	__u64 function = V8_FUNCTION_SLOT(p), shared = 0;
+
+	if (!v8_is_pointer(V8_MARKER(p)) || !v8_is_pointer(function) ||
+	    !v8_word(p, function, c->function_shared, &shared))
+		return 0;
+	__u64 identity = v8_shared(V8_ARGUMENTS_AND(w, p) shared);
+
+	*ret_shared = shared;
+	if (!identity)
+		return 0;
+	p->kind = V8_INTERPRETED;
+	if (!interpreter) {
+		__u32 found = v8_find(V8_ARGUMENTS_AND(w, p) pc, function);
+		__u32 kind = (__u32)V8_FIELD(p->code, c->code_flags) & V8_CODE_KIND;
+
+		p->kind = !found			? V8_FUNCTION
+			  : kind == c->kind_baseline	? V8_BASELINE
+			  : kind == c->kind_interpreted ? V8_INTERPRETED
+							: V8_OPTIMIZED;
+	}
+	*ret_position = RUNTIME_POSITION_MASK;
+	if (p->kind == V8_INTERPRETED || p->kind == V8_BASELINE) {
+		__u64 code = V8_BYTECODES(p), table = 0;
+
+		/* V8 may make the table of positions when it first needs it. */
+		if (v8_is_pointer(code) && v8_word(p, code, c->bytecodes_positions, &table))
+			identity ^= (__u64)v8_is_array(p, table) << 1;
+	}
+	if (p->kind == V8_INTERPRETED) {
+		__u64 offset = V8_OFFSET(p) >> 32, start = c->bytecodes_start - 1;
+
+		if (p->handled_fp == w->fp && p->handled_ns == w->sample.time_ns)
+			offset = p->handled_offset;
+		if (!(__u32)V8_OFFSET(p) && offset >= start)
+			*ret_position = offset - start;
+	} else if (p->kind != V8_FUNCTION) {
+		*ret_position = pc - p->code_body;
+		identity = v8_mix(identity, p->code_size);
+		if (p->kind == V8_OPTIMIZED)
+			identity = v8_mix(identity, p->code_body);
+	}
+	return v8_mix(identity, p->kind);
+}
+
+/* Copies the object if it is new. */
+ENV_INLINE void v8_meet(struct walk *w, struct v8_walk *p, __u64 identity, __u64 shared)
+{
+	p->tell_shared = 0;
+	if (!env_is_new(w, &p->copies, v8_key(identity), v8_check(identity)))
+		return;
+	p->tell_identity = identity;
+	p->tell_shared = shared;
+#ifndef __bpf__
+	v8_tell(w, p);
+#endif
+}
+
+ENV_INLINE bool v8_is_entry(const struct v8_walk *p, const struct walk *w, __u64 pc)
+{
+	return w->map.slot && pc - w->map.bias - p->config.entry_start < p->config.entry_size;
+}
+
+ENV_INLINE void v8_fetch(struct walk *w, struct v8_walk *p, __u64 pc, __u64 fp)
+{
+	__u64 position, shared = 0, identity;
+	const bool interpreter = v8_is_entry(p, w, pc);
+
+	p->tell_shared = 0;
+	if (w->map.slot && !interpreter)
+		return;
+	if (w->leaf_exact && pc == w->leaf_pc)
+		v8_near_frame(p, pc);
+	if (!runtime_read_bytes(p->frame, sizeof(p->frame), fp - V8_FRAME_BELOW))
+		return;
+	identity = v8_runs(w, p, pc, interpreter, &position, &shared);
+	if (identity)
+		v8_meet(w, p, identity, shared);
+}
+
+/* Notes where the interpreter is, if its handler at the leaf has no frame. */
+ENV_INLINE void v8_note_handler(struct walk *w, struct v8_walk *p)
+{
+	__u64 offset = w->regs[V8_REGISTER_OFFSET];
+
+	if (!w->leaf || w->regs_at || w->regs[V8_REGISTER_BYTECODES] != V8_BYTECODES(p) ||
+	    offset >> 32 || offset < p->config.bytecodes_start - 1u)
+		return;
+	p->handled_fp = w->fp;
+	p->handled_ns = w->sample.time_ns;
+	p->handled_offset = offset;
+}
+
+/* Puts the frame out. */
+ENV_INLINE void v8_take(struct walk *w, bool native)
+{
+	if (!native) {
+		runtime_take(w);
+		return;
+	}
+	walk_push(w);
+	w->taken = w->base + w->count - 1;
+}
+
+ENV_INLINE int v8_frame(struct walk *w, struct v8_walk *p)
+{
+	const struct v8_config *c = &p->config;
+	__u64 pc = w->exact ? w->pc : w->pc - 1, fp = w->fp, top = 0;
+	__u64 position = 0, shared = 0, identity = 0, at = pc - w->map.bias;
+	bool file = w->map.slot != 0, interpreter = v8_is_entry(p, w, pc);
+
+	p->tell_shared = 0;
+	bool readable = runtime_read_bytes(p->frame, sizeof(p->frame), fp - V8_FRAME_BELOW);
+
+	if (w->exact) {
+		enum v8_framed framed = v8_is_framed(w, p, pc, file);
+
+		if (framed != V8_FRAMED) {
+			__u64 back = w->sp + (framed == V8_PUSHED ? 8 : 0);
+
+			if (!walk_read(w, back, &top))
+				return walk_stop(w, WALK_STACK_UNREADABLE);
+			if (readable && file && at >= c->handlers)
+				v8_note_handler(w, p);
+			v8_take(w, file);
+			return runtime_leave(w, back + 8, fp, top);
+		}
+	}
+	if (!readable || fp < w->sp || fp - w->sp > WALK_FP_MAX_FRAME || fp & 7)
+		return RUNTIME_DECLINES;
+	if (!file || interpreter)
+		identity = v8_runs(w, p, pc, interpreter, &position, &shared);
+	if (interpreter && w->exact && w->sp > fp - V8_FRAME_BELOW)
+		position = RUNTIME_POSITION_MASK;
+	v8_take(w, file && !identity);
+	if (identity) {
+		runtime_took(w, RUNTIME_FRAME, v8_key(identity),
+			     (position & RUNTIME_POSITION_MASK) | v8_check(identity)
+									  << RUNTIME_CHECK_SHIFT);
+		v8_meet(w, p, identity, shared);
+	}
+	return runtime_leave(w, fp + 16, V8_CALLER_FP(p), V8_RETURN(p));
+}
+
+#endif

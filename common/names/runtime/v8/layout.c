@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a version of V8 tells of its layout. Most builds say more themselves (v8.c), which then
+ * counts. Each line is as its version's release builds for x86-64 have it, without pointer
+ * compression.
+ */
+#include "common/names/runtime/v8/v8.h"
+
+#define VERSION(major, minor) ((major) << 8 | (minor))
+
+/* Of all versions in the table. */
+#define COMMON \
+	.map_type = 12, .script_source = 8, .script_name = 16, .script_line = 24, \
+	.script_ends = 56, .script_id = 64, .shared_data = 8, .deopt_inlined = 24
+#define ALL COMMON, .frame_bytecodes = 32
+/* Frames have no number of arguments. */
+#define ALL_OLD COMMON, .frame_bytecodes = 24
+
+/* A script's name of its own, before a word was added and then. */
+#define SCRIPT_OLD .script_url = 104
+#define SCRIPT_113 .script_url = 112
+
+/* A function has its code, and describes itself in 56 bytes. */
+#define FUNCTION_OLD \
+	.function_code = 48, .function_shared = 24, .shared_scope = 16, .shared_script = 32, \
+	.shared_literal = 52
+#define FUNCTION_118 \
+	.function_code = 24, .function_shared = 32, .shared_scope = 16, .shared_script = 32, \
+	.shared_literal = 52
+/* In 13.6 and later a function has a place in a table of code, half a word. The table is the
+ * isolate group's, or the isolate's. */
+#define FUNCTION_129 \
+	.function_code = 24, .function_shared = 32, .shared_scope = 24, .shared_script = 40, \
+	.shared_literal = 60
+#define GROUP .group_table = 2400, .group_shift = 8
+/* Smis first, then the names, then the range; or the range first. Many locals are in a table. */
+#define SCOPE_84 \
+	.scope_flags = 20, .scope_locals = 32, .scope_first = 40, .scope_module = 3, \
+	.scope_inlined_locals = 255, .scope_receiver = 1
+#define SCOPE_OLD \
+	.scope_flags = 12, .scope_locals = 24, .scope_first = 32, .scope_module = 3, \
+	.scope_inlined_locals = 255, .scope_receiver = 1
+#define SCOPE_102 \
+	.scope_flags = 12, .scope_locals = 24, .scope_first = 32, .scope_module = 3, \
+	.scope_inlined_locals = 75
+#define SCOPE_129 \
+	.scope_flags = 8, .scope_locals = 24, .scope_first = 48, .scope_range = 32, \
+	.scope_module = 5, .scope_inlined_locals = 75
+/* Instructions follow the code's description, or are in an object of their own. */
+#define CODE_OLD(body) \
+	.code_body = (body), .code_size = 40, .code_flags = 48, .code_deopt = 16, \
+	.code_positions = 24, .kind_baseline = 11, .kind_interpreted = 10
+/* There is no baseline code. */
+#define CODE_84(body) \
+	.code_body = (body), .code_size = 40, .code_flags = 44, .code_deopt = 16, \
+	.code_positions = 24, .kind_baseline = 255, .kind_interpreted = 254
+#define CODE_113 \
+	.code_start = 40, .code_head = 16, .code_size = 56, .code_flags = 48, .code_deopt = 16, \
+	.code_positions = 24, .kind_baseline = 11, .kind_interpreted = 10
+#define CODE_118 \
+	.code_start = 32, .code_head = 32, .code_size = 44, .code_flags = 40, .code_deopt = 8, \
+	.code_positions = 16, .kind_baseline = 11, .kind_interpreted = 10
+#define CODE_124 \
+	.code_start = 40, .code_head = 32, .code_size = 52, .code_flags = 48, .code_deopt = 8, \
+	.code_positions = 16, .kind_baseline = 10, .kind_interpreted = 9
+#define CODE_136 \
+	.code_start = 40, .code_head = 32, .code_size = 56, .code_flags = 52, .code_deopt = 8, \
+	.code_positions = 16, .kind_baseline = 10, .kind_interpreted = 9
+#define DEOPT_OLD .deopt_literals = 32, .deopt_inlining = 72
+#define DEOPT_136 .deopt_literals = 40, .deopt_inlining = 80
+
+#define BYTECODES(start, positions) .bytecodes_start = (start), .bytecodes_positions = (positions)
+#define TYPES(no_string, bytecodes, array, scope) \
+	.type_no_string = (no_string), .type_bytecodes = (bytecodes), .type_fixed_array = (array), \
+	.type_scope_info = (scope)
+
+/* clang-format off */
+static const struct {
+	uint32_t version;
+	uint16_t position_flags;
+	struct v8_config c;
+} layouts[] = {
+	{ VERSION(8, 4), 0,
+	  { ALL_OLD, SCRIPT_OLD, FUNCTION_OLD, SCOPE_84, CODE_84(96), DEOPT_OLD,
+	    BYTECODES(54, 32), TYPES(64, 133, 117, 130) } },
+	{ VERSION(8, 6), 0,
+	  { ALL_OLD, SCRIPT_OLD, FUNCTION_OLD, SCOPE_84, CODE_84(96), DEOPT_OLD,
+	    BYTECODES(54, 32), TYPES(64, 133, 117, 130) } },
+	{ VERSION(9, 4), 0,
+	  { ALL, SCRIPT_OLD, FUNCTION_OLD, SCOPE_OLD, CODE_OLD(96), DEOPT_OLD,
+	    BYTECODES(54, 32), TYPES(64, 133, 119, 178) } },
+	{ VERSION(9, 6), 0,
+	  { ALL, SCRIPT_OLD, FUNCTION_OLD, SCOPE_OLD, CODE_OLD(128), DEOPT_OLD,
+	    BYTECODES(54, 32), TYPES(64, 132, 118, 177) } },
+	{ VERSION(10, 2), 0,
+	  { ALL, SCRIPT_OLD, FUNCTION_OLD, SCOPE_102, CODE_OLD(128), DEOPT_OLD,
+	    BYTECODES(56, 32), TYPES(128, 195, 179, 256) } },
+	{ VERSION(10, 8), 0,
+	  { ALL, SCRIPT_OLD, FUNCTION_OLD, SCOPE_102, CODE_OLD(128), DEOPT_OLD,
+	    BYTECODES(54, 32), TYPES(128, 192, 176, 253) } },
+	{ VERSION(11, 3), 0,
+	  { ALL, SCRIPT_113, FUNCTION_OLD, SCOPE_102, CODE_113, DEOPT_OLD,
+	    BYTECODES(54, 32), TYPES(128, 191, 175, 261) } },
+	{ VERSION(11, 8), 0,
+	  { ALL, SCRIPT_113, FUNCTION_118, SCOPE_102, CODE_118, DEOPT_OLD,
+	    BYTECODES(52, 32), TYPES(128, 191, 175, 263) } },
+	{ VERSION(12, 4), 0,
+	  { ALL, SCRIPT_113, FUNCTION_118, SCOPE_102, CODE_124, DEOPT_OLD,
+	    BYTECODES(64, 24), TYPES(128, 205, 174, 272) } },
+	{ VERSION(12, 9), 0,
+	  { ALL, SCRIPT_113, FUNCTION_129, SCOPE_129, CODE_124, DEOPT_OLD,
+	    BYTECODES(64, 24), TYPES(128, 185, 205, 279) } },
+	{ VERSION(13, 6), 0,
+	  { ALL, SCRIPT_113, FUNCTION_129, GROUP, SCOPE_129, CODE_136, DEOPT_136,
+	    BYTECODES(64, 24), TYPES(128, 186, 205, 280) } },
+	{ VERSION(14, 1), 2,
+	  { ALL, SCRIPT_113, FUNCTION_129, GROUP, SCOPE_129, CODE_136, DEOPT_136,
+	    BYTECODES(64, 24), TYPES(128, 184, 205, 284) } },
+	{ VERSION(14, 6), 2,
+	  { ALL, SCRIPT_113, FUNCTION_129, SCOPE_129, CODE_136, DEOPT_136,
+	    BYTECODES(64, 24), TYPES(128, 185, 205, 286) } },
+};
+/* clang-format on */
+
+bool v8_layout(const struct v8_version *v, struct v8_config *ret, struct v8_naming *ret_naming)
+{
+	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
+		if (v->major < 256 && v->minor < 256 &&
+		    layouts[i].version == VERSION(v->major, v->minor)) {
+			*ret = layouts[i].c;
+			ret_naming->position_flags = layouts[i].position_flags;
+			return true;
+		}
+	}
+	return false;
+}

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names an object by the copy that the walk made of it (bpf/v8.h): the function's name, its script,
+ * and the line of each position.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "common/names/runtime/v8/v8.h"
+
+#define FILE_SCHEME "file://"
+
+/* What is told of one function. */
+struct function {
+	uint64_t told[V8_TOLD_WORDS];
+	struct object_memory *memory;
+	struct span ends; /* of its lines, Smis; or its text */
+	bool all_ends;	  /* none of them is missing */
+	struct runtime_text name, source;
+};
+
+static uint64_t word_at(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+/* Finds as much as was copied of a piece of `size` bytes, at most `most`. */
+static struct span piece(struct object_memory *m, uint64_t address, uint64_t size, uint32_t most)
+{
+	return object_memory_have(m, address, size < most ? (uint32_t)size : most);
+}
+
+/* --- texts --- */
+
+/* Latin-1 or UTF-16. */
+static void append_text(struct runtime_text *t, struct span text, bool wide)
+{
+	uint32_t high = 0;
+
+	for (size_t i = 0; i + wide < text.len; i += 1 + wide) {
+		uint32_t c = text.data[i];
+
+		if (wide)
+			c |= (uint32_t)text.data[i + 1] << 8;
+		if (c >= 0xd800 && c < 0xdc00) {
+			high = c;
+			continue;
+		}
+		if (high && c >= 0xdc00 && c < 0xe000)
+			c = 0x10000 + ((high & 0x3ff) << 10) + (c & 0x3ff);
+		high = 0;
+		runtime_append_character(t, c < ' ' || c == 0x7f ? '?' : c);
+	}
+}
+
+static int hex_digit(char c)
+{
+	return c >= '0' && c <= '9'   ? c - '0'
+	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
+	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
+				      : -1;
+}
+
+/* Makes a path of the URL of a module. */
+static void make_path(struct runtime_text *t)
+{
+	const size_t scheme = strlen(FILE_SCHEME);
+	uint32_t n = 0;
+
+	if (t->len < scheme || memcmp(t->bytes, FILE_SCHEME, scheme) != 0)
+		return;
+	for (size_t i = scheme; i < t->len; i++) {
+		char c = t->bytes[i];
+
+		if (c == '%' && i + 2 < t->len && hex_digit(t->bytes[i + 1]) >= 0 &&
+		    hex_digit(t->bytes[i + 2]) >= 0) {
+			c = (char)(hex_digit(t->bytes[i + 1]) << 4 | hex_digit(t->bytes[i + 2]));
+			i += 2;
+		}
+		t->bytes[n++] = c >= 0 && c < ' ' ? '?' : c;
+	}
+	t->len = n;
+}
+
+/* --- one function --- */
+
+/* Functions that a class has without any in its text, and those without a name. */
+static void name_by_kind(struct runtime_text *name, uint64_t scope_flags)
+{
+	const unsigned kind = scope_flags >> 17 & 31;
+	const char *s = kind == 24   ? "<instance_members_initializer>"
+			: kind == 25 ? "<static_initializer>"
+				     : "(anonymous)";
+
+	if (kind == 24 || kind == 25)
+		name->len = 0;
+	if (!name->len)
+		runtime_append(name, s, strlen(s));
+}
+
+static bool is(const struct function *f, unsigned shape)
+{
+	return f->told[V8_TOLD_SHAPES] >> shape & 1;
+}
+
+static int read_function(struct object_memory *m, uint64_t address, uint64_t check,
+			 struct function *ret)
+{
+	const uint8_t *at;
+	int r = object_memory_get(m, address, V8_TOLD_WORDS * 8, 0, &at);
+
+	if (r)
+		return runtime_verdict(r);
+
+	const uint64_t identity = word_at(at + V8_TOLD_IDENTITY * 8);
+
+	if (v8_key(identity) != address || v8_check(identity) != check)
+		return RUNTIME_GONE;
+
+	const uint64_t *told = ret->told;
+
+	*ret = (struct function){ .memory = m };
+	memcpy(ret->told, at, sizeof(ret->told));
+	ret->ends = piece(m, told[V8_TOLD_ENDS], told[V8_TOLD_ENDS_SIZE], V8_ENDS_BYTES);
+	ret->all_ends = ret->ends.len == told[V8_TOLD_ENDS_SIZE];
+	for (unsigned i = 0; i < V8_NAME_PARTS; i++)
+		append_text(&ret->name,
+			    piece(m, told[V8_TOLD_NAME + 2 * i], told[V8_TOLD_NAME_SIZE + 2 * i],
+				  V8_NAME_BYTES),
+			    is(ret, V8_SHAPE_NAME + i));
+	for (unsigned i = 0; i < V8_SCRIPT_PARTS; i++)
+		append_text(&ret->source,
+			    piece(m, told[V8_TOLD_SCRIPT + 2 * i],
+				  told[V8_TOLD_SCRIPT_SIZE + 2 * i], V8_SCRIPT_BYTES),
+			    is(ret, V8_SHAPE_SCRIPT + i));
+	make_path(&ret->source);
+	/* Text that was made at run time is in no file. */
+	if (!ret->source.len)
+		runtime_append(&ret->source, "[eval]", strlen("[eval]"));
+	name_by_kind(&ret->name, told[V8_TOLD_KIND] >> 32);
+	return 0;
+}
+
+/* The line of a character in the function's text. */
+static uint32_t line_in_text(const struct function *f, uint32_t character)
+{
+	const uint32_t start = (uint32_t)f->told[V8_TOLD_RANGE];
+	const unsigned bytes = is(f, V8_SHAPE_TEXT) ? 2 : 1;
+	uint32_t line = (uint32_t)f->told[V8_TOLD_LINE] + 1;
+
+	if (character < start || (character - start) * (size_t)bytes > f->ends.len)
+		return 0;
+	for (size_t i = 0; i < (character - start) * (size_t)bytes; i += bytes)
+		line += f->ends.data[i] == '\n' && (bytes == 1 || !f->ends.data[i + 1]);
+	return line;
+}
+
+/* The line of a character in the function's script; 0: unknown. */
+static uint32_t line_of(const struct function *f, uint32_t character)
+{
+	const uint64_t first = f->told[V8_TOLD_LINE];
+	size_t low = 0, high = f->ends.len / 8;
+
+	if (first >= V8_NO_LINE - V8_ENDS_BYTES || character == V8_NO_POSITION)
+		return 0;
+	if (is(f, V8_SHAPE_IS_TEXT))
+		return line_in_text(f, character);
+	const size_t count = high;
+
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+
+		if (word_at(f->ends.data + middle * 8) >> 32 < character)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == count && !f->all_ends)
+		return 0;
+	return (uint32_t)(first + low + 1);
+}
+
+/* --- what each kind of object has --- */
+
+static int add_interpreted(const struct function *f, struct v8_positions p,
+			   struct runtime_object *ret)
+{
+	struct v8_position next;
+	uint32_t line = (uint32_t)ret->start_line;
+	int r = 0;
+
+	if (!p.rest.len)
+		return 0; /* V8 has not made it yet */
+	while (!r && v8_positions_next(&p, &next)) {
+		r = runtime_add_line(ret, next.code, line);
+		line = line_of(f, next.character);
+	}
+	return r ? r : runtime_add_line(ret, RUNTIME_POSITION_MASK, line);
+}
+
+static int add_baseline(const struct function *f, const struct v8_naming *n, struct v8_positions p,
+			struct runtime_object *ret)
+{
+	const uint64_t *told = f->told;
+	struct v8_baseline b = {
+		.naming = n,
+		.sizes = piece(f->memory, told[V8_TOLD_EXTRA], told[V8_TOLD_EXTRA_SIZE],
+			       V8_EXTRA_BYTES),
+		.bytecodes = piece(f->memory, told[V8_TOLD_BYTECODES], told[V8_TOLD_BYTECODES_SIZE],
+				   V8_BYTECODES_BYTES),
+	};
+	struct v8_position next = { 0 };
+	bool more = v8_positions_next(&p, &next);
+	uint32_t end, bytecode, line = (uint32_t)ret->start_line;
+	int r = 0;
+
+	while (!r && v8_baseline_next(&b, &end, &bytecode)) {
+		for (; more && next.code <= bytecode; more = v8_positions_next(&p, &next))
+			line = line_of(f, next.character);
+		r = runtime_add_line(ret, end, line);
+	}
+	return r;
+}
+
+/* The inlined calls of optimized code, which are met in the order of its positions. */
+struct inlining {
+	struct function *outer, *called; /* called: of the call that was added last */
+	struct span calls; /* 16 bytes each: a raw position, and the function's number */
+	uint32_t added[V8_EXTRA_BYTES / 16]; /* 1 + what runtime_add_inlined said; 0: not yet */
+	struct runtime_object *ret;
+};
+
+/* Reads the function that an inlined call runs. 0: read; RUNTIME_GONE: not known. */
+static int read_called(const struct inlining *i, uint32_t call, struct function *ret)
+{
+	int32_t number;
+
+	if (call >= i->calls.len / 16)
+		return RUNTIME_GONE;
+	memcpy(&number, i->calls.data + (size_t)call * 16 + 8, sizeof(number));
+	if (number < 0 || (uint32_t)number >= V8_INLINED_MAX ||
+	    (uint32_t)number >= i->outer->told[V8_TOLD_INLINED_COUNT])
+		return RUNTIME_GONE;
+
+	const uint64_t key = i->outer->told[V8_TOLD_INLINED + number];
+	struct object_memory *m = key ? object_memory_other(i->outer->memory, key, v8_check(key))
+				      : NULL;
+
+	return m ? read_function(m, key, v8_check(key), ret) : RUNTIME_GONE;
+}
+
+#define NESTED 32 /* inlined calls in each other */
+
+/* The line of a position in inlined call `inlined` (1 + its number; 0: the object itself). */
+static int inlined_line(struct inlining *i, struct v8_position p, uint32_t *ret_line)
+{
+	if (!p.inlined) {
+		*ret_line = line_of(i->outer, p.character);
+		return 0;
+	}
+	int r = read_called(i, p.inlined - 1, i->called);
+
+	if (r == 0)
+		*ret_line = line_of(i->called, p.character);
+	return r;
+}
+
+/* Adds an inlined call with its callers. *ret: for runtime_add_line_in. *p becomes the position of
+ * the innermost call that is known. */
+static int add_call(struct inlining *i, struct v8_position *p, uint32_t *ret)
+{
+	struct v8_position chain[NESTED];
+	uint32_t n = 0, caller = 0, known = 0;
+	int r = 0;
+
+	for (struct v8_position at = *p;; n++) {
+		if (n == NESTED || at.inlined > i->calls.len / 16)
+			return 0;
+		chain[n] = at;
+		if (!at.inlined)
+			break;
+		int64_t raw;
+
+		memcpy(&raw, i->calls.data + (size_t)(at.inlined - 1) * 16, sizeof(raw));
+		at = v8_position_of(raw);
+	}
+	/* From the outermost on. A function that is not known ends it: its caller has the line. */
+	for (uint32_t k = n; !r && k-- > 0;) {
+		uint32_t *added = &i->added[chain[k].inlined - 1], line;
+
+		if (!*added) {
+			r = inlined_line(i, chain[k + 1], &line);
+			if (r == 0)
+				r = read_called(i, chain[k].inlined - 1, i->called);
+			if (r == 0) {
+				const struct function *f = i->called;
+				const struct str name = { f->name.bytes, f->name.len },
+						 source = { f->source.bytes, f->source.len };
+
+				r = runtime_add_inlined(
+					i->ret, caller, line, name, source,
+					line_of(f, (uint32_t)f->told[V8_TOLD_RANGE]), added);
+			}
+		}
+		if (r == 0) {
+			caller = *added;
+			known = n - k;
+		}
+	}
+	*p = chain[n - known];
+	*ret = caller;
+	return r < 0 ? r : 0;
+}
+
+static int add_optimized(struct function *f, struct v8_positions p, struct runtime_object *ret)
+{
+	struct function *called = malloc(sizeof(*called));
+	struct inlining i = {
+		.outer = f,
+		.called = called,
+		.calls = piece(f->memory, f->told[V8_TOLD_EXTRA], f->told[V8_TOLD_EXTRA_SIZE],
+			       V8_EXTRA_BYTES),
+		.ret = ret,
+	};
+	struct v8_position next;
+	uint32_t line = (uint32_t)ret->start_line, inside = 0;
+	int r = called ? 0 : -ENOMEM;
+
+	while (!r && v8_positions_next(&p, &next)) {
+		r = runtime_add_line_in(ret, next.code, line, inside);
+		inside = line = 0;
+		if (!r)
+			r = add_call(&i, &next, &inside);
+		if (!r && inlined_line(&i, next, &line) > 0)
+			line = 0;
+	}
+	if (!r)
+		r = runtime_add_line_in(ret, RUNTIME_POSITION_MASK, line, inside);
+	free(called);
+	return r;
+}
+
+int v8_name(const struct runtime_build *b, uint64_t address, uint64_t check,
+	    struct object_memory *m, struct runtime_object *ret)
+{
+	struct v8_naming n;
+	struct function *f = malloc(sizeof(*f));
+	int r = f ? read_function(m, address, check, f) : -ENOMEM;
+
+	if (r) {
+		free(f);
+		return r;
+	}
+	memcpy(&n, b->naming, sizeof(n));
+	runtime_append(&ret->system_name, f->name.bytes, f->name.len);
+	runtime_append(&ret->name, f->name.bytes, f->name.len);
+	runtime_append(&ret->source, f->source.bytes, f->source.len);
+	ret->start_line = line_of(f, (uint32_t)f->told[V8_TOLD_RANGE]);
+
+	const struct v8_positions positions = {
+		.rest = piece(m, f->told[V8_TOLD_POSITIONS], f->told[V8_TOLD_POSITIONS_SIZE],
+			      V8_POSITIONS_BYTES),
+		.flags = n.position_flags,
+	};
+
+	switch ((uint32_t)f->told[V8_TOLD_KIND]) {
+	case V8_INTERPRETED:
+		r = add_interpreted(f, positions, ret);
+		break;
+	case V8_BASELINE:
+		r = add_baseline(f, &n, positions, ret);
+		break;
+	case V8_OPTIMIZED:
+		r = add_optimized(f, positions, ret);
+		break;
+	}
+	free(f);
+	return r;
+}

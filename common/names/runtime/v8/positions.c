@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sources: src/codegen/source-position{,-table}.{h,cc}, src/base/vlq.h,
+ * src/baseline/bytecode-offset-iterator.h, src/interpreter/bytecodes.h */
+#include "common/names/runtime/v8/v8.h"
+
+/* Numbers of seven bits a byte, the lowest first. */
+static bool take_unsigned(struct span *rest, uint64_t *ret)
+{
+	uint64_t v = 0;
+
+	for (unsigned shift = 0; shift < 64; shift += 7) {
+		if (!rest->len)
+			return false;
+		const uint8_t b = *rest->data;
+
+		rest->data++;
+		rest->len--;
+		v |= (uint64_t)(b & 0x7f) << shift;
+		if (!(b & 0x80)) {
+			*ret = v;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The same with the sign in the lowest bit. */
+static bool take_signed(struct span *rest, int64_t *ret)
+{
+	uint64_t v;
+
+	if (!take_unsigned(rest, &v))
+		return false;
+	*ret = (int64_t)(v >> 1 ^ -(v & 1));
+	return true;
+}
+
+struct v8_position v8_position_of(int64_t raw)
+{
+	const uint64_t v = (uint64_t)raw;
+	const uint32_t character = (uint32_t)(v >> 1) & 0x3fffffff;
+
+	return (struct v8_position){
+		/* Those of generated files are lines of C++. */
+		.character = v & 1 || !character ? V8_NO_POSITION : character - 1,
+		.inlined = (uint32_t)(v >> 31) & 0xffff,
+	};
+}
+
+bool v8_positions_next(struct v8_positions *p, struct v8_position *ret)
+{
+	int64_t code, position;
+	uint64_t flagged;
+
+	if (p->flags) {
+		if (!take_unsigned(&p->rest, &flagged))
+			return false;
+		code = (int64_t)(flagged >> p->flags);
+	} else {
+		if (!take_signed(&p->rest, &code))
+			return false;
+		/* Expressions have the complement. */
+		code = code < 0 ? -(code + 1) : code;
+	}
+	if (!take_signed(&p->rest, &position) || code > UINT32_MAX || p->code + code > UINT32_MAX)
+		return false;
+	p->code += code;
+	p->raw = (int64_t)((uint64_t)p->raw + (uint64_t)position);
+	*ret = v8_position_of(p->raw);
+	/* Counted from a function's entry, which is before its first bytecode. */
+	ret->code = p->code ? (uint32_t)p->code - 1 : 0;
+	return true;
+}
+
+/* The bytes of the bytecode at the offset with its prefix; 0: malformed. */
+static uint32_t bytecode_size(const struct v8_baseline *b)
+{
+	uint32_t at = b->next, scale = 0;
+
+	if (at >= b->bytecodes.len)
+		return 0;
+	uint8_t code = b->bytecodes.data[at];
+
+	/* Two prefixes widen the operands of what follows: Wide and ExtraWide, or for debugging. */
+	if (code < 4) {
+		scale = code % 2 + 1;
+		if (++at >= b->bytecodes.len)
+			return 0;
+		code = b->bytecodes.data[at];
+	}
+	if (code >= b->naming->bytecodes || !b->naming->size[scale][code])
+		return 0;
+	return at - b->next + b->naming->size[scale][code];
+}
+
+bool v8_baseline_next(struct v8_baseline *b, uint32_t *ret_end, uint32_t *ret_bytecode)
+{
+	uint64_t size;
+	uint32_t bytes = 0;
+
+	if (!take_unsigned(&b->sizes, &size) || size > UINT32_MAX - b->end)
+		return false;
+	*ret_bytecode = b->next;
+	if (b->entered)
+		bytes = bytecode_size(b);
+	if (b->entered && !bytes)
+		return false;
+	b->entered = true;
+	b->next += bytes;
+	b->end += (uint32_t)size;
+	*ret_end = b->end;
+	return true;
+}

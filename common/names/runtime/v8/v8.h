@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of the reader of V8 (bpf/v8.h has what the walk and its copies hold). */
+#ifndef COMMON_NAMES_RUNTIME_V8_V8_H
+#define COMMON_NAMES_RUNTIME_V8_V8_H
+
+#include "bpf/v8.h"
+#include "common/names/runtime/runtime.h"
+
+#define V8_BYTECODE_COUNT 256 /* a bytecode is a byte */
+#define V8_SCALES 3	      /* of operands: 1, 2 and 4 bytes */
+
+/* Facts about a build that naming needs. */
+struct v8_naming {
+	uint16_t bytecodes;	 /* of size[]; 0: not known, baseline code has no lines */
+	uint16_t position_flags; /* low bits of a place in a table of positions; 0: its sign */
+	uint8_t size[V8_SCALES][V8_BYTECODE_COUNT];
+};
+static_assert(sizeof(struct v8_naming) <= RUNTIME_OWN_NAMING, "it fits");
+
+/* --- layouts (layout.c) --- */
+
+struct v8_version {
+	uint32_t major, minor, build, patch;
+};
+/* Fills what the version tells: offsets of fields. False: the version is not known. */
+bool v8_layout(const struct v8_version *v, struct v8_config *ret, struct v8_naming *ret_naming);
+
+/* --- tables of positions (positions.c) --- */
+
+/*
+ * A table of source positions: for each place in code, in ascending order, a position in its script
+ * and which inlined call it is in (source-position-table.cc). A place is a bytecode or an
+ * instruction.
+ */
+struct v8_positions {
+	struct span rest; /* borrowed */
+	unsigned flags;	  /* position_flags of the build */
+	int64_t code, raw;
+};
+struct v8_position {
+	uint32_t code;	    /* offset in bytes; that of a function's entry counts as 0 */
+	uint32_t character; /* in the script; V8_NO_POSITION: none */
+	uint32_t inlined;   /* 1 + the number of the inlined call, or 0 */
+};
+#define V8_NO_POSITION 0xffffffffu
+/* Takes the next entry. False: there is none, or it is malformed. */
+bool v8_positions_next(struct v8_positions *p, struct v8_position *ret);
+/* The parts of a raw position. */
+struct v8_position v8_position_of(int64_t raw);
+
+/*
+ * Which bytecode each instruction of baseline code is for (bytecode-offset-iterator.h): `sizes` has
+ * the bytes of instructions for the function's entry and then for each bytecode.
+ */
+struct v8_baseline {
+	const struct v8_naming *naming;
+	struct span sizes, bytecodes; /* borrowed */
+	uint32_t end;		      /* of the instructions of the last one */
+	uint32_t next;		      /* offset of the next bytecode */
+	bool entered;
+};
+/* Takes the next bytecode: the end of its instructions, and its offset. For the function's entry
+ * the offset is that of the first one. False: there is none, or it is malformed. */
+bool v8_baseline_next(struct v8_baseline *b, uint32_t *ret_end, uint32_t *ret_bytecode);
+
+/* --- names (name.c) --- */
+
+int v8_name(const struct runtime_build *b, uint64_t address, uint64_t check,
+	    struct object_memory *m, struct runtime_object *ret);
+
+#endif

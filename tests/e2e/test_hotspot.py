@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HotSpot's frames, compared with the stacks that Java itself reports (tests/e2e/java/scenes)."""
+import glob
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+from java_stacks import FOLDER, JAVA, JAVAS, SCENES, Frame, Score, built, ran, version
+
+# Virtual threads that went on after a pause: the frames below are in the heap, and not walked.
+IN_HEAP = ("virtual_yield", "virtual_pinned")
+# Before Java 10, hidden frames are in no report without this.
+SHOW = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+ShowHiddenFrames"]
+
+
+@pytest.fixture(scope="module")
+def classes(tmp_path_factory):
+    return built(tmp_path_factory.mktemp("classes"))
+
+
+def check(label, java, classes, tmp_path, *flags, least=0.99, phases=0.9, **kw):
+    """Runs all scenes, and prints the score."""
+    expected, stacks, summary = ran(java, classes, tmp_path, *flags, **kw)
+    score = Score(expected, stacks)
+    score.print_table(label)
+    print(f"  {summary['complete'] / summary['samples']:.2%} of {summary['samples']} samples "
+          f"complete", *[f"  {k}: {v}" for k, v in summary["truncated"].items() if v], sep="\n")
+    assert len(expected) > 110
+    assert len(score.all_of) >= phases * len(expected), sorted(set(expected) - set(score.all_of))
+    assert score.share(IN_HEAP) >= least
+    return score
+
+
+@pytest.mark.parametrize("java", JAVAS)
+def test_stacks_are_as_java_says(java, classes, tmp_path):
+    assert_native_frames(check(f"Java {version(java)}", java, classes, tmp_path))
+
+
+# What changes frames, code, or the layout of what names are read from.
+FLAGS = {
+    "interpreter": ["-Xint"],
+    "C1": ["-XX:TieredStopAtLevel=1"],
+    "C1 with profiles": ["-XX:TieredStopAtLevel=3"],
+    "C2": ["-XX:-TieredCompilation"],
+    "everything compiled": ["-Xcomp"],
+    "one code heap": ["-XX:-SegmentedCodeCache"],
+    "serial": ["-XX:+UseSerialGC"],
+    "parallel": ["-XX:+UseParallelGC"],
+    "Z": ["-XX:+UseZGC"],
+    "no compressed pointers": ["-XX:-UseCompressedOops"],
+    "no archive": ["-Xshare:off"],
+    "frame pointers": ["-XX:+PreserveFramePointer"],
+    "large stacks": ["-XX:-Inline", "-XX:-BackgroundCompilation"],
+}
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("how", FLAGS)
+def test_stacks_by_other_flags_are_as_java_says(how, classes, tmp_path):
+    check(f"Java {version(JAVA)}, {how}", JAVA, classes, tmp_path, *FLAGS[how])
+
+
+@pytest.mark.all
+def test_inlined_calls_are_frames_like_others(classes, tmp_path):
+    names = [f"{n}{m}" for n in ("inlined", "alone") for m in ("Outer", "Middle", "Inner")]
+    flags = [f"-XX:CompileCommand={'inline' if n.startswith('inlined') else 'dontinline'},"
+             f"scenes.Code::{n}" for n in names]
+    expected, stacks, _ = ran(JAVA, classes, tmp_path, "-XX:CompileCommand=quiet", "-Xbatch",
+                              *flags, seconds="0.4", scenes=("inlined", "alone"))
+    score = Score(expected, stacks)
+    score.print_table("inlined, and not")
+    assert len(score.all_of) == 4 and min(score.all_of.values()) > 50
+    assert score.share() >= 0.99
+
+
+# What is between Java's own frames in a scene, by name, root first.
+BETWEEN = {
+    "jni": r"(scenes\.Native\.up;scenes\.Native\.down;Java_scenes_Native_down;"
+           r"jni_CallStaticIntMethod;.*?){5}scenes\.Native\.up;scenes\.Spots\.jni;",
+    "jni_callback": r"scenes\.Native\.sortBy;Java_scenes_Native_sortBy;[^;]*sort\w*;(.*;)?by_java;"
+                    r"jni_CallIntMethod;.*?scenes\.Native\.compare;scenes\.Spots\.jni_callback;",
+    "after_collection": r"JavaMain;.*scenes\.Main\.main;",
+    "executor": r"start_thread;.*thread_native_entry[^;]*;.*java\.lang\.Thread\.run;",
+}
+
+
+def assert_native_frames(score):
+    """Native frames stand where they belong."""
+    for scene, shape in BETWEEN.items():
+        texts = [";".join(f.method if isinstance(f, Frame) else f for f in stack) + ";"
+                 for (name, _), stack in score.spots if name == scene]
+        texts = [re.sub(r"\([^;]*\)", "", text) for text in texts]
+        whole = sum(bool(re.search(shape, text)) for text in texts)
+        print(f"  native frames of {scene}: {whole} of {len(texts)}")
+        # Before the library's first samples, nobody has asked for its rows.
+        assert whole >= 0.7 * len(texts) > 0, next(t for t in texts if not re.search(shape, t))
+
+
+# Of all packages that a suite's Javas depend on, those that the scenes need.
+ONLY = r"openjdk-[0-9]+-j(re|dk)-headless|libc6|zlib1g|libstdc\+\+6|libgcc-s1|dash|libcrypt1"
+SUITES = {
+    "bullseye": (r"openjdk-(11|17)-jre-headless", ["11", "17"]),
+    "sid": (r"openjdk-(8|11|17|21)-jre-headless|openjdk-2[5-9]-j[rd][ek]-headless", ["8", "25"]),
+}
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("suite", SUITES)
+def test_stacks_of_other_suites_in_a_container_are_as_java_says(suite, tmp_path):
+    packages, has = SUITES[suite]
+    root = tmp_path / "root"
+    p = subprocess.run([os.path.join(os.path.dirname(FOLDER), "python", "suite.sh"), suite, root,
+                        packages, ONLY], capture_output=True, text=True)
+    assert p.returncode == 0, p.stderr
+    enter = ('mount --bind "$0" "$0" && cd "$0" && mkdir -p proc dev tmp && '
+             'mount -t proc proc proc && mount --bind /dev dev && pivot_root . old && exec "$@"')
+    prefix = ["unshare", "-m", "sh", "-c", enter, root]
+    try:
+        (root / "classes").mkdir()
+        built(root / "classes", for_all=True)
+        found = {}
+        for java in glob.glob(f"{root}/usr/lib/jvm/java-*-openjdk-amd64/**/bin/java",
+                              recursive=True):
+            if not os.path.islink(java):
+                major = re.search(r"java-(\d+)-openjdk", java)[1]
+                found[major] = java[len(str(root)):]
+        assert set(has) <= set(found), found
+        for major, java in sorted(found.items(), key=lambda item: int(item[0])):
+            javac = root / java[1:-len("java")] / "javac"
+            if int(major) >= 22 and javac.exists():
+                shutil.copy(f"{SCENES}/Upcall22.java", root)
+                subprocess.run([*prefix, java + "c", "-cp", "/classes", "-d", "/classes",
+                                "/Upcall22.java"], check=True, capture_output=True)
+            label = f"Java {version(java, *prefix)} of {suite}"
+            check(label, java, "/classes", tmp_path, *(SHOW if int(major) < 10 else []),
+                  prefix=prefix, root=root)
+    finally:
+        shutil.rmtree(root)

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""V8's frames, compared with V8's own tracebacks (tests/e2e/javascript/rooms.js)."""
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+
+import pytest
+from conftest import of_which_check_has, profpipe
+from nodes import NODE, from_npm, is_known
+from v8_stacks import Score, differs, interpreted, samples
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOMS = os.path.join(HERE, "javascript", "rooms.js")
+SUITE = os.path.join(HERE, "python", "suite.sh")
+# Of cpu time in each room.
+SECONDS = "0.015"
+# Packages of npm, one for each major version of V8 and more where its layout changed within one.
+NPM = ["12.22.12", "13.14.0", "14.21.3", "15.14.0", "16.20.2", "17.9.1", "18.0.0", "18.20.8",
+       "19.8.1", "20.0.0", "20.20.2", "21.7.3", "22.0.0", "22.23.3", "23.11.1", "24.0.0", "24.11.1",
+       "24.21.0", "25.9.0", "26.12.1"]
+SUITES = ["bullseye", "bookworm", "trixie", "sid"]
+
+
+def version(node, *prefix):
+    said = "process.version + ' (V8 ' + process.versions.v8 + ')'"
+    p = subprocess.run([*prefix, node, "-p", said], capture_output=True, text=True)
+    assert p.returncode == 0, p.stderr
+    return f"Node.js {p.stdout.strip()}"
+
+
+def score(tmp_path, command, root="", seconds=SECONDS, asks=False, rooms=ROOMS, env=None, **kw):
+    """Runs rooms.js by a command twice, and compares: once for its tracebacks, and once recorded.
+    root: of the command's file system. asks: it asks for tracebacks while it is recorded too, so
+    that V8 knows all lines. Without that, a frame may have no line."""
+    env, out = env or dict(os.environ), tmp_path / "out.txt"
+    folder = "/tmp" if root else tmp_path
+    said = [rooms, folder, "0", f"{folder}/rooms.json"]
+    # In a folder of its own, since some flags make V8 write logs.
+    kw.setdefault("cwd", tmp_path)
+    subprocess.run([*map(str, command), *map(str, said)], check=True, timeout=120,
+                   cwd=kw["cwd"], env={**env, "ROOMS_WARM_MS": "0"})
+    with open(f"{root}{folder}/rooms.json") as f:
+        expected = json.load(f)
+    p = profpipe("record", "-q", "-F", 499, "-o", out, "--", *command, rooms, folder, seconds,
+                 *([said[-1]] if asks else []), env=env, **kw)
+    assert p.returncode == 0, p.stderr
+    return Score(expected, interpreted(out), asks)
+
+
+def test_the_comparison_sees_what_is_wrong_with_a_stack():
+    expected = [["", "/x/a.js", 5, ""], ["f", "file:///x/b.mjs", 7, ""], ["eval", "", 3, "eval"]]
+    right = [("(anonymous)", "/x/a.js", 5), ("b.f", "/x/b.mjs", 7), ("anonymous", "evalX", 3)]
+
+    def told(*second, lines=True):
+        return differs([right[0], second or right[1], right[2]], expected, lines)
+    assert told() is None
+    assert differs(right[:2], expected, True) == "missing"
+    assert differs(right + right, expected, True) == "added"
+    assert told("g", "/x/b.mjs", 7) == "name"
+    assert told("f", "/x/c.mjs", 7) == "file"
+    assert told("f", "/x/b.mjs", 8) == "line" == told("f", "/x/b.mjs", 8, lines=False)
+    assert told("f", "/x/b.mjs", 0) == "line" and told("f", "/x/b.mjs", 0, lines=False) is None
+    assert told("[v8: gone]", "", 0) == "unnamed"
+
+
+def check(label, got, seconds=SECONDS, least=0.99):
+    """Prints the table. Most rooms have samples, and nearly all of these are right."""
+    print(got.table(label))
+    assert len(got.all) > 0.9 * len(got.visited)
+    # Few samples in a room show no JavaScript at all. (Compilers also take cpu time.)
+    assert sum(got.all.values()) > 0.4 * float(seconds) * 499 * len(got.visited)
+    assert got.total() >= least
+    assert got.unnamed <= 0.03 * got.shown
+    assert got.astray <= 0.01 * sum(got.all.values())
+
+
+def check_native(label, tmp_path, command, **kw):
+    """A build that is not known says so, and keeps its native frames."""
+    p = profpipe("record", "-F", 199, "-o", tmp_path / "out.txt", "--", *command, "-e", SPIN % 600,
+                 **kw)
+    assert p.returncode == 0, p.stderr
+    assert len(re.findall(r"V8 [0-9.]+: this build is not known", p.stderr)) == 1, p.stderr
+    assert not any(interpreted(tmp_path / "out.txt"))
+    assert any(samples(tmp_path / "out.txt"))
+    print(f"{label}: not known")
+
+
+@pytest.mark.parametrize("asks", [True, False], ids=["lines", "no lines"])
+def test_stacks_are_as_v8_says(asks, tmp_path):
+    """V8 knows lines from when it is first asked for them."""
+    some = "." if asks else "^(inlined|async|in_|worker|method|sort|far|vm|two_bytes)"
+    env = {**os.environ, "ROOMS_ONLY": some}
+    check(f"{version(NODE)}{'' if asks else ', which was asked for no line'}",
+          score(tmp_path, [NODE], asks=asks, env=env))
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("number", NPM)
+def test_stacks_of_each_version_are_as_v8_says(number, tmp_path):
+    node = from_npm(number)
+    if not is_known(node):
+        check_native(version(node), tmp_path, [node])
+        return
+    check(version(node), score(tmp_path, [node], seconds="0.1", asks=True, timeout=300), "0.1")
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("suite", SUITES)
+def test_stacks_of_debians_packages_are_as_v8_says(suite, tmp_path):
+    root = tmp_path / "root"
+    p = subprocess.run([SUITE, suite, root, "nodejs", ".*"], capture_output=True, text=True)
+    assert p.returncode == 0, p.stderr
+    try:
+        shutil.copytree(os.path.dirname(ROOMS), root / "rooms")
+        for folder in ("proc", "dev", "tmp"):
+            (root / folder).mkdir(exist_ok=True)
+        enter = ('mount --bind "$0" "$0" && cd "$0" && mount -t proc proc proc && '
+                 'mount --bind /dev dev && pivot_root . old && exec "$@"')
+        run = ["unshare", "-m", "sh", "-c", enter, root, "/usr/bin/node"]
+        label = f"{version(run[-1], *run[:-1])} of {suite}"
+        library = glob.glob(f"{root}/usr/lib/*/libnode.so.*") or [root / "usr/bin/node"]
+        if not is_known(library[0]):
+            check_native(label, tmp_path, run)
+            return
+        got = score(tmp_path, run, root, "0.05", True, "/rooms/rooms.js", timeout=300)
+        check(label, got, "0.05")
+        text = (tmp_path / "out.txt").read_text(errors="replace")
+        assert str(root) not in text
+    finally:
+        shutil.rmtree(root)
+
+
+# How V8 may be told to run. Most rooms end in the first tier of each kind.
+FLAGS = {
+    "jitless": ["--jitless"],
+    "bytecode": ["--no-opt"],
+    "sparkplug": ["--always-sparkplug"],
+    "no-sparkplug": ["--no-sparkplug"],
+    "always-turbofan": ["--always-turbofan"],
+    "perf-map": ["--perf-basic-prof"],
+    "compacting": ["--gc-interval=3000", "--always-compact"],
+    "small-heap": ["--max-semi-space-size=1", "--max-old-space-size=40"],
+    "inspected": ["--inspect=0"],
+}
+
+
+@pytest.mark.parametrize("how", of_which_check_has(FLAGS, ["perf-map"]))
+def test_stacks_are_right_however_v8_runs(how, tmp_path):
+    """A perf map names frames that the runtime took over; each is there once."""
+    env = {**os.environ, "ROOMS_WARM_MS": "10"}
+    if how == "perf-map":
+        env["ROOMS_ONLY"] = "^(plain|inlined|sort|getter|async_after|wide|in_)"
+    flags = [f for f in FLAGS[how] if subprocess.run(
+        [NODE, f, "-e", "0"], capture_output=True, cwd=tmp_path, env={}).returncode == 0]
+    if not flags:
+        print(f"{version(NODE)} knows none of {FLAGS[how]}")
+        return
+    check(f"{version(NODE)} {' '.join(flags)}", score(tmp_path, [NODE, *flags], env=env))
+
+
+@pytest.mark.all
+def test_a_renamed_node_is_known_by_what_is_in_it_but_not_without_symbols(tmp_path):
+    """Stripped, it still says which version it is."""
+    knot = tmp_path / "knot"
+    shutil.copy(NODE, knot)
+    check(f"renamed {version(knot)}", score(tmp_path, [knot]))
+    subprocess.run(["strip", "-s", knot], check=True)
+    check_native(f"stripped {version(knot)}", tmp_path, [knot])
+
+
+SPIN = """
+const cpu = () => process.cpuUsage().user / 1000;
+function spin_here(until) {
+    let x = 0;
+    while (cpu() < until) for (let i = 0; i < 10000; i++) x = (x * 31 + i) | 0;
+    return x;
+}
+function main() { return spin_here(cpu() + %d); }
+main();
+"""
+
+
+@pytest.mark.parametrize("how", of_which_check_has(["none", "set-id", "open"], ["none"]))
+def test_memory_that_is_not_to_be_read_is_not(how, tmp_path):
+    node, options = NODE, ["--read-memory", "none"] if how == "none" else []
+    if how == "set-id":
+        node = tmp_path / "node"
+        shutil.copy(NODE, node)
+        node.chmod(0o4755)
+    out = tmp_path / "out.txt"
+    p = profpipe("record", "-q", "-F", 199, *options, "-o", out, "--", node, "-e", SPIN % 600)
+    assert p.returncode == 0, p.stderr
+    text = out.read_text(errors="replace")
+    assert ("spin_here" in text) == (how == "open")
+    assert bool(re.search(r"\[v8: (gone|memory not read)\]", text)) == (how != "open")
+    assert "node::Start" in text or how == "set-id"
+
+
+UNKNOWN = """
+#include <time.h>
+int major __asm__("_ZN2v88internal7Version6major_E") = 99;
+int minor __asm__("_ZN2v88internal7Version6minor_E") = 1;
+int build __asm__("_ZN2v88internal7Version6build_E") = 2;
+int patch __asm__("_ZN2v88internal7Version6patch_E") = 3;
+int main(void)
+{
+	volatile long n = 0;
+	while (clock() < CLOCKS_PER_SEC / 3)
+		n = n + 1;
+	return 0;
+}
+"""
+
+
+def test_a_version_that_is_not_known_is_said_once_and_keeps_its_native_frames(tmp_path):
+    """Two files that say of themselves that they are V8 99."""
+    (tmp_path / "unknown.c").write_text(UNKNOWN)
+    for number in "12":
+        subprocess.run(["gcc", "-O1", "-rdynamic", "-o", tmp_path / number,
+                        f"-Wl,--build-id=0x{number * 40}", tmp_path / "unknown.c"], check=True)
+    p = profpipe("record", "-F", 199, "-o", tmp_path / "out.txt", "--", "sh", "-c",
+                 "./1 & ./2; wait", cwd=tmp_path)
+    assert p.returncode == 0, p.stderr
+    assert p.stderr.count("V8 99.1.2.3: this build is not known") == 1, p.stderr
+    assert not any(interpreted(tmp_path / "out.txt"))
+    assert "main" in (tmp_path / "out.txt").read_text(errors="replace")
+
+
+NATIVE = """
+function inner(a, b) { spin_inner(); return a - b; }
+function spin_inner() {
+    const end = process.cpuUsage().user + 3e5;
+    while (process.cpuUsage().user < end) for (let i = 0; i < 10000; i++);
+}
+function outer() { return [2, 1].sort(inner); }
+function main() { outer(); JSON.stringify({ toJSON() { outer(); } }); }
+main();
+"""
+
+
+def test_native_frames_stand_between_javascript_ones(tmp_path):
+    """Where V8's own code calls JavaScript: builtins, and functions of C++ with the frames that
+    enter and leave JavaScript."""
+    out, script = tmp_path / "out.txt", tmp_path / "order.js"
+    script.write_text(NATIVE)
+    p = profpipe("record", "-q", "-F", 199, "-o", out, "--", NODE, script)
+    assert p.returncode == 0, p.stderr
+    whole = 0
+    for _, frames in samples(out):
+        names = [name.rsplit(".", 1)[-1] if binary == "[interpreted]" else name
+                 for name, binary, _, _ in frames]
+        kinds = [binary == "[interpreted]" for _, binary, _, _ in frames]
+        if "spin_inner" not in names or not any("truncated" not in n for n in names):
+            continue
+        # From C to JavaScript, the sort between two functions, and C++ below JSON.stringify.
+        first = kinds.index(True)
+        assert any("node::" in n for n in names[:first]), names
+        between = names[names.index("outer") + 1:names.index("inner")]
+        whole += any("Sort" in n for n in between)
+        if "toJSON" in names:
+            between = names[names.index("main") + 1:names.index("toJSON")]
+            assert any("Json" in n for n in between), names
+    assert whole > 50
+
+
+def test_a_dump_shows_javascript(tmp_path):
+    script = tmp_path / "spin.js"
+    script.write_text(SPIN % 20000)
+    with subprocess.Popen([NODE, script]) as program:
+        try:
+            time.sleep(1)
+            p = profpipe("dump", program.pid)
+            assert p.returncode == 0, p.stderr
+        finally:
+            program.kill()
+    print(p.stdout)
+    names = re.findall(r"^\d+ 0x[0-9a-f]+ (\S+) (\S+:\d+)$", p.stdout, re.M)
+    shown = [(name.rsplit(".", 1)[-1], place) for name, place in names]
+    assert [name for name, place in shown if place.startswith(f"{script}:")][-2:-1] == ["main"]
+    assert ("main", f"{script}:8") in shown and any(name == "spin_here" for name, _ in shown)
+    assert "truncated" not in p.stdout

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares stacks of a text output with V8's own tracebacks (tests/e2e/javascript/rooms.js).
+
+`python3 tests/e2e/v8_stacks.py ROOMS.json OUT.txt` prints the table of a run."""
+import collections
+import json
+import re
+import sys
+
+FRAME = re.compile(r"\t +[0-9a-f]+ (.*) \((.*?)\)(?: (.*?)(?::(\d+))?)?")
+# What shows a function without a name.
+NAMELESS = ("", "<anonymous>", "(anonymous)", "anonymous", "<module>")
+# Functions of V8 that its tracebacks show, but that are native frames or no frames at all.
+NO_SCRIPT = ("native",)
+# Rooms with a frame that is known not to be as the traceback says, and why.
+KNOWN = {
+    "wasm": "WebAssembly's frames are native ones",
+    "computed|instanceof|iterator|to_primitive|pieces|worker|worker_recursion":
+        "a name that a program computes is in the function, not in its description",
+    "far_lines|wide": "the line is too far from the beginning of its function",
+    "module": "the top level of a module is entered in its middle",
+    "deoptimized_below|mutual_recursion": "code that is given up, or has much inlined",
+}
+KNOWN_ROOM = re.compile(f"({'|'.join(KNOWN)})(_hot)?")
+
+
+def samples(path):
+    """Yields the head and the frames of each sample of a text output, root first: (function,
+    binary, file, line). An inlined call has the binary of the frame that it is inlined into."""
+    head, frames, inlined = None, [], []
+    with open(path, errors="replace") as f:
+        for line in f:
+            line = line.rstrip("\n")
+            if not line.startswith("\t"):
+                if head is not None:
+                    yield head, frames[::-1]
+                head, frames, inlined = (line if line else None), [], []
+                continue
+            m = FRAME.fullmatch(line)
+            if not m:
+                continue
+            name, binary, file, number = m[1], m[2], m[3] or "", int(m[4] or 0)
+            if binary == "inlined":
+                inlined.append((name, file, number))
+                continue
+            frames += [(n, binary, s, at) for n, s, at in inlined]
+            frames.append((name, binary, file, number))
+            inlined = []
+    if head is not None:
+        yield head, frames[::-1]
+
+
+def interpreted(path):
+    """The JavaScript frames of each sample, root first: (function, file, line)."""
+    return [[(name, file, line) for name, binary, file, line in frames
+             if binary == "[interpreted]"] for _, frames in samples(path)]
+
+
+def room_of(name):
+    m = re.search(r"(?:^|[. ])spin_(\w+)$", name)
+    return m and m[1]
+
+
+def same_name(got, expected, what):
+    """A name may stand behind its module's or its class's."""
+    if not expected or (what == "eval" and expected == "eval"):
+        return any(got == n or got.endswith("." + n) for n in NAMELESS + ("eval",))
+    return got == expected or got.endswith("." + expected)
+
+
+def same(got, expected, lines=True):
+    """Whether a frame is as the traceback says. Code that was made at run time has no file,
+    WebAssembly no lines, and a module is shown by its path. lines: whether each line has to be
+    there."""
+    (name, file, line), (function, source, at, what) = got, expected
+    source = re.sub("^file://", "", source)
+    # Whether a function of Node.js has an inferred name depends on when it was compiled.
+    own = not function and source.startswith(("node:", "internal/"))
+    if not own and not same_name(name, function, what):
+        return False
+    if what == "wasm":
+        return True
+    return ((line == at or not (lines or line))
+            and (file == source or what == "eval" or not source))
+
+
+def differs(got, expected, lines):
+    """What is wrong with a stack, in a word: None if it is right."""
+    if len(got) == len(expected) and all(same(g, e, lines) for g, e in zip(got, expected)):
+        return None
+    if any(g[0].startswith("[") for g in got):
+        return "unnamed"
+    if len(got) < len(expected):
+        return "missing"
+    if len(got) > len(expected):
+        return "added"
+    for g, e in zip(got, expected):
+        if not same_name(g[0], e[0], e[3]):
+            return "name"
+        if not same((g[0], g[1], e[2]), e):
+            return "file"
+    return "line"
+
+
+class Score:
+    """What a recording shows of the rooms.
+
+    right, all: samples by room, but for those of KNOWN. known_right, known: the same of those.
+    wrong: of each room a wrong stack, as an example. kinds: how many are wrong in which way.
+    astray: samples whose spin function has a wrong line. visited: rooms that the program has.
+    shown: samples with JavaScript. unnamed: those with a frame that has no name. frames, lined:
+    how many frames there are, and how many of them have a line. lines: whether all should."""
+
+    def __init__(self, rooms, stacks, lines=True):
+        self.lines, self.frames, self.lined, self.unnamed, self.shown = lines, 0, 0, 0, 0
+        self.known, self.known_right = collections.Counter(), collections.Counter()
+        self.right, self.all = collections.Counter(), collections.Counter()
+        self.wrong, self.kinds, self.astray = {}, collections.Counter(), 0
+        expected = collections.defaultdict(list)
+        for r in rooms:
+            expected[r["room"]].append([f for f in r["stack"] if f[3] not in NO_SCRIPT])
+        self.visited = {room for room in expected if not KNOWN_ROOM.fullmatch(room)}
+        for stack in stacks:
+            self.shown += bool(stack)
+            self.unnamed += any(name.startswith("[v8: ") for name, _, _ in stack)
+            at = next((i for i, f in enumerate(stack) if room_of(f[0])), None)
+            if at is None:
+                continue
+            room = room_of(stack[at][0])
+            kinds = [differs(stack[:at], e, lines) for e in expected[room]] or ["no room"]
+            if KNOWN_ROOM.fullmatch(room):
+                self.known[room] += 1
+                self.known_right[room] += None in kinds
+                continue
+            self.all[room] += 1
+            if None in kinds:
+                self.right[room] += 1
+            else:
+                self.kinds[kinds[0]] += 1
+                self.wrong.setdefault(room, (kinds[0], stack[:at],
+                                             expected[room][0] if expected[room] else None))
+            self.frames += len(stack)
+            self.lined += sum(line > 0 for _, _, line in stack)
+            # The function's lines are 2 to 10 of its file.
+            self.astray += not (2 <= stack[at][2] <= 10 or not (lines or stack[at][2]))
+
+    def total(self):
+        return sum(self.right.values()) / max(1, sum(self.all.values()))
+
+    def below(self, share):
+        """Rooms of which a smaller share of samples is right."""
+        return sorted(room for room in self.all if self.right[room] < share * self.all[room])
+
+    def table(self, label, examples=True):
+        count = sum(self.all.values())
+        lines = [f"{label}: {self.total():.2%} of {count} samples in {len(self.all)} of "
+                 f"{len(self.visited)} rooms; {len(self.below(0.99))} rooms below 99 %; "
+                 f"wrong: {dict(self.kinds)}; {self.astray} astray; "
+                 f"{self.lined / max(1, self.frames):.2%} of the frames have a line; "
+                 f"{self.unnamed} of {self.shown} samples with a frame without a name; "
+                 f"known rooms: {sum(self.known_right.values())} of "
+                 f"{sum(self.known.values())} right"]
+        for rooms, why in KNOWN.items():
+            ours = [r for r in sorted(self.known) if re.fullmatch(f"({rooms})(_hot)?", r)]
+            wrong = " ".join(f"{room} {self.known_right[room]}/{self.known[room]}"
+                             for room in ours if self.known_right[room] < 0.99 * self.known[room])
+            if wrong:
+                lines.append(f"  known, because {why}: {wrong}")
+        for room, (kind, got, expected) in sorted(self.wrong.items()):
+            lines.append(f"  {room}: {self.right[room]} of {self.all[room]}: {kind}")
+            if examples and expected is not None:
+                at = next((i for i, (g, e) in enumerate(zip(got, expected))
+                           if not same(g, e, self.lines)), min(len(got), len(expected)))
+                lines.append(f"    at frame {at} of {len(expected)} (got {len(got)})\n"
+                             f"    got      {got[max(0, at - 1):at + 3]}\n"
+                             f"    expected {expected[max(0, at - 1):at + 3]}")
+        return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    with open(sys.argv[1]) as said:
+        print(Score(json.load(said), interpreted(sys.argv[2])).table(sys.argv[2]))

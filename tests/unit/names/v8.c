@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions and code as the walk copies them (bpf/v8.h). The tables are those of real builds: of
+ * `function inner(n) { let s = 0; for (let i = 0; i < n; i++) { s += i % 7; } return s; }` and of a
+ * function that has it inlined. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include "common/names/runtime/v8/v8.h"
+
+#define NAME 0x10000u
+#define SCRIPT 0x20000u
+#define EXTRA 0x30000u
+#define BYTECODES 0x40000u
+#define POSITIONS 0x50000u
+#define ENDS 0x60000u
+
+struct copy {
+	uint64_t told[V8_TOLD_WORDS];
+	struct object_memory memory;
+};
+
+static void tell(struct copy *c, enum v8_kind kind, uint64_t identity, const char *name,
+		 const char *script)
+{
+	c->told[V8_TOLD_IDENTITY] = identity;
+	c->told[V8_TOLD_KIND] = kind;
+	c->told[V8_TOLD_LINE] = V8_NO_LINE;
+	c->told[V8_TOLD_NAME] = NAME;
+	c->told[V8_TOLD_NAME_SIZE] = strlen(name);
+	c->told[V8_TOLD_SCRIPT] = SCRIPT;
+	c->told[V8_TOLD_SCRIPT_SIZE] = strlen(script);
+	object_memory_add(&c->memory, NAME, (struct span){ (const uint8_t *)name, strlen(name) });
+	object_memory_add(&c->memory, SCRIPT,
+			  (struct span){ (const uint8_t *)script, strlen(script) });
+}
+
+/* Adds bytes of a piece, whose address and size are told. */
+static void add(struct copy *c, enum v8_told what, uint64_t address, const void *bytes, size_t n)
+{
+	c->told[what] = address;
+	c->told[what + 1] = n;
+	object_memory_add(&c->memory, address, (struct span){ bytes, n });
+}
+
+/* Adds the ends of lines, the first of which is line `first`, from 1 on. */
+static void add_ends(struct copy *c, uint32_t first, const uint32_t *ends, size_t n)
+{
+	uint64_t smis[64];
+
+	cr_assert_leq(n, 64);
+	for (size_t i = 0; i < n; i++)
+		smis[i] = (uint64_t)ends[i] << 32;
+	c->told[V8_TOLD_LINE] = first - 1;
+	add(c, V8_TOLD_ENDS, ENDS, smis, n * sizeof(smis[0]));
+}
+
+static int name(struct copy *c, uint64_t identity, struct runtime_object *ret)
+{
+	struct runtime_build b = { .known = true, .config.runtime = RUNTIME_V8 };
+
+	object_memory_add(&c->memory, v8_key(identity),
+			  (struct span){ (const uint8_t *)c->told, sizeof(c->told) });
+	return runtime_name(&b, v8_key(identity), v8_check(identity), &c->memory, ret);
+}
+
+static bool is(const struct runtime_text *t, const char *s)
+{
+	return t->len == strlen(s) && memcmp(t->bytes, s, t->len) == 0;
+}
+
+static uint64_t line_at(const struct runtime_object *o, uint32_t position)
+{
+	struct runtime_call calls[8];
+	const unsigned n = runtime_calls(o, position, calls, 8);
+
+	return calls[n - 1].line;
+}
+
+static void done(struct copy *c, struct runtime_object *o)
+{
+	object_memory_done(&c->memory);
+	runtime_object_done(o);
+}
+
+/* Of `inner`, which begins at character 28. */
+static const uint8_t inner_positions[] = { 0x01, 0x74, 0x02, 0x38, 0x04, 0x40, 0x04, 0x14,
+					   0x05, 0x00, 0x0a, 0x30, 0x05, 0x1c, 0x14, 0x33,
+					   0x0b, 0x5f, 0x08, 0xb0, 0x01, 0x04, 0x24 };
+
+Test(v8, positions_are_those_of_the_table)
+{
+	static const uint32_t expected[][2] = { { 0, 28 }, { 0, 42 }, { 2, 58 }, { 4, 63 } };
+	struct v8_positions p = { .rest = { inner_positions, sizeof(inner_positions) } };
+	struct v8_position next;
+	uint32_t count = 0, last = 0;
+
+	while (v8_positions_next(&p, &next)) {
+		if (count < 4) {
+			cr_expect_eq(next.code, expected[count][0]);
+			cr_expect_eq(next.character, expected[count][1]);
+		}
+		cr_expect_geq(next.code, last);
+		cr_expect_eq(next.inlined, 0);
+		last = next.code;
+		count++;
+	}
+	cr_expect_eq(p.rest.len, 0, "the whole table");
+	cr_expect_eq(count, 11);
+}
+
+Test(v8, places_of_newer_tables_have_flags_and_no_sign)
+{
+	static const uint8_t table[] = { 0x02, 0x74, 0x07, 0x38, 0x0b, 0x40 };
+	struct v8_positions p = { .rest = { table, sizeof(table) }, .flags = 2 };
+	struct v8_position next;
+
+	cr_assert(v8_positions_next(&p, &next));
+	cr_expect_eq(next.code, 0);
+	cr_expect_eq(next.character, 28);
+	cr_assert(v8_positions_next(&p, &next) && v8_positions_next(&p, &next));
+	cr_expect_eq(next.code, 2);
+	cr_expect_eq(next.character, 58);
+}
+
+Test(v8, a_position_names_its_inlined_call)
+{
+	struct v8_position p = v8_position_of(0x80000124);
+
+	cr_expect_eq(p.inlined, 1);
+	cr_expect_eq(p.character, 145);
+	p = v8_position_of(0x220);
+	cr_expect_eq(p.inlined, 0);
+	cr_expect_eq(p.character, 271);
+	cr_expect_eq(v8_position_of(0).character, V8_NO_POSITION);
+}
+
+Test(v8, an_interpreted_function_has_the_line_of_each_bytecode)
+{
+	static const uint32_t ends[] = { 40, 60, 200 };
+	struct copy c = { 0 };
+	struct runtime_object o = { 0 };
+
+	tell(&c, V8_INTERPRETED, 77, "inner", "/srv/hot.js");
+	c.told[V8_TOLD_RANGE] = 28 | 100ull << 32;
+	add_ends(&c, 5, ends, 3);
+	add(&c, V8_TOLD_POSITIONS, POSITIONS, inner_positions, sizeof(inner_positions));
+	cr_assert_eq(name(&c, 77, &o), 0);
+	cr_expect(is(&o.name, "inner"));
+	cr_expect(is(&o.source, "/srv/hot.js"));
+	cr_expect_eq(o.start_line, 5);
+	cr_expect_eq(line_at(&o, 0), 6, "character 42");
+	cr_expect_eq(line_at(&o, 2), 6, "character 58");
+	cr_expect_eq(line_at(&o, 4), 7, "character 63");
+	cr_expect_eq(line_at(&o, RUNTIME_POSITION_MASK), 5, "not yet in it");
+	done(&c, &o);
+}
+
+Test(v8, lines_beyond_those_copied_are_unknown)
+{
+	static const uint32_t ends[] = { 40 };
+	struct copy c = { 0 };
+	struct runtime_object o = { 0 };
+
+	tell(&c, V8_INTERPRETED, 77, "inner", "/srv/hot.js");
+	add_ends(&c, 5, ends, 1);
+	c.told[V8_TOLD_ENDS_SIZE] = 64;
+	add(&c, V8_TOLD_POSITIONS, POSITIONS, inner_positions, sizeof(inner_positions));
+	cr_assert_eq(name(&c, 77, &o), 0);
+	cr_expect_eq(o.start_line, 5);
+	cr_expect_eq(line_at(&o, 1), 0);
+	done(&c, &o);
+}
+
+Test(v8, a_script_without_lines_still_names_its_functions)
+{
+	struct copy c = { 0 };
+	struct runtime_object o = { 0 };
+
+	tell(&c, V8_INTERPRETED, 77, "", "file:///srv/a%20b.mjs");
+	add(&c, V8_TOLD_POSITIONS, POSITIONS, inner_positions, sizeof(inner_positions));
+	cr_assert_eq(name(&c, 77, &o), 0);
+	cr_expect(is(&o.name, "(anonymous)"));
+	cr_expect(is(&o.source, "/srv/a b.mjs"));
+	cr_expect_eq(line_at(&o, 1), 0);
+	done(&c, &o);
+}
+
+Test(v8, wide_texts_become_utf8)
+{
+	static const uint8_t text[] = { 'f', 0, 0xe9, 0, 0x2c, 0x4e, 0x3d, 0xd8, 0x00, 0xde };
+	struct copy c = { 0 };
+	struct runtime_object o = { 0 };
+
+	tell(&c, V8_FUNCTION, 9, "x", "y");
+	add(&c, V8_TOLD_NAME, NAME + 16, text, sizeof(text));
+	c.told[V8_TOLD_SHAPES] = 1u << V8_SHAPE_NAME;
+	cr_assert_eq(name(&c, 9, &o), 0);
+	cr_expect(is(&o.name, "f\xc3\xa9\xe4\xb8\xac\xf0\x9f\x98\x80"));
+	done(&c, &o);
+}
+
+Test(v8, a_name_is_put_together_of_its_parts)
+{
+	struct copy c = { 0 };
+	struct runtime_object o = { 0 };
+
+	tell(&c, V8_FUNCTION, 9, "module", "y");
+	add(&c, V8_TOLD_NAME + 2, NAME + 64, ".exports", 8);
+	cr_assert_eq(name(&c, 9, &o), 0);
+	cr_expect(is(&o.name, "module.exports"));
+	done(&c, &o);
+}
+
+Test(v8, another_object_is_not_taken_for_it)
+{
+	struct copy c = { 0 };
+	struct runtime_object o = { 0 };
+	struct runtime_build b = { .known = true, .config.runtime = RUNTIME_V8 };
+
+	tell(&c, V8_FUNCTION, 10, "x", "y");
+	object_memory_add(&c.memory, v8_key(9),
+			  (struct span){ (const uint8_t *)c.told, sizeof(c.told) });
+	cr_expect_eq(runtime_name(&b, v8_key(9), v8_check(9), &c.memory, &o), RUNTIME_GONE);
+	cr_expect_eq(runtime_name(&b, v8_key(9), v8_check(8), &c.memory, &o), RUNTIME_GONE);
+	done(&c, &o);
+}
+
+Test(v8, lines_are_counted_in_the_text_of_a_script_that_knows_none)
+{
+	static const char text[] = "(n) {\n let s = 0;\n}";
+	struct copy c = { 0 };
+	struct runtime_object o = { 0 };
+
+	tell(&c, V8_INTERPRETED, 77, "inner", "/srv/hot.js");
+	c.told[V8_TOLD_RANGE] = 28 | 48ull << 32;
+	c.told[V8_TOLD_LINE] = 6;
+	c.told[V8_TOLD_SHAPES] = 1u << V8_SHAPE_IS_TEXT;
+	add(&c, V8_TOLD_ENDS, ENDS, text, sizeof(text) - 1);
+	add(&c, V8_TOLD_POSITIONS, POSITIONS, inner_positions, sizeof(inner_positions));
+	cr_assert_eq(name(&c, 77, &o), 0);
+	cr_expect_eq(o.start_line, 7);
+	cr_expect_eq(line_at(&o, 1), 8, "character 42");
+	cr_expect_eq(line_at(&o, 2), 0, "character 58, which was not copied");
+	done(&c, &o);
+}
+
+/* --- baseline code --- */
+
+Test(v8, baseline_code_has_the_lines_of_its_bytecodes)
+{
+	/* An entry, and bytecodes of 1, 2, and 1 + 3 bytes; the last has a prefix. */
+	static const uint8_t sizes[] = { 0x17, 0x02, 0x04, 0x81, 0x01 };
+	static const uint8_t bytecodes[] = { 10, 11, 0, 0, 11, 0, 0 };
+	struct v8_naming n = { .bytecodes = 12 };
+	uint32_t end, bytecode;
+
+	n.size[0][10] = n.size[1][10] = 1;
+	n.size[0][11] = 2;
+	n.size[1][11] = 3;
+
+	struct v8_baseline b = { .naming = &n,
+				 .sizes = { sizes, sizeof(sizes) },
+				 .bytecodes = { bytecodes, sizeof(bytecodes) } };
+	static const uint32_t expected[][2] = {
+		{ 0x17, 0 }, { 0x19, 0 }, { 0x1d, 1 }, { 0x9e, 3 }
+	};
+
+	for (unsigned i = 0; i < 4; i++) {
+		cr_assert(v8_baseline_next(&b, &end, &bytecode));
+		cr_expect_eq(end, expected[i][0]);
+		cr_expect_eq(bytecode, expected[i][1]);
+	}
+	cr_expect_not(v8_baseline_next(&b, &end, &bytecode));
+}
+
+/* --- optimized code --- */
+
+#define CALLED 500 /* the identity of the inlined function */
+
+static struct copy called;
+
+static struct object_memory *find_called(void *ctx, uint64_t address, uint64_t check)
+{
+	const uint64_t key = v8_key(CALLED);
+
+	(void)ctx;
+	return address == key && check == v8_check(key) ? &called.memory : NULL;
+}
+
+static void add_signed(uint8_t *to, size_t *n, int64_t v)
+{
+	uint64_t u = (uint64_t)v << 1 ^ (uint64_t)(v >> 63);
+
+	for (; u >= 0x80; u >>= 7)
+		to[(*n)++] = (uint8_t)(u | 0x80);
+	to[(*n)++] = (uint8_t)u;
+}
+
+/* The object itself at character 100; from byte 10 on the call inlined at character 120, at its
+ * character 30; from byte 20 on the object itself again. */
+static void make_optimized(struct copy *c, bool known)
+{
+	static const uint32_t ends[] = { 110, 130, 150 }, called_ends[] = { 25, 35 };
+	const uint64_t key = v8_key(CALLED);
+	uint8_t table[64];
+	struct {
+		uint64_t raw;
+		int32_t function;
+		uint32_t unused;
+	} calls[1] = { { (120 + 1) << 1, 0, 0 } };
+	const int64_t outer = (100 + 1) << 1, inside = (30 + 1) << 1 | 1ll << 31;
+	size_t n = 0;
+
+	add_signed(table, &n, 1);
+	add_signed(table, &n, outer);
+	add_signed(table, &n, 10);
+	add_signed(table, &n, inside - outer);
+	add_signed(table, &n, 10);
+	add_signed(table, &n, outer - inside);
+	tell(c, V8_OPTIMIZED, 40, "outer", "/srv/outer.js");
+	add_ends(c, 10, ends, 3);
+	add(c, V8_TOLD_POSITIONS, POSITIONS, table, n);
+	add(c, V8_TOLD_EXTRA, EXTRA, calls, sizeof(calls));
+	c->told[V8_TOLD_INLINED_COUNT] = 1;
+	c->told[V8_TOLD_INLINED] = key;
+	c->memory.other = find_called;
+	called = (struct copy){ 0 };
+	tell(&called, V8_INLINED, key, "inner", "/srv/inner.js");
+	add_ends(&called, 3, called_ends, 2);
+	if (known)
+		object_memory_add(
+			&called.memory, key,
+			(struct span){ (const uint8_t *)called.told, sizeof(called.told) });
+}
+
+Test(v8, optimized_code_tells_what_is_inlined_in_it)
+{
+	struct copy c = { 0 };
+	struct runtime_object o = { 0 };
+	struct runtime_call calls[4];
+
+	make_optimized(&c, true);
+	cr_assert_eq(name(&c, 40, &o), 0);
+	cr_assert_eq(runtime_calls(&o, 5, calls, 4), 1);
+	cr_expect_eq(calls[0].line, 10);
+	cr_assert_eq(runtime_calls(&o, 15, calls, 4), 2);
+	cr_expect(str_eq(calls[0].name, STR_LIT("inner")));
+	cr_expect(str_eq(calls[0].source, STR_LIT("/srv/inner.js")));
+	cr_expect_eq(calls[0].line, 4);
+	cr_expect(str_eq(calls[1].name, STR_LIT("outer")));
+	cr_expect_eq(calls[1].line, 11, "of the call");
+	cr_expect_eq(runtime_calls(&o, 25, calls, 4), 1);
+	object_memory_done(&called.memory);
+	done(&c, &o);
+}
+
+Test(v8, an_inlined_function_that_is_not_known_is_left_out)
+{
+	struct copy c = { 0 };
+	struct runtime_object o = { 0 };
+	struct runtime_call calls[4];
+
+	make_optimized(&c, false);
+	cr_assert_eq(name(&c, 40, &o), 0);
+	cr_assert_eq(runtime_calls(&o, 15, calls, 4), 1);
+	cr_expect(str_eq(calls[0].name, STR_LIT("outer")));
+	cr_expect_eq(calls[0].line, 11, "of the call");
+	object_memory_done(&called.memory);
+	done(&c, &o);
+}
+
+Test(v8, inlined_calls_in_circles_end)
+{
+	struct copy c = { 0 };
+	struct runtime_object o = { 0 };
+	struct runtime_call calls[4];
+	struct {
+		uint64_t raw;
+		int32_t function;
+		uint32_t unused;
+	} circle[1] = { { (120 + 1) << 1 | 1ull << 31, 0, 0 } };
+
+	make_optimized(&c, true);
+	add(&c, V8_TOLD_EXTRA, EXTRA + 4096, circle, sizeof(circle));
+	cr_assert_eq(name(&c, 40, &o), 0);
+	cr_expect_eq(runtime_calls(&o, 15, calls, 4), 1);
+	object_memory_done(&called.memory);
+	done(&c, &o);
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The shares of owners: files, slots, mappings, processes and time. */
+#include "common/base/clock.h"
+#include "tests/host/world.h"
+#include "tools/prof-bpf/host/publish.h"
+#include "tools/prof-bpf/host/turns.h"
+#include "tools/prof-bpf/owners/owners.h"
+
+TestSuite(host_shares, .init = set_up, .fini = clean_up);
+
+/* A process of a user that maps n files and is sampled in all of them. */
+static void use_files(uint32_t pid, uint32_t uid, uint64_t first_inode, unsigned n)
+{
+	uint64_t start = start_program(pid, first_inode);
+	struct sample s = sample_of(pid, pid, start, "program");
+
+	s.owner_uid = uid;
+	look(s);
+	for (unsigned i = 1; i < n; i++)
+		map_at(pid, 0x70000000 + i * 0x10000ull, 0x1000, 0, first_inode + i, "/lib/a");
+	settle();
+	struct host_sample_ref ref = look(s);
+	for (unsigned i = 1; i < n; i++) {
+		const uint64_t at = 0x70000000 + i * 0x10000ull;
+
+		host_wants(host, ref.process, &at, 1);
+	}
+	settle();
+}
+
+static uint64_t held_by(uint32_t uid, enum owner_resource thing)
+{
+	struct owner *w = owners_get(host_owners(host), (struct owner_key){ .uid = uid });
+	const uint64_t n = w->held[thing];
+
+	owner_put(host_owners(host), w);
+	return n;
+}
+
+static uint64_t slots_of(uint32_t uid)
+{
+	return held_by(uid, OWNER_SLOTS);
+}
+
+Test(host_shares, who_takes_all_slots_leaves_some_and_gives_back_first)
+{
+	eager = false;
+	use_files(10, 1, 1000, 5000);
+	use_files(11, 1, 10000, 3100);
+	const uint64_t most = slots_of(1);
+	cr_assert_geq(most, 7600);
+	cr_assert_lt(most, 7700);
+	use_files(12, 2, 20000, 60);
+	cr_assert_eq(slots_of(2), 59);
+	let_time_pass(15000 * MS);
+	settle();
+	cr_assert_eq(slots_of(2), 59);
+	cr_assert_leq(slots_of(1), 7678 - 60);
+}
+
+Test(host_shares, of_those_who_use_a_file_the_smallest_pays_for_it)
+{
+	const uint64_t lib = 0x700000;
+	uint64_t start;
+
+	eager = false;
+	use_files(10, 1, 1000, 10);
+	start = start_program(11, 1001);
+	map_at(11, lib, 0x1000, 0, 1002, "/lib/b");
+	settle();
+	struct sample s = sample_of(11, 11, start, "program");
+	s.owner_uid = 2;
+	struct host_sample_ref ref = look(s);
+	cr_assert_eq(slots_of(1), 9);
+	const struct fake_process *p = fake_tables_process(tables, 11);
+	host_slot_used(host, p->at[0].slot, ref.process);
+	cr_assert_eq(slots_of(1), 8);
+	cr_assert_eq(slots_of(2), 1);
+}
+
+Test(host_shares, process_is_published_again_when_a_file_of_it_lost_its_slot)
+{
+	eager = false;
+	use_files(9, 1, 100, 2);
+	const struct fake_process *p = fake_tables_process(tables, 9);
+	const uint16_t slot = p->at[p->len - 1].slot;
+	cr_assert_gt(slot, TABLES_UNASKED);
+	now = clock_mono_ns();
+	for (unsigned i = 0; i < TABLES_MAX_FILES; i++)
+		fake_tables_touch(tables, (uint16_t)i, now + 1);
+	fake_tables_touch(tables, slot, 1);
+	use_files(10, 1, 1000, 5000);
+	use_files(11, 3, 10000, 3100);
+	let_time_pass(15000 * MS);
+	settle();
+	p = fake_tables_process(tables, 9);
+	cr_assert_eq(p->at[p->len - 1].slot, TABLES_UNASKED);
+}
+
+Test(host_shares, who_maps_too_many_files_makes_room_for_others)
+{
+	struct host_figures f;
+
+	eager = false;
+	use_files(10, 1, 1000, 5000);
+	use_files(11, 1, 10000, 5000);
+	host_figures(host, &f);
+	cr_assert_leq(f.files, HOST_MAX_FILES - 500);
+	/* Even if many who hold less than their share have taken the rest. */
+	for (uint32_t i = 0; i < 20; i++)
+		use_files(20 + i, 20 + i, 20000 + 100 * i, 60);
+	use_files(12, 2, 30000, 60);
+	host_figures(host, &f);
+	cr_assert_leq(f.files, HOST_MAX_FILES);
+	cr_assert_eq(held_by(2, OWNER_FILES), 59);
+	cr_assert_eq(slots_of(2), 59);
+}
+
+Test(host_shares, files_that_several_users_map_make_room_for_others)
+{
+	eager = false;
+	for (uint32_t i = 0; i < 3; i++)
+		use_files(10 + i, 1 + i, 1000, 8000);
+	/* Those below their share take the rest. */
+	for (uint32_t i = 0; i < 10; i++)
+		use_files(20 + i, 20 + i, 20000 + 100 * i, 60);
+	use_files(40, 40, 30000, 60);
+	cr_assert_eq(held_by(40, OWNER_FILES), 59);
+	cr_assert_eq(slots_of(40), 59);
+}
+
+static uint64_t mappings_of(uint32_t uid)
+{
+	return held_by(uid, OWNER_MAPPINGS);
+}
+
+static void map_many(uint32_t pid, uint32_t uid, unsigned n)
+{
+	struct sample s = sample_of(pid, pid, start_program(pid, 100), "program");
+
+	s.owner_uid = uid;
+	look(s);
+	for (unsigned i = 0; i < n; i++)
+		map_at(pid, 0x70000000 + i * 0x2000ull, 0x1000, 0, 0, "//anon");
+	settle();
+}
+
+Test(host_shares, who_has_most_mappings_gets_no_more_and_loses_them_for_others)
+{
+	struct host_figures f;
+
+	map_many(10, 1, 100000);
+	map_many(11, 1, 100000);
+	map_many(12, 1, 100000);
+	cr_assert_leq(mappings_of(1), HOST_ALL_MAPPINGS);
+	cr_assert_gt(mappings_of(1), HOST_ALL_MAPPINGS - 100);
+	host_figures(host, &f);
+	cr_assert_gt(f.limit, 30000);
+	map_many(13, 2, 2000);
+	cr_assert_eq(mappings_of(2), 2001);
+	cr_assert_eq(fake_tables_process(tables, 13)->len, 2001);
+	cr_assert_leq(mappings_of(1), HOST_ALL_MAPPINGS - 2001);
+	exit_of(13, 13);
+	let_time_pass(HOST_GRACE_NS + MS);
+	cr_assert_eq(mappings_of(2), 0);
+}
+
+Test(host_shares, who_has_most_processes_loses_those_without_samples_for_others)
+{
+	fork_of(1, 5);
+	struct sample s = sample_of(5, 5, tick_start(now), "many");
+	s.owner_uid = 1;
+	look(s);
+	fork_of(1, 6);
+	s = sample_of(6, 6, tick_start(now), "few");
+	s.owner_uid = 2;
+	look(s);
+	for (uint32_t i = 0; i < HOST_MAX_PROCESSES - 10; i++)
+		fork_of(5, 1000 + i);
+	for (uint32_t i = 0; i < 100; i++)
+		fork_of(6, 100000 + i);
+	cr_assert_eq(held_by(2, OWNER_PROCESSES), 101);
+	cr_assert_leq(held_by(1, OWNER_PROCESSES), HOST_MAX_PROCESSES - 101);
+	cr_assert_gt(held_by(1, OWNER_PROCESSES), HOST_MAX_PROCESSES - 300);
+	s = sample_of(5, 5, s.start_ns, "many");
+	cr_assert_gt(held_by(1, OWNER_PROCESSES), 0);
+}
+
+Test(host_shares, who_spends_too_much_time_waits_and_others_do_not)
+{
+	struct owners *o = host_owners(host);
+	struct owner *busy = owners_get(o, (struct owner_key){ .uid = 1 }),
+		     *calm = owners_get(o, (struct owner_key){ .uid = 2 });
+	const uint64_t at = clock_mono_ns();
+
+	turns_spend(host, calm, 1 * MS, at);
+	cr_assert(turns_may(host, busy, at));
+	turns_spend(host, busy, 1000 * MS, at);
+	cr_assert_not(turns_may(host, busy, at + 1000 * MS));
+	cr_assert(turns_may(host, calm, at));
+	cr_assert(turns_may(host, busy, at + 20000 * MS));
+	owner_put(o, busy);
+	owner_put(o, calm);
+}
+
+/* Of a user whose time is used up, 300 processes wait for a turn. */
+Test(host_shares, many_that_wait_are_looked_at_less_often_and_hold_up_nobody)
+{
+	struct owners *o = host_owners(host);
+	struct owner *busy = owners_get(o, (struct owner_key){ .uid = 1 });
+	struct host_figures f;
+
+	start_program(10, 200);
+	for (uint32_t pid = 1000; pid < 1300; pid++) {
+		struct sample s = sample_of(pid, pid, start_program(pid, 100), "program");
+
+		s.owner_uid = 1;
+		look(s);
+	}
+	settle();
+	turns_spend(host, busy, 20000 * MS, now);
+	for (uint32_t pid = 1000; pid < 1300; pid++)
+		map_at(pid, 0x70000000, 0x1000, 0, 101, "/lib/a");
+	host_tick(host, now, now);
+	host_tick(host, now, now);
+	host_figures(host, &f);
+	const uint64_t published = f.publishes, refused = busy->refused[OWNER_MAPS_CPU],
+		       looked_ns = now;
+
+	cr_assert_geq(refused, 300);
+	/* The next look at them is 300 us later. Another user's process waits for no look. */
+	map_at(10, 0x70000000, 0x1000, 0, 200, "/bin/program");
+	host_tick(host, looked_ns + 100000, now);
+	host_figures(host, &f);
+	cr_assert_gt(f.publishes, published);
+	cr_assert_eq(busy->refused[OWNER_MAPS_CPU], refused);
+	host_tick(host, looked_ns + 400000, now);
+	cr_assert_geq(busy->refused[OWNER_MAPS_CPU], refused + 300);
+	owner_put(o, busy);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Gathering: when the loop takes side-band records. A wake-up costs more than the records that
+ * cause it. So the first record begins a gathering, and the loop takes all that came when it is
+ * due. Records that come too fast wake the loop no more, but wait for its timer.
+ *
+ * A process that is sampled before its records were taken costs a deferred walk. So records gather
+ * for a part of the sampling period. They gather for a millisecond only
+ * - where a file was new lately, since others may follow whose processes soon end;
+ * - where records were many lately, since more might overflow a ring.
+ *
+ * Pure: times are CLOCK_MONOTONIC, in ns.
+ */
+#ifndef PROF_BPF_GATHERING_H
+#define PROF_BPF_GATHERING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GATHERING_LEAST_NS 1000000ull
+#define GATHERING_MOST_NS 10000000ull
+#define GATHERING_LOOK_NS 3000000ull /* so often the loop looks whether a ring fills */
+
+struct gathering {
+	uint64_t due_ns;  /* 0: no record has come */
+	uint64_t keen_ns; /* they gather for the least time until then */
+	uint64_t paid_ns; /* the time spent on records is paid for by then */
+	bool rests;	  /* the loop does not listen to records */
+};
+
+/* A record has come. hz: samples of a cpu in a second; 0: it is urgent. */
+void gathering_begin(struct gathering *g, uint64_t now_ns, unsigned hz);
+/* No process had mapped this file before. */
+void gathering_new_file(struct gathering *g, uint64_t now_ns);
+/* How long the loop may wait for other events, as epoll_wait wants it. */
+int gathering_patience_ms(const struct gathering *g, uint64_t now_ns);
+/* Whether to take the records now. fills: a ring fills. */
+bool gathering_is_due(const struct gathering *g, uint64_t now_ns, bool fills);
+/* They were taken from began_ns to now_ns. If it then rests, the loop stops listening. */
+void gathering_end(struct gathering *g, uint64_t began_ns, uint64_t now_ns);
+/* Whether its rest is over. Then the loop listens again. */
+bool gathering_rested(struct gathering *g, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+#include "tools/prof-bpf/open/workerpool_internal.h"
+
+#define SAFE_OF_OWNER 3 /* hanging workers of the safe lane */
+
+void claims_charge(struct workerpool *pool, struct owner *w, enum owner_resource t)
+{
+	if (pool->owners && w)
+		owner_hold(pool->owners, w, t, 1);
+}
+
+void claims_release(struct workerpool *pool, struct owner *w, enum owner_resource t)
+{
+	if (pool->owners && w)
+		owner_release(pool->owners, w, t, 1);
+}
+
+bool claims_is_busy(const struct workerpool_worker *w)
+{
+	return w->fd >= 0 && (w->hung || w->closing || w->count);
+}
+
+static bool shares_device(const struct workerpool_claim *claim, const struct workerpool_job *j)
+{
+	for (unsigned i = 0; i < claim->dev_count; i++)
+		for (unsigned k = 0; k < j->dev_count; k++)
+			if (claim->devs[i] == j->devs[k])
+				return true;
+	return false;
+}
+
+static bool is_same_lane(const struct workerpool_claim *claim, const struct workerpool_job *j)
+{
+	return (claim->lane == WORKERPOOL_SAFE) == (j->lane == WORKERPOOL_SAFE);
+}
+
+/* Whether a job is for what is claimed: a foreign device, a process; in the safe lane a device, for
+ * the same owner. */
+static bool is_same_thing(const struct workerpool_claim *claim, const struct workerpool_job *j)
+{
+	if (claim->lane != j->lane)
+		return false;
+	if (j->lane == WORKERPOOL_MEMORY)
+		return claim->pid == j->pid;
+	return (j->lane == WORKERPOOL_FOREIGN || claim->owner == j->owner) &&
+	       shares_device(claim, j);
+}
+
+enum claims_may claims_may_begin(const struct workerpool *pool, const struct workerpool_job *j)
+{
+	unsigned busy = 0, hung = 0, all_hung = 0;
+	bool waits = false;
+
+	for (unsigned i = 0; i < WORKERPOOL_PENALTIES; i++) {
+		const struct workerpool_penalty *p = &pool->penalties[i];
+
+		if (p->until_ns <= pool->now_ns)
+			continue;
+		if (is_same_thing(&p->claim, j))
+			return CLAIMS_MAY_NEVER;
+		hung += is_same_lane(&p->claim, j) && p->claim.owner == j->owner;
+	}
+	for (unsigned i = 0; i < WORKERPOOL_WORKERS; i++) {
+		const struct workerpool_worker *w = &pool->workers[i];
+
+		if (!claims_is_busy(w))
+			continue;
+		const bool same_lane = is_same_lane(&w->claim, j),
+			   same = is_same_thing(&w->claim, j);
+
+		if (same && w->hung)
+			return CLAIMS_MAY_NEVER;
+		waits |= same;
+		all_hung += w->hung && same_lane;
+		if (same_lane && w->claim.owner == j->owner) {
+			hung += w->hung && !w->penalized;
+			busy++;
+		}
+	}
+	if (!j->owner)
+		hung = 0;
+	if (hung >= (j->lane == WORKERPOOL_SAFE ? SAFE_OF_OWNER : WORKERPOOL_OF_OWNER) ||
+	    all_hung >= WORKERPOOL_HANGING)
+		return CLAIMS_MAY_NEVER;
+	if (j->lane == WORKERPOOL_SAFE)
+		return CLAIMS_MAY_BEGIN;
+	return waits || (j->owner && busy >= WORKERPOOL_OF_OWNER) ? CLAIMS_MAY_WAIT
+								  : CLAIMS_MAY_BEGIN;
+}
+
+void claims_take(struct workerpool *pool, struct workerpool_worker *w,
+		 const struct workerpool_job *j)
+{
+	w->claim = (struct workerpool_claim){
+		.lane = j->lane, .owner = j->owner, .dev_count = j->dev_count, .pid = j->pid
+	};
+	memcpy(w->claim.devs, j->devs, sizeof(j->devs));
+	if (pool->owners && w->claim.owner)
+		owner_get(w->claim.owner);
+	w->charged = w->slow;
+	if (w->charged)
+		claims_charge(pool, w->claim.owner, OWNER_OPENERS);
+}
+
+void claims_drop(struct workerpool *pool, struct workerpool_worker *w)
+{
+	if (w->charged)
+		claims_release(pool, w->claim.owner, OWNER_OPENERS);
+	w->charged = false;
+	if (pool->owners && w->claim.owner)
+		owner_put(pool->owners, w->claim.owner);
+	w->claim = (struct workerpool_claim){ .owner = NULL };
+}
+
+void claims_forgive(struct workerpool *pool, struct workerpool_penalty *p)
+{
+	if (pool->owners && p->claim.owner)
+		owner_put(pool->owners, p->claim.owner);
+	*p = (struct workerpool_penalty){ .until_ns = 0 };
+}
+
+void claims_penalize(struct workerpool *pool, const struct workerpool_claim *claim)
+{
+	struct workerpool_penalty *p =
+		&pool->penalties[pool->next_penalty++ % WORKERPOOL_PENALTIES];
+
+	claims_forgive(pool, p);
+	*p = (struct workerpool_penalty){ .claim = *claim,
+					  .until_ns = pool->now_ns + WORKERPOOL_PENALTY_NS };
+	if (pool->owners && p->claim.owner)
+		owner_get(p->claim.owner);
+}

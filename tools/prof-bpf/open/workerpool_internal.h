@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Private to the pool (workerpool.h), from the bottom to the top:
+ *
+ * - workerpool_claims.c: which owners and devices occupy workers, and which jobs must wait for that
+ * - workerpool_queue.c: the jobs that wait, and whose turn it is
+ * - workerpool.c: the workers, and the whole
+ */
+#ifndef PROF_BPF_OPEN_WORKERPOOL_INTERNAL_H
+#define PROF_BPF_OPEN_WORKERPOOL_INTERNAL_H
+
+#include <uthash.h>
+#include "tools/prof-bpf/open/workerpool.h"
+#include "tools/prof-bpf/owners/owners.h"
+
+#define WORKERPOOL_WORKERS (WORKERPOOL_SAFE_MAX + WORKERPOOL_SLOW_MAX + WORKERPOOL_HANGING)
+#define WORKERPOOL_PENALTIES 128
+
+/* The jobs of one owner that wait in one lane. */
+struct workerpool_line {
+	struct owner *owner;
+	struct workerpool_job *jobs;
+	struct workerpool_line *prev, *next;
+	UT_hash_handle hh; /* by owner */
+};
+
+struct workerpool_waiting {
+	/* The lines by turns, for sampled files and for others. */
+	struct workerpool_line *lines[2], *by_owner[2];
+};
+
+/* The owner, the devices and the process that a job occupies, while a worker does it or hangs. */
+struct workerpool_claim {
+	enum workerpool_lane lane;
+	struct owner *owner; /* a reference, if there is a ledger */
+	uint64_t devs[OPENING_GRANTS];
+	unsigned dev_count;
+	uint32_t pid;
+};
+
+/* Counts like a worker that hangs. */
+struct workerpool_penalty {
+	struct workerpool_claim claim;
+	uint64_t until_ns;
+};
+
+struct workerpool_worker {
+	int fd; /* -1: this place is free */
+	pid_t pid;
+	bool slow;
+	bool hung;
+	bool closing;		     /* it has answered a slow job, but not closed its file */
+	bool charged;		     /* OWNER_OPENERS */
+	bool penalized;		     /* it hangs, and its penalty lasts */
+	struct workerpool_job *jobs; /* in the order of sending */
+	unsigned count;
+	uint64_t since_ns; /* when it began with the first */
+	uint64_t deadline_ns;
+	struct workerpool_claim claim; /* valid while it is busy or hung */
+};
+
+struct workerpool {
+	int epoll, keeper_fd, event_fd;
+	int proc; /* /proc, O_PATH */
+	pid_t keeper;
+	struct owners *owners;
+	struct workerpool_waiting lanes[WORKERPOOL_LANES];
+	unsigned waiting;
+	struct workerpool_job *ended; /* to be called back without an answer */
+	struct workerpool_worker workers[WORKERPOOL_WORKERS];
+	struct workerpool_penalty penalties[WORKERPOOL_PENALTIES];
+	unsigned next_penalty;
+	bool starting, starting_slow;
+	uint64_t retry_ns, now_ns;
+	struct workerpool_figures figures;
+	struct {
+		struct work_answer head;
+		uint8_t bytes[WORK_BYTES];
+	} in;
+};
+
+/* --- workerpool_claims.c --- */
+
+/* Charges an owner for one more, if there is a ledger. */
+void claims_charge(struct workerpool *pool, struct owner *w, enum owner_resource t);
+void claims_release(struct workerpool *pool, struct owner *w, enum owner_resource t);
+/* The worker keeps whom and what the job asks, and gives it free again. */
+void claims_take(struct workerpool *pool, struct workerpool_worker *w,
+		 const struct workerpool_job *j);
+void claims_drop(struct workerpool *pool, struct workerpool_worker *w);
+/* A job that hung counts like a worker for some time, and is then forgiven. */
+void claims_penalize(struct workerpool *pool, const struct workerpool_claim *claim);
+void claims_forgive(struct workerpool *pool, struct workerpool_penalty *p);
+bool claims_is_busy(const struct workerpool_worker *w);
+
+enum claims_may { CLAIMS_MAY_BEGIN, CLAIMS_MAY_WAIT, CLAIMS_MAY_NEVER };
+/* Whether a job may be given to a worker now, for all that others do and that hangs. */
+enum claims_may claims_may_begin(const struct workerpool *pool, const struct workerpool_job *j);
+
+/* --- workerpool_queue.c --- */
+
+/* front: it was taken out, and goes back. 0, -ENOMEM. */
+int queue_put(struct workerpool *pool, struct workerpool_job *j, bool front);
+void queue_remove(struct workerpool *pool, struct workerpool_job *j);
+/* Takes a job from the queue: of the owners by turns, those for sampled files first. */
+struct workerpool_job *queue_take(struct workerpool *pool, enum workerpool_lane lane);
+bool queue_is_empty(const struct workerpool *pool, enum workerpool_lane lane);
+/* Ends a job without an answer, from the next workerpool_run on. */
+void queue_end(struct workerpool *pool, struct workerpool_job *j, int status);
+/* Ends all that wait. */
+void queue_end_all(struct workerpool *pool, int status);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The saved state of a model that does not aggregate: plain numbers that it keeps over epochs. A
+ * journal has them for the next prof-export. Processes and threads that this one has counted are
+ * not known to the next one, which counts them once more; and its list of the hottest functions
+ * begins anew.
+ */
+#ifndef PROF_EXPORT_MODEL_SAVED_H
+#define PROF_EXPORT_MODEL_SAVED_H
+
+#include "tools/prof-export/model/model_internal.h"
+
+#define MODEL_SAVED_TEXTS 8 /* of the header */
+
+struct model_saved {
+	struct model_header header; /* its texts are behind it */
+	char texts[MODEL_SAVED_TEXTS][256];
+	uint64_t lengths[MODEL_SAVED_TEXTS];
+	struct model_clock clock;
+	struct model_totals totals;
+	struct sampler sampler;
+	struct uptime uptime;
+	struct launched launched;
+	struct witness_check witness_check;
+};
+
+void model_save(const struct model *m, struct model_saved *ret);
+/* Makes an empty model continue. False: this was not saved so, and nothing has changed. */
+bool model_restore(struct model *m, const struct model_saved *s);
+
+#endif

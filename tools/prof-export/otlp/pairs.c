@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-export/otlp/pairs.h"
+
+static int hex_digit(char c)
+{
+	return c >= '0' && c <= '9'   ? c - '0'
+	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
+	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
+				      : -1;
+}
+
+static struct str trim(struct str s)
+{
+	while (s.len && (*s.data == ' ' || *s.data == '\t')) {
+		s.data++;
+		s.len--;
+	}
+	while (s.len && (s.data[s.len - 1] == ' ' || s.data[s.len - 1] == '\t'))
+		s.len--;
+	return s;
+}
+
+/* A % without two digits behind it stands for itself. Returns the length. */
+static uint32_t decode(struct str s, char to[static PAIRS_TEXT])
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s.len && n < PAIRS_TEXT; i++) {
+		const bool three = s.data[i] == '%' && s.len - i > 2;
+		const int high = three ? hex_digit(s.data[i + 1]) : -1,
+			  low = three ? hex_digit(s.data[i + 2]) : -1;
+
+		to[n] = s.data[i];
+		if (high >= 0 && low >= 0) {
+			to[n] = (char)(high << 4 | low);
+			i += 2;
+		}
+		n++;
+	}
+	return n;
+}
+
+static bool parse(struct str text, struct pair *ret)
+{
+	const char *equals = text.len ? memchr(text.data, '=', text.len) : NULL;
+
+	if (!equals)
+		return false;
+	const uint32_t at = (uint32_t)(equals - text.data);
+
+	ret->key_len = decode(trim((struct str){ .data = text.data, .len = at }), ret->key);
+	ret->value_len = decode(trim((struct str){ .data = equals + 1, .len = text.len - at - 1 }),
+				ret->value);
+	return ret->key_len && ret->value_len;
+}
+
+bool pairs_next(struct str *list, struct pair *ret, uint32_t *skipped)
+{
+	while (list->len) {
+		const char *comma = memchr(list->data, ',', list->len);
+		const uint32_t n = comma ? (uint32_t)(comma - list->data) : list->len;
+		const struct str text = { .data = list->data, .len = n };
+
+		list->data += n + (comma != NULL);
+		list->len -= n + (comma != NULL);
+		if (parse(text, ret))
+			return true;
+		/* Nothing between two commas is no pair. */
+		*skipped += trim(text).len > 0;
+	}
+	return false;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The events that were put aside (aside.h). */
+#include <errno.h>
+#include "common/base/clock.h"
+#include "tools/prof-symd/stream/namer_internal.h"
+
+#define LOOK_NS 10000000ull /* between looks at what was put aside */
+#define SHORT_NS 500000ull  /* a look that took no longer may follow at once */
+/* How long an epoch's end may wait for names: this part of the epoch's time, and at least this. */
+#define SETTLE_PART 8
+#define SETTLE_LEAST_NS 20000000ull
+
+/* The process that an event is about; 0: unknown, or none. */
+static uint64_t process_of_event(const struct namer *n, const struct event *e)
+{
+	const struct def_process *p;
+
+	if (e->kind == EVENT_PROCESS_END)
+		return e->process_end.id;
+	p = namer_process_of(n, e->kind == EVENT_THREAD_END ? e->thread_end.id : e->sample.thread);
+	return p ? p->def.id : 0;
+}
+
+bool namer_waits_aside(const struct namer *n, const struct event *e)
+{
+	const uint64_t process = e->kind == EVENT_PROCESS_END || e->kind == EVENT_THREAD_END
+					 ? process_of_event(n, e)
+					 : 0;
+
+	return process && aside_has(&n->aside, process);
+}
+
+/* Puts a sample into the place of another owner's, which goes without its names. */
+static int displace(struct namer *n, const struct event *e, uint64_t now_ns)
+{
+	struct aside_event *last = aside_last(&n->aside, e->owner);
+
+	if (!last)
+		return -ENOBUFS;
+	const bool lean = n->lean;
+
+	n->give_up = n->lean = true;
+	const int r = namer_run_event(n, &last->event, now_ns);
+
+	n->give_up = false;
+	n->lean = lean;
+	if (r)
+		return r < 0 ? r : -ENOBUFS;
+	aside_replace(&n->aside, last, e, process_of_event(n, e));
+	return 0;
+}
+
+int namer_put_aside(struct namer *n, const struct event *e, uint64_t now_ns)
+{
+	const int r = aside_add(&n->aside, e, process_of_event(n, e));
+
+	return r == -ENOBUFS ? displace(n, e, now_ns) : r;
+}
+
+/* Whether it is the end of a process, or of a thread in it, of which samples are still there. */
+static bool comes_too_early(const struct namer *n, size_t i)
+{
+	if (n->aside.at[i].event.kind == EVENT_SAMPLE)
+		return false;
+	for (size_t k = 0; k < i; k++)
+		if (n->aside.at[k].process == n->aside.at[i].process)
+			return true;
+	return false;
+}
+
+/* Goes on with the events of one owner until that time. */
+static int run_aside_of(struct namer *n, uint64_t owner, uint64_t until_ns, uint64_t now_ns)
+{
+	bool waits = false;
+	int r = 0;
+
+	for (; n->round.at < n->aside.len; n->round.at++) {
+		struct aside_event *a = &n->aside.at[n->round.at];
+
+		if (!a->process || turns_key(&n->turns, a->event.owner) != owner ||
+		    comes_too_early(n, n->round.at))
+			continue;
+		n->paused |= until_ns && clock_mono_ns() > until_ns;
+		if (n->paused)
+			return 0;
+		n->give_up = n->lean = namer_gives_up(n, owner, now_ns);
+		r = namer_run_event(n, &a->event, now_ns);
+		n->give_up = n->lean = false;
+		if (r < 0)
+			return r;
+		if (r == 0)
+			a->process = 0;
+		n->round.went += r == 0;
+		n->round.waited += r > 0;
+		waits |= r > 0;
+	}
+	if (waits && namer_is_late(n, now_ns))
+		turns_spend(&n->turns, owner, now_ns - n->late_look_ns, now_ns);
+	n->round.at = 0;
+	n->round.owner++;
+	return 0;
+}
+
+/* The owners of what was put aside, those first whose programs took the least time. */
+static unsigned owners_of_aside(const struct namer *n, uint64_t now_ns,
+				uint64_t ret[static TURNS_OWNERS + 1])
+{
+	unsigned count = 0;
+
+	for (size_t i = 0; i < n->aside.len; i++) {
+		const uint64_t owner = turns_key(&n->turns, n->aside.at[i].event.owner);
+		unsigned k = 0;
+
+		while (k < count && ret[k] != owner)
+			k++;
+		if (k < count || count > TURNS_OWNERS)
+			continue;
+		const uint64_t spent_ns = turns_spent(&n->turns, owner, now_ns);
+
+		for (k = count++; k && turns_spent(&n->turns, ret[k - 1], now_ns) > spent_ns; k--)
+			ret[k] = ret[k - 1];
+		ret[k] = owner;
+	}
+	return count;
+}
+
+int namer_run_aside(struct namer *n, uint64_t until_ns, uint64_t now_ns)
+{
+	struct round *round = &n->round;
+	const uint64_t begun_ns = clock_mono_ns();
+	int r = 0;
+
+	if (round->owner == round->count) {
+		if (begun_ns < round->next_ns && !namer_is_late(n, now_ns))
+			return NAMER_WAIT;
+		*round = (struct round){ 0 };
+		round->count = owners_of_aside(n, now_ns, round->owners);
+	}
+	while (round->owner < round->count && r >= 0 && !n->paused)
+		r = run_aside_of(n, round->owners[round->owner], until_ns, now_ns);
+	const uint64_t ended_ns = clock_mono_ns();
+
+	round->took_ns += ended_ns - begun_ns;
+	if (round->owner == round->count) {
+		aside_sweep(&n->aside);
+		n->late_look_ns = now_ns;
+		round->count = round->owner = n->aside.len ? round->count : 0;
+		/* Look at what has to wait for a tenth of the time. */
+		if (round->took_ns > SHORT_NS && round->waited)
+			round->next_ns = ended_ns + 10 * round->took_ns * round->waited /
+							    (round->went + round->waited);
+	}
+	return r < 0 ? r : n->aside.len ? NAMER_WAIT : 0;
+}
+
+uint64_t namer_next_look(const struct namer *n)
+{
+	const uint64_t soon_ns = clock_mono_ns() + LOOK_NS;
+	uint64_t next_ns = 0;
+
+	if (n->aside.len)
+		next_ns = n->round.next_ns > soon_ns ? n->round.next_ns : soon_ns;
+	if (n->late_ns && !n->ended && (!next_ns || n->late_ns < next_ns))
+		next_ns = n->late_ns > soon_ns ? n->late_ns : soon_ns;
+	return next_ns;
+}
+
+/* While an epoch's end waits, the next epoch's samples do too. So it waits for a part of what the
+ * epoch took: who begins epochs quickly cannot make prof-symd later and later. */
+static uint64_t settle_ns(const struct namer *n, uint64_t now_ns)
+{
+	const uint64_t part_ns = (now_ns - n->epoch_ns) / SETTLE_PART;
+
+	if (part_ns < SETTLE_LEAST_NS)
+		return SETTLE_LEAST_NS;
+	return part_ns < NAMER_LATE_NS ? part_ns : NAMER_LATE_NS;
+}
+
+/* Sends all that was put aside: for a while with names, then without. */
+int namer_settle_aside(struct namer *n, uint64_t now_ns)
+{
+	if (!n->aside.len)
+		return 0;
+	if (!n->late_ns)
+		n->late_ns = now_ns + settle_ns(n, now_ns);
+	return namer_run_aside(n, clock_mono_ns() + n->turn_ns, now_ns);
+}

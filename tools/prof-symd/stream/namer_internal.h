@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The fields of struct namer, for the files of this noun. Each calls only those after it:
+ *
+ *  - namer.c keeps the order of the stream.
+ *  - namer_aside.c: events that wait for the turn of their owner.
+ *  - namer_events.c sends one event.
+ *  - namer_held.c: samples that wait for names of generated code.
+ *  - namer_definitions.c sends a sample, with named definitions before it.
+ *  - namer_turns.c: whose turn it is.
+ */
+#ifndef PROF_SYMD_STREAM_NAMER_INTERNAL_H
+#define PROF_SYMD_STREAM_NAMER_INTERNAL_H
+
+#include "common/wire/stream.h"
+#include "tools/prof-symd/stream/aside.h"
+#include "tools/prof-symd/stream/definitions.h"
+#include "tools/prof-symd/stream/events.h"
+#include "tools/prof-symd/stream/functions.h"
+#include "tools/prof-symd/stream/held_samples.h"
+#include "tools/prof-symd/stream/namer.h"
+#include "tools/prof-symd/owners/turns.h"
+
+#define NAMER_STACK_FRAMES 4096 /* of one stack, as messages.def has it */
+
+/* A look at all that was put aside, which may pause. */
+struct round {
+	/* By turns_key; those first whose programs took the least time. */
+	uint64_t owners[TURNS_OWNERS + 1];
+	unsigned count, owner;	   /* of them; the one that is next */
+	size_t at;		   /* its events before this one are done */
+	size_t went, waited;	   /* events that were sent, and that have to wait */
+	uint64_t took_ns, next_ns; /* so far; when the next one may begin */
+};
+
+#define NAMER_LOOK_AHEAD 64 /* frames that are searched for further ones of a file */
+
+struct namer {
+	struct namer_limits limits;
+	struct filestore *files;
+	struct jit *jit;	 /* NULL: generated code has no names */
+	struct objects *objects; /* NULL: interpreted frames have no names */
+	enum reporting_names wanted;
+	int (*tell)(void *ctx, uint64_t file, const struct runtime_build *b);
+	void *tell_ctx;
+	unsigned untold;	 /* files whose runtime prof-bpf has yet to be told */
+	unsigned offers_open;	 /* files that prof-bpf offered, and that are not open yet */
+	uint64_t looks_until_ns; /* until when these come first */
+	uint64_t turn_ns;	 /* of namer_take_turns; 0: no limit */
+	void (*say_slow)(uint64_t owner); /* may be NULL */
+	bool paused;
+	struct held_samples held;
+	uint32_t ended_threads;		/* that wait for held samples */
+	uint32_t ended_files;		/* that wait for all samples */
+	uint64_t held_version, held_ns; /* jit->version and time of the last look at `held` */
+	uint64_t sample_ns;		/* of the sample being sent */
+	uint64_t lacking;		/* NAMER_HOLD: the process whose code has no name */
+	bool give_up;			/* send without names that are still missing */
+	struct turns turns;
+	struct aside aside;
+	struct round round;
+	uint64_t owner;	       /* who pays for what is being sent */
+	uint64_t payer;	       /* the same, as its process says */
+	uint32_t payer_bit;    /* in `payers` of definitions; several owners may have the same */
+	bool lean;	       /* the owner's turn is over: neither look names up nor wait */
+	bool skipped;	       /* the stack being sent lacks names that it could have */
+	uint64_t head_ns;      /* when the queue's head was last found waiting; 0: it was not */
+	uint64_t epoch_ns;     /* when the raw epoch began */
+	uint64_t late_ns;      /* from when on owners give up (namer_gives_up); 0: not yet */
+	uint64_t late_look_ns; /* of the last look at what was put aside since then */
+	bool ending;	       /* late_ns is due to the stream's end, and stays */
+	bool renews;	       /* a new epoch must begin */
+	struct stream_out *out;
+	struct definitions defs;
+	struct functions functions;
+	struct events queue;
+	uint64_t epoch;
+	uint64_t lost[3];		/* not yet sent, by why_lost */
+	struct stream_skipped of_newer; /* what was skipped of the raw stream */
+	bool gap_seen, begun, ended;
+	struct namer_counts counts;
+	struct names names;
+	uint64_t list[2 * NAMES_MAX];
+	uint64_t shown[NAMER_STACK_FRAMES]; /* a stack without its hidden frames */
+	const struct def_stack *stack;	    /* being sent, */
+	uint32_t stack_at;		    /* with this frame of it */
+};
+
+/* Further verdicts, only within these files. */
+enum namer_sending {
+	NAMER_UNDEFINED = NAMER_WAIT + 1, /* an id without a definition */
+	NAMER_RESTARTED, /* the functions' ceiling was reached, and a new epoch began */
+	NAMER_HOLD,	 /* a frame of generated code in process n->lacking has no name yet */
+	NAMER_HIDDEN,	 /* an interpreted frame that is internal to its runtime */
+	NAMER_ASIDE,	 /* n->lean: names are to be looked up or waited for */
+};
+
+/* The runtime build of a frame, borrowed; NULL: none or unsupported. */
+const struct runtime_build *namer_build_of(const struct namer *n, const struct def_frame *f);
+/* The address and the mark of the second object of a frame that has one. */
+static inline const uint64_t *namer_second_of(const struct namer *n, const struct def_frame *f)
+{
+	return n->defs.numbers + f->numbers + 2u * f->count;
+}
+/* Begins a new epoch, in which everything is sent again. 0, errors of stream_put. */
+int namer_restart(struct namer *n);
+
+/* Sends an event of any kind but EVENT_END. 0; NAMER_WAIT; NAMER_ASIDE; errors. */
+int namer_run_event(struct namer *n, const struct event *e, uint64_t now_ns);
+
+/* Ends files that ended before samples that had to wait, if none waits any more. */
+int namer_end_files(struct namer *n);
+
+/* Sends a sample with all that it needs. NAMER_HOLD: only definitions were sent. */
+int namer_send_sample(struct namer *n, const struct msg_sample *sample, uint64_t now_ns);
+/* Counts a sample whose definitions are missing. */
+void namer_lose_sample(struct namer *n);
+/* The same as namer_send_sample, or holds it back. */
+int namer_send_or_hold(struct namer *n, const struct msg_sample *sample, uint64_t now_ns);
+/* Ends a thread, once none of its samples is held back. */
+int namer_end_thread(struct namer *n, const struct msg_thread_end *m);
+/* Sends held samples whose names may be known now, or that were held too long. process: sends all
+ * of this process, with or without names; 0: of none; NAMER_ALL: of all. 0; NAMER_WAIT: some of
+ * these wait for a file; errors. */
+#define NAMER_ALL UINT64_MAX
+int namer_run_held(struct namer *n, uint64_t process, uint64_t now_ns);
+/* Tries a last time to name held samples of a process, or of all, and sends them. */
+int namer_settle_held(struct namer *n, uint64_t process, uint64_t now_ns);
+
+/* The process of a thread, borrowed; NULL: it is not known. */
+const struct def_process *namer_process_of(const struct namer *n, uint64_t thread);
+/* The owner that pays for a sample of this thread, or for this process. */
+uint64_t namer_owner_of(const struct namer *n, uint64_t thread);
+/* Sets n->payer for a sample of this thread. */
+void namer_charge(struct namer *n, uint64_t thread);
+uint64_t namer_owner_of_process(const struct namer *n, uint64_t process);
+/* Whether the owner's turn is over, and others have something to name. */
+bool namer_must_yield(const struct namer *n, uint64_t owner, uint64_t now_ns);
+/* Whether the owner's samples go without the names that are still missing: it is late, and the
+ * allowance is used up; or it is too late for all. */
+bool namer_gives_up(const struct namer *n, uint64_t owner, uint64_t now_ns);
+/* Between how many owners the time for naming is divided. */
+unsigned namer_owners(const struct namer *n);
+/* Whether it is an end, and samples that must come before it were put aside. */
+bool namer_waits_aside(const struct namer *n, const struct event *e);
+/* Puts it aside, maybe in the place of a sample of an owner who has more there. -ENOBUFS, -ENOMEM,
+ * errors of stream_put. */
+int namer_put_aside(struct namer *n, const struct event *e, uint64_t now_ns);
+/* Sends what was put aside until that time. 0; NAMER_WAIT: some is left; errors. */
+int namer_run_aside(struct namer *n, uint64_t until_ns, uint64_t now_ns);
+/* Sends all of it: for a part of the epoch's time with names, at most NAMER_LATE_NS, then without.
+ * The same. */
+int namer_settle_aside(struct namer *n, uint64_t now_ns);
+
+/* 0 if the definition was sent in this epoch, now or before; NAMER_WAIT, enum namer_sending, or an
+ * error. */
+int namer_send_process(struct namer *n, uint64_t id, uint64_t now_ns, bool wait);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whose turn it is (turns.h), and how late it is. */
+#include "common/base/clock.h"
+#include "tools/prof-symd/stream/namer_internal.h"
+
+const struct def_process *namer_process_of(const struct namer *n, uint64_t thread)
+{
+	const struct def_thread *t = idtable_get(&n->defs.threads, thread);
+
+	return t ? definitions_find_process(&n->defs, t->def.process) : NULL;
+}
+
+uint64_t namer_owner_of(const struct namer *n, uint64_t thread)
+{
+	const struct def_process *p = namer_process_of(n, thread);
+
+	return p ? p->def.owner : TURNS_NOBODY;
+}
+
+void namer_charge(struct namer *n, uint64_t thread)
+{
+	const struct def_process *p = namer_process_of(n, thread);
+
+	n->payer = p ? p->def.owner : 0;
+	n->payer_bit = 1u << (n->payer * 0x9e3779b97f4a7c15u >> 59);
+}
+
+uint64_t namer_owner_of_process(const struct namer *n, uint64_t process)
+{
+	const struct def_process *p = definitions_find_process(&n->defs, process);
+
+	return p ? p->def.owner : TURNS_NOBODY;
+}
+
+bool namer_must_yield(const struct namer *n, uint64_t owner, uint64_t now_ns)
+{
+	return n->turn_ns && turns_others(&n->turns, owner) &&
+	       turns_over(&n->turns, owner, namer_owners(n), now_ns);
+}
+
+unsigned namer_owners(const struct namer *n)
+{
+	const unsigned owners = n->turns.owners > n->round.count ? n->turns.owners : n->round.count;
+
+	return owners ? owners : 1;
+}
+
+bool namer_gives_up(const struct namer *n, uint64_t owner, uint64_t now_ns)
+{
+	return namer_is_late(n, now_ns) &&
+	       ((turns_over(&n->turns, owner, namer_owners(n), now_ns) &&
+		 turns_spent(&n->turns, owner, now_ns) > NAMER_FRUGAL_NS) ||
+		now_ns >= n->late_ns + (NAMER_LAST_NS - NAMER_LATE_NS));
+}
+
+/* Maps and jitdumps of those whose turn is over are read when nobody else waits. */
+static bool may_read(void *ctx, uint64_t process, uint64_t now_ns)
+{
+	const struct namer *n = ctx;
+
+	return !namer_must_yield(n, namer_owner_of_process(n, process), now_ns);
+}
+
+static void took(void *ctx, uint64_t process, uint64_t begun_ns)
+{
+	struct namer *n = ctx;
+	const uint64_t now_ns = clock_mono_ns();
+
+	turns_spend(&n->turns, namer_owner_of_process(n, process), now_ns - begun_ns, now_ns);
+}
+
+void namer_take_turns(struct namer *n, uint64_t ns, void (*say_slow)(uint64_t))
+{
+	n->turn_ns = ns;
+	n->say_slow = say_slow;
+	if (n->jit) {
+		n->jit->may_read = may_read;
+		n->jit->took = took;
+		n->jit->turns_ctx = n;
+	}
+}
+
+void namer_ends(struct namer *n, uint64_t now_ns)
+{
+	if (n->ending || !n->turn_ns)
+		return;
+	n->ending = true;
+	n->late_ns = now_ns + NAMER_LATE_NS;
+	program_until(now_ns + NAMER_LAST_NS);
+}
+
+bool namer_is_late(const struct namer *n, uint64_t now_ns)
+{
+	return n->late_ns && now_ns >= n->late_ns;
+}

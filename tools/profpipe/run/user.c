@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/profpipe/run/user.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static bool number(const char *name, unsigned long *ret)
+{
+	const char *text = getenv(name);
+	char *end;
+
+	if (!text || text[0] < '0' || text[0] > '9')
+		return false;
+	errno = 0;
+	*ret = strtoul(text, &end, 10);
+	return !errno && !*end && *ret < UINT32_MAX;
+}
+
+int user_become(struct user *u)
+{
+	unsigned long uid, gid;
+	gid_t groups[USER_GROUPS];
+	int count = USER_GROUPS;
+
+	u->changed = false;
+	if (geteuid() != 0 || !getenv("SUDO_UID"))
+		return 0;
+	/* Without a number we would stay root, which this must prevent. */
+	if (!number("SUDO_UID", &uid))
+		return -EINVAL;
+	if (uid == 0)
+		return 0;
+	const struct passwd *p = getpwuid((uid_t)uid);
+	if (!number("SUDO_GID", &gid)) {
+		if (!p || getenv("SUDO_GID"))
+			return -EINVAL;
+		gid = p->pw_gid;
+	}
+	if (!p || getgrouplist(p->pw_name, (gid_t)gid, groups, &count) < 0) {
+		groups[0] = (gid_t)gid;
+		count = 1;
+	}
+	u->count = getgroups(USER_GROUPS, u->groups);
+	if (u->count < 0)
+		return -errno;
+	u->changed = true;
+	if (setgroups((size_t)count, groups) < 0 || setegid((gid_t)gid) < 0 ||
+	    seteuid((uid_t)uid) < 0)
+		return -errno;
+	return 0;
+}
+
+void user_return(const struct user *u)
+{
+	const int saved = errno;
+
+	/* If we cannot become root again, ending is better than a half-changed identity. */
+	if (u->changed &&
+	    (seteuid(0) < 0 || setegid(getgid()) < 0 || setgroups((size_t)u->count, u->groups) < 0))
+		abort();
+	errno = saved;
+}
