@@ -121,6 +121,8 @@ struct env {
 	 * or NULL. */
 	void (*object)(void *ctx, const struct runtime_copy *how, uint64_t key, uint64_t check,
 		       uint64_t address, const __u64 *told);
+	bool is_copy;  /* of memory, which may be too short: */
+	bool is_short; /* a read failed for that */
 	/* Return addresses that uretprobes replaced; `returns` of them. */
 	const struct probed_return *returned;
 	uint32_t returns;

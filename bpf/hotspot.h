@@ -39,7 +39,8 @@ enum hotspot_flags {
  * an optional one: the build has none.
  */
 struct hotspot_config {
-	UW_U64 heaps; /* address of CodeCache::_heaps */
+	UW_U64 heaps;	    /* address of CodeCache::_heaps */
+	UW_U64 call_return; /* optional: of the address that methods return to in the call stub */
 	UW_U16 flags;
 	UW_U16 array_length, array_data; /* of a GrowableArray */
 	/* Of a CodeHeap: the first and the last address of the heap, the segment map, and log2 of
@@ -91,7 +92,7 @@ static inline UW_U64 hotspot_text_check(const UW_U64 text[2])
 }
 
 #ifndef __bpf__
-static_assert(sizeof(struct hotspot_config) == 80, "no padding");
+static_assert(sizeof(struct hotspot_config) == 88, "no padding");
 static_assert(sizeof(struct hotspot_config) <= RUNTIME_PRIVATE, "it fits");
 #endif
 

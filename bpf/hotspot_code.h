@@ -34,8 +34,11 @@ ENV_FUNCTION __u32 hotspot_load(HOTSPOT_PARAMETER __u64 variable)
 	__u32 n = 1;
 
 	p->heaps = 0;
+	p->call_return = 0;
 	if (!runtime_fetch(&p->copies, &at, 8, variable))
 		return 0;
+	if (c->call_return)
+		runtime_fetch(&p->copies, &p->call_return, 8, p->base + c->call_return);
 	if (!(c->flags & HOTSPOT_ONE_HEAP) &&
 	    (!runtime_fetch(&p->copies, &n, 4, at + c->array_length) ||
 	     !runtime_fetch(&p->copies, &data, 8, at + c->array_data)))

@@ -133,7 +133,7 @@ ENV_INLINE int hotspot_interprets(struct walk *w, struct hotspot_walk *p, __u64 
 		}
 	}
 	if (hotspot_is_code(p, r13) && hotspot_leaves(w, p, r13, &cfa, &back))
-		return runtime_leave(w, cfa > w->sp ? cfa : w->sp + 8, w->fp, back);
+		return runtime_leave(w, cfa, w->fp, back);
 	if (method && below >= whole && below < HOTSPOT_NEAR) {
 		index = hotspot_index(HOTSPOT_ARGUMENT(w, p) method, at);
 		hotspot_take(w, p, method, index == ~0ull ? RUNTIME_POSITION_MASK : index);

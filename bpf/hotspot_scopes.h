@@ -118,8 +118,8 @@ ENV_FUNCTION __u64 hotspot_ahead(HOTSPOT_PARAMETER __u64 before, __u64 by, __u64
 	return at >> 31 || at <= offset ? by : 0;
 }
 
-/* The scope at an offset of the code: that of the next place behind it. */
-ENV_INLINE __u32 hotspot_scope_at(struct walk *w, struct hotspot_walk *p, __u64 offset)
+/* Looks for the scope at an offset of the code: that of the next place behind it. */
+ENV_INLINE __u32 hotspot_find_scope(struct walk *w, struct hotspot_walk *p, __u64 offset)
 {
 	__u64 before = 0, k = 0; /* so many places are not behind it */
 
@@ -140,6 +140,23 @@ ENV_INLINE __u32 hotspot_scope_at(struct walk *w, struct hotspot_walk *p, __u64 
 		k += hotspot_not_behind(at, offset) & 1ull << i;
 	}
 	return k < count ? p->place[k * 2 & (HOTSPOT_PLACES * 2 - 1)] >> 32 : HOTSPOT_SCOPE_NONE;
+}
+
+/* The scope at an offset of the code. Deferred walks are told, since the search reads a dozen lines
+ * of memory. */
+ENV_INLINE __u32 hotspot_scope_at(struct walk *w, struct hotspot_walk *p, __u64 offset)
+{
+	const __u64 key = RUNTIME_TOLD(p->block + offset);
+	const __u32 keep = p->copies.keep;
+	__u64 scope;
+
+	if (runtime_was_told(key, &scope))
+		return (__u32)scope;
+	p->copies.keep = 0;
+	scope = hotspot_find_scope(w, p, offset);
+	p->copies.keep = keep;
+	runtime_tell(&p->copies, key, scope);
+	return (__u32)scope;
 }
 
 /* Decodes the number at byte `at` of number[] (CompressedStream, UNSIGNED5). Returns it, and in the

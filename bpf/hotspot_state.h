@@ -45,6 +45,7 @@ struct hotspot_walk {
 	__u64 time_ns, process; /* of which walk the rest is */
 	__u32 heaps, keeps;
 	struct hotspot_heap heap[HOTSPOT_HEAPS];
+	__u64 call_return; /* where a method returns to that native code called */
 	__u64 nmethod_name, interpreter_name; /* of blobs that were seen */
 	__u64 block;			      /* address of the block in words[] */
 	__u64 pcs, pcs_count, scopes, metadata;

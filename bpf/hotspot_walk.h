@@ -198,9 +198,11 @@ ENV_INLINE int hotspot_stub(struct walk *w, struct hotspot_walk *p, __u32 kind)
 		return hotspot_barrier(w, p);
 	if (w->exact)
 		built = hotspot_stub_built(HOTSPOT_ARGUMENT(w, p) words);
+	else if (w->pc == p->call_return)
+		built = HOTSPOT_BY_RBP;
 	if (built != HOTSPOT_BY_RBP && words > HOTSPOT_FRAME_MAX)
 		return RUNTIME_DECLINES;
-	if (!w->exact && !words) {
+	if (!w->exact && !words && built != HOTSPOT_BY_RBP) {
 		int left = hotspot_bare(w, p, name);
 
 		if (left != RUNTIME_DECLINES)
@@ -219,25 +221,40 @@ ENV_INLINE int hotspot_stub(struct walk *w, struct hotspot_walk *p, __u32 kind)
 	return hotspot_leave(w, cfa, fp);
 }
 
-/* An adapter moves arguments, and then jumps. Meanwhile R13 is the caller's RSP, and the return
- * address may be in RAX. */
+/*
+ * An adapter moves arguments, and then jumps.
+ *
+ * Before, the return address is at RSP. Then it is in RAX, and R13 is the caller's RSP. Where the
+ * call put it, it stays until an argument takes its place. In the end it is at RSP again, or an
+ * adapter to the interpreter first asks whether the caller can be changed: then R13 is the address
+ * of the return address. What these places hold at other times are leftovers.
+ */
 ENV_INLINE int hotspot_adapter(struct walk *w, struct hotspot_walk *p)
 {
-	__u64 cfa = hotspot_register(HOTSPOT_ARGUMENT(w, p) HOTSPOT_R13), back;
-	__u64 least = w->sp + 8;
+	const __u64 rax = hotspot_register(HOTSPOT_ARGUMENT(w, p) HOTSPOT_RAX),
+		    r13 = hotspot_register(HOTSPOT_ARGUMENT(w, p) HOTSPOT_R13), moved = r13 - w->sp;
+	const bool loaded = hotspot_is_code(p, rax), near = moved <= HOTSPOT_ADAPTED && !(r13 & 7);
+	__u64 cfa = w->sp + 8, top, back = rax, word = 0;
 
-	if (!w->exact || !walk_read(w, w->sp, &back))
+	if (!w->exact || !walk_read(w, w->sp, &top))
 		return RUNTIME_DECLINES;
-	if (!hotspot_is_code(p, back)) {
-		back = hotspot_register(HOTSPOT_ARGUMENT(w, p) HOTSPOT_RAX);
-		least = w->sp;
-	}
-	if (!hotspot_is_code(p, back))
+	const bool stored = hotspot_is_code(p, top);
+
+	if (!loaded && !stored)
 		return RUNTIME_DECLINES;
-	if (cfa - least > HOTSPOT_ADAPTED)
-		cfa = least;
+	if (loaded && near && walk_read(w, r13 - 8, &word) && word == rax)
+		cfa = r13;
+	else if (loaded && near && walk_read(w, r13, &word) && word == rax)
+		cfa = r13 + 8;
+	else if (loaded && !stored)
+		cfa = !near || (walk_read(w, w->sp - 8, &word) && word == rax) ? w->sp : r13;
+	/* It lowers RSP by multiples of 16. */
+	else if (loaded && near && (top == rax || (moved && !(moved & 15))))
+		cfa = r13;
+	else
+		back = top;
 	hotspot_take_stub(HOTSPOT_ARGUMENT(w, p) hotspot_word(p, p->config.blob_name));
-	return runtime_leave(w, cfa > w->sp ? cfa : w->sp + 8, w->fp, back);
+	return runtime_leave(w, cfa, w->fp, back);
 }
 
 ENV_INLINE int hotspot_frame(struct walk *w, struct hotspot_walk *p)

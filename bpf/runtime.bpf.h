@@ -333,28 +333,71 @@ static __always_inline int tell(void)
 }
 #endif
 
-/* Keeps the line of memory at an address. A global function: the verifier checks it once. */
-__attribute__((noinline)) int keep_line(__u64 at)
+static __always_inline struct fetched *fetched_here(void)
 {
-	__u32 zero = 0, hash = (__u32)((at / SAMPLE_FETCHED_BYTES * 0x9e3779b97f4a7c15ull) >> 32) &
-			       (FETCHED_INDEX - 1);
-	struct fetched *f = bpf_map_lookup_elem(&fetched, &zero);
+	__u32 cpu = bpf_get_smp_processor_id();
 
-	if (!f)
-		return 0;
+	return bpf_map_lookup_elem(&fetched, &cpu);
+}
+
+/* The place for a new line. NULL: there is such a line already, or no room. */
+static __always_inline struct sample_line *new_line(struct fetched *f, __u64 at, __u32 *ret_hash)
+{
+	__u32 hash = (__u32)((at / SAMPLE_FETCHED_BYTES * 0x9e3779b97f4a7c15ull) >> 32) &
+		     (FETCHED_INDEX - 1);
 	__u64 known = f->index[hash], n = f->sent.lines;
 
 	ENV_OPAQUE(known);
 	ENV_OPAQUE(n);
-	if (known && known <= SAMPLE_FETCHED_LINES && f->sent.line[known - 1].at == at)
+	*ret_hash = hash;
+	if (n >= SAMPLE_FETCHED_LINES || (known && known <= n && f->sent.line[known - 1].at == at))
+		return NULL;
+	return &f->sent.line[n];
+}
+
+static __always_inline void add_line(struct fetched *f, struct sample_line *line, __u64 at,
+				     __u32 hash)
+{
+	line->at = at;
+	f->index[hash] = ++f->sent.lines;
+}
+
+/* Keeps the line of memory at an address. A global function: the verifier checks it once. */
+__attribute__((noinline)) int keep_line(__u64 at)
+{
+	struct fetched *f = fetched_here();
+	__u32 hash;
+
+	if (!f)
 		return 0;
-	if (n >= SAMPLE_FETCHED_LINES ||
-	    bpf_probe_read_user(f->sent.line[n].bytes, SAMPLE_FETCHED_BYTES, (void *)at))
-		return 0;
-	f->sent.line[n].at = at;
-	f->sent.lines = n + 1;
-	f->index[hash] = n + 1;
+	struct sample_line *line = new_line(f, at, &hash);
+
+	if (line && !bpf_probe_read_user(line->bytes, SAMPLE_FETCHED_BYTES, (void *)at))
+		add_line(f, line, at, hash);
 	return 0;
+}
+
+/* Keeps a number as a line. */
+__attribute__((noinline)) int keep_number(__u64 at, __u64 number)
+{
+	struct fetched *f = fetched_here();
+	__u32 hash;
+
+	ENV_OPAQUE(number);
+	if (!f)
+		return 0;
+	struct sample_line *line = new_line(f, at, &hash);
+
+	if (!line)
+		return 0;
+	__builtin_memcpy(line->bytes, &number, sizeof(number));
+	add_line(f, line, at, hash);
+	return 0;
+}
+
+ENV_INLINE void env_tell(__u64 key, __u64 number)
+{
+	keep_number(key, number);
 }
 
 ENV_INLINE void env_keep(__u64 addr, __u32 size)
@@ -419,15 +462,13 @@ __attribute__((noinline)) int fetch_window(__u64 at, __u64 below)
 /* Fetches what a walk over a copy of the stack will need, and sends it ahead. */
 static __always_inline void fetch(struct walk *w)
 {
-	__u32 zero = 0;
-	struct fetched *f = bpf_map_lookup_elem(&fetched, &zero);
+	struct fetched *f = fetched_here();
 	struct OF_RUNTIME(_walk) *p = state();
 	__u64 sp = w->regs[UNWIND_REG_RSP] & ~7ull, below = 0;
 
 	if (!f || !p)
 		return;
 	f->sent.lines = 0;
-	__builtin_memset(f->index, 0, sizeof(f->index));
 	p->copies.keep = 1;
 	fetch_for(w->leaf_exact ? w->leaf_pc : w->leaf_pc - 1, w->regs[UNWIND_REG_RBP]);
 	tell();
@@ -440,7 +481,10 @@ static __always_inline void fetch(struct walk *w)
 	__u64 n = f->sent.lines;
 
 	ENV_OPAQUE(n);
-	if (!n || n > SAMPLE_FETCHED_LINES)
+	/* Samples come first. */
+	if (!n || n > SAMPLE_FETCHED_LINES ||
+	    bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >
+		    bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2)
 		return;
 	n = sizeof(f->sent) - (SAMPLE_FETCHED_LINES - n) * sizeof(struct sample_line);
 	f->sent.sample = w->sample;
@@ -505,5 +549,10 @@ int RUNTIME_GLUE(OF_RUNTIME_ON, _frame)(void *ctx)
 ENV_INLINE void env_keep(__u64 addr, __u32 size)
 {
 	(void)addr, (void)size;
+}
+
+ENV_INLINE void env_tell(__u64 key, __u64 number)
+{
+	(void)key, (void)number;
 }
 #endif

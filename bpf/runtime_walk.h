@@ -103,12 +103,39 @@ ENV_INLINE bool runtime_read_bytes(void *dst, __u32 size, __u64 addr)
 
 #ifdef __bpf__
 ENV_INLINE void env_keep(__u64 addr, __u32 size);
+ENV_INLINE void env_tell(__u64 key, __u64 number);
 #else
 ENV_INLINE void env_keep(__u64 addr, __u32 size)
 {
 	(void)addr, (void)size;
 }
+
+ENV_INLINE void env_tell(__u64 key, __u64 number)
+{
+	(void)key, (void)number;
+}
 #endif
+
+/* What NAME_fetch needed many reads for, it can tell the deferred walk as a number: by a key, which
+ * is made of an address that only this number has. */
+#define RUNTIME_TOLD(address) (1ull << 63 | (address) << 6)
+
+ENV_INLINE void runtime_tell(const struct runtime_copies *c, __u64 key, __u64 number)
+{
+	if (c->keep)
+		env_tell(key, number);
+}
+
+/* False: it was not told, or this is no deferred walk. */
+ENV_INLINE bool runtime_was_told(__u64 key, __u64 *ret)
+{
+#ifdef __bpf__
+	(void)key, (void)ret;
+	return false;
+#else
+	return env_current->is_copy && env_read_user(ret, sizeof(*ret), key) == 0;
+#endif
+}
 
 /* Reads memory besides the stack, at most 2 * SAMPLE_FETCHED_BYTES, for NAME_frame and NAME_fetch.
  */
@@ -172,7 +199,8 @@ ENV_INLINE void runtime_took(struct walk *w, __u64 kind, __u64 address, __u64 se
  * address. fp: its RBP, or WALK_FP_UNKNOWN. Its other registers count as unknown. */
 ENV_INLINE int runtime_leave(struct walk *w, __u64 cfa, __u64 fp, __u64 pc)
 {
-	if (cfa <= w->sp && !walk_jumps(w, cfa, true))
+	/* The leaf may have taken its return address off the stack. */
+	if (cfa < w->sp + !w->exact && !walk_jumps(w, cfa, true))
 		return walk_stop(w, WALK_NO_PROGRESS);
 	w->tracked = 0;
 	int stop = walk_to_caller(w, cfa, fp, pc);

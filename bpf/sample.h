@@ -116,10 +116,11 @@ struct sample_object {
 /*
  * Memory besides the stack that runtimes need to take over frames of a deferred walk. They fetch it
  * while the stack is copied, for each word of the stack that leads into their code. `user_frames`
- * of its sample counts the words behind the header in the ring.
+ * of its sample counts the words behind the header in the ring. A line may also begin with a number
+ * that the fetching walk found, at an address that is none of a process (RUNTIME_TOLD).
  */
 #define SAMPLE_FETCHED_BYTES 64 /* of a line, which begins at a multiple of it */
-#define SAMPLE_FETCHED_LINES 400
+#define SAMPLE_FETCHED_LINES 1200
 struct sample_line {
 	__sample_u64 at;
 	unsigned char bytes[SAMPLE_FETCHED_BYTES];

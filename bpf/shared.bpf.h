@@ -67,15 +67,16 @@ struct {
 	__type(value, struct sample_object);
 } objects SEC(".maps");
 
-/* The memory that a runtime fetches for a deferred walk. */
-#define FETCHED_INDEX 512 /* a power of two */
+/* The memory that a runtime fetches for a deferred walk, of each cpu: values of per-cpu maps are
+ * small. prof-bpf sets how many there are. */
+#define FETCHED_INDEX 4096 /* a power of two */
 struct fetched {
 	struct sample_fetched sent;
 	__u64 keep;		    /* lines are kept now */
-	__u16 index[FETCHED_INDEX]; /* 1 + the number of the line with this hash; 0: none */
+	__u16 index[FETCHED_INDEX]; /* 1 + the number of the line with this hash, or leftovers */
 };
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct fetched);

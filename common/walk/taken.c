@@ -53,6 +53,9 @@ int taken_step(struct walk *w)
 			w->declined = 0;
 			break;
 		}
+		/* It may be its frame all the same. */
+		if (env_current->is_short)
+			return walk_stop(w, WALK_COPY_END);
 		walk_decline(w);
 		next = walk_step(w);
 	}

@@ -442,6 +442,9 @@ int loader_load(struct loader *l)
 	r = bpf_map__set_max_entries(l->skel->maps.processes, process_room());
 	if (r < 0)
 		return r;
+	r = bpf_map__set_max_entries(l->skel->maps.fetched, l->cpus);
+	if (r < 0)
+		return r;
 	l->skel->rodata->only_selected = l->config.only_selected;
 	l->skel->rodata->follow_forks = l->config.follow_forks;
 	l->skel->rodata->viewer_pid_ns = viewer_pid_ns();

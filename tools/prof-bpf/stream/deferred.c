@@ -75,6 +75,26 @@ struct deferred_queue {
 	} out;
 };
 
+static int compare_lines(const void *a, const void *b)
+{
+	const struct sample_line *x = a, *y = b;
+
+	return (x->at > y->at) - (x->at < y->at);
+}
+
+/* The bytes at addr that a runtime fetched: at most *ret_n of them, or NULL. */
+static const uint8_t *fetched_line(const struct item *i, uint64_t addr, size_t *ret_n)
+{
+	const struct sample_line key = { .at = addr & ~(SAMPLE_FETCHED_BYTES - 1ull) };
+	const struct sample_line *line =
+		i->lines ? bsearch(&key, i->line, i->lines, sizeof(*line), compare_lines) : NULL;
+
+	if (!line)
+		return NULL;
+	*ret_n = SAMPLE_FETCHED_BYTES - (addr - line->at);
+	return line->bytes + (addr - line->at);
+}
+
 /* The copied bytes at addr: at most *ret_n of them, or NULL. */
 static const uint8_t *copied(const struct item *i, uint64_t addr, size_t *ret_n)
 {
@@ -95,15 +115,7 @@ static const uint8_t *copied(const struct item *i, uint64_t addr, size_t *ret_n)
 			return (const uint8_t *)o->words + at;
 		}
 	}
-	for (uint32_t n = 0; n < i->lines; n++) {
-		uint64_t at = addr - i->line[n].at;
-
-		if (at < SAMPLE_FETCHED_BYTES) {
-			*ret_n = SAMPLE_FETCHED_BYTES - at;
-			return i->line[n].bytes + at;
-		}
-	}
-	return NULL;
+	return fetched_line(i, addr, ret_n);
 }
 
 /* Whether addr was not copied because the copy was full. */
@@ -135,6 +147,7 @@ static long read_copy(void *ctx, void *dst, uint32_t size, uint64_t addr)
 
 		if (!from) {
 			q->past_end = past_end(i, addr);
+			q->env.is_short |= i->lines == SAMPLE_FETCHED_LINES;
 			return -EFAULT;
 		}
 		if (n > size - done)
@@ -155,6 +168,7 @@ int deferred_new(const struct deferred_config *c, struct deferred_queue **ret)
 	tables_env(c->tables, &q->env);
 	q->env.read_user = read_copy;
 	q->env.ctx = q;
+	q->env.is_copy = true;
 	*ret = q;
 	return 0;
 }
@@ -284,6 +298,7 @@ static void take_ahead(struct deferred_queue *q, struct item *i)
 		if (a->fetched && i->lacks_lines) {
 			i->lines = a->words / (uint32_t)(sizeof(*i->line) / sizeof(uint64_t));
 			i->line = (struct sample_line *)a->data;
+			qsort(i->line, i->lines, sizeof(*i->line), compare_lines);
 			i->lacks_lines = false;
 			i->bytes += a->words * sizeof(uint64_t);
 			hold(q, i->owner, a->words * sizeof(uint64_t));
@@ -349,7 +364,7 @@ static bool walk(struct deferred_queue *q, struct item *i, bool last)
 	w->fp = i->regs[UNWIND_REG_RBP];
 	memcpy(w->regs, i->regs, sizeof(w->regs));
 	q->reading = i;
-	q->past_end = false;
+	q->past_end = q->env.is_short = false;
 	q->env.tls = i->tls;
 	q->env.g_below = i->g_below;
 	q->env.returned = i->returns;

@@ -68,6 +68,7 @@ enum field {
 	SYMBOL_LENGTH,
 	SYMBOL_BODY,
 	CONT_ENTRY,
+	CALL_RETURN,
 	VERSION,
 	FIELDS,
 };
@@ -124,6 +125,7 @@ static const struct exports_field wanted[FIELDS] = {
 	[SYMBOL_LENGTH] = { "Symbol", "_length" },
 	[SYMBOL_BODY] = { "Symbol", "_body" },
 	[CONT_ENTRY] = { "JavaThread", "_cont_entry" },
+	[CALL_RETURN] = { "StubRoutines", "_call_stub_return_address" },
 	[VERSION] = { "Abstract_VM_Version", "_vm_major_version" },
 };
 
@@ -310,6 +312,8 @@ static bool fill(const struct elfview *im, struct exports *e, uint64_t bias,
 	describe_blob(e, &c);
 	describe_method(e, &c, &n);
 	c.heaps = e->f[c.flags & HOTSPOT_ONE_HEAP ? HEAP : HEAPS].value - bias;
+	if (e->f[CALL_RETURN].value != EXPORTS_NONE)
+		c.call_return = e->f[CALL_RETURN].value - bias;
 	c.frame_bcp = n.major >= 9 ? SLOTS_9 : SLOTS_8;
 	if (has(e, CONT_ENTRY) && e->t[CONT_ENTRY_TYPE].size != EXPORTS_NONE) {
 		c.cont_entry = need(e, CONT_ENTRY);
@@ -361,16 +365,17 @@ static int print(const struct runtime_build *b, struct buf *ret)
 	memcpy(&n, b->naming, sizeof(n));
 
 	int r = buf_printf(ret,
-			   "heaps 0x%" PRIx64 " flags %u array length %u data %u\n"
+			   "heaps 0x%" PRIx64 " call_return 0x%" PRIx64
+			   " flags %u array length %u data %u\n"
 			   "heap start %u end %u map %u shift %u block %u\n"
 			   "blob bytes %u name %u code %u complete %u frame %u\n"
 			   "nmethod method %u deopt %u deopt_mh %u orig_pc %u immutable %u pcs %u "
 			   "end %u data %u metadata %u mutable %u\n",
-			   (uint64_t)c.heaps, c.flags, c.array_length, c.array_data, c.heap_start,
-			   c.heap_end, c.heap_map, c.heap_shift, c.block, c.blob_bytes, c.blob_name,
-			   c.blob_code, c.blob_complete, c.blob_frame, c.method, c.deopt,
-			   c.deopt_mh, c.orig_pc, c.immutable, c.pcs, c.pcs_end, c.data, c.metadata,
-			   c.mutable_data);
+			   (uint64_t)c.heaps, (uint64_t)c.call_return, c.flags, c.array_length,
+			   c.array_data, c.heap_start, c.heap_end, c.heap_map, c.heap_shift,
+			   c.block, c.blob_bytes, c.blob_name, c.blob_code, c.blob_complete,
+			   c.blob_frame, c.method, c.deopt, c.deopt_mh, c.orig_pc, c.immutable,
+			   c.pcs, c.pcs_end, c.data, c.metadata, c.mutable_data);
 
 	return r ? r
 		 : buf_printf(ret,
