@@ -9,6 +9,7 @@
 #define CHARACTERS 0x7f0002003000ull
 #define OTHER 0x7f0003004000ull
 #define SLOT 3
+#define SECOND 1000000000ull
 
 /* An object of 64 bytes: at 16 a string of n characters of up to 4 bytes behind 8 + 32 bytes, at 24
  * a table behind its size. What is at 32 in the string is characters elsewhere. */
@@ -57,7 +58,7 @@ static struct reach *with_object(void)
 {
 	struct reach *r = NULL;
 
-	reach_add(&r, OBJECT, SLOT, true);
+	reach_add(&r, OBJECT, SLOT, 0, true);
 	cr_assert_eq(read_words(&r, OBJECT, object, 8), sizeof(object));
 	return r;
 }
@@ -67,7 +68,7 @@ Test(reach, begins_at_objects_of_samples_and_has_their_bytes_alone)
 	struct reach *r = NULL;
 
 	cr_expect_eq(of(r, OBJECT, 8), 0);
-	reach_add(&r, OBJECT, SLOT, true);
+	reach_add(&r, OBJECT, SLOT, 0, true);
 	cr_expect_eq(of(r, OBJECT, 8), 8);
 	cr_expect_eq(of(r, OBJECT, 4096), 64);
 	cr_expect_eq(of(r, OBJECT + 8, 8), 0, "a request begins where the object does");
@@ -82,7 +83,7 @@ Test(reach, an_object_without_a_runtime_is_not_within_reach)
 {
 	struct reach *r = NULL;
 
-	reach_add(&r, OBJECT, SLOT + 5, true);
+	reach_add(&r, OBJECT, SLOT + 5, 0, true);
 	cr_expect_eq(of(r, OBJECT, 8), 0);
 	cr_expect_eq(read_words(&r, OBJECT, object, 8), 0);
 	reach_free(r);
@@ -104,7 +105,7 @@ Test(reach, what_is_read_in_part_leads_only_as_far_as_it_was_read)
 {
 	struct reach *r = NULL;
 
-	reach_add(&r, OBJECT, SLOT, true);
+	reach_add(&r, OBJECT, SLOT, 0, true);
 	cr_expect_eq(read_words(&r, OBJECT, object, 3), 24);
 	cr_expect_eq(of(r, STRING, 8), 8);
 	cr_expect_eq(of(r, TABLE, 8), 0);
@@ -117,7 +118,7 @@ Test(reach, an_object_that_is_read_with_what_is_before_it_leads_to_the_same)
 	uint64_t with[9] = { CHARACTERS };
 
 	memcpy(with + 1, object, sizeof(object));
-	reach_add(&r, OBJECT, SLOT, true);
+	reach_add(&r, OBJECT, SLOT, 0, true);
 	cr_expect_eq(read_words(&r, OBJECT - 8, with, 9), sizeof(with));
 	cr_expect_eq(of(r, STRING, 8), 8);
 	cr_expect_eq(of(r, TABLE, 8), 8);
@@ -165,7 +166,7 @@ Test(reach, memory_that_is_out_of_reach_leads_nowhere)
 	struct reach *r = NULL;
 
 	cr_expect_eq(read_words(&r, STRING, object, 8), 0);
-	reach_add(&r, OBJECT, SLOT, true);
+	reach_add(&r, OBJECT, SLOT, 0, true);
 	cr_expect_eq(read_words(&r, STRING, object, 8), 0);
 	cr_expect_eq(of(r, TABLE, 8), 0);
 	reach_free(r);
@@ -177,7 +178,7 @@ Test(reach, an_address_of_two_steps_has_the_bytes_of_both)
 	uint64_t both[8] = { [2] = STRING, [3] = STRING };
 	uint64_t text[64] = { [0] = 300, [2] = 2 };
 
-	reach_add(&r, OBJECT, SLOT, true);
+	reach_add(&r, OBJECT, SLOT, 0, true);
 	cr_expect_eq(read_words(&r, OBJECT, both, 8), sizeof(both));
 	cr_expect_eq(of(r, STRING, 4096), 4096);
 	cr_expect_eq(read_words(&r, STRING, text, 64), 308);
@@ -283,7 +284,7 @@ Test(reach, has_a_ceiling_and_keeps_what_is_near)
 	unsigned kept = 0;
 
 	for (uint64_t i = 0; i < 200; i++)
-		reach_add(&r, OBJECT + i * 64, SLOT, true);
+		reach_add(&r, OBJECT + i * 64, SLOT, 0, true);
 	for (uint64_t i = 0; i < 1000000; i++) {
 		at[2] = TABLE + i * 64;
 		read_words(&r, OBJECT, at, 8);
@@ -299,18 +300,31 @@ Test(reach, has_a_ceiling_and_keeps_what_is_near)
 	reach_free(r);
 }
 
+Test(reach, an_object_has_room_for_its_pieces_however_many_were_sampled_before)
+{
+	struct reach *r = NULL;
+
+	for (uint64_t i = 0; i < 8 * REACH_MOST; i++)
+		reach_add(&r, 0x500000000000 + i * 144, SLOT, i * SECOND / 1000, true);
+	reach_add(&r, OBJECT, SLOT, 8 * REACH_MOST * SECOND / 1000, true);
+	cr_assert_eq(read_words(&r, OBJECT, object, 8), sizeof(object));
+	cr_expect_gt(of(r, STRING, 100), 0, "its string is within reach");
+	cr_expect_gt(of(r, TABLE, 100), 0, "and its table");
+	reach_free(r);
+}
+
 Test(reach, takes_no_memory_that_it_may_not_take)
 {
 	struct reach *r = NULL;
 	size_t before;
 
-	reach_add(&r, OBJECT, SLOT, false);
+	reach_add(&r, OBJECT, SLOT, 0, false);
 	cr_expect_null(r);
 	cr_expect_eq(reach_bytes(r), 0);
-	reach_add(&r, OBJECT, SLOT, true);
+	reach_add(&r, OBJECT, SLOT, 0, true);
 	before = reach_bytes(r);
 	for (uint64_t i = 0; i < 100000; i++)
-		reach_add(&r, OBJECT + i * 64, SLOT, false);
+		reach_add(&r, OBJECT + i * 64, SLOT, 0, false);
 	cr_expect_eq(reach_bytes(r), before);
 	cr_expect_eq(of(r, OBJECT + 99999 * 64, 8), 8, "the latest is there");
 	reach_free(r);
@@ -320,9 +334,9 @@ Test(reach, numbers_that_are_no_addresses_take_no_room)
 {
 	struct reach *r = NULL;
 
-	reach_add(&r, 0, SLOT, true);
-	reach_add(&r, 17, SLOT, true);
-	reach_add(&r, 1ull << 47, SLOT, true);	       /* a key */
-	reach_add(&r, 0x6d616e5f6f6c6568, SLOT, true); /* text */
+	reach_add(&r, 0, SLOT, 0, true);
+	reach_add(&r, 17, SLOT, 0, true);
+	reach_add(&r, 1ull << 47, SLOT, 0, true);	  /* a key */
+	reach_add(&r, 0x6d616e5f6f6c6568, SLOT, 0, true); /* text */
 	cr_expect_null(r);
 }

@@ -206,12 +206,12 @@ size_t memory_was_read(struct host *h, const struct memory_read *m, uint32_t pie
 	return n;
 }
 
-static void item_was_sampled(struct process *p, uint64_t item, bool grow)
+static void item_was_sampled(struct process *p, uint64_t item, uint64_t time_ns, bool grow)
 {
 	if (item >> RUNTIME_ITEM_SHIFT == RUNTIME_FRAME ||
 	    item >> RUNTIME_ITEM_SHIFT == RUNTIME_SECOND)
 		reach_add(&p->reach, item & RUNTIME_ADDRESS_MASK,
-			  item >> RUNTIME_ITEM_SLOT_SHIFT & RUNTIME_ITEM_SLOT_MASK, grow);
+			  item >> RUNTIME_ITEM_SLOT_SHIFT & RUNTIME_ITEM_SLOT_MASK, time_ns, grow);
 }
 
 void memory_was_sampled(struct host *h, const struct host_process *of, const struct sample *s)
@@ -226,11 +226,11 @@ void memory_was_sampled(struct host *h, const struct host_process *of, const str
 	const bool grow = may_grow(h, p);
 
 	for (uint32_t i = 0; i < s->items; i++)
-		item_was_sampled(p, items[2 * i], grow);
+		item_was_sampled(p, items[2 * i], s->time_ns, grow);
 	for (uint32_t i = 0; taken && i < s->user_frames; i += sample_frame_words(frames[i])) {
 		for (uint32_t k = 1; k < sample_frame_words(frames[i]) && i + k < s->user_frames;
 		     k += 2)
-			item_was_sampled(p, frames[i + k], grow);
+			item_was_sampled(p, frames[i + k], s->time_ns, grow);
 	}
 	charge_reach(h, p, before);
 }

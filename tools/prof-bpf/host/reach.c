@@ -5,6 +5,8 @@
 #include <string.h>
 
 #define WAYS 8
+#define TIME_SHIFT 28	    /* of nanoseconds: times are counted in quarters of a second */
+#define OLD 8		    /* so long after the last sample, nobody waits for a place */
 #define LOWEST (1ull << 16) /* no pointer is below */
 #define HIGHEST (1ull << 47)
 /* Of a piece whose size is in memory, as real ones have them. */
@@ -16,7 +18,8 @@ struct place {
 	uint64_t address; /* 0: unused */
 	uint16_t slot;
 	uint16_t steps;	   /* a bit for each */
-	uint32_t distance; /* pointers from an object of a sample */
+	uint16_t distance; /* pointers from an object of a sample */
+	uint16_t last;	   /* `now` when it was noted last */
 };
 static_assert(sizeof(struct place) == 16 && RUNTIME_STEPS <= 16, "no padding, a bit a step");
 
@@ -24,6 +27,7 @@ struct reach {
 	uint32_t sets;	   /* a power of two */
 	uint32_t replaced; /* places that gave way since it grew */
 	uint32_t turn;	   /* which way gives way next, among equals */
+	uint16_t now;	   /* the time of the last sample */
 	struct place at[][WAYS];
 };
 
@@ -51,27 +55,37 @@ static struct place *find(struct reach *r, uint64_t address)
 	return NULL;
 }
 
-/* An unused place, or one of the largest distance. NULL: all are nearer than the new one. */
+static uint16_t age_of(const struct reach *r, const struct place *p)
+{
+	return (uint16_t)(r->now - p->last);
+}
+
+/* An unused place; or the oldest one, if nobody waits for it any more; or one of the largest
+ * distance. NULL: all are needed, and nearer than the new one. */
 static struct place *room_for(struct reach *r, const struct place *p)
 {
-	struct place *set = r->at[set_of(r, p->address)], *ret = NULL;
+	struct place *set = r->at[set_of(r, p->address)], *old = NULL, *far = NULL;
 
 	for (unsigned k = 0; k < WAYS; k++) {
 		struct place *e = &set[(r->turn + k) % WAYS];
 
 		if (!e->address)
 			return e;
-		if (e->distance >= p->distance && (!ret || e->distance > ret->distance))
-			ret = e;
+		if (age_of(r, e) >= OLD && (!old || age_of(r, e) > age_of(r, old)))
+			old = e;
+		if (e->distance >= p->distance && (!far || e->distance > far->distance))
+			far = e;
 	}
-	return ret;
+	return old ? old : far;
 }
 
 static void put(struct reach *r, const struct place *p)
 {
 	struct place *e = find(r, p->address);
 
+	r->now = p->last;
 	if (e && e->slot == p->slot) {
+		e->last = p->last;
 		e->steps |= p->steps;
 		e->distance = p->distance < e->distance ? p->distance : e->distance;
 		return;
@@ -84,15 +98,15 @@ static void put(struct reach *r, const struct place *p)
 	*e = *p;
 }
 
-/* Whether to grow before this place is put: an object of a sample would take another place's room,
- * or many places did. */
+/* Whether to grow before this place is put: it would find no room, or an object of a sample would
+ * take another place's, or many places did. */
 static bool is_short(struct reach *r, const struct place *p)
 {
 	const struct place *e = room_for(r, p);
 
 	return r->sets * WAYS < REACH_MOST &&
 	       (r->replaced >= r->sets * WAYS ||
-		(!p->distance && !find(r, p->address) && (!e || e->address)));
+		(!find(r, p->address) && (!e || (!p->distance && e->address))));
 }
 
 /* False: there is no memory. */
@@ -106,6 +120,7 @@ static bool grow(struct reach **reach)
 		for (unsigned k = 0; k < WAYS; k++)
 			if (old->at[i][k].address)
 				put(r, &old->at[i][k]);
+	r->now = old->now;
 	r->replaced = 0;
 	free(old);
 	*reach = r;
@@ -165,9 +180,15 @@ bool reach_suits(const struct runtime_copy *c, struct runtime_need need)
 	return true;
 }
 
-void reach_add(struct reach **reach, uint64_t address, uint16_t slot, bool may_grow)
+void reach_add(struct reach **reach, uint64_t address, uint16_t slot, uint64_t time_ns,
+	       bool may_grow)
 {
-	note(reach, &(struct place){ .address = address, .slot = slot, .steps = 1 }, may_grow);
+	note(reach,
+	     &(struct place){ .address = address,
+			      .slot = slot,
+			      .steps = 1,
+			      .last = (uint16_t)(time_ns >> TIME_SHIFT) },
+	     may_grow);
 }
 
 /* The number that stands in memory. False: it is not within the bytes. */
@@ -277,7 +298,8 @@ static void follow(struct reach **reach, const struct found *f, uint32_t from, s
 		     &(struct place){ .address = to + (uint64_t)(int64_t)s->start,
 				      .slot = f->place.slot,
 				      .steps = (uint16_t)(1u << i),
-				      .distance = f->place.distance + 1 },
+				      .distance = (uint16_t)(f->place.distance + 1),
+				      .last = (*reach)->now },
 		     may_grow);
 	}
 }

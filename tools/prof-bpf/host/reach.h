@@ -9,8 +9,8 @@
  * lead there. A request has to begin at it. It gets no more bytes than the step has, or than the
  * thing itself has by its own size.
  *
- * It is a set of places with a ceiling. New ones replace old ones, those of the largest distance
- * from an object of a sample first.
+ * It is a set of places with a ceiling. New ones replace those of objects that were not sampled
+ * lately, and then those of the largest distance from an object of a sample.
  */
 #ifndef PROF_BPF_HOST_REACH_H
 #define PROF_BPF_HOST_REACH_H
@@ -39,9 +39,11 @@ struct reach_rules {
 /* Whether the steps stay within the need. */
 bool reach_suits(const struct runtime_copy *c, struct runtime_need need);
 
-/* Notes the object of a sample, whose runtime is in the file of this slot. *reach: NULL at first;
- * owned by the caller. may_grow: it may take more memory. Without memory nothing is noted. */
-void reach_add(struct reach **reach, uint64_t address, uint16_t slot, bool may_grow);
+/* Notes the object of a sample of this time, whose runtime is in the file of this slot. *reach: NULL
+ * at first; owned by the caller. may_grow: it may take more memory. Without memory nothing is
+ * noted. */
+void reach_add(struct reach **reach, uint64_t address, uint16_t slot, uint64_t time_ns,
+	       bool may_grow);
 /* How many of these bytes may be read; 0: none. The last ones may turn out to be out of reach. */
 uint64_t reach_of(const struct reach *reach, uint64_t address, uint64_t length,
 		  const struct reach_rules *rules);
