@@ -29,14 +29,20 @@ ENV_FUNCTION __u32 hotspot_method(HOTSPOT_PARAMETER __u64 method)
 	const struct hotspot_config *c = &p->config;
 	__u32 i = (method >> 3 ^ method >> 6 ^ method >> 9) & (HOTSPOT_KNOWN - 1);
 	struct hotspot_known *k = &p->known[i];
-	__u64 at;
+	__u64 at, told[SAMPLE_TOLD];
 
 	if (k->method == method)
 		return k->check ? i + 1 : 0;
 	k->method = method;
 	k->check = 0;
-	if (method & 7 || !runtime_fetch(&p->copies, &at, 8, method + c->method_const) || at & 7 ||
-	    !runtime_fetch(&p->copies, p->head, HOTSPOT_CONST_BYTES, at))
+	if (runtime_was_told(RUNTIME_TOLD(method), told)) {
+		k->check = told[0];
+		k->code = told[1];
+		k->size = told[2];
+		return i + 1;
+	}
+	if (method & 7 || !runtime_read(method + c->method_const, &at) || at & 7 ||
+	    !runtime_read_bytes(p->head, HOTSPOT_CONST_BYTES, at))
 		return 0;
 	k->code = at + c->const_bytes;
 	k->size = (__u16)hotspot_head(p, c->const_code_size);
@@ -44,6 +50,10 @@ ENV_FUNCTION __u32 hotspot_method(HOTSPOT_PARAMETER __u64 method)
 				 (__u32)hotspot_head(p, c->const_size) | k->size << 32,
 				 (__u16)hotspot_head(p, c->const_name) |
 					 (hotspot_head(p, c->const_signature) & 0xffff) << 16);
+	told[0] = k->check;
+	told[1] = k->code;
+	told[2] = k->size;
+	runtime_tell(&p->copies, RUNTIME_TOLD(method), told);
 	return i + 1;
 }
 
@@ -148,15 +158,15 @@ ENV_INLINE __u32 hotspot_scope_at(struct walk *w, struct hotspot_walk *p, __u64 
 {
 	const __u64 key = RUNTIME_TOLD(p->block + offset);
 	const __u32 keep = p->copies.keep;
-	__u64 scope;
+	__u64 scope[SAMPLE_TOLD] = { 0 };
 
-	if (runtime_was_told(key, &scope))
-		return (__u32)scope;
+	if (runtime_was_told(key, scope))
+		return (__u32)scope[0];
 	p->copies.keep = 0;
-	scope = hotspot_find_scope(w, p, offset);
+	scope[0] = hotspot_find_scope(w, p, offset);
 	p->copies.keep = keep;
 	runtime_tell(&p->copies, key, scope);
-	return (__u32)scope;
+	return (__u32)scope[0];
 }
 
 /* Decodes the number at byte `at` of number[] (CompressedStream, UNSIGNED5). Returns it, and in the

@@ -377,27 +377,28 @@ __attribute__((noinline)) int keep_line(__u64 at)
 	return 0;
 }
 
-/* Keeps a number as a line. */
-__attribute__((noinline)) int keep_number(__u64 at, __u64 number)
+/* Keeps numbers as a line. */
+__attribute__((noinline)) int keep_numbers(__u64 at, __u64 a, __u64 b, __u64 c)
 {
 	struct fetched *f = fetched_here();
 	__u32 hash;
 
-	ENV_OPAQUE(number);
 	if (!f)
 		return 0;
 	struct sample_line *line = new_line(f, at, &hash);
 
 	if (!line)
 		return 0;
-	__builtin_memcpy(line->bytes, &number, sizeof(number));
+	line->told[0] = a;
+	line->told[1] = b;
+	line->told[2] = c;
 	add_line(f, line, at, hash);
 	return 0;
 }
 
-ENV_INLINE void env_tell(__u64 key, __u64 number)
+ENV_INLINE void env_tell(__u64 key, const __u64 *numbers)
 {
-	keep_number(key, number);
+	keep_numbers(key, numbers[0], numbers[1], numbers[2]);
 }
 
 ENV_INLINE void env_keep(__u64 addr, __u32 size)
@@ -551,8 +552,8 @@ ENV_INLINE void env_keep(__u64 addr, __u32 size)
 	(void)addr, (void)size;
 }
 
-ENV_INLINE void env_tell(__u64 key, __u64 number)
+ENV_INLINE void env_tell(__u64 key, const __u64 *numbers)
 {
-	(void)key, (void)number;
+	(void)key, (void)numbers;
 }
 #endif

@@ -103,39 +103,18 @@ ENV_INLINE bool runtime_read_bytes(void *dst, __u32 size, __u64 addr)
 
 #ifdef __bpf__
 ENV_INLINE void env_keep(__u64 addr, __u32 size);
-ENV_INLINE void env_tell(__u64 key, __u64 number);
+ENV_INLINE void env_tell(__u64 key, const __u64 *numbers);
 #else
 ENV_INLINE void env_keep(__u64 addr, __u32 size)
 {
 	(void)addr, (void)size;
 }
 
-ENV_INLINE void env_tell(__u64 key, __u64 number)
+ENV_INLINE void env_tell(__u64 key, const __u64 *numbers)
 {
-	(void)key, (void)number;
+	(void)key, (void)numbers;
 }
 #endif
-
-/* What NAME_fetch needed many reads for, it can tell the deferred walk as a number: by a key, which
- * is made of an address that only this number has. */
-#define RUNTIME_TOLD(address) (1ull << 63 | (address) << 6)
-
-ENV_INLINE void runtime_tell(const struct runtime_copies *c, __u64 key, __u64 number)
-{
-	if (c->keep)
-		env_tell(key, number);
-}
-
-/* False: it was not told, or this is no deferred walk. */
-ENV_INLINE bool runtime_was_told(__u64 key, __u64 *ret)
-{
-#ifdef __bpf__
-	(void)key, (void)ret;
-	return false;
-#else
-	return env_current->is_copy && env_read_user(ret, sizeof(*ret), key) == 0;
-#endif
-}
 
 /* Reads memory besides the stack, at most 2 * SAMPLE_FETCHED_BYTES, for NAME_frame and NAME_fetch.
  */
@@ -146,6 +125,28 @@ ENV_INLINE bool runtime_fetch(const struct runtime_copies *c, void *dst, __u32 s
 	if (c->keep)
 		env_keep(addr, size);
 	return true;
+}
+
+/* What NAME_fetch needed many reads for, it can tell the deferred walk as numbers: by a key, which
+ * is made of an address that has no others. */
+#define RUNTIME_TOLD(address) (1ull << 63 | (address) << 6)
+
+ENV_INLINE void runtime_tell(const struct runtime_copies *c, __u64 key,
+			     const __u64 numbers[SAMPLE_TOLD])
+{
+	if (c->keep)
+		env_tell(key, numbers);
+}
+
+/* False: they were not told, or this is no deferred walk. */
+ENV_INLINE bool runtime_was_told(__u64 key, __u64 ret[SAMPLE_TOLD])
+{
+#ifdef __bpf__
+	(void)key, (void)ret;
+	return false;
+#else
+	return env_current->is_copy && env_read_user(ret, SAMPLE_TOLD * sizeof(ret[0]), key) == 0;
+#endif
 }
 
 #define RUNTIME_DECLINES WALK_IS_TAKEN

@@ -116,14 +116,18 @@ struct sample_object {
 /*
  * Memory besides the stack that runtimes need to take over frames of a deferred walk. They fetch it
  * while the stack is copied, for each word of the stack that leads into their code. `user_frames`
- * of its sample counts the words behind the header in the ring. A line may also begin with a number
- * that the fetching walk found, at an address that is none of a process (RUNTIME_TOLD).
+ * of its sample counts the words behind the header in the ring. A line may also hold numbers that
+ * the fetching walk found, at an address that is none of a process (RUNTIME_TOLD).
  */
 #define SAMPLE_FETCHED_BYTES 64 /* of a line, which begins at a multiple of it */
 #define SAMPLE_FETCHED_LINES 1200
+#define SAMPLE_TOLD 3 /* numbers in a line */
 struct sample_line {
 	__sample_u64 at;
-	unsigned char bytes[SAMPLE_FETCHED_BYTES];
+	union {
+		unsigned char bytes[SAMPLE_FETCHED_BYTES];
+		__sample_u64 told[SAMPLE_TOLD];
+	};
 };
 struct sample_fetched {
 	struct sample sample;

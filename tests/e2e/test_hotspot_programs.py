@@ -80,6 +80,7 @@ def test_stacks_of_a_program_are_whole_and_named(program, tmp_path):
     assert len(java) > 100
     # At the start, native frames lack the rows of their files for some milliseconds.
     assert said["complete"] >= 0.97 * said["samples"], said["truncated"]
-    assert len(cut) <= 0.01 * len(java)
-    assert len(unnamed) <= 0.01 * len(java)
+    # A walk that is put off has room for so much of the stack and of the code's descriptions.
+    assert len(cut) <= max(4, 0.01 * len(java))
+    assert len(unnamed) <= max(4, 0.01 * len(java))
     assert share > 0.1
