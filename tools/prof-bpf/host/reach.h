@@ -39,8 +39,8 @@ struct reach_rules {
 /* Whether the steps stay within the need. */
 bool reach_suits(const struct runtime_copy *c, struct runtime_need need);
 
-/* Notes the object of a sample of this time, whose runtime is in the file of this slot. *reach: NULL
- * at first; owned by the caller. may_grow: it may take more memory. Without memory nothing is
+/* Notes the object of a sample of this time, whose runtime is in the file of this slot. *reach:
+ * NULL at first; owned by the caller. may_grow: it may take more memory. Without memory nothing is
  * noted. */
 void reach_add(struct reach **reach, uint64_t address, uint16_t slot, uint64_t time_ns,
 	       bool may_grow);
