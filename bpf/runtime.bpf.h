@@ -413,8 +413,6 @@ ENV_INLINE void env_keep(__u64 addr, __u32 size)
 		keep_line(last);
 }
 
-#define FETCH_BEHIND (16u << 20)
-
 /* Fetches for code at pc, if it is in a mapping whose frames the runtime takes, or just behind one:
  * a walk is put off since the mappings are not known yet. */
 __attribute__((noinline)) int fetch_for(__u64 pc, __u64 fp)
@@ -433,8 +431,7 @@ __attribute__((noinline)) int fetch_for(__u64 pc, __u64 fp)
 		return 0;
 	const struct map_entry *m = ENV_AT(s, position, struct map_entry, 8);
 
-	/* Regions of code grow at their ends. */
-	if (pc >= m->start && pc < m->end + FETCH_BEHIND &&
+	if (pc >= m->start && pc < m->end + WALK_GROWS &&
 	    m->takers >> w->taker % PROCESS_RUNTIMES_MAX & 1) {
 		w->map = *m;
 		OF_RUNTIME(_fetch)(w, p, pc, fp);

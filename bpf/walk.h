@@ -198,36 +198,17 @@ ENV_INLINE int walk_step(struct walk *w)
 
 	if (w->count >= w->room)
 		return walk_stop(w, WALK_DEPTH);
-	if (pc < w->map.start || pc >= w->map.end) {
-		bool found = walk_find_map(w, pc);
+	bool found = pc >= w->map.start && pc < w->map.end;
 
+	if (!found) {
+		found = walk_find_map(w, pc);
 		if ((!found || !w->map.slot) && env_probed(&w->pc, &w->sp, w->leaf)) {
 			pc = w->pc - 1;
 			w->exact = 0;
 			found = walk_find_map(w, pc);
 		}
-		if (!found) {
-			__u8 by_fp = w->by_fp;
-
-			w->at_slot = (__u16)w->map.slot;
-			w->map.slot = 0;
-			w->map.start = w->map.end = 0;
-			bool vsyscall = w->pc >> 12 == WALK_VSYSCALL && w->leaf;
-
-			/* The return address may be any word, and its upper bits must not look like
-			 * flags of a frame. */
-			w->pc &= SAMPLE_FRAME_OFFSET_MASK;
-			/* If a frame pointer led outside all mappings, there is no frame. */
-			if (!by_fp)
-				walk_push(w);
-			/* A call through a null pointer: nothing can be mapped there. */
-			if (vsyscall || (w->exact && w->leaf && w->pc < WALK_NULL_END))
-				return walk_called(w);
-			w->reason = by_fp ? WALK_NO_ROWS : WALK_NO_MAPPING;
-			return 1;
-		}
 	}
-	if (w->map.takers && w->exact != WALK_NOT_BEGUN) {
+	if (found && w->map.takers && w->exact != WALK_NOT_BEGUN) {
 		__u32 asks = walk_taker(w->runtime_first,
 					w->map.takers & ~(w->declined | w->refused),
 					w->map.slot != 0, pc - w->map.bias);
@@ -236,6 +217,26 @@ ENV_INLINE int walk_step(struct walk *w)
 			w->taker = asks - 1;
 			return WALK_IS_TAKEN;
 		}
+	}
+	if (!found || walk_is_behind(w)) {
+		__u8 by_fp = w->by_fp;
+
+		w->at_slot = (__u16)w->map.slot;
+		w->map.slot = 0;
+		w->map.start = w->map.end = 0;
+		bool vsyscall = w->pc >> 12 == WALK_VSYSCALL && w->leaf;
+
+		/* The return address may be any word, and its upper bits must not look like flags of
+		 * a frame. */
+		w->pc &= SAMPLE_FRAME_OFFSET_MASK;
+		/* If a frame pointer led outside all mappings, there is no frame. */
+		if (!by_fp)
+			walk_push(w);
+		/* A call through a null pointer: nothing can be mapped there. */
+		if (vsyscall || (w->exact && w->leaf && w->pc < WALK_NULL_END))
+			return walk_called(w);
+		w->reason = by_fp ? WALK_NO_ROWS : WALK_NO_MAPPING;
+		return 1;
 	}
 	walk_push(w);
 	w->declined = 0;

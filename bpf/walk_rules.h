@@ -6,7 +6,18 @@
 #include "bpf/stub.h"
 #include "bpf/walk_state.h"
 
-/* Sets w->map and w->file to the mapping that covers pc. False if there is none. */
+/* Regions of generated code grow at their ends, and then wait to be known. Whoever takes frames of
+ * their code may take those of so many bytes behind them: it knows where its code ends. */
+#define WALK_GROWS (16u << 20)
+
+/* Whether w->map stands for a byte behind a region, which nobody but its runtime knows. */
+ENV_INLINE bool walk_is_behind(const struct walk *w)
+{
+	return w->map.end - w->map.start == 1;
+}
+
+/* Sets w->map and w->file to the mapping that covers pc, or may do so (walk_is_behind). False if
+ * there is none. */
 ENV_INLINE bool walk_find_map(struct walk *w, __u64 pc)
 {
 	struct map_entry map = w->map;
@@ -25,11 +36,17 @@ ENV_INLINE bool walk_find_map(struct walk *w, __u64 pc)
 	if (w->map_count == 0 || !s)
 		return false;
 	const struct map_entry *m = ENV_AT(s, position, struct map_entry, 8);
-	if (pc < m->start || pc >= m->end)
+	bool behind = pc >= m->end && pc - m->end < WALK_GROWS && m->takers && !m->slot;
+
+	if (pc < m->start || (pc >= m->end && !behind))
 		return false;
 	w->other_map = map;
 	w->other_file = file;
 	w->map = *m;
+	if (behind) {
+		w->map.start = pc;
+		w->map.end = pc + 1;
+	}
 	w->file.state = FILE_NO_ROWS;
 	if (m->slot) {
 		const struct file_entry *f = env_file(m->slot);
