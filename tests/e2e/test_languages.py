@@ -12,6 +12,7 @@ import pytest
 
 from conftest import BUILD, walked_live
 from test_walker import Gdb, stop_and_compare
+from test_world import cpu_seconds
 
 BUILD = os.path.abspath(os.environ.get("PROFPIPE_BUILD", "build/release"))
 HEAD = """
@@ -307,6 +308,9 @@ def test_exceptions_in_flight_have_gdbs_stacks(program):
     p, gdb = subprocess.Popen([program(EXCEPTIONS)]), Gdb()
     try:
         deadline = time.time() + 90
+        # gdb shows what is above the first frame of the dynamic linker.
+        while cpu_seconds(p.pid) < 0.1:
+            time.sleep(0.01)
         # On a busy machine it may stop in the same place as before.
         while len(stacks) < 8:
             assert p.poll() is None and time.time() < deadline
