@@ -20,38 +20,59 @@ from recordings import messages
 from running import NOBODY, Run
 
 PROCESS, THREAD, SAMPLE, FIGURE = 4, 6, 11, 13
-SPIN = "while :; do :; done"
+SPIN = "spin"
 UNIFIED, OLD = "cgroup2", "cgroup"
 CONTAINER = "0123456789abcdef" * 4
 DAEMON = pwd.getpwnam("daemon").pw_uid
 # Enough samples to tell something from nothing, also on a busy machine.
-HZ, SECONDS = "499", "1"
+HZ, SECONDS = "499", "0.7"
+# A third of the time, so that several loads leave the cpus to the tools. Arguments are ignored.
+SPINNER = r"""
+#include <time.h>
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+int main(void)
+{
+	struct timespec rest = { 0, 6000000 };
+	for (;; nanosleep(&rest, NULL))
+		for (double end = now() + 0.003; now() < end;)
+			for (volatile int i = 0; i < 1000; i++)
+				;
+}
+"""
 
 
 class Loads:
     """Programs that spin, each under a name that begins with `name`."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, spinner):
         self.folder, self.name, self.running = folder, "t" + secrets.token_hex(3), []
+        self.spinner = spinner
         folder.chmod(0o755)
 
-    def path(self, suffix=""):
+    def path(self, suffix="", program=None):
         path = self.folder / (self.name + suffix)
         if not path.exists():
-            shutil.copy("/bin/dash", path)
+            shutil.copy(program or self.spinner, path)
             path.chmod(0o755)
         return path
 
     def start(self, suffix="", cgroup=None, script=SPIN, user=None, **kw):
-        """A process of this name, in its cgroup and under its user from the beginning."""
+        """A process of this name, in its cgroup and under its user from the beginning. script:
+        for a shell; without it the process spins."""
         def enter():
             if cgroup:
                 with open(f"{cgroup}/cgroup.procs", "w", encoding="ascii") as f:
                     f.write(str(os.getpid()))
             if user:
                 os.setresuid(user, user, user)
-        p = subprocess.Popen([self.path(suffix), "-c", script], start_new_session=True,
-                             preexec_fn=enter, **{"stdin": subprocess.DEVNULL, **kw})
+        program = self.path(suffix, None if script == SPIN else "/bin/dash")
+        p = subprocess.Popen([program, "-c", script], start_new_session=True, preexec_fn=enter,
+                             **{"stdin": subprocess.DEVNULL, **kw})
         self.running.append(p)
         return p
 
@@ -64,9 +85,17 @@ class Loads:
                 p.stdin.close()
 
 
+@pytest.fixture(scope="module")
+def spinner(tmp_path_factory):
+    program = tmp_path_factory.mktemp("targets") / "spinner"
+    subprocess.run(["gcc", "-O1", "-x", "c", "-", "-o", program], input=SPINNER, text=True,
+                   check=True)
+    return program
+
+
 @pytest.fixture
-def loads(tmp_path):
-    found = Loads(tmp_path)
+def loads(tmp_path, spinner):
+    found = Loads(tmp_path, spinner)
     yield found
     found.end()
 
@@ -261,7 +290,7 @@ def test_an_excluded_cgroup_costs_no_row_no_walk_and_no_event(tmp_path, loads, c
     shutil.copy("/bin/true", loads.path("true"))
     loads.start("new", folder, script=f"while :; do {loads.path('true')}; done")
     with recording(tmp_path, "--comm", loads.name + "*", "--exclude-cgroup", loads.name) as got:
-        time.sleep(2)
+        time.sleep(1)
     f = got.figures
     assert not got.comms and not got.processes
     assert {k: f[k] for k in ("taken", "bpf_runs", "files_opened", "processes")} == {
@@ -426,13 +455,17 @@ def test_a_process_is_sampled_once_it_is_old_enough(tmp_path, loads):
                                 "--min-age", "0.5", names=2)) == {"old", "young"}
 
 
-FAMILY = "{a} -c '{spin}' & read x; {b} -c \"{c} -c '{spin}' & wait\" & wait"
+FAMILY = "{a} & read x; {b} -c '{c} & wait' & wait"
+
+
+def family(loads):
+    """The script of a process with a child and, once it is told to go on, a grandchild."""
+    return FAMILY.format(a=loads.path("a"), b=loads.path("b", "/bin/dash"), c=loads.path("c"))
 
 
 def test_descendants_are_those_of_now_and_those_to_come(tmp_path, loads):
-    script = FAMILY.format(spin=SPIN, **{s: loads.path(s) for s in "abc"})
     loads.start("other")
-    top = loads.start("top", script=script, stdin=subprocess.PIPE)
+    top = loads.start("top", script=family(loads), stdin=subprocess.PIPE)
     time.sleep(0.5)
     with recording(tmp_path, "-p", top.pid, "--descendants") as got:
         top.stdin.write(b"\n")
@@ -446,9 +479,8 @@ def test_descendants_are_those_of_now_and_those_to_come(tmp_path, loads):
 
 
 def test_excluded_descendants_are_those_of_now_and_those_to_come(tmp_path, loads):
-    script = FAMILY.format(spin=SPIN, **{s: loads.path(s) for s in "abc"})
     loads.start("other")
-    top = loads.start("top", script=script, stdin=subprocess.PIPE)
+    top = loads.start("top", script=family(loads), stdin=subprocess.PIPE)
     time.sleep(0.5)
     mine = ["--comm", loads.name + "*", "--exclude-pid", top.pid]
     with recording(tmp_path, *mine, "--descendants") as got:
