@@ -29,7 +29,7 @@ PERL = ("while (1) { for ($i = 0; $i < 100000; $i++) { $n += $i } "
         "select undef, undef, undef, 0.007 }")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def spinning():
     with (subprocess.Popen(["/usr/bin/perl", "-e", PERL]) as native,
           subprocess.Popen(["/usr/bin/python3", "-c", PYTHON]) as python):

@@ -47,10 +47,17 @@ ROUTES = {"bpf/rows.sock": socket.SOCK_STREAM, "bpf/stream.sock": socket.SOCK_ST
           "bpf/rows.fds": socket.SOCK_SEQPACKET, "bpf/files.fds": socket.SOCK_SEQPACKET}
 VICTIM = ("import ctypes, sys, time\nb = ctypes.create_string_buffer(64)\n"
           "print(ctypes.addressof(b), flush=True)\nwhile True: time.sleep(1)")
-SPINNER = """static volatile unsigned long n;
+# Runs half of the time, and leaves the cpus to the tools.
+SPINNER = """#include <time.h>
+static volatile unsigned long n;
 static inline __attribute__((always_inline)) void inlined(void) { n++; }
-static __attribute__((noinline)) void spin(void) { for (;;) inlined(); }
-int main(void) { spin(); return 0; }"""
+static __attribute__((noinline)) void spin(void) { for (int i = 0; i < 4000000; i++) inlined(); }
+int main(void)
+{
+	struct timespec rest = { 0, 5000000 };
+	for (;; nanosleep(&rest, 0))
+		spin();
+}"""
 IN_MEMORY = ("import os, sys\nfd = os.memfd_create('program')\n"
              "with open(sys.argv[1], 'rb') as f: os.write(fd, f.read())\n"
              "os.execve(fd, ['program'], {})")
