@@ -112,6 +112,12 @@ int main(int argc, char **argv)
 """
 
 
+def few(samples, share=0.01):
+    """How many of so many samples may be wrong: this share of them, but three at any rate, which
+    may be chance."""
+    return max(3, share * samples)
+
+
 def of_which_check_has(values, some):
     """For parametrize: all values. `make check` has some of them, `make check-all` the others."""
     return [pytest.param(*(v if isinstance(v, tuple) else (v,)),

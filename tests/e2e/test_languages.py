@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from conftest import BUILD, walked_live
+from conftest import BUILD, few, walked_live
 from test_walker import Gdb, stop_and_compare
 from test_world import cpu_seconds
 
@@ -384,4 +384,4 @@ def test_samples_of_sbcl_are_complete(tmp_path, executable):
         subprocess.run(argv, check=True, capture_output=True, timeout=120)
         argv = [program]
     samples, complete, said = walked_live(argv, after=2)
-    assert samples > 20 and complete >= samples * 0.99, said
+    assert samples > 20 and samples - complete <= few(samples), said

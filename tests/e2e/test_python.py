@@ -11,7 +11,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import BUILD, profpipe
+from conftest import BUILD, few, profpipe
 
 ROOMS = os.path.join(os.path.dirname(__file__), "python", "rooms.py")
 ODD_ROOMS = os.path.join(os.path.dirname(__file__), "python", "odd_rooms.py")
@@ -69,15 +69,15 @@ def check(label, tmp_path, command, rooms_py=ROOMS, root="", **kw):
     with open(f"{root}/rooms.json" if root else said) as f:
         rooms = json.load(f)
     right, all_of, wrong = score(rooms, interpreted(out))
-    total = sum(right.values()) / max(1, sum(all_of.values()))
-    print(f"{label}: {total:.2%} of {sum(all_of.values())} samples in {len(all_of)} rooms")
+    total, bad = sum(all_of.values()), sum(all_of.values()) - sum(right.values())
+    print(f"{label}: {1 - bad / max(1, total):.2%} of {total} samples in {len(all_of)} rooms")
     for room, (got, expected) in sorted(wrong.items()):
         print(f"  {room}: {right[room]} of {all_of[room]}\n    got      {got[-6:]}\n"
               f"    expected {expected[-6:] if expected else None}")
     assert len(all_of) > 0.8 * len(rooms)
     # Few samples in a room show no Python at all.
-    assert sum(all_of.values()) > 0.7 * float(SECONDS) * 499 * len(rooms)
-    assert total >= 0.99
+    assert total > 0.7 * float(SECONDS) * 499 * len(rooms)
+    assert bad <= few(total)
 
 
 def version(python, *prefix):
@@ -234,7 +234,8 @@ def test_odd_rooms_too(tmp_path):
     assert p.returncode == 0, p.stderr
     rooms = [json.loads(line) for line in open(tmp_path / "rooms.json")]
     right, all_of, wrong = score(rooms, interpreted(out))
-    assert not wrong or sum(right.values()) >= 0.99 * sum(all_of.values()), wrong
+    bad = sum(all_of.values()) - sum(right.values())
+    assert bad <= few(sum(all_of.values())), wrong
     assert len(all_of) > 0.8 * len(rooms)
     assert right["subinterpreter"]
 
@@ -262,7 +263,8 @@ def test_native_frames_stand_between_interpreted_ones(tmp_path):
         expected = (*turn(["order.<module>", "order.main"]), *turn(["order.outer"]), "qsort",
                     *turn(["order.inner"]), *turn(["order.spin"]))
         print(stacks)
-        assert stacks[expected] >= 0.99 * sum(stacks.values()) > 0
+        total = sum(stacks.values())
+        assert total > 50 and total - stacks[expected] <= few(total)
         # The interpreter's own sort is between the frames of who calls it and of the key.
         between = re.compile(r"order\.main;.*?PyObject_\w+;.*order\.outer;.*order\.inner;"
                              r".*PyObject_\w+;.*order\.spin")
@@ -490,7 +492,7 @@ def test_code_that_is_freed_at_once_has_its_name(tmp_path):
              and s[2][1] == f"/made/{s[2][0].split('.')[0]}.py" and s[2][2] == 3]
     gone = [s for s in stacks if any("gone" in f for f, _, _ in s)]
     assert len(stacks) > 100
-    assert len(named) > 0.85 * len(stacks) and len(gone) <= 0.01 * len(stacks), (
+    assert len(named) > 0.85 * len(stacks) and len(gone) <= few(len(stacks)), (
         len(named), len(gone), len(stacks), stacks[-3:])
 
 
@@ -514,8 +516,9 @@ def test_code_that_has_anothers_place_has_not_its_name(tmp_path):
                                for m in re.finditer(r"<gen(\d)>\.g(\d) ",
                                                     out.read_text(errors="replace")))
     print(seen)
-    assert sum(seen.values()) >= 5
-    assert sum(n for (file, name), n in seen.items() if file != name) <= 0.003 * sum(seen.values())
+    assert sum(seen.values()) > 100
+    wrong = sum(n for (file, name), n in seen.items() if file != name)
+    assert wrong <= few(sum(seen.values()), 0.003)
 
 
 # Workers that run code inherited from their parent, and then code of their own in the same place of
@@ -565,7 +568,7 @@ def test_workers_that_change_their_code_show_their_own(tmp_path):
     # Each name belongs to one worker, and appears in no other.
     assert sorted(own) == [[f"own{n}"] for n in range(6)]
     assert all(names["shared"] >= 5 for names in workers.values())
-    assert stacks > 300 and wrong <= 0.01 * stacks
+    assert stacks > 300 and wrong <= few(stacks)
 
 
 @pytest.mark.parametrize("how", ["program", "script"])

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import profpipe
+from conftest import few, profpipe
 from nodes import NODE
 from v8_stacks import samples
 
@@ -167,6 +167,6 @@ def test_stacks_of_a_program_are_whole_and_named(program, tmp_path, tmp_path_fac
           f"file; {said['truncated']}", file=sys.stderr)
     assert p.returncode == 0, p.stderr
     assert n["inside"] > 200
-    assert n["complete"] >= 0.99 * n["samples"], said["truncated"]
+    assert n["samples"] - n["complete"] <= few(n["samples"]), said["truncated"]
     assert n["shown"] >= 0.97 * n["inside"]
-    assert n["named"] >= 0.99 * n["shown"]
+    assert n["shown"] - n["named"] <= few(n["shown"])
