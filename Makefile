@@ -232,9 +232,11 @@ test:
 	@$(MAKE) --no-print-directory SAN=asan sanitized
 	@tests/check.sh quick
 
+# What tests need is installed while what they run is built, which needs less.
 check:
-	@packaging/deps.sh test
-	@$(MAKE) --no-print-directory tests
+	@packaging/deps.sh
+	@packaging/deps.sh test & installing=$$!; $(MAKE) --no-print-directory tests; built=$$?; \
+	 wait $$installing && exit $$built
 	@tests/check.sh all
 
 # The tests that take `make check` too long, and programs of many languages by single steps.

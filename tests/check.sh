@@ -89,8 +89,10 @@ quick)
 	lanes=(pure) trees=(asan bare) ;;
 all)
 	make -k SAN=asan sanitized >$said/asan.log 2>&1
-	units asan units SAN=asan
-	units release bare-units
+	# More at a time than there are cpus: those that take longest mostly wait.
+	units asan units SAN=asan -j"$workers" &
+	units release bare-units -j"$workers" &
+	wait
 	lane waits -m 'waits and not all' &
 	lane together -n "$workers" --dist loadfile \
 		-m 'not vm and not alone and not asan and not waits and not all'
