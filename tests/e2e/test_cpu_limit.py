@@ -102,7 +102,7 @@ def test_who_has_few_samples_loses_none_for_the_cpu_limit(tmp_path):
     try:
         time.sleep(1)
         began, start = time.monotonic(), run_ns(victim.pid)
-        got = record(tmp_path, "-F", "4999", "-d", "15", "--cpu-limit", "2")
+        got = record(tmp_path, "-F", "4999", "-d", "11", "--cpu-limit", "2")
         took, used = time.monotonic() - began, run_ns(victim.pid) - start
     finally:
         end([*loads, victim])

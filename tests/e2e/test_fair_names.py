@@ -17,7 +17,8 @@ def assert_slow(got, users):
         assert f"the programs of user {user} (container 0) take too long to name" in got.stderr
 
 
-@pytest.mark.parametrize("limit", ["1G", pytest.param("128M", marks=pytest.mark.all)])
+@pytest.mark.all
+@pytest.mark.parametrize("limit", ["1G", "128M"])
 def test_debug_information_that_takes_long(tmp_path, chain, kit, limit):
     """The debug information of fifty programs takes half a second each to read, if there is memory
     for it. The victim's names and the end of the run do not wait for that."""
@@ -41,7 +42,8 @@ def test_debug_information_of_many_users_that_takes_long(tmp_path, chain, kit, u
 
 
 @pytest.mark.parametrize("how,users", [
-    ("idle", 1), pytest.param("busy", 1, marks=pytest.mark.all), ("busy", 3)])
+    pytest.param("idle", 1, marks=pytest.mark.all), pytest.param("busy", 1, marks=pytest.mark.all),
+    ("busy", 3)])
 def test_another_file_in_place_of_the_debug_file(tmp_path, chain, kit, how, users):
     """In the mount namespaces of other users, another program lies where the debug file of the
     victim's program is. They have mapped that program, or run it."""

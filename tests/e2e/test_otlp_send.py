@@ -256,7 +256,7 @@ def test_a_wrong_command_line_is_refused_in_one_line(tmp_path, args, status, wor
 def test_variables_stand_in_and_reach_only_prof_send(tmp_path):
     env = {**os.environ, "OTEL_EXPORTER_OTLP_HEADERS": "x-one=1",
            "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf", "no_proxy": "127.0.0.1"}
-    with HttpReceiver() as r, Run("-F", "99", *SHORT, "--otlp", r.url, "--", *work(2),
+    with HttpReceiver() as r, Run("-F", "99", *SHORT, "--otlp", r.url, "--", *work(1),
                                   env=env) as run:
         assert r.wait(1)
         for name, pid in children(run.p.pid).items():
@@ -270,7 +270,7 @@ def test_variables_stand_in_and_reach_only_prof_send(tmp_path):
 def test_prof_send_has_a_user_of_its_own(tmp_path):
     if os.getuid():
         pytest.skip("only root has users for the tools")
-    with GrpcReceiver() as r, Run("-F", "99", *SHORT, "--otlp", r.url, "--", *work(2)) as run:
+    with GrpcReceiver() as r, Run("-F", "99", *SHORT, "--otlp", r.url, "--", *work(1)) as run:
         assert r.wait(1)
         users = {}
         for name, pid in children(run.p.pid).items():

@@ -16,7 +16,7 @@ from conftest import BUILD, few, profpipe
 ROOMS = os.path.join(os.path.dirname(__file__), "python", "rooms.py")
 ODD_ROOMS = os.path.join(os.path.dirname(__file__), "python", "odd_rooms.py")
 # Of cpu time in each room.
-SECONDS = "0.03"
+SECONDS = "0.02"
 # Debian's own, and whatever else is on the machine.
 PYENV = glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python"))
 PYTHONS = ["/usr/bin/python3"] + sorted(p for p in PYENV if os.access(p, os.X_OK))
@@ -178,14 +178,14 @@ def traces_keep_native_callers(tmp_path, root, python):
     shutil.copy(os.path.join(os.path.dirname(ROOMS), "traces.py"), root)
     out, summary = tmp_path / "traces.folded", tmp_path / "traces.json"
     p = profpipe("record", "-q", "-F", 499, "-o", out, "--summary", summary, "--", *run,
-                 "/traces.py", "4", env=env)
-    assert p.returncode == 0 and int(p.stdout) > 1000, p.stdout + p.stderr
+                 "/traces.py", "2", env=env)
+    assert p.returncode == 0 and int(p.stdout) > 500, p.stdout + p.stderr
     stacks = [line.rsplit(" ", 1) for line in out.read_text().splitlines()]
     total = sum(int(n) for _, n in stacks)
     whole = sum(int(n) for s, n in stacks if ";PyEval_EvalCode;traces.<module>" in s and
                 "[anon" not in s and "[truncated" not in s)
     started = sum(int(n) for s, n in stacks if ";traces.<module>" not in s)
-    assert total > 1500 and whole >= 0.99 * (total - started) and started < 0.05 * total, (
+    assert total > 750 and whole >= 0.99 * (total - started) and started < 0.1 * total, (
         total, whole, started, [s for s in stacks if "[truncated" in s[0]][:5])
 
 

@@ -220,8 +220,8 @@ def test_split_units_have_inlined_calls_in_record(tmp_path, compiler, version, p
 
 @pytest.mark.parametrize("flags", [("-fdebug-types-section",), ("-gz",), ("-ffunction-sections",)],
                          ids=lambda f: f[0][1:])
-@pytest.mark.parametrize("version", [4, 5])
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize("compiler, version", of_which_check_has(
+    [("g++", 4), ("g++", 5), ("clang++", 4), ("clang++", 5)], [("g++", 5), ("clang++", 4)]))
 def test_a_split_build_says_what_the_whole_one_says(tmp_path, compiler, version, flags):
     whole = build(tmp_path / "made", compiler, version, flags=flags)
     asked = addresses(whole)
@@ -271,15 +271,15 @@ def test_record_opens_no_file_of_another_user(tmp_path):
 def test_more_units_than_are_open_at_a_time(tmp_path):
     """256 slots for all programs: a unit that is not in use is evicted, and is loaded again
     later."""
-    count = 300
+    count = 270
     for i in range(count):
         (tmp_path / f"u{i}.c").write_text(
                 f"static inline __attribute__((always_inline)) int in{i}(int a) {{ "
                 f"return a * {i + 2}; }}\nint f{i}(int a) {{ return in{i}(a); }}\n")
     (tmp_path / "main.c").write_text("int main(void) { return 0; }\n")
-    for i in range(0, count, 100):
+    for i in range(0, count, 90):
         subprocess.run(["gcc", "-O2", "-g", "-gdwarf-5", "-gsplit-dwarf", "-c",
-                        *(f"u{n}.c" for n in range(i, i + 100))], cwd=tmp_path, check=True, env=ENV)
+                        *(f"u{n}.c" for n in range(i, i + 90))], cwd=tmp_path, check=True, env=ENV)
     subprocess.run(["gcc", "-o", "program", "main.c", *(f"u{i}.o" for i in range(count))],
                    cwd=tmp_path, check=True, env=ENV)
     symbols = subprocess.run(["nm", tmp_path / "program"], capture_output=True, text=True,

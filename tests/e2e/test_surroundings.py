@@ -36,7 +36,7 @@ while time.time() < end:
 
 def raw(tmp_path, pid, *args):
     out = tmp_path / "x.raw"
-    subprocess.run([f"{BUILD}/prof-bpf", "-F", "99", "-d", "1.5", "-o", out, "-p", str(pid), *args],
+    subprocess.run([f"{BUILD}/prof-bpf", "-F", "99", "-d", "1", "-o", out, "-p", str(pid), *args],
                    check=True, stderr=subprocess.PIPE, timeout=60)
     return list(messages(out.read_bytes()))
 
