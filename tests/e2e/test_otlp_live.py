@@ -12,6 +12,7 @@ import pytest
 from conftest import GO_CACHE, profpipe
 from otlp_rules import assert_same, clocks, lookup, lost, profiles, requests, split
 from running import burn
+from test_labels import go_build_id
 
 # All of these burn cpu time, and not time, so that they have samples on a busy machine.
 NATIVE = r"""
@@ -106,9 +107,7 @@ def test_a_backend_can_find_the_file_and_the_address(recording, programs):
                 gnu = re.search(r"Build ID: (\w+)", notes)[1]
                 assert ids["process.executable.build_id.gnu"] == gnu
             else:
-                go = subprocess.run(["go", "tool", "buildid", path], capture_output=True,
-                                    text=True, check=True).stdout.strip()
-                assert ids["process.executable.build_id.go"] == go
+                assert ids["process.executable.build_id.go"] == go_build_id(path)
 
 
 def test_without_names_addresses_stay(programs):
