@@ -95,12 +95,11 @@ all)
 	wait
 	lane waits -m 'waits and not all' &
 	lane together -n "$workers" --dist loadfile \
-		-m 'not vm and not alone and not asan and not waits and not all'
+		-m 'not vm and not alone and not waits and not all'
 	wait
 	lane alone -m 'alone and not all'
 	lane vm -m 'vm and not all'
-	lane asan -n "$workers" -m 'asan and not all'
-	lanes=(together waits vm alone asan) trees=(asan bare) ;;
+	lanes=(together waits vm alone) trees=(asan bare) ;;
 rest)
 	units release units
 	lane rest -m all

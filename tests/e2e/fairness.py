@@ -111,7 +111,7 @@ class Clock(threading.Thread):
         return within[-1] - within[0] if within else 0
 
 
-def beside(tmp_path, chain, seconds=5, options=(), delay=1, uid=VICTIM, attack=None):
+def beside(tmp_path, chain, seconds=4, options=(), delay=1, uid=VICTIM, attack=None):
     """Records the host while a victim runs. Attackers run already. delay: seconds before the
     victim's program starts, whose files the profiler has not seen before. attack: attackers that
     need its paths, as a context manager of its program and its debug file. Returns the recording

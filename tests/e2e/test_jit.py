@@ -222,7 +222,7 @@ def test_generated_code_has_whole_stacks_and_the_names_that_honest_processes_giv
     try:
         for how in NAMED + UNNAMED:
             running.append(Running(program, how, tmp_path if "dump" in how else tmp_path / how))
-        got = record(tmp_path, "-F", 299, "-d", 3)
+        got = record(tmp_path, "-F", 299, "-d", 2)
     finally:
         for r in running:
             r.__exit__()

@@ -188,10 +188,14 @@ SAFEPOINT = r"""
 """
 
 
-def step(tmp_path, source, *options):
+# Without a dynamic linker, whose steps are many.
+STATIC = ["-static"]
+
+
+def step(tmp_path, source, *options, flags=()):
     (tmp_path / "source.c").write_text(source)
-    subprocess.run(["gcc", "-O1", "-fno-optimize-sibling-calls", "-o", tmp_path / "program",
-                    tmp_path / "source.c"], check=True)
+    subprocess.run(["gcc", "-O1", "-fno-optimize-sibling-calls", *flags, "-o",
+                    tmp_path / "program", tmp_path / "source.c"], check=True)
     p = subprocess.run([f"{BUILD}/tests/step", *options, tmp_path / "program"], capture_output=True,
                        text=True, timeout=60)
     end = re.search(r"^steps .*", p.stdout, re.M)
@@ -200,7 +204,7 @@ def step(tmp_path, source, *options):
 
 
 def test_a_stack_that_lacks_a_function_and_is_called_complete_is_counted(tmp_path):
-    status, f, out = step(tmp_path, LIAR)
+    status, f, out = step(tmp_path, LIAR, flags=STATIC)
     assert status == 1 and 100 <= f["false"] == f["wrong"] <= 110, out[-3000:]
 
 
@@ -212,7 +216,7 @@ def test_what_calls_and_returns_do_not_tell_of_a_switched_stack_is_unknown(tmp_p
 
 @pytest.mark.parametrize("source", [NEST, LOWERED], ids=["middle", "lowered"])
 def test_assembly_that_aligns_the_stack_has_whole_stacks(tmp_path, source):
-    status, f, out = step(tmp_path, source, "-t", "40")
+    status, f, out = step(tmp_path, source, "-t", "40", flags=STATIC)
     assert status == 0 and f["checked"] == f["equal"] > 10000, out[-3000:]
 
 

@@ -26,7 +26,7 @@ CONTAINER = "0123456789abcdef" * 4
 DAEMON = pwd.getpwnam("daemon").pw_uid
 # Enough samples to tell something from nothing, also on a busy machine.
 HZ, SECONDS = "499", "0.7"
-# A third of the time, so that several loads leave the cpus to the tools. Arguments are ignored.
+# A fifth of the time, so that several loads leave the cpus to the tools. Arguments are ignored.
 SPINNER = r"""
 #include <time.h>
 static double now(void)
@@ -37,9 +37,9 @@ static double now(void)
 }
 int main(void)
 {
-	struct timespec rest = { 0, 6000000 };
+	struct timespec rest = { 0, 8000000 };
 	for (;; nanosleep(&rest, NULL))
-		for (double end = now() + 0.003; now() < end;)
+		for (double end = now() + 0.002; now() < end;)
 			for (volatile int i = 0; i < 1000; i++)
 				;
 }
