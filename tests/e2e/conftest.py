@@ -212,10 +212,11 @@ MARKS = {
 
 
 # The files that take longest begin first, so that no worker is left with one of them at the end.
-LONGEST = ["test_python", "test_hotspot", "test_redteam", "test_go", "test_v8", "test_tools",
-           "test_dump", "test_targets", "test_ceiling", "test_walker", "test_split_debug",
-           "test_remedies", "test_step", "test_function_starts", "test_large_unit", "test_world",
-           "test_languages", "test_death"]
+LONGEST = ["test_run", "test_python", "test_targets", "test_redteam", "test_doctor", "test_ceiling",
+           "test_step", "test_memory", "test_go", "test_prof_send_hostile", "test_world",
+           "test_tools", "test_walker", "test_dump", "test_split_debug", "test_otlp_send",
+           "test_death", "test_hotspot", "test_v8", "test_skeleton", "test_remedies",
+           "test_surroundings", "test_function_starts", "test_large_unit", "test_languages"]
 
 
 def pytest_collection_modifyitems(items):
