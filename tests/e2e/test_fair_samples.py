@@ -18,7 +18,7 @@ def test_stacks_that_prof_symd_names_slowly(tmp_path, chain, kit):
     """prof-symd cannot keep up with the stacks of two Python programs. The samples that do not
     reach it are theirs."""
     with deep_python(kit, [ATTACKER, ATTACKER]):
-        got = beside(tmp_path, chain, seconds=6, options=("-F", RATE))
+        got = beside(tmp_path, chain, seconds=8, options=("-F", RATE))
     taken = got.cpu_s * RATE
     print(got.cpu_s, got.samples, got.whole, got.late, got.summary)
     assert got.samples >= 0.9 * taken, (got.samples, taken, got.summary)

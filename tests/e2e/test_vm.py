@@ -201,7 +201,7 @@ LOCKED = "6.12"
 NEWER = tuple(series for series in ALL if series != OLDEST)
 BETWEEN = tuple(series for series in NEWER if series != NEWEST)
 EVERYWHERE = ("load", "live-chain", "sysctls")
-AT_BOTH_ENDS = ("record", "targets", "namespace")
+AT_BOTH_ENDS = ("record",)
 # Steps of `make check-all` only: others also walk a thread and programs without an interpreter.
 WHOLE_ONLY = ("live-thread", "live-bash")
 
@@ -459,13 +459,13 @@ def sampled_in(machine, name):
             for kind, f in found if kind == 11 for of in [processes[threads[f[1]]]]}
 
 
-@at_both_ends
+@on_the_oldest
 def test_targets_are_chosen_in_the_kernel(machine):
     machine.good("targets")
     assert {comm for comm, _, _ in sampled_in(machine, "targets")} == {"tin"}
 
 
-@at_both_ends
+@on_the_oldest
 def test_a_pid_namespace_has_its_own_pids_and_nobody_else(machine):
     pid = int(machine.good("namespace").split()[-1])
     found = sampled_in(machine, "namespace")
