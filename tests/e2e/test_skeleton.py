@@ -105,7 +105,7 @@ def test_frames_of_a_jit_are_taken_over_in_walks_that_were_put_off(tmp_path):
 
 @pytest.mark.parametrize("tree", TREES, ids=["release", "asan"])
 def test_each_instruction_of_a_jit_has_its_exact_stack(tree):
-    p = subprocess.run([f"{tree}/toy/step", "-t", "60", "-m", "120000", "-r", f"{tree}/toy/toyjit",
+    p = subprocess.run([f"{tree}/toy/step", "-t", "60", "-m", "80000", "-r", f"{tree}/toy/toyjit",
                         "0", "3"], capture_output=True, text=True, timeout=120)
     said = dict(re.findall(r"(\w+) (\d+)", p.stdout.split("steps ")[-1].splitlines()[0]))
     assert p.returncode == 0 and int(said["checked"]) > 20000, p.stdout + p.stderr
@@ -115,7 +115,7 @@ def test_each_instruction_of_a_jit_has_its_exact_stack(tree):
 @pytest.mark.parametrize("program", ["shared", "ruled"])
 def test_code_with_one_layout_is_walked_by_one_rule(program, tmp_path):
     """Without frame pointers: at each instruction, and in samples."""
-    p = subprocess.run([f"{TOY}/step", "-t", "60", "-m", "60000", "-r", f"{TOY}/{program}", "0",
+    p = subprocess.run([f"{TOY}/step", "-t", "60", "-m", "40000", "-r", f"{TOY}/{program}", "0",
                         "3"], capture_output=True, text=True, timeout=120)
     said = dict(re.findall(r"(\w+) (\d+)", p.stdout.split("steps ")[-1].splitlines()[0]))
     assert p.returncode == 0 and int(said["checked"]) > 20000, p.stdout + p.stderr

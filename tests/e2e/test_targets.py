@@ -25,7 +25,7 @@ UNIFIED, OLD = "cgroup2", "cgroup"
 CONTAINER = "0123456789abcdef" * 4
 DAEMON = pwd.getpwnam("daemon").pw_uid
 # Enough samples to tell something from nothing, also on a busy machine.
-HZ, SECONDS = "499", "0.7"
+HZ, SECONDS = "499", "0.5"
 # A fifth of the time, so that several loads leave the cpus to the tools. Arguments are ignored.
 SPINNER = r"""
 #include <time.h>
@@ -589,14 +589,14 @@ def test_the_launcher_passes_targets_on_and_whole_stacks_come(tmp_path, loads, c
     loads.start("in", folder, script=f"exec {program} 40")
     loads.start("out", script=f"exec {program} 40")
     out = tmp_path / "x.folded"
-    p = profpipe("record", "-F", HZ, "-d", "2", "-o", out, "--cgroup", loads.name, "--user", "root",
+    p = profpipe("record", "-F", HZ, "-d", "1", "-o", out, "--cgroup", loads.name, "--user", "root",
                  "--exclude-pid", os.getpid(), "--descendants", "--min-age", "0.01", "--cpu",
                  f"0-{os.cpu_count() - 1}", "--summary", tmp_path / "s.json")
     # Both are our descendants.
     assert p.returncode == 0 and "no samples: what the options name" in p.stderr, p.stderr
     summary = json.loads((tmp_path / "s.json").read_text())
     assert (summary["samples"], summary["lost"], summary["cost"]["bpf_runs"]) == (0, {}, 0)
-    p = profpipe("record", "-F", HZ, "-d", "2", "-o", out, "--cgroup", loads.name, "--user", "root")
+    p = profpipe("record", "-F", HZ, "-d", "1", "-o", out, "--cgroup", loads.name, "--user", "root")
     assert p.returncode == 0, p.stderr
     lines = out.read_text().splitlines()
     assert lines and all(line.startswith(loads.name + "chain;") for line in lines)

@@ -12,7 +12,7 @@ from conftest import BUILD
 TOOLS = ["profpipe", "prof-bpf", "prof-deltas", "prof-export"]
 MARK = "do not trust this profile"
 # Two processes, so that samples can be moved from one to the other. They end by themselves.
-SPIN = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"
+SPIN = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"
 COMMAND = ["sh", "-c", f"sh -c '{SPIN}' & {SPIN}; wait"]
 
 
