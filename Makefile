@@ -232,10 +232,12 @@ test:
 	@$(MAKE) --no-print-directory SAN=asan sanitized
 	@tests/check.sh quick
 
-# What tests need is installed while what they run is built, which needs less.
+# What tests need is installed while what they run is built, which needs less. make runs a line that
+# names $(MAKE) even with -n, which is to install nothing.
+INSTALL_FOR_TESTS = $(if $(findstring n,$(firstword -$(MAKEFLAGS))),true,packaging/deps.sh test)
 check:
 	@packaging/deps.sh
-	@packaging/deps.sh test & installing=$$!; $(MAKE) --no-print-directory tests; built=$$?; \
+	@$(INSTALL_FOR_TESTS) & installing=$$!; $(MAKE) --no-print-directory tests; built=$$?; \
 	 wait $$installing && exit $$built
 	@tests/check.sh all
 
