@@ -15,7 +15,27 @@ gdb.execute("set backtrace past-main on")
 gdb.execute("set backtrace past-entry on")
 
 
-def stacks():
+WORD, ENTRY_AT = 8, 24  # of a 64-bit ELF header: e_entry
+AT_BASE = 7
+# Of ld.so's code at its entry: it ends with the jump to the program, and then comes a function with
+# call frame information.
+ENTRY_BYTES = 64
+
+
+def loaders_entry():
+    """Where ld.so begins. There is no call frame information there, so gdb would go on to argc and
+    the arguments as if they were return addresses. 0: the process has none."""
+    inferior = gdb.selected_inferior()
+    with open(f"/proc/{inferior.pid}/auxv", "rb") as f:
+        words = memoryview(f.read()).cast("Q").tolist()
+    base = dict(zip(words[::2], words[1::2])).get(AT_BASE)
+    if not base:
+        return 0
+    return base + int.from_bytes(inferior.read_memory(base + ENTRY_AT, WORD), "little")
+
+
+def stacks(begins=0):
+    """begins: the frame there has no caller."""
     found = {}
     for thread in gdb.selected_inferior().threads():
         thread.switch()
@@ -23,6 +43,8 @@ def stacks():
         while frame is not None:
             if frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME):
                 pcs.append(frame.pc())
+            if begins <= frame.pc() < begins + ENTRY_BYTES:
+                break
             try:
                 frame = frame.older()
             except gdb.error:
@@ -45,7 +67,7 @@ for line in sys.stdin:
         elif order == "core":
             gdb.execute(f"file {words[0]}", to_string=True)
             gdb.execute(f"core-file {words[1]}", to_string=True)
-        answer = stacks()
+        answer = stacks(loaders_entry() if order == "attach" else 0)
         if order != "here":
             gdb.execute("detach" if order == "attach" else "core-file", to_string=True)
     except (gdb.error, OSError) as e:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The walker compared with gdb: the same stopped processes, every thread, every frame."""
+import ctypes
 import json
 import os
 import random
@@ -204,6 +205,30 @@ def test_every_stack_of_sixteen_programs_equals_gdbs(started, count):
     print(f"{equal} stacks equal, {len(differ)} differ, over {seen}")
     assert not differ, "\n".join(map(str, differ[:60]))
     assert equal >= count * len(PROGRAMS)
+
+
+TRACEME, SYSCALL, DETACH = 0, 24, 17  # enum __ptrace_request
+LIBC = ctypes.CDLL(None)
+LIBC.ptrace.argtypes = [ctypes.c_long] * 4
+
+
+@pytest.mark.parametrize("stops", [0, 1, 2, 9, 20, 33])
+def test_a_program_that_begins_is_walked_to_the_entry_of_its_loader(started, stops):
+    """At its first instruction, and before and behind system calls of ld.so. The kernel says of the
+    first instruction that it is in the system call execve."""
+    p = subprocess.Popen(PROGRAMS["bash"], stdin=subprocess.DEVNULL,
+                         preexec_fn=lambda: LIBC.ptrace(TRACEME, 0, 0, 0))
+    started.append(p)
+    os.waitpid(p.pid, 0)
+    for _ in range(stops):
+        LIBC.ptrace(SYSCALL, p.pid, 0, 0)
+        os.waitpid(p.pid, 0)
+    os.kill(p.pid, signal.SIGSTOP)
+    LIBC.ptrace(DETACH, p.pid, 0, 0)
+    assert stopped(p.pid, "T")
+    ((pcs, reason),), (theirs,) = ours(p.pid).values(), gdbs(p.pid).values()
+    assert (pcs, reason) == (theirs, "complete")
+    assert len(pcs) == 1 if stops == 0 else len(pcs) > 1
 
 
 @pytest.mark.parametrize("what", ["exec", "call"])

@@ -263,7 +263,7 @@ static void show(const struct stack *s, const char *what)
 
 static void walk(const uint64_t numbered[16], struct stack *ret)
 {
-	struct message_thread t = { .pc = regs.rip, .tls = regs.fs_base, .exact = 1 };
+	struct message_thread t = { .pc = regs.rip, .tls = regs.fs_base };
 
 	memcpy(t.regs, numbered, sizeof(t.regs));
 	if (stack_walk(&space, &t, ret))

@@ -93,7 +93,7 @@ static int take_thread(struct core *c, struct span note)
 	*t = (struct message_thread){ .pc = r.rip,
 				      .tls = r.fs_base,
 				      .tid = (uint32_t)st.pr_pid,
-				      .exact = (long)r.orig_rax < 0 };
+				      .in_syscall = (long)r.orig_rax >= 0 };
 	memcpy(t->regs, regs, sizeof(regs));
 	return 0;
 }

@@ -228,7 +228,7 @@ static void read_registers(struct live_thread *t)
 		.pc = r.rip,
 		.tls = r.fs_base,
 		.tid = (uint32_t)t->tid,
-		.exact = (long)r.orig_rax < 0,
+		.in_syscall = (long)r.orig_rax >= 0,
 	};
 	memcpy(t->registers.regs, regs, sizeof(regs));
 	if (r.cs == COMPAT_CS)
@@ -255,8 +255,9 @@ static void read_blocked(const struct live *l, struct live_thread *t)
 	if (read_proc(l->pid, name, text, sizeof(text)) <= 0)
 		return;
 	if (sscanf(text, "%ld %llx %llx %llx %llx %llx %llx %llx %llx", &number, &a[0], &a[1],
-		   &a[2], &a[3], &a[4], &a[5], &sp, &pc) != 9) {
-		h->exact = 1;
+		   &a[2], &a[3], &a[4], &a[5], &sp, &pc) == 9) {
+		h->in_syscall = 1;
+	} else {
 		if (sscanf(text, "-1 %llx %llx", &sp, &pc) != 2)
 			return;
 		memset(a, 0, sizeof(a));

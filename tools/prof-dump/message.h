@@ -61,8 +61,8 @@ struct message_thread {
 	uint64_t pc, tls;  /* tls: address of fs:0; 0: unknown */
 	uint64_t regs[16]; /* by DWARF number */
 	uint32_t tid;
-	uint16_t exact;	  /* pc does not follow a system call instruction */
-	uint16_t partial; /* enum message_partial */
+	uint16_t in_syscall; /* pc may be behind the system call's instruction */
+	uint16_t partial;    /* enum message_partial */
 };
 
 enum message_partial {

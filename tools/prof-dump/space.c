@@ -358,6 +358,18 @@ static int put_together(const struct space *s, const struct gathered *g, struct 
 	return 0;
 }
 
+/* Whether the leaf's pc is exact. In a system call it is behind the instruction, like a return
+ * address. But an exec, or a signal that is being delivered, may have moved it to the first byte of
+ * a function. */
+static bool is_exact(const struct space *s, const struct message_thread *t)
+{
+	static const uint8_t syscall[] = { 0x0f, 0x05 };
+	uint8_t insn[sizeof(syscall)];
+
+	return !t->in_syscall || (!s->read(s->ctx, insn, sizeof(insn), t->pc - sizeof(insn)) &&
+				  memcmp(insn, syscall, sizeof(insn)) != 0);
+}
+
 int stack_walk(struct space *s, const struct message_thread *t, struct stack *ret)
 {
 	static struct walk w;
@@ -372,7 +384,7 @@ int stack_walk(struct space *s, const struct message_thread *t, struct stack *re
 	w.fp = w.regs[UNWIND_REG_RBP];
 	s->env.tls = t->tls;
 	env_current = &s->env;
-	walk_begin(&w, &s->entry, t->exact);
+	walk_begin(&w, &s->entry, is_exact(s, t));
 	int r = s->pcs_only ? 0 : walk_interpreted(s, &w, &g.items);
 
 	uint32_t run_count = weave_split(g.items.words, g.items.count, runs);

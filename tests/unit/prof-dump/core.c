@@ -119,7 +119,7 @@ Test(core, threads_come_in_their_order_with_their_registers)
 	cr_assert_eq(c->threads[0].regs[3], 3);
 	cr_assert_eq(c->threads[0].regs[15], 15);
 	cr_assert_eq(c->threads[0].tls, 0x1234);
-	cr_assert(c->threads[0].exact && !c->threads[1].exact);
+	cr_assert(!c->threads[0].in_syscall && c->threads[1].in_syscall);
 	cr_assert_eq(c->vdso, 0x7fff0000);
 	core_free(c);
 }
