@@ -98,7 +98,7 @@ struct process *admit_running(struct host *h, uint32_t pid, bool selected)
 	}
 	if (st.kernel)
 		return p;
-	if (turns_may(h, p->pub.owner, now_ns)) {
+	if (turns_may(h, p->pub.owner, false, now_ns)) {
 		reading_begin(h, p);
 	} else {
 		p->wants_maps = true;

@@ -6,7 +6,8 @@
 #include "tools/prof-bpf/host/processes.h"
 #include "tools/prof-bpf/host/turns.h"
 
-#define AT_ONCE 64 /* processes that give way */
+#define AT_ONCE 64	 /* processes that give way */
+#define LEFT_BY_LARGE 16 /* large processes leave this part of all mappings */
 
 void eviction_drop_maps(struct host *h, struct process *p)
 {
@@ -76,14 +77,19 @@ bool eviction_drop_others_mappings(struct host *h, const struct owner *than)
 	return true;
 }
 
+uint64_t eviction_all_mappings(const struct host *h, bool large)
+{
+	return h->all_mappings - (large ? h->all_mappings / LEFT_BY_LARGE : 0);
+}
+
 bool eviction_keep_mappings(struct host *h, struct process *p, uint64_t more)
 {
+	const uint64_t all = eviction_all_mappings(h, turns_large(p));
 	struct owner *w = p->pub.owner;
 
-	if (owners_held(h->owners, OWNER_MAPPINGS) + more <= h->all_mappings)
+	if (owners_held(h->owners, OWNER_MAPPINGS) + more <= all)
 		return true;
-	if (w->held[OWNER_MAPPINGS] + more >
-	    owners_share(h->owners, w, OWNER_MAPPINGS, h->all_mappings))
+	if (w->held[OWNER_MAPPINGS] + more > owners_share(h->owners, w, OWNER_MAPPINGS, all))
 		return false;
 	while (owners_held(h->owners, OWNER_MAPPINGS) + more > h->all_mappings) {
 		const struct owner *most = owners_largest(h->owners, OWNER_MAPPINGS);

@@ -10,6 +10,9 @@ struct host;
 struct owner;
 struct process;
 
+/* How many mappings there may be in all for a process to get more. Large processes leave a 16th to
+ * others: else one of them could take so many that no small one of its owner gets any. */
+uint64_t eviction_all_mappings(const struct host *h, bool large);
 /* Whether the process may keep `more` mappings. Makes room if its owner holds less than its share,
  * at the cost of the owner who holds most: processes without samples lose their mappings first. */
 bool eviction_keep_mappings(struct host *h, struct process *p, uint64_t more);

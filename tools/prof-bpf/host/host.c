@@ -211,12 +211,12 @@ static bool on_crowded(void *ctx, const struct owner *most, const struct owner *
 
 static bool may_open(void *ctx, const struct owner *w, uint64_t now_ns)
 {
-	return turns_may(ctx, w, now_ns);
+	return turns_may(ctx, w, false, now_ns);
 }
 
 static void on_opened(void *ctx, struct owner *w, uint64_t ns)
 {
-	turns_spend(ctx, w, ns, clock_mono_ns());
+	turns_spend(ctx, w, false, ns, clock_mono_ns());
 }
 
 static void on_unslotted(void *ctx)

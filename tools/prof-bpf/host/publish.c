@@ -153,12 +153,6 @@ static size_t as_of(struct host *h, const struct process *p, size_t n, uint64_t 
 	return left;
 }
 
-static bool is_large(const struct process *p)
-{
-	return p->scanned_len > TURNS_LARGE ||
-	       (p->maps && p->maps->len + p->maps->noted_len > TURNS_LARGE);
-}
-
 ssize_t host_mappings(struct host *h, struct host_process *of, uint64_t time_ns,
 		      const struct tables_mapping **ret, bool *ret_whole)
 {
@@ -166,9 +160,9 @@ ssize_t host_mappings(struct host *h, struct host_process *of, uint64_t time_ns,
 	uint32_t left_out;
 
 	_Static_assert(offsetof(struct process, pub) == 0, "one is the head of the other");
-	const struct turns_timer began = is_large(p) ? turns_begin() : (struct turns_timer){ 0 };
+	const struct turns_timer began = turns_large(p) ? turns_begin() : (struct turns_timer){ 0 };
 
-	if (is_large(p) && !turns_may(h, p->pub.owner, began.wall_ns)) {
+	if (turns_large(p) && !turns_may(h, p->pub.owner, true, began.wall_ns)) {
 		owner_refuse(p->pub.owner, OWNER_MAPS_CPU, 1);
 		return -EAGAIN;
 	}
@@ -179,7 +173,7 @@ ssize_t host_mappings(struct host *h, struct host_process *of, uint64_t time_ns,
 	if (n > 0 && p->displaced)
 		n = (ssize_t)as_of(h, p, (size_t)n, time_ns);
 	if (began.wall_ns)
-		turns_end(h, p->pub.owner, began);
+		turns_end(h, p->pub.owner, true, began);
 	*ret = h->publish;
 	*ret_whole = p->maps && !left_out && !p->wants_maps && !p->reading;
 	return n;
@@ -308,22 +302,23 @@ static void wait_for_turn(struct host *h, struct process *p)
 static bool publish(struct host *h, struct process *p, uint64_t now_ns)
 {
 	struct owner *w = p->pub.owner;
+	const bool large = turns_large(p);
 
 	/* The kernel's hook may have entered its parent's mappings, which may not stay. */
-	if (!turns_may(h, w, now_ns)) {
+	if (!turns_may(h, w, large, now_ns)) {
 		if (p->entered)
 			entry_drop(h, p);
 		owner_refuse(w, OWNER_MAPS_CPU, p->sampled);
 		return false;
 	}
-	if (!is_large(p)) {
-		turns_spend(h, w, TURNS_PUBLISH_NS, now_ns);
+	if (!large) {
+		turns_spend(h, w, false, TURNS_PUBLISH_NS, now_ns);
 		return publish_now(h, p, now_ns);
 	}
 	const struct turns_timer began = turns_begin();
 	const bool done = publish_now(h, p, now_ns);
 
-	turns_end(h, w, began);
+	turns_end(h, w, true, began);
 	return done;
 }
 
@@ -371,7 +366,7 @@ static unsigned publish_list(struct host *h, struct process *list, uint64_t now_
 		p = list;
 		list = p->dirty_next;
 		p->dirty = p->waits = false;
-		if (is_large(p)) {
+		if (turns_large(p)) {
 			p->dirty_next = large;
 			p->dirty = true;
 			large = p;

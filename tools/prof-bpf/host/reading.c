@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <utlist.h>
 #include "common/base/clock.h"
+#include "common/base/numbers.h"
 #include "tools/prof-bpf/host/eviction.h"
 #include "tools/prof-bpf/host/processes.h"
 #include "tools/prof-bpf/host/turns.h"
@@ -49,18 +50,25 @@ void reading_heard(struct process *p, const struct map *m, uint64_t time_ns)
 	r->incomplete |= r->since->noted_len > HOST_MAX_MAPPINGS || maps_add(&r->since, &copy);
 }
 
+/* How many more mappings of an owner may be kept. large: of a large process. */
+static uint64_t owners_left(const struct host *h, const struct owner *w, bool large)
+{
+	const uint64_t all = eviction_all_mappings(h, large),
+		       share = owners_share(h->owners, w, OWNER_MAPPINGS, all);
+
+	return numbers_larger(numbers_less(all, owners_held(h->owners, OWNER_MAPPINGS)),
+			      numbers_less(share, w->held[OWNER_MAPPINGS]));
+}
+
 /* How many mappings of the process may be kept. */
 static size_t mappings_left(struct host *h, struct process *p)
 {
 	const struct owner *w = p->pub.owner;
-	const uint64_t held = owners_held(h->owners, OWNER_MAPPINGS),
-		       share = owners_share(h->owners, w, OWNER_MAPPINGS, h->all_mappings),
-		       mine = p->maps && p->maps->refs == 1 ? p->maps->charged : 0;
-	const uint64_t left = held < h->all_mappings ? h->all_mappings - held : 0,
-		       fair = share > w->held[OWNER_MAPPINGS] ? share - w->held[OWNER_MAPPINGS] : 0,
-		       most = (left > fair ? left : fair) + mine;
+	const uint64_t mine = p->maps && p->maps->refs == 1 ? p->maps->charged : 0,
+		       small = numbers_smaller(owners_left(h, w, false) + mine, TURNS_LARGE),
+		       most = numbers_larger(owners_left(h, w, true) + mine, small);
 
-	return most < HOST_MAX_MAPPINGS ? most : HOST_MAX_MAPPINGS;
+	return numbers_smaller(most, HOST_MAX_MAPPINGS);
 }
 
 /* Readings under way also count: several processes are read at the same time. */
@@ -70,9 +78,10 @@ static void charge(struct reading *r)
 	struct owner *w = r->process->pub.owner;
 
 	maps_charge(r->maps, h->owners, w);
-	r->full = owners_held(h->owners, OWNER_MAPPINGS) > h->all_mappings &&
-		  w->held[OWNER_MAPPINGS] >
-			  owners_share(h->owners, w, OWNER_MAPPINGS, h->all_mappings);
+	const uint64_t all = eviction_all_mappings(h, r->count > TURNS_LARGE);
+
+	r->full = owners_held(h->owners, OWNER_MAPPINGS) > all &&
+		  w->held[OWNER_MAPPINGS] > owners_share(h->owners, w, OWNER_MAPPINGS, all);
 }
 
 static bool is_exe(const struct reading *r, struct str path)
@@ -173,7 +182,8 @@ static void on_done(void *ctx, int status, uint64_t cpu_ns)
 		reading_free(r);
 		return;
 	}
-	turns_spend(r->host, p->pub.owner, cpu_ns + r->count * TURNS_RECORD_NS, now_ns);
+	turns_spend(r->host, p->pub.owner, r->count > TURNS_LARGE,
+		    cpu_ns + r->count * TURNS_RECORD_NS, now_ns);
 	if (!status && (r->full || r->count == r->most)) {
 		r->host->figures.limit++;
 		owner_refuse(p->pub.owner, OWNER_MAPPINGS, 1);

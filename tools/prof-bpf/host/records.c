@@ -44,12 +44,14 @@ static void on_mmap(struct host *h, const struct sideband_event *e)
 				   .inode = e->inode,
 				   .generation = e->inode_generation };
 
-	if (!turns_may(h, p->pub.owner, e->time_ns)) {
+	const bool large = turns_large(p);
+
+	if (!turns_may(h, p->pub.owner, large, e->time_ns)) {
 		p->wants_maps = true;
 		process_mark_dirty(h, p);
 		return;
 	}
-	turns_spend(h, p->pub.owner, TURNS_RECORD_NS, e->time_ns);
+	turns_spend(h, p->pub.owner, large, TURNS_RECORD_NS, e->time_ns);
 	/* A JIT makes the same pages writable and executable by turns. */
 	if ((kind != PROCFS_FILE || !e->inode) && kind != PROCFS_VDSO && p->maps && !p->reading &&
 	    maps_has_anonymous(p->maps, m.start, m.end))

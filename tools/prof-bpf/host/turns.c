@@ -17,17 +17,20 @@ static void pay(const struct host *h, uint64_t *paid_ns, uint64_t ns, uint64_t n
 	*paid_ns = (*paid_ns > least ? *paid_ns : least) + ns;
 }
 
-bool turns_may(const struct host *h, const struct owner *w, uint64_t now_ns)
+bool turns_may(const struct host *h, const struct owner *w, bool large, uint64_t now_ns)
 {
-	if (is_over(w->maps_paid_ns, now_ns))
+	if (is_over(w->maps_paid_ns, now_ns) && (large || is_over(w->small_paid_ns, now_ns)))
 		return false;
 	return !is_over(h->maps_paid_ns, now_ns) ||
 	       owner_spent(w, OWNER_MAPS_CPU, now_ns) <= TURNS_LITTLE_NS;
 }
 
-void turns_spend(struct host *h, struct owner *w, uint64_t ns, uint64_t now_ns)
+void turns_spend(struct host *h, struct owner *w, bool large, uint64_t ns, uint64_t now_ns)
 {
-	pay(h, &w->maps_paid_ns, ns * TURNS_OWNER_PART, now_ns);
+	if (!large && is_over(w->maps_paid_ns, now_ns))
+		pay(h, &w->small_paid_ns, ns * TURNS_SMALL_PART, now_ns);
+	else
+		pay(h, &w->maps_paid_ns, ns * TURNS_OWNER_PART, now_ns);
 	pay(h, &h->maps_paid_ns, ns * TURNS_ALL_PART, now_ns);
 	owner_spend(w, OWNER_MAPS_CPU, ns, now_ns);
 }
@@ -38,12 +41,18 @@ struct turns_timer turns_begin(void)
 				     .cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) };
 }
 
-void turns_end(struct host *h, struct owner *w, struct turns_timer since)
+void turns_end(struct host *h, struct owner *w, bool large, struct turns_timer since)
 {
 	const struct turns_timer now = turns_begin();
 	const uint64_t wall = (now.wall_ns - since.wall_ns) / 4, cpu = now.cpu_ns - since.cpu_ns;
 
-	turns_spend(h, w, wall > cpu ? wall : cpu, now.wall_ns);
+	turns_spend(h, w, large, wall > cpu ? wall : cpu, now.wall_ns);
+}
+
+bool turns_large(const struct process *p)
+{
+	return p->scanned_len > TURNS_LARGE ||
+	       (p->maps && p->maps->len + p->maps->noted_len > TURNS_LARGE);
 }
 
 uint64_t turns_delay(uint8_t *failures, uint64_t first_ns)

@@ -5,6 +5,9 @@
  * Mappings cost time, and a user can make any number of them. So each owner has a part of the time,
  * and all together have another. An owner that has used up its part waits; the others go on. Owners
  * who spent little lately may exceed the common part.
+ *
+ * When an owner has used up its part, its small processes have another one. Otherwise a single large
+ * process could take the mappings of all others, and those that end soon would never have any.
  */
 #ifndef PROF_BPF_HOST_TURNS_H
 #define PROF_BPF_HOST_TURNS_H
@@ -12,7 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define TURNS_OWNER_PART 10 /* one owner's mappings take at most a tenth of the time */
+#define TURNS_OWNER_PART 10 /* one owner's mappings take at most a tenth of the time, */
+#define TURNS_SMALL_PART 20 /* and then those of its small processes a twentieth */
 #define TURNS_ALL_PART 5
 /* Unused time accumulates up to the first of these, and up to the second while prof-bpf reads all
  * processes at its start. */
@@ -29,17 +33,19 @@ struct host;
 struct owner;
 struct process;
 
-/* Whether the owner may spend time now. */
-bool turns_may(const struct host *h, const struct owner *w, uint64_t now_ns);
+/* Whether the owner may spend time now. large: on a large process. */
+bool turns_may(const struct host *h, const struct owner *w, bool large, uint64_t now_ns);
 /* Measures what is spent. Time in which prof-bpf waits counts a quarter: a busy host costs others
  * little, but a process may keep its mappings locked. */
 struct turns_timer {
 	uint64_t wall_ns, cpu_ns;
 };
 struct turns_timer turns_begin(void);
-void turns_end(struct host *h, struct owner *w, struct turns_timer since);
+void turns_end(struct host *h, struct owner *w, bool large, struct turns_timer since);
 /* It has spent this. */
-void turns_spend(struct host *h, struct owner *w, uint64_t ns, uint64_t now_ns);
+void turns_spend(struct host *h, struct owner *w, bool large, uint64_t ns, uint64_t now_ns);
+/* Whether the process has more than TURNS_LARGE mappings. */
+bool turns_large(const struct process *p);
 /* A delay that doubles with each failure, and counts this one. */
 uint64_t turns_delay(uint8_t *failures, uint64_t first_ns);
 
