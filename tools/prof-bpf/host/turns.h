@@ -6,8 +6,8 @@
  * and all together have another. An owner that has used up its part waits; the others go on. Owners
  * who spent little lately may exceed the common part.
  *
- * When an owner has used up its part, its small processes have another one. Otherwise a single large
- * process could take the mappings of all others, and those that end soon would never have any.
+ * When an owner has used up its part, its small processes have another one. Otherwise a large one
+ * could use up the time of all, and those that end soon would never have mappings.
  */
 #ifndef PROF_BPF_HOST_TURNS_H
 #define PROF_BPF_HOST_TURNS_H
