@@ -347,10 +347,14 @@ static __always_inline struct sample_line *new_line(struct fetched *f, __u64 at,
 		     (FETCHED_INDEX - 1);
 	__u64 known = f->index[hash], n = f->sent.lines;
 
-	ENV_OPAQUE(known);
 	ENV_OPAQUE(n);
 	*ret_hash = hash;
-	if (n >= SAMPLE_FETCHED_LINES || (known && known <= n && f->sent.line[known - 1].at == at))
+	if (known > n)
+		known = 0;
+	/* The verifier of 5.10 does not conclude it. */
+	ENV_OPAQUE(known);
+	if (n >= SAMPLE_FETCHED_LINES ||
+	    (known && known <= SAMPLE_FETCHED_LINES && f->sent.line[known - 1].at == at))
 		return NULL;
 	return &f->sent.line[n];
 }
@@ -439,7 +443,7 @@ __attribute__((noinline)) int fetch_for(__u64 pc, __u64 fp)
 	return 0;
 }
 
-#define FETCH_WINDOWS 64 /* of the stack: 32 KiB */
+#define FETCH_WINDOWS (SAMPLE_FETCHED_STACK / WALK_WINDOW)
 
 /* Fetches for the words of one window of the stack. below: the word before them. */
 __attribute__((noinline)) int fetch_window(__u64 at, __u64 below)

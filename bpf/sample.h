@@ -121,7 +121,8 @@ struct sample_object {
  */
 #define SAMPLE_FETCHED_BYTES 64 /* of a line, which begins at a multiple of it */
 #define SAMPLE_FETCHED_LINES 1200
-#define SAMPLE_TOLD 3 /* numbers in a line */
+#define SAMPLE_TOLD 3		   /* numbers in a line */
+#define SAMPLE_FETCHED_STACK 32768 /* bytes of the stack, from RSP on, whose words it looks at */
 struct sample_line {
 	__sample_u64 at;
 	union {

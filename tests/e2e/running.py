@@ -35,6 +35,15 @@ def children(pid):
     return found
 
 
+def lives(pid):
+    """Zombies do not: nobody may reap them."""
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
 def ids(pid):
     with open(f"/proc/{pid}/status") as f:
         fields = dict(line.split(":\t", 1) for line in f.read().splitlines() if ":\t" in line)

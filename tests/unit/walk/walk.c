@@ -456,3 +456,43 @@ Test(walk, entries_of_two_runtimes_are_marked_where_they_lie)
 	walk_mark(&again, again.base + again.count - 1);
 	cr_expect_eq(again.entry_at, 0);
 }
+
+/* The mapping of generated code, whose frames the first runtime may take. */
+static void made_is_taken(uint32_t takers)
+{
+	const uint32_t position = w.maps + 8;
+	struct slab *s = (struct slab *)env_slab(position, 8);
+	struct map_entry *m = (struct map_entry *)ENV_AT(s, position, struct map_entry, 8);
+
+	cr_assert_eq(m->start, MADE);
+	m->takers = takers;
+}
+
+Test(walk, a_runtime_is_asked_for_frames_behind_its_code)
+{
+	program((struct unwind_rule[]){ by_rsp16, root }, 2);
+	made_is_taken(1);
+	w.pc = MADE + 0x1800;
+	cr_assert_eq(walk_step(&w), WALK_IS_TAKEN);
+	cr_assert_eq(w.taker, 0);
+	cr_assert_eq(w.count, 0);
+	walk_decline(&w);
+	w.fp = w.sp + 64;
+	*at(w.fp + 8) = CODE + 0x110;
+	cr_assert_eq(walk_step(&w), 1);
+	cr_assert_eq(w.reason, WALK_NO_MAPPING, "its frame pointer is not followed");
+	cr_assert_eq(w.count, 1);
+	tables_free(t);
+}
+
+Test(walk, nobody_is_asked_for_frames_behind_other_code_or_far_behind)
+{
+	for (int far = 0; far < 2; far++) {
+		program((struct unwind_rule[]){ by_rsp16, root }, 2);
+		made_is_taken((uint32_t)far);
+		w.pc = MADE + 0x1000 + (far ? WALK_GROWS : 0);
+		cr_assert_eq(walk_step(&w), 1);
+		cr_assert_eq(w.reason, WALK_NO_MAPPING);
+		tables_free(t);
+	}
+}

@@ -130,6 +130,14 @@ static bool past_end(const struct item *i, uint64_t addr)
 	return i->chunks == DEFERRED_CHUNKS;
 }
 
+/* Whether a runtime may have read more for the frame that the walk has got to. */
+static bool is_short(const struct deferred_queue *q, const struct item *i)
+{
+	const uint64_t above = q->walk.sp - i->regs[UNWIND_REG_RSP];
+
+	return i->lines == SAMPLE_FETCHED_LINES || (i->lines && above >= SAMPLE_FETCHED_STACK);
+}
+
 /* The copy holds a stranger's data: everything outside it is unreadable, and so is what the kernel
  * could not read. */
 static long read_copy(void *ctx, void *dst, uint32_t size, uint64_t addr)
@@ -147,7 +155,7 @@ static long read_copy(void *ctx, void *dst, uint32_t size, uint64_t addr)
 
 		if (!from) {
 			q->past_end = past_end(i, addr);
-			q->env.is_short |= i->lines == SAMPLE_FETCHED_LINES;
+			q->env.is_short |= is_short(q, i);
 			return -EFAULT;
 		}
 		if (n > size - done)
