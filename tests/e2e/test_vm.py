@@ -19,8 +19,6 @@ import kernels  # noqa: E402
 from conftest import BUILD  # noqa: E402
 from recordings import messages  # noqa: E402
 
-# Each has two cpus. With fewer of its own, the tools in it miss their deadlines.
-AT_ONCE = max(1, (os.cpu_count() or 1) // 2)
 CACHE = "build/vm"
 VERIFIER_LIMIT = 1_000_000
 TOOLS = ("profpipe", "prof-bpf", "prof-deltas", "prof-symd", "prof-dump", "prof-export",
@@ -316,8 +314,8 @@ def machines(chain, tmp_path_factory, request):
     """By series, the future results of a machine with such a kernel."""
     folder = tmp_path_factory.mktemp("vm")
     archive = functools.lru_cache(None)(lambda: kernels.Archive(CACHE))
-    make_root(f"{folder}/initramfs", chain,
-              any(item.get_closest_marker("all") for item in request.session.items))
+    whole = any(item.get_closest_marker("all") for item in request.session.items)
+    make_root(f"{folder}/initramfs", chain, whole)
 
     def one(series):
         kernel, version = archive().fetch(series)
@@ -325,7 +323,9 @@ def machines(chain, tmp_path_factory, request):
         return Results(series, version,
                        *guest.run(kernel, f"{folder}/initramfs", f"{folder}/{series}", words))
 
-    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+    # Each has two cpus. Of those that run all steps, the tools miss deadlines with fewer.
+    at_once = max(1, os.cpu_count() // (2 if whole else 1))
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         wanted = {item.callspec.params["machine"] for item in request.session.items
                   if "machine" in getattr(item, "fixturenames", ())}
         with contextlib.suppress(kernels.KernelError):
