@@ -273,11 +273,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (kallsyms_new(&c, &k) == 0) {
 		look_up_all(k, input.part[TEXT]);
 		add_events(k, input.part[EVENTS]);
+		(void)kallsyms_tick(k, 1);
+		(void)kallsyms_tick(k, 1 + KALLSYMS_PACK_NS);
+		look_up_all(k, input.part[TEXT]);
 		if (data[0] & AGAIN) {
 			/* The modules change: their old text takes the place of /proc/kallsyms. */
 			input.part[TEXT] = input.part[MODULES];
 			input.part[MODULES].len /= 2;
-			(void)kallsyms_tick(k, KALLSYMS_CHECK_NS);
+			(void)kallsyms_tick(k, 3 * KALLSYMS_CHECK_NS);
 			look_up_all(k, input.part[TEXT]);
 		}
 		kallsyms_figures(k, &figures);

@@ -72,6 +72,19 @@ static void expect(struct kallsyms *k, uint64_t addr, const char *name, const ch
 	cr_assert_eq(got_start, start);
 }
 
+/* The table is packed when it has been there for a while. */
+static void pack(struct kallsyms *k)
+{
+	struct kallsyms_figures before, after;
+
+	kallsyms_figures(k, &before);
+	cr_assert_eq(kallsyms_tick(k, 1), 0);
+	cr_assert_eq(kallsyms_tick(k, 1 + KALLSYMS_PACK_NS), 0);
+	kallsyms_figures(k, &after);
+	cr_assert_eq(after.reads, before.reads);
+	cr_assert_neq(after.bytes, before.bytes);
+}
+
 #define TEXT \
 	"ffffffff81000000 T _text\n" \
 	"ffffffff81000100 t __pi_one\n" \
@@ -87,41 +100,53 @@ static void expect(struct kallsyms *k, uint64_t addr, const char *name, const ch
 
 Test(kallsyms, address_is_found_in_the_function_that_covers_it)
 {
-	struct kallsyms *k = from_text(TEXT);
+	for (int packed = 0; packed < 2; packed++) {
+		struct kallsyms *k = from_text(TEXT);
 
-	cr_assert(kallsyms_available(k));
-	expect(k, 0xffffffff80ffffff, NULL, NULL, 0);
-	expect(k, 0xffffffff81000000, "_text", "", 0xffffffff81000000);
-	expect(k, 0xffffffff810000ff, "_text", "", 0xffffffff81000000);
-	expect(k, 0xffffffff81000100, "one", "", 0xffffffff81000100);
-	expect(k, 0xffffffff81000250, "one", "", 0xffffffff81000100);
-	expect(k, 0xffffffff81000300, "two", "", 0xffffffff81000300);
-	expect(k, 0xffffffffc0000010, "four", "mod", 0xffffffffc0000000);
-	expect(k, 0xffffffffc0001010, "three", "mod", 0xffffffffc0001000);
-	expect(k, 0, NULL, NULL, 0);
-	done(k);
+		if (packed)
+			pack(k);
+		cr_assert(kallsyms_available(k));
+		expect(k, 0xffffffff80ffffff, NULL, NULL, 0);
+		expect(k, 0xffffffff81000000, "_text", "", 0xffffffff81000000);
+		expect(k, 0xffffffff810000ff, "_text", "", 0xffffffff81000000);
+		expect(k, 0xffffffff81000100, "one", "", 0xffffffff81000100);
+		expect(k, 0xffffffff81000250, "one", "", 0xffffffff81000100);
+		expect(k, 0xffffffff81000300, "two", "", 0xffffffff81000300);
+		expect(k, 0xffffffffc0000010, "four", "mod", 0xffffffffc0000000);
+		expect(k, 0xffffffffc0001010, "three", "mod", 0xffffffffc0001000);
+		expect(k, 0, NULL, NULL, 0);
+		done(k);
+	}
 }
 
 Test(kallsyms, nothing_is_stretched_over_the_end_of_text)
 {
-	struct kallsyms *k = from_text(TEXT);
+	for (int packed = 0; packed < 2; packed++) {
+		struct kallsyms *k = from_text(TEXT);
 
-	expect(k, 0xffffffff81000400, NULL, NULL, 0);
-	expect(k, 0xffffffff81000480, NULL, NULL, 0);
-	expect(k, 0xffffffffa0000000, NULL, NULL, 0);
-	expect(k, 0xffffffffffffffff, NULL, NULL, 0);
-	done(k);
+		if (packed)
+			pack(k);
+		expect(k, 0xffffffff81000400, NULL, NULL, 0);
+		expect(k, 0xffffffff81000480, NULL, NULL, 0);
+		expect(k, 0xffffffffa0000000, NULL, NULL, 0);
+		expect(k, 0xffffffffffffffff, NULL, NULL, 0);
+		done(k);
+	}
 }
 
 Test(kallsyms, base_moves_when_the_lowest_symbol_comes_late)
 {
-	struct kallsyms *k =
-		from_text("ffffffff81000000 T b\nffffffff80000000 T a\nffffffff82000000 T c\n");
+	for (int packed = 0; packed < 2; packed++) {
+		struct kallsyms *k = from_text(
+			"ffffffff81000000 T b\nffffffff80000000 T a\nffffffff82000000 T c\n");
 
-	expect(k, 0xffffffff80000001, "a", "", 0xffffffff80000000);
-	expect(k, 0xffffffff81000001, "b", "", 0xffffffff81000000);
-	expect(k, 0xffffffff82000001, "c", "", 0xffffffff82000000);
-	done(k);
+		if (packed)
+			pack(k);
+		expect(k, 0xffffffff80000001, "a", "", 0xffffffff80000000);
+		expect(k, 0xffffffff81000001, "b", "", 0xffffffff81000000);
+		expect(k, 0xffffffff82000001, "c", "", 0xffffffff82000000);
+		done(k);
+	}
 }
 
 Test(kallsyms, hidden_addresses_are_no_error)
@@ -281,6 +306,10 @@ Test(kallsyms, every_symbol_of_this_kernel_is_found)
 	fprintf(stderr, "%zu symbols, %zu dynamic, %zu bytes, %" PRIu64 " us\n", f.symbols,
 		f.dynamic, f.bytes, took / 1000);
 	cr_assert_gt(f.symbols, 10000);
+	cr_assert_lt(f.bytes, 60 * f.symbols);
+	cr_assert_gt(compare_with_file(k), 10000);
+	pack(k);
+	kallsyms_figures(k, &f);
 	cr_assert_lt(f.bytes, 14 * f.symbols);
 	cr_assert_gt(compare_with_file(k), 10000);
 	kallsyms_free(k);

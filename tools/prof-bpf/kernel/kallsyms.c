@@ -2,6 +2,7 @@
 /* Reads kallsyms and keeps them up to date. The table is in ksymbols.c. */
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,8 @@ struct kallsyms {
 	bool stale; /* the last reading failed */
 	uint64_t failures;
 	bool by_iterator;
-	uint64_t reads;
+	uint64_t reads, packed;	    /* packed: which reading was */
+	uint64_t pack_ns;	    /* when to pack the table; 0: not known yet */
 	int file, modules;	    /* -1: not open */
 	struct ksyms_bpf *iterator; /* NULL: not needed, or not available */
 	struct bpf_link *link;
@@ -253,19 +255,32 @@ static int read_all(struct kallsyms *k)
 		if (i == -ENOMEM)
 			r = i;
 	}
-	if (!r)
-		r = ksymbols_finish(&t);
 	if (r) {
 		ksymbols_done(&t);
 		return r;
 	}
+	ksymbols_finish(&t);
 	/* Keep the lengths from side-band records. */
 	ksymbols_keep_lengths(&t, &k->table);
 	ksymbols_done(&k->table);
 	k->table = t;
 	k->by_iterator = by_iterator;
 	k->reads++;
+	k->pack_ns = 0;
 	return 0;
+}
+
+/* Short runs are over before it is worth it. */
+static void pack_later(struct kallsyms *k, uint64_t now_ns)
+{
+	if (!k->pack_ns)
+		k->pack_ns = now_ns + KALLSYMS_PACK_NS;
+	if (now_ns < k->pack_ns || k->packed == k->reads)
+		return;
+	k->packed = k->reads;
+	/* Gives back what the table took; if it does not fit twice, it stays. */
+	if (ksymbols_pack(&k->table) == 0)
+		malloc_trim(0);
 }
 
 int kallsyms_open(const struct kallsyms_config *c, struct kallsyms **ret)
@@ -363,6 +378,7 @@ int kallsyms_tick(struct kallsyms *k, uint64_t now_ns)
 	/* After a failed reading, the wait for the next one begins with the first tick. */
 	if (k->stale && !k->checked_ns)
 		k->checked_ns = now_ns;
+	pack_later(k, now_ns);
 	if (now_ns < k->checked_ns + k->check_ns)
 		return 0;
 	k->checked_ns = now_ns;

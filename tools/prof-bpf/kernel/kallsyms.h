@@ -14,6 +14,7 @@
 #include "common/base/span.h"
 
 #define KALLSYMS_CHECK_NS 5000000000ull		     /* how often /proc/modules is checked */
+#define KALLSYMS_PACK_NS 5000000000ull		     /* after which time a table is packed */
 #define KALLSYMS_LONGEST_NS (64 * KALLSYMS_CHECK_NS) /* likewise, after failed readings */
 
 struct kallsyms;

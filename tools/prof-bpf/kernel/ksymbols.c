@@ -42,6 +42,16 @@ struct ksymbols_bpf {
 	char *name;
 };
 
+static void drop_packs(struct ksymbols *t)
+{
+	free(t->packs);
+	free(t->packed);
+	free(t->unpacked);
+	t->packs = NULL;
+	t->packed = t->unpacked = NULL;
+	t->pack_count = 0;
+}
+
 void ksymbols_done(struct ksymbols *t)
 {
 	for (unsigned i = 0; i < t->module_count; i++)
@@ -52,9 +62,7 @@ void ksymbols_done(struct ksymbols *t)
 	free(t->dynamic);
 	free(t->at);
 	free(t->pool);
-	free(t->packs);
-	free(t->packed);
-	free(t->unpacked);
+	drop_packs(t);
 	*t = (struct ksymbols){ 0 };
 }
 
@@ -324,12 +332,14 @@ static int compress_packs(struct ksymbols *t, z_stream *z, size_t count)
 	return 0;
 }
 
-/* Packs the symbols, and frees what was read. */
-static int pack_all(struct ksymbols *t)
+int ksymbols_pack(struct ksymbols *t)
 {
 	z_stream z = { .zalloc = Z_NULL };
 	size_t count = (t->len + PACK_SYMBOLS - 1) / PACK_SYMBOLS;
 
+	if (!t->at)
+		return 0;
+	drop_packs(t);
 	t->shown = SIZE_MAX;
 	t->packs = calloc(count + 1, sizeof(*t->packs));
 	if (!t->packs || deflateInit2(&z, Z_BEST_SPEED, Z_DEFLATED, PACK_WINDOW, PACK_MEMORY,
@@ -338,8 +348,10 @@ static int pack_all(struct ksymbols *t)
 	int r = compress_packs(t, &z, count);
 
 	deflateEnd(&z);
-	if (r)
+	if (r) {
+		drop_packs(t);
 		return r;
+	}
 	free(t->at);
 	free(t->pool);
 	t->at = NULL;
@@ -348,7 +360,23 @@ static int pack_all(struct ksymbols *t)
 	return 0;
 }
 
-int ksymbols_finish(struct ksymbols *t)
+/* Gives back room that no symbol took. */
+static void fit(struct ksymbols *t)
+{
+	void *at = t->len ? realloc(t->at, t->len * sizeof(*t->at)) : NULL;
+	void *pool = t->pool_len ? realloc(t->pool, t->pool_len) : NULL;
+
+	if (at) {
+		t->at = at;
+		t->cap = t->len;
+	}
+	if (pool) {
+		t->pool = pool;
+		t->pool_cap = t->pool_len;
+	}
+}
+
+void ksymbols_finish(struct ksymbols *t)
 {
 	bool sorted = true;
 	size_t to = 0;
@@ -363,7 +391,7 @@ int ksymbols_finish(struct ksymbols *t)
 		}
 		t->len = to;
 	}
-	return t->len ? pack_all(t) : 0;
+	fit(t);
 }
 
 /* Unpacks the symbols around an offset. Returns their number, 0 without memory. */
@@ -405,6 +433,54 @@ void ksymbols_keep_lengths(struct ksymbols *t, const struct ksymbols *before)
 	}
 }
 
+/* The symbol at an offset, by the table as it was read. False: there is none. */
+static bool find_read(const struct ksymbols *t, uint32_t offset, struct str *ret_name,
+		      uint16_t *ret_module, uint32_t *ret_start)
+{
+	size_t lo = 0, hi = t->len;
+
+	while (lo < hi) {
+		const size_t mid = lo + (hi - lo) / 2;
+
+		if (t->at[mid].offset > offset)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	if (!lo)
+		return false;
+	const struct ksymbol *s = &t->at[lo - 1];
+
+	*ret_name = pool_get(t, s->name);
+	*ret_module = s->module;
+	*ret_start = s->offset;
+	return ret_name->len && offset - s->offset < REACH;
+}
+
+/* The same by the packs. */
+static bool find_packed(struct ksymbols *t, uint32_t offset, struct str *ret_name,
+			uint16_t *ret_module, uint32_t *ret_start)
+{
+	uint32_t start = 0;
+	size_t count = unpack(t, offset, &start), name = count * PACK_EACH;
+	uint16_t len = 0;
+
+	for (size_t j = 0; j < count; j++) {
+		uint32_t distance;
+
+		memcpy(&distance, t->unpacked + j * 4, 4);
+		if (distance > offset - start)
+			break;
+		start += distance;
+		name += len;
+		memcpy(ret_module, t->unpacked + count * 4 + j * 2, 2);
+		memcpy(&len, t->unpacked + count * 6 + j * 2, 2);
+	}
+	*ret_name = (struct str){ .data = t->unpacked + name, .len = len };
+	*ret_start = start;
+	return len && offset - start < REACH;
+}
+
 bool ksymbols_find(struct ksymbols *t, uint64_t addr, struct str *ret_name, struct str *ret_module,
 		   uint64_t *ret_start)
 {
@@ -423,23 +499,13 @@ bool ksymbols_find(struct ksymbols *t, uint64_t addr, struct str *ret_name, stru
 	}
 	if (!t->len || addr < t->base || addr - t->base > UINT32_MAX)
 		return false;
-	uint32_t offset = (uint32_t)(addr - t->base), start = 0;
-	size_t count = unpack(t, offset, &start), name = count * PACK_EACH;
-	uint16_t module, len = 0;
-	for (size_t j = 0; j < count; j++) {
-		uint32_t distance;
+	const uint32_t offset = (uint32_t)(addr - t->base);
+	uint32_t start = 0;
+	uint16_t module = 0;
 
-		memcpy(&distance, t->unpacked + j * 4, 4);
-		if (distance > offset - start)
-			break;
-		start += distance;
-		name += len;
-		memcpy(&module, t->unpacked + count * 4 + j * 2, 2);
-		memcpy(&len, t->unpacked + count * 6 + j * 2, 2);
-	}
-	if (!len || offset - start >= REACH)
+	if (t->at ? !find_read(t, offset, ret_name, &module, &start)
+		  : !find_packed(t, offset, ret_name, &module, &start))
 		return false;
-	*ret_name = (struct str){ .data = t->unpacked + name, .len = len };
 	*ret_module = module ? str_from(t->modules[module - 1])
 			     : (struct str){ .data = "", .len = 0 };
 	*ret_start = t->base + start;
@@ -452,5 +518,6 @@ size_t ksymbols_bytes(const struct ksymbols *t)
 						      t->packs[t->pack_count].at + t->unpacked_bytes
 					    : 0;
 
-	return packed + t->dynamic_cap * sizeof(*t->dynamic);
+	return t->cap * sizeof(*t->at) + t->pool_cap + packed +
+	       t->dynamic_cap * sizeof(*t->dynamic);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of kernel symbols. While it is filled, it takes 12 bytes per symbol, sorted by distance
- * from the lowest text address, and one pool of names. Then zlib packs it, 256 symbols at a
- * time, to a fifth: a name is needed only once per epoch.
+ * The table of kernel symbols. It takes 12 bytes per symbol, sorted by distance from the lowest text
+ * address, and one pool of names. In a run that goes on, zlib packs it, 256 symbols at a time, to a
+ * fifth: a name is needed only once per epoch.
  *
  * A second, small table holds what BPF puts into the kernel; it can change at any time. If an
  * address has several names, the plainest is kept.
@@ -28,7 +28,7 @@ struct ksymbols {
 	size_t len, cap;
 	char *pool;
 	size_t pool_len, pool_cap;
-	/* Replaces the fields above when all symbols are there; the last one is empty. */
+	/* Replaces at and pool when the table is packed; the last one is empty. */
 	struct ksymbols_pack *packs;
 	size_t pack_count;
 	char *packed, *unpacked;      /* unpacked: room for the largest pack */
@@ -43,8 +43,10 @@ struct ksymbols {
 /* Adds a symbol, if it is one of text. module: empty for the kernel proper. -ENOMEM. */
 int ksymbols_add(struct ksymbols *t, uint64_t address, char type, struct str name,
 		 struct str module);
-/* No more symbols come: sorts and packs what there is. -ENOMEM. */
-int ksymbols_finish(struct ksymbols *t);
+/* No more symbols come: sorts what there is. */
+void ksymbols_finish(struct ksymbols *t);
+/* Packs a table that is finished, unless it is packed. -ENOMEM: it stays as it is. */
+int ksymbols_pack(struct ksymbols *t);
 void ksymbols_done(struct ksymbols *t);
 
 /* A BPF program or trampoline. length 0: unknown. At any time. -ENOMEM. */
