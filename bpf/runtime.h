@@ -25,7 +25,7 @@
 
 enum runtime {
 	RUNTIME_NONE = 0,
-#define RUNTIME(number, NAME, name, title, mark) RUNTIME_##NAME = number,
+#define RUNTIME(number, NAME, name, title, type, mark) RUNTIME_##NAME = number,
 #include "bpf/runtimes.def"
 };
 #define RUNTIME_MAX 64 /* all numbers are below */
@@ -199,7 +199,7 @@ static inline struct runtime_need runtime_need(UW_U32 runtime)
 static inline const char *runtime_mark(UW_U32 runtime)
 {
 	switch (runtime) {
-#define RUNTIME(number, NAME, name, title, mark) \
+#define RUNTIME(number, NAME, name, title, type, mark) \
 	case number: \
 		return mark;
 #include "bpf/runtimes.def"

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "runtimes_walk.h" /* generated from bpf/runtimes.def: all walks of runtimes */
 
-#define RUNTIME(number, NAME, name, title, mark) \
+#define RUNTIME(number, NAME, name, title, type, mark) \
 	static int name##_takes(struct walk *w, const struct runtime_config *c, uint64_t base) \
 	{ \
 		static struct name##_walk state; \
@@ -18,7 +18,7 @@
 
 static int (*const takers[RUNTIME_MAX])(struct walk *w, const struct runtime_config *c,
 					uint64_t base) = {
-#define RUNTIME(number, NAME, name, title, mark) [number] = name##_takes,
+#define RUNTIME(number, NAME, name, title, type, mark) [number] = name##_takes,
 #include "bpf/runtimes.def"
 };
 

@@ -286,11 +286,16 @@ def word(s):
     return s.replace(" ", r"\x20")
 
 
+def is_interpreted(location, kind):
+    """A JIT's frame that only a perf map names has an address."""
+    return kind == "cpython" or kind in ("jvm", "v8js") and not location.address
+
+
 def binary(d, location, kind):
     path = d.string_table[d.mapping_table[location.mapping_index].filename_strindex]
     if kind == "kernel":
         return "[kernel.kallsyms]" if path == "vmlinux" else f"[{path}]"
-    if kind == "cpython":
+    if is_interpreted(location, kind):
         return "[interpreted]"
     if location.mapping_index:
         return word(path) or "[file]"
@@ -317,7 +322,7 @@ def calls(d, i):
         text = f"{d.string_table[f.name_strindex]} ({inside})"
         if source:
             text += f" {source}" + (f":{line.line}" if line.line else "")
-        out.append((0 if kind in ("abort-marker", "cpython") else location.address, text))
+        out.append((0 if kind == "abort-marker" else location.address, text))
     return out
 
 

@@ -136,6 +136,24 @@ def test_devfiler_gets_no_attributes_without_the_hash_that_it_demands():
     assert len(ids) == 2
 
 
+@pytest.mark.parametrize("field,kind", [("", "cpython"), (" runtime=1", "cpython"),
+                                        (" runtime=2", "jvm"), (" runtime=3", "v8js"),
+                                        (" runtime=62", "native")])
+def test_an_interpreted_frame_has_the_type_of_its_runtime(field, kind):
+    lines = HELLO + f"""
+process id=1 pid=7 start_ns=5 comm="x"
+thread id=1 process=1 tid=7
+function id=1 name="Main.run"
+frame id=1 kind=2 process=1 offset=7 functions=[1]{field}
+stack id=1 frames=[1]
+sample stack=1 thread=1 time_ns=1000000000
+"""
+    d, _, _ = next(profiles(requests(otlp(lines + END))))
+    location = d.location_table[1]
+    assert lookup(d, location.attribute_indices)["profile.frame.type"] == kind
+    assert not location.address
+
+
 @pytest.mark.parametrize("exe,kind", [("/usr/bin/java", "jvm"), ("/usr/bin/node", "v8js"),
                                       ("/usr/bin/luajit", "luajit"), ("/opt/own", "native")])
 def test_generated_code_has_the_type_of_its_runtime(exe, kind):

@@ -127,7 +127,7 @@ int main(int argc, char **argv)
 	struct sample_bpf *s = sample_bpf__open_and_load();
 	if (!s)
 		return 1;
-#define RUNTIME(number, NAME, name, title, mark) \
+#define RUNTIME(number, NAME, name, title, type, mark) \
 	bytes = name##_bpf__elf_bytes(&size); \
 	bad |= load_each(bytes, size, s->obj, false, level); \
 	bad |= load_each(bytes, size, NULL, true, level);

@@ -15,7 +15,7 @@ struct walker {
 	int (*step)(struct walk *w);
 };
 
-#define RUNTIME(number, NAME, name, title, mark) \
+#define RUNTIME(number, NAME, name, title, type, mark) \
 	static struct name##_walk name##_state; \
 \
 	static bool name##_begins(struct walk *w, const struct runtime_config *c, uint64_t base) \
@@ -34,7 +34,7 @@ struct walker {
 #include "bpf/runtimes.def"
 
 static const struct walker walkers[RUNTIME_MAX] = {
-#define RUNTIME(number, NAME, name, title, mark) [number] = { name##_begins, name##_steps },
+#define RUNTIME(number, NAME, name, title, type, mark) [number] = { name##_begins, name##_steps },
 #include "bpf/runtimes.def"
 };
 

@@ -12,7 +12,7 @@ static const struct {
 	const struct runtime_ops *ops; /* NULL: no runtime has this number */
 	const char *label;
 } runtimes[RUNTIME_MAX] = {
-#define RUNTIME(number, NAME, name, title, mark) [number] = { &name##_runtime, #name },
+#define RUNTIME(number, NAME, name, title, type, mark) [number] = { &name##_runtime, #name },
 #include "bpf/runtimes.def"
 };
 

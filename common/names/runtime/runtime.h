@@ -100,7 +100,8 @@ struct runtime_ops {
 	int (*print)(const struct runtime_build *b, struct buf *ret);
 };
 
-#define RUNTIME(number, NAME, name, title, mark) extern const struct runtime_ops name##_runtime;
+#define RUNTIME(number, NAME, name, title, type, mark) \
+	extern const struct runtime_ops name##_runtime;
 #include "bpf/runtimes.def"
 
 /* Finds the runtime in a file. 0, RUNTIME_NOT_MINE, -ENOMEM. */

@@ -12,7 +12,7 @@ static const struct {
 	const void *(*object)(size_t *ret_size);
 	const char *program, *frame, *name; /* frame: of a program that some have */
 } sources[RUNTIME_MAX] = {
-#define RUNTIME(number, NAME, name, title, mark) \
+#define RUNTIME(number, NAME, name, title, type, mark) \
 	[number] = { name##_bpf__elf_bytes, "on_" #name, "on_" #name "_frame", title },
 #include "bpf/runtimes.def"
 };
@@ -151,7 +151,7 @@ const char *runtimes_name(enum runtime which)
 bool runtimes_is_named(const char *path)
 {
 	static const char *const names[] = {
-#define RUNTIME(number, NAME, name, title, mark) #name,
+#define RUNTIME(number, NAME, name, title, type, mark) #name,
 #include "bpf/runtimes.def"
 		"jvm",	/* libjvm.so has HotSpot */
 		"node", /* has V8 */

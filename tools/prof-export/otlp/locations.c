@@ -177,10 +177,19 @@ static int map_kernel(struct locations *l, const struct model *m, const struct m
 
 /* --- types --- */
 
-/* Of the runtimes of bpf/runtimes.def. */
+/* Of the runtimes of bpf/runtimes.def. Old recordings name no runtime: they know only Python. */
 static const char *interpreted_type(const struct model_frame *f)
 {
-	return f->runtime == RUNTIME_PYTHON || !f->runtime ? "cpython" : "native";
+	switch (f->runtime) {
+	case RUNTIME_NONE:
+		return "cpython";
+#define RUNTIME(number, NAME, name, title, type, mark) \
+	case RUNTIME_##NAME: \
+		return type;
+#include "bpf/runtimes.def"
+	default:
+		return "native";
+	}
 }
 
 /* Of code that a runtime of remedies.def generated. */
