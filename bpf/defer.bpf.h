@@ -260,7 +260,8 @@ static __always_inline bool is_small(const struct walk *w, __u32 g_below)
 }
 
 /* Puts the leaf's registers and the top of the stack into the reserved room in the ring. False if d
- * is NULL, since there was no room: the sample is then sent as it is. small: a constant. */
+ * is NULL, since there was no room: the sample is then sent as it is, and its own reason tells what
+ * the walk lacked, so nothing is counted. small: a constant. */
 static __always_inline bool defer_into(struct walk *w, struct deferred_sample *d, __u32 g_below,
 				       bool small)
 {

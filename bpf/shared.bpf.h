@@ -146,7 +146,8 @@ static __always_inline void runtime_next(void *ctx, struct walk *w)
 }
 
 /* Goes on to the native walk. Returns only if the kernel refuses: the sample is then lost, and the
- * next one is not affected. */
+ * next one is not affected. A sample's turns stay below the kernel's limit of tail calls, so this
+ * has no reason of its own: it counts as ring-full. */
 static __always_inline void walk_next(void *ctx)
 {
 	bpf_tail_call(ctx, &programs, RUNTIME_NONE);

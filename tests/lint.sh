@@ -169,6 +169,13 @@ for page in $(git ls-files '*.md'); do
 	done
 done
 
+# Each reason of bpf/errors.def is in the manual.
+reasons='s/^(WALK|LOST)_REASON\([0-9]+, [A-Z_]+, "([a-z-]+)".*/\2/p'
+for word in $(sed -nE "$reasons" bpf/errors.def); do
+	[ "$word" = complete ] || grep -qx "\.It $word" docs/prof-bpf.1 ||
+		fail "docs/prof-bpf.1: lacks the reason $word"
+done
+
 mandoc -T lint -W warning docs/*.1 || fail "manual pages"
 [ $bad -eq 0 ] && echo "lint: nothing found"
 exit $bad
