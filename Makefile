@@ -39,9 +39,9 @@ ifeq ($(origin CFLAGS),undefined)
 TEST_CFLAGS := -Og -g1
 endif
 # The sanitizers' tree is compiled in less than two thirds of the time so, and its tests take no
-# longer. At -O1 gcc knows too little of lengths to judge formats.
+# longer.
 ifeq ($(SAN),asan)
-CFLAGS    ?= -Og -g1 -fno-omit-frame-pointer -Wno-format-truncation -Wno-null-dereference
+CFLAGS    ?= -Og -g1 -fno-omit-frame-pointer
 endif
 CFLAGS    ?= -O2 -g -fno-omit-frame-pointer -fstack-protector-strong
 LDFLAGS   ?= -Wl,-z,relro,-z,now
@@ -55,6 +55,10 @@ CPPFLAGS  ?= -D_FORTIFY_SOURCE=2
 else
 OUR_CFLAGS += $(SANITIZE)
 OUR_LDFLAGS += $(SANITIZE)
+endif
+# At -Og gcc knows too little of lengths to judge formats.
+ifeq ($(SAN),asan)
+OUR_CFLAGS += -Wno-format-truncation -Wno-null-dereference
 endif
 ifeq ($(SAN),fuzz)
 CC        := $(CLANG)
