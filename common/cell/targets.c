@@ -63,13 +63,16 @@ static int take_user(const struct cmdline *c, uint32_t *ret)
 		*ret = (uint32_t)number;
 		return EXITS_GO_ON;
 	}
-	const struct passwd *user = c->value[0] ? getpwnam(c->value) : NULL;
+	if (!c->value[0] || c->value[0] == '-')
+		return cmdline_refuse(c, "not a user; give a name or a number");
+	const struct passwd *user = getpwnam(c->value);
 
 	if (user) {
 		*ret = user->pw_uid;
 		return EXITS_GO_ON;
 	}
-	return cmdline_refuse(c, "there is no such user; see `getent passwd`, or give a number");
+	(void)cmdline_refuse(c, "there is no such user; see `getent passwd`, or give a number");
+	return EXITS_FAILED;
 }
 
 static int check_value(const struct cmdline *c, struct target *t)

@@ -104,7 +104,8 @@ static inline bool targets_repeat(int val)
 
 /* Whether val is one of the options above. */
 bool targets_has(int val);
-/* Takes the current option of *c. EXITS_GO_ON; EXITS_USAGE; EXITS_FAILED (no such cpu), logged. */
+/* Takes the current option of *c. EXITS_GO_ON; EXITS_USAGE; EXITS_FAILED (no such user or cpu),
+ * logged. */
 int targets_option(struct targets *t, const struct cmdline *c, int val);
 /* Adds options that say the same to targets_option. */
 void targets_words(const struct targets *t, struct words *w);
