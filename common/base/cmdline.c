@@ -267,7 +267,7 @@ int cmdline_path(const struct cmdline *c, const char **ret)
 	if (*ret)
 		return cmdline_refuse(c, "is the second one; give this option once");
 	if (!*c->value)
-		return cmdline_refuse(c, "is no path; name a file or a folder");
+		return cmdline_refuse(c, "is not a path; name a file or a folder");
 	*ret = c->value;
 	return EXITS_GO_ON;
 }

@@ -185,7 +185,8 @@ void cell_prepare(struct cell *c, const char *folder, bool user)
 static int say(int r)
 {
 	if (r)
-		log_error("cannot be confined: %s", strerror(-r));
+		log_error("the tool cannot be confined: %s; report this, with the kernel's version",
+			  strerror(-r));
 	return r;
 }
 

@@ -144,7 +144,7 @@ def test_a_separate_debug_file_fills_what_the_file_is_silent_on(tmp_path):
     plain = [row for row in rows(tmp_path / "bare") if row[4:] != ["derived"]]
     assert [row for row in whole if row[4:] != ["derived"]] != plain
     for debug, want in ((tmp_path / "other.debug", "build ids differ"),
-                        ("/etc/passwd", "no supported ELF file"),
+                        ("/etc/passwd", "is not a supported ELF file"),
                         (tmp_path / "none", "No such file")):
         p = deltas("--debug", debug, tmp_path / "bare")
         assert p.returncode == 1 and want in p.stderr and len(p.stderr.splitlines()) == 1

@@ -265,7 +265,7 @@ def test_damage_ends_the_stream_and_keeps_what_came_before():
 
 @pytest.mark.parametrize("data,says",
                          [(b"", "is empty"),
-                          (b"hello world, this is no stream", "is no profpipe stream"),
+                          (b"hello world, this is no stream", "is not a profpipe stream"),
                           (stream(HELLO.replace("kind", "schema=5 kind") + "\n")
                            if os.path.exists(f"{BUILD}/tests/mkstream") else b"", "schema"),
                           (b"\x92", "cut short")])

@@ -116,7 +116,7 @@ def test_the_standard_variables_stand_in_for_options(tmp_path, authority):
         delivered(send(env={"OTEL_EXPORTER_OTLP_ENDPOINT": f"127.0.0.1:{r.port}",
                             "OTEL_EXPORTER_OTLP_INSECURE": "true"}), 1)
     p = send(env={"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"})
-    assert p.returncode == 2 and b"OTEL_EXPORTER_OTLP_PROTOCOL: is no protocol" in p.stderr
+    assert p.returncode == 2 and b"OTEL_EXPORTER_OTLP_PROTOCOL: is not a protocol" in p.stderr
 
 
 @pytest.mark.parametrize("variable,protocol,receiver", [("http_proxy", *BOTH[0]),
@@ -390,7 +390,7 @@ def test_a_token_that_others_can_read_is_refused(tmp_path, mode):
 
 
 @pytest.mark.parametrize("text,line,words", [
-    ("a: b\nsecret-value\n", 2, "is no header"), ("a b: secret-value\n", 1, "has no valid name"),
+    ("a: b\nsecret-value\n", 2, "is not a header"), ("a b: secret-value\n", 1, "has no valid name"),
     ("a: secret-\x01value\n", 1, "has control characters"),
     ("Content-Type: secret-value\n", 1, "sets itself"),
     ("grpc-timeout: secret-value\n", 1, "sets itself"),
@@ -408,11 +408,11 @@ def test_token_files_that_are_missing_or_of_others_are_refused(tmp_path):
     p = send("--otlp", "http://127.0.0.1:1", "--otlp-header-file", tmp_path / "none")
     assert p.returncode == 1 and b"does not exist" in p.stderr
     p = send("--otlp", "http://127.0.0.1:1", "--otlp-header-file", tmp_path)
-    assert p.returncode == 1 and b"is no regular file" in p.stderr
+    assert p.returncode == 1 and b"is not a regular file" in p.stderr
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo, 0o600)
     p = send("--otlp", "http://127.0.0.1:1", "--otlp-header-file", fifo)
-    assert p.returncode == 1 and b"is no regular file" in p.stderr
+    assert p.returncode == 1 and b"is not a regular file" in p.stderr
     token = write(tmp_path / "token", "a: b\n", 0o640)
     os.chown(token, 12345, 0)
     p = send("--otlp", "http://127.0.0.1:1", "--otlp-header-file", token)
@@ -525,8 +525,8 @@ REFUSED = [
     (["--otlp", "ftp://h"], "--otlp: ftp://h: has neither http"),
     (["--otlp", "http://user:pw@h"], "--otlp: the URL has a user or password"),
     (["--otlp", "http://h?token=pw"], "--otlp: the URL has a query"),
-    (["--otlp", "http://"], "--otlp: http://: is no URL"),
-    (["--otlp", "http://h:99999"], "--otlp: http://h:99999: is no URL"),
+    (["--otlp", "http://"], "--otlp: http://: is not a URL"),
+    (["--otlp", "http://h:99999"], "--otlp: http://h:99999: is not a URL"),
     (["--otlp", "http://h" + "x" * 2000], "--otlp: http://hxx"),
     (["--otlp", "http://h", "--otlp", "http://h:80"], "--otlp: http://h:80: is given twice"),
     (["--otlp", "http://h", "--otlp-ca", "/x"], "--otlp-ca: http://h:80 uses no TLS"),

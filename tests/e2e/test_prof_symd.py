@@ -748,7 +748,7 @@ def test_without_its_reader_it_leaves_with_one_line(programs, tmp_path):
     assert tool.wait(timeout=10) == 75
     assert bpf.wait(timeout=10) == 0
     lines = tool.stderr.read().decode().splitlines()
-    assert len(lines) == 1 and "prof-export: it ended before the stream" in lines[0]
+    assert len(lines) == 1 and "prof-export: ended before the stream" in lines[0]
 
 
 def test_help_and_version_are_printed():

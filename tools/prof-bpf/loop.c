@@ -240,7 +240,7 @@ static void try_start(struct prof *p)
 		    (offers || waited > (is_chosen(p) ? CHOSEN_WAIT_NS : OFFERS_WAIT_NS)))
 			start_sampling(p);
 	} else if (now - p->since_ns > CONNECT_NS) {
-		log_error("%s did not connect within %d s",
+		log_error("%s did not connect within %d s; see its own messages",
 			  row_server_connected(p->row_server) ? "prof-symd" : "prof-deltas",
 			  (int)(CONNECT_NS / 1000000000));
 		p->again = p->output.bus != NULL;
@@ -410,7 +410,9 @@ static void hear_late_loader(struct prof *p)
 	requests_loaded(&p->requests);
 	if (!r || p->failed)
 		return;
-	log_error("prof-bpf-loader ended, without which no interpreter is read; start again");
+	log_error(
+		"prof-bpf-loader ended, and only it can load the programs that read interpreters; "
+		"prof-bpf must be started again (profpipe does this)");
 	p->again = p->output.bus != NULL;
 	p->failed = p->exit_now = true;
 }
@@ -421,7 +423,8 @@ static void run_helpers(struct prof *p, uint64_t now)
 	workerpool_run(p->pool, now);
 	if (!workerpool_lost(p->pool) || p->failed)
 		return;
-	log_error("prof-bpf-keeper ended, without which no file can be opened; start again");
+	log_error("prof-bpf-keeper ended, and only its workers can open files; "
+		  "prof-bpf must be started again (profpipe does this)");
 	p->again = p->output.bus != NULL;
 	p->failed = p->exit_now = true;
 }

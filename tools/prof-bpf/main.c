@@ -60,6 +60,9 @@ static int fail(const char *what, int r, const char *remedy)
 	"run as root, or with CAP_PERFMON and CAP_BPF; " \
 	"kernel.perf_event_paranoid above 2 requires CAP_SYS_ADMIN"
 
+#define REMEDY_MEMORY "leave the run more memory, in its cgroup or by --memory-limit"
+#define REMEDY_FILES "allow more open files (ulimit -n, fs.file-max)"
+
 static bool follows_forks(const struct options *o)
 {
 	return o->follow || o->sampling.targets.descendants;
@@ -239,7 +242,7 @@ static int load_bpf(struct prof *p)
 
 		r = deferred_new(&d, &p->deferred);
 	}
-	return r ? fail("the unwind tables cannot be made", r, "") : 0;
+	return r ? fail("the unwind tables cannot be made", r, REMEDY_MEMORY) : 0;
 }
 
 static int open_routes(struct prof *p, const char *run_dir)
@@ -363,7 +366,7 @@ static int open_host(struct prof *p)
 	if (!r && p->file_server)
 		r = jitfiles_new(p->host, p->opener, &p->jitfiles);
 	if (r)
-		return fail("the host cannot be followed", r, "");
+		return fail("the host cannot be followed", r, REMEDY_MEMORY);
 	connect_parts(p);
 	workerpool_charge(p->pool, host_owners(p->host));
 	opener_charge(p->opener, host_owners(p->host));
@@ -462,7 +465,7 @@ static int open_emit(struct prof *p)
 	/* By hand the receiver exists from the start. */
 	if (!r && !p->output.bus)
 		r = emit_restart(p->output.emit);
-	return r ? fail("the stream cannot be begun", r, "") : 0;
+	return r ? fail("the stream cannot begin", r, REMEDY_MEMORY) : 0;
 }
 
 static int open_loop(struct prof *p)
@@ -480,7 +483,7 @@ static int open_loop(struct prof *p)
 	p->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (p->epoll < 0 || p->timer < 0 || p->signals < 0 ||
 	    timerfd_settime(p->timer, 0, &every, NULL) < 0)
-		return fail("the loop cannot be set up", -errno, "");
+		return fail("the loop cannot be set up", -errno, REMEDY_FILES);
 	int r = watch(p, p->timer, PROF_FROM_TIMER);
 	if (!r)
 		r = watch(p, p->signals, PROF_FROM_SIGNAL);
@@ -506,7 +509,7 @@ static int open_loop(struct prof *p)
 		r = watch(p, loader_late_fd(p->loader), PROF_FROM_LATE_LOADER);
 	if (!r && p->options.deploy.life_fd >= 0)
 		r = watch(p, p->options.deploy.life_fd, PROF_FROM_LIFE);
-	return r ? fail("the loop cannot be set up", r, "") : 0;
+	return r ? fail("the loop cannot be set up", r, REMEDY_FILES) : 0;
 }
 
 /* Before Linux 5.11 the memory of BPF maps counts as locked. If raising the limit is not allowed,
@@ -652,7 +655,9 @@ static int set_up(struct prof *p)
 	if (!r && !run_dir) {
 		r = extractor_folder(&p->extractor);
 		if (r)
-			return fail("/run", r, "allow a folder for sockets there, or in /tmp");
+			return fail(
+				"/run", r,
+				"make it or /tmp writable: prof-bpf needs a folder for sockets");
 		run_dir = p->extractor.dir;
 	}
 	/* By hand the tool keeps its user, with only the rights that it needs. Deployed, it is its
@@ -666,7 +671,8 @@ static int set_up(struct prof *p)
 	if (!r) {
 		r = workerpool_start("/proc", &p->pool);
 		if (r)
-			fail("/proc", r, "mount it, and allow processes to be started");
+			fail("/proc", r,
+			     "mount it, and allow more processes (ulimit -u, pids.max)");
 	}
 	if (!r)
 		r = quarantine_new(&p->quarantine);
@@ -691,7 +697,7 @@ static int set_up(struct prof *p)
 	if (!r && p->options.deploy.run_dir) {
 		r = testimony_open(&p->testimony, run_dir, p->began_ns);
 		if (r)
-			fail("prof-export", r, "it cannot be told what was sampled");
+			fail("the socket to prof-export", r, "see the messages of prof-export");
 	}
 	/* All threads exist now, and nothing of a stranger was read yet. */
 	if (!r)

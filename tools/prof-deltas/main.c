@@ -238,13 +238,15 @@ static int serving(const struct deploy *d)
 		deploy_status(d, &st, STATUS_READY);
 		r = serve_run(service);
 		if (r == SERVE_SCHEMA)
-			log_error("prof-bpf: it is of another version; "
-				  "install tools of one version");
+			log_error("prof-bpf: has another version than prof-deltas; "
+				  "install all tools from one build");
 		else if (r == SERVE_MALFORMED)
-			log_error("prof-bpf: it sent an invalid message; "
-				  "install tools of one version");
+			log_error("prof-bpf: sent an invalid message; "
+				  "install all tools from one build");
 		else if (r < 0)
-			log_error("prof-bpf: the connection failed: %s", strerror(-r));
+			log_error(
+				"prof-bpf: the connection failed: %s; see prof-bpf's own messages",
+				strerror(-r));
 	}
 	serve_free(service);
 	deploy_status(d, &st, r ? STATUS_FAILED : STATUS_DONE);

@@ -95,7 +95,7 @@ static int finish(const struct options *o, int verdict, const char *what, const 
 				  "use prof-export of that version",
 				  what);
 		else if (verdict == STREAM_MALFORMED)
-			log_error("%s: is no profpipe stream; give it the output of "
+			log_error("%s: is not a profpipe stream; give it the output of "
 				  "prof-symd or prof-bpf",
 				  what);
 		else if (verdict < 0)

@@ -156,7 +156,7 @@ static int serve(struct MHD_Daemon *d, struct source *s)
 	const union MHD_DaemonInfo *info = MHD_get_daemon_info(d, MHD_DAEMON_INFO_EPOLL_FD);
 
 	if (!info) {
-		log_error("the server cannot be watched; this is a bug");
+		log_error("the server cannot be watched; this is a bug: report this line");
 		return EXITS_FAILED;
 	}
 	struct pollfd p[] = { { .fd = s->fd, .events = POLLIN },

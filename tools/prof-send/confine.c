@@ -156,7 +156,8 @@ static void add_ports(struct confine *c, const struct options *o)
 static int say(int r)
 {
 	if (r)
-		log_error("cannot be confined: %s", strerror(-r));
+		log_error("the tool cannot be confined: %s; report this, with the kernel's version",
+			  strerror(-r));
 	return r;
 }
 

@@ -60,8 +60,8 @@ static const char usage[] =
 	"  -f, -i, -C, -p       accepted for compatibility with addr2line; always in effect\n"
 	"  -m, --memory SIZE    memory for symbols and DWARF (default 16M; with -e 1G)\n"
 	"      --names all|interpreted|none\n"
-	"                       look up these names in a stream (default all); interpreted: all\n"
-	"                       but those of native code in files\n"
+	"                       look up these names in a stream (default all); interpreted:\n"
+	"                       no names for native code in files\n"
 	"      --describe FILE  print which interpreter FILE holds, and details of that build\n"
 	"  -v, --verbose        log more\n"
 	"  -h, --help           print this help\n"
@@ -158,17 +158,19 @@ static int say_served(int r, const struct serve_counts *c)
 	case SERVE_LIFE_OVER:
 		return EXITS_FAILED;
 	case SERVE_EXPORT_GONE:
-		log_error("prof-export: it ended before the stream; see its own message");
+		log_error("prof-export: ended before the stream; see its own messages");
 		return EXITS_AGAIN;
 	case SERVE_MALFORMED:
-		log_error("prof-bpf: it sent an invalid message; what came before was passed on");
+		log_error("prof-bpf: sent an invalid message; what came before was passed on; "
+			  "install all tools from one build");
 		return EXITS_FAILED;
 	case SERVE_SCHEMA:
-		log_error("prof-bpf: it is of another version; "
-			  "install tools of one version");
+		log_error("prof-bpf: has another version than prof-symd; "
+			  "install all tools from one build");
 		return EXITS_FAILED;
 	}
-	log_error("serving ended: %s", strerror(-r));
+	log_error("the stream ended early: %s; see the messages of prof-bpf and prof-export",
+		  strerror(-r));
 	return EXITS_FAILED;
 }
 

@@ -165,7 +165,7 @@ static int read_debug_file(int fd, struct code *of_code, struct rows *rows, stru
 	int r = elf_read(fd, &f, &ret->why);
 
 	if (r > 0)
-		ret->why = "its debug file is no supported ELF file";
+		ret->why = "its debug file is not a supported ELF file";
 	if (r)
 		return r;
 	if (f.build_id_len != of->build_id_len ||

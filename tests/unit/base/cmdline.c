@@ -347,6 +347,6 @@ Test(cmdline, nothing_is_no_path)
 	struct caught said;
 
 	catch_begin(&said, STDERR_FILENO);
-	expect_line(&said, cmdline_path(&c, &path), "", "is no path; name a file or a folder");
+	expect_line(&said, cmdline_path(&c, &path), "", "is not a path; name a file or a folder");
 	cr_assert_null(path);
 }

@@ -64,9 +64,11 @@ static void say_file(enum quarantine_parser parser, struct str name, enum lastwo
 	if (log_escape(&b, name, 256) == 0)
 		log_warning("%.*s: %s: %s %s", (int)b.len, (const char *)b.data, lacks[parser],
 			    parsers[parser],
-			    end == LASTWORD_CRASH  ? "crashed on it twice"
-			    : end == LASTWORD_SLOW ? "took too long for it"
-						   : "was killed on it repeatedly");
+			    end == LASTWORD_CRASH
+				    ? "crashed on it twice; this is a bug: report it, with the file"
+			    : end == LASTWORD_SLOW
+				    ? "took too long for it"
+				    : "was killed on it repeatedly; leave the tools more memory");
 	buf_done(&b);
 }
 
@@ -103,8 +105,8 @@ void parser_deaths_rows(void *ctx, struct str name, const struct quarantine_key 
 void parser_deaths_aside(void *ctx, const struct owner *owner)
 {
 	(void)ctx;
-	log_warning("user %u: the unwind rows of their programs take prof-deltas long; "
-		    "they come when nobody else's are waiting",
+	log_warning("user %u: unwind rows of this user's programs take long to make, so those of "
+		    "others come first; until then these programs lose stacks",
 		    (unsigned)owner->key.uid);
 }
 

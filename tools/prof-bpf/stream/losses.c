@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/stream/losses.h"
 
+#include <stdio.h>
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "tools/prof-bpf/host/host.h"
@@ -120,9 +121,14 @@ static void log_refused(struct losses *l)
 			continue;
 		l->refused[t] = r.most->refused[t];
 		l->refused_ns[t] = now_ns;
-		log_warning("user %u (container %u) takes more than its share of %s; only its own "
-			    "programs lose stacks and names",
-			    r.most->key.uid, r.most->key.container, text[t]);
+		char container[32] = "";
+
+		if (r.most->key.container)
+			snprintf(container, sizeof(container), " (container %u)",
+				 r.most->key.container);
+		log_warning("user %u%s takes more than its share of %s; only its own programs lose "
+			    "stacks and names",
+			    r.most->key.uid, container, text[t]);
 	}
 }
 

@@ -38,7 +38,10 @@ int sending_open(struct sending *s, const char *run_dir, uid_t uid)
 /* The output goes on without. */
 static void give_up(struct sending *s, int error)
 {
-	log_warning("requests of OTLP are made no more: %s", strerror(-error));
+	log_warning(
+		"no further requests of OTLP are made: %s; other outputs go on; leave the run more "
+		"memory, for example by --memory-limit",
+		strerror(-error));
 	session_done(&s->own);
 	s->apart = false;
 }

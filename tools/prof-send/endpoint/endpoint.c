@@ -190,7 +190,7 @@ const char *endpoint_error(int verdict)
 	case ENDPOINT_LONG:
 		return "is too long; give at most 1000 bytes";
 	case ENDPOINT_MALFORMED:
-		return "is no URL; write http://HOST:4317 or https://HOST:4317";
+		return "is not a URL; write http://HOST:4317 or https://HOST:4317";
 	default:
 		return "cannot be read: out of memory; free some";
 	}

@@ -44,7 +44,7 @@ static int take_protocol(const struct variable *v, struct environment *ret,
 		ret->protocol = (enum endpoint_protocol)i;
 	}
 	return v->value && !ret->has_protocol
-		       ? refuse(e, v, "is no protocol of prof-send; use grpc or http/protobuf")
+		       ? refuse(e, v, "is not a protocol of prof-send; use grpc or http/protobuf")
 		       : 0;
 }
 
@@ -57,7 +57,7 @@ static int take_compression(const struct variable *v, struct environment *ret,
 	ret->compress = strcmp(v->value, "gzip") == 0;
 	return ret->compress || strcmp(v->value, "none") == 0
 		       ? 0
-		       : refuse(e, v, "is no compression of prof-send; use gzip or none");
+		       : refuse(e, v, "is not a compression of prof-send; use gzip or none");
 }
 
 static int take_timeout(const struct variable *v, struct environment *ret,
@@ -69,7 +69,7 @@ static int take_timeout(const struct variable *v, struct environment *ret,
 		return 0;
 	for (const char *c = v->value; *c; c++) {
 		if (*c < '0' || *c > '9' || n > TIMEOUT_MOST_MS)
-			return refuse(e, v, "is no number of milliseconds; use 1 to 3600000");
+			return refuse(e, v, "is not a number of milliseconds; use 1 to 3600000");
 		n = 10 * n + (unsigned)(*c - '0');
 	}
 	if (!n || n > TIMEOUT_MOST_MS)

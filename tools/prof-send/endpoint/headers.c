@@ -207,7 +207,7 @@ const char *headers_error(int verdict)
 {
 	switch (verdict) {
 	case HEADERS_NO_COLON:
-		return "is no header; write one `Name: value` a line";
+		return "is not a header; write one `Name: value` a line";
 	case HEADERS_NAME:
 		return "has no valid name; write one `Name: value` a line";
 	case HEADERS_VALUE:

@@ -220,7 +220,7 @@ const char *lender_error(int r)
 {
 	switch (r) {
 	case LENDER_NO_FILE:
-		return "is no regular file; name a file";
+		return "is not a regular file; name a file";
 	case LENDER_READABLE:
 		return "others can read it; run chmod 600";
 	case LENDER_OWNER:

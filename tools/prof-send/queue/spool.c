@@ -278,7 +278,7 @@ const char *spool_error(int r)
 	case -ENOENT:
 		return "does not exist; make it, with mode 700";
 	case -ENOTDIR:
-		return "is no folder; name a folder";
+		return "is not a folder; name a folder";
 	default:
 		return strerror(r < 0 ? -r : EIO);
 	}

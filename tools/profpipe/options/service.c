@@ -237,9 +237,11 @@ static void say_unread(const char *path, int r)
 		log_error("%s: is larger than %u KiB; is it the settings file?", path,
 			  SETTINGS_BYTES >> 10);
 	else if (r == CONTENTS_NO_FILE)
-		log_error("%s: is no regular file; name a settings file", path);
+		log_error("%s: is not a regular file; name a settings file", path);
 	else if (r == -EAGAIN)
-		log_error("%s: changes all the time; replace it by another file at once", path);
+		log_error(
+			"%s: changes while it is read; write a new file and rename it to this name",
+			path);
 	else
 		log_error("%s: %s; name a settings file that can be read", path, strerror(-r));
 }

@@ -33,8 +33,8 @@ int always_init(struct always *a, const struct service *s)
 {
 	*a = (struct always){ .first = s, .now = s, .seed = coin_seed(), .metrics = METRICS_NONE };
 	if (notify_open(&a->notify))
-		log_warning("NOTIFY_SOCKET: is no socket that can be used; the service manager "
-			    "is told nothing");
+		log_warning("NOTIFY_SOCKET: is not a usable socket; the service manager gets no "
+			    "notifications");
 	log_init("profpipe", s->options.verbose ? LOG_INFO : LOG_WARNING);
 	return serve(a);
 }
