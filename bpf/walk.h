@@ -226,8 +226,8 @@ ENV_INLINE int walk_step(struct walk *w)
 		w->map.start = w->map.end = 0;
 		bool vsyscall = w->pc >> 12 == WALK_VSYSCALL && w->leaf;
 
-		/* The return address may be any word, and its upper bits must not look like flags of
-		 * a frame. */
+		/* The return address may be any word. Its upper bits must not look like flags of a
+		 * frame. */
 		w->pc &= SAMPLE_FRAME_OFFSET_MASK;
 		/* If a frame pointer led outside all mappings, there is no frame. */
 		if (!by_fp)

@@ -42,9 +42,9 @@ static const struct seccomp_rule serving[] = {
 static int say(const char *step, int r)
 {
 	if (r)
-		log_error(
-			"the tool cannot be confined: %s: %s; report this, with the kernel's version",
-			step, strerror(-r));
+		log_error("the tool cannot be confined: %s: %s; report this, with the kernel's "
+			  "version",
+			  step, strerror(-r));
 	return r;
 }
 
