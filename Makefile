@@ -181,7 +181,8 @@ COMPILE_BPF = $(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-par
               -idirafter /usr/include/$(shell $(CC) -print-multiarch) -c $< -o $@.tmp && \
               llvm-strip -g $@.tmp && mv $@.tmp $@
 
-$(B)/gen/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h bpf/*.def)
+BPF_HEADERS := $(wildcard bpf/*.h bpf/*.def bpf/*/*.h)
+$(B)/gen/%.bpf.o: bpf/%.bpf.c $(BPF_HEADERS)
 	@mkdir -p $(@D)
 	@echo "  BPF     $<"
 	@$(COMPILE_BPF)

@@ -2,7 +2,7 @@
 /*
  * The program of a runtime, made of its walk (bpf/runtime_walk.h), in a file <runtime>.bpf.c:
  *
- * 	#include "bpf/<runtime>_walk.h"
+ * 	#include "bpf/<runtime>/<runtime>_walk.h"
  * 	#define RUNTIME_WALK <runtime>
  * 	#include "bpf/runtime.bpf.h"
  *

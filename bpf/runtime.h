@@ -6,8 +6,8 @@
  * A runtime has these parts:
  *
  * - a line in runtimes.def
- * - its config, in <runtime>.h
- * - its walk, in <runtime>_walk.h, and the programs that run it, <runtime>.bpf.c
+ * - a folder of its name, with its config (<runtime>.h), its walk (<runtime>_walk.h) and the
+ *   programs that run it (<runtime>.bpf.c)
  * - a file in prof-symd, which recognizes the runtime in a file, describes this build in a config,
  *   and names its frames
  *

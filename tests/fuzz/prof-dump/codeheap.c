@@ -6,7 +6,7 @@
  */
 #include <string.h>
 #include "common/base/span.h"
-#include "bpf/hotspot_walk.h"
+#include "bpf/hotspot/hotspot_walk.h"
 #define RUNTIME_WALK hotspot
 #include "tests/fuzz/prof-dump/taker.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include "common/names/runtime/v8/v8.h"
 #include "tools/prof-dump/moving.h"
-#include "bpf/v8_walk.h"
+#include "bpf/v8/v8_walk.h"
 #define RUNTIME_WALK v8
 #include "tests/fuzz/prof-dump/taker.h"
 

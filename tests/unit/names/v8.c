@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions and code as the walk copies them (bpf/v8.h). The tables are those of real builds: of
+/* Functions and code as the walk copies them (bpf/v8/v8.h). The tables are those of real builds: of
  * `function inner(n) { let s = 0; for (let i = 0; i < n; i++) { s += i % 7; } return s; }` and of a
  * function that has it inlined. */
 #include <criterion/criterion.h>

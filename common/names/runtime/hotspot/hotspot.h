@@ -10,7 +10,7 @@
 #ifndef COMMON_NAMES_RUNTIME_HOTSPOT_HOTSPOT_H
 #define COMMON_NAMES_RUNTIME_HOTSPOT_HOTSPOT_H
 
-#include "bpf/hotspot.h"
+#include "bpf/hotspot/hotspot.h"
 #include "common/names/runtime/runtime.h"
 
 /* The facts about a build that naming needs: offsets and sizes in bytes. */

@@ -14,7 +14,7 @@
 #ifndef COMMON_NAMES_RUNTIME_PYTHON_PYTHON_H
 #define COMMON_NAMES_RUNTIME_PYTHON_PYTHON_H
 
-#include "bpf/python.h"
+#include "bpf/python/python.h"
 #include "bpf/tables.h"
 #include "common/names/runtime/runtime.h"
 

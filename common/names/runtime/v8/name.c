@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names an object by the copy that the walk made of it (bpf/v8.h): the function's name, its script,
+ * Names an object by the copy that the walk made (bpf/v8/v8.h): the function's name, its script,
  * and the line of each position.
  */
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of the reader of V8 (bpf/v8.h has what the walk and its copies hold). */
+/* The parts of the reader of V8 (bpf/v8/v8.h has what the walk and its copies hold). */
 #ifndef COMMON_NAMES_RUNTIME_V8_V8_H
 #define COMMON_NAMES_RUNTIME_V8_V8_H
 
-#include "bpf/v8.h"
+#include "bpf/v8/v8.h"
 #include "common/names/runtime/runtime.h"
 
 #define V8_BYTECODE_COUNT 256 /* a bytecode is a byte */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
-/* HotSpot's frames of a sample. */
+/* V8's frames of a sample. */
 #include "bpf/shared.bpf.h"
-#include "bpf/hotspot_walk.h"
-#define RUNTIME_WALK hotspot
+#include "bpf/v8/v8_walk.h"
+#define RUNTIME_WALK v8
 #define RUNTIME_TAKES
+#define RUNTIME_TELLS V8_TOLD_WORDS
 #include "bpf/runtime.bpf.h"

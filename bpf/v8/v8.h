@@ -6,8 +6,8 @@
  * Sources: src/objects/{code,script,shared-function-info,scope-info,js-function}.{h,tq},
  * src/execution/frame-constants.h, src/sandbox/js-dispatch-table.h, src/codegen/source-position.h
  */
-#ifndef BPF_V8_H
-#define BPF_V8_H
+#ifndef BPF_V8_V8_H
+#define BPF_V8_V8_H
 
 #include "bpf/runtime.h"
 

@@ -6,10 +6,10 @@
  * on the frame is complete. At its end the code raises RSP, pops RBP, asks whether a safepoint
  * waits, and returns. So the instructions at the pc tell, and those that follow.
  */
-#ifndef BPF_HOTSPOT_LEAF_H
-#define BPF_HOTSPOT_LEAF_H
+#ifndef BPF_HOTSPOT_HOTSPOT_LEAF_H
+#define BPF_HOTSPOT_HOTSPOT_LEAF_H
 
-#include "bpf/hotspot_state.h"
+#include "bpf/hotspot/hotspot_state.h"
 
 enum hotspot_built {
 	HOTSPOT_BUILT = 0,

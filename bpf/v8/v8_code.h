@@ -4,10 +4,10 @@
  * code. A frame may run older or other code of it: then the code's head is searched, which is
  * somewhere before the instructions.
  */
-#ifndef BPF_V8_CODE_H
-#define BPF_V8_CODE_H
+#ifndef BPF_V8_V8_CODE_H
+#define BPF_V8_V8_CODE_H
 
-#include "bpf/v8_state.h"
+#include "bpf/v8/v8_state.h"
 
 /* Whether an object has elements, and is not undefined. */
 ENV_INLINE bool v8_is_array(const struct v8_walk *p, __u64 object)

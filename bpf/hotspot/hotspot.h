@@ -10,8 +10,8 @@
  * descriptions of its calls, which say the method and the bytecode of each call, and those that it
  * is inlined in.
  */
-#ifndef BPF_HOTSPOT_H
-#define BPF_HOTSPOT_H
+#ifndef BPF_HOTSPOT_HOTSPOT_H
+#define BPF_HOTSPOT_HOTSPOT_H
 
 #include "bpf/runtime.h"
 

@@ -10,10 +10,10 @@
  * the bytecodes and the position in them. Generated code is found by its function, which may have
  * other code by now, or by its head, which is somewhere before the instructions.
  */
-#ifndef BPF_V8_WALK_H
-#define BPF_V8_WALK_H
+#ifndef BPF_V8_V8_WALK_H
+#define BPF_V8_V8_WALK_H
 
-#include "bpf/v8_tell.h"
+#include "bpf/v8/v8_tell.h"
 
 /* The interpreted functions of V8's own program; their frames are on the stack. */
 ENV_INLINE bool v8_begin(const struct walk *w, struct v8_walk *p)

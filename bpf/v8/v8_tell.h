@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * What V8's walk tells of an object that it copies (bpf/v8.h): the names of its function, and the
+ * What V8's walk tells of an object that it copies (v8.h): the names of its function, and the
  * lines of it. A script knows the ends of its lines once V8 was asked for one; else they are
  * counted in its text.
  */
-#ifndef BPF_V8_TELL_H
-#define BPF_V8_TELL_H
+#ifndef BPF_V8_V8_TELL_H
+#define BPF_V8_V8_TELL_H
 
-#include "bpf/v8_code.h"
+#include "bpf/v8/v8_code.h"
 
 /* --- texts --- */
 

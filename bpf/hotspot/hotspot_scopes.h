@@ -4,10 +4,10 @@
  * method and those that are inlined at the pc: a table of places (PcDesc, sorted) leads to the
  * scope of each, and a scope to that of its caller.
  */
-#ifndef BPF_HOTSPOT_SCOPES_H
-#define BPF_HOTSPOT_SCOPES_H
+#ifndef BPF_HOTSPOT_HOTSPOT_SCOPES_H
+#define BPF_HOTSPOT_HOTSPOT_SCOPES_H
 
-#include "bpf/hotspot_state.h"
+#include "bpf/hotspot/hotspot_state.h"
 
 #define HOTSPOT_PC_SHIFT 16	/* log2 of how many places an nmethod has, at most */
 #define HOTSPOT_PC_BYTES 16	/* of a PcDesc: four ints, of which the first two count */

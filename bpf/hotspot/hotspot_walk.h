@@ -6,14 +6,14 @@
  * built or half gone, which the instructions at its pc tell. The process may be hostile and the
  * config may be wrong, so the walk is bounded and only reads.
  */
-#ifndef BPF_HOTSPOT_WALK_H
-#define BPF_HOTSPOT_WALK_H
+#ifndef BPF_HOTSPOT_HOTSPOT_WALK_H
+#define BPF_HOTSPOT_HOTSPOT_WALK_H
 
-#include "bpf/hotspot_state.h"
-#include "bpf/hotspot_code.h"
-#include "bpf/hotspot_scopes.h"
-#include "bpf/hotspot_leaf.h"
-#include "bpf/hotspot_interpreter.h"
+#include "bpf/hotspot/hotspot_state.h"
+#include "bpf/hotspot/hotspot_code.h"
+#include "bpf/hotspot/hotspot_scopes.h"
+#include "bpf/hotspot/hotspot_leaf.h"
+#include "bpf/hotspot/hotspot_interpreter.h"
 
 /* It has no frames but those that it takes. */
 ENV_INLINE bool hotspot_begin(const struct walk *w, struct hotspot_walk *p)

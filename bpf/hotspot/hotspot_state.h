@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /* The state of HotSpot's walk (hotspot_walk.h). */
-#ifndef BPF_HOTSPOT_STATE_H
-#define BPF_HOTSPOT_STATE_H
+#ifndef BPF_HOTSPOT_HOTSPOT_STATE_H
+#define BPF_HOTSPOT_HOTSPOT_STATE_H
 
-#include "bpf/hotspot.h"
+#include "bpf/hotspot/hotspot.h"
 #include "bpf/runtime_walk.h"
 
 #define HOTSPOT_KNOWN 8		     /* methods that a walk knows at one time */

@@ -8,11 +8,11 @@
  * Where a method begins, R13 is the caller's RSP, RBX the method, and RAX the return address when
  * it is not on the stack. Where it ends, RBX is the caller's RSP and R13 the return address.
  */
-#ifndef BPF_HOTSPOT_INTERPRETER_H
-#define BPF_HOTSPOT_INTERPRETER_H
+#ifndef BPF_HOTSPOT_HOTSPOT_INTERPRETER_H
+#define BPF_HOTSPOT_HOTSPOT_INTERPRETER_H
 
-#include "bpf/hotspot_leaf.h"
-#include "bpf/hotspot_scopes.h"
+#include "bpf/hotspot/hotspot_leaf.h"
+#include "bpf/hotspot/hotspot_scopes.h"
 
 #define HOTSPOT_RAX 0 /* by DWARF number */
 #define HOTSPOT_R13 13

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /* The state of V8's walk (v8_walk.h), and how it reads objects. */
-#ifndef BPF_V8_STATE_H
-#define BPF_V8_STATE_H
+#ifndef BPF_V8_V8_STATE_H
+#define BPF_V8_V8_STATE_H
 
 #include "bpf/runtime_walk.h"
-#include "bpf/v8.h"
+#include "bpf/v8/v8.h"
 
 #define V8_FOUND 8
 #define V8_FRAME_WORDS 8

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /* CPython's walk: from the thread state to the frames' items (bpf/runtime.h). The process may be
  * hostile and the config may be wrong, so the walk is bounded and only reads. */
-#ifndef BPF_PYTHON_WALK_H
-#define BPF_PYTHON_WALK_H
+#ifndef BPF_PYTHON_PYTHON_WALK_H
+#define BPF_PYTHON_PYTHON_WALK_H
 
-#include "bpf/python.h"
+#include "bpf/python/python.h"
 #include "bpf/runtime_walk.h"
 
 /* Bytes of stack: more than C functions take, less than a stack. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /* From an address in HotSpot's code to the CodeBlob that it belongs to (hotspot_walk.h). */
-#ifndef BPF_HOTSPOT_CODE_H
-#define BPF_HOTSPOT_CODE_H
+#ifndef BPF_HOTSPOT_HOTSPOT_CODE_H
+#define BPF_HOTSPOT_HOTSPOT_CODE_H
 
-#include "bpf/hotspot_state.h"
+#include "bpf/hotspot/hotspot_state.h"
 
 #define HOTSPOT_HOPS 32 /* through the map of segments */
 #define HOTSPOT_FREE 0xff

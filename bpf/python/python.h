@@ -10,8 +10,8 @@
  * a struct whose address identifies it. In 3.11 this is the _PyCFrame that refers to the current
  * frame, and from 3.12 on an entry frame at the end of the chain.
  */
-#ifndef BPF_PYTHON_H
-#define BPF_PYTHON_H
+#ifndef BPF_PYTHON_PYTHON_H
+#define BPF_PYTHON_PYTHON_H
 
 #include "bpf/runtime.h"
 
