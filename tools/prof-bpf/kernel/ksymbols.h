@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of kernel symbols. It takes 12 bytes per symbol, sorted by distance from the lowest text
- * address, and one pool of names. In a run that goes on, zlib packs it, 256 symbols at a time, to a
- * fifth: a name is needed only once per epoch.
+ * The table of kernel symbols. It takes 12 bytes per symbol, sorted by distance from the lowest
+ * text address, and one pool of names. In a run that goes on, zlib packs it, 256 symbols at a time,
+ * to a fifth: a name is needed only once per epoch.
  *
  * A second, small table holds what BPF puts into the kernel; it can change at any time. If an
  * address has several names, the plainest is kept.
