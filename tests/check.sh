@@ -18,7 +18,7 @@ what=${1:-all}
 said=build/check
 mkdir -p $said
 rm -f $said/*
-durations=$said/durations
+durations=$PWD/$said/durations
 touch $durations
 export PROFPIPE_BUILD=build/release
 unset MAKEFLAGS MAKELEVEL

@@ -603,8 +603,10 @@ LAYERS = {
 # Some have threads, or their peers, their terminal, that folder and files, and some have not.
 BY_WHO = set("new_user_namespace take_descriptor_of_peer list_held_folder send_urgent "
              "send_elsewhere set_terminal trace_me limit_kin".split()) | HELD
-# prof-cpus has a root and a network, of which it reads nothing.
+# prof-cpus has a root and a network, of which it reads nothing. prof-send and its lender also keep
+# the host's root.
 CPUS = NO_ROOT | NO_LANDLOCK | {"connect_inet", "connect_abstract", "open_event"}
+MORE = {"cpus": CPUS, "send": NO_ROOT, "lender": NO_ROOT}
 
 
 @pytest.mark.parametrize("name, without", [
@@ -617,7 +619,7 @@ def test_each_part_of_a_cell_holds_by_itself(name, without, control, spinner):
     print(f"prof-{name} without {without.replace(' ', ', ')}: "
           f"{sum(map(len, refused.values()))} refused, {len(worked)} possible: "
           f"{' '.join(sorted(worked))}")
-    may = LAYERS[without] | (CPUS if name == "cpus" else set())
+    may = LAYERS[without] | MORE.get(name, set())
     assert worked <= may, worked - may
     # And all of these attempts work, unless this kernel lacks the feature.
     missing = LAYERS[without] - worked - BY_WHO - (MAY_LACK - control)
