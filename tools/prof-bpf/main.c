@@ -223,7 +223,7 @@ static int load_bpf(struct prof *p)
 		/* Its programs are small, and most hosts run it. So its first frames are read. */
 		(void)loader_runtime(p->loader, RUNTIME_PYTHON);
 	}
-	r = kernel_names_open(&p->names);
+	r = kernel_names_open(&p->names, p->budget.limit < BUDGET_DEFAULT);
 	if (r)
 		log_warning("/proc/kallsyms: %s; kernel functions have no names", strerror(-r));
 	loader_tables(p->loader, &c);

@@ -27,8 +27,9 @@ struct kallsyms {
 	bool stale; /* the last reading failed */
 	uint64_t failures;
 	bool by_iterator;
-	uint64_t reads, packed;	    /* packed: which reading was */
-	uint64_t pack_ns;	    /* when to pack the table; 0: not known yet */
+	uint64_t reads, packed; /* packed: which reading was */
+	uint64_t pack_ns;	/* when to pack the table; 0: not known yet */
+	bool pack_at_once;
 	int file, modules;	    /* -1: not open */
 	struct ksyms_bpf *iterator; /* NULL: not needed, or not available */
 	struct bpf_link *link;
@@ -260,6 +261,9 @@ static int read_all(struct kallsyms *k)
 		return r;
 	}
 	ksymbols_finish(&t);
+	/* If it does not fit twice, it stays. */
+	if (k->pack_at_once)
+		(void)ksymbols_pack(&t);
 	/* Keep the lengths from side-band records. */
 	ksymbols_keep_lengths(&t, &k->table);
 	ksymbols_done(&k->table);
@@ -291,6 +295,7 @@ int kallsyms_open(const struct kallsyms_config *c, struct kallsyms **ret)
 	if (!k)
 		return -ENOMEM;
 	k->file = k->modules = -1;
+	k->pack_at_once = c->pack_at_once;
 	k->stale = true; /* until it is read */
 	if (!c->only_iterator) {
 		k->file = open(c->path ? c->path : "/proc/kallsyms", O_RDONLY | O_CLOEXEC);

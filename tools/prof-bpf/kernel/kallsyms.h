@@ -23,6 +23,7 @@ struct sideband_event;
 struct kallsyms_config {
 	const char *path;    /* NULL: /proc/kallsyms */
 	const char *modules; /* NULL: /proc/modules */
+	bool pack_at_once; /* memory is scarce: do not keep the table as it was read for a while */
 	/* For tests: */
 	bool no_iterator;   /* never load BPF for names */
 	bool only_iterator; /* do not use the file */

@@ -5,9 +5,11 @@
 #include <string.h>
 #include "common/base/log.h"
 
-int kernel_names_open(struct kernel_names *n)
+int kernel_names_open(struct kernel_names *n, bool pack_at_once)
 {
-	return kallsyms_open(&(struct kallsyms_config){ 0 }, &n->unread);
+	const struct kallsyms_config c = { .pack_at_once = pack_at_once };
+
+	return kallsyms_open(&c, &n->unread);
 }
 
 static void *read_names(void *ctx)

@@ -19,9 +19,9 @@ struct kernel_names {
 	int result;
 };
 
-/* Opens /proc/kallsyms, which may need rights, in a zeroed *n. -errno: kernel functions have no
- * names. */
-int kernel_names_open(struct kernel_names *n);
+/* Opens /proc/kallsyms, which may need rights, in a zeroed *n. pack_at_once: memory is scarce.
+ * -errno: kernel functions have no names. */
+int kernel_names_open(struct kernel_names *n, bool pack_at_once);
 /* Starts reading. */
 void kernel_names_start(struct kernel_names *n);
 /* Takes over the names once they are read. wait: wait for them. */
