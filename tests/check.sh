@@ -89,16 +89,14 @@ quick)
 	lanes=(pure) trees=(asan bare) ;;
 all)
 	make -k SAN=asan sanitized >$said/asan.log 2>&1
-	lane waits -m 'waits and not all' &
-	waits=$!
 	# More at a time than there are cpus: those that take longest mostly wait.
 	units asan units SAN=asan -j"$workers" &
-	units_asan=$!
 	units release bare-units -j"$workers" &
-	wait $units_asan $!
+	wait
+	lane waits -m 'waits and not all' &
 	lane together -n "$workers" --dist loadfile \
 		-m 'not vm and not alone and not waits and not all'
-	wait $waits
+	wait
 	lane alone -m 'alone and not all'
 	lane vm -m 'vm and not all'
 	lanes=(together waits vm alone) trees=(asan bare) ;;
