@@ -212,10 +212,7 @@ tests: $(PROGS) $(addprefix $(B)/,$(filter-out $(UNITS) $(FUZZERS),$(PROGRAMS)))
 
 # A unit test or a replay that passed leaves a stamp, and runs again when something that it depends
 # on has changed. Its log lies beside the stamp.
-# Those that take longest, because they wait, begin first.
-LONGEST := $(addprefix unit/,names/fileworker names/codereader prof-bpf/workerpool wire/buswire \
-             wire/bus)
-STAMPS := $(patsubst %,$(B)/passed/%,$(LONGEST) $(filter-out $(LONGEST),$(UNITS)) $(FUZZERS))
+STAMPS := $(patsubst %,$(B)/passed/%,$(UNITS) $(FUZZERS))
 $(B)/passed/unit/%: $(B)/unit/% $(shell find tests/data -type f) tests/once.sh
 	@tests/once.sh $@ $< -j1
 $(B)/passed/fuzz/%: $(B)/fuzz/% $$(wildcard tests/fuzz/corpus/$$(notdir $$*)/*) tests/once.sh

@@ -244,7 +244,8 @@ Test(sideband, a_ring_that_fills_is_seen_before_it_is_full)
 		waitpid(pid, NULL, 0);
 		forks++;
 	}
-	cr_assert(sideband_fills(s) && forks > 10, "%u", forks);
+	/* Other programs' forks fill it as well. */
+	cr_assert(sideband_fills(s) && forks > 1, "%u", forks);
 	drain(s, UINT64_MAX);
 	cr_assert(!seen.lost && !sideband_fills(s));
 	sideband_free(s);
