@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <string.h>
 #include "common/names/runtime/hotspot/hotspot.h"
+#include "tests/fuzz/take.h"
 
 #define MAX_ROUNDS 32
 #define OWN_LAYOUT 3
@@ -70,27 +71,6 @@ static const struct hotspot_naming layouts[OWN_LAYOUT] = {
 	  .symbol_length = 4,
 	  .symbol_text = 6 },
 };
-
-static struct span take(struct span *from, size_t n)
-{
-	struct span taken = { .data = from->data, .len = n < from->len ? n : from->len };
-
-	if (taken.len) {
-		from->data += taken.len;
-		from->len -= taken.len;
-	}
-	return taken;
-}
-
-static uint64_t take_number(struct span *from, size_t n)
-{
-	const struct span bytes = take(from, n);
-	uint64_t v = 0;
-
-	if (bytes.len)
-		memcpy(&v, bytes.data, bytes.len);
-	return v;
-}
 
 /* What the first piece that has the address has of n bytes. */
 static struct span read_at(struct span all, uint64_t address, uint64_t n)

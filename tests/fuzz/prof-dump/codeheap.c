@@ -9,6 +9,7 @@
 #include "bpf/hotspot/hotspot_walk.h"
 #define RUNTIME_WALK hotspot
 #include "tests/fuzz/prof-dump/taker.h"
+#include "tests/fuzz/take.h"
 
 #define OWN_LAYOUT 3
 #define READS_OF_FRAME 400 /* with all that is inlined in it */
@@ -113,27 +114,6 @@ static const struct hotspot_config layouts[OWN_LAYOUT] = {
 };
 
 static unsigned reads;
-
-static struct span take(struct span *from, size_t n)
-{
-	struct span taken = { .data = from->data, .len = n < from->len ? n : from->len };
-
-	if (taken.len) {
-		from->data += taken.len;
-		from->len -= taken.len;
-	}
-	return taken;
-}
-
-static uint64_t take_number(struct span *from, size_t n)
-{
-	const struct span bytes = take(from, n);
-	uint64_t v = 0;
-
-	if (bytes.len)
-		memcpy(&v, bytes.data, bytes.len);
-	return v;
-}
 
 static long read_user(void *ctx, void *dst, uint32_t size, uint64_t addr)
 {
