@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include "common/base/unaligned.h"
 #include "tests/skeleton/toy.h"
 #include "common/names/runtime/runtime.h"
 
@@ -59,14 +60,6 @@ static int describe(struct elfview *im, struct runtime_build *ret)
 	memcpy(ret->naming, &n, sizeof(n));
 	ret->known = true;
 	return 0;
-}
-
-static uint64_t u64_at(const uint8_t *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
 }
 
 /* A string of printable ASCII, which ends with a NUL. It is read by eight bytes: what follows it

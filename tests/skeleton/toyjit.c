@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include "common/base/unaligned.h"
 #include "bpf/tables.h"
 #include "tests/skeleton/toyjit.h"
 #include "common/names/runtime/runtime.h"
@@ -71,14 +72,6 @@ static int describe(struct elfview *im, struct runtime_build *ret)
 	return 0;
 }
 
-static uint64_t u64_at(const uint8_t *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
 /* A string of printable ASCII, which ends with a NUL. */
 static int read_string(uint64_t address, struct object_memory *m, struct runtime_text *ret)
 {
@@ -103,14 +96,6 @@ static int read_string(uint64_t address, struct object_memory *m, struct runtime
 #define CALL 24
 #define CALL_NAME 8
 #define ALL (HEAD + LINES * LINE + INLINED * CALL)
-
-static uint32_t u32_at(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
 
 static int read_lines(uint64_t address, struct object_memory *m, struct runtime_object *ret)
 {

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include "common/base/unaligned.h"
 #include "common/names/runtime/hotspot/hotspot.h"
 
 #define MAX_CONST (66u << 10) /* bytes of a ConstMethod with its lines that are read */
@@ -29,30 +30,6 @@ enum step {
 	STEPS,
 };
 static_assert(STEPS <= RUNTIME_STEPS, "they fit");
-
-static uint64_t u64_at(const uint8_t *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
-static uint32_t u32_at(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
-static uint16_t u16_at(const uint8_t *p)
-{
-	uint16_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
 
 /* Bytes of a structure's head with a word and, if `also`, an index of 16 bits. */
 static uint16_t head(uint16_t word, bool also, uint16_t index)

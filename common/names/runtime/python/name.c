@@ -6,28 +6,13 @@
  * InternalDocs/code_objects.md (from 3.11 on); PEP 393 for strings.
  */
 #include <errno.h>
+#include "common/base/unaligned.h"
 #include "common/names/runtime/python/python.h"
 
 #define MAX_TABLE (64u << 10)
 #define GUESS_NAME 128 /* bytes read at once of a str: a name, a path */
 #define GUESS_PATH 192
 #define GUESS_TABLE 256
-
-static uint64_t u64_at(const uint8_t *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
-static uint32_t u32_at(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
 
 /* --- strings --- */
 

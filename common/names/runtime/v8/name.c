@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/unaligned.h"
 #include "common/names/runtime/v8/v8.h"
 
 #define FILE_SCHEME "file://"
@@ -18,14 +19,6 @@ struct function {
 	bool all_ends;	  /* none of them is missing */
 	struct runtime_text name, source;
 };
-
-static uint64_t word_at(const uint8_t *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
 
 /* Finds as much as was copied of a piece of `size` bytes, at most `most`. */
 static struct span piece(struct object_memory *m, uint64_t address, uint64_t size, uint32_t most)
@@ -115,7 +108,7 @@ static int read_function(struct object_memory *m, uint64_t address, uint64_t che
 	if (r)
 		return runtime_verdict(r);
 
-	const uint64_t identity = word_at(at + V8_TOLD_IDENTITY * 8);
+	const uint64_t identity = u64_at(at + V8_TOLD_IDENTITY * 8);
 
 	if (v8_key(identity) != address || v8_check(identity) != check)
 		return RUNTIME_GONE;
@@ -173,7 +166,7 @@ static uint32_t line_of(const struct function *f, uint32_t character)
 	while (low < high) {
 		const size_t middle = low + (high - low) / 2;
 
-		if (word_at(f->ends.data + middle * 8) >> 32 < character)
+		if (u64_at(f->ends.data + middle * 8) >> 32 < character)
 			low = middle + 1;
 		else
 			high = middle;
