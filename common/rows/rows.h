@@ -42,12 +42,13 @@
 	X(NO_CIE, "fde-without-cie")	/* its CIE is missing or was not usable */ \
 	X(ENCODING, "pointer-encoding") /* indirect, or relative to an unknown base */ \
 	X(DISCARDED, \
-	  "fde-discarded")	   /* the linker discarded the function: at 0, or of no bytes */ \
-	X(OUTSIDE, "outside-text") /* an FDE outside all executable segments */ \
-	X(OVERLAP, "overlap")	   /* an FDE that other FDEs cover completely */ \
-	X(COVERED, "covered")	   /* from .debug_frame, where .eh_frame has rows already */ \
-	X(OPCODE, "opcode")	   /* unknown instruction: the rest of the FDE has no rule */ \
-	X(INSTRUCTIONS, "instructions")	    /* cut short or senseless: the same */ \
+	  "fde-discarded") /* the linker discarded the function: at 0, or of no bytes */ \
+	X(SAYS_NOTHING, "says-nothing") /* an FDE without rules, of code that moves the stack */ \
+	X(OUTSIDE, "outside-text")	/* an FDE outside all executable segments */ \
+	X(OVERLAP, "overlap")		/* an FDE that other FDEs cover completely */ \
+	X(COVERED, "covered")		/* from .debug_frame, where .eh_frame has rows already */ \
+	X(OPCODE, "opcode")		/* unknown instruction: the rest of the FDE has no rule */ \
+	X(INSTRUCTIONS, "instructions") /* cut short or senseless: the same */ \
 	X(CFA_EXPRESSION, "cfa-expression") /* rows whose CFA has no rule: `end` */ \
 	X(CFA_REGISTER, "cfa-register") \
 	X(RA_RULE, "ra-rule")	/* the same for the return address */ \

@@ -351,6 +351,14 @@ def test_samples_of_montgomery_multiplication_are_complete(curve):
     assert samples > 20 and complete == samples, said
 
 
+def test_samples_of_printed_fractions_are_complete():
+    """glibc's arithmetic of many words pushes registers, and its call frame information says
+    nothing of that."""
+    samples, complete, said = walked_live(
+        ["gawk", 'BEGIN { for (;;) printf "%.900f\\n", 1e300 / 3 > "/dev/null" }'], after=1)
+    assert samples > 20 and complete == samples, said
+
+
 def test_who_called_sbcls_first_function_is_there(tmp_path):
     """The runtime's call of a Lisp function has rules that hold only before the call."""
     (tmp_path / "loop.lisp").write_text("(loop)")

@@ -155,6 +155,15 @@ static inline bool checked(void *ctx, uint64_t address, uint64_t size, struct st
 	return check.slow != 0;
 }
 
+static bool moves;
+static unsigned asked_moved;
+
+static inline bool moved(void *ctx, uint64_t address, uint64_t size)
+{
+	asked_moved++;
+	return moves;
+}
+
 /* Feeds the section in pieces of `piece` bytes, as far as its entries allow. */
 static inline void run(size_t piece)
 {
@@ -165,6 +174,7 @@ static inline void run(size_t piece)
 	cfi_init(&c, &rows, eh, SECTION, &(struct encoded_bases){ 0 });
 	c.spoiled = spoiled;
 	c.checked = checked;
+	c.moved = moved;
 	while (!c.ended && at + have <= s.n) {
 		have += piece > want ? piece : (size_t)want;
 		if (have > s.n - at)

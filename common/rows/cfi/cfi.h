@@ -40,6 +40,9 @@ struct cfi {
 	/* The same for a call of a Lisp function by code at an ELF address, of at most `size`
 	 * bytes (lispcall.h). */
 	bool (*lisp)(void *ctx, uint64_t address, uint64_t size, struct lispcall *ret);
+	/* Whether the code of a function, whose rules hold only at its entry, moves the stack
+	 * (stackmove.h). Then it gets no rows from the section. */
+	bool (*moved)(void *ctx, uint64_t address, uint64_t size);
 	void *ctx;
 };
 

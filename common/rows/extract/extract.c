@@ -12,6 +12,7 @@
 #include "common/rows/go/gorows.h"
 #include "common/rows/x86/ehreturn.h"
 #include "common/rows/x86/lispcall.h"
+#include "common/rows/x86/stackmove.h"
 
 #define CODE_WINDOW (16u << 10) /* read at once */
 
@@ -116,6 +117,15 @@ static bool lisp(void *ctx, uint64_t address, uint64_t size, struct lispcall *re
 	return p && lispcall_find((struct span){ .data = p, .len = n }, ret);
 }
 
+/* The callback cfi.moved. */
+static bool moved(void *ctx, uint64_t address, uint64_t size)
+{
+	const uint32_t n = size < STACKMOVE_HEAD ? (uint32_t)size : STACKMOVE_HEAD;
+	const uint8_t *p = code_at(ctx, address, n);
+
+	return p && stackmove_find((struct span){ .data = p, .len = n });
+}
+
 static int read_section(int fd, const struct elf_section *section, const struct elf_file *f,
 			struct code *code, struct rows *rows)
 {
@@ -128,6 +138,7 @@ static int read_section(int fd, const struct elf_section *section, const struct 
 	c.spoiled = spoiled;
 	c.checked = checked;
 	c.lisp = lisp;
+	c.moved = moved;
 	c.ctx = code;
 	if (!r)
 		r = feed(&s, &c);

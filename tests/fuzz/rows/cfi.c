@@ -64,6 +64,12 @@ static bool checked(void *ctx, uint64_t address, uint64_t size, struct stackchec
 	return address & 4;
 }
 
+/* The same for stackmove_find. */
+static bool moved(void *ctx, uint64_t address, uint64_t size)
+{
+	return address & 8;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct encoded_bases bases = {
@@ -82,6 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	c.stop_at_zero = data[0] & 2;
 	c.spoiled = spoiled;
 	c.checked = checked;
+	c.moved = moved;
 	feed(&c, data + 1, size - 1, data[0] & 4 ? 7 : size);
 	cfi_done(&c);
 	must(rows_finish(&rows) == 0);

@@ -328,6 +328,32 @@ Test(cfi, slow_path_of_a_stack_check_has_no_frame)
 	cr_assert_eq(asked_check, 5, "nothing shows that its code is OCaml's");
 }
 
+Test(cfi, fde_without_rules_of_code_that_moves_the_stack_gives_no_rows)
+{
+	size_t of = cie();
+
+	fde(of, 0, 0x40);
+	BYTES(DW_CFA_nop, DW_CFA_nop);
+	end();
+	run(SIZE_MAX / 2);
+	gives("0x401000 rsp+8 same cfa-8\n0x401040 end undefined undefined\n");
+	cr_assert_eq(asked_moved, 1);
+	moves = true;
+	teardown();
+	setup();
+	of = cie();
+	fde(of, 0, 0x40);
+	end();
+	fde(of, 0x40, 0x10);
+	BYTES(DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 16);
+	end();
+	run(SIZE_MAX / 2);
+	gives("0x401040 rsp+8 same cfa-8\n0x401041 rsp+16 same cfa-8\n"
+	      "0x401050 end undefined undefined\n");
+	cr_assert_eq(asked_moved, 2, "rules speak for themselves");
+	cr_assert_eq(rows.skipped[ROWS_SKIP_SAYS_NOTHING], 1);
+}
+
 Test(cfi, plt)
 {
 	size_t of = cie();

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A stack move that call frame information leaves out. The FDE of some hand-written functions has
+ * no instruction: its only rule is the one that holds at the entry. But the code goes on to move
+ * RSP:
+ *
+ *	lea r10, [rsp]
+ *	sub rsp, 0x108
+ *	...
+ *	lea rsp, [r10]
+ *	ret
+ *
+ * Source: OpenSSL's crypto/bn/asm/x86_64-mont5.pl (bn_gather5), 1.1.1 to 3.5. Pure.
+ */
+#ifndef COMMON_ROWS_X86_STACKMOVE_H
+#define COMMON_ROWS_X86_STACKMOVE_H
+
+#include <stdbool.h>
+#include "common/base/span.h"
+
+#define STACKMOVE_HEAD 32 /* bytes that are read at a function's begin */
+
+/* head: the first bytes of a function, at most STACKMOVE_HEAD. Whether an instruction before the
+ * first branch moves RSP. */
+bool stackmove_find(struct span head);
+
+#endif
