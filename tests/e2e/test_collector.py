@@ -51,9 +51,8 @@ def collector():
         if f.read() == manifest and os.path.exists(program):
             return program
     version = re.search(r"^  version: (\S+)", manifest, re.M)[1]
-    os.makedirs(FOLDER, exist_ok=True)
-    # The builder would tidy the module, which also fetches what only the tests of others need. The
-    # compiler itself adds the sums of what it uses.
+    # The builder would tidy the module, which also fetches what only the tests of others need. So it
+    # finds a module: what it would require itself. The compiler adds what that uses.
     env = {**os.environ, "GOCACHE": GO_CACHE, "GOBIN": FOLDER,
            "GOFLAGS": "-buildvcs=false -mod=mod"}
 
@@ -62,6 +61,11 @@ def collector():
                            stderr=subprocess.STDOUT, check=False)
         assert p.returncode == 0, (
             f"{' '.join(argv)}: failed; see `go env GOPROXY`:\n{p.stdout[-4000:]}")
+    modules = re.findall(r"gomod: (\S+ \S+)", manifest)
+    modules.append(f"go.opentelemetry.io/collector/otelcol v{version}")
+    os.makedirs(f"{FOLDER}/out", exist_ok=True)
+    with open(f"{FOLDER}/out/go.mod", "w", encoding="utf-8") as f:
+        f.write("module collector\n\n" + "".join(f"require {module}\n" for module in modules))
     run("go", "install", f"go.opentelemetry.io/collector/cmd/builder@v{version}")
     with open(f"{FOLDER}/builder.yaml", "w", encoding="utf-8") as f:
         f.write(manifest.replace("dist:\n", f"dist:\n  output_path: {FOLDER}/out\n"))
