@@ -26,7 +26,7 @@
 #define THREADS 16 /* nng's */
 
 static const char usage[] =
-	"usage: prof-deltas [--registers | --stats] [--derive-only] FILE...\n"
+	"usage: prof-deltas [--registers | --stats] [--debug FILE | --derive-only] FILE...\n"
 	"Print the unwind rows of ELF files: address, CFA, caller's RBP, return address.\n"
 	"\n"
 	"      --debug FILE  also read .debug_frame of this separate debug file\n"
