@@ -51,8 +51,8 @@ def collector():
         if f.read() == manifest and os.path.exists(program):
             return program
     version = re.search(r"^  version: (\S+)", manifest, re.M)[1]
-    # The builder would tidy the module, which also fetches what only the tests of others need. So it
-    # finds a module: what it would require itself. The compiler adds what that uses.
+    # The builder would tidy the module, which also fetches what only the tests of others need. So
+    # it finds a module: what it would require itself. The compiler adds what that uses.
     env = {**os.environ, "GOCACHE": GO_CACHE, "GOBIN": FOLDER,
            "GOFLAGS": "-buildvcs=false -mod=mod"}
 
