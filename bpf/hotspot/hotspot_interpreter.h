@@ -5,8 +5,9 @@
  * Below RBP such a frame holds the caller's RSP, the method, and the address of the bytecode. The
  * last is up to date when something was called. In the leaf it is in R13.
  *
- * Where a method begins, R13 is the caller's RSP, RBX the method, and RAX the return address when
- * it is not on the stack. Where it ends, RBX is the caller's RSP and R13 the return address.
+ * At a method's first instructions, R13 is the caller's RSP, RBX the method, and RAX the return
+ * address when it is not on the stack. At its last ones, RBX is the caller's RSP and R13 the return
+ * address.
  */
 #ifndef BPF_HOTSPOT_HOTSPOT_INTERPRETER_H
 #define BPF_HOTSPOT_HOTSPOT_INTERPRETER_H
@@ -35,7 +36,7 @@ ENV_FUNCTION __u64 hotspot_index(HOTSPOT_PARAMETER __u64 method, __u64 at)
 	return at - k->code < k->size ? at - k->code : ~0ull;
 }
 
-/* Puts the frame out, with the method that runs in it. */
+/* Emits the frame, with the method that runs in it. */
 ENV_INLINE void hotspot_take(struct walk *w, struct hotspot_walk *p, __u64 method, __u64 index)
 {
 	runtime_take(w);
@@ -64,8 +65,8 @@ ENV_FUNCTION __u64 hotspot_register(HOTSPOT_PARAMETER __u64 reg)
 	return walk_leaf_register(w, reg & 15, &v) ? v : 0;
 }
 
-/* Where a method begins: its frame does not exist yet, or RBP already points to it. Finds what it
- * returns to. False: it does not begin here. */
+/* At a method's first instructions: its frame does not exist yet, or RBP already points to it.
+ * Finds the caller's RBP and the return address. False: these are other instructions. */
 ENV_INLINE bool hotspot_enters(struct walk *w, struct hotspot_walk *p, bool by_rbp, __u64 *ret_fp,
 			       __u64 *ret_back)
 {
@@ -83,11 +84,11 @@ ENV_INLINE bool hotspot_enters(struct walk *w, struct hotspot_walk *p, bool by_r
 			*ret_fp = word;
 	}
 	*ret_back = back;
-	/* What compiled code returned to is still on the stack, if it had to be aligned. */
+	/* If compiled code aligned RSP, its return address is still on the stack. */
 	return hotspot_is_code(p, back) && w->pc - back >= HOTSPOT_RETURNED;
 }
 
-/* Where a method ends: its frame is gone. False: it does not end here. */
+/* At a method's last instructions: its frame is gone. False: these are other instructions. */
 ENV_INLINE bool hotspot_leaves(struct walk *w, struct hotspot_walk *p, __u64 r13, __u64 *ret_cfa,
 			       __u64 *ret_back)
 {

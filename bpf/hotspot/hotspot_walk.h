@@ -48,7 +48,7 @@ ENV_INLINE bool hotspot_prepare(struct walk *w, struct hotspot_walk *p)
 }
 
 /* The caller of a frame whose return address is below cfa. The stub that a method calls at its
- * begin (nmethod entry barrier) pushes -1 first. */
+ * beginning (nmethod entry barrier) pushes -1 first. */
 ENV_INLINE int hotspot_leave(struct walk *w, __u64 cfa, __u64 fp)
 {
 	__u64 back;
@@ -118,7 +118,7 @@ ENV_INLINE int hotspot_compiled(struct walk *w, struct hotspot_walk *p, __u32 ki
 	return hotspot_sized(w, p, words, built);
 }
 
-/* Puts a stub out. at: the address of its name. */
+/* Emits a stub. at: the address of its name. */
 ENV_FUNCTION __u32 hotspot_take_stub(HOTSPOT_PARAMETER __u64 at)
 {
 	HOTSPOT_FIND(w, p);
@@ -142,10 +142,9 @@ ENV_FUNCTION __u32 hotspot_has_called(HOTSPOT_PARAMETER __u64 back)
 }
 
 /*
- * Where the frames of a virtual thread begin that are in the heap: the return address of the last
- * one on the stack leads to a stub, which would fetch them. They end at the frame of the code that
- * entered the thread. The stack goes on above the ContinuationEntry in that frame, and above
- * arguments.
+ * The barrier: a virtual thread's older frames are in the heap. The last frame on the stack returns
+ * to a stub that would fetch them. The frames in the heap end at the code that entered the thread.
+ * The stack goes on above the ContinuationEntry in the frame of that code, and above arguments.
  */
 ENV_INLINE bool hotspot_is_barrier(struct walk *w, struct hotspot_walk *p)
 {
@@ -171,8 +170,8 @@ ENV_INLINE int hotspot_barrier(struct walk *w, struct hotspot_walk *p)
 	return walk_stop(w, WALK_NO_ROWS);
 }
 
-/* Where an exception goes on, the stub has no frame: the code that was left would return to the
- * word at RSP, or to the one above if the stub aligned RSP. name: the stub's. */
+/* This stub continues an exception and has no frame. The return address of the frame that was left
+ * is at RSP, or 8 bytes above if the stub aligned RSP. name: the stub's. */
 ENV_INLINE int hotspot_bare(struct walk *w, struct hotspot_walk *p, __u64 name)
 {
 	__u64 cfa = w->sp + 8, back;
@@ -222,12 +221,14 @@ ENV_INLINE int hotspot_stub(struct walk *w, struct hotspot_walk *p, __u32 kind)
 }
 
 /*
- * An adapter moves arguments, and then jumps.
+ * An adapter moves arguments, and then jumps. Meanwhile the return address is
  *
- * Before, the return address is at RSP. Then it is in RAX, and R13 is the caller's RSP. Where the
- * call put it, it stays until an argument takes its place. In the end it is at RSP again, or an
- * adapter to the interpreter first asks whether the caller can be changed: then R13 is the address
- * of the return address. What these places hold at other times are leftovers.
+ *  1. at RSP
+ *  2. in RAX, with R13 the caller's RSP; the old word stays until an argument overwrites it
+ *  3. at RSP again, or at R13 if an adapter to the interpreter first asks whether the caller can be
+ *     changed
+ *
+ * At other times these places hold leftovers.
  */
 ENV_INLINE int hotspot_adapter(struct walk *w, struct hotspot_walk *p)
 {
