@@ -418,7 +418,7 @@ ENV_INLINE void env_keep(__u64 addr, __u32 size)
 }
 
 /* Fetches for code at pc, if it is in a mapping whose frames the runtime takes, or just behind one:
- * a walk is put off since the mappings are not known yet. */
+ * a walk is deferred since the mappings are not known yet. */
 __attribute__((noinline)) int fetch_for(__u64 pc, __u64 fp)
 {
 	struct walk *w = scratch();

@@ -33,8 +33,8 @@ enum runtime {
 /*
  * Some runtimes generate code whose frames no table describes, and for which frame pointers lead
  * nowhere or skip a caller. Such a runtime takes its frames over: when the native walk gets to one,
- * it asks the runtime, which puts the frame out with what runs in it, and goes to the caller. Or
- * the runtime declines, and the walk goes on as it would without it.
+ * it asks the runtime, which emits the frame with what runs in it, and goes to the caller. Or the
+ * runtime declines, and the walk goes on as it would without it.
  */
 enum runtime_takes {
 	RUNTIME_TAKES_GENERATED = 1, /* frames in executable memory of no file */

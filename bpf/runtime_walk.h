@@ -16,19 +16,20 @@
  *
  * 	int NAME_frame(struct walk *w, struct NAME_walk *p);
  *
- * It is asked for the frame at w->pc, w->sp and w->fp, of which w->exact tells whether w->pc is a
- * return address. If the frame is its own, it puts it out with runtime_take and runtime_took, and
- * returns the result of runtime_leave, which goes to the caller. Else it changes nothing of w and
- * returns RUNTIME_DECLINES. p holds what it held at the last call in this walk, or anything.
+ * The walk asks NAME_frame for the frame at w->pc, w->sp and w->fp. Unless w->exact is set, w->pc
+ * is a return address. If the frame is the runtime's own, NAME_frame emits it with runtime_take and
+ * runtime_took, and returns the result of runtime_leave, which goes to the caller. Else NAME_frame
+ * changes nothing of w and returns RUNTIME_DECLINES. p holds the values of the last call in this
+ * walk, or any values.
  *
  * 	void NAME_fetch(struct walk *w, struct NAME_walk *p, __u64 pc, __u64 fp);
  *
- * A walk may be put off, and then has a copy of the stack only. While that is copied, this is
- * called for each word in it that leads into the runtime's code. fp is the word before it, which is
- * the frame pointer if the callee saved it there. It reads by runtime_fetch all that
- * NAME_frame will read so for code at pc, and copies the objects. NAME_frame gets the same there.
- * w->map is the mapping of pc, and fp is the word below, where a callee with a frame pointer keeps
- * that of the frame at pc.
+ * A deferred walk has only a copy of the stack. When the kernel makes the copy, it calls NAME_fetch
+ * for each word of the stack that leads into the runtime's code. pc is in the code that this word
+ * leads to, and w->map is the mapping of pc. fp is the word below, where a callee with a frame
+ * pointer saves that of the frame at pc. NAME_fetch reads by runtime_fetch all that NAME_frame will
+ * read in this way for code at pc, and copies the objects. In the deferred walk NAME_frame then
+ * reads the same.
  *
  * Any other runtime says RUNTIME_TAKES_NOTHING(NAME) instead. */
 #ifndef BPF_RUNTIME_WALK_H
@@ -127,8 +128,8 @@ ENV_INLINE bool runtime_fetch(const struct runtime_copies *c, void *dst, __u32 s
 	return true;
 }
 
-/* What NAME_fetch needed many reads for, it can tell the deferred walk as numbers: by a key, which
- * is made of an address that has no others. */
+/* NAME_fetch can send numbers that took many reads to the deferred walk, under a key. The key is
+ * made of an address that has no other numbers. */
 #define RUNTIME_TOLD(address) (1ull << 63 | (address) << 6)
 
 ENV_INLINE void runtime_tell(const struct runtime_copies *c, __u64 key,
@@ -162,7 +163,7 @@ ENV_INLINE bool runtime_was_told(__u64 key, __u64 ret[SAMPLE_TOLD])
 		(void)w, (void)p, (void)pc, (void)fp; \
 	}
 
-/* Puts the frame out. Without items, outputs show it as native code. */
+/* Emits the frame. Without items, outputs show it as native code. */
 ENV_INLINE void runtime_take(struct walk *w)
 {
 	__u32 i = w->base + w->count;
@@ -196,7 +197,7 @@ ENV_INLINE void runtime_took(struct walk *w, __u64 kind, __u64 address, __u64 se
 	w->count += 2;
 }
 
-/* Goes to the caller of the frame that was put out. cfa: the caller's RSP, behind the return
+/* Goes to the caller of the emitted frame. cfa: the caller's RSP, behind the return
  * address. fp: its RBP, or WALK_FP_UNKNOWN. Its other registers count as unknown. */
 ENV_INLINE int runtime_leave(struct walk *w, __u64 cfa, __u64 fp, __u64 pc)
 {
