@@ -6,8 +6,8 @@
 #include "bpf/stub.h"
 #include "bpf/walk_state.h"
 
-/* Regions of generated code grow at their ends, and then wait to be known. Whoever takes frames of
- * their code may take those of so many bytes behind them: it knows where its code ends. */
+/* A region of generated code may have grown before its new end is known. A runtime may take frames
+ * up to this far past the known end; it knows where its code ends. */
 #define WALK_GROWS (16u << 20)
 
 /* Whether w->map stands for a byte behind a region, which nobody but its runtime knows. */

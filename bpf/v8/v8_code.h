@@ -18,7 +18,7 @@ ENV_INLINE bool v8_is_array(const struct v8_walk *p, __u64 object)
 	       !(__u32)word && word >> 32 < V8_ELEMENTS_MAX;
 }
 
-/* Reads a function's description into p->shared. Returns what it is known by, or 0. */
+/* Reads a function's description into p->shared. Returns its key, or 0. */
 ENV_FUNCTION __u64 v8_shared(V8_PARAMETERS_AND __u64 shared)
 {
 	V8_FIND(w, p);
@@ -37,7 +37,7 @@ ENV_FUNCTION __u64 v8_shared(V8_PARAMETERS_AND __u64 shared)
 		if (!v8_is_pointer(script) || !v8_word(p, script, c->script_id, &id) || (__u32)id ||
 		    id >> 32 >= V8_SCRIPT_IDS || !v8_word(p, script, c->script_ends, &ends))
 			return 0;
-		/* What it tells changes when V8 first needs lines of the script. */
+		/* The key changes when V8 first computes the script's lines. */
 		p->ends = v8_is_array(p, ends) ? ends : 0;
 		p->script = script;
 		p->script_id = id;

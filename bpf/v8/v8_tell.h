@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * What V8's walk tells of an object that it copies (v8.h): the names of its function, and the
- * lines of it. A script knows the ends of its lines once V8 was asked for one; else they are
- * counted in its text.
+ * Collects what names an object that V8's walk copies (v8.h): its function's names and lines. If V8
+ * has not computed where the script's lines end, the walk counts them in the text.
  */
 #ifndef BPF_V8_V8_TELL_H
 #define BPF_V8_V8_TELL_H
