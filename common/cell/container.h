@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A container: what the path of a process's cgroup says of where it runs. Whoever may make cgroups
- * chooses their names, so these are only labels. The names of containers' cgroups follow one rule
- * (bpf/container.h). Pure.
+ * A container: what the path of a process's cgroup says of where it runs. Users who can make
+ * cgroups choose their names, so these are only labels. The names of containers' cgroups follow one
+ * rule (bpf/container.h). Pure.
  *
  * The shapes of both cgroup versions, with either driver of kubelet, and as another cgroup
  * namespace shows them:

@@ -8,7 +8,7 @@
 
 #include "bpf/walk.h"
 
-/* Walks one frame, as walk_step does. 0: there is a caller; 1: the walk is over. */
+/* Walks one frame, as walk_step does. WALK_GOES_ON or WALK_IS_OVER (enum walk_next). */
 int taken_step(struct walk *w);
 
 #endif

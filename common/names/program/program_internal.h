@@ -62,10 +62,11 @@ bool crew_tell(struct program *p, enum programwire_kind kind, int *fd);
 /* Gives p to the patient worker, or takes it away. */
 void crew_move(struct program *p, bool slow);
 
-/* Whether p is open in its worker; the same, and the worker is there; whether that is at a request.
- */
+/* Whether p is open in its worker, which may have ended since. */
 bool crew_is_open(const struct program *p);
+/* Whether p is open in its worker, and the worker has not ended. */
 bool crew_has(const struct program *p);
+/* Whether p's worker works on a request, of any program. */
 bool crew_is_busy(const struct program *p);
 /* Whether p would have to wait for the patient worker of the class. */
 bool crew_is_taken(enum program_class class, const struct program *p);

@@ -139,7 +139,8 @@ int runtime_add_inlined(struct runtime_object *o, uint32_t caller, uint32_t line
 			struct str source, uint32_t start_line, uint32_t *ret);
 /* Appends a string, cut to RUNTIME_TEXT between two characters. */
 void runtime_append(struct runtime_text *t, const char *s, size_t len);
-/* Appends a character in UTF-8. What is none, such as half of a pair of UTF-16, becomes U+FFFD. */
+/* Appends a character in UTF-8. Invalid characters, such as half of a UTF-16 pair, become U+FFFD.
+ */
 void runtime_append_character(struct runtime_text *t, uint32_t c);
 /* Appends a build as text. 0, errors of buf_append. */
 int runtime_print(const struct runtime_build *b, struct buf *ret);

@@ -37,8 +37,8 @@ bool hotspot_is_sane(const struct runtime_build *b);
 int hotspot_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 		 struct object_memory *m, struct runtime_object *ret);
 
-/* Appends a class's name as Java writes it: "java/util/Map" as java.util.Map. What is different in
- * each run, of hidden classes, is left out: "A$$Lambda+0x0000000800c03000" is A$$Lambda. */
+/* Appends a class's name as Java writes it: "java/util/Map" as java.util.Map. Omits the part of a
+ * hidden class's name that differs in each run: "A$$Lambda+0x0000000800c03000" is A$$Lambda. */
 void hotspot_class_text(struct str name, struct runtime_text *ret);
 /* Appends the parameters of a method's descriptor: "(I[Ljava/lang/String;)V" as
  * (int, java.lang.String[]). */

@@ -4,7 +4,7 @@
  * else links to, and its interpreter's entry.
  *
  * Builds for Node.js describe themselves to debuggers (v8dbg_*, tools/gen-postmortem-metadata.py).
- * What they tell counts; the rest comes from a table by version.
+ * Their values take precedence; a table by version has the rest.
  */
 #include <errno.h>
 #include <inttypes.h>
