@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * prof-metrics serves the launcher's figures to Prometheus. It holds a listening socket and a pipe,
- * and nothing else: who takes it over gets neither files nor memory of anybody, and can lie only
- * to those who ask it.
+ * and nothing else. An attacker in it gets no file and no memory of others, and can lie only to its
+ * clients.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -473,8 +473,8 @@ static enum share_use use_of(const struct msg *msg)
 								 : SHARE_DEFINITION;
 }
 
-/* The stream does not say whose cgroups, labels and the like are. Whoever makes endless ones takes
- * from others only such names. */
+/* The stream does not say whose cgroups, labels and the like are. An owner that makes endless ones
+ * takes only such names from others. */
 #define OWNER_OF_ALL UINT64_MAX
 
 /* Takes a definition that this owner pays for. */

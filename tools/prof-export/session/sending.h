@@ -4,8 +4,8 @@
  * or instead of one.
  *
  * The output may merge what OTLP has to tell apart, so requests that go beside an output have a
- * session of their own, which gets the same messages. It takes a third of the memory. Whatever
- * happens to it, the output is the same as without.
+ * session of their own, which gets the same messages. It takes a third of the memory. A failure
+ * there leaves the output unchanged.
  *
  * A journal is never replayed into requests: they were sent before. If prof-export is killed, the
  * samples of its open window are in no request.

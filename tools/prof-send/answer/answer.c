@@ -125,8 +125,8 @@ static bool is_retryable(const struct grpc_status *s)
 	}
 }
 
-/* A receiver of gRPC began to answer, and ended before it said its status: it is shutting down, and
- * may not have taken the request. Whoever answers with another type knows no gRPC. */
+/* A gRPC server began to answer, and ended before it sent its status: it is shutting down, and may
+ * not have taken the request. A reply of another type is not from a gRPC server. */
 static bool has_broken_off(const struct answer_reply *reply)
 {
 	static const char type[] = "application/grpc";

@@ -37,8 +37,8 @@ static const struct seccomp_rule lender_calls[] = {
 
 /* --- in the lender --- */
 
-/* Opens a file. Whoever may replace the file decides what is lent; so that is checked by what was
- * opened, not by its name. */
+/* Opens a file. Checks the opened file, not its name: whoever can replace the file decides what is
+ * lent. */
 static int open_one(const struct lender_file *f, uid_t caller, int *ret_fd)
 {
 	/* Not to hang on a FIFO. */

@@ -16,7 +16,7 @@
 static volatile sig_atomic_t sockets[SOCKETS]; /* one more than the descriptor; 0: none */
 static volatile sig_atomic_t reading, ticks;
 
-/* Whoever is read from for seconds has more to read, and others hardly have. */
+/* A connection that has been read for seconds still has more to read; others probably do not. */
 static void on_tick(int number)
 {
 	const int saved = errno;

@@ -25,8 +25,8 @@ struct metrics {
 };
 #define METRICS_NONE ((struct metrics){ .listener = -1, .child = CHILD_NONE("prof-metrics") })
 
-/* Listens at an address of listen.h; NULL: nowhere. Whoever listened before ends, also after an
- * error. -errno. */
+/* Listens at an address of listen.h; NULL: nowhere. Ends the previous listener, also after an
+ * error. 0, -errno. */
 int metrics_listen(struct metrics *m, const char *address);
 static inline bool metrics_listens(const struct metrics *m)
 {
