@@ -332,7 +332,7 @@ static void backing_opened(void *ctx, const struct opener_result *r)
 	if (opener_lacks_descriptors(r->status)) {
 		/* Neither another way nor another process can help now. */
 		f->pause_ns = now_ns + PAUSE_NS;
-		f->figures.put_off++;
+		f->figures.deferred++;
 		backing_waits(b);
 		backing_put(b);
 		return;

@@ -170,7 +170,7 @@ void files_want_rows(struct files *f, struct file *file);
 
 struct files_figures {
 	uint64_t files, fds, opens, spared, failed, limit;
-	uint64_t put_off; /* openings for which no descriptor was left */
+	uint64_t deferred; /* openings for which no descriptor was left */
 };
 void files_figures(const struct files *f, struct files_figures *ret);
 

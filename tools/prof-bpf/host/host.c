@@ -503,7 +503,7 @@ void host_figures(const struct host *h, struct host_figures *ret)
 	ret->opens = f.opens;
 	ret->opens_spared = f.spared;
 	ret->opens_failed = f.failed;
-	ret->put_off += f.put_off;
+	ret->deferred += f.deferred;
 	ret->limit += f.limit;
 }
 

@@ -191,7 +191,7 @@ static void on_done(void *ctx, int status, uint64_t cpu_ns)
 	if (!status)
 		status = apply(r);
 	if (opener_lacks_descriptors(status))
-		r->host->figures.put_off++;
+		r->host->figures.deferred++;
 	if (may_retry(status))
 		reading_later(r->host, p, now_ns);
 	reading_free(r);

@@ -235,7 +235,7 @@ static void say_lie(struct requests *rq, const struct host_file *f, enum runtime
 }
 
 /* prof-symd reports only once, so check again a little later. */
-static void put_off(struct described *d)
+static void defer(struct described *d)
 {
 	struct host_file *f = host_file(d->rq->host, d->file);
 
@@ -256,7 +256,7 @@ static void mark_is_read(void *ctx, struct reader_result *r)
 	struct described *d = ctx;
 
 	if (r->status) {
-		put_off(d);
+		defer(d);
 		return;
 	}
 	const char *mark = runtime_mark(d->config.runtime);
@@ -282,7 +282,7 @@ static void marked_file_opened(void *ctx, const struct opener_result *r)
 	if (r->status || !f) {
 		if (!r->status)
 			closing_give(r->fd);
-		put_off(d);
+		defer(d);
 		return;
 	}
 	const struct reader_request q = {
@@ -290,7 +290,7 @@ static void marked_file_opened(void *ctx, const struct opener_result *r)
 	};
 	if (reader_submit(d->rq->pool, &q, mark_is_read, d)) {
 		closing_give(r->fd);
-		put_off(d);
+		defer(d);
 	}
 }
 
@@ -300,7 +300,7 @@ static void look_for_mark(struct described *d)
 
 	d->tries++;
 	if (!f || host_open(d->rq->host, f, marked_file_opened, d))
-		put_off(d);
+		defer(d);
 }
 
 void requests_tick(struct requests *rq, uint64_t now_ns)

@@ -9,7 +9,7 @@
 #include "tools/prof-bpf/kernel/sideband.h"
 #include "tools/prof-bpf/stream/output.h"
 
-#define PUT_OFF_EVERY_NS 60000000000ull
+#define LOG_EVERY_NS 60000000000ull
 #define REFUSED_EVERY_NS 600000000000ull
 
 void losses_forget(struct losses *l)
@@ -56,14 +56,14 @@ static void send_owners_loss(void *ctx, const struct owner *w, enum owner_loss l
 	*to[loss].sent += n;
 }
 
-static void log_put_off(struct losses *l, uint64_t put_off)
+static void log_deferred(struct losses *l, uint64_t deferred)
 {
 	const uint64_t now_ns = clock_mono_ns();
 
-	if (put_off == l->put_off || (l->put_off_ns && now_ns < l->put_off_ns + PUT_OFF_EVERY_NS))
+	if (deferred == l->deferred || (l->deferred_ns && now_ns < l->deferred_ns + LOG_EVERY_NS))
 		return;
-	l->put_off = put_off;
-	l->put_off_ns = now_ns;
+	l->deferred = deferred;
+	l->deferred_ns = now_ns;
 	log_warning(
 		"no descriptor is left to open files with; programs that start now have no rows "
 		"and names until there is; raise fs.file-max, or LimitNOFILE= of the service");
@@ -76,7 +76,7 @@ static void log_truncations(struct losses *l)
 	const uint64_t now_ns = clock_mono_ns();
 
 	if (truncations.samples == l->truncations ||
-	    (l->truncations_ns && now_ns < l->truncations_ns + PUT_OFF_EVERY_NS))
+	    (l->truncations_ns && now_ns < l->truncations_ns + LOG_EVERY_NS))
 		return;
 	l->truncations = truncations.samples;
 	l->truncations_ns = now_ns;
@@ -150,7 +150,7 @@ void losses_send(struct losses *l)
 		send_loss(l, LOST_SIDEBAND, lost, &l->side_band[i], cpu);
 	}
 	host_figures(l->host, &h);
-	log_put_off(l, h.put_off);
+	log_deferred(l, h.deferred);
 	log_truncations(l);
 	log_refused(l);
 	send_loss(l, LOST_SIDEBAND, rings.malformed, &l->undecoded, LOST_ANY_CPU);

@@ -34,9 +34,9 @@ struct losses {
 	uint64_t sent[STATUS_REASONS]; /* the same in sum, by enum lost_reason */
 	/* The most refusals of one owner when that was last logged, and the time of that. */
 	uint64_t refused[OWNER_RESOURCES], refused_ns[OWNER_RESOURCES];
-	/* Openings that were put off when that was last logged, and the time of that. */
-	uint64_t put_off, put_off_ns;
-	/* Samples truncated for want of room for definitions, likewise. */
+	/* Deferred openings when that was last logged, and the time of that. */
+	uint64_t deferred, deferred_ns;
+	/* Samples truncated for lack of room for definitions, likewise. */
 	uint64_t truncations, truncations_ns;
 };
 
