@@ -115,8 +115,8 @@ enum unwind_index {
 	UNWIND_INDEX_MAX = 4,
 };
 
-/* Why a range has UNWIND_CFA_END: cfa_add of the rule holds it, so that a cut stack can report
- * it. */
+/* Why a range has UNWIND_CFA_END: cfa_add of the rule holds it, so that a truncated stack can
+ * report it. */
 enum unwind_end {
 	UNWIND_END_GAP = 0,	    /* no FDE covers it */
 	UNWIND_END_UNSUPPORTED = 1, /* an FDE covers it, but no rule can express it */

@@ -61,7 +61,7 @@ uint32_t tables_file_drop_rows(struct tables *t, uint16_t slot)
 	}
 	free(f->extents.data);
 	f->extents = (struct extents){ 0 };
-	/* An extent may have been taken that could not be noted for want of memory. */
+	/* An extent may have been taken that could not be noted for lack of memory. */
 	tables_hold(t, f->owner, TABLES_WORDS, -(int64_t)(f->held - waits));
 	f->held = 0;
 	t->figures.rows -= f->rows;
@@ -208,7 +208,7 @@ uint32_t tables_file_evict(struct tables *t, uint16_t slot)
 	struct table_file *f = &t->state[slot];
 
 	/* If the file runs again, samples wait for its rows as for those of a new file, and no
-	 * stack is cut. */
+	 * stack is truncated. */
 	f->resting = tables_file_is_idle(t, f);
 	f->lacking = f->displaced = !f->resting;
 	tables_file_set_state(t, slot, f->resting ? FILE_PENDING : FILE_EVICTED);

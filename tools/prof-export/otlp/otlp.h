@@ -6,8 +6,8 @@
  * request of its own says what was lost since the last one.
  *
  * Nothing outlives its window. The memory is bounded, and what leads beyond it ends the window. A
- * stack that is too large even for an empty one is cut from the root, as `definitions`. A sample
- * that cannot be sent even so is counted as lost in the model, as `limit`.
+ * stack that is too large even for an empty one is truncated from the root, as `definitions`. A
+ * sample that cannot be sent even so is counted as lost in the model, as `limit`.
  */
 #ifndef PROF_EXPORT_OTLP_OTLP_H
 #define PROF_EXPORT_OTLP_OTLP_H
