@@ -193,7 +193,7 @@ size_t account_notes(const struct status *f, char ret[static ACCOUNT_NOTES][ACCO
 
 	if (enough)
 		snprintf(ret[n++], ACCOUNT_NOTE,
-			 "no stack would have been truncated for want of memory with "
+			 "no stack would have been truncated for lack of memory with "
 			 "--memory-limit %" PRIu64 "M",
 			 enough);
 	for (unsigned i = 0; i < STATUS_TOOLS; i++)

@@ -48,7 +48,7 @@ int account_count(struct buf *b, uint64_t n, const char *noun);
 int account_scope(struct buf *b, const struct status *f);
 /* The word for a blame's reason. */
 const char *account_blame_word(const struct status_blame *b);
-/* Whether it is for want of something that owners share: memory, room, or time. */
+/* Whether it is for lack of something that owners share: memory, room, or time. */
 bool account_is_share(const struct status_blame *b);
 /* Its owner: the user, and the container; 0: the host. */
 uint32_t account_uid(const struct status_blame *b);

@@ -27,7 +27,7 @@ struct metrics_word {
 	uint64_t samples;	       /* that prof-bpf took */
 	uint64_t written;	       /* that prof-export has */
 	uint64_t lost[STATUS_REASONS]; /* by enum lost_reason */
-	/* Requests of OTLP: that prof-export made, and dropped for want of a prof-send; over all
+	/* Requests of OTLP: that prof-export made, and dropped for lack of a prof-send; over all
 	 * endpoints, that receivers took, that were lost, attempts that failed and are made
 	 * again, and requests that wait now. */
 	uint64_t requests, dropped, delivered, undelivered, retries, queued;

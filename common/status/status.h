@@ -61,7 +61,7 @@ struct status {
 	uint64_t taken;		  /* prof-bpf: all samples that it took, lost ones too */
 	uint64_t held;		  /* prof-export: 1 while a write waits for the output's reader */
 	uint64_t enough; /* prof-export: bytes of memory with which no stack would have been
-			    truncated; 0: none was for want of memory */
+			    truncated; 0: none was for lack of memory */
 	/* prof-export, by the numbers of remedies.def: samples of processes that run this runtime;
 	 * those truncated in code that it may have generated; those with a nameless frame of such
 	 * code. */

@@ -49,7 +49,7 @@
 #define DIAL_BRISK_MS 3
 #define DIAL_MS 20
 #define GREETING_MS 5000 /* for a peer to send its greeting */
-#define REST_MS 100	 /* after a failed accept, such as for want of descriptors */
+#define REST_MS 100	 /* after a failed accept, such as for lack of descriptors */
 #define BUS_BUFFER 65536
 #define BUS_PARTS 8 /* parts that nng takes in one operation */
 #define HEAD_SIZE 9

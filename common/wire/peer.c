@@ -181,7 +181,7 @@ bool peer_connected(const struct peer *p)
 
 /* --- receiving --- */
 
-/* Of the batch received last. Our own want of memory is not the peer's fault, and to drop it would
+/* Of the batch received last. Our own lack of memory is not the peer's fault, and to drop it would
  * only take more memory. */
 static int next_message(struct peer *p, struct msg *ret)
 {

@@ -80,7 +80,7 @@ bool peer_has_unsent(const struct peer *p);
 
 /* --- a listener --- */
 
-/* Looks after the lane. 0, -errno: for want of descriptors the lane's peer waits, and nothing else
+/* Looks after the lane. 0, -errno: for lack of descriptors the lane's peer waits, and nothing else
  * does. */
 int peer_poll_lane(struct peer *p);
 /* To be called before peer_put: sends the page and puts the hello, if this peer does not have them.

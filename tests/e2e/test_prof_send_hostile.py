@@ -214,7 +214,7 @@ def test_a_request_that_no_memory_suffices_for_holds_up_the_others_for_a_while(t
         d.give(b"\0" * (60 << 20), A)
         code, err, _ = d.end()
         assert code == 1 and r.taken == [A], err
-        assert "2 requests, 1 delivered with 10 samples, 1 dropped for want of memory" in err
+        assert "2 requests, 1 delivered with 10 samples, 1 dropped for lack of memory" in err
 
 
 def test_requests_that_are_not_what_they_say_are_lost_alone(tmp_path):

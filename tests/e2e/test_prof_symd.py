@@ -428,7 +428,7 @@ def test_a_file_over_which_its_reader_is_killed_is_read_once_more(programs, kill
         ask_and_kill()
     said = p.communicate(timeout=20)[1].decode()
     assert p.returncode == 0 and len(said.splitlines()) == 1
-    assert "killed" in said and "want of memory" in said and str(path) in said
+    assert "killed" in said and "lack of memory" in said and str(path) in said
     assert (("once more" in said) == (kills == 1)
             and ("twice" in said and "leave the tools more memory" in said) == (kills > 1))
 

@@ -23,7 +23,7 @@
  *   jumps    longjmp or the like, about to jump, says that it is there already
  *   unknown  equal as far as the shadow is known, which is not up to a root
  *   disputed of the unknown: says of the rest what no stack had said before
- *   guessed  not equal, but a frame says that it was found by frame pointer for want of rows
+ *   guessed  not equal, but a frame says that it was found by frame pointer for lack of rows
  *   wrong    not equal
  *   false    of the guessed and the wrong: those that were called complete
  *

@@ -7,7 +7,7 @@
 #include "runtimes_walk.h" /* generated from bpf/runtimes.def: all walks of runtimes */
 
 #define AT_ONCE 1024 /* items that a walk gathers before they are taken from it */
-static_assert(AT_ONCE + 4 <= RUNTIME_MAX_ITEMS, "it never stops for want of room");
+static_assert(AT_ONCE + 4 <= RUNTIME_MAX_ITEMS, "it never stops for lack of room");
 
 /* A runtime's walk over memory. It has one static state, as in the kernel. */
 struct walker {

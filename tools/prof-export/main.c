@@ -308,7 +308,7 @@ struct receiver {
 	bool deaf;		 /* prof-symd was dropped: ignore its leftovers */
 	struct datagram witness; /* what prof-bpf says */
 	unsigned peers;		 /* prof-symds that came */
-	unsigned rests;		 /* pauses in a row for want of memory */
+	unsigned rests;		 /* pauses in a row for lack of memory */
 	uint64_t told_ns;
 };
 

@@ -81,7 +81,7 @@ int page_print(struct buf *b, const struct metrics_word *w, bool up)
 		{ "samples_kept_total", "counter", "Samples that reached prof-export.",
 		  w->written },
 		{ "requests_total", "counter", "Requests of OTLP made.", w->requests },
-		{ "requests_dropped_total", "counter", "Requests dropped for want of prof-send.",
+		{ "requests_dropped_total", "counter", "Requests dropped for lack of prof-send.",
 		  w->dropped },
 		{ "requests_delivered_total", "counter",
 		  "Requests that receivers took, over all endpoints.", w->delivered },

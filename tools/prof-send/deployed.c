@@ -108,7 +108,7 @@ static void take_some(struct source *s)
 	for (int i = 0; i < BATCHES_AT_ONCE && !s->over; i++) {
 		const int event = bus_recv(s->bus, &s->message);
 
-		/* For want of memory the message waits in the bus. */
+		/* For lack of memory the message waits in the bus. */
 		if (event == BUS_EMPTY || event == -ENOMEM)
 			return;
 		if (event == BUS_PEER_CAME)

@@ -34,7 +34,7 @@ struct lazy_memory {
 	uint8_t *bytes;
 	size_t size;
 	size_t filled; /* bytes that take memory so far */
-	bool starved;  /* some pieces read as zeros, for want of memory */
+	bool starved;  /* some pieces read as zeros, for lack of memory */
 };
 
 /* most: bytes that may be filled. fill: writes the bytes of [at, at + n) to `into`, which is zeroed

@@ -49,7 +49,7 @@ static struct {
 	size_t heap;
 } own;
 
-/* Whether libdw crashed for want of memory: an allocation failed during the request, or would fail
+/* Whether libdw crashed for lack of memory: an allocation failed during the request, or would fail
  * now. */
 static bool is_short(int error)
 {

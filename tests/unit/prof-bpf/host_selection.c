@@ -78,7 +78,7 @@ Test(host_selection, a_selected_one_is_sampled_before_its_file_is_open)
 	expect_published(30, 1, M(0x400000, 0x401000, 0x1000, 100));
 }
 
-/* Its stat opens, and reading fails: as for want of a descriptor or of memory. */
+/* Its stat opens, and reading fails: as for lack of a descriptor or of memory. */
 static void make_unreadable(uint32_t pid)
 {
 	char command[128];

@@ -111,7 +111,7 @@ Test(account, notes_are_of_memory_restarts_and_gaps)
 	cr_assert_eq(account_notes(&f, notes), 3);
 	cr_assert_str_eq(
 		notes[0],
-		"no stack would have been truncated for want of memory with --memory-limit 104M");
+		"no stack would have been truncated for lack of memory with --memory-limit 104M");
 	cr_assert_str_eq(notes[1], "started again: prof-bpf 1, prof-symd 12");
 	cr_assert_str_eq(notes[2],
 			 "not sampled: 3.161 s in all while prof-bpf was away, some 6263 samples");

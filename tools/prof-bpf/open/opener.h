@@ -42,7 +42,7 @@ void opener_tick(struct opener *o, uint64_t now_ns);
 
 struct opener_figures {
 	uint64_t copies, copy_bytes;
-	uint64_t no_room; /* copies that were not made for want of room */
+	uint64_t no_room; /* copies that were not made for lack of room */
 };
 void opener_figures(const struct opener *o, struct opener_figures *ret);
 

@@ -58,7 +58,7 @@ int emit_new(const struct emit_config *c, struct emit **ret);
 void emit_free(struct emit *e);
 /* There is another receiver: begins a new epoch with a hello. */
 int emit_restart(struct emit *e);
-/* How many samples lost their user frames for want of room, and a user whose samples did. */
+/* How many samples lost their user frames for lack of room, and a user whose samples did. */
 struct emit_truncations {
 	uint64_t samples;
 	uint32_t uid;

@@ -11,7 +11,7 @@ const char *const queue_losses[QUEUE_LOSSES] = {
 	[QUEUE_REFUSED] = "refused by the receiver",
 	[QUEUE_TOO_LARGE] = "too large",
 	[QUEUE_DAMAGED] = "damaged",
-	[QUEUE_MEMORY] = "dropped for want of memory",
+	[QUEUE_MEMORY] = "dropped for lack of memory",
 	[QUEUE_UNDELIVERED] = "not delivered in time",
 };
 
@@ -173,7 +173,7 @@ struct request *queue_begin(struct queue *q)
 		if (!error)
 			return r;
 		if (error != SPOOL_DAMAGED && error != -EIO) {
-			/* For want of memory or descriptors: later. */
+			/* For lack of memory or descriptors: later. */
 			q->busy = false;
 			return NULL;
 		}

@@ -21,7 +21,7 @@ struct share {
 
 void share_init(struct share *s, const struct budget *sure);
 /* Returns how many bytes programs and their DWARF may take, which is all that `others` leave.
- * bytes: what they take now; evicted: how many were closed so far for want of room. Tells prof-bpf
+ * bytes: what they take now; evicted: how many were closed so far for lack of room. Tells prof-bpf
  * what is wanted, and sets the heap of later workers. */
 uint64_t share_programs(struct share *s, uint64_t others, uint64_t bytes, uint64_t evicted,
 			uint64_t now_ns);

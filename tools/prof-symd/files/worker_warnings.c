@@ -26,7 +26,7 @@ static void say_of_file(struct str path, const char *what)
 void worker_warnings_killed(struct str path)
 {
 	say_of_file(path, "the process that reads its debug information was killed "
-			  "(by the kernel, for want of memory?); it is read once more");
+			  "(by the kernel, for lack of memory?); it is read once more");
 }
 
 void worker_warnings_lost(struct str path, unsigned kills)
@@ -35,7 +35,7 @@ void worker_warnings_lost(struct str path, unsigned kills)
 		path,
 		kills > 1
 			? "the process that reads its debug information was killed twice (by the "
-			  "kernel, for want of memory?); its inlined calls and lines are missing; "
+			  "kernel, for lack of memory?); its inlined calls and lines are missing; "
 			  "leave the tools more memory (mostly of their cgroup or container)"
 			: "reading its debug information crashed or took too long; its inlined "
 			  "calls and lines are missing");

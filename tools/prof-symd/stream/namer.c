@@ -574,7 +574,7 @@ void namer_renew(struct namer *n)
 }
 
 /* Begins a new epoch before anything else is sent, if somebody wants one, or if sending was cut off
- * for want of memory. */
+ * for lack of memory. */
 static int resume(struct namer *n)
 {
 	const int r = n->renews ? namer_restart(n) : 0;

@@ -132,7 +132,7 @@ size_t namer_bytes(const struct namer *n);
 /* Counts, for the log. */
 struct namer_counts {
 	uint64_t samples, named_frames, lost, epochs;
-	uint64_t unnamed; /* frames left without names for want of memory */
+	uint64_t unnamed; /* frames left without names for lack of memory */
 	uint64_t late;	  /* the same, because their owner's programs took too long to name */
 };
 struct namer_counts namer_counts(const struct namer *n);

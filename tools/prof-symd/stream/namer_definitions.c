@@ -308,7 +308,7 @@ static int add_names(struct namer *n, struct msg_frame *m)
 	return 0;
 }
 
-/* Counts a frame that is sent without its name for want of memory. */
+/* Counts a frame that is sent without its name for lack of memory. */
 static int unnamed(struct namer *n)
 {
 	n->counts.unnamed++;
