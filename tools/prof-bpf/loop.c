@@ -163,11 +163,12 @@ static void log_cpus_ended(int wait_status)
 	static const char lost[] = "cpus that come online later are not sampled";
 
 	if (WIFSIGNALED(wait_status))
-		log_warning("%s: signal %d (%s) ended prof-cpus; restart to sample them", lost,
-			    WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
+		log_warning("%s: signal %d (%s) ended prof-cpus; restart profpipe to sample them",
+			    lost, WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
 	else if (WEXITSTATUS(wait_status))
-		log_warning("%s: prof-cpus ended with exit status %d; restart to sample them", lost,
-			    WEXITSTATUS(wait_status));
+		log_warning("%s: prof-cpus ended with exit status %d; restart profpipe to sample "
+			    "them",
+			    lost, WEXITSTATUS(wait_status));
 	else
 		log_info("%s: kernel.perf_event_paranoid is above 2", lost);
 }

@@ -262,7 +262,8 @@ static int find_cgroups(struct targeting *t, const struct target *target)
 	}
 	/* Excluding something that does not run is nothing to warn of. */
 	if (target->exclude)
-		log_info("--%s: %s: does not run yet", targets_name(target), target->text);
+		log_info("--%s: %s: no cgroup has this name yet", targets_name(target),
+			 target->text);
 	else
 		log_warning("--%s: %s: no cgroup has this name yet; it is sampled once it starts",
 			    targets_name(target), target->text);

@@ -11,7 +11,7 @@ void worker_warnings_keeper_gone(void)
 {
 	if (program_keeper_gone())
 		log_warning("the keeper of the debug-information workers ended or hangs; later "
-			    "functions have no lines and no inlined calls");
+			    "functions have no lines and no inlined calls; run prof-symd again");
 }
 
 static void say_of_file(struct str path, const char *what)
