@@ -131,7 +131,9 @@ static int one_file(const char *path, const char *name, const struct wanted *w, 
 	if (debug_fd >= 0)
 		close(debug_fd);
 	if (r < 0) {
-		log_error("%s: cannot be read: %s", path, strerror(-r));
+		log_error("%s: cannot be read: %s; %s", path, strerror(-r),
+			  r == -ENOMEM ? "leave this host more memory"
+				       : "name a readable ELF file");
 	} else if (r == ROWS_NONE || (r == 0 && !rows.count && !e.truncated)) {
 		/* A sound file may have none. */
 		printf("# %s: no rows: %s\n", name, e.why);

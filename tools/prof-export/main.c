@@ -146,7 +146,7 @@ static int init_session(const struct options *o, int fd)
 
 	if (!r)
 		return EXITS_GO_ON;
-	log_error("the session cannot begin: %s", strerror(-r));
+	log_error("the session cannot begin: %s; leave this host more memory", strerror(-r));
 	return EXITS_FAILED;
 }
 
@@ -622,7 +622,8 @@ static int run_deployed(struct options *o)
 	const int sends = o->send ? sending_init(&sending, &o->session, o->output_fd >= 0) : 0;
 
 	if (sends) {
-		log_error("sending cannot begin: %s", strerror(-sends));
+		log_error("sending cannot begin: %s; leave this host more memory",
+			  strerror(-sends));
 		return EXITS_FAILED;
 	}
 	if (init_session(o, o->output_fd) != EXITS_GO_ON)
@@ -636,7 +637,9 @@ static int run_deployed(struct options *o)
 	if (!r)
 		r = sending_open(&sending, o->deploy.run_dir, o->deploy.uid[DEPLOY_SEND]);
 	if (r)
-		log_error("%s: the sockets cannot be opened: %s", o->deploy.run_dir, strerror(-r));
+		log_error("%s: the sockets cannot be opened: %s; name a folder in --run-dir that "
+			  "prof-export can write to",
+			  o->deploy.run_dir, strerror(-r));
 	else
 		r = deploy_seal();
 	if (r) {

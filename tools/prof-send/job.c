@@ -65,7 +65,9 @@ static int start_lender(struct job *j)
 	const int r = j->file_count ? lender_start(&j->lender, j->files, j->file_count) : 0;
 
 	if (r)
-		log_error("the process that opens files cannot be started: %s", strerror(-r));
+		log_error("the process that opens files cannot be started: %s; raise the limits of "
+			  "processes and memory (pids.max, memory.max, ulimit -u)",
+			  strerror(-r));
 	return r;
 }
 
@@ -140,7 +142,8 @@ static int open_transfers(struct job *j, uint64_t memory_max)
 	if (!r)
 		r = sender_init(&j->sender, j->transfers, n);
 	if (r)
-		log_error("libcurl cannot be set up: %s", strerror(-r));
+		log_error("libcurl cannot be set up: %s; leave this host more memory",
+			  strerror(-r));
 	return r;
 }
 

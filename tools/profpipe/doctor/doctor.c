@@ -149,7 +149,9 @@ static int ask_prof_bpf(struct doctor *d)
 	child_close(&c);
 	identity_release(&who);
 	if (d->count == before)
-		log_error("prof-bpf --check reported nothing: %s", child_how(c.wait_status));
+		log_error("prof-bpf --check reported nothing: %s; see its messages, or report this "
+			  "line",
+			  child_how(c.wait_status));
 	return d->count > before ? 0 : -EPROTO;
 }
 

@@ -522,7 +522,17 @@ const char *child_trouble(int r)
 	if (r == -ENOENT)
 		return "No such file or directory; "
 		       "install it beside profpipe or in " PROFPIPE_LIBEXECDIR;
-	return strerror(-r);
+	const char *remedy = r == -EMFILE || r == -ENFILE
+				     ? "; raise the limit of open files (ulimit -n, fs.file-max)"
+			     : r == -EAGAIN || r == -ENOMEM
+				     ? "; raise the limits of processes and memory (pids.max, "
+				       "memory.max, ulimit -u)"
+			     : r == -EACCES || r == -ENOEXEC ? "; install profpipe again"
+							     : "";
+	static char text[160];
+
+	snprintf(text, sizeof(text), "%s%s", strerror(-r), remedy);
+	return text;
 }
 
 const char *child_how(int wait_status)
