@@ -71,7 +71,7 @@ Test(environment, what_is_unknown_is_refused_by_its_name)
 	struct environment e;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		cr_assert_eq(READ(cases[i][0], cases[i][1]), 1);
+		cr_assert_eq(READ(cases[i][0], cases[i][1]), ENVIRONMENT_REFUSED);
 		cr_assert_str_eq(error.name, cases[i][0]);
 		cr_assert(strstr(error.text, "; ") != NULL);
 	}

@@ -31,7 +31,7 @@ static void find(struct variable *v, const char *(*get)(const char *name))
 static int refuse(struct environment_error *e, const struct variable *v, const char *text)
 {
 	*e = (struct environment_error){ .name = v->name, .text = text };
-	return 1;
+	return ENVIRONMENT_REFUSED;
 }
 
 static int take_protocol(const struct variable *v, struct environment *ret,

@@ -27,7 +27,9 @@ struct environment_error {
 	const char *text; /* "reason; remedy" */
 };
 
-/* get: as getenv. 0; 1, with *ret_error filled in. */
+enum environment_verdict { ENVIRONMENT_REFUSED = 1 };
+
+/* get: as getenv. 0; ENVIRONMENT_REFUSED, with *ret_error filled in. */
 int environment_read(const char *(*get)(const char *name), struct environment *ret,
 		     struct environment_error *ret_error);
 

@@ -7,7 +7,7 @@
 static int refuse(struct credentials_error *ret, const char *path, unsigned line, const char *text)
 {
 	*ret = (struct credentials_error){ .path = path, .line = line, .text = text };
-	return 1;
+	return CREDENTIALS_REFUSED;
 }
 
 static const char *reason(int r)
@@ -79,7 +79,7 @@ int credentials_refresh(struct credentials *c, struct credentials_error *ret)
 	}
 	if (!failed)
 		*ret = e;
-	return 1;
+	return CREDENTIALS_REFUSED;
 }
 
 void credentials_done(struct credentials *c)

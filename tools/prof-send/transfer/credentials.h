@@ -32,7 +32,10 @@ struct credentials_error {
 	const char *text; /* "reason; remedy", without any secret */
 };
 
-/* Reads again what has changed. 0; 1, with *ret filled in: the last contents still hold. */
+enum credentials_verdict { CREDENTIALS_REFUSED = 1 };
+
+/* Reads again what has changed. 0; CREDENTIALS_REFUSED, with *ret filled in: the last contents
+ * still hold. */
 int credentials_refresh(struct credentials *c, struct credentials_error *ret);
 void credentials_done(struct credentials *c);
 
