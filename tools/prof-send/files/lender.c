@@ -78,16 +78,18 @@ static void serve(const struct lender_file *files, size_t n, uid_t caller)
 	}
 }
 
-/* The folder of a path. A file may be replaced by another one there. */
+/* Opens the folder of a path, where another file may replace the file. A descriptor or -errno. */
 static int open_folder(const char *path)
 {
 	char copy[PATH_MAX];
 	const size_t len = strlen(path);
 
 	if (len >= sizeof(copy))
-		return -1;
+		return -ENAMETOOLONG;
 	memcpy(copy, path, len + 1);
-	return open(dirname(copy), O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const int fd = open(dirname(copy), O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
 }
 
 /* Leaves only the folders of the files, and of what they are links to. */
@@ -102,7 +104,7 @@ static int forget_other_files(const struct lender_file *files, size_t n)
 
 		if (folder >= 0)
 			places[count++] = (struct landlock_place){ .fd = folder };
-		const int other = realpath(files[i].path, real) ? open_folder(real) : -1;
+		const int other = realpath(files[i].path, real) ? open_folder(real) : -errno;
 
 		if (other >= 0)
 			places[count++] = (struct landlock_place){ .fd = other };

@@ -314,6 +314,7 @@ void child_show_pending(struct child *c, uint64_t before_ns, child_show *show, v
 	show(ctx, c, c->pending);
 }
 
+/* Bytes of the text, or -errno. */
 static ssize_t read_proc(pid_t pid, const char *name, char *text, size_t size)
 {
 	char path[64];
@@ -322,13 +323,14 @@ static ssize_t read_proc(pid_t pid, const char *name, char *text, size_t size)
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0)
-		return -1;
+		return -errno;
 	const ssize_t n = read(fd, text, size - 1);
+	const ssize_t r = n < 0 ? -errno : n;
 
 	close(fd);
 	if (n >= 0)
 		text[n] = '\0';
-	return n;
+	return r;
 }
 
 /* The cpu time of a process and its ended children, from /proc/PID/stat. */
