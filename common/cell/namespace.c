@@ -32,7 +32,7 @@ int namespace_is_first(enum namespace_kind kind)
 	uint32_t number;
 	const int r = namespace_number(kind, &number);
 
-	return r ? r : number == all[kind].first;
+	return r ? r : number == all[kind].first ? NAMESPACE_FIRST : NAMESPACE_OTHER;
 }
 
 bool namespace_maps(const char *text, uint32_t id)

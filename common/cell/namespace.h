@@ -9,8 +9,11 @@
 
 enum namespace_kind { NAMESPACE_PID, NAMESPACE_USER };
 
-/* 1: the first one; 0: another one; -errno if /proc/self/ns cannot be read. Source: the fixed
- * inode numbers of include/uapi/linux/nsfs.h (enum init_ns_ino), the same since Linux 3.8. */
+enum namespace_place { NAMESPACE_OTHER = 0, NAMESPACE_FIRST = 1 };
+
+/* Whether the namespace is the host's: NAMESPACE_FIRST, NAMESPACE_OTHER, or -errno if /proc/self/ns
+ * cannot be read. Source: the fixed inode numbers of include/uapi/linux/nsfs.h (enum init_ns_ino),
+ * the same since Linux 3.8. */
 int namespace_is_first(enum namespace_kind kind);
 /* The inode number of this process's namespace, which no other one has. -errno, as above. */
 int namespace_number(enum namespace_kind kind, uint32_t *ret);

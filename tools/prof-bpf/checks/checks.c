@@ -180,10 +180,10 @@ static void check_pid_namespace(struct look *l, struct check *c)
 {
 	const int first = namespace_is_first(NAMESPACE_PID);
 
-	check_found(c, first > 0    ? "the host's"
-		       : first == 0 ? "not the host's"
-				    : "not known, without /proc");
-	if (first == 0)
+	check_found(c, first == NAMESPACE_FIRST	  ? "the host's"
+		       : first == NAMESPACE_OTHER ? "not the host's"
+						  : "not known, without /proc");
+	if (first == NAMESPACE_OTHER)
 		check_degrade(c, "processes outside of it",
 			      l->container
 				      ? "run it in the host's: docker run --pid=host, hostPID: true"
@@ -196,10 +196,10 @@ static void check_user_namespace(struct look *l, struct check *c)
 	const int first = namespace_is_first(NAMESPACE_USER);
 
 	(void)l;
-	check_found(c, first > 0    ? "the host's"
-		       : first == 0 ? "not the host's"
-				    : "not known, without /proc");
-	if (first == 0)
+	check_found(c, first == NAMESPACE_FIRST	  ? "the host's"
+		       : first == NAMESPACE_OTHER ? "not the host's"
+						  : "not known, without /proc");
+	if (first == NAMESPACE_OTHER)
 		check_fail(
 			c, "its capabilities do not count for sampling",
 			"run it outside, as the host's root (rootless containers cannot sample)");
@@ -399,7 +399,7 @@ static void check_cells(struct look *l, struct check *c)
 /* The remedy if a call is refused although its capabilities are there. */
 static const char *refused_remedy(const struct look *l)
 {
-	if (!namespace_is_first(NAMESPACE_USER))
+	if (namespace_is_first(NAMESPACE_USER) == NAMESPACE_OTHER)
 		return "run it outside of the user namespace";
 	if (l->seccomp)
 		return l->container ? "docker run --security-opt seccomp=unconfined, "
@@ -410,7 +410,7 @@ static const char *refused_remedy(const struct look *l)
 
 static const char *refused_why(const struct look *l, int r)
 {
-	if (!namespace_is_first(NAMESPACE_USER) && (r == -EPERM || r == -EACCES))
+	if (namespace_is_first(NAMESPACE_USER) == NAMESPACE_OTHER && (r == -EPERM || r == -EACCES))
 		return "the kernel requires rights outside of this user namespace";
 	if (l->seccomp && (r == -EPERM || r == -EACCES || r == -ENOSYS))
 		return "a seccomp filter or an LSM refuses it";

@@ -408,7 +408,7 @@ static uint32_t viewer_pid_ns(void)
 {
 	uint32_t number;
 
-	return namespace_is_first(NAMESPACE_PID) == 0 &&
+	return namespace_is_first(NAMESPACE_PID) == NAMESPACE_OTHER &&
 			       namespace_number(NAMESPACE_PID, &number) == 0
 		       ? number
 		       : 0;

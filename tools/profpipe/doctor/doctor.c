@@ -120,7 +120,9 @@ static int ask_prof_bpf(struct doctor *d)
 	struct identity who = { .lock = -1 };
 	struct child c = CHILD_NONE("prof-bpf");
 	/* A user namespace may not have the ids of a run. */
-	take_users(d, namespace_is_first(NAMESPACE_USER) == 1 ? identity_take(&who) : 0, &who);
+	const bool first = namespace_is_first(NAMESPACE_USER) == NAMESPACE_FIRST;
+
+	take_users(d, first ? identity_take(&who) : 0, &who);
 
 	const size_t before = d->count;
 	const int r = start(d, &who, &c);

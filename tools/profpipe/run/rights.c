@@ -33,8 +33,9 @@ const char *rights_place(void)
 	if (first < 0)
 		return "/proc is not mounted, or does not show this process; "
 		       "mount -t proc proc /proc";
-	return first ? NULL
-		     : "this is a user namespace, and the kernel ignores its capabilities for "
-		       "sampling; run profpipe outside, as the host's root "
-		       "(rootless containers cannot sample)";
+	return first == NAMESPACE_FIRST
+		       ? NULL
+		       : "this is a user namespace, and the kernel ignores its capabilities for "
+			 "sampling; run profpipe outside, as the host's root "
+			 "(rootless containers cannot sample)";
 }
