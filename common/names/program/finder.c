@@ -120,7 +120,7 @@ static int open_build_id(struct span id)
 	size_t at;
 
 	if (id.len < 2 || id.len > SYMFILE_BUILD_ID)
-		return -1;
+		return -EINVAL;
 	at = (size_t)snprintf(path, sizeof(path), DEBUG_DIR "/.build-id/%02x/", id.data[0]);
 	for (size_t i = 1; i < id.len; i++)
 		at += (size_t)snprintf(path + at, sizeof(path) - at, "%02x", id.data[i]);
@@ -149,7 +149,7 @@ static int open_beside(const char *name, const char *path)
 	struct stat self, found;
 
 	if (strchr(name, '/'))
-		return -1;
+		return -EINVAL;
 	real_folder(path, folder);
 	for (int place = 0; place < 3; place++) {
 		int fd;
@@ -167,7 +167,7 @@ static int open_beside(const char *name, const char *path)
 		}
 		return fd;
 	}
-	return -1;
+	return -ENOENT;
 }
 
 /* Opens the file of .gnu_debugaltlink. A relative path starts at the file that names it: a debug
@@ -199,7 +199,7 @@ static int open_package(const char *path)
 	char name[NAME_MAX + 1];
 	const int n = snprintf(name, sizeof(name), "%s.dwp", slash ? slash + 1 : path);
 
-	return n > 0 && (size_t)n < sizeof(name) ? open_beside(name, path) : -1;
+	return n > 0 && (size_t)n < sizeof(name) ? open_beside(name, path) : -ENAMETOOLONG;
 }
 
 int finder_debug(enum program_want want, struct span build_id, const char *name, const char *path)
@@ -216,7 +216,7 @@ int finder_debug(enum program_want want, struct span build_id, const char *name,
 	case PROGRAM_WANTS_NOTHING:
 		break;
 	}
-	return -1;
+	return -EINVAL;
 }
 
 void finder_complete(struct program *p, const char *path)
@@ -229,7 +229,9 @@ void finder_complete(struct program *p, const char *path)
 		if (want == PROGRAM_WANTS_NOTHING)
 			return;
 		/* There is only one place. */
-		program_offer(p,
-			      program_refused(p) ? -1 : finder_debug(want, build_id, name, path));
+		const int fd = program_refused(p) ? -ENOENT
+						  : finder_debug(want, build_id, name, path);
+
+		program_offer(p, fd < 0 ? -1 : fd);
 	}
 }

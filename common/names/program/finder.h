@@ -21,7 +21,7 @@ int finder_open_stream(const struct msg_file *file, bool same_kernel);
 /* Finds all files that a program wants, below /usr/lib/debug and beside the program's own path, and
  * offers them to it. */
 void finder_complete(struct program *p, const char *path);
-/* Finds one of these files. A descriptor or -1. */
+/* Finds one of these files. A descriptor or -errno. */
 int finder_debug(enum program_want want, struct span build_id, const char *name, const char *path);
 
 #endif
