@@ -165,6 +165,9 @@ static int find_hashed(const struct elfview *im, const struct symfile_section *h
 	return SYMFILE_NONE;
 }
 
+/* Beside enum symfile_verdict. */
+enum { FIRST_TAKEN = 100 };
+
 static int take_first(void *ctx, const char *name, const struct elfview_symbol *s)
 {
 	struct {
@@ -175,7 +178,7 @@ static int take_first(void *ctx, const char *name, const struct elfview_symbol *
 	if (strcmp(name, want->name) != 0)
 		return 0;
 	*want->ret = *s;
-	return 1;
+	return FIRST_TAKEN;
 }
 
 static int find_among(const struct elfview *im, bool dynamic, const char *name,
@@ -187,7 +190,7 @@ static int find_among(const struct elfview *im, bool dynamic, const char *name,
 	} want = { name, ret };
 	int r = elfview_symbols(im, dynamic, name, take_first, &want);
 
-	return r == 1 ? 0 : r ? r : SYMFILE_NONE;
+	return r == FIRST_TAKEN ? 0 : r ? r : SYMFILE_NONE;
 }
 
 int elfview_exported(const struct elfview *im, const char *name, struct elfview_symbol *ret)
