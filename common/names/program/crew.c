@@ -503,7 +503,7 @@ bool crew_tell(struct program *p, enum programwire_kind kind, int *fd)
 		*fd = -1;
 	}
 	note(p, &host.answer);
-	return r == 1;
+	return r == PROGRAMWIRE_YES;
 }
 
 int crew_look_up(struct program *p, uint64_t value, uint32_t flags)

@@ -275,7 +275,8 @@ static bool serve(struct worker *w, const struct programwire_ask *a,
 				look_ahead(w, s, a);
 			break;
 		case PROGRAMWIRE_OFFER:
-			r = sources_offer(s->sources, take_fd(fds));
+			r = sources_offer(s->sources, take_fd(fds)) ? PROGRAMWIRE_YES
+								    : PROGRAMWIRE_NO;
 			break;
 		case PROGRAMWIRE_GIVE_UP:
 			sources_give_up(s->sources);
@@ -287,8 +288,9 @@ static bool serve(struct worker *w, const struct programwire_ask *a,
 			w->answer.head.flags |= r ? 0 : PROGRAMWIRE_BUILD;
 			break;
 		case PROGRAMWIRE_REST:
-			r = sources_rest(s->sources, a->value != 0);
-			if (r)
+			r = sources_rest(s->sources, a->value != 0) ? PROGRAMWIRE_YES
+								    : PROGRAMWIRE_NO;
+			if (r == PROGRAMWIRE_YES)
 				malloc_trim(0);
 			break;
 		}

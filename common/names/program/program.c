@@ -286,14 +286,14 @@ int program_rest(struct program *p, bool packed)
 					   .value = packed };
 
 	if (p->sources)
-		return sources_rest(p->sources, packed);
+		return sources_rest(p->sources, packed) ? PROGRAM_FREED : 0;
 	if (!crew_has(p))
 		return 0;
 	if (crew_is_busy(p))
 		return PROGRAM_LATER;
 	const int r = crew_ask(p, &a);
 
-	return r == 1 || r == PROGRAM_LATER ? r : 0;
+	return r == PROGRAMWIRE_YES ? PROGRAM_FREED : r == PROGRAM_LATER ? r : 0;
 }
 
 size_t program_bytes(const struct program *p)

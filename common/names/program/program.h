@@ -111,7 +111,7 @@ bool program_dwarf_lost(const struct program *p);
 /* How often libdw's process was killed from outside while it worked on this DWARF. The second time
  * the DWARF counts as lost. */
 unsigned program_dwarf_kills(const struct program *p);
-/* As dwarfinfo_rest; the memory is the worker's. 1: memory was freed; 0: there was none to free;
+/* As dwarfinfo_rest; the memory is the worker's. PROGRAM_FREED; 0: there was none to free;
  * PROGRAM_LATER: the worker is busy. */
 int program_rest(struct program *p, bool packed);
 size_t program_bytes(const struct program *p);

@@ -69,6 +69,9 @@ struct programwire_facts {
 	struct fileid file;
 };
 
+/* The verdicts of functions that return bool. */
+enum programwire_verdict { PROGRAMWIRE_NO = 0, PROGRAMWIRE_YES = 1 };
+
 /* The head of an answer; `count` calls, the text, the facts and the build follow. verdict: what the
  * function of sources.h returned. bytes: of memory that the program takes now. */
 struct programwire_head {

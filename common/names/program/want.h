@@ -22,6 +22,7 @@ enum program_verdict {
 	PROGRAM_DIED = 101,
 	PROGRAM_KILLED = 102,
 	PROGRAM_LATER = 103, /* the lookup's answer does not come yet: ask the same again later */
+	PROGRAM_FREED = 104, /* of program_rest: memory was freed */
 };
 
 #endif

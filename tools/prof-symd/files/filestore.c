@@ -90,7 +90,7 @@ static bool rest(struct filestore *s, struct filestore_file *f, bool packed)
 
 	if (r != PROGRAM_LATER)
 		f->rests = as;
-	if (r != 1)
+	if (r != PROGRAM_FREED)
 		return false;
 	charge(s, f);
 	return true;
