@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "bpf/reasons.h"
 #include "common/base/clock.h"
+#include "common/base/exits.h"
 #include "common/base/log.h"
 #include "common/names/elf/symfile.h"
 #include "common/walk/procfs.h"
@@ -22,6 +23,9 @@
 #include "tools/prof-dump/space.h"
 
 #define MAX_STACKS (1u << 16)
+
+/* The dump has failed, and the reason is logged. */
+enum serve_verdict { SERVE_FAILED = 1 };
 
 struct walker {
 	const struct walker_options *o;
@@ -194,8 +198,8 @@ static int answer(struct walker *w, enum message_kind kind)
 	return message_send(w->socket, &out, -1);
 }
 
-/* Serves until the threads are walked. Returns 1 if the other half has ended, after it has logged
- * why. */
+/* Serves until the threads are walked. 0; SERVE_FAILED: the other half has ended, and logged why;
+ * -errno. */
 static int serve_process(struct walker *w)
 {
 	static struct message in;
@@ -206,7 +210,7 @@ static int serve_process(struct walker *w)
 	for (int rounds = 0; !r && missing;) {
 		r = message_receive(w->socket, -1, &in, &fd);
 		if (r)
-			return r == -EPIPE ? 1 : r;
+			return r == -EPIPE ? SERVE_FAILED : r;
 		switch (in.kind) {
 		case MESSAGE_MEMORY:
 			if (w->memory >= 0)
@@ -406,6 +410,7 @@ static int load_core(struct walker *w)
 	return r < 0 ? r : ready(w);
 }
 
+/* 0, SERVE_FAILED, -errno. */
 static int serve_core(struct walker *w)
 {
 	static struct message in;
@@ -417,7 +422,7 @@ static int serve_core(struct walker *w)
 	if (r > 0) {
 		log_error("%s: %s; give the path of a core file or a process id", w->o->core,
 			  core_verdict_text(r));
-		return 1;
+		return SERVE_FAILED;
 	}
 	if (r)
 		return r;
@@ -460,5 +465,5 @@ int walker_run(int socket, const struct walker_options *o)
 	core_free(w.core);
 	tables_free(w.tables);
 	free(w.threads);
-	return r ? 1 : 0;
+	return r ? EXITS_FAILED : EXITS_DONE;
 }
