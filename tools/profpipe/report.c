@@ -12,7 +12,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -26,6 +25,7 @@
 #include "tools/profpipe/run/children.h"
 #include "tools/profpipe/run/identity.h"
 #include "tools/profpipe/run/outputs.h"
+#include "tools/profpipe/run/user.h"
 
 #define HELD_NS 300000000u /* both stages may complain about one recording */
 
@@ -48,16 +48,12 @@ static void show(void *ctx, const struct child *c, const char *line)
 /* Chooses the user of both stages. 0, or a negative errno of identity_take. */
 static int choose_user(struct identity *who, struct child_start *how)
 {
-	const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
-
 	if (geteuid() != 0)
 		return 0;
 	how->drop = true;
-	if (uid && gid && atol(uid) > 0 && atol(gid) > 0) {
-		how->uid = (uid_t)atol(uid);
-		how->gid = (gid_t)atol(gid);
+	/* The group of root has rights that the tools must not have. */
+	if (user_of_sudo(&how->uid, &how->gid) == 0 && how->gid != 0)
 		return 0;
-	}
 	const int r = identity_take(who);
 
 	how->uid = who->uid[DEPLOY_SYMD];

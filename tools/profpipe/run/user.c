@@ -20,36 +20,51 @@ static bool number(const char *name, unsigned long *ret)
 	return !errno && !*end && *ret < UINT32_MAX;
 }
 
-int user_become(struct user *u)
+int user_of_sudo(uid_t *ret_uid, gid_t *ret_gid)
 {
 	unsigned long uid, gid;
-	gid_t groups[USER_GROUPS];
-	int count = USER_GROUPS;
 
-	u->changed = false;
 	if (geteuid() != 0 || !getenv("SUDO_UID"))
-		return 0;
+		return USER_NONE;
 	/* Without a number we would stay root, which this must prevent. */
 	if (!number("SUDO_UID", &uid))
 		return -EINVAL;
 	if (uid == 0)
-		return 0;
-	const struct passwd *p = getpwuid((uid_t)uid);
+		return USER_NONE;
 	if (!number("SUDO_GID", &gid)) {
+		const struct passwd *p = getpwuid((uid_t)uid);
+
 		if (!p || getenv("SUDO_GID"))
 			return -EINVAL;
 		gid = p->pw_gid;
 	}
-	if (!p || getgrouplist(p->pw_name, (gid_t)gid, groups, &count) < 0) {
-		groups[0] = (gid_t)gid;
+	*ret_uid = (uid_t)uid;
+	*ret_gid = (gid_t)gid;
+	return 0;
+}
+
+int user_become(struct user *u)
+{
+	uid_t uid;
+	gid_t gid, groups[USER_GROUPS];
+	int count = USER_GROUPS;
+
+	u->changed = false;
+	const int r = user_of_sudo(&uid, &gid);
+
+	if (r)
+		return r == USER_NONE ? 0 : r;
+	const struct passwd *p = getpwuid(uid);
+
+	if (!p || getgrouplist(p->pw_name, gid, groups, &count) < 0) {
+		groups[0] = gid;
 		count = 1;
 	}
 	u->count = getgroups(USER_GROUPS, u->groups);
 	if (u->count < 0)
 		return -errno;
 	u->changed = true;
-	if (setgroups((size_t)count, groups) < 0 || setegid((gid_t)gid) < 0 ||
-	    seteuid((uid_t)uid) < 0)
+	if (setgroups((size_t)count, groups) < 0 || setegid(gid) < 0 || seteuid(uid) < 0)
 		return -errno;
 	return 0;
 }
