@@ -30,9 +30,7 @@ enum hotspot_flags {
 #define HOTSPOT_BLOB_BYTES 448 /* of a block with the header of its blob, at most */
 #define HOTSPOT_BLOB_WORDS 64  /* in its array: a power of two */
 #define HOTSPOT_CONST_BYTES 64 /* of a ConstMethod's header, at most */
-#define HOTSPOT_FRAME_WORDS 12 /* of an interpreter's frame, from its last word on */
 #define HOTSPOT_HEAPS 4
-#define HOTSPOT_HEAP_BYTES 320 /* of a CodeHeap, at most */
 
 /*
  * Offsets in bytes. Those of a blob count from its block, which begins `block` bytes before. 0 in
