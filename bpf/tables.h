@@ -47,8 +47,6 @@
  * whose return address lies so many words below RBP. 0: from stubs. */
 #define RULE_STUB_BELOW_SHIFT 16
 #define RULE_STUB_BELOW_MAX 255
-/* The number of such a rule: the CFA is `words` above RSP. */
-#define RULE_SHORT_OF(words, rbp_at) (RULE_SHORT | (words) << 6 | (rbp_at) << 3)
 
 struct slab {
 	UW_U8 bytes[SLAB_BYTES];

@@ -8,6 +8,9 @@
 #include "tests/skeleton/toyjit.h"
 #include "common/names/runtime/runtime.h"
 
+/* The number of a rule: the CFA is `words` above RSP. */
+#define RULE_SHORT_OF(words, rbp_at) (RULE_SHORT | (words) << 6 | (rbp_at) << 3)
+
 #define STRING_MAX 64
 
 /* Facts about a build that naming needs: offsets in bytes, of a description of code and of a
