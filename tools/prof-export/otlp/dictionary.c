@@ -5,17 +5,6 @@
 #include "tools/prof-export/otlp/framing.h"
 #include "tools/prof-export/otlp/otlp.pb-c.h"
 
-int dictionary_begin(struct dictionary *d, struct pool *pool, size_t max)
-{
-	uint32_t empty;
-	int r = 0;
-
-	*d = (struct dictionary){ .pool = pool, .max = max };
-	for (unsigned t = DICTIONARY_MAPPINGS; !r && t < DICTIONARY_TABLES; t++)
-		r = dictionary_add(d, t, (struct span){ 0 }, &empty);
-	return r;
-}
-
 void dictionary_done(struct dictionary *d)
 {
 	for (unsigned t = DICTIONARY_MAPPINGS; d->pool && t < DICTIONARY_TABLES; t++) {
@@ -41,8 +30,7 @@ struct span dictionary_get(const struct dictionary *d, enum dictionary_table tab
 	return (struct span){ .data = e->bytes.data + from, .len = e->ends.data[i] - from };
 }
 
-int dictionary_add(struct dictionary *d, enum dictionary_table table, struct span entry,
-		   uint32_t *ret)
+static int add(struct dictionary *d, enum dictionary_table table, struct span entry, uint32_t *ret)
 {
 	struct dictionary_entries *e = &d->tables[table];
 	const uint32_t hash = table_hash(entry.data, entry.len);
@@ -73,6 +61,17 @@ int dictionary_add(struct dictionary *d, enum dictionary_table table, struct spa
 	return 0;
 }
 
+int dictionary_begin(struct dictionary *d, struct pool *pool, size_t max)
+{
+	uint32_t empty;
+	int r = 0;
+
+	*d = (struct dictionary){ .pool = pool, .max = max };
+	for (unsigned t = DICTIONARY_MAPPINGS; !r && t < DICTIONARY_TABLES; t++)
+		r = add(d, t, (struct span){ 0 }, &empty);
+	return r;
+}
+
 int dictionary_message(struct dictionary *d, enum dictionary_table table, const ProtobufCMessage *m,
 		       uint32_t *ret)
 {
@@ -81,13 +80,13 @@ int dictionary_message(struct dictionary *d, enum dictionary_table table, const 
 	if (!ARRAY_ROOM(d->pool, &d->scratch, n + 1))
 		return -ENOBUFS;
 	protobuf_c_message_pack(m, d->scratch.data);
-	return dictionary_add(d, table, (struct span){ .data = d->scratch.data, .len = n }, ret);
+	return add(d, table, (struct span){ .data = d->scratch.data, .len = n }, ret);
 }
 
 int dictionary_string(struct dictionary *d, struct str s, uint32_t *ret)
 {
-	return dictionary_add(d, DICTIONARY_STRINGS,
-			      (struct span){ .data = (const uint8_t *)s.data, .len = s.len }, ret);
+	return add(d, DICTIONARY_STRINGS,
+		   (struct span){ .data = (const uint8_t *)s.data, .len = s.len }, ret);
 }
 
 static int add_attribute(struct dictionary *d, const char *key, Otlp__AnyValue *value,
@@ -218,7 +217,7 @@ static int copy_new(struct copy *c, enum dictionary_table table, struct span ent
 	};
 
 	if (!types[table])
-		return dictionary_add(c->to, table, entry, ret);
+		return add(c->to, table, entry, ret);
 	ProtobufCMessage *m = protobuf_c_message_unpack(types[table], NULL, entry.len, entry.data);
 
 	if (!m)

@@ -43,8 +43,6 @@ int dictionary_begin(struct dictionary *d, struct pool *pool, size_t max);
 void dictionary_done(struct dictionary *d);
 
 /* Each finds or adds, and gives the entry's number. 0, or -ENOBUFS at either ceiling. */
-int dictionary_add(struct dictionary *d, enum dictionary_table table, struct span entry,
-		   uint32_t *ret);
 int dictionary_message(struct dictionary *d, enum dictionary_table table, const ProtobufCMessage *m,
 		       uint32_t *ret);
 int dictionary_string(struct dictionary *d, struct str s, uint32_t *ret);
