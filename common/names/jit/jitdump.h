@@ -21,11 +21,11 @@ enum jitdump_verdict {
 
 struct jitdump {
 	struct codemap code;
-	struct buf pending; /* the beginning of a record */
-	uint64_t skip;	    /* bytes that come next in the file and are not wanted */
-	bool header, times; /* header: it was read; times: they are of CLOCK_MONOTONIC */
-	int stopped;	    /* the verdict after which nothing more is taken; 0: none */
-	uint64_t bad_records;
+	struct buf pending;   /* the beginning of a record */
+	uint64_t skip;	      /* bytes that come next in the file and are not wanted */
+	bool header, times;   /* header: it was read; times: they are of CLOCK_MONOTONIC */
+	int stopped;	      /* the verdict after which nothing more is taken; 0: none */
+	uint64_t bad_records; /* for tests */
 	/* A line table comes before the record of its code: the code's address, and the table. */
 	uint64_t lines_for;
 	uint32_t lines;

@@ -128,13 +128,16 @@ struct host_config {
 };
 
 struct host_figures {
-	uint64_t processes, threads, files, open_fds; /* now */
-	uint64_t processes_seen, execs_seen;
-	uint64_t opens, opens_spared, opens_failed;
+	uint64_t processes, threads, files; /* now */
+	uint64_t opens;
 	uint64_t deferred; /* openings of files and reads of maps that lacked a descriptor */
+	uint64_t limit;	   /* processes, mappings and files beyond a ceiling: LOST_UNTRACKED */
+	/* For tests: */
+	uint64_t open_fds; /* now */
+	uint64_t processes_seen, execs_seen;
+	uint64_t opens_spared, opens_failed;
 	uint64_t publishes;
 	uint64_t rescans; /* readings of a process's maps, after lost records or many changes */
-	uint64_t limit;	  /* processes, mappings and files beyond a ceiling: LOST_UNTRACKED */
 };
 
 /* Of living processes, and what all of the host's objects take. */

@@ -107,7 +107,8 @@ bool workerpool_lost(const struct workerpool *pool);
 pid_t workerpool_keeper(const struct workerpool *pool);
 
 struct workerpool_figures {
-	unsigned workers, hanging;
+	unsigned workers;
+	unsigned hanging; /* for tests */
 	uint64_t given_up, refused;
 };
 void workerpool_figures(const struct workerpool *pool, struct workerpool_figures *ret);

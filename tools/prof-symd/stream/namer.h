@@ -131,9 +131,10 @@ size_t namer_bytes(const struct namer *n);
 
 /* Counts, for the log. */
 struct namer_counts {
-	uint64_t samples, named_frames, lost, epochs;
-	uint64_t unnamed; /* frames left without names for lack of memory */
-	uint64_t late;	  /* the same, because their owner's programs took too long to name */
+	uint64_t samples, lost;
+	uint64_t named_frames, epochs; /* for tests */
+	uint64_t unnamed;	       /* frames left without names for lack of memory */
+	uint64_t late; /* the same, because their owner's programs took too long to name */
 };
 struct namer_counts namer_counts(const struct namer *n);
 
