@@ -155,13 +155,26 @@ void tables_charge_mappings(struct tables *t, uint32_t owner)
 
 /* A slab that comes and goes costs the rows in it each time. So after the limit was lowered, it
  * rises only to what it was at least for a while. */
+/* With a higher limit, rows without room need not wait for what was evicted. */
+static void set_limit(struct tables *t, uint32_t slabs)
+{
+	const bool rises = slabs > t->slabs.max;
+
+	slabs_limit(&t->slabs, slabs);
+	for (uint32_t i = 1; rises && i < t->next_slot; i++) {
+		if (t->state[i].state == FILE_EVICTED)
+			t->state[i].again_ns = t->now_ns;
+	}
+}
+
 void tables_limit(struct tables *t, size_t max_bytes)
 {
 	const uint32_t slabs = max_bytes / SLAB_BYTES < SLAB_MAX
 				       ? (uint32_t)(max_bytes / SLAB_BYTES)
 				       : SLAB_MAX;
 
-	if (slabs < t->slabs.max)
+	/* A limit that takes no slab away may rise again at once. */
+	if (slabs < t->slabs.max && (uint64_t)slabs * SLAB_BYTES < t->slabs.bytes)
 		t->lowered_ns = t->now_ns;
 	else if (t->lowered_ns && t->now_ns - t->lowered_ns < LOWERED_NS) {
 		if (slabs < t->raise_to || !t->raise_ns)
@@ -170,11 +183,11 @@ void tables_limit(struct tables *t, size_t max_bytes)
 		if (t->now_ns - t->raise_ns < RAISE_NS)
 			return;
 		t->raise_ns = 0;
-		slabs_limit(&t->slabs, t->raise_to);
+		set_limit(t, t->raise_to);
 		return;
 	}
 	t->raise_ns = 0;
-	slabs_limit(&t->slabs, slabs);
+	set_limit(t, slabs);
 }
 
 void tables_figures(const struct tables *t, struct tables_figures *ret)

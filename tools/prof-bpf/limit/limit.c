@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include "common/base/numbers.h"
 #include "common/walk/tables.h"
 #include "tools/prof-bpf/open/opener.h"
@@ -12,6 +13,7 @@
 #define CALM_NS 1000000000ull /* otherwise: a look costs half a millisecond */
 #define REST_NS 3000000000ull /* while much is free */
 #define HURRY_NS 100000000ull /* while prof-symd waits */
+#define TRIM_NS 2000000000ull /* between two trims: a trim visits all free memory */
 
 int limit_init(struct limit *l, const struct budget *budget, const struct deploy *deploy,
 	       uint64_t fixed, uint64_t sure)
@@ -60,6 +62,12 @@ static void look(struct limit *l, uint64_t now_ns, uint64_t more)
 	file_server_grant(l->file_server, l->symd);
 	const uint64_t used = l->fixed + l->budget->launcher + held + f.bytes;
 
+	/* What many owners made prof-bpf hold for a while may be free again by now, but not given
+	 * back. The next look counts less then. */
+	if (a.lacking && a.held[DEPLOY_BPF] > l->budget->bpf && now_ns >= l->trimmed_ns + TRIM_NS) {
+		l->trimmed_ns = now_ns;
+		malloc_trim(0);
+	}
 	l->next_ns = now_ns + (a.lacking || tables < f.bytes + 2 * LIMIT_TABLES_MORE ? LOOK_NS
 			       : used < l->budget->limit / 4 * 3		     ? REST_NS
 										     : CALM_NS);

@@ -45,6 +45,7 @@ struct limit {
 	uint64_t fixed;		     /* bytes of maps and rings outside the tables */
 	uint64_t sure;		     /* guaranteed to the tables */
 	uint64_t next_ns, looked_ns; /* time of the next and of the last look */
+	uint64_t trimmed_ns;	     /* when prof-bpf last gave back free memory */
 	uint64_t symd, export;	     /* granted */
 	uint64_t ceiling;	     /* of the tables */
 	uint64_t enough;	     /* a limit with which no rows would have been refused so far */
