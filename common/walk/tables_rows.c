@@ -167,7 +167,8 @@ static uint64_t reserve_of(const struct tables *t, uint32_t owner, enum tables_r
 
 /* Words that this taker must leave free. Rows that gave way to others come back only if the fair
  * part stays free: else whoever asks for them first would hold little, and take what the others
- * need. */
+ * need. Of an owner who holds little, neither mappings nor others need much room: its rows may take
+ * what is kept for them. */
 static uint64_t spare_of(const struct tables *t, struct taker by)
 {
 	const uint64_t fair = fair_words(t);
@@ -176,8 +177,7 @@ static uint64_t spare_of(const struct tables *t, struct taker by)
 		return by.spare;
 	if (by.displaced)
 		return by.spare + fair;
-	return by.spare + reserve_of(t, by.owner, TABLES_WORDS, by.all,
-				     numbers_less(tables_all_words(t), by.spare), fair);
+	return reserve_of(t, by.owner, TABLES_WORDS, by.all, tables_all_words(t), by.spare + fair);
 }
 
 int tables_take(struct tables *t, uint32_t words, struct taker by, struct extent *ret)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
+#include "common/base/numbers.h"
 #include "tools/prof-bpf/kernel/ksymbols.h"
 
 /* Initial sizes; a fuzz target has small ones, so that it reaches the ends. */
@@ -28,6 +29,7 @@ struct ksymbol {
 /* zlib's: they suit packs of 7 KiB. */
 #define PACK_WINDOW 13
 #define PACK_MEMORY 6
+#define PACK_RATIO 4 /* by which the names of a kernel shrink at least, as a rule */
 
 /* Some symbols, packed: the distance of each from the previous one (4 bytes), then modules and
  * lengths of names (2 bytes each), then the names. */
@@ -289,11 +291,26 @@ static uint32_t gather(const struct ksymbols *t, size_t from, size_t to, char *i
 	return (uint32_t)at;
 }
 
+/* Makes room for `more` bytes behind the first `at` of t->packed, which has *cap. */
+static int grow_packed(struct ksymbols *t, size_t at, size_t more, size_t *cap)
+{
+	if (*cap - at >= more)
+		return 0;
+	const size_t want = numbers_larger(*cap + *cap / 4, at + more);
+	char *p = want <= UINT32_MAX ? realloc(t->packed, want) : NULL;
+
+	if (!p)
+		return -ENOMEM;
+	t->packed = p;
+	*cap = want;
+	return 0;
+}
+
 /* Compresses one pack after the other with the same stream, since that costs less than a new one
  * each time. */
 static int compress_packs(struct ksymbols *t, z_stream *z, size_t count)
 {
-	size_t largest = 0, bound = 0, at = 0;
+	size_t largest = 0, all = 0, at = 0, cap = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		size_t from = i * PACK_SYMBOLS, to = from + PACK_SYMBOLS;
@@ -301,26 +318,25 @@ static int compress_packs(struct ksymbols *t, z_stream *z, size_t count)
 		t->packs[i].plain = gather(t, from, to < t->len ? to : t->len, NULL);
 		t->packs[i].offset = t->at[from].offset;
 		largest = t->packs[i].plain > largest ? t->packs[i].plain : largest;
-		bound += deflateBound(z, t->packs[i].plain);
+		all += t->packs[i].plain;
 	}
-	if (bound > UINT32_MAX)
-		return -ENOMEM;
 	t->unpacked = malloc(largest + 1);
-	t->packed = malloc(bound + 1);
-	if (!t->unpacked || !t->packed)
+	if (!t->unpacked || grow_packed(t, 0, all / PACK_RATIO + 1, &cap))
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++) {
 		size_t from = i * PACK_SYMBOLS, to = from + PACK_SYMBOLS;
 
+		if (grow_packed(t, at, deflateBound(z, t->packs[i].plain), &cap))
+			return -ENOMEM;
 		gather(t, from, to < t->len ? to : t->len, t->unpacked);
 		z->next_in = (Bytef *)t->unpacked;
 		z->avail_in = t->packs[i].plain;
 		z->next_out = (Bytef *)t->packed + at;
-		z->avail_out = (uInt)(bound - at);
+		z->avail_out = (uInt)(cap - at);
 		if (deflate(z, Z_FINISH) != Z_STREAM_END)
 			return -ENOMEM;
 		t->packs[i].at = (uint32_t)at;
-		at = bound - z->avail_out;
+		at = cap - z->avail_out;
 		deflateReset(z);
 	}
 	t->packs[count].at = (uint32_t)at;

@@ -281,8 +281,11 @@ void opener_cancel(struct opener *o, uint64_t ticket)
 	struct job *j;
 
 	HASH_FIND(hh, o->jobs, &ticket, sizeof(ticket), j);
-	if (j)
-		j->cancelled = true;
+	if (!j)
+		return;
+	j->cancelled = true;
+	/* Else openings whose file is gone would keep their memory while those of others go first. */
+	workerpool_withdraw(o->pool, &j->pub);
 }
 
 void opener_tick(struct opener *o, uint64_t now_ns)

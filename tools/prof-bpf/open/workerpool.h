@@ -47,8 +47,9 @@ struct workerpool_job;
 struct workerpool_line;
 
 /* The end of a job. status: 0; -ETIMEDOUT: it hangs; -EBUSY: its device, process or owner hangs
- * workers already; -EIO: workers died of it; -EPIPE: no worker will come. Otherwise there was an
- * answer: bytes follow it, and fds (-1 where none came) are the callee's. */
+ * workers already; -EIO: workers died of it; -EPIPE: no worker will come; -ECANCELED: it was
+ * withdrawn. Otherwise there was an answer: bytes follow it, and fds (-1 where none came) are the
+ * callee's. */
 struct workerpool_end {
 	int status;
 	const struct work_answer *answer;
@@ -99,6 +100,9 @@ void workerpool_charge(struct workerpool *pool, struct owners *owners);
 int workerpool_fd(const struct workerpool *pool);
 /* 0; -ENOBUFS: the owner, or all, wait for too much. */
 int workerpool_submit(struct workerpool *pool, struct workerpool_job *j);
+/* The job is not wanted any more. If it still waits, it ends with -ECANCELED in the next
+ * workerpool_run; if not, as if nothing was said. */
+void workerpool_withdraw(struct workerpool *pool, struct workerpool_job *j);
 /* Calls back for finished jobs, gives up on those past their deadline, and starts what waits.
  * now_ns: CLOCK_MONOTONIC. Call it when workerpool_fd is readable, and a few times a second. */
 void workerpool_run(struct workerpool *pool, uint64_t now_ns);

@@ -92,6 +92,14 @@ int workerpool_submit(struct workerpool *pool, struct workerpool_job *j)
 	return 0;
 }
 
+void workerpool_withdraw(struct workerpool *pool, struct workerpool_job *j)
+{
+	if (!j->line)
+		return;
+	queue_remove(pool, j);
+	queue_end(pool, j, -ECANCELED);
+}
+
 /* The next job of a line that may begin; ends those that never may. */
 static struct workerpool_job *next_of_line(struct workerpool *pool, struct workerpool_line *l)
 {
