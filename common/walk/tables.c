@@ -173,8 +173,8 @@ void tables_limit(struct tables *t, size_t max_bytes)
 				       ? (uint32_t)(max_bytes / SLAB_BYTES)
 				       : SLAB_MAX;
 
-	/* A limit that takes no slab away may rise again at once. */
-	if (slabs < t->slabs.max && (uint64_t)slabs * SLAB_BYTES < t->slabs.bytes)
+	/* A limit that left room for another slab may rise again at once. */
+	if (slabs < t->slabs.max && (uint64_t)slabs * SLAB_BYTES <= t->slabs.bytes)
 		t->lowered_ns = t->now_ns;
 	else if (t->lowered_ns && t->now_ns - t->lowered_ns < LOWERED_NS) {
 		if (slabs < t->raise_to || !t->raise_ns)

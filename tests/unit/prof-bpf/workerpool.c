@@ -63,6 +63,27 @@ Test(workerpool, cancelled_request_is_not_answered_and_leaks_nothing)
 	finish();
 }
 
+Test(workerpool, cancelled_requests_leave_the_queue)
+{
+	const unsigned many = 8 * WORKERPOOL_QUEUE;
+	struct answer cancelled = { 0 }, other = { 0 };
+	uint64_t ticket;
+	struct opener_request q = { .kind = OPENER_PATH, .path = STR_LIT("/bin/true") };
+
+	start();
+	for (unsigned i = 0; i < many; i++) {
+		cr_assert_eq(opener_submit(opener, &q, take, &cancelled, &ticket), 0, "%u", i);
+		opener_cancel(opener, ticket);
+		if (i % 100 == 0)
+			workerpool_run(pool, clock_mono_ns());
+	}
+	cr_assert_eq(opener_submit(opener, &q, take, &other, &ticket), 0);
+	run_until(&other, 1, 5000);
+	close(other.r.fd);
+	cr_assert_eq(cancelled.calls, 0);
+	finish();
+}
+
 Test(workerpool, free_forgets_what_waits)
 {
 	struct answer a = { 0 };

@@ -537,6 +537,22 @@ Test(tables, what_is_above_a_lower_ceiling_is_handed_back)
 	cr_assert_gt(f.bytes, SLAB_BYTES);
 }
 
+Test(tables, a_ceiling_that_left_room_rises_at_once)
+{
+	uint16_t waits;
+
+	tables_limit(t, 8 * SLAB_BYTES);
+	tables_tick(t, 1000000000ull);
+	tables_limit(t, 2 * SLAB_BYTES);
+	cr_assert_eq(tables_file_new(t, &waits), 0);
+	cr_assert_eq(tables_rows_begin(t, waits, 0, 0x1000000, 3 * SLAB_WORDS, 1), TABLES_FULL);
+	tables_file_full(t, waits);
+	tables_tick(t, 1100000000ull);
+	cr_assert_not(tables_file_again(t, waits), "nothing has changed");
+	tables_limit(t, 6 * SLAB_BYTES);
+	cr_assert(tables_file_again(t, waits), "it need not wait for what would be evicted");
+}
+
 Test(tables, nothing_goes_for_rows_that_would_not_have_room_even_then)
 {
 	struct tables_figures f;

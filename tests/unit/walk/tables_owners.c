@@ -201,3 +201,26 @@ Test(tables_owners, who_fills_all_room_leaves_some_and_gives_back_first)
 	}
 	cr_assert_eq(tables_file_state(t, other), FILE_READY);
 }
+
+Test(tables_owners, rows_of_who_holds_little_take_what_is_kept_for_mappings)
+{
+	struct tables_mapping *m = calloc(TABLES_MAX_MAPPINGS, sizeof(*m));
+	uint32_t generation, pid = 1;
+	size_t n = TABLES_MAX_MAPPINGS / 8;
+
+	cr_assert_not_null(m);
+	for (size_t i = 0; i < TABLES_MAX_MAPPINGS; i++)
+		m[i] = (struct tables_mapping){ 0x1000 + i * 0x2000, 0x2000 + i * 0x2000, 0, 0 };
+	/* Two owners fill all that mappings may take, down to a few words. */
+	while (n) {
+		tables_charge_mappings(t, pid % 2);
+		if (tables_process_set(t, pid, 1, 0, m, n, true, &generation))
+			n /= 2;
+		pid++;
+	}
+	free(m);
+	cr_assert_gt(pid, 16);
+	cr_assert_eq(add_for(0, 0x1000, 4, 1), 0, "they leave room for others");
+	cr_assert_neq(add_for(2, 64, 4, 1), 0, "who holds nothing gets it");
+	cr_assert_eq(refused[2][TABLES_WORDS], 0);
+}
