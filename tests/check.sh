@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs whole-tool tests of build/release, unit tests and replays of build/asan, and the unit tests
-# that tell the two trees apart (of system calls, of resources) in both. It ends with the slowest
-# tests, the reports of those that failed, and one line, "N passed, N failed". It fails if a
+# Runs whole-tool tests of build/release, unit tests and replays of build/asan, the unit tests that
+# tell the two trees apart (of system calls, of resources) in both, and `make lint`. It ends with the
+# slowest tests, the reports of those that failed, and one line, "N passed, N failed". It fails if a
 # test failed, was skipped, or none ran. All that the tests of each lane said is in build/check.
 #   tests/check.sh quick   unit tests, replays, and tests that need no live sampling
 #   tests/check.sh all     all but those that are marked `all`
@@ -23,7 +23,7 @@ touch $durations
 export PROFPIPE_BUILD=build/release
 unset MAKEFLAGS MAKELEVEL
 passed=0 failed=0
-trees=() lanes=()
+trees=() lanes=() unclean=
 
 # NAME ARGUMENTS...: pytest, with all that it says in a file.
 lane() {
@@ -49,6 +49,17 @@ count() {
 units() {
 	make -k "${@:2}" >"$said/units-$1.log" 2>&1
 	echo "units of build/$1: $(grep -c ' of \| inputs$' "$said/units-$1.log") programs"
+}
+
+# `make lint`, which counts as one test. It asks git for the files.
+lint() {
+	git rev-parse --git-dir >/dev/null 2>&1 || return
+	if make --no-print-directory lint >"$said/lint.log" 2>&1; then
+		echo "1 0" >"$said/lint"
+	else
+		echo "0 1" >"$said/lint"
+	fi
+	echo "lint: $(tail -n 1 "$said/lint.log")"
 }
 
 # TREE SOURCE...: adds up its unit tests and replays, each of which has to have left its figures.
@@ -92,6 +103,7 @@ all)
 	# More at a time than there are cpus: those that take longest mostly wait.
 	units asan units SAN=asan -j"$workers" &
 	units release bare-units -j"$workers" &
+	lint &
 	wait
 	lane waits -m 'waits and not all' &
 	lane together -n "$workers" --dist loadfile \
@@ -109,6 +121,11 @@ esac
 for name in "${lanes[@]}"; do
 	count "$name"
 done
+if [ -f $said/lint ]; then
+	read -r ok bad <$said/lint
+	passed=$((passed + ok)) failed=$((failed + bad))
+	[ "$bad" -eq 0 ] || unclean=1
+fi
 sources=(tests/unit/*/*.c tests/fuzz/*/*.c)
 for tree in "${trees[@]}"; do
 	case $tree in
@@ -124,6 +141,7 @@ for name in "${lanes[@]}"; do
 	report "$name"
 done
 cat $said/failed-units
+[ -z "$unclean" ] || tail -n 30 $said/lint.log
 echo
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -284,7 +284,7 @@ void opener_cancel(struct opener *o, uint64_t ticket)
 	if (!j)
 		return;
 	j->cancelled = true;
-	/* Else openings whose file is gone would keep their memory while those of others go first. */
+	/* Else it would keep its memory while the openings of others go first. */
 	workerpool_withdraw(o->pool, &j->pub);
 }
 
