@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs whole-tool tests of build/release, unit tests and replays of build/asan, the unit tests that
-# tell the two trees apart (of system calls, of resources) in both, and `make lint`. It ends with the
-# slowest tests, the reports of those that failed, and one line, "N passed, N failed". It fails if a
-# test failed, was skipped, or none ran. All that the tests of each lane said is in build/check.
+# tell the two trees apart (of system calls, of resources) in both, and `make lint`. It ends with
+# the slowest tests, the reports of those that failed, and one line, "N passed, N failed". It fails
+# if a test failed, was skipped, or none ran. All that the tests said is in build/check.
 #   tests/check.sh quick   unit tests, replays, and tests that need no live sampling
 #   tests/check.sh all     all but those that are marked `all`
 #   tests/check.sh rest    those that are marked `all`, and unit tests and replays of build/release
