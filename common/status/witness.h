@@ -39,6 +39,7 @@ struct witness_word {
 	uint64_t began_ns;	       /* names this prof-bpf */
 	struct witness_key key;	       /* random, for each prof-bpf */
 	uint64_t final;		       /* 1: it takes no more samples */
+	uint64_t unheard;	       /* 1: it began to sample before any word was taken */
 	uint64_t taken;		       /* all samples, lost ones too */
 	uint64_t breaks;	       /* how often samples may have been lost uncounted */
 	uint64_t lost[STATUS_REASONS]; /* counted by prof-bpf, by enum lost_reason */

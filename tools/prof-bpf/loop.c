@@ -29,6 +29,7 @@
 #define ROWS_WAIT_NS 200000000ull
 #define OFFERS_WAIT_NS 1000000000ull
 #define CHOSEN_WAIT_NS 5000000000ull /* likewise, for files of the chosen programs */
+#define HEARD_WAIT_NS 5000000000ull  /* and for prof-export to take prof-bpf's word */
 #define COMMAND_NS 200000000ull	     /* time for the command to exec; not needed by hand */
 #define EVENTS_AT_ONCE 8
 #define HURRIED_TURNS 3	      /* early timer ticks after a new file */
@@ -214,14 +215,16 @@ static void start_sampling(struct prof *p)
 		p->failed = p->exit_now = true;
 		return;
 	}
+	testimony_begin(&p->testimony);
 	enter(p, PROF_SAMPLING);
 	p->sent.flushed_ns = p->sampling_ns = p->since_ns;
 	output_emitted(&p->output, emit_figure(p->output.emit, "sampling_since", p->sampling_ns));
 	deploy_status(&p->options.deploy, &p->status, STATUS_READY);
 }
 
-/* Starts sampling once all peers are connected. It then waits for the rows of mapped files and for
- * reports on their interpreters, but only for a limited time. */
+/* Starts sampling once all peers are connected. It then waits for the rows of mapped files, for
+ * reports on their interpreters, and until prof-export can check samples, but only for a limited
+ * time. */
 static void try_start(struct prof *p)
 {
 	const uint64_t now = clock_mono_ns();
@@ -237,7 +240,8 @@ static void try_start(struct prof *p)
 		const bool rows = host_settled(p->host) && row_server_idle(p->row_server),
 			   offers = offers_idle(&p->offers);
 
-		if ((rows || waited > ROWS_WAIT_NS) &&
+		if ((testimony_ready(&p->testimony) || waited > HEARD_WAIT_NS) &&
+		    (rows || waited > ROWS_WAIT_NS) &&
 		    (offers || waited > (is_chosen(p) ? CHOSEN_WAIT_NS : OFFERS_WAIT_NS)))
 			start_sampling(p);
 	} else if (now - p->since_ns > CONNECT_NS) {

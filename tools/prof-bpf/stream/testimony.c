@@ -21,6 +21,16 @@ void testimony_done(struct testimony *t)
 	datagram_done(&t->to);
 }
 
+bool testimony_ready(const struct testimony *t)
+{
+	return t->told || t->to.fd < 0;
+}
+
+void testimony_begin(struct testimony *t)
+{
+	t->word.unheard = !testimony_ready(t);
+}
+
 void testimony_sample(struct testimony *t, const struct sample *s, const struct emit_process *p,
 		      const struct emit_thread *th)
 {

@@ -21,6 +21,10 @@ struct testimony {
 /* 0, -EIO of getrandom, -ENAMETOOLONG, -errno. */
 int testimony_open(struct testimony *t, const char *run_dir, uint64_t began_ns);
 void testimony_done(struct testimony *t);
+/* Whether sampling may begin: prof-export has the key, or there is none to tell. */
+bool testimony_ready(const struct testimony *t);
+/* Sampling begins. If prof-export does not have the key yet, the next words say so. */
+void testimony_begin(struct testimony *t);
 /* This sample was sent. */
 void testimony_sample(struct testimony *t, const struct sample *s, const struct emit_process *p,
 		      const struct emit_thread *th);

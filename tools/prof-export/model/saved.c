@@ -53,7 +53,7 @@ static void restore_witness(struct witness_check *w, const struct witness_check 
 	w->taken_before = s->taken_before;
 	w->word = s->word;
 	w->lives = s->lives;
-	w->unkeyed |= flag(&s->unkeyed);
+	w->unkeyed += s->unkeyed;
 	w->broken |= flag(&s->broken);
 	w->replayed |= flag(&s->replayed);
 	w->former |= flag(&s->former);

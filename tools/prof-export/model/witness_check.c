@@ -16,7 +16,7 @@ bool witness_check_word(struct witness_check *w, const struct witness_word *word
 void witness_check_sample(struct witness_check *w, const struct witness_sample *s)
 {
 	if (!w->lives) {
-		w->unkeyed = true;
+		w->unkeyed++;
 		return;
 	}
 	w->former |= s->time_ns < w->word.began_ns;
@@ -25,12 +25,16 @@ void witness_check_sample(struct witness_check *w, const struct witness_sample *
 
 void witness_check_judge(struct witness_check *w, const uint64_t lost[static STATUS_REASONS])
 {
-	if (w->judged || w->lives != 1 || (!w->word.final && !w->over) || w->unkeyed || w->joins ||
+	if (w->judged || w->lives != 1 || (!w->word.final && !w->over) || w->joins ||
 	    (w->replayed && w->former))
+		return;
+	/* Nobody can check these. They are prof-bpf's only if it says so. */
+	if (w->unkeyed && (w->word.unheard || w->replayed))
 		return;
 	w->judged = true;
 	w->verdict = witness_compare(&w->word, &w->came, lost, w->unkept,
 				     w->broken || w->word.breaks);
+	w->verdict.more += w->unkeyed;
 	/* prof-bpf says that it ends before it ends the stream. So prof-symd ended this one, and
 	 * what prof-bpf took later is missing. */
 	if (!w->word.final && !w->verdict.fewer)

@@ -11,7 +11,7 @@ struct witness_check {
 	uint64_t unkept;       /* of `came`: counted as lost after that */
 	uint64_t taken_before; /* by former prof-bpfs */
 	unsigned lives;	       /* of prof-bpf */
-	bool unkeyed;	       /* a sample came before any word */
+	uint64_t unkeyed;      /* samples that came before any word */
 	bool broken;	       /* the stream was interrupted */
 	bool replayed;	       /* a former prof-export had a part of it, and perhaps words */
 	bool joins;	       /* the stream began before this prof-export's part of it */
