@@ -51,9 +51,11 @@ units() {
 	echo "units of build/$1: $(grep -c ' of \| inputs$' "$said/units-$1.log") programs"
 }
 
-# `make lint`, which counts as one test. It asks git for the files.
+# `make lint`, which counts as one test. It asks git for the files, whoever they belong to. Sources
+# without a repository have no list.
 lint() {
-	git rev-parse --git-dir >/dev/null 2>&1 || return
+	[ -e .git ] || return
+	export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'
 	if make --no-print-directory lint >"$said/lint.log" 2>&1; then
 		echo "1 0" >"$said/lint"
 	else

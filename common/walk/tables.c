@@ -153,8 +153,6 @@ void tables_charge_mappings(struct tables *t, uint32_t owner)
 	t->maps_owner = owner;
 }
 
-/* A slab that comes and goes costs the rows in it each time. So after the limit was lowered, it
- * rises only to what it was at least for a while. */
 /* With a higher limit, rows without room need not wait for what was evicted. */
 static void set_limit(struct tables *t, uint32_t slabs)
 {
@@ -162,21 +160,24 @@ static void set_limit(struct tables *t, uint32_t slabs)
 
 	slabs_limit(&t->slabs, slabs);
 	for (uint32_t i = 1; rises && i < t->next_slot; i++) {
-		if (t->state[i].state == FILE_EVICTED)
+		if (t->state[i].state == FILE_EVICTED && !t->state[i].lacks_rules)
 			t->state[i].again_ns = t->now_ns;
 	}
 }
 
+/* A slab that comes and goes costs the rows in it each time. So after the limit was lowered, it
+ * rises only to what it was at least for a while. */
 void tables_limit(struct tables *t, size_t max_bytes)
 {
 	const uint32_t slabs = max_bytes / SLAB_BYTES < SLAB_MAX
 				       ? (uint32_t)(max_bytes / SLAB_BYTES)
 				       : SLAB_MAX;
 
-	/* A limit that left room for another slab may rise again at once. */
-	if (slabs < t->slabs.max && (uint64_t)slabs * SLAB_BYTES <= t->slabs.bytes)
-		t->lowered_ns = t->now_ns;
-	else if (t->lowered_ns && t->now_ns - t->lowered_ns < LOWERED_NS) {
+	if (slabs < t->slabs.max) {
+		/* One that left room for another slab may rise again at once. */
+		if ((uint64_t)slabs * SLAB_BYTES <= t->slabs.bytes)
+			t->lowered_ns = t->now_ns;
+	} else if (t->lowered_ns && t->now_ns - t->lowered_ns < LOWERED_NS) {
 		if (slabs < t->raise_to || !t->raise_ns)
 			t->raise_to = slabs;
 		t->raise_ns = t->raise_ns ? t->raise_ns : t->now_ns;

@@ -183,6 +183,7 @@ def test_5000_short_processes_leave_no_trace_in_memory(tmp_path):
     assert status == 0, err
     got = json.loads(summary.read_text())
     assert few(*seen[-2:]), f"KiB after each time: {seen}"
+    assert seen[-1]["others"] < seen[0]["others"] + 8192, f"KiB after each time: {seen}"
     assert got["processes"] > 10
     assert got["samples"] == got["complete"] + sum(got["truncated"].values())
 

@@ -235,6 +235,8 @@ static void try_start(struct prof *p)
 		p->connected_ns = 0;
 	else if (!p->connected_ns)
 		p->connected_ns = now;
+	if (!testimony_ready(&p->testimony))
+		testimony_repeat(&p->testimony);
 	if (connected) {
 		const uint64_t waited = now - p->connected_ns;
 		const bool rows = host_settled(p->host) && row_server_idle(p->row_server),

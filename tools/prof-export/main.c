@@ -28,9 +28,10 @@
 #include "tools/prof-export/session/turnover.h"
 
 #define STATUS_NS 250000000u
-#define HELD_US 500000	     /* between two status words while a write waits */
-#define POLL_MS 2000	     /* the stream brings a message every second */
-#define WITNESS_MS 500	     /* to wait for prof-bpf's first word, which it repeats until told */
+#define HELD_US 500000 /* between two status words while a write waits */
+#define POLL_MS 2000   /* the stream brings a message every second */
+/* To wait for prof-bpf's first word, which it repeats until one was taken, and each second. */
+#define WITNESS_MS 1500
 #define WITNESS_LATE_MS 3000 /* the same of a prof-bpf that has told our predecessor */
 #define WITNESS_STEP_MS 50
 #define CHUNK (256u << 10)

@@ -191,8 +191,9 @@ static int cie_parse(struct cfi *c, struct span s, uint64_t vaddr, struct cfi_ci
 /* --- FDEs --- */
 
 /* Whether the instructions s of an FDE leave the rule at a function's entry as it is. */
-static bool says_nothing(const struct cfi *c, const struct cfi_cie *cie, struct span s)
+static bool says_nothing(const struct cfi_cie *cie, struct span s)
 {
+	uint64_t uncounted[ROWS_SKIP_COUNT] = { 0 };
 	struct unwind_rule rule;
 
 	for (size_t i = 0; i < s.len; i++) {
@@ -200,8 +201,7 @@ static bool says_nothing(const struct cfi *c, const struct cfi_cie *cie, struct 
 			return false;
 	}
 	return !cie->signal &&
-	       cfi_state_rule(&cie->initial, cie->ra_column, false, c->machine.rows->skipped,
-			      &rule) &&
+	       cfi_state_rule(&cie->initial, cie->ra_column, false, uncounted, &rule) &&
 	       rule.cfa == UNWIND_CFA_REG && rule.cfa_reg == UNWIND_REG_RSP && rule.cfa_off == 8 &&
 	       rule.ra == UNWIND_RA_CFA;
 }
@@ -246,13 +246,13 @@ static int fde_run(struct cfi *c, const struct cfi_cie *cie, struct span s, uint
 	}
 	if (size > left)
 		size = left;
-	if (c->moved && says_nothing(c, cie, s) && c->moved(c->ctx, start, size)) {
-		skipped[ROWS_SKIP_SAYS_NOTHING]++;
-		return 0;
-	}
 	r = rows_open(c->machine.rows, at, at + (uint32_t)size);
 	if (r)
 		return r == ROWS_NONE ? 0 : r;
+	if (c->moved && says_nothing(cie, s) && c->moved(c->ctx, start, size)) {
+		skipped[ROWS_SKIP_SAYS_NOTHING]++;
+		return 0;
+	}
 	r = rows_reserve(c->machine.rows, s.len + 5);
 	if (r)
 		return r;

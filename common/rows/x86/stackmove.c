@@ -3,37 +3,49 @@
 
 #include "common/rows/x86/insn.h"
 
-static bool moves(const struct decoded *d)
+/* Adds what an instruction adds to RSP. False: nobody knows how much it is. */
+static bool add_move(const struct decoded *d, int64_t *sum)
 {
 	switch (d->op) {
 	case INSN_OP_PUSH:
-	case INSN_OP_POP:
-	case INSN_OP_LEAVE:
+		*sum -= d->width;
 		return true;
+	case INSN_OP_POP:
+		*sum += d->width;
+		return d->dst != RSP;
 	case INSN_OP_LEA:
+		if (d->dst == RSP)
+			*sum += d->imm;
+		return d->dst != RSP || d->src == RSP;
+	case INSN_OP_LEAVE:
+		return false;
+	case INSN_OP_CONST:
+	case INSN_OP_ADDRESS:
+	case INSN_OP_CONST_LOW:
 	case INSN_OP_LOAD:
 	case INSN_OP_LOWER:
 	case INSN_OP_RAISE:
 	case INSN_OP_ALIGN:
-		return d->dst == RSP;
+		return d->dst != RSP;
 	case INSN_OP_SWAP:
-		return d->dst == RSP || d->src == RSP;
+		return d->dst != RSP && d->src != RSP;
 	default:
-		return d->clobbers >> RSP & 1;
+		return !(d->clobbers >> RSP & 1);
 	}
 }
 
 bool stackmove_find(struct span head)
 {
 	struct decoded d;
+	int64_t sum = 0;
 
 	while (head.len && insn_decode(head.data, (uint32_t)head.len, &d)) {
 		if (d.op == INSN_OP_CALL || d.next != INSN_NEXT_FALL)
-			return false;
-		if (moves(&d))
+			break;
+		if (!add_move(&d, &sum))
 			return true;
 		head.data += d.len;
 		head.len -= d.len;
 	}
-	return false;
+	return sum != 0;
 }

@@ -20,8 +20,8 @@
 
 #define STACKMOVE_HEAD 32 /* bytes that are read at a function's begin */
 
-/* head: the first bytes of a function, at most STACKMOVE_HEAD. Whether an instruction before the
- * first branch moves RSP. */
+/* head: the first bytes of a function, at most STACKMOVE_HEAD. Whether RSP is elsewhere at their
+ * end, or at the first branch if that comes before. */
 bool stackmove_find(struct span head);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input: a function's code. Its begin decides, and more code after the answer changes nothing. */
+/* Input: a function's code. Any first bytes of it are looked at. */
 #include "common/rows/x86/stackmove.h"
 
 #include <stdlib.h>
@@ -9,8 +9,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	bool before = false;
-
 	for (size_t n = 0; n <= size && n <= STACKMOVE_HEAD; n++) {
 		/* Memory of the exact size, so that a sanitizer sees one byte too many. */
 		uint8_t *copy = malloc(n ? n : 1);
@@ -19,13 +17,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 		if (n)
 			memcpy(copy, data, n);
+		const struct span head = { .data = copy, .len = n };
 
-		bool now = stackmove_find((struct span){ .data = copy, .len = n });
-
-		free(copy);
-		if (before && !now)
+		/* The decoder has a cache. */
+		if (stackmove_find(head) != stackmove_find(head))
 			abort();
-		before = now;
+		free(copy);
 	}
 	return 0;
 }

@@ -24,6 +24,17 @@ Test(stackmove, code_that_moves_the_stack_is_found)
 	cr_expect(FINDS(0x9c), "pushf");
 }
 
+Test(stackmove, a_move_that_is_undone_is_none)
+{
+	cr_expect_not(FINDS(0x9c, 0x9d, 0xc3), "pushf; popf; ret");
+	cr_expect_not(FINDS(0x50, 0x9d, 0xeb, 0), "push rax; popf; jmp");
+	cr_expect_not(FINDS(0x48, 0x8d, 0x64, 0x24, 0x80, 0x9c, 0x9d, 0x48, 0x8d, 0xa4, 0x24, 0x80,
+			    0, 0, 0, 0xc3),
+		      "lea rsp, [rsp - 128]; pushf; popf; lea rsp, [rsp + 128]; ret");
+	cr_expect(FINDS(0x9c, 0x9d, 0x50), "one more");
+	cr_expect(FINDS(0x50, 0x5c), "pop rsp");
+}
+
 Test(stackmove, other_code_moves_nothing)
 {
 	cr_expect_not(FINDS(0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x89, 0xf8, 0xc3, 0x55),

@@ -553,6 +553,27 @@ Test(tables, a_ceiling_that_left_room_rises_at_once)
 	cr_assert(tables_file_again(t, waits), "it need not wait for what would be evicted");
 }
 
+Test(tables, a_ceiling_falls_at_once_after_another_has_fallen)
+{
+	struct tables_figures f;
+
+	tables_limit(t, 8 * SLAB_BYTES);
+	for (int i = 0; i < 8; i++)
+		add_file(0, 0x80000, 0x20000, 4, 2);
+	tables_tick(t, 1000000000ull);
+	tables_figures(t, &f);
+	tables_limit(t, f.bytes);
+	cr_assert(tables_fit(t, SLAB_BYTES / 8));
+	tables_tick(t, 1100000000ull);
+	for (uint16_t slot = 2; slot < 10; slot++)
+		tables_file_free(t, slot);
+	for (uint64_t s = 2; s < 7; s++)
+		tables_tick(t, s * 1000000000ull);
+	tables_limit(t, 2 * SLAB_BYTES);
+	cr_assert(tables_fit(t, SLAB_BYTES), "nothing else is left");
+	cr_assert_not(tables_fit(t, 2 * SLAB_BYTES), "the new ceiling holds");
+}
+
 Test(tables, nothing_goes_for_rows_that_would_not_have_room_even_then)
 {
 	struct tables_figures f;
