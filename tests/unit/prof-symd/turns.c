@@ -240,6 +240,35 @@ Test(namer, what_was_put_aside_ends_soon_after_the_stream)
 	bench_free(b);
 }
 
+Test(namer, only_who_rests_is_not_looked_at)
+{
+	struct bench *b = bench_new();
+	struct turns *t = &b->namer->turns;
+
+	/* Both are over their allowance, and a third has samples: both are put aside. */
+	turns_spend(t, 1, 100 * SECOND, SECOND);
+	turns_spend(t, 2, 100 * SECOND, SECOND);
+	turns_enter(t, 3, SECOND);
+	sample(b, 10, 1);
+	sample(b, 11, 2);
+	cr_assert_geq(namer_run(b->namer, SECOND), 0);
+	cr_assert_eq(sent(b), 0);
+	answer_all(b);
+	turns_leave(t, 3);
+	turns_rest(t, 1, clock_mono_ns() + 60 * SECOND, SECOND);
+	turns_rest(t, 2, 0, SECOND);
+	b->namer->round.next_ns = 0;
+	cr_assert_geq(namer_run(b->namer, 2 * SECOND), 0);
+	cr_expect_eq(sent(b), 1, "the other's");
+	cr_expect_gt(b->namer->round.next_ns, clock_mono_ns(), "only who rests is left");
+	take(
+		b, (struct msg) { .id = MSG_END });
+	(void)namer_run(b->namer, 2 * SECOND);
+	cr_assert_eq(namer_run(b->namer, 2 * SECOND + NAMER_LATE_NS), 0);
+	cr_expect_eq(sent(b), 2, "at the end nobody rests");
+	bench_free(b);
+}
+
 /* A stream whose epochs are short does not wait longer and longer. */
 Test(namer, an_epoch_waits_at_its_end_for_a_part_of_its_time)
 {

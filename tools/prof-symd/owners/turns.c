@@ -102,6 +102,18 @@ bool turns_lose(struct turns *t, uint64_t owner, uint64_t now_ns)
 	return u->unnamed++ == 0;
 }
 
+void turns_rest(struct turns *t, uint64_t owner, uint64_t until_ns, uint64_t now_ns)
+{
+	get(t, owner, now_ns)->rests_until_ns = until_ns;
+}
+
+uint64_t turns_rests_until(const struct turns *t, uint64_t owner)
+{
+	const struct turn *u = find(t, owner);
+
+	return u ? u->rests_until_ns : 0;
+}
+
 uint64_t turns_key(const struct turns *t, uint64_t owner)
 {
 	const struct turn *u = find(t, owner);

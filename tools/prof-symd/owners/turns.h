@@ -25,6 +25,7 @@ struct turns {
 		uint64_t spent_ns, since_ns; /* spent_ns: what counted of it at since_ns */
 		uint32_t queued;	     /* of its samples */
 		uint64_t unnamed;	     /* frames that were left without names */
+		uint64_t rests_until_ns;     /* its samples that wait are not looked at before */
 	} at[TURNS_OWNERS], others;
 	uint32_t len;
 	uint32_t queued, owners; /* of all owners; owners who have some */
@@ -43,6 +44,9 @@ void turns_leave(struct turns *t, uint64_t owner);
 bool turns_others(const struct turns *t, uint64_t owner);
 /* A frame of the owner was left without a name. True: the first one. */
 bool turns_lose(struct turns *t, uint64_t owner, uint64_t now_ns);
+/* The owner's samples that wait are not looked at before until_ns; and that time, 0: at once. */
+void turns_rest(struct turns *t, uint64_t owner, uint64_t until_ns, uint64_t now_ns);
+uint64_t turns_rests_until(const struct turns *t, uint64_t owner);
 /* The owner; TURNS_NOBODY: it is one of those that are counted as one. */
 uint64_t turns_key(const struct turns *t, uint64_t owner);
 

@@ -2,10 +2,12 @@
 /* The events that were put aside (aside.h). */
 #include <errno.h>
 #include "common/base/clock.h"
+#include "common/base/numbers.h"
 #include "tools/prof-symd/stream/namer_internal.h"
 
 #define LOOK_NS 10000000ull /* between looks at what was put aside */
 #define SHORT_NS 500000ull  /* a look that took no longer may follow at once */
+#define LOOKS_PART 10	    /* of the time: what all looks may take that find no name */
 /* How long an epoch's end may wait for names: this part of the epoch's time, and at least this. */
 #define SETTLE_PART 8
 #define SETTLE_LEAST_NS 20000000ull
@@ -96,9 +98,26 @@ static int run_aside_of(struct namer *n, uint64_t owner, uint64_t until_ns, uint
 	}
 	if (waits && namer_is_late(n, now_ns))
 		turns_spend(&n->turns, owner, now_ns - n->late_look_ns, now_ns);
-	n->round.at = 0;
-	n->round.owner++;
 	return 0;
+}
+
+/* All of this owner was looked at. If that took long and some has to wait, its next look comes
+ * later: whoever has much that waits does not keep the others from looking. */
+static void leave_owner(struct namer *n, uint64_t owner, uint64_t now_ns)
+{
+	struct round *round = &n->round;
+	const uint64_t next_ns = round->took_ns > SHORT_NS && round->waited
+					 ? now_ns + LOOKS_PART * round->count * round->took_ns *
+							    round->waited /
+							    (round->went + round->waited)
+					 : 0;
+
+	turns_rest(&n->turns, owner, next_ns, now_ns);
+	if (round->waited)
+		round->soonest_ns = numbers_smaller(round->soonest_ns, next_ns);
+	round->at = round->went = round->waited = 0;
+	round->took_ns = 0;
+	round->owner++;
 }
 
 /* The owners of what was put aside, those first whose programs took the least time. */
@@ -127,28 +146,39 @@ static unsigned owners_of_aside(const struct namer *n, uint64_t now_ns,
 int namer_run_aside(struct namer *n, uint64_t until_ns, uint64_t now_ns)
 {
 	struct round *round = &n->round;
-	const uint64_t begun_ns = clock_mono_ns();
+	const bool late = namer_is_late(n, now_ns);
+	uint64_t begun_ns = clock_mono_ns();
 	int r = 0;
 
 	if (round->owner == round->count) {
-		if (begun_ns < round->next_ns && !namer_is_late(n, now_ns))
+		if (begun_ns < round->next_ns && !late)
 			return NAMER_WAIT;
-		*round = (struct round){ 0 };
+		*round = (struct round){ .soonest_ns = UINT64_MAX };
 		round->count = owners_of_aside(n, now_ns, round->owners);
 	}
-	while (round->owner < round->count && r >= 0 && !n->paused)
-		r = run_aside_of(n, round->owners[round->owner], until_ns, now_ns);
-	const uint64_t ended_ns = clock_mono_ns();
+	while (round->owner < round->count && r >= 0 && !n->paused) {
+		const uint64_t owner = round->owners[round->owner];
 
-	round->took_ns += ended_ns - begun_ns;
+		const uint64_t rests_until_ns = turns_rests_until(&n->turns, owner);
+
+		if (!late && !round->at && begun_ns < rests_until_ns) {
+			round->soonest_ns = numbers_smaller(round->soonest_ns, rests_until_ns);
+			round->owner++;
+			continue;
+		}
+		r = run_aside_of(n, owner, until_ns, now_ns);
+		const uint64_t ended_ns = clock_mono_ns();
+
+		round->took_ns += ended_ns - begun_ns;
+		if (r >= 0 && !n->paused)
+			leave_owner(n, owner, ended_ns);
+		begun_ns = ended_ns;
+	}
 	if (round->owner == round->count) {
 		aside_sweep(&n->aside);
 		n->late_look_ns = now_ns;
+		round->next_ns = round->soonest_ns == UINT64_MAX ? 0 : round->soonest_ns;
 		round->count = round->owner = n->aside.len ? round->count : 0;
-		/* Look at what has to wait for a tenth of the time. */
-		if (round->took_ns > SHORT_NS && round->waited)
-			round->next_ns = ended_ns + 10 * round->took_ns * round->waited /
-							    (round->went + round->waited);
 	}
 	return r < 0 ? r : n->aside.len ? NAMER_WAIT : 0;
 }

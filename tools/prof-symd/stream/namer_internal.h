@@ -27,10 +27,12 @@
 struct round {
 	/* By turns_key; those first whose programs took the least time. */
 	uint64_t owners[TURNS_OWNERS + 1];
-	unsigned count, owner;	   /* of them; the one that is next */
-	size_t at;		   /* its events before this one are done */
-	size_t went, waited;	   /* events that were sent, and that have to wait */
-	uint64_t took_ns, next_ns; /* so far; when the next one may begin */
+	unsigned count, owner; /* of them; the one that is next */
+	size_t at;	       /* its events before this one are done */
+	size_t went, waited;   /* events of this owner that were sent, and that have to wait */
+	uint64_t took_ns;      /* by this owner so far */
+	uint64_t soonest_ns;   /* of the owners before this one, the first to be looked at again */
+	uint64_t next_ns;      /* when the next round may begin */
 };
 
 #define NAMER_LOOK_AHEAD 64 /* frames that are searched for further ones of a file */
