@@ -120,7 +120,7 @@ help:
 	@echo "                change"
 	@echo "make check      every test, but a few that take long"
 	@echo "make check-all  every test, and single steps in programs of many languages;"
-	@echo "                takes 75 minutes"
+	@echo "                takes over an hour"
 	@echo "make check-vm   what runs on Debian's kernels from 5.10 on, in an emulated machine"
 	@echo "make lint       formatting and static checks"
 	@echo "make bench      completeness and overhead, beside the peers that are there"

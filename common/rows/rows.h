@@ -43,10 +43,10 @@
 	X(ENCODING, "pointer-encoding") /* indirect, or relative to an unknown base */ \
 	X(DISCARDED, \
 	  "fde-discarded") /* the linker discarded the function: at 0, or of no bytes */ \
-	X(SAYS_NOTHING, "says-nothing") /* an FDE without rules, of code that moves the stack */ \
-	X(OUTSIDE, "outside-text")	/* an FDE outside all executable segments */ \
-	X(OVERLAP, "overlap")		/* an FDE that other FDEs cover completely */ \
-	X(COVERED, "covered")		/* from .debug_frame, where .eh_frame has rows already */ \
+	X(NO_RULES, "fde-without-rules") /* an FDE without rules, of code that moves the stack */ \
+	X(OUTSIDE, "outside-text")	 /* an FDE outside all executable segments */ \
+	X(OVERLAP, "overlap")		 /* an FDE that other FDEs cover completely */ \
+	X(COVERED, "covered")		 /* from .debug_frame, where .eh_frame has rows already */ \
 	X(OPCODE, "opcode")		/* unknown instruction: the rest of the FDE has no rule */ \
 	X(INSTRUCTIONS, "instructions") /* cut short or senseless: the same */ \
 	X(CFA_EXPRESSION, "cfa-expression") /* rows whose CFA has no rule: `end` */ \

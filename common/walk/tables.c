@@ -159,7 +159,9 @@ static void set_limit(struct tables *t, uint32_t slabs)
 	const bool rises = slabs > t->slabs.max;
 
 	slabs_limit(&t->slabs, slabs);
-	for (uint32_t i = 1; rises && i < t->next_slot; i++) {
+	if (!rises)
+		return;
+	for (uint32_t i = 1; i < t->next_slot; i++) {
 		if (t->state[i].state == FILE_EVICTED && !t->state[i].lacks_rules)
 			t->state[i].again_ns = t->now_ns;
 	}

@@ -152,23 +152,23 @@ static void make_room(struct tables *t, struct taker by, uint64_t words)
 	free(v);
 }
 
-/* The room that an owner must leave free of the fair part. It grows as the owner comes closer to
- * its share. So an owner that takes and frees quickly leaves room for one that needs little. more:
- * than it holds now; all: what the owners divide. */
+/* The room that an owner must leave free of the part that is `kept`. It grows as the owner comes
+ * closer to its share. So an owner that takes and frees quickly leaves room for one that needs
+ * little. more: than it holds now; all: what the owners divide. */
 static uint64_t reserve_of(const struct tables *t, uint32_t owner, enum tables_resource what,
-			   uint64_t more, uint64_t all, uint64_t fair)
+			   uint64_t more, uint64_t all, uint64_t kept)
 {
 	const struct tables_ledger *l = t->ledger;
 	const uint64_t held = l->held(l->ctx, owner, what) + more,
-		       share = l->share(l->ctx, owner, what, numbers_less(all, fair));
+		       share = l->share(l->ctx, owner, what, numbers_less(all, kept));
 
-	return held < share ? fair * held / share : fair;
+	return held < share ? kept * held / share : kept;
 }
 
 /* Words that this taker must leave free. Rows that gave way to others come back only if the fair
  * part stays free: else whoever asks for them first would hold little, and take what the others
- * need. Of an owner who holds little, neither mappings nor others need much room: its rows may take
- * what is kept for them. */
+ * need. An owner who holds little takes little. So its rows may also take what is kept for
+ * mappings. */
 static uint64_t spare_of(const struct tables *t, struct taker by)
 {
 	const uint64_t fair = fair_words(t);

@@ -113,6 +113,17 @@ static int cie_augmentation(const char *letters, struct span s, uint64_t vaddr, 
 	return 0;
 }
 
+/* Whether a CIE has the rule that holds at a function's entry. */
+static bool is_at_entry(const struct cfi_cie *cie)
+{
+	uint64_t uncounted[ROWS_SKIP_COUNT] = { 0 };
+	struct unwind_rule rule;
+
+	return cfi_state_rule(&cie->initial, cie->ra_column, false, uncounted, &rule) &&
+	       rule.cfa == UNWIND_CFA_REG && rule.cfa_reg == UNWIND_REG_RSP && rule.cfa_off == 8 &&
+	       rule.ra == UNWIND_RA_CFA;
+}
+
 /* Parses a CIE. s begins after the id, and its first byte lies at `vaddr`. Returns 0; -ENOMEM; or
  * the enum rows_skip that makes it unusable (never 0, which is ENTRY). */
 static int cie_parse(struct cfi *c, struct span s, uint64_t vaddr, struct cfi_cie *cie)
@@ -185,26 +196,11 @@ static int cie_parse(struct cfi *c, struct span s, uint64_t vaddr, struct cfi_ci
 	if (r < 0)
 		return r;
 	cie->initial = run.state;
+	cie->at_entry = r == 0 && !cie->signal && is_at_entry(cie);
 	return r == 0 ? 0 : r == CFI_RUN_OPCODE ? ROWS_SKIP_OPCODE : ROWS_SKIP_CIE;
 }
 
 /* --- FDEs --- */
-
-/* Whether the instructions s of an FDE leave the rule at a function's entry as it is. */
-static bool says_nothing(const struct cfi_cie *cie, struct span s)
-{
-	uint64_t uncounted[ROWS_SKIP_COUNT] = { 0 };
-	struct unwind_rule rule;
-
-	for (size_t i = 0; i < s.len; i++) {
-		if (s.data[i] != DW_CFA_nop)
-			return false;
-	}
-	return !cie->signal &&
-	       cfi_state_rule(&cie->initial, cie->ra_column, false, uncounted, &rule) &&
-	       rule.cfa == UNWIND_CFA_REG && rule.cfa_reg == UNWIND_REG_RSP && rule.cfa_off == 8 &&
-	       rule.ra == UNWIND_RA_CFA;
-}
 
 static int fde_run(struct cfi *c, const struct cfi_cie *cie, struct span s, uint64_t vaddr)
 {
@@ -249,8 +245,9 @@ static int fde_run(struct cfi *c, const struct cfi_cie *cie, struct span s, uint
 	r = rows_open(c->machine.rows, at, at + (uint32_t)size);
 	if (r)
 		return r == ROWS_NONE ? 0 : r;
-	if (c->moved && says_nothing(cie, s) && c->moved(c->ctx, start, size)) {
-		skipped[ROWS_SKIP_SAYS_NOTHING]++;
+	if (cie->at_entry && c->moved && cfi_run_only_nops(first, s.data, s.data + s.len) &&
+	    c->moved(c->ctx, start, size)) {
+		skipped[ROWS_SKIP_NO_RULES]++;
 		return 0;
 	}
 	r = rows_reserve(c->machine.rows, s.len + 5);

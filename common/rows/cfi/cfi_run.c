@@ -409,20 +409,6 @@ static int run_slowly(struct cfi_run *run, struct span s)
 	return r || !run->size ? r : run_advance(run, UINT64_MAX);
 }
 
-/* Whether only DW_CFA_nop follows, up to `end`. It may read from `first` on. */
-static inline bool only_nops(const uint8_t *first, const uint8_t *p, const uint8_t *end)
-{
-	uint64_t tail;
-
-	if (end - p < 8 && end - first >= 8) {
-		memcpy(&tail, end - 8, 8);
-		return p == end || tail >> (64 - 8 * (end - p)) == 0;
-	}
-	while (p < end && *p == DW_CFA_nop)
-		p++;
-	return p == end;
-}
-
 /*
  * Handles the common instructions with the state in local variables, which the compiler keeps in
  * registers. A row takes some ten nanoseconds; memory accesses for each field would take most of
@@ -551,7 +537,7 @@ int cfi_run(struct cfi_run *run, struct span s)
 		case DW_CFA_restore | 8 ... DW_CFA_restore | 15:
 			continue;
 		case DW_CFA_nop:
-			if (only_nops(s.data, p, end))
+			if (cfi_run_only_nops(s.data, p, end))
 				p = end;
 			continue;
 		case DW_CFA_remember_state:

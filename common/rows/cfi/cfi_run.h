@@ -8,6 +8,7 @@
 #ifndef COMMON_ROWS_CFI_CFI_RUN_H
 #define COMMON_ROWS_CFI_CFI_RUN_H
 
+#include <string.h>
 #include "common/rows/cfi/cfi_state.h"
 #include "common/rows/encoded.h"
 #include "common/rows/rows.h"
@@ -32,6 +33,7 @@ struct cfi_cie {
 	bool plain;		    /* factors are 1 and -8, the return address column is 16 */
 	uint8_t encoding;	    /* of the pointers in its FDEs */
 	bool usable, sized, signal; /* sized: 'z', the augmentation data of FDEs has a length */
+	bool at_entry; /* `initial` is the rule at a function's entry: the CFA is RSP + 8 */
 	struct cfi_state initial;
 };
 
@@ -74,6 +76,20 @@ enum cfi_run_verdict {
 	CFI_RUN_OPCODE,
 	CFI_RUN_SENSELESS,
 };
+
+/* Whether only DW_CFA_nop (0) follows, up to `end`. It may read from `first` on. */
+static inline bool cfi_run_only_nops(const uint8_t *first, const uint8_t *p, const uint8_t *end)
+{
+	uint64_t tail;
+
+	if (end - p < 8 && end - first >= 8) {
+		memcpy(&tail, end - 8, 8);
+		return p == end || tail >> (64 - 8 * (end - p)) == 0;
+	}
+	while (p < end && *p == 0)
+		p++;
+	return p == end;
+}
 
 void cfi_machine_init(struct cfi_machine *m, struct rows *rows, const struct encoded_bases *bases);
 void cfi_machine_done(struct cfi_machine *m);

@@ -351,7 +351,7 @@ Test(cfi, fde_without_rules_of_code_that_moves_the_stack_gives_no_rows)
 	gives("0x401040 rsp+8 same cfa-8\n0x401041 rsp+16 same cfa-8\n"
 	      "0x401050 end undefined undefined\n");
 	cr_assert_eq(asked_moved, 2, "rules speak for themselves");
-	cr_assert_eq(rows.skipped[ROWS_SKIP_SAYS_NOTHING], 1);
+	cr_assert_eq(rows.skipped[ROWS_SKIP_NO_RULES], 1);
 }
 
 Test(cfi, plt)

@@ -102,7 +102,7 @@ static int run_aside_of(struct namer *n, uint64_t owner, uint64_t until_ns, uint
 }
 
 /* All of this owner was looked at. If that took long and some has to wait, its next look comes
- * later: whoever has much that waits does not keep the others from looking. */
+ * later. So an owner with many samples that wait delays nobody else. */
 static void leave_owner(struct namer *n, uint64_t owner, uint64_t now_ns)
 {
 	struct round *round = &n->round;
@@ -158,7 +158,6 @@ int namer_run_aside(struct namer *n, uint64_t until_ns, uint64_t now_ns)
 	}
 	while (round->owner < round->count && r >= 0 && !n->paused) {
 		const uint64_t owner = round->owners[round->owner];
-
 		const uint64_t rests_until_ns = turns_rests_until(&n->turns, owner);
 
 		if (!late && !round->at && begun_ns < rests_until_ns) {
