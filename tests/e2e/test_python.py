@@ -605,23 +605,26 @@ def test_the_first_sample_of_an_interpreter_nobody_has_run_yet_has_its_frames(ho
     know, which sleeps before it works."""
     python, script, out = tmp_path / "python3", tmp_path / "script.py", tmp_path / "out.txt"
     shutil.copy(os.path.realpath("/usr/bin/python3"), python)
-    script.write_text("import time\ntime.sleep(1.5)\nend = time.monotonic() + 2\n"
-                      "while time.monotonic() < end: sum(i * i for i in range(2000))\n")
+    script.write_text("import time\ntime.sleep(1.5)\nbegun = time.monotonic()\nprint(begun)\n"
+                      "while time.monotonic() < begun + 2: sum(i * i for i in range(2000))\n")
     env = {**os.environ, "PYTHONHOME": "/usr"}
     run = ["nice", "-n", "-20", str(python), str(script)]
     argv = [f"{BUILD}/profpipe", "record", "-F", "29", "--interpreter-frames", "-o", str(out)]
     if how == "command":
-        subprocess.run([*argv, "--", *run], env=env, capture_output=True, check=True, timeout=60)
+        p = subprocess.run([*argv, "--", *run], env=env, capture_output=True, check=True,
+                           text=True, timeout=60)
     else:
         with subprocess.Popen([*argv, "-d", "6"], stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL):
             time.sleep(1.5)
-            subprocess.run(run, env=env, check=True, timeout=60)
-    whole = native = 0
+            p = subprocess.run(run, env=env, check=True, capture_output=True, text=True,
+                               timeout=60)
+    begun, whole, native = float(p.stdout.splitlines()[0]), 0, 0
     for sample in out.read_text(errors="replace").split("\n\n"):
-        # Nobody can look soon enough to see what runs before the program itself.
-        if (f"({python})" in sample and "Py_RunMain" in sample
-                and "_PyEval_EvalFrameDefault" in sample):
+        # Before its work the interpreter reads its script: a process can be sampled before
+        # anyone had the time to look at it.
+        if (f"({python})" in sample and "_PyEval_EvalFrameDefault" in sample
+                and float(re.search(r" (\d+\.\d+): ", sample)[1]) >= begun):
             interpreted = "[interpreted]" in sample
             whole += interpreted
             native += not interpreted
