@@ -26,7 +26,7 @@
 #include "tests/host/each_mapping.h"
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/open/workerpool.h"
-#include "common/walk/procfs.h"
+#include "common/base/procfs.h"
 
 #define COPIES (64u << 20)
 

@@ -9,7 +9,7 @@
 #include "common/base/clock.h"
 #include "common/wire/msg.h"
 #include "tests/host/world.h"
-#include "common/walk/procfs.h"
+#include "common/base/procfs.h"
 #include "tools/prof-bpf/open/mapreader.h"
 #include "tools/prof-bpf/open/opening.h"
 

@@ -26,7 +26,7 @@
 #include "common/base/clock.h"
 #include "tests/walker/process.h"
 #include "tools/prof-bpf/kernel/loader.h"
-#include "common/walk/procfs.h"
+#include "common/base/procfs.h"
 
 #define HZ 499
 #define TURNS 10

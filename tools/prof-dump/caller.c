@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "common/names/jit/jitfinder.h"
-#include "common/walk/procfs.h"
+#include "common/base/procfs.h"
 #include "tools/prof-dump/space.h"
 
 #define NICENESS (-15)

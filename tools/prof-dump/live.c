@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include "bpf/unwind.h"
 #include "common/base/clock.h"
-#include "common/walk/procfs.h"
+#include "common/base/procfs.h"
 
 #define MAX_THREADS (1u << 16)
 #define MAX_TID (1u << 22) /* PID_MAX_LIMIT (include/linux/threads.h) */

@@ -13,7 +13,7 @@
 #include "common/base/exits.h"
 #include "common/base/log.h"
 #include "common/names/elf/symfile.h"
-#include "common/walk/procfs.h"
+#include "common/base/procfs.h"
 #include "tools/prof-dump/core.h"
 #include "tools/prof-dump/generated.h"
 #include "tools/prof-dump/message.h"

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "common/base/clock.h"
-#include "common/walk/procfs.h"
+#include "common/base/procfs.h"
 #include "tools/prof-bpf/open/workerpool.h"
 #include "tools/prof-bpf/open/mapreader.h"
 #include "tools/prof-bpf/owners/owners.h"

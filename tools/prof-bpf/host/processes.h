@@ -9,7 +9,7 @@
 #define PROF_BPF_HOST_PROCESSES_H
 
 #include <uthash.h>
-#include "common/walk/procfs.h"
+#include "common/base/procfs.h"
 #include "common/walk/tables.h"
 #include "tools/prof-bpf/host/cgroups.h"
 #include "tools/prof-bpf/host/bootclock.h"

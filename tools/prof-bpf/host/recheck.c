@@ -4,7 +4,7 @@
 #include <uthash.h>
 #include <utlist.h>
 #include "common/base/clock.h"
-#include "common/walk/procfs.h"
+#include "common/base/procfs.h"
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/host/eviction.h"
 #include "tools/prof-bpf/host/processes.h"

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "common/base/clock.h"
-#include "common/walk/procfs.h"
+#include "common/base/procfs.h"
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/host/files_internal.h"
 #include "tools/prof-bpf/owners/owners.h"

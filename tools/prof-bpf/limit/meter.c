@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "common/base/clock.h"
-#include "common/walk/procfs.h"
+#include "common/base/procfs.h"
 
 #define SEARCH_NS 3000000000ull
 #define LIST_NS 3000000000ull

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/walk/procfs.h"
+#include "common/base/procfs.h"
 #include "tools/prof-bpf/open/workerpool.h"
 
 struct job {

@@ -10,7 +10,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 #include "common/base/numbers.h"
-#include "common/walk/procfs.h"
+#include "common/base/procfs.h"
 #include "tools/prof-bpf/open/request.h"
 #include "tools/prof-bpf/open/sealed.h"
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "common/base/exits.h"
-#include "common/walk/procfs.h"
+#include "common/base/procfs.h"
 #include "common/wire/scm.h"
 #include "tools/prof-bpf/open/startup.h"
 #include "tools/prof-bpf/open/work.h"

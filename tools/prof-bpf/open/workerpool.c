@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <utlist.h>
 #include "common/base/clock.h"
-#include "common/walk/procfs.h"
+#include "common/base/procfs.h"
 #include "common/wire/scm.h"
 #include "tools/prof-bpf/open/workerpool_internal.h"
 #include "tools/prof-bpf/open/openkeeper.h"

@@ -19,6 +19,7 @@
 #include "common/base/clock.h"
 #include "common/base/fd.h"
 #include "common/base/log.h"
+#include "common/base/procfs.h"
 #include "common/base/toolpath.h"
 #include "common/cell/deploy.h"
 
@@ -314,13 +315,23 @@ void child_show_pending(struct child *c, uint64_t before_ns, child_show *show, v
 	show(ctx, c, c->pending);
 }
 
+/* /proc, for the readers of procfs.h; -1 if it cannot be opened, which fails those as well. */
+static int proc_folder(void)
+{
+	static int proc = -1;
+
+	if (proc < 0)
+		proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return proc;
+}
+
 /* Bytes of the text, or -errno. */
 static ssize_t read_proc(pid_t pid, const char *name, char *text, size_t size)
 {
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	snprintf(path, sizeof(path), "%d/%s", pid, name);
+	const int fd = openat(proc_folder(), path, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0)
 		return -errno;
@@ -333,24 +344,11 @@ static ssize_t read_proc(pid_t pid, const char *name, char *text, size_t size)
 	return r;
 }
 
-/* The cpu time of a process and its ended children, from /proc/PID/stat. */
-static uint64_t spent_ns(pid_t pid)
-{
-	unsigned long long t[4];
-	char text[2048];
-	const char *at;
-
-	if (read_proc(pid, "stat", text, sizeof(text)) <= 0 || !(at = strrchr(text, ')')) ||
-	    sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu",
-		   &t[0], &t[1], &t[2], &t[3]) != 4)
-		return 0;
-	return (t[0] + t[1] + t[2] + t[3]) * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
-}
-
 /* Measures a tool's own children, such as the processes of prof-symd that run libdw. */
 static void measure_helpers(pid_t pid, unsigned depth, uint64_t *cpu_ns, uint64_t *pss)
 {
 	char name[64], text[2048];
+	struct procfs_stat st;
 
 	snprintf(name, sizeof(name), "task/%d/children", pid);
 	if (!depth || read_proc(pid, name, text, sizeof(text)) <= 0)
@@ -360,7 +358,8 @@ static void measure_helpers(pid_t pid, unsigned depth, uint64_t *cpu_ns, uint64_
 
 		if (end == at)
 			return;
-		*cpu_ns += spent_ns(helper);
+		if (procfs_read_stat(proc_folder(), (uint32_t)helper, &st) == 0)
+			*cpu_ns += st.cpu_ns;
 		*pss += child_pss(helper);
 		measure_helpers(helper, depth - 1, cpu_ns, pss);
 	}
@@ -368,18 +367,14 @@ static void measure_helpers(pid_t pid, unsigned depth, uint64_t *cpu_ns, uint64_
 
 uint64_t child_pss(pid_t pid)
 {
-	char text[2048];
+	uint64_t pss = 0;
 
-	if (read_proc(pid, "smaps_rollup", text, sizeof(text)) <= 0)
-		return 0;
-	const char *at = strstr(text, "\nPss:");
-
-	return at ? strtoull(at + 5, NULL, 10) * 1024 : 0;
+	return procfs_read_pss(proc_folder(), (uint32_t)pid, &pss) == 0 ? pss : 0;
 }
 
 void child_measure(struct child *c, bool memory)
 {
-	char text[2048];
+	struct procfs_stat st;
 	uint64_t cpu_ns;
 
 	if (!c->pid)
@@ -393,12 +388,9 @@ void child_measure(struct child *c, bool memory)
 		c->blocked = false;
 		return;
 	}
-	if (read_proc(c->pid, "stat", text, sizeof(text)) > 0) {
-		const char *at = strrchr(text, ')');
-		const bool stopped = at && at[1] && (at[2] == 'T' || at[2] == 't');
-
-		c->blocked = at && at[1] && at[2] == 'D';
-		if (!stopped)
+	if (procfs_read_stat(proc_folder(), (uint32_t)c->pid, &st) == 0) {
+		c->blocked = st.state == 'D';
+		if (st.state != 'T' && st.state != 't')
 			c->stopped_ns = 0;
 		else if (!c->stopped_ns)
 			c->stopped_ns = clock_mono_ns();
@@ -417,21 +409,15 @@ void child_measure(struct child *c, bool memory)
 
 bool child_exiting(const struct child *c)
 {
-	char text[2048];
-	unsigned flags;
+	struct procfs_stat st;
 
-	if (!c->pid || read_proc(c->pid, "stat", text, sizeof(text)) <= 0)
-		return false;
-	const char *at = strrchr(text, ')');
-
-	/* The fields state, parent, group, session, terminal, its group, flags. 4 is PF_EXITING of
-	 * the kernel's sched.h. */
-	return at && sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && (flags & 4);
+	return c->pid && procfs_read_stat(proc_folder(), (uint32_t)c->pid, &st) == 0 && st.exiting;
 }
 
 void child_where(const struct child *c, char *ret)
 {
-	char path[64], text[2048];
+	char path[64], text[CHILD_WHERE];
+	struct procfs_stat st;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", c->pid);
 	DIR *tasks = c->pid ? opendir(path) : NULL;
@@ -441,11 +427,8 @@ void child_where(const struct child *c, char *ret)
 	while (tasks && !*ret && (e = readdir(tasks))) {
 		const pid_t tid = (pid_t)atol(e->d_name);
 
-		if (!tid || read_proc(tid, "stat", text, sizeof(text)) <= 0)
-			continue;
-		const char *at = strrchr(text, ')');
-
-		if (!at || !at[1] || at[2] != 'D' || read_proc(tid, "wchan", text, CHILD_WHERE) < 0)
+		if (!tid || procfs_read_stat(proc_folder(), (uint32_t)tid, &st) < 0 ||
+		    st.state != 'D' || read_proc(tid, "wchan", text, sizeof(text)) < 0)
 			continue;
 		/* A kernel function, or "0". */
 		if (text[0] != '0')

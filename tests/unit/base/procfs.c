@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "common/base/clock.h"
-#include "common/walk/procfs.h"
+#include "common/base/procfs.h"
 
 static int parse(const char *text, struct procfs_mapping *ret)
 {

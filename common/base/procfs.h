@@ -5,8 +5,8 @@
  *
  * Source: proc(5); fs/proc/task_mmu.c and fs/proc/array.c of the kernel.
  */
-#ifndef COMMON_WALK_PROCFS_H
-#define COMMON_WALK_PROCFS_H
+#ifndef COMMON_BASE_PROCFS_H
+#define COMMON_BASE_PROCFS_H
 
 #include <stdbool.h>
 #include <stddef.h>

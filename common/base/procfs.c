@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/walk/procfs.h"
+#include "common/base/procfs.h"
 
 /* include/linux/sched.h; shown in stat's flags */
 #define PF_EXITING 0x00000004u
