@@ -8,10 +8,11 @@
 #   tests/check.sh all     all but those that are marked `all`
 #   tests/check.sh rest    those that are marked `all`, and unit tests and replays of build/release
 #
-# First come the sanitizers' tree, the unit tests and the replays. Most of the whole-tool tests run
-# side by side, several at a time. Beside them are those that only wait (`waits`). Then come, one by
-# one, the tests that are marked `alone`, and then the emulated kernels. These are so slow that
-# beside other work they miss the tools' own deadlines.
+# First come most of the whole-tool tests, several at a time. Beside them are those that only wait
+# (`waits`), and the sanitizers' tree is built with the cpu time that they all leave. Then come the
+# unit tests, the replays and the tests that run a program of that tree (`asan`). The tests that are
+# marked `alone` follow, one by one, and then the emulated kernels. These are so slow that beside
+# other work they miss the tools' own deadlines.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 what=${1:-all}
@@ -104,19 +105,20 @@ quick)
 	wait
 	lanes=(pure) trees=(asan bare) ;;
 all)
-	make -k SAN=asan sanitized >$said/asan.log 2>&1
+	chrt -i 0 make -k SAN=asan sanitized >$said/asan.log 2>&1 &
+	lint &
+	lane waits -m 'waits and not all' &
+	lane together -n "$workers" --dist loadfile \
+		-m 'not vm and not alone and not waits and not asan and not all'
+	wait
 	# More at a time than there are cpus: those that take longest mostly wait.
 	units asan units SAN=asan -j"$workers" &
 	units release bare-units -j"$workers" &
-	lint &
-	wait
-	lane waits -m 'waits and not all' &
-	lane together -n "$workers" --dist loadfile \
-		-m 'not vm and not alone and not waits and not all'
+	lane asan -m 'asan and not vm and not alone and not waits and not all'
 	wait
 	lane alone -m 'alone and not all'
 	lane vm -m 'vm and not all'
-	lanes=(together waits vm alone) trees=(asan bare) ;;
+	lanes=(together waits asan vm alone) trees=(asan bare) ;;
 rest)
 	units release units
 	lane rest -m all
