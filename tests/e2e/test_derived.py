@@ -387,6 +387,42 @@ def test_a_frame_whose_pages_are_touched_in_a_loop_has_its_rows(tmp_path):
     assert cfas("--derive-only") == tables
 
 
+# Without alignment, as in Debian's busybox: the last call of one function leads on to the first
+# instructions of the next.
+UNPADDED = r"""
+#include <stdlib.h>
+__attribute__((noipa)) long use(long n) { return n + 1; }
+__attribute__((noipa)) void last(long a, long b, long c)
+{
+	char room[256];
+	for (room[0] = 1; a < 1000; a += b + c + room[0])
+		b += use(a), c += use(b);
+	exit((int)use(c));
+}
+__attribute__((noipa)) long next(long a, long b)
+{
+	long c = use(b), d = use(c);
+	return use(a) + b + use(c) + d;
+}
+int main(int argc, char **argv) { (void)argv; last(argc, 1, 1); }
+"""
+
+
+def test_a_function_that_never_returns_has_rows_though_another_follows_at_once(tmp_path):
+    program = compiled(tmp_path, UNPADDED, "gcc", "-Os", "-fno-toplevel-reorder")
+    nm = subprocess.run(["nm", "-S", program], capture_output=True, text=True, check=True).stdout
+    at, size = next((int(p[0], 16), int(p[1], 16)) for p in map(str.split, nm.splitlines())
+                    if p[-1] == "last")
+    subprocess.run(["strip", program], check=True)
+
+    def cfas(*options):
+        found = rows(program, *options)
+        return [[rule for start, rule in found if start <= pc][-1][0]
+                for pc in range(at, at + size)]
+
+    assert cfas("--derive-only") == cfas()
+
+
 # Only a table of distances leads to most of these, as in FFmpeg's FFTs.
 PIECES = """
 .text

@@ -59,10 +59,10 @@ bool flow_foreign(const struct flow *f);
  * it has no rule, *ret_known is false. */
 bool flow_rule(const struct flow *f, uint32_t at, uint32_t *ret_len, bool *ret_known,
 	       struct unwind_rule *ret);
-/* After flow_run returned a verdict: runs the same code again and treats calls with padding after
- * them as calls that do not return. It begins with the last such call before the contradiction, and
- * adds earlier ones step by step. Earlier ones are less likely: the padding may align the head of a
- * loop. Returns as flow_run does. */
+/* After flow_run returned a verdict: runs the same code again and treats calls with padding, or the
+ * first pushes of a function, after them as calls that do not return. It begins with the last such
+ * call before the contradiction, and adds earlier ones step by step. Earlier ones are less likely:
+ * the padding may align the head of a loop. Returns as flow_run does. */
 int flow_again(struct flow *f, struct flow_result *ret);
 /* After flow_run returned 0: how many callee-saved registers are pushed before the first branch or
  * call. */

@@ -29,7 +29,7 @@ enum flow_verdict {
 /* How to read the function. */
 enum flow_flags {
 	FLOW_TRUSTED = 1,   /* it is certain, not guessed, that a function begins here */
-	FLOW_NO_RETURN = 2, /* a call with padding after it does not return */
+	FLOW_NO_RETURN = 2, /* a call does not return if padding or another function follows it */
 	/* All bytes up to the end belong to the function. Those that no direct branch reaches are
 	 * targets of its indirect jumps. */
 	FLOW_SIZED = 4,

@@ -9,6 +9,7 @@
 #define MAX_ENTRIES (4 * MAX_TARGETS) /* read from tables */
 #define SEARCH_PER_INSN 1024
 #define LABEL_TURNS 64
+#define SAVES_LOOK 8 /* instructions that hold the first two pushes of a function */
 
 int graph_init(struct graph *g, uint32_t max_code)
 {
@@ -51,15 +52,41 @@ static bool decode(struct graph *g, uint32_t at, struct decoded *ret)
 	return insn_decode(g->code.bytes + at, g->code.size - at, ret);
 }
 
-/* Whether a call at the end of a function has padding up to a multiple of 16 after it. *ret_ends:
- * after the padding there is code that only begins functions. */
+/* The next register that gcc saves in a prologue, or NO_REG. */
+static uint8_t saved_next(uint8_t reg)
+{
+	return reg > 12 && reg < NO_REG ? reg - 1 : reg == 12 ? RBP : reg == RBP ? RBX : NO_REG;
+}
+
+/* Whether the code at `at` saves registers as only the first instructions of a function do: it
+ * begins with a push, and the next push saves the register that gcc saves next. */
+static bool saves(struct graph *g, uint32_t at)
+{
+	uint8_t expected = NO_REG;
+	struct decoded d;
+
+	for (unsigned n = 0; n < SAVES_LOOK && at < g->code.size && decode(g, at, &d); n++) {
+		if (d.op == INSN_OP_PUSH && n)
+			return d.src == expected;
+		if (!n)
+			expected = d.op == INSN_OP_PUSH ? saved_next(d.src) : NO_REG;
+		if (expected == NO_REG || d.next != INSN_NEXT_FALL)
+			return false;
+		at += d.len;
+	}
+	return false;
+}
+
+/* Whether a function may end with a call at `at`: padding up to a multiple of 16 follows, or, in
+ * code without padding, another function. *ret_ends: after the padding there is code that only
+ * begins functions. */
 static bool pads(struct graph *g, uint32_t at, bool *ret_ends)
 {
 	uint32_t begin = at;
 	struct decoded d;
 
 	*ret_ends = false;
-	if (begin == g->code.end)
+	if (begin == g->code.end || saves(g, at))
 		return true;
 	while (at < g->code.size && at - begin < 64 && decode(g, at, &d) && d.filler)
 		at += d.len;

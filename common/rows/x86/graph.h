@@ -5,8 +5,8 @@
  * may lie before it, or beyond the start of the next function: assembly functions share code.
  *
  * Instructions have numbers in the order of their discovery. With FLOW_NO_RETURN, a call with
- * padding after it counts as one that does not return. Time and memory are linear in the bytes
- * reached.
+ * padding or another function after it counts as one that does not return. Time and memory are
+ * linear in the bytes reached.
  */
 #ifndef COMMON_ROWS_X86_GRAPH_H
 #define COMMON_ROWS_X86_GRAPH_H
