@@ -22,7 +22,8 @@ def jstacks(java, pid):
             frames = []
             threads[int(m[2], 0)] = m[1], frames
         # "java.base@17.0.15/Object.java:338", "Native Method", "Unknown Source"
-        elif m := re.match(r"\tat (?:[\w.]+(?:@[^/]*)?//?)?([^(]+)\((?:[\w.]+@[^/]*/)?(.*)\)$", line):
+        elif m := re.match(r"\tat (?:[\w.]+(?:@[^/]*)?//?)?([^(]+)\((?:[\w.]+@[^/]*/)?(.*)\)$",
+                           line):
             where = m[2] if re.fullmatch(r"\w+\.java:\d+", m[2]) else ""
             frames.append((re.sub(r"/0x[0-9a-f]+", "", m[1]), where))
     return threads

@@ -6,7 +6,7 @@
 #include "common/base/clock.h"
 #include "common/wire/msg.h"
 #include "tests/host/world.h"
-#include "tools/prof-bpf/host/files.h"
+#include "tools/prof-bpf/files/files.h"
 #include "tools/prof-bpf/host/maps.h"
 
 TestSuite(host_lacks, .init = set_up, .fini = clean_up);

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "common/base/clock.h"
-#include "tools/prof-bpf/host/files.h"
+#include "tools/prof-bpf/files/files.h"
 #include "tools/prof-bpf/host/maps.h"
 
 #define BACKINGS 8

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdlib.h>
 #include "tools/prof-bpf/host/displaced.h"
-#include "tools/prof-bpf/host/files.h"
+#include "tools/prof-bpf/files/files.h"
 
 struct part {
 	uint64_t at, to;     /* user addresses */

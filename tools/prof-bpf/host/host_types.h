@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files, processes and threads of the host (host.h), as its parts and its users see them; and
- * its setup. */
+/* The processes and threads of the host (host.h), as its parts and its users see them; and its
+ * setup. host_file.h has its files. */
 #ifndef PROF_BPF_HOST_HOST_TYPES_H
 #define PROF_BPF_HOST_HOST_TYPES_H
 
@@ -8,42 +8,19 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "common/base/span.h"
+#include "tools/prof-bpf/files/host_file.h"
 #include "tools/prof-bpf/open/startup.h"
 
 #define HOST_GRACE_NS 2500000000ull /* more than TABLES_GRACE_NS */
-#define HOST_RECHECK_NS 1000000000ull
-#define HOST_IDLE_FILE_NS 30000000000ull /* an unmapped file keeps its rows this long */
-/* An open descriptor is kept this long after its last use. */
-#define HOST_FD_IDLE_NS 10000000000ull
-#define HOST_MAX_FDS 64
 #define HOST_MAX_PROCESSES 32768
-#define HOST_MAX_THREADS 16384	 /* with samples; beyond that the least recent one is forgotten */
-#define HOST_MAX_MAPPINGS 131072 /* per process */
+#define HOST_MAX_THREADS 16384 /* with samples; beyond that the least recent one is forgotten */
 /* Of all processes; a file that is mapped counts as some. Fewer fit into little memory. */
 #define HOST_ALL_MAPPINGS 262144
 #define HOST_MAX_FILES 8191 /* likewise */
-#define HOST_PATH_MAX 1024
 
 struct opener;
 struct owner;
 struct tables;
-
-/* A mapped file. Borrowed from the host, valid until the next host_tick. */
-struct host_file {
-	uint32_t id;   /* from 1 on, never reused */
-	uint64_t sent; /* the caller's mark, 0 in a new file */
-	uint64_t dev;  /* as in struct opener_file: major << 32 | minor */
-	uint64_t inode, ctime_ns, size;
-	uint32_t uid, mode;
-	uint32_t flags;	    /* enum file_flags of common/wire/msg.h */
-	bool foreign_owner; /* uid comes from a file server (FUSE, NFS) */
-	bool described;	    /* the caller's: prof-symd has reported its runtime */
-	bool offered;	    /* the caller's: prof-symd is or will be told to look at it */
-	bool looked_at;	    /* the caller's: the result of that is known */
-	uint16_t slot;	    /* in the tables, from its first sample on; 0: none */
-	char *path;	    /* as seen by the first process that mapped it; NUL-terminated */
-	uint32_t path_len;
-};
 
 /* A cgroup that processes were sampled in. */
 struct host_cgroup {

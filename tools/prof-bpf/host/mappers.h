@@ -4,7 +4,7 @@
 #ifndef PROF_BPF_HOST_MAPPERS_H
 #define PROF_BPF_HOST_MAPPERS_H
 
-#include "tools/prof-bpf/host/files.h"
+#include "tools/prof-bpf/files/files.h"
 
 struct host;
 struct map;

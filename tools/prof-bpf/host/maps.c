@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "tools/prof-bpf/host/files.h"
+#include "tools/prof-bpf/files/files.h"
 #include "tools/prof-bpf/host/maps.h"
 #include "tools/prof-bpf/owners/owners.h"
 

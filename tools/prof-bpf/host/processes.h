@@ -14,7 +14,7 @@
 #include "tools/prof-bpf/host/cgroups.h"
 #include "tools/prof-bpf/host/bootclock.h"
 #include "tools/prof-bpf/host/displaced.h"
-#include "tools/prof-bpf/host/files.h"
+#include "tools/prof-bpf/files/files.h"
 #include "tools/prof-bpf/host/host_types.h"
 #include "tools/prof-bpf/host/maps.h"
 #include "tools/prof-bpf/owners/owners.h"

@@ -9,11 +9,11 @@
  * - vdso.c: the file of the vDSO
  * - files.c: the whole
  */
-#ifndef PROF_BPF_HOST_FILES_INTERNAL_H
-#define PROF_BPF_HOST_FILES_INTERNAL_H
+#ifndef PROF_BPF_FILES_FILES_INTERNAL_H
+#define PROF_BPF_FILES_FILES_INTERNAL_H
 
 #include "common/walk/tables.h"
-#include "tools/prof-bpf/host/files.h"
+#include "tools/prof-bpf/files/files.h"
 #include "tools/prof-bpf/owners/owners.h"
 
 #define FILES_EXPIRE_NS 500000000ull /* how often expired entries are removed */

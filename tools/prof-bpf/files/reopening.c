@@ -5,7 +5,7 @@
 #include <utlist.h>
 #include "common/base/clock.h"
 #include "common/wire/msg.h"
-#include "tools/prof-bpf/host/files_internal.h"
+#include "tools/prof-bpf/files/files_internal.h"
 #include "tools/prof-bpf/open/closing.h"
 #include "tools/prof-bpf/open/opening.h"
 

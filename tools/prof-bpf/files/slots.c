@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "bpf/runtime.h"
-#include "tools/prof-bpf/host/files_internal.h"
+#include "tools/prof-bpf/files/files_internal.h"
 #include "tools/prof-bpf/owners/owners.h"
 
 #define SLOTS (TABLES_SLOTS - 1 - TABLES_UNASKED)

@@ -9,7 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/procfs.h"
 #include "common/wire/msg.h"
-#include "tools/prof-bpf/host/files_internal.h"
+#include "tools/prof-bpf/files/files_internal.h"
 #include "tools/prof-bpf/owners/owners.h"
 
 static void vdso_size(void *ctx, const struct procfs_mapping *m)

@@ -11,11 +11,11 @@
  * root could have changed the file; and while the file is held open and fstat reports no change.
  * Otherwise the next mapping gets a new backing, and the file is opened anew.
  */
-#ifndef PROF_BPF_HOST_FILES_H
-#define PROF_BPF_HOST_FILES_H
+#ifndef PROF_BPF_FILES_FILES_H
+#define PROF_BPF_FILES_FILES_H
 
 #include <uthash.h>
-#include "tools/prof-bpf/host/host_types.h"
+#include "tools/prof-bpf/files/host_file.h"
 #include "tools/prof-bpf/open/opener.h"
 
 struct file_key {

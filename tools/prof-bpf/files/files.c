@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <utlist.h>
-#include "tools/prof-bpf/host/files_internal.h"
+#include "tools/prof-bpf/files/files_internal.h"
 
 int files_new(const struct files_config *c, struct files **ret)
 {
