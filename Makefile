@@ -29,7 +29,8 @@ PYTHON    := /usr/bin/python3
 WARN      := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes \
              -Wold-style-definition -Wvla -Wundef -Wwrite-strings -Wformat=2 -Wnull-dereference \
              -Wimplicit-fallthrough -Wno-unused-parameter
-ifndef PACKAGER
+# At other levels of optimization gcc guesses more.
+ifeq ($(origin CFLAGS)$(PACKAGER),undefined)
 WARN      += -Werror
 endif
 
@@ -45,8 +46,7 @@ CFLAGS    ?= -Og -g1 -fno-omit-frame-pointer
 endif
 CFLAGS    ?= -O2 -g -fno-omit-frame-pointer -fstack-protector-strong
 LDFLAGS   ?= -Wl,-z,relro,-z,now
-OUR_CPPFLAGS := -I. -I$(B)/gen -D_GNU_SOURCE -DPROFPIPE_VERSION='"$(VERSION)"' \
-             -DPROFPIPE_LIBEXECDIR='"$(LIBEXECDIR)"'
+OUR_CPPFLAGS := -I. -I$(B)/gen -D_GNU_SOURCE -DPROFPIPE_VERSION='"$(VERSION)"'
 OUR_CFLAGS := -std=gnu17 -fPIE $(WARN)
 OUR_LDFLAGS := -pie -Wl,--as-needed
 SANITIZE  := -fsanitize=address,undefined -fno-sanitize-recover=all
@@ -118,11 +118,12 @@ help:
 	@echo "                hottest functions"
 	@echo "make test       unit tests, replays and tests without live sampling: to run after a"
 	@echo "                change"
-	@echo "make check      every test, but a few that take long"
-	@echo "make check-all  every test, and single steps in programs of many languages;"
+	@echo "make check      the tests that every change has to pass"
+	@echo "make check-all  all tests, and single steps in programs of many languages;"
 	@echo "                takes over an hour"
 	@echo "make check-vm   what runs on Debian's kernels from 5.10 on, in an emulated machine"
 	@echo "make lint       formatting and static checks"
+	@echo "make format     format the C code"
 	@echo "make bench      completeness and overhead, beside the peers that are there"
 	@echo "make fuzz SECONDS=60   run each fuzz target that long"
 	@echo "make install    DESTDIR= PREFIX=/usr/local"
@@ -138,10 +139,28 @@ $$(call obj,$$($(1)_SRCS)): | $$($(1)_GEN)
 endef
 $(foreach l,$(LIBRARIES) $(TOOLS),$(eval $(call library,$(l))))
 
-$(B)/%.o: %.c
+# What a tree was made with, and for which folder: with other flags its objects are made again.
+define made_with
+ifneq ($$(file <$(B)/$(1)),$$(MADE_WITH_$(1)))
+.PHONY: $(B)/$(1)
+endif
+$(B)/$(1): export MADE_WITH := $$(MADE_WITH_$(1))
+$(B)/$(1):
+	@mkdir -p $$(@D)
+	@printf %s "$$$$MADE_WITH" >$$@
+endef
+MADE_WITH_flags := $(COMPILE) $(LINK)
+MADE_WITH_folder := $(LIBEXECDIR)
+$(eval $(call made_with,flags))
+$(eval $(call made_with,folder))
+
+$(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	@echo "  CC      $<"
 	@$(COMPILE) -MMD -MP -c $< -o $@
+
+$(B)/common/base/toolpath.o: $(B)/folder
+$(B)/common/base/toolpath.o: CPPFLAGS += -DPROFPIPE_LIBEXECDIR='"$(LIBEXECDIR)"'
 
 $(B)/tests/unit/%.o $(B)/tests/fuzz/%.o: OUR_CFLAGS += -Wno-format-truncation -Wno-null-dereference
 $(B)/tests/unit/%.o $(B)/tests/fuzz/%.o: CFLAGS += $(TEST_CFLAGS)
@@ -293,10 +312,10 @@ install: all
 	        install -m 644 packaging/profpipe.conf $(DESTDIR)$(SYSCONFDIR)/profpipe/
 
 # debhelper's folders lie in debian/, which it insists on.
-deb: all
+deb:
 	@packaging/deps.sh deb
 	rm -rf build/deb && mkdir -p build/deb
-	DEB_RULES_REQUIRES_ROOT=no TREE=$(B) debian/rules binary >build/deb/log 2>&1 || \
+	DEB_RULES_REQUIRES_ROOT=no debian/rules binary >build/deb/log 2>&1 || \
 	        { cat build/deb/log; exit 1; }
 	DEB_RULES_REQUIRES_ROOT=no debian/rules clean >>build/deb/log 2>&1
 	@ls build/deb/*.deb

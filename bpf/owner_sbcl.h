@@ -248,8 +248,8 @@ ENV_FUNCTION __u32 owner_sbcl_frames(__u64 fp, __u64 back)
 		env_read_user(&back, sizeof(back), fp + 8) == 0 && owner_sbcl_returns(back));
 }
 
-/* Whose RBP the frame at pc has: enum owner_sbcl, or the address of its return address. back: the
- * return address by RBP. */
+/* Tells to which frame RBP belongs at pc: enum owner_sbcl, or the address of the frame's return
+ * address. back: the return address that RBP leads to. */
 ENV_FUNCTION __u64 owner_sbcl(__u64 pc, __u64 sp, __u64 fp, __u64 back)
 {
 	__u64 is, caller = pc & OWNER_CALLER;

@@ -43,8 +43,8 @@
 #define RULE_SHORT_RBX_AT(n) ((n)&7)	    /* likewise RBX */
 /* The one of no words: the code has no layout, but was called by a stub that has (bpf/stub.h). */
 #define RULE_STUB RULE_SHORT
-/* In a config (bpf/runtime.h), above such a number: all calls come from one C function with rows,
- * whose return address lies so many words below RBP. 0: from stubs. */
+/* Bits 16 to 23 of a config's rule (bpf/runtime.h): all calls come from one C function with rows,
+ * whose return address lies so many words below RBP. 0: they come from stubs. */
 #define RULE_STUB_BELOW_SHIFT 16
 #define RULE_STUB_BELOW_MAX 255
 

@@ -1,56 +1,68 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Checks that no compiler makes: form, which file may include and which program link what, and the
-# manual pages.
+# Checks that no compiler makes: form, which file may include and which program link what, what
+# nobody uses, and the manual pages. New files count, whether git knows them or not.
 #   tests/lint.sh TREE TOOL...
 set -u
 cd "$(dirname "$0")/.." || exit 1
 tree=$1; shift
 bad=0
 fail() { echo "lint: $*"; bad=1; }
+files() {
+	git ls-files --cached --others --exclude-standard -- "$@" | sort -u |
+		while IFS= read -r f; do [ ! -e "$f" ] || echo "$f"; done
+}
 
 # Kernel style as far as a machine can say it.
-sources=$(git ls-files '*.c' '*.h' '*.def' '*.py' '*.sh' '*.js' '*.css' '*.mk' Makefile)
+sources=$(files '*.c' '*.h' '*.def' '*.py' '*.sh' '*.js' '*.css' '*.mk' Makefile)
 grep -nE '[[:blank:]]+$' $sources && fail "blanks at the end of a line"
-clang-format --dry-run -Werror $(git ls-files '*.c' '*.h') || fail "form: \`make format\` mends it"
+clang-format --dry-run -Werror $(files '*.c' '*.h') || fail "form: \`make format\` mends it"
 for f in $sources; do [ -z "$(tail -c 1 "$f")" ] || fail "$f: no line feed at its end"; done
 # 100 columns, where a tab goes to the next multiple of 8. Exempt are recorded and given bytes (test
 # data, corpora, the licence), and an address that alone takes most of a line.
 given='^(LICENSE$|tests/data/python/[0-9.]+\.txt$|tests/fuzz/corpus/)'
-git ls-files | grep -vE "$given" | xargs -d '\n' grep -Il '' | xargs -d '\n' perl -CSD -ne '
+files | grep -vE "$given" | xargs -d '\n' grep -Il '' | xargs -d '\n' perl -CSD -ne '
 	chomp;
 	1 while s/\t/" " x (8 - $-[0] % 8)/e;
 	print "$ARGV:$.: ", length, " columns\n" and $bad = 1 if length > 100 && !m{://\S{60}};
 	close ARGV if eof;
 	END { $? ||= $bad }' || fail "lines of more than 100 columns"
-for f in $(git ls-files '*.c' '*.h'); do
+for f in $(files '*.c' '*.h'); do
 	head -n 1 "$f" | grep -q 'SPDX-License-Identifier' ||
 		fail "$f: names no licence in its first line"
 done
-grep -nIE '\b(TODO|FIXME|XXX|HACK)\b' $(git ls-files | grep -vE "^tests/(lint.sh$|fuzz/corpus/)") &&
+grep -nIE '\b(TODO|FIXME|XXX|HACK)\b' $(files | grep -vE "^tests/(lint.sh$|fuzz/corpus/)") &&
 	fail "something is left undone"
 grep -nE '\b(sprintf|strcat|alloca|gets|system|popen)\(' \
-	$(git ls-files 'common/*.c' 'tools/*.c' 'bpf/*.c') && fail "a forbidden function"
+	$(files 'common/*.c' 'tools/*.c' 'bpf/*.c') && fail "a forbidden function"
 
 # Plain English, as far as a machine can say it: "also" in place of a trailing "too", and no user is
 # a he.
-prose=$(git ls-files '*.c' '*.h' '*.def' '*.py' '*.sh' '*.js' '*.mk' '*.md' '*.1' Makefile \
+prose=$(files '*.c' '*.h' '*.def' '*.py' '*.sh' '*.js' '*.mk' '*.md' '*.1' Makefile \
 	packaging debian | grep -vE '^tests/(lint\.sh$|fuzz/corpus/|data/)')
 grep -nIE ', too[.;:,)]' $prose && fail "a trailing \"too\": write \"also\""
 grep -nIwiE 'he|him|his' $prose && fail "a user is no he: write \"it\" or \"their\""
 
 # An include guard is the file's path, so that no two are alike. bpf/runtime.bpf.h is a template.
-for f in $(git ls-files '*.h' ':!bpf/runtime.bpf.h'); do
+for f in $(files '*.h' ':!bpf/runtime.bpf.h'); do
 	guard=$(sed 's,^tools/,,' <<<"$f" | tr a-z A-Z | tr -c 'A-Z0-9\n' _)
 	grep -q "^#ifndef $guard$" "$f" || fail "$f: its include guard is not $guard"
 done
 
+# Each of our headers is named by its whole path, so that the checks below see it.
+grep -nE '^[[:blank:]]*#[[:blank:]]*include' $(files 'bpf/*.[ch]' 'common/*.[ch]' 'tools/*.[ch]') |
+	grep -vE ':#include ("(bpf|common|tools)/[a-z]|"[a-z]+(\.skel|_walk)\.h"|<)' &&
+	fail "an include that does not begin with bpf/, common/ or tools/"
+grep -nE '#include (<(common|tools|tests)/|"[^"]*\.\.)' \
+	$(files 'bpf/*.[ch]' 'common/*.[ch]' 'tools/*.[ch]') &&
+	fail "a header of ours is included as \"its/whole/path.h\""
+
 # Includes: bpf uses nothing, a library those that its module.mk names, a tool itself
 # and the libraries that it names.
-grep -nE '#include "(common|tools)/' $(git ls-files 'bpf/*.[ch]') &&
+grep -nE '#include "(common|tools)/' $(files 'bpf/*.[ch]') &&
 	fail "bpf includes nothing from common and tools"
 while read -r name folder uses; do
-	grep -noE '#include "(common/[a-z]+|tools/[a-z-]+)/' $(git ls-files "$folder/*.[ch]") \
+	grep -noE '#include "(common/[a-z]+|tools/[a-z-]+)/' $(files "$folder/*.[ch]") \
 		>/tmp/lint.$$
 	while IFS=: read -r file line include; do
 		include=${include#*\"}; include=${include%/}
@@ -63,13 +75,14 @@ done < <(MAKEFLAGS= make -s uses)
 rm -f /tmp/lint.$$
 
 # Folders stand on each other: no circle among those of a library, of a tool, or of all.
-git grep -nE '^#include "(common|tools)/' -- 'common/*.[ch]' 'tools/*.[ch]' |
+git grep --untracked -nE '^#include "(common|tools)/' -- 'common/*.[ch]' 'tools/*.[ch]' |
 	sed -E 's,/[^/:]*:[0-9]+:#include "([^"]*)/[^/"]*".*,\t\1,' |
 	sort -u | tsort >/dev/null || fail "folders include each other in a circle"
 
 # So do nouns. A noun is NOUN.c, NOUN.h and NOUN_internal.h, and each file without a header of its
 # own that includes the latter.
-git grep -E '^#include "(bpf|common|tools)/' -- 'bpf/*.[ch]' 'common/*.[ch]' 'tools/*.[ch]' |
+git grep --untracked -E '^#include "(bpf|common|tools)/' -- \
+	'bpf/*.[ch]' 'common/*.[ch]' 'tools/*.[ch]' |
 	perl -ne '
 	m{^(.*)\.[ch]:#include "(.*)\.(?:[a-z]+)"} or next;
 	my ($from, $to) = ($1, $2);
@@ -148,21 +161,21 @@ for t in "$@"; do
 done
 
 # A fuzz target needs inputs to replay, and a line in the list of readers of foreign bytes.
-targets=$(git ls-files 'tests/fuzz/*/*.c')
+targets=$(files 'tests/fuzz/*/*.c')
 for f in $targets; do
 	noun=$(basename "$f" .c)
-	[ -n "$(git ls-files "tests/fuzz/corpus/$noun/")" ] ||
+	[ -n "$(files "tests/fuzz/corpus/$noun/")" ] ||
 		fail "$f: has no corpus in tests/fuzz/corpus/$noun"
 	grep -q "^- \`$noun\`: " tests/fuzz/README.md ||
 		fail "$f: is not in the list of tests/fuzz/README.md"
 done
 for noun in $(sed -n 's/^- `\([a-z_]*\)`: .*/\1/p' tests/fuzz/README.md) \
-	$(git ls-files tests/fuzz/corpus | cut -d/ -f4 | sort -u); do
+	$(files tests/fuzz/corpus | cut -d/ -f4 | sort -u); do
 	grep -q "/$noun\.c$" <<<"$targets" || fail "tests/fuzz: $noun is no target"
 done
 
 # A link from one page to another file of the tree.
-for page in $(git ls-files '*.md'); do
+for page in $(files '*.md'); do
 	for link in $(grep -oE '\]\([^)#:]+[)#]' "$page" | sed 's/^..//; s/.$//'); do
 		[ -e "$(dirname "$page")/$link" ] ||
 			fail "$page: links to $link, which does not exist"
@@ -177,5 +190,10 @@ for word in $(sed -nE "$reasons" bpf/errors.def); do
 done
 
 mandoc -T lint -W warning docs/*.1 || fail "manual pages"
+for page in docs/*.1; do
+	mandoc -T ascii "$page" | col -b | grep -n "''" && fail "$page: quotes in quotes"
+done
+
+python3 tests/unused.py $(files '*.c' '*.h' '*.def' '*.mk' Makefile) || fail "what nobody uses"
 [ $bad -eq 0 ] && echo "lint: nothing found"
 exit $bad

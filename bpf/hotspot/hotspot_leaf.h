@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * How much of its frame HotSpot's code at the leaf has (hotspot_walk.h).
+ * Tells how much of its frame HotSpot's code at the leaf has made (hotspot_walk.h).
  *
  * All compiled code pushes RBP and lowers RSP, or lowers RSP and stores RBP. A blob says from where
  * on the frame is complete. At its end the code raises RSP, pops RBP, asks whether a safepoint

@@ -256,8 +256,10 @@ int cmdline_seconds(const struct cmdline *c, double *ret)
 		d *= *end == 's' ? 1 : *end == 'm' ? 60 : *end == 'h' ? 3600 : 0;
 		end++;
 	}
-	if (!number || *end || !(d > 0) || d > SECONDS_MAX)
+	if (!number || *end)
 		return cmdline_refuse(c, "not a duration; give seconds above 0, as 90, 1.5 or 2m");
+	if (!(d > 0) || d > SECONDS_MAX)
+		return cmdline_refuse(c, "out of range; give seconds above 0, as 90, 1.5 or 2m");
 	*ret = d;
 	return EXITS_GO_ON;
 }

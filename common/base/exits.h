@@ -13,9 +13,12 @@ enum {
 	EXITS_GO_ON = -1,
 	EXITS_DONE = 0,
 	EXITS_FAILED = 1,
-	EXITS_USAGE = 2, /* the command line is wrong */
-	EXITS_CUT = 3,	 /* prof-export: all input was written, but the stream has no proper end */
-	EXITS_AGAIN = 75 /* a peer is lost or did not come: start the tool again (EX_TEMPFAIL) */
+	EXITS_USAGE = 2,  /* the command line is wrong */
+	EXITS_CUT = 3,	  /* prof-export: all input was written, but the stream has no proper end */
+	EXITS_AGAIN = 75, /* a peer is lost or did not come: start the tool again (EX_TEMPFAIL) */
+	/* As a shell says of a command that cannot be run, or is not there. */
+	EXITS_NOT_RUN = 126,
+	EXITS_NOT_FOUND = 127,
 };
 
 #endif

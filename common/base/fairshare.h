@@ -29,7 +29,8 @@ struct fairshare {
 	uint64_t all;	/* set by the caller */
 	uint64_t taker; /* likewise: 1: there is one; 0: only holders */
 	uint64_t share;
-	uint64_t given, among; /* in this pass: held by those below the share; number of others */
+	/* In this pass: what those hold who are below the share, and how many others there are. */
+	uint64_t given, among;
 };
 
 static inline void fairshare_show(struct fairshare *f, uint64_t held)

@@ -6,6 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
+const char *tool_folder(void)
+{
+	return PROFPIPE_LIBEXECDIR;
+}
+
 int tool_path(const char *name, char *ret, size_t size)
 {
 	/* First beside this binary, as in the build; then where `make install` puts tools, relative
@@ -24,7 +29,7 @@ int tool_path(const char *name, char *ret, size_t size)
 		if (used > 0 && (size_t)used < size && access(ret, X_OK) == 0)
 			return 0;
 	}
-	used = snprintf(ret, size, "%s/%s", PROFPIPE_LIBEXECDIR, name);
+	used = snprintf(ret, size, "%s/%s", tool_folder(), name);
 	if (used < 0 || (size_t)used >= size)
 		return -ENAMETOOLONG;
 	return access(ret, X_OK) == 0 ? 0 : -ENOENT;

@@ -8,5 +8,7 @@
 /* The executable of this name: beside the running binary, or where `make install` put it. 0,
  * -ENOENT, -ENAMETOOLONG. */
 int tool_path(const char *name, char *ret, size_t size);
+/* Where `make install` puts the tools. */
+const char *tool_folder(void);
 
 #endif

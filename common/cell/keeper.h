@@ -31,7 +31,8 @@ pid_t keeper_fork(int *ret_socket);
  * worker holds a log open or writes into it. stderr_too: false leaves stderr as it is. 0,
  * -errno. */
 int keeper_hold(const int *fds, unsigned n, bool stderr_too);
-/* In a new worker: the same. It keeps what the keeper holds (n), with its own socket. 0, -errno. */
+/* In a new worker: as keeper_hold, for the n descriptors that the keeper holds, with `socket` in
+ * place of the keeper's own. 0, -errno. */
 int keeper_hold_as_worker(int socket, unsigned n);
 /* In a new keeper: forgets the tool's handlers of signals, and ignores those that a terminal sends
  * to all of its processes. */

@@ -167,7 +167,7 @@ def test_stats_say_what_a_file_holds_and_all_together():
 
 
 @pytest.mark.parametrize("kind, want",
-                         [("missing", "No such file"), ("folder", "a directory"),
+                         [("missing", "No such file"), ("folder", "a folder"),
                           ("text", "no ELF magic"), ("empty", "no ELF magic"),
                           ("fifo", "not a regular file"), ("32", "32-bit"),
                           ("machine", "another machine"), ("head", "truncated"),

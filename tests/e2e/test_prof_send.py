@@ -422,10 +422,6 @@ def test_token_files_that_are_missing_or_of_others_are_refused(tmp_path):
 def test_a_token_that_rotates_is_followed(tmp_path):
     token = write(tmp_path / "token", "authorization: one\n")
     with GrpcReceiver() as r, Live("--otlp", r.url, "--otlp-header-file", token) as live:
-        def next_token():
-            live.give(A)
-            assert r.wait(len(r.taken) + 1)
-            return r.headers[-1]["authorization"]
         live.give(A)
         assert r.wait(1)
         # By another file under its name, in place, and by a link to another folder's file.

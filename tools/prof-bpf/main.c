@@ -614,7 +614,7 @@ static int reduce(void)
 	const char *step = NULL;
 	int r = sandbox_reduce(SANDBOX_RUN_CAPS, &step);
 
-	return r ? fail(step, r, "it is a bug: report this line") : 0;
+	return r ? fail(step, r, "this is a bug: report this line") : 0;
 }
 
 /* If seccomp is not available, the tool goes on without: then only our code limits the use of the
@@ -634,7 +634,8 @@ static int bound_calls(const struct prof *p)
 			    strerror(-r));
 		return 0;
 	}
-	return r ? fail("the system calls cannot be restricted", r, "it is a bug: report this line")
+	return r ? fail("the system calls cannot be restricted", r,
+			"this is a bug: report this line")
 		 : 0;
 }
 

@@ -56,7 +56,7 @@ static const char usage[] =
 	"\n"
 	"  -e, --exe FILE       print the functions, files and lines of ELF addresses of FILE\n"
 	"  -a, --addresses      print each address before its function\n"
-	"  -s, --basenames      print file names without their directories\n"
+	"  -s, --basenames      print file names without their folders\n"
 	"  -f, -i, -C, -p       accepted for compatibility with addr2line; always in effect\n"
 	"  -m, --memory SIZE    memory for symbols and DWARF (default 16M; with -e 1G)\n"
 	"      --names all|interpreted|none\n"

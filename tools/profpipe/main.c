@@ -32,7 +32,7 @@ static int become_dump(char **argv)
 		r = -errno;
 	}
 	log_error("prof-dump cannot be run: %s; profpipe looks for it beside itself and in %s",
-		  strerror(-r), PROFPIPE_LIBEXECDIR);
+		  strerror(-r), tool_folder());
 	return EXITS_FAILED;
 }
 

@@ -5,7 +5,7 @@
  *  - Both files of a process are requested at the first frame in its generated code. They stay open
  *    and are read on as they grow.
  *  - A runtime writes a name when it likes, possibly after the code ran. So callers hold back
- *    frames that have no name yet (named.c).
+ *    frames that have no name yet.
  *  - A missing file is requested again, less and less often.
  *  - An open file stays open until its process ends, so that its last lines can still be read
  *    then.

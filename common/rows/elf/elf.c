@@ -50,7 +50,7 @@ static int check_header(int fd, struct elf_file *f, bool *ret_sections, const ch
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (S_ISDIR(st.st_mode)) {
-		*ret_why = "a directory";
+		*ret_why = "a folder";
 		return ROWS_NOT_ELF;
 	}
 	if (!S_ISREG(st.st_mode)) {

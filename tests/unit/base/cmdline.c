@@ -274,8 +274,9 @@ Test(cmdline, modes_are_octal)
 
 Test(cmdline, durations_are_seconds_above_0)
 {
-	static const char *const bad[] = { "",	"0",  "-1", "nan",  "inf",  "5x",  "5ms",
-					   "m", " 5", "+5", "1e10", "0x10", "1..5" };
+	static const char *const bad[] = { "",	"-1", "nan", "inf",  "5x",  "5ms",
+					   "m", " 5", "+5",  "0x10", "1..5" };
+	static const char *const beyond[] = { "0", "1e10", "99999999999999" };
 	static const char *const minutes[] = { "120", "120s", "2m", "1.2e2" };
 	struct cmdline c = valued("0.25");
 	struct caught said;
@@ -293,6 +294,12 @@ Test(cmdline, durations_are_seconds_above_0)
 		catch_begin(&said, STDERR_FILENO);
 		expect_line(&said, cmdline_seconds(&c, &d), bad[i],
 			    "not a duration; give seconds above 0, as 90, 1.5 or 2m");
+	}
+	for (size_t i = 0; i < sizeof(beyond) / sizeof(beyond[0]); i++) {
+		c = valued(beyond[i]);
+		catch_begin(&said, STDERR_FILENO);
+		expect_line(&said, cmdline_seconds(&c, &d), beyond[i],
+			    "out of range; give seconds above 0, as 90, 1.5 or 2m");
 	}
 }
 

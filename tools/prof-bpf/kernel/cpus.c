@@ -266,9 +266,8 @@ int cpus_serve(const struct cpus_config *c)
 	(void)landlock_enter(LANDLOCK_NOTHING, NULL);
 	const int r = seccomp_enter(lists, 2, true);
 	if (r && r != -EOPNOTSUPP && r != -EPERM && r != -EACCES && r != -ENOSYS) {
-		log_error(
-			"the system calls cannot be restricted: %s; it is a bug: report this line",
-			strerror(-r));
+		log_error("system calls cannot be restricted: %s; this is a bug: report this line",
+			  strerror(-r));
 		return EXITS_FAILED;
 	}
 	for (unsigned i = 0; i < n; i++)

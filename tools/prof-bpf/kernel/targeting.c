@@ -232,7 +232,7 @@ int targeting_fill(struct targeting *t, const struct targeting_maps *maps)
 
 		if (r) {
 			log_error("--%s: %s: cannot be entered into a BPF map: %s; "
-				  "it is a bug: report this line",
+				  "this is a bug: report this line",
 				  targets_name(&t->targets->list[i]), t->targets->list[i].text,
 				  strerror(-r));
 			return r;

@@ -37,7 +37,7 @@ int opener_submit(struct opener *o, const struct opener_request *q, opener_done 
 		  uint64_t *ret_ticket);
 /* The callback of this ticket will not be called. */
 void opener_cancel(struct opener *o, uint64_t ticket);
-/* Call it a few times a second: frees what copies no longer take. */
+/* Call it a few times a second: counts the room of copies that nobody has open as free again. */
 void opener_tick(struct opener *o, uint64_t now_ns);
 
 struct opener_figures {

@@ -21,7 +21,7 @@ struct index {
 	uint32_t *slots; /* number + 1, 0 for empty */
 	uint32_t *hashes;
 	size_t cap, len; /* cap: a power of two, or 0 */
-	/* Entries added when the table may no longer grow (reserve, pool.h); NULL: none. */
+	/* Holds what was added after the pool allowed no growth (pool.h); NULL: nothing was. */
 	struct index *late;
 };
 

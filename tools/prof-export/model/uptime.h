@@ -23,8 +23,9 @@ struct uptime {
 
 /* Another prof-bpf follows. */
 void uptime_next(struct uptime *l);
-/* The present one has sampled since ns; it still samples at ns. */
+/* The present one has sampled since ns. */
 void uptime_since(struct uptime *l, uint64_t ns);
+/* The present one still samples at ns. */
 void uptime_until(struct uptime *l, uint64_t ns);
 /* Another output follows: first_ns and the sums are of what comes from the last known moment on. */
 void uptime_divide(struct uptime *l);

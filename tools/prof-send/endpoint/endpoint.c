@@ -192,7 +192,7 @@ const char *endpoint_error(int verdict)
 	case ENDPOINT_MALFORMED:
 		return "is not a URL; write http://HOST:4317 or https://HOST:4317";
 	default:
-		return "cannot be read: out of memory; free some";
+		return "cannot be read: out of memory; raise --memory";
 	}
 }
 

@@ -217,6 +217,6 @@ const char *headers_error(int verdict)
 	case HEADERS_MANY:
 		return "exceeds the limit of 64 headers or 64 KiB; remove some";
 	default:
-		return "cannot be kept: out of memory; free some";
+		return "cannot be kept: out of memory; raise --memory";
 	}
 }

@@ -23,7 +23,7 @@ static const char *reason(int r)
 	case -EAGAIN:
 		return "changes all the time; replace it by another file at once";
 	case -ENOMEM:
-		return "does not fit into memory; free some";
+		return "does not fit into memory; raise --memory";
 	default:
 		return lender_error(r);
 	}

@@ -9,7 +9,7 @@
 
 struct addresses {
 	bool show_address; /* print each address before its function */
-	bool basenames;	   /* file names without their directories */
+	bool basenames;	   /* file names without their folders */
 	struct names names;
 };
 

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include "tools/profpipe/options/otlp.h"
 
-#define SENDCHECK_REFUSED 1
 #define SENDCHECK_TEXT 1024
+enum sendcheck_verdict { SENDCHECK_REFUSED = 1 };
 /* 0; SENDCHECK_REFUSED, with prof-send's reason and remedy, as "--otlp: x: …"; -errno: prof-send
  * cannot be run. */
 int sendcheck_run(const struct otlp_words *o, char ret[static SENDCHECK_TEXT]);

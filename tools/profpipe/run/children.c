@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include "common/base/buf.h"
 #include "common/base/clock.h"
+#include "common/base/exits.h"
 #include "common/base/fd.h"
 #include "common/base/log.h"
 #include "common/base/procfs.h"
@@ -113,7 +114,7 @@ static void become(const char *path, const struct child_start *how, const struct
 	}
 	const ssize_t written = write(error, &r, sizeof(r));
 
-	_exit(written == sizeof(r) ? 127 : 126);
+	_exit(written == sizeof(r) ? EXITS_NOT_FOUND : EXITS_NOT_RUN);
 }
 
 /* The errno of a failed exec; 0 if the exec closed the pipe. */
@@ -504,9 +505,13 @@ const char *child_trouble(int r)
 	if (r == CHILD_NO_NULL)
 		return "/dev/null cannot be opened; mknod -m 666 /dev/null c 1 3, "
 		       "or mount a /dev with it";
-	if (r == -ENOENT)
-		return "No such file or directory; "
-		       "install it beside profpipe or in " PROFPIPE_LIBEXECDIR;
+	static char text[4400];
+
+	if (r == -ENOENT) {
+		snprintf(text, sizeof(text), "%s; install it beside profpipe or in %s",
+			 strerror(ENOENT), tool_folder());
+		return text;
+	}
 	const char *remedy = r == -EMFILE || r == -ENFILE
 				     ? "; raise the limit of open files (ulimit -n, fs.file-max)"
 			     : r == -EAGAIN || r == -ENOMEM
@@ -514,7 +519,6 @@ const char *child_trouble(int r)
 				       "memory.max, ulimit -u)"
 			     : r == -EACCES || r == -ENOEXEC ? "; install profpipe again"
 							     : "";
-	static char text[160];
 
 	snprintf(text, sizeof(text), "%s%s", strerror(-r), remedy);
 	return text;

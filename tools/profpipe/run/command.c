@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "common/base/exits.h"
 #include "common/base/fd.h"
 #include "tools/profpipe/run/target.h"
 
@@ -35,14 +36,14 @@ static void run(char **argv, int hold, int error)
 		_exit(0);
 	/* Keep only standard input, output and error; exec closes the error pipe. */
 	if (error != 3 && dup3(error, 3, O_CLOEXEC) < 0)
-		_exit(126);
+		_exit(EXITS_NOT_RUN);
 	if (close_range(4, ~0u, 0) < 0)
-		_exit(126);
+		_exit(EXITS_NOT_RUN);
 	execvp(argv[0], argv);
 	const int e = errno;
 	const ssize_t written = write(3, &e, sizeof(e));
 
-	_exit(written == sizeof(e) && e == ENOENT ? 127 : 126);
+	_exit(written == sizeof(e) && e == ENOENT ? EXITS_NOT_FOUND : EXITS_NOT_RUN);
 }
 
 int command_prepare(struct command *c, char **argv)

@@ -180,7 +180,7 @@ static void check_command(struct run *r)
 	if (!e)
 		return;
 	run_fail(r, "%s: cannot be run: %s; name a program", r->o->command[0], strerror(-e));
-	r->status = e == -ENOENT ? 127 : 126;
+	r->status = e == -ENOENT ? EXITS_NOT_FOUND : EXITS_NOT_RUN;
 	r->phase = RUN_OVER;
 }
 

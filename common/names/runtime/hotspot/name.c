@@ -10,8 +10,7 @@
 #include "common/names/runtime/hotspot/hotspot.h"
 
 #define MAX_CONST (66u << 10) /* bytes of a ConstMethod with its lines that are read */
-#define GUESS_CONST 512u
-#define BEFORE 8u /* bytes before an object that may be read with it */
+#define BEFORE 8u	      /* bytes before an object that may be read with it */
 
 /* What the copy has: the steps by number. */
 enum step {
