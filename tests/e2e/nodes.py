@@ -39,8 +39,7 @@ def from_npm(number):
 
 
 class Usable(os.PathLike):
-    """A Node.js that profpipe knows, looked for when its path is first needed. profpipe does not
-    know Debian's, which is stripped."""
+    """A Node.js that profpipe knows, looked for when its path is first needed."""
 
     @functools.lru_cache(None)
     def __fspath__(self):

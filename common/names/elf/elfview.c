@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include "common/names/elf/elfview.h"
@@ -9,6 +10,9 @@
 #define CHUNK_SYMBOLS 512
 #define MAX_CHAIN 4096	      /* symbols of one hash bucket */
 #define MAX_WORDS (64u << 20) /* bytes of a section that are searched */
+#define MAX_FIND (128u << 20)
+#define CHUNK_FIND (64u << 10)
+#define MAX_TEXT 128 /* bytes of a string that is searched, with both NULs */
 
 void elfview_init(struct elfview *im, const struct symfile *file)
 {
@@ -45,6 +49,59 @@ int elfview_string(const struct elfview *im, uint64_t address, char *into, size_
 		size = (size_t)left + 1;
 	r = symfile_read(im->file, offset, into, size - 1);
 	into[r ? 0 : size - 1] = '\0';
+	return r;
+}
+
+int elfview_find(const struct elfview *im, const char *section, struct span what, uint64_t from,
+		 uint64_t *ret)
+{
+	const struct symfile_section *s;
+	int r = symfile_section(im->file, section, &s);
+
+	if (r || s->type == SHT_NOBITS || s->size > MAX_FIND || what.len > CHUNK_FIND / 2)
+		return SYMFILE_NONE;
+
+	uint64_t at = from > s->addr ? from - s->addr : 0;
+	uint8_t *chunk = malloc(CHUNK_FIND);
+
+	r = chunk ? SYMFILE_NONE : -ENOMEM;
+	/* Chunks overlap, since the bytes may cross their border. */
+	while (r == SYMFILE_NONE && at < s->size && s->size - at >= what.len) {
+		const uint64_t left = s->size - at;
+		const size_t n = left < CHUNK_FIND ? (size_t)left : CHUNK_FIND;
+
+		r = symfile_read(im->file, s->offset + at, chunk, n);
+		const uint8_t *found = r ? NULL : memmem(chunk, n, what.data, what.len);
+
+		if (found)
+			*ret = s->addr + at + (uint64_t)(found - chunk);
+		else
+			r = r ? r : SYMFILE_NONE;
+		at += n - (what.len - 1);
+	}
+	free(chunk);
+	return r;
+}
+
+int elfview_text(const struct elfview *im, const char *section, const char *text, uint64_t *ret)
+{
+	const struct symfile_section *s;
+	const size_t len = strlen(text);
+	char bytes[MAX_TEXT] = { 0 }, first[MAX_TEXT];
+	int r = symfile_section(im->file, section, &s);
+
+	assert(len < MAX_TEXT - 1);
+	if (r)
+		return r;
+	if (s->type != SHT_NOBITS && elfview_string(im, s->addr, first, len + 2) == 0 &&
+	    strcmp(first, text) == 0) {
+		*ret = s->addr;
+		return 0;
+	}
+	memcpy(bytes + 1, text, len);
+	r = elfview_find(im, section,
+			 (struct span){ .data = (const uint8_t *)bytes, .len = len + 2 }, 0, ret);
+	*ret += r == 0;
 	return r;
 }
 

@@ -53,6 +53,11 @@ void elfview_done(struct elfview *im);
 int elfview_read(const struct elfview *im, uint64_t address, void *into, size_t n);
 /* Reads at most size - 1 bytes of a string, and NUL-terminates it. */
 int elfview_string(const struct elfview *im, uint64_t address, char *into, size_t size);
+/* Finds bytes in a section, in what begins at or behind an address. 0, SYMFILE_NONE: not found. */
+int elfview_find(const struct elfview *im, const char *section, struct span what, uint64_t from,
+		 uint64_t *ret);
+/* Finds a string, which begins its section or follows another one's NUL. */
+int elfview_text(const struct elfview *im, const char *section, const char *text, uint64_t *ret);
 /* Reads n words. Words that are relocated to addresses of this image are such addresses; all others
  * are as in the file. */
 int elfview_words(struct elfview *im, uint64_t address, uint64_t *ret, size_t n);

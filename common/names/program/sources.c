@@ -8,6 +8,7 @@
 #include "common/names/elf/plt.h"
 #include "common/names/program/gosym.h"
 #include "common/names/program/sources.h"
+#include "common/names/runtime/v8/builtins.h"
 
 #define MAX_ASKED 16   /* files that one lookup may get */
 #define MAX_WANTS 4096 /* files that one lookup may want, with those that cannot be had */
@@ -20,6 +21,7 @@ struct sources {
 	struct symindex *symbols, *debug_symbols; /* of main and debug */
 	struct dwarfinfo *dwarf;
 	struct gosym *go;
+	struct v8_builtins *builtins;
 	struct funcbounds *bounds;
 	uint64_t dwarf_max;
 	enum sources_step step;
@@ -33,7 +35,7 @@ struct sources {
 	uint8_t want_id[8];
 	char want_name[NAMES_TEXT + 1];
 	bool unproven; /* the checksum of the debug file is still to be compared */
-	bool dwarf_tried, dwarf_too_large, dwarf_lost, go_tried;
+	bool dwarf_tried, dwarf_too_large, dwarf_lost, go_tried, builtins_tried;
 };
 
 /* The file that has the DWARF: the program itself or its debug file. */
@@ -76,6 +78,7 @@ void sources_free(struct sources *p)
 		return;
 	dwarfinfo_free(p->dwarf);
 	gosym_free(p->go);
+	v8_builtins_free(p->builtins);
 	funcbounds_free(p->bounds);
 	symindex_free(p->symbols);
 	symindex_free(p->debug_symbols);
@@ -426,6 +429,24 @@ static int prefer_known(struct sources *p, uint64_t address, struct names *ret)
 	return 0;
 }
 
+/* V8's builtins have the names of their symbols also where the file has no symbols. Without memory
+ * for their tables, symbols remain. 0, SYMFILE_NONE. */
+static int lookup_builtin(struct sources *p, uint64_t address, struct names *ret)
+{
+	char name[V8_BUILTIN_NAME];
+
+	if (!p->builtins_tried && v8_builtins_open(p->main, &p->builtins) != 0)
+		p->builtins = NULL;
+	p->builtins_tried = true;
+	if (!p->builtins || v8_builtins_name(p->builtins, p->main, address, name) != 0)
+		return SYMFILE_NONE;
+	names_reset(ret);
+	ret->calls[0] = (struct call){ 0 };
+	ret->count = 1;
+	names_set(ret, &ret->calls[0], name);
+	return 0;
+}
+
 int sources_lookup(struct sources *p, uint64_t address, struct names *ret)
 {
 	char name[SYMFILE_NAME];
@@ -439,6 +460,8 @@ int sources_lookup(struct sources *p, uint64_t address, struct names *ret)
 			return e;
 	}
 	if (p->go && gosym_lookup(p->go, address, ret) == 0)
+		return 0;
+	if (lookup_builtin(p, address, ret) == 0)
 		return 0;
 	if (p->unproven && prove_debug(p))
 		return PROGRAM_AGAIN;
@@ -553,5 +576,7 @@ size_t sources_bytes(const struct sources *p)
 	return sizeof(*p) + symfile_bytes(p->main) + symindex_bytes(p->symbols) +
 	       (p->debug ? symfile_bytes(p->debug) + symindex_bytes(p->debug_symbols) : 0) +
 	       (p->alt ? symfile_bytes(p->alt) : 0) + (p->dwarf ? dwarfinfo_bytes(p->dwarf) : 0) +
-	       (p->go ? gosym_bytes(p->go) : 0) + (p->bounds ? funcbounds_bytes(p->bounds) : 0);
+	       (p->go ? gosym_bytes(p->go) : 0) +
+	       (p->builtins ? v8_builtins_bytes(p->builtins) : 0) +
+	       (p->bounds ? funcbounds_bytes(p->bounds) : 0);
 }

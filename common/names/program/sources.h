@@ -5,6 +5,7 @@
  *
  * Names come from the first of these that has one:
  *  - Go's own table;
+ *  - the names of V8's builtins;
  *  - DWARF, its own or the debug file's;
  *  - .symtab, its own or the debug file's;
  *  - MiniDebugInfo and .dynsym.

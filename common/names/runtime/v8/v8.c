@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A file contains V8 if it defines v8::internal::Version, which all builds export that anything
- * else links to, and its interpreter's entry.
+ * else links to, and V8's builtins (builtins.h). Stripped files also have both.
  *
  * Builds for Node.js describe themselves to debuggers (v8dbg_*, tools/gen-postmortem-metadata.py).
  * Their values take precedence; a table by version has the rest.
@@ -11,9 +11,9 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include "common/names/runtime/v8/builtins.h"
 #include "common/names/runtime/v8/v8.h"
 
-#define BUILTINS_MAX (16u << 20) /* bytes of all builtins */
 #define SYMBOL(name) "_ZN2v88internal" name
 
 /* --- what a build tells of itself --- */
@@ -83,53 +83,15 @@ static bool read_version(const struct elfview *im, struct v8_version *ret)
 
 /* --- builtins --- */
 
-struct builtins {
-	uint64_t start, end; /* addresses of all of them */
-	uint64_t entry, entry_end, handlers;
-};
-
-static int note_builtin(void *ctx, const char *name, const struct elfview_symbol *s)
-{
-	struct builtins *b = ctx;
-
-	if (s->value < b->start || !b->start)
-		b->start = s->value;
-	if (s->value + s->size > b->end)
-		b->end = s->value + s->size;
-	if (strcmp(name, "Builtins_InterpreterEntryTrampoline") == 0) {
-		b->entry = s->value;
-		b->entry_end = s->value + s->size;
-	}
-	if (strcmp(name, "Builtins_WideHandler") == 0)
-		b->handlers = s->value;
-	return 0;
-}
-
-/* Finds the builtins by their symbols. They are in one piece, bytecode handlers last. */
-static int find_builtins(struct elfview *im, struct builtins *ret, uint64_t *ret_offset)
-{
-	uint64_t left;
-	int r = elfview_symbols(im, false, "Builtins_", note_builtin, ret);
-
-	if (r < 0)
-		return r;
-	if (r || !ret->entry || ret->handlers <= ret->entry || ret->handlers >= ret->end ||
-	    ret->end - ret->start > BUILTINS_MAX ||
-	    symfile_offset(im->file, ret->start, ret_offset, &left) != 0 ||
-	    ret->end - ret->start > left)
-		return RUNTIME_NOT_MINE;
-	return 0;
-}
-
 /* Where the interpreter's entry makes its frame: push rbp; mov rbp, rsp. */
-static uint16_t find_frame(const struct elfview *im, const struct builtins *b)
+static uint16_t find_frame(const struct elfview *im, const struct v8_builtins *b)
 {
 	static const uint8_t makes[] = { 0x55, 0x48, 0x89, 0xe5 };
 	uint8_t code[512];
-	const uint64_t size = b->entry_end - b->entry;
-	const size_t n = size < sizeof(code) ? (size_t)size : sizeof(code);
+	const struct v8_builtin *entry = &b->at[b->entry];
+	const size_t n = entry->size < sizeof(code) ? entry->size : sizeof(code);
 
-	if (elfview_read(im, b->entry, code, n) != 0)
+	if (elfview_read(im, b->start + entry->offset, code, n) != 0)
 		return 0;
 
 	const uint8_t *at = memmem(code, n, makes, sizeof(makes));
@@ -139,36 +101,96 @@ static uint16_t find_frame(const struct elfview *im, const struct builtins *b)
 
 /* --- bytecodes --- */
 
-/* How many bytes each bytecode has: for operands of 1, 2 and 4 bytes. */
+/*
+ * How many bytes each bytecode has, for operands of 1, 2 and 4 bytes: three tables, one behind the
+ * other. All begin with the two prefixes and the bytecodes of the debugger, whose sizes are unlike
+ * anything else. Versions before 9, which have no baseline code, have them in four bytes each.
+ */
 static void read_bytecodes(const struct elfview *im, struct v8_naming *n)
 {
-	struct elfview_symbol s;
+	static const uint8_t first[V8_SCALES][11] = {
+		{ 1, 1, 1, 1, 1, 2, 3, 4, 5, 5, 6 },
+		{ 1, 1, 1, 1, 1, 3, 5, 7, 9, 7, 9 },
+		{ 1, 1, 1, 1, 1, 5, 9, 13, 17, 11, 15 },
+	};
+	uint64_t at[V8_SCALES] = { 0 };
 
-	if (elfview_defined(im, SYMBOL("11interpreter9Bytecodes14kBytecodeSizesE"), &s) != 0 ||
-	    s.size % V8_SCALES || !s.size || s.size / V8_SCALES > V8_BYTECODE_COUNT)
+	for (unsigned i = 0; i < V8_SCALES; i++)
+		if (elfview_find(im, ".rodata",
+				 (struct span){ .data = first[i], .len = sizeof(first[i]) },
+				 i ? at[i - 1] : 0, &at[i]) != 0)
+			return;
+
+	const uint64_t count = at[1] - at[0];
+
+	if (count < sizeof(first[0]) || count > V8_BYTECODE_COUNT || at[2] - at[1] != count)
 		return;
-	n->bytecodes = (uint16_t)(s.size / V8_SCALES);
-	for (uint32_t i = 0; i < V8_SCALES; i++)
-		if (elfview_read(im, s.value + (uint64_t)i * n->bytecodes, n->size[i],
-				 n->bytecodes) != 0)
+	n->bytecodes = (uint16_t)count;
+	for (unsigned i = 0; i < V8_SCALES; i++)
+		if (elfview_read(im, at[i], n->size[i], n->bytecodes) != 0)
 			n->bytecodes = 0;
 }
 
 /* --- the table of code --- */
 
-/* The isolate group has it behind references, to which patches of V8 13.6 added one. Their names
- * are a table in the file, whose size tells. */
-#define NAMES_136 0x3448 /* bytes, where the layout is right */
-
-static uint16_t find_table(const struct elfview *im, const struct v8_version *v, uint16_t usual)
+/* The address of the pointer to the isolate group. IsolateGroup::GetDefault(), which all builds
+ * export, loads it and then counts one more user of the group: mov REG, [rip + d], or lea REG and
+ * mov REG, [REG]. */
+static uint64_t find_group(const struct elfview *im)
 {
-	struct elfview_symbol names;
+	struct elfview_symbol s;
+	uint8_t code[64];
+	int32_t distance;
 
-	if (v->major != 13 || v->minor != 6 ||
-	    elfview_defined(im, SYMBOL("22ExternalReferenceTable9ref_name_E"), &names) != 0 ||
-	    names.size % 8 || names.size > 2 * NAMES_136 || usual + names.size < NAMES_136)
+	if (elfview_exported(im, "_ZN2v812IsolateGroup10GetDefaultEv", &s) != 0 ||
+	    elfview_read(im, s.value, code, sizeof(code)) != 0)
+		return 0;
+	for (size_t i = 0; i + 12 <= sizeof(code); i++) {
+		const uint8_t *p = code + i, reg = p[2] >> 3 & 7;
+		const bool loads = p[0] == 0x48 && (p[2] & 0xc7) == 5;
+		size_t n = 7;
+
+		if (!loads || (p[1] != 0x8b && p[1] != 0x8d))
+			continue;
+		if (p[1] == 0x8d) {
+			if (p[n] != 0x48 || p[n + 1] != 0x8b || p[n + 2] != (reg << 3 | reg))
+				continue;
+			n += 3;
+		}
+		/* lock add dword [REG], 1; lock inc dword [REG]; before the latter may be more. */
+		const uint8_t *lock = memchr(p + n, 0xf0, sizeof(code) - i - n - 2);
+
+		if (!lock || !((lock[1] == 0x83 || lock[1] == 0xff) && lock[2] == reg))
+			continue;
+		memcpy(&distance, p + 3, sizeof(distance));
+		return s.value + i + 7 + (uint64_t)(int64_t)distance;
+	}
+	return 0;
+}
+
+/* The isolate group has the table behind references, to which patches of V8 13.6 added one. Their
+ * names are a table in the file, so the room between two of them tells. */
+#define FIRST_136 "v8_flags.log_or_trace_osr"
+#define LAST_136 "StatsCounter::megamorphic_stub_cache_misses"
+#define NAMES_136 0x3400 /* bytes between them, where the layout is right */
+
+static uint16_t find_table(struct elfview *im, const struct v8_version *v, uint16_t usual)
+{
+	uint64_t text, at[2];
+	size_t found;
+
+	if (v->major != 13 || v->minor != 6)
 		return usual;
-	return (uint16_t)(usual + names.size - NAMES_136);
+	for (unsigned i = 0; i < 2; i++)
+		if (elfview_text(im, ".rodata", i ? LAST_136 : FIRST_136, &text) != 0 ||
+		    elfview_pointers(im, text, &at[i], 1, &found) != 0 || found != 1)
+			return usual;
+
+	const uint64_t names = at[1] - at[0];
+
+	if (names % 8 || names > 2 * NAMES_136 || usual + names < NAMES_136)
+		return usual;
+	return (uint16_t)(usual + names - NAMES_136);
 }
 
 /* --- the whole --- */
@@ -200,9 +222,8 @@ static int describe(struct elfview *im, struct runtime_build *ret)
 	struct v8_config c = { 0 };
 	struct v8_naming n = { 0 };
 	struct v8_version v;
-	struct builtins b = { 0 };
-	struct elfview_symbol group;
-	uint64_t offset;
+	struct v8_builtins *b;
+	uint64_t offset, left;
 
 	if (!read_version(im, &v))
 		return RUNTIME_NOT_MINE;
@@ -211,19 +232,21 @@ static int describe(struct elfview *im, struct runtime_build *ret)
 	if (!v8_layout(&v, &c, &n))
 		return 0;
 
-	int r = find_builtins(im, &b, &offset);
+	int r = v8_builtins_find(im, &b);
 
-	if (r)
+	if (r || symfile_offset(im->file, b->start, &offset, &left) != 0)
 		return r < 0 ? r : 0;
 	read_told(im, &c);
-	if (c.group_table &&
-	    elfview_defined(im, SYMBOL("12IsolateGroup22default_isolate_group_E"), &group) == 0)
-		c.group = group.value - (b.start - offset);
+	if (c.group_table) {
+		const uint64_t group = find_group(im);
+
+		c.group = group ? group - (b->start - offset) : 0;
+	}
 	c.group_table = find_table(im, &v, c.group_table);
-	c.entry_start = b.entry - b.start + offset;
-	c.entry_size = (uint32_t)(b.entry_end - b.entry);
-	c.entry_frame = find_frame(im, &b);
-	c.handlers = b.handlers - b.start + offset;
+	c.entry_start = b->at[b->entry].offset + offset;
+	c.entry_size = b->at[b->entry].size;
+	c.entry_frame = find_frame(im, b);
+	c.handlers = b->at[b->handlers].offset + offset;
 	read_bytecodes(im, &n);
 
 	struct runtime_config *config = &ret->config;
@@ -233,12 +256,13 @@ static int describe(struct elfview *im, struct runtime_build *ret)
 	config->ranges = 2;
 	config->shown = 1;
 	config->loop[0] = (struct runtime_range){ .start = c.handlers,
-						  .end = b.end - b.start + offset };
+						  .end = b->end - b->start + offset };
 	config->loop[1] = (struct runtime_range){ .start = offset, .end = c.handlers };
 	config->copy = copy;
 	memcpy(config->own, &c, sizeof(c));
 	memcpy(ret->naming, &n, sizeof(n));
 	ret->known = true;
+	v8_builtins_free(b);
 	return 0;
 }
 
