@@ -107,6 +107,8 @@ enum v8_told {
 #define V8_SHAPE_TEXT (V8_SHAPE_SCRIPT + V8_SCRIPT_PARTS)
 /* The function's text is told, instead of the ends of its lines. */
 #define V8_SHAPE_IS_TEXT (V8_SHAPE_TEXT + 1)
+/* The first of bits that say of which parts something is missing behind them. */
+#define V8_SHAPE_CUT (V8_SHAPE_IS_TEXT + 1)
 
 /* Bytes copied of each, at most. */
 #define V8_NAME_BYTES 128u

@@ -32,6 +32,8 @@ struct v8_walk {
 	__u64 part, part_skip, part_length; /* where v8_text is */
 	__u64 tell_identity, tell_shared;   /* of an object to copy; 0: none */
 	__u32 kind, wide;
+	__u32 lost; /* 1: an object could not be read, as while the garbage collector moves it */
+	__u32 cut;  /* 1: v8_text has found a part of the string only */
 };
 
 #define V8_FRAME_BELOW 48
@@ -106,15 +108,20 @@ ENV_INLINE __u32 v8_smi(__u64 word)
 	return (__u32)(word >> 32);
 }
 
-/* The instance type of an object. A string may have the type 0. */
+/* The instance type of an object. A string may have the type 0. While the garbage collector moves
+ * an object, no map but the object's new address is there. */
 #define V8_NO_TYPE 0xffff /* unreadable */
-ENV_INLINE __u32 v8_type(const struct v8_walk *p, __u64 object)
+ENV_INLINE __u32 v8_type(struct v8_walk *p, __u64 object)
 {
 	__u64 map, word;
 
-	if (!v8_is_pointer(object) || !v8_word(p, object, 0, &map) || !v8_is_pointer(map) ||
-	    !v8_word(p, map, p->config.map_type & ~7u, &word))
+	if (!v8_is_pointer(object))
 		return V8_NO_TYPE;
+	if (!v8_word(p, object, 0, &map) || !v8_is_pointer(map) ||
+	    !v8_word(p, map, p->config.map_type & ~7u, &word)) {
+		p->lost = 1;
+		return V8_NO_TYPE;
+	}
 	return (__u16)(word >> (p->config.map_type & 7) * 8);
 }
 

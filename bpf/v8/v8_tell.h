@@ -27,6 +27,15 @@ enum v8_text_verdict {
 	V8_TEXT_GOES_ON = 2, /* the string leads to p->part */
 };
 
+/* Whether a string has characters. */
+ENV_INLINE bool v8_has_length(const struct v8_walk *p, __u64 string)
+{
+	__u64 word = 0;
+
+	return v8_is_pointer(string) && v8_word(p, string, V8_LENGTH & ~7u, &word) &&
+	       v8_smi(word) > 0;
+}
+
 /* Looks at the string p->part. A function of its own: old verifiers refuse such a loop. */
 ENV_FUNCTION __u32 v8_text_step(V8_PARAMETERS)
 {
@@ -55,8 +64,11 @@ ENV_FUNCTION __u32 v8_text_step(V8_PARAMETERS)
 			return V8_TEXT_NONE;
 		p->part_skip += v8_smi(word);
 	}
-	if (shape == V8_STRING_CONS)
+	if (shape == V8_STRING_CONS) {
 		p->part_length = 0;
+		if (v8_word(p, string, 24, &word) && v8_has_length(p, word))
+			p->cut = 1;
+	}
 	return v8_word(p, string, 16, &p->part) ? V8_TEXT_GOES_ON : V8_TEXT_NONE;
 }
 
@@ -306,6 +318,7 @@ ENV_FUNCTION __u32 v8_tell_text_of(V8_PARAMETERS_AND __u64 string, __u32 at, __u
 			    !v8_word(p, p->string, 16, &p->string))
 				break;
 		}
+		p->cut = 0;
 		v8_text(V8_ARGUMENTS_AND(w, p) p->string);
 		p->told[to] = p->text;
 		p->told[(to + 1) % V8_TOLD_WORDS] = p->text ? p->text_size : 0;
@@ -314,6 +327,9 @@ ENV_FUNCTION __u32 v8_tell_text_of(V8_PARAMETERS_AND __u64 string, __u32 at, __u
 		p->string = p->rest;
 		p->rest = p->later;
 		p->later = 0;
+		/* There may be more of it than its parts hold. */
+		if (p->cut || (i + 1 == parts && v8_has_length(p, p->string)))
+			p->told[V8_TOLD_SHAPES] |= 1ull << (V8_SHAPE_CUT + shape + i);
 	}
 	return p->told[(at + 1) % V8_TOLD_WORDS] != 0;
 }
@@ -413,7 +429,8 @@ ENV_FUNCTION __u64 v8_tell_inlined(V8_PARAMETERS_AND __u64 shared)
 	p->told[V8_TOLD_IDENTITY] = identity;
 	p->told[V8_TOLD_KIND] = V8_INLINED;
 	v8_tell_function(w, p);
-	env_told_object(w, &p->copies, p->told, v8_key(identity), v8_check(identity));
+	if (!p->lost)
+		env_told_object(w, &p->copies, p->told, v8_key(identity), v8_check(identity));
 	return identity;
 }
 
@@ -438,8 +455,9 @@ ENV_INLINE __u32 v8_inlined(struct walk *w, struct v8_walk *p, __u64 deopt)
 	return (__u32)count;
 }
 
-/* Copies what names the object of the last frame, if it was not seen before. Not in v8_frame, since
- * the verifier bounds how deep calls go. 0: there is none. */
+/* Copies what names the object of the last frame, if it was not seen before. If some of that cannot
+ * be read now, the next sample tries again. Not in v8_frame, since the verifier bounds how deep
+ * calls go. 0: there is none. */
 ENV_INLINE int v8_tell(struct walk *w, struct v8_walk *p)
 {
 	const struct v8_config *c = &p->config;
@@ -449,6 +467,7 @@ ENV_INLINE int v8_tell(struct walk *w, struct v8_walk *p)
 	if (!shared)
 		return 0;
 	p->tell_shared = 0;
+	p->lost = 0;
 	if (kind == V8_OPTIMIZED)
 		count = v8_inlined(w, p, V8_FIELD(p->code, c->code_deopt));
 	if (!v8_shared(V8_ARGUMENTS_AND(w, p) shared))
@@ -479,7 +498,8 @@ ENV_INLINE int v8_tell(struct walk *w, struct v8_walk *p)
 		v8_tell_array(p, bytecodes, V8_TOLD_BYTECODES);
 		p->told[V8_TOLD_BYTECODES] = bytecodes - 1 + c->bytecodes_start;
 	}
-	env_told_object(w, &p->copies, p->told, v8_key(identity), v8_check(identity));
+	if (!p->lost)
+		env_told_object(w, &p->copies, p->told, v8_key(identity), v8_check(identity));
 	return 1;
 }
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """V8's frames, compared with V8's own tracebacks (tests/e2e/javascript/rooms.js)."""
+import collections
 import glob
 import json
 import os
@@ -264,6 +265,47 @@ def test_a_version_that_is_not_known_is_said_once_and_keeps_its_native_frames(tm
     assert p.stderr.count("V8 99.1.2.3: this build is not known") == 1, p.stderr
     assert not any(interpreted(tmp_path / "out.txt"))
     assert "main" in (tmp_path / "out.txt").read_text(errors="replace")
+
+
+# Each function has a script whose name is put together, and makes objects that the garbage
+# collector moves, with that name.
+MOVING = r"""
+const vm = require("vm");
+const cpu = () => process.cpuUsage().user / 1000;
+let kept = [];
+function churn(ms) {
+    for (const end = cpu() + ms; cpu() < end;) {
+        kept = [];
+        for (let i = 0; i < 20000; i++) kept.push({ i, text: "x" + i });
+    }
+}
+for (let i = 0; i < 150; i++)
+    vm.runInThisContext(`(function moving_${i}(churn) {\nchurn(10);\n})`,
+                        ["/made/moving", i].join("_"))(churn);
+const ends = ["/end", "/deep"];
+vm.runInThisContext("(function rope(churn) {\nchurn(200);\n})",
+                    "/made/" + kept.length + "/rope" + ends[0] + ends[1])(churn);
+"""
+
+
+def test_files_are_right_while_the_garbage_collector_moves_their_names(tmp_path):
+    """A name of which parts are missing says so."""
+    out, script = tmp_path / "out.txt", tmp_path / "moving.js"
+    script.write_text(MOVING)
+    p = profpipe("record", "-q", "-F", 999, "-o", out, "--", NODE, "--max-semi-space-size=1",
+                 script)
+    assert p.returncode == 0, p.stderr
+    seen = collections.Counter()
+    for stack in interpreted(out):
+        for name, file, _ in stack:
+            m = re.fullmatch(r"moving_(\d+)", name)
+            if m:
+                assert file == f"/made/moving_{m[1]}"
+            if name == "rope":
+                assert file == "/made/20000.../end/deep"
+            seen[m[0] if m else name] += bool(m or name == "rope")
+    print(f"{sum(seen.values())} frames")
+    assert seen["rope"] > 50 and sum(f"moving_{i}" in seen for i in range(150)) > 140
 
 
 NATIVE = """

@@ -99,6 +99,17 @@ static bool is(const struct function *f, unsigned shape)
 	return f->told[V8_TOLD_SHAPES] >> shape & 1;
 }
 
+/* Appends a part of a text, and a mark where something is missing behind it. */
+static void append_part(struct runtime_text *t, const struct function *f, unsigned what,
+			uint32_t most, unsigned shape)
+{
+	const uint64_t size = f->told[what + 1];
+
+	append_text(t, piece(f->memory, f->told[what], size, most), is(f, shape));
+	if (size > most || is(f, V8_SHAPE_CUT + shape))
+		runtime_append(t, "...", strlen("..."));
+}
+
 static int read_function(struct object_memory *m, uint64_t address, uint64_t check,
 			 struct function *ret)
 {
@@ -120,15 +131,11 @@ static int read_function(struct object_memory *m, uint64_t address, uint64_t che
 	ret->ends = piece(m, told[V8_TOLD_ENDS], told[V8_TOLD_ENDS_SIZE], V8_ENDS_BYTES);
 	ret->all_ends = ret->ends.len == told[V8_TOLD_ENDS_SIZE];
 	for (unsigned i = 0; i < V8_NAME_PARTS; i++)
-		append_text(&ret->name,
-			    piece(m, told[V8_TOLD_NAME + 2 * i], told[V8_TOLD_NAME_SIZE + 2 * i],
-				  V8_NAME_BYTES),
-			    is(ret, V8_SHAPE_NAME + i));
+		append_part(&ret->name, ret, V8_TOLD_NAME + 2 * i, V8_NAME_BYTES,
+			    V8_SHAPE_NAME + i);
 	for (unsigned i = 0; i < V8_SCRIPT_PARTS; i++)
-		append_text(&ret->source,
-			    piece(m, told[V8_TOLD_SCRIPT + 2 * i],
-				  told[V8_TOLD_SCRIPT_SIZE + 2 * i], V8_SCRIPT_BYTES),
-			    is(ret, V8_SHAPE_SCRIPT + i));
+		append_part(&ret->source, ret, V8_TOLD_SCRIPT + 2 * i, V8_SCRIPT_BYTES,
+			    V8_SHAPE_SCRIPT + i);
 	make_path(&ret->source);
 	/* Text that was made at run time is in no file. */
 	if (!ret->source.len)
