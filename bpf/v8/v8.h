@@ -54,7 +54,8 @@ struct v8_config {
 	UW_U8 deopt_inlined, deopt_literals, deopt_inlining;
 	UW_U8 group_shift;     /* of a function's place in the table of code */
 	UW_U8 frame_bytecodes; /* below RBP: an interpreted frame's bytecodes; then its offset */
-	UW_U8 zero[3];
+	UW_U8 code_maglev;     /* kind of code that may lack positions; 0: it always has them */
+	UW_U8 zero[2];
 };
 
 #define V8_LENGTH 12 /* the number of an array's elements, of a string's characters: 32 bits */
@@ -71,6 +72,9 @@ enum v8_kind {
 	V8_OPTIMIZED = 3,
 	V8_FUNCTION = 4, /* only the function is known */
 	V8_INLINED = 5,	 /* likewise, for optimized code that has it inlined */
+	/* Only told: code of Maglev without positions and without inlined calls. It tells which
+	 * bytecode each of its calls belongs to, for deoptimization. */
+	V8_LAZY = 6,
 };
 
 #define V8_NAME_PARTS 4	  /* a name may be put together, */
@@ -88,16 +92,18 @@ enum v8_told {
 	V8_TOLD_NAME_SIZE,
 	V8_TOLD_SCRIPT = V8_TOLD_NAME + 2 * V8_NAME_PARTS,
 	V8_TOLD_SCRIPT_SIZE,
-	/* baseline: sizes of instructions; optimized: calls that are inlined */
+	/* baseline: sizes of instructions; optimized: calls that are inlined; lazy: the table of
+	 * calls (safepoints) */
 	V8_TOLD_EXTRA = V8_TOLD_SCRIPT + 2 * V8_SCRIPT_PARTS,
 	V8_TOLD_EXTRA_SIZE,
-	V8_TOLD_BYTECODES, /* of baseline code */
+	V8_TOLD_BYTECODES, /* of baseline code; lazy: what is known of deoptimizations */
 	V8_TOLD_BYTECODES_SIZE,
 	V8_TOLD_POSITIONS,
 	V8_TOLD_POSITIONS_SIZE,
 	V8_TOLD_ENDS, /* the ends of its lines, from that of its first on: Smis; or its text */
 	V8_TOLD_ENDS_SIZE,
-	V8_TOLD_INLINED, /* keys of the inlined functions */
+	V8_TOLD_INLINED,		 /* keys of the inlined functions */
+	V8_TOLD_EAGER = V8_TOLD_INLINED, /* lazy: the number of deoptimizations that are not told */
 };
 #define V8_INLINED_MAX 36
 #define V8_TOLD_WORDS 64

@@ -455,6 +455,55 @@ ENV_INLINE __u32 v8_inlined(struct walk *w, struct v8_walk *p, __u64 deopt)
 	return (__u32)count;
 }
 
+/* The bytecodes of the function whose description was read into p->shared; 0: unknown. */
+ENV_INLINE __u64 v8_function_bytecodes(struct v8_walk *p)
+{
+	const struct v8_config *c = &p->config;
+	__u64 data = V8_FIELD(p->shared, c->shared_data);
+
+	if (v8_type(p, data) == c->type_bytecodes)
+		return data;
+	/* Code of Sparkplug, which has them in place of what deoptimization needs. */
+	if (!v8_is_pointer(data) || !v8_word(p, data, c->code_deopt, &data) ||
+	    v8_type(p, data) != c->type_bytecodes)
+		return 0;
+	return data;
+}
+
+/* Words of the data for deoptimization behind that of inlined calls: where the first exit is, the
+ * numbers of eager and of lazy ones, and three words of each exit, the eager ones first. */
+#define V8_DEOPT_EAGER 16
+#define V8_DEOPT_EXITS 32
+#define V8_DEOPT_BYTES 24
+#define V8_DEOPT_MAX 4096
+
+/* Tells which bytecode each call of code without positions belongs to: the safepoints, which name
+ * the exit of each call, the lazy exits, and the positions of the bytecodes. */
+ENV_INLINE void v8_tell_lazy(struct v8_walk *p, __u64 deopt)
+{
+	const struct v8_config *c = &p->config;
+	__u64 exits = c->deopt_inlining + V8_DEOPT_EXITS, eager = 0, lazy = 0, positions = 0;
+	__u64 bytecodes = v8_function_bytecodes(p);
+	const __u32 after = c->code_size + 4u;
+
+	if (!bytecodes || !v8_word(p, bytecodes, c->bytecodes_positions, &positions) ||
+	    !v8_word(p, deopt, c->deopt_inlining + V8_DEOPT_EAGER, &eager) ||
+	    !v8_word(p, deopt, c->deopt_inlining + V8_DEOPT_EAGER + 8, &lazy))
+		return;
+	eager = v8_smi(eager);
+	lazy = v8_smi(lazy);
+	if (eager > V8_DEOPT_MAX || lazy > V8_DEOPT_MAX)
+		return;
+	v8_tell_array(p, positions, V8_TOLD_POSITIONS);
+	p->told[V8_TOLD_KIND] = V8_LAZY | p->told[V8_TOLD_KIND] >> 32 << 32;
+	/* The table of safepoints is behind the instructions. */
+	p->told[V8_TOLD_EXTRA] = p->code_body + p->code_size;
+	p->told[V8_TOLD_EXTRA_SIZE] = (__u32)V8_FIELD(p->code, after);
+	p->told[V8_TOLD_BYTECODES] = deopt - 1 + exits + eager * V8_DEOPT_BYTES;
+	p->told[V8_TOLD_BYTECODES_SIZE] = lazy * V8_DEOPT_BYTES;
+	p->told[V8_TOLD_EAGER] = eager;
+}
+
 /* Copies what names the object of the last frame, if it was not seen before. If some of that cannot
  * be read now, the next sample tries again. Not in v8_frame, since the verifier bounds how deep
  * calls go. 0: there is none. */
@@ -487,6 +536,10 @@ ENV_INLINE int v8_tell(struct walk *w, struct v8_walk *p)
 		p->told[V8_TOLD_INLINED_COUNT] = count;
 		for (__u32 i = 0; i < V8_INLINED_MAX; i++)
 			p->told[V8_TOLD_INLINED + i] = p->keys[i];
+		if (c->code_maglev && !count && !p->told[V8_TOLD_POSITIONS_SIZE] &&
+		    ((__u32)V8_FIELD(p->code, c->code_flags) & V8_CODE_KIND) == c->code_maglev &&
+		    v8_is_pointer(deopt))
+			v8_tell_lazy(p, deopt);
 	}
 	if (kind == V8_BASELINE || kind == V8_INTERPRETED) {
 		if (v8_type(p, bytecodes) == c->type_bytecodes &&

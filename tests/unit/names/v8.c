@@ -133,6 +133,68 @@ Test(v8, a_position_names_its_inlined_call)
 	cr_expect_eq(v8_position_of(0).character, V8_NO_POSITION);
 }
 
+/* Of `function plain(f) { const r = f(); return r; }` by the Maglev of V8 12.9: the stack's guard,
+ * the call, and one that cannot deoptimize. And the same by that of 13.6. */
+static const uint8_t plain_safepoints[][31] = {
+	{ 0x03, 0,    0,    0, 0x93, 0,	   0,	 0,    0, 0, 0,	   0,	 0,    0,    0,	  0,
+	  0x3f, 0x01, 0xb4, 0, 0,    0x60, 0x02, 0xb8, 0, 0, 0xaf, 0x00, 0x00, 0x01, 0x01 },
+	{ 0x05, 0,    0,    0, 0x03, 0,	   0,	 0,    0x93, 0, 0,    0,    0,	  0,	0,   0,
+	  0x1c, 0x01, 0x93, 0, 0,    0x3d, 0x02, 0x97, 0,    0, 0x8e, 0x00, 0x00, 0x01, 0x01 },
+};
+
+Test(v8, safepoints_are_those_of_the_table)
+{
+	static const uint32_t expected[][3] = { { 0x3f, 0x60, 0xaf }, { 0x1c, 0x3d, 0x8e } };
+	struct v8_safepoints s;
+	uint32_t pc, exit;
+
+	for (uint32_t v = 0; v < 2; v++) {
+		const struct span all = { plain_safepoints[v], sizeof(plain_safepoints[v]) };
+
+		cr_assert(v8_safepoints_begin(&s, all, 4 * v));
+		for (uint32_t i = 0; i < 3; i++) {
+			cr_assert(v8_safepoints_next(&s, &pc, &exit));
+			cr_expect_eq(pc, expected[v][i]);
+			cr_expect_eq(exit, i < 2 ? i : V8_NO_EXIT);
+		}
+		cr_expect_not(v8_safepoints_next(&s, &pc, &exit));
+		cr_expect_not(v8_safepoints_begin(&s, (struct span){ all.data, 15 }, 4 * v));
+		cr_assert(v8_safepoints_begin(&s, (struct span){ all.data, 20 }, 4 * v));
+		cr_expect_not(v8_safepoints_next(&s, &pc, &exit), "cut");
+	}
+}
+
+/* With one eager exit more, which is not told. */
+Test(v8, code_without_positions_has_the_lines_of_its_calls)
+{
+	static const uint32_t ends[] = { 40, 60, 200 };
+	static const uint64_t exits[] = { (uint64_t)-1 << 32, 0,
+					  0xb3ull << 32,      2ull << 32,
+					  0x12ull << 32,      0xb7ull << 32 };
+	static uint8_t safepoints[31];
+	struct copy c = { 0 };
+	struct runtime_object o = { 0 };
+
+	memcpy(safepoints, plain_safepoints[0], sizeof(safepoints));
+	safepoints[17]++;
+	safepoints[22]++;
+	tell(&c, V8_LAZY, 77, "inner", "/srv/hot.js");
+	c.told[V8_TOLD_RANGE] = 28 | 100ull << 32;
+	c.told[V8_TOLD_EAGER] = 1;
+	add_ends(&c, 5, ends, 3);
+	add(&c, V8_TOLD_POSITIONS, POSITIONS, inner_positions, sizeof(inner_positions));
+	add(&c, V8_TOLD_EXTRA, EXTRA, safepoints, sizeof(safepoints));
+	add(&c, V8_TOLD_BYTECODES, BYTECODES, exits, sizeof(exits));
+	cr_assert_eq(name(&c, 77, &o), 0);
+	cr_expect_eq(o.start_line, 5);
+	cr_expect_eq(line_at(&o, 0x3e), 5, "the function's entry");
+	cr_expect_eq(line_at(&o, 0x5e), 5, "no call");
+	cr_expect_eq(line_at(&o, 0x5f), 6, "the call at character 58");
+	cr_expect_eq(line_at(&o, 0x60), 5);
+	cr_expect_eq(line_at(&o, 0xae), 5, "it has no exit");
+	done(&c, &o);
+}
+
 Test(v8, an_interpreted_function_has_the_line_of_each_bytecode)
 {
 	static const uint32_t ends[] = { 40, 60, 200 };

@@ -63,6 +63,8 @@
 #define CODE_124 \
 	.code_start = 40, .code_head = 32, .code_size = 52, .code_flags = 48, .code_deopt = 8, \
 	.code_positions = 16, .kind_baseline = 10, .kind_interpreted = 9
+/* Maglev, which these versions have, did not write positions at first. */
+#define MAGLEV .code_maglev = 11
 #define CODE_136 \
 	.code_start = 40, .code_head = 32, .code_size = 56, .code_flags = 52, .code_deopt = 8, \
 	.code_positions = 16, .kind_baseline = 10, .kind_interpreted = 9
@@ -77,46 +79,46 @@
 /* clang-format off */
 static const struct {
 	uint32_t version;
-	uint16_t position_flags;
+	uint16_t position_flags, safepoints;
 	struct v8_config c;
 } layouts[] = {
-	{ VERSION(8, 4), 0,
+	{ VERSION(8, 4), 0, 0,
 	  { ALL_OLD, SCRIPT_OLD, FUNCTION_OLD, SCOPE_84, CODE_84(96), DEOPT_OLD,
 	    BYTECODES(54, 32), TYPES(64, 133, 117, 130) } },
-	{ VERSION(8, 6), 0,
+	{ VERSION(8, 6), 0, 0,
 	  { ALL_OLD, SCRIPT_OLD, FUNCTION_OLD, SCOPE_84, CODE_84(96), DEOPT_OLD,
 	    BYTECODES(54, 32), TYPES(64, 133, 117, 130) } },
-	{ VERSION(9, 4), 0,
+	{ VERSION(9, 4), 0, 0,
 	  { ALL, SCRIPT_OLD, FUNCTION_OLD, SCOPE_OLD, CODE_OLD(96), DEOPT_OLD,
 	    BYTECODES(54, 32), TYPES(64, 133, 119, 178) } },
-	{ VERSION(9, 6), 0,
+	{ VERSION(9, 6), 0, 0,
 	  { ALL, SCRIPT_OLD, FUNCTION_OLD, SCOPE_OLD, CODE_OLD(128), DEOPT_OLD,
 	    BYTECODES(54, 32), TYPES(64, 132, 118, 177) } },
-	{ VERSION(10, 2), 0,
+	{ VERSION(10, 2), 0, 0,
 	  { ALL, SCRIPT_OLD, FUNCTION_OLD, SCOPE_102, CODE_OLD(128), DEOPT_OLD,
 	    BYTECODES(56, 32), TYPES(128, 195, 179, 256) } },
-	{ VERSION(10, 8), 0,
+	{ VERSION(10, 8), 0, 0,
 	  { ALL, SCRIPT_OLD, FUNCTION_OLD, SCOPE_102, CODE_OLD(128), DEOPT_OLD,
 	    BYTECODES(54, 32), TYPES(128, 192, 176, 253) } },
-	{ VERSION(11, 3), 0,
+	{ VERSION(11, 3), 0, 0,
 	  { ALL, SCRIPT_113, FUNCTION_OLD, SCOPE_102, CODE_113, DEOPT_OLD,
 	    BYTECODES(54, 32), TYPES(128, 191, 175, 261) } },
-	{ VERSION(11, 8), 0,
+	{ VERSION(11, 8), 0, 0,
 	  { ALL, SCRIPT_113, FUNCTION_118, SCOPE_102, CODE_118, DEOPT_OLD,
 	    BYTECODES(52, 32), TYPES(128, 191, 175, 263) } },
-	{ VERSION(12, 4), 0,
+	{ VERSION(12, 4), 0, 0,
 	  { ALL, SCRIPT_113, FUNCTION_118, SCOPE_102, CODE_124, DEOPT_OLD,
-	    BYTECODES(64, 24), TYPES(128, 205, 174, 272) } },
-	{ VERSION(12, 9), 0,
+	    MAGLEV, BYTECODES(64, 24), TYPES(128, 205, 174, 272) } },
+	{ VERSION(12, 9), 0, 0,
 	  { ALL, SCRIPT_113, FUNCTION_129, SCOPE_129, CODE_124, DEOPT_OLD,
-	    BYTECODES(64, 24), TYPES(128, 185, 205, 279) } },
-	{ VERSION(13, 6), 0,
+	    MAGLEV, BYTECODES(64, 24), TYPES(128, 185, 205, 279) } },
+	{ VERSION(13, 6), 0, 4,
 	  { ALL, SCRIPT_113, FUNCTION_129, GROUP, SCOPE_129, CODE_136, DEOPT_136,
-	    BYTECODES(64, 24), TYPES(128, 186, 205, 280) } },
-	{ VERSION(14, 1), 2,
+	    MAGLEV, BYTECODES(64, 24), TYPES(128, 186, 205, 280) } },
+	{ VERSION(14, 1), 2, 0,
 	  { ALL, SCRIPT_113, FUNCTION_129, GROUP, SCOPE_129, CODE_136, DEOPT_136,
 	    BYTECODES(64, 24), TYPES(128, 184, 205, 284) } },
-	{ VERSION(14, 6), 2,
+	{ VERSION(14, 6), 2, 0,
 	  { ALL, SCRIPT_113, FUNCTION_129, SCOPE_129, CODE_136, DEOPT_136,
 	    BYTECODES(64, 24), TYPES(128, 185, 205, 286) } },
 };
@@ -129,6 +131,7 @@ bool v8_layout(const struct v8_version *v, struct v8_config *ret, struct v8_nami
 		    layouts[i].version == VERSION(v->major, v->minor)) {
 			*ret = layouts[i].c;
 			ret_naming->position_flags = layouts[i].position_flags;
+			ret_naming->safepoints = layouts[i].safepoints;
 			return true;
 		}
 	}

@@ -225,6 +225,53 @@ static int add_baseline(const struct function *f, const struct v8_naming *n, str
 	return r;
 }
 
+/* The line of a bytecode, or of the function's entry. */
+static uint32_t bytecode_line(const struct function *f, struct v8_positions p, int32_t bytecode,
+			      uint32_t start_line)
+{
+	struct v8_position next;
+	uint32_t line = start_line;
+
+	while (bytecode >= 0 && v8_positions_next(&p, &next) && next.code <= (uint32_t)bytecode)
+		line = line_of(f, next.character);
+	return line;
+}
+
+#define EXIT_BYTES 24 /* the bytecode, a Smi, and two words more */
+
+/* Each call has the line of the bytecode that its exit leads to. Between calls, only where the
+ * function begins is known. */
+static int add_lazy(const struct function *f, const struct v8_naming *n, struct v8_positions p,
+		    struct runtime_object *ret)
+{
+	const uint64_t *told = f->told, eager = told[V8_TOLD_EAGER];
+	const struct span exits = piece(f->memory, told[V8_TOLD_BYTECODES],
+					told[V8_TOLD_BYTECODES_SIZE], V8_BYTECODES_BYTES);
+	const uint32_t start = (uint32_t)ret->start_line;
+	struct v8_safepoints s;
+	uint32_t pc, exit, last = 0;
+	bool more = v8_safepoints_begin(
+		&s, piece(f->memory, told[V8_TOLD_EXTRA], told[V8_TOLD_EXTRA_SIZE], V8_EXTRA_BYTES),
+		n->safepoints);
+	int r = 0;
+
+	while (!r && more && v8_safepoints_next(&s, &pc, &exit)) {
+		const uint64_t at = (exit - eager) * EXIT_BYTES;
+		uint32_t line = start;
+
+		if (pc <= last)
+			break;
+		if (exit != V8_NO_EXIT && exit >= eager && at + EXIT_BYTES <= exits.len)
+			line = bytecode_line(f, p, (int32_t)(u64_at(exits.data + at) >> 32), start);
+		if (pc - 1 > last)
+			r = runtime_add_line(ret, pc - 1, start);
+		if (!r)
+			r = runtime_add_line(ret, pc, line);
+		last = pc;
+	}
+	return r ? r : runtime_add_line(ret, RUNTIME_POSITION_MASK, start);
+}
+
 /* The inlined calls of optimized code, which are met in the order of its positions. */
 struct inlining {
 	struct function *outer, *called; /* called: of the call that was added last */
@@ -375,6 +422,9 @@ int v8_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 		break;
 	case V8_OPTIMIZED:
 		r = add_optimized(f, positions, ret);
+		break;
+	case V8_LAZY:
+		r = add_lazy(f, &n, positions, ret);
 		break;
 	}
 	free(f);

@@ -111,3 +111,53 @@ bool v8_baseline_next(struct v8_baseline *b, uint32_t *ret_end, uint32_t *ret_by
 	*ret_end = b->end;
 	return true;
 }
+
+/* --- safepoints --- */
+
+#define SAFEPOINTS_HEADER 16
+#define HAS_EXITS 1u
+
+/* A number of up to four bytes. */
+static bool take_bytes(struct span *rest, uint32_t bytes, uint32_t *ret)
+{
+	struct span part;
+	uint32_t v = 0;
+
+	if (bytes > sizeof(v) || !span_take(rest, bytes, &part))
+		return false;
+	memcpy(&v, part.data, bytes);
+	*ret = v;
+	return true;
+}
+
+bool v8_safepoints_begin(struct v8_safepoints *s, struct span table, uint32_t at)
+{
+	struct span head, config = { 0 };
+	uint32_t bits;
+
+	*s = (struct v8_safepoints){ 0 };
+	if (at > SAFEPOINTS_HEADER - 8 || !span_take(&table, SAFEPOINTS_HEADER, &head))
+		return false;
+	config = (struct span){ .data = head.data + at, .len = 8 };
+	if (!take_bytes(&config, 4, &s->left) || !take_bytes(&config, 4, &bits))
+		return false;
+	s->rest = table;
+	s->pc_bytes = bits >> 4 & 7;
+	s->exit_bytes = bits & HAS_EXITS ? bits >> 7 & 7 : 0;
+	/* The exit's address, how many registers the call spills, and which have objects. */
+	s->skip = (bits & HAS_EXITS ? s->pc_bytes : 0) + 1 + (bits >> 1 & 7);
+	return s->pc_bytes > 0;
+}
+
+bool v8_safepoints_next(struct v8_safepoints *s, uint32_t *ret_pc, uint32_t *ret_exit)
+{
+	struct span part;
+	uint32_t exit;
+
+	if (!s->left || !take_bytes(&s->rest, s->pc_bytes, ret_pc) ||
+	    !take_bytes(&s->rest, s->exit_bytes, &exit) || !span_take(&s->rest, s->skip, &part))
+		return false;
+	s->left--;
+	*ret_exit = exit - 1; /* 0: it has none */
+	return true;
+}

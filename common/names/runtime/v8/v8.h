@@ -13,6 +13,7 @@
 struct v8_naming {
 	uint16_t bytecodes;	 /* of size[]; 0: not known, baseline code has no lines */
 	uint16_t position_flags; /* low bits of a place in a table of positions; 0: its sign */
+	uint16_t safepoints;	 /* offset of the number of safepoints in their table */
 	uint8_t size[V8_SCALES][V8_BYTECODE_COUNT];
 };
 static_assert(sizeof(struct v8_naming) <= RUNTIME_OWN_NAMING, "it fits");
@@ -62,6 +63,21 @@ struct v8_baseline {
 /* Takes the next bytecode: the end of its instructions, and its offset. For the function's entry
  * the offset is that of the first one. False: there is none, or it is malformed. */
 bool v8_baseline_next(struct v8_baseline *b, uint32_t *ret_end, uint32_t *ret_bytecode);
+
+/*
+ * A table of Maglev's safepoints (maglev-safepoint-table.h): for each call, where it returns to and
+ * the number of its exit for deoptimization. Begins with the table's header.
+ */
+struct v8_safepoints {
+	struct span rest; /* borrowed */
+	uint32_t left;
+	uint32_t pc_bytes, exit_bytes, skip; /* of an entry: those fields, and others behind them */
+};
+#define V8_NO_EXIT 0xffffffffu
+/* at: offset of the number of safepoints. False: the table is malformed. */
+bool v8_safepoints_begin(struct v8_safepoints *s, struct span table, uint32_t at);
+/* Takes the next one. False: there is none, or it is malformed. */
+bool v8_safepoints_next(struct v8_safepoints *s, uint32_t *ret_pc, uint32_t *ret_exit);
 
 /* --- names (name.c) --- */
 
