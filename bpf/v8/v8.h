@@ -52,10 +52,11 @@ struct v8_config {
 	UW_U8 kind_baseline, kind_interpreted;
 	UW_U8 bytecodes_positions;
 	UW_U8 deopt_inlined, deopt_literals, deopt_inlining;
-	UW_U8 group_shift;     /* of a function's place in the table of code */
-	UW_U8 frame_bytecodes; /* below RBP: an interpreted frame's bytecodes; then its offset */
-	UW_U8 code_maglev;     /* kind of code that may lack positions; 0: it always has them */
-	UW_U8 zero[2];
+	UW_U8 group_shift;	 /* of a function's place in the table of code */
+	UW_U8 frame_bytecodes;	 /* below RBP: an interpreted frame's bytecodes; then its offset */
+	UW_U8 code_maglev;	 /* kind of code that may lack positions; 0: it always has them */
+	UW_U8 descriptors_first; /* of the properties of a map; 0: not known */
+	UW_U8 zero;
 };
 
 #define V8_LENGTH 12 /* the number of an array's elements, of a string's characters: 32 bits */

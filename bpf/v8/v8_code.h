@@ -50,6 +50,100 @@ ENV_FUNCTION __u64 v8_shared(V8_PARAMETERS_AND __u64 shared)
 	       1;
 }
 
+/* Whether the second property of a map is a name that objects have in their first field. */
+ENV_INLINE bool v8_has_own_name(struct v8_walk *p, __u64 map)
+{
+	const __u32 second = p->config.descriptors_first + 24u;
+	__u64 all = 0, count = 0, key = 0, details = 0, length = 0, text = 0;
+
+	if (!v8_word(p, map, V8_MAP_DESCRIPTORS, &all) || !v8_is_pointer(all) ||
+	    !v8_word(p, all, 8, &count) || (count & 0xffff) < 2 || !v8_word(p, all, second, &key) ||
+	    !v8_word(p, all, second + 8, &details))
+		return false;
+	details = v8_smi(details);
+	/* No accessor, and field 0. */
+	if (details & 3 || details >> 19 & 1023)
+		return false;
+	return v8_is_pointer(key) && v8_word(p, key, V8_LENGTH & ~7u, &length) &&
+	       v8_smi(length) == 4 && v8_word(p, key, V8_ELEMENTS, &text) && (__u32)text == V8_NAME;
+}
+
+/* Mixes the characters of a string into a number; 0: they are many, or not in one place. */
+ENV_FUNCTION __u64 v8_mix_string(V8_PARAMETERS_AND __u64 string, __u64 h)
+{
+	V8_FIND(w, p);
+	const __u32 type = v8_type(p, string);
+	__u64 word = 0;
+
+	(void)w;
+	if (type >= p->config.type_no_string || type & V8_STRING_SHAPE ||
+	    !v8_word(p, string, V8_LENGTH & ~7u, &word))
+		return 0;
+	const __u64 bytes = (__u64)v8_smi(word) << !(type & V8_STRING_NARROW);
+
+	if (bytes > V8_OWN_WORDS * 8)
+		return 0;
+	h = v8_mix(h, bytes);
+	for (__u32 i = 0; i < V8_OWN_WORDS; i++) {
+		if (i * 8 >= bytes)
+			break;
+		if (!v8_word(p, string, V8_ELEMENTS + i * 8, &word))
+			return 0;
+		if (bytes - i * 8 < 8)
+			word &= (1ull << (bytes - i * 8) * 8) - 1;
+		h = v8_mix(h, word);
+	}
+	return h | 1;
+}
+
+/* Takes the second part of a string of two parts, which becomes the first one. 0: it has none. */
+ENV_INLINE __u64 v8_split(struct v8_walk *p, __u64 *string)
+{
+	const __u32 type = v8_type(p, *string);
+	__u64 second = 0;
+
+	if (type >= p->config.type_no_string || (type & V8_STRING_SHAPE) != V8_STRING_CONS ||
+	    !v8_word(p, *string, 24, &second) || !v8_word(p, *string, 16, string))
+		return 0;
+	return second;
+}
+
+/* Finds the name that a function has itself, since the program computed it: p->own_name. Functions
+ * with the same description may have different ones. Returns a number that its characters make; 0:
+ * there is none. */
+ENV_FUNCTION __u64 v8_find_own_name(V8_PARAMETERS_AND __u64 function)
+{
+	V8_FIND(w, p);
+	__u64 map = 0, sizes = 0, name = 0;
+
+	p->own_name = 0;
+	if (!p->config.descriptors_first || !v8_word(p, function, 0, &map) || !v8_is_pointer(map) ||
+	    (map == p->plain_map && p->plain_ns == w->sample.time_ns) ||
+	    !v8_word(p, map, V8_MAP_SIZES, &sizes))
+		return 0;
+	const __u32 first = sizes >> 8 & 0xff;
+
+	if (!first || (sizes & 0xff) <= first || !v8_has_own_name(p, map)) {
+		p->plain_map = map;
+		p->plain_ns = w->sample.time_ns;
+		return 0;
+	}
+	if (!v8_word(p, function, first * 8, &name))
+		return 0;
+
+	/* A bracket, the description of a symbol, and a bracket. */
+	__u64 begin = name, last = v8_split(p, &begin), middle = v8_split(p, &begin);
+	__u64 h = v8_mix_string(V8_ARGUMENTS_AND(w, p) begin, 1);
+
+	if (h && middle)
+		h = v8_mix_string(V8_ARGUMENTS_AND(w, p) middle, h);
+	if (h && last)
+		h = v8_mix_string(V8_ARGUMENTS_AND(w, p) last, h);
+	if (h)
+		p->own_name = name;
+	return h;
+}
+
 /* Reads code into p->code. True if pc is in its instructions. */
 ENV_INLINE bool v8_code_has(struct v8_walk *p, __u64 code, __u64 pc)
 {

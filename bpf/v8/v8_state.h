@@ -31,6 +31,8 @@ struct v8_walk {
 	__u64 name, inferred;		    /* strings */
 	__u64 part, part_skip, part_length; /* where v8_text is */
 	__u64 tell_identity, tell_shared;   /* of an object to copy; 0: none */
+	__u64 own_name, tell_name;	    /* a string that a function has itself; 0: none */
+	__u64 plain_map, plain_ns; /* functions of this map have no own name, in this sample */
 	__u32 kind, wide;
 	__u32 lost; /* 1: an object could not be read, as while the garbage collector moves it */
 	__u32 cut;  /* 1: v8_text has found a part of the string only */
@@ -51,6 +53,10 @@ struct v8_walk {
 #define V8_REGISTER_OFFSET 9	 /* R9: the offset that a bytecode handler begins with */
 #define V8_REGISTER_BYTECODES 12 /* R12 */
 #define V8_REGISTER_ROOT 13
+#define V8_MAP_SIZES 8	       /* words of an instance, and where its properties begin */
+#define V8_MAP_DESCRIPTORS 40  /* what its properties are */
+#define V8_NAME 0x656d616eu    /* "name" */
+#define V8_OWN_WORDS 8	       /* of the characters of a function's own name */
 #define V8_BUILTIN_MAX 32768   /* bytes of a builtin */
 #define V8_CODE_KIND 15	       /* bits of a code's flags */
 #define V8_CODE_MAX (1u << 22) /* bytes of code */
@@ -110,6 +116,17 @@ ENV_INLINE __u32 v8_smi(__u64 word)
 
 /* The instance type of an object. A string may have the type 0. While the garbage collector moves
  * an object, no map but the object's new address is there. */
+#define V8_STRING_SHAPE 7
+#define V8_STRING_NARROW 8
+#define V8_STRING_UNCACHED 16
+enum v8_string {
+	V8_STRING_SEQUENTIAL = 0,
+	V8_STRING_CONS = 1,
+	V8_STRING_EXTERNAL = 2,
+	V8_STRING_SLICED = 3,
+	V8_STRING_THIN = 5,
+};
+
 #define V8_NO_TYPE 0xffff /* unreadable */
 ENV_INLINE __u32 v8_type(struct v8_walk *p, __u64 object)
 {

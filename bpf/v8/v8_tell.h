@@ -10,17 +10,6 @@
 
 /* --- texts --- */
 
-#define V8_STRING_SHAPE 7
-#define V8_STRING_NARROW 8
-#define V8_STRING_UNCACHED 16
-enum v8_string {
-	V8_STRING_SEQUENTIAL = 0,
-	V8_STRING_CONS = 1,
-	V8_STRING_EXTERNAL = 2,
-	V8_STRING_SLICED = 3,
-	V8_STRING_THIN = 5,
-};
-
 enum v8_text_verdict {
 	V8_TEXT_NONE = 0,
 	V8_TEXT_FOUND = 1,
@@ -393,6 +382,8 @@ ENV_INLINE void v8_tell_function(struct walk *w, struct v8_walk *p)
 	p->told[V8_TOLD_BYTECODES] = p->told[V8_TOLD_BYTECODES_SIZE] = 0;
 	p->told[V8_TOLD_POSITIONS] = p->told[V8_TOLD_POSITIONS_SIZE] = 0;
 	v8_read_scope(V8_ARGUMENTS_AND(w, p) V8_FIELD(p->shared, c->shared_scope));
+	if (p->own_name)
+		p->name = p->own_name;
 	p->told[V8_TOLD_SHAPES] = 0;
 	if (!v8_tell_text_of(V8_ARGUMENTS_AND(w, p) p->name, V8_TOLD_NAME, V8_NAME_PARTS))
 		v8_tell_text_of(V8_ARGUMENTS_AND(w, p) p->inferred, V8_TOLD_NAME, V8_NAME_PARTS);
@@ -517,12 +508,14 @@ ENV_INLINE int v8_tell(struct walk *w, struct v8_walk *p)
 		return 0;
 	p->tell_shared = 0;
 	p->lost = 0;
+	p->own_name = 0;
 	if (kind == V8_OPTIMIZED)
 		count = v8_inlined(w, p, V8_FIELD(p->code, c->code_deopt));
 	if (!v8_shared(V8_ARGUMENTS_AND(w, p) shared))
 		return 1;
 	p->told[V8_TOLD_IDENTITY] = identity;
 	p->told[V8_TOLD_KIND] = kind;
+	p->own_name = p->tell_name;
 	v8_tell_function(w, p);
 
 	/* They are still those of the frame. */

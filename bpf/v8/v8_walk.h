@@ -123,6 +123,10 @@ ENV_INLINE __u64 v8_runs(struct walk *w, struct v8_walk *p, __u64 pc, bool inter
 	*ret_shared = shared;
 	if (!identity)
 		return 0;
+	const __u64 own = v8_find_own_name(V8_ARGUMENTS_AND(w, p) function);
+
+	if (own)
+		identity = v8_mix(identity, own);
 	p->kind = V8_INTERPRETED;
 	if (!interpreter) {
 		__u32 found = v8_find(V8_ARGUMENTS_AND(w, p) pc, function);
@@ -165,6 +169,7 @@ ENV_INLINE void v8_meet(struct walk *w, struct v8_walk *p, __u64 identity, __u64
 		return;
 	p->tell_identity = identity;
 	p->tell_shared = shared;
+	p->tell_name = p->own_name;
 #ifndef __bpf__
 	v8_tell(w, p);
 #endif

@@ -308,6 +308,48 @@ def test_files_are_right_while_the_garbage_collector_moves_their_names(tmp_path)
     assert seen["rope"] > 50 and sum(f"moving_{i}" in seen for i in range(150)) > 140
 
 
+# One text makes functions with names of their own. Each runs a function whose name has its number.
+NAMED = """
+const vm = require("vm");
+const cpu = () => process.cpuUsage().user / 1000;
+function burn(ms) {
+    let x = 0;
+    for (const end = cpu() + ms; cpu() < end;)
+        for (let i = 0; i < 10000; i++) x = (x * 31 + i) | 0;
+    return x;
+}
+const make = (key) => ({ [key](run) { return run(); } })[key];
+const keys = ["one", "two", 3, Symbol.iterator, Symbol("two words"), Symbol(),
+              "日本", "x".repeat(65)];
+keys.forEach((key, i) => {
+    const burn_in = vm.runInThisContext(`(burn) => function burn_in_${i}() { return burn(80); }`);
+    make(key)(burn_in(burn));
+});
+const changed = make("changed");
+Object.defineProperty(changed, "name", { value: "another" });
+changed(vm.runInThisContext("(burn) => function burn_in_8() { return burn(80); }")(burn));
+"""
+NAMES = ["one", "two", "3", "[Symbol.iterator]", "[two words]", "", "日本", "(anonymous)",
+         "another"]
+
+
+def test_functions_of_one_text_have_the_names_that_the_program_computed(tmp_path):
+    out, script = tmp_path / "out.txt", tmp_path / "named.js"
+    script.write_text(NAMED)
+    p = profpipe("record", "-q", "-F", 499, "-o", out, "--", NODE, script)
+    assert p.returncode == 0, p.stderr
+    seen = collections.Counter()
+    for stack in interpreted(out):
+        for (name, _, _), (callee, _, _) in zip(stack, stack[1:]):
+            m = re.fullmatch(r"burn_in_(\d)", callee)
+            if m:
+                expected = NAMES[int(m[1])]
+                assert name in (expected or "(anonymous)", "[v8: gone]"), (name, callee)
+                seen[expected] += name == (expected or "(anonymous)")
+    print(dict(seen))
+    assert len(seen) == len(NAMES) and min(seen.values()) > 10
+
+
 NATIVE = """
 function inner(a, b) { spin_inner(); return a - b; }
 function spin_inner() {

@@ -15,8 +15,7 @@ NO_SCRIPT = ("native",)
 # Rooms with a frame that is known not to be as the traceback says, and why.
 KNOWN = {
     "wasm": "WebAssembly's frames are native ones",
-    "computed|instanceof|iterator|to_primitive|pieces|worker|worker_recursion":
-        "a name that a program computes is in the function, not in its description",
+    "computed_hot|instanceof_hot|pieces": "a computed name that is inlined, or of many parts",
     "far_lines|wide": "the line is too far from the beginning of its function",
     "module": "the top level of a module is entered in its middle",
     "deoptimized_below|mutual_recursion": "code that is given up, or has much inlined",

@@ -164,6 +164,24 @@ Test(v8, safepoints_are_those_of_the_table)
 	}
 }
 
+Test(v8, functions_of_classes_that_no_text_has_are_named_by_their_kind)
+{
+	static const char *const expected[] = { "(anonymous)", "<instance_members_initializer>",
+						"<static_initializer>", "<static_initializer>",
+						"(anonymous)" };
+
+	for (uint64_t kind = 23; kind <= 27; kind++) {
+		struct copy c = { 0 };
+		struct runtime_object o = { 0 };
+
+		tell(&c, V8_INTERPRETED, 77, "", "/srv/hot.js");
+		c.told[V8_TOLD_KIND] |= kind << (32 + 17);
+		cr_assert_eq(name(&c, 77, &o), 0);
+		cr_expect(is(&o.name, expected[kind - 23]), "%u", (unsigned)kind);
+		done(&c, &o);
+	}
+}
+
 /* With one eager exit more, which is not told. */
 Test(v8, code_without_positions_has_the_lines_of_its_calls)
 {

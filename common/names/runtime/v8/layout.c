@@ -12,9 +12,10 @@
 #define COMMON \
 	.map_type = 12, .script_source = 8, .script_name = 16, .script_line = 24, \
 	.script_ends = 56, .script_id = 64, .shared_data = 8, .deopt_inlined = 24
-#define ALL COMMON, .frame_bytecodes = 32
+#define ALL COMMON, .frame_bytecodes = 32, .descriptors_first = 24
+#define ALL_141 COMMON, .frame_bytecodes = 32, .descriptors_first = 32
 /* Frames have no number of arguments. */
-#define ALL_OLD COMMON, .frame_bytecodes = 24
+#define ALL_OLD COMMON, .frame_bytecodes = 24, .descriptors_first = 24
 
 /* A script's name of its own, before a word was added and then. */
 #define SCRIPT_OLD .script_url = 104
@@ -116,10 +117,10 @@ static const struct {
 	  { ALL, SCRIPT_113, FUNCTION_129, GROUP, SCOPE_129, CODE_136, DEOPT_136,
 	    MAGLEV, BYTECODES(64, 24), TYPES(128, 186, 205, 280) } },
 	{ VERSION(14, 1), 2, 0,
-	  { ALL, SCRIPT_113, FUNCTION_129, GROUP, SCOPE_129, CODE_136, DEOPT_136,
+	  { ALL_141, SCRIPT_113, FUNCTION_129, GROUP, SCOPE_129, CODE_136, DEOPT_136,
 	    BYTECODES(64, 24), TYPES(128, 184, 205, 284) } },
 	{ VERSION(14, 6), 2, 0,
-	  { ALL, SCRIPT_113, FUNCTION_129, SCOPE_129, CODE_136, DEOPT_136,
+	  { ALL_141, SCRIPT_113, FUNCTION_129, SCOPE_129, CODE_136, DEOPT_136,
 	    BYTECODES(64, 24), TYPES(128, 185, 205, 286) } },
 };
 /* clang-format on */

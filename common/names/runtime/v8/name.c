@@ -84,11 +84,12 @@ static void make_path(struct runtime_text *t)
 static void name_by_kind(struct runtime_text *name, uint64_t scope_flags)
 {
 	const unsigned kind = scope_flags >> 17 & 31;
-	const char *s = kind == 24   ? "<instance_members_initializer>"
-			: kind == 25 ? "<static_initializer>"
-				     : "(anonymous)";
+	/* V8 14.6 has two kinds of the latter. */
+	const char *s = kind == 24		   ? "<instance_members_initializer>"
+			: kind == 25 || kind == 26 ? "<static_initializer>"
+						   : "(anonymous)";
 
-	if (kind == 24 || kind == 25)
+	if (kind >= 24 && kind <= 26)
 		name->len = 0;
 	if (!name->len)
 		runtime_append(name, s, strlen(s));
