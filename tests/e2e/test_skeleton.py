@@ -3,6 +3,7 @@
 HACKING.md asks for, frames of an interpreter are walked, placed and named, and frames of a JIT are
 taken over and named."""
 import collections
+import itertools
 import os
 import re
 import subprocess
@@ -10,6 +11,7 @@ import time
 
 import pytest
 from conftest import BUILD, few
+from toys import WAYS, Walked
 
 TOY = f"{BUILD}/toy"
 PROGRAM, JIT = f"{TOY}/program", f"{TOY}/toyjit"
@@ -110,6 +112,22 @@ def test_each_instruction_of_a_jit_has_its_exact_stack(tree):
     said = dict(re.findall(r"(\w+) (\d+)", p.stdout.split("steps ")[-1].splitlines()[0]))
     assert p.returncode == 0 and int(said["checked"]) > 20000, p.stdout + p.stderr
     assert said["checked"] == said["equal"], p.stdout
+
+
+@pytest.mark.parametrize("tree", TREES, ids=["release", "asan"])
+def test_stacks_are_exact_in_the_kernel_and_in_deferred_walks(tree):
+    """Each sample without exception, but for what programs do beside their own code. Deferred are
+    all walks that get to libc, whose mapping the kernel does not hear of."""
+    programs = [f"{TOY}/{name}" for name in WAYS]
+    commands = " 60 -- ".join(programs) + " 60"
+    p = subprocess.run([f"{tree}/toy/live", "-n", "40", "-d", "libc.so", *commands.split()],
+                       capture_output=True, text=True, timeout=120)
+    assert p.returncode == 0, p.stderr
+    for n, (program, deferred) in enumerate(itertools.product(programs, (False, True))):
+        got = Walked(p.stdout, n, program)
+        print(program, got.figures)
+        got.check(40)
+        assert got.figures["deferred"] == (got.samples if deferred else 0), got.figures
 
 
 @pytest.mark.parametrize("program", ["shared", "ruled"])

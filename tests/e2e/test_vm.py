@@ -4,6 +4,7 @@ walker is right, and profpipe works there as it does here."""
 import concurrent.futures
 import contextlib
 import functools
+import itertools
 import json
 import os
 import re
@@ -18,11 +19,14 @@ import guest  # noqa: E402
 import kernels  # noqa: E402
 from conftest import BUILD  # noqa: E402
 from recordings import messages  # noqa: E402
+from toys import Walked  # noqa: E402
 
 CACHE = "build/vm"
 VERIFIER_LIMIT = 1_000_000
+TOYS = ("program", "toyjit")
 TOOLS = ("profpipe", "prof-bpf", "prof-deltas", "prof-symd", "prof-dump", "prof-export",
-         "tests/walk-live", "tests/late", "tests/symd-peer", "tests/load-programs")
+         "tests/walk-live", "tests/late", "tests/symd-peer", "tests/load-programs", "toy/live",
+         *(f"toy/{program}" for program in TOYS))
 DEPTH = 30
 CONTAINER = "0123456789abcdef" * 4
 AWAY_SECONDS, LONGEST_REST = 6, 4
@@ -91,6 +95,9 @@ STEPS = [
     ("live-bash", 150, (OLDEST, NEWEST),
      LIVE.format(program="bash -c 'while :; do x=$((x+1)); y=${x//1/2}; done'")),
     ("live-python", 150, ALL, LIVE.format(program="python3 -S -E /test/script.py")),
+    # Toy runtimes: walks in the kernel, and deferred ones, for which the toy JIT's program fetches.
+    ("toys", 150, ALL,
+     f"live -n 30 -w 10000 -d libc.so {' 60 200000 -- '.join(TOYS)} 60 200000"),
     ("dump", 150, ALL, f"chain{DEPTH} 60 & sleep 0.5; for i in 1 2 3 4; do prof-dump $!; done"),
     ("record", 400, ALL, f"""
         chain{DEPTH} 600 thread & python3 -S -E /test/script.py rest &
@@ -199,7 +206,7 @@ LOCKED = "6.12"
 NEWER = tuple(series for series in ALL if series != OLDEST)
 BETWEEN = tuple(series for series in NEWER if series != NEWEST)
 EVERYWHERE = ("load", "live-chain", "sysctls")
-AT_BOTH_ENDS = ("record",)
+AT_BOTH_ENDS = ("record", "toys")
 # Steps of `make check-all` only: others also walk a thread and programs without an interpreter.
 WHOLE_ONLY = ("live-thread", "live-bash")
 
@@ -413,6 +420,17 @@ def test_stacks_of_an_interpreter_are_complete(machine):
 @on("live-bash")
 def test_stacks_of_a_shell_are_complete(machine):
     check_live(machine, "bash")
+
+
+@at_both_ends
+def test_stacks_of_toy_runtimes_are_exact(machine):
+    """Walked in the kernel, and deferred."""
+    out = machine.good("toys")
+    for n, (program, deferred) in enumerate(itertools.product(TOYS, (False, True))):
+        got = Walked(out, n, f"{BUILD}/toy/{program}")
+        print(f"{program}, {'deferred' if deferred else 'walked'}: {got.samples} samples")
+        got.check(30)
+        assert got.figures["deferred"] == (got.samples if deferred else 0), got.figures
 
 
 @on_the_oldest

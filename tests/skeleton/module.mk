@@ -63,6 +63,12 @@ toy/step_SRCS := tests/walker/step.c tests/walker/shadow.c tests/walker/process.
 toy/step_OBJS := $(call toy_objects,$(TOY_prof-dump))
 toy/step_USES := prof-dump
 
+# Their stacks in the kernel, also where the tools are too slow (tests/e2e/test_vm.py).
+PROGRAMS += toy/live
+toy/live_SRCS := tests/skeleton/live.c tests/walker/process.c
+toy/live_OBJS := $(call toy_objects,$(sort $(TOY_prof-dump) $(TOY_prof-bpf)))
+toy/live_USES := prof-dump prof-bpf
+
 define with_toy
 toy/$(1)_SRCS := tools/$(1)/main.c
 toy/$(1)_OBJS := $(call toy_objects,$(TOY_$(1)))

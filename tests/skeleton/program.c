@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The toy: an interpreter with one thread. `program SECONDS` runs a program of two functions,
- * which calls a third by way of native code, and a function that is freed as soon as it ran.
+ * The toy: an interpreter with one thread. `program SECONDS [SPINS]` runs a program of two
+ * functions, which calls a third by way of native code, and a function that is freed as soon as it
+ * ran.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* In every build, and in nothing else. */
 const char toy_mark[] = "toy: no function of that number";
@@ -41,6 +43,7 @@ struct frame {
 	void *entry;	   /* in the C frame that runs it from here on; NULL: as the previous */
 };
 
+static int spins = 2000000;
 struct frame *toy_top;
 #ifdef TOY_CHAINS
 const char toy_chains = 1; /* `entry` is no address */
@@ -106,7 +109,7 @@ __attribute__((noinline)) void toy_loop(const struct function *f)
 
 		switch (o->kind) {
 		case SPIN:
-			for (volatile int i = 0; i < 2000000; i++)
+			for (volatile int i = 0; i < spins; i++)
 				;
 			now->position++;
 			break;
@@ -153,6 +156,11 @@ int main(int argc, char **argv)
 {
 	const time_t end = time(NULL) + (argc > 1 ? atoi(argv[1]) : 1);
 
+	if (argc > 2)
+		spins = atoi(argv[2]);
+	/* For `live`. */
+	if (write(STDOUT_FILENO, "runs\n", 5) != 5)
+		return 1;
 	for (uint64_t serial = 4; time(NULL) <= end; serial++) {
 		toy_loop(&alpha);
 		run_brief(serial);

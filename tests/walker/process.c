@@ -23,7 +23,7 @@ long process_read(void *ctx, void *dst, uint32_t size, uint64_t addr)
 	return addr <= INT64_MAX && pread(memory, dst, size, (off_t)addr) == (ssize_t)size ? 0 : -1;
 }
 
-void process_open(struct space *s, struct tables *t, pid_t which)
+void process_turn_to(pid_t which)
 {
 	char path[64];
 
@@ -34,6 +34,11 @@ void process_open(struct space *s, struct tables *t, pid_t which)
 	memory = open(path, O_RDONLY | O_CLOEXEC);
 	if (memory < 0)
 		err(1, "%s", path);
+}
+
+void process_open(struct space *s, struct tables *t, pid_t which)
+{
+	process_turn_to(which);
 	space_init(s, t, process_read, NULL);
 }
 

@@ -9,6 +9,8 @@
 
 /* A space over t and the memory of pid, without mappings. One a program. */
 void process_open(struct space *s, struct tables *t, pid_t pid);
+/* From now on process_load takes the mappings of this one. */
+void process_turn_to(pid_t pid);
 /* The mappings of it as they are now; rows of files that are new to s are extracted. */
 void process_load(struct space *s);
 /* From now on process_load looks for runtimes by `describe` (runtimes_describe), and frames of
