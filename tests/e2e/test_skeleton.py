@@ -14,7 +14,7 @@ from conftest import BUILD, few
 from toys import WAYS, Walked
 
 TOY = f"{BUILD}/toy"
-PROGRAM, JIT = f"{TOY}/program", f"{TOY}/toyjit"
+PROGRAM, JIT, LOOP_JIT = (f"{TOY}/{name}" for name in ("program", "toyjit", "toyjit-loop"))
 TREES = [BUILD, pytest.param(os.path.join(os.path.dirname(BUILD), "asan"), marks=pytest.mark.asan)]
 # Stacks from main on. A called function runs in the C frame of its caller's loop, or below native
 # code.
@@ -28,6 +28,8 @@ JIT_STACKS = {"toyjit_enter;alpha:10;beta:20",
               "toyjit_enter;alpha:10;beta:21;call_gamma;toyjit_enter;gamma:30",
               f"toyjit_enter;alpha:10;beta:21;call_gamma;toyjit_enter;{INLINED}",
               f"{DOWN}gamma:30", f"{DOWN}{INLINED}", "run_brief;toyjit_enter;brief:40"}
+# Where the function that enters it is taken over as well.
+ENTERED_STACKS = {s.replace("toyjit_enter", "enter:7") for s in JIT_STACKS}
 # The line before a function's first one is that of its prologue, which few samples meet.
 PROLOGUES = {"alpha:9": "alpha:10", "down:50": "down:51", "brief:39": "brief:40"}
 
@@ -44,11 +46,13 @@ def folded(path):
     return count
 
 
-def test_frames_of_a_jit_are_taken_over(tmp_path):
+@pytest.mark.parametrize("jit, stacks", [(JIT, JIT_STACKS), (LOOP_JIT, ENTERED_STACKS)],
+                         ids=["generated", "loop"])
+def test_frames_of_a_jit_are_taken_over(jit, stacks, tmp_path):
     """Without frame pointers, with frames of any size, and while all that describes code moves."""
     out = tmp_path / "out.folded"
     p = subprocess.run([f"{TOY}/profpipe", "record", "-q", "-F", "499", "--lines", "-o", out, "--",
-                        JIT, "3"], capture_output=True, text=True, timeout=60)
+                        jit, "3"], capture_output=True, text=True, timeout=60)
     assert p.returncode == 0, p.stderr
     count = folded(out)
     right = 0
@@ -62,11 +66,11 @@ def test_frames_of_a_jit_are_taken_over(tmp_path):
         inner = stack[:end] if end >= 0 else stack
         caller, _, last = inner.rpartition(";")
         inner = f"{caller};{PROLOGUES.get(last, last)}"
-        assert any(s.startswith(inner) for s in JIT_STACKS), f"{stack} {count}"
+        assert any(s.startswith(inner) for s in stacks), f"{stack} {count}"
         right += n
     # The first ones come before the process is known.
     assert right > 0.95 * sum(count.values()), count
-    assert JIT_STACKS <= set(count), count
+    assert stacks <= set(count), count
 
 
 LATE = """
@@ -106,8 +110,9 @@ def test_frames_of_a_jit_are_taken_over_in_walks_that_were_put_off(tmp_path):
 
 
 @pytest.mark.parametrize("tree", TREES, ids=["release", "asan"])
-def test_each_instruction_of_a_jit_has_its_exact_stack(tree):
-    p = subprocess.run([f"{tree}/toy/step", "-t", "60", "-m", "80000", "-r", f"{tree}/toy/toyjit",
+@pytest.mark.parametrize("jit", ["toyjit", "toyjit-loop"])
+def test_each_instruction_of_a_jit_has_its_exact_stack(jit, tree):
+    p = subprocess.run([f"{tree}/toy/step", "-t", "60", "-m", "80000", "-r", f"{tree}/toy/{jit}",
                         "0", "3"], capture_output=True, text=True, timeout=120)
     said = dict(re.findall(r"(\w+) (\d+)", p.stdout.split("steps ")[-1].splitlines()[0]))
     assert p.returncode == 0 and int(said["checked"]) > 20000, p.stdout + p.stderr
@@ -120,13 +125,14 @@ def test_stacks_are_exact_in_the_kernel_and_in_deferred_walks(tree):
     all walks that get to libc, whose mapping the kernel does not hear of."""
     programs = [f"{TOY}/{name}" for name in WAYS]
     commands = " 60 -- ".join(programs) + " 60"
-    p = subprocess.run([f"{tree}/toy/live", "-n", "40", "-d", "libc.so", *commands.split()],
+    p = subprocess.run([f"{tree}/toy/live", "-f", "199", "-n", "30", "-d", "libc.so",
+                        *commands.split()],
                        capture_output=True, text=True, timeout=120)
     assert p.returncode == 0, p.stderr
     for n, (program, deferred) in enumerate(itertools.product(programs, (False, True))):
         got = Walked(p.stdout, n, program)
         print(program, got.figures)
-        got.check(40)
+        got.check(30)
         assert got.figures["deferred"] == (got.samples if deferred else 0), got.figures
 
 

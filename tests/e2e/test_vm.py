@@ -23,7 +23,7 @@ from toys import Walked  # noqa: E402
 
 CACHE = "build/vm"
 VERIFIER_LIMIT = 1_000_000
-TOYS = ("program", "toyjit")
+TOYS = ("program", "toyjit-loop")
 TOOLS = ("profpipe", "prof-bpf", "prof-deltas", "prof-symd", "prof-dump", "prof-export",
          "tests/walk-live", "tests/late", "tests/symd-peer", "tests/load-programs", "toy/live",
          *(f"toy/{program}" for program in TOYS))
@@ -97,7 +97,7 @@ STEPS = [
     ("live-python", 150, ALL, LIVE.format(program="python3 -S -E /test/script.py")),
     # Toy runtimes: walks in the kernel, and deferred ones, for which the toy JIT's program fetches.
     ("toys", 150, ALL,
-     f"live -n 30 -w 10000 -d libc.so {' 60 200000 -- '.join(TOYS)} 60 200000"),
+     f"live -f 199 -n 30 -w 10000 -d libc.so {' 60 200000 -- '.join(TOYS)} 60 200000"),
     ("dump", 150, ALL, f"chain{DEPTH} 60 & sleep 0.5; for i in 1 2 3 4; do prof-dump $!; done"),
     ("record", 400, ALL, f"""
         chain{DEPTH} 600 thread & python3 -S -E /test/script.py rest &

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `live` (tests/skeleton/live.c) prints of the toy runtimes' programs, and the stacks that these
-programs can have."""
+"""What `live` (tests/skeleton/live.c) prints of the toy runtimes' programs, and the stacks that
+these programs can have."""
 import bisect
 import collections
 import functools
@@ -8,15 +8,17 @@ import itertools
 import re
 import subprocess
 
-# By program, the ways from main to its innermost frames. A number behind an interpreted frame is the
-# position in it of the call.
+# By program, the ways from main to its innermost frames. A number behind an interpreted frame is
+# the position in it of the call.
 INTERPRETED = ("alpha:0/one;beta:1/one;call_gamma;gamma", "run_brief;brief")
 ENTER = "toyjit_enter"
 GENERATED = (f"{ENTER};alpha:33;beta:42;call_gamma;{ENTER};gamma", f"run_brief;{ENTER};brief",
              f"{ENTER};down:42;call_down;" * 10 + f"{ENTER};gamma")
-WAYS = {"program": INTERPRETED, "chains": INTERPRETED, "toyjit": GENERATED}
+# Where the function that enters the code is taken over as well.
+ENTERED = tuple(way.replace(ENTER, "enter:20") for way in GENERATED)
+WAYS = {"program": INTERPRETED, "chains": INTERPRETED, "toyjit": GENERATED, "toyjit-loop": ENTERED}
 SERIALS = {"program": {1: "alpha", 2: "beta", 3: "gamma", 1001: "one"},
-           "toyjit": {1: "gamma", 2: "beta", 3: "alpha", 4: "down"}}
+           "toyjit": {1: "gamma", 2: "beta", 3: "alpha", 4: "down", 1 << 40: "enter"}}
 
 
 def check_of(serial):

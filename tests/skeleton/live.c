@@ -20,7 +20,7 @@
  *
  *   -s SECONDS  of sampling, at most (60)
  *   -n SAMPLES  of each program, after which sampling ends (100)
- *   -f HZ       (199)
+ *   -f HZ       (99)
  *   -w MS       a program is looked at when it has written something, or used so much cpu time
  *   -d FILE     each program runs twice, and the second one has the next number. Of that one, the
  *               kernel does not hear of the mappings of files whose paths contain FILE. A walk that
@@ -37,6 +37,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -51,7 +52,7 @@
 #include "tools/prof-bpf/stream/deferred.h"
 
 #define PROGRAMS 16
-#define TURN_US 50000
+#define TURN_US 20000
 #define CEILING (64u << 20)
 
 static struct loader *loader;
@@ -61,7 +62,7 @@ static struct deferred_queue *queue;
 static bool quiet;
 static struct program {
 	pid_t pid;
-	int out; /* what it writes */
+	int out;			 /* what it writes */
 	struct tables_mapping *mappings; /* all of them, also what the kernel does not hear of */
 	uint32_t mapping_count;
 	uint64_t samples, deferred, frames, items;
@@ -98,7 +99,8 @@ static void print_frame(const struct weave_frame *f)
 		return;
 	}
 	printf("%s%s%s+%#" PRIx64, f->word & SAMPLE_FRAME_FP ? "?" : "", f->loop ? "~" : "",
-	       file_name(sample_frame_slot(f->word)), (uint64_t)(f->word & SAMPLE_FRAME_OFFSET_MASK));
+	       file_name(sample_frame_slot(f->word)),
+	       (uint64_t)(f->word & SAMPLE_FRAME_OFFSET_MASK));
 }
 
 static struct program *program_of(const struct sample *s)
@@ -198,7 +200,8 @@ static void start_program(struct program *p, char **argv, long ms)
 	if (p->pid < 0)
 		err(1, "fork");
 	if (p->pid == 0) {
-		if (dup2(out[1], STDOUT_FILENO) == STDOUT_FILENO)
+		if (setpriority(PRIO_PROCESS, 0, 0) == 0 &&
+		    dup2(out[1], STDOUT_FILENO) == STDOUT_FILENO)
 			execvp(argv[0], argv);
 		_exit(1);
 	}
@@ -364,7 +367,7 @@ int main(int argc, char **argv)
 {
 	struct tables_config config = { .max_bytes = 256u << 20 };
 	struct loader_config load = {
-		.hz = 199, .ring_max = 16u << 20, .drain_ms = 10, .only_selected = true
+		.hz = 99, .ring_max = 16u << 20, .drain_ms = 10, .only_selected = true
 	};
 	const char *unheard = NULL;
 	double seconds = 60;
@@ -396,6 +399,9 @@ int main(int argc, char **argv)
 	}
 	if (optind == argc)
 		errx(2, "usage: live [OPTION]... PROGRAM ARGUMENT... [-- PROGRAM ARGUMENT...]...");
+	/* The ring of deferred samples has room for thirty of them. */
+	if (setpriority(PRIO_PROCESS, 0, -20))
+		err(1, "priority");
 	int r = loader_new(&load, &loader);
 	if (r || (r = loader_load(loader)) || (r = loader_start_late(loader)))
 		errx(1, "BPF: %s (%s)", strerror(-r), r ? loader_trouble(loader) : "");

@@ -34,7 +34,8 @@ $(TOY_OBJS): $(TOY)/%.o: %.c $(TOY_GEN)
 	@$(CC) -I$(TOY)/gen $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS) \
 		-DRUNTIMES_MORE='"tests/skeleton/runtimes.def"' -MMD -MP -c $< -o $@
 
-PROGRAMS += toy/program toy/chains toy/toyjit toy/shared toy/ruled $(addprefix toy/,$(TOOLS))
+PROGRAMS += toy/program toy/chains toy/toyjit toy/toyjit-loop \
+            toy/shared toy/ruled $(addprefix toy/,$(TOOLS))
 toy/program_SRCS := tests/skeleton/program.c
 toy/program_LIBS := -rdynamic
 # The same, but its chains are found by its loop.
@@ -49,13 +50,18 @@ $(TOY)/program-chains.o: OUR_CPPFLAGS += -DTOY_CHAINS
 $(TOY)/program-chains.o: tests/skeleton/program.c
 $(TOY)/shared_program-rule.o: OUR_CPPFLAGS += -DTOYJIT_RULE
 $(TOY)/shared_program-rule.o: tests/skeleton/shared_program.c
-$(TOY)/program-chains.o $(TOY)/shared_program-rule.o:
+$(TOY)/toyjit_program-loop.o: OUR_CPPFLAGS += -DTOYJIT_LOOP
+$(TOY)/toyjit_program-loop.o: tests/skeleton/toyjit_program.c
+$(TOY)/program-chains.o $(TOY)/shared_program-rule.o $(TOY)/toyjit_program-loop.o:
 	@mkdir -p $(@D)
 	@echo "  CC      $@"
 	@$(COMPILE) -c $< -o $@
 # Called like its runtime, it is described as soon as it is mapped.
 toy/toyjit_SRCS := tests/skeleton/toyjit_program.c
 toy/toyjit_LIBS := -rdynamic -ldl
+# The same, but its runtime also takes frames of the function that enters the code.
+toy/toyjit-loop_OBJS := $(TOY)/toyjit_program-loop.o
+toy/toyjit-loop_LIBS := -rdynamic -ldl
 
 # The stacks of these programs by single steps.
 PROGRAMS += toy/step

@@ -40,7 +40,7 @@ static int describe(struct elfview *im, struct runtime_build *ret)
 				   .code_ret = 18,
 				   .code_serial = n.serial,
 				   .allocated = 7 };
-	struct elfview_symbol enter, region, shared, rule;
+	struct elfview_symbol enter, region, shared, rule, loop;
 	uint64_t offset, left;
 
 	if (elfview_exported(im, "toyjit_enter", &enter) != 0)
@@ -60,6 +60,12 @@ static int describe(struct elfview *im, struct runtime_build *ret)
 	}
 	if (elfview_exported(im, "toyjit_rule", &rule) == 0)
 		ret->config.rule = RULE_SHORT_OF(7, 2);
+	/* A build whose entry is code without tables as well. */
+	if (elfview_exported(im, "toyjit_loop", &loop) == 0) {
+		ret->config.takes |= RUNTIME_TAKES_LOOP;
+		ret->config.ranges = ret->config.shown = 1;
+		ret->config.loop[0] = (struct runtime_range){ offset, offset + enter.size };
+	}
 	/* The description, its function, that one's strings, and the lines. */
 	ret->config.copy = (struct runtime_copy){
 		.steps = 5,

@@ -7,7 +7,9 @@
 
 /* Fixed width, no padding. Field offsets in bytes, of a description of code. */
 struct toyjit_config {
-	UW_U64 region;	   /* address of its three words: first byte, size, descriptions by unit */
+	/* The address of its four words: first byte, size, descriptions by unit, and that of the
+	 * code that enters others, 0 if tables have its frames. */
+	UW_U64 region;
 	UW_U16 unit_shift; /* bytes of a unit of code */
 	UW_U16 code_bytes; /* of a description: a multiple of 8, at most TOYJIT_CODE_BYTES */
 	UW_U16 code_start; /* the address of the code, a word */

@@ -5,6 +5,9 @@
  * all the time, as objects of a moving garbage collector do, and what was there before is
  * overwritten.
  *
+ * Built as toyjit-loop, the function that enters it has no table either, and the runtime takes its
+ * frames over as well.
+ *
  * `toyjit SECONDS [SPINS [LIBRARY]...]` runs code that calls code, by way of native functions as
  * well, and code that is freed as soon as it ran. Then each library is loaded, and its function
  * `late` is called from code.
@@ -57,6 +60,7 @@ struct code {
 struct {
 	uint64_t start, size;
 	struct code **units;
+	struct code *enter;
 } toyjit_region;
 
 void toyjit_enter(uint64_t start);
@@ -239,11 +243,57 @@ static struct code *all[8];
 enum { ALPHA, BETA, GAMMA, DOWN, CODES };
 static unsigned depth;
 
+#ifdef TOYJIT_LOOP
+const char toyjit_loop = 1;
+extern const uint8_t toyjit_saved[], toyjit_return[], toyjit_end[];
+
+/* Its prologue is like that of the code. */
+__asm__(".text\n"
+	".globl toyjit_enter\n"
+	".type toyjit_enter, @function\n"
+	"toyjit_enter:\n"
+	".byte 0x48, 0x81, 0xec; .long 40\n" /* sub rsp, 40 */
+	"mov %rbp, 32(%rsp)\n"
+	"toyjit_saved:\n"
+	"mov $0x7654321, %rbp\n"
+	"call *%rdi\n"
+	"mov 32(%rsp), %rbp\n"
+	"add $40, %rsp\n"
+	"toyjit_return:\n"
+	"ret\n"
+	"toyjit_end:\n"
+	".size toyjit_enter, .-toyjit_enter\n");
+
+static void describe_enter(void)
+{
+	static struct function enter = { "enter", "/toy/enter.toy" };
+	static struct lines lines = { .bytes = sizeof(lines) - 8, .count = 1 };
+	static struct code code;
+	const uint8_t *start = (const uint8_t *)(uintptr_t)toyjit_enter;
+
+	lines.of[0].end = (uint32_t)(toyjit_end - start);
+	lines.of[0].line = 7;
+	code = (struct code){ .start = (uint64_t)(uintptr_t)start,
+			      .size = lines.of[0].end,
+			      .frame = 40,
+			      .saved = (uint16_t)(toyjit_saved - start),
+			      .ret = (uint16_t)(toyjit_return - start),
+			      .serial = 1ull << 40,
+			      .function = &enter,
+			      .lines = &lines };
+	toyjit_region.enter = &code;
+}
+#else
 __attribute__((noinline)) void toyjit_enter(uint64_t start)
 {
 	((void (*)(void))(uintptr_t)start)();
 	__asm__ volatile("" ::: "memory"); /* no tail call */
 }
+
+static void describe_enter(void)
+{
+}
+#endif
 
 /* Native code between two pieces of ours. Meanwhile all that describes them moves. */
 __attribute__((noinline)) static void call_gamma(void)
@@ -343,6 +393,7 @@ int main(int argc, char **argv)
 	toyjit_region.start = (uint64_t)(uintptr_t)region;
 	toyjit_region.size = REGION;
 	toyjit_region.units = allocate(REGION / UNIT * sizeof(*toyjit_region.units));
+	describe_enter();
 	make_all();
 
 	uint8_t *brief = place();

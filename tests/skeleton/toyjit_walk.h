@@ -11,7 +11,7 @@ struct toyjit_walk {
 	struct toyjit_config config;
 	__u64 base;
 	struct runtime_copies copies;
-	__u64 region[3];
+	__u64 region[4];
 	__u64 code[TOYJIT_CODE_BYTES / 8]; /* a description */
 };
 
@@ -48,8 +48,11 @@ ENV_INLINE bool toyjit_code(struct toyjit_walk *p, __u64 pc, __u64 *ret_at)
 	__u64 offset = pc - p->region[0],
 	      unit = p->region[2] + (offset >> (c->unit_shift & 15)) * 8;
 
-	return offset < p->region[1] && runtime_fetch(&p->copies, ret_at, 8, unit) &&
-	       runtime_fetch(&p->copies, p->code, bytes, *ret_at) &&
+	/* Besides what was made, there may be code in the file (RUNTIME_TAKES_LOOP). */
+	*ret_at = p->region[3];
+	if (offset < p->region[1] && !runtime_fetch(&p->copies, ret_at, 8, unit))
+		return false;
+	return *ret_at && runtime_fetch(&p->copies, p->code, bytes, *ret_at) &&
 	       pc - toyjit_field(p, c->code_start) < (__u32)toyjit_field(p, c->code_size);
 }
 

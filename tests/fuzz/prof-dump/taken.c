@@ -12,6 +12,7 @@
 
 #define BASE 0x10000ull
 #define CODE 0x8000ull /* executable, and of no file; its first bytes are in no memory */
+#define LOOP 0x800     /* bytes of the file, which the runtime takes as well */
 #define MAX_ROUNDS 32
 
 extern const struct runtime_ops toyjit_runtime;
@@ -81,7 +82,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct env env = { 0 };
 
 	if (!tables)
-		begin_tables(&(struct runtime_config){ .takes = RUNTIME_TAKES_GENERATED });
+		begin_tables(&(struct runtime_config){
+			.takes = RUNTIME_TAKES_GENERATED | RUNTIME_TAKES_LOOP,
+			.ranges = 1,
+			.shown = 1,
+			.loop = { { 0, LOOP } },
+		});
 	if (size < sizeof(h))
 		return 0;
 	memcpy(&h, data, sizeof(h));
