@@ -136,6 +136,36 @@ def test_stacks_are_exact_in_the_kernel_and_in_deferred_walks(tree):
         assert got.figures["deferred"] == (got.samples if deferred else 0), got.figures
 
 
+HOSTILE = {"hostile": ("circle", "pages", "unmapped"),
+           "toyjit-hostile": ("stack", "turns", "words", "wild")}
+
+
+def test_walks_of_hostile_memory_are_bounded_and_say_that_they_were_cut():
+    """In the kernel and deferred, beside a program whose stacks stay exact."""
+    kinds = [(name, kind) for name, some in HOSTILE.items() for kind in some]
+    commands = " -- ".join([*(f"{TOY}/{name} {kind} 60" for name, kind in kinds),
+                            f"{PROGRAM} 60"])
+    p = subprocess.run([f"{TOY}/live", "-f", "199", "-n", "20", "-d", "libc.so",
+                        *commands.split()], capture_output=True, text=True, timeout=120)
+    assert p.returncode == 0, p.stderr
+    for n, (name, kind) in enumerate(kind for kind in kinds for _ in range(2)):
+        said = collections.Counter(re.findall(rf"^{n} (\S+) [^ ]*$", p.stdout, re.M))
+        frames, items = map(int, re.search(rf"^{n} samples \d+ deferred \d+ frames (\d+) "
+                                           r"items (\d+)$", p.stdout, re.M).groups())
+        print(name, kind, dict(said), frames, items)
+        assert sum(said.values()) >= 20 and frames <= 2048 and items <= 1088
+        # The toy misleads nobody about native frames. The JIT's stacks are never called complete.
+        if name == "hostile":
+            assert set(said) == {"complete,stopped"}, said
+        else:
+            assert "complete" not in said, said
+    for n in range(2 * len(kinds), 2 * len(kinds) + 2):
+        Walked(p.stdout, n, PROGRAM).check(20)
+    took = float(re.search(r"^us_per_sample ([\d.]+)", p.stdout, re.M)[1])
+    print(f"{took} us a sample")
+    assert took < 5000
+
+
 @pytest.mark.parametrize("program", ["shared", "ruled"])
 def test_code_with_one_layout_is_walked_by_one_rule(program, tmp_path):
     """Without frame pointers: at each instruction, and in samples."""

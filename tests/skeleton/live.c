@@ -6,7 +6,8 @@
  *
  *     N REASON FRAME;FRAME;...
  *
- * N counts the programs from 0 on. The outermost frame is first. A frame is one of
+ * N counts the programs from 0 on. REASON ends with `,stopped` if interpreted frames are missing as
+ * well. The outermost frame is first. A frame is one of
  *
  *   FILE+0xOFFSET     native: the base name of its file, and a place in it
  *   +0xADDRESS        native, in no file
@@ -126,8 +127,11 @@ static void print_sample(void *ctx, const struct sample *s)
 		p->items = s->items;
 	if (quiet)
 		return;
-	printf("%d %s ", (int)(p - programs), walk_reason_word(s->reason));
-	for (uint32_t n = weave(s, &config, frames, &truncated); n-- > 0;) {
+	uint32_t n = weave(s, &config, frames, &truncated);
+
+	printf("%d %s%s ", (int)(p - programs), walk_reason_word(s->reason),
+	       truncated ? ",stopped" : "");
+	while (n-- > 0) {
 		print_frame(&frames[n]);
 		if (n)
 			putchar(';');

@@ -41,6 +41,14 @@ toy/program_LIBS := -rdynamic
 # The same, but its chains are found by its loop.
 toy/chains_OBJS := $(TOY)/program-chains.o
 toy/chains_LIBS := -rdynamic
+# Memory that misleads both.
+PROGRAMS += toy/hostile toy/toyjit-hostile
+toy/hostile_SRCS := tests/skeleton/hostile_program.c
+toy/hostile_LIBS := -rdynamic
+toy/toyjit-hostile_OBJS := $(TOY)/hostile_program-jit.o
+toy/toyjit-hostile_LIBS := -rdynamic
+$(TOY)/hostile_program-jit.o: OUR_CPPFLAGS += -DTOYJIT_HOSTILE
+$(TOY)/hostile_program-jit.o: tests/skeleton/hostile_program.c
 # Code without frames of its own; what holds in it is known by its place, or by a rule.
 toy/shared_SRCS := tests/skeleton/shared_program.c
 toy/shared_LIBS := -rdynamic
@@ -52,7 +60,8 @@ $(TOY)/shared_program-rule.o: OUR_CPPFLAGS += -DTOYJIT_RULE
 $(TOY)/shared_program-rule.o: tests/skeleton/shared_program.c
 $(TOY)/toyjit_program-loop.o: OUR_CPPFLAGS += -DTOYJIT_LOOP
 $(TOY)/toyjit_program-loop.o: tests/skeleton/toyjit_program.c
-$(TOY)/program-chains.o $(TOY)/shared_program-rule.o $(TOY)/toyjit_program-loop.o:
+$(TOY)/program-chains.o $(TOY)/shared_program-rule.o $(TOY)/toyjit_program-loop.o \
+$(TOY)/hostile_program-jit.o:
 	@mkdir -p $(@D)
 	@echo "  CC      $@"
 	@$(COMPILE) -c $< -o $@
