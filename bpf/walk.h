@@ -313,6 +313,8 @@ ENV_INLINE void walk_begin(struct walk *w, const struct process_entry *p, __u8 e
 	for (__u32 k = 0; k < PROCESS_RUNTIMES_MAX; k++)
 		w->entries[k].at = 0;
 	w->entry_at = 0;
+	w->heap_end = 0;
+	w->heap_pieces = 0;
 	w->reason = WALK_DEPTH;
 	w->at_slot = 0;
 	w->exact = exact;

@@ -59,10 +59,19 @@ struct hotspot_config {
 		const_signature;
 	/* Words below RBP in an interpreter's frame: the address of the bytecode. */
 	UW_U16 frame_bcp;
-	/* Of virtual threads; 0: the build has none. Of a JavaThread: its ContinuationEntry, and
-	 * how many bytes that has. */
+	/* Of virtual threads; 0: the build has none. Of a JavaThread: its ContinuationEntry (0: not
+	 * known), and how many bytes that has. */
 	UW_U16 cont_entry, cont_entry_bytes;
+	/* Of their frames in the heap (hotspot_heap.h); fields is 0: not supported. Of a class: the
+	 * superclass, the layout, the table of fields, the constants. */
+	UW_U16 super, layout, fields, class_pool, pool_bytes;
+	UW_U16 symbol_length, symbol_text;
+	/* Of the flags in the table of fields: how many come before "initialized". */
+	UW_U16 fields_shift;
 	UW_U16 zero[3];
+	/* Addresses of variables: the class of java.lang.Object, and how references and classes
+	 * are compressed. */
+	UW_U64 object_class, oop_base, oop_shift, class_base, class_shift;
 };
 
 /* The check of a method, of its ConstMethod's address and fields: 40 bits, never 0. sizes: `size`
@@ -90,7 +99,7 @@ static inline UW_U64 hotspot_text_check(const UW_U64 text[2])
 }
 
 #ifndef __bpf__
-static_assert(sizeof(struct hotspot_config) == 88, "no padding");
+static_assert(sizeof(struct hotspot_config) == 144, "no padding");
 static_assert(sizeof(struct hotspot_config) <= RUNTIME_PRIVATE, "it fits");
 #endif
 

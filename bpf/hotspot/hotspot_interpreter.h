@@ -12,6 +12,7 @@
 #ifndef BPF_HOTSPOT_HOTSPOT_INTERPRETER_H
 #define BPF_HOTSPOT_HOTSPOT_INTERPRETER_H
 
+#include "bpf/hotspot/hotspot_heap.h"
 #include "bpf/hotspot/hotspot_leaf.h"
 #include "bpf/hotspot/hotspot_scopes.h"
 
@@ -44,10 +45,16 @@ ENV_INLINE void hotspot_take(struct walk *w, struct hotspot_walk *p, __u64 metho
 }
 
 /* The caller of the frame at RBP. */
-ENV_INLINE int hotspot_leave_frame(struct walk *w)
+ENV_INLINE int hotspot_leave_frame(struct walk *w, struct hotspot_walk *p)
 {
-	__u64 fp, back, sender;
+	__u64 fp, back, sender, locals;
 
+	if (w->heap_end) {
+		if (!walk_read(w, w->fp - HOTSPOT_SENDER, &sender) ||
+		    !walk_read(w, w->fp - (p->config.frame_bcp - 1) * 8ull, &locals))
+			return hotspot_heap_ends(w);
+		return hotspot_leave_heap_frame(w, p, sender, locals);
+	}
 	if (!walk_read(w, w->fp - HOTSPOT_SENDER, &sender) || !walk_read(w, w->fp, &fp) ||
 	    !walk_read(w, w->fp + 8, &back))
 		return walk_stop(w, WALK_STACK_UNREADABLE);
@@ -117,7 +124,7 @@ ENV_INLINE int hotspot_interprets(struct walk *w, struct hotspot_walk *p, __u64 
 		index = hotspot_index(HOTSPOT_ARGUMENT(w, p) method, r13);
 	if (index != ~0ull) {
 		hotspot_take(w, p, method, index);
-		return hotspot_leave_frame(w);
+		return hotspot_leave_frame(w, p);
 	}
 	if (below < whole || r13 - w->sp < HOTSPOT_NEAR) {
 		cfa = r13;
@@ -138,7 +145,7 @@ ENV_INLINE int hotspot_interprets(struct walk *w, struct hotspot_walk *p, __u64 
 	if (method && below >= whole && below < HOTSPOT_NEAR) {
 		index = hotspot_index(HOTSPOT_ARGUMENT(w, p) method, at);
 		hotspot_take(w, p, method, index == ~0ull ? RUNTIME_POSITION_MASK : index);
-		return hotspot_leave_frame(w);
+		return hotspot_leave_frame(w, p);
 	}
 	if (hotspot_leaves(w, p, r13, &cfa, &back))
 		return runtime_leave(w, cfa, w->fp, back);
@@ -161,7 +168,7 @@ ENV_INLINE int hotspot_interpreted(struct walk *w, struct hotspot_walk *p)
 		return RUNTIME_DECLINES;
 	index = hotspot_index(HOTSPOT_ARGUMENT(w, p) method, at);
 	hotspot_take(w, p, method, index == ~0ull ? RUNTIME_POSITION_MASK : index);
-	return hotspot_leave_frame(w);
+	return hotspot_leave_frame(w, p);
 }
 
 #endif

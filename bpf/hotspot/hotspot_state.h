@@ -38,6 +38,17 @@ enum hotspot_kind {
 	HOTSPOT_DEOPT,	 /* replaces a compiled frame: then RBP points to its own */
 };
 
+/* Fields of Java's objects, by their names (hotspot_heap.h). */
+enum hotspot_field {
+	HOTSPOT_TAIL, /* of a Continuation */
+	HOTSPOT_PARENT, /* of a StackChunk, */
+	HOTSPOT_SIZE,
+	HOTSPOT_SP,
+	HOTSPOT_BOTTOM,
+	HOTSPOT_ARGSIZE, /* before JDK 22 in place of the bottom */
+	HOTSPOT_FIELDS,
+};
+
 struct hotspot_walk {
 	struct hotspot_config config;
 	__u64 base;
@@ -55,6 +66,8 @@ struct hotspot_walk {
 	__u64 head[HOTSPOT_CONST_BYTES / 8]; /* of a ConstMethod */
 	unsigned char code[HOTSPOT_CODE_BYTES];
 	struct hotspot_known known[HOTSPOT_KNOWN];
+	__u64 chunk_class;	       /* the class of which field[] holds offsets, or 0 */
+	__u32 field[HOTSPOT_FIELDS]; /* offsets; 0: it has no such field */
 };
 
 /* Functions that the verifier checks once, as in walk_state.h. */

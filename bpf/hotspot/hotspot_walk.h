@@ -44,6 +44,7 @@ ENV_INLINE bool hotspot_prepare(struct walk *w, struct hotspot_walk *p)
 	p->keeps = p->copies.keep;
 	p->process = process;
 	p->nmethod_name = p->interpreter_name = 0;
+	p->chunk_class = 0;
 	return hotspot_load(HOTSPOT_ARGUMENT(w, p) p->base + p->config.heaps);
 }
 
@@ -68,6 +69,8 @@ ENV_INLINE int hotspot_sized(struct walk *w, struct hotspot_walk *p, __u64 words
 {
 	__u64 cfa = w->sp + words * 8, fp = w->fp;
 
+	if (w->heap_end)
+		return hotspot_leave_heap(w, p, cfa, cfa - 16);
 	if (built == HOTSPOT_CALLED)
 		cfa = w->sp + 8;
 	else if (built == HOTSPOT_PUSHED)
@@ -141,33 +144,34 @@ ENV_FUNCTION __u32 hotspot_has_called(HOTSPOT_PARAMETER __u64 back)
 	return kind == HOTSPOT_INTERPRETER || (kind == HOTSPOT_NMETHOD && owner_called(back));
 }
 
-/*
- * The barrier: a virtual thread's older frames are in the heap. The last frame on the stack returns
- * to a stub that would fetch them. The frames in the heap end at the code that entered the thread.
- * The stack goes on above the ContinuationEntry in the frame of that code, and above arguments.
- */
+/* The barrier: a virtual thread's older frames are in the heap (hotspot_heap.h). */
 ENV_INLINE bool hotspot_is_barrier(struct walk *w, struct hotspot_walk *p)
 {
-	__u64 code;
+	__u64 code, offset;
 
+	if (!p->config.cont_entry_bytes || w->exact || !runtime_fetch(&p->copies, &code, 8, w->pc))
+		return false;
 	/* mov rsp, [r15 + disp32] */
-	return p->config.cont_entry && !w->exact && runtime_fetch(&p->copies, &code, 8, w->pc) &&
-	       (code & 0xffffffffffffffull) == (0xa78b49 | (__u64)p->config.cont_entry << 24);
+	offset = code >> 24 & 0xffffffff;
+	return (code & 0xffffff) == 0xa78b49 &&
+	       (p->config.cont_entry ? offset == p->config.cont_entry : offset < 4096);
 }
 
 ENV_INLINE int hotspot_barrier(struct walk *w, struct hotspot_walk *p)
 {
-	__u64 at = w->sp + p->config.cont_entry_bytes, fp, back;
+	const __u64 bytes = p->config.cont_entry_bytes;
+	__u64 at = w->sp + bytes, fp, back;
 
-	hotspot_take_stub(HOTSPOT_ARGUMENT(w, p) hotspot_word(p, p->config.blob_name));
 	for (int i = 0; i < HOTSPOT_ARGUMENTS; i++, at += 8) {
 		if (!walk_read(w, at, &fp) || !walk_read(w, at + 8, &back))
 			break;
 		if (fp - at < HOTSPOT_NEAR && !(fp & 7) && hotspot_is_code(p, back) &&
-		    hotspot_has_called(HOTSPOT_ARGUMENT(w, p) back))
-			return runtime_leave(w, at + 16, fp, back);
+		    hotspot_has_called(HOTSPOT_ARGUMENT(w, p) back)) {
+			w->heap_back = at;
+			return hotspot_thread_in_heap(w, p, at - bytes);
+		}
 	}
-	return walk_stop(w, WALK_NO_ROWS);
+	return hotspot_heap_ends(w);
 }
 
 /* This stub continues an exception and has no frame. The return address of the frame that was left
@@ -258,10 +262,8 @@ ENV_INLINE int hotspot_adapter(struct walk *w, struct hotspot_walk *p)
 	return runtime_leave(w, cfa, w->fp, back);
 }
 
-ENV_INLINE int hotspot_frame(struct walk *w, struct hotspot_walk *p)
+ENV_INLINE int hotspot_kind_of_frame(struct walk *w, struct hotspot_walk *p)
 {
-	if (!hotspot_prepare(w, p))
-		return RUNTIME_DECLINES;
 	__u32 kind = hotspot_find(HOTSPOT_ARGUMENT(w, p) w->exact ? w->pc : w->pc - 1);
 
 	switch (kind) {
@@ -277,6 +279,16 @@ ENV_INLINE int hotspot_frame(struct walk *w, struct hotspot_walk *p)
 		return hotspot_stub(w, p, kind);
 	}
 	return RUNTIME_DECLINES;
+}
+
+ENV_INLINE int hotspot_frame(struct walk *w, struct hotspot_walk *p)
+{
+	int next = RUNTIME_DECLINES;
+
+	if (hotspot_prepare(w, p))
+		next = hotspot_kind_of_frame(w, p);
+	/* No other walk knows the frames in the heap. */
+	return next && w->heap_end ? hotspot_heap_ends(w) : next;
 }
 
 ENV_INLINE void hotspot_fetch(struct walk *w, struct hotspot_walk *p, __u64 pc, __u64 fp)

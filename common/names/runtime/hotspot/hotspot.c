@@ -2,7 +2,8 @@
 /*
  * A file contains HotSpot if it exports gHotSpotVMStructs and JNI_CreateJavaVM. Nearly all offsets
  * are those that it exports. Only these come from the version: whether an interpreter's frame has a
- * word for the class (since 9), and how numbers are compressed (since 20).
+ * word for the class (since 9), how numbers are compressed (since 20), and the flags of fields in a
+ * class's table (since 28).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,6 +16,7 @@
 #define METHOD_BYTES 64
 #define SLOTS_8 7 /* words from RBP down to the address of the bytecode */
 #define SLOTS_9 8
+#define CONT_ENTRY_BYTES_21 64
 
 enum field {
 	HEAPS,
@@ -68,6 +70,18 @@ enum field {
 	SYMBOL_LENGTH,
 	SYMBOL_BODY,
 	CONT_ENTRY,
+	OBJECT_CLASS,
+	CLASS_SUPER,
+	CLASS_LAYOUT,
+	CLASS_FIELDS,
+	OOP_BASE,
+	OOP_BASE_21,
+	OOP_SHIFT,
+	OOP_SHIFT_21,
+	CLASS_BASE,
+	CLASS_BASE_21,
+	CLASS_SHIFT,
+	CLASS_SHIFT_21,
 	CALL_RETURN,
 	VERSION,
 	FIELDS,
@@ -125,6 +139,19 @@ static const struct exports_field wanted[FIELDS] = {
 	[SYMBOL_LENGTH] = { "Symbol", "_length" },
 	[SYMBOL_BODY] = { "Symbol", "_body" },
 	[CONT_ENTRY] = { "JavaThread", "_cont_entry" },
+	[OBJECT_CLASS] = { "vmClasses",
+			   "_klasses[static_cast<int>(vmClassID::Object_klass_knum)]" },
+	[CLASS_SUPER] = { "Klass", "_super" },
+	[CLASS_LAYOUT] = { "Klass", "_layout_helper" },
+	[CLASS_FIELDS] = { "InstanceKlass", "_fieldinfo_stream" },
+	[OOP_BASE] = { "CompressedOops", "_base" },
+	[OOP_BASE_21] = { "CompressedOops", "_narrow_oop._base" },
+	[OOP_SHIFT] = { "CompressedOops", "_shift" },
+	[OOP_SHIFT_21] = { "CompressedOops", "_narrow_oop._shift" },
+	[CLASS_BASE] = { "CompressedKlassPointers", "_base" },
+	[CLASS_BASE_21] = { "CompressedKlassPointers", "_narrow_klass._base" },
+	[CLASS_SHIFT] = { "CompressedKlassPointers", "_shift" },
+	[CLASS_SHIFT_21] = { "CompressedKlassPointers", "_narrow_klass._shift" },
 	[CALL_RETURN] = { "StubRoutines", "_call_stub_return_address" },
 	[VERSION] = { "Abstract_VM_Version", "_vm_major_version" },
 };
@@ -300,6 +327,43 @@ static unsigned find_major(const struct elfview *im, const struct exports *e)
 	return major > 0 && major < 256 ? (unsigned)major : 0;
 }
 
+/* The relative address of a variable that is not optional. before: its older name. */
+static uint64_t need_address(struct exports *e, enum field f, enum field before, uint64_t bias)
+{
+	if (e->f[f].value == EXPORTS_NONE)
+		f = before;
+	e->missing |= e->f[f].value == EXPORTS_NONE;
+	return e->f[f].value - bias;
+}
+
+/* Virtual threads, and their frames in the heap. Before JDK 21 classes describe their fields in
+ * another way. */
+static void describe_threads(struct exports *e, struct hotspot_config *c, unsigned major,
+			     uint64_t bias)
+{
+	if (has(e, CONT_ENTRY) && e->t[CONT_ENTRY_TYPE].size != EXPORTS_NONE) {
+		c->cont_entry = need(e, CONT_ENTRY);
+		c->cont_entry_bytes = size_of(e, CONT_ENTRY_TYPE);
+	} else if (major == 21) {
+		c->cont_entry_bytes = CONT_ENTRY_BYTES_21;
+	}
+	if (!c->cont_entry_bytes || !has(e, CLASS_FIELDS))
+		return;
+	c->super = need_more(e, CLASS_SUPER);
+	c->layout = need_more(e, CLASS_LAYOUT);
+	c->fields = need_more(e, CLASS_FIELDS);
+	c->class_pool = need_more(e, CLASS_POOL);
+	c->pool_bytes = size_of(e, POOL_TYPE);
+	c->symbol_length = need(e, SYMBOL_LENGTH);
+	c->symbol_text = need(e, SYMBOL_BODY);
+	c->fields_shift = major >= 28 ? 3 : 0;
+	c->object_class = need_address(e, OBJECT_CLASS, OBJECT_CLASS, bias);
+	c->oop_base = need_address(e, OOP_BASE, OOP_BASE_21, bias);
+	c->oop_shift = need_address(e, OOP_SHIFT, OOP_SHIFT_21, bias);
+	c->class_base = need_address(e, CLASS_BASE, CLASS_BASE_21, bias);
+	c->class_shift = need_address(e, CLASS_SHIFT, CLASS_SHIFT_21, bias);
+}
+
 /* Fills the config and the naming. False: the build lacks something. */
 static bool fill(const struct elfview *im, struct exports *e, uint64_t bias,
 		 struct runtime_build *ret)
@@ -315,10 +379,7 @@ static bool fill(const struct elfview *im, struct exports *e, uint64_t bias,
 	if (e->f[CALL_RETURN].value != EXPORTS_NONE)
 		c.call_return = e->f[CALL_RETURN].value - bias;
 	c.frame_bcp = n.major >= 9 ? SLOTS_9 : SLOTS_8;
-	if (has(e, CONT_ENTRY) && e->t[CONT_ENTRY_TYPE].size != EXPORTS_NONE) {
-		c.cont_entry = need(e, CONT_ENTRY);
-		c.cont_entry_bytes = size_of(e, CONT_ENTRY_TYPE);
-	}
+	describe_threads(e, &c, n.major, bias);
 	c.flags |= n.major >= 20 ? HOTSPOT_NO_ZEROS : 0;
 	ret->config.takes = RUNTIME_TAKES_GENERATED;
 	ret->config.copy = hotspot_copy(&n);
@@ -380,11 +441,17 @@ static int print(const struct runtime_build *b, struct buf *ret)
 	return r ? r
 		 : buf_printf(ret,
 			      "thread cont_entry %u bytes %u\n"
+			      "class super %u layout %u fields %u shift %u object 0x%" PRIx64
+			      " base 0x%" PRIx64 " shift 0x%" PRIx64 " oop base 0x%" PRIx64
+			      " shift 0x%" PRIx64 "\n"
 			      "method const %u const bytes %u pool %u size %u code_size %u name %u "
 			      "signature %u flags %u frame_bcp %u\n"
 			      "pool bytes %u holder %u class name %u source %u %u "
 			      "symbol length %u text %u\n",
-			      c.cont_entry, c.cont_entry_bytes, n.method_const, n.const_bytes,
+			      c.cont_entry, c.cont_entry_bytes, c.super, c.layout, c.fields,
+			      c.fields_shift, (uint64_t)c.object_class, (uint64_t)c.class_base,
+			      (uint64_t)c.class_shift, (uint64_t)c.oop_base, (uint64_t)c.oop_shift,
+			      n.method_const, n.const_bytes,
 			      n.const_pool, n.const_size, n.const_code_size, n.const_name,
 			      n.const_signature, n.const_flags, c.frame_bcp, n.pool_bytes,
 			      n.pool_holder, n.klass_name, n.source, n.source_in_class,

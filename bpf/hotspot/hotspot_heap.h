@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
+/*
+ * Frames of a virtual thread in Java's heap.
+ *
+ * When a virtual thread pauses, its frames move to the heap, into objects of the class StackChunk.
+ * When it goes on, only the youngest frames return to a carrier's stack. The last of them returns
+ * to a stub, the barrier, which would fetch more. So the walk goes on in the newest chunk, then in
+ * its parents, and then on the stack: above the ContinuationEntry in the frame of the code that
+ * entered the thread, and above arguments.
+ *
+ * In a chunk, frames are as on a stack. But in an interpreter's frame, and where a callee saves the
+ * RBP of one, addresses in the frame are relative to the place that holds them, or to RBP.
+ */
+#ifndef BPF_HOTSPOT_HOTSPOT_HEAP_H
+#define BPF_HOTSPOT_HOTSPOT_HEAP_H
+
+#include "bpf/hotspot/hotspot_object.h"
+
+#define HOTSPOT_CONT 8 /* of a ContinuationEntry: the Continuation, or its parent and then that */
+#define HOTSPOT_CHUNKS 64	      /* of a thread, at most, */
+#define HOTSPOT_EMPTY 8		      /* and empty ones in a row */
+#define HOTSPOT_CHUNK_WORDS (1u << 24) /* of a chunk, at most */
+
+/* The frames in the heap cannot be walked any further. */
+ENV_INLINE int hotspot_heap_ends(struct walk *w)
+{
+	w->heap_end = 0;
+	return walk_stop(w, WALK_HEAP_FRAMES);
+}
+
+/* A number that counts words from an address, or any word: then any address. */
+ENV_INLINE __u64 hotspot_relative(__u64 from, __u64 words)
+{
+	return from + words * 8;
+}
+
+/* A field of a chunk with 32 bits. */
+ENV_INLINE bool hotspot_chunk_number(struct hotspot_walk *p, __u64 chunk, __u32 field, __u32 *ret)
+{
+	return p->field[field] && runtime_fetch(&p->copies, ret, 4, chunk + p->field[field]);
+}
+
+/* What a chunk says of itself. 0: it is none. Else 1, and w->heap_end, w->heap_parent, and in
+ * number[]: the address of its youngest frame, which is not below heap_end if there is none. */
+ENV_FUNCTION __u32 hotspot_chunk(HOTSPOT_PARAMETER __u64 chunk)
+{
+	HOTSPOT_FIND(w, p);
+	const __u64 class = hotspot_class(HOTSPOT_ARGUMENT(w, p) chunk);
+	__u32 size = 0, sp = 0, bottom = 0, layout = 0;
+	__u64 start;
+
+	if (!class || (class != p->chunk_class && !hotspot_fields(HOTSPOT_ARGUMENT(w, p) class)) ||
+	    !p->field[HOTSPOT_PARENT] ||
+	    !runtime_fetch(&p->copies, &layout, 4, class + p->config.layout) ||
+	    !hotspot_chunk_number(p, chunk, HOTSPOT_SIZE, &size) ||
+	    !hotspot_chunk_number(p, chunk, HOTSPOT_SP, &sp))
+		return 0;
+	p->chunk_class = class;
+	if (!hotspot_chunk_number(p, chunk, HOTSPOT_BOTTOM, &bottom)) {
+		if (!hotspot_chunk_number(p, chunk, HOTSPOT_ARGSIZE, &bottom) || bottom > size)
+			return 0;
+		bottom = size - bottom;
+	}
+	if (size > HOTSPOT_CHUNK_WORDS || bottom > size || sp > size)
+		return 0;
+	/* The lowest bits are flags. */
+	start = chunk + (layout & 0xfff8);
+	w->heap_end = start + bottom * 8ull;
+	w->heap_parent = hotspot_reference(HOTSPOT_ARGUMENT(w, p) chunk + p->field[HOTSPOT_PARENT]);
+	p->number[0] = start + sp * 8ull;
+	return w->heap_parent != HOTSPOT_NO_OBJECT;
+}
+
+/* Goes to the youngest frame of a chunk or of its parents, or back to the stack. */
+ENV_FUNCTION int hotspot_into_chunk(HOTSPOT_PARAMETER __u64 chunk)
+{
+	HOTSPOT_FIND(w, p);
+	__u64 sp, fp, back;
+
+	for (int i = 0; chunk && i < HOTSPOT_EMPTY; i++) {
+		if (++w->heap_pieces > HOTSPOT_CHUNKS ||
+		    !hotspot_chunk(HOTSPOT_ARGUMENT(w, p) chunk))
+			return hotspot_heap_ends(w);
+		sp = p->number[0];
+		chunk = w->heap_parent;
+		if (sp >= w->heap_end)
+			continue;
+		if (!walk_read(w, sp - 8, &back) || !walk_read(w, sp - 16, &fp) ||
+		    !hotspot_is_code(p, back))
+			return hotspot_heap_ends(w);
+		w->tracked = 0;
+		return walk_to_caller(w, sp, hotspot_relative(sp - 16, fp), back);
+	}
+	if (chunk || !walk_read(w, w->heap_back, &fp) || !walk_read(w, w->heap_back + 8, &back))
+		return hotspot_heap_ends(w);
+	w->heap_end = 0;
+	w->sp = w->heap_back;
+	return runtime_leave(w, w->heap_back + 16, fp, back);
+}
+
+/* Goes to the caller of a frame in the heap. fp_at: where its RBP is. */
+ENV_INLINE int hotspot_leave_heap(struct walk *w, struct hotspot_walk *p, __u64 cfa, __u64 fp_at)
+{
+	__u64 fp, back;
+
+	/* What belongs to the caller takes two words at the end of a chunk. */
+	if (cfa + 16 >= w->heap_end)
+		return hotspot_into_chunk(HOTSPOT_ARGUMENT(w, p) w->heap_parent);
+	if (cfa <= w->sp || !walk_read(w, fp_at, &fp) || !walk_read(w, fp_at + 8, &back) ||
+	    !hotspot_is_code(p, back))
+		return hotspot_heap_ends(w);
+	return walk_to_caller(w, cfa, hotspot_relative(fp_at, fp), back);
+}
+
+/* The same for an interpreter's frame. Its locals end where its caller's frame begins. */
+ENV_INLINE int hotspot_leave_heap_frame(struct walk *w, struct hotspot_walk *p, __u64 sender,
+					__u64 locals)
+{
+	if (hotspot_relative(w->fp, locals) + 8 >= w->heap_end)
+		return hotspot_into_chunk(HOTSPOT_ARGUMENT(w, p) w->heap_parent);
+	return hotspot_leave_heap(w, p, hotspot_relative(w->fp, sender), w->fp);
+}
+
+/* The frame on the stack that returned to the barrier is left. entry: the ContinuationEntry. */
+ENV_INLINE int hotspot_thread_in_heap(struct walk *w, struct hotspot_walk *p, __u64 entry)
+{
+	__u64 thread, class;
+
+	if (!p->config.fields || !walk_read(w, entry + HOTSPOT_CONT, &thread))
+		return hotspot_heap_ends(w);
+	class = hotspot_class(HOTSPOT_ARGUMENT(w, p) thread);
+	if (!class && walk_read(w, entry + HOTSPOT_CONT + 8, &thread))
+		class = hotspot_class(HOTSPOT_ARGUMENT(w, p) thread);
+	/* The class with the fields is its superclass, if it is a virtual thread's. */
+	for (int i = 0; i < HOTSPOT_SUPERS && class; i++) {
+		if (!hotspot_fields(HOTSPOT_ARGUMENT(w, p) class))
+			break;
+		if (p->field[HOTSPOT_TAIL])
+			break;
+		if (!runtime_fetch(&p->copies, &class, 8, class + p->config.super))
+			class = 0;
+	}
+	if (!class || !p->field[HOTSPOT_TAIL])
+		return hotspot_heap_ends(w);
+	__u64 chunk = hotspot_reference(HOTSPOT_ARGUMENT(w, p) thread + p->field[HOTSPOT_TAIL]);
+
+	/* There is a barrier, so there is a chunk. */
+	return chunk && chunk != HOTSPOT_NO_OBJECT ? hotspot_into_chunk(HOTSPOT_ARGUMENT(w, p) chunk)
+						   : hotspot_heap_ends(w);
+}
+
+#endif
