@@ -121,21 +121,28 @@ ENV_INLINE int hotspot_leave_heap_frame(struct walk *w, struct hotspot_walk *p, 
 	return hotspot_leave_heap(w, p, hotspot_relative(w->fp, sender), w->fp);
 }
 
-/* The frame on the stack that returned to the barrier is left. entry: the ContinuationEntry. */
-ENV_INLINE int hotspot_thread_in_heap(struct walk *w, struct hotspot_walk *p, __u64 entry)
+/* The Continuation of a ContinuationEntry; 0: it is none. */
+ENV_FUNCTION __u64 hotspot_continuation(HOTSPOT_PARAMETER __u64 entry)
 {
-	__u64 thread, class;
+	HOTSPOT_FIND(w, p);
+	__u64 thread;
 
-	if (!p->config.fields || !walk_read(w, entry + HOTSPOT_CONT, &thread))
-		return hotspot_heap_ends(w);
-	class = hotspot_class(HOTSPOT_ARGUMENT(w, p) thread);
-	if (!class && walk_read(w, entry + HOTSPOT_CONT + 8, &thread))
-		class = hotspot_class(HOTSPOT_ARGUMENT(w, p) thread);
+	for (int i = 0; i < 2; i++, entry += 8) {
+		if (walk_read(w, entry + HOTSPOT_CONT, &thread) && thread &&
+		    hotspot_class(HOTSPOT_ARGUMENT(w, p) thread))
+			return thread;
+	}
+	return 0;
+}
+
+/* The frame on the stack that returned to the barrier is left. thread: the Continuation. */
+ENV_INLINE int hotspot_thread_in_heap(struct walk *w, struct hotspot_walk *p, __u64 thread)
+{
+	__u64 class = hotspot_class(HOTSPOT_ARGUMENT(w, p) thread);
+
 	/* The class with the fields is its superclass, if it is a virtual thread's. */
 	for (int i = 0; i < HOTSPOT_SUPERS && class; i++) {
-		if (!hotspot_fields(HOTSPOT_ARGUMENT(w, p) class))
-			break;
-		if (p->field[HOTSPOT_TAIL])
+		if (!hotspot_fields(HOTSPOT_ARGUMENT(w, p) class) || p->field[HOTSPOT_TAIL])
 			break;
 		if (!runtime_fetch(&p->copies, &class, 8, class + p->config.super))
 			class = 0;
@@ -145,8 +152,9 @@ ENV_INLINE int hotspot_thread_in_heap(struct walk *w, struct hotspot_walk *p, __
 	__u64 chunk = hotspot_reference(HOTSPOT_ARGUMENT(w, p) thread + p->field[HOTSPOT_TAIL]);
 
 	/* There is a barrier, so there is a chunk. */
-	return chunk && chunk != HOTSPOT_NO_OBJECT ? hotspot_into_chunk(HOTSPOT_ARGUMENT(w, p) chunk)
-						   : hotspot_heap_ends(w);
+	return chunk && chunk != HOTSPOT_NO_OBJECT
+		       ? hotspot_into_chunk(HOTSPOT_ARGUMENT(w, p) chunk)
+		       : hotspot_heap_ends(w);
 }
 
 #endif

@@ -160,18 +160,16 @@ ENV_INLINE bool hotspot_is_barrier(struct walk *w, struct hotspot_walk *p)
 ENV_INLINE int hotspot_barrier(struct walk *w, struct hotspot_walk *p)
 {
 	const __u64 bytes = p->config.cont_entry_bytes;
-	__u64 at = w->sp + bytes, fp, back;
+	__u64 at = w->sp + bytes, back, thread = 0;
 
-	for (int i = 0; i < HOTSPOT_ARGUMENTS; i++, at += 8) {
-		if (!walk_read(w, at, &fp) || !walk_read(w, at + 8, &back))
+	for (int i = 0; i < HOTSPOT_ARGUMENTS && !thread; i++, at += 8) {
+		if (!p->config.fields || !walk_read(w, at + 8, &back))
 			break;
-		if (fp - at < HOTSPOT_NEAR && !(fp & 7) && hotspot_is_code(p, back) &&
-		    hotspot_has_called(HOTSPOT_ARGUMENT(w, p) back)) {
-			w->heap_back = at;
-			return hotspot_thread_in_heap(w, p, at - bytes);
-		}
+		w->heap_back = at;
+		if (hotspot_is_code(p, back) && hotspot_has_called(HOTSPOT_ARGUMENT(w, p) back))
+			thread = hotspot_continuation(HOTSPOT_ARGUMENT(w, p) at - bytes);
 	}
-	return hotspot_heap_ends(w);
+	return thread ? hotspot_thread_in_heap(w, p, thread) : hotspot_heap_ends(w);
 }
 
 /* This stub continues an exception and has no frame. The return address of the frame that was left
