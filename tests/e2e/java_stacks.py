@@ -188,11 +188,9 @@ class Score:
         else:
             self.wrong.setdefault(scene, (got, expected))
 
-    def share(self, but=()):
-        """Of all samples, those with exactly the stack. but: without these scenes."""
-        right, all_of = (sum(n for (scene, _), n in c.items() if scene not in but)
-                         for c in (self.right, self.all_of))
-        return right / max(1, all_of)
+    def share(self):
+        """Of all samples, those with exactly the stack."""
+        return sum(self.right.values()) / max(1, sum(self.all_of.values()))
 
     def print_table(self, label):
         total = sum(self.all_of.values())

@@ -262,12 +262,24 @@ final class Spots {
         Mark.here("virtual_call");
     }
 
+    static void virtual_deep() {
+        Mark.here("virtual_deep");
+    }
+
+    static void virtual_moved() {
+        Mark.here("virtual_moved");
+    }
+
     static void virtual_pinned() {
         Mark.here("virtual_pinned");
     }
 
     static void virtual_thread() {
         Mark.here("virtual_thread");
+    }
+
+    static void virtual_twice() {
+        Mark.here("virtual_twice");
     }
 
     static void virtual_yield() {

@@ -37,6 +37,35 @@ final class Virtual implements Main.Scene {
         }
     }
 
+    private static void deep() {
+        LockSupport.parkNanos(1000);
+        Spots.virtual_deep();
+    }
+
+    /** The frames of the second pause do not fit in the chunk of the first, and get one of their
+     * own. */
+    private static void twice() {
+        LockSupport.parkNanos(1000);
+        recurse(40, () -> {
+            LockSupport.parkNanos(1000);
+            Spots.virtual_twice();
+        });
+    }
+
+    /** "VirtualThread[#22]/runnable@ForkJoinPool-1-worker-1". */
+    private static String carrier() {
+        return Thread.currentThread().toString().replaceFirst(".*@", "");
+    }
+
+    /** Pauses until another carrier takes it, if there is one. */
+    private static void moves() {
+        String first = carrier();
+        for (int i = 0; i < 1000 && carrier().equals(first); i++) {
+            LockSupport.parkNanos(1000);
+        }
+        Spots.virtual_moved();
+    }
+
     @Override
     public void run() throws Throwable {
         try {
@@ -48,5 +77,8 @@ final class Virtual implements Main.Scene {
             () -> virtually(() -> recurse(10, Spots::virtual_thread)));
         Main.scene("virtual_yield", 1000, () -> virtually(() -> recurse(10, Virtual::yields)));
         Main.scene("virtual_pinned", 300, () -> virtually(() -> recurse(5, Virtual::pinned)));
+        Main.scene("virtual_deep", 300, () -> virtually(() -> recurse(50, Virtual::deep)));
+        Main.scene("virtual_twice", 300, () -> virtually(() -> recurse(20, Virtual::twice)));
+        Main.scene("virtual_moved", 300, () -> virtually(() -> recurse(10, Virtual::moves)));
     }
 }
