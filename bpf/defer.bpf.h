@@ -333,8 +333,7 @@ __attribute__((noinline)) int finish(void)
 		count(COUNTER_NS, bpf_ktime_get_ns() - w->sample.time_ns);
 		return 0;
 	}
-	if (n > SAMPLE_MAX_USER)
-		n = SAMPLE_MAX_USER;
+	n = at_most(n, SAMPLE_WORDS);
 	w->sample.reason = w->reason;
 	w->sample.at_slot = w->at_slot;
 	w->sample.user_frames = n;

@@ -195,6 +195,9 @@ ENV_INLINE void runtime_took(struct walk *w, __u64 kind, __u64 address, __u64 se
 		      (address & RUNTIME_ADDRESS_MASK);
 	w->words[i + 1] = second;
 	w->count += 2;
+	/* The limit is one of frames, and items are none. */
+	if (w->room + w->base + 2 <= SAMPLE_WORDS)
+		w->room += 2;
 }
 
 /* Goes to the caller of the emitted frame. cfa: the caller's RSP, behind the return

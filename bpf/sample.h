@@ -17,10 +17,10 @@ typedef __u32 __sample_u32;
 typedef __u16 __sample_u16;
 #endif
 
-#define SAMPLE_MAX_USER 2048  /* frames in the user part */
+#define SAMPLE_MAX_USER 2048  /* frames in the user part, without items */
 #define SAMPLE_MAX_KERNEL 127 /* frames in the kernel part (PERF_MAX_STACK_DEPTH) */
 /* Words behind a sample. A per-cpu value has at most 32 KiB, so very many items leave less room for
- * user frames. */
+ * user frames, and about 1,240 frames fit that a runtime took, with an item each. */
 #define SAMPLE_WORDS 3840
 #define SAMPLE_MAX_HEAD (SAMPLE_MAX_KERNEL + 1 + 2 * RUNTIME_MAX_ITEMS)
 

@@ -72,9 +72,9 @@ struct walk {
 	struct map_entry other_map; /* those found before: calls alternate between two files */
 	struct file_entry other_file;
 	__u32 maps, map_count;	       /* the process's mappings */
-	__u32 count;		       /* user frames found */
+	__u32 count;		       /* words of the user frames found */
 	__u32 base;		       /* index of the first of them in words[] */
-	__u32 room;		       /* how many fit */
+	__u32 room;		       /* how many words fit */
 	__u32 runtimes, runtimes_left; /* position of the next runtime_entry; how many are left */
 	__u32 turn;		       /* index of the runtime that emits items now */
 	__u32 slot;		       /* slot of its file */

@@ -17,8 +17,8 @@
 #include "bpf/hotspot/hotspot_object.h"
 
 #define HOTSPOT_CONT 8 /* of a ContinuationEntry: the Continuation, or its parent and then that */
-#define HOTSPOT_CHUNKS 64	      /* of a thread, at most, */
-#define HOTSPOT_EMPTY 8		      /* and empty ones in a row */
+#define HOTSPOT_CHUNKS 64	       /* of a thread, at most, */
+#define HOTSPOT_EMPTY 8		       /* and empty ones in a row */
 #define HOTSPOT_CHUNK_WORDS (1u << 24) /* of a chunk, at most */
 
 /* The frames in the heap cannot be walked any further. */

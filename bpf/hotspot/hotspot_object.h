@@ -12,13 +12,13 @@
 
 #include "bpf/hotspot/hotspot_scopes.h"
 
-#define HOTSPOT_SUPERS 4	    /* superclasses, at most */
-#define HOTSPOT_CLASS_FIELDS 48	    /* of a class, at most */
-#define HOTSPOT_COMPACT_SHIFT 42    /* of the class in the first word of an object (JDK 24) */
-#define HOTSPOT_STATIC 8	    /* of a field's access flags */
-#define HOTSPOT_NO_OBJECT (~0ull)   /* of hotspot_reference */
-#define HOTSPOT_COLOURS 12	    /* log2 of the first of Z's four bits that tell the shift */
-#define HOTSPOT_UNCOLOURED 13	    /* the shift for this bit */
+#define HOTSPOT_SUPERS 4	  /* superclasses, at most */
+#define HOTSPOT_CLASS_FIELDS 48	  /* of a class, at most */
+#define HOTSPOT_COMPACT_SHIFT 42  /* of the class in the first word of an object (JDK 24) */
+#define HOTSPOT_STATIC 8	  /* of a field's access flags */
+#define HOTSPOT_NO_OBJECT (~0ull) /* of hotspot_reference */
+#define HOTSPOT_COLOURS 12	  /* log2 of the first of Z's four bits that tell the shift */
+#define HOTSPOT_UNCOLOURED 13	  /* the shift for this bit */
 
 /* Whether it is a class. */
 ENV_INLINE bool hotspot_is_class(struct hotspot_walk *p, __u64 class, __u64 object_class)
@@ -26,8 +26,7 @@ ENV_INLINE bool hotspot_is_class(struct hotspot_walk *p, __u64 class, __u64 obje
 	for (int i = 0; i < HOTSPOT_SUPERS; i++) {
 		if (class == object_class)
 			return true;
-		if (class & 7 ||
-		    !runtime_fetch(&p->copies, &class, 8, class + p->config.super))
+		if (class & 7 || !runtime_fetch(&p->copies, &class, 8, class + p->config.super))
 			return false;
 	}
 	return false;
@@ -189,8 +188,7 @@ ENV_FUNCTION __u32 hotspot_fields(HOTSPOT_PARAMETER __u64 class)
 		return 0;
 	n = length;
 	ENV_OPAQUE(n); /* see at_most in sample.bpf.c */
-	if (!n || n > sizeof(p->words) ||
-	    !runtime_fetch(&p->copies, p->words, n, table + 4))
+	if (!n || n > sizeof(p->words) || !runtime_fetch(&p->copies, p->words, n, table + 4))
 		return 0;
 	hotspot_keep(p, table + 4, n);
 	n = hotspot_field_number(HOTSPOT_ARGUMENT(w, p) 0);

@@ -40,7 +40,7 @@ enum hotspot_kind {
 
 /* Fields of Java's objects, by their names (hotspot_heap.h). */
 enum hotspot_field {
-	HOTSPOT_TAIL, /* of a Continuation */
+	HOTSPOT_TAIL,	/* of a Continuation */
 	HOTSPOT_PARENT, /* of a StackChunk, */
 	HOTSPOT_SIZE,
 	HOTSPOT_SP,
@@ -66,7 +66,7 @@ struct hotspot_walk {
 	__u64 head[HOTSPOT_CONST_BYTES / 8]; /* of a ConstMethod */
 	unsigned char code[HOTSPOT_CODE_BYTES];
 	struct hotspot_known known[HOTSPOT_KNOWN];
-	__u64 chunk_class;	       /* the class of which field[] holds offsets, or 0 */
+	__u64 chunk_class;	     /* the class of which field[] holds offsets, or 0 */
 	__u32 field[HOTSPOT_FIELDS]; /* offsets; 0: it has no such field */
 };
 

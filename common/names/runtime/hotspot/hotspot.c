@@ -451,11 +451,10 @@ static int print(const struct runtime_build *b, struct buf *ret)
 			      c.cont_entry, c.cont_entry_bytes, c.super, c.layout, c.fields,
 			      c.fields_shift, (uint64_t)c.object_class, (uint64_t)c.class_base,
 			      (uint64_t)c.class_shift, (uint64_t)c.oop_base, (uint64_t)c.oop_shift,
-			      n.method_const, n.const_bytes,
-			      n.const_pool, n.const_size, n.const_code_size, n.const_name,
-			      n.const_signature, n.const_flags, c.frame_bcp, n.pool_bytes,
-			      n.pool_holder, n.klass_name, n.source, n.source_in_class,
-			      n.symbol_length, n.symbol_text);
+			      n.method_const, n.const_bytes, n.const_pool, n.const_size,
+			      n.const_code_size, n.const_name, n.const_signature, n.const_flags,
+			      c.frame_bcp, n.pool_bytes, n.pool_holder, n.klass_name, n.source,
+			      n.source_in_class, n.symbol_length, n.symbol_text);
 }
 
 const struct runtime_ops hotspot_runtime = {

@@ -202,7 +202,7 @@ final class Calls {
 
         Main.scene("static_call", 20000, Calls::first);
         Main.scene("recursion", 20000, () -> recurse(20));
-        Main.scene("deep_recursion", 3000, () -> deep(200));
+        Main.scene("deep_recursion", 3000, () -> deep(1000));
         Main.scene("mutual_recursion", 20000, () -> even(30));
         Main.scene("virtual_call", 20000, new Main.Scene() {
             private int n;
