@@ -159,6 +159,19 @@ enum runtime_item {
 #define RUNTIME_CHECK_SHIFT 24 /* 40 bits of check above 24 bits of position */
 #define RUNTIME_POSITION_MASK 0xffffffull
 
+/* What kind of code runs in a frame, where a runtime tells it. */
+enum runtime_code {
+	RUNTIME_CODE_UNKNOWN = 0,
+	RUNTIME_CODE_INTERPRETED = 1,
+	RUNTIME_CODE_C1 = 2,	 /* HotSpot's compilers: the quick one, */
+	RUNTIME_CODE_C2 = 3,	 /* and the one that optimizes (or another one in its place) */
+	RUNTIME_CODE_NATIVE = 4, /* the code that calls a native method */
+	RUNTIME_CODES,
+};
+/* HotSpot's position: the kind of code above 16 bits with the index of the bytecode. */
+#define RUNTIME_HOTSPOT_CODE_SHIFT 16
+#define RUNTIME_HOTSPOT_INDEX 0xffffull /* also: no index is known */
+
 #define RUNTIME_MAX_ITEMS 1088 /* per sample: 1,024 frames and their entries */
 
 #ifndef __bpf__
@@ -193,6 +206,26 @@ static inline struct runtime_need runtime_need(UW_U32 runtime)
 			.far = 4, .steps = RUNTIME_STEPS, .object = 512, .bytes = 512
 		};
 	}
+}
+
+/* The position in an object, without the kind of code. */
+static inline UW_U32 runtime_position(UW_U32 runtime, UW_U64 mark)
+{
+	const UW_U64 index = mark & RUNTIME_HOTSPOT_INDEX;
+
+	if (runtime == RUNTIME_HOTSPOT && index != RUNTIME_HOTSPOT_INDEX)
+		return (UW_U32)index;
+	return runtime == RUNTIME_HOTSPOT ? (UW_U32)RUNTIME_POSITION_MASK
+					  : (UW_U32)(mark & RUNTIME_POSITION_MASK);
+}
+
+/* The kind of code that runs in a frame. */
+static inline enum runtime_code runtime_code(UW_U32 runtime, UW_U64 mark)
+{
+	const UW_U64 code = (mark & RUNTIME_POSITION_MASK) >> RUNTIME_HOTSPOT_CODE_SHIFT;
+
+	return runtime == RUNTIME_HOTSPOT && code < RUNTIME_CODES ? (enum runtime_code)code
+								  : RUNTIME_CODE_UNKNOWN;
 }
 
 /* The mark of a runtime, NULL if the number is unknown. The final NUL counts as part of it. */

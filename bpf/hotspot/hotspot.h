@@ -68,7 +68,8 @@ struct hotspot_config {
 	UW_U16 symbol_length, symbol_text;
 	/* Of the flags in the table of fields: how many come before "initialized". */
 	UW_U16 fields_shift;
-	UW_U16 zero[3];
+	UW_U16 level; /* of an nmethod, optional: one byte, by which compiler it is */
+	UW_U16 zero[2];
 	/* Addresses of variables: the class of java.lang.Object, and how references and classes
 	 * are compressed. */
 	UW_U64 object_class, oop_base, oop_shift, class_base, class_shift;

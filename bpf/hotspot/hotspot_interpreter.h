@@ -41,6 +41,7 @@ ENV_FUNCTION __u64 hotspot_index(HOTSPOT_PARAMETER __u64 method, __u64 at)
 ENV_INLINE void hotspot_take(struct walk *w, struct hotspot_walk *p, __u64 method, __u64 index)
 {
 	runtime_take(w);
+	p->code_kind = RUNTIME_CODE_INTERPRETED;
 	hotspot_emit(HOTSPOT_ARGUMENT(w, p) method, index);
 }
 

@@ -85,7 +85,9 @@ ENV_FUNCTION __u32 hotspot_emit(HOTSPOT_PARAMETER __u64 method, __u64 index)
 			    SAMPLE_FRAME_TAKEN + SAMPLE_TAKEN_ITEMS)
 			runtime_take(w);
 		runtime_took(w, RUNTIME_FRAME, method,
-			     (index & RUNTIME_POSITION_MASK) | k->check << RUNTIME_CHECK_SHIFT);
+			     (index & RUNTIME_HOTSPOT_INDEX) |
+				     (__u64)(p->code_kind & 15) << RUNTIME_HOTSPOT_CODE_SHIFT |
+				     k->check << RUNTIME_CHECK_SHIFT);
 	}
 	return hotspot_copied(HOTSPOT_ARGUMENT(w, p) method, k->check);
 }

@@ -15,6 +15,8 @@
 #define HOTSPOT_CODE_BEFORE 8	     /* bytes of code before the pc that are read */
 #define HOTSPOT_CODE_BYTES 80	     /* and all that are read */
 
+#define HOTSPOT_LEVEL_C2 4 /* lower ones are of C1 */
+
 #define HOTSPOT_PLACES_SHIFT 4
 #define HOTSPOT_PLACES (1 << HOTSPOT_PLACES_SHIFT) /* PcDescs that are read at once */
 
@@ -55,6 +57,7 @@ struct hotspot_walk {
 	struct runtime_copies copies;
 	__u64 time_ns, process; /* of which walk the rest is */
 	__u32 heaps, keeps;
+	__u32 code_kind; /* enum runtime_code of what is put out */
 	struct hotspot_heap heap[HOTSPOT_HEAPS];
 	__u64 call_return; /* where a method returns to that native code called */
 	__u64 nmethod_name, interpreter_name; /* of blobs that were seen */

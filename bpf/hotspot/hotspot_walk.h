@@ -100,6 +100,18 @@ ENV_INLINE __u64 hotspot_pc(struct walk *w, struct hotspot_walk *p)
 	return w->pc - 1;
 }
 
+/* Of the code in words[]. */
+ENV_INLINE __u32 hotspot_code_kind(const struct hotspot_walk *p, __u32 kind)
+{
+	const __u32 level = (__u8)hotspot_word(p, p->config.level);
+
+	if (kind == HOTSPOT_NATIVE)
+		return RUNTIME_CODE_NATIVE;
+	if (!p->config.level || !level || level > HOTSPOT_LEVEL_C2)
+		return RUNTIME_CODE_UNKNOWN;
+	return level == HOTSPOT_LEVEL_C2 ? RUNTIME_CODE_C2 : RUNTIME_CODE_C1;
+}
+
 ENV_INLINE int hotspot_compiled(struct walk *w, struct hotspot_walk *p, __u32 kind)
 {
 	const struct hotspot_config *c = &p->config;
@@ -114,6 +126,7 @@ ENV_INLINE int hotspot_compiled(struct walk *w, struct hotspot_walk *p, __u32 ki
 	else if (w->exact)
 		built = hotspot_built(HOTSPOT_ARGUMENT(w, p) words);
 	runtime_take(w);
+	p->code_kind = hotspot_code_kind(p, kind);
 	if (kind == HOTSPOT_NMETHOD)
 		hotspot_scopes(HOTSPOT_ARGUMENT(w, p) pc - hotspot_code_of(p));
 	else

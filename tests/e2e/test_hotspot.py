@@ -7,6 +7,7 @@ import shutil
 import subprocess
 
 import pytest
+from conftest import profpipe
 from java_stacks import FOLDER, JAVA, JAVAS, SCENES, Frame, Score, built, ran, version
 
 # Before Java 10, hidden frames are in no report without this.
@@ -71,6 +72,20 @@ def test_inlined_calls_are_frames_like_others(classes, tmp_path):
     score.print_table("inlined, and not")
     assert len(score.all_of) == 4 and min(score.all_of.values()) > 50
     assert score.share() >= 0.99
+
+
+@pytest.mark.parametrize("flag, mark", [("-Xint", "i"), ("-XX:TieredStopAtLevel=1", "c1"),
+                                        ("-XX:-TieredCompilation", "c2")])
+def test_kinds_of_code_are_marked(flag, mark, classes, tmp_path):
+    out = tmp_path / "out.folded"
+    p = profpipe("record", "-q", "-F", 499, "--code", "-o", out, "--", JAVA, flag, "-cp", classes,
+                 "scenes.Main", "0.1", tmp_path / "stacks", "recursion")
+    assert p.returncode == 0, p.stderr
+    hot = [line for line in out.read_text().splitlines() if "Mark$Hot.at(" in line]
+    marks = re.findall(r"Calls\.recurse\(int\)_\[(\w+)\]", "\n".join(hot))
+    assert len(marks) > 20 and marks.count(mark) >= 0.9 * len(marks), marks
+    natives = re.findall(r"\.doPrivileged\([^;]*_\[(\w+)\]", out.read_text())
+    assert set(natives) <= {"i", "n", mark}, natives
 
 
 # What is between Java's own frames in a scene, by name, root first.

@@ -159,7 +159,7 @@ static int lookup(struct runtimes *r, uint32_t file, uint64_t address, uint64_t 
 	const struct runtime_build *b = file < r->space->file_count ? r->space->files[file].build
 								    : NULL;
 	uint64_t check = mark >> RUNTIME_CHECK_SHIFT;
-	uint32_t position = (uint32_t)(mark & RUNTIME_POSITION_MASK);
+	uint32_t position = b ? runtime_position(b->config.runtime, mark) : 0;
 	struct cached *c = &r->cache[((address ^ check) * 0x9e3779b97f4a7c15ull >> 32) % CACHE];
 
 	if (!b) {

@@ -20,6 +20,8 @@ static const char usage[] =
 	"  -l, --lines             folded, html: show line numbers of interpreted frames\n"
 	"      --interpreter-frames\n"
 	"                          also show the native frames of an interpreter's own loop\n"
+	"      --code              mark Java methods by kind of code: _[i] interpreted, _[c1] and\n"
+	"                          _[c2] compiled, _[n] the caller of a native method\n"
 	"      --names all|interpreted|none\n"
 	"                          show these names of functions (default all);\n"
 	"                          interpreted: no names for native code in files\n"
@@ -53,6 +55,7 @@ enum {
 	OPTION_NEXT_FD,
 	OPTION_FILE,
 	OPTION_INTERPRETER,
+	OPTION_CODE,
 	OPTION_MODE,
 	OPTION_SEND
 };
@@ -81,6 +84,9 @@ static int take_option(struct options *o, const struct cmdline *c, int val)
 		return r;
 	case OPTION_INTERPRETER:
 		o->session.interpreter_frames = true;
+		return r;
+	case OPTION_CODE:
+		o->session.code = true;
 		return r;
 	case 's':
 		o->stats = true;
@@ -116,6 +122,7 @@ int options_parse(int argc, char **argv, struct options *o)
 		{ "threads", no_argument, NULL, 't' },
 		{ "lines", no_argument, NULL, 'l' },
 		{ "interpreter-frames", no_argument, NULL, OPTION_INTERPRETER },
+		{ "code", no_argument, NULL, OPTION_CODE },
 		{ "stats", no_argument, NULL, 's' },
 		{ "memory", required_argument, NULL, 'm' },
 		{ "output-fd", required_argument, NULL, OPTION_OUTPUT_FD },

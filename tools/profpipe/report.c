@@ -71,6 +71,8 @@ static void export_words(const struct options *o, struct words *w)
 		words_add(w, "--lines");
 	if (o->interpreter_frames)
 		words_add(w, "--interpreter-frames");
+	if (o->code)
+		words_add(w, "--code");
 	reporting_words(&o->reporting, w);
 }
 

@@ -195,6 +195,34 @@ Test(folded, lines_of_interpreted_functions_stand_behind_them)
 	model_free(m);
 }
 
+/* One function by each kind of code, and by one that this version does not know. */
+static void check_code(bool shown, const char *expected)
+{
+	struct model *m = model_of(&(struct model_options){
+		.detail = MODEL_NAMES, .aggregate = true, .code = shown, .memory_max = 1 << 20 });
+
+	process(m, 1, 10, STR_LIT("p"));
+	function(m, 1, STR_LIT("C.m"));
+	for (uint64_t i = 1; i <= 6; i++) {
+		take(m, (struct msg){ .id = MSG_FRAME,
+				      .frame = { .id = i,
+						 .kind = FRAME_INTERPRETED,
+						 .functions = LIST(1),
+						 .lines = LIST(7),
+						 .code = i - 1 } });
+		take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = i, .frames = LIST(i) } });
+		cr_assert_eq(sample(m, i, 1), MODEL_SAMPLE);
+	}
+	cr_expect_str_eq(folded(m, false), expected);
+	model_free(m);
+}
+
+Test(folded, kinds_of_code_are_marked_on_demand)
+{
+	check_code(false, "p;C.m 6\n");
+	check_code(true, "p;C.m 2\np;C.m_[c1] 1\np;C.m_[c2] 1\np;C.m_[i] 1\np;C.m_[n] 1\n");
+}
+
 static int compare_lines(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);

@@ -148,6 +148,14 @@ static bool same_function(const struct definitions *d, const struct model_functi
 	       a->start_line == b->start_line;
 }
 
+static int intern_function(struct definitions *d, const struct model_function *f, uint32_t *ret)
+{
+	const uint32_t hash =
+		hash_numbers((uint64_t[]){ f->name, f->system_name, f->source, f->start_line }, 4);
+
+	return INTERN(d, &d->functions, &d->function_index, f, hash, same_function, ret);
+}
+
 int definitions_function(struct definitions *d, const struct msg_function *msg, uint32_t *ret)
 {
 	struct model_function f = { .start_line = definitions_clamp(msg->start_line) };
@@ -157,10 +165,24 @@ int definitions_function(struct definitions *d, const struct msg_function *msg, 
 	/* No output of names shows system_name. */
 	if (d->detail == MODEL_ADDRESSES && intern_str(d, msg->system_name, &f.system_name))
 		return -ENOBUFS;
-	const uint32_t hash =
-		hash_numbers((uint64_t[]){ f.name, f.system_name, f.source, f.start_line }, 4);
+	return intern_function(d, &f, ret);
+}
 
-	return INTERN(d, &d->functions, &d->function_index, &f, hash, same_function, ret);
+int definitions_marked(struct definitions *d, uint32_t function, const char *word, uint32_t *ret)
+{
+	struct model_function f = d->functions.data[function];
+	const struct str s = strings_get(&d->strings, f.name);
+	struct buf name = { 0 };
+	int r = buf_append(&name, s.data, s.len);
+
+	if (!r)
+		r = buf_append_str(&name, word);
+	if (!r &&
+	    intern_str(d, (struct str){ .data = (char *)name.data, .len = (uint32_t)name.len },
+		       &f.name))
+		r = -ENOBUFS;
+	buf_done(&name);
+	return r ? r : intern_function(d, &f, ret);
 }
 
 /* Whether all addresses of the function are one frame. */

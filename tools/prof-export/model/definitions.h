@@ -120,6 +120,8 @@ void definitions_done(struct definitions *d);
 /* The latest message about a file holds, but known build ids and segments stay. */
 int definitions_file(struct definitions *d, const struct msg_file *msg, uint32_t *ret);
 int definitions_function(struct definitions *d, const struct msg_function *msg, uint32_t *ret);
+/* The same function with a word behind its name. -ENOMEM. */
+int definitions_marked(struct definitions *d, uint32_t function, const char *word, uint32_t *ret);
 /* calls: f.count functions, then as many lines; f.calls is filled in. */
 int definitions_frame(struct definitions *d, struct model_frame f, const uint32_t *calls,
 		      uint32_t *ret);

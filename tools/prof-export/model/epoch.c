@@ -314,6 +314,22 @@ static bool keeps_names(const struct epoch *e, const struct msg_frame *msg)
 	return e->options.names == REPORTING_ALL;
 }
 
+/* Makes functions of the calls that show what kind of code runs in the frame. */
+static int mark_code(struct epoch *e, uint64_t code, uint32_t *calls, uint32_t n)
+{
+	static const char *const words[RUNTIME_CODES] = { [RUNTIME_CODE_INTERPRETED] = "_[i]",
+							  [RUNTIME_CODE_C1] = "_[c1]",
+							  [RUNTIME_CODE_C2] = "_[c2]",
+							  [RUNTIME_CODE_NATIVE] = "_[n]" };
+	int r = 0;
+
+	if (!e->options.code || code >= RUNTIME_CODES || !words[code])
+		return 0;
+	for (uint32_t i = 0; !r && i < n; i++)
+		r = definitions_marked(e->definitions, calls[i], words[code], &calls[i]);
+	return r;
+}
+
 int epoch_frame(struct epoch *e, const struct msg_frame *msg)
 {
 	struct model_frame f = { .offset = msg->offset,
@@ -344,6 +360,10 @@ int epoch_frame(struct epoch *e, const struct msg_frame *msg)
 		if (calls[i] == TABLE_NONE)
 			return 0;
 	}
+	int r = f.kind == MODEL_INTERPRETED ? mark_code(e, msg->code, calls, n) : 0;
+
+	if (r)
+		return r;
 	if (f.file == MODEL_NONE && f.kind != MODEL_KERNEL &&
 	    e->definitions->detail == MODEL_ADDRESSES) {
 		const uint32_t d = ids_get(&e->process_ids, msg->process);
@@ -353,8 +373,6 @@ int epoch_frame(struct epoch *e, const struct msg_frame *msg)
 		if (d != TABLE_NONE)
 			f.process = e->processes.data[d].process;
 	}
-	int r;
-
 	if (e->definitions->detail == MODEL_NAMES && n) {
 		r = split_frame(e, &f, calls, &frame);
 	} else {

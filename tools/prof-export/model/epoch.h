@@ -40,7 +40,7 @@ struct epoch_thread {
 /* As in struct model_options. */
 struct epoch_options {
 	enum reporting_names names;
-	bool interpreter_frames, lines;
+	bool interpreter_frames, code, lines;
 };
 
 struct epoch {

@@ -33,6 +33,7 @@ int model_new(const struct model_options *o, struct model **ret)
 	epoch_init(&m->epoch, &m->definitions,
 		   &(struct epoch_options){ .names = o->names,
 					    .interpreter_frames = o->interpreter_frames,
+					    .code = o->code,
 					    .lines = o->lines });
 	if (definitions_begin(&m->definitions)) {
 		model_free(m);

@@ -22,6 +22,7 @@ struct model_options {
 	enum model_detail detail;
 	enum reporting_names names;
 	bool interpreter_frames; /* also show the native frames of an interpreter's own loop */
+	bool code;		 /* show what kind of code runs in an interpreted frame */
 	bool lines;		 /* MODEL_NAMES: interpreted frames keep their line numbers */
 	bool aggregate; /* keep samples; else only count them, and forget all else at each epoch */
 	bool surroundings;   /* keep the cgroups and attributes of processes, and the extras */

@@ -35,6 +35,7 @@ int session_init(struct session *s, const struct session_options *o, int fd)
 		.detail = o->format == FORMAT_FOLDED || o->format == FORMAT_HTML ? MODEL_NAMES
 										 : MODEL_ADDRESSES,
 		.interpreter_frames = o->interpreter_frames,
+		.code = o->code,
 		.lines = o->lines,
 		.names = o->reporting.names,
 		.aggregate = at_end,

@@ -20,6 +20,7 @@ struct session_options {
 	enum format format;
 	bool threads;		    /* folded: the thread's name is a frame */
 	bool lines;		    /* folded: interpreted frames have their line numbers */
+	bool code;		    /* mark what kind of code runs in an interpreted frame */
 	bool interpreter_frames;    /* also show the native frames of an interpreter's loop */
 	struct reporting reporting; /* names: for all formats; the rest: otlp */
 	size_t memory_max;	    /* of the model and the windows, in bytes */

@@ -736,7 +736,7 @@ int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t pr
 	case OBJECT_NAMED:
 		if (object_names_hidden(e->names))
 			return OBJECTS_HIDDEN;
-		object_names_tell(e->names, mark & RUNTIME_POSITION_MASK, ret);
+		object_names_tell(e->names, runtime_position(b->config.runtime, mark), ret);
 		return 0;
 	case OBJECT_READING:
 		if (!give_up && now_ns - e->since_ns < OBJECTS_WAIT_NS)
@@ -744,7 +744,8 @@ int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t pr
 		if (e->reading->taken) {
 			if (object_names_hidden(e->reading->taken))
 				return OBJECTS_HIDDEN;
-			object_names_tell(e->reading->taken, mark & RUNTIME_POSITION_MASK, ret);
+			object_names_tell(e->reading->taken,
+					  runtime_position(b->config.runtime, mark), ret);
 			return 0;
 		}
 		break;

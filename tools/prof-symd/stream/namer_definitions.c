@@ -578,6 +578,7 @@ static int send_frame(struct namer *n, uint64_t id, bool strange, uint64_t now_n
 	if (f->kind == FRAME_INTERPRETED) {
 		m.frame.runtime = f->runtime;
 		m.frame.mark = f->mark;
+		m.frame.code = runtime_code((UW_U32)f->runtime, f->mark);
 		if (f->has_second) {
 			m.frame.object2 = namer_second_of(n, f)[0];
 			m.frame.mark2 = namer_second_of(n, f)[1];

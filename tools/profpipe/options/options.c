@@ -24,7 +24,7 @@
 
 static const char usage[] =
 	"usage: profpipe record [-F HZ] [-d SECONDS] [-p PID]... [-o FILE] [-f FORMAT]\n"
-	"                       [--mode MODE] [--lines] [--interpreter-frames]\n"
+	"                       [--mode MODE] [--lines] [--interpreter-frames] [--code]\n"
 	"                       [--names all|interpreted|none] [--window SECONDS]\n"
 	"                       [--window-jitter PERCENT] [--receiver collector|devfiler]\n"
 	"                       [--otlp ENDPOINT]... [--otlp-OPTION VALUE]...\n"
@@ -35,7 +35,7 @@ static const char usage[] =
 	"       profpipe run [--settings FILE] [OPTIONS]\n"
 	"       profpipe run --check FILE\n"
 	"       profpipe report FILE.prof [-f FORMAT] [-o FILE] [--mode MODE] [--lines]\n"
-	"                       [--interpreter-frames] [--names all|interpreted|none]\n"
+	"                       [--interpreter-frames] [--code] [--names all|interpreted|none]\n"
 	"                       [--window SECONDS] [--window-jitter PERCENT]\n"
 	"                       [--receiver collector|devfiler] [-qv]\n"
 	"       profpipe report FILE.prof --otlp ENDPOINT [--otlp-OPTION VALUE]...\n"
@@ -63,6 +63,8 @@ static const char usage[] =
 	"  --lines          folded, html: show line numbers of interpreted frames\n"
 	"  --interpreter-frames\n"
 	"                   also show the native frames of an interpreter's own loop\n"
+	"  --code           mark Java methods by kind of code: _[i] interpreted, _[c1] and _[c2]\n"
+	"                   compiled, _[n] the caller of a native method\n"
 	"  --names all|interpreted|none\n"
 	"                   show these names of functions (default all); interpreted: no names\n"
 	"                   for native code in files\n"
@@ -248,6 +250,9 @@ int options_take(struct options *o, struct choice *choice, int val)
 		return r;
 	case OPTION_INTERPRETER:
 		o->interpreter_frames = true;
+		return r;
+	case OPTION_CODE:
+		o->code = true;
 		return r;
 	case OPTION_LIMIT:
 		return cmdline_size(c, BUDGET_LEAST, BUDGET_MOST, &o->limit);

@@ -22,14 +22,14 @@ struct options {
 	uint64_t keep_bytes;
 	unsigned mode; /* of new files */
 	enum format format;
-	const char *summary;		/* path, or NULL */
-	const char *input;		/* report: the recording */
-	char **command;			/* NULL-terminated, or NULL */
-	bool lines, interpreter_frames; /* prof-export's */
-	struct reporting reporting;	/* likewise */
-	struct otlp_words otlp;		/* prof-send's */
-	uint64_t limit;			/* of the run's memory; 0: the default */
-	bool json;			/* doctor */
+	const char *summary;		      /* path, or NULL */
+	const char *input;		      /* report: the recording */
+	char **command;			      /* NULL-terminated, or NULL */
+	bool lines, interpreter_frames, code; /* prof-export's */
+	struct reporting reporting;	      /* likewise */
+	struct otlp_words otlp;		      /* prof-send's */
+	uint64_t limit;			      /* of the run's memory; 0: the default */
+	bool json;			      /* doctor */
 	bool quiet, verbose;
 	unsigned chance;     /* run: percent of its intervals in which this host samples */
 	double interval_s;   /* run: of the chance */

@@ -10,6 +10,7 @@ enum {
 	OPTION_SUMMARY = 1,
 	OPTION_LINES,
 	OPTION_INTERPRETER,
+	OPTION_CODE,
 	OPTION_LIMIT,
 	OPTION_JSON,
 	OPTION_MODE,
@@ -30,7 +31,7 @@ enum {
 		{ "mode", required_argument, NULL, OPTION_MODE }, \
 		{ "lines", no_argument, NULL, OPTION_LINES }, \
 		{ "interpreter-frames", no_argument, NULL, OPTION_INTERPRETER }, \
-		REPORTING_OPTIONS, OTLP_OPTIONS, \
+		{ "code", no_argument, NULL, OPTION_CODE }, REPORTING_OPTIONS, OTLP_OPTIONS, \
 	{ \
 		"quiet", no_argument, NULL, 'q' \
 	}

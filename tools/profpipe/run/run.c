@@ -133,6 +133,8 @@ static void export_words(const struct run *r, struct words *w)
 		words_add(w, "--lines");
 	if (r->o->interpreter_frames)
 		words_add(w, "--interpreter-frames");
+	if (r->o->code)
+		words_add(w, "--code");
 	reporting_words(&r->o->reporting, w);
 }
 

@@ -54,6 +54,7 @@ enum field {
 	NM_SCOPES,
 	NM_SCOPES_9,
 	NM_METADATA,
+	NM_LEVEL,
 	METHOD_CONST,
 	CONST_POOL,
 	CONST_SIZE,
@@ -123,6 +124,7 @@ static const struct exports_field wanted[FIELDS] = {
 	[NM_SCOPES] = { "nmethod", "_scopes_data_offset" },
 	[NM_SCOPES_9] = { "CompiledMethod", "_scopes_data_begin" },
 	[NM_METADATA] = { "nmethod", "_metadata_offset" },
+	[NM_LEVEL] = { "nmethod", "_comp_level" },
 	[METHOD_CONST] = { "Method", "_constMethod" },
 	[CONST_POOL] = { "ConstMethod", "_constants" },
 	[CONST_SIZE] = { "ConstMethod", "_constMethod_size" },
@@ -285,6 +287,8 @@ static void describe_blob(struct exports *e, struct hotspot_config *c)
 		}
 	}
 	describe_deopt(e, c);
+	if (has(e, NM_LEVEL))
+		c->level = of_block(e, c, NM_LEVEL);
 	e->missing |= c->blob_bytes > HOTSPOT_BLOB_BYTES;
 }
 
@@ -431,12 +435,12 @@ static int print(const struct runtime_build *b, struct buf *ret)
 			   "heap start %u end %u map %u shift %u block %u\n"
 			   "blob bytes %u name %u code %u complete %u frame %u\n"
 			   "nmethod method %u deopt %u deopt_mh %u orig_pc %u immutable %u pcs %u "
-			   "end %u data %u metadata %u mutable %u\n",
+			   "end %u data %u metadata %u mutable %u level %u\n",
 			   (uint64_t)c.heaps, (uint64_t)c.call_return, c.flags, c.array_length,
 			   c.array_data, c.heap_start, c.heap_end, c.heap_map, c.heap_shift,
 			   c.block, c.blob_bytes, c.blob_name, c.blob_code, c.blob_complete,
 			   c.blob_frame, c.method, c.deopt, c.deopt_mh, c.orig_pc, c.immutable,
-			   c.pcs, c.pcs_end, c.data, c.metadata, c.mutable_data);
+			   c.pcs, c.pcs_end, c.data, c.metadata, c.mutable_data, c.level);
 
 	return r ? r
 		 : buf_printf(ret,
