@@ -7,7 +7,7 @@
  * 	#include "bpf/runtime.bpf.h"
  *
  * A runtime that takes frames of native code over also defines RUNTIME_TAKES, and has a second
- * program.
+ * program. With RUNTIME_ENDS, that program calls NAME_end after the frames that it took.
  *
  * It relocates none of the kernel's types (CO-RE), since libbpf would then read all of them once
  * more.
@@ -542,6 +542,12 @@ int RUNTIME_GLUE(OF_RUNTIME_ON, _frame)(void *ctx)
 		next = WALK_GOES_ON;
 		for (int i = 0; i <= SAMPLE_MAX_USER / FRAMES_AT_ONCE && !next; i++)
 			next = frames();
+#ifdef RUNTIME_ENDS
+		struct OF_RUNTIME(_walk) *p = state();
+
+		if (p)
+			OF_RUNTIME(_end)(w, p);
+#endif
 	}
 	w->phase = next == WALK_IS_OVER ? WALK_ENDS : WALK_WALKS;
 	walk_next(ctx);

@@ -42,6 +42,9 @@ enum sample_flags {
 	/* Of a deferred sample: a struct sample_fetched of this time and thread was sent. */
 	SAMPLE_FETCHES = 512,
 	SAMPLE_FETCHED = 1024, /* not a sample: the header of a struct sample_fetched */
+	SAMPLE_THREAD = 2048,  /* not a sample: the header of a struct sample_thread */
+	/* The name that the last struct sample_thread told of its thread holds for this sample. */
+	SAMPLE_TITLED = 4096,
 };
 
 /* A user frame is one word: the file's slot in the tables and the file offset. Slot 0: an address,
@@ -111,6 +114,22 @@ struct sample_object {
 	__sample_u32 pieces, used;	    /* how many there are; bytes in bytes[] */
 	/* The ring holds only the bytes that exist. */
 	unsigned char bytes[SAMPLE_OBJECT_BYTES];
+};
+
+/*
+ * The name that a program gave a thread, by a runtime's own means. It is sent before the thread's
+ * first sample with this name. A virtual thread's name holds for samples with SAMPLE_TITLED only.
+ */
+#define SAMPLE_THREAD_BYTES 128
+enum sample_thread_flags {
+	SAMPLE_THREAD_UTF16 = 1,   /* else each byte is a character (Latin-1) */
+	SAMPLE_THREAD_VIRTUAL = 2, /* of a virtual thread that this thread runs */
+};
+struct sample_thread {
+	struct sample sample;
+	__sample_u32 bytes; /* of its name in text[] */
+	__sample_u32 flags; /* enum sample_thread_flags */
+	unsigned char text[SAMPLE_THREAD_BYTES];
 };
 
 /*
@@ -216,6 +235,7 @@ static_assert(sizeof(struct sample) == 88, "no padding");
 static_assert(SAMPLE_FRAME_TAKEN + SAMPLE_TAKEN_ITEMS == SAMPLE_FRAME_SLOT_MASK, "it fits");
 static_assert(sizeof(struct sample_object) == 88 + 24 + SAMPLE_PIECES * 16 + SAMPLE_OBJECT_BYTES,
 	      "no padding");
+static_assert(sizeof(struct sample_thread) == 96 + SAMPLE_THREAD_BYTES, "no padding");
 static_assert(sizeof(struct sample_fetched) == 96 + SAMPLE_FETCHED_LINES * 72, "no padding");
 static_assert(sizeof(struct deferred) == (21 + 2 * DEFERRED_RETURNS + 2 * DEFERRED_STACKS +
 					  33 * DEFERRED_OBJECTS + DEFERRED_CHUNKS) *

@@ -109,6 +109,7 @@ struct walk {
 	__u64 heap_end;	   /* where the piece ends that is walked now; 0: this is the stack */
 	__u64 heap_parent; /* the next piece; 0: none */
 	__u64 heap_back;   /* where the stack goes on behind all of them */
+	__u64 thread;	   /* the runtime's own description of the thread; 0: not seen yet */
 	__u64 window[WALK_WINDOW / 8];
 	struct sample sample; /* this header and words[] go into the ring buffer */
 	__u64 words[SAMPLE_WORDS];

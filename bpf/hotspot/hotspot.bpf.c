@@ -4,4 +4,5 @@
 #include "bpf/hotspot/hotspot_walk.h"
 #define RUNTIME_WALK hotspot
 #define RUNTIME_TAKES
+#define RUNTIME_ENDS
 #include "bpf/runtime.bpf.h"

@@ -25,6 +25,8 @@ enum hotspot_flags {
 	HOTSPOT_NO_ZEROS = 32,	   /* compressed numbers have no zero bytes (JDK 20) */
 	/* metadata has 16 bits and counts from the blob's data, whose offset is at mutable_data */
 	HOTSPOT_METADATA_IN_DATA = 64,
+	HOTSPOT_FIXED_FIELDS = 128,   /* six numbers of 16 bits describe a field (before JDK 21) */
+	HOTSPOT_THREAD_HANDLES = 256, /* threads refer to their objects by handles (JDK 16) */
 };
 
 #define HOTSPOT_BLOB_BYTES 448 /* of a block with the header of its blob, at most */
@@ -62,14 +64,17 @@ struct hotspot_config {
 	/* Of virtual threads; 0: the build has none. Of a JavaThread: its ContinuationEntry (0: not
 	 * known), and how many bytes that has. */
 	UW_U16 cont_entry, cont_entry_bytes;
-	/* Of their frames in the heap (hotspot_heap.h); fields is 0: not supported. Of a class: the
+	/* Of objects (hotspot_object.h); fields is 0: not supported. Of a class: the
 	 * superclass, the layout, the table of fields, the constants. */
 	UW_U16 super, layout, fields, class_pool, pool_bytes;
 	UW_U16 symbol_length, symbol_text;
 	/* Of the flags in the table of fields: how many come before "initialized". */
 	UW_U16 fields_shift;
-	UW_U16 level; /* of an nmethod, optional: one byte, by which compiler it is */
-	UW_U16 zero[2];
+	UW_U16 level;	     /* of an nmethod, optional: one byte, by which compiler it is */
+	UW_U16 fields_count; /* HOTSPOT_FIXED_FIELDS: of a class: how many fields it has */
+	/* Optional, of a JavaThread: the object of its carrier, and of what it runs. */
+	UW_U16 thread, thread_virtual;
+	UW_U16 zero[3];
 	/* Addresses of variables: the class of java.lang.Object, and how references and classes
 	 * are compressed. */
 	UW_U64 object_class, oop_base, oop_shift, class_base, class_shift;
@@ -100,7 +105,7 @@ static inline UW_U64 hotspot_text_check(const UW_U64 text[2])
 }
 
 #ifndef __bpf__
-static_assert(sizeof(struct hotspot_config) == 144, "no padding");
+static_assert(sizeof(struct hotspot_config) == 152, "no padding");
 static_assert(sizeof(struct hotspot_config) <= RUNTIME_PRIVATE, "it fits");
 #endif
 

@@ -37,7 +37,7 @@ ENV_INLINE __u64 hotspot_relative(__u64 from, __u64 words)
 /* A field of a chunk with 32 bits. */
 ENV_INLINE bool hotspot_chunk_number(struct hotspot_walk *p, __u64 chunk, __u32 field, __u32 *ret)
 {
-	return p->field[field] && runtime_fetch(&p->copies, ret, 4, chunk + p->field[field]);
+	return p->field[field] && runtime_read_bytes(ret, 4, chunk + p->field[field]);
 }
 
 /* What a chunk says of itself. 0: it is none. Else 1, and w->heap_end, w->heap_parent, and in
@@ -51,7 +51,7 @@ ENV_FUNCTION __u32 hotspot_chunk(HOTSPOT_PARAMETER __u64 chunk)
 
 	if (!class || (class != p->chunk_class && !hotspot_fields(HOTSPOT_ARGUMENT(w, p) class)) ||
 	    !p->field[HOTSPOT_PARENT] ||
-	    !runtime_fetch(&p->copies, &layout, 4, class + p->config.layout) ||
+	    !runtime_read_bytes(&layout, 4, class + p->config.layout) ||
 	    !hotspot_chunk_number(p, chunk, HOTSPOT_SIZE, &size) ||
 	    !hotspot_chunk_number(p, chunk, HOTSPOT_SP, &sp))
 		return 0;
@@ -144,7 +144,7 @@ ENV_INLINE int hotspot_thread_in_heap(struct walk *w, struct hotspot_walk *p, __
 	for (int i = 0; i < HOTSPOT_SUPERS && class; i++) {
 		if (!hotspot_fields(HOTSPOT_ARGUMENT(w, p) class) || p->field[HOTSPOT_TAIL])
 			break;
-		if (!runtime_fetch(&p->copies, &class, 8, class + p->config.super))
+		if (!runtime_read_bytes(&class, 8, class + p->config.super))
 			class = 0;
 	}
 	if (!class || !p->field[HOTSPOT_TAIL])

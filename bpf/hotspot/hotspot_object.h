@@ -12,7 +12,9 @@
 
 #include "bpf/hotspot/hotspot_scopes.h"
 
-#define HOTSPOT_SUPERS 4	  /* superclasses, at most */
+#define HOTSPOT_SUPERS 8	  /* superclasses, at most */
+#define HOTSPOT_FIXED_BYTES 12	  /* of a field, with HOTSPOT_FIXED_FIELDS */
+#define HOTSPOT_FIXED_TAG 2	  /* bits below its offset */
 #define HOTSPOT_CLASS_FIELDS 48	  /* of a class, at most */
 #define HOTSPOT_COMPACT_SHIFT 42  /* of the class in the first word of an object (JDK 24) */
 #define HOTSPOT_STATIC 8	  /* of a field's access flags */
@@ -21,15 +23,16 @@
 #define HOTSPOT_UNCOLOURED 13	  /* the shift for this bit */
 
 /* Whether it is a class. */
-ENV_INLINE bool hotspot_is_class(struct hotspot_walk *p, __u64 class, __u64 object_class)
+ENV_FUNCTION __u32 hotspot_is_class(HOTSPOT_PARAMETER __u64 class, __u64 object_class)
 {
+	HOTSPOT_FIND(w, p);
 	for (int i = 0; i < HOTSPOT_SUPERS; i++) {
 		if (class == object_class)
-			return true;
-		if (class & 7 || !runtime_fetch(&p->copies, &class, 8, class + p->config.super))
-			return false;
+			return 1;
+		if (class & 7 || !runtime_read_bytes(&class, 8, class + p->config.super))
+			return 0;
 	}
-	return false;
+	return 0;
 }
 
 /* The class of an object; 0: it is none. How objects refer to classes is an option of Java. */
@@ -40,19 +43,19 @@ ENV_FUNCTION __u64 hotspot_class(HOTSPOT_PARAMETER __u64 object)
 	__u64 head[2], top, base = 0, class;
 	__u32 shift = 0;
 
-	if (object & 7 || !runtime_fetch(&p->copies, head, sizeof(head), object) ||
-	    !runtime_fetch(&p->copies, &top, 8, p->base + c->object_class) || !top)
+	if (object & 7 || !runtime_read_bytes(head, sizeof(head), object) ||
+	    !runtime_read_bytes(&top, 8, p->base + c->object_class) || !top)
 		return 0;
-	if (runtime_fetch(&p->copies, &base, 8, p->base + c->class_base) &&
-	    runtime_fetch(&p->copies, &shift, 4, p->base + c->class_shift)) {
+	if (runtime_read_bytes(&base, 8, p->base + c->class_base) &&
+	    runtime_read_bytes(&shift, 4, p->base + c->class_shift)) {
 		class = base + ((head[1] & 0xffffffff) << (shift & 31));
-		if (hotspot_is_class(p, class, top))
+		if (hotspot_is_class(HOTSPOT_ARGUMENT(w, p) class, top))
 			return class;
 		class = base + (head[0] >> HOTSPOT_COMPACT_SHIFT << (shift & 31));
-		if (hotspot_is_class(p, class, top))
+		if (hotspot_is_class(HOTSPOT_ARGUMENT(w, p) class, top))
 			return class;
 	}
-	return hotspot_is_class(p, head[1], top) ? head[1] : 0;
+	return hotspot_is_class(HOTSPOT_ARGUMENT(w, p) head[1], top) ? head[1] : 0;
 }
 
 /* Z colours its references: one of four bits tells how far the address is shifted. */
@@ -76,7 +79,7 @@ ENV_FUNCTION __u64 hotspot_reference(HOTSPOT_PARAMETER __u64 at)
 	__u64 v, base = 0, object;
 	__u32 shift = 0;
 
-	if (!runtime_fetch(&p->copies, &v, 8, at))
+	if (!runtime_read_bytes(&v, 8, at))
 		return HOTSPOT_NO_OBJECT;
 	if (!v)
 		return 0;
@@ -87,8 +90,8 @@ ENV_FUNCTION __u64 hotspot_reference(HOTSPOT_PARAMETER __u64 at)
 		return object;
 	if (!(v & 0xffffffff))
 		return 0;
-	if (!runtime_fetch(&p->copies, &base, 8, p->base + c->oop_base) ||
-	    !runtime_fetch(&p->copies, &shift, 4, p->base + c->oop_shift))
+	if (!runtime_read_bytes(&base, 8, p->base + c->oop_base) ||
+	    !runtime_read_bytes(&shift, 4, p->base + c->oop_shift))
 		return HOTSPOT_NO_OBJECT;
 	object = base + ((v & 0xffffffff) << (shift & 31));
 	if (hotspot_class(HOTSPOT_ARGUMENT(w, p) object))
@@ -122,9 +125,9 @@ ENV_INLINE __u32 hotspot_field_name(struct hotspot_walk *p, __u64 pool, __u64 in
 	__u64 symbol, text;
 	__u16 length;
 
-	if (!runtime_fetch(&p->copies, &symbol, 8, pool + c->pool_bytes + (index & 0xffff) * 8) ||
-	    !runtime_fetch(&p->copies, &length, 2, symbol + c->symbol_length) || length < 2 ||
-	    length > 7 || !runtime_fetch(&p->copies, &text, 8, symbol + c->symbol_text))
+	if (!runtime_read_bytes(&symbol, 8, pool + c->pool_bytes + (index & 0xffff) * 8) ||
+	    !runtime_read_bytes(&length, 2, symbol + c->symbol_length) || length < 2 ||
+	    length > 7 || !runtime_read_bytes(&text, 8, symbol + c->symbol_text))
 		return HOTSPOT_FIELDS;
 	text &= (1ull << length * 8) - 1;
 	switch (text) {
@@ -140,6 +143,14 @@ ENV_INLINE __u32 hotspot_field_name(struct hotspot_walk *p, __u64 pool, __u64 in
 		return HOTSPOT_BOTTOM;
 	case 0x657a6973677261ull: /* "argsize" */
 		return HOTSPOT_ARGSIZE;
+	case 0x656d616eull: /* "name" */
+		return HOTSPOT_NAME;
+	case 0x646974ull: /* "tid" */
+		return HOTSPOT_TID;
+	case 0x65756c6176ull: /* "value" */
+		return HOTSPOT_VALUE;
+	case 0x7265646f63ull: /* "coder" */
+		return HOTSPOT_CODER;
 	}
 	return HOTSPOT_FIELDS;
 }
@@ -171,6 +182,28 @@ ENV_FUNCTION __u64 hotspot_field(HOTSPOT_PARAMETER __u64 at, __u64 pool)
 	return n >> 32;
 }
 
+/* The 16 bits at byte `at` of words[]. */
+ENV_INLINE __u32 hotspot_short(const struct hotspot_walk *p, __u32 at)
+{
+	return p->words[at / 8 & (HOTSPOT_BLOB_WORDS - 1)] >> (at & 7) * 8 & 0xffff;
+}
+
+/* Reads the field that byte `at` of words[] describes by six numbers: access, name, type, value,
+ * and the offset. */
+ENV_FUNCTION __u32 hotspot_fixed_field(HOTSPOT_PARAMETER __u32 at, __u64 pool)
+{
+	HOTSPOT_FIND(w, p);
+	const __u32 offset = hotspot_short(p, at + 8) | hotspot_short(p, at + 10) << 16;
+	__u32 i;
+
+	if (hotspot_short(p, at) & HOTSPOT_STATIC)
+		return 1;
+	i = hotspot_field_name(p, pool, hotspot_short(p, at + 2));
+	if (i < HOTSPOT_FIELDS)
+		p->field[i] = offset >> HOTSPOT_FIXED_TAG;
+	return 1;
+}
+
 /* Finds the wanted fields of a class: field[]. 0: its table could not be read. Uses words[]. */
 ENV_FUNCTION __u32 hotspot_fields(HOTSPOT_PARAMETER __u64 class)
 {
@@ -182,15 +215,27 @@ ENV_FUNCTION __u32 hotspot_fields(HOTSPOT_PARAMETER __u64 class)
 	for (__u32 i = 0; i < HOTSPOT_FIELDS; i++)
 		p->field[i] = 0;
 	p->chunk_class = 0;
-	if (!runtime_fetch(&p->copies, &table, 8, class + c->fields) ||
-	    !runtime_fetch(&p->copies, &pool, 8, class + c->class_pool) ||
-	    !runtime_fetch(&p->copies, &length, 4, table))
+	if (!runtime_read_bytes(&table, 8, class + c->fields) ||
+	    !runtime_read_bytes(&pool, 8, class + c->class_pool) ||
+	    !runtime_read_bytes(&length, 4, table))
 		return 0;
 	n = length;
+	if (c->flags & HOTSPOT_FIXED_FIELDS) {
+		n = n > sizeof(p->words) / 2 ? sizeof(p->words) : n * 2;
+		length = 0;
+		runtime_read_bytes(&length, 2, class + c->fields_count);
+	}
 	ENV_OPAQUE(n); /* see at_most in sample.bpf.c */
-	if (!n || n > sizeof(p->words) || !runtime_fetch(&p->copies, p->words, n, table + 4))
+	if (!n || n > sizeof(p->words) || !runtime_read_bytes(p->words, n, table + 4))
 		return 0;
-	hotspot_keep(p, table + 4, n);
+	if (c->flags & HOTSPOT_FIXED_FIELDS) {
+		for (__u32 i = 0; i < sizeof(p->words) / HOTSPOT_FIXED_BYTES; i++) {
+			if (i < length)
+				hotspot_fixed_field(HOTSPOT_ARGUMENT(w, p) i * HOTSPOT_FIXED_BYTES,
+						    pool);
+		}
+		return 1;
+	}
 	n = hotspot_field_number(HOTSPOT_ARGUMENT(w, p) 0);
 	count = (__u32)n;
 	at = hotspot_field_number(HOTSPOT_ARGUMENT(w, p) n >> 32) >> 32;

@@ -48,6 +48,10 @@ enum hotspot_field {
 	HOTSPOT_SP,
 	HOTSPOT_BOTTOM,
 	HOTSPOT_ARGSIZE, /* before JDK 22 in place of the bottom */
+	HOTSPOT_NAME,	 /* of a Thread, */
+	HOTSPOT_TID,
+	HOTSPOT_VALUE, /* and of a String */
+	HOTSPOT_CODER,
 	HOTSPOT_FIELDS,
 };
 

@@ -14,6 +14,7 @@
 #include "bpf/hotspot/hotspot_scopes.h"
 #include "bpf/hotspot/hotspot_leaf.h"
 #include "bpf/hotspot/hotspot_interpreter.h"
+#include "bpf/hotspot/hotspot_thread.h"
 
 /* It has no frames but those that it takes. */
 ENV_INLINE bool hotspot_begin(const struct walk *w, struct hotspot_walk *p)
@@ -214,6 +215,8 @@ ENV_INLINE int hotspot_stub(struct walk *w, struct hotspot_walk *p, __u32 kind)
 		built = hotspot_stub_built(HOTSPOT_ARGUMENT(w, p) words);
 	else if (w->pc == p->call_return)
 		built = HOTSPOT_BY_RBP;
+	if (built == HOTSPOT_BY_RBP && w->pc == p->call_return)
+		hotspot_enters_java(w);
 	if (built != HOTSPOT_BY_RBP && words > HOTSPOT_FRAME_MAX)
 		return RUNTIME_DECLINES;
 	if (!w->exact && !words && built != HOTSPOT_BY_RBP) {

@@ -8,8 +8,8 @@
 #define COMMON_WIRE_EPOCH_H
 
 #define EPOCH_PROCESS 320
-#define EPOCH_THREAD 224
-#define EPOCH_FILE 768 /* and its path */
+#define EPOCH_THREAD 224 /* and its title */
+#define EPOCH_FILE 768	 /* and its path */
 #define EPOCH_FRAME 192
 #define EPOCH_EXTRA 192	 /* a cgroup, mapping and the like, and its texts */
 #define EPOCH_MAPPING 64 /* bytes of the message */

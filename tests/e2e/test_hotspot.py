@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """HotSpot's frames, compared with the stacks that Java itself reports (tests/e2e/java/scenes)."""
+import collections
 import glob
 import os
 import re
@@ -8,7 +9,8 @@ import subprocess
 
 import pytest
 from conftest import profpipe
-from java_stacks import FOLDER, JAVA, JAVAS, SCENES, Frame, Score, built, ran, version
+from java_stacks import (FOLDER, JAVA, JAVAS, SCENES, Frame, Score, built, ran, sampled,
+                         version)
 
 # Before Java 10, hidden frames are in no report without this.
 SHOW = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+ShowHiddenFrames"]
@@ -86,6 +88,40 @@ def test_kinds_of_code_are_marked(flag, mark, classes, tmp_path):
     assert len(marks) > 20 and marks.count(mark) >= 0.9 * len(marks), marks
     natives = re.findall(r"\.doPrivileged\([^;]*_\[(\w+)\]", out.read_text())
     assert set(natives) <= {"i", "n", mark}, natives
+
+
+# By method of Names, the title of the thread that runs it. Virtual threads have their carriers'
+# titles at times when that is not known, but never another one's.
+TITLES = {"plain": "a plain thread of Java", "wide": "\u03a9 wide \U0001f980",
+          "former": "a former name of the thread", "latter": "a latter name of the thread",
+          "first": "the first virtual thread", "second": "the second virtual thread",
+          "nameless": None}
+
+
+@pytest.mark.parametrize("java", JAVAS)
+def test_threads_have_the_names_that_java_gave_them(java, classes, tmp_path):
+    out = tmp_path / "out.txt"
+    p = profpipe("record", "-q", "-F", 997, "-o", out, "--", java, "-cp", classes,
+                 "-Djdk.virtualThreadScheduler.parallelism=1", "Names", "2")
+    assert p.returncode == 0, p.stderr
+    seen = collections.defaultdict(collections.Counter)
+    for head, stack in sampled(out):
+        methods = [f.method[len("Names."):] for f in stack if isinstance(f, Frame)]
+        method = next((m for m in methods[::-1] if m in TITLES), None)
+        if method:
+            name = re.match(r"(.*?) +\d+/\d+ \[", head)[1]
+            seen[method][name.replace("_", " ")] += 1
+    print(f"Java {version(java)}:", *[f"{m}: {dict(c)}" for m, c in seen.items()], sep="\n  ")
+    assert set(seen) >= {"plain", "wide", "former", "latter"}
+    if int(version(java).split(".")[0]) >= 21:
+        assert set(seen) == set(TITLES)
+    for method, names in seen.items():
+        title = TITLES[method]
+        # The kernel's names have 15 bytes. Carriers have none of the names above.
+        others = [n for n in names if n != title and n in TITLES.values()]
+        assert method in ("former", "latter") or not others, names
+        if title:
+            assert names[title] >= 0.8 * sum(names.values()), names
 
 
 # What is between Java's own frames in a scene, by name, root first.

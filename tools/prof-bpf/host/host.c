@@ -9,6 +9,7 @@
 #include <utlist.h>
 #include "common/base/clock.h"
 #include "common/wire/msg.h"
+#include "tools/prof-bpf/host/titles.h"
 #include "tools/prof-bpf/host/admission.h"
 #include "tools/prof-bpf/host/attributes.h"
 #include "tools/prof-bpf/host/debugsearch.h"
@@ -135,8 +136,17 @@ int host_sample(struct host *h, const struct sample *s, struct host_sample_ref *
 		p->undumpable = s->flags & SAMPLE_UNDUMPABLE;
 	}
 	ret->process = &p->pub;
-	ret->thread = &t->pub;
+	ret->thread = &titles_of(h, t, s)->pub;
 	return 0;
+}
+
+void host_title(struct host *h, const struct sample_thread *s)
+{
+	struct process *p = process_at(h, &s->sample);
+	struct thread *t = p ? thread_of(h, p, &s->sample) : NULL;
+
+	if (t)
+		titles_take(t, s);
 }
 
 bool host_walked_with(const struct host_process *p, uint32_t generation)

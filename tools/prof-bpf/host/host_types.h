@@ -68,7 +68,8 @@ struct host_thread {
 	uint32_t tid;
 	struct host_process *process;
 	char comm[16];
-	uint8_t comm_len;
+	uint8_t comm_len, title_len;
+	char *title; /* owned; NULL if title_len is 0 (titles.h) */
 };
 
 struct host_config {

@@ -50,10 +50,27 @@ static void thread_remove(struct host *h, struct thread *t)
 {
 	struct process *p = (struct process *)t->pub.process;
 
-	HASH_DEL(h->threads, t);
+	while (t->titled) {
+		struct thread *of = t->titled;
+
+		if (h->config.thread_gone)
+			h->config.thread_gone(h->config.ctx, &of->pub);
+		thread_remove(h, of);
+	}
+	if (t->of) {
+		struct thread **at = &t->of->titled;
+
+		while (*at != t)
+			at = &(*at)->more;
+		*at = t->more;
+	} else {
+		HASH_DEL(h->threads, t);
+	}
 	DL_DELETE(h->thread_lru, t);
 	DL_DELETE2(p->thread_list, t, of_prev, of_next);
 	h->thread_count--;
+	free(t->title);
+	free(t->pub.title);
 	free(t);
 }
 
@@ -136,7 +153,6 @@ static void drop_attributes(struct host *h, struct process *p)
 void process_forget(struct host *h, struct process *p)
 {
 	struct process *newest = process_find(h, p->pub.pid);
-	struct thread *t, *next;
 
 	process_find_exe(p);
 	if (h->config.process_gone)
@@ -156,8 +172,8 @@ void process_forget(struct host *h, struct process *p)
 			newest = newest->older;
 		newest->older = p->older;
 	}
-	DL_FOREACH_SAFE2(p->thread_list, t, next, of_next)
-	thread_remove(h, t);
+	while (p->thread_list)
+		thread_remove(h, p->thread_list);
 	cgroups_put(&h->cgroups, p->pub.cgroup);
 	backing_put(p->exe);
 	owner_release(h->owners, p->pub.owner, OWNER_PROCESSES, 1);
@@ -286,8 +302,7 @@ void process_describe(struct host *h, struct process *p, uint32_t uid)
 
 /* --- threads --- */
 
-/* Whether the process may give a thread another name at this time. */
-static bool may_rename(struct process *p, uint64_t now_ns)
+bool process_may_rename(struct process *p, uint64_t now_ns)
 {
 	const uint64_t least = now_ns > PROCESSES_RENAMES * PROCESSES_RENAME_NS
 				       ? now_ns - PROCESSES_RENAMES * PROCESSES_RENAME_NS
@@ -307,34 +322,47 @@ static bool is_another(const struct thread *t, const struct sample *s)
 	return t->end_ns && s->time_ns > t->end_ns && s->tid != s->pid;
 }
 
+void thread_touch(struct host *h, struct thread *t, uint64_t time_ns)
+{
+	if (time_ns <= t->last_ns + PROCESSES_THREAD_IDLE_NS / 16)
+		return;
+	t->last_ns = time_ns;
+	DL_DELETE(h->thread_lru, t);
+	DL_APPEND(h->thread_lru, t);
+}
+
 struct thread *thread_of(struct host *h, struct process *p, const struct sample *s)
 {
 	struct {
 		uint32_t process, tid;
 	} key = { .process = p->pub.id, .tid = s->tid };
 	uint8_t len = (uint8_t)strnlen(s->comm, sizeof(s->comm));
+	struct title *title = NULL;
 	struct thread *t;
 
 	HASH_FIND(hh, h->threads, &key, sizeof(key), t);
 	if (t && (is_another(t, s) ||
 		  ((t->pub.comm_len != len || memcmp(t->pub.comm, s->comm, len) != 0) &&
-		   may_rename(p, s->time_ns)))) {
+		   process_may_rename(p, s->time_ns)))) {
+		if (!is_another(t, s)) {
+			title = t->title;
+			t->title = NULL;
+		}
 		thread_free(h, t);
 		t = NULL;
 	}
 	if (t) {
-		if (s->time_ns > t->last_ns + PROCESSES_THREAD_IDLE_NS / 16) {
-			t->last_ns = s->time_ns;
-			DL_DELETE(h->thread_lru, t);
-			DL_APPEND(h->thread_lru, t);
-		}
+		thread_touch(h, t, s->time_ns);
 		return t;
 	}
 	if (h->thread_count >= HOST_MAX_THREADS)
 		thread_free(h, h->thread_lru);
 	t = calloc(1, sizeof(*t));
-	if (!t)
+	if (!t) {
+		free(title);
 		return NULL;
+	}
+	t->title = title;
 	t->pub = (struct host_thread){
 		.id = ++h->next_thread, .tid = s->tid, .process = &p->pub, .comm_len = len
 	};

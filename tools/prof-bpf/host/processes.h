@@ -26,7 +26,7 @@
 #define PROCESSES_THREAD_IDLE_NS 60000000000ull
 #define PROCESSES_SELF_MAX 64
 /* A process may rename its threads so often at once, and once more each such time. Further names
- * are not told: a sample has its thread's former name. */
+ * are not told: a sample has its thread's former name, or no title (titles.h). */
 #define PROCESSES_RENAMES 256u
 #define PROCESSES_RENAME_NS 4000000000ull
 
@@ -36,6 +36,9 @@ struct thread {
 		uint32_t process, tid;
 	} key;
 	uint64_t last_ns, end_ns;
+	struct title *title;	    /* that it has now; NULL: none is known. Owned. */
+	struct thread *titled, *of; /* the same thread by its titles, linked by more; of which */
+	struct thread *more;
 	struct thread *prev, *next;	  /* in the order of their last use */
 	struct thread *of_prev, *of_next; /* in their process */
 	UT_hash_handle hh;
@@ -198,5 +201,9 @@ void reading_drop_maps(struct reading *r);
 /* The thread of a sample; made if there is none with its name. NULL: no memory. */
 struct thread *thread_of(struct host *h, struct process *p, const struct sample *s);
 void thread_free(struct host *h, struct thread *t);
+/* It had a sample. */
+void thread_touch(struct host *h, struct thread *t, uint64_t time_ns);
+/* Whether the process may give a thread another name at this time. */
+bool process_may_rename(struct process *p, uint64_t now_ns);
 
 #endif

@@ -278,7 +278,8 @@ static void emit(struct deferred_queue *q, const struct sample *s, const uint64_
 	uint32_t head_words = sample_head(s);
 
 	q->out.sample = *s;
-	q->out.sample.flags &= (uint16_t)~SAMPLE_DEFERRED;
+	/* By now the thread may run another virtual thread. */
+	q->out.sample.flags &= (uint16_t) ~(SAMPLE_DEFERRED | SAMPLE_TITLED);
 	q->out.sample.generation = 0; /* its frames are from the mappings of its time */
 	memcpy(q->out.words, head, head_words * sizeof(*head));
 	if (w) {

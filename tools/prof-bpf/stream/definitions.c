@@ -57,7 +57,8 @@ struct emit_thread definition_of_thread(struct host_thread *t)
 		.def = { .id = t->id,
 			 .process = t->process->id,
 			 .tid = t->tid,
-			 .comm = { .data = t->comm, .len = t->comm_len } },
+			 .comm = { .data = t->comm, .len = t->comm_len },
+			 .title = { .data = t->title, .len = t->title_len } },
 		.sent = &t->sent,
 	};
 }

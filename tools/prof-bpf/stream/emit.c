@@ -207,8 +207,8 @@ static int define_thread(struct emit *e, const struct emit_process *p, const str
 	if (r)
 		return r;
 	*t->sent = e->incarnation;
-	*p->charged += EPOCH_THREAD;
-	charge(e, EPOCH_THREAD);
+	*p->charged += EPOCH_THREAD + t->def.title.len;
+	charge(e, EPOCH_THREAD + t->def.title.len);
 	return 0;
 }
 
@@ -546,7 +546,7 @@ int emit_thread_end(struct emit *e, const struct emit_process *p, const struct e
 	const int r = put(e, &m);
 
 	if (!r)
-		release(e, p, EPOCH_THREAD);
+		release(e, p, EPOCH_THREAD + t->def.title.len);
 	return r;
 }
 

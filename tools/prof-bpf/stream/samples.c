@@ -343,6 +343,18 @@ static void on_object(struct samples *p, const struct sample *s)
 	output_charge(p->output, ref.process->owner, at);
 }
 
+static void on_title(struct samples *p, const struct sample *s)
+{
+	const size_t words = (size_t)sample_head(s) + s->user_frames;
+	struct host_sample_ref ref;
+
+	if (sizeof(*s) + words * sizeof(uint64_t) < sizeof(struct sample_thread))
+		return;
+	if (host_sample(p->host, s, &ref) || !memory_may_take(ref.process))
+		return;
+	host_title(p->host, (const struct sample_thread *)s);
+}
+
 /* Whether to drop a sample for the cpu limit. */
 static bool drops(struct samples *p, const struct sample *s)
 {
@@ -357,6 +369,11 @@ static void on_sample(void *ctx, const struct sample *s)
 {
 	struct samples *p = ctx;
 
+	if (s->flags & SAMPLE_THREAD) {
+		catch_up(p, s);
+		on_title(p, s);
+		return;
+	}
 	if (s->flags & SAMPLE_OBJECT) {
 		catch_up(p, s);
 		on_object(p, s);

@@ -70,9 +70,14 @@ int epoch_keep_thread(struct epoch *e, struct epoch_thread *d)
 	int r = keep_process(e, p);
 
 	return r ? r
-		 : definitions_thread(e->definitions, p->process, d->tid,
-				      (struct str){ .data = d->comm, .len = d->comm_len },
+		 : definitions_thread(e->definitions, p->process, d->tid, epoch_thread_name(e, d),
 				      &d->thread);
+}
+
+struct str epoch_thread_name(const struct epoch *e, const struct epoch_thread *t)
+{
+	return t->title ? strings_get(&e->definitions->strings, t->title)
+			: (struct str){ .data = t->comm, .len = t->comm_len };
 }
 
 static uint8_t keep_comm(char into[static 16], struct str s)
@@ -155,6 +160,11 @@ int epoch_thread(struct epoch *e, const struct msg_thread *msg)
 	if (process == TABLE_NONE || ids_get(&e->thread_ids, msg->id) != TABLE_NONE)
 		return 0;
 	const bool reuse = e->free_thread != MODEL_NONE;
+	uint32_t title = 0;
+
+	if (msg->title.len && strings_intern(&e->definitions->strings, &e->definitions->pool,
+					     str_cut(msg->title, 128), &title))
+		return -ENOBUFS;
 
 	if (!reuse && !ARRAY_ROOM(&e->definitions->pool, &e->threads, 1))
 		return -ENOBUFS;
@@ -173,6 +183,7 @@ int epoch_thread(struct epoch *e, const struct msg_thread *msg)
 	*d = (struct epoch_thread){ .id = msg->id,
 				    .tid = msg->tid,
 				    .process = process,
+				    .title = title,
 				    .thread = MODEL_NONE,
 				    .next = p->threads,
 				    .previous = MODEL_NONE };

@@ -32,6 +32,7 @@ struct epoch_thread {
 	uint32_t thread;  /* definition; MODEL_NONE before its first sample */
 	uint32_t next;	  /* of its process; next free slot for an unused one */
 	uint32_t previous;
+	uint32_t title; /* string; 0: it has none */
 	bool counted;
 	uint8_t comm_len;
 	char comm[16];
@@ -78,5 +79,7 @@ void epoch_process_end(struct epoch *e, const struct msg_process_end *msg);
 void epoch_thread_end(struct epoch *e, const struct msg_thread_end *msg);
 /* Makes definitions of the thread and its process, unless they have them. 0, -ENOBUFS. */
 int epoch_keep_thread(struct epoch *e, struct epoch_thread *t);
+/* Its title, or else its name in the kernel. */
+struct str epoch_thread_name(const struct epoch *e, const struct epoch_thread *t);
 
 #endif

@@ -268,7 +268,7 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 		if (!d->counted)
 			count_once(m, (uint64_t[]){ p->pid, p->start_ns, d->tid }, 3, &t->threads);
 		d->counted = true;
-		ret->comm = (struct str){ .data = d->comm, .len = d->comm_len };
+		ret->comm = epoch_thread_name(&m->epoch, d);
 		ret->pid = p->pid;
 		ret->tid = d->tid;
 		ret->process = p;

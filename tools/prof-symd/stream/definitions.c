@@ -99,6 +99,8 @@ void definitions_clear(struct definitions *d)
 		free(((struct def_function *)idtable_at(&d->functions, i))->text);
 	for (uint32_t i = 0; i < d->extras.len; i++)
 		free(((struct def_extra *)idtable_at(&d->extras, i))->bytes);
+	for (uint32_t i = 0; i < d->threads.len; i++)
+		free(((struct def_thread *)idtable_at(&d->threads, i))->title);
 	idtable_clear(&d->processes);
 	idtable_clear(&d->threads);
 	idtable_clear(&d->files);
@@ -209,11 +211,21 @@ int definitions_thread(struct definitions *d, const struct msg_thread *m)
 
 	if (!p)
 		return 0; /* its samples will be counted as lost */
-	r = definitions_add(d, &d->threads, m->id, 0, &slot);
-	if (r)
+	char *title = m->title.len ? malloc(m->title.len) : NULL;
+
+	if (m->title.len && !title)
+		return not_kept(d, -ENOMEM);
+	r = definitions_add(d, &d->threads, m->id, m->title.len, &slot);
+	if (r) {
+		free(title);
 		return not_kept(d, r);
+	}
 	t = idtable_at(&d->threads, slot);
 	t->def = *m;
+	t->title = title;
+	if (title)
+		memcpy(title, m->title.data, m->title.len);
+	t->def.title.data = title;
 	t->def.comm = (struct str){ .len = keep_comm(t->comm, m->comm) };
 	t->next = p->threads;
 	t->previous = IDMAP_NONE;
@@ -416,9 +428,16 @@ struct def_frame *definitions_find_frame(const struct definitions *d, uint64_t i
 	return idtable_get(&d->frames, id);
 }
 
+static void drop_title(struct definitions *d, struct def_thread *t)
+{
+	d->text -= t->title ? t->def.title.len : 0;
+	free(t->title);
+	t->title = NULL;
+}
+
 void definitions_end_thread(struct definitions *d, uint64_t id)
 {
-	const struct def_thread *t = idtable_get(&d->threads, id);
+	struct def_thread *t = idtable_get(&d->threads, id);
 	struct def_process *p = t ? definitions_find_process(d, t->def.process) : NULL;
 
 	if (!p)
@@ -429,6 +448,7 @@ void definitions_end_thread(struct definitions *d, uint64_t id)
 		((struct def_thread *)idtable_at(&d->threads, t->previous))->next = t->next;
 	else
 		p->threads = t->next;
+	drop_title(d, t);
 	idtable_remove(&d->threads, id);
 }
 
@@ -460,6 +480,7 @@ uint32_t definitions_end_process(struct definitions *d, uint64_t id)
 
 		slot = t->next;
 		ended += t->ended;
+		drop_title(d, t);
 		idtable_remove(&d->threads, t->def.id);
 	}
 	drop_extras(d, p);

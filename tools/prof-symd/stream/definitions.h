@@ -28,6 +28,7 @@ struct def_process {
 struct def_thread {
 	struct msg_thread def;
 	char comm[16];
+	char *title; /* owned, def.title.len bytes */
 	uint64_t sent;
 	uint32_t next, previous; /* of the same process; IDMAP_NONE: none */
 	bool ended;		 /* to be forgotten when no sample of it is held back */

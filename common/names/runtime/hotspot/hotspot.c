@@ -72,17 +72,26 @@ enum field {
 	SYMBOL_BODY,
 	CONT_ENTRY,
 	OBJECT_CLASS,
+	OBJECT_CLASS_16,
 	CLASS_SUPER,
 	CLASS_LAYOUT,
 	CLASS_FIELDS,
+	CLASS_FIELDS_20,
+	CLASS_FIELD_COUNT,
+	THREAD_OBJECT,
+	THREAD_VIRTUAL,
 	OOP_BASE,
 	OOP_BASE_21,
+	OOP_BASE_12,
 	OOP_SHIFT,
 	OOP_SHIFT_21,
+	OOP_SHIFT_12,
 	CLASS_BASE,
 	CLASS_BASE_21,
+	CLASS_BASE_12,
 	CLASS_SHIFT,
 	CLASS_SHIFT_21,
+	CLASS_SHIFT_12,
 	CALL_RETURN,
 	VERSION,
 	FIELDS,
@@ -143,6 +152,16 @@ static const struct exports_field wanted[FIELDS] = {
 	[CONT_ENTRY] = { "JavaThread", "_cont_entry" },
 	[OBJECT_CLASS] = { "vmClasses",
 			   "_klasses[static_cast<int>(vmClassID::Object_klass_knum)]" },
+	[OBJECT_CLASS_16] = { "SystemDictionary",
+			      "_well_known_klasses[SystemDictionary::Object_klass_knum]" },
+	[CLASS_FIELDS_20] = { "InstanceKlass", "_fields" },
+	[CLASS_FIELD_COUNT] = { "InstanceKlass", "_java_fields_count" },
+	[THREAD_OBJECT] = { "JavaThread", "_threadObj" },
+	[THREAD_VIRTUAL] = { "JavaThread", "_vthread" },
+	[OOP_BASE_12] = { "Universe", "_narrow_oop._base" },
+	[OOP_SHIFT_12] = { "Universe", "_narrow_oop._shift" },
+	[CLASS_BASE_12] = { "Universe", "_narrow_klass._base" },
+	[CLASS_SHIFT_12] = { "Universe", "_narrow_klass._shift" },
 	[CLASS_SUPER] = { "Klass", "_super" },
 	[CLASS_LAYOUT] = { "Klass", "_layout_helper" },
 	[CLASS_FIELDS] = { "InstanceKlass", "_fieldinfo_stream" },
@@ -331,19 +350,52 @@ static unsigned find_major(const struct elfview *im, const struct exports *e)
 	return major > 0 && major < 256 ? (unsigned)major : 0;
 }
 
-/* The relative address of a variable that is not optional. before: its older name. */
-static uint64_t need_address(struct exports *e, enum field f, enum field before, uint64_t bias)
+/* The relative address of the first of these variables that the build has; 0: none. */
+static uint64_t variable(const struct exports *e, const enum field *names, uint64_t bias)
 {
-	if (e->f[f].value == EXPORTS_NONE)
-		f = before;
-	e->missing |= e->f[f].value == EXPORTS_NONE;
-	return e->f[f].value - bias;
+	for (; *names != FIELDS; names++)
+		if (e->f[*names].value != EXPORTS_NONE)
+			return e->f[*names].value - bias;
+	return 0;
 }
 
-/* Virtual threads, and their frames in the heap. Before JDK 21 classes describe their fields in
- * another way. */
-static void describe_threads(struct exports *e, struct hotspot_config *c, unsigned major,
+/* Java's objects. Before JDK 21 classes describe their fields in another way. */
+static void describe_objects(struct exports *e, struct hotspot_config *c, unsigned major,
 			     uint64_t bias)
+{
+	static const enum field object[] = { OBJECT_CLASS, OBJECT_CLASS_16, FIELDS },
+				base[] = { OOP_BASE, OOP_BASE_21, OOP_BASE_12, FIELDS },
+				shift[] = { OOP_SHIFT, OOP_SHIFT_21, OOP_SHIFT_12, FIELDS },
+				class_base[] = { CLASS_BASE, CLASS_BASE_21, CLASS_BASE_12, FIELDS },
+				class_shift[] = { CLASS_SHIFT, CLASS_SHIFT_21, CLASS_SHIFT_12,
+						  FIELDS };
+
+	c->object_class = variable(e, object, bias);
+	c->oop_base = variable(e, base, bias);
+	c->oop_shift = variable(e, shift, bias);
+	c->class_base = variable(e, class_base, bias);
+	c->class_shift = variable(e, class_shift, bias);
+	if (!c->object_class || !c->oop_base || !c->oop_shift || !c->class_base ||
+	    !c->class_shift || !has(e, CLASS_SUPER) || !has(e, CLASS_LAYOUT) || !has(e, CLASS_POOL))
+		return;
+	c->super = need_more(e, CLASS_SUPER);
+	c->layout = need_more(e, CLASS_LAYOUT);
+	c->class_pool = need_more(e, CLASS_POOL);
+	c->pool_bytes = size_of(e, POOL_TYPE);
+	c->symbol_length = need(e, SYMBOL_LENGTH);
+	c->symbol_text = need(e, SYMBOL_BODY);
+	c->fields_shift = major >= 28 ? 3 : 0;
+	if (has(e, CLASS_FIELDS)) {
+		c->fields = need_more(e, CLASS_FIELDS);
+	} else if (has(e, CLASS_FIELDS_20) && has(e, CLASS_FIELD_COUNT)) {
+		c->fields = need_more(e, CLASS_FIELDS_20);
+		c->fields_count = need_more(e, CLASS_FIELD_COUNT);
+		c->flags |= HOTSPOT_FIXED_FIELDS;
+	}
+}
+
+/* Threads, and virtual ones. */
+static void describe_threads(struct exports *e, struct hotspot_config *c, unsigned major)
 {
 	if (has(e, CONT_ENTRY) && e->t[CONT_ENTRY_TYPE].size != EXPORTS_NONE) {
 		c->cont_entry = need(e, CONT_ENTRY);
@@ -351,21 +403,13 @@ static void describe_threads(struct exports *e, struct hotspot_config *c, unsign
 	} else if (major == 21) {
 		c->cont_entry_bytes = CONT_ENTRY_BYTES_21;
 	}
-	if (!c->cont_entry_bytes || !has(e, CLASS_FIELDS))
+	if (!has(e, THREAD_OBJECT))
 		return;
-	c->super = need_more(e, CLASS_SUPER);
-	c->layout = need_more(e, CLASS_LAYOUT);
-	c->fields = need_more(e, CLASS_FIELDS);
-	c->class_pool = need_more(e, CLASS_POOL);
-	c->pool_bytes = size_of(e, POOL_TYPE);
-	c->symbol_length = need(e, SYMBOL_LENGTH);
-	c->symbol_text = need(e, SYMBOL_BODY);
-	c->fields_shift = major >= 28 ? 3 : 0;
-	c->object_class = need_address(e, OBJECT_CLASS, OBJECT_CLASS, bias);
-	c->oop_base = need_address(e, OOP_BASE, OOP_BASE_21, bias);
-	c->oop_shift = need_address(e, OOP_SHIFT, OOP_SHIFT_21, bias);
-	c->class_base = need_address(e, CLASS_BASE, CLASS_BASE_21, bias);
-	c->class_shift = need_address(e, CLASS_SHIFT, CLASS_SHIFT_21, bias);
+	c->thread = need(e, THREAD_OBJECT);
+	if (strstr(e->f[THREAD_OBJECT].kind, "Handle"))
+		c->flags |= HOTSPOT_THREAD_HANDLES;
+	if (has(e, THREAD_VIRTUAL))
+		c->thread_virtual = need(e, THREAD_VIRTUAL);
 }
 
 /* Fills the config and the naming. False: the build lacks something. */
@@ -383,7 +427,8 @@ static bool fill(const struct elfview *im, struct exports *e, uint64_t bias,
 	if (e->f[CALL_RETURN].value != EXPORTS_NONE)
 		c.call_return = e->f[CALL_RETURN].value - bias;
 	c.frame_bcp = n.major >= 9 ? SLOTS_9 : SLOTS_8;
-	describe_threads(e, &c, n.major, bias);
+	describe_objects(e, &c, n.major, bias);
+	describe_threads(e, &c, n.major);
 	c.flags |= n.major >= 20 ? HOTSPOT_NO_ZEROS : 0;
 	ret->config.takes = RUNTIME_TAKES_GENERATED;
 	ret->config.copy = hotspot_copy(&n);

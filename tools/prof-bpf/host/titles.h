@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Titles: the names that programs give their threads by a runtime's means, as Java's threads have
+ * them. The kernel's programs send a title before the first sample that has it (struct
+ * sample_thread). A thread that runs virtual threads has many, one after the other.
+ *
+ * A thread has an id for itself and one for each of its titles. New titles are bounded like new
+ * names (PROCESSES_RENAMES): beyond that, samples have the thread without a title. So a process can
+ * neither fill the table nor show a title that is not that of the sample.
+ */
+#ifndef PROF_BPF_HOST_TITLES_H
+#define PROF_BPF_HOST_TITLES_H
+
+#include "tools/prof-bpf/host/processes.h"
+
+#define TITLES_BYTES 128 /* of a title, in UTF-8; the rest is cut off */
+
+struct title {
+	uint8_t len;
+	bool is_virtual; /* holds for samples with SAMPLE_TITLED only */
+	char text[TITLES_BYTES];
+};
+
+/* Takes the title that a thread has from now on; s: its record. The bytes are a stranger's.
+ * Without memory, the thread has none. */
+void titles_take(struct thread *t, const struct sample_thread *s);
+/* The thread by the title that it has in a sample; t itself if there is none. */
+struct thread *titles_of(struct host *h, struct thread *t, const struct sample *s);
+
+#endif
