@@ -16,7 +16,7 @@
 #define HOTSPOT_STUB_THREAD 24 /* bytes above RBP in the stub's frame: the JavaThread */
 
 #ifdef __bpf__
-#define HOTSPOT_LAYOUTS 512  /* processes, by hash */
+#define HOTSPOT_LAYOUTS 512 /* processes, by hash */
 #define HOTSPOT_TITLES 8192 /* threads, by hash */
 
 struct {
@@ -37,7 +37,7 @@ struct {
 /* A thread_layouts entry: a hash of the process above the offsets of two fields, in units of 4
  * bytes, and whether references are coloured. One word, since all cpus write it. */
 #define HOTSPOT_LAYOUT_TAG 24
-#define HOTSPOT_LAYOUT_NAME(v) (((v) & 0x3ff) * 4)
+#define HOTSPOT_LAYOUT_NAME(v) (((v)&0x3ff) * 4)
 #define HOTSPOT_LAYOUT_TID(v) (((v) >> 10 & 0x3ff) * 4)
 #define HOTSPOT_LAYOUT_COLOURED (1u << 20)
 
@@ -188,8 +188,7 @@ ENV_FUNCTION __u32 hotspot_thread(HOTSPOT_PARAMETER __u64 thread)
 		return 0;
 	title = hotspot_hash(of ^ tid << 20, name) | 1;
 	if (*sent != title) {
-		if (!hotspot_send_title(HOTSPOT_ARGUMENT(w, p) object +
-						HOTSPOT_LAYOUT_NAME(layout),
+		if (!hotspot_send_title(HOTSPOT_ARGUMENT(w, p) object + HOTSPOT_LAYOUT_NAME(layout),
 					object != carrier))
 			return 0;
 		*sent = title;

@@ -114,12 +114,32 @@ static void pass_object(const struct sample *s)
 	buf_done(&wire);
 }
 
+/* What a thread's name becomes is UTF-8. */
+static void check_title(const struct sample *s)
+{
+	struct record_title t;
+
+	if (!record_title(s, &t))
+		return;
+	assert(t.len <= sizeof(t.text));
+	for (unsigned i = 0; i < t.len;) {
+		const uint8_t c = (uint8_t)t.text[i++];
+		unsigned more = c < 0x80 ? 0 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
+
+		assert(c < 0x80 || (c >= 0xc2 && c < 0xf5));
+		for (; more; more--)
+			assert(i < t.len && ((uint8_t)t.text[i++] & 0xc0) == 0x80);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct sample *s = record_sample(data, size);
 
 	if (s && s->flags & SAMPLE_OBJECT)
 		pass_object(s);
+	else if (s && s->flags & SAMPLE_THREAD)
+		check_title(s);
 	else if (s)
 		weave_sample(s);
 	return 0;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include "common/base/clock.h"
 #include "common/wire/msg.h"
+#include "tools/prof-bpf/kernel/record.h"
 #include "tests/host/world.h"
 
 TestSuite(host, .init = set_up, .fini = clean_up);
@@ -265,6 +266,67 @@ Test(host, selected_one_stays_selected_when_its_exec_looks_like_its_end)
 	map_at(10, 0x500000, 0x1000, 0, 101, "/bin/setid");
 	settle();
 	expect_published(10, 1, M(0x500000, 0x501000, 0, 101));
+}
+
+static void title(uint64_t start, const char *text, bool is_virtual)
+{
+	const struct sample s = sample_of(10, 11, start, "java");
+	struct record_title t = { .len = (uint8_t)strlen(text), .is_virtual = is_virtual };
+
+	memcpy(t.text, text, t.len);
+	host_title(host, &s, &t);
+}
+
+static const struct host_thread *titled(uint64_t start, bool is_sure)
+{
+	struct sample s = sample_of(10, 11, start, "java");
+
+	s.flags |= is_sure ? SAMPLE_TITLED : 0;
+	return look(s).thread;
+}
+
+Test(host, a_thread_has_an_id_for_each_of_its_titles)
+{
+	const uint64_t start = start_program(10, 100);
+	const uint32_t plain = titled(start, false)->id;
+
+	title(start, "main", false);
+	const struct host_thread *a = titled(start, true);
+	cr_expect_neq(a->id, plain);
+	cr_expect_eq(a->title_len, 4);
+	cr_expect_arr_eq(a->title, "main", 4);
+	cr_expect_eq(titled(start, false)->id, a->id);
+	title(start, "virtual", true);
+	const struct host_thread *b = titled(start, true);
+	cr_expect_neq(b->id, a->id);
+	cr_expect_arr_eq(b->title, "virtual", 7);
+	/* It may run another one by now. */
+	cr_expect_eq(titled(start, false)->id, plain);
+	title(start, "main", false);
+	cr_expect_eq(titled(start, true)->id, a->id);
+	title(start, "", true);
+	cr_expect_eq(titled(start, true)->id, plain);
+	exit_of(10, 11);
+	now += MS;
+	cr_expect_eq(titled(start, true)->title_len, 0, "another thread");
+}
+
+Test(host, titles_without_end_are_not_told)
+{
+	const uint64_t start = start_program(10, 100);
+	const uint32_t plain = titled(start, false)->id;
+	unsigned told = 0;
+	char text[32];
+
+	for (int i = 0; i < 1000; i++) {
+		snprintf(text, sizeof(text), "title %d", i);
+		title(start, text, true);
+		const struct host_thread *t = titled(start, true);
+
+		told += t->id != plain;
+		cr_expect(t->id == plain || !memcmp(t->title, text, strlen(text)));
+	}
+	cr_expect_eq(told, 256, "%u", told);
 }
 
 Test(host, renamed_thread_is_a_new_one_and_back_again_too)

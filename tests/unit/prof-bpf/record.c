@@ -117,3 +117,54 @@ Test(record, pieces_of_an_object_never_exceed_what_a_message_holds)
 	cr_expect_eq(m.bytes.len, SAMPLE_OBJECT_BYTES);
 	cr_expect(m.lengths.data[0] == SAMPLE_OBJECT_BYTES && m.lengths.data[1] == 0);
 }
+
+static void check_title(uint32_t flags, const void *text, uint32_t bytes, const char *expected)
+{
+	struct sample_thread t = {
+		.sample = { .flags = SAMPLE_THREAD,
+			    .user_frames = (sizeof(t) - sizeof(t.sample)) / 8 },
+		.bytes = bytes,
+		.flags = flags,
+	};
+	struct record_title got;
+
+	memcpy(t.text, text, bytes < sizeof(t.text) ? bytes : sizeof(t.text));
+	cr_assert(record_title(&t.sample, &got));
+	cr_expect_eq(got.is_virtual, !!(flags & SAMPLE_THREAD_VIRTUAL));
+	cr_expect_eq(got.len, strlen(expected), "%u", got.len);
+	cr_expect_arr_eq(got.text, expected, got.len);
+}
+
+Test(record, titles_become_utf8)
+{
+	const uint16_t wide[] = { 0x3a9, 'x', 0xd83e, 0xdd80, 0xd83e, 'y', 0xdd80, 0xd83e };
+
+	check_title(0, "main", 4, "main");
+	check_title(SAMPLE_THREAD_VIRTUAL, "f\xe9", 2, "f\xc3\xa9");
+	check_title(SAMPLE_THREAD_UTF16, wide, sizeof(wide),
+		    "\xce\xa9x\xf0\x9f\xa6\x80\xef\xbf\xbdy\xef\xbf\xbd\xef\xbf\xbd");
+	check_title(SAMPLE_THREAD_UTF16, wide, 3, "\xce\xa9");
+	check_title(0, "", 0, "");
+}
+
+Test(record, a_long_title_is_cut_between_two_characters)
+{
+	char text[SAMPLE_THREAD_BYTES + 1], expected[RECORD_TITLE + 1] = { 0 };
+
+	memset(text, 'a', sizeof(text));
+	memset(expected, 'a', RECORD_TITLE);
+	check_title(0, text, UINT32_MAX, expected);
+	memset(text + 1, 0xe9, sizeof(text) - 1);
+	for (unsigned i = 1; i < RECORD_TITLE - 1; i += 2)
+		memcpy(expected + i, "\xc3\xa9", 2);
+	expected[RECORD_TITLE - 1] = '\0';
+	check_title(0, text, SAMPLE_THREAD_BYTES, expected);
+}
+
+Test(record, a_title_that_has_less_than_it_says_is_none)
+{
+	struct sample_thread t = { .sample = { .flags = SAMPLE_THREAD, .user_frames = 3 } };
+	struct record_title got;
+
+	cr_expect_not(record_title(&t.sample, &got));
+}

@@ -223,6 +223,26 @@ Test(folded, kinds_of_code_are_marked_on_demand)
 	check_code(true, "p;C.m 2\np;C.m_[c1] 1\np;C.m_[c2] 1\np;C.m_[i] 1\np;C.m_[n] 1\n");
 }
 
+Test(folded, a_title_takes_the_place_of_the_kernels_name)
+{
+	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
+
+	process(m, 1, 10, STR_LIT("java"));
+	take(m, (struct msg){ .id = MSG_THREAD,
+			      .thread = { .id = 7,
+					  .process = 1,
+					  .tid = 11,
+					  .comm = STR_LIT("a name of 15 by"),
+					  .title = STR_LIT("a name of 15 bytes; and more") } });
+	function(m, 1, STR_LIT("f"));
+	frame(m, 1, 1, 1);
+	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 1, .frames = LIST(1) } });
+	sample(m, 1, 7);
+	cr_expect_str_eq(folded(m, true), "java;a name of 15 bytes: and more;f 1\n");
+	cr_expect_str_eq(folded(m, false), "java;f 1\n");
+	model_free(m);
+}
+
 static int compare_lines(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);

@@ -52,13 +52,16 @@ static int process(struct definitions *d, uint64_t id)
 		d, &(struct msg_process){ .id = id, .comm = STR_LIT("0123456789abcdef") });
 }
 
+#define TITLE "a title of a thread that has more than fifteen bytes"
+
 static int thread(struct definitions *d, uint64_t id)
 {
 	if (id == 1 && process(d, 1))
 		return -ENOMEM;
 	return definitions_thread(d, &(struct msg_thread){ .id = id,
 							   .process = 1,
-							   .comm = STR_LIT("0123456789abcdef") });
+							   .comm = STR_LIT("0123456789abcdef"),
+							   .title = STR_LIT(TITLE) });
 }
 
 static int frame(struct definitions *d, uint64_t id)
@@ -134,7 +137,7 @@ static int attribute(struct definitions *d, uint64_t id)
 Test(epoch, prof_symd_has_room_for_what_prof_bpf_sends)
 {
 	fill_each(EPOCH_PROCESS, process);
-	fill_each(EPOCH_THREAD, thread);
+	fill_each(EPOCH_THREAD + strlen(TITLE), thread);
 	fill_each(EPOCH_FRAME, frame);
 	fill_each(EPOCH_STACK + EPOCH_NUMBER, shallow);
 	fill_each(EPOCH_STACK + 2000 * EPOCH_NUMBER, deep);

@@ -140,13 +140,13 @@ int host_sample(struct host *h, const struct sample *s, struct host_sample_ref *
 	return 0;
 }
 
-void host_title(struct host *h, const struct sample_thread *s)
+void host_title(struct host *h, const struct sample *s, const struct record_title *title)
 {
-	struct process *p = process_at(h, &s->sample);
-	struct thread *t = p ? thread_of(h, p, &s->sample) : NULL;
+	struct process *p = process_at(h, s);
+	struct thread *t = p ? thread_of(h, p, s) : NULL;
 
 	if (t)
-		titles_take(t, s);
+		titles_take(t, title);
 }
 
 bool host_walked_with(const struct host_process *p, uint32_t generation)

@@ -65,7 +65,8 @@ struct host_sample_ref {
  * -ENOBUFS at the ceiling of processes (counted), -ENOMEM. */
 int host_sample(struct host *h, const struct sample *s, struct host_sample_ref *ret);
 /* Takes the name that a program gave a thread, which holds from the next sample on. */
-void host_title(struct host *h, const struct sample_thread *s);
+struct record_title;
+void host_title(struct host *h, const struct sample *s, const struct record_title *title);
 
 /* Whether mappings of this generation were the process's own. If not, the sample was walked with
  * another program's mappings and its frames are wrong. */

@@ -337,7 +337,7 @@ struct thread *thread_of(struct host *h, struct process *p, const struct sample 
 		uint32_t process, tid;
 	} key = { .process = p->pub.id, .tid = s->tid };
 	uint8_t len = (uint8_t)strnlen(s->comm, sizeof(s->comm));
-	struct title *title = NULL;
+	struct record_title *title = NULL;
 	struct thread *t;
 
 	HASH_FIND(hh, h->threads, &key, sizeof(key), t);

@@ -36,7 +36,7 @@ struct thread {
 		uint32_t process, tid;
 	} key;
 	uint64_t last_ns, end_ns;
-	struct title *title;	    /* that it has now; NULL: none is known. Owned. */
+	struct record_title *title; /* that it has now; NULL: none is known. Owned. */
 	struct thread *titled, *of; /* the same thread by its titles, linked by more; of which */
 	struct thread *more;
 	struct thread *prev, *next;	  /* in the order of their last use */

@@ -12,18 +12,10 @@
 #define PROF_BPF_HOST_TITLES_H
 
 #include "tools/prof-bpf/host/processes.h"
+#include "tools/prof-bpf/kernel/record.h"
 
-#define TITLES_BYTES 128 /* of a title, in UTF-8; the rest is cut off */
-
-struct title {
-	uint8_t len;
-	bool is_virtual; /* holds for samples with SAMPLE_TITLED only */
-	char text[TITLES_BYTES];
-};
-
-/* Takes the title that a thread has from now on; s: its record. The bytes are a stranger's.
- * Without memory, the thread has none. */
-void titles_take(struct thread *t, const struct sample_thread *s);
+/* Takes the title that a thread has from now on. Without memory, the thread has none. */
+void titles_take(struct thread *t, const struct record_title *title);
 /* The thread by the title that it has in a sample; t itself if there is none. */
 struct thread *titles_of(struct host *h, struct thread *t, const struct sample *s);
 

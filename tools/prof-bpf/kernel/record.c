@@ -55,3 +55,73 @@ bool record_object(const struct sample *s, struct record_object *keep, struct ms
 				    .bytes = { keep->bytes, n } };
 	return true;
 }
+
+#define REPLACEMENT 0xfffdu /* for half of a pair of UTF-16 */
+
+/* Appends a character in UTF-8. False: it does not fit. */
+static bool append(struct record_title *t, uint32_t c)
+{
+	char s[4];
+	size_t n = 0;
+
+	if (c < 0x80) {
+		s[n++] = (char)c;
+	} else if (c < 0x800) {
+		s[n++] = (char)(0xc0 | c >> 6);
+	} else if (c < 0x10000) {
+		s[n++] = (char)(0xe0 | c >> 12);
+		s[n++] = (char)(0x80 | (c >> 6 & 63));
+	} else {
+		s[n++] = (char)(0xf0 | c >> 18);
+		s[n++] = (char)(0x80 | (c >> 12 & 63));
+		s[n++] = (char)(0x80 | (c >> 6 & 63));
+	}
+	if (c >= 0x80)
+		s[n++] = (char)(0x80 | (c & 63));
+	if (t->len + n > sizeof(t->text))
+		return false;
+	memcpy(t->text + t->len, s, n);
+	t->len += (uint8_t)n;
+	return true;
+}
+
+/* The next character, of two halves if it is a pair. */
+static uint32_t take_wide(const uint8_t *text, uint32_t bytes, uint32_t *at)
+{
+	uint16_t half[2] = { 0 };
+	const uint32_t left = bytes - *at < 4 ? 2 : 4;
+
+	memcpy(half, text + *at, left);
+	*at += 2;
+	if (half[0] < 0xd800 || half[0] >= 0xe000)
+		return half[0];
+	if (half[0] >= 0xdc00 || half[1] < 0xdc00 || half[1] >= 0xe000)
+		return REPLACEMENT;
+	*at += 2;
+	return 0x10000 + ((half[0] & 0x3ffu) << 10 | (half[1] & 0x3ffu));
+}
+
+bool record_title(const struct sample *s, struct record_title *ret)
+{
+	const struct sample_thread *t = (const struct sample_thread *)s;
+
+	if (sizeof(*s) + words_of(s) * sizeof(uint64_t) < sizeof(*t))
+		return false;
+	const uint32_t bytes = t->bytes < SAMPLE_THREAD_BYTES ? t->bytes : SAMPLE_THREAD_BYTES;
+
+	ret->len = 0;
+	ret->is_virtual = t->flags & SAMPLE_THREAD_VIRTUAL;
+	for (uint32_t at = 0; at < bytes;) {
+		uint32_t c;
+
+		if (!(t->flags & SAMPLE_THREAD_UTF16))
+			c = t->text[at++];
+		else if (bytes - at >= 2)
+			c = take_wide(t->text, bytes, &at);
+		else
+			break;
+		if (!append(ret, c))
+			break;
+	}
+	return true;
+}

@@ -24,4 +24,14 @@ struct record_object {
  * False: the record ends before them. */
 bool record_object(const struct sample *s, struct record_object *keep, struct msg_object *ret);
 
+/* The name that a program gave a thread (titles.h). */
+#define RECORD_TITLE 128 /* bytes in UTF-8; the rest is cut off */
+struct record_title {
+	uint8_t len;
+	bool is_virtual; /* holds for samples with SAMPLE_TITLED only */
+	char text[RECORD_TITLE];
+};
+/* Fills *ret from a SAMPLE_THREAD. What is no character becomes U+FFFD. False: it is too short. */
+bool record_title(const struct sample *s, struct record_title *ret);
+
 #endif

@@ -345,14 +345,12 @@ static void on_object(struct samples *p, const struct sample *s)
 
 static void on_title(struct samples *p, const struct sample *s)
 {
-	const size_t words = (size_t)sample_head(s) + s->user_frames;
 	struct host_sample_ref ref;
+	struct record_title title;
 
-	if (sizeof(*s) + words * sizeof(uint64_t) < sizeof(struct sample_thread))
-		return;
-	if (host_sample(p->host, s, &ref) || !memory_may_take(ref.process))
-		return;
-	host_title(p->host, (const struct sample_thread *)s);
+	if (record_title(s, &title) && !host_sample(p->host, s, &ref) &&
+	    memory_may_take(ref.process))
+		host_title(p->host, s, &title);
 }
 
 /* Whether to drop a sample for the cpu limit. */
