@@ -124,6 +124,15 @@ def test_threads_have_the_names_that_java_gave_them(java, classes, tmp_path):
             assert names[title] >= 0.8 * sum(names.values()), names
 
 
+def test_names_of_threads_are_not_read_without_leave(classes, tmp_path):
+    out = tmp_path / "out.txt"
+    p = profpipe("record", "-q", "-F", 199, "--read-memory", "none", "-o", out, "--", JAVA, "-cp",
+                 classes, "Names", "0.5")
+    assert p.returncode == 0, p.stderr
+    text = out.read_text()
+    assert "a plain thread" in text and not any(t in text for t in TITLES.values() if t)
+
+
 # What is between Java's own frames in a scene, by name, root first.
 BETWEEN = {
     "jni": r"(scenes\.Native\.up;scenes\.Native\.down;Java_scenes_Native_down;"

@@ -348,7 +348,7 @@ static void on_title(struct samples *p, const struct sample *s)
 	struct host_sample_ref ref;
 	struct record_title title;
 
-	if (record_title(s, &title) && !host_sample(p->host, s, &ref) &&
+	if (!p->without_objects && record_title(s, &title) && !host_sample(p->host, s, &ref) &&
 	    memory_may_take(ref.process))
 		host_title(p->host, s, &title);
 }
