@@ -105,7 +105,7 @@ struct walk {
 	__u8 takes;	     /* how often the walk went on in a runtime's program */
 	__u8 runtime_count;  /* of the process */
 	/* Of a thread whose older frames a runtime keeps in its heap. */
-	__u8 heap_pieces;  /* how many pieces of them were begun */
+	__u8 heap_pieces;  /* how many pieces of them were begun, and what it cost to find them */
 	__u64 heap_end;	   /* where the piece ends that is walked now; 0: this is the stack */
 	__u64 heap_parent; /* the next piece; 0: none */
 	__u64 heap_back;   /* where the stack goes on behind all of them */

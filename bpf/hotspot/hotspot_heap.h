@@ -17,8 +17,10 @@
 #include "bpf/hotspot/hotspot_object.h"
 
 #define HOTSPOT_CONT 8 /* of a ContinuationEntry: the Continuation, or its parent and then that */
-#define HOTSPOT_CHUNKS 64	       /* of a thread, at most, */
-#define HOTSPOT_EMPTY 8		       /* and empty ones in a row */
+#define HOTSPOT_CHUNKS 32 /* that a walk reads, at most, */
+#define HOTSPOT_EMPTY 8	  /* and empty ones in a row */
+#define HOTSPOT_BARRIER 8 /* and finding the first of a thread costs as much as so many */
+#define HOTSPOT_THREADS 3 /* classes: a virtual thread's Continuation, and its superclasses */
 #define HOTSPOT_CHUNK_WORDS (1u << 24) /* of a chunk, at most */
 
 /* The frames in the heap cannot be walked any further. */
@@ -49,7 +51,9 @@ ENV_FUNCTION __u32 hotspot_chunk(HOTSPOT_PARAMETER __u64 chunk)
 	__u32 size = 0, sp = 0, bottom = 0, layout = 0;
 	__u64 start;
 
-	if (!class || (class != p->chunk_class && !hotspot_fields(HOTSPOT_ARGUMENT(w, p) class)) ||
+	/* All chunks have one class, whose fields take many reads. */
+	if (!class || (p->chunk_class && class != p->chunk_class) ||
+	    (!p->chunk_class && !hotspot_fields(HOTSPOT_ARGUMENT(w, p) class)) ||
 	    !p->field[HOTSPOT_PARENT] ||
 	    !runtime_read_bytes(&layout, 4, class + p->config.layout) ||
 	    !hotspot_chunk_number(p, chunk, HOTSPOT_SIZE, &size) ||
@@ -141,7 +145,7 @@ ENV_INLINE int hotspot_thread_in_heap(struct walk *w, struct hotspot_walk *p, __
 	__u64 class = hotspot_class(HOTSPOT_ARGUMENT(w, p) thread);
 
 	/* The class with the fields is its superclass, if it is a virtual thread's. */
-	for (int i = 0; i < HOTSPOT_SUPERS && class; i++) {
+	for (int i = 0; i < HOTSPOT_THREADS && class; i++) {
 		if (!hotspot_fields(HOTSPOT_ARGUMENT(w, p) class) || p->field[HOTSPOT_TAIL])
 			break;
 		if (!runtime_read_bytes(&class, 8, class + p->config.super))

@@ -176,6 +176,9 @@ ENV_INLINE int hotspot_barrier(struct walk *w, struct hotspot_walk *p)
 	const __u64 bytes = p->config.cont_entry_bytes;
 	__u64 at = w->sp + bytes, back, thread = 0;
 
+	w->heap_pieces += HOTSPOT_BARRIER;
+	if (w->heap_pieces > HOTSPOT_CHUNKS)
+		return hotspot_heap_ends(w);
 	for (int i = 0; i < HOTSPOT_ARGUMENTS && !thread; i++, at += 8) {
 		if (!p->config.fields || !walk_read(w, at + 8, &back))
 			break;
