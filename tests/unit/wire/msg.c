@@ -394,9 +394,10 @@ Test(msg, printed_line_escapes_what_strangers_chose)
 			       .debug_request = {
 				       .id = 4, .build_id = { (const uint8_t *)"\xab\x01", 2 } } });
 	fclose(out);
-	cr_assert_str_eq(text, "thread id=1 process=2 tid=3 comm=\"a\\x22\\x1b\\x0a;\\\\\"\n"
-			       "stack id=9 frames=[7,8] reason=0 at_file=0 payer=0\n"
-			       "debug_request id=4 file=0 build_id=ab01 name=\"\" place=0\n");
+	cr_assert_str_eq(text,
+			 "thread id=1 process=2 tid=3 comm=\"a\\x22\\x1b\\x0a;\\\\\" title=\"\"\n"
+			 "stack id=9 frames=[7,8] reason=0 at_file=0 payer=0\n"
+			 "debug_request id=4 file=0 build_id=ab01 name=\"\" place=0\n");
 	free(text);
 }
 
