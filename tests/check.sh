@@ -97,7 +97,7 @@ report() {
 	fi
 }
 
-workers=$(($(nproc) * 2))
+workers=$(($(nproc) * 2 + 1))
 case $what in
 quick)
 	{ units asan units SAN=asan; units release bare-units; } &

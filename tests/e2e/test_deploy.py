@@ -41,13 +41,22 @@ def reachable(folder):
             path.chmod(path.stat().st_mode | 0o1)
 
 
+def install(root):
+    """As a package does. The tools are taken as they are, since other tests run them: they are not
+    made again for /usr."""
+    with open(f"{BUILD}/folder") as f:
+        made_for = f.read()
+    return subprocess.run(["make", "-C", TOP, f"B={os.path.relpath(BUILD, TOP)}", "install",
+                           f"DESTDIR={root}", "PREFIX=/usr", f"MADE_WITH_folder={made_for}"],
+                          capture_output=True, text=True, env={**os.environ, "MAKEFLAGS": ""},
+                          timeout=120)
+
+
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
     root = tmp_path_factory.mktemp("installed")
     reachable(root)
-    p = subprocess.run(["make", "-C", TOP, f"B={os.path.relpath(BUILD, TOP)}", "install",
-                        f"DESTDIR={root}", "PREFIX=/usr"], capture_output=True, text=True,
-                       env={**os.environ, "MAKEFLAGS": ""}, timeout=120)
+    p = install(root)
     assert p.returncode == 0, p.stdout + p.stderr
     return root
 
@@ -133,9 +142,7 @@ def test_settings_that_are_there_stay(installed):
     file = installed / "etc/profpipe/profpipe.conf"
     before = file.read_text()
     file.write_text("frequency = 7\n")
-    subprocess.run(["make", "-C", TOP, f"B={os.path.relpath(BUILD, TOP)}", "install",
-                    f"DESTDIR={installed}", "PREFIX=/usr"], check=True, capture_output=True,
-                   env={**os.environ, "MAKEFLAGS": ""}, timeout=120)
+    assert install(installed).returncode == 0
     assert file.read_text() == "frequency = 7\n"
     file.write_text(before)
 

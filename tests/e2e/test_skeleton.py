@@ -153,7 +153,8 @@ def test_walks_of_hostile_memory_are_bounded_and_say_that_they_were_cut():
         frames, items = map(int, re.search(rf"^{n} samples \d+ deferred \d+ frames (\d+) "
                                            r"items (\d+)$", p.stdout, re.M).groups())
         print(name, kind, dict(said), frames, items)
-        assert sum(said.values()) >= 20 and frames <= 2048 and items <= 1088
+        # A frame that a runtime took over is three words (bpf/sample.h).
+        assert sum(said.values()) >= 20 and frames <= 3840 and items <= 1088
         # The toy misleads nobody about native frames. The JIT's stacks are never called complete.
         if name == "hostile":
             assert set(said) == {"complete,stopped"}, said
