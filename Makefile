@@ -56,10 +56,9 @@ else
 OUR_CFLAGS += $(SANITIZE)
 OUR_LDFLAGS += $(SANITIZE)
 endif
-# At -Og gcc knows too little of lengths to judge formats. gold links in a third of the time.
+# At -Og gcc knows too little of lengths to judge formats.
 ifeq ($(SAN),asan)
 OUR_CFLAGS += -Wno-format-truncation -Wno-null-dereference
-OUR_LDFLAGS += $(if $(shell command -v ld.gold),-fuse-ld=gold)
 endif
 ifeq ($(SAN),fuzz)
 CC        := $(CLANG)

@@ -429,7 +429,8 @@ def test_stacks_of_toy_runtimes_are_exact(machine):
     for n, (program, deferred) in enumerate(itertools.product(TOYS, (False, True))):
         got = Walked(out, n, f"{BUILD}/toy/{program}")
         print(f"{program}, {'deferred' if deferred else 'walked'}: {got.samples} samples")
-        got.check(30)
+        # So slow a machine may leave no room for all that a deferred walk needs of memory.
+        got.check(30, native=1)
         assert got.figures["deferred"] == (got.samples if deferred else 0), got.figures
 
 
