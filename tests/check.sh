@@ -97,7 +97,7 @@ report() {
 	fi
 }
 
-workers=$(($(nproc) * 2 + 1))
+workers=$(($(nproc) * 2))
 case $what in
 quick)
 	{ units asan units SAN=asan; units release bare-units; } &

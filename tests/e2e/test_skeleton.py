@@ -156,8 +156,10 @@ def test_walks_of_hostile_memory_are_bounded_and_say_that_they_were_cut():
         # A frame that a runtime took over is three words (bpf/sample.h).
         assert sum(said.values()) >= 20 and frames <= 3840 and items <= 1088
         # The toy misleads nobody about native frames. The JIT's stacks are never called complete.
+        # A sample may come before the program has made what misleads the walk.
         if name == "hostile":
-            assert set(said) == {"complete,stopped"}, said
+            assert said["complete,stopped"] == sum(said.values()) - said["complete"], said
+            assert said["complete"] <= few(sum(said.values())), said
         else:
             assert "complete" not in said, said
     for n in range(2 * len(kinds), 2 * len(kinds) + 2):

@@ -234,7 +234,8 @@ def test_memory_that_is_not_to_be_read_is_not(how, tmp_path):
     text = out.read_text(errors="replace")
     assert ("spin_here" in text) == (how == "open")
     assert bool(re.search(r"\[v8: (gone|memory not read)\]", text)) == (how != "open")
-    assert "node::Start" in text or how == "set-id"
+    # On a very busy machine there is not always time for all names; that is said then.
+    assert "node::Start" in text or how == "set-id" or "took too long" in p.stderr
 
 
 UNKNOWN = """
