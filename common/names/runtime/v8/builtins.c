@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/unaligned.h"
 
 #define COUNT_MIN 256u
 #define COUNT_MAX 8192u
@@ -39,14 +40,6 @@ static const uint8_t strides[] = { 8, 12, 16, 28, 32 };
 
 /* --- the layout --- */
 
-static uint32_t number_at(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
 /* Whether a builtin can follow one that ends at `end`. */
 static bool can_follow(uint32_t end, uint32_t offset, uint32_t size)
 {
@@ -66,7 +59,7 @@ static int read_layout(const struct elfview *im, uint64_t at, uint64_t left, uns
 
 	b->count = 0;
 	for (size_t i = 0; r == 0 && i + stride <= bytes; i += stride) {
-		const uint32_t offset = number_at(table + i), size = number_at(table + i + 4);
+		const uint32_t offset = u32_at(table + i), size = u32_at(table + i + 4);
 
 		if (!can_follow(end, offset, size))
 			break;
@@ -80,8 +73,8 @@ static int read_layout(const struct elfview *im, uint64_t at, uint64_t left, uns
 /* Whether these bytes begin a layout: the first two builtins. */
 static bool begins_layout(const uint8_t *p, unsigned stride)
 {
-	return can_follow(0, number_at(p), number_at(p + 4)) && number_at(p) == 0 &&
-	       can_follow(number_at(p + 4), number_at(p + stride), number_at(p + stride + 4));
+	return can_follow(0, u32_at(p), u32_at(p + 4)) && u32_at(p) == 0 &&
+	       can_follow(u32_at(p + 4), u32_at(p + stride), u32_at(p + stride + 4));
 }
 
 /* Finds the layout in a section. 0, SYMFILE_NONE, -ENOMEM, -errno. */
