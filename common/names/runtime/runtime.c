@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/utf8.h"
 #include "common/names/runtime/runtime.h"
 
 #define MARK_CHUNK 65536u
@@ -256,30 +257,8 @@ void runtime_append(struct runtime_text *t, const char *s, size_t len)
 void runtime_append_character(struct runtime_text *t, uint32_t c)
 {
 	char s[4];
-	size_t n;
 
-	if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-		c = 0xfffd;
-	if (c < 0x80) {
-		s[0] = (char)c;
-		n = 1;
-	} else if (c < 0x800) {
-		s[0] = (char)(0xc0 | c >> 6);
-		s[1] = (char)(0x80 | (c & 63));
-		n = 2;
-	} else if (c < 0x10000) {
-		s[0] = (char)(0xe0 | c >> 12);
-		s[1] = (char)(0x80 | (c >> 6 & 63));
-		s[2] = (char)(0x80 | (c & 63));
-		n = 3;
-	} else {
-		s[0] = (char)(0xf0 | c >> 18);
-		s[1] = (char)(0x80 | (c >> 12 & 63));
-		s[2] = (char)(0x80 | (c >> 6 & 63));
-		s[3] = (char)(0x80 | (c & 63));
-		n = 4;
-	}
-	runtime_append(t, s, n);
+	runtime_append(t, s, utf8_encode(c, s));
 }
 
 int runtime_print(const struct runtime_build *b, struct buf *ret)

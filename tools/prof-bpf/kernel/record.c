@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
+#include "common/base/utf8.h"
 #include "tools/prof-bpf/kernel/record.h"
 
 static size_t words_of(const struct sample *s)
@@ -56,28 +57,12 @@ bool record_object(const struct sample *s, struct record_object *keep, struct ms
 	return true;
 }
 
-#define REPLACEMENT 0xfffdu /* for half of a pair of UTF-16 */
-
 /* Appends a character in UTF-8. False: it does not fit. */
 static bool append(struct record_title *t, uint32_t c)
 {
 	char s[4];
-	size_t n = 0;
+	const size_t n = utf8_encode(c, s);
 
-	if (c < 0x80) {
-		s[n++] = (char)c;
-	} else if (c < 0x800) {
-		s[n++] = (char)(0xc0 | c >> 6);
-	} else if (c < 0x10000) {
-		s[n++] = (char)(0xe0 | c >> 12);
-		s[n++] = (char)(0x80 | (c >> 6 & 63));
-	} else {
-		s[n++] = (char)(0xf0 | c >> 18);
-		s[n++] = (char)(0x80 | (c >> 12 & 63));
-		s[n++] = (char)(0x80 | (c >> 6 & 63));
-	}
-	if (c >= 0x80)
-		s[n++] = (char)(0x80 | (c & 63));
 	if (t->len + n > sizeof(t->text))
 		return false;
 	memcpy(t->text + t->len, s, n);
@@ -96,7 +81,7 @@ static uint32_t take_wide(const uint8_t *text, uint32_t bytes, uint32_t *at)
 	if (half[0] < 0xd800 || half[0] >= 0xe000)
 		return half[0];
 	if (half[0] >= 0xdc00 || half[1] < 0xdc00 || half[1] >= 0xe000)
-		return REPLACEMENT;
+		return UTF8_REPLACEMENT;
 	*at += 2;
 	return 0x10000 + ((half[0] & 0x3ffu) << 10 | (half[1] & 0x3ffu));
 }
