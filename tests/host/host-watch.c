@@ -22,11 +22,11 @@
 #include "common/base/buf.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/procfs.h"
 #include "tests/host/fake-tables.h"
 #include "tests/host/each_mapping.h"
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/open/workerpool.h"
-#include "common/base/procfs.h"
 
 #define COPIES (64u << 20)
 

@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "common/base/clock.h"
+#include "common/base/procfs.h"
 #include "common/wire/msg.h"
 #include "tests/host/world.h"
-#include "common/base/procfs.h"
 #include "tools/prof-bpf/open/mapreader.h"
 #include "tools/prof-bpf/open/opening.h"
 

@@ -24,9 +24,9 @@
 #include <unistd.h>
 #include <bpf/bpf.h>
 #include "common/base/clock.h"
+#include "common/base/procfs.h"
 #include "tests/walker/process.h"
 #include "tools/prof-bpf/kernel/loader.h"
-#include "common/base/procfs.h"
 
 #define HZ 499
 #define TURNS 10

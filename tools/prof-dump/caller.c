@@ -11,8 +11,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "common/names/jit/jitfinder.h"
 #include "common/base/procfs.h"
+#include "common/names/jit/jitfinder.h"
 #include "tools/prof-dump/space.h"
 
 #define NICENESS (-15)

@@ -10,8 +10,8 @@
 #include "bpf/tables.h"
 #include "bpf/target.h"
 #include "common/base/log.h"
-#include "common/cell/cgrouptree.h"
 #include "common/base/procfs.h"
+#include "common/cell/cgrouptree.h"
 
 #define CGROUPS_MOST 4096 /* that targets name at one time */
 #define PIDS_MOST 4096	  /* excluded processes and their descendants at the start */
