@@ -380,8 +380,10 @@ def test_a_kernel_that_may_lock_up_is_refused_by_name_unless_told(made, tmp_path
 def test_no_samples_are_told_of(tmp_path):
     # One tick a second gives none in a third of a second.
     p = profpipe("record", "-q", "-F", "1", "-d", "0.3", "-o", tmp_path / "x.folded")
-    assert (p.returncode == 0 and len(p.stderr.splitlines()) == 1
-            and "no samples: every process was on no cpu" in p.stderr), p.stderr
+    # Others of this host may take more than their share meanwhile.
+    said = [line for line in p.stderr.splitlines() if "takes more than its share" not in line]
+    assert (p.returncode == 0 and len(said) == 1
+            and "no samples: every process was on no cpu" in said[0]), p.stderr
     # The profiled process may sleep through all ticks.
     p = profpipe("record", "-q", "-F", "2", "-d", "1.6", "-o", tmp_path / "x.folded", "--", "sleep",
                  "60")

@@ -293,6 +293,38 @@ Test(objects, one_with_a_key_that_was_given_up_is_named_when_its_copy_comes)
 	bench_free(b);
 }
 
+Test(objects, one_with_a_key_is_not_waited_for_if_its_memory_may_not_be_read)
+{
+	const struct runtime_build v8 = { .known = true, .config.runtime = RUNTIME_V8 };
+
+	for (uint64_t identity = 80; identity < 82; identity++) {
+		struct bench *b = bench_new();
+		const uint64_t key = v8_key(identity), mark = v8_check(identity)
+							      << RUNTIME_CHECK_SHIFT;
+		const struct msg_object empty = { .process = P,
+						  .address = key,
+						  .check = v8_check(identity) };
+
+		/* The copy comes before the frame, or after it. */
+		if (identity == 80)
+			cr_assert_eq(objects_take(b->o, &empty), 0);
+		else
+			cr_expect_eq(objects_lookup(b->o, &v8, P, PID, key, mark, false, SECOND,
+						    &b->names),
+				     OBJECTS_LATER);
+		if (identity == 81)
+			cr_assert_eq(objects_take(b->o, &empty), 0);
+		for (unsigned minutes = 0; minutes < 120; minutes += 60) {
+			cr_expect_eq(objects_lookup(b->o, &v8, P, PID, key, mark, false,
+						    (1 + minutes * 60) * SECOND, &b->names),
+				     OBJECTS_UNNAMED);
+			cr_expect(is_called(b, "[v8: memory not read]"));
+		}
+		cr_expect_eq(objects_deadline(b->o), 0);
+		bench_free(b);
+	}
+}
+
 Test(objects, one_that_is_freed_has_the_name_but_not_the_lines_of_what_was_taken)
 {
 	struct bench *b = bench_new();

@@ -327,11 +327,14 @@ static void on_object(struct samples *p, const struct sample *s)
 	struct record_object keep;
 	struct msg_object m;
 
-	if (p->without_objects || !record_object(s, &keep, &m))
+	if (!record_object(s, &keep, &m) || host_sample(p->host, s, &ref))
 		return;
-	if (host_sample(p->host, s, &ref) || !memory_may_take(ref.process) ||
-	    parser_deaths_refuse_process(p->deaths, ref.process->id))
-		return;
+	/* Empty: so prof-symd need not wait for it. */
+	if (p->without_objects || !memory_may_take(ref.process) ||
+	    parser_deaths_refuse_process(p->deaths, ref.process->id)) {
+		m.bytes.len = 0;
+		m.addresses.len = m.lengths.len = 0;
+	}
 	if (p->output->bus && !output_peer_takes_of(p->output, ref.process->owner)) {
 		p->output->objects_lost = true;
 		return;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include "common/base/numbers.h"
 #include "common/wire/lastword.h"
 #include "tools/prof-symd/objects/objects_internal.h"
 
@@ -451,6 +452,16 @@ static struct taken *place_for_taken(struct objects *o, uint64_t owner)
 	return oldest ? oldest : &o->taken[0];
 }
 
+/* The copy of an object; NULL: there is none. */
+static struct taken *find_taken(const struct objects *o, uint64_t process, uint64_t address,
+				uint64_t check)
+{
+	const uint32_t i = idmap_get(&o->by_taken, key_of(o, process, address, check));
+	struct taken *t = i == IDMAP_NONE ? NULL : &o->taken[i];
+
+	return t && t->process == process && t->address == address && t->check == check ? t : NULL;
+}
+
 /* Of the object that is being named. */
 struct other {
 	const struct objects *objects;
@@ -460,13 +471,9 @@ struct other {
 static struct object_memory *find_other(void *ctx, uint64_t address, uint64_t check)
 {
 	const struct other *of = ctx;
-	const struct objects *o = of->objects;
-	const uint32_t i = idmap_get(&o->by_taken, key_of(o, of->process, address, check));
-	const struct taken *t = i == IDMAP_NONE ? NULL : &o->taken[i];
+	const struct taken *t = find_taken(of->objects, of->process, address, check);
 
-	return t && t->process == of->process && t->address == address && t->check == check
-		       ? t->memory
-		       : NULL;
+	return t ? t->memory : NULL;
 }
 
 /* Names an object from its copy. *ret_whole: the copy was enough. *ret is NULL if there is no copy
@@ -475,12 +482,11 @@ static int name_taken(struct objects *o, const struct object *e, const struct ru
 		      struct object_names **ret, size_t *ret_bytes, bool *ret_whole)
 {
 	uint64_t process = o->processes[e->process].id;
-	uint32_t i = idmap_get(&o->by_taken, key_of(o, process, e->address, e->check));
-	struct taken *t = i == IDMAP_NONE ? NULL : &o->taken[i];
+	struct taken *t = find_taken(o, process, e->address, e->check);
 	int r;
 
 	*ret = NULL;
-	if (!t || t->process != process || t->address != e->address || t->check != e->check)
+	if (!t)
 		return 0;
 
 	const uint64_t former = lastword_begin(LASTWORD_PROCESS, process);
@@ -497,6 +503,19 @@ static int name_taken(struct objects *o, const struct object *e, const struct ru
 	return r < 0 ? r : 0;
 }
 
+/* Whether only a copy could name the object, and its memory may not be copied. */
+static bool take_refusal(struct objects *o, const struct object *e)
+{
+	struct taken *t = e->address < OBJECTS_KEYS ? NULL
+						    : find_taken(o, o->processes[e->process].id,
+								 e->address, e->check);
+
+	if (!t || t->memory->count)
+		return false;
+	drop_taken(o, t);
+	return true;
+}
+
 /* Names an object that only its copy can name, if that has come after the frame. 0, -ENOMEM. */
 static int name_late(struct objects *o, uint32_t i)
 {
@@ -507,6 +526,10 @@ static int name_late(struct objects *o, uint32_t i)
 
 	if (e->state != OBJECT_READING || e->address < OBJECTS_KEYS)
 		return 0;
+	if (take_refusal(o, e)) {
+		objects_stop_reading(o, e, OBJECT_REFUSED, e->since_ns);
+		return 0;
+	}
 	int r = name_taken(o, e, e->reading->build, &taken, &bytes, &whole);
 
 	if (r || !taken)
@@ -572,11 +595,18 @@ static int start_reading(struct objects *o, struct object *e, const struct runti
 	struct object_names *taken;
 	bool whole = false;
 	size_t bytes = 0;
-	int r = name_taken(o, e, b, &taken, &bytes, &whole);
+	int r;
 
+	if (take_refusal(o, e)) {
+		e->state = OBJECT_REFUSED;
+		e->since_ns = now_ns;
+		o->counts.refused++;
+		return 0;
+	}
+	r = name_taken(o, e, b, &taken, &bytes, &whole);
 	if (r)
 		return r;
-	if (taken && whole) {
+	if (taken && (whole || e->address >= OBJECTS_KEYS)) {
 		e->state = OBJECT_NAMED;
 		e->names = taken;
 		e->since_ns = now_ns;
@@ -604,16 +634,19 @@ static int start_reading(struct objects *o, struct object *e, const struct runti
 	return objects_try_name(o, (uint32_t)(e - o->at), now_ns);
 }
 
-/* When an object is tried again that could not be read: soon at first, then four times as long. */
-static uint64_t retry_of(const struct object *e)
+/* Whether to try an object again that could not be read: soon at first, then after four times as
+ * long; one that only a copy can name, when that has come. */
+static bool is_due(const struct objects *o, const struct object *e, uint64_t now_ns)
 {
 	uint64_t ns = OBJECTS_SOON_NS;
 
+	if (e->address >= OBJECTS_KEYS)
+		return find_taken(o, o->processes[e->process].id, e->address, e->check) != NULL;
 	if (e->state == OBJECT_REFUSED)
-		return OBJECTS_RETRY_NS;
+		ns = OBJECTS_RETRY_NS;
 	for (unsigned i = 1; i < e->failures && ns < OBJECTS_RETRY_NS; i++)
 		ns *= 4;
-	return ns < OBJECTS_RETRY_NS ? ns : OBJECTS_RETRY_NS;
+	return now_ns - e->since_ns >= numbers_smaller(ns, OBJECTS_RETRY_NS);
 }
 
 /* Finds or adds an object. 0; -EBUSY: too many are already being read, with `most` places for all;
@@ -636,8 +669,7 @@ static int get_object(struct objects *o, const struct runtime_build *b, uint64_t
 		*ret = i;
 		o->processes[e->process].sampled = true;
 		if ((e->state == OBJECT_GONE || e->state == OBJECT_REFUSED) &&
-		    (now_ns - e->since_ns >= retry_of(e) ||
-		     (address >= OBJECTS_KEYS && idmap_get(&o->by_taken, key) != IDMAP_NONE)) &&
+		    is_due(o, e, now_ns) &&
 		    room_admits(&o->places_reading, o->processes[e->process].owner, most))
 			return start_reading(o, e, b, now_ns);
 		return 0;
