@@ -74,8 +74,8 @@ int objects_lookup_second(struct objects *o, const struct runtime_build *b, uint
 int objects_send(struct objects *o, uint64_t now_ns);
 /* Takes a copy of an object's memory, made at its first sample; it comes before the frame. The
  * object is named from the copy if that is enough. If not, and the object is gone when more memory
- * is read, it is named without lines. An empty copy: its process's memory may not be read. Keeps the
- * last OBJECTS_TAKEN copies of objects without names until they are wanted. 0, -ENOMEM. */
+ * is read, it is named without lines. An empty copy: its process's memory may not be read. Keeps
+ * the last OBJECTS_TAKEN copies of objects without names until they are wanted. 0, -ENOMEM. */
 int objects_take(struct objects *o, const struct msg_object *m);
 /* Takes an answer. 0, -ENOMEM. */
 int objects_answer(struct objects *o, const struct msg_memory_answer *m, uint64_t now_ns);
