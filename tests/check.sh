@@ -9,10 +9,10 @@
 #   tests/check.sh rest    those that are marked `all`, and unit tests and replays of build/release
 #
 # First come most of the whole-tool tests, several at a time. Beside them are those that only wait
-# (`waits`), and the sanitizers' tree is built with the cpu time that they all leave. Then come the
-# unit tests, the replays and the tests that run a program of that tree (`asan`). The tests that are
-# marked `alone` follow, one by one, and then the emulated kernels. These are so slow that beside
-# other work they miss the tools' own deadlines.
+# (`waits`). The sanitizers' tree is built with the cpu time that they all leave; then its unit
+# tests and replays run. The tests that run a program of that tree come next (`asan`). The tests
+# that are marked `alone` follow, one by one, and then the emulated kernels. These are so slow that
+# beside other work they miss the tools' own deadlines.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 what=${1:-all}
@@ -97,7 +97,15 @@ report() {
 	fi
 }
 
-workers=$(($(nproc) * 2))
+# The sanitizers' tree, and what runs in both.
+sanitized() {
+	chrt -i 0 make -k SAN=asan sanitized >$said/asan.log 2>&1
+	units asan units SAN=asan -j"$(nproc)"
+	units release bare-units -j"$(nproc)"
+}
+
+# Most tests mostly wait for their time to be over.
+workers=$(($(nproc) * 3))
 case $what in
 quick)
 	{ units asan units SAN=asan; units release bare-units; } &
@@ -105,17 +113,13 @@ quick)
 	wait
 	lanes=(pure) trees=(asan bare) ;;
 all)
-	chrt -i 0 make -k SAN=asan sanitized >$said/asan.log 2>&1 &
+	sanitized &
 	lint &
 	lane waits -m 'waits and not all' &
 	lane together -n "$workers" --dist loadfile \
 		-m 'not vm and not alone and not waits and not asan and not all'
 	wait
-	# More at a time than there are cpus: those that take longest mostly wait.
-	units asan units SAN=asan -j"$workers" &
-	units release bare-units -j"$workers" &
-	lane asan -m 'asan and not vm and not alone and not waits and not all'
-	wait
+	lane asan -n "$(nproc)" -m 'asan and not vm and not alone and not waits and not all'
 	lane alone -m 'alone and not all'
 	lane vm -m 'vm and not all'
 	lanes=(together waits asan vm alone) trees=(asan bare) ;;

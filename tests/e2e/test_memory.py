@@ -59,19 +59,14 @@ def starve(tmp_path_factory):
 
 # No memory for two seconds; no memory in one call of three for three seconds; none at the end of an
 # output, which needs memory as well; with each output format.
-@pytest.mark.parametrize("tool,when,output",
-                         [("prof-bpf", "2000:4000:1", "out.folded"),
-                          ("prof-bpf", "2000:5000:3", "out.folded"),
-                          ("prof-deltas", "2000:4000:1", "out.folded"),
-                          ("prof-deltas", "2000:5000:3", "out.folded"),
-                          ("prof-symd", "2000:4000:1", "out.folded"),
-                          ("prof-symd", "2000:5000:3", "out.folded"),
-                          ("prof-export", "2000:4000:1", "out.folded"),
-                          ("prof-export", "2000:5000:3", "out.prof"),
-                          ("prof-export", "2000:5000:3", "out.txt"),
-                          ("prof-export", "5000:9000:2", "out.folded"),
-                          *of_which_check_has([("prof-export", "5000:9000:2", "out.pb.gz"),
-                                               ("prof-export", "5000:9000:2", "out.html")], ())])
+@pytest.mark.parametrize("tool,when,output", of_which_check_has(
+    [(tool, when, "out.folded") for tool in ("prof-bpf", "prof-deltas", "prof-symd", "prof-export")
+     for when in ("2000:4000:1", "2000:5000:3", "5000:9000:2")] +
+    [("prof-export", "2000:5000:3", "out.prof"), ("prof-export", "2000:5000:3", "out.txt"),
+     ("prof-export", "5000:9000:2", "out.pb.gz"), ("prof-export", "5000:9000:2", "out.html")],
+    [("prof-bpf", "2000:5000:3", "out.folded"), ("prof-deltas", "2000:4000:1", "out.folded"),
+     ("prof-symd", "2000:5000:3", "out.folded"), ("prof-export", "5000:9000:2", "out.folded"),
+     ("prof-export", "2000:5000:3", "out.prof")]))
 def test_want_of_memory_does_not_end_the_run(starve, tmp_path, tool, when, output):
     out, summary = tmp_path / output, tmp_path / "summary.json"
     p = subprocess.run([starve(tool, when) / "profpipe", "record", "-F", "499", "-o", out,
