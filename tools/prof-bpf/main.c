@@ -723,10 +723,10 @@ static void tear_down(struct prof *p)
 		workerpool_charge(p->pool, NULL);
 		if (p->opener)
 			opener_charge(p->opener, NULL);
+		jitfiles_free(p->jitfiles);
 		host_free(p->host);
 		emit_free(p->output.emit);
 		kernel_names_done(&p->names);
-		jitfiles_free(p->jitfiles);
 		file_server_free(p->file_server);
 		bus_free(p->output.bus);
 		outbox_reset(&p->output.outbox);

@@ -256,6 +256,22 @@ Test(workerpool, hanging_file_costs_one_worker_and_its_device_is_left_alone)
 	finish();
 }
 
+Test(workerpool, a_users_path_below_a_mount_that_answers_nothing_costs_no_worker)
+{
+	const struct mounted m = mount_fuse("names", FUSE_LOOKUP);
+	char path[300];
+	struct opener_request q = of_path(path, m.path, "f");
+
+	q.by_users = true;
+	start();
+	const uint64_t before = clock_mono_ns();
+	cr_assert_eq(ask(&q, 3000).status, OPENER_REFUSED);
+	cr_assert_lt(clock_mono_ns() - before, OPENER_DEADLINE_NS / 2);
+	cr_assert_eq(hanging(), 0);
+	unmount(&m);
+	finish();
+}
+
 static char pretended; /* the state of all processes; 0: what it is */
 
 int __real_procfs_read_stat(int at, uint32_t pid, struct procfs_stat *ret);

@@ -18,7 +18,7 @@ struct folder {
 	uint32_t process; /* 0: empty */
 	int fd;		  /* -1: being opened */
 	uint64_t used_ns;
-	struct opener_request q; /* that of the map, without its path */
+	struct opener_request q; /* that of the map, without its path; references its payer */
 	uint32_t inner_pid;
 };
 
@@ -52,9 +52,11 @@ static struct folder *folder_find(struct jitfiles *j, uint32_t process)
 	return NULL;
 }
 
-static void folder_drop(struct folder *f)
+static void folder_drop(struct jitfiles *j, struct folder *f)
 {
 	closing_give(f->fd);
+	if (f->q.payer)
+		owner_put(j->host->owners, f->q.payer);
 	*f = (struct folder){ .fd = -1 };
 }
 
@@ -68,7 +70,7 @@ static void folder_opened(void *ctx, const struct opener_result *r)
 	else if (r->status == 0)
 		closing_give(r->fd);
 	else if (f && f->fd < 0)
-		folder_drop(f);
+		folder_drop(a->jitfiles, f);
 	free(a);
 }
 
@@ -76,9 +78,9 @@ static void folder_opened(void *ctx, const struct opener_result *r)
 static void folder_keep(const struct asked *a, const struct opener_request *q, uint32_t inner_pid)
 {
 	struct folder *f = folder_find(a->jitfiles, a->process), *oldest = a->jitfiles->folders;
-	struct opener_request folder = { .kind = OPENER_FOLDER,
-					 .pid = a->pid,
-					 .path = STR_LIT("/tmp") };
+	struct opener_request folder = {
+		.kind = OPENER_FOLDER, .pid = a->pid, .payer = q->payer, .path = STR_LIT("/tmp")
+	};
 	struct asked *b;
 	uint64_t ticket;
 
@@ -97,12 +99,14 @@ static void folder_keep(const struct asked *a, const struct opener_request *q, u
 		free(b);
 		return;
 	}
-	folder_drop(oldest);
+	folder_drop(a->jitfiles, oldest);
 	*oldest = (struct folder){ .process = a->process,
 				   .fd = -1,
 				   .used_ns = clock_mono_ns(),
 				   .q = *q,
 				   .inner_pid = inner_pid };
+	if (q->payer)
+		(void)owner_get(q->payer);
 }
 
 /* Offset from the clock since boot to the clock of file times, which can be set. The smallest
@@ -138,7 +142,7 @@ void jitfiles_free(struct jitfiles *j)
 	if (!j)
 		return;
 	for (unsigned i = 0; i < JITFILES_KEEP; i++)
-		folder_drop(&j->folders[i]);
+		folder_drop(j, &j->folders[i]);
 	free(j);
 }
 
@@ -148,7 +152,7 @@ void jitfiles_tick(struct jitfiles *j, uint64_t now_ns)
 		struct folder *f = &j->folders[i];
 
 		if (f->process && now_ns > f->used_ns + JITFILES_KEEP_NS)
-			folder_drop(f);
+			folder_drop(j, f);
 	}
 }
 
@@ -210,6 +214,7 @@ static void opened(void *ctx, const struct opener_result *r)
 static int describe(struct asked *a, struct opener_request *q, uint32_t *ret_inner_pid)
 {
 	struct host *h = a->jitfiles->host;
+	const struct process *p = process_find_alive(h, a->pid);
 	struct procfs_stat st;
 	struct procfs_ids ids;
 
@@ -220,6 +225,7 @@ static int describe(struct asked *a, struct opener_request *q, uint32_t *ret_inn
 	*ret_inner_pid = ids.inner_pid;
 	*q = (struct opener_request){
 		.pid = a->pid,
+		.payer = p ? p->pub.owner : NULL,
 		.by_users = true,
 		.uids = { ids.uid, ids.effective_uid },
 		.since_ns = (uint64_t)(wall_offset(a->jitfiles) + (int64_t)st.start_ns),

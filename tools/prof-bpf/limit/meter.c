@@ -9,7 +9,7 @@
 #define SEARCH_NS 3000000000ull
 #define LIST_NS 3000000000ull
 #define SIBLINGS 1024 /* the command may leave the launcher its orphans */
-#define CHILDREN 16   /* of one process of a tool */
+#define CHILDREN 120  /* of one process of a tool; the keeper has most (workerpool.h) */
 /* How long a proportional set size holds, and by which part of the resident one it may differ. */
 #define PSS_NS 10000000000ull
 #define PSS_PART 8

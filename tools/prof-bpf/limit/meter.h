@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include "common/cell/deploy.h"
 
-#define METER_PIDS 64 /* of a tool, with its workers */
+#define METER_PIDS 128 /* of a tool, with its workers */
 /* The tools with users of deploy.h, and prof-metrics. */
 #define METER_METRICS DEPLOY_USERS
 #define METER_TOOLS (DEPLOY_USERS + 1)

@@ -198,6 +198,9 @@ static void done(struct workerpool_job *pub, const struct workerpool_end *e)
 
 	if (r.status == OPENER_FOREIGN)
 		note_foreign(o, r.file.dev);
+	/* What is below a foreign file system is foreign. */
+	if (r.status == OPENER_FOREIGN && j->q.by_users)
+		r.status = OPENER_REFUSED;
 	if (j->cancelled)
 		finish(j, &r);
 	else if (lost)

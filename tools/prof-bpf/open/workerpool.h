@@ -9,8 +9,8 @@
  *
  * An owner who makes workers hang only harms itself. One worker at a time asks a foreign device or
  * a process, and two work for an owner in these lanes. While one hangs, all other requests for that
- * device or process are refused at once; if two hang, all of that owner in these lanes. A worker
- * that is given up is killed; it counts until the kernel lets it end, and at least for
+ * device or process are refused at once; if two hang, all of that owner in these lanes. If half of
+ * the workers that may hang in a lane do, one is enough. A worker that is given up is killed; it counts until the kernel lets it end, and at least for
  * WORKERPOOL_PENALTY_NS. A worker that lacks a cpu does not hang, so it has WORKERPOOL_PATIENCE
  * times as long.
  *
@@ -29,8 +29,11 @@
 
 #define WORKERPOOL_SAFE_MAX 4 /* workers at once */
 #define WORKERPOOL_SLOW_MAX 4 /* in the two other lanes together, those that hang not counted */
-#define WORKERPOOL_HANGING 64 /* workers that hang */
+#define WORKERPOOL_OF_LANE 3  /* of these, so that no lane keeps the other one waiting */
 #define WORKERPOOL_OF_OWNER 2 /* in the slow lanes */
+/* Workers that hang: of the safe lane, and of each other one. */
+#define WORKERPOOL_SAFE_HANGING 16
+#define WORKERPOOL_SLOW_HANGING 40
 #define WORKERPOOL_AHEAD 8    /* requests that a safe worker is sent ahead */
 #define WORKERPOOL_QUEUE 8192 /* waiting requests; an owner may have its fair share of these */
 #define WORKERPOOL_PENALTY_NS 10000000000ull

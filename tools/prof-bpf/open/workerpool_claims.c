@@ -23,9 +23,10 @@ bool claims_is_busy(const struct workerpool_worker *w)
 
 static bool shares_device(const struct workerpool_claim *claim, const struct workerpool_job *j)
 {
+	/* Device 0: not known yet. */
 	for (unsigned i = 0; i < claim->dev_count; i++)
 		for (unsigned k = 0; k < j->dev_count; k++)
-			if (claim->devs[i] == j->devs[k])
+			if (claim->devs[i] && claim->devs[i] == j->devs[k])
 				return true;
 	return false;
 }
@@ -49,7 +50,9 @@ static bool is_same_thing(const struct workerpool_claim *claim, const struct wor
 
 enum claims_may claims_may_begin(const struct workerpool *pool, const struct workerpool_job *j)
 {
-	unsigned busy = 0, hung = 0, all_hung = 0;
+	const bool safe = j->lane == WORKERPOOL_SAFE;
+	const unsigned most_hung = safe ? WORKERPOOL_SAFE_HANGING : WORKERPOOL_SLOW_HANGING;
+	unsigned busy = 0, hung = 0, all_busy = 0, all_hung = 0;
 	bool waits = false;
 
 	for (unsigned i = 0; i < WORKERPOOL_PENALTIES; i++) {
@@ -72,21 +75,24 @@ enum claims_may claims_may_begin(const struct workerpool *pool, const struct wor
 		if (same && w->hung)
 			return CLAIMS_MAY_NEVER;
 		waits |= same;
-		all_hung += w->hung && same_lane;
+		all_hung += w->hung && w->claim.lane == j->lane;
+		all_busy += !w->hung && w->claim.lane == j->lane;
 		if (same_lane && w->claim.owner == j->owner) {
 			hung += w->hung && !w->penalized;
 			busy++;
 		}
 	}
-	if (!j->owner)
-		hung = 0;
-	if (hung >= (j->lane == WORKERPOOL_SAFE ? SAFE_OF_OWNER : WORKERPOOL_OF_OWNER) ||
-	    all_hung >= WORKERPOOL_HANGING)
+	const unsigned of_owner = all_hung >= most_hung / 2 ? 1
+				  : safe		    ? SAFE_OF_OWNER
+							    : WORKERPOOL_OF_OWNER;
+
+	if ((j->owner && hung >= of_owner) || all_hung >= most_hung)
 		return CLAIMS_MAY_NEVER;
-	if (j->lane == WORKERPOOL_SAFE)
+	if (safe)
 		return CLAIMS_MAY_BEGIN;
-	return waits || (j->owner && busy >= WORKERPOOL_OF_OWNER) ? CLAIMS_MAY_WAIT
-								  : CLAIMS_MAY_BEGIN;
+	return waits || all_busy >= WORKERPOOL_OF_LANE || (j->owner && busy >= WORKERPOOL_OF_OWNER)
+		       ? CLAIMS_MAY_WAIT
+		       : CLAIMS_MAY_BEGIN;
 }
 
 void claims_take(struct workerpool *pool, struct workerpool_worker *w,

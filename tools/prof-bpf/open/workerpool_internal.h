@@ -13,7 +13,9 @@
 #include "tools/prof-bpf/open/workerpool.h"
 #include "tools/prof-bpf/owners/owners.h"
 
-#define WORKERPOOL_WORKERS (WORKERPOOL_SAFE_MAX + WORKERPOOL_SLOW_MAX + WORKERPOOL_HANGING)
+#define WORKERPOOL_WORKERS \
+	(WORKERPOOL_SAFE_MAX + WORKERPOOL_SLOW_MAX + WORKERPOOL_SAFE_HANGING + \
+	 2 * WORKERPOOL_SLOW_HANGING)
 #define WORKERPOOL_PENALTIES 128
 
 /* The jobs of one owner that wait in one lane. */

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who must wait for whom, and whom those harm who make workers hang. */
+#include <criterion/criterion.h>
+#include "tools/prof-bpf/open/workerpool_internal.h"
+
+#define DEVICE 7
+
+static struct workerpool pool;
+static struct owner owners[WORKERPOOL_WORKERS + 1];
+static unsigned next;
+
+/* Another worker is busy for an owner, or hangs. */
+static void occupy(enum workerpool_lane lane, unsigned owner, uint64_t dev, bool hung)
+{
+	struct workerpool_worker *w = &pool.workers[next++];
+
+	*w = (struct workerpool_worker){
+		.fd = 0,
+		.hung = hung,
+		.count = 1,
+		.claim = { .lane = lane,
+			   .owner = &owners[owner],
+			   .devs = { dev },
+			   .dev_count = lane != WORKERPOOL_MEMORY,
+			   .pid = lane == WORKERPOOL_MEMORY ? (uint32_t)dev : 0 }
+	};
+}
+
+static enum claims_may may(enum workerpool_lane lane, unsigned owner, uint64_t dev)
+{
+	const struct workerpool_job j = { .lane = lane,
+					  .owner = &owners[owner],
+					  .devs = { dev },
+					  .dev_count = lane != WORKERPOOL_MEMORY,
+					  .pid = lane == WORKERPOOL_MEMORY ? (uint32_t)dev : 0 };
+
+	return claims_may_begin(&pool, &j);
+}
+
+static void begin(void)
+{
+	next = 0;
+	for (unsigned i = 0; i < WORKERPOOL_WORKERS; i++)
+		pool.workers[i] = (struct workerpool_worker){ .fd = -1 };
+}
+
+Test(workerpool_claims, a_device_that_is_not_known_is_nobodys)
+{
+	begin();
+	occupy(WORKERPOOL_FOREIGN, 0, 0, true);
+	cr_expect_eq(may(WORKERPOOL_FOREIGN, 1, 0), CLAIMS_MAY_BEGIN);
+	occupy(WORKERPOOL_FOREIGN, 0, DEVICE, true);
+	cr_expect_eq(may(WORKERPOOL_FOREIGN, 1, DEVICE), CLAIMS_MAY_NEVER);
+	cr_expect_eq(may(WORKERPOOL_FOREIGN, 1, DEVICE + 1), CLAIMS_MAY_BEGIN);
+}
+
+Test(workerpool_claims, whoever_makes_two_workers_hang_harms_only_itself)
+{
+	begin();
+	occupy(WORKERPOOL_FOREIGN, 0, 1, true);
+	cr_expect_eq(may(WORKERPOOL_FOREIGN, 0, 2), CLAIMS_MAY_BEGIN);
+	occupy(WORKERPOOL_MEMORY, 0, 1, true);
+	cr_expect_eq(may(WORKERPOOL_FOREIGN, 0, 2), CLAIMS_MAY_NEVER);
+	cr_expect_eq(may(WORKERPOOL_MEMORY, 0, 2), CLAIMS_MAY_NEVER);
+	cr_expect_eq(may(WORKERPOOL_FOREIGN, 1, 2), CLAIMS_MAY_BEGIN);
+	cr_expect_eq(may(WORKERPOOL_SAFE, 0, 2), CLAIMS_MAY_BEGIN);
+}
+
+Test(workerpool_claims, workers_that_hang_in_one_lane_leave_the_others)
+{
+	for (int lane = 0; lane < WORKERPOOL_LANES; lane++) {
+		const unsigned most = lane == WORKERPOOL_SAFE ? WORKERPOOL_SAFE_HANGING
+							      : WORKERPOOL_SLOW_HANGING;
+
+		begin();
+		for (unsigned i = 0; i < most; i++) {
+			cr_expect_eq(may((enum workerpool_lane)lane, i, DEVICE + i),
+				     CLAIMS_MAY_BEGIN);
+			occupy((enum workerpool_lane)lane, i, DEVICE + i, true);
+		}
+		for (int other = 0; other < WORKERPOOL_LANES; other++)
+			cr_expect_eq(may((enum workerpool_lane)other, most, 1),
+				     other == lane ? CLAIMS_MAY_NEVER : CLAIMS_MAY_BEGIN,
+				     "%d beside %d", other, lane);
+	}
+}
+
+Test(workerpool_claims, when_many_hang_an_owner_may_make_only_one_hang)
+{
+	begin();
+	for (unsigned i = 0; i < WORKERPOOL_SLOW_HANGING / 2 - 1; i++)
+		occupy(WORKERPOOL_FOREIGN, i, DEVICE + i, true);
+	cr_expect_eq(may(WORKERPOOL_FOREIGN, 0, 1), CLAIMS_MAY_BEGIN);
+	occupy(WORKERPOOL_FOREIGN, WORKERPOOL_WORKERS, 2, true);
+	cr_expect_eq(may(WORKERPOOL_FOREIGN, 0, 1), CLAIMS_MAY_NEVER);
+	cr_expect_eq(may(WORKERPOOL_FOREIGN, WORKERPOOL_SLOW_HANGING, 1), CLAIMS_MAY_BEGIN);
+}
+
+Test(workerpool_claims, one_slow_lane_does_not_keep_the_other_waiting)
+{
+	for (int lane = WORKERPOOL_FOREIGN; lane <= WORKERPOOL_MEMORY; lane++) {
+		const enum workerpool_lane other = lane == WORKERPOOL_FOREIGN ? WORKERPOOL_MEMORY
+									       : WORKERPOOL_FOREIGN;
+
+		begin();
+		for (unsigned i = 0; i < WORKERPOOL_OF_LANE; i++) {
+			cr_expect_eq(may((enum workerpool_lane)lane, i, DEVICE + i),
+				     CLAIMS_MAY_BEGIN);
+			occupy((enum workerpool_lane)lane, i, DEVICE + i, false);
+		}
+		cr_expect_eq(may((enum workerpool_lane)lane, WORKERPOOL_OF_LANE, 1),
+			     CLAIMS_MAY_WAIT);
+		cr_expect_eq(may(other, WORKERPOOL_OF_LANE, 1), CLAIMS_MAY_BEGIN);
+	}
+}
