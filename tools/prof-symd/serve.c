@@ -398,7 +398,7 @@ static void share_memory(struct serve *s, uint64_t now_ns)
 	s->shared_ns = now_ns;
 
 	const struct objects_counts objects = objects_counts(s->objects);
-	const uint64_t others = s->jit.bytes + objects.held_bytes + namer_bytes(s->namer);
+	const uint64_t others = jit_bytes(&s->jit) + objects.held_bytes + namer_bytes(s->namer);
 
 	s->files.budget = share_programs(&s->share, others, s->files.bytes, s->files.evicted,
 					 now_ns);

@@ -26,7 +26,7 @@ struct jit_file {
 };
 
 struct jit_process {
-	uint64_t id;
+	uint64_t id, owner;
 	uint32_t pid;
 	bool wanted; /* a lookup found no name since the last new one */
 	bool settling, settled;
@@ -44,22 +44,22 @@ int jit_init(struct jit *j, size_t total_max, int (*ask)(void *, const struct ji
 	     void *ctx)
 {
 	*j = (struct jit){
-		.ask = ask, .ctx = ctx, .total_max = total_max, .file_max = total_max / 3 * 2
+		.ask = ask, .ctx = ctx, .total_max = total_max, .file_max = total_max / 3
 	};
 	return idmap_init(&j->ids, JIT_PROCESSES);
 }
 
-static void file_close(struct jit *j, struct jit_file *f)
+static void file_close(struct jit *j, const struct jit_process *p, struct jit_file *f)
 {
-	j->in_flight -= f->state == JIT_FILE_ASKED;
-	j->open -= f->reader != NULL;
+	room_give(&j->asked_of, p->owner, f->state == JIT_FILE_ASKED);
+	room_give(&j->open_of, p->owner, f->reader != NULL);
 	codereader_free(f->reader);
 	*f = (struct jit_file){ 0 };
 }
 
 static void charge(struct jit *j, struct jit_process *p)
 {
-	j->bytes -= p->bytes;
+	room_give(&j->bytes_of, p->owner, p->bytes);
 	p->bytes = sizeof(*p);
 	for (unsigned k = 0; k < JIT_KINDS; k++) {
 		const struct jit_file *f = &p->files[k];
@@ -67,13 +67,13 @@ static void charge(struct jit *j, struct jit_process *p)
 		if (f->reader)
 			p->bytes += codereader_bytes(f->reader);
 	}
-	j->bytes += p->bytes;
+	room_take(&j->bytes_of, p->owner, p->bytes);
 }
 
 static void close_files(struct jit *j, struct jit_process *p)
 {
 	for (unsigned k = 0; k < JIT_KINDS; k++)
-		file_close(j, &p->files[k]);
+		file_close(j, p, &p->files[k]);
 	p->generation = ++j->generation;
 	charge(j, p);
 }
@@ -86,22 +86,39 @@ static bool has_open(const struct jit_process *p)
 	return false;
 }
 
-/* Closes the files of the least recently used processes, except `keep`, until all limits hold. */
+/* Of the processes with open files, except `keep`, the least recently used one of whoever has most.
+ * NULL: there is none. */
+static struct jit_process *next_to_close(const struct jit *j, const struct room *of,
+					 const struct jit_process *keep)
+{
+	struct jit_process *ret = NULL;
+	size_t most = 0;
+
+	for (uint32_t i = 0; i < j->len; i++) {
+		struct jit_process *p = j->processes[i];
+
+		if (!p || p == keep || !has_open(p))
+			continue;
+		const size_t held = room_held(of, p->owner);
+
+		if (!ret || held > most || (held == most && p->used_ns < ret->used_ns)) {
+			ret = p;
+			most = held;
+		}
+	}
+	return ret;
+}
+
+/* Closes files until all limits hold. */
 static void make_room(struct jit *j, const struct jit_process *keep)
 {
-	while (j->open > JIT_OPEN || j->bytes > j->total_max) {
-		struct jit_process *oldest = NULL;
+	while (j->open_of.held > JIT_OPEN || j->bytes_of.held > j->total_max) {
+		struct jit_process *p = next_to_close(
+			j, j->open_of.held > JIT_OPEN ? &j->open_of : &j->bytes_of, keep);
 
-		for (uint32_t i = 0; i < j->len; i++) {
-			struct jit_process *p = j->processes[i];
-
-			if (p && p != keep && has_open(p) &&
-			    (!oldest || p->used_ns < oldest->used_ns))
-				oldest = p;
-		}
-		if (!oldest)
+		if (!p)
 			return;
-		close_files(j, oldest);
+		close_files(j, p);
 	}
 }
 
@@ -112,14 +129,36 @@ static struct jit_process *process_get(const struct jit *j, uint64_t id)
 	return slot == IDMAP_NONE ? NULL : j->processes[slot];
 }
 
+/* Drops a process for another one of this owner: the least recently used one of whoever has most.
+ */
+static void drop_for(struct jit *j, uint64_t owner)
+{
+	const struct jit_process *oldest = NULL;
+
+	(void)room_gives_way(&j->processes_of, owner, &owner);
+	for (uint32_t i = 0; i < j->len; i++) {
+		const struct jit_process *p = j->processes[i];
+
+		if (p && p->owner == owner && (!oldest || p->used_ns < oldest->used_ns))
+			oldest = p;
+	}
+	if (oldest)
+		jit_drop(j, oldest->id);
+}
+
 /* NULL: too many processes, or no memory. */
 static struct jit_process *process_make(struct jit *j, uint64_t id, uint32_t pid, uint64_t now_ns)
 {
 	struct jit_process *p = process_get(j, id);
-	uint32_t slot = j->len;
 
 	if (p)
 		return p;
+	const uint64_t owner = j->owner_of ? j->owner_of(j->turns_ctx, id) : 0;
+
+	if (j->processes_of.held >= JIT_PROCESSES)
+		drop_for(j, owner);
+	uint32_t slot = j->len;
+
 	if (j->free_len == 0 && j->len == j->cap) {
 		uint32_t cap = j->cap ? j->cap * 2 : 16;
 		struct jit_process **to = reallocarray(j->processes, cap, sizeof(*to));
@@ -146,6 +185,8 @@ static struct jit_process *process_make(struct jit *j, uint64_t id, uint32_t pid
 		j->len++;
 	j->processes[slot] = p;
 	p->id = id;
+	p->owner = owner;
+	room_take(&j->processes_of, owner, 1);
 	p->pid = pid;
 	p->born_ns = p->used_ns = now_ns;
 	p->generation = ++j->generation;
@@ -162,7 +203,8 @@ void jit_drop(struct jit *j, uint64_t process)
 	struct jit_process *p = j->processes[slot];
 
 	close_files(j, p);
-	j->bytes -= p->bytes;
+	room_give(&j->bytes_of, p->owner, p->bytes);
+	room_give(&j->processes_of, p->owner, 1);
 	free(p);
 	j->processes[slot] = NULL;
 	j->free_slots[j->free_len++] = slot;
@@ -187,9 +229,9 @@ void jit_done(struct jit *j)
 
 /* --- asking --- */
 
-static void absent(struct jit *j, struct jit_file *f, uint64_t now_ns)
+static void absent(struct jit *j, const struct jit_process *p, struct jit_file *f, uint64_t now_ns)
 {
-	j->in_flight -= f->state == JIT_FILE_ASKED;
+	room_give(&j->asked_of, p->owner, f->state == JIT_FILE_ASKED);
 	f->state = JIT_FILE_ABSENT;
 	f->request = 0;
 	f->backoff_ns = !f->backoff_ns			   ? JIT_RETRY_NS
@@ -202,11 +244,11 @@ static void ask(struct jit *j, struct jit_process *p, unsigned kind, uint64_t no
 {
 	struct jit_file *f = &p->files[kind];
 
-	if (j->in_flight >= JIT_IN_FLIGHT) {
+	if (!room_admits(&j->asked_of, p->owner, JIT_IN_FLIGHT)) {
 		p->wanted = true; /* jit_tick asks */
 		return;
 	}
-	j->in_flight++;
+	room_take(&j->asked_of, p->owner, 1);
 	f->state = JIT_FILE_ASKED;
 	f->asked_ns = now_ns;
 	f->request = ++j->next_request | JIT_REQUEST;
@@ -214,7 +256,7 @@ static void ask(struct jit *j, struct jit_process *p, unsigned kind, uint64_t no
 						  .process = p->id,
 						  .pid = p->pid,
 						  .kind = (enum jit_kind)kind }) != 0)
-		absent(j, f, now_ns);
+		absent(j, p, f, now_ns);
 }
 
 static void ask_due(struct jit *j, struct jit_process *p, uint64_t now_ns)
@@ -333,14 +375,14 @@ bool jit_answer(struct jit *j, uint64_t id, int fd, uint64_t now_ns)
 			    codereader_open(fd, (enum jit_kind)k, j->file_max, &f->reader) != 0)
 				fd = -1;
 			if (fd < 0) {
-				absent(j, f, now_ns);
+				absent(j, p, f, now_ns);
 				return true;
 			}
-			j->in_flight--;
+			room_give(&j->asked_of, p->owner, 1);
 			f->state = JIT_FILE_OPEN;
 			f->size = UINT64_MAX;
 			f->opened_ns = now_ns;
-			j->open++;
+			room_take(&j->open_of, p->owner, 1);
 			p->used_ns = now_ns;
 			make_room(j, p);
 			(void)file_read(j, p, k, now_ns);
@@ -595,6 +637,11 @@ int jit_lookup(struct jit *j, uint64_t process, uint32_t pid, uint64_t address, 
 	return r;
 }
 
+size_t jit_bytes(const struct jit *j)
+{
+	return j->bytes_of.held;
+}
+
 bool jit_knows(const struct jit *j, uint64_t process)
 {
 	return process_get(j, process) != NULL;
@@ -651,7 +698,7 @@ static void tick(struct jit *j, struct jit_process *p, uint64_t now_ns)
 		struct jit_file *f = &p->files[k];
 
 		if (f->state == JIT_FILE_ASKED && now_ns - f->asked_ns >= JIT_WAIT_NS)
-			absent(j, f, now_ns);
+			absent(j, p, f, now_ns);
 		if (f->state == JIT_FILE_OPEN &&
 		    (f->behind || (p->wanted && now_ns - f->read_ns >= JIT_REREAD_NS)))
 			(void)file_read(j, p, k, now_ns);

@@ -10,6 +10,8 @@
  *  - An open file stays open until its process ends, so that its last lines can still be read
  *    then.
  *  - Reading goes in pieces, at a bounded rate for each process.
+ *  - Owners share processes, open files, memory and requests. If there is too little, whoever has
+ *    most gives way.
  *  - The files are parsed in worker processes, if there is a keeper (codereader.h). A file over
  *    which a worker dies has no names.
  */
@@ -17,13 +19,14 @@
 #define COMMON_NAMES_JIT_JIT_H
 
 #include "common/base/idmap.h"
+#include "common/base/room.h"
 #include "common/names/jit/codereader.h"
 #include "common/names/names.h"
 #include "common/wire/msg.h"
 
-#define JIT_MEMORY (96u << 20)	       /* bytes, of all maps and dumps; one may take two thirds */
+#define JIT_MEMORY (96u << 20)	       /* bytes, of all maps and dumps; one may take a third */
 #define JIT_PROCESSES 4096	       /* known at once */
-#define JIT_OPEN 96		       /* files open at once; the least recently used is closed */
+#define JIT_OPEN 96		       /* files open at once */
 #define JIT_IN_FLIGHT 12	       /* requests at a time */
 #define JIT_TICK_NS 5000000ull	       /* of reading in one call of jit_tick */
 #define JIT_WAIT_NS 2000000000ull      /* timeout of an answer, and of all at a process's end */
@@ -56,15 +59,17 @@ struct jit {
 	 * that took. Both may be NULL. */
 	bool (*may_read)(void *ctx, uint64_t process, uint64_t now_ns);
 	void (*took)(void *ctx, uint64_t process, uint64_t begun_ns);
+	/* Who shares all this with the others. NULL: all processes have one owner. */
+	uint64_t (*owner_of)(void *ctx, uint64_t process);
 	void *turns_ctx;
 	/* A file of this process is lost, since its reader died of it. May be NULL; gets ctx. */
 	void (*say_lost)(void *ctx, uint64_t process, uint32_t pid);
-	size_t file_max, total_max, bytes; /* of memory */
-	struct idmap ids;		   /* of processes, to slots in `processes` */
+	size_t file_max, total_max; /* of memory */
+	struct idmap ids;	    /* of processes, to slots in `processes` */
 	struct jit_process **processes;
 	uint32_t len, cap;
 	uint32_t *free_slots, free_len;
-	unsigned open, in_flight;
+	struct room processes_of, open_of, bytes_of, asked_of; /* what each owner has */
 	uint32_t next; /* the slot with which jit_tick goes on */
 	uint64_t next_request, tick_ns;
 	uint64_t version;		     /* rises with each new name of any process */
@@ -81,7 +86,7 @@ enum jit_verdict {
 	JIT_LATER = 2,	 /* an answer is still to come, or the file was not read to its end */
 };
 
-/* total_max: bytes of memory; one file may take two thirds. -errno. */
+/* total_max: bytes of memory; one file may take a third. -errno. */
 int jit_init(struct jit *j, size_t total_max, int (*ask)(void *, const struct jit_request *),
 	     void *ctx);
 void jit_done(struct jit *j);
@@ -94,6 +99,8 @@ int jit_lookup(struct jit *j, uint64_t process, uint32_t pid, uint64_t address, 
 	       uint64_t now_ns, struct names *ret);
 /* Whether code of this process was looked up or announced (jit_want). */
 bool jit_knows(const struct jit *j, uint64_t process);
+/* Memory that all its files take. */
+size_t jit_bytes(const struct jit *j);
 /* Rises with each new name of this process. */
 uint64_t jit_version(const struct jit *j, uint64_t process);
 /* Tries a last time to find names of a process that ends: reads its files to their end, and

@@ -373,7 +373,7 @@ Test(codereader, a_lost_file_is_counted_and_costs_no_other_names)
 	cr_expect(str_eq(b.names.calls[0].name, STR_LIT("g")));
 	cr_expect_eq(b.lost, 1);
 	jit_done(&b.jit);
-	cr_expect_eq(b.jit.bytes, 0);
+	cr_expect_eq(jit_bytes(&b.jit), 0);
 }
 
 Test(codereader, frames_of_a_stack_are_one_request)

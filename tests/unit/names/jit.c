@@ -61,8 +61,8 @@ static struct bench *bench_new(void)
 static void bench_free(struct bench *b)
 {
 	jit_done(&b->jit);
-	cr_expect_eq(b->jit.open, 0);
-	cr_expect_eq(b->jit.bytes, 0);
+	cr_expect_eq(b->jit.open_of.held, 0);
+	cr_expect_eq(jit_bytes(&b->jit), 0);
 	unlink(b->path);
 	close(b->fd);
 	free(b);
@@ -197,7 +197,7 @@ Test(jit, an_answer_that_does_not_come_is_done_without)
 	jit_tick(&b->jit, SECOND + JIT_WAIT_NS);
 	cr_expect_eq(look(b, 0x1000, SECOND + JIT_WAIT_NS), JIT_UNKNOWN);
 	answer(b, JIT_PERF_MAP, 9 * SECOND);
-	cr_expect_eq(b->jit.open, 0, "a late one is closed");
+	cr_expect_eq(b->jit.open_of.held, 0, "a late one is closed");
 	bench_free(b);
 }
 
@@ -243,8 +243,9 @@ Test(jit, a_giant_map_is_read_by_pieces_and_up_to_its_ceiling)
 	for (unsigned i = 0; i < 400000; i++)
 		fprintf(f, "%x 10 function_%u\n", 0x1000 + i * 16, i);
 	fclose(f);
+	b->jit.file_max *= 2;
 	cr_expect_leq(read_all(b, SECOND), 3);
-	cr_expect_leq(b->jit.bytes, 8 << 20);
+	cr_expect_leq(jit_bytes(&b->jit), 8 << 20);
 	cr_expect_neq(look(b, 0x1000 + 399999 * 16, 2 * SECOND), 0, "the ceiling came first");
 	cr_expect_eq(look(b, 0x1000, 2 * SECOND), 0);
 	jit_drop(&b->jit, P);
@@ -287,13 +288,79 @@ Test(jit, of_too_many_files_the_least_used_are_closed)
 	for (uint64_t id = 1; id <= n; id++) {
 		jit_want(&b->jit, id, (uint32_t)id, SECOND + id);
 		answer(b, JIT_PERF_MAP, SECOND + id);
-		cr_expect_leq(b->jit.open, JIT_OPEN);
+		cr_expect_leq(b->jit.open_of.held, JIT_OPEN);
 	}
 	cr_expect_eq(jit_lookup(&b->jit, n, n, 0x1000, 1, 2 * SECOND, &b->names), 0);
 	cr_expect_eq(jit_lookup(&b->jit, 1, 1, 0x1000, 1, 2 * SECOND, &b->names), JIT_LATER,
 		     "it is asked for again");
 	for (uint64_t id = 1; id <= n; id++)
 		jit_drop(&b->jit, id);
+	bench_free(b);
+}
+
+static uint64_t owner_of(void *ctx, uint64_t process)
+{
+	(void)ctx;
+	return process < 1000 ? 1 : 2;
+}
+
+Test(jit, who_has_many_files_closes_none_of_another_owner)
+{
+	struct bench *b = bench_new();
+
+	b->jit.owner_of = owner_of;
+	append(b, "1000 10 f\n");
+	jit_want(&b->jit, 1000, 1000, SECOND);
+	answer(b, JIT_PERF_MAP, SECOND);
+	for (uint64_t id = 1; id <= 2 * JIT_OPEN; id++) {
+		jit_want(&b->jit, id, (uint32_t)id, SECOND + id);
+		answer(b, JIT_PERF_MAP, SECOND + id);
+	}
+	cr_expect_leq(b->jit.open_of.held, JIT_OPEN);
+	cr_expect_eq(jit_lookup(&b->jit, 1000, 1000, 0x1000, 1, 2 * SECOND, &b->names), 0);
+	cr_expect_eq(jit_lookup(&b->jit, 1, 1, 0x1000, 1, 2 * SECOND, &b->names), JIT_LATER);
+	bench_free(b);
+}
+
+static int asked_nothing(void *ctx, const struct jit_request *rq)
+{
+	(void)ctx;
+	(void)rq;
+	return -ENOENT;
+}
+
+Test(jit, who_has_many_processes_keeps_none_of_another_owner_out)
+{
+	struct bench *b = bench_new();
+	const uint64_t many = 1000 + 2 * JIT_PROCESSES;
+
+	b->jit.owner_of = owner_of;
+	b->jit.ask = asked_nothing;
+	jit_want(&b->jit, 1, 1, SECOND);
+	for (uint64_t id = 1000; id < many; id++)
+		jit_want(&b->jit, id, (uint32_t)id, SECOND + id);
+	cr_expect(jit_knows(&b->jit, 1));
+	cr_expect(jit_knows(&b->jit, many - 1));
+	cr_expect_not(jit_knows(&b->jit, 1000));
+	jit_want(&b->jit, 2, 2, 2 * SECOND);
+	cr_expect(jit_knows(&b->jit, 2));
+	cr_expect_eq(b->jit.processes_of.held, JIT_PROCESSES);
+	jit_drop_all(&b->jit);
+	cr_expect_eq(b->jit.processes_of.held, 0);
+	bench_free(b);
+}
+
+Test(jit, who_has_many_requests_leaves_some_for_another_owner)
+{
+	struct bench *b = bench_new();
+
+	b->jit.owner_of = owner_of;
+	for (uint64_t id = 1; id < 100; id++)
+		jit_want(&b->jit, id, (uint32_t)id, SECOND);
+	const unsigned before = b->count;
+	cr_expect_lt(before, JIT_IN_FLIGHT);
+	jit_want(&b->jit, 1000, 1000, SECOND);
+	cr_expect_gt(b->count, before);
 	bench_free(b);
 }
 

@@ -14,16 +14,15 @@ static void occupy(enum workerpool_lane lane, unsigned owner, uint64_t dev, bool
 {
 	struct workerpool_worker *w = &pool.workers[next++];
 
-	*w = (struct workerpool_worker){
-		.fd = 0,
-		.hung = hung,
-		.count = 1,
-		.claim = { .lane = lane,
-			   .owner = &owners[owner],
-			   .devs = { dev },
-			   .dev_count = lane != WORKERPOOL_MEMORY,
-			   .pid = lane == WORKERPOOL_MEMORY ? (uint32_t)dev : 0 }
-	};
+	*w = (struct workerpool_worker){ .fd = 0,
+					 .hung = hung,
+					 .count = 1,
+					 .claim = { .lane = lane,
+						    .owner = &owners[owner],
+						    .devs = { dev },
+						    .dev_count = lane != WORKERPOOL_MEMORY,
+						    .pid = lane == WORKERPOOL_MEMORY ? (uint32_t)dev
+										     : 0 } };
 }
 
 static enum claims_may may(enum workerpool_lane lane, unsigned owner, uint64_t dev)
@@ -100,7 +99,7 @@ Test(workerpool_claims, one_slow_lane_does_not_keep_the_other_waiting)
 {
 	for (int lane = WORKERPOOL_FOREIGN; lane <= WORKERPOOL_MEMORY; lane++) {
 		const enum workerpool_lane other = lane == WORKERPOOL_FOREIGN ? WORKERPOOL_MEMORY
-									       : WORKERPOOL_FOREIGN;
+									      : WORKERPOOL_FOREIGN;
 
 		begin();
 		for (unsigned i = 0; i < WORKERPOOL_OF_LANE; i++) {

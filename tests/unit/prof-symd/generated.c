@@ -134,7 +134,7 @@ Test(generated, the_last_lines_of_a_map_are_read_when_its_process_ends)
 	cr_assert_eq(namer_run(b->namer, SECOND), 0);
 	EXPECT(b, MSG_HELLO, MSG_PROCESS, MSG_FUNCTION, MSG_FRAME, MSG_STACK, MSG_THREAD,
 	       MSG_SAMPLE, MSG_PROCESS_END);
-	cr_expect_eq(m->jit.open, 0);
+	cr_expect_eq(m->jit.open_of.held, 0);
 	map_bench_free(m);
 }
 

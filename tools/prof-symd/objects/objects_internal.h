@@ -7,7 +7,7 @@
 #include "common/base/idmap.h"
 #include "tools/prof-symd/objects/object_names.h"
 #include "tools/prof-symd/objects/objects.h"
-#include "tools/prof-symd/owners/room.h"
+#include "common/base/room.h"
 
 #define OBJECTS_NO_SLOT UINT32_MAX
 /* Objects from here on have a key and no address: only a copy names them. */

@@ -5,7 +5,7 @@
 #define PROF_SYMD_STREAM_ASIDE_H
 
 #include "tools/prof-symd/stream/events.h"
-#include "tools/prof-symd/owners/room.h"
+#include "common/base/room.h"
 
 #define ASIDE_MAX (16u << 10)
 

@@ -5,7 +5,7 @@
 #define PROF_SYMD_STREAM_HELD_SAMPLES_H
 
 #include "common/wire/msg.h"
-#include "tools/prof-symd/owners/room.h"
+#include "common/base/room.h"
 
 #define HELD_SAMPLES_MAX (64u << 10)
 #define HELD_SAMPLES_NS 60000000000ull /* no sample is held longer */

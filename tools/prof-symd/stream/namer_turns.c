@@ -61,6 +61,11 @@ static bool may_read(void *ctx, uint64_t process, uint64_t now_ns)
 	return !namer_must_yield(n, namer_owner_of_process(n, process), now_ns);
 }
 
+static uint64_t owner_of(void *ctx, uint64_t process)
+{
+	return namer_owner_of_process(ctx, process);
+}
+
 static void took(void *ctx, uint64_t process, uint64_t begun_ns)
 {
 	struct namer *n = ctx;
@@ -76,6 +81,7 @@ void namer_take_turns(struct namer *n, uint64_t ns, void (*say_slow)(uint64_t))
 	if (n->jit) {
 		n->jit->may_read = may_read;
 		n->jit->took = took;
+		n->jit->owner_of = owner_of;
 		n->jit->turns_ctx = n;
 	}
 }

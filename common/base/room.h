@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Room that owners share: how much of it each holds. When it is full, whoever holds most gives way
  * to who holds less. */
-#ifndef PROF_SYMD_OWNERS_ROOM_H
-#define PROF_SYMD_OWNERS_ROOM_H
+#ifndef COMMON_BASE_ROOM_H
+#define COMMON_BASE_ROOM_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,6 +23,8 @@ struct room {
 /* The owner takes n places (or bytes), or gives them back. */
 void room_take(struct room *r, uint64_t owner, size_t n);
 void room_give(struct room *r, uint64_t owner, size_t n);
+/* What the owner holds. Owners without a place of their own hold what all such hold. */
+size_t room_held(const struct room *r, uint64_t owner);
 /* Whether the owner may take one more of a number of places: it holds less than what is free. So
  * there is always one for the next owner. */
 bool room_admits(const struct room *r, uint64_t owner, size_t places);

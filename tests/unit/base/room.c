@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-symd/owners/room.h"
+#include "common/base/room.h"
 
 #include <criterion/criterion.h>
 

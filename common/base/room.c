@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-symd/owners/room.h"
+#include "common/base/room.h"
 
 /* NULL: the owner has no place of its own. */
 static const struct room_owner *find(const struct room *r, uint64_t owner)
@@ -10,7 +10,7 @@ static const struct room_owner *find(const struct room *r, uint64_t owner)
 	return NULL;
 }
 
-static size_t held_by(const struct room *r, uint64_t owner)
+size_t room_held(const struct room *r, uint64_t owner)
 {
 	const struct room_owner *o = find(r, owner);
 
@@ -48,12 +48,12 @@ void room_give(struct room *r, uint64_t owner, size_t n)
 
 bool room_admits(const struct room *r, uint64_t owner, size_t places)
 {
-	return r->held < places && held_by(r, owner) < places - r->held;
+	return r->held < places && room_held(r, owner) < places - r->held;
 }
 
 bool room_is_small(const struct room *r, uint64_t owner)
 {
-	return held_by(r, owner) < r->held / (r->len + (r->others.held > 0) + !r->held);
+	return room_held(r, owner) < r->held / (r->len + (r->others.held > 0) + !r->held);
 }
 
 bool room_gives_way(const struct room *r, uint64_t owner, uint64_t *ret)
@@ -63,7 +63,7 @@ bool room_gives_way(const struct room *r, uint64_t owner, uint64_t *ret)
 	for (uint32_t i = 0; i < r->len; i++)
 		if (!most || r->at[i].held > most->held)
 			most = &r->at[i];
-	if (!most || most->held <= held_by(r, owner) + 1)
+	if (!most || most->held <= room_held(r, owner) + 1)
 		return false;
 	*ret = most->owner;
 	return true;
