@@ -8,6 +8,7 @@
 #include "common/wire/lastword.h"
 
 #define TICK_NS 20000000ull
+#define SECOND_PART 4 /* of the memory for a process's first file */
 /* Later lines of a file replace earlier ones. So a lookup waits so long until the file was read to
  * its end. */
 #define CATCH_UP_NS 5000000000ull
@@ -44,7 +45,7 @@ int jit_init(struct jit *j, size_t total_max, int (*ask)(void *, const struct ji
 	     void *ctx)
 {
 	*j = (struct jit){
-		.ask = ask, .ctx = ctx, .total_max = total_max, .file_max = total_max / 3
+		.ask = ask, .ctx = ctx, .total_max = total_max, .file_max = total_max / 3 * 2
 	};
 	return idmap_init(&j->ids, JIT_PROCESSES);
 }
@@ -358,6 +359,12 @@ static int file_read(struct jit *j, struct jit_process *p, unsigned kind, uint64
 	return r < 0 ? r : 0;
 }
 
+/* The most memory for a file: little for a process's second one, so that both leave some. */
+static size_t most_of_file(const struct jit *j, const struct jit_process *p)
+{
+	return has_open(p) ? j->file_max / SECOND_PART : j->file_max;
+}
+
 bool jit_answer(struct jit *j, uint64_t id, int fd, uint64_t now_ns)
 {
 	if (!(id & JIT_REQUEST))
@@ -371,8 +378,8 @@ bool jit_answer(struct jit *j, uint64_t id, int fd, uint64_t now_ns)
 			if (f->state != JIT_FILE_ASKED || f->request != id)
 				continue;
 			f->request = 0;
-			if (fd >= 0 &&
-			    codereader_open(fd, (enum jit_kind)k, j->file_max, &f->reader) != 0)
+			if (fd >= 0 && codereader_open(fd, (enum jit_kind)k, most_of_file(j, p),
+						       &f->reader) != 0)
 				fd = -1;
 			if (fd < 0) {
 				absent(j, p, f, now_ns);

@@ -24,7 +24,7 @@
 #include "common/names/names.h"
 #include "common/wire/msg.h"
 
-#define JIT_MEMORY (96u << 20)	       /* bytes, of all maps and dumps; one may take a third */
+#define JIT_MEMORY (96u << 20)	       /* bytes, of all maps and dumps; one may take two thirds */
 #define JIT_PROCESSES 4096	       /* known at once */
 #define JIT_OPEN 96		       /* files open at once */
 #define JIT_IN_FLIGHT 12	       /* requests at a time */
@@ -86,7 +86,7 @@ enum jit_verdict {
 	JIT_LATER = 2,	 /* an answer is still to come, or the file was not read to its end */
 };
 
-/* total_max: bytes of memory; one file may take a third. -errno. */
+/* total_max: bytes of memory; one file may take two thirds. -errno. */
 int jit_init(struct jit *j, size_t total_max, int (*ask)(void *, const struct jit_request *),
 	     void *ctx);
 void jit_done(struct jit *j);

@@ -10,9 +10,9 @@
  * An owner who makes workers hang only harms itself. One worker at a time asks a foreign device or
  * a process, and two work for an owner in these lanes. While one hangs, all other requests for that
  * device or process are refused at once; if two hang, all of that owner in these lanes. One is
- * enough if half of the workers that may hang in a lane do. A worker that is given up is killed; it
- * counts until the kernel lets it end, and at least for WORKERPOOL_PENALTY_NS. A worker that lacks a
- * cpu does not hang, so it has WORKERPOOL_PATIENCE times as long.
+ * enough if half of the workers that may hang in a lane do. A worker that is given up is killed. It
+ * counts until the kernel lets it end, and at least for WORKERPOOL_PENALTY_NS. A worker that lacks
+ * a cpu does not hang, so it has WORKERPOOL_PATIENCE times as long.
  *
  * Requests are taken from the owners by turns, those for sampled files first. Places in the queue
  * are charged to the owner (OWNER_QUEUE), and so are workers that may hang (OWNER_OPENERS).
