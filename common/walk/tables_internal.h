@@ -14,7 +14,7 @@
 #ifndef COMMON_WALK_TABLES_INTERNAL_H
 #define COMMON_WALK_TABLES_INTERNAL_H
 
-#include <uthash.h>
+#include "common/base/hashtable.h"
 #include "common/walk/array.h"
 #include "common/walk/incoming.h"
 #include "common/walk/rules.h"

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
+#include "common/base/hashtable.h"
 
 #define PAGE 4096u
 

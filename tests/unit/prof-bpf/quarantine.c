@@ -154,6 +154,28 @@ Test(quarantine, server_of_files_blames_nobody_else)
 	cr_assert_eq(check(file(999, 1000)), QUARANTINE_FREE);
 }
 
+/* Its root can give a file any owner, and mount it on any device that it has. */
+Test(quarantine, a_container_blames_nobody_outside)
+{
+	for (uint64_t i = 1; i <= QUARANTINE_USER_DEATHS; i++) {
+		struct quarantine_key k = file(i, i % 2 ? 0 : 1000);
+
+		cr_assert_eq(check(k), QUARANTINE_FREE);
+		k.container = 5;
+		k.foreign_owner = i % 3 == 0;
+		cr_assert_eq(died(k, LASTWORD_CRASH),
+			     i < QUARANTINE_USER_DEATHS ? QUARANTINE_FREE : QUARANTINE_OF_USER);
+	}
+	struct quarantine_key inside = file(99, 1000);
+
+	inside.container = 5;
+	cr_assert_eq(check(inside), QUARANTINE_OF_USER);
+	inside.container = 6;
+	cr_assert_eq(check(inside), QUARANTINE_FREE);
+	cr_assert_eq(check(file(99, 1000)), QUARANTINE_FREE);
+	cr_assert_eq(check(file(99, 0)), QUARANTINE_FREE);
+}
+
 Test(quarantine, memory_is_bounded)
 {
 	for (uint64_t i = 1; i <= 3 * QUARANTINE_FILES_MAX; i++)

@@ -317,6 +317,16 @@ static void backing_ready(struct backing *b, int fd, uint64_t now_ns)
 	backing_ends(b, BACKING_READY);
 }
 
+/* The search goes through the mappings of all processes, so whoever makes it needed pays for it. */
+static struct mapper find_mapper(struct files *f, const struct mapper_search *s)
+{
+	const uint64_t began_ns = clock_mono_ns();
+	const struct mapper ret = f->config.find(f->config.ctx, s);
+
+	f->config.opened(f->config.ctx, s->backing->owner, clock_mono_ns() - began_ns);
+	return ret;
+}
+
 static void backing_opened(void *ctx, const struct opener_result *r)
 {
 	struct backing *b = ctx;
@@ -348,7 +358,7 @@ static void backing_opened(void *ctx, const struct opener_result *r)
 							      .tried_count = 1,
 							      .other_owner = r->status ==
 									     OPENER_TIMEOUT };
-			const struct mapper other = f->config.find(f->config.ctx, &search);
+			const struct mapper other = find_mapper(f, &search);
 
 			b->unmapped = !other.pid && r->status != OPENER_TIMEOUT;
 			b->asker = other;
@@ -413,8 +423,7 @@ static void submit_of(struct files *f, uint32_t owner, uint32_t most, uint64_t n
 		    !f->config.may_open(f->config.ctx, b->owner, now_ns))
 			return;
 		if (!f->config.mapped(f->config.ctx, b))
-			b->asker = f->config.find(f->config.ctx,
-						  &(struct mapper_search){ .backing = b });
+			b->asker = find_mapper(f, &(struct mapper_search){ .backing = b });
 		if (!b->asker.pid && !b->by_name) {
 			b->unmapped = true;
 			backing_ends(b, BACKING_FAILED);

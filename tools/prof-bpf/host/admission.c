@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <uthash.h>
+#include "common/base/hashtable.h"
 #include "common/base/clock.h"
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/host/eviction.h"

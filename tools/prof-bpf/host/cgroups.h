@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <uthash.h>
+#include "common/base/hashtable.h"
 #include "common/base/span.h"
 #include "tools/prof-bpf/host/host_types.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <uthash.h>
+#include "common/base/hashtable.h"
 #include <utlist.h>
 #include "common/base/clock.h"
 #include "common/wire/msg.h"

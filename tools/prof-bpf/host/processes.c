@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
+#include "common/base/hashtable.h"
 #include <utlist.h>
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/host/reach.h"

@@ -8,7 +8,7 @@
 #ifndef PROF_BPF_HOST_PROCESSES_H
 #define PROF_BPF_HOST_PROCESSES_H
 
-#include <uthash.h>
+#include "common/base/hashtable.h"
 #include "common/base/procfs.h"
 #include "common/walk/tables.h"
 #include "tools/prof-bpf/host/cgroups.h"

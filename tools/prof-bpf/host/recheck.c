@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <stdlib.h>
-#include <uthash.h>
+#include "common/base/hashtable.h"
 #include <utlist.h>
 #include "common/base/clock.h"
 #include "common/base/procfs.h"

@@ -9,7 +9,7 @@
 #ifndef PROF_BPF_OPEN_WORKERPOOL_INTERNAL_H
 #define PROF_BPF_OPEN_WORKERPOOL_INTERNAL_H
 
-#include <uthash.h>
+#include "common/base/hashtable.h"
 #include "tools/prof-bpf/open/workerpool.h"
 #include "tools/prof-bpf/owners/owners.h"
 

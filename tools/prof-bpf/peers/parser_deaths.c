@@ -18,6 +18,11 @@ static const char *const cost[] = {
 	[QUARANTINE_ROWS] = "have incomplete stacks", [QUARANTINE_NAMES] = "are not named"
 };
 
+static uint32_t container_of(const struct owner *w)
+{
+	return w ? w->key.container : 0;
+}
+
 struct quarantine_key parser_deaths_key(const struct host_file *f)
 {
 	return (struct quarantine_key){ .dev = f->dev,
@@ -25,12 +30,16 @@ struct quarantine_key parser_deaths_key(const struct host_file *f)
 					.ctime_ns = f->ctime_ns,
 					.size = f->size,
 					.uid = f->uid,
-					.foreign_owner = f->foreign_owner };
+					.foreign_owner = f->foreign_owner,
+					.container = container_of(host_file_owner(f)) };
 }
 
 static struct quarantine_key key_of_process(const struct host_process *h)
 {
-	return (struct quarantine_key){ .dev = QUARANTINE_PROCESS, .inode = h->id, .uid = h->uid };
+	return (struct quarantine_key){ .dev = QUARANTINE_PROCESS,
+					.inode = h->id,
+					.uid = h->uid,
+					.container = container_of(h->owner) };
 }
 
 bool parser_deaths_refuse(struct parser_deaths *d, enum quarantine_parser parser,
@@ -74,7 +83,12 @@ static void say_file(enum quarantine_parser parser, struct str name, enum lastwo
 
 static void say_user(enum quarantine_parser parser, const struct quarantine_key *of)
 {
-	if (of->foreign_owner || of->uid == 0)
+	if (of->container)
+		log_warning(
+			"container %u: %s repeatedly crashed or took too long on its files; for an "
+			"hour it gets none of them, so they %s",
+			(unsigned)of->container, parsers[parser], cost[parser]);
+	else if (of->foreign_owner || of->uid == 0)
 		log_warning(
 			"device %llu:%llu: %s repeatedly crashed or took too long on its files; "
 			"for an hour it gets none of them, so they %s",

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
+#include "common/base/hashtable.h"
 
 #define CRASHES_ALLOWED 1
 #define DOUBTS_ALLOWED 4
@@ -26,7 +26,7 @@ struct suspect {
 	UT_hash_handle hh;
 };
 
-enum blamed_kind { BLAMED_USER, BLAMED_THEIR_USER, BLAMED_GROUP, BLAMED_DEVICE };
+enum blamed_kind { BLAMED_USER, BLAMED_THEIR_USER, BLAMED_GROUP, BLAMED_DEVICE, BLAMED_CONTAINER };
 
 struct blamed_key {
 	uint64_t parser, kind, id, dev;
@@ -114,6 +114,11 @@ static unsigned charged_of(enum quarantine_parser parser, const struct quarantin
 	const uint64_t process = of->dev == QUARANTINE_PROCESS;
 	unsigned n = 0;
 
+	if (of->container) {
+		ret[n++] = (struct charged){ { parser, BLAMED_CONTAINER, of->container, 0 },
+					     QUARANTINE_USER_DEATHS };
+		return n;
+	}
 	if (of->foreign_owner) {
 		ret[n++] = (struct charged){ { parser, BLAMED_THEIR_USER, of->uid, of->dev },
 					     QUARANTINE_USER_DEATHS };

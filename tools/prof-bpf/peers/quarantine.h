@@ -14,8 +14,9 @@
  * After QUARANTINE_USER_DEATHS of a user, no file of the user is parsed for QUARANTINE_USER_NS.
  * After QUARANTINE_GROUP_DEATHS of a group, none of the group's is.
  *
- * - A group is the file system, for root's files (a container's root is one) and for files whose
- *   owners a file server reports.
+ * - Whatever is parsed for a container is charged to the container, like a user: its own root can
+ *   give a file any owner.
+ * - A group is the file system, for root's files and for files whose owners a file server reports.
  * - Otherwise a group is a range of 65,536 ids above the first 65,536, as user namespaces get them.
  *
  * A timeout counts as four crashes. Unexplained deaths must be twice as many, in a row.
@@ -43,6 +44,7 @@ struct quarantine_key {
 	uint64_t dev, inode, ctime_ns, size;
 	uint32_t uid;		/* the owner */
 	uint32_t foreign_owner; /* 1: a file server reports the owner */
+	uint32_t container;	/* for which it is parsed (owners.h); 0: none */
 };
 
 enum quarantine_verdict {
