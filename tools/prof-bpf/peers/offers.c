@@ -1,19 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/peers/offers.h"
 
+#include "common/base/numbers.h"
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/kernel/runtimes.h"
+#include "tools/prof-bpf/owners/owners.h"
 
 #define OFFER_NS 1000000000ull
+#define OWNERS_PART 4 /* of the offers, that one owner may make */
+
+/* Whether the owner may offer another file. Root's are those of the host's own programs. */
+static bool may_offer(struct owner *w, uint64_t now_ns)
+{
+	if (!w || (!w->key.uid && !w->key.container))
+		return true;
+	if (w->offers_paid_ns > now_ns + OFFERS_MAX * OFFER_NS)
+		return false;
+	w->offers_paid_ns = numbers_larger(w->offers_paid_ns, now_ns) + OWNERS_PART * OFFER_NS;
+	return true;
+}
 
 void offers_add(struct offers *o, struct host_file *f, bool chosen, uint64_t now_ns)
 {
 	if (!o->wanted || f->offered || f->described || o->count == OFFERS_MAX ||
 	    o->paid_ns > now_ns + OFFERS_MAX * OFFER_NS || !f->path ||
-	    !(chosen || runtimes_is_named(f->path)))
+	    !(chosen || runtimes_is_named(f->path)) || !may_offer(host_file_owner(f), now_ns))
 		return;
-	o->paid_ns = (o->paid_ns > now_ns ? o->paid_ns : now_ns) + OFFER_NS;
+	o->paid_ns = numbers_larger(o->paid_ns, now_ns) + OFFER_NS;
 	f->offered = true;
 	f->flags |= FILE_OFFERED;
 	o->files[o->count++] = f->id;

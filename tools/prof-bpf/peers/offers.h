@@ -5,7 +5,7 @@
  * until then its frames are native ones.
  *
  * Anybody may name a file like an interpreter. So at most OFFERS_MAX offers are open, plus one per
- * second.
+ * second. A quarter of these may be an owner's, except for root.
  */
 #ifndef PROF_BPF_PEERS_OFFERS_H
 #define PROF_BPF_PEERS_OFFERS_H
