@@ -100,8 +100,8 @@ report() {
 # The sanitizers' tree, and what runs in both.
 sanitized() {
 	chrt -i 0 make -k SAN=asan sanitized >$said/asan.log 2>&1
-	units asan units SAN=asan -j"$(nproc)"
-	units release bare-units -j"$(nproc)"
+	units asan units SAN=asan -j"$workers"
+	units release bare-units -j"$workers"
 }
 
 # Most tests mostly wait for their time to be over.

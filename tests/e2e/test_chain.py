@@ -3,7 +3,7 @@
 debug file."""
 import pytest
 
-from conftest import few, record
+from conftest import few, of_which_check_has, record
 
 
 def shape(stack, n, root):
@@ -24,9 +24,9 @@ def shape(stack, n, root):
     return rest[:len(chain)] == chain and (len(rest) == len(chain) or not chain)
 
 
-@pytest.mark.parametrize("n, threaded", [
-    (10, False), (300, True), (1000, False), (1000, True),
-    pytest.param(10, True, marks=pytest.mark.all), pytest.param(300, False, marks=pytest.mark.all)])
+@pytest.mark.parametrize("n, threaded", of_which_check_has(
+    [(n, threaded) for n in (10, 300, 1000) for threaded in (False, True)],
+    [(10, False), (1000, True)]))
 def test_every_stack_of_a_chain_is_whole_and_named(tmp_path, chain, n, threaded):
     command = [chain(n), "2"] + (["t"] if threaded else [])
     got = record(tmp_path, "-F", "499", command=command)

@@ -165,7 +165,7 @@ static void judge_samples(struct doctor *d)
 	struct check c;
 
 	check_init(&c, "self-test: samples");
-	check_found(&c, "%lu of a program that spun for %u s, at %d Hz%s%s", t->seen.samples,
+	check_found(&c, "%lu of a program that spun for %g s, at %d Hz%s%s", t->seen.samples,
 		    t->seconds, SELFTEST_HZ, t->trouble[0] ? "; " : "", t->trouble);
 	if (!t->seen.samples)
 		check_fail(&c, "a profile would be empty",

@@ -58,7 +58,7 @@ static pid_t start_spinner(pid_t parent)
 	return pid;
 }
 
-static pid_t start_run(pid_t parent, pid_t spinner, unsigned seconds, bool unsafe, int output,
+static pid_t start_run(pid_t parent, pid_t spinner, double seconds, bool unsafe, int output,
 		       int said)
 {
 	const pid_t pid = fork();
@@ -140,7 +140,7 @@ static void take_trouble(int fd, int status, struct selftest *t)
 	munmap((void *)(uintptr_t)text, n);
 }
 
-static int run_once(unsigned seconds, bool ignore_unsafe_kernel, struct selftest *ret)
+static int run_once(double seconds, bool ignore_unsafe_kernel, struct selftest *ret)
 {
 	const pid_t parent = getpid();
 	pid_t spinner = -1, run = -1;
@@ -182,7 +182,7 @@ static int run_once(unsigned seconds, bool ignore_unsafe_kernel, struct selftest
 
 int selftest_run(bool ignore_unsafe_kernel, struct selftest *ret)
 {
-	static const unsigned seconds[] = { 1, 10 };
+	static const double seconds[] = { 0.5, 10 };
 	int r = 0;
 
 	for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++) {

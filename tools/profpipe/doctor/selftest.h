@@ -13,7 +13,7 @@
 
 struct selftest {
 	struct tally seen;
-	unsigned seconds;  /* of sampling */
+	double seconds;	   /* of sampling */
 	char trouble[256]; /* the error of a failed run, escaped; else empty */
 };
 /* Runs for a second. If that shows too little, as on a busy or slow host, runs once more for ten
