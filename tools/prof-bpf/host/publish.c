@@ -160,9 +160,11 @@ ssize_t host_mappings(struct host *h, struct host_process *of, uint64_t time_ns,
 	uint32_t left_out;
 
 	_Static_assert(offsetof(struct process, pub) == 0, "one is the head of the other");
-	const struct turns_timer began = turns_large(p) ? turns_begin() : (struct turns_timer){ 0 };
+	const bool large = turns_large(p);
+	const uint64_t now_ns = clock_mono_ns();
+	const struct turns_timer began = large ? turns_begin() : (struct turns_timer){ 0 };
 
-	if (turns_large(p) && !turns_may(h, p->pub.owner, true, began.wall_ns)) {
+	if (!turns_may(h, p->pub.owner, large, now_ns)) {
 		owner_refuse(p->pub.owner, OWNER_MAPS_CPU, 1);
 		return -EAGAIN;
 	}
@@ -172,8 +174,10 @@ ssize_t host_mappings(struct host *h, struct host_process *of, uint64_t time_ns,
 		n = (ssize_t)fit_publish(h, (size_t)n, TABLES_MAX_MAPPINGS);
 	if (n > 0 && p->displaced)
 		n = (ssize_t)as_of(h, p, (size_t)n, time_ns);
-	if (began.wall_ns)
+	if (large)
 		turns_end(h, p->pub.owner, true, began);
+	else if (n > 0)
+		turns_spend(h, p->pub.owner, false, (uint64_t)n * TURNS_GATHER_NS, now_ns);
 	*ret = h->publish;
 	*ret_whole = p->maps && !left_out && !p->wants_maps && !p->reading;
 	return n;

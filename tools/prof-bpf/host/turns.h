@@ -28,6 +28,7 @@
 #define TURNS_TICK_NS 5000000ull /* for large processes in one tick */
 #define TURNS_PUBLISH_NS 5000u	 /* assumed for publishing a process that is not large */
 #define TURNS_RECORD_NS 200u	 /* assumed for a record of a mapping */
+#define TURNS_GATHER_NS 100u	 /* likewise, for a mapping that a deferred walk needs */
 
 struct host;
 struct owner;
