@@ -16,6 +16,7 @@ from types import SimpleNamespace
 import pytest
 
 from conftest import BUILD, profpipe
+from fairness import as_user, end
 from recordings import messages
 from running import NOBODY, Run
 
@@ -687,3 +688,29 @@ def test_a_bad_target_is_refused_in_one_line(tmp_path, args, status, said):
                        cwd=tmp_path, timeout=20)
     assert (p.returncode, p.stderr.count("\n")) == (status, 1), p.stderr
     assert p.stderr.startswith(f"prof-bpf: error: {said}") and not os.listdir(tmp_path)
+
+
+TWO_USERS = """for user in 3001 3002; do
+    setpriv --reuid=$user --clear-groups sh -c 'while :; do :; done' &
+done
+sleep 10"""
+
+
+def test_the_users_of_a_container_are_one_owner(tmp_path):
+    """A container's root can take any user id. On the host a user is an owner of its own."""
+    out = tmp_path / "out.prof"
+    with subprocess.Popen(["unshare", "-pf", "--kill-child", "sh", "-c", TWO_USERS]) as inside:
+        host = [as_user(uid, ["sh", "-c", "while :; do :; done"]) for uid in (3003, 3004)]
+        try:
+            profpipe("record", "-q", "-F", "99", "-d", "2", "-o", out)
+        finally:
+            end(host)
+            inside.kill()
+    # A process has its user in the eighth field and its owner, container << 32 | user, in the
+    # tenth.
+    processes = [fields for kind, fields in messages(out.read_bytes()) if kind == PROCESS]
+    owners = {p[7]: p[9] for p in processes if len(p) > 9 and 3000 < p[7] < 3005}
+    assert set(owners) == {3001, 3002, 3003, 3004}
+    assert owners[3003] == 3003 and owners[3004] == 3004
+    assert owners[3001] == owners[3002] and owners[3001] >> 32
+    assert owners[3001] & 0xffffffff == 0
