@@ -2,6 +2,7 @@
 #include "tools/prof-bpf/owners/owners.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <utlist.h>
 #include "common/base/fairshare.h"
@@ -50,6 +51,16 @@ void owners_free(struct owners *o)
 		free(w);
 	}
 	free(o);
+}
+
+const char *owner_text(const struct owner *w, char to[static OWNER_TEXT])
+{
+	const int n = snprintf(to, OWNER_TEXT, "user %u", (unsigned)w->key.uid);
+
+	if (w->key.container)
+		snprintf(to + n, (size_t)(OWNER_TEXT - n), " (container %u)",
+			 (unsigned)w->key.container);
+	return to;
 }
 
 struct owner *owner_get(struct owner *w)

@@ -57,6 +57,10 @@ static inline uint64_t owner_word(const struct owner *w)
 	return (uint64_t)w->key.container << 32 | w->key.uid;
 }
 
+#define OWNER_TEXT 48
+/* `user 5`, or with a container `user 5 (container 7)`, for messages. Returns to. */
+const char *owner_text(const struct owner *w, char to[static OWNER_TEXT]);
+
 struct owners;
 
 /* -ENOMEM. The caller owns *ret. */

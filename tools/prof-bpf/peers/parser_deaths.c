@@ -118,10 +118,12 @@ void parser_deaths_rows(void *ctx, struct str name, const struct quarantine_key 
 
 void parser_deaths_aside(void *ctx, const struct owner *owner)
 {
+	char text[OWNER_TEXT];
+
 	(void)ctx;
-	log_warning("user %u: unwind rows of this user's programs take long to make, so those of "
+	log_warning("%s: unwind rows of this owner's programs take long to make, so those of "
 		    "others come first; until then these programs lose stacks",
-		    (unsigned)owner->key.uid);
+		    owner_text(owner, text));
 }
 
 void parser_deaths_names(struct parser_deaths *d, const struct lastword *last)

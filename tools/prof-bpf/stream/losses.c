@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/stream/losses.h"
 
-#include <stdio.h>
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "tools/prof-bpf/host/host.h"
@@ -121,14 +120,11 @@ static void log_refused(struct losses *l)
 			continue;
 		l->refused[t] = r.most->refused[t];
 		l->refused_ns[t] = now_ns;
-		char container[32] = "";
+		char owner[OWNER_TEXT];
 
-		if (r.most->key.container)
-			snprintf(container, sizeof(container), " (container %u)",
-				 r.most->key.container);
-		log_warning("user %u%s takes more than its share of %s; only its own programs lose "
-			    "stacks and names",
-			    r.most->key.uid, container, text[t]);
+		log_warning("%s takes more than its share of %s; only its own programs lose stacks "
+			    "and names",
+			    owner_text(r.most, owner), text[t]);
 	}
 }
 
