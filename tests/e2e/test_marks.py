@@ -6,7 +6,8 @@ import sys
 
 from conftest import profpipe, record
 
-NAMES = ["do_sys_open_[k]", "[truncated: no-rows]", "[truncated; no-rows]", "[kernel+0x12]"]
+NAMES = ["do_sys_open_[k]", "run_[c2]", "[truncated: no-rows]", "[truncated; no-rows]",
+         "[kernel+0x12]"]
 
 # Each function calls the next; the last one spins for as many rounds as main asks for.
 HEAD = """
@@ -73,12 +74,12 @@ def test_functions_called_like_marks_are_shown_as_functions(tmp_path):
     got = record(tmp_path, "-F", "199", command=[program])
     mine = [(s, n) for s, n in got.stacks if s[0] == "imitator" and "main" in s]
     total = sum(n for _, n in mine)
-    shown = [r"do_sys_open_\[k]", r"\[truncated: no-rows]", r"\[truncated: no-rows]",
-             r"\[kernel+0x12]"]
-    whole = sum(n for s, n in mine if list(s[s.index("main") + 1:][:4]) == shown)
+    shown = [r"do_sys_open_\[k]", r"run_\[c2]", r"\[truncated: no-rows]",
+             r"\[truncated: no-rows]", r"\[kernel+0x12]"]
+    whole = sum(n for s, n in mine if list(s[s.index("main") + 1:][:len(shown)]) == shown)
     assert total >= 20 and whole >= 0.9 * total, got.stacks
     for s, _ in mine:
-        user = s[s.index("main"):][:5]
+        user = s[s.index("main"):][:1 + len(shown)]
         assert not any(f.endswith("_[k]") or f.startswith(("[truncated:", "[kernel")) for f in user)
     names = {t["name"]: t["kind"] for t in got.summary["top"]}
     assert names[r"\[kernel+0x12]"] == "native", names

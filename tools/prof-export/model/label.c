@@ -91,23 +91,31 @@ static bool is_placeholder(struct str s)
 	       (ends_with(s, STR_LIT(" gone]")) || ends_with(s, STR_LIT(" memory not read]")));
 }
 
-/* Where the bracket of an ending `_[k]` stands; 0: s has none. */
-static size_t find_tail(struct str s)
+/* Where the bracket of an ending such as `_[k]` stands; 0: s has none. Interpreted frames may have
+ * the marks of kinds of code themselves (epoch.c). */
+static size_t find_tail(struct str s, bool interpreted)
 {
-	size_t at = s.len < 3 ? 0 : s.len - 3;
+	static const char *const marks[] = { "[k]", "[i]", "[c1]", "[c2]", "[n]" };
+	const size_t count = interpreted ? 1 : sizeof(marks) / sizeof(marks[0]);
 
-	if (!at || memcmp(s.data + at, "[k]", 3) != 0)
-		return 0;
-	while (at && s.data[at - 1] == '\\')
-		at--;
-	return at && s.data[at - 1] == '_' ? s.len - 3 : 0;
+	for (size_t i = 0; i < count; i++) {
+		const struct str mark = str_from(marks[i]);
+		size_t at = s.len - mark.len;
+
+		if (s.len <= mark.len || !ends_with(s, mark))
+			continue;
+		while (at && s.data[at - 1] == '\\')
+			at--;
+		return at && s.data[at - 1] == '_' ? s.len - mark.len : 0;
+	}
+	return 0;
 }
 
 static int guard_name(struct buf *b, size_t from, bool interpreted)
 {
 	const struct str s = { .data = (const char *)b->data + from,
 			       .len = (uint32_t)(b->len - from) };
-	const size_t tail = find_tail(s);
+	const size_t tail = find_tail(s, interpreted);
 	uint32_t head = 0;
 
 	/* A name that already has backslashes there gets one more, so that no two names look alike.
