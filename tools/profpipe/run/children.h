@@ -64,10 +64,12 @@ struct child_start {
 	uid_t uid;
 	gid_t gid;
 };
+enum child_verdict {
+	CHILD_NO_NULL = 1, /* /dev/null, for descriptors 0 and 1, cannot be opened */
+};
 /* Starts the tool that lies beside this binary, or where `make install` put it. The pipes get the
- * numbers 3 (status) and 4 (life). Keeps the costs of former incarnations. CHILD_NO_NULL; -errno,
- * also of exec. */
-#define CHILD_NO_NULL 1 /* /dev/null, for descriptors 0 and 1, cannot be opened */
+ * numbers 3 (status) and 4 (life). Keeps the costs of former incarnations. 0, enum child_verdict;
+ * -errno, also of exec. */
 int child_start(struct child *c, const struct child_start *how);
 /* The reason and the remedy for an error of child_start; static text. */
 const char *child_trouble(int r);

@@ -9,12 +9,14 @@
 #include <stdint.h>
 #include "common/status/check.h"
 
-#define LIMITS_TOO_LOW 1 /* logged, with the limit and the value it needs */
+enum limits_verdict {
+	LIMITS_TOO_LOW = 1, /* logged, with the limit and the value that the tools need */
+};
 
 /* The check of limit i, from 0 on, for doctor. False: there are no more. */
 bool limits_check(size_t i, struct check *ret);
 /* Raises the soft limits as far as the tools need and the hard ones allow. The tools inherit them.
- * 0, LIMITS_TOO_LOW, -errno. */
+ * 0, enum limits_verdict, -errno. */
 int limits_raise(void);
 /* The same, without a message or a refusal. 0, -errno. */
 int limits_lift(void);

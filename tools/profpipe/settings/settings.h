@@ -24,11 +24,13 @@ struct settings {
 	size_t count;
 };
 
-#define SETTINGS_BAD 1 /* some lines were refused, each by the callback */
+enum settings_verdict {
+	SETTINGS_BAD = 1, /* some lines were refused; the callback got each of them */
+};
 /* Gets each refused line. key: may be NULL, and may hold any bytes. why: "reason; remedy". */
 typedef void settings_refuse(void *ctx, unsigned line, const char *key, const char *why);
-/* Adds the settings of a file to an empty *s, also after a refused line. 0, SETTINGS_BAD, or
- * -ENOMEM. settings_done frees in each case. */
+/* Adds the settings of a file to an empty *s, also after a refused line. 0, enum
+ * settings_verdict, -ENOMEM. In each case, free it with settings_done. */
 int settings_parse(struct settings *s, struct str text, settings_refuse *refuse, void *ctx);
 void settings_done(struct settings *s);
 
