@@ -301,9 +301,11 @@ static int check_delivery(const struct service *s)
 
 	if (!r)
 		return EXITS_GO_ON;
-	if (r < 0)
-		return cmdline_refuse_all("prof-send cannot be run: %s; install it beside profpipe",
-					  strerror(-r));
+	if (r < 0) {
+		log_error("prof-send: cannot be started: %s; install it beside profpipe",
+			  strerror(-r));
+		return EXITS_FAILED;
+	}
 	const struct setting *at = meant(s, text);
 
 	if (at)
