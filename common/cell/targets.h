@@ -91,14 +91,14 @@ static inline bool targets_repeat(int val)
 	"  --cgroup PATH       those of this cgroup and of all below it\n" \
 	"  --container ID      those of a container, by the first 12 to 64 digits of its id\n" \
 	"  --unit NAME         those of a systemd unit\n" \
-	"  --comm NAME         those of this name; NAME*: of any name that begins so\n" \
+	"  --comm NAME         those of this name; NAME*: those whose name begins with NAME\n" \
 	"  --user USER         those of a user, by name or number\n" \
 	"  --exclude-cgroup PATH, --exclude-container ID, --exclude-unit NAME,\n" \
 	"  --exclude-comm NAME, --exclude-user USER, --exclude-pid PID\n" \
 	"                      leave these out, whatever else they match\n" \
 	"  --descendants       --pid and --exclude-pid also name all descendants\n" \
 	"  --cpu LIST          sample only these cpus, such as 0-3,5\n" \
-	"  --min-age SECONDS   sample only processes that began at least so long ago\n" \
+	"  --min-age SECONDS   sample only processes that are at least this old\n" \
 	"Each may be repeated. A process must match one value of each kind that is given.\n" \
 	"Cgroups, containers and units are one kind.\n"
 

@@ -30,7 +30,7 @@ static const char usage[] =
 	"                          otlp: make windows longer or shorter by up to this\n"
 	"                          (default 20)\n"
 	"      --receiver collector|devfiler\n"
-	"                          otlp: write what this one accepts (default collector)\n"
+	"                          otlp: write for this receiver (default collector)\n"
 	"  -s, --stats             also print figures and the hottest functions to standard error\n"
 	"  -m, --memory SIZE       keep at most this much of the stream (default 256M); samples\n"
 	"                          beyond it are counted as lost\n"
