@@ -219,8 +219,8 @@ int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *
 		signal(SIGPIPE, SIG_IGN);
 		if (flags < 0 || fcntl(d->status_fd, F_SETFL, flags | O_NONBLOCK)) {
 			r = -errno;
-			log_error("--status-fd: %d: cannot be made non-blocking: %s", d->status_fd,
-				  strerror(-r));
+			log_error("--status-fd: %d: cannot be made non-blocking: %s; pass a pipe",
+				  d->status_fd, strerror(-r));
 			return r;
 		}
 	}
@@ -239,8 +239,9 @@ int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *
 			  "or with its own ids",
 			  tool_names[tool], (unsigned)s->uid, (unsigned)s->gid, step, strerror(-r));
 	else if (r)
-		log_error("%s cannot drop its rights: %s: %s", tool_names[tool], step,
-			  strerror(-r));
+		log_error(
+			"%s cannot drop its rights: %s: %s; report this, with the kernel's version",
+			tool_names[tool], step, strerror(-r));
 	if (!r && d->confined)
 		r = d->confined(d->confined_ctx);
 	if (!r && has_cell(tool))

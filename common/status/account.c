@@ -152,7 +152,7 @@ const char *account_loss(const struct status *f)
 	bool any = false;
 
 	if (account_falsified(f))
-		return "what came is not what prof-bpf sent";
+		return "the samples differ from those that prof-bpf sent";
 	for (unsigned i = 0; i < STATUS_REASONS; i++)
 		any |= f->lost[i] != 0;
 	if (lost_samples(f->lost))

@@ -99,7 +99,7 @@ def test_a_recording_is_sent(tmp_path):
     (["--otlp", "ftp://localhost"], 2, "--otlp: ftp://localhost"),
     (["--otlp", "http://127.0.0.1:1", "-o", "x.txt"], 2, "--otlp: not together with -o"),
     (["--otlp", "http://127.0.0.1:1", "--otlp-header-file", "/no/such"], 1, "/no/such: "),
-    (["--otlp", "URL"], 1, "run.prof: not all of it was delivered"),
+    (["--otlp", "URL"], 1, "run.prof: some requests were not delivered;"),
 ])
 def test_a_report_that_is_not_sent_says_why_in_one_line(tmp_path, args, status, words):
     out = tmp_path / "run.prof"

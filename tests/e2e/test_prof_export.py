@@ -241,8 +241,8 @@ def test_gaps_are_counted_as_lost():
 def test_stream_that_was_cut_is_written_and_exits_3(fmt, tmp_path):
     out = tmp_path / "out"
     p = export(HELLO + "\n" + BODY, "-f", fmt, "-o", out, code=3)
-    assert (p.err == f"prof-export: error: standard input: was cut short; {out} holds what came "
-            "until then\n")
+    assert (p.err == f"prof-export: error: standard input: was cut short; {out} holds the part "
+            "that arrived\n")
     if fmt == "folded":
         assert out.read_text() == folded(WHOLE)
     elif fmt == "stream":

@@ -80,8 +80,10 @@ static void read_kernel(struct hello *h)
 	struct span id;
 
 	if (n < 0)
-		log_info("/sys/kernel/notes: %s; the kernel's build id is unknown",
-			 strerror(-(int)n));
+		log_info(
+			"/sys/kernel/notes: %s; the stream has no build id of the kernel; make the "
+			"file readable",
+			strerror(-(int)n));
 	if (n <= 0 || !notes_find((struct span){ .data = notes, .len = (size_t)n }, "GNU",
 				  NT_GNU_BUILD_ID, sizeof(h->kernel_build_id), &id))
 		return;

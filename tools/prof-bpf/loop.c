@@ -270,7 +270,10 @@ static void conclude(struct prof *p)
 	p->samples.ended = true;
 	int r = emit_end(p->output.emit, p->end);
 	if (r && r != -ENOTCONN)
-		log_warning("the end of the stream could not be sent: %s", strerror(-r));
+		log_warning(
+			"the end of the stream cannot be sent: %s; outputs call the profile cut "
+			"short; leave the run more memory",
+			strerror(-r));
 	/* Nobody is there to take the end. With a launcher, another prof-symd may come until the
 	 * launcher says otherwise. */
 	if (!p->output.bus || (!p->output.has_peer && p->options.deploy.life_fd < 0))
@@ -419,7 +422,7 @@ static void hear_late_loader(struct prof *p)
 		return;
 	log_error(
 		"prof-bpf-loader ended, and only it can load the programs that read interpreters; "
-		"prof-bpf must be started again (profpipe does this)");
+		"restart prof-bpf (profpipe does so)");
 	p->again = p->output.bus != NULL;
 	p->failed = p->exit_now = true;
 }
@@ -431,7 +434,7 @@ static void run_helpers(struct prof *p, uint64_t now)
 	if (!workerpool_lost(p->pool) || p->failed)
 		return;
 	log_error("prof-bpf-keeper ended, and only its workers can open files; "
-		  "prof-bpf must be started again (profpipe does this)");
+		  "restart prof-bpf (profpipe does so)");
 	p->again = p->output.bus != NULL;
 	p->failed = p->exit_now = true;
 }
@@ -522,7 +525,9 @@ static void peer_ran(struct prof *p, struct peer_turn *turn, const char *name,
 	if (!r && !turn->rests)
 		return;
 	if (r && !turn->failures++)
-		log_warning("the %s route failed: %s; prof-bpf keeps retrying", name, strerror(-r));
+		log_warning("messages of %s cannot be handled: %s; prof-bpf tries again; leave the "
+			    "run more memory if this goes on",
+			    name, strerror(-r));
 	if (turn->rests != (r != 0))
 		listen(p, r == 0);
 	turn->rests = r != 0;
@@ -533,7 +538,7 @@ static void run_rows(struct prof *p)
 	uint16_t slot;
 
 	p->rows.due = false;
-	peer_ran(p, &p->rows, "rows", listen_to_rows,
+	peer_ran(p, &p->rows, "prof-deltas", listen_to_rows,
 		 row_server_run(p->row_server, clock_mono_ns()));
 	while (row_server_take_unopened(p->row_server, &slot)) {
 		struct host_file *f = host_slot_file(p->host, slot);
@@ -552,7 +557,8 @@ static void run_routes(struct prof *p)
 		run_rows(p);
 	if (p->file_server && p->files.due) {
 		p->files.due = false;
-		peer_ran(p, &p->files, "files", listen_to_files, file_server_run(p->file_server));
+		peer_ran(p, &p->files, "prof-symd", listen_to_files,
+			 file_server_run(p->file_server));
 	}
 }
 

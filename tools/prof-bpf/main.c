@@ -62,6 +62,7 @@ static int fail(const char *what, int r, const char *remedy)
 
 #define REMEDY_MEMORY "leave the run more memory, in its cgroup or by --memory-limit"
 #define REMEDY_FILES "allow more open files (ulimit -n, fs.file-max)"
+#define REMEDY_PROCESSES "allow more processes (ulimit -u, pids.max)"
 
 static bool follows_forks(const struct options *o)
 {
@@ -126,7 +127,9 @@ static int open_output(struct prof *p)
 	}
 	o->fd = o->file.fd;
 	r = outfile_hand_over(&o->file);
-	return r ? fail("the keeper of the output cannot be started", r, "") : 0;
+	return r ? fail("the process that renames the output cannot be started", r,
+			REMEDY_PROCESSES)
+		 : 0;
 }
 
 /* A recording that was cut is all that there is. */
@@ -171,7 +174,9 @@ static int open_privileged(struct prof *p)
 					   .deploy = &p->options.deploy };
 	r = cpus_start(&later, &p->cpus);
 	if (r)
-		log_warning("cpus that come online later are not sampled: %s", strerror(-r));
+		log_warning("cpus that come online later are not sampled: prof-cpus cannot be "
+			    "started: %s; " REMEDY_PROCESSES,
+			    strerror(-r));
 	return 0;
 }
 
@@ -219,13 +224,15 @@ static int load_bpf(struct prof *p)
 	if (p->options.deploy.run_dir) {
 		r = loader_start_late(p->loader);
 		if (r)
-			return fail("prof-bpf-loader", r, "allow processes to be started");
+			return fail("prof-bpf-loader cannot be started", r, REMEDY_PROCESSES);
 		/* Its programs are small, and most hosts run it. So its first frames are read. */
 		(void)loader_runtime(p->loader, RUNTIME_PYTHON);
 	}
 	r = kernel_names_open(&p->names, p->budget.limit < BUDGET_DEFAULT);
 	if (r)
-		log_warning("/proc/kallsyms: %s; kernel functions have no names", strerror(-r));
+		log_warning("/proc/kallsyms: %s; kernel functions have no names; see `profpipe "
+			    "doctor`",
+			    strerror(-r));
 	loader_tables(p->loader, &c);
 	r = share_tables(p, &c.max_bytes);
 	if (r)
@@ -687,12 +694,15 @@ static int set_up(struct prof *p)
 	if (!r && !p->options.deploy.run_dir) {
 		r = extractor_start(&p->extractor);
 		if (r)
-			fail("prof-deltas", r, "install it beside prof-bpf");
+			fail("prof-deltas cannot be started", r, "install it beside prof-bpf");
 	}
 	if (!r) {
 		r = closing_start();
 		if (r)
-			log_warning("no thread can be started to close files: %s", strerror(-r));
+			log_warning(
+				"no thread can be started to close files: %s; closing one may now "
+				"delay samples; " REMEDY_PROCESSES,
+				strerror(-r));
 		r = opener_new(p->pool, p->budget.limit / COPIES_PART, &p->opener);
 	}
 	if (!r && p->options.deploy.run_dir) {

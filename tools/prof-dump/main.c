@@ -294,12 +294,14 @@ static void say(const struct live *l, bool all, int r)
 		break;
 	case -ESRCH:
 	case -ENOENT:
-		log_error("%d: ended before the dump", l->pid);
+		log_error("%d: ended before the dump; give a process that still runs", l->pid);
 		break;
 	case -EPIPE: /* the other half has logged the reason */
 		break;
 	default:
-		log_error("%d: cannot be dumped: %s", l->pid, strerror(r < 0 ? -r : EPROTO));
+		log_error("%d: cannot be dumped: %s; see the limits of open files and memory "
+			  "(ulimit -n, memory.max)",
+			  l->pid, strerror(r < 0 ? -r : EPROTO));
 	}
 }
 
@@ -392,7 +394,9 @@ static int dump_core(const struct options *o, int argc, char **argv)
 	}
 	close(fd);
 	if (r) {
-		log_error("%s: cannot be dumped: %s", o->what, strerror(-r));
+		log_error("%s: cannot be dumped: %s; see the limits of open files and memory "
+			  "(ulimit -n, memory.max)",
+			  o->what, strerror(-r));
 		return EXITS_FAILED;
 	}
 	return finish(walker, -1, NULL);

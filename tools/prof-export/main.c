@@ -131,11 +131,11 @@ static int finish(const struct options *o, int verdict, const char *what, const 
 			(unsigned long long)model_totals(session.model)->unkept,
 			o->session.memory_max >> 20, o->deploy.run_dir ? "memory-limit" : "memory");
 	if (verdict == STREAM_MALFORMED || verdict == STREAM_SCHEMA)
-		log_error("%s: is damaged; %s holds what came before the damage", what, output);
+		log_error("%s: is damaged; %s holds the part before the damage", what, output);
 	else if (!ended_well() && o->deploy.run_dir) /* the launcher logs the reason */
-		log_warning("%s: has no end message; %s holds what came until then", what, output);
+		log_warning("%s: has no end message; %s holds the part that arrived", what, output);
 	else if (!ended_well())
-		log_error("%s: was cut short; %s holds what came until then", what, output);
+		log_error("%s: was cut short; %s holds the part that arrived", what, output);
 	return verdict == STREAM_MALFORMED || verdict == STREAM_SCHEMA || !ended_well()
 		       ? EXITS_CUT
 		       : EXITS_DONE;
@@ -190,7 +190,9 @@ static int open_output(struct outfile *f, const struct options *o)
 	r = outfile_hand_over(f);
 	if (!r)
 		return EXITS_GO_ON;
-	log_error("%s: its keeper cannot be started: %s", o->output, strerror(-r));
+	log_error("%s: the process that renames it cannot be started: %s; allow more processes "
+		  "(ulimit -u, pids.max)",
+		  o->output, strerror(-r));
 	outfile_drop(f);
 	return EXITS_FAILED;
 }
@@ -482,7 +484,7 @@ static int take_message(struct receiver *r, const struct buf *message)
 
 	sending_feed(&sending, buf_span(message));
 	if (e == STREAM_MALFORMED)
-		log_warning("prof-symd sent an invalid message; what came before is kept");
+		log_warning("prof-symd sent an invalid message; the stream before it is kept");
 	else if (e || !session.lost)
 		return e;
 	r->deaf = true;

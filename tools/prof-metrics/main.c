@@ -231,7 +231,10 @@ int main(int argc, char **argv)
 		MHD_OPTION_NOTIFY_CONNECTION, on_connection, &guests, MHD_OPTION_END);
 
 	if (!d) {
-		log_error("the server cannot be made: %s", strerror(errno));
+		log_error(
+			"the HTTP server cannot be started: %s; raise the limits of open files and "
+			"memory (ulimit -n, memory.max)",
+			strerror(errno));
 		return EXITS_FAILED;
 	}
 	const int status = confine_seal() ? EXITS_FAILED : serve(d, &s);

@@ -158,7 +158,10 @@ static int confine(const struct options *o)
 	const int r = sandbox_enter(&sandbox, &step);
 
 	if (r)
-		log_error("prof-send cannot drop its rights: %s: %s", step, strerror(-r));
+		log_error(
+			"prof-send cannot drop its rights: %s: %s; report this, with the kernel's "
+			"version",
+			step, strerror(-r));
 	return r || confine_enter(&job.confine, o, job.spool.folder) ? EXITS_FAILED : EXITS_GO_ON;
 }
 

@@ -89,7 +89,9 @@ static bool start_dwarf(struct heap heap)
 					  heap.most + heap.beside, &control);
 
 	if (r) {
-		log_error("cannot start the process that reads files: %s", strerror(-r));
+		log_error("the process that starts readers of files cannot be started: %s; "
+			  "allow more processes (ulimit -u, pids.max)",
+			  strerror(-r));
 		return false;
 	}
 	program_use_keeper(control, FILEWORKER_LIFE_S, heap.first, heap.beside);
@@ -108,7 +110,9 @@ static int start_dwarf_confined(void *ctx)
 	const int r = WORKERCELL_ASAN ? 0 : sandbox_lower(RLIMIT_DATA, heap->own_fence);
 
 	if (r)
-		log_error("cannot limit the memory: %s", strerror(-r));
+		log_error(
+			"prof-symd's memory cannot be limited: %s; this is a bug: report this line",
+			strerror(-r));
 	return r;
 }
 
@@ -149,11 +153,12 @@ static int say_served(int r, const struct serve_counts *c)
 	switch (r) {
 	case 0:
 		if (c->keeper_gone)
-			log_warning("the keeper of the debug-information workers ended or hangs; "
-				    "prof-symd passed on what came until then, and exits");
+			log_warning("the process that starts readers of files ended or hangs; "
+				    "prof-symd passed on the stream until then, and exits; "
+				    "restart it (profpipe does so)");
 		else if (c->peer_lost)
-			log_warning("prof-bpf went before the end of its stream; "
-				    "what came until then was passed on");
+			log_warning("prof-bpf went before the end of its stream; prof-symd passed "
+				    "on the part before; see prof-bpf's own messages");
 		return c->peer_lost ? EXITS_AGAIN : EXITS_DONE;
 	case SERVE_LIFE_OVER:
 		return EXITS_FAILED;
@@ -161,7 +166,7 @@ static int say_served(int r, const struct serve_counts *c)
 		log_error("prof-export: ended before the stream; see its own messages");
 		return EXITS_AGAIN;
 	case SERVE_MALFORMED:
-		log_error("prof-bpf: sent an invalid message; what came before was passed on; "
+		log_error("prof-bpf: sent an invalid message; the stream before it was passed on; "
 			  "install all tools from one build");
 		return EXITS_FAILED;
 	case SERVE_SCHEMA:

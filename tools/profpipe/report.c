@@ -196,7 +196,8 @@ static int verdict(struct pipeline *p, const struct options *o)
 		if (i == SEND && strstr(line, ": warning: "))
 			child_show_pending(c, UINT64_MAX, show, p);
 		if (!c->pending_ns && i == SEND && WIFEXITED(c->wait_status)) {
-			log_error("%s: not all of it was delivered", o->input);
+			log_error("%s: some requests were not delivered; see the warnings",
+				  o->input);
 		} else if (!c->pending_ns) {
 			log_error("%s: %s ended with %s", o->input, c->name,
 				  child_how(c->wait_status));

@@ -132,8 +132,7 @@ Test(summary, what_is_missed_is_no_nothing_lost)
 	struct summary s = some();
 
 	s.figures.lost[LOST_SIDEBAND] = 49;
-	cr_assert(
-		says(&s, "\nno sample was lost\nmissed, besides samples:\n        49  sideband: "));
+	cr_assert(says(&s, "\nno sample was lost\nother losses:\n        49  sideband: "));
 }
 
 Test(summary, one_of_a_thing_has_no_plural)

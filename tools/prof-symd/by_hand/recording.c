@@ -187,7 +187,7 @@ static void say_stream(int r, const struct recording *h)
 	case STREAM_MALFORMED:
 		if (h->known)
 			log_error("standard input: damaged; "
-				  "what came before the damage was passed on");
+				  "the part before the damage was passed on");
 		else
 			log_error("standard input: not a profpipe stream; "
 				  "pass a recording, such as one of prof-bpf -o");
@@ -195,7 +195,7 @@ static void say_stream(int r, const struct recording *h)
 	case STREAM_AGAIN:
 		if (h->known)
 			log_error("standard input: cut short, its end is missing; "
-				  "what is there was passed on");
+				  "the part that is there was passed on");
 		else
 			log_error(
 				"standard input: %s; pass a recording, such as one of prof-bpf -o",

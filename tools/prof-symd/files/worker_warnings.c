@@ -10,7 +10,7 @@
 void worker_warnings_keeper_gone(void)
 {
 	if (program_keeper_gone())
-		log_warning("the keeper of the debug-information workers ended or hangs; later "
+		log_warning("the process that starts readers of files ended or hangs; later "
 			    "functions have no lines and no inlined calls; run prof-symd again");
 }
 

@@ -57,7 +57,8 @@ static void say_empty(struct run *r, const struct status *f)
 	const uint64_t lost = lost_samples(f->lost);
 	const uint64_t ticks = run_tool(r, DEPLOY_BPF)->last.ticks;
 
-	const bool targets = targets_any(&s->targets) || !cpulist_empty(&s->targets.cpus);
+	const bool chosen = s->pid_count || targets_any(&s->targets) ||
+			    !cpulist_empty(&s->targets.cpus);
 	unsigned restarts = 0;
 
 	for (int i = 0; i < DEPLOY_USERS; i++)
@@ -65,16 +66,15 @@ static void say_empty(struct run *r, const struct status *f)
 	if (lost)
 		run_fail(r, "no samples: all %lu that prof-bpf took were lost", lost);
 	else if (restarts)
-		run_fail(r, "no samples: tools had to be started again %u times; see above",
-			 restarts);
-	else if (r->o->command || s->pid_count || targets ? ticks || seconds < 1 : seconds < 3)
-		log_warning("no samples: %s was on no cpu when a sample was due (every %.1f ms, "
-			    "for %.1f s); raise -F",
-			    r->o->command  ? r->o->command[0]
-			    : targets	   ? "what the options name"
-			    : s->pid_count ? "what -p names"
-					   : "every process",
-			    1000.0 / (double)s->hz, seconds);
+		run_fail(r, "no samples: tools were restarted %u times; see above", restarts);
+	else if (r->o->command || chosen ? ticks || seconds < 1 : seconds < 3)
+		log_warning("no samples: %s %s at any sampling time (every %.1f ms, for %.1f s); "
+			    "raise -F",
+			    r->o->command ? r->o->command[0]
+			    : chosen	  ? "the chosen processes"
+					  : "no process",
+			    r->o->command || chosen ? "did not run" : "ran", 1000.0 / (double)s->hz,
+			    seconds);
 	else
 		run_fail(r, "no samples: %s in %.1f s; `profpipe doctor` checks this host",
 			 ticks ? "no process ran" : "the kernel's sampling event never came",
@@ -157,10 +157,11 @@ void conclude_run(struct run *r)
 	if (!s.figures.samples && !r->failed && !r->always)
 		say_empty(r, &s.figures);
 	if (account_falsified(&s.figures))
-		run_fail(r,
-			 "%s: what came is not what prof-bpf sent; prof-symd was taken over, or "
-			 "this is a bug: do not trust the profile",
-			 run_output(r));
+		run_fail(
+			r,
+			"%s: the samples differ from those that prof-bpf sent; prof-symd was taken "
+			"over, or this is a bug: do not trust the profile",
+			run_output(r));
 	check_delivery(r, &delivery);
 	if (!r->o->quiet)
 		summary_print(stderr, &s);

@@ -614,7 +614,10 @@ static int set_up(struct run *r)
 		e = take_signals(r);
 	if (e) {
 		if (e < 0)
-			run_fail(r, "the run cannot be prepared: %s", strerror(-e));
+			run_fail(r,
+				 "the run cannot be prepared: %s; see the limits of open files and "
+				 "processes (ulimit -n, ulimit -u)",
+				 strerror(-e));
 		r->failed = true;
 		return e;
 	}
@@ -627,7 +630,9 @@ static int set_up(struct run *r)
 	r->journal = r->folder.o ? -1 : open_journal();
 	e = rundir_make(&r->dir, &r->who);
 	if (e)
-		run_fail(r, "no folder for the run below /run, $TMPDIR or /tmp: %s", strerror(-e));
+		run_fail(r,
+			 "no folder for the run below /run, $TMPDIR or /tmp: %s; make one writable",
+			 strerror(-e));
 	for (int i = 0; i < run_tools(r) && !e; i++)
 		e = run_start_tool(r, (enum deploy_tool)i);
 	return e;

@@ -171,10 +171,10 @@ void summary_print(FILE *out, const struct summary *s)
 		fprintf(out, "%s\n", account_loss(f));
 	print_lines(out, "lost:\n", f, ACCOUNT_LOST);
 	print_owners(out, f);
-	print_lines(out, "missed, besides samples:\n", f, ACCOUNT_MISSED);
+	print_lines(out, "other losses:\n", f, ACCOUNT_MISSED);
 	print_notes(out, s);
 	if (f->cut)
-		fputs("the stream ended before its time: what came until then was written\n", out);
+		fputs("the stream ended early: the part that arrived was written\n", out);
 	print_delivery(out, s->delivery);
 	if (f->top[0].self)
 		fputs("hottest functions (samples in the function itself):\n", out);
