@@ -4,7 +4,7 @@
  * here. On the wire it is nng's pair (version 0) over ipc: eight bytes of greeting each way, then
  * messages, each a byte 1, its length (64 bits, big endian) and its bytes. We do not use nng 1.5's
  * own pipes: a single thread, its reaper, closes their sockets. If one is closed in the middle of a
- * message, the reaper can wait for ever, and the process gets no further peer.
+ * message, the reaper can wait forever, and the process gets no further peer.
  *
  * A bus has one pipe at a time. Four operations (nng's aio) serve it: one each to take a
  * connection, to read, to write, and to wait for the greeting. Their callbacks run in nng's

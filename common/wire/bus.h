@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bus joins one pair of tools over a socket, with nng's byte streams, one message a call. The
+ * The bus joins one pair of tools over a socket, with nng's byte streams, one message per call. The
  * bytes are nng's pair protocol, version 0, so a program that speaks that can be a peer. busroute.h
  * has the routes. If its peer goes, a listener stays and takes the next one, and a dialer must
  * exit.

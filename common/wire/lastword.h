@@ -52,7 +52,7 @@ void lastword_stop(int fd, uint64_t id, uint64_t after_ns);
  * does not count as work. */
 void lastword_rest(int fd, uint64_t ms);
 
-/* The parser's side: one page a process. Only its main thread parses. */
+/* The parser's side: one page per process. Only its main thread parses. */
 
 /* Handles the signals that it may die of, and starts the clock: slow_s is LASTWORD_SLOW_S. Call it
  * before the sandbox. */

@@ -469,7 +469,7 @@ int msg_decode(struct span *in, struct msg_scratch *scratch, struct msg *ret)
 	uint64_t id;
 
 	/* No message of ours is larger. So a cursor beyond this is in no message, and we do not
-	 * wait for ever for the end of one. */
+	 * wait forever for the end of one. */
 	if (rest.len > MSG_MAX_SIZE)
 		rest.len = MSG_MAX_SIZE;
 	const struct span limited = rest;

@@ -205,7 +205,7 @@ def chain(depth, prefix="step", file="chain.py"):
 
 
 def depth(kind, frames):
-    """Keeps a stack of this depth for ever, of one function or of as many as the depth."""
+    """Keeps a stack of this depth forever, of one function or of as many as the depth."""
     n = int(frames)
     sys.setrecursionlimit(10000)
     print("begun", flush=True)

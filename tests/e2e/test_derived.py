@@ -140,7 +140,7 @@ int main(void) { signal(SIGUSR1, on); return vfork(); }
 """
 
 
-def test_special_code_of_musl_is_recognised(tmp_path):
+def test_special_code_of_musl_is_recognized(tmp_path):
     program = compiled(tmp_path, MUSL, "musl-gcc", "-static", "-O2")
     text = [" ".join(rule) for _, rule in rows(program)]
     assert "rsp+0 same rdx derived" in text  # vfork

@@ -16,7 +16,7 @@ import pytest
 from conftest import BUILD, profpipe
 from test_python import interpreted
 
-# A frame whose code object lies in memory that blocks its readers for ever, the kernel on behalf of
+# A frame whose code object lies in memory that blocks its readers forever, the kernel on behalf of
 # another process included.
 TAR_PIT = """
 import ctypes, fcntl, struct, sys, time

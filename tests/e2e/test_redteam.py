@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each process that reads strangers' bytes, and prof-cpus, is taken over: tests/redteam then tries
-from inside of it, one attempt a process, what it has no business doing.
+from inside of it, one attempt per process, what it has no business doing.
 
 No attempt may succeed. As a control, each attempt does succeed from a process of root's that gave
 up nothing. Then the same with parts of the cell left out, to see what each of the others holds."""

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both neighbours of prof-symd.
- *   symd-peer raw [-c] FILE:OFFSET[:FLAGS]...    a raw stream on standard output: a sample for
- * each, all of one process; -c leaves out the end symd-peer print                              a
- * stream from standard input as text, one message a line symd-peer bpf DIR [-c|-s] FILE:OFFSET...
- * as prof-bpf: the same stream over the bus, and files by request; -c goes without an end, -s never
- * answers symd-peer export DIR                         as prof-export: the named stream as text;
- * goes when it has ended
+ * Both neighbours of prof-symd:
+ *
+ *  - `symd-peer raw [-c] FILE:OFFSET[:FLAGS]...` writes a raw stream to standard output: a sample
+ *    for each FILE:OFFSET, all of one process. -c leaves out the end.
+ *  - `symd-peer print` prints a stream from standard input as text, one message per line.
+ *  - `symd-peer bpf DIR [-c|-s] FILE:OFFSET...` is prof-bpf: it sends the same stream over the bus,
+ *    and files on request. -c: it goes without an end. -s: it never answers.
+ *  - `symd-peer export DIR` is prof-export: it prints the named stream, and exits at its end.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -10,7 +10,7 @@
  *  - At most FILECRC_DATA bytes of a file are read, at most FILECRC_BURST at once for one owner,
  *    and FILECRC_RATE more each second. It is the owner of the process that needs the name.
  *
- * There is one store a process, of a few KiB.
+ * Each process has one store, of a few KiB.
  */
 #ifndef COMMON_NAMES_ELF_FILECRC_H
 #define COMMON_NAMES_ELF_FILECRC_H

@@ -161,7 +161,7 @@ static void note(struct program *p, const struct programwire_answer *a)
 /* --- the patient worker --- */
 
 /* Whether the patient worker works for another program or request. a: NULL if p only has to wait
- * for other programs. An answer that nobody takes does not keep it for ever. */
+ * for other programs. An answer that nobody takes does not keep it forever. */
 static bool is_taken(struct crew *c, const struct program *p, const struct programwire_ask *a)
 {
 	struct worker *w = &c->patient;

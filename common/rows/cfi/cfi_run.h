@@ -95,8 +95,8 @@ void cfi_machine_init(struct cfi_machine *m, struct rows *rows, const struct enc
 void cfi_machine_done(struct cfi_machine *m);
 /* The number of the rule for inexpressible states. Returns 0 or -ENOMEM. */
 int cfi_unsupported(struct cfi_machine *m, uint16_t *ret);
-/* Runs all instructions of s into rows->pen of the open function, which has room for one row a byte
- * and one more. Returns enum cfi_run_verdict, -ENOMEM, or 0 at the end of a CIE. */
+/* Runs all instructions of s into rows->pen of the open function, which has room for one row per
+ * byte and one more. Returns enum cfi_run_verdict, -ENOMEM, or 0 at the end of a CIE. */
 int cfi_run(struct cfi_run *run, struct span s);
 /* The same for a function with a stack check. Where the rules of the check and of its slow path
  * contradict each other, it derives the slow path's rules from the check's. cfi_run must return

@@ -6,7 +6,7 @@
 
 #define DEPTH 8
 
-/* Recognises a lazy PLT's expression, whose threshold depends on the kind of PLT: breg7 8; breg16
+/* Recognizes a lazy PLT's expression, whose threshold depends on the kind of PLT: breg7 8; breg16
  * 0; lit15; and; lit<threshold>; ge; lit3; shl; plus. */
 static bool plt_parse(struct span s, struct expr *ret)
 {

@@ -14,7 +14,7 @@
 #define MAX_POINTS 8192
 #define AGAIN_MAX 12
 #define JUMP_TURNS 8
-#define CHILD_LOOK 24 /* instructions read after clone, to recognise a child */
+#define CHILD_LOOK 24 /* instructions read after clone, to recognize a child */
 
 /* A place where paths meet. */
 struct point {

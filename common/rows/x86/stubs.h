@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stubs: code that linkers and libraries generate from a pattern, and the rules of its
- * instructions. They are recognised by their bytes: PLT slots that push, retpolines, signal
+ * instructions. They are recognized by their bytes: PLT slots that push, retpolines, signal
  * restorers.
  *
  * Sources: the x86-64 psABI (PLT); output of ld, lld and mold; arch/x86/kernel/signal_64.c. Pure.
@@ -14,7 +14,7 @@
 #include "bpf/unwind.h"
 
 #define STUB_PIECES 4
-#define STUB_MAX 40 /* bytes needed to recognise one */
+#define STUB_MAX 40 /* bytes needed to recognize one */
 
 struct stub_piece {
 	uint32_t len;
@@ -30,7 +30,7 @@ struct stub {
 	int64_t zero;
 };
 
-/* Recognises the stub at the start of the n bytes of code at `address`. Returns false if there is
+/* Recognizes the stub at the start of the n bytes of code at `address`. Returns false if there is
  * none. PLT slots that do not push are not included: they only jump. */
 bool stub_find(const uint8_t *code, uint32_t n, uint64_t address, struct stub *ret);
 /* Whether the bytes are slot 0 of a PLT, through which lazy binding goes. */

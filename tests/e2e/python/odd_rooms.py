@@ -2,7 +2,7 @@
 """Rooms (see rooms.py) where a thread's state is unusual: forked children, subinterpreters,
 released locks, profilers, the end of the interpreter.
 
-As rooms.py, `python odd_rooms.py SECONDS FILE`; FILE has one room a line, since several
+As rooms.py, `python odd_rooms.py SECONDS FILE`; FILE has one room per line, since several
 interpreters and processes write it."""
 import sys
 

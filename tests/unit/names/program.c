@@ -121,7 +121,7 @@ Test(program, a_wrong_file_is_wanted_again_from_elsewhere)
 
 	start();
 	cr_assert_eq(open_self(f, MAX, &d), 0);
-	/* Not for ever. */
+	/* Not forever. */
 	expect_want(d, PROGRAM_WANTS_ALT);
 	for (unsigned i = 0; program_wants(d, &id, &name) != PROGRAM_WANTS_NOTHING; i++) {
 		cr_assert(i < 64);

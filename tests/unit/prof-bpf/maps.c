@@ -154,7 +154,7 @@ Test(maps, look_up_finds_the_covering_one_only)
 	maps_put(m);
 }
 
-/* Against one word a page, for bursts of all sizes: one by one, and the sweep. */
+/* Against one word per page, for bursts of all sizes: one by one, and the sweep. */
 Test(maps, any_sequence_agrees_with_a_page_table)
 {
 	srand(7);

@@ -2,7 +2,7 @@
 /*
  * The messages of a bus on its socket, and how it takes those of strangers. The other end is a bare
  * socket, or nng's own pair. That one is in a process of its own (see tests/unit/wire/bus.c), which
- * ends without closing it, since nng may wait for ever there.
+ * ends without closing it, since nng may wait forever there.
  */
 #include "common/wire/bus.h"
 

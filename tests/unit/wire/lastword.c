@@ -238,6 +238,6 @@ Test(lastword, nonsense_and_no_page_are_nothing)
 	cr_assert_eq(lastword_read(fd).kind, LASTWORD_NOTHING);
 	cr_assert_eq(pwrite(fd, nonsense, sizeof(nonsense), 0), sizeof(nonsense));
 	cr_assert_eq(lastword_read(fd).kind, LASTWORD_NOTHING);
-	cr_assert(ftruncate(fd, 0), "its size is for ever");
+	cr_assert(ftruncate(fd, 0), "its size is forever");
 	close(fd);
 }

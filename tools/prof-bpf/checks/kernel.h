@@ -4,7 +4,7 @@
  *
  * Linux 5.18 to 6.3: with CONFIG_HARDENED_USERCOPY, when BPF reads user memory, the kernel looks
  * for the destination among its own mappings, under vmap_area_lock (0aef499f3172 "mm/usercopy:
- * Detect vmalloc overruns"). In a perf interrupt on a cpu that holds this lock it waits for ever,
+ * Detect vmalloc overruns"). In a perf interrupt on a cpu that holds this lock it waits forever,
  * and the host hangs. Fixed in 6.4, 6.3.10 and 6.1.36 by d319f344561d "mm: Fix
  * copy_from_user_nofault().", which makes the function ask nmi_uaccess_okay() first. Distributions
  * backported the fix under version numbers of their own, so the code tells more than the release.

@@ -29,7 +29,7 @@ struct late_loader_answer {
 };
 
 /* Starts the process: from a process with one thread, which may load programs. trouble: where
- * libbpf's words are kept, borrowed for ever. 0, -errno. */
+ * libbpf's words are kept, borrowed forever. 0, -errno. */
 int late_loader_start(struct runtimes *r, char *trouble, struct late_loader *ret);
 /* Asks for the programs of a runtime; call it once for each. 0; -EPIPE: it ended; -errno. */
 int late_loader_ask(struct late_loader *l, enum runtime which);

@@ -508,7 +508,7 @@ static bool ring_next(struct sideband *s, struct ring *r)
 					     &r->next, &malformed)) {
 			r->next_size = h.size;
 			r->next.cpu = r->cpu;
-			/* An impossible time would block the ring for ever. */
+			/* An impossible time would block the ring forever. */
 			if (r->next.time_ns > s->now_ns + FUTURE_NS) {
 				s->malformed++;
 				r->next.time_ns = s->now_ns;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The map reader reads the executable mappings of processes, in workers (workerpool.h). The kernel
- * locks a process's mappings while it reads them, and a process may keep that lock for ever: e.g.
+ * locks a process's mappings while it reads them, and a process may keep that lock forever: e.g.
  * by mapping a file of FUSE whose server does not answer. The worker is then given up, as for
  * memory (reader.h).
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The reader reads memory of processes, and files that the opener opened, in workers
- * (workerpool.h). A read of memory may hang for ever (userfaultfd, pages of FUSE and NFS); the
+ * (workerpool.h). A read of memory may hang forever (userfaultfd, pages of FUSE and NFS); the
  * worker is then given up. While it hangs, its process is not read again; if two hang, no process
  * of their owner.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads what a process was started with (startup.h), in workers (workerpool.h): it lies in the
- * memory of the process, so the read may hang for ever. While it hangs, nothing else is read of
+ * memory of the process, so the read may hang forever. While it hangs, nothing else is read of
  * that process; if two hang, of no process of their owner.
  */
 #ifndef PROF_BPF_OPEN_STARTREADER_H

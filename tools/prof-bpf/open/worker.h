@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A worker: a small process that opens files and reads memory for prof-bpf. Strangers' file systems
- * and pages may keep it waiting for ever; then prof-bpf gives it up and has another one started.
+ * and pages may keep it waiting forever; then prof-bpf gives it up and has another one started.
  *
  * It has no perf event and no BPF map, and parses nothing that a stranger wrote. Of capabilities it
  * has those that opening needs: SYS_PTRACE, CHECKPOINT_RESTORE and DAC_READ_SEARCH.

@@ -38,7 +38,7 @@ struct shares {
 
 /* The reserve of a pool with this ceiling. */
 size_t shares_reserve(size_t max);
-/* The owner's share, for ever. */
+/* The owner's share, forever. */
 struct share *shares_get(struct shares *s, uint64_t owner);
 enum share_use { SHARE_STACK, SHARE_DEFINITION, SHARE_COUNT };
 

@@ -8,7 +8,7 @@
  * A format that is written as the stream comes has its samples in the output. So at the beginning
  * of an epoch, which needs nothing of what came before, the journal *rolls*: it keeps a mark of how
  * far the output is whole and of what was counted, and the space of all before it is given back.
- * prof-symd begins a new epoch often enough. So such a run may go on for ever.
+ * prof-symd begins a new epoch often enough. So such a run may go on forever.
  *
  * For other formats the journal has a maximum size, and drops all that comes after it. If the disk
  * is full, it is emptied and keeps nothing more. A format that rolls has its mark even then: what

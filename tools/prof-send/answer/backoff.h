@@ -10,7 +10,7 @@
 
 #define BACKOFF_FIRST_MS 500
 #define BACKOFF_MOST_MS 30000
-#define BACKOFF_ASKED_MOST_S 3600 /* a server's delay is cut there: none may silence us for ever */
+#define BACKOFF_ASKED_MOST_S 3600 /* a server's delay is cut there: none may silence us forever */
 
 /* Between half of a step and the whole step, which doubles from BACKOFF_FIRST_MS up to
  * BACKOFF_MOST_MS. failures: in a row, 1 or more; random: any number; asked_ms: the server's delay,

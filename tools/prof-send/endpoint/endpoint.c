@@ -88,7 +88,7 @@ static int check(const struct parts *p, const struct endpoint_how *how)
 	return path && how->protocol == ENDPOINT_GRPC && !how->base ? ENDPOINT_PATH : 0;
 }
 
-/* FNV-1a, 64 bits: fixed for ever, because names of spooled files have it. */
+/* FNV-1a, 64 bits: fixed forever, because names of spooled files have it. */
 static uint64_t hash(const char *text)
 {
 	uint64_t h = 0xcbf29ce484222325u;

@@ -483,7 +483,7 @@ static void end_command(struct run *r)
 
 /* A killed tool that still lives is inside the kernel. It may free the blocks of a deleted file
  * whose last user it was, which takes time. All results are written by now. A dead file server
- * would hold it for ever, so this wait has an end. */
+ * would hold it forever, so this wait has an end. */
 static void await_killed(struct run *r)
 {
 	const uint64_t since = clock_mono_ns();

@@ -2,7 +2,7 @@
 /*
  * No JVM, but it exports what a libjvm says of itself (tests/data/hotspot/fake.c), with lies behind
  * it: forged HOW SECONDS
- *  - pit: its code heaps lie in memory that blocks its readers for ever;
+ *  - pit: its code heaps lie in memory that blocks its readers forever;
  *  - wild: a heap of all memory, long ways through its map of segments, sizes of 2^31 and 2^63, and
  *    a thread that changes all of it all the time.
  * Beside that, it runs 200 calls in one another of code that is in no file.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attacks of a Java program on its profiler, from a native method that interpreted frames called:
- *  - pit: the methods of its callers lie in memory that blocks its readers for ever;
+ *  - pit: the methods of its callers lie in memory that blocks its readers forever;
  *  - circle: a caller's frame is its own caller;
  *  - far: methods, code positions and stack pointers of its callers are wild;
  *  - heap: another thread's compiled code goes on while the descriptions of all code change.
