@@ -16,8 +16,8 @@ struct selftest {
 	double seconds;	   /* of sampling */
 	char trouble[256]; /* the error of a failed run, escaped; else empty */
 };
-/* Runs for a second. If that shows too little, as on a busy or slow host, runs once more for ten
- * seconds. 0; -errno if the processes could not be made. */
+/* Runs for half a second. If that shows too little, as on a busy or slow host, runs once more for
+ * ten seconds. 0; -errno if the processes could not be made. */
 int selftest_run(bool ignore_unsafe_kernel, struct selftest *ret);
 
 #endif
