@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Gathering: when the loop takes side-band records. A wake-up costs more than the records that
- * cause it. So the first record begins a gathering, and the loop takes all that came when it is
- * due. Records that come too fast wake the loop no more, but wait for its timer.
+ * cause it. So the first record begins a gathering, and when that is due, the loop takes all
+ * records that have come. Records that come too fast no longer wake the loop, but wait for its
+ * timer.
  *
- * A process that is sampled before its records were taken costs a deferred walk. So records gather
- * for a part of the sampling period. They gather for a millisecond only
- * - where a file was new lately, since others may follow whose processes soon end;
- * - where records were many lately, since more might overflow a ring.
+ * If a process is sampled before its records were taken, the walk is deferred, which is costly. So
+ * records gather only for a part of the sampling period. They gather for just a millisecond
+ * - if a file was new lately, since others may follow whose processes soon end;
+ * - if there were many records lately, since more might overflow a ring.
  *
  * Pure: times are CLOCK_MONOTONIC, in ns.
  */
@@ -19,11 +20,11 @@
 
 #define GATHERING_LEAST_NS 1000000ull
 #define GATHERING_MOST_NS 10000000ull
-#define GATHERING_LOOK_NS 3000000ull /* so often the loop looks whether a ring fills */
+#define GATHERING_LOOK_NS 3000000ull /* how often the loop checks whether a ring fills */
 
 struct gathering {
 	uint64_t due_ns;  /* 0: no record has come */
-	uint64_t keen_ns; /* they gather for the least time until then */
+	uint64_t keen_ns; /* until then, they gather for the shortest time */
 	uint64_t paid_ns; /* the time spent on records is paid for by then */
 	bool rests;	  /* the loop does not listen to records */
 };

@@ -24,8 +24,8 @@ void hello_read(struct hello *h, const char *host_id);
 
 /*
  * Derives the id of the host, in hex digits, from the contents of /etc/machine-id. machine-id(5)
- * forbids telling that one to others: whoever knows it can derive the ids by which all other
- * programs know this host. So this is what `systemd-id128 machine-id --app-specific` prints for
+ * forbids disclosing the machine's own id: whoever has it can derive the ids that other programs
+ * use for this host. So this computes the same id as `systemd-id128 machine-id --app-specific` for
  * HELLO_APP. Pure. False: there is no such id, or there was no memory.
  */
 #define HELLO_APP "ddf71b38a9ce52127a6dba03ab03c326"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The system calls that prof-bpf may make after its setup, before it reads anything from a
- * stranger. docs/privilege-separation.md gives the reason for each.
+ * The system calls that prof-bpf may make after its setup, when it begins to read untrusted bytes.
+ * docs/privilege-separation.md gives the reason for each.
  */
 #ifndef PROF_BPF_SYSTEM_CALLS_H
 #define PROF_BPF_SYSTEM_CALLS_H

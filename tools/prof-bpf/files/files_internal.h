@@ -66,26 +66,26 @@ void file_drop_slot(struct files *f, struct file *file);
 
 /* Requests the rows of a file with a slot. at: where it is mapped, if that is known. */
 void reopening_want_rows(struct files *f, struct file *file, struct mapper at);
-/* Requests rows again that could not be had, for a want that may have passed. */
+/* Requests rows again that failed for lack of something that may be there by now. */
 void reopening_try_again(struct files *f, uint64_t now_ns);
-/* Gives all requests up. */
+/* Cancels all requests. */
 void reopening_done(struct files *f);
 
 /* --- slots.c --- */
 
-/* Takes slots away from those who hold most, so that some stay free for the others. For those who
- * were refused one, files go that were not sampled for long. */
+/* Takes slots away from the owners who hold most, so that some stay free for the others. If owners
+ * were refused a slot, files lose theirs that were not sampled for long. */
 void slots_take_away(struct files *f, uint64_t now_ns);
 /* Requests rows again that lacked a descriptor. */
 void slots_want_rows(struct files *f);
 
 /* --- backings.c --- */
 
-/* Settles what was opened, but whose device or inode differ from the record's. */
+/* Settles opened files whose device or inode differs from the record's. */
 void backings_confirm(struct files *f, uint64_t now_ns);
-/* Opens what waits. */
+/* Opens the files that wait. */
 void backings_submit(struct files *f, uint64_t now_ns);
-/* Forgets what is old. */
+/* Forgets old entries. */
 void backings_expire(struct files *f, uint64_t now_ns);
 void backings_done(struct files *f);
 

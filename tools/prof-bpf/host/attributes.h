@@ -2,12 +2,12 @@
 /*
  * Variables and command lines of sampled processes, which host_config.startup asks for. They lie in
  * the memory of the processes, so a worker reads them (startreader.h), once, at the first sample of
- * a process. A process that lets its reader wait has none.
+ * a process. A process that keeps its reader waiting has none.
  *
- * Variables are not read of a process that may not be dumped, of a set-id program, nor of one on
- * the deny list of memory.h. Everybody may read command lines. The texts that were read belong to
- * the process only if no exec was under way: so they wait until all records from before the end of
- * the reading were taken.
+ * The worker reads no variables of processes that may not be dumped, of set-id programs, and of
+ * programs on the deny list of memory.h. Everybody may read command lines. The texts belong to the
+ * process only if no exec was under way. So they wait until all records from before the end of the
+ * reading were taken.
  *
  * The bytes of all processes have a ceiling, and are charged to the owners (OWNER_ATTRIBUTES).
  */
@@ -22,7 +22,7 @@ struct process;
 
 #define ATTRIBUTES_BYTES (4u << 20) /* of all; fewer fit into little memory (host.c) */
 
-/* Has them read, if any are wanted. */
+/* Has a worker read them, if any are wanted. */
 void attributes_want(struct host *h, struct process *p);
 /* Keeps what was read before h->heard_ns, and tells host_config.attributes_known. */
 void attributes_tick(struct host *h);

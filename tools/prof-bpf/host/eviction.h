@@ -10,8 +10,8 @@ struct host;
 struct owner;
 struct process;
 
-/* How many mappings there may be in all for a process to get more. Large processes leave a 16th to
- * others: else one of them could take so many that no small one of its owner gets any. */
+/* The total of mappings up to which a process may get more. Large processes leave a 16th to others:
+ * otherwise one of them could take so many that no small process of its owner gets any. */
 uint64_t eviction_all_mappings(const struct host *h, bool large);
 /* Whether the process may keep `more` mappings. Makes room if its owner holds less than its share,
  * at the cost of the owner who holds most: processes without samples lose their mappings first. */

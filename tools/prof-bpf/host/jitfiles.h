@@ -37,7 +37,7 @@ void jitfiles_free(struct jitfiles *j);
  * (gone, or another process by now), -ENOENT (no jitdump mapped). */
 int jitfiles_open(struct jitfiles *j, uint32_t process, uint32_t pid, uint64_t kind,
 		  opener_done *done, void *ctx);
-/* Closes folders that nobody asked for in a while. */
+/* Closes folders that nobody has needed for a while. */
 void jitfiles_tick(struct jitfiles *j, uint64_t now_ns);
 
 #endif

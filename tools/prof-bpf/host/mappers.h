@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The living processes that have a file mapped. Only processes with samples, and those of whoever
- * pays for the file, stand for it: an idle process of another user says nothing about it. */
+/* The living processes that have a file mapped. Only processes with samples, and processes of the
+ * owner who pays for the file, count: an idle process of another user proves nothing about the
+ * file. */
 #ifndef PROF_BPF_HOST_MAPPERS_H
 #define PROF_BPF_HOST_MAPPERS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decides whose memory prof-symd may have to name interpreted frames; reader.h reads it.
+ * Decides which memory prof-symd may read to name interpreted frames; reader.h reads it.
  *
  * The process must meet all of these:
  *
@@ -10,9 +10,9 @@
  * - the name of its executable is not on the deny list
  * - it stays within a rate of its own
  *
- * And the memory must be within reach of its frames (reach.h). prof-bpf looks only for pointers and
- * sizes in the bytes that it passes on. Of long pieces, such as tables of lines, a process gives a
- * limited number of bytes.
+ * And the memory must be within reach of its frames (reach.h). In the bytes that it passes on,
+ * prof-bpf looks only for pointers and sizes. The bytes of long pieces, such as tables of lines,
+ * are limited for each process.
  */
 #ifndef PROF_BPF_HOST_MEMORY_H
 #define PROF_BPF_HOST_MEMORY_H

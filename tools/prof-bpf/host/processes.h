@@ -25,8 +25,8 @@
 /* A thread without samples for this long is forgotten; it then gets a new id. */
 #define PROCESSES_THREAD_IDLE_NS 60000000000ull
 #define PROCESSES_SELF_MAX 64
-/* A process may rename its threads so often at once, and once more each such time. Further names
- * are not told: a sample has its thread's former name, or no title (titles.h). */
+/* A process may rename its threads this often at once, and once more after each such time. Further
+ * names are ignored: a sample has its thread's former name, or no title (titles.h). */
 #define PROCESSES_RENAMES 256u
 #define PROCESSES_RENAME_NS 4000000000ull
 

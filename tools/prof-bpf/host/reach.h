@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which memory of a process is within reach of its interpreted frames: what prof-symd needs to name
- * them, and nothing else.
+ * Which memory of a process is within reach of its interpreted frames: the memory that prof-symd
+ * needs to name them, and no other.
  *
- * A sample has the addresses of objects. The config of their runtime tells in steps (struct
- * runtime_copy) which of an object's words point to what else is needed: strings and tables, and in
- * some versions from strings to characters. So a *place* is an exact address with the steps that
- * lead there. A request has to begin at it. It gets no more bytes than the step has, or than the
- * thing itself has by its own size.
+ * A sample has the addresses of objects. The config of their runtime says in steps (struct
+ * runtime_copy) which words of an object point to other memory that is needed: strings and tables,
+ * and in some versions a string's characters. So a *place* is an exact address with the steps that
+ * lead there. A request has to begin at a place. It gets no more bytes than the step allows, or
+ * than the string or table has by its own size.
  *
- * It is a set of places with a ceiling. New ones replace those of objects that were not sampled
- * lately, and then those of the largest distance from an object of a sample.
+ * A reach is a set of places with a ceiling. New places replace those of objects that were not
+ * sampled lately, then those that are most steps away from a sampled object.
  */
 #ifndef PROF_BPF_HOST_REACH_H
 #define PROF_BPF_HOST_REACH_H

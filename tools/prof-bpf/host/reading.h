@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Readings of the mappings of living processes, which then replace the known ones. A worker reads
- * (mapreader.h), so they end later. Records of mappings go on meanwhile: those that are younger
- * than the reading's beginning count on top of what was read.
+ * (mapreader.h), so they end later. Records of mappings keep arriving during a reading: those that
+ * are younger than its beginning are applied to its result.
  */
 #ifndef PROF_BPF_HOST_READING_H
 #define PROF_BPF_HOST_READING_H
@@ -20,7 +20,7 @@ void reading_begin(struct host *h, struct process *p);
 void reading_later(struct host *h, struct process *p, uint64_t now_ns);
 /* A record of a mapping, at time_ns, that the process keeps. Takes no reference. */
 void reading_heard(struct process *p, const struct map *m, uint64_t time_ns);
-/* The host ends: what still comes of any reading is dropped. */
+/* The host ends: drops what any reading still delivers. */
 void readings_free(struct host *h);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks processes by /proc, for what no record may tell: after lost records, when a leader has
+/* Checks processes in /proc when records may not suffice: after lost records, when a leader has
  * exited, and when a run may end. */
 #ifndef PROF_BPF_HOST_RECHECK_H
 #define PROF_BPF_HOST_RECHECK_H

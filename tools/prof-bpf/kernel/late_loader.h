@@ -3,8 +3,8 @@
  * prof-bpf-loader, a process that loads the BPF programs of a runtime when the first file of that
  * runtime is seen. Most hosts run few runtimes, and the verifier needs half a second for some.
  *
- * prof-bpf gives up the right to load programs before it reads the first byte of a stranger. This
- * process keeps it, and reads nothing but the number of a runtime. It ends with prof-bpf.
+ * prof-bpf gives up the right to load programs before it reads the first untrusted byte. This
+ * process keeps that right, and reads nothing but the number of a runtime. It ends with prof-bpf.
  */
 #ifndef PROF_BPF_KERNEL_LATE_LOADER_H
 #define PROF_BPF_KERNEL_LATE_LOADER_H

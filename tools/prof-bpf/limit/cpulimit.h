@@ -3,18 +3,19 @@
  * The cpu limit: a part of the host's cpus that all tools together may use, over ten seconds. From
  * the time used it derives what to slow down or drop, optional work first:
  *
- * - from half of the limit on, prof-deltas and prof-symd rest after each tick of their work
- *   (lastword.h), the longer the more was used. New files get their rows and names later;
- * - from three quarters on, a part of the samples is dropped before anything is done with them, and
- *   counted. At the limit, all are but a few. drops.h says which.
+ * - above half of the limit, prof-deltas and prof-symd rest after each tick of their work
+ *   (lastword.h). The more time was used, the longer they rest. New files get their rows and names
+ *   later;
+ * - above three quarters, a part of the samples is dropped before anything is done with them, and
+ *   counted. At the limit, all but a few are dropped. drops.h says which.
  *
- * The work for a sample goes on for a while after it was kept. So once samples are dropped, the
- * part that is kept grows only by steps. It shrinks if the last second took more than its part of
- * the limit. Otherwise the tools would use up the limit at once, keep nothing for ten seconds, and
- * begin again.
+ * Most work for a sample happens after it was kept. So once samples are dropped, the part that is
+ * kept grows only in steps. It shrinks if the last second took more than its part of the limit.
+ * Otherwise the tools would use up the limit at once, keep nothing for ten seconds, and begin
+ * again.
  *
- * The rings are drained and side-band records are read at any time, since nothing else bounds what
- * the kernel drops.
+ * prof-bpf always drains the rings and reads side-band records; otherwise the kernel would drop any
+ * number of them.
  */
 #ifndef PROF_BPF_LIMIT_CPULIMIT_H
 #define PROF_BPF_LIMIT_CPULIMIT_H
@@ -38,16 +39,16 @@ struct cpulimit {
 	/* Derived from the time used. */
 	uint64_t rest_ms;
 	unsigned drop;	/* of CPULIMIT_ALL samples */
-	uint32_t least; /* samples of a step that are kept even so */
+	uint32_t least; /* samples of a step that are kept in any case */
 };
 
 /* percent: of all cpus, 0: no limit. */
 void cpulimit_init(struct cpulimit *c, unsigned percent, unsigned cpus);
 /* Changes the limit. Earlier cpu time counts against the new one. */
 void cpulimit_set(struct cpulimit *c, unsigned percent);
-/* The tools have used so much since the last step. Sets rest_ms and drop. Pure. */
+/* The tools have used this much since the last step. Sets rest_ms and drop. Pure. */
 void cpulimit_step(struct cpulimit *c, uint64_t used_ns);
-/* Looks what they have used, when it is time. Whether it did. */
+/* Measures what they have used, if it is time. Returns whether it did. */
 bool cpulimit_run(struct cpulimit *c, struct meter *m, uint64_t now_ns);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which samples are dropped for the cpu limit. Each owner keeps the same number of samples, but
- * none more than it has. So an owner below this share loses none. The others lose theirs by chance,
- * since samples of cpus may alternate.
+ * Which samples are dropped for the cpu limit. Each owner may keep the same number of samples. So
+ * an owner with fewer samples loses none. The others lose theirs by chance, since samples of cpus
+ * may alternate.
  *
  * Time is divided into the steps of cpulimit.h. How many samples an owner has is a mean over the
  * last steps, of which the latest counts for a quarter.

@@ -4,12 +4,12 @@
  * what the tools hold (meter.h) with what the tables lack. prof-bpf does this in each deployment:
  * only it is connected to all large consumers and may see their memory.
  *
- * The tables may take all memory that the tools do not hold now. A margin is left out, and what the
- * tools held within the last seconds. When a tool grows, the tables give slabs back within about
- * 100 ms. So rows lack memory only when the limit is reached.
+ * The tables may take all memory that the tools do not hold now, except for a margin and the tools'
+ * peak of the last seconds. When a tool grows, the tables give slabs back within about 100 ms. So
+ * rows lack memory only when the limit is reached.
  *
  * prof-symd and prof-export learn their shares and keep to them. A tool that was taken over may
- * not: its own fence bounds it, and the others keep what is guaranteed to them.
+ * not: its own fence bounds it, and the others keep their guaranteed shares.
  */
 #ifndef PROF_BPF_LIMIT_LIMIT_H
 #define PROF_BPF_LIMIT_LIMIT_H

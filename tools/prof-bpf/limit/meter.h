@@ -5,12 +5,12 @@
  * that was taken over could lie.
  *
  * The tools are this process, and the processes of the same parent with a tool's name and user,
- * with their children. If the kernel does not tell (missing rights, no list of children), the
+ * with their children. If the kernel does not show it (missing rights, no list of children), the
  * tool's memory is unknown.
  *
- * To tell a proportional set size, the kernel visits every page of the process. So it is read every
- * ten seconds, or when the resident set size has changed by an eighth. In between, the change of
- * the resident set size is added.
+ * To compute a proportional set size, the kernel visits every page of the process. So the meter
+ * reads it every ten seconds, or when the resident set size has changed by an eighth. In between,
+ * the change of the resident set size is added.
  */
 #ifndef PROF_BPF_LIMIT_METER_H
 #define PROF_BPF_LIMIT_METER_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Closes files that processes chose, in threads that may hang. close() may ask a server (FUSE,
- * NFS). And the last close of a deleted file frees its blocks, which takes seconds if the disk is
- * told of each. The module is global, like the table of descriptors.
+ * NFS). And the last close of a deleted file frees its blocks, which takes seconds if the file
+ * system discards each of them on the disk. The module is global, like the table of descriptors.
  */
 #ifndef PROF_BPF_OPEN_CLOSING_H
 #define PROF_BPF_OPEN_CLOSING_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which file systems may keep whoever uses them waiting, as their server or a user wishes: FUSE,
- * network file systems, and all that nobody knows. Such a file system is *foreign*.
+ * Which file systems may keep their users waiting, because their server or a user wants it: FUSE,
+ * network file systems, and all unknown ones. Such a file system is *foreign*.
  *
  * A file's mount is known by its number in fdinfo, and the mount's type by mountinfo. Neither asks
  * a file system anything. An overlay counts as foreign unless the host's own mount namespace shows
- * it: any user can mount one, in an own namespace, over an own FUSE file system.
+ * it: any user can mount one, in their own namespace, over their own FUSE file system.
  *
  * Local are: file systems that only root can mount, on block devices; those in memory; and the ones
  * that profpipe itself runs from.
@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define MOUNTS_KEPT 32		     /* answers that are remembered */
-#define MOUNTS_KEPT_NS 2000000000ull /* so long: numbers are used again */
+#define MOUNTS_KEPT_NS 2000000000ull /* for this long: numbers are reused */
 #define MOUNTS_TYPE 24		     /* of a type's name that matter */
 
 /* One line of mountinfo. */

@@ -6,8 +6,8 @@
  * A worker opens a file for reading only after an O_PATH descriptor shows a regular file. It
  * resolves paths below a process's root, without magic links. Some files are handed out as sealed
  * copies (sealed.h): those without a name that live in memory, such as memfds, and those on foreign
- * file systems (mounts.h). So whoever gets a descriptor never waits for a server, nor does whoever
- * closes it. Copies are bounded, together and for each owner (copies.h).
+ * file systems (mounts.h). So neither reading nor closing such a descriptor ever waits for a
+ * server. Copies are bounded, together and for each owner (copies.h).
  */
 #ifndef PROF_BPF_OPEN_OPENER_H
 #define PROF_BPF_OPEN_OPENER_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A worker: a small process that opens files and reads memory for prof-bpf. Strangers' file systems
- * and pages may keep it waiting forever; then prof-bpf gives it up and has another one started.
+ * A worker: a small process that opens files and reads memory for prof-bpf. File systems and memory
+ * of users may keep it waiting forever; then prof-bpf gives it up and has another one started.
  *
- * It has no perf event and no BPF map, and parses nothing that a stranger wrote. Of capabilities it
- * has those that opening needs: SYS_PTRACE, CHECKPOINT_RESTORE and DAC_READ_SEARCH.
+ * It has no perf event and no BPF map, and parses no file format. It has the capabilities that
+ * opening needs: SYS_PTRACE, CHECKPOINT_RESTORE and DAC_READ_SEARCH.
  */
 #ifndef PROF_BPF_OPEN_WORKER_H
 #define PROF_BPF_OPEN_WORKER_H

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ledger: what each owner holds of scarce resources, so that nobody takes them from the others.
+ * The ledger: how much each owner holds of scarce resources, so that no owner deprives the others.
  *
- * An owner is whoever stands behind a process: a user, or the user who made its user namespace,
- * within one container (struct sample: owner_uid, owner_container). Costs are charged to the owner
- * of the process that causes them, not to the owner of a file that it uses.
+ * An owner is the user of a process, or the user who made its user namespace, within one container
+ * (struct sample: owner_uid, owner_container). Costs are charged to the owner of the process that
+ * causes them, not to the owner of a file that it uses.
  *
- * A resource is divided only when it is scarce. Then whoever holds more than a fair share gives to
- * whoever holds less. There are two kinds of resources: those that are held and given back (slots),
+ * A resource is divided only when it is scarce. Then owners with more than a fair share give way to
+ * owners with less. There are two kinds of resources: those that are held and given back (slots),
  * and those that are spent (cpu time), which the ledger gradually forgets.
  */
 #ifndef PROF_BPF_OWNERS_OWNERS_H
@@ -87,8 +87,8 @@ void owner_refuse(struct owner *w, enum owner_resource t, uint64_t n);
 
 /* A sample of the owner with this key was lost. */
 void owners_lose(struct owners *o, struct owner_key key, enum owner_loss l);
-/* Calls tell for each owner and kind with what was lost since the last call. An owner that was
- * forgotten meanwhile is not told of. */
+/* Calls tell for each owner and kind with the losses since the last call. An owner that was
+ * forgotten in between is left out. */
 void owners_tell_losses(struct owners *o,
 			void (*tell)(void *ctx, const struct owner *w, enum owner_loss l,
 				     uint64_t n),

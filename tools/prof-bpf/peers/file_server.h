@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The file server for prof-symd: takes requests from the files route, passes them on, and sends the
- * answers with their descriptors. Others decide what is opened (host.c, jitfiles.c, opener.c,
- * memory.c). A request names one of these:
+ * answers with their descriptors. host.c, jitfiles.c, opener.c and memory.c decide what is opened.
+ * A request names one of these:
  *
  * - a file of the stream
  * - a debug file, by build id, by one name, or by a path with a build id

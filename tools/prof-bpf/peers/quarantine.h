@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The quarantine holds files that parsers died on, so that they do not get them again. It also
- * holds users whose files killed parsers often, so that nobody can keep them from working for
- * others.
+ * The quarantine holds files on which parsers died, so that the parsers do not get them again. It
+ * also holds users whose files killed parsers often, so that no user can keep the parsers from
+ * serving others.
  *
  * A file is known by the kernel's identity, not by its name or contents. After a first crash the
- * parser gets it once more. After a second one, or a first timeout, it never gets the file again. A
- * parser may also be killed from outside, or by lack of memory: then nothing proves that the file
- * is to blame. So this takes five deaths in a row. The file is then given up for a second, and for
+ * parser gets it once more. After a second one, or a first timeout, it never gets the file again.
+ * If a parser is killed from outside, or for lack of memory, nothing proves that the file is to
+ * blame. So only five such deaths in a row count. The file is then given up for a second, and for
  * twice as long each further time.
  *
  * Crashes are also charged to those who could have written the file, even before it is given up.
  * After QUARANTINE_USER_DEATHS of a user, no file of the user is parsed for QUARANTINE_USER_NS.
  * After QUARANTINE_GROUP_DEATHS of a group, none of the group's is.
  *
- * - Whatever is parsed for a container is charged to the container, like a user: its own root can
- *   give a file any owner.
+ * - Files that are parsed for a container are charged to the container, like to a user: its own
+ *   root can give a file any owner.
  * - A group is the file system, for root's files and for files whose owners a file server reports.
  * - Otherwise a group is a range of 65,536 ids above the first 65,536, as user namespaces get them.
  *
@@ -66,8 +66,8 @@ enum quarantine_verdict quarantine_check(const struct quarantine *q, enum quaran
 enum quarantine_verdict quarantine_blame(struct quarantine *q, enum quarantine_parser parser,
 					 const struct quarantine_key *of, enum lastword_end end,
 					 uint64_t now_ns);
-/* Returns, once each time, a file that was given up in doubt and may be parsed again: nobody else
- * will request it. False: there is none. */
+/* Returns a file whose temporary quarantine has expired, once each time: nobody else will request
+ * it again. False: there is none. */
 bool quarantine_freed(struct quarantine *q, uint64_t now_ns, enum quarantine_parser *ret_parser,
 		      struct quarantine_key *ret_of);
 /* How many deaths the file has caused; such files are parsed alone. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests of prof-symd: files of the stream, their debug files, perf maps and jitdumps, and memory
- * of interpreters. Also takes its reports which files hold a runtime.
+ * of interpreters. It also takes prof-symd's reports about which files hold a runtime.
  */
 #ifndef PROF_BPF_PEERS_REQUESTS_H
 #define PROF_BPF_PEERS_REQUESTS_H

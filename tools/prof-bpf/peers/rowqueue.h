@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The queue of row requests: who comes next.
+ * The queue of row requests: which request comes next.
  *
- * Each owner has a line. The owner who has spent least of prof-deltas' cpu time comes first, so
- * that nobody's files keep the others' waiting. Owners whose time differs little come in the order
- * of their files' recent samples, and so do the files within a line. A file that was put aside,
- * because it took long while others waited, comes when no other file waits.
+ * Each owner has a line. The owner who has spent the least of prof-deltas' cpu time comes first, so
+ * that no owner's files keep those of others waiting. Owners with nearly the same time come in the
+ * order of their files' recent samples, and so do the files within a line. A file that was put
+ * aside, because it took long while others waited, comes when no other file waits.
  *
  * Waiting requests may hold ROWQUEUE_HELD descriptors. Beyond that the owner who holds most loses
  * one, and its file is opened again in its turn.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The outbox: batches for a peer that may be slow, since prof-bpf never waits for one. It keeps
- * what the bus does not take at once, up to a ceiling. Well below that, outbox_pressed tells to
- * drop samples (charges.h), so that definitions and answers always have room.
+ * batches that the bus does not take at once, up to a ceiling. Well below that, outbox_pressed says
+ * that samples are to be dropped (charges.h), so that definitions and answers always have room.
  */
 #ifndef PROF_BPF_STREAM_OUTBOX_H
 #define PROF_BPF_STREAM_OUTBOX_H

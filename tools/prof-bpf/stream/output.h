@@ -28,8 +28,8 @@ struct output {
 
 /* Takes a batch; the flush of struct emit_config, with the struct output as ctx. */
 int output_batch(void *ctx, struct span batch);
-/* Handles the result r of a function of emit.h. After an error within definitions neither side
- * knows what is defined, so a new epoch begins. */
+/* Handles the result r of a function of emit.h. After an error within definitions, neither side
+ * knows which of them exist, so a new epoch begins. */
 void output_emitted(struct output *o, int r);
 /* Whether prof-symd is connected and keeps up. False by hand. */
 bool output_peer_takes(const struct output *o);

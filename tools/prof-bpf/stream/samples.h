@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples on their way from the kernel's rings to the stream. Before a sample, all earlier events
- * of the host are handled. Then its process and thread are found, and it is sent. Or it waits for
- * its deferred walk or for the names of kernel functions.
+ * Samples on their way from the kernel's rings to the stream. All earlier events of the host are
+ * handled before a sample. Then its process and thread are looked up, and it is sent, unless it has
+ * to wait for its deferred walk or for the names of kernel functions.
  */
 #ifndef PROF_BPF_STREAM_SAMPLES_H
 #define PROF_BPF_STREAM_SAMPLES_H

@@ -28,10 +28,10 @@ void testimony_begin(struct testimony *t);
 /* This sample was sent. */
 void testimony_sample(struct testimony *t, const struct sample *s, const struct emit_process *p,
 		      const struct emit_thread *th);
-/* Tells what was sent until now. final: the end of the stream comes next. If prof-export does not
- * take it, the next word has it all. */
+/* Reports what was sent so far. final: the end of the stream comes next. If prof-export does not
+ * take this word, the next one includes it. */
 void testimony_tell(struct testimony *t, const struct losses *l, uint64_t taken, bool final);
-/* Repeats the last word: prof-export may have been started again, or had no room. */
+/* Repeats the last word: prof-export may have been restarted, or had no room. */
 void testimony_repeat(struct testimony *t);
 
 #endif

@@ -6,13 +6,13 @@
  *    recently used one goes;
  *  - if it was not used for FILESTORE_IDLE_NS, since an open file pins its mount.
  *
- * Programs that were used within FILESTORE_BUSY_NS may exceed the budget by half. Otherwise, if
- * several large programs run new code all the time, their DWARF would be read again and again. That
- * takes three times the cpu time of everything else here.
+ * Programs that were used within FILESTORE_BUSY_NS may exceed the budget by half. Otherwise
+ * prof-symd would read the DWARF again and again of several large programs that run new code all
+ * the time. That takes three times the cpu time of everything else here.
  *
- * Files are requested through `ask`. By hand it answers at once, in a deployment over the bus. If
- * no answer comes within FILESTORE_WAIT_NS, the file counts as missing, and is asked for again
- * after FILESTORE_RETRY_NS.
+ * Files are requested through `ask`. By hand, it answers at once; in a deployment, the answer comes
+ * over the bus. If none comes within FILESTORE_WAIT_NS, the file counts as missing, and is
+ * requested again after FILESTORE_RETRY_NS.
  */
 #ifndef PROF_SYMD_FILES_FILESTORE_H
 #define PROF_SYMD_FILES_FILESTORE_H
@@ -22,12 +22,12 @@
 
 #define FILESTORE_WAIT_NS 2000000000ull /* for a program and its debug files together */
 #define FILESTORE_IDLE_NS 30000000000ull
-#define FILESTORE_REST_NS 20000000000ull /* DWARF that was not used for so long is freed */
+#define FILESTORE_REST_NS 20000000000ull /* DWARF that was not used for this long is freed */
 #define FILESTORE_BUSY_NS 5000000000ull
 #define FILESTORE_RETRY_NS 30000000000ull /* before another try, if an answer did not come */
 #define FILESTORE_OPEN 120
-/* Requests at a time. An owner has at most as many as are left, so that there is one for the next
- * owner, whatever the others' files do: sixteen, if nobody else asks. */
+/* Requests at a time. An owner may have at most as many as are still free, so that one is left for
+ * the next owner: sixteen, if nobody else asks. */
 #define FILESTORE_IN_FLIGHT 32
 #define FILESTORE_WANTED 1024 /* files wanted ahead that wait for their turn */
 #define FILESTORE_BUDGET (16ull << 20)
@@ -119,7 +119,7 @@ bool filestore_is_open(const struct filestore_file *f);
 bool filestore_must_wait(const struct filestore_file *f);
 /* If it is not known whether f is slow, the patient worker tries it. */
 void filestore_try_patiently(struct filestore_file *f);
-/* A lookup in f was answered after so much cpu time. slow_ns: more makes it slow. */
+/* A lookup in f was answered after this cpu time. slow_ns: more than this makes it slow. */
 void filestore_took(struct filestore_file *f, uint64_t worked_ns, uint64_t slow_ns);
 /* Call it after a lookup in f's program returned PROGRAM_AGAIN. 0: repeat the lookup now;
  * FILESTORE_WAIT: repeat it when filestore_get returns the program again. */

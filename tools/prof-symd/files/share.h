@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include "common/cell/budget.h"
 
-#define SHARE_IDLE_NS 30000000000ull /* memory that was not used for so long is returned */
+#define SHARE_IDLE_NS 30000000000ull /* memory that was not used for this long is returned */
 
 struct share {
 	const struct budget *sure; /* the share without grants; borrowed */
@@ -25,7 +25,7 @@ void share_init(struct share *s, const struct budget *sure);
  * what is wanted, and sets the heap of later workers. */
 uint64_t share_programs(struct share *s, uint64_t others, uint64_t bytes, uint64_t evicted,
 			uint64_t now_ns);
-/* For program_grow_with: asks for so much heap, and returns what there is now. */
+/* For program_grow_with: asks for this much heap, and returns how much there is now. */
 uint64_t share_heap(void *share, uint64_t heap);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of interpreted frames: a cache of named objects. The runtimes' readers (runtime.h) want
- * memory of processes. It is requested in batches, at most one under way per process. Beyond
- * OBJECTS_MAX or the budget, objects are evicted: the least recently used ones of owners whose
- * objects take more memory than the average. Owners also share the places for what is read,
- * requested or known at one time: one may have as many as are free, or gives way to who has fewer.
+ * Names of interpreted frames: a cache of named objects. The runtimes' readers (runtime.h) need
+ * memory of processes, which is requested in batches, at most one at a time for each process.
+ * Beyond OBJECTS_MAX or the budget, objects are evicted: the least recently used ones of owners
+ * whose objects take more memory than the average. Owners also share the places for objects that
+ * are read, requested or known at one time: an owner may have as many as are still free, or gives
+ * way to an owner with fewer.
  *
  * An object that could not be read stays without a name, since another object may be there by now.
  * Its address is not tried again for a while: OBJECTS_SOON_NS, later up to OBJECTS_RETRY_NS.

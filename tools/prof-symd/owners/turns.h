@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Turns: how much time the naming of each owner's programs took (docs/fairness.md). Their files
- * decide how long that is. An owner who used up an allowance comes after all others who have
- * something to name.
+ * Turns: how much time it took to name each owner's programs (docs/fairness.md). Their files decide
+ * how long that takes. An owner who used up an allowance comes after all others who have something
+ * to name.
  */
 #ifndef PROF_SYMD_OWNERS_TURNS_H
 #define PROF_SYMD_OWNERS_TURNS_H
@@ -31,7 +31,7 @@ struct turns {
 	uint32_t queued, owners; /* of all owners; owners who have some */
 };
 
-/* The owner took so long. */
+/* The owner took this long. */
 void turns_spend(struct turns *t, uint64_t owner, uint64_t ns, uint64_t now_ns);
 /* The part of it that still counts. */
 uint64_t turns_spent(const struct turns *t, uint64_t owner, uint64_t now_ns);

@@ -2,9 +2,9 @@
 /*
  * Makes the named stream from the raw stream.
  *
- *  - Definitions are stored as they come, and sent when something that is sent needs them. So a
- *    frame is looked up once its file is open. To begin a new epoch, prof-symd only forgets what it
- *    sent.
+ *  - Definitions are stored as they come, and sent when a message that is sent needs them. So a
+ *    frame is looked up once its file is open. To begin a new epoch, prof-symd only forgets which
+ *    definitions it sent.
  *  - Everything else goes through a queue, in order. The queue's head waits if it needs a file.
  *    Meanwhile further definitions come in and request their files ahead.
  *  - Users take turns (turns.h). A sample whose owner used up an allowance of time is put aside
@@ -19,7 +19,7 @@
  *    Frames that are internal to a runtime are removed from stacks.
  *  - Processes, threads, files, frames and stacks keep the ids of the raw stream; functions get new
  *    ones.
- *  - An epoch that grew long ends, since a receiver may have to keep it whole.
+ *  - A long epoch ends, since a receiver may have to keep all of it.
  *  - Every table has a ceiling. If the names of functions reach theirs, a new epoch begins. If the
  *    definitions of the raw epoch reach theirs, further ones are dropped, and samples that need
  *    these are counted as lost.
@@ -100,8 +100,8 @@ void namer_renew(struct namer *n);
 /* When the next look at what was put aside is due, by CLOCK_MONOTONIC; 0: nothing was. */
 uint64_t namer_next_look(const struct namer *n);
 /* The stream will end now. From NAMER_LATE_NS later on nothing waits for the names of owners who
- * used up their allowance, and from NAMER_LAST_NS later on for no names. Others get there only on a
- * machine that is too busy: their allowances are a fraction of a second together. */
+ * used up their allowance, and from NAMER_LAST_NS later on for no names. Other owners need that
+ * long only on a machine that is too busy: all allowances together are a fraction of a second. */
 void namer_ends(struct namer *n, uint64_t now_ns);
 /* Whether that time has come. */
 bool namer_is_late(const struct namer *n, uint64_t now_ns);
@@ -117,7 +117,7 @@ bool namer_full(const struct namer *n);
 int namer_forget(struct namer *n, uint64_t now_ns);
 /* The raw stream lost `count` messages. */
 void namer_missing(struct namer *n, uint64_t count);
-/* So much of the raw stream was skipped so far (struct stream_in). Says so before the end. */
+/* This much of the raw stream was skipped so far (struct stream_in). Reported before the end. */
 void namer_skipped(struct namer *n, const struct stream_skipped *all);
 /* Whether a hello was sent. A stream without one needs no end. */
 bool namer_begun(const struct namer *n);
