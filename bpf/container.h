@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * Whether a cgroup is a container's, by its name alone. This is the one rule for all who ask: the
- * program that compares new cgroups with targets, the search for those that exist, and outputs. So
- * `--container` means what outputs show as container.id.
+ * Whether a cgroup is a container's, by its name alone. All users of this rule share it: the
+ * program that compares new cgroups with targets, the search for existing ones, and outputs. So
+ * `--container` takes the id that outputs show as container.id.
  *
- *   [PREFIX-]ID[.scope]   ID: 64 hexadecimal digits, of all engines that follow Docker. A colon is
- *                         as good as the dash. If the prefix ends in `conmon`, it is no container,
+ *   [PREFIX-]ID[.scope]   ID: 64 hexadecimal digits, of all engines that follow Docker. A colon may
+ *                         replace the dash. If the prefix ends in `conmon`, it is no container,
  *                         but the monitor outside of one.
  *   TASK-NUMBER           a container of ECS on Fargate. TASK: 32 hexadecimal digits.
  */

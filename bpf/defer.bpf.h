@@ -15,7 +15,7 @@ struct {
 	__uint(max_entries, 1 << 22);
 } deferred_ring SEC(".maps");
 
-/* Whether user space may walk further: it hears of processes and files a moment later. */
+/* Whether user space may walk further: it learns of processes and files a moment later. */
 static __always_inline bool can_defer(const struct walk *w)
 {
 	return w->reason == WALK_NO_PROCESS || w->reason == WALK_NO_MAPPING ||
@@ -23,7 +23,7 @@ static __always_inline bool can_defer(const struct walk *w)
 }
 
 /* The end of the copy on a process's first stack: where the stack began, plus the walker's window.
- * Most copies then are a page or two. On a thread's stack nothing tells the end. */
+ * Most copies then are a page or two. The end of a thread's stack is unknown. */
 static __always_inline __u64 stack_end(__u64 sp)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
@@ -82,8 +82,8 @@ enum go {
 	DEFER_GO_M_CURG_1_25 = 23, /* from then on */
 };
 /* A stack up to this size is Go's own. A goroutine's stack is copied whole: around calls of the
- * vDSO its g does not tell how far down it reaches. Of a larger stack, which is C's, Go may not
- * know the end. */
+ * vDSO, its g does not show how far down it reaches. A larger stack is C's, and Go may not know its
+ * end. */
 #define DEFER_GO_OWN_STACK 32768
 #define DEFER_GO_ABOVE_C 16384
 
@@ -260,7 +260,7 @@ static __always_inline bool is_small(const struct walk *w, __u32 g_below)
 }
 
 /* Puts the leaf's registers and the top of the stack into the reserved room in the ring. False if d
- * is NULL, since there was no room: the sample is then sent as it is, and its own reason tells what
+ * is NULL, since there was no room: the sample is then sent as it is, and its own reason says what
  * the walk lacked, so nothing is counted. small: a constant. */
 static __always_inline bool defer_into(struct walk *w, struct deferred_sample *d, __u32 g_below,
 				       bool small)

@@ -50,7 +50,7 @@ struct {
 #define ENV_OPAQUE(x) asm volatile("" : "+r"(x))
 /* Before a loop that older verifiers (5.10) refuse, since it closes without a jump. */
 #define ENV_UNROLL _Pragma("clang loop unroll(full)")
-/* Makes it read memory again. */
+/* Makes the compiler read memory again. */
 #define ENV_FORGET() asm volatile("" ::: "memory")
 #define ENV_INLINE static __always_inline
 

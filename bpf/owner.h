@@ -11,10 +11,9 @@
  *
  * Frames keep leftovers of older calls, so each word that leads into code is checked. The code
  * before that address must be a call, to a function without a frame, from a function whose frame
- * has room above the word. Leftovers are also the reason to search only few words, and no frame
- * behind one whose RBP was followed. Otherwise nearly every stack of SBCL and Erlang would be
- * unsure. Registers also keep old values; a register counts only if the instructions before pc pop
- * it.
+ * has room above the word. Because of leftovers, only few words are searched, and no frame after
+ * one whose RBP was followed. Otherwise nearly every stack of SBCL and Erlang would be unsure.
+ * Registers also keep old values; a register counts only if the instructions before pc pop it.
  *
  * The functions are global, for the reason given in search.h.
  */

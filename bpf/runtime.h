@@ -33,8 +33,8 @@ enum runtime {
 /*
  * Some runtimes generate code whose frames no table describes, and for which frame pointers lead
  * nowhere or skip a caller. Such a runtime takes its frames over: when the native walk gets to one,
- * it asks the runtime, which emits the frame with what runs in it, and goes to the caller. Or the
- * runtime declines, and the walk goes on as it would without it.
+ * it asks the runtime. The runtime emits the frame with the frames that run in it, and goes to the
+ * caller. Or it declines, and the walk goes on as it would without this runtime.
  */
 enum runtime_takes {
 	RUNTIME_TAKES_GENERATED = 1, /* frames in executable memory of no file */
@@ -62,10 +62,11 @@ struct runtime_range {
  * size, or its size stands in memory. Offsets and sizes in bytes. All pieces but the last have room
  * for 4 KiB together, so the largest comes last.
  *
- * A walk may tell its objects (env_told_object). Then the first piece is what it tells.
+ * A walk may itself describe its objects (env_told_object). This description is then the first
+ * piece.
  *
- * The same steps bound what naming may read on request: `bytes` of a piece of fixed size, and what
- * the size in memory says of any other.
+ * The same steps bound the memory that may be read on request to name objects: `bytes` of a piece
+ * of fixed size; of any other piece, as many bytes as the size in memory says.
  */
 struct runtime_step {
 	UW_U8 from;	   /* the piece with the pointer */
@@ -179,7 +180,7 @@ static_assert(sizeof(struct runtime_config) == RUNTIME_CONFIG_WORDS * 4, "no pad
 static_assert(sizeof(struct runtime_entry) == 32, "as large as a map_entry, behind which it lies");
 
 /*
- * What naming needs of a process's memory. Steps that go beyond that are ignored, so that a wrong
+ * The memory of a process that naming needs. Steps beyond it are ignored, so that a wrong
  * description cannot lead to other memory.
  */
 struct runtime_need {

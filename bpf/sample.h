@@ -43,7 +43,7 @@ enum sample_flags {
 	SAMPLE_FETCHES = 512,
 	SAMPLE_FETCHED = 1024, /* not a sample: the header of a struct sample_fetched */
 	SAMPLE_THREAD = 2048,  /* not a sample: the header of a struct sample_thread */
-	/* The name that the last struct sample_thread told of its thread holds for this sample. */
+	/* The name in the last struct sample_thread of its thread is valid for this sample. */
 	SAMPLE_TITLED = 4096,
 };
 
@@ -77,8 +77,8 @@ struct sample {
 	/* Of the process's mappings that the walk used (struct process_entry); 0: none. */
 	__sample_u32 generation;
 	__sample_u32 uid; /* real, of the thread */
-	/* Whom its costs are charged to. A user namespace and all in it belong to the user who made
-	 * the outermost one, since its maker may run under many uids there. */
+	/* The user to whom its costs are charged. A user namespace and all in it belong to the user
+	 * who made the outermost one, since that user may run under many uids there. */
 	__sample_u32 owner_uid;
 	/* The container: the outermost pid namespace below prof-bpf's, by its inode number; 0:
 	 * none, or made by a user in a namespace of theirs. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * The walker's searches. They are global functions that take and return only numbers: so the
- * verifier checks them once, and not once for each path that leads here. They halve without a
- * branch, since the verifier follows both sides of one: 2^12 paths through a loop of 12 turns.
+ * The walker's searches. They are global functions that take and return only numbers, so the
+ * verifier checks them once, and not once for each path that leads here. They halve the range
+ * without a branch, since the verifier follows both sides of a branch: a loop of 12 turns would
+ * have 2^12 paths.
  */
 #ifndef BPF_SEARCH_H
 #define BPF_SEARCH_H

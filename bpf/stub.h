@@ -7,8 +7,9 @@
  * TRACE:
  *
  * Traces jump to each other, and their frames are small and change from one instruction to the
- * next. So the walk searches the stub's return address close above RSP. The call before it leads
- * just behind the stub, and the stub returns to code with rows. No other code is known to do so.
+ * next. So the walk searches for the stub's return address close above RSP. The call before it
+ * leads just behind the stub, and the stub returns to code with rows. No other code is known to do
+ * so.
  *
  * The functions are global, for the reason given in search.h.
  */

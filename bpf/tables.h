@@ -44,7 +44,7 @@
 /* The one of no words: the code has no layout, but was called by a stub that has (bpf/stub.h). */
 #define RULE_STUB RULE_SHORT
 /* Bits 16 to 23 of a config's rule (bpf/runtime.h): all calls come from one C function with rows,
- * whose return address lies so many words below RBP. 0: they come from stubs. */
+ * whose return address lies this many words below RBP. 0: they come from stubs. */
 #define RULE_STUB_BELOW_SHIFT 16
 #define RULE_STUB_BELOW_MAX 255
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * Whether the current process is wanted (target.h). The answer comes before anything else is done
+ * Whether the current process is wanted (target.h). This is checked before anything else is done
  * for a tick. Without targets the verifier removes all of this, since target_checks is constant.
  *
  * Processes are excluded by pid with a key that no other process can have while they live, the

@@ -28,7 +28,7 @@
 /* How often the walk goes on in a runtime's program: 33 tail calls are allowed, of which one for
  * each runtime and one to the walk come before. Each time takes one there and one back. */
 #define WALK_TAKES 13
-#define WALK_DECLINES 16 /* a runtime that declined so often is not asked again in this walk */
+#define WALK_DECLINES 16 /* a runtime that declined this often is not asked again in this walk */
 
 /* Results of a step. */
 enum walk_next {

@@ -19,7 +19,7 @@
 #define HOTSPOT_CONT 8 /* of a ContinuationEntry: the Continuation, or its parent and then that */
 #define HOTSPOT_CHUNKS 32 /* that a walk reads, at most, */
 #define HOTSPOT_EMPTY 8	  /* and empty ones in a row */
-#define HOTSPOT_BARRIER 8 /* and finding the first of a thread costs as much as so many */
+#define HOTSPOT_BARRIER 8 /* and finding the first of a thread costs as much as this many */
 #define HOTSPOT_THREADS 3 /* classes: a virtual thread's Continuation, and its superclasses */
 #define HOTSPOT_CHUNK_WORDS (1u << 24) /* of a chunk, at most */
 

@@ -79,7 +79,7 @@ ENV_INLINE int hotspot_lowers_at(const struct hotspot_walk *p, __u64 left, bool 
 	return -1;
 }
 
-/* The frame of the code at w->pc, of so many words: enum hotspot_built. */
+/* The frame of the code at w->pc, of this many words: enum hotspot_built. */
 ENV_FUNCTION __u32 hotspot_built(HOTSPOT_PARAMETER __u64 words)
 {
 	HOTSPOT_FIND(w, p);
@@ -124,7 +124,7 @@ ENV_INLINE bool hotspot_back_at(struct walk *w, const struct hotspot_walk *p, __
 	return walk_read(w, at, &back) && (hotspot_is_code(p, back) || back == ~0ull);
 }
 
-/* The same for stubs: of so many words, or 0 if that is unknown. */
+/* The same for stubs: of this many words, or 0 if that is unknown. */
 ENV_FUNCTION __u32 hotspot_stub_built(HOTSPOT_PARAMETER __u64 words)
 {
 	HOTSPOT_FIND(w, p);

@@ -117,7 +117,7 @@ ENV_INLINE __u64 hotspot_not_behind(__u64 at, __u64 offset)
 	return (__u64)((__s64)(at - offset - 1) >> 63);
 }
 
-/* `by`, if so many places from number `before` on are not behind the offset, or 0. */
+/* `by`, if this many places from number `before` on are not behind the offset, or 0. */
 ENV_FUNCTION __u64 hotspot_ahead(HOTSPOT_PARAMETER __u64 before, __u64 by, __u64 offset)
 {
 	HOTSPOT_FIND(w, p);
@@ -133,7 +133,7 @@ ENV_FUNCTION __u64 hotspot_ahead(HOTSPOT_PARAMETER __u64 before, __u64 by, __u64
 /* Looks for the scope at an offset of the code: that of the next place behind it. */
 ENV_INLINE __u32 hotspot_find_scope(struct walk *w, struct hotspot_walk *p, __u64 offset)
 {
-	__u64 before = 0, k = 0; /* so many places are not behind it */
+	__u64 before = 0, k = 0; /* this many places are not behind it */
 
 	(void)w;
 	for (int i = 0; i <= HOTSPOT_PC_SHIFT - HOTSPOT_PLACES_SHIFT; i++)

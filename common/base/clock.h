@@ -8,7 +8,7 @@
 #include <sys/types.h>
 #include <time.h>
 
-/* Set in the id of a clock that tells the cpu time of another process. Most lists of system calls
+/* Set in the id of a clock that shows the cpu time of another process. Most lists of system calls
  * refuse such ids. */
 #define CLOCK_OTHERS (1u << 31)
 

@@ -10,8 +10,8 @@
  *   profpipe: error: a.conf:3: frequency: 0: out of range; give a whole number from 1 to 10000
  *
  * cmdline_next walks the options and serves --verbose, --help and --version itself. The functions
- * for values read the value of the current option. They log what they refuse, and return
- * EXITS_GO_ON or EXITS_USAGE (exits.h).
+ * for values read the value of the current option. They return EXITS_GO_ON, or log the error and
+ * return EXITS_USAGE (exits.h).
  */
 #ifndef COMMON_BASE_CMDLINE_H
 #define COMMON_BASE_CMDLINE_H
@@ -67,9 +67,9 @@ int cmdline_size(const struct cmdline *c, uint64_t min, uint64_t max, uint64_t *
 int cmdline_seconds(const struct cmdline *c, double *ret);
 /* A mode of a file: octal, up to 777. */
 int cmdline_mode(const struct cmdline *c, unsigned *ret);
-/* The path of a file or folder. Of several numbers or words the last one counts, so that a script
- * can override them. But a file that is passed over would be missed, so this refuses a second path,
- * that is where *ret is not NULL. */
+/* The path of a file or folder. If an option with a number or a word is repeated, the last one
+ * counts, so that a script can override it. But a user would miss a file that is ignored. So this
+ * refuses a second path, when *ret is not NULL. */
 int cmdline_path(const struct cmdline *c, const char **ret);
 /* One of n words; *ret is its index. */
 int cmdline_word(const struct cmdline *c, const char *const *words, size_t n, size_t *ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The contents of a regular file that others may change at any time: bounded, and as they were at
- * one moment, as far as the file's times tell.
+ * one moment, as far as the file's times show.
  */
 #ifndef COMMON_BASE_CONTENTS_H
 #define COMMON_BASE_CONTENTS_H

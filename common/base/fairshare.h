@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fair share of something that is scarce: each owner gets as much, but none more than it holds.
- * So those who hold less than the share leave the rest to the others. A taker wants more than it
- * holds, so what it holds does not count. If there is none and nobody holds more than the share,
- * the share is all.
+ * The fair share of something scarce: each owner may have this much. Owners that hold less than the
+ * share leave the rest to the others. A taker wants more than it holds, so the amount that it holds
+ * does not count. If there is no taker and nobody holds more than the share, the share is all.
  *
  * The share grows from pass to pass over all owners but the taker. Owners that hold nothing need
  * not be shown:
  *
- *	struct fairshare f = { .all = all, .taker = 1 };
+ * 	struct fairshare f = { .all = all, .taker = 1 };
  *
- *	do
- *		for (...)
- *			fairshare_show(&f, held by this owner);
- *	while (fairshare_grows(&f));
- *	return f.share;
+ * 	do
+ * 		for (...)
+ * 			fairshare_show(&f, held by this owner);
+ * 	while (fairshare_grows(&f));
+ * 	return f.share;
  *
  * Pure.
  */
@@ -29,7 +28,7 @@ struct fairshare {
 	uint64_t all;	/* set by the caller */
 	uint64_t taker; /* likewise: 1: there is one; 0: only holders */
 	uint64_t share;
-	/* In this pass: what those hold who are below the share, and how many others there are. */
+	/* In this pass: how much the owners below the share hold, and how many others there are. */
 	uint64_t given, among;
 };
 

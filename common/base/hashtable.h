@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * uthash with a hash function that nobody can foresee. Users choose many keys, such as the inodes
- * of their own file systems. With uthash's own function they could choose keys of one bucket, and
- * each lookup would go through all of them.
+ * uthash with a hash function that nobody can predict. Users choose many keys, such as the inodes
+ * of their own file systems. With uthash's own function they could choose keys that all fall into
+ * one bucket, and each lookup would walk over all of them.
  */
 #ifndef COMMON_BASE_HASHTABLE_H
 #define COMMON_BASE_HASHTABLE_H

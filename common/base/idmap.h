@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A map from a peer's ids to our own small numbers, with a ceiling. Open addressing; 12 bytes a
+/* A map from a peer's ids to our own small numbers, with a ceiling. Open addressing; 12 bytes per
  * slot, at most 3/4 of them used. */
 #ifndef COMMON_BASE_IDMAP_H
 #define COMMON_BASE_IDMAP_H

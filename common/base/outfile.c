@@ -98,7 +98,7 @@ static int open_folder(struct outfile *o)
 	return o->folder < 0 ? -errno : 0;
 }
 
-/* Asks no file server, which may belong to a stranger. */
+/* Asks no file server, which may belong to another user. */
 static int find(const struct outfile *o, struct found *ret)
 {
 	struct statx x;
@@ -119,7 +119,7 @@ static int find(const struct outfile *o, struct found *ret)
 	return 0;
 }
 
-/* Refuses what a stranger can have put into a sticky folder to get the output. Of a
+/* Refuses things that another user can have put into a sticky folder to get the output. Of a
  * file it is enough that another one can take its place, for which only root and the folder's
  * owner have the right. */
 static int check_sticky(const struct outfile *o, const struct found *f)

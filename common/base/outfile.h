@@ -3,10 +3,10 @@
  * A file that the user named for writing. All tools open their outputs by this noun, so that no
  * other user can read one or choose where it goes.
  *
- * A regular file is always a new one with a mode of its own. It has no name until it is whole. If
- * the file system has no files without names, it has a temporary name. Then it takes the place of
- * whatever has the name. An output that grows while it is read gets its name at once, if the name
- * is free. No existing file is written to, except these:
+ * A regular file is always a new file with its own mode. It has no name until it is complete, or a
+ * temporary name if the file system does not support files without names. It then replaces the file
+ * that has the name. An output that grows while it is read gets its name at once, if the name is
+ * free. No existing file is written to, except these:
  *
  * - descriptors that the caller opened: `-`, /dev/stdout, /dev/stderr, /dev/fd/N;
  * - a FIFO or a character device;
@@ -60,15 +60,15 @@ bool outfile_is_handed(const char *path);
 /* Opens path. No part of it may be a symbolic link. Waits for the reader of a FIFO. -errno;
  * outfile_error has the words. */
 int outfile_open(struct outfile *o, const char *path, const struct outfile_how *how);
-/* Leaves the folder to a process of its own, the keeper, before the caller gives up the right to
- * rename and remove files. If the caller dies, the keeper removes what is not whole. The caller
- * still has fd; outfile_end and outfile_drop ask the keeper. 0, -errno. */
+/* Leaves the folder to another process, the keeper, before the caller gives up the right to rename
+ * and remove files. If the caller dies, the keeper removes an incomplete file. The caller still has
+ * fd; outfile_end and outfile_drop ask the keeper. 0, -errno. */
 int outfile_hand_over(struct outfile *o);
 /* Whether two outputs would be one file. */
 bool outfile_same(const struct outfile *a, const struct outfile *b);
-/* Ends writing at fd's offset, and closes. whole: a HIDDEN file gets its name; else it is gone.
- * -errno: what had the name still has it. If `hidden` is not empty then, the new file is whole and
- * lies beside it under that name. */
+/* Ends writing at fd's offset, and closes. whole: a HIDDEN file gets its name; otherwise it is
+ * gone. -errno: the old file still has the name. If `hidden` is not empty then, the new file is
+ * complete and lies beside it under that name. */
 int outfile_end(struct outfile *o, bool whole);
 /* Nothing was written: removes a new file, and closes. */
 void outfile_drop(struct outfile *o);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parsers and readers for /proc/PID/maps, stat and status. Strangers choose the names in them: a
- * comm may hold parentheses, blanks and line feeds, and a path may hold anything but NUL.
+ * Parsers and readers for /proc/PID/maps, stat and status. Users choose the names in them: a comm
+ * may hold parentheses, blanks and line feeds, and a path may hold anything but NUL.
  *
  * Source: proc(5); fs/proc/task_mmu.c and fs/proc/array.c of the kernel.
  */

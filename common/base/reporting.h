@@ -3,10 +3,10 @@
  * How samples are reported to a backend: the options that profpipe takes from the user and passes
  * on to prof-export, and --names also to prof-symd.
  *
- *   --window SECONDS           report so often
- *   --window-jitter PERCENT    by which windows are longer or shorter
+ *   --window SECONDS           report this often
+ *   --window-jitter PERCENT    make windows longer or shorter by up to this
  *   --names WORD               all, interpreted (all but native code in files), or none
- *   --receiver WORD            collector, or devfiler: what the other side accepts
+ *   --receiver WORD            collector, or devfiler: the receiver
  */
 #ifndef COMMON_BASE_REPORTING_H
 #define COMMON_BASE_REPORTING_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Room that owners share: how much of it each holds. When it is full, whoever holds most gives way
- * to who holds less. */
+/* Room that owners share: how much of it each holds. When it is full, the owner who holds most
+ * gives way to one who holds less. */
 #ifndef COMMON_BASE_ROOM_H
 #define COMMON_BASE_ROOM_H
 
@@ -23,10 +23,11 @@ struct room {
 /* The owner takes n places (or bytes), or gives them back. */
 void room_take(struct room *r, uint64_t owner, size_t n);
 void room_give(struct room *r, uint64_t owner, size_t n);
-/* What the owner holds. Owners without a place of their own hold what all such hold. */
+/* How much the owner holds. Owners beyond ROOM_OWNERS count as one: this is how much they hold
+ * together. */
 size_t room_held(const struct room *r, uint64_t owner);
-/* Whether the owner may take one more of a number of places: it holds less than what is free. So
- * there is always one for the next owner. */
+/* Whether the owner may take one more of a number of places: it holds fewer than are free. So there
+ * is always one for the next owner. */
 bool room_admits(const struct room *r, uint64_t owner, size_t places);
 /* Whether the owner holds less than the average of all owners. */
 bool room_is_small(const struct room *r, uint64_t owner);

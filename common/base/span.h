@@ -14,7 +14,7 @@ struct span {
 	size_t len;
 };
 
-/* Text, often of strangers; not NUL-terminated. */
+/* Text, often untrusted; not NUL-terminated. */
 struct str {
 	const char *data; /* borrowed */
 	uint32_t len;

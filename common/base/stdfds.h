@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Standard descriptors that the caller closed. No file that is opened later may get their numbers,
- * and their users must still get an error. */
+ * and using them must still fail. */
 #ifndef COMMON_BASE_STDFDS_H
 #define COMMON_BASE_STDFDS_H
 

@@ -3,16 +3,16 @@
  * The memory budget: the ceiling of --memory-limit, each part's share of it, and the arithmetic of
  * dividing. tools/prof-bpf/limit decides during a run what the parts get.
  *
- * The limit covers what the run adds to the host: the proportional set sizes of the tools and the
- * launcher, the kernel's memory for their BPF maps, and the rings of perf events. prof-send and
- * prof-metrics have a share in runs that have them.
+ * The limit covers the memory that the run adds to the host: the proportional set sizes of the
+ * tools and the launcher, the kernel's memory for their BPF maps, and the rings of perf events.
+ * prof-send and prof-metrics have a share in runs that have them.
  *
- * Each part has a share that it always gets (budget_split). Other parts may use what it does not
- * want (budget_settle): prof-bpf divides that again one to ten times a second (limit.c), and parts
- * hand back what others are granted. A tool's containers evict what was used least recently, or
- * refuse new entries, and count both. Behind them stands a kernel limit on a tool's private memory
- * (budget_fence), for memory that nobody can bound beforehand: a library that reads a stranger's
- * file fails there, for that file only. Pure.
+ * Each part has a share that it always gets (budget_split). Other parts may use memory of the share
+ * that it does not need (budget_settle): prof-bpf divides this again one to ten times a second
+ * (limit.c), and parts give back memory that others are granted. A tool's containers evict the
+ * least recently used entries, or refuse new ones, and count both. Behind them stands a kernel
+ * limit on a tool's private memory (budget_fence), for memory that nobody can bound beforehand: a
+ * library that reads a user's file fails there, for that file only. Pure.
  */
 #ifndef COMMON_CELL_BUDGET_H
 #define COMMON_CELL_BUDGET_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cell confines the tools without rights, prof-deltas, prof-symd and prof-export, which read
- * bytes of strangers. It adds to their identity (sandbox.h) an empty root and an empty network
+ * untrusted bytes. It adds to their identity (sandbox.h) an empty root and an empty network
  * (emptyroot.h), Landlock (landlock.h), and a list of allowed system calls (seccomp.h). A tool
  * opens its sockets after it has dropped its rights, and nng then starts threads. So it enters the
  * cell in three steps:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A container: what the path of a process's cgroup says of where it runs. Users who can make
+ * A container: where a process runs, according to the path of its cgroup. Users who can make
  * cgroups choose their names, so these are only labels. The names of containers' cgroups follow one
  * rule (bpf/container.h). Pure.
  *

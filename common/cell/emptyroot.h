@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An empty root and no network for a process: it cannot open a file that is not there. A tool needs
- * the run's folder until its sockets are connected. By then it has dropped its rights, so a child
- * of the tool keeps the right to mount and unmount. The child ends before the tool reads the first
+ * An empty root and no network for a process, so that it has no file to open. A tool needs the
+ * run's folder until its sockets are connected. By then it has dropped its rights, so a child of
+ * the tool keeps the right to mount and unmount. The child ends before the tool reads the first
  * foreign byte.
  *
  *   emptyroot_prepare   with the caller's rights: makes the namespaces and the child

@@ -4,8 +4,8 @@
  * and of prof-symd (common/names/program/filekeeper.h).
  *
  * A keeper is a process that a tool forks early, while it still may. It starts workers later, when
- * the tool asks over a socket. It reads nothing of a stranger, and holds nothing but that socket
- * and what its workers need. Neither it nor a worker outlives its parent.
+ * the tool asks over a socket. It reads no untrusted bytes, and holds only that socket and what its
+ * workers need. Neither it nor a worker outlives its parent.
  */
 #ifndef COMMON_CELL_KEEPER_H
 #define COMMON_CELL_KEEPER_H

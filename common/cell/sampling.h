@@ -10,9 +10,9 @@
  *   --read-memory WORD         interpreters, or none
  *   --env NAME                 send this variable of sampled processes; may be repeated
  *   --cmdline                  send their command lines
- *   --host-id ID               identify this host so in profiles
+ *   --host-id ID               identify this host by ID in profiles
  *   --ignore-unsafe-kernel     run even on a kernel that profiling may hang
- *   and the options of targets.h: whom else to sample or not
+ *   and the options of targets.h: other processes to sample or not
  */
 #ifndef COMMON_CELL_SAMPLING_H
 #define COMMON_CELL_SAMPLING_H

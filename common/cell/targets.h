@@ -6,11 +6,11 @@
  *   --cgroup PATH         processes of a cgroup and of all below it
  *   --container ID        of a container (container.h), by at least 12 digits of its id
  *   --unit NAME           of a systemd unit
- *   --comm NAME           whose main thread has this name; NAME*: whose name begins so
+ *   --comm NAME           whose main thread has this name; NAME*: whose name begins with NAME
  *   --user USER           of a user, by name or number: the real uid of the thread
  *   --exclude-KIND        the same for those that are not to be sampled; also --exclude-pid PID
  *   --cpu LIST            only these cpus
- *   --min-age SECONDS     only processes that began at least so long ago
+ *   --min-age SECONDS     only processes that are at least this old
  *   --descendants         --pid and --exclude-pid also name the descendants of their processes
  *
  * Cgroups, containers and units are one kind, since each names a cgroup. A process must match one

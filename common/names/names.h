@@ -35,8 +35,8 @@ bool names_known(const struct names *n);
 struct str names_keep(struct names *n, const char *s, size_t len);
 /* Sets a call's system name, and its demangled name. */
 void names_set(struct names *n, struct call *c, const char *system_name);
-/* Joins a call with that of a second object (RUNTIME_SECOND): its name comes before the call's, and
- * its source and line, if it has any, take the place of the call's. */
+/* Joins a call with that of a second object (RUNTIME_SECOND): the second object's name comes before
+ * the call's, and its source and line, if it has any, replace the call's. */
 void names_join(struct names *n, struct call *c, const struct call *second);
 /* The same for the PLT slot of a function: `rand@plt`. */
 void names_set_slot(struct names *n, struct call *c, const char *system_name);

@@ -48,23 +48,20 @@ int account_count(struct buf *b, uint64_t n, const char *noun);
 int account_scope(struct buf *b, const struct status *f);
 /* The word for a blame's reason. */
 const char *account_blame_word(const struct status_blame *b);
-/* Whether it is for lack of something that owners share: memory, room, or time. */
+/* Whether the reason is lack of something that owners share: memory, room, or time. */
 bool account_is_share(const struct status_blame *b);
 /* Its owner: the user, and the container; 0: the host. */
 uint32_t account_uid(const struct status_blame *b);
 uint32_t account_container(const struct status_blame *b);
 /* One sentence on all losses. */
 const char *account_loss(const struct status *f);
-/* Writes notes on the run, a line each, and returns their count:
- * - how much memory would have been enough
- * - which tools were started again
- * - when nothing was sampled
- * - what was skipped because it is unknown
- * - whether the stream was falsified */
+/* Writes notes on the run, a line each, and returns their count: - how much memory would have been
+ * enough - which tools were restarted - when nothing was sampled - what was skipped because it is
+ * unknown - whether the stream was falsified */
 #define ACCOUNT_NOTES 5
 #define ACCOUNT_NOTE 256
 size_t account_notes(const struct status *f, char ret[static ACCOUNT_NOTES][ACCOUNT_NOTE]);
-/* Whether what came is not what prof-bpf sent: prof-symd falsified it. */
+/* Whether the samples differ from those that prof-bpf sent: prof-symd falsified them. */
 bool account_falsified(const struct status *f);
 /* The --memory-limit in MiB with which no stack would have been truncated; 0: none was. */
 uint64_t account_enough_mib(const struct status *f);

@@ -2,7 +2,7 @@
 /*
  * The launcher's word to prof-metrics: the figures of a run, once a second. One write is one
  * fixed-width struct of at most PIPE_BUF bytes, so it arrives whole. Counters are sums over all
- * lives of a tool, as far as their last words were heard.
+ * instances of a tool, up to the last word that arrived from each.
  */
 #ifndef COMMON_STATUS_METRICS_H
 #define COMMON_STATUS_METRICS_H

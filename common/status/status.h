@@ -31,7 +31,7 @@ enum status_kind { STATUS_NATIVE, STATUS_KERNEL, STATUS_INTERPRETED, STATUS_OTHE
 struct status_top {
 	uint64_t self;		/* samples whose leaf this function is */
 	uint64_t kind;		/* enum status_kind */
-	char name[STATUS_NAME]; /* a stranger's bytes, zero-filled; printers must escape them */
+	char name[STATUS_NAME]; /* untrusted bytes, zero-filled; printers must escape them */
 };
 /* How many samples of one owner were truncated or lost, for one reason. */
 struct status_blame {
@@ -57,7 +57,7 @@ struct status {
 	uint64_t cut;			    /* 1 if the stream ended without its end message */
 	uint64_t ticks; /* prof-bpf: events of the sampling program, also those of idle cpus */
 	struct status_top top[STATUS_TOP];
-	char event[STATUS_EVENT]; /* of the stream's hello; a stranger's bytes, like the names */
+	char event[STATUS_EVENT]; /* of the stream's hello; untrusted bytes, like the names */
 	uint64_t taken;		  /* prof-bpf: all samples that it took, lost ones too */
 	uint64_t held;		  /* prof-export: 1 while a write waits for the output's reader */
 	uint64_t enough; /* prof-export: bytes of memory with which no stack would have been

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The witness: what prof-bpf sent and lost, told to prof-export on a way that prof-symd is not on.
- * So prof-export notices if prof-symd invents, repeats, drops or moves samples, or hides losses.
+ * The witness: what prof-bpf sent and lost, reported to prof-export over a path that prof-symd
+ * cannot reach. So prof-export notices if prof-symd invents, repeats, drops or moves samples, or
+ * hides losses.
  *
- * Both count each sample in one of some buckets, which a keyed hash of its process, thread, cpu,
- * time and value chooses. prof-symd does not know the key. So it cannot change any of these, even
- * one sample for another, without changing the counts of two buckets, except by luck (1 in
+ * Both count each sample in one of WITNESS_BUCKETS buckets, chosen by a keyed hash of its process,
+ * thread, cpu, time and value. prof-symd does not know the key. So it cannot change any of these,
+ * even one sample for another, without changing the counts of two buckets, except by luck (1 in
  * WITNESS_BUCKETS). The stack of a sample is not compared, since prof-symd makes it.
  */
 #ifndef COMMON_STATUS_WITNESS_H
@@ -55,8 +56,9 @@ struct witness_verdict {
 
 void witness_count(struct witness_counts *c, const struct witness_key *k,
 		   const struct witness_sample *s);
-/* Compares prof-bpf's final word with what came. lost: what the output counts. unkept: samples of
- * `came` that `lost` also has. broken: the stream was interrupted, so some may be missing. */
+/* Compares prof-bpf's final word with the samples that came. lost: what the output counts. unkept:
+ * samples of `came` that `lost` also has. broken: the stream was interrupted, so some may be
+ * missing. */
 struct witness_verdict witness_compare(const struct witness_word *w,
 				       const struct witness_counts *came,
 				       const uint64_t lost[static STATUS_REASONS], uint64_t unkept,

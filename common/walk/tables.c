@@ -6,8 +6,8 @@
 
 #define SLABS_TICK_NS 1000000000u
 #define LOWERED_NS 8000000000ull /* how long the limit rises slowly after it was lowered */
-#define RAISE_NS 2000000000ull	 /* after so long a time with more */
-#define FEW_COUNT 16 /* samples of an owner who holds less than half of its share count so much */
+#define RAISE_NS 2000000000ull	 /* after this long a time with more */
+#define FEW_COUNT 16 /* samples of an owner who holds less than half of its share count this much */
 
 int tables_new(const struct tables_config *c, struct tables **ret)
 {

@@ -23,8 +23,8 @@
 #include "bpf/tables.h"
 
 #define TABLES_GRACE_NS 2000000000ull
-/* The slot of all files whose rows nobody has asked for. It is always pending, so a walk that gets
- * there ends as WALK_ROWS_PENDING. */
+/* The slot of all files whose rows nobody has requested. It is always pending, so a walk that
+ * reaches it ends as WALK_ROWS_PENDING. */
 #define TABLES_UNASKED 1
 
 struct tables;

@@ -4,7 +4,7 @@
  *
  * If more files are sampled than fit, evicting and reloading rows at each sample would help nobody.
  * So a file displaces others only if it has twice the samples of all of them together, and only if
- * they make enough room. Idle rows with few samples make room for any file.
+ * their room is enough. Idle rows with few samples make room for any file.
  */
 #ifndef COMMON_WALK_VICTIMS_H
 #define COMMON_WALK_VICTIMS_H

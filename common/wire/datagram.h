@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A datagram socket from one tool to another. There is no connection, so either side may be started
- * again. The receiver learns each sender's uid from the kernel, and drops what others send.
+ * A datagram socket from one tool to another. There is no connection, so either side may be
+ * restarted. The receiver learns each sender's uid from the kernel, and drops datagrams of others.
  */
 #ifndef COMMON_WIRE_DATAGRAM_H
 #define COMMON_WIRE_DATAGRAM_H

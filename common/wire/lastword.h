@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The last word of a parser: a shared page of memory that prof-bpf can still read when the parser
- * is dead. It holds what the parser works on, for how long, how it ended, and how much memory it
- * wants and may have. prof-bpf also says there which work is to be put aside, and how much the
+ * is dead. It says what the parser works on, for how long, how it ended, and how much memory it
+ * wants and may have. prof-bpf also writes there which work is to be put aside, and how much the
  * parser must rest. prof-bpf makes one page for each peer and sends it over the lane, under the id
  * LASTWORD_LANE_ID. Writing to it costs one store.
  *
  * An attacker in the parser can write anything there. prof-bpf reads it with pread, as words, once.
  * Only names and rows of files, and memory that others do not use, depend on it.
  *
- * A parser that spends LASTWORD_SLOW_S seconds of cpu time on one thing ends itself (SIGXCPU).
+ * A parser that spends LASTWORD_SLOW_S seconds of cpu time on one request ends itself (SIGXCPU).
  */
 #ifndef COMMON_WIRE_LASTWORD_H
 #define COMMON_WIRE_LASTWORD_H
@@ -39,16 +39,16 @@ struct lastword {
 };
 /* A new page, as a descriptor: O_CLOEXEC, with a size that nobody can change. -errno. */
 int lastword_new(void);
-/* The page's contents; LASTWORD_NOTHING if they make no sense. */
+/* The page's contents; LASTWORD_NOTHING if they are invalid. */
 struct lastword lastword_read(int fd);
 
 /* Tells the parser how many bytes it may take. */
 void lastword_grant(int fd, uint64_t bytes);
 /* How many bytes the parser could use; 0: it has not said. */
 uint64_t lastword_wanted(int fd);
-/* Has the parser put this file aside when it has taken so much cpu time; 0: no file. */
+/* Makes the parser put this file aside once it has taken this much cpu time; 0: no file. */
 void lastword_stop(int fd, uint64_t id, uint64_t after_ns);
-/* After each tick of work the parser rests for so long, LASTWORD_REST_MS at most. Forwarded data
+/* After each tick of work the parser rests for this long, at most LASTWORD_REST_MS. Forwarded data
  * does not count as work. */
 void lastword_rest(int fd, uint64_t ms);
 

@@ -6,7 +6,7 @@
  * lane; the hello there is part of its stream, and is handed out.
  *
  * A message that is malformed, or does not travel this way (messages.def), is refused here. The
- * listener then drops the peer (peer_drop), hears nothing more of it, and takes the next one. A
+ * listener then drops the peer (peer_drop), ignores its further messages, and takes the next one. A
  * dialer that loses its peer must exit.
  */
 #ifndef COMMON_WIRE_PEER_H
@@ -28,9 +28,9 @@ struct peer_config {
 	/* At most this many batches are taken before peer_recv says PEER_EMPTY, so that a peer that
 	 * floods its route keeps nobody else waiting. 0: any number. */
 	unsigned batches_at_once;
-	/* A send waits so long for room, and then calls `patience` with the number of waits so far.
-	 * It waits again if that returns 0, and else fails with what it returned. 0: a send never
-	 * waits. */
+	/* A send waits this long for room, and then calls `patience` with the number of waits so
+	 * far. If that returns 0, it waits again; otherwise it fails with that result. 0: a send
+	 * never waits. */
 	int send_wait_ms;
 	int (*patience)(void *ctx, unsigned waits);
 	void *ctx;
@@ -80,8 +80,7 @@ bool peer_has_unsent(const struct peer *p);
 
 /* --- a listener --- */
 
-/* Looks after the lane. 0, -errno: for lack of descriptors the lane's peer waits, and nothing else
- * does. */
+/* Serves the lane. 0, -errno: for lack of descriptors the lane's peer waits, but nothing else. */
 int peer_poll_lane(struct peer *p);
 /* To be called before peer_put: sends the page and puts the hello, if this peer does not have them.
  * 0, -ENOTCONN without a peer, -errno. */

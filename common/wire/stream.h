@@ -2,7 +2,7 @@
 /*
  * A stream: its two ends. A sender packs messages into batches, each with its epoch and sequence
  * number. A receiver unpacks them, counts missing messages, and reports whether the stream ended or
- * was cut. The bytes are the same over a bus (one nng message a batch), a pipe and a file.
+ * was cut. The bytes are the same over a bus (one nng message per batch), a pipe and a file.
  */
 #ifndef COMMON_WIRE_STREAM_H
 #define COMMON_WIRE_STREAM_H
@@ -70,9 +70,9 @@ void stream_in_done(struct stream_in *s);
 int stream_feed(struct stream_in *s, struct span bytes);
 /* Whether these bytes, if they are fed next, begin with the head of another epoch. */
 bool stream_turns(struct stream_in *s, struct span bytes);
-/* Takes the next message. Reads batch heads itself, and skips and counts what is unknown. The first
- * message is always a HELLO of a schema that we read, and none follows an END. 0, enum
- * stream_verdict, -ENOMEM. Borrowed parts of *ret are valid until the next call on s. */
+/* Takes the next message. Reads batch heads itself, and skips and counts unknown messages and
+ * fields. The first message is always a HELLO of a schema that we read, and none follows an END. 0,
+ * enum stream_verdict, -ENOMEM. Borrowed parts of *ret are valid until the next call on s. */
 int stream_next(struct stream_in *s, struct msg *ret);
 /* Whether these bytes, fed next, begin another epoch: nothing that was fed before is needed to
  * understand them. */

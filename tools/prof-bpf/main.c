@@ -710,7 +710,7 @@ static int set_up(struct prof *p)
 		if (r)
 			fail("the socket to prof-export", r, "see the messages of prof-export");
 	}
-	/* All threads exist now, and nothing of a stranger was read yet. */
+	/* All threads exist now, and no untrusted byte was read yet. */
 	if (!r)
 		r = bound_calls(p);
 	if (!r)

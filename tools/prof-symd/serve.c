@@ -179,7 +179,7 @@ static int tell_runtime(void *ctx, uint64_t file, const struct runtime_build *b)
 	return put_request(s, &m);
 }
 
-/* Hands files to whoever asked for them; -1 if a file does not come. */
+/* Passes files on to their requesters; -1 if a file does not come. */
 static void hand_out(struct serve *s, uint64_t now_ns)
 {
 	struct pair p;

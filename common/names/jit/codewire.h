@@ -2,7 +2,7 @@
 /*
  * The messages between a process that names generated code and its workers (codeworker.h), which
  * read perf maps and jitdumps. Each is one record of a SEQPACKET socket, in the machine's own
- * layout, since both ends are the same program. The answers are checked like any stranger's bytes:
+ * layout, since both ends are the same program. The answers are checked like all untrusted bytes:
  * the worker parses hostile files.
  */
 #ifndef COMMON_NAMES_JIT_CODEWIRE_H
@@ -32,7 +32,7 @@ enum codewire_flag {
 /* A request; of `addresses`, the first `count` are sent. */
 struct codewire_ask {
 	uint32_t kind;
-	uint32_t file; /* below CODEWIRE_FILES, chosen by whoever asks */
+	uint32_t file; /* below CODEWIRE_FILES, chosen by the requester */
 	uint64_t value;
 	uint32_t jit, count;
 	uint64_t time_ns;

@@ -13,7 +13,7 @@
 
 #define CODEWORKER_CPU_S 1    /* per request */
 #define CODEWORKER_LIFE_S 600 /* of work, after which codereader.c starts the next worker */
-/* A read ends after so much cpu time, so that others need not wait. */
+/* A read ends after this much cpu time, so that others need not wait. */
 #define CODEWORKER_READ_NS 20000000ull
 
 /* Serves the socket until the other end closes. */

@@ -9,8 +9,8 @@
 
 #define TICK_NS 20000000ull
 #define SECOND_PART 4 /* of the memory for a process's first file */
-/* Later lines of a file replace earlier ones. So a lookup waits so long until the file was read to
- * its end. */
+/* Later lines of a file replace earlier ones. So a lookup waits this long for the file to be read
+ * to its end. */
 #define CATCH_UP_NS 5000000000ull
 
 enum jit_file_state { JIT_FILE_UNASKED, JIT_FILE_ASKED, JIT_FILE_OPEN, JIT_FILE_ABSENT };
@@ -87,8 +87,8 @@ static bool has_open(const struct jit_process *p)
 	return false;
 }
 
-/* Of the processes with open files, except `keep`, the least recently used one of whoever has most.
- * NULL: there is none. */
+/* Of the processes with open files, except `keep`, the least recently used one of the owner with
+ * most. NULL: there is none. */
 static struct jit_process *next_to_close(const struct jit *j, const struct room *of,
 					 const struct jit_process *keep)
 {
@@ -130,8 +130,8 @@ static struct jit_process *process_get(const struct jit *j, uint64_t id)
 	return slot == IDMAP_NONE ? NULL : j->processes[slot];
 }
 
-/* Drops a process for another one of this owner: the least recently used one of whoever has most.
- */
+/* Drops a process for another one of this owner: the least recently used one of the owner with
+ * most. */
 static void drop_for(struct jit *j, uint64_t owner)
 {
 	const struct jit_process *oldest = NULL;

@@ -2,7 +2,7 @@
 /*
  * The messages between prof-symd and its workers (fileworker.h). Each is one record of a SEQPACKET
  * socket, in the machine's own layout, since both ends are the same program. prof-symd checks the
- * answers like any stranger's bytes: the worker parses hostile files.
+ * answers like all untrusted bytes: the worker parses hostile files.
  */
 #ifndef COMMON_NAMES_PROGRAM_PROGRAMWIRE_H
 #define COMMON_NAMES_PROGRAM_PROGRAMWIRE_H

@@ -9,8 +9,8 @@
 #include "common/wire/lastword.h"
 #include "common/wire/scm.h"
 
-#define STALLED_NS 8000000000ull /* a worker that does no work for so long is lost */
-#define MOVED_NS 1000000ull	 /* so much cpu time is work */
+#define STALLED_NS 8000000000ull /* a worker that does no work for this long is lost */
+#define MOVED_NS 1000000ull	 /* this much cpu time is work */
 #define LOOK_NS 20000000ull	 /* between looks at its clock during a request */
 #define UNSEEN_NS 500000000ull	 /* of requests without a look, before there is one */
 #define SLACK_NS 20000000ull	 /* that it may say too little */

@@ -10,7 +10,7 @@
 
 #define CODE_MAX (FLOW_MAX_CODE - DERIVE_BACK)
 #define LOOK 4096u /* bytes searched for padding */
-/* Work that may be spent, as flow_work counts: so much for each byte of the gaps, and a minimum.
+/* Work that may be spent, as flow_work counts: this much for each byte of the gaps, and a minimum.
  * Wrong guesses overlap. Compiled code takes 2 to 4 a byte. */
 #define WORK_PER_BYTE 16ull
 #define WORK_MIN (1u << 20)

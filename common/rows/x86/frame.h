@@ -44,7 +44,7 @@ struct frame {
 	struct frame_slot slot[FRAME_SLOTS];
 	uint16_t keeps;	     /* registers that calls preserve while they hold places */
 	uint8_t slots, life; /* enum frame_life */
-	uint8_t align; /* ALIGNED counts from `aligned` with so many low bits cleared; 0: unknown */
+	uint8_t align; /* ALIGNED counts from `aligned` with this many low bits clear; 0: unknown */
 	uint8_t nest;  /* enum frame_nest */
 	uint64_t aligned; /* CFA and an offset */
 	uint64_t nest_at; /* RSP where calls lead into the nest */

@@ -100,7 +100,7 @@ void attributes_want(struct host *h, struct process *p)
 		reading_free(r);
 }
 
-/* Whether the owner may have so many bytes more. An eighth is left to those with less than their
+/* Whether the owner may have this many bytes more. An eighth is left to those with less than their
  * share. */
 static bool has_room(const struct host *h, const struct owner *w, uint64_t n)
 {

@@ -16,7 +16,7 @@
 #define PUBLISH_NS_PER_MAPPING 2000u /* delay per mapping before a process is published again */
 #define FULL_RETRY_NS 1000000000ull
 #define WAITING_FEW 256u  /* processes that wait for a turn: each look at them costs little */
-#define WAITING_NS 1000u  /* else the next look is so much later for each */
+#define WAITING_NS 1000u  /* else the next look is this much later for each */
 #define LOWEST 256u	  /* mappings at the lowest addresses, mostly of the program */
 #define FEW 1024u	  /* so few mappings fit if anything does */
 #define WANTED_AT_ONCE 32 /* files of one sample that get slots */

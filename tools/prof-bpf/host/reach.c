@@ -6,7 +6,7 @@
 
 #define WAYS 8
 #define TIME_SHIFT 28	    /* of nanoseconds: times are counted in quarters of a second */
-#define OLD 8		    /* so long after the last sample, nobody waits for a place */
+#define OLD 8		    /* this long after the last sample, nobody waits for a place */
 #define LOWEST (1ull << 16) /* no pointer is below */
 #define HIGHEST (1ull << 47)
 /* Of a piece whose size is in memory, as real ones have them. */

@@ -8,7 +8,7 @@
 #define SAMPLE_NS 100000ull /* what a sample may cost all tools, for `least` */
 #define LEAST_PART 2	    /* of the limit, for these samples */
 #define KEEP_FIRST (CPULIMIT_ALL / 64)
-#define KEEP_MORE 4 /* a part of what is kept, or of this: so much more is in the next step */
+#define KEEP_MORE 4 /* a part of what is kept, or of this: this much more is in the next step */
 
 void cpulimit_init(struct cpulimit *c, unsigned percent, unsigned cpus)
 {

@@ -32,7 +32,7 @@ struct work {
 	 * `mappings` of them. No bytes. */
 	uint32_t pid, pieces;
 	uint32_t mappings;
-	/* WORK_STARTUP: of a process. The bytes are so many names of variables, each with a NUL. */
+	/* WORK_STARTUP: of a process. The bytes are this many variables' names, each with a NUL. */
 	uint32_t names;
 	bool command_line;
 };

@@ -376,7 +376,7 @@ static int read_command_line(const struct worker *w, struct started *s)
 	return r;
 }
 
-/* The names that follow the request. False: there are not so many. */
+/* The names that follow the request. False: there are not this many. */
 static bool take_names(const struct worker *w, size_t len, const char **ret)
 {
 	const char *at = (const char *)w->request.bytes;

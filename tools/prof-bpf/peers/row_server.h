@@ -27,7 +27,7 @@
 /* An owner above this gets only the minimum slice while others wait. */
 #define ROW_SERVER_SPENDER_NS 4000000000ull
 #define ROW_SERVER_STOPS_TOLD \
-	8 /* files of an owner were put aside so often when on_aside is called */
+	8 /* files of an owner were put aside this often when on_aside is called */
 
 struct owner;
 struct owners;

@@ -138,7 +138,7 @@ static bool is_short(const struct deferred_queue *q, const struct item *i)
 	return i->lines == SAMPLE_FETCHED_LINES || (i->lines && above >= SAMPLE_FETCHED_STACK);
 }
 
-/* The copy holds a stranger's data: everything outside it is unreadable, and so is what the kernel
+/* The copy holds untrusted data: everything outside it is unreadable, and so is what the kernel
  * could not read. */
 static long read_copy(void *ctx, void *dst, uint32_t size, uint64_t addr)
 {

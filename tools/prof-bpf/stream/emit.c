@@ -512,7 +512,7 @@ int emit_process(struct emit *e, const struct emit_process *p)
 	return *p->sent == e->incarnation ? define_process(e, p) : 0;
 }
 
-/* The receiver forgets so much of what was defined for the process. */
+/* The receiver forgets this much of what was defined for the process. */
 static void release(struct emit *e, const struct emit_process *p, uint64_t bytes)
 {
 	bytes = bytes < *p->charged ? bytes : *p->charged;

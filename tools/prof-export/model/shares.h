@@ -45,7 +45,7 @@ enum share_use { SHARE_STACK, SHARE_DEFINITION, SHARE_COUNT };
 /* Whether the owner may take from the reserve of the pool for this use. */
 bool shares_may_take(const struct shares *s, const struct share *w, const struct pool *p,
 		     enum share_use use);
-/* The owner took so much. */
+/* The owner took this much. */
 void shares_take(struct share *w, const struct pool *p, size_t kept, size_t epoch);
 /* The ids of the epoch are gone. `all` also resets definitions. */
 void shares_forget(struct shares *s, bool all);

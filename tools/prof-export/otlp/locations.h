@@ -31,8 +31,8 @@ void locations_init(struct locations *l, struct dictionary *d, enum reporting_re
 void locations_forget(struct locations *l);
 void locations_done(struct locations *l);
 
-/* The entry of the sample's stack. most: adds so many frames from the leaf on, and a mark if these
- * are not all. 0, -ENOBUFS at the dictionary's ceilings, -ENOMEM. */
+/* The entry of the sample's stack. most: adds this many frames from the leaf on, and a mark if
+ * these are not all. 0, -ENOBUFS at the dictionary's ceilings, -ENOMEM. */
 int locations_stack(struct locations *l, const struct model *m, const struct model_sample *s,
 		    uint32_t most, uint32_t *ret);
 /* The entry of a stack that is nothing but this mark. The same errors. */

@@ -10,7 +10,7 @@
  * program that executed itself; a part has one resource for both.
  *
  * The window knows how large its request becomes. It takes nothing that leads beyond the ceiling,
- * so a stranger's endless names only end it earlier. All memory is the pool's, except for the bytes
+ * so a user's endless names only end it earlier. All memory is the pool's, except for the bytes
  * of one name and one resource.
  */
 #ifndef PROF_EXPORT_OTLP_WINDOW_H
@@ -89,8 +89,8 @@ void window_widen(struct window *w, size_t max);
 /* The model's numbers are void. */
 void window_forget(struct window *w);
 
-/* Adds a sample at this time, with so many frames at most (locations_stack). 0, -ENOBUFS if it does
- * not fit, -ENOMEM. */
+/* Adds a sample at this time, with at most this many frames (locations_stack). 0, -ENOBUFS if it
+ * does not fit, -ENOMEM. */
 int window_add(struct window *w, const struct model *m, const struct model_sample *s,
 	       uint64_t time_ns, uint32_t most);
 /* More may be known of this process now. */

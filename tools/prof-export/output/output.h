@@ -47,7 +47,7 @@ bool output_rewind(struct output *o);
 void output_next(struct output *o, int fd);
 /* Writes what waits, but not for gzip. The first error. */
 int output_flush(struct output *o);
-/* A predecessor wrote so many bytes of the file, which stay; what it wrote behind them goes. */
+/* A predecessor wrote this many bytes of the file, which stay; what it wrote behind them goes. */
 void output_resume(struct output *o, uint64_t bytes);
 /* Writes the rest and gives the first error: 0, -errno. Nothing can be put after it. */
 int output_done(struct output *o);

@@ -20,7 +20,7 @@ enum answer_verdict {
 	ANSWER_VERDICTS
 };
 
-/* A reply as it came. Texts and body are a stranger's, and borrowed; an absent one is empty. */
+/* A reply as it came. Texts and body are untrusted, and borrowed; an absent one is empty. */
 struct answer_reply {
 	bool grpc;
 	unsigned http; /* the status; 0: no reply came, and `failure` says why */

@@ -35,7 +35,7 @@ struct grpc_status {
 	unsigned code; /* of the server; may be GRPC_CODES or more */
 	bool has_delay;
 	uint64_t delay_ms;		/* of RetryInfo, if has_delay */
-	char message[GRPC_MESSAGE_MAX]; /* a stranger's bytes, NUL-terminated */
+	char message[GRPC_MESSAGE_MAX]; /* untrusted bytes, NUL-terminated */
 };
 
 /* The head of a message that is sent. */

@@ -84,10 +84,9 @@ void queue_deliver(struct queue *q, bool partial, uint64_t rejected);
 /* It is given up. */
 void queue_give_up(struct queue *q, enum queue_loss loss);
 bool queue_is_empty(const struct queue *q);
-/* Whether the memory for requests is half used: who may wait, waits. */
+/* Whether the memory for requests is half used: senders that may wait should wait. */
 bool queue_is_half_full(const struct queue *q);
-/* Nothing more is sent: counts what waits in memory as lost, and what waits in the spool as kept.
- * */
+/* Nothing more is sent: requests in memory count as lost, and those in the spool as kept. */
 void queue_end(struct queue *q);
 /* All lost requests. */
 uint64_t queue_lost(const struct queue_counts *c);

@@ -199,7 +199,7 @@ static uint64_t owner_of(const struct objects *o, uint64_t process)
 	return o->owner_of ? o->owner_of(o->owner_ctx, process) : 0;
 }
 
-/* Forgets a process of whoever has most, if nothing of it is being read. */
+/* Forgets a process of the owner with most, if nothing of it is being read. */
 static void forget_one(struct objects *o, uint64_t owner)
 {
 	(void)room_gives_way(&o->places_known, owner, &owner);
@@ -435,7 +435,7 @@ int objects_try_name(struct objects *o, uint32_t i, uint64_t now_ns)
 	return 0;
 }
 
-/* A place for a copy: an empty one, or the oldest of whoever has most. */
+/* A place for a copy: an empty one, or the oldest of the owner with most. */
 static struct taken *place_for_taken(struct objects *o, uint64_t owner)
 {
 	struct taken *oldest = NULL;

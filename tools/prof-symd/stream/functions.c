@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hash is SipHash-1-3 (Aumasson and Bernstein, 2012) with a random key. Otherwise strangers
+/* The hash is SipHash-1-3 (Aumasson and Bernstein, 2012) with a random key. Otherwise users
  * could choose names that collide. */
 #include <errno.h>
 #include <stdlib.h>

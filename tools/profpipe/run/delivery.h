@@ -25,7 +25,7 @@ struct delivery {
 	uint64_t away, slow, dropped_samples;
 	/* Of the rest, over all endpoints. */
 	uint64_t delivered, delivered_samples, lost, kept, unknown;
-	uint64_t outside;  /* at most so many samples are in no request */
+	uint64_t outside;  /* at most this many samples are in no request */
 	unsigned restarts; /* of prof-send */
 };
 

@@ -16,7 +16,8 @@ struct notify {
 	int fd; /* -1: nobody wants to know */
 	struct sockaddr_un to;
 	socklen_t to_len;
-	uint64_t watchdog_ns; /* the manager ends a process that is silent for so long; 0: never */
+	uint64_t
+		watchdog_ns; /* the manager ends a process that is silent for this long; 0: never */
 };
 #define NOTIFY_NONE ((struct notify){ .fd = -1 })
 

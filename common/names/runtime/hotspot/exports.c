@@ -15,7 +15,7 @@
 #define HEAD_BYTES 4096		/* of each, in which the first numbers must be */
 #define CODE_BYTES (256u << 10) /* of the one that stores the offsets */
 #define STORE_BYTES 11		/* mov qword [rip + disp32], imm32 */
-#define ENOUGH 8		/* so many stores make an initializer the one */
+#define ENOUGH 8		/* this many stores make an initializer the one */
 
 /* The table of fields: where it is, and the offsets found so far. */
 struct table {

@@ -402,7 +402,7 @@ static bool complete(struct layout *l)
 	       l->c.frame_code % 8 == 0 && l->c.frame_position % 4 == 0;
 }
 
-/* A string has at most so many bytes: four for each character, and a pointer. */
+/* A string has at most this many bytes: four for each character, and a pointer. */
 static struct runtime_step text_at(const struct python_naming *n, uint16_t pointer, uint16_t bytes)
 {
 	return (struct runtime_step){ .pointer = pointer,
