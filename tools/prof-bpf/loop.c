@@ -115,8 +115,8 @@ void loop_process_gone(void *ctx, struct host_process *h)
 	struct prof *p = ctx;
 	struct emit_file exe;
 
-	/* While prof-bpf starts, on a host with more processes than it keeps: nobody was told of
-	 * it. */
+	/* While prof-bpf starts, on a host with more processes than it keeps: it was not sent to
+	 * anybody. */
 	if (!p->output.emit)
 		return;
 	struct emit_process gone = definition_of_process(h, &exe);

@@ -142,7 +142,7 @@ uint64_t limit_divide(struct limit *l, const struct budget *b, const struct limi
 	l->export = numbers_larger(c[EXPORT].granted,
 				   numbers_smaller(b->export, held[DEPLOY_EXPORT] + EXPORT_MORE)) +
 		    numbers_smaller(left, EXPORT_MORE);
-	/* The tables get what nobody wants, for rows to come. They do not get what others must
+	/* The tables get memory that nobody wants, for future rows, but no memory that others must
 	 * still give back. */
 	l->ceiling = numbers_larger(numbers_less(c[TABLES].granted + left, over),
 				    numbers_smaller(l->sure, all));

@@ -70,7 +70,7 @@ static void forget_idle(struct drops *d)
 	d->len = kept;
 }
 
-/* Gives away the shares of all who have less than an equal one, until nobody has. */
+/* The share that each owner gets of all samples: owners with fewer leave the rest to the others. */
 static uint64_t share_of(const struct drops *d, uint64_t all)
 {
 	uint64_t share = 0;

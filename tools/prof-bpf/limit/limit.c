@@ -62,8 +62,8 @@ static void look(struct limit *l, uint64_t now_ns, uint64_t more)
 	file_server_grant(l->file_server, l->symd);
 	const uint64_t used = l->fixed + l->budget->launcher + held + f.bytes;
 
-	/* What many owners made prof-bpf hold for a while may be free again by now, but not given
-	 * back. The next look counts less then. */
+	/* Memory that prof-bpf held for many owners may be free by now, but not yet returned to the
+	 * kernel. After that, the next look counts less. */
 	if (a.lacking && a.held[DEPLOY_BPF] > l->budget->bpf && now_ns >= l->trimmed_ns + TRIM_NS) {
 		l->trimmed_ns = now_ns;
 		malloc_trim(0);

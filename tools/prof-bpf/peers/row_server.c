@@ -472,7 +472,7 @@ static int transmit(struct row_server *r, uint64_t now_ns)
 
 	int e = peer_greet(r->peer);
 
-	/* It gets no file before it can tell which one it is working on. */
+	/* It gets no file before it can say which one it is working on. */
 	if (e || !peer_has_page(r->peer))
 		return e == -ENOTCONN ? 0 : e;
 	/* A file that an extractor died on is requested alone. */

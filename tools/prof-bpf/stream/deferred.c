@@ -44,7 +44,7 @@ struct item {
 	struct piece *piece[DEFERRED_CHUNKS]; /* `chunks` of them; NULL: no memory */
 	uint32_t objects;
 	struct deferred_words *object; /* stored behind head[] */
-	uint64_t head[];	       /* as many words as the sample tells */
+	uint64_t head[];	       /* as many words as the sample says */
 };
 
 /* A runtime's items, or lines of memory, for a deferred sample that comes before or after them: the
@@ -322,7 +322,7 @@ static void take_ahead(struct deferred_queue *q, struct item *i)
 	}
 }
 
-/* The walk got to a file without rows. The stack tells which files come next: they are requested
+/* The walk got to a file without rows. The stack shows which files come next: they are requested
  * together. */
 static void want_files(struct deferred_queue *q, struct item *i)
 {

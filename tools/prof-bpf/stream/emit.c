@@ -394,7 +394,7 @@ static bool holds_its_share(const struct emit *e, const struct owner *w)
 	       held + held / 8 >= owners_share(e->config.owners, w, OWNER_DEFINITIONS, e->received);
 }
 
-/* The same; the answer holds for a moment, since it visits all owners. */
+/* The same; the answer is kept for a moment, since it takes a visit to all owners. */
 static bool has_its_share(struct emit *e, const struct owner *w)
 {
 	if (!w || !e->config.owners)

@@ -97,7 +97,7 @@ static void note_refused(void *ctx, const struct owner *w)
 		r->most = w;
 }
 
-/* Names who was refused most of each thing, since that is what its programs lose. */
+/* Logs for each resource the owner that was refused most, since its programs lose that. */
 static void log_refused(struct losses *l)
 {
 	static const char *const text[] = {
@@ -110,7 +110,7 @@ static void log_refused(struct losses *l)
 	for (unsigned t = 0; t < OWNER_RESOURCES; t++) {
 		struct refused r = { .thing = (enum owner_resource)t };
 
-		/* log_truncations tells of these. */
+		/* log_truncations logs these. */
 		if (t == OWNER_DEFINITIONS)
 			continue;
 		if (l->refused_ns[t] && now_ns < l->refused_ns[t] + REFUSED_EVERY_NS)

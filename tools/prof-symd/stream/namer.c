@@ -337,7 +337,7 @@ static int send_figure(struct namer *n, const char *name, uint64_t value)
 					 .figure = { .name = str_from(name), .value = value } });
 }
 
-/* Sends what it took to name interpreted frames. */
+/* Sends figures about the naming of interpreted frames. */
 static int send_figures(struct namer *n)
 {
 	struct objects_counts c = objects_counts(n->objects);

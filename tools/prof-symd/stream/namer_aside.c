@@ -194,8 +194,9 @@ uint64_t namer_next_look(const struct namer *n)
 	return next_ns;
 }
 
-/* While an epoch's end waits, the next epoch's samples do too. So it waits for a part of what the
- * epoch took: who begins epochs quickly cannot make prof-symd later and later. */
+/* While an epoch's end waits, the next epoch's samples also wait. So it waits only for a part of
+ * the epoch's time: a user who causes short epochs cannot make prof-symd fall further and further
+ * behind. */
 static uint64_t settle_ns(const struct namer *n, uint64_t now_ns)
 {
 	const uint64_t part_ns = (now_ns - n->epoch_ns) / SETTLE_PART;

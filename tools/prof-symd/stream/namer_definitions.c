@@ -44,7 +44,7 @@ static void mark_sent(const struct namer *n, uint64_t *sent, uint32_t *payers)
 	*sent = n->epoch;
 }
 
-/* Sends a file without what its contents would tell. */
+/* Sends a file without the facts from its contents. */
 static int send_file_as_it_is(struct namer *n, struct def_file *f)
 {
 	struct msg m = { .id = MSG_FILE, .file = f->def };
@@ -393,7 +393,7 @@ static int name_frame(struct namer *n, const struct def_frame *f, struct msg_fra
 	int r;
 
 	file = definitions_find_file(&n->defs, f->file);
-	/* So that files of whom the others yield to do not hold them up. */
+	/* An owner whose turn is over must not delay others by a slow file. */
 	if (n->turn_ns && file && namer_owners(n) > 1 &&
 	    turns_over(&n->turns, n->owner, namer_owners(n), now_ns))
 		filestore_try_patiently(&file->store);
