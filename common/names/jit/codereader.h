@@ -4,8 +4,8 @@
  * code was at an address. There are two workers: one for files that only root could have written,
  * one for all others. Without a keeper (filekeeper.h), the files are read in this process.
  *
- *  - If the worker crashes on a file, takes too long over it or answers nonsense, that file is
- *    lost. If somebody else killed it, the file is tried once more.
+ *  - If the worker crashes on a file, takes too long for it or sends an invalid answer, that file
+ *    is lost. If somebody else killed it, the file is tried once more.
  *  - The next worker reads all other files again. The more often workers of a class die, the later
  *    the next one begins.
  */

@@ -4,14 +4,14 @@
  *
  *  - Both files of a process are requested at the first frame in its generated code. They stay open
  *    and are read on as they grow.
- *  - A runtime writes a name when it likes, possibly after the code ran. So callers hold back
- *    frames that have no name yet.
+ *  - A runtime may write a name at any time, even after the code ran. So callers hold back frames
+ *    that have no name yet.
  *  - A missing file is requested again, less and less often.
  *  - An open file stays open until its process ends, so that its last lines can still be read
  *    then.
  *  - Reading goes in pieces, at a bounded rate for each process.
- *  - Owners share processes, open files, memory and requests. If there is too little, whoever has
- *    most gives way.
+ *  - Owners share processes, open files, memory and requests. When one of these runs short, the
+ *    owner with most gives way.
  *  - The files are parsed in worker processes, if there is a keeper (codereader.h). A file over
  *    which a worker dies has no names.
  */
@@ -59,7 +59,8 @@ struct jit {
 	 * that took. Both may be NULL. */
 	bool (*may_read)(void *ctx, uint64_t process, uint64_t now_ns);
 	void (*took)(void *ctx, uint64_t process, uint64_t begun_ns);
-	/* Who shares all this with the others. NULL: all processes have one owner. */
+	/* The owner of a process, who shares all this with others. NULL: all processes have one
+	 * owner. */
 	uint64_t (*owner_of)(void *ctx, uint64_t process);
 	void *turns_ctx;
 	/* A file of this process is lost, since its reader died of it. May be NULL; gets ctx. */

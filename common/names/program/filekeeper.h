@@ -9,7 +9,7 @@
  * FILEKEEPER_CLOCK asks for the cpu time of the one of that kind: prof-symd may not read the clocks
  * of other processes. The keeper ends with prof-symd, and its workers end with it.
  *
- * The keeper knows nothing of what workers do: who starts it gives it their classes.
+ * The keeper does not know what workers do: its caller passes their classes.
  */
 #ifndef COMMON_NAMES_PROGRAM_FILEKEEPER_H
 #define COMMON_NAMES_PROGRAM_FILEKEEPER_H

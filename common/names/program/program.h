@@ -8,9 +8,9 @@
  * taken over. There are one or two for each class of files (enum program_class). Without a keeper
  * (filekeeper.h), the files are parsed in this process.
  *
- *  - With program_take_turns, a lookup that takes long is not waited for. Then a class may have two
- *    workers: a prompt one, and a patient one, which gets the programs that were found slow. A
- *    lookup there begins now and is answered later.
+ *  - With program_take_turns, nothing waits for a slow lookup. Then a class may have two workers: a
+ *    prompt one, and a patient one, which gets the programs that were found slow. A lookup there
+ *    begins now and is answered later.
  *  - If the worker crashes on a program or takes too long, the program's DWARF is given up while
  *    the program stays open; if that happens without DWARF, all its names. The next worker opens
  *    the other programs again when they are next needed.
@@ -41,12 +41,12 @@ void program_use_keeper(int control, unsigned life_s, uint64_t heap, uint64_t be
 /* From now on a lookup that takes more than slice_ns of cpu time makes its program slow; and
  * lookups return PROGRAM_LATER. */
 void program_take_turns(uint64_t slice_ns);
-/* From this time of CLOCK_MONOTONIC on nothing waits for a worker: what it was to answer is given
+/* From this time of CLOCK_MONOTONIC on nothing waits for a worker: its pending answers are given
  * up. 0: no such time. */
 void program_until(uint64_t until_ns);
 /* Sets `more`, which is called for a program that needs more heap. Its argument is how many bytes
- * would do. It returns how many the next worker may use, now: more may be granted soon, so it is
- * called again with the next lookups. The program is tried again with what was granted. */
+ * would be enough. It returns how many the next worker may use, now: more may be granted soon, so
+ * it is called again with the next lookups. The program is tried again with what was granted. */
 void program_grow_with(uint64_t (*more)(void *ctx, uint64_t heap), void *ctx);
 /* Sets how many bytes later workers may use for DWARF. */
 void program_set_heap(uint64_t heap);

@@ -2,8 +2,8 @@
 /*
  * The ends of greenlets' stacks. Greenlets (greenlet, gevent, eventlet) are Python coroutines that
  * take turns on one C stack. A greenlet owns that stack up to its first function. The frames above
- * belong to whoever ran there last, and are no callers of it. greenlet 2.0 and later export the
- * symbol of that first function.
+ * belong to the greenlet that ran there last, and are not its callers. greenlet 2.0 and later
+ * export the symbol of that first function.
  */
 #ifndef COMMON_ROWS_CONTEXT_GREENLET_H
 #define COMMON_ROWS_CONTEXT_GREENLET_H
