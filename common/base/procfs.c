@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "common/base/hex.h"
 #include "common/base/procfs.h"
 
 /* include/linux/sched.h; shown in stat's flags */
@@ -24,14 +25,9 @@ static bool take_number(struct str *s, unsigned base, uint64_t *ret)
 	uint32_t i = 0;
 
 	for (; i < s->len; i++) {
-		unsigned char c = (unsigned char)s->data[i];
-		unsigned digit;
+		const int digit = hex_lower(s->data[i]);
 
-		if (c >= '0' && c <= '9')
-			digit = c - '0';
-		else if (base == 16 && c >= 'a' && c <= 'f')
-			digit = c - 'a' + 10;
-		else
+		if (digit < 0 || (unsigned)digit >= base)
 			break;
 		if (__builtin_mul_overflow(n, (uint64_t)base, &n) ||
 		    __builtin_add_overflow(n, (uint64_t)digit, &n))

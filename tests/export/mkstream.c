@@ -21,6 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "common/base/clock.h"
+#include "common/base/hex.h"
 #include "common/wire/bus.h"
 #include "common/wire/stream.h"
 
@@ -32,11 +33,6 @@ static void fail(const char *line, const char *why)
 {
 	fprintf(stderr, "mkstream: %s: %.200s\n", why, line);
 	exit(1);
-}
-
-static int hex_digit(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 static uint8_t *room(const char *line, size_t n)
@@ -68,9 +64,8 @@ static struct str parse_str(const char *s)
 	for (size_t i = 1; i + 1 < len; i++) {
 		char c = s[i];
 
-		if (c == '\\' && s[i + 1] == 'x' && hex_digit(s[i + 2]) >= 0 &&
-		    hex_digit(s[i + 3]) >= 0) {
-			c = (char)(hex_digit(s[i + 2]) << 4 | hex_digit(s[i + 3]));
+		if (c == '\\' && s[i + 1] == 'x' && hex_byte(s + i + 2) >= 0) {
+			c = (char)hex_byte(s + i + 2);
 			i += 3;
 		}
 		to[r.len++] = c;
@@ -84,11 +79,11 @@ static struct span parse_bin(const char *s)
 	uint8_t *to = n ? room(s, n) : NULL;
 
 	for (size_t i = 0; i < n; i++) {
-		const int high = hex_digit(s[2 * i]), low = hex_digit(s[2 * i + 1]);
+		const int byte = hex_byte(s + 2 * i);
 
-		if (high < 0 || low < 0)
+		if (byte < 0)
 			fail(s, "no hex");
-		to[i] = (uint8_t)(high << 4 | low);
+		to[i] = (uint8_t)byte;
 	}
 	return (struct span){ .data = to, .len = n };
 }

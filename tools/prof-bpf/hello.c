@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "common/base/fd.h"
+#include "common/base/hex.h"
 #include "common/base/log.h"
 #include "common/base/notes.h"
 
@@ -16,23 +17,15 @@
 #define NOTES_MAX (64u << 10)
 #define MACHINE_ID "/etc/machine-id"
 
-static bool take_digit(char c, uint8_t *ret)
-{
-	const bool number = c >= '0' && c <= '9';
-
-	*ret = (uint8_t)(number ? c - '0' : c - 'a' + 10);
-	return number || (c >= 'a' && c <= 'f');
-}
-
 /* Reads an id of hex digits. False: these are none, or all are zero. */
 static bool take_id(const char *digits, uint8_t ret[static ID_BYTES])
 {
 	uint8_t any = 0;
 
 	for (size_t i = 0; i < ID_BYTES; i++) {
-		uint8_t high, low;
+		const int high = hex_lower(digits[2 * i]), low = hex_lower(digits[2 * i + 1]);
 
-		if (!take_digit(digits[2 * i], &high) || !take_digit(digits[2 * i + 1], &low))
+		if (high < 0 || low < 0)
 			return false;
 		ret[i] = (uint8_t)(high << 4 | low);
 		any |= ret[i];

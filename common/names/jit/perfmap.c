@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include "common/base/hex.h"
 #include "common/names/jit/perfmap.h"
 
 void perfmap_init(struct perfmap *p, size_t max)
@@ -18,14 +19,6 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-static int digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Takes a number of 1 to 16 hex digits, with or without 0x, and the blanks behind it. */
 static bool take_hex(struct str *s, uint64_t *ret)
 {
@@ -36,10 +29,10 @@ static bool take_hex(struct str *s, uint64_t *ret)
 		s->data += 2;
 		s->len -= 2;
 	}
-	while (s->len && digit(s->data[0]) >= 0) {
+	while (s->len && hex_digit(s->data[0]) >= 0) {
 		if (v >> 60)
 			return false;
-		v = v << 4 | (unsigned)digit(s->data[0]);
+		v = v << 4 | (unsigned)hex_digit(s->data[0]);
 		digits++;
 		s->data++;
 		s->len--;

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "common/base/hex.h"
 #include "common/names/dwarf/dwarfinfo.h"
 #include "common/names/elf/filecrc.h"
 #include "common/names/elf/funcbounds.h"
@@ -315,9 +316,11 @@ static bool note_want(struct sources *p, const struct names *n)
 	    !c->source.len || c->source.len > NAMES_TEXT)
 		return false;
 	for (size_t i = 0; i < sizeof(p->want_id); i++) {
-		const char digits[] = { c->name.data[2 * i], c->name.data[2 * i + 1], 0 };
+		const int byte = hex_byte(c->name.data + 2 * i);
 
-		p->want_id[i] = (uint8_t)strtoul(digits, NULL, 16);
+		if (byte < 0)
+			return false;
+		p->want_id[i] = (uint8_t)byte;
 	}
 	memcpy(p->want_name, c->source.data, c->source.len);
 	p->want_name[c->source.len] = '\0';

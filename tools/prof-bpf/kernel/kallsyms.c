@@ -10,6 +10,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include "bpf/ksyms.h"
+#include "common/base/hex.h"
 #include "ksyms.skel.h"
 #include "tools/prof-bpf/kernel/kallsyms.h"
 #include "tools/prof-bpf/kernel/ksymbols.h"
@@ -44,14 +45,11 @@ static int take_line(struct ksymbols *t, const char *line, size_t len)
 	size_t i = 0;
 
 	for (; i < len && i < 16; i++) {
-		char c = line[i];
+		const int digit = hex_lower(line[i]);
 
-		if (c >= '0' && c <= '9')
-			address = address << 4 | (uint64_t)(c - '0');
-		else if (c >= 'a' && c <= 'f')
-			address = address << 4 | (uint64_t)(c - 'a' + 10);
-		else
+		if (digit < 0)
 			break;
+		address = address << 4 | (uint64_t)digit;
 	}
 	if (!i || len < i + 4 || line[i] != ' ' || line[i + 2] != ' ')
 		return 0;

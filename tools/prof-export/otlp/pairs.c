@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-export/otlp/pairs.h"
 
-static int hex_digit(char c)
-{
-	return c >= '0' && c <= '9'   ? c - '0'
-	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
-	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
-				      : -1;
-}
+#include "common/base/hex.h"
 
 static struct str trim(struct str s)
 {
@@ -27,12 +21,11 @@ static uint32_t decode(struct str s, char to[static PAIRS_TEXT])
 
 	for (uint32_t i = 0; i < s.len && n < PAIRS_TEXT; i++) {
 		const bool three = s.data[i] == '%' && s.len - i > 2;
-		const int high = three ? hex_digit(s.data[i + 1]) : -1,
-			  low = three ? hex_digit(s.data[i + 2]) : -1;
+		const int byte = three ? hex_byte(s.data + i + 1) : -1;
 
 		to[n] = s.data[i];
-		if (high >= 0 && low >= 0) {
-			to[n] = (char)(high << 4 | low);
+		if (byte >= 0) {
+			to[n] = (char)byte;
 			i += 2;
 		}
 		n++;

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <time.h>
+#include "common/base/hex.h"
 #include "common/cell/container.h"
 #include "tools/prof-export/model/label.h"
 #include "tools/prof-export/otlp/otlp.pb-c.h"
@@ -310,12 +311,11 @@ static struct str unescape(char to[static 256], struct str s)
 
 	for (uint32_t i = 0; i < s.len && n < 256; i++) {
 		char c = s.data[i];
-		unsigned code;
 
 		if (c == '\\' && s.len - i >= 4 && s.data[i + 1] == 'x') {
-			const char hex[3] = { s.data[i + 2], s.data[i + 3], '\0' };
+			const int code = hex_byte(s.data + i + 2);
 
-			if (sscanf(hex, "%2x", &code) == 1 && code >= ' ' && code <= '~') {
+			if (code >= ' ' && code <= '~') {
 				c = (char)code;
 				i += 3;
 			}

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/hex.h"
 #include "tools/prof-send/answer/backoff.h"
 #include "tools/prof-send/answer/replies.pb-c.h"
 
@@ -48,14 +49,6 @@ static bool number(struct str s, unsigned *ret)
 	return true;
 }
 
-static int hex(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c = (char)(c | 0x20);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* grpc-message has %XX for bytes that are not plain ASCII. */
 static void decode_message(struct str s, char ret[static GRPC_MESSAGE_MAX])
 {
@@ -64,9 +57,8 @@ static void decode_message(struct str s, char ret[static GRPC_MESSAGE_MAX])
 	for (uint32_t i = 0; i < s.len && n < GRPC_MESSAGE_MAX - 1; i++) {
 		char c = s.data[i];
 
-		if (c == '%' && i + 2 < s.len && hex(s.data[i + 1]) >= 0 &&
-		    hex(s.data[i + 2]) >= 0) {
-			c = (char)(hex(s.data[i + 1]) << 4 | hex(s.data[i + 2]));
+		if (c == '%' && i + 2 < s.len && hex_byte(s.data + i + 1) >= 0) {
+			c = (char)hex_byte(s.data + i + 1);
 			i += 2;
 		}
 		ret[n++] = c ? c : '?';

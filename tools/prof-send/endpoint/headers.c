@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include "common/base/hex.h"
 
 #define HIDDEN_LEAST 4 /* bytes: shorter values are words of any message */
 
@@ -55,23 +56,16 @@ static int append_name(struct buf *b, struct span name)
 	return r;
 }
 
-static int hex(uint8_t c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* decoded: %XX is a byte. */
 static int append_value(struct buf *b, struct span value, bool decoded)
 {
+	const char *text = (const char *)value.data;
+
 	for (size_t i = 0; i < value.len; i++) {
 		uint8_t c = value.data[i];
 
-		if (decoded && c == '%' && i + 2 < value.len && hex(value.data[i + 1]) >= 0 &&
-		    hex(value.data[i + 2]) >= 0) {
-			c = (uint8_t)(hex(value.data[i + 1]) << 4 | hex(value.data[i + 2]));
+		if (decoded && c == '%' && i + 2 < value.len && hex_byte(text + i + 1) >= 0) {
+			c = (uint8_t)hex_byte(text + i + 1);
 			i += 2;
 		}
 		if ((c < ' ' && c != '\t') || c == 0x7f)

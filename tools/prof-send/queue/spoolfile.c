@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <zlib.h>
+#include "common/base/hex.h"
 
 #define ENDING ".otlp"
 #define DIGITS 16
@@ -79,14 +80,11 @@ static bool take_hex(const char **at, uint64_t *ret)
 	uint64_t n = 0;
 
 	for (int i = 0; i < DIGITS; i++, (*at)++) {
-		const char c = **at;
+		const int digit = hex_lower(**at);
 
-		if (c >= '0' && c <= '9')
-			n = n << 4 | (uint64_t)(c - '0');
-		else if (c >= 'a' && c <= 'f')
-			n = n << 4 | (uint64_t)(c - 'a' + 10);
-		else
+		if (digit < 0)
 			return false;
+		n = n << 4 | (uint64_t)digit;
 	}
 	*ret = n;
 	return true;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/hex.h"
 #include "common/base/unaligned.h"
 #include "common/names/runtime/v8/v8.h"
 
@@ -49,14 +50,6 @@ static void append_text(struct runtime_text *t, struct span text, bool wide)
 	}
 }
 
-static int hex_digit(char c)
-{
-	return c >= '0' && c <= '9'   ? c - '0'
-	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
-	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
-				      : -1;
-}
-
 /* Makes a path of the URL of a module. */
 static void make_path(struct runtime_text *t)
 {
@@ -68,9 +61,8 @@ static void make_path(struct runtime_text *t)
 	for (size_t i = scheme; i < t->len; i++) {
 		char c = t->bytes[i];
 
-		if (c == '%' && i + 2 < t->len && hex_digit(t->bytes[i + 1]) >= 0 &&
-		    hex_digit(t->bytes[i + 2]) >= 0) {
-			c = (char)(hex_digit(t->bytes[i + 1]) << 4 | hex_digit(t->bytes[i + 2]));
+		if (c == '%' && i + 2 < t->len && hex_byte(t->bytes + i + 1) >= 0) {
+			c = (char)hex_byte(t->bytes + i + 1);
 			i += 2;
 		}
 		t->bytes[n++] = c >= 0 && c < ' ' ? '?' : c;
