@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-export/otlp/pairs.h"
 
-#include "common/base/hex.h"
+#include "common/base/percent.h"
 
 static struct str trim(struct str s)
 {
@@ -14,22 +14,13 @@ static struct str trim(struct str s)
 	return s;
 }
 
-/* A % without two digits behind it stands for itself. Returns the length. */
+/* Decodes what fits. Returns the length. */
 static uint32_t decode(struct str s, char to[static PAIRS_TEXT])
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < s.len && n < PAIRS_TEXT; i++) {
-		const bool three = s.data[i] == '%' && s.len - i > 2;
-		const int byte = three ? hex_byte(s.data + i + 1) : -1;
-
-		to[n] = s.data[i];
-		if (byte >= 0) {
-			to[n] = (char)byte;
-			i += 2;
-		}
-		n++;
-	}
+	for (size_t i = 0; i < s.len && n < PAIRS_TEXT;)
+		to[n++] = percent_next(s.data, s.len, &i);
 	return n;
 }
 

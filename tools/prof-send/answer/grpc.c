@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/hex.h"
+#include "common/base/percent.h"
 #include "tools/prof-send/answer/backoff.h"
 #include "tools/prof-send/answer/replies.pb-c.h"
 
@@ -54,13 +54,9 @@ static void decode_message(struct str s, char ret[static GRPC_MESSAGE_MAX])
 {
 	size_t n = 0;
 
-	for (uint32_t i = 0; i < s.len && n < GRPC_MESSAGE_MAX - 1; i++) {
-		char c = s.data[i];
+	for (size_t i = 0; i < s.len && n < GRPC_MESSAGE_MAX - 1;) {
+		const char c = percent_next(s.data, s.len, &i);
 
-		if (c == '%' && i + 2 < s.len && hex_byte(s.data + i + 1) >= 0) {
-			c = (char)hex_byte(s.data + i + 1);
-			i += 2;
-		}
 		ret[n++] = c ? c : '?';
 	}
 	ret[n] = '\0';

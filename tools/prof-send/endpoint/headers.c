@@ -4,7 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
-#include "common/base/hex.h"
+#include "common/base/percent.h"
 
 #define HIDDEN_LEAST 4 /* bytes: shorter values are words of any message */
 
@@ -61,13 +61,10 @@ static int append_value(struct buf *b, struct span value, bool decoded)
 {
 	const char *text = (const char *)value.data;
 
-	for (size_t i = 0; i < value.len; i++) {
-		uint8_t c = value.data[i];
+	for (size_t i = 0; i < value.len;) {
+		const uint8_t c = decoded ? (uint8_t)percent_next(text, value.len, &i)
+					  : value.data[i++];
 
-		if (decoded && c == '%' && i + 2 < value.len && hex_byte(text + i + 1) >= 0) {
-			c = (uint8_t)hex_byte(text + i + 1);
-			i += 2;
-		}
 		if ((c < ' ' && c != '\t') || c == 0x7f)
 			return HEADERS_VALUE;
 		const int r = buf_append(b, &c, 1);

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/hex.h"
+#include "common/base/percent.h"
 #include "common/base/unaligned.h"
 #include "common/names/runtime/v8/v8.h"
 
@@ -58,13 +58,9 @@ static void make_path(struct runtime_text *t)
 
 	if (t->len < scheme || memcmp(t->bytes, FILE_SCHEME, scheme) != 0)
 		return;
-	for (size_t i = scheme; i < t->len; i++) {
-		char c = t->bytes[i];
+	for (size_t i = scheme; i < t->len;) {
+		const char c = percent_next(t->bytes, t->len, &i);
 
-		if (c == '%' && i + 2 < t->len && hex_byte(t->bytes + i + 1) >= 0) {
-			c = (char)hex_byte(t->bytes + i + 1);
-			i += 2;
-		}
 		t->bytes[n++] = c >= 0 && c < ' ' ? '?' : c;
 	}
 	t->len = n;
