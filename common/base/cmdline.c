@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/base/buf.h"
+#include "common/base/decimal.h"
 #include "common/base/exits.h"
 #include "common/base/log.h"
 #include "common/base/stdfds.h"
@@ -122,30 +123,11 @@ int cmdline_next(struct cmdline *c)
 	}
 }
 
-/* Takes decimal digits off *s. Nothing else is a number here: no sign, no blank, no other base. A
- * number that is too large becomes UINT64_MAX. */
-static bool take_number(const char **s, uint64_t *ret)
-{
-	const char *p = *s;
-	uint64_t n = 0;
-	bool over = false;
-
-	if (*p < '0' || *p > '9')
-		return false;
-	for (; *p >= '0' && *p <= '9'; p++)
-		over |= __builtin_mul_overflow(n, 10, &n) ||
-			__builtin_add_overflow(n, (uint64_t)(*p - '0'), &n);
-	*s = p;
-	*ret = over ? UINT64_MAX : n;
-	return true;
-}
-
 int cmdline_number(const struct cmdline *c, uint64_t min, uint64_t max, uint64_t *ret)
 {
-	const char *s = c->value;
 	char why[128];
 	uint64_t n;
-	const bool whole = take_number(&s, &n) && !*s;
+	const bool whole = decimal_parse(c->value, &n);
 
 	if (whole && n >= min && n <= max) {
 		*ret = n;
@@ -194,7 +176,7 @@ static bool take_size(const char *s, uint64_t *ret)
 {
 	uint64_t n;
 
-	if (!take_number(&s, &n))
+	if (!decimal_take(&s, &n))
 		return false;
 	const char upper = *s >= 'a' && *s <= 'z' ? (char)(*s - 'a' + 'A') : *s;
 	const char *unit = upper ? strchr(units, upper) : NULL;

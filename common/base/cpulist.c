@@ -2,20 +2,16 @@
 #include "common/base/cpulist.h"
 
 #include <stdio.h>
+#include "common/base/decimal.h"
 
 /* Reads a number and steps behind it. False: there is none, or it is too large. */
 static bool take_cpu(const char **at, unsigned *ret)
 {
-	unsigned n = 0;
+	uint64_t n;
 
-	if (**at < '0' || **at > '9')
+	if (!decimal_take(at, &n) || n >= CPULIST_MOST)
 		return false;
-	for (; **at >= '0' && **at <= '9'; ++*at) {
-		n = n * 10 + (unsigned)(**at - '0');
-		if (n >= CPULIST_MOST)
-			return false;
-	}
-	*ret = n;
+	*ret = (unsigned)n;
 	return true;
 }
 

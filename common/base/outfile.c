@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <linux/openat2.h>
 #include <sys/prctl.h>
@@ -16,6 +15,7 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+#include "common/base/decimal.h"
 #include "common/base/exits.h"
 
 #define TRIES 3
@@ -44,11 +44,11 @@ static int handed_fd(const char *path)
 		return STDERR_FILENO;
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
 		const size_t n = strlen(folders[i]);
-		const char *digits = path + n;
+		uint64_t fd;
 
-		if (strncmp(path, folders[i], n) == 0 && *digits &&
-		    strspn(digits, "0123456789") == strlen(digits) && strlen(digits) < 7)
-			return atoi(digits);
+		if (strncmp(path, folders[i], n) == 0 && decimal_parse(path + n, &fd) &&
+		    strlen(path + n) < 7)
+			return (int)fd;
 	}
 	return -1;
 }

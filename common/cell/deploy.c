@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "common/base/decimal.h"
 #include "common/base/exits.h"
 #include "common/base/log.h"
 #include "common/cell/cell.h"
@@ -33,24 +34,6 @@ void deploy_init(struct deploy *d)
 		d->uid[i] = getuid();
 }
 
-/* Takes decimal digits up to max off *s. A number has no sign, no blank and no other base. */
-static bool take_number(const char **s, uint64_t max, uint64_t *ret)
-{
-	uint64_t n = 0;
-	const char *p = *s;
-
-	if (*p < '0' || *p > '9')
-		return false;
-	for (; *p >= '0' && *p <= '9'; p++) {
-		n = n * 10 + (uint64_t)(*p - '0');
-		if (n > max)
-			return false;
-	}
-	*s = p;
-	*ret = n;
-	return true;
-}
-
 /* Parses GID:B:D:S:E[:N]. */
 static bool parse_ids(const char *arg, struct deploy *d)
 {
@@ -61,7 +44,7 @@ static bool parse_ids(const char *arg, struct deploy *d)
 		if (count && *arg++ != ':')
 			return false;
 		/* (uid_t)-1 means "unchanged" to the kernel. */
-		if (!take_number(&arg, (uid_t)-1 - 1u, &n[count]))
+		if (!decimal_take(&arg, &n[count]) || n[count] >= (uid_t)-1)
 			return false;
 		count++;
 	} while (*arg && count < sizeof(n) / sizeof(n[0]));

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include "common/base/decimal.h"
 #include "common/base/exits.h"
 #include "common/base/log.h"
 #include "common/cell/container.h"
@@ -51,14 +51,11 @@ static bool is_path(const char *text)
 
 static int take_user(const struct cmdline *c, uint32_t *ret)
 {
-	char *end;
+	uint64_t number;
 
-	errno = 0;
-	const unsigned long number = strtoul(c->value, &end, 10);
-
-	if (c->value[0] >= '0' && c->value[0] <= '9' && *end == '\0') {
+	if (decimal_parse(c->value, &number)) {
 		/* The last number means "no user". */
-		if (errno || number >= UINT32_MAX)
+		if (number >= UINT32_MAX)
 			return cmdline_refuse(c, "no user can have this number; see `id USER`");
 		*ret = (uint32_t)number;
 		return EXITS_GO_ON;

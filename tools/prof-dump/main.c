@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "common/base/cmdline.h"
+#include "common/base/decimal.h"
 #include "common/base/exits.h"
 #include "common/base/log.h"
 #include "common/base/stdfds.h"
@@ -70,14 +71,9 @@ static const char usage[] =
 /* The number, if all of s is one; 0: it is none; -1: no process can have it. */
 static long number(const char *s)
 {
-	char *end;
+	uint64_t n;
 
-	if (s[0] < '0' || s[0] > '9')
-		return 0;
-	errno = 0;
-	long n = strtol(s, &end, 10);
-
-	return *end ? 0 : errno || n < 1 || n > INT32_MAX ? -1 : n;
+	return !decimal_parse(s, &n) ? 0 : n < 1 || n > INT32_MAX ? -1 : (long)n;
 }
 
 static int parse(int argc, char **argv, struct options *ret)

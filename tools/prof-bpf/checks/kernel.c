@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/decimal.h"
 
 #define CALL 0xe8
 #define JUMP 0xe9
@@ -10,12 +11,11 @@
 /* Takes up to three digits off *at: no release has more. */
 static bool take_number(const char **at, unsigned *ret)
 {
-	unsigned n = 0, digits = 0;
+	uint64_t n = *ret;
+	const size_t digits = decimal_read(*at, 3, &n);
 
-	for (; **at >= '0' && **at <= '9' && digits < 3; (*at)++, digits++)
-		n = n * 10 + (unsigned)(**at - '0');
-	if (digits)
-		*ret = n;
+	*at += digits;
+	*ret = (unsigned)n;
 	return digits;
 }
 

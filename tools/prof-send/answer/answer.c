@@ -4,6 +4,8 @@
 #include <curl/curl.h>
 #include <stdio.h>
 #include <string.h>
+#include "common/base/decimal.h"
+#include "common/base/numbers.h"
 #include "tools/prof-send/answer/backoff.h"
 #include "tools/prof-send/answer/grpc.h"
 #include "tools/prof-send/answer/replies.pb-c.h"
@@ -22,18 +24,11 @@ static bool retry_after(const struct answer_reply *reply, uint64_t *ret_ms)
 {
 	const struct str s = reply->retry_after;
 	char text[DATE_MAX];
-	uint64_t seconds = 0;
-	bool number = s.len > 0;
+	uint64_t seconds;
 
 	if (!s.len || s.len >= sizeof(text))
 		return false;
-	for (uint32_t i = 0; i < s.len && number; i++) {
-		number = s.data[i] >= '0' && s.data[i] <= '9';
-		seconds = 10 * seconds + (uint64_t)(s.data[i] - '0');
-		if (seconds > BACKOFF_ASKED_MOST_S)
-			seconds = BACKOFF_ASKED_MOST_S;
-	}
-	if (!number) {
+	if (decimal_read(s.data, s.len, &seconds) < s.len) {
 		memcpy(text, s.data, s.len);
 		text[s.len] = '\0';
 		const time_t at = curl_getdate(text, NULL);
@@ -41,10 +36,8 @@ static bool retry_after(const struct answer_reply *reply, uint64_t *ret_ms)
 		if (at < 0)
 			return false;
 		seconds = at > reply->now_s ? (uint64_t)(at - reply->now_s) : 0;
-		if (seconds > BACKOFF_ASKED_MOST_S)
-			seconds = BACKOFF_ASKED_MOST_S;
 	}
-	*ret_ms = seconds * 1000;
+	*ret_ms = numbers_smaller(seconds, BACKOFF_ASKED_MOST_S) * 1000;
 	return true;
 }
 

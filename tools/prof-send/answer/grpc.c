@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/decimal.h"
 #include "common/base/percent.h"
 #include "tools/prof-send/answer/backoff.h"
 #include "tools/prof-send/answer/replies.pb-c.h"
@@ -36,16 +37,11 @@ bool grpc_body(struct span body, struct span *ret)
 
 static bool number(struct str s, unsigned *ret)
 {
-	unsigned n = 0;
+	uint64_t n;
 
-	if (!s.len || s.len > 3)
+	if (!s.len || s.len > 3 || decimal_read(s.data, s.len, &n) < s.len)
 		return false;
-	for (uint32_t i = 0; i < s.len; i++) {
-		if (s.data[i] < '0' || s.data[i] > '9')
-			return false;
-		n = 10 * n + (unsigned)(s.data[i] - '0');
-	}
-	*ret = n;
+	*ret = (unsigned)n;
 	return true;
 }
 

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include "common/base/decimal.h"
 #include "common/base/span.h"
 
 #define COUNT_DIGITS 12 /* prof-export writes no longer count */
@@ -18,15 +19,14 @@ static void count_line(const char *line, size_t n, struct tally *t)
 {
 	const char *blank = memrchr(line, ' ', n);
 	bool truncated = false, kernel = false, kernel_named = false, user_named = false;
-	uint64_t count = 0;
+	uint64_t count;
 
-	if (!blank || line + n - blank < 2 || line + n - blank > COUNT_DIGITS + 1)
+	if (!blank)
 		return;
-	for (const char *p = blank + 1; p < line + n; p++) {
-		if (*p < '0' || *p > '9')
-			return;
-		count = count * 10 + (uint64_t)(*p - '0');
-	}
+	const size_t digits = (size_t)(line + n - blank - 1);
+
+	if (!digits || digits > COUNT_DIGITS || decimal_read(blank + 1, digits, &count) < digits)
+		return;
 	/* The process's name stands before the first frame. */
 	const char *at = memchr(line, ';', (size_t)(blank - line));
 

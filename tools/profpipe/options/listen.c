@@ -5,22 +5,18 @@
 #include <netinet/in.h>
 #include <stdint.h>
 #include <string.h>
+#include "common/base/decimal.h"
 
 #define PORT_MOST 65535
 
 static bool take_port(const char *s, in_port_t *ret)
 {
-	unsigned n = 0;
+	uint64_t n;
 
-	if (!*s || strlen(s) > 5)
+	if (strlen(s) > 5 || !decimal_parse(s, &n) || n < 1 || n > PORT_MOST)
 		return false;
-	for (; *s; s++) {
-		if (*s < '0' || *s > '9')
-			return false;
-		n = n * 10 + (unsigned)(*s - '0');
-	}
 	*ret = htons((uint16_t)n);
-	return n > 0 && n <= PORT_MOST;
+	return true;
 }
 
 bool listen_parse(const char *text, struct sockaddr_storage *ret, socklen_t *ret_len)

@@ -6,20 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "common/base/decimal.h"
 #include "common/base/fd.h"
 
 /* A number of the environment; 0: none. */
 static uint64_t number(const char *name)
 {
 	const char *text = getenv(name);
-	char *end;
+	uint64_t n;
 
-	if (!text || text[0] < '0' || text[0] > '9')
-		return 0;
-	errno = 0;
-	const unsigned long long n = strtoull(text, &end, 10);
-
-	return errno || *end ? 0 : n;
+	return text && decimal_parse(text, &n) && n < UINT64_MAX ? n : 0;
 }
 
 /* The manager names the process that it watches. */

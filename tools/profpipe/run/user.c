@@ -7,22 +7,18 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "common/base/decimal.h"
 
-static bool number(const char *name, unsigned long *ret)
+static bool number(const char *name, uint64_t *ret)
 {
 	const char *text = getenv(name);
-	char *end;
 
-	if (!text || text[0] < '0' || text[0] > '9')
-		return false;
-	errno = 0;
-	*ret = strtoul(text, &end, 10);
-	return !errno && !*end && *ret < UINT32_MAX;
+	return text && decimal_parse(text, ret) && *ret < UINT32_MAX;
 }
 
 int user_of_sudo(uid_t *ret_uid, gid_t *ret_gid)
 {
-	unsigned long uid, gid;
+	uint64_t uid, gid;
 
 	if (geteuid() != 0 || !getenv("SUDO_UID"))
 		return USER_NONE;
