@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
+#include "common/base/smallfile.h"
 
 #define MAP_BYTES 16384 /* of an id map: 340 lines at most */
 
@@ -56,17 +56,8 @@ bool namespace_maps(const char *text, uint32_t id)
 static bool file_maps(const char *path, uint32_t id)
 {
 	char text[MAP_BYTES];
-	const int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t len = 0;
-	ssize_t n = fd < 0 ? 0 : 1;
 
-	while (n > 0 && len < sizeof(text) - 1) {
-		n = read(fd, text + len, sizeof(text) - 1 - len);
-		len += n > 0 ? (size_t)n : 0;
-	}
-	if (fd >= 0)
-		close(fd);
-	text[len] = '\0';
+	(void)smallfile_read(AT_FDCWD, path, text, sizeof(text));
 	return namespace_maps(text, id);
 }
 

@@ -2,12 +2,13 @@
 #include "common/cell/targets.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pwd.h>
-#include <stdio.h>
 #include <string.h>
 #include "common/base/decimal.h"
 #include "common/base/exits.h"
 #include "common/base/log.h"
+#include "common/base/smallfile.h"
 #include "common/cell/container.h"
 
 #define CPUS "/sys/devices/system/cpu/"
@@ -122,13 +123,9 @@ static int take_target(struct targets *t, const struct cmdline *c, int val)
 static bool read_cpus(const char *path, struct cpulist *ret)
 {
 	char text[CPUS_TEXT];
-	FILE *f = fopen(path, "re");
-	const bool read = f && fgets(text, sizeof(text), f);
 
-	if (f)
-		fclose(f);
 	*ret = (struct cpulist){ 0 };
-	return read && cpulist_add(ret, text);
+	return smallfile_read(AT_FDCWD, path, text, sizeof(text)) > 0 && cpulist_add(ret, text);
 }
 
 static int take_cpus(struct targets *t, const struct cmdline *c)

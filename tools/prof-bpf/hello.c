@@ -2,15 +2,13 @@
 #include "tools/prof-bpf/hello.h"
 
 #include <elf.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <mbedtls/md.h>
-#include <stdio.h>
 #include <string.h>
-#include "common/base/fd.h"
 #include "common/base/hex.h"
 #include "common/base/log.h"
 #include "common/base/notes.h"
+#include "common/base/smallfile.h"
 
 #define ID_BYTES 16
 #define SHA256_BYTES 32
@@ -56,20 +54,10 @@ bool hello_derive(struct str machine_id, char ret[static HELLO_DERIVED])
 	return true;
 }
 
-/* Reads the beginning of a file. Returns how much; -errno. */
-static ssize_t read_file(const char *path, void *into, size_t max)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	const ssize_t n = fd < 0 ? -errno : fd_read_all(fd, into, max);
-
-	fd_close(&fd);
-	return n;
-}
-
 static void read_kernel(struct hello *h)
 {
-	static uint8_t notes[NOTES_MAX];
-	const ssize_t n = read_file("/sys/kernel/notes", notes, sizeof(notes));
+	static char notes[NOTES_MAX + 1];
+	const ssize_t n = smallfile_read(AT_FDCWD, "/sys/kernel/notes", notes, sizeof(notes));
 	struct span id;
 
 	if (n < 0)
@@ -77,8 +65,8 @@ static void read_kernel(struct hello *h)
 			"/sys/kernel/notes: %s; the stream has no build id of the kernel; make the "
 			"file readable",
 			strerror(-(int)n));
-	if (n <= 0 || !notes_find((struct span){ .data = notes, .len = (size_t)n }, "GNU",
-				  NT_GNU_BUILD_ID, sizeof(h->kernel_build_id), &id))
+	if (n <= 0 || !notes_find((struct span){ .data = (const uint8_t *)notes, .len = (size_t)n },
+				  "GNU", NT_GNU_BUILD_ID, sizeof(h->kernel_build_id), &id))
 		return;
 	memcpy(h->kernel_build_id, id.data, id.len);
 	h->kernel_build_id_len = id.len;
@@ -86,13 +74,13 @@ static void read_kernel(struct hello *h)
 
 void hello_read(struct hello *h, const char *host_id)
 {
-	char text[2 * ID_BYTES + 2];
+	char text[2 * ID_BYTES + 3];
 
 	*h = (struct hello){ .host_id = str_from(host_id) };
 	read_kernel(h);
 	if (host_id)
 		return;
-	const ssize_t n = read_file(MACHINE_ID, text, sizeof(text));
+	const ssize_t n = smallfile_read(AT_FDCWD, MACHINE_ID, text, sizeof(text));
 
 	if (n >= 0 && hello_derive((struct str){ .data = text, .len = (uint32_t)n }, h->derived))
 		h->host_id = (struct str){ .data = h->derived, .len = sizeof(h->derived) };

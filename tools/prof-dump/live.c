@@ -15,6 +15,7 @@
 #include "bpf/unwind.h"
 #include "common/base/clock.h"
 #include "common/base/procfs.h"
+#include "common/base/smallfile.h"
 
 #define MAX_THREADS (1u << 16)
 #define MAX_TID (1u << 22) /* PID_MAX_LIMIT (include/linux/threads.h) */
@@ -25,19 +26,10 @@
 
 static ssize_t read_proc(pid_t pid, const char *name, char *to, size_t size)
 {
-	char path[64];
+	char path[96];
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	ssize_t n = read(fd, to, size - 1);
-	int error = errno;
-
-	close(fd);
-	to[n > 0 ? n : 0] = '\0';
-	return n < 0 ? -error : n;
+	return smallfile_read(AT_FDCWD, path, to, size);
 }
 
 /* Reads a number from /proc/PID/status. The first line has a name, in which the kernel escapes line

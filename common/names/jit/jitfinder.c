@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "bpf/sample.h"
 #include "common/base/clock.h"
+#include "common/base/smallfile.h"
 #include "common/names/jit/jitfinder.h"
 
 #define WRITTEN_SLACK_NS 2000000000u /* some file systems round times to two seconds */
@@ -54,28 +55,13 @@ static int open_owned(int root, const char *path, const struct owner *o)
 	return fd;
 }
 
-/* Reads a small file of /proc/PID as a whole, NUL-terminated. */
-static int read_text(int dir, const char *name, char *to, size_t size)
-{
-	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	ssize_t n = read(fd, to, size - 1);
-	int r = n < 0 ? -errno : 0;
-
-	close(fd);
-	to[n > 0 ? n : 0] = '\0';
-	return r;
-}
-
 static bool is_same(int dir, uint64_t start_ns)
 {
 	char text[1024];
 	uint64_t ticks;
 	const char *at;
 
-	if (read_text(dir, "stat", text, sizeof(text)) != 0)
+	if (smallfile_read(dir, "stat", text, sizeof(text)) < 0)
 		return false;
 	/* The name may contain anything, but ends at the last parenthesis. The start time is the
 	 * 20th field behind it. */
@@ -90,10 +76,10 @@ static bool is_same(int dir, uint64_t start_ns)
 static int read_owner(int dir, struct owner *o)
 {
 	char text[8192], *at, *end;
-	int r = read_text(dir, "status", text, sizeof(text));
+	const ssize_t n = smallfile_read(dir, "status", text, sizeof(text));
 
-	if (r)
-		return r;
+	if (n < 0)
+		return (int)n;
 	at = strstr(text, "\nUid:\t");
 	if (!at || sscanf(at + 6, "%" SCNu32 " %" SCNu32, &o->uids[0], &o->uids[1]) != 2)
 		return -EINVAL;

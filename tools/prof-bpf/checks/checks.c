@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
+#include "common/base/smallfile.h"
 #include "common/cell/landlock.h"
 #include "common/cell/namespace.h"
 #include "common/cell/seccomp.h"
@@ -44,12 +45,7 @@ struct look {
 /* Reads the first line of a small file. False: it cannot be read or is empty. */
 static bool read_line(const char *path, char *ret, size_t size)
 {
-	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	const ssize_t n = fd >= 0 ? read(fd, ret, size - 1) : -1;
-
-	if (fd >= 0)
-		close(fd);
-	ret[n > 0 ? n : 0] = '\0';
+	(void)smallfile_read(AT_FDCWD, path, ret, size);
 	ret[strcspn(ret, "\n")] = '\0';
 	return ret[0] != '\0';
 }
@@ -67,12 +63,8 @@ static bool read_number(const char *path, long *ret)
 static bool has_seccomp(void)
 {
 	char text[4096];
-	const int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-	const ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
 
-	if (fd >= 0)
-		close(fd);
-	text[n > 0 ? n : 0] = '\0';
+	(void)smallfile_read(AT_FDCWD, "/proc/self/status", text, sizeof(text));
 	const char *at = strstr(text, "\nSeccomp:");
 
 	return at && strtol(at + 9, NULL, 10) != 0;

@@ -17,6 +17,7 @@
 #include <bpf/libbpf.h>
 #include "bpf/reasons.h"
 #include "bpf/tables.h"
+#include "common/base/smallfile.h"
 #include "common/cell/namespace.h"
 #include "common/cell/targets.h"
 #include "common/walk/tables.h"
@@ -179,17 +180,9 @@ int loader_new(const struct loader_config *c, struct loader **ret)
 static uint64_t map_memory(int fd)
 {
 	char path[64], text[1024];
-	ssize_t n;
 
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	int info = open(path, O_RDONLY | O_CLOEXEC);
-	if (info < 0)
-		return 0;
-	n = read(info, text, sizeof(text) - 1);
-	close(info);
-	if (n <= 0)
-		return 0;
-	text[n] = '\0';
+	(void)smallfile_read(AT_FDCWD, path, text, sizeof(text));
 	const char *at = strstr(text, "memlock:");
 	return at ? strtoull(at + strlen("memlock:"), NULL, 10) : 0;
 }

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "common/base/clock.h"
+#include "common/base/smallfile.h"
 
 #ifndef MFD_HUGETLB
 #define MFD_HUGETLB 4u
@@ -125,23 +126,12 @@ static bool find_on_host(const struct mounts *m, uint64_t id, uint64_t dev, stru
 static uint64_t mount_of(int fd)
 {
 	char path[40], text[256];
-	uint64_t id = 0;
 
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	const int info = open(path, O_RDONLY | O_CLOEXEC);
+	(void)smallfile_read(AT_FDCWD, path, text, sizeof(text));
+	const char *at = strstr(text, "mnt_id:");
 
-	if (info < 0)
-		return 0;
-	const ssize_t n = read(info, text, sizeof(text) - 1);
-
-	close(info);
-	if (n > 0) {
-		text[n] = '\0';
-		const char *at = strstr(text, "mnt_id:");
-
-		id = at ? strtoull(at + strlen("mnt_id:"), NULL, 10) : 0;
-	}
-	return id;
+	return at ? strtoull(at + strlen("mnt_id:"), NULL, 10) : 0;
 }
 
 static uint64_t device_of(int fd)

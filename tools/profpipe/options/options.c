@@ -2,6 +2,7 @@
 #include "tools/profpipe/options/options.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "common/base/exits.h"
 #include "common/base/log.h"
 #include "common/base/outfile.h"
+#include "common/base/smallfile.h"
 #include "common/cell/budget.h"
 #include "common/cell/cgrouptree.h"
 #include "tools/profpipe/options/listen.h"
@@ -127,13 +129,8 @@ static bool is_process(uint32_t pid)
 	if (kill((pid_t)pid, 0) < 0 && errno == ESRCH)
 		return false;
 	snprintf(path, sizeof(path), "/proc/%u/status", pid);
-	FILE *f = fopen(path, "re");
-	if (!f)
-		return errno != ENOENT;
-	const size_t n = fread(text, 1, sizeof(text) - 1, f);
-
-	fclose(f);
-	text[n] = '\0';
+	if (smallfile_read(AT_FDCWD, path, text, sizeof(text)) == -ENOENT)
+		return false;
 	const char *leader = strstr(text, "\nTgid:");
 
 	return !leader || strtoul(leader + 6, NULL, 10) == pid;

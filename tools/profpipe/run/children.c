@@ -21,6 +21,7 @@
 #include "common/base/fd.h"
 #include "common/base/log.h"
 #include "common/base/procfs.h"
+#include "common/base/smallfile.h"
 #include "common/base/toolpath.h"
 #include "common/cell/deploy.h"
 
@@ -326,23 +327,12 @@ static int proc_folder(void)
 	return proc;
 }
 
-/* Bytes of the text, or -errno. */
 static ssize_t read_proc(pid_t pid, const char *name, char *text, size_t size)
 {
-	char path[64];
+	char path[96];
 
 	snprintf(path, sizeof(path), "%d/%s", pid, name);
-	const int fd = openat(proc_folder(), path, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	const ssize_t n = read(fd, text, size - 1);
-	const ssize_t r = n < 0 ? -errno : n;
-
-	close(fd);
-	if (n >= 0)
-		text[n] = '\0';
-	return r;
+	return smallfile_read(proc_folder(), path, text, size);
 }
 
 /* Measures a tool's own children, such as the processes of prof-symd that run libdw. */

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/random.h>
 #include <unistd.h>
+#include "common/base/smallfile.h"
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
@@ -17,13 +18,10 @@ static uint64_t mix(uint64_t n)
 
 uint64_t coin_seed(void)
 {
-	const int fd = open(BOOT_ID, O_RDONLY | O_CLOEXEC);
 	uint64_t seed = 0;
 	char text[64];
-	const ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	const ssize_t n = smallfile_read(AT_FDCWD, BOOT_ID, text, sizeof(text));
 
-	if (fd >= 0)
-		close(fd);
 	for (ssize_t i = 0; i < n; i++)
 		seed = mix(seed + (uint8_t)text[i] + 1);
 	/* Without /proc the coins are as random, but a new profpipe throws others. */

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "common/base/smallfile.h"
 
 #define LOCK_PATH "/run/profpipe.lock"
 /* The first ids of a range: one for the group and one for each tool's user. */
@@ -61,14 +62,8 @@ static int mark_processes(bool used[static IDENTITY_RANGES])
 		if (e->d_name[0] < '0' || e->d_name[0] > '9')
 			continue;
 		snprintf(path, sizeof(path), "%s/status", e->d_name);
-		const int fd = openat(dirfd(d), path, O_RDONLY | O_CLOEXEC);
-		const ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
-
-		if (fd >= 0)
-			close(fd);
-		if (n <= 0)
+		if (smallfile_read(dirfd(d), path, text, sizeof(text)) <= 0)
 			continue;
-		text[n] = '\0';
 		mark_line(text, "\nUid:", used);
 		mark_line(text, "\nGid:", used);
 		mark_line(text, "\nGroups:", used);
