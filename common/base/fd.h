@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <unistd.h>
 
 /* Closes and empties it. */
@@ -22,6 +23,23 @@ static inline ssize_t fd_read_all(int fd, void *to, size_t n)
 
 	while (done < n) {
 		const ssize_t k = read(fd, (char *)to + done, n - done);
+
+		if (k < 0 && errno != EINTR)
+			return -errno;
+		if (k == 0)
+			break;
+		done += k > 0 ? (size_t)k : 0;
+	}
+	return (ssize_t)done;
+}
+
+/* The same from a place of the file on; the position of the descriptor stays. */
+static inline ssize_t fd_pread_all(int fd, void *to, size_t n, uint64_t offset)
+{
+	size_t done = 0;
+
+	while (done < n) {
+		const ssize_t k = pread(fd, (char *)to + done, n - done, (off_t)(offset + done));
 
 		if (k < 0 && errno != EINTR)
 			return -errno;

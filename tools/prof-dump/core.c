@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/user.h>
 #include <unistd.h>
+#include "common/base/fd.h"
 #include "common/base/notes.h"
 
 #define HEADERS_AT_ONCE 256
@@ -35,22 +36,11 @@ const char *core_verdict_text(int verdict)
 /* Returns 0; CORE_MALFORMED if not all bytes are there; -errno. */
 static int read_at(int fd, void *to, size_t n, uint64_t offset)
 {
-	size_t have = 0;
-
 	if (offset > INT64_MAX - n)
 		return CORE_MALFORMED;
-	while (have < n) {
-		ssize_t got = pread(fd, (char *)to + have, n - have, (off_t)(offset + have));
+	const ssize_t got = fd_pread_all(fd, to, n, offset);
 
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -errno;
-		if (got == 0)
-			return CORE_MALFORMED;
-		have += (size_t)got;
-	}
-	return 0;
+	return got < 0 ? (int)got : (size_t)got < n ? CORE_MALFORMED : 0;
 }
 
 /* Makes room for one more item of `size` bytes. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "common/base/exits.h"
+#include "common/base/fd.h"
 #include "common/base/heap.h"
 #include "common/base/log.h"
 #include "common/base/outfile.h"
@@ -240,17 +241,10 @@ static int read_stream(void)
 static void print_stats(void)
 {
 	struct buf b = BUF_INIT(0);
-	size_t done = 0;
 
 	if (figures_print(&b, &status))
 		log_error("the figures cannot be made: %s", strerror(ENOMEM));
-	while (done < b.len) {
-		const ssize_t n = write(STDERR_FILENO, b.data + done, b.len - done);
-
-		if (n < 0 && errno != EINTR)
-			break;
-		done += n > 0 ? (size_t)n : 0;
-	}
+	(void)fd_write_all(STDERR_FILENO, b.data, b.len);
 	buf_done(&b);
 }
 

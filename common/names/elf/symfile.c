@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "common/base/fd.h"
 #include "common/base/notes.h"
 #include "common/names/elf/symfile_internal.h"
 
@@ -34,8 +35,6 @@ const char *symfile_verdict_text(int verdict)
 
 int symfile_read(const struct symfile *f, uint64_t offset, void *into, size_t n)
 {
-	size_t done = 0;
-
 	if (offset > f->size || n > f->size - offset)
 		return SYMFILE_MALFORMED;
 	if (f->fd < 0) {
@@ -43,18 +42,10 @@ int symfile_read(const struct symfile *f, uint64_t offset, void *into, size_t n)
 			memcpy(into, f->bytes.data + offset, n);
 		return 0;
 	}
-	while (done < n) {
-		ssize_t r = pread(f->fd, (char *)into + done, n - done, (off_t)(offset + done));
+	const ssize_t r = fd_pread_all(f->fd, into, n, offset);
 
-		if (r < 0 && errno == EINTR)
-			continue;
-		if (r < 0)
-			return -errno;
-		if (r == 0)
-			return SYMFILE_MALFORMED; /* the file shrank */
-		done += (size_t)r;
-	}
-	return 0;
+	/* A file that gives less shrank. */
+	return r < 0 ? (int)r : (size_t)r < n ? SYMFILE_MALFORMED : 0;
 }
 
 static int read_segments(struct symfile *f, const Elf64_Ehdr *e)

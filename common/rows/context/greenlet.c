@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/fd.h"
 #include "common/rows/context/greenlet.h"
 
 #define MAX_NAMES (256u << 10) /* of names; greenlet has 20 KiB */
@@ -20,7 +21,7 @@ static int find_name(int fd, const struct dynamic *d, uint32_t *ret)
 
 	if (!names)
 		return -ENOMEM;
-	int64_t n = elf_pread(fd, names, d->names_size, d->names);
+	int64_t n = fd_pread_all(fd, names, d->names_size, d->names);
 	if (n < 0) {
 		r = (int)n;
 	} else {
@@ -43,7 +44,7 @@ static int find_symbol(int fd, const struct dynamic *d, uint32_t name, struct ro
 	all = malloc(size + 1);
 	if (!all)
 		return -ENOMEM;
-	int64_t n = elf_pread(fd, all, size, d->symbols);
+	int64_t n = fd_pread_all(fd, all, size, d->symbols);
 	if (n < 0)
 		r = (int)n;
 	for (size_t i = 0; n > 0 && i < (size_t)n / sizeof(*all); i++) {

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/fd.h"
 #include "common/rows/context/ucontext.h"
 #include "common/rows/x86/stubs.h"
 
@@ -21,7 +22,7 @@ static int is_libc(int fd, const struct elf_file *f, const struct dynamic *d)
 
 	if (!d->soname || d->soname > f->size)
 		return 0;
-	int64_t n = elf_pread(fd, found, sizeof(found), d->names + d->soname);
+	int64_t n = fd_pread_all(fd, found, sizeof(found), d->names + d->soname);
 	if (n < 0)
 		return (int)n;
 	return n == (int64_t)sizeof(found) && memcmp(found, name, sizeof(name)) == 0;
@@ -47,7 +48,7 @@ static int search(int fd, const struct elf_load *l, struct rows *rows, uint8_t *
 	/* Windows overlap by the longest function. */
 	for (uint64_t at = 0; at < l->filesz; at += WINDOW - MAX_LENGTH) {
 		uint64_t want = l->filesz - at < WINDOW ? l->filesz - at : WINDOW;
-		int64_t n = elf_pread(fd, window, want, l->offset + at);
+		int64_t n = fd_pread_all(fd, window, want, l->offset + at);
 
 		if (n < 0)
 			return (int)n;

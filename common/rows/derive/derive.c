@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/fd.h"
 #include "common/base/numbers.h"
 #include "common/rows/derive/candidate.h"
 #include "common/rows/derive/derive_internal.h"
@@ -71,7 +72,7 @@ static bool is_slot_zero(const struct derive *d, int64_t at)
 	if (at < 0 || at >= (int64_t)d->rows->span)
 		return false;
 
-	int64_t got = elf_pread(d->fd, bytes, sizeof(bytes), d->rows->base + (uint64_t)at);
+	int64_t got = fd_pread_all(d->fd, bytes, sizeof(bytes), d->rows->base + (uint64_t)at);
 
 	return stub_is_slot_zero(bytes, got > 0 ? (uint32_t)got : 0);
 }
@@ -114,7 +115,7 @@ static int try_restorer(struct derive *d, uint32_t at, const struct gap *g, uint
 	if (begin > g->start) {
 		uint8_t before;
 
-		if (elf_pread(d->fd, &before, 1, d->rows->base + begin - 1) == 1 &&
+		if (fd_pread_all(d->fd, &before, 1, d->rows->base + begin - 1) == 1 &&
 		    (before == 0x90 || before == 0xcc || before == 0)) {
 			begin--;
 			p.len++;

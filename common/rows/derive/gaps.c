@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "common/base/fd.h"
 #include "common/rows/derive/derive_internal.h"
 
 #define GAP_MIN (ROWS_PADDING + 1) /* bytes: less is padding */
@@ -83,7 +84,7 @@ int derive_need(struct derive *d, uint32_t at, uint32_t n, uint32_t end, const u
 		uint32_t from = at - before,
 			 want = end - from < DERIVE_WINDOW ? end - from : DERIVE_WINDOW;
 
-		got = elf_pread(d->fd, d->window, want, d->rows->base + from);
+		got = fd_pread_all(d->fd, d->window, want, d->rows->base + from);
 		if (got < 0)
 			return (int)got;
 		d->window_at = from;

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/fd.h"
 #include "common/base/numbers.h"
 #include "common/rows/derive/taken_addresses.h"
 
@@ -63,7 +64,7 @@ static uint32_t read_chunk(struct search *s, uint64_t offset, uint64_t n)
 		n = CHUNK;
 	if (n > s->left)
 		n = s->left;
-	got = n ? elf_pread(s->of->fd, s->bytes, n, offset) : 0;
+	got = n ? fd_pread_all(s->of->fd, s->bytes, n, offset) : 0;
 	got = got < 0 ? 0 : got;
 	s->left -= (uint64_t)got;
 	return (uint32_t)got;

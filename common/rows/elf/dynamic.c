@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <elf.h>
+#include "common/base/fd.h"
 #include "common/rows/elf/dynamic.h"
 
 #define MAX_DYNAMIC 256
@@ -24,13 +25,14 @@ int dynamic_read(int fd, const struct elf_file *f, struct dynamic *ret)
 	Elf64_Phdr p[ELF_MAX_LOADS];
 	uint64_t symbols = 0, names = 0;
 	Elf64_Ehdr e;
-	int64_t n = elf_pread(fd, &e, sizeof(e), 0);
+	int64_t n = fd_pread_all(fd, &e, sizeof(e), 0);
 
 	*ret = (struct dynamic){ 0 };
 	if (n < (int64_t)sizeof(e) || e.e_phentsize != sizeof(p[0]))
 		return n < 0 ? (int)n : 0;
-	n = elf_pread(fd, p, (e.e_phnum < ELF_MAX_LOADS ? e.e_phnum : ELF_MAX_LOADS) * sizeof(p[0]),
-		      e.e_phoff);
+	n = fd_pread_all(fd, p,
+			 (e.e_phnum < ELF_MAX_LOADS ? e.e_phnum : ELF_MAX_LOADS) * sizeof(p[0]),
+			 e.e_phoff);
 	if (n < 0)
 		return (int)n;
 
@@ -40,9 +42,9 @@ int dynamic_read(int fd, const struct elf_file *f, struct dynamic *ret)
 		i++;
 	if (i == count)
 		return 0;
-	n = elf_pread(fd, dynamic,
-		      p[i].p_filesz < sizeof(dynamic) ? p[i].p_filesz : sizeof(dynamic),
-		      p[i].p_offset);
+	n = fd_pread_all(fd, dynamic,
+			 p[i].p_filesz < sizeof(dynamic) ? p[i].p_filesz : sizeof(dynamic),
+			 p[i].p_offset);
 	if (n < 0)
 		return (int)n;
 	count = (size_t)n / sizeof(dynamic[0]);

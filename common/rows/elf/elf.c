@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "common/base/fd.h"
 #include "common/rows/elf/elf.h"
 #include "common/rows/rows.h"
 
@@ -14,24 +15,6 @@
 #define SEARCH_WINDOW (32u << 10)
 #define SEARCH_MAX (1u << 30)	       /* bytes of segments, searched */
 #define MAX_SECTION_HEADERS (1u << 18) /* libelf allocates memory for all at once */
-
-int64_t elf_pread(int fd, void *into, uint64_t n, uint64_t offset)
-{
-	uint64_t got = 0;
-
-	while (got < n) {
-		ssize_t r = pread(fd, (char *)into + got, n - got, (off_t)(offset + got));
-
-		if (r < 0 && errno == EINTR)
-			continue;
-		if (r < 0)
-			return -errno;
-		if (r == 0)
-			break;
-		got += (uint64_t)r;
-	}
-	return (int64_t)got;
-}
 
 static bool within(uint64_t offset, uint64_t n, uint64_t size)
 {
@@ -58,7 +41,7 @@ static int check_header(int fd, struct elf_file *f, bool *ret_sections, const ch
 		return ROWS_NOT_ELF;
 	}
 	f->size = (uint64_t)st.st_size;
-	n = elf_pread(fd, &h, sizeof(h), 0);
+	n = fd_pread_all(fd, &h, sizeof(h), 0);
 	if (n < 0)
 		return (int)n;
 	if (n < SELFMAG || memcmp(h.e_ident, ELFMAG, SELFMAG) != 0) {
@@ -99,7 +82,7 @@ static int check_header(int fd, struct elf_file *f, bool *ret_sections, const ch
 		f->truncated = true;
 		return 0;
 	}
-	n = elf_pread(fd, &zero, sizeof(zero), h.e_shoff);
+	n = fd_pread_all(fd, &zero, sizeof(zero), h.e_shoff);
 	if (n < 0)
 		return (int)n;
 
@@ -171,9 +154,9 @@ static int search_eh_frame(int fd, struct elf_file *f)
 
 		while (at < l->filesz && searched < SEARCH_MAX) {
 			uint64_t left = l->filesz - at;
-			int64_t n = elf_pread(fd, window,
-					      left < sizeof(window) ? left : sizeof(window),
-					      l->offset + at);
+			int64_t n = fd_pread_all(fd, window,
+						 left < sizeof(window) ? left : sizeof(window),
+						 l->offset + at);
 
 			if (n < 0)
 				return (int)n;
@@ -206,7 +189,7 @@ static int search_eh_frame(int fd, struct elf_file *f)
 static void read_eh_frame_hdr(int fd, struct elf_file *f, uint64_t vaddr, uint64_t offset)
 {
 	uint8_t bytes[32];
-	int64_t n = elf_pread(fd, bytes, sizeof(bytes), offset);
+	int64_t n = fd_pread_all(fd, bytes, sizeof(bytes), offset);
 	struct encoded_bases bases = { .has_data = true, .data = vaddr };
 	uint64_t at;
 
@@ -221,7 +204,7 @@ static void read_eh_frame_hdr(int fd, struct elf_file *f, uint64_t vaddr, uint64
 	e.vaddr = at;
 	if (!locate(f, at, &e.offset, &e.size))
 		return;
-	n = elf_pread(fd, bytes, sizeof(bytes), e.offset);
+	n = fd_pread_all(fd, bytes, sizeof(bytes), e.offset);
 	if (n < CIE_LEAST)
 		return;
 
@@ -300,7 +283,7 @@ static int read_name(int fd, const struct names *n, uint64_t at, char ret[16])
 		if (n->len - at >= 15)
 			return 0;
 	}
-	got = elf_pread(fd, ret, 15, n->offset + at);
+	got = fd_pread_all(fd, ret, 15, n->offset + at);
 	return got < 0 ? (int)got : 0;
 }
 
@@ -314,7 +297,7 @@ static int read_packed(int fd, bool old, struct elf_section *s)
 		uint8_t old[12];
 	} h;
 	size_t size = old ? sizeof(h.old) : sizeof(h.new);
-	int64_t n = elf_pread(fd, &h, size, s->offset);
+	int64_t n = fd_pread_all(fd, &h, size, s->offset);
 
 	if (n < 0)
 		return (int)n;
@@ -338,7 +321,7 @@ static int read_build_id(int fd, uint64_t offset, uint64_t size, struct elf_file
 		char name[4];
 		uint8_t id[ELF_MAX_BUILD_ID];
 	} note;
-	int64_t n = elf_pread(fd, &note, size < sizeof(note) ? size : sizeof(note), offset);
+	int64_t n = fd_pread_all(fd, &note, size < sizeof(note) ? size : sizeof(note), offset);
 
 	if (n < 0)
 		return (int)n;
@@ -367,10 +350,10 @@ static int read_sections(int fd, Elf *elf, struct elf_file *f)
 		return 0;
 	names = (struct names){ .offset = table.sh_offset, .size = table.sh_size };
 
-	int64_t n = elf_pread(fd, names.first,
-			      table.sh_size < sizeof(names.first) ? table.sh_size
-								  : sizeof(names.first),
-			      table.sh_offset);
+	int64_t n = fd_pread_all(fd, names.first,
+				 table.sh_size < sizeof(names.first) ? table.sh_size
+								     : sizeof(names.first),
+				 table.sh_offset);
 
 	if (n < 0)
 		return (int)n;
@@ -491,7 +474,7 @@ uint32_t elf_pread_up_to(int fd, const struct elf_file *f, void *into, uint32_t 
 			continue;
 
 		const uint64_t at = address - l->vaddr, left = l->filesz - at;
-		const int64_t got = elf_pread(fd, into, n < left ? n : left, l->offset + at);
+		const int64_t got = fd_pread_all(fd, into, n < left ? n : left, l->offset + at);
 
 		return got < 0 ? 0 : (uint32_t)got;
 	}

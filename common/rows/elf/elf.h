@@ -55,8 +55,6 @@ struct elf_file {
  * static text that explains a verdict. */
 int elf_read(int fd, struct elf_file *ret, const char **ret_why);
 
-/* Repeats pread until it has n bytes or the file ends. Returns the number of bytes, or -errno. */
-int64_t elf_pread(int fd, void *into, uint64_t n, uint64_t offset);
 /* Reads n bytes at an ELF address, or as many as the segment has. Returns the number of bytes. */
 uint32_t elf_pread_up_to(int fd, const struct elf_file *f, void *into, uint32_t n,
 			 uint64_t address);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/fd.h"
 #include "common/rows/elf/elf.h"
 #include "common/rows/elf/starts.h"
 
@@ -28,13 +29,14 @@ static Elf64_Shdr *read_sections(int fd, unsigned *ret_n)
 	int64_t n;
 
 	*ret_n = 0;
-	if (elf_pread(fd, &h, sizeof(h), 0) != sizeof(h) || h.e_shentsize != sizeof(Elf64_Shdr) ||
-	    !h.e_shoff || h.e_shoff > INT64_MAX || !h.e_shnum || h.e_shnum > STARTS_MAX_SECTIONS)
+	if (fd_pread_all(fd, &h, sizeof(h), 0) != sizeof(h) ||
+	    h.e_shentsize != sizeof(Elf64_Shdr) || !h.e_shoff || h.e_shoff > INT64_MAX ||
+	    !h.e_shnum || h.e_shnum > STARTS_MAX_SECTIONS)
 		return NULL;
 	s = malloc(h.e_shnum * sizeof(*s));
 	if (!s)
 		return NULL;
-	n = elf_pread(fd, s, h.e_shnum * sizeof(*s), h.e_shoff);
+	n = fd_pread_all(fd, s, h.e_shnum * sizeof(*s), h.e_shoff);
 	*ret_n = n > 0 ? (unsigned)((uint64_t)n / sizeof(*s)) : 0;
 	return s;
 }
@@ -138,7 +140,7 @@ static bool is_piece(struct reader *r, uint64_t names, uint64_t names_size, uint
 		return false;
 	if (at < r->names_at || at - r->names_at + sizeof(text) > (uint64_t)r->names_len) {
 		r->names_at = at;
-		r->names_len = elf_pread(r->search->fd, r->names, sizeof(r->names), at);
+		r->names_len = fd_pread_all(r->search->fd, r->names, sizeof(r->names), at);
 		if (r->names_len < 0)
 			r->names_len = 0;
 	}
@@ -163,8 +165,8 @@ static int read_symbols(struct reader *r, uint64_t offset, uint64_t count, uint6
 		return 0;
 	while (done < count) {
 		uint64_t want = count - done < CHUNK_SYMBOLS ? count - done : CHUNK_SYMBOLS;
-		int64_t n = elf_pread(r->search->fd, r->symbol, want * sizeof(Elf64_Sym),
-				      offset + done * sizeof(Elf64_Sym));
+		int64_t n = fd_pread_all(r->search->fd, r->symbol, want * sizeof(Elf64_Sym),
+					 offset + done * sizeof(Elf64_Sym));
 
 		if (n < (int64_t)sizeof(Elf64_Sym))
 			return 0;
@@ -213,20 +215,20 @@ static int read_dynamic(struct reader *r, bool symbols)
 	Elf64_Phdr p[ELF_MAX_LOADS];
 	Elf64_Dyn d[MAX_DYNAMIC];
 	uint64_t value[40] = { 0 }, offset;
-	int64_t n = elf_pread(r->search->fd, &h, sizeof(h), 0);
+	int64_t n = fd_pread_all(r->search->fd, &h, sizeof(h), 0);
 	unsigned loads, entries = 0;
 
 	if (n != sizeof(h) || h.e_phentsize != sizeof(p[0]))
 		return 0;
 	loads = h.e_phnum < ELF_MAX_LOADS ? h.e_phnum : ELF_MAX_LOADS;
-	n = elf_pread(r->search->fd, p, loads * sizeof(p[0]), h.e_phoff);
+	n = fd_pread_all(r->search->fd, p, loads * sizeof(p[0]), h.e_phoff);
 	loads = n > 0 ? (unsigned)((uint64_t)n / sizeof(p[0])) : 0;
 	for (unsigned i = 0; i < loads; i++) {
 		uint64_t size = p[i].p_filesz < sizeof(d) ? p[i].p_filesz : sizeof(d);
 
 		if (p[i].p_type != PT_DYNAMIC)
 			continue;
-		n = elf_pread(r->search->fd, d, size, p[i].p_offset);
+		n = fd_pread_all(r->search->fd, d, size, p[i].p_offset);
 		entries = n > 0 ? (unsigned)((uint64_t)n / sizeof(d[0])) : 0;
 	}
 	for (unsigned i = 0; i < entries && d[i].d_tag != DT_NULL; i++) {
@@ -246,8 +248,8 @@ static int read_dynamic(struct reader *r, bool symbols)
 
 		if (!at || !locate(p, loads, at, &offset))
 			continue;
-		n = elf_pread(r->search->fd, r->array, (size < MAX_ARRAY ? size : MAX_ARRAY) * 8,
-			      offset);
+		n = fd_pread_all(r->search->fd, r->array, (size < MAX_ARRAY ? size : MAX_ARRAY) * 8,
+				 offset);
 		for (int64_t k = 0; k < n / 8; k++) {
 			int e = r->array[k] ? add(r, r->array[k], 0) : 0;
 

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/fd.h"
 #include "common/go/gopclntab.h"
 #include "common/rows/elf/elf.h"
 #include "common/rows/go/gorows.h"
@@ -79,7 +80,7 @@ struct gorows {
 
 static int64_t read_file(void *ctx, uint64_t offset, void *into, size_t n)
 {
-	return elf_pread(*(const int *)ctx, into, n, offset);
+	return fd_pread_all(*(const int *)ctx, into, n, offset);
 }
 
 /* Reads the code at a file offset: *ret_len is below `want` only at the file's end. */
@@ -87,7 +88,7 @@ static int code_at(struct gorows *g, uint64_t offset, size_t want, const uint8_t
 		   size_t *ret_len)
 {
 	if (offset < g->code_offset || offset + want > g->code_offset + g->code_len) {
-		int64_t n = elf_pread(g->fd, g->code, sizeof(g->code), offset);
+		int64_t n = fd_pread_all(g->fd, g->code, sizeof(g->code), offset);
 
 		g->code_len = 0;
 		if (n < 0)

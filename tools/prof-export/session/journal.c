@@ -66,16 +66,9 @@ bool journal_holds(const struct journal *j)
 /* Reads n bytes at a place. 0, -ENODATA if the file ends before, -errno. */
 static int read_at(int fd, uint64_t at, void *to, size_t n)
 {
-	for (size_t done = 0; done < n;) {
-		const ssize_t k = pread(fd, (char *)to + done, n - done, (off_t)(at + done));
+	const ssize_t got = fd_pread_all(fd, to, n, at);
 
-		if (k < 0 && errno != EINTR)
-			return -errno;
-		if (!k)
-			return -ENODATA;
-		done += k > 0 ? (size_t)k : 0;
-	}
-	return 0;
+	return got < 0 ? (int)got : (size_t)got < n ? -ENODATA : 0;
 }
 
 /* Makes the session continue behind the mark of a journal that has rolled. */

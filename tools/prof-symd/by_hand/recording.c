@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "common/base/exits.h"
+#include "common/base/fd.h"
 #include "common/base/log.h"
 #include "common/names/jit/jitfinder.h"
 #include "common/names/program/finder.h"
@@ -86,16 +87,7 @@ static void say_code_lost(void *ctx, uint64_t process, uint32_t pid)
 static int write_out(void *ctx, struct span bytes)
 {
 	(void)ctx;
-	for (size_t done = 0; done < bytes.len;) {
-		ssize_t n = write(STDOUT_FILENO, bytes.data + done, bytes.len - done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		done += (size_t)n;
-	}
-	return 0;
+	return fd_write_all(STDOUT_FILENO, bytes.data, bytes.len);
 }
 
 static bool is_our_kernel(struct str kernel)
