@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The clocks, in ns. The stream uses CLOCK_MONOTONIC, outputs show CLOCK_REALTIME, and a process's
- * start is CLOCK_BOOTTIME. */
+/* The clocks and their times, in ns. The stream uses CLOCK_MONOTONIC, outputs show CLOCK_REALTIME,
+ * and a process's start is CLOCK_BOOTTIME. */
 #ifndef COMMON_BASE_CLOCK_H
 #define COMMON_BASE_CLOCK_H
 
 #include <stdint.h>
+#include <sys/time.h>
 #include <sys/types.h>
 #include <time.h>
 
@@ -12,12 +13,28 @@
  * refuse such ids. */
 #define CLOCK_OTHERS (1u << 31)
 
+static inline uint64_t clock_timespec_ns(struct timespec t)
+{
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static inline struct timespec clock_timespec(uint64_t ns)
+{
+	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000u),
+				  .tv_nsec = (long)(ns % 1000000000u) };
+}
+
+static inline uint64_t clock_timeval_ns(struct timeval t)
+{
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_usec * 1000u;
+}
+
 static inline uint64_t clock_ns(clockid_t id)
 {
 	struct timespec t;
 
 	clock_gettime(id, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	return clock_timespec_ns(t);
 }
 
 static inline uint64_t clock_mono_ns(void)
@@ -43,7 +60,7 @@ static inline uint64_t clock_cpu_ns(pid_t pid)
 
 	if (pid <= 0 || clock_gettime((clockid_t)(~(unsigned)pid << 3 | 2), &t))
 		return 0;
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	return clock_timespec_ns(t);
 }
 
 #endif

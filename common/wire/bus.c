@@ -555,12 +555,6 @@ int bus_listen(enum bus_route_id route, const char *run_dir, uid_t peer, struct 
 	return 0;
 }
 
-static struct timespec timespec_of(uint64_t mono_ns)
-{
-	return (struct timespec){ .tv_sec = (time_t)(mono_ns / 1000000000u),
-				  .tv_nsec = (long)(mono_ns % 1000000000u) };
-}
-
 /* Whether there is no socket, so that nng need not try, whose thread spins for some time after each
  * failure. A socket of another type can be looked for, but not connected. */
 static bool is_missing(const char *path)
@@ -583,7 +577,7 @@ static bool is_missing(const char *path)
 /* Dials once. True: the listener has accepted us. */
 static bool try_to_dial(struct bus *b, uint64_t until_ns)
 {
-	const struct timespec until = timespec_of(until_ns);
+	const struct timespec until = clock_timespec(until_ns);
 	int r = 0;
 
 	nng_stream_dialer_dial(b->dialer, b->connecting);
@@ -714,7 +708,7 @@ static void queue(struct bus *b, struct message *m)
 static int put(struct bus *b, struct span message, int timeout_ms)
 {
 	const struct timespec until =
-		timespec_of(clock_mono_ns() + (uint64_t)timeout_ms * 1000000u);
+		clock_timespec(clock_mono_ns() + (uint64_t)timeout_ms * 1000000u);
 	struct message *m = NULL;
 	int r, late = timeout_ms ? 0 : ETIMEDOUT;
 

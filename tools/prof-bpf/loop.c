@@ -367,8 +367,7 @@ static void hurry(struct prof *p, uint64_t now)
 	    (next.it_value.tv_sec == 0 && (uint64_t)next.it_value.tv_nsec <= soon))
 		return;
 	p->hurry.paid_ns = (p->hurry.paid_ns > now ? p->hurry.paid_ns : now) + HURRY_NS;
-	next.it_value = (struct timespec){ .tv_sec = (time_t)(soon / 1000000000),
-					   .tv_nsec = (long)(soon % 1000000000) };
+	next.it_value = clock_timespec(soon);
 	(void)timerfd_settime(p->timer, 0, &next, NULL);
 }
 

@@ -161,7 +161,7 @@ int filecrc_of(const struct symfile *f, uint64_t owner, uint32_t *ret)
 		return -errno;
 	i.dev = st.st_dev;
 	i.inode = st.st_ino;
-	i.ctime_ns = (uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec;
+	i.ctime_ns = clock_timespec_ns(st.st_ctim);
 	i.size = symfile_size(f);
 	const struct known *known = find_known(&i);
 

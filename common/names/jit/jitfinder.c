@@ -27,14 +27,12 @@ struct owner {
 
 static bool is_owned(const struct stat *st, const struct owner *o)
 {
-	uint64_t written_ns = (uint64_t)st->st_mtim.tv_sec * 1000000000u +
-			      (uint64_t)st->st_mtim.tv_nsec;
 	bool own = st->st_uid == o->uids[0] || st->st_uid == o->uids[1];
 	/* Root may have written it for the user. A hard link to another file of root is refused. */
 	bool roots = st->st_uid == 0 && st->st_nlink == 1 && st->st_mode & S_IROTH;
 
 	return S_ISREG(st->st_mode) && (own || roots) &&
-	       written_ns + WRITTEN_SLACK_NS >= o->since_ns;
+	       clock_timespec_ns(st->st_mtim) + WRITTEN_SLACK_NS >= o->since_ns;
 }
 
 static int open_owned(int root, const char *path, const struct owner *o)

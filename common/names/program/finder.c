@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+#include "common/base/clock.h"
 #include "common/names/program/finder.h"
 
 #define DEBUG_DIR "/usr/lib/debug"
@@ -68,8 +69,7 @@ static bool is_file(const struct stat *st, const struct msg_file *file)
 {
 	return st->st_dev == makedev((unsigned)(file->dev >> 32), (unsigned)file->dev) &&
 	       st->st_ino == file->inode && (uint64_t)st->st_size == file->size &&
-	       (uint64_t)st->st_ctim.tv_sec * 1000000000u + (uint64_t)st->st_ctim.tv_nsec ==
-		       file->ctime_ns;
+	       clock_timespec_ns(st->st_ctim) == file->ctime_ns;
 }
 
 static bool has_build_id(int fd, struct span build_id)

@@ -6,18 +6,14 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "common/base/clock.h"
 #include "common/base/contents.h"
-
-static uint64_t ns(const struct timespec *t)
-{
-	return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
-}
 
 static bool is_same(const struct watched *w, const struct stat *st)
 {
 	return w->data && w->dev == st->st_dev && w->inode == st->st_ino &&
-	       w->size == (uint64_t)st->st_size && w->mtime_ns == ns(&st->st_mtim) &&
-	       w->ctime_ns == ns(&st->st_ctim);
+	       w->size == (uint64_t)st->st_size && w->mtime_ns == clock_timespec_ns(st->st_mtim) &&
+	       w->ctime_ns == clock_timespec_ns(st->st_ctim);
 }
 
 static void note(struct watched *w, const struct stat *st)
@@ -25,8 +21,8 @@ static void note(struct watched *w, const struct stat *st)
 	w->dev = st->st_dev;
 	w->inode = st->st_ino;
 	w->size = (uint64_t)st->st_size;
-	w->mtime_ns = ns(&st->st_mtim);
-	w->ctime_ns = ns(&st->st_ctim);
+	w->mtime_ns = clock_timespec_ns(st->st_mtim);
+	w->ctime_ns = clock_timespec_ns(st->st_ctim);
 }
 
 static void take(struct watched *w, uint8_t *data, size_t len)

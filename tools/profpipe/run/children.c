@@ -441,9 +441,8 @@ bool child_reap(struct child *c)
 	kill(-c->pid, SIGKILL);
 	if (wait4(c->pid, &c->wait_status, WNOHANG, &ru) != c->pid)
 		return false;
-	c->cpu_ns = c->former_cpu_ns + c->helpers_ns +
-		    (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000000000u +
-		    (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * 1000u;
+	c->cpu_ns = c->former_cpu_ns + c->helpers_ns + clock_timeval_ns(ru.ru_utime) +
+		    clock_timeval_ns(ru.ru_stime);
 	c->pid = 0;
 	c->pss = 0;
 	fd_close(&c->pidfd);

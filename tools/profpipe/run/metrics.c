@@ -138,8 +138,7 @@ static void fill_tools(struct metrics_word *w, struct run *r)
 	getrusage(RUSAGE_SELF, &self);
 	w->tools[METRICS_LAUNCHER] = (struct metrics_tool){
 		.runs = 1,
-		.cpu_ns = (uint64_t)(self.ru_utime.tv_sec + self.ru_stime.tv_sec) * 1000000000u +
-			  (uint64_t)(self.ru_utime.tv_usec + self.ru_stime.tv_usec) * 1000u,
+		.cpu_ns = clock_timeval_ns(self.ru_utime) + clock_timeval_ns(self.ru_stime),
 		.memory_bytes = r->launcher_pss,
 	};
 }
