@@ -18,6 +18,9 @@
 #define STATM_MAX 256u
 #define CHILDREN_MAX 4096u
 
+/* The kernel adds it to the paths of files, and of cgroups, that are no more. */
+static const struct str deleted = STR_LIT(" (deleted)");
+
 /* Takes a number off the front of s: at least one digit, at most 64 bits. */
 static bool take_number(struct str *s, unsigned base, uint64_t *ret)
 {
@@ -56,13 +59,6 @@ static bool take_char(struct str *s, char c)
 	return true;
 }
 
-static bool has_prefix(struct str s, const char *prefix)
-{
-	size_t n = strlen(prefix);
-
-	return s.len >= n && memcmp(s.data, prefix, n) == 0;
-}
-
 /* The kernel escapes only line feeds in paths, as \012. A path that contains this very text reads
  * the same. */
 static uint32_t unescape(char *s, uint32_t len)
@@ -82,13 +78,10 @@ static uint32_t unescape(char *s, uint32_t len)
 
 enum procfs_name procfs_name_kind(struct str *name, bool *ret_deleted)
 {
-	static const struct str suffix = STR_LIT(" (deleted)");
-
 	*ret_deleted = false;
-	if (name->len && name->data[0] == '/' && !has_prefix(*name, "//")) {
-		if (name->len > suffix.len &&
-		    memcmp(name->data + name->len - suffix.len, suffix.data, suffix.len) == 0) {
-			name->len -= suffix.len;
+	if (name->len && name->data[0] == '/' && !str_starts(*name, "//")) {
+		if (str_ends_with(*name, deleted) && name->len > deleted.len) {
+			name->len -= deleted.len;
 			*ret_deleted = true;
 		}
 		return PROCFS_FILE;
@@ -216,7 +209,7 @@ static bool status_value(struct span text, const char *name, struct str *ret)
 		struct str s = { .data = (const char *)p,
 				 .len = (uint32_t)(nl ? (size_t)(nl - p) : left) };
 
-		if (has_prefix(s, name)) {
+		if (str_starts(s, name)) {
 			s.data += strlen(name);
 			s.len -= (uint32_t)strlen(name);
 			*ret = s;
@@ -421,8 +414,6 @@ static int rank_cgroup(struct str controllers, struct str path)
 /* Source: cgroups(7); proc_cgroup_show of kernel/cgroup/cgroup.c. No name has a line feed. */
 int procfs_parse_cgroup(struct str text, struct str *ret_path, bool *ret_unified)
 {
-	static const char deleted[] = " (deleted)";
-	const size_t deleted_len = sizeof(deleted) - 1;
 	struct str best = { 0 };
 	bool unified = false;
 	int rank = 0;
@@ -441,9 +432,8 @@ int procfs_parse_cgroup(struct str text, struct str *ret_path, bool *ret_unified
 			struct str path = { .data = second + 1,
 					    .len = (uint32_t)(text.data + len - second - 1) };
 
-			if (path.len > deleted_len &&
-			    memcmp(path.data + path.len - deleted_len, deleted, deleted_len) == 0)
-				path.len -= (uint32_t)deleted_len;
+			if (str_ends_with(path, deleted) && path.len > deleted.len)
+				path.len -= deleted.len;
 			if (rank_cgroup(controllers, path) > rank) {
 				rank = rank_cgroup(controllers, path);
 				best = path;

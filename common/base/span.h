@@ -36,7 +36,18 @@ static inline bool str_starts(struct str s, const char *with)
 {
 	const size_t n = strlen(with);
 
-	return s.len >= n && memcmp(s.data, with, n) == 0;
+	return s.len >= n && (!n || memcmp(s.data, with, n) == 0);
+}
+
+static inline bool str_ends_with(struct str s, struct str with)
+{
+	return s.len >= with.len &&
+	       (!with.len || memcmp(s.data + s.len - with.len, with.data, with.len) == 0);
+}
+
+static inline bool str_ends(struct str s, const char *with)
+{
+	return str_ends_with(s, str_from(with));
 }
 
 /* At most max bytes from the front of s. Cuts between characters if s is UTF-8. */

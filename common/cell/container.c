@@ -25,7 +25,7 @@ static bool cut_tail(struct str *s, const char *tail)
 {
 	const uint32_t n = (uint32_t)strlen(tail);
 
-	if (s->len <= n || memcmp(s->data + s->len - n, tail, n) != 0)
+	if (s->len <= n || !str_ends(*s, tail))
 		return false;
 	s->len -= n;
 	return true;

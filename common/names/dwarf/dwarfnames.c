@@ -169,7 +169,6 @@ void dwarfnames_start(struct call *c, Dwarf_Die *die, const char *file)
 
 	if (!dwarfnames_number(die, DW_AT_decl_line, true, &line) || line > INT32_MAX)
 		return;
-	if (file[0] && c->source.len >= strlen(file) &&
-	    memcmp(c->source.data + c->source.len - strlen(file), file, strlen(file)) == 0)
+	if (file[0] && str_ends(c->source, file))
 		c->start_line = line;
 }

@@ -402,8 +402,7 @@ static bool is_better(struct str name, struct str symbol)
 	if (is_inner(name))
 		return true;
 	return name.data[0] == '_' && symbol.data[0] != '_' && symbol.len < name.len &&
-	       name.data[name.len - symbol.len - 1] == '_' &&
-	       memcmp(name.data + name.len - symbol.len, symbol.data, symbol.len) == 0;
+	       name.data[name.len - symbol.len - 1] == '_' && str_ends_with(name, symbol);
 }
 
 /* Replaces DWARF's name of the outermost function by its symbol, if that is better known. */

@@ -66,29 +66,18 @@ static int insert_backslash(struct buf *b, size_t at)
 	return 0;
 }
 
-static bool begins_with(struct str s, struct str word)
-{
-	return s.len >= word.len && memcmp(s.data, word.data, word.len) == 0;
-}
-
 /* Whether s begins like a mark in brackets: `[truncated: …` or `[file+0x…`. Folded stacks show `;`
  * as `:`. */
 static bool has_head(struct str s)
 {
-	return begins_with(s, STR_LIT("[truncated:")) || begins_with(s, STR_LIT("[truncated;")) ||
-	       (begins_with(s, STR_LIT("[")) && memmem(s.data, s.len, "+0x", 3));
-}
-
-static bool ends_with(struct str s, struct str word)
-{
-	return s.len >= word.len && memcmp(s.data + s.len - word.len, word.data, word.len) == 0;
+	return str_starts(s, "[truncated:") || str_starts(s, "[truncated;") ||
+	       (str_starts(s, "[") && memmem(s.data, s.len, "+0x", 3));
 }
 
 /* Whether s is what prof-symd gives interpreted frames without a name, as `[python: gone]`. */
 static bool is_placeholder(struct str s)
 {
-	return begins_with(s, STR_LIT("[")) &&
-	       (ends_with(s, STR_LIT(" gone]")) || ends_with(s, STR_LIT(" memory not read]")));
+	return str_starts(s, "[") && (str_ends(s, " gone]") || str_ends(s, " memory not read]"));
 }
 
 /* Where the bracket of an ending such as `_[k]` stands; 0: s has none. Interpreted frames may have
@@ -102,7 +91,7 @@ static size_t find_tail(struct str s, bool interpreted)
 		const struct str mark = str_from(marks[i]);
 		size_t at = s.len - mark.len;
 
-		if (s.len <= mark.len || !ends_with(s, mark))
+		if (s.len <= mark.len || !str_ends_with(s, mark))
 			continue;
 		while (at && s.data[at - 1] == '\\')
 			at--;
@@ -150,8 +139,8 @@ static int guard_file(struct buf *b, size_t from)
 		s.data++;
 		s.len--;
 	}
-	ours = begins_with(s, STR_LIT("truncated:")) || begins_with(s, STR_LIT("truncated;"));
-	if (begins_with(s, STR_LIT("kind-"))) {
+	ours = str_starts(s, "truncated:") || str_starts(s, "truncated;");
+	if (str_starts(s, "kind-")) {
 		uint32_t n = 5;
 
 		while (n < s.len && s.data[n] >= '0' && s.data[n] <= '9')
@@ -233,11 +222,11 @@ int label_where(struct buf *b, const struct model_frame *f)
 }
 
 /* Whether s is this word and a number, as of a process without a name. */
-static bool is_numbered(struct str s, struct str word)
+static bool is_numbered(struct str s, const char *word)
 {
-	uint32_t n = word.len;
+	uint32_t n = (uint32_t)strlen(word);
 
-	if (s.len <= n || !begins_with(s, word))
+	if (s.len <= n || !str_starts(s, word))
 		return false;
 	while (n < s.len && s.data[n] >= '0' && s.data[n] <= '9')
 		n++;
@@ -257,8 +246,8 @@ int label_comm(struct buf *b, struct str s)
 		rest.data++;
 		rest.len--;
 	}
-	return str_eq(rest, STR_LIT("[unknown]")) || is_numbered(rest, STR_LIT("pid-")) ||
-			       is_numbered(rest, STR_LIT("tid-"))
+	return str_eq(rest, STR_LIT("[unknown]")) || is_numbered(rest, "pid-") ||
+			       is_numbered(rest, "tid-")
 		       ? insert_backslash(b, from)
 		       : 0;
 }

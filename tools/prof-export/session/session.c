@@ -71,17 +71,10 @@ void session_done(struct session *s)
 	output_free(&s->output);
 }
 
-static bool begins_with(struct str s, const char *with)
-{
-	const size_t n = strlen(with);
-
-	return s.len >= n && !memcmp(s.data, with, n);
-}
-
 static bool is_of_run(struct str figure)
 {
-	return begins_with(figure, "run_") || begins_with(figure, "restarts_") ||
-	       begins_with(figure, "witness_");
+	return str_starts(figure, "run_") || str_starts(figure, "restarts_") ||
+	       str_starts(figure, "witness_");
 }
 
 /* A recording says before its end what disagrees with prof-bpf's word, and what it lacks. */

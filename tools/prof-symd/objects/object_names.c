@@ -147,8 +147,8 @@ int object_names_new(const struct runtime_object *from, struct object_sources *s
 {
 	const struct runtime_text *name = &from->name, *system = &from->system_name;
 	size_t lines = from->lines.len / sizeof(struct runtime_line), bytes = 0;
-	bool shared = name->len >= system->len && memcmp(name->bytes + name->len - system->len,
-							 system->bytes, system->len) == 0;
+	bool shared = str_ends_with((struct str){ .data = name->bytes, .len = name->len },
+				    (struct str){ .data = system->bytes, .len = system->len });
 	const size_t own = name->len + (shared ? 0 : system->len);
 	const size_t rest = own + from->inlined.len + from->texts.len;
 	struct object_names *k = malloc(sizeof(*k) + lines * LINE_BYTES + rest), *smaller;

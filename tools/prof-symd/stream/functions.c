@@ -136,12 +136,6 @@ static int put_source(struct functions *t, struct str source, uint32_t *ret_at)
 	return 0;
 }
 
-static bool ends_with(struct str s, struct str end)
-{
-	return s.len >= end.len &&
-	       (end.len == 0 || memcmp(s.data + s.len - end.len, end.data, end.len) == 0);
-}
-
 static int grow(struct functions *t)
 {
 	if (t->len == t->cap) {
@@ -201,7 +195,7 @@ int functions_intern(struct functions *t, const struct function *f, uint32_t pay
 	}
 	if (t->len >= t->max)
 		return -ENOBUFS;
-	shared = ends_with(f->name, f->system_name);
+	shared = str_ends_with(f->name, f->system_name);
 	r = buf_append(&t->text, f->name.data, f->name.len);
 	if (r == 0 && !shared)
 		r = buf_append(&t->text, f->system_name.data, f->system_name.len);

@@ -8,13 +8,6 @@
 
 #define COUNT_DIGITS 12 /* prof-export writes no longer count */
 
-static bool ends_with(const char *at, size_t n, const char *word)
-{
-	const size_t w = strlen(word);
-
-	return n >= w && memcmp(at + n - w, word, w) == 0;
-}
-
 static void count_line(const char *line, size_t n, struct tally *t)
 {
 	const char *blank = memrchr(line, ' ', n);
@@ -31,18 +24,15 @@ static void count_line(const char *line, size_t n, struct tally *t)
 	const char *at = memchr(line, ';', (size_t)(blank - line));
 
 	while (at) {
-		const char *frame = at + 1;
+		struct str frame = { .data = at + 1 };
 
-		at = memchr(frame, ';', (size_t)(blank - frame));
-		const size_t len = (size_t)((at ? at : blank) - frame);
-		const bool in_kernel = ends_with(frame, len, "_[k]"),
-			   named = len && frame[0] != '[';
+		at = memchr(frame.data, ';', (size_t)(blank - frame.data));
+		frame.len = (uint32_t)((at ? at : blank) - frame.data);
+		const bool in_kernel = str_ends(frame, "_[k]"),
+			   named = frame.len && frame.data[0] != '[';
 
-		truncated |= str_starts((struct str){ .data = frame, .len = (uint32_t)len },
-					"[truncated: ");
-		kernel |= in_kernel ||
-			  str_starts((struct str){ .data = frame, .len = (uint32_t)len },
-				     "[kernel+0x");
+		truncated |= str_starts(frame, "[truncated: ");
+		kernel |= in_kernel || str_starts(frame, "[kernel+0x");
 		kernel_named |= in_kernel && named;
 		user_named |= !in_kernel && named;
 	}

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include "common/base/span.h"
 
 #define STAMP "dddddddddTddddddZ" /* one d too many, for the year 10000 */
 #define LISTED_MAX 65536u
@@ -82,13 +83,6 @@ static int list(int dir, struct listed **ret, size_t *ret_len)
 	return 0;
 }
 
-static bool ends_with(const char *name, const char *ending)
-{
-	const size_t n = strlen(name), end = strlen(ending);
-
-	return n >= end && !strcmp(name + n - end, ending);
-}
-
 /* Whether a former run of ours made the file, and nobody else can have another name for it. */
 static bool is_own(int fd)
 {
@@ -112,7 +106,7 @@ static int take_up(int dir, const char *name, int flags)
 /* Whether somebody writes this part or journal now. */
 static bool is_held(int dir, const char *name)
 {
-	if (!ends_with(name, PART) && !strstr(name, JOURNAL))
+	if (!str_ends(str_from(name), PART) && !strstr(name, JOURNAL))
 		return false;
 	const int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	const bool held = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
@@ -141,7 +135,7 @@ static int prune(struct profiles *p)
 			       !strcmp(name, p->journal_name) || is_held(p->dir, name);
 		if (all[i].stays && strstr(name, JOURNAL))
 			continue;
-		left += !all[i].stays || !ends_with(name, PART);
+		left += !all[i].stays || !str_ends(str_from(name), PART);
 		bytes += all[i].bytes;
 	}
 	for (size_t i = 0; i < len && (left > p->max || bytes > p->max_bytes); i++) {
@@ -168,8 +162,8 @@ static void remove_stale(int dir)
 	if (list(dir, &all, &len))
 		return;
 	for (size_t i = 0; i < len; i++) {
-		if (all[i].bytes ||
-		    (!ends_with(all[i].name, PART) && !ends_with(all[i].name, JOURNAL)))
+		if (all[i].bytes || (!str_ends(str_from(all[i].name), PART) &&
+				     !str_ends(str_from(all[i].name), JOURNAL)))
 			continue;
 		const int fd = take_up(dir, all[i].name, O_RDONLY);
 

@@ -11,11 +11,6 @@
 
 #define MAX_MODULE 255 /* bytes; leaves room for the function's own name */
 
-static bool ends(struct str s, struct str with)
-{
-	return s.len >= with.len && memcmp(s.data + s.len - with.len, with.data, with.len) == 0;
-}
-
 static struct str from_to(struct str s, uint32_t from, uint32_t to)
 {
 	return (struct str){ .data = s.data + from, .len = to - from };
@@ -37,11 +32,10 @@ static bool is_library(struct str s)
 
 static bool is_root(struct str folder, struct str above)
 {
-	static const struct str archives[] = { STR_LIT(".zip"), STR_LIT(".egg"), STR_LIT(".whl"),
-					       STR_LIT(".pyz") };
+	static const char *const archives[] = { ".zip", ".egg", ".whl", ".pyz" };
 
 	for (size_t i = 0; i < sizeof(archives) / sizeof(archives[0]); i++)
-		if (ends(folder, archives[i]))
+		if (str_ends(folder, archives[i]))
 			return true;
 	return str_eq(folder, STR_LIT("site-packages")) ||
 	       str_eq(folder, STR_LIT("dist-packages")) ||
@@ -109,10 +103,10 @@ void python_module(struct str source, struct runtime_text *ret)
 		runtime_append(ret, s.data, s.len);
 		return;
 	}
-	if (ends(s, package) && s.len > package.len)
+	if (str_ends_with(s, package) && s.len > package.len)
 		s.len -= package.len;
 	start = module_start(s, &last);
-	if (s.len - last > suffix.len && ends(s, suffix))
+	if (s.len - last > suffix.len && str_ends_with(s, suffix))
 		s.len -= suffix.len;
 	if (s.len - start > MAX_MODULE || last == s.len)
 		start = last;

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/span.h"
 #include "common/base/unaligned.h"
 
 #define COUNT_MIN 256u
@@ -213,23 +214,13 @@ static enum metadata read_metadata(struct elfview *im, uint64_t at, uint64_t *re
 	return METADATA_NAMED;
 }
 
-static bool begins_with(const char *name, const char *begin)
-{
-	return strncmp(name, begin, strlen(begin)) == 0;
-}
-
-static bool ends_with(const char *name, const char *end)
-{
-	const size_t len = strlen(name), n = strlen(end);
-
-	return len >= n && strcmp(name + len - n, end) == 0;
-}
-
 /* Whether a builtin of this name may be the first one, and so no other follows such a one that is
  * not the first. */
 static bool is_first(const char *name)
 {
-	return begins_with(name, "DeoptimizationEntry") || begins_with(name, "RecordWrite");
+	const struct str s = str_from(name);
+
+	return str_starts(s, "DeoptimizationEntry") || str_starts(s, "RecordWrite");
 }
 
 /* Reads the name of an entry of the metadata: "" if it has none. */
@@ -255,7 +246,7 @@ static bool count_metadata(struct elfview *im, uint64_t at, uint32_t *ret_handle
 	for (i = 1; i < COUNT_MAX; i++) {
 		const enum metadata m = metadata_name(im, at + (uint64_t)i * METADATA_BYTES, name);
 
-		if (m == METADATA_NONE || (handlers && !ends_with(name, HANDLER)))
+		if (m == METADATA_NONE || (handlers && !str_ends(str_from(name), HANDLER)))
 			break;
 		if (strcmp(name, FIRST_HANDLER) == 0)
 			handlers = i;
