@@ -27,7 +27,6 @@
 /* TCGETS2, with which glibc 2.42 and later ask for a terminal. Its header and libc's exclude each
  * other. */
 #define TERMINAL_2 _IOC(_IOC_READ, 'T', 0x2a, 44)
-#define WRITES (O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))
 #define SHARED_FLAGS (O_APPEND | O_ASYNC | O_DIRECT | O_NOATIME)
 
 /* The calls of every tool beside the baseline. prof-bpf and a tool share open files, and with them
@@ -113,8 +112,8 @@ static const struct seccomp_rule no_unlink[] = {
 
 /* By hand: opening files by path, only to read. */
 static const struct seccomp_rule reading_paths[] = {
-	CALL_IF("open", SECCOMP_CLEAR(1, WRITES)),
-	CALL_IF("openat", SECCOMP_CLEAR(2, WRITES)),
+	CALL_IF("open", SECCOMP_CLEAR(1, SECCOMP_OPEN_WRITES)),
+	CALL_IF("openat", SECCOMP_CLEAR(2, SECCOMP_OPEN_WRITES)),
 	CALL("access"),
 	CALL("faccessat"),
 	CALL("faccessat2"),

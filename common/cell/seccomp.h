@@ -10,6 +10,7 @@
 #ifndef COMMON_CELL_SECCOMP_H
 #define COMMON_CELL_SECCOMP_H
 
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -77,6 +78,10 @@ struct seccomp_rule {
 	{ \
 		.number = (n), .mask = (bits), .value = (v) \
 	}
+
+/* Flags with which an open would write, create, truncate or delete. Lists that allow only reading
+ * want all of them to be clear. */
+#define SECCOMP_OPEN_WRITES (O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND | (O_TMPFILE & ~O_DIRECTORY))
 
 /* Whether the kernel has filters and lets us enter one. */
 bool seccomp_available(void);

@@ -12,12 +12,6 @@
 #include "common/base/clock.h"
 #include "common/cell/baseline.h"
 
-#ifndef O_TMPFILE
-#error "fcntl.h without O_TMPFILE"
-#endif
-
-/* Flags with which an open would write, create, truncate or delete. */
-#define WRITES (O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND | (O_TMPFILE & ~O_DIRECTORY))
 /* Calls beside those of all tools (baseline.h). */
 static const struct seccomp_rule calls[] = {
 	/* Reading and writing open files, beyond the common calls. */
@@ -25,7 +19,7 @@ static const struct seccomp_rule calls[] = {
 	CALL("ftruncate"),
 	CALL("getdents64"),
 	/* Opening for reading, and queries about files. */
-	CALL_IF("openat", SECCOMP_CLEAR(2, WRITES)),
+	CALL_IF("openat", SECCOMP_CLEAR(2, SECCOMP_OPEN_WRITES)),
 	CALL_IF("newfstatat", SECCOMP_CLEAR(3, AT_EMPTY_PATH)),
 	CALL("statx"),
 	CALL("statfs"),

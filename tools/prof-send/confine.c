@@ -25,7 +25,7 @@
 #define TYPES (SOCK_NONBLOCK | SOCK_CLOEXEC)
 #define TYPE_MASK (UINT32_MAX & ~(uint32_t)TYPES)
 /* All but reading. O_PATH asks for no right, and so tells what exists. */
-#define NOT_READING (O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND | O_PATH | (O_TMPFILE & ~O_DIRECTORY))
+#define NOT_READING (SECCOMP_OPEN_WRITES | O_PATH)
 #define OF_SOCKETS (O_APPEND | O_ASYNC | O_DIRECT | O_NOATIME)
 
 /* Streams and datagrams of both Internet protocols. */

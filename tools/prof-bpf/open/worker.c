@@ -19,13 +19,10 @@
 #include "tools/prof-bpf/open/startup.h"
 #include "tools/prof-bpf/open/work.h"
 
-/* Flags with which an open would write, create, truncate or delete. */
-#define WRITES (O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND | (O_TMPFILE & ~O_DIRECTORY))
-
 const struct seccomp_rule worker_calls[] = {
 	CALL("recvmsg"),
 	CALL("sendmsg"),
-	CALL_IF("openat", SECCOMP_CLEAR(2, WRITES)),
+	CALL_IF("openat", SECCOMP_CLEAR(2, SECCOMP_OPEN_WRITES)),
 	CALL("statx"),
 	CALL_IF("newfstatat", SECCOMP_CLEAR(3, AT_EMPTY_PATH)),
 	CALL("fstatfs"),

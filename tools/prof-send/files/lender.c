@@ -26,7 +26,7 @@
 #define MAX_FILES (2 * LENDER_FILES + 16)
 #define MEMORY (64ull << 20)
 /* All but reading. O_PATH asks for no right, and so tells what exists. */
-#define NOT_READING (O_ACCMODE | O_CREAT | O_TRUNC | O_PATH | (O_TMPFILE & ~O_DIRECTORY))
+#define NOT_READING (SECCOMP_OPEN_WRITES | O_PATH)
 
 static const struct seccomp_rule lender_calls[] = {
 	CALL_IF("openat", SECCOMP_CLEAR(2, NOT_READING)),
