@@ -2,6 +2,7 @@
 #include "common/base/notes.h"
 
 #include <elf.h>
+#include "common/base/numbers.h"
 
 #define PAD 4u
 
@@ -12,7 +13,7 @@ static bool take_padded(struct span *rest, size_t n, struct span *ret)
 	struct span skipped;
 
 	return span_take(rest, n, ret) &&
-	       span_take(rest, pad < rest->len ? pad : rest->len, &skipped);
+	       span_take(rest, numbers_smaller(pad, rest->len), &skipped);
 }
 
 bool notes_next(struct span *rest, struct note *ret)

@@ -23,6 +23,18 @@ static inline uint64_t numbers_less(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
+/* For a field that is signed: INT64_MAX if n is larger. */
+static inline int64_t numbers_signed(uint64_t n)
+{
+	return n < INT64_MAX ? (int64_t)n : INT64_MAX;
+}
+
+/* For a field of 32 bits: UINT32_MAX if n is larger. */
+static inline uint32_t numbers_u32(uint64_t n)
+{
+	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
 /* A step of a hash: both halves of the product. */
 static inline uint64_t numbers_fold(uint64_t a, uint64_t b)
 {

@@ -42,6 +42,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "common/base/clock.h"
+#include "common/base/numbers.h"
 #include "common/wire/arrivals.h"
 
 #define SCHEME "ipc://"
@@ -273,7 +274,7 @@ static void digest(struct bus *b)
 
 		if (b->partial) {
 			const size_t lacks = b->partial->len - b->got;
-			const size_t n = left < lacks ? left : lacks;
+			const size_t n = numbers_smaller(left, lacks);
 
 			memcpy(b->partial->bytes + b->got, b->buffer + b->from, n);
 			b->from += n;
@@ -383,7 +384,7 @@ static void on_read(void *ctx)
 	} else {
 		if (b->partial) {
 			const size_t lacks = b->partial->len - b->got;
-			const size_t into = n < lacks ? n : lacks;
+			const size_t into = numbers_smaller(n, lacks);
 
 			b->got += into;
 			n -= into;
@@ -408,7 +409,7 @@ static void on_written(void *ctx)
 		drop_queue(b);
 	} else {
 		const size_t lacks = sizeof(greeting) - b->greeted;
-		const size_t into = n < lacks ? n : lacks;
+		const size_t into = numbers_smaller(n, lacks);
 
 		b->greeted += into;
 		b->sent += n - into;

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "common/base/clock.h"
+#include "common/base/numbers.h"
 
 #define KIND_SHIFT 56
 #define ALTERNATE_STACK (64u << 10)
@@ -192,7 +193,7 @@ static void rest_for(uint64_t worked_ns, bool in_tick)
 	const uint64_t step_ns = REST_STEP_MS * 1000000ull, most_ns = LASTWORD_REST_MS * 1000000ull;
 
 	owed_ns += rest_ms < LASTWORD_REST_MS ? worked_ns / LASTWORD_TICK_MS * rest_ms : most_ns;
-	owed_ns = owed_ns < most_ns ? owed_ns : most_ns;
+	owed_ns = numbers_smaller(owed_ns, most_ns);
 	for (; owed_ns >= step_ns; owed_ns -= step_ns) {
 		/* A change of prof-bpf's mind ends the rest. */
 		if (__atomic_load_n(&page->rest_ms, __ATOMIC_ACQUIRE) != rest_ms)

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/numbers.h"
 #include "tools/prof-bpf/open/closing.h"
 #include "tools/prof-bpf/prof.h"
 #include "tools/prof-bpf/stream/definitions.h"
@@ -366,7 +367,7 @@ static void hurry(struct prof *p, uint64_t now)
 	    timerfd_gettime(p->timer, &next) < 0 ||
 	    (next.it_value.tv_sec == 0 && (uint64_t)next.it_value.tv_nsec <= soon))
 		return;
-	p->hurry.paid_ns = (p->hurry.paid_ns > now ? p->hurry.paid_ns : now) + HURRY_NS;
+	p->hurry.paid_ns = numbers_larger(p->hurry.paid_ns, now) + HURRY_NS;
 	next.it_value = clock_timespec(soon);
 	(void)timerfd_settime(p->timer, 0, &next, NULL);
 }

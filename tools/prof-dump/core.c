@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "common/base/fd.h"
 #include "common/base/notes.h"
+#include "common/base/numbers.h"
 
 #define HEADERS_AT_ONCE 256
 #define SEGMENTS_MAX 64 /* program headers of a mapped file that are read */
@@ -215,7 +216,7 @@ static int read_headers(struct core *c, const Elf64_Ehdr *e)
 	if (e->e_phentsize != sizeof(p[0]) || e->e_phoff > c->size)
 		return CORE_MALFORMED;
 	for (uint64_t i = 0; !r && i < count; i += HEADERS_AT_ONCE) {
-		uint64_t n = count - i < HEADERS_AT_ONCE ? count - i : HEADERS_AT_ONCE;
+		uint64_t n = numbers_smaller(count - i, HEADERS_AT_ONCE);
 
 		r = read_at(c->fd, p, n * sizeof(p[0]), e->e_phoff + i * sizeof(p[0]));
 		for (uint64_t k = 0; !r && k < n; k++) {

@@ -30,9 +30,9 @@ static int copy_piece(const struct image_piece *p, space_reader *read, void *ctx
 
 	for (uint64_t at = 0, n; at < p->end - p->start; at += n) {
 		n = p->end - p->start - at;
-		n = n < CHUNK ? n : CHUNK;
+		n = numbers_smaller(n, CHUNK);
 		if (read(ctx, bytes, (uint32_t)n, p->start + at)) {
-			n = n < NUMBERS_PAGE ? n : NUMBERS_PAGE;
+			n = numbers_smaller(n, NUMBERS_PAGE);
 			if (read(ctx, bytes, (uint32_t)n, p->start + at))
 				continue;
 		}
@@ -60,7 +60,7 @@ static void settle_dynamic(int fd, uint64_t header)
 	if (pread(fd, &e, sizeof(e), 0) != (ssize_t)sizeof(e) || e.e_phentsize != sizeof(p[0]) ||
 	    e.e_phoff > IMAGE_MAX)
 		return;
-	size_t n = e.e_phnum < MAX_HEADERS ? e.e_phnum : MAX_HEADERS;
+	size_t n = numbers_smaller(e.e_phnum, MAX_HEADERS);
 
 	if (pread(fd, p, n * sizeof(p[0]), (off_t)e.e_phoff) != (ssize_t)(n * sizeof(p[0])))
 		return;
@@ -72,11 +72,11 @@ static void settle_dynamic(int fd, uint64_t header)
 		if (!based)
 			bias = header - (p[i].p_vaddr - p[i].p_offset);
 		based = true;
-		end = p[i].p_vaddr + p[i].p_memsz > end ? p[i].p_vaddr + p[i].p_memsz : end;
+		end = numbers_larger(p[i].p_vaddr + p[i].p_memsz, end);
 	}
 	if (!dynamic || !bias || dynamic->p_offset > IMAGE_MAX)
 		return;
-	n = dynamic->p_filesz < sizeof(d) ? dynamic->p_filesz : sizeof(d);
+	n = numbers_smaller(dynamic->p_filesz, sizeof(d));
 	ssize_t got = pread(fd, d, n, (off_t)dynamic->p_offset);
 
 	n = got > 0 ? (size_t)got / sizeof(d[0]) : 0;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/base/hashtable.h"
+#include "common/base/numbers.h"
 
 #define PAGE 4096u
 
@@ -89,12 +90,12 @@ static void take_piece(struct moved *o, const struct runtime_step *s, uint64_t a
 	if (s->size_bytes == RUNTIME_SIZE_TOLD) {
 		if (s->size_at + sizeof(size) <= o->len[0])
 			memcpy(&size, o->bytes + s->size_at, sizeof(size));
-		n = size < n ? size : n;
+		n = numbers_smaller(size, n);
 	} else if (s->size_bytes && s->size_bytes <= sizeof(size) &&
 		   env_read_user(&size, s->size_bytes, at + s->size_at) == 0) {
 		if (size < SAMPLE_PIECE_BYTES)
 			size = (size << (s->size_shift & 7)) + s->size_add;
-		n = size < n ? size : n;
+		n = numbers_smaller(size, n);
 	}
 	o->len[i] = read_piece(o->bytes + *used, at, n);
 	*used += o->len[i];

@@ -14,6 +14,7 @@
 #include "common/base/fd.h"
 #include "common/base/heap.h"
 #include "common/base/log.h"
+#include "common/base/numbers.h"
 #include "common/base/outfile.h"
 #include "common/base/stdfds.h"
 #include "common/cell/cell.h"
@@ -611,7 +612,7 @@ static int run_deployed(struct options *o)
 	 * are done. */
 	const uint64_t at_end = b.export + b.bpf + b.deltas;
 
-	sandbox.max_data = budget_fence(b.export_most > at_end ? b.export_most : at_end, THREADS);
+	sandbox.max_data = budget_fence(numbers_larger(b.export_most, at_end), THREADS);
 	if (sandbox.max_data < 2 * o->session.memory_max)
 		sandbox.max_data = 2 * o->session.memory_max;
 	if (deploy_enter(&o->deploy, DEPLOY_EXPORT, &sandbox))

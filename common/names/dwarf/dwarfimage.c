@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
+#include "common/base/numbers.h"
 
 #define LAZY_PART 4 /* a lazy image may be this many times the memory limit: little is read */
 
@@ -142,7 +143,7 @@ static int unpack_whole(const struct dwarfimage_piece *p, uint8_t *into)
 	if (inflateInit(&z) != Z_OK)
 		return -ENOMEM;
 	while (r == 0 && zr == Z_OK && left > 0) {
-		size_t n = left < sizeof(chunk) ? (size_t)left : sizeof(chunk);
+		size_t n = numbers_smaller(left, sizeof(chunk));
 
 		r = symfile_read(p->file, at, chunk, n);
 		z.next_in = chunk;
@@ -205,8 +206,8 @@ static void image_fill(void *ctx, uint64_t at, uint8_t *into, size_t n)
 
 	for (size_t i = 0; i < DWARFIMAGE_SECTIONS; i++) {
 		const struct dwarfimage_piece *p = &m->pieces[i];
-		uint64_t from = at > p->start ? at : p->start,
-			 to = at + n < p->start + p->size ? at + n : p->start + p->size;
+		uint64_t from = numbers_larger(at, p->start),
+			 to = numbers_smaller(at + n, p->start + p->size);
 
 		if (p->section && from < to)
 			(void)symfile_read(p->file,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/base/leb128.h"
+#include "common/base/numbers.h"
 #include "common/names/elf/symfile.h"
 
 #define ROWS_PER_MARK 256
@@ -421,7 +422,7 @@ static int add_mark(struct dwarflines *l, const struct machine *m, size_t max)
 	l->marks[l->count++] = (struct dwarflines_mark){
 		.address = m->address,
 		.next = (uint32_t)(m->left.data - m->start),
-		.file = m->file > UINT32_MAX ? UINT32_MAX : (uint32_t)m->file,
+		.file = numbers_u32(m->file),
 		.line = m->line,
 		.op_index = m->op_index,
 	};

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include "common/base/numbers.h"
 #include "common/names/elf/symfile.h"
 
 #define MAX_BACK 256 /* overlapping ranges that one lookup visits */
@@ -48,7 +49,7 @@ int ranges_sort(struct ranges *s)
 	if (!s->reach)
 		return -ENOMEM;
 	for (size_t i = 0; i < s->len; i++) {
-		reach = s->data[i].high > reach ? s->data[i].high : reach;
+		reach = numbers_larger(s->data[i].high, reach);
 		s->reach[i] = reach;
 	}
 	return 0;

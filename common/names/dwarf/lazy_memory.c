@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include "common/base/numbers.h"
 #include "common/names/dwarf/lazy_memory.h"
 
 #define PIECE_MIN (8u << 10)
@@ -24,7 +25,7 @@ static bool installed;
 
 static bool fill_piece(struct region *r, size_t i)
 {
-	size_t at = i * r->piece, n = r->mapped - at < r->piece ? r->mapped - at : r->piece;
+	size_t at = i * r->piece, n = numbers_smaller(r->mapped - at, r->piece);
 
 	/* Beyond the ceiling: pages that are only read share the zero page, and take no memory. */
 	if (r->pub.filled + n > r->most ||
@@ -35,7 +36,7 @@ static bool fill_piece(struct region *r, size_t i)
 	r->present[i / 64] |= 1ull << i % 64;
 	r->pub.filled += n;
 	if (at < r->pub.size)
-		r->fill(r->ctx, at, r->pub.bytes + at, r->pub.size - at < n ? r->pub.size - at : n);
+		r->fill(r->ctx, at, r->pub.bytes + at, numbers_smaller(r->pub.size - at, n));
 	return true;
 }
 

@@ -4,6 +4,7 @@
 #include <Zydis/Zydis.h>
 #include <errno.h>
 #include <stdlib.h>
+#include "common/base/numbers.h"
 
 #define CALL 0xe8
 #define LEA 0x8d
@@ -328,7 +329,7 @@ int codestarts_follow(struct codestarts *s, uint64_t from, uint64_t to,
 
 		if (at - have_at + LONGEST > have) {
 			have_at = at;
-			have = read(ctx, at, bytes, to - at < CHUNK ? (size_t)(to - at) : CHUNK);
+			have = read(ctx, at, bytes, numbers_smaller(to - at, CHUNK));
 			if (!have)
 				break;
 		}
@@ -352,7 +353,7 @@ int codestarts_follow(struct codestarts *s, uint64_t from, uint64_t to,
 			const size_t padding = codestarts_padding(rest);
 
 			if (padding) {
-				at += padding < next - at ? padding : next - at;
+				at += numbers_smaller(padding, next - at);
 				continue;
 			}
 			r = codestarts_add(&found, at);

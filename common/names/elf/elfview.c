@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include "common/base/numbers.h"
 #include "common/names/elf/elfview.h"
 
 #define MAX_RELAS (1u << 20)
@@ -68,7 +69,7 @@ int elfview_find(const struct elfview *im, const char *section, struct span what
 	/* Chunks overlap, since the bytes may cross their border. */
 	while (r == SYMFILE_NONE && at < s->size && s->size - at >= what.len) {
 		const uint64_t left = s->size - at;
-		const size_t n = left < CHUNK_FIND ? (size_t)left : CHUNK_FIND;
+		const size_t n = numbers_smaller(left, CHUNK_FIND);
 
 		r = symfile_read(im->file, s->offset + at, chunk, n);
 		const uint8_t *found = r ? NULL : memmem(chunk, n, what.data, what.len);
@@ -139,7 +140,7 @@ static int read_name(const struct elfview *im, const struct symbols *t, uint32_t
 		     char into[static ELFVIEW_NAME])
 {
 	uint64_t left = name < t->strings->size ? t->strings->size - name : 0;
-	size_t n = left < ELFVIEW_NAME - 1 ? (size_t)left : ELFVIEW_NAME - 1;
+	size_t n = numbers_smaller(left, ELFVIEW_NAME - 1);
 	int r = symfile_read(im->file, t->strings->offset + name, into, n);
 
 	into[r ? 0 : n] = '\0';
@@ -289,7 +290,7 @@ int elfview_symbols(const struct elfview *im, bool dynamic, const char *prefix,
 	r = symfile_read(im->file, t.strings->offset, strings, t.strings->size);
 	strings[t.strings->size] = '\0';
 	for (uint64_t at = 0; r == 0 && at < t.count; at += CHUNK_SYMBOLS) {
-		uint64_t n = t.count - at < CHUNK_SYMBOLS ? t.count - at : CHUNK_SYMBOLS;
+		uint64_t n = numbers_smaller(t.count - at, CHUNK_SYMBOLS);
 
 		r = symfile_read(im->file, t.symbols->offset + at * sizeof(chunk[0]), chunk,
 				 n * sizeof(chunk[0]));

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <zlib.h>
 #include "common/base/clock.h"
+#include "common/base/numbers.h"
 
 #define CHUNK (64u << 10)
 #define FILES 128
@@ -65,7 +66,7 @@ static struct allowance *allowance_of(uint64_t owner)
 		const uint64_t ms = (now_ns - a->since_ns) / 1000000;
 		const uint64_t earned = ms < 1000000 ? ms * FILECRC_RATE / 1000 : FILECRC_BURST;
 
-		a->left = a->left + earned < FILECRC_BURST ? a->left + earned : FILECRC_BURST;
+		a->left = numbers_smaller(a->left + earned, FILECRC_BURST);
 	}
 	a->since_ns = now_ns;
 	return a;

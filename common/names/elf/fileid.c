@@ -5,12 +5,13 @@
 #include <endian.h>
 #include <mbedtls/md.h>
 #include <string.h>
+#include "common/base/numbers.h"
 
 #define SHA256_BYTES 32
 
 static void read_htlhash(const struct symfile *f, struct fileid *id)
 {
-	const size_t part = id->size < FILEID_PART ? (size_t)id->size : FILEID_PART;
+	const size_t part = numbers_smaller(id->size, FILEID_PART);
 	const uint64_t size = htobe64(id->size);
 	uint8_t bytes[2 * FILEID_PART + sizeof(size)], sum[SHA256_BYTES];
 

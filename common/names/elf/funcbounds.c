@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/numbers.h"
 #include "common/names/elf/codestarts.h"
 #include "common/names/elf/symfile_internal.h"
 #include "common/names/elf/symreach.h"
@@ -521,7 +522,7 @@ static bool begins(void *ctx, uint64_t address)
 	if (!s)
 		return false;
 	const uint64_t at = address - s->addr;
-	const size_t n = at < sizeof(before) ? (size_t)at : sizeof(before);
+	const size_t n = numbers_smaller(at, sizeof(before));
 
 	return n == 0 || (symfile_read(x->file, s->offset + at - n, before, n) == 0 &&
 			  codestarts_behind((struct span){ .data = before, .len = n }));
@@ -538,7 +539,7 @@ static int scan_code(struct funcbounds *x, const struct symfile_section *s, uint
 		     uint64_t *left)
 {
 	for (uint64_t at = 0; at < s->size && *left;) {
-		size_t n = s->size - at < WINDOW ? (size_t)(s->size - at) : WINDOW;
+		size_t n = numbers_smaller(s->size - at, WINDOW);
 		int r = symfile_read(x->file, s->offset + at, chunk, n);
 
 		if (r < 0)
@@ -560,7 +561,7 @@ static int scan_code(struct funcbounds *x, const struct symfile_section *s, uint
 
 static int scan_words(struct funcbounds *x, const struct symfile_section *s, uint8_t *chunk)
 {
-	const uint64_t size = s->size < MAX_WORDS ? s->size : MAX_WORDS;
+	const uint64_t size = numbers_smaller(s->size, MAX_WORDS);
 
 	for (uint64_t at = 0; size - at >= 8;) {
 		const size_t n = size - at < WINDOW ? (size_t)(size - at) & ~7ul : WINDOW;
@@ -583,11 +584,11 @@ static int scan_words(struct funcbounds *x, const struct symfile_section *s, uin
 
 static int scan_relas(struct funcbounds *x, const struct symfile_section *s, uint8_t *chunk)
 {
-	const uint64_t size = s->size < MAX_RELAS ? s->size : MAX_RELAS;
+	const uint64_t size = numbers_smaller(s->size, MAX_RELAS);
 
 	for (uint64_t at = 0; size - at >= sizeof(Elf64_Rela);) {
 		const size_t most = WINDOW / sizeof(Elf64_Rela) * sizeof(Elf64_Rela);
-		const size_t n = size - at < most ? (size_t)(size - at) : most;
+		const size_t n = numbers_smaller(size - at, most);
 
 		if (symfile_read(x->file, s->offset + at, chunk, n))
 			break;
@@ -630,8 +631,8 @@ static int read_starts(struct funcbounds *x)
 
 		if (!is_code(s) || __builtin_add_overflow(s->addr, s->size, &end))
 			continue;
-		starts->low = s->addr < starts->low ? s->addr : starts->low;
-		starts->high = end > starts->high ? end : starts->high;
+		starts->low = numbers_smaller(s->addr, starts->low);
+		starts->high = numbers_larger(end, starts->high);
 	}
 	if (starts->low >= starts->high || starts->high - starts->low > UINT32_MAX) {
 		starts->high = starts->low;
@@ -702,8 +703,8 @@ int funcbounds_start(struct funcbounds *x, uint64_t address, uint64_t floor, uin
 	if (!s)
 		return SYMFILE_NONE;
 	end = s->addr + s->size;
-	end = next < end ? next : end;
-	floor = s->addr > floor ? s->addr : floor;
+	end = numbers_smaller(next, end);
+	floor = numbers_larger(s->addr, floor);
 	if (!r && range.end > floor && range.end <= address)
 		floor = range.end;
 	if (end - floor > SMALL_GAP) {
@@ -722,7 +723,7 @@ int funcbounds_start(struct funcbounds *x, uint64_t address, uint64_t floor, uin
 		}
 	}
 	/* Assume that it begins behind the end of the function before it, and the padding. */
-	const size_t n = address - floor < SMALL_GAP ? (size_t)(address - floor) : SMALL_GAP;
+	const size_t n = numbers_smaller(address - floor, SMALL_GAP);
 
 	if (symfile_read(x->file, s->offset + (floor - s->addr), bytes, n) == 0)
 		floor += codestarts_padding((struct span){ .data = bytes, .len = n });

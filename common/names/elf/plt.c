@@ -3,6 +3,7 @@
 
 #include <elf.h>
 #include <string.h>
+#include "common/base/numbers.h"
 #include "common/names/elf/symfile_internal.h"
 #include "common/names/elf/symtable.h"
 
@@ -109,7 +110,7 @@ static int find_in(const struct symfile *f, const struct symfile_section *s, enu
 		return symfile_read(f, s->offset + what * sizeof(*ret), ret, sizeof(*ret));
 	}
 	for (uint64_t at = 0; at < count && *left;) {
-		uint64_t n = count - at < CHUNK ? count - at : CHUNK;
+		uint64_t n = numbers_smaller(count - at, CHUNK);
 		int r;
 
 		n = n < *left ? n : *left;
@@ -158,7 +159,7 @@ int plt_lookup(const struct symfile *f, struct symindex *symbols, uint64_t addre
 	for (unsigned size = SMALL_SLOT; r == SYMFILE_NONE && size <= SLOT; size += SMALL_SLOT) {
 		const uint64_t at = (address - s->addr) / size * size;
 		uint8_t bytes[SLOT] = { 0 };
-		const size_t n = s->size - at < size ? (size_t)(s->size - at) : size;
+		const size_t n = numbers_smaller(s->size - at, size);
 		enum slot_kind kind;
 		Elf64_Rela rela;
 		uint64_t what;

@@ -12,6 +12,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
+#include "common/base/numbers.h"
 #include "common/names/elf/symfile_internal.h"
 
 #define PER_BUCKET 32u
@@ -118,8 +119,8 @@ static int lay_out(struct symbuckets *b)
 			continue;
 		if (__builtin_add_overflow(s->addr, s->size, &end))
 			return SYMFILE_MALFORMED;
-		b->low = s->addr < b->low ? s->addr : b->low;
-		b->high = end > b->high ? end : b->high;
+		b->low = numbers_smaller(s->addr, b->low);
+		b->high = numbers_larger(end, b->high);
 	}
 	if (b->low >= b->high)
 		return SYMFILE_NONE;

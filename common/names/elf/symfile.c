@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "common/base/fd.h"
 #include "common/base/notes.h"
+#include "common/base/numbers.h"
 #include "common/names/elf/symfile_internal.h"
 
 #define MAX_SEGMENTS 1024u
@@ -124,16 +125,14 @@ static int read_sections(struct symfile *f, const Elf64_Ehdr *e)
 		r = symfile_read(f, e->e_shoff + i * sizeof(s), &s, sizeof(s));
 		if (r)
 			return r;
-		f->sections[i] = (struct symfile_section){
-			.addr = s.sh_addr,
-			.offset = s.sh_offset,
-			.size = s.sh_size,
-			.flags = s.sh_flags,
-			.name = s.sh_name,
-			.type = s.sh_type,
-			.link = s.sh_link,
-			.entsize = s.sh_entsize > UINT32_MAX ? UINT32_MAX : (uint32_t)s.sh_entsize
-		};
+		f->sections[i] = (struct symfile_section){ .addr = s.sh_addr,
+							   .offset = s.sh_offset,
+							   .size = s.sh_size,
+							   .flags = s.sh_flags,
+							   .name = s.sh_name,
+							   .type = s.sh_type,
+							   .link = s.sh_link,
+							   .entsize = numbers_u32(s.sh_entsize) };
 	}
 	f->section_count = (uint32_t)count;
 	if (names == 0 || names >= count)

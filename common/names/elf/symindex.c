@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/numbers.h"
 #include "common/names/demangle.h"
 #include "common/names/elf/symbuckets.h"
 #include "common/names/elf/symfile_internal.h"
@@ -197,7 +198,7 @@ static int narrow(const struct symfile *f, struct symreach *gaps, size_t count, 
 			 at = header + sizeof(head);
 
 		while (left) {
-			size_t n = left < CHUNK ? (size_t)left : CHUNK;
+			size_t n = numbers_smaller(left, CHUNK);
 
 			if (symfile_read(f, at, chunk, n))
 				break;
@@ -212,7 +213,7 @@ static int narrow(const struct symfile *f, struct symreach *gaps, size_t count, 
 		if (!(s->flags & SHF_EXECINSTR) || s->type != SHT_PROGBITS)
 			continue;
 		for (uint64_t at = 0; at + SYMREACH_CALL <= s->size && scanned < MAX_SCAN;) {
-			size_t n = s->size - at < CHUNK ? (size_t)(s->size - at) : CHUNK;
+			size_t n = numbers_smaller(s->size - at, CHUNK);
 
 			if (symfile_read(f, s->offset + at, chunk, n))
 				break;

@@ -5,6 +5,7 @@
 #include <lzma.h>
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/numbers.h"
 #include "common/names/elf/symfile_internal.h"
 #include "common/names/elf/symtable.h"
 
@@ -86,8 +87,8 @@ static bool symbol_of(const struct symfile *f, const struct symtable *t, const E
 
 	uint64_t size = s->st_size ? s->st_size : room;
 
-	size = size < room ? size : room;
-	ret->size = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size;
+	size = numbers_smaller(size, room);
+	ret->size = numbers_u32(size);
 	ret->kind = s->st_size ? SYMBOL_SIZED : SYMBOL_UNSIZED;
 	ret->rank = symbol_rank(s);
 	ret->name = (uint32_t)t->id << SYMBOL_NAME_SHIFT | s->st_name;
@@ -223,7 +224,7 @@ static int of_dynamic(const struct symfile *f, struct symtable *ret)
 {
 	Elf64_Dyn d[MAX_DYNAMIC];
 	uint64_t value[DT_SYMENT + 1] = { 0 }, gnu = 0, offset, strings, count = 0;
-	size_t n = f->dynamic_size < sizeof(d) ? (size_t)f->dynamic_size : sizeof(d);
+	size_t n = numbers_smaller(f->dynamic_size, sizeof(d));
 	int r = symfile_read(f, f->dynamic, d, n);
 
 	if (r)
@@ -358,14 +359,14 @@ int symtable_name(const struct symfile *f, const struct symtable_strings *s, uin
 
 	if (offset >= s->size)
 		return SYMFILE_MALFORMED;
-	n = s->size - offset < SYMFILE_NAME - 1 ? (size_t)(s->size - offset) : SYMFILE_NAME - 1;
+	n = numbers_smaller(s->size - offset, SYMFILE_NAME - 1);
 	into[n] = '\0';
 	if (s->bytes) {
 		memcpy(into, s->bytes + offset, n);
 		return 0;
 	}
 	while (done < n) {
-		size_t part = n - done < 256 ? n - done : 256;
+		size_t part = numbers_smaller(n - done, 256);
 		int r = symfile_read(f, s->offset + offset + done, into + done, part);
 
 		if (r)

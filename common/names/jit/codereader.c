@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "common/base/clock.h"
+#include "common/base/numbers.h"
 #include "common/names/jit/codewire.h"
 #include "common/names/jit/codeworker.h"
 #include "common/names/program/filekeeper.h"
@@ -161,7 +162,7 @@ static int exchange(struct codereader *c, const struct codewire_ask *a, int fd)
 	const uint64_t most = c->max + BESIDE, bytes = host.answer.head.bytes;
 
 	/* Bounded, since it is charged to the memory of all files. */
-	c->bytes = (size_t)(bytes < most ? bytes : most);
+	c->bytes = (size_t)numbers_smaller(bytes, most);
 	return host.answer.head.verdict;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <elf.h>
 #include <errno.h>
+#include "common/base/numbers.h"
 #include "common/names/jit/jitdump.h"
 
 #define MAGIC 0x4a695444u /* "JiTD" read as a number */
@@ -259,7 +260,7 @@ int jitdump_feed(struct jitdump *j, struct span bytes, uint64_t *ret_skip)
 		uint64_t size;
 
 		if (j->skip) {
-			span_take(&bytes, bytes.len < j->skip ? bytes.len : (size_t)j->skip, &part);
+			span_take(&bytes, numbers_smaller(bytes.len, j->skip), &part);
 			j->skip -= part.len;
 			continue;
 		}
@@ -269,7 +270,7 @@ int jitdump_feed(struct jitdump *j, struct span bytes, uint64_t *ret_skip)
 		if (kept) {
 			size_t room = JITDUMP_RECORD - kept;
 
-			span_take(&bytes, bytes.len < room ? bytes.len : room, &part);
+			span_take(&bytes, numbers_smaller(bytes.len, room), &part);
 			r = buf_append(&j->pending, part.data, part.len);
 			if (r)
 				break;
@@ -286,7 +287,7 @@ int jitdump_feed(struct jitdump *j, struct span bytes, uint64_t *ret_skip)
 			continue;
 		}
 		/* Go back to the bytes behind this record. */
-		uint64_t here = size < s.len ? size : s.len;
+		uint64_t here = numbers_smaller(size, s.len);
 
 		j->skip = size - here;
 		if (kept) {

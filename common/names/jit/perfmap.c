@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include "common/base/hex.h"
+#include "common/base/numbers.h"
 #include "common/names/jit/perfmap.h"
 
 void perfmap_init(struct perfmap *p, size_t max)
@@ -80,7 +81,7 @@ int perfmap_feed(struct perfmap *p, struct span bytes)
 	while (r == 0 && bytes.len) {
 		const uint8_t *nl = memchr(bytes.data, '\n', bytes.len);
 		size_t n = nl ? (size_t)(nl - bytes.data) : bytes.len;
-		size_t keep = sizeof(p->line) - p->len < n ? sizeof(p->line) - p->len : n;
+		size_t keep = numbers_smaller(sizeof(p->line) - p->len, n);
 
 		memcpy(p->line + p->len, bytes.data, keep);
 		p->len += keep;

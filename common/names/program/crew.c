@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "common/base/clock.h"
+#include "common/base/numbers.h"
 #include "common/names/program/fileworker.h"
 #include "common/names/program/program_internal.h"
 #include "common/names/program/sources.h"
@@ -143,7 +144,7 @@ static void note(struct program *p, const struct programwire_answer *a)
 	const uint64_t most = 4 * p->dwarf_max + (256u << 20);
 
 	/* Bounded, since it is charged to the budget of all programs. */
-	p->bytes = (size_t)(a->head.bytes < most ? a->head.bytes : most);
+	p->bytes = (size_t)numbers_smaller(a->head.bytes, most);
 	if (!p->worker)
 		return;
 	p->unproven = a->head.flags & PROGRAMWIRE_UNPROVEN;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "common/base/exits.h"
+#include "common/base/numbers.h"
 #include "common/cell/baseline.h"
 #include "common/cell/keeper.h"
 #include "common/cell/landlock.h"
@@ -40,7 +41,7 @@ static pid_t start_worker(const struct keeper *k, const struct filekeeper_ask *a
 {
 	const struct filekeeper_class *class = a->kind >= FILEKEEPER_CODE_OF_ROOT ? k->code
 										  : k->programs;
-	const uint64_t heap = a->heap < k->heap ? a->heap : k->heap;
+	const uint64_t heap = numbers_smaller(a->heap, k->heap);
 	const pid_t pid = keeper_fork(ret_socket);
 
 	if (pid == 0) {

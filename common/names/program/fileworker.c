@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "common/base/exits.h"
+#include "common/base/numbers.h"
 #include "common/names/program/programwire.h"
 #include "common/names/program/sources.h"
 #include "common/names/program/workercell.h"
@@ -327,7 +328,7 @@ static void work(struct worker *w)
 			continue;
 		const uint64_t cpu_us = (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - begun_ns) / 1000;
 
-		w->answer.head.cpu_us = cpu_us < UINT32_MAX ? (uint32_t)cpu_us : UINT32_MAX;
+		w->answer.head.cpu_us = numbers_u32(cpu_us);
 		size_t n = programwire_put(&w->answer, w->answer.head.verdict ? NULL : &w->names,
 					   w->bytes);
 

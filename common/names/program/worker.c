@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "common/base/clock.h"
+#include "common/base/numbers.h"
 #include "common/wire/lastword.h"
 #include "common/wire/scm.h"
 
@@ -109,7 +110,7 @@ static int take(struct worker *w, struct programwire_answer *ret, struct names *
 	if (w->looked_ns != w->begun_ns || passed_ns >= LOOK_NS) {
 		look(w, now_ns);
 	} else {
-		w->request_ns = said_ns < passed_ns ? said_ns : passed_ns;
+		w->request_ns = numbers_smaller(said_ns, passed_ns);
 		w->said_ns += w->request_ns;
 		w->passed_ns += passed_ns;
 		if (w->passed_ns >= UNSEEN_NS) {
@@ -138,9 +139,9 @@ int worker_wait(struct worker *w, uint64_t slice_ns, uint64_t wait_ns, unsigned 
 	if (own.until_ns && own.until_ns < until_ns)
 		until_ns = own.until_ns;
 	for (;;) {
-		const uint64_t next_ns = w->looked_ns + (slice_ns < LOOK_NS ? slice_ns : LOOK_NS);
+		const uint64_t next_ns = w->looked_ns + numbers_smaller(slice_ns, LOOK_NS);
 		const int r = filekeeper_wait(w->socket, POLLIN,
-					      next_ns < until_ns ? next_ns : until_ns);
+					      numbers_smaller(next_ns, until_ns));
 
 		if (r == 0)
 			return take(w, ret, ret_names);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include "common/base/numbers.h"
 
 void object_memory_done(struct object_memory *m)
 {
@@ -100,7 +101,7 @@ bool object_memory_next(const struct object_memory *m, unsigned *i)
 int object_memory_put(struct object_memory *m, unsigned i, struct span bytes)
 {
 	struct object_memory_piece *p = &m->pieces[i];
-	size_t n = bytes.len < p->wanted ? bytes.len : p->wanted;
+	size_t n = numbers_smaller(bytes.len, p->wanted);
 	int r = n ? buf_append(&m->bytes, bytes.data, n) : 0;
 
 	if (r)

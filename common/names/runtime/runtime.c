@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/numbers.h"
 #include "common/base/utf8.h"
 #include "common/names/runtime/runtime.h"
 
@@ -43,7 +44,7 @@ static int find_bytes(const struct symfile *f, uint64_t from, uint64_t size, str
 
 	/* Chunks overlap, since a mark may cross their border. */
 	while (r == SYMFILE_NONE && size >= what.len) {
-		size_t n = size < MARK_CHUNK ? (size_t)size : MARK_CHUNK;
+		size_t n = numbers_smaller(size, MARK_CHUNK);
 		const uint8_t *at;
 
 		r = symfile_read(f, from, chunk, n);
@@ -70,11 +71,10 @@ int runtime_find_mark(const struct symfile *f, struct runtime_build *b)
 	int r = SYMFILE_NONE;
 
 	if (symfile_section(f, ".rodata", &s) == 0 && s->type != SHT_NOBITS && s->offset < size)
-		r = find_bytes(f, s->offset,
-			       s->size < size - s->offset ? s->size : size - s->offset, what,
+		r = find_bytes(f, s->offset, numbers_smaller(s->size, size - s->offset), what,
 			       &b->mark);
 	if (r > 0)
-		r = find_bytes(f, 0, size < MARK_FILE ? size : MARK_FILE, what, &b->mark);
+		r = find_bytes(f, 0, numbers_smaller(size, MARK_FILE), what, &b->mark);
 	b->known &= r == 0;
 	return r < 0 ? r : 0;
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/numbers.h"
 #include "common/rows/cfi/cfi_run.h"
 #include "common/rows/cfi/expr.h"
 
@@ -194,7 +195,7 @@ static int run_seldom(struct cfi_run *run, uint8_t op, struct span *s, uint64_t 
 	case DW_CFA_def_cfa_offset:
 		if (!leb128_unsigned(s, &u))
 			return CFI_RUN_SENSELESS;
-		cfa_offset(run, u > INT64_MAX ? INT64_MAX : (int64_t)u);
+		cfa_offset(run, numbers_signed(u));
 		break;
 	case DW_CFA_def_cfa_offset_sf:
 		if (!leb128_signed(s, &off))
@@ -210,7 +211,7 @@ static int run_seldom(struct cfi_run *run, uint8_t op, struct span *s, uint64_t 
 	case DW_CFA_def_cfa:
 		if (!leb128_unsigned(s, &reg) || !leb128_unsigned(s, &u))
 			return CFI_RUN_SENSELESS;
-		cfa_define(run, reg, u > INT64_MAX ? INT64_MAX : (int64_t)u);
+		cfa_define(run, reg, numbers_signed(u));
 		break;
 	case DW_CFA_def_cfa_sf:
 		if (!leb128_unsigned(s, &reg) || !leb128_signed(s, &off))

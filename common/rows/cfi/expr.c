@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <dwarf.h>
 #include "bpf/unwind.h"
+#include "common/base/numbers.h"
 #include "common/rows/cfi/expr.h"
 #include "common/rows/encoded.h"
 
@@ -190,7 +191,7 @@ static bool read_operand(struct span *s, uint8_t op, int64_t *ret)
 	case DW_OP_plus_uconst:
 		if (!leb128_unsigned(s, &u))
 			return false;
-		*ret = u > INT64_MAX ? INT64_MAX : (int64_t)u;
+		*ret = numbers_signed(u);
 		return true;
 	default:
 		return leb128_signed(s, ret);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/base/fd.h"
+#include "common/base/numbers.h"
 #include "common/rows/context/ucontext.h"
 #include "common/rows/x86/stubs.h"
 
@@ -38,7 +39,7 @@ static bool is_static(const struct elf_file *f, const struct dynamic *d)
 /* The length up to and including its hlt. */
 static size_t length_of(const uint8_t *code, size_t left)
 {
-	const uint8_t *hlt = memchr(code, 0xf4, left < MAX_LENGTH ? left : MAX_LENGTH);
+	const uint8_t *hlt = memchr(code, 0xf4, numbers_smaller(left, MAX_LENGTH));
 
 	return hlt ? (size_t)(hlt + 1 - code) : sizeof(start_context);
 }
@@ -47,7 +48,7 @@ static int search(int fd, const struct elf_load *l, struct rows *rows, uint8_t *
 {
 	/* Windows overlap by the longest function. */
 	for (uint64_t at = 0; at < l->filesz; at += WINDOW - MAX_LENGTH) {
-		uint64_t want = l->filesz - at < WINDOW ? l->filesz - at : WINDOW;
+		uint64_t want = numbers_smaller(l->filesz - at, WINDOW);
 		int64_t n = fd_pread_all(fd, window, want, l->offset + at);
 
 		if (n < 0)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <elf.h>
 #include "common/base/fd.h"
+#include "common/base/numbers.h"
 #include "common/rows/elf/dynamic.h"
 
 #define MAX_DYNAMIC 256
@@ -30,8 +31,7 @@ int dynamic_read(int fd, const struct elf_file *f, struct dynamic *ret)
 	*ret = (struct dynamic){ 0 };
 	if (n < (int64_t)sizeof(e) || e.e_phentsize != sizeof(p[0]))
 		return n < 0 ? (int)n : 0;
-	n = fd_pread_all(fd, p,
-			 (e.e_phnum < ELF_MAX_LOADS ? e.e_phnum : ELF_MAX_LOADS) * sizeof(p[0]),
+	n = fd_pread_all(fd, p, numbers_smaller(e.e_phnum, ELF_MAX_LOADS) * sizeof(p[0]),
 			 e.e_phoff);
 	if (n < 0)
 		return (int)n;
@@ -42,8 +42,7 @@ int dynamic_read(int fd, const struct elf_file *f, struct dynamic *ret)
 		i++;
 	if (i == count)
 		return 0;
-	n = fd_pread_all(fd, dynamic,
-			 p[i].p_filesz < sizeof(dynamic) ? p[i].p_filesz : sizeof(dynamic),
+	n = fd_pread_all(fd, dynamic, numbers_smaller(p[i].p_filesz, sizeof(dynamic)),
 			 p[i].p_offset);
 	if (n < 0)
 		return (int)n;

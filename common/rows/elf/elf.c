@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "common/base/fd.h"
+#include "common/base/numbers.h"
 #include "common/rows/elf/elf.h"
 #include "common/rows/rows.h"
 
@@ -154,8 +155,7 @@ static int search_eh_frame(int fd, struct elf_file *f)
 
 		while (at < l->filesz && searched < SEARCH_MAX) {
 			uint64_t left = l->filesz - at;
-			int64_t n = fd_pread_all(fd, window,
-						 left < sizeof(window) ? left : sizeof(window),
+			int64_t n = fd_pread_all(fd, window, numbers_smaller(left, sizeof(window)),
 						 l->offset + at);
 
 			if (n < 0)
@@ -279,7 +279,7 @@ static int read_name(int fd, const struct names *n, uint64_t at, char ret[16])
 
 	memset(ret, 0, 16);
 	if (at < n->len) {
-		memcpy(ret, n->first + at, n->len - at < 15 ? n->len - at : 15);
+		memcpy(ret, n->first + at, numbers_smaller(n->len - at, 15));
 		if (n->len - at >= 15)
 			return 0;
 	}
@@ -321,7 +321,7 @@ static int read_build_id(int fd, uint64_t offset, uint64_t size, struct elf_file
 		char name[4];
 		uint8_t id[ELF_MAX_BUILD_ID];
 	} note;
-	int64_t n = fd_pread_all(fd, &note, size < sizeof(note) ? size : sizeof(note), offset);
+	int64_t n = fd_pread_all(fd, &note, numbers_smaller(size, sizeof(note)), offset);
 
 	if (n < 0)
 		return (int)n;
@@ -351,8 +351,7 @@ static int read_sections(int fd, Elf *elf, struct elf_file *f)
 	names = (struct names){ .offset = table.sh_offset, .size = table.sh_size };
 
 	int64_t n = fd_pread_all(fd, names.first,
-				 table.sh_size < sizeof(names.first) ? table.sh_size
-								     : sizeof(names.first),
+				 numbers_smaller(table.sh_size, sizeof(names.first)),
 				 table.sh_offset);
 
 	if (n < 0)
@@ -474,7 +473,8 @@ uint32_t elf_pread_up_to(int fd, const struct elf_file *f, void *into, uint32_t 
 			continue;
 
 		const uint64_t at = address - l->vaddr, left = l->filesz - at;
-		const int64_t got = fd_pread_all(fd, into, n < left ? n : left, l->offset + at);
+		const int64_t got = fd_pread_all(fd, into, numbers_smaller(n, left),
+						 l->offset + at);
 
 		return got < 0 ? 0 : (uint32_t)got;
 	}

@@ -5,6 +5,7 @@
 #include <zlib.h>
 #include <zstd.h>
 #include "common/base/fd.h"
+#include "common/base/numbers.h"
 #include "common/rows/elf/section_reader.h"
 
 #define ZSTD_WINDOW_LOG 25 /* 32 MiB of decompressed bytes are kept for references */
@@ -74,7 +75,7 @@ void section_reader_done(struct section_reader *s)
 
 static int64_t read_file(struct section_reader *s, uint8_t *into, size_t n)
 {
-	int64_t got = fd_pread_all(s->fd, into, n < s->left ? n : s->left, s->offset);
+	int64_t got = fd_pread_all(s->fd, into, numbers_smaller(n, s->left), s->offset);
 
 	if (got > 0) {
 		s->offset += (uint64_t)got;

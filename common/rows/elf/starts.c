@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/base/fd.h"
+#include "common/base/numbers.h"
 #include "common/rows/elf/elf.h"
 #include "common/rows/elf/starts.h"
 
@@ -164,7 +165,7 @@ static int read_symbols(struct reader *r, uint64_t offset, uint64_t count, uint6
 	if (offset > INT64_MAX - STARTS_MAX_SYMBOLS)
 		return 0;
 	while (done < count) {
-		uint64_t want = count - done < CHUNK_SYMBOLS ? count - done : CHUNK_SYMBOLS;
+		uint64_t want = numbers_smaller(count - done, CHUNK_SYMBOLS);
 		int64_t n = fd_pread_all(r->search->fd, r->symbol, want * sizeof(Elf64_Sym),
 					 offset + done * sizeof(Elf64_Sym));
 
@@ -220,11 +221,11 @@ static int read_dynamic(struct reader *r, bool symbols)
 
 	if (n != sizeof(h) || h.e_phentsize != sizeof(p[0]))
 		return 0;
-	loads = h.e_phnum < ELF_MAX_LOADS ? h.e_phnum : ELF_MAX_LOADS;
+	loads = (unsigned)numbers_smaller(h.e_phnum, ELF_MAX_LOADS);
 	n = fd_pread_all(r->search->fd, p, loads * sizeof(p[0]), h.e_phoff);
 	loads = n > 0 ? (unsigned)((uint64_t)n / sizeof(p[0])) : 0;
 	for (unsigned i = 0; i < loads; i++) {
-		uint64_t size = p[i].p_filesz < sizeof(d) ? p[i].p_filesz : sizeof(d);
+		uint64_t size = numbers_smaller(p[i].p_filesz, sizeof(d));
 
 		if (p[i].p_type != PT_DYNAMIC)
 			continue;
@@ -248,7 +249,7 @@ static int read_dynamic(struct reader *r, bool symbols)
 
 		if (!at || !locate(p, loads, at, &offset))
 			continue;
-		n = fd_pread_all(r->search->fd, r->array, (size < MAX_ARRAY ? size : MAX_ARRAY) * 8,
+		n = fd_pread_all(r->search->fd, r->array, numbers_smaller(size, MAX_ARRAY) * 8,
 				 offset);
 		for (int64_t k = 0; k < n / 8; k++) {
 			int e = r->array[k] ? add(r, r->array[k], 0) : 0;

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/numbers.h"
 #include "common/rows/cfi/cfi.h"
 #include "common/rows/context/greenlet.h"
 #include "common/rows/context/ucontext.h"
@@ -42,7 +43,7 @@ static int feed(struct section_reader *s, struct cfi *c)
 		/* Skip an entry that is too long, up to the end of the section. */
 		cfi_skip(c, want);
 		while (want && !s->end && !rows_stopped(c->machine.rows)) {
-			size_t part = want < s->len ? (size_t)want : s->len;
+			size_t part = numbers_smaller(want, s->len);
 
 			section_reader_drop(s, part);
 			want -= part;
@@ -50,7 +51,7 @@ static int feed(struct section_reader *s, struct cfi *c)
 			if (r < 0)
 				return r == -EBADMSG ? 0 : r;
 		}
-		section_reader_drop(s, want < s->len ? (size_t)want : s->len);
+		section_reader_drop(s, numbers_smaller(want, s->len));
 		want = 0;
 	} while (!s->end && !c->ended);
 	return 0;

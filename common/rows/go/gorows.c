@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/base/fd.h"
+#include "common/base/numbers.h"
 #include "common/go/gopclntab.h"
 #include "common/rows/elf/elf.h"
 #include "common/rows/go/gorows.h"
@@ -334,8 +335,7 @@ static int add_function(struct gorows *g, const struct gopclntab_func *f)
 	if (!rows_locate(g->rows, f->entry, &at, &left) || left < size)
 		return ROWS_MALFORMED;
 	end = at + (uint32_t)size;
-	r = code_at(g, g->rows->base + at, size < GOASM_MAX_CODE ? (size_t)size : GOASM_MAX_CODE,
-		    &code, &len);
+	r = code_at(g, g->rows->base + at, numbers_smaller(size, GOASM_MAX_CODE), &code, &len);
 	if (r)
 		return r;
 	/* The walker looks one byte before a return address, also before the signal trampoline's

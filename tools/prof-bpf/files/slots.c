@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "bpf/runtime.h"
+#include "common/base/numbers.h"
 #include "tools/prof-bpf/files/files_internal.h"
 #include "tools/prof-bpf/owners/owners.h"
 
@@ -101,7 +102,7 @@ static struct loser *losers_new(const struct files *f, uint64_t share, size_t *r
 
 void slots_take_away(struct files *f, uint64_t now_ns)
 {
-	const uint64_t wanted = f->slots_wanted < SLOTS_FAIR / 2 ? f->slots_wanted : SLOTS_FAIR / 2,
+	const uint64_t wanted = numbers_smaller(f->slots_wanted, SLOTS_FAIR / 2),
 		       keep = SLOTS - SLOTS_FAIR;
 	const uint64_t over = f->slots_taken > keep ? f->slots_taken - keep : 0;
 	size_t n, taken = 0;

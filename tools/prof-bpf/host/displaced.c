@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdlib.h>
+#include "common/base/numbers.h"
 #include "tools/prof-bpf/host/displaced.h"
 #include "tools/prof-bpf/files/files.h"
 
@@ -73,8 +74,8 @@ static uint32_t displace(struct displaced **d, const struct map *m, const struct
 			 const struct part *at)
 {
 	const uint16_t slot = slot_of(m->backing);
-	const uint64_t start = m->start > by->start ? m->start : by->start,
-		       end = m->end < by->end ? m->end : by->end;
+	const uint64_t start = numbers_larger(m->start, by->start),
+		       end = numbers_smaller(m->end, by->end);
 
 	if (is_same(m, by)) {
 		if (slot)

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/prof-bpf/host/entries.h"
 
+#include "common/base/numbers.h"
 #include "tools/prof-bpf/host/processes.h"
 
 int entry_set(struct host *h, struct process *p, const struct tables_mapping *m, size_t n)
 {
 	/* A reading of /proc includes all earlier execs. */
-	const uint64_t heard_ns = h->heard_ns > p->scanned_ns ? h->heard_ns : p->scanned_ns;
+	const uint64_t heard_ns = numbers_larger(h->heard_ns, p->scanned_ns);
 	uint32_t generation;
 	tables_charge_mappings(h->config.tables, p->pub.owner->number);
 	int r = tables_process_set(h->config.tables, p->pub.pid, p->pub.start_ns, heard_ns, m, n,

@@ -2,6 +2,7 @@
 #include "tools/prof-bpf/host/turns.h"
 
 #include "common/base/clock.h"
+#include "common/base/numbers.h"
 #include "tools/prof-bpf/host/processes.h"
 
 static bool is_over(uint64_t paid_ns, uint64_t now_ns)
@@ -46,7 +47,7 @@ void turns_end(struct host *h, struct owner *w, bool large, struct turns_timer s
 	const struct turns_timer now = turns_begin();
 	const uint64_t wall = (now.wall_ns - since.wall_ns) / 4, cpu = now.cpu_ns - since.cpu_ns;
 
-	turns_spend(h, w, large, wall > cpu ? wall : cpu, now.wall_ns);
+	turns_spend(h, w, large, numbers_larger(wall, cpu), now.wall_ns);
 }
 
 bool turns_large(const struct process *p)

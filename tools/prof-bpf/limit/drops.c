@@ -2,6 +2,7 @@
 #include "tools/prof-bpf/limit/drops.h"
 
 #include <string.h>
+#include "common/base/numbers.h"
 #include "tools/prof-bpf/limit/cpulimit.h"
 
 #define PLACES (sizeof(((struct drops *)NULL)->places) / sizeof(uint16_t))
@@ -84,7 +85,7 @@ static uint64_t share_of(const struct drops *d, uint64_t all)
 			if (has > share)
 				among++;
 			else
-				left -= has < left ? has : left;
+				left -= numbers_smaller(has, left);
 		}
 		if (!among || left / among <= share)
 			return share;
@@ -109,12 +110,10 @@ void drops_step(struct drops *d, unsigned drop, uint32_t least)
 		all += w->mean;
 	}
 	forget_idle(d);
-	uint64_t keep = all / CPULIMIT_ALL * (CPULIMIT_ALL - drop);
-
-	if (keep < (uint64_t)least * DROPS_UNIT)
-		keep = (uint64_t)least * DROPS_UNIT;
+	const uint64_t keep = numbers_larger(all / CPULIMIT_ALL * (CPULIMIT_ALL - drop),
+					     (uint64_t)least * DROPS_UNIT);
 	const uint64_t share = share_of(d, keep);
 
 	d->active = drop != 0;
-	d->share = share < UINT32_MAX ? (uint32_t)share : UINT32_MAX;
+	d->share = numbers_u32(share);
 }

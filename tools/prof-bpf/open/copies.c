@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include "common/base/numbers.h"
 #include "tools/prof-bpf/open/closing.h"
 #include "tools/prof-bpf/owners/owners.h"
 
@@ -77,10 +78,10 @@ static uint64_t share(const struct copies *c, struct owner *owner)
 	const uint64_t all = owners_share(c->owners, owner, OWNER_COPIES, c->max),
 		       has = owner->held[OWNER_COPIES];
 	/* A half of all is kept for others, until they come. */
-	const uint64_t fair = all < c->max / 2 ? all : c->max / 2;
+	const uint64_t fair = numbers_smaller(all, c->max / 2);
 	const uint64_t more = has < fair ? fair - has : 0;
 
-	return more < rest ? more : rest;
+	return numbers_smaller(more, rest);
 }
 
 uint64_t copies_room(struct copies *c, struct owner *owner)

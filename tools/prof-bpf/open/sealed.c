@@ -102,7 +102,7 @@ static int copy_extent(struct copy *c, int fd, uint64_t from, uint64_t to)
 	int r = 0;
 
 	while (from < to && !r) {
-		const uint64_t want = to - from < PIECE ? to - from : PIECE;
+		const uint64_t want = numbers_smaller(to - from, PIECE);
 		const ssize_t n = pread(fd, piece, want, (off_t)from);
 
 		if (n <= 0)

@@ -2,6 +2,7 @@
 #include "tools/prof-bpf/open/startup.h"
 
 #include <string.h>
+#include "common/base/numbers.h"
 
 struct value_head {
 	uint32_t which, len;
@@ -9,7 +10,7 @@ struct value_head {
 
 static void end_entry(struct startup_environ *e)
 {
-	const size_t len = e->len < sizeof(e->entry) ? e->len : sizeof(e->entry);
+	const size_t len = numbers_smaller(e->len, sizeof(e->entry));
 	const char *equals = len ? memchr(e->entry, '=', len) : NULL;
 	const size_t name_len = equals ? (size_t)(equals - e->entry) : 0;
 
@@ -35,7 +36,7 @@ void startup_feed(struct startup_environ *e, struct span piece)
 		const size_t n = end ? (size_t)(end - piece.data) : piece.len,
 			     left = e->len < sizeof(e->entry) ? sizeof(e->entry) - e->len : 0;
 
-		memcpy(e->entry + (sizeof(e->entry) - left), piece.data, n < left ? n : left);
+		memcpy(e->entry + (sizeof(e->entry) - left), piece.data, numbers_smaller(n, left));
 		e->len += n;
 		piece.data += n + (end != NULL);
 		piece.len -= n + (end != NULL);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "common/base/exits.h"
+#include "common/base/numbers.h"
 #include "common/base/procfs.h"
 #include "common/wire/scm.h"
 #include "tools/prof-bpf/open/startup.h"
@@ -169,7 +170,7 @@ static int read_memory(uint32_t pid, struct reading *r)
 		if (got < 0 && errno != EFAULT)
 			return -errno;
 		while (i < r->pieces && whole) {
-			r->lengths[i] = left < remote[i].iov_len ? left : remote[i].iov_len;
+			r->lengths[i] = numbers_smaller(left, remote[i].iov_len);
 			whole = r->lengths[i] == remote[i].iov_len;
 			left -= r->lengths[i];
 			r->len += r->lengths[i];
@@ -243,7 +244,7 @@ static void read_some(struct worker *w, int fd)
 	a.last = !r.len;
 	answer(w, &a, r.lengths, head, NULL, 0);
 	while (sent < r.len) {
-		const size_t n = r.len - sent < WORK_BYTES ? r.len - sent : WORK_BYTES;
+		const size_t n = numbers_smaller(r.len - sent, WORK_BYTES);
 
 		a.last = sent + n == r.len;
 		answer(w, &a, r.to + sent, n, NULL, 0);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <utlist.h>
 #include "common/base/clock.h"
+#include "common/base/numbers.h"
 #include "common/walk/tables.h"
 #include "common/wire/peer.h"
 #include "tools/prof-bpf/open/closing.h"
@@ -221,7 +222,7 @@ static void pay(struct row_server *r, struct row_request *q, uint64_t cpu_ns, ui
 {
 	const uint64_t passed = now_ns > q->sent_ns ? now_ns - q->sent_ns : 0;
 
-	cpu_ns = cpu_ns < passed ? cpu_ns : passed;
+	cpu_ns = numbers_smaller(cpu_ns, passed);
 	r->figures.cpu_ns += cpu_ns;
 	if (q->owner)
 		owner_spend(q->owner, OWNER_ROWS_CPU, cpu_ns, now_ns);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/base/clock.h"
+#include "common/base/numbers.h"
 #include "common/walk/weave.h"
 #include "common/wire/epoch.h"
 #include "common/wire/stream.h"
@@ -516,7 +517,7 @@ int emit_process(struct emit *e, const struct emit_process *p)
 static void release(struct emit *e, const struct emit_process *p, uint64_t bytes)
 {
 	bytes = bytes < *p->charged ? bytes : *p->charged;
-	e->received -= bytes < e->received ? bytes : e->received;
+	e->received -= numbers_smaller(bytes, e->received);
 	if (p->owner && e->config.owners)
 		owner_release(e->config.owners, p->owner, OWNER_DEFINITIONS, bytes);
 	*p->charged -= bytes;

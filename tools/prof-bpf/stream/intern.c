@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include "common/base/numbers.h"
 #include "tools/prof-bpf/stream/intern.h"
 
 /* id 0: empty. The hash saves most comparisons of keys. */
@@ -48,7 +49,7 @@ int intern_new(size_t ceiling, struct intern **ret)
 		return -EIO;
 	}
 	/* Indexes of words have 32 bits. */
-	in->ceiling = ceiling < UINT32_MAX ? ceiling : UINT32_MAX;
+	in->ceiling = numbers_smaller(ceiling, UINT32_MAX);
 	*ret = in;
 	return 0;
 }

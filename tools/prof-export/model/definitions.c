@@ -2,6 +2,7 @@
 #include "tools/prof-export/model/definitions.h"
 
 #include <errno.h>
+#include "common/base/numbers.h"
 #include "common/status/account.h"
 
 int definitions_begin(struct definitions *d)
@@ -80,7 +81,7 @@ static bool same_file(const struct definitions *d, const struct model_file *a,
 struct str definitions_hex(char hex[static DEFINITIONS_HEX], struct span bytes)
 {
 	static const char digits[] = "0123456789abcdef";
-	const size_t n = bytes.len < DEFINITIONS_HEX / 2 ? bytes.len : DEFINITIONS_HEX / 2;
+	const size_t n = numbers_smaller(bytes.len, DEFINITIONS_HEX / 2);
 
 	for (size_t i = 0; i < n; i++) {
 		hex[2 * i] = digits[bytes.data[i] >> 4];
@@ -158,7 +159,7 @@ static int intern_function(struct definitions *d, const struct model_function *f
 
 int definitions_function(struct definitions *d, const struct msg_function *msg, uint32_t *ret)
 {
-	struct model_function f = { .start_line = definitions_clamp(msg->start_line) };
+	struct model_function f = { .start_line = numbers_u32(msg->start_line) };
 
 	if (intern_str(d, msg->name, &f.name) || intern_str(d, msg->source, &f.source))
 		return -ENOBUFS;
@@ -268,7 +269,7 @@ int definitions_stack(struct definitions *d, uint64_t reason, bool user, const u
 		      size_t n, uint32_t *ret)
 {
 	struct model_stack s = { .count = (uint32_t)n,
-				 .reason = definitions_clamp(reason),
+				 .reason = numbers_u32(reason),
 				 .user = user,
 				 .runtime = STATUS_RUNTIMES };
 	const size_t known = d->stacks.len;

@@ -152,10 +152,4 @@ bool definitions_segment(const struct definitions *d, const struct model_frame *
 /* The pc as an ELF address; as the stream has it if that is not known. */
 uint64_t definitions_pc(const struct definitions *d, const struct model_frame *f);
 
-/* For lines and reasons. */
-static inline uint32_t definitions_clamp(uint64_t n)
-{
-	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
-}
-
 #endif

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include "bpf/runtime.h"
+#include "common/base/numbers.h"
 #include "common/status/account.h"
 
 /* Marks a frame id that stands for several frames; the rest is its place in `groups`. */
@@ -367,7 +368,7 @@ int epoch_frame(struct epoch *e, const struct msg_frame *msg)
 	f.count = (uint16_t)n;
 	for (uint32_t i = 0; i < n; i++) {
 		calls[i] = ids_get(&e->function_ids, msg->functions.data[i]);
-		calls[n + i] = i < msg->lines.len ? definitions_clamp(msg->lines.data[i]) : 0;
+		calls[n + i] = i < msg->lines.len ? numbers_u32(msg->lines.data[i]) : 0;
 		if (calls[i] == TABLE_NONE)
 			return 0;
 	}

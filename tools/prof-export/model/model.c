@@ -376,12 +376,11 @@ static void begin_sampler(struct model *m, uint64_t began_ns)
  */
 static void grant(struct model *m, uint64_t share)
 {
-	uint64_t granted = budget_model(share < m->options.share_most ? share
-								      : m->options.share_most);
+	uint64_t granted = budget_model(numbers_smaller(share, m->options.share_most));
 
-	granted -= granted < m->options.others ? granted : m->options.others;
+	granted -= numbers_smaller(granted, m->options.others);
 	if (m->options.share_most)
-		set_ceiling(m, granted > m->options.memory_max ? granted : m->options.memory_max);
+		set_ceiling(m, numbers_larger(granted, m->options.memory_max));
 }
 
 /* A stream is joined. The samples that prof-bpf, or all of them, took before are in former outputs,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The facts of the model, and its figures in one struct status. */
+#include "common/base/numbers.h"
 #include "common/status/account.h"
 #include "tools/prof-export/model/label.h"
 #include "tools/prof-export/model/model_internal.h"
@@ -77,7 +78,7 @@ static uint64_t start_ns(const struct model *m)
 {
 	if (m->uptime.first_ns)
 		return m->uptime.first_ns;
-	return m->totals.first_ns < m->header.mono_ns ? m->totals.first_ns : m->header.mono_ns;
+	return numbers_smaller(m->totals.first_ns, m->header.mono_ns);
 }
 
 uint64_t model_start_wall_ns(const struct model *m)
@@ -92,7 +93,7 @@ uint64_t model_duration_ns(const struct model *m)
 	uint64_t end = uptime_end_ns(&m->uptime);
 
 	if (!end)
-		end = t->end_ns > t->last_ns ? t->end_ns : t->last_ns;
+		end = numbers_larger(t->end_ns, t->last_ns);
 	return end > start ? end - start : 0;
 }
 

@@ -2,6 +2,7 @@
 #include "tools/prof-export/model/shares.h"
 
 #include "common/base/fairshare.h"
+#include "common/base/numbers.h"
 
 #define RESERVE_PART 4
 #define RESERVE_MOST (2u << 20)
@@ -10,7 +11,7 @@
 
 size_t shares_reserve(size_t max)
 {
-	return max / RESERVE_PART < RESERVE_MOST ? max / RESERVE_PART : RESERVE_MOST;
+	return numbers_smaller(max / RESERVE_PART, RESERVE_MOST);
 }
 
 struct share *shares_get(struct shares *s, uint64_t owner)

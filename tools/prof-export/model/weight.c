@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-export/model/weight.h"
 
+#include "common/base/numbers.h"
+
 #define INDEXED 11 /* bytes of an entry in an index, on average */
 #define MAPPED 16  /* the same of an id in a map */
 
@@ -38,7 +40,7 @@ void weight_charge(const struct definitions *d, const struct epoch *e, struct sh
 	if (now.epoch < before.epoch) {
 		const size_t less = before.epoch - now.epoch;
 
-		w->epoch -= less < w->epoch ? less : w->epoch;
+		w->epoch -= numbers_smaller(less, w->epoch);
 		before.epoch = now.epoch;
 	}
 	shares_take(w, &d->pool, now.kept - before.kept, now.epoch - before.epoch);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <sys/random.h>
+#include "common/base/numbers.h"
 
 /* Of the memory: the window, and twice that for a part of it, with what copying and sorting take.
  * The rest is for three buffers with the request's bytes. */
@@ -156,7 +157,7 @@ static uint64_t length_ns(struct otlp *o)
 static uint64_t wall_offset(const struct model *m)
 {
 	const struct model_clock *c = model_clock(m);
-	const uint64_t wall = c->wall_ns < TIME_MAX ? c->wall_ns : TIME_MAX;
+	const uint64_t wall = numbers_smaller(c->wall_ns, TIME_MAX);
 
 	return wall > c->mono_ns ? wall - c->mono_ns : 0;
 }
@@ -179,7 +180,7 @@ static int close_window(struct otlp *o, struct model *m, uint64_t end_ns)
 	for (size_t i = 0; i < o->window.ticks.len; i++) {
 		const uint64_t ns = o->window.ticks.data[i].time_ns;
 
-		t.begin_ns = ns < t.begin_ns ? ns : t.begin_ns;
+		t.begin_ns = numbers_smaller(ns, t.begin_ns);
 		t.end_ns = ns < t.end_ns ? t.end_ns : ns + 1;
 	}
 	if (t.end_ns <= t.begin_ns)
@@ -221,7 +222,7 @@ static int go_to(struct otlp *o, struct model *m, uint64_t ns, uint64_t late_ns)
 
 static uint64_t clamp_time(uint64_t ns)
 {
-	return ns < TIME_MAX ? ns : TIME_MAX;
+	return numbers_smaller(ns, TIME_MAX);
 }
 
 int otlp_time(struct otlp *o, struct model *m, uint64_t ns)
@@ -234,7 +235,7 @@ static int add_first(struct otlp *o, const struct model *m, const struct model_s
 		     uint64_t time_ns, uint32_t most)
 {
 	const size_t max = request_max(o);
-	int r = window_begin(&o->window, &o->pool, max < STACK_MAX ? max : STACK_MAX,
+	int r = window_begin(&o->window, &o->pool, numbers_smaller(max, STACK_MAX),
 			     o->options.reporting.receiver);
 
 	if (!r)
@@ -287,8 +288,7 @@ int otlp_settle(struct otlp *o, struct model *m)
 	if (!o->open)
 		return 0;
 	const uint64_t ns = behind_ns < o->begin_ns ? o->begin_ns
-			    : behind_ns < end_ns    ? behind_ns
-						    : end_ns;
+						    : numbers_smaller(behind_ns, end_ns);
 	const int r = close_window(o, m, ns);
 
 	open_window(o, m, ns);
@@ -311,5 +311,5 @@ int otlp_finish(struct otlp *o, struct model *m)
 
 	if (!o->open)
 		open_window(o, m, end_ns);
-	return close_window(o, m, end_ns < o->end_ns ? end_ns : o->end_ns);
+	return close_window(o, m, numbers_smaller(end_ns, o->end_ns));
 }

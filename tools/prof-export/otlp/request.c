@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <zlib.h>
+#include "common/base/numbers.h"
 #include "tools/prof-export/otlp/framing.h"
 #include "tools/prof-export/otlp/otlp.pb-c.h"
 
@@ -138,11 +139,6 @@ static uint64_t wall(const struct writer *w, uint64_t mono_ns)
 	return mono_ns + w->t->wall_offset_ns;
 }
 
-static int64_t clamp(uint64_t n)
-{
-	return n < INT64_MAX ? (int64_t)n : INT64_MAX;
-}
-
 /* The timestamps of sample i, and their values. Returns how many there are. */
 static size_t collect(struct writer *w, uint32_t i)
 {
@@ -156,8 +152,9 @@ static size_t collect(struct writer *w, uint32_t i)
 		const struct window_tick *t = &w->w->ticks.data[w->order.ticks.data[from + k]];
 
 		w->times.data[k] = wall(w, t->time_ns);
-		w->values.data[k] = t->value < w->w->values.len ? clamp(w->w->values.data[t->value])
-								: 0;
+		w->values.data[k] = t->value < w->w->values.len
+					    ? numbers_signed(w->w->values.data[t->value])
+					    : 0;
 	}
 	return n;
 }
@@ -202,7 +199,7 @@ static void put_profile_head(struct writer *w, const struct window_source *from)
 	period.unit_strindex = (int32_t)from->period_unit;
 	p.sample_type = &counted;
 	p.period_type = &period;
-	p.period = clamp(from->period);
+	p.period = numbers_signed(from->period);
 	p.time_unix_nano = wall(w, w->t->begin_ns);
 	p.duration_nano = w->t->end_ns - w->t->begin_ns;
 	put_message(w, &w->room->profiles, &p.base);

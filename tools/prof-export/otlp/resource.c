@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <time.h>
 #include "common/base/hex.h"
+#include "common/base/numbers.h"
 #include "common/cell/container.h"
 #include "tools/prof-export/model/label.h"
 #include "tools/prof-export/otlp/otlp.pb-c.h"
@@ -98,7 +99,7 @@ static void add_number(struct list *l, const char *key, uint64_t n)
 	if (!is_new || !a)
 		return;
 	a->kind = NUMBER;
-	a->number = n < INT64_MAX ? (int64_t)n : INT64_MAX;
+	a->number = numbers_signed(n);
 }
 
 /* --- packing --- */

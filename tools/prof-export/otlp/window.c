@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include "common/base/numbers.h"
 #include "tools/prof-export/model/epoch.h"
 #include "tools/prof-export/model/label.h"
 #include "tools/prof-export/otlp/arrange.h"
@@ -301,11 +302,6 @@ void window_process(struct window *w, const struct model *m, const struct epoch_
 	buf_reset(&w->text);
 }
 
-static int64_t clamp(uint64_t n)
-{
-	return n < INT64_MAX ? (int64_t)n : INT64_MAX;
-}
-
 /* --- labels --- */
 
 static struct str text_from(const struct window *w, size_t at)
@@ -336,7 +332,8 @@ static int add_label(struct window *w, const struct model *m, const struct extra
 
 	if (!r && !is_ours)
 		r = value.len ? dictionary_text(&w->dictionary, key, text_from(w, at), ret)
-			      : dictionary_number(&w->dictionary, key, clamp(l->number), ret);
+			      : dictionary_number(&w->dictionary, key, numbers_signed(l->number),
+						  ret);
 	buf_reset(&w->text);
 	return r;
 }
@@ -478,9 +475,10 @@ static int add_attributes(struct window *w, const struct model_sample *s,
 		buf_reset(&w->text);
 	}
 	if (!r && s->process)
-		r = dictionary_number(&w->dictionary, "thread.id", clamp(s->tid), &ret[1]);
+		r = dictionary_number(&w->dictionary, "thread.id", numbers_signed(s->tid), &ret[1]);
 	return r ? r
-		 : dictionary_number(&w->dictionary, "cpu.logical_number", clamp(s->cpu), &ret[2]);
+		 : dictionary_number(&w->dictionary, "cpu.logical_number", numbers_signed(s->cpu),
+				     &ret[2]);
 }
 
 int window_add(struct window *w, const struct model *m, const struct model_sample *s,
@@ -510,7 +508,7 @@ int window_add(struct window *w, const struct model *m, const struct model_sampl
 
 int window_lose(struct window *w, const struct model *m, const char *reason, uint64_t n)
 {
-	struct window_sample s = { .value = n < UINT32_MAX ? (uint32_t)n : UINT32_MAX };
+	struct window_sample s = { .value = numbers_u32(n) };
 	struct window_source source = { .shape = WINDOW_VALUE };
 	uint32_t sample;
 	int r = resource_profiler(&w->text, m);

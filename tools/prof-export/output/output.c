@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "common/base/log.h"
+#include "common/base/numbers.h"
 
 #define REST_MS 100
 #define RESTS_MOST 300
@@ -141,7 +142,7 @@ void output_put(struct output *o, const void *data, size_t n)
 	const uint8_t *p = data;
 
 	while (n && !o->error) {
-		const size_t room = sizeof(o->plain) - o->len, part = n < room ? n : room;
+		const size_t room = sizeof(o->plain) - o->len, part = numbers_smaller(n, room);
 
 		memcpy(o->plain + o->len, p, part);
 		o->len += part;
@@ -186,7 +187,7 @@ void output_resume(struct output *o, uint64_t bytes)
 		return;
 	}
 	/* Somebody may have cut it. */
-	o->bytes = (uint64_t)st.st_size < bytes ? (uint64_t)st.st_size : bytes;
+	o->bytes = numbers_smaller((uint64_t)st.st_size, bytes);
 	if ((ftruncate(o->fd, (off_t)o->bytes) || lseek(o->fd, (off_t)o->bytes, SEEK_SET) < 0) &&
 	    !o->error)
 		o->error = -errno;

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include "common/base/numbers.h"
 #include "common/status/account.h"
 #include "tools/prof-export/model/label.h"
 #include "tools/prof-export/output/pprof.pb-c.h"
@@ -111,8 +112,8 @@ static int find_region(struct writer *w, const struct model_frame *f, uint32_t *
 
 		if (r->file != want.file || r->shift != want.shift)
 			continue;
-		r->from = address < r->from ? address : r->from;
-		r->to = address > r->to ? address : r->to;
+		r->from = numbers_smaller(address, r->from);
+		r->to = numbers_larger(address, r->to);
 		*ret = i;
 		return 0;
 	}
@@ -200,7 +201,7 @@ static void put_mappings(struct writer *w)
 		Profile p = PERFTOOLS__PROFILES__PROFILE__INIT;
 		/* Round down to a page, but not below the file's start. */
 		const uint64_t offset = r->from - r->shift, in_page = r->from & 0xfff,
-			       down = in_page < offset ? in_page : offset;
+			       down = numbers_smaller(in_page, offset);
 
 		mapping.id = i + 1;
 		mapping.memory_start = r->from - down;
@@ -332,11 +333,6 @@ struct keys {
 	int64_t process, pid, tid, thread;
 };
 
-static int64_t clamp(uint64_t n)
-{
-	return n < INT64_MAX ? (int64_t)n : INT64_MAX;
-}
-
 static void put_sample(struct writer *w, const struct model_bucket *b, const struct keys *keys)
 {
 	const struct model_stack *stacks;
@@ -347,7 +343,7 @@ static void put_sample(struct writer *w, const struct model_bucket *b, const str
 	Label *label_list[] = { &labels[0], &labels[1], &labels[2], &labels[3] };
 	Sample sample = PERFTOOLS__PROFILES__SAMPLE__INIT, *samples[] = { &sample };
 	Profile p = PERFTOOLS__PROFILES__PROFILE__INIT;
-	int64_t values[2] = { clamp(b->samples), clamp(b->value) };
+	int64_t values[2] = { numbers_signed(b->samples), numbers_signed(b->value) };
 
 	model_stacks(w->m, &stacks);
 	model_threads(w->m, &threads);
@@ -374,9 +370,9 @@ static void put_sample(struct writer *w, const struct model_bucket *b, const str
 		labels[0].key = keys->process;
 		labels[0].str = model_str(of->comm);
 		labels[1].key = keys->pid;
-		labels[1].num = clamp(of->pid);
+		labels[1].num = numbers_signed(of->pid);
 		labels[2].key = keys->tid;
-		labels[2].num = clamp(t->tid);
+		labels[2].num = numbers_signed(t->tid);
 		labels[3].key = keys->thread;
 		labels[3].str = model_str(t->comm);
 		sample.n_label = 4;
@@ -477,9 +473,9 @@ static void put_head(struct writer *w)
 	p.n_sample_type = 2;
 	p.sample_type = types;
 	p.period_type = &value;
-	p.period = clamp(model_period(w->m));
-	p.time_nanos = clamp(model_start_wall_ns(w->m));
-	p.duration_nanos = clamp(model_duration_ns(w->m));
+	p.period = numbers_signed(model_period(w->m));
+	p.time_nanos = numbers_signed(model_start_wall_ns(w->m));
+	p.duration_nanos = numbers_signed(model_duration_ns(w->m));
 	p.default_sample_type = value.type;
 	emit(w, &p);
 }

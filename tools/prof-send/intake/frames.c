@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-send/intake/frames.h"
 
+#include "common/base/numbers.h"
+
 /* Takes the head, or a part of it. */
 static bool take_head(struct frames *f, struct span *in)
 {
@@ -24,7 +26,7 @@ int frames_next(struct frames *f, struct span *in, struct span *ret)
 			if (f->skips)
 				return FRAMES_LARGE;
 		}
-		(void)span_take(in, f->left < in->len ? f->left : in->len, &part);
+		(void)span_take(in, numbers_smaller(f->left, in->len), &part);
 		f->left -= (uint32_t)part.len;
 		const int r = f->skips ? 0 : buf_append(&f->body, part.data, part.len);
 

@@ -10,6 +10,7 @@
 #include <sys/random.h>
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/numbers.h"
 #include "tools/prof-send/answer/backoff.h"
 #include "tools/prof-send/transfer/patience.h"
 
@@ -96,7 +97,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *ctx)
 	if (t->body.len < BODY_KEPT) {
 		const size_t room = BODY_KEPT - t->body.len;
 
-		(void)buf_append(&t->body, data, len < room ? len : room);
+		(void)buf_append(&t->body, data, numbers_smaller(len, room));
 	}
 	return len;
 }

@@ -9,6 +9,7 @@
 #include "common/base/exits.h"
 #include "common/base/fd.h"
 #include "common/base/log.h"
+#include "common/base/numbers.h"
 #include "common/names/jit/jitfinder.h"
 #include "common/names/program/finder.h"
 #include "common/wire/stream.h"
@@ -283,8 +284,8 @@ int recording_name(uint64_t memory, enum reporting_names names)
 	}
 	signal(SIGPIPE, SIG_IGN);
 	h.head = BUF_INIT(4 * MSG_MAX_SIZE);
-	filestore_init(&h.files, budget,
-		       budget > FILESTORE_DWARF_MAX ? budget : FILESTORE_DWARF_MAX, open_file, &h);
+	filestore_init(&h.files, budget, numbers_larger(budget, FILESTORE_DWARF_MAX), open_file,
+		       &h);
 	h.files.without_hook = warn_without;
 	h.files.without_ctx = &h;
 	stream_in_init(&h.in);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/numbers.h"
 
 int definitions_init(struct definitions *d, const struct definitions_limits *limits,
 		     struct filestore *store)
@@ -403,8 +404,7 @@ int definitions_stack(struct definitions *d, const struct msg_stack *m, struct d
 		return not_kept(d, r);
 	}
 	*ret = idtable_at(&d->stacks, slot);
-	**ret = (struct def_stack){ .reason = m->reason < UINT32_MAX ? (uint32_t)m->reason
-								     : UINT32_MAX,
+	**ret = (struct def_stack){ .reason = numbers_u32(m->reason),
 				    .at_file = m->at_file,
 				    .numbers = numbers,
 				    .count = m->frames.len };

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include "common/base/numbers.h"
 #include "tools/prof-symd/stream/functions.h"
 
 struct function_entry {
@@ -79,7 +80,7 @@ static uint64_t hash(const struct functions *t, const struct function *f)
 
 int functions_init(struct functions *t, size_t max, size_t max_text)
 {
-	*t = (struct functions){ .text = BUF_INIT(max_text < UINT32_MAX ? max_text : UINT32_MAX),
+	*t = (struct functions){ .text = BUF_INIT(numbers_smaller(max_text, UINT32_MAX)),
 				 .max = max };
 	return getrandom(t->seed, sizeof(t->seed), 0) == (ssize_t)sizeof(t->seed) ? 0 : -EIO;
 }

@@ -188,9 +188,9 @@ uint64_t namer_next_look(const struct namer *n)
 	uint64_t next_ns = 0;
 
 	if (n->aside.len)
-		next_ns = n->round.next_ns > soon_ns ? n->round.next_ns : soon_ns;
+		next_ns = numbers_larger(n->round.next_ns, soon_ns);
 	if (n->late_ns && !n->ended && (!next_ns || n->late_ns < next_ns))
-		next_ns = n->late_ns > soon_ns ? n->late_ns : soon_ns;
+		next_ns = numbers_larger(n->late_ns, soon_ns);
 	return next_ns;
 }
 
@@ -203,7 +203,7 @@ static uint64_t settle_ns(const struct namer *n, uint64_t now_ns)
 
 	if (part_ns < SETTLE_LEAST_NS)
 		return SETTLE_LEAST_NS;
-	return part_ns < NAMER_LATE_NS ? part_ns : NAMER_LATE_NS;
+	return numbers_smaller(part_ns, NAMER_LATE_NS);
 }
 
 /* Sends all that was put aside: for a while with names, then without. */

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include "common/base/clock.h"
+#include "common/base/numbers.h"
 #include "common/wire/lastword.h"
 #include "tools/prof-symd/stream/extras.h"
 #include "tools/prof-symd/stream/namer_internal.h"
@@ -418,8 +419,7 @@ static int name_frame(struct namer *n, const struct def_frame *f, struct msg_fra
 
 	program_charge(program, n->owner);
 	if (n->turn_ns)
-		program_take_turns(slice_ns > NAMER_SLICE_LEAST_NS ? slice_ns
-								   : NAMER_SLICE_LEAST_NS);
+		program_take_turns(numbers_larger(slice_ns, NAMER_SLICE_LEAST_NS));
 	const uint64_t former = lastword_begin(LASTWORD_FILE, f->file);
 
 	if (!program_has(program, native_offset(f)))

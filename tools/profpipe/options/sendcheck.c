@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "common/base/exits.h"
 #include "common/base/fd.h"
+#include "common/base/numbers.h"
 #include "common/base/toolpath.h"
 
 #define HEAD "prof-send: error: "
@@ -60,8 +61,8 @@ static void hear(int fd, char ret[static SENDCHECK_TEXT])
 	while ((n = read(fd, text, sizeof(text))) > 0 || (n < 0 && errno == EINTR)) {
 		const size_t room = SENDCHECK_TEXT - 1 - len, got = n > 0 ? (size_t)n : 0;
 
-		memcpy(ret + len, text, got < room ? got : room);
-		len += got < room ? got : room;
+		memcpy(ret + len, text, numbers_smaller(got, room));
+		len += numbers_smaller(got, room);
 	}
 	ret[len] = '\0';
 }

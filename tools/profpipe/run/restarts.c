@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/profpipe/run/restarts.h"
 
+#include "common/base/numbers.h"
+
 #define SHORT_NS 1000000000ull /* a shorter life counts against the tool */
 #define LONG_NS 60000000000ull /* a life this long ends the streak */
 #define FIRST_NS 100000000ull  /* doubled each time */
@@ -24,7 +26,7 @@ bool restarts_plan(struct restarts *r, uint64_t now_ns, uint64_t lived_ns, unsig
 	else if (r->streak < STREAK_COUNTED)
 		r->streak++;
 	wait_ns = r->streak > 1 ? FIRST_NS << (r->streak - 2) : 0;
-	r->due_ns = now_ns + (wait_ns < longest_ns ? wait_ns : longest_ns);
+	r->due_ns = now_ns + numbers_smaller(wait_ns, longest_ns);
 	r->count++;
 	return true;
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/numbers.h"
 
 /* As struct VMStructEntry and VMTypeEntry have them. The tables' own description of these offsets
  * is not in the file either. */
@@ -58,7 +59,7 @@ static size_t read_most(const struct elfview *im, uint64_t address, uint8_t *int
 
 	if (symfile_offset(im->file, address, &offset, &left) != 0)
 		return 0;
-	n = left < n ? (size_t)left : n;
+	n = numbers_smaller(left, n);
 	return elfview_read(im, address, into, n) == 0 ? n : 0;
 }
 
@@ -73,7 +74,7 @@ static int find_offsets(struct elfview *im, struct table *t, bool *ret_any)
 
 	if (r)
 		return r;
-	const size_t count = s->size / 8 < INITIALIZERS ? s->size / 8 : INITIALIZERS;
+	const size_t count = numbers_smaller(s->size / 8, INITIALIZERS);
 
 	at = calloc(count + 1, sizeof(*at));
 	code = malloc(CODE_BYTES);

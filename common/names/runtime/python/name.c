@@ -6,6 +6,7 @@
  * InternalDocs/code_objects.md (from 3.11 on); PEP 393 for strings.
  */
 #include <errno.h>
+#include "common/base/numbers.h"
 #include "common/base/unaligned.h"
 #include "common/names/runtime/python/python.h"
 
@@ -177,7 +178,7 @@ uint64_t python_sum(const struct python_naming *n, const uint8_t *code, struct s
 	if (!n->check_text || name.len < n->text_ascii)
 		return check;
 	size_t len = name.len - n->text_length;
-	memcpy(text, name.data + n->text_length, len < sizeof(text) ? len : sizeof(text));
+	memcpy(text, name.data + n->text_length, numbers_smaller(len, sizeof(text)));
 	return python_check_text(check, text);
 }
 

@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include "common/base/numbers.h"
 #include "common/names/runtime/python/python.h"
 
 #define MAX_RODATA (32u << 20)
@@ -123,7 +124,7 @@ static int search_code(const struct search *w)
 	 * behind. */
 	for (uint64_t from = 0; r == 0 && from + 6 <= s->size; from += CHUNK) {
 		uint64_t left = s->size - from;
-		size_t n = left < CHUNK + 5 ? (size_t)left : CHUNK + 5;
+		size_t n = numbers_smaller(left, CHUNK + 5);
 
 		r = symfile_read(w->im->file, s->offset + from, code, n);
 		for (size_t i = 2; r == 0 && i + 4 <= n; i++) {
@@ -186,8 +187,8 @@ static int add_jumping(struct elfview *im, struct owners *o)
 	int r;
 
 	for (uint32_t i = 0; i < o->count; i++) {
-		w.low = o->at[i].start < w.low ? o->at[i].start : w.low;
-		w.high = o->at[i].end > w.high ? o->at[i].end : w.high;
+		w.low = numbers_smaller(o->at[i].start, w.low);
+		w.high = numbers_larger(o->at[i].end, w.high);
 	}
 	if (o->count == 0)
 		return 0;

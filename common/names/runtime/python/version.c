@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "common/base/numbers.h"
 #include "common/names/runtime/python/python.h"
 
 #define MAX_RODATA (32u << 20)
@@ -154,7 +155,7 @@ static bool find_text(const struct symfile *f, const char *section, uint64_t mos
 		return false;
 	for (uint64_t from = 0; !at && from < s->size; from += CHUNK) {
 		uint64_t left = s->size - from;
-		size_t n = left < CHUNK + TEXT ? (size_t)left : CHUNK + TEXT;
+		size_t n = numbers_smaller(left, CHUNK + TEXT);
 
 		if (symfile_read(f, s->offset + from, text, n) != 0)
 			break;

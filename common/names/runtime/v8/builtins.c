@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/numbers.h"
 #include "common/base/span.h"
 #include "common/base/unaligned.h"
 
@@ -53,7 +54,7 @@ static int read_layout(const struct elfview *im, uint64_t at, uint64_t left, uns
 		       struct v8_builtins *b)
 {
 	const uint64_t most = (uint64_t)COUNT_MAX * stride;
-	const size_t bytes = (size_t)(left < most ? left : most);
+	const size_t bytes = (size_t)numbers_smaller(left, most);
 	uint8_t *table = malloc(bytes);
 	uint32_t end = 0;
 	int r = table ? symfile_read(im->file, at, table, bytes) : -ENOMEM;
@@ -96,7 +97,7 @@ static int find_layout(const struct elfview *im, const char *section, struct v8_
 	for (uint64_t from = 0; r == SYMFILE_NONE && s->size - from > overlap;
 	     from += CHUNK - overlap) {
 		const uint64_t left = s->size - from;
-		const size_t n = left < CHUNK ? (size_t)left : CHUNK;
+		const size_t n = numbers_smaller(left, CHUNK);
 		const int failed = symfile_read(im->file, s->offset + from, chunk, n);
 
 		if (failed)

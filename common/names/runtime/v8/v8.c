@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include "common/base/numbers.h"
 #include "common/names/runtime/v8/builtins.h"
 #include "common/names/runtime/v8/v8.h"
 
@@ -89,7 +90,7 @@ static uint16_t find_frame(const struct elfview *im, const struct v8_builtins *b
 	static const uint8_t makes[] = { 0x55, 0x48, 0x89, 0xe5 };
 	uint8_t code[512];
 	const struct v8_builtin *entry = &b->at[b->entry];
-	const size_t n = entry->size < sizeof(code) ? entry->size : sizeof(code);
+	const size_t n = numbers_smaller(entry->size, sizeof(code));
 
 	if (elfview_read(im, b->start + entry->offset, code, n) != 0)
 		return 0;
