@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <msgpack.h>
 #include <stdlib.h>
+#include "common/base/hash.h"
 #include "common/base/log.h"
 
 #define MSG_IDS 64	  /* above all ids of the table */
@@ -132,20 +133,11 @@ bool msg_reads(uint64_t schema)
 	return schema == MSG_SCHEMA || hashed;
 }
 
-/* --- the build: FNV-1a, 64 bits --- */
-
-static uint64_t hash_bytes(uint64_t h, const void *data, size_t n)
-{
-	const uint8_t *p = data;
-
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ p[i]) * 0x100000001b3u;
-	return h;
-}
+/* --- the build --- */
 
 uint64_t msg_build(void)
 {
-	uint64_t h = hash_bytes(0xcbf29ce484222325u, PROFPIPE_VERSION, sizeof(PROFPIPE_VERSION));
+	uint64_t h = hash_bytes(HASH_START, PROFPIPE_VERSION, sizeof(PROFPIPE_VERSION));
 
 	for (uint32_t id = 0; id < MSG_IDS; id++) {
 		const struct shape *shape = &shapes[id];

@@ -10,6 +10,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include "bpf/ksyms.h"
+#include "common/base/hash.h"
 #include "common/base/hex.h"
 #include "ksyms.skel.h"
 #include "tools/prof-bpf/kernel/kallsyms.h"
@@ -214,7 +215,7 @@ static int read_iterator(struct kallsyms *k, struct ksymbols *t)
 
 /* --- the whole --- */
 
-/* FNV-1a over names and addresses in /proc/modules, without its use counts, which change all the
+/* A hash of names and addresses in /proc/modules, without its use counts, which change all the
  * time. 0: no modules. */
 static uint64_t modules_hash(int fd)
 {
@@ -227,11 +228,9 @@ static uint64_t modules_hash(int fd)
 		if (sscanf(line, "%63s %*s %*s %*s %*s %31s", name, address) != 2)
 			continue;
 		if (!hash)
-			hash = 0xcbf29ce484222325ull;
-		for (const char *c = name; *c; c++)
-			hash = (hash ^ (uint8_t)*c) * 0x100000001b3ull;
-		for (const char *c = address; *c; c++)
-			hash = (hash ^ (uint8_t)*c) * 0x100000001b3ull;
+			hash = HASH_START;
+		hash = hash_bytes(hash, name, strlen(name));
+		hash = hash_bytes(hash, address, strlen(address));
 	}
 	if (f)
 		fclose(f);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/hash.h"
 
 const char *const endpoint_protocols[ENDPOINT_PROTOCOLS] = { "grpc", "http/protobuf" };
 
@@ -88,16 +89,6 @@ static int check(const struct parts *p, const struct endpoint_how *how)
 	return path && how->protocol == ENDPOINT_GRPC && !how->base ? ENDPOINT_PATH : 0;
 }
 
-/* FNV-1a, 64 bits: fixed forever, because names of spooled files have it. */
-static uint64_t hash(const char *text)
-{
-	uint64_t h = 0xcbf29ce484222325u;
-
-	for (; *text; text++)
-		h = (h ^ (uint8_t)*text) * 0x100000001b3u;
-	return h;
-}
-
 static bool is_local(const char *host)
 {
 	struct in_addr a;
@@ -134,7 +125,7 @@ static int compose(const struct parts *p, const struct endpoint_how *how, struct
 	memcpy(e.name, e.url, sizeof(e.name));
 	if (grpc)
 		e.name[(size_t)n - strlen(path)] = '\0';
-	e.key = hash(e.url);
+	e.key = hash_bytes(HASH_START, e.url, strlen(e.url));
 	*ret = e;
 	return 0;
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/hash.h"
 
 #define KIND_SHIFT 56 /* of a key: the kind above the id */
 #define OF_PROCESS 0xffull
@@ -41,13 +42,9 @@ static uint64_t id_of(const struct msg *m)
  * of a mapping. */
 static uint64_t name_of(const struct msg *m)
 {
-	uint64_t h = 0xcbf29ce484222325u;
-
-	if (m->id == MSG_MAPPING)
-		return m->mapping.start;
-	for (uint32_t i = 0; i < m->attribute.key.len; i++)
-		h = (h ^ (uint8_t)m->attribute.key.data[i]) * 0x100000001b3u;
-	return h;
+	return m->id == MSG_MAPPING
+		       ? m->mapping.start
+		       : hash_bytes(HASH_START, m->attribute.key.data, m->attribute.key.len);
 }
 
 /* The extra of the process that this message replaces; NULL: none, and *ret_count are there. */
