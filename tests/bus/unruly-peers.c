@@ -22,6 +22,7 @@
 #include <unistd.h>
 #include "common/wire/bus.h"
 #include "common/base/clock.h"
+#include "tests/random.h"
 
 #define AT_ONCE 3
 #define LARGEST 150000
@@ -40,10 +41,7 @@ static uint64_t random_state;
 
 static uint64_t next_random(void)
 {
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state;
+	return random_next(&random_state);
 }
 
 static struct span write_letter(uint64_t from, uint64_t number)

@@ -44,10 +44,40 @@ def lives(pid):
         return False
 
 
-def ids(pid):
+def status_of(pid):
+    """pid: also that of a thread, as PID/task/TID."""
     with open(f"/proc/{pid}/status") as f:
-        fields = dict(line.split(":\t", 1) for line in f.read().splitlines() if ":\t" in line)
-    return fields
+        return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+
+
+def children_of(pid):
+    """The pids of all children of the main thread."""
+    with open(f"/proc/{pid}/task/{pid}/children") as f:
+        return [int(p) for p in f.read().split()]
+
+
+def cpu_s(pid):
+    """The cpu time of a process, in ticks of the kernel."""
+    with open(f"/proc/{pid}/stat") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def ran_s(pid):
+    """How long the main thread ran, as the scheduler counts it."""
+    with open(f"/proc/{pid}/schedstat") as f:
+        return int(f.read().split()[0]) / 1e9
+
+
+def wait_for(condition, what, seconds=40):
+    """Returns the result of the condition, once it is true."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        got = condition()
+        if got:
+            return got
+        time.sleep(0.02)
+    raise AssertionError(f"{what} did not come")
 
 
 class Run:
@@ -74,7 +104,7 @@ class Run:
         for _ in range(500):
             found = children(self.p.pid)
             if len(found) == 4 and all(
-                    os.path.exists(f"/proc/{p}") and ids(p)["Uid"].split()[0] != "0"
+                    os.path.exists(f"/proc/{p}") and status_of(p)["Uid"].split()[0] != "0"
                     for p in found.values()):
                 return found
             time.sleep(0.01)

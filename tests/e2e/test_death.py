@@ -17,6 +17,7 @@ import time
 import pytest
 
 from conftest import BUILD, profpipe
+from running import children_of, cpu_s, lives, ran_s
 
 TOOLS = ["prof-bpf", "prof-deltas", "prof-symd", "prof-export"]
 ASAN = "asan" in os.path.basename(BUILD)
@@ -39,12 +40,7 @@ def spinning():
 
 
 def cpu_seconds(pids):
-    """How long they ran, as the scheduler counts it."""
-    total = 0
-    for pid in pids:
-        with open(f"/proc/{pid}/schedstat") as f:
-            total += int(f.read().split()[0])
-    return total / 1e9
+    return sum(map(ran_s, pids))
 
 
 class Launched:
@@ -115,13 +111,6 @@ def moment(stream):
         m = re.match(r"(\S+) .* (\d+\.\d+): ", head)
         if m:
             yield float(m[2]), m[1], stack
-
-
-def cpu_s(pid):
-    """The cpu time of a process."""
-    with open(f"/proc/{pid}/stat") as f:
-        fields = f.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def accounted(run, err, ran_s=None):
@@ -438,17 +427,6 @@ def test_what_was_not_sampled_is_said_everywhere_and_overlaps_nothing(tmp_path, 
         assert all(word.encode() in comments for word in [s["loss"], *s["notes"]]), comments[-400:]
 
 
-def children_of(pid):
-    with open(f"/proc/{pid}/task/{pid}/children") as f:
-        return [int(p) for p in f.read().split()]
-
-
-def is_left(pid):
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as f:
-        return f.read().rpartition(")")[2].split()[0] not in "ZX"
-    return False
-
-
 def test_who_starts_libdws_process_is_stopped_and_prof_symd_begins_anew(tmp_path):
     """A stopped keeper does not answer. prof-symd waits for it once, not for each file. It does not
     outlive its prof-symd, nor prof-bpf's helpers their prof-bpf."""
@@ -474,7 +452,7 @@ def test_who_starts_libdws_process_is_stopped_and_prof_symd_begins_anew(tmp_path
         status, err = run.end()
         program.kill()
     assert status == 0, err
-    assert len(helpers) == 3 and not any(map(is_left, [keeper, *helpers]))
+    assert len(helpers) == 3 and not any(map(lives, [keeper, *helpers]))
     s = json.loads(run.summary.read_text())
     late = [stack for t, comm, stack in moment(run.output) if comm == "a" and t > since]
     named = [stack for stack in late if any("main" in f for f in stack)]
@@ -587,9 +565,9 @@ def test_prof_cpus_ends_with_a_prof_bpf_by_hand_even_if_it_was_stopped(how, tmp_
             p.kill()
         p.wait(60)
     until = time.monotonic() + 10
-    while time.monotonic() < until and is_left(cpus):
+    while time.monotonic() < until and lives(cpus):
         time.sleep(0.05)
-    left = is_left(cpus)
+    left = lives(cpus)
     if left:
         os.kill(cpus, signal.SIGKILL)
     assert not left and p.returncode == (-9 if how == "a kill" else 0)

@@ -11,8 +11,8 @@ import time
 import pytest
 
 from conftest import BUILD, few, walked_live
+from running import ran_s
 from test_walker import Gdb, stop_and_compare
-from test_world import cpu_seconds
 
 BUILD = os.path.abspath(os.environ.get("PROFPIPE_BUILD", "build/release"))
 HEAD = """
@@ -309,7 +309,7 @@ def test_exceptions_in_flight_have_gdbs_stacks(program):
     try:
         deadline = time.time() + 90
         # gdb shows what is above the first frame of the dynamic linker.
-        while cpu_seconds(p.pid) < 0.1:
+        while ran_s(p.pid) < 0.1:
             time.sleep(0.01)
         # On a busy machine it may stop in the same place as before.
         while len(stacks) < 8:

@@ -9,9 +9,9 @@ import shutil
 import struct
 import subprocess
 import sys
-import time
 
 from conftest import BUILD
+from running import status_of, wait_for
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOOLS = ("prof-bpf", "prof-deltas", "prof-symd", "prof-export")
@@ -36,11 +36,6 @@ def capabilities(column):
     return {name for name, *cells in rows if cells[column] == "yes"}
 
 
-def status(pid):
-    with open(f"/proc/{pid}/status") as f:
-        return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
-
-
 def named_caps(mask):
     return {CAPS.get(n, str(n)) for n in range(64) if int(mask, 16) >> n & 1}
 
@@ -50,20 +45,10 @@ def children(pid):
     for p in os.listdir("/proc"):
         if p.isdigit():
             with contextlib.suppress(OSError, KeyError):
-                s = status(p)
+                s = status_of(p)
                 if s["PPid"] == str(pid) and s["Name"] in (*TOOLS, *HELPERS):
                     found[s["Name"]] = int(p)
     return found
-
-
-def wait_for(condition, what, seconds=30):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        got = condition()
-        if got:
-            return got
-        time.sleep(0.02)
-    raise AssertionError(f"{what} did not come")
 
 
 @contextlib.contextmanager
@@ -97,7 +82,7 @@ def test_every_running_tool_is_who_the_page_says(tmp_path):
             # Every thread: neither capabilities nor filters are a process's own.
             for thread in os.listdir(f"/proc/{pid}/task"):
                 try:
-                    s = status(f"{pid}/task/{thread}")
+                    s = status_of(f"{pid}/task/{thread}")
                 except FileNotFoundError:
                     # A spare opener that was not needed any more.
                     continue
@@ -120,10 +105,10 @@ def test_what_opens_events_of_new_cpus_has_that_right_alone(tmp_path):
     assert "\n| `prof-cpus` | prof-bpf's | see below |\n" in page()
     with running(tmp_path) as tools:
         pid = wait_for(lambda: children(tools["prof-bpf"]).get("prof-cpus"), "prof-cpus")
-        s = wait_for(lambda: (lambda s: s if s["Seccomp"] == "2" or ASAN else None)(status(pid)),
+        s = wait_for(lambda: (lambda s: s if s["Seccomp"] == "2" or ASAN else None)(status_of(pid)),
                      "its filter")
         assert named_caps(s["CapPrm"]) == named_caps(s["CapEff"]) == capabilities(2) == {"PERFMON"}
-        assert (s["NoNewPrivs"] == "1" and s["Uid"] == status(tools["prof-bpf"])["Uid"]
+        assert (s["NoNewPrivs"] == "1" and s["Uid"] == status_of(tools["prof-bpf"])["Uid"]
                 and not s["Groups"].strip())
         # Nothing of its starter: neither its status and life pipes nor its output.
         kinds = sorted(os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0]
@@ -137,12 +122,12 @@ def test_what_loads_programs_has_the_rights_for_that_alone(tmp_path):
     assert "\n| `prof-bpf-loader` | prof-bpf's | see below |\n" in page()
     with running(tmp_path) as tools:
         pid = wait_for(lambda: children(tools["prof-bpf"]).get("prof-bpf-loader"), "the process")
-        s = wait_for(lambda: (lambda s: s if s["Seccomp"] == "2" or ASAN else None)(status(pid)),
+        s = wait_for(lambda: (lambda s: s if s["Seccomp"] == "2" or ASAN else None)(status_of(pid)),
                      "its filter")
         assert named_caps(s["CapPrm"]) == named_caps(s["CapEff"]) == capabilities(3)
         assert capabilities(3) == {"BPF", "PERFMON"}
         assert not any(int(s[c], 16) for c in ("CapInh", "CapAmb", "CapBnd"))
-        assert (s["NoNewPrivs"] == "1" and s["Uid"] == status(tools["prof-bpf"])["Uid"]
+        assert (s["NoNewPrivs"] == "1" and s["Uid"] == status_of(tools["prof-bpf"])["Uid"]
                 and not s["Groups"].strip())
         # Maps and programs, but no event, and nothing of its starter.
         kinds = [os.readlink(f"/proc/{pid}/fd/{fd}").split(":") for fd in
@@ -163,10 +148,10 @@ def test_what_opens_files_has_the_rights_for_that_alone(tmp_path):
         private = 0
         for pid in (keeper, worker):
             s = wait_for(lambda pid=pid: (lambda s: s if s["Seccomp"] == "2" or ASAN else None)
-                         (status(pid)), "its filter")
+                         (status_of(pid)), "its filter")
             assert named_caps(s["CapPrm"]) == named_caps(s["CapEff"]) == capabilities(4)
             assert not any(int(s[c], 16) for c in ("CapInh", "CapAmb", "CapBnd"))
-            assert (s["NoNewPrivs"] == "1" and s["Uid"] == status(tools["prof-bpf"])["Uid"]
+            assert (s["NoNewPrivs"] == "1" and s["Uid"] == status_of(tools["prof-bpf"])["Uid"]
                     and not s["Groups"].strip())
             # No event, no map, and not its starter's log, which must not stay open if it hangs.
             kinds = sorted(os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0]
@@ -252,10 +237,10 @@ def test_a_recording_by_hand_keeps_no_right_that_it_does_not_need(tmp_path):
     try:
         s = wait_for(lambda: (lambda s: s if s["Seccomp"] == "2"
                               or (ASAN and not int(s["CapPrm"], 16) >> 38 & 1)
-                              else None)(status(p.pid)), "the filter")
+                              else None)(status_of(p.pid)), "the filter")
         assert named_caps(s["CapPrm"]) == capabilities(1) and s["NoNewPrivs"] == "1"
         deltas = wait_for(lambda: children(p.pid).get("prof-deltas"), "prof-deltas")
-        wait_for(lambda: not int(status(deltas)["CapEff"], 16), "its drop")
+        wait_for(lambda: not int(status_of(deltas)["CapEff"], 16), "its drop")
     finally:
         p.terminate()
         assert p.wait(60) == 0
@@ -266,7 +251,7 @@ def test_a_recording_by_hand_keeps_no_right_that_it_does_not_need(tmp_path):
 
 
 def range_of(tools):
-    return (int(status(tools["prof-bpf"])["Uid"].split()[0]) - BASE) // STEP
+    return (int(status_of(tools["prof-bpf"])["Uid"].split()[0]) - BASE) // STEP
 
 
 def lived_in(ranges):
@@ -274,7 +259,7 @@ def lived_in(ranges):
     for p in os.listdir("/proc"):
         if p.isdigit():
             with contextlib.suppress(OSError, KeyError):
-                s = status(p)
+                s = status_of(p)
                 if any((int(i) - BASE) // STEP in ranges for i in f"{s['Uid']} {s['Gid']}".split()):
                     return True
     return False
@@ -312,8 +297,8 @@ def test_ids_that_a_process_lives_under_are_not_taken(tmp_path):
             held.append(
                     subprocess.Popen(["setpriv", *(i.format(BASE + k * STEP + 7) for i in ids),
                                       "sleep", "100"]))
-        wait_for(lambda: all(str(BASE + k * STEP + 7) in status(p.pid)["Uid"] + status(p.pid)["Gid"]
-                             + status(p.pid)["Groups"] for k, p in zip(R, held)),
+        wait_for(lambda: all(str(BASE + k * STEP + 7) in s["Uid"] + s["Gid"] + s["Groups"]
+                             for k, s in zip(R, (status_of(p.pid) for p in held))),
                  "the others' processes")
         with only_free(tmp_path, *R[:4], lived=R[:3]) as wrap, running(tmp_path, *wrap) as tools:
             assert range_of(tools) == R[3]

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from conftest import symbolized
+from running import children_of
 
 BUILD = Path(os.environ.get("PROFPIPE_BUILD", "build/release")).resolve()
 SYMD = BUILD / "prof-symd"
@@ -390,10 +391,6 @@ def test_large_programs_take_under_a_second_and_64_mib(path):
     # The sanitizers' own memory and time are not ours.
     if BUILD.name != "asan":
         assert took < 1 and peak < 64 << 10, (took, peak)
-
-
-def children_of(pid):
-    return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 @pytest.mark.parametrize("kills", [1, 2])

@@ -18,6 +18,7 @@ import time
 
 import pytest
 from conftest import BUILD
+from running import children_of
 
 # struct takeover_orders: the order, fields that are filled in, and fields that report.
 HEAD, SELF, TOLD = struct.Struct("=IIq"), struct.Struct("=i"), struct.Struct(
@@ -629,20 +630,15 @@ def test_each_part_of_a_cell_holds_by_itself(name, without, control, spinner):
 # --- what it may do ---
 
 
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children") as f:
-        return f.read().split()
-
-
 def ends(p):
     """How many sockets and pipes prof-bpf has, but for those to its workers, which come and go."""
     found = 0
     for fd in os.listdir(f"/proc/{p.pid}/fd"):
         with contextlib.suppress(OSError):
             found += os.readlink(f"/proc/{p.pid}/fd/{fd}").startswith(("socket:", "pipe:"))
-    for child in children(p.pid):
+    for child in children_of(p.pid):
         with contextlib.suppress(OSError):
-            found -= len(children(child))
+            found -= len(children_of(child))
     return found
 
 

@@ -16,7 +16,7 @@ import pytest
 from conftest import BUILD, profpipe
 from otlp_rules import lost, profiles, requests
 from receivers import GrpcReceiver, spare_port
-from running import children, ids, lives
+from running import children, cpu_s, lives, status_of
 from streams import decode
 
 # For a spinner, which runs a third of the time.
@@ -104,12 +104,6 @@ def spinner():
             yield p.pid
         finally:
             p.kill()
-
-
-def cpu_s(pid):
-    with open(f"/proc/{pid}/stat") as f:
-        fields = f.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def count(receivers):
@@ -496,8 +490,8 @@ def test_the_server_holds_nothing_and_is_started_again(tmp_path):
             status = f.read()
         assert re.search(r"^CapEff:\t0+$", status, re.M) and "\nNoNewPrivs:\t1\n" in status
         assert "\nSeccomp:\t2\n" in status and re.search(r"^Groups:\t *$", status, re.M)
-        uids = {ids(p)["Uid"].split()[0] for p in children(s.p.pid).values()}
-        assert ids(tool)["Uid"].split()[0] not in uids | {"0"}
+        uids = {status_of(p)["Uid"].split()[0] for p in children(s.p.pid).values()}
+        assert status_of(tool)["Uid"].split()[0] not in uids | {"0"}
         held = {os.readlink(f"/proc/{tool}/fd/{n}").split(":")[0]
                 for n in os.listdir(f"/proc/{tool}/fd")}
         assert held <= {"/dev/null", "pipe", "socket", "anon_inode"}

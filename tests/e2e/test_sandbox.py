@@ -6,10 +6,10 @@ import os
 import re
 import subprocess
 import sys
-import time
 
 import pytest
 from conftest import BUILD
+from running import status_of, wait_for
 
 PARSERS = ("prof-deltas", "prof-symd", "prof-export")
 SPIN = ("import time\ndef spin():\n    t = time.monotonic()\n"
@@ -19,26 +19,11 @@ NAMESPACES = ("mnt", "net", "ipc", "uts")
 O_ACCMODE = os.O_RDONLY | os.O_WRONLY | os.O_RDWR
 
 
-def status(path):
-    with open(f"{path}/status") as f:
-        return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
-
-
-def wait_for(condition, what, seconds=40):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        got = condition()
-        if got:
-            return got
-        time.sleep(0.05)
-    raise AssertionError(f"{what} did not come")
-
-
 def children(pid):
     found = {}
     for p in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError, KeyError):
-            s = status(f"/proc/{p}")
+            s = status_of(p)
             if s["PPid"] == str(pid):
                 found.setdefault(s["Name"], []).append(int(p))
     return found
@@ -85,7 +70,7 @@ def test_every_thread_is_filtered_and_has_no_right(run, name):
     tasks = os.listdir(f"/proc/{run[0][name]}/task")
     assert len(tasks) > 5  # threads of nng, which began between the two filters
     for task in tasks:
-        s = status(f"/proc/{run[0][name]}/task/{task}")
+        s = status_of(f"{run[0][name]}/task/{task}")
         assert (s["Seccomp"], s["NoNewPrivs"]) == ("2", "1")
         assert int(s.get("Seccomp_filters", 2)) >= 2
         assert {int(s[c], 16) for c in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {0}
@@ -149,8 +134,8 @@ def test_nothing_that_it_holds_leads_further(run, name):
 def test_who_runs_libdw_for_prof_symd_is_confined_as_it_is(run, may_mount):
     (keeper,) = children(run[0]["prof-symd"])[KEEPER]
     for pid in keeper, *sum(children(keeper).values(), []):
-        s = status(f"/proc/{pid}")
-        uid = status(f"/proc/{run[0]['prof-symd']}")["Uid"]
+        s = status_of(pid)
+        uid = status_of(run[0]["prof-symd"])["Uid"]
         assert (s["Seccomp"], s["NoNewPrivs"], int(s["CapPrm"], 16), s["Uid"]) == ("2", "1", 0, uid)
         if may_mount:
             assert os.path.samefile(f"/proc/{pid}/root", f"/proc/{run[0]['prof-symd']}/root")
@@ -191,8 +176,8 @@ def test_by_hand_system_calls_are_filtered(argv):
     with subprocess.Popen([f"{BUILD}/{argv[0]}", *argv[1:]], stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
         try:
-            wait_for(lambda: status(f"/proc/{p.pid}")["Seccomp"] == "2", "the filter", 20)
-            assert status(f"/proc/{p.pid}")["NoNewPrivs"] == "1"
+            wait_for(lambda: status_of(p.pid)["Seccomp"] == "2", "the filter", 20)
+            assert status_of(p.pid)["NoNewPrivs"] == "1"
         finally:
             p.kill()
 

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from conftest import record
-from running import Run, TOOLS, children, ids, nothing_is_left_behind
+from running import Run, TOOLS, children, nothing_is_left_behind, status_of
 
 
 def test_only_the_thread_that_drains_the_rings_comes_first_on_a_busy_host(tmp_path):
@@ -34,7 +34,7 @@ def test_only_the_thread_that_drains_the_rings_comes_first_on_a_busy_host(tmp_pa
 def test_each_tool_has_the_least_identity(tmp_path):
     with Run("-q", "-o", tmp_path / "x.folded") as r:
         tools = r.sampling()
-        status = {n: ids(p) for n, p in tools.items()}
+        status = {n: status_of(p) for n, p in tools.items()}
         fds = {n: sorted(int(f) for f in os.listdir(f"/proc/{p}/fd")) for n, p in tools.items()}
         sids = {os.getsid(p) for p in tools.values()}
         env = {n: open(f"/proc/{p}/environ", "rb").read() for n, p in tools.items()}
@@ -58,7 +58,7 @@ def test_each_tool_has_the_least_identity(tmp_path):
 
 def test_two_runs_at_once_share_no_identity(tmp_path):
     with Run("-q", "-o", tmp_path / "a.folded") as a, Run("-q", "-o", tmp_path / "b.folded") as b:
-        seen = [ids(p)["Uid"].split()[0] for r in (a, b) for p in r.sampling().values()]
+        seen = [status_of(p)["Uid"].split()[0] for r in (a, b) for p in r.sampling().values()]
         for r in (a, b):
             r.p.send_signal(signal.SIGINT)
         assert a.end()[0] == 0 and b.end()[0] == 0

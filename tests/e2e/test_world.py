@@ -14,6 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 from conftest import BUILD, profpipe, record
+from running import ran_s
 
 HERE = os.path.join(os.path.dirname(__file__), "world")
 NOBODY = 65534
@@ -277,20 +278,15 @@ def unread(world):
         p.wait()
 
 
-def cpu_seconds(pid):
-    with open(f"/proc/{pid}/schedstat") as f:
-        return int(f.read().split()[0]) / 1e9
-
-
 @pytest.mark.parametrize("fmt", ["text", pytest.param("stream", marks=pytest.mark.all)])
 def test_a_slow_reader_is_waited_for(unread, tmp_path, fmt):
     """For longer than a tool may be silent; all samples of that time are there, or were counted."""
     p = unread("-d", "13", "-f", fmt, "--summary", tmp_path / "s.json")
     while "sampling has begun" not in p.stderr.readline():
         pass
-    before = cpu_seconds(p.profiled)
+    before = ran_s(p.profiled)
     time.sleep(12)
-    took = cpu_seconds(p.profiled) - before
+    took = ran_s(p.profiled) - before
     time.sleep(6)
     p.stdout.reconfigure(errors="replace")
     out, err = p.communicate(timeout=90)

@@ -33,6 +33,7 @@
 #include "common/base/clock.h"
 #include "common/wire/fdlane.h"
 #include "common/wire/stream.h"
+#include "tests/random.h"
 
 #define SECOND 1000000000ull
 #define PATIENCE_NS (20 * SECOND)
@@ -57,14 +58,6 @@ static _Noreturn void die(const char *what, int r)
 {
 	fprintf(stderr, "hostile-deltas: %s: %s\n", what, strerror(r < 0 ? -r : EPROTO));
 	_exit(1);
-}
-
-static uint64_t next_random(struct peer *p)
-{
-	p->random ^= p->random << 13;
-	p->random ^= p->random >> 7;
-	p->random ^= p->random << 17;
-	return p->random;
 }
 
 /* --- the pipe --- */
@@ -155,14 +148,14 @@ static struct unwind_rule wrong_rule(struct peer *p)
 
 	for (unsigned tries = 0; tries < 1000; tries++) {
 		for (size_t i = 0; i < sizeof(r); i++)
-			((uint8_t *)&r)[i] = (uint8_t)next_random(p);
+			((uint8_t *)&r)[i] = (uint8_t)random_next(&p->random);
 		r.cfa %= UNWIND_CFA_SUM + 1;
 		r.rbp %= UNWIND_RBP_DEREF_REG + 1;
 		r.ra %= UNWIND_RA_CFA_OFF + 1;
 		r.cfa_reg %= UNWIND_REG_MAX;
 		r.ra_reg %= UNWIND_REG_MAX;
 		r.rbp_reg %= UNWIND_REG_MAX;
-		r.flags &= next_random(p) & UNWIND_SIGNAL_FRAME;
+		r.flags &= random_next(&p->random) & UNWIND_SIGNAL_FRAME;
 		r.index = unwind_loads(&r) || r.cfa == UNWIND_CFA_REG
 				  ? r.index % (UNWIND_INDEX_MAX + 1)
 				  : 0;
@@ -170,8 +163,8 @@ static struct unwind_rule wrong_rule(struct peer *p)
 		r.index_reg = r.index || nest ? r.index_reg % UNWIND_REG_MAX : 0;
 		r.cfa_mid = unwind_loads(&r) == 2 || nest ? r.cfa_mid : 0;
 		/* Near, or anywhere. */
-		if (next_random(p) & 1)
-			r.cfa_off = (int)(next_random(p) % 4096) * 8 - 8192;
+		if (random_next(&p->random) & 1)
+			r.cfa_off = (int)(random_next(&p->random) % 4096) * 8 - 8192;
 		if (unwind_rule_valid(&r))
 			return r;
 	}
@@ -195,8 +188,9 @@ static void answer(struct peer *p, const char *kind, uint64_t id)
 							   .ra = UNWIND_RA_CFA,
 							   .cfa_off = (int)i % 2 * 8 };
 	for (uint32_t i = 0; i < ROWS; i++)
-		rows[i] = (struct unwind_row_wire){ .offset = span / ROWS * i,
-						    .rule = (uint32_t)next_random(p) % RULES };
+		rows[i] = (struct unwind_row_wire){
+			.offset = span / ROWS * i, .rule = (uint32_t)random_next(&p->random) % RULES
+		};
 	if (!strcmp(kind, "unsorted")) {
 		for (uint32_t i = 0; i < ROWS; i++)
 			rows[i].offset = span - 1 - i;
@@ -210,7 +204,7 @@ static void answer(struct peer *p, const char *kind, uint64_t id)
 		uint8_t noise[512];
 
 		for (size_t i = 0; i < sizeof(noise); i++)
-			noise[i] = (uint8_t)next_random(p);
+			noise[i] = (uint8_t)random_next(&p->random);
 		p->gone |= bus_send_wait(p->bus,
 					 (struct span){ .data = noise, .len = sizeof(noise) },
 					 2000) != 0;
@@ -218,10 +212,10 @@ static void answer(struct peer *p, const char *kind, uint64_t id)
 	} else if (!strcmp(kind, "huge")) {
 		const uint64_t most[] = { UINT64_MAX, UINT32_MAX, 1ull << 63, UNWIND_MAX_ROWS + 1 };
 
-		begin(p, id, most[next_random(p) % 4], most[next_random(p) % 4],
-		      most[next_random(p) % 4]);
+		begin(p, id, most[random_next(&p->random) % 4], most[random_next(&p->random) % 4],
+		      most[random_next(&p->random) % 4]);
 	} else if (!strcmp(kind, "stranger")) {
-		id += 1000 + next_random(p) % 1000;
+		id += 1000 + random_next(&p->random) % 1000;
 	} else if (!strcmp(kind, "backwards")) {
 		end(p, id);
 		put_rows(p, id, rows, sizeof(rows));

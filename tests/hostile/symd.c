@@ -33,6 +33,7 @@
 #include "common/wire/stream.h"
 #include "common/names/runtime/python/python.h"
 #include "tests/hostile/crawl.h"
+#include "tests/random.h"
 
 #define SECOND 1000000000ull
 #define PATIENCE_NS (60 * SECOND)
@@ -82,14 +83,6 @@ static void check(int r, const char *what)
 {
 	if (r)
 		die(what, r);
-}
-
-static uint64_t next_random(struct peer *p)
-{
-	p->random ^= p->random << 13;
-	p->random ^= p->random >> 7;
-	p->random ^= p->random << 17;
-	return p->random;
 }
 
 /* --- what comes --- */
@@ -300,16 +293,17 @@ static void say_runtime(struct peer *p, uint64_t file, const struct runtime_conf
 static struct runtime_config wild_config(struct peer *p)
 {
 	struct runtime_config c = { .runtime = RUNTIME_PYTHON,
-				    .by_loop = (UW_U32)(next_random(p) % RUNTIME_BY_LOOPS),
-				    .ranges = (UW_U32)(next_random(p) % (RUNTIME_RANGES + 1)) };
-	uint64_t how = next_random(p) % 3;
+				    .by_loop = (UW_U32)(random_next(&p->random) % RUNTIME_BY_LOOPS),
+				    .ranges = (UW_U32)(random_next(&p->random) %
+						       (RUNTIME_RANGES + 1)) };
+	uint64_t how = random_next(&p->random) % 3;
 
 	for (uint32_t i = 0; i < c.ranges; i++) {
-		c.loop[i].start = next_random(p) >> 1;
-		c.loop[i].end = c.loop[i].start + 1 + (next_random(p) >> 1);
+		c.loop[i].start = random_next(&p->random) >> 1;
+		c.loop[i].end = c.loop[i].start + 1 + (random_next(&p->random) >> 1);
 	}
 	for (size_t i = 0; i < sizeof(c.own); i++)
-		c.own[i] = (uint8_t)(how == 0 ? next_random(p) : how == 1 ? 0xff : 0);
+		c.own[i] = (uint8_t)(how == 0 ? random_next(&p->random) : how == 1 ? 0xff : 0);
 	return c;
 }
 
@@ -417,9 +411,10 @@ static void wild(struct peer *p, uint64_t times)
 	while (n < times && !p->gone) {
 		for (uint64_t i = 0; i <= p->last_file + 2 && !p->gone; i++, n++) {
 			const struct runtime_config c = wild_config(p);
-			const uint64_t odd[] = { 0, next_random(p), UINT64_MAX, 64 };
+			const uint64_t odd[] = { 0, random_next(&p->random), UINT64_MAX, 64 };
 
-			say_runtime(p, i <= p->last_file ? i : next_random(p), &c, odd[n % 4]);
+			say_runtime(p, i <= p->last_file ? i : random_next(&p->random), &c,
+				    odd[n % 4]);
 		}
 		pump(p, 1);
 	}

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <inttypes.h>
+#include "tests/random.h"
 #include "tests/unit/pycapture.h"
 
 static bool same_text(const struct runtime_text *t, const char *s)
@@ -253,7 +254,7 @@ Test(python, another_object_at_that_place_is_not_named)
 static void expect_an_end(struct capture *k, const char *path)
 {
 	struct runtime_object o = { 0 };
-	uint64_t random = 0x9e3779b97f4a7c15;
+	uint64_t state = 0x9e3779b97f4a7c15;
 	uint8_t *flipped[8], bits[8];
 
 	for (unsigned round = 0; round < 100 * k->object_count; round++) {
@@ -261,9 +262,7 @@ static void expect_an_end(struct capture *k, const char *path)
 		unsigned n = 1 + round % 8, rounds;
 
 		for (unsigned i = 0; i < n; i++) {
-			random ^= random << 13;
-			random ^= random >> 7;
-			random ^= random << 17;
+			const uint64_t random = random_next(&state);
 			const struct piece *p = &k->pieces[random % k->count];
 
 			flipped[i] = p->bytes + (p->len ? (random >> 16) % p->len : 0);

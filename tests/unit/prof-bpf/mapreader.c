@@ -2,7 +2,6 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -10,13 +9,12 @@
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "common/base/procfs.h"
-#include "tools/prof-bpf/open/workerpool.h"
+#include "tests/unit/workers_fixture.h"
 #include "tools/prof-bpf/open/mapreader.h"
 #include "tools/prof-bpf/owners/owners.h"
 
 #define PAGE 4096u
 #define MOST 4096
-#define PATIENCE_NS 10000000000ull
 
 struct mapping {
 	uint64_t start, end, offset, inode;
@@ -114,19 +112,6 @@ static int ask(uint32_t pid, uint32_t uid, uint32_t most, struct list *l)
 	return mapreader_submit(pool, &q);
 }
 
-static void wait_for(const struct list *l)
-{
-	const uint64_t end = clock_mono_ns() + PATIENCE_NS;
-
-	while (!l->ends && clock_mono_ns() < end) {
-		struct pollfd p = { .fd = workerpool_fd(pool), .events = POLLIN };
-
-		poll(&p, 1, 20);
-		workerpool_run(pool, clock_mono_ns());
-	}
-	cr_assert_eq(l->ends, 1);
-}
-
 static struct list got, other;
 
 Test(mapreader, mappings_are_those_of_the_kernel, .fini = finish)
@@ -138,7 +123,7 @@ Test(mapreader, mappings_are_those_of_the_kernel, .fini = finish)
 
 	start("/proc");
 	cr_assert_eq(ask((uint32_t)getpid(), 0, MOST, &got), 0);
-	wait_for(&got);
+	wait_for_answer(pool, &got.ends);
 	cr_assert_eq(got.status, 0);
 	cr_assert_gt(procfs_read_maps(proc, (uint32_t)getpid(), MOST, on_mapping, &direct), 3);
 	cr_assert_eq(got.count, direct.count);
@@ -161,14 +146,14 @@ Test(mapreader, many_mappings_come_in_order_up_to_the_most, .fini = finish)
 			2 * i + 16, 2 * i + 17, i + 1, i);
 	fclose(f);
 	cr_assert_eq(ask(7, 0, MOST, &got), 0);
-	wait_for(&got);
+	wait_for_answer(pool, &got.ends);
 	cr_assert_eq(got.status, 0);
 	cr_assert_eq(got.count, 3000);
 	for (unsigned i = 0; i < 3000; i++)
 		cr_assert_eq(got.at[i].inode, i + 1);
 	cr_assert_str_eq(got.at[2999].name, "/a/rather/long/name/of/file2999");
 	cr_assert_eq(ask(7, 0, 1000, &got), 0);
-	wait_for(&got);
+	wait_for_answer(pool, &got.ends);
 	cr_assert_eq(got.status, 0);
 	cr_assert_eq(got.count, 1000);
 }
@@ -177,7 +162,7 @@ Test(mapreader, process_that_does_not_exist_is_said_to_be_gone, .fini = finish)
 {
 	start_fake();
 	cr_assert_eq(ask(7, 0, MOST, &got), 0);
-	wait_for(&got);
+	wait_for_answer(pool, &got.ends);
 	cr_assert_eq(got.status, -ENOENT);
 	cr_assert_eq(got.count, 0);
 }
@@ -194,15 +179,15 @@ Test(mapreader, process_that_does_not_let_its_mappings_be_read_is_given_up, .fin
 
 	cr_assert_eq(ask(7, 1000, MOST, &got), 0);
 	cr_assert_eq(ask(8, 1001, MOST, &other), 0);
-	wait_for(&other);
+	wait_for_answer(pool, &other.ends);
 	cr_assert_eq(other.status, 0);
 	cr_assert_eq(other.count, 1);
 	cr_assert_eq(got.ends, 0);
-	wait_for(&got);
+	wait_for_answer(pool, &got.ends);
 	cr_assert_eq(got.status, -ETIMEDOUT);
 	cr_assert_geq(clock_mono_ns() - began, MAPREADER_DEADLINE_NS);
 	cr_assert_eq(ask(7, 1000, MOST, &got), 0);
-	wait_for(&got);
+	wait_for_answer(pool, &got.ends);
 	cr_assert_eq(got.status, -EBUSY);
 }
 

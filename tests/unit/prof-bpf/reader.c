@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -11,12 +10,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "common/base/clock.h"
-#include "tools/prof-bpf/open/workerpool.h"
+#include "tests/unit/workers_fixture.h"
 #include "tools/prof-bpf/open/reader.h"
 #include "tools/prof-bpf/owners/owners.h"
 
 #define PAGE 4096u
-#define PATIENCE_NS 10000000000ull
 
 struct answer {
 	unsigned calls;
@@ -38,19 +36,6 @@ static void take(void *ctx, struct reader_result *r)
 	cr_assert_leq(a->len, sizeof(a->bytes));
 	if (a->len)
 		memcpy(a->bytes, r->bytes.data, a->len);
-}
-
-static void wait_for(struct workerpool *r, const struct answer *a)
-{
-	uint64_t end = clock_mono_ns() + PATIENCE_NS;
-
-	while (!a->calls && clock_mono_ns() < end) {
-		struct pollfd p = { .fd = workerpool_fd(r), .events = POLLIN };
-
-		poll(&p, 1, 20);
-		workerpool_run(r, clock_mono_ns());
-	}
-	cr_assert_eq(a->calls, 1);
 }
 
 static unsigned hanging(struct workerpool *r)
@@ -146,7 +131,7 @@ Test(reader, what_is_there_of_each_piece_is_read)
 					  .lengths = lengths };
 	start(&r);
 	cr_assert_eq(reader_submit(r, &q, take, &a), 0);
-	wait_for(r, &a);
+	wait_for_answer(r, &a.calls);
 	cr_expect_eq(a.status, 0);
 	cr_expect(a.lengths[0] == 8 && a.lengths[1] == 8 && a.lengths[5] == 5);
 	cr_expect(a.lengths[2] == 0 && a.lengths[3] == 0 && a.lengths[4] == 0);
@@ -167,7 +152,7 @@ Test(reader, pieces_of_a_file_are_read_and_its_descriptor_is_closed)
 	cr_assert_eq(write(fd, "0123456789", 10), 10);
 	start(&r);
 	cr_assert_eq(reader_submit(r, &q, take, &a), 0);
-	wait_for(r, &a);
+	wait_for_answer(r, &a.calls);
 	cr_expect_eq(a.status, 0);
 	cr_expect(a.lengths[0] == 4 && a.lengths[1] == 0 && a.lengths[2] == 0);
 	cr_expect_eq(memcmp(a.bytes, "2345", 4), 0);
@@ -184,7 +169,7 @@ Test(reader, a_process_that_is_gone_is_an_error)
 	end(pid);
 	start(&r);
 	cr_assert_eq(ask(r, (uint32_t)pid, 1, 0x10000, &a), 0);
-	wait_for(r, &a);
+	wait_for_answer(r, &a.calls);
 	cr_expect_eq(a.status, -ESRCH);
 	finish(r);
 }
@@ -217,7 +202,7 @@ static void expect_word(struct workerpool *r, pid_t pid, uint32_t uid)
 	struct answer a;
 
 	cr_assert_eq(ask(r, (uint32_t)pid, uid, (uintptr_t)&word, &a), 0);
-	wait_for(r, &a);
+	wait_for_answer(r, &a.calls);
 	cr_expect_eq(a.status, 0);
 	cr_expect_eq(a.bytes[0], 7);
 }
@@ -239,14 +224,14 @@ Test(reader, memory_that_hangs_its_reader_costs_only_its_request)
 	expect_word(r, other, other_uid);
 	expect_word(r, other, uid);
 	cr_expect(!hung.calls || clock_mono_ns() - begun_ns > READER_DEADLINE_NS);
-	wait_for(r, &hung);
+	wait_for_answer(r, &hung.calls);
 	cr_expect_eq(hung.status, -ETIMEDOUT);
 	for (uint64_t until = clock_mono_ns() + PATIENCE_NS; hanging(r) && clock_mono_ns() < until;)
 		usleep(1000);
 	cr_expect_eq(hanging(r), 0);
 	/* It is left alone for a while. */
 	cr_assert_eq(ask(r, (uint32_t)pit, uid, at, &hung), 0);
-	wait_for(r, &hung);
+	wait_for_answer(r, &hung.calls);
 	cr_expect_eq(hung.status, -EBUSY);
 	end(other);
 	end(pit);

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,11 +17,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "common/base/clock.h"
-#include "tools/prof-bpf/open/workerpool.h"
+#include "tests/unit/workers_fixture.h"
 #include "tools/prof-bpf/owners/owners.h"
 
 #define PAGE 4096u
-#define PATIENCE_NS 10000000000ull
 
 static const char *const names[] = { "WANTED", "MISSING" };
 static struct workerpool *pool;
@@ -91,19 +89,6 @@ static void ask(pid_t pid, uint32_t uid, struct answer *a)
 
 	*a = (struct answer){ 0 };
 	cr_assert_eq(startreader_submit(pool, &q), 0);
-}
-
-static void wait_for(const struct answer *a)
-{
-	const uint64_t end_ns = clock_mono_ns() + PATIENCE_NS;
-
-	while (!a->calls && clock_mono_ns() < end_ns) {
-		struct pollfd p = { .fd = workerpool_fd(pool), .events = POLLIN };
-
-		poll(&p, 1, 20);
-		workerpool_run(pool, clock_mono_ns());
-	}
-	cr_assert_eq(a->calls, 1);
 }
 
 /* Starts sleep(1), with nothing else in its environment but this. */
@@ -194,7 +179,7 @@ Test(startreader, only_what_is_wanted_is_read)
 	struct answer a;
 
 	ask(pid, 1, &a);
-	wait_for(&a);
+	wait_for_answer(pool, &a.calls);
 	cr_expect(a.status == 0 && a.exe_same);
 	cr_expect_str_eq(a.variable, "a value");
 	cr_expect_str_eq(a.line, "/bin/sleep|1000");
@@ -207,7 +192,7 @@ Test(startreader, a_process_without_an_environment_has_its_command_line)
 	struct answer a;
 
 	ask(pid, 1, &a);
-	wait_for(&a);
+	wait_for_answer(pool, &a.calls);
 	cr_expect_eq(a.status, 0);
 	cr_expect_str_empty(a.variable);
 	cr_expect_str_eq(a.line, "/bin/sleep|1000");
@@ -221,7 +206,7 @@ Test(startreader, a_process_that_is_gone_is_an_error)
 
 	end(pid);
 	ask(pid, 1, &a);
-	wait_for(&a);
+	wait_for_answer(pool, &a.calls);
 	cr_expect_eq(a.status, -ENOENT);
 }
 
@@ -234,9 +219,9 @@ Test(startreader, an_environment_that_is_not_in_memory_is_none)
 
 	ask(slow, 1, &none);
 	ask(quick, 2, &other);
-	wait_for(&other);
+	wait_for_answer(pool, &other.calls);
 	cr_expect_str_eq(other.variable, "quick");
-	wait_for(&none);
+	wait_for_answer(pool, &none.calls);
 	cr_expect_str_empty(none.variable);
 	end(slow);
 	end(quick);
@@ -283,16 +268,16 @@ Test(startreader, a_process_that_lets_its_reader_wait_delays_nobody)
 
 	ask(7, 1, &waits);
 	ask(8, 2, &other);
-	wait_for(&other);
+	wait_for_answer(pool, &other.calls);
 	cr_expect_eq(waits.calls, 0, "it is still being read");
 	cr_expect_eq(other.status, 0);
 	cr_expect_str_eq(other.variable, "quick");
 	cr_expect_str_eq(other.line, "sleep");
-	wait_for(&waits);
+	wait_for_answer(pool, &waits.calls);
 	cr_expect_eq(waits.status, -ETIMEDOUT);
 	cr_expect_geq(clock_mono_ns() - began_ns, STARTREADER_DEADLINE_NS);
 	ask(7, 1, &again);
-	wait_for(&again);
+	wait_for_answer(pool, &again.calls);
 	cr_expect_eq(again.status, -EBUSY, "it is not read again for a while");
 	snprintf(command, sizeof(command), "rm -r %s", proc);
 	cr_expect_eq(system(command), 0);

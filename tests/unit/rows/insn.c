@@ -4,16 +4,14 @@
 #include <criterion/new/assert.h>
 #include <link.h>
 #include <string.h>
+#include "tests/random.h"
 #include "common/rows/x86/insn.h"
 
 static uint64_t seed = 1;
 
 static uint64_t any(void)
 {
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return seed;
+	return random_next(&seed);
 }
 
 static bool same(const struct decoded *x, const struct decoded *y)
