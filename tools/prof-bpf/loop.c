@@ -256,38 +256,32 @@ static void try_start(struct prof *p)
 	}
 }
 
-/* Sends the end of the stream: everything was drained, or the time is over. */
-static void conclude(struct prof *p)
+/* Sends the end of the stream, after what was lost and the figures. It may be lost itself, for lack
+ * of memory or with the peer. Then it is sent again. */
+static void send_end(struct prof *p)
 {
-	deferred_run(p->deferred, clock_mono_ns(), true);
-	/* Those that changed after they were sent. */
-	host_each_process(p->host, send_process, p);
 	/* Without a receiver the losses wait for the next one. */
 	if (output_has_receiver(&p->output))
 		losses_send(&p->losses);
 	figures_send(p);
 	testimony_tell(&p->testimony, &p->losses, figures_taken(p), true);
+	p->sent.end_breaks = p->output.breaks;
+	output_emitted(&p->output, emit_end(p->output.emit, p->end));
+}
+
+/* Everything was drained, or the time is over. */
+static void conclude(struct prof *p)
+{
+	deferred_run(p->deferred, clock_mono_ns(), true);
+	/* Those that changed after they were sent. */
+	host_each_process(p->host, send_process, p);
 	enter(p, PROF_FINISHING);
 	p->samples.ended = true;
-	int r = emit_end(p->output.emit, p->end);
-	if (r && r != -ENOTCONN)
-		log_warning(
-			"the end of the stream cannot be sent: %s; outputs call the profile cut "
-			"short; leave the run more memory",
-			strerror(-r));
+	send_end(p);
 	/* Nobody is there to take the end. With a launcher, another prof-symd may come until the
 	 * launcher says otherwise. */
 	if (!p->output.bus || (!p->output.has_peer && p->options.deploy.life_fd < 0))
 		p->exit_now = true;
-}
-
-/* Another prof-symd came for the end of the stream: the last one may not have passed it on. */
-static void conclude_again(struct prof *p)
-{
-	losses_send(&p->losses);
-	figures_send(p);
-	testimony_tell(&p->testimony, &p->losses, figures_taken(p), true);
-	output_emitted(&p->output, emit_end(p->output.emit, p->end));
 }
 
 /* How long prof-deltas and prof-symd rest. */
@@ -463,6 +457,9 @@ static void on_timer(struct prof *p)
 	if (!p->testimony.told ||
 	    (p->phase == PROF_FINISHING && is_due(p, &p->sent.testimony_ns, FIGURES_NS, now)))
 		testimony_repeat(&p->testimony);
+	if (p->phase == PROF_FINISHING && p->output.has_peer &&
+	    p->sent.end_breaks != p->output.breaks)
+		send_end(p);
 	if (p->phase != PROF_SAMPLING)
 		return;
 	if (is_due(p, &p->sent.figures_ns, FIGURES_NS, now)) {
@@ -580,7 +577,7 @@ static void on_stream(struct prof *p)
 					       emit_figure(p->output.emit, "sampling_since",
 							   p->sampling_ns));
 			if (p->phase == PROF_FINISHING)
-				conclude_again(p);
+				send_end(p);
 		} else if (r == BUS_PEER_WENT) {
 			output_peer_went(&p->output);
 			/* It has taken the end of the stream and everything before. If not, only

@@ -80,6 +80,7 @@ struct hurry {
 /* When each of these was last sent. */
 struct sent {
 	uint64_t figures_ns, clock_ns, flushed_ns, testimony_ns;
+	uint64_t end_breaks; /* the output's, when the end of the stream was sent */
 };
 
 struct prof {

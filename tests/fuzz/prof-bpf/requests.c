@@ -93,6 +93,11 @@ struct host_file *host_file(struct host *h, uint32_t id)
 	return id && id <= FILES ? &bench.files[id - 1] : NULL;
 }
 
+struct owner *host_file_owner(const struct host_file *f)
+{
+	return NULL;
+}
+
 struct host_process *host_process(struct host *h, uint32_t id)
 {
 	return id == bench.process.id ? &bench.process : NULL;
