@@ -594,7 +594,7 @@ def test_the_launcher_passes_targets_on_and_whole_stacks_come(tmp_path, loads, c
                  "--exclude-pid", os.getpid(), "--descendants", "--min-age", "0.01", "--cpu",
                  f"0-{os.cpu_count() - 1}", "--summary", tmp_path / "s.json")
     # Both are our descendants.
-    assert p.returncode == 0 and "no samples: what the options name" in p.stderr, p.stderr
+    assert p.returncode == 0 and "no samples: the chosen processes" in p.stderr, p.stderr
     summary = json.loads((tmp_path / "s.json").read_text())
     assert (summary["samples"], summary["lost"], summary["cost"]["bpf_runs"]) == (0, {}, 0)
     p = profpipe("record", "-F", HZ, "-d", "1", "-o", out, "--cgroup", loads.name, "--user", "root")

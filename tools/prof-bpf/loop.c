@@ -256,8 +256,14 @@ static void try_start(struct prof *p)
 	}
 }
 
-/* Sends the end of the stream, after what was lost and the figures. It may be lost itself, for lack
- * of memory or with the peer. Then it is sent again. */
+/* If the output has no room for the end, or there is no memory, it is sent at a later tick. */
+static void put_end(struct prof *p)
+{
+	p->sent.end_breaks = p->output.breaks;
+	p->sent.end_due = emit_end(p->output.emit, p->end) != 0;
+}
+
+/* Sends what was lost, the figures and the end of the stream; again, if that may have been lost. */
 static void send_end(struct prof *p)
 {
 	/* Without a receiver the losses wait for the next one. */
@@ -265,8 +271,7 @@ static void send_end(struct prof *p)
 		losses_send(&p->losses);
 	figures_send(p);
 	testimony_tell(&p->testimony, &p->losses, figures_taken(p), true);
-	p->sent.end_breaks = p->output.breaks;
-	output_emitted(&p->output, emit_end(p->output.emit, p->end));
+	put_end(p);
 }
 
 /* Everything was drained, or the time is over. */
@@ -282,6 +287,16 @@ static void conclude(struct prof *p)
 	 * launcher says otherwise. */
 	if (!p->output.bus || (!p->output.has_peer && p->options.deploy.life_fd < 0))
 		p->exit_now = true;
+}
+
+static void finish_sending(struct prof *p)
+{
+	if (!p->output.has_peer)
+		return;
+	if (p->sent.end_breaks != p->output.breaks)
+		send_end(p);
+	else if (p->sent.end_due)
+		put_end(p);
 }
 
 /* How long prof-deltas and prof-symd rest. */
@@ -457,9 +472,8 @@ static void on_timer(struct prof *p)
 	if (!p->testimony.told ||
 	    (p->phase == PROF_FINISHING && is_due(p, &p->sent.testimony_ns, FIGURES_NS, now)))
 		testimony_repeat(&p->testimony);
-	if (p->phase == PROF_FINISHING && p->output.has_peer &&
-	    p->sent.end_breaks != p->output.breaks)
-		send_end(p);
+	if (p->phase == PROF_FINISHING)
+		finish_sending(p);
 	if (p->phase != PROF_SAMPLING)
 		return;
 	if (is_due(p, &p->sent.figures_ns, FIGURES_NS, now)) {

@@ -81,6 +81,7 @@ struct hurry {
 struct sent {
 	uint64_t figures_ns, clock_ns, flushed_ns, testimony_ns;
 	uint64_t end_breaks; /* the output's, when the end of the stream was sent */
+	bool end_due;	     /* it could not be sent */
 };
 
 struct prof {

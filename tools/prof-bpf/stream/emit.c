@@ -618,10 +618,12 @@ int emit_clock(struct emit *e)
 int emit_end(struct emit *e, enum end_reason reason)
 {
 	struct msg m = {.id = MSG_END, .end = { .reason = reason, .time_ns = clock_mono_ns() } };
-	int r = put(e, &m);
+	const int r = put(e, &m);
 
+	if (r)
+		return r;
 	e->ended = true;
-	return r ? r : stream_flush(&e->out);
+	return stream_flush(&e->out);
 }
 
 size_t emit_packed(const struct emit *e)
