@@ -290,6 +290,7 @@ def test_a_dump_has_the_same_names(program, tmp_path):
                     break
                 of = int(children[0])
             names = dumped(of)
+        assert "main" in names, (how, names)
         called = names[:names.index("main")]
         if how in NAMED:
             assert called in (["jit_leaf", "jit_outer(int)"], ["jit_outer(int)"]), (how, names)
