@@ -283,6 +283,9 @@ static void conclude(struct prof *p)
 	enter(p, PROF_FINISHING);
 	p->samples.ended = true;
 	send_end(p);
+	if (p->sent.end_due && !p->output.bus)
+		log_warning("the recording has no end: out of memory; it is usable, but called cut "
+			    "short; leave prof-bpf more memory");
 	/* Nobody is there to take the end. With a launcher, another prof-symd may come until the
 	 * launcher says otherwise. */
 	if (!p->output.bus || (!p->output.has_peer && p->options.deploy.life_fd < 0))
