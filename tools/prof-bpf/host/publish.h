@@ -23,7 +23,8 @@ void publish_all(struct host *h, uint64_t now_ns);
 
 /* The mappings of a process as the tables take them, even if it has just ended. They are those of
  * time_ns, without places where another file was then. *ret: borrowed until the next call.
- * *ret_whole: none of its files is still being opened. Returns their number, or -ENOMEM. */
+ * *ret_whole: none of its files is still being opened. Returns their number; -EAGAIN: the owner has
+ * used up its part of the time (turns.h); -ENOMEM. */
 ssize_t host_mappings(struct host *h, struct host_process *p, uint64_t time_ns,
 		      const struct tables_mapping **ret, bool *ret_whole);
 
