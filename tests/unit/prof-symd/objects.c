@@ -325,6 +325,28 @@ Test(objects, one_with_a_key_is_not_waited_for_if_its_memory_may_not_be_read)
 	}
 }
 
+Test(objects, none_is_requested_or_waited_for_if_no_memory_may_be_read)
+{
+	const struct runtime_build v8 = { .known = true, .config.runtime = RUNTIME_V8 };
+	struct bench *b = bench_new();
+	const uint64_t key = v8_key(80), mark = v8_check(80) << RUNTIME_CHECK_SHIFT;
+
+	objects_forbid(b->o, true);
+	objects_want(b->o, &b->k->build, P, PID, b->k->objects[0].address, mark_of(b, 0), SECOND);
+	cr_expect_eq(look(b, 1, false, SECOND), OBJECTS_UNNAMED);
+	cr_expect(is_called(b, "[python: memory not read]"));
+	cr_expect_eq(objects_lookup(b->o, &v8, P, PID, key, mark, false, SECOND, &b->names),
+		     OBJECTS_UNNAMED);
+	cr_expect(is_called(b, "[v8: memory not read]"));
+	cr_expect_eq(settle(b, 2 * SECOND), 0);
+	cr_expect_eq(objects_deadline(b->o), 0);
+	cr_expect_eq(objects_counts(b->o).refused, 2);
+
+	objects_forbid(b->o, false);
+	cr_expect_eq(look(b, 1, false, SECOND), OBJECTS_LATER);
+	bench_free(b);
+}
+
 Test(objects, one_that_is_freed_has_the_name_but_not_the_lines_of_what_was_taken)
 {
 	struct bench *b = bench_new();

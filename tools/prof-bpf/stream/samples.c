@@ -327,10 +327,10 @@ static void on_object(struct samples *p, const struct sample *s)
 	struct record_object keep;
 	struct msg_object m;
 
-	if (!record_object(s, &keep, &m) || host_sample(p->host, s, &ref))
+	if (p->without_objects || !record_object(s, &keep, &m) || host_sample(p->host, s, &ref))
 		return;
 	/* Empty: so prof-symd need not wait for it. */
-	if (p->without_objects || !memory_may_take(ref.process) ||
+	if (!memory_may_take(ref.process) ||
 	    parser_deaths_refuse_process(p->deaths, ref.process->id)) {
 		m.bytes.len = 0;
 		m.addresses.len = m.lengths.len = 0;

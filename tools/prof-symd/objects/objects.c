@@ -46,6 +46,11 @@ void objects_owners(struct objects *o, uint64_t (*owner_of)(void *ctx, uint64_t 
 	o->owner_ctx = ctx;
 }
 
+void objects_forbid(struct objects *o, bool forbid)
+{
+	o->forbidden = forbid;
+}
+
 void objects_budget(struct objects *o, size_t bytes)
 {
 	o->budget = bytes;
@@ -728,8 +733,9 @@ void objects_want(struct objects *o, const struct runtime_build *b, uint64_t pro
 {
 	uint32_t i;
 
-	get_object(o, b, process, pid, address, mark >> RUNTIME_CHECK_SHIFT,
-		   OBJECTS_READING - OBJECTS_RESERVED, now_ns, &i);
+	if (!o->forbidden)
+		get_object(o, b, process, pid, address, mark >> RUNTIME_CHECK_SHIFT,
+			   OBJECTS_READING - OBJECTS_RESERVED, now_ns, &i);
 }
 
 static void say(struct names *ret, const struct runtime_build *b, const char *what)
@@ -749,10 +755,16 @@ int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t pr
 {
 	struct object *e;
 	uint32_t i;
-	int r = get_object(o, b, process, pid, address, mark >> RUNTIME_CHECK_SHIFT,
-			   OBJECTS_READING, now_ns, &i);
+	int r;
 
 	names_reset(ret);
+	if (o->forbidden) {
+		o->counts.refused++;
+		say(ret, b, "memory not read");
+		return OBJECTS_UNNAMED;
+	}
+	r = get_object(o, b, process, pid, address, mark >> RUNTIME_CHECK_SHIFT, OBJECTS_READING,
+		       now_ns, &i);
 	if (r == -ENOMEM)
 		return r;
 	if (r == -EBUSY && !give_up)

@@ -53,6 +53,8 @@ int objects_new(int (*ask)(void *, const struct objects_request *), void *ctx,
 /* From now on, objects are charged to the owners of their processes. Without it they have one. */
 void objects_owners(struct objects *o, uint64_t (*owner_of)(void *ctx, uint64_t process),
 		    void *ctx);
+/* Whether no memory may be read. Then no object has a name, and none is requested. */
+void objects_forbid(struct objects *o, bool forbid);
 /* Sets the bytes of named objects, instead of OBJECTS_BUDGET. Objects being read may take twice as
  * much in addition. */
 void objects_budget(struct objects *o, size_t bytes);

@@ -90,6 +90,7 @@ struct objects {
 	void *owner_ctx;
 	struct room room; /* in bytes */
 	struct room places_reading, places_asked, places_known, places_taken;
+	bool forbidden; /* to read memory */
 	struct objects_counts counts;
 	uint64_t addresses[OBJECTS_PIECES], lengths[OBJECTS_PIECES];
 };

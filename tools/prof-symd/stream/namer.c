@@ -423,6 +423,8 @@ int namer_take(struct namer *n, const struct msg *m, uint64_t now_ns)
 		hello.hello.kind = STREAM_NAMED;
 		n->begun = true;
 		n->epoch_ns = now_ns;
+		if (n->objects)
+			objects_forbid(n->objects, m->hello.no_memory);
 		return stream_put(n->out, &hello);
 	case MSG_PROCESS:
 		return definitions_process(&n->defs, &m->process);
