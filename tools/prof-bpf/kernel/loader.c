@@ -2,18 +2,17 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/btf.h>
 #include <linux/perf_event.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include "bpf/reasons.h"
 #include "bpf/tables.h"
@@ -22,6 +21,7 @@
 #include "common/cell/targets.h"
 #include "common/walk/tables.h"
 #include "sample.skel.h"
+#include "tools/prof-bpf/kernel/kernel_types.h"
 #include "tools/prof-bpf/kernel/loader.h"
 #include "tools/prof-bpf/kernel/record.h"
 #include "tools/prof-bpf/kernel/late_loader.h"
@@ -33,8 +33,7 @@
 #define DEFERRED_MEAN (40u << 10) /* bytes; on most hosts one sample in ten is large */
 #define RING_BYTES_PER_SAMPLE 512 /* bytes of a sample on most hosts: 50 frames */
 #define RING_SECONDS 1
-#define DRAIN_LATE_MS 50	     /* the loop may be late by this */
-#define KERNEL_NAMES_MAX (64u << 20) /* bytes of the names in its type information */
+#define DRAIN_LATE_MS 50 /* the loop may be late by this */
 #define PROCESSES_MIN 4096u
 #define PROCESSES_SPARE 4 /* times the number of processes at the start */
 
@@ -270,44 +269,26 @@ static int attach(struct loader *l, unsigned cpu)
 	return ioctl(l->events[cpu], PERF_EVENT_IOC_SET_BPF, program) < 0 ? -errno : 0;
 }
 
-/* Whether the kernel's type information may have a name. Most of it need not be read for that. */
-static bool may_have_name(const char *name)
+/* Opens the programs. libbpf gets only those of the kernel's types that they need, in a file of our
+ * own, which has to be there until they are loaded. *ret_types: the file; -1: the kernel's types
+ * were not found, which libbpf will say. -errno. */
+static int open_programs(struct loader *l, int *ret_types)
 {
-	const int fd = open("/sys/kernel/btf/vmlinux", O_RDONLY | O_CLOEXEC);
-	struct btf_header h;
-	bool may = true;
+	LIBBPF_OPTS(bpf_object_open_opts, options);
+	struct buf all = { 0 };
+	char path[32];
+	int r = kernel_types_read(&all), types = r ? -1 : memfd_create("types", MFD_CLOEXEC);
 
-	if (fd < 0)
-		return true;
-	if (pread(fd, &h, sizeof(h), 0) == sizeof(h) && h.str_len < KERNEL_NAMES_MAX) {
-		char *names = malloc(h.str_len);
-		const ssize_t n = names ? pread(fd, names, h.str_len, h.hdr_len + (off_t)h.str_off)
-					: -1;
-
-		if (n == (ssize_t)h.str_len)
-			may = memmem(names, h.str_len, name, strlen(name) + 1) != NULL;
-		free(names);
-	}
-	close(fd);
-	return may;
-}
-
-/* The offset of a member in a struct of the kernel, in bytes; 0 if there is none. */
-static uint32_t member_offset(const char *type, const char *member)
-{
-	struct btf *btf = may_have_name(type) ? btf__load_vmlinux_btf() : NULL;
-	const int id = btf ? btf__find_by_name_kind(btf, type, BTF_KIND_STRUCT) : -ENOENT;
-	const struct btf_type *t = id >= 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
-	uint32_t offset = 0;
-
-	for (uint32_t i = 0; t && i < btf_vlen(t); i++) {
-		const char *name = btf__name_by_offset(btf, btf_members(t)[i].name_off);
-
-		if (name && strcmp(name, member) == 0)
-			offset = btf_member_bit_offset(t, i) / 8;
-	}
-	btf__free(btf);
-	return offset;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", types);
+	if (types >= 0)
+		options.btf_custom_path = path;
+	l->skel = sample_bpf__open_opts(&options);
+	r = l->skel ? 0 : -errno;
+	if (!r && types >= 0)
+		r = kernel_types_write(types, buf_span(&all), bpf_object__btf(l->skel->obj));
+	buf_done(&all);
+	*ret_types = types;
+	return r;
 }
 
 /* Attaches a program that follows the host. -errno. */
@@ -407,53 +388,92 @@ static uint32_t viewer_pid_ns(void)
 		       : 0;
 }
 
-int loader_load(struct loader *l)
+/* Sizes of maps. -errno. */
+static int size_maps(struct loader *l)
 {
-	uint64_t ring = RING_MIN,
+	uint64_t ring = RING_MIN, deferred = DEFERRED_RING_MIN,
 		 wanted = (uint64_t)l->config.hz * l->cpus * RING_BYTES_PER_SAMPLE * RING_SECONDS;
 
-	libbpf_set_print(keep_trouble);
-	trouble[0] = '\0';
-	l->skel = sample_bpf__open();
-	if (!l->skel)
-		return -errno;
 	while (ring < wanted && ring * 2 <= l->config.ring_max)
 		ring *= 2;
-	int r = bpf_map__set_max_entries(l->skel->maps.ring, (uint32_t)ring);
-	if (r < 0)
-		return r;
 	/* All samples between two turns of the loop may be deferred. If the ring cannot hold as
 	 * many, new processes wake the loop more often. */
-	uint64_t deferred = DEFERRED_RING_MIN;
 	wanted = (uint64_t)l->config.hz * l->cpus * (l->config.drain_ms + DRAIN_LATE_MS) / 1000 *
 		 DEFERRED_MEAN;
 	while (deferred < wanted && deferred * 2 <= l->config.ring_max)
 		deferred *= 2;
-	r = bpf_map__set_max_entries(l->skel->maps.deferred_ring, (uint32_t)deferred);
-	if (r < 0)
-		return r;
-	r = bpf_map__set_max_entries(l->skel->maps.processes, process_room());
-	if (r < 0)
-		return r;
-	r = bpf_map__set_max_entries(l->skel->maps.fetched, l->cpus);
-	if (r < 0)
-		return r;
+
+	const struct {
+		struct bpf_map *map;
+		uint32_t entries;
+	} sizes[] = {
+		{ l->skel->maps.ring, (uint32_t)ring },
+		{ l->skel->maps.deferred_ring, (uint32_t)deferred },
+		{ l->skel->maps.processes, process_room() },
+		{ l->skel->maps.fetched, l->cpus },
+	};
+	int r = 0;
+
+	for (size_t i = 0; !r && i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		r = bpf_map__set_max_entries(sizes[i].map, sizes[i].entries);
+	return r;
+}
+
+/* What is constant for the programs. -errno. */
+static int set_constants(struct loader *l)
+{
 	l->skel->rodata->only_selected = l->config.only_selected;
 	l->skel->rodata->follow_forks = l->config.follow_forks;
 	l->skel->rodata->viewer_pid_ns = viewer_pid_ns();
-	r = choose_targets(l);
-	if (r)
-		return r;
-	l->skel->rodata->exec_state_dumpable = member_offset("task_exec_state", "dumpable");
 	l->skel->rodata->signal_state = signal_state();
 	l->skel->rodata->have_task_pt_regs =
 		libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, BPF_FUNC_task_pt_regs, NULL) == 1;
+	return choose_targets(l);
+}
+
+/* Opens and loads the programs. -errno. */
+static int load_programs(struct loader *l)
+{
+	int types = -1, r;
+
+	libbpf_set_print(keep_trouble);
 	trouble[0] = '\0';
-	r = sample_bpf__load(l->skel);
-	if (r < 0)
-		return r;
-	r = runtimes_new(l->skel->obj, &l->runtimes);
-	if (r < 0)
+	r = open_programs(l, &types);
+	if (!r)
+		r = size_maps(l);
+	if (!r)
+		r = set_constants(l);
+	if (!r) {
+		trouble[0] = '\0';
+		r = sample_bpf__load(l->skel);
+	}
+	if (types >= 0)
+		close(types);
+	return r;
+}
+
+/* Attaches the programs to what they follow and to the events. -errno. */
+static int attach_programs(struct loader *l)
+{
+	int r = hook(l->skel->progs.on_exec, &l->skel->links.on_exec);
+
+	if (!r)
+		r = hook(l->skel->progs.on_fork, &l->skel->links.on_fork);
+	if (!r)
+		r = find_targets(l);
+	for (unsigned i = 0; !r && i < l->cpus; i++)
+		r = l->events[i] >= 0 ? attach(l, i) : 0;
+	return r;
+}
+
+int loader_load(struct loader *l)
+{
+	struct bpf_map *m;
+	int r = load_programs(l);
+
+	if (!r)
+		r = runtimes_new(l->skel->obj, &l->runtimes);
+	if (r)
 		return r;
 	l->ring = ring_buffer__new(bpf_map__fd(l->skel->maps.ring), on_record, l, NULL);
 	if (!l->ring)
@@ -462,26 +482,10 @@ int loader_load(struct loader *l)
 					    l, NULL);
 	if (!l->deferred_ring)
 		return -errno;
-
-	struct bpf_map *m;
 	bpf_object__for_each_map(m, l->skel->obj)
 		l->map_bytes += map_memory(bpf_map__fd(m));
 	r = fill_targets(l);
-	/* From now on they keep the tables up to date. */
-	if (!r)
-		r = hook(l->skel->progs.on_exec, &l->skel->links.on_exec);
-	if (!r)
-		r = hook(l->skel->progs.on_fork, &l->skel->links.on_fork);
-	if (!r)
-		r = find_targets(l);
-	if (r)
-		return r;
-	for (unsigned i = 0; i < l->cpus; i++) {
-		r = l->events[i] >= 0 ? attach(l, i) : 0;
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	return r ? r : attach_programs(l);
 }
 
 int loader_start_late(struct loader *l)
