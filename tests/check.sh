@@ -9,8 +9,8 @@
 #   tests/check.sh rest    those that are marked `all`, and unit tests and replays of build/release
 #
 # First come most of the whole-tool tests, several at a time. Beside them are those that only wait
-# (`waits`). The sanitizers' tree is built with the cpu time that they all leave; then its unit
-# tests and replays run. The tests that run a program of that tree come next (`asan`). The tests
+# (`waits`). The sanitizers' tree is built with the cpu time that they leave; then its unit tests
+# and replays run. The seconds are those since the start. The tests that run a program of that tree come next (`asan`). The tests
 # that are marked `alone` follow, one by one, and then the emulated kernels. These are so slow that
 # beside other work they miss the tools' own deadlines.
 set -u
@@ -32,7 +32,7 @@ lane() {
 	shift
 	PROFPIPE_DURATIONS=$durations timeout 3600 /usr/bin/python3 -m pytest -q -rA --tb=short \
 		"$@" tests/e2e >"$said/$name.log" 2>&1
-	echo "$name: $(tail -n 1 "$said/$name.log")"
+	echo "$name, $SECONDS s: $(tail -n 1 "$said/$name.log")"
 }
 
 # NAME: adds up what a lane ran. A test that was skipped did not pass.
@@ -49,7 +49,7 @@ count() {
 # TREE TARGET [ARGUMENT...]: builds and runs unit tests and replays of a tree.
 units() {
 	make -k "${@:2}" >"$said/units-$1.log" 2>&1
-	echo "units of build/$1: $(grep -c ' of \| inputs$' "$said/units-$1.log") programs"
+	echo "units of build/$1, $SECONDS s: $(grep -c ' of \| inputs$' "$said/units-$1.log") programs"
 }
 
 # `make lint`, which counts as one test. It asks git for the files, whoever they belong to. Sources
@@ -65,7 +65,7 @@ lint() {
 	else
 		echo "0 1" >"$said/lint"
 	fi
-	echo "lint: $(tail -n 1 "$said/lint.log")"
+	echo "lint, $SECONDS s: $(tail -n 1 "$said/lint.log")"
 }
 
 # TREE SOURCE...: adds up its unit tests and replays, each of which has to have left its figures.
@@ -99,7 +99,8 @@ report() {
 
 # The sanitizers' tree, and what runs in both.
 sanitized() {
-	chrt -i 0 make -k SAN=asan sanitized >$said/asan.log 2>&1
+	nice make -k SAN=asan sanitized >"$said/build-asan.log" 2>&1
+	echo "build/asan is built, $SECONDS s"
 	units asan units SAN=asan -j"$workers"
 	units release bare-units -j"$workers"
 }
