@@ -6,7 +6,7 @@
 #include "common/base/buf.h"
 #include "common/status/status.h"
 
-/* Appends lines; names are escaped. Errors of buf_append. */
+/* Appends lines of text with all names escaped. Errors of buf_append. */
 int figures_print(struct buf *b, const struct status *st);
 
 #endif

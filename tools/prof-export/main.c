@@ -32,14 +32,16 @@
 #define STATUS_NS 250000000u
 #define HELD_US 500000 /* between two status words while a write waits */
 #define POLL_MS 2000   /* the stream brings a message every second */
-/* To wait for prof-bpf's first word, which it repeats until one was taken, and each second. */
+/* How long to wait for the first report of prof-bpf, the witness. prof-bpf sends it every second,
+ * and more often until prof-export has received one. */
 #define WITNESS_MS 1500
-#define WITNESS_LATE_MS 3000 /* the same of a prof-bpf that has told our predecessor */
+/* For a prof-bpf that has already reported to an earlier prof-export. */
+#define WITNESS_LATE_MS 3000
 #define WITNESS_STEP_MS 50
 #define CHUNK (256u << 10)
 #define JOURNAL_TIMES 4 /* the journal's maximum size, in maximum sizes of the model */
 #define MEMORY_MIB 256
-#define THREADS 16 /* nng's */
+#define THREADS 16 /* threads that nng starts */
 #define MAX_FILES 64
 
 static struct session session;
@@ -69,7 +71,7 @@ static void refresh_status(bool with_top)
 
 #define OWNERS_SAID 16
 
-/* Names those whose stacks did not fit. */
+/* Warns about the owners whose stacks did not fit into the model. */
 static void say_folded(const struct options *o)
 {
 	const struct share *w;
@@ -89,7 +91,8 @@ static void say_folded(const struct options *o)
 	}
 }
 
-/* Writes the output. verdict: session_feed's last; what: the stream's name. An exit status. */
+/* Writes the output and returns an exit status. verdict: the last result of session_feed; what: the
+ * stream's name in messages. */
 static int finish(const struct options *o, int verdict, const char *what, const char *output)
 {
 	if (!session.begun) {
@@ -109,7 +112,8 @@ static int finish(const struct options *o, int verdict, const char *what, const 
 							 : "empty");
 		return EXITS_FAILED;
 	}
-	/* A failed output keeps its error; without memory the session still writes what it has. */
+	/* If the output has failed, it keeps its error. If memory ran out, the session still writes
+	 * what it has. */
 	if (verdict == STREAM_MALFORMED || verdict == STREAM_SCHEMA)
 		model_lose(session.model, LOST_MALFORMED, 1);
 	model_missing(session.model, stream_missing(&session.in));
@@ -164,14 +168,14 @@ static void catch_signals(void)
 {
 	struct sigaction a = { .sa_handler = on_signal };
 
-	/* Ctrl-C reaches the whole pipeline: the sender ends, and so does our stream. A second one
-	 * ends prof-export, which writes what it has. */
+	/* Ctrl-C signals all tools of the pipeline. The sender ends on it, and so the stream ends.
+	 * A second Ctrl-C ends the wait for the stream, and prof-export writes what it has. */
 	sigaction(SIGINT, &a, NULL);
 	sigaction(SIGTERM, &a, NULL);
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* Opens the output, and leaves its folder to the keeper. Logs an error. */
+/* Opens the output, and has the keeper hold its folder. Logs an error. */
 static int open_output(struct outfile *f, const struct options *o)
 {
 	const struct outfile_how how = { .mode = o->mode,
@@ -199,7 +203,8 @@ static int open_output(struct outfile *f, const struct options *o)
 	return EXITS_FAILED;
 }
 
-/* Gives the file its name, unless it was not written. False: an error, logged. */
+/* Gives the file its final name if it was written. Returns false after an error, which is
+ * logged. */
 static bool close_output(struct outfile *f, bool whole)
 {
 	int r = 0;
@@ -300,17 +305,17 @@ struct receiver {
 	const struct deploy *deploy;
 	struct bus *bus;
 	struct journal journal;
-	struct deploy_word word; /* the launcher's latest */
-	bool told;		 /* the session does not know this word yet */
-	bool there, last;	 /* prof-symd is connected; no other one follows */
+	struct deploy_word word; /* the launcher's latest facts about the run */
+	bool told;		 /* the session has not received these facts yet */
+	bool there, last;	 /* prof-symd is connected; no other prof-symd will follow */
 	bool deaf;		 /* prof-symd was dropped: ignore its leftovers */
-	struct datagram witness; /* what prof-bpf says */
-	unsigned peers;		 /* prof-symds that came */
-	unsigned rests;		 /* pauses in a row for lack of memory */
+	struct datagram witness; /* receives the reports of prof-bpf */
+	unsigned peers;		 /* how many prof-symds have connected so far */
+	unsigned rests;		 /* consecutive pauses for lack of memory */
 	uint64_t told_ns;
 };
 
-/* Reads the launcher's words. Returns its latest wish. */
+/* Reads the launcher's messages and returns its latest wish. */
 static enum wish read_life(struct receiver *r)
 {
 	struct pollfd p = { .fd = r->deploy->life_fd, .events = POLLIN };
@@ -329,8 +334,8 @@ static enum wish read_life(struct receiver *r)
 	return r->word.last ? WISH_FINISH : WISH_NONE;
 }
 
-/* Passes the launcher's facts on before newer messages of the stream: a recording must get them
- * before its end. */
+/* Passes the launcher's facts to the session before newer messages of the stream: a recording must
+ * contain them before its end. */
 static void pass_on(struct receiver *r)
 {
 	const struct deploy_word *w = &r->word;
@@ -357,7 +362,7 @@ static void pass_on(struct receiver *r)
 		}
 }
 
-/* Takes prof-bpf's words. */
+/* Takes the waiting reports of prof-bpf. */
 static void hear(struct receiver *r)
 {
 	struct witness_word word;
@@ -368,7 +373,7 @@ static void hear(struct receiver *r)
 	}
 }
 
-/* The first word has the key, without which samples cannot be compared. */
+/* The first report contains the key, without which samples cannot be compared. */
 static void await_witness(struct receiver *r, int ms)
 {
 	const uint64_t until = clock_mono_ns() + (uint64_t)ms * 1000000u;
@@ -383,8 +388,8 @@ static void await_witness(struct receiver *r, int ms)
 	}
 }
 
-/* prof-bpf says that it ends before it ends the stream, and again and again until it is told to
- * leave. If it does not, somebody else ended the stream. */
+/* prof-bpf reports its end before it ends the stream, and repeats this until the launcher tells it
+ * to exit. If no such report comes, another process ended the stream. */
 static void await_final_word(struct receiver *r)
 {
 	const uint64_t until = clock_mono_ns() + WITNESS_LATE_MS * 1000000ull;
@@ -414,7 +419,7 @@ static void tell(void *ctx)
 	r->told_ns = now;
 }
 
-/* A write waits for a slow reader. The launcher's end stops the wait. */
+/* Called while a write waits for a slow reader. If the launcher is gone, the write is given up. */
 static int on_held(void *ctx)
 {
 	struct receiver *r = ctx;
@@ -430,9 +435,10 @@ static void on_alarm(int number)
 	(void)number;
 }
 
-/* The reader of a pipe or a terminal may be slow. A timer interrupts each write that waits for it,
- * so that the launcher hears that prof-export lives. nng's threads inherit the blocked signal; only
- * begin_watching unblocks it. The list of system calls has no timers, so this comes before it. */
+/* The reader of a pipe or terminal may be slow. A timer interrupts each write that waits for it, so
+ * that prof-export can send status words meanwhile. Threads of nng inherit the blocked signal; only
+ * begin_watching unblocks it, in the main thread. seccomp allows no timers, so this is called
+ * before the filter is installed. */
 static void set_watch(int fd)
 {
 	const struct itimerval often = { .it_interval.tv_usec = HELD_US,
@@ -460,7 +466,8 @@ static void begin_watching(struct receiver *r)
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
-/* Turns to the next output, if it is time. One that cannot be written costs no later one. */
+/* Switches to the next output if it is due. If the former output cannot be written, only that
+ * output is lost. */
 static void turn(struct receiver *r, const struct buf *message)
 {
 	if (!turnover_due(&turnover, &session, buf_span(message)))
@@ -471,8 +478,8 @@ static void turn(struct receiver *r, const struct buf *message)
 		output_say("an output", e);
 }
 
-/* If a sender breaks the rules, or has lost its own sender, only its rest is lost: the next one
- * continues the session. */
+/* If a sender breaks the rules or loses its own sender, only the rest of its data is lost. The next
+ * sender continues the session. */
 static int take_message(struct receiver *r, const struct buf *message)
 {
 	const int e = journal_feed(&r->journal, &session, buf_span(message));
@@ -495,7 +502,7 @@ static int take_messages(struct receiver *r, struct buf *message)
 	while (e == STREAM_AGAIN) {
 		const int event = bus_recv(r->bus, message);
 
-		/* The message waits in the bus, and its sender waits too. */
+		/* Leave the message in the bus. Its sender then waits too. */
 		if (output_rest(&session.output, event, &r->rests))
 			break;
 		if (event < 0)
@@ -517,7 +524,8 @@ static int take_messages(struct receiver *r, struct buf *message)
 				break;
 			continue;
 		}
-		/* If this message is the end, the launcher's earlier words must come before it. */
+		/* If this message is the end, the session must get the launcher's earlier facts
+		 * first. */
 		(void)read_life(r);
 		pass_on(r);
 		if (session.begun || model_has_witness(session.model))
@@ -533,8 +541,8 @@ static int take_messages(struct receiver *r, struct buf *message)
 	return e;
 }
 
-/* Receives until the stream ends, the last prof-symd leaves, SIGTERM comes, or the launcher leaves.
- * session_feed's verdict, or -ECANCELED. */
+/* Receives until the stream ends, the last prof-symd leaves, SIGTERM arrives, or the launcher is
+ * gone. Returns the result of session_feed, or -ECANCELED if the launcher is gone. */
 static int receive(struct receiver *r)
 {
 	const struct deploy *d = r->deploy;
@@ -574,7 +582,8 @@ static int receive(struct receiver *r)
 			e = late ? late : e;
 			sending_time(&sending, clock_mono_ns());
 		}
-		/* The wish excludes only peers that come later, so `last` waits for this round. */
+		/* WISH_FINISH excludes only later peers, so messages that are waiting now are still
+		 * taken. */
 		r->last |= wish == WISH_FINISH;
 		tell(r);
 	}
@@ -594,8 +603,8 @@ static int run_deployed(struct options *o)
 	    deploy_check_fd("journal-fd", o->journal_fd) || deploy_check_fd("next-fd", o->next_fd))
 		return EXITS_FAILED;
 	if (o->journal_fd >= 0) {
-		/* Replay writes the predecessor's output again. The launcher starts a second
-		 * prof-export only if the output can be written from its beginning. */
+		/* The replay of the journal writes the output again from its beginning. The
+		 * launcher restarts prof-export only if that is possible. */
 		if (!(fcntl(o->output_fd, F_GETFL) & O_APPEND))
 			(void)lseek(o->output_fd, 0, SEEK_SET);
 	}
@@ -603,13 +612,13 @@ static int run_deployed(struct options *o)
 	turnover.output = o->output_fd;
 	turnover.journal = o->journal_fd;
 	turnover.file = o->file;
-	/* Ctrl-C in the terminal is for the launcher. */
+	/* The launcher handles Ctrl-C of the terminal. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
 	set_watch(o->output_fd);
 	deploy_budget(&o->deploy, &b);
-	/* At the end, when the output is written, prof-export may use the memory of the tools that
-	 * are done. */
+	/* While it writes the output at the end, prof-export may use the memory of the tools that
+	 * have exited. */
 	const uint64_t at_end = b.export + b.bpf + b.deltas;
 
 	sandbox.max_data = budget_fence(numbers_larger(b.export_most, at_end), THREADS);
@@ -655,10 +664,10 @@ static int run_deployed(struct options *o)
 	begin_watching(&receiver);
 	r = receive(&receiver);
 	await_final_word(&receiver);
-	/* prof-symd waits for this close. */
+	/* prof-symd waits until prof-export closes the bus. */
 	bus_free(bus);
 	hear(&receiver);
-	/* Takes the words of a launcher that ended everything at once. */
+	/* The launcher may have sent its last facts and closed the pipe in one step. */
 	if (r != -ECANCELED) {
 		(void)read_life(&receiver);
 		pass_on(&receiver);

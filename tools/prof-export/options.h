@@ -12,13 +12,13 @@ struct options {
 	struct deploy deploy;
 	struct session_options session;
 	bool format_given, stats;
-	unsigned mode;	    /* of a new output */
+	unsigned mode;	    /* mode of a new output file */
 	const char *output; /* NULL: standard output */
-	int output_fd;	    /* -1: none, or by hand */
+	int output_fd;	    /* -1: none, or run by hand */
 	int journal_fd;	    /* -1: none */
-	int next_fd;	    /* -1: no output follows */
+	int next_fd;	    /* -1: no other output follows */
 	uint64_t file;	    /* the number of the output */
-	bool send;	    /* to prof-send, too */
+	bool send;	    /* also send to prof-send */
 };
 
 /* A part of main (exits.h). *o holds the defaults. */

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 struct head {
-	uint16_t key, value; /* bytes of what follows */
+	uint16_t key, value; /* lengths of the key and the value that follow */
 };
 
 bool attributes_next(struct span *rest, struct str *ret_key, struct str *ret_value)
@@ -20,7 +20,8 @@ bool attributes_next(struct span *rest, struct str *ret_key, struct str *ret_val
 	return true;
 }
 
-/* The attribute of this key: its first byte, and how many it has. False: there is none. */
+/* Finds the attribute with this key: the offset of its first byte and its length. Returns false if
+ * there is none. */
 static bool find(const struct attributes *a, struct str wanted, size_t *ret_at, size_t *ret_len)
 {
 	struct span rest = attributes_all(a);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The attributes of a process: texts by key, in the order in which they came first. They are one
- * piece of memory, which is freed when the process ends, because no two processes need have the
- * same.
+ * The attributes of a process: pairs of a key and a text, in the order of their first appearance.
+ * Each process has a block of memory of its own, which is freed when it ends: attributes of
+ * different processes are seldom equal.
  */
 #ifndef PROF_EXPORT_MODEL_ATTRIBUTES_H
 #define PROF_EXPORT_MODEL_ATTRIBUTES_H
@@ -17,17 +17,17 @@ struct attributes {
 	ARRAY(uint8_t) bytes;
 };
 
-/* Sets the text of a key, of at most 65,535 bytes each; an empty one removes it. 0, or -ENOBUFS at
- * either ceiling. */
+/* Sets the text of a key. Key and text have at most 65,535 bytes each; an empty text removes the
+ * key. Returns 0, or -ENOBUFS at either ceiling. */
 int attributes_set(struct attributes *a, struct pool *p, struct str key, struct str value);
 void attributes_done(struct attributes *a, struct pool *p);
 
-/* All of them, for attributes_next. Borrowed until the next attributes_set. */
+/* Returns all attributes, for attributes_next. Borrowed until the next attributes_set. */
 static inline struct span attributes_all(const struct attributes *a)
 {
 	return (struct span){ .data = a->bytes.data, .len = a->bytes.len };
 }
-/* Takes the next one off the front. False: none is left. */
+/* Removes the first attribute from *rest and returns it. Returns false if none is left. */
 bool attributes_next(struct span *rest, struct str *ret_key, struct str *ret_value);
 
 #endif

@@ -9,7 +9,7 @@ void blames_add(uint32_t counts[static STATUS_REASONS], uint64_t reason, uint64_
 		counts[reason] = UINT32_MAX;
 }
 
-/* Puts it into its place, and drops the last one. */
+/* Inserts the entry in sorted order and drops the last one. */
 static void insert(struct status_blame ret[static STATUS_BLAMES], const struct status_blame *b)
 {
 	unsigned i = STATUS_BLAMES;

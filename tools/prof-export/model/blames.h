@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many samples of each owner were truncated or lost, by reason: so that a profile shows who
- * pays for what was scarce (docs/fairness.md). */
+/* Blames: the truncated and lost samples of each owner, by reason. They show whose samples were
+ * lost when memory or time was scarce (docs/fairness.md). */
 #ifndef PROF_EXPORT_MODEL_BLAMES_H
 #define PROF_EXPORT_MODEL_BLAMES_H
 
@@ -8,7 +8,7 @@
 #include "common/status/status.h"
 #include "tools/prof-export/model/shares.h"
 
-/* By the places of struct shares. */
+/* Indexed like struct shares. */
 struct blames {
 	uint32_t truncated[SHARES_OWNERS + 1][STATUS_REASONS]; /* by enum walk_reason */
 	uint32_t lost[SHARES_OWNERS + 1][STATUS_REASONS];      /* by enum lost_reason */
@@ -16,7 +16,7 @@ struct blames {
 
 /* Adds `samples`, up to UINT32_MAX. reason: below STATUS_REASONS. */
 void blames_add(uint32_t counts[static STATUS_REASONS], uint64_t reason, uint64_t samples);
-/* The largest counts, largest first; the rest of ret is zero. */
+/* Fills ret with the largest counts in descending order; unused entries are zero. */
 void blames_most(const struct blames *b, const struct shares *s,
 		 struct status_blame ret[static STATUS_BLAMES]);
 

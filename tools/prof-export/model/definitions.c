@@ -90,7 +90,7 @@ struct str definitions_hex(char hex[static DEFINITIONS_HEX], struct span bytes)
 	return (struct str){ .data = hex, .len = (uint32_t)(2 * n) };
 }
 
-/* Interns what backends need to name the file's functions. */
+/* Interns the ids by which backends find the names of the file's functions. */
 static int intern_identity(struct definitions *d, const struct msg_file *msg, struct model_file *f)
 {
 	const struct str segments = { .data = (const char *)msg->segments.data,
@@ -105,7 +105,7 @@ static int intern_identity(struct definitions *d, const struct msg_file *msg, st
 		       : 0;
 }
 
-/* The newer number, unless it says nothing. */
+/* Returns the newer number, unless it is 0. */
 static uint32_t newer(uint32_t known, uint32_t now)
 {
 	return now ? now : known;
@@ -163,7 +163,7 @@ int definitions_function(struct definitions *d, const struct msg_function *msg, 
 
 	if (intern_str(d, msg->name, &f.name) || intern_str(d, msg->source, &f.source))
 		return -ENOBUFS;
-	/* No output of names shows system_name. */
+	/* Formats that show names never show system_name. */
 	if (d->detail == MODEL_ADDRESSES && intern_str(d, msg->system_name, &f.system_name))
 		return -ENOBUFS;
 	return intern_function(d, &f, ret);
@@ -186,14 +186,14 @@ int definitions_marked(struct definitions *d, uint32_t function, const char *wor
 	return r ? r : intern_function(d, &f, ret);
 }
 
-/* Whether all addresses of the function are one frame. */
+/* Whether all addresses of the function share one frame. */
 static bool is_function(const struct definitions *d, const struct model_frame *f)
 {
 	return d->detail == MODEL_NAMES && f->start;
 }
 
-/* key->calls points behind the used part of the array. The numbers are there already, and become
- * part of it if the frame is new. */
+/* key->calls is an index behind the used part of the array. The calls are already stored there;
+ * they become part of the array if the frame is new. */
 static bool same_frame(const struct definitions *d, const struct model_frame *a,
 		       const struct model_frame *b)
 {
@@ -250,13 +250,14 @@ static bool same_stack(const struct definitions *d, const struct model_stack *a,
 				     sizeof(uint32_t) * a->count));
 }
 
-/* Adds a frame's facts to its stack. leads_nowhere: its address is no code. */
+/* Adds what is known about a frame to its stack. leads_nowhere: the frame's address is not in
+ * code. */
 static void look_at_frame(const struct definitions *d, uint32_t frame, bool leads_nowhere,
 			  struct model_stack *s)
 {
 	const struct model_frame *f = &d->frames.data[frame];
 
-	/* Code outside files is generated, as far as we can tell. */
+	/* Code outside files is assumed to be generated. */
 	if (f->kind == MODEL_NATIVE && f->file == MODEL_NONE && !leads_nowhere) {
 		s->generated = true;
 		s->unnamed |= !f->count;

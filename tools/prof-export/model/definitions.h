@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The definitions of a stream: strings, files, functions, frames, stacks, processes and threads,
- * and the counts of samples. Each kind has an array that holds every distinct entry once. The
- * number of an entry is its place there. One pool pays for all arrays.
+ * and the counts of samples. Each kind has an array with every distinct entry once. An entry's
+ * number is its index. The memory of all arrays is charged to one pool.
  */
 #ifndef PROF_EXPORT_MODEL_DEFINITIONS_H
 #define PROF_EXPORT_MODEL_DEFINITIONS_H
@@ -15,17 +15,17 @@
 #define MODEL_NONE TABLE_NONE
 
 enum model_detail {
-	/* For outputs that show names: a frame is one call, without its line unless options ask for
-	 * it. Code with a name loses its addresses; in code without one, all addresses of a
-	 * function are one frame. So far fewer stacks differ. */
+	/* For formats that show names. A frame is one call, without its line number unless an
+	 * option asks for it. Named code loses its addresses; in code without names, all addresses
+	 * of a function share one frame. This merges more stacks. */
 	MODEL_NAMES,
-	MODEL_ADDRESSES, /* everything: a frame is one place with all its inlined calls */
+	MODEL_ADDRESSES, /* keeps everything: a frame is one address with all its inlined calls */
 };
 
 struct model_file {
-	uint32_t path, build_id; /* strings; build_id in hex */
-	/* MODEL_ADDRESSES only: strings, htlhash in hex; segments: as in the message, three numbers
-	 * of 64 bits for each. */
+	uint32_t path, build_id; /* strings; build_id is in hex */
+	/* MODEL_ADDRESSES only. Strings; htlhash is in hex. segments: as in the message, three
+	 * 64-bit numbers for each segment. */
 	uint32_t htlhash, go_build_id, segments;
 	uint32_t flags; /* enum file_flags */
 	uint64_t dev, inode, ctime_ns, size;
@@ -38,24 +38,24 @@ struct model_function {
 	uint32_t start_line;
 };
 
-/* A kind that this version does not know keeps its number, and labels show the number. */
+/* An unknown kind keeps its number, and labels show that number. */
 enum model_kind {
 	MODEL_NATIVE = FRAME_NATIVE,
 	MODEL_KERNEL = FRAME_KERNEL,
 	MODEL_INTERPRETED = FRAME_INTERPRETED,
-	/* The root of a truncated stack. offset is enum walk_reason; file is where the walk ended.
-	 */
+	/* The root of a truncated stack. offset is enum walk_reason; file is the file in which the
+	 * walk ended. */
 	MODEL_TRUNCATED = FRAME_KIND_MAX + 1,
 };
 /* In flags, MODEL_NAMES only: this call was inlined into the next frame towards the root. */
 #define MODEL_INLINED 0x80
 
 struct model_frame {
-	/* As in the message. MODEL_NAMES: 0 if the frame has a name. If only `start` is known, the
-	 * lowest and the highest address seen in the function. */
+	/* As in the message. With MODEL_NAMES it is 0 if the frame has a name. If only `start` is
+	 * known, the lowest and highest address seen in the function. */
 	uint64_t offset, address;
-	uint64_t start;		/* of a function without a name; 0: not known */
-	uint32_t file, process; /* process: for code outside files, else MODEL_NONE */
+	uint64_t start;		/* start of a function without a name; 0: unknown */
+	uint32_t file, process; /* process: only for code outside files, else MODEL_NONE */
 	/* Index of the calls; read by model_functions_of and model_lines_of. */
 	uint32_t calls;
 	uint16_t count : 9;
@@ -64,12 +64,13 @@ struct model_frame {
 };
 
 struct model_stack {
-	uint32_t frames, count; /* model_frames_of: leaf first */
+	uint32_t frames, count; /* read by model_frames_of, leaf first */
 	uint32_t reason;	/* enum walk_reason */
-	bool user;		/* it has a user part, or should have one */
-	bool generated;		/* it has code outside files, such as a JIT's */
-	bool unnamed;		/* some of that code has no name */
-	uint8_t runtime;	/* the first one with a library in it; STATUS_RUNTIMES: none */
+	bool user;		/* the stack has a user part, or should have one */
+	bool generated;		/* the stack contains code outside files, such as a JIT's */
+	bool unnamed;		/* some of that generated code has no name */
+	/* The runtime of the first frame that is in a runtime's library; STATUS_RUNTIMES: none. */
+	uint8_t runtime;
 };
 
 struct model_process {
@@ -86,18 +87,18 @@ struct model_thread {
 };
 
 struct model_bucket {
-	uint32_t thread, stack; /* thread: MODEL_NONE if the stream named none */
+	uint32_t thread, stack; /* thread: MODEL_NONE if the stream names none */
 	uint64_t samples, value;
 };
 
 struct definitions {
 	struct pool pool;
 	enum model_detail detail;
-	struct strings strings; /* 0 is the empty one */
+	struct strings strings; /* string 0 is empty */
 	ARRAY(struct model_file) files;
 	ARRAY(struct model_function) functions;
 	ARRAY(struct model_frame) frames;
-	ARRAY(uint64_t) self; /* by frame: samples whose leaf it is */
+	ARRAY(uint64_t) self; /* by frame: number of samples with this leaf */
 	ARRAY(struct model_stack) stacks;
 	ARRAY(uint32_t) numbers; /* of frames and stacks */
 	ARRAY(struct model_process) processes;
@@ -111,31 +112,32 @@ struct definitions {
 /* Prints up to 64 bytes. The result is in `hex`. */
 struct str definitions_hex(char hex[static DEFINITIONS_HEX], struct span bytes);
 
-/* Empties all arrays, then adds string 0, the empty one. Keeps detail and what others charge to
- * the pool. 0, -ENOBUFS. */
+/* Empties all arrays, then adds string 0, the empty string. Keeps `detail` and the charges of other
+ * users of the pool. Returns 0 or -ENOBUFS. */
 int definitions_begin(struct definitions *d);
 void definitions_done(struct definitions *d);
 
-/* Each finds or adds. 0, or -ENOBUFS at the ceiling. */
-/* The latest message about a file holds, but known build ids and segments stay. */
+/* Each finds or adds an entry. Returns 0, or -ENOBUFS at the ceiling. */
+/* The latest message about a file replaces earlier ones, but known build ids and segments stay. */
 int definitions_file(struct definitions *d, const struct msg_file *msg, uint32_t *ret);
 int definitions_function(struct definitions *d, const struct msg_function *msg, uint32_t *ret);
-/* The same function with a word behind its name. -ENOMEM. */
+/* The same function with a word appended to its name. Returns -ENOMEM. */
 int definitions_marked(struct definitions *d, uint32_t function, const char *word, uint32_t *ret);
-/* calls: f.count functions, then as many lines; f.calls is filled in. */
+/* calls: f.count functions, followed by as many lines. Sets f.calls. */
 int definitions_frame(struct definitions *d, struct model_frame f, const uint32_t *calls,
 		      uint32_t *ret);
 int definitions_stack(struct definitions *d, uint64_t reason, bool user, const uint32_t *frames,
 		      size_t n, uint32_t *ret);
-/* A process is (pid, start time, exec count). The latest message about it holds, but a known
- * executable stays. Fills in p.comm. */
+/* A process is identified by pid, start time and exec count. The latest message replaces earlier
+ * ones, but a known executable stays. Sets p.comm. */
 int definitions_process(struct definitions *d, struct model_process p, struct str comm,
 			uint32_t *ret);
 int definitions_thread(struct definitions *d, uint32_t process, uint64_t tid, struct str comm,
 		       uint32_t *ret);
 int definitions_bucket(struct definitions *d, uint32_t thread, uint32_t stack, uint32_t *ret);
 
-/* An address in the call of this pc: one less for a caller, whose pc is its return address. */
+/* An address inside the call of this pc. A caller's pc is its return address, so one is
+ * subtracted. */
 static inline uint64_t definitions_call(const struct model_frame *f, uint64_t pc)
 {
 	return pc && !(f->flags & (FRAME_LEAF | FRAME_SIGNAL)) ? pc - 1 : pc;
@@ -146,10 +148,10 @@ struct model_segment {
 	uint64_t offset, size, address;
 };
 
-/* Finds the segment of a native frame in a file. False: the stream does not say it. */
+/* Finds the segment of a native frame in a file. Returns false if the stream does not give it. */
 bool definitions_segment(const struct definitions *d, const struct model_frame *f,
 			 struct model_segment *ret);
-/* The pc as an ELF address; as the stream has it if that is not known. */
+/* The pc as an ELF address, or as the stream gives it if the ELF address is unknown. */
 uint64_t definitions_pc(const struct definitions *d, const struct model_frame *f);
 
 #endif

@@ -6,7 +6,8 @@
 #include "common/base/numbers.h"
 #include "common/status/account.h"
 
-/* Marks a frame id that stands for several frames; the rest is its place in `groups`. */
+/* Marks the value of a frame id that stands for several frames. The other bits are an index into
+ * `groups`. */
 #define GROUP 0x80000000u
 
 void epoch_init(struct epoch *e, struct definitions *d, const struct epoch_options *o)
@@ -238,7 +239,7 @@ void epoch_process_end(struct epoch *e, const struct msg_process_end *msg)
 	e->free_process = slot;
 }
 
-/* Maps the id to its latest definition. */
+/* Makes the id refer to its latest definition. */
 static int redefine(struct epoch *e, struct ids *ids, uint64_t id, uint32_t number)
 {
 	return ids_set(ids, &e->definitions->pool, id, number);
@@ -326,7 +327,7 @@ static bool keeps_names(const struct epoch *e, const struct msg_frame *msg)
 	return e->options.names == REPORTING_ALL;
 }
 
-/* Makes functions of the calls that show what kind of code runs in the frame. */
+/* Appends to each function's name what kind of code runs in the frame. */
 static int mark_code(struct epoch *e, uint64_t code, uint32_t *calls, uint32_t n)
 {
 	static const char *const words[RUNTIME_CODES] = { [RUNTIME_CODE_INTERPRETED] = "_[i]",
@@ -356,8 +357,8 @@ int epoch_frame(struct epoch *e, const struct msg_frame *msg)
 
 	if (!keeps_names(e, msg))
 		n = 0;
-	/* If a part of a frame was lost, all of it is: the rest would mislead. An interpreted frame
-	 * belongs to its function, not to the interpreter's file. */
+	/* If a part of a frame was lost, drop all of it: the rest would mislead. An interpreted
+	 * frame belongs to its function, not to the interpreter's file. */
 	if (msg->file && f.kind != MODEL_INTERPRETED) {
 		f.file = ids_get(&e->file_ids, msg->file);
 		if (f.file == TABLE_NONE)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An epoch: the ids that are valid now, and the definitions that they stand for. All ids end with
- * the epoch; those of a process and its threads end with the process. Processes and threads become
- * definitions with their first sample.
+ * the epoch; the ids of a process and its threads end with the process. Processes and threads
+ * become definitions only when they have a sample.
  */
 #ifndef PROF_EXPORT_MODEL_EPOCH_H
 #define PROF_EXPORT_MODEL_EPOCH_H
@@ -15,12 +15,14 @@
 struct epoch_process {
 	uint64_t pid, start_ns, execs, owner;
 	uint32_t flags;
-	uint32_t exe;			      /* file, or MODEL_NONE */
-	uint32_t cgroup;		      /* string; 0: not known */
-	uint32_t process;		      /* definition; MODEL_NONE before its first sample */
-	uint32_t threads;		      /* its first; next free slot for an unused one */
-	uint64_t samples, truncated, unnamed; /* as in struct status, until its runtime is known */
-	uint8_t runtime; /* of common/status/remedies.def; STATUS_RUNTIMES: none */
+	uint32_t exe;	  /* file, or MODEL_NONE */
+	uint32_t cgroup;  /* string; 0: unknown */
+	uint32_t process; /* definition; MODEL_NONE before its first sample */
+	/* First thread; for an unused slot, the next free slot. */
+	uint32_t threads;
+	/* As in struct status, as long as the runtime of the process is unknown. */
+	uint64_t samples, truncated, unnamed;
+	uint8_t runtime; /* an index of common/status/remedies.def; STATUS_RUNTIMES: unknown */
 	uint8_t comm_len;
 	char comm[16];
 	struct attributes attributes;
@@ -30,9 +32,9 @@ struct epoch_thread {
 	uint64_t id, tid;
 	uint32_t process; /* in epoch.processes */
 	uint32_t thread;  /* definition; MODEL_NONE before its first sample */
-	uint32_t next;	  /* of its process; next free slot for an unused one */
+	uint32_t next;	  /* next thread of the process; for an unused slot, the next free slot */
 	uint32_t previous;
-	uint32_t title; /* string; 0: it has none */
+	uint32_t title; /* string; 0: none */
 	bool counted;
 	uint8_t comm_len;
 	char comm[16];
@@ -45,21 +47,21 @@ struct epoch_options {
 };
 
 struct epoch {
-	struct definitions *definitions; /* borrowed; all memory is its pool's */
+	struct definitions *definitions; /* borrowed; all memory is charged to its pool */
 	struct epoch_options options;
 	struct ids cgroup_ids; /* to strings */
 	struct ids process_ids, thread_ids, file_ids, function_ids, frame_ids, stack_ids;
 	ARRAY(struct epoch_process) processes;
 	ARRAY(struct epoch_thread) threads;
 	uint32_t free_process, free_thread;
-	size_t attributes; /* bytes of all processes */
+	size_t attributes; /* bytes of the attributes of all processes */
 	struct extras extras;
 	ARRAY(uint32_t) groups;	 /* the count of frames, then the frames */
-	ARRAY(uint32_t) scratch; /* a stack being taken */
+	ARRAY(uint32_t) scratch; /* the stack that is being added */
 };
 
 void epoch_init(struct epoch *e, struct definitions *d, const struct epoch_options *o);
-/* Begins another epoch, which knows no id. */
+/* Begins another epoch, in which no id is known. */
 void epoch_forget(struct epoch *e);
 void epoch_done(struct epoch *e);
 
@@ -73,13 +75,13 @@ int epoch_file(struct epoch *e, const struct msg_file *msg);
 int epoch_function(struct epoch *e, const struct msg_function *msg);
 int epoch_frame(struct epoch *e, const struct msg_frame *msg);
 int epoch_stack(struct epoch *e, const struct msg_stack *msg);
-/* Voids the ids of the process and its threads. */
+/* Ends the ids of the process and its threads. */
 void epoch_process_end(struct epoch *e, const struct msg_process_end *msg);
-/* Voids the id of the thread. */
+/* Ends the id of the thread. */
 void epoch_thread_end(struct epoch *e, const struct msg_thread_end *msg);
-/* Makes definitions of the thread and its process, unless they have them. 0, -ENOBUFS. */
+/* Makes definitions of the thread and its process, unless they exist. Returns 0 or -ENOBUFS. */
 int epoch_keep_thread(struct epoch *e, struct epoch_thread *t);
-/* Its title, or else its name in the kernel. */
+/* Returns the title that the thread gave itself, else its name in the kernel. */
 struct str epoch_thread_name(const struct epoch *e, const struct epoch_thread *t);
 
 #endif

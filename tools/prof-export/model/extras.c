@@ -31,7 +31,7 @@ static int take_label(struct extras *e, struct definitions *d, const struct msg_
 	return ids_set(&e->label_ids, &d->pool, m->id, (uint32_t)e->labels.len++);
 }
 
-/* Labels that are not known are left out. */
+/* Leaves out unknown labels. */
 static int take_labels(struct extras *e, struct definitions *d, const struct msg_labels *m)
 {
 	const size_t at = e->lists.len;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Extras: what a stream tells of samples beside their stacks and threads: what drove them, labels,
- * and the spans of traces. They hold for an epoch. A number here is a place in an array; MODEL_NONE
- * is none.
+ * Extras: what a stream says about samples besides their stacks and threads: the event that
+ * triggered them, their labels, and the trace spans they belong to. They are valid for one epoch. A
+ * number here is an index into an array; MODEL_NONE is none.
  */
 #ifndef PROF_EXPORT_MODEL_EXTRAS_H
 #define PROF_EXPORT_MODEL_EXTRAS_H
@@ -15,7 +15,7 @@ struct extras_source {
 };
 
 struct extras_label {
-	uint32_t key, value; /* strings; an empty value: number is it */
+	uint32_t key, value; /* strings; if the value is empty, `number` is the value */
 	uint64_t number;
 };
 
@@ -27,19 +27,20 @@ struct extras {
 	struct ids source_ids, label_ids, labels_ids, link_ids;
 	ARRAY(struct extras_source) sources;
 	ARRAY(struct extras_label) labels;
-	ARRAY(uint32_t) lists; /* of labels: their count, then their numbers */
+	ARRAY(uint32_t) lists; /* lists of labels: each is a count, followed by that many labels */
 	ARRAY(struct extras_link) links;
 };
 
-/* Takes one of the four messages; the latest definition of an id holds. A label without a key, and
- * a link that the trace context calls invalid, are none. All memory is the definitions' pool's. 0,
- * -EINVAL for id 0, -ENOBUFS. */
+/* Takes one of the four messages. The latest definition of an id replaces earlier ones. A label
+ * without a key is ignored, and so is a link that is invalid by the Trace Context specification.
+ * All memory is charged to the definitions' pool. Returns 0, -EINVAL for id 0, or -ENOBUFS. */
 int extras_take(struct extras *e, struct definitions *d, const struct msg *m);
 void extras_done(struct extras *e, struct pool *p);
-/* Bytes that they take. */
+/* Returns the memory of the extras in bytes. */
 size_t extras_weight(const struct extras *e);
 
-/* The labels of a list, borrowed; *ret_n is their count. list: MODEL_NONE for no label. */
+/* Returns the labels of a list, borrowed, and sets *ret_n to their number. list: MODEL_NONE for no
+ * label. */
 const uint32_t *extras_list(const struct extras *e, uint32_t list, uint32_t *ret_n);
 
 #endif

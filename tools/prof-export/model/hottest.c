@@ -26,7 +26,7 @@ static bool add(struct hottest *h, struct pool *p, struct str name, uint64_t sel
 		h->self.data = more;
 		h->self.data[h->self.len++] = 0;
 	}
-	/* An earlier call had room for the name, but none for its count. */
+	/* An earlier call may have stored the name but had no room for its count. */
 	if (at < h->self.len && __builtin_add_overflow(h->self.data[at], self, &h->self.data[at]))
 		h->self.data[at] = UINT64_MAX;
 	return true;
@@ -80,7 +80,7 @@ void hottest_top(const struct hottest *h, struct status_top top[static STATUS_TO
 
 		top[i].self = h->self.data[best[i]];
 		top[i].kind = (uint8_t)s.data[--s.len];
-		/* Without the dots, a name could be cut where it looks like a marked one. */
+		/* Without the dots, cutting a name could produce one that looks like a mark. */
 		if (s.len > STATUS_NAME - 1) {
 			s = str_cut(s, STATUS_NAME - sizeof(more));
 			memcpy(top[i].name + s.len, more, sizeof(more) - 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts of samples by the name and the kind of their leaf function. */
+/* The hottest functions: counts of samples by the name and kind of their leaf function. */
 #ifndef PROF_EXPORT_MODEL_HOTTEST_H
 #define PROF_EXPORT_MODEL_HOTTEST_H
 
@@ -8,19 +8,20 @@
 #include "tools/prof-export/model/table.h"
 
 struct hottest {
-	struct strings names; /* the kind is the last byte */
+	struct strings names; /* the last byte of each name is the kind */
 	ARRAY(uint64_t) self; /* by name */
 };
 
-/* All memory is the pool's. All zeros: empty. */
+/* All memory is charged to the pool. All zeros: empty. */
 void hottest_done(struct hottest *h, struct pool *p);
-/* Adds to the count of a label, at most to UINT64_MAX. label: without marks; gets the kind (below
- * 32, which no label contains) as its last byte. False: there is no room for it. */
+/* Adds to the count of a label, up to UINT64_MAX. The label has no marks; its kind (below 32, a
+ * byte that no label contains) becomes its last byte. Returns false if there is no room. */
 bool hottest_add(struct hottest *h, struct pool *p, struct buf *label, enum status_kind kind,
 		 uint64_t self);
-/* Adds all of `from`, as far as there is room. */
+/* Adds all counts of `from` that fit. */
 void hottest_add_all(struct hottest *h, struct pool *p, const struct hottest *from);
-/* The hottest come first, equal ones by name. Leaves unused places of `top` unchanged. */
+/* Sorts by count in descending order, and equal counts by name. Leaves unused entries of `top`
+ * unchanged. */
 void hottest_top(const struct hottest *h, struct status_top top[static STATUS_TOP]);
 
 #endif

@@ -13,7 +13,7 @@ static uint32_t run_length(struct str s, bool plain)
 	return n;
 }
 
-/* Blanks at the ends, which readers of folded stacks may trim. */
+/* Escapes blanks at both ends, which readers of folded stacks may trim. */
 static int append_blanks(struct buf *b, uint32_t n)
 {
 	int r = 0;
@@ -39,8 +39,8 @@ int label_escape(struct buf *b, struct str s)
 	s.data += before;
 	s.len -= before + behind;
 
-	/* log_escape doubles backslashes, which names in PHP and systemd contain. So it gets only
-	 * what is not printable ASCII. This cuts no UTF-8 sequence. */
+	/* log_escape doubles backslashes, which names in PHP and systemd contain. So pass it only
+	 * what is not printable ASCII. This never splits a UTF-8 sequence. */
 	for (; !r && s.len; plain = !plain) {
 		const uint32_t n = run_length(s, plain);
 
@@ -66,22 +66,23 @@ static int insert_backslash(struct buf *b, size_t at)
 	return 0;
 }
 
-/* Whether s begins like a mark in brackets: `[truncated: …` or `[file+0x…`. Folded stacks show `;`
- * as `:`. */
+/* Whether s begins like a mark in brackets: `[truncated: …` or `[file+0x…`. In folded stacks, `:`
+ * replaces `;`. */
 static bool has_head(struct str s)
 {
 	return str_starts(s, "[truncated:") || str_starts(s, "[truncated;") ||
 	       (str_starts(s, "[") && memmem(s.data, s.len, "+0x", 3));
 }
 
-/* Whether s is what prof-symd gives interpreted frames without a name, as `[python: gone]`. */
+/* Whether s is a placeholder that prof-symd gives interpreted frames without a name, such as
+ * `[python: gone]`. */
 static bool is_placeholder(struct str s)
 {
 	return str_starts(s, "[") && (str_ends(s, " gone]") || str_ends(s, " memory not read]"));
 }
 
-/* Where the bracket of an ending such as `_[k]` stands; 0: s has none. Interpreted frames may have
- * the marks of kinds of code themselves (epoch.c). */
+/* The offset of the bracket of a mark such as `_[k]` at the end of s; 0 if there is none. Names of
+ * interpreted frames may end in the marks that epoch.c adds for kinds of code. */
 static size_t find_tail(struct str s, bool interpreted)
 {
 	static const char *const marks[] = { "[k]", "[i]", "[c1]", "[c2]", "[n]" };
@@ -107,8 +108,8 @@ static int guard_name(struct buf *b, size_t from, bool interpreted)
 	const size_t tail = find_tail(s, interpreted);
 	uint32_t head = 0;
 
-	/* A name that already has backslashes there gets one more, so that no two names look alike.
-	 */
+	/* A name that already has backslashes there gets another one, so that different names never
+	 * look alike. */
 	while (head < s.len && s.data[head] == '\\')
 		head++;
 	const struct str rest = { .data = s.data + head, .len = s.len - head };
@@ -128,7 +129,7 @@ int label_name(struct buf *b, struct str s)
 	return r ? r : guard_name(b, from, true);
 }
 
-/* Guards the name of a file in brackets, where other words mean no file. */
+/* Escapes a file name in brackets that looks like one of the words for "no file". */
 static int guard_file(struct buf *b, size_t from)
 {
 	static const char *const whole[] = { "anon", "kernel", "interpreted" };
@@ -221,7 +222,7 @@ int label_where(struct buf *b, const struct model_frame *f)
 	return buf_printf(b, "from 0x%" PRIx64 " to 0x%" PRIx64, f->offset, f->address);
 }
 
-/* Whether s is this word and a number, as of a process without a name. */
+/* Whether s is this word followed by a number, like the label of a process without a name. */
 static bool is_numbered(struct str s, const char *word)
 {
 	uint32_t n = (uint32_t)strlen(word);
@@ -283,7 +284,7 @@ int label_binary(struct buf *b, const struct definitions *d, const struct model_
 		if (!module.len || str_eq(module, STR_LIT("kernel")) ||
 		    str_eq(module, STR_LIT("vmlinux")))
 			return buf_append_str(b, "[kernel.kallsyms]");
-		/* kallsyms has brackets; other sources have none. */
+		/* Module names of kallsyms have brackets; those of other sources have none. */
 		const bool bare = module.data[0] != '[';
 		int r = bare ? buf_append(b, "[", 1) : 0;
 

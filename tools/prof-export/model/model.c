@@ -6,7 +6,7 @@
 #include "tools/prof-export/model/model_internal.h"
 #include "tools/prof-export/model/weight.h"
 
-/* Divides the memory. */
+/* Divides the memory between samples and figures. */
 static void set_ceiling(struct model *m, size_t memory_max)
 {
 	struct pool *p = &m->definitions.pool;
@@ -56,8 +56,8 @@ void model_free(struct model *m)
 
 /* --- counting --- */
 
-/* Counts a process or thread once, by a 64-bit hash. Without room for the hash it may be counted
- * again. */
+/* Counts a process or thread once, by a 64-bit hash. If there is no room for the hash, it may be
+ * counted again. */
 static void count_once(struct model *m, const uint64_t *numbers, size_t n, uint64_t *count)
 {
 	const uint64_t h = table_hash64(numbers, n * sizeof(*numbers));
@@ -84,7 +84,8 @@ static int count_bucket(struct model *m, uint32_t thread, uint32_t stack, uint64
 	return 0;
 }
 
-/* The ceiling is the reason if samples of this epoch name an unknown id. */
+/* Notes that the ceiling was reached in this epoch. If later samples name an unknown id, the
+ * ceiling is the reason. */
 static void note_full(struct model *m, int r)
 {
 	if (r == -ENOBUFS)
@@ -98,7 +99,8 @@ static size_t reason_slot(uint64_t reason)
 	return reason < STATUS_REASONS ? (size_t)reason : STATUS_REASONS - 1;
 }
 
-/* A process shows its runtime only with the first sample in it; earlier samples wait in *p. */
+/* The runtime of a process is known only from its first sample with a runtime's frame. Counts of
+ * earlier samples wait in *p. */
 static void count_runtime(struct model *m, struct epoch_process *p, const struct model_stack *s)
 {
 	struct model_totals *t = &m->totals;
@@ -139,7 +141,7 @@ static void lose_sample(struct model *m)
 		model_lose(m, m->gap_seen ? LOST_SEQUENCE : LOST_MALFORMED, 1);
 }
 
-/* A sample that is known to prof-bpf's word as well. */
+/* Loses a sample that prof-bpf's report also counts. */
 static void lose_seen(struct model *m, struct share *w)
 {
 	m->witness_check.unkept++;
@@ -148,7 +150,7 @@ static void lose_seen(struct model *m, struct share *w)
 	lose_to_limit(m);
 }
 
-/* The stack of all samples whose own one found no room. It says nothing but this. */
+/* The stack of all samples whose own stack did not fit. Its only frame is the mark for that. */
 static int folded_stack(struct model *m, uint32_t *ret)
 {
 	const struct model_frame f = { .offset = WALK_DEFINITIONS,
@@ -181,7 +183,7 @@ static int keep_now(struct model *m, uint32_t thread_at, uint32_t stack, uint64_
 	return count_bucket(m, thread, stack, value);
 }
 
-/* The same, as far as its owner may. */
+/* Counts the sample, if its owner's share allows it. */
 static int keep(struct model *m, struct share *w, uint32_t thread_at, uint32_t stack,
 		uint64_t value)
 {
@@ -236,7 +238,7 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 	if (msg->thread)
 		see(m, msg, thread_at);
 	else
-		m->witness_check.came.samples++; /* prof-bpf sends none without a thread */
+		m->witness_check.came.samples++; /* prof-bpf sends no sample without a thread */
 	if (!msg->stack && definitions_stack(&m->definitions, 0, false, NULL, 0, &stack)) {
 		lose_seen(m, w);
 		return 0;
@@ -331,14 +333,14 @@ static void take_hello(struct model *m, const struct msg_hello *msg)
 	h->seen = true;
 }
 
-/* Samples that arrived or whose loss is known. */
+/* Samples that arrived, and losses that were reported. */
 static uint64_t accounted(const struct model_totals *t)
 {
 	return t->samples + lost_samples(t->lost) - t->lost[LOST_RESTART];
 }
 
-/* Tools that ended held the samples that prof-bpf took and that never came. Their number is known
- * only when nothing more comes: when that prof-bpf or the stream ends. */
+/* prof-bpf took these samples, but they never came, because the tool that held them ended. Their
+ * number is known only when nothing more can come: when that prof-bpf or the stream ends. */
 static void settle(struct model *m)
 {
 	const uint64_t came = m->sampler.handed_on + accounted(&m->totals) - m->sampler.accounted;
@@ -348,7 +350,7 @@ static void settle(struct model *m)
 	m->sampler.taken = 0;
 }
 
-/* The last prof-bpf reports all it took; the launcher's count is a little older. */
+/* At its end prof-bpf reports all samples that it took; the launcher's count is slightly older. */
 static void end_sampler(struct model *m)
 {
 	uint64_t taken = m->sampler.launched;
@@ -372,8 +374,8 @@ static void begin_sampler(struct model *m, uint64_t began_ns)
 				       .bpf_ns = m->totals.bpf_ns };
 }
 
-/* Sets the ceiling to the share that others leave to prof-export, but never below the initial one.
- */
+/* Sets the ceiling to the memory that the other tools leave to prof-export, but never below the
+ * initial one. */
 static void grant(struct model *m, uint64_t share)
 {
 	uint64_t granted = budget_model(numbers_smaller(share, m->options.share_most));
@@ -383,8 +385,8 @@ static void grant(struct model *m, uint64_t share)
 		set_ceiling(m, numbers_larger(granted, m->options.memory_max));
 }
 
-/* A stream is joined. The samples that prof-bpf, or all of them, took before are in former outputs,
- * as far as the first counts tell. */
+/* This output joins a stream that began earlier. The first counts tell how many samples former
+ * outputs contain: of the present prof-bpf, and of all of them. */
 static void join(struct model *m, const struct msg_figure *msg)
 {
 	const uint64_t came = accounted(&m->totals),
@@ -473,11 +475,11 @@ static enum share_use use_of(const struct msg *msg)
 								 : SHARE_DEFINITION;
 }
 
-/* The stream does not say whose cgroups, labels and the like are. An owner that makes endless ones
- * takes only such names from others. */
+/* The stream does not say which owner needs a cgroup, a label and the like. So all of them are
+ * charged to one owner. If one user makes endless ones, only these names are missing for others. */
 #define OWNER_OF_ALL UINT64_MAX
 
-/* Takes a definition that this owner pays for. */
+/* Takes a definition and charges it to this owner. */
 static void take_definition(struct model *m, const struct msg *msg, uint64_t owner)
 {
 	struct share *w = shares_get(&m->shares, owner);
@@ -495,7 +497,7 @@ static void take_definition(struct model *m, const struct msg *msg, uint64_t own
 	weight_charge(&m->definitions, &m->epoch, w, before);
 }
 
-/* The owner of a process of this epoch. */
+/* The owner of a process that is known in this epoch. */
 static uint64_t owner_of(const struct model *m, uint64_t process)
 {
 	const uint32_t slot = ids_get(&m->epoch.process_ids, process);
@@ -560,7 +562,7 @@ int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_
 		break;
 	case MSG_MAPPING:
 	case MSG_FILE_END:
-		break; /* no output shows these, but recordings have them */
+		break; /* only recordings contain these */
 	case MSG_SOURCE:
 	case MSG_LABEL:
 	case MSG_LABELS:
@@ -606,7 +608,7 @@ int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_
 		m->totals.end_ns = msg->end.time_ns;
 		break;
 	default:
-		model_lose(m, LOST_MALFORMED, 1); /* the message belongs to no stream */
+		model_lose(m, LOST_MALFORMED, 1); /* no stream may contain this message */
 	}
 	return 0;
 }
@@ -650,7 +652,7 @@ void model_judge(struct model *m)
 
 	for (int i = 0; i < STATUS_REASONS; i++)
 		lost[i] = m->former.lost[i] + m->totals.lost[i];
-	/* A stream without its end may lack its last part. */
+	/* If the stream lacks its end, its last samples may be missing. */
 	m->witness_check.broken |= !model_ended_well(m);
 	witness_check_judge(&m->witness_check, lost);
 	if (m->witness_check.judged)
@@ -665,7 +667,7 @@ void model_conclude(struct model *m)
 	model_judge(m);
 	if (m->launched.taken < taken)
 		m->launched.taken = taken;
-	/* prof-bpf told the launcher of these samples, and no other message mentions them. */
+	/* prof-bpf told the launcher about these samples, but no message mentions them. */
 	if (m->launched.taken > came)
 		model_lose(m, LOST_RESTART, m->launched.taken - came);
 	uptime_conclude(&m->uptime, model_ended_well(m), m->totals.end_ns);
@@ -683,7 +685,7 @@ static void forget_all(struct model *m)
 	epoch_forget(&m->epoch);
 	index_done(&m->seen, m->figures);
 	hottest_done(&m->hottest, m->figures);
-	/* Cannot fail: it takes less than it has just freed. */
+	/* Cannot fail: it needs less memory than was just freed. */
 	definitions_begin(&m->definitions);
 	m->shares = (struct shares){ 0 };
 	m->blames = (struct blames){ 0 };
@@ -719,7 +721,7 @@ void model_forget(struct model *m)
 	shares_forget(&m->shares, !m->options.aggregate);
 	if (!m->options.aggregate) {
 		model_add_leaves(m, &m->hottest, m->figures);
-		/* Cannot fail: it takes less than it has just freed. */
+		/* Cannot fail: it needs less memory than was just freed. */
 		definitions_begin(&m->definitions);
 		m->folded = MODEL_NONE;
 	}

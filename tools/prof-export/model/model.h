@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The model: the contents of a stream, over all its epochs. Definitions are kept once each, by
- * content (definitions.h), so ids of different epochs that mean the same meet again (epoch.h).
- * Samples are counted by thread and stack. All memory is charged to one ceiling; what does not fit
- * is counted as lost, and is no error.
+ * The model: the contents of a stream over all its epochs. Each distinct definition is kept once
+ * (definitions.h), so ids of different epochs that mean the same share one definition (epoch.h).
+ * Samples are counted by thread and stack. All memory is charged to one ceiling; samples that do
+ * not fit are counted as lost, which is not an error.
  *
- * Definitions are numbered from 0 in the order they came; MODEL_NONE is none. Pointers and strings
- * that the model returns hold until it takes the next message.
+ * Definitions are numbered from 0 in the order in which they came; MODEL_NONE is none. Pointers and
+ * strings that the model returns are valid until it takes the next message.
  */
 #ifndef PROF_EXPORT_MODEL_MODEL_H
 #define PROF_EXPORT_MODEL_MODEL_H
@@ -22,15 +22,15 @@ struct model_options {
 	enum model_detail detail;
 	enum reporting_names names;
 	bool interpreter_frames; /* also show the native frames of an interpreter's own loop */
-	bool code;		 /* show what kind of code runs in an interpreted frame */
+	bool code;		 /* show which kind of code runs in an interpreted frame */
 	bool lines;		 /* MODEL_NAMES: interpreted frames keep their line numbers */
-	bool aggregate; /* keep samples; else only count them, and forget all else at each epoch */
+	bool aggregate; /* keep samples; else only count them, and forget the rest at each epoch */
 	bool surroundings;   /* keep the cgroups and attributes of processes, and the extras */
 	size_t memory_max;   /* bytes */
-	uint64_t share_most; /* the most memory that it may be granted later; 0: nothing */
-	size_t others;	     /* bytes of such a grant that others in this process take */
-	bool joins;	     /* the run began before the stream that comes now: its first counts are
-				those of samples that went to former outputs */
+	uint64_t share_most; /* the most memory that later messages may grant; 0: they grant none */
+	size_t others;	     /* bytes of such a grant that other users in this process need */
+	/* The run began before this stream: its first counts include samples in former outputs. */
+	bool joins;
 };
 
 struct epoch_process;
@@ -40,13 +40,14 @@ struct extras;
 struct model_sample {
 	struct str comm;
 	uint64_t pid, tid, cpu, time_ns, value;
-	uint64_t count;		       /* for how many events it stands, at least 1 */
-	uint32_t source, labels, link; /* extras; MODEL_NONE: none. source: the header's event */
+	uint64_t count; /* number of events that the sample stands for, at least 1 */
+	/* Extras; MODEL_NONE: none. source: the event of the header. */
+	uint32_t source, labels, link;
 	const struct model_stack *stack;
-	const struct epoch_process *process; /* NULL: the stream names none */
+	const struct epoch_process *process; /* NULL: the stream names no process */
 };
 
-/* The clocks at one moment, as in the message. */
+/* The clocks read at one moment, as in the message. */
 struct model_clock {
 	uint64_t mono_ns, wall_ns, boot_ns;
 };
@@ -56,24 +57,25 @@ struct model_header {
 	uint64_t kind;							   /* enum stream_kind */
 	struct str producer, arch, kernel, hostname, event, unit, host_id; /* owned by the model */
 	struct str kernel_build_id;					   /* the same; in hex */
-	uint8_t build_id[64], build_id_len; /* the same, as it came */
+	uint8_t build_id[64], build_id_len;				   /* the same, in binary */
 	uint64_t cpus, hz, period, mono_ns, wall_ns, boot_ns;
 };
 
 struct model_totals {
 	uint64_t samples, value, user_stacks, complete;
-	uint64_t processes, threads; /* distinct ones in the stream */
+	uint64_t processes, threads; /* number of distinct ones in the stream */
 	uint64_t truncated[STATUS_REASONS], lost[STATUS_REASONS];
 	uint64_t first_ns, last_ns,
 		end_ns; /* CLOCK_MONOTONIC; first_ns is UINT64_MAX before a sample */
 	uint64_t first_complete_ns;
 	uint64_t runtime_samples[STATUS_RUNTIMES], runtime_truncated[STATUS_RUNTIMES],
 		runtime_unnamed[STATUS_RUNTIMES]; /* as in struct status */
-	uint64_t unkept; /* samples lost to this model's own ceiling; `lost` has them too */
+	uint64_t unkept; /* samples lost to this model's own ceiling; `lost` includes them */
 	uint64_t bpf_runs, bpf_ns, map_bytes, memory_enough, memory_peak;
-	struct witness_verdict witness; /* at the end: what disagrees with prof-bpf */
-	/* Messages and fields that this version does not know: counted by this prof-export, and
-	 * before it. */
+	/* At the end: the differences from the reports of prof-bpf. */
+	struct witness_verdict witness;
+	/* Messages and fields that this version does not know: counted by this prof-export, and by
+	 * tools before it. */
 	uint64_t skipped_messages[2], skipped_fields[2];
 	bool ended;
 	uint64_t end_reason; /* enum end_reason */
@@ -82,74 +84,76 @@ struct model_totals {
 struct model;
 struct share;
 
-/* 0, -ENOMEM, -EINVAL if the ceiling is too low for anything. */
+/* Returns 0, -ENOMEM, or -EINVAL if the ceiling is too low for any model. */
 int model_new(const struct model_options *o, struct model **ret);
 void model_free(struct model *m);
 
 enum model_verdict {
 	MODEL_SAMPLE = 1, /* the message was a sample: *ret_sample is filled */
 };
-/* Takes one message. 0 or enum model_verdict; counts as lost what does not fit. */
+/* Takes one message. Returns 0 or enum model_verdict; counts what does not fit as lost. */
 int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_sample);
-/* A new epoch: all ids are void. */
+/* Begins a new epoch: all ids are invalid. */
 void model_forget(struct model *m);
-/* Counts n messages that never came. */
+/* Counts n messages that were sent but never arrived. */
 void model_missing(struct model *m, uint64_t n);
-/* So much of the stream was skipped so far, because this version does not know it. */
+/* Sets how much of the stream was skipped so far because this version does not know it. */
 void model_skipped(struct model *m, uint64_t messages, uint64_t fields);
-/* Counts a loss that others saw: an output's own ceiling, a damaged stream. */
+/* Counts a loss that the model cannot see: an output's own ceiling, a damaged stream. */
 void model_lose(struct model *m, enum lost_reason reason, uint64_t n);
 
-/* Takes a word that prof-bpf sent directly, and not by way of the stream. */
+/* Takes a report that prof-bpf sent directly, not through the stream. */
 void model_witness(struct model *m, const struct witness_word *w);
-/* Whether there was such a word. */
+/* Whether there was such a report. */
 bool model_has_witness(const struct model *m);
-/* Whether prof-bpf has said that it ended. */
+/* Whether prof-bpf has reported that it ended. */
 bool model_has_final_word(const struct model *m);
-/* The stream has ended well, and prof-bpf had time to say so. */
+/* The stream has ended well, and prof-bpf had the time to report its end. */
 void model_over(struct model *m);
-/* The stream was interrupted: some of it may be missing. replayed: a former prof-export took the
- * first part of it. */
+/* The stream was interrupted, so parts of it may be missing. replayed: an earlier prof-export took
+ * its first part. */
 void model_interrupted(struct model *m, bool replayed);
-/* The last sample was taken: compares with prof-bpf's word. model_conclude also does this. */
+/* The last sample has come: compares the samples with prof-bpf's report. model_conclude also does
+ * this. */
 void model_judge(struct model *m);
-/* Nothing more comes: settles the open counts. Call it once. */
+/* Nothing more comes: settles all open counts. Call it once. */
 void model_conclude(struct model *m);
-/* The same, but another output follows, which gets what comes. Once the output is written, call
- * model_next. */
+/* Like model_conclude, but later samples go to another output. Call model_next once the present
+ * output is written. */
 void model_hand_on(struct model *m);
-/* Forgets samples, losses and definitions, and goes on for the next output where the former one
- * ended. A new epoch must follow. Facts about the whole run stay: the memory and cost of BPF, what
- * was skipped, and the comparison with prof-bpf's word, which the last output makes. */
+/* Begins the next output where the former one ended: forgets samples, losses and definitions. A new
+ * epoch must follow. Facts about the whole run stay: the memory and cost of BPF, what was skipped,
+ * and the comparison with prof-bpf's report, which the last output makes. */
 void model_next(struct model *m);
-/* Whether the stream had a proper end, by a sender that had seen all of it, or another output has
- * the rest. */
+/* Whether the stream had a proper end from a sender that saw all of it, or another output gets the
+ * rest. */
 bool model_ended_well(const struct model *m);
 
 const struct model_header *model_header(const struct model *m);
 const struct model_totals *model_totals(const struct model *m);
-/* The process of the stream's id. Borrowed; NULL: it is unknown. */
+/* The process with this id of the stream. Borrowed; NULL: unknown. */
 const struct epoch_process *model_process(const struct model *m, uint64_t id);
 const struct extras *model_extras(const struct model *m);
-/* A hello with which the stream of the next output begins. It borrows from the model. */
+/* The hello message with which the stream of the next output begins. It borrows from the model. */
 struct msg model_hello(const struct model *m);
 /* The newest clocks of the stream. */
 const struct model_clock *model_clock(const struct model *m);
-/* When the present prof-bpf began, as it says; 0: it did not. */
+/* When the present prof-bpf began, as it reported; 0: it did not. */
 uint64_t model_began_ns(const struct model *m);
-/* Until when the stream says that it was sampled, by CLOCK_MONOTONIC; 0: it says nothing. */
+/* The time until which the stream was sampled, by CLOCK_MONOTONIC; 0: the stream does not say. */
 uint64_t model_sampled_until_ns(const struct model *m);
-/* All definitions, for labels. */
+/* Returns all definitions, for labels. */
 const struct definitions *model_definitions(const struct model *m);
-/* From the first moment of sampling to the last, in ns. If the stream does not say these, from its
- * start to its end. The wall clock counts since 1970. */
+/* The first and the last moment of sampling, in ns. If the stream does not give them, its own start
+ * and end. The wall clock counts from 1970. */
 uint64_t model_start_wall_ns(const struct model *m);
 uint64_t model_duration_ns(const struct model *m);
 
-/* The period that a sample stands for, in the unit of the header; the mean, if each has its own. */
+/* The period that a sample stands for, in the unit of the header; the mean period if each sample
+ * has its own. */
 uint64_t model_period(const struct model *m);
 
-/* Arrays; each returns its length. */
+/* Each returns an array and its length. */
 size_t model_files(const struct model *m, const struct model_file **ret);
 size_t model_functions(const struct model *m, const struct model_function **ret);
 size_t model_frames(const struct model *m, const struct model_frame **ret);
@@ -160,14 +164,15 @@ size_t model_buckets(const struct model *m, const struct model_bucket **ret);
 size_t model_strings(const struct model *m);
 struct str model_string(const struct model *m, uint32_t i);
 const uint32_t *model_frames_of(const struct model *m, const struct model_stack *s);
-/* The room that each owner of processes takes, and its losses to the model's ceiling. */
+/* The memory that the definitions of each owner take, and its samples lost to the model's
+ * ceiling. */
 size_t model_shares(const struct model *m, const struct share **ret);
 /* Innermost call first. */
 const uint32_t *model_functions_of(const struct model *m, const struct model_frame *f);
 const uint32_t *model_lines_of(const struct model *m, const struct model_frame *f);
 
-/* Fills in the samples, figures, losses and the hottest functions, whose names are labels. The rest
- * of *st is 0. */
+/* Fills in the samples, figures, losses and hottest functions, whose names are labels. The other
+ * fields of *st are 0. */
 void model_status(const struct model *m, struct status *st, bool with_top);
 
 #endif

@@ -104,7 +104,7 @@ uint64_t model_period(const struct model *m)
 	return m->header.period || !t->samples ? m->header.period : t->value / t->samples;
 }
 
-/* An estimate of the samples that were missed between two prof-bpfs, at the average rate. */
+/* Estimates the samples missed between two prof-bpfs, at the average rate. */
 static uint64_t unsampled(const struct model *m)
 {
 	const double came = (double)(m->totals.samples + lost_samples(m->totals.lost)),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fields of struct model, for model.c, which takes the messages, and model_figures.c, which
- * tells what is known. */
+/* The fields of struct model, for model.c, which takes messages, and model_figures.c, which reports
+ * the counts. */
 #ifndef PROF_EXPORT_MODEL_MODEL_INTERNAL_H
 #define PROF_EXPORT_MODEL_MODEL_INTERNAL_H
 
@@ -13,16 +13,16 @@
 #include "tools/prof-export/model/uptime.h"
 #include "tools/prof-export/model/witness_check.h"
 
-/* The present prof-bpf: when it began, and the samples it reported. `handed_on` are those of them
- * that former outputs account for. The rest is the state before it began; `launched` is the count
- * that the launcher knew then. */
+/* The present prof-bpf: when it began, and the samples it reported. `handed_on`: those that former
+ * outputs contain. The other fields are counts from before it began; `launched` is the count that
+ * the launcher knew then. */
 struct sampler {
 	uint64_t began_ns, taken, handed_on, accounted, launched, bpf_runs, bpf_ns;
 };
 
-/* The samples that former outputs of the run account for. */
+/* The samples that former outputs of the run contain. */
 struct former {
-	uint64_t came; /* samples, lost ones too */
+	uint64_t came; /* samples, including lost ones */
 	uint64_t lost[STATUS_REASONS];
 };
 
@@ -41,17 +41,18 @@ struct model {
 	struct uptime uptime;
 	struct launched launched;
 	struct former former;
-	bool joins_sampler, joins_run; /* as the option, until the first count of each came */
+	bool joins_sampler, joins_run; /* as in the options, until the first count of each came */
 	struct witness_check witness_check;
 	bool gap_seen, limit_hit; /* in this epoch */
 
 	struct epoch epoch;
 	struct definitions definitions;
 	struct shares shares;
-	struct blames blames; /* of the same owners */
-	uint32_t folded; /* the stack of samples whose own one found no room; MODEL_NONE: none */
-	/* Of what is kept over epochs. In a model that does not aggregate it has a ceiling of its
-	 * own, since it would crowd out the definitions of later epochs in the end. */
+	struct blames blames; /* of the owners in `shares` */
+	/* The stack of samples whose own stack did not fit; MODEL_NONE: none yet. */
+	uint32_t folded;
+	/* For data that is kept over epochs. In a model that does not aggregate, it has a ceiling
+	 * of its own: otherwise it would displace the definitions of later epochs. */
 	struct pool *figures, own_figures;
 	struct index seen; /* hashes of counted processes and threads */
 
@@ -61,14 +62,14 @@ struct model {
 /* The part of the memory that own_figures gets. */
 #define MODEL_FIGURES_PART 8
 
-/* Adds to a sum, which stays at its largest value. */
+/* Adds to a sum, which saturates. */
 static inline void model_add(uint64_t *sum, uint64_t n)
 {
 	if (__builtin_add_overflow(*sum, n, sum))
 		*sum = UINT64_MAX;
 }
 
-/* Adds self counts by name to h, as far as there is room. */
+/* Adds the samples of each leaf to h, as far as there is room. */
 void model_add_leaves(const struct model *m, struct hottest *h, struct pool *p);
 
 #endif

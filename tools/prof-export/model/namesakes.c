@@ -5,14 +5,15 @@
 #include <inttypes.h>
 #include "tools/prof-export/model/label.h"
 
-#define SHORT_PARTS 3 /* if these are not enough, labels show the whole path */
+#define SHORT_PARTS 3 /* if these parts do not suffice, labels show the whole path */
 
 struct search {
 	const struct model *m;
 	const struct model_function *functions;
 	size_t n;
 	uint8_t *parts;
-	uint8_t *alike; /* by name (a string): two functions still have one label */
+	/* By name (a string): two functions with this name still have equal labels. */
+	uint8_t *alike;
 	struct pool pool;
 };
 
@@ -32,12 +33,13 @@ static struct str shown(const struct search *s, uint32_t function)
 	return last_parts(model_string(s->m, s->functions[function].source), s->parts[function]);
 }
 
-/* Begins with one part for each interpreted function with a namesake. */
+/* Starts with one part of the path for each interpreted function that has a namesake. */
 static int find_names(struct search *s)
 {
 	const struct model_frame *frames;
 	const size_t n = model_frames(s->m, &frames);
-	uint32_t *first = calloc(model_strings(s->m) + 1, sizeof(*first)); /* by name, + 1 */
+	/* By name: the first function with it, plus 1. */
+	uint32_t *first = calloc(model_strings(s->m) + 1, sizeof(*first));
 
 	if (!first)
 		return -ENOMEM;
@@ -56,7 +58,7 @@ static int find_names(struct search *s)
 	return 0;
 }
 
-/* Marks names whose functions have equal labels with this number of parts. */
+/* Marks names of which several functions have the same label with this number of parts. */
 static int mark_alike(struct search *s, unsigned parts)
 {
 	struct index seen = { 0 };

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * paths_sort is multikey quicksort (Bentley and Sedgewick, "Fast algorithms for sorting and
- * searching strings", 1997). The stacks of one program share long prefixes; this algorithm looks at
- * each step of a prefix once, not in each comparison.
+ * searching strings", 1997). The stacks of one program share long prefixes. This algorithm compares
+ * each step of a prefix once; a sort by comparison would do so every time.
  */
 #include "tools/prof-export/model/paths.h"
 
 #include <errno.h>
 
-#define FEW 12 /* up to here insertion sort is faster */
+#define FEW 12 /* insertion sort is faster up to this length */
 
 void paths_init(struct paths *p, const struct model *m)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Paths: the model's samples as steps from the root: process, thread if wanted, frames. Each step
- * is a label, a number that the output chooses. Sorted paths share their longest prefix with the
- * one before. So an output writes lines or trees in one pass, with 4 bytes of memory a path.
+ * is a label, which is a number that the output chooses. In sorted order, each path shares its
+ * longest prefix with the one before. So an output writes lines or trees in one pass, with 4 bytes
+ * of memory for each path.
  */
 #ifndef PROF_EXPORT_MODEL_PATHS_H
 #define PROF_EXPORT_MODEL_PATHS_H
@@ -15,9 +16,9 @@ struct paths {
 	const struct model_stack *stacks;
 	const struct model_thread *threads;
 	size_t thread_count, process_count;
-	/* Borrowed arrays: labels by frame, process and thread. The last two have one more entry
-	 * for MODEL_NONE. NULL thread_label: threads are no step. NULL frame_label: a frame's label
-	 * is its number. */
+	/* Borrowed arrays: labels by frame, process and thread. The last two have one more entry,
+	 * for MODEL_NONE. If thread_label is NULL, threads are not a step. If frame_label is NULL,
+	 * a frame's label is its number. */
 	const uint32_t *frame_label, *process_label, *thread_label;
 	/* The order of labels: rank[2 * label + (the label ends its path)]. May be NULL. */
 	const uint32_t *rank;
@@ -32,7 +33,7 @@ void paths_done(struct paths *p);
 
 size_t paths_length(const struct paths *p, uint32_t bucket);
 uint32_t paths_label(const struct paths *p, uint32_t bucket, size_t depth);
-/* How many steps from the root both paths share. */
+/* The number of steps from the root that both paths share. */
 size_t paths_common(const struct paths *p, uint32_t a, uint32_t b);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pool: one ceiling for several growing arrays. They charge it before they allocate. If the
- * system refuses an allocation, that counts as the ceiling.
+ * A pool: one ceiling for several growing arrays, which charge their memory before they allocate
+ * it. If the system refuses an allocation, this counts as reaching the ceiling.
  *
- * The last part of it is a reserve. While the pool is frugal, growth ends before it, and when the
- * rest is used up, the pool is closed: then nothing is added, even where an array has room.
+ * The last part of the pool is a reserve. While the pool is frugal, arrays may not grow into it.
+ * Once everything before the reserve is used, the pool is closed: nothing is added, even to an
+ * array that has room.
  */
 #ifndef PROF_EXPORT_MODEL_POOL_H
 #define PROF_EXPORT_MODEL_POOL_H
@@ -29,7 +30,7 @@ static inline bool pool_is_closed(const struct pool *p)
 	return p->frugal && p->reserve && pool_is_scarce(p);
 }
 
-/* Bytes by which it may grow now. */
+/* The number of bytes by which arrays may grow now. */
 static inline size_t pool_room(const struct pool *p)
 {
 	const size_t kept = p->frugal ? p->reserve : 0;
@@ -57,10 +58,10 @@ static inline void *pool_grow(struct pool *p, void *data, size_t *cap, size_t wa
 		n = want;
 	if (n < 16)
 		n = 16;
-	/* Others would use up what this one takes of the reserve. */
+	/* A large step would use up the reserve, which others also need. */
 	if (n > want + POOL_STEP && pool_is_tight(p, (n - *cap) * size))
 		n = want + POOL_STEP;
-	/* If one and a half times the room does not fit, the wanted room may. */
+	/* If growing by half does not fit, try exactly what is wanted. */
 	for (;; n = want) {
 		size_t bytes;
 
@@ -80,7 +81,7 @@ static inline void *pool_grow(struct pool *p, void *data, size_t *cap, size_t wa
 	}
 }
 
-/* Frees data, takes its charge back, and zeroes *cap. */
+/* Frees data, returns its charge to the pool, and sets *cap to 0. */
 static inline void pool_free(struct pool *p, void *data, size_t *cap, size_t size)
 {
 	p->used -= *cap * size;
@@ -88,7 +89,8 @@ static inline void pool_free(struct pool *p, void *data, size_t *cap, size_t siz
 	free(data);
 }
 
-/* A growing array of one type. ARRAY_ROOM makes room for n more; false at the ceiling. */
+/* A growing array of one type. ARRAY_ROOM makes room for n more elements; it returns false at the
+ * ceiling. */
 #define ARRAY(type) \
 	struct { \
 		type *data; \

@@ -26,7 +26,7 @@ void model_save(const struct model *m, struct model_saved *ret)
 		memcpy(ret->texts[i], m->header_text[i], sizeof(ret->texts[i]));
 		ret->lengths[i] = texts[i]->len;
 	}
-	/* Addresses tell where this process has its memory. */
+	/* The saved pointers were addresses in another process. */
 	struct str *const addresses[] = TEXTS(&ret->header);
 
 	for (size_t i = 0; i < MODEL_SAVED_TEXTS; i++)
@@ -42,7 +42,7 @@ static bool flag(const bool *b)
 	return byte != 0;
 }
 
-/* prof-bpf's word may have come already. */
+/* A report of prof-bpf may have come already. */
 static void restore_witness(struct witness_check *w, const struct witness_check *s)
 {
 	const struct witness_word word = w->word;
@@ -86,7 +86,7 @@ bool model_restore(struct model *m, const struct model_saved *s)
 	}
 	m->clock = s->clock;
 	m->totals = s->totals;
-	m->totals.ended = false; /* it goes on */
+	m->totals.ended = false; /* the saved stream goes on */
 	m->sampler = s->sampler;
 	m->uptime = s->uptime;
 	m->launched = s->launched;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The saved state of a model that does not aggregate: plain numbers that it keeps over epochs. A
- * journal has them for the next prof-export. Processes and threads that this one has counted are
- * not known to the next one, which counts them once more; and its list of the hottest functions
- * begins anew.
+ * The saved state of a model that does not aggregate: the plain numbers that it keeps over epochs.
+ * The journal stores them for the next prof-export. Processes and threads that were counted are not
+ * saved, so the next prof-export counts them again. Its list of the hottest functions starts empty.
  */
 #ifndef PROF_EXPORT_MODEL_SAVED_H
 #define PROF_EXPORT_MODEL_SAVED_H
@@ -13,7 +12,7 @@
 #define MODEL_SAVED_TEXTS 8 /* of the header */
 
 struct model_saved {
-	struct model_header header; /* its texts are behind it */
+	struct model_header header; /* followed by its texts */
 	char texts[MODEL_SAVED_TEXTS][256];
 	uint64_t lengths[MODEL_SAVED_TEXTS];
 	struct model_clock clock;
@@ -25,7 +24,8 @@ struct model_saved {
 };
 
 void model_save(const struct model *m, struct model_saved *ret);
-/* Makes an empty model continue. False: this was not saved so, and nothing has changed. */
+/* Makes an empty model continue from saved state. Returns false if the bytes are no such state; the
+ * model is then unchanged. */
 bool model_restore(struct model *m, const struct model_saved *s);
 
 #endif

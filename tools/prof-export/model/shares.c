@@ -6,7 +6,7 @@
 
 #define RESERVE_PART 4
 #define RESERVE_MOST (2u << 20)
-#define TAKE_PART 8 /* of what is left, for one owner */
+#define TAKE_PART 8 /* an owner may take one in this many of the remaining bytes */
 #define COUNT_PART 4
 
 size_t shares_reserve(size_t max)
@@ -18,7 +18,7 @@ struct share *shares_get(struct shares *s, uint64_t owner)
 {
 	uint32_t i = s->last;
 
-	/* Most often the same one as before. */
+	/* Usually the same owner as before. */
 	if (i < s->len && s->at[i].owner == owner)
 		return &s->at[i];
 	for (i = 0; i < s->len && s->at[i].owner != owner;)

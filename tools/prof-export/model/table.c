@@ -9,8 +9,8 @@ static uint64_t seed(void)
 {
 	static uint64_t value;
 
-	/* Without entropy, a variable's address is the seed: the table stays correct, but its order
-	 * is easier to guess. */
+	/* If getrandom fails, a variable's address is the seed. The table stays correct, but
+	 * collisions are easier to provoke. */
 	if (!value && getrandom(&value, sizeof(value), GRND_NONBLOCK) != (ssize_t)sizeof(value))
 		value = (uintptr_t)&value;
 	value |= 1;
@@ -59,7 +59,7 @@ static uint32_t part_next(const struct index *ix, uint32_t hash, size_t *cursor)
 	return TABLE_NONE;
 }
 
-/* A cursor from `cap` on is one of the late part. */
+/* A cursor of at least `cap` belongs to the late part. */
 uint32_t index_next(const struct index *ix, uint32_t hash, size_t *cursor)
 {
 	size_t late = SIZE_MAX;
@@ -134,7 +134,7 @@ int index_add(struct index *ix, struct pool *p, uint32_t hash, uint32_t number)
 
 	if (number == TABLE_NONE || pool_is_closed(p))
 		return -ENOBUFS;
-	/* Others would use up the room of a larger index. */
+	/* Growing the index now would use up the reserve, which other arrays need. */
 	if (is_full(ix->len, ix->cap) && !ix->late &&
 	    pool_is_tight(p, 4 * ix->cap * sizeof(uint32_t))) {
 		ix->late = pool_room(p) > sizeof(*ix) ? calloc(1, sizeof(*ix)) : NULL;
@@ -171,7 +171,7 @@ static size_t home(const struct ids *m, uint64_t id)
 	return (size_t)numbers_fold(id ^ seed(), 0x9e3779b97f4a7c15u ^ seed()) & (m->cap - 1);
 }
 
-/* The slot of the id, or the free one where it would be. */
+/* Returns the slot of the id, or the free slot where it belongs. */
 static size_t slot_of(const struct ids *m, uint64_t id)
 {
 	size_t i = home(m, id);
@@ -181,7 +181,7 @@ static size_t slot_of(const struct ids *m, uint64_t id)
 	return i;
 }
 
-/* The part with the id; NULL: none. */
+/* Returns the part that contains the id; NULL: none. */
 static struct ids *part_with(const struct ids *m, uint64_t id)
 {
 	for (; m && id; m = m->late)
@@ -319,7 +319,7 @@ int strings_intern(struct strings *s, struct pool *p, struct str value, uint32_t
 		}
 	if (s->text_len + value.len > UINT32_MAX || pool_is_closed(p))
 		return -ENOBUFS;
-	/* One more byte, so that even the empty string has an address. */
+	/* Allocate one more byte, so that even the empty string has an address. */
 	void *text = pool_grow(p, s->text, &s->text_cap, s->text_len + value.len + 1, 1);
 
 	if (!text)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hash tables over small numbers, charged to a pool. An index finds a definition by its content: it
- * keeps numbers by hash, and its user compares. Ids find our number of a definition by the stream's
- * id. Both are seeded, so that a peer cannot choose keys that collide. Zero-initialised ones are
- * empty.
+ * Hash tables of small numbers, charged to a pool. An index finds a definition by its content: it
+ * stores numbers by hash, and its user compares the contents. `struct ids` finds our number of a
+ * definition by its id in the stream. Both are seeded, so that a peer cannot choose keys that
+ * collide. Zero-initialised tables are empty.
  */
 #ifndef PROF_EXPORT_MODEL_TABLE_H
 #define PROF_EXPORT_MODEL_TABLE_H
@@ -21,11 +21,11 @@ struct index {
 	uint32_t *slots; /* number + 1, 0 for empty */
 	uint32_t *hashes;
 	size_t cap, len; /* cap: a power of two, or 0 */
-	/* Holds what was added after the pool allowed no growth (pool.h); NULL: nothing was. */
+	/* Entries added after the pool stopped growth (pool.h); NULL: none. */
 	struct index *late;
 };
 
-/* Returns the next number with this hash; TABLE_NONE behind the last. Begin with *cursor =
+/* Returns the next number with this hash, and TABLE_NONE after the last. Start with *cursor =
  * SIZE_MAX. */
 uint32_t index_next(const struct index *ix, uint32_t hash, size_t *cursor);
 /* 0, -ENOBUFS. */
@@ -48,12 +48,12 @@ static inline size_t ids_len(const struct ids *m)
 uint32_t ids_get(const struct ids *m, uint64_t id);
 /* Adds a new id. 0, -EINVAL for id 0, -ENOBUFS. */
 int ids_add(struct ids *m, struct pool *p, uint64_t id, uint32_t value);
-/* The same of an id that may be there. */
+/* Like ids_add, but the id may exist already. */
 int ids_set(struct ids *m, struct pool *p, uint64_t id, uint32_t value);
 void ids_remove(struct ids *m, uint64_t id);
 void ids_done(struct ids *m, struct pool *p);
 
-/* Strings, each kept once, numbered from 0 in the order they came. */
+/* Strings, each kept once, numbered from 0 in the order in which they came. */
 struct strings {
 	char *text;
 	struct strings_entry {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes that definitions and ids need, without the room of arrays to grow, and whose they are
- * (shares.h). */
+/* The bytes that definitions and ids need, without the spare room of arrays, and the owner to whom
+ * they are charged (shares.h). */
 #ifndef PROF_EXPORT_MODEL_WEIGHT_H
 #define PROF_EXPORT_MODEL_WEIGHT_H
 
@@ -13,7 +13,7 @@ struct weight {
 };
 
 struct weight weight_of(const struct definitions *d, const struct epoch *e);
-/* The owner pays for everything that was added since `before`. */
+/* Charges to the owner everything that was added since `before`. */
 void weight_charge(const struct definitions *d, const struct epoch *e, struct share *w,
 		   struct weight before);
 

@@ -28,15 +28,16 @@ void witness_check_judge(struct witness_check *w, const uint64_t lost[static STA
 	if (w->judged || w->lives != 1 || (!w->word.final && !w->over) || w->joins ||
 	    (w->replayed && w->former))
 		return;
-	/* Nobody can check these. They are prof-bpf's only if it says so. */
+	/* These samples came without a key, so they cannot be checked. Unless prof-bpf reports that
+	 * it sampled before prof-export received its key, they are not prof-bpf's. */
 	if (w->unkeyed && (w->word.unheard || w->replayed))
 		return;
 	w->judged = true;
 	w->verdict = witness_compare(&w->word, &w->came, lost, w->unkept,
 				     w->broken || w->word.breaks);
 	w->verdict.more += w->unkeyed;
-	/* prof-bpf says that it ends before it ends the stream. So prof-symd ended this one, and
-	 * what prof-bpf took later is missing. */
+	/* prof-bpf reports its end before it ends the stream. Without that report, prof-symd ended
+	 * the stream, and later samples are missing. */
 	if (!w->word.final && !w->verdict.fewer)
 		w->verdict.fewer = 1;
 }
