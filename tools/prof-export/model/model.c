@@ -6,7 +6,7 @@
 #include "tools/prof-export/model/model_internal.h"
 #include "tools/prof-export/model/weight.h"
 
-/* Divides the memory between samples and figures. */
+/* Divides the memory: figures keep their fixed part, definitions get the rest. */
 static void set_ceiling(struct model *m, size_t memory_max)
 {
 	struct pool *p = &m->definitions.pool;

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include "tools/prof-export/otlp/otlp.pb-c.h"
 
-/* A location that is used, by what it is sorted. */
+/* A location that is used, with the keys by which locations are sorted. */
 struct place {
 	uint32_t mapping, location;
 	uint64_t address;
 };
 
-/* A stack that is used, with its locations as the copy numbers them. */
+/* A stack that is used, with the numbers that its locations have in the copy. */
 struct list {
 	const int32_t *locations; /* leaf first; part of arranging.numbers */
 	uint32_t n, stack;
@@ -23,7 +23,7 @@ struct arranging {
 	struct ids *memo;
 	ARRAY(uint8_t) seen; /* by location */
 	ARRAY(struct place) places;
-	ARRAY(int32_t) numbers; /* of all stacks, one behind the other */
+	ARRAY(int32_t) numbers; /* of all stacks, one after another */
 	ARRAY(struct list) lists;
 };
 
@@ -43,7 +43,8 @@ static uint64_t read_varint(const uint8_t **at, const uint8_t *end)
 	return n;
 }
 
-/* The mapping and the address are the first fields of a location, where they are not 0. */
+/* Reads the mapping and the address. They are the first fields of a packed location, and absent if
+ * they are 0. */
 static struct place place_of(const struct dictionary *d, uint32_t location)
 {
 	const struct span s = dictionary_get(d, DICTIONARY_LOCATIONS, location);
@@ -63,7 +64,7 @@ static struct place place_of(const struct dictionary *d, uint32_t location)
 
 /* --- locations --- */
 
-/* Notes the stack's locations. */
+/* Marks the stack's locations as used. */
 static int take_stack(struct arranging *a, uint32_t stack)
 {
 	const struct span s = dictionary_get(a->from, DICTIONARY_STACKS, stack);
@@ -71,7 +72,7 @@ static int take_stack(struct arranging *a, uint32_t stack)
 	struct pool *pool = a->to->pool;
 	const size_t first = a->numbers.len;
 
-	/* A list of numbers is one field: its tag, its length in bytes, the numbers. */
+	/* A list of numbers is one field: a tag, the length in bytes, and the numbers. */
 	if (at < end) {
 		at++;
 		(void)read_varint(&at, end);

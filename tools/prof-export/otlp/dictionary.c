@@ -48,7 +48,7 @@ static int add(struct dictionary *d, enum dictionary_table table, struct span en
 		}
 	}
 	i = (uint32_t)e->ends.len;
-	/* One more byte, so that an empty table has an address. */
+	/* Allocate one more byte, so that even an empty table has an address. */
 	if (size > d->max - d->size || !ARRAY_ROOM(d->pool, &e->bytes, entry.len + 1) ||
 	    !ARRAY_ROOM(d->pool, &e->ends, 1) || index_add(&e->index, d->pool, hash, i))
 		return -ENOBUFS;
@@ -121,7 +121,7 @@ int dictionary_number(struct dictionary *d, const char *key, int64_t value, uint
 	return add_attribute(d, key, &v, ret);
 }
 
-/* The bytes of the key's number, which is the first field. */
+/* The encoded number of the key, which is an attribute's first field. */
 static struct span key_bytes(struct span attribute)
 {
 	size_t n = 1;
@@ -165,7 +165,7 @@ static void copy_list(struct copy *c, enum dictionary_table table, int32_t *list
 		copy_entry(c, table, &list[i]);
 }
 
-/* The numbers in the message become those of the other dictionary. */
+/* Replaces the numbers in the message by those of the other dictionary. */
 static void translate(struct copy *c, enum dictionary_table table, ProtobufCMessage *m)
 {
 	switch (table) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The dictionary of a request: tables whose entries are kept once each, by content. An entry is its
- * packed message, so that a table is packed as it grows, its size is always known, and equal
- * entries have equal bytes. Entry 0 of each table is the empty one, which means "not set".
+ * The dictionary of a request: tables in which each distinct entry is kept once. An entry is stored
+ * as its packed message. So a table is packed while it grows, its size is always known, and equal
+ * entries have equal bytes. Entry 0 of each table is the empty entry, which means "not set".
  *
- * All memory is the pool's. The dictionary also has a ceiling for its packed size.
+ * All memory is charged to the pool. The dictionary also has a ceiling for its packed size.
  *
  * Source: ProfilesDictionary of opentelemetry/proto/profiles/v1development/profiles.proto.
  */
@@ -15,7 +15,7 @@
 #include "common/base/span.h"
 #include "tools/prof-export/model/table.h"
 
-/* The numbers of the fields. */
+/* The field numbers of the tables. */
 enum dictionary_table {
 	DICTIONARY_MAPPINGS = 1,
 	DICTIONARY_LOCATIONS,
@@ -32,17 +32,19 @@ struct dictionary {
 	size_t size, max;  /* packed, in bytes */
 	struct dictionary_entries {
 		ARRAY(uint8_t) bytes;
-		ARRAY(uint32_t) ends; /* of entries, in bytes */
+		ARRAY(uint32_t) ends; /* end offsets of the entries, in bytes */
 		struct index index;
 	} tables[DICTIONARY_TABLES];
 	ARRAY(uint8_t) scratch;
 };
 
-/* Begins with the empty entries. 0, -ENOBUFS. dictionary_done frees, also after an error. */
+/* Starts with the empty entries. Returns 0 or -ENOBUFS. dictionary_done frees the dictionary, also
+ * after an error. */
 int dictionary_begin(struct dictionary *d, struct pool *pool, size_t max);
 void dictionary_done(struct dictionary *d);
 
-/* Each finds or adds, and gives the entry's number. 0, or -ENOBUFS at either ceiling. */
+/* Each finds or adds an entry and returns its number in *ret. Returns 0, or -ENOBUFS at either
+ * ceiling. */
 int dictionary_message(struct dictionary *d, enum dictionary_table table, const ProtobufCMessage *m,
 		       uint32_t *ret);
 int dictionary_string(struct dictionary *d, struct str s, uint32_t *ret);
@@ -50,19 +52,20 @@ int dictionary_string(struct dictionary *d, struct str s, uint32_t *ret);
 int dictionary_text(struct dictionary *d, const char *key, struct str value, uint32_t *ret);
 int dictionary_number(struct dictionary *d, const char *key, int64_t value, uint32_t *ret);
 
-/* Whether two attributes have one key. */
+/* Whether two attributes have the same key. */
 bool dictionary_same_key(const struct dictionary *d, uint32_t a, uint32_t b);
 
-/* How many entries the table has. */
+/* The number of entries of the table. */
 size_t dictionary_len(const struct dictionary *d, enum dictionary_table table);
 /* Borrowed until the next addition. */
 struct span dictionary_get(const struct dictionary *d, enum dictionary_table table, uint32_t i);
 
-/* Adds entry i of `from`, and all that it refers to. memo: of entries that were copied already;
- * zero-initialise it, and free it by ids_done with the pool of `to`. 0, -ENOBUFS, -ENOMEM. */
+/* Copies entry i of `from` and all entries that it refers to. memo: the entries copied so far;
+ * zero-initialise it, and free it by ids_done with the pool of `to`. Returns 0, -ENOBUFS or
+ * -ENOMEM. */
 int dictionary_copy(struct dictionary *to, const struct dictionary *from,
 		    enum dictionary_table table, uint32_t i, struct ids *memo, uint32_t *ret);
-/* Notes in memo that `to` has entry i as entry `as`. 0, -ENOBUFS. */
+/* Records in memo that entry i has the number `as` in `to`. Returns 0 or -ENOBUFS. */
 int dictionary_note(struct dictionary *to, enum dictionary_table table, uint32_t i,
 		    struct ids *memo, uint32_t as);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Framing of protobuf: a field that holds a message, or bytes, is a tag, a length, and these bytes.
- * So packed messages are put together without being packed again. Numbers of fields are below 16.
+ * Framing of protobuf: a field with a message or bytes consists of a tag, a length, and the
+ * contents. So packed messages can be combined without packing them again. Field numbers must be
+ * below 16.
  *
  * Source: the encoding of Protocol Buffers, "Length-Delimited Records".
  */
@@ -21,13 +22,13 @@ static inline size_t framing_varint_size(uint64_t n)
 	return size;
 }
 
-/* Of a field with n bytes. */
+/* The size of a field with n bytes of contents. */
 static inline size_t framing_size(size_t n)
 {
 	return 1 + framing_varint_size(n) + n;
 }
 
-/* Appends the head of a field with n bytes. Errors of buf_append. */
+/* Appends the tag and the length of a field with n bytes. Errors of buf_append. */
 static inline int framing_put_head(struct buf *b, unsigned field, size_t n)
 {
 	uint8_t head[FRAMING_HEAD] = { (uint8_t)(field << 3 | 2) };
@@ -39,13 +40,13 @@ static inline int framing_put_head(struct buf *b, unsigned field, size_t n)
 	return buf_append(b, head, len);
 }
 
-/* Makes a field of all bytes of b from `at` on: moves them, and puts the head in front. The same
- * errors. */
+/* Turns all bytes of b from `at` on into a field: moves them and inserts the tag and the length
+ * before them. Errors of buf_append. */
 static inline int framing_insert_head(struct buf *b, size_t at, unsigned field)
 {
 	const size_t n = b->len - at, head = framing_size(n) - n;
 	uint8_t *from;
-	int r = framing_put_head(b, field, n); /* behind them */
+	int r = framing_put_head(b, field, n); /* first appended, then moved to `at` */
 
 	if (r)
 		return r;

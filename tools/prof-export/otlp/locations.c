@@ -33,7 +33,7 @@ void locations_done(struct locations *l)
 	buf_done(&l->name);
 }
 
-/* Empties l->name into the dictionary. r: of what filled it. */
+/* Adds l->name to the dictionary and empties it. r: the result of the call that filled l->name. */
 static int take_name(struct locations *l, int r, int32_t *ret)
 {
 	uint32_t i = 0;
@@ -55,8 +55,9 @@ static int add_escaped(struct locations *l, struct str s, int32_t *ret)
 
 /* --- mappings --- */
 
-/* The segment around the frame. Without one: all of the file, at the address where its beginning
- * would lie. Without a size: both addresses are 0. */
+/* Sets the address range: that of the frame's segment. If no segment is known: the whole file, with
+ * the address at which its first byte would lie. If the file's size is unknown: both addresses are
+ * 0. */
 static void place(Otlp__Mapping *to, const struct model *m, const struct model_file *file,
 		  const struct model_frame *f)
 {
@@ -78,7 +79,7 @@ static void place(Otlp__Mapping *to, const struct model *m, const struct model_f
 		to->memory_start = to->memory_limit = to->file_offset = 0;
 }
 
-/* The file's build ids, of which a backend knows one or another. Returns their count. */
+/* Adds the file's build ids, since a backend may know only one of them. Returns their count. */
 static int add_build_ids(struct locations *l, const struct model *m, const struct model_file *f,
 			 int32_t ret[static 3], size_t *ret_n)
 {
@@ -177,7 +178,8 @@ static int map_kernel(struct locations *l, const struct model *m, const struct m
 
 /* --- types --- */
 
-/* Of the runtimes of bpf/runtimes.def. Old recordings name no runtime: they know only Python. */
+/* The frame type of a runtime in bpf/runtimes.def. Old recordings name no runtime: they know only
+ * Python. */
 static const char *interpreted_type(const struct model_frame *f)
 {
 	switch (f->runtime) {
@@ -192,7 +194,7 @@ static const char *interpreted_type(const struct model_frame *f)
 	}
 }
 
-/* Of code that a runtime of remedies.def generated. */
+/* The frame type of code that a runtime of remedies.def generated. */
 static const char *generated_type(const struct locations *l, const struct model_sample *s)
 {
 	static const char *const types[STATUS_RUNTIMES] = {
@@ -251,8 +253,9 @@ static int name_call(struct locations *l, const struct model *m, const struct mo
 	int r = take_name(l, label_plain(&l->name, model_definitions(m), f, i),
 			  &function.name_strindex);
 
-	/* system_name stays empty: the name is made of it, and on a host that compiles C++ it would
-	 * take a sixth of a request. The kernel's source is its module, which the mapping names. */
+	/* system_name stays empty, since the name is derived from it. On a host that compiles C++
+	 * it would take a sixth of each request. The kernel's source is its module, which the
+	 * mapping names. */
 	if (!r && f->kind != MODEL_KERNEL)
 		r = add_escaped(l, model_string(m, from->source), &function.filename_strindex);
 	function.start_line = from->start_line;
@@ -260,7 +263,7 @@ static int name_call(struct locations *l, const struct model *m, const struct mo
 	return r ? r : add_function(l, &function, line);
 }
 
-/* Whether the frame has a name. prof-symd may also say that it found none. */
+/* Whether the frame has a name. prof-symd can also report that it found none. */
 static bool has_name(const struct model *m, const struct model_frame *f)
 {
 	const struct model_function *functions;
@@ -270,7 +273,7 @@ static bool has_name(const struct model *m, const struct model_frame *f)
 	       (f->count && model_string(m, functions[model_functions_of(m, f)[0]].name).len);
 }
 
-/* A frame that no backend can name. */
+/* Uses the label as the name of a frame that no backend can name. */
 static int name_by_label(struct locations *l, const struct model *m, const struct model_frame *f,
 			 Otlp__Line *line)
 {

@@ -5,24 +5,25 @@
 #include <sys/random.h>
 #include "common/base/numbers.h"
 
-/* Of the memory: the window, and twice that for a part of it, with what copying and sorting take.
- * The rest is for three buffers with the request's bytes. */
+/* Parts of the memory: one for the window, and twice as much for the part of it that is being sent,
+ * including what copying and sorting need. The rest is for three buffers with the request's
+ * bytes. */
 #define WINDOW_PART 4
 #define SPARE_PART 2
 #define REQUEST_PART 12
-/* A request of one stack is below REQUEST_PACKED_MAX even if gzip does not make it smaller. */
+/* A request with one stack stays below REQUEST_PACKED_MAX even if gzip does not make it smaller. */
 #define STACK_MAX (REQUEST_PACKED_MAX / 4 * 3)
-#define GZIP_MORE 1024 /* bytes by which gzip may make a request larger */
+#define GZIP_MORE 1024 /* bytes that gzip may add to a request */
 #define LATE_NS 2000000000u
 #define CLOCK_SET_NS 1000000000u
-#define TIME_MAX (1ull << 62) /* no sum of two times overflows */
+#define TIME_MAX (1ull << 62) /* the sum of two such times never overflows */
 
 void otlp_init(struct otlp *o, const struct otlp_options *options)
 {
 	*o = (struct otlp){ .options = *options,
 			    .pool.max = options->memory_max / WINDOW_PART,
 			    .spare.max = options->memory_max / SPARE_PART };
-	/* Without entropy all hosts have windows of the same lengths. */
+	/* If getrandom fails, all hosts have the same sequence of window lengths. */
 	if (getrandom(&o->random, sizeof(o->random), GRND_NONBLOCK) != (ssize_t)sizeof(o->random))
 		o->random = 0;
 	o->random |= 1;
@@ -59,7 +60,8 @@ static size_t request_max(const struct otlp *o)
 	return most < REQUEST_PLAIN_MAX ? most : REQUEST_PLAIN_MAX;
 }
 
-/* Verdicts of request_gzip, and errors. An error of flush goes to *ret_flush. */
+/* Sends the window as one request. Returns the results of request_pack and request_gzip.
+ * *ret_flush: the result of flush. */
 static int send_whole(struct otlp *o, const struct window *w, const struct request_times *t,
 		      int *ret_flush)
 {
@@ -73,7 +75,7 @@ static int send_whole(struct otlp *o, const struct window *w, const struct reque
 	return r;
 }
 
-/* The same of these ticks. */
+/* Like send_whole, but sends only these ticks of the open window. */
 static int send_part(struct otlp *o, const struct model *m, const struct request_times *t,
 		     size_t from, size_t to, int *ret_flush)
 {
@@ -88,7 +90,7 @@ static int send_part(struct otlp *o, const struct model *m, const struct request
 	return r;
 }
 
-/* Sends these ticks, in as many requests as it takes. Errors of flush. */
+/* Sends these ticks in as many requests as needed. Errors of flush. */
 static int send_ticks(struct otlp *o, struct model *m, const struct request_times *t, size_t from,
 		      size_t to)
 {
@@ -122,7 +124,7 @@ static int send_losses(struct otlp *o, const struct model *m, const struct reque
 	if (!r && w.samples.len)
 		r = send_whole(o, &w, t, &flushed);
 	window_done(&w);
-	/* Without room, the next window says it. */
+	/* If the losses did not fit into memory, the next window reports them. */
 	if (!r && !flushed)
 		memcpy(o->told, totals->lost, sizeof(o->told));
 	return flushed;
@@ -170,7 +172,7 @@ static void open_window(struct otlp *o, const struct model *m, uint64_t begin_ns
 	o->open = true;
 }
 
-/* Ends the window at end_ns, or behind its last sample. */
+/* Ends the window at end_ns, or after its last sample if that is later. */
 static int close_window(struct otlp *o, struct model *m, uint64_t end_ns)
 {
 	struct request_times t = { .begin_ns = o->begin_ns,
@@ -201,7 +203,8 @@ static bool clock_was_set(const struct otlp *o, const struct model *m)
 	return (now > then ? now - then : then - now) > CLOCK_SET_NS;
 }
 
-/* Makes the open window that of this time. One that is over by less than late_ns stays open. */
+/* Opens the window for this time, and closes an earlier one. A window that is over by less than
+ * late_ns stays open. */
 static int go_to(struct otlp *o, struct model *m, uint64_t ns, uint64_t late_ns)
 {
 	int r = 0;
@@ -230,7 +233,8 @@ int otlp_time(struct otlp *o, struct model *m, uint64_t ns)
 	return go_to(o, m, clamp_time(ns), LATE_NS);
 }
 
-/* Adds the sample to an empty window, or as much of its stack as fits. -ENOBUFS, -ENOMEM. */
+/* Adds the sample to an empty window, with as much of its stack as fits. Returns 0, -ENOBUFS or
+ * -ENOMEM. */
 static int add_first(struct otlp *o, const struct model *m, const struct model_sample *s,
 		     uint64_t time_ns, uint32_t most)
 {

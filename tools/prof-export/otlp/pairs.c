@@ -14,7 +14,7 @@ static struct str trim(struct str s)
 	return s;
 }
 
-/* Decodes what fits. Returns the length. */
+/* Decodes %XX, as far as the result fits. Returns the length. */
 static uint32_t decode(struct str s, char to[static PAIRS_TEXT])
 {
 	uint32_t n = 0;
@@ -49,7 +49,7 @@ bool pairs_next(struct str *list, struct pair *ret, uint32_t *skipped)
 		list->len -= n + (comma != NULL);
 		if (parse(text, ret))
 			return true;
-		/* Nothing between two commas is no pair. */
+		/* Two adjacent commas do not count as a skipped pair. */
 		*skipped += trim(text).len > 0;
 	}
 	return false;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A list of pairs, as the variable OTEL_RESOURCE_ATTRIBUTES has it: `key=value` between commas.
- * Blanks around keys and values do not count, and %XX in them stands for any byte. A process writes
- * it, so a pair may be anything. Like the SDKs of OpenTelemetry, we leave out a pair without a key,
- * `=` or value, and keep the others. Pure.
+ * A list of pairs in the syntax of the variable OTEL_RESOURCE_ATTRIBUTES: `key=value`, separated by
+ * commas. Blanks around keys and values are ignored, and %XX stands for any byte. The profiled
+ * process writes the list, so it is untrusted. Like the SDKs of OpenTelemetry, we leave out a pair
+ * without a key, `=` or value, and keep the others. Pure.
  *
  * Source: the specification of OpenTelemetry, "Resource SDK", "Specifying resource information via
  * an environment variable"; W3C Baggage.
@@ -13,7 +13,8 @@
 
 #include "common/base/span.h"
 
-#define PAIRS_TEXT 1024 /* bytes of a list: the most that a stream has; the rest is left out */
+/* Longest list in bytes; a stream contains no more, and the rest is left out. */
+#define PAIRS_TEXT 1024
 
 /* The key and the value, decoded. */
 struct pair {
@@ -21,8 +22,8 @@ struct pair {
 	char key[PAIRS_TEXT], value[PAIRS_TEXT];
 };
 
-/* Takes the next pair off the front of the list. False: none is left. Adds the pairs that it leaves
- * out to *skipped. */
+/* Removes the next valid pair from the list. Returns false if none is left. Adds the number of
+ * skipped pairs to *skipped. */
 bool pairs_next(struct str *list, struct pair *ret, uint32_t *skipped);
 
 #endif

@@ -7,7 +7,7 @@
 #include "tools/prof-export/otlp/framing.h"
 #include "tools/prof-export/otlp/otlp.pb-c.h"
 
-/* The numbers of fields that are lists, or hold some. */
+/* The numbers of repeated fields and of fields that contain them. */
 enum {
 	REQUEST_RESOURCE_PROFILES = 1,
 	REQUEST_DICTIONARY = 2,
@@ -19,7 +19,7 @@ enum {
 	PROFILE_SAMPLES = 2,
 };
 
-/* Of the attributes' names. */
+/* The schema of the attributes' names. */
 #define SCHEMA_URL "https://opentelemetry.io/schemas/1.37.0"
 
 void request_room_done(struct request_room *r)
@@ -29,12 +29,16 @@ void request_room_done(struct request_room *r)
 	buf_done(&r->profiles);
 }
 
-/* Samples by profile, and timestamps by sample. A profile is a resource and a source. */
+/* The order in which a window is packed: samples by profile, and timestamps by sample. A profile is
+ * a pair of a resource and a source. */
 struct order {
-	ARRAY(uint32_t) samples;   /* sorted */
-	ARRAY(uint32_t) sample_of; /* by profile: the first of its samples; one more at the end */
-	ARRAY(uint32_t) ticks;	   /* sorted by sample, then as they came */
-	ARRAY(uint32_t) time_of;   /* by sample: the first of its times; one more at the end */
+	ARRAY(uint32_t) samples; /* indices of samples, sorted by profile */
+	/* By profile: index of its first sample; one more element at the end. */
+	ARRAY(uint32_t) sample_of;
+	/* Indices of ticks, sorted by sample, then in the order in which they came. */
+	ARRAY(uint32_t) ticks;
+	/* By sample: index of its first tick; one more element at the end. */
+	ARRAY(uint32_t) time_of;
 };
 
 struct writer {
@@ -43,7 +47,7 @@ struct writer {
 	struct pool *pool;
 	struct request_room *room;
 	struct order order;
-	ARRAY(uint64_t) times; /* of one sample */
+	ARRAY(uint64_t) times; /* times of one sample */
 	ARRAY(int64_t) values;
 	int error;
 };
@@ -58,7 +62,7 @@ struct writer {
 		room_; \
 	})
 
-/* Turns counts, each one place behind its key, into first places. */
+/* Turns counts into start indices. The count of key k is at k + 1. */
 static void add_up(uint32_t *counts, size_t n)
 {
 	for (size_t i = 1; i < n; i++)
@@ -70,8 +74,8 @@ static uint32_t profile_of(const struct window *w, const struct window_sample *s
 	return s->resource * w->source_count + s->source;
 }
 
-/* Both by counting. While entries are placed, entry k + 1 is where the next one of key k goes. In
- * the end, entry k is the first place of key k. */
+/* Sorts both by counting. While items are placed, entry k + 1 is the index for the next item of key
+ * k. Afterwards, entry k is the index of the first item of key k. */
 static int sort(struct order *o, const struct window *w, struct pool *pool)
 {
 	const size_t profiles = w->resources.len * w->source_count, samples = w->samples.len,
@@ -139,7 +143,7 @@ static uint64_t wall(const struct writer *w, uint64_t mono_ns)
 	return mono_ns + w->t->wall_offset_ns;
 }
 
-/* The timestamps of sample i, and their values. Returns how many there are. */
+/* Collects the timestamps of sample i and their values. Returns their number. */
 static size_t collect(struct writer *w, uint32_t i)
 {
 	const uint32_t from = w->order.time_of.data[i], n = w->order.time_of.data[i + 1] - from;
@@ -187,7 +191,8 @@ static void put_sample(struct writer *w, uint32_t i)
 	put_message(w, &w->room->profiles, &s.base);
 }
 
-/* The period's type is there even if it has no name, since a backend refuses profiles without. */
+/* Always writes the type of the period, even if it has no name: a backend refuses profiles without
+ * it. */
 static void put_profile_head(struct writer *w, const struct window_source *from)
 {
 	Otlp__ValueType counted = OTLP__VALUE_TYPE__INIT, period = OTLP__VALUE_TYPE__INIT;
@@ -205,7 +210,7 @@ static void put_profile_head(struct writer *w, const struct window_source *from)
 	put_message(w, &w->room->profiles, &p.base);
 }
 
-/* Adds profile i, with its head, to those of its resource. */
+/* Appends profile i and its header to the profiles of its resource. */
 static void put_profile(struct writer *w, uint32_t i)
 {
 	const uint32_t from = w->order.sample_of.data[i], to = w->order.sample_of.data[i + 1];

@@ -10,26 +10,26 @@
 #include "tools/prof-export/otlp/otlp.pb-c.h"
 #include "tools/prof-export/otlp/pairs.h"
 
-#define OF_LIST 64 /* attributes of OTEL_RESOURCE_ATTRIBUTES */
-#define OTHERS 64  /* our own, and those of the stream */
+#define OF_LIST 64 /* attributes taken from OTEL_RESOURCE_ATTRIBUTES */
+#define OTHERS 64  /* attributes of profpipe itself and of the stream */
 #define ATTRIBUTES (OTHERS + OF_LIST)
 #define ARGUMENTS 512
-#define SHORT_ID 12	/* of a container, as its engine's tools show it */
-#define MAYBE_CUT 1021u /* bytes of a value, from which on it may lack its end (startup.h) */
+#define SHORT_ID 12	/* digits of a container's id that its engine's tools show */
+#define MAYBE_CUT 1021u /* a value of this many bytes or more may have been truncated (startup.h) */
 
 #define VARIABLE "process.environment_variable."
 #define SERVICE_VARIABLE VARIABLE "OTEL_SERVICE_NAME"
 #define LIST_VARIABLE VARIABLE "OTEL_RESOURCE_ATTRIBUTES"
 #define ARGUMENTS_KEY "process.command_args"
 
-/* Bytes of list.text, which moves while it grows. */
+/* A part of list.text, as offsets: the buffer moves when it grows. */
 struct place {
 	size_t at, len;
 };
 
 enum kind { TEXT, NUMBER, TEXTS };
 
-/* A resource in the making. */
+/* A resource that is being made. */
 struct list {
 	struct attribute {
 		struct place key, text;
@@ -37,9 +37,9 @@ struct list {
 		int64_t number;
 	} attributes[ATTRIBUTES];
 	size_t n;
-	struct place arguments[ARGUMENTS]; /* of the attribute that is TEXTS */
+	struct place arguments[ARGUMENTS]; /* elements of the attribute of type TEXTS */
 	size_t argument_count;
-	uint32_t dropped; /* attributes */
+	uint32_t dropped; /* number of attributes that were left out */
 	struct buf text;
 	int error;
 };
@@ -58,7 +58,7 @@ static bool same_key(const struct list *l, struct place a, struct place b)
 	return a.len == b.len && !memcmp(l->text.data + a.at, l->text.data + b.at, a.len);
 }
 
-/* A new attribute, or the one that has this key already. NULL: there is no room. */
+/* Returns the attribute with this key, or a new one. NULL: there is no room. */
 static struct attribute *attribute_of(struct list *l, struct str key, bool *ret_new)
 {
 	const struct place at = put(l, key);
@@ -76,7 +76,7 @@ static struct attribute *attribute_of(struct list *l, struct str key, bool *ret_
 	return &l->attributes[i];
 }
 
-/* Adds no empty text, and nothing whose key is there. */
+/* Adds an attribute, unless the text is empty or the key exists. */
 static void add(struct list *l, struct str key, struct str s)
 {
 	bool is_new = false;
@@ -118,7 +118,7 @@ static Otlp__AnyValue text_value(const struct list *l, struct place p)
 	return v;
 }
 
-/* Packs the list, and frees it. */
+/* Packs the list into b, and frees the list. */
 static int finish(struct list *l, struct buf *b)
 {
 	Otlp__KeyValue attributes[ATTRIBUTES], *pointers[ATTRIBUTES];
@@ -160,9 +160,9 @@ static int finish(struct list *l, struct buf *b)
 	return r;
 }
 
-/* --- what a process says of itself --- */
+/* --- attributes that the process provides --- */
 
-/* The value of this key; empty: the stream does not say it. */
+/* The value of this key in the stream; empty: there is none. */
 static struct str said(const struct epoch_process *p, const char *wanted)
 {
 	struct span rest = attributes_all(&p->attributes);
@@ -174,8 +174,8 @@ static struct str said(const struct epoch_process *p, const char *wanted)
 	return (struct str){ 0 };
 }
 
-/* The pairs of OTEL_RESOURCE_ATTRIBUTES. If the stream may have cut it, its last pair is left out.
- */
+/* The pairs of OTEL_RESOURCE_ATTRIBUTES. If the stream may have truncated the list, leaves out the
+ * last pair. */
 static struct str said_list(const struct epoch_process *p, uint32_t *dropped)
 {
 	struct str s = said(p, LIST_VARIABLE);
@@ -199,7 +199,7 @@ static struct str pair_value(const struct pair *pair)
 	return (struct str){ .data = pair->value, .len = pair->value_len };
 }
 
-/* The service's name in the list. Its bytes are in *pair. */
+/* The service name in the list. The result points into *pair. */
 static struct str service_in_list(const struct epoch_process *p, struct pair *pair)
 {
 	uint32_t ignored = 0;
@@ -215,8 +215,8 @@ static struct str service_in_list(const struct epoch_process *p, struct pair *pa
 	return name;
 }
 
-/* Of several pairs with one key the last counts, as in SDKs. None replaces what profpipe itself
- * says. */
+/* Adds the pairs. As in the SDKs, the last pair of a key wins. Attributes that profpipe sets itself
+ * are not replaced. */
 static void add_list(struct list *l, const struct epoch_process *p)
 {
 	struct str list = said_list(p, &l->dropped);
@@ -262,7 +262,7 @@ static void add_said(struct list *l, const struct epoch_process *p)
 
 	while (attributes_next(&rest, &key, &value)) {
 		if (str_eq(key, STR_LIT(SERVICE_VARIABLE)) || str_eq(key, STR_LIT(LIST_VARIABLE)))
-			continue; /* other attributes say the same */
+			continue; /* these keys have attributes of their own */
 		if (l->n == OTHERS)
 			l->dropped++;
 		else if (str_eq(key, STR_LIT(ARGUMENTS_KEY)))
@@ -273,7 +273,7 @@ static void add_said(struct list *l, const struct epoch_process *p)
 	add_list(l, p);
 }
 
-/* --- what profpipe knows --- */
+/* --- attributes that profpipe sets --- */
 
 static void add_host(struct list *l, const struct model *m)
 {
@@ -287,8 +287,8 @@ static void add_host(struct list *l, const struct model *m)
 	add_text(l, "os.version", h->kernel);
 }
 
-/* By the clocks of the stream's beginning: a process keeps its time, whatever happens to the wall
- * clock. */
+/* Uses the clocks from the beginning of the stream, so that a process keeps its creation time when
+ * the wall clock is set. */
 static void add_creation(struct list *l, const struct model *m, uint64_t start_ns)
 {
 	const struct model_header *h = model_header(m);
@@ -305,7 +305,7 @@ static void add_creation(struct list *l, const struct model *m, uint64_t start_n
 	add_text(l, "process.creation.time", str_from(text));
 }
 
-/* Undoes systemd's \xNN, as far as it makes printable ASCII. */
+/* Decodes systemd's \xNN, if the result is printable ASCII. */
 static struct str unescape(char to[static 256], struct str s)
 {
 	uint32_t n = 0;

@@ -11,7 +11,7 @@
 #include "tools/prof-export/otlp/otlp.pb-c.h"
 #include "tools/prof-export/otlp/resource.h"
 
-/* At most what a message takes beside the bytes that it holds, and a timestamp. */
+/* Upper bound for the encoding around the bytes that a message contains, or for a timestamp. */
 #define REQUEST_BYTES 64
 #define RESOURCE_BYTES 320
 #define PROFILE_BYTES 128
@@ -65,7 +65,7 @@ void window_widen(struct window *w, size_t max)
 	w->dictionary.max = max > w->size ? max - w->size : 0;
 }
 
-/* Takes n bytes of the request. The dictionary may then take as many less. */
+/* Reserves n bytes of the request, which reduces the room of the dictionary. */
 static int take_room(struct window *w, size_t n)
 {
 	if (w->max < w->size || n > w->max - w->size || w->dictionary.size > w->max - w->size - n)
@@ -77,7 +77,7 @@ static int take_room(struct window *w, size_t n)
 
 /* --- sources --- */
 
-/* Of an empty name: the other one. */
+/* Adds the name s, or `other` if s is empty. */
 static int add_name(struct window *w, struct str s, const char *other, uint32_t *ret)
 {
 	int r = label_escape(&w->text, s.len ? s : str_from(other));
@@ -98,7 +98,7 @@ static bool same_source(const struct window_source *a, const struct window_sourc
 	       a->period == b->period;
 }
 
-/* Finds or adds. -ENOBUFS. */
+/* Finds or adds a source. -ENOBUFS: there are too many. */
 static int put_source(struct window *w, const struct window_source *s, uint32_t *ret)
 {
 	uint32_t i = 0;
@@ -113,7 +113,8 @@ static int put_source(struct window *w, const struct window_source *s, uint32_t 
 	return 0;
 }
 
-/* Samples of a cpu are counted, each of which stands for a period: of cpu time, or of an event. */
+/* Names a source whose samples are counted. Each sample stands for a period of cpu time or of an
+ * event. */
 static int name_counted(struct window *w, bool cpu, struct str event, struct str unit,
 			struct window_source *s)
 {
@@ -126,8 +127,8 @@ static int name_counted(struct window *w, bool cpu, struct str event, struct str
 	return r ? r : add_name(w, unit, cpu ? "nanoseconds" : "count", &s->period_unit);
 }
 
-/* Others have their own values. Backends know time off the cpu by the type's name, and only without
- * a period. */
+/* Names a source whose samples have values of their own. Backends recognize off-cpu time by the
+ * name of its type, and only if it has no period. */
 static int name_valued(struct window *w, struct str event, struct str unit, bool off_cpu,
 		       struct window_source *s)
 {
@@ -141,7 +142,7 @@ static int name_valued(struct window *w, struct str event, struct str unit, bool
 	return r;
 }
 
-/* The source of a sample, and the sample's value there. */
+/* Finds the source of a sample, and the sample's value in it. */
 static int get_source(struct window *w, const struct model *m, const struct model_sample *s,
 		      uint32_t *ret, uint64_t *ret_value)
 {
@@ -198,7 +199,7 @@ static bool has_attributes(const struct window *w, uint32_t resource, struct spa
 	       (!packed.len || !memcmp(known.data, packed.data, packed.len));
 }
 
-/* The first resource with these attributes; TABLE_NONE: there is none. */
+/* Returns the first resource with these attributes, or TABLE_NONE. */
 static uint32_t find_resource(const struct window *w, struct span packed)
 {
 	const uint32_t hash = table_hash(packed.data, packed.len);
@@ -211,7 +212,8 @@ static uint32_t find_resource(const struct window *w, struct span packed)
 	return i;
 }
 
-/* Gives resource i these attributes, in place of those that it had. 0, -ENOBUFS: it keeps them. */
+/* Replaces the attributes of resource i. Returns 0, or -ENOBUFS, after which it keeps the old
+ * ones. */
 static int set_attributes(struct window *w, uint32_t i, struct span packed)
 {
 	struct window_resource *r = &w->resources.data[i];
@@ -244,7 +246,7 @@ static int add_resource(struct window *w, struct window_resource r, struct span 
 	return e;
 }
 
-/* By its attributes. */
+/* Finds or adds the resource of a process, by its attributes. */
 static int get_resource(struct window *w, struct span packed, uint32_t *ret)
 {
 	*ret = find_resource(w, packed);
@@ -296,7 +298,7 @@ void window_process(struct window *w, const struct model *m, const struct epoch_
 
 	if (i == TABLE_NONE)
 		return;
-	/* Without room it keeps what was known before. */
+	/* If there is no room, the resource keeps its old attributes. */
 	if (!resource_process(&w->text, m, p) && !has_attributes(w, i, buf_span(&w->text)))
 		(void)set_attributes(w, i, buf_span(&w->text));
 	buf_reset(&w->text);
@@ -310,7 +312,8 @@ static struct str text_from(const struct window *w, size_t at)
 			     .len = (uint32_t)(w->text.len - at) };
 }
 
-/* Adds a label as an attribute: 0 in *ret if a sample has such an attribute anyway. */
+/* Adds a label as an attribute. *ret is 0 if its key is one of those that each sample has
+ * anyway. */
 static int add_label(struct window *w, const struct model *m, const struct extras_label *l,
 		     uint32_t *ret)
 {
@@ -345,7 +348,7 @@ static int compare_numbers(const void *left, const void *right)
 	return *a < *b ? -1 : *a > *b;
 }
 
-/* Numbers a set of attributes, in whatever order, from 1 on; 0: the empty one. */
+/* Sorts a set of attributes and returns its number, from 1 on; 0: the set is empty. */
 static int put_set(struct window *w, uint32_t *set, uint32_t n, uint32_t *ret)
 {
 	uint32_t number = 0;
@@ -363,7 +366,7 @@ static int put_set(struct window *w, uint32_t *set, uint32_t n, uint32_t *ret)
 	return r;
 }
 
-/* Numbers the set that a list of labels stands for. */
+/* Returns the number of the set of attributes for a list of labels. */
 static int add_labels(struct window *w, const struct model *m, uint32_t list, uint32_t *ret)
 {
 	uint32_t set[WINDOW_LABELS], n, count = 0;
@@ -374,7 +377,7 @@ static int add_labels(struct window *w, const struct model *m, uint32_t list, ui
 		uint32_t attribute = 0, k = 0;
 
 		r = add_label(w, m, &model_extras(m)->labels.data[labels[i]], &attribute);
-		/* The first label of a key counts. */
+		/* If a key occurs more than once, its first label counts. */
 		while (k < count && !dictionary_same_key(&w->dictionary, set[k], attribute))
 			k++;
 		if (!r && attribute && k == count)
@@ -598,7 +601,7 @@ static int copy_sample(const struct window *w, const struct window_sample *from,
 	return r ? r : get_sample(part, &s, ret);
 }
 
-/* Copies the stacks of these ticks. */
+/* Copies the stacks of these ticks to the part. */
 static int copy_stacks(const struct window *w, size_t from, size_t to, struct window *part,
 		       struct ids *memo)
 {

@@ -27,8 +27,8 @@ static int intern(struct labels *l, struct buf *name, uint32_t *ret)
 	return r ? -ENOMEM : 0;
 }
 
-/* A symbol for ranking: a label and the character behind it in a line, `;`, or a blank if it is the
- * last one. */
+/* The sort key of a label: the label and the character after it in a line: `;`, or a blank if it is
+ * the last one. */
 static struct str symbol(const struct labels *l, uint32_t i, char *ret_end)
 {
 	*ret_end = i & 1 ? ' ' : ';';
@@ -45,7 +45,7 @@ static int compare_symbols(const void *a, const void *b, void *labels)
 
 	if (order)
 		return order;
-	/* If one begins with the other, the character behind the shorter one decides. */
+	/* If one is a prefix of the other, compare the character after the shorter one. */
 	const unsigned char p = (unsigned char)(x.len > n ? x.data[n] : ends[0]),
 			    q = (unsigned char)(y.len > n ? y.data[n] : ends[1]);
 
@@ -73,7 +73,7 @@ static int rank_labels(struct labels *l)
 	return 0;
 }
 
-/* Appends the line number too, if the model keeps lines. */
+/* Appends the frame's label, and the line number if the model keeps lines. */
 static int label_frame(struct buf *b, const struct namesakes *namesakes, const struct model *m,
 		       const struct model_frame *f)
 {
@@ -130,12 +130,13 @@ static void free_labels(struct labels *l)
 }
 
 /*
- * Paths come sorted by label, which is almost the order of the lines. The exception: the first
- * blank of "a 5" ends a name, that of "a b;c 1" is a part of one, and there the count decides. Such
- * lines are neighbours, so we hold a line back until the next one is not before it.
+ * Paths are sorted by label, which is almost the order of the lines. An exception: in "a 5" the
+ * first blank ends the name, but in "a b;c 1" it is part of the name. There the count decides the
+ * order of the lines. Such lines are adjacent, so a line is held back until a later one is not
+ * before it.
  */
 struct held {
-	struct buf *lines; /* sorted */
+	struct buf *lines; /* sorted lines that are held back */
 	size_t n, cap;
 };
 
@@ -159,7 +160,7 @@ static void let_go(struct held *h, size_t n, struct output *o)
 	h->n -= n;
 }
 
-/* Takes the line, and writes those that no later line can precede. */
+/* Takes the line, and writes the held lines that no later line can precede. */
 static int hold(struct held *h, struct buf *line, struct output *o)
 {
 	size_t before = 0;
@@ -183,7 +184,7 @@ static int hold(struct held *h, struct buf *line, struct output *o)
 	return 0;
 }
 
-/* A line that no stack can imitate: names of processes are shorter. */
+/* No stack can imitate this line: names of processes are shorter. */
 static int hold_distrust(struct held *h, const struct model *m, struct output *o)
 {
 	const struct witness_verdict v = model_totals(m)->witness;

@@ -43,7 +43,7 @@ void output_begin(struct output *o)
 {
 	struct stat st;
 
-	/* The shell's >> opened it for appending; keep its contents. */
+	/* The shell's >> opened the file for appending: keep its contents. */
 	if (!fstat(o->fd, &st) && S_ISREG(st.st_mode) && !(fcntl(o->fd, F_GETFL) & O_APPEND) &&
 	    ftruncate(o->fd, 0) && !o->error)
 		o->error = -errno;
@@ -57,7 +57,7 @@ static void beat(struct output *o)
 		o->error = r;
 }
 
-/* A write or a wait for room was interrupted, or wrote only a part. */
+/* Called after a write or a wait was interrupted, or wrote only a part. */
 static void hold(struct output *o)
 {
 	o->held = true;
@@ -127,7 +127,7 @@ static void pack(struct output *o, int flush)
 	} while (!o->z.avail_out && !o->error);
 }
 
-/* Writes waiting bytes. Not for gzip, which would compress worse. */
+/* Writes the buffered bytes. Not used for gzip, which would then compress less. */
 static void flush_output(struct output *o)
 {
 	if (o->gzip)
@@ -162,7 +162,7 @@ void output_printf(struct output *o, const char *fmt, ...)
 	const int n = vsnprintf(text, sizeof(text), fmt, args);
 
 	va_end(args);
-	/* For our own numbers and words. Use output_put for names, which have any length. */
+	/* Only for our own numbers and words. Use output_put for names, which have any length. */
 	if (n < 0 || (size_t)n >= sizeof(text))
 		o->error = o->error ? o->error : -EOVERFLOW;
 	else
@@ -186,7 +186,7 @@ void output_resume(struct output *o, uint64_t bytes)
 		o->error = o->error ? o->error : -EINVAL;
 		return;
 	}
-	/* Somebody may have cut it. */
+	/* Another program may have truncated the file. */
 	o->bytes = numbers_smaller((uint64_t)st.st_size, bytes);
 	if ((ftruncate(o->fd, (off_t)o->bytes) || lseek(o->fd, (off_t)o->bytes, SEEK_SET) < 0) &&
 	    !o->error)

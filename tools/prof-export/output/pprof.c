@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The file is a sequence of Profile messages with one sample, location, function or string each. A
- * reader merges them into one message, and we keep only one sample in memory. String i of the model
+ * reader merges them into one message. So we keep only one sample in memory. String i of the model
  * has the number 1 + i; our own strings follow the model's.
  */
 #include "tools/prof-export/output/pprof.h"
@@ -13,7 +13,7 @@
 #include "tools/prof-export/model/label.h"
 #include "tools/prof-export/output/pprof.pb-c.h"
 
-typedef Perftools__Profiles__Profile Profile; /* protobuf-c's names are long */
+typedef Perftools__Profiles__Profile Profile; /* the generated names are long */
 typedef Perftools__Profiles__ValueType ValueType;
 typedef Perftools__Profiles__Sample Sample;
 typedef Perftools__Profiles__Label Label;
@@ -22,7 +22,8 @@ typedef Perftools__Profiles__Location Location;
 typedef Perftools__Profiles__Line Line;
 typedef Perftools__Profiles__Function Function;
 
-/* A future mapping: addresses of one file with the same shift against their offsets. */
+/* A future mapping: addresses of one file with the same difference between address and file
+ * offset. */
 struct region {
 	uint32_t file;	   /* MODEL_NONE: the kernel */
 	uint64_t shift;	   /* address - offset, modulo 2^64 */
@@ -34,15 +35,15 @@ struct writer {
 	struct output *o;
 	struct buf packed, name;
 	struct pool pool;
-	struct strings extra; /* strings that the model lacks, from 1 + model_strings on */
+	struct strings extra; /* strings that the model lacks, numbered from 1 + model_strings on */
 	struct region *regions;
 	size_t regions_len, regions_cap;
 	struct index region_index;
-	uint32_t *region_of; /* by frame; MODEL_NONE for none */
+	uint32_t *region_of; /* by frame: its region; MODEL_NONE: none */
 	uint32_t *labels;    /* by extra string: the function with this label; 0: none */
 	size_t labels_cap;
 	uint32_t label_count;
-	uint64_t *ids; /* of the locations of one sample */
+	uint64_t *ids; /* location ids of one sample */
 	size_t ids_cap;
 	int error;
 };
@@ -130,7 +131,7 @@ static int find_region(struct writer *w, const struct model_frame *f, uint32_t *
 	return 0;
 }
 
-/* The program with most of the value; MODEL_NONE if none is known. */
+/* The program with the largest share of the value; MODEL_NONE if none is known. */
 static uint32_t main_file(struct writer *w)
 {
 	const struct model_file *files;
@@ -160,7 +161,7 @@ static uint32_t main_file(struct writer *w)
 	return best;
 }
 
-/* pprof shows the first mapping as the program. */
+/* Sorts the main program first: pprof takes the first mapping as the program. */
 static int rank_of(const struct model_frame *f, uint32_t main)
 {
 	if (f->kind == MODEL_KERNEL)
@@ -252,8 +253,8 @@ static void put_functions(struct writer *w)
 	}
 }
 
-/* The number, from 1 on, of the function for a label. All places in a function without a name have
- * one label. */
+/* Returns the number, from 1 on, of the function for a label. All places in a function without a
+ * name share one label. */
 static uint64_t put_label(struct writer *w, int64_t name)
 {
 	const size_t i = (size_t)(name - 1) - model_strings(w->m);
@@ -297,8 +298,8 @@ static void put_location(struct writer *w, uint32_t i, const struct model_frame 
 		lines[n].line = model_lines_of(w->m, f)[n];
 		list[n] = &lines[n];
 	}
-	/* A frame without a name gets our own function, behind the model's. It has no system name:
-	 * if that equals the name, pprof cuts off parentheses. */
+	/* A frame without a name gets a function of ours, numbered after those of the model. It has
+	 * no system name: if that equals the name, pprof cuts off parentheses. */
 	if (!n || (n == 1 && !model_string(w->m, functions[lines[0].function_id - 1].name).len)) {
 		if (!w->error)
 			w->error = label_plain(&w->name, model_definitions(w->m), f, 0);
@@ -495,7 +496,7 @@ static void put_strings(struct writer *w)
 
 	put_string(w, (char[]){ "" });
 	for (size_t i = 0; !w->error && !w->o->error && i < n; i++) {
-		/* Our own strings are escaped already. */
+		/* Our own strings are already escaped. */
 		const struct str s = i < known ? model_string(w->m, (uint32_t)i)
 					       : strings_get(&w->extra, (uint32_t)(i - known));
 

@@ -24,7 +24,7 @@ int record_take(struct record *r, const struct msg *m)
 {
 	struct msg own = *m;
 
-	/* A recording is written in our schema, whatever the schema of its input was. */
+	/* The recording has our schema, even if the input had an older one. */
 	if (m->id == MSG_HELLO)
 		own.hello.schema = MSG_SCHEMA;
 	const int e = stream_put(&r->out, &own);

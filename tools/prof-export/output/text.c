@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include "tools/prof-export/model/label.h"
 
-/* Importers end the name at a blank and digits. They refuse one that begins with a blank or has a
- * single byte. */
+/* Importers take a blank followed by digits as the end of the name. They refuse a name that begins
+ * with a blank or has only one byte. */
 static int put_comm(struct buf *b, struct str comm, uint64_t pid)
 {
 	const size_t before = b->len;
@@ -27,7 +27,7 @@ static int put_comm(struct buf *b, struct str comm, uint64_t pid)
 	return b->len == before + 1 ? buf_append(b, " ", 1) : 0;
 }
 
-/* Makes one word of a path: importers end it at a blank or a parenthesis. */
+/* Escapes a path so that it is one word: importers end it at a blank or a parenthesis. */
 static int put_word(struct buf *b, size_t from)
 {
 	size_t blanks = 0;
@@ -39,7 +39,7 @@ static int put_word(struct buf *b, size_t from)
 	if (r || !blanks)
 		return r;
 	b->len += 3 * blanks;
-	/* Backwards, because each blank becomes \x20. */
+	/* Go backwards, because each blank becomes the longer \x20. */
 	for (size_t to = b->len, i = to - 3 * blanks; i-- > from;) {
 		if (b->data[i] == ' ') {
 			to -= 4;
@@ -85,7 +85,7 @@ static int put_call(struct buf *b, const struct model *m, const struct model_fra
 
 			if (!r)
 				r = label_escape(b, source);
-			/* Importers would take a parenthesis here for the binary's. */
+			/* Importers would take a parenthesis here as that around the binary. */
 			for (size_t k = word; k < b->len; k++)
 				if (b->data[k] == ')')
 					b->data[k] = ']';
@@ -127,7 +127,7 @@ int text_sample(struct text *t, const struct model *m, const struct model_sample
 	unsigned rests = 0;
 	int r;
 
-	/* Each round writes one piece whole, or nothing if memory runs out. */
+	/* Each round writes one complete piece, or nothing if memory runs out. */
 	do {
 		buf_reset(b);
 		r = put_head(b, h, s);

@@ -19,7 +19,7 @@ struct text {
 	struct buf line; /* zero-initialise; text_done frees */
 };
 
-/* 0, -ENOMEM; errors of the output stay in it. */
+/* Returns 0 or -ENOMEM; errors of writing stay in the output. */
 int text_sample(struct text *t, const struct model *m, const struct model_sample *s,
 		struct output *o);
 void text_done(struct text *t);

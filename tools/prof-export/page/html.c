@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * JSON strings are labels (label.h), with `"`, `\` and `<` escaped, so no name can end its string
- * or the element around it. The tree comes straight from the sorted paths, one pass for each
+ * or the element around it. The tree is written directly from the sorted paths, one pass for each
  * column.
  */
 #include "tools/prof-export/page/html.h"
@@ -31,7 +31,7 @@ struct page {
 	struct buf name;
 	struct pool pool;
 	struct strings strings;
-	size_t frames, comms; /* comms: process names, numbered behind the frames */
+	size_t frames, comms; /* comms: process names, numbered after the frames */
 	uint32_t *comm_name;  /* strings */
 	uint32_t *process_label;
 	uint32_t *frame_name, *frame_binary, *frame_source, *frame_where; /* strings */
@@ -72,7 +72,7 @@ static void json_number(struct page *p, const char *key, uint64_t n)
 	output_printf(p->o, "\"%s\":%" PRIu64 ",\n", key, n);
 }
 
-/* Each line is [word, text, count], and a remedy [word, text, count, what]. */
+/* Each line is [word, text, count]; a remedy is [word, text, count, what]. */
 static void put_lines(struct page *p, const struct account_line *lines, size_t n,
 		      enum account_kind kind)
 {
@@ -144,7 +144,7 @@ static void put_header(struct page *p)
 
 /* --- columns --- */
 
-/* Writes `,` except before the first element. */
+/* Writes `,` before each element but the first. */
 static void separate(struct output *o, bool *begun)
 {
 	if (*begun)
@@ -198,7 +198,7 @@ static void make_names(struct page *p)
 	const struct model_function *functions;
 	const struct model_process *processes;
 	const size_t np = model_processes(p->m, &processes);
-	uint32_t *comm_of = NULL; /* by string */
+	uint32_t *comm_of = NULL; /* by string: number of the process name */
 	struct namesakes namesakes;
 
 	p->frames = model_frames(p->m, &frames);
@@ -216,8 +216,8 @@ static void make_names(struct page *p)
 
 	if (!p->error)
 		p->error = r;
-	take_name(p, 0); /* string 0 is empty */
-	/* Process names first, while all strings are process names. */
+	take_name(p, 0); /* string 0 is the empty one */
+	/* Add process names first, while the table contains nothing else. */
 	for (size_t i = 0; !p->error && i <= np; i++) {
 		buf_reset(&p->name);
 		p->process_label[i] = take_name(p,
@@ -278,7 +278,7 @@ static void put_names(struct page *p)
 				      ? functions[*model_functions_of(p->m, &frames[i])].start_line
 				      : 0);
 	}
-	/* The lines that ran in interpreted frames, if the model keeps them. */
+	/* Writes the line numbers that ran in interpreted frames, if the model keeps them. */
 	output_str(p->o, "],\n\"at\":[");
 	begun = false;
 	for (size_t i = 0; i < p->frames + p->comms; i++) {

@@ -23,7 +23,7 @@
 #include "tools/prof-export/model/model.h"
 #include "tools/prof-export/output/output.h"
 
-/* 0, -ENOMEM; errors of the output stay in it. */
+/* Returns 0 or -ENOMEM; errors of writing stay in the output. */
 int html_write(const struct model *m, struct output *o);
 
 #endif

@@ -8,22 +8,22 @@
 #include "common/base/fd.h"
 
 #define CHUNK (256u << 10)
-#define ROLL_PART 4 /* of the maximum: what prof-symd sends in one epoch fits into the rest */
+#define ROLL_PART 4 /* of the maximum size; one epoch of prof-symd fits into the rest */
 
-/* A journal that has rolled begins with this, where others have the first message. */
+/* A journal that has rolled begins with this; other journals begin with the first message. */
 static const char magic[8] = "pfjrnl\0\1"; /* the last byte is the version */
 
 struct head {
 	char magic[8];
-	uint64_t build; /* of the tools: marks are raw structs */
-	uint64_t mark;	/* which one counts: 0 or 1 */
-	uint64_t begin; /* of the stream behind it, in the file */
+	uint64_t build; /* build id of the tools, because marks are raw structs */
+	uint64_t mark;	/* which of the two marks is valid: 0 or 1 */
+	uint64_t begin; /* offset of the stream in the file */
 };
-/* Two marks, so that one is whole at any moment. */
+/* There are two marks, so that one is complete at any moment. */
 #define MARK_AT(i) (sizeof(struct head) + (i) * sizeof(struct session_mark))
 #define STREAM_AT MARK_AT(2)
 
-/* Feeds bytes, and goes on after the end of a stream whose sender lost its own sender. */
+/* Feeds bytes. If a sender lost its own sender, its stream ends; continue with the next one. */
 static int feed(struct session *s, struct span bytes)
 {
 	int r = session_feed(s, bytes);
@@ -63,7 +63,7 @@ bool journal_holds(const struct journal *j)
 	return j->fd >= 0 && !fstat(j->fd, &st) && st.st_size > 0;
 }
 
-/* Reads n bytes at a place. 0, -ENODATA if the file ends before, -errno. */
+/* Reads n bytes at an offset. Returns 0, -ENODATA if the file is shorter, or -errno. */
 static int read_at(int fd, uint64_t at, void *to, size_t n)
 {
 	const ssize_t got = fd_pread_all(fd, to, n, at);
@@ -71,7 +71,7 @@ static int read_at(int fd, uint64_t at, void *to, size_t n)
 	return got < 0 ? (int)got : (size_t)got < n ? -ENODATA : 0;
 }
 
-/* Makes the session continue behind the mark of a journal that has rolled. */
+/* Makes the session continue at the mark of a journal that has rolled. */
 static int resume(struct journal *j, struct session *s)
 {
 	static struct session_mark mark;
@@ -101,7 +101,8 @@ int journal_replay(struct journal *j, struct session *s, void (*beat)(void *ctx)
 	if (!r)
 		r = replay(j, s, beat, ctx);
 
-	/* A sender broke the rules, and a predecessor died before it could cut that off. */
+	/* A sender broke the rules, and prof-export died before it could remove those bytes from
+	 * the journal. */
 	if (r == STREAM_MALFORMED || r == STREAM_SCHEMA) {
 		model_lose(s->model, LOST_MALFORMED, 1);
 		r = STREAM_AGAIN;
@@ -113,7 +114,7 @@ int journal_replay(struct journal *j, struct session *s, void (*beat)(void *ctx)
 
 void journal_reopen(struct journal *j, struct session *s)
 {
-	/* A full journal may not contain the unread bytes. */
+	/* A full journal may lack the unread bytes. */
 	if (j->fd >= 0 && !j->full) {
 		j->bytes -= s->in.pending.len - s->in.taken;
 		if (ftruncate(j->fd, (off_t)j->bytes) ||
@@ -134,7 +135,7 @@ static int write_at(int fd, uint64_t at, const void *from, size_t n)
 	return lseek(fd, (off_t)at, SEEK_SET) < 0 ? -errno : fd_write_all(fd, from, n);
 }
 
-/* Has the output hold all that came, and makes the journal begin here. */
+/* Completes the output with everything that came, and makes the journal begin here. */
 static int roll(struct journal *j, struct session *s)
 {
 	static struct session_mark mark;
@@ -146,7 +147,7 @@ static int roll(struct journal *j, struct session *s)
 		return r;
 	memcpy(h.magic, magic, sizeof(magic));
 	h.begin = j->bytes < STREAM_AT ? STREAM_AT : j->bytes;
-	/* The head makes the mark count. A write that failed may have left a part behind. */
+	/* Only the head makes the mark valid. A failed write may have left a part of a head. */
 	if (ftruncate(j->fd, (off_t)h.begin) ||
 	    write_at(j->fd, MARK_AT(free_one), &mark, sizeof(mark)) ||
 	    write_at(j->fd, 0, &h, sizeof(h)) || lseek(j->fd, (off_t)h.begin, SEEK_SET) < 0) {
@@ -156,14 +157,15 @@ static int roll(struct journal *j, struct session *s)
 	j->mark = free_one;
 	j->begin = j->bytes = h.begin;
 	j->rolled = true;
-	/* If the file system gives no space back, only marks are kept. */
+	/* If the file system cannot free space in a file, keep only marks. */
 	j->full = h.begin > STREAM_AT &&
 		  fallocate(j->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)STREAM_AT,
 			    (off_t)(h.begin - STREAM_AT));
 	return 0;
 }
 
-/* Nothing more fits. An output that grows keeps what it has. */
+/* Called if nothing more fits. If the output is written while the stream comes, the mark is
+ * kept. */
 static int fill(struct journal *j, struct session *s)
 {
 	int r = 0;
@@ -176,12 +178,12 @@ static int fill(struct journal *j, struct session *s)
 	return r;
 }
 
-/* Whether the bytes fitted. */
+/* Appends bytes. Returns false if they did not fit. */
 static bool append(struct journal *j, struct span bytes)
 {
 	const uint64_t used = j->bytes - j->begin;
 
-	/* The predecessor's journal may be longer than our maximum. */
+	/* The journal of an earlier prof-export may be longer than our maximum. */
 	if (used > j->max || bytes.len > j->max - used) {
 		j->full = true;
 		return false;
@@ -234,7 +236,7 @@ void journal_next(struct journal *j, int fd, const struct model *m)
 	if (!r)
 		r = stream_flush(&out);
 	stream_out_done(&out);
-	/* Without a hello, what follows could not be read. */
+	/* If the hello cannot be stored, the rest could not be read. */
 	if (r)
 		j->fd = -1;
 }
@@ -247,7 +249,8 @@ int journal_feed(struct journal *j, struct session *s, struct span bytes)
 		return rolled;
 	int r = session_feed(s, bytes);
 
-	/* A first hello of another version is a bad installation; a later one is an attack. */
+	/* If the first hello has another version, the installation is wrong; a later one is an
+	 * attack. */
 	if (r == STREAM_SCHEMA && s->begun)
 		r = STREAM_MALFORMED;
 	if (r == STREAM_MALFORMED)

@@ -5,9 +5,9 @@
 #include <poll.h>
 #include "common/base/clock.h"
 
-#define SLOW_MS 50     /* for a bus that is full */
-#define ENDING_MS 1000 /* the same when nothing else waits for us */
-#define LEAVE_MS 2000  /* from the end message until prof-send closes */
+#define SLOW_MS 50     /* how long to wait for a full bus */
+#define ENDING_MS 1000 /* the same at the end, when nothing else waits for prof-export */
+#define LEAVE_MS 2000  /* how long to wait, after the end message, until prof-send closes */
 #define STEP_MS 20
 
 static int send_batch(void *ctx, struct span batch)
@@ -17,8 +17,8 @@ static int send_batch(void *ctx, struct span batch)
 
 	o->refused = ms ? bus_send_wait(o->bus, batch, ms) : bus_send(o->bus, batch);
 	o->patient = !o->refused;
-	/* A request that the bus refused is dropped: otherwise the stream would keep it and send it
-	 * later. */
+	/* A request that the bus refused is dropped. If this returned an error, the stream would
+	 * keep the request and send it later. */
 	return 0;
 }
 
@@ -34,7 +34,7 @@ int outlet_fd(const struct outlet *o)
 	return o->bus ? bus_fd(o->bus) : -1;
 }
 
-/* 0 if the bus took it. */
+/* Returns 0 if the bus took the message. */
 static int put(struct outlet *o, const struct msg *m)
 {
 	int r = stream_put(&o->out, m);
@@ -52,7 +52,7 @@ static void greet(struct outlet *o)
 	stream_out_epoch(&o->out, ++o->epoch);
 	o->patient = true;
 	o->there = !put(o, &hello);
-	/* Without the greeting it could read nothing else. */
+	/* Without the hello, prof-send could read nothing that follows. */
 	if (!o->there)
 		bus_drop_peer(o->bus);
 }
@@ -69,7 +69,7 @@ void outlet_look(struct outlet *o)
 		else if (event == BUS_PEER_WENT)
 			o->there = false;
 		else if (!event)
-			bus_drop_peer(o->bus); /* it has nothing to say */
+			bus_drop_peer(o->bus); /* prof-send may not send anything here */
 	}
 	buf_done(&nothing);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "common/base/log.h"
 
-#define MEMORY_PART 3 /* of the memory, for a session beside the output's */
+#define MEMORY_PART 3 /* share of the memory for a session beside that of the output */
 
 int sending_init(struct sending *s, struct session_options *main, bool apart)
 {
@@ -35,7 +35,7 @@ int sending_open(struct sending *s, const char *run_dir, uid_t uid)
 	return s->on ? outlet_open(&s->outlet, run_dir, uid) : 0;
 }
 
-/* The output goes on without. */
+/* Stops making requests; the output continues. */
 static void give_up(struct sending *s, int error)
 {
 	log_warning(

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sending: makes requests of OTLP out of the stream and hands them to prof-send, beside the output
- * or instead of one.
+ * Sending: makes OTLP requests from the stream and passes them to prof-send, in addition to an
+ * output or instead of one.
  *
- * The output may merge what OTLP has to tell apart, so requests that go beside an output have a
- * session of their own, which gets the same messages. It takes a third of the memory. A failure
- * there leaves the output unchanged.
+ * The output may merge what OTLP must keep apart. So if there is also an output, the requests have
+ * a session of their own, which gets the same messages. It takes a third of the memory. If it
+ * fails, the output is not affected.
  *
- * A journal is never replayed into requests: they were sent before. If prof-export is killed, the
- * samples of its open window are in no request.
+ * The journal is never replayed into requests, because they were sent already. If prof-export is
+ * killed, no request contains the samples of its open window.
  */
 #ifndef PROF_EXPORT_SESSION_SENDING_H
 #define PROF_EXPORT_SESSION_SENDING_H
@@ -19,19 +19,19 @@
 
 struct sending {
 	bool on;    /* requests are made */
-	bool apart; /* by `own`; else by the session of the output, which has none */
+	bool apart; /* by `own`; else by the session of the output, which has no file then */
 	struct outlet outlet;
 	struct session own;
 };
 
-/* Prepares the options of the output's session. apart: there is an output. Opens no socket yet. 0,
- * -ENOMEM, -EINVAL as session_init. */
+/* Prepares the options of the output's session. apart: there is also an output. Opens no socket
+ * yet. Returns 0, -ENOMEM, or -EINVAL as session_init. */
 int sending_init(struct sending *s, struct session_options *main, bool apart);
 /* Listens for prof-send. -errno. */
 int sending_open(struct sending *s, const char *run_dir, uid_t uid);
 
-/* Each does nothing without a session of its own. */
-/* Learns from the journal, which the output's session has replayed, and makes no requests of it. */
+/* Without a session of its own, each of these does nothing. */
+/* Replays the journal, as the output's session did, but makes no requests of it. */
 void sending_replay(struct sending *s, const struct journal *j, void (*beat)(void *ctx), void *ctx);
 void sending_feed(struct sending *s, struct span bytes);
 void sending_reopen(struct sending *s);
@@ -43,8 +43,8 @@ void sending_time(struct sending *s, uint64_t ns);
 /* Nothing more comes: makes the last requests. */
 void sending_finish(struct sending *s);
 
-/* Says the end to prof-send and closes. whole: false to close at once. Does nothing if it is off.
- */
+/* Sends the end message to prof-send and closes. whole: false closes at once. Does nothing if `on`
+ * is not set. */
 void sending_end(struct sending *s, bool whole);
 void sending_status(const struct sending *s, struct status *st);
 

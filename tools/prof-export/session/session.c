@@ -8,9 +8,9 @@
 #include "tools/prof-export/output/pprof.h"
 #include "tools/prof-export/page/html.h"
 
-#define WINDOW_PART 4 /* of the memory, for the windows of OTLP */
+#define WINDOW_PART 4 /* share of the memory for the windows of OTLP */
 
-/* Writes a request of OTLP. */
+/* Writes an OTLP request to the output. */
 static int put_request(void *ctx, const struct request *r)
 {
 	struct output *o = ctx;
@@ -41,7 +41,7 @@ int session_init(struct session *s, const struct session_options *o, int fd)
 		.aggregate = at_end,
 		.surroundings = o->format == FORMAT_OTLP,
 		.memory_max = o->memory_max - windows,
-		/* The memory of OTLP never grows with the run. */
+		/* The memory for OTLP does not grow during the run. */
 		.share_most = o->format == FORMAT_OTLP ? 0 : o->share_most,
 		.others = o->others,
 		.joins = o->joins,
@@ -77,7 +77,8 @@ static bool is_of_run(struct str figure)
 	       str_starts(figure, "witness_");
 }
 
-/* A recording says before its end what disagrees with prof-bpf's word, and what it lacks. */
+/* Writes what a recording lacks, and the differences from prof-bpf's report. They must come before
+ * the end of the recording. */
 static int put_verdict(struct session *s)
 {
 	struct status st;
@@ -110,7 +111,8 @@ static int put_verdict(struct session *s)
 	return r;
 }
 
-/* A stream without samples also says how late it is, every second. */
+/* Closes windows by the time in the stream. A stream without samples also reports the time until
+ * which it was sampled, every second. */
 static int pass_time(struct session *s, const struct msg *m)
 {
 	const uint64_t ns = m->id == MSG_FIGURE ? model_sampled_until_ns(s->model) : 0;
@@ -118,7 +120,7 @@ static int pass_time(struct session *s, const struct msg *m)
 	return ns ? otlp_time(&s->otlp, s->model, ns) : 0;
 }
 
-/* Samples in the open window may be of a process of which more is known only now. */
+/* The open window may have samples of a process about which this message says more. */
 static void pass_process(struct session *s, const struct msg *m)
 {
 	const uint64_t id = m->id == MSG_PROCESS     ? m->process.id
@@ -146,7 +148,7 @@ static int take(struct session *s, const struct msg *m)
 		r = recording ? record_epoch(&s->record) : 0;
 		s->in.new_epoch = false;
 	}
-	/* A recording can hold a loss only behind the hello. */
+	/* In a recording, a loss may only come after the hello. */
 	if (m->id != MSG_HELLO) {
 		const uint64_t missing = stream_missing(&s->in);
 
@@ -157,7 +159,8 @@ static int take(struct session *s, const struct msg *m)
 			while (output_rest(&s->output, r, &rests));
 		}
 	}
-	/* Only prof-export itself says what the stream cannot know. */
+	/* For facts that the stream cannot know, accept only those from the launcher, not from the
+	 * stream. */
 	if (m->id == MSG_FIGURE && s->options.many && is_of_run(m->figure.name))
 		return r ? r : s->output.error;
 	model_skipped(s->model, s->in.skipped.messages, s->in.skipped.fields);
@@ -249,7 +252,7 @@ static int write_waiting(struct session *s)
 {
 	if (s->options.format == FORMAT_STREAM)
 		return record_flush(&s->record);
-	/* Requests for prof-send are not made again. */
+	/* Requests for prof-send must not be made twice. */
 	return s->options.format == FORMAT_OTLP && !s->options.send
 		       ? otlp_settle(&s->otlp, s->model)
 		       : 0;
@@ -299,7 +302,7 @@ void session_reopen(struct session *s)
 	s->in.ended = s->lost = false;
 }
 
-/* Importers skip comments. */
+/* Importers ignore comments. */
 static int text_end(struct session *s)
 {
 	char notes[ACCOUNT_NOTES][ACCOUNT_NOTE];
@@ -333,7 +336,7 @@ static int write_end(struct session *s)
 	}
 }
 
-/* Closes the format. */
+/* Writes what belongs at the end of the format. */
 static int write_out(struct session *s)
 {
 	const bool at_end = !format_streams(s->options.format);

@@ -38,7 +38,7 @@ static void add_all(uint64_t *sums, const uint64_t *more, size_t n)
 
 #define ADD_ALL(sums, more) add_all(sums, more, sizeof(sums) / sizeof((sums)[0]))
 
-/* Sums, except for what cannot be added: the same process runs during several outputs. */
+/* Adds figures, except those that cannot be added: a process can run during several outputs. */
 static void add(struct status *sum, const struct status *one)
 {
 	sum->samples += one->samples;
@@ -57,8 +57,8 @@ static void add(struct status *sum, const struct status *one)
 	ADD_ALL(sum->runtime_unnamed, one->runtime_unnamed);
 }
 
-/* Before the next journal has a byte: if we die earlier, our successor writes the output that ended
- * once more. */
+/* Tells the launcher before the next journal has a byte. If prof-export dies earlier, its successor
+ * writes the completed output once more. */
 static void tell(const struct turnover *t, bool failed)
 {
 	const struct deploy_next word = { .file = t->file, .failed = failed, .sum = t->sum };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Turnover: one output after another, without a pause of the stream. The launcher opens the files.
- * It sends the descriptors of the next output and of its journal over a socket, and has prof-symd
- * begin a new epoch. With the first bytes of an epoch, the session turns to the next output. So
- * each output has the definitions that it needs, and all memory begins anew.
+ * Turnover: writes one output after another without interrupting the stream. The launcher opens the
+ * files. It sends the descriptors of the next output and its journal over a socket, and asks
+ * prof-symd to begin a new epoch. With the first bytes of an epoch, the session switches to the
+ * next output. So each output has all definitions that it needs, and memory starts from zero.
  */
 #ifndef PROF_EXPORT_SESSION_TURNOVER_H
 #define PROF_EXPORT_SESSION_TURNOVER_H
@@ -12,22 +12,22 @@
 #include "tools/prof-export/session/journal.h"
 
 struct turnover {
-	int socket;	     /* the launcher's, borrowed; -1: there is one output only */
-	int output, journal; /* owned: what is written */
+	int socket;	     /* the launcher's, borrowed; -1: there is only one output */
+	int output, journal; /* owned: the output that is written now */
 	uint64_t file;	     /* its number, which the launcher chose */
 	uint64_t next_file;
-	int next_output, next_journal; /* owned; -1: no output waits */
-	struct status sum;	       /* of former outputs */
+	int next_output, next_journal; /* owned; -1: no next output yet */
+	struct status sum;	       /* sum of the figures of former outputs */
 };
 
-/* Takes the launcher's words: the next output, and at first the sum of those before us. */
+/* Takes the launcher's messages: the next output, and at first the sum of earlier outputs. */
 void turnover_look(struct turnover *t);
-/* Whether one waits, and these bytes begin an epoch. */
+/* Whether a next output is open and these bytes begin an epoch. */
 bool turnover_due(const struct turnover *t, struct session *s, struct span bytes);
-/* Ends the output, turns the session and the journal to the next one, and tells the launcher. 0; an
- * error of the output that ended; the next one has begun in any case. */
+/* Completes the output, switches the session and the journal to the next one, and tells the
+ * launcher. Returns 0, or an error of the completed output; the next one has begun in any case. */
 int turnover_run(struct turnover *t, struct session *s, struct journal *j);
-/* Adds former outputs to the figures of the present one. */
+/* Adds the figures of former outputs to those of the present one. */
 void turnover_status(const struct turnover *t, struct status *st);
 
 #endif
