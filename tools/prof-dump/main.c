@@ -68,7 +68,7 @@ static const char usage[] =
 	"\n"
 	"A number means a process; write ./NUMBER for a core file of that name.\n";
 
-/* The number, if all of s is one; 0: it is none; -1: no process can have it. */
+/* Returns the number if s is a number, 0 if it is none, and -1 if no process can have it. */
 static long number(const char *s)
 {
 	uint64_t n;
@@ -146,7 +146,8 @@ static int parse(int argc, char **argv, struct options *ret)
 
 static int run_walker(const struct options *o)
 {
-	/* Services run as nobody, and could end it. A container may lack the other id. */
+	/* Not `nobody`: services that run as nobody could kill the process. A container may lack
+	 * the other id. */
 	const uid_t id = namespace_has_id(DEPLOY_IDS_DUMP) ? DEPLOY_IDS_DUMP : NOBODY;
 	const struct sandbox box = { .change_ids = geteuid() == 0,
 				     .uid = id,

@@ -42,7 +42,7 @@ static uint32_t read_piece(uint8_t *to, uint64_t at, uint64_t n)
 	return page < n && env_read_user(to, (uint32_t)page, at) == 0 ? (uint32_t)page : 0;
 }
 
-/* A number of an earlier piece; 0: it is not there. */
+/* The number of a piece that was copied before; 0: it was not. */
 static uint64_t piece_number(const struct moved *o, uint32_t from, uint32_t at, uint32_t bytes)
 {
 	uint64_t v = 0;
@@ -52,7 +52,7 @@ static uint64_t piece_number(const struct moved *o, uint32_t from, uint32_t at, 
 	return v;
 }
 
-/* Where a step leads, before its `start`, or 0. */
+/* The address to which a step leads, not counting its `start`; 0: none. */
 static uint64_t step_target(const struct moved *o, const struct runtime_step *s)
 {
 	uint64_t to = s->pointer != RUNTIME_ITSELF ? piece_number(o, s->from, s->pointer, 8)
@@ -64,7 +64,7 @@ static uint64_t step_target(const struct moved *o, const struct runtime_step *s)
 	return to;
 }
 
-/* Makes one piece behind the earlier ones: as the kernel's program does. */
+/* Copies one piece after those before it, as the kernel's program does. */
 static void take_piece(struct moved *o, const struct runtime_step *s, uint64_t address,
 		       const __u64 *told, uint32_t *used)
 {

@@ -18,8 +18,8 @@ struct moving {
 	bool full; /* out of memory, or beyond MOVING_MAX */
 };
 void moving_done(struct moving *m);
-/* Copies an object by the reader of env_current, unless it has it. told: its first piece, or NULL.
- */
+/* Copies an object through the reader of env_current, unless it was copied before. told: its first
+ * piece, or NULL. */
 void moving_take(struct moving *m, const struct runtime_copy *how, uint64_t key, uint64_t check,
 		 uint64_t address, const __u64 *told);
 /* Adds the copy of an object to memory, if there is one. 0, -ENOMEM. */

@@ -18,14 +18,15 @@
 struct cached {
 	uint64_t address, check;
 	const struct runtime_build *build; /* NULL: empty */
-	char label[LABEL];		   /* "": the object was found */
+	char label[LABEL];		   /* empty: the object was found, and needs no reason */
 	struct runtime_object object;
 };
 
 struct runtimes {
 	const struct space *space;
 	struct runtime_call calls[NAMES_MAX];
-	char joined[2 * RUNTIME_TEXT], source[RUNTIME_TEXT]; /* of a frame with two objects */
+	/* For the texts of a frame with two objects. */
+	char joined[2 * RUNTIME_TEXT], source[RUNTIME_TEXT];
 	struct cached cache[CACHE];
 };
 
@@ -112,10 +113,10 @@ static int read_wanted(const struct space *s, struct object_memory *m)
 	return 0;
 }
 
-/* Another object's copy, of an object that is being read. */
+/* Provides the copy of another object to which the one being read refers. */
 struct other {
 	const struct moving *moving;
-	struct object_memory memory; /* of the last one */
+	struct object_memory memory; /* memory of the object that was asked for last */
 };
 
 static struct object_memory *find_other(void *ctx, uint64_t address, uint64_t check)

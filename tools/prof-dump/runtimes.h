@@ -24,7 +24,7 @@ struct runtimes_name {
 	uint64_t line;			    /* 0: not known */
 	const struct runtime_call *inlined; /* the innermost first; borrowed likewise */
 	unsigned inlined_count;
-	bool known;  /* not only the reason why there is none */
+	bool known;  /* the name is real, not the reason why it is unknown */
 	bool hidden; /* a function of the runtime itself, not of the program */
 };
 /* Finds the name of an interpreted frame, or the reason why it is unknown. Returns 0 or -ENOMEM. */

@@ -300,7 +300,7 @@ static uint32_t file_in_slot(const struct space *s, uint16_t slot)
 	return SPACE_NO_FILE;
 }
 
-/* Native frames alone. */
+/* Adds only the native frames. */
 static int put_pcs(const struct gathered *g, struct stack *st)
 {
 	st->frames = calloc(g->count + 1u, sizeof(*st->frames));
@@ -316,7 +316,7 @@ static int put_pcs(const struct gathered *g, struct stack *st)
 	return 0;
 }
 
-/* Merges native and interpreted frames in their order. */
+/* Merges native and interpreted frames into one stack. */
 static int put_together(const struct space *s, const struct gathered *g, struct stack *st)
 {
 	const struct weave_config c = { .runtime = runtime_of, .ctx = s->tables };
@@ -396,7 +396,8 @@ int stack_walk(struct space *s, const struct message_thread *t, struct stack *re
 		w.reason = WALK_NO_REGISTERS;
 	}
 	while (!r && !stop) {
-		/* The kernel's ceiling is the room of one sample. Here the walk continues. */
+		/* The kernel truncates a stack that does not fit into one sample. Here it
+		 * continues. */
 		if (w.count + 2 + 2 * SAMPLE_TAKEN_ITEMS > SAMPLE_MAX_USER)
 			w.count = 0;
 		uint64_t pc = w.pc;

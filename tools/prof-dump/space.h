@@ -26,10 +26,10 @@
 struct space_file {
 	uint64_t dev, inode; /* the caller's identity of the file */
 	char *path;
-	int fd; /* -1: none */
+	int fd; /* -1: the file cannot be opened */
 	uint16_t slot;
 	bool described;
-	struct runtime_build *build; /* of its runtime; owned; NULL: none known */
+	struct runtime_build *build; /* the runtime in the file; owned; NULL: none known */
 };
 
 struct space_mapping {
@@ -47,7 +47,7 @@ struct space {
 	void *ctx;
 	struct env env;
 	struct moving moving; /* objects of stacks that were walked */
-	bool pcs_only;	      /* stacks show each frame's pc, and not what runtimes say of it */
+	bool pcs_only;	      /* stacks show each frame's pc, and not what runtimes know about it */
 	struct process_entry entry;
 	struct space_file *files;
 	struct space_mapping *mappings;
@@ -55,7 +55,7 @@ struct space {
 };
 
 enum space_verdict {
-	SPACE_FULL = 1, /* a ceiling above */
+	SPACE_FULL = 1, /* one of the ceilings above was reached */
 };
 
 void space_init(struct space *s, struct tables *t, space_reader *read, void *ctx);
@@ -83,12 +83,12 @@ int space_image(const struct space *s, uint64_t start, uint64_t end);
 struct stack_frame {
 	uint64_t pc;		 /* interpreted frames: address of the runtime's object */
 	uint64_t mark;		 /* interpreted frames: position and check (bpf/runtime.h) */
-	uint64_t object2, mark2; /* the same of a frame's second object; 0: none */
+	uint64_t object2, mark2; /* object and position of a frame's second object; 0: none */
 	uint32_t file;		 /* interpreted frames: the file with the runtime */
 	bool interpreted;
 	bool exact; /* pc itself, not a return address */
 	bool by_fp; /* found by frame pointer, since there are no rows: a guess */
-	bool loop;  /* a native frame in the loop of an interpreter */
+	bool loop;  /* a native frame in an interpreter's loop */
 };
 
 struct stack {

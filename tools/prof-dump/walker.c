@@ -52,7 +52,7 @@ static long read_memory(void *ctx, void *dst, uint32_t size, uint64_t addr)
 	return pread(w->memory, dst, size, (off_t)addr) == (ssize_t)size ? 0 : -EFAULT;
 }
 
-/* A core has mostly no code: it is in the files. */
+/* A core usually lacks code, which is in the files. */
 static long read_core(void *ctx, void *dst, uint32_t size, uint64_t addr)
 {
 	const struct walker *w = ctx;

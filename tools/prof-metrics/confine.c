@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list comes from strace, with libmicrohttpd 0.9.75 of Debian 12. Calls that it can do without
- * fail; all others kill. */
+/* The list of system calls comes from strace runs with libmicrohttpd 0.9.75 of Debian 12. Calls
+ * that it can do without fail with an error; all others kill the process. */
 #include "tools/prof-metrics/confine.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 #define MAX_FILES 32
 #define MAX_MEMORY (256ull << 20)
-#define MAX_DATA (8ull << 20) /* its share of the memory (budget.h), and room */
+#define MAX_DATA (8ull << 20) /* its share of the memory (budget.h), plus a margin */
 #define OF_SOCKETS (O_APPEND | O_ASYNC | O_DIRECT | O_NOATIME)
 #define SETTING(level, name) CALL_IF("setsockopt", SECCOMP_IS(1, level), SECCOMP_IS(2, name))
 
@@ -63,7 +63,7 @@ int confine_seal(void)
 
 	if (r)
 		return say(step, r);
-		/* A kernel may lack either; each alone stops most attacks. */
+		/* A kernel may lack one of the two; each alone stops most attacks. */
 #ifndef __SANITIZE_ADDRESS__
 	if (landlock_version() > 0)
 		r = landlock_enter(LANDLOCK_NOTHING, NULL);

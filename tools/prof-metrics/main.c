@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prof-metrics serves the launcher's figures to Prometheus. It holds a listening socket and a pipe,
- * and nothing else. An attacker in it gets no file and no memory of others, and can lie only to its
- * clients.
+ * prof-metrics serves the launcher's figures to Prometheus. It holds only a listening socket and a
+ * pipe. An attacker who takes it over gets no file and no memory of other tools, and can lie only
+ * to its clients.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,8 +23,8 @@
 
 #define PAGE_MAX (64u << 10)
 #define CLIENTS 8
-#define CLIENT_S 10	  /* without a byte from or to a client */
-#define CLIENT_BYTES 8192 /* of a request and the head of its answer */
+#define CLIENT_S 10	  /* seconds without traffic after which a client is dropped */
+#define CLIENT_BYTES 8192 /* of a request and the headers of its answer */
 #define UP_NS 5000000000ull
 #define WAIT_MS 1000
 
@@ -40,8 +40,8 @@ static const char usage[] =
 
 struct source {
 	int fd;
-	struct metrics_word word; /* the newest */
-	uint64_t heard_ns;	  /* 0: nothing yet */
+	struct metrics_word word; /* the latest figures */
+	uint64_t heard_ns;	  /* 0: no figures yet */
 };
 
 /* The connections, the oldest first. */
@@ -50,8 +50,9 @@ struct guests {
 	unsigned n;
 };
 
-/* A client came or went. Clients that ask for nothing must not keep others out: the last free place
- * costs the oldest client its own. It has had an answer, unless it did not ask or does not read. */
+/* A client came or went. Idle clients must not keep others out: a client that gets the last free
+ * place evicts the oldest client. That one has had its answer, unless it did not ask or does not
+ * read. */
 static void on_connection(void *ctx, struct MHD_Connection *c, void **state,
 			  enum MHD_ConnectionNotificationCode what)
 {
@@ -91,7 +92,7 @@ static enum MHD_Result answer(struct MHD_Connection *c, unsigned status, struct 
 	return queued;
 }
 
-/* A client has asked for something. */
+/* A client has sent a request. */
 static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const char *url,
 				  const char *method, const char *version, const char *body,
 				  size_t *body_len, void **state)
@@ -103,8 +104,8 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
 
 	(void)version;
 	(void)body;
-	/* libmicrohttpd calls once with the head, then with each piece of a body, which nobody
-	 * wants. */
+	/* libmicrohttpd calls this once with the headers, then with each piece of the body, which
+	 * is ignored. */
 	if (!*state) {
 		*state = ctx;
 		return MHD_YES;
@@ -128,7 +129,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
 	return done;
 }
 
-/* False: the launcher has gone. */
+/* Returns false if the launcher is gone. */
 static bool hear(struct source *s)
 {
 	struct metrics_word w;
@@ -143,7 +144,7 @@ static bool hear(struct source *s)
 	return n < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
-/* The server may have work left that no descriptor tells of. */
+/* The server may have pending work that no descriptor signals. */
 static int wait_ms(struct MHD_Daemon *d)
 {
 	MHD_UNSIGNED_LONG_LONG ms;

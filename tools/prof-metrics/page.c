@@ -13,7 +13,7 @@ static int head(struct buf *b, const char *name, const char *type, const char *h
 			  type);
 }
 
-/* A metric with one value. */
+/* Appends a metric with one value. */
 static int one(struct buf *b, const char *name, const char *type, const char *help, uint64_t value)
 {
 	const int r = head(b, name, type, help);
@@ -39,7 +39,7 @@ static int print_lost(struct buf *b, const struct metrics_word *w)
 
 enum field { RUNS, RESTARTS, MEMORY };
 
-/* A metric of each tool. */
+/* Appends a metric with one value for each tool. */
 static int each(struct buf *b, const struct metrics_word *w, const char *name, const char *type,
 		const char *help, enum field field)
 {

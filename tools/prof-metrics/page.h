@@ -7,7 +7,7 @@
 #include "common/base/buf.h"
 #include "common/status/metrics.h"
 
-/* Appends the page. up: the launcher sent its word just now. Errors of buf_append. */
+/* Appends the page. up: the launcher has sent figures recently. Errors of buf_append. */
 int page_print(struct buf *b, const struct metrics_word *w, bool up);
 
 #endif

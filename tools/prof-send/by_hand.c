@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file of requests may be larger than the queues, so reading waits for room in them. It does not
- * wait for a receiver that takes nothing for as long as --otlp-drain says: then the oldest requests
- * are dropped and counted, so that the counts cover all of the input.
+ * A file of requests may be larger than the queues, so reading waits until they have room. But it
+ * does not wait longer than --otlp-drain for a receiver that takes nothing. Then the oldest
+ * requests are dropped and counted, so that the counts cover all of the input.
  */
 #include "tools/prof-send/by_hand.h"
 
@@ -19,7 +19,8 @@
 #include "tools/prof-send/job.h"
 
 #define MEMORY (64ull << 20)
-/* The user waits for it: a receiver that is silent gets one attempt, and a little more. */
+/* The user is waiting, so a receiver that does not answer gets only one attempt and a little
+ * more. */
 #define DRAIN_MS 15000
 #define WAIT_MS 1000
 #define CHUNK (64u << 10)
@@ -30,9 +31,9 @@ static volatile sig_atomic_t interrupts;
 /* The state of the input. */
 struct input {
 	struct frames frames;
-	bool ended, broken;   /* broken: it is cut short, or cannot be read */
-	uint64_t answered_ns; /* when a receiver last took or refused something */
-	uint64_t answered;    /* how much it was then */
+	bool ended, broken;   /* broken: the input is truncated or cannot be read */
+	uint64_t answered_ns; /* when a receiver last took or refused a request */
+	uint64_t answered;    /* value of job_answers at that time */
 };
 
 static void on_signal(int number)
@@ -119,7 +120,7 @@ static void read_some(struct input *in)
 	}
 }
 
-/* Whether there is room, or no hope of any. */
+/* Whether to read more: there is room in the queues, or no receiver has answered for too long. */
 static bool may_read(struct input *in, uint64_t patience_ms)
 {
 	const uint64_t now = clock_mono_ns(), n = job_answers(&job);
@@ -165,7 +166,7 @@ static int confine(const struct options *o)
 	return r || confine_enter(&job.confine, o, job.spool.folder) ? EXITS_FAILED : EXITS_GO_ON;
 }
 
-/* Says how many requests remain. They are lost, or stay in the spool: the counts say which. */
+/* Logs how many requests remain. They are lost, or stay in the spool; the report says which. */
 static void say_given_up(uint64_t drain_ms)
 {
 	for (size_t i = 0; i < job.transfer_count; i++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The list comes from strace over all protocols, with libcurl 7.88 of Debian 12. It also has the
- * calls of libc's resolver, OpenSSL and nng. Calls that these can do without fail; all others kill.
+ * The lists of system calls come from strace runs of all protocols with libcurl 7.88 of Debian 12.
+ * They also contain the calls of libc's resolver, OpenSSL and nng. Calls that these libraries can
+ * do without fail with an error; all others kill the process.
  */
 #include "tools/prof-send/confine.h"
 
@@ -24,11 +25,12 @@
 #define DNS_PORT 53
 #define TYPES (SOCK_NONBLOCK | SOCK_CLOEXEC)
 #define TYPE_MASK (UINT32_MAX & ~(uint32_t)TYPES)
-/* All but reading. O_PATH asks for no right, and so tells what exists. */
+/* Flags that allow more than reading. O_PATH needs no right, so it would reveal which files
+ * exist. */
 #define NOT_READING (SECCOMP_OPEN_WRITES | O_PATH)
 #define OF_SOCKETS (O_APPEND | O_ASYNC | O_DIRECT | O_NOATIME)
 
-/* Streams and datagrams of both Internet protocols. */
+/* TCP and UDP over both versions of IP. */
 #define INTERNET(family, type) \
 	CALL_IF("socket", SECCOMP_IS(0, family), SECCOMP_BITS(1, TYPE_MASK, type))
 
@@ -39,10 +41,10 @@ static const struct seccomp_rule internet[] = {
 	INTERNET(AF_INET, SOCK_DGRAM),
 	INTERNET(AF_INET6, SOCK_STREAM),
 	INTERNET(AF_INET6, SOCK_DGRAM),
-	/* libc asks for addresses of interfaces, and for a cache of names. */
+	/* libc tries to list addresses of interfaces, and to reach a cache of names. */
 	CALL_FAILS_IF("socket", EAFNOSUPPORT, SECCOMP_IS(0, AF_NETLINK)),
 	CALL_FAILS_IF("socket", EAFNOSUPPORT, SECCOMP_IS(0, AF_UNIX)),
-	/* curl wakes itself by pairs. */
+	/* curl uses a pair of sockets to wake itself up. */
 	CALL_IF("socketpair", SECCOMP_IS(0, AF_UNIX)),
 	CALL("pipe2"),
 	CALL("eventfd2"),
@@ -56,15 +58,16 @@ static const struct seccomp_rule internet[] = {
 	SETTING(IPPROTO_TCP, TCP_KEEPCNT),
 	SETTING(IPPROTO_IP, IP_RECVERR),
 	SETTING(IPPROTO_IPV6, IPV6_RECVERR),
-	/* Whether a connection is still there. */
+	/* Tests whether a connection is still alive. */
 	CALL_IF("recvfrom", SECCOMP_BITS(3, UINT32_MAX & ~(uint32_t)MSG_DONTWAIT, MSG_PEEK)),
-	CALL("sendmmsg"), /* two questions to a server of names */
-	/* libc's resolver asks how long an answer is, and then takes a larger buffer. */
+	CALL("sendmmsg"), /* sends two DNS queries at once */
+	/* libc's resolver asks for the length of an answer. If this fails, it takes a larger
+	 * buffer. */
 	CALL_FAILS_IF("ioctl", ENOTTY, SECCOMP_IS(1, FIONREAD)),
 	SECCOMP_END,
 };
 
-/* Name resolution opens its files, and only tries the rest. */
+/* Name resolution opens the files that it needs; its other calls may fail. */
 static const struct seccomp_rule no_paths[] = {
 	CALL_FAILS("open", EACCES),
 	CALL_FAILS("access", EACCES),
@@ -78,7 +81,7 @@ static const struct seccomp_rule no_paths[] = {
 	CALL_FAILS("statx", ENOSYS),
 	CALL_FAILS("unlink", EACCES),
 	CALL("uname"),
-	/* No file is mapped: neither modules of libc nor tables of its locales. */
+	/* No file may be mapped: neither libc's modules nor its locales. */
 	CALL_FAILS_IF("mmap", EACCES, SECCOMP_SET(2, PROT_EXEC)),
 	CALL_FAILS_IF("mmap", EACCES, SECCOMP_CLEAR(2, PROT_EXEC), SECCOMP_CLEAR(3, MAP_ANONYMOUS)),
 	SECCOMP_END,
@@ -104,8 +107,8 @@ static const struct seccomp_rule opening_to_read[] = {
 	SECCOMP_END,
 };
 
-/* The same, and files in the folder of the spool. A filter does not see the name; Landlock keeps it
- * in the folder. */
+/* Like opening_to_read, plus files in the folder of the spool. seccomp cannot check the name;
+ * Landlock confines it to the folder. */
 struct keeping {
 	struct seccomp_rule rules[6];
 };
@@ -122,7 +125,8 @@ static struct keeping keeping(int folder)
 	} };
 }
 
-/* A signal to itself: abort, which must not look like a bad system call. */
+/* A process may signal itself, for abort: otherwise an abort would look like a forbidden system
+ * call. */
 struct itself {
 	struct seccomp_rule rules[2];
 };
@@ -161,8 +165,8 @@ static int say(int r)
 	return r;
 }
 
-/* newest: also without rights that are newer than this program. Such a right may be needed to dial
- * prof-export. */
+/* newest: also give up rights that are newer than this program. Connecting to prof-export may need
+ * such a right. */
 static int enter_landlock(struct confine *c, bool newest)
 {
 	static const char *const paths[] = { "/etc/resolv.conf", "/etc/hosts", "/etc/host.conf",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests are taken off the bus at once: a receiver that is slow or gone fills queues here, and
- * never keeps prof-export waiting.
+ * Requests are taken off the bus at once. If a receiver is slow or gone, they wait in queues here,
+ * so prof-export never has to wait.
  */
 #include "tools/prof-send/deployed.h"
 
@@ -23,14 +23,14 @@
 #define STATUS_NS 250000000u
 #define BATCHES_AT_ONCE 16
 #define MAX_FILES 256
-#define THREADS 24 /* nng's, and one for each name that is resolved */
-#define COPIES 2   /* of what waits: while it is sent, libcurl has some of it once more */
+#define THREADS 24 /* threads of nng, and one for each name that is being resolved */
+#define COPIES 2   /* libcurl copies a part of each request that it sends */
 
 static struct job job;
 static struct status status;
 static volatile sig_atomic_t asked;
 
-/* The sender of requests. */
+/* The source of requests: prof-export. */
 struct source {
 	const struct deploy *deploy;
 	struct bus *bus;
@@ -82,7 +82,7 @@ static void take_request(const struct msg_export *m)
 	}
 }
 
-/* Takes the messages of one batch. False: the stream is useless. */
+/* Takes the messages of one batch. Returns false if the stream is no longer usable. */
 static bool take_batch(struct source *s)
 {
 	struct msg m;
@@ -102,13 +102,14 @@ static bool take_batch(struct source *s)
 	return false;
 }
 
-/* A prof-export that floods the bus must not keep us from the launcher. */
+/* Takes a bounded number of batches, so that a prof-export that floods the bus cannot hide the
+ * launcher's messages. */
 static void take_some(struct source *s)
 {
 	for (int i = 0; i < BATCHES_AT_ONCE && !s->over; i++) {
 		const int event = bus_recv(s->bus, &s->message);
 
-		/* For lack of memory the message waits in the bus. */
+		/* If memory runs out, the message stays in the bus. */
 		if (event == BUS_EMPTY || event == -ENOMEM)
 			return;
 		if (event == BUS_PEER_CAME)
@@ -129,7 +130,7 @@ static bool is_left(void *ctx)
 	return s->left || asked > 1;
 }
 
-/* Until prof-export is done or gone, or somebody wants the end. */
+/* Receives until prof-export is done or gone, or the launcher or a signal asks for the end. */
 static void receive(struct source *s)
 {
 	while (!s->over && !asked && !is_left(s)) {
@@ -142,7 +143,8 @@ static void receive(struct source *s)
 		take_some(s);
 		sender_work(&job.sender);
 	}
-	/* prof-export waits for this close, but not for receivers. */
+	/* prof-export waits until the bus is closed, but not until receivers have taken the
+	 * requests. */
 	if (!s->over)
 		take_some(s);
 	bus_free(s->bus);
@@ -187,7 +189,7 @@ int deployed_run(const struct options *o)
 	struct source s = { .deploy = &o->deploy, .message = BUF_INIT(0) };
 	const struct sigaction a = { .sa_handler = on_signal };
 
-	/* Ctrl-C in the terminal is for the launcher. */
+	/* The launcher handles Ctrl-C of the terminal. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
 	stream_in_init(&s.in);

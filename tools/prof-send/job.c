@@ -11,11 +11,11 @@
 #include "common/base/log.h"
 #include "tools/prof-send/report.h"
 
-#define COUNT_MAX 65536 /* requests of one endpoint that wait */
+#define COUNT_MAX 65536 /* limit for the waiting requests of one endpoint */
 #define PEM_MAX (4u << 20)
 #define STEP_MS 100
 
-/* The same file serves several endpoints. */
+/* One file may serve several endpoints. */
 static int add_file(struct job *j, const char *path, bool secret, unsigned *ret)
 {
 	size_t i = 0;
@@ -71,7 +71,8 @@ static int start_lender(struct job *j)
 	return r;
 }
 
-/* Later, contents that cannot be read again keep being used. Here there are none. */
+/* If a file cannot be read again later, its last contents stay in use. At the start there are
+ * none. */
 static int read_files(struct job *j)
 {
 	struct credentials_error e;
@@ -102,7 +103,7 @@ static int open_spool(struct job *j)
 
 	if (!o->spool)
 		return 0;
-	/* Each run of the launcher has other users. */
+	/* Each run of the launcher has other users, so the spool may belong to an earlier one. */
 	const bool by_launcher = d->ids_given && geteuid() == 0;
 	const struct spool_owners owners = { .user = d->uid[DEPLOY_SEND],
 					     .first = by_launcher ? DEPLOY_IDS_BASE : 0,
@@ -197,7 +198,8 @@ int job_begin(struct job *j)
 		log_warning("%s: %u files are not of prof-send and are left alone; keep other "
 			    "files elsewhere",
 			    j->options->spool, found.foreign);
-	/* The last endpoint counts the requests of all others, also of those of this run. */
+	/* `found` is the search of the last endpoint: its `others` include the requests of the
+	 * other endpoints of this run. */
 	if (found.others + found.n > ours)
 		log_warning("%s: %zu requests for endpoints that are not given wait there; give "
 			    "these endpoints again, or remove the files",

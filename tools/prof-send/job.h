@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The job: all that prof-send holds while it runs. Its parts are opened with the caller's rights,
- * and used behind the confinement.
+ * The job: everything that prof-send holds while it runs. Its parts are opened with the caller's
+ * rights and used after prof-send has confined itself.
  */
 #ifndef PROF_SEND_JOB_H
 #define PROF_SEND_JOB_H
@@ -23,23 +23,25 @@ struct job {
 };
 
 /* Parts of main (exits.h), in this order. */
-/* Opens the spool and the files of the options. memory_max: bytes of requests in memory, for all
- * endpoints. */
+/* Opens the spool and the files of the options. memory_max: limit in bytes of the requests in
+ * memory, for all endpoints together. */
 int job_open(struct job *j, const struct options *o, uint64_t memory_max);
-/* Takes over what waits in the spool. Behind the change of user. */
+/* Takes over the requests in the spool. Call it after the change of user. */
 int job_begin(struct job *j);
 
-/* Ends a wait before its time. Returns true to stop. */
+/* Called during a wait. Returns true to end it. */
 typedef bool job_stop(void *ctx);
-/* Delivers what waits, for ms at most. anew: this time begins again with each answer. */
+/* Delivers waiting requests for at most this many ms. anew: the time starts again with each
+ * answer. */
 void job_drain(struct job *j, uint64_t ms, bool anew, job_stop *stop, void *ctx);
-/* How often a receiver took or refused something. */
+/* The number of requests that receivers took or refused. */
 uint64_t job_answers(const struct job *j);
-/* Ends all transfers and counts what is left. */
+/* Ends all transfers and counts the remaining requests. */
 void job_end(struct job *j);
-/* Prints a line for each endpoint, to standard output. False: some was not delivered. */
+/* Prints a line for each endpoint on standard output. Returns false if a request was not
+ * delivered. */
 bool job_report(const struct job *j);
-/* The same as warnings, of endpoints to which some was not delivered. */
+/* Logs the same lines as warnings, for endpoints that did not get every request. */
 bool job_warn(const struct job *j);
 void job_done(struct job *j);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prof-send delivers finished requests to receivers of OTLP. It is the only tool with a network,
- * and never sees the stream of samples: a request is bytes that it does not read. By hand, requests
- * come on standard input; in a deployment, from prof-export.
+ * prof-send delivers finished requests to receivers of OTLP. It is the only tool with access to the
+ * network, and never sees the stream of samples: it does not parse requests. By hand, requests come
+ * on standard input; in a deployment, they come from prof-export.
  */
 #include <nss.h>
 #include "common/base/heap.h"
@@ -24,7 +24,7 @@ int main(int argc, char **argv)
 	if (r != EXITS_GO_ON)
 		return r;
 	heap_setup();
-	/* Other services are modules, which libc would load when the cell is sealed. */
+	/* Other services are modules, which libc would try to load after the sandbox is closed. */
 	__nss_configure_lookup("hosts", "files dns");
 	return o.deploy.run_dir ? deployed_run(&o) : by_hand_run(&o);
 }

@@ -71,7 +71,7 @@ enum {
 	OPTION_CHECK,
 };
 
-/* The target of an option of one endpoint: the last endpoint, or all of them. */
+/* The endpoint that an option applies to: the last one, or all of them. */
 static struct target *current(struct options *o)
 {
 	return o->target_count ? &o->targets[o->target_count - 1] : &o->all;
@@ -152,7 +152,7 @@ static const char *get(const char *name)
 	return getenv(name);
 }
 
-/* Fills in what an endpoint has none of its own of: from the options for all, then from the
+/* Fills in what the endpoint does not set itself: from the options for all endpoints, then from the
  * environment. */
 static void complete(struct target *t, const struct target *all, const struct environment *e)
 {
@@ -160,7 +160,7 @@ static void complete(struct target *t, const struct target *all, const struct en
 						       [CREDENTIALS_CERTIFICATE] = e->certificate,
 						       [CREDENTIALS_KEY] = e->key };
 
-	/* A certificate and its key belong together. */
+	/* A certificate and its key must come from the same place. */
 	const bool own = t->path[CREDENTIALS_CERTIFICATE] || t->path[CREDENTIALS_KEY];
 
 	for (int i = 0; i < CREDENTIALS_FILES; i++) {
@@ -195,7 +195,7 @@ static int parse_target(struct target *t, const struct endpoint_how *variable)
 	}
 	const int r = endpoint_parse(t->text, &how, &t->endpoint);
 
-	/* The text may have a password. */
+	/* Do not log the text, which may contain a password. */
 	if (r == ENDPOINT_CREDENTIALS || r == ENDPOINT_QUERY)
 		return cmdline_refuse_all("--otlp: the URL %s", endpoint_error(r));
 	if (r)
@@ -203,7 +203,7 @@ static int parse_target(struct target *t, const struct endpoint_how *variable)
 	return EXITS_GO_ON;
 }
 
-/* The option that needs TLS; NULL: none was given. Without TLS it would have no effect. */
+/* The first option that needs TLS; NULL: none was given. Without TLS it would have no effect. */
 static const char *tls_option(const struct target *t)
 {
 	return t->path[CREDENTIALS_ROOTS]	  ? "ca"

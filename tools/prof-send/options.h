@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The command line of prof-send, and what the environment adds to it. An option that stands behind
- * an --otlp is for that endpoint; one that stands before the first is for all that have none of
- * their own. So a token is sent only where the user wants it.
+ * The command line of prof-send, and what the environment adds to it. An option after an --otlp
+ * applies to that endpoint. An option before the first --otlp applies to all endpoints that do not
+ * set it themselves. So a token is sent only where the user wants it.
  */
 #ifndef PROF_SEND_OPTIONS_H
 #define PROF_SEND_OPTIONS_H
@@ -13,12 +13,12 @@
 
 #define OPTIONS_ENDPOINTS 16 /* at most */
 
-/* Of one endpoint. All are borrowed from argv or the environment. */
+/* The options of one endpoint. All are borrowed from argv or the environment. */
 struct target {
-	const char *text;    /* as given; NULL: these are the options for all */
+	const char *text;    /* as given; NULL: the options for all endpoints */
 	int protocol;	     /* enum endpoint_protocol; -1: not given */
 	int compress;	     /* 0, 1; -1: not given */
-	unsigned timeout_ms; /* of an attempt; 0: not given */
+	unsigned timeout_ms; /* of one attempt; 0: not given */
 	const char *path[CREDENTIALS_FILES];
 	const char *headers; /* OTEL_EXPORTER_OTLP_HEADERS; NULL: none */
 	struct endpoint endpoint;
@@ -30,8 +30,8 @@ struct options {
 	size_t target_count;
 	const char *spool; /* NULL: none */
 	uint64_t spool_max;
-	uint64_t memory_max; /* bytes for requests, over all endpoints; 0: not given */
-	uint64_t drain_ms;   /* to deliver what waits at the end; 0: not given */
+	uint64_t memory_max; /* limit in bytes for requests of all endpoints; 0: not given */
+	uint64_t drain_ms;   /* how long to deliver waiting requests at the end; 0: not given */
 };
 
 /* A part of main (exits.h). */

@@ -19,7 +19,7 @@ static void say(struct answer *a, const char *what, const char *message)
 		 message ? message : "");
 }
 
-/* Seconds, or a date. */
+/* Parses a Retry-After header: a number of seconds, or a date. */
 static bool retry_after(const struct answer_reply *reply, uint64_t *ret_ms)
 {
 	const struct str s = reply->retry_after;
@@ -41,7 +41,7 @@ static bool retry_after(const struct answer_reply *reply, uint64_t *ret_ms)
 	return true;
 }
 
-/* An accepted request: the body may say that a part of it was rejected. */
+/* Reads the body of an accepted request, which may report that a part was rejected. */
 static void read_response(struct span body, struct answer *ret)
 {
 	Profsend__ExportProfilesServiceResponse *r =
@@ -60,8 +60,8 @@ static void read_response(struct span body, struct answer *ret)
 		profsend__export_profiles_service_response__free_unpacked(r, NULL);
 }
 
-/* The message in the body of a failed OTLP/HTTP request, a Status; most are text or HTML instead,
- * which is not shown. */
+/* Shows the message in the body of a failed OTLP/HTTP request if it is a Status. Most bodies are
+ * text or HTML, which is not shown. */
 static void say_http(const struct answer_reply *reply, struct answer *ret)
 {
 	char what[48];
@@ -118,8 +118,8 @@ static bool is_retryable(const struct grpc_status *s)
 	}
 }
 
-/* A gRPC server began to answer, and ended before it sent its status: it is shutting down, and may
- * not have taken the request. A reply of another type is not from a gRPC server. */
+/* A gRPC server began to answer, but closed before it sent its status: it is shutting down, and may
+ * not have taken the request. A reply with another content type is not from a gRPC server. */
 static bool has_broken_off(const struct answer_reply *reply)
 {
 	static const char type[] = "application/grpc";
@@ -168,8 +168,8 @@ void answer_of(const struct answer_reply *reply, struct answer *ret)
 		say(ret, reply->failure ? reply->failure : "the connection failed", NULL);
 		return;
 	}
-	/* gRPC's status comes behind the body, so nobody will know it. gRPC's own clients also
-	 * count this as a refusal. OTLP/HTTP has told its status before. */
+	/* gRPC's status follows the body, and so was not read. gRPC's own clients also treat this
+	 * as a refusal. In OTLP/HTTP the status came before the body. */
 	if (reply->grpc && reply->endless) {
 		ret->verdict = ANSWER_REFUSED;
 		say(ret, "the reply is larger than 4 MiB", NULL);

@@ -4,12 +4,12 @@
 #include <assert.h>
 #include "common/base/numbers.h"
 
-#define DOUBLINGS 6 /* reach the maximum */
+#define DOUBLINGS 6 /* number of doublings until the maximum is reached */
 
 static_assert(((uint64_t)BACKOFF_FIRST_MS << DOUBLINGS) >= BACKOFF_MOST_MS,
 	      "the maximum is reached");
 
-/* A part of n, from 0 to n. */
+/* A random part of n, from 0 to n. */
 static uint64_t part(uint64_t n, uint32_t random)
 {
 	return n * random >> 32;

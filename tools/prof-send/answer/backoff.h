@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long to wait before the next attempt: longer after each failure in a row, with jitter, so
- * that a fleet does not come back all at once. It is never less than the server asks for. Pure.
+ * How long to wait before the next attempt. The wait grows with each consecutive failure. It has
+ * jitter, so that the hosts of a fleet do not all return at the same time. It is never shorter than
+ * the server asks for. Pure.
  */
 #ifndef PROF_SEND_ANSWER_BACKOFF_H
 #define PROF_SEND_ANSWER_BACKOFF_H
@@ -10,11 +11,12 @@
 
 #define BACKOFF_FIRST_MS 500
 #define BACKOFF_MOST_MS 30000
-#define BACKOFF_ASKED_MOST_S 3600 /* a server's delay is cut there: none may silence us forever */
+/* Longest delay that a server may ask for, so that none can silence us forever. */
+#define BACKOFF_ASKED_MOST_S 3600
 
-/* Between half of a step and the whole step, which doubles from BACKOFF_FIRST_MS up to
- * BACKOFF_MOST_MS. failures: in a row, 1 or more; random: any number; asked_ms: the server's delay,
- * 0 for none, to which up to an eighth is added. */
+/* Returns a time between half of a step and the whole step, which doubles from BACKOFF_FIRST_MS up
+ * to BACKOFF_MOST_MS. failures: consecutive, at least 1; random: any number; asked_ms: the server's
+ * delay, 0 for none, to which up to an eighth is added. */
 uint64_t backoff_ms(unsigned failures, uint64_t asked_ms, uint32_t random);
 
 #endif

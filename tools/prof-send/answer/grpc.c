@@ -8,7 +8,7 @@
 #include "tools/prof-send/answer/backoff.h"
 #include "tools/prof-send/answer/replies.pb-c.h"
 
-#define DETAILS_MAX (8u << 10) /* bytes, decoded: servers' headers are hardly longer */
+#define DETAILS_MAX (8u << 10) /* bytes after decoding; servers seldom send longer headers */
 #define RETRY_INFO "google.rpc.RetryInfo"
 
 void grpc_head(uint8_t ret[static GRPC_HEAD], bool compressed, uint32_t len)
@@ -45,7 +45,7 @@ static bool number(struct str s, unsigned *ret)
 	return true;
 }
 
-/* grpc-message has %XX for bytes that are not plain ASCII. */
+/* In grpc-message, %XX stands for bytes that are not plain ASCII. */
 static void decode_message(struct str s, char ret[static GRPC_MESSAGE_MAX])
 {
 	size_t n = 0;
@@ -69,7 +69,8 @@ static int digit64(char c)
 	return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/* Base64, with or without padding. Returns the bytes, 0 if it is invalid or too long. */
+/* Decodes base64, with or without padding. Returns the number of bytes, or 0 if the text is invalid
+ * or too long. */
 static size_t decode64(struct str s, uint8_t ret[static DETAILS_MAX])
 {
 	uint32_t bits = 0;
@@ -95,7 +96,7 @@ static size_t decode64(struct str s, uint8_t ret[static DETAILS_MAX])
 	return n;
 }
 
-/* The delay in a RetryInfo; negative ones mean "at once". */
+/* Takes the delay from a RetryInfo. A negative delay means "at once". */
 static bool take_delay(const Profsend__Any *any, uint64_t *ret_ms)
 {
 	const char *slash = any->type_url ? strrchr(any->type_url, '/') : NULL;

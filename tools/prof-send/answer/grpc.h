@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gRPC's framing and status, on top of an HTTP/2 that curl speaks. Source: gRPC over HTTP2; gRPC's
- * status codes; google/rpc/error_details. Pure.
+ * gRPC's framing and status, on top of HTTP/2, which curl implements. Source: gRPC over HTTP2;
+ * gRPC's status codes; google/rpc/error_details. Pure.
  */
 #ifndef PROF_SEND_ANSWER_GRPC_H
 #define PROF_SEND_ANSWER_GRPC_H
@@ -32,23 +32,24 @@ enum grpc_code {
 };
 
 struct grpc_status {
-	unsigned code; /* of the server; may be GRPC_CODES or more */
+	unsigned code; /* from the server; may be GRPC_CODES or more */
 	bool has_delay;
 	uint64_t delay_ms;		/* of RetryInfo, if has_delay */
 	char message[GRPC_MESSAGE_MAX]; /* untrusted bytes, NUL-terminated */
 };
 
-/* The head of a message that is sent. */
+/* Makes the 5 bytes that precede a message. */
 void grpc_head(uint8_t ret[static GRPC_HEAD], bool compressed, uint32_t len);
-/* The message in a reply's body. False: the body is not one whole, uncompressed message. */
+/* Returns the message in a reply's body. Returns false if the body is not one complete,
+ * uncompressed message. */
 bool grpc_body(struct span body, struct span *ret);
-/* The status in the trailers: `grpc-status`, `grpc-message` and `grpc-status-details-bin`; an
- * absent one is empty. False: there is no valid status. */
+/* Reads the status in the trailers `grpc-status`, `grpc-message` and `grpc-status-details-bin`; an
+ * absent one is empty. Returns false if there is no valid status. */
 bool grpc_status_of(struct str status, struct str message, struct str details,
 		    struct grpc_status *ret);
-/* The code of a reply without a gRPC status, by its HTTP status. */
+/* The gRPC code for a reply that has only an HTTP status. */
 unsigned grpc_code_of_http(unsigned http);
-/* "UNAVAILABLE"; "an unknown code" outside the table. Static storage. */
+/* A name such as "UNAVAILABLE", or "an unknown code". Static storage. */
 const char *grpc_code_name(unsigned code);
 
 #endif

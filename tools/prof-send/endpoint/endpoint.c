@@ -11,7 +11,7 @@
 
 const char *const endpoint_protocols[ENDPOINT_PROTOCOLS] = { "grpc", "http/protobuf" };
 
-/* The parts of a URL, or NULL. They belong to curl. */
+/* The parts of a URL, or NULL. curl owns their memory. */
 struct parts {
 	char *scheme, *user, *password, *host, *port, *path, *query, *fragment;
 };
@@ -54,7 +54,7 @@ static int split(const char *text, struct parts *ret)
 	*ret = (struct parts){ .scheme = NULL };
 	if (!u)
 		return -ENOMEM;
-	/* Any scheme is parsed, so that a wrong one can be named. */
+	/* Parse with any scheme, so that the error message can name a wrong one. */
 	switch (curl_url_set(u, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME)) {
 	case CURLUE_OK:
 		break;
@@ -112,7 +112,7 @@ static int compose(const struct parts *p, const struct endpoint_how *how, struct
 		path = ENDPOINT_GRPC_PATH;
 	else if (how->base || !path[0])
 		fixed = ENDPOINT_HTTP_PATH;
-	/* "http://host/" and "http://host" are the same base. */
+	/* "http://host/" and "http://host" are the same base URL. */
 	int slashes = (int)strlen(path);
 
 	while (fixed[0] && slashes && path[slashes - 1] == '/')
@@ -145,7 +145,7 @@ int endpoint_parse(const char *text, const struct endpoint_how *how, struct endp
 	}
 	if (strlen(text) >= ENDPOINT_URL_MAX)
 		return ENDPOINT_LONG;
-	/* curl also takes one slash, or three. */
+	/* curl would also accept one slash, or three. */
 	const char *slashes = strstr(text, "://");
 
 	if (!slashes)
@@ -197,7 +197,7 @@ uint16_t endpoint_proxy_port(const char *text)
 
 	if (n < 0 || (size_t)n >= sizeof(url) || split(url, &p))
 		return 0;
-	/* curl's default for a proxy of http is its own. */
+	/* If the URL has no port, curl's default for an http proxy is 1080. */
 	if (p.port && strstr(text, p.port))
 		port = strtoul(p.port, NULL, 10);
 	else

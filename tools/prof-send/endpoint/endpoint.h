@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An endpoint: where requests go, as a URL and a protocol. Source: the OTLP specification,
+ * An endpoint: the URL and the protocol by which requests are sent. Source: the OTLP specification,
  * "OTLP/gRPC" and "OTLP/HTTP", and the OTLP exporter's configuration.
  *
- * The path of OTLP/gRPC is fixed. OTLP/HTTP has the default path, unless the URL has another one. A
- * token in a URL would be in the list of processes and in logs, so a URL has neither credentials
- * nor a query. Pure.
+ * The path of OTLP/gRPC is fixed. OTLP/HTTP uses the default path, unless the URL has a path. A URL
+ * may contain neither credentials nor a query: they would be visible in the list of processes and
+ * in logs. Pure.
  */
 #ifndef PROF_SEND_ENDPOINT_ENDPOINT_H
 #define PROF_SEND_ENDPOINT_ENDPOINT_H
@@ -25,19 +25,20 @@ extern const char *const endpoint_protocols[ENDPOINT_PROTOCOLS];
 struct endpoint {
 	enum endpoint_protocol protocol;
 	bool tls;
-	bool local; /* by its name, on this host */
+	bool local; /* on this host, judged by its name */
 	uint16_t port;
-	char url[ENDPOINT_URL_MAX];  /* where requests go */
-	char name[ENDPOINT_URL_MAX]; /* for messages: as url; of gRPC without the path */
-	uint64_t key; /* a hash of url: tells the spooled requests of endpoints apart */
+	char url[ENDPOINT_URL_MAX];  /* URL of the requests */
+	char name[ENDPOINT_URL_MAX]; /* for messages: as url; for gRPC without the path */
+	/* A hash of url, which separates the spooled requests of different endpoints. */
+	uint64_t key;
 };
 
 /* How to read the text. */
 struct endpoint_how {
 	enum endpoint_protocol protocol;
-	bool base;	/* the URL is that of all signals: the default path is appended */
-	bool no_scheme; /* gRPC: "host:port" will do ... */
-	bool insecure;	/* ... and means http */
+	bool base;	/* the URL is for all signals: append the default path */
+	bool no_scheme; /* gRPC: "host:port" is also accepted, ... */
+	bool insecure;	/* ... and then means http */
 };
 
 enum endpoint_verdict {
@@ -48,11 +49,11 @@ enum endpoint_verdict {
 	ENDPOINT_PATH = 5,
 	ENDPOINT_LONG = 6,
 };
-/* 0, enum endpoint_verdict, -ENOMEM. */
+/* Returns 0, enum endpoint_verdict or -ENOMEM. */
 int endpoint_parse(const char *text, const struct endpoint_how *how, struct endpoint *ret);
-/* "reason; remedy" of a result of endpoint_parse. Static storage. */
+/* The "reason; remedy" for a result of endpoint_parse. Static storage. */
 const char *endpoint_error(int verdict);
-/* The port of a proxy, written as curl takes it from the environment; 0: none can be told. */
+/* The port of a proxy, in the syntax that curl accepts in environment variables; 0: unknown. */
 uint16_t endpoint_proxy_port(const char *text);
 
 #endif

@@ -7,7 +7,7 @@
 
 #define TIMEOUT_MOST_MS 3600000u
 
-/* Each name of this signal, and of all signals. */
+/* Both names of a variable: for this signal, and for all signals. */
 #define NAMES(word) \
 	{ \
 		"OTEL_EXPORTER_OTLP_PROFILES_" word, "OTEL_EXPORTER_OTLP_" word \
@@ -15,7 +15,7 @@
 
 struct variable {
 	const char *names[2];
-	const char *name, *value; /* of the one that counts; NULL: neither is set */
+	const char *name, *value; /* the one that takes effect; NULL: neither is set */
 };
 
 static void find(struct variable *v, const char *(*get)(const char *name))

@@ -6,7 +6,7 @@
 #include <string.h>
 #include "common/base/percent.h"
 
-#define HIDDEN_LEAST 4 /* bytes: shorter values are words of any message */
+#define HIDDEN_LEAST 4 /* bytes; a shorter value is not hidden, since any message may contain it */
 
 static bool is_name_byte(uint8_t c)
 {
@@ -56,7 +56,7 @@ static int append_name(struct buf *b, struct span name)
 	return r;
 }
 
-/* decoded: %XX is a byte. */
+/* decoded: %XX stands for a byte. */
 static int append_value(struct buf *b, struct span value, bool decoded)
 {
 	const char *text = (const char *)value.data;
@@ -162,7 +162,7 @@ const char *headers_get(const struct headers *h, size_t i)
 	return (const char *)h->text.data + h->one[i].at;
 }
 
-/* The text may have been cut within a value. */
+/* The text may have been cut off inside a value. */
 static void hide_beginning(const char *value, size_t len, char *text)
 {
 	const size_t n = strlen(text);

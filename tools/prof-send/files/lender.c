@@ -25,7 +25,8 @@
 #define ANSWER_MS 1000
 #define MAX_FILES (2 * LENDER_FILES + 16)
 #define MEMORY (64ull << 20)
-/* All but reading. O_PATH asks for no right, and so tells what exists. */
+/* Flags that allow more than reading. O_PATH needs no right, so it would reveal which files
+ * exist. */
 #define NOT_READING (SECCOMP_OPEN_WRITES | O_PATH)
 
 static const struct seccomp_rule lender_calls[] = {
@@ -37,11 +38,11 @@ static const struct seccomp_rule lender_calls[] = {
 
 /* --- in the lender --- */
 
-/* Opens a file. Checks the opened file, not its name: whoever can replace the file decides what is
- * lent. */
+/* Opens a file. The checks are made on the open file, not on its name, which may lead to another
+ * file a moment later. */
 static int open_one(const struct lender_file *f, uid_t caller, int *ret_fd)
 {
-	/* Not to hang on a FIFO. */
+	/* O_NONBLOCK, so that opening a FIFO does not hang. */
 	int fd = open(f->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct stat st;
 	int r = 0;
@@ -54,7 +55,7 @@ static int open_one(const struct lender_file *f, uid_t caller, int *ret_fd)
 		r = LENDER_NO_FILE;
 	else if (f->secret && st.st_uid != 0 && st.st_uid != caller)
 		r = LENDER_OWNER;
-	/* The group of root is root, also in the files that systemd passes on (LoadCredential=). */
+	/* The group root may have access: systemd sets it on files of LoadCredential=. */
 	else if (f->secret && ((st.st_mode & (S_IRWXO | S_IWGRP | S_IXGRP)) ||
 			       ((st.st_mode & S_IRGRP) && st.st_gid != 0)))
 		r = LENDER_READABLE;
@@ -78,7 +79,8 @@ static void serve(const struct lender_file *files, size_t n, uid_t caller)
 	}
 }
 
-/* Opens the folder of a path, where another file may replace the file. A descriptor or -errno. */
+/* Opens the folder that contains the file, because another file may replace the file later. Returns
+ * a descriptor or -errno. */
 static int open_folder(const char *path)
 {
 	char copy[PATH_MAX];
@@ -92,7 +94,7 @@ static int open_folder(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Leaves only the folders of the files, and of what they are links to. */
+/* Gives up access to all folders but those of the files and of the targets of their links. */
 static int forget_other_files(const struct lender_file *files, size_t n)
 {
 	struct landlock_place places[2 * LENDER_FILES];
@@ -128,7 +130,7 @@ static _Noreturn void lend(int socket, const struct lender_file *files, size_t n
 
 	prctl(PR_SET_NAME, "prof-send-files", 0, 0, 0);
 	keeper_ignore_signals();
-	/* Only root may; others keep theirs. */
+	/* Only root may do this; other callers keep their groups. */
 	(void)!setgroups(0, NULL);
 	if (keeper_hold(&socket, 1, true) || sandbox_enter(&sandbox, &step) ||
 	    forget_other_files(files, n))
@@ -186,7 +188,7 @@ static int take_answer(struct lender *l, int *ret_fd)
 	return r;
 }
 
-/* An answer that comes too late is for an order that nobody remembers. */
+/* Drops a late answer: the call that asked for it has returned. */
 static int settle(struct lender *l)
 {
 	int fd = -1;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lender opens the files that the user named, such as a token's, for a prof-send that can open
- * nothing any more. It is a process of its own, which prof-send forks while it still has its
- * caller's rights: a token's file may belong to root. It opens a file anew each time, so a file
- * that was replaced is found, and lends it read-only. It reads no byte of any file and of no
- * network, and knows one order: the number of a file.
+ * The lender: opens the files that the user named, such as the file of a token, for prof-send,
+ * which can no longer open files itself. It is a separate process, which prof-send forks while it
+ * still has its caller's rights: the file of a token may belong to root. It opens a file again each
+ * time, so that it finds a replaced file, and lends it read-only. It reads from no file and no
+ * network, and accepts only one order: the number of a file.
  */
 #ifndef PROF_SEND_FILES_LENDER_H
 #define PROF_SEND_FILES_LENDER_H
@@ -22,7 +22,7 @@ struct lender_file {
 struct lender {
 	int socket; /* -1: there is none */
 	pid_t pid;
-	bool owes; /* an answer, for which nobody waits any more */
+	bool owes; /* an answer will come for which no call waits any more */
 };
 #define LENDER_NONE \
 	(struct lender) \
@@ -31,22 +31,22 @@ struct lender {
 	}
 
 enum lender_verdict {
-	LENDER_NO_FILE = 1,  /* no regular file */
+	LENDER_NO_FILE = 1,  /* not a regular file */
 	LENDER_READABLE = 2, /* secret, and others can read it */
-	LENDER_OWNER = 3,    /* secret, and belongs neither to root nor to the caller */
-	LENDER_LOST = 4,     /* the lender is gone */
-	LENDER_LATE = 5,     /* there is no answer yet: a file hangs, or the host is busy */
+	LENDER_OWNER = 3,    /* secret, and its owner is neither root nor the caller */
+	LENDER_LOST = 4,     /* the lender has exited */
+	LENDER_LATE = 5,     /* no answer yet: the file system hangs, or the host is busy */
 };
 
-/* Starts it for these files. Needs a process of one thread. 0, -errno. */
+/* Starts it for these files. The process must have only one thread. Returns 0 or -errno. */
 int lender_start(struct lender *l, const struct lender_file *files, size_t n);
-/* Borrows the file with this number; the caller owns *ret_fd. Waits a second at most. After a
- * LENDER_LATE, other calls do not wait until the lender has answered. 0, enum lender_verdict,
- * -errno of open. */
+/* Opens the file with this number; the caller owns *ret_fd. Waits at most a second. After
+ * LENDER_LATE, further calls do not wait until the lender has answered. Returns 0, enum
+ * lender_verdict, or -errno of open. */
 int lender_borrow(struct lender *l, unsigned number, int *ret_fd);
-/* Ends it. */
+/* Ends the lender. */
 void lender_end(struct lender *l);
-/* "reason; remedy" of a result of lender_borrow. Static storage. */
+/* The "reason; remedy" for a result of lender_borrow. Static storage. */
 const char *lender_error(int r);
 
 #endif

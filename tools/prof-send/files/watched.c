@@ -34,7 +34,7 @@ static void take(struct watched *w, uint8_t *data, size_t len)
 	w->len = len;
 }
 
-/* Reads what has changed. */
+/* Reads the file again. */
 static int read_again(struct watched *w, int fd)
 {
 	struct stat st;

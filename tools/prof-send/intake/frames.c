@@ -3,7 +3,7 @@
 
 #include "common/base/numbers.h"
 
-/* Takes the head, or a part of it. */
+/* Takes the 4 bytes of length, or a part of them. */
 static bool take_head(struct frames *f, struct span *in)
 {
 	while (f->have < FRAMES_HEAD && in->len)

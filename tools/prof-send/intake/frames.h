@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests in a file or pipe, as OpenTelemetry's file exporter writes them: each behind its length,
- * four bytes, big-endian. A request beyond the limit is skipped, and the next one is found. Pure.
+ * Frames: requests in a file or pipe, as OpenTelemetry's file exporter writes them: a length in
+ * four bytes, big-endian, then the request. A request beyond the limit is skipped; the next one is
+ * read. Pure.
  */
 #ifndef PROF_SEND_INTAKE_FRAMES_H
 #define PROF_SEND_INTAKE_FRAMES_H
@@ -12,23 +13,23 @@
 #define FRAMES_HEAD 4
 
 enum frames_verdict {
-	FRAMES_MORE = 1,  /* all bytes were taken: feed more */
-	FRAMES_LARGE = 2, /* a request beyond the limit begins, and will be skipped */
+	FRAMES_MORE = 1,  /* all bytes were taken: call again with more */
+	FRAMES_LARGE = 2, /* the next request exceeds the limit and will be skipped */
 };
-/* Zero-initialise with the limit; frames_done frees. */
+/* Zero-initialise, and set the limit; frames_done frees it. */
 struct frames {
 	size_t max; /* bytes of a request */
 	uint8_t head[FRAMES_HEAD];
-	size_t have;   /* bytes of the head */
+	size_t have;   /* bytes of the length that were taken */
 	uint32_t left; /* bytes of the request still to come */
 	bool skips;
 	struct buf body;
 };
 
-/* Takes bytes off *in. 0 with the next request, which is borrowed until the next call; enum
- * frames_verdict; -ENOMEM, and the stream is useless. */
+/* Takes bytes from *in. Returns 0 with the next request, which is borrowed until the next call;
+ * enum frames_verdict; or -ENOMEM, after which the stream cannot be used. */
 int frames_next(struct frames *f, struct span *in, struct span *ret);
-/* Whether the last request is whole. */
+/* Whether the last request is complete. */
 bool frames_at_end(const struct frames *f);
 void frames_done(struct frames *f);
 

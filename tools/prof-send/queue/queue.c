@@ -58,7 +58,7 @@ void queue_lose(struct queue *q, enum queue_loss loss, uint64_t samples)
 	q->counts.lost_samples += samples;
 }
 
-/* The oldest that is not being sent; of those in the spool or those in memory. */
+/* Returns the oldest request, in the spool or in memory, that is not being sent. */
 static struct queue_entry *oldest(struct queue *q, bool in_spool)
 {
 	struct queue_entry *e;
@@ -80,7 +80,7 @@ static bool drop_oldest(struct queue *q, bool in_spool)
 	return true;
 }
 
-/* Drops from the front until the entries keep to the limits. Those that are being sent stay. */
+/* Drops the oldest entries until the limits are kept. The request that is being sent stays. */
 static void keep_to_limits(struct queue *q)
 {
 	while (q->memory > q->limits.memory_max && drop_oldest(q, false))
@@ -173,7 +173,7 @@ struct request *queue_begin(struct queue *q)
 		if (!error)
 			return r;
 		if (error != SPOOL_DAMAGED && error != -EIO) {
-			/* For lack of memory or descriptors: later. */
+			/* There is no memory or descriptor now: try again later. */
 			q->busy = false;
 			return NULL;
 		}
@@ -228,7 +228,7 @@ void queue_end(struct queue *q)
 	q->busy = false;
 	TAILQ_FOREACH(e, &q->entries, link)
 	{
-		/* The disk may have room by now. */
+		/* Try to write to the spool again: the disk may have room by now. */
 		if (is_in_spool(e) || (q->spool->folder >= 0 &&
 				       !spool_write(q->spool, q->key, e->serial, e->request)))
 			q->counts.kept++;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The queue of one endpoint: requests that wait, the oldest first. It is bounded in bytes and in
- * number. A request always finds room: the oldest ones are dropped for it, and counted. With a
- * spool, requests wait there, and memory is only for those that the disk does not take.
+ * The queue of one endpoint: waiting requests, the oldest first. Its size in bytes and in requests
+ * is limited. A new request always gets room: the oldest ones are dropped and counted. With a
+ * spool, requests wait there; memory holds only those that cannot be written to disk.
  *
- * The queue counts the outcome of each request, for the endpoint.
+ * The queue counts the outcome of each request for its endpoint.
  */
 #ifndef PROF_SEND_QUEUE_QUEUE_H
 #define PROF_SEND_QUEUE_QUEUE_H
@@ -15,11 +15,11 @@
 
 /* Why a request was lost. */
 enum queue_loss {
-	QUEUE_FULL,	   /* newer ones took its place in memory */
-	QUEUE_SPOOL_FULL,  /* the same, in the spool */
+	QUEUE_FULL,	   /* dropped from memory for newer ones */
+	QUEUE_SPOOL_FULL,  /* dropped from the spool for newer ones */
 	QUEUE_REFUSED,	   /* the receiver refused it for good */
-	QUEUE_TOO_LARGE,   /* it is larger than anybody takes */
-	QUEUE_DAMAGED,	   /* its file in the spool is torn or falsified, or it is not gzip */
+	QUEUE_TOO_LARGE,   /* larger than any receiver accepts */
+	QUEUE_DAMAGED,	   /* its file in the spool is torn or forged, or does not contain gzip */
 	QUEUE_MEMORY,	   /* no memory for it */
 	QUEUE_UNDELIVERED, /* prof-send ended before the receiver took it */
 	QUEUE_LOSSES
@@ -28,14 +28,14 @@ enum queue_loss {
 extern const char *const queue_losses[QUEUE_LOSSES];
 
 struct queue_counts {
-	uint64_t taken;		     /* requests that came, or were found in the spool */
-	uint64_t delivered, partial; /* requests; partial ones are among those delivered */
-	uint64_t samples;	     /* in the delivered ones */
-	uint64_t rejected;	     /* profiles in the partial ones */
-	uint64_t lost[QUEUE_LOSSES]; /* requests */
+	uint64_t taken;		     /* requests that came or were found in the spool */
+	uint64_t delivered, partial; /* requests; the partial ones are among those delivered */
+	uint64_t samples;	     /* samples in the delivered requests */
+	uint64_t rejected;	     /* profiles in the partial requests */
+	uint64_t lost[QUEUE_LOSSES]; /* requests, by reason */
 	uint64_t lost_samples;
-	uint64_t retried; /* attempts that failed and are made again */
-	uint64_t kept;	  /* requests that wait in the spool for the next prof-send */
+	uint64_t retried; /* failed attempts that are repeated */
+	uint64_t kept;	  /* requests that stay in the spool for the next prof-send */
 };
 
 struct queue_limits {
@@ -49,46 +49,49 @@ struct queue_entry {
 	struct request *request; /* NULL: in the spool */
 	uint64_t serial;
 	uint64_t samples;
-	size_t len; /* bytes that it takes, in memory or in the spool */
+	size_t len; /* size in bytes, in memory or in the spool */
 };
 
 struct queue {
 	struct queue_limits limits;
-	const struct spool *spool; /* borrowed; without a folder: none */
+	const struct spool *spool; /* borrowed; if it has no folder, there is no spool */
 	uint64_t key, next_serial;
 	TAILQ_HEAD(queue_entries, queue_entry) entries;
-	bool busy; /* the first one is being sent */
+	bool busy; /* the first request is being sent */
 	size_t count, memory;
-	uint64_t spooled;  /* bytes */
+	uint64_t spooled;  /* bytes in the spool */
 	int spool_failure; /* -errno of the last write to the spool; 0: it worked */
 	struct queue_counts counts;
 };
 
-/* key: the endpoint's. The queue stays where it is. */
+/* key: that of the endpoint. The queue must not be moved afterwards. */
 void queue_init(struct queue *q, const struct queue_limits *limits, const struct spool *spool,
 		uint64_t key);
 void queue_done(struct queue *q);
-/* Takes over what lies in the spool. 0, -errno; *ret tells what else was found, without entries. */
+/* Takes over the requests in the spool. Returns 0 or -errno; *ret says what else was found, without
+ * entries. */
 int queue_resume(struct queue *q, struct spool_found *ret);
-/* Takes a request, of which it becomes another user. Never fails: what it drops is counted. */
+/* Adds a request, of which the queue becomes another user. Never fails: dropped requests are
+ * counted. */
 void queue_put(struct queue *q, struct request *r);
-/* Counts a request that could not even become one. */
+/* Counts a lost request that was never added. */
 void queue_lose(struct queue *q, enum queue_loss loss, uint64_t samples);
-/* Begins to send the oldest: a request of which the caller becomes a user, or NULL if none waits.
- * Until queue_again or queue_take it is not dropped for newer ones. */
+/* Begins to send the oldest request. Returns it, and the caller becomes a user of it; NULL if none
+ * waits. It is not dropped for newer ones until queue_again, queue_deliver or
+ * queue_give_up. */
 struct request *queue_begin(struct queue *q);
-/* It was not delivered, and stays the oldest. */
+/* The request was not delivered, and remains the oldest. */
 void queue_again(struct queue *q);
-/* It was delivered, with `rejected` profiles missing if partial. */
+/* The request was delivered; if partial, the receiver rejected `rejected` profiles. */
 void queue_deliver(struct queue *q, bool partial, uint64_t rejected);
-/* It is given up. */
+/* The request is lost for this reason. */
 void queue_give_up(struct queue *q, enum queue_loss loss);
 bool queue_is_empty(const struct queue *q);
-/* Whether the memory for requests is half used: senders that may wait should wait. */
+/* Whether half of the room for requests is used. Senders that can wait should then wait. */
 bool queue_is_half_full(const struct queue *q);
-/* Nothing more is sent: requests in memory count as lost, and those in the spool as kept. */
+/* Nothing more is sent: requests in memory count as lost, those in the spool as kept. */
 void queue_end(struct queue *q);
-/* All lost requests. */
+/* The number of lost requests, for all reasons. */
 uint64_t queue_lost(const struct queue_counts *c);
 
 #endif

@@ -52,7 +52,7 @@ struct request *request_compress(const struct request_facts *facts, struct span 
 	if (r) {
 		r->len = z.total_out;
 		grpc_head(r->frame, true, (uint32_t)r->len);
-		/* The bound is larger than the plain bytes; a failure leaves r as it is. */
+		/* The compressed size is now known. If realloc fails, r stays as it is. */
 		struct request *smaller = realloc(r, sizeof(*r) + GRPC_HEAD + r->len);
 
 		r = smaller ? smaller : r;
@@ -94,7 +94,7 @@ int request_expand(const struct request *r, uint8_t **ret)
 	z.next_in = (Bytef *)(r->frame + GRPC_HEAD);
 	z.avail_in = (uInt)r->len;
 	z.next_out = frame + GRPC_HEAD;
-	/* One byte more, to notice what is larger. */
+	/* Allow one more byte, to detect data that is too long. */
 	z.avail_out = (uInt)size + 1;
 	const int e = inflate(&z, Z_FINISH);
 	const bool good = e == Z_STREAM_END && z.total_out == size && !z.avail_in;

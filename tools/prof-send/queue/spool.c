@@ -45,7 +45,7 @@ void spool_close(struct spool *s)
 	fd_close(&s->folder);
 }
 
-/* The folder, for reading its names from the beginning. */
+/* Opens the folder again, to read its names from the beginning. */
 static DIR *open_names(const struct spool *s)
 {
 	int fd = openat(s->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -73,7 +73,8 @@ int spool_hand_over(const struct spool *s, uid_t uid, gid_t gid)
 		int fd = openat(s->folder, e->d_name,
 				O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
-		/* A link to a file of somebody's would give that away. */
+		/* Changing the owner of a link would give away the linked file, so only regular
+		 * files qualify. */
 		if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
 		    fchown(fd, uid, gid))
 			r = -errno;
@@ -92,8 +93,8 @@ static int read_whole(int fd, void *to, size_t n)
 	return got < 0 ? (int)got : (size_t)got < n ? SPOOL_DAMAGED : 0;
 }
 
-/* Opens a file and reads its head, which must be what the name says. 0 and *ret_fd;
- * SPOOL_DAMAGED, -errno. */
+/* Opens a file and reads its header, which must agree with its name. Returns 0 and *ret_fd,
+ * SPOOL_DAMAGED or -errno. */
 static int open_file(const struct spool *s, uint64_t key, uint64_t serial, struct spoolfile *ret,
 		     int *ret_fd)
 {
@@ -104,7 +105,7 @@ static int open_file(const struct spool *s, uint64_t key, uint64_t serial, struc
 	spoolfile_name(key, serial, name);
 	int fd = openat(s->folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
-	/* A link, or a socket. */
+	/* A symbolic link or a socket. */
 	if (fd < 0)
 		return errno == ENOENT || errno == ELOOP || errno == ENXIO ? SPOOL_DAMAGED : -errno;
 	int r = fstat(fd, &st) ? -errno : S_ISREG(st.st_mode) ? 0 : SPOOL_DAMAGED;
@@ -232,7 +233,8 @@ int spool_write(const struct spool *s, uint64_t key, uint64_t serial, const stru
 	if (e)
 		unlinkat(s->folder, part, 0);
 	else
-		(void)fsync(s->folder); /* without its name it is sent all the same */
+		/* If the name is lost, the request is still sent from memory. */
+		(void)fsync(s->folder);
 	return e;
 }
 

@@ -13,13 +13,13 @@
 
 static const char magic[8] = "pfsend\0\1"; /* the last byte is the version */
 
-/* As it lies in the file. Our hosts are little-endian. */
+/* The format in the file. Our hosts are little-endian. */
 struct head {
 	char magic[8];
 	uint64_t key, serial, id, samples, size;
 	uint32_t len, crc;
 	uint32_t zero;
-	uint32_t head_crc; /* of all before it */
+	uint32_t head_crc; /* of the bytes before this field */
 };
 static_assert(sizeof(struct head) == SPOOLFILE_HEAD, "the head has no padding");
 
@@ -74,7 +74,7 @@ void spoolfile_name(uint64_t key, uint64_t serial, char ret[static SPOOLFILE_NAM
 	snprintf(ret, SPOOLFILE_NAME, "%016" PRIx64 "-%016" PRIx64 ENDING, key, serial);
 }
 
-/* Takes DIGITS lower-case hexadecimal digits off *at. */
+/* Takes DIGITS lower-case hexadecimal digits from *at. */
 static bool take_hex(const char **at, uint64_t *ret)
 {
 	uint64_t n = 0;

@@ -29,7 +29,7 @@ static const char *reason(int r)
 	}
 }
 
-/* Headers of the variable and of the file. On error the old ones stay. */
+/* Parses the headers of the variable and the file. After an error the old headers stay. */
 static int parse_headers(struct credentials *c, struct credentials_error *ret)
 {
 	struct headers h = { .n = 0 };
@@ -70,7 +70,7 @@ int credentials_refresh(struct credentials *c, struct credentials_error *ret)
 	}
 	if (!c->stale)
 		return failed;
-	/* A new token counts also while another file is missing. */
+	/* Apply a new token even if another file is missing. */
 	struct credentials_error e;
 
 	if (!parse_headers(c, &e)) {

@@ -9,14 +9,15 @@
 #include <unistd.h>
 
 #define TICK_S 1
-/* The first one may have waited since before the call. */
+/* The first tick may be up to a second old when the call begins. */
 #define TICKS 3
-#define SOCKETS 256 /* as many as prof-send may have descriptors; others are not watched */
+#define SOCKETS 256 /* the maximum number of prof-send's descriptors; higher ones are not watched */
 
-static volatile sig_atomic_t sockets[SOCKETS]; /* one more than the descriptor; 0: none */
+static volatile sig_atomic_t sockets[SOCKETS]; /* descriptor plus 1; 0: unused */
 static volatile sig_atomic_t reading, ticks;
 
-/* A connection that has been read for seconds still has more to read; others probably do not. */
+/* The connection that curl has been reading for seconds probably has more to read; others probably
+ * do not. */
 static void on_tick(int number)
 {
 	const int saved = errno;
@@ -47,7 +48,8 @@ int patience_begin(void)
 	const struct sigaction a = { .sa_handler = on_tick, .sa_flags = SA_RESTART };
 	const struct itimerval often = { .it_interval.tv_sec = TICK_S, .it_value.tv_sec = TICK_S };
 
-	/* Other threads inherit this, and other calls are not interrupted. */
+	/* Threads that start later inherit the blocked signal, and it never interrupts other
+	 * calls. */
 	set_blocked(SIG_BLOCK);
 	return sigaction(SIGALRM, &a, NULL) || setitimer(ITIMER_REAL, &often, NULL) ? -errno : 0;
 }

@@ -63,7 +63,7 @@ static bool take_ended(struct sender *s)
 	for (const CURLMsg *m = curl_multi_info_read(s->multi, &left); m;
 	     m = curl_multi_info_read(s->multi, &left)) {
 		struct transfer *t = NULL;
-		/* Removing the handle frees the message. */
+		/* Copy the result: removing the handle frees the message. */
 		const CURLcode result = m->data.result;
 		CURL *easy = m->easy_handle;
 
@@ -89,7 +89,7 @@ void sender_work(struct sender *s)
 	} while (take_ended(s));
 }
 
-/* Until the first endpoint that rests may be tried again. */
+/* The time until the next endpoint that is backing off may be tried again. */
 static int rest_ms(const struct sender *s, int most)
 {
 	const uint64_t now = clock_mono_ns();

@@ -14,14 +14,16 @@
 #include "tools/prof-send/answer/backoff.h"
 #include "tools/prof-send/transfer/patience.h"
 
-#define REPLY_MAX (4u << 20)  /* bytes of a reply; OTLP's advice for its body */
-#define BODY_KEPT (64u << 10) /* bytes that are parsed: its message is short */
-#define TEXT_MAX (16u << 10)  /* bytes of a header that we read */
+#define REPLY_MAX (4u << 20)  /* maximum size of a reply; OTLP recommends it for the body */
+#define BODY_KEPT (64u << 10) /* bytes of the body that are kept, enough for its message */
+#define TEXT_MAX (16u << 10)  /* maximum length of a header that is read */
 #define CONNECT_MS 5000
 #define KEEPALIVE_S 30
-#define IDLE_S 300 /* a connection is not used again after this time at rest */
+#define IDLE_S 300 /* an idle connection is reused for this long */
 #define SAID_NS 10000000000u
-#define LACKS_MOST 4 /* attempts in a row for which there is no memory; others wait behind it */
+/* After this many consecutive attempts without memory, the request is given up: others wait behind
+ * it. */
+#define LACKS_MOST 4
 
 static const char *const text_names[TRANSFER_TEXTS] = {
 	[TRANSFER_CONTENT_TYPE] = "content-type",
@@ -46,7 +48,8 @@ static void forget_reply(struct transfer *t)
 	t->body_len = 0;
 }
 
-/* Counts what came. curl itself keeps any number of trailers. False: ends the transfer. */
+/* Counts received bytes, since curl keeps any number of trailers. Returns false to end the
+ * transfer. */
 static bool is_bearable(struct transfer *t, size_t len)
 {
 	t->reply_len += len;
@@ -61,7 +64,7 @@ static size_t on_header(char *data, size_t size, size_t n, void *ctx)
 
 	if (!is_bearable(t, line.len))
 		return 0;
-	/* A status line: what came before was an interim reply. */
+	/* A status line: any headers before it belong to an interim reply. */
 	if (str_starts(line, "HTTP/"))
 		forget_reply(t);
 	const char *colon = memchr(line.data, ':', line.len);
@@ -79,7 +82,7 @@ static size_t on_header(char *data, size_t size, size_t n, void *ctx)
 		if (strlen(text_names[i]) != name_len ||
 		    strncasecmp(text_names[i], line.data, name_len) != 0)
 			continue;
-		/* A text that is too long stays empty, as if it had not come. */
+		/* A text that is too long becomes empty, as if it had not come. */
 		buf_reset(&t->text[i]);
 		(void)buf_append(&t->text[i], value, (size_t)(end - value));
 	}
@@ -165,7 +168,7 @@ static int set_tls(struct transfer *t)
 {
 	int r = set_blob(t, CURLOPT_CAINFO_BLOB, CREDENTIALS_ROOTS);
 
-	/* Of a proxy that is reached by TLS. */
+	/* The TLS settings also apply to a proxy. */
 	if (!r)
 		r = set_blob(t, CURLOPT_PROXY_CAINFO_BLOB, CREDENTIALS_ROOTS);
 	if (!r)
@@ -186,7 +189,7 @@ static int set_body(struct transfer *t)
 	return 0;
 }
 
-/* libcurl 7.88 fails when it uses a connection of cleartext HTTP/2 again (curl's issue 10634). */
+/* libcurl 7.88 fails when it reuses a connection with cleartext HTTP/2 (curl's issue 10634). */
 static bool has_broken_reuse(void)
 {
 	const unsigned version = curl_version_info(CURLVERSION_NOW)->version_num;
@@ -207,14 +210,15 @@ static int set_endpoint(struct transfer *t)
 	SET(CURLOPT_USERAGENT, "profpipe/" PROFPIPE_VERSION);
 	SET(CURLOPT_POST, 1L);
 	SET(CURLOPT_NOSIGNAL, 1L);
-	/* The end of an attempt does not wait for a server of names: its thread ends later. */
+	/* An attempt ends without waiting for name resolution, whose thread ends later. */
 	SET(CURLOPT_QUICK_EXIT, 1L);
-	SET(CURLOPT_FOLLOWLOCATION, 0L); /* a token is only for the named server */
+	SET(CURLOPT_FOLLOWLOCATION, 0L); /* a token is meant only for the named server */
 	SET(CURLOPT_HTTP_VERSION, h2c	 ? (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE
 				  : grpc ? (long)CURL_HTTP_VERSION_2TLS
 					 : (long)CURL_HTTP_VERSION_1_1);
 	SET(CURLOPT_FORBID_REUSE, h2c && has_broken_reuse() ? 1L : 0L);
-	/* A proxy passes HTTP/2 on only inside of a tunnel, and must not see headers. */
+	/* A proxy forwards HTTP/2 only through a tunnel. The tunnel also hides the headers from
+	 * it. */
 	SET(CURLOPT_HTTPPROXYTUNNEL, grpc || t->endpoint.tls ? 1L : 0L);
 	SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
 	SET(CURLOPT_CONNECTTIMEOUT_MS,
@@ -231,7 +235,7 @@ static int set_endpoint(struct transfer *t)
 	SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 	SET(CURLOPT_SSL_VERIFYPEER, 1L);
 	SET(CURLOPT_SSL_VERIFYHOST, 2L);
-	/* Roots come from memory: files are out of reach. */
+	/* Root certificates come from memory: prof-send cannot open files. */
 	SET(CURLOPT_CAINFO, NULL);
 	SET(CURLOPT_CAPATH, NULL);
 	return patience_watch(t->easy) ? 0 : -ENOMEM;
@@ -324,7 +328,7 @@ bool transfer_begin(struct transfer *t, uint64_t now_ns)
 		return false;
 	t->request = queue_begin(&t->queue);
 	if (!t->request) {
-		/* The waiting requests cannot be read now. */
+		/* Requests wait, but they cannot be read now. */
 		if (!queue_is_empty(&t->queue))
 			wait_before_next(t, 0);
 		return false;
@@ -354,7 +358,7 @@ bool transfer_begin(struct transfer *t, uint64_t now_ns)
 	return false;
 }
 
-/* Tells the user of a loss, but not of each one. */
+/* Limits how often the user is told of losses. */
 static bool is_time_to_say(struct transfer *t)
 {
 	const uint64_t now = clock_mono_ns();
@@ -404,7 +408,7 @@ static void take_answer(struct transfer *t, const struct answer *a)
 	say_recovered(t);
 }
 
-/* curl does not say why it could not connect. */
+/* Adds the system's reason why curl could not connect, which curl's text lacks. */
 static const char *failure_of(struct transfer *t, CURLcode result)
 {
 	const size_t len = strlen(t->error);
@@ -413,7 +417,7 @@ static const char *failure_of(struct transfer *t, CURLcode result)
 	curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &number);
 	if (result == CURLE_COULDNT_CONNECT && number)
 		snprintf(t->error + len, sizeof(t->error) - len, " (%s)", strerror((int)number));
-	/* curl also says so of a header of 100 KiB. */
+	/* curl also returns this for a header of 100 KiB. */
 	if (result == CURLE_OUT_OF_MEMORY)
 		return "out of memory, or a header is too long";
 	return t->error[0] ? t->error : curl_easy_strerror(result);
@@ -425,7 +429,7 @@ void transfer_end(struct transfer *t, CURLcode result)
 	struct answer a;
 
 	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &http);
-	/* A reply that broke off is none. */
+	/* Ignore a reply that is incomplete. */
 	if (result != CURLE_OK && !t->endless)
 		http = 0;
 	const struct answer_reply reply = {

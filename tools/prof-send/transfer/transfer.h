@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The transfers to one endpoint, one request at a time: its queue, curl's connection, the answers,
- * and the waits between attempts.
+ * The transfers to one endpoint, one request at a time: the endpoint's queue, curl's handle, the
+ * answers, and the waits between attempts.
  */
 #ifndef PROF_SEND_TRANSFER_TRANSFER_H
 #define PROF_SEND_TRANSFER_TRANSFER_H
@@ -13,7 +13,7 @@
 #include "tools/prof-send/queue/queue.h"
 #include "tools/prof-send/transfer/credentials.h"
 
-/* The texts of a reply that an answer is made of. */
+/* The texts of a reply from which the answer is derived. */
 enum transfer_text {
 	TRANSFER_CONTENT_TYPE,
 	TRANSFER_RETRY_AFTER,
@@ -23,43 +23,46 @@ enum transfer_text {
 	TRANSFER_TEXTS
 };
 
-/* The caller fills the first part before transfer_open. */
+/* The caller sets the first part before transfer_open. */
 struct transfer {
 	struct endpoint endpoint;
 	bool compress;	     /* send requests compressed by gzip */
-	unsigned timeout_ms; /* of an attempt */
+	unsigned timeout_ms; /* of one attempt */
 	struct credentials credentials;
 	struct queue queue;
 
-	CURL *easy; /* of an attempt; the connection stays in the multi handle */
+	CURL *easy; /* of one attempt; the multi handle owns the connection */
 	struct curl_slist *headers;
 	char error[CURL_ERROR_SIZE];
-	struct request *request; /* being sent; NULL: none */
-	uint8_t *expanded;	 /* the same, uncompressed; NULL: it is sent compressed */
+	struct request *request; /* the request that is being sent; NULL: none */
+	uint8_t *expanded;	 /* its uncompressed bytes; NULL: it is sent compressed */
 	struct buf text[TRANSFER_TEXTS];
-	struct buf body;	      /* the first bytes */
-	uint64_t body_len, reply_len; /* bytes that came; with headers and interim replies */
-	bool endless;		      /* more than anybody needs */
-	uint64_t next_ns;	      /* CLOCK_MONOTONIC: not before */
-	unsigned failures;	      /* in a row */
-	unsigned lacks;		      /* of memory, in a row, for the oldest request */
-	bool said_failing;	      /* the user knows that it fails */
+	struct buf body; /* the beginning of the reply's body */
+	/* Bytes received; reply_len includes headers and interim replies. */
+	uint64_t body_len, reply_len;
+	bool endless;	   /* the reply exceeded our limit */
+	uint64_t next_ns;  /* CLOCK_MONOTONIC: earliest time of the next attempt */
+	unsigned failures; /* consecutive */
+	/* Consecutive attempts without memory for the oldest request. */
+	unsigned lacks;
+	bool said_failing;	      /* the user was told that it fails */
 	char failing[ANSWER_WHY_MAX]; /* why the last attempt failed; empty: it did not */
-	uint64_t said_ns;	      /* when the user was last told of a loss */
-	bool said_credentials;	      /* the user knows that a file cannot be read */
-	bool said_spool;	      /* the user knows that the spool does not take requests */
+	uint64_t said_ns;	      /* when the user was last told of a lost request */
+	bool said_credentials;	      /* the user was told that a file cannot be read */
+	bool said_spool;	      /* the user was told that the spool does not take requests */
 };
 
-/* Once, before the cell is sealed: whatever libraries load from files. 0, -ENOMEM. */
+/* Loads everything that libraries read from files. Call it once, before the sandbox is closed.
+ * Returns 0 or -ENOMEM. */
 int transfer_setup(void);
 void transfer_open(struct transfer *t);
 void transfer_close(struct transfer *t);
-/* Begins to send the oldest request, if one waits and its time has come. True: t->easy is to be
- * added to the multi handle. */
+/* Begins to send the oldest request, if one waits and its time has come. If it returns true, add
+ * t->easy to the multi handle. */
 bool transfer_begin(struct transfer *t, uint64_t now_ns);
-/* An attempt ended with `result`; t->easy was removed from the multi handle. */
+/* An attempt has ended with `result`, and t->easy was removed from the multi handle. */
 void transfer_end(struct transfer *t, CURLcode result);
-/* prof-send ends: gives up the attempt that is under way. t->easy was removed. */
+/* prof-send ends: gives up the running attempt. t->easy was removed from the multi handle. */
 void transfer_abandon(struct transfer *t);
 
 #endif
