@@ -19,7 +19,7 @@
 #include "tools/profpipe/report.h"
 #include "tools/profpipe/run/record.h"
 
-/* prof-dump is a tool of its own, with only its caller's rights. */
+/* prof-dump is a separate tool that needs only its caller's rights, so exec it. */
 static int become_dump(char **argv)
 {
 	static char name[] = "prof-dump";

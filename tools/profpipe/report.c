@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report sends a recording through stages, joined by pipes: prof-symd, for native names that a raw
- * recording lacks, prof-export, and, with --otlp, prof-send.
+ * report sends a recording through a pipeline: prof-symd, for native names that a raw recording
+ * lacks, prof-export, and, with --otlp, prof-send.
  *
- * The first two open files by path, and a foreign recording could name any file. So if root calls
- * report, they run as the user of sudo, or else as a user without rights. prof-send does not read
- * what it delivers. It runs as the caller, whose tokens and keys it needs, and confines itself.
+ * The first two open files by path, and a recording from another host could name any file. So if
+ * root calls report, they run as the user who called sudo, or else as a user without rights.
+ * prof-send does not parse the requests that it delivers. It runs as the caller, whose tokens and
+ * keys it needs, and confines itself.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +28,8 @@
 #include "tools/profpipe/run/outputs.h"
 #include "tools/profpipe/run/user.h"
 
-#define HELD_NS 300000000u /* both stages may complain about one recording */
+/* Prof-symd and prof-export may both report the same error of a recording. */
+#define HELD_NS 300000000u
 
 enum { SYMD, EXPORT, SEND, STAGES };
 
@@ -45,13 +47,13 @@ static void show(void *ctx, const struct child *c, const char *line)
 		fprintf(stderr, "%s\n", line);
 }
 
-/* Chooses the user of both stages. 0, or a negative errno of identity_take. */
+/* Chooses the user of the first two stages. Returns 0, or a negative errno of identity_take. */
 static int choose_user(struct identity *who, struct child_start *how)
 {
 	if (geteuid() != 0)
 		return 0;
 	how->drop = true;
-	/* The group of root has rights that the tools must not have. */
+	/* The group root has rights that the tools must not have. */
 	if (user_of_sudo(&how->uid, &how->gid) == 0 && how->gid != 0)
 		return 0;
 	const int r = identity_take(who);
@@ -101,7 +103,7 @@ static int start_send(struct pipeline *p, const struct options *o, int in)
 	otlp_variables(variables);
 	words_add(&w, "prof-send");
 	otlp_pass_on(&o->otlp, &w);
-	/* Its only output is a line for each endpoint. */
+	/* prof-send writes one line for each endpoint to its standard output, and nothing else. */
 	return start_stage(&p->stages[SEND], &how, &w, in, o->quiet ? -1 : STDERR_FILENO);
 }
 
@@ -140,7 +142,7 @@ static bool any_lives(const struct pipeline *p)
 	return any;
 }
 
-/* Waits until all have ended; a file ends, so they do. */
+/* Waits until all stages have ended; they end because the recording ends. */
 static void wait_for_all(struct pipeline *p)
 {
 	while (any_lives(p)) {
@@ -167,7 +169,7 @@ static bool ended_well(const struct child *c)
 	return WIFEXITED(c->wait_status) && WEXITSTATUS(c->wait_status) == 0;
 }
 
-/* Whether it only followed the end of the stage behind it. */
+/* Whether the stage ended only because the next stage did. */
 static bool has_followed(const struct pipeline *p, const struct child *c)
 {
 	const struct child *send = &p->stages[SEND];
@@ -176,7 +178,7 @@ static bool has_followed(const struct pipeline *p, const struct child *c)
 	       (!c->pending_ns || strstr(c->pending, strerror(EPIPE)));
 }
 
-/* Logs one line with the error of the first stage that failed. An exit status. */
+/* Logs one line with the error of the first stage that failed. Returns an exit status. */
 static int verdict(struct pipeline *p, const struct options *o)
 {
 	for (int i = 0; i < STAGES; i++) {
@@ -192,7 +194,8 @@ static int verdict(struct pipeline *p, const struct options *o)
 		}
 		if (p->said || has_followed(p, c))
 			continue;
-		/* prof-send warns of each failure, and fails for what was lost in the end. */
+		/* prof-send warns of each failed attempt, but it fails only if a request is finally
+		 * lost. */
 		if (i == SEND && strstr(line, ": warning: "))
 			child_show_pending(c, UINT64_MAX, show, p);
 		if (!c->pending_ns && i == SEND && WIFEXITED(c->wait_status)) {
@@ -202,8 +205,8 @@ static int verdict(struct pipeline *p, const struct options *o)
 			log_error("%s: %s ended with %s", o->input, c->name,
 				  child_how(c->wait_status));
 		} else {
-			/* prof-send tells of receivers, and the others of the recording, which they
-			 * know as their standard input. */
+			/* Messages of prof-send are about receivers. Messages of the others are
+			 * about the recording, which they call standard input. */
 			static const char *const heads[] = { ": ", "error: ", "standard input: " };
 
 			line += n;
@@ -274,12 +277,13 @@ int report_run(const struct options *o)
 		return EXITS_FAILED;
 	}
 	r = verdict(&p, o);
-	/* Without readable input nothing was written, so the old file stays. */
+	/* If the input could not be read, nothing was written, so the old file stays. */
 	if (r && o->output && output.kind >= OUTFILE_PLACE && lseek(output.fd, 0, SEEK_CUR) == 0) {
 		output_drop(&output);
 		return r;
 	}
-	/* A recording that was cut is all that we have, so it replaces the old file. */
+	/* A recording that was cut off is all that there is, so its output replaces the old
+	 * file. */
 	const struct child *export = &p.stages[EXPORT];
 	const bool whole = WIFEXITED(export->wait_status) &&
 			   (WEXITSTATUS(export->wait_status) == 0 ||

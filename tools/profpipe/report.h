@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The subcommand `report`: has prof-symd and prof-export write a recording in another format. */
+/* The subcommand `report`: converts a recording with prof-symd and prof-export. */
 #ifndef PROFPIPE_REPORT_H
 #define PROFPIPE_REPORT_H
 

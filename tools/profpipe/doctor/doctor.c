@@ -23,7 +23,7 @@
 
 #define CHECKS_MAX 64u
 #define CHECKS_MS 30000
-#define COMPLETE_LEAST 90 /* per cent; below it a check is degraded */
+#define COMPLETE_LEAST 90 /* percent of complete stacks; with fewer, the check is degraded */
 
 struct doctor {
 	const struct options *o;
@@ -79,7 +79,7 @@ static int start(struct doctor *d, const struct identity *who, struct child *ret
 	return child_start(ret, &how);
 }
 
-/* Takes check words until the pipe or the time ends. */
+/* Takes the results of checks until the pipe ends or the time is over. */
 static void listen_to(struct doctor *d, struct child *c, int words)
 {
 	const uint64_t since = clock_mono_ns();
@@ -98,7 +98,8 @@ static void listen_to(struct doctor *d, struct child *c, int words)
 	}
 }
 
-/* Reports the users of the tools. Without own users the caller makes the other checks. */
+/* Reports the users of the tools. If the tools cannot have users of their own, the other checks run
+ * as the caller. */
 static void take_users(struct doctor *d, int r, const struct identity *who)
 {
 	struct check c;
@@ -119,7 +120,7 @@ static int ask_prof_bpf(struct doctor *d)
 {
 	struct identity who = { .lock = -1 };
 	struct child c = CHILD_NONE("prof-bpf");
-	/* A user namespace may not have the ids of a run. */
+	/* In a user namespace, the ids of a run may not exist. */
 	const bool first = namespace_is_first(NAMESPACE_USER) == NAMESPACE_FIRST;
 
 	take_users(d, first ? identity_take(&who) : 0, &who);
@@ -132,13 +133,13 @@ static int ask_prof_bpf(struct doctor *d)
 		identity_release(&who);
 		return r;
 	}
-	/* children.c would read them as status words. */
+	/* children.c would read the words on this pipe as status words, so take it over. */
 	const int words = c.status;
 
 	c.status = -1;
 	listen_to(d, &c, words);
 	close(words);
-	/* It ends by itself, but freeing BPF maps takes a moment. */
+	/* prof-bpf ends by itself, but freeing BPF maps takes a moment. */
 	for (int i = 0; i < 100 && !child_reap(&c); i++)
 		usleep(10000);
 	if (c.pid) {
@@ -281,7 +282,7 @@ int doctor_run(const struct options *o)
 
 	d = (struct doctor){ .o = o };
 	if (namespace_is_first(NAMESPACE_USER) < 0) {
-		/* Without /proc no tool is found, and no check works. */
+		/* Without /proc, no tool is found and no check works. */
 		log_error("%s", rights_place());
 		return EXITS_FAILED;
 	}
@@ -290,7 +291,7 @@ int doctor_run(const struct options *o)
 
 	for (size_t i = 0; limits_check(i, &limit); i++)
 		take(&d, &limit);
-	/* With lower limits prof-bpf may not start, or not know why a check fails. */
+	/* With lower limits prof-bpf may not start, or may not find out why a check fails. */
 	if (!d.verdicts[CHECK_FATAL] && (limits_lift() || ask_prof_bpf(&d)))
 		return EXITS_FAILED;
 	prove(&d);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * profpipe doctor: the checks of prof-bpf, made with the rights of a run, and then a test run. It
- * prints one line each on standard output, or all as JSON.
+ * profpipe doctor: the checks of prof-bpf, made with the rights of a run, followed by a test run.
+ * It prints one line for each check on standard output, or all of them as JSON.
  */
 #ifndef PROFPIPE_DOCTOR_DOCTOR_H
 #define PROFPIPE_DOCTOR_DOCTOR_H

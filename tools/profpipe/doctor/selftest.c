@@ -19,16 +19,16 @@
 #include "tools/profpipe/options/options.h"
 #include "tools/profpipe/run/record.h"
 
-#define RUN_MS 240000 /* record ends earlier, by its own limits */
+#define RUN_MS 240000 /* record's own deadlines end it before this */
 #define OUTPUT_MAX (4u << 20)
 #define SPIN_NS 500000u
-/* Less than this may be one run's bad luck. */
+/* Fewer samples than this may be an accident of one run. */
 #define SAMPLES_ENOUGH 20
-#define COMPLETE_ENOUGH 2 /* one in this many */
+#define COMPLETE_ENOUGH 2 /* one in this many stacks must be complete */
 
 /* --- the two processes --- */
 
-/* Spends half of its time in user code, half in the kernel. */
+/* Spends half of its time in user code and half in the kernel. */
 static __attribute__((noinline, noreturn)) void spin(void)
 {
 	static unsigned char bytes[16384];
@@ -113,7 +113,7 @@ static const char *map_text(int fd, size_t *ret_n)
 	return text == MAP_FAILED ? NULL : text;
 }
 
-/* Takes the last log line, which the run has escaped. */
+/* Copies the last line of the log, which the run has escaped. */
 static void take_trouble(int fd, int status, struct selftest *t)
 {
 	static const char head[] = "profpipe: error: ";

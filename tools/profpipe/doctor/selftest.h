@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The self-test proves that samples arrive: it runs all four tools on a child that only spins and
- * calls the kernel, and looks at the profile.
+ * The self-test proves that samples arrive: it runs all four tools on a child process that only
+ * spins and makes system calls, and checks the profile.
  */
 #ifndef PROFPIPE_DOCTOR_SELFTEST_H
 #define PROFPIPE_DOCTOR_SELFTEST_H
@@ -13,11 +13,11 @@
 
 struct selftest {
 	struct tally seen;
-	double seconds;	   /* of sampling */
+	double seconds;	   /* duration of sampling */
 	char trouble[256]; /* the error of a failed run, escaped; else empty */
 };
-/* Runs for half a second. If that shows too little, as on a busy or slow host, runs once more for
- * ten seconds. 0; -errno if the processes could not be made. */
+/* Samples for half a second. If that yields too little, as on a busy or slow host, samples once
+ * more for ten seconds. Returns 0, or -errno if a process could not be started. */
 int selftest_run(bool ignore_unsafe_kernel, struct selftest *ret);
 
 #endif

@@ -6,7 +6,7 @@
 #include "common/base/decimal.h"
 #include "common/base/span.h"
 
-#define COUNT_DIGITS 12 /* prof-export writes no longer count */
+#define COUNT_DIGITS 12 /* longest count that prof-export writes */
 
 static void count_line(const char *line, size_t n, struct tally *t)
 {
@@ -20,7 +20,7 @@ static void count_line(const char *line, size_t n, struct tally *t)
 
 	if (!digits || digits > COUNT_DIGITS || decimal_read(blank + 1, digits, &count) < digits)
 		return;
-	/* The process's name stands before the first frame. */
+	/* The process name comes before the first frame. */
 	const char *at = memchr(line, ';', (size_t)(blank - line));
 
 	while (at) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tally counts the samples in folded stacks (prof-export(1)). Pure. */
+/* A tally: counts of the samples in folded stacks (prof-export(1)). Pure. */
 #ifndef PROFPIPE_DOCTOR_TALLY_H
 #define PROFPIPE_DOCTOR_TALLY_H
 
@@ -8,12 +8,12 @@
 
 struct tally {
 	uint64_t samples;
-	uint64_t complete;     /* with stacks that reach their root */
-	uint64_t kernel;       /* have kernel frames */
-	uint64_t kernel_named; /* of these, with names */
-	uint64_t user_named;   /* have a user frame with a name */
+	uint64_t complete;     /* samples with stacks that reach their root */
+	uint64_t kernel;       /* samples with kernel frames */
+	uint64_t kernel_named; /* of these, samples with names of kernel functions */
+	uint64_t user_named;   /* samples with a user frame that has a name */
 };
-/* Adds n bytes of lines, and skips invalid ones. Linear. */
+/* Counts n bytes of lines, and skips invalid lines. Takes linear time. */
 void tally_folded(struct tally *t, const char *text, size_t n);
 
 #endif

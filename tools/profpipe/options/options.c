@@ -121,7 +121,8 @@ static const char usage[] =
 	"  --version        print the version\n"
 	"\n" TARGETS_USAGE;
 
-/* A signal also reaches a thread that leads no process; /proc tells the two apart. */
+/* kill() also succeeds for the id of a thread that is not a process; /proc distinguishes the
+ * two. */
 static bool is_process(uint32_t pid)
 {
 	char path[64], text[2048];
@@ -358,7 +359,7 @@ int options_record(int argc, char **argv, struct options *ret)
 		return r;
 	if (optind < argc)
 		ret->command = argv + optind;
-	/* As with "$@" that is empty: the whole host is not what was meant. */
+	/* "--" without a command, as from an empty "$@", must not mean the whole host. */
 	else if (strcmp(argv[argc - 1], "--") == 0)
 		return cmdline_refuse_all("COMMAND: missing after --; name one, or omit --");
 	if (ret->command && ret->sampling.pid_count)

@@ -25,7 +25,7 @@ enum {
 	OPTION_KEEP_SIZE
 };
 
-/* For record, run and report. */
+/* Options of record, run and report. */
 #define OUTPUT_OPTIONS \
 	{ "output", required_argument, NULL, 'o' }, { "format", required_argument, NULL, 'f' }, \
 		{ "mode", required_argument, NULL, OPTION_MODE }, \
@@ -36,21 +36,21 @@ enum {
 		"quiet", no_argument, NULL, 'q' \
 	}
 
-/* State for the options that concern the output. */
+/* State of the options that choose the output. */
 struct choice {
 	struct cmdline *line;
 	bool format_given;
 };
 
 struct cmdline options_line(int argc, char **argv, const char *shorts, const struct option *longs);
-/* Takes the current option of choice->line, of any subcommand. EXITS_GO_ON, or the exit status,
- * logged. */
+/* Takes the current option of choice->line, which may be of any subcommand. Returns EXITS_GO_ON, or
+ * the exit status after logging an error. */
 int options_take(struct options *o, struct choice *choice, int val);
-/* Completes the output and its format: on standard output it must be text. output: the default.
- * EXITS_GO_ON, or EXITS_USAGE, logged. */
+/* Checks the output and chooses its format; standard output must be text if it is a terminal.
+ * output: the default path. Returns EXITS_GO_ON, or EXITS_USAGE after logging an error. */
 int options_choose_format(struct options *o, const struct choice *choice, const char *output);
-/* Whether the host has what the targets name. Units and containers may also start later.
- * EXITS_GO_ON, or EXITS_FAILED, logged. */
+/* Checks that the targets exist on this host. Units and containers may also start later. Returns
+ * EXITS_GO_ON, or EXITS_FAILED after logging an error. */
 int options_check_targets(const struct targets *t);
 
 #endif

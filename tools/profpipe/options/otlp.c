@@ -58,7 +58,7 @@ void otlp_pass_on(const struct otlp_words *o, struct words *w)
 		words_add(w, o->words[i]);
 }
 
-/* libcurl reads only these; it ignores HTTP_PROXY on purpose. */
+/* libcurl deliberately ignores HTTP_PROXY, so only these are passed on. */
 static bool is_for_send(const char *entry)
 {
 	static const char *const heads[] = { "OTEL_EXPORTER_OTLP_", "http_proxy=", "https_proxy=",

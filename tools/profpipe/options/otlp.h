@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The options of prof-send that profpipe takes and passes on as they are: --otlp ENDPOINT and those
- * that say how to reach it. Their order matters, since an option behind an --otlp is for that
- * endpoint. prof-send checks them. It also gets the variables that stand in for them.
+ * The options of prof-send that profpipe takes and passes on unchanged: --otlp ENDPOINT and the
+ * options that say how to reach it. Their order matters, since an option after an --otlp applies to
+ * that endpoint. prof-send checks them. It also gets the environment variables that can replace
+ * them.
  */
 #ifndef PROFPIPE_OPTIONS_OTLP_H
 #define PROFPIPE_OPTIONS_OTLP_H
@@ -12,7 +13,7 @@
 #include "common/base/cmdline.h"
 #include "common/base/words.h"
 
-#define OTLP_WORDS 128 /* at most */
+#define OTLP_WORDS 128 /* limit */
 
 struct otlp_words {
 	const char *words[OTLP_WORDS]; /* borrowed from argv and static names */
@@ -39,19 +40,19 @@ enum { OTLP_FIRST = 1300, OTLP_ENDPOINT = OTLP_FIRST, OTLP_DRAIN = OTLP_FIRST + 
 
 /* Whether val is one of the options above. */
 bool otlp_has(int val);
-/* Takes the current option of *c. EXITS_GO_ON, or EXITS_USAGE, logged. */
+/* Takes the current option of *c. Returns EXITS_GO_ON, or EXITS_USAGE after logging an error. */
 int otlp_option(struct otlp_words *o, const struct cmdline *c, int val);
-/* EXITS_GO_ON, or EXITS_USAGE, logged: there are options, but no endpoint. */
+/* Returns EXITS_GO_ON, or EXITS_USAGE after logging that there are options but no endpoint. */
 int otlp_check(const struct otlp_words *o);
 bool otlp_equal(const struct otlp_words *a, const struct otlp_words *b);
-/* Whether requests that cannot be delivered are kept on disk. */
+/* Whether undelivered requests are kept on disk. */
 bool otlp_spools(const struct otlp_words *o);
-/* Adds the same options. */
+/* Appends the same options to the words. */
 void otlp_pass_on(const struct otlp_words *o, struct words *w);
 
-#define OTLP_VARIABLES 64 /* at most, with the NULL behind them */
-/* The variables of our environment that are for prof-send: "NAME=value", borrowed, NULL-terminated.
- */
+#define OTLP_VARIABLES 64 /* limit, including the final NULL */
+/* Returns the variables of our environment that prof-send needs: "NAME=value", borrowed,
+ * NULL-terminated. */
 void otlp_variables(const char *ret[static OTLP_VARIABLES]);
 
 #endif

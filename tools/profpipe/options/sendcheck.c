@@ -15,7 +15,7 @@
 
 #define HEAD "prof-send: error: "
 
-/* Starts prof-send with an empty standard input; its standard error goes to `said`. -errno. */
+/* Starts prof-send with an empty standard input and `said` as standard error. -errno. */
 static int start(const struct words *w, int said, pid_t *ret)
 {
 	const char *variables[OTLP_VARIABLES];
@@ -51,7 +51,7 @@ static int start(const struct words *w, int said, pid_t *ret)
 	return -r;
 }
 
-/* Reads all, and keeps the beginning. */
+/* Reads everything, and keeps the beginning. */
 static void hear(int fd, char ret[static SENDCHECK_TEXT])
 {
 	size_t len = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Has prof-send check its options, which only prof-send knows: `prof-send … --check`. */
+/* Checks options that only prof-send understands, by running `prof-send … --check`. */
 #ifndef PROFPIPE_OPTIONS_SENDCHECK_H
 #define PROFPIPE_OPTIONS_SENDCHECK_H
 
@@ -8,8 +8,8 @@
 
 #define SENDCHECK_TEXT 1024
 enum sendcheck_verdict { SENDCHECK_REFUSED = 1 };
-/* 0; SENDCHECK_REFUSED, with prof-send's reason and remedy, as "--otlp: x: …"; -errno: prof-send
- * cannot be run. */
+/* Returns 0; SENDCHECK_REFUSED, with prof-send's reason and remedy as "--otlp: x: …"; or -errno if
+ * prof-send cannot be run. */
 int sendcheck_run(const struct otlp_words *o, char ret[static SENDCHECK_TEXT]);
 
 #endif

@@ -23,9 +23,9 @@
 #define CPU_LIMIT_DEFAULT 5
 #define INTERVAL_DEFAULT_S 60
 #define ROTATE_DEFAULT_S 3600
-#define KEEP_FILES_DEFAULT 168 /* a week of hours */
+#define KEEP_FILES_DEFAULT 168 /* one week of hourly files */
 #define KEEP_BYTES_DEFAULT (1ull << 30)
-#define PLACE 4200 /* bytes of "FILE:LINE" */
+#define PLACE 4200 /* longest "FILE:LINE" in bytes */
 
 static const struct option longs[] = {
 	{ "settings", required_argument, NULL, OPTION_SETTINGS },
@@ -52,13 +52,14 @@ static bool may_change(int val)
 	       val == OPTION_METRICS || val == 'v' || val == 'q' || otlp_has(val);
 }
 
-/* An option behind an --otlp is for that endpoint, so all of these are. */
+/* The options of an endpoint may be repeated, since an option after an --otlp applies to that
+ * endpoint. */
 static bool is_repeatable(int val)
 {
 	return val == SAMPLING_PID || val == SAMPLING_ENV || targets_repeat(val) || otlp_has(val);
 }
 
-/* Whether a settings file may hold the option. */
+/* Whether a settings file may contain the option. */
 static bool is_key(int val)
 {
 	return val != OPTION_SETTINGS && val != OPTION_CHECK && val != 'h' &&
@@ -82,8 +83,8 @@ static void note_given(struct service *s, int val)
 			s->given[o - longs] = true;
 }
 
-/* Takes all of the command line. An endpoint on it replaces all endpoints of the file. The last of
- * two settings files would hide the first, so only one may be given. */
+/* Takes all options of the command line. An endpoint there replaces all endpoints of the file. Only
+ * one settings file may be given, since a second one would hide the first. */
 static int take_line(struct service *s, struct choice *choice)
 {
 	const char *checked = NULL;
@@ -117,7 +118,7 @@ static int take_line(struct service *s, struct choice *choice)
 
 /* --- the file --- */
 
-/* The errors of a file. */
+/* Logs the errors of a file. */
 struct errors {
 	const char *path;
 	unsigned count;
@@ -158,7 +159,7 @@ static void refuse_unknown(struct errors *e, const struct setting *at)
 	refuse(e, at->line, at->key, why);
 }
 
-/* The setting of the same key that stands before this one; NULL: none. */
+/* Returns an earlier setting with the same key; NULL: none. */
 static const struct setting *earlier(const struct service *s, const struct setting *at)
 {
 	for (const struct setting *i = s->file.list; i < at; i++)
@@ -167,7 +168,7 @@ static const struct setting *earlier(const struct service *s, const struct setti
 	return NULL;
 }
 
-/* Takes a yes of an option that has no value. */
+/* Takes the yes or no of an option without a value. */
 static int take_flag(struct service *s, struct choice *choice, const struct option *o)
 {
 	static const char *const words[] = { "no", "yes" };
@@ -185,7 +186,7 @@ static int take_flag(struct service *s, struct choice *choice, const struct opti
 static void take_setting(struct service *s, struct choice *choice, const struct setting *at,
 			 struct errors *e)
 {
-	static struct service unused; /* of a key that the command line replaces */
+	static struct service unused; /* gets a key that the command line overrides */
 	struct choice unused_choice = *choice;
 	const struct option *o = key_of(at->key);
 	char place[PLACE], why[64];
@@ -216,11 +217,11 @@ static void take_setting(struct service *s, struct choice *choice, const struct 
 		e->count++;
 }
 
-/* Errors of open, and of contents_read. */
+/* Reads the file. Errors of open and of contents_read. */
 static int read_file(const char *path, uint8_t **ret, size_t *ret_len)
 {
 	struct stat st;
-	/* A pipe without a writer must not hold us up. */
+	/* O_NONBLOCK, so that opening a pipe without a writer does not hang. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
 	if (fd < 0)
@@ -246,7 +247,7 @@ static void say_unread(const char *path, int r)
 		log_error("%s: %s; name a settings file that can be read", path, strerror(-r));
 }
 
-/* Takes the file's settings. EXITS_GO_ON, or EXITS_USAGE, with each error logged. */
+/* Takes the settings of the file. Returns EXITS_GO_ON, or EXITS_USAGE after logging each error. */
 static int take_file(struct service *s, struct choice *choice)
 {
 	struct errors e = { .path = s->path };
@@ -273,7 +274,8 @@ static int take_file(struct service *s, struct choice *choice)
 
 /* --- both --- */
 
-/* The setting that prof-send means by "--otlp-key: VALUE: …"; NULL: none of the file. */
+/* Returns the setting to which prof-send's message "--otlp-key: VALUE: …" refers; NULL: it is not
+ * in the file. */
 static const struct setting *meant(const struct service *s, const char *text)
 {
 	const struct setting *ret = NULL;
@@ -290,7 +292,7 @@ static const struct setting *meant(const struct service *s, const char *text)
 	return ret;
 }
 
-/* Has prof-send check what only it knows. */
+/* Checks by prof-send what only prof-send understands. */
 static int check_delivery(const struct service *s)
 {
 	char text[SENDCHECK_TEXT];
@@ -313,7 +315,7 @@ static int check_delivery(const struct service *s)
 	return cmdline_refuse_all("%s", text);
 }
 
-/* Whether the option was given, on the command line or in the file. */
+/* Whether the command line or the file has the option. */
 static bool has(const struct service *s, int val)
 {
 	for (const struct option *o = longs; o->name; o++) {
@@ -340,7 +342,7 @@ static int check_folder(struct options *o, struct choice *choice)
 	return otlp_check(&o->otlp);
 }
 
-/* A profile that is written at its end would never be. */
+/* Refuses formats that are written at their end: a service has no end. */
 static int check_output(struct service *s, struct choice *choice)
 {
 	struct options *o = &s->options;
@@ -349,7 +351,7 @@ static int check_output(struct service *s, struct choice *choice)
 		return check_folder(o, choice);
 	if (has(s, OPTION_ROTATE) || has(s, OPTION_KEEP) || has(s, OPTION_KEEP_SIZE))
 		return cmdline_refuse_all("--rotate, --keep, --keep-size: need --output-dir");
-	/* A file of settings for all hosts may leave this to each one's command line. */
+	/* A settings file for all hosts may leave the output to the command line of each host. */
 	if (!o->output && !o->otlp.endpoints && s->check)
 		return otlp_check(&o->otlp);
 	if (!o->output && !o->otlp.endpoints)
@@ -390,7 +392,8 @@ int service_parse(int argc, char **argv, struct service *ret)
 		r = take_file(ret, &choice);
 	if (r == EXITS_GO_ON)
 		r = sampling_check(&ret->options.sampling);
-	/* A file of settings for all hosts may name what others have. */
+	/* With --check, a settings file for all hosts may name targets that only other hosts
+	 * have. */
 	if (r == EXITS_GO_ON && !ret->check)
 		r = options_check_targets(&ret->options.sampling.targets);
 	if (r == EXITS_GO_ON)
@@ -406,9 +409,9 @@ int service_parse(int argc, char **argv, struct service *ret)
 	return r;
 }
 
-/* --- again --- */
+/* --- reloading --- */
 
-/* The next setting of this key from *i on; NULL: none. */
+/* Returns the next setting of this key, starting at *i; NULL: none. */
 static const struct setting *next(const struct service *s, const char *key, size_t *i)
 {
 	while (*i < s->file.count)
@@ -417,7 +420,7 @@ static const struct setting *next(const struct service *s, const char *key, size
 	return NULL;
 }
 
-/* Refuses a key that cannot change now. */
+/* Refuses a changed key that may not change during the run. */
 static void compare(const struct service *now, const struct service *new, const char *key,
 		    struct errors *e)
 {
@@ -448,7 +451,7 @@ int service_reload(const struct service *now, struct service *ret)
 	for (const struct option *o = longs; o->name; o++)
 		if (is_key(o->val) && !may_change(o->val) && !now->given[o - longs])
 			compare(now, ret, o->name, &e);
-	/* Requests are made, or not, from the start on. */
+	/* Whether requests are made at all is fixed at the start. */
 	if (!now->options.otlp.endpoints != !ret->options.otlp.endpoints) {
 		log_error("%s: otlp: cannot begin or end while profpipe runs; restart it, or %s",
 			  ret->path, ret->options.otlp.endpoints ? "remove it" : "put it back");

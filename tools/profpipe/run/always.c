@@ -13,12 +13,12 @@
 #include "tools/profpipe/run/coin.h"
 #include "tools/profpipe/run/run.h"
 
-#define STATE_MS 10000	     /* between two lines for the manager */
-#define HANDED_NS 200000000u /* for a request to reach prof-send */
-#define RENEW_MS 30000	     /* for a prof-send that has something to deliver */
-#define HOUR_MS 3600000	     /* in which each tool may log CHILD_LINES_MAX lines */
+#define STATE_MS 10000	     /* between two reports to the service manager */
+#define HANDED_NS 200000000u /* time for a request to reach prof-send */
+#define RENEW_MS 30000	     /* how long a prof-send may go on delivering before it is replaced */
+#define HOUR_MS 3600000	     /* in this time each tool may log CHILD_LINES_MAX lines */
 
-/* Serves metrics where the settings want them. */
+/* Serves metrics at the address of the settings. */
 static int serve(struct always *a)
 {
 	const char *address = a->now->options.metrics;
@@ -41,7 +41,8 @@ int always_init(struct always *a, const struct service *s)
 
 /* --- the service manager --- */
 
-/* The figures that are known now: prof-export knows what was written, prof-bpf what was taken. */
+/* Reports the present figures: prof-export knows the samples that were written, prof-bpf those that
+ * were taken. */
 static void tell_state(struct run *r)
 {
 	const struct always *a = r->always;
@@ -58,8 +59,8 @@ static void tell_state(struct run *r)
 	notify_send(&a->notify, text);
 }
 
-/* A sign of life, twice in the time that the manager allows. Only with a prof-bpf that works: it
- * reports each second, also while it takes no samples. */
+/* Sends a watchdog message twice in the period that the manager allows, but only while prof-bpf
+ * works. prof-bpf reports every second, even while it takes no samples. */
 static void tell_life(struct run *r)
 {
 	struct always *a = r->always;
@@ -97,7 +98,7 @@ static bool same(const char *a, const char *b)
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* Has the tools follow what has changed. */
+/* Tells the tools about changed settings. */
 static void follow(struct run *r, const struct options *before)
 {
 	const unsigned limit = r->o->sampling.cpu_limit;
@@ -105,7 +106,7 @@ static void follow(struct run *r, const struct options *before)
 	log_init("profpipe", r->o->verbose ? LOG_INFO : LOG_WARNING);
 	if (limit != before->sampling.cpu_limit)
 		child_order(run_tool(r, DEPLOY_BPF), (uint8_t)(DEPLOY_CPU_LIMIT + limit));
-	/* Also after another program had the port. */
+	/* Try again if another program had the port before. */
 	if (!same(r->o->metrics, before->metrics) ||
 	    (r->o->metrics && !metrics_listens(&r->always->metrics)))
 		(void)serve(r->always);
@@ -117,9 +118,10 @@ static void follow(struct run *r, const struct options *before)
 	}
 }
 
-/* Has a new prof-send deliver to other receivers. prof-export drops what it makes without one. So
- * the old one ends when the latest request was delivered, and the next one is seconds away: it has
- * to say so itself, a moment after that request was made. */
+/* Replaces prof-send so that it delivers to other receivers. Requests that prof-export makes
+ * meanwhile are dropped. So the old prof-send is stopped right after it has delivered a request,
+ * because the next request is then seconds away. It must have reported that delivery itself, a
+ * moment after the request was made. */
 static void renew_sender(struct run *r)
 {
 	struct always *a = r->always;
@@ -178,7 +180,8 @@ void always_turn(struct run *r)
 
 	if (!a)
 		return;
-	/* Already before sampling begins, so that an interval without it has no first samples. */
+	/* Do this even before sampling begins, so that no samples are taken in an interval without
+	 * sampling. */
 	if (r->phase <= RUN_SAMPLING)
 		throw_coin(r);
 	if (r->phase == RUN_SAMPLING) {
@@ -197,7 +200,8 @@ void always_turn(struct run *r)
 	folder_turn(&r->folder, r->phase == RUN_SAMPLING, run_tool(r, DEPLOY_EXPORT),
 		    run_tool(r, DEPLOY_SYMD));
 	metrics_turn(&a->metrics, r);
-	/* Without an end, a limit for the whole run would hide all later lines. */
+	/* A service has no end, so a limit of log lines for the whole run would hide all later
+	 * ones. */
 	if (run_ms_since(a->logged_ns) >= HOUR_MS) {
 		a->logged_ns = clock_mono_ns();
 		for (int i = 0; i < DEPLOY_USERS; i++)

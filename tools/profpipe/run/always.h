@@ -15,30 +15,31 @@
 struct run;
 
 struct always {
-	const struct service *first; /* borrowed; the run keeps paths of it */
-	struct service services[2];  /* later ones, in turns */
-	const struct service *now;   /* the one that holds */
+	const struct service *first; /* borrowed; the run keeps pointers to its paths */
+	struct service services[2];  /* later settings, used alternately */
+	const struct service *now;   /* the present settings */
 	struct notify notify;
 	struct metrics metrics;
-	uint64_t seed;			       /* of the coin */
-	bool rests;			       /* prof-bpf was told to pause */
-	bool ready, ending;		       /* the manager was told */
-	uint64_t told_ns, lived_ns, logged_ns; /* of the latest state, sign of life, and hour */
-	bool renews;	    /* prof-send is to be started again, for other receivers */
-	uint64_t renews_ns; /* since when */
+	uint64_t seed;	    /* for the coin */
+	bool rests;	    /* prof-bpf was told to pause */
+	bool ready, ending; /* the service manager was told */
+	/* When the latest state, watchdog message and hour were. */
+	uint64_t told_ns, lived_ns, logged_ns;
+	bool renews;	    /* prof-send will be restarted for other receivers */
+	uint64_t renews_ns; /* since when it is to be restarted */
 	uint64_t requests;  /* that prof-export has made */
-	uint64_t made_ns;   /* when the latest of these was, from then on; 0: none */
-	unsigned reports;   /* of prof-bpf at the latest sign of life */
+	uint64_t made_ns;   /* when prof-export made the latest request since then; 0: none */
+	unsigned reports;   /* number of prof-bpf's reports at the latest watchdog message */
 };
 
-/* Prepares the run's part. s: borrowed until the run is over. 0; -errno, logged: nobody can listen
- * where metrics are wanted. */
+/* Prepares the state of a service. s: borrowed until the run is over. Returns 0, or -errno, logged,
+ * if it cannot listen at the address for metrics. */
 int always_init(struct always *a, const struct service *s);
-/* To be called at each turn of the loop. Does nothing in a run of `record`. */
+/* Call it in each iteration of the loop. Does nothing in a run of `record`. */
 void always_turn(struct run *r);
-/* SIGHUP: reads the settings again. */
+/* On SIGHUP: reads the settings again. */
 void always_reload(struct run *r);
-/* The run is over. Does nothing in a run of `record`. */
+/* The run is over: frees the state. Does nothing in a run of `record`. */
 void always_done(struct run *r);
 
 #endif

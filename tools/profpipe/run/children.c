@@ -26,7 +26,8 @@
 #include "common/cell/deploy.h"
 
 #define HEARD_NS 2000000000u
-#define OUT_OF_WAY (CHILD_FIRST_FD + CHILD_FDS_MAX + 1) /* above all numbers that a tool gets */
+/* Higher than all numbers that a tool uses. */
+#define OUT_OF_WAY (CHILD_FIRST_FD + CHILD_FDS_MAX + 1)
 
 /* In the child: moves the descriptors to their numbers and closes all others. `error` becomes the
  * last one, close-on-exec. */
@@ -34,7 +35,7 @@ static int arrange(const struct child_fd *fds, size_t n, int *error)
 {
 	int moved[CHILD_FDS_MAX + 4], highest = 2;
 
-	/* Move all out of the way first, so that none overwrites another. */
+	/* Move all descriptors to high numbers first, so that none overwrites another one. */
 	for (size_t i = 0; i < n; i++) {
 		moved[i] = fcntl(fds[i].fd, F_DUPFD_CLOEXEC, OUT_OF_WAY);
 		if (moved[i] < 0)
@@ -65,7 +66,7 @@ static int drop(const struct child_start *how)
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
 }
 
-/* Beyond the limit a write fails, as on a full disk. */
+/* Lowers the limit of file sizes, so that a write beyond it fails, as on a full disk. */
 static int limit_files(const struct child_start *how)
 {
 	const struct rlimit most = { .rlim_cur = how->file_most, .rlim_max = how->file_most };
@@ -108,7 +109,7 @@ static void become(const char *path, const struct child_start *how, const struct
 		for (int s = 1; s < NSIG; s++)
 			signal(s, SIG_DFL);
 		sigemptyset(&none);
-		signal(SIGXFSZ, SIG_IGN); /* the write then fails with an error */
+		signal(SIGXFSZ, SIG_IGN); /* so that a write beyond the limit returns an error */
 		sigprocmask(SIG_SETMASK, &none, NULL);
 		execve(path, (char *const *)how->argv, (char *const *)environment);
 		r = -errno;
@@ -118,7 +119,7 @@ static void become(const char *path, const struct child_start *how, const struct
 	_exit(written == sizeof(r) ? EXITS_NOT_FOUND : EXITS_NOT_RUN);
 }
 
-/* The errno of a failed exec; 0 if the exec closed the pipe. */
+/* Returns the errno of a failed exec, or 0 if the exec closed the pipe. */
 static int exec_error(int fd)
 {
 	int r = 0;
@@ -223,7 +224,7 @@ int child_start(struct child *c, const struct child_start *how)
 	return r;
 }
 
-/* A new line is complete: shows the line before, and holds this one. */
+/* A line is complete: shows the previous line, and holds this one back. */
 static void take_line(struct child *c, child_show *show, void *ctx)
 {
 	struct buf b = BUF_INIT(CHILD_SHOWN - 1);
@@ -233,7 +234,7 @@ static void take_line(struct child *c, child_show *show, void *ctx)
 	if (!c->line_len)
 		return;
 	c->lines++;
-	/* A tool may log only in its own name. */
+	/* A tool may log only under its own name. */
 	bool named = c->line_len > name && memcmp(c->line, c->name, name) == 0 &&
 		     c->line[name] == ':';
 	int r = c->lines > CHILD_LINES_MAX ? -ENOBUFS : 0;
@@ -282,7 +283,7 @@ void child_read(struct child *c, child_show *show, void *ctx)
 	struct status st;
 	ssize_t n = 0;
 
-	/* Bounded, so that a flood from one tool does not starve the others. */
+	/* Take a limited number, so that a flood from one tool does not starve the others. */
 	for (int i = 0; i < 64 && c->log >= 0; i++) {
 		n = read(c->log, text, sizeof(text));
 		if (n <= 0)
@@ -299,7 +300,7 @@ void child_read(struct child *c, child_show *show, void *ctx)
 		n = read(c->status, &st, sizeof(st));
 		if (n <= 0)
 			break;
-		/* Our tools write whole words; anything else comes from an attacker. */
+		/* Our tools write complete words; only an attacker writes anything else. */
 		if (n != sizeof(st) || st.magic != STATUS_MAGIC)
 			c->garbled = true;
 		else
@@ -317,7 +318,7 @@ void child_show_pending(struct child *c, uint64_t before_ns, child_show *show, v
 	show(ctx, c, c->pending);
 }
 
-/* /proc, for the readers of procfs.h; -1 if it cannot be opened, which fails those as well. */
+/* Opens /proc for the readers of procfs.h. If this fails (-1), the readers fail too. */
 static int proc_folder(void)
 {
 	static int proc = -1;
@@ -373,7 +374,7 @@ void child_measure(struct child *c, bool memory)
 	cpu_ns = clock_cpu_ns(c->pid);
 	if (cpu_ns)
 		c->cpu_ns = c->former_cpu_ns + c->helpers_ns + cpu_ns;
-	/* A tool that reported just now is not stopped. */
+	/* A tool that reported just now cannot be stopped, so skip the check. */
 	if (!memory && c->reports && clock_mono_ns() < c->heard_ns + HEARD_NS) {
 		c->stopped_ns = 0;
 		c->blocked = false;
@@ -421,7 +422,7 @@ void child_where(const struct child *c, char *ret)
 		if (!tid || procfs_read_stat(proc_folder(), (uint32_t)tid, &st) < 0 ||
 		    st.state != 'D' || read_proc(tid, "wchan", text, sizeof(text)) < 0)
 			continue;
-		/* A kernel function, or "0". */
+		/* /proc shows a kernel function, or "0". */
 		if (text[0] != '0')
 			memcpy(ret, text, strlen(text) + 1);
 	}
@@ -434,8 +435,8 @@ bool child_reap(struct child *c)
 	struct rusage ru;
 	siginfo_t si = { 0 };
 
-	/* A helper of the tool may be stopped and miss its end. The tool's process group keeps its
-	 * number until we reap the tool. */
+	/* A helper process of the tool may be stopped, and so not notice its end. The tool's
+	 * process group exists until we reap the tool. */
 	if (!c->pid || waitid(P_PID, (id_t)c->pid, &si, WEXITED | WNOHANG | WNOWAIT) || !si.si_pid)
 		return false;
 	kill(-c->pid, SIGKILL);

@@ -24,7 +24,8 @@ uint64_t coin_seed(void)
 
 	for (ssize_t i = 0; i < n; i++)
 		seed = mix(seed + (uint8_t)text[i] + 1);
-	/* Without /proc the coins are as random, but a new profpipe throws others. */
+	/* Without /proc the coins are equally random, but a restarted profpipe gets different
+	 * ones. */
 	if (n <= 0 && getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
 		seed = (uint64_t)getpid();
 	return seed;

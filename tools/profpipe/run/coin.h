@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The coin of probabilistic profiling: time is divided into intervals of equal length, and each
- * host samples in a part of them that chance selects.
+ * host samples only in randomly chosen intervals.
  *
- * A coin depends on the host and on the interval's number only. So hosts choose independently of
- * each other, and a profpipe that starts again in the same interval chooses the same. The host is
- * known by the identity of its boot, since images of containers and of machines share other ones.
- * Pure, except for coin_seed.
+ * A coin depends only on the host and on the number of the interval. So hosts choose independently
+ * of each other, and a profpipe that is restarted in an interval chooses the same again. The host
+ * is identified by its boot id, since hosts made from one image can share other ids. Pure, except
+ * for coin_seed.
  */
 #ifndef PROFPIPE_RUN_COIN_H
 #define PROFPIPE_RUN_COIN_H
@@ -16,8 +16,8 @@
 
 /* The seed of this host and boot. */
 uint64_t coin_seed(void);
-/* Whether the host samples at ns (CLOCK_REALTIME). percent: of all intervals, 0 to 100; length_ns:
- * of an interval, above 0. */
+/* Whether the host samples at ns (CLOCK_REALTIME). percent: of the intervals, 0 to 100; length_ns:
+ * length of an interval, above 0. */
 bool coin_heads(uint64_t seed, uint64_t ns, uint64_t length_ns, unsigned percent);
 
 #endif

@@ -28,10 +28,10 @@ static void run(char **argv, int hold, int error)
 	const char *slash = strrchr(argv[0], '/');
 	char byte;
 
-	/* The name that exec will give it, so that earlier samples have it too. */
+	/* Use the name that exec will set, so that samples before the exec have it too. */
 	prctl(PR_SET_NAME, slash ? slash + 1 : argv[0], 0, 0, 0);
 	target_map(argv[0]);
-	/* The pipe ended without a byte: the run never began. */
+	/* The pipe ended without a byte, so sampling never began. */
 	if (read_all(hold, &byte, 1) != 1)
 		_exit(0);
 	/* Keep only standard input, output and error; exec closes the error pipe. */
@@ -56,7 +56,7 @@ int command_prepare(struct command *c, char **argv)
 	if (!r) {
 		c->pid = fork();
 		if (c->pid == 0) {
-			/* With our own copy open, we would not see the launcher's end. */
+			/* If our copy stayed open, we would not notice the launcher's end. */
 			close(hold[1]);
 			run(argv, hold[0], error[1]);
 		}
@@ -76,7 +76,8 @@ int command_prepare(struct command *c, char **argv)
 
 void command_release(struct command *c)
 {
-	/* It may have died while we held it: then the write fails, and command_reap reports it. */
+	/* COMMAND may have died while it was held. Then the write fails, and command_reap reports
+	 * the end. */
 	const ssize_t written = write(c->hold, "G", 1);
 
 	(void)written;
@@ -111,7 +112,7 @@ void command_drop(struct command *c)
 	fd_close(&c->error);
 	if (!c->pid || c->ended || c->released)
 		return;
-	/* It still waits in our own code. It must not outlive us, even if it is stopped. */
+	/* It still waits in our own code, so it must end with us, even if it is stopped. */
 	kill(c->pid, SIGKILL);
 	while (waitpid(c->pid, &c->wait_status, 0) < 0 && errno == EINTR)
 		;

@@ -15,9 +15,8 @@
 #include "common/wire/msg.h"
 #include "tools/profpipe/run/summary.h"
 
-/* The figures of prof-export, which are final; or of prof-bpf, if prof-export failed and knows
- * less.
- */
+/* The figures of prof-export, which are final. If prof-export failed and knows less than prof-bpf,
+ * those of prof-bpf. */
 static struct status figures(struct run *r)
 {
 	const struct status *b = &run_tool(r, DEPLOY_BPF)->last,
@@ -48,8 +47,8 @@ static void say_written(const char *path)
 	buf_done(&b);
 }
 
-/* Nobody wants an empty profile, so this explains it. It is no failure if the targets were idle
- * while the kernel sampled other processes, or if the host was idle for a few seconds. */
+/* Explains an empty profile. It is no failure if the targets were idle while the kernel sampled
+ * other processes, or if the host was idle for a few seconds. */
 static void say_empty(struct run *r, const struct status *f)
 {
 	const struct sampling *s = &r->o->sampling;
@@ -101,7 +100,8 @@ static void check_delivery(struct run *r, const struct delivery *d)
 
 	if (!d->endpoints)
 		return;
-	/* Over weeks, a receiver may have been away; the service did what it could. */
+	/* In weeks of operation a receiver may be unavailable for a while; the service does not
+	 * fail for it. */
 	if (missing && r->always)
 		log_warning("OTLP: %" PRIu64 " of %" PRIu64 " requests were not delivered", missing,
 			    d->requests * d->endpoints);
@@ -115,7 +115,7 @@ static void check_delivery(struct run *r, const struct delivery *d)
 
 void conclude_run(struct run *r)
 {
-	/* The time between the two clock readings makes the result smaller, never larger. */
+	/* The time between the two readings can only make the result smaller. */
 	const uint64_t boot_ns = clock_ns(CLOCK_BOOTTIME);
 	const int64_t asleep_ns = (int64_t)(boot_ns - clock_mono_ns() - r->asleep_ns);
 	struct summary_cost costs[DEPLOY_USERS + 1];
@@ -153,7 +153,7 @@ void conclude_run(struct run *r)
 	settle_delivery(r, &s.figures, &delivery);
 	if (s.figures.first_complete_ns > r->start_ns)
 		s.first_complete_s = (double)(s.figures.first_complete_ns - r->start_ns) / 1e9;
-	/* A service may end at any time, or rest all the time. */
+	/* A service may be stopped at any time, and may have been pausing all the time. */
 	if (!s.figures.samples && !r->failed && !r->always)
 		say_empty(r, &s.figures);
 	if (account_falsified(&s.figures))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The conclusion: the last words and files of a run, when all tools have gone. */
+/* The conclusion of a run: its summary and output files, after all tools have ended. */
 #ifndef PROFPIPE_RUN_CONCLUDE_H
 #define PROFPIPE_RUN_CONCLUDE_H
 
@@ -7,7 +7,7 @@
 
 /* Prints the summary, and writes it to the file of --summary. */
 void conclude_run(struct run *r);
-/* Gives the output and the summary their names, or leaves the old files there. */
+/* Gives the output and the summary their final names, or keeps the old files. */
 void conclude_outputs(struct run *r);
 
 #endif

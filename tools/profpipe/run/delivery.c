@@ -10,7 +10,8 @@ void delivery_add(struct delivery_sum *s, const struct status *last)
 	s->lost += last->requests_lost;
 	s->away += last->requests_away;
 	s->lost_samples += last->requests_lost_samples;
-	/* prof-send counts the samples that were delivered, and prof-export those in requests. */
+	/* prof-send counts the samples that were delivered; prof-export counts those in
+	 * requests. */
 	s->samples += last->requests_samples ? last->requests_samples : last->samples;
 }
 
@@ -18,7 +19,7 @@ void delivery_settle(uint64_t samples, const struct delivery_sum *export,
 		     const struct delivery_sum *send, uint64_t endpoints, uint64_t waits,
 		     struct delivery *ret)
 {
-	/* A prof-export without requests says its other samples. */
+	/* Without requests, prof-export reports the samples of its output here. */
 	const uint64_t made = export->requests ? export->samples : 0;
 	const uint64_t handed = export->taken * endpoints, known = send->taken + send->lost + waits;
 

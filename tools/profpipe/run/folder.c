@@ -14,7 +14,7 @@
 #include "common/wire/scm.h"
 #include "tools/profpipe/run/user.h"
 
-#define AGAIN_NS 10000000000u /* until a next file that could not be opened is tried again */
+#define AGAIN_NS 10000000000u /* after a next file could not be opened, until the next attempt */
 
 static int begin(const struct options *o, bool resumes, struct profiles *ret)
 {
@@ -31,7 +31,7 @@ static int begin(const struct options *o, bool resumes, struct profiles *ret)
 	return r;
 }
 
-/* False: an error, logged. */
+/* Returns false after an error, which is logged. */
 static bool end(const struct folder *f, struct profiles *p, enum profiles_end how)
 {
 	struct user u;
@@ -58,14 +58,14 @@ int folder_open(struct folder *f, const struct options *o)
 	}
 	f->o = o;
 	f->since_ns = clock_mono_ns();
-	/* The first samples of a file that a killed run began are that run's. */
+	/* The file began with samples of a killed run, so it is not the first file of this run. */
 	f->file = f->now.resumed;
 	if (f->now.resumed)
 		log_warning("%s/%s: its run was killed; continuing it", o->output_dir, f->now.part);
 	return 0;
 }
 
-/* Takes the word that prof-export has turned to the next file; ignores one that cannot be. */
+/* Takes prof-export's reports that it has switched to the next file; ignores impossible ones. */
 static void hear(struct folder *f)
 {
 	struct deploy_next word;
@@ -86,7 +86,7 @@ int folder_connect(struct folder *f, int *ret_fd)
 {
 	int pair[2];
 
-	/* The last word of a prof-export that died. */
+	/* Take the last report of a prof-export that died. */
 	hear(f);
 	fd_close(&f->socket);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
@@ -105,7 +105,7 @@ void folder_tell(struct folder *f, struct child *symd)
 	(void)scm_send(f->socket, &now, sizeof(now), NULL, 0, 0);
 	if (!f->waits)
 		return;
-	/* One that does not listen has died, and its successor is told again. */
+	/* If this fails, prof-export has died, and its successor is told again. */
 	(void)scm_send(f->socket, &next, sizeof(next), fds, f->next.journal < 0 ? 1 : 2, 0);
 	/* Any new epoch will do, also that of another prof-symd. */
 	child_order(symd, DEPLOY_EPOCH);

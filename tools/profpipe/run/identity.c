@@ -26,7 +26,7 @@ static bool in_range(unsigned long id, unsigned k)
 	return id >= first && id < first + IDENTITY_STEP;
 }
 
-/* Marks the ranges of all ids on one line of /proc/PID/status: Uid and Gid have the real,
+/* Marks the ranges of all ids on one line of /proc/PID/status. Uid and Gid have the real,
  * effective, saved and file system id; Groups has all groups. */
 static void mark_line(const char *text, const char *word, bool used[static IDENTITY_RANGES])
 {
@@ -50,7 +50,7 @@ static void mark_line(const char *text, const char *word, bool used[static IDENT
 }
 
 /* Marks the ranges that running processes use: other software, or a tool that outlived its
- * launcher. The owner of /proc/PID is no help, since undumpable processes belong to root there. */
+ * launcher. The owner of /proc/PID does not tell, since it is root for undumpable processes. */
 static int mark_processes(bool used[static IDENTITY_RANGES])
 {
 	DIR *d = opendir("/proc");
@@ -72,8 +72,8 @@ static int mark_processes(bool used[static IDENTITY_RANGES])
 	return 0;
 }
 
-/* Marks the ranges in lines "name:first:count", which users may give to their namespaces. These
- * users could run programs as our tools' users. */
+/* Marks the ranges in lines "name:first:count", which users may map into their user namespaces.
+ * These users could otherwise run programs under the ids of our tools. */
 static void mark_delegated(const char *path, bool used[static IDENTITY_RANGES])
 {
 	FILE *f = fopen(path, "re");
@@ -96,7 +96,7 @@ static void mark_delegated(const char *path, bool used[static IDENTITY_RANGES])
 		fclose(f);
 }
 
-/* Whether one of the ids has a name, in any of the host's user databases. */
+/* Whether one of the ids of the range has a name in a user database of the host. */
 static bool is_named(unsigned k)
 {
 	for (unsigned i = 0; i < TOOL_IDS; i++) {
@@ -108,8 +108,8 @@ static bool is_named(unsigned k)
 	return false;
 }
 
-/* Opens the lock file, which must be root's own, and only in /run. In a folder that everybody may
- * write, anybody could make this file and stop root from sampling. */
+/* Opens the lock file, which must belong to root, and only in /run. In a folder that all users may
+ * write to, any user could create the file and so prevent root from sampling. */
 static int open_lock(void)
 {
 	struct stat st;
@@ -125,7 +125,7 @@ static int open_lock(void)
 	return -ELOOP;
 }
 
-/* uid 0 alone is not enough to become other users and to give them their folders. */
+/* uid 0 alone does not suffice to become other users and to give them their folders. */
 static bool may_change(void)
 {
 	return capng_get_caps_process() == 0 &&
@@ -153,14 +153,15 @@ int identity_take(struct identity *ret)
 	mark_delegated("/etc/subuid", used);
 	mark_delegated("/etc/subgid", used);
 	for (unsigned k = 0; !r && k < IDENTITY_RANGES; k++) {
-		/* One byte for each range. The lock ends when the descriptor is closed. */
+		/* Each range has one byte of the file. The lock ends when the descriptor is
+		 * closed. */
 		struct flock one = {
 			.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = k, .l_len = 1
 		};
 
 		if (used[k] || fcntl(ret->lock, F_OFD_SETLK, &one) < 0)
 			continue;
-		/* Look again under the lock: processes may have started since. */
+		/* Check again under the lock: processes may have started since. */
 		r = mark_processes(used);
 		if (r || used[k] || is_named(k)) {
 			one.l_type = F_UNLCK;

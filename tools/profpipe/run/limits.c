@@ -9,19 +9,19 @@
 #include <sys/resource.h>
 #include "common/base/log.h"
 
-#define THREADS 32	   /* that a tool may start */
-#define THREAD_STACK 65536 /* bytes */
+#define THREADS 32	   /* threads that a tool may start */
+#define THREAD_STACK 65536 /* bytes of a thread's stack */
 
 static const struct needed {
 	int limit;
 	const char *name, *shell, *unit;
-	rlim_t least;  /* the run needs this much */
-	rlim_t enough; /* with less, `lost` is lost */
+	rlim_t least;  /* the run fails with less than this */
+	rlim_t enough; /* with less than this, `lost` does not work */
 	rlim_t wanted;
-	rlim_t unit_bytes; /* unit of the shell's ulimit */
+	rlim_t unit_bytes; /* unit of the value in the shell's ulimit */
 	const char *lost;
 } needed[] = {
-	/* prof-bpf keeps many files of the host open at once, and at least two for each cpu. */
+	/* prof-bpf keeps many of the host's files open at once, and at least two for each cpu. */
 	{ RLIMIT_NOFILE, "open files", "ulimit -Hn", "LimitNOFILE", 192, 512, 65536, 1,
 	  "files of larger hosts, of which 512 are open at once" },
 	/* nng starts a dozen threads in each tool, and crashes if it cannot. */
@@ -29,8 +29,8 @@ static const struct needed {
 	  RLIM_INFINITY, 1, "" },
 	{ RLIMIT_STACK, "bytes of stack", "ulimit -Hs", "LimitSTACK", 1u << 20, 1u << 20, 8u << 20,
 	  1024, "" },
-	/* Of one tool. The kernel's types alone take some 10 MiB while programs are loaded. No
-	 * tool's share is above the run's default limit (budget.h). */
+	/* For one tool. The kernel's types alone take some 10 MiB while programs are loaded. No
+	 * tool's share exceeds the run's default limit (budget.h). */
 	{ RLIMIT_DATA, "bytes of data", "ulimit -Hd", "LimitDATA", 32u << 20, 128u << 20,
 	  RLIM_INFINITY, 1024, "stacks and names of larger hosts, which take more" },
 	/* prof-symd maps the files that it reads, and lowers its own limit to 2 GiB. */
@@ -87,7 +87,7 @@ static int raise_one(const struct needed *n)
 
 	if (getrlimit(n->limit, &l) < 0)
 		return -errno;
-	/* Keep a higher limit: each thread's stack takes its size from it. */
+	/* Keep a higher limit, except that of open files. */
 	if (l.rlim_cur >= n->wanted && n->limit != RLIMIT_NOFILE)
 		return 0;
 	l.rlim_cur = l.rlim_max < n->wanted ? l.rlim_max : n->wanted;

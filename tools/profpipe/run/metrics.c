@@ -100,7 +100,7 @@ static void look(struct metrics *m, struct run *r)
 		start(m, r);
 }
 
-/* Adds the figures of a life of prof-export or prof-send. */
+/* Adds the figures of one process of prof-export or prof-send. */
 static void add(struct metrics_word *w, const struct status *export, const struct status *send)
 {
 	w->requests += export->requests;
@@ -110,7 +110,7 @@ static void add(struct metrics_word *w, const struct status *export, const struc
 	w->retries += send->requests_retried;
 }
 
-/* A tool that was started again counts from 0; a counter must not go back. */
+/* A restarted tool counts from 0 again, but a Prometheus counter must never decrease. */
 static void keep_former(struct metrics *m, const struct status *export, const struct status *send)
 {
 	const struct status none = { 0 };

@@ -9,7 +9,7 @@
 #include "common/base/decimal.h"
 #include "common/base/fd.h"
 
-/* A number of the environment; 0: none. */
+/* Reads a number from the environment; 0: none. */
 static uint64_t number(const char *name)
 {
 	const char *text = getenv(name);
@@ -18,7 +18,7 @@ static uint64_t number(const char *name)
 	return text && decimal_parse(text, &n) && n < UINT64_MAX ? n : 0;
 }
 
-/* The manager names the process that it watches. */
+/* $WATCHDOG_USEC is valid only for the process in $WATCHDOG_PID. */
 static uint64_t watchdog_ns(void)
 {
 	const uint64_t us = number("WATCHDOG_USEC"), pid = number("WATCHDOG_PID");
@@ -36,7 +36,7 @@ int notify_open(struct notify *n)
 	*n = NOTIFY_NONE;
 	if (!len)
 		return 0;
-	/* @ is an abstract name. */
+	/* A leading @ stands for an abstract socket. */
 	if ((path[0] != '/' && path[0] != '@') || len < 2 || len >= sizeof(n->to.sun_path))
 		return -EINVAL;
 	n->to.sun_family = AF_UNIX;

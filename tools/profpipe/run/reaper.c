@@ -13,12 +13,12 @@
 #include "common/base/log.h"
 #include "tools/profpipe/run/limits.h"
 
-#define FOLLOW_MS 20	   /* from the end of a tool that lost its peer to its next start */
-#define START_STREAK_MAX 4 /* of restarts.h, before sampling has begun */
-#define SAID_MS 10000	   /* between two messages about the ends of one tool */
-#define EXITING_MS 1000	   /* for an ending tool: freeing BPF maps takes a while */
+#define FOLLOW_MS 20	   /* delay before a tool that lost its peer is started again */
+#define START_STREAK_MAX 4 /* limit of the streak (restarts.h) before sampling has begun */
+#define SAID_MS 10000	   /* between two messages about ends of one tool */
+#define EXITING_MS 1000	   /* how long to wait for an ending tool: freeing BPF maps takes a while */
 
-/* The shortage of the host that may have ended the tool, with the remedy; else "". */
+/* Names the shortage of the host that may have ended the tool, with the remedy; else "". */
 static const char *lacking(struct run *r, const struct child *c)
 {
 	if (WIFSIGNALED(c->wait_status) && WTERMSIG(c->wait_status) == SIGKILL &&
@@ -30,13 +30,13 @@ static const char *lacking(struct run *r, const struct child *c)
 	return "";
 }
 
-/* Logs the end of a tool with its own last line. */
+/* Logs the end of a tool together with its last log line. */
 static void say_ended(struct run *r, struct child *c, const char *consequence)
 {
 	const char *line = c->pending_ns ? c->pending : "";
 	const size_t n = strlen(c->name);
 
-	/* Our message has "prof-x: error: " already. */
+	/* The line begins with "prof-x: error: ", which our message repeats. */
 	if (strncmp(line, c->name, n) == 0 && line[n] == ':')
 		line += n + 1 + (line[n + 1] == ' ');
 	if (strncmp(line, "error: ", 7) == 0)
@@ -51,12 +51,12 @@ static bool ended_by(const struct child *c, int status)
 	return WIFEXITED(c->wait_status) && WEXITSTATUS(c->wait_status) == status;
 }
 
-/* Whether another prof-export can write the output: it is a file, or still empty. */
+/* Whether another prof-export can write the output: it can be rewritten, or is still empty. */
 static bool can_write_again(const struct run *r)
 {
 	struct stat st;
 
-	/* An output that is only sent has no beginning to return to; nothing is sent twice. */
+	/* A run that only sends has no output to rewrite, and requests are not sent twice. */
 	const int output = run_output_fd(r), journal = run_journal_fd(r);
 
 	if (output < 0)
@@ -67,7 +67,7 @@ static bool can_write_again(const struct run *r)
 	       (!format_streams(r->o->format) && r->phase != RUN_FINISHING);
 }
 
-/* Whether a new start may succeed. */
+/* Whether it makes sense to start the tool again. */
 static bool may_start_again(struct run *r, enum deploy_tool t)
 {
 	const struct child *c = run_tool(r, t), *bpf = run_tool(r, DEPLOY_BPF);
@@ -75,7 +75,8 @@ static bool may_start_again(struct run *r, enum deploy_tool t)
 
 	if (t == DEPLOY_EXPORT)
 		return cut && !c->done && can_write_again(r);
-	/* prof-symd's good end does not count if its prof-export has been replaced since. */
+	/* prof-symd must start again, even after a regular end, if prof-export has been replaced
+	 * since it started. */
 	if (r->phase == RUN_FINISHING)
 		return t == DEPLOY_SYMD && bpf->pid &&
 		       (!ended_by(c, 0) || r->symd_for != r->again[DEPLOY_EXPORT].count);
@@ -86,9 +87,10 @@ static bool may_start_again(struct run *r, enum deploy_tool t)
 	return !ended_by(c, 0);
 }
 
-/* How many short lives in a row end the restarts. Foreign files can crash a parser again and again,
- * but prof-bpf quarantines these (quarantine.h), and they must not end the run. So a parser that
- * was ready has no limit. */
+/* The number of consecutive short lives after which a tool is not started again. Profiled programs
+ * can crash a parser again and again by their files. prof-bpf quarantines such files
+ * (quarantine.h), and they must not end the run. So there is no limit for a parser that was ready
+ * before. */
 static unsigned most_restarts(struct run *r, enum deploy_tool t)
 {
 	if (r->phase == RUN_STARTING)
@@ -101,15 +103,15 @@ static unsigned most_restarts(struct run *r, enum deploy_tool t)
 	return parser && c->ready && crashed ? RESTARTS_FOR_EVER : RESTARTS_STREAK_MAX;
 }
 
-/* Plans the next start. False, logged: there is none. */
+/* Plans the next start. Returns false, after logging the reason, if there is none. */
 static bool start_again(struct run *r, enum deploy_tool t)
 {
 	struct child *c = run_tool(r, t);
 	const uint64_t now = clock_mono_ns();
-	/* The tool only followed its peer; that needs no message. */
+	/* The tool ended only because its peer did; this needs no message. */
 	const bool follows = ended_by(c, EXITS_AGAIN) || ended_by(c, 0);
 
-	/* A follower starts at once, and its end does not count against it. */
+	/* Such a tool starts again soon, and its end does not count against it. */
 	if (follows && r->phase != RUN_STARTING) {
 		r->again[t].due_ns = now + FOLLOW_MS * 1000000u;
 		r->again[t].count++;
@@ -135,7 +137,7 @@ static bool start_again(struct run *r, enum deploy_tool t)
 		log_warning("%s ended (%s)%s; starting it again", c->name,
 			    child_how(c->wait_status), lacking(r, c));
 	}
-	/* Its last line is of no interest then. */
+	/* Its last log line does not give the reason then. */
 	if (follows || WIFSIGNALED(c->wait_status))
 		c->pending_ns = 0;
 	if (t == DEPLOY_BPF)
@@ -145,14 +147,14 @@ static bool start_again(struct run *r, enum deploy_tool t)
 	return true;
 }
 
-/* No more of the stream can reach prof-export, which writes what it has. */
+/* Ends sampling: the stream can no longer reach prof-export, which writes what it has. */
 static void give_up_stream(struct run *r)
 {
 	run_finish(r);
 	r->last = true;
 }
 
-/* prof-send delivers beside the run, which goes on without it. */
+/* Handles the end of prof-send. The run goes on without it, except at the start. */
 static void send_ended(struct run *r)
 {
 	struct child *c = run_tool(r, DEPLOY_SEND);
@@ -170,7 +172,7 @@ static void send_ended(struct run *r)
 		r->phase = RUN_OVER;
 		return;
 	}
-	/* At the end it delivers the rest and goes. */
+	/* At the end of the run, prof-send delivers the rest and exits. */
 	if (!needed || export->done || (r->phase == RUN_FINISHING && !cut))
 		return;
 	(void)start_again(r, DEPLOY_SEND);
@@ -190,7 +192,7 @@ static void tool_ended(struct run *r, enum deploy_tool t)
 	}
 	if (t == DEPLOY_BPF) {
 		command_reap(&r->command);
-		/* No later prof-symd can get a stream. */
+		/* prof-bpf has ended, so a later prof-symd would get no stream. */
 		if (r->phase == RUN_FINISHING) {
 			if (!c->done)
 				run_away(r);
@@ -198,8 +200,8 @@ static void tool_ended(struct run *r, enum deploy_tool t)
 		}
 	}
 	if (t == DEPLOY_DELTAS)
-		/* prof-deltas goes when prof-bpf goes; prof-bpf itself needs a moment more to
-		 * free its kernel memory. */
+		/* prof-deltas ends when prof-bpf closes the connection; prof-bpf itself takes
+		 * longer, because it frees kernel memory. */
 		child_read(run_tool(r, DEPLOY_BPF), run_show, r);
 	if (may_start_again(r, t)) {
 		if (t == DEPLOY_BPF && r->phase == RUN_SAMPLING && run_targets_gone(r)) {
@@ -223,8 +225,8 @@ static void tool_ended(struct run *r, enum deploy_tool t)
 		return;
 	}
 	if (t == DEPLOY_EXPORT) {
-		/* After "done" all that came was written. If the stream was cut, the user may know
-		 * the reason already. */
+		/* If prof-export reported "done", it has written everything that came. If the
+		 * stream was cut off, the user may know the reason already. */
 		if (!c->done)
 			say_ended(r, c, "; the output is not complete");
 		else if (!well && !r->failed && !WIFSIGNALED(c->wait_status) &&
@@ -233,8 +235,8 @@ static void tool_ended(struct run *r, enum deploy_tool t)
 		r->phase = RUN_OVER;
 		return;
 	}
-	/* prof-bpf ends by itself when its time is over or its targets are gone. prof-symd follows.
-	 */
+	/* prof-bpf ends by itself when its time is over or its targets are gone. Then prof-symd
+	 * ends too. */
 	if (well || (t == DEPLOY_SYMD && ended_by(c, EXITS_AGAIN))) {
 		c->pending_ns = 0;
 		if (t == DEPLOY_SYMD)
@@ -246,13 +248,13 @@ static void tool_ended(struct run *r, enum deploy_tool t)
 			    child_how(c->wait_status));
 	} else {
 		say_ended(r, c, "; what was collected until then is written");
-		/* The others only report that they lost their peer. */
+		/* Later messages of the other tools would only say that they lost their peer. */
 		r->mute = true;
 	}
 	run_finish(r);
 }
 
-/* Waits for tools that are about to end: one of them may be the cause. */
+/* Waits for tools that are about to end, since one of them may be the cause. */
 static void await_exiting(struct run *r, bool ended[static DEPLOY_USERS])
 {
 	const uint64_t since = clock_mono_ns();
@@ -268,8 +270,8 @@ static void await_exiting(struct run *r, bool ended[static DEPLOY_USERS])
 	}
 }
 
-/* If one tool ends, others follow, and we may see these first. So this collects all ends, and takes
- * killed tools first, as the cause. */
+/* If one tool ends, its peers end too, and we may notice these first. So collect all ended tools,
+ * and handle killed ones first, because they are the likely cause. */
 void reaper_reap(struct run *r)
 {
 	static const enum deploy_tool order[DEPLOY_USERS] = { DEPLOY_BPF, DEPLOY_EXPORT,

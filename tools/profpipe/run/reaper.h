@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tools that ended: which one is started again, and when (restarts.h), what the user is told, and
- * which end ends the run.
+ * Handles tools that ended: which tool is started again, and when (restarts.h), what the user is
+ * told, and which end ends the run.
  */
 #ifndef PROFPIPE_RUN_REAPER_H
 #define PROFPIPE_RUN_REAPER_H
 
 #include "tools/profpipe/run/run.h"
 
-/* Reaps tools that have ended, and acts on it. */
+/* Reaps the tools that have ended, and acts on their ends. */
 void reaper_reap(struct run *r);
 
 #endif

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loop of a run, from the opened outputs to the summary. It waits for the pipes of the
- * tools, for signals and for the clock. Each wait for a tool has a deadline.
+ * The loop of a run, from the opened outputs to the summary. It waits for the pipes of the tools,
+ * for signals and for the clock. Each wait for a tool has a deadline.
  *
  * - RUN_STARTING: the tools start. If one fails, the run ends and leaves the outputs as they were.
  * - RUN_SAMPLING: prof-bpf has reported that sampling has begun, and COMMAND runs.
- * - RUN_FINISHING: prof-bpf was asked to stop, or stopped by itself. The stream drains into
- *   prof-export, which writes. This ends when prof-export is done, or at a deadline.
+ * - RUN_FINISHING: prof-bpf was asked to stop, or stopped by itself. prof-export takes the rest of
+ *   the stream and writes the output. This phase ends when prof-export is done, or at a deadline.
  * - RUN_OVER: prof-send, if there is one, delivers the rest. Then the life pipes close, and all
  *   tools exit.
  *
- * A tool that was killed, hangs or lost its peer is started again (restarts.h). Its peers follow: a
- * dialer that loses its peer ends (EXITS_AGAIN), a listener stays.
+ * A tool that was killed, hangs or lost its peer is started again (restarts.h). So are its peers,
+ * if they end: a tool that dials a peer ends when it loses that peer (EXITS_AGAIN); a tool that
+ * listens goes on.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,36 +38,42 @@
 #include "tools/profpipe/run/run.h"
 #include "tools/profpipe/run/summary.h"
 
-#define READY_MS 15000 /* from the start of a tool until it is ready, and of all until sampling */
-/* The same while they use the cpu, for at least a second, or wait in the kernel. */
+/* For a tool to be ready after its start, and for all tools until sampling begins. */
+#define READY_MS 15000
+/* The same for tools that have used the cpu for a second, or that wait in the kernel. */
 #define BUSY_READY_MS 60000
-/* From the end of sampling, or the last progress after it, until the output is written. */
+/* For prof-export to write the output. The time starts at the end of sampling, and again whenever
+ * there is progress. */
 #define FINISH_MS 30000
 #define FINISH_MOST_MS 120000
 #define HELD_SAID_MS 5000
-#define STOPPED_MS 2000 /* since we saw a tool stopped, up to HEARD_NS after it was */
-/* Without a status word from a tool that must send them. */
+#define STOPPED_MS 2000 /* how long a tool may stay stopped after we noticed it */
+/* For a tool that must send status words to send the next one. */
 #define SILENT_MS 10000
-/* The same for one that uses the cpu or waits in the kernel. */
+/* The same for a tool that uses the cpu or waits in the kernel. */
 #define BUSY_SILENT_MS 60000
-/* Without a report of prof-bpf, which sends one a second while it samples. After COMMAND's end this
- * silence means that it has finished. */
+/* prof-bpf reports every second while it samples. After COMMAND's end, this long a silence means
+ * that prof-bpf has finished. */
 #define GONE_MS 2500
-#define LEAVE_MS 2000	/* from "exit now" to SIGKILL, and from there to the summary */
+/* From the request to exit until SIGKILL, and from SIGKILL to the summary. */
+#define LEAVE_MS 2000
 #define KERNEL_MS 60000 /* for the kernel to end a killed tool */
-/* For prof-send to end; it gives receivers 5 s, or what --otlp-drain says, and then ends. */
+/* For prof-send to end. It gives receivers 5 s, or the time of --otlp-drain, and then exits. */
 #define DELIVER_MS 10000
 #define DELIVERED_MS 5000
 #define COMMAND_MS 2000 /* for COMMAND to end after SIGTERM */
-/* From the end of the run until the user is told that COMMAND still runs. */
+/* From the end of the run until we tell the user that COMMAND still runs. */
 #define COMMAND_SAID_MS 500
 #define TICK_MS 250
 #define SAMPLING_TICK_MS 1000
-#define MEASURE_MS 1000	       /* between two measurements of memory, while it grows */
-#define MEASURE_LATER_MS 10000 /* afterwards, since the kernel visits all pages for it */
+/* Between two measurements of memory at the beginning, while it grows. */
+#define MEASURE_MS 1000
+#define MEASURE_LATER_MS 10000 /* later on, because the kernel visits all pages for a measurement */
 #define GROWING_MS 10000
-#define HELD_MS 100  /* a log line waits for its tool's end, which it may explain */
-#define JUMP_MS 3000 /* a gap in our own time, after SIGSTOP or suspend, says nothing of tools */
+/* How long a log line is held back, in case its tool ends and the line gives the reason. */
+#define HELD_MS 100
+/* After a gap in our own execution (SIGSTOP, suspend), silent tools are not at fault. */
+#define JUMP_MS 3000
 
 static void on_signals(struct run *r)
 {
@@ -103,9 +110,9 @@ static void on_signals(struct run *r)
 	}
 }
 
-/* --- judging --- */
+/* --- checking the tools --- */
 
-/* Kills a tool that cannot go on. Its end is then handled like any other. */
+/* Kills a tool that cannot go on. Its end is then handled like any other end. */
 static void kill_tool(struct run *r, struct child *c, const char *why)
 {
 	run_clear_line(r);
@@ -134,7 +141,7 @@ static void judge(struct run *r, enum deploy_tool t)
 		kill_tool(r, c, "is not ready in time");
 		return;
 	}
-	/* Tools with reports send one every second while the run samples. */
+	/* While the run samples, tools that report do so every second. */
 	if (r->phase != RUN_SAMPLING || !c->reports || run_ms_since(c->heard_ns) <= SILENT_MS)
 		return;
 	const bool busy = c->blocked || c->cpu_ns > c->heard_cpu_ns + 1000000000u;
@@ -171,8 +178,8 @@ static void check_start(struct run *r)
 	r->phase = RUN_OVER;
 }
 
-/* A command that could not be executed ends the run. prof-bpf may have reported first that the
- * command is gone. */
+/* If COMMAND could not be executed, the run ends. prof-bpf may already have reported that COMMAND
+ * is gone. */
 static void check_command(struct run *r)
 {
 	const int e = command_error(&r->command);
@@ -186,7 +193,7 @@ static void check_command(struct run *r)
 
 static void check_sampling(struct run *r)
 {
-	/* prof-bpf keeps the time too; this is for a prof-bpf that fails to. */
+	/* prof-bpf also measures the time; this is only for a prof-bpf that fails to stop. */
 	if (r->seconds > 0 &&
 	    (double)(clock_mono_ns() - r->sampling_ns) >= (r->seconds + 0.1) * 1e9)
 		run_finish(r);
@@ -204,8 +211,8 @@ static void check_finishing(struct run *r)
 		r->progress = moved;
 		r->progress_ns = clock_mono_ns();
 	}
-	/* A reader of the output may be slow, and the user may interrupt, so there is no deadline.
-	 */
+	/* There is no deadline, because the reader of the output may be slow, and the user can
+	 * interrupt. */
 	if (export->last.held && run_ms_since(export->heard_ns) < SILENT_MS) {
 		r->since_ns = r->progress_ns = clock_mono_ns();
 		if (!r->held_ns)
@@ -226,7 +233,7 @@ static void check_finishing(struct run *r)
 		r->aborted = true;
 		r->phase = RUN_OVER;
 	} else if (export->done && run_ms_since(export->heard_ns) > LEAVE_MS) {
-		/* It has written everything; no need to wait for its exit. */
+		/* prof-export has written everything, so there is no need to wait for its exit. */
 		r->phase = RUN_OVER;
 	}
 }
@@ -248,7 +255,7 @@ static void tick(struct run *r)
 			child_measure(&r->tools[i], false);
 	for (int i = 0; i < DEPLOY_USERS && r->phase < RUN_OVER; i++)
 		judge(r, (enum deploy_tool)i);
-	/* The terminal belongs to COMMAND while it runs. */
+	/* While COMMAND runs, the terminal belongs to it. */
 	if (!r->tty || r->o->quiet || r->phase == RUN_OVER || (r->command.pid && !r->command.ended))
 		return;
 	const struct child *bpf = run_tool(r, DEPLOY_BPF), *export = run_tool(r, DEPLOY_EXPORT);
@@ -299,7 +306,7 @@ static void wait_for_something(struct run *r)
 	r->looked_ns = clock_mono_ns();
 }
 
-/* Starts tools that are due. If one cannot be started, the run ends. */
+/* Starts the tools that are due. If one cannot be started, the run ends. */
 static void start_due(struct run *r)
 {
 	for (int i = 0; i < DEPLOY_USERS; i++) {
@@ -316,10 +323,11 @@ static void start_due(struct run *r)
 			run_tell(r);
 			continue;
 		}
-		/* Without prof-send there is still an output, and the rest is counted. */
+		/* Without prof-send there is still an output, and undelivered requests are
+		 * counted. */
 		if (t == DEPLOY_SEND && r->phase != RUN_STARTING)
 			continue;
-		/* Without prof-symd prof-export gets nothing more; without prof-export nothing is
+		/* Without prof-symd, prof-export gets nothing more; without prof-export, nothing is
 		 * written. */
 		if (r->phase == RUN_STARTING || t == DEPLOY_EXPORT)
 			r->phase = RUN_OVER;
@@ -338,7 +346,7 @@ static void loop(struct run *r)
 		on_signals(r);
 		for (int i = 0; i < DEPLOY_USERS; i++)
 			child_read(&r->tools[i], run_show, r);
-		/* Before the ends of tools: these come after it. */
+		/* Check these before the ends of tools, which result from them. */
 		if (r->phase == RUN_SAMPLING || r->phase == RUN_FINISHING)
 			check_command(r);
 		reaper_reap(r);
@@ -386,8 +394,8 @@ static bool await_all(struct run *r, unsigned ms)
 	return true;
 }
 
-/* prof-export has handed over all requests. prof-send gives the receivers a moment, and then ends
- * by itself. A signal ends the wait. */
+/* prof-export has passed on all requests. Waits until prof-send, after a while for the receivers,
+ * exits by itself. A signal ends the wait. */
 static void await_delivery(struct run *r)
 {
 	const struct child *send = run_tool(r, DEPLOY_SEND);
@@ -410,10 +418,10 @@ static void await_delivery(struct run *r)
 	}
 }
 
-/* Asks all tools to exit, then kills the rest. */
+/* Asks all tools to exit, then kills those that do not. */
 static void dismiss(struct run *r)
 {
-	/* Show what they logged before, but not that they lose each other now. */
+	/* Show what they logged before, but not messages about peers that exit now. */
 	for (int i = 0; i < DEPLOY_USERS && !r->failed; i++)
 		child_show_pending(&r->tools[i], UINT64_MAX, run_show, r);
 	r->mute = true;
@@ -429,7 +437,7 @@ static void dismiss(struct run *r)
 	(void)await_all(r, LEAVE_MS);
 }
 
-/* Waits a moment for a signal. True if one came. */
+/* Waits a moment for a signal. Returns true if one came. */
 static bool is_told(struct run *r)
 {
 	struct pollfd p = { .fd = r->signals, .events = POLLIN };
@@ -446,9 +454,9 @@ static bool is_told(struct run *r)
 	return told;
 }
 
-/* Ends COMMAND only if the user asked for it: then it has a moment. After Ctrl-C at the terminal,
- * which COMMAND gets too, it has until the next signal. Otherwise it runs on: a profiler that is
- * done, or has failed, does not end it. */
+/* Ends COMMAND only if the user asked for it. It then gets a moment to exit. Ctrl-C at the terminal
+ * also reaches COMMAND, which then gets until the next signal. If profpipe ends for another reason,
+ * because it is done or has failed, COMMAND continues. */
 static void end_command(struct run *r)
 {
 	struct command *c = &r->command;
@@ -481,9 +489,9 @@ static void end_command(struct run *r)
 		log_warning("%s ended with %s", r->o->command[0], child_how(c->wait_status));
 }
 
-/* A killed tool that still lives is inside the kernel. It may free the blocks of a deleted file
- * whose last user it was, which takes time. All results are written by now. A dead file server
- * would hold it forever, so this wait has an end. */
+/* A killed tool that has not ended is inside the kernel, for example to free the blocks of a
+ * deleted file that it used last. All results are written by now. An unreachable file server would
+ * hold the tool forever, so this wait has a limit. */
 static void await_killed(struct run *r)
 {
 	const uint64_t since = clock_mono_ns();
@@ -572,8 +580,8 @@ static int take_signals(struct run *r)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGCHLD);
-	/* A shell without job control starts a background job with SIGINT ignored, but Ctrl-C is
-	 * still for us. An ignored SIGHUP comes from nohup, and stays. */
+	/* A shell without job control starts background jobs with SIGINT ignored, but profpipe must
+	 * react to Ctrl-C. An ignored SIGHUP comes from nohup and stays ignored. */
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
 	signal(SIGCHLD, SIG_DFL);
@@ -588,8 +596,8 @@ static int take_signals(struct run *r)
 	return r->signals < 0 ? -errno : 0;
 }
 
-/* Opens the journal: what prof-export received, for its successor. Prefers a disk, since memory is
- * limited. -1: there is none, and prof-export does without. */
+/* Opens the journal, which stores what prof-export received, for its successor. Prefers a disk,
+ * because memory is limited. -1: there is none, and prof-export runs without. */
 static int open_journal(void)
 {
 	static const char *const folders[] = { "/var/tmp", "/tmp" };
@@ -604,10 +612,10 @@ static int set_up(struct run *r)
 {
 	int e = 0;
 
-	/* First, before our signals change. */
+	/* Fork COMMAND before our signal handling changes. */
 	if (r->o->command)
 		e = command_prepare(&r->command, r->o->command);
-	/* COMMAND keeps the caller's limits, so raise ours only now. */
+	/* COMMAND keeps the caller's limits, so they are raised only now. */
 	if (!e)
 		e = limits_raise();
 	if (!e)
@@ -666,7 +674,7 @@ static int run_whole(const struct options *o, struct always *always)
 	}
 	if (!set_up(&r))
 		loop(&r);
-	/* The stream may have ended by itself before we looked. */
+	/* If the stream ended by itself, the end of sampling has not been recorded yet. */
 	if (r.sampling_ns && !r.sampled_ns)
 		r.sampled_ns = clock_mono_ns() - r.sampling_ns;
 	r.phase = RUN_OVER;

@@ -8,7 +8,7 @@
 
 /* A part of main (exits.h). */
 int record_run(const struct options *o);
-/* The same for `run`, which has no end of its own. */
+/* The same for `run`, which runs until it is stopped. */
 int record_always(const struct service *s);
 
 #endif

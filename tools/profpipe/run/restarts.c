@@ -3,16 +3,16 @@
 
 #include "common/base/numbers.h"
 
-#define SHORT_NS 1000000000ull /* a shorter life counts against the tool */
+#define SHORT_NS 1000000000ull /* a shorter life adds to the streak */
 #define LONG_NS 60000000000ull /* a life this long ends the streak */
-#define FIRST_NS 100000000ull  /* doubled each time */
-#define STREAK_COUNTED 16      /* the wait is at its maximum long before */
+#define FIRST_NS 100000000ull  /* wait before the second restart; doubled each time */
+#define STREAK_COUNTED 16      /* the wait has reached its maximum long before */
 #define LONGEST_NS 5000000000ull
 #define FOR_EVER_NS 400000000ull
 
 bool restarts_plan(struct restarts *r, uint64_t now_ns, uint64_t lived_ns, unsigned most)
 {
-	/* An attacker who ends such a tool again and again must not keep it away for long. */
+	/* An attacker who crashes such a tool again and again must not keep it away for long. */
 	const uint64_t longest_ns = most == RESTARTS_FOR_EVER ? FOR_EVER_NS : LONGEST_NS;
 	uint64_t wait_ns;
 

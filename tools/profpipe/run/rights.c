@@ -11,10 +11,10 @@
 void rights_missing(const char *prof_bpf, char *ret, size_t size)
 {
 	ret[0] = '\0';
-	/* The kernel grants the file's own capabilities to every caller. */
+	/* If the file has capabilities, the kernel grants them to every caller. */
 	if (getxattr(prof_bpf, "security.capability", NULL, 0) > 0 || capng_get_caps_process())
 		return;
-	/* Without them only root's and ambient capabilities survive an exec. */
+	/* Otherwise only root's capabilities and ambient ones survive an exec. */
 	const capng_type_t set = geteuid() == 0 ? CAPNG_EFFECTIVE : CAPNG_AMBIENT;
 
 	if (capng_have_capability(set, CAP_SYS_ADMIN))

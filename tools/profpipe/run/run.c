@@ -88,7 +88,7 @@ static double seconds_left(const struct run *r)
 	return left > 0.01 ? left : 0.01;
 }
 
-/* The options of prof-bpf, for the rest of the time to sample. */
+/* Adds the options of prof-bpf. If it is restarted, it samples only for the rest of the time. */
 static void bpf_words(const struct run *r, struct words *w)
 {
 	struct sampling left = r->o->sampling;
@@ -138,7 +138,7 @@ static void export_words(const struct run *r, struct words *w)
 	reporting_words(&r->o->reporting, w);
 }
 
-/* Only with a user for it do the others expect a prof-send. */
+/* The other tools expect a prof-send only if the list has a user for it. */
 static void ids_word(const struct run *r, struct words *w)
 {
 	const struct identity *i = &r->who;
@@ -170,7 +170,7 @@ static void tool_words(const struct run *r, enum deploy_tool t, struct words *w)
 	}
 	if (r->o->otlp.endpoints)
 		words_add(w, "--with-send");
-	/* A reload may start it. */
+	/* A reload of the settings may start it. */
 	if (r->always)
 		words_add(w, "--with-metrics");
 	if (r->o->verbose)
@@ -185,7 +185,7 @@ static void tool_words(const struct run *r, enum deploy_tool t, struct words *w)
 		otlp_pass_on(&r->o->otlp, w);
 }
 
-/* Keeps counts that a new life of the tool would forget. */
+/* Keeps counts that the next process of the tool will not have. */
 static void keep_counts(struct run *r, enum deploy_tool t, const struct status *last)
 {
 	if (t == DEPLOY_BPF)
@@ -278,7 +278,7 @@ static bool time_is_over(const struct run *r)
 	       (double)(clock_mono_ns() - r->sampling_ns) >= r->seconds * 1e9;
 }
 
-/* Ctrl-C has reached COMMAND too, which decides for itself. */
+/* Ctrl-C has also reached COMMAND, which decides for itself. */
 void run_ask_command(struct run *r)
 {
 	if (!r->command.pid || r->command.ended || r->command_asked_ns || r->by_terminal ||
@@ -294,7 +294,7 @@ void run_away(struct run *r)
 		r->away_ns = clock_mono_ns();
 }
 
-/* When sampling ended: at -d, or earlier. */
+/* When sampling ended: after the time of -d, or earlier. */
 static uint64_t over_ns(const struct run *r)
 {
 	const uint64_t whole_ns = (uint64_t)(r->seconds * 1e9);
@@ -328,10 +328,10 @@ void run_finish(struct run *r)
 	r->sampled_ns = r->since_ns - r->sampling_ns;
 	r->again[DEPLOY_BPF].due_ns = r->again[DEPLOY_DELTAS].due_ns = 0;
 	if (!bpf->pid)
-		r->broken = r->last = true; /* no stream comes any more */
-	/* Tell prof-export before prof-bpf, so that it knows this when the stream ends. */
+		r->broken = r->last = true; /* the stream has ended for good */
+	/* Tell prof-export first, so that it knows this when the stream ends. */
 	run_tell(r);
-	/* If prof-bpf does not take the byte, it is ending, and reaper_reap will notice. */
+	/* If prof-bpf no longer reads the pipe, it is ending, and reaper_reap will notice. */
 	if (bpf->pid)
 		(void)child_stop(bpf);
 }

@@ -12,15 +12,16 @@
 #include <unistd.h>
 
 #define PREFIX "profpipe."
-#define DEPTH_MAX 8 /* nested folders that an attacked tool may have made */
+#define DEPTH_MAX 8 /* levels of folders to remove; an attacker in a tool may have made them */
 
 static const struct {
 	const char *name;
 	enum deploy_tool owner;
 } listeners[] = { { "bpf", DEPLOY_BPF }, { "export", DEPLOY_EXPORT } };
 
-/* Empties an open folder and closes it. Follows no link: an attacker in a tool may have made what
- * is below. A root that cannot override modes has to own the folder for that. */
+/* Empties an open folder and closes it. Follows no symbolic link: an attacker in a tool may have
+ * made the contents. Root takes ownership of the folder, because a root that cannot override modes
+ * needs it. */
 static void empty(int dir, int depth)
 {
 	(void)!fchown(dir, geteuid(), (gid_t)-1);
@@ -45,8 +46,9 @@ static void empty(int dir, int depth)
 	closedir(in);
 }
 
-/* Whether a run made the folder, by all visible signs: another program may use such a name too. A
- * launcher that was killed early leaves an empty one. Reads the descriptor from its beginning. */
+/* Whether a run made the folder, by its visible properties: another program may use such a name
+ * too. A launcher that was killed early leaves an empty folder. Reads the descriptor from its
+ * beginning. */
 static bool is_a_run(int dir, const char *name, const struct stat *st)
 {
 	const mode_t mode = st->st_mode & 07777;
@@ -75,7 +77,7 @@ static bool is_a_run(int dir, const char *name, const struct stat *st)
 	return !foreign;
 }
 
-/* Removes folders of runs that nobody locks any more. */
+/* Removes the folders of ended runs, which nobody locks any more. */
 static void sweep(const char *parent)
 {
 	struct stat st;
@@ -101,7 +103,7 @@ static void sweep(const char *parent)
 		closedir(d);
 }
 
-/* Makes a folder, and locks it before another launcher can take it for an old one. */
+/* Makes a folder, and locks it before another launcher can mistake it for an old one. */
 static int make_locked(struct rundir *d, const char *parent)
 {
 	struct stat there, ours;

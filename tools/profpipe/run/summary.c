@@ -33,7 +33,7 @@ static struct str event_name(const struct status *f)
 			     .len = (uint32_t)strnlen(f->event, sizeof(f->event)) };
 }
 
-/* Adds a label. The tool should have escaped it, but an attacker may control the tool. Escaping it
+/* Adds a name. The tool should have escaped it, but an attacker may control the tool. Escaping it
  * again also makes it valid UTF-8. */
 static void add_name(cJSON *to, const char *key, struct str name)
 {
@@ -53,7 +53,7 @@ static void print_name(FILE *out, const char *before, struct str name)
 	buf_done(&b);
 }
 
-/* A sum without the unknown parts would be misleading. */
+/* If one part is unknown, the sum would be misleading. */
 static bool memory_is_known(const struct summary *s)
 {
 	for (unsigned i = 0; i < s->cost_count; i++)
@@ -83,7 +83,7 @@ static void print_notes(FILE *out, const struct summary *s)
 			s->suspended_s);
 }
 
-/* Prints and frees a buffer. */
+/* Prints the buffer and frees it. */
 static void print_words(FILE *out, struct buf *b)
 {
 	fwrite(b->data, 1, b->len, out);
@@ -121,7 +121,7 @@ static void print_lines(FILE *out, const char *head, const struct status *f, enu
 	}
 }
 
-/* Whose samples paid for what was scarce. */
+/* Prints the owners whose samples were truncated or lost because something was scarce. */
 static void print_owners(FILE *out, const struct status *f)
 {
 	const char *head = "truncated or lost because something was scarce, by owner:\n";
@@ -242,7 +242,7 @@ static void add_remedy(cJSON *to, const struct account_line *l)
 	cJSON_AddItemToArray(to, o);
 }
 
-/* Of each owner what was truncated and lost, by reason. */
+/* Adds the truncated and lost samples of each owner, by reason. */
 static void add_owners(cJSON *to, const struct status *f)
 {
 	for (unsigned i = 0; i < STATUS_BLAMES && f->blames[i].samples; i++) {

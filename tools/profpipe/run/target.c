@@ -11,11 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SCRIPTS 5      /* the kernel follows no longer chain of interpreters */
-#define FIRST_LINE 256 /* bytes of it that the kernel reads (BINPRM_BUF_SIZE) */
+#define SCRIPTS 5      /* longest chain of interpreters that the kernel follows */
+#define FIRST_LINE 256 /* bytes of the first line that the kernel reads (BINPRM_BUF_SIZE) */
 #define BLANKS " \t"
 
-/* Searches like execvp. */
+/* Searches for the file as execvp does. */
 static bool find(const char *name, char ret[static PATH_MAX])
 {
 	const char *at = getenv("PATH");
@@ -33,10 +33,10 @@ static bool find(const char *name, char ret[static PATH_MAX])
 	return false;
 }
 
-/* Maps a file and copies its first line's bytes to ret, which ends with NUL. */
+/* Maps a file and copies the bytes of its first line to ret, which ends with NUL. */
 static bool map(const char *path, char ret[static FIRST_LINE + 1])
 {
-	/* Do not wait for a FIFO. */
+	/* O_NONBLOCK, so that opening a FIFO does not hang. */
 	const int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct stat st;
 	bool mapped = false;
@@ -53,7 +53,7 @@ static bool map(const char *path, char ret[static FIRST_LINE + 1])
 	return mapped;
 }
 
-/* The program that `env` will run. */
+/* Returns the program that `env` will run. */
 static const char *of_env(char **words)
 {
 	const char *word;
@@ -77,7 +77,7 @@ void target_map(const char *name)
 			return;
 		const char *slash = strrchr(name, '/');
 
-		/* Map env too: it runs first. */
+		/* Also map env, which runs first. */
 		if (strcmp(slash ? slash + 1 : name, "env") == 0) {
 			char unused[FIRST_LINE + 1];
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The files that an exec of COMMAND will run: the program, or a script and the interpreters of its
- * first line. COMMAND maps them while it is held. The profiler looks at what a process maps, and so
- * knows these files before their first instruction.
+ * first line. COMMAND maps them while it is held. prof-bpf looks at the mappings of each process,
+ * so it knows these files before COMMAND's first instruction.
  */
 #ifndef PROFPIPE_RUN_TARGET_H
 #define PROFPIPE_RUN_TARGET_H

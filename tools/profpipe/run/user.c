@@ -22,7 +22,7 @@ int user_of_sudo(uid_t *ret_uid, gid_t *ret_gid)
 
 	if (geteuid() != 0 || !getenv("SUDO_UID"))
 		return USER_NONE;
-	/* Without a number we would stay root, which this must prevent. */
+	/* Without a valid number we would stay root, which this must prevent. */
 	if (!number("SUDO_UID", &uid))
 		return -EINVAL;
 	if (uid == 0)
@@ -69,7 +69,7 @@ void user_return(const struct user *u)
 {
 	const int saved = errno;
 
-	/* If we cannot become root again, ending is better than a half-changed identity. */
+	/* If we cannot become root again, exiting is safer than a half-changed identity. */
 	if (u->changed &&
 	    (seteuid(0) < 0 || setegid(getgid()) < 0 || setgroups((size_t)u->count, u->groups) < 0))
 		abort();

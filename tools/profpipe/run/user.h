@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The user who called sudo, with whose rights root opens and makes files. */
+/* The user who called sudo. As root, profpipe opens and makes files with that user's rights. */
 #ifndef PROFPIPE_RUN_USER_H
 #define PROFPIPE_RUN_USER_H
 
@@ -11,18 +11,18 @@
 struct user {
 	bool changed;
 	int count;
-	gid_t groups[USER_GROUPS]; /* our own, to be restored */
+	gid_t groups[USER_GROUPS]; /* our own identity, to be restored */
 };
 
 enum user_verdict { USER_NONE = 1 };
 
-/* Who called sudo, if we are root. 0; USER_NONE: root, or nobody did; -EINVAL: SUDO_UID or SUDO_GID
- * is no number. */
+/* If we are root: who called sudo? Returns 0; USER_NONE: nobody did; -EINVAL: SUDO_UID or SUDO_GID
+ * is not a number. */
 int user_of_sudo(uid_t *ret_uid, gid_t *ret_gid);
-/* Becomes the user of sudo, for the file system's checks, if we are root. user_return follows in
- * any case. 0; -errno; -EINVAL as above. */
+/* If we are root: takes the file system identity of the user who called sudo. user_return must
+ * follow in any case. Returns 0, -errno, or -EINVAL as user_of_sudo. */
 int user_become(struct user *u);
-/* Keeps errno. */
+/* Restores our identity. Keeps errno. */
 void user_return(const struct user *u);
 
 #endif

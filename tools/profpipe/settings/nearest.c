@@ -8,7 +8,7 @@ static unsigned least(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-/* The distance of Levenshtein, row by row. */
+/* The Levenshtein distance, computed row by row. */
 unsigned nearest_distance(const char *a, const char *b)
 {
 	const size_t m = strnlen(a, NEAREST_LETTERS), n = strnlen(b, NEAREST_LETTERS);
@@ -17,7 +17,7 @@ unsigned nearest_distance(const char *a, const char *b)
 	for (size_t k = 0; k <= n; k++)
 		row[k] = (unsigned)k;
 	for (size_t i = 1; i <= m; i++) {
-		unsigned before = row[0]; /* of the last row, one letter earlier */
+		unsigned before = row[0]; /* value of the previous row, one letter earlier */
 
 		row[0] = (unsigned)i;
 		for (size_t k = 1; k <= n; k++) {

@@ -28,7 +28,7 @@ static void refuse(struct reading *r, const char *key, const char *why)
 		r->verdict = SETTINGS_BAD;
 }
 
-/* Called by libinih. 0 is its error. */
+/* A callback of libinih, where 0 means an error. */
 static int take(void *ctx, const char *section, const char *key, const char *value)
 {
 	struct reading *r = ctx;
@@ -59,7 +59,7 @@ static int take(void *ctx, const char *section, const char *key, const char *val
 	return 1;
 }
 
-/* Whether libinih would take a part of the value for a comment. */
+/* Whether libinih would take a part of the value as a comment. */
 static bool has_comment(const char *line)
 {
 	for (const char *at = strchr(line, ';'); at; at = strchr(at + 1, ';'))
@@ -101,7 +101,7 @@ static void take_line(struct reading *r, struct str line)
 
 int settings_parse(struct settings *s, struct str text, settings_refuse *on_refused, void *ctx)
 {
-	static const char mark[] = "\xef\xbb\xbf"; /* which some editors put first */
+	static const char mark[] = "\xef\xbb\xbf"; /* byte order mark, which some editors insert */
 	struct reading r = { .to = s, .refuse = on_refused, .ctx = ctx };
 
 	if (text.len >= 3 && memcmp(text.data, mark, 3) == 0) {

@@ -13,17 +13,17 @@
 #include <unistd.h>
 #include "common/base/span.h"
 
-#define STAMP "dddddddddTddddddZ" /* one d too many, for the year 10000 */
+#define STAMP "dddddddddTddddddZ" /* one d more than usual, for the year 10000 */
 #define LISTED_MAX 65536u
 #define PART ".part"
 #define JOURNAL ".journal"
 #define FRESH_S 600
-#define TAKEN_UP_MAX '8' /* lives of a journal; the last byte of its name */
+#define TAKEN_UP_MAX '8' /* how often a journal may be continued; the last byte of its name */
 
 struct listed {
 	char name[96];
 	uint64_t bytes;
-	bool stays; /* it is written now */
+	bool stays; /* it is being written */
 };
 
 static bool is_ours(const char *name)
@@ -83,7 +83,7 @@ static int list(int dir, struct listed **ret, size_t *ret_len)
 	return 0;
 }
 
-/* Whether a former run of ours made the file, and nobody else can have another name for it. */
+/* Whether an earlier run made the file, and no other user can have a hard link to it. */
 static bool is_own(int fd)
 {
 	struct stat st;
@@ -91,7 +91,7 @@ static bool is_own(int fd)
 	return !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_nlink == 1;
 }
 
-/* Opens and locks a file of ours that nobody holds; -1 if that fails. */
+/* Opens and locks a file of an ended run; -1 if that fails. */
 static int take_up(int dir, const char *name, int flags)
 {
 	int fd = openat(dir, name, flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
@@ -103,7 +103,7 @@ static int take_up(int dir, const char *name, int flags)
 	return fd;
 }
 
-/* Whether somebody writes this part or journal now. */
+/* Whether a process is writing this part or journal. */
 static bool is_held(int dir, const char *name)
 {
 	if (!str_ends(str_from(name), PART) && !strstr(name, JOURNAL))
@@ -116,9 +116,10 @@ static bool is_held(int dir, const char *name)
 	return held;
 }
 
-/* Removes the oldest files until there are at most p->max files, and max_bytes with those that are
- * written now. Those stay, and their journals have no bytes that count. While one file follows
- * another there are two, so if they counted as files, they would leave no room for whole ones. */
+/* Removes the oldest files until at most p->max files are left, and max_bytes together with the
+ * files that are being written. Those are not removed, and their journals' sizes do not count. They
+ * also do not count as files: while one file follows another, there are two of them, which would
+ * leave no room for complete ones. */
 static int prune(struct profiles *p)
 {
 	struct listed *all = NULL;
@@ -152,7 +153,7 @@ static int prune(struct profiles *p)
 	return r;
 }
 
-/* Removes empty parts and journals that nobody holds: their runs were killed before they wrote
+/* Removes empty parts and journals that nobody locks: their runs were killed before they wrote
  * anything. */
 static void remove_stale(int dir)
 {
@@ -175,7 +176,8 @@ static void remove_stale(int dir)
 	free(all);
 }
 
-/* A journal's name is the stamp, `ending`, JOURNAL, and how often a run has continued it. */
+/* Whether the name is that of a journal: the stamp, `ending`, JOURNAL, and a digit that counts how
+ * often a run has continued it. */
 static bool is_journal(const char *name, const char *ending, size_t *ret_stem, char *ret_next)
 {
 	const size_t stem = strlen(STAMP) - 1 + strlen(ending), n = stem + strlen(JOURNAL);
@@ -190,8 +192,8 @@ static bool is_journal(const char *name, const char *ending, size_t *ret_stem, c
 	return true;
 }
 
-/* Whether the last write was lately and since this boot. With a longer gap, or samples of two
- * boots, the profile would not cover one period. */
+/* Whether the last write was recent and since this boot. With a longer gap, or samples of two
+ * boots, the profile would not cover one continuous period. */
 static bool is_fresh(int fd, int64_t now_s)
 {
 	struct timespec up;
@@ -202,7 +204,7 @@ static bool is_fresh(int fd, int64_t now_s)
 	return now_s - st.st_mtime < (up.tv_sec < FRESH_S ? up.tv_sec : FRESH_S);
 }
 
-/* Continues the newest journal of a killed run, with that run's names and file. */
+/* Continues the newest journal of a killed run, under the same name. */
 static void resume(struct profiles *p, const char *ending, int64_t now_s)
 {
 	struct listed *all = NULL;
@@ -278,7 +280,7 @@ int profiles_begin(struct profiles *p, const char *path, const char *ending, int
 	if (!r && !p->resumed)
 		p->journal = openat(p->dir, p->journal_name,
 				    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	/* The lock lasts until the last process with this file closes it. */
+	/* The lock lasts until the last process that has the file open closes it. */
 	if (!r)
 		(void)flock(p->fd, LOCK_EX | LOCK_NB);
 	if (!r && p->journal >= 0)
@@ -302,7 +304,7 @@ int profiles_end(struct profiles *p, enum profiles_end how)
 		(void)fsync(p->dir);
 	if (!whole && !fstat(p->fd, &st) && !st.st_size && unlinkat(p->dir, p->part, 0))
 		r = -errno;
-	/* Also removes an empty journal: it has nothing to continue. */
+	/* Also removes an empty journal, which a later run could not continue. */
 	if (p->journal >= 0 && (how != PROFILES_KILLED || fstat(p->journal, &st) || !st.st_size) &&
 	    unlinkat(p->dir, p->journal_name, 0) && errno != ENOENT)
 		r = r ? r : -errno;
