@@ -50,6 +50,11 @@ struct cmdline {
 		"version", no_argument, NULL, CMDLINE_VERSION \
 	}
 #define CMDLINE_OPTIONS { "verbose", no_argument, NULL, 'v' }, CMDLINE_HELP_OPTIONS
+/* For a tool's --help. Texts that several tools share begin in column 23. */
+#define CMDLINE_USAGE "  -v, --verbose       log more\n" CMDLINE_HELP_USAGE
+#define CMDLINE_HELP_USAGE \
+	"  -h, --help          print this help\n" \
+	"  --version           print the version\n"
 
 /* Returns the next option's `val` of `longs`. CMDLINE_END: no more options; the operands begin at
  * argv[optind]. CMDLINE_EXIT: the tool must exit with `status`. */

@@ -15,6 +15,11 @@ enum format {
 	FORMATS,
 };
 
+/* For a tool's --help. */
+#define FORMAT_USAGE \
+	"  -f, --format FORMAT html, folded, pprof, text, stream or otlp (default: by FILE's\n" \
+	"                      ending, .html, .folded, .pb.gz or .pprof, .txt, .prof, .otlp)\n"
+
 /* The names in the order of the enum, for cmdline_word. */
 extern const char *const format_names[FORMATS];
 

@@ -24,6 +24,10 @@
 #include <sys/types.h>
 
 #define OUTFILE_MODE 0600
+/* For a tool's --help. */
+#define OUTFILE_USAGE \
+	"  --mode MODE         the mode of new files, in octal (default 600: only their owner\n" \
+	"                      may read them)\n"
 
 enum outfile_kind {
 	OUTFILE_HANDED, /* a descriptor of the caller */

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How samples are reported to a backend: the options that profpipe takes from the user and passes
- * on to prof-export, and --names also to prof-symd.
- *
- *   --window SECONDS           report this often
- *   --window-jitter PERCENT    make windows longer or shorter by up to this
- *   --names WORD               all, interpreted (all but native code in files), or none
- *   --receiver WORD            collector, or devfiler: the receiver
+ * on to prof-export, and --names also to prof-symd. REPORTING_USAGE lists them.
  */
 #ifndef COMMON_BASE_REPORTING_H
 #define COMMON_BASE_REPORTING_H
@@ -46,6 +41,26 @@ enum { REPORTING_WINDOW = 1200, REPORTING_JITTER, REPORTING_NAMES, REPORTING_REC
 		{ "window-jitter", required_argument, NULL, REPORTING_JITTER }, \
 		{ "receiver", required_argument, NULL, REPORTING_RECEIVER }, \
 		REPORTING_NAMES_OPTION
+
+/* For a tool's --help. */
+#define REPORTING_NAMES_USAGE \
+	"  --names all|interpreted|none\n" \
+	"                      show these names of functions (default all); interpreted: no\n" \
+	"                      names for native code in files\n"
+#define REPORTING_USAGE \
+	REPORTING_NAMES_USAGE \
+	"  --window SECONDS    otlp: make a request after this time (default 5)\n" \
+	"  --window-jitter PERCENT\n" \
+	"                      otlp: make windows longer or shorter by up to this (default 20)\n" \
+	"  --receiver collector|devfiler\n" \
+	"                      otlp: write for this receiver (default collector)\n"
+/* The same of two options that this parser does not read. */
+#define REPORTING_INTERPRETER_USAGE \
+	"  --interpreter-frames\n" \
+	"                      also show the native frames of an interpreter's own loop\n"
+#define REPORTING_CODE_USAGE \
+	"  --code              mark Java methods by kind of code: _[i] interpreted, _[c1] and\n" \
+	"                      _[c2] compiled, _[n] the caller of a native method\n"
 
 /* Whether val is one of the options above. */
 bool reporting_has(int val);

@@ -24,6 +24,10 @@
 #define BUDGET_DEFAULT (128ull << 20)
 #define BUDGET_LEAST (64ull << 20) /* with less the tools cannot run */
 #define BUDGET_MOST (1ull << 40)
+/* For a tool's --help. */
+#define BUDGET_USAGE \
+	"  --memory-limit SIZE memory of all tools and their BPF maps together, at least 64M\n" \
+	"                      (default 128M); samples and names that do not fit are counted\n"
 
 /* Tools that only some runs have. */
 enum { BUDGET_SEND = 1, BUDGET_METRICS = 2 };

@@ -2,17 +2,7 @@
 /*
  * The options of sampling, which profpipe takes from the user and passes on to prof-bpf. profpipe,
  * prof-bpf and the command line between them use one struct, one parser and one printer.
- *
- *   -F, --frequency HZ         samples per second and cpu
- *   -d, --duration SECONDS     stop after this time
- *   -p, --pid PID              sample only this process; may be repeated
- *   --cpu-limit PERCENT        cpu time of all tools, of all cpus
- *   --read-memory WORD         interpreters, or none
- *   --env NAME                 send this variable of sampled processes; may be repeated
- *   --cmdline                  send their command lines
- *   --host-id ID               identify this host by ID in profiles
- *   --ignore-unsafe-kernel     run even on a kernel that profiling may hang
- *   and the options of targets.h: other processes to sample or not
+ * SAMPLING_USAGE lists the options; targets.h has those that choose processes.
  */
 #ifndef COMMON_CELL_SAMPLING_H
 #define COMMON_CELL_SAMPLING_H
@@ -72,6 +62,27 @@ enum {
 		SAMPLING_UNSAFE_OPTION
 #define SAMPLING_OPTIONS \
 	{ "duration", required_argument, NULL, SAMPLING_SECONDS }, SAMPLING_ENDLESS_OPTIONS
+
+/* For a tool's --help. */
+#define SAMPLING_USAGE \
+	"  -F, --frequency HZ  samples per second and cpu, 1 to 10000 (default 99; profpipe\n" \
+	"                      run: 20)\n" \
+	"  -d, --duration SECONDS\n" \
+	"                      stop after this time (default: run until Ctrl-C)\n" \
+	"  -p, --pid PID       sample only this process; may be repeated\n" \
+	"  --cpu-limit PERCENT cpu time of all tools, in percent of all cpus over ten seconds\n" \
+	"                      (default: no limit; profpipe run: 5); samples dropped for it are\n" \
+	"                      counted\n" \
+	"  --read-memory interpreters|none\n" \
+	"                      processes whose memory may be read to name interpreted frames;\n" \
+	"                      none: these frames have no names (default: interpreters)\n" \
+	"  --env NAME          record the value of this environment variable of each sampled\n" \
+	"                      process; may be repeated\n" \
+	"  --cmdline           record the command line of each sampled process\n" \
+	"  --host-id ID        identify this host by ID in profiles (default: derived from\n" \
+	"                      /etc/machine-id; an empty ID: none)\n" \
+	"  --ignore-unsafe-kernel\n" \
+	"                      run even on a kernel that profiling may hang\n"
 
 /* Whether val is one of the options above. */
 bool sampling_has(int val);

@@ -258,8 +258,8 @@ def test_what_is_dumped_goes_on_and_loses_no_signal(program, start):
     while p.poll() is None:
         out = dump("-v", "-n", p.pid)
         if out.returncode == 0:
-            stood.append(int(re.search(r"stood still for (\d+) us", out.stderr)[1]))
-    print(f"{len(stood)} dumps, stood still for {sorted(stood)} us")
+            stood.append(int(re.search(r"were stopped for (\d+) us", out.stderr)[1]))
+    print(f"{len(stood)} dumps, stopped for {sorted(stood)} us")
     assert p.returncode == 7 and len(stood) > 1
 
 

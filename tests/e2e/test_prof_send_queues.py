@@ -124,7 +124,7 @@ def test_torn_and_foreign_files_are_refused_and_counted(spool):
     with HttpReceiver(port=r.port) as r:
         p = send(*args, requests=[A])
         delivered(p, 3, 10, status=1)
-        assert "7 damaged" in said(p) and "1 files are not of prof-send" in said(p)
+        assert "7 damaged" in said(p) and "1 files do not belong to prof-send" in said(p)
         assert r.taken == [requests[3], requests[4], A]
     assert [f.name for f in spool.iterdir()] == ["notes.txt"]
 
@@ -187,7 +187,7 @@ def test_endpoints_share_a_spool_and_those_that_are_gone_are_told(spool):
     with GrpcReceiver(port=ports[0]) as r:
         p = send("--otlp", urls[0], "--otlp-spool", spool, requests=[])
         delivered(p, 1)
-        assert r.taken == [A] and "1 requests for endpoints that are not given wait" in said(p)
+        assert r.taken == [A] and "1 requests in it are for endpoints that are not given" in said(p)
     with GrpcReceiver(port=ports[1]) as r:
         delivered(send("--otlp", urls[1], "--otlp-spool", spool, requests=[]), 1)
         assert r.taken == [A]

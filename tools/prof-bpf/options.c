@@ -9,9 +9,9 @@
 #define TABLES_LEAST (2u << 20)
 #define TABLES_MOST (512u << 20)
 
+/* clang-format off */
 static const char usage[] =
-	"usage: prof-bpf [-F HZ] [-d SECONDS] [-p PID]... [--follow PID] [-o FILE] "
-	"[--mode MODE]\n"
+	"usage: prof-bpf [-F HZ] [-d SECONDS] [-p PID]... [--follow PID] [-o FILE] [--mode MODE]\n"
 	"                [--tables SIZE] [--memory-limit SIZE] [--cpu-limit PERCENT]\n"
 	"                [--read-memory interpreters|none]\n"
 	"                [--env NAME]... [--cmdline] [--host-id ID]\n"
@@ -20,39 +20,24 @@ static const char usage[] =
 	"\n"
 	"Sample every cpu, and write the raw stream to FILE or standard output.\n"
 	"\n"
-	"  -F, --frequency HZ   samples per second and cpu, 1 to 10000 (default 99)\n"
-	"  -d, --duration S     stop after S seconds (default: run until SIGINT)\n"
-	"  -p, --pid PID        sample only this process; may be repeated\n"
-	"      --follow PID     sample only this process and its descendants, "
-	"until all have ended\n"
-	"  -o, --output FILE    write to FILE\n"
-	"      --mode MODE      the mode of a new FILE, in octal (default 600: only its\n"
-	"                       owner may read it)\n"
-	"      --tables SIZE    size limit of the unwind tables, 2M to 512M (default 64M)\n"
-	"      --memory-limit SIZE\n"
-	"                       memory limit of all tools, from 64M on (default 128M)\n"
-	"      --cpu-limit PERCENT\n"
-	"                       cpu time of all tools, in percent of all cpus over ten seconds\n"
-	"                       (default: no limit)\n"
-	"      --read-memory interpreters|none\n"
-	"                       processes whose memory is read to name interpreted frames;\n"
-	"                       none: these frames have no names (default: interpreters)\n"
-	"      --env NAME       send the value of this variable of sampled processes; may be\n"
-	"                       repeated\n"
-	"      --cmdline        send the command lines of sampled processes\n"
-	"      --host-id ID     identify this host by ID in profiles (default: derived\n"
-	"                       from /etc/machine-id; an empty ID: none)\n"
-	"      --ignore-unsafe-kernel\n"
-	"                       run even on a kernel that profiling may hang\n"
-	"      --check          check what this host supports, and exit\n"
-	"  -v, --verbose        log more\n"
-	"  -h, --help           print this help\n"
-	"      --version        print the version\n"
-	"\n" TARGETS_USAGE "\n"
+	SAMPLING_USAGE
+	"  --follow PID        sample only this process and its descendants, until all have\n"
+	"                      ended\n"
+	"  -o, --output FILE   write to FILE\n"
+	OUTFILE_USAGE
+	"  --tables SIZE       size limit of the unwind tables, 2M to 512M (default 64M)\n"
+	BUDGET_USAGE
+	"  --check             check what this host supports, and exit\n"
+	CMDLINE_USAGE
+	"\n"
+	TARGETS_USAGE
+	"\n"
 	"In a deployment (see prof-bpf(1)):\n"
-	"  --run-dir DIR --ids GID:B:D:S:E --memory-limit SIZE --status-fd N --life-fd N --resume\n"
+	"  --run-dir DIR --ids GID:B:D:S:E --memory-limit SIZE --status-fd N --life-fd N "
+	"--resume\n"
 	"    [--with-send] [--with-metrics]\n"
 	"Internal: --cpus EVENTS, the process that opens events of cpus that come online\n";
+/* clang-format on */
 
 enum { OPTION_FOLLOW = 1, OPTION_TABLES, OPTION_RESUME, OPTION_CHECK, OPTION_CPUS, OPTION_MODE };
 

@@ -132,8 +132,7 @@ static int one_file(const char *path, const char *name, const struct wanted *w, 
 		close(debug_fd);
 	if (r < 0) {
 		log_error("%s: cannot be read: %s; %s", path, strerror(-r),
-			  r == -ENOMEM ? "leave this host more memory"
-				       : "name a readable ELF file");
+			  r == -ENOMEM ? "free memory on this host" : "name a readable ELF file");
 	} else if (r == ROWS_NONE || (r == 0 && !rows.count && !e.truncated)) {
 		/* A sound file may have none. */
 		printf("# %s: no rows: %s\n", name, e.why);

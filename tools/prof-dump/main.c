@@ -26,6 +26,7 @@
 #include "common/base/decimal.h"
 #include "common/base/exits.h"
 #include "common/base/log.h"
+#include "common/base/reporting.h"
 #include "common/base/stdfds.h"
 #include "common/cell/cell.h"
 #include "common/cell/deploy.h"
@@ -50,23 +51,23 @@ struct options {
 	bool all, names, inlined, interpreter, half;
 };
 
+/* clang-format off */
 static const char usage[] =
 	"usage: prof-dump [-anv] [--no-inlines] [--interpreter-frames] [--sysroot DIR] PID|CORE\n"
 	"\n"
 	"Print the stacks of a process or of a core file.\n"
 	"\n"
-	"  -a, --all-threads  print every thread (default: the first one of a process, or the\n"
-	"                     one of a core file that took the signal)\n"
-	"  -n, --no-names     print only numbers and addresses\n"
-	"      --no-inlines   omit inlined calls\n"
-	"      --interpreter-frames\n"
-	"                     also show the native frames of an interpreter's own loop\n"
-	"      --sysroot DIR  look below DIR for the files that a core file names\n"
-	"  -v, --verbose      report on standard error how long threads were stopped\n"
-	"  -h, --help         print this help\n"
-	"      --version      print the version\n"
+	"  -a, --all-threads   print every thread (default: the first one of a process, or the\n"
+	"                      one of a core file that took the signal)\n"
+	"  -n, --no-names      print only numbers and addresses\n"
+	"  --no-inlines        omit inlined calls\n"
+	REPORTING_INTERPRETER_USAGE
+	"  --sysroot DIR       look below DIR for the files that a core file names\n"
+	"  -v, --verbose       report on standard error how long threads were stopped\n"
+	CMDLINE_HELP_USAGE
 	"\n"
 	"A number means a process; write ./NUMBER for a core file of that name.\n";
+/* clang-format on */
 
 /* Returns the number if s is a number, 0 if it is none, and -1 if no process can have it. */
 static long number(const char *s)
@@ -354,12 +355,11 @@ static int dump_process(const struct options *o, int argc, char **argv)
 	if (r)
 		say(&l, o->all, r);
 	else if (l.count)
-		log_warning(
-			"%d: thread %d%s did not stop, since it sleeps in the kernel; walked with "
-			"the registers that the kernel shows",
-			pid, l.threads[0].tid, l.count > 1 ? ", and others," : "");
+		log_warning("%d: thread %d%s did not stop, because it sleeps in the kernel; walked "
+			    "with the registers that the kernel shows",
+			    pid, l.threads[0].tid, l.count > 1 ? ", and others," : "");
 	if (!r)
-		log_info("%d: %zu threads stood still for %llu us", pid, l.stopped,
+		log_info("%d: %zu threads were stopped for %llu us", pid, l.stopped,
 			 (unsigned long long)(l.stopped_ns / 1000));
 	int status = finish(walker, socket, &l);
 

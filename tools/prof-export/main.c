@@ -153,7 +153,7 @@ static int init_session(const struct options *o, int fd)
 
 	if (!r)
 		return EXITS_GO_ON;
-	log_error("the session cannot begin: %s; leave this host more memory", strerror(-r));
+	log_error("the session cannot begin: %s; free memory on this host", strerror(-r));
 	return EXITS_FAILED;
 }
 
@@ -629,8 +629,7 @@ static int run_deployed(struct options *o)
 	const int sends = o->send ? sending_init(&sending, &o->session, o->output_fd >= 0) : 0;
 
 	if (sends) {
-		log_error("sending cannot begin: %s; leave this host more memory",
-			  strerror(-sends));
+		log_error("sending cannot begin: %s; free memory on this host", strerror(-sends));
 		return EXITS_FAILED;
 	}
 	if (init_session(o, o->output_fd) != EXITS_GO_ON)
@@ -675,7 +674,7 @@ static int run_deployed(struct options *o)
 	int result = EXITS_FAILED;
 
 	if (r == -ECANCELED)
-		log_error("the launcher has gone; prof-export writes nothing more");
+		log_error("the launcher is gone; prof-export writes nothing more");
 	else
 		result = finish(o, r, "the stream of prof-symd", "the output");
 	sending_end(&sending, r != -ECANCELED);

@@ -3,40 +3,28 @@
 
 #include "common/base/cmdline.h"
 #include "common/base/exits.h"
+#include "common/base/outfile.h"
 
 #define MEMORY_LEAST (1ull << 20)
 #define MEMORY_MOST (64ull << 30)
 
+/* clang-format off */
 static const char usage[] =
 	"usage: prof-export [-f FORMAT] [-o FILE] <STREAM\n"
 	"Turn a stream of prof-symd or prof-bpf, or a recording of one, into a file.\n"
 	"\n"
-	"  -f, --format FORMAT     folded, pprof, html, text, stream or otlp (default: by FILE's\n"
-	"                          ending, .folded, .pb.gz or .pprof, .html, .txt, .prof, .otlp)\n"
-	"  -o, --output FILE       write to FILE instead of standard output\n"
-	"      --mode MODE         the mode of a new FILE, in octal (default 600: for its owner\n"
-	"                          only)\n"
-	"  -t, --threads           folded: make the thread's name the second frame\n"
-	"  -l, --lines             folded, html: show line numbers of interpreted frames\n"
-	"      --interpreter-frames\n"
-	"                          also show the native frames of an interpreter's own loop\n"
-	"      --code              mark Java methods by kind of code: _[i] interpreted, _[c1] and\n"
-	"                          _[c2] compiled, _[n] the caller of a native method\n"
-	"      --names all|interpreted|none\n"
-	"                          show these names of functions (default all);\n"
-	"                          interpreted: no names for native code in files\n"
-	"      --window SECONDS    otlp: end a request after this time (default 5)\n"
-	"      --window-jitter PERCENT\n"
-	"                          otlp: make windows longer or shorter by up to this\n"
-	"                          (default 20)\n"
-	"      --receiver collector|devfiler\n"
-	"                          otlp: write for this receiver (default collector)\n"
-	"  -s, --stats             also print figures and the hottest functions to standard error\n"
-	"  -m, --memory SIZE       keep at most this much of the stream (default 256M); samples\n"
-	"                          beyond it are counted as lost\n"
-	"  -v, --verbose           log more\n"
-	"  -h, --help              print this help\n"
-	"      --version           print the version\n"
+	FORMAT_USAGE
+	"  -o, --output FILE   write to FILE instead of standard output\n"
+	OUTFILE_USAGE
+	"  -t, --threads       folded: make the thread's name the second frame\n"
+	"  -l, --lines         folded, html: show line numbers of interpreted frames\n"
+	REPORTING_INTERPRETER_USAGE
+	REPORTING_CODE_USAGE
+	REPORTING_USAGE
+	"  -s, --stats         also print figures and the hottest functions to standard error\n"
+	"  -m, --memory SIZE   keep at most this much of the stream (default 256M); samples\n"
+	"                      beyond it are counted as lost\n"
+	CMDLINE_USAGE
 	"\n"
 	"In a deployment (see prof-export(1)):\n"
 	"  --run-dir DIR --ids GID:B:D:S:E --memory-limit SIZE --status-fd N --life-fd N "
@@ -45,9 +33,10 @@ static const char usage[] =
 	"  --run-dir DIR --ids GID:B:D:S:E:N ... --send: hand requests of OTLP to prof-send,\n"
 	"    beside the output, or with -f otlp and no output instead of one\n"
 	"\n"
-	"Exit status: 0 done; 1 output not written, or not completely; "
-	"2 bad usage; 3 all input was\n"
+	"Exit status: 0 done; 1 output not written, or not completely; 2 bad usage; 3 all "
+	"input was\n"
 	"written, but the stream was truncated.\n";
+/* clang-format on */
 
 enum {
 	OPTION_OUTPUT_FD = 256,

@@ -24,8 +24,7 @@ static int one(struct buf *b, const char *name, const char *type, const char *he
 static int print_lost(struct buf *b, const struct metrics_word *w)
 {
 	static const char name[] = "lost_total";
-	int r = head(b, name, "counter",
-		     "Samples, and events beside them, that were lost, by reason.");
+	int r = head(b, name, "counter", "Lost samples and other lost events, by reason.");
 
 	for (unsigned i = 0; !r && i < STATUS_REASONS; i++) {
 		const char *word = lost_reason_word(i);
@@ -75,22 +74,22 @@ int page_print(struct buf *b, const struct metrics_word *w, bool up)
 		uint64_t value;
 	} figures[] = {
 		{ "up", "gauge", "1 if the launcher reported within the last seconds.", up },
-		{ "sampling", "gauge", "1 while samples are taken, 0 in an interval without.",
+		{ "sampling", "gauge", "1 while samples are taken, 0 while sampling pauses.",
 		  w->sampling },
-		{ "samples_total", "counter", "Samples taken, also those lost later.", w->samples },
+		{ "samples_total", "counter", "Samples taken, including those lost later.",
+		  w->samples },
 		{ "samples_kept_total", "counter", "Samples that reached prof-export.",
 		  w->written },
-		{ "requests_total", "counter", "Requests of OTLP made.", w->requests },
-		{ "requests_dropped_total", "counter", "Requests dropped for lack of prof-send.",
-		  w->dropped },
+		{ "requests_total", "counter", "OTLP requests made.", w->requests },
+		{ "requests_dropped_total", "counter",
+		  "Requests dropped because there was no prof-send.", w->dropped },
 		{ "requests_delivered_total", "counter",
 		  "Requests that receivers took, over all endpoints.", w->delivered },
 		{ "requests_lost_total", "counter", "Requests lost, over all endpoints.",
 		  w->undelivered },
-		{ "requests_retries_total", "counter", "Attempts that failed and are made again.",
+		{ "requests_retries_total", "counter", "Failed attempts that are repeated.",
 		  w->retries },
-		{ "requests_queued", "gauge", "Requests that wait, over all endpoints.",
-		  w->queued },
+		{ "requests_queued", "gauge", "Waiting requests, over all endpoints.", w->queued },
 	};
 	int r = 0;
 

@@ -97,7 +97,7 @@ static bool take_batch(struct source *s)
 	}
 	if (r == STREAM_AGAIN)
 		return true;
-	log_warning("prof-export sent %s; the requests before are delivered",
+	log_warning("prof-export sent %s; earlier requests are still delivered",
 		    r == STREAM_SCHEMA ? "messages of another build" : "an invalid message");
 	return false;
 }

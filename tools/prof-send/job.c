@@ -42,7 +42,7 @@ static int add_files(struct job *j, struct transfer *t, const struct target *fro
 	if (from->endpoint.tls && !c->path[CREDENTIALS_ROOTS])
 		c->path[CREDENTIALS_ROOTS] = curl_version_info(CURLVERSION_NOW)->cainfo;
 	if (from->endpoint.tls && !c->path[CREDENTIALS_ROOTS]) {
-		log_error("%s: this libcurl knows no roots of the system; give --otlp-ca",
+		log_error("%s: this libcurl has no system root certificates; give --otlp-ca",
 			  from->endpoint.name);
 		return -ENOENT;
 	}
@@ -143,8 +143,7 @@ static int open_transfers(struct job *j, uint64_t memory_max)
 	if (!r)
 		r = sender_init(&j->sender, j->transfers, n);
 	if (r)
-		log_error("libcurl cannot be set up: %s; leave this host more memory",
-			  strerror(-r));
+		log_error("libcurl cannot be set up: %s; free memory on this host", strerror(-r));
 	return r;
 }
 
@@ -195,13 +194,14 @@ int job_begin(struct job *j)
 	if (r != EXITS_GO_ON)
 		return r;
 	if (found.foreign)
-		log_warning("%s: %u files are not of prof-send and are left alone; keep other "
-			    "files elsewhere",
-			    j->options->spool, found.foreign);
+		log_warning(
+			"%s: %u files do not belong to prof-send and are left alone; keep other "
+			"files elsewhere",
+			j->options->spool, found.foreign);
 	/* `found` is the search of the last endpoint: its `others` include the requests of the
 	 * other endpoints of this run. */
 	if (found.others + found.n > ours)
-		log_warning("%s: %zu requests for endpoints that are not given wait there; give "
+		log_warning("%s: %zu requests in it are for endpoints that are not given; give "
 			    "these endpoints again, or remove the files",
 			    j->options->spool, found.others + found.n - ours);
 	return r;

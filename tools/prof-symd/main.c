@@ -46,6 +46,7 @@ struct options {
 	struct reporting reporting;
 };
 
+/* clang-format off */
 static const char usage[] =
 	"usage: prof-symd [-m SIZE] [--names all|interpreted|none] <RAW.prof >NAMED.prof\n"
 	"       prof-symd -e FILE [-as] [-m SIZE] [ADDR...]\n"
@@ -54,22 +55,19 @@ static const char usage[] =
 	"Put names on the native frames of a recorded stream, or on addresses of one file (from\n"
 	"standard input when none are given).\n"
 	"\n"
-	"  -e, --exe FILE       print the functions, files and lines of ELF addresses of FILE\n"
-	"  -a, --addresses      print each address before its function\n"
-	"  -s, --basenames      print file names without their folders\n"
-	"  -f, -i, -C, -p       accepted for compatibility with addr2line; always in effect\n"
-	"  -m, --memory SIZE    memory for symbols and DWARF (default 16M; with -e 1G)\n"
-	"      --names all|interpreted|none\n"
-	"                       look up these names in a stream (default all); interpreted:\n"
-	"                       no names for native code in files\n"
-	"      --describe FILE  print which interpreter FILE holds, and details of that build\n"
-	"  -v, --verbose        log more\n"
-	"  -h, --help           print this help\n"
-	"      --version        print the version\n"
+	"  -e, --exe FILE      print the functions, files and lines of ELF addresses of FILE\n"
+	"  -a, --addresses     print each address before its function\n"
+	"  -s, --basenames     print file names without their folders\n"
+	"  -f, -i, -C, -p      accepted for compatibility with addr2line; always in effect\n"
+	"  -m, --memory SIZE   memory for symbols and DWARF (default 16M; with -e 1G)\n"
+	REPORTING_NAMES_USAGE
+	"  --describe FILE     print which interpreter FILE holds, and details of that build\n"
+	CMDLINE_USAGE
 	"\n"
 	"In a deployment (see prof-symd(1)):\n"
 	"  --run-dir DIR --ids GID:B:D:S:E --memory-limit SIZE --status-fd N --life-fd N\n"
 	"    [--with-send] [--with-metrics]\n";
+/* clang-format on */
 
 /* --- the parsing of files, in processes of its own --- */
 

@@ -61,11 +61,11 @@ Test(delivery, a_killed_prof_send_leaves_requests_of_unknown_fate)
 	cr_assert_eq(d.unknown, 3);
 	cr_assert_eq(d.delivered + delivery_missing(&d), 9);
 	d.restarts = 1;
-	cr_assert(says(&d,
-		       "2 delivered with 20 samples, 1 lost by prof-send, which says why, "
-		       "1 dropped while there was no prof-send, 2 dropped because prof-send was "
-		       "too slow, 3 of unknown fate, because prof-send ended early (30 samples "
-		       "dropped); 5 samples in no request; prof-send was started again 1 time"));
+	cr_assert(says(
+		&d, "2 delivered with 20 samples, 1 lost by prof-send, which says why, "
+		    "1 dropped while there was no prof-send, 2 dropped because prof-send was "
+		    "too slow, 3 with unknown outcome, because prof-send ended early (30 samples "
+		    "dropped); 5 samples in no request; prof-send was started again 1 time"));
 }
 
 Test(delivery, a_spool_keeps_what_waits_and_may_bring_more_than_was_made)

@@ -39,7 +39,7 @@ int sending_open(struct sending *s, const char *run_dir, uid_t uid)
 static void give_up(struct sending *s, int error)
 {
 	log_warning(
-		"no further requests of OTLP are made: %s; other outputs go on; leave the run more "
+		"no further OTLP requests are made: %s; other outputs continue; give the run more "
 		"memory, for example by --memory-limit",
 		strerror(-error));
 	session_done(&s->own);

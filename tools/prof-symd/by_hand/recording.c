@@ -294,7 +294,7 @@ int recording_name(uint64_t memory, enum reporting_names names)
 	if (r == 0)
 		r = jit_init(&h.jit, JIT_MEMORY, open_jit, &h);
 	if (r) {
-		log_error("naming cannot begin: %s; leave this host more memory", strerror(-r));
+		log_error("naming cannot begin: %s; free memory on this host", strerror(-r));
 		return EXITS_FAILED;
 	}
 	h.jit.say_lost = say_code_lost;

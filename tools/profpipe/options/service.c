@@ -434,7 +434,9 @@ static void compare(const struct service *now, const struct service *new, const 
 	} while (was && is && strcmp(was->value, is->value) == 0);
 	if (!was && !is)
 		return;
-	snprintf(why, sizeof(why), "%s while profpipe runs; restart it, or %s",
+	snprintf(why, sizeof(why),
+		 "%s while profpipe runs; restart "
+		 "it, or %s",
 		 is ? "cannot change" : "cannot be removed",
 		 was ? "put the old value back" : "remove it");
 	refuse(e, is ? is->line : was->line, key, why);
@@ -453,7 +455,8 @@ int service_reload(const struct service *now, struct service *ret)
 			compare(now, ret, o->name, &e);
 	/* Whether requests are made at all is fixed at the start. */
 	if (!now->options.otlp.endpoints != !ret->options.otlp.endpoints) {
-		log_error("%s: otlp: cannot begin or end while profpipe runs; restart it, or %s",
+		log_error("%s: otlp: cannot be added or removed while profpipe runs; restart "
+			  "it, or %s",
 			  ret->path, ret->options.otlp.endpoints ? "remove it" : "put it back");
 		e.count++;
 	}

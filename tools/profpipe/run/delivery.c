@@ -58,7 +58,7 @@ int delivery_print(struct buf *b, const struct delivery *d)
 		     { d->kept, "kept in the spool" },
 		     { d->away, "dropped while there was no prof-send" },
 		     { d->slow, "dropped because prof-send was too slow" },
-		     { d->unknown, "of unknown fate, because prof-send ended early" } };
+		     { d->unknown, "with unknown outcome, because prof-send ended early" } };
 	int r = buf_printf(b, "OTLP: %" PRIu64 " request%s with %" PRIu64 " sample%s", d->requests,
 			   plural(d->requests), d->samples, plural(d->samples));
 

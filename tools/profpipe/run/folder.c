@@ -118,7 +118,7 @@ static void begin_next(struct folder *f, struct child *symd)
 	if (e == -EEXIST)
 		return;
 	if (e && !f->tried_ns)
-		log_error("%s: the next file cannot begin: %s; the present one goes on",
+		log_error("%s: the next file cannot be opened: %s; continuing the present one",
 			  f->o->output_dir, strerror(-e));
 	f->tried_ns = e ? clock_mono_ns() : 0;
 	if (e)

@@ -23,9 +23,9 @@ static const char *lacking(struct run *r, const struct child *c)
 {
 	if (WIFSIGNALED(c->wait_status) && WTERMSIG(c->wait_status) == SIGKILL &&
 	    limits_oom_kills() > r->oom_kills)
-		return ", since memory ran out: give the run more, or end other programs";
+		return ", because memory ran out: give the run more, or end other programs";
 	if (r->phase == RUN_STARTING && limits_threads_short())
-		return ", since no more threads can be started: raise pids.max of the cgroup, "
+		return ", because no more threads can be started: raise pids.max of the cgroup, "
 		       "or ulimit -u";
 	return "";
 }

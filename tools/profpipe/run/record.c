@@ -503,7 +503,7 @@ static void await_killed(struct run *r)
 			continue;
 		child_where(&r->tools[i], where);
 		log_warning("%s (pid %d) was killed, but the kernel has not ended it yet%s%s%s; "
-			    "waiting; interrupt to leave it behind",
+			    "waiting; interrupt to stop waiting",
 			    account_tool(i), r->tools[i].pid, *where ? " (" : "", where,
 			    *where ? ")" : "");
 	}
@@ -511,7 +511,8 @@ static void await_killed(struct run *r)
 		told = is_told(r);
 	for (int i = 0; i < DEPLOY_USERS; i++) {
 		if (r->tools[i].pid)
-			log_warning("%s (pid %d) is left behind; it ends when the kernel lets it",
+			log_warning("no longer waiting for %s (pid %d), which the kernel has not "
+				    "ended yet",
 				    account_tool(i), r->tools[i].pid);
 		child_close(&r->tools[i]);
 	}

@@ -121,10 +121,10 @@ static void print_lines(FILE *out, const char *head, const struct status *f, enu
 	}
 }
 
-/* Prints the owners whose samples were truncated or lost because something was scarce. */
+/* Prints the owners whose samples were truncated or lost for lack of shared resources. */
 static void print_owners(FILE *out, const struct status *f)
 {
-	const char *head = "truncated or lost because something was scarce, by owner:\n";
+	const char *head = "truncated or lost for lack of shared resources, by owner:\n";
 
 	for (unsigned i = 0, shown = 0; i < STATUS_BLAMES && shown < OWNER_LINES; i++) {
 		const struct status_blame *b = &f->blames[i];
