@@ -18,7 +18,7 @@
 #define PID_MAX (1u << 22)
 #define SECONDS_MAX 1e9
 
-/* The option with this value, or the empty one at the end of `longs`. */
+/* Returns the option with this value, or the final empty entry of `longs`. */
 static const struct option *find(const struct cmdline *c, int val)
 {
 	const struct option *o = c->longs;
@@ -67,7 +67,7 @@ int cmdline_refuse_all(const char *fmt, ...)
 	return EXITS_USAGE;
 }
 
-/* Refuses what getopt_long does not accept: '?' or ':'. */
+/* Refuses what getopt_long does not accept: a '?' or ':' result. */
 static int refuse_option(const struct cmdline *c, int found)
 {
 	const char *word = c->argv[optind - 1];
@@ -88,7 +88,7 @@ static int refuse_option(const struct cmdline *c, int found)
 int cmdline_next(struct cmdline *c)
 {
 	if (!c->begun) {
-		/* glibc then begins anew, even after another command line. */
+		/* With 0, glibc starts over, even if another command line was parsed before. */
 		optind = 0;
 		c->begun = 1;
 	}
@@ -227,8 +227,8 @@ int cmdline_size(const struct cmdline *c, uint64_t min, uint64_t max, uint64_t *
 
 int cmdline_seconds(const struct cmdline *c, double *ret)
 {
-	/* strtod also takes blanks, signs and other bases. Exponents are allowed, since profpipe
-	 * passes short times on with one. */
+	/* strtod also accepts blanks, signs and other bases, which are refused. An exponent is
+	 * accepted, because profpipe passes short times on in that form. */
 	const char *past = c->value + strspn(c->value, "0123456789.");
 	char *end;
 	double d = strtod(c->value, &end);

@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Results of cmdline_next that are no option. */
+/* Results of cmdline_next that are not options. */
 enum { CMDLINE_END = -1, CMDLINE_EXIT = -2 };
 
 struct cmdline {
@@ -32,7 +32,7 @@ struct cmdline {
 	const struct option *longs; /* also names the options of `shorts` */
 	int argc;
 	char **argv;
-	const char *place; /* where the value stands, if not on the command line: "FILE:LINE" */
+	const char *place; /* if the value is not from the command line: its "FILE:LINE" */
 
 	/* cmdline_next fills these. */
 	const char *option; /* long name of the current option, without dashes */
@@ -42,7 +42,7 @@ struct cmdline {
 	int begun;
 };
 
-/* For a tool's long options. Their values lie from 900 on, beside 'h' and 'v'. */
+/* For a tool's long options. Their values start at 900, except 'h' and 'v'. */
 #define CMDLINE_VERSION 900
 #define CMDLINE_HELP_OPTIONS \
 	{ "help", no_argument, NULL, 'h' }, \
@@ -62,21 +62,21 @@ int cmdline_next(struct cmdline *c);
 
 /* A whole number from min to max, in decimal digits. */
 int cmdline_number(const struct cmdline *c, uint64_t min, uint64_t max, uint64_t *ret);
-/* The number of a process. */
+/* A process id. */
 int cmdline_pid(const struct cmdline *c, uint32_t *ret);
-/* The number of a descriptor. */
+/* The number of a file descriptor. */
 int cmdline_fd(const struct cmdline *c, int *ret);
 /* A size: "134217728", or in units of 1024 with K, M or G, as "128M". "B" or "iB" may follow. */
 int cmdline_size(const struct cmdline *c, uint64_t min, uint64_t max, uint64_t *ret);
-/* Seconds, more than 0, with or without a fraction; or with s, m or h behind the number. */
+/* Seconds, above 0, with or without a fraction; or a number followed by s, m or h. */
 int cmdline_seconds(const struct cmdline *c, double *ret);
 /* A mode of a file: octal, up to 777. */
 int cmdline_mode(const struct cmdline *c, unsigned *ret);
-/* The path of a file or folder. If an option with a number or a word is repeated, the last one
- * counts, so that a script can override it. But a user would miss a file that is ignored. So this
- * refuses a second path, when *ret is not NULL. */
+/* The path of a file or folder. A repeated option with a number or a word is accepted, and its last
+ * value counts, so that a script can override it. But a user would not notice an ignored file. So a
+ * second path is refused, that is, if *ret is not NULL. */
 int cmdline_path(const struct cmdline *c, const char **ret);
-/* One of n words; *ret is its index. */
+/* One of n words; *ret becomes its index. */
 int cmdline_word(const struct cmdline *c, const char *const *words, size_t n, size_t *ret);
 
 /* Refuses the value of the current option. why: "reason; remedy". Returns EXITS_USAGE. */

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include "common/base/fd.h"
 
-#define TRIES 3 /* of a file that changes while it is read */
+#define TRIES 3 /* attempts to read a file that changes meanwhile */
 
 static bool is_same(const struct stat *a, const struct stat *b)
 {
@@ -41,7 +41,7 @@ static int read_once(int fd, size_t max, uint8_t **ret, size_t *ret_len, struct 
 	if (!r && !is_same(&before, &after))
 		r = -EAGAIN;
 	if (r) {
-		/* It may be a secret. */
+		/* The contents may be secret. */
 		explicit_bzero(data, len);
 		free(data);
 		return r;

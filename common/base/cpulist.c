@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include "common/base/decimal.h"
 
-/* Reads a number and steps behind it. False: there is none, or it is too large. */
+/* Reads a number and advances past it. Returns false if there is none or it is too large. */
 static bool take_cpu(const char **at, unsigned *ret)
 {
 	uint64_t n;

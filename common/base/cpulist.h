@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CPULIST_MOST 8192 /* the most that Linux can be built for */
+#define CPULIST_MOST 8192 /* the largest number of cpus that Linux can be built for */
 
 struct cpulist {
 	uint64_t bits[CPULIST_MOST / 64];
@@ -19,11 +19,11 @@ struct cpulist {
 bool cpulist_add(struct cpulist *l, const char *text);
 bool cpulist_has(const struct cpulist *l, unsigned cpu);
 bool cpulist_empty(const struct cpulist *l);
-/* The first cpu of a that b lacks; -1: there is none. */
+/* Returns the first cpu of a that is not in b; -1: there is none. */
 int cpulist_beyond(const struct cpulist *a, const struct cpulist *b);
 bool cpulist_meets(const struct cpulist *a, const struct cpulist *b);
-/* Writes the set in ascending order, with ranges where there can be any. False: `size` bytes do not
- * suffice; the text is then cut. */
+/* Writes the set in ascending order, with ranges where possible. Returns false if `size` bytes do
+ * not suffice; the text is then truncated. */
 bool cpulist_print(const struct cpulist *l, char *ret, size_t size);
 
 #endif

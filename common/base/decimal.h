@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decimal numbers in text. Only digits are a number here: no sign, no blank, no other base. A
+/* Decimal numbers in text. A number consists only of digits: no sign, no blank, no other base. A
  * number that is too large becomes UINT64_MAX. */
 #ifndef COMMON_BASE_DECIMAL_H
 #define COMMON_BASE_DECIMAL_H
@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Reads at most max digits from the front of the text, which ends at a NUL or after max bytes.
- * Returns how many there are. If there is none, *ret is unchanged. */
+/* Reads up to max digits from the beginning of the text, which ends at a NUL or after max bytes.
+ * Returns the number of digits. If it is 0, *ret is unchanged. */
 static inline size_t decimal_read(const char *text, size_t max, uint64_t *ret)
 {
 	uint64_t n = 0;
@@ -24,7 +24,7 @@ static inline size_t decimal_read(const char *text, size_t max, uint64_t *ret)
 	return i;
 }
 
-/* Takes a number off the front of *s. False, and nothing changes, if there is none. */
+/* Takes a number from the beginning of *s. Returns false, and changes nothing, if there is none. */
 static inline bool decimal_take(const char **s, uint64_t *ret)
 {
 	const size_t n = decimal_read(*s, SIZE_MAX, ret);
@@ -33,7 +33,7 @@ static inline bool decimal_take(const char **s, uint64_t *ret)
 	return n > 0;
 }
 
-/* False, and *ret is unchanged, if the text is anything else than a number. */
+/* Parses the whole text. Returns false, and leaves *ret unchanged, if it is not a number. */
 static inline bool decimal_parse(const char *s, uint64_t *ret)
 {
 	uint64_t n;

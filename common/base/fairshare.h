@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fair share of something scarce: each owner may have this much. Owners that hold less than the
- * share leave the rest to the others. A taker wants more than it holds, so the amount that it holds
- * does not count. If there is no taker and nobody holds more than the share, the share is all.
+ * The fair share of a scarce resource: the amount that each owner may have. Owners that hold less
+ * than the share leave the rest to the others. A taker wants more than it holds, so the amount that
+ * it holds now does not count. If there is no taker and nobody holds more than the share, the share
+ * is everything.
  *
- * The share grows from pass to pass over all owners but the taker. Owners that hold nothing need
- * not be shown:
+ * The share is computed in several passes over all owners but the taker; it grows from pass to
+ * pass. Owners that hold nothing can be skipped:
  *
- * 	struct fairshare f = { .all = all, .taker = 1 };
+ *   struct fairshare f = { .all = all, .taker = 1 };
  *
- * 	do
- * 		for (...)
- * 			fairshare_show(&f, held by this owner);
- * 	while (fairshare_grows(&f));
- * 	return f.share;
+ *   do
+ *           for (...)
+ *                   fairshare_show(&f, held by this owner);
+ *   while (fairshare_grows(&f));
+ *   return f.share;
  *
  * Pure.
  */
@@ -26,9 +27,10 @@
 
 struct fairshare {
 	uint64_t all;	/* set by the caller */
-	uint64_t taker; /* likewise: 1: there is one; 0: only holders */
+	uint64_t taker; /* set by the caller. 1: there is a taker; 0: there are only holders */
 	uint64_t share;
-	/* In this pass: how much the owners below the share hold, and how many others there are. */
+	/* In this pass: the sum that owners below the share hold, and the number of other
+	 * owners. */
 	uint64_t given, among;
 };
 
@@ -40,7 +42,7 @@ static inline void fairshare_show(struct fairshare *f, uint64_t held)
 		f->given += numbers_smaller(held, f->all - f->given);
 }
 
-/* Ends a pass. Returns false if the share is final. */
+/* Ends a pass. Returns false once the share is final. */
 static inline bool fairshare_grows(struct fairshare *f)
 {
 	const uint64_t among = f->among + f->taker, left = f->all - f->given,

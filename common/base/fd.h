@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
-/* Closes and empties it. */
+/* Closes the descriptor and sets it to -1. */
 static inline void fd_close(int *fd)
 {
 	if (*fd >= 0)
@@ -16,7 +16,7 @@ static inline void fd_close(int *fd)
 	*fd = -1;
 }
 
-/* Reads n bytes, or less if the file ends before. Returns how many; -errno. */
+/* Reads n bytes, or fewer if the file ends before. Returns their number, or -errno. */
 static inline ssize_t fd_read_all(int fd, void *to, size_t n)
 {
 	size_t done = 0;
@@ -33,7 +33,7 @@ static inline ssize_t fd_read_all(int fd, void *to, size_t n)
 	return (ssize_t)done;
 }
 
-/* The same from a place of the file on; the position of the descriptor stays. */
+/* The same from an offset of the file; the position of the descriptor does not change. */
 static inline ssize_t fd_pread_all(int fd, void *to, size_t n, uint64_t offset)
 {
 	size_t done = 0;
@@ -50,7 +50,7 @@ static inline ssize_t fd_pread_all(int fd, void *to, size_t n, uint64_t offset)
 	return (ssize_t)done;
 }
 
-/* Writes all n bytes. 0, -errno. */
+/* Writes all n bytes. Returns 0 or -errno. */
 static inline int fd_write_all(int fd, const void *from, size_t n)
 {
 	size_t done = 0;

@@ -55,7 +55,7 @@ uint64_t hashtable_hash(const void *at, size_t size)
 	static bool known;
 
 	if (!known) {
-		/* Sixteen random bytes that the kernel gave this program. */
+		/* Sixteen random bytes from the kernel, which each process gets at exec. */
 		const void *random = (const void *)getauxval(AT_RANDOM);
 
 		if (random)

@@ -12,7 +12,7 @@
 
 /* SipHash-1-3 of size bytes (Aumasson and Bernstein, SipHash: a fast short-input PRF, 2012). */
 uint64_t hashtable_siphash(const uint64_t key[static 2], const void *at, size_t size);
-/* The same by a key of this process's own. */
+/* The same, with a random key of this process. */
 uint64_t hashtable_hash(const void *at, size_t size);
 
 #define HASH_FUNCTION(keyptr, keylen, hashv) \

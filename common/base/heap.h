@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Settings of glibc's allocator, for little memory instead of fast parallel allocation. There is
- * one arena; otherwise each of nng's dozen threads has its own. Large or trailing free memory goes
- * back to the kernel. Threads have small stacks.
+ * Settings of glibc's allocator that save memory at the cost of parallel allocation. There is one
+ * arena; by default each of nng's dozen threads gets its own. Large free blocks, and free memory at
+ * the end of the heap, return to the kernel. Threads have small stacks.
  */
 #ifndef COMMON_BASE_HEAP_H
 #define COMMON_BASE_HEAP_H
@@ -10,8 +10,9 @@
 #include <malloc.h>
 #include <pthread.h>
 
-/* Bytes of a thread's stack and guard page. The whole stack counts as private memory at once
- * (RLIMIT_DATA), and 8 MiB for each of nng's dozen threads would exceed all other memory. */
+/* Bytes of a thread's stack, including its guard page. The whole stack counts as private memory at
+ * once (RLIMIT_DATA): with the default of 8 MiB, nng's dozen threads would exceed all other
+ * memory. */
 #define HEAP_STACK (256 << 10)
 
 /* Call it first in main, before any thread starts. */

@@ -5,7 +5,8 @@
 #include <sys/random.h>
 #include "common/base/idmap.h"
 
-/* Two rounds of multiply and fold spread ids well enough; the peer does not know the seed. */
+/* Two rounds of multiplying and folding spread ids well enough, since the peer does not know the
+ * seed. */
 static size_t slot_of(const struct idmap *m, uint64_t key)
 {
 	uint64_t h = (key ^ m->seed) * 0x9e3779b97f4a7c15ull;
@@ -100,7 +101,7 @@ int idmap_put(struct idmap *m, uint64_t key, uint32_t value)
 	}
 }
 
-/* Moves later entries of the run into the hole, if their own slot allows it. */
+/* Moves later entries of the run into the gap, as far as their own slots allow it. */
 void idmap_remove(struct idmap *m, uint64_t key)
 {
 	size_t hole, i;

@@ -18,13 +18,13 @@ struct idmap {
 
 #define IDMAP_NONE UINT32_MAX
 
-/* max: entries. -errno of getrandom. */
+/* max: the maximum number of entries. -errno of getrandom. */
 int idmap_init(struct idmap *m, size_t max);
 void idmap_done(struct idmap *m);
 void idmap_clear(struct idmap *m);
 /* IDMAP_NONE for an unknown key. */
 uint32_t idmap_get(const struct idmap *m, uint64_t key);
-/* Adds or replaces. 0, -EINVAL for key 0, -ENOBUFS at the ceiling, -ENOMEM. */
+/* Adds or replaces an entry. Returns 0, -EINVAL for key 0, -ENOBUFS at the ceiling, or -ENOMEM. */
 int idmap_put(struct idmap *m, uint64_t key, uint32_t value);
 /* Memory of the table. */
 static inline size_t idmap_bytes(const struct idmap *m)

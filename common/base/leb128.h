@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers in LEB128 (DWARF 5, section 7.6), read off the front of a span. Pure. */
+/* Numbers in LEB128 (DWARF 5, section 7.6), taken from the beginning of a span. Pure. */
 #ifndef COMMON_BASE_LEB128_H
 #define COMMON_BASE_LEB128_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Escaping for a terminal. Source: the Unicode Standard 15, table 3-7 (well-formed UTF-8), and the
- * general categories Cc and Cf. Of Cf, format characters that move, hide or turn text matter here.
+ * general categories Cc and Cf. Of Cf, only the format characters that move, hide or reverse text
+ * are escaped.
  */
 #include "common/base/log.h"
 
@@ -11,7 +12,8 @@
 #include "common/base/buf.h"
 
 #define LOG_LINE 2048 /* bytes of one message before escaping */
-#define LOG_END 512   /* of these: from the end of a longer one, which has the reason */
+/* Of these: bytes kept from the end of a longer message, which has the reason. */
+#define LOG_END 512
 #define LOG_MOST 16384
 
 static const char *log_tool = "profpipe";
@@ -119,7 +121,7 @@ int log_escape_again(struct buf *b, struct str s, size_t max)
 	return escape(b, s, max, false);
 }
 
-/* Cuts a long message in its middle, which is within a long name. */
+/* Shortens a long message in the middle, where a long name usually is. */
 static int escape_ends(struct buf *b, struct str s)
 {
 	if (s.len <= LOG_LINE)

@@ -21,11 +21,11 @@ void log_print(enum log_level level, const char *fmt, ...) __attribute__((format
 #define log_info(...) log_print(LOG_INFO, __VA_ARGS__)
 
 struct buf;
-/* Appends s as a terminal may see it: printable UTF-8 unchanged, `\` as `\\`, everything else
- * (control characters, C1, bidirectional overrides, broken sequences) as \xNN. Cuts s after max
- * bytes and adds "…". 0 or the errors of buf_append. */
+/* Appends s in a form that is safe for a terminal: printable UTF-8 unchanged, `\` as `\\`,
+ * everything else (control characters, C1, bidirectional overrides, broken sequences) as \xNN.
+ * Truncates s after max bytes and adds "…". Returns 0 or an error of buf_append. */
 int log_escape(struct buf *b, struct str s, size_t max);
-/* The same for text that may be escaped already: `\` stays as it is. */
+/* The same for text that may be escaped already: `\` is not changed. */
 int log_escape_again(struct buf *b, struct str s, size_t max);
 
 #endif

@@ -6,7 +6,7 @@
 
 #define PAD 4u
 
-/* The padding behind the last note may be missing. */
+/* The padding after the last note may be missing. */
 static bool take_padded(struct span *rest, size_t n, struct span *ret)
 {
 	const size_t pad = -n % PAD;

@@ -17,9 +17,10 @@ struct note {
 	struct span content; /* borrowed */
 };
 
-/* Takes the next note off the front of *rest. False: no whole note is left. */
+/* Takes the next note from *rest. Returns false if no complete note is left. */
 bool notes_next(struct span *rest, struct note *ret);
-/* Finds the first note of this name and type that has 1 to `most` bytes. False: there is none. */
+/* Finds the first note of this name and type that has 1 to `most` bytes. Returns false if there is
+ * none. */
 bool notes_find(struct span notes, const char *name, uint32_t type, size_t most, struct span *ret);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small sums that many files need. */
+/* Small arithmetic functions that many files need. */
 #ifndef COMMON_BASE_NUMBERS_H
 #define COMMON_BASE_NUMBERS_H
 
@@ -35,7 +35,7 @@ static inline uint32_t numbers_u32(uint64_t n)
 	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
 }
 
-/* A step of a hash: both halves of the product. */
+/* One step of a hash: combines both halves of the product. */
 static inline uint64_t numbers_fold(uint64_t a, uint64_t b)
 {
 	const unsigned __int128 product = (unsigned __int128)a * b;
@@ -43,7 +43,7 @@ static inline uint64_t numbers_fold(uint64_t a, uint64_t b)
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* For qsort of uint32_t: the smallest first. */
+/* For qsort of uint32_t, in ascending order. */
 static inline int numbers_rising(const void *a, const void *b)
 {
 	const uint32_t *x = a, *y = b;

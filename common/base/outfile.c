@@ -20,11 +20,11 @@
 
 #define TRIES 3
 #define WRITE (O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW)
-/* Errors of our own, which no call here gives. */
+/* Our own errors, which no system call used here returns. */
 #define STRANGERS (-EKEYREJECTED)
 #define MOUNTED (-EBUSY)
 
-/* The thing that has the name. */
+/* What the name leads to. */
 struct found {
 	bool any, mounted;
 	mode_t mode;
@@ -76,7 +76,7 @@ static int open_handed(struct outfile *o, int fd)
 	return o->fd < 0 ? -errno : 0;
 }
 
-/* --- the folder and what is in it --- */
+/* --- the folder and the file in it --- */
 
 /* Opens the folder of the path without any symbolic link on the way (openat2, Linux 5.6). */
 static int open_folder(struct outfile *o)
@@ -98,7 +98,7 @@ static int open_folder(struct outfile *o)
 	return o->folder < 0 ? -errno : 0;
 }
 
-/* Asks no file server, which may belong to another user. */
+/* Does not ask a file server, which may belong to another user. */
 static int find(const struct outfile *o, struct found *ret)
 {
 	struct statx x;
@@ -109,7 +109,8 @@ static int find(const struct outfile *o, struct found *ret)
 		return errno == ENOENT ? 0 : -errno;
 	*ret = (struct found){
 		.any = true,
-		/* If the kernel does not say, the rename at the end fails with EBUSY. */
+		/* If the kernel does not tell whether it is a mount point, the final rename fails
+		 * with EBUSY. */
 		.mounted = x.stx_attributes_mask & x.stx_attributes & STATX_ATTR_MOUNT_ROOT,
 		.mode = x.stx_mode,
 		.uid = x.stx_uid,
@@ -119,9 +120,8 @@ static int find(const struct outfile *o, struct found *ret)
 	return 0;
 }
 
-/* Refuses things that another user can have put into a sticky folder to get the output. Of a
- * file it is enough that another one can take its place, for which only root and the folder's
- * owner have the right. */
+/* Refuses what another user may have put into a sticky folder in order to get the output. A
+ * regular file of another user is only replaced, which root and the folder's owner may do. */
 static int check_sticky(const struct outfile *o, const struct found *f)
 {
 	struct stat folder;
@@ -147,19 +147,19 @@ static int check_found(const struct outfile *o, const struct found *f)
 		return -EISDIR;
 	if (!S_ISREG(f->mode) && !S_ISFIFO(f->mode) && !S_ISCHR(f->mode))
 		return -ENOTSUP;
-	/* A file that must not be written to is not replaced either. */
+	/* A file without write permission must not be replaced either. */
 	if (S_ISREG(f->mode) && faccessat(o->folder, o->name, W_OK, AT_EACCESS) < 0)
 		return -errno;
 	return check_sticky(o, f);
 }
 
-/* Opens the very thing that was found. */
+/* Opens the file that was found, and no other one that now has the name. */
 static int open_found(struct outfile *o, const struct found *f, const struct outfile_how *how)
 {
 	struct stat st;
 
 	o->fd = openat(o->folder, o->name, WRITE | O_NONBLOCK);
-	/* A FIFO, whose reader may still come. */
+	/* It is a FIFO without a reader, which may still come. */
 	if (o->fd < 0 && errno == ENXIO && S_ISFIFO(f->mode)) {
 		if (how->on_wait)
 			how->on_wait(o->path);
@@ -193,7 +193,7 @@ static int open_hidden(struct outfile *o)
 	o->kind = OUTFILE_HIDDEN;
 	o->fd = openat(o->folder, ".", O_WRONLY | O_CLOEXEC | O_NOCTTY | O_TMPFILE, 0600);
 	if (o->fd >= 0) {
-		/* Without /proc it could never get a name. */
+		/* Without /proc the file could never get a name. */
 		snprintf(link, sizeof(link), "/proc/self/fd/%d", o->fd);
 		if (faccessat(AT_FDCWD, link, F_OK, AT_EACCESS) == 0)
 			return 0;
@@ -221,7 +221,7 @@ static int open_new(struct outfile *o, const struct found *f, const struct outfi
 	}
 	if (r || fstat(o->fd, &st) < 0)
 		return r ? r : -errno;
-	/* The umask may have taken bits. A file system may have no modes at all. */
+	/* The umask may have removed bits. Some file systems have no modes at all. */
 	if ((st.st_mode & 07777) != how->mode)
 		(void)fchmod(o->fd, how->mode);
 	if (o->kind == OUTFILE_NEW) {
@@ -269,7 +269,7 @@ int outfile_open(struct outfile *o, const char *path, const struct outfile_how *
 
 	if (!r)
 		r = -EAGAIN;
-	/* Another program may change what has the name. */
+	/* Another program may change what the name leads to, so try again. */
 	for (int tries = 0; r == -EAGAIN && tries < TRIES; tries++) {
 		if (o->fd >= 0)
 			close(o->fd);
@@ -301,7 +301,7 @@ static void sync_folder(const struct outfile *o)
 {
 	const int fd = openat(o->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	/* The file is there, even if this fails: the folder may not be readable. */
+	/* The file exists even if this fails, because the folder may not be readable. */
 	if (fd < 0)
 		return;
 	(void)fsync(fd);
@@ -329,7 +329,7 @@ static int link_hidden(struct outfile *o)
 	return -errno;
 }
 
-/* Ends a regular file of ours. */
+/* Ends a regular file that we made. */
 static int end_file(struct outfile *o, bool whole)
 {
 	const off_t at = lseek(o->fd, 0, SEEK_CUR);
@@ -340,7 +340,7 @@ static int end_file(struct outfile *o, bool whole)
 		return 0;
 	}
 	/* The tool that wrote the file shares our offset. Some file systems report a full disk only
-	 * when they must write. */
+	 * when the data must be written. */
 	if (at < 0 || ftruncate(o->fd, at) < 0 || fdatasync(o->fd) < 0)
 		r = -errno;
 	if (o->kind == OUTFILE_PLACE)
@@ -352,7 +352,7 @@ static int end_file(struct outfile *o, bool whole)
 			remove_hidden(o);
 			return r;
 		}
-		/* If this fails, the whole file stays under its temporary name. */
+		/* If this fails, the complete file stays under its temporary name. */
 		r = renameat(o->folder, o->hidden, o->folder, o->name) < 0 ? -errno : 0;
 		if (!r)
 			o->hidden[0] = '\0';
@@ -380,8 +380,8 @@ struct answer {
 	char hidden[sizeof(((struct outfile *)0)->hidden)];
 };
 
-/* The keeper's life: waits for one order. If the other side dies first, removes what is not whole.
- */
+/* The main function of the keeper: waits for one order. If the other side dies first, removes an
+ * incomplete file. */
 static void keep(struct outfile *o, int socket)
 {
 	static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };

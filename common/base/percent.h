@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text in which %XX stands for a byte, as in URLs. A % without two hexadecimal digits behind it
- * stands for itself. */
+/* Text in which %XX stands for a byte, as in URLs. A % that is not followed by two hexadecimal
+ * digits stands for itself. */
 #ifndef COMMON_BASE_PERCENT_H
 #define COMMON_BASE_PERCENT_H
 
 #include <stddef.h>
 #include "common/base/hex.h"
 
-/* The byte that the text has at *at, which is less than len. Steps behind it. */
+/* Returns the byte at *at, which must be less than len, and advances *at past it. */
 static inline char percent_next(const char *text, size_t len, size_t *at)
 {
 	const char *p = text + (*at)++;

@@ -18,10 +18,10 @@
 #define STATM_MAX 256u
 #define CHILDREN_MAX 4096u
 
-/* The kernel adds it to the paths of files, and of cgroups, that are no more. */
+/* The kernel appends it to the paths of files and cgroups that were removed. */
 static const struct str deleted = STR_LIT(" (deleted)");
 
-/* Takes a number off the front of s: at least one digit, at most 64 bits. */
+/* Takes a number from the beginning of s: at least one digit, at most 64 bits. */
 static bool take_number(struct str *s, unsigned base, uint64_t *ret)
 {
 	uint64_t n = 0;
@@ -59,8 +59,8 @@ static bool take_char(struct str *s, char c)
 	return true;
 }
 
-/* The kernel escapes only line feeds in paths, as \012. A path that contains this very text reads
- * the same. */
+/* In paths, the kernel escapes only line feeds, as \012. A path that contains this text literally
+ * looks the same. */
 static uint32_t unescape(char *s, uint32_t len)
 {
 	uint32_t to = 0;
@@ -158,7 +158,7 @@ int procfs_parse_stat(struct span text, struct procfs_stat *ret)
 	for (size_t i = 0; i < len && st.comm_len < sizeof(st.comm); i++) {
 		char c = s.data[i];
 
-		/* The kernel escapes only line feeds and backslashes here. */
+		/* Here the kernel escapes only line feeds and backslashes. */
 		if (c == '\\' && i + 1 < len && (s.data[i + 1] == 'n' || s.data[i + 1] == '\\')) {
 			i++;
 			c = s.data[i] == 'n' ? '\n' : '\\';
@@ -196,7 +196,7 @@ int procfs_parse_stat(struct span text, struct procfs_stat *ret)
 	return 0;
 }
 
-/* The value in a line of status: the text behind the name and a tab. */
+/* Finds the value in a line of status: the text after the name and a tab. */
 static bool status_value(struct span text, const char *name, struct str *ret)
 {
 	const uint8_t *p = text.data;
@@ -347,11 +347,11 @@ ssize_t procfs_read_all_maps(int proc, uint32_t pid, size_t max,
 	return read_maps(proc, pid, true, max, fn, ctx);
 }
 
-/* A read that gives less has reached the end: proc gives all that fits, and what is read here has
- * short lines, or is given whole. */
+/* A read that returns less has reached the end of the file: proc returns as much as fits, and the
+ * files read here have short lines or are returned at once. */
 #define SMALL_END 1024
 
-/* Reads at most the first `size` bytes of a file of proc. Returns how many, or -errno. */
+/* Reads at most the first `size` bytes of a file of proc. Returns their number, or -errno. */
 static ssize_t read_small(int proc, uint32_t pid, const char *name, uint8_t *to, size_t size)
 {
 	int fd = open_entry(proc, pid, name);
@@ -401,7 +401,7 @@ int procfs_read_ids(int proc, uint32_t pid, struct procfs_ids *ret)
 					       ret);
 }
 
-/* How much a line of a cgroup file says: 0: nothing. */
+/* How useful a line of a cgroup file is; 0: not at all. */
 static int rank_cgroup(struct str controllers, struct str path)
 {
 	if (!path.len)
@@ -514,7 +514,7 @@ int procfs_each_child(int proc, uint32_t pid, size_t max, void (*fn)(void *ctx, 
 	uint64_t child;
 
 	for (; max && take_number(&s, 10, &child) && child <= INT32_MAX; max--) {
-		/* The buffer may have cut the number at its end. */
+		/* The buffer may have truncated the number at its end. */
 		if (!s.len)
 			break;
 		skip_blanks(&s);

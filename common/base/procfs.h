@@ -35,7 +35,7 @@ struct procfs_mapping {
 };
 
 enum procfs_verdict {
-	PROCFS_SKIP = 1,      /* the mapping is not executable; *ret is set all the same */
+	PROCFS_SKIP = 1,      /* the mapping is not executable; *ret is set anyway */
 	PROCFS_MALFORMED = 2, /* not a line of this file */
 };
 
@@ -71,12 +71,14 @@ struct procfs_ids {
 };
 int procfs_parse_status_ids(struct span text, struct procfs_ids *ret);
 
-/* --- readers; `proc` is an O_PATH descriptor of a mounted proc, or of a copy of one. -ENOENT,
- * -ESRCH: no such process; -errno. --- */
+/* --- readers ---
+ *
+ * proc: an O_PATH descriptor of a mounted proc, or of a copy of one. -ENOENT, -ESRCH: no such
+ * process; -errno. */
 
-/* Reads maps in pieces, whatever its length; fn gets each executable mapping, in order. Skips bad
- * lines. Stops after `max` mappings. If the process exits meanwhile, the list ends early. Returns
- * the number of mappings, or -errno. */
+/* Reads maps in pieces, whatever its length, and calls fn for each executable mapping, in order.
+ * Skips invalid lines. Stops after `max` mappings. If the process exits meanwhile, the list ends
+ * early. Returns the number of mappings, or -errno. */
 ssize_t procfs_read_maps(int proc, uint32_t pid, size_t max,
 			 void (*fn)(void *ctx, const struct procfs_mapping *m), void *ctx);
 /* The same for all mappings. */
@@ -86,19 +88,19 @@ ssize_t procfs_read_all_maps(int proc, uint32_t pid, size_t max,
 int procfs_read_stat(int proc, uint32_t pid, struct procfs_stat *ret);
 int procfs_read_uid(int proc, uint32_t pid, uint32_t *ret_uid);
 int procfs_read_ids(int proc, uint32_t pid, struct procfs_ids *ret);
-/* The path of the cgroup in a cgroup file: of the unified hierarchy, unless that has only the root;
- * else of systemd's, else of any. *ret_unified: whether it is the first. Borrows the text.
- * PROCFS_SKIP: it has none. */
+/* Finds the path of the cgroup in a cgroup file: that of the unified hierarchy, unless it is only
+ * the root; else that of systemd's hierarchy, else any. *ret_unified: whether it is the first of
+ * these. Borrows the text. PROCFS_SKIP: there is none. */
 int procfs_parse_cgroup(struct str text, struct str *ret_path, bool *ret_unified);
-#define PROCFS_CGROUP_MAX 8192u /* a longer file, with paths of 4 KiB, is read in part */
+#define PROCFS_CGROUP_MAX 8192u /* a longer file, with paths of 4 KiB, is read only in part */
 /* Reads it into text. 0, PROCFS_SKIP, -errno. */
 int procfs_read_cgroup(int proc, uint32_t pid, char text[static PROCFS_CGROUP_MAX],
 		       struct str *ret_path, bool *ret_unified);
 /* The proportional set size in bytes. Needs the right to trace the process. 0, PROCFS_MALFORMED,
  * -errno. */
 int procfs_read_pss(int proc, uint32_t pid, uint64_t *ret);
-/* The resident set size in bytes. The kernel only looks at counters for it, while it visits every
- * page for the proportional set size. 0, PROCFS_MALFORMED, -errno. */
+/* The resident set size in bytes. This is cheap, because the kernel only looks at counters. For the
+ * proportional set size it visits every page. 0, PROCFS_MALFORMED, -errno. */
 int procfs_read_resident(int proc, uint32_t pid, uint64_t *ret);
 /* Calls fn with the first `max` children of the main thread of pid. 0, -errno. -ENOENT also means
  * that the kernel does not list children. */

@@ -54,7 +54,7 @@ enum { REPORTING_WINDOW = 1200, REPORTING_JITTER, REPORTING_NAMES, REPORTING_REC
 	"                      otlp: make windows longer or shorter by up to this (default 20)\n" \
 	"  --receiver collector|devfiler\n" \
 	"                      otlp: write for this receiver (default collector)\n"
-/* The same of two options that this parser does not read. */
+/* The same for two options that this parser does not read. */
 #define REPORTING_INTERPRETER_USAGE \
 	"  --interpreter-frames\n" \
 	"                      also show the native frames of an interpreter's own loop\n"
@@ -67,9 +67,9 @@ bool reporting_has(int val);
 /* Takes the current option of *c; val: its value in REPORTING_OPTIONS. EXITS_GO_ON, or EXITS_USAGE,
  * logged. */
 int reporting_option(struct reporting *r, const struct cmdline *c, int val);
-/* Adds options that say the same to reporting_option. */
+/* Appends options from which reporting_option makes the same settings. */
 void reporting_words(const struct reporting *r, struct words *w);
-/* The same of --names alone. */
+/* The same, only for --names. */
 void reporting_names_words(const struct reporting *r, struct words *w);
 
 #endif

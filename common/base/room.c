@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/base/room.h"
 
-/* NULL: the owner has no place of its own. */
+/* Returns NULL if the owner has no place of its own. */
 static const struct room_owner *find(const struct room *r, uint64_t owner)
 {
 	for (uint32_t i = 0; i < r->len; i++)
@@ -35,7 +35,7 @@ void room_give(struct room *r, uint64_t owner, size_t n)
 {
 	struct room_owner *o = (struct room_owner *)find(r, owner);
 
-	/* It may have taken them while it had no place. */
+	/* The owner may have taken them while it had no place of its own. */
 	if (!o || o->held < n)
 		o = &r->others;
 	if (n > o->held)

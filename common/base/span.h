@@ -50,7 +50,7 @@ static inline bool str_ends(struct str s, const char *with)
 	return str_ends_with(s, str_from(with));
 }
 
-/* At most max bytes from the front of s. Cuts between characters if s is UTF-8. */
+/* At most max bytes from the beginning of s. Does not split a character if s is UTF-8. */
 static inline struct str str_cut(struct str s, size_t max)
 {
 	if (s.len <= max)
@@ -60,12 +60,12 @@ static inline struct str str_cut(struct str s, size_t max)
 	while (at && max - at < 3 && ((uint8_t)s.data[at] & 0xc0) == 0x80)
 		at--;
 	if (((uint8_t)s.data[at] & 0xc0) == 0x80)
-		at = max; /* no lead byte near: not UTF-8 */
+		at = max; /* no lead byte nearby, so this is not UTF-8 */
 	s.len = (uint32_t)at;
 	return s;
 }
 
-/* A path without its folders; all of it if it ends in a slash. */
+/* A path without its folders; the whole path if it ends in a slash. */
 static inline struct str str_base_name(struct str path)
 {
 	const char *slash = path.len ? memrchr(path.data, '/', path.len) : NULL;
@@ -77,7 +77,8 @@ static inline struct str str_base_name(struct str path)
 	return path;
 }
 
-/* Takes n bytes off the front into *ret. False, and s is unchanged, if fewer are left. */
+/* Takes n bytes from the beginning into *ret. Returns false, and leaves s unchanged, if fewer are
+ * left. */
 static inline bool span_take(struct span *s, size_t n, struct span *ret)
 {
 	if (s->len < n)
@@ -88,7 +89,8 @@ static inline bool span_take(struct span *s, size_t n, struct span *ret)
 	return true;
 }
 
-/* Copies n bytes off the front to dst: fixed-width little-endian fields, like our hosts. */
+/* Copies n bytes from the beginning to dst. Used for fixed-width fields, which are little-endian
+ * like our hosts. */
 static inline bool span_read(struct span *s, void *dst, size_t n)
 {
 	struct span part;
@@ -99,7 +101,7 @@ static inline bool span_read(struct span *s, void *dst, size_t n)
 	return true;
 }
 
-/* The n bytes from offset on; s is unchanged. False if s does not hold all of them. */
+/* The n bytes at this offset; s is unchanged. Returns false if s does not contain all of them. */
 static inline bool span_sub(struct span s, uint64_t offset, uint64_t n, struct span *ret)
 {
 	if (offset > s.len || n > s.len - offset)

@@ -13,8 +13,8 @@ const char *tool_folder(void)
 
 int tool_path(const char *name, char *ret, size_t size)
 {
-	/* First beside this binary, as in the build; then where `make install` puts tools, relative
-	 * to this binary; then in the folder that the build names. */
+	/* The places to look, in this order: next to this binary, as in the build; where `make
+	 * install` puts tools, relative to this binary; the folder that the build names. */
 	static const char *const between[] = { "", "../libexec/profpipe/" };
 	char self[4096];
 	const ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);

@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-/* The executable of this name: beside the running binary, or where `make install` put it. 0,
- * -ENOENT, -ENAMETOOLONG. */
+/* The executable of this name, next to the running binary or where `make install` put it. Returns
+ * 0, -ENOENT or -ENAMETOOLONG. */
 int tool_path(const char *name, char *ret, size_t size);
 /* Where `make install` puts the tools. */
 const char *tool_folder(void);

@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define UTF8_REPLACEMENT 0xfffdu /* stands for what is no character */
+#define UTF8_REPLACEMENT 0xfffdu /* replaces invalid characters */
 
-/* Encodes a character; what is none, such as half of a UTF-16 pair, becomes UTF8_REPLACEMENT.
+/* Encodes a character. An invalid one, such as half of a UTF-16 pair, becomes UTF8_REPLACEMENT.
  * Returns the number of bytes, 1 to 4. */
 static inline size_t utf8_encode(uint32_t c, char to[static 4])
 {
@@ -23,7 +23,7 @@ static inline size_t utf8_encode(uint32_t c, char to[static 4])
 
 	for (size_t i = n; --i > 0; c >>= 6)
 		to[i] = (char)(0x80 | (c & 63));
-	/* As many ones in front as there are bytes. */
+	/* The first byte begins with as many ones as there are bytes. */
 	to[0] = (char)(0xf00 >> n | c);
 	return n;
 }

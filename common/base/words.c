@@ -9,7 +9,7 @@
 
 #define FIRST_WORDS 32
 
-/* Owns `word`, which is NULL if there was no memory for it. */
+/* Takes `word`, which is NULL if there was no memory for it. */
 static void put(struct words *w, char *word)
 {
 	if (!word && !w->error)

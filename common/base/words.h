@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of a command line that starts another tool. They are copies, and grow as needed. After
- * an error, later words are ignored, and words_end reports it. */
+/* The words of a command line that starts another tool. They are copied, and the list grows as
+ * needed. After an error, later words are ignored, and words_end returns the error. */
 #ifndef COMMON_BASE_WORDS_H
 #define COMMON_BASE_WORDS_H
 

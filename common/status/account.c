@@ -6,8 +6,9 @@
 #include <string.h>
 #include "common/wire/msg.h"
 
-/* A remedy is shown if it concerns one in this many samples of a runtime. Remedies for truncated
- * stacks cost speed, or a few stacks are truncated although the remedy is in use. */
+/* Limits for showing a remedy: it concerns one in this many samples of a runtime. Remedies for
+ * truncated stacks make the program slower. A few stacks are truncated even if the remedy is in
+ * use. */
 #define REMEDY_LEAST_TRUNCATED 10
 #define REMEDY_LEAST_UNNAMED 100
 #define ENOUGH_STEP 8ul /* MiB: suggest round sizes */
@@ -226,7 +227,7 @@ static bool is_letter(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Whether the last part of the path begins like this, and no letter follows. */
+/* Whether the last part of the path begins with this word, and no letter follows. */
 static bool is_called(struct str path, const char *begins)
 {
 	const char *slash = path.len ? memrchr(path.data, '/', path.len) : NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The launcher's word to prof-metrics: the figures of a run, once a second. One write is one
- * fixed-width struct of at most PIPE_BUF bytes, so it arrives whole. Counters are sums over all
- * instances of a tool, up to the last word that arrived from each.
+ * The launcher's message to prof-metrics: the figures of a run, once a second. Each message is one
+ * fixed-size struct of at most PIPE_BUF bytes in one write, so it arrives whole. Counters are sums
+ * over all processes of a tool, up to the last status word of each.
  */
 #ifndef COMMON_STATUS_METRICS_H
 #define COMMON_STATUS_METRICS_H
@@ -18,18 +18,18 @@
 enum { METRICS_SEND = STATUS_TOOLS, METRICS_LAUNCHER, METRICS_TOOLS };
 
 struct metrics_tool {
-	uint64_t runs; /* 1: it does now */
+	uint64_t runs; /* 1: it runs now */
 	uint64_t restarts, cpu_ns, memory_bytes;
 };
 struct metrics_word {
 	uint64_t magic;
-	uint64_t sampling;	       /* 1: prof-bpf samples; 0: it does not, or rests */
+	uint64_t sampling;	       /* 1: prof-bpf is sampling; 0: it is not, or pauses */
 	uint64_t samples;	       /* that prof-bpf took */
-	uint64_t written;	       /* that prof-export has */
+	uint64_t written;	       /* samples that reached prof-export */
 	uint64_t lost[STATUS_REASONS]; /* by enum lost_reason */
-	/* Requests of OTLP: that prof-export made, and dropped for lack of a prof-send; over all
-	 * endpoints, that receivers took, that were lost, attempts that failed and are made
-	 * again, and requests that wait now. */
+	/* OTLP requests. Made by prof-export, and dropped because there was no prof-send. Over all
+	 * endpoints: taken by receivers, lost, failed attempts that are repeated, and requests that
+	 * wait now. */
 	uint64_t requests, dropped, delivered, undelivered, retries, queued;
 	struct metrics_tool tools[METRICS_TOOLS];
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Status words: what a tool tells the launcher over a pipe. One write is one fixed-width struct of
- * at most PIPE_BUF bytes, so it arrives whole. Beside them the launcher reads only a tool's log
- * lines, which it escapes.
+ * Status words: what a tool tells the launcher over a pipe. Each is one fixed-size struct of at
+ * most PIPE_BUF bytes in one write, so it arrives whole. Apart from them the launcher reads only a
+ * tool's log lines, which it escapes.
  */
 #ifndef COMMON_STATUS_STATUS_H
 #define COMMON_STATUS_STATUS_H
@@ -16,7 +16,7 @@
 #define STATUS_TOP 10
 #define STATUS_NAME 120
 #define STATUS_EVENT 32
-#define STATUS_RUNTIMES 16 /* of common/status/remedies.def, and room */
+#define STATUS_RUNTIMES 16 /* the runtimes of common/status/remedies.def, plus spare places */
 #define STATUS_BLAMES 24
 #define STATUS_TOOLS 4 /* prof-bpf, prof-deltas, prof-symd, prof-export */
 
@@ -26,7 +26,7 @@ enum status_phase {
 	STATUS_DONE = 3,    /* all was written; the figures are final */
 	STATUS_FAILED = 4,  /* the tool is about to exit non-zero; its log says why */
 };
-/* Of a function. */
+/* The kind of a function. */
 enum status_kind { STATUS_NATIVE, STATUS_KERNEL, STATUS_INTERPRETED, STATUS_OTHER, STATUS_KINDS };
 struct status_top {
 	uint64_t self;		/* samples whose leaf this function is */
@@ -36,7 +36,7 @@ struct status_top {
 /* How many samples of one owner were truncated or lost, for one reason. */
 struct status_blame {
 	uint64_t owner;	 /* as the stream has it: the container, and below it the user */
-	uint64_t lost;	 /* 0: truncated */
+	uint64_t lost;	 /* 0: truncated; 1: lost */
 	uint64_t reason; /* enum walk_reason or lost_reason */
 	uint64_t samples;
 };
@@ -52,39 +52,42 @@ struct status {
 	uint64_t bpf_runs, bpf_ns;  /* of the sampling programs */
 	uint64_t map_bytes;	    /* memory of all BPF maps */
 	uint64_t first_complete_ns; /* CLOCK_MONOTONIC of the first complete sample, 0 before */
-	uint64_t truncated[STATUS_REASONS]; /* samples by enum walk_reason; [0] is 0 */
+	uint64_t truncated[STATUS_REASONS]; /* samples by enum walk_reason; [0] is unused */
 	uint64_t lost[STATUS_REASONS];	    /* by enum lost_reason */
 	uint64_t cut;			    /* 1 if the stream ended without its end message */
-	uint64_t ticks; /* prof-bpf: events of the sampling program, also those of idle cpus */
+	uint64_t ticks; /* prof-bpf: events of the sampling program, including those of idle cpus */
 	struct status_top top[STATUS_TOP];
 	char event[STATUS_EVENT]; /* of the stream's hello; untrusted bytes, like the names */
-	uint64_t taken;		  /* prof-bpf: all samples that it took, lost ones too */
+	uint64_t taken;		  /* prof-bpf: all samples that it took, including lost ones */
 	uint64_t held;		  /* prof-export: 1 while a write waits for the output's reader */
-	uint64_t enough; /* prof-export: bytes of memory with which no stack would have been
-			    truncated; 0: none was for lack of memory */
+	/* Prof-export: the memory in bytes that would have sufficed for all stacks; 0: none was
+	 * truncated for lack of memory. */
+	uint64_t enough;
 	/* prof-export, by the numbers of remedies.def: samples of processes that run this runtime;
-	 * those truncated in code that it may have generated; those with a nameless frame of such
+	 * those truncated in code that it may have generated; those with an unnamed frame of such
 	 * code. */
 	uint64_t runtime_samples[STATUS_RUNTIMES], runtime_truncated[STATUS_RUNTIMES],
 		runtime_unnamed[STATUS_RUNTIMES];
-	/* prof-export: from the first moment of sampling to the last; the part of it without a
-	 * prof-bpf, and the samples that it would have taken; how often each tool was started
-	 * again. */
+	/* prof-export: the time from the first moment of sampling to the last; the part of it
+	 * without a prof-bpf, and an estimate of the samples missed then; how often each tool was
+	 * restarted. */
 	uint64_t duration_ns, unsampled_ns, unsampled, restarts[STATUS_TOOLS];
-	uint64_t memory_peak; /* prof-export: the peak of what the limit covers; 0: not known */
-	/* prof-export: what disagrees with prof-bpf's own count (witness.h). */
+	/* Prof-export: the peak of the memory that the limit covers; 0: unknown. */
+	uint64_t memory_peak;
+	/* prof-export: the differences from prof-bpf's own counts (witness.h). */
 	uint64_t witness_more, witness_fewer, witness_losses;
-	/* prof-export: what a newer version recorded and ours does not know. */
+	/* prof-export: messages and fields of a newer version that were skipped. */
 	uint64_t skipped_messages, skipped_fields;
-	struct status_blame blames[STATUS_BLAMES]; /* prof-export: the most samples first */
+	struct status_blame blames[STATUS_BLAMES]; /* prof-export: the largest counts first */
 	/* prof-send, over all endpoints: requests that came, that receivers took, and that were
-	 * lost; `samples` are those in the requests taken. prof-export: requests that it made, that
-	 * prof-send took, and that it dropped. */
+	 * lost; `samples` counts those in the taken requests. prof-export: requests that it made,
+	 * that prof-send took, and that it dropped. */
 	uint64_t requests, requests_taken, requests_lost;
-	/* prof-export: those that it dropped because there was no prof-send; prof-send was too slow
-	 * for the rest. Samples in all requests, and in those that it dropped. */
+	/* prof-export: requests that it dropped because there was no prof-send; for the other
+	 * dropped ones, prof-send was too slow. Samples in all requests, and in the dropped
+	 * ones. */
 	uint64_t requests_away, requests_samples, requests_lost_samples;
-	uint64_t requests_retried; /* prof-send: attempts that failed and are made again */
+	uint64_t requests_retried; /* prof-send: failed attempts that are repeated */
 };
 static_assert(sizeof(struct status) <= PIPE_BUF, "a status word is written whole");
 

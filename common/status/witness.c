@@ -4,7 +4,7 @@
 #include "common/base/numbers.h"
 #include "common/wire/msg.h"
 
-/* Nobody who does not know the key sees a hash. */
+/* A hash is never shown to anybody who does not know the key. */
 static unsigned bucket(const struct witness_key *k, const struct witness_sample *s)
 {
 	const uint64_t words[] = { s->pid, s->tid, s->cpu, s->time_ns, s->value };
@@ -50,7 +50,7 @@ struct witness_verdict witness_compare(const struct witness_word *w,
 			v.losses += numbers_less(lost[i], w->lost[i]);
 		else if (i != LOST_RESTART)
 			explained += numbers_less(lost[i], w->lost[i]);
-		/* A loss is sent only once, perhaps to a prof-symd that then ends. */
+		/* Each loss is sent only once, perhaps to a prof-symd that then ended. */
 		if (!broken)
 			v.losses += numbers_less(w->lost[i], lost[i]);
 	}

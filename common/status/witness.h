@@ -30,35 +30,39 @@ struct witness_sample {
 };
 
 struct witness_counts {
-	uint64_t samples; /* more than in all buckets: some came without a thread */
+	/* May exceed the sum of the buckets: some samples came without a thread. */
+	uint64_t samples;
 	uint64_t buckets[WITNESS_BUCKETS];
 };
 
-/* The word of prof-bpf, each second and at its end. A datagram of fixed size. */
+/* The report of prof-bpf, sent every second and at its end. A datagram of fixed size. */
 struct witness_word {
 	uint64_t magic;
-	uint64_t began_ns;	       /* names this prof-bpf */
-	struct witness_key key;	       /* random, for each prof-bpf */
-	uint64_t final;		       /* 1: it takes no more samples */
-	uint64_t unheard;	       /* 1: it began to sample before any word was taken */
-	uint64_t taken;		       /* all samples, lost ones too */
-	uint64_t breaks;	       /* how often samples may have been lost uncounted */
+	uint64_t began_ns;	/* identifies this prof-bpf */
+	struct witness_key key; /* random, different for each prof-bpf */
+	uint64_t final;		/* 1: it takes no more samples */
+	/* 1: it began to sample before prof-export received a report. */
+	uint64_t unheard;
+	uint64_t taken; /* all samples, including lost ones */
+	/* How often samples may have been lost without being counted. */
+	uint64_t breaks;
 	uint64_t lost[STATUS_REASONS]; /* counted by prof-bpf, by enum lost_reason */
 	struct witness_counts sent;
 };
 
-/* The differences between the two. All 0: they agree. */
+/* The differences between the two counts. All 0: they agree. */
 struct witness_verdict {
-	uint64_t more;	 /* samples that prof-bpf did not send so */
-	uint64_t fewer;	 /* samples that it sent, that did not come, and that no loss explains */
-	uint64_t losses; /* losses that it counted and that were not passed on, or changed */
+	uint64_t more; /* samples that came, but that prof-bpf did not send */
+	/* Samples that prof-bpf sent, that did not come, and that no loss explains. */
+	uint64_t fewer;
+	uint64_t losses; /* losses that prof-bpf counted, and that were changed or not passed on */
 };
 
 void witness_count(struct witness_counts *c, const struct witness_key *k,
 		   const struct witness_sample *s);
-/* Compares prof-bpf's final word with the samples that came. lost: what the output counts. unkept:
- * samples of `came` that `lost` also has. broken: the stream was interrupted, so some may be
- * missing. */
+/* Compares prof-bpf's final report with the samples that came. lost: the losses that the output
+ * counts. unkept: samples of `came` that are also in `lost`. broken: the stream was interrupted, so
+ * some may be missing. */
 struct witness_verdict witness_compare(const struct witness_word *w,
 				       const struct witness_counts *came,
 				       const uint64_t lost[static STATUS_REASONS], uint64_t unkept,
