@@ -19,7 +19,7 @@
 	(CLONE_PTRACE | CLONE_VFORK | CLONE_PARENT | CLONE_UNTRACED | CLONE_IO | CLONE_PIDFD | \
 	 CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | \
 	 CLONE_NEWCGROUP)
-/* All flags of a message that we do not use. MSG_OOB had security holes, and other flags may have
+/* All flags of messages that we do not use. MSG_OOB had security holes, and other flags may have
  * some too. */
 #define ODD \
 	(UINT32_MAX & \
@@ -27,7 +27,7 @@
 
 const struct seccomp_rule baseline_calls[] = {
 	CALL("brk"),
-	/* No huge pages: the host has few of them. */
+	/* No huge pages: they are a scarce resource of the host. */
 	CALL_IF("mmap", SECCOMP_CLEAR(2, PROT_EXEC),
 		SECCOMP_BITS(3, MAP_ANONYMOUS | MAP_HUGETLB, MAP_ANONYMOUS)),
 	CALL_IF("mprotect", SECCOMP_CLEAR(2, PROT_EXEC)),
@@ -37,8 +37,9 @@ const struct seccomp_rule baseline_calls[] = {
 	CALL("sysinfo"), /* qsort */
 	CALL("getrandom"),
 
-	/* No locks with an owner: the kernel takes the owner's id from us, and it could be
-	 * anybody's. The first two rules also allow _WAKE and _WAKE_OP. */
+	/* No futex operations with an owner: there the kernel takes a thread id from memory that we
+	 * write, and it could be that of any process. The first two rules also allow _WAKE and
+	 * _WAKE_OP. */
 	CALL_IF("futex", SECCOMP_BITS(1, FUTEX_CMD_MASK & ~1, FUTEX_WAIT)),
 	CALL_IF("futex", SECCOMP_BITS(1, FUTEX_CMD_MASK & ~1, FUTEX_CMP_REQUEUE)),
 	CALL_IF("futex", SECCOMP_BITS(1, FUTEX_CMD_MASK, FUTEX_REQUEUE)),
@@ -57,7 +58,7 @@ const struct seccomp_rule baseline_calls[] = {
 	CALL("getpid"),
 	CALL("gettid"),
 
-	/* Used if the vDSO has no clocks. A negative clock id reads the cpu time of another
+	/* Used if the vDSO has no clocks. A negative clock id would read the cpu time of another
 	 * process, so it is refused. */
 	CALL_IF("clock_gettime", SECCOMP_CLEAR(0, CLOCK_OTHERS)),
 	CALL_IF("clock_getres", SECCOMP_CLEAR(0, CLOCK_OTHERS)),
@@ -66,13 +67,13 @@ const struct seccomp_rule baseline_calls[] = {
 	CALL("gettimeofday"),
 	CALL("time"),
 
-	CALL("write"), /* also libc's message before it aborts */
+	CALL("write"), /* also for libc's message before it aborts */
 	CALL("close"),
 	CALL("fstat"),
-	CALL_IF("newfstatat", SECCOMP_SET(3, AT_EMPTY_PATH)), /* fstat of newer libcs */
+	CALL_IF("newfstatat", SECCOMP_SET(3, AT_EMPTY_PATH)), /* used as fstat by newer libcs */
 
-	/* Newer libcs name their memory. clone3 has its flags behind a pointer, which no filter
-	 * sees; libc falls back to clone. */
+	/* Newer libcs name their memory. The flags of clone3 are behind a pointer, where no filter
+	 * can see them; libc falls back to clone. */
 	CALL_FAILS_IF("prctl", EINVAL, SECCOMP_IS(0, PR_SET_VMA)),
 	CALL_FAILS("clone3", ENOSYS),
 	SECCOMP_END,
@@ -93,7 +94,7 @@ const struct seccomp_rule baseline_files[] = {
 	CALL("epoll_pwait"),
 	CALL("poll"),
 	CALL("ppoll"),
-	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_NAME)), /* the name of a thread */
+	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_NAME)), /* sets the name of a thread */
 	SECCOMP_END,
 };
 

@@ -10,9 +10,9 @@
 #define KIB(n) ((uint64_t)(n) << 10)
 #define MIB(n) KIB((uint64_t)(n) << 10)
 
-/* The memory of a tool whose containers are empty: program text, libraries, thread stacks,
- * kernel symbols. Beyond that it gets a part of the rest of the limit, by weight. extra: only runs
- * with this tool have the share; 0: all. */
+/* `base`: the memory of a tool whose containers are empty: program text, libraries, thread stacks,
+ * kernel symbols. Of the rest of the limit, each tool gets a part according to its weight. extra:
+ * the share exists only in runs with this tool; 0: in all runs. */
 static const struct share {
 	size_t at;
 	uint64_t least;
@@ -36,7 +36,8 @@ static const struct share {
 #define EXPORT offsetof(struct budget, export)
 #define SEND offsetof(struct budget, send)
 
-/* A part of a tool's share, less `base`: in thousandths, at least `least`, at most `most`. */
+/* A part of a tool's share after `base` is subtracted: in thousandths, at least `least`, at most
+ * `most`. */
 static const struct part {
 	size_t at, of;
 	uint64_t base, least, most;
@@ -55,7 +56,8 @@ static const struct part {
 	{ offsetof(struct budget, definitions), SYMD, MIB(6), MIB(2), MIB(128), 250 },
 	{ offsetof(struct budget, names), SYMD, MIB(6), KIB(512), MIB(16), 30 },
 	{ offsetof(struct budget, model), EXPORT, MIB(2), MIB(3), MIB(4096), 800 },
-	/* The rest is for libraries, roots, connections, and what is sent just now. */
+	/* The rest is for libraries, root certificates, connections, and requests that are being
+	 * sent. */
 	{ offsetof(struct budget, queues), SEND, MIB(9), MIB(1), MIB(4096), 1000 },
 };
 
@@ -112,7 +114,7 @@ void budget_split(uint64_t limit, unsigned extra, struct budget *ret)
 		*at(ret, shares[i].at) = shares[i].least + more;
 		left -= more;
 	}
-	ret->spare += left; /* of rounding */
+	ret->spare += left; /* left over from rounding */
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		set_part(ret, &parts[i]);
 	ret->dwarf_most = ret->symd_most - (ret->symd - ret->dwarf);
@@ -150,7 +152,7 @@ uint64_t budget_settle(uint64_t limit, struct budget_claim *claims, size_t n)
 			numbers_smaller(numbers_smaller(claims[i].wanted, claims[i].sure), left);
 		left -= claims[i].granted;
 	}
-	/* Each round meets at least one wish, or gives away all that is left. */
+	/* Each round either satisfies at least one claim or distributes everything that is left. */
 	for (;;) {
 		uint64_t least = UINT64_MAX, waiting = 0;
 
@@ -175,8 +177,8 @@ uint64_t budget_settle(uint64_t limit, struct budget_claim *claims, size_t n)
 
 uint64_t budget_fence(uint64_t share, unsigned threads)
 {
-	/* Containers keep a tool within its share. The fence stops what nobody foresaw, and a tool
-	 * that hits it may die. So the fence leaves room for nng's queues, for free memory that
-	 * malloc holds, and for unused pages of stacks. */
+	/* A tool's containers normally keep it within its share. The fence stops unexpected growth,
+	 * and a tool that hits it may die. So the fence adds room for nng's queues, for free memory
+	 * that malloc keeps, and for unused pages of stacks. */
 	return share + MIB(6) + (uint64_t)threads * HEAP_STACK;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lists come from strace over every format, with Debian 12's and later libcs. They also have
- * the calls of libc and nng. If libc can do without a call, it fails; all others kill.
+ * The lists of system calls come from strace runs of every format, with Debian 12's and later
+ * libcs. They also have the calls of libc and nng. Calls that libc can do without fail with an
+ * error; all others kill the process.
  */
 #include "common/cell/cell.h"
 
@@ -24,15 +25,15 @@
 #define UNDER_ASAN false
 #endif
 
-/* TCGETS2, with which glibc 2.42 and later ask for a terminal. Its header and libc's exclude each
- * other. */
+/* TCGETS2, which glibc 2.42 and later use to detect a terminal. Its header cannot be included
+ * together with libc's. */
 #define TERMINAL_2 _IOC(_IOC_READ, 'T', 0x2a, 44)
 #define SHARED_FLAGS (O_APPEND | O_ASYNC | O_DIRECT | O_NOATIME)
 
-/* The calls of every tool beside the baseline. prof-bpf and a tool share open files, and with them
- * the flags of these files. */
+/* The calls of every tool in addition to the baseline. prof-bpf shares open files with a tool, and
+ * so also the flags of these files. */
 static const struct seccomp_rule living[] = {
-	CALL_IF("sched_getaffinity", SECCOMP_IS(0, 0)), /* its own */
+	CALL_IF("sched_getaffinity", SECCOMP_IS(0, 0)), /* only its own */
 	CALL_IF("statx", SECCOMP_SET(2, AT_EMPTY_PATH)),
 	CALL_IF("fcntl", SECCOMP_IS(1, F_SETFL), SECCOMP_CLEAR(2, SHARED_FLAGS)),
 	CALL_IF("ioctl", SECCOMP_IS(1, TCGETS)),
@@ -42,13 +43,13 @@ static const struct seccomp_rule living[] = {
 	SECCOMP_END,
 };
 
-/* The page of lastword.h, which prof-bpf sends over a socket. */
+/* Maps the page of lastword.h, which prof-bpf sends over a socket. */
 static const struct seccomp_rule last_word[] = {
 	CALL_IF("mmap", SECCOMP_CLEAR(2, PROT_EXEC), SECCOMP_IS(3, MAP_SHARED)),
 	SECCOMP_END,
 };
 
-/* Accepting the next prof-symd, after the first has gone. */
+/* Accepts the next prof-symd after the first one is gone. */
 static const struct seccomp_rule taking_peers[] = {
 	CALL("accept"),
 	CALL("accept4"),
@@ -67,7 +68,7 @@ static const struct seccomp_rule making_files[] = {
 	SECCOMP_END,
 };
 
-/* Opening sockets, nng's threads, and then sealing the cell. */
+/* Opens sockets, starts nng's threads, and then seals the cell. */
 static const struct seccomp_rule opening_sockets[] = {
 	CALL_IF("socket", SECCOMP_IS(0, AF_UNIX)),
 	CALL("connect"),
@@ -88,7 +89,7 @@ static const struct seccomp_rule opening_a_listener[] = {
 	CALL("bind"), CALL("listen"), CALL("chmod"), CALL("fchmodat"), CALL("unlink"), SECCOMP_END,
 };
 
-/* libc tries these before it reads a file, and nng when it ends. */
+/* libc tries these before it reads a file; nng uses them when it ends. */
 static const struct seccomp_rule no_paths[] = {
 	CALL_FAILS("open", EACCES),
 	CALL_FAILS("openat", EACCES),
@@ -110,7 +111,7 @@ static const struct seccomp_rule no_unlink[] = {
 	SECCOMP_END,
 };
 
-/* By hand: opening files by path, only to read. */
+/* When run by hand: opens files by path, only for reading. */
 static const struct seccomp_rule reading_paths[] = {
 	CALL_IF("open", SECCOMP_CLEAR(1, SECCOMP_OPEN_WRITES)),
 	CALL_IF("openat", SECCOMP_CLEAR(2, SECCOMP_OPEN_WRITES)),
@@ -142,7 +143,8 @@ static const struct seccomp_rule reading_below[] = {
 	SECCOMP_END,
 };
 
-/* A signal to itself: abort, which must not look like a bad system call. */
+/* A process may signal itself, for abort: otherwise an abort would look like a forbidden system
+ * call. */
 struct itself {
 	struct seccomp_rule rules[2];
 };
@@ -154,7 +156,7 @@ static struct itself itself(void)
 
 #define COUNT(lists) (sizeof(lists) / sizeof((lists)[0]))
 
-/* A kernel without Landlock is no error. */
+/* A kernel without Landlock is not an error. */
 static int enter_landlock(struct cell *c, enum landlock_rights rights, const char *folder)
 {
 	const int version = landlock_version();
@@ -257,8 +259,8 @@ int cell_by_hand(enum cell_hand how)
 	struct cell c = { 0 };
 	int r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
 
-	/* Not for tools that open files by any path: they may look into other processes, which
-	 * Landlock forbids. */
+	/* Not for tools that open files by any path: they may access other processes' files in
+	 * /proc, which Landlock would prevent. */
 	if (!r && writes)
 		r = enter_landlock(&c, LANDLOCK_NOTHING, NULL);
 	return say(r ? r : enter_calls(&c, lists, COUNT(lists), false));

@@ -23,10 +23,10 @@
 #include "common/cell/emptyroot.h"
 
 struct cell {
-	bool listens; /* it accepts peers, also when sealed */
-	bool writes;  /* it writes a file that it was handed */
-	bool makes;   /* it makes files in memory */
-	/* The parts that this host has; filled in. */
+	bool listens; /* it accepts peers, even when sealed */
+	bool writes;  /* it writes a file whose descriptor it was given */
+	bool makes;   /* it creates files in memory */
+	/* Set by cell_prepare: the parts that this host supports. */
 	bool root, calls;
 	int landlock; /* version; 0: none */
 	struct emptyroot place;
@@ -42,10 +42,10 @@ int cell_seal(struct cell *c);
 
 enum cell_hand {
 	CELL_READS,	  /* opens files, only to read */
-	CELL_READS_BELOW, /* also by openat2, whose flags no filter sees */
+	CELL_READS_BELOW, /* also by openat2, whose flags a filter cannot see */
 	CELL_WRITES,	  /* writes open files */
 };
-/* Allows no sockets, no programs and no other processes. 0; -errno, logged. */
+/* Forbids sockets, programs and other processes. Returns 0, or -errno, logged. */
 int cell_by_hand(enum cell_hand how);
 
 #endif

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include "common/cell/container.h"
 
-#define DEPTH_MOST 64 /* of cgroups in each other; the programs of bpf/ look no deeper */
+#define DEPTH_MOST 64 /* of nested cgroups; the programs of bpf/ look no deeper */
 #define LINE_MOST 8192
 
 static const char *const controllers[CGROUPTREE_CONTROLLERS] = {
@@ -40,7 +40,7 @@ static bool is_named(const struct target *t, const char *name)
 
 /* --- the trees --- */
 
-/* The number of v1's tree with this controller. 0: v1 has none with it. */
+/* The number of v1's tree with this controller; 0: there is none. */
 static uint32_t hierarchy_of(const char *controller)
 {
 	char line[LINE_MOST];
@@ -95,10 +95,10 @@ int cgrouptrees_find(struct cgrouptrees *ret)
 	return ret->unified.root[0] || ret->v1.root[0] ? 0 : -ENOENT;
 }
 
-/* --- cgroups of a target --- */
+/* --- the cgroups of a target --- */
 
-/* Calls fn with the cgroup at a path. Users of cgroups write the path of a mounted folder, or the
- * one below the root that /proc/PID/cgroup shows. Returns how many: 0 or 1. */
+/* Calls fn with the cgroup at a path. Users write either the path of the mounted folder, or the
+ * path below the root that /proc/PID/cgroup shows. Returns how many were found: 0 or 1. */
 static size_t give_path(const struct cgrouptree *t, const char *path, cgrouptree_fn *fn, void *ctx)
 {
 	const size_t root = strlen(t->root);
@@ -130,7 +130,7 @@ static size_t give_path(const struct cgrouptree *t, const char *path, cgrouptree
 	return 1;
 }
 
-/* Walks a folder of a tree; takes the descriptor. */
+/* Searches a folder of a tree and the folders below it. Takes the descriptor. */
 static size_t give_below(const struct cgrouptree *t, const struct target *target, int fd,
 			 unsigned depth, cgrouptree_fn *fn, void *ctx)
 {
@@ -147,7 +147,7 @@ static size_t give_below(const struct cgrouptree *t, const struct target *target
 		    strcmp(e->d_name, "..") == 0)
 			continue;
 		if (is_named(target, e->d_name)) {
-			/* It may be gone by now. */
+			/* It may have been removed by now. */
 			if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 			    fstat(dirfd(d), &here) < 0)
 				continue;

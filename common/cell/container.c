@@ -31,7 +31,7 @@ static bool cut_tail(struct str *s, const char *tail)
 	return true;
 }
 
-/* The next component, without the slashes around it. False behind the last. */
+/* Takes the next component, without the slashes around it. Returns false after the last one. */
 static bool next_part(struct str *path, struct str *ret)
 {
 	while (path->len && *path->data == '/') {
@@ -49,7 +49,7 @@ static bool next_part(struct str *path, struct str *ret)
 
 /* --- pods --- */
 
-/* UID, where dashes may be underscores: a dash in a slice's name is a level of slices. */
+/* Takes a UID. Its dashes may be underscores, because a dash in a slice's name separates levels. */
 static bool take_uid(struct str s, struct container *ret)
 {
 	if (s.len != CONTAINER_POD_UID && s.len != SHORT_UID)
@@ -68,7 +68,7 @@ static bool take_uid(struct str s, struct container *ret)
 	return true;
 }
 
-/* podUID, or kubepods-CLASS-podUID.slice, maybe with :RUNTIME:ID behind it. */
+/* Looks for podUID, or kubepods-CLASS-podUID.slice, possibly followed by :RUNTIME:ID. */
 static void look_for_pod(struct str part, struct container *ret)
 {
 	const char *colon = memchr(part.data, ':', part.len);
@@ -88,7 +88,7 @@ static void look_for_pod(struct str part, struct container *ret)
 
 /* --- containers --- */
 
-/* The id in the name of a cgroup. Its length; 0: it is no container's. */
+/* Finds the id in the name of a cgroup. Returns its length; 0: it is not a container's. */
 static uint32_t find_id(struct str name, const char **ret)
 {
 	char text[CONTAINER_NAME] = "";
@@ -121,7 +121,8 @@ bool container_is_id(const char *text)
 	       strspn(text + digits + 1, "0123456789") == n - digits - 1;
 }
 
-/* A machine of systemd or LXC has a name for an id. `in_lxc`: the part before was /lxc. */
+/* systemd machines and LXC containers have a name instead of an id. `in_lxc`: the previous
+ * component was /lxc. */
 static bool find_machine(struct str part, bool in_lxc, struct str *ret)
 {
 	*ret = part;
@@ -136,7 +137,7 @@ static bool find_machine(struct str part, bool in_lxc, struct str *ret)
 	return in_lxc;
 }
 
-/* Services that run containers or other services, and say nothing of what these are. */
+/* Services that run containers or other services, and so do not describe what runs in them. */
 static bool is_engine(struct str service)
 {
 	static const char *const engines[] = { "docker",	"containerd",  "crio",
@@ -162,8 +163,8 @@ void container_parse(struct str cgroup, struct container *ret)
 		const uint32_t n = find_id(part, &id);
 
 		look_for_pod(part, ret);
-		/* The innermost one counts. A service around a container is the container's, as of
-		 * podman's quadlets, unless it is the engine. */
+		/* The innermost container counts. A service around a container, as of podman's
+		 * quadlets, is the container's, unless it is the engine. */
 		if (n) {
 			ret->id = (struct str){ .data = id, .len = n };
 			ret->name = (struct str){ 0 };

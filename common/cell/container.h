@@ -24,24 +24,24 @@
 #define CONTAINER_POD_UID 36
 
 struct container {
-	struct str id;	 /* part of the path; empty: it is in no container with an id */
-	struct str name; /* the same of a machine of systemd or LXC, which has a name instead */
-	/* A UUID with dashes, or 32 hex digits (of a static pod); empty: it is in no pod. */
+	struct str id;	 /* a part of the path; empty: it is in no container with an id */
+	struct str name; /* the same for machines of systemd and LXC, which have a name instead */
+	/* a UUID with dashes, or 32 hex digits for a static pod; empty: it is in no pod */
 	char pod_uid[CONTAINER_POD_UID];
 	uint8_t pod_uid_len;
-	/* The systemd service that it belongs to, part of the path without ".service"; with
+	/* The systemd service that it belongs to: a part of the path, without ".service", with
 	 * systemd's escapes. Empty: none, or only that of an engine or of a user's manager. */
 	struct str service;
 };
 
 void container_parse(struct str cgroup, struct container *ret);
 
-#define CONTAINER_LEAST 12 /* digits that tell one id from others */
+#define CONTAINER_LEAST 12 /* digits that identify a container */
 
-/* Whether this is the cgroup of the container whose id begins with `text`. name: the last component
- * of the cgroup's path. */
+/* Whether this cgroup belongs to the container whose id begins with `text`. name: the last
+ * component of the cgroup's path. */
 bool container_matches(const char *name, const char *text);
-/* Whether an id can begin with this: at least CONTAINER_LEAST digits. */
+/* Whether this can be the beginning of an id: it must have at least CONTAINER_LEAST digits. */
 bool container_is_id(const char *text);
 
 #endif

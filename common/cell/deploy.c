@@ -19,12 +19,12 @@
 static const char *const tool_names[DEPLOY_USERS] = { "prof-bpf", "prof-deltas", "prof-symd",
 						      "prof-export", "prof-send" };
 
-/* Which tool the kernel ends first when memory runs out: before profiled programs (0), and parsers
- * before tools whose end costs samples. All are low: a program with most of the host's memory goes
- * first. */
+/* The order in which the kernel kills tools when memory runs out: before profiled programs (0), and
+ * parsers before tools whose end costs samples. All values are low, so a program that uses most of
+ * the host's memory is killed first. */
 static const int oom_scores[DEPLOY_USERS] = { 300, 500, 500, 400, 450 };
 
-/* The cell of this process, if it is a tool without rights. */
+/* The cell of this process, if the tool has no rights. */
 static struct cell cell;
 
 void deploy_init(struct deploy *d)
@@ -60,7 +60,7 @@ static bool parse_ids(const char *arg, struct deploy *d)
 
 static int take_run_dir(struct deploy *d, const struct cmdline *c)
 {
-	/* When the tool needs the folder, it has another root or working folder. */
+	/* By the time the tool uses the folder, it has another root or working folder. */
 	if (c->value[0] != '/')
 		return cmdline_refuse(c, "not an absolute path; give it from the root on, "
 					 "as in \"$PWD\"/run");
@@ -111,7 +111,7 @@ int deploy_check_options(const struct deploy *d, enum deploy_tool tool)
 
 	if (d->run_dir)
 		return EXITS_GO_ON;
-	/* prof-bpf by hand is a whole run: it limits its own prof-deltas. */
+	/* prof-bpf by hand is a run of its own: it limits its own prof-deltas. */
 	if (d->limit && tool != DEPLOY_BPF)
 		return cmdline_refuse_all("--memory-limit: needs --run-dir, whose tools share it; "
 					  "by hand, omit it%s",
@@ -140,13 +140,15 @@ int deploy_check_fd(const char *option, int fd)
 	return 0;
 }
 
-/* prof-bpf needs rights, and prof-send the network: their lists are their own. */
+/* prof-bpf needs rights, and prof-send the network, so they confine themselves with their own
+ * lists. */
 static bool has_cell(enum deploy_tool tool)
 {
 	return tool != DEPLOY_BPF && tool != DEPLOY_SEND;
 }
 
-/* An empty root needs root's rights, or a user namespace with only the tool's own user. */
+/* An empty root requires root's rights, or a user namespace that contains only the tool's own
+ * user. */
 static void prepare_cell(const struct deploy *d, enum deploy_tool tool)
 {
 	bool alone = true;
@@ -170,7 +172,7 @@ static int enter_cell(const struct deploy *d, enum deploy_tool tool)
 	return r;
 }
 
-/* A tool whose peer makes the folder would else wait in vain. */
+/* Without this check, a tool whose peer should make the folder would wait forever. */
 static int check_run_dir(const struct deploy *d)
 {
 	struct stat st;
@@ -198,7 +200,7 @@ int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *
 	if (d->status_fd >= 0) {
 		const int flags = fcntl(d->status_fd, F_GETFL);
 
-		/* A launcher that is gone or does not read must neither kill nor block us. */
+		/* If the launcher is gone or does not read, this must neither kill nor block us. */
 		signal(SIGPIPE, SIG_IGN);
 		if (flags < 0 || fcntl(d->status_fd, F_SETFL, flags | O_NONBLOCK)) {
 			r = -errno;
@@ -268,8 +270,8 @@ void deploy_status(const struct deploy *d, struct status *st, enum status_phase 
 		return;
 	st->magic = STATUS_MAGIC;
 	st->phase = phase;
-	/* A word is at most PIPE_BUF, so it is written whole or not at all. If the pipe is full, a
-	 * progress report is dropped; other words wait a little. */
+	/* A word is at most PIPE_BUF, so it is written whole or not at all. If the pipe is full,
+	 * drop a progress report, but wait a little for other words. */
 	for (int tries = 0; tries < 20; tries++) {
 		const ssize_t n = write(d->status_fd, st, sizeof(*st));
 

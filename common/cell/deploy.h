@@ -28,16 +28,16 @@
 #include "common/cell/sandbox.h"
 #include "common/status/status.h"
 
-/* The launcher takes the ids of a run from one of these ranges, in which no other user is. */
+/* The launcher takes the ids of a run from one of these ranges, which contain no other user. */
 #define DEPLOY_IDS_BASE 2000000000u
 #define DEPLOY_IDS_STEP 16u
 #define DEPLOY_IDS_RANGES 64u
 #define DEPLOY_IDS_LAST (DEPLOY_IDS_BASE + DEPLOY_IDS_RANGES * DEPLOY_IDS_STEP - 1u)
 
-/* The id of prof-dump's half without rights: behind all ranges, since a dump takes none. */
+/* The id of prof-dump's half without rights: it follows all ranges, since a dump takes no range. */
 #define DEPLOY_IDS_DUMP (DEPLOY_IDS_LAST + 1u)
 
-/* The id of prof-metrics in such a range: the last one, which no other tool has. */
+/* The id of prof-metrics in a range: the last one, which no other tool has. */
 #define DEPLOY_IDS_METRICS (DEPLOY_IDS_STEP - 1u)
 
 enum deploy_tool {
@@ -45,35 +45,35 @@ enum deploy_tool {
 	DEPLOY_DELTAS,
 	DEPLOY_SYMD,
 	DEPLOY_EXPORT,
-	DEPLOY_TOOLS, /* of every run */
+	DEPLOY_TOOLS, /* the tools that every run has */
 	DEPLOY_SEND = DEPLOY_TOOLS,
 	DEPLOY_USERS
 };
 static_assert((int)DEPLOY_TOOLS == STATUS_TOOLS, "status words count restarts of each tool");
 
-/* The launcher's orders to prof-bpf, a byte each; the last one to prof-symd. */
+/* The launcher's orders to prof-bpf, one byte each; DEPLOY_EPOCH goes to prof-symd. */
 enum deploy_order {
 	DEPLOY_STOP = 'S',  /* stop sampling, and finish */
 	DEPLOY_PAUSE = 'P', /* take no samples until DEPLOY_RESUME */
 	DEPLOY_RESUME = 'R',
 	DEPLOY_EPOCH = 'E',	/* begin a new epoch */
-	DEPLOY_CPU_LIMIT = 128, /* from here on: the new --cpu-limit; 0: none */
+	DEPLOY_CPU_LIMIT = 128, /* this value plus the new --cpu-limit; limit 0: none */
 	DEPLOY_CPU_LIMIT_LAST = DEPLOY_CPU_LIMIT + 100
 };
 
-/* The launcher's word to prof-export: facts about the stream's senders, which the stream lacks.
- * It sends the whole word whenever any of it changes. */
+/* The launcher's message to prof-export: facts about the stream's senders, which the stream lacks.
+ * The launcher sends the whole struct whenever anything in it changes. */
 struct deploy_word {
-	uint64_t last;	   /* 1: do not wait for another prof-symd */
-	uint64_t taken;	   /* samples that all lives of prof-bpf reported */
-	uint64_t until_ns; /* CLOCK_MONOTONIC of the end of sampling, if prof-bpf did not run then;
-			      else 0 */
+	uint64_t last;	/* 1: no other prof-symd will come */
+	uint64_t taken; /* number of samples that all prof-bpfs of the run reported */
+	/* CLOCK_MONOTONIC of the end of sampling, if no prof-bpf ran then; else 0. */
+	uint64_t until_ns;
 	uint64_t restarts[DEPLOY_TOOLS];
 };
 
-/* The words of --next-fd. The launcher sends prof-export the descriptors of the next output and of
- * its journal, or none: then the word is of the present output. prof-export sends a word when it
- * has turned to the next output. */
+/* The messages on --next-fd. The launcher sends prof-export the descriptors of the next output and
+ * of its journal. Without descriptors, the message is about the present output. prof-export sends
+ * one after it has switched to the next output. */
 struct deploy_next {
 	uint64_t file;	   /* the number of that output */
 	uint64_t failed;   /* 1: the output before it could not be written */
@@ -81,16 +81,17 @@ struct deploy_next {
 };
 
 struct deploy {
-	const char *run_dir; /* NULL: by hand */
+	const char *run_dir; /* NULL: run by hand */
 	bool ids_given;
 	gid_t gid;
-	bool send_given;	 /* the ids have prof-send's */
-	uid_t uid[DEPLOY_USERS]; /* our own uid for all when not given */
+	bool send_given;	 /* the ids include that of prof-send */
+	uid_t uid[DEPLOY_USERS]; /* our own uid for all of them if not given */
 	int status_fd, life_fd;	 /* -1 when not given */
 	uint64_t limit;		 /* bytes; 0 when not given */
 	unsigned extra;		 /* tools that share it (BUDGET_SEND, BUDGET_METRICS) */
-	/* Called by deploy_enter in the tool's identity, while it may still start a process. May
-	 * be NULL. deploy_enter returns its result if that is not 0; it has logged the reason. */
+	/* Called by deploy_enter with the tool's identity, while it may still start a process. May
+	 * be NULL. If the result is not 0, the function has logged the reason, and deploy_enter
+	 * returns it. */
 	int (*confined)(void *ctx);
 	void *confined_ctx;
 };
@@ -124,27 +125,27 @@ int deploy_option(struct deploy *d, const struct cmdline *c, int val);
 /* Call it after the last option. EXITS_GO_ON, or EXITS_USAGE, logged: an option would have no
  * effect without --run-dir. */
 int deploy_check_options(const struct deploy *d, enum deploy_tool tool);
-/* Divides the limit, or BUDGET_DEFAULT if none was given. A tool by hand without a limit does not
- * call it. */
+/* Divides the limit, or BUDGET_DEFAULT if none was given. Not for tools that are run by hand
+ * without a limit. */
 void deploy_budget(const struct deploy *d, struct budget *ret);
-/* Checks that a descriptor of this option is open, and makes it O_CLOEXEC; nothing for -1. 0, or
- * -errno, logged. */
+/* Checks that the descriptor of this option is open, and makes it O_CLOEXEC; -1 is ignored. Returns
+ * 0, or -errno, logged. */
 int deploy_check_fd(const char *option, int fd);
-/* Enters the identity of `tool` (sandbox.h), whose ids and change_ids in *s it fills in, and the
+/* Enters the identity of `tool` (sandbox.h), after setting the ids and change_ids in *s, and the
  * tool's cell (cell.h), which prof-bpf and prof-send do not have. Checks the folder and the given
- * descriptors, makes the status pipe O_NONBLOCK, and ignores SIGPIPE if there is such a pipe. 0, or
- * -errno, logged. */
+ * descriptors, makes the status pipe O_NONBLOCK, and ignores SIGPIPE if there is such a pipe.
+ * Returns 0, or -errno, logged. */
 int deploy_enter(const struct deploy *d, enum deploy_tool tool, struct sandbox *s);
-/* Call it after the sockets are connected, before the first byte of a peer is read. From then on no
- * thread of a tool without rights (all but prof-bpf) can open anything (cell.h). 0, or -errno,
- * logged. */
+/* Call it after the sockets are connected and before a peer's first byte is read. From then on no
+ * thread of a tool without rights (all but prof-bpf) can open anything (cell.h). Returns 0, or
+ * -errno, logged. */
 int deploy_seal(void);
-/* Whether the launcher closed the life pipe, so that the tool has to exit. Discards what the
- * launcher wrote, except DEPLOY_EPOCH, which sets *epoch (may be NULL). So this is not for tools
- * that get other words from it. Never blocks. False for -1. */
+/* Whether the launcher closed the life pipe, which means that the tool has to exit. Discards
+ * everything that the launcher wrote, except DEPLOY_EPOCH, which sets *epoch (may be NULL). So this
+ * is not for tools that get other messages from it. Never blocks. Returns false for -1. */
 bool deploy_life_over(int life_fd, bool *epoch);
-/* Fills in st's magic and phase, and writes it. If the pipe is full, a RUNNING report is dropped,
- * and others wait up to a second. Does nothing without a status pipe or a launcher. */
+/* Sets st's magic and phase, and writes it. If the pipe is full, a RUNNING report is dropped, and
+ * other reports wait up to a second. Does nothing without a status pipe or a launcher. */
 void deploy_status(const struct deploy *d, struct status *st, enum status_phase phase);
 
 #endif

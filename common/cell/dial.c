@@ -5,7 +5,7 @@
 #include <string.h>
 #include "common/base/log.h"
 
-#define SILENT_MS 1000 /* by then a peer that is being started is there */
+#define SILENT_MS 1000 /* a peer that is being started needs less time than this */
 
 /* Either `bus` or `peer` is given, the other one is NULL. */
 static int try(const struct dial *d, enum bus_route_id route, struct bus **bus,

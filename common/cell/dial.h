@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a tool of a deployment reaches its peers. Services start in any order, so a tool waits for a
- * peer that is not there yet. It says so after a second, unless a launcher watches the start.
+ * Dialing: how a tool of a deployment connects to its peers. Services start in any order, so a tool
+ * waits for a missing peer. It logs that after a second, unless a launcher supervises the start.
  */
 #ifndef COMMON_CELL_DIAL_H
 #define COMMON_CELL_DIAL_H
@@ -16,7 +16,7 @@ struct dial {
 	int timeout_ms;
 };
 
-/* As peer_dial and bus_dial, logged. c->run_dir and c->uid are filled in. */
+/* As peer_dial and bus_dial, but with errors logged. Sets c->run_dir and c->uid. */
 int dial_peer(const struct dial *d, struct peer_config c, struct peer **ret);
 int dial_bus(const struct dial *d, enum bus_route_id route, struct bus **ret);
 

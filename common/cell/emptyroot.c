@@ -46,7 +46,7 @@ static int write_text(const char *path, const char *text)
 	return r;
 }
 
-/* Enters a user namespace that has our own ids. */
+/* Enters a user namespace in which our own ids exist. */
 static int enter_user(void)
 {
 	const uid_t uid = geteuid();
@@ -72,8 +72,8 @@ static int enter_namespaces(bool *ret_network)
 	return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ? -errno : 0;
 }
 
-/* A child tries it first: a security module may allow nothing in a user namespace, and we could not
- * leave it again. */
+/* Let a child try it first: a security module may forbid everything in a user namespace, and we
+ * could not leave it again. */
 static bool user_namespace_works(void)
 {
 	int status;
@@ -93,7 +93,7 @@ static bool user_namespace_works(void)
 
 /* --- the child --- */
 
-/* Makes the folder's path below the working folder, which becomes the root. */
+/* Makes the folder's path below the working folder, which is to become the root. */
 static int make_path(const char *folder, char *path, size_t size)
 {
 	const size_t len = strlen(folder);
@@ -143,13 +143,13 @@ static int enter(const char *folder)
 		r = make_path(folder, path, sizeof(path));
 	if (!r && folder && move_mount(tree, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH))
 		r = -errno;
-	if (!r && folder) /* a mount that is more restricted on the host stays so */
+	if (!r && folder) /* a mount that is more restricted on the host remains so */
 		(void)mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | BARE, NULL);
 	if (!r)
 		r = change_root();
 	if (!r)
 		(void)mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | BARE, NULL);
-	else if (mounted && chdir("/") == 0) /* show the folder again */
+	else if (mounted && chdir("/") == 0) /* make the folder visible again */
 		(void)umount2(over, MNT_DETACH);
 	if (tree >= 0)
 		close(tree);

@@ -29,14 +29,15 @@ struct emptyroot {
 		.socket = -1 \
 	}
 
-/* Needs a process of one thread. user: use a user namespace if rights are missing; ids of other
- * users are then not visible. folder: an absolute path, or NULL; borrowed until emptyroot_close.
- * The working folder becomes "/". 0; -EPERM and the like: the host does not allow it, so continue
- * without; nothing was changed except perhaps a namespace. */
+/* The process must have only one thread. user: use a user namespace if rights are missing; the ids
+ * of other users are then invisible. folder: an absolute path, or NULL; borrowed until
+ * emptyroot_close. The working folder becomes "/". Returns 0, or an error such as -EPERM if the
+ * host does not allow this. Then continue without; nothing has changed, except perhaps a
+ * namespace. */
 int emptyroot_prepare(struct emptyroot *e, const char *folder, bool user);
-/* 0; -errno: the root is unchanged. */
+/* Returns 0, or -errno with the root unchanged. */
 int emptyroot_enter(struct emptyroot *e);
-/* 0; -errno: the folder may still be there. -ENOTCONN for EMPTYROOT_NONE. */
+/* Returns 0, or -errno if the folder may still be visible; -ENOTCONN for EMPTYROOT_NONE. */
 int emptyroot_close(struct emptyroot *e);
 
 #endif

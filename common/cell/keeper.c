@@ -24,13 +24,13 @@ const struct seccomp_rule keeper_calls[] = {
 	CALL_IF("socketpair", SECCOMP_IS(0, AF_UNIX)),
 	CALL("close_range"),
 	CALL("dup3"),
-	/* To start a process, but no thread or namespace. */
+	/* Starts a process, but no thread or namespace. */
 	CALL_IF("clone", SECCOMP_CLEAR(0, NO_CHILD)),
 	CALL("fork"),
-	CALL_IF("kill", SECCOMP_IS(1, SIGKILL)), /* a worker */
+	CALL_IF("kill", SECCOMP_IS(1, SIGKILL)), /* ends a worker */
 	CALL("wait4"),
 	CALL("getppid"),
-	/* A new worker sets its death signal and its list of calls. */
+	/* A new worker sets its death signal and installs its own filter. */
 	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_PDEATHSIG)),
 	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_SECCOMP)),
 	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_NO_NEW_PRIVS)),

@@ -70,8 +70,8 @@ static bool is_accepted(const struct ruleset *r, int version)
 	return fd >= 0;
 }
 
-/* Sets *field to the lowest bits, of `most` at first, that the kernel accepts. The kernel numbers
- * rights in the order in which it gains them. */
+/* Sets *field to as many low bits, at first `most`, as the kernel accepts: the kernel numbers
+ * rights in the order in which it introduces them. */
 static void widen(struct ruleset *r, uint64_t *field, uint64_t most, int version)
 {
 	const uint64_t known = *field;
@@ -116,7 +116,7 @@ static int grant(int ruleset, enum landlock_rights rights, const char *folder)
 	return r;
 }
 
-/* Enters the domain, and closes the ruleset. */
+/* Enters the domain and closes the ruleset. */
 static int enter(int ruleset, int version)
 {
 	const int r = syscall(SYS_landlock_restrict_self, ruleset, version >= 8 ? ALL_THREADS : 0)
@@ -154,7 +154,8 @@ int landlock_enter(enum landlock_rights rights, const char *folder)
 	return r;
 }
 
-/* The rights of a place, as far as this version has them. A file has none of a folder's. */
+/* The rights for a place, as far as this version supports them. A file has none of the rights of a
+ * folder. */
 static int rights_of(const struct landlock_place *p, uint64_t known, uint64_t *ret)
 {
 	uint64_t rights = LANDLOCK_ACCESS_FS_READ_FILE;

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include "common/base/smallfile.h"
 
-#define MAP_BYTES 16384 /* of an id map: 340 lines at most */
+#define MAP_BYTES 16384 /* of an id map, which has at most 340 lines */
 
 static const struct {
 	const char *path;

@@ -15,13 +15,13 @@ enum namespace_place { NAMESPACE_OTHER = 0, NAMESPACE_FIRST = 1 };
  * cannot be read. Source: the fixed inode numbers of include/uapi/linux/nsfs.h (enum init_ns_ino),
  * the same since Linux 3.8. */
 int namespace_is_first(enum namespace_kind kind);
-/* The inode number of this process's namespace, which no other one has. -errno, as above. */
+/* The inode number of this process's namespace, which identifies it. -errno, as above. */
 int namespace_number(enum namespace_kind kind, uint32_t *ret);
-/* Whether /proc/self/uid_map, or gid_map, has an id; the text of such a file: lines of the first id
- * inside, the first one outside, and a count. */
+/* Whether the text, in the format of /proc/self/uid_map or gid_map, contains an id. Each line has
+ * the first id inside, the first id outside, and a count. */
 bool namespace_maps(const char *text, uint32_t id);
-/* Whether this process could take an id as its user and as its group. False also if these files
- * cannot be read. */
+/* Whether this process could take an id as its user and as its group. Also returns false if these
+ * files cannot be read. */
 bool namespace_has_id(uint32_t id);
 
 #endif

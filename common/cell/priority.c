@@ -27,7 +27,8 @@ void priority_raise(void)
 	if (fd < 0)
 		return;
 	if (write(fd, text, sizeof(text) - 1) < 0) {
-		/* Not allowed, or a tenth of a second has not passed since the last change. */
+		/* No permission, or less than a tenth of a second has passed since the last
+		 * change. */
 	}
 	close(fd);
 }

@@ -6,15 +6,14 @@
 #ifndef COMMON_CELL_PRIORITY_H
 #define COMMON_CELL_PRIORITY_H
 
-/* Sets nice -15 for the calling thread alone: threads and processes that it starts later have an
- * ordinary priority. If the scheduler groups tasks by session
- * (sched(7), autogroup), nice counts only within the session. So the group gets -15 too, if the
- * session is this process's own. Changes nothing without the right to. Call it before rights are
- * dropped and before threads start. */
+/* Sets nice -15 for the calling thread only; threads and processes that it starts later have normal
+ * priority. If the scheduler groups tasks by session (sched(7), autogroup), nice counts only within
+ * the session. So the group also gets -15, if this process leads the session. Does nothing without
+ * permission. Call it before rights are dropped and before threads start. */
 void priority_raise(void);
-/* Asks the kernel to kill this process and its children first when memory runs out: it treats them
- * as if they held more of the host's memory, in thousandths (oom_score_adj). Never lowers the
- * value, and changes nothing without the right to. Call it before ids change. */
+/* Asks the kernel to kill this process and its children first when memory runs out. The kernel then
+ * treats them as if they used this much more of the host's memory, in thousandths (oom_score_adj).
+ * Never lowers the value, and does nothing without permission. Call it before ids change. */
 void priority_give_way(int thousandths);
 
 #endif

@@ -22,11 +22,11 @@
 
 struct sampling {
 	unsigned hz;
-	double seconds; /* 0: until told to stop */
+	double seconds; /* 0: until stopped */
 	uint32_t pids[SAMPLING_MAX_PIDS];
 	size_t pid_count;
 	unsigned cpu_limit;		   /* percent of all cpus; 0: none */
-	bool memory_none;		   /* nobody gets memory of processes */
+	bool memory_none;		   /* no tool may read memory of processes */
 	const char *env[SAMPLING_ENV_MAX]; /* names of variables; borrowed */
 	size_t env_count;
 	bool command_lines;
@@ -89,10 +89,10 @@ bool sampling_has(int val);
 /* Takes the current option of *c; val: its value in SAMPLING_OPTIONS. EXITS_GO_ON; EXITS_USAGE,
  * EXITS_FAILED (of targets_option), logged. */
 int sampling_option(struct sampling *s, const struct cmdline *c, int val);
-/* Refuses options that would have no effect together. Call it behind the last one. EXITS_GO_ON,
+/* Refuses options that would have no effect together. Call it after the last option. EXITS_GO_ON,
  * EXITS_USAGE. */
 int sampling_check(const struct sampling *s);
-/* Adds options that say the same to sampling_option. */
+/* Appends options from which sampling_option makes the same settings. */
 void sampling_words(const struct sampling *s, struct words *w);
 
 #endif

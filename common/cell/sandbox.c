@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order matters. The bounding set needs CAP_SETPCAP and the groups need CAP_SETGID, which both
- * go. A change of uid clears the effective set (capabilities(7)) and the dumpable flag (prctl(2)).
- * Nothing here reaches a thread that already runs, so there must be none.
+ * The order matters. Emptying the bounding set requires CAP_SETPCAP, and dropping groups requires
+ * CAP_SETGID, both of which are dropped too. A change of uid clears the effective set
+ * (capabilities(7)) and the dumpable flag (prctl(2)). None of this affects a thread that already
+ * runs, so there must be none.
  */
 #include "common/cell/sandbox.h"
 
@@ -19,7 +20,7 @@
 #endif
 
 /* AddressSanitizer maps terabytes, and its leak check traces the process when it ends. So that
- * build allows both. */
+ * build permits both. */
 #ifdef __SANITIZE_ADDRESS__
 #define UNDER_ASAN true
 #else
@@ -45,7 +46,8 @@ struct cap_list {
 	unsigned len;
 };
 
-/* A task folder's link count is its threads and two. Without /proc the count is unknown. */
+/* The link count of the folder `task` is the number of threads plus two. Without /proc the count is
+ * unknown. */
 static int check_single_threaded(void)
 {
 	struct stat st;
@@ -78,7 +80,7 @@ static int set_limits(const struct sandbox *s)
 	return r;
 }
 
-/* Keeps those of the list that the process has. */
+/* Keeps the capabilities of the list that the process has. */
 static int keep(const unsigned *caps, size_t len, struct cap_list *ret)
 {
 	for (size_t i = 0; i < len; i++)
@@ -112,8 +114,8 @@ static int choose_caps(enum sandbox_caps caps, struct cap_list *ret)
 	return keep(run_caps_without_ptrace, LENGTH(run_caps_without_ptrace), ret);
 }
 
-/* Empties the bounding set if we may. It matters only at exec, which gains nothing anyway under
- * no_new_privs. */
+/* Empties the bounding set if permitted. It matters only at exec, which grants nothing under
+ * no_new_privs anyway. */
 static int clear_bounds(void)
 {
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
@@ -141,7 +143,8 @@ static bool ids_are(uid_t uid, gid_t gid)
 
 static int set_ids(const struct sandbox *s)
 {
-	/* A caller without rights that has the right ids keeps its groups: it cannot drop them. */
+	/* A caller without rights that already has the right ids keeps its groups, because it
+	 * cannot drop them. */
 	if (setgroups(0, NULL) && !(errno == EPERM && ids_are(s->uid, s->gid)))
 		return -errno;
 	if (setresgid(s->gid, s->gid, s->gid))
@@ -165,7 +168,8 @@ static int set_caps(const struct cap_list *list)
 	return 0;
 }
 
-/* Checks that exactly the kept capabilities are permitted and effective, and none inheritable. */
+/* Checks that exactly the kept capabilities are permitted and effective, and that none are
+ * inheritable. */
 static int verify_caps(const struct cap_list *list)
 {
 	if (capng_get_caps_process())

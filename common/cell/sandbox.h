@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 enum sandbox_caps {
-	SANDBOX_NO_CAPS,    /* none, in any set */
+	SANDBOX_NO_CAPS,    /* no capability in any set */
 	SANDBOX_BPF_CAPS,   /* BPF PERFMON SYS_PTRACE CHECKPOINT_RESTORE DAC_READ_SEARCH SYSLOG, if
 			       the caller has them */
 	SANDBOX_EVENT_CAPS, /* PERFMON */
@@ -23,7 +23,7 @@ enum sandbox_caps {
 	SANDBOX_OPEN_CAPS,  /* for opening files: SYS_PTRACE CHECKPOINT_RESTORE DAC_READ_SEARCH */
 };
 struct sandbox {
-	bool change_ids; /* false: keep the caller's ids (run by hand) */
+	bool change_ids; /* false: keep the caller's ids (when run by hand) */
 	uid_t uid;
 	gid_t gid;
 	enum sandbox_caps caps;
@@ -31,17 +31,18 @@ struct sandbox {
 	unsigned long long max_memory; /* RLIMIT_AS in bytes; 0 leaves it */
 	unsigned long long max_data;   /* RLIMIT_DATA, private writable memory; 0 leaves it */
 };
-/* Enters the identity. A limit above the present hard limit leaves that one. RLIMIT_CORE always
- * becomes 0. Supplementary groups are dropped if ids change. Verifies afterwards that the ids
- * cannot be taken back. Under AddressSanitizer, RLIMIT_AS, RLIMIT_DATA and undumpable are not set,
- * since it needs them.
+/* Enters the identity. If a limit is above the present hard limit, the hard limit is kept.
+ * RLIMIT_CORE always becomes 0. Supplementary groups are dropped if ids change. Verifies afterwards
+ * that the ids cannot be restored. Under AddressSanitizer, RLIMIT_AS, RLIMIT_DATA and undumpable
+ * are not set, because it cannot run with them.
  *
  * 0; -EBUSY: another thread runs; -errno with *ret_step naming the failed step (static text). After
- * an error the process is half changed and must exit. */
+ * an error the process is partly changed and must exit. */
 int sandbox_enter(const struct sandbox *s, const char **ret_step);
 /* Lowers a soft and hard limit permanently; never raises the hard limit. 0, -errno. */
 int sandbox_lower(int resource, rlim_t max);
-/* Reduces the capabilities further. One thread only; the errors of sandbox_enter. */
+/* Reduces the capabilities further. The process must have only one thread. Errors of
+ * sandbox_enter. */
 int sandbox_reduce(enum sandbox_caps caps, const char **ret_step);
 
 #endif

@@ -6,9 +6,9 @@
 #include <seccomp.h>
 #include <sys/prctl.h>
 
-#define NEWEST_MAX 600 /* far above all calls; higher numbers kill */
+#define NEWEST_MAX 600 /* far above all known calls; higher numbers kill the process */
 
-/* Enters an invalid filter: a kernel with filters returns EFAULT. */
+/* Tries to enter an invalid filter: a kernel with filters returns EFAULT. */
 bool seccomp_available(void)
 {
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL, 0, 0) < 0 && errno == EFAULT;
@@ -25,7 +25,7 @@ static int add_rule(scmp_filter_ctx filter, const struct seccomp_rule *rule)
 	const int number = number_of(rule);
 	unsigned n = 0;
 
-	/* An unknown call, or one of another machine, for which libseccomp has negative numbers. */
+	/* An unknown call, or one of another machine, which has a negative number in libseccomp. */
 	if (number < 0)
 		return 0;
 	for (unsigned i = 0; i < SECCOMP_ARGS; i++) {
@@ -55,7 +55,7 @@ static int fill(scmp_filter_ctx filter, const struct seccomp_rule *const lists[]
 
 	if (!r)
 		r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, all_threads);
-	/* A binary tree by number, since the lists are long. */
+	/* Search by number in a binary tree, because the lists are long. */
 	if (!r)
 		r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	for (size_t i = 0; i < count; i++)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lists of allowed system calls, which the kernel enforces (seccomp(2), through libseccomp). A call
- * that no list names kills the process. Calls newer than Linux 5.17 fail with ENOSYS unless a list
- * names them: a newer libc may try them first, and then falls back.
+ * that no list contains kills the process. Calls newer than Linux 5.17 fail with ENOSYS unless a
+ * list contains them: a newer libc may try them first, and then falls back.
  *
- * A second filter can only take away calls. A filter for all threads includes those that nng has
+ * A second filter can only remove calls. A filter for all threads includes those that nng has
  * started.
  */
 #ifndef COMMON_CELL_SECCOMP_H
@@ -18,19 +18,19 @@
 #define SECCOMP_ARGS 4	   /* conditions of a rule */
 #define SECCOMP_NEWEST 450 /* set_mempolicy_home_node, of Linux 5.17 */
 
-/* (argument `number` & mask) == value; mask 0: no condition. A filter sees pointers, but not what
- * they point to. A rule has at most one condition for an argument. */
+/* (argument `number` & mask) == value; mask 0: no condition. A filter can see pointers, but not
+ * what they point to. A rule has at most one condition for each argument. */
 struct seccomp_arg {
 	unsigned number;
 	uint64_t mask, value;
 };
-/* A call that is allowed, or fails, if all conditions hold. A call may have several rules, but only
- * one without a condition. */
+/* A call that is allowed, or fails, if all conditions are met. A call may have several rules, but
+ * only one without a condition. */
 struct seccomp_rule {
 	const char *call; /* its name; NULL ends a list */
-	int error;	  /* 0: allowed; else it fails with this errno */
+	int error;	  /* 0: the call is allowed; else it fails with this errno */
 	struct seccomp_arg args[SECCOMP_ARGS];
-	int number; /* for calls that libseccomp cannot name; 0: by name */
+	int number; /* number of a call that libseccomp cannot name; 0: use the name */
 };
 
 /* How to write a list:
@@ -61,7 +61,8 @@ struct seccomp_rule {
 		.call = NULL \
 	}
 
-/* Conditions on argument n: a whole int; bits that must be clear, set, or have this value. */
+/* Conditions on argument n: its value as an int; bits that must be clear; bits that must be set;
+ * bits that must have this value. */
 #define SECCOMP_IS(n, v) \
 	{ \
 		.number = (n), .mask = UINT32_MAX, .value = (uint32_t)(v) \
@@ -79,21 +80,22 @@ struct seccomp_rule {
 		.number = (n), .mask = (bits), .value = (v) \
 	}
 
-/* Flags with which an open would write, create, truncate or delete. Lists that allow only reading
- * want all of them to be clear. */
+/* Flags by which open could write, create, truncate or delete. Lists that allow only reading
+ * require all of them to be clear. */
 #define SECCOMP_OPEN_WRITES (O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND | (O_TMPFILE & ~O_DIRECTORY))
 
-/* Whether the kernel has filters and lets us enter one. */
+/* Whether the kernel supports filters and permits us to enter one. */
 bool seccomp_available(void);
-/* Enters one filter of all given lists; a list may be NULL. Sets no_new_privs. Skips names that
- * this machine has no call for. all_threads: for every thread of the process; else for the calling
- * thread and its later threads. Does nothing under AddressSanitizer, which needs more calls.
+/* Enters one filter of all given lists; a list may be NULL. Sets no_new_privs. Skips names that are
+ * not system calls of this machine. all_threads: for every thread of the process; else for the
+ * calling thread and its later threads. Does nothing under AddressSanitizer, which needs more
+ * calls.
  *
  * 0; -EOPNOTSUPP: the kernel has no filters; -EINVAL: a rule is wrong; -ENOMEM, or another -errno
  * of the kernel. After an error no filter was entered. */
 int seccomp_enter(const struct seccomp_rule *const lists[], size_t count, bool all_threads);
-/* Whether seccomp_enter failed because filters are missing or forbidden here, and the tool goes on
- * without one. */
+/* Whether seccomp_enter failed because filters are missing or forbidden here, so that the tool
+ * continues without one. */
 bool seccomp_is_missing(int r);
 
 #endif

@@ -37,7 +37,7 @@ bool targets_has(int val)
 
 /* --- values --- */
 
-/* A path names nothing outside of the tree, and its components can be cgroups. */
+/* Whether the path stays inside the tree and its components can be names of cgroups. */
 static bool is_path(const char *text)
 {
 	for (const char *at = text; *at;) {
@@ -55,7 +55,7 @@ static int take_user(const struct cmdline *c, uint32_t *ret)
 	uint64_t number;
 
 	if (decimal_parse(c->value, &number)) {
-		/* The last number means "no user". */
+		/* The highest number means "no user". */
 		if (number >= UINT32_MAX)
 			return cmdline_refuse(c, "no user can have this number; see `id USER`");
 		*ret = (uint32_t)number;
@@ -119,7 +119,7 @@ static int take_target(struct targets *t, const struct cmdline *c, int val)
 	return r;
 }
 
-/* Reads one of the kernel's lists of cpus. False: it cannot be read. */
+/* Reads one of the kernel's lists of cpus. Returns false if it cannot be read. */
 static bool read_cpus(const char *path, struct cpulist *ret)
 {
 	char text[CPUS_TEXT];
@@ -172,7 +172,7 @@ void targets_words(const struct targets *t, struct words *w)
 		const struct target *of = &t->list[i];
 
 		words_print(w, "--%s", targets_name(of));
-		/* The next tool need not, and often cannot, look a user up. */
+		/* Pass on the number: the next tool often cannot look a user up. */
 		if (of->kind == TARGETS_USER || of->kind == TARGETS_PID)
 			words_print(w, "%u", of->number);
 		else

@@ -26,8 +26,8 @@
 #include "common/base/cpulist.h"
 #include "common/base/words.h"
 
-#define TARGETS_MAX 1024      /* values, of all kinds together */
-#define TARGETS_COMM 15	      /* bytes of a name; the kernel cuts longer ones */
+#define TARGETS_MAX 1024      /* of all kinds together */
+#define TARGETS_COMM 15	      /* bytes of a name; the kernel truncates longer ones */
 #define TARGETS_NAME_MOST 239 /* bytes of the last component of a cgroup's path */
 
 enum targets_kind {
@@ -36,7 +36,7 @@ enum targets_kind {
 	TARGETS_UNIT,
 	TARGETS_COMM_NAME,
 	TARGETS_USER,
-	TARGETS_PID, /* only to be excluded */
+	TARGETS_PID, /* only for --exclude-pid */
 };
 
 struct target {
@@ -46,17 +46,17 @@ struct target {
 	uint32_t number;  /* TARGETS_USER: the uid; TARGETS_PID: the pid */
 };
 
-/* Zero: everybody. */
+/* All zero: no restrictions. */
 struct targets {
 	struct target list[TARGETS_MAX];
 	size_t count;
-	struct cpulist cpus; /* empty: all */
-	double min_age;	     /* seconds; 0: any */
+	struct cpulist cpus; /* empty: all cpus */
+	double min_age;	     /* in seconds; 0: any age */
 	bool descendants;
 };
 
 /* The values of these options. Those that make a struct target are TARGETS_OPTION plus twice the
- * kind, and one more to exclude. */
+ * kind, plus one to exclude. */
 enum {
 	TARGETS_OPTION = 1400,
 	TARGETS_OPTION_CPU = 1450,
@@ -107,11 +107,11 @@ bool targets_has(int val);
 /* Takes the current option of *c. EXITS_GO_ON; EXITS_USAGE; EXITS_FAILED (no such user or cpu),
  * logged. */
 int targets_option(struct targets *t, const struct cmdline *c, int val);
-/* Adds options that say the same to targets_option. */
+/* Appends options from which targets_option makes the same settings. */
 void targets_words(const struct targets *t, struct words *w);
-/* Whether a process must be looked at, beyond its pid, to know whether it is sampled. */
+/* Whether the decision about a process needs more than its pid. */
 bool targets_any(const struct targets *t);
-/* Whether any value of this kind was given; exclude: to be excluded. */
+/* Whether a value of this kind was given. exclude: one that excludes. */
 bool targets_have(const struct targets *t, enum targets_kind kind, bool exclude);
 /* The long name of a target's option, such as "exclude-unit". Static. */
 const char *targets_name(const struct target *t);

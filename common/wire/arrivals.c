@@ -23,7 +23,7 @@ static void show(struct arrivals *a)
 	a->shown = any;
 	ssize_t r = any ? write(a->fd, &n, sizeof(n)) : read(a->fd, &n, sizeof(n));
 
-	(void)r; /* both do not block; if `shown`, there is a byte to read */
+	(void)r; /* neither call blocks; if `shown` is set, there is a byte to read */
 }
 
 static struct arrival take(struct arrivals *a)

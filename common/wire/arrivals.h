@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrivals: what a bus has to hand out, in its order: messages, and peers that came or went. A
- * descriptor is readable while there are any. No call blocks; the caller locks. */
+/* Arrivals: what a bus passes to its user, in order: messages, and peers that came or went. A
+ * descriptor is readable while there are any. No call blocks. The caller must hold a lock. */
 #ifndef COMMON_WIRE_ARRIVALS_H
 #define COMMON_WIRE_ARRIVALS_H
 
@@ -8,19 +8,20 @@
 #include <stdint.h>
 #include "common/wire/busroute.h"
 
-#define ARRIVALS_MESSAGES BUS_DEPTH /* the caller lets no more wait */
+#define ARRIVALS_MESSAGES BUS_DEPTH /* the caller allows no more to wait */
 #define ARRIVALS_EVENTS 32
 
 struct arrival {
-	enum bus_event event; /* 0: a message */
-	void *message;	      /* of malloc */
+	enum bus_event event; /* 0: this is a message */
+	void *message;	      /* allocated by malloc */
 	uint64_t epoch;
 };
 
 struct arrivals {
 	int fd; /* for poll */
 	bool shown;
-	unsigned first, messages, events; /* counts of those in the ring */
+	/* First: index of the oldest; the others: how many are in the ring. */
+	unsigned first, messages, events;
 	struct arrival ring[ARRIVALS_MESSAGES + ARRIVALS_EVENTS];
 };
 
@@ -30,11 +31,11 @@ int arrivals_init(struct arrivals *a);
 void arrivals_done(struct arrivals *a);
 /* Takes what.message. */
 void arrivals_put(struct arrivals *a, struct arrival what);
-/* The oldest one, borrowed until the next call. NULL: there is none. */
+/* Returns the oldest arrival, borrowed until the next call. NULL: there is none. */
 const struct arrival *arrivals_next(const struct arrivals *a);
-/* Takes the oldest one out; its message is the caller's. False: there is none. */
+/* Removes the oldest arrival; the caller gets its message. Returns false if there is none. */
 bool arrivals_take(struct arrivals *a, struct arrival *ret);
-/* Frees the messages of an epoch, but keeps the events. */
+/* Drops the messages of an epoch, but keeps the events. */
 void arrivals_forget(struct arrivals *a, uint64_t epoch);
 /* Frees everything. */
 void arrivals_clear(struct arrivals *a);

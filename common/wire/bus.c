@@ -46,13 +46,14 @@
 #include "common/wire/arrivals.h"
 
 #define SCHEME "ipc://"
-#define DIAL_BRISK_NS 500000000ull /* a dialer first tries every few milliseconds, for this time */
+/* A dialer first retries every few milliseconds, for this time. */
+#define DIAL_BRISK_NS 500000000ull
 #define DIAL_BRISK_MS 3
 #define DIAL_MS 20
 #define GREETING_MS 5000 /* for a peer to send its greeting */
-#define REST_MS 100	 /* after a failed accept, such as for lack of descriptors */
+#define REST_MS 100	 /* pause after a failed accept, for example without free descriptors */
 #define BUS_BUFFER 65536
-#define BUS_PARTS 8 /* parts that nng takes in one operation */
+#define BUS_PARTS 8 /* number of buffers that nng takes in one operation */
 #define HEAD_SIZE 9
 #define HEAD_TYPE 1
 
@@ -61,14 +62,14 @@ static const uint8_t greeting[8] = { 0, 'S', 'P', 0, 0, 16, 0, 0 };
 struct message {
 	struct message *next; /* in the queue to send */
 	size_t len;
-	uint8_t bytes[]; /* a message to send begins with its head */
+	uint8_t bytes[]; /* a message to send begins with its header */
 };
 
 enum pipe_state {
 	PIPE_NONE,
-	PIPE_GREETING, /* the peer has not named its protocol yet */
+	PIPE_GREETING, /* the greeting of the peer has not come yet */
 	PIPE_UP,
-	PIPE_LEAVING, /* its stream is closed, its operations end */
+	PIPE_LEAVING, /* its stream is closed, and its operations are ending */
 };
 
 struct bus {
@@ -81,32 +82,33 @@ struct bus {
 
 	pthread_mutex_t lock; /* protects all members below */
 	pthread_cond_t changed;
-	bool freed; /* begin no operation any more */
-	bool rests; /* `connecting` is a wait */
+	bool freed; /* bus_free was called: start no operation any more */
+	bool rests; /* `connecting` is a pause */
 
 	/* The pipe. */
 	enum pipe_state state;
 	nng_stream *stream;
-	nng_stream *next; /* of the next peer, while the pipe is LEAVING */
+	nng_stream *next; /* the next peer's, while the pipe is LEAVING */
 	uint64_t epoch;
-	bool reads, writes, waits; /* these operations are under way */
-	bool ending;		   /* reading has failed once */
-	bool deaf;		   /* writing has failed */
-	bool starves;		   /* memory for a message was missing */
+	bool reads, writes, waits; /* which operations are running */
+	bool ending;		   /* a read has failed once */
+	bool deaf;		   /* a write has failed */
+	bool starves;		   /* a message could not be allocated */
 
-	/* To send. */
+	/* The queue to send. */
 	struct message *out, *last;
 	unsigned queued;
-	size_t greeted; /* bytes of the greeting that have left, and of the first message */
+	size_t greeted; /* bytes that were sent of the greeting, and of the first message */
 	size_t sent;
 
-	/* Bytes read that are no whole message yet: first `partial`, then the buffer. */
+	/* Bytes that were read but are no complete message yet: first `partial`, then the
+	 * buffer. */
 	struct message *partial;
 	size_t got;
 	size_t from, to;
 	uint8_t buffer[BUS_BUFFER];
 
-	uint64_t current; /* bus_recv hands out messages of this epoch; 0: none */
+	uint64_t current; /* the epoch whose messages bus_recv passes on; 0: none */
 	struct arrivals arrivals;
 };
 
@@ -145,7 +147,7 @@ static unsigned depth_out(const struct bus *b)
 	return b->listener ? b->route->from_listener.depth : b->route->from_dialer.depth;
 }
 
-/* --- the pipe; under the lock --- */
+/* --- the pipe; functions that need the lock --- */
 
 static void arrive(struct bus *b, enum bus_event event, struct message *message)
 {
@@ -232,7 +234,7 @@ static bool take_greeting(struct bus *b)
 	return true;
 }
 
-/* Memory for the next message is missing. The peer is not to blame, so we take it later. */
+/* The next message could not be allocated. The peer is not to blame, so we retry later. */
 static void starve(struct bus *b)
 {
 	b->starves = true;
@@ -242,7 +244,8 @@ static void starve(struct bus *b)
 	nng_sleep_aio(REST_MS, b->waiting);
 }
 
-/* Takes a message's head. False: it is invalid. Without memory for the message, the bus starves. */
+/* Takes a message's header. Returns false if it is invalid. If the message cannot be allocated, the
+ * bus is starving. */
 static bool take_head(struct bus *b)
 {
 	const uint8_t *head = b->buffer + b->from;
@@ -263,7 +266,8 @@ static bool take_head(struct bus *b)
 	return true;
 }
 
-/* Makes messages of what was read, then reads on, unless as many wait as the route allows. */
+/* Makes messages of the bytes that were read, then reads on, unless as many messages wait as the
+ * route allows. */
 static void digest(struct bus *b)
 {
 	bool right = true;
@@ -315,7 +319,7 @@ static void turn_away(nng_stream *s)
 	nng_stream_free(s);
 }
 
-/* Takes the stream. Each pipe needs room for two events. */
+/* Makes the stream the new pipe. Each pipe needs room for two events. */
 static void admit(struct bus *b, nng_stream *s)
 {
 	if (b->freed || is_alive(b) || b->next || b->arrivals.events + 2 > ARRIVALS_EVENTS ||
@@ -339,7 +343,7 @@ static void admit(struct bus *b, nng_stream *s)
 	read_on(b);
 }
 
-/* When all operations of a closed pipe have ended, the next peer may come. */
+/* Once all operations of a closed pipe have ended, the next peer may come. */
 static void settle(struct bus *b)
 {
 	nng_stream *next = b->next;
@@ -375,7 +379,7 @@ static void on_read(void *ctx)
 
 	b->reads = false;
 	if (!is_alive(b)) {
-		/* The pipe was closed meanwhile; drop the bytes. */
+		/* The pipe was closed meanwhile: drop the bytes. */
 	} else if (r && b->ending) {
 		close_pipe(b);
 	} else if (r) {
@@ -404,7 +408,7 @@ static void on_written(void *ctx)
 
 	b->writes = false;
 	if (nng_aio_result(b->writing)) {
-		/* The peer has gone or does not read. First read what it sent before. */
+		/* The peer is gone or does not read. First read what it sent before. */
 		b->deaf = true;
 		drop_queue(b);
 	} else {
@@ -556,8 +560,8 @@ int bus_listen(enum bus_route_id route, const char *run_dir, uid_t peer, struct 
 	return 0;
 }
 
-/* Whether there is no socket, so that nng need not try, whose thread spins for some time after each
- * failure. A socket of another type can be looked for, but not connected. */
+/* Whether the socket is missing, so that nng need not try: after each failure its thread spins for
+ * some time. A socket of another type can check this without connecting. */
 static bool is_missing(const char *path)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
@@ -575,7 +579,7 @@ static bool is_missing(const char *path)
 	return is;
 }
 
-/* Dials once. True: the listener has accepted us. */
+/* Dials once. Returns true if the listener has accepted us. */
 static bool try_to_dial(struct bus *b, uint64_t until_ns)
 {
 	const struct timespec until = clock_timespec(until_ns);
@@ -591,7 +595,7 @@ static bool try_to_dial(struct bus *b, uint64_t until_ns)
 		r = pthread_cond_timedwait(&b->changed, &b->lock, &until);
 	const bool is_up = b->state == PIPE_UP;
 
-	/* A connection that closed again was not accepted. */
+	/* If the connection closed again, we were not accepted. */
 	if (!is_up)
 		arrivals_clear(&b->arrivals);
 	pthread_mutex_unlock(&b->lock);
@@ -617,7 +621,7 @@ int bus_dial(enum bus_route_id route, const char *run_dir, uid_t peer, int timeo
 
 		if (now >= until)
 			return -ETIMEDOUT;
-		/* A slow listener runs on a slow host, and needs the cpu itself. */
+		/* A slow listener is probably on a busy host, and needs the cpu itself. */
 		poll(NULL, 0, now - begun < DIAL_BRISK_NS ? DIAL_BRISK_MS : DIAL_MS);
 	}
 	*ret = b;
@@ -641,7 +645,7 @@ int bus_recv(struct bus *b, struct buf *into)
 	const struct arrival *next = arrivals_next(&b->arrivals);
 	const struct message *waits = next ? next->message : NULL;
 
-	/* Without memory the message stays. */
+	/* If memory runs out, the message stays in the queue. */
 	if (waits && buf_reserve(into, waits->len) == -ENOMEM) {
 		pthread_mutex_unlock(&b->lock);
 		return -ENOMEM;
@@ -665,8 +669,8 @@ int bus_recv(struct bus *b, struct buf *into)
 
 /* --- sending --- */
 
-/* Under the lock. A listener's peer may have been replaced, and the tool does not know it yet. Its
- * messages are not for the new peer. */
+/* Needs the lock. A listener's peer may have been replaced while the tool does not know it yet. The
+ * tool's messages are then not for the new peer. */
 static bool is_current(const struct bus *b)
 {
 	return b->state == PIPE_UP && (!b->listener || b->epoch == b->current);
@@ -687,7 +691,7 @@ static struct message *message_new(struct span of)
 	return m;
 }
 
-/* Under the lock. */
+/* Needs the lock. */
 static int room(const struct bus *b)
 {
 	if (!is_current(b) || b->deaf)
@@ -724,7 +728,8 @@ static int put(struct bus *b, struct span message, int timeout_ms)
 			break;
 		}
 		if (!r) {
-			/* Copy a large one without the lock, for which nng's threads would wait. */
+			/* Copy a large message without the lock, because nng's threads would wait
+			 * for it. */
 			pthread_mutex_unlock(&b->lock);
 			m = message_new(message);
 			if (!m)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bus joins one pair of tools over a socket, with nng's byte streams, one message per call. The
- * bytes are nng's pair protocol, version 0, so a program that speaks that can be a peer. busroute.h
- * has the routes. If its peer goes, a listener stays and takes the next one, and a dialer must
- * exit.
+ * The bus connects a pair of tools over a socket, with nng's byte streams, one message per call.
+ * The protocol is nng's pair, version 0, so any program that implements it can be a peer.
+ * busroute.h has the routes. If its peer leaves, a listener stays and takes the next one, but a
+ * dialer must exit.
  *
- * The bus checks a peer's uid before it reads a byte of it. It takes one peer at a time, and turns
- * others away at once. It drops a peer that does not name its protocol within five seconds. It also
- * drops one that sends an empty message, or one that is too large, before it allocates for it.
- * While as many messages wait as the route allows, the bus reads no more.
+ * The bus checks a peer's uid before it reads from it. It accepts one peer at a time, and refuses
+ * others at once. It drops a peer that sends no greeting within five seconds, or that sends an
+ * empty message or one that is too large. It checks the size before it allocates. While as many
+ * messages wait as the route allows, the bus does not read.
  */
 #ifndef COMMON_WIRE_BUS_H
 #define COMMON_WIRE_BUS_H
@@ -22,35 +22,36 @@
 struct bus;
 
 /* Both open the route's socket below run_dir (`<run_dir>/<listening tool>/<route>.sock`, mode 0660)
- * and accept only a peer with uid `peer`. The socket's folder exists and is the listener's.
- * bus_dial waits up to timeout_ms until a listener accepts it (-ETIMEDOUT); its first event is also
- * BUS_PEER_CAME. -errno; the caller owns *ret. Both start threads: enter the sandbox before. */
+ * and accept only a peer with uid `peer`. The socket's folder must exist and belong to the
+ * listener. bus_dial waits up to timeout_ms until a listener accepts it (-ETIMEDOUT); its first
+ * event is also BUS_PEER_CAME. -errno; the caller owns *ret. Both start threads, so enter the
+ * sandbox before. */
 int bus_listen(enum bus_route_id route, const char *run_dir, uid_t peer, struct bus **ret);
 int bus_dial(enum bus_route_id route, const char *run_dir, uid_t peer, int timeout_ms,
 	     struct bus **ret);
-/* Closes the bus and drops accepted messages that have not left. A sender that must not lose its
- * last ones waits for BUS_PEER_WENT first: a receiver closes its end after the last message (END).
- * Does not wait for a peer. Takes NULL. */
+/* Closes the bus and drops messages that were accepted but not sent yet. A sender that must not
+ * lose its last messages first waits for BUS_PEER_WENT: a receiver closes its end after the last
+ * message (END). Does not wait for a peer. b may be NULL. */
 void bus_free(struct bus *b);
 
-/* Readable (level) while a message waits or the peer came or went since the last bus_recv.
- * Borrowed. */
+/* Readable (level-triggered) while a message waits, or if the peer came or went since the last
+ * bus_recv. Borrowed. */
 int bus_fd(const struct bus *b);
 
-/* Never blocks. 0 with a message appended to *into (reset first), enum bus_event, or -errno. After
- * -ENOMEM a later call hands out the message. Call it until BUS_EMPTY. */
+/* Never blocks. Returns 0 with a message in *into (which is reset first), enum bus_event, or
+ * -errno. After -ENOMEM a later call returns the message. Call it until BUS_EMPTY. */
 int bus_recv(struct bus *b, struct buf *into);
-/* Never blocks. Copies a message for the peer whose coming bus_recv has handed out (a dialer has
- * only one). 0; -EINVAL: it is empty; -EMSGSIZE: it is larger than the route allows; -EAGAIN: the
+/* Never blocks. Copies a message for the peer that bus_recv reported last (a dialer has only one).
+ * Returns 0; -EINVAL: it is empty; -EMSGSIZE: it is larger than the route allows; -EAGAIN: the
  * route's queue is full; -ENOTCONN: there is no peer; -errno. */
 int bus_send(struct bus *b, struct span message);
-/* Waits up to timeout_ms for room. For tools that may wait, so not for prof-bpf. 0,
- * -ETIMEDOUT, -ENOTCONN, -errno. */
+/* Waits up to timeout_ms for room. For tools that may wait, so not for prof-bpf. Returns 0,
+ * -ETIMEDOUT, -ENOTCONN or -errno. */
 int bus_send_wait(struct bus *b, struct span message, int timeout_ms);
 /* Whether bus_send would find a peer. */
 bool bus_connected(const struct bus *b);
-/* Drops the peer whose messages bus_recv hands out: it broke the rules. Its next event is
- * BUS_PEER_WENT, without any message before. A listener takes the next peer. */
+/* Drops the present peer, because it broke the rules. The next event is BUS_PEER_WENT, with no
+ * message before it. A listener then takes the next peer. */
 void bus_drop_peer(struct bus *b);
 
 #endif

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* A batch is at most one message larger than the sender's batch size, and no tool sets that above
+/* A batch exceeds the sender's batch size by at most one message, and no tool sets that size above
  * MSG_MAX_SIZE. */
 static const struct bus_route routes[BUS_ROUTES] = {
 	[BUS_ROWS] = { .listener = "bpf",
@@ -28,7 +28,7 @@ static const struct bus_route routes[BUS_ROUTES] = {
 			.max = 2 * MSG_MAX_SIZE,
 			.from_listener = { MSG_NO_WAY, 1 },
 			.from_dialer = { MSG_NAMED_STREAM, BUS_DEPTH } },
-	/* prof-send takes a request at once, so few need to wait. */
+	/* prof-send takes each request at once, so few need to wait. */
 	[BUS_EXPORT] = { .listener = "export",
 			 .name = "otlp",
 			 .max = 2 * MSG_MAX_SIZE,

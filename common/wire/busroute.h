@@ -21,7 +21,7 @@ enum bus_route_id {
 /* One direction. */
 struct bus_way {
 	enum msg_way way;
-	unsigned depth; /* messages of the bus that may wait */
+	unsigned depth; /* how many messages of the bus may wait */
 };
 
 struct bus_route {
@@ -43,7 +43,8 @@ int bus_route_path(enum bus_route_id id, const char *run_dir, const char *ending
 enum bus_event {
 	BUS_EMPTY = 1,	   /* nothing waits */
 	BUS_PEER_CAME = 2, /* a peer was accepted: a new epoch */
-	BUS_PEER_WENT = 3, /* its pipe closed; bus_recv has handed out all it sent before */
+	/* Its pipe closed; bus_recv has returned everything that it sent before. */
+	BUS_PEER_WENT = 3,
 };
 
 #endif

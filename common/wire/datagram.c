@@ -42,7 +42,8 @@ int datagram_bind(const char *run_dir, const char *folder, const char *name, uid
 		return r;
 	d.peer = peer;
 	r = bind(d.fd, (struct sockaddr *)&d.to, sizeof(d.to));
-	/* An earlier run left it; the folder is ours alone. A cell cannot look at it first. */
+	/* An earlier run left the socket; only we use the folder. In a cell we cannot look at the
+	 * file first. */
 	if (r && errno == EADDRINUSE && !unlink(d.to.sun_path))
 		r = bind(d.fd, (struct sockaddr *)&d.to, sizeof(d.to));
 	if (r || setsockopt(d.fd, SOL_SOCKET, SO_PASSCRED, &one, sizeof(one)) ||
@@ -75,7 +76,7 @@ int datagram_send(const struct datagram *d, const void *data, size_t size)
 	return sendmsg(d->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
-/* Whether the kernel says that this user sent it. */
+/* Whether the kernel reports this user as the sender. */
 static bool is_from(struct msghdr *m, uid_t peer)
 {
 	bool from = false;
@@ -94,7 +95,7 @@ static bool is_from(struct msghdr *m, uid_t peer)
 
 int datagram_recv(const struct datagram *d, void *ret, size_t size)
 {
-	/* Room for the ids alone: the kernel closes descriptors that come with them. */
+	/* There is only room for the ids, so the kernel closes descriptors that come with them. */
 	union {
 		struct cmsghdr head;
 		char bytes[CMSG_SPACE(sizeof(struct ucred))];

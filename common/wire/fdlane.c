@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A packet is an id of 8 bytes with one descriptor; its acknowledgement is the id alone. Source:
+ * A packet is an 8-byte id with one descriptor; its acknowledgement is only the id. Source:
  * unix(7), SCM_RIGHTS; cmsg(3).
  *
- * A descriptor that nobody has received counts against the sender's user (ETOOMANYREFS) and keeps
- * the file open, so there is a ceiling. If the receiver is out of descriptors, the kernel delivers
- * the packet without one (MSG_CTRUNC).
+ * A descriptor that was sent but not received counts against the sender's user (ETOOMANYREFS) and
+ * keeps the file open, so their number is limited. If the receiver is out of descriptors, the
+ * kernel delivers the packet without one (MSG_CTRUNC).
  */
 #include "common/wire/fdlane.h"
 
@@ -34,7 +34,7 @@ struct fdlane {
 static void drop_peer(struct fdlane *l)
 {
 	if (l->peer >= 0)
-		close(l->peer); /* leaves the epoll set, as its only descriptor */
+		close(l->peer); /* this also removes it from the epoll set */
 	l->peer = -1;
 	l->count = 0;
 }
@@ -111,7 +111,7 @@ int fdlane_listen(enum bus_route_id route, const char *run_dir, uid_t peer, stru
 	struct sockaddr_un a = address_of(l);
 	struct stat st;
 
-	/* An earlier run left it; the folder is ours alone. */
+	/* An earlier run left the socket; only we use the folder. */
 	if (lstat(l->path, &st) == 0 && S_ISSOCK(st.st_mode))
 		unlink(l->path);
 	l->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -121,7 +121,8 @@ int fdlane_listen(enum bus_route_id route, const char *run_dir, uid_t peer, stru
 
 	if (fd < 0)
 		return -errno;
-	/* The socket has its mode from the beginning: a peer that is refused once gives up. */
+	/* The socket must have its mode from the beginning: a peer that is refused once gives
+	 * up. */
 	const mode_t umask_before = umask(0117);
 
 	r = bind(fd, (struct sockaddr *)&a, sizeof(a)) ? -errno : 0;
@@ -168,8 +169,8 @@ int fdlane_dial(enum bus_route_id route, const char *run_dir, uid_t peer, int ti
 
 	if (r)
 		return r;
-	/* The listener may still come: its socket is missing, does not listen, or has a full queue.
-	 */
+	/* The listener may still come: now its socket is missing, does not listen, or has a full
+	 * queue. */
 	for (r = dial_once(l); r == -ENOENT || r == -ECONNREFUSED || r == -EAGAIN;
 	     r = dial_once(l)) {
 		if (clock_mono_ns() >= until)
@@ -199,7 +200,7 @@ static bool take_ack(struct fdlane *l, uint64_t id)
 	return false;
 }
 
-/* Drops a peer that closed, or that acknowledges what we did not send. */
+/* Drops a peer that closed, or that acknowledges something we did not send. */
 static void take_acks(struct fdlane *l)
 {
 	while (l->peer >= 0) {
@@ -225,7 +226,8 @@ int fdlane_poll(struct fdlane *l)
 			continue;
 		if (fd < 0)
 			return errno == EAGAIN ? 0 : -errno;
-		/* One peer at a time. The present one lives, or take_acks would have dropped it. */
+		/* Only one peer at a time. The present one is alive: otherwise take_acks would have
+		 * dropped it. */
 		if (l->peer >= 0 || !is_peer(fd, l->uid)) {
 			close(fd);
 			continue;
@@ -283,8 +285,8 @@ int fdlane_recv(struct fdlane *l, uint64_t *ret_id, int *ret_fd)
 			close(fd);
 		return n ? -EPROTO : -ENOTCONN;
 	}
-	/* At most FDLANE_IN_FLIGHT of these are unread, so there is room. If the sender has gone,
-	 * the next call notices. */
+	/* At most FDLANE_IN_FLIGHT of these are unread, so there is room. If the sender is gone,
+	 * the next call notices it. */
 	const ssize_t acked = send(l->peer, packet, sizeof(packet[0]), MSG_NOSIGNAL | MSG_DONTWAIT);
 
 	if (acked < 0 && errno == EAGAIN) {

@@ -15,16 +15,16 @@
 
 #define KIND_SHIFT 56
 #define ALTERNATE_STACK (64u << 10)
-#define REST_STEP_MS 25 /* after which a rest may be over before its time */
+#define REST_STEP_MS 25 /* steps of a pause, which may be cancelled after each of them */
 
 /* The contents of the page. */
 struct page {
 	uint64_t what; /* kind << KIND_SHIFT | id */
 	uint64_t end;
 	uint64_t wanted;
-	uint64_t granted; /* by prof-bpf, as the two last ones */
+	uint64_t granted; /* written by prof-bpf, like the last two fields */
 	uint64_t spent_ns;
-	uint64_t stopped; /* as `what`, or 0 */
+	uint64_t stopped; /* same encoding as `what`, or 0 */
 	uint64_t stop_after_ns;
 	uint64_t rest_ms;
 };
@@ -34,7 +34,7 @@ static const int deadly[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP 
 
 static struct page unread;
 static struct page *page = &unread;
-static uint64_t serial; /* of the work in hand */
+static uint64_t serial; /* of the present work */
 static struct sigaction before[DEADLY];
 static pid_t self;
 static unsigned slow_after_s;
@@ -80,7 +80,7 @@ struct lastword lastword_read(int fd)
 	return w;
 }
 
-/* If the write fails, the parser keeps the former value. */
+/* If the write fails, the parser keeps the previous value. */
 static void put_word(int fd, uint64_t word, size_t at)
 {
 	if (fd >= 0 && pwrite(fd, &word, sizeof(word), (off_t)at) < 0)
@@ -169,7 +169,7 @@ static void say_end(enum lastword_end end)
 	__atomic_store_n(&page->end, (uint64_t)end, __ATOMIC_RELEASE);
 }
 
-/* Restores the former handler. Then the signal comes again: from the instruction that caused it,
+/* Restores the previous handler. Then the signal comes again: from the instruction that caused it,
  * from abort, or by raise. */
 static void on_deadly(int number, siginfo_t *si, void *context)
 {
@@ -177,14 +177,14 @@ static void on_deadly(int number, siginfo_t *si, void *context)
 	for (size_t i = 0; i < DEADLY; i++)
 		if (deadly[i] == number)
 			sigaction(number, &before[i], NULL);
-	/* A signal of another process says nothing about our work. */
+	/* A signal from another process is not related to our work. */
 	if (si->si_code <= 0 && si->si_pid != self)
 		raise(number);
 	else
 		say_end(LASTWORD_CRASH);
 }
 
-/* in_tick: within a signal handler. */
+/* in_tick: called from a signal handler. */
 static void rest_for(uint64_t worked_ns, bool in_tick)
 {
 	static uint64_t owed_ns;
@@ -195,7 +195,7 @@ static void rest_for(uint64_t worked_ns, bool in_tick)
 	owed_ns += rest_ms < LASTWORD_REST_MS ? worked_ns / LASTWORD_TICK_MS * rest_ms : most_ns;
 	owed_ns = numbers_smaller(owed_ns, most_ns);
 	for (; owed_ns >= step_ns; owed_ns -= step_ns) {
-		/* A change of prof-bpf's mind ends the rest. */
+		/* prof-bpf may cancel the pause. */
 		if (__atomic_load_n(&page->rest_ms, __ATOMIC_ACQUIRE) != rest_ms)
 			owed_ns = 0;
 		else
@@ -218,7 +218,7 @@ void lastword_rest_with(void (*fn)(void *ctx), void *ctx)
 	while_resting.ctx = ctx;
 }
 
-/* Runs after each tick of cpu time, more or less: the timer counts whole ticks of the scheduler. */
+/* Called about once per tick of cpu time: the timer counts whole ticks of the scheduler. */
 static void on_tick(int number)
 {
 	static uint64_t seen, since_ns;
@@ -252,7 +252,7 @@ void lastword_watch(unsigned slow_s)
 	slow_after_s = slow_s;
 	self = getpid();
 
-	/* Keep an alternate stack of a sanitizer. */
+	/* Keep the alternate stack of a sanitizer. */
 	if (sigaltstack(NULL, &former) == 0 && former.ss_flags & SS_DISABLE)
 		sigaltstack(&ours, NULL);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every struct of the table is a row of 8-byte aligned members in the table's order. So the code
- * finds a field by walking, without offsets; the asserts below check the compiler. msgpack-c packs
- * messages. We unpack them ourselves, because that library allocates what an array header claims (8
- * GiB for five bytes). Lists lie in the scratch, whose size comes from the table, never from the
- * wire.
+ * finds a field by stepping over the members before it; the asserts below verify the layout.
+ * msgpack-c packs messages. We unpack them ourselves, because that library allocates as much as an
+ * array header claims (8 GiB for five bytes). Lists are stored in the scratch, whose size comes
+ * from the table, never from the message.
  */
 #include "common/wire/msg.h"
 
@@ -16,8 +16,8 @@
 #include "common/base/hash.h"
 #include "common/base/log.h"
 
-#define MSG_IDS 64	  /* above all ids of the table */
-#define MSG_MAX_FIELDS 64 /* of any message, with those we do not know */
+#define MSG_IDS 64	  /* above all ids in the table */
+#define MSG_MAX_FIELDS 64 /* of any message, including messages that we do not know */
 
 enum field_type { FIELD_U64, FIELD_STR, FIELD_BIN, FIELD_LIST };
 struct field {
@@ -115,8 +115,8 @@ static size_t field_size(uint8_t type)
 
 /* --- the schema --- */
 
-/* Before the schema had a number, hello.schema was a hash of the table. These tables differ from
- * schema 1 only in fields that it has more, at the ends. */
+/* Before the schema had a number, hello.schema was a hash of the table. Those tables lack only some
+ * fields of schema 1, at the ends of messages. */
 static const uint64_t hashed_schemas[] = {
 	0x12631516b92365e8,
 	0xdefb21acbfe98a1a,
@@ -211,7 +211,7 @@ static int put_field(msgpack_packer *p, const struct field *f, const void *at)
 	}
 }
 
-/* Whether the decoder makes the same of a field that is missing. */
+/* Whether a missing field would be decoded to the same value. */
 static bool is_empty(const struct field *f, const void *at)
 {
 	switch (f->type) {
@@ -226,7 +226,7 @@ static bool is_empty(const struct field *f, const void *at)
 	}
 }
 
-/* How many fields must be sent: those behind the last one that is not empty cost nothing. */
+/* The number of fields that must be sent: empty fields at the end are omitted. */
 static uint32_t count_used(const struct shape *shape, const uint8_t *at)
 {
 	uint32_t used = 0;
@@ -274,9 +274,9 @@ struct head {
 	uint64_t n; /* the number, or a length in bytes or members */
 };
 
-/* Takes a value's head: its type, and number or length. 0, MSG_SHORT, or MSG_MALFORMED for types
- * that no field has (nil, booleans, negative numbers, floats, maps, extensions). Source: msgpack
- * specification, "Formats". */
+/* Takes the header of a value: its type, and number or length. Returns 0, MSG_SHORT, or
+ * MSG_MALFORMED for types that no field has (nil, booleans, negative numbers, floats, maps,
+ * extensions). Source: msgpack specification, "Formats". */
 static inline int take_head(struct span *in, struct head *ret)
 {
 	if (!in->len)
@@ -340,8 +340,8 @@ static inline int take_uint(struct span *in, uint64_t *ret)
 	return 0;
 }
 
-/* Skips a field that this build does not know. It may have any type of field, within a message's
- * limits. */
+/* Skips a field that this build does not know. It may have any type that fields have, within a
+ * message's limits. */
 static int skip_field(struct span *in)
 {
 	struct span part;
@@ -415,7 +415,8 @@ static inline int take_field(struct span *in, const struct field *f, struct msg_
 	return 0;
 }
 
-/* Makes room for all lists of one message at once, so that lists do not move while it is taken. */
+/* Reserves room for all lists of one message at once, so that lists do not move while the message
+ * is decoded. */
 static int scratch_start(struct msg_scratch *s, size_t most)
 {
 	s->len = 0;
@@ -430,7 +431,7 @@ static int scratch_start(struct msg_scratch *s, size_t most)
 	return 0;
 }
 
-/* Takes all fields, of which `shape` describes the known ones. */
+/* Takes all fields. `shape` describes the known ones. */
 static int take_fields(struct span *in, uint64_t len, const struct shape *shape,
 		       struct msg_scratch *scratch, struct msg *m)
 {
@@ -460,8 +461,7 @@ int msg_decode(struct span *in, struct msg_scratch *scratch, struct msg *ret)
 	struct head outer, fields;
 	uint64_t id;
 
-	/* No message of ours is larger. So a cursor beyond this is in no message, and we do not
-	 * wait forever for the end of one. */
+	/* No valid message is larger, so do not wait for more bytes. */
 	if (rest.len > MSG_MAX_SIZE)
 		rest.len = MSG_MAX_SIZE;
 	const struct span limited = rest;

@@ -38,13 +38,13 @@ enum msg_id {
 #include "common/wire/messages.def"
 };
 
-/* The sender and the receiver of a message. Each message has one in the last column of
- * messages.def; busroute.c lists them for each route. */
+/* The sender and the receiver of a message. The last column of messages.def says it for each
+ * message; busroute.c lists them for each route. */
 enum msg_way {
 	MSG_NO_WAY = 0,
 	MSG_BPF_TO_DELTAS = 1,
 	MSG_DELTAS_TO_BPF = 2,
-	MSG_BPF_TO_SYMD = 4, /* beside the raw stream */
+	MSG_BPF_TO_SYMD = 4, /* on the files route, besides the raw stream */
 	MSG_SYMD_TO_BPF = 8,
 	MSG_RAW_STREAM = 16,   /* prof-bpf to prof-symd */
 	MSG_NAMED_STREAM = 32, /* prof-symd to prof-export */
@@ -69,7 +69,7 @@ struct msg {
 };
 
 enum stream_kind { STREAM_RAW = 0, STREAM_NAMED = 1 };
-enum process_flags { PROCESS_KERNEL = 1, PROCESS_SELF = 2 /* one of profpipe's own */ };
+enum process_flags { PROCESS_KERNEL = 1, PROCESS_SELF = 2 /* a process of profpipe */ };
 enum source_kind {
 	SOURCE_OTHER = 0,
 	SOURCE_CPU = 1,
@@ -83,7 +83,8 @@ enum file_flags {
 	FILE_MEMFD = 2,
 	FILE_VDSO = 4,
 	FILE_ROOT_ONLY = 8, /* only root could have written it */
-	FILE_OFFERED = 16,  /* named like an interpreter: inspect it before its frames come */
+	/* Its name is like an interpreter's: inspect it before its frames come. */
+	FILE_OFFERED = 16,
 };
 enum frame_kind {
 	FRAME_NATIVE = 0,
@@ -91,7 +92,7 @@ enum frame_kind {
 	FRAME_INTERPRETED = 2,
 	FRAME_KIND_MAX = 253,
 };
-/* A kind as one byte. Kinds of a newer sender keep their number. */
+/* Stores a kind in one byte. Unknown kinds of a newer sender keep their number. */
 static inline uint8_t msg_frame_kind(uint64_t kind)
 {
 	return (uint8_t)(kind < FRAME_KIND_MAX ? kind : FRAME_KIND_MAX);
@@ -101,7 +102,7 @@ enum frame_flags {
 	FRAME_LEAF = 1,
 	FRAME_BY_FP = 2,  /* found by frame pointer, because rows are missing */
 	FRAME_SIGNAL = 4, /* a signal interrupted it: offset is the pc itself */
-	/* In an interpreter's own loop, which runs the interpreted frame behind it. */
+	/* In an interpreter's own loop, which runs the interpreted frame after it. */
 	FRAME_LOOP = 8,
 };
 enum rows_status {
@@ -133,13 +134,13 @@ const char *walk_reason_word(uint64_t reason);
 const char *walk_reason_text(uint64_t reason);
 const char *lost_reason_word(uint64_t reason);
 const char *lost_reason_text(uint64_t reason);
-/* Whether the reason counts samples, and not other losses. */
+/* Whether the reason counts samples rather than other losses. */
 bool lost_reason_is_samples(uint64_t reason);
-/* The samples among counts by reason. */
+/* The sum of those counts by reason that count samples. */
 uint64_t lost_samples(const uint64_t counts[static LOST_REASONS]);
 
-/* hello.schema: grows only when a reader of the former number would misunderstand a stream. New
- * messages, and new fields at the end of messages, leave it as it is. */
+/* hello.schema: increased only when a reader of the previous number would misunderstand a stream.
+ * New messages, and new fields at the end of messages, do not change it. */
 #define MSG_SCHEMA 1u
 
 /* Whether this build can read a stream with this number in its hello. */
@@ -149,11 +150,11 @@ bool msg_reads(uint64_t schema);
  * of one run also exchange raw structs, so a peer with another hash is refused. */
 uint64_t msg_build(void);
 
-/* Whether the message travels one of these ways. */
+/* Whether the message may travel one of these ways. */
 bool msg_travels(enum msg_id id, enum msg_way way);
 
-/* Appends m, without empty fields at its end. Cuts strings over their maximum at a UTF-8 boundary.
- * -E2BIG: a list or binary is over its maximum. 0, -ENOBUFS, -ENOMEM, -E2BIG; on error b is
+/* Appends m, without empty fields at its end. Truncates too long strings at a UTF-8 boundary.
+ * Returns 0, -ENOBUFS, -ENOMEM, or -E2BIG if a list or binary is too long. On error b is
  * unchanged. */
 int msg_encode(struct buf *b, const struct msg *m);
 
@@ -168,12 +169,12 @@ void msg_scratch_done(struct msg_scratch *s);
 
 enum msg_verdict {
 	MSG_SHORT = 1,	   /* the beginning of a message: needs more bytes */
-	MSG_MALFORMED = 2, /* no message, or over a limit of the table */
+	MSG_MALFORMED = 2, /* not a message, or beyond a limit of the table */
 	MSG_UNKNOWN = 3,   /* well-formed, but with an unknown id; `in` is past it */
 };
-/* Takes one message off `in`. Strings borrow its bytes; lists borrow scratch until its next use. 0,
- * enum msg_verdict, or -ENOMEM. Bounded: it allocates and nests no more than the table allows, and
- * reads only `in`. */
+/* Takes one message from `in`. Its strings borrow bytes of `in`; its lists borrow the scratch until
+ * its next use. Returns 0, enum msg_verdict or -ENOMEM. It allocates and nests no more than the
+ * table allows, and reads only `in`. */
 int msg_decode(struct span *in, struct msg_scratch *scratch, struct msg *ret);
 
 /* The largest message that the table allows, in bytes. */

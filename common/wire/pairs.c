@@ -23,7 +23,7 @@ bool pairs_full(const struct pairs *p)
 	return p->count == PAIRS_MAX;
 }
 
-/* The pair of this id, or a new one; NULL without room. */
+/* Returns the pair with this id, or a new one; NULL if there is no room. */
 static struct pair *get(struct pairs *p, uint64_t id, uint64_t now_ns)
 {
 	for (unsigned i = 0; i < p->count; i++)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pair: a message of the bus, and the file of the descriptor lane that belongs to it. Both carry
- * the same id, and either may come first. The first half waits for the other one here, up to
- * PAIRS_WAIT_NS.
+ * A pair: a message of the bus, and the file of the descriptor lane that belongs to it. Both have
+ * the same id, and either may come first. The half that comes first waits here for the other one,
+ * up to PAIRS_WAIT_NS.
  *
- * The caller adds halves and takes pairs in turn, so that a full table never refuses a half.
+ * The caller must alternate between adding halves and taking pairs, so that a full table never
+ * refuses a half.
  */
 #ifndef COMMON_WIRE_PAIRS_H
 #define COMMON_WIRE_PAIRS_H
@@ -29,17 +30,19 @@ struct pairs {
 
 /* A zeroed struct pairs is empty. */
 void pairs_done(struct pairs *p);
-/* The next half may have no room. */
+/* There may be no room for the next half. */
 bool pairs_full(const struct pairs *p);
-/* A message came. with_file: a file also comes. A second message of the same id is ignored. */
+/* A message came. with_file: a file will also come. A second message with the same id is
+ * ignored. */
 void pairs_message(struct pairs *p, uint64_t id, bool with_file, uint64_t now_ns);
-/* A file came. Takes fd, which is -1 if the lane lost it. Closes a second file of the same id. */
+/* A file came. Takes fd; -1: the lane lost it. A second file with the same id is closed. */
 void pairs_file(struct pairs *p, uint64_t id, int fd, uint64_t now_ns);
-/* Takes the oldest pair that is complete, or that has waited long enough for its other half. From a
- * full table, takes the oldest in any case. ret->fd is then the caller's; it is -1 unless both
- * halves came. False: none. */
+/* Takes the oldest pair that is complete or has waited long enough for its other half. If the table
+ * is full, takes the oldest pair in any case. The caller then owns ret->fd, which is -1 unless both
+ * halves came. Returns false if there is none. */
 bool pairs_take(struct pairs *p, uint64_t now_ns, struct pair *ret);
-/* Until pairs_take gives up the oldest, for poll; -1: the table is empty. */
+/* The time, for poll, until pairs_take gives up waiting for the oldest pair; -1: the table is
+ * empty. */
 int pairs_wait_ms(const struct pairs *p, uint64_t now_ns);
 
 #endif

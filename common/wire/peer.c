@@ -12,19 +12,20 @@
 struct peer {
 	struct peer_config config;
 	bool listens;
-	bool one_way; /* its route is: no lane, and the hello is the stream's own */
+	/* Its route has one direction, no lane, and no hello besides that of the stream. */
+	bool one_way;
 	struct bus *bus;
 	struct fdlane *lane; /* NULL: none */
 	struct stream_in in;
 	struct stream_out out;
 	struct buf message; /* the batch received last */
-	bool unfed;	    /* `in` has yet to take it */
-	bool unread;	    /* `in` may have a message */
-	unsigned batches;   /* taken since PEER_EMPTY */
+	bool unfed;	    /* not fed to `in` yet */
+	bool unread;	    /* `in` may contain a message */
+	unsigned batches;   /* taken since the last PEER_EMPTY */
 	bool dropped;
 	uint64_t epoch; /* of `out` */
 	bool greeted;
-	int page; /* of a listener, for this peer; -1: none */
+	int page; /* only of a listener, for this peer; -1: none */
 	bool page_sent;
 	uint64_t rest_ms;
 };
@@ -79,7 +80,7 @@ void peer_free(struct peer *p)
 	free(p);
 }
 
-/* Its messages are a stream of their own. */
+/* Its messages are a separate stream. */
 static void begin_receiving(struct peer *p)
 {
 	const struct bus_route *route = bus_route(p->config.route);
@@ -114,7 +115,7 @@ static void renew_page(struct peer *p)
 		lastword_rest(p->page, p->rest_ms);
 }
 
-/* A listener's peer came. */
+/* A listener got a peer. */
 static void begin(struct peer *p)
 {
 	begin_receiving(p);
@@ -181,8 +182,8 @@ bool peer_connected(const struct peer *p)
 
 /* --- receiving --- */
 
-/* Of the batch received last. Our own lack of memory is not the peer's fault, and to drop it would
- * only take more memory. */
+/* Takes a message of the last batch. If we run out of memory, this is not the peer's fault, and
+ * dropping the peer would only cost more memory. */
 static int next_message(struct peer *p, struct msg *ret)
 {
 	if (p->unfed) {
@@ -208,7 +209,7 @@ static int next_message(struct peer *p, struct msg *ret)
 	return PEER_EMPTY;
 }
 
-/* 0: it came, or was ignored; PEER_EMPTY, PEER_CAME, PEER_WENT, -errno. */
+/* Returns 0 if a batch came or was ignored; PEER_EMPTY, PEER_CAME, PEER_WENT or -errno. */
 static int next_batch(struct peer *p)
 {
 	const int r = bus_recv(p->bus, &p->message);

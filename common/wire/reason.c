@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of errors.def. Numbers come from the wire, so each look-up is bounded. Holes in the
- * numbering are "unknown". */
+/* The texts of errors.def. Numbers come from messages, so each look-up checks the bounds. Unused
+ * numbers are "unknown". */
 #include "common/wire/msg.h"
 
 struct reason {

@@ -34,7 +34,7 @@ void stream_out_epoch(struct stream_out *s, uint64_t epoch)
 	s->bytes = 0;
 }
 
-/* Packs m into the batch, behind its head. On error the batch is unchanged. */
+/* Packs m into the batch, after its header. On error the batch is unchanged. */
 static int pack(struct stream_out *s, const struct msg *m)
 {
 	const size_t before = s->batch.len;
@@ -74,7 +74,7 @@ int stream_put(struct stream_out *s, const struct msg *m)
 
 	if (r || !before || s->batch.len <= s->batch_max)
 		return r;
-	/* It does not fit: flush the messages before it, and begin the next batch with m. */
+	/* It does not fit: flush the messages before it, and start the next batch with m. */
 	r = flush_first(s, before, s->in_batch - 1);
 	if (r) {
 		s->batch.len = before;
@@ -118,8 +118,8 @@ bool stream_turns(struct stream_in *s, struct span bytes)
 	       m.batch.epoch != s->epoch;
 }
 
-/* Takes a batch's head. Unseen messages before its seq are lost. A seq below the messages seen is
- * invalid. */
+/* Takes the header of a batch. Messages before its seq that did not come are lost. A seq below the
+ * messages that came is invalid. */
 static int begin_batch(struct stream_in *s, const struct msg_batch *b)
 {
 	const bool first = !s->batch_seen;
@@ -174,7 +174,7 @@ int stream_next(struct stream_in *s, struct msg *ret)
 		} else {
 			r = s->hello_seen && !s->ended ? 0 : STREAM_MALFORMED;
 		}
-		/* Keep the invalid bytes, so that later calls refuse the stream again. */
+		/* Keep the invalid bytes, so that later calls also refuse the stream. */
 		if (r)
 			return r;
 		s->taken += len - rest.len;
