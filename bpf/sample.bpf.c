@@ -203,9 +203,9 @@ __attribute__((noinline)) int take_owner(void)
 	__u32 container = container_of_task(task),
 	      maker = level ? BPF_CORE_READ(user, owner.val) : 0;
 
-	/* A container that root made is one owner: its own root can take any user id. In a user
-	 * namespace that root made, but in no container: a service. Root chose its user, who pays
-	 * for it. */
+	/* A container that root made is one owner: its own root can take any user id. A process in
+	 * a user namespace that root made, but in no container, is a service. It is charged to its
+	 * user, whom root chose. */
 	w->sample.owner_uid = maker || container ? maker : w->sample.uid;
 	w->sample.owner_container = container;
 	return 0;

@@ -28,12 +28,12 @@ struct rules {
 /* fd: of the map, borrowed, or -1. 0, -ENOMEM, -errno. Call rules_done even after an error. */
 int rules_init(struct rules *r, int fd);
 void rules_done(struct rules *r);
-/* Returns the number of a rule for one more file. owner: who pays if no file used it. *ret_new:
- * whether that is so. 0, RULES_FULL, -ENOMEM, -errno. */
+/* Returns the number of a rule for one more file. owner: whom the rule is charged to if no
+ * file used it. *ret_new: whether no file used it. 0, RULES_FULL, -ENOMEM, -errno. */
 int rules_take(struct rules *r, const struct unwind_rule *rule, uint32_t owner,
 	       uint32_t *ret_number, bool *ret_new);
 /* Drops one file's reference. True if it was the last one: the caller gives the number back by
- * rules_reuse when no walk can be reading the rule any more. *ret_owner: who paid. */
+ * rules_reuse when no walk can be reading the rule any more. *ret_owner: whom it was charged to. */
 bool rules_drop(struct rules *r, uint32_t number, uint32_t *ret_owner);
 /* How many numbers can be taken now. */
 uint32_t rules_free(const struct rules *r);

@@ -25,7 +25,7 @@
 struct gathering {
 	uint64_t due_ns;  /* 0: no record has come */
 	uint64_t keen_ns; /* until then, they gather for the shortest time */
-	uint64_t paid_ns; /* the time spent on records is paid for by then */
+	uint64_t paid_ns; /* when the budget covers the time spent on records */
 	bool rests;	  /* the loop does not listen to records */
 };
 

@@ -74,7 +74,7 @@ struct peer_turn {
 struct hurry {
 	bool new_files;	  /* no process had mapped these files before */
 	unsigned turns;	  /* early ticks to come */
-	uint64_t paid_ns; /* the early ticks allowed so far are paid for by then */
+	uint64_t paid_ns; /* when the budget covers the early ticks so far */
 };
 
 /* When each of these was last sent. */

@@ -69,7 +69,7 @@ enum program_want program_wants(struct program *p, struct span *ret_build_id,
 bool program_offer(struct program *p, int fd);
 /* How many wrong files were offered for the present want. */
 unsigned program_refused(const struct program *p);
-/* The user who pays for checksums of debug files (filecrc.h); at first root. */
+/* The user to whom checksums of debug files (filecrc.h) are charged; initially root. */
 void program_charge(struct program *p, uint64_t owner);
 /* The answer does not come: from now on lookups want nothing. */
 void program_give_up(struct program *p);

@@ -47,7 +47,7 @@ struct programwire_ask {
 	uint32_t program; /* below PROGRAMWIRE_PROGRAMS, chosen by prof-symd */
 	uint64_t value;
 	uint32_t step, flags;
-	uint64_t owner; /* who pays (program_charge) */
+	uint64_t owner; /* whom the work is charged to (program_charge) */
 	/* Offsets that are likely to be looked up next, in the same program. The worker may also
 	 * answer them, if that is quick. */
 	uint32_t expected_count;

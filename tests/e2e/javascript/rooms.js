@@ -13,7 +13,7 @@
 //
 // A room that can be entered again is burned twice: at first in bytecode (NAME), then after many
 // quick visits (NAME_hot), in what the compilers have made of it by then. Spin functions of many
-// kinds pay those visits, so that the compilers inline everything but them.
+// kinds make those visits, so that the compilers inline everything but them.
 "use strict";
 Error.stackTraceLimit = Infinity;
 const { Worker, isMainThread, parentPort, workerData } = require("worker_threads");

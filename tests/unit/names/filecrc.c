@@ -117,7 +117,7 @@ Test(filecrc, an_owner_has_only_so_much_read)
 	cr_expect_geq(n, FILECRC_BURST / sizeof(bytes));
 	cr_expect_leq(n, FILECRC_BURST / sizeof(bytes) + 4, "it was read %u times", n);
 	cr_expect_eq(filecrc_of(f, 1, &crc), SYMFILE_TOO_LARGE);
-	cr_expect_eq(filecrc_of(f, 2, &crc), 0, "another owner pays for itself");
+	cr_expect_eq(filecrc_of(f, 2, &crc), 0, "another owner has its own budget");
 	symfile_free(f);
 }
 

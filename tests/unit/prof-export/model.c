@@ -315,8 +315,8 @@ static void owned(struct model *m, uint64_t owner)
 					  .comm = STR_LIT("p") } });
 }
 
-/* A sample with frames, functions and a stack of its own, which the owner pays for. Returns whether
- * it was counted. */
+/* A sample with frames, functions and a stack of its own, which are charged to the owner. Returns
+ * whether it was counted. */
 static bool fresh_sample(struct model *m, uint64_t owner, uint64_t id, bool names)
 {
 	char name[32];

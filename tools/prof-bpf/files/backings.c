@@ -139,7 +139,7 @@ static bool is_unchanged(struct files *f, struct backing *b, uint64_t now_ns)
 	return true;
 }
 
-/* Another owner pays for it from now on. It is in no list. */
+/* From now on it is charged to another owner. It must be in no list. */
 static void backing_charge(struct backing *b, struct owner *owner)
 {
 	struct owners *o = b->files->config.owners;
@@ -150,8 +150,9 @@ static void backing_charge(struct backing *b, struct owner *owner)
 	owner_hold(o, b->owner, OWNER_MAPPINGS, BACKING_COST);
 }
 
-/* Another process has mapped a file that is still to be opened. The owner with fewer pending files
- * becomes the payer. Else a user with a long queue would delay a file that others also map. */
+/* Another process has mapped a file that is still to be opened. It is charged to the owner with
+ * fewer pending files. Otherwise a user with a long queue would delay a file that others also
+ * map. */
 static void backing_change_owner(struct backing *b, struct mapper asker)
 {
 	struct files *f = b->files;
@@ -317,7 +318,7 @@ static void backing_ready(struct backing *b, int fd, uint64_t now_ns)
 	backing_ends(b, BACKING_READY);
 }
 
-/* The search goes through the mappings of all processes, so whoever makes it needed pays for it. */
+/* The search goes through the mappings of all processes, so it is charged to the owner who needs it. */
 static struct mapper find_mapper(struct files *f, const struct mapper_search *s)
 {
 	const uint64_t began_ns = clock_mono_ns();

@@ -158,8 +158,8 @@ struct file *files_by_id(struct files *f, uint32_t id);
 /* The file was sampled: gives it a slot if it has none, at the cost of at.owner, and requests its
  * rows. at: where it is mapped. False: it gets no slot now. */
 bool files_sampled(struct files *f, struct file *file, struct mapper at, uint64_t now_ns);
-/* A sample of this owner's lies in a file with a slot. Of those who use it, the one with the fewest
- * slots pays for it. */
+/* A sample of this owner is in a file with a slot. The slot is charged to the user of the file who
+ * holds the fewest slots. */
 void files_used(struct files *f, struct file *file, struct owner *by);
 /* The slot that stands for the file in published mappings. */
 uint16_t files_slot(const struct file *file, uint64_t now_ns);

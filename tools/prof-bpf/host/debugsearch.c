@@ -42,8 +42,8 @@ static void add_root(struct debug_search *s, uint32_t pid, struct owner *payer)
 					      .payer = payer ? owner_get(payer) : NULL };
 }
 
-/* The owner who pays for the search below the host's root: of those who have the file mapped, the
- * one who makes workers wait least. */
+/* The owner to whom the search below the host's root is charged: of those who have the file mapped,
+ * the one whose jobs make workers wait least. */
 static struct owner *least_of(const struct mapper *m, size_t n)
 {
 	struct owner *least = NULL;

@@ -18,7 +18,8 @@ struct folder {
 	uint32_t process; /* 0: empty */
 	int fd;		  /* -1: being opened */
 	uint64_t used_ns;
-	struct opener_request q; /* that of the map, without its path; references its payer */
+	struct opener_request
+		q; /* that of the map, without its path; holds a reference to its owner */
 	uint32_t inner_pid;
 };
 

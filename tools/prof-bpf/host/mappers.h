@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The living processes that have a file mapped. Only processes with samples, and processes of the
- * owner who pays for the file, count: an idle process of another user proves nothing about the
- * file. */
+ * owner to whom the file is charged, count: an idle process of another user proves nothing about
+ * the file. */
 #ifndef PROF_BPF_HOST_MAPPERS_H
 #define PROF_BPF_HOST_MAPPERS_H
 

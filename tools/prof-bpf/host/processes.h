@@ -82,7 +82,7 @@ struct process {
 	struct reach *reach;	 /* owned; NULL: no memory is within reach */
 	struct owner *reach_by;	 /* a reference; NULL: reach is NULL */
 	uint32_t threads;
-	uint64_t renames_ns;  /* the renames so far are paid for by then */
+	uint64_t renames_ns;  /* when the budget covers the renames so far */
 	uint32_t unpublished; /* mappings without room in the tables, at most */
 	uint32_t scanned_len; /* mappings at the last full reading */
 	bool dirty;	      /* in the list of processes to publish, or: */
@@ -140,7 +140,7 @@ struct host {
 	uint32_t self[PROCESSES_SELF_MAX];
 	unsigned self_count;
 	struct bootclock boot;
-	uint64_t maps_paid_ns; /* what was spent on mappings is paid for by then (turns.h) */
+	uint64_t maps_paid_ns; /* when the budget covers the time spent on mappings (turns.h) */
 	uint64_t heard_ns;     /* records up to this time were taken */
 	uint64_t leader_check_ns, last_check_ns, resync_ns;
 	uint64_t resync_paid_ns, waiting_look_ns; /* not earlier, since looking has a cost */

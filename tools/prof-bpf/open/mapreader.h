@@ -33,7 +33,7 @@ struct mapreader_request {
 	void *ctx;
 };
 
-/* 0; -ENOBUFS: the payer waits for too much; -ENOMEM. */
+/* 0; -ENOBUFS: its owner waits for too much; -ENOMEM. */
 int mapreader_submit(struct workerpool *pool, const struct mapreader_request *q);
 
 #endif

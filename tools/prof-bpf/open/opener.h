@@ -32,7 +32,7 @@ void opener_free(struct opener *o);
 /* The ledger for copies; NULL: forgets it, with all owners. */
 void opener_charge(struct opener *o, struct owners *owners);
 /* Queues a request. A later workerpool_run calls done, once. *ret_ticket is never 0. 0, -EINVAL (a
- * name with a slash, too long), -ENOBUFS (the payer waits for too much), -ENOMEM. */
+ * name with a slash, too long), -ENOBUFS (its owner waits for too much), -ENOMEM. */
 int opener_submit(struct opener *o, const struct opener_request *q, opener_done *done, void *ctx,
 		  uint64_t *ret_ticket);
 /* The callback of this ticket will not be called. */

@@ -40,7 +40,7 @@ typedef void reader_done(void *ctx, struct reader_result *r);
 
 struct workerpool;
 
-/* A later workerpool_run calls done, once. 0; -ENOBUFS: the payer waits for too much; -EINVAL,
+/* A later workerpool_run calls done, once. 0; -ENOBUFS: its owner waits for too much; -EINVAL,
  * -ENOMEM. */
 int reader_submit(struct workerpool *pool, const struct reader_request *q, reader_done *done,
 		  void *ctx);

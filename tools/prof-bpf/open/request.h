@@ -93,7 +93,7 @@ enum opener_verdict {
 	OPENER_NO_PROGRAM = 5,
 	/* Against our own rules (by_users, debug files). No other way to the file is tried. */
 	OPENER_REFUSED = 6,
-	OPENER_NO_ROOM = 7, /* no memory is left for copies, or the payer has its share */
+	OPENER_NO_ROOM = 7, /* no memory is left for copies, or the owner has used its share */
 	/* Within opener.c: it leads to a foreign file system, whose device is in the result. */
 	OPENER_FOREIGN = 8,
 };

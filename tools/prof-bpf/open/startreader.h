@@ -31,7 +31,7 @@ struct startreader_request {
 	void (*drop)(void *ctx);
 	void *ctx;
 };
-/* 0; -ENOBUFS: the payer waits for too much; -ENOMEM. */
+/* 0; -ENOBUFS: its owner waits for too much; -ENOMEM. */
 int startreader_submit(struct workerpool *pool, const struct startreader_request *q);
 
 #endif

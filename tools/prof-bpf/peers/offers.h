@@ -22,7 +22,7 @@ struct offers {
 	uint32_t files[OFFERS_MAX];
 	unsigned count;	  /* files still to be sent */
 	unsigned open;	  /* sent, but prof-symd has not answered yet */
-	uint64_t paid_ns; /* the offers made so far are paid for by then */
+	uint64_t paid_ns; /* when the budget covers the offers made so far */
 };
 
 /* Offers a mapped file, unless it is known or there are too many. chosen: it belongs to the

@@ -217,7 +217,7 @@ static void finish(struct row_server *r, struct row_request *q)
 	forget(r, q);
 }
 
-/* The owner pays what the extractor says, but not more than the time that has passed. */
+/* Charges the owner the time that the extractor reports, but at most the time that has passed. */
 static void pay(struct row_server *r, struct row_request *q, uint64_t cpu_ns, uint64_t now_ns)
 {
 	const uint64_t passed = now_ns > q->sent_ns ? now_ns - q->sent_ns : 0;

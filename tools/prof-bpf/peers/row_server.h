@@ -60,11 +60,11 @@ bool row_server_idle(const struct row_server *r);
 /* The ledger; borrowed. Before this call, owners are NULL. */
 void row_server_charge(struct row_server *r, struct owners *owners);
 /* Requests the rows of the file in `slot`. fd: taken, closed once sent. name: copied, for messages
- * only. owner: who pays; NULL: nobody. 0, -ENOMEM (the file has no rows for now). */
+ * only. owner: whom it is charged to; NULL: nobody. 0, -ENOMEM (the file has no rows for now). */
 int row_server_request(struct row_server *r, uint16_t slot, int fd, const struct quarantine_key *of,
 		       struct str name, struct owner *owner);
-/* A process of this owner has a sample in the file: if the owner has spent less than the one who
- * pays for the file so far, it pays from now on. */
+/* A process of this owner has a sample in the file: if the owner has spent less than the one
+ * whom the file is charged to, it is charged to this owner from now on. */
 void row_server_wanted(struct row_server *r, uint16_t slot, struct owner *owner, uint64_t now_ns);
 /* How long the extractor rests after each tick of work (lastword.h). */
 void row_server_rest(struct row_server *r, uint64_t ms);

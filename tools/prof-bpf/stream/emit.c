@@ -35,7 +35,7 @@ struct emit {
 	uint64_t incarnation;
 	uint64_t received;   /* cost of this epoch's definitions at the receiver */
 	uint64_t begun_ns;   /* of this epoch */
-	struct owner *payer; /* of what is being defined */
+	struct owner *payer; /* whom the present definition is charged to */
 	struct emit_truncations truncations;
 	struct judged judged[JUDGED];
 	bool ended;

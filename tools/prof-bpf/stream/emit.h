@@ -29,7 +29,7 @@ struct emit_process {
 	const struct emit_file *exe; /* def.exe is its id; NULL: unknown */
 	struct msg_cgroup cgroup;    /* def.cgroup is its id */
 	uint64_t *cgroup_sent;	     /* its mark; NULL: unknown */
-	struct owner *owner;	     /* pays for its definitions; borrowed; NULL: nobody */
+	struct owner *owner; /* whom its definitions are charged to; borrowed; NULL: nobody */
 };
 struct emit_thread {
 	struct msg_thread def;

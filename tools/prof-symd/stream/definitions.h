@@ -14,8 +14,8 @@
 #include "tools/prof-symd/stream/functions.h"
 #include "tools/prof-symd/stream/idtable.h"
 
-/* `sent` in each definition is the last epoch of the named stream in which it was sent; `payers`,
- * for whom in this epoch, a bit each. */
+/* `sent` in each definition is the last epoch of the named stream in which it was sent. `payers`
+ * are the owners to whom it was charged in this epoch, one bit each. */
 struct def_process {
 	struct msg_process def; /* comm: below */
 	char comm[16];

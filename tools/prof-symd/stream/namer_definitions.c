@@ -32,8 +32,8 @@ int namer_restart(struct namer *n)
 	return 0;
 }
 
-/* Whether a definition was sent in this epoch, and for this payer. The receiver may have had no
- * room for it while another one had to pay. */
+/* Whether a definition was sent in this epoch and charged to this owner. The receiver may have had
+ * no room for it while it was charged to another one. */
 static bool was_sent(const struct namer *n, uint64_t sent, uint32_t payers)
 {
 	return sent == n->epoch && payers & n->payer_bit;

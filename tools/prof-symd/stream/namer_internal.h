@@ -61,7 +61,7 @@ struct namer {
 	struct turns turns;
 	struct aside aside;
 	struct round round;
-	uint64_t owner;	       /* who pays for what is being sent */
+	uint64_t owner;	       /* whom the sample being sent is charged to */
 	uint64_t payer;	       /* the same, as its process says */
 	uint32_t payer_bit;    /* in `payers` of definitions; several owners may have the same */
 	bool lean;	       /* the owner's turn is over: neither look names up nor wait */
@@ -131,7 +131,7 @@ int namer_settle_held(struct namer *n, uint64_t process, uint64_t now_ns);
 
 /* The process of a thread, borrowed; NULL: it is not known. */
 const struct def_process *namer_process_of(const struct namer *n, uint64_t thread);
-/* The owner that pays for a sample of this thread, or for this process. */
+/* The owner to whom a sample of this thread, or this process, is charged. */
 uint64_t namer_owner_of(const struct namer *n, uint64_t thread);
 /* Sets n->payer for a sample of this thread. */
 void namer_charge(struct namer *n, uint64_t thread);
