@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Bytes of a demangled name; longer ones are cut between two characters. */
+/* Bytes of a demangled name; longer ones are truncated between two characters. */
 #define DEMANGLE_MAX 1024
 
 /*

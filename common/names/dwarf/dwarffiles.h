@@ -17,7 +17,7 @@ struct dwarffiles {
 
 /* Reads the header of a unit's table. m and cudie are borrowed as long as *ret is used. */
 void dwarffiles_open(const struct dwarfimage *m, Dwarf_Die *cudie, struct dwarffiles *ret);
-/* The same of a split unit, if it has a table of its own. cudie: its unit in the program, which
+/* The same for a split unit, if it has a table of its own. cudie: its unit in the program, which
  * names the folder. */
 void dwarffiles_open_split(struct dwarfsplit *s, Dwarf_Die *cudie, struct dwarffiles *ret);
 /* Writes the path of a file; if relative, it starts at the unit's folder. Empty if unknown. */

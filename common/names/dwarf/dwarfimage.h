@@ -55,15 +55,15 @@ struct dwarfimage {
 	Dwarf *dwarf;
 };
 
-/* The place to which libdw jumps when it gets no memory; else it would end the process. Set it
- * around each call that may allocate in libdw. */
+/* Where to jump when libdw gets no memory; otherwise it would end the process. Set it around each
+ * call that may allocate in libdw. */
 extern jmp_buf *dwarfimage_no_memory;
 
 /* Bytes of an image of f; 0: it has no DWARF. */
 uint64_t dwarfimage_size(const struct symfile *f);
 /* Makes an image of f (borrowed until dwarfimage_done), and opens it in libdw. After dwarfimage_end
- * it reuses the bytes. max: bytes of memory. 0, SYMFILE_NONE, SYMFILE_TOO_LARGE,
- * SYMFILE_MALFORMED, -errno. Needs dwarfimage_done also after an error. */
+ * it reuses the bytes. max: limit of memory in bytes. Returns 0, SYMFILE_NONE, SYMFILE_TOO_LARGE,
+ * SYMFILE_MALFORMED or -errno. Call dwarfimage_done even after an error. */
 int dwarfimage_open(const struct symfile *f, uint64_t max, struct dwarfimage *m);
 /* The same from slices, whose files are borrowed until dwarfimage_done. */
 int dwarfimage_open_slices(const struct dwarfimage_slice from[static DWARFIMAGE_SECTIONS],

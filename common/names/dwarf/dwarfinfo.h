@@ -35,15 +35,15 @@ int dwarfinfo_open(const struct symfile *f, const struct symfile *alt, uint64_t 
 		   struct dwarfinfo **ret);
 void dwarfinfo_free(struct dwarfinfo *d);
 /* Adds the calls at an ELF address to *ret, innermost first. A call's name is empty if DWARF has a
- * line and no name. 0, SYMFILE_NONE, -ENOMEM, DWARFINFO_AGAIN. SYMFILE_TOO_LARGE: the lookup took
- * more memory than it may, and *ret is void. */
+ * line but no name. Returns 0, SYMFILE_NONE, -ENOMEM or DWARFINFO_AGAIN. SYMFILE_TOO_LARGE: the
+ * lookup needed more memory than allowed, and *ret is invalid. */
 int dwarfinfo_lookup(struct dwarfinfo *d, uint64_t address, struct names *ret);
-/* Gives the file that the last lookup wanted, which is taken. NULL: it cannot be had. */
+/* Provides the file that the last lookup wanted, which is taken. NULL: it is not available. */
 void dwarfinfo_offer(struct dwarfinfo *d, struct symfile *f);
-/* Frees what the next lookup rebuilds quickly. packed: also what was unpacked, which takes longer.
- * The ranges of units stay known. False: there was nothing to free. */
+/* Frees what the next lookup can rebuild quickly. packed: also what was unpacked, which takes
+ * longer. The ranges of units are kept. Returns false if there was nothing to free. */
 bool dwarfinfo_rest(struct dwarfinfo *d, bool packed);
-/* An estimate of the bytes of memory held. They grow with each unit that is looked into. */
+/* An estimate of the memory in bytes. It grows with each unit that is looked into. */
 size_t dwarfinfo_bytes(const struct dwarfinfo *d);
 
 #endif

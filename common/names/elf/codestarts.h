@@ -19,17 +19,18 @@ struct codestarts {
 	uint64_t low, high; /* the range of all code; high - low is below 4 GiB */
 	uint32_t *at;	    /* owned; offsets from low; sorted after codestarts_sort */
 	size_t len, cap;
-	bool full; /* beyond CODESTARTS_MAX: starts are missing, so lookups are void */
+	bool full; /* CODESTARTS_MAX was exceeded: starts are missing, so lookups have no meaning */
 };
 
 void codestarts_done(struct codestarts *s);
-/* Adds the starts that instructions name. address: of the first byte of code. Calls are trusted. An
- * instruction that only takes an address may mean a label, or a number that looks like an address.
- * For these, `begins` says whether a function can begin there. 0, -ENOMEM. */
+/* Adds the starts that instructions refer to. address: of the first byte of code. Targets of calls
+ * are trusted. An instruction that only takes an address may refer to a label, or contain a number
+ * that looks like an address. For these, `begins` says whether a function can begin there. Returns
+ * 0 or -ENOMEM. */
 int codestarts_code(struct codestarts *s, struct span code, uint64_t address,
 		    bool (*begins)(void *ctx, uint64_t address), void *ctx);
-/* Whether a function can begin right behind these bytes: they end with a return, a jump or padding.
- */
+/* Whether a function can begin directly after these bytes: they end with a return, a jump or
+ * padding. */
 bool codestarts_behind(struct span before);
 /* Adds the start of a function, if it lies in code. 0, -ENOMEM. */
 int codestarts_add(struct codestarts *s, uint64_t address);

@@ -53,7 +53,8 @@ void elfview_done(struct elfview *im);
 int elfview_read(const struct elfview *im, uint64_t address, void *into, size_t n);
 /* Reads at most size - 1 bytes of a string, and NUL-terminates it. */
 int elfview_string(const struct elfview *im, uint64_t address, char *into, size_t size);
-/* Finds bytes in a section, in what begins at or behind an address. 0, SYMFILE_NONE: not found. */
+/* Finds bytes in a section, searching from an address on. Returns 0, or SYMFILE_NONE if they are
+ * not found. */
 int elfview_find(const struct elfview *im, const char *section, struct span what, uint64_t from,
 		 uint64_t *ret);
 /* Finds a string, which begins its section or follows another one's NUL. */
@@ -69,7 +70,8 @@ int elfview_word(struct elfview *im, uint64_t address, struct elfview_value *ret
 /* Finds a symbol of .dynsym that the file defines, by .gnu.hash: takes some microseconds. */
 int elfview_exported(const struct elfview *im, const char *name, struct elfview_symbol *ret);
 /* Calls `each` for the defined symbols of .symtab or .dynsym whose names begin with prefix. name is
- * cut to ELFVIEW_NAME. Stops when `each` returns another value than 0, and returns that. */
+ * truncated to ELFVIEW_NAME. Stops when `each` returns a value other than 0, and returns that
+ * value. */
 int elfview_symbols(const struct elfview *im, bool dynamic, const char *prefix,
 		    int (*each)(void *ctx, const char *name, const struct elfview_symbol *s),
 		    void *ctx);

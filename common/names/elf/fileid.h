@@ -12,7 +12,7 @@
 
 #define FILEID_HTLHASH 16
 #define FILEID_PART 4096u  /* bytes at either end of the file that the hash covers */
-#define FILEID_SEGMENTS 16 /* that are told; programs have one or two */
+#define FILEID_SEGMENTS 16 /* that are reported; programs have one or two */
 
 struct fileid {
 	uint64_t size;					      /* of the file, in bytes */
@@ -33,7 +33,7 @@ _Static_assert(sizeof(struct fileid) == 8 + 4 * 4 + SYMFILE_BUILD_ID + FILEID_HT
 /* Reads what the file has: 8 KiB of it, beside what f has read. An end that cannot be read leaves
  * the hash out (htlhash_len 0). */
 void fileid_read(const struct symfile *f, struct fileid *ret);
-/* Whether one of untrusted bytes has its lengths within its arrays. */
+/* Whether a struct of untrusted bytes has lengths that fit into its arrays. */
 bool fileid_is_sane(const struct fileid *id);
 /* The ELF address of an offset in the file. False: no segment has it. */
 bool fileid_address(const struct fileid *id, uint64_t offset, uint64_t *ret);

@@ -28,15 +28,17 @@ struct codefile_progress {
 /* The answer to a lookup. */
 struct codefile_answer {
 	bool found;
-	/* It holds for times from since_ns to before until_ns, until more of the file was read. */
+	/* It is valid for times from since_ns to before until_ns, until more of the file has been
+	 * read. */
 	uint64_t since_ns, until_ns;
 };
 
-/* Takes fd, also on error. max: bytes of memory. 0, -ENOMEM. */
+/* Takes fd, even on error. max: limit of memory in bytes. Returns 0 or -ENOMEM. */
 int codefile_open(int fd, enum jit_kind kind, size_t max, struct codefile **ret);
 void codefile_free(struct codefile *f);
-/* Reads what is new, about `most` bytes. Ends early after this much cpu time of the process (0: no
- * end). 0, -ENOMEM: it is read again from the beginning. *ret is always written. */
+/* Reads about `most` bytes of what is new. Stops after this much cpu time of the process (0: no
+ * limit). Returns 0, or -ENOMEM, after which the file is read again from its beginning. *ret is
+ * always set. */
 int codefile_read(struct codefile *f, uint64_t most, uint64_t cpu_ns,
 		  struct codefile_progress *ret);
 /* The file has ended: takes its last line, even without a line feed. 0, -ENOMEM. */

@@ -45,7 +45,7 @@ struct codemap_line {
 };
 
 enum codemap_verdict {
-	CODEMAP_FULL = 1,	/* at the ceiling: nothing more is kept */
+	CODEMAP_FULL = 1,	/* the ceiling was reached: nothing more is added */
 	CODEMAP_IMPOSSIBLE = 2, /* an empty or giant piece, or one that wraps */
 	CODEMAP_NONE = 3,	/* no code known at this address */
 };

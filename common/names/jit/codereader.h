@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A perf map or jitdump of a process. A worker process (codeworker.h) reads it and answers what
+ * A perf map or jitdump of a process. A worker process (codeworker.h) reads it and answers which
  * code was at an address. There are two workers: one for files that only root could have written,
  * one for all others. Without a keeper (filekeeper.h), the files are read in this process.
  *
- *  - If the worker crashes on a file, takes too long for it or sends an invalid answer, that file
- *    is lost. If somebody else killed it, the file is tried once more.
- *  - The next worker reads all other files again. The more often workers of a class die, the later
- *    the next one begins.
+ * - If the worker crashes on a file, takes too long for it or sends an invalid answer, that file is
+ *   lost. If another process killed the worker, the file is tried once more.
+ * - The next worker reads all other files again. The more often workers of a class die, the longer
+ *   the wait before the next one starts.
  */
 #ifndef COMMON_NAMES_JIT_CODEREADER_H
 #define COMMON_NAMES_JIT_CODEREADER_H
@@ -17,9 +17,10 @@
 
 #define CODEREADER_BATCH CODEWIRE_BATCH	     /* addresses of one lookup: it is one message */
 #define CODEREADER_PATIENCE_NS 3000000000ull /* for an answer */
-#define CODEREADER_REST_NS 250000000ull	     /* after a death, doubled with each further one */
+#define CODEREADER_REST_NS 250000000ull	     /* wait after a death; doubled with each further one */
 #define CODEREADER_REST_MAX_NS 16000000000ull
-#define CODEREADER_FORGIVE_NS 60000000000ull /* without a death, after which all is forgiven */
+/* Time without a death after which the wait is reset. */
+#define CODEREADER_FORGIVE_NS 60000000000ull
 
 struct codereader;
 

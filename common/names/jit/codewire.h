@@ -63,8 +63,8 @@ bool codewire_is_ask(const struct codewire_ask *a, size_t size);
 /* Writes an answer and returns its size in bytes. names: the calls of the results that were found,
  * in that order. into: CODEWIRE_MAX bytes. */
 size_t codewire_put(const struct codewire_answer *a, const struct names *names, uint8_t *into);
-/* Reads an answer to this request from untrusted bytes. *ret_names owns its text. False: no answer
- * to it; then what was written means nothing. */
+/* Reads the answer to this request from untrusted bytes. *ret_names owns its text. Returns false if
+ * this is not an answer to the request; the outputs are then invalid. */
 bool codewire_take(struct span bytes, const struct codewire_ask *to, struct codewire_answer *ret,
 		   struct names *ret_names);
 

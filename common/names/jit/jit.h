@@ -63,7 +63,8 @@ struct jit {
 	 * owner. */
 	uint64_t (*owner_of)(void *ctx, uint64_t process);
 	void *turns_ctx;
-	/* A file of this process is lost, since its reader died of it. May be NULL; gets ctx. */
+	/* The names of this process's file are lost, because its reader crashed on it. May be NULL;
+	 * gets ctx. */
 	void (*say_lost)(void *ctx, uint64_t process, uint32_t pid);
 	size_t file_max, total_max; /* of memory */
 	struct idmap ids;	    /* of processes, to slots in `processes` */
@@ -91,7 +92,7 @@ enum jit_verdict {
 int jit_init(struct jit *j, size_t total_max, int (*ask)(void *, const struct jit_request *),
 	     void *ctx);
 void jit_done(struct jit *j);
-/* Requests the files of a process ahead of the first lookup. */
+/* Requests the files of a process before the first lookup. */
 void jit_want(struct jit *j, uint64_t process, uint32_t pid, uint64_t now_ns);
 /* Announces lookups for the same time as the next one, so that all of them can be one request. */
 void jit_expect(struct jit *j, uint64_t process, const uint64_t *addresses, unsigned count);

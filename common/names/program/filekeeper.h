@@ -52,9 +52,9 @@ struct filekeeper_answer {
 	uint32_t zero;
 };
 
-/* Call it in the tool's identity, before its first thread and before anything is written to stdio.
- * programs, code: the classes of the workers of these kinds. heap: the most bytes that any worker
- * may use. *ret_control is for filekeeper_use. 0, -errno. */
+/* Call it with the tool's identity, before its first thread and before anything is written to
+ * stdio. programs, code: the classes of the workers of these kinds. heap: the most bytes that any
+ * worker may use. *ret_control is for filekeeper_use. Returns 0 or -errno. */
 int filekeeper_start(const struct filekeeper_class *programs, const struct filekeeper_class *code,
 		     uint64_t heap, int *ret_control);
 

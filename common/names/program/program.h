@@ -41,8 +41,8 @@ void program_use_keeper(int control, unsigned life_s, uint64_t heap, uint64_t be
 /* From now on a lookup that takes more than slice_ns of cpu time makes its program slow; and
  * lookups return PROGRAM_LATER. */
 void program_take_turns(uint64_t slice_ns);
-/* From this time of CLOCK_MONOTONIC on nothing waits for a worker: its pending answers are given
- * up. 0: no such time. */
+/* After this time of CLOCK_MONOTONIC nothing waits for a worker: pending answers are given up. 0:
+ * no limit. */
 void program_until(uint64_t until_ns);
 /* Sets `more`, which is called for a program that needs more heap. Its argument is how many bytes
  * would be enough. It returns how many the next worker may use, now: more may be granted soon, so
@@ -71,7 +71,7 @@ bool program_offer(struct program *p, int fd);
 unsigned program_refused(const struct program *p);
 /* The user to whom checksums of debug files (filecrc.h) are charged; initially root. */
 void program_charge(struct program *p, uint64_t owner);
-/* The answer does not come: from now on lookups want nothing. */
+/* The wanted file will not come: from now on lookups want nothing. */
 void program_give_up(struct program *p);
 
 /* Finds the runtime in it, with its mark (runtime.h). 0, RUNTIME_NOT_MINE, -ENOMEM. */
@@ -95,7 +95,7 @@ int program_find(struct program *p, uint64_t offset, struct names *ret, uint64_t
  * one before. At most PROGRAM_EXPECTED. */
 #define PROGRAM_EXPECTED PROGRAMWIRE_EXPECTED
 void program_expect(struct program *p, const uint64_t *offsets, unsigned count);
-/* Whether program_find has the answer already. */
+/* Whether the answer of program_find is already there. */
 bool program_has(const struct program *p, uint64_t offset);
 /* Whether its lookups are for the patient worker; and makes them so, or no longer so. */
 bool program_is_slow(const struct program *p);

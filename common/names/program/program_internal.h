@@ -26,7 +26,7 @@ struct program {
 	bool lost; /* it has no names at all */
 	bool opened, unproven, cut;
 	uint32_t step;
-	unsigned again; /* wants of the present lookup */
+	unsigned again; /* number of wants of the present lookup */
 	size_t bytes;
 	struct programwire_facts facts;
 	uint64_t expected[PROGRAM_EXPECTED]; /* for the next lookup */
@@ -68,9 +68,9 @@ bool crew_is_open(const struct program *p);
 bool crew_has(const struct program *p);
 /* Whether p's worker works on a request, of any program. */
 bool crew_is_busy(const struct program *p);
-/* Whether p would have to wait for the patient worker of the class. */
+/* Whether p would have to wait because the patient worker of the class is busy. */
 bool crew_is_taken(enum program_class class, const struct program *p);
-/* Answers that came ahead of their lookups (programwire_find). */
+/* Answers that came before their lookups (programwire_find). */
 struct span crew_ahead(const struct program *p);
 /* The answer to the last request. */
 struct programwire_answer *crew_answer(void);

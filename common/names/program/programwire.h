@@ -104,8 +104,8 @@ struct programwire_more {
  */
 size_t programwire_put(const struct programwire_answer *a, const struct names *names,
 		       uint8_t *into);
-/* Reads an answer from untrusted bytes. *ret_names owns its text; ret->more lies in bytes. False:
- * not an answer; then what was written means nothing. */
+/* Reads an answer from untrusted bytes. *ret_names owns its text; ret->more points into bytes.
+ * Returns false if this is not an answer; the outputs are then invalid. */
 bool programwire_take(struct span bytes, struct programwire_answer *ret, struct names *ret_names);
 /* Finds the answer to the announced lookup of this offset in untrusted bytes, and reads it. False:
  * it is not there. */

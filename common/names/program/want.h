@@ -17,7 +17,7 @@ enum program_want {
 /* Beside enum symfile_verdict. */
 enum program_verdict {
 	PROGRAM_AGAIN = DWARFINFO_AGAIN, /* the lookup needs another file first (program_wants) */
-	/* Of program_open: the worker crashed on the file or took too long, again and again; it was
+	/* Of program_open: the worker repeatedly crashed on the file or took too long; or it was
 	 * killed from outside each time. */
 	PROGRAM_DIED = 101,
 	PROGRAM_KILLED = 102,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The workers (fileworker.h) of this process, as their requester sees them: started by the keeper
- * (filekeeper.h), asked over a socket, and given up.
+ * The workers (fileworker.h) of this process, as their requester sees them. The keeper
+ * (filekeeper.h) starts them; requests go over a socket.
  *
- * A worker's time is its cpu time: on a busy machine, much more time passes. Each answer says how
- * much it took. Since a worker parses hostile files, prof-symd believes the keeper, which asks the
- * kernel: during every request that takes long, and now and then. A worker that said too little is
- * charged with all the time that passes.
+ * A worker's time is its cpu time, because on a busy machine much more time passes. Each answer
+ * says how much it took. But a worker parses hostile files, so prof-symd trusts only the keeper,
+ * which asks the kernel: during every long request, and sometimes otherwise. A worker that reported
+ * too little is charged with all the time that passes.
  */
 #ifndef COMMON_NAMES_PROGRAM_WORKER_H
 #define COMMON_NAMES_PROGRAM_WORKER_H
@@ -38,7 +38,7 @@ struct worker {
 };
 
 enum worker_verdict {
-	WORKER_LOST = 100,  /* it crashed, took too long, or does not move; call worker_drop */
+	WORKER_LOST = 100,  /* it crashed, took too long, or makes no progress; call worker_drop */
 	WORKER_LATER = 103, /* the answer has not come yet */
 };
 
@@ -48,7 +48,7 @@ void worker_until(uint64_t until_ns);
 /* Kills the worker, if there is one, and starts a new one. heap: bytes that it may use. 0; -EAGAIN:
  * the keeper cannot start one now; another -errno: the keeper is gone or stopped. */
 int worker_start(struct worker *w, uint64_t heap);
-/* Closes the socket, by which the worker ends when it has no request. */
+/* Closes the socket; a worker without a request then ends. */
 void worker_drop(struct worker *w);
 /* Whether the worker ended while it had no request. */
 bool worker_is_gone(const struct worker *w);

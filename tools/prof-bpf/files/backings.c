@@ -318,7 +318,8 @@ static void backing_ready(struct backing *b, int fd, uint64_t now_ns)
 	backing_ends(b, BACKING_READY);
 }
 
-/* The search goes through the mappings of all processes, so it is charged to the owner who needs it. */
+/* The search goes through the mappings of all processes, so it is charged to the owner who needs
+ * it. */
 static struct mapper find_mapper(struct files *f, const struct mapper_search *s)
 {
 	const uint64_t began_ns = clock_mono_ns();

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a libjvm says of its own data (vmStructs.hpp): the offsets of fields, the addresses of
- * static fields, and the sizes of types. It exports tables for debuggers: gHotSpotVMStructs and
- * gHotSpotVMTypes. In the file these have names and addresses, but mostly no offsets: code stores
- * them when the library is loaded, one number by one instruction. So they are read from that code.
+ * What a libjvm exports about its own data (vmStructs.hpp): the offsets of fields, the addresses of
+ * static fields, and the sizes of types. It has tables for debuggers: gHotSpotVMStructs and
+ * gHotSpotVMTypes. In the file these contain names and addresses, but mostly no offsets: code
+ * stores the offsets when the library is loaded, one number by one instruction. So they are read
+ * from that code.
  */
 #ifndef COMMON_NAMES_RUNTIME_HOTSPOT_EXPORTS_H
 #define COMMON_NAMES_RUNTIME_HOTSPOT_EXPORTS_H
