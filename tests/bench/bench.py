@@ -136,9 +136,9 @@ def kernel_stacks(before):
 
 
 def run(argv, seconds, settle, stop=False):
-    """Runs a profiler over the load that is there. After `settle` seconds, for `seconds`: cpu of
-    all its processes, peak PSS and BPF maps in MiB, and BPF time per run of its perf_event program.
-    stop: it does not end by itself."""
+    """Runs a profiler under the present load. Measures for `seconds`, after `settle` seconds: cpu
+    time of all its processes, peak PSS and BPF maps in MiB, and BPF time per run of its perf_event
+    program. stop: the profiler does not end by itself."""
     programs, maps, cpu0 = bpf_programs(), bpf_maps(), children_cpu()
     p = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     said = []
@@ -171,8 +171,7 @@ def run(argv, seconds, settle, stop=False):
 
 
 def by_file(path):
-    """Counts the cut stacks of a text output by reason and by the file of the last frame before the
-    cut."""
+    """Counts the truncated stacks of a text output by reason and by the file of the last frame."""
     out = collections.Counter()
     with open(path, errors="replace") as f:
         blocks = f.read().split("\n\n")

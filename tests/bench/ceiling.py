@@ -534,9 +534,9 @@ def kill(children):
 
 
 def run(folder, names, scale=1.0, seconds=20, limit=None, hz=99, ending="folded", options=()):
-    """Records the whole host for so long, under these loads and beside a program that spins in
-    named functions. Returns the meter, the summary, the messages, and of that program the samples,
-    and those that are whole and named."""
+    """Records the whole host for this long, under these loads and next to a program that spins in
+    named functions. Returns the meter, the summary, the messages, and for that program the samples,
+    and those that are complete and named."""
     out, summary = f"{folder}/out.{ending}", f"{folder}/summary.json"
     if not os.path.exists(f"{folder}/beside"):
         shutil.copy(compiled(folder), f"{folder}/beside")

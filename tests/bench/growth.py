@@ -102,7 +102,8 @@ int main(int argc, char **argv)
 
 @contextlib.contextmanager
 def running(commands):
-    """These programs, each once it says that it is ready, if it says anything."""
+    """Starts these programs, each after the one before has reported that it is ready, if it reports
+    anything."""
     children = []
     try:
         for argv in commands:

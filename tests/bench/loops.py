@@ -153,8 +153,8 @@ LOOPS = (nbody, objects, documents, patterns, pipeline)
 
 
 def work(name):
-    """Runs as many units as the command says, and prints how many seconds of cpu and of time that
-    took."""
+    """Runs as many units as the command says, and prints how many seconds of cpu time and of real
+    time that took."""
     loop = globals()[name]()
     for line in sys.stdin:
         cpu, wall = time.process_time(), time.perf_counter()
@@ -194,7 +194,7 @@ def {prefix}_{i}(seconds, options=None):
 
 
 def chain(depth, prefix="step", file="chain.py"):
-    """Makes `count` different functions of one file, each of which calls the next; the last one
+    """Makes `count` different functions in one file, each of which calls the next; the last one
     spins. Returns the first."""
     space = {"spin": spin}
     source = "".join(CALLER.format(prefix=prefix, i=i,
@@ -217,8 +217,8 @@ def depth(kind, frames):
 
 
 def functions(count, depth, seconds):
-    """At each command, each of `count` functions is in a stack for `seconds`; at first, a few
-    others. The stacks are as deep as `depth` says."""
+    """At each command, each of `count` functions is on a stack for `seconds`; before the first
+    command, a few other functions are. `depth` is the depth of the stacks."""
     count, depth, seconds = int(count), int(depth), float(seconds)
     chains = [chain(depth)] * 40
     for line in sys.stdin:

@@ -403,7 +403,7 @@ def new_kit():
 
 @contextlib.contextmanager
 def started(programs, nice=19):
-    """programs: of (uid, argv). Each says when it is ready."""
+    """programs: pairs of (uid, argv). Each program reports when it is ready."""
     running = []
     try:
         for uid, argv in programs:
@@ -440,7 +440,8 @@ def copies(kit, program, uids, count, *beside):
 
 @contextlib.contextmanager
 def mounted(folder, uid):
-    """A mute file system of a user's. Its end lets everybody go who waits for it."""
+    """A user's file system that never answers. When it ends, all processes that wait for it
+    continue."""
     mount = pathlib.Path(folder) / f"mute{uid}"
     mount.mkdir()
     with subprocess.Popen([sys.executable, f"{HERE}/mutefs.py", mount, str(uid)],

@@ -113,8 +113,8 @@ int main(int argc, char **argv)
 
 
 def few(samples, share=0.01):
-    """How many of so many samples may be wrong: this share of them, but three at any rate, which
-    may be chance."""
+    """How many of n samples may be wrong: this share of them, but at least three, which may be
+    chance."""
     return max(3, share * samples)
 
 
@@ -126,8 +126,8 @@ def of_which_check_has(values, some):
 
 @pytest.fixture(scope="session", autouse=True)
 def folders_are_reachable(tmp_path_factory):
-    """A debug file is used only where everybody may reach it. So everybody may reach the folders of
-    the tests, which pytest makes for their user alone; what they hold has modes of its own."""
+    """A debug file is used only if every user can reach it. So every user can reach the folders of
+    the tests, which pytest makes for one user only; the files in them have their own modes."""
     folder = tmp_path_factory.getbasetemp()
     for path in [folder, *folder.parents]:
         if path.stat().st_mode & 0o011 != 0o011:

@@ -33,7 +33,8 @@ def as_user(uid, argv, nice=0, **kw):
 
 
 def end(processes):
-    """Kills all of them first: one that ends would have to share the cpus with the others."""
+    """Kills all of them before waiting for any: while one of them exits, it shares the cpus with
+    those that still run."""
     for p in processes:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(p.pid, 9)
@@ -66,8 +67,8 @@ def read_log(p, log):
 
 
 def recorded(tmp_path, seconds, *options):
-    """Records the host. Returns the stacks, the summary, the messages; `late`: for how long the
-    run went on after its time, in seconds; `busy`: how many tasks a cpu had to run at its end."""
+    """Records the host. Returns the stacks, the summary, the messages; `late`: how many seconds the
+    run continued after its duration; `busy`: how many tasks per cpu were runnable at its end."""
     out, summary = tmp_path / "out.folded", tmp_path / "summary.json"
     log = []
     with subprocess.Popen([f"{BUILD}/profpipe", "record", "-v", "-o", out, "--summary", summary,
@@ -93,7 +94,7 @@ def recorded(tmp_path, seconds, *options):
 
 
 class Clock(threading.Thread):
-    """Notes how much cpu time a process has had, ten times a second."""
+    """Records the cpu time of a process ten times a second."""
 
     def __init__(self, pid):
         super().__init__(daemon=True)
@@ -145,14 +146,15 @@ def beside(tmp_path, chain, seconds=4, options=(), delay=1, uid=VICTIM, attack=N
 
 
 def assert_on_time(got):
-    """The run ends soon after its time. Two seconds are what an idle machine needs at most; the
-    others are for a busy one."""
+    """The run ends soon after its duration. An idle machine needs at most two seconds; the rest is
+    for a busy one."""
     assert got.late < 2 + 2 + got.busy / 10, (got.late, got.busy, got.stderr)
 
 
 def assert_unharmed(got, least=20, share=0.99):
-    """At least `share` of the victim's stacks are whole, and the run ended in its time. least:
-    samples of the victim, of which a busy machine leaves it only some."""
+    """At least `share` of the victim's stacks are complete and named, and the run ended in time.
+    least: the minimum number of the victim's samples, which is small because a busy machine may
+    leave it little cpu time."""
     print(got.late, got.busy, got.whole, got.samples, got.stderr)
     assert got.samples >= least, (got.samples, got.summary)
     assert got.whole >= share * got.samples, (
@@ -161,9 +163,9 @@ def assert_unharmed(got, least=20, share=0.99):
 
 
 def assert_counted(got, comms, reasons, share=None):
-    """Asserts that the attackers' losses are counted. comms: how their names begin. reasons: why
-    their stacks may be cut; some are. share: the resource of which the log says that they take more
-    than their share."""
+    """Asserts that the attackers' losses are counted. comms: prefixes of their names. reasons: why
+    their stacks may be truncated; at least some are. share: the resource of which they take more
+    than their share, according to the log."""
     cut = collections.Counter()
     for stack, n in got.stacks:
         for frame in stack if stack[0].startswith(comms) else ():

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run by gdb: the pcs of every thread's frames, without inlined ones and those that gdb infers from
-tail calls. It reads orders from standard input, `attach PID`, `core PROGRAM CORE` or `here`, one a
-line, and answers each with a line of JSON behind a mark, so that one gdb serves many stops."""
+"""Run by gdb: prints the pcs of every thread's frames, without inlined frames and those that gdb
+infers from tail calls. It reads orders from standard input, one per line: `attach PID`, `core
+PROGRAM CORE` or `here`. It answers each with a mark and a line of JSON, so that one gdb serves many
+stops."""
 import json
 import os
 import sys
@@ -35,7 +36,7 @@ def loaders_entry():
 
 
 def stacks(begins=0):
-    """begins: the frame there has no caller."""
+    """begins: the address where ld.so begins; a frame there has no caller."""
     found = {}
     for thread in gdb.selected_inferior().threads():
         thread.switch()

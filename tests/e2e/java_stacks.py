@@ -159,7 +159,8 @@ CARRIER = re.compile(r"java\.util\.concurrent\.Fork.*|java\.lang\.VirtualThread.
 
 
 class Score:
-    """By scene and phase: samples, those with exactly the stack, and the first that has not."""
+    """For each scene and phase: the number of samples, how many have exactly the right stack, and
+    the first that does not."""
 
     def __init__(self, expected, stacks):
         self.right, self.all_of = collections.Counter(), collections.Counter()

@@ -33,7 +33,7 @@ def schema():
 
 
 def split(data):
-    """The messages of a file, each behind its length."""
+    """The messages of a file. Each is preceded by its length."""
     out, at = [], 0
     while at < len(data):
         size, = struct.unpack_from(">I", data, at)
@@ -143,7 +143,7 @@ def check_tables(d):
 
 
 def check_orphans(r):
-    """Each entry is referred to."""
+    """Each entry is referenced."""
     d = r.dictionary
     seen = {name: {0} for name in [*TABLES, "string"]}
 
@@ -178,7 +178,7 @@ def check_orphans(r):
 
 
 def check_plain(attributes):
-    """The Collector looks up no text of a resource or scope in the dictionary."""
+    """The Collector does not look up texts of a resource or scope in the dictionary."""
     keys = [a.key for a in attributes]
     assert len(set(keys)) == len(keys) and all(keys)
     for a in attributes:
@@ -345,7 +345,7 @@ def samples(rs, offset):
 
 
 def text_samples(text):
-    """The same of our text output."""
+    """The same for our text output."""
     head = re.compile(r"(.*?) +(\d+)/(\d+) \[(\d+)\] (\d+)\.(\d{6}): (\d+) (.*):")
     for block in text.split("\n\n"):
         lines = [x for x in block.split("\n") if x and not x.startswith("# ")]
@@ -363,8 +363,8 @@ def text_samples(text):
 
 
 def clocks(recording):
-    """The offsets from CLOCK_MONOTONIC to CLOCK_REALTIME that a recording says, in ns: at its
-    beginning, and every minute."""
+    """The offsets from CLOCK_MONOTONIC to CLOCK_REALTIME in a recording, in ns: at its beginning,
+    and every minute."""
     found = []
     for number, fields in messages(recording):
         if number == 1:

@@ -82,7 +82,7 @@ class Receiver:
             self.wrong.append(what)
 
     def wait(self, n, seconds=20):
-        """Until n requests were taken."""
+        """Waits until n requests were taken."""
         until = time.monotonic() + seconds
         while len(self.taken) < n and time.monotonic() < until:
             time.sleep(0.01)

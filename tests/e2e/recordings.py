@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes recordings apart and puts them together again, with things that no version knows yet."""
+"""Takes recordings apart and puts them together again, with messages and fields that no version
+knows yet."""
 import re
 import struct
 
@@ -66,8 +67,9 @@ def present_fields():
 
 
 def of_the_future(data, fields=(), every=0, unknown=61):
-    """The recording with all present fields, then these at the end of each message, and after so
-    many messages one with an unknown id. Also says how many unknown messages and fields it has."""
+    """The recording with all known fields, with these fields added to each message, and with a
+    message with an unknown id after every so many messages. Also returns the numbers of unknown
+    messages and fields."""
     out, inserted, count, total, more = [], 0, 0, 0, 0
     present = present_fields()
     for number, values in messages(data):

@@ -70,7 +70,7 @@ def ran_s(pid):
 
 
 def wait_for(condition, what, seconds=40):
-    """Returns the result of the condition, once it is true."""
+    """Waits until the condition is true, and returns its result."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         got = condition()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file system of one file, `prog`, by FUSE, that keeps whoever closes the file in the kernel: it
-answers a FLUSH of a process of one name late.
+"""A FUSE file system with one file, `prog`. It answers a FLUSH from processes of one name late, so
+that a process that closes the file waits in the kernel.
 
-    slowfs.py FOLDER FILE NAME SECONDS      mounts FILE as FOLDER/prog, serves it until unmounted
+    slowfs.py FOLDER FILE NAME SECONDS    mounts FILE as FOLDER/prog, serves it until unmounted
 """
 import ctypes
 import errno

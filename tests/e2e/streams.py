@@ -101,7 +101,7 @@ def one(message, key, default=0):
 
 
 def namesakes():
-    """Two functions of one name, one of them on two lines, and who calls both."""
+    """Two functions of one name, one of them on two lines, and a function that calls both."""
     lines = HELLO + '\nprocess id=1 pid=1 comm="p"\nthread id=1 process=1 tid=1\n'
     lines += ('function id=3 name="m.main" source="/x/m.py" start_line=1\n'
               'frame id=4 kind=2 functions=[3] lines=[2]\n')

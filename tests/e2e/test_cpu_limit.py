@@ -44,8 +44,8 @@ def cpu_seconds(pid):
 
 
 def test_the_tools_keep_to_the_cpu_limit(tmp_path):
-    """At a rate at which they would use several times as much. Their use until sampling begins is
-    not limited, and takes as long as the machine lets it."""
+    """At a rate at which the tools would use several times the limit. Their use until sampling
+    begins is not limited, and depends on the machine."""
     summary = tmp_path / "summary.json"
     with contextlib.ExitStack() as stack:
         for _ in range(os.cpu_count()):

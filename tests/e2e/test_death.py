@@ -254,8 +254,8 @@ def test_each_tool_dies_again_and_again_and_the_run_goes_on(tmp_path, spinning, 
 
 
 def recoveries(folder, spinning, tool, count):
-    """Kills it again and again, and looks at what was sampled afterwards. For each kill: seconds to
-    the first stack that is whole and named, or None."""
+    """Kills the tool repeatedly, and checks what was sampled afterwards. Returns for each kill:
+    seconds to the first stack that is complete and named, or None."""
     choose, times, firsts = random.Random(14), [], []
     run = Launched(folder, spinning, "-f", "stream")
     assert run.begun.wait(60), run.err
@@ -467,7 +467,7 @@ def comm_of(pid):
 
 
 def test_what_loads_programs_is_killed_and_prof_bpf_begins_anew(tmp_path):
-    """Without it, no interpreter that comes later could be read."""
+    """Without this process, no interpreter that comes later could be read."""
     run = Launched(tmp_path, [])
     assert run.begun.wait(60), run.err
     bpf = run.child("prof-bpf")
@@ -486,8 +486,8 @@ def test_what_loads_programs_is_killed_and_prof_bpf_begins_anew(tmp_path):
 
 
 def test_the_workers_of_prof_symd_are_killed_and_others_go_on(tmp_path):
-    """Somebody kills the processes that parse files, again and again. The next ones open the files
-    again: nothing is lost, and nothing begins anew."""
+    """Another process kills the parsers repeatedly. The next ones open the files again: nothing is
+    lost, and no work starts over."""
     (tmp_path / "a.c").write_text(
             "int main(void)\n{\n\tfor (volatile unsigned long i = 0;; i++)\n\t\t;\n}\n")
     run = Launched(tmp_path, [])

@@ -29,7 +29,7 @@ def test_stacks_that_prof_symd_names_slowly(tmp_path, chain, kit):
 
 
 def test_files_that_are_mapped_for_a_moment(tmp_path, chain, kit):
-    """prof-bpf opens them at the cost of their owner, whose part of its time is bounded."""
+    """prof-bpf charges opening them to their owner, whose part of its time is bounded."""
     with fleeting_files(kit, [ATTACKER, ATTACKER]):
         got = beside(tmp_path, chain)
     assert_unharmed(got, least=8)

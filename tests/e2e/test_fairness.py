@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of an ordinary user cost the profiles of others nothing that counts."""
+"""The programs of an ordinary user do no significant harm to the profiles of others."""
 from fairness import assert_unharmed, beside
 
 

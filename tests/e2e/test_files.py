@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks are whole and named, whatever file a program runs from and however it lies in memory."""
+"""Stacks are complete and named, whatever file a program runs from and however it is mapped."""
 import os
 import subprocess
 import time

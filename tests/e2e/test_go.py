@@ -284,7 +284,7 @@ RUN = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).run(int(sys.argv[2]))"
 
 
 def test_stacks_of_a_library_are_complete(built):
-    """In such a program the place of g is known only at run time."""
+    """In such a program the offset of g is known only at run time."""
     samples, complete, said = walked_live([sys.executable, "-c", RUN,
                                            built(True, "-buildmode=c-shared"), "0"])
     assert samples > 20 and samples - complete <= 1 + samples / 100, said

@@ -145,7 +145,7 @@ BETWEEN = {
 
 
 def assert_native_frames(score):
-    """Native frames stand where they belong."""
+    """Native frames are in the right place."""
     for scene, shape in BETWEEN.items():
         texts = [";".join(f.method if isinstance(f, Frame) else f for f in stack) + ";"
                  for (name, _), stack in score.spots if name == scene]

@@ -352,8 +352,8 @@ def test_samples_of_montgomery_multiplication_are_complete(curve):
 
 
 def test_samples_of_printed_fractions_are_complete():
-    """glibc's arithmetic of many words pushes registers, and its call frame information says
-    nothing of that."""
+    """glibc's multi-word arithmetic pushes registers, but its call frame information does not
+    describe that."""
     samples, complete, said = walked_live(
         ["gawk", 'BEGIN { for (;;) printf "%.900f\\n", 1e300 / 3 > "/dev/null" }'], after=1)
     assert samples > 20 and complete == samples, said
@@ -377,8 +377,8 @@ def test_who_called_sbcls_first_function_is_there(tmp_path):
 
 @pytest.mark.parametrize("executable", [False, True], ids=["script", "executable"])
 def test_samples_of_sbcl_are_complete(tmp_path, executable):
-    """SBCL's code has no rows, and a calling convention of its own. Its core lies in a file, or
-    behind the runtime in an executable one."""
+    """SBCL's code has no rows, and a calling convention of its own. Its core is in a separate file,
+    or appended to the runtime in an executable file."""
     source = open(os.path.join(os.path.dirname(__file__), "../walker/programs/work.lisp"),
                   encoding="utf-8").read()
     forever = re.search(r"^\(loop .*", source, re.M)[0]

@@ -59,7 +59,7 @@ def stand_in(how, size):
 
 @pytest.fixture
 def launch(tmp_path, word_size):
-    """Runs profpipe record beside stand-ins, some of which behave as told."""
+    """Runs profpipe record with stand-ins for some tools, which behave as the test says."""
     tools = tmp_path / "tools"
     tools.mkdir()
     shutil.copy(f"{BUILD}/profpipe", tools)

@@ -34,7 +34,7 @@ print(time.process_time())
 
 @pytest.fixture(scope="module")
 def starve(tmp_path_factory):
-    """Makes a copy of the tools, one of which gets no memory for a while: FROM:TO:EACH, of
+    """Makes a copy of the tools in which one tool gets no memory for a while: FROM:TO:EACH, of
     starve.c."""
     folder = tmp_path_factory.mktemp("starve")
     folder.chmod(0o755)

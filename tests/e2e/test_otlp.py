@@ -195,8 +195,8 @@ VARIABLE = "process.environment_variable."
 
 
 def resource_of(*attributes, after=True, cgroup=None):
-    """The attributes of the one process of a stream that tells these of it, after its samples or
-    before them."""
+    """The attributes of the only process in a stream that contains these facts about it, after its
+    samples or before them."""
     told = "".join(f'attribute process=1 key="{k}" value="{v}"\n' for k, v in attributes)
     group = f'cgroup id=1 path="{cgroup}"\n' if cgroup else ""
     lines = (HELLO + f"""
@@ -409,7 +409,8 @@ def test_a_late_sample_moves_the_windows_beginning():
 
 
 def test_silence_ends_a_window():
-    """The stream's figures say how late it is, and what comes later goes into later windows."""
+    """The stream's figures say until when it was sampled; what comes later goes into later
+    windows."""
     second = 10**9
     lines = many([second]) + f'figure name="sampling_since" value={second}\n'
     cut = lines + f'figure name="sampled_until" value={9 * second}\n'

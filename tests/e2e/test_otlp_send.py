@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""profpipe record and report with --otlp: what arrives at receivers, and what is told of the rest.
-Only loopback addresses."""
+"""profpipe record and report with --otlp: what arrives at receivers, and what is reported about the
+rest. Only loopback addresses."""
 import json
 import os
 import re

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that the tools write: nobody but their owner may read them, and nobody else decides where
-their bytes go."""
+"""Files that the tools write: only their owner may read them, and no other user decides where their
+bytes go."""
 import contextlib
 import os
 import signal
@@ -58,7 +58,7 @@ def write_by(how, out, recording, summary=None):
 
 
 def plant(what, path):
-    """As a stranger. Returns what reads it until its end."""
+    """Opens it as another user. Returns a function that reads it to its end."""
     script = {"empty": ": >{0}; chmod 666 {0}; exec tail -c +1 -f {0}",
               "file": "echo mine >{0}; chmod 666 {0}; exec tail -c +1 -f {0}",
               "fifo": "mkfifo -m 666 {0}; exec cat {0}"}[what]
@@ -71,7 +71,7 @@ def plant(what, path):
 
 
 def wait_for_hidden(pid, folder):
-    """Until the tool has opened a file without a name in the folder."""
+    """Waits until the tool has opened an unnamed file in the folder."""
     until = time.monotonic() + 20
     while time.monotonic() < until:
         with contextlib.suppress(OSError):

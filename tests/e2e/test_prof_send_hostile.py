@@ -20,7 +20,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/x-pro
 
 
 class Raw(Listener):
-    """`act` gets each connection behind the head of its first request."""
+    """`act` gets each connection after the headers of its first request."""
 
     def __init__(self, act):
         super().__init__()
@@ -110,7 +110,7 @@ def test_a_hostile_receiver_of_http_costs_little(case):
 
 
 def frames_of_nothing(stream):
-    """Of HTTP/2: DATA of no bytes."""
+    """HTTP/2 DATA frames without bytes."""
     stream.head()
     stream.flush()
     frames = (b"\0\0\0\0\0" + struct.pack(">I", stream.number)) * 9999

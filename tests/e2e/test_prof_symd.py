@@ -263,7 +263,7 @@ def test_rust_is_named_as_llvm_names_it(tmp_path, style):
 
 
 def known(name):
-    """glibc's name for what it calls itself, as prof-symd shows it."""
+    """glibc's own internal name of a function, as prof-symd shows it."""
     return name.removeprefix("__GI_")
 
 

@@ -61,7 +61,7 @@ def score(rooms, stacks):
 
 
 def check(label, tmp_path, command, rooms_py=ROOMS, root="", **kw):
-    """Runs rooms.py by a command, and says the score."""
+    """Runs rooms.py by a command, and prints the score."""
     out, said = tmp_path / "out.txt", tmp_path / "rooms.json"
     p = profpipe("record", "-q", "-F", 499, "-o", out, "--",
                  *command(rooms_py, SECONDS, "/rooms.json" if root else str(said)), **kw)
@@ -170,8 +170,8 @@ def test_an_interpreter_that_is_linked_in_and_stripped_is_known_by_what_is_in_it
 
 
 def traces_keep_native_callers(tmp_path, root, python):
-    """With Python's own JIT: stacks are as Python says, and complete; outputs do not show the
-    traces, which are part of the interpreter's loop."""
+    """With Python's own JIT, stacks are as Python reports them, and complete. Outputs do not show
+    the traces, which count as part of the interpreter's loop."""
     run, env = ["chroot", root, python], {**os.environ, "PYTHON_JIT": "1"}
     check(f"{version(python, *run[:-1])} with its JIT", tmp_path, lambda *args: [*run, *args],
           "/rooms.py", root, env=env)

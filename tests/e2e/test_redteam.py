@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each process that reads strangers' bytes, and prof-cpus, is taken over: tests/redteam then tries
-from inside of it, one attempt per process, what it has no business doing.
-
-No attempt may succeed. As a control, each attempt does succeed from a process of root's that gave
-up nothing. Then the same with parts of the cell left out, to see what each of the others holds."""
+"""Each process that reads untrusted bytes, and prof-cpus, is taken over. tests/redteam then makes
+forbidden attempts from inside, one per process. No attempt may succeed. As a control, each attempt
+succeeds from a process of root that gave up no rights. Then the same is repeated with parts of the
+cell left out, to see what each of the other parts prevents."""
 import contextlib
 import mmap
 import os

@@ -34,7 +34,7 @@ class Manager:
         self.heard = []
 
     def wait(self, line, seconds=60):
-        """Until this line came, which may begin with a state. Hands back what follows it."""
+        """Waits for this line, which may begin with a state. Returns what follows it."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             self.socket.settimeout(left)
@@ -90,7 +90,7 @@ class Service:
         return self.err.read_text(errors="replace")
 
     def samples(self):
-        """By its state, which it tells every ten seconds."""
+        """Waits until the state, which is reported every ten seconds, says so."""
         return int(re.search(r"; (\d+) samples", self.manager.wait("STATUS="))[1])
 
 
@@ -107,8 +107,8 @@ def spinner():
 
 
 def count(receivers):
-    """Samples in all requests, none of which says that it lost some. On a busy host the kernel may
-    drop events beside them."""
+    """The number of samples in all requests, none of which reports lost samples. On a busy host the
+    kernel may also drop events."""
     data = [r for x in receivers for r in x.taken]
     rs = requests(b"".join(len(r).to_bytes(4, "big") + r for r in data))
     assert not set(lost(rs)) - {"sideband", "untracked"}, lost(rs)
@@ -300,7 +300,7 @@ def folder(tmp_path, *lines):
 
 
 def files(tmp_path):
-    """Those that are whole, the oldest first."""
+    """The complete ones, the oldest first."""
     return sorted(p for p in (tmp_path / "profiles").iterdir()
                   if not p.name.endswith(".part") and ".journal" not in p.name)
 
@@ -313,7 +313,7 @@ def wait_for_files(s, tmp_path, n, seconds=180):
 
 
 def nothing_lost(said):
-    """No sample. On a busy host the kernel may drop events beside them."""
+    """No sample is lost. On a busy host the kernel may drop other events."""
     return ("nothing was lost" in said or "no sample was lost" in said) and (
         "not sampled" not in said)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Targets: which processes and cpus are sampled, by cgroup, container, unit, name, user, age and
-pid; and that what they exclude costs no row, no walk and no event. Each test has loads with a name
+pid; and that excluded processes cost no rows, no walk and no event. Each test has loads with a name
 of its own, so that other programs of the host do not matter."""
 import contextlib
 import json

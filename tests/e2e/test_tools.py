@@ -233,8 +233,8 @@ int main(void)
 
 
 def test_mappings_whose_records_were_lost_are_read_again(tmp_path):
-    """prof-bpf is stopped while a process maps more than its rings hold: it reports the loss, and
-    the stacks are whole all the same."""
+    """prof-bpf is stopped while a process makes more mappings than its rings can hold. It reports
+    the loss, and the stacks are complete anyway."""
     source, program, summary = tmp_path / "many.c", tmp_path / "many", tmp_path / "s.json"
     source.write_text(MANY_MAPPINGS)
     subprocess.run(["gcc", "-O1", "-w", "-o", program, source], check=True)

@@ -93,7 +93,7 @@ def check_native(label, tmp_path, command, **kw):
 
 @pytest.mark.parametrize("asks", [True, False], ids=["lines", "no lines"])
 def test_stacks_are_as_v8_says(asks, tmp_path):
-    """V8 knows lines from when it is first asked for them."""
+    """V8 records lines only from the moment it is first asked for them."""
     some = "." if asks else "^(inlined|async|in_|worker|method|sort|far|vm|two_bytes)"
     env = {**os.environ, "ROOMS_ONLY": some}
     check(f"{version(NODE)}{'' if asks else ', which was asked for no line'}",
@@ -256,7 +256,7 @@ int main(void)
 
 
 def test_a_version_that_is_not_known_is_said_once_and_keeps_its_native_frames(tmp_path):
-    """Two files that say of themselves that they are V8 99."""
+    """Two files that claim to be V8 99."""
     (tmp_path / "unknown.c").write_text(UNKNOWN)
     for number in "12":
         subprocess.run(["gcc", "-O1", "-rdynamic", "-o", tmp_path / number,
@@ -291,7 +291,7 @@ vm.runInThisContext("(function rope(churn) {\nchurn(200);\n})",
 
 
 def test_files_are_right_while_the_garbage_collector_moves_their_names(tmp_path):
-    """A name of which parts are missing says so."""
+    """A name that lacks parts shows that."""
     out, script = tmp_path / "out.txt", tmp_path / "moving.js"
     script.write_text(MOVING)
     p = profpipe("record", "-q", "-F", 999, "-o", out, "--", NODE, "--max-semi-space-size=1",

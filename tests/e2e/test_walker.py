@@ -214,8 +214,8 @@ LIBC.ptrace.argtypes = [ctypes.c_long] * 4
 
 @pytest.mark.parametrize("stops", [0, 1, 2, 9, 20, 33])
 def test_a_program_that_begins_is_walked_to_the_entry_of_its_loader(started, stops):
-    """At its first instruction, and before and behind system calls of ld.so. The kernel says of the
-    first instruction that it is in the system call execve."""
+    """At its first instruction, and before and after system calls of ld.so. At the first
+    instruction, the kernel reports that the process is in the system call execve."""
     p = subprocess.Popen(PROGRAMS["bash"], stdin=subprocess.DEVNULL,
                          preexec_fn=lambda: LIBC.ptrace(TRACEME, 0, 0, 0))
     started.append(p)

@@ -104,7 +104,7 @@ class Host:
 
 
 class Seen(dict):
-    """The window of each request."""
+    """The time window of each request."""
 
     samples = 0
 
@@ -178,7 +178,7 @@ class Tools:
                                      stdin=subprocess.PIPE, stderr=self.err)
 
     def start_send(self, url, *args):
-        """Until it is connected: prof-export drops what it makes before."""
+        """Waits until it is connected: until then, prof-export drops its requests."""
         sealed = "network: the host's"
         before = self.said().count(sealed)
         self.send = self.start("prof-send", "-v", "--otlp", url, *args)
@@ -192,7 +192,7 @@ class Tools:
             raise AssertionError(self.said()) from e
 
     def end(self, host, send=0):
-        """The stream ends, and so do all; prof-send with this status."""
+        """The stream ends, and then all tools do; prof-send with this status."""
         self.feed([f"end time_ns={host.now()}"])
         self.symd.stdin.close()
         for p, status in (self.export, 0), (self.symd, 0), (self.send, send):
@@ -225,7 +225,7 @@ def memory_kib(p):
 
 
 def settle(number):
-    """Until the number stays the same for a while."""
+    """Waits until the number stays the same for a while."""
     before = None
     while (now := number()) != before:
         before = now
@@ -234,7 +234,7 @@ def settle(number):
 
 @pytest.fixture
 def spool():
-    """In memory: what a disk needs to sync is no matter here."""
+    """In memory, because the time of a disk to sync does not matter here."""
     folder = tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
     yield folder
     shutil.rmtree(folder)

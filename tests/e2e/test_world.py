@@ -69,7 +69,7 @@ def named(stacks):
 
 
 def shares(seconds, *programs):
-    """A command that runs programs beside each other."""
+    """A command that runs programs at the same time."""
     return ["sh", "-c", " & ".join(f"{p} {seconds}" for p in programs) + "; wait"]
 
 
@@ -97,8 +97,8 @@ def test_a_file_that_a_parser_dies_on_is_given_up_and_no_other(
 @pytest.mark.parametrize("parser, said",
                          [("prof-deltas", "has no unwind rows: prof-deltas")])
 def test_a_file_that_a_parser_was_killed_over_is_tried_again(world, tmp_path, parser, said):
-    """Something kills the parser five times in a row without any sign that the file is at fault:
-    that may be chance. A second later, all is as before."""
+    """The parser is killed five times in a row without a sign that the file is at fault, which may
+    be chance. A second later, everything works as before."""
     (world.folder / parser / "starts").write_text("")
     shutil.copy(world.spin, tmp_path / "unlucky")
     with open(tmp_path / "unlucky", "r+b") as f:
@@ -120,15 +120,15 @@ def test_a_file_that_a_parser_was_killed_over_is_tried_again(world, tmp_path, pa
 
 @pytest.fixture
 def own():
-    """A folder of somebody else's, with the deadly program in it."""
+    """Another user's folder that contains the program that crashes the parser."""
     with tempfile.TemporaryDirectory() as folder:
         os.chown(folder, NOBODY, NOBODY)
         yield folder
 
 
 def test_whoever_makes_ever_new_files_that_kill_a_parser_costs_only_himself(world, own, tmp_path):
-    """Each copy has a name, an inode and a process of its own, until the parser gets no more of
-    them; after that, somebody else's program runs beside it."""
+    """Each copy has its own name, inode and process, until the parser gets no more of them. After
+    that, another user's program runs at the same time."""
     out, err, victim = tmp_path / "out.folded", tmp_path / "err", tmp_path / "victim"
     shutil.copy(world.deadly, f"{own}/deadly")
     attack = (f'i=0; while [ $i -lt 300 ]; do cp {own}/deadly {own}/c$i; {own}/c$i 0.3; rm '
@@ -280,7 +280,8 @@ def unread(world):
 
 @pytest.mark.parametrize("fmt", ["text", pytest.param("stream", marks=pytest.mark.all)])
 def test_a_slow_reader_is_waited_for(unread, tmp_path, fmt):
-    """For longer than a tool may be silent; all samples of that time are there, or were counted."""
+    """The reader pauses for longer than a tool may be silent. All samples of that time arrived or
+    were counted."""
     p = unread("-d", "13", "-f", fmt, "--summary", tmp_path / "s.json")
     while "sampling has begun" not in p.stderr.readline():
         pass
@@ -402,8 +403,8 @@ def test_a_file_size_limit_is_an_error_of_writing(world, tmp_path):
 
 
 def test_a_cpu_that_comes_back_is_sampled(world, tmp_path):
-    """Where no cpu can be taken offline, the launcher itself may run on the first one only: all are
-    sampled even so."""
+    """Where no cpu can be taken offline, the launcher itself may run only on the first cpu; all
+    cpus are sampled anyway."""
     last = max(os.sched_getaffinity(0))
     switch = f"/sys/devices/system/cpu/cpu{last}/online"
 

@@ -67,10 +67,10 @@ def is_way(frames, way):
 
 
 class Walked:
-    """What `live` says of its Nth program, at that path: figures, and samples by stack from main
-    on. wrong: those that the program cannot have had. native: those where the function that enters
-    the code was not taken over, which is the way of another program. left: the ways that were not
-    seen whole."""
+    """What `live` reports about its Nth program, at that path: figures, and samples by stack from
+    main on. wrong: stacks that the program cannot have had. native: those where the function that
+    enters the code was not taken over; another program does this on purpose. left: the ways that
+    were never seen complete."""
 
     def __init__(self, text, number, program):
         name = program.rsplit("/", 1)[-1]

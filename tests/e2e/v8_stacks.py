@@ -61,7 +61,7 @@ def room_of(name):
 
 
 def same_name(got, expected, what):
-    """A name may stand behind its module's or its class's."""
+    """A name may follow that of its module or class."""
     if not expected or (what == "eval" and expected == "eval"):
         return any(got == n or got.endswith("." + n) for n in NAMELESS + ("eval",))
     return got == expected or got.endswith("." + expected)
@@ -147,7 +147,7 @@ class Score:
         return sum(self.right.values()) / max(1, sum(self.all.values()))
 
     def below(self, share):
-        """Rooms of which a smaller share of samples is right."""
+        """Rooms in which a smaller share of the samples is right."""
         return sorted(room for room in self.all if self.right[room] < share * self.all[room])
 
     def table(self, label, examples=True):

@@ -88,7 +88,7 @@ def compare_all(files, every=1, jobs=2):
 
 
 def skipped(files):
-    """The counts of things that prof-deltas passed over, by kind: the end of its line of totals."""
+    """The counts of what prof-deltas skipped, by kind: the end of its line of totals."""
     total = collections.Counter()
     for i in range(0, len(files), 1000):
         said = subprocess.run([BUILD + "/prof-deltas", "--stats", *files[i:i + 1000]],

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A virtual machine with a kernel of Debian's and a root of a few of this machine's files, in
-memory: emulated, since a machine that runs tests seldom has more."""
+"""A virtual machine with one of Debian's kernels, and a root file system in memory with a few of
+this machine's files. It is emulated, since test machines seldom offer more."""
 import io
 import os
 import subprocess
