@@ -18,6 +18,7 @@ unit/names/filecrc_LIBS    += $(call wrap,symfile_read)
 $(eval $(call otlp_rules,unit/prof-export/otlp))
 unit/prof-symd/namer_LIBS  += $(call wrap,malloc calloc realloc reallocarray)
 unit/prof-bpf/kallsyms_LIBS += $(call wrap,malloc)
+unit/profpipe/service_LIBS += $(call wrap,contents_read settings_parse)
 unit/prof-bpf/workerpool_LIBS  += $(call wrap,procfs_read_stat)
 unit/prof-bpf/row_server_LIBS  += $(call wrap,$(FAKE_PEER) stream_feed stream_next malloc calloc \
                                 realloc reallocarray)

@@ -247,7 +247,18 @@ static void say_unread(const char *path, int r)
 		log_error("%s: %s; name a settings file that can be read", path, strerror(-r));
 }
 
-/* Takes the settings of the file. Returns EXITS_GO_ON, or EXITS_USAGE after logging each error. */
+/* What a file that could not be taken means. Lack of memory is not its fault. */
+static int unread(const char *path, int r)
+{
+	if (r != -ENOMEM) {
+		say_unread(path, r);
+		return EXITS_USAGE;
+	}
+	log_error("%s: cannot be read: %s; leave profpipe more memory", path, strerror(ENOMEM));
+	return EXITS_FAILED;
+}
+
+/* Takes the file's settings. A part of main. */
 static int take_file(struct service *s, struct choice *choice)
 {
 	struct errors e = { .path = s->path };
@@ -255,18 +266,14 @@ static int take_file(struct service *s, struct choice *choice)
 	size_t len = 0;
 	int r = read_file(s->path, &text, &len);
 
-	if (r) {
-		say_unread(s->path, r);
-		return EXITS_USAGE;
-	}
+	if (r)
+		return unread(s->path, r);
 	r = settings_parse(&s->file,
 			   (struct str){ .data = (const char *)text, .len = (uint32_t)len }, refuse,
 			   &e);
 	free(text);
-	if (r < 0) {
-		log_error("%s: %s", s->path, strerror(-r));
-		return EXITS_USAGE;
-	}
+	if (r < 0)
+		return unread(s->path, r);
 	for (size_t i = 0; i < s->file.count; i++)
 		take_setting(s, choice, &s->file.list[i], &e);
 	return e.count ? EXITS_USAGE : EXITS_GO_ON;
