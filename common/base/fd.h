@@ -16,13 +16,15 @@ static inline void fd_close(int *fd)
 	*fd = -1;
 }
 
-/* Reads n bytes, or fewer if the file ends before. Returns their number, or -errno. */
-static inline ssize_t fd_read_all(int fd, void *to, size_t n)
+/* From *at on, or where the descriptor stands. */
+static inline ssize_t fd_read_from(int fd, void *to, size_t n, const uint64_t *at)
 {
 	size_t done = 0;
 
 	while (done < n) {
-		const ssize_t k = read(fd, (char *)to + done, n - done);
+		char *rest = (char *)to + done;
+		const ssize_t k = at ? pread(fd, rest, n - done, (off_t)(*at + done))
+				     : read(fd, rest, n - done);
 
 		if (k < 0 && errno != EINTR)
 			return -errno;
@@ -33,21 +35,16 @@ static inline ssize_t fd_read_all(int fd, void *to, size_t n)
 	return (ssize_t)done;
 }
 
-/* The same from an offset of the file; the position of the descriptor does not change. */
+/* Reads n bytes, or less if the file ends before. Returns how many; -errno. */
+static inline ssize_t fd_read_all(int fd, void *to, size_t n)
+{
+	return fd_read_from(fd, to, n, NULL);
+}
+
+/* The same from a place of the file on; the position of the descriptor stays. */
 static inline ssize_t fd_pread_all(int fd, void *to, size_t n, uint64_t offset)
 {
-	size_t done = 0;
-
-	while (done < n) {
-		const ssize_t k = pread(fd, (char *)to + done, n - done, (off_t)(offset + done));
-
-		if (k < 0 && errno != EINTR)
-			return -errno;
-		if (k == 0)
-			break;
-		done += k > 0 ? (size_t)k : 0;
-	}
-	return (ssize_t)done;
+	return fd_read_from(fd, to, n, &offset);
 }
 
 /* Writes all n bytes. Returns 0 or -errno. */
