@@ -3,6 +3,7 @@
 #include <errno.h>
 #include "common/names/runtime/v8/v8.h"
 #include "tests/unit/prof-symd/objects_bench.h"
+#include "tools/prof-symd/objects/copies.h"
 
 Test(objects, three_requests_name_any_number_of_objects)
 {
@@ -465,7 +466,7 @@ Test(objects, only_so_many_are_kept_that_nobody_wants)
 	uint64_t at = 0x1000, len = 8;
 
 	take(b, 1, 1024);
-	for (uint64_t i = 0; i < 2 * OBJECTS_TAKEN; i++)
+	for (uint64_t i = 0; i < 2 * COPIES_MAX; i++)
 		cr_assert_eq(
 			objects_take(b->o, &(struct msg_object){ .process = P,
 								 .address = i,

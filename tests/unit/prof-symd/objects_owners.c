@@ -2,6 +2,7 @@
 /* Objects of several owners: none takes another's places. */
 #include <errno.h>
 #include "tests/unit/prof-symd/objects_bench.h"
+#include "tools/prof-symd/objects/copies.h"
 
 static uint64_t owner_of(void *ctx, uint64_t process)
 {
@@ -90,7 +91,7 @@ Test(objects_owners, who_has_many_copies_displaces_its_own)
 
 	objects_owners(b->o, owner_of, b);
 	take_of(b, Q, 0, 1024);
-	for (uint64_t i = 0; i < 2 * OBJECTS_TAKEN; i++)
+	for (uint64_t i = 0; i < 2 * COPIES_MAX; i++)
 		cr_assert_eq(
 			objects_take(b->o, &(struct msg_object){ .process = P,
 								 .address = i,

@@ -31,7 +31,7 @@ int objects_new(int (*ask)(void *, const struct objects_request *), void *ctx, s
 	if (r == 0)
 		r = idmap_init(&o->by_request, OBJECTS_PROCESSES);
 	if (r == 0)
-		r = idmap_init(&o->by_taken, OBJECTS_TAKEN);
+		r = copies_init(&o->copies, o->seed);
 	if (r) {
 		objects_free(o);
 		return r;
@@ -67,17 +67,6 @@ struct objects_counts objects_counts(const struct objects *o)
 
 /* --- objects --- */
 
-static uint64_t key_of(const struct objects *o, uint64_t process, uint64_t address, uint64_t check)
-{
-	uint64_t h = o->seed;
-
-	h = (h ^ process) * 0xff51afd7ed558ccdull;
-	h = (h ^ h >> 32 ^ address) * 0xc4ceb9fe1a85ec53ull;
-	h = (h ^ h >> 32 ^ check) * 0xff51afd7ed558ccdull;
-	h ^= h >> 32;
-	return h ? h : 1;
-}
-
 static void unlink_object(struct objects *o, uint32_t i)
 {
 	struct object *e = &o->at[i];
@@ -106,9 +95,19 @@ static void charge(struct objects *o, struct object *e, size_t bytes)
 	e->bytes = (uint32_t)bytes;
 }
 
-static uint64_t key_of_object(const struct objects *o, const struct object *e)
+static struct object_id id_of(const struct objects *o, const struct object *e)
 {
-	return key_of(o, o->processes[e->process].id, e->address, e->check);
+	return (struct object_id){ .process = o->processes[e->process].id,
+				   .address = e->address,
+				   .check = e->check };
+}
+
+/* Names an object that is not being read. */
+static void set_names(struct objects *o, struct object *e, struct object_names *names, size_t bytes)
+{
+	e->state = OBJECT_NAMED;
+	e->names = names;
+	charge(o, e, sizeof(*e) + bytes);
 }
 
 void objects_stop_reading(struct objects *o, struct object *e, enum object_state state,
@@ -120,12 +119,11 @@ void objects_stop_reading(struct objects *o, struct object *e, enum object_state
 	o->reading_bytes -= g->memory.bytes.len;
 	object_memory_done(&g->memory);
 	e->reading = NULL;
-	if (g->taken && state == OBJECT_GONE) {
+	if (g->copied.names && state == OBJECT_GONE) {
 		state = OBJECT_NAMED;
-		e->names = g->taken;
-		charge(o, e, sizeof(*e) + g->taken_bytes);
-	} else if (g->taken) {
-		object_names_free(g->taken);
+		set_names(o, e, g->copied.names, g->copied.bytes);
+	} else if (g->copied.names) {
+		object_names_free(g->copied.names);
 	}
 	free(g);
 	e->state = state;
@@ -156,7 +154,9 @@ static void remove_object(struct objects *o, uint32_t i)
 		o->processes[e->process].first = behind;
 	if (behind != OBJECTS_NO_SLOT)
 		o->at[behind].of_process[0] = before;
-	idmap_remove(&o->by_key, key_of_object(o, e));
+	const struct object_id of = id_of(o, e);
+
+	idmap_remove(&o->by_key, object_id_key(&of, o->seed));
 	unlink_object(o, i);
 	*e = (struct object){ .next = o->free_slot };
 	o->free_slot = i;
@@ -307,17 +307,6 @@ void objects_drop(struct objects *o, uint64_t process)
 	o->free_process = i;
 }
 
-static void drop_taken(struct objects *o, struct taken *t)
-{
-	if (!t->memory)
-		return;
-	idmap_remove(&o->by_taken, t->key);
-	room_give(&o->places_taken, t->owner, 1);
-	object_memory_done(t->memory);
-	free(t->memory);
-	t->memory = NULL;
-}
-
 void objects_forget_build(struct objects *o, const struct runtime_build *b, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < o->len && o->reading; i++) {
@@ -341,7 +330,7 @@ void objects_renew(struct objects *o, uint64_t now_ns)
 			struct object *e = &o->at[k];
 
 			next = e->of_process[1];
-			if (e->state == OBJECT_READING && e->reading->taken)
+			if (e->state == OBJECT_READING && e->reading->copied.names)
 				objects_stop_reading(o, e, OBJECT_GONE, now_ns);
 			else if (e->state == OBJECT_READING)
 				remove_object(o, k);
@@ -361,10 +350,6 @@ static void drop_all(struct objects *o)
 	o->len = o->cap = o->process_len = o->process_cap = 0;
 	o->free_slot = o->newest = o->oldest = o->free_process = OBJECTS_NO_SLOT;
 	o->dirty_first = o->dirty_last = OBJECTS_NO_SLOT;
-	for (uint32_t i = 0; o->taken && i < OBJECTS_TAKEN; i++)
-		drop_taken(o, &o->taken[i]);
-	free(o->taken);
-	o->taken = NULL;
 }
 
 void objects_free(struct objects *o)
@@ -378,7 +363,7 @@ void objects_free(struct objects *o)
 	idmap_done(&o->by_key);
 	idmap_done(&o->by_process);
 	idmap_done(&o->by_request);
-	idmap_done(&o->by_taken);
+	copies_done(&o->copies);
 	free(o);
 }
 
@@ -432,102 +417,35 @@ int objects_try_name(struct objects *o, uint32_t i, uint64_t now_ns)
 		o->counts.rounds += g->rounds;
 	}
 	objects_stop_reading(o, e, k ? OBJECT_NAMED : OBJECT_GONE, now_ns);
-	if (k) {
-		e->names = k;
-		charge(o, e, sizeof(*e) + bytes);
-	}
+	if (k)
+		set_names(o, e, k, bytes);
 	make_room(o, i);
 	return 0;
 }
 
-/* A place for a copy: an empty one, or the oldest of the owner with most. */
-static struct taken *place_for_taken(struct objects *o, uint64_t owner)
-{
-	struct taken *oldest = NULL;
-
-	(void)room_gives_way(&o->places_taken, owner, &owner);
-	for (uint32_t i = 0; i < OBJECTS_TAKEN; i++) {
-		struct taken *t = &o->taken[i];
-
-		if (!t->memory)
-			return t;
-		if (t->owner == owner && (!oldest || t->serial < oldest->serial))
-			oldest = t;
-	}
-	return oldest ? oldest : &o->taken[0];
-}
-
-/* The copy of an object; NULL: there is none. */
-static struct taken *find_taken(const struct objects *o, uint64_t process, uint64_t address,
-				uint64_t check)
-{
-	const uint32_t i = idmap_get(&o->by_taken, key_of(o, process, address, check));
-	struct taken *t = i == IDMAP_NONE ? NULL : &o->taken[i];
-
-	return t && t->process == process && t->address == address && t->check == check ? t : NULL;
-}
-
-/* Of the object that is being named. */
-struct other {
-	const struct objects *objects;
-	uint64_t process;
-};
-
-static struct object_memory *find_other(void *ctx, uint64_t address, uint64_t check)
-{
-	const struct other *of = ctx;
-	const struct taken *t = find_taken(of->objects, of->process, address, check);
-
-	return t ? t->memory : NULL;
-}
-
-/* Names an object from its copy. *ret_whole: the copy was enough. *ret is NULL if there is no copy
- * or no name in it. 0, -ENOMEM. */
-static int name_taken(struct objects *o, const struct object *e, const struct runtime_build *b,
-		      struct object_names **ret, size_t *ret_bytes, bool *ret_whole)
-{
-	uint64_t process = o->processes[e->process].id;
-	struct taken *t = find_taken(o, process, e->address, e->check);
-	int r;
-
-	*ret = NULL;
-	if (!t)
-		return 0;
-
-	const uint64_t former = lastword_begin(LASTWORD_PROCESS, process);
-	struct other other = { .objects = o, .process = process };
-
-	t->memory->other = find_other;
-	t->memory->other_ctx = &other;
-	r = runtime_name(b, e->address, e->check, t->memory, &o->scratch);
-	lastword_back(former);
-	if (r == 0)
-		r = object_names_new(&o->scratch, &o->sources, ret, ret_bytes);
-	*ret_whole = !t->memory->lacked;
-	drop_taken(o, t);
-	return r < 0 ? r : 0;
-}
+/* --- from copies --- */
 
 /* Whether only a copy could name the object, and its memory may not be copied. */
 static bool take_refusal(struct objects *o, const struct object *e)
 {
-	struct taken *t = e->address < OBJECTS_KEYS ? NULL
-						    : find_taken(o, o->processes[e->process].id,
-								 e->address, e->check);
+	const struct object_id of = id_of(o, e);
 
-	if (!t || t->memory->count)
-		return false;
-	drop_taken(o, t);
-	return true;
+	return of.address >= OBJECTS_KEYS && copies_take_empty(&o->copies, &of);
+}
+
+static int name_from_copy(struct objects *o, const struct object *e, const struct runtime_build *b,
+			  struct copy_names *ret)
+{
+	const struct object_id of = id_of(o, e);
+
+	return copies_name(&o->copies, &of, b, &o->scratch, &o->sources, ret);
 }
 
 /* Names an object that only its copy can name, if that has come after the frame. 0, -ENOMEM. */
 static int name_late(struct objects *o, uint32_t i)
 {
 	struct object *e = &o->at[i];
-	struct object_names *taken;
-	bool whole;
-	size_t bytes = 0;
+	struct copy_names copied;
 
 	if (e->state != OBJECT_READING || e->address < OBJECTS_KEYS)
 		return 0;
@@ -535,13 +453,12 @@ static int name_late(struct objects *o, uint32_t i)
 		objects_stop_reading(o, e, OBJECT_REFUSED, e->since_ns);
 		return 0;
 	}
-	int r = name_taken(o, e, e->reading->build, &taken, &bytes, &whole);
+	const int r = name_from_copy(o, e, e->reading->build, &copied);
 
-	if (r || !taken)
+	if (r || !copied.names)
 		return r;
 	objects_stop_reading(o, e, OBJECT_NAMED, e->since_ns);
-	e->names = taken;
-	charge(o, e, sizeof(*e) + bytes);
+	set_names(o, e, copied.names, copied.bytes);
 	o->counts.named++;
 	make_room(o, i);
 	return 0;
@@ -549,57 +466,27 @@ static int name_late(struct objects *o, uint32_t i)
 
 int objects_take(struct objects *o, const struct msg_object *m)
 {
-	uint64_t key = key_of(o, m->process, m->address, m->check);
-	uint32_t known = idmap_get(&o->by_key, key);
-	const uint64_t owner = owner_of(o, m->process);
-	struct span rest = m->bytes;
-	struct object_memory *memory;
-	struct taken *t;
-	int r;
+	const struct object_id of = { .process = m->process,
+				      .address = m->address,
+				      .check = m->check };
+	const uint32_t known = idmap_get(&o->by_key, object_id_key(&of, o->seed));
 
-	if (m->addresses.len != m->lengths.len || idmap_get(&o->by_taken, key) != IDMAP_NONE ||
+	if (m->addresses.len != m->lengths.len || copies_have(&o->copies, &of) ||
 	    (known != IDMAP_NONE && o->at[known].state == OBJECT_NAMED))
 		return 0;
-	if (!o->taken)
-		o->taken = calloc(OBJECTS_TAKEN, sizeof(*o->taken));
-	if (!o->taken)
-		return -ENOMEM;
-	t = place_for_taken(o, owner);
-	drop_taken(o, t);
-	memory = calloc(1, sizeof(*memory));
-	r = memory ? idmap_put(&o->by_taken, key, (uint32_t)(t - o->taken)) : -ENOMEM;
-	if (r) {
-		free(memory);
-		return r;
-	}
-	*t = (struct taken){ .key = key,
-			     .process = m->process,
-			     .owner = owner,
-			     .address = m->address,
-			     .check = m->check,
-			     .serial = ++o->taken_serial,
-			     .memory = memory };
-	room_take(&o->places_taken, owner, 1);
-	memory->whole = true;
-	for (uint32_t i = 0; r == 0 && i < m->addresses.len; i++) {
-		struct span bytes;
+	const int r = copies_take(&o->copies, m, owner_of(o, m->process));
 
-		if (m->lengths.data[i] > rest.len ||
-		    !span_take(&rest, (size_t)m->lengths.data[i], &bytes))
-			break; /* its lengths exceed its bytes */
-		r = object_memory_add(memory, m->addresses.data[i], bytes);
-	}
 	return r || known == IDMAP_NONE ? r : name_late(o, known);
 }
+
+/* --- looking up --- */
 
 /* Begins to read a new object, unless its copy is enough. 0, -ENOMEM. */
 static int start_reading(struct objects *o, struct object *e, const struct runtime_build *b,
 			 uint64_t now_ns)
 {
 	struct process *p = &o->processes[e->process];
-	struct object_names *taken;
-	bool whole = false;
-	size_t bytes = 0;
+	struct copy_names copied;
 	int r;
 
 	if (take_refusal(o, e)) {
@@ -608,27 +495,23 @@ static int start_reading(struct objects *o, struct object *e, const struct runti
 		o->counts.refused++;
 		return 0;
 	}
-	r = name_taken(o, e, b, &taken, &bytes, &whole);
+	r = name_from_copy(o, e, b, &copied);
 	if (r)
 		return r;
-	if (taken && (whole || e->address >= OBJECTS_KEYS)) {
-		e->state = OBJECT_NAMED;
-		e->names = taken;
+	if (copied.names && (copied.whole || e->address >= OBJECTS_KEYS)) {
+		set_names(o, e, copied.names, copied.bytes);
 		e->since_ns = now_ns;
-		charge(o, e, sizeof(*e) + bytes);
 		o->counts.named++;
 		make_room(o, (uint32_t)(e - o->at));
 		return 0;
 	}
 	e->reading = malloc(sizeof(*e->reading));
 	if (!e->reading) {
-		if (taken)
-			object_names_free(taken);
+		if (copied.names)
+			object_names_free(copied.names);
 		return -ENOMEM;
 	}
-	*e->reading = (struct reading){
-		.build = b, .serial = ++o->serial, .taken = taken, .taken_bytes = bytes
-	};
+	*e->reading = (struct reading){ .build = b, .serial = ++o->serial, .copied = copied };
 	e->state = OBJECT_READING;
 	e->since_ns = now_ns;
 	p->reading++;
@@ -643,10 +526,11 @@ static int start_reading(struct objects *o, struct object *e, const struct runti
  * long; one that only a copy can name, when that has come. */
 static bool is_due(const struct objects *o, const struct object *e, uint64_t now_ns)
 {
+	const struct object_id of = id_of(o, e);
 	uint64_t ns = OBJECTS_SOON_NS;
 
 	if (e->address >= OBJECTS_KEYS)
-		return find_taken(o, o->processes[e->process].id, e->address, e->check) != NULL;
+		return copies_have(&o->copies, &of);
 	if (e->state == OBJECT_REFUSED)
 		ns = OBJECTS_RETRY_NS;
 	for (unsigned i = 1; i < e->failures && ns < OBJECTS_RETRY_NS; i++)
@@ -654,61 +538,48 @@ static bool is_due(const struct objects *o, const struct object *e, uint64_t now
 	return now_ns - e->since_ns >= numbers_smaller(ns, OBJECTS_RETRY_NS);
 }
 
-/* Finds or adds an object. 0; -EBUSY: too many are already being read, with `most` places for all;
- * -ENOBUFS: no room; -ENOMEM. */
-static int get_object(struct objects *o, const struct runtime_build *b, uint64_t process,
-		      uint32_t pid, uint64_t address, uint64_t check, uint32_t most,
-		      uint64_t now_ns, uint32_t *ret)
+/* A place for one more object, not yet taken; it may be o->len. 0, -ENOMEM. */
+static int free_place(struct objects *o, uint32_t *ret)
 {
-	uint64_t key = key_of(o, process, address, check);
-	uint32_t i = idmap_get(&o->by_key, key);
-	struct process *p;
-	struct object *e;
-	int r;
-
-	if (i != IDMAP_NONE) {
-		e = &o->at[i];
-		if (o->processes[e->process].id != process || e->address != address ||
-		    e->check != check)
-			return -ENOBUFS; /* a hash collision */
-		*ret = i;
-		o->processes[e->process].sampled = true;
-		if ((e->state == OBJECT_GONE || e->state == OBJECT_REFUSED) &&
-		    is_due(o, e, now_ns) &&
-		    room_admits(&o->places_reading, o->processes[e->process].owner, most))
-			return start_reading(o, e, b, now_ns);
+	*ret = o->free_slot != OBJECTS_NO_SLOT ? o->free_slot : o->len;
+	if (*ret < o->cap)
 		return 0;
-	}
-	if (!room_admits(&o->places_reading, owner_of(o, process), most))
-		return -EBUSY;
-	make_room(o, OBJECTS_NO_SLOT);
-	p = find_process(o, process);
+	const uint32_t cap = o->cap ? o->cap + o->cap / 2 : 64;
+	struct object *at = reallocarray(o->at, cap, sizeof(*at));
+
+	if (!at)
+		return -ENOMEM;
+	o->at = at;
+	o->cap = cap;
+	return 0;
+}
+
+/* Adds an object of a process that is being sampled. 0, -ENOBUFS, -ENOMEM. */
+static int add_object(struct objects *o, const struct object_id *of, uint32_t pid, uint32_t *ret)
+{
+	struct process *p = find_process(o, of->process);
+	uint32_t i;
+
 	if (!p)
-		p = add_process(o, process, pid);
+		p = add_process(o, of->process, pid);
 	if (!p)
 		return -ENOBUFS;
 	p->sampled = true;
-	i = o->free_slot;
-	if (i == OBJECTS_NO_SLOT && o->len == o->cap) {
-		uint32_t cap = o->cap ? o->cap + o->cap / 2 : 64;
-		struct object *at = reallocarray(o->at, cap, sizeof(*at));
+	int r = free_place(o, &i);
 
-		if (!at)
-			return -ENOMEM;
-		o->at = at;
-		o->cap = cap;
-	}
-	r = idmap_put(&o->by_key, key, i == OBJECTS_NO_SLOT ? o->len : i);
+	if (!r)
+		r = idmap_put(&o->by_key, object_id_key(of, o->seed), i);
 	if (r)
 		return r;
-	if (i == OBJECTS_NO_SLOT)
-		i = o->len++;
+	if (i == o->len)
+		o->len++;
 	else
 		o->free_slot = o->at[i].next;
-	e = &o->at[i];
+	struct object *e = &o->at[i];
+
 	*e = (struct object){ .process = (uint32_t)(p - o->processes),
-			      .address = address,
-			      .check = check,
+			      .address = of->address,
+			      .check = of->check,
 			      .of_process = { OBJECTS_NO_SLOT, p->first } };
 	if (p->first != OBJECTS_NO_SLOT)
 		o->at[p->first].of_process[0] = i;
@@ -716,9 +587,44 @@ static int get_object(struct objects *o, const struct runtime_build *b, uint64_t
 	link_newest(o, i);
 	charge(o, e, sizeof(*e));
 	*ret = i;
-	if (p->refused_ns && now_ns - p->refused_ns < OBJECTS_RETRY_NS) {
+	return 0;
+}
+
+/* Finds or adds an object. 0; -EBUSY: too many are already being read, with `most` places for all;
+ * -ENOBUFS: no room; -ENOMEM. */
+static int get_object(struct objects *o, const struct runtime_build *b, const struct object_id *of,
+		      uint32_t pid, uint32_t most, uint64_t now_ns, uint32_t *ret)
+{
+	uint32_t i = idmap_get(&o->by_key, object_id_key(of, o->seed));
+	struct object *e;
+	int r;
+
+	if (i != IDMAP_NONE) {
+		e = &o->at[i];
+		struct process *p = &o->processes[e->process];
+
+		if (p->id != of->process || e->address != of->address || e->check != of->check)
+			return -ENOBUFS; /* a hash collision */
+		*ret = i;
+		p->sampled = true;
+		if ((e->state == OBJECT_GONE || e->state == OBJECT_REFUSED) &&
+		    is_due(o, e, now_ns) && room_admits(&o->places_reading, p->owner, most))
+			return start_reading(o, e, b, now_ns);
+		return 0;
+	}
+	if (!room_admits(&o->places_reading, owner_of(o, of->process), most))
+		return -EBUSY;
+	make_room(o, OBJECTS_NO_SLOT);
+	r = add_object(o, of, pid, &i);
+	if (r)
+		return r;
+	*ret = i;
+	e = &o->at[i];
+	const uint64_t refused_ns = o->processes[e->process].refused_ns;
+
+	if (refused_ns && now_ns - refused_ns < OBJECTS_RETRY_NS) {
 		e->state = OBJECT_REFUSED;
-		e->since_ns = p->refused_ns;
+		e->since_ns = refused_ns;
 		o->counts.refused++;
 		return 0;
 	}
@@ -728,14 +634,21 @@ static int get_object(struct objects *o, const struct runtime_build *b, uint64_t
 	return r;
 }
 
+static struct object_id id_of_frame(uint64_t process, uint64_t address, uint64_t mark)
+{
+	return (struct object_id){ .process = process,
+				   .address = address,
+				   .check = mark >> RUNTIME_CHECK_SHIFT };
+}
+
 void objects_want(struct objects *o, const struct runtime_build *b, uint64_t process, uint32_t pid,
 		  uint64_t address, uint64_t mark, uint64_t now_ns)
 {
+	const struct object_id of = id_of_frame(process, address, mark);
 	uint32_t i;
 
 	if (!o->forbidden)
-		get_object(o, b, process, pid, address, mark >> RUNTIME_CHECK_SHIFT,
-			   OBJECTS_READING - OBJECTS_RESERVED, now_ns, &i);
+		get_object(o, b, &of, pid, OBJECTS_READING - OBJECTS_RESERVED, now_ns, &i);
 }
 
 static void say(struct names *ret, const struct runtime_build *b, const char *what)
@@ -749,10 +662,21 @@ static void say(struct names *ret, const struct runtime_build *b, const char *wh
 	ret->count = 1;
 }
 
+/* 0, OBJECTS_HIDDEN. */
+static int tell(const struct runtime_build *b, const struct object_names *names, uint64_t mark,
+		struct names *ret)
+{
+	if (object_names_hidden(names))
+		return OBJECTS_HIDDEN;
+	object_names_tell(names, runtime_position(b->config.runtime, mark), ret);
+	return 0;
+}
+
 int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t process, uint32_t pid,
 		   uint64_t address, uint64_t mark, bool give_up, uint64_t now_ns,
 		   struct names *ret)
 {
+	const struct object_id of = id_of_frame(process, address, mark);
 	struct object *e;
 	uint32_t i;
 	int r;
@@ -763,8 +687,7 @@ int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t pr
 		say(ret, b, "memory not read");
 		return OBJECTS_UNNAMED;
 	}
-	r = get_object(o, b, process, pid, address, mark >> RUNTIME_CHECK_SHIFT, OBJECTS_READING,
-		       now_ns, &i);
+	r = get_object(o, b, &of, pid, OBJECTS_READING, now_ns, &i);
 	if (r == -ENOMEM)
 		return r;
 	if (r == -EBUSY && !give_up)
@@ -778,20 +701,12 @@ int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t pr
 	link_newest(o, i);
 	switch (e->state) {
 	case OBJECT_NAMED:
-		if (object_names_hidden(e->names))
-			return OBJECTS_HIDDEN;
-		object_names_tell(e->names, runtime_position(b->config.runtime, mark), ret);
-		return 0;
+		return tell(b, e->names, mark, ret);
 	case OBJECT_READING:
 		if (!give_up && now_ns - e->since_ns < OBJECTS_WAIT_NS)
 			return OBJECTS_LATER;
-		if (e->reading->taken) {
-			if (object_names_hidden(e->reading->taken))
-				return OBJECTS_HIDDEN;
-			object_names_tell(e->reading->taken,
-					  runtime_position(b->config.runtime, mark), ret);
-			return 0;
-		}
+		if (e->reading->copied.names)
+			return tell(b, e->reading->copied.names, mark, ret);
 		break;
 	case OBJECT_REFUSED:
 		say(ret, b, "memory not read");

@@ -29,7 +29,6 @@
 #define OBJECTS_IN_FLIGHT 32	     /* requests at a time; of one owner half */
 #define OBJECTS_PIECES 256	     /* of one request */
 #define OBJECTS_BYTES (128u << 10)   /* of one request */
-#define OBJECTS_TAKEN 512	     /* copies kept that no frame has needed yet */
 #define OBJECTS_REQUEST (1ull << 62) /* set in the ids of all our requests, and in no others */
 
 struct objects_request {
@@ -78,7 +77,7 @@ int objects_send(struct objects *o, uint64_t now_ns);
 /* Takes a copy of an object's memory, made at its first sample; it comes before the frame. The
  * object is named from the copy if that is enough. If not, and the object is gone when more memory
  * is read, it is named without lines. An empty copy: its process's memory may not be read. Keeps
- * the last OBJECTS_TAKEN copies of objects without names until they are wanted. 0, -ENOMEM. */
+ * copies of objects without names until they are wanted (copies.h). 0, -ENOMEM. */
 int objects_take(struct objects *o, const struct msg_object *m);
 /* Takes an answer. 0, -ENOMEM. */
 int objects_answer(struct objects *o, const struct msg_memory_answer *m, uint64_t now_ns);

@@ -5,9 +5,10 @@
 #define PROF_SYMD_OBJECTS_OBJECTS_INTERNAL_H
 
 #include "common/base/idmap.h"
+#include "common/base/room.h"
+#include "tools/prof-symd/objects/copies.h"
 #include "tools/prof-symd/objects/object_names.h"
 #include "tools/prof-symd/objects/objects.h"
-#include "common/base/room.h"
 
 #define OBJECTS_NO_SLOT UINT32_MAX
 /* Objects from here on have a key and no address: only a copy names them. */
@@ -23,15 +24,7 @@ struct reading {
 	const struct runtime_build *build; /* borrowed */
 	uint32_t serial;		   /* of this reading */
 	unsigned rounds, attempts;
-	struct object_names *taken; /* its names if no more can be read; NULL: none */
-	size_t taken_bytes;
-};
-
-/* A copy of an object's memory that came before its frame. */
-struct taken {
-	uint64_t key, process, owner, address, check;
-	uint64_t serial;	      /* the lower, the older */
-	struct object_memory *memory; /* NULL: this place is empty */
+	struct copy_names copied; /* its names if no more can be read */
 };
 
 struct object {
@@ -67,9 +60,8 @@ struct process {
 struct objects {
 	int (*ask)(void *, const struct objects_request *);
 	void *ctx;
-	struct idmap by_key, by_process, by_request, by_taken;
-	struct taken *taken; /* OBJECTS_TAKEN, allocated with the first copy */
-	uint64_t taken_serial;
+	struct idmap by_key, by_process, by_request;
+	struct copies copies;
 	uint64_t seed;
 	struct object *at;
 	uint32_t len, cap, free_slot; /* free ones are linked by `next` */
@@ -89,7 +81,7 @@ struct objects {
 	uint64_t (*owner_of)(void *ctx, uint64_t process); /* may be NULL */
 	void *owner_ctx;
 	struct room room; /* in bytes */
-	struct room places_reading, places_asked, places_known, places_taken;
+	struct room places_reading, places_asked, places_known;
 	bool forbidden; /* to read memory */
 	struct objects_counts counts;
 	uint64_t addresses[OBJECTS_PIECES], lengths[OBJECTS_PIECES];

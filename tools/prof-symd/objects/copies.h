@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Copies of objects' memory. The kernel's program copies an object at its first sample, so the copy
+ * comes before the object's first frame. It is kept until the object is named from it. Owners share
+ * the places: if all are taken, the oldest copy of the owner with most is dropped.
+ *
+ * An empty copy says that the memory of its process may not be copied.
+ */
+#ifndef PROF_SYMD_OBJECTS_COPIES_H
+#define PROF_SYMD_OBJECTS_COPIES_H
+
+#include "common/base/idmap.h"
+#include "common/base/room.h"
+#include "common/names/runtime/runtime.h"
+#include "common/wire/msg.h"
+#include "tools/prof-symd/objects/object_names.h"
+
+#define COPIES_MAX 512
+
+/* Which object of which process. */
+struct object_id {
+	uint64_t process, address, check;
+};
+
+/* A hash of it, never 0. */
+uint64_t object_id_key(const struct object_id *of, uint64_t seed);
+
+struct copies {
+	struct copy *at; /* COPIES_MAX, allocated with the first one */
+	struct idmap by_key;
+	struct room places;
+	uint64_t seed;
+	uint64_t serial; /* of the last one */
+};
+
+/* Zero-initialise before. seed: of object_id_key. -errno. */
+int copies_init(struct copies *c, uint64_t seed);
+void copies_done(struct copies *c);
+/* Keeps the copy, charged to this owner, unless the object has one. 0, -ENOMEM. */
+int copies_take(struct copies *c, const struct msg_object *m, uint64_t owner);
+bool copies_have(const struct copies *c, const struct object_id *of);
+/* Whether the object's copy is empty. If it is, drops it. */
+bool copies_take_empty(struct copies *c, const struct object_id *of);
+
+/* What a copy gave. */
+struct copy_names {
+	struct object_names *names; /* the caller frees them; NULL: it gave none */
+	size_t bytes;		    /* of the names (object_names_new) */
+	bool whole;		    /* the copy was enough */
+};
+
+/* Names an object from its copy, and drops the copy. *scratch is overwritten; sources as of
+ * object_names_new. 0, also if there is no copy; -ENOMEM. */
+int copies_name(struct copies *c, const struct object_id *of, const struct runtime_build *b,
+		struct runtime_object *scratch, struct object_sources *sources,
+		struct copy_names *ret);
+
+#endif
