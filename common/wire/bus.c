@@ -667,6 +667,19 @@ int bus_recv(struct bus *b, struct buf *into)
 	return r;
 }
 
+int bus_event(struct bus *b)
+{
+	struct buf nothing = BUF_INIT(1);
+	int r = bus_recv(b, &nothing);
+
+	while (r <= 0) {
+		bus_drop_peer(b);
+		r = bus_recv(b, &nothing);
+	}
+	buf_done(&nothing);
+	return r;
+}
+
 /* --- sending --- */
 
 /* Needs the lock. A listener's peer may have been replaced while the tool does not know it yet. The

@@ -579,11 +579,11 @@ static void run_routes(struct prof *p)
 /* prof-symd came, went, or has room again. */
 static void on_stream(struct prof *p)
 {
-	struct buf nothing = BUF_INIT(4096);
-
 	for (int n = 0; n < EVENTS_AT_ONCE; n++) {
-		int r = bus_recv(p->output.bus, &nothing);
+		const int r = bus_event(p->output.bus);
 
+		if (r == BUS_EMPTY)
+			return;
 		if (r == BUS_PEER_CAME) {
 			p->samples.renewed_ns = 0;
 			output_peer_came(&p->output);
@@ -595,20 +595,14 @@ static void on_stream(struct prof *p)
 							   p->sampling_ns));
 			if (p->phase == PROF_FINISHING)
 				send_end(p);
-		} else if (r == BUS_PEER_WENT) {
+		} else {
 			output_peer_went(&p->output);
 			/* It has taken the end of the stream and everything before. If not, only
 			 * the launcher knows. */
 			if (p->phase == PROF_FINISHING && p->options.deploy.life_fd < 0)
 				p->exit_now = true;
-		} else if (r == BUS_EMPTY) {
-			break;
-		} else {
-			/* This route carries nothing in this direction. */
-			bus_drop_peer(p->output.bus);
 		}
 	}
-	buf_done(&nothing);
 }
 
 static void on_signal(struct prof *p)

@@ -13,8 +13,7 @@
 #include "common/base/exits.h"
 #include "common/base/log.h"
 #include "common/cell/dial.h"
-#include "common/wire/bus.h"
-#include "common/wire/stream.h"
+#include "common/wire/peer.h"
 #include "tools/prof-send/job.h"
 
 #define DRAIN_MS 5000
@@ -33,9 +32,7 @@ static volatile sig_atomic_t asked;
 /* The source of requests: prof-export. */
 struct source {
 	const struct deploy *deploy;
-	struct bus *bus;
-	struct stream_in in;
-	struct buf message;
+	struct peer *peer;
 	bool over;  /* nothing more comes */
 	bool ended; /* with its end message */
 	bool left;  /* the launcher is gone */
@@ -82,39 +79,33 @@ static void take_request(const struct msg_export *m)
 	}
 }
 
-/* Takes the messages of one batch. Returns false if the stream is no longer usable. */
-static bool take_batch(struct source *s)
+static void take(struct source *s, const struct msg *m)
 {
-	struct msg m;
-	int r = stream_feed(&s->in, buf_span(&s->message));
-
-	while (!r) {
-		r = stream_next(&s->in, &m);
-		if (!r && m.id == MSG_EXPORT)
-			take_request(&m.export);
-		if (!r && m.id == MSG_END)
-			s->ended = true;
-	}
-	if (r == STREAM_AGAIN)
-		return true;
-	log_warning("prof-export sent %s; earlier requests are still delivered",
-		    r == STREAM_SCHEMA ? "messages of another build" : "an invalid message");
-	return false;
+	if (m->id == MSG_EXPORT)
+		take_request(&m->export);
+	s->over = s->ended = m->id == MSG_END;
 }
 
 /* Takes a bounded number of batches, so that a prof-export that floods the bus cannot hide the
  * launcher's messages. */
 static void take_some(struct source *s)
 {
-	for (int i = 0; i < BATCHES_AT_ONCE && !s->over; i++) {
-		const int event = bus_recv(s->bus, &s->message);
+	struct msg m;
 
-		/* If memory runs out, the message stays in the bus. */
-		if (event == BUS_EMPTY || event == -ENOMEM)
+	while (!s->over) {
+		const int r = peer_recv(s->peer, &m);
+
+		/* For lack of memory the message waits. */
+		if (r == PEER_EMPTY || r == -ENOMEM)
 			return;
-		if (event == BUS_PEER_CAME)
-			continue;
-		s->over = event != 0 || !take_batch(s) || s->ended;
+		if (r == 0)
+			take(s, &m);
+		else if (r != PEER_CAME)
+			s->over = true;
+		if (r == PEER_UNRULY || r == PEER_SCHEMA)
+			log_warning("prof-export sent %s; the requests before are delivered",
+				    r == PEER_SCHEMA ? "messages of another build"
+						     : "an invalid message");
 	}
 }
 
@@ -135,7 +126,7 @@ static void receive(struct source *s)
 {
 	while (!s->over && !asked && !is_left(s)) {
 		struct curl_waitfd fds[] = {
-			{ .fd = bus_fd(s->bus), .events = CURL_WAIT_POLLIN },
+			{ .fd = peer_bus_fd(s->peer), .events = CURL_WAIT_POLLIN },
 			{ .fd = s->deploy->life_fd, .events = CURL_WAIT_POLLIN },
 		};
 
@@ -147,8 +138,8 @@ static void receive(struct source *s)
 	 * requests. */
 	if (!s->over)
 		take_some(s);
-	bus_free(s->bus);
-	s->bus = NULL;
+	peer_free(s->peer);
+	s->peer = NULL;
 }
 
 static int enter(const struct options *o, struct source *s)
@@ -179,22 +170,21 @@ static int enter(const struct options *o, struct source *s)
 					.to = DEPLOY_EXPORT,
 					.timeout_ms = DIAL_MS };
 
-	if (dial_bus(&to_export, BUS_EXPORT, &s->bus))
+	const struct peer_config c = { .route = BUS_EXPORT, .batches_at_once = BATCHES_AT_ONCE };
+
+	if (dial_peer(&to_export, c, &s->peer))
 		return EXITS_AGAIN;
 	return confine_seal(&job.confine) ? EXITS_FAILED : EXITS_GO_ON;
 }
 
 int deployed_run(const struct options *o)
 {
-	struct source s = { .deploy = &o->deploy, .message = BUF_INIT(0) };
+	struct source s = { .deploy = &o->deploy };
 	const struct sigaction a = { .sa_handler = on_signal };
 
 	/* The launcher handles Ctrl-C of the terminal. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
-	stream_in_init(&s.in);
-	s.in.way = MSG_EXPORT_TO_SEND;
-	s.in.of_run = true;
 	int r = enter(o, &s);
 
 	if (r == EXITS_GO_ON) {
@@ -213,9 +203,7 @@ int deployed_run(const struct options *o)
 	} else {
 		deploy_status(&o->deploy, &status, STATUS_FAILED);
 	}
-	bus_free(s.bus);
-	stream_in_done(&s.in);
-	buf_done(&s.message);
+	peer_free(s.peer);
 	job_done(&job);
 	return r;
 }

@@ -32,7 +32,6 @@ struct serve {
 	struct objects *objects;
 	struct stream_out out;
 	struct namer *namer;
-	struct buf received; /* from prof-export */
 	bool starves;	     /* an allocation failed in this turn of the loop */
 	uint64_t starved_ns; /* when that began; 0: there is memory */
 	struct pairs pairs;  /* answers of prof-bpf, and their files */
@@ -372,20 +371,13 @@ static int wait_for_something(struct serve *s, bool take_stream)
 static int watch_export(struct serve *s)
 {
 	for (;;) {
-		int r = bus_recv(s->links->named, &s->received);
+		const int event = bus_event(s->links->named);
 
-		if (r == -ENOMEM) {
-			s->starves = true;
+		if (event == BUS_EMPTY)
 			return 0;
-		}
-		if (r < 0)
-			return r;
-		if (r == BUS_EMPTY)
-			return 0;
-		if (r == BUS_PEER_CAME)
-			s->export_there = true;
-		if (r == BUS_PEER_WENT)
+		if (event == BUS_PEER_WENT)
 			return SERVE_EXPORT_GONE;
+		s->export_there = true;
 	}
 }
 
@@ -540,7 +532,6 @@ int serve_run(const struct serve_links *links, const struct budget *budget,
 	/* prof-export's journal holds several of this size. */
 	limits.epoch = budget->model;
 	s->links = links;
-	s->received = BUF_INIT(2 * MSG_MAX_SIZE);
 	share_init(&s->share, budget);
 	program_grow_with(share_heap, &s->share);
 	filestore_init(&s->files, budget->programs, budget->dwarf / 3 * 2, ask, s);
@@ -584,7 +575,6 @@ int serve_run(const struct serve_links *links, const struct budget *budget,
 	jit_done(&s->jit);
 	stream_out_done(&s->out);
 	pairs_done(&s->pairs);
-	buf_done(&s->received);
 	free(s);
 	return r;
 }

@@ -119,6 +119,35 @@ Test(bus, messages_go_both_ways_in_order)
 	close_ends(&e);
 }
 
+static int await_event(struct bus *b)
+{
+	for (int i = 0; i < 500; i++) {
+		const int r = bus_event(b);
+
+		if (r != BUS_EMPTY)
+			return r;
+		poll(&(struct pollfd){ .fd = bus_fd(b), .events = POLLIN }, 1, 20);
+	}
+	return BUS_EMPTY;
+}
+
+Test(bus, who_speaks_where_nothing_is_to_be_said_is_dropped)
+{
+	struct ends e = open_ends(BUS_FILES);
+	struct bus *next;
+
+	for (uint64_t i = 0; i < 10; i++)
+		send_number(e.dialer, i);
+	cr_assert_eq(await_event(e.listener), BUS_PEER_WENT);
+	cr_assert_eq(bus_event(e.listener), BUS_EMPTY);
+	cr_assert_eq(await_event(e.dialer), BUS_PEER_WENT);
+	cr_assert_eq(bus_dial(BUS_FILES, run_dir, getuid(), 5000, &next), 0);
+	cr_expect_eq(await_event(e.listener), BUS_PEER_CAME);
+	bus_free(next);
+	cr_expect_eq(await_event(e.listener), BUS_PEER_WENT);
+	close_ends(&e);
+}
+
 Test(bus, a_message_that_there_is_no_memory_for_comes_later_and_the_peer_stays)
 {
 	struct ends e = open_ends(BUS_ROWS);

@@ -59,19 +59,15 @@ static void greet(struct outlet *o)
 
 void outlet_look(struct outlet *o)
 {
-	struct buf nothing = BUF_INIT(0);
-	int event = o->bus ? 0 : BUS_EMPTY;
+	for (;;) {
+		const int event = o->bus ? bus_event(o->bus) : BUS_EMPTY;
 
-	while (event >= 0 && event != BUS_EMPTY) {
-		event = bus_recv(o->bus, &nothing);
+		if (event == BUS_EMPTY)
+			return;
+		o->there = false;
 		if (event == BUS_PEER_CAME)
 			greet(o);
-		else if (event == BUS_PEER_WENT)
-			o->there = false;
-		else if (!event)
-			bus_drop_peer(o->bus); /* prof-send may not send anything here */
 	}
-	buf_done(&nothing);
 }
 
 int outlet_put(void *ctx, const struct request *r)
