@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Figures of the run. The stream carries them each second and at its end. */
+#include "tools/prof-bpf/figures.h"
+
 #include "tools/prof-bpf/prof.h"
 
 /* Includes samples that the ring lost: a loss is sent only once, perhaps to a prof-symd that then
@@ -38,7 +39,8 @@ void figures_send(struct prof *p)
 		{ "map_bytes", l.map_bytes + t.bytes },
 		{ "taken", figures_taken(p) },
 		{ "skipped", l.skipped },
-		{ "sampled_until", p->sampled_ns ? p->sampled_ns : p->samples.drained_ns },
+		{ "sampled_until",
+		  p->course.sampled_ns ? p->course.sampled_ns : p->samples.drained_ns },
 		{ "rows", t.rows },
 		{ "rules", t.rules },
 		{ "files", t.files },
@@ -54,7 +56,7 @@ void figures_send(struct prof *p)
 		{ "copies_refused", copies.no_room },
 		{ "openings_hung", pool.given_up },
 		{ "openings_refused", pool.refused },
-		{ "routes_failed", p->rows.failures + p->files.failures },
+		{ "routes_failed", p->routes.rows.failures + p->routes.files.failures },
 		{ "kernel_names_failed", kernel_names_failures(&p->names) },
 		{ "quarantined", r.quarantined },
 		{ "quarantine_refused", p->deaths.refused },

@@ -5,16 +5,9 @@
  * no file format.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/epoll.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
-#include <sys/timerfd.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 #include "common/base/clock.h"
@@ -23,9 +16,13 @@
 #include "common/base/log.h"
 #include "common/base/stdfds.h"
 #include "common/cell/priority.h"
-#include "tools/prof-bpf/checks/checks.h"
+#include "tools/prof-bpf/checking.h"
 #include "tools/prof-bpf/checks/probes.h"
+#include "tools/prof-bpf/events.h"
+#include "tools/prof-bpf/figures.h"
 #include "tools/prof-bpf/hello.h"
+#include "tools/prof-bpf/host_news.h"
+#include "tools/prof-bpf/loop.h"
 #include "tools/prof-bpf/open/closing.h"
 #include "tools/prof-bpf/prof.h"
 #include "tools/prof-bpf/stream/definitions.h"
@@ -37,18 +34,6 @@
 #define SIDEBAND_LEAST (32u << 10)
 /* The smallest useful size of the tables: a slab for mappings and one for rows. */
 #define TABLES_LEAST (2 * SLAB_BYTES)
-
-static int watch_for(struct prof *p, int fd, enum prof_source from, uint32_t what)
-{
-	struct epoll_event e = { .events = what, .data.u32 = from };
-
-	return epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
-}
-
-static int watch(struct prof *p, int fd, enum prof_source from)
-{
-	return watch_for(p, fd, from, EPOLLIN);
-}
 
 static int fail(const char *what, int r, const char *remedy)
 {
@@ -63,25 +48,6 @@ static int fail(const char *what, int r, const char *remedy)
 #define REMEDY_MEMORY "leave the run more memory, in its cgroup or by --memory-limit"
 #define REMEDY_FILES "allow more open files (ulimit -n, fs.file-max)"
 #define REMEDY_PROCESSES "allow more processes (ulimit -u, pids.max)"
-
-static bool follows_forks(const struct options *o)
-{
-	return o->follow || o->sampling.targets.descendants;
-}
-
-static int open_events(struct prof *p)
-{
-	const struct sampling *s = &p->options.sampling;
-	const struct loader_config c = { .hz = s->hz,
-					 .drain_ms = p->drain_ms,
-					 .ring_max = p->budget.ring,
-					 .only_selected = p->options.follow || s->pid_count,
-					 .follow_forks = follows_forks(&p->options),
-					 .targets = &s->targets,
-					 .again = p->options.resume };
-
-	return loader_new(&c, &p->loader);
-}
 
 static long cpus(void)
 {
@@ -109,48 +75,6 @@ static int check_terminal(const struct options *o)
 	return EXITS_USAGE;
 }
 
-/* By hand only. */
-static int open_output(struct prof *p)
-{
-	const struct outfile_how how = { .mode = p->options.mode, .grows = true };
-	struct output *o = &p->output;
-
-	o->fd = STDOUT_FILENO;
-	if (!p->options.output)
-		return 0;
-	o->path = p->options.output;
-	int r = outfile_open(&o->file, o->path, &how);
-
-	if (r) {
-		log_error("%s: %s", o->path, outfile_error(r));
-		return r;
-	}
-	o->fd = o->file.fd;
-	r = outfile_hand_over(&o->file);
-	return r ? fail("the process that renames the output cannot be started", r,
-			REMEDY_PROCESSES)
-		 : 0;
-}
-
-/* A recording that was cut is all that there is. */
-static bool close_output(struct output *o)
-{
-	int r = 0;
-
-	if (o->file.fd < 0)
-		return true;
-	if (o->begun)
-		r = outfile_end(&o->file, true);
-	else
-		outfile_drop(&o->file);
-	if (r && o->file.hidden[0])
-		log_error("%s: cannot be replaced: %s; the recording lies beside it as %s", o->path,
-			  strerror(-r), o->file.hidden);
-	else if (r)
-		log_error("%s: %s", o->path, strerror(-r));
-	return !r;
-}
-
 /* Opens what needs more rights than the tool will keep: perf events. */
 static int open_privileged(struct prof *p)
 {
@@ -160,7 +84,7 @@ static int open_privileged(struct prof *p)
 	/* On a busy host the tables must follow an exec within microseconds, and side-band records
 	 * must not pile up. Without the right to this, prof-bpf runs at its normal priority. */
 	priority_raise();
-	r = open_events(p);
+	r = events_open(p);
 	if (r)
 		return fail("the sampling events cannot be opened", r, REMEDY_PERF);
 	r = sideband_new(sideband_bytes(p), -1, &p->sideband);
@@ -298,7 +222,9 @@ static void connect_parts(struct prof *p)
 	p->limit.opener = p->opener;
 	p->limit.tables_fixed = p->options.table_bytes != 0;
 
-	cpulimit_init(&p->cpu_limit, p->options.sampling.cpu_limit, (unsigned)cpus());
+	p->throttle.row_server = p->row_server;
+	p->throttle.file_server = p->file_server;
+	throttle_init(&p->throttle, p->options.sampling.cpu_limit, (unsigned)cpus());
 
 	p->deaths.host = p->host;
 	row_server_charge(p->row_server, host_owners(p->host));
@@ -325,7 +251,7 @@ static void connect_parts(struct prof *p)
 	s->row_server = p->row_server;
 	s->output = &p->output;
 	s->testimony = &p->testimony;
-	s->drops = p->options.sampling.cpu_limit ? &p->drops : NULL;
+	s->drops = throttle_drops(&p->throttle);
 	s->without_objects = p->options.sampling.memory_none;
 	s->command = p->options.follow;
 
@@ -349,20 +275,20 @@ static int open_host(struct prof *p)
 		.proc = "/proc",
 		.cgroups = "/sys/fs/cgroup",
 		.only_selected = selects,
-		.follow_forks = follows_forks(&p->options),
-		.is_wanted = !selects && targets_any(&s->targets) ? loop_is_wanted : NULL,
+		.follow_forks = options_follow_forks(&p->options),
+		.is_wanted = !selects && targets_any(&s->targets) ? host_news_is_wanted : NULL,
 		.self_uids = d->uid,
 		.self_uid_count = d->ids_given ? DEPLOY_TOOLS + d->send_given : 0,
 		.memory = p->budget.host,
-		.file_known = loop_file_known,
-		.file_needs_rows = loop_file_needs_rows,
-		.file_gone = loop_file_gone,
-		.attributes_known = loop_attributes_known,
+		.file_known = host_news_file_known,
+		.file_needs_rows = host_news_file_needs_rows,
+		.file_gone = host_news_file_gone,
+		.attributes_known = host_news_attributes_known,
 		.startup = { .names = p->options.sampling.env,
 			     .count = (unsigned)p->options.sampling.env_count,
 			     .command_line = p->options.sampling.command_lines },
-		.process_gone = loop_process_gone,
-		.thread_gone = loop_thread_gone,
+		.process_gone = host_news_process_gone,
+		.thread_gone = host_news_thread_gone,
 		.ctx = p,
 	};
 
@@ -478,45 +404,8 @@ static int open_emit(struct prof *p)
 
 static int open_loop(struct prof *p)
 {
-	sigset_t set;
+	const int r = loop_open(p);
 
-	const struct timespec interval = { .tv_nsec = p->drain_ms * 1000000l };
-	const struct itimerspec every = { .it_interval = interval, .it_value = interval };
-
-	p->epoll = epoll_create1(EPOLL_CLOEXEC);
-	p->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	p->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (p->epoll < 0 || p->timer < 0 || p->signals < 0 ||
-	    timerfd_settime(p->timer, 0, &every, NULL) < 0)
-		return fail("the loop cannot be set up", -errno, REMEDY_FILES);
-	int r = watch(p, p->timer, PROF_FROM_TIMER);
-	if (!r)
-		r = watch(p, p->signals, PROF_FROM_SIGNAL);
-	if (!r)
-		r = watch_for(p, sideband_fd(p->sideband), PROF_FROM_SIDEBAND,
-			      PROF_SIDEBAND_EVENTS);
-	if (!r)
-		r = watch(p, workerpool_fd(p->pool), PROF_FROM_HELPERS);
-	if (!r)
-		r = watch(p, row_server_bus_fd(p->row_server), PROF_FROM_ROWS);
-	if (!r)
-		r = watch(p, row_server_lane_fd(p->row_server), PROF_FROM_ROWS_LANE);
-	if (!r && p->output.bus)
-		r = watch(p, bus_fd(p->output.bus), PROF_FROM_STREAM);
-	if (!r && p->file_server)
-		r = watch(p, file_server_bus_fd(p->file_server), PROF_FROM_FILES);
-	if (!r && p->file_server)
-		r = watch(p, file_server_lane_fd(p->file_server), PROF_FROM_FILES_LANE);
-	/* Edge-triggered: what finds no room stays in the socket. */
-	if (!r && p->cpus.fd >= 0)
-		r = watch_for(p, p->cpus.fd, PROF_FROM_CPUS, EPOLLIN | EPOLLET);
-	if (!r && loader_late_fd(p->loader) >= 0)
-		r = watch(p, loader_late_fd(p->loader), PROF_FROM_LATE_LOADER);
-	if (!r && p->options.deploy.life_fd >= 0)
-		r = watch(p, p->options.deploy.life_fd, PROF_FROM_LIFE);
 	return r ? fail("the loop cannot be set up", r, REMEDY_FILES) : 0;
 }
 
@@ -527,93 +416,6 @@ static void raise_memlock(void)
 	const struct rlimit all = { .rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY };
 
 	(void)setrlimit(RLIMIT_MEMLOCK, &all);
-}
-
-/* Logs one line for the check that ends the run; the others only with -v. */
-static void say_check(void *ctx, const struct check *c)
-{
-	bool *said = ctx;
-
-	if (c->verdict == CHECK_FATAL && !*said)
-		log_error("%s: %s: %s; %s", c->name, c->found, c->lost, c->remedy);
-	else if (c->verdict == CHECK_DEGRADED)
-		log_info("%s: %s; lost: %s; %s", c->name, c->found, c->lost, c->remedy);
-	*said |= c->verdict == CHECK_FATAL;
-}
-
-/* clock: the result of probe_event. */
-static struct checks_config what_to_check(const struct prof *p, enum checks_part part, int clock)
-{
-	return (struct checks_config){
-		.part = part,
-		.ignore_unsafe_kernel = p->options.sampling.ignore_unsafe_kernel,
-		.by_root = !geteuid() || p->options.deploy.ids_given,
-		.no_new_privs = prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1,
-		.clock = clock,
-	};
-}
-
-static int check_start(const struct prof *p, int clock)
-{
-	bool said = false;
-	const struct checks_config c = what_to_check(p, CHECKS_START, clock);
-
-	return checks_run(&c, say_check, &said) ? -EPERM : 0;
-}
-
-static void give_check(void *ctx, const struct check *c)
-{
-	const struct prof *p = ctx;
-	const int fd = p->options.deploy.status_fd;
-
-	if (fd < 0)
-		check_print(stdout, c);
-	else if (write(fd, c, sizeof(*c)) != sizeof(*c))
-		log_warning("%s: the launcher does not read the check", c->name);
-}
-
-/* Runs all checks with the rights of a real run, and loads the programs. Returns the exit
- * status. */
-static int check_host(struct prof *p)
-{
-	struct sandbox sandbox = { .caps = SANDBOX_BPF_CAPS, .max_files = 4096 };
-	struct checks_config c = what_to_check(p, CHECKS_ALL, probe_event(0));
-	struct loader_figures f;
-	struct check programs;
-	int r = c.clock ? c.clock : open_events(p);
-
-	c.cycles = c.clock ? c.clock : probe_event(1);
-	if (p->options.deploy.ids_given && deploy_enter(&p->options.deploy, DEPLOY_BPF, &sandbox))
-		return EXITS_FAILED;
-	unsigned fatal = checks_run(&c, give_check, p);
-
-	check_init(&programs, "programs");
-	if (fatal) {
-		check_found(&programs, "not loaded, since a check above is fatal");
-	} else {
-		if (!r)
-			r = loader_load(p->loader);
-		if (r) {
-			check_found(&programs, "%s (%s)", strerror(-r),
-				    p->loader ? loader_trouble(p->loader) : "");
-			check_fail(
-				&programs, "the verifier or the kernel refuses them",
-				"boot a distribution's Linux, 5.10 or later, and report this line");
-			fatal++;
-		} else {
-			loader_figures(p->loader, &f);
-			char verified[48] = "";
-
-			if (f.verified)
-				snprintf(verified, sizeof(verified), "%u instructions verified, ",
-					 f.verified);
-			check_found(&programs, "loaded: %s%.1f MiB of maps", verified,
-				    (double)f.map_bytes / (1 << 20));
-		}
-	}
-	give_check(p, &programs);
-	loader_free(p->loader);
-	return fatal ? EXITS_FAILED : EXITS_DONE;
 }
 
 /* Call once the programs are loaded. */
@@ -653,11 +455,11 @@ static int set_up(struct prof *p)
 				   .max_files = 4096,
 				   .max_data = budget_fence(p->budget.bpf, THREADS) };
 	const char *run_dir = p->options.deploy.run_dir;
-	int r = check_start(p, probe_event(0));
+	int r = checking_start(p, probe_event(0));
 
 	/* Before the events, whose descriptors the keeper must not have. */
 	if (!r && !run_dir)
-		r = open_output(p);
+		r = output_open(&p->output, p->options.output, p->options.mode);
 	if (!r)
 		r = open_privileged(p);
 
@@ -675,7 +477,7 @@ static int set_up(struct prof *p)
 		r = deploy_enter(&p->options.deploy, DEPLOY_BPF, &sandbox);
 	/* The rights of root's ids and groups may be gone with them. */
 	if (!r && p->options.deploy.run_dir)
-		r = check_start(p, 0);
+		r = checking_start(p, 0);
 	/* Before there is anything that it must not have, and while there is only one thread. */
 	if (!r) {
 		r = workerpool_start("/proc", &p->pool);
@@ -707,7 +509,7 @@ static int set_up(struct prof *p)
 		r = opener_new(p->pool, p->budget.limit / COPIES_PART, &p->opener);
 	}
 	if (!r && p->options.deploy.run_dir) {
-		r = testimony_open(&p->testimony, run_dir, p->began_ns);
+		r = testimony_open(&p->testimony, run_dir, p->course.began_ns);
 		if (r)
 			fail("the socket to prof-export", r, "see the messages of prof-export");
 	}
@@ -768,10 +570,6 @@ int main(int argc, char **argv)
 	r = check_terminal(&p.options);
 	if (r != EXITS_GO_ON)
 		return r;
-	unsigned drain_ms = LOOP_DRAIN_MS_AT_99_HZ * 100 / p.options.sampling.hz;
-	p.drain_ms = drain_ms > LOOP_DRAIN_MS_MAX   ? LOOP_DRAIN_MS_MAX
-		     : drain_ms < LOOP_DRAIN_MS_MIN ? LOOP_DRAIN_MS_MIN
-						    : drain_ms;
 	if (p.options.cpus)
 		return cpus_serve(&(struct cpus_config){ .hz = p.options.sampling.hz,
 							 .events = p.options.events,
@@ -783,24 +581,24 @@ int main(int argc, char **argv)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	p.since_ns = p.began_ns = clock_mono_ns();
+	p.course.since_ns = p.course.began_ns = clock_mono_ns();
 	p.testimony = TESTIMONY_NONE;
 
 	raise_memlock();
 	deploy_budget(&p.options.deploy, &p.budget);
 	if (p.options.check)
-		return check_host(&p);
+		return checking_host(&p);
 	r = set_up(&p);
 	if (!r) {
-		p.since_ns = clock_mono_ns();
+		p.course.since_ns = clock_mono_ns();
 		loop_run(&p);
 		p.status.taken = figures_taken(&p);
 	}
-	const bool closed = close_output(&p.output);
-	bool failed = r || p.failed || p.output.failed || !closed;
+	const bool closed = output_close(&p.output);
+	bool failed = r || p.course.failed || p.output.failed || !closed;
 	deploy_status(&p.options.deploy, &p.status, failed ? STATUS_FAILED : STATUS_DONE);
 	tear_down(&p);
-	if (p.again)
+	if (p.course.again)
 		return EXITS_AGAIN;
 	return failed ? EXITS_FAILED : EXITS_DONE;
 }

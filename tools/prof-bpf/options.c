@@ -121,3 +121,8 @@ int options_parse(int argc, char **argv, struct options *ret)
 		ret->table_bytes = TABLES_DEFAULT;
 	return EXITS_GO_ON;
 }
+
+bool options_follow_forks(const struct options *o)
+{
+	return o->follow || o->sampling.targets.descendants;
+}

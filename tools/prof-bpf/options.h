@@ -24,5 +24,7 @@ struct options {
 };
 /* A part of main (exits.h). */
 int options_parse(int argc, char **argv, struct options *ret);
+/* Whether descendants of the sampled processes are sampled too. */
+bool options_follow_forks(const struct options *o);
 
 #endif

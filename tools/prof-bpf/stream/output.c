@@ -8,6 +8,47 @@
 #include "common/base/fd.h"
 #include "common/base/log.h"
 
+int output_open(struct output *o, const char *path, mode_t mode)
+{
+	const struct outfile_how how = { .mode = mode, .grows = true };
+
+	o->fd = STDOUT_FILENO;
+	if (!path)
+		return 0;
+	o->path = path;
+	int r = outfile_open(&o->file, path, &how);
+
+	if (r) {
+		log_error("%s: %s", path, outfile_error(r));
+		return r;
+	}
+	o->fd = o->file.fd;
+	r = outfile_hand_over(&o->file);
+	if (r)
+		log_error("the process that renames the output cannot be started: %s; allow more "
+			  "processes (ulimit -u, pids.max)",
+			  strerror(-r));
+	return r;
+}
+
+bool output_close(struct output *o)
+{
+	int r = 0;
+
+	if (o->file.fd < 0)
+		return true;
+	if (o->begun)
+		r = outfile_end(&o->file, true);
+	else
+		outfile_drop(&o->file);
+	if (r && o->file.hidden[0])
+		log_error("%s: cannot be replaced: %s; the recording lies beside it as %s", o->path,
+			  strerror(-r), o->file.hidden);
+	else if (r)
+		log_error("%s: %s", o->path, strerror(-r));
+	return !r;
+}
+
 /* An output file keeps its old contents until there is something to write. */
 static int begin(struct output *o)
 {

@@ -26,6 +26,11 @@ struct output {
 	bool failed;		/* fd cannot be written to; this was logged */
 };
 
+/* By hand: opens the output at path (borrowed), or standard output for NULL. -errno, logged. */
+int output_open(struct output *o, const char *path, mode_t mode);
+/* Closes it. A recording that was cut is all that there is, so it stays. False: that failed, and
+ * was logged. */
+bool output_close(struct output *o);
 /* Takes a batch; the flush of struct emit_config, with the struct output as ctx. */
 int output_batch(void *ctx, struct span batch);
 /* Handles the result r of a function of emit.h. After an error within definitions, neither side

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The end of a run: sampling ends, the last samples get what they wait for (COURSE_DRAINING), and
+ * the end of the stream is sent (COURSE_FINISHING). A message that a peer did not get may have been
+ * that end, so it is sent again.
+ */
+#ifndef PROF_BPF_ENDING_H
+#define PROF_BPF_ENDING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "common/wire/msg.h"
+
+struct prof;
+
+/* Ends sampling, unless that was done. */
+void ending_begin(struct prof *p, enum end_reason reason);
+/* Does what is left to do in the last two phases. Call it at each tick. */
+void ending_tick(struct prof *p, uint64_t now_ns);
+/* prof-symd came or went. */
+void ending_peer_came(struct prof *p);
+void ending_peer_went(struct prof *p);
+/* Whether sampling has lasted for as long as it should, or the followed programs are gone. */
+bool ending_is_due(const struct prof *p, uint64_t now_ns);
+/* Whether a finished run has served prof-symd for long enough. */
+bool ending_is_over(const struct prof *p);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Figures of the run. The stream carries them each second and at its end. */
+#ifndef PROF_BPF_FIGURES_H
+#define PROF_BPF_FIGURES_H
+
+#include <stdint.h>
+
+struct prof;
+
+/* Samples that the kernel took of selected processes, whether lost or not. */
+uint64_t figures_taken(struct prof *p);
+void figures_send(struct prof *p);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/limit/throttle.h"
+
+#include "common/base/log.h"
+#include "tools/prof-bpf/peers/file_server.h"
+#include "tools/prof-bpf/peers/row_server.h"
+
+void throttle_init(struct throttle *t, unsigned percent, unsigned cpus)
+{
+	t->percent = percent;
+	cpulimit_init(&t->limit, percent, cpus);
+}
+
+/* How long prof-deltas and prof-symd rest. */
+static void rest(struct throttle *t, uint64_t ms)
+{
+	row_server_rest(t->row_server, ms);
+	if (t->file_server)
+		file_server_rest(t->file_server, ms);
+}
+
+void throttle_run(struct throttle *t, struct meter *m, uint64_t now_ns)
+{
+	const struct cpulimit *c = &t->limit;
+
+	if (!cpulimit_run(&t->limit, m, now_ns))
+		return;
+	rest(t, c->rest_ms);
+	drops_step(&t->drops, c->drop, c->least);
+	if (!c->drop || t->told)
+		return;
+	t->told = true;
+	log_warning("--cpu-limit %u: the tools need more cpu time; samples are dropped and counted "
+		    "as cpu-limit; raise the limit, or sample less often",
+		    t->percent);
+}
+
+void throttle_set(struct throttle *t, unsigned percent)
+{
+	t->percent = percent;
+	t->told = false;
+	cpulimit_set(&t->limit, percent);
+	if (!percent)
+		rest(t, 0);
+}
+
+void throttle_end(struct throttle *t)
+{
+	rest(t, 0);
+}
+
+struct drops *throttle_drops(struct throttle *t)
+{
+	return t->percent ? &t->drops : NULL;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The throttle keeps the tools to --cpu-limit: optional work and samples give way (cpulimit.h). */
+#ifndef PROF_BPF_LIMIT_THROTTLE_H
+#define PROF_BPF_LIMIT_THROTTLE_H
+
+#include "tools/prof-bpf/limit/cpulimit.h"
+#include "tools/prof-bpf/limit/drops.h"
+
+struct file_server;
+struct row_server;
+
+struct throttle {
+	/* Borrowed. */
+	struct row_server *row_server;
+	struct file_server *file_server; /* NULL by hand */
+	unsigned percent;		 /* of all cpus; 0: there is no limit */
+	struct cpulimit limit;
+	struct drops drops;
+	bool told; /* that samples are dropped */
+};
+
+/* percent: as in struct throttle. The caller sets the borrowed fields. */
+void throttle_init(struct throttle *t, unsigned percent, unsigned cpus);
+/* Call it often while sampling. */
+void throttle_run(struct throttle *t, struct meter *m, uint64_t now_ns);
+/* Changes the limit. */
+void throttle_set(struct throttle *t, unsigned percent);
+/* Sampling has ended: prof-deltas and prof-symd no longer rest. */
+void throttle_end(struct throttle *t);
+/* Which samples to drop; NULL: none, since there is no limit. */
+struct drops *throttle_drops(struct throttle *t);
+
+#endif

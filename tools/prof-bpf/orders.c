@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/orders.h"
+
+#include <string.h>
+#include <unistd.h>
+#include "common/base/log.h"
+#include "tools/prof-bpf/ending.h"
+#include "tools/prof-bpf/prof.h"
+
+/* Events that were opened before sampling begins are disabled. */
+static void pause_sampling(struct prof *p, bool paused)
+{
+	if (p->course.paused == paused)
+		return;
+	p->course.paused = paused;
+	if (p->course.phase != COURSE_SAMPLING)
+		return;
+	const int r = paused ? loader_pause(p->loader) : loader_start(p->loader);
+
+	if (r)
+		log_warning("sampling cannot be %s: %s", paused ? "interrupted" : "resumed",
+			    strerror(-r));
+}
+
+/* Unknown orders are of a newer launcher. */
+static void follow(struct prof *p, uint8_t order)
+{
+	if (order == DEPLOY_STOP) {
+		ending_begin(p, END_KILLED);
+	} else if (order == DEPLOY_PAUSE || order == DEPLOY_RESUME) {
+		pause_sampling(p, order == DEPLOY_PAUSE);
+	} else if (order >= DEPLOY_CPU_LIMIT && order <= DEPLOY_CPU_LIMIT_LAST) {
+		throttle_set(&p->throttle, order - DEPLOY_CPU_LIMIT);
+		p->samples.drops = throttle_drops(&p->throttle);
+	}
+}
+
+void orders_take(struct prof *p)
+{
+	uint8_t order;
+	const ssize_t n = read(p->options.deploy.life_fd, &order, 1);
+
+	if (n == 1)
+		follow(p, order);
+	else if (n == 0)
+		p->course.exit_now = true;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/starting.h"
+
+#include <string.h>
+#include "common/base/log.h"
+#include "tools/prof-bpf/prof.h"
+
+#define CONNECT_NS 20000000000ull /* how long the start waits for the peers */
+/* And how long it then waits for files that are already mapped. Later rows still help deferred
+ * samples. Until interpreters are described, their frames are native ones. */
+#define ROWS_WAIT_NS 200000000ull
+#define OFFERS_WAIT_NS 1000000000ull
+#define CHOSEN_WAIT_NS 5000000000ull /* likewise, for files of the chosen programs */
+#define HEARD_WAIT_NS 5000000000ull  /* and for prof-export to take prof-bpf's word */
+#define CHOSEN_FILES 512
+
+bool starting_is_chosen(const struct prof *p)
+{
+	return p->course.phase == COURSE_CONNECTING &&
+	       (p->options.follow || p->options.sampling.pid_count);
+}
+
+bool starting_takes_file(struct prof *p)
+{
+	const bool takes = starting_is_chosen(p) && p->starting.chosen_files < CHOSEN_FILES;
+
+	p->starting.chosen_files += takes;
+	return takes;
+}
+
+static void start_sampling(struct prof *p)
+{
+	int r = p->course.paused ? 0 : loader_start(p->loader);
+
+	if (r) {
+		log_error("sampling cannot begin: %s; this needs CAP_PERFMON and CAP_BPF",
+			  strerror(-r));
+		course_fail(&p->course, false);
+		return;
+	}
+	testimony_begin(&p->testimony);
+	course_enter(&p->course, COURSE_SAMPLING);
+	p->last.flushed_ns = p->course.sampling_ns = p->course.since_ns;
+	output_emitted(&p->output,
+		       emit_figure(p->output.emit, "sampling_since", p->course.sampling_ns));
+	deploy_status(&p->options.deploy, &p->status, STATUS_READY);
+}
+
+/* Whether all peers have what they need, `waited_ns` after they were connected. */
+static bool is_ready(const struct prof *p, uint64_t waited_ns)
+{
+	const bool rows = host_settled(p->host) && row_server_idle(p->row_server),
+		   offers = offers_idle(&p->offers);
+
+	return (testimony_ready(&p->testimony) || waited_ns > HEARD_WAIT_NS) &&
+	       (rows || waited_ns > ROWS_WAIT_NS) &&
+	       (offers || waited_ns > (starting_is_chosen(p) ? CHOSEN_WAIT_NS : OFFERS_WAIT_NS));
+}
+
+void starting_try(struct prof *p)
+{
+	struct starting *s = &p->starting;
+	const uint64_t now = clock_mono_ns();
+	const bool connected = row_server_connected(p->row_server) &&
+			       output_has_receiver(&p->output);
+
+	if (!connected)
+		s->connected_ns = 0;
+	else if (!s->connected_ns)
+		s->connected_ns = now;
+	if (!testimony_ready(&p->testimony))
+		testimony_repeat(&p->testimony);
+	if (connected) {
+		if (is_ready(p, now - s->connected_ns))
+			start_sampling(p);
+	} else if (now - p->course.since_ns > CONNECT_NS) {
+		log_error("%s did not connect within %d s; see its own messages",
+			  row_server_connected(p->row_server) ? "prof-symd" : "prof-deltas",
+			  (int)(CONNECT_NS / 1000000000));
+		course_fail(&p->course, p->output.bus != NULL);
+	}
+}
