@@ -11,7 +11,7 @@
 #include "tools/prof-bpf/checks/checks.h"
 #include "tools/prof-bpf/checks/probes.h"
 #include "tools/prof-bpf/events.h"
-#include "tools/prof-bpf/prof.h"
+#include "tools/prof-bpf/run/prof.h"
 
 /* Logs one line for the check that ends the run; the others only with -v. */
 static void say_check(void *ctx, const struct check *c)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/events.h"
 
-#include "tools/prof-bpf/prof.h"
+#include "tools/prof-bpf/run/prof.h"
 
 int events_open(struct prof *p)
 {

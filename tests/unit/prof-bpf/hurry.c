@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-bpf/hurry.h"
+#include "tools/prof-bpf/run/hurry.h"
 
 #include <criterion/criterion.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Figures of the run. The stream carries them each second and at its end. */
-#ifndef PROF_BPF_FIGURES_H
-#define PROF_BPF_FIGURES_H
+#ifndef PROF_BPF_RUN_FIGURES_H
+#define PROF_BPF_RUN_FIGURES_H
 
 #include <stdint.h>
 

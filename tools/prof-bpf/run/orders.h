@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Orders of the launcher, by its life pipe (enum deploy_order). */
-#ifndef PROF_BPF_ORDERS_H
-#define PROF_BPF_ORDERS_H
+#ifndef PROF_BPF_RUN_ORDERS_H
+#define PROF_BPF_RUN_ORDERS_H
 
 struct prof;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-bpf/starting.h"
+#include "tools/prof-bpf/run/starting.h"
 
 #include <string.h>
 #include "common/base/log.h"
-#include "tools/prof-bpf/prof.h"
+#include "tools/prof-bpf/run/prof.h"
 
 #define CONNECT_NS 20000000000ull /* how long the start waits for the peers */
 /* And how long it then waits for files that are already mapped. Later rows still help deferred

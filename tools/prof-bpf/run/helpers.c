@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-bpf/helpers.h"
+#include "tools/prof-bpf/run/helpers.h"
 
 #include "common/base/log.h"
-#include "tools/prof-bpf/prof.h"
+#include "tools/prof-bpf/run/prof.h"
 
 /* Only the keeper can start workers, and prof-bpf cannot start a keeper. */
 void helpers_run(struct prof *p, uint64_t now_ns)

@@ -6,8 +6,8 @@
  *
  * Pure: times are CLOCK_MONOTONIC, in ns.
  */
-#ifndef PROF_BPF_HURRY_H
-#define PROF_BPF_HURRY_H
+#ifndef PROF_BPF_RUN_HURRY_H
+#define PROF_BPF_RUN_HURRY_H
 
 #include <stdbool.h>
 #include <stdint.h>

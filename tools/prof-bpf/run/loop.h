@@ -4,8 +4,8 @@
  * until the timer fires, since a wake-up for each would cost as much as its walk. Side-band records
  * wake it within milliseconds, for the sake of new processes (gathering.h).
  */
-#ifndef PROF_BPF_LOOP_H
-#define PROF_BPF_LOOP_H
+#ifndef PROF_BPF_RUN_LOOP_H
+#define PROF_BPF_RUN_LOOP_H
 
 struct prof;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-bpf/routes.h"
+#include "tools/prof-bpf/run/routes.h"
 
 #include <string.h>
 #include "common/base/log.h"
-#include "tools/prof-bpf/ending.h"
-#include "tools/prof-bpf/prof.h"
+#include "tools/prof-bpf/run/ending.h"
+#include "tools/prof-bpf/run/prof.h"
 #include "tools/prof-bpf/stream/definitions.h"
 
 #define EVENTS_AT_ONCE 8

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-bpf/gathering.h"
+#include "tools/prof-bpf/run/gathering.h"
 #include "common/base/numbers.h"
 
 #define PERIOD_PART 5

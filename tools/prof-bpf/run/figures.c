@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-bpf/figures.h"
+#include "tools/prof-bpf/run/figures.h"
 
-#include "tools/prof-bpf/prof.h"
+#include "tools/prof-bpf/run/prof.h"
 
 /* Includes samples that the ring lost: a loss is sent only once, perhaps to a prof-symd that then
  * dies. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-bpf/ending.h"
+#include "tools/prof-bpf/run/ending.h"
 
 #include "common/base/log.h"
-#include "tools/prof-bpf/figures.h"
-#include "tools/prof-bpf/prof.h"
+#include "tools/prof-bpf/run/figures.h"
+#include "tools/prof-bpf/run/prof.h"
 #include "tools/prof-bpf/stream/definitions.h"
 
 #define FINISH_NS 60000000000ull /* how long a finished run serves prof-symd */

@@ -4,19 +4,16 @@
  * do not know this struct. The files beside it do: each is one matter in which parts meet, such as
  * the start of sampling or the end of the stream. loop.c calls them.
  */
-#ifndef PROF_BPF_PROF_H
-#define PROF_BPF_PROF_H
+#ifndef PROF_BPF_RUN_PROF_H
+#define PROF_BPF_RUN_PROF_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include "common/cell/budget.h"
 #include "common/cell/deploy.h"
 #include "common/walk/tables.h"
-#include "tools/prof-bpf/course.h"
-#include "tools/prof-bpf/gathering.h"
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/host/jitfiles.h"
-#include "tools/prof-bpf/hurry.h"
 #include "tools/prof-bpf/kernel/cpus.h"
 #include "tools/prof-bpf/kernel/kernel_names.h"
 #include "tools/prof-bpf/kernel/loader.h"
@@ -25,19 +22,22 @@
 #include "tools/prof-bpf/limit/throttle.h"
 #include "tools/prof-bpf/open/opener.h"
 #include "tools/prof-bpf/open/workerpool.h"
-#include "tools/prof-bpf/options.h"
+#include "tools/prof-bpf/options/options.h"
 #include "tools/prof-bpf/peers/extractor.h"
 #include "tools/prof-bpf/peers/file_server.h"
 #include "tools/prof-bpf/peers/offers.h"
 #include "tools/prof-bpf/peers/parser_deaths.h"
 #include "tools/prof-bpf/peers/requests.h"
 #include "tools/prof-bpf/peers/row_server.h"
+#include "tools/prof-bpf/run/course.h"
+#include "tools/prof-bpf/run/gathering.h"
+#include "tools/prof-bpf/run/hurry.h"
+#include "tools/prof-bpf/run/wakeups.h"
 #include "tools/prof-bpf/stream/deferred.h"
 #include "tools/prof-bpf/stream/losses.h"
 #include "tools/prof-bpf/stream/output.h"
 #include "tools/prof-bpf/stream/samples.h"
 #include "tools/prof-bpf/stream/testimony.h"
-#include "tools/prof-bpf/wakeups.h"
 
 /* routes.c: a peer's bus and lane. After a failure it rests until the next timer tick. */
 struct route {

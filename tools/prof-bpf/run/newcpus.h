@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cpus that come online during a run (kernel/cpus.h): their events join the others. */
-#ifndef PROF_BPF_NEWCPUS_H
-#define PROF_BPF_NEWCPUS_H
+#ifndef PROF_BPF_RUN_NEWCPUS_H
+#define PROF_BPF_RUN_NEWCPUS_H
 
 struct prof;
 

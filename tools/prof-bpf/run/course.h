@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The course of a run: its phases, and how it ends. Times are CLOCK_MONOTONIC. */
-#ifndef PROF_BPF_COURSE_H
-#define PROF_BPF_COURSE_H
+#ifndef PROF_BPF_RUN_COURSE_H
+#define PROF_BPF_RUN_COURSE_H
 
 #include <stdbool.h>
 #include <stdint.h>

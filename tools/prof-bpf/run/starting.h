@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The start of sampling: it waits for the peers, and for what they should know by then. */
-#ifndef PROF_BPF_STARTING_H
-#define PROF_BPF_STARTING_H
+#ifndef PROF_BPF_RUN_STARTING_H
+#define PROF_BPF_RUN_STARTING_H
 
 #include <stdbool.h>
 

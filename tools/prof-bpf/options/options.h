@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The options of prof-bpf. */
-#ifndef PROF_BPF_OPTIONS_H
-#define PROF_BPF_OPTIONS_H
+#ifndef PROF_BPF_OPTIONS_OPTIONS_H
+#define PROF_BPF_OPTIONS_OPTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>

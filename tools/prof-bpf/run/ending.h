@@ -4,8 +4,8 @@
  * the end of the stream is sent (COURSE_FINISHING). A message that a peer did not get may have been
  * that end, so it is sent again.
  */
-#ifndef PROF_BPF_ENDING_H
-#define PROF_BPF_ENDING_H
+#ifndef PROF_BPF_RUN_ENDING_H
+#define PROF_BPF_RUN_ENDING_H
 
 #include <stdbool.h>
 #include <stdint.h>

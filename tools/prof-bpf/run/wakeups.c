@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-bpf/wakeups.h"
+#include "tools/prof-bpf/run/wakeups.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-bpf/host_news.h"
+#include "tools/prof-bpf/run/host_news.h"
 
 #include "tools/prof-bpf/open/closing.h"
-#include "tools/prof-bpf/prof.h"
-#include "tools/prof-bpf/starting.h"
+#include "tools/prof-bpf/run/prof.h"
+#include "tools/prof-bpf/run/starting.h"
 #include "tools/prof-bpf/stream/definitions.h"
 
 /* Interpreters, and files of the chosen programs, get their rows before the first sample. */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The stream is flushed once a second, or at the next timer tick if prof-symd will need to open
  * something. */
-#include "tools/prof-bpf/loop.h"
+#include "tools/prof-bpf/run/loop.h"
 
 #include <sys/epoll.h>
-#include "tools/prof-bpf/ending.h"
-#include "tools/prof-bpf/figures.h"
-#include "tools/prof-bpf/helpers.h"
-#include "tools/prof-bpf/newcpus.h"
-#include "tools/prof-bpf/orders.h"
-#include "tools/prof-bpf/prof.h"
-#include "tools/prof-bpf/routes.h"
-#include "tools/prof-bpf/starting.h"
+#include "tools/prof-bpf/run/ending.h"
+#include "tools/prof-bpf/run/figures.h"
+#include "tools/prof-bpf/run/helpers.h"
+#include "tools/prof-bpf/run/newcpus.h"
+#include "tools/prof-bpf/run/orders.h"
+#include "tools/prof-bpf/run/prof.h"
+#include "tools/prof-bpf/run/routes.h"
+#include "tools/prof-bpf/run/starting.h"
 
 #define FIGURES_NS 1000000000ull
 #define FLUSH_NS 1000000000ull

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-bpf/options.h"
+#include "tools/prof-bpf/options/options.h"
 
 #include "common/base/cmdline.h"
 #include "common/base/exits.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What wakes the loop: descriptors, signals and a timer. */
-#ifndef PROF_BPF_WAKEUPS_H
-#define PROF_BPF_WAKEUPS_H
+#ifndef PROF_BPF_RUN_WAKEUPS_H
+#define PROF_BPF_RUN_WAKEUPS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Helper processes that prof-bpf cannot do without, nor start again: it no longer has the rights.
  * If one of them ends, so does the run. */
-#ifndef PROF_BPF_HELPERS_H
-#define PROF_BPF_HELPERS_H
+#ifndef PROF_BPF_RUN_HELPERS_H
+#define PROF_BPF_RUN_HELPERS_H
 
 #include <stdint.h>
 

@@ -3,11 +3,11 @@
  * The routes to the parsers: when each has its turn. Files go to prof-deltas, which answers with
  * rows; requests of prof-symd come from there; and the stream goes to prof-symd.
  */
-#ifndef PROF_BPF_ROUTES_H
-#define PROF_BPF_ROUTES_H
+#ifndef PROF_BPF_RUN_ROUTES_H
+#define PROF_BPF_RUN_ROUTES_H
 
 #include <stdint.h>
-#include "tools/prof-bpf/wakeups.h"
+#include "tools/prof-bpf/run/wakeups.h"
 
 struct prof;
 

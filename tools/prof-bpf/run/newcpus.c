@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-bpf/newcpus.h"
+#include "tools/prof-bpf/run/newcpus.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/wait.h>
 #include "common/base/log.h"
-#include "tools/prof-bpf/prof.h"
+#include "tools/prof-bpf/run/prof.h"
 
 /* A new prof-cpus cannot be started, since prof-bpf no longer has the right. */
 static void say_ended(int wait_status)

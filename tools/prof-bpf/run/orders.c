@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-bpf/orders.h"
+#include "tools/prof-bpf/run/orders.h"
 
 #include <string.h>
 #include <unistd.h>
 #include "common/base/log.h"
-#include "tools/prof-bpf/ending.h"
-#include "tools/prof-bpf/prof.h"
+#include "tools/prof-bpf/run/ending.h"
+#include "tools/prof-bpf/run/prof.h"
 
 /* Events that were opened before sampling begins are disabled. */
 static void pause_sampling(struct prof *p, bool paused)

@@ -12,8 +12,8 @@
  *
  * Pure: times are CLOCK_MONOTONIC, in ns.
  */
-#ifndef PROF_BPF_GATHERING_H
-#define PROF_BPF_GATHERING_H
+#ifndef PROF_BPF_RUN_GATHERING_H
+#define PROF_BPF_RUN_GATHERING_H
 
 #include <stdbool.h>
 #include <stdint.h>
