@@ -6,7 +6,9 @@
  *  - namer_aside.c: events that wait for the turn of their owner.
  *  - namer_events.c sends one event.
  *  - namer_held.c: samples that wait for names of generated code.
- *  - namer_definitions.c sends a sample, with named definitions before it.
+ *  - namer_samples.c sends a sample, with its stack before it.
+ *  - namer_frames.c names frames, and sends them.
+ *  - namer_definitions.c sends files, processes, threads and what is only passed on.
  *  - namer_turns.c: whose turn it is.
  */
 #ifndef PROF_SYMD_STREAM_NAMER_INTERNAL_H
@@ -154,8 +156,36 @@ int namer_run_aside(struct namer *n, uint64_t until_ns, uint64_t now_ns);
  * The same. */
 int namer_settle_aside(struct namer *n, uint64_t now_ns);
 
-/* 0 if the definition was sent in this epoch, now or before; NAMER_WAIT, enum namer_sending, or an
- * error. */
+/* Whether a definition was sent in this epoch, and for this payer. The receiver may have had no
+ * room for it while another one had to pay. */
+static inline bool namer_was_sent(const struct namer *n, uint64_t sent, uint32_t payers)
+{
+	return sent == n->epoch && payers & n->payer_bit;
+}
+
+static inline void namer_mark_sent(const struct namer *n, uint64_t *sent, uint32_t *payers)
+{
+	*payers = *sent == n->epoch ? *payers | n->payer_bit : n->payer_bit;
+	*sent = n->epoch;
+}
+
+/* Each of these returns 0 if the definition was sent in this epoch, now or before; NAMER_WAIT, enum
+ * namer_sending, or an error. */
 int namer_send_process(struct namer *n, uint64_t id, uint64_t now_ns, bool wait);
+int namer_send_thread(struct namer *n, uint64_t id, uint64_t now_ns);
+/* *ret_program, unless ret_program is NULL: the open file, borrowed; NULL: it has none. */
+int namer_send_file(struct namer *n, uint64_t id, uint64_t now_ns, struct program **ret_program);
+/* Without the facts from its contents. */
+int namer_send_file_as_it_is(struct namer *n, struct def_file *f);
+/* What the sample names beside its stack and thread. Clears what has no definition. */
+int namer_send_extras(struct namer *n, struct msg_sample *sample);
+/* strange: the frame's address is not mapped. */
+int namer_send_frame(struct namer *n, uint64_t id, bool strange, uint64_t now_ns);
+
+/* Whether an interpreted frame that lacked its name has it now. Waits for nothing. */
+bool namer_name_came(struct namer *n, const struct def_frame *f, uint64_t now_ns);
+/* Announces the lookups in generated code of the next frames of a stack, so that all of them can be
+ * one request. */
+void namer_expect_generated(struct namer *n, const struct def_stack *s, uint32_t from);
 
 #endif

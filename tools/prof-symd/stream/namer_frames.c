@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names frames, and sends them with their functions before their first use in an epoch. */
+#include <errno.h>
+#include "common/base/clock.h"
+#include "common/base/numbers.h"
+#include "common/wire/lastword.h"
+#include "tools/prof-symd/stream/namer_internal.h"
+
+/* Gets the id of a function, and sends the function if it is new. */
+static int send_function(struct namer *n, const struct function *f, uint64_t *ret_id)
+{
+	bool fresh;
+	int r = functions_intern(&n->functions, f, n->payer_bit, ret_id, &fresh);
+
+	if (r == -ENOBUFS || r == -ENOMEM) {
+		r = namer_restart(n);
+		return r ? r : NAMER_RESTARTED;
+	}
+	if (r || !fresh)
+		return r;
+	return stream_put(n->out, &(struct msg){ .id = MSG_FUNCTION,
+						 .function = { .id = *ret_id,
+							       .name = f->name,
+							       .system_name = f->system_name,
+							       .source = f->source,
+							       .start_line = f->start_line,
+							       .payer = n->payer } });
+}
+
+/* Adds the functions and lines in n->names to a frame, by way of n->list. */
+static int add_names(struct namer *n, struct msg_frame *m)
+{
+	uint32_t count = 0;
+
+	for (unsigned i = 0; i < n->names.count; i++) {
+		const struct call *c = &n->names.calls[i];
+		struct function fn = { .name = c->name,
+				       .system_name = c->system_name,
+				       .source = c->source,
+				       .start_line = c->start_line };
+		int r;
+
+		if (c->name.len == 0)
+			continue;
+		r = send_function(n, &fn, &n->list[count]);
+		if (r)
+			return r;
+		n->list[NAMES_MAX + count++] = c->line;
+	}
+	m->functions = (struct u64s){ .data = n->list, .len = count };
+	m->lines = (struct u64s){ .data = n->list + NAMES_MAX, .len = count };
+	return 0;
+}
+
+/* Counts a frame that is sent without its name for lack of memory. */
+static int unnamed(struct namer *n)
+{
+	n->counts.unnamed++;
+	return 0;
+}
+
+/* Leaves a frame without its name, or for later, because its owner's turn is over. */
+static int skip_name(struct namer *n)
+{
+	if (!n->give_up)
+		return NAMER_ASIDE;
+	n->skipped = true;
+	n->counts.late++;
+	if (turns_lose(&n->turns, n->owner, n->files->now_ns) && n->say_slow)
+		n->say_slow(n->owner);
+	return 0;
+}
+
+/* The time of what follows is charged to n->owner. */
+static uint64_t spend_begin(const struct namer *n)
+{
+	return n->turn_ns ? clock_mono_ns() : 0;
+}
+
+static void spend_end(struct namer *n, uint64_t begun_ns)
+{
+	if (!begun_ns)
+		return;
+	const uint64_t now_ns = clock_mono_ns();
+
+	turns_spend(&n->turns, n->owner, now_ns - begun_ns, now_ns);
+}
+
+/* Requests a file that the program wants before a lookup can go on. False: go on now. */
+static bool complete(struct namer *n, uint64_t file, uint64_t now_ns)
+{
+	struct def_file *f = definitions_find_file(&n->defs, file);
+
+	return f && filestore_complete(n->files, &f->store, now_ns) == FILESTORE_WAIT;
+}
+
+/* Where a frame of a file is looked up: a caller's offset is behind its call. */
+static uint64_t native_offset(const struct def_frame *f)
+{
+	return f->offset - (f->flags & (FRAME_LEAF | FRAME_SIGNAL) || f->offset == 0 ? 0 : 1);
+}
+
+/* Announces the lookups in the same file of the next frames of the stack, so that all of them can
+ * be one request. */
+static void expect_native(struct namer *n, struct program *program, const struct def_frame *now)
+{
+	const struct def_stack *s = n->stack;
+	uint64_t offsets[PROGRAM_EXPECTED];
+	unsigned count = 0;
+
+	for (uint32_t i = n->stack_at + 1;
+	     s && i < s->count && count < PROGRAM_EXPECTED && i - n->stack_at <= NAMER_LOOK_AHEAD;
+	     i++) {
+		const struct def_frame *f = definitions_find_frame(&n->defs,
+								   n->defs.numbers[s->numbers + i]);
+
+		if (!f || f->file != now->file || f->kind != FRAME_NATIVE || f->count ||
+		    namer_was_sent(n, f->sent, f->payers))
+			continue;
+		const uint64_t offset = native_offset(f);
+
+		if (offset != native_offset(now) && (!count || offset != offsets[count - 1]))
+			offsets[count++] = offset;
+	}
+	program_expect(program, offsets, count);
+}
+
+/* Fills functions and lines of a frame that came without names; if unknown, its function's start.
+ */
+static int name_frame(struct namer *n, const struct def_frame *f, struct msg_frame *m,
+		      uint64_t now_ns)
+{
+	struct program *program;
+	struct def_file *file;
+	uint64_t address, start;
+	bool waits = false;
+	int r;
+
+	file = definitions_find_file(&n->defs, f->file);
+	/* An owner whose turn is over must not delay others by a slow file. */
+	if (n->turn_ns && file && namer_owners(n) > 1 &&
+	    turns_over(&n->turns, n->owner, namer_owners(n), now_ns))
+		filestore_try_patiently(&file->store);
+	if (n->turn_ns && file && filestore_must_wait(&file->store)) {
+		r = skip_name(n);
+		return r ? r : namer_send_file_as_it_is(n, file);
+	}
+	r = namer_send_file(n, f->file, now_ns, &program);
+	if (r || !program)
+		return r;
+	if (n->wanted != REPORTING_ALL) {
+		if (fileid_address(program_fileid(program), native_offset(f), &address))
+			m->address = address + (f->offset - native_offset(f));
+		return 0;
+	}
+	if (n->lean)
+		return skip_name(n);
+
+	const uint64_t begun_ns = spend_begin(n);
+
+	const uint64_t slice_ns = NAMER_SLICE_NS / namer_owners(n);
+
+	program_charge(program, n->owner);
+	if (n->turn_ns)
+		program_take_turns(numbers_larger(slice_ns, NAMER_SLICE_LEAST_NS));
+	const uint64_t former = lastword_begin(LASTWORD_FILE, f->file);
+
+	if (!program_has(program, native_offset(f)))
+		expect_native(n, program, f);
+	do
+		r = program_find(program, native_offset(f), &n->names, &address, &start);
+	while (r == PROGRAM_AGAIN && !(waits = complete(n, f->file, now_ns)));
+	if (address != UINT64_MAX) {
+		m->address = address + (f->offset - native_offset(f));
+		m->start = start;
+	}
+	lastword_back(former);
+	const uint64_t worked_ns = program_worked_ns(program);
+
+	if (r != PROGRAM_LATER && r != PROGRAM_AGAIN && file && n->turn_ns)
+		filestore_took(&file->store, worked_ns, NAMER_SLICE_NS);
+	if (worked_ns && n->turn_ns)
+		turns_spend(&n->turns, n->owner, worked_ns, clock_mono_ns());
+	else
+		spend_end(n, begun_ns);
+	if (file)
+		filestore_charge(n->files, &file->store);
+	if (waits)
+		return NAMER_WAIT;
+	if (r == PROGRAM_LATER)
+		return skip_name(n);
+	if (r == -ENOMEM)
+		return unnamed(n);
+	if (r)
+		return r < 0 ? r : 0;
+	return add_names(n, m);
+}
+
+/* Where a frame of generated code is looked up: a caller's address is behind its call. */
+static uint64_t generated_address(const struct def_frame *f)
+{
+	return f->offset - (f->flags & (FRAME_LEAF | FRAME_SIGNAL) ? 0 : 1);
+}
+
+/* The same for generated code of f->process. NAMER_HOLD: it has no name yet. */
+static int name_generated(struct namer *n, const struct def_frame *f, struct msg_frame *m,
+			  uint64_t now_ns)
+{
+	const struct def_process *p = definitions_find_process(&n->defs, f->process);
+	int r;
+
+	if (!n->jit || !p)
+		return 0;
+	if (n->lean)
+		return skip_name(n);
+
+	const uint64_t begun_ns = spend_begin(n);
+	const uint64_t former = lastword_begin(LASTWORD_PROCESS, f->process);
+
+	r = jit_lookup(n->jit, f->process, (uint32_t)p->def.pid, generated_address(f), n->sample_ns,
+		       now_ns, &n->names);
+	lastword_back(former);
+	spend_end(n, begun_ns);
+	if (r == 0)
+		return add_names(n, m);
+	if (r == -ENOMEM)
+		return unnamed(n);
+	if (r < 0)
+		return r;
+	n->lacking = f->process;
+	return n->give_up ? 0 : NAMER_HOLD;
+}
+
+/* Passes on the functions that a frame came with, by our ids. Drops functions without a name. */
+static int pass_names(struct namer *n, const struct def_frame *f, struct msg_frame *m)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < f->count && count < NAMES_MAX; i++) {
+		const struct def_function *raw = idtable_get(&n->defs.functions,
+							     n->defs.numbers[f->numbers + i]);
+		int r;
+
+		if (!raw)
+			return NAMER_UNDEFINED;
+		if (raw->f.name.len == 0)
+			continue;
+		r = send_function(n, &raw->f, &n->list[count]);
+		if (r)
+			return r;
+		n->list[NAMES_MAX + count++] = n->defs.numbers[f->numbers + f->count + i];
+	}
+	m->functions = (struct u64s){ .data = n->list, .len = count };
+	m->lines = (struct u64s){ .data = n->list + NAMES_MAX, .len = count };
+	return 0;
+}
+
+/* The same for an interpreted frame. NAMER_WAIT, NAMER_HIDDEN. */
+static int name_interpreted(struct namer *n, struct def_frame *f, struct msg_frame *m,
+			    uint64_t now_ns)
+{
+	const struct def_process *p = definitions_find_process(&n->defs, f->process);
+	int r = f->file ? namer_send_file(n, f->file, now_ns, NULL) : 0;
+
+	if (r)
+		return r;
+	const struct runtime_build *b = namer_build_of(n, f);
+	f->lacks = false;
+	if (!b || !p || !n->objects || n->wanted == REPORTING_NO_NAMES)
+		return 0;
+	r = objects_lookup(n->objects, b, f->process, (uint32_t)p->def.pid, f->offset, f->mark,
+			   n->give_up, now_ns, &n->names);
+	f->lacks = r == OBJECTS_UNNAMED;
+	if (r == 0 && f->has_second) {
+		const uint64_t *second = namer_second_of(n, f);
+
+		r = objects_lookup_second(n->objects, b, f->process, (uint32_t)p->def.pid,
+					  second[0], second[1], n->give_up, now_ns, &n->names);
+	}
+	if (r == OBJECTS_LATER)
+		return n->lean ? NAMER_ASIDE : NAMER_WAIT;
+	if (r == OBJECTS_HIDDEN)
+		return NAMER_HIDDEN;
+	if (r == -ENOMEM)
+		return unnamed(n);
+	return r == 0 || r == OBJECTS_UNNAMED ? add_names(n, m) : r;
+}
+
+/* Whether an interpreted frame that lacked its name has it now. Waits for nothing. */
+bool namer_name_came(struct namer *n, const struct def_frame *f, uint64_t now_ns)
+{
+	const struct runtime_build *b = namer_build_of(n, f);
+	const struct def_process *p = definitions_find_process(&n->defs, f->process);
+
+	return !b || !p ||
+	       objects_lookup(n->objects, b, f->process, (uint32_t)p->def.pid, f->offset, f->mark,
+			      true, now_ns, &n->names) != OBJECTS_UNNAMED;
+}
+
+/* strange: the frame's address is not mapped. */
+int namer_send_frame(struct namer *n, uint64_t id, bool strange, uint64_t now_ns)
+{
+	struct def_frame *f = definitions_find_frame(&n->defs, id);
+	struct msg m = { .id = MSG_FRAME };
+	const bool skipped_before = n->skipped;
+	int r = 0;
+
+	if (!f)
+		return NAMER_UNDEFINED;
+	/* A new stack may have a frame whose name came only after an earlier one was sent. */
+	if (namer_was_sent(n, f->sent, f->payers) && !(f->lacks && namer_name_came(n, f, now_ns)))
+		return 0;
+	n->skipped = false;
+	m.frame = (struct msg_frame){ .id = id,
+				      .kind = f->kind,
+				      .file = f->file,
+				      .offset = f->offset,
+				      .process = f->process,
+				      .flags = f->flags,
+				      .payer = n->payer };
+	if (f->kind == FRAME_INTERPRETED) {
+		m.frame.runtime = f->runtime;
+		m.frame.mark = f->mark;
+		m.frame.code = runtime_code((UW_U32)f->runtime, f->mark);
+		if (f->has_second) {
+			m.frame.object2 = namer_second_of(n, f)[0];
+			m.frame.mark2 = namer_second_of(n, f)[1];
+		}
+	} else {
+		m.frame.address = f->address;
+	}
+	if (f->process)
+		r = namer_send_process(n, f->process, now_ns, true);
+	if (r == 0 && f->count > 0)
+		r = pass_names(n, f, &m.frame);
+	else if (r == 0 && f->kind == FRAME_INTERPRETED)
+		r = name_interpreted(n, f, &m.frame, now_ns);
+	else if (r == 0 && f->kind == FRAME_NATIVE && f->file)
+		r = name_frame(n, f, &m.frame, now_ns);
+	else if (r == 0 && f->process && f->kind == FRAME_NATIVE && !strange)
+		r = name_generated(n, f, &m.frame, now_ns);
+	if (r == NAMER_HIDDEN) {
+		n->skipped = skipped_before;
+		f->hidden = true;
+		namer_mark_sent(n, &f->sent, &f->payers);
+		return 0;
+	}
+	if (r == 0 && f->file &&
+	    (f->count > 0 || (f->kind != FRAME_NATIVE && f->kind != FRAME_INTERPRETED)))
+		r = namer_send_file(n, f->file, now_ns, NULL);
+	if (r)
+		return r;
+
+	const bool skipped = n->skipped;
+
+	n->skipped |= skipped_before;
+	r = stream_put(n->out, &m);
+	if (r == 0) {
+		/* A frame that was skipped is sent again, with its name, when somebody needs it. */
+		namer_mark_sent(n, &f->sent, &f->payers);
+		f->sent = skipped ? 0 : n->epoch;
+		n->counts.named_frames += m.frame.functions.len > 0;
+	}
+	return r;
+}
+
+/* Announces the lookups in generated code of the next frames of a stack, so that all of them can be
+ * one request. */
+void namer_expect_generated(struct namer *n, const struct def_stack *s, uint32_t from)
+{
+	uint64_t addresses[JIT_EXPECTED], process = 0;
+	unsigned count = 0;
+
+	for (uint32_t i = from; i < s->count && i - from < JIT_EXPECTED; i++) {
+		const struct def_frame *f = definitions_find_frame(&n->defs,
+								   n->defs.numbers[s->numbers + i]);
+
+		if (!f || f->file || !f->process || f->kind != FRAME_NATIVE || f->count ||
+		    f->sent == n->epoch || (process && f->process != process))
+			continue;
+		process = f->process;
+		addresses[count++] = generated_address(f);
+	}
+	jit_expect(n->jit, process, addresses, count);
+}
