@@ -29,6 +29,19 @@ struct str names_keep(struct names *n, const char *s, size_t len)
 	return (struct str){ .data = at, .len = (uint32_t)len };
 }
 
+void names_only(struct names *n, const struct call *c)
+{
+	struct call *to = &n->calls[0];
+
+	names_reset(n);
+	n->count = 1;
+	*to = (struct call){ .line = c->line };
+	to->name = names_keep(n, c->name.data, c->name.len);
+	to->system_name = names_keep(n, c->system_name.data, c->system_name.len);
+	if (c->source.len)
+		to->source = names_keep(n, c->source.data, c->source.len);
+}
+
 /* Stores two names, one behind the other. */
 static struct str keep_both(struct names *n, struct str before, struct str name)
 {

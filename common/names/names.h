@@ -33,6 +33,8 @@ void names_reset(struct names *n);
 bool names_known(const struct names *n);
 /* Keeps a copy, cut to NAMES_TEXT bytes. */
 struct str names_keep(struct names *n, const char *s, size_t len);
+/* Makes *n hold one call, with a copy of this one's names, source and line. */
+void names_only(struct names *n, const struct call *c);
 /* Sets a call's system name, and its demangled name. */
 void names_set(struct names *n, struct call *c, const char *system_name);
 /* Joins a call with that of a second object (RUNTIME_SECOND): the second object's name comes before

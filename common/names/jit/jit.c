@@ -39,8 +39,6 @@ struct jit_process {
 	struct jit_file files[JIT_KINDS];
 };
 
-static void cache_done(struct jit *j);
-
 int jit_init(struct jit *j, size_t total_max, int (*ask)(void *, const struct jit_request *),
 	     void *ctx)
 {
@@ -223,7 +221,7 @@ void jit_done(struct jit *j)
 {
 	jit_drop_all(j);
 	idmap_done(&j->ids);
-	cache_done(j);
+	codecache_done(&j->cache);
 	free(j->processes);
 	free(j->free_slots);
 }
@@ -401,109 +399,29 @@ bool jit_answer(struct jit *j, uint64_t id, int fd, uint64_t now_ns)
 	return true;
 }
 
-/* --- cached answers --- */
+/* --- looking up --- */
 
-/* The answer to a lookup of an address. */
-struct jit_cached {
-	uint64_t process, address, generation; /* process: 0: this place is empty */
-	struct codefile_answer answer;
-	uint64_t line;
-	char *text; /* owned: the name, the system name, the source */
-	uint16_t name_len, system_len, source_len;
-};
-
-static void cache_done(struct jit *j)
+static struct codecache_key key_of(const struct jit_process *p, uint64_t address)
 {
-	for (unsigned i = 0; j->cached && i < JIT_CACHED; i++)
-		free(j->cached[i].text);
-	free(j->cached);
-	j->cached = NULL;
+	return (struct codecache_key){ .process = p->id,
+				       .address = address,
+				       .generation = p->generation };
 }
 
-static struct jit_cached *cached_place(const struct jit *j, uint64_t process, uint64_t address)
+static const struct codecache_answer *cached_find(const struct jit *j, const struct jit_process *p,
+						  uint64_t address, uint64_t time_ns)
 {
-	uint64_t h = (address ^ process << 40) * 0x9e3779b97f4a7c15ull;
+	const struct codecache_key of = key_of(p, address);
 
-	return &j->cached[h >> 32 & (JIT_CACHED - 1)];
-}
-
-/* NULL: it is not known. */
-static const struct jit_cached *cached_find(const struct jit *j, const struct jit_process *p,
-					    uint64_t address, uint64_t time_ns)
-{
-	const struct jit_cached *k = j->cached ? cached_place(j, p->id, address) : NULL;
-
-	return k && k->process == p->id && k->address == address &&
-			       k->generation == p->generation && k->answer.since_ns <= time_ns &&
-			       time_ns < k->answer.until_ns
-		       ? k
-		       : NULL;
+	return codecache_find(&j->cache, &of, time_ns);
 }
 
 static void keep(struct jit *j, const struct jit_process *p, uint64_t address,
 		 const struct codefile_answer *answer, const struct call *c)
 {
-	static const struct call none;
+	const struct codecache_key of = key_of(p, address);
 
-	if (!j->cached)
-		j->cached = calloc(JIT_CACHED, sizeof(*j->cached));
-	if (!j->cached)
-		return;
-	c = c ? c : &none;
-	struct jit_cached *k = cached_place(j, p->id, address);
-	const size_t len = (size_t)c->name.len + c->system_name.len + c->source.len;
-
-	free(k->text);
-	*k = (struct jit_cached){ .text = len ? malloc(len) : NULL };
-	if (len && !k->text)
-		return;
-	k->process = p->id;
-	k->address = address;
-	k->generation = p->generation;
-	k->answer = *answer;
-	k->line = c->line;
-	k->name_len = (uint16_t)c->name.len;
-	k->system_len = (uint16_t)c->system_name.len;
-	k->source_len = (uint16_t)c->source.len;
-	char *at = k->text;
-
-	for (unsigned i = 0; i < 3; i++) {
-		const struct str s = i == 0 ? c->name : i == 1 ? c->system_name : c->source;
-
-		if (s.len)
-			memcpy(at, s.data, s.len);
-		at += s.len;
-	}
-}
-
-/* --- looking up --- */
-
-static void fill(struct names *ret, const char *name, size_t name_len, const char *system_name,
-		 size_t system_len, const char *source, size_t source_len, uint64_t line)
-{
-	struct call *c = &ret->calls[0];
-
-	names_reset(ret);
-	ret->count = 1;
-	*c = (struct call){ .line = line };
-	c->name = names_keep(ret, name, name_len);
-	c->system_name = names_keep(ret, system_name, system_len);
-	if (source_len)
-		c->source = names_keep(ret, source, source_len);
-}
-
-static void fill_cached(struct names *ret, const struct jit_cached *k)
-{
-	const char *system_name = k->text + k->name_len;
-
-	fill(ret, k->text, k->name_len, system_name, k->system_len, system_name + k->system_len,
-	     k->source_len, k->line);
-}
-
-static void fill_call(struct names *ret, const struct call *c)
-{
-	fill(ret, c->name.data, c->name.len, c->system_name.data, c->system_name.len,
-	     c->source.data, c->source.len, c->line);
+	codecache_put(&j->cache, &of, answer, c);
 }
 
 void jit_expect(struct jit *j, uint64_t process, const uint64_t *addresses, unsigned count)
@@ -558,7 +476,7 @@ static int batch_find(struct jit *j, struct jit_process *p, struct jit_file *f, 
 
 		if (i == 0 && !b->found) {
 			b->found = true;
-			fill_call(b->names, c);
+			names_only(b->names, c);
 		}
 		keep(j, p, b->addresses[i], &answers[i], c);
 	}
@@ -573,15 +491,12 @@ static int find(struct jit *j, struct jit_process *p, uint64_t address, uint64_t
 	static const struct codefile_answer nothing = { .until_ns = UINT64_MAX };
 	/* Prefer the jitdump, which has times and lines. */
 	static const enum jit_kind order[JIT_KINDS] = { JIT_DUMP, JIT_PERF_MAP };
-	const struct jit_cached *cached = cached_find(j, p, address, time_ns);
+	const struct codecache_answer *cached = cached_find(j, p, address, time_ns);
 	struct batch b = { .is_certain = true, .names = ret };
 	int r = 0;
 
-	if (cached) {
-		if (cached->answer.found)
-			fill_cached(ret, cached);
-		return cached->answer.found ? 0 : JIT_UNKNOWN;
-	}
+	if (cached)
+		return codecache_tell(cached, ret) ? 0 : JIT_UNKNOWN;
 	if (!has_open(p))
 		return JIT_UNKNOWN;
 	batch_make(j, p, address, time_ns, &b);

@@ -20,6 +20,7 @@
 
 #include "common/base/idmap.h"
 #include "common/base/room.h"
+#include "common/names/jit/codecache.h"
 #include "common/names/jit/codereader.h"
 #include "common/names/names.h"
 #include "common/wire/msg.h"
@@ -35,7 +36,6 @@
 #define JIT_RETRY_MAX_NS 8000000000ull /* doubled each time up to this */
 #define JIT_PIECE (1u << 20)	       /* bytes of one read */
 #define JIT_EXPECTED CODEREADER_BATCH  /* addresses that are looked up together */
-#define JIT_CACHED 256		       /* answers; a power of 2 */
 /* How much of one process's files is read: bytes at once, and more bytes each second. */
 #define JIT_BURST (128ull << 20)
 #define JIT_RATE (4ull << 20)
@@ -49,7 +49,6 @@ struct jit_request {
 };
 
 struct jit_process;
-struct jit_cached;
 struct jit {
 	/* Sends a request. jit_answer gets the answer, during the call or later. 0; -errno: it
 	 * cannot be sent now. */
@@ -76,7 +75,7 @@ struct jit {
 	uint64_t next_request, tick_ns;
 	uint64_t version;		     /* rises with each new name of any process */
 	uint64_t truncated, malformed, lost; /* counts, since the start */
-	struct jit_cached *cached;	     /* the latest answers; owned */
+	struct codecache cache;		     /* the latest answers */
 	uint64_t generation;		     /* the latest of any process */
 	uint64_t expects;		     /* the process of `expected` */
 	uint64_t expected[JIT_EXPECTED];
