@@ -202,32 +202,75 @@ static int cie_parse(struct cfi *c, struct span s, uint64_t vaddr, struct cfi_ci
 
 /* --- FDEs --- */
 
+/* Reads the start and the size of the function, and what the augmentation has. 0, enum
+ * encoded_verdict. */
+static int read_extent(const struct cfi *c, const struct cfi_cie *cie, uint64_t vaddr,
+		       struct span *s, uint64_t *ret_start, uint64_t *ret_size)
+{
+	struct span part;
+	uint64_t len;
+	int r = 0;
+
+	if (cie->encoding == (DW_EH_PE_pcrel | DW_EH_PE_sdata4) && s->len >= 8) {
+		int32_t start_size[2]; /* the encoding of nearly all FDEs */
+
+		memcpy(start_size, s->data, 8);
+		*ret_start = vaddr + (uint64_t)(int64_t)start_size[0];
+		*ret_size = (uint64_t)(int64_t)start_size[1];
+		s->data += 8;
+		s->len -= 8;
+	} else {
+		r = encoded_pointer(s, cie->encoding, vaddr, &c->machine.bases, NULL, ret_start);
+		if (!r)
+			r = encoded_value(s, cie->encoding, ret_size);
+	}
+	if (!r && cie->sized && (!leb128_unsigned(s, &len) || !span_take(s, len, &part)))
+		r = ENCODED_CUT;
+	return r;
+}
+
+/* Runs the instructions; a second time with what the code tells, if they miss something that it
+ * does. Results of cfi_run. */
+static int run_instructions(struct cfi *c, struct cfi_run *run, struct span s)
+{
+	const struct cfi_run fresh = *run;
+	const struct rows_pen pen = c->machine.rows->pen;
+	const uint64_t start = run->function;
+	struct ehreturn spoiled;
+	struct stackcheck check;
+	struct lispcall call;
+	const int r = cfi_run(run, s);
+
+	if (r == CFI_RUN_END && run->results == 3 && c->spoiled &&
+	    c->spoiled(c->ctx, start, run->size, &spoiled)) {
+		*run = fresh;
+		run->spoiled = spoiled;
+		c->machine.rows->pen = pen;
+		return cfi_run(run, s);
+	}
+	if (r == CFI_RUN_END && run->beyond && c->checked &&
+	    c->checked(c->ctx, start, run->size, &check)) {
+		*run = fresh;
+		c->machine.rows->pen = pen;
+		return cfi_run_checked(run, s, &check);
+	}
+	if (r == CFI_RUN_END && c->lisp && cfi_run_in_callees_frame(run) &&
+	    run->loc >= LISPCALL_FRAME &&
+	    c->lisp(c->ctx, start + run->loc - LISPCALL_FRAME,
+		    run->size - run->loc + LISPCALL_FRAME, &call))
+		return cfi_run_called(run, &call);
+	return r;
+}
+
 static int fde_run(struct cfi *c, const struct cfi_cie *cie, struct span s, uint64_t vaddr)
 {
 	uint64_t *skipped = c->machine.rows->skipped;
 	const uint8_t *first = s.data;
-	uint64_t start, size, left, len;
-	struct span part;
+	uint64_t start, size, left;
 	uint32_t at;
 	uint16_t number;
-	int r;
+	int r = read_extent(c, cie, vaddr, &s, &start, &size);
 
-	if (cie->encoding == (DW_EH_PE_pcrel | DW_EH_PE_sdata4) && s.len >= 8) {
-		int32_t start_size[2]; /* the encoding of nearly all FDEs */
-
-		memcpy(start_size, s.data, 8);
-		start = vaddr + (uint64_t)(int64_t)start_size[0];
-		size = (uint64_t)(int64_t)start_size[1];
-		s.data += 8;
-		s.len -= 8;
-		r = 0;
-	} else {
-		r = encoded_pointer(&s, cie->encoding, vaddr, &c->machine.bases, NULL, &start);
-		if (!r)
-			r = encoded_value(&s, cie->encoding, &size);
-	}
-	if (!r && cie->sized && (!leb128_unsigned(&s, &len) || !span_take(&s, len, &part)))
-		r = ENCODED_CUT;
 	if (r) {
 		skipped[r == ENCODED_UNSUPPORTED ? ROWS_SKIP_ENCODING : ROWS_SKIP_ENTRY]++;
 		return 0;
@@ -266,30 +309,7 @@ static int fde_run(struct cfi *c, const struct cfi_cie *cie, struct span s, uint
 		.dirty = true,
 	};
 
-	const struct cfi_run fresh = run;
-	const struct rows_pen pen = c->machine.rows->pen;
-	struct ehreturn spoiled;
-	struct stackcheck check;
-	struct lispcall call;
-
-	r = cfi_run(&run, s);
-	if (r == CFI_RUN_END && run.results == 3 && c->spoiled &&
-	    c->spoiled(c->ctx, start, run.size, &spoiled)) {
-		run = fresh;
-		run.spoiled = spoiled;
-		c->machine.rows->pen = pen;
-		r = cfi_run(&run, s);
-	} else if (r == CFI_RUN_END && run.beyond && c->checked &&
-		   c->checked(c->ctx, start, run.size, &check)) {
-		run = fresh;
-		c->machine.rows->pen = pen;
-		r = cfi_run_checked(&run, s, &check);
-	} else if (r == CFI_RUN_END && c->lisp && cfi_run_in_callees_frame(&run) &&
-		   run.loc >= LISPCALL_FRAME &&
-		   c->lisp(c->ctx, start + run.loc - LISPCALL_FRAME,
-			   run.size - run.loc + LISPCALL_FRAME, &call)) {
-		r = cfi_run_called(&run, &call);
-	}
+	r = run_instructions(c, &run, s);
 	if (r < 0)
 		return r;
 	if (r != CFI_RUN_END) {
