@@ -6,20 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/base/numbers.h"
-#include "common/names/elf/codestarts.h"
+#include "common/names/elf/filestarts.h"
 #include "common/names/elf/symfile_internal.h"
 #include "common/names/elf/symreach.h"
 
 #define WINDOW 4096u
-#define MAX_ENTRIES (1u << 18)	 /* of a file without a sorted table */
-#define MAX_FRAMES (64u << 20)	 /* bytes of one section of call frame information */
-#define MAX_CODE (64ull << 20)	 /* bytes that are searched for calls */
-#define MAX_WORDS (16u << 20)	 /* bytes of data that are searched for addresses of code */
-#define MAX_RELAS (32u << 20)	 /* bytes */
-#define STATIC_BASE 0x10000	 /* words of data that are smaller may be numbers */
-#define SMALL_GAP 64u		 /* bytes; such a gap does not justify reading all code */
-#define MAX_GAPS 256u		 /* whose code is followed */
-#define MAX_FOLLOW (16ull << 20) /* bytes of all these gaps: takes a second at most */
+#define MAX_ENTRIES (1u << 18) /* of a file without a sorted table */
+#define MAX_FRAMES (64u << 20) /* bytes of one section of call frame information */
+#define SMALL_GAP 64u	       /* bytes; such a gap does not justify reading all code */
 
 struct range {
 	uint64_t start, end;
@@ -31,11 +25,8 @@ struct funcbounds {
 	uint64_t table, table_address, table_count;
 	struct range *ranges; /* if there is no table: all entries, sorted */
 	size_t range_count, range_cap;
-	struct codestarts starts;
-	bool tried, starts_tried;
-	/* The starts of gaps that were followed, and how many more bytes may be. */
-	uint64_t gaps[MAX_GAPS], follow_left;
-	unsigned gap_count;
+	bool tried;
+	struct filestarts code; /* without an entry */
 	/* The part of the file that was read last. */
 	uint64_t window_at;
 	size_t window_len;
@@ -49,7 +40,7 @@ int funcbounds_new(const struct symfile *f, struct funcbounds **ret)
 	if (!x)
 		return -ENOMEM;
 	x->file = f;
-	x->follow_left = MAX_FOLLOW;
+	filestarts_init(&x->code, f);
 	*ret = x;
 	return 0;
 }
@@ -59,14 +50,14 @@ void funcbounds_free(struct funcbounds *x)
 	if (!x)
 		return;
 	free(x->ranges);
-	codestarts_done(&x->starts);
+	filestarts_done(&x->code);
 	free(x);
 }
 
 size_t funcbounds_bytes(const struct funcbounds *x)
 {
 	return sizeof(*x) + x->range_cap * sizeof(*x->ranges) +
-	       x->starts.cap * sizeof(*x->starts.at);
+	       x->code.starts.cap * sizeof(*x->code.starts.at);
 }
 
 /* --- call frame information --- */
@@ -492,203 +483,11 @@ int funcbounds_entry(struct funcbounds *x, uint64_t address, uint64_t *ret_start
 	return 0;
 }
 
-/* --- code without an entry --- */
-
-static bool is_code(const struct symfile_section *s)
-{
-	return (s->flags & SHF_ALLOC) && (s->flags & SHF_EXECINSTR) && s->type == SHT_PROGBITS &&
-	       s->size;
-}
-
-static const struct symfile_section *code_at(const struct symfile *f, uint64_t address)
-{
-	for (uint32_t i = 1; i < f->section_count; i++) {
-		const struct symfile_section *s = &f->sections[i];
-
-		if (is_code(s) && address >= s->addr && address - s->addr < s->size)
-			return s;
-	}
-	return NULL;
-}
-
-/* Whether a function can begin there: at the start of a section, or behind the end of another
- * function. */
-static bool begins(void *ctx, uint64_t address)
-{
-	const struct funcbounds *x = ctx;
-	const struct symfile_section *s = code_at(x->file, address);
-	uint8_t before[CODESTARTS_REACH];
-
-	if (!s)
-		return false;
-	const uint64_t at = address - s->addr;
-	const size_t n = numbers_smaller(at, sizeof(before));
-
-	return n == 0 || (symfile_read(x->file, s->offset + at - n, before, n) == 0 &&
-			  codestarts_behind((struct span){ .data = before, .len = n }));
-}
-
-static int take_address(struct funcbounds *x, uint64_t address)
-{
-	return address >= x->starts.low && address < x->starts.high && begins(x, address)
-		       ? codestarts_add(&x->starts, address)
-		       : 0;
-}
-
-static int scan_code(struct funcbounds *x, const struct symfile_section *s, uint8_t *chunk,
-		     uint64_t *left)
-{
-	for (uint64_t at = 0; at < s->size && *left;) {
-		size_t n = numbers_smaller(s->size - at, WINDOW);
-		int r = symfile_read(x->file, s->offset + at, chunk, n);
-
-		if (r < 0)
-			return r;
-		if (r)
-			return 0; /* the file is cut short */
-		r = codestarts_code(&x->starts, (struct span){ .data = chunk, .len = n },
-				    s->addr + at, begins, x);
-		if (r)
-			return r;
-		if (at + n == s->size)
-			break;
-		/* Chunks overlap, since an instruction may cross their border. */
-		at += n - (CODESTARTS_REACH - 1);
-		*left -= *left < n ? *left : n;
-	}
-	return 0;
-}
-
-static int scan_words(struct funcbounds *x, const struct symfile_section *s, uint8_t *chunk)
-{
-	const uint64_t size = numbers_smaller(s->size, MAX_WORDS);
-
-	for (uint64_t at = 0; size - at >= 8;) {
-		const size_t n = size - at < WINDOW ? (size_t)(size - at) & ~7ul : WINDOW;
-
-		if (symfile_read(x->file, s->offset + at, chunk, n))
-			break;
-		for (size_t i = 0; i < n; i += 8) {
-			uint64_t word;
-
-			memcpy(&word, chunk + i, 8);
-			int r = take_address(x, word);
-
-			if (r)
-				return r;
-		}
-		at += n;
-	}
-	return 0;
-}
-
-static int scan_relas(struct funcbounds *x, const struct symfile_section *s, uint8_t *chunk)
-{
-	const uint64_t size = numbers_smaller(s->size, MAX_RELAS);
-
-	for (uint64_t at = 0; size - at >= sizeof(Elf64_Rela);) {
-		const size_t most = WINDOW / sizeof(Elf64_Rela) * sizeof(Elf64_Rela);
-		const size_t n = numbers_smaller(size - at, most);
-
-		if (symfile_read(x->file, s->offset + at, chunk, n))
-			break;
-		for (size_t i = 0; i + sizeof(Elf64_Rela) <= n; i += sizeof(Elf64_Rela)) {
-			Elf64_Rela rela;
-
-			memcpy(&rela, chunk + i, sizeof(rela));
-			if (ELF64_R_TYPE(rela.r_info) != R_X86_64_RELATIVE &&
-			    ELF64_R_TYPE(rela.r_info) != R_X86_64_IRELATIVE)
-				continue;
-			int r = take_address(x, (uint64_t)rela.r_addend);
-
-			if (r)
-				return r;
-		}
-		at += n;
-	}
-	return 0;
-}
-
-/* Collects all starts in the file, once. */
-static int read_starts(struct funcbounds *x)
-{
-	const struct symfile *f = x->file;
-	struct codestarts *starts = &x->starts;
-	uint64_t left = MAX_CODE;
-	uint8_t *chunk;
-	int r = 0;
-
-	if (x->starts_tried)
-		return 0;
-	x->starts_tried = true;
-	starts->full = f->machine != EM_X86_64;
-	if (starts->full)
-		return 0;
-	starts->low = UINT64_MAX;
-	for (uint32_t i = 1; i < f->section_count; i++) {
-		const struct symfile_section *s = &f->sections[i];
-		uint64_t end;
-
-		if (!is_code(s) || __builtin_add_overflow(s->addr, s->size, &end))
-			continue;
-		starts->low = numbers_smaller(s->addr, starts->low);
-		starts->high = numbers_larger(end, starts->high);
-	}
-	if (starts->low >= starts->high || starts->high - starts->low > UINT32_MAX) {
-		starts->high = starts->low;
-		return 0;
-	}
-	chunk = malloc(WINDOW);
-	if (!chunk)
-		return -ENOMEM;
-	if (f->entry)
-		r = codestarts_add(starts, f->entry);
-	for (uint32_t i = 1; !r && i < f->section_count; i++) {
-		const struct symfile_section *s = &f->sections[i];
-
-		if (is_code(s))
-			r = scan_code(x, s, chunk, &left);
-		else if (s->type == SHT_RELA && s->flags & SHF_ALLOC)
-			r = scan_relas(x, s, chunk);
-		else if ((s->type == SHT_PROGBITS || s->type == SHT_INIT_ARRAY ||
-			  s->type == SHT_FINI_ARRAY) &&
-			 s->flags & SHF_WRITE && starts->low >= STATIC_BASE)
-			r = scan_words(x, s, chunk);
-	}
-	free(chunk);
-	codestarts_sort(starts);
-	starts->full |= !left;
-	return r;
-}
-
-static size_t read_code(void *ctx, uint64_t address, uint8_t *into, size_t n)
-{
-	const struct funcbounds *x = ctx;
-	const struct symfile_section *s = code_at(x->file, address);
-
-	if (!s)
-		return 0;
-	if (n > s->size - (address - s->addr))
-		n = (size_t)(s->size - (address - s->addr));
-	return symfile_read(x->file, s->offset + (address - s->addr), into, n) ? 0 : n;
-}
-
-/* Follows the code of a gap between entries, once per gap. */
-static int follow_gap(struct funcbounds *x, uint64_t from, uint64_t to)
-{
-	for (unsigned i = 0; i < x->gap_count; i++)
-		if (x->gaps[i] == from)
-			return 0;
-	if (x->gap_count == MAX_GAPS || to - from > x->follow_left)
-		return 0; /* then the starts that other code names must be enough */
-	x->gaps[x->gap_count++] = from;
-	x->follow_left -= to - from;
-	return codestarts_follow(&x->starts, from, to, read_code, begins, x);
-}
+/* --- the start --- */
 
 int funcbounds_start(struct funcbounds *x, uint64_t address, uint64_t floor, uint64_t *ret_start)
 {
-	const struct symfile_section *s = code_at(x->file, address);
+	const struct symfile_section *s = filestarts_code(x->file, address);
 	uint8_t bytes[SMALL_GAP];
 	struct range range;
 	uint64_t start, next, end;
@@ -708,16 +507,16 @@ int funcbounds_start(struct funcbounds *x, uint64_t address, uint64_t floor, uin
 	if (!r && range.end > floor && range.end <= address)
 		floor = range.end;
 	if (end - floor > SMALL_GAP) {
-		r = read_starts(x);
+		r = filestarts_read(&x->code);
 		if (r < 0)
 			return r;
-		if (!x->starts.full)
-			r = follow_gap(x, floor, end);
+		if (!x->code.starts.full)
+			r = filestarts_follow(&x->code, floor, end);
 		if (r < 0)
 			return r;
-		if (x->starts.full)
+		if (x->code.starts.full)
 			return SYMFILE_TOO_LARGE;
-		if (codestarts_find(&x->starts, address, &start) && start >= floor) {
+		if (codestarts_find(&x->code.starts, address, &start) && start >= floor) {
 			*ret_start = start;
 			return 0;
 		}
