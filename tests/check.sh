@@ -10,9 +10,9 @@
 #
 # First come most of the whole-tool tests, several at a time. Beside them are those that only wait
 # (`waits`). The sanitizers' tree is built with the cpu time that they leave; then its unit tests
-# and replays run. The seconds are those since the start. The tests that run a program of that tree come next (`asan`). The tests
-# that are marked `alone` follow, one by one, and then the emulated kernels. These are so slow that
-# beside other work they miss the tools' own deadlines.
+# and replays run. The tests that run a program of that tree come next (`asan`). The tests that are
+# marked `alone` follow, one by one, and then the emulated kernels. These are so slow that beside
+# other work they miss the tools' own deadlines. Each line says when it was done.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 what=${1:-all}
@@ -49,7 +49,8 @@ count() {
 # TREE TARGET [ARGUMENT...]: builds and runs unit tests and replays of a tree.
 units() {
 	make -k "${@:2}" >"$said/units-$1.log" 2>&1
-	echo "units of build/$1, $SECONDS s: $(grep -c ' of \| inputs$' "$said/units-$1.log") programs"
+	echo "units of build/$1, $SECONDS s: $(grep -c ' of \| inputs$' "$said/units-$1.log") \
+programs"
 }
 
 # `make lint`, which counts as one test. It asks git for the files, whoever they belong to. Sources

@@ -35,13 +35,13 @@ static inline ssize_t fd_read_from(int fd, void *to, size_t n, const uint64_t *a
 	return (ssize_t)done;
 }
 
-/* Reads n bytes, or less if the file ends before. Returns how many; -errno. */
+/* Reads n bytes, or fewer if the file ends before. Returns their number, or -errno. */
 static inline ssize_t fd_read_all(int fd, void *to, size_t n)
 {
 	return fd_read_from(fd, to, n, NULL);
 }
 
-/* The same from a place of the file on; the position of the descriptor stays. */
+/* The same from an offset of the file; the position of the descriptor does not change. */
 static inline ssize_t fd_pread_all(int fd, void *to, size_t n, uint64_t offset)
 {
 	return fd_read_from(fd, to, n, &offset);

@@ -44,8 +44,8 @@ int bus_recv(struct bus *b, struct buf *into);
 /* The next event of a route that carries nothing this way. A peer that sends a message all the same
  * is dropped. enum bus_event; call it until BUS_EMPTY. */
 int bus_event(struct bus *b);
-/* Never blocks. Copies a message for the peer whose coming bus_recv has handed out (a dialer has
- * only one). 0; -EINVAL: it is empty; -EMSGSIZE: it is larger than the route allows; -EAGAIN: the
+/* Never blocks. Copies a message for the peer that bus_recv reported last (a dialer has only one).
+ * Returns 0; -EINVAL: it is empty; -EMSGSIZE: it is larger than the route allows; -EAGAIN: the
  * route's queue is full; -ENOTCONN: there is no peer; -errno. */
 int bus_send(struct bus *b, struct span message);
 /* Waits up to timeout_ms for room. For tools that may wait, so not for prof-bpf. Returns 0,

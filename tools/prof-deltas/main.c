@@ -23,7 +23,7 @@
 #define DIAL_MS 60000 /* the launcher gives up no later */
 #define MAX_MEMORY (1ull << 30)
 #define MAX_FILES 256
-#define THREADS 16 /* nng's */
+#define THREADS 16 /* threads that nng starts */
 
 static const char usage[] =
 	"usage: prof-deltas [--registers | --stats] [--debug FILE | --derive-only] FILE...\n"

@@ -17,7 +17,7 @@
 
 #define CHUNK (256u << 10)
 
-/* Opens the output, and leaves its folder to the keeper. Logs an error. */
+/* Opens the output, and has the keeper hold its folder. Logs an error. */
 static int open_output(struct outfile *f, const struct options *o)
 {
 	const struct outfile_how how = { .mode = o->mode,
@@ -45,7 +45,8 @@ static int open_output(struct outfile *f, const struct options *o)
 	return EXITS_FAILED;
 }
 
-/* Gives the file its name, unless it was not written. False: an error, logged. */
+/* Gives the file its final name if it was written. Returns false after an error, which is
+ * logged. */
 static bool close_output(const struct job *job, struct outfile *f, bool whole)
 {
 	int r = 0;
@@ -120,8 +121,8 @@ int by_hand_run(struct job *job, const struct options *o)
 		log_error("standard output: is closed; name a file with -o");
 		return EXITS_FAILED;
 	}
-	/* Ctrl-C reaches the whole pipeline: the sender ends, and so does our stream. A second one
-	 * ends prof-export, which writes what it has. */
+	/* Ctrl-C signals all tools of the pipeline. The sender ends on it, and so the stream ends.
+	 * A second Ctrl-C ends the wait for the stream, and prof-export writes what it has. */
 	interrupts_catch(SIGINT);
 	interrupts_catch(SIGTERM);
 	signal(SIGPIPE, SIG_IGN);

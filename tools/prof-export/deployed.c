@@ -28,8 +28,8 @@ int deployed_run(struct job *job, struct options *o)
 	    deploy_check_fd("journal-fd", o->journal_fd) || deploy_check_fd("next-fd", o->next_fd))
 		return EXITS_FAILED;
 	if (o->journal_fd >= 0) {
-		/* Replay writes the predecessor's output again. The launcher starts a second
-		 * prof-export only if the output can be written from its beginning. */
+		/* The replay of the journal writes the output again from its beginning. The
+		 * launcher restarts prof-export only if that is possible. */
 		if (!(fcntl(o->output_fd, F_GETFL) & O_APPEND))
 			(void)lseek(o->output_fd, 0, SEEK_SET);
 	}
@@ -37,13 +37,13 @@ int deployed_run(struct job *job, struct options *o)
 	job->turnover.output = o->output_fd;
 	job->turnover.journal = o->journal_fd;
 	job->turnover.file = o->file;
-	/* Ctrl-C in the terminal is for the launcher. */
+	/* The launcher handles Ctrl-C of the terminal. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
 	receiver_set_watch(o->output_fd);
 	deploy_budget(&o->deploy, &b);
-	/* At the end, when the output is written, prof-export may use the memory of the tools that
-	 * are done. */
+	/* While it writes the output at the end, prof-export may use the memory of the tools that
+	 * have exited. */
 	const uint64_t at_end = b.export + b.bpf + b.deltas;
 
 	sandbox.max_data = budget_fence(numbers_larger(b.export_most, at_end), THREADS);
@@ -54,8 +54,7 @@ int deployed_run(struct job *job, struct options *o)
 	const int sends = o->send ? sending_init(&job->sending, &o->session, o->output_fd >= 0) : 0;
 
 	if (sends) {
-		log_error("sending cannot begin: %s; leave this host more memory",
-			  strerror(-sends));
+		log_error("sending cannot begin: %s; free memory on this host", strerror(-sends));
 		return EXITS_FAILED;
 	}
 	if (job_begin(job, o, o->output_fd) != EXITS_GO_ON)
@@ -91,7 +90,7 @@ int deployed_run(struct job *job, struct options *o)
 	int result = EXITS_FAILED;
 
 	if (r == -ECANCELED)
-		log_error("the launcher has gone; prof-export writes nothing more");
+		log_error("the launcher is gone; prof-export writes nothing more");
 	else
 		result = job_finish(job, o, r, "the stream of prof-symd", "the output");
 	sending_end(&job->sending, r != -ECANCELED);

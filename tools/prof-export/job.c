@@ -14,7 +14,7 @@ int job_begin(struct job *job, const struct options *o, int fd)
 
 	if (!r)
 		return EXITS_GO_ON;
-	log_error("the session cannot begin: %s; leave this host more memory", strerror(-r));
+	log_error("the session cannot begin: %s; free memory on this host", strerror(-r));
 	return EXITS_FAILED;
 }
 
@@ -33,7 +33,7 @@ void job_status(struct job *job, bool with_top)
 	sending_status(&job->sending, &job->status);
 }
 
-/* Names those whose stacks did not fit. */
+/* Warns about the owners whose stacks did not fit into the model. */
 static void say_folded(const struct job *job, const struct options *o)
 {
 	const struct share *w;
@@ -79,7 +79,8 @@ int job_finish(struct job *job, const struct options *o, int verdict, const char
 		say_unbegun(job, verdict, what);
 		return EXITS_FAILED;
 	}
-	/* A failed output keeps its error; without memory the session still writes what it has. */
+	/* If the output has failed, it keeps its error. If memory ran out, the session still writes
+	 * what it has. */
 	if (verdict == STREAM_MALFORMED || verdict == STREAM_SCHEMA)
 		model_lose(job->session.model, LOST_MALFORMED, 1);
 	model_missing(job->session.model, stream_missing(&job->session.in));

@@ -14,14 +14,16 @@
 #define STATUS_NS 250000000u
 #define HELD_US 500000 /* between two status words while a write waits */
 #define POLL_MS 2000   /* the stream brings a message every second */
-/* To wait for prof-bpf's first word, which it repeats until one was taken, and each second. */
+/* How long to wait for the first report of prof-bpf, the witness. prof-bpf sends it every second,
+ * and more often until prof-export has received one. */
 #define WITNESS_MS 1500
-#define WITNESS_LATE_MS 3000 /* the same of a prof-bpf that has told our predecessor */
+/* For a prof-bpf that has already reported to an earlier prof-export. */
+#define WITNESS_LATE_MS 3000
 #define WITNESS_STEP_MS 50
 
 enum wish { WISH_NONE, WISH_FINISH, WISH_LEAVE };
 
-/* Reads the launcher's words. Returns its latest wish. */
+/* Reads the launcher's messages and returns its latest wish. */
 static enum wish read_life(struct receiver *r)
 {
 	struct pollfd p = { .fd = r->deploy->life_fd, .events = POLLIN };
@@ -40,8 +42,8 @@ static enum wish read_life(struct receiver *r)
 	return r->word.last ? WISH_FINISH : WISH_NONE;
 }
 
-/* Passes the launcher's facts on before newer messages of the stream: a recording must get them
- * before its end. */
+/* Passes the launcher's facts to the session before newer messages of the stream: a recording must
+ * contain them before its end. */
 static void pass_on(struct receiver *r)
 {
 	const struct deploy_word *w = &r->word;
@@ -68,7 +70,7 @@ static void pass_on(struct receiver *r)
 		}
 }
 
-/* Takes prof-bpf's words. */
+/* Takes the waiting reports of prof-bpf. */
 static void hear(struct receiver *r)
 {
 	struct witness_word word;
@@ -79,7 +81,7 @@ static void hear(struct receiver *r)
 	}
 }
 
-/* The first word has the key, without which samples cannot be compared. */
+/* The first report contains the key, without which samples cannot be compared. */
 static void await_witness(struct receiver *r, int ms)
 {
 	const struct model *m = r->job->session.model;
@@ -95,8 +97,8 @@ static void await_witness(struct receiver *r, int ms)
 	}
 }
 
-/* prof-bpf says that it ends before it ends the stream, and again and again until it is told to
- * leave. If it does not, somebody else ended the stream. */
+/* prof-bpf reports its end before it ends the stream, and repeats this until the launcher tells it
+ * to exit. If no such report comes, another process ended the stream. */
 static void await_final_word(struct receiver *r)
 {
 	struct model *m = r->job->session.model;
@@ -127,7 +129,7 @@ static void tell(void *ctx)
 	r->told_ns = now;
 }
 
-/* A write waits for a slow reader. The launcher's end stops the wait. */
+/* Called while a write waits for a slow reader. If the launcher is gone, the write is given up. */
 static int on_held(void *ctx)
 {
 	struct receiver *r = ctx;
@@ -170,7 +172,8 @@ static void begin_watching(struct receiver *r)
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
-/* Turns to the next output, if it is time. One that cannot be written costs no later one. */
+/* Switches to the next output if it is due. If the former output cannot be written, only that
+ * output is lost. */
 static void turn(struct receiver *r, const struct buf *message)
 {
 	if (!turnover_due(&r->job->turnover, &r->job->session, buf_span(message)))
@@ -181,8 +184,8 @@ static void turn(struct receiver *r, const struct buf *message)
 		output_say("an output", e);
 }
 
-/* If a sender breaks the rules, or has lost its own sender, only its rest is lost: the next one
- * continues the session. */
+/* If a sender breaks the rules or loses its own sender, only the rest of its data is lost. The next
+ * sender continues the session. */
 static int take_message(struct receiver *r, const struct buf *message)
 {
 	const int e = journal_feed(&r->journal, &r->job->session, buf_span(message));
@@ -219,7 +222,7 @@ static int take_messages(struct receiver *r, struct buf *message)
 	while (e == STREAM_AGAIN) {
 		const int event = bus_recv(r->bus, message);
 
-		/* The message waits in the bus, and its sender waits too. */
+		/* Leave the message in the bus. Its sender then waits too. */
 		if (output_rest(&r->job->session.output, event, &r->rests))
 			break;
 		if (event < 0)
@@ -233,7 +236,8 @@ static int take_messages(struct receiver *r, struct buf *message)
 				break;
 			continue;
 		}
-		/* If this message is the end, the launcher's earlier words must come before it. */
+		/* If this message is the end, the session must get the launcher's earlier facts
+		 * first. */
 		(void)read_life(r);
 		pass_on(r);
 		if (r->job->session.begun || model_has_witness(r->job->session.model))
@@ -296,7 +300,8 @@ static int receive(struct receiver *r)
 			e = late ? late : e;
 			sending_time(&job->sending, clock_mono_ns());
 		}
-		/* The wish excludes only peers that come later, so `last` waits for this round. */
+		/* WISH_FINISH excludes only later peers, so messages that are waiting now are still
+		 * taken. */
 		r->last |= wish == WISH_FINISH;
 		tell(r);
 	}
@@ -310,11 +315,11 @@ int receiver_run(struct receiver *r)
 	const int e = receive(r);
 
 	await_final_word(r);
-	/* prof-symd waits for this close. */
+	/* prof-symd waits until prof-export closes the bus. */
 	bus_free(r->bus);
 	r->bus = NULL;
 	hear(r);
-	/* Takes the words of a launcher that ended everything at once. */
+	/* The launcher may have sent its last facts and closed the pipe in one step. */
 	if (e != -ECANCELED) {
 		(void)read_life(r);
 		pass_on(r);

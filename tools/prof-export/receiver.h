@@ -16,13 +16,13 @@ struct receiver {
 	const struct deploy *deploy;
 	struct bus *bus;
 	struct journal journal;
-	struct deploy_word word; /* the launcher's latest */
-	bool told;		 /* the session does not know this word yet */
-	bool there, last;	 /* prof-symd is connected; no other one follows */
+	struct deploy_word word; /* the launcher's latest facts about the run */
+	bool told;		 /* the session has not received these facts yet */
+	bool there, last;	 /* prof-symd is connected; no other prof-symd will follow */
 	bool deaf;		 /* prof-symd was dropped: ignore its leftovers */
-	struct datagram witness; /* what prof-bpf says */
-	unsigned peers;		 /* prof-symds that came */
-	unsigned rests;		 /* pauses in a row for lack of memory */
+	struct datagram witness; /* receives the reports of prof-bpf */
+	unsigned peers;		 /* how many prof-symds have connected so far */
+	unsigned rests;		 /* consecutive pauses for lack of memory */
 	uint64_t told_ns;
 };
 

@@ -103,7 +103,7 @@ static void take_some(struct source *s)
 		else if (r != PEER_CAME)
 			s->over = true;
 		if (r == PEER_UNRULY || r == PEER_SCHEMA)
-			log_warning("prof-export sent %s; the requests before are delivered",
+			log_warning("prof-export sent %s; earlier requests are still delivered",
 				    r == PEER_SCHEMA ? "messages of another build"
 						     : "an invalid message");
 	}

@@ -19,7 +19,7 @@
 struct hurry {
 	bool new_files;	  /* since hurry_begin */
 	unsigned turns;	  /* early ticks to come */
-	uint64_t paid_ns; /* the early ticks allowed so far are paid for by then */
+	uint64_t paid_ns; /* when the budget covers the early ticks so far */
 };
 
 /* Whether files were new since the last call. If so, the next ticks are to be early. */

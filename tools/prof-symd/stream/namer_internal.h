@@ -156,8 +156,8 @@ int namer_run_aside(struct namer *n, uint64_t until_ns, uint64_t now_ns);
  * The same. */
 int namer_settle_aside(struct namer *n, uint64_t now_ns);
 
-/* Whether a definition was sent in this epoch, and for this payer. The receiver may have had no
- * room for it while another one had to pay. */
+/* Whether a definition was sent in this epoch and charged to this owner. The receiver may have had
+ * no room for it while it was charged to another one. */
 static inline bool namer_was_sent(const struct namer *n, uint64_t sent, uint32_t payers)
 {
 	return sent == n->epoch && payers & n->payer_bit;
