@@ -49,6 +49,10 @@ for f in $(files '*.h' ':!bpf/runtime.bpf.h'); do
 	grep -q "^#ifndef $guard$" "$f" || fail "$f: its include guard is not $guard"
 done
 
+# A name says which header it is from.
+python3 tests/headers.py $(files 'common/*.[ch]' 'tools/*.[ch]') ||
+	fail "a name that does not begin with its header's noun"
+
 # Each of our headers is named by its whole path, so that the checks below see it.
 grep -nE '^[[:blank:]]*#[[:blank:]]*include' $(files 'bpf/*.[ch]' 'common/*.[ch]' 'tools/*.[ch]') |
 	grep -vE ':#include ("(bpf|common|tools)/[a-z]|"[a-z]+(\.skel|_walk)\.h"|<)' &&

@@ -40,7 +40,7 @@ static inline int msg_print_bin(struct buf *b, struct span s)
 	return r;
 }
 
-static inline int msg_print_list(struct buf *b, struct u64s l)
+static inline int msg_print_list(struct buf *b, struct msg_list l)
 {
 	int r = buf_append(b, "[", 1);
 

@@ -8,7 +8,7 @@
 #define COMMON_BASE_LOG_H
 
 #include <stdio.h>
-#include "common/base/span.h"
+#include "common/base/str.h"
 
 enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO };
 

@@ -10,6 +10,7 @@
 #define COMMON_BASE_NOTES_H
 
 #include "common/base/span.h"
+#include "common/base/str.h"
 
 struct note {
 	uint32_t type;

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "common/base/span.h"
+#include "common/base/str.h"
 
 /* The columns and a path of PATH_MAX in which every byte is escaped. */
 #define PROCFS_LINE_MAX 17408u

@@ -6,12 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-const char *tool_folder(void)
+const char *toolpath_folder(void)
 {
 	return PROFPIPE_LIBEXECDIR;
 }
 
-int tool_path(const char *name, char *ret, size_t size)
+int toolpath_find(const char *name, char *ret, size_t size)
 {
 	/* The places to look, in this order: next to this binary, as in the build; where `make
 	 * install` puts tools, relative to this binary; the folder that the build names. */
@@ -29,7 +29,7 @@ int tool_path(const char *name, char *ret, size_t size)
 		if (used > 0 && (size_t)used < size && access(ret, X_OK) == 0)
 			return 0;
 	}
-	used = snprintf(ret, size, "%s/%s", tool_folder(), name);
+	used = snprintf(ret, size, "%s/%s", toolpath_folder(), name);
 	if (used < 0 || (size_t)used >= size)
 		return -ENAMETOOLONG;
 	return access(ret, X_OK) == 0 ? 0 : -ENOENT;

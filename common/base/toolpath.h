@@ -7,8 +7,8 @@
 
 /* The executable of this name, next to the running binary or where `make install` put it. Returns
  * 0, -ENOENT or -ENAMETOOLONG. */
-int tool_path(const char *name, char *ret, size_t size);
+int toolpath_find(const char *name, char *ret, size_t size);
 /* Where `make install` puts the tools. */
-const char *tool_folder(void);
+const char *toolpath_folder(void);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-static inline uint64_t u64_at(const uint8_t *p)
+static inline uint64_t unaligned_u64(const uint8_t *p)
 {
 	uint64_t v;
 
@@ -14,7 +14,7 @@ static inline uint64_t u64_at(const uint8_t *p)
 	return v;
 }
 
-static inline uint32_t u32_at(const uint8_t *p)
+static inline uint32_t unaligned_u32(const uint8_t *p)
 {
 	uint32_t v;
 
@@ -22,7 +22,7 @@ static inline uint32_t u32_at(const uint8_t *p)
 	return v;
 }
 
-static inline uint16_t u16_at(const uint8_t *p)
+static inline uint16_t unaligned_u16(const uint8_t *p)
 {
 	uint16_t v;
 

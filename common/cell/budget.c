@@ -13,7 +13,7 @@
 /* `base`: the memory of a tool whose containers are empty: program text, libraries, thread stacks,
  * kernel symbols. Of the rest of the limit, each tool gets a part according to its weight. extra:
  * the share exists only in runs with this tool; 0: in all runs. */
-static const struct share {
+static const struct budget_share {
 	size_t at;
 	uint64_t least;
 	uint32_t weight;
@@ -38,7 +38,7 @@ static const struct share {
 
 /* A part of a tool's share after `base` is subtracted: in thousandths, at least `least`, at most
  * `most`. */
-static const struct part {
+static const struct budget_part {
 	size_t at, of;
 	uint64_t base, least, most;
 	uint32_t per_mille;
@@ -66,7 +66,7 @@ static uint64_t *at(struct budget *b, size_t offset)
 	return (uint64_t *)((char *)b + offset);
 }
 
-static void set_part(struct budget *b, const struct part *p)
+static void set_part(struct budget *b, const struct budget_part *p)
 {
 	const uint64_t share = *at(b, p->of);
 
@@ -78,7 +78,7 @@ static void set_part(struct budget *b, const struct part *p)
 	*at(b, p->at) = n;
 }
 
-static bool has(const struct share *s, unsigned extra)
+static bool has(const struct budget_share *s, unsigned extra)
 {
 	return !s->extra || s->extra & extra;
 }

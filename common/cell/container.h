@@ -19,7 +19,7 @@
 #ifndef COMMON_CELL_CONTAINER_H
 #define COMMON_CELL_CONTAINER_H
 
-#include "common/base/span.h"
+#include "common/base/str.h"
 
 #define CONTAINER_POD_UID 36
 

@@ -8,14 +8,14 @@
 #define SILENT_MS 1000 /* a peer that is being started needs less time than this */
 
 /* Either `bus` or `peer` is given, the other one is NULL. */
-static int try(const struct dial *d, enum bus_route_id route, struct bus **bus,
+static int try(const struct dial *d, enum busroute_id route, struct bus **bus,
 	       const struct peer_config *c, struct peer **peer, int ms)
 {
 	return bus ? bus_dial(route, d->deploy->run_dir, d->deploy->uid[d->to], ms, bus)
 		   : peer_dial(c, ms, peer);
 }
 
-static int dial(const struct dial *d, enum bus_route_id route, struct bus **bus,
+static int dial(const struct dial *d, enum busroute_id route, struct bus **bus,
 		const struct peer_config *c, struct peer **peer)
 {
 	const bool watched = d->deploy->life_fd >= 0 || d->timeout_ms <= SILENT_MS;
@@ -39,7 +39,7 @@ int dial_peer(const struct dial *d, struct peer_config c, struct peer **ret)
 	return dial(d, c.route, NULL, &c, ret);
 }
 
-int dial_bus(const struct dial *d, enum bus_route_id route, struct bus **ret)
+int dial_bus(const struct dial *d, enum busroute_id route, struct bus **ret)
 {
 	return dial(d, route, ret, NULL, NULL);
 }

@@ -18,6 +18,6 @@ struct dial {
 
 /* As peer_dial and bus_dial, but with errors logged. Sets c->run_dir and c->uid. */
 int dial_peer(const struct dial *d, struct peer_config c, struct peer **ret);
-int dial_bus(const struct dial *d, enum bus_route_id route, struct bus **ret);
+int dial_bus(const struct dial *d, enum busroute_id route, struct bus **ret);
 
 #endif

@@ -70,7 +70,8 @@ int gopclntab_fetch(struct gopclntab *t, uint64_t offset, void *into, size_t n)
 	return 0;
 }
 
-int gopclntab_fetch_in(struct gopclntab *t, struct region in, uint64_t at, void *into, size_t n)
+int gopclntab_fetch_in(struct gopclntab *t, struct gopclntab_region in, uint64_t at, void *into,
+		       size_t n)
 {
 	if (at > in.size || n > in.size - at)
 		return GOPCLNTAB_MALFORMED;
@@ -81,7 +82,7 @@ bool gopclntab_locate(const struct gopclntab *t, uint64_t vaddr, uint64_t *ret_o
 		      uint64_t *ret_left)
 {
 	for (unsigned i = 0; i < t->load_count; i++) {
-		const struct load *l = &t->loads[i];
+		const struct gopclntab_load *l = &t->loads[i];
 
 		if (vaddr < l->vaddr || vaddr - l->vaddr >= l->filesz)
 			continue;
@@ -133,7 +134,7 @@ int gopclntab_word(struct gopclntab *t, uint64_t offset, uint64_t *ret)
 bool gopclntab_is_code(const struct gopclntab *t, uint64_t low, uint64_t high)
 {
 	for (unsigned i = 0; i < t->load_count; i++) {
-		const struct load *l = &t->loads[i];
+		const struct gopclntab_load *l = &t->loads[i];
 
 		if (l->exec && low >= l->vaddr && low <= high && high - l->vaddr <= l->filesz)
 			return true;
@@ -251,7 +252,7 @@ int gopclntab_find(struct gopclntab *t, uint64_t address, uint32_t *ret)
 
 /* --- strings --- */
 
-int gopclntab_fetch_string(struct gopclntab *t, struct region in, uint64_t at, char *into,
+int gopclntab_fetch_string(struct gopclntab *t, struct gopclntab_region in, uint64_t at, char *into,
 			   size_t cap)
 {
 	size_t done = 0;
@@ -429,7 +430,7 @@ int gopclntab_value_within(struct gopclntab *t, const struct gopclntab_func *f, 
 int gopclntab_pcdata(struct gopclntab *t, const struct gopclntab_func *f, uint32_t index,
 		     uint32_t *ret)
 {
-	struct region table = { .offset = t->offset, .size = t->size };
+	struct gopclntab_region table = { .offset = t->offset, .size = t->size };
 
 	*ret = 0;
 	if (index >= f->npcdata)

@@ -22,7 +22,7 @@ static int funcdata_of(struct gopclntab *t, const struct gopclntab_func *f, uint
 		       uint64_t *ret)
 {
 	uint64_t at = f->data + (uint64_t)f->npcdata * 4;
-	struct region table = { .offset = t->offset, .size = t->size };
+	struct gopclntab_region table = { .offset = t->offset, .size = t->size };
 	uint32_t offset;
 	int r;
 
@@ -51,12 +51,12 @@ struct inlined {
 	uint32_t at; /* from 1.12 on: offset of an instruction at the call */
 };
 
-static size_t inlined_size(const struct inline_layout *l)
+static size_t inlined_size(const struct gopclntab_inline *l)
 {
 	return l->kind == GOPCLNTAB_INLINE_1_12 ? 20 : 16;
 }
 
-static int fetch_inlined(struct gopclntab *t, const struct inline_layout *l, uint64_t tree,
+static int fetch_inlined(struct gopclntab *t, const struct gopclntab_inline *l, uint64_t tree,
 			 uint32_t index, struct inlined *ret)
 {
 	uint64_t offset, left, vaddr;
@@ -98,7 +98,7 @@ static bool is_name(struct gopclntab *t, uint32_t name)
 	       bytes[0] == 0 && bytes[1] > ' ' && bytes[1] != 0x7f;
 }
 
-static bool makes_sense(struct gopclntab *t, const struct inline_layout *l,
+static bool makes_sense(struct gopclntab *t, const struct gopclntab_inline *l,
 			const struct gopclntab_func *f, const struct inlined *c, uint32_t index)
 {
 	char path[2];
@@ -138,7 +138,7 @@ static int highest(struct gopclntab *t, const struct gopclntab_func *f, uint32_t
 }
 
 /* Whether the inlined calls of some functions make sense in this layout. */
-static bool layout_fits(struct gopclntab *t, const struct inline_layout *l, uint32_t *steps)
+static bool layout_fits(struct gopclntab *t, const struct gopclntab_inline *l, uint32_t *steps)
 {
 	unsigned good = 0;
 
@@ -168,7 +168,7 @@ static bool layout_fits(struct gopclntab *t, const struct inline_layout *l, uint
 }
 
 /* Searches go:func.*: first in the word of the module data that usually holds it, then in all. */
-static bool gofunc_fits(struct gopclntab *t, const struct inline_layout *l, uint32_t *steps)
+static bool gofunc_fits(struct gopclntab *t, const struct gopclntab_inline *l, uint32_t *steps)
 {
 	unsigned usual = t->format == GOPCLNTAB_1_18 ? 38 : 40;
 
@@ -191,13 +191,13 @@ static bool gofunc_fits(struct gopclntab *t, const struct inline_layout *l, uint
 static void find_inlined(struct gopclntab *t)
 {
 	/* Go 1.13 to 1.15, 1.12, 1.9 to 1.11. */
-	static const struct inline_layout old[] = {
+	static const struct gopclntab_inline old[] = {
 		{ GOPCLNTAB_INLINE_1_12, 2, 4 },
 		{ GOPCLNTAB_INLINE_1_12, 1, 2 },
 		{ GOPCLNTAB_INLINE_1_9, 1, 2 },
 	};
-	static const struct inline_layout middle = { GOPCLNTAB_INLINE_1_12, 2, 3 };
-	static const struct inline_layout latest = { GOPCLNTAB_INLINE_1_20, 2, 3 };
+	static const struct gopclntab_inline middle = { GOPCLNTAB_INLINE_1_12, 2, 3 };
+	static const struct gopclntab_inline latest = { GOPCLNTAB_INLINE_1_20, 2, 3 };
 	uint32_t steps = LAYOUT_STEPS;
 
 	t->inline_tried = true;

@@ -12,11 +12,11 @@
 #define GOPCLNTAB_MODULE_WORDS 72u /* words of 8 bytes of runtime.moduledata */
 
 /* A part of the file: a table, or a piece of one. */
-struct region {
+struct gopclntab_region {
 	uint64_t offset, size;
 };
 
-struct load {
+struct gopclntab_load {
 	uint64_t vaddr, offset, filesz;
 	bool exec, write;
 };
@@ -30,21 +30,23 @@ enum gopclntab_inline_kind {
 	/* id1 0 0 0 name4, offset4 of an instruction at the call, startline4 */
 	GOPCLNTAB_INLINE_1_20,
 };
-struct inline_layout {
+struct gopclntab_inline {
 	enum gopclntab_inline_kind kind;
 	uint8_t pcdata, funcdata;
 };
 
 struct gopclntab {
 	struct gopclntab_reader reader;
-	struct load loads[GOPCLNTAB_LOADS];
+	struct gopclntab_load loads[GOPCLNTAB_LOADS];
 	unsigned load_count;
-	struct region rela; /* .rela.dyn: the entries of type RELATIVE, by rising offset */
+	/* .rela.dyn: the entries of type RELATIVE, by rising offset */
+	struct gopclntab_region rela;
 
 	enum gopclntab_format format;
 	uint64_t vaddr, offset, size; /* of the header; size: how far the table may reach */
 	uint32_t count;
-	struct region names, cutab, files, pctab, funcs; /* files: of 1.2, its array of offsets */
+	/* files: of 1.2, its array of offsets */
+	struct gopclntab_region names, cutab, files, pctab, funcs;
 	uint64_t text;
 	unsigned text_tries;
 	uint64_t scan_left; /* bytes that may still be searched for the table */
@@ -54,7 +56,7 @@ struct gopclntab {
 	unsigned module_words;
 
 	bool inline_tried, inline_known;
-	struct inline_layout inlined;
+	struct gopclntab_inline inlined;
 	uint64_t gofunc;
 
 	/* Direct mapped cache of pages. */
@@ -68,9 +70,10 @@ struct gopclntab {
  * like all functions below. */
 int gopclntab_fetch(struct gopclntab *t, uint64_t offset, void *into, size_t n);
 /* Reads n bytes at an offset into a region. */
-int gopclntab_fetch_in(struct gopclntab *t, struct region in, uint64_t at, void *into, size_t n);
+int gopclntab_fetch_in(struct gopclntab *t, struct gopclntab_region in, uint64_t at, void *into,
+		       size_t n);
 /* Reads a string at an offset into a region, cut to cap - 1 bytes. GOPCLNTAB_NONE: it is empty. */
-int gopclntab_fetch_string(struct gopclntab *t, struct region in, uint64_t at, char *into,
+int gopclntab_fetch_string(struct gopclntab *t, struct gopclntab_region in, uint64_t at, char *into,
 			   size_t cap);
 /* The file offset of an address, and the number of bytes left in its segment. */
 bool gopclntab_locate(const struct gopclntab *t, uint64_t vaddr, uint64_t *ret_offset,

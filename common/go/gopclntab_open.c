@@ -49,14 +49,16 @@ static int sets_up(struct gopclntab *t, const uint64_t words[9])
 {
 	unsigned first = t->format == GOPCLNTAB_1_16 ? 2 : 3; /* first of the offsets */
 	uint64_t header = 8 + (first + 5) * 8ull;
-	struct region *const regions[] = { &t->names, &t->cutab, &t->files, &t->pctab, &t->funcs };
+	struct gopclntab_region *const regions[] = { &t->names, &t->cutab, &t->files, &t->pctab,
+						     &t->funcs };
 
 	for (unsigned i = 0; i < 5; i++) {
 		uint64_t start = words[first + i], end = i < 4 ? words[first + i + 1] : t->size;
 
 		if (start < header || start > end || end > t->size)
 			return GOPCLNTAB_MALFORMED;
-		*regions[i] = (struct region){ .offset = t->offset + start, .size = end - start };
+		*regions[i] = (struct gopclntab_region){ .offset = t->offset + start,
+							 .size = end - start };
 	}
 	if (words[0] == 0 || words[0] > MAX_FUNCTIONS ||
 	    words[0] * gopclntab_entry_size(t) + gopclntab_entry_size(t) / 2 > t->funcs.size)
@@ -67,7 +69,7 @@ static int sets_up(struct gopclntab *t, const uint64_t words[9])
 
 static int sets_up_1_2(struct gopclntab *t, uint64_t count)
 {
-	struct region table = { .offset = t->offset, .size = t->size };
+	struct gopclntab_region table = { .offset = t->offset, .size = t->size };
 	uint64_t functab;
 	uint32_t at, files;
 	int r;
@@ -84,8 +86,9 @@ static int sets_up_1_2(struct gopclntab *t, uint64_t count)
 		return GOPCLNTAB_MALFORMED;
 	t->count = (uint32_t)count;
 	t->names = t->pctab = table;
-	t->funcs = (struct region){ .offset = t->offset + 16, .size = functab };
-	t->files = (struct region){ .offset = t->offset + at, .size = (uint64_t)files * 4 };
+	t->funcs = (struct gopclntab_region){ .offset = t->offset + 16, .size = functab };
+	t->files = (struct gopclntab_region){ .offset = t->offset + at,
+					      .size = (uint64_t)files * 4 };
 	return 0;
 }
 
@@ -108,7 +111,7 @@ static bool is_module(struct gopclntab *t, uint64_t vaddr)
 {
 	const struct {
 		unsigned word;
-		const struct region *region;
+		const struct gopclntab_region *region;
 	} slices[] = { { MODULE_NAMES, &t->names }, { MODULE_CUTAB, &t->cutab },
 		       { MODULE_FILES, &t->files }, { MODULE_PCTAB, &t->pctab },
 		       { MODULE_FUNCS, &t->funcs }, { MODULE_FTAB, &t->funcs } };
@@ -143,7 +146,8 @@ struct scan {
 	unsigned tries;
 };
 
-static int scan(struct gopclntab *t, struct scan *s, const struct load *l, bool *ret_found)
+static int scan(struct gopclntab *t, struct scan *s, const struct gopclntab_load *l,
+		bool *ret_found)
 {
 	uint64_t *buf = malloc(CHUNK);
 	uint64_t skip = -l->vaddr % 8;
@@ -345,15 +349,15 @@ static int scan_tables(struct gopclntab *t, bool *ret_found)
 /* --- the ELF file --- */
 
 struct elf {
-	struct region dynamic;
+	struct gopclntab_region dynamic;
 	bool has_sections;
 	bool is_go; /* something else shows it */
 	uint64_t vaddr;
-	struct region section; /* the table's; size 0: none */
+	struct gopclntab_region section; /* the table's; size 0: none */
 };
 
 /* Whether the notes contain Go's build id. */
-static bool is_go_note(struct gopclntab *t, struct region in)
+static bool is_go_note(struct gopclntab *t, struct gopclntab_region in)
 {
 	uint64_t at = 0;
 
@@ -393,16 +397,18 @@ static int read_segments(struct gopclntab *t, const Elf64_Ehdr *h, struct elf *e
 		if (p.p_vaddr > UINT64_MAX - p.p_filesz)
 			continue;
 		if (p.p_type == PT_LOAD && t->load_count < GOPCLNTAB_LOADS)
-			t->loads[t->load_count++] = (struct load){ .vaddr = p.p_vaddr,
-								   .offset = p.p_offset,
-								   .filesz = p.p_filesz,
-								   .exec = p.p_flags & PF_X,
-								   .write = p.p_flags & PF_W };
+			t->loads[t->load_count++] =
+				(struct gopclntab_load){ .vaddr = p.p_vaddr,
+							 .offset = p.p_offset,
+							 .filesz = p.p_filesz,
+							 .exec = p.p_flags & PF_X,
+							 .write = p.p_flags & PF_W };
 		else if (p.p_type == PT_DYNAMIC)
-			e->dynamic = (struct region){ .offset = p.p_offset, .size = p.p_filesz };
+			e->dynamic = (struct gopclntab_region){ .offset = p.p_offset,
+								.size = p.p_filesz };
 		else if (p.p_type == PT_NOTE && !e->is_go)
-			e->is_go = is_go_note(
-				t, (struct region){ .offset = p.p_offset, .size = p.p_filesz });
+			e->is_go = is_go_note(t, (struct gopclntab_region){ .offset = p.p_offset,
+									    .size = p.p_filesz });
 	}
 	return 0;
 }
@@ -435,9 +441,10 @@ static int read_sections(struct gopclntab *t, const Elf64_Ehdr *h, struct elf *e
 		if (!(s.sh_flags & SHF_ALLOC) || s.sh_type == SHT_NOBITS ||
 		    s.sh_name >= names.sh_size)
 			continue;
-		r = gopclntab_fetch_string(
-			t, (struct region){ .offset = names.sh_offset, .size = names.sh_size },
-			s.sh_name, name, sizeof(name));
+		r = gopclntab_fetch_string(t,
+					   (struct gopclntab_region){ .offset = names.sh_offset,
+								      .size = names.sh_size },
+					   s.sh_name, name, sizeof(name));
 		if (r < 0)
 			return r;
 		if (strncmp(name, ".go", 3) == 0 && name[3] != 't') /* not .got */
@@ -445,7 +452,8 @@ static int read_sections(struct gopclntab *t, const Elf64_Ehdr *h, struct elf *e
 		if (strcmp(name, ".note.go.buildid") == 0)
 			e->is_go = true;
 		if (strstr(name, "gopclntab") && e->section.size == 0) {
-			e->section = (struct region){ .offset = s.sh_offset, .size = s.sh_size };
+			e->section = (struct gopclntab_region){ .offset = s.sh_offset,
+								.size = s.sh_size };
 			e->vaddr = s.sh_addr;
 			e->is_go = true;
 		}
@@ -477,7 +485,7 @@ static int read_dynamic(struct gopclntab *t, const struct elf *e)
 	size = size < left ? size : left;
 	if (count < size / sizeof(Elf64_Rela))
 		size = count * sizeof(Elf64_Rela);
-	t->rela = (struct region){ .offset = offset, .size = size };
+	t->rela = (struct gopclntab_region){ .offset = offset, .size = size };
 	return 0;
 }
 

@@ -29,13 +29,13 @@ struct str names_keep(struct names *n, const char *s, size_t len)
 	return (struct str){ .data = at, .len = (uint32_t)len };
 }
 
-void names_only(struct names *n, const struct call *c)
+void names_only(struct names *n, const struct names_call *c)
 {
-	struct call *to = &n->calls[0];
+	struct names_call *to = &n->calls[0];
 
 	names_reset(n);
 	n->count = 1;
-	*to = (struct call){ .line = c->line };
+	*to = (struct names_call){ .line = c->line };
 	to->name = names_keep(n, c->name.data, c->name.len);
 	to->system_name = names_keep(n, c->system_name.data, c->system_name.len);
 	if (c->source.len)
@@ -56,7 +56,7 @@ static struct str keep_both(struct names *n, struct str before, struct str name)
 	return names_keep(n, both, first.len + rest.len);
 }
 
-void names_join(struct names *n, struct call *c, const struct call *second)
+void names_join(struct names *n, struct names_call *c, const struct names_call *second)
 {
 	if (second->name.len) {
 		c->name = keep_both(n, second->name, c->name);
@@ -82,7 +82,7 @@ static struct str keep_slot(struct names *n, const char *name, size_t len)
 	return names_keep(n, slot, cut.len + sizeof(plt) - 1);
 }
 
-void names_set_slot(struct names *n, struct call *c, const char *system_name)
+void names_set_slot(struct names *n, struct names_call *c, const char *system_name)
 {
 	char shown[DEMANGLE_MAX + 1];
 	const size_t len = demangle(system_name, shown, sizeof(shown));
@@ -91,7 +91,7 @@ void names_set_slot(struct names *n, struct call *c, const char *system_name)
 	c->name = keep_slot(n, shown, len);
 }
 
-void names_set(struct names *n, struct call *c, const char *system_name)
+void names_set(struct names *n, struct names_call *c, const char *system_name)
 {
 	char shown[DEMANGLE_MAX + 1];
 	size_t len = demangle(system_name, shown, sizeof(shown));

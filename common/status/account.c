@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "common/wire/msg.h"
+#include "common/wire/reason.h"
 
 /* Limits for showing a remedy: it concerns one in this many samples of a runtime. Remedies for
  * truncated stacks make the program slower. A few stacks are truncated even if the remedy is in
@@ -54,23 +55,23 @@ size_t account_lines(const struct status *f, struct account_line ret[static ACCO
 	for (unsigned i = 1; i < STATUS_REASONS; i++)
 		if (f->truncated[i])
 			ret[n++] = (struct account_line){ .kind = ACCOUNT_TRUNCATED,
-							  .word = walk_reason_word(i),
-							  .text = walk_reason_text(i),
+							  .word = reason_walk_word(i),
+							  .text = reason_walk_text(i),
 							  .count = f->truncated[i] };
 	for (int samples = 1; samples >= 0; samples--)
 		for (unsigned i = 0; i < STATUS_REASONS; i++)
-			if (f->lost[i] && lost_reason_is_samples(i) == samples)
+			if (f->lost[i] && reason_lost_is_samples(i) == samples)
 				ret[n++] = (struct account_line){ .kind = samples ? ACCOUNT_LOST
 										  : ACCOUNT_MISSED,
-								  .word = lost_reason_word(i),
-								  .text = lost_reason_text(i),
+								  .word = reason_lost_word(i),
+								  .text = reason_lost_text(i),
 								  .count = f->lost[i] };
 	return n + add_remedies(f, ret + n);
 }
 
 const char *account_blame_word(const struct status_blame *b)
 {
-	return b->lost ? lost_reason_word(b->reason) : walk_reason_word(b->reason);
+	return b->lost ? reason_lost_word(b->reason) : reason_walk_word(b->reason);
 }
 
 bool account_is_share(const struct status_blame *b)
@@ -156,7 +157,7 @@ const char *account_loss(const struct status *f)
 		return "the samples differ from those that prof-bpf sent";
 	for (unsigned i = 0; i < STATUS_REASONS; i++)
 		any |= f->lost[i] != 0;
-	if (lost_samples(f->lost))
+	if (reason_lost_samples(f->lost))
 		return "samples were lost";
 	if (!f->samples)
 		return "no sample came, and none is known to be lost";

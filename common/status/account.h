@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "common/base/buf.h"
-#include "common/base/span.h"
+#include "common/base/str.h"
 #include "common/status/status.h"
 
 enum account_kind {

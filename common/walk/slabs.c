@@ -12,11 +12,11 @@
 #define MAPPED_PAGES 512
 #define SPARE_BYTES (SLAB_BYTES / 4)
 
-int extents_insert(struct extents *x, size_t at, struct extent e)
+int slabs_extents_insert(struct slabs_extents *x, size_t at, struct slabs_extent e)
 {
 	if (x->len == x->cap) {
 		size_t cap = x->cap ? x->cap * 2 : 16;
-		struct extent *p = reallocarray(x->data, cap, sizeof(*p));
+		struct slabs_extent *p = reallocarray(x->data, cap, sizeof(*p));
 
 		if (!p)
 			return -ENOMEM;
@@ -29,13 +29,13 @@ int extents_insert(struct extents *x, size_t at, struct extent e)
 	return 0;
 }
 
-static void extents_done(struct extents *x)
+static void extents_done(struct slabs_extents *x)
 {
 	free(x->data);
-	*x = (struct extents){ 0 };
+	*x = (struct slabs_extents){ 0 };
 }
 
-static void extents_remove(struct extents *x, size_t at)
+static void extents_remove(struct slabs_extents *x, size_t at)
 {
 	x->len--;
 	memmove(&x->data[at], &x->data[at + 1], (x->len - at) * sizeof(x->data[0]));
@@ -47,7 +47,7 @@ static bool same_slab(uint32_t a, uint32_t b)
 }
 
 /* On -ENOMEM the extent is lost until the end. The size of the tables bounds this leak. */
-void slabs_release(struct slabs *s, struct extent e)
+void slabs_release(struct slabs *s, struct slabs_extent e)
 {
 	size_t lo = 0, hi = s->free.len;
 
@@ -62,8 +62,8 @@ void slabs_release(struct slabs *s, struct extent e)
 		else
 			hi = mid;
 	}
-	struct extent *before = lo ? &s->free.data[lo - 1] : NULL;
-	struct extent *after = lo < s->free.len ? &s->free.data[lo] : NULL;
+	struct slabs_extent *before = lo ? &s->free.data[lo - 1] : NULL;
+	struct slabs_extent *after = lo < s->free.len ? &s->free.data[lo] : NULL;
 	bool joins_before = before && before->position + before->words == e.position &&
 			    same_slab(before->position, e.position);
 	bool joins_after = after && e.position + e.words == after->position &&
@@ -78,7 +78,7 @@ void slabs_release(struct slabs *s, struct extent e)
 		after->position = e.position;
 		after->words += e.words;
 	} else {
-		(void)extents_insert(&s->free, lo, e);
+		(void)slabs_extents_insert(&s->free, lo, e);
 	}
 }
 
@@ -122,7 +122,8 @@ static int slab_add(struct slabs *s)
 		s->top = i + 1;
 	s->bytes += SLAB_BYTES;
 	s->bytes_used += SLAB_BYTES;
-	slabs_release(s, (struct extent){ .position = i << SLAB_WORDS_SHIFT, .words = SLAB_WORDS });
+	slabs_release(
+		s, (struct slabs_extent){ .position = i << SLAB_WORDS_SHIFT, .words = SLAB_WORDS });
 	return 0;
 }
 
@@ -187,18 +188,18 @@ uint32_t *slabs_at(struct slabs *s, uint32_t position, uint32_t words)
 	return (uint32_t *)(slot->data + at * 4);
 }
 
-int slabs_take(struct slabs *s, uint32_t words, struct extent *ret)
+int slabs_take(struct slabs *s, uint32_t words, struct slabs_extent *ret)
 {
 	words = (words + SLABS_EXTENT_WORDS - 1) & ~(SLABS_EXTENT_WORDS - 1);
 	if (words > SLAB_WORDS)
 		return SLABS_FULL;
 	for (int attempt = 0; attempt < 2; attempt++) {
 		for (size_t i = 0; i < s->free.len; i++) {
-			struct extent *e = &s->free.data[i];
+			struct slabs_extent *e = &s->free.data[i];
 
 			if (e->words < words || slabs_closing(s, *e))
 				continue;
-			*ret = (struct extent){ .position = e->position, .words = words };
+			*ret = (struct slabs_extent){ .position = e->position, .words = words };
 			e->position += words;
 			e->words -= words;
 			if (!e->words)
@@ -232,7 +233,7 @@ static void set_closing(struct slabs *s, uint32_t i, bool closing)
 	s->slot[i].closing = closing;
 }
 
-static bool in_slab(const struct extent *e, uint32_t i)
+static bool in_slab(const struct slabs_extent *e, uint32_t i)
 {
 	return e->position >> SLAB_WORDS_SHIFT == i;
 }
@@ -310,7 +311,7 @@ void slabs_close(struct slabs *s, uint32_t i)
 	set_closing(s, i, true);
 }
 
-bool slabs_closing(const struct slabs *s, struct extent e)
+bool slabs_closing(const struct slabs *s, struct slabs_extent e)
 {
 	return s->slot[e.position >> SLAB_WORDS_SHIFT].closing;
 }

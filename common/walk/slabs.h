@@ -22,15 +22,15 @@
 #define SLABS_PAGE 4096u
 #define SLABS_PAGES (SLAB_BYTES / SLABS_PAGE)
 
-struct extent {
+struct slabs_extent {
 	uint32_t position, words;
 };
-struct extents {
-	struct extent *data;
+struct slabs_extents {
+	struct slabs_extent *data;
 	size_t len, cap;
 };
 /* 0, -ENOMEM. */
-int extents_insert(struct extents *x, size_t at, struct extent e);
+int slabs_extents_insert(struct slabs_extents *x, size_t at, struct slabs_extent e);
 
 struct slab_slot {
 	int fd;
@@ -47,7 +47,7 @@ struct slabs {
 	uint32_t count, closing;	 /* of slabs */
 	uint32_t max, top;		 /* ceiling of count; first slot never used */
 	uint32_t pages;			 /* mapped now, in all slabs */
-	struct extents free;
+	struct slabs_extents free;
 	uint64_t bytes, bytes_used; /* of all slabs; of the extents taken */
 };
 
@@ -58,9 +58,9 @@ enum slabs_verdict { SLABS_FULL = 1 /* the ceiling is reached, or the host lacks
 int slabs_init(struct slabs *s, int map_fd, uint32_t max);
 void slabs_done(struct slabs *s);
 /* Takes words in one slab. 0, SLABS_FULL, -errno. */
-int slabs_take(struct slabs *s, uint32_t words, struct extent *ret);
+int slabs_take(struct slabs *s, uint32_t words, struct slabs_extent *ret);
 /* Gives an extent back. An extent of 0 words is ignored. */
-void slabs_release(struct slabs *s, struct extent e);
+void slabs_release(struct slabs *s, struct slabs_extent e);
 /* Returns the address of `words` at a position, or of those that lie in its slab, to read and
  * write. NULL if they cannot be mapped. Valid until the next call. */
 uint32_t *slabs_at(struct slabs *s, uint32_t position, uint32_t words);
@@ -71,7 +71,7 @@ void slabs_limit(struct slabs *s, uint32_t max);
 uint32_t slabs_excess(const struct slabs *s);
 /* Takes no more extents in slab i. The slab goes once all its extents are released. */
 void slabs_close(struct slabs *s, uint32_t i);
-bool slabs_closing(const struct slabs *s, struct extent e);
+bool slabs_closing(const struct slabs *s, struct slabs_extent e);
 /* Gives closing slab i back at once if all of it is free, except unused_words that nobody uses.
  * Waits until no walk in the kernel reads it. Returns whether the slab is gone. */
 bool slabs_drop_closing(struct slabs *s, uint32_t i, uint32_t unused_words);

@@ -39,8 +39,8 @@ static uint32_t drop_rules(struct tables *t, struct table_file *f)
 		if (!rules_drop(&t->rules, f->rules[i], &owner))
 			continue;
 		tables_hold(t, owner, TABLES_RULES, -1);
-		tables_wait(t,
-			    (struct waiting){ .what = TABLES_WAITING_RULE, .number = f->rules[i] });
+		tables_wait(t, (struct tables_waiting){ .what = TABLES_WAITING_RULE,
+							.number = f->rules[i] });
 		freed++;
 	}
 	free(f->rules);
@@ -60,7 +60,7 @@ uint32_t tables_file_drop_rows(struct tables *t, uint16_t slot)
 		waits += f->extents.data[i].words;
 	}
 	free(f->extents.data);
-	f->extents = (struct extents){ 0 };
+	f->extents = (struct slabs_extents){ 0 };
 	/* An extent may have been taken that could not be noted for lack of memory. */
 	tables_hold(t, f->owner, TABLES_WORDS, -(int64_t)(f->held - waits));
 	f->held = 0;
@@ -137,7 +137,7 @@ void tables_file_free(struct tables *t, uint16_t slot)
 	tables_file_drop_rows(t, slot);
 	tables_file_drop_runtime(t, slot);
 	t->figures.files--;
-	tables_wait(t, (struct waiting){ .what = TABLES_WAITING_SLOT, .number = slot });
+	tables_wait(t, (struct tables_waiting){ .what = TABLES_WAITING_SLOT, .number = slot });
 }
 
 void tables_file_none(struct tables *t, uint16_t slot)

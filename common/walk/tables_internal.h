@@ -43,12 +43,12 @@ struct table_file {
 	uint64_t again_ns; /* FILE_EVICTED: no request for its rows before this time */
 	uint64_t words;	   /* of its rows and index, once known */
 	uint64_t touched_ns, rows;
-	struct extents extents; /* index and rows */
-	uint32_t *rules;	/* distinct rule numbers; each holds one count in rules */
+	struct slabs_extents extents; /* index and rows */
+	uint32_t *rules;	      /* distinct rule numbers; each holds one count in rules */
 	uint32_t rule_count;
 	struct incoming *in;
 	struct runtime_config *runtime; /* owned; NULL if the file holds no runtime */
-	struct extent runtime_extent;
+	struct slabs_extent runtime_extent;
 };
 
 struct table_process {
@@ -56,16 +56,16 @@ struct table_process {
 	uint64_t touched_ns; /* time of the last sample; 0: none yet */
 	uint32_t owner;	     /* who is charged for maps */
 	struct process_entry entry;
-	struct extent maps;
+	struct slabs_extent maps;
 	UT_hash_handle hh;
 };
 
 #define TABLES_OWNERS 4096 /* numbers of owners are below */
 
 /* Something freed that waits for the grace period. */
-struct waiting {
+struct tables_waiting {
 	enum { TABLES_WAITING_EXTENT, TABLES_WAITING_SLOT, TABLES_WAITING_RULE } what;
-	struct extent extent;
+	struct slabs_extent extent;
 	bool mappings;	 /* the extent held mappings */
 	uint32_t owner;	 /* an extent's, who is charged until then; TABLES_NOBODY: nobody is */
 	uint32_t number; /* of a slot or a rule */
@@ -75,7 +75,7 @@ struct waiting {
 struct tables {
 	struct tables_config config;
 	struct slabs slabs;
-	struct waiting *waiting;
+	struct tables_waiting *waiting;
 	size_t waiting_len, waiting_head, waiting_cap;
 	size_t waiting_new; /* entries at the end that were freed since the last tick */
 	uint64_t waiting_words;
@@ -98,7 +98,7 @@ struct tables {
 };
 
 /* The taker of words, and the rows that may be evicted for it. */
-struct taker {
+struct tables_taker {
 	uint64_t spare; /* words that must stay free for others */
 	uint64_t worth; /* in samples; rows of files with less than half of this may be evicted */
 	uint64_t all;	/* words needed, including those that it takes next */
@@ -107,7 +107,7 @@ struct taker {
 };
 #define TABLES_WORTH_ANY UINT64_MAX
 
-static inline bool extent_is_large(const struct extent *e)
+static inline bool tables_extent_is_large(const struct slabs_extent *e)
 {
 	return e->words >= TABLES_LARGE_WORDS;
 }
@@ -130,11 +130,11 @@ bool tables_is_large(const struct tables *t, uint32_t owner, enum tables_resourc
 		     uint64_t all);
 
 /* Frees something after the grace period. */
-void tables_wait(struct tables *t, struct waiting w);
-void tables_wait_extent(struct tables *t, struct extent e, uint32_t owner);
-void tables_wait_maps(struct tables *t, struct extent e, uint32_t owner);
+void tables_wait(struct tables *t, struct tables_waiting w);
+void tables_wait_extent(struct tables *t, struct slabs_extent e, uint32_t owner);
+void tables_wait_maps(struct tables *t, struct slabs_extent e, uint32_t owner);
 /* Frees an array of mappings at once. Only for arrays that no walk has seen. */
-void tables_release_maps(struct tables *t, struct extent e);
+void tables_release_maps(struct tables *t, struct slabs_extent e);
 /* Frees what has waited long enough by t->now_ns. */
 void tables_release_waiting(struct tables *t);
 /* Gives back closing slabs that hold nothing in use. */
@@ -159,7 +159,7 @@ uint64_t tables_all_words(const struct tables *t);
 uint64_t tables_spare_words(const struct tables *t);
 /* Takes words in one slab. On TABLES_FULL it has evicted rows if that is worth it, so that a later
  * try may succeed. */
-int tables_take(struct tables *t, uint32_t words, struct taker by, struct extent *ret);
+int tables_take(struct tables *t, uint32_t words, struct tables_taker by, struct slabs_extent *ret);
 /* Evicts rows in advance, since what is freed becomes usable only after the grace period: idle
  * ones, and those of owners who hold more than their share. */
 void tables_keep_room(struct tables *t);

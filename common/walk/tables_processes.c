@@ -17,11 +17,13 @@
  * arrays have a limited part of the room, and displace rows only if their process was sampled
  * recently. */
 static int maps_take(struct tables *t, const struct table_process *p, uint32_t words,
-		     struct extent *ret)
+		     struct slabs_extent *ret)
 {
 	const bool idle = !p || !p->touched_ns || t->now_ns > p->touched_ns + TABLES_IDLE_NS;
 	const uint64_t most = tables_all_words(t) / (idle ? LARGE_IDLE_PART : LARGE_PART);
-	struct taker by = { .worth = TABLES_WORTH_ANY, .all = words, .owner = t->maps_owner };
+	struct tables_taker by = { .worth = TABLES_WORTH_ANY,
+				   .all = words,
+				   .owner = t->maps_owner };
 
 	if (words >= TABLES_LARGE_WORDS) {
 		if (t->large_words + words > most)
@@ -31,7 +33,7 @@ static int maps_take(struct tables *t, const struct table_process *p, uint32_t w
 	}
 	const int r = tables_take(t, words, by, ret);
 
-	if (!r && extent_is_large(ret))
+	if (!r && tables_extent_is_large(ret))
 		t->large_words += ret->words;
 	return r;
 }
@@ -72,23 +74,23 @@ static void put_maps(struct map_entry *to, const struct tables_mapping *m, size_
 }
 
 /* The kernel reads a config as a unit, so it begins at a multiple of its size. */
-static uint32_t config_position(struct extent e)
+static uint32_t config_position(struct slabs_extent e)
 {
 	return (e.position + RUNTIME_CONFIG_WORDS - 1) & ~(RUNTIME_CONFIG_WORDS - 1);
 }
 
 int tables_file_runtime(struct tables *t, uint16_t slot, const struct runtime_config *c)
 {
-	struct extent e;
+	struct slabs_extent e;
 	struct runtime_config *copy;
 	uint32_t *to;
 
 	if (!tables_slot_live(t, slot))
 		return -EINVAL;
 	int r = tables_take(t, 2 * RUNTIME_CONFIG_WORDS,
-			    (struct taker){ .worth = TABLES_WORTH_ANY,
-					    .all = 2 * RUNTIME_CONFIG_WORDS,
-					    .owner = t->state[slot].owner },
+			    (struct tables_taker){ .worth = TABLES_WORTH_ANY,
+						   .all = 2 * RUNTIME_CONFIG_WORDS,
+						   .owner = t->state[slot].owner },
 			    &e);
 	if (r)
 		return r;
@@ -146,7 +148,7 @@ bool tables_processes_full(const struct tables *t)
 static void drop_maps(struct tables *t, struct table_process *p)
 {
 	tables_wait_maps(t, p->maps, p->owner);
-	p->maps = (struct extent){ 0 };
+	p->maps = (struct slabs_extent){ 0 };
 }
 
 int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns, uint64_t heard_ns,
@@ -155,7 +157,7 @@ int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns, uint64
 {
 	struct runtimes_found runtimes;
 	struct table_process *p;
-	struct extent e = { 0 };
+	struct slabs_extent e = { 0 };
 
 	if (n > TABLES_MAX_MAPPINGS)
 		return TABLES_FULL;
@@ -255,7 +257,7 @@ void tables_move_processes(struct tables *t)
 	struct table_process *p, *next;
 
 	HASH_ITER(hh, t->processes, p, next) {
-		struct extent e;
+		struct slabs_extent e;
 
 		t->maps_owner = p->owner;
 		if (!p->maps.words || !slabs_closing(&t->slabs, p->maps) ||

@@ -37,7 +37,7 @@ static uint64_t fair_words(const struct tables *t)
 	return t->ledger ? tables_all_words(t) / FAIR_PART : 0;
 }
 
-static uint64_t extents_words(const struct extents *x)
+static uint64_t extents_words(const struct slabs_extents *x)
 {
 	uint64_t words = 0;
 
@@ -97,7 +97,7 @@ static uint64_t *spare_of_owners(const struct tables *t, const struct victim *v,
 
 /* Evicts rows of owners who hold more than their share, for one who holds less. False: they do not
  * make enough room. */
-static bool take_back(struct tables *t, struct taker by, struct victim *v, size_t n,
+static bool take_back(struct tables *t, struct tables_taker by, struct victim *v, size_t n,
 		      uint64_t lacking)
 {
 	const uint64_t all = numbers_less(tables_all_words(t), lacking);
@@ -122,7 +122,7 @@ static bool take_back(struct tables *t, struct taker by, struct victim *v, size_
 
 /* Evicts rows for `words`. Free room may be fragmented, so it evicts at least one file, unless
  * freed words are already waiting. */
-static void make_room(struct tables *t, struct taker by, uint64_t words)
+static void make_room(struct tables *t, struct tables_taker by, uint64_t words)
 {
 	const uint64_t lacking = numbers_less(words, room(t));
 	size_t n;
@@ -169,7 +169,7 @@ static uint64_t reserve_of(const struct tables *t, uint32_t owner, enum tables_r
  * part stays free: else whoever asks for them first would hold little, and take what the others
  * need. An owner who holds little takes little. So its rows may also take what is kept for
  * mappings. */
-static uint64_t spare_of(const struct tables *t, struct taker by)
+static uint64_t spare_of(const struct tables *t, struct tables_taker by)
 {
 	const uint64_t fair = fair_words(t);
 
@@ -180,7 +180,7 @@ static uint64_t spare_of(const struct tables *t, struct taker by)
 	return reserve_of(t, by.owner, TABLES_WORDS, by.all, tables_all_words(t), by.spare + fair);
 }
 
-int tables_take(struct tables *t, uint32_t words, struct taker by, struct extent *ret)
+int tables_take(struct tables *t, uint32_t words, struct tables_taker by, struct slabs_extent *ret)
 {
 	/* Takers that leave nothing spare may use free words while slabs above the ceiling go. */
 	const uint64_t spare = spare_of(t, by);
@@ -194,16 +194,16 @@ int tables_take(struct tables *t, uint32_t words, struct taker by, struct extent
 	return r == SLABS_FULL ? TABLES_FULL : r;
 }
 
-static struct taker rows_taker(const struct tables *t, const struct table_file *f)
+static struct tables_taker rows_taker(const struct tables *t, const struct table_file *f)
 {
-	return (struct taker){ .spare = tables_spare_words(t),
-			       .worth = tables_file_score(f, t->now_ns),
-			       .all = numbers_less(f->words, extents_words(&f->extents)),
-			       .owner = f->owner,
-			       .displaced = f->displaced };
+	return (struct tables_taker){ .spare = tables_spare_words(t),
+				      .worth = tables_file_score(f, t->now_ns),
+				      .all = numbers_less(f->words, extents_words(&f->extents)),
+				      .owner = f->owner,
+				      .displaced = f->displaced };
 }
 
-static int rows_take(struct tables *t, uint16_t slot, uint32_t words, struct extent *ret)
+static int rows_take(struct tables *t, uint16_t slot, uint32_t words, struct slabs_extent *ret)
 {
 	struct table_file *f = &t->state[slot];
 	const int r = tables_take(t, words, rows_taker(t, f), ret);
@@ -366,7 +366,7 @@ bool tables_file_again(struct tables *t, uint16_t slot)
 	    t->now_ns < f->again_ns)
 		return false;
 	f->again_ns = t->now_ns + TABLES_AGAIN_NS;
-	const struct taker by = rows_taker(t, f);
+	const struct tables_taker by = rows_taker(t, f);
 	const uint64_t words = f->words + spare_of(t, by);
 
 	if (f->resting && words > free_words(t)) {
@@ -454,12 +454,12 @@ int tables_rows_begin(struct tables *t, uint16_t slot, uint64_t base, uint64_t s
 	if (!f->rules)
 		return rows_fail(t, slot, -ENOMEM);
 
-	struct extent index;
+	struct slabs_extent index;
 	uint32_t blocks;
 	(void)incoming_index(f->in, &blocks);
 	f->words = (uint64_t)blocks * 2 + rows;
 	/* Half of the rows would help nobody, but displace others meanwhile. */
-	const struct taker by = rows_taker(t, f);
+	const struct tables_taker by = rows_taker(t, f);
 	const uint64_t words = f->words + spare_of(t, by);
 	if (free_words(t) < words) {
 		make_room(t, by, words);
@@ -472,7 +472,7 @@ int tables_rows_begin(struct tables *t, uint16_t slot, uint64_t base, uint64_t s
 	r = rows_take(t, slot, blocks * 2, &index);
 	if (r)
 		return rows_fail(t, slot, r);
-	r = extents_insert(&f->extents, 0, index);
+	r = slabs_extents_insert(&f->extents, 0, index);
 	if (r) {
 		slabs_release(&t->slabs, index);
 		return rows_fail(t, slot, r);
@@ -527,11 +527,11 @@ static int flush_blocks(struct tables *t, uint16_t slot)
 	uint32_t words;
 
 	while ((words = incoming_peek(f->in, SLAB_WORDS / 4, &from)) > 0) {
-		struct extent e;
+		struct slabs_extent e;
 		int r = rows_take(t, slot, words, &e);
 		if (r)
 			return r;
-		r = extents_insert(&f->extents, f->extents.len, e);
+		r = slabs_extents_insert(&f->extents, f->extents.len, e);
 		if (r) {
 			slabs_release(&t->slabs, e);
 			return r;

@@ -6,15 +6,15 @@
 
 #define DROPPED_AT_ONCE 2
 
-void tables_release_maps(struct tables *t, struct extent e)
+void tables_release_maps(struct tables *t, struct slabs_extent e)
 {
-	if (extent_is_large(&e))
+	if (tables_extent_is_large(&e))
 		t->large_words -= e.words;
 	slabs_release(&t->slabs, e);
 }
 
 /* Waiting room is still charged to its owner: nobody else can use it. */
-static void discharge(struct tables *t, struct waiting *w)
+static void discharge(struct tables *t, struct tables_waiting *w)
 {
 	if (w->what != TABLES_WAITING_EXTENT || w->owner == TABLES_NOBODY)
 		return;
@@ -22,7 +22,7 @@ static void discharge(struct tables *t, struct waiting *w)
 	t->waiting_of[w->owner % TABLES_OWNERS] -= w->extent.words;
 }
 
-void tables_wait(struct tables *t, struct waiting w)
+void tables_wait(struct tables *t, struct tables_waiting w)
 {
 	if (t->waiting_len == t->waiting_cap) {
 		/* Reuse the front before growing. */
@@ -33,7 +33,7 @@ void tables_wait(struct tables *t, struct waiting w)
 			t->waiting_head = 0;
 		} else {
 			size_t cap = t->waiting_cap ? t->waiting_cap * 2 : 64;
-			struct waiting *p = reallocarray(t->waiting, cap, sizeof(*p));
+			struct tables_waiting *p = reallocarray(t->waiting, cap, sizeof(*p));
 
 			if (!p) {
 				/* Never used again: safe, and bounded by the tables. */
@@ -48,25 +48,25 @@ void tables_wait(struct tables *t, struct waiting w)
 	t->waiting_new++;
 }
 
-static void wait_extent(struct tables *t, struct extent e, uint32_t owner, bool mappings)
+static void wait_extent(struct tables *t, struct slabs_extent e, uint32_t owner, bool mappings)
 {
 	if (!e.words)
 		return;
 	t->waiting_words += e.words;
 	if (owner != TABLES_NOBODY)
 		t->waiting_of[owner % TABLES_OWNERS] += e.words;
-	tables_wait(t, (struct waiting){ .what = TABLES_WAITING_EXTENT,
-					 .extent = e,
-					 .owner = owner,
-					 .mappings = mappings });
+	tables_wait(t, (struct tables_waiting){ .what = TABLES_WAITING_EXTENT,
+						.extent = e,
+						.owner = owner,
+						.mappings = mappings });
 }
 
-void tables_wait_extent(struct tables *t, struct extent e, uint32_t owner)
+void tables_wait_extent(struct tables *t, struct slabs_extent e, uint32_t owner)
 {
 	wait_extent(t, e, owner, false);
 }
 
-void tables_wait_maps(struct tables *t, struct extent e, uint32_t owner)
+void tables_wait_maps(struct tables *t, struct slabs_extent e, uint32_t owner)
 {
 	wait_extent(t, e, owner, true);
 }
@@ -80,7 +80,7 @@ void tables_release_waiting(struct tables *t)
 	for (; t->waiting_new; t->waiting_new--)
 		t->waiting[t->waiting_len - t->waiting_new].since_ns = now_ns;
 	while (t->waiting_head < t->waiting_len) {
-		struct waiting *w = &t->waiting[t->waiting_head];
+		struct tables_waiting *w = &t->waiting[t->waiting_head];
 
 		if (now_ns - w->since_ns < TABLES_GRACE_NS && now_ns >= w->since_ns)
 			break;
@@ -106,14 +106,14 @@ void tables_release_waiting(struct tables *t)
 static void forget_waiting(struct tables *t, uint32_t slab)
 {
 	for (size_t i = t->waiting_head; i < t->waiting_len; i++) {
-		struct waiting *w = &t->waiting[i];
+		struct tables_waiting *w = &t->waiting[i];
 
 		if (w->what != TABLES_WAITING_EXTENT || !w->extent.words ||
 		    w->extent.position >> SLAB_WORDS_SHIFT != slab)
 			continue;
 		t->waiting_words -= w->extent.words;
 		discharge(t, w);
-		if (w->mappings && extent_is_large(&w->extent))
+		if (w->mappings && tables_extent_is_large(&w->extent))
 			t->large_words -= w->extent.words;
 		w->extent.words = 0;
 	}
@@ -128,7 +128,7 @@ void tables_drop_closing(struct tables *t)
 	int dropped = 0;
 
 	for (size_t i = t->waiting_head; i < t->waiting_len; i++) {
-		const struct waiting *w = &t->waiting[i];
+		const struct tables_waiting *w = &t->waiting[i];
 
 		if (w->what == TABLES_WAITING_EXTENT)
 			words[w->extent.position >> SLAB_WORDS_SHIFT] += w->extent.words;

@@ -8,12 +8,12 @@
 #include <stdint.h>
 #include "common/wire/busroute.h"
 
-#define ARRIVALS_MESSAGES BUS_DEPTH /* the caller allows no more to wait */
+#define ARRIVALS_MESSAGES BUSROUTE_DEPTH /* the caller allows no more to wait */
 #define ARRIVALS_EVENTS 32
 
 struct arrival {
-	enum bus_event event; /* 0: this is a message */
-	void *message;	      /* allocated by malloc */
+	int event;     /* of bus_recv (enum bus_event); 0: this is a message */
+	void *message; /* allocated by malloc */
 	uint64_t epoch;
 };
 

@@ -73,7 +73,7 @@ enum pipe_state {
 };
 
 struct bus {
-	const struct bus_route *route;
+	const struct busroute *route;
 	bool listener;
 	uid_t peer;
 	nng_stream_listener *door; /* of a listener */
@@ -493,14 +493,14 @@ static void bus_freep(struct bus **b)
 	bus_free(*b);
 }
 
-static int bus_new(enum bus_route_id route, bool listener, uid_t peer, struct bus **ret)
+static int bus_new(enum busroute_id route, bool listener, uid_t peer, struct bus **ret)
 {
 	__attribute__((cleanup(bus_freep))) struct bus *b = calloc(1, sizeof(*b));
 	pthread_condattr_t monotonic;
 
 	if (!b)
 		return -ENOMEM;
-	b->route = bus_route(route);
+	b->route = busroute_of(route);
 	b->listener = listener;
 	b->peer = peer;
 	pthread_mutex_init(&b->lock, NULL);
@@ -527,15 +527,15 @@ static int bus_new(enum bus_route_id route, bool listener, uid_t peer, struct bu
 	return 0;
 }
 
-static int url_of(enum bus_route_id route, const char *run_dir, char *url, size_t size)
+static int url_of(enum busroute_id route, const char *run_dir, char *url, size_t size)
 {
 	const size_t n = strlen(SCHEME);
 
 	memcpy(url, SCHEME, n);
-	return bus_route_path(route, run_dir, "sock", url + n, size - n);
+	return busroute_path(route, run_dir, "sock", url + n, size - n);
 }
 
-int bus_listen(enum bus_route_id route, const char *run_dir, uid_t peer, struct bus **ret)
+int bus_listen(enum busroute_id route, const char *run_dir, uid_t peer, struct bus **ret)
 {
 	__attribute__((cleanup(bus_freep))) struct bus *b = NULL;
 	char url[NNG_MAXADDRLEN];
@@ -602,7 +602,7 @@ static bool try_to_dial(struct bus *b, uint64_t until_ns)
 	return is_up;
 }
 
-int bus_dial(enum bus_route_id route, const char *run_dir, uid_t peer, int timeout_ms,
+int bus_dial(enum busroute_id route, const char *run_dir, uid_t peer, int timeout_ms,
 	     struct bus **ret)
 {
 	__attribute__((cleanup(bus_freep))) struct bus *b = NULL;

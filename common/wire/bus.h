@@ -21,13 +21,21 @@
 
 struct bus;
 
+/* Events of bus_recv besides a message. */
+enum bus_event {
+	BUS_EMPTY = 1,	   /* nothing waits */
+	BUS_PEER_CAME = 2, /* a peer was accepted: a new epoch */
+	/* Its pipe closed; bus_recv has returned everything that it sent before. */
+	BUS_PEER_WENT = 3,
+};
+
 /* Both open the route's socket below run_dir (`<run_dir>/<listening tool>/<route>.sock`, mode 0660)
  * and accept only a peer with uid `peer`. The socket's folder must exist and belong to the
  * listener. bus_dial waits up to timeout_ms until a listener accepts it (-ETIMEDOUT); its first
  * event is also BUS_PEER_CAME. -errno; the caller owns *ret. Both start threads, so enter the
  * sandbox before. */
-int bus_listen(enum bus_route_id route, const char *run_dir, uid_t peer, struct bus **ret);
-int bus_dial(enum bus_route_id route, const char *run_dir, uid_t peer, int timeout_ms,
+int bus_listen(enum busroute_id route, const char *run_dir, uid_t peer, struct bus **ret);
+int bus_dial(enum busroute_id route, const char *run_dir, uid_t peer, int timeout_ms,
 	     struct bus **ret);
 /* Closes the bus and drops messages that were accepted but not sent yet. A sender that must not
  * lose its last messages first waits for BUS_PEER_WENT: a receiver closes its end after the last

@@ -9,42 +9,34 @@
 #include <stddef.h>
 #include "common/wire/msg.h"
 
-enum bus_route_id {
-	BUS_ROWS,   /* prof-bpf listens, prof-deltas dials: requests for rows, rows */
-	BUS_STREAM, /* prof-bpf listens, prof-symd dials: the raw stream, one way */
-	BUS_FILES,  /* prof-bpf listens, prof-symd dials: requests for files, answers */
-	BUS_NAMED,  /* prof-export listens, prof-symd dials: the named stream, one way */
-	BUS_EXPORT, /* prof-export listens, prof-send dials: finished requests, one way */
-	BUS_ROUTES
+enum busroute_id {
+	BUSROUTE_ROWS,	 /* prof-bpf listens, prof-deltas dials: requests for rows, rows */
+	BUSROUTE_STREAM, /* prof-bpf listens, prof-symd dials: the raw stream, one way */
+	BUSROUTE_FILES,	 /* prof-bpf listens, prof-symd dials: requests for files, answers */
+	BUSROUTE_NAMED,	 /* prof-export listens, prof-symd dials: the named stream, one way */
+	BUSROUTE_EXPORT, /* prof-export listens, prof-send dials: finished requests, one way */
+	BUSROUTES
 };
 
 /* One direction. */
-struct bus_way {
+struct busroute_way {
 	enum msg_way way;
 	unsigned depth; /* how many messages of the bus may wait */
 };
 
-struct bus_route {
+struct busroute {
 	const char *listener; /* whose folder the socket is in */
 	const char *name;
 	size_t max; /* bytes of a message of the bus */
-	struct bus_way from_listener, from_dialer;
+	struct busroute_way from_listener, from_dialer;
 };
 
-#define BUS_DEPTH 64 /* the largest `depth` */
+#define BUSROUTE_DEPTH 64 /* the largest `depth` */
 
 /* Static storage. */
-const struct bus_route *bus_route(enum bus_route_id id);
+const struct busroute *busroute_of(enum busroute_id id);
 /* `<run_dir>/<listening tool>/<route>.<ending>` into ret. 0, -ENAMETOOLONG. */
-int bus_route_path(enum bus_route_id id, const char *run_dir, const char *ending, char *ret,
-		   size_t size);
-
-/* Events of bus_recv besides a message. */
-enum bus_event {
-	BUS_EMPTY = 1,	   /* nothing waits */
-	BUS_PEER_CAME = 2, /* a peer was accepted: a new epoch */
-	/* Its pipe closed; bus_recv has returned everything that it sent before. */
-	BUS_PEER_WENT = 3,
-};
+int busroute_path(enum busroute_id id, const char *run_dir, const char *ending, char *ret,
+		  size_t size);
 
 #endif

@@ -58,7 +58,7 @@ static void fdlane_freep(struct fdlane **l)
 	fdlane_free(*l);
 }
 
-static int fdlane_new(enum bus_route_id route, const char *run_dir, bool listener, uid_t uid,
+static int fdlane_new(enum busroute_id route, const char *run_dir, bool listener, uid_t uid,
 		      struct fdlane **ret)
 {
 	struct fdlane *l = malloc(sizeof(*l));
@@ -68,7 +68,7 @@ static int fdlane_new(enum bus_route_id route, const char *run_dir, bool listene
 	*l = (struct fdlane){
 		.listener = listener, .uid = uid, .epoll = -1, .listening = -1, .peer = -1
 	};
-	int r = bus_route_path(route, run_dir, "fds", l->path, sizeof(l->path));
+	int r = busroute_path(route, run_dir, "fds", l->path, sizeof(l->path));
 
 	if (r) {
 		free(l);
@@ -101,7 +101,7 @@ static int watch(struct fdlane *l, int fd)
 	return epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &e) ? -errno : 0;
 }
 
-int fdlane_listen(enum bus_route_id route, const char *run_dir, uid_t peer, struct fdlane **ret)
+int fdlane_listen(enum busroute_id route, const char *run_dir, uid_t peer, struct fdlane **ret)
 {
 	__attribute__((cleanup(fdlane_freep))) struct fdlane *l = NULL;
 	int r = fdlane_new(route, run_dir, true, peer, &l);
@@ -160,7 +160,7 @@ static int dial_once(struct fdlane *l)
 	return r;
 }
 
-int fdlane_dial(enum bus_route_id route, const char *run_dir, uid_t peer, int timeout_ms,
+int fdlane_dial(enum busroute_id route, const char *run_dir, uid_t peer, int timeout_ms,
 		struct fdlane **ret)
 {
 	__attribute__((cleanup(fdlane_freep))) struct fdlane *l = NULL;

@@ -19,8 +19,8 @@ struct fdlane;
 
 /* The lane of a route: `<run_dir>/<listening tool>/<route>.fds`, mode 0660; the peer's uid is
  * checked (SO_PEERCRED). */
-int fdlane_listen(enum bus_route_id route, const char *run_dir, uid_t peer, struct fdlane **ret);
-int fdlane_dial(enum bus_route_id route, const char *run_dir, uid_t peer, int timeout_ms,
+int fdlane_listen(enum busroute_id route, const char *run_dir, uid_t peer, struct fdlane **ret);
+int fdlane_dial(enum busroute_id route, const char *run_dir, uid_t peer, int timeout_ms,
 		struct fdlane **ret);
 void fdlane_free(struct fdlane *l);
 /* Readable when fdlane_poll (listener) or fdlane_recv (dialer) has work. Borrowed. */

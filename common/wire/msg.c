@@ -67,7 +67,7 @@ static const struct shape shapes[MSG_IDS] = {
 #define U64(field) + sizeof(uint64_t)
 #define STR(field, max) + sizeof(struct str)
 #define BIN(field, max) + sizeof(struct span)
-#define LIST(field, max) + sizeof(struct u64s)
+#define LIST(field, max) + sizeof(struct msg_list)
 #define MSG_END(name) , "the members follow each other without a hole");
 #include "common/wire/messages.def"
 
@@ -84,7 +84,7 @@ static const struct shape shapes[MSG_IDS] = {
 
 static_assert(offsetof(struct msg, hello) % 8 == 0, "the union is aligned for every member");
 static_assert(sizeof(struct str) % 8 == 0 && sizeof(struct span) % 8 == 0 &&
-		      sizeof(struct u64s) % 8 == 0,
+		      sizeof(struct msg_list) % 8 == 0,
 	      "no member is padded apart");
 
 static const struct shape *shape_of(uint64_t id)
@@ -107,7 +107,7 @@ static size_t field_size(uint8_t type)
 	case FIELD_BIN:
 		return sizeof(struct span);
 	case FIELD_LIST:
-		return sizeof(struct u64s);
+		return sizeof(struct msg_list);
 	default:
 		return sizeof(uint64_t);
 	}
@@ -197,7 +197,7 @@ static int put_field(msgpack_packer *p, const struct field *f, const void *at)
 		return r ? r : msgpack_pack_bin_body(p, s->data, s->len);
 	}
 	case FIELD_LIST: {
-		const struct u64s *l = at;
+		const struct msg_list *l = at;
 
 		if (l->len > f->max)
 			return -E2BIG;
@@ -220,7 +220,7 @@ static bool is_empty(const struct field *f, const void *at)
 	case FIELD_BIN:
 		return !((const struct span *)at)->len;
 	case FIELD_LIST:
-		return !((const struct u64s *)at)->len;
+		return !((const struct msg_list *)at)->len;
 	default:
 		return !*(const uint64_t *)at;
 	}
@@ -364,7 +364,7 @@ static int skip_field(struct span *in)
 	return 0;
 }
 
-static int take_list(struct span *in, uint64_t n, struct msg_scratch *scratch, struct u64s *ret)
+static int take_list(struct span *in, uint64_t n, struct msg_scratch *scratch, struct msg_list *ret)
 {
 	uint64_t *to = scratch->data + scratch->len;
 
@@ -374,7 +374,7 @@ static int take_list(struct span *in, uint64_t n, struct msg_scratch *scratch, s
 		if (r)
 			return r;
 	}
-	*ret = (struct u64s){ .data = to, .len = (uint32_t)n };
+	*ret = (struct msg_list){ .data = to, .len = (uint32_t)n };
 	scratch->len += n;
 	return 0;
 }

@@ -12,8 +12,9 @@
 #include "bpf/reasons.h"
 #include "common/base/buf.h"
 #include "common/base/span.h"
+#include "common/base/str.h"
 
-struct u64s {
+struct msg_list {
 	const uint64_t *data; /* borrowed */
 	uint32_t len;
 };
@@ -22,7 +23,7 @@ struct u64s {
 #define U64(field) uint64_t field;
 #define STR(field, max) struct str field;
 #define BIN(field, max) struct span field;
-#define LIST(field, max) struct u64s field;
+#define LIST(field, max) struct msg_list field;
 #define MSG_END(name) \
 	} \
 	;
@@ -127,17 +128,6 @@ enum jit_kind {
 	JIT_KINDS
 };
 #define LOST_ANY_CPU UINT64_MAX
-
-/* The word and the sentence of a reason; "unknown" for a number outside the table. Static storage.
- */
-const char *walk_reason_word(uint64_t reason);
-const char *walk_reason_text(uint64_t reason);
-const char *lost_reason_word(uint64_t reason);
-const char *lost_reason_text(uint64_t reason);
-/* Whether the reason counts samples rather than other losses. */
-bool lost_reason_is_samples(uint64_t reason);
-/* The sum of those counts by reason that count samples. */
-uint64_t lost_samples(const uint64_t counts[static LOST_REASONS]);
 
 /* hello.schema: increased only when a reader of the previous number would misunderstand a stream.
  * New messages, and new fields at the end of messages, do not change it. */

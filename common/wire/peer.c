@@ -50,7 +50,7 @@ static int send_batch(void *ctx, struct span batch)
 
 static int peer_new(const struct peer_config *c, bool listens, struct peer **ret)
 {
-	const struct bus_route *route = bus_route(c->route);
+	const struct busroute *route = busroute_of(c->route);
 	struct peer *p = calloc(1, sizeof(*p));
 
 	if (!p)
@@ -83,7 +83,7 @@ void peer_free(struct peer *p)
 /* Its messages are a separate stream. */
 static void begin_receiving(struct peer *p)
 {
-	const struct bus_route *route = bus_route(p->config.route);
+	const struct busroute *route = busroute_of(p->config.route);
 
 	stream_in_done(&p->in);
 	stream_in_init(&p->in);

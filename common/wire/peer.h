@@ -20,7 +20,7 @@
 struct peer;
 
 struct peer_config {
-	enum bus_route_id route;
+	enum busroute_id route;
 	const char *run_dir;
 	uid_t uid;	      /* the peer's */
 	const char *producer; /* our name in the hello; static storage */

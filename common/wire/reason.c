@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The texts of errors.def. Numbers come from messages, so each look-up checks the bounds. Unused
  * numbers are "unknown". */
-#include "common/wire/msg.h"
+#include "common/wire/reason.h"
+#include <stddef.h>
 
 struct reason {
 	const char *word, *text;
@@ -26,37 +27,37 @@ static const struct reason *look_up(const struct reason *table, size_t len, uint
 
 #define LOOK_UP(table, n) look_up(table, sizeof(table) / sizeof((table)[0]), n)
 
-const char *walk_reason_word(uint64_t reason)
+const char *reason_walk_word(uint64_t reason)
 {
 	return LOOK_UP(walk_reasons, reason)->word;
 }
 
-const char *walk_reason_text(uint64_t reason)
+const char *reason_walk_text(uint64_t reason)
 {
 	return LOOK_UP(walk_reasons, reason)->text;
 }
 
-const char *lost_reason_word(uint64_t reason)
+const char *reason_lost_word(uint64_t reason)
 {
 	return LOOK_UP(lost_reasons, reason)->word;
 }
 
-const char *lost_reason_text(uint64_t reason)
+const char *reason_lost_text(uint64_t reason)
 {
 	return LOOK_UP(lost_reasons, reason)->text;
 }
 
-bool lost_reason_is_samples(uint64_t reason)
+bool reason_lost_is_samples(uint64_t reason)
 {
 	return reason < LOST_REASONS && reason != LOST_SIDEBAND && reason != LOST_THROTTLED &&
 	       reason != LOST_UNTRACKED;
 }
 
-uint64_t lost_samples(const uint64_t counts[static LOST_REASONS])
+uint64_t reason_lost_samples(const uint64_t counts[static LOST_REASONS])
 {
 	uint64_t n = 0;
 
 	for (unsigned i = 0; i < LOST_REASONS; i++)
-		n += lost_reason_is_samples(i) ? counts[i] : 0;
+		n += reason_lost_is_samples(i) ? counts[i] : 0;
 	return n;
 }

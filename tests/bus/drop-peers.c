@@ -24,7 +24,7 @@ static int be_peer(const char *dir)
 {
 	struct bus *b;
 
-	if (bus_dial(BUS_ROWS, dir, getuid(), 60000, &b))
+	if (bus_dial(BUSROUTE_ROWS, dir, getuid(), 60000, &b))
 		return 1;
 	while (bus_send_wait(b, (struct span){ .data = large, .len = sizeof(large) }, 1000) !=
 	       -ENOTCONN)
@@ -60,7 +60,7 @@ int main(int argc, char **argv)
 
 	if (argc == 3)
 		_exit(be_peer(argv[1]));
-	if (argc != 2 || bus_listen(BUS_ROWS, argv[1], getuid(), &b))
+	if (argc != 2 || bus_listen(BUSROUTE_ROWS, argv[1], getuid(), &b))
 		return 2;
 	for (unsigned i = 0; i < PEERS; i++) {
 		pid_t pid = fork();

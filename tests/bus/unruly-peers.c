@@ -110,7 +110,7 @@ static int speak(const char *dir, enum kind kind)
 		len = next_random() % (next_random() % 2 ? 40 : 60000);
 	if (kind == DEAF)
 		len = 17 + length;
-	if (bus_route_path(BUS_FILES, dir, "sock", a.sun_path, sizeof(a.sun_path)) ||
+	if (busroute_path(BUSROUTE_FILES, dir, "sock", a.sun_path, sizeof(a.sun_path)) ||
 	    connect(fd, (struct sockaddr *)&a, sizeof(a)))
 		return 7;
 	if (kind == SILENT)
@@ -134,7 +134,7 @@ static int be_peer(const char *dir, enum kind kind)
 
 	if (kind != HONEST && kind != DEADLY)
 		return speak(dir, kind);
-	if (bus_dial(BUS_FILES, dir, getuid(), PATIENCE_MS, &b))
+	if (bus_dial(BUSROUTE_FILES, dir, getuid(), PATIENCE_MS, &b))
 		return 8;
 	if (kind == DEADLY)
 		return die_amid(b);
@@ -208,7 +208,7 @@ int main(int argc, char **argv)
 	random_state = argc == 4 ? strtoull(argv[3], NULL, 10) | 1 : 88172645463325252u;
 	if (argc == 4)
 		_exit(be_peer(argv[1], atoi(argv[2])));
-	if (argc != 3 || bus_listen(BUS_FILES, argv[1], getuid(), &b))
+	if (argc != 3 || bus_listen(BUSROUTE_FILES, argv[1], getuid(), &b))
 		return 2;
 	const unsigned wanted = (unsigned)atoi(argv[2]);
 	const int before = open_descriptors();

@@ -88,12 +88,12 @@ static struct span parse_bin(const char *s)
 	return (struct span){ .data = to, .len = n };
 }
 
-static struct u64s parse_list(const char *s)
+static struct msg_list parse_list(const char *s)
 {
 	if (!s)
-		return (struct u64s){ 0 };
+		return (struct msg_list){ 0 };
 	uint64_t *to = (uint64_t *)(void *)room(s, strlen(s) * sizeof(*to));
-	struct u64s r = { .data = to };
+	struct msg_list r = { .data = to };
 
 	for (s++; *s && *s != ']'; s += *s == ',') {
 		char *end;
@@ -249,7 +249,7 @@ int main(int argc, char **argv)
 	if (!arena)
 		return 1;
 	if (argc > 1)
-		r = bus_dial(BUS_NAMED, argv[1], getuid(), 10000, &bus);
+		r = bus_dial(BUSROUTE_NAMED, argv[1], getuid(), 10000, &bus);
 	stream_out_init(&out, 4096, write_out, stdout);
 	for (ssize_t n; !r && !dropped && (n = getline(&line, &cap, stdin)) >= 0;) {
 		arena_len = 0;

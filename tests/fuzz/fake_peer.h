@@ -38,8 +38,8 @@ static inline void fake_peer_reset(void)
 	fake_peer.batch = batch;
 }
 
-int __wrap_bus_listen(enum bus_route_id route, const char *run_dir, uid_t peer, struct bus **ret);
-int __wrap_bus_listen(enum bus_route_id route, const char *run_dir, uid_t peer, struct bus **ret)
+int __wrap_bus_listen(enum busroute_id route, const char *run_dir, uid_t peer, struct bus **ret);
+int __wrap_bus_listen(enum busroute_id route, const char *run_dir, uid_t peer, struct bus **ret)
 {
 	*ret = NULL;
 	return 0;
@@ -95,9 +95,9 @@ void __wrap_bus_drop_peer(struct bus *b)
 	fake_peer.dropped = true;
 }
 
-int __wrap_fdlane_listen(enum bus_route_id route, const char *run_dir, uid_t peer,
+int __wrap_fdlane_listen(enum busroute_id route, const char *run_dir, uid_t peer,
 			 struct fdlane **ret);
-int __wrap_fdlane_listen(enum bus_route_id route, const char *run_dir, uid_t peer,
+int __wrap_fdlane_listen(enum busroute_id route, const char *run_dir, uid_t peer,
 			 struct fdlane **ret)
 {
 	*ret = NULL;

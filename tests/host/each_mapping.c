@@ -17,11 +17,11 @@ void host_each_mapping(struct host *h, uint32_t pid,
 		process_settle(h, p);
 		for (uint32_t i = 0; p->maps && i < p->maps->len; i++) {
 			const struct map *m = &p->maps->at[i];
-			bool ready = m->backing && m->backing->state == BACKING_READY;
+			bool ready = m->backing && m->backing->state == FILES_BACKING_READY;
 
 			fn(ctx, &p->pub, m->start, m->end, m->offset,
 			   ready ? &m->backing->file->pub : NULL,
-			   m->backing && !ready && m->backing->state != BACKING_FAILED);
+			   m->backing && !ready && m->backing->state != FILES_BACKING_FAILED);
 		}
 	}
 }

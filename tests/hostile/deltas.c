@@ -82,9 +82,9 @@ static void come(struct peer *p)
 
 	/* It may still be busy with throwing us out. */
 	do {
-		r = bus_dial(BUS_ROWS, p->dir, p->uid, 2000, &p->bus);
+		r = bus_dial(BUSROUTE_ROWS, p->dir, p->uid, 2000, &p->bus);
 		if (!r)
-			r = fdlane_dial(BUS_ROWS, p->dir, p->uid, 2000, &p->lane);
+			r = fdlane_dial(BUSROUTE_ROWS, p->dir, p->uid, 2000, &p->lane);
 		if (r)
 			bus_free(p->bus);
 	} while (r && clock_mono_ns() < end);

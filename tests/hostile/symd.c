@@ -270,7 +270,7 @@ static void put(struct peer *p, struct msg m)
 
 static void connect_files(struct peer *p)
 {
-	check(bus_dial(BUS_FILES, p->dir, p->uid, 20000, &p->files), "dial");
+	check(bus_dial(BUSROUTE_FILES, p->dir, p->uid, 20000, &p->files), "dial");
 	stream_in_init(&p->answers);
 	stream_out_init(&p->requests, 1, send_batch, p);
 	p->gone = false;
@@ -616,7 +616,7 @@ static void print_file(struct peer *p, const char *what, const char *name)
 static void want_lane(struct peer *p)
 {
 	if (!p->lane)
-		check(fdlane_dial(BUS_FILES, p->dir, p->uid, 20000, &p->lane), "dial");
+		check(fdlane_dial(BUSROUTE_FILES, p->dir, p->uid, 20000, &p->lane), "dial");
 }
 
 static void jit(struct peer *p, uint64_t pid)
@@ -673,7 +673,7 @@ int main(int argc, char **argv)
 	p->dir = argv[1];
 	p->uid = (uid_t)strtoul(argv[2], NULL, 10);
 	p->random = 0x9e3779b97f4a7c15;
-	check(bus_dial(BUS_STREAM, p->dir, p->uid, 20000, &p->stream), "dial");
+	check(bus_dial(BUSROUTE_STREAM, p->dir, p->uid, 20000, &p->stream), "dial");
 	stream_in_init(&p->raw);
 	connect_files(p);
 	for (char **a = argv + 3; *a; a++) {

@@ -170,8 +170,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	log_init("rows-peer", LOG_INFO);
-	must(bus_listen(BUS_ROWS, argv[1], getuid(), &bus) == 0 &&
-		     fdlane_listen(BUS_ROWS, argv[1], getuid(), &lane) == 0,
+	must(bus_listen(BUSROUTE_ROWS, argv[1], getuid(), &bus) == 0 &&
+		     fdlane_listen(BUSROUTE_ROWS, argv[1], getuid(), &lane) == 0,
 	     "listening");
 	stream_in_init(&in);
 	stream_out_init(&out, 4096, send_batch, NULL);

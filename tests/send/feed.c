@@ -73,7 +73,8 @@ int main(int argc, char **argv)
 		cut |= strcmp(argv[i], "-c") == 0;
 		m.hello.build += strcmp(argv[i], "-b") == 0;
 	}
-	check(bus_listen(BUS_EXPORT, argv[1], (uid_t)strtoul(argv[2], NULL, 10), &bus), "listen");
+	check(bus_listen(BUSROUTE_EXPORT, argv[1], (uid_t)strtoul(argv[2], NULL, 10), &bus),
+	      "listen");
 	check(await(BUS_PEER_CAME), "prof-send");
 	stream_out_init(&out, MSG_MAX_SIZE, send_batch, NULL);
 	check(stream_put(&out, &m), "hello");

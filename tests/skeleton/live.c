@@ -48,6 +48,7 @@
 #include "common/names/runtime/runtime.h"
 #include "common/walk/weave.h"
 #include "common/wire/msg.h"
+#include "common/wire/reason.h"
 #include "tests/walker/process.h"
 #include "tools/prof-bpf/kernel/loader.h"
 #include "tools/prof-bpf/stream/deferred.h"
@@ -129,7 +130,7 @@ static void print_sample(void *ctx, const struct sample *s)
 		return;
 	uint32_t n = weave(s, &config, frames, &truncated);
 
-	printf("%d %s%s ", (int)(p - programs), walk_reason_word(s->reason),
+	printf("%d %s%s ", (int)(p - programs), reason_walk_word(s->reason),
 	       truncated ? ",stopped" : "");
 	while (n-- > 0) {
 		print_frame(&frames[n]);

@@ -83,7 +83,7 @@ static int read_lines(uint64_t address, struct object_memory *m, struct runtime_
 {
 	const uint8_t *at;
 	int r = address ? object_memory_get(m, address, 8, 64, &at) : OBJECT_MEMORY_NONE;
-	uint64_t size = r ? 0 : u64_at(at);
+	uint64_t size = r ? 0 : unaligned_u64(at);
 
 	if (r == 0)
 		r = size > LINES_MAX ? OBJECT_MEMORY_NONE
@@ -92,7 +92,7 @@ static int read_lines(uint64_t address, struct object_memory *m, struct runtime_
 		return RUNTIME_WANTS;
 	/* A function without lines is better than none. */
 	for (uint64_t i = 0; r == 0 && i + 8 <= size; i += 8) {
-		uint64_t line = u64_at(at + 8 + i);
+		uint64_t line = unaligned_u64(at + 8 + i);
 
 		r = runtime_add_line(ret, (uint32_t)line, (uint32_t)(line >> 32));
 		if (r)
@@ -115,11 +115,11 @@ static int name(const struct runtime_build *b, uint64_t address, uint64_t check,
 	r = object_memory_get(m, address, n.function_bytes, 0, &f);
 	if (r)
 		return runtime_verdict(r);
-	if (toy_check(u64_at(f + n.serial)) != check)
+	if (toy_check(unaligned_u64(f + n.serial)) != check)
 		return RUNTIME_GONE;
-	strings = u64_at(f + n.name);
-	source = u64_at(f + n.source);
-	lines = u64_at(f + n.lines);
+	strings = unaligned_u64(f + n.name);
+	source = unaligned_u64(f + n.source);
+	lines = unaligned_u64(f + n.lines);
 	/* Ask for the memory of all three in one round. */
 	r = read_string(strings, m, &ret->system_name);
 	if (r != RUNTIME_WANTS && r)

@@ -115,9 +115,9 @@ static int read_lines(uint64_t address, struct object_memory *m, struct runtime_
 	/* Code without lines is better than none. */
 	if (r)
 		return r == OBJECT_MEMORY_WANTED ? RUNTIME_WANTS : 0;
-	for (uint32_t i = 0; !r && i < u32_at(at + 12) && i < INLINED; i++) {
+	for (uint32_t i = 0; !r && i < unaligned_u32(at + 12) && i < INLINED; i++) {
 		const uint8_t *c = at + HEAD + LINES * LINE + i * CALL;
-		const uint32_t caller = u32_at(c) <= i ? u32_at(c) : 0;
+		const uint32_t caller = unaligned_u32(c) <= i ? unaligned_u32(c) : 0;
 		char text[CALL - CALL_NAME];
 		uint32_t n = 0;
 
@@ -126,17 +126,18 @@ static int read_lines(uint64_t address, struct object_memory *m, struct runtime_
 					  ? (char)c[CALL_NAME + n]
 					  : '?';
 		r = runtime_add_inlined(
-			ret, call[caller], u32_at(c + 4), (struct str){ .data = text, .len = n },
+			ret, call[caller], unaligned_u32(c + 4),
+			(struct str){ .data = text, .len = n },
 			(struct str){ .data = ret->source.bytes, .len = ret->source.len }, 0,
 			&call[i + 1]);
 	}
-	for (uint32_t i = 0; !r && i < u32_at(at + 8) && i < LINES; i++) {
+	for (uint32_t i = 0; !r && i < unaligned_u32(at + 8) && i < LINES; i++) {
 		const uint8_t *l = at + HEAD + i * LINE;
-		const uint32_t inside = u32_at(l + 8) <= INLINED ? u32_at(l + 8) : 0;
+		const uint32_t inside = unaligned_u32(l + 8) <= INLINED ? unaligned_u32(l + 8) : 0;
 
-		r = runtime_add_line_in(ret, u32_at(l), u32_at(l + 4), call[inside]);
+		r = runtime_add_line_in(ret, unaligned_u32(l), unaligned_u32(l + 4), call[inside]);
 		if (i == 0)
-			ret->start_line = u32_at(l + 4);
+			ret->start_line = unaligned_u32(l + 4);
 	}
 	return r;
 }
@@ -155,13 +156,14 @@ static int name(const struct runtime_build *b, uint64_t address, uint64_t check,
 	r = object_memory_get(m, address, n.code_bytes, 0, &code);
 	if (r)
 		return runtime_verdict(r);
-	if (toyjit_check(u64_at(code + n.serial)) != check)
+	if (toyjit_check(unaligned_u64(code + n.serial)) != check)
 		return RUNTIME_GONE;
-	lines = u64_at(code + n.lines);
-	r = object_memory_get(m, u64_at(code + n.function), n.function_bytes, 0, &function);
+	lines = unaligned_u64(code + n.lines);
+	r = object_memory_get(m, unaligned_u64(code + n.function), n.function_bytes, 0, &function);
 	if (r)
 		return runtime_verdict(r);
-	const uint64_t strings = u64_at(function + n.name), source = u64_at(function + n.source);
+	const uint64_t strings = unaligned_u64(function + n.name),
+		       source = unaligned_u64(function + n.source);
 
 	r = read_string(strings, m, &ret->system_name);
 	if (r == 0)

@@ -232,9 +232,9 @@ static int be_bpf(const char *dir, struct place *places, int count, bool cut, bo
 	struct fdlane *lane;
 	bool sent = false, gone = false;
 
-	check(bus_listen(BUS_STREAM, dir, getuid(), &stream_bus), "listen");
-	check(bus_listen(BUS_FILES, dir, getuid(), &files), "listen");
-	check(fdlane_listen(BUS_FILES, dir, getuid(), &lane), "listen");
+	check(bus_listen(BUSROUTE_STREAM, dir, getuid(), &stream_bus), "listen");
+	check(bus_listen(BUSROUTE_FILES, dir, getuid(), &files), "listen");
+	check(fdlane_listen(BUSROUTE_FILES, dir, getuid(), &lane), "listen");
 	stream_out_init(&out, 4096, to_bus, NULL);
 	stream_out_init(&answers, 1024, to_files, files);
 	stream_in_init(&requests);
@@ -284,7 +284,7 @@ static int be_export(const char *dir)
 	struct stream_in in;
 	struct bus *named;
 
-	check(bus_listen(BUS_NAMED, dir, getuid(), &named), "listen");
+	check(bus_listen(BUSROUTE_NAMED, dir, getuid(), &named), "listen");
 	stream_in_init(&in);
 	for (uint64_t end = clock_mono_ns() + PATIENCE_MS * 1000000ull;
 	     !in.ended && clock_mono_ns() < end;) {

@@ -61,12 +61,12 @@ size_t dwarfinfo_bytes(const struct dwarfinfo *d)
 
 static void add(struct names *n, const char *name, size_t len)
 {
-	n->calls[n->count++] = (struct call){ .name = names_keep(n, name, len),
-					      .system_name = names_keep(n, name, len),
-					      .source = names_keep(n, "/a/b.c", 6),
-					      .line = 7,
-					      .start_line = 3,
-					      .bare = true };
+	n->calls[n->count++] = (struct names_call){ .name = names_keep(n, name, len),
+						    .system_name = names_keep(n, name, len),
+						    .source = names_keep(n, "/a/b.c", 6),
+						    .line = 7,
+						    .start_line = 3,
+						    .bare = true };
 }
 
 static void fill(void)
@@ -82,9 +82,9 @@ static void fill(void)
 
 static int want(struct names *ret, const char *id, unsigned what)
 {
-	ret->calls[0] = (struct call){ .name = names_keep(ret, id, strlen(id)),
-				       .source = names_keep(ret, "/a/b.dwo", 8),
-				       .line = what };
+	ret->calls[0] = (struct names_call){ .name = names_keep(ret, id, strlen(id)),
+					     .source = names_keep(ret, "/a/b.dwo", 8),
+					     .line = what };
 	ret->count = 1;
 	return DWARFINFO_AGAIN;
 }

@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "tools/prof-dump/space.h"
+#include "tools/prof-dump/stack.h"
 
 /* How an instruction changed RSP. */
 enum shadow_move {

@@ -45,6 +45,7 @@
 #include <unistd.h>
 #include "bpf/unwind.h"
 #include "common/wire/msg.h"
+#include "common/wire/reason.h"
 #include "tests/memory_tables.h"
 #include "tests/walker/process.h"
 #include "tests/walker/shadow.h"
@@ -246,7 +247,7 @@ static void show(const struct stack *s, const char *what)
 	if (quiet || shown_count == MAX_SHOWN)
 		return;
 	shown[shown_count++] = key;
-	printf("%s (%s) after %lu:\n  walker", what, walk_reason_word(s->reason), checked);
+	printf("%s (%s) after %lu:\n  walker", what, reason_walk_word(s->reason), checked);
 	for (size_t i = 0; i < s->count && i < 8; i++)
 		show_pc(s->frames[i].pc);
 	printf(s->count > 8 ? " … %u\n  shadow" : "\n  shadow", s->count);
@@ -648,7 +649,7 @@ static void print(uint64_t steps)
 	       share(complete), share(guessed + wrong), share(false_complete), share(unknown));
 	for (size_t i = 0; i < WALK_REASONS; i++)
 		if (reasons[i])
-			printf("%s %lu\n", walk_reason_word(i), reasons[i]);
+			printf("%s %lu\n", reason_walk_word(i), reasons[i]);
 }
 
 int main(int argc, char **argv)

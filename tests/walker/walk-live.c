@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "common/wire/msg.h"
+#include "common/wire/reason.h"
 #include "tests/walker/process.h"
 #include "tools/prof-bpf/kernel/loader.h"
 
@@ -97,7 +98,7 @@ int main(int argc, char **argv)
 	       fig.verified);
 	for (int i = 0; i < WALK_REASONS; i++) {
 		if (reasons[i])
-			printf("%s %lu\n", walk_reason_word((uint64_t)i), reasons[i]);
+			printf("%s %lu\n", reason_walk_word((uint64_t)i), reasons[i]);
 	}
 	space_done(&space);
 	loader_free(l);

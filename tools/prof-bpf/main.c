@@ -202,7 +202,8 @@ static int open_routes(struct prof *p, const char *run_dir)
 
 		r = file_server_new(&files, &p->file_server);
 		if (!r)
-			r = bus_listen(BUS_STREAM, run_dir, d->uid[DEPLOY_SYMD], &p->output.bus);
+			r = bus_listen(BUSROUTE_STREAM, run_dir, d->uid[DEPLOY_SYMD],
+				       &p->output.bus);
 		p->output.outbox = (struct outbox){ .bus = p->output.bus, .max = p->budget.outbox };
 	}
 	return r ? fail(run_dir, r, "the run needs sockets here") : 0;
@@ -251,7 +252,7 @@ static void connect_parts(struct prof *p)
 	s->row_server = p->row_server;
 	s->output = &p->output;
 	s->testimony = &p->testimony;
-	s->drops = throttle_drops(&p->throttle);
+	s->thinning = throttle_thinning(&p->throttle);
 	s->without_objects = p->options.sampling.memory_none;
 	s->command = p->options.follow;
 

@@ -243,7 +243,7 @@ int serve_new(const struct dial *d, struct serve **ret)
 	if (!s)
 		return -ENOMEM;
 	s->life_fd = d->deploy->life_fd;
-	const struct peer_config peer = { .route = BUS_ROWS,
+	const struct peer_config peer = { .route = BUSROUTE_ROWS,
 					  .producer = "prof-deltas",
 					  .batch_max = BATCH_MAX,
 					  .send_wait_ms = SEND_WAIT_MS,

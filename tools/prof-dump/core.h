@@ -12,7 +12,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "common/base/span.h"
 #include "tools/prof-dump/message.h"
 
 #define CORE_MAX_HEADERS (1u << 20)   /* program headers */

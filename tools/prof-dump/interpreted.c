@@ -10,7 +10,7 @@
 static_assert(AT_ONCE + 4 <= RUNTIME_MAX_ITEMS, "it never stops for lack of room");
 
 /* A runtime's walk over memory. It has one static state, as in the kernel. */
-struct walker {
+struct interpreted_walker {
 	bool (*begin)(struct walk *w, const struct runtime_config *c, uint64_t base);
 	int (*step)(struct walk *w);
 };
@@ -33,12 +33,12 @@ struct walker {
 	}
 #include "bpf/runtimes.def"
 
-static const struct walker walkers[RUNTIME_MAX] = {
+static const struct interpreted_walker walkers[RUNTIME_MAX] = {
 #define RUNTIME(number, NAME, name, title, type, mark) [number] = { name##_begins, name##_steps },
 #include "bpf/runtimes.def"
 };
 
-static int take(struct items *i, struct walk *w)
+static int take(struct interpreted_items *i, struct walk *w)
 {
 	uint32_t n = w->sample.items;
 
@@ -63,7 +63,7 @@ static int take(struct items *i, struct walk *w)
 }
 
 int interpreted_walk(struct walk *w, const struct runtime_config *c, uint64_t base,
-		     struct items *ret)
+		     struct interpreted_items *ret)
 {
 	int r = 0, stop = 0;
 
@@ -84,13 +84,14 @@ int interpreted_walk(struct walk *w, const struct runtime_config *c, uint64_t ba
 	return r;
 }
 
-void items_done(struct items *i)
+void interpreted_done(struct interpreted_items *i)
 {
 	free(i->words);
-	*i = (struct items){ 0 };
+	*i = (struct interpreted_items){ 0 };
 }
 
-void items_expect(const struct items *i, struct weave_run *runs, uint32_t run_count, struct walk *w)
+void interpreted_expect(const struct interpreted_items *i, struct weave_run *runs,
+			uint32_t run_count, struct walk *w)
 {
 	struct weave_run *r = weave_nearest(runs, run_count);
 

@@ -13,7 +13,7 @@
 #define INTERPRETED_MAX (1u << 16) /* items of one stack; ends circular lists of frames */
 
 /* Items as in a sample, two words each. Zero-initialize. */
-struct items {
+struct interpreted_items {
 	uint64_t *words; /* owned */
 	uint32_t count, cap;
 };
@@ -22,11 +22,11 @@ struct items {
  * has set up w and env_current, and before walk_place; w is unchanged afterwards. base: base of the
  * config's addresses. Returns 0 or -ENOMEM. */
 int interpreted_walk(struct walk *w, const struct runtime_config *c, uint64_t base,
-		     struct items *ret);
-void items_done(struct items *i);
+		     struct interpreted_items *ret);
+void interpreted_done(struct interpreted_items *i);
 /* Tells the walk to mark the frame that contains the nearest entry of runs, which weave_split made
  * of i. Call it before the first step, while w->entry_at is 0. */
-void items_expect(const struct items *i, struct weave_run *runs, uint32_t run_count,
-		  struct walk *w);
+void interpreted_expect(const struct interpreted_items *i, struct weave_run *runs,
+			uint32_t run_count, struct walk *w);
 
 #endif

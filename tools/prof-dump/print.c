@@ -9,6 +9,7 @@
 #include "common/base/log.h"
 #include "common/names/program/program.h"
 #include "common/wire/msg.h"
+#include "common/wire/reason.h"
 #include "tools/prof-dump/generated.h"
 #include "tools/prof-dump/message.h"
 #include "tools/prof-dump/runtimes.h"
@@ -199,7 +200,7 @@ static int put_frame(struct printer *p, const struct stack_frame *f, uint64_t *n
 	if (r > 0)
 		r = 0;
 	for (unsigned i = 0; !r && i < p->calls->count; i++) {
-		const struct call *c = &p->calls->calls[i];
+		const struct names_call *c = &p->calls->calls[i];
 
 		if (!p->inlined && i + 1 < p->calls->count)
 			continue;
@@ -316,6 +317,6 @@ int printer_stack(struct printer *p, const struct stack *s, FILE *to)
 	}
 	free(hidden);
 	if (!r && s->reason != WALK_COMPLETE)
-		r = buf_printf(&p->line, "  … truncated: %s\n", walk_reason_word(s->reason));
+		r = buf_printf(&p->line, "  … truncated: %s\n", reason_walk_word(s->reason));
 	return r ? r : flush(p, to);
 }

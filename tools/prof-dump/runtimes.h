@@ -7,8 +7,8 @@
 #ifndef PROF_DUMP_RUNTIMES_H
 #define PROF_DUMP_RUNTIMES_H
 
-#include "common/base/span.h"
-#include "tools/prof-dump/space.h"
+#include "common/base/str.h"
+#include "tools/prof-dump/stack.h"
 
 /* Searches a file once for a runtime, and sets f->build. Returns 0 or -ENOMEM. */
 int runtimes_describe(struct tables *t, struct space_file *f);

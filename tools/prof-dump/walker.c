@@ -20,12 +20,12 @@
 #include "tools/prof-dump/image.h"
 #include "tools/prof-dump/print.h"
 #include "tools/prof-dump/runtimes.h"
-#include "tools/prof-dump/space.h"
+#include "tools/prof-dump/stack.h"
 
 #define MAX_STACKS (1u << 16)
 
 /* The dump has failed, and the reason is logged. */
-enum serve_verdict { SERVE_FAILED = 1 };
+enum walker_verdict { WALKER_FAILED = 1 };
 
 struct walker {
 	const struct walker_options *o;
@@ -198,7 +198,7 @@ static int answer(struct walker *w, enum message_kind kind)
 	return message_send(w->socket, &out, -1);
 }
 
-/* Serves until the threads are walked. 0; SERVE_FAILED: the other half has ended, and logged why;
+/* Serves until the threads are walked. 0; WALKER_FAILED: the other half has ended, and logged why;
  * -errno. */
 static int serve_process(struct walker *w)
 {
@@ -210,7 +210,7 @@ static int serve_process(struct walker *w)
 	for (int rounds = 0; !r && missing;) {
 		r = message_receive(w->socket, -1, &in, &fd);
 		if (r)
-			return r == -EPIPE ? SERVE_FAILED : r;
+			return r == -EPIPE ? WALKER_FAILED : r;
 		switch (in.kind) {
 		case MESSAGE_MEMORY:
 			if (w->memory >= 0)
@@ -410,7 +410,7 @@ static int load_core(struct walker *w)
 	return r < 0 ? r : ready(w);
 }
 
-/* 0, SERVE_FAILED, -errno. */
+/* 0, WALKER_FAILED, -errno. */
 static int serve_core(struct walker *w)
 {
 	static struct message in;
@@ -422,7 +422,7 @@ static int serve_core(struct walker *w)
 	if (r > 0) {
 		log_error("%s: %s; give the path of a core file or a process id", w->o->core,
 			  core_verdict_text(r));
-		return SERVE_FAILED;
+		return WALKER_FAILED;
 	}
 	if (r)
 		return r;

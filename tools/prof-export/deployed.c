@@ -64,7 +64,7 @@ int deployed_run(struct job *job, struct options *o)
 			      o->deploy.uid[DEPLOY_BPF], &witness);
 
 	if (!r)
-		r = bus_listen(BUS_NAMED, o->deploy.run_dir, o->deploy.uid[DEPLOY_SYMD], &bus);
+		r = bus_listen(BUSROUTE_NAMED, o->deploy.run_dir, o->deploy.uid[DEPLOY_SYMD], &bus);
 	if (!r)
 		r = sending_open(&job->sending, o->deploy.run_dir, o->deploy.uid[DEPLOY_SEND]);
 	if (r)

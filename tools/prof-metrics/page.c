@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include "common/wire/msg.h"
+#include "common/wire/reason.h"
 
 static const char *const names[METRICS_TOOLS] = { "prof-bpf",	 "prof-deltas", "prof-symd",
 						  "prof-export", "prof-send",	"profpipe" };
@@ -27,9 +28,9 @@ static int print_lost(struct buf *b, const struct metrics_word *w)
 	int r = head(b, name, "counter", "Lost samples and other lost events, by reason.");
 
 	for (unsigned i = 0; !r && i < STATUS_REASONS; i++) {
-		const char *word = lost_reason_word(i);
+		const char *word = reason_lost_word(i);
 
-		if (word && (w->lost[i] || lost_reason_is_samples(i)))
+		if (word && (w->lost[i] || reason_lost_is_samples(i)))
 			r = buf_printf(b, "profpipe_%s{reason=\"%s\"} %" PRIu64 "\n", name, word,
 				       w->lost[i]);
 	}

@@ -170,7 +170,8 @@ static int enter(const struct options *o, struct source *s)
 					.to = DEPLOY_EXPORT,
 					.timeout_ms = DIAL_MS };
 
-	const struct peer_config c = { .route = BUS_EXPORT, .batches_at_once = BATCHES_AT_ONCE };
+	const struct peer_config c = { .route = BUSROUTE_EXPORT,
+				       .batches_at_once = BATCHES_AT_ONCE };
 
 	if (dial_peer(&to_export, c, &s->peer))
 		return EXITS_AGAIN;

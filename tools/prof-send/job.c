@@ -31,7 +31,7 @@ static int add_file(struct job *j, const char *path, bool secret, unsigned *ret)
 	return 0;
 }
 
-static int add_files(struct job *j, struct transfer *t, const struct target *from)
+static int add_files(struct job *j, struct transfer *t, const struct options_target *from)
 {
 	struct credentials *c = &t->credentials;
 	int r = 0;

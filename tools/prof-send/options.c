@@ -72,7 +72,7 @@ enum {
 };
 
 /* The endpoint that an option applies to: the last one, or all of them. */
-static struct target *current(struct options *o)
+static struct options_target *current(struct options *o)
 {
 	return o->target_count ? &o->targets[o->target_count - 1] : &o->all;
 }
@@ -82,7 +82,7 @@ static int add_target(struct options *o, const struct cmdline *c)
 	if (o->target_count == OPTIONS_ENDPOINTS)
 		return cmdline_refuse(c, "too many endpoints; give 16 at most");
 	o->targets[o->target_count++] =
-		(struct target){ .text = c->value, .protocol = -1, .compress = -1 };
+		(struct options_target){ .text = c->value, .protocol = -1, .compress = -1 };
 	return EXITS_GO_ON;
 }
 
@@ -104,7 +104,7 @@ static int take_seconds(const struct cmdline *c, uint64_t *ret_ms)
 static int take_option(struct options *o, const struct cmdline *c, int val)
 {
 	static const char *const compressions[] = { "none", "gzip" };
-	struct target *t = current(o);
+	struct options_target *t = current(o);
 	size_t word = 0;
 	uint64_t ms = 0;
 	int r = EXITS_GO_ON;
@@ -154,7 +154,8 @@ static const char *get(const char *name)
 
 /* Fills in what the endpoint does not set itself: from the options for all endpoints, then from the
  * environment. */
-static void complete(struct target *t, const struct target *all, const struct environment *e)
+static void complete(struct options_target *t, const struct options_target *all,
+		     const struct environment *e)
 {
 	const char *const paths[CREDENTIALS_FILES] = { [CREDENTIALS_ROOTS] = e->roots,
 						       [CREDENTIALS_CERTIFICATE] = e->certificate,
@@ -185,7 +186,7 @@ static void complete(struct target *t, const struct target *all, const struct en
 						: TIMEOUT_MS;
 }
 
-static int parse_target(struct target *t, const struct endpoint_how *variable)
+static int parse_target(struct options_target *t, const struct endpoint_how *variable)
 {
 	struct endpoint_how how = { .protocol = (enum endpoint_protocol)t->protocol };
 
@@ -204,7 +205,7 @@ static int parse_target(struct target *t, const struct endpoint_how *variable)
 }
 
 /* The first option that needs TLS; NULL: none was given. Without TLS it would have no effect. */
-static const char *tls_option(const struct target *t)
+static const char *tls_option(const struct options_target *t)
 {
 	return t->path[CREDENTIALS_ROOTS]	  ? "ca"
 	       : t->path[CREDENTIALS_CERTIFICATE] ? "cert"
@@ -251,8 +252,9 @@ static int complete_all(struct options *o)
 		return cmdline_refuse_all("--otlp: missing; name a receiver, such as "
 					  "http://localhost:4317");
 	if (by_variable) {
-		o->targets[o->target_count++] =
-			(struct target){ .text = e.endpoint, .protocol = -1, .compress = -1 };
+		o->targets[o->target_count++] = (struct options_target){ .text = e.endpoint,
+									 .protocol = -1,
+									 .compress = -1 };
 		how.base = e.endpoint_of_all;
 		how.insecure = e.insecure;
 	}
@@ -260,7 +262,7 @@ static int complete_all(struct options *o)
 	bool tls = false;
 
 	for (size_t i = 0; i < o->target_count; i++) {
-		struct target *t = &o->targets[i];
+		struct options_target *t = &o->targets[i];
 		const char *own = tls_option(t);
 
 		complete(t, &o->all, &e);

@@ -14,7 +14,7 @@
 #define OPTIONS_ENDPOINTS 16 /* at most */
 
 /* The options of one endpoint. All are borrowed from argv or the environment. */
-struct target {
+struct options_target {
 	const char *text;    /* as given; NULL: the options for all endpoints */
 	int protocol;	     /* enum endpoint_protocol; -1: not given */
 	int compress;	     /* 0, 1; -1: not given */
@@ -26,7 +26,7 @@ struct target {
 
 struct options {
 	struct deploy deploy;
-	struct target all, targets[OPTIONS_ENDPOINTS];
+	struct options_target all, targets[OPTIONS_ENDPOINTS];
 	size_t target_count;
 	const char *spool; /* NULL: none */
 	uint64_t spool_max;

@@ -120,16 +120,16 @@ static int open_links(const struct deploy *d, struct serve_links *links)
 {
 	const struct dial export = { .deploy = d, .to = DEPLOY_EXPORT, .timeout_ms = DIAL_MS },
 			  bpf = { .deploy = d, .to = DEPLOY_BPF, .timeout_ms = DIAL_MS };
-	struct peer_config c = { .route = BUS_FILES,
+	struct peer_config c = { .route = BUSROUTE_FILES,
 				 .producer = "prof-symd",
 				 /* One request per batch: the route's messages are small. */
 				 .batch_max = 1024 };
 
-	int r = dial_bus(&export, BUS_NAMED, &links->named);
+	int r = dial_bus(&export, BUSROUTE_NAMED, &links->named);
 
 	if (!r)
 		r = dial_peer(&bpf, c, &links->files);
-	c.route = BUS_STREAM;
+	c.route = BUSROUTE_STREAM;
 	return r ? r : dial_peer(&bpf, c, &links->stream);
 }
 

@@ -8,7 +8,7 @@
 #include "common/names/program/program.h"
 #include "common/wire/lastword.h"
 #include "common/wire/pairs.h"
-#include "tools/prof-symd/files/share.h"
+#include "tools/prof-symd/files/memory_share.h"
 #include "tools/prof-symd/serve.h"
 
 #define FLUSH_MS 100
@@ -25,7 +25,7 @@
 
 struct serve {
 	const struct serve_links *links;
-	struct share share;
+	struct memory_share share;
 	uint64_t shared_ns;
 	struct filestore files;
 	struct jit jit;
@@ -392,8 +392,8 @@ static void share_memory(struct serve *s, uint64_t now_ns)
 	const struct objects_counts objects = objects_counts(s->objects);
 	const uint64_t others = jit_bytes(&s->jit) + objects.held_bytes + namer_bytes(s->namer);
 
-	s->files.budget = share_programs(&s->share, others, s->files.bytes, s->files.evicted,
-					 now_ns);
+	s->files.budget = memory_share_programs(&s->share, others, s->files.bytes, s->files.evicted,
+						now_ns);
 }
 
 /* A failed allocation does not end the loop: it goes on with the rest, and then rests. */
@@ -532,8 +532,8 @@ int serve_run(const struct serve_links *links, const struct budget *budget,
 	/* prof-export's journal holds several of this size. */
 	limits.epoch = budget->model;
 	s->links = links;
-	share_init(&s->share, budget);
-	program_grow_with(share_heap, &s->share);
+	memory_share_init(&s->share, budget);
+	program_grow_with(memory_share_heap, &s->share);
 	filestore_init(&s->files, budget->programs, budget->dwarf / 3 * 2, ask, s);
 	s->files.without_hook = without;
 	s->files.without_ctx = s;

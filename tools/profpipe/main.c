@@ -24,7 +24,7 @@ static int become_dump(char **argv)
 {
 	static char name[] = "prof-dump";
 	char path[4096];
-	int r = tool_path(name, path, sizeof(path));
+	int r = toolpath_find(name, path, sizeof(path));
 
 	if (!r) {
 		argv[0] = name;
@@ -32,7 +32,7 @@ static int become_dump(char **argv)
 		r = -errno;
 	}
 	log_error("prof-dump cannot be run: %s; profpipe looks for it beside itself and in %s",
-		  strerror(-r), tool_folder());
+		  strerror(-r), toolpath_folder());
 	return EXITS_FAILED;
 }
 

@@ -23,7 +23,7 @@
 #include "common/base/log.h"
 #include "common/base/words.h"
 #include "tools/profpipe/report.h"
-#include "tools/profpipe/run/children.h"
+#include "tools/profpipe/run/child.h"
 #include "tools/profpipe/run/identity.h"
 #include "tools/profpipe/run/outputs.h"
 #include "tools/profpipe/run/user.h"
@@ -237,7 +237,7 @@ int report_run(const struct options *o)
 	struct outfile output = OUTFILE_NONE;
 	struct stat in;
 	int input;
-	int r = input_open(o->input, &input);
+	int r = output_open_input(o->input, &input);
 
 	p.stages[SYMD] = CHILD_NONE("prof-symd");
 	p.stages[EXPORT] = CHILD_NONE("prof-export");

@@ -38,7 +38,7 @@
 
 struct unit {
 	Dwarf_Off entry;
-	struct ranges functions;
+	struct dwarfranges functions;
 	struct dwarflines *lines; /* owned; NULL: not read yet, or none */
 	uint8_t indexed;	  /* 1: outermost functions, 2: also functions within functions */
 	bool skeleton;		  /* its DWARF is in another file */
@@ -66,7 +66,7 @@ struct dwarfinfo {
 	struct dwarfimage main, alt;
 	struct unit *units;
 	size_t unit_count;
-	struct ranges ranges;
+	struct dwarfranges ranges;
 	size_t split_count;	  /* of ours in `splits` */
 	struct symfile *package;  /* owned */
 	enum dwarfinfo_want want; /* of the last lookup, */
@@ -78,7 +78,8 @@ struct dwarfinfo {
 
 /* --- ranges of an entry --- */
 
-static int add_split_ranges(struct ranges *into, Dwarf_Die *die, const struct dwarfsplit *split)
+static int add_split_ranges(struct dwarfranges *into, Dwarf_Die *die,
+			    const struct dwarfsplit *split)
 {
 	struct dwarfsplit_ranges list;
 	uint64_t low, high;
@@ -86,12 +87,12 @@ static int add_split_ranges(struct ranges *into, Dwarf_Die *die, const struct dw
 
 	dwarfsplit_ranges(split, die, &list);
 	for (unsigned n = 0; !r && n < DWARFRANGES_MAX && dwarfsplit_next(&list, &low, &high); n++)
-		r = ranges_push(into, low, high, dwarf_dieoffset(die));
+		r = dwarfranges_push(into, low, high, dwarf_dieoffset(die));
 	return r;
 }
 
 /* Adds the ranges of an entry. A function in two sections has two. */
-static int add_ranges(struct ranges *into, Dwarf_Die *die, uint64_t what)
+static int add_ranges(struct dwarfranges *into, Dwarf_Die *die, uint64_t what)
 {
 	Dwarf_Addr base, low, high;
 	ptrdiff_t at = 0;
@@ -102,7 +103,7 @@ static int add_ranges(struct ranges *into, Dwarf_Die *die, uint64_t what)
 		at = dwarf_ranges(die, at, &base, &low, &high);
 		if (at <= 0)
 			return 0; /* the end or damage: earlier ranges stay valid */
-		r = ranges_push(into, low, high, what);
+		r = dwarfranges_push(into, low, high, what);
 		if (r)
 			return r;
 	}
@@ -178,7 +179,7 @@ static int list_units(struct dwarfinfo *d)
 		if (too_much(d))
 			return SYMFILE_TOO_LARGE;
 	}
-	return too_much(d) ? SYMFILE_TOO_LARGE : ranges_sort(&d->ranges);
+	return too_much(d) ? SYMFILE_TOO_LARGE : dwarfranges_sort(&d->ranges);
 }
 
 static int list_units_guarded(struct dwarfinfo *d)
@@ -265,7 +266,7 @@ int dwarfinfo_open(const struct symfile *f, const struct symfile *alt, uint64_t 
 	d->max = max;
 	/* Half of the memory for ranges of units, half for functions of one unit; sorting doubles
 	 * both. */
-	d->ranges.max = max / 4 / sizeof(struct range);
+	d->ranges.max = max / 4 / sizeof(struct dwarfrange);
 	r = open_images(d);
 	if (r == 0)
 		r = list_units_guarded(d);
@@ -290,11 +291,11 @@ void dwarfinfo_free(struct dwarfinfo *d)
 	if (!d)
 		return;
 	for (size_t i = 0; i < d->unit_count; i++) {
-		ranges_done(&d->units[i].functions);
+		dwarfranges_done(&d->units[i].functions);
 		free_lines(&d->units[i]);
 	}
 	free(d->units);
-	ranges_done(&d->ranges);
+	dwarfranges_done(&d->ranges);
 	close_images(d);
 	for (struct split *s = NULL; (s = next_split(d, s));)
 		split_free(s);
@@ -325,7 +326,7 @@ size_t dwarfinfo_bytes(const struct dwarfinfo *d)
 			 (s->dwarf.file ? symfile_bytes(s->dwarf.file) : 0);
 	return sizeof(*d) + dwarfimage_bytes(&d->main) + dwarfimage_bytes(&d->alt) + split +
 	       d->grown + d->indexed + d->unit_count * sizeof(*d->units) +
-	       d->ranges.len * (sizeof(struct range) + sizeof(uint64_t));
+	       d->ranges.len * (sizeof(struct dwarfrange) + sizeof(uint64_t));
 }
 
 /* --- units in other files --- */
@@ -353,7 +354,7 @@ static struct split *split_add(struct dwarfinfo *d, size_t unit, struct symfile 
 	return s;
 }
 
-static int split_open(struct dwarfinfo *d, struct split *s, const struct dwarfskeleton *skeleton)
+static int split_open(struct dwarfinfo *d, struct split *s, const struct dwarfsplit_unit *skeleton)
 {
 	const size_t bytes = dwarfinfo_bytes(d);
 	int r = SYMFILE_TOO_LARGE;
@@ -376,7 +377,7 @@ static void next_place(struct unit *u)
 static bool say_want(struct dwarfinfo *d, const struct unit *u, uint64_t id, Dwarf_Die *cudie,
 		     struct names *ret)
 {
-	struct call *c = &ret->calls[0];
+	struct names_call *c = &ret->calls[0];
 	char path[NAMES_TEXT], digits[17];
 	const char *name = path, *slash;
 
@@ -391,7 +392,7 @@ static bool say_want(struct dwarfinfo *d, const struct unit *u, uint64_t id, Dwa
 	d->wanting = (size_t)(u - d->units);
 	snprintf(digits, sizeof(digits), "%016" PRIx64, id);
 	names_reset(ret);
-	*c = (struct call){ .line = d->want };
+	*c = (struct names_call){ .line = d->want };
 	c->name = names_keep(ret, digits, strlen(digits));
 	c->source = names_keep(ret, name, strlen(name));
 	ret->count = 1;
@@ -404,7 +405,7 @@ static int find_split(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie,
 		      struct dwarfsplit **ret, struct names *names)
 {
 	const size_t unit = (size_t)(u - d->units);
-	struct dwarfskeleton skeleton;
+	struct dwarfsplit_unit skeleton;
 
 	*ret = NULL;
 	if (!u->skeleton || !dwarfsplit_skeleton(cudie, &skeleton))
@@ -488,8 +489,8 @@ static int index_unit(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie,
 	size_t seen = 0;
 	int r = 0;
 
-	d->indexed -= u->functions.len * (sizeof(struct range) + sizeof(uint64_t));
-	ranges_done(&u->functions);
+	d->indexed -= u->functions.len * (sizeof(struct dwarfrange) + sizeof(uint64_t));
+	dwarfranges_done(&u->functions);
 	u->indexed = everywhere ? 2 : 1;
 	if (dwarf_child(cudie, &path[0]) != 0)
 		return 0;
@@ -517,9 +518,9 @@ static int index_unit(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie,
 		}
 	}
 out:
-	d->indexed += u->functions.len * (sizeof(struct range) + sizeof(uint64_t));
+	d->indexed += u->functions.len * (sizeof(struct dwarfrange) + sizeof(uint64_t));
 	d->grown += 4096;
-	return r ? r : ranges_sort(&u->functions);
+	return r ? r : dwarfranges_sort(&u->functions);
 }
 
 /* --- looking up --- */
@@ -585,12 +586,12 @@ static bool find_function(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie,
 			  const struct dwarfsplit *split, uint64_t address, Dwarf_Die *ret)
 {
 	for (int pass = 1; pass <= 2; pass++) {
-		const struct range *r;
+		const struct dwarfrange *r;
 		size_t cursor = SIZE_MAX;
 
 		if (u->indexed < pass && index_unit(d, u, cudie, split, pass == 2) != 0)
 			return false;
-		r = ranges_next(&u->functions, address, &cursor);
+		r = dwarfranges_next(&u->functions, address, &cursor);
 		if (r)
 			return dwarf_offdie(split ? split->image.dwarf : d->main.dwarf, r->what,
 					    ret) != NULL;
@@ -628,7 +629,7 @@ static int find_line(struct dwarfinfo *d, struct unit *u, const struct dwarffile
 	return 0;
 }
 
-static void set_source(struct names *n, struct call *c, const char *path)
+static void set_source(struct names *n, struct names_call *c, const char *path)
 {
 	if (path[0])
 		c->source = names_keep(n, path, strlen(path));
@@ -665,7 +666,7 @@ static int lookup_in_unit(struct dwarfinfo *d, struct unit *u, uint64_t address,
 	if (count == 0) {
 		if (!path[0])
 			return SYMFILE_NONE;
-		ret->calls[0] = (struct call){ .line = line };
+		ret->calls[0] = (struct names_call){ .line = line };
 		set_source(ret, &ret->calls[0], path);
 		ret->count = 1;
 		return 0;
@@ -676,12 +677,12 @@ static int lookup_in_unit(struct dwarfinfo *d, struct unit *u, uint64_t address,
 		dwarffiles_open_split(split, &cudie, &own_files);
 	for (unsigned i = count; i-- > 0;) {
 		Dwarf_Die *die = &chain[i];
-		struct call *c = &ret->calls[ret->count];
+		struct names_call *c = &ret->calls[ret->count];
 
 		dwarffiles_declaration(die, &d->main, &d->alt, split ? &own_files : NULL, declared);
 		if (!path[0] && ret->count == 0)
 			memcpy(path, declared, sizeof(path));
-		*c = (struct call){ .line = line };
+		*c = (struct names_call){ .line = line };
 		dwarfnames_call(ret, c, die);
 		set_source(ret, c, path);
 		dwarfnames_start(c, die, declared);
@@ -703,7 +704,7 @@ static int lookup_in_unit(struct dwarfinfo *d, struct unit *u, uint64_t address,
 
 static int lookup(struct dwarfinfo *d, uint64_t address, struct names *ret)
 {
-	const struct range *r;
+	const struct dwarfrange *r;
 	size_t cursor = SIZE_MAX;
 
 	names_reset(ret);
@@ -714,7 +715,7 @@ static int lookup(struct dwarfinfo *d, uint64_t address, struct names *ret)
 			return r_open == -ENOMEM || r_open == SYMFILE_TOO_LARGE ? r_open
 										: SYMFILE_NONE;
 	}
-	while ((r = ranges_next(&d->ranges, address, &cursor)) != NULL) {
+	while ((r = dwarfranges_next(&d->ranges, address, &cursor)) != NULL) {
 		const int found = lookup_in_unit(d, &d->units[r->what], address, ret);
 
 		if (too_much(d))
@@ -747,7 +748,7 @@ static void begin_anew(struct dwarfinfo *d)
 	for (size_t i = 0; i < d->unit_count; i++) {
 		const size_t max = d->units[i].functions.max;
 
-		ranges_done(&d->units[i].functions);
+		dwarfranges_done(&d->units[i].functions);
 		free_lines(&d->units[i]);
 		d->units[i].functions.max = max;
 		d->units[i].indexed = 0;

@@ -91,7 +91,7 @@ size_t dwarflines_bytes(const struct dwarflines *l)
 /* --- files --- */
 
 /* An entry of a table of folders or files. */
-struct entry {
+struct dwarflines_entry {
 	struct str name;
 	uint64_t folder;
 };
@@ -176,7 +176,7 @@ static bool take_value(const struct dwarflines_sections *sections, bool wide, ui
 /* Finds the entry of a number in a table of DWARF 5, which s begins with. With UINT64_MAX, it
  * leaves s behind the table. */
 static bool find_entry(const struct dwarflines_sections *sections, bool wide, struct span *s,
-		       uint64_t wanted, struct entry *ret)
+		       uint64_t wanted, struct dwarflines_entry *ret)
 {
 	uint64_t content[MAX_COLUMNS], form[MAX_COLUMNS], count;
 	uint8_t columns;
@@ -190,7 +190,7 @@ static bool find_entry(const struct dwarflines_sections *sections, bool wide, st
 	if (!leb128_unsigned(s, &count) || (!columns && count))
 		return false;
 	for (uint64_t n = 0; n < count; n++) {
-		struct entry e = { 0 };
+		struct dwarflines_entry e = { 0 };
 
 		for (unsigned i = 0; i < columns; i++) {
 			struct str text = { 0 };
@@ -212,9 +212,10 @@ static bool find_entry(const struct dwarflines_sections *sections, bool wide, st
 }
 
 /* The same for DWARF 2 to 4, whose tables end with an empty name, and whose numbers begin at 1. */
-static bool find_old_entry(struct span *s, bool files, uint64_t wanted, struct entry *ret)
+static bool find_old_entry(struct span *s, bool files, uint64_t wanted,
+			   struct dwarflines_entry *ret)
 {
-	struct entry e;
+	struct dwarflines_entry e;
 
 	for (uint64_t n = 1;; n++) {
 		uint64_t number;
@@ -254,7 +255,7 @@ bool dwarflines_path(const struct dwarflines_sections *s, const struct dwarfline
 {
 	const struct span tables = from(s->line, l->tables, l->program);
 	struct span at = tables;
-	struct entry found, folder = { 0 };
+	struct dwarflines_entry found, folder = { 0 };
 	const bool old = l->version < 5;
 
 	if (file == UINT64_MAX || (old && !file) ||

@@ -117,7 +117,7 @@ static size_t write_scopes(Dwarf_Die *origin, Dwarf_Die *cudie, char *into, size
 	return len;
 }
 
-void dwarfnames_call(struct names *n, struct call *c, Dwarf_Die *die)
+void dwarfnames_call(struct names *n, struct names_call *c, Dwarf_Die *die)
 {
 	const char *linkage = die_string(die, DW_AT_linkage_name);
 	const char *plain;
@@ -163,7 +163,7 @@ bool dwarfnames_number(Dwarf_Die *die, unsigned attribute, bool integrate, uint6
 	return true;
 }
 
-void dwarfnames_start(struct call *c, Dwarf_Die *die, const char *file)
+void dwarfnames_start(struct names_call *c, Dwarf_Die *die, const char *file)
 {
 	uint64_t line;
 

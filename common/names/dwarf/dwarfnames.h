@@ -15,9 +15,9 @@ uint64_t dwarfnames_language(Dwarf_Die *cudie);
  * False: none. */
 bool dwarfnames_number(Dwarf_Die *die, unsigned attribute, bool integrate, uint64_t *ret);
 /* Sets the names of a call, kept in n; empty if it has none. */
-void dwarfnames_call(struct names *n, struct call *c, Dwarf_Die *die);
+void dwarfnames_call(struct names *n, struct names_call *c, Dwarf_Die *die);
 /* Sets the line of its declaration, if c->source is the file of the declaration. file: the file of
  * the declaration; empty if unknown. */
-void dwarfnames_start(struct call *c, Dwarf_Die *die, const char *file);
+void dwarfnames_start(struct names_call *c, Dwarf_Die *die, const char *file);
 
 #endif

@@ -8,13 +8,13 @@
 
 #define MAX_BACK 256 /* overlapping ranges that one lookup visits */
 
-int ranges_push(struct ranges *s, uint64_t low, uint64_t high, uint64_t what)
+int dwarfranges_push(struct dwarfranges *s, uint64_t low, uint64_t high, uint64_t what)
 {
 	if (low >= high)
 		return 0;
 	if (s->len == s->cap) {
 		size_t cap = s->cap ? s->cap + s->cap / 2 : 8;
-		struct range *data;
+		struct dwarfrange *data;
 
 		if (s->len >= (s->max && s->max < DWARFRANGES_MAX ? s->max : DWARFRANGES_MAX))
 			return SYMFILE_TOO_LARGE;
@@ -24,20 +24,20 @@ int ranges_push(struct ranges *s, uint64_t low, uint64_t high, uint64_t what)
 		s->data = data;
 		s->cap = cap;
 	}
-	s->data[s->len++] = (struct range){ .low = low, .high = high, .what = what };
+	s->data[s->len++] = (struct dwarfrange){ .low = low, .high = high, .what = what };
 	return 0;
 }
 
 static int range_cmp(const void *left, const void *right)
 {
-	const struct range *a = left, *b = right;
+	const struct dwarfrange *a = left, *b = right;
 
 	return a->low != b->low	    ? (a->low < b->low ? -1 : 1)
 	       : a->high != b->high ? (a->high > b->high ? -1 : 1)
 				    : 0;
 }
 
-int ranges_sort(struct ranges *s)
+int dwarfranges_sort(struct dwarfranges *s)
 {
 	uint64_t reach = 0;
 
@@ -55,14 +55,15 @@ int ranges_sort(struct ranges *s)
 	return 0;
 }
 
-void ranges_done(struct ranges *s)
+void dwarfranges_done(struct dwarfranges *s)
 {
 	free(s->data);
 	free(s->reach);
-	*s = (struct ranges){ 0 };
+	*s = (struct dwarfranges){ 0 };
 }
 
-const struct range *ranges_next(const struct ranges *s, uint64_t address, size_t *cursor)
+const struct dwarfrange *dwarfranges_next(const struct dwarfranges *s, uint64_t address,
+					  size_t *cursor)
 {
 	size_t low = 0, high = s->len;
 
@@ -78,7 +79,7 @@ const struct range *ranges_next(const struct ranges *s, uint64_t address, size_t
 		*cursor = low;
 	}
 	for (unsigned back = 0; *cursor > 0 && back < MAX_BACK; back++) {
-		const struct range *r = &s->data[--*cursor];
+		const struct dwarfrange *r = &s->data[--*cursor];
 
 		if (s->reach[*cursor] <= address)
 			break;

@@ -11,12 +11,12 @@
 
 /* --- the unit in the program --- */
 
-bool dwarfsplit_skeleton(Dwarf_Die *cudie, struct dwarfskeleton *ret)
+bool dwarfsplit_skeleton(Dwarf_Die *cudie, struct dwarfsplit_unit *ret)
 {
 	uint8_t type;
 	Dwarf_Addr low;
 
-	*ret = (struct dwarfskeleton){ 0 };
+	*ret = (struct dwarfsplit_unit){ 0 };
 	if (dwarf_cu_info(cudie->cu, NULL, &type, NULL, NULL, &ret->id, NULL, NULL) != 0 ||
 	    type != DW_UT_skeleton)
 		return false;

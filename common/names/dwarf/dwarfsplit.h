@@ -14,14 +14,14 @@
 #include "common/names/dwarf/dwarflist.h"
 
 /* The unit's entry that stays in the program. */
-struct dwarfskeleton {
+struct dwarfsplit_unit {
 	uint64_t id, addr_base, ranges_base;
 	uint64_t low; /* its ranges count from here */
 };
 
 struct dwarfsplit {
 	struct symfile *file; /* owned; NULL: it is in the package */
-	struct dwarfskeleton skeleton;
+	struct dwarfsplit_unit skeleton;
 	struct dwarfimage image;
 	Dwarf_Die cudie;
 };
@@ -33,7 +33,7 @@ struct dwarfsplit_ranges {
 };
 
 /* False: the unit is not split. */
-bool dwarfsplit_skeleton(Dwarf_Die *cudie, struct dwarfskeleton *ret);
+bool dwarfsplit_skeleton(Dwarf_Die *cudie, struct dwarfsplit_unit *ret);
 /* The path at which the compiler wrote the .dwo file. False: unknown. */
 bool dwarfsplit_path(Dwarf_Die *cudie, char *into, size_t cap);
 /* Opens s, whose skeleton is set, in its file, or in the package if it has none. 0; SYMFILE_NONE:

@@ -204,9 +204,9 @@ size_t codestarts_padding(struct span bytes)
 #define LONGEST 15 /* bytes of an instruction */
 
 /* The next place of control after an instruction. */
-enum flow { FLOW_ON, FLOW_BRANCH, FLOW_JUMP, FLOW_END, FLOW_TABLE };
+enum codestarts_flow { FLOW_ON, FLOW_BRANCH, FLOW_JUMP, FLOW_END, FLOW_TABLE };
 
-static enum flow flow_of(const ZydisDecodedInstruction *in)
+static enum codestarts_flow flow_of(const ZydisDecodedInstruction *in)
 {
 	const bool plain = in->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT;
 
@@ -265,7 +265,7 @@ static bool is_prologue(struct span b)
 	       (b.data[0] == 0x48 && (b.data[1] == 0x83 || b.data[1] == 0x81) && b.data[2] == 0xec);
 }
 
-struct follow {
+struct codestarts_follow {
 	const struct codestarts *s;
 	size_t next;	   /* in s->at */
 	uint64_t furthest; /* the highest target of this function's branches */
@@ -276,7 +276,7 @@ struct follow {
 };
 
 /* The first known start at or behind an address. */
-static uint64_t next_start(struct follow *f, uint64_t address)
+static uint64_t next_start(struct codestarts_follow *f, uint64_t address)
 {
 	while (f->next < f->s->len && f->s->low + f->s->at[f->next] < address)
 		f->next++;
@@ -284,9 +284,9 @@ static uint64_t next_start(struct follow *f, uint64_t address)
 }
 
 /* True: the function ends behind the instruction that ends at `behind`. */
-static bool ends(struct follow *f, const ZydisDecodedInstruction *in, uint64_t behind)
+static bool ends(struct codestarts_follow *f, const ZydisDecodedInstruction *in, uint64_t behind)
 {
-	enum flow flow = flow_of(in);
+	enum codestarts_flow flow = flow_of(in);
 
 	if (flow == FLOW_TABLE && f->given_back)
 		flow = FLOW_END; /* a tail call */
@@ -314,7 +314,7 @@ int codestarts_follow(struct codestarts *s, uint64_t from, uint64_t to,
 		      bool (*begins)(void *ctx, uint64_t address), void *ctx)
 {
 	struct codestarts found = { .low = s->low, .high = s->high };
-	struct follow f = { .s = s, .begins = begins, .ctx = ctx };
+	struct codestarts_follow f = { .s = s, .begins = begins, .ctx = ctx };
 	uint8_t bytes[CHUNK];
 	uint64_t at = from, have = 0, have_at = from;
 	ZydisDecoder decoder;

@@ -109,12 +109,12 @@ int elfview_text(const struct elfview *im, const char *section, const char *text
 /* --- symbols --- */
 
 /* A symbol table and its strings. */
-struct symbols {
+struct elfview_symbols {
 	const struct symfile_section *symbols, *strings;
 	uint64_t count;
 };
 
-static int find_symbols(const struct elfview *im, bool dynamic, struct symbols *ret)
+static int find_symbols(const struct elfview *im, bool dynamic, struct elfview_symbols *ret)
 {
 	int r = symfile_section(im->file, dynamic ? ".dynsym" : ".symtab", &ret->symbols);
 
@@ -128,7 +128,7 @@ static int find_symbols(const struct elfview *im, bool dynamic, struct symbols *
 	return ret->count > MAX_SYMBOLS ? SYMFILE_TOO_LARGE : 0;
 }
 
-static int read_symbol(const struct elfview *im, const struct symbols *t, uint64_t i,
+static int read_symbol(const struct elfview *im, const struct elfview_symbols *t, uint64_t i,
 		       Elf64_Sym *ret)
 {
 	if (i >= t->count)
@@ -136,7 +136,7 @@ static int read_symbol(const struct elfview *im, const struct symbols *t, uint64
 	return symfile_read(im->file, t->symbols->offset + i * sizeof(*ret), ret, sizeof(*ret));
 }
 
-static int read_name(const struct elfview *im, const struct symbols *t, uint32_t name,
+static int read_name(const struct elfview *im, const struct elfview_symbols *t, uint32_t name,
 		     char into[static ELFVIEW_NAME])
 {
 	uint64_t left = name < t->strings->size ? t->strings->size - name : 0;
@@ -174,7 +174,8 @@ static int read_u32(const struct elfview *im, const struct symfile_section *s, u
 /* Searches .gnu.hash: four numbers, a Bloom filter, buckets, and the hashes of symbols. A hash with
  * its lowest bit set ends a bucket. */
 static int find_hashed(const struct elfview *im, const struct symfile_section *hash,
-		       const struct symbols *t, const char *name, struct elfview_symbol *ret)
+		       const struct elfview_symbols *t, const char *name,
+		       struct elfview_symbol *ret)
 {
 	uint32_t head[4], h = gnu_hash(name), at, have;
 	uint64_t word, buckets, chains;
@@ -254,7 +255,7 @@ static int find_among(const struct elfview *im, bool dynamic, const char *name,
 int elfview_exported(const struct elfview *im, const char *name, struct elfview_symbol *ret)
 {
 	const struct symfile_section *hash;
-	struct symbols t;
+	struct elfview_symbols t;
 	int r = find_symbols(im, true, &t);
 
 	if (r)
@@ -274,7 +275,7 @@ int elfview_symbols(const struct elfview *im, bool dynamic, const char *prefix,
 {
 	size_t len = strlen(prefix);
 	Elf64_Sym chunk[CHUNK_SYMBOLS];
-	struct symbols t;
+	struct elfview_symbols t;
 	char *strings;
 	int r = find_symbols(im, dynamic, &t);
 
@@ -377,7 +378,7 @@ static int read_relas(struct elfview *im)
 static int apply(const struct elfview *im, const Elf64_Rela *rela, struct elfview_value *ret)
 {
 	uint32_t type = ELF64_R_TYPE(rela->r_info), symbol = ELF64_R_SYM(rela->r_info);
-	struct symbols t;
+	struct elfview_symbols t;
 	Elf64_Sym s;
 	int r;
 

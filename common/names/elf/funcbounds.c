@@ -15,7 +15,7 @@
 #define MAX_FRAMES (64u << 20) /* bytes of one section of call frame information */
 #define SMALL_GAP 64u	       /* bytes; such a gap does not justify reading all code */
 
-struct range {
+struct funcbounds_range {
 	uint64_t start, end;
 };
 
@@ -23,7 +23,7 @@ struct funcbounds {
 	const struct symfile *file;
 	/* The table of .eh_frame_hdr; count 0: there is no usable one. */
 	uint64_t table, table_address, table_count;
-	struct range *ranges; /* if there is no table: all entries, sorted */
+	struct funcbounds_range *ranges; /* if there is no table: all entries, sorted */
 	size_t range_count, range_cap;
 	bool tried;
 	struct filestarts code; /* without an entry */
@@ -133,13 +133,14 @@ struct frames {
 };
 
 /* An entry's head. */
-struct entry {
+struct funcbounds_entry {
 	uint64_t length; /* of the whole entry, with the length field */
 	uint64_t cie;	 /* the offset of its CIE in the section; UINT64_MAX: this is a CIE */
 	size_t head;	 /* bytes of length and id */
 };
 
-static int read_head(struct funcbounds *x, const struct frames *f, uint64_t at, struct entry *ret)
+static int read_head(struct funcbounds *x, const struct frames *f, uint64_t at,
+		     struct funcbounds_entry *ret)
 {
 	struct span s;
 	uint32_t length, id;
@@ -151,15 +152,15 @@ static int read_head(struct funcbounds *x, const struct frames *f, uint64_t at, 
 	if (!span_read(&s, &length, 4))
 		return SYMFILE_MALFORMED;
 	if (length == 0) {
-		*ret = (struct entry){ .length = 4, .cie = UINT64_MAX, .head = 4 };
+		*ret = (struct funcbounds_entry){ .length = 4, .cie = UINT64_MAX, .head = 4 };
 		return 0;
 	}
 	if (length == UINT32_MAX) {
 		if (!span_read(&s, &wide, 8) || wide > f->size)
 			return SYMFILE_MALFORMED;
-		*ret = (struct entry){ .length = 12 + wide, .head = 12 };
+		*ret = (struct funcbounds_entry){ .length = 12 + wide, .head = 12 };
 	} else {
-		*ret = (struct entry){ .length = 4 + (uint64_t)length, .head = 4 };
+		*ret = (struct funcbounds_entry){ .length = 4 + (uint64_t)length, .head = 4 };
 	}
 	const bool is_wide = ret->head == 12 && !f->eh;
 
@@ -179,7 +180,7 @@ static int read_head(struct funcbounds *x, const struct frames *f, uint64_t at, 
 /* Reads how the entries of a CIE encode their addresses. */
 static int read_encoding(struct funcbounds *x, const struct frames *f, uint64_t at, uint8_t *ret)
 {
-	struct entry e;
+	struct funcbounds_entry e;
 	struct span s, augmentation = { 0 };
 	uint8_t version, byte;
 	int r = at < f->size ? read_head(x, f, at, &e) : SYMFILE_MALFORMED;
@@ -224,7 +225,8 @@ static int read_encoding(struct funcbounds *x, const struct frames *f, uint64_t 
 
 /* Reads the range of code that an entry covers. */
 static int read_range(struct funcbounds *x, const struct frames *f, uint64_t at,
-		      const struct entry *e, uint8_t encoding, struct range *ret)
+		      const struct funcbounds_entry *e, uint8_t encoding,
+		      struct funcbounds_range *ret)
 {
 	const uint64_t address = f->address + at + e->head;
 	struct span s;
@@ -246,11 +248,11 @@ static int read_range(struct funcbounds *x, const struct frames *f, uint64_t at,
 	return 0;
 }
 
-static int add_range(struct funcbounds *x, struct range range)
+static int add_range(struct funcbounds *x, struct funcbounds_range range)
 {
 	if (x->range_count == x->range_cap) {
 		const size_t cap = x->range_cap ? 2 * x->range_cap : 1024;
-		struct range *more;
+		struct funcbounds_range *more;
 
 		if (cap > MAX_ENTRIES)
 			return SYMFILE_TOO_LARGE;
@@ -271,8 +273,8 @@ static int read_all(struct funcbounds *x, const struct frames *f)
 	int r = 0;
 
 	for (uint64_t at = 0; !r && f->size - at >= 8;) {
-		struct entry e;
-		struct range range;
+		struct funcbounds_entry e;
+		struct funcbounds_range range;
 
 		r = read_head(x, f, at, &e);
 		if (r)
@@ -295,7 +297,7 @@ static int read_all(struct funcbounds *x, const struct frames *f)
 
 static int by_start(const void *left, const void *right)
 {
-	const struct range *a = left, *b = right;
+	const struct funcbounds_range *a = left, *b = right;
 
 	return a->start < b->start ? -1 : a->start > b->start;
 }
@@ -374,12 +376,13 @@ static int table_entry(struct funcbounds *x, uint64_t i, uint64_t *ret_start, ui
 }
 
 /* Finds the last entry that begins at or before an address, and the start of the next one. */
-static int in_table(struct funcbounds *x, uint64_t address, struct range *ret, uint64_t *ret_next)
+static int in_table(struct funcbounds *x, uint64_t address, struct funcbounds_range *ret,
+		    uint64_t *ret_next)
 {
 	uint64_t low = 0, high = x->table_count, start, at, left;
 	struct frames f = { .eh = true };
 	uint8_t encoding;
-	struct entry e;
+	struct funcbounds_entry e;
 	int r;
 
 	while (low < high) {
@@ -436,7 +439,7 @@ static int in_table(struct funcbounds *x, uint64_t address, struct range *ret, u
 	return r ? r : ret->start != start ? SYMFILE_MALFORMED : 0;
 }
 
-static int in_ranges(const struct funcbounds *x, uint64_t address, struct range *ret,
+static int in_ranges(const struct funcbounds *x, uint64_t address, struct funcbounds_range *ret,
 		     uint64_t *ret_next)
 {
 	size_t low = 0, high = x->range_count;
@@ -457,7 +460,8 @@ static int in_ranges(const struct funcbounds *x, uint64_t address, struct range 
 	return 0;
 }
 
-static int last_entry(struct funcbounds *x, uint64_t address, struct range *ret, uint64_t *ret_next)
+static int last_entry(struct funcbounds *x, uint64_t address, struct funcbounds_range *ret,
+		      uint64_t *ret_next)
 {
 	int r = begin(x);
 
@@ -470,7 +474,7 @@ static int last_entry(struct funcbounds *x, uint64_t address, struct range *ret,
 
 int funcbounds_entry(struct funcbounds *x, uint64_t address, uint64_t *ret_start, uint64_t *ret_end)
 {
-	struct range range;
+	struct funcbounds_range range;
 	uint64_t next;
 	int r = last_entry(x, address, &range, &next);
 
@@ -489,7 +493,7 @@ int funcbounds_start(struct funcbounds *x, uint64_t address, uint64_t floor, uin
 {
 	const struct symfile_section *s = filestarts_code(x->file, address);
 	uint8_t bytes[SMALL_GAP];
-	struct range range;
+	struct funcbounds_range range;
 	uint64_t start, next, end;
 	int r = last_entry(x, address, &range, &next);
 

@@ -40,17 +40,17 @@ static uint32_t bucket_of(const struct symbuckets *b, uint64_t address)
 }
 
 /* The first and last bucket of a symbol. False: it is wide. */
-static bool reach(const struct symbuckets *b, const struct symbol *s, uint32_t *ret_first,
+static bool reach(const struct symbuckets *b, const struct symtable_symbol *s, uint32_t *ret_first,
 		  uint32_t *ret_last)
 {
-	const uint64_t last = s->value + (s->kind == SYMBOL_SIZED && s->size ? s->size - 1 : 0);
+	const uint64_t last = s->value + (s->kind == SYMTABLE_SIZED && s->size ? s->size - 1 : 0);
 
 	*ret_first = bucket_of(b, s->value);
 	*ret_last = bucket_of(b, last);
 	return *ret_last - *ret_first < WIDE;
 }
 
-static int count(void *ctx, uint32_t number, const struct symbol *s)
+static int count(void *ctx, uint32_t number, const struct symtable_symbol *s)
 {
 	struct symbuckets *b = ctx;
 	uint32_t first, last;
@@ -76,7 +76,7 @@ static int count(void *ctx, uint32_t number, const struct symbol *s)
 	return 0;
 }
 
-static int fill_in(void *ctx, uint32_t number, const struct symbol *s)
+static int fill_in(void *ctx, uint32_t number, const struct symtable_symbol *s)
 {
 	struct symbuckets *b = ctx;
 	uint32_t first, last;
@@ -212,7 +212,7 @@ static int number_cmp(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-int symbuckets_gather(const struct symbuckets *b, uint64_t address, struct symbols *all,
+int symbuckets_gather(const struct symbuckets *b, uint64_t address, struct symtable_symbols *all,
 		      uint64_t *ret_from, uint64_t *ret_to)
 {
 	if (address < b->low || address >= b->high)
@@ -241,13 +241,13 @@ int symbuckets_gather(const struct symbuckets *b, uint64_t address, struct symbo
 		n.data[n.len++] = b->wide[i];
 	qsort(n.data, n.len, sizeof(*n.data), number_cmp);
 	for (size_t i = 0; r >= 0 && i < n.len; i++) {
-		struct symbol s;
+		struct symtable_symbol s;
 
 		if (i && n.data[i] == n.data[i - 1])
 			continue;
 		r = symtable_get(b->file, &b->table, n.data[i], &s);
 		if (!r)
-			r = symbols_push(all, &s);
+			r = symtable_push(all, &s);
 	}
 	free(n.data);
 	return r < 0 ? r : 0;

@@ -18,7 +18,7 @@ void symbuckets_free(struct symbuckets *b);
 /* Adds all symbols that matter for the addresses from *ret_from up to *ret_to, which include
  * `address`. May add further ones. 0, SYMFILE_NONE: there is no code; SYMFILE_TOO_LARGE: too many
  * symbols; -errno. */
-int symbuckets_gather(const struct symbuckets *b, uint64_t address, struct symbols *all,
+int symbuckets_gather(const struct symbuckets *b, uint64_t address, struct symtable_symbols *all,
 		      uint64_t *ret_from, uint64_t *ret_to);
 size_t symbuckets_bytes(const struct symbuckets *b);
 

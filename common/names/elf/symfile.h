@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "common/base/span.h"
+#include "common/base/str.h"
 
 #define SYMFILE_NAME 4096 /* bytes of a raw name that are read, with the NUL */
 #define SYMFILE_BUILD_ID 64

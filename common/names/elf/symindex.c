@@ -31,16 +31,17 @@
 
 /* NAME_ALIASES in a range's name: the low bits are an index into `aliases`. NAME_LAST there: a list
  * of aliases ends. */
-#define NAME_ALIASES SYMBOL_NAME_FLAG
-#define NAME_LAST SYMBOL_NAME_FLAG
+#define NAME_ALIASES SYMTABLE_NAME_FLAG
+#define NAME_LAST SYMTABLE_NAME_FLAG
 
 /* Sorted and disjoint. */
-struct range {
+struct symindex_range {
 	uint64_t start;
 	uint32_t size;
 	uint32_t name;
 };
-static_assert(sizeof(struct range) == 16 && sizeof(struct symbol) == 24, "compact");
+static_assert(sizeof(struct symindex_range) == 16 && sizeof(struct symtable_symbol) == 24,
+	      "compact");
 
 struct symindex {
 	const struct symfile *file;
@@ -48,7 +49,7 @@ struct symindex {
 	bool built;
 	int verdict; /* of build */
 	struct symtable_strings strings[SYMTABLES];
-	struct range *ranges;
+	struct symindex_range *ranges;
 	uint8_t *unsized; /* one bit per range: it is of a symbol without a size; NULL: none is */
 	bool limited;	  /* the reach of such symbols is known */
 	size_t range_count;
@@ -61,7 +62,7 @@ struct symindex {
 /* Sorts by start. Of those that start together, the winner comes last. */
 static int symbol_cmp(const void *left, const void *right)
 {
-	const struct symbol *a = left, *b = right;
+	const struct symtable_symbol *a = left, *b = right;
 
 	if (a->value != b->value)
 		return a->value < b->value ? -1 : 1;
@@ -74,7 +75,7 @@ static int symbol_cmp(const void *left, const void *right)
 	return a->name < b->name ? -1 : a->name > b->name;
 }
 
-static bool is_alias(const struct symbol *a, const struct symbol *b)
+static bool is_alias(const struct symtable_symbol *a, const struct symtable_symbol *b)
 {
 	return a->value == b->value && a->kind == b->kind && a->rank == b->rank &&
 	       a->size == b->size;
@@ -82,7 +83,7 @@ static bool is_alias(const struct symbol *a, const struct symbol *b)
 
 /* Collects ranges. Each symbol opens at most one range and ends at most one. */
 struct sweep {
-	struct range *out;
+	struct symindex_range *out;
 	uint8_t *unsized; /* NULL: no symbol lacks a size */
 	size_t len, max;
 };
@@ -92,29 +93,30 @@ static bool is_unsized(const uint8_t *unsized, size_t range)
 	return unsized && unsized[range / 8] >> range % 8 & 1;
 }
 
-static void emit(struct sweep *w, uint64_t from, uint64_t to, const struct symbol *of)
+static void emit(struct sweep *w, uint64_t from, uint64_t to, const struct symtable_symbol *of)
 {
-	struct range *last = w->len ? &w->out[w->len - 1] : NULL;
+	struct symindex_range *last = w->len ? &w->out[w->len - 1] : NULL;
 	const uint32_t name = of->name;
 
 	if (last && last->name == name && last->start + last->size == from &&
 	    to - last->start <= UINT32_MAX)
 		last->size = (uint32_t)(to - last->start);
 	else if (w->len < w->max)
-		w->out[w->len++] = (struct range){ .start = from,
-						   .size = (uint32_t)(to - from),
-						   .name = name };
+		w->out[w->len++] = (struct symindex_range){ .start = from,
+							    .size = (uint32_t)(to - from),
+							    .name = name };
 	else
 		return;
-	if (w->unsized && of->kind == SYMBOL_UNSIZED)
+	if (w->unsized && of->kind == SYMTABLE_UNSIZED)
 		w->unsized[(w->len - 1) / 8] |= (uint8_t)(1u << (w->len - 1) % 8);
 }
 
 /* Turns the sorted symbols into disjoint ranges. `open` is the stack of sized symbols that cover
  * the present position; the one that starts last is on top. */
-static void sweep_groups(struct sweep *w, const struct symbol *g, size_t count, uint32_t *open)
+static void sweep_groups(struct sweep *w, const struct symtable_symbol *g, size_t count,
+			 uint32_t *open)
 {
-	const struct symbol *unsized = NULL;
+	const struct symtable_symbol *unsized = NULL;
 	uint64_t pos = 0;
 	size_t depth = 0;
 
@@ -124,7 +126,7 @@ static void sweep_groups(struct sweep *w, const struct symbol *g, size_t count, 
 		while (pos < start) {
 			while (depth && g[open[depth - 1]].value + g[open[depth - 1]].size <= pos)
 				depth--;
-			const struct symbol *top = depth ? &g[open[depth - 1]] : unsized;
+			const struct symtable_symbol *top = depth ? &g[open[depth - 1]] : unsized;
 
 			if (!top || top->value + top->size <= pos)
 				break;
@@ -141,22 +143,22 @@ static void sweep_groups(struct sweep *w, const struct symbol *g, size_t count, 
 			unsized = NULL;
 		while (depth && g[open[depth - 1]].value + g[open[depth - 1]].size <= pos)
 			depth--;
-		if (g[i].kind == SYMBOL_SIZED) {
+		if (g[i].kind == SYMTABLE_SIZED) {
 			open[depth++] = (uint32_t)i;
 			unsized = NULL;
-		} else if (g[i].kind == SYMBOL_UNSIZED && depth == 0) {
+		} else if (g[i].kind == SYMTABLE_UNSIZED && depth == 0) {
 			unsized = &g[i];
 		}
 	}
 }
 
 /* Folds aliases into one entry each, in place. */
-static int fold_aliases(struct symindex *x, struct symbol *g, size_t *count)
+static int fold_aliases(struct symindex *x, struct symtable_symbol *g, size_t *count)
 {
 	size_t kept = 0, aliases = 0;
 
 	for (size_t i = 1; i < *count; i++)
-		aliases += g[i].kind != SYMBOL_BORDER && is_alias(&g[i - 1], &g[i]);
+		aliases += g[i].kind != SYMTABLE_BORDER && is_alias(&g[i - 1], &g[i]);
 	x->alias_count = 0;
 	if (aliases) {
 		x->aliases = malloc(2 * aliases * sizeof(*x->aliases));
@@ -168,7 +170,7 @@ static int fold_aliases(struct symindex *x, struct symbol *g, size_t *count)
 
 		while (i + n < *count && is_alias(&g[i], &g[i + n]))
 			n++;
-		if (n > 1 && g[i].kind != SYMBOL_BORDER) {
+		if (n > 1 && g[i].kind != SYMTABLE_BORDER) {
 			uint32_t first = (uint32_t)x->alias_count;
 
 			for (size_t k = 0; k < n; k++)
@@ -229,14 +231,14 @@ static int narrow(const struct symfile *f, struct symreach *gaps, size_t count, 
 }
 
 /* Sets the reach of unsized symbols. whole: the table has all symbols. */
-static int limit_unsized(const struct symfile *f, struct symbols *all, bool whole)
+static int limit_unsized(const struct symfile *f, struct symtable_symbols *all, bool whole)
 {
 	struct symreach *gaps = NULL;
 	size_t count = 0, used = 0;
 	uint64_t room = 0;
 
 	for (size_t i = 0; i < all->len; i++)
-		count += all->data[i].kind == SYMBOL_UNSIZED;
+		count += all->data[i].kind == SYMTABLE_UNSIZED;
 	if (!count || !f->linked)
 		return 0;
 	gaps = malloc(count * sizeof(*gaps));
@@ -244,11 +246,11 @@ static int limit_unsized(const struct symfile *f, struct symbols *all, bool whol
 		return -ENOMEM;
 	count = 0;
 	for (size_t i = all->len, next = all->len; i-- > 0;) {
-		const struct symbol *s = &all->data[i];
+		const struct symtable_symbol *s = &all->data[i];
 
 		if (i + 1 < all->len && all->data[i + 1].value != s->value)
 			next = i + 1;
-		if (s->kind != SYMBOL_UNSIZED || (count && gaps[count - 1].start == s->value))
+		if (s->kind != SYMTABLE_UNSIZED || (count && gaps[count - 1].start == s->value))
 			continue;
 		uint64_t end = s->value + s->size;
 
@@ -267,9 +269,9 @@ static int limit_unsized(const struct symfile *f, struct symbols *all, bool whol
 		       !whole && f->machine == EM_X86_64 && room > (uint64_t)SMALL_GAP);
 
 	for (size_t i = 0; !r && i < all->len; i++) {
-		struct symbol *s = &all->data[i];
+		struct symtable_symbol *s = &all->data[i];
 
-		if (s->kind != SYMBOL_UNSIZED)
+		if (s->kind != SYMTABLE_UNSIZED)
 			continue;
 		while (gaps[used].start < s->value)
 			used++;
@@ -279,15 +281,15 @@ static int limit_unsized(const struct symfile *f, struct symbols *all, bool whol
 	return r;
 }
 
-static bool has_unsized(const struct symbols *all)
+static bool has_unsized(const struct symtable_symbols *all)
 {
 	for (size_t i = 0; i < all->len; i++)
-		if (all->data[i].kind == SYMBOL_UNSIZED)
+		if (all->data[i].kind == SYMTABLE_UNSIZED)
 			return true;
 	return false;
 }
 
-static int make_ranges(struct symindex *x, struct symbols *all, bool whole)
+static int make_ranges(struct symindex *x, struct symtable_symbols *all, bool whole)
 {
 	struct sweep w = { 0 };
 	uint32_t *open;
@@ -314,7 +316,7 @@ static int make_ranges(struct symindex *x, struct symbols *all, bool whole)
 		r = -ENOMEM;
 	free(open);
 	if (r == 0 && w.len > 0) {
-		struct range *fit = realloc(w.out, w.len * sizeof(*fit));
+		struct symindex_range *fit = realloc(w.out, w.len * sizeof(*fit));
 
 		x->ranges = fit ? fit : w.out;
 		x->unsized = w.unsized;
@@ -329,7 +331,7 @@ static int make_ranges(struct symindex *x, struct symbols *all, bool whole)
 static int build(struct symindex *x)
 {
 	const struct symfile *f = x->file;
-	struct symbols all = { 0 };
+	struct symtable_symbols all = { 0 };
 	struct symtable t;
 	bool whole = symfile_has_symtab(f);
 	int r, mini_r = 0;
@@ -399,8 +401,8 @@ void symindex_free(struct symindex *x)
 
 static int read_name(const struct symindex *x, uint32_t name, char into[static SYMFILE_NAME])
 {
-	return symtable_name(x->file, &x->strings[name >> SYMBOL_NAME_SHIFT],
-			     name & SYMBOL_NAME_OFFSET, into);
+	return symtable_name(x->file, &x->strings[name >> SYMTABLE_NAME_SHIFT],
+			     name & SYMTABLE_NAME_OFFSET, into);
 }
 
 static int read_best_alias(const struct symindex *x, uint32_t first, char best[static SYMFILE_NAME])
@@ -431,7 +433,7 @@ static int read_best_alias(const struct symindex *x, uint32_t first, char best[s
 /* For a large table, makes the ranges around an address. */
 static int look_around(struct symindex *x, uint64_t address)
 {
-	struct symbols all = { 0 };
+	struct symtable_symbols all = { 0 };
 	uint64_t from, to;
 
 	if (address >= x->from && address < x->to)
@@ -492,7 +494,8 @@ static int limit_again(struct symindex *x, uint64_t address)
 }
 
 /* Finds the last range that begins at or before an address. ends: its end also matters. */
-static int find_range(struct symindex *x, uint64_t address, bool ends, const struct range **ret)
+static int find_range(struct symindex *x, uint64_t address, bool ends,
+		      const struct symindex_range **ret)
 {
 	int r = have_ranges(x, address);
 	size_t count = r ? 0 : count_up_to(x, address);
@@ -512,7 +515,7 @@ static int find_range(struct symindex *x, uint64_t address, bool ends, const str
 
 uint64_t symindex_floor(struct symindex *x, uint64_t address)
 {
-	const struct range *at;
+	const struct symindex_range *at;
 
 	return x->built && find_range(x, address, true, &at) == 0 && address - at->start >= at->size
 		       ? at->start + at->size
@@ -521,7 +524,7 @@ uint64_t symindex_floor(struct symindex *x, uint64_t address)
 
 int symindex_lookup(struct symindex *x, uint64_t address, char ret_name[static SYMFILE_NAME])
 {
-	const struct range *at;
+	const struct symindex_range *at;
 	int r = find_range(x, address, false, &at);
 
 	if (r)
@@ -529,7 +532,7 @@ int symindex_lookup(struct symindex *x, uint64_t address, char ret_name[static S
 	if (address - at->start >= at->size)
 		return SYMFILE_NONE;
 	if (at->name & NAME_ALIASES)
-		return read_best_alias(x, at->name & SYMBOL_NAME_OFFSET, ret_name);
+		return read_best_alias(x, at->name & SYMTABLE_NAME_OFFSET, ret_name);
 	return read_name(x, at->name, ret_name);
 }
 

@@ -16,11 +16,11 @@
 #define MAX_DYNAMIC 256u	    /* entries of PT_DYNAMIC */
 #define CHUNK (16u << 10)
 
-int symbols_push(struct symbols *all, const struct symbol *s)
+int symtable_push(struct symtable_symbols *all, const struct symtable_symbol *s)
 {
 	if (all->len == all->cap) {
 		size_t cap = all->cap ? all->cap + all->cap / 2 : 4096;
-		struct symbol *data;
+		struct symtable_symbol *data;
 
 		if (all->len >= SYMTABLE_MAX_SYMBOLS)
 			return SYMFILE_TOO_LARGE;
@@ -58,7 +58,7 @@ static uint32_t symbol_rank(const Elf64_Sym *s)
 
 /* Converts an entry. False: it is not a symbol of code. */
 static bool symbol_of(const struct symfile *f, const struct symtable *t, const Elf64_Sym *s,
-		      struct symbol *ret)
+		      struct symtable_symbol *ret)
 {
 	const unsigned type = ELF64_ST_TYPE(s->st_info);
 	const struct symfile_section *in;
@@ -77,7 +77,7 @@ static bool symbol_of(const struct symfile *f, const struct symtable *t, const E
 
 	const uint64_t room = in->size - (s->st_value - in->addr);
 
-	*ret = (struct symbol){ .value = s->st_value };
+	*ret = (struct symtable_symbol){ .value = s->st_value };
 	/* Data objects in text, and arm64's mapping symbols. */
 	if ((type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) || s->st_name == 0 ||
 	    s->st_name >= t->strings.size || (f->bare && !s->st_size) ||
@@ -89,14 +89,14 @@ static bool symbol_of(const struct symfile *f, const struct symtable *t, const E
 
 	size = numbers_smaller(size, room);
 	ret->size = numbers_u32(size);
-	ret->kind = s->st_size ? SYMBOL_SIZED : SYMBOL_UNSIZED;
+	ret->kind = s->st_size ? SYMTABLE_SIZED : SYMTABLE_UNSIZED;
 	ret->rank = symbol_rank(s);
-	ret->name = (uint32_t)t->id << SYMBOL_NAME_SHIFT | s->st_name;
+	ret->name = (uint32_t)t->id << SYMTABLE_NAME_SHIFT | s->st_name;
 	return true;
 }
 
 int symtable_each(const struct symfile *f, const struct symtable *t,
-		  int (*fn)(void *ctx, uint32_t number, const struct symbol *s), void *ctx)
+		  int (*fn)(void *ctx, uint32_t number, const struct symtable_symbol *s), void *ctx)
 {
 	Elf64_Sym chunk[CHUNK / sizeof(Elf64_Sym)];
 
@@ -108,7 +108,7 @@ int symtable_each(const struct symfile *f, const struct symtable *t,
 				     n * sizeof(Elf64_Sym));
 
 		for (size_t i = 0; !r && i < n; i++) {
-			struct symbol s;
+			struct symtable_symbol s;
 
 			if (symbol_of(f, t, &chunk[i], &s))
 				r = fn(ctx, (uint32_t)(at + i), &s);
@@ -121,7 +121,7 @@ int symtable_each(const struct symfile *f, const struct symtable *t,
 }
 
 int symtable_get(const struct symfile *f, const struct symtable *t, uint32_t number,
-		 struct symbol *ret)
+		 struct symtable_symbol *ret)
 {
 	Elf64_Sym s;
 	int r = symfile_read(f, t->offset + (uint64_t)number * sizeof(s), &s, sizeof(s));
@@ -129,13 +129,13 @@ int symtable_get(const struct symfile *f, const struct symtable *t, uint32_t num
 	return r ? r : symbol_of(f, t, &s, ret) ? 0 : SYMFILE_NONE;
 }
 
-static int push(void *ctx, uint32_t number, const struct symbol *s)
+static int push(void *ctx, uint32_t number, const struct symtable_symbol *s)
 {
 	(void)number;
-	return symbols_push(ctx, s);
+	return symtable_push(ctx, s);
 }
 
-int symtable_add(const struct symfile *f, const struct symtable *t, struct symbols *all)
+int symtable_add(const struct symfile *f, const struct symtable *t, struct symtable_symbols *all)
 {
 	return symtable_each(f, t, push, all);
 }
@@ -319,7 +319,7 @@ static int unpack_mini(const struct symfile *f, const struct symfile_section *s,
 }
 
 int symtable_add_mini(const struct symfile *f, struct symtable_strings *ret_strings,
-		      struct symbols *all)
+		      struct symtable_symbols *all)
 {
 	const struct symfile_section *s;
 	struct symfile *mini = NULL;

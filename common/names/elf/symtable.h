@@ -27,27 +27,27 @@ struct symtable {
 
 /* A symbol's name in 32 bits: the table in bits 31..30, the offset in its strings in bits 28..0.
  * Bit 29 is free for the owner of the symbol. */
-#define SYMBOL_NAME_SHIFT 30
-#define SYMBOL_NAME_FLAG (1u << 29)
-#define SYMBOL_NAME_OFFSET (SYMBOL_NAME_FLAG - 1)
+#define SYMTABLE_NAME_SHIFT 30
+#define SYMTABLE_NAME_FLAG (1u << 29)
+#define SYMTABLE_NAME_OFFSET (SYMTABLE_NAME_FLAG - 1)
 
 /* BORDER: has no name to show, but ends an unsized symbol before it. */
-enum symbol_kind { SYMBOL_BORDER, SYMBOL_UNSIZED, SYMBOL_SIZED };
+enum symtable_kind { SYMTABLE_BORDER, SYMTABLE_UNSIZED, SYMTABLE_SIZED };
 
-struct symbol {
+struct symtable_symbol {
 	uint64_t value;
 	uint32_t size; /* if unsized: up to its section's end */
 	uint32_t name;
-	uint32_t kind; /* enum symbol_kind */
+	uint32_t kind; /* enum symtable_kind */
 	uint32_t rank; /* higher is better */
 };
 
-struct symbols {
-	struct symbol *data; /* owned */
+struct symtable_symbols {
+	struct symtable_symbol *data; /* owned */
 	size_t len, cap;
 };
 /* 0, SYMFILE_TOO_LARGE, -ENOMEM. */
-int symbols_push(struct symbols *all, const struct symbol *s);
+int symtable_push(struct symtable_symbols *all, const struct symtable_symbol *s);
 
 /* All of these return 0, SYMFILE_NONE (no such table), SYMFILE_MALFORMED, SYMFILE_TOO_LARGE or
  * -errno. */
@@ -57,15 +57,16 @@ int symtable_find(const struct symfile *f, enum symtable_id id, struct symtable 
 /* Calls fn for each symbol of code, with its number in the table. Stops when fn returns another
  * value than 0, and returns that. */
 int symtable_each(const struct symfile *f, const struct symtable *t,
-		  int (*fn)(void *ctx, uint32_t number, const struct symbol *s), void *ctx);
+		  int (*fn)(void *ctx, uint32_t number, const struct symtable_symbol *s),
+		  void *ctx);
 /* The symbol with this number. SYMFILE_NONE: it is not a symbol of code. */
 int symtable_get(const struct symfile *f, const struct symtable *t, uint32_t number,
-		 struct symbol *ret);
+		 struct symtable_symbol *ret);
 /* Adds all symbols of code. */
-int symtable_add(const struct symfile *f, const struct symtable *t, struct symbols *all);
+int symtable_add(const struct symfile *f, const struct symtable *t, struct symtable_symbols *all);
 /* Unpacks MiniDebugInfo, and adds its symbols. The caller owns ret_strings->bytes. */
 int symtable_add_mini(const struct symfile *f, struct symtable_strings *ret_strings,
-		      struct symbols *all);
+		      struct symtable_symbols *all);
 /* The name at an offset, NUL-terminated. */
 int symtable_name(const struct symfile *f, const struct symtable_strings *s, uint32_t offset,
 		  char into[static SYMFILE_NAME]);

@@ -40,9 +40,9 @@ const struct codecache_answer *codecache_find(const struct codecache *c,
 }
 
 void codecache_put(struct codecache *c, const struct codecache_key *of,
-		   const struct codefile_answer *answer, const struct call *call)
+		   const struct codefile_answer *answer, const struct names_call *call)
 {
-	static const struct call none;
+	static const struct names_call none;
 
 	if (!c->at)
 		c->at = calloc(CODECACHE_ANSWERS, sizeof(*c->at));
@@ -78,11 +78,11 @@ bool codecache_tell(const struct codecache_answer *k, struct names *ret)
 
 	if (!k->answer.found)
 		return false;
-	const struct call c = { .name = { .data = k->text, .len = k->name_len },
-				.system_name = { .data = system_name, .len = k->system_len },
-				.source = { .data = system_name + k->system_len,
-					    .len = k->source_len },
-				.line = k->line };
+	const struct names_call c = { .name = { .data = k->text, .len = k->name_len },
+				      .system_name = { .data = system_name, .len = k->system_len },
+				      .source = { .data = system_name + k->system_len,
+						  .len = k->source_len },
+				      .line = k->line };
 
 	names_only(ret, &c);
 	return true;

@@ -24,7 +24,7 @@ void codecache_done(struct codecache *c);
 /* Keeps an answer, in the place of an older one. call: NULL: there is no name. Does nothing without
  * memory. */
 void codecache_put(struct codecache *c, const struct codecache_key *of,
-		   const struct codefile_answer *answer, const struct call *call);
+		   const struct codefile_answer *answer, const struct names_call *call);
 /* The answer for this time, borrowed until the next codecache_put; NULL: it is not known. */
 const struct codecache_answer *codecache_find(const struct codecache *c,
 					      const struct codecache_key *of, uint64_t time_ns);

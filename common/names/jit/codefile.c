@@ -173,10 +173,10 @@ int codefile_flush(struct codefile *f)
 
 static void add(struct names *to, const struct codemap_hit *hit)
 {
-	struct call *c = &to->calls[to->count++];
+	struct names_call *c = &to->calls[to->count++];
 	char name[CODEMAP_NAME + 1];
 
-	*c = (struct call){ .line = hit->line };
+	*c = (struct names_call){ .line = hit->line };
 	memcpy(name, hit->name.data, hit->name.len);
 	name[hit->name.len] = '\0';
 	names_set(to, c, name);

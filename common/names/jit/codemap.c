@@ -13,7 +13,7 @@
 #define COVER_MAX 256
 #define FRESH_MAX (64u << 10) /* new pieces that become a level at once */
 
-struct record {
+struct codemap_record {
 	uint64_t time_ns;
 	uint32_t name, lines; /* offsets in `text`; 0: none */
 };
@@ -80,9 +80,9 @@ static struct str str_at(const struct codemap *m, uint32_t at)
 	return (struct str){ .data = (const char *)m->text.data + at + sizeof(len), .len = len };
 }
 
-static struct record record_at(const struct codemap *m, uint32_t at)
+static struct codemap_record record_at(const struct codemap *m, uint32_t at)
 {
-	struct record r;
+	struct codemap_record r;
 
 	memcpy(&r, m->text.data + at, sizeof(r));
 	return r;
@@ -108,7 +108,7 @@ int codemap_lines(struct codemap *m, const struct codemap_line *lines, uint32_t 
 
 /* --- adding --- */
 
-static int add(struct codemap *m, uint64_t start, uint64_t size, const struct record *rec)
+static int add(struct codemap *m, uint64_t start, uint64_t size, const struct codemap_record *rec)
 {
 	uint32_t at;
 	int r;
@@ -137,7 +137,7 @@ static int settle(struct codemap *m);
 int codemap_add(struct codemap *m, uint64_t start, uint64_t size, uint64_t time_ns, struct str name,
 		uint32_t lines)
 {
-	struct record rec = { .time_ns = time_ns, .lines = lines };
+	struct codemap_record rec = { .time_ns = time_ns, .lines = lines };
 	int r = keep_str(m, name, &rec.name);
 
 	if (r == 0)
@@ -148,7 +148,7 @@ int codemap_add(struct codemap *m, uint64_t start, uint64_t size, uint64_t time_
 int codemap_move(struct codemap *m, uint32_t record, uint64_t start, uint64_t size,
 		 uint64_t time_ns)
 {
-	struct record rec = record_at(m, record);
+	struct codemap_record rec = record_at(m, record);
 
 	rec.time_ns = time_ns;
 	return add(m, start, size, &rec);
@@ -244,7 +244,7 @@ static int settle(struct codemap *m)
 
 /* --- searching --- */
 
-struct search {
+struct codemap_search {
 	const struct codemap *map;
 	unsigned level;
 	uint64_t address, time_ns;
@@ -256,7 +256,7 @@ struct search {
 
 /* Code without a time is gone once a newer piece begins at its address. Within a level, put has
  * seen to that; this looks at the newer levels. */
-static bool is_gone(const struct search *s, const struct codemap_entry *e)
+static bool is_gone(const struct codemap_search *s, const struct codemap_entry *e)
 {
 	for (unsigned i = s->level + 1; i < s->map->level_count; i++) {
 		const struct codemap_level *l = &s->map->levels[i];
@@ -276,7 +276,7 @@ static bool is_gone(const struct search *s, const struct codemap_entry *e)
 	return false;
 }
 
-static void consider(struct search *s, const struct codemap_entry *e)
+static void consider(struct codemap_search *s, const struct codemap_entry *e)
 {
 	uint64_t time_ns = record_at(s->map, e->record).time_ns;
 	bool was = time_ns <= s->time_ns, best_was = s->best_time_ns <= s->time_ns;
@@ -294,7 +294,7 @@ static void consider(struct search *s, const struct codemap_entry *e)
 	}
 }
 
-static void search(struct search *s, const struct codemap_entry *at, size_t lo, size_t hi)
+static void search(struct codemap_search *s, const struct codemap_entry *at, size_t lo, size_t hi)
 {
 	size_t mid = lo + (hi - lo) / 2;
 
@@ -335,7 +335,7 @@ static void find_line(const struct codemap *m, uint32_t lines, uint64_t offset,
 
 int codemap_find(struct codemap *m, uint64_t address, uint64_t time_ns, struct codemap_hit *ret)
 {
-	struct search s = {
+	struct codemap_search s = {
 		.map = m, .address = address, .time_ns = time_ns, .later_ns = UINT64_MAX
 	};
 	int r = settle(m);
@@ -352,7 +352,7 @@ int codemap_find(struct codemap *m, uint64_t address, uint64_t time_ns, struct c
 	}
 	if (!s.best)
 		return CODEMAP_NONE;
-	struct record rec = record_at(m, s.best->record);
+	struct codemap_record rec = record_at(m, s.best->record);
 
 	*ret = (struct codemap_hit){ .name = str_at(m, rec.name),
 				     .start = s.best->start,

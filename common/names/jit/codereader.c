@@ -18,7 +18,7 @@
 /* Bytes that a file may take beside its code map: a record in parts, and a line table. */
 #define BESIDE (4u << 20)
 
-struct worker {
+struct codereader_worker {
 	enum filekeeper_kind kind;
 	int socket;	 /* -1: none */
 	uint64_t number; /* of the present one */
@@ -28,9 +28,9 @@ struct worker {
 };
 
 struct codereader {
-	struct codefile *file; /* owned; set if it is read in this process */
-	struct worker *at;     /* else, of its class */
-	int fd;		       /* -1: it is read in this process */
+	struct codefile *file;	      /* owned; set if it is read in this process */
+	struct codereader_worker *at; /* else, of its class */
+	int fd;			      /* -1: it is read in this process */
 	enum jit_kind kind;
 	uint32_t slot;
 	size_t max, bytes;
@@ -44,7 +44,7 @@ struct codereader {
 static struct {
 	bool used;
 	uint64_t heap;
-	struct worker of_root, of_others;
+	struct codereader_worker of_root, of_others;
 	struct codewire_answer answer;
 	struct names names;
 	uint8_t bytes[CODEWIRE_MAX];
@@ -59,14 +59,14 @@ void codereader_use_workers(uint64_t heap)
 
 /* --- the workers --- */
 
-static void worker_drop(struct worker *w)
+static void worker_drop(struct codereader_worker *w)
 {
 	if (w->socket >= 0)
 		close(w->socket);
 	w->socket = -1;
 }
 
-static int worker_start(struct worker *w)
+static int worker_start(struct codereader_worker *w)
 {
 	worker_drop(w);
 	const int r = filekeeper_worker(w->kind, host.heap, &w->killed);
@@ -80,7 +80,7 @@ static int worker_start(struct worker *w)
 }
 
 /* The next worker begins later and later. */
-static void worker_died(struct worker *w)
+static void worker_died(struct codereader_worker *w)
 {
 	const uint64_t now_ns = clock_mono_ns();
 
@@ -92,7 +92,7 @@ static void worker_died(struct worker *w)
 	w->rest_until_ns = now_ns + w->rest_ns;
 }
 
-static bool is_over(const struct worker *w)
+static bool is_over(const struct codereader_worker *w)
 {
 	struct pollfd p = { .fd = w->socket };
 
@@ -102,7 +102,7 @@ static bool is_over(const struct worker *w)
 }
 
 /* Sees to it that there is a worker. */
-static int worker_ready(struct worker *w)
+static int worker_ready(struct codereader_worker *w)
 {
 	/* One that ended while idle died of no file. */
 	if (w->socket >= 0 && is_over(w))
@@ -121,7 +121,7 @@ static int worker_ready(struct worker *w)
  * killed from outside, which is not the file's fault. */
 static int blame(struct codereader *c, bool ended)
 {
-	struct worker *w = c->at;
+	struct codereader_worker *w = c->at;
 
 	worker_drop(w);
 	c->bytes = 0;
@@ -136,7 +136,7 @@ static int blame(struct codereader *c, bool ended)
  * CODEREADER_ANEW: then there is no such worker any more. */
 static int exchange(struct codereader *c, const struct codewire_ask *a, int fd)
 {
-	struct worker *w = c->at;
+	struct codereader_worker *w = c->at;
 	const uint64_t start_ns = clock_mono_ns();
 	/* The queue holds at most requests without an answer. If it is full, the worker hangs. */
 	const ssize_t sent = scm_send(w->socket, a, codewire_size(a), &fd, fd >= 0, MSG_DONTWAIT);

@@ -53,7 +53,7 @@ size_t codewire_put(const struct codewire_answer *a, const struct names *names, 
 		at = calltext_append(at, &r, sizeof(r));
 	}
 	for (unsigned i = 0; i < names->count; i++) {
-		const struct call *c = &names->calls[i];
+		const struct names_call *c = &names->calls[i];
 		const struct wire_call w = { .line = c->line,
 					     .name = calltext_of(names, c->name),
 					     .system_name = calltext_of(names, c->system_name),
@@ -88,10 +88,10 @@ static bool take_call(struct span *rest, uint32_t text_len, struct names *n)
 	    !calltext_is_within(c.name, text_len) || !calltext_is_within(c.system_name, text_len) ||
 	    !calltext_is_within(c.source, text_len))
 		return false;
-	n->calls[n->count++] = (struct call){ .name = calltext_str(n, c.name),
-					      .system_name = calltext_str(n, c.system_name),
-					      .source = calltext_str(n, c.source),
-					      .line = c.line };
+	n->calls[n->count++] = (struct names_call){ .name = calltext_str(n, c.name),
+						    .system_name = calltext_str(n, c.system_name),
+						    .source = calltext_str(n, c.source),
+						    .line = c.line };
 	return true;
 }
 

@@ -19,7 +19,7 @@ static const struct seccomp_rule worker_calls[] = {
 	SECCOMP_END,
 };
 
-struct worker {
+struct codeworker {
 	int socket;
 	struct codefile *files[CODEWIRE_FILES]; /* NULL: this place is empty */
 	struct names names;
@@ -38,7 +38,7 @@ static int read_on(struct codefile *f, uint64_t most, struct codewire_head *h)
 	return r;
 }
 
-static int find(struct worker *w, struct codefile *f, const struct codewire_ask *a)
+static int find(struct codeworker *w, struct codefile *f, const struct codewire_ask *a)
 {
 	int r = 0;
 
@@ -52,7 +52,7 @@ static int find(struct worker *w, struct codefile *f, const struct codewire_ask 
 }
 
 /* Takes *fd if it becomes -1. False: the request has no answer. */
-static bool serve(struct worker *w, const struct codewire_ask *a, int *fd)
+static bool serve(struct codeworker *w, const struct codewire_ask *a, int *fd)
 {
 	struct codewire_head *h = &w->answer.head;
 	struct codefile **f = &w->files[a->file];
@@ -80,7 +80,7 @@ static bool serve(struct worker *w, const struct codewire_ask *a, int *fd)
 	return true;
 }
 
-static void work(struct worker *w)
+static void work(struct codeworker *w)
 {
 	struct codewire_ask a;
 	ssize_t n;
@@ -104,7 +104,7 @@ static void work(struct worker *w)
 
 static _Noreturn void run(int socket, uint64_t heap)
 {
-	static struct worker w;
+	static struct codeworker w;
 
 	workercell_enter(worker_calls, heap, CODEWORKER_LIFE_S + LIFE_SPARE_S + CODEWORKER_CPU_S);
 	w.socket = socket;

@@ -50,15 +50,15 @@ int jit_init(struct jit *j, size_t total_max, int (*ask)(void *, const struct ji
 
 static void file_close(struct jit *j, const struct jit_process *p, struct jit_file *f)
 {
-	room_give(&j->asked_of, p->owner, f->state == JIT_FILE_ASKED);
-	room_give(&j->open_of, p->owner, f->reader != NULL);
+	holdings_give(&j->asked_of, p->owner, f->state == JIT_FILE_ASKED);
+	holdings_give(&j->open_of, p->owner, f->reader != NULL);
 	codereader_free(f->reader);
 	*f = (struct jit_file){ 0 };
 }
 
 static void charge(struct jit *j, struct jit_process *p)
 {
-	room_give(&j->bytes_of, p->owner, p->bytes);
+	holdings_give(&j->bytes_of, p->owner, p->bytes);
 	p->bytes = sizeof(*p);
 	for (unsigned k = 0; k < JIT_KINDS; k++) {
 		const struct jit_file *f = &p->files[k];
@@ -66,7 +66,7 @@ static void charge(struct jit *j, struct jit_process *p)
 		if (f->reader)
 			p->bytes += codereader_bytes(f->reader);
 	}
-	room_take(&j->bytes_of, p->owner, p->bytes);
+	holdings_take(&j->bytes_of, p->owner, p->bytes);
 }
 
 static void close_files(struct jit *j, struct jit_process *p)
@@ -87,7 +87,7 @@ static bool has_open(const struct jit_process *p)
 
 /* Of the processes with open files, except `keep`, the least recently used one of the owner with
  * most. NULL: there is none. */
-static struct jit_process *next_to_close(const struct jit *j, const struct room *of,
+static struct jit_process *next_to_close(const struct jit *j, const struct holdings *of,
 					 const struct jit_process *keep)
 {
 	struct jit_process *ret = NULL;
@@ -98,7 +98,7 @@ static struct jit_process *next_to_close(const struct jit *j, const struct room 
 
 		if (!p || p == keep || !has_open(p))
 			continue;
-		const size_t held = room_held(of, p->owner);
+		const size_t held = holdings_of(of, p->owner);
 
 		if (!ret || held > most || (held == most && p->used_ns < ret->used_ns)) {
 			ret = p;
@@ -134,7 +134,7 @@ static void drop_for(struct jit *j, uint64_t owner)
 {
 	const struct jit_process *oldest = NULL;
 
-	(void)room_gives_way(&j->processes_of, owner, &owner);
+	(void)holdings_gives_way(&j->processes_of, owner, &owner);
 	for (uint32_t i = 0; i < j->len; i++) {
 		const struct jit_process *p = j->processes[i];
 
@@ -185,7 +185,7 @@ static struct jit_process *process_make(struct jit *j, uint64_t id, uint32_t pid
 	j->processes[slot] = p;
 	p->id = id;
 	p->owner = owner;
-	room_take(&j->processes_of, owner, 1);
+	holdings_take(&j->processes_of, owner, 1);
 	p->pid = pid;
 	p->born_ns = p->used_ns = now_ns;
 	p->generation = ++j->generation;
@@ -202,8 +202,8 @@ void jit_drop(struct jit *j, uint64_t process)
 	struct jit_process *p = j->processes[slot];
 
 	close_files(j, p);
-	room_give(&j->bytes_of, p->owner, p->bytes);
-	room_give(&j->processes_of, p->owner, 1);
+	holdings_give(&j->bytes_of, p->owner, p->bytes);
+	holdings_give(&j->processes_of, p->owner, 1);
 	free(p);
 	j->processes[slot] = NULL;
 	j->free_slots[j->free_len++] = slot;
@@ -230,7 +230,7 @@ void jit_done(struct jit *j)
 
 static void absent(struct jit *j, const struct jit_process *p, struct jit_file *f, uint64_t now_ns)
 {
-	room_give(&j->asked_of, p->owner, f->state == JIT_FILE_ASKED);
+	holdings_give(&j->asked_of, p->owner, f->state == JIT_FILE_ASKED);
 	f->state = JIT_FILE_ABSENT;
 	f->request = 0;
 	f->backoff_ns = !f->backoff_ns			   ? JIT_RETRY_NS
@@ -243,11 +243,11 @@ static void ask(struct jit *j, struct jit_process *p, unsigned kind, uint64_t no
 {
 	struct jit_file *f = &p->files[kind];
 
-	if (!room_admits(&j->asked_of, p->owner, JIT_IN_FLIGHT)) {
+	if (!holdings_admits(&j->asked_of, p->owner, JIT_IN_FLIGHT)) {
 		p->wanted = true; /* jit_tick asks */
 		return;
 	}
-	room_take(&j->asked_of, p->owner, 1);
+	holdings_take(&j->asked_of, p->owner, 1);
 	f->state = JIT_FILE_ASKED;
 	f->asked_ns = now_ns;
 	f->request = ++j->next_request | JIT_REQUEST;
@@ -383,11 +383,11 @@ bool jit_answer(struct jit *j, uint64_t id, int fd, uint64_t now_ns)
 				absent(j, p, f, now_ns);
 				return true;
 			}
-			room_give(&j->asked_of, p->owner, 1);
+			holdings_give(&j->asked_of, p->owner, 1);
 			f->state = JIT_FILE_OPEN;
 			f->size = UINT64_MAX;
 			f->opened_ns = now_ns;
-			room_take(&j->open_of, p->owner, 1);
+			holdings_take(&j->open_of, p->owner, 1);
 			p->used_ns = now_ns;
 			make_room(j, p);
 			(void)file_read(j, p, k, now_ns);
@@ -417,7 +417,7 @@ static const struct codecache_answer *cached_find(const struct jit *j, const str
 }
 
 static void keep(struct jit *j, const struct jit_process *p, uint64_t address,
-		 const struct codefile_answer *answer, const struct call *c)
+		 const struct codefile_answer *answer, const struct names_call *c)
 {
 	const struct codecache_key of = key_of(p, address);
 
@@ -472,7 +472,7 @@ static int batch_find(struct jit *j, struct jit_process *p, struct jit_file *f, 
 			b->addresses[rest++] = b->addresses[i];
 			continue;
 		}
-		const struct call *c = &names->calls[call++];
+		const struct names_call *c = &names->calls[call++];
 
 		if (i == 0 && !b->found) {
 			b->found = true;

@@ -19,7 +19,7 @@
 #define COMMON_NAMES_JIT_JIT_H
 
 #include "common/base/idmap.h"
-#include "common/base/room.h"
+#include "common/base/holdings.h"
 #include "common/names/jit/codecache.h"
 #include "common/names/jit/codereader.h"
 #include "common/names/names.h"
@@ -70,7 +70,7 @@ struct jit {
 	struct jit_process **processes;
 	uint32_t len, cap;
 	uint32_t *free_slots, free_len;
-	struct room processes_of, open_of, bytes_of, asked_of; /* what each owner has */
+	struct holdings processes_of, open_of, bytes_of, asked_of; /* what each owner has */
 	uint32_t next; /* the slot with which jit_tick goes on */
 	uint64_t next_request, tick_ns;
 	uint64_t version;		     /* rises with each new name of any process */

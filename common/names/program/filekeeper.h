@@ -19,7 +19,7 @@
 #include "common/cell/seccomp.h"
 
 /* "Of root": only root could have written the file. The second worker of programs changes roles
- * with the first (crew.c). */
+ * with the first (workers.c). */
 enum filekeeper_kind {
 	FILEKEEPER_PROGRAMS_OF_ROOT, /* fileworker_class */
 	FILEKEEPER_PROGRAMS_OF_OTHERS,

@@ -105,7 +105,7 @@ struct served {
 	uint64_t max;
 };
 
-struct worker {
+struct fileworker {
 	int socket;
 	struct served programs[PROGRAMWIRE_PROGRAMS];
 	struct names names;
@@ -182,7 +182,7 @@ static int look_up(struct served *s, uint64_t value, bool is_offset, struct name
 }
 
 /* Answers announced lookups, if that is quick. */
-static void look_ahead(struct worker *w, struct served *s, const struct programwire_ask *a)
+static void look_ahead(struct fileworker *w, struct served *s, const struct programwire_ask *a)
 {
 	const uint64_t begun_ns = clock_mono_ns();
 	size_t used = 0;
@@ -213,7 +213,7 @@ static void look_ahead(struct worker *w, struct served *s, const struct programw
 }
 
 /* The facts that prof-symd needs beside the verdict. */
-static void tell(struct worker *w, struct served *s, bool facts)
+static void tell(struct fileworker *w, struct served *s, bool facts)
 {
 	struct programwire_answer *a = &w->answer;
 	struct programwire_facts *f = &a->facts;
@@ -251,7 +251,7 @@ static void tell(struct worker *w, struct served *s, bool facts)
 }
 
 /* False: the request has no answer. */
-static bool serve(struct worker *w, const struct programwire_ask *a,
+static bool serve(struct fileworker *w, const struct programwire_ask *a,
 		  int fds[static PROGRAMWIRE_FDS])
 {
 	struct served *s = &w->programs[a->program];
@@ -310,7 +310,7 @@ static bool receive(int socket, struct programwire_ask *ret, int ret_fds[static 
 	       ret->expected_count <= PROGRAMWIRE_EXPECTED;
 }
 
-static void work(struct worker *w)
+static void work(struct fileworker *w)
 {
 	struct programwire_ask a;
 	int fds[PROGRAMWIRE_FDS], fd;
@@ -349,7 +349,7 @@ static void work(struct worker *w)
 
 static _Noreturn void run(int socket, uint64_t heap)
 {
-	static struct worker w;
+	static struct fileworker w;
 
 	if (!WORKERCELL_ASAN)
 		watch_end(socket, heap);

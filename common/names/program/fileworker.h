@@ -16,7 +16,7 @@
 #include "common/names/program/filekeeper.h"
 
 #define FILEWORKER_CPU_S 3    /* per request; one more for each 16 MiB of a file's max over 48 */
-#define FILEWORKER_LIFE_S 600 /* of work, after which crew.c starts the next worker */
+#define FILEWORKER_LIFE_S 600 /* of work, after which workers.c starts the next worker */
 
 /* Serves the socket until the other end closes. */
 extern const struct filekeeper_class fileworker_class;

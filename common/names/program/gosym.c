@@ -54,7 +54,7 @@ void gosym_free(struct gosym *g)
 /* Replaces type arguments by `[...]`, from the first bracket to the last, as Go's
  * runtime.funcNameForPrint does. The linkers of Go 1.18 and 1.19 have already done so. In older
  * versions brackets belong to arrays. */
-static void set_name(const struct gosym *g, struct names *n, struct call *c, const char *name)
+static void set_name(const struct gosym *g, struct names *n, struct names_call *c, const char *name)
 {
 	const char *open = strchr(name, '['), *close = strrchr(name, ']');
 	char shown[NAMES_TEXT + 8];
@@ -96,9 +96,10 @@ int gosym_lookup(struct gosym *g, uint64_t address, struct names *ret)
 	if (count < 0)
 		return count;
 	for (int i = 0; i < count; i++) {
-		struct call *c = &ret->calls[ret->count];
+		struct names_call *c = &ret->calls[ret->count];
 
-		*c = (struct call){ .line = calls[i].line, .start_line = calls[i].start_line };
+		*c = (struct names_call){ .line = calls[i].line,
+					  .start_line = calls[i].start_line };
 		r = gopclntab_name(g->table, calls[i].name, text, sizeof(text));
 		if (r < 0)
 			return r;
@@ -129,7 +130,7 @@ int gosym_lookup_name(struct gosym *g, uint64_t address, struct names *ret)
 		r = gopclntab_name(g->table, f.name, text, sizeof(text));
 	if (r)
 		return r < 0 ? r : SYMFILE_NONE;
-	ret->calls[0] = (struct call){ 0 };
+	ret->calls[0] = (struct names_call){ 0 };
 	set_name(g, ret, &ret->calls[0], text);
 	ret->count = 1;
 	return 0;

@@ -27,14 +27,14 @@ int program_open(int fd, enum program_class class, uint64_t dwarf_max, struct pr
 		return r;
 	}
 	p->fds[PROGRAM_MAIN] = fd;
-	r = crew_add(p);
+	r = workers_add(p);
 	if (r) {
 		close(fd);
 		free(p);
 		return r;
 	}
-	r = crew_ask(p, NULL);
-	if (r == CREW_LOST)
+	r = workers_ask(p, NULL);
+	if (r == WORKERS_LOST)
 		r = p->kills > 1 ? PROGRAM_KILLED : PROGRAM_DIED;
 	if (r) {
 		program_free(p);
@@ -51,7 +51,7 @@ void program_free(struct program *p)
 	if (p->sources) {
 		sources_free(p->sources);
 	} else {
-		crew_close(p);
+		workers_close(p);
 	}
 	free(p);
 }
@@ -86,7 +86,7 @@ bool program_offer(struct program *p, int fd)
 {
 	if (p->sources)
 		return sources_offer(p->sources, fd);
-	const bool fits = crew_tell(p, PROGRAMWIRE_OFFER, &fd);
+	const bool fits = workers_tell(p, PROGRAMWIRE_OFFER, &fd);
 
 	if (fd >= 0)
 		close(fd);
@@ -105,7 +105,7 @@ void program_give_up(struct program *p)
 	if (p->sources)
 		sources_give_up(p->sources);
 	else
-		(void)crew_tell(p, PROGRAMWIRE_GIVE_UP, &none);
+		(void)workers_tell(p, PROGRAMWIRE_GIVE_UP, &none);
 }
 
 void program_charge(struct program *p, uint64_t owner)
@@ -121,10 +121,10 @@ int program_describe(struct program *p, struct runtime_build *ret)
 
 	if (p->sources)
 		return sources_describe(p->sources, ret);
-	const int r = crew_ask(p, &a);
+	const int r = workers_ask(p, &a);
 
-	if (r == 0 && crew_answer()->head.flags & PROGRAMWIRE_BUILD) {
-		*ret = crew_answer()->build;
+	if (r == 0 && workers_answer()->head.flags & PROGRAMWIRE_BUILD) {
+		*ret = workers_answer()->build;
 		return 0;
 	}
 	return r == -ENOMEM ? r : RUNTIME_NOT_MINE;
@@ -143,16 +143,16 @@ const struct fileid *program_fileid(const struct program *p)
 /* Copies only what is there: the struct is large. */
 static void copy_names(struct names *ret)
 {
-	const ptrdiff_t by = ret->text - crew_names()->text;
+	const ptrdiff_t by = ret->text - workers_names()->text;
 
 	names_reset(ret);
-	memcpy(ret->text, crew_names()->text, crew_names()->used);
-	ret->used = crew_names()->used;
-	ret->count = crew_names()->count;
+	memcpy(ret->text, workers_names()->text, workers_names()->used);
+	ret->used = workers_names()->used;
+	ret->count = workers_names()->count;
 	for (unsigned i = 0; i < ret->count; i++) {
-		struct call *c = &ret->calls[i];
+		struct names_call *c = &ret->calls[i];
 
-		*c = crew_names()->calls[i];
+		*c = workers_names()->calls[i];
 		c->name.data = c->name.len ? c->name.data + by : NULL;
 		c->system_name.data = c->system_name.len ? c->system_name.data + by : NULL;
 		c->source.data = c->source.len ? c->source.data + by : NULL;
@@ -163,7 +163,7 @@ int program_lookup(struct program *p, uint64_t address, struct names *ret)
 {
 	if (p->sources)
 		return sources_lookup(p->sources, address, ret);
-	const int r = crew_look_up(p, address, 0);
+	const int r = workers_look_up(p, address, 0);
 
 	names_reset(ret);
 	if (r == 0)
@@ -210,14 +210,15 @@ int program_find(struct program *p, uint64_t offset, struct names *ret, uint64_t
 		return find_here(p, offset, ret, ret_address, ret_start);
 	int r;
 
-	if (p->ahead && programwire_find(crew_ahead(p), offset, crew_answer(), crew_names())) {
-		r = crew_answer()->head.verdict || !crew_names()->count ? SYMFILE_NONE : 0;
+	if (p->ahead &&
+	    programwire_find(workers_ahead(p), offset, workers_answer(), workers_names())) {
+		r = workers_answer()->head.verdict || !workers_names()->count ? SYMFILE_NONE : 0;
 	} else {
-		crew_answer()->head = (struct programwire_head){ .address = UINT64_MAX };
-		r = crew_look_up(p, offset, PROGRAMWIRE_OFFSET);
+		workers_answer()->head = (struct programwire_head){ .address = UINT64_MAX };
+		r = workers_look_up(p, offset, PROGRAMWIRE_OFFSET);
 	}
-	*ret_address = crew_answer()->head.address;
-	*ret_start = crew_answer()->head.start;
+	*ret_address = workers_answer()->head.address;
+	*ret_start = workers_answer()->head.start;
 	if (r == 0)
 		copy_names(ret);
 	return r;
@@ -231,7 +232,7 @@ void program_expect(struct program *p, const uint64_t *offsets, unsigned count)
 
 bool program_has(const struct program *p, uint64_t offset)
 {
-	struct span more = crew_ahead(p), answer;
+	struct span more = workers_ahead(p), answer;
 	struct programwire_more m;
 
 	while (span_read(&more, &m, sizeof(m)) && span_take(&more, m.size, &answer))
@@ -248,12 +249,12 @@ bool program_is_slow(const struct program *p)
 void program_set_slow(struct program *p, bool slow)
 {
 	if (!p->sources && p->slow != slow)
-		crew_move(p, slow);
+		workers_move(p, slow);
 }
 
 bool program_must_wait(enum program_class class, const struct program *p)
 {
-	return crew_is_taken(class, p);
+	return workers_is_taken(class, p);
 }
 
 uint64_t program_worked_ns(struct program *p)
@@ -287,18 +288,18 @@ int program_rest(struct program *p, bool packed)
 
 	if (p->sources)
 		return sources_rest(p->sources, packed) ? PROGRAM_FREED : 0;
-	if (!crew_has(p))
+	if (!workers_has(p))
 		return 0;
-	if (crew_is_busy(p))
+	if (workers_is_busy(p))
 		return PROGRAM_LATER;
-	const int r = crew_ask(p, &a);
+	const int r = workers_ask(p, &a);
 
 	return r == PROGRAMWIRE_YES ? PROGRAM_FREED : r == PROGRAM_LATER ? r : 0;
 }
 
 size_t program_bytes(const struct program *p)
 {
-	return sizeof(*p) + (p->sources	       ? sources_bytes(p->sources)
-			     : crew_is_open(p) ? p->bytes
-					       : 0);
+	return sizeof(*p) + (p->sources		  ? sources_bytes(p->sources)
+			     : workers_is_open(p) ? p->bytes
+						  : 0);
 }

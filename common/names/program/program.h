@@ -23,7 +23,7 @@
 #include "common/names/elf/symfile.h"
 #include "common/names/names.h"
 #include "common/names/program/programwire.h"
-#include "common/names/program/want.h"
+#include "common/names/program/program_wants.h"
 #include "common/names/runtime/runtime.h"
 
 struct program;

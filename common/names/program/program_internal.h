@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program (program.h), for program.c, and for crew.c, which has it read by workers. */
+/* A program (program.h), for program.c, and for workers.c, which has it read by workers. */
 #ifndef COMMON_NAMES_PROGRAM_PROGRAM_INTERNAL_H
 #define COMMON_NAMES_PROGRAM_PROGRAM_INTERNAL_H
 
@@ -35,45 +35,45 @@ struct program {
 	size_t ahead_len;
 };
 
-/* --- the crews (crew.c) --- */
+/* --- the workers of a class (workers.c) --- */
 
 /*
- * A crew is the workers that read the files of a class of programs, two of them. The prompt one
- * serves most programs. The patient one gets those whose lookups take long, so that nobody waits
- * for them. Requests go to the worker of the program, which is started when it is needed, and again
- * when it ended. The answer to a request is kept until the next request.
+ * Two workers read the files of each class of programs. The prompt one serves most programs. The
+ * patient one gets those whose lookups take long, so that nobody waits for them. Requests go to the
+ * worker of the program, which is started when it is needed, and again when it ended. The answer to
+ * a request is kept until the next request.
  */
 
 /* The worker crashed, or took too long, and the program has no names. */
-enum crew_verdict { CREW_LOST = WORKER_LOST };
+enum workers_verdict { WORKERS_LOST = WORKER_LOST };
 
 /* Gives the program a slot. 0, -EMFILE. */
-int crew_add(struct program *p);
+int workers_add(struct program *p);
 /* Closes the program in its worker, and its descriptors. */
-void crew_close(struct program *p);
+void workers_close(struct program *p);
 /* Opens p if it is not open, and sends the request unless it is NULL. Tries again in a new worker
- * if that may help. A verdict of sources.h; -ENOMEM; CREW_LOST; PROGRAM_LATER. */
-int crew_ask(struct program *p, const struct programwire_ask *a);
+ * if that may help. A verdict of sources.h; -ENOMEM; WORKERS_LOST; PROGRAM_LATER. */
+int workers_ask(struct program *p, const struct programwire_ask *a);
 /* The same for a lookup. SYMFILE_NONE: it has no name. */
-int crew_look_up(struct program *p, uint64_t value, uint32_t flags);
+int workers_look_up(struct program *p, uint64_t value, uint32_t flags);
 /* Sends an answer to a want, with *fd, which is set to -1 if it was kept. Whether the file was the
  * right one. */
-bool crew_tell(struct program *p, enum programwire_kind kind, int *fd);
+bool workers_tell(struct program *p, enum programwire_kind kind, int *fd);
 /* Gives p to the patient worker, or takes it away. */
-void crew_move(struct program *p, bool slow);
+void workers_move(struct program *p, bool slow);
 
 /* Whether p is open in its worker, which may have ended since. */
-bool crew_is_open(const struct program *p);
+bool workers_is_open(const struct program *p);
 /* Whether p is open in its worker, and the worker has not ended. */
-bool crew_has(const struct program *p);
+bool workers_has(const struct program *p);
 /* Whether p's worker works on a request, of any program. */
-bool crew_is_busy(const struct program *p);
+bool workers_is_busy(const struct program *p);
 /* Whether p would have to wait because the patient worker of the class is busy. */
-bool crew_is_taken(enum program_class class, const struct program *p);
+bool workers_is_taken(enum program_class class, const struct program *p);
 /* Answers that came before their lookups (programwire_find). */
-struct span crew_ahead(const struct program *p);
+struct span workers_ahead(const struct program *p);
 /* The answer to the last request. */
-struct programwire_answer *crew_answer(void);
-struct names *crew_names(void);
+struct programwire_answer *workers_answer(void);
+struct names *workers_names(void);
 
 #endif

@@ -14,7 +14,7 @@ size_t programwire_put(const struct programwire_answer *a, const struct names *n
 	h.text_len = h.count ? (uint32_t)names->used : 0;
 	at = calltext_append(at, &h, sizeof(h));
 	for (unsigned i = 0; i < h.count; i++) {
-		const struct call *c = &names->calls[i];
+		const struct names_call *c = &names->calls[i];
 		const struct programwire_call w = { .line = c->line,
 						    .start_line = c->start_line,
 						    .name = calltext_of(names, c->name),
@@ -44,12 +44,12 @@ static bool take_call(struct span *rest, struct names *n, uint32_t text_len)
 	    !calltext_is_within(c.source, text_len) || c.bare > 1 || c.zero || c.line > INT32_MAX ||
 	    c.start_line > INT32_MAX)
 		return false;
-	n->calls[n->count++] = (struct call){ .name = calltext_str(n, c.name),
-					      .system_name = calltext_str(n, c.system_name),
-					      .source = calltext_str(n, c.source),
-					      .line = c.line,
-					      .start_line = c.start_line,
-					      .bare = c.bare };
+	n->calls[n->count++] = (struct names_call){ .name = calltext_str(n, c.name),
+						    .system_name = calltext_str(n, c.system_name),
+						    .source = calltext_str(n, c.source),
+						    .line = c.line,
+						    .start_line = c.start_line,
+						    .bare = c.bare };
 	return true;
 }
 

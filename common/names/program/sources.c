@@ -309,7 +309,7 @@ static void open_dwarf(struct sources *p)
 /* Stores what the lookup wants. False: an invalid answer. */
 static bool note_want(struct sources *p, const struct names *n)
 {
-	const struct call *c = &n->calls[0];
+	const struct names_call *c = &n->calls[0];
 
 	if (n->count != 1 || c->line < DWARFINFO_WANTS_PACKAGE ||
 	    c->line > DWARFINFO_WANTS_BESIDE || c->name.len != 2 * sizeof(p->want_id) ||
@@ -408,7 +408,7 @@ static bool is_better(struct str name, struct str symbol)
 /* Replaces DWARF's name of the outermost function by its symbol, if that is better known. */
 static int prefer_known(struct sources *p, uint64_t address, struct names *ret)
 {
-	struct call *c = &ret->calls[ret->count - 1];
+	struct names_call *c = &ret->calls[ret->count - 1];
 	char name[SYMFILE_NAME];
 	int r = SYMFILE_NONE;
 
@@ -443,7 +443,7 @@ static int lookup_builtin(struct sources *p, uint64_t address, struct names *ret
 	if (!p->builtins || v8_builtins_name(p->builtins, p->main, address, name) != 0)
 		return SYMFILE_NONE;
 	names_reset(ret);
-	ret->calls[0] = (struct call){ 0 };
+	ret->calls[0] = (struct names_call){ 0 };
 	ret->count = 1;
 	names_set(ret, &ret->calls[0], name);
 	return 0;
@@ -496,7 +496,7 @@ int sources_lookup(struct sources *p, uint64_t address, struct names *ret)
 	if (r && !slot)
 		return ret->count ? 0 : r;
 	if (ret->count == 0) {
-		ret->calls[0] = (struct call){ 0 };
+		ret->calls[0] = (struct names_call){ 0 };
 		ret->count = 1;
 	}
 	(slot ? names_set_slot : names_set)(ret, &ret->calls[ret->count - 1], name);

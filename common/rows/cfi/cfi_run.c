@@ -481,7 +481,8 @@ int cfi_run(struct cfi_run *run, struct span s)
 			/* One byte, or two for the frames of large functions. */
 			if (end - p < 2 || (p[0] & p[1] & 0x80) || (head & 0xff) != UNWIND_CFA_REG)
 				goto seldom;
-			where = where_cfa(where, p[0] & 0x80 ? (p[0] & 0x7fu) | p[1] << 7 : p[0]);
+			where = cfi_where_cfa(where,
+					      p[0] & 0x80 ? (p[0] & 0x7fu) | p[1] << 7 : p[0]);
 			p += 1 + (p[0] >> 7);
 			head &= ~CFI_ODD(CFI_ODD_CFA_OFFSET);
 			dirty = true;
@@ -489,7 +490,7 @@ int cfi_run(struct cfi_run *run, struct span s)
 		case DW_CFA_def_cfa_register:
 			if (p == end || *p >= UNWIND_REG_MAX || (head & 0xff) != UNWIND_CFA_REG)
 				goto seldom;
-			head = head_set(
+			head = cfi_head_set(
 				head, CFI_HEAD_BYTE(cfa_reg, 0xff) | CFI_ODD(CFI_ODD_CFA_REGISTER),
 				CFI_HEAD_BYTE(cfa_reg, *p));
 			p++;
@@ -498,25 +499,25 @@ int cfi_run(struct cfi_run *run, struct span s)
 		case DW_CFA_def_cfa:
 			if (end - p < 2 || p[0] >= UNWIND_REG_MAX || p[1] & 0x80)
 				goto seldom;
-			head = head_set(head, CFI_CFA_MASK | CFI_ODD_CFA,
-					CFI_HEAD_BYTE(cfa, UNWIND_CFA_REG) |
-						CFI_HEAD_BYTE(cfa_reg, p[0]));
-			where = where_cfa(where, p[1]);
+			head = cfi_head_set(head, CFI_CFA_MASK | CFI_ODD_CFA,
+					    CFI_HEAD_BYTE(cfa, UNWIND_CFA_REG) |
+						    CFI_HEAD_BYTE(cfa_reg, p[0]));
+			where = cfi_where_cfa(where, p[1]);
 			p += 2;
 			dirty = true;
 			continue;
 		case DW_CFA_offset | UNWIND_REG_RBP:
 			if (p == end || *p & 0x80)
 				goto seldom;
-			head = head_set(head, CFI_RBP_MASK | CFI_ODD(CFI_ODD_RBP),
-					CFI_HEAD_BYTE(rbp, UNWIND_RBP_CFA));
-			where = where_rbp(where, *p++ * -8u);
+			head = cfi_head_set(head, CFI_RBP_MASK | CFI_ODD(CFI_ODD_RBP),
+					    CFI_HEAD_BYTE(rbp, UNWIND_RBP_CFA));
+			where = cfi_where_rbp(where, *p++ * -8u);
 			dirty = true;
 			continue;
 		case DW_CFA_offset | UNWIND_REG_RBX:
 			if (p == end || *p & 0x80)
 				goto seldom;
-			head = head_set(head, CFI_RBX_MASK, CFI_HEAD_BYTE(rbx, *p));
+			head = cfi_head_set(head, CFI_RBX_MASK, CFI_HEAD_BYTE(rbx, *p));
 			p++;
 			dirty = true;
 			continue;
@@ -526,13 +527,14 @@ int cfi_run(struct cfi_run *run, struct span s)
 			p++;
 			continue;
 		case DW_CFA_restore | UNWIND_REG_RBP:
-			head = head_set(head, CFI_RBP_MASK | CFI_ODD(CFI_ODD_RBP),
-					cie->initial.head & (CFI_RBP_MASK | CFI_ODD(CFI_ODD_RBP)));
-			where = where_rbp(where, (uint32_t)(cie->initial.where >> 32));
+			head = cfi_head_set(head, CFI_RBP_MASK | CFI_ODD(CFI_ODD_RBP),
+					    cie->initial.head &
+						    (CFI_RBP_MASK | CFI_ODD(CFI_ODD_RBP)));
+			where = cfi_where_rbp(where, (uint32_t)(cie->initial.where >> 32));
 			dirty = true;
 			continue;
 		case DW_CFA_restore | UNWIND_REG_RBX:
-			head = head_set(head, CFI_RBX_MASK, cie->initial.head & CFI_RBX_MASK);
+			head = cfi_head_set(head, CFI_RBX_MASK, cie->initial.head & CFI_RBX_MASK);
 			dirty = true;
 			continue;
 		case DW_CFA_restore | 8 ... DW_CFA_restore | 15:

@@ -24,8 +24,8 @@ static void cfa_plain(struct cfi_state *s)
 {
 	if ((s->head & 0xff) == UNWIND_CFA_REG)
 		return;
-	s->head = head_set(s->head, CFI_CFA_MASK, CFI_HEAD_BYTE(cfa, UNWIND_CFA_REG));
-	s->where = where_cfa(s->where, (uint32_t)s->kept_off);
+	s->head = cfi_head_set(s->head, CFI_CFA_MASK, CFI_HEAD_BYTE(cfa, UNWIND_CFA_REG));
+	s->where = cfi_where_cfa(s->where, (uint32_t)s->kept_off);
 	s->head &= ~CFI_ODD(CFI_ODD_CFA_EXPRESSION | CFI_ODD_LOADS);
 }
 
@@ -37,7 +37,7 @@ void cfi_state_cfa_register(struct cfi_state *s, uint64_t reg)
 		s->head |= CFI_ODD(CFI_ODD_CFA_REGISTER);
 		reg = 0;
 	}
-	s->head = head_set(s->head, CFI_HEAD_BYTE(cfa_reg, 0xff), CFI_HEAD_BYTE(cfa_reg, reg));
+	s->head = cfi_head_set(s->head, CFI_HEAD_BYTE(cfa_reg, 0xff), CFI_HEAD_BYTE(cfa_reg, reg));
 }
 
 /* A CFA expression stays in force. The offset is kept for a register that may follow. */
@@ -51,7 +51,7 @@ void cfi_state_cfa_offset(struct cfi_state *s, int64_t off)
 		small = 0;
 	}
 	if ((s->head & 0xff) == UNWIND_CFA_REG)
-		s->where = where_cfa(s->where, (uint32_t)small);
+		s->where = cfi_where_cfa(s->where, (uint32_t)small);
 	else
 		s->kept_off = small;
 }
@@ -67,7 +67,7 @@ bool cfi_state_cfa_expression(struct cfi_state *s, struct span block)
 	if ((s->head & 0xff) == UNWIND_CFA_REG)
 		s->kept_off = (int32_t)(uint32_t)s->where;
 	s->head &= ~CFI_ODD(CFI_ODD_CFA_EXPRESSION | CFI_ODD_CFA_REGISTER | CFI_ODD_LOADS);
-	s->where = where_cfa(s->where, 0);
+	s->where = cfi_where_cfa(s->where, 0);
 	if (r || (e.kind == EXPR_REG && e.index)) {
 		s->head |= CFI_ODD(CFI_ODD_CFA_EXPRESSION);
 	} else {
@@ -76,7 +76,7 @@ bool cfi_state_cfa_expression(struct cfi_state *s, struct span block)
 					  : e.kind == EXPR_DEREF_TWICE ? UNWIND_CFA_DEREF_TWICE
 								       : UNWIND_CFA_PLT) |
 		       CFI_HEAD_BYTE(cfa_reg, e.kind == EXPR_PLT ? 0 : e.reg);
-		s->where = where_cfa(s->where, (uint32_t)e.off);
+		s->where = cfi_where_cfa(s->where, (uint32_t)e.off);
 		s->cfa_add = e.add;
 		s->cfa_mid = e.mid;
 		s->index = e.index;
@@ -85,7 +85,7 @@ bool cfi_state_cfa_expression(struct cfi_state *s, struct span block)
 			s->head |= CFI_ODD(CFI_ODD_LOADS);
 		s->head &= ~CFI_ODD(CFI_ODD_CFA_OFFSET);
 	}
-	s->head = head_set(s->head, CFI_CFA_MASK, head);
+	s->head = cfi_head_set(s->head, CFI_CFA_MASK, head);
 	return true;
 }
 
@@ -125,10 +125,11 @@ static void set_rbp(struct cfi_state *s, enum cfi_value kind, uint64_t in, int32
 		s->head |= CFI_ODD(CFI_ODD_RBP);
 		break;
 	}
-	s->head = head_set(s->head, CFI_RBP_MASK,
-			   CFI_HEAD_BYTE(rbp, rbp) |
-				   CFI_HEAD_BYTE(rbp_reg, rbp == UNWIND_RBP_DEREF_REG ? in : 0));
-	s->where = where_rbp(
+	s->head =
+		cfi_head_set(s->head, CFI_RBP_MASK,
+			     CFI_HEAD_BYTE(rbp, rbp) |
+				     CFI_HEAD_BYTE(rbp_reg, rbp == UNWIND_RBP_DEREF_REG ? in : 0));
+	s->where = cfi_where_rbp(
 		s->where, rbp == UNWIND_RBP_CFA || rbp == UNWIND_RBP_DEREF_REG ? (uint32_t)off : 0);
 }
 
@@ -143,7 +144,7 @@ static void set_ra(struct cfi_state *s, enum cfi_value kind, uint64_t in, int32_
 		ra = CFI_HEAD_BYTE(ra, UNWIND_RA_REG) | CFI_HEAD_BYTE(ra_reg, in);
 	else if (kind != CFI_VALUE_AT_CFA || off != -8)
 		s->head |= CFI_ODD(CFI_ODD_RA);
-	s->head = head_set(s->head, CFI_RA_MASK, ra);
+	s->head = cfi_head_set(s->head, CFI_RA_MASK, ra);
 	s->ra = (uint8_t)kind;
 	s->ra_reg = (uint8_t)in;
 	s->ra_off = off;
@@ -177,9 +178,9 @@ void cfi_state_set(struct cfi_state *s, uint64_t ra_column, uint64_t reg, enum c
 	if (reg == UNWIND_REG_RBP)
 		set_rbp(s, kind, in, small);
 	else if (reg == UNWIND_REG_RBX)
-		s->head =
-			head_set(s->head, CFI_RBX_MASK,
-				 CFI_HEAD_BYTE(rbx, kind == CFI_VALUE_AT_CFA ? rbx_word(off) : 0));
+		s->head = cfi_head_set(
+			s->head, CFI_RBX_MASK,
+			CFI_HEAD_BYTE(rbx, kind == CFI_VALUE_AT_CFA ? rbx_word(off) : 0));
 	else if (reg == UNWIND_REG_RSP)
 		set_sp(s, kind, in, small);
 	if (reg == ra_column)
@@ -192,7 +193,7 @@ void cfi_state_restore(struct cfi_state *s, uint64_t ra_column, uint64_t reg,
 	uint64_t mask = 0;
 
 	if (reg == UNWIND_REG_RBP) {
-		s->where = where_rbp(s->where, (uint32_t)(initial->where >> 32));
+		s->where = cfi_where_rbp(s->where, (uint32_t)(initial->where >> 32));
 		mask |= CFI_RBP_MASK | CFI_ODD(CFI_ODD_RBP);
 	}
 	if (reg == UNWIND_REG_RBX)
@@ -209,7 +210,7 @@ void cfi_state_restore(struct cfi_state *s, uint64_t ra_column, uint64_t reg,
 		s->ra_off = initial->ra_off;
 		mask |= CFI_RA_MASK | CFI_ODD(CFI_ODD_RA);
 	}
-	s->head = head_set(s->head, mask, initial->head & mask);
+	s->head = cfi_head_set(s->head, mask, initial->head & mask);
 }
 
 /* --- the rule --- */

@@ -58,7 +58,7 @@ struct cfi_state {
 #define CFI_HEAD_BYTE(field, value) ((uint64_t)(value) << offsetof(struct unwind_rule, field) * 8)
 #define CFI_ODD(bits) CFI_HEAD_BYTE(flags, bits)
 
-static inline uint64_t head_set(uint64_t head, uint64_t mask, uint64_t value)
+static inline uint64_t cfi_head_set(uint64_t head, uint64_t mask, uint64_t value)
 {
 	return (head & ~mask) | value;
 }
@@ -71,12 +71,12 @@ static inline uint64_t head_set(uint64_t head, uint64_t mask, uint64_t value)
 	CFI_ODD(CFI_ODD_CFA_EXPRESSION | CFI_ODD_CFA_REGISTER | CFI_ODD_CFA_OFFSET | CFI_ODD_LOADS)
 
 /* `where` with another offset of the CFA, or of RBP. */
-static inline uint64_t where_cfa(uint64_t where, uint32_t off)
+static inline uint64_t cfi_where_cfa(uint64_t where, uint32_t off)
 {
 	return (where & ~(uint64_t)UINT32_MAX) | off;
 }
 
-static inline uint64_t where_rbp(uint64_t where, uint32_t off)
+static inline uint64_t cfi_where_rbp(uint64_t where, uint32_t off)
 {
 	return (uint32_t)where | (uint64_t)off << 32;
 }

@@ -78,7 +78,7 @@ static bool is_slot_zero(const struct derive *d, int64_t at)
 }
 
 /* Adds the rows of a linker's stub, if there is one; *ret_used is 0 if not. */
-static int try_stub(struct derive *d, uint32_t at, const struct gap *g, uint32_t *ret_used)
+static int try_stub(struct derive *d, uint32_t at, const struct derive_gap *g, uint32_t *ret_used)
 {
 	const uint8_t *code;
 	struct stub stub;
@@ -95,7 +95,8 @@ static int try_stub(struct derive *d, uint32_t at, const struct gap *g, uint32_t
 
 /* Adds the rows of a signal restorer. The kernel sets its first byte as the return address. The
  * walker looks one byte before a return address, so the rows begin there. */
-static int try_restorer(struct derive *d, uint32_t at, const struct gap *g, uint32_t *ret_used)
+static int try_restorer(struct derive *d, uint32_t at, const struct derive_gap *g,
+			uint32_t *ret_used)
 {
 	struct stub_piece p = { .rule = { .cfa = UNWIND_CFA_DEREF,
 					  .cfa_reg = UNWIND_REG_RSP,
@@ -206,7 +207,7 @@ static int try_place(struct derive *d, const struct candidate *p, bool *ret_is)
 
 /* Adds the ends of fibers' stacks, from the byte before, since return addresses are looked up
  * there. */
-static int put_fiber_ends(struct derive *d, const struct gap *g)
+static int put_fiber_ends(struct derive *d, const struct derive_gap *g)
 {
 	struct stub_piece p = { .rule = end_rule };
 	uint32_t at = g->start, n, last;
@@ -304,7 +305,7 @@ static int try_entry(struct derive *d)
 }
 
 /* Restorers lie anywhere, and nothing calls them. */
-static int find_restorers(struct derive *d, const struct gap *g)
+static int find_restorers(struct derive *d, const struct derive_gap *g)
 {
 	static const char bytes[] = "\x0f\0\0\0\x0f\x05";
 	uint32_t at = g->start, n;
@@ -383,7 +384,7 @@ static bool is_foreign(const struct derive *d, uint32_t min)
 /* Works through one gap, from low to high addresses. */
 static int one_gap(struct derive *d)
 {
-	const struct gap *g = d->now;
+	const struct derive_gap *g = d->now;
 	uint32_t pos = g->start;
 
 	while ((pos = derive_next_place(d, pos, g->end, false)) < g->end) {
@@ -472,7 +473,7 @@ static int what_was_left_out(struct derive *d)
  * and not see that it has no rows. */
 static int cut_between(struct derive *d)
 {
-	const struct gap *g = d->now;
+	const struct derive_gap *g = d->now;
 	uint32_t pos = derive_next_place(d, g->start, g->end, true);
 
 	while (pos < g->end) {
@@ -500,7 +501,7 @@ static int cut_between(struct derive *d)
 	return 0;
 }
 
-static int derive_gap(struct derive *d, const struct gap *g)
+static int derive_gap(struct derive *d, const struct derive_gap *g)
 {
 	uint32_t words = (g->end - g->start) / 64 + 1;
 	int r;
@@ -556,7 +557,7 @@ static int derive_gaps(struct derive *d)
 		total = DERIVE_MAX_BYTES;
 	d->budget = WORK_PER_BYTE * total + WORK_MIN;
 	for (uint32_t i = 0; i < d->gaps && !r; i++) {
-		struct gap g = d->gap[i];
+		struct derive_gap g = d->gap[i];
 
 		if (g.end - g.start > left)
 			g.end = g.start + (uint32_t)left;

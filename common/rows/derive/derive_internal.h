@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The state of one derivation: the code that no row covers, its bytes, and the rows added to it.
- * derive.c decides where functions begin. gaps.c, below it, finds the gaps (code without rows),
+ * derive.c decides where functions begin. row_gaps.c, below it, finds the gaps (code without rows),
  * reads their bytes, and puts rows into them.
  */
 #ifndef COMMON_ROWS_DERIVE_DERIVE_INTERNAL_H
@@ -16,7 +16,7 @@
 #define DERIVE_WINDOW (4 * FLOW_MAX_CODE)
 #define DERIVE_BACK (48u << 10) /* code before a function that it may share, in bytes */
 
-struct gap {
+struct derive_gap {
 	uint32_t start, end;
 	bool blind;
 };
@@ -27,9 +27,9 @@ struct derive {
 	struct rows *rows;
 	struct flow *flow;
 	struct known_starts known;
-	struct gap *gap;
+	struct derive_gap *gap;
 	uint32_t gaps, gap_cap;
-	const struct gap *now;		      /* the current gap */
+	const struct derive_gap *now;	      /* the current gap */
 	uint64_t *claimed;		      /* bits: bytes of the gap that have rows by now */
 	uint32_t bare_from, bare_to;	      /* a range known to have none */
 	struct known_starts_offsets left_out; /* targets of calls, before the current place */

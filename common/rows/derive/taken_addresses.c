@@ -11,7 +11,7 @@
 #define ALIGNMENT 16
 #define RECENT_BITS 13
 
-struct search {
+struct taken_addresses_search {
 	const struct starts_search *of;
 	uint64_t lowest, highest; /* ELF addresses of code */
 	uint64_t left;		  /* bytes of the file left to search */
@@ -23,7 +23,7 @@ struct search {
 	_Alignas(8) uint8_t bytes[CHUNK];
 };
 
-static void sort(struct search *s)
+static void sort(struct taken_addresses_search *s)
 {
 	uint32_t kept = 0;
 
@@ -35,7 +35,7 @@ static void sort(struct search *s)
 	s->n = kept;
 }
 
-static void take(struct search *s, uint64_t address)
+static void take(struct taken_addresses_search *s, uint64_t address)
 {
 	uint64_t *recent = &s->recent[address / ALIGNMENT % (1u << RECENT_BITS)], left;
 	uint32_t at;
@@ -56,7 +56,7 @@ static void take(struct search *s, uint64_t address)
 }
 
 /* Reads at most n bytes of the file. */
-static uint32_t read_chunk(struct search *s, uint64_t offset, uint64_t n)
+static uint32_t read_chunk(struct taken_addresses_search *s, uint64_t offset, uint64_t n)
 {
 	int64_t got;
 
@@ -79,7 +79,7 @@ static uint64_t relative(const uint8_t *p, uint64_t next)
 }
 
 /* `address` is that of s->bytes[0]. */
-static void look_at_code(struct search *s, uint32_t n, uint64_t address)
+static void look_at_code(struct taken_addresses_search *s, uint32_t n, uint64_t address)
 {
 	const uint8_t *p = s->bytes, *end = s->bytes + n;
 
@@ -97,7 +97,7 @@ static void look_at_code(struct search *s, uint32_t n, uint64_t address)
 	}
 }
 
-static void search_code(struct search *s, const struct starts_range *range)
+static void search_code(struct taken_addresses_search *s, const struct starts_range *range)
 {
 	uint32_t at = range->start, n;
 
@@ -109,7 +109,7 @@ static void search_code(struct search *s, const struct starts_range *range)
 }
 
 /* Searches words that are addresses: pointers in files that are not relocated, and relocations. */
-static void search_data(struct search *s, const struct elf_load *l)
+static void search_data(struct taken_addresses_search *s, const struct elf_load *l)
 {
 	uint64_t at = l->offset & ~7ull, end;
 	uint32_t n;
@@ -129,7 +129,7 @@ static void search_data(struct search *s, const struct elf_load *l)
 }
 
 /* Whether the byte before the place may end a function: padding or a ret. */
-static bool lies_apart(struct search *s, uint32_t i, uint32_t *first, uint32_t *n)
+static bool lies_apart(struct taken_addresses_search *s, uint32_t i, uint32_t *first, uint32_t *n)
 {
 	uint32_t before = s->at[i] - 1;
 	uint8_t b;
@@ -149,7 +149,7 @@ static bool lies_apart(struct search *s, uint32_t i, uint32_t *first, uint32_t *
 
 int taken_addresses_find(const struct starts_search *s, const struct elf_file *f)
 {
-	struct search *x = malloc(sizeof(*x));
+	struct taken_addresses_search *x = malloc(sizeof(*x));
 	uint32_t first = 0, have = 0;
 	int r = 0;
 

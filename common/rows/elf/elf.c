@@ -266,14 +266,14 @@ static bool is_name(const char *have, const char *want)
 
 /* A table of section names. The first 4096 bytes are read at once, other names one by one, since
  * the table's claimed size is not trustworthy. */
-struct names {
+struct elf_names {
 	uint64_t offset, size; /* in the file */
 	size_t len;
 	char first[4096];
 };
 
 /* Returns 0 or -errno. A name that is cut short equals none that is searched. */
-static int read_name(int fd, const struct names *n, uint64_t at, char ret[16])
+static int read_name(int fd, const struct elf_names *n, uint64_t at, char ret[16])
 {
 	int64_t got;
 
@@ -338,7 +338,7 @@ static int read_sections(int fd, Elf *elf, struct elf_file *f)
 {
 	size_t count, strings;
 	GElf_Shdr h, table;
-	struct names names;
+	struct elf_names names;
 
 	if (elf_getshdrnum(elf, &count) != 0 || elf_getshdrstrndx(elf, &strings) != 0 ||
 	    strings == SHN_UNDEF)
@@ -348,7 +348,7 @@ static int read_sections(int fd, Elf *elf, struct elf_file *f)
 
 	if (!scn || !gelf_getshdr(scn, &table))
 		return 0;
-	names = (struct names){ .offset = table.sh_offset, .size = table.sh_size };
+	names = (struct elf_names){ .offset = table.sh_offset, .size = table.sh_size };
 
 	int64_t n = fd_pread_all(fd, names.first,
 				 numbers_smaller(table.sh_size, sizeof(names.first)),

@@ -4,26 +4,26 @@
 #include "common/rows/x86/insn.h"
 
 /* The value of a register: a distance from RBP, or the word loaded from there. */
-struct value {
+struct ehreturn_value {
 	enum { UNKNOWN, PLACE, LOADED } is;
 	int32_t at;
 };
 
-struct call {
+struct ehreturn_call {
 	uint32_t at, end;
-	struct value rdi, rsi;
+	struct ehreturn_value rdi, rsi;
 };
 
-struct reading {
-	struct value r[16];
+struct ehreturn_state {
+	struct ehreturn_value r[16];
 	/* The newest calls on this path, the last one last. */
-	struct call call[2];
+	struct ehreturn_call call[2];
 	uint32_t calls;
 	int32_t context; /* of its own frame, relative to RBP; 0: not seen */
 	bool rbp_odd;	 /* RBP is no frame pointer */
 };
 
-#define PRESERVED (1u << RBX | 1u << RBP | 0xf000) /* registers that calls preserve */
+#define PRESERVED (1u << INSN_RBX | 1u << INSN_RBP | 0xf000) /* registers that calls preserve */
 
 static bool is_install(const uint8_t *code, uint32_t n)
 {
@@ -33,7 +33,7 @@ static bool is_install(const uint8_t *code, uint32_t n)
 	return code[3] == 0xc3 || (n >= 6 && memcmp(code + 3, "\x59\xff\xe1", 3) == 0);
 }
 
-static void forget(struct reading *f, uint32_t registers)
+static void forget(struct ehreturn_state *f, uint32_t registers)
 {
 	for (unsigned i = 0; i < 16; i++) {
 		if (registers & 1u << i)
@@ -41,35 +41,36 @@ static void forget(struct reading *f, uint32_t registers)
 	}
 }
 
-static void take_call(struct reading *f, uint32_t at, uint32_t end)
+static void take_call(struct ehreturn_state *f, uint32_t at, uint32_t end)
 {
-	const struct value rdi = f->r[RDI], rsi = f->r[RSI], rdx = f->r[RDX];
+	const struct ehreturn_value rdi = f->r[INSN_RDI], rsi = f->r[INSN_RSI],
+				    rdx = f->r[INSN_RDX];
 
 	/* The arguments are its CFA and its return address. */
 	if (!f->context && rdi.is == PLACE && rsi.is == PLACE && rsi.at == 16 && rdx.is == LOADED &&
 	    rdx.at == 8)
 		f->context = rdi.at;
 	f->call[0] = f->call[1];
-	f->call[1] = (struct call){ .at = at, .end = end, .rdi = rdi, .rsi = rsi };
+	f->call[1] = (struct ehreturn_call){ .at = at, .end = end, .rdi = rdi, .rsi = rsi };
 	f->calls += f->calls < 2;
 	forget(f, ~PRESERVED);
 }
 
 /* Applies an instruction to the registers. Where it restores a callee-saved register, it does so
  * for a return. Code after that is reached on another path, so the old value stays. */
-static void take_values(struct reading *f, const struct decoded *d)
+static void take_values(struct ehreturn_state *f, const struct insn *d)
 {
-	const bool restored = (d->op == INSN_OP_LOAD && d->src == RBP) || d->op == INSN_OP_POP;
+	const bool restored = (d->op == INSN_OP_LOAD && d->src == INSN_RBP) || d->op == INSN_OP_POP;
 	const unsigned dst = d->dst;
-	struct value v = { UNKNOWN, 0 };
+	struct ehreturn_value v = { UNKNOWN, 0 };
 
 	forget(f, d->clobbers);
-	f->rbp_odd |= d->clobbers >> RBP & 1;
-	if (d->op == INSN_OP_LEAVE || (restored && dst == RBP))
+	f->rbp_odd |= d->clobbers >> INSN_RBP & 1;
+	if (d->op == INSN_OP_LEAVE || (restored && dst == INSN_RBP))
 		return;
 	if (d->op == INSN_OP_SWAP) {
 		forget(f, 1u << (d->src & 15));
-		f->rbp_odd |= d->src == RBP;
+		f->rbp_odd |= d->src == INSN_RBP;
 	} else if (d->op != INSN_OP_LEA && d->op != INSN_OP_LOAD && d->op != INSN_OP_POP &&
 		   d->op != INSN_OP_CONST && d->op != INSN_OP_CONST_LOW &&
 		   d->op != INSN_OP_ADDRESS) {
@@ -77,23 +78,23 @@ static void take_values(struct reading *f, const struct decoded *d)
 	}
 	if (dst >= 16 || (restored && PRESERVED & 1u << dst))
 		return;
-	if (dst == RBP) {
-		f->rbp_odd |= d->op != INSN_OP_LEA || d->src != RSP || d->imm;
+	if (dst == INSN_RBP) {
+		f->rbp_odd |= d->op != INSN_OP_LEA || d->src != INSN_RSP || d->imm;
 		return;
 	}
-	if (d->op == INSN_OP_LEA && d->src == RBP)
-		v = (struct value){ PLACE, d->imm };
+	if (d->op == INSN_OP_LEA && d->src == INSN_RBP)
+		v = (struct ehreturn_value){ PLACE, d->imm };
 	else if (d->op == INSN_OP_LEA && d->src < 16 && !d->imm)
 		v = f->r[d->src];
-	else if (d->op == INSN_OP_LOAD && d->src == RBP)
-		v = (struct value){ LOADED, d->imm };
+	else if (d->op == INSN_OP_LOAD && d->src == INSN_RBP)
+		v = (struct ehreturn_value){ LOADED, d->imm };
 	f->r[dst] = v;
 }
 
 /* Checks the arguments of both calls: (own, other), then (CFA, handler) of the other context. */
-static int32_t return_address(const struct reading *f)
+static int32_t return_address(const struct ehreturn_state *f)
 {
-	const struct call *install = &f->call[0], *hook = &f->call[1];
+	const struct ehreturn_call *install = &f->call[0], *hook = &f->call[1];
 
 	if (f->calls < 2 || !f->context || f->rbp_odd || install->rdi.is != PLACE ||
 	    install->rdi.at != f->context || install->rsi.is != PLACE ||
@@ -110,8 +111,8 @@ static int32_t return_address(const struct reading *f)
 
 bool ehreturn_find(const uint8_t *code, uint32_t n, struct ehreturn *ret)
 {
-	struct reading f = { 0 };
-	struct decoded d;
+	struct ehreturn_state f = { 0 };
+	struct insn d;
 
 	for (uint32_t at = 0; at < n; at += d.len) {
 		if (f.calls && is_install(code + at, n - at)) {

@@ -51,7 +51,7 @@ int flow_new(uint32_t code, struct flow **ret)
 	if (!f)
 		return -ENOMEM;
 	memset(f, 0, offsetof(struct flow, graph));
-	f->tracked = RBX;
+	f->tracked = INSN_RBX;
 	int r = graph_init(&f->graph, code);
 	f->point = malloc(MAX_POINTS * sizeof(*f->point));
 	f->queue = malloc(MAX_POINTS * sizeof(*f->queue));
@@ -89,7 +89,7 @@ void flow_set_reader(struct flow *f, const struct flow_reader *reader)
 /* A path arrives at node i with this frame. */
 static int arrive(struct flow *f, uint32_t i, const struct frame *s)
 {
-	struct node *node = &f->graph.node[i];
+	struct graph_node *node = &f->graph.node[i];
 	struct frame nested;
 
 	if (node->called) {
@@ -123,11 +123,11 @@ static int arrive(struct flow *f, uint32_t i, const struct frame *s)
 static bool is_child(const struct flow *f, uint32_t i)
 {
 	for (unsigned n = 0; n < CHILD_LOOK && i != GRAPH_NONE; n++) {
-		const struct node *node = &f->graph.node[i];
-		const struct decoded *in = &node->insn;
+		const struct graph_node *node = &f->graph.node[i];
+		const struct insn *in = &node->insn;
 
 		if (in->op == INSN_OP_POP ||
-		    (in->op == INSN_OP_CONST && in->dst == RBP && in->imm == 0))
+		    (in->op == INSN_OP_CONST && in->dst == INSN_RBP && in->imm == 0))
 			return true;
 		if (in->op == INSN_OP_CALL || in->op == INSN_OP_SYSCALL || in->op == INSN_OP_PUSH)
 			return false;
@@ -136,7 +136,7 @@ static bool is_child(const struct flow *f, uint32_t i)
 	return false;
 }
 
-static void contradict(struct flow *f, const struct node *node)
+static void contradict(struct flow *f, const struct graph_node *node)
 {
 	f->contradicts = true;
 	f->wrong = node->at;
@@ -145,10 +145,10 @@ static void contradict(struct flow *f, const struct node *node)
 /* Detects a jump elsewhere with RSP as the caller left it and RBP changed. Here RBP is no
  * callee-saved register, and RSP does not point to a return address. GHC's code keeps its own stack
  * in RBP, and C's below it. */
-static bool leaves_foreign(struct flow *f, const struct frame *s, const struct node *node)
+static bool leaves_foreign(struct flow *f, const struct frame *s, const struct graph_node *node)
 {
-	if (s->life != FRAME_LIFE_PLAIN || s->reg[RSP] != SYM(CFA, -8) ||
-	    s->reg[RBP] == SYM(CALLER, RBP) || sym_kind(s->reg[RBP]) == SYM_CFA)
+	if (s->life != FRAME_LIFE_PLAIN || s->reg[INSN_RSP] != SYM(CFA, -8) ||
+	    s->reg[INSN_RBP] == SYM(CALLER, INSN_RBP) || sym_kind(s->reg[INSN_RBP]) == SYM_CFA)
 		return false;
 	f->foreign = true;
 	contradict(f, node);
@@ -156,16 +156,16 @@ static bool leaves_foreign(struct flow *f, const struct frame *s, const struct n
 }
 
 /* Checks the state at an exit: it must fit a function's end. */
-static void check_end(struct flow *f, const struct frame *s, const struct node *node)
+static void check_end(struct flow *f, const struct frame *s, const struct graph_node *node)
 {
-	bool at_return = s->reg[RSP] == SYM(CFA, -8);
+	bool at_return = s->reg[INSN_RSP] == SYM(CFA, -8);
 	bool guessed = !(f->graph.flags & FLOW_TRUSTED);
 
 	if (s->life != FRAME_LIFE_PLAIN)
 		return;
 	if (node->insn.next == INSN_NEXT_RET && frame_leaves_nest(s))
 		return;
-	if (node->insn.next == INSN_NEXT_RET && sym_kind(s->reg[RSP]) != SYM_CFA) {
+	if (node->insn.next == INSN_NEXT_RET && sym_kind(s->reg[INSN_RSP]) != SYM_CFA) {
 		f->lost = true;
 		if (f->graph.flags & FLOW_ASSEMBLY)
 			contradict(f, node);
@@ -173,18 +173,19 @@ static void check_end(struct flow *f, const struct frame *s, const struct node *
 	if (node->insn.next != INSN_NEXT_RET && leaves_foreign(f, s, node))
 		return;
 	if (at_return && frame_load(s, SYM(CFA, -8)) == SYM(RETURN, 0) &&
-	    (s->reg[RBP] == SYM(CALLER, RBP) || (!guessed && sym_kind(s->reg[RBP]) != SYM_CFA))) {
+	    (s->reg[INSN_RBP] == SYM(CALLER, INSN_RBP) ||
+	     (!guessed && sym_kind(s->reg[INSN_RBP]) != SYM_CFA))) {
 		f->returns = true;
 		f->rets |= node->insn.next == INSN_NEXT_RET;
 		if (node->leaves)
 			f->graph.tail[node->leaves - 1] = true;
 		return;
 	}
-	if (node->insn.next == INSN_NEXT_COND && node->leaves && sym_kind(s->reg[RSP]) == SYM_CFA &&
-	    sym_off(s->reg[RSP]) < -8)
+	if (node->insn.next == INSN_NEXT_COND && node->leaves &&
+	    sym_kind(s->reg[INSN_RSP]) == SYM_CFA && sym_off(s->reg[INSN_RSP]) < -8)
 		return;
-	if (guessed ||
-	    (node->insn.next == INSN_NEXT_RET && sym_kind(s->reg[RSP]) == SYM_CFA && !at_return))
+	if (guessed || (node->insn.next == INSN_NEXT_RET && sym_kind(s->reg[INSN_RSP]) == SYM_CFA &&
+			!at_return))
 		contradict(f, node);
 }
 
@@ -192,7 +193,7 @@ static void check_end(struct flow *f, const struct frame *s, const struct node *
  * called function does not need it. Otherwise this is not the start of a function. */
 static void check_call(struct flow *f, const struct frame *s)
 {
-	if (sym_kind(s->reg[RSP]) != SYM_CFA || sym_off(s->reg[RSP]) % 16 == 0 ||
+	if (sym_kind(s->reg[INSN_RSP]) != SYM_CFA || sym_off(s->reg[INSN_RSP]) % 16 == 0 ||
 	    s->life != FRAME_LIFE_PLAIN)
 		return;
 	f->misaligned = true;
@@ -201,13 +202,13 @@ static void check_call(struct flow *f, const struct frame *s)
 }
 
 /* Only helpers written together with this function preserve its registers. */
-static void check_kept(struct flow *f, struct frame *s, const struct node *node)
+static void check_kept(struct flow *f, struct frame *s, const struct graph_node *node)
 {
 	const struct flow_reader *r = &f->graph.reader;
 	int64_t to = (int64_t)node->at + node->insn.len + node->insn.imm;
 
 	if (node->insn.relative && to >= 0 && to < f->graph.code.size) {
-		const struct node *target = graph_at(&f->graph, (uint32_t)to);
+		const struct graph_node *target = graph_at(&f->graph, (uint32_t)to);
 
 		f->nests_wrong |= target && target->called && !frame_nests_deeper(s);
 	}
@@ -228,7 +229,7 @@ static bool is_last_syscall(uint64_t rax)
 }
 
 /* Follows a jump to the label in the register, or to all labels of the jump if it may be any. */
-static int run_labels(struct flow *f, const struct frame *s, const struct node *node)
+static int run_labels(struct flow *f, const struct frame *s, const struct graph_node *node)
 {
 	uint64_t v = s->reg[node->insn.src];
 	bool found = false;
@@ -248,7 +249,7 @@ static int run_labels(struct flow *f, const struct frame *s, const struct node *
 	return r;
 }
 
-static int run_indirect(struct flow *f, const struct frame *s, const struct node *node)
+static int run_indirect(struct flow *f, const struct frame *s, const struct graph_node *node)
 {
 	int r = 0;
 
@@ -268,8 +269,8 @@ static int run_indirect(struct flow *f, const struct frame *s, const struct node
 		return r;
 	}
 	/* A tail call through a pointer. */
-	if (s->life == FRAME_LIFE_PLAIN && node->pointer && s->reg[RSP] == SYM(CFA, -8) &&
-	    s->reg[RBP] == SYM(CALLER, RBP))
+	if (s->life == FRAME_LIFE_PLAIN && node->pointer && s->reg[INSN_RSP] == SYM(CFA, -8) &&
+	    s->reg[INSN_RBP] == SYM(CALLER, INSN_RBP))
 		f->returns = true;
 	if (node->at < f->graph.code.entry || node->at >= f->graph.code.end)
 		return 0;
@@ -283,7 +284,7 @@ static int run_indirect(struct flow *f, const struct frame *s, const struct node
 
 /* After clone, a jump on its result separates parent and child. *s becomes the state that does not
  * jump, *taken the one that does. */
-static void tell_apart(const struct flow *f, const struct node *node, struct frame *s,
+static void tell_apart(const struct flow *f, const struct graph_node *node, struct frame *s,
 		       struct frame *taken)
 {
 	bool on_zero = node->insn.zero == 1;
@@ -296,7 +297,7 @@ static void tell_apart(const struct flow *f, const struct node *node, struct fra
 }
 
 /* Follows a direct jump; *s becomes the state where it is not taken. */
-static int run_branch(struct flow *f, struct frame *s, const struct node *node)
+static int run_branch(struct flow *f, struct frame *s, const struct graph_node *node)
 {
 	if (node->target == GRAPH_NONE) {
 		if (node->insn.next == INSN_NEXT_COND)
@@ -312,11 +313,11 @@ static int run_branch(struct flow *f, struct frame *s, const struct node *node)
 	return arrive(f, node->target, s);
 }
 
-static void note_label(const struct flow *f, struct frame *s, const struct node *node)
+static void note_label(const struct flow *f, struct frame *s, const struct graph_node *node)
 {
 	int64_t to = (int64_t)node->at + node->insn.len + node->insn.imm;
 
-	if (f->graph.flags & FLOW_ASSEMBLY && node->insn.dst < 16 && node->insn.dst != RSP &&
+	if (f->graph.flags & FLOW_ASSEMBLY && node->insn.dst < 16 && node->insn.dst != INSN_RSP &&
 	    to >= 0 && to < f->graph.code.size)
 		s->reg[node->insn.dst] = SYM(LABEL, to);
 }
@@ -324,7 +325,7 @@ static void note_label(const struct flow *f, struct frame *s, const struct node 
 /* Whether a loop that touches each page of a frame (-fstack-clash-protection) ends here. Then
  * RSP equals the register it was compared with. last: the instruction before the branch; NULL:
  * unknown. */
-static bool is_probed(const struct decoded *last, const struct decoded *branch)
+static bool is_probed(const struct insn *last, const struct insn *branch)
 {
 	return last && last->op == INSN_OP_COMPARE && branch->next == INSN_NEXT_COND &&
 	       branch->zero == 2;
@@ -333,12 +334,12 @@ static bool is_probed(const struct decoded *last, const struct decoded *branch)
 /* Runs from one leader to the next. */
 static int run(struct flow *f, struct frame s, uint32_t i)
 {
-	const struct decoded *last = NULL;
+	const struct insn *last = NULL;
 
 	for (bool first = true;; first = false) {
-		struct node *node = &f->graph.node[i];
-		const struct decoded *in = &node->insn;
-		uint64_t rax = s.reg[RAX];
+		struct graph_node *node = &f->graph.node[i];
+		const struct insn *in = &node->insn;
+		uint64_t rax = s.reg[INSN_RAX];
 
 		if (!first && node->leader)
 			return arrive(f, i, &s);
@@ -379,8 +380,8 @@ static int run(struct flow *f, struct frame s, uint32_t i)
 			/* The path runs into the next function, unless the call does not return. */
 			if (in->op != INSN_OP_CALL) {
 				check_end(f, &s, node);
-				f->contradicts |= sym_kind(s.reg[RSP]) == SYM_CFA &&
-						  s.reg[RSP] != SYM(CFA, -8) &&
+				f->contradicts |= sym_kind(s.reg[INSN_RSP]) == SYM_CFA &&
+						  s.reg[INSN_RSP] != SYM(CFA, -8) &&
 						  s.life == FRAME_LIFE_PLAIN;
 			}
 			return 0;
@@ -431,12 +432,12 @@ static int note_rules(struct flow *f)
 	for (uint32_t n = 0; n < f->points; n++) {
 		struct frame s = f->point[n].frame;
 		uint32_t i = f->point[n].node, rule = 0;
-		const struct decoded *last = NULL;
+		const struct insn *last = NULL;
 		bool fresh = true;
 
 		do {
-			struct node *node = &f->graph.node[i];
-			const struct decoded *in = &node->insn;
+			struct graph_node *node = &f->graph.node[i];
+			const struct insn *in = &node->insn;
 			uint8_t life = s.life;
 
 			if (!node->reached)
@@ -650,7 +651,7 @@ int flow_again(struct flow *f, struct flow_result *ret)
 bool flow_rule(const struct flow *f, uint32_t at, uint32_t *ret_len, bool *ret_known,
 	       struct unwind_rule *ret)
 {
-	const struct node *node = graph_at(&f->graph, at);
+	const struct graph_node *node = graph_at(&f->graph, at);
 
 	if (!node || !node->reached)
 		return false;
@@ -665,13 +666,13 @@ bool flow_rule(const struct flow *f, uint32_t at, uint32_t *ret_len, bool *ret_k
 
 uint32_t flow_saves(const struct flow *f)
 {
-	const uint32_t callers = 1u << RBX | 1u << RBP | 0xf000; /* and r12 to r15 */
-	const struct node *node;
+	const uint32_t callers = 1u << INSN_RBX | 1u << INSN_RBP | 0xf000; /* and r12 to r15 */
+	const struct graph_node *node;
 	uint32_t n = 0;
 
 	for (uint32_t at = f->graph.code.entry; (node = graph_at(&f->graph, at)) != NULL;
 	     at += node->insn.len) {
-		const struct decoded *in = &node->insn;
+		const struct insn *in = &node->insn;
 
 		if (in->op == INSN_OP_PUSH && in->src < 16 && callers >> in->src & 1)
 			n++;
@@ -683,12 +684,12 @@ uint32_t flow_saves(const struct flow *f)
 
 bool flow_frames(const struct flow *f)
 {
-	const struct node *node;
+	const struct graph_node *node;
 	int64_t depth = 8;
 
 	for (uint32_t at = f->graph.code.entry; (node = graph_at(&f->graph, at)) != NULL;
 	     at += node->insn.len) {
-		const struct decoded *in = &node->insn;
+		const struct insn *in = &node->insn;
 
 		if (in->op == INSN_OP_CALL)
 			return depth > 8 && depth % 16 == 0;
@@ -696,7 +697,7 @@ bool flow_frames(const struct flow *f)
 			return false;
 		if (in->op == INSN_OP_PUSH)
 			depth += in->width;
-		else if (in->op == INSN_OP_LEA && in->dst == RSP && in->src == RSP)
+		else if (in->op == INSN_OP_LEA && in->dst == INSN_RSP && in->src == INSN_RSP)
 			depth -= in->imm;
 	}
 	return false;

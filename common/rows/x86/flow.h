@@ -39,8 +39,8 @@ int flow_new(uint32_t code, struct flow **ret);
 void flow_free(struct flow *f);
 /* Without a reader (the default), no jump table is read. Copies *reader. */
 void flow_set_reader(struct flow *f, const struct flow_reader *reader);
-/* Sets which register rules describe besides RSP and RBP (enum gpr): RBX, the default, or 12 for
- * R12. */
+/* Sets which register rules describe besides RSP and RBP (enum insn_reg): RBX, the default, or 12
+ * for R12. */
 void flow_set_tracked(struct flow *f, unsigned tracked);
 /* Analyses a function. Returns 0 and *ret, borrowed until the next call; enum flow_verdict;
  * -ENOMEM. */

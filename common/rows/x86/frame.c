@@ -10,8 +10,8 @@
 void frame_enter(struct frame *s, unsigned tracked)
 {
 	*s = (struct frame){ .tracked = (uint8_t)tracked };
-	s->reg[RSP] = SYM(CFA, -8);
-	s->reg[RBP] = SYM(CALLER, RBP);
+	s->reg[INSN_RSP] = SYM(CFA, -8);
+	s->reg[INSN_RBP] = SYM(CALLER, INSN_RBP);
 	s->reg[tracked] = SYM(CALLER, tracked);
 	s->slot[s->slots++] = (struct frame_slot){ .place = SYM(CFA, -8), .value = SYM(RETURN, 0) };
 }
@@ -38,7 +38,7 @@ static void rebase(struct frame *s)
 		if (is_aligneds(s->reg[r]))
 			s->reg[r] = SYM(UNKNOWN, 0);
 	}
-	s->reg[RSP] = SYM(ALIGNED, 0);
+	s->reg[INSN_RSP] = SYM(ALIGNED, 0);
 	s->align = 0;
 	s->aligned = SYM(UNKNOWN, 0);
 	if (s->nest)
@@ -49,7 +49,7 @@ static void rebase(struct frame *s)
 static void align(struct frame *s, int32_t imm)
 {
 	uint32_t cleared = ~(uint32_t)imm;
-	uint64_t v = s->reg[RSP];
+	uint64_t v = s->reg[INSN_RSP];
 
 	rebase(s);
 	if (imm >= 0 || cleared & (cleared + 1) || cleared > ALIGN_MAX || sym_kind(v) != SYM_CFA)
@@ -62,11 +62,11 @@ static void set(struct frame *s, unsigned reg, uint64_t v)
 {
 	if (reg >= 16)
 		return;
-	if (reg == RSP && sym_kind(v) != SYM_CFA && sym_kind(v) != SYM_ALIGNED)
+	if (reg == INSN_RSP && sym_kind(v) != SYM_CFA && sym_kind(v) != SYM_ALIGNED)
 		rebase(s);
 	else
 		s->reg[reg] = v;
-	if (reg == RSP && sym_kind(v) == SYM_CFA) {
+	if (reg == INSN_RSP && sym_kind(v) == SYM_CFA) {
 		s->align = 0;
 		s->aligned = SYM(UNKNOWN, 0);
 		s->nest = FRAME_NEST_NONE;
@@ -94,14 +94,14 @@ static uint64_t advanced(uint64_t v, int32_t n)
 /* Moves RSP down (sign -1) or up by a register's value. */
 static void move_by(struct frame *s, unsigned reg, int sign)
 {
-	uint64_t rsp = s->reg[RSP], v = s->reg[reg];
+	uint64_t rsp = s->reg[INSN_RSP], v = s->reg[reg];
 
 	if (sym_kind(v) == SYM_CONST && sym_off(v) != INT32_MIN) {
-		set(s, RSP, advanced(rsp, sign * sym_off(v)));
+		set(s, INSN_RSP, advanced(rsp, sign * sym_off(v)));
 		return;
 	}
 	if (sign > 0 && sym_kind(v) == SYM_SIZE && sym_kind(rsp) == SYM_ALIGNED) {
-		set(s, RSP, advanced(SYM(CFA, sym_off(v)), sym_off(rsp)));
+		set(s, INSN_RSP, advanced(SYM(CFA, sym_off(v)), sym_off(rsp)));
 		return;
 	}
 	rebase(s);
@@ -140,14 +140,14 @@ uint64_t frame_load(const struct frame *s, uint64_t place)
 static void forget_below(struct frame *s)
 {
 	for (unsigned n = s->slots; n--;) {
-		if (sym_kind(s->slot[n].place) == sym_kind(s->reg[RSP]) &&
-		    sym_off(s->slot[n].place) < sym_off(s->reg[RSP]))
+		if (sym_kind(s->slot[n].place) == sym_kind(s->reg[INSN_RSP]) &&
+		    sym_off(s->slot[n].place) < sym_off(s->reg[INSN_RSP]))
 			drop_slot(s, n);
 	}
 }
 
 /* The registers that a call may change. Assembly knows which ones its own helpers preserve. */
-static unsigned call_clobbers(const struct frame *s, const struct decoded *i)
+static unsigned call_clobbers(const struct frame *s, const struct insn *i)
 {
 	unsigned mask = FRAME_CALL_CLOBBERS;
 
@@ -172,16 +172,16 @@ static void clobber(struct frame *s, unsigned mask)
  * the frame away. */
 static void end_callees_frame(struct frame *s)
 {
-	const uint64_t rsp = s->reg[RSP], rbp = frame_load(s, rsp);
+	const uint64_t rsp = s->reg[INSN_RSP], rbp = frame_load(s, rsp);
 
-	if (!is_place(rsp) || s->reg[RBP] != rsp || !is_place(rbp) ||
+	if (!is_place(rsp) || s->reg[INSN_RBP] != rsp || !is_place(rbp) ||
 	    frame_load(s, advanced(rsp, 8)) != rbp)
 		return;
-	s->reg[RBP] = rbp;
-	s->reg[RSP] = advanced(rsp, 16);
+	s->reg[INSN_RBP] = rbp;
+	s->reg[INSN_RSP] = advanced(rsp, 16);
 }
 
-bool frame_change(struct frame *s, const struct decoded *i)
+bool frame_change(struct frame *s, const struct insn *i)
 {
 	bool below = true;
 	uint64_t v;
@@ -189,16 +189,16 @@ bool frame_change(struct frame *s, const struct decoded *i)
 	switch (i->op) {
 	case INSN_OP_PUSH:
 		v = i->src < 16 ? s->reg[i->src] : SYM(UNKNOWN, 0);
-		set(s, RSP, advanced(s->reg[RSP], -(int32_t)i->width));
-		store(s, s->reg[RSP], i->width, v);
+		set(s, INSN_RSP, advanced(s->reg[INSN_RSP], -(int32_t)i->width));
+		store(s, s->reg[INSN_RSP], i->width, v);
 		break;
 	case INSN_OP_POP:
-		v = frame_load(s, s->reg[RSP]);
+		v = frame_load(s, s->reg[INSN_RSP]);
 		if (i->width != 8)
 			v = SYM(UNKNOWN, 0);
-		set(s, RSP, advanced(s->reg[RSP], i->width));
-		below = s->life != FRAME_LIFE_PLAIN || sym_kind(s->reg[RSP]) != SYM_CFA ||
-			sym_off(s->reg[RSP]) <= 0;
+		set(s, INSN_RSP, advanced(s->reg[INSN_RSP], i->width));
+		below = s->life != FRAME_LIFE_PLAIN || sym_kind(s->reg[INSN_RSP]) != SYM_CFA ||
+			sym_off(s->reg[INSN_RSP]) <= 0;
 		set(s, i->dst, v);
 		break;
 	case INSN_OP_LEA:
@@ -222,16 +222,16 @@ bool frame_change(struct frame *s, const struct decoded *i)
 		store(s, advanced(s->reg[i->dst], i->imm), i->width, v);
 		break;
 	case INSN_OP_LEAVE:
-		v = s->reg[RBP];
-		set(s, RSP, is_place(v) ? advanced(v, 8) : SYM(UNKNOWN, 0));
-		set(s, RBP, is_place(v) ? frame_load(s, v) : SYM(UNKNOWN, 0));
+		v = s->reg[INSN_RBP];
+		set(s, INSN_RSP, is_place(v) ? advanced(v, 8) : SYM(UNKNOWN, 0));
+		set(s, INSN_RBP, is_place(v) ? frame_load(s, v) : SYM(UNKNOWN, 0));
 		break;
 	case INSN_OP_LOWER:
 		move_by(s, i->src, -1);
 		break;
 	case INSN_OP_RAISE:
 		move_by(s, i->src, 1);
-		below = sym_kind(s->reg[RSP]) != SYM_CFA || sym_off(s->reg[RSP]) < 0;
+		below = sym_kind(s->reg[INSN_RSP]) != SYM_CFA || sym_off(s->reg[INSN_RSP]) < 0;
 		break;
 	case INSN_OP_ALIGN:
 		align(s, i->imm);
@@ -249,7 +249,7 @@ bool frame_change(struct frame *s, const struct decoded *i)
 			s->life = FRAME_LIFE_PLAIN;
 		break;
 	case INSN_OP_SYSCALL:
-		v = s->reg[RAX];
+		v = s->reg[INSN_RAX];
 		clobber(s, SYSCALL_CLOBBERS);
 		if (s->life == FRAME_LIFE_PLAIN &&
 		    (v == SYM(CONST, SYS_CLONE) || v == SYM(CONST, SYS_CLONE3)))
@@ -265,7 +265,7 @@ bool frame_change(struct frame *s, const struct decoded *i)
 void frame_equal(struct frame *s, unsigned reg)
 {
 	if (sym_kind(s->reg[reg]) == SYM_CFA)
-		s->reg[RSP] = s->reg[reg];
+		s->reg[INSN_RSP] = s->reg[reg];
 }
 
 bool frame_merge(struct frame *to, const struct frame *from)
@@ -273,7 +273,7 @@ bool frame_merge(struct frame *to, const struct frame *from)
 	struct frame old = *to, other = *from;
 	bool changed = false;
 
-	if (to->reg[RSP] != other.reg[RSP]) {
+	if (to->reg[INSN_RSP] != other.reg[INSN_RSP]) {
 		rebase(&other);
 		rebase(to);
 	}
@@ -307,25 +307,26 @@ bool frame_merge(struct frame *to, const struct frame *from)
 
 /* --- code that calls into its own middle --- */
 
-/* The register that identifies the outermost frame of a nest, and holds its CFA; or NO_REG. */
+/* The register that identifies the outermost frame of a nest, and holds its CFA; or INSN_NO_REG. */
 static unsigned nest_register(const struct frame *s)
 {
-	if (s->nest != FRAME_NEST_ONE || !s->align || s->reg[RBP] != SYM(CALLER, RBP) ||
-	    s->reg[s->tracked] != SYM(CALLER, s->tracked) || sym_kind(s->reg[RSP]) != SYM_ALIGNED)
-		return NO_REG;
+	if (s->nest != FRAME_NEST_ONE || !s->align || s->reg[INSN_RBP] != SYM(CALLER, INSN_RBP) ||
+	    s->reg[s->tracked] != SYM(CALLER, s->tracked) ||
+	    sym_kind(s->reg[INSN_RSP]) != SYM_ALIGNED)
+		return INSN_NO_REG;
 	for (unsigned r = 0; r < 16; r++) {
 		if (s->reg[r] == s->aligned)
 			return r;
 	}
-	return NO_REG;
+	return INSN_NO_REG;
 }
 
 bool frame_enter_nest(struct frame *s)
 {
-	if (!s->nest && s->align && sym_kind(s->reg[RSP]) == SYM_ALIGNED) {
+	if (!s->nest && s->align && sym_kind(s->reg[INSN_RSP]) == SYM_ALIGNED) {
 		s->nest = FRAME_NEST_ONE;
-		s->nest_at = s->reg[RSP];
-	} else if (s->nest && s->nest_at != s->reg[RSP]) {
+		s->nest_at = s->reg[INSN_RSP];
+	} else if (s->nest && s->nest_at != s->reg[INSN_RSP]) {
 		s->nest = FRAME_NEST_LOST;
 	}
 	return s->nest;
@@ -333,12 +334,12 @@ bool frame_enter_nest(struct frame *s)
 
 bool frame_leaves_nest(const struct frame *s)
 {
-	return nest_register(s) != NO_REG && s->reg[RSP] == s->nest_at;
+	return nest_register(s) != INSN_NO_REG && s->reg[INSN_RSP] == s->nest_at;
 }
 
 bool frame_nests_deeper(const struct frame *s)
 {
-	return nest_register(s) != NO_REG && sym_off(s->reg[RSP]) <= sym_off(s->nest_at);
+	return nest_register(s) != INSN_NO_REG && sym_off(s->reg[INSN_RSP]) <= sym_off(s->nest_at);
 }
 
 static bool rule_nest(const struct frame *s, struct unwind_rule *rule)
@@ -346,13 +347,13 @@ static bool rule_nest(const struct frame *s, struct unwind_rule *rule)
 	unsigned r = nest_register(s);
 	int64_t pushed;
 
-	if (r == NO_REG)
+	if (r == INSN_NO_REG)
 		return false;
-	pushed = (int64_t)sym_off(s->nest_at) - sym_off(s->reg[RSP]);
+	pushed = (int64_t)sym_off(s->nest_at) - sym_off(s->reg[INSN_RSP]);
 	rule->cfa = UNWIND_CFA_NEST;
 	rule->cfa_reg = insn_dwarf[r];
 	rule->cfa_off = -sym_off(s->aligned);
-	rule->cfa_add = -sym_off(s->reg[RSP]);
+	rule->cfa_add = -sym_off(s->reg[INSN_RSP]);
 	rule->cfa_mid = (int16_t)(8 + pushed);
 	rule->index_reg = s->align;
 	return pushed >= 0 && pushed <= INT16_MAX - 8;
@@ -363,9 +364,9 @@ static bool rule_nest(const struct frame *s, struct unwind_rule *rule)
 /* Makes the rule if the number by which RSP was lowered is stored. */
 static bool rule_size(const struct frame *s, struct unwind_rule *rule)
 {
-	int32_t rsp = sym_off(s->reg[RSP]);
+	int32_t rsp = sym_off(s->reg[INSN_RSP]);
 
-	if (sym_kind(s->reg[RSP]) != SYM_ALIGNED)
+	if (sym_kind(s->reg[INSN_RSP]) != SYM_ALIGNED)
 		return false;
 	rule->cfa_reg = UNWIND_REG_RSP;
 	for (unsigned n = 0; n < s->slots; n++) {
@@ -394,28 +395,29 @@ static bool rule_cfa(const struct frame *s, struct unwind_rule *rule)
 {
 	/* Prefer a frame pointer: callees may have removed arguments from the stack, as in V8's
 	 * code. */
-	bool frame = s->reg[RBP] == SYM(CFA, -16) &&
-		     frame_load(s, SYM(CFA, -16)) == SYM(CALLER, RBP);
+	bool frame = s->reg[INSN_RBP] == SYM(CFA, -16) &&
+		     frame_load(s, SYM(CFA, -16)) == SYM(CALLER, INSN_RBP);
 
-	if (s->nest && sym_kind(s->reg[RSP]) == SYM_ALIGNED)
+	if (s->nest && sym_kind(s->reg[INSN_RSP]) == SYM_ALIGNED)
 		return rule_nest(s, rule);
 	for (unsigned n = 0; n < 2; n++) {
-		unsigned r = frame == (n == 0) ? RBP : RSP;
+		unsigned r = frame == (n == 0) ? INSN_RBP : INSN_RSP;
 
 		if (sym_kind(s->reg[r]) != SYM_CFA)
 			continue;
 		rule->cfa = UNWIND_CFA_REG;
 		rule->cfa_reg = insn_dwarf[r];
 		rule->cfa_off = -sym_off(s->reg[r]);
-		return r != RSP || rule->cfa_off >= 0;
+		return r != INSN_RSP || rule->cfa_off >= 0;
 	}
 	for (unsigned n = 0; n < s->slots; n++) {
 		if (sym_kind(s->slot[n].place) != SYM_ALIGNED ||
-		    sym_kind(s->slot[n].value) != SYM_CFA || sym_kind(s->reg[RSP]) != SYM_ALIGNED)
+		    sym_kind(s->slot[n].value) != SYM_CFA ||
+		    sym_kind(s->reg[INSN_RSP]) != SYM_ALIGNED)
 			continue;
 		rule->cfa = UNWIND_CFA_DEREF;
 		rule->cfa_reg = UNWIND_REG_RSP;
-		rule->cfa_off = sym_off(s->slot[n].place) - sym_off(s->reg[RSP]);
+		rule->cfa_off = sym_off(s->slot[n].place) - sym_off(s->reg[INSN_RSP]);
 		rule->cfa_add = -sym_off(s->slot[n].value);
 		if (rule->cfa_off >= 0)
 			return true;
@@ -424,7 +426,7 @@ static bool rule_cfa(const struct frame *s, struct unwind_rule *rule)
 		return true;
 	/* Other registers help only in leaves, except RBX, which rules track. */
 	for (unsigned n = 0; n < 16; n++) {
-		unsigned r = n == 0 ? RBX : n == RBX ? RAX : n;
+		unsigned r = n == 0 ? INSN_RBX : n == INSN_RBX ? INSN_RAX : n;
 
 		if (sym_kind(s->reg[r]) != SYM_CFA)
 			continue;
@@ -440,7 +442,7 @@ static bool rule_cfa(const struct frame *s, struct unwind_rule *rule)
 static bool rule_ra(const struct frame *s, struct unwind_rule *rule)
 {
 	if (frame_load(s, SYM(CFA, -8)) == SYM(RETURN, 0) &&
-	    (sym_kind(s->reg[RSP]) != SYM_CFA || sym_off(s->reg[RSP]) <= -8)) {
+	    (sym_kind(s->reg[INSN_RSP]) != SYM_CFA || sym_off(s->reg[INSN_RSP]) <= -8)) {
 		rule->ra = UNWIND_RA_CFA;
 		return true;
 	}
@@ -448,7 +450,8 @@ static bool rule_ra(const struct frame *s, struct unwind_rule *rule)
 		return false;
 	/* Prefer a stack slot, which also works in callers. Slots must lie above the frame pointer
 	 * if RSP was aligned. */
-	uint64_t lowest = sym_kind(s->reg[RSP]) == SYM_CFA ? s->reg[RSP] : s->reg[RBP];
+	uint64_t lowest = sym_kind(s->reg[INSN_RSP]) == SYM_CFA ? s->reg[INSN_RSP]
+								: s->reg[INSN_RBP];
 	for (unsigned n = 0; n < s->slots; n++) {
 		if (s->slot[n].value != SYM(RETURN, 0) || sym_kind(s->slot[n].place) != SYM_CFA ||
 		    sym_kind(lowest) != SYM_CFA || sym_off(s->slot[n].place) < sym_off(lowest))
@@ -472,7 +475,7 @@ static bool rule_ra(const struct frame *s, struct unwind_rule *rule)
 static bool saved(const struct frame *s, unsigned reg, bool red_zone, uint64_t *ret_place)
 {
 	for (unsigned n = 0; n < s->slots; n++) {
-		uint64_t place = s->slot[n].place, rsp = s->reg[RSP];
+		uint64_t place = s->slot[n].place, rsp = s->reg[INSN_RSP];
 
 		if (s->slot[n].value != SYM(CALLER, reg))
 			continue;
@@ -509,23 +512,23 @@ bool frame_rule(const struct frame *s, struct unwind_rule *ret)
 		return false;
 	/* Inner frames save nothing that the outermost one may have saved. */
 	if (rule.cfa == UNWIND_CFA_NEST) {
-		rule.flags |= s->tracked == RBX ? 0 : UNWIND_R12;
+		rule.flags |= s->tracked == INSN_RBX ? 0 : UNWIND_R12;
 		*ret = rule;
 		return true;
 	}
-	if (saved(s, RBP, false, &place) ||
-	    (s->reg[RBP] != SYM(CALLER, RBP) && saved(s, RBP, true, &place))) {
+	if (saved(s, INSN_RBP, false, &place) ||
+	    (s->reg[INSN_RBP] != SYM(CALLER, INSN_RBP) && saved(s, INSN_RBP, true, &place))) {
 		if (sym_kind(place) == SYM_CFA) {
 			rule.rbp = UNWIND_RBP_CFA;
 			rule.rbp_off = sym_off(place);
-		} else if (sym_kind(s->reg[RSP]) == SYM_ALIGNED) {
+		} else if (sym_kind(s->reg[INSN_RSP]) == SYM_ALIGNED) {
 			rule.rbp = UNWIND_RBP_DEREF_REG;
 			rule.rbp_reg = UNWIND_REG_RSP;
-			rule.rbp_off = sym_off(place) - sym_off(s->reg[RSP]);
-		} else if (s->reg[RBP] != SYM(CALLER, RBP)) {
+			rule.rbp_off = sym_off(place) - sym_off(s->reg[INSN_RSP]);
+		} else if (s->reg[INSN_RBP] != SYM(CALLER, INSN_RBP)) {
 			rule.rbp = UNWIND_RBP_UNDEFINED;
 		}
-	} else if (s->reg[RBP] != SYM(CALLER, RBP)) {
+	} else if (s->reg[INSN_RBP] != SYM(CALLER, INSN_RBP)) {
 		rule.rbp = UNWIND_RBP_UNDEFINED;
 	}
 	const bool holds = s->reg[s->tracked] == SYM(CALLER, s->tracked);
@@ -533,13 +536,13 @@ bool frame_rule(const struct frame *s, struct unwind_rule *ret)
 	if (saved(s, s->tracked, !holds, &place) && sym_kind(place) == SYM_CFA &&
 	    sym_off(place) % 8 == 0 && sym_off(place) < 0 && sym_off(place) >= -8 * 255)
 		rule.rbx = (uint8_t)(-sym_off(place) / 8);
-	if (s->tracked != RBX && (holds || rule.rbx))
+	if (s->tracked != INSN_RBX && (holds || rule.rbx))
 		rule.flags |= UNWIND_R12;
 	*ret = rule;
 	return true;
 }
 
-bool frame_matters(const struct frame *s, const struct decoded *i)
+bool frame_matters(const struct frame *s, const struct insn *i)
 {
 	if (i->op != INSN_OP_NONE)
 		return true;

@@ -40,7 +40,7 @@ struct frame_slot {
 };
 
 struct frame {
-	uint64_t reg[16]; /* by enum gpr */
+	uint64_t reg[16]; /* by enum insn_reg */
 	struct frame_slot slot[FRAME_SLOTS];
 	uint16_t keeps;	     /* registers that calls preserve while they hold places */
 	uint8_t slots, life; /* enum frame_life */
@@ -48,24 +48,24 @@ struct frame {
 	uint8_t nest;  /* enum frame_nest */
 	uint64_t aligned; /* CFA and an offset */
 	uint64_t nest_at; /* RSP where calls lead into the nest */
-	uint8_t tracked;  /* enum gpr: the register that rules describe besides RSP and RBP */
+	uint8_t tracked;  /* enum insn_reg: the register that rules describe besides RSP and RBP */
 };
 
-/* Sets the state of a function's first instruction. tracked: RBX, or 12 for R12 (enum gpr). */
+/* Sets the state of a function's first instruction. tracked: RBX, or 12 for R12 (enum insn_reg). */
 void frame_enter(struct frame *f, unsigned tracked);
 /* The word at a place, or UNKNOWN. */
 uint64_t frame_load(const struct frame *f, uint64_t place);
 /* Applies one instruction, but not its branch. Returns false if it moves RSP above the return
  * address. */
-bool frame_change(struct frame *f, const struct decoded *d);
-static inline bool frame_apply(struct frame *f, const struct decoded *d)
+bool frame_change(struct frame *f, const struct insn *d);
+static inline bool frame_apply(struct frame *f, const struct insn *d)
 {
 	return (d->op == INSN_OP_NONE && !d->clobbers) || frame_change(f, d);
 }
 /* RSP is known to equal a register. */
 void frame_equal(struct frame *f, unsigned reg);
 /* Whether frame_apply may change something that affects rules. */
-bool frame_matters(const struct frame *f, const struct decoded *d);
+bool frame_matters(const struct frame *f, const struct insn *d);
 /* Keeps in `to` what holds in both. Returns true if `to` lost something. */
 bool frame_merge(struct frame *to, const struct frame *from);
 /* Applies at a place that the function itself calls. Returns false if this makes no nest. */

@@ -50,7 +50,7 @@ struct goasm {
 	enum goasm_role role;
 
 	struct goasm_row row[GOASM_MAX_CODE]; /* one for each instruction */
-	struct decoded decoded[GOASM_MAX_CODE];
+	struct insn decoded[GOASM_MAX_CODE];
 	struct found found[GOASM_MAX_CODE];
 	uint32_t count;
 	uint32_t index[GOASM_MAX_CODE]; /* of the instruction at an offset; UINT32_MAX: none */
@@ -107,20 +107,20 @@ static void set(struct goasm *a, uint32_t i, int r, const struct govalue *v)
 	struct gostate *s = &a->now;
 	const struct goasm_row *row = &a->row[i];
 
-	if (r != RSP) {
+	if (r != INSN_RSP) {
 		s->reg[r] = *v;
 		return;
 	}
 	if (v->kind == GOVALUE_ADDRESS) {
-		s->reg[RSP] = *v;
+		s->reg[INSN_RSP] = *v;
 		return;
 	}
 
-	int32_t base = s->reg[RSP].base;
-	bool back = base != GOSTATE_CFA &&
+	int32_t base = s->reg[INSN_RSP].base;
+	bool back = base != GOVALUE_CFA &&
 		    ((v->kind == GOVALUE_CHAIN && v->n == 4) || v->kind == GOVALUE_LEFT);
 
-	s->reg[RSP] = govalue_address((int32_t)row->at + 1, 0);
+	s->reg[INSN_RSP] = govalue_address((int32_t)row->at + 1, 0);
 	if (!back)
 		return;
 
@@ -128,20 +128,20 @@ static void set(struct goasm *a, uint32_t i, int r, const struct govalue *v)
 
 	while (x < a->restore + a->restores && (x->base != base || !govalue_same(&x->value, v)))
 		x++;
-	s->reg[RSP] = govalue_address(GOSTATE_CFA, -8 - delta_at(a, row->at + row->len));
+	s->reg[INSN_RSP] = govalue_address(GOVALUE_CFA, -8 - delta_at(a, row->at + row->len));
 	if (x == a->restore + a->restores) {
 		if (a->restores == MAX_RESTORES)
 			return;
 		a->restores++;
 	}
-	*x = (struct restore){ .base = base, .value = *v, .off = s->reg[RSP].off[0] };
+	*x = (struct restore){ .base = base, .value = *v, .off = s->reg[INSN_RSP].off[0] };
 	if (v->kind != GOVALUE_LEFT)
 		return;
 	/* Valid only after both words are written. */
 	x->since = UINT32_MAX;
 
-	const struct goslot *g = gostate_slot(s, v->base, v->off[0]),
-			    *depth = gostate_slot(s, v->base, v->off[1]);
+	const struct gostate_word *g = gostate_slot(s, v->base, v->off[0]),
+				  *depth = gostate_slot(s, v->base, v->off[1]);
 
 	if (v->base == base && g && depth)
 		x->since = g->since > depth->since ? g->since : depth->since;
@@ -175,7 +175,7 @@ static void clobber(struct goasm *a, uint32_t i, const ZydisDecodedInstruction *
 
 static void do_push(struct goasm *a, uint32_t i, const struct govalue *v)
 {
-	struct govalue *sp = &a->now.reg[RSP];
+	struct govalue *sp = &a->now.reg[INSN_RSP];
 
 	if (!govalue_plus(sp->off[0], -8, &sp->off[0]))
 		*sp = govalue_address((int32_t)a->row[i].at + 1, 0);
@@ -184,8 +184,8 @@ static void do_push(struct goasm *a, uint32_t i, const struct govalue *v)
 
 static void do_pop(struct goasm *a, uint32_t i, int r)
 {
-	struct govalue *sp = &a->now.reg[RSP], v = { 0 };
-	const struct goslot *slot = gostate_slot(&a->now, sp->base, sp->off[0]);
+	struct govalue *sp = &a->now.reg[INSN_RSP], v = { 0 };
+	const struct gostate_word *slot = gostate_slot(&a->now, sp->base, sp->off[0]);
 
 	if (slot)
 		v = slot->value;
@@ -209,7 +209,7 @@ static void do_store(struct goasm *a, uint32_t i, const ZydisDecodedOperandMem *
 	if (r < 0 || m->index != ZYDIS_REGISTER_NONE || a->now.reg[r].kind != GOVALUE_CHAIN ||
 	    a->now.reg[r].n != 1)
 		return;
-	if (!a->g_sp && v->kind == GOVALUE_ADDRESS && v->base == GOSTATE_CFA &&
+	if (!a->g_sp && v->kind == GOVALUE_ADDRESS && v->base == GOVALUE_CFA &&
 	    govalue_plus(0, m->disp.value, &a->g_sp_at)) {
 		a->g_sp = true;
 		a->g_sp_off = v->off[0];
@@ -292,7 +292,7 @@ static bool do_sum(struct goasm *a, uint32_t i, const ZydisDecodedInstruction *i
 static void run_one(struct goasm *a, uint32_t i)
 {
 	const struct govalue unknown = { 0 };
-	const struct decoded *d = &a->decoded[i];
+	const struct insn *d = &a->decoded[i];
 	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
 	ZydisDecodedInstruction in;
 	uint32_t at = a->row[i].at;
@@ -356,11 +356,11 @@ static void run_one(struct goasm *a, uint32_t i)
 static void note(struct goasm *a, uint32_t i)
 {
 	const struct gostate *s = &a->now;
-	const struct govalue *sp = &s->reg[RSP];
+	const struct govalue *sp = &s->reg[INSN_RSP];
 	struct unwind_rule rule = { .flags = UNWIND_DERIVED };
 	bool sure = true;
 
-	if (sp->base == GOSTATE_CFA && sp->off[0] <= -8) {
+	if (sp->base == GOVALUE_CFA && sp->off[0] <= -8) {
 		gostate_rule_caller(s, &rule);
 		rule.cfa = UNWIND_CFA_REG;
 		rule.cfa_reg = UNWIND_REG_RSP;
@@ -425,10 +425,10 @@ static void disassemble(struct goasm *a)
 
 	memset(a->index, 0xff, a->size * sizeof(a->index[0]));
 	for (a->count = 0; at < a->size; a->count++) {
-		struct decoded *d = &a->decoded[a->count];
+		struct insn *d = &a->decoded[a->count];
 
 		if (!insn_decode(a->code + at, a->size - at, d))
-			*d = (struct decoded){ .next = INSN_NEXT_END };
+			*d = (struct insn){ .next = INSN_NEXT_END };
 		a->index[at] = a->count;
 		a->row[a->count] = (struct goasm_row){ .at = at, .len = d->len ? d->len : 1 };
 		a->label_at[a->count] = NO_LABEL;
@@ -439,7 +439,7 @@ static void disassemble(struct goasm *a)
 /* The instruction that a jump leads to; UINT32_MAX: outside this function, or unknown. */
 static uint32_t target(const struct goasm *a, uint32_t i)
 {
-	const struct decoded *d = &a->decoded[i];
+	const struct insn *d = &a->decoded[i];
 	int64_t at = (int64_t)a->row[i].at + a->row[i].len + d->imm;
 
 	if (d->next != INSN_NEXT_JUMP && d->next != INSN_NEXT_COND)
@@ -485,12 +485,12 @@ static bool merge(const struct goasm *a, uint32_t label, struct gostate *s,
 
 		if (govalue_same(&s->reg[r], &now->reg[r]))
 			continue;
-		if (r == RSP) {
+		if (r == INSN_RSP) {
 			/* Both are in the frame but differ: one path comes from a call that does
 			 * not return. */
 			if (govalue_in_frame(&s->reg[r]) && govalue_in_frame(&now->reg[r]))
 				other = govalue_address(
-					GOSTATE_CFA,
+					GOVALUE_CFA,
 					-8 - delta_at(a, a->row[a->label[label].instruction].at));
 			else
 				other = govalue_address(BASE_MERGED | (int32_t)label, 0);
@@ -501,8 +501,8 @@ static bool merge(const struct goasm *a, uint32_t label, struct gostate *s,
 		changed = true;
 	}
 	for (uint32_t i = 0; i < s->slots;) {
-		struct goslot *x = &s->slot[i];
-		const struct goslot *y = gostate_slot(now, x->base, x->off);
+		struct gostate_word *x = &s->slot[i];
+		const struct gostate_word *y = gostate_slot(now, x->base, x->off);
 
 		if (!y || !govalue_same(&x->value, &y->value)) {
 			*x = s->slot[--s->slots];
@@ -539,7 +539,7 @@ static void note_leap(struct goasm *a, uint32_t i)
 	uint32_t at = a->row[i].at;
 	int r = -1;
 
-	if (a->role != GOASM_LEAVES || a->now.reg[RSP].base == GOSTATE_CFA ||
+	if (a->role != GOASM_LEAVES || a->now.reg[INSN_RSP].base == GOVALUE_CFA ||
 	    !ZYAN_SUCCESS(ZydisDecoderDecodeFull(&a->decoder, a->code + at, a->size - at, &in, op)))
 		return;
 	r = op->type == ZYDIS_OPERAND_TYPE_REGISTER ? gostate_register(op->reg.value) : -1;
@@ -559,7 +559,7 @@ static bool run(struct goasm *a, uint32_t label, uint64_t *steps)
 
 	a->now = a->label[label].in;
 	for (uint32_t i = first; i < a->count; i++) {
-		const struct decoded *d = &a->decoded[i];
+		const struct insn *d = &a->decoded[i];
 
 		if (i != first && a->label_at[i] != NO_LABEL) {
 			hand_on(a, a->label_at[i]);
@@ -616,7 +616,7 @@ static void settle(struct goasm *a, struct goasm_curg *curg)
 	for (uint32_t i = 0; i < a->count; i++) {
 		struct goasm_row *row = &a->row[i];
 
-		if (!row->known || a->found[i].base == GOSTATE_CFA || a->role == GOASM_LEAVES)
+		if (!row->known || a->found[i].base == GOVALUE_CFA || a->role == GOASM_LEAVES)
 			continue;
 		if (more.value.kind == GOVALUE_CHAIN && rule_restored(&more, 0, &row->rule))
 			continue;

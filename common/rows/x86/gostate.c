@@ -6,14 +6,6 @@ static const uint8_t copies[] = { 3, 12, 13, 14, 15, 0, 1, 2, 6, 7, 8, 9, 10, 11
 
 /* --- values --- */
 
-bool govalue_plus(int32_t x, int64_t y, int32_t *ret)
-{
-	int64_t sum = x + (y > INT32_MAX || y < INT32_MIN ? (int64_t)INT32_MAX : y);
-
-	*ret = (int32_t)sum;
-	return sum > -0x7fff0000 && sum < 0x7fff0000;
-}
-
 int gostate_register(ZydisRegister r)
 {
 	ZydisRegister full = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, r);
@@ -27,7 +19,7 @@ void gostate_store(struct gostate *s, int32_t base, int32_t off, const struct go
 		   uint32_t since)
 {
 	for (uint32_t i = 0; i < s->slots;) {
-		struct goslot *x = &s->slot[i];
+		struct gostate_word *x = &s->slot[i];
 
 		if (x->base == base && (int64_t)x->off - off < 8 && (int64_t)off - x->off < 8)
 			*x = s->slot[--s->slots];
@@ -35,14 +27,15 @@ void gostate_store(struct gostate *s, int32_t base, int32_t off, const struct go
 			i++;
 	}
 	/* For the frame, keep only values that rules can use. */
-	if (base == GOSTATE_CFA && v->kind != GOVALUE_CALLERS && v->kind != GOVALUE_ADDRESS)
+	if (base == GOVALUE_CFA && v->kind != GOVALUE_CALLERS && v->kind != GOVALUE_ADDRESS)
 		return;
 	if (s->slots < GOSTATE_SLOTS)
-		s->slot[s->slots++] =
-			(struct goslot){ .base = base, .off = off, .since = since, .value = *v };
+		s->slot[s->slots++] = (struct gostate_word){
+			.base = base, .off = off, .since = since, .value = *v
+		};
 }
 
-const struct goslot *gostate_slot(const struct gostate *s, int32_t base, int32_t off)
+const struct gostate_word *gostate_slot(const struct gostate *s, int32_t base, int32_t off)
 {
 	for (uint32_t i = 0; i < s->slots; i++) {
 		if (s->slot[i].base == base && s->slot[i].off == off)
@@ -105,13 +98,13 @@ struct govalue gostate_load(const struct gostate *s, const ZydisDecodedOperandMe
 		return v;
 	}
 	if (at.kind == GOVALUE_ADDRESS) {
-		const struct goslot *slot = gostate_slot(s, at.base, at.off[0]);
+		const struct gostate_word *slot = gostate_slot(s, at.base, at.off[0]);
 
 		/* A stored g may no longer be the current one. */
 		if (slot &&
 		    (slot->value.kind == GOVALUE_ADDRESS || slot->value.kind == GOVALUE_CALLERS))
 			return slot->value;
-		if (at.base == GOSTATE_CFA)
+		if (at.base == GOVALUE_CFA)
 			return v;
 		at.kind = GOVALUE_LOADED;
 		return at;
@@ -141,8 +134,8 @@ void gostate_enter(struct gostate *s)
 	memset(s, 0, sizeof(*s));
 	for (int r = 0; r < GOSTATE_REGISTERS; r++)
 		s->reg[r] = (struct govalue){ .kind = GOVALUE_CALLERS, .off = { r } };
-	s->reg[RSP] = govalue_address(GOSTATE_CFA, -8);
-	gostate_store(s, GOSTATE_CFA, -8,
+	s->reg[INSN_RSP] = govalue_address(GOVALUE_CFA, -8);
+	gostate_store(s, GOVALUE_CFA, -8,
 		      &(struct govalue){ .kind = GOVALUE_CALLERS, .off = { GOSTATE_RETURN } }, 0);
 }
 
@@ -150,25 +143,25 @@ void gostate_enter(struct gostate *s)
 
 void gostate_rule_caller(const struct gostate *s, struct unwind_rule *rule)
 {
-	const struct govalue *sp = &s->reg[RSP];
+	const struct govalue *sp = &s->reg[INSN_RSP];
 
 	rule->rbp = UNWIND_RBP_UNDEFINED;
 	for (uint32_t i = 0; i < s->slots; i++) {
-		const struct goslot *x = &s->slot[i];
+		const struct gostate_word *x = &s->slot[i];
 
 		/* Slots below the stack pointer may be overwritten. */
-		if (x->base != GOSTATE_CFA || x->value.kind != GOVALUE_CALLERS ||
-		    (sp->base == GOSTATE_CFA && x->off < sp->off[0]))
+		if (x->base != GOVALUE_CFA || x->value.kind != GOVALUE_CALLERS ||
+		    (sp->base == GOVALUE_CFA && x->off < sp->off[0]))
 			continue;
-		if (x->value.off[0] == RBP) {
+		if (x->value.off[0] == INSN_RBP) {
 			rule->rbp = UNWIND_RBP_CFA;
 			rule->rbp_off = x->off;
-		} else if (x->value.off[0] == RBX && x->off < 0 && x->off % 8 == 0 &&
+		} else if (x->value.off[0] == INSN_RBX && x->off < 0 && x->off % 8 == 0 &&
 			   x->off / -8 <= UINT8_MAX) {
 			rule->rbx = (uint8_t)(x->off / -8);
 		}
 	}
-	if (s->reg[RBP].kind == GOVALUE_CALLERS && s->reg[RBP].off[0] == RBP) {
+	if (s->reg[INSN_RBP].kind == GOVALUE_CALLERS && s->reg[INSN_RBP].off[0] == INSN_RBP) {
 		rule->rbp = UNWIND_RBP_SAME;
 		rule->rbp_off = 0;
 	}
@@ -176,10 +169,10 @@ void gostate_rule_caller(const struct gostate *s, struct unwind_rule *rule)
 
 bool gostate_rule_elsewhere(const struct gostate *s, struct unwind_rule *rule)
 {
-	const struct govalue *sp = &s->reg[RSP];
+	const struct govalue *sp = &s->reg[INSN_RSP];
 
 	for (uint32_t i = 0; i < s->slots; i++) {
-		const struct goslot *x = &s->slot[i];
+		const struct gostate_word *x = &s->slot[i];
 
 		if (x->base != sp->base || !govalue_in_frame(&x->value) || x->off < sp->off[0])
 			continue;
@@ -189,10 +182,10 @@ bool gostate_rule_elsewhere(const struct gostate *s, struct unwind_rule *rule)
 		rule->cfa_add = -x->value.off[0];
 		return true;
 	}
-	if (govalue_in_frame(&s->reg[RBP])) {
+	if (govalue_in_frame(&s->reg[INSN_RBP])) {
 		rule->cfa = UNWIND_CFA_REG;
 		rule->cfa_reg = UNWIND_REG_RBP;
-		rule->cfa_off = -s->reg[RBP].off[0];
+		rule->cfa_off = -s->reg[INSN_RBP].off[0];
 		return true;
 	}
 	for (unsigned i = 0; i < sizeof(copies); i++) {
@@ -209,7 +202,7 @@ bool gostate_rule_elsewhere(const struct gostate *s, struct unwind_rule *rule)
 
 bool gostate_rule_popped(const struct gostate *s, struct unwind_rule *rule)
 {
-	const struct govalue *sp = &s->reg[RSP];
+	const struct govalue *sp = &s->reg[INSN_RSP];
 
 	for (int r = 0; r < GOSTATE_REGISTERS && govalue_in_frame(sp) && sp->off[0] == 0; r++) {
 		if (s->reg[r].kind != GOVALUE_CALLERS || s->reg[r].off[0] != GOSTATE_RETURN)

@@ -11,62 +11,26 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 #include <Zydis/Zydis.h>
 #include "bpf/unwind.h"
+#include "common/rows/x86/govalue.h"
 #include "common/rows/x86/insn.h"
 
 #define GOSTATE_SLOTS 24u
-#define GOSTATE_CFA 0
 
 /* Registers by their numbers in instructions. */
 enum { GOSTATE_REGISTERS = 16, GOSTATE_RETURN = 16 /* the return address */ };
 
-/* Addresses have a base: 0 is the CFA; another number is a stack that RSP was set to. */
-enum govalue_kind {
-	GOVALUE_UNKNOWN,
-	GOVALUE_ADDRESS,  /* base + off[0] */
-	GOVALUE_CALLERS,  /* the value of register off[0] on entry; or the return address */
-	GOVALUE_CONSTANT, /* off[0] */
-	GOVALUE_WORD,	  /* the word at file offset off[0], in the GOT: it does not change */
-	GOVALUE_CHAIN,	  /* n loads, the first from *(TLS base + off[0]); by_word: a WORD */
-	GOVALUE_LOADED,	  /* the word at base + off[0], on another stack */
-	GOVALUE_HIGH,	  /* the second word (stack.hi) of what GOVALUE_LOADED points to */
-	GOVALUE_LEFT,	  /* GOVALUE_HIGH minus the word at base + off[1] */
-};
-struct govalue {
-	uint8_t kind, n; /* enum govalue_kind */
-	uint16_t by_word;
-	int32_t base, off[4];
-};
-struct goslot {
+struct gostate_word {
 	int32_t base, off;
 	uint32_t since; /* the instruction after the one that wrote it */
 	struct govalue value;
 };
 struct gostate {
 	struct govalue reg[GOSTATE_REGISTERS]; /* RSP's is a GOVALUE_ADDRESS */
-	struct goslot slot[GOSTATE_SLOTS];
+	struct gostate_word slot[GOSTATE_SLOTS];
 	uint32_t slots;
 };
-
-static inline struct govalue govalue_address(int32_t base, int32_t off)
-{
-	return (struct govalue){ .kind = GOVALUE_ADDRESS, .base = base, .off = { off } };
-}
-
-static inline bool govalue_same(const struct govalue *x, const struct govalue *y)
-{
-	return memcmp(x, y, sizeof(*x)) == 0;
-}
-
-static inline bool govalue_in_frame(const struct govalue *v)
-{
-	return v->kind == GOVALUE_ADDRESS && v->base == GOSTATE_CFA;
-}
-
-/* The sum. Returns false near an overflow: hostile code can contain any number. */
-bool govalue_plus(int32_t x, int64_t y, int32_t *ret);
 
 /* The number of a general register, or of the one that r is a part of; -1: r is none. */
 int gostate_register(ZydisRegister r);
@@ -76,7 +40,7 @@ void gostate_enter(struct gostate *s);
 void gostate_store(struct gostate *s, int32_t base, int32_t off, const struct govalue *v,
 		   uint32_t since);
 /* The value written there, or NULL. */
-const struct goslot *gostate_slot(const struct gostate *s, int32_t base, int32_t off);
+const struct gostate_word *gostate_slot(const struct gostate *s, int32_t base, int32_t off);
 /* The place of an operand in memory: a GOVALUE_ADDRESS, or GOVALUE_UNKNOWN. */
 struct govalue gostate_place(const struct gostate *s, const ZydisDecodedOperandMem *m);
 /* The value of 8 bytes in memory. next: file offset of the next instruction. */

@@ -47,30 +47,33 @@ int graph_grow(void **array, uint32_t *cap, uint32_t want, size_t item)
 	return 0;
 }
 
-static bool decode(struct graph *g, uint32_t at, struct decoded *ret)
+static bool decode(struct graph *g, uint32_t at, struct insn *ret)
 {
 	return insn_decode(g->code.bytes + at, g->code.size - at, ret);
 }
 
-/* The next register that gcc saves in a prologue, or NO_REG. */
+/* The next register that gcc saves in a prologue, or INSN_NO_REG. */
 static uint8_t saved_next(uint8_t reg)
 {
-	return reg > 12 && reg < NO_REG ? reg - 1 : reg == 12 ? RBP : reg == RBP ? RBX : NO_REG;
+	return reg > 12 && reg < INSN_NO_REG ? reg - 1
+	       : reg == 12		     ? INSN_RBP
+	       : reg == INSN_RBP	     ? INSN_RBX
+					     : INSN_NO_REG;
 }
 
 /* Whether the code at `at` saves registers as only the first instructions of a function do: it
  * begins with a push, and the next push saves the register that gcc saves next. */
 static bool saves(struct graph *g, uint32_t at)
 {
-	uint8_t expected = NO_REG;
-	struct decoded d;
+	uint8_t expected = INSN_NO_REG;
+	struct insn d;
 
 	for (unsigned n = 0; n < SAVES_LOOK && at < g->code.size && decode(g, at, &d); n++) {
 		if (d.op == INSN_OP_PUSH && n)
 			return d.src == expected;
 		if (!n)
-			expected = d.op == INSN_OP_PUSH ? saved_next(d.src) : NO_REG;
-		if (expected == NO_REG || d.next != INSN_NEXT_FALL)
+			expected = d.op == INSN_OP_PUSH ? saved_next(d.src) : INSN_NO_REG;
+		if (expected == INSN_NO_REG || d.next != INSN_NEXT_FALL)
 			return false;
 		at += d.len;
 	}
@@ -83,7 +86,7 @@ static bool saves(struct graph *g, uint32_t at)
 static bool pads(struct graph *g, uint32_t at, bool *ret_ends)
 {
 	uint32_t begin = at;
-	struct decoded d;
+	struct insn d;
 
 	*ret_ends = false;
 	if (begin == g->code.end || saves(g, at))
@@ -108,7 +111,7 @@ static bool is_inside(const struct graph *g, int64_t target)
  * offsets, or GRAPH_NONE. Returns 0, FLOW_* or -ENOMEM. */
 static int decode_one(struct graph *g, uint32_t at, uint32_t *ret_after, uint32_t *ret_target)
 {
-	struct decoded d;
+	struct insn d;
 	int64_t target;
 	bool ends;
 	int r = graph_grow((void **)&g->node, &g->node_cap, g->nodes + 1, sizeof(*g->node));
@@ -117,9 +120,9 @@ static int decode_one(struct graph *g, uint32_t at, uint32_t *ret_after, uint32_
 		return r;
 	*ret_after = *ret_target = GRAPH_NONE;
 
-	struct node *i = &g->node[g->nodes];
+	struct graph_node *i = &g->node[g->nodes];
 
-	*i = (struct node){ .at = at, .target = GRAPH_NONE, .after = GRAPH_NONE };
+	*i = (struct graph_node){ .at = at, .target = GRAPH_NONE, .after = GRAPH_NONE };
 	g->index[at] = ++g->nodes;
 	if (at < g->low)
 		g->low = at;
@@ -127,13 +130,13 @@ static int decode_one(struct graph *g, uint32_t at, uint32_t *ret_after, uint32_
 		g->high = at + 1;
 	/* Bytes that are no instruction end the path. */
 	if (!decode(g, at, &d)) {
-		i->insn = (struct decoded){ .len = 1, .next = INSN_NEXT_END };
+		i->insn = (struct insn){ .len = 1, .next = INSN_NEXT_END };
 		g->broken = true;
 		g->broken_at = at;
 		return 0;
 	}
 	i->insn = d;
-	if (d.op == INSN_OP_LEA && d.dst == RSP && d.src != RSP && d.src != RBP)
+	if (d.op == INSN_OP_LEA && d.dst == INSN_RSP && d.src != INSN_RSP && d.src != INSN_RBP)
 		g->restores |= (uint16_t)(1u << d.src);
 	target = (int64_t)at + d.len + d.imm;
 	if (d.next == INSN_NEXT_FALL || d.next == INSN_NEXT_COND) {
@@ -145,7 +148,7 @@ static int decode_one(struct graph *g, uint32_t at, uint32_t *ret_after, uint32_
 	if (d.op == INSN_OP_CALL) {
 		if (d.relative && d.imm == 0) {
 			i->insn.op = INSN_OP_PUSH;
-			i->insn.src = NO_REG;
+			i->insn.src = INSN_NO_REG;
 			i->insn.width = 8;
 			return 0;
 		}
@@ -269,7 +272,7 @@ static uint32_t path_to(const struct graph *g, uint32_t i, uint32_t *path)
 static bool base_of(struct graph *g, uint32_t i, uint8_t reg, uint64_t *ret)
 {
 	for (uint32_t k = i; k-- && g->searched < SEARCH_PER_INSN * g->nodes;) {
-		const struct node *in = &g->node[k];
+		const struct graph_node *in = &g->node[k];
 
 		g->searched++;
 		if (in->insn.op != INSN_OP_ADDRESS || in->insn.dst != reg)
@@ -296,7 +299,7 @@ static uint32_t moved_to(struct graph *g, uint8_t reg)
 
 	g->searched += g->nodes;
 	for (uint32_t k = 0; k < g->nodes; k++) {
-		const struct decoded *in = &g->node[k].insn;
+		const struct insn *in = &g->node[k].insn;
 
 		if (in->op == INSN_OP_LEA && in->dst == reg && in->imm == 0)
 			mask |= 1u << in->src;
@@ -316,7 +319,7 @@ static int take_labels(struct graph *g, uint32_t i)
 		return 0;
 	from = sized ? 1u << g->node[i].insn.src : moved_to(g, g->node[i].insn.src);
 	for (uint32_t k = 0; k < g->nodes && g->searched < SEARCH_PER_INSN * g->nodes; k++) {
-		const struct node *in = &g->node[k];
+		const struct graph_node *in = &g->node[k];
 		int64_t at = (int64_t)in->at + in->insn.len + in->insn.imm;
 		int r;
 
@@ -415,7 +418,7 @@ static int discover_cases(struct graph *g, uint32_t first)
 	int r = 0;
 
 	for (uint32_t i = first; i < g->nodes && !r; i++) {
-		struct node *in = &g->node[i];
+		struct graph_node *in = &g->node[i];
 
 		if (in->insn.next != INSN_NEXT_INDIRECT || in->insn.memory ||
 		    g->targets >= MAX_TARGETS || g->entries >= MAX_ENTRIES)
@@ -489,7 +492,7 @@ int graph_add_rest(struct graph *g)
 	uint32_t at = g->code.entry;
 
 	while (at < g->code.end) {
-		struct decoded d;
+		struct insn d;
 		uint32_t first = g->nodes;
 
 		if (g->index[at]) {
@@ -527,7 +530,7 @@ uint32_t graph_end(const struct graph *g)
 	if (!g->high)
 		return 0;
 
-	const struct node *last = &g->node[g->index[g->high - 1] - 1];
+	const struct graph_node *last = &g->node[g->index[g->high - 1] - 1];
 	uint32_t end = last->at + last->insn.len;
 
 	return end < g->code.size ? end : g->code.size;

@@ -23,7 +23,7 @@
 #define GRAPH_PIECES 8192
 #define GRAPH_NONE UINT32_MAX
 
-struct node {
+struct graph_node {
 	uint32_t at;
 	uint32_t target;	    /* of a jump inside the code; GRAPH_NONE */
 	uint32_t after;		    /* the next one in memory; GRAPH_NONE: not followed */
@@ -32,13 +32,13 @@ struct node {
 	uint32_t leaves;	    /* 1 + index in graph.jump, for a jump out of the code; 0 */
 	/* Set by flow.c: 1 + number of a leader's state; 1 + number of the rule. 0: none. */
 	uint32_t state, rule;
-	struct decoded insn; /* next may also be INSN_NEXT_LEAVES or INSN_NEXT_END */
-	bool leader;	     /* other instructions than the one before lead here */
-	bool called;	     /* the function's own calls and the instruction before lead here */
-	bool pads;	     /* a call with padding after it that counts as returning */
-	bool pointer;	     /* an indirect jump, to something else than cases of a table */
-	bool labels;	     /* an indirect jump to addresses that were put into its register */
-	bool reached;	     /* set by flow.c */
+	struct insn insn; /* next may also be INSN_NEXT_LEAVES or INSN_NEXT_END */
+	bool leader;	  /* other instructions than the one before lead here */
+	bool called;	  /* the function's own calls and the instruction before lead here */
+	bool pads;	  /* a call with padding after it that counts as returning */
+	bool pointer;	  /* an indirect jump, to something else than cases of a table */
+	bool labels;	  /* an indirect jump to addresses that were put into its register */
+	bool reached;	  /* set by flow.c */
 };
 
 struct graph {
@@ -50,7 +50,7 @@ struct graph {
 	struct flow_reader reader;
 	uint32_t *index;    /* for each code byte: 1 + node; 0 */
 	uint32_t low, high; /* the first instruction, and one past the last one's first byte */
-	struct node *node;
+	struct graph_node *node;
 	uint32_t nodes, node_cap;
 	uint32_t *todo; /* offsets to follow */
 	uint32_t todo_cap;
@@ -86,7 +86,7 @@ void graph_mark_called(struct graph *g);
  * as graph_build does. */
 int graph_add_rest(struct graph *g);
 /* The node at an offset, or NULL. */
-static inline struct node *graph_at(const struct graph *g, uint32_t at)
+static inline struct graph_node *graph_at(const struct graph *g, uint32_t at)
 {
 	return at < g->code.size && g->index[at] ? &g->node[g->index[at] - 1] : NULL;
 }

@@ -18,7 +18,7 @@ struct patch {
 
 struct memo {
 	uint64_t key; /* the bytes that it depends on, first byte lowest */
-	struct decoded insn;
+	struct insn insn;
 	struct patch patch;
 };
 
@@ -32,7 +32,7 @@ static uint8_t gpr_of(ZydisRegister r)
 	ZydisRegister full = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, r);
 
 	if (ZydisRegisterGetClass(full) != ZYDIS_REGCLASS_GPR64)
-		return NO_REG;
+		return INSN_NO_REG;
 	return (uint8_t)ZydisRegisterGetId(full);
 }
 
@@ -51,17 +51,17 @@ static bool only_vectors(const ZydisDecodedInstruction *in)
 static bool simple_memory(const ZydisDecodedOperand *op)
 {
 	return op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.index == ZYDIS_REGISTER_NONE &&
-	       gpr_of(op->mem.base) != NO_REG && op->mem.segment != ZYDIS_REGISTER_FS &&
+	       gpr_of(op->mem.base) != INSN_NO_REG && op->mem.segment != ZYDIS_REGISTER_FS &&
 	       op->mem.segment != ZYDIS_REGISTER_GS && op->mem.disp.value >= INT32_MIN &&
 	       op->mem.disp.value <= INT32_MAX;
 }
 
 static bool is_reg(const ZydisDecodedOperand *op)
 {
-	return op->type == ZYDIS_OPERAND_TYPE_REGISTER && gpr_of(op->reg.value) != NO_REG;
+	return op->type == ZYDIS_OPERAND_TYPE_REGISTER && gpr_of(op->reg.value) != INSN_NO_REG;
 }
 
-static void from_disp(struct decoded *i, struct patch *p, const ZydisDecodedInstruction *in,
+static void from_disp(struct insn *i, struct patch *p, const ZydisDecodedInstruction *in,
 		      const ZydisDecoderContext *ctx, const ZydisDecodedOperand *at)
 {
 	bool scaled = in->raw.disp.size == 8 && ctx->cd8_scale > 1;
@@ -72,7 +72,7 @@ static void from_disp(struct decoded *i, struct patch *p, const ZydisDecodedInst
 			     .factor = scaled ? ctx->cd8_scale : 1 };
 }
 
-static void from_imm(struct decoded *i, struct patch *p, const ZydisDecodedInstruction *in)
+static void from_imm(struct insn *i, struct patch *p, const ZydisDecodedInstruction *in)
 {
 	i->imm = (int32_t)in->raw.imm[0].value.s;
 	*p = (struct patch){ .at = in->raw.imm[0].offset,
@@ -80,7 +80,7 @@ static void from_imm(struct decoded *i, struct patch *p, const ZydisDecodedInstr
 			     .factor = 1 };
 }
 
-static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstruction *in,
+static void note_op(struct insn *i, struct patch *p, const ZydisDecodedInstruction *in,
 		    const ZydisDecoderContext *ctx, const ZydisDecodedOperand *op)
 {
 	bool full = in->operand_count && op[0].size == 64;
@@ -91,7 +91,7 @@ static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstru
 		    op[n].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) {
 			uint8_t r = gpr_of(op[n].reg.value);
 
-			if (r != NO_REG)
+			if (r != INSN_NO_REG)
 				i->clobbers |= (uint16_t)(1u << r);
 		} else if (op[n].type == ZYDIS_OPERAND_TYPE_MEMORY &&
 			   op[n].visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT &&
@@ -99,7 +99,7 @@ static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstru
 			   simple_memory(&op[n])) {
 			i->op = INSN_OP_STORE;
 			i->dst = gpr_of(op[n].mem.base);
-			i->src = NO_REG;
+			i->src = INSN_NO_REG;
 			i->width = op[n].size / 8 < 255 ? (uint8_t)(op[n].size / 8) : 255;
 			from_disp(i, p, in, ctx, &op[n]);
 		}
@@ -114,20 +114,20 @@ static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstru
 		}
 		/* Speculative load hardening: it spoils RSP only on mispredicted paths. On real
 		 * ones the register is zero. */
-		if (is_reg(&op[0]) && full && is_reg(&op[1]) && gpr_of(op[0].reg.value) == RSP)
+		if (is_reg(&op[0]) && full && is_reg(&op[1]) && gpr_of(op[0].reg.value) == INSN_RSP)
 			i->clobbers = 0;
 		return;
 	case ZYDIS_MNEMONIC_PUSH:
 		i->op = INSN_OP_PUSH;
 		i->width = in->operand_width == 16 ? 2 : 8;
-		i->src = is_reg(&op[0]) && full ? gpr_of(op[0].reg.value) : NO_REG;
+		i->src = is_reg(&op[0]) && full ? gpr_of(op[0].reg.value) : INSN_NO_REG;
 		i->clobbers = 0;
 		return;
 	case ZYDIS_MNEMONIC_PUSHFQ:
 	case ZYDIS_MNEMONIC_PUSHF:
 		i->op = INSN_OP_PUSH;
 		i->width = in->mnemonic == ZYDIS_MNEMONIC_PUSHF ? 2 : 8;
-		i->src = NO_REG;
+		i->src = INSN_NO_REG;
 		i->clobbers = 0;
 		return;
 	case ZYDIS_MNEMONIC_POPFQ:
@@ -137,7 +137,7 @@ static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstru
 		i->width = in->operand_width == 16 || in->mnemonic == ZYDIS_MNEMONIC_POPF ? 2 : 8;
 		i->dst = in->mnemonic == ZYDIS_MNEMONIC_POP && is_reg(&op[0])
 				 ? gpr_of(op[0].reg.value)
-				 : NO_REG;
+				 : INSN_NO_REG;
 		i->clobbers = 0;
 		return;
 	case ZYDIS_MNEMONIC_LEAVE:
@@ -156,7 +156,7 @@ static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstru
 			return;
 		}
 		if (is_reg(&op[0]) && full && op[1].mem.index == ZYDIS_REGISTER_NONE &&
-		    gpr_of(op[1].mem.base) != NO_REG && op[1].mem.base != ZYDIS_REGISTER_RIP &&
+		    gpr_of(op[1].mem.base) != INSN_NO_REG && op[1].mem.base != ZYDIS_REGISTER_RIP &&
 		    ZydisRegisterGetClass(op[1].mem.base) == ZYDIS_REGCLASS_GPR64) {
 			i->op = INSN_OP_LEA;
 			i->dst = gpr_of(op[0].reg.value);
@@ -178,17 +178,17 @@ static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstru
 				p->factor = -1;
 			}
 		} else if (is_reg(&op[0]) && is_reg(&op[1]) && full &&
-			   gpr_of(op[0].reg.value) == RSP) {
+			   gpr_of(op[0].reg.value) == INSN_RSP) {
 			i->op = in->mnemonic == ZYDIS_MNEMONIC_SUB ? INSN_OP_LOWER : INSN_OP_RAISE;
-			i->dst = RSP;
+			i->dst = INSN_RSP;
 			i->src = gpr_of(op[1].reg.value);
 			i->clobbers = 0;
 		}
 		return;
 	case ZYDIS_MNEMONIC_AND:
-		if (is_reg(&op[0]) && gpr_of(op[0].reg.value) == RSP) {
+		if (is_reg(&op[0]) && gpr_of(op[0].reg.value) == INSN_RSP) {
 			i->op = INSN_OP_ALIGN;
-			i->dst = RSP;
+			i->dst = INSN_RSP;
 			i->clobbers = 0;
 			if (full && op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
 				from_imm(i, p, in);
@@ -248,13 +248,13 @@ static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstru
 		return;
 	case ZYDIS_MNEMONIC_CMP:
 		if (is_reg(&op[0]) && full && is_reg(&op[1]) &&
-		    (gpr_of(op[0].reg.value) == RSP || gpr_of(op[1].reg.value) == RSP)) {
+		    (gpr_of(op[0].reg.value) == INSN_RSP || gpr_of(op[1].reg.value) == INSN_RSP)) {
 			i->op = INSN_OP_COMPARE;
-			i->src = gpr_of(op[gpr_of(op[0].reg.value) == RSP].reg.value);
+			i->src = gpr_of(op[gpr_of(op[0].reg.value) == INSN_RSP].reg.value);
 		}
 		return;
 	case ZYDIS_MNEMONIC_ENTER:
-		i->clobbers = 1u << RSP | 1u << RBP;
+		i->clobbers = 1u << INSN_RSP | 1u << INSN_RBP;
 		return;
 	default:
 		return;
@@ -262,14 +262,14 @@ static void note_op(struct decoded *i, struct patch *p, const ZydisDecodedInstru
 }
 
 /* A branch or a call. */
-static void from_relative(struct decoded *i, struct patch *p, const ZydisDecodedInstruction *in)
+static void from_relative(struct insn *i, struct patch *p, const ZydisDecodedInstruction *in)
 {
 	i->relative = in->raw.imm[0].is_relative && in->raw.imm[0].size;
 	if (i->relative)
 		from_imm(i, p, in);
 }
 
-static bool note_flow(struct decoded *i, struct patch *p, const ZydisDecodedInstruction *in)
+static bool note_flow(struct insn *i, struct patch *p, const ZydisDecodedInstruction *in)
 {
 	switch (in->meta.category) {
 	case ZYDIS_CATEGORY_RET:
@@ -288,13 +288,13 @@ static bool note_flow(struct decoded *i, struct patch *p, const ZydisDecodedInst
 			  : in->mnemonic == ZYDIS_MNEMONIC_JNZ ? 2
 							       : 0;
 		if (in->mnemonic >= ZYDIS_MNEMONIC_LOOP && in->mnemonic <= ZYDIS_MNEMONIC_LOOPNE)
-			i->clobbers = 1u << RCX;
+			i->clobbers = 1u << INSN_RCX;
 		from_relative(i, p, in);
 		/* jmp *x(%rip) */
 		i->memory = !i->relative && in->raw.modrm.mod == 0 && in->raw.modrm.rm == 5;
 		i->src = !i->relative && in->raw.modrm.mod == 3
 				 ? (uint8_t)(in->raw.modrm.rm | in->raw.rex.B << 3)
-				 : NO_REG;
+				 : INSN_NO_REG;
 		i->next = !i->relative					  ? INSN_NEXT_INDIRECT
 			  : in->meta.category == ZYDIS_CATEGORY_UNCOND_BR ? INSN_NEXT_JUMP
 									  : INSN_NEXT_COND;
@@ -323,7 +323,7 @@ static bool note_flow(struct decoded *i, struct patch *p, const ZydisDecodedInst
 }
 
 /* For an instruction whose operands Zydis decoded. */
-static bool is_plain(const struct decoded *i, const ZydisDecodedInstruction *in,
+static bool is_plain(const struct insn *i, const ZydisDecodedInstruction *in,
 		     const ZydisDecodedOperand *op)
 {
 	for (unsigned n = 0; n < in->operand_count; n++) {
@@ -336,7 +336,7 @@ static bool is_plain(const struct decoded *i, const ZydisDecodedInstruction *in,
 	       in->mnemonic != ZYDIS_MNEMONIC_ADD && in->mnemonic != ZYDIS_MNEMONIC_SUB;
 }
 
-static bool by_zydis(const uint8_t *code, uint32_t n, struct decoded *ret, struct patch *p)
+static bool by_zydis(const uint8_t *code, uint32_t n, struct insn *ret, struct patch *p)
 {
 	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
 	ZydisDecodedInstruction in;
@@ -347,7 +347,7 @@ static bool by_zydis(const uint8_t *code, uint32_t n, struct decoded *ret, struc
 	ZydisDecoderInit(&zydis, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&zydis, &ctx, code, n, &in)))
 		return false;
-	*ret = (struct decoded){ .len = in.length };
+	*ret = (struct insn){ .len = in.length };
 	bool known = note_flow(ret, p, &in);
 
 	if (known && ret->next != INSN_NEXT_FALL)
@@ -363,7 +363,7 @@ static bool by_zydis(const uint8_t *code, uint32_t n, struct decoded *ret, struc
 	return true;
 }
 
-bool insn_decode_anew(const uint8_t *code, uint32_t n, struct decoded *ret)
+bool insn_decode_anew(const uint8_t *code, uint32_t n, struct insn *ret)
 {
 	struct patch p;
 
@@ -462,7 +462,7 @@ static unsigned key_length(uint64_t code)
 	return n <= KEY_MAX ? n : 0;
 }
 
-static bool patched(const struct memo *m, const uint8_t *code, struct decoded *ret)
+static bool patched(const struct memo *m, const uint8_t *code, struct insn *ret)
 {
 	const struct patch *p = &m->patch;
 	int32_t value;
@@ -487,7 +487,7 @@ static bool patched(const struct memo *m, const uint8_t *code, struct decoded *r
 	return true;
 }
 
-bool insn_decode(const uint8_t *code, uint32_t n, struct decoded *ret)
+bool insn_decode(const uint8_t *code, uint32_t n, struct insn *ret)
 {
 	struct patch patch;
 	struct memo *m;

@@ -16,20 +16,30 @@
 #include <stdint.h>
 
 /* General registers by their numbers in instructions. */
-enum gpr { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, NO_REG = 16 };
+enum insn_reg {
+	INSN_RAX,
+	INSN_RCX,
+	INSN_RDX,
+	INSN_RBX,
+	INSN_RSP,
+	INSN_RBP,
+	INSN_RSI,
+	INSN_RDI,
+	INSN_NO_REG = 16
+};
 /* The numbers of these registers in unwind rules (enum unwind_reg). */
 extern const uint8_t insn_dwarf[16];
 
 enum insn_op {
 	INSN_OP_NONE,
-	INSN_OP_PUSH,	 /* src, or NO_REG; width */
-	INSN_OP_POP,	 /* dst, or NO_REG; width */
+	INSN_OP_PUSH,	 /* src, or INSN_NO_REG; width */
+	INSN_OP_POP,	 /* dst, or INSN_NO_REG; width */
 	INSN_OP_LEA,	 /* dst = src + imm */
 	INSN_OP_CONST,	 /* dst = imm */
 	INSN_OP_ADDRESS, /* dst = the address of the next instruction + imm */
 	INSN_OP_CONST_LOW,
 	INSN_OP_LOAD,  /* dst = [src + imm] */
-	INSN_OP_STORE, /* [dst + imm] = src, or NO_REG; width */
+	INSN_OP_STORE, /* [dst + imm] = src, or INSN_NO_REG; width */
 	INSN_OP_LEAVE,
 	INSN_OP_LOWER, /* dst -= src */
 	INSN_OP_RAISE, /* dst += src */
@@ -50,7 +60,7 @@ enum insn_next {
 };
 enum insn_filler { INSN_FILLER_NONE, INSN_FILLER_NOP, INSN_FILLER_TRAP };
 
-struct decoded {
+struct insn {
 	int32_t imm;
 	uint16_t clobbers; /* bits: registers written, besides the effect of op */
 	uint8_t len;	   /* bytes */
@@ -65,8 +75,8 @@ struct decoded {
 
 /* Decodes the instruction that the n bytes at code begin with. Returns false if there is none. Not
  * thread-safe. */
-bool insn_decode(const uint8_t *code, uint32_t n, struct decoded *ret);
+bool insn_decode(const uint8_t *code, uint32_t n, struct insn *ret);
 /* The same without the cache. A test compares insn_decode with it. */
-bool insn_decode_anew(const uint8_t *code, uint32_t n, struct decoded *ret);
+bool insn_decode_anew(const uint8_t *code, uint32_t n, struct insn *ret);
 
 #endif

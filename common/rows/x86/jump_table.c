@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/rows/x86/jump_table.h"
 
-#define NO_REG 16
+#define INSN_NO_REG 16
 #define CALLERS 0xf028u /* registers that calls preserve: rbx rbp r12 to r15 */
 
 enum want {
@@ -11,10 +11,10 @@ enum want {
 	WANT_NOTHING,
 };
 
-struct search {
+struct jump_table_search {
 	enum want want;
 	uint8_t sum[2]; /* WANT_TARGET: [0]; WANT_LOAD: both */
-	uint8_t index;	/* the register that counts cases; NO_REG: it came from memory */
+	uint8_t index;	/* the register that counts cases; INSN_NO_REG: it came from memory */
 	bool bounded, base_wanted;
 	ZydisMnemonic branch; /* the nearest conditional branch after this point */
 	struct jump_table t;
@@ -26,12 +26,12 @@ static uint8_t gpr(ZydisRegister r)
 
 	return ZydisRegisterGetClass(full) == ZYDIS_REGCLASS_GPR64
 		       ? (uint8_t)ZydisRegisterGetId(full)
-		       : NO_REG;
+		       : INSN_NO_REG;
 }
 
 static bool writes(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *op, uint8_t reg)
 {
-	for (unsigned i = 0; reg != NO_REG && i < in->operand_count; i++) {
+	for (unsigned i = 0; reg != INSN_NO_REG && i < in->operand_count; i++) {
 		if (op[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
 		    op[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE && gpr(op[i].reg.value) == reg)
 			return true;
@@ -40,14 +40,14 @@ static bool writes(const ZydisDecodedInstruction *in, const ZydisDecodedOperand 
 }
 
 /* Matches a table's entry: [base + index * scale + disp]. */
-static bool entry_at(const ZydisDecodedOperand *op, uint8_t width, struct search *s)
+static bool entry_at(const ZydisDecodedOperand *op, uint8_t width, struct jump_table_search *s)
 {
 	if (op->type != ZYDIS_OPERAND_TYPE_MEMORY || op->mem.scale != width ||
 	    op->mem.index == ZYDIS_REGISTER_NONE)
 		return false;
 	s->index = gpr(op->mem.index);
 	s->t.base = gpr(op->mem.base);
-	if (op->mem.base != ZYDIS_REGISTER_NONE && s->t.base == NO_REG)
+	if (op->mem.base != ZYDIS_REGISTER_NONE && s->t.base == INSN_NO_REG)
 		return false;
 	s->t.width = width;
 	s->t.address = (uint64_t)op->mem.disp.value;
@@ -62,7 +62,7 @@ static bool is_pointer(const ZydisDecodedOperand *op)
 	return op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.index == ZYDIS_REGISTER_NONE;
 }
 
-static bool look_target(struct search *s, const ZydisDecodedInstruction *in,
+static bool look_target(struct jump_table_search *s, const ZydisDecodedInstruction *in,
 			const ZydisDecodedOperand *op, uint64_t next)
 {
 	bool to_it = in->operand_count >= 2 && op[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
@@ -90,7 +90,7 @@ static bool look_target(struct search *s, const ZydisDecodedInstruction *in,
 	return !writes(in, op, s->sum[0]);
 }
 
-static bool look_load(struct search *s, const ZydisDecodedInstruction *in,
+static bool look_load(struct jump_table_search *s, const ZydisDecodedInstruction *in,
 		      const ZydisDecodedOperand *op)
 {
 	for (unsigned i = 0; i < 2; i++) {
@@ -104,7 +104,7 @@ static bool look_load(struct search *s, const ZydisDecodedInstruction *in,
 }
 
 /* Sets the number of cases from a comparison, by the branch after it. */
-static void compared(struct search *s, uint64_t with)
+static void compared(struct jump_table_search *s, uint64_t with)
 {
 	s->bounded = true;
 	if (with >= JUMP_TABLE_MAX)
@@ -118,12 +118,12 @@ static void compared(struct search *s, uint64_t with)
 		s->t.bound = (uint32_t)with;
 }
 
-static void look_bound(struct search *s, const ZydisDecodedInstruction *in,
+static void look_bound(struct jump_table_search *s, const ZydisDecodedInstruction *in,
 		       const ZydisDecodedOperand *op)
 {
 	bool two = in->operand_count >= 2;
 	uint8_t first = two && op[0].type == ZYDIS_OPERAND_TYPE_REGISTER ? gpr(op[0].reg.value)
-									 : NO_REG;
+									 : INSN_NO_REG;
 
 	if (in->meta.category == ZYDIS_CATEGORY_COND_BR) {
 		s->branch = in->mnemonic;
@@ -131,7 +131,7 @@ static void look_bound(struct search *s, const ZydisDecodedInstruction *in,
 	}
 	if (two && in->mnemonic == ZYDIS_MNEMONIC_CMP &&
 	    op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && s->branch && first == s->index &&
-	    (first != NO_REG || op[0].type == ZYDIS_OPERAND_TYPE_MEMORY)) {
+	    (first != INSN_NO_REG || op[0].type == ZYDIS_OPERAND_TYPE_MEMORY)) {
 		compared(s, op[1].imm.value.u);
 		return;
 	}
@@ -142,7 +142,7 @@ static void look_bound(struct search *s, const ZydisDecodedInstruction *in,
 	     in->mnemonic == ZYDIS_MNEMONIC_MOVSX || in->mnemonic == ZYDIS_MNEMONIC_MOVSXD) &&
 	    op[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE) {
 		s->index = op[1].type == ZYDIS_OPERAND_TYPE_REGISTER ? gpr(op[1].reg.value)
-								     : NO_REG;
+								     : INSN_NO_REG;
 		return;
 	}
 	s->bounded = true;
@@ -151,7 +151,7 @@ static void look_bound(struct search *s, const ZydisDecodedInstruction *in,
 		s->t.bound = (uint32_t)op[1].imm.value.u + 1;
 }
 
-static bool look_table(struct search *s, const ZydisDecodedInstruction *in,
+static bool look_table(struct jump_table_search *s, const ZydisDecodedInstruction *in,
 		       const ZydisDecodedOperand *op, uint64_t next)
 {
 	if (!s->bounded)
@@ -176,7 +176,7 @@ static bool look_table(struct search *s, const ZydisDecodedInstruction *in,
 bool jump_table_find(const ZydisDecoder *decoder, const uint8_t *code, uint32_t size,
 		     uint64_t address, const uint32_t *path, uint32_t n, struct jump_table *ret)
 {
-	struct search s = { .want = WANT_TARGET };
+	struct jump_table_search s = { .want = WANT_TARGET };
 
 	*ret = (struct jump_table){ 0 };
 	for (uint32_t i = 0; i < n && s.want != WANT_NOTHING; i++) {

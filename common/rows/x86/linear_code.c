@@ -6,7 +6,7 @@
 uint32_t linear_code_padding(const uint8_t *code, uint32_t size)
 {
 	uint32_t at = 0;
-	struct decoded d;
+	struct insn d;
 
 	while (at < size) {
 		if (code[at] == 0xcc || code[at] == 0x90) {
@@ -69,7 +69,7 @@ uint64_t linear_code_argument(const uint8_t *code, uint32_t size, uint64_t addre
 {
 	uint64_t argument = 0;
 	uint32_t at = 0;
-	struct decoded d;
+	struct insn d;
 
 	if (size > LINEAR_CODE_MAX_ENTRY)
 		size = LINEAR_CODE_MAX_ENTRY;
@@ -80,12 +80,13 @@ uint64_t linear_code_argument(const uint8_t *code, uint32_t size, uint64_t addre
 			return argument;
 		if (d.next != INSN_NEXT_FALL)
 			break;
-		if (d.op == INSN_OP_ADDRESS && d.dst == RDI)
+		if (d.op == INSN_OP_ADDRESS && d.dst == INSN_RDI)
 			argument = address + at + (uint64_t)(int64_t)d.imm;
-		else if (d.op == INSN_OP_CONST && d.dst == RDI)
+		else if (d.op == INSN_OP_CONST && d.dst == INSN_RDI)
 			argument = (uint32_t)d.imm;
-		else if (d.clobbers >> RDI & 1 || (d.op != INSN_OP_STORE && d.dst == RDI) ||
-			 (d.op == INSN_OP_SWAP && d.src == RDI))
+		else if (d.clobbers >> INSN_RDI & 1 ||
+			 (d.op != INSN_OP_STORE && d.dst == INSN_RDI) ||
+			 (d.op == INSN_OP_SWAP && d.src == INSN_RDI))
 			argument = 0;
 	}
 	return 0;
@@ -94,7 +95,7 @@ uint64_t linear_code_argument(const uint8_t *code, uint32_t size, uint64_t addre
 uint32_t linear_code_past(const uint8_t *code, uint32_t size)
 {
 	uint32_t at = 0;
-	struct decoded d;
+	struct insn d;
 
 	while (at < size) {
 		if (!insn_decode(code + at, size - at, &d)) {

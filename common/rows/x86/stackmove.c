@@ -4,7 +4,7 @@
 #include "common/rows/x86/insn.h"
 
 /* Adds what an instruction adds to RSP. False: nobody knows how much it is. */
-static bool add_move(const struct decoded *d, int64_t *sum)
+static bool add_move(const struct insn *d, int64_t *sum)
 {
 	switch (d->op) {
 	case INSN_OP_PUSH:
@@ -12,11 +12,11 @@ static bool add_move(const struct decoded *d, int64_t *sum)
 		return true;
 	case INSN_OP_POP:
 		*sum += d->width;
-		return d->dst != RSP;
+		return d->dst != INSN_RSP;
 	case INSN_OP_LEA:
-		if (d->dst == RSP)
+		if (d->dst == INSN_RSP)
 			*sum += d->imm;
-		return d->dst != RSP || d->src == RSP;
+		return d->dst != INSN_RSP || d->src == INSN_RSP;
 	case INSN_OP_LEAVE:
 		return false;
 	case INSN_OP_CONST:
@@ -26,17 +26,17 @@ static bool add_move(const struct decoded *d, int64_t *sum)
 	case INSN_OP_LOWER:
 	case INSN_OP_RAISE:
 	case INSN_OP_ALIGN:
-		return d->dst != RSP;
+		return d->dst != INSN_RSP;
 	case INSN_OP_SWAP:
-		return d->dst != RSP && d->src != RSP;
+		return d->dst != INSN_RSP && d->src != INSN_RSP;
 	default:
-		return !(d->clobbers >> RSP & 1);
+		return !(d->clobbers >> INSN_RSP & 1);
 	}
 }
 
 bool stackmove_find(struct span head)
 {
-	struct decoded d;
+	struct insn d;
 	int64_t sum = 0;
 
 	while (head.len && insn_decode(head.data, (uint32_t)head.len, &d)) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Input: a name. Demangles it into a large and a small buffer: both results are terminated, within
  * bounds, and begin alike. */
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/span.h"
 #include "tests/fuzz/demangle_leaves.h"
 #include "common/names/demangle.h"
 

@@ -108,8 +108,8 @@ int host_open(struct host *h, struct host_file *f, opener_done *done, void *ctx)
 	return wait_for((struct pending){ .opened = done, .ctx = ctx });
 }
 
-int host_open_debug(struct host *h, struct host_file *f, struct span build_id, struct str name,
-		    uint64_t place, opener_done *done, void *ctx)
+int debugsearch_open(struct host *h, struct host_file *f, struct span build_id, struct str name,
+		     uint64_t place, opener_done *done, void *ctx)
 {
 	const struct opener_request q = { .kind = !name.len	 ? OPENER_BUILD_ID
 						  : build_id.len ? OPENER_ALT
@@ -260,14 +260,14 @@ static void complete(unsigned i, uint8_t how)
 	buf_done(&r.bytes);
 }
 
-static struct u64s take_numbers(struct span *rest, uint64_t *into, uint8_t n)
+static struct msg_list take_numbers(struct span *rest, uint64_t *into, uint8_t n)
 {
 	uint16_t v;
 	uint32_t i = 0;
 
 	for (; i < n && span_read(rest, &v, sizeof(v)); i++)
 		into[i] = v < 0xff00 ? v : (uint64_t)v << 48 | v;
-	return (struct u64s){ .data = into, .len = i };
+	return (struct msg_list){ .data = into, .len = i };
 }
 
 static struct span take_bytes(struct span *rest, size_t max)

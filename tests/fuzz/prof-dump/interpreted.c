@@ -39,7 +39,7 @@ static const struct runtime_config *runtime(void *ctx, uint16_t slot)
 	return slot & 1 ? ctx : NULL;
 }
 
-static uint32_t frames_of(const struct items *items, bool *ret_cut)
+static uint32_t frames_of(const struct interpreted_items *items, bool *ret_cut)
 {
 	uint32_t n = 0;
 
@@ -58,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct walk w;
 	static uint64_t native[MAX_NATIVE];
-	struct items items = { 0 };
+	struct interpreted_items items = { 0 };
 	struct head h;
 	struct weave_run runs[PROCESS_RUNTIMES_MAX];
 	bool walk_cut, cut;
@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(items.count <= INTERPRETED_MAX + 4 && w.sample.items == 0);
 	uint32_t run_count = weave_split(items.words, items.count, runs);
 	for (uint32_t i = 0; i <= items.count && weave_nearest(runs, run_count); i++)
-		items_expect(&items, runs, run_count, &w);
+		interpreted_expect(&items, runs, run_count, &w);
 	assert(!weave_nearest(runs, run_count));
 
 	uint32_t frames = frames_of(&items, &walk_cut), max = count + items.count;
@@ -123,6 +123,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		seen++;
 	}
 	free(woven);
-	items_done(&items);
+	interpreted_done(&items);
 	return 0;
 }

@@ -86,7 +86,7 @@ static void expect_one(const struct bench *b, enum defined kind, uint64_t id)
 	must(idmap_get(&b->defined[kind], id) != IDMAP_NONE);
 }
 
-static void expect_all(const struct bench *b, enum defined kind, struct u64s ids)
+static void expect_all(const struct bench *b, enum defined kind, struct msg_list ids)
 {
 	for (uint32_t i = 0; i < ids.len; i++)
 		must(ids.data[i] && idmap_get(&b->defined[kind], ids.data[i]) != IDMAP_NONE);
@@ -358,7 +358,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				       .frames = 1024,
 				       .stacks = 1024,
 				       .raw_functions = 256,
-				       .extras = 256,
+				       .relayed = 256,
 				       .numbers = 16384,
 				       .functions = 1024,
 				       .text = 64 << 10,
@@ -378,7 +378,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 						.frames = 6,
 						.stacks = 4,
 						.raw_functions = 3,
-						.extras = 4,
+						.relayed = 4,
 						.numbers = 24,
 						.functions = 3,
 						.text = 600,

@@ -559,7 +559,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	world.next = world.aio_count = world.open = 0;
 	world.current = NULL;
 	world.dialing = data[0] & 1;
-	const enum bus_route_id route = data[0] >> 1 & 3;
+	const enum busroute_id route = data[0] >> 1 & 3;
 	const int r = world.dialing ? bus_dial(route, "/nowhere", UID, 0, &b)
 				    : bus_listen(route, "/nowhere", UID, &b);
 

@@ -270,7 +270,7 @@ static void listen_and_send(void)
 	struct fdlane *l;
 	uint64_t id = 0;
 
-	if (fdlane_listen(BUS_FILES, "/nowhere", UID, &l))
+	if (fdlane_listen(BUSROUTE_FILES, "/nowhere", UID, &l))
 		return;
 	const int lent = new_fd();
 
@@ -297,7 +297,7 @@ static void dial_and_take(void)
 {
 	struct fdlane *l;
 
-	if (fdlane_dial(BUS_FILES, "/nowhere", UID, 0, &l))
+	if (fdlane_dial(BUSROUTE_FILES, "/nowhere", UID, 0, &l))
 		return;
 	for (int i = 0; i < MAX_STEPS && kernel.rest.len; i++) {
 		uint64_t id = 0;

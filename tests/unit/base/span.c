@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/base/span.h"
+#include "common/base/str.h"
 
 #include <criterion/criterion.h>
 

@@ -22,7 +22,7 @@ static int dial_nobody(struct deploy *d, int life_fd, int timeout_ms)
 	d->life_fd = life_fd;
 	log_init("prof", LOG_WARNING);
 	cr_redirect_stderr();
-	const int r = dial_peer(&bpf, (struct peer_config){ .route = BUS_ROWS }, &peer);
+	const int r = dial_peer(&bpf, (struct peer_config){ .route = BUSROUTE_ROWS }, &peer);
 
 	fflush(stderr);
 	cr_assert_null(peer);

@@ -18,10 +18,10 @@ TestSuite(codecache, .fini = done);
 
 static void put_named(const struct codecache_key *of, const char *name)
 {
-	const struct call c = { .name = str_from(name),
-				.system_name = STR_LIT("Lmain;"),
-				.source = STR_LIT("main.js"),
-				.line = 12 };
+	const struct names_call c = { .name = str_from(name),
+				      .system_name = STR_LIT("Lmain;"),
+				      .source = STR_LIT("main.js"),
+				      .line = 12 };
 
 	codecache_put(&cache, of, &found, &c);
 }

@@ -194,7 +194,7 @@ Test(host_files, file_gets_slot_and_rows_where_a_sample_got_to_it)
 	cr_assert_eq(p->at[1].slot, TABLES_UNASKED);
 	cr_assert_eq(rows_asked, 0);
 
-	host_wants(host, ref.process, &in_lib, 1);
+	publish_wants(host, ref.process, &in_lib, 1);
 	settle();
 	p = fake_tables_process(tables, 10);
 	cr_assert_eq(p->at[0].slot, TABLES_UNASKED);
@@ -219,10 +219,10 @@ Test(host_files, words_of_a_stack_lead_to_a_few_files_at_once)
 	}
 	settle();
 	struct host_sample_ref ref = look(sample_of(10, 10, start, "program"));
-	host_wants(host, ref.process, at, 200);
+	publish_wants(host, ref.process, at, 200);
 	settle();
 	cr_assert_eq(fake_tables_slots(tables), 1 + 32);
-	host_wants(host, ref.process, at, 200);
+	publish_wants(host, ref.process, at, 200);
 	settle();
 	cr_assert_eq(fake_tables_slots(tables), 1 + 64);
 }
@@ -526,8 +526,8 @@ static size_t search(struct host_file *f, uint64_t place)
 {
 	const size_t before = job_count;
 
-	cr_assert_eq(host_open_debug(host, f, (struct span){ .data = some_id, .len = 4 },
-				     (struct str){ 0 }, place, take, NULL),
+	cr_assert_eq(debugsearch_open(host, f, (struct span){ .data = some_id, .len = 4 },
+				      (struct str){ 0 }, place, take, NULL),
 		     0);
 	return before;
 }

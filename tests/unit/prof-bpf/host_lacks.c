@@ -31,7 +31,7 @@ int __wrap_maps_add(struct maps **m, const struct map *add)
 	if (!starved)
 		return __real_maps_add(m, add);
 	starved--;
-	backing_put(add->backing);
+	files_backing_put(add->backing);
 	return -ENOMEM;
 }
 

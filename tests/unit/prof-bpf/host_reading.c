@@ -29,13 +29,13 @@ Test(host_reading, process_whose_maps_are_being_read_is_not_whole)
 
 	settle();
 	cr_assert(!host_settled(host));
-	cr_assert_eq(host_mappings(host, p, now, &m, &whole), 0);
+	cr_assert_eq(publish_mappings(host, p, now, &m, &whole), 0);
 	cr_assert(!whole);
 	answer_maps(0);
 	settle();
 	cr_assert(host_settled(host));
 	expect_published(30, 1, M(0x400000, 0x401000, 0x1000, 100));
-	cr_assert_eq(host_mappings(host, p, now, &m, &whole), 1);
+	cr_assert_eq(publish_mappings(host, p, now, &m, &whole), 1);
 	cr_assert(whole);
 }
 
@@ -198,8 +198,8 @@ Test(host_reading, what_took_a_place_is_in_no_mappings_of_a_time_before)
 	now += MS;
 	map_at(10, 0x700000, 0x3000, 0x1000, 102, "/lib/b");
 	settle();
-	cr_assert_eq(host_mappings(host, p, now, &m, &whole), 2);
-	cr_assert_eq(host_mappings(host, p, before, &m, &whole), 1);
+	cr_assert_eq(publish_mappings(host, p, now, &m, &whole), 2);
+	cr_assert_eq(publish_mappings(host, p, before, &m, &whole), 1);
 	cr_assert_eq(m[0].start, 0x400000);
 }
 
@@ -220,8 +220,8 @@ Test(host_reading, what_took_the_place_of_a_file_without_a_slot_is_not_taken_for
 	settle();
 	struct host_process *p = look(sample_of(10, 10, start, "program")).process;
 
-	cr_assert_eq(host_mappings(host, p, now, &m, &whole), 2);
-	cr_assert_eq(host_mappings(host, p, before, &m, &whole), 1);
+	cr_assert_eq(publish_mappings(host, p, now, &m, &whole), 2);
+	cr_assert_eq(publish_mappings(host, p, before, &m, &whole), 1);
 	cr_assert_eq(m[0].start, 0x400000);
 }
 
@@ -242,8 +242,8 @@ Test(host_reading, what_took_the_place_of_a_file_a_moment_later_is_not_taken_for
 	settle();
 	struct host_process *p = look(sample_of(10, 10, start, "program")).process;
 
-	cr_assert_eq(host_mappings(host, p, now, &m, &whole), 2);
-	cr_assert_eq(host_mappings(host, p, before, &m, &whole), 1);
+	cr_assert_eq(publish_mappings(host, p, now, &m, &whole), 2);
+	cr_assert_eq(publish_mappings(host, p, before, &m, &whole), 1);
 	cr_assert_eq(m[0].start, 0x400000);
 }
 

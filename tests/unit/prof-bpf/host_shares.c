@@ -3,7 +3,7 @@
 #include "common/base/clock.h"
 #include "tests/host/world.h"
 #include "tools/prof-bpf/host/publish.h"
-#include "tools/prof-bpf/host/turns.h"
+#include "tools/prof-bpf/host/mapping_turns.h"
 #include "tools/prof-bpf/owners/owners.h"
 
 TestSuite(host_shares, .init = set_up, .fini = clean_up);
@@ -23,7 +23,7 @@ static void use_files(uint32_t pid, uint32_t uid, uint64_t first_inode, unsigned
 	for (unsigned i = 1; i < n; i++) {
 		const uint64_t at = 0x70000000 + i * 0x10000ull;
 
-		host_wants(host, ref.process, &at, 1);
+		publish_wants(host, ref.process, &at, 1);
 	}
 	settle();
 }
@@ -204,16 +204,16 @@ Test(host_shares, who_spends_too_much_time_waits_and_others_do_not)
 		     *calm = owners_get(o, (struct owner_key){ .uid = 2 });
 	const uint64_t at = clock_mono_ns();
 
-	turns_spend(host, calm, false, 1 * MS, at);
-	cr_assert(turns_may(host, busy, false, at));
+	mapping_turns_spend(host, calm, false, 1 * MS, at);
+	cr_assert(mapping_turns_may(host, busy, false, at));
 	/* Its small processes do not wait for what its large ones cost, but for what they cost. */
-	turns_spend(host, busy, true, 300 * MS, at);
-	cr_assert_not(turns_may(host, busy, true, at + 500 * MS));
-	cr_assert(turns_may(host, busy, false, at));
-	turns_spend(host, busy, false, 300 * MS, at);
-	cr_assert_not(turns_may(host, busy, false, at + 1000 * MS));
-	cr_assert(turns_may(host, calm, false, at));
-	cr_assert(turns_may(host, busy, false, at + 20000 * MS));
+	mapping_turns_spend(host, busy, true, 300 * MS, at);
+	cr_assert_not(mapping_turns_may(host, busy, true, at + 500 * MS));
+	cr_assert(mapping_turns_may(host, busy, false, at));
+	mapping_turns_spend(host, busy, false, 300 * MS, at);
+	cr_assert_not(mapping_turns_may(host, busy, false, at + 1000 * MS));
+	cr_assert(mapping_turns_may(host, calm, false, at));
+	cr_assert(mapping_turns_may(host, busy, false, at + 20000 * MS));
 	owner_put(o, busy);
 	owner_put(o, calm);
 }
@@ -233,8 +233,8 @@ Test(host_shares, many_that_wait_are_looked_at_less_often_and_hold_up_nobody)
 		look(s);
 	}
 	settle();
-	turns_spend(host, busy, true, 20000 * MS, now);
-	turns_spend(host, busy, false, 20000 * MS, now);
+	mapping_turns_spend(host, busy, true, 20000 * MS, now);
+	mapping_turns_spend(host, busy, false, 20000 * MS, now);
 	for (uint32_t pid = 1000; pid < 1300; pid++)
 		map_at(pid, 0x70000000, 0x1000, 0, 101, "/lib/a");
 	host_tick(host, now, now);

@@ -10,16 +10,16 @@
 #define PAGES 512
 
 /* Only references are counted. */
-static struct backing backings[BACKINGS];
+static struct files_backing backings[BACKINGS];
 
-struct backing *backing_get(struct backing *b)
+struct files_backing *files_backing_get(struct files_backing *b)
 {
 	if (b)
 		b->refs++;
 	return b;
 }
 
-void backing_put(struct backing *b)
+void files_backing_put(struct files_backing *b)
 {
 	if (b)
 		cr_assert_gt(b->refs--, 0);
@@ -39,7 +39,7 @@ static void add(struct maps **m, uint64_t start, uint64_t end, uint64_t offset, 
 	struct map a = { .start = start,
 			 .end = end,
 			 .offset = offset,
-			 .backing = backing_get(&backings[backing]) };
+			 .backing = files_backing_get(&backings[backing]) };
 
 	cr_assert_eq(maps_add(m, &a), 0);
 }
@@ -116,7 +116,9 @@ Test(maps, fork_keeps_what_it_had_when_the_other_changes)
 Test(maps, empty_mapping_is_refused_and_its_reference_dropped)
 {
 	struct maps *m = maps_new();
-	struct map a = { .start = 0x2000, .end = 0x2000, .backing = backing_get(&backings[0]) };
+	struct map a = { .start = 0x2000,
+			 .end = 0x2000,
+			 .backing = files_backing_get(&backings[0]) };
 
 	cr_assert_eq(maps_add(&m, &a), -EINVAL);
 	cr_assert_eq(references(), 0);

@@ -36,9 +36,9 @@ static void teardown(void)
 
 TestSuite(rowqueue, .init = setup, .fini = teardown);
 
-static struct row_request *ask(struct owner *owner, int fd)
+static struct rowqueue_request *ask(struct owner *owner, int fd)
 {
-	struct row_request *r = calloc(1, sizeof(*r));
+	struct rowqueue_request *r = calloc(1, sizeof(*r));
 
 	cr_assert_not_null(r);
 	cr_assert_eq(tables_file_new(tables, &r->slot), 0);
@@ -51,9 +51,9 @@ static struct row_request *ask(struct owner *owner, int fd)
 }
 
 /* The next one; it takes so long. */
-static struct row_request *serve(uint64_t ns, uint64_t now_ns)
+static struct rowqueue_request *serve(uint64_t ns, uint64_t now_ns)
 {
-	struct row_request *r = rowqueue_next(&queue, true, now_ns);
+	struct rowqueue_request *r = rowqueue_next(&queue, true, now_ns);
 
 	cr_assert_not_null(r);
 	rowqueue_take(&queue, r);
@@ -67,14 +67,14 @@ Test(rowqueue, who_has_spent_least_comes_first)
 
 	for (int i = 0; i < 50; i++)
 		ask(alice, -1);
-	row_request_free(serve(SECOND, 1));
+	rowqueue_request_free(serve(SECOND, 1));
 	ask(bob, -1);
 	ask(bob, -1);
 	for (unsigned i = 0; i < 2; i++) {
-		struct row_request *r = serve(SECOND / 4, 1);
+		struct rowqueue_request *r = serve(SECOND / 4, 1);
 
 		first_of_bob += r->owner == bob;
-		row_request_free(r);
+		rowqueue_request_free(r);
 	}
 	cr_assert_eq(first_of_bob, 2);
 	/* The time that an owner has spent is forgotten. */
@@ -83,7 +83,7 @@ Test(rowqueue, who_has_spent_least_comes_first)
 
 Test(rowqueue, the_file_with_the_most_samples_comes_first_within_an_owner)
 {
-	struct row_request *seldom, *often;
+	struct rowqueue_request *seldom, *often;
 
 	ask(alice, -1);
 	seldom = ask(alice, -1);
@@ -92,13 +92,13 @@ Test(rowqueue, the_file_with_the_most_samples_comes_first_within_an_owner)
 	for (uint64_t t = 2; t < 5; t++)
 		tables_file_touch(tables, often->slot, t);
 	cr_assert_eq(rowqueue_next(&queue, true, 5), often);
-	row_request_free(serve(0, 5));
+	rowqueue_request_free(serve(0, 5));
 	cr_assert_eq(rowqueue_next(&queue, true, 5), seldom);
 }
 
 Test(rowqueue, what_was_put_aside_comes_when_nobody_else_waits)
 {
-	struct row_request *aside = ask(alice, -1), *r;
+	struct rowqueue_request *aside = ask(alice, -1), *r;
 
 	aside->stops = 1;
 	cr_assert_eq(rowqueue_poorer(&queue, bob, SECOND, 1), 0, "it makes nobody give way");
@@ -107,25 +107,26 @@ Test(rowqueue, what_was_put_aside_comes_when_nobody_else_waits)
 	cr_assert_eq(rowqueue_poorer(&queue, alice, 2 * SECOND, 1), 1);
 	cr_assert_eq(rowqueue_poorer(&queue, alice, SECOND / 2, 1), 0, "alice has spent more");
 	cr_assert_eq(rowqueue_next(&queue, true, 1), r);
-	row_request_free(serve(0, 1));
+	rowqueue_request_free(serve(0, 1));
 	cr_assert_null(rowqueue_next(&queue, false, 1), "something is in flight");
 	cr_assert_eq(rowqueue_next(&queue, true, 1), aside);
 }
 
 Test(rowqueue, who_holds_most_descriptors_gives_one)
 {
-	struct row_request *mine = ask(bob, open("/dev/null", O_RDONLY | O_CLOEXEC)), *last = NULL;
+	struct rowqueue_request *mine = ask(bob, open("/dev/null", O_RDONLY | O_CLOEXEC)),
+				*last = NULL;
 	unsigned held = 0;
 
 	for (int i = 0; i < ROWQUEUE_HELD + 10; i++)
 		last = ask(alice, open("/dev/null", O_RDONLY | O_CLOEXEC));
 	cr_assert(mine->fd >= 0 && last->fd < 0);
 	cr_assert_eq(queue.held, ROWQUEUE_HELD);
-	for (const struct row_request *r = mine; queue.count;) {
+	for (const struct rowqueue_request *r = mine; queue.count;) {
 		r = rowqueue_next(&queue, true, 1);
 		held += r->fd >= 0;
-		rowqueue_take(&queue, (struct row_request *)r);
-		row_request_free((struct row_request *)r);
+		rowqueue_take(&queue, (struct rowqueue_request *)r);
+		rowqueue_request_free((struct rowqueue_request *)r);
 	}
 	cr_assert_eq(held, ROWQUEUE_HELD);
 	cr_assert_eq(queue.held, 0);
@@ -133,7 +134,7 @@ Test(rowqueue, who_holds_most_descriptors_gives_one)
 
 Test(rowqueue, a_request_moves_to_another_line)
 {
-	struct row_request *r = ask(alice, -1), *other = ask(alice, -1);
+	struct rowqueue_request *r = ask(alice, -1), *other = ask(alice, -1);
 
 	owner_spend(alice, OWNER_ROWS_CPU, SECOND, 1);
 	cr_assert_eq(rowqueue_find(&queue, r->slot, r->serial), r);

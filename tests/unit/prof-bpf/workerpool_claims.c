@@ -25,7 +25,7 @@ static void occupy(enum workerpool_lane lane, unsigned owner, uint64_t dev, bool
 										     : 0 } };
 }
 
-static enum claims_may may(enum workerpool_lane lane, unsigned owner, uint64_t dev)
+static enum workerpool_claims_may may(enum workerpool_lane lane, unsigned owner, uint64_t dev)
 {
 	const struct workerpool_job j = { .lane = lane,
 					  .owner = &owners[owner],
@@ -33,7 +33,7 @@ static enum claims_may may(enum workerpool_lane lane, unsigned owner, uint64_t d
 					  .dev_count = lane != WORKERPOOL_MEMORY,
 					  .pid = lane == WORKERPOOL_MEMORY ? (uint32_t)dev : 0 };
 
-	return claims_may_begin(&pool, &j);
+	return workerpool_claims_may_begin(&pool, &j);
 }
 
 static void begin(void)
@@ -47,22 +47,22 @@ Test(workerpool_claims, a_device_that_is_not_known_is_nobodys)
 {
 	begin();
 	occupy(WORKERPOOL_FOREIGN, 0, 0, true);
-	cr_expect_eq(may(WORKERPOOL_FOREIGN, 1, 0), CLAIMS_MAY_BEGIN);
+	cr_expect_eq(may(WORKERPOOL_FOREIGN, 1, 0), WORKERPOOL_CLAIMS_MAY_BEGIN);
 	occupy(WORKERPOOL_FOREIGN, 0, DEVICE, true);
-	cr_expect_eq(may(WORKERPOOL_FOREIGN, 1, DEVICE), CLAIMS_MAY_NEVER);
-	cr_expect_eq(may(WORKERPOOL_FOREIGN, 1, DEVICE + 1), CLAIMS_MAY_BEGIN);
+	cr_expect_eq(may(WORKERPOOL_FOREIGN, 1, DEVICE), WORKERPOOL_CLAIMS_MAY_NEVER);
+	cr_expect_eq(may(WORKERPOOL_FOREIGN, 1, DEVICE + 1), WORKERPOOL_CLAIMS_MAY_BEGIN);
 }
 
 Test(workerpool_claims, whoever_makes_two_workers_hang_harms_only_itself)
 {
 	begin();
 	occupy(WORKERPOOL_FOREIGN, 0, 1, true);
-	cr_expect_eq(may(WORKERPOOL_FOREIGN, 0, 2), CLAIMS_MAY_BEGIN);
+	cr_expect_eq(may(WORKERPOOL_FOREIGN, 0, 2), WORKERPOOL_CLAIMS_MAY_BEGIN);
 	occupy(WORKERPOOL_MEMORY, 0, 1, true);
-	cr_expect_eq(may(WORKERPOOL_FOREIGN, 0, 2), CLAIMS_MAY_NEVER);
-	cr_expect_eq(may(WORKERPOOL_MEMORY, 0, 2), CLAIMS_MAY_NEVER);
-	cr_expect_eq(may(WORKERPOOL_FOREIGN, 1, 2), CLAIMS_MAY_BEGIN);
-	cr_expect_eq(may(WORKERPOOL_SAFE, 0, 2), CLAIMS_MAY_BEGIN);
+	cr_expect_eq(may(WORKERPOOL_FOREIGN, 0, 2), WORKERPOOL_CLAIMS_MAY_NEVER);
+	cr_expect_eq(may(WORKERPOOL_MEMORY, 0, 2), WORKERPOOL_CLAIMS_MAY_NEVER);
+	cr_expect_eq(may(WORKERPOOL_FOREIGN, 1, 2), WORKERPOOL_CLAIMS_MAY_BEGIN);
+	cr_expect_eq(may(WORKERPOOL_SAFE, 0, 2), WORKERPOOL_CLAIMS_MAY_BEGIN);
 }
 
 Test(workerpool_claims, workers_that_hang_in_one_lane_leave_the_others)
@@ -74,12 +74,13 @@ Test(workerpool_claims, workers_that_hang_in_one_lane_leave_the_others)
 		begin();
 		for (unsigned i = 0; i < most; i++) {
 			cr_expect_eq(may((enum workerpool_lane)lane, i, DEVICE + i),
-				     CLAIMS_MAY_BEGIN);
+				     WORKERPOOL_CLAIMS_MAY_BEGIN);
 			occupy((enum workerpool_lane)lane, i, DEVICE + i, true);
 		}
 		for (int other = 0; other < WORKERPOOL_LANES; other++)
 			cr_expect_eq(may((enum workerpool_lane)other, most, 1),
-				     other == lane ? CLAIMS_MAY_NEVER : CLAIMS_MAY_BEGIN,
+				     other == lane ? WORKERPOOL_CLAIMS_MAY_NEVER
+						   : WORKERPOOL_CLAIMS_MAY_BEGIN,
 				     "%d beside %d", other, lane);
 	}
 }
@@ -89,10 +90,11 @@ Test(workerpool_claims, when_many_hang_an_owner_may_make_only_one_hang)
 	begin();
 	for (unsigned i = 0; i < WORKERPOOL_SLOW_HANGING / 2 - 1; i++)
 		occupy(WORKERPOOL_FOREIGN, i, DEVICE + i, true);
-	cr_expect_eq(may(WORKERPOOL_FOREIGN, 0, 1), CLAIMS_MAY_BEGIN);
+	cr_expect_eq(may(WORKERPOOL_FOREIGN, 0, 1), WORKERPOOL_CLAIMS_MAY_BEGIN);
 	occupy(WORKERPOOL_FOREIGN, WORKERPOOL_WORKERS, 2, true);
-	cr_expect_eq(may(WORKERPOOL_FOREIGN, 0, 1), CLAIMS_MAY_NEVER);
-	cr_expect_eq(may(WORKERPOOL_FOREIGN, WORKERPOOL_SLOW_HANGING, 1), CLAIMS_MAY_BEGIN);
+	cr_expect_eq(may(WORKERPOOL_FOREIGN, 0, 1), WORKERPOOL_CLAIMS_MAY_NEVER);
+	cr_expect_eq(may(WORKERPOOL_FOREIGN, WORKERPOOL_SLOW_HANGING, 1),
+		     WORKERPOOL_CLAIMS_MAY_BEGIN);
 }
 
 Test(workerpool_claims, one_slow_lane_does_not_keep_the_other_waiting)
@@ -104,11 +106,11 @@ Test(workerpool_claims, one_slow_lane_does_not_keep_the_other_waiting)
 		begin();
 		for (unsigned i = 0; i < WORKERPOOL_OF_LANE; i++) {
 			cr_expect_eq(may((enum workerpool_lane)lane, i, DEVICE + i),
-				     CLAIMS_MAY_BEGIN);
+				     WORKERPOOL_CLAIMS_MAY_BEGIN);
 			occupy((enum workerpool_lane)lane, i, DEVICE + i, false);
 		}
 		cr_expect_eq(may((enum workerpool_lane)lane, WORKERPOOL_OF_LANE, 1),
-			     CLAIMS_MAY_WAIT);
-		cr_expect_eq(may(other, WORKERPOOL_OF_LANE, 1), CLAIMS_MAY_BEGIN);
+			     WORKERPOOL_CLAIMS_MAY_WAIT);
+		cr_expect_eq(may(other, WORKERPOOL_OF_LANE, 1), WORKERPOOL_CLAIMS_MAY_BEGIN);
 	}
 }

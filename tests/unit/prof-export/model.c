@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/model_fixture.h"
+#include "common/wire/reason.h"
 
 Test(model, the_same_stack_in_two_epochs_is_one)
 {
@@ -39,7 +40,7 @@ Test(model, what_was_taken_and_neither_came_nor_is_told_of_was_in_the_hands_of_a
 					   .lost = { .reason = LOST_RING_FULL, .count = told } });
 		/* These are no samples, and stand for none. */
 		for (uint64_t i = 0; i < LOST_REASONS; i++)
-			if (!lost_reason_is_samples(i))
+			if (!reason_lost_is_samples(i))
 				take(m, (struct msg){ .id = MSG_LOST,
 						      .lost = { .reason = i, .count = 1000 } });
 		take(m, (struct msg){ .id = MSG_FIGURE, .figure = { .name = taken, .value = 12 } });

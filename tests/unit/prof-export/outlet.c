@@ -29,7 +29,7 @@ static struct bus *dial(void)
 {
 	struct bus *b;
 
-	cr_assert_eq(bus_dial(BUS_EXPORT, run_dir, getuid(), 5000, &b), 0);
+	cr_assert_eq(bus_dial(BUSROUTE_EXPORT, run_dir, getuid(), 5000, &b), 0);
 	return b;
 }
 

@@ -7,7 +7,7 @@
 
 static struct copies copies;
 static struct runtime_object scratch;
-static struct object_sources sources;
+static struct object_names_sources sources;
 
 static void init(void)
 {
@@ -18,7 +18,7 @@ static void done(void)
 {
 	copies_done(&copies);
 	cr_expect_eq(copies.places.held, 0);
-	object_sources_done(&sources);
+	object_names_sources_done(&sources);
 	runtime_object_done(&scratch);
 }
 

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include "tools/prof-symd/stream/extras.h"
+#include "tools/prof-symd/stream/relayed.h"
 #include "tools/prof-symd/stream/namer.h"
 
 static int ask(void *ctx, const struct filestore_request *rq)
@@ -25,7 +25,7 @@ static void fill(size_t ceiling, size_t cost, int (*define)(struct definitions *
 						   .frames = l.frames,
 						   .stacks = l.stacks,
 						   .functions = l.raw_functions,
-						   .extras = l.extras,
+						   .relayed = l.relayed,
 						   .numbers = l.numbers,
 						   .bytes = ceiling };
 	struct filestore store;
@@ -66,7 +66,7 @@ static int thread(struct definitions *d, uint64_t id)
 
 static int frame(struct definitions *d, uint64_t id)
 {
-	struct def_frame *f;
+	struct definition_frame *f;
 
 	return definitions_frame(d, &(struct msg_frame){ .id = id, .offset = id }, &f);
 }
@@ -74,7 +74,7 @@ static int frame(struct definitions *d, uint64_t id)
 static int stack_of(struct definitions *d, uint64_t id, uint32_t n)
 {
 	static uint64_t frames[4096];
-	struct def_stack *s;
+	struct definition_stack *s;
 
 	return definitions_stack(
 		d, &(struct msg_stack){ .id = id, .frames = { .data = frames, .len = n } }, &s);
@@ -105,8 +105,8 @@ static int function(struct definitions *d, uint64_t id)
 
 static int cgroup(struct definitions *d, uint64_t id)
 {
-	return extras_take(d, &(struct msg){ .id = MSG_CGROUP,
-					     .cgroup = { .id = id, .path = STR_LIT("/a/path") } });
+	return relayed_take(d, &(struct msg){ .id = MSG_CGROUP,
+					      .cgroup = { .id = id, .path = STR_LIT("/a/path") } });
 }
 
 static int mapping(struct definitions *d, uint64_t id)
@@ -119,7 +119,7 @@ static int mapping(struct definitions *d, uint64_t id)
 
 	if (id % 1000 == 1 && process(d, m.process))
 		return -ENOMEM;
-	return extras_take(d, &(struct msg){ .id = MSG_MAPPING, .mapping = m });
+	return relayed_take(d, &(struct msg){ .id = MSG_MAPPING, .mapping = m });
 }
 
 static int attribute(struct definitions *d, uint64_t id)
@@ -131,7 +131,7 @@ static int attribute(struct definitions *d, uint64_t id)
 		return -ENOMEM;
 	snprintf(key, sizeof(key), "process.environment_variable.%04u", (unsigned)(id % 17));
 	m.key = str_from(key);
-	return extras_take(d, &(struct msg){ .id = MSG_ATTRIBUTE, .attribute = m });
+	return relayed_take(d, &(struct msg){ .id = MSG_ATTRIBUTE, .attribute = m });
 }
 
 Test(epoch, prof_symd_has_room_for_what_prof_bpf_sends)

@@ -190,7 +190,7 @@ static void answer_memory_at(struct bench *b, uint64_t status, uint64_t now_ns)
 		lengths[i] = s.len;
 	}
 	if (!status) {
-		m.lengths = (struct u64s){ .data = lengths, .len = b->rq.addresses.len };
+		m.lengths = (struct msg_list){ .data = lengths, .len = b->rq.addresses.len };
 		m.bytes = (struct span){ .data = bytes, .len = used };
 	}
 	cr_assert_eq(objects_answer(b->objects, &m, now_ns), 0);

@@ -29,7 +29,7 @@ static void drop(struct runtime_object *o)
 	free(o);
 }
 
-static struct object_names *keep(const struct runtime_object *o, struct object_sources *s,
+static struct object_names *keep(const struct runtime_object *o, struct object_names_sources *s,
 				 size_t *bytes)
 {
 	struct object_names *k;
@@ -51,7 +51,7 @@ Test(object_names, every_position_has_the_line_of_the_object)
 		{ 0xfffffe, 3 },
 	};
 	struct runtime_object *o = object("m.f", "f", "/m.py");
-	struct object_sources sources = { .seed = 7 };
+	struct object_names_sources sources = { .seed = 7 };
 	static struct names names;
 	size_t bytes;
 
@@ -70,7 +70,7 @@ Test(object_names, every_position_has_the_line_of_the_object)
 	object_names_tell(k, RUNTIME_POSITION_MASK, &names);
 	cr_expect_eq(names.calls[0].line, 40);
 	object_names_free(k);
-	object_sources_done(&sources);
+	object_names_sources_done(&sources);
 	drop(o);
 }
 
@@ -80,7 +80,7 @@ Test(object_names, names_are_told_as_they_were_and_a_source_is_there_once)
 					      { "other", "f", "/srv/m.py" },
 					      { "", "", "" },
 					      { "x.g", "g", "/srv/x.py" } };
-	struct object_sources sources = { 0 };
+	struct object_names_sources sources = { 0 };
 	static struct names names;
 	struct object_names *k[4];
 	size_t bytes[4];
@@ -94,7 +94,7 @@ Test(object_names, names_are_told_as_they_were_and_a_source_is_there_once)
 	}
 	cr_expect_eq(bytes[0] - strlen("m.C.f"), bytes[3] - strlen("x.g"));
 	cr_expect_lt(bytes[1] - strlen("otherf"), bytes[3] - strlen("x.g"));
-	object_sources_done(&sources); /* they share them on */
+	object_names_sources_done(&sources); /* they share them on */
 	for (size_t i = 0; i < 4; i++) {
 		names_reset(&names);
 		object_names_tell(k[i], 3, &names);
@@ -112,7 +112,7 @@ Test(object_names, names_are_told_as_they_were_and_a_source_is_there_once)
 Test(object_names, inlined_calls_are_told_from_the_innermost_one_on)
 {
 	struct runtime_object *o = object("outer", "outer", "/o.js");
-	struct object_sources sources = { .seed = 7 };
+	struct object_names_sources sources = { .seed = 7 };
 	static struct names names;
 	struct runtime_call calls[4];
 	uint32_t one, two, none;
@@ -158,7 +158,7 @@ Test(object_names, inlined_calls_are_told_from_the_innermost_one_on)
 		  str_eq(names.calls[1].source, STR_LIT("/i.js")));
 	cr_assert_eq(runtime_calls(o, 10, calls, 2), 2, "the innermost and the object");
 	object_names_free(k);
-	object_sources_done(&sources);
+	object_names_sources_done(&sources);
 	drop(o);
 }
 

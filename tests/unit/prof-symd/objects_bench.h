@@ -90,7 +90,7 @@ static inline void answer(struct bench *b, uint64_t status, uint64_t now_ns)
 	}
 	m.id = a.rq.id;
 	if (!status) {
-		m.lengths = (struct u64s){ .data = lengths, .len = a.rq.addresses.len };
+		m.lengths = (struct msg_list){ .data = lengths, .len = a.rq.addresses.len };
 		m.bytes = (struct span){ .data = bytes, .len = used };
 	}
 	cr_assert_eq(objects_answer(b->o, &m, now_ns), 0);

@@ -498,7 +498,7 @@ Test(derive, assembly_keeps_rsp_in_a_register_over_calls_of_its_own)
 	cr_assert(eq(int, run(code, size, FLOW_ASSEMBLY, &r), 0));
 	cr_assert(r.rets);
 	for (uint32_t at = 11; at <= 16; at += 5) {
-		cr_assert(eq(int, rule_at(at).cfa_reg, insn_dwarf[RCX]));
+		cr_assert(eq(int, rule_at(at).cfa_reg, insn_dwarf[INSN_RCX]));
 		cr_assert(eq(int, rule_at(at).cfa_off, 8));
 	}
 	cr_assert(eq(int, rule_at(19).cfa_reg, UNWIND_REG_RSP));

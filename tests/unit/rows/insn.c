@@ -14,7 +14,7 @@ static uint64_t any(void)
 	return random_next(&seed);
 }
 
-static bool same(const struct decoded *x, const struct decoded *y)
+static bool same(const struct insn *x, const struct insn *y)
 {
 	return x->imm == y->imm && x->clobbers == y->clobbers && x->len == y->len &&
 	       x->op == y->op && x->next == y->next && x->dst == y->dst && x->src == y->src &&
@@ -24,7 +24,7 @@ static bool same(const struct decoded *x, const struct decoded *y)
 
 static void check(const uint8_t *code, uint32_t n)
 {
-	struct decoded now, anew;
+	struct insn now, anew;
 	bool is = insn_decode(code, n, &now), was = insn_decode_anew(code, n, &anew);
 
 	cr_assert(is == was && (!is || same(&now, &anew)),
@@ -118,14 +118,14 @@ Test(insn, what_has_no_opposite_is_told_apart)
 {
 	static const uint8_t sub[] = { 0x48, 0x81, 0xec, 0, 1, 0, 0, 0x90, 0x90, 0x90, 0x90 };
 	static const uint8_t least[] = { 0x48, 0x81, 0xec, 0, 0, 0, 0x80, 0x90, 0x90, 0x90, 0x90 };
-	struct decoded d;
+	struct insn d;
 
 	for (unsigned turn = 0; turn < 2; turn++) {
 		check(least, sizeof(least));
 		check(sub, sizeof(sub));
 		cr_assert(insn_decode(sub, sizeof(sub), &d));
 		cr_assert(eq(int, d.op, INSN_OP_LEA));
-		cr_assert(eq(int, d.dst, RSP));
+		cr_assert(eq(int, d.dst, INSN_RSP));
 		cr_assert(eq(int, d.imm, -256));
 	}
 }
@@ -133,7 +133,7 @@ Test(insn, what_has_no_opposite_is_told_apart)
 Test(insn, bytes_behind_the_end_are_not_read)
 {
 	static const uint8_t sub[] = { 0x48, 0x81, 0xec, 0, 1, 0, 0, 0x90, 0x90, 0x90, 0x90 };
-	struct decoded d;
+	struct insn d;
 
 	cr_assert(insn_decode(sub, sizeof(sub), &d));
 	for (uint32_t n = 0; n < 7; n++)

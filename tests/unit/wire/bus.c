@@ -84,7 +84,7 @@ struct ends {
 	struct buf into;
 };
 
-static struct ends open_ends(enum bus_route_id route)
+static struct ends open_ends(enum busroute_id route)
 {
 	struct ends e = { 0 };
 
@@ -105,7 +105,7 @@ static void close_ends(struct ends *e)
 
 Test(bus, messages_go_both_ways_in_order)
 {
-	struct ends e = open_ends(BUS_FILES);
+	struct ends e = open_ends(BUSROUTE_FILES);
 
 	for (uint64_t i = 0; i < 1000; i++) {
 		send_number(e.listener, i);
@@ -133,7 +133,7 @@ static int await_event(struct bus *b)
 
 Test(bus, who_speaks_where_nothing_is_to_be_said_is_dropped)
 {
-	struct ends e = open_ends(BUS_FILES);
+	struct ends e = open_ends(BUSROUTE_FILES);
 	struct bus *next;
 
 	for (uint64_t i = 0; i < 10; i++)
@@ -141,7 +141,7 @@ Test(bus, who_speaks_where_nothing_is_to_be_said_is_dropped)
 	cr_assert_eq(await_event(e.listener), BUS_PEER_WENT);
 	cr_assert_eq(bus_event(e.listener), BUS_EMPTY);
 	cr_assert_eq(await_event(e.dialer), BUS_PEER_WENT);
-	cr_assert_eq(bus_dial(BUS_FILES, run_dir, getuid(), 5000, &next), 0);
+	cr_assert_eq(bus_dial(BUSROUTE_FILES, run_dir, getuid(), 5000, &next), 0);
 	cr_expect_eq(await_event(e.listener), BUS_PEER_CAME);
 	bus_free(next);
 	cr_expect_eq(await_event(e.listener), BUS_PEER_WENT);
@@ -150,7 +150,7 @@ Test(bus, who_speaks_where_nothing_is_to_be_said_is_dropped)
 
 Test(bus, a_message_that_there_is_no_memory_for_comes_later_and_the_peer_stays)
 {
-	struct ends e = open_ends(BUS_ROWS);
+	struct ends e = open_ends(BUSROUTE_ROWS);
 	static uint8_t bytes[100000];
 
 	/* Its length and where it is kept in front of it, but no head: as the receiver has it. */
@@ -169,7 +169,7 @@ Test(bus, a_message_that_there_is_no_memory_for_comes_later_and_the_peer_stays)
 
 Test(bus, a_message_that_there_is_no_memory_to_hand_out_waits)
 {
-	struct ends e = open_ends(BUS_ROWS);
+	struct ends e = open_ends(BUSROUTE_ROWS);
 	struct pollfd p = { .fd = bus_fd(e.listener), .events = POLLIN };
 
 	send_number(e.dialer, 7);
@@ -185,7 +185,7 @@ Test(bus, a_message_that_there_is_no_memory_to_hand_out_waits)
 
 Test(bus, descriptor_is_level_readable_while_messages_wait)
 {
-	struct ends e = open_ends(BUS_STREAM);
+	struct ends e = open_ends(BUSROUTE_STREAM);
 	struct pollfd p = { .fd = bus_fd(e.dialer), .events = POLLIN };
 
 	cr_assert_eq(poll(&p, 1, 20), 0);
@@ -203,11 +203,11 @@ Test(bus, descriptor_is_level_readable_while_messages_wait)
 
 Test(bus, socket_has_mode_0660)
 {
-	struct ends e = open_ends(BUS_NAMED);
+	struct ends e = open_ends(BUSROUTE_NAMED);
 	char path[108];
 	struct stat st;
 
-	cr_assert_eq(bus_route_path(BUS_NAMED, run_dir, "sock", path, sizeof(path)), 0);
+	cr_assert_eq(busroute_path(BUSROUTE_NAMED, run_dir, "sock", path, sizeof(path)), 0);
 	cr_assert_eq(stat(path, &st), 0);
 	cr_assert_eq(st.st_mode & 07777, 0660);
 	close_ends(&e);
@@ -215,7 +215,7 @@ Test(bus, socket_has_mode_0660)
 
 Test(bus, full_queue_is_said_and_never_waits)
 {
-	struct ends e = open_ends(BUS_STREAM);
+	struct ends e = open_ends(BUSROUTE_STREAM);
 	static uint8_t batch[65536];
 	int sent = 0, r = 0;
 	const uint64_t start = clock_mono_ns();
@@ -243,7 +243,7 @@ Test(bus, full_queue_is_said_and_never_waits)
 
 Test(bus, message_over_the_limit_is_refused_by_the_sender)
 {
-	struct ends e = open_ends(BUS_FILES);
+	struct ends e = open_ends(BUSROUTE_FILES);
 	static uint8_t big[170000];
 
 	cr_assert_eq(bus_send(e.dialer, (struct span){ .data = big, .len = sizeof(big) }),
@@ -257,13 +257,13 @@ Test(bus, nobody_there_is_not_connected)
 	struct bus *b;
 	struct buf into = BUF_INIT(0);
 
-	cr_assert_eq(bus_listen(BUS_ROWS, run_dir, getuid(), &b), 0);
+	cr_assert_eq(bus_listen(BUSROUTE_ROWS, run_dir, getuid(), &b), 0);
 	cr_assert_not(bus_connected(b));
 	cr_assert_eq(bus_send(b, (struct span){ .data = (const uint8_t *)"x", .len = 1 }),
 		     -ENOTCONN);
 	cr_assert_eq(bus_recv(b, &into), BUS_EMPTY);
 	bus_free(b);
-	cr_assert_eq(bus_dial(BUS_ROWS, run_dir, getuid(), 100, &b), -ETIMEDOUT);
+	cr_assert_eq(bus_dial(BUSROUTE_ROWS, run_dir, getuid(), 100, &b), -ETIMEDOUT);
 }
 
 Test(bus, path_that_is_too_long_is_said)
@@ -274,7 +274,7 @@ Test(bus, path_that_is_too_long_is_said)
 	memset(dir, 'd', sizeof(dir) - 1);
 	dir[0] = '/';
 	dir[sizeof(dir) - 1] = 0;
-	cr_assert_lt(bus_listen(BUS_ROWS, dir, getuid(), &b), 0);
+	cr_assert_lt(bus_listen(BUSROUTE_ROWS, dir, getuid(), &b), 0);
 	cr_assert_null(b);
 }
 
@@ -284,7 +284,7 @@ Test(bus, dialer_waits_for_a_listener_that_comes_later)
 	struct bus *b;
 	int status;
 
-	cr_assert_eq(bus_dial(BUS_ROWS, run_dir, getuid(), 10000, &b), 0);
+	cr_assert_eq(bus_dial(BUSROUTE_ROWS, run_dir, getuid(), 10000, &b), 0);
 	bus_free(b);
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_assert_eq(status, 0);
@@ -299,7 +299,7 @@ Test(bus, all_that_was_received_comes_before_the_departure)
 	cr_assert_eq(pipe(hold), 0);
 	const pid_t first = spawn("sender", 100, 5, hold[0]);
 
-	cr_assert_eq(bus_listen(BUS_ROWS, run_dir, getuid(), &b), 0);
+	cr_assert_eq(bus_listen(BUSROUTE_ROWS, run_dir, getuid(), &b), 0);
 	usleep(300000);
 	cr_assert_eq(write(hold[1], "k", 1), 1);
 	cr_assert_eq(waitpid(first, NULL, 0), first);
@@ -327,7 +327,7 @@ Test(bus, two_peers_after_each_other_are_not_mixed_up)
 		cr_assert_eq(pipe(hold[i]), 0);
 		child[i] = spawn("sender", (uint64_t)i * 10, 3, hold[i][0]);
 	}
-	cr_assert_eq(bus_listen(BUS_ROWS, run_dir, getuid(), &b), 0);
+	cr_assert_eq(bus_listen(BUSROUTE_ROWS, run_dir, getuid(), &b), 0);
 	usleep(400000);
 	/* One of the two was let in and has sent; the other one waits for its greeting. Let both
 	 * die in turn. */
@@ -365,7 +365,7 @@ Test(bus, what_waited_for_a_dead_peer_does_not_reach_the_next)
 	const pid_t first = spawn("sender", 0, 0, hold[0]);
 	const pid_t second = spawn("expects-77", 0, 0, go[0]);
 
-	cr_assert_eq(bus_listen(BUS_ROWS, run_dir, getuid(), &b), 0);
+	cr_assert_eq(bus_listen(BUSROUTE_ROWS, run_dir, getuid(), &b), 0);
 	cr_assert_eq(await(b, &into), BUS_PEER_CAME);
 	int sent = 0;
 
@@ -391,10 +391,10 @@ Test(bus, what_waited_for_a_dead_peer_does_not_reach_the_next)
 
 Test(bus, second_peer_is_turned_away_while_one_is_there)
 {
-	struct ends e = open_ends(BUS_ROWS);
+	struct ends e = open_ends(BUSROUTE_ROWS);
 	struct bus *other = NULL;
 
-	cr_assert_eq(bus_dial(BUS_ROWS, run_dir, getuid(), 300, &other), -ETIMEDOUT);
+	cr_assert_eq(bus_dial(BUSROUTE_ROWS, run_dir, getuid(), 300, &other), -ETIMEDOUT);
 	cr_assert_null(other);
 	cr_assert_eq(bus_recv(e.listener, &e.into), BUS_EMPTY);
 	send_number(e.dialer, 3);
@@ -405,11 +405,11 @@ Test(bus, second_peer_is_turned_away_while_one_is_there)
 
 Test(bus, dialer_takes_no_other_peer_when_its_own_is_lost)
 {
-	struct ends e = open_ends(BUS_ROWS);
+	struct ends e = open_ends(BUSROUTE_ROWS);
 
 	bus_free(e.listener);
 	cr_assert_eq(await(e.dialer, &e.into), BUS_PEER_WENT);
-	cr_assert_eq(bus_listen(BUS_ROWS, run_dir, getuid(), &e.listener), 0);
+	cr_assert_eq(bus_listen(BUSROUTE_ROWS, run_dir, getuid(), &e.listener), 0);
 	usleep(300000);
 	cr_assert_eq(bus_recv(e.dialer, &e.into), BUS_EMPTY);
 	cr_assert_eq(bus_recv(e.listener, &e.into), BUS_EMPTY);
@@ -422,13 +422,13 @@ Test(bus, peer_of_another_uid_is_turned_away)
 	struct bus *b, *d = NULL;
 	struct buf into = BUF_INIT(0);
 
-	cr_assert_eq(bus_listen(BUS_ROWS, run_dir, getuid() + 1, &b), 0);
-	cr_assert_eq(bus_dial(BUS_ROWS, run_dir, getuid(), 300, &d), -ETIMEDOUT);
+	cr_assert_eq(bus_listen(BUSROUTE_ROWS, run_dir, getuid() + 1, &b), 0);
+	cr_assert_eq(bus_dial(BUSROUTE_ROWS, run_dir, getuid(), 300, &d), -ETIMEDOUT);
 	cr_assert_eq(bus_recv(b, &into), BUS_EMPTY);
 	bus_free(b);
 	/* And the dialer looks at the listener's. */
-	cr_assert_eq(bus_listen(BUS_ROWS, run_dir, getuid(), &b), 0);
-	cr_assert_eq(bus_dial(BUS_ROWS, run_dir, getuid() + 1, 300, &d), -ETIMEDOUT);
+	cr_assert_eq(bus_listen(BUSROUTE_ROWS, run_dir, getuid(), &b), 0);
+	cr_assert_eq(bus_dial(BUSROUTE_ROWS, run_dir, getuid() + 1, 300, &d), -ETIMEDOUT);
 	cr_assert_null(d);
 	bus_free(b);
 	buf_done(&into);
@@ -445,8 +445,9 @@ Test(bus, message_over_the_limit_costs_its_sender_the_pipe)
 	static const uint8_t head[9] = { 1, 0, 0, 1, 0, 0, 0, 0, 0 };
 	uint8_t byte;
 
-	cr_assert_eq(bus_listen(BUS_ROWS, run_dir, getuid(), &b), 0);
-	cr_assert_eq(bus_route_path(BUS_ROWS, run_dir, "sock", a.sun_path, sizeof(a.sun_path)), 0);
+	cr_assert_eq(bus_listen(BUSROUTE_ROWS, run_dir, getuid(), &b), 0);
+	cr_assert_eq(busroute_path(BUSROUTE_ROWS, run_dir, "sock", a.sun_path, sizeof(a.sun_path)),
+		     0);
 	const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
 	cr_assert_eq(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
@@ -469,7 +470,7 @@ static int sender(uint64_t base, uint64_t count, int fd)
 	struct bus *b;
 	char c;
 
-	if (bus_dial(BUS_ROWS, run_dir, getuid(), 20000, &b))
+	if (bus_dial(BUSROUTE_ROWS, run_dir, getuid(), 20000, &b))
 		return 1;
 	for (uint64_t n = base; n < base + count; n++)
 		if (bus_send_wait(b, (struct span){ .data = (const uint8_t *)&n, .len = sizeof(n) },
@@ -488,8 +489,8 @@ static int late_listener(void)
 	struct buf into = BUF_INIT(0);
 
 	usleep(200000);
-	return bus_listen(BUS_ROWS, run_dir, getuid(), &b) || await(b, &into) != BUS_PEER_CAME ||
-	       await(b, &into) != BUS_PEER_WENT;
+	return bus_listen(BUSROUTE_ROWS, run_dir, getuid(), &b) ||
+	       await(b, &into) != BUS_PEER_CAME || await(b, &into) != BUS_PEER_WENT;
 }
 
 static int expects_77(int fd)
@@ -498,7 +499,7 @@ static int expects_77(int fd)
 	struct buf into = BUF_INIT(0);
 	char c;
 
-	if (read(fd, &c, 1) != 1 || bus_dial(BUS_ROWS, run_dir, getuid(), 10000, &b))
+	if (read(fd, &c, 1) != 1 || bus_dial(BUSROUTE_ROWS, run_dir, getuid(), 10000, &b))
 		return 1;
 	if (await(b, &into) != BUS_PEER_CAME || await(b, &into) != 0)
 		return 2;
@@ -513,7 +514,7 @@ static int deaf(uint64_t microseconds)
 	const uint64_t end = clock_mono_ns() + 10000000000u;
 	uint64_t until;
 
-	if (bus_dial(BUS_FILES, run_dir, getuid(), 10000, &b))
+	if (bus_dial(BUSROUTE_FILES, run_dir, getuid(), 10000, &b))
 		return 102;
 	until = clock_mono_ns() + microseconds * 1000;
 	while (clock_mono_ns() < until && clock_mono_ns() < end)
@@ -530,7 +531,7 @@ static int take_deaf_ones(void)
 	struct bus *b;
 	int r = 0, status;
 
-	if (bus_listen(BUS_FILES, run_dir, getuid(), &b))
+	if (bus_listen(BUSROUTE_FILES, run_dir, getuid(), &b))
 		return 103;
 	for (int round = 1; round <= ROUNDS; round++) {
 		const pid_t child = spawn("deaf", 3000 + 997u * (unsigned)round % 20000, 0, -1);

@@ -30,7 +30,7 @@ TestSuite(buswire, .init = make_run_dir, .fini = remove_run_dir, .timeout = 60);
 
 static const uint8_t greeting[8] = { 0, 'S', 'P', 0, 0, 16, 0, 0 };
 
-static struct bus *listen_to(enum bus_route_id route)
+static struct bus *listen_to(enum busroute_id route)
 {
 	struct bus *b;
 
@@ -38,12 +38,12 @@ static struct bus *listen_to(enum bus_route_id route)
 	return b;
 }
 
-static int connect_to(enum bus_route_id route)
+static int connect_to(enum busroute_id route)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	cr_assert_eq(bus_route_path(route, run_dir, "sock", a.sun_path, sizeof(a.sun_path)), 0);
+	cr_assert_eq(busroute_path(route, run_dir, "sock", a.sun_path, sizeof(a.sun_path)), 0);
 	cr_assert_eq(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
 	return fd;
 }
@@ -97,9 +97,9 @@ static bool come_to(int descriptors)
 
 Test(buswire, a_message_is_its_length_and_its_bytes_after_a_greeting)
 {
-	struct bus *b = listen_to(BUS_ROWS);
+	struct bus *b = listen_to(BUSROUTE_ROWS);
 	struct buf into = BUF_INIT(0);
-	const int fd = connect_to(BUS_ROWS);
+	const int fd = connect_to(BUSROUTE_ROWS);
 	static const uint8_t wanted[] = { 0, 'S', 'P', 0, 0, 16, 0, 0,	 1,   0,
 					  0, 0,	  0,   0, 0, 0,	 3, 'a', 'b', 'c' };
 	uint8_t got[sizeof(wanted)];
@@ -124,21 +124,21 @@ Test(buswire, a_message_is_its_length_and_its_bytes_after_a_greeting)
 
 Test(buswire, who_says_too_little_is_dropped_and_keeps_others_out_no_longer)
 {
-	struct bus *b = listen_to(BUS_ROWS), *d;
+	struct bus *b = listen_to(BUSROUTE_ROWS), *d;
 	struct buf into = BUF_INIT(0);
 
 	for (size_t said = 0; said < sizeof(greeting); said += 7) {
-		const int fd = connect_to(BUS_ROWS);
+		const int fd = connect_to(BUSROUTE_ROWS);
 
 		say(fd, greeting, said);
 		usleep(10000);
-		const int second = connect_to(BUS_ROWS);
+		const int second = connect_to(BUSROUTE_ROWS);
 
 		cr_assert_lt(closed_after(second), 2 * SECOND);
 		close(second);
 		cr_assert_eq(bus_recv(b, &into), BUS_EMPTY);
 		/* Its turn is over before nine seconds are. */
-		cr_assert_eq(bus_dial(BUS_ROWS, run_dir, getuid(), 9000, &d), 0);
+		cr_assert_eq(bus_dial(BUSROUTE_ROWS, run_dir, getuid(), 9000, &d), 0);
 		cr_assert_lt(closed_after(fd), SECOND);
 		cr_assert_eq(await(b, &into), BUS_PEER_CAME);
 		close(fd);
@@ -151,11 +151,11 @@ Test(buswire, who_says_too_little_is_dropped_and_keeps_others_out_no_longer)
 
 Test(buswire, who_speaks_something_else_never_came)
 {
-	struct bus *b = listen_to(BUS_ROWS);
+	struct bus *b = listen_to(BUSROUTE_ROWS);
 	struct buf into = BUF_INIT(0);
 
 	for (size_t at = 0; at < sizeof(greeting); at++) {
-		const int fd = connect_to(BUS_ROWS);
+		const int fd = connect_to(BUSROUTE_ROWS);
 		uint8_t wrong[sizeof(greeting)];
 
 		memcpy(wrong, greeting, sizeof(wrong));
@@ -171,14 +171,14 @@ Test(buswire, who_speaks_something_else_never_came)
 
 Test(buswire, a_second_peer_is_closed_at_once)
 {
-	struct bus *b = listen_to(BUS_ROWS), *d;
+	struct bus *b = listen_to(BUSROUTE_ROWS), *d;
 	struct buf into = BUF_INIT(0);
 
-	cr_assert_eq(bus_dial(BUS_ROWS, run_dir, getuid(), 5000, &d), 0);
+	cr_assert_eq(bus_dial(BUSROUTE_ROWS, run_dir, getuid(), 5000, &d), 0);
 	const int before = open_descriptors();
 
 	for (int i = 0; i < 50; i++) {
-		const int fd = connect_to(BUS_ROWS);
+		const int fd = connect_to(BUSROUTE_ROWS);
 
 		cr_assert_lt(closed_after(fd), 4 * SECOND);
 		close(fd);
@@ -198,11 +198,11 @@ Test(buswire, a_message_of_no_allowed_size_or_kind_costs_its_sender_the_pipe)
 		uint8_t type;
 		uint64_t len;
 	} heads[] = { { 1, 0 }, { 1, FILES_MAX + 1 }, { 1, UINT64_MAX }, { 0, 5 }, { 2, 5 } };
-	struct bus *b = listen_to(BUS_FILES);
+	struct bus *b = listen_to(BUSROUTE_FILES);
 	struct buf into = BUF_INIT(0);
 
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
-		const int fd = connect_to(BUS_FILES);
+		const int fd = connect_to(BUSROUTE_FILES);
 
 		say(fd, greeting, sizeof(greeting));
 		say_head(fd, heads[i].type, heads[i].len);
@@ -219,9 +219,9 @@ Test(buswire, a_message_of_no_allowed_size_or_kind_costs_its_sender_the_pipe)
 Test(buswire, no_more_is_read_than_may_wait)
 {
 	static uint8_t ballast[100000];
-	struct bus *b = listen_to(BUS_ROWS);
+	struct bus *b = listen_to(BUSROUTE_ROWS);
 	struct buf into = BUF_INIT(0);
-	const int fd = connect_to(BUS_ROWS);
+	const int fd = connect_to(BUSROUTE_ROWS);
 	size_t sent = 0, taken = 0;
 
 	say(fd, greeting, sizeof(greeting));
@@ -253,11 +253,11 @@ Test(buswire, no_more_is_read_than_may_wait)
 
 Test(buswire, who_was_thrown_out_is_closed_and_nothing_of_it_comes)
 {
-	struct bus *b = listen_to(BUS_ROWS);
+	struct bus *b = listen_to(BUSROUTE_ROWS);
 	struct buf into = BUF_INIT(0);
 
 	for (int i = 0; i < 20; i++) {
-		const int fd = connect_to(BUS_ROWS);
+		const int fd = connect_to(BUSROUTE_ROWS);
 
 		say(fd, greeting, sizeof(greeting));
 		for (int n = 0; n < 4; n++) {
@@ -281,11 +281,11 @@ Test(buswire, who_was_thrown_out_is_closed_and_nothing_of_it_comes)
 /* It sends what it has, and is gone before anything is taken, with an answer unread. */
 Test(buswire, what_a_peer_said_before_it_died_comes_though_an_answer_was_lost)
 {
-	struct bus *b = listen_to(BUS_FILES);
+	struct bus *b = listen_to(BUSROUTE_FILES);
 	struct buf into = BUF_INIT(0);
 
 	for (int i = 0; i < 50; i++) {
-		const int fd = connect_to(BUS_FILES);
+		const int fd = connect_to(BUSROUTE_FILES);
 
 		say(fd, greeting, sizeof(greeting));
 		cr_assert_eq(await(b, &into), BUS_PEER_CAME);
@@ -307,7 +307,7 @@ Test(buswire, what_a_peer_said_before_it_died_comes_though_an_answer_was_lost)
 
 Test(buswire, free_closes_every_descriptor)
 {
-	struct bus *b = listen_to(BUS_ROWS); /* nng begins */
+	struct bus *b = listen_to(BUSROUTE_ROWS); /* nng begins */
 	struct buf into = BUF_INIT(0);
 
 	const int with_nng = open_descriptors();
@@ -319,9 +319,9 @@ Test(buswire, free_closes_every_descriptor)
 	for (int i = 0; i < 50; i++) {
 		struct bus *d = NULL;
 
-		b = listen_to(BUS_ROWS);
+		b = listen_to(BUSROUTE_ROWS);
 		if (i % 3) {
-			cr_assert_eq(bus_dial(BUS_ROWS, run_dir, getuid(), 5000, &d), 0);
+			cr_assert_eq(bus_dial(BUSROUTE_ROWS, run_dir, getuid(), 5000, &d), 0);
 			(void)bus_send(d, (struct span){ .data = greeting, .len = 8 });
 		}
 		if (d && i % 2)
@@ -369,7 +369,7 @@ static void exchange(struct bus *b)
 
 Test(buswire, a_pair_of_nngs_can_dial)
 {
-	struct bus *b = listen_to(BUS_FILES);
+	struct bus *b = listen_to(BUSROUTE_FILES);
 	const pid_t child = spawn("dial");
 	int status;
 
@@ -385,7 +385,7 @@ Test(buswire, a_pair_of_nngs_can_be_dialed)
 	struct bus *b;
 	int status;
 
-	cr_assert_eq(bus_dial(BUS_FILES, run_dir, getuid(), 10000, &b), 0);
+	cr_assert_eq(bus_dial(BUSROUTE_FILES, run_dir, getuid(), 10000, &b), 0);
 	exchange(b);
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_assert_eq(status, 0);

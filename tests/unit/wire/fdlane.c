@@ -24,8 +24,8 @@ static struct ends open_ends(void)
 {
 	struct ends e;
 
-	cr_assert_eq(fdlane_listen(BUS_FILES, run_dir, getuid(), &e.listener), 0);
-	cr_assert_eq(fdlane_dial(BUS_FILES, run_dir, getuid(), 1000, &e.dialer), 0);
+	cr_assert_eq(fdlane_listen(BUSROUTE_FILES, run_dir, getuid(), &e.listener), 0);
+	cr_assert_eq(fdlane_dial(BUSROUTE_FILES, run_dir, getuid(), 1000, &e.dialer), 0);
 	struct pollfd p = { .fd = fdlane_fd(e.listener), .events = POLLIN };
 
 	cr_assert_eq(poll(&p, 1, 1000), 1);
@@ -113,7 +113,7 @@ Test(fdlane, peer_that_went_is_replaced_and_what_it_owed_is_forgotten)
 	for (uint64_t i = 0; i < FDLANE_IN_FLIGHT; i++)
 		cr_assert_eq(fdlane_send(e.listener, i, 0), 0);
 	fdlane_free(e.dialer);
-	cr_assert_eq(fdlane_dial(BUS_FILES, run_dir, getuid(), 1000, &e.dialer), 0);
+	cr_assert_eq(fdlane_dial(BUSROUTE_FILES, run_dir, getuid(), 1000, &e.dialer), 0);
 	cr_assert_eq(fdlane_poll(e.listener), 0);
 	cr_assert_eq(fdlane_send(e.listener, 5, 0), 0);
 	cr_assert_eq(fdlane_recv(e.dialer, &id, &got), 0);
@@ -130,11 +130,11 @@ Test(fdlane, closed_peer_is_not_connected_on_either_end)
 	fdlane_free(e.dialer);
 	cr_assert_eq(fdlane_send(e.listener, 1, 0), -ENOTCONN);
 	cr_assert_eq(fdlane_send(e.listener, 1, 0), -ENOTCONN);
-	cr_assert_eq(fdlane_dial(BUS_FILES, run_dir, getuid(), 1000, &e.dialer), 0);
+	cr_assert_eq(fdlane_dial(BUSROUTE_FILES, run_dir, getuid(), 1000, &e.dialer), 0);
 	fdlane_free(e.listener);
 	cr_assert_eq(fdlane_recv(e.dialer, &id, &got), -ENOTCONN);
 	fdlane_free(e.dialer);
-	cr_assert_eq(fdlane_dial(BUS_FILES, run_dir, getuid(), 50, &e.dialer), -ETIMEDOUT);
+	cr_assert_eq(fdlane_dial(BUSROUTE_FILES, run_dir, getuid(), 50, &e.dialer), -ETIMEDOUT);
 }
 
 Test(fdlane, peer_of_another_uid_is_turned_away)
@@ -143,9 +143,9 @@ Test(fdlane, peer_of_another_uid_is_turned_away)
 	uint64_t id;
 	int got;
 
-	cr_assert_eq(fdlane_listen(BUS_FILES, run_dir, getuid() + 1, &l), 0);
-	cr_assert_eq(fdlane_dial(BUS_FILES, run_dir, getuid() + 1, 100, &d), -EPERM);
-	cr_assert_eq(fdlane_dial(BUS_FILES, run_dir, getuid(), 100, &d), 0);
+	cr_assert_eq(fdlane_listen(BUSROUTE_FILES, run_dir, getuid() + 1, &l), 0);
+	cr_assert_eq(fdlane_dial(BUSROUTE_FILES, run_dir, getuid() + 1, 100, &d), -EPERM);
+	cr_assert_eq(fdlane_dial(BUSROUTE_FILES, run_dir, getuid(), 100, &d), 0);
 	cr_assert_eq(fdlane_poll(l), 0);
 	cr_assert_eq(fdlane_send(l, 1, 0), -ENOTCONN);
 	cr_assert_eq(fdlane_recv(d, &id, &got), -ENOTCONN);
@@ -160,7 +160,7 @@ Test(fdlane, second_peer_is_turned_away_while_one_is_there)
 	uint64_t id;
 	int got;
 
-	cr_assert_eq(fdlane_dial(BUS_FILES, run_dir, getuid(), 1000, &other), 0);
+	cr_assert_eq(fdlane_dial(BUSROUTE_FILES, run_dir, getuid(), 1000, &other), 0);
 	cr_assert_eq(fdlane_poll(e.listener), 0);
 	cr_assert_eq(fdlane_recv(other, &id, &got), -ENOTCONN);
 	cr_assert_eq(fdlane_send(e.listener, 3, 0), 0);
@@ -176,8 +176,8 @@ Test(fdlane, acknowledgement_of_what_was_not_sent_costs_the_pipe)
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	const uint64_t ack = 1234;
 
-	cr_assert_eq(fdlane_listen(BUS_FILES, run_dir, getuid(), &l), 0);
-	cr_assert_eq(bus_route_path(BUS_FILES, run_dir, "fds", path, sizeof(path)), 0);
+	cr_assert_eq(fdlane_listen(BUSROUTE_FILES, run_dir, getuid(), &l), 0);
+	cr_assert_eq(busroute_path(BUSROUTE_FILES, run_dir, "fds", path, sizeof(path)), 0);
 	memcpy(a.sun_path, path, sizeof(path));
 	struct stat st;
 
@@ -202,8 +202,8 @@ Test(fdlane, who_cannot_be_let_in_for_want_of_descriptors_is_no_success)
 	struct rlimit few, old;
 	int spare[64], n = 0;
 
-	cr_assert_eq(fdlane_listen(BUS_FILES, run_dir, getuid(), &e.listener), 0);
-	cr_assert_eq(fdlane_dial(BUS_FILES, run_dir, getuid(), 1000, &e.dialer), 0);
+	cr_assert_eq(fdlane_listen(BUSROUTE_FILES, run_dir, getuid(), &e.listener), 0);
+	cr_assert_eq(fdlane_dial(BUSROUTE_FILES, run_dir, getuid(), 1000, &e.dialer), 0);
 	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
 	few = old;
 	few.rlim_cur = 32;

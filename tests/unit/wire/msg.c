@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/wire/msg.h"
+#include "common/wire/reason.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -70,7 +71,7 @@ static size_t make_all(struct msg *all, size_t variant)
 #define BIN(field, max) \
 	m->field = (struct span){ .data = (uint8_t *)letters, .len = next_len(max, variant) };
 #define LIST(field, max) \
-	m->field = (struct u64s){ .data = numbers, .len = (uint32_t)next_len(max, variant) };
+	m->field = (struct msg_list){ .data = numbers, .len = (uint32_t)next_len(max, variant) };
 #define MSG_END(name) }
 #include "common/wire/messages.def"
 	return n;
@@ -421,16 +422,16 @@ Test(msg, schemas_of_older_recordings_are_read_and_others_are_not)
 
 Test(msg, reasons_have_words_and_strangers_numbers_are_unknown)
 {
-	cr_assert_str_eq(walk_reason_word(WALK_COMPLETE), "complete");
-	cr_assert_str_eq(walk_reason_word(WALK_DEPTH), "depth");
-	cr_assert_str_eq(walk_reason_word(WALK_REASONS), "unknown");
-	cr_assert_str_eq(walk_reason_word(UINT64_MAX), "unknown");
-	cr_assert_str_eq(lost_reason_word(LOST_SIDEBAND), "sideband");
-	cr_assert_str_eq(lost_reason_word(LOST_REASONS), "unknown");
+	cr_assert_str_eq(reason_walk_word(WALK_COMPLETE), "complete");
+	cr_assert_str_eq(reason_walk_word(WALK_DEPTH), "depth");
+	cr_assert_str_eq(reason_walk_word(WALK_REASONS), "unknown");
+	cr_assert_str_eq(reason_walk_word(UINT64_MAX), "unknown");
+	cr_assert_str_eq(reason_lost_word(LOST_SIDEBAND), "sideband");
+	cr_assert_str_eq(reason_lost_word(LOST_REASONS), "unknown");
 	for (uint64_t i = 0; i < WALK_REASONS; i++)
-		cr_assert_neq(walk_reason_text(i)[0], 0);
+		cr_assert_neq(reason_walk_text(i)[0], 0);
 	for (uint64_t i = 0; i < LOST_REASONS; i++)
-		cr_assert_neq(lost_reason_text(i)[0], 0);
+		cr_assert_neq(reason_lost_text(i)[0], 0);
 }
 
 /* A sample passes through three tools; the budget of each is far above this, so that a slow or

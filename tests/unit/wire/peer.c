@@ -30,7 +30,7 @@ static int hear(struct peer *p, struct msg *ret)
 	return PEER_EMPTY;
 }
 
-static struct peer_config config_of(enum bus_route_id route, const char *producer)
+static struct peer_config config_of(enum busroute_id route, const char *producer)
 {
 	return (struct peer_config){ .route = route,
 				     .run_dir = run_dir,
@@ -39,7 +39,7 @@ static struct peer_config config_of(enum bus_route_id route, const char *produce
 				     .batch_max = 64 };
 }
 
-static struct peer *listen_on(enum bus_route_id route)
+static struct peer *listen_on(enum busroute_id route)
 {
 	struct peer_config c = config_of(route, "prof-bpf");
 	struct peer *p;
@@ -49,7 +49,7 @@ static struct peer *listen_on(enum bus_route_id route)
 	return p;
 }
 
-static struct peer *dial(enum bus_route_id route)
+static struct peer *dial(enum busroute_id route)
 {
 	const struct peer_config c = config_of(route, "a dialer");
 	struct peer *p;
@@ -85,7 +85,7 @@ static void say(struct peer *p, const struct msg *m)
 
 Test(peer, messages_and_files_come_and_hellos_are_not_handed_out)
 {
-	struct peer *listener = listen_on(BUS_ROWS), *dialer = dial(BUS_ROWS);
+	struct peer *listener = listen_on(BUSROUTE_ROWS), *dialer = dial(BUSROUTE_ROWS);
 	const struct msg request = { .id = MSG_ROWS_REQUEST, .rows_request = { .id = 7 } };
 	const int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	struct stat own, received;
@@ -121,7 +121,7 @@ Test(peer, messages_and_files_come_and_hellos_are_not_handed_out)
 
 Test(peer, the_listener_reads_what_the_dialer_died_of_and_grants_it_memory)
 {
-	struct peer *listener = listen_on(BUS_FILES), *dialer = dial(BUS_FILES);
+	struct peer *listener = listen_on(BUSROUTE_FILES), *dialer = dial(BUSROUTE_FILES);
 	struct msg m;
 	uint64_t id;
 	int fd;
@@ -140,7 +140,7 @@ Test(peer, the_listener_reads_what_the_dialer_died_of_and_grants_it_memory)
 	cr_assert_eq(peer_lastword(listener).id, 5);
 
 	/* The next one has a page of its own. */
-	dialer = dial(BUS_FILES);
+	dialer = dial(BUSROUTE_FILES);
 	greet(listener);
 	cr_assert_eq(peer_lastword(listener).kind, LASTWORD_NOTHING);
 	peer_free(dialer);
@@ -149,7 +149,7 @@ Test(peer, the_listener_reads_what_the_dialer_died_of_and_grants_it_memory)
 
 Test(peer, a_message_that_goes_the_other_way_is_refused_and_so_is_all_after_it)
 {
-	struct peer *listener = listen_on(BUS_ROWS), *dialer = dial(BUS_ROWS);
+	struct peer *listener = listen_on(BUSROUTE_ROWS), *dialer = dial(BUSROUTE_ROWS);
 	const struct msg request = { .id = MSG_ROWS_REQUEST, .rows_request = { .id = 7 } };
 	const struct msg end = rows_end(7);
 	struct msg m;
@@ -169,7 +169,7 @@ Test(peer, a_message_that_goes_the_other_way_is_refused_and_so_is_all_after_it)
 	peer_free(dialer);
 
 	/* The next one is heard. */
-	dialer = dial(BUS_ROWS);
+	dialer = dial(BUSROUTE_ROWS);
 	say(dialer, &end);
 	greet(listener);
 	cr_assert(!peer_dropped(listener));
@@ -180,14 +180,14 @@ Test(peer, a_message_that_goes_the_other_way_is_refused_and_so_is_all_after_it)
 
 Test(peer, another_build_is_told_apart)
 {
-	struct peer *listener = listen_on(BUS_ROWS);
+	struct peer *listener = listen_on(BUSROUTE_ROWS);
 	const struct msg head = { .id = MSG_BATCH_HEAD };
 	const struct msg hello = { .id = MSG_HELLO, .hello = { .schema = MSG_SCHEMA } };
 	struct buf b = BUF_INIT(0);
 	struct bus *other;
 	struct msg m;
 
-	cr_assert_eq(bus_dial(BUS_ROWS, run_dir, getuid(), 5000, &other), 0);
+	cr_assert_eq(bus_dial(BUSROUTE_ROWS, run_dir, getuid(), 5000, &other), 0);
 	cr_assert_eq(msg_encode(&b, &head), 0);
 	cr_assert_eq(msg_encode(&b, &hello), 0);
 	cr_assert_eq(bus_send(other, buf_span(&b)), 0);
@@ -202,7 +202,7 @@ Test(peer, another_build_is_told_apart)
 
 Test(peer, who_floods_the_route_leaves_others_their_turn)
 {
-	struct peer *listener = listen_on(BUS_ROWS), *dialer = dial(BUS_ROWS);
+	struct peer *listener = listen_on(BUSROUTE_ROWS), *dialer = dial(BUSROUTE_ROWS);
 	unsigned turns = 0, messages = 0;
 	struct msg m;
 
@@ -240,8 +240,8 @@ static int patience(void *ctx, unsigned waits)
 
 Test(peer, a_dialer_that_loses_patience_stops_waiting_for_room)
 {
-	struct peer *listener = listen_on(BUS_ROWS), *dialer;
-	struct peer_config c = config_of(BUS_ROWS, "a dialer");
+	struct peer *listener = listen_on(BUSROUTE_ROWS), *dialer;
+	struct peer_config c = config_of(BUSROUTE_ROWS, "a dialer");
 	unsigned most = 3;
 	int r = 0;
 
@@ -274,8 +274,8 @@ Test(peer, a_one_way_route_has_no_lane_and_hands_out_the_hello_of_its_stream)
 	struct bus *listener;
 	struct msg m;
 
-	cr_assert_eq(bus_listen(BUS_STREAM, run_dir, getuid(), &listener), 0);
-	dialer = dial(BUS_STREAM);
+	cr_assert_eq(bus_listen(BUSROUTE_STREAM, run_dir, getuid(), &listener), 0);
+	dialer = dial(BUSROUTE_STREAM);
 	cr_assert_eq(await(listener, &into), BUS_PEER_CAME);
 	cr_assert_eq(peer_lane_fd(dialer), -1);
 	cr_assert(!peer_has_unsent(dialer), "no hello goes back");

@@ -17,32 +17,32 @@
 #define OPENING_MAX 1024      /* files at once: requests take memory */
 #define OPENING_LEAST 8	      /* of each owner */
 
-static void backing_uncache(struct backing *b)
+static void backing_uncache(struct files_backing *b)
 {
 	if (!b->cached)
 		return;
 	HASH_DEL(b->files->cache, b);
 	b->cached = false;
-	backing_put(b);
+	files_backing_put(b);
 }
 
-struct backing *backing_get(struct backing *b)
+struct files_backing *files_backing_get(struct files_backing *b)
 {
 	if (b)
 		b->refs++;
 	return b;
 }
 
-static void backing_leave_lists(struct backing *b)
+static void backing_leave_lists(struct files_backing *b)
 {
 	struct files *f = b->files;
 
-	if (b->state == BACKING_WAITING) {
+	if (b->state == FILES_BACKING_WAITING) {
 		DL_DELETE(f->waiting[b->owner->number], b);
 		f->waits--;
-	} else if (b->state == BACKING_CONFIRM) {
+	} else if (b->state == FILES_BACKING_CONFIRM) {
 		DL_DELETE(f->confirming, b);
-	} else if (b->state == BACKING_OPENING) {
+	} else if (b->state == FILES_BACKING_OPENING) {
 		f->opening--;
 		f->opening_of[b->owner->number]--;
 	}
@@ -56,7 +56,7 @@ static bool is_crowded(const struct files *f)
 	return owners_held(f->config.owners, OWNER_MAPPINGS) > f->config.all_mappings / 4 * 3;
 }
 
-void backing_put(struct backing *b)
+void files_backing_put(struct files_backing *b)
 {
 	if (!b)
 		return;
@@ -70,45 +70,45 @@ void backing_put(struct backing *b)
 			backing_uncache(b);
 		return;
 	}
-	if (b->state == BACKING_OPENING)
+	if (b->state == FILES_BACKING_OPENING)
 		opener_cancel(f->config.opener, b->ticket);
 	backing_leave_lists(b);
 	if (b->file)
 		file_put(f, b->file);
 	if (b->owner)
-		owner_release(f->config.owners, b->owner, OWNER_MAPPINGS, BACKING_COST);
+		owner_release(f->config.owners, b->owner, OWNER_MAPPINGS, FILES_BACKING_COST);
 	owner_put(f->config.owners, b->owner);
 	free(b->path);
 	free(b);
 }
 
-static void backing_ends(struct backing *b, enum backing_state state)
+static void backing_ends(struct files_backing *b, enum files_backing_state state)
 {
 	struct files *f = b->files;
 
 	backing_leave_lists(b);
 	b->state = state;
-	if (state == BACKING_FAILED) {
+	if (state == FILES_BACKING_FAILED) {
 		f->figures.failed++;
 		if (b->file)
 			file_put(f, b->file);
 		b->file = NULL;
 	}
 	f->config.resolved(f->config.ctx);
-	if (state == BACKING_FAILED)
+	if (state == FILES_BACKING_FAILED)
 		backing_uncache(b);
 }
 
-static void backing_enqueue(struct backing *b)
+static void backing_enqueue(struct files_backing *b)
 {
 	struct files *f = b->files;
 
-	b->state = BACKING_WAITING;
+	b->state = FILES_BACKING_WAITING;
 	DL_APPEND(f->waiting[b->owner->number], b);
 	f->waits++;
 }
 
-static void backing_waits(struct backing *b)
+static void backing_waits(struct files_backing *b)
 {
 	backing_leave_lists(b);
 	backing_enqueue(b);
@@ -117,15 +117,15 @@ static void backing_waits(struct backing *b)
 /* Whether an open descriptor proves the file's identity. While it is open, its inode cannot be
  * reused, and the file is unchanged as long as size and times are. This does not work if the
  * record's device or inode differ from those of fstat (overlayfs, btrfs). */
-static bool is_held(const struct backing *b)
+static bool is_held(const struct files_backing *b)
 {
 	const struct file *file = b->file;
 
-	return b->state == BACKING_READY && file->fd >= 0 && !file->foreign && b->key.inode &&
+	return b->state == FILES_BACKING_READY && file->fd >= 0 && !file->foreign && b->key.inode &&
 	       file->key.dev == b->key.dev && file->key.inode == b->key.inode;
 }
 
-static bool is_unchanged(struct files *f, struct backing *b, uint64_t now_ns)
+static bool is_unchanged(struct files *f, struct files_backing *b, uint64_t now_ns)
 {
 	const struct file *file = b->file;
 	struct opener_file o;
@@ -140,27 +140,27 @@ static bool is_unchanged(struct files *f, struct backing *b, uint64_t now_ns)
 }
 
 /* From now on it is charged to another owner. It must be in no list. */
-static void backing_charge(struct backing *b, struct owner *owner)
+static void backing_charge(struct files_backing *b, struct owner *owner)
 {
 	struct owners *o = b->files->config.owners;
 
-	owner_release(o, b->owner, OWNER_MAPPINGS, BACKING_COST);
+	owner_release(o, b->owner, OWNER_MAPPINGS, FILES_BACKING_COST);
 	owner_put(o, b->owner);
 	b->owner = owner_get(owner);
-	owner_hold(o, b->owner, OWNER_MAPPINGS, BACKING_COST);
+	owner_hold(o, b->owner, OWNER_MAPPINGS, FILES_BACKING_COST);
 }
 
 /* Another process has mapped a file that is still to be opened. It is charged to the owner with
  * fewer pending files. Otherwise a user with a long queue would delay a file that others also
  * map. */
-static void backing_change_owner(struct backing *b, struct mapper asker)
+static void backing_change_owner(struct files_backing *b, struct files_mapper asker)
 {
 	struct files *f = b->files;
 
-	if (b->state == BACKING_CONFIRM || asker.owner == b->owner ||
+	if (b->state == FILES_BACKING_CONFIRM || asker.owner == b->owner ||
 	    asker.owner->held[OWNER_QUEUE] >= b->owner->held[OWNER_QUEUE])
 		return;
-	if (b->state == BACKING_OPENING)
+	if (b->state == FILES_BACKING_OPENING)
 		opener_cancel(f->config.opener, b->ticket);
 	backing_leave_lists(b);
 	backing_charge(b, asker.owner);
@@ -170,14 +170,16 @@ static void backing_change_owner(struct backing *b, struct mapper asker)
 	backing_enqueue(b);
 }
 
-struct backing *files_backing(struct files *f, struct backing_key key, struct mapper asker,
-			      struct str path, bool deleted, uint64_t now_ns)
+struct files_backing *files_backing(struct files *f, struct files_backing_key key,
+				    struct files_mapper asker, struct str path, bool deleted,
+				    uint64_t now_ns)
 {
-	struct backing *b;
+	struct files_backing *b;
 
 	HASH_FIND(hh, f->cache, &key, sizeof(key), b);
 	if (b) {
-		bool under_way = b->state != BACKING_READY && b->state != BACKING_FAILED;
+		bool under_way = b->state != FILES_BACKING_READY &&
+				 b->state != FILES_BACKING_FAILED;
 		bool fresh = b->root_only && now_ns < b->checked_ns + HOST_RECHECK_NS &&
 			     b->deleted == deleted;
 
@@ -185,7 +187,7 @@ struct backing *files_backing(struct files *f, struct backing_key key, struct ma
 			backing_change_owner(b, asker);
 		if (under_way || fresh || (b->deleted == deleted && is_unchanged(f, b, now_ns))) {
 			f->figures.spared++;
-			return backing_get(b);
+			return files_backing_get(b);
 		}
 		backing_uncache(b);
 	}
@@ -205,7 +207,7 @@ struct backing *files_backing(struct files *f, struct backing_key key, struct ma
 	b->key = key;
 	b->asker = asker;
 	b->owner = owner_get(asker.owner);
-	owner_hold(f->config.owners, b->owner, OWNER_MAPPINGS, BACKING_COST);
+	owner_hold(f->config.owners, b->owner, OWNER_MAPPINGS, FILES_BACKING_COST);
 	b->parent_pid = asker.parent_pid;
 	b->deleted = deleted;
 	backing_enqueue(b);
@@ -216,9 +218,9 @@ struct backing *files_backing(struct files *f, struct backing_key key, struct ma
 	return b;
 }
 
-bool files_retry(struct backing *b)
+bool files_retry(struct files_backing *b)
 {
-	if (b->state != BACKING_FAILED || !b->unmapped || b->by_name || b->deleted ||
+	if (b->state != FILES_BACKING_FAILED || !b->unmapped || b->by_name || b->deleted ||
 	    b->path[0] != '/')
 		return false;
 	b->by_name = true;
@@ -231,7 +233,7 @@ bool files_retry(struct backing *b)
 /* Forgets backings that only the cache holds. */
 static void sweep(struct files *f)
 {
-	struct backing *b, *next;
+	struct files_backing *b, *next;
 
 	HASH_ITER(hh, f->cache, b, next) {
 		if (b->refs == 1)
@@ -289,9 +291,9 @@ static struct file *file_of(struct files *f, const struct opener_file *o, struct
 	return file_new(f, o, path, finder);
 }
 
-static struct mapper asker_of(const struct backing *b)
+static struct files_mapper asker_of(const struct files_backing *b)
 {
-	struct mapper m = b->asker;
+	struct files_mapper m = b->asker;
 
 	m.owner = b->owner;
 	return m;
@@ -299,7 +301,7 @@ static struct mapper asker_of(const struct backing *b)
 
 /* The open file belongs to the mapping: hands it to those who want it. fd is taken; -1: it is given
  * as a copy, once one is wanted. */
-static void backing_ready(struct backing *b, int fd, uint64_t now_ns)
+static void backing_ready(struct files_backing *b, int fd, uint64_t now_ns)
 {
 	struct files *f = b->files;
 	struct file *file = b->file;
@@ -315,15 +317,15 @@ static void backing_ready(struct backing *b, int fd, uint64_t now_ns)
 	}
 	b->root_only = file->pub.flags & FILE_ROOT_ONLY;
 	b->checked_ns = now_ns;
-	backing_ends(b, BACKING_READY);
+	backing_ends(b, FILES_BACKING_READY);
 }
 
 /* The search goes through the mappings of all processes, so it is charged to the owner who needs
  * it. */
-static struct mapper find_mapper(struct files *f, const struct mapper_search *s)
+static struct files_mapper find_mapper(struct files *f, const struct files_mapper_search *s)
 {
 	const uint64_t began_ns = clock_mono_ns();
-	const struct mapper ret = f->config.find(f->config.ctx, s);
+	const struct files_mapper ret = f->config.find(f->config.ctx, s);
 
 	f->config.opened(f->config.ctx, s->backing->owner, clock_mono_ns() - began_ns);
 	return ret;
@@ -331,12 +333,12 @@ static struct mapper find_mapper(struct files *f, const struct mapper_search *s)
 
 static void backing_opened(void *ctx, const struct opener_result *r)
 {
-	struct backing *b = ctx;
+	struct files_backing *b = ctx;
 	struct files *f = b->files;
 	uint64_t now_ns = clock_mono_ns();
 
 	/* The calls below may drop the last reference. */
-	backing_get(b);
+	files_backing_get(b);
 	b->ticket = 0;
 	f->figures.opens++;
 	/* It takes prof-bpf about as long as its worker. */
@@ -346,7 +348,7 @@ static void backing_opened(void *ctx, const struct opener_result *r)
 		f->pause_ns = now_ns + PAUSE_NS;
 		f->figures.deferred++;
 		backing_waits(b);
-		backing_put(b);
+		files_backing_put(b);
 		return;
 	}
 	if (r->status) {
@@ -354,13 +356,13 @@ static void backing_opened(void *ctx, const struct opener_result *r)
 		 * wait, another owner's may not. */
 		if (++b->tries < FILES_TRIES && r->status != OPENER_NOT_REGULAR &&
 		    r->status != OPENER_TOO_LARGE && r->status != OPENER_NO_PROGRAM) {
-			const struct mapper tried = asker_of(b);
-			const struct mapper_search search = { .backing = b,
-							      .tried = &tried,
-							      .tried_count = 1,
-							      .other_owner = r->status ==
-									     OPENER_TIMEOUT };
-			const struct mapper other = find_mapper(f, &search);
+			const struct files_mapper tried = asker_of(b);
+			const struct files_mapper_search search = { .backing = b,
+								    .tried = &tried,
+								    .tried_count = 1,
+								    .other_owner = r->status ==
+										   OPENER_TIMEOUT };
+			const struct files_mapper other = find_mapper(f, &search);
 
 			b->unmapped = !other.pid && r->status != OPENER_TIMEOUT;
 			b->asker = other;
@@ -369,19 +371,19 @@ static void backing_opened(void *ctx, const struct opener_result *r)
 				if (search.other_owner)
 					backing_charge(b, other.owner);
 				backing_enqueue(b);
-				backing_put(b);
+				files_backing_put(b);
 				return;
 			}
 		}
-		backing_ends(b, BACKING_FAILED);
-		backing_put(b);
+		backing_ends(b, FILES_BACKING_FAILED);
+		files_backing_put(b);
 		return;
 	}
 	struct str path = { .data = b->path, .len = b->path_len };
 	b->file = file_of(f, &r->file, path, b->owner);
 	if (!b->file) {
 		closing_give(r->fd);
-		backing_ends(b, BACKING_FAILED);
+		backing_ends(b, FILES_BACKING_FAILED);
 	} else if (r->file.dev == b->key.dev && r->file.inode == b->key.inode) {
 		backing_ready(b, r->fd, now_ns);
 	} else {
@@ -389,17 +391,17 @@ static void backing_opened(void *ctx, const struct opener_result *r)
 		 * To be sure that this is not another process's file, confirm later that the asker
 		 * still has it mapped. By then all records before this opening have been seen. */
 		backing_leave_lists(b);
-		b->state = BACKING_CONFIRM;
+		b->state = FILES_BACKING_CONFIRM;
 		b->confirm_ns = now_ns + CONFIRM_NS;
 		DL_APPEND(f->confirming, b);
 		b->fd = r->fd;
 	}
-	backing_put(b);
+	files_backing_put(b);
 }
 
 void backings_confirm(struct files *f, uint64_t now_ns)
 {
-	struct backing *b, *next;
+	struct files_backing *b, *next;
 
 	DL_FOREACH_SAFE(f->confirming, b, next) {
 		if (b->confirm_ns > now_ns)
@@ -410,7 +412,7 @@ void backings_confirm(struct files *f, uint64_t now_ns)
 			b->fd = -1;
 			backing_ready(b, fd, now_ns);
 		} else {
-			backing_ends(b, BACKING_FAILED);
+			backing_ends(b, FILES_BACKING_FAILED);
 		}
 	}
 }
@@ -418,17 +420,17 @@ void backings_confirm(struct files *f, uint64_t now_ns)
 /* Has files of an owner opened, at most `most` at once. */
 static void submit_of(struct files *f, uint32_t owner, uint32_t most, uint64_t now_ns)
 {
-	struct backing *b, *next;
+	struct files_backing *b, *next;
 
 	DL_FOREACH_SAFE(f->waiting[owner], b, next) {
 		if (f->opening_of[owner] >= most ||
 		    !f->config.may_open(f->config.ctx, b->owner, now_ns))
 			return;
 		if (!f->config.mapped(f->config.ctx, b))
-			b->asker = find_mapper(f, &(struct mapper_search){ .backing = b });
+			b->asker = find_mapper(f, &(struct files_mapper_search){ .backing = b });
 		if (!b->asker.pid && !b->by_name) {
 			b->unmapped = true;
-			backing_ends(b, BACKING_FAILED);
+			backing_ends(b, FILES_BACKING_FAILED);
 			continue;
 		}
 		struct opener_request q = {
@@ -449,11 +451,11 @@ static void submit_of(struct files *f, uint32_t owner, uint32_t most, uint64_t n
 		if (r == -ENOBUFS)
 			return;
 		if (r) {
-			backing_ends(b, BACKING_FAILED);
+			backing_ends(b, FILES_BACKING_FAILED);
 			continue;
 		}
 		backing_leave_lists(b);
-		b->state = BACKING_OPENING;
+		b->state = FILES_BACKING_OPENING;
 		f->opening++;
 		f->opening_of[owner]++;
 	}
@@ -477,20 +479,20 @@ void backings_submit(struct files *f, uint64_t now_ns)
 
 void backings_expire(struct files *f, uint64_t now_ns)
 {
-	struct backing *b, *next;
+	struct files_backing *b, *next;
 
 	HASH_ITER(hh, f->cache, b, next) {
-		if (b->state == BACKING_READY && now_ns > b->checked_ns + HOST_RECHECK_NS &&
+		if (b->state == FILES_BACKING_READY && now_ns > b->checked_ns + HOST_RECHECK_NS &&
 		    !is_held(b))
 			backing_uncache(b);
-		else if (b->refs == 1 && b->state != BACKING_READY)
+		else if (b->refs == 1 && b->state != FILES_BACKING_READY)
 			backing_uncache(b);
 	}
 }
 
 void backings_done(struct files *f)
 {
-	struct backing *b, *next;
+	struct files_backing *b, *next;
 
 	HASH_ITER(hh, f->cache, b, next)
 		backing_uncache(b);

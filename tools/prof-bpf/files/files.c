@@ -29,7 +29,7 @@ void files_free(struct files *f)
 	f->config.gone = NULL;
 	reopening_done(f);
 	backings_done(f);
-	backing_put(f->vdso);
+	files_backing_put(f->vdso);
 	HASH_ITER(hh, f->by_key, file, next_f)
 		file_forget(f, file);
 	free(f);

@@ -49,12 +49,12 @@ struct file {
 };
 
 /* A mapping's file as the kernel's record names it. */
-struct backing_key {
+struct files_backing_key {
 	uint64_t dev, inode, generation;
 };
 
 /* A place where a file is mapped now. */
-struct mapper {
+struct files_mapper {
 	uint32_t process_id, pid; /* pid 0: nowhere */
 	struct owner *owner;	  /* of the process; borrowed */
 	uint32_t parent_pid;
@@ -62,47 +62,47 @@ struct mapper {
 };
 
 /* A search of mappers.h: for a process that has `backing` mapped, or else `file`. */
-struct mapper_search {
-	const struct backing *backing;
+struct files_mapper_search {
+	const struct files_backing *backing;
 	const struct file *file;
-	const struct mapper *tried; /* not these processes, and rather not their owners' */
+	const struct files_mapper *tried; /* not these processes, and rather not their owners' */
 	unsigned tried_count;
 	bool other_owner; /* in no case their owners' */
 };
 
-enum backing_state {
-	BACKING_WAITING,
-	BACKING_OPENING,
-	BACKING_CONFIRM,
-	BACKING_READY,
-	BACKING_FAILED
+enum files_backing_state {
+	FILES_BACKING_WAITING,
+	FILES_BACKING_OPENING,
+	FILES_BACKING_CONFIRM,
+	FILES_BACKING_READY,
+	FILES_BACKING_FAILED
 };
 
-#define BACKING_COST 9 /* mappings that take as much memory as a backing */
+#define FILES_BACKING_COST 9 /* mappings that take as much memory as a backing */
 
-struct backing {
+struct files_backing {
 	struct files *files;
 	uint32_t refs; /* mappings, processes with it as executable, and the cache */
-	enum backing_state state;
-	struct backing_key key;
+	enum files_backing_state state;
+	struct files_backing_key key;
 	bool cached; /* can be found by its key */
 	bool root_only;
 	bool deleted;  /* according to its name */
-	bool unmapped; /* BACKING_FAILED: no process had it mapped any more */
+	bool unmapped; /* FILES_BACKING_FAILED: no process had it mapped any more */
 	bool by_name;  /* in that case, look it up by its name */
 	uint8_t tries;
 	uint16_t was_slot; /* while file is unknown: slot of the same file, mapped here before */
 	/* Of the first asker: if that is gone, the name may be found here. */
 	uint32_t parent_pid;
-	int fd; /* BACKING_CONFIRM, else -1 */
+	int fd; /* FILES_BACKING_CONFIRM, else -1 */
 	uint64_t checked_ns, confirm_ns;
 	uint64_t ticket;
-	struct mapper asker;
+	struct files_mapper asker;
 	struct owner *owner; /* of the first asker; holds a reference */
-	struct file *file;   /* BACKING_CONFIRM, BACKING_READY: holds a reference */
+	struct file *file;   /* FILES_BACKING_CONFIRM, FILES_BACKING_READY: holds a reference */
 	char *path;
 	uint32_t path_len;
-	struct backing *prev, *next; /* in a list of its state, or in the cache */
+	struct files_backing *prev, *next; /* in a list of its state, or in the cache */
 	UT_hash_handle hh;
 };
 
@@ -118,12 +118,12 @@ struct files_config {
 	void (*gone)(void *rows_ctx, struct host_file *f);
 	void *rows_ctx;
 	/* Finds a living process that has it mapped. pid 0: none. */
-	struct mapper (*find)(void *ctx, const struct mapper_search *s);
-	/* Whether an owner's files may be opened now (turns.h); and what that took. */
+	struct files_mapper (*find)(void *ctx, const struct files_mapper_search *s);
+	/* Whether an owner's files may be opened now (mapping_turns.h); and what that took. */
 	bool (*may_open)(void *ctx, const struct owner *w, uint64_t now_ns);
 	void (*opened)(void *ctx, struct owner *w, uint64_t ns);
 	/* Whether b is still mapped by its asker, according to the records. */
-	bool (*mapped)(void *ctx, const struct backing *b);
+	bool (*mapped)(void *ctx, const struct files_backing *b);
 	/* There are too many files: drops mappings of this owner's; NULL: of anybody who has more
 	 * mapped than `finder`. False: there are none. */
 	bool (*crowded)(void *ctx, const struct owner *most, const struct owner *finder);
@@ -141,23 +141,24 @@ void files_tick(struct files *f, uint64_t now_ns);
 bool files_settled(const struct files *f);
 
 /* The backing of a mapping, with a reference. NULL: no memory. path: copied. */
-struct backing *files_backing(struct files *f, struct backing_key key, struct mapper asker,
-			      struct str path, bool deleted, uint64_t now_ns);
+struct files_backing *files_backing(struct files *f, struct files_backing_key key,
+				    struct files_mapper asker, struct str path, bool deleted,
+				    uint64_t now_ns);
 /* A sample waits for the file. If opening failed because the process was gone, tries the name,
  * once. True: it is being opened. */
-bool files_retry(struct backing *b);
+bool files_retry(struct files_backing *b);
 /* The backing of the vDSO, with a reference. NULL: there is none, or [start, end) differs from
  * ours. */
-struct backing *files_vdso(struct files *f, uint64_t start, uint64_t end);
+struct files_backing *files_vdso(struct files *f, uint64_t start, uint64_t end);
 /* Both take NULL. */
-struct backing *backing_get(struct backing *b);
-void backing_put(struct backing *b);
+struct files_backing *files_backing_get(struct files_backing *b);
+void files_backing_put(struct files_backing *b);
 
 struct file *files_by_slot(struct files *f, uint16_t slot);
 struct file *files_by_id(struct files *f, uint32_t id);
 /* The file was sampled: gives it a slot if it has none, at the cost of at.owner, and requests its
  * rows. at: where it is mapped. False: it gets no slot now. */
-bool files_sampled(struct files *f, struct file *file, struct mapper at, uint64_t now_ns);
+bool files_sampled(struct files *f, struct file *file, struct files_mapper at, uint64_t now_ns);
 /* A sample of this owner is in a file with a slot. The slot is charged to the user of the file who
  * holds the fewest slots. */
 void files_used(struct files *f, struct file *file, struct owner *by);

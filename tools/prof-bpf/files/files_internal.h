@@ -27,13 +27,13 @@ struct files {
 	/* The last file of each slot: late samples name it until another file gets the slot. */
 	struct file *slots[TABLES_MAX_FILES];
 	struct file *idle, *open;
-	struct backing *cache;		     /* by key */
-	struct backing *waiting[OWNERS_MAX]; /* by its owner's number */
-	struct backing *confirming;
+	struct files_backing *cache;		   /* by key */
+	struct files_backing *waiting[OWNERS_MAX]; /* by its owner's number */
+	struct files_backing *confirming;
 	uint32_t waits; /* in all lists of waiting */
 	uint32_t opening, opening_of[OWNERS_MAX];
 	struct reopen *reopens;
-	struct backing *vdso;
+	struct files_backing *vdso;
 	uint64_t vdso_size;
 	uint32_t next_id;
 	bool rows_later;		    /* of some file */
@@ -65,7 +65,7 @@ void file_drop_slot(struct files *f, struct file *file);
 /* --- reopening.c --- */
 
 /* Requests the rows of a file with a slot. at: where it is mapped, if that is known. */
-void reopening_want_rows(struct files *f, struct file *file, struct mapper at);
+void reopening_want_rows(struct files *f, struct file *file, struct files_mapper at);
 /* Requests rows again that failed for lack of something that may be there by now. */
 void reopening_try_again(struct files *f, uint64_t now_ns);
 /* Cancels all requests. */

@@ -19,8 +19,8 @@ struct reopen {
 	opener_done *done; /* NULL: for its rows */
 	void *ctx;
 	uint64_t ticket;
-	struct mapper first;		      /* who is known to have it mapped; pid 0: nobody */
-	struct mapper tried[FILES_TRIES + 1]; /* processes that should have it mapped */
+	struct files_mapper first; /* who is known to have it mapped; pid 0: nobody */
+	struct files_mapper tried[FILES_TRIES + 1]; /* processes that should have it mapped */
 	uint8_t tries;
 	bool waited;  /* the last one's owner makes workers wait, or has no room for copies */
 	bool by_path; /* the last resort was tried */
@@ -129,11 +129,11 @@ static int reopen_submit(struct reopen *q)
 {
 	struct files *f = q->files;
 	const struct host_file *pub = &q->file->pub;
-	const struct mapper_search search = { .file = q->file,
-					      .tried = q->tried,
-					      .tried_count = q->tries,
-					      .other_owner = q->waited };
-	struct mapper m = { 0 };
+	const struct files_mapper_search search = { .file = q->file,
+						    .tried = q->tried,
+						    .tried_count = q->tries,
+						    .other_owner = q->waited };
+	struct files_mapper m = { 0 };
 
 	if (q->tries == 0 && q->first.pid)
 		m = q->first;
@@ -167,7 +167,7 @@ static int reopen_submit(struct reopen *q)
 }
 
 /* first: where it is mapped, if that is known. */
-static int reopen(struct files *f, struct file *file, struct mapper first, opener_done *done,
+static int reopen(struct files *f, struct file *file, struct files_mapper first, opener_done *done,
 		  void *ctx)
 {
 	struct reopen *q = calloc(1, sizeof(*q));
@@ -192,7 +192,7 @@ int files_open(struct files *f, struct file *file, opener_done *done, void *ctx)
 	int fd = file_dup_fd(f, file);
 
 	if (fd < 0)
-		return reopen(f, file, (struct mapper){ 0 }, done, ctx);
+		return reopen(f, file, (struct files_mapper){ 0 }, done, ctx);
 	struct opener_result r = {
 		.fd = fd,
 		.file = { .dev = file->key.dev,
@@ -212,7 +212,7 @@ int files_open(struct files *f, struct file *file, opener_done *done, void *ctx)
 	return 0;
 }
 
-void reopening_want_rows(struct files *f, struct file *file, struct mapper at)
+void reopening_want_rows(struct files *f, struct file *file, struct files_mapper at)
 {
 	int fd = file_dup_fd(f, file), r;
 
@@ -227,7 +227,7 @@ void files_want_rows(struct files *f, struct file *file)
 	if (!file->pub.slot || file->unwanted)
 		return;
 	tables_file_pending(f->config.tables, file->pub.slot);
-	reopening_want_rows(f, file, (struct mapper){ 0 });
+	reopening_want_rows(f, file, (struct files_mapper){ 0 });
 }
 
 void reopening_done(struct files *f)

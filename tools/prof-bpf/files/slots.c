@@ -28,7 +28,7 @@ static bool slots_left(const struct files *f, const struct owner *by)
 							     SLOTS - SLOTS_FAIR));
 }
 
-bool files_sampled(struct files *f, struct file *file, struct mapper at, uint64_t now_ns)
+bool files_sampled(struct files *f, struct file *file, struct files_mapper at, uint64_t now_ns)
 {
 	if (file->pub.slot)
 		return true;
@@ -141,7 +141,7 @@ void slots_want_rows(struct files *f)
 		if (!file || !file->rows_later || file->pub.slot != i)
 			continue;
 		file->rows_later = false;
-		reopening_want_rows(f, file, (struct mapper){ 0 });
+		reopening_want_rows(f, file, (struct files_mapper){ 0 });
 	}
 }
 

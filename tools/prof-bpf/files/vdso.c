@@ -46,7 +46,7 @@ int vdso_new(struct files *f)
 		return -EIO;
 
 	struct opener_file o = { .size = size, .links = 1, .mode = 0444 };
-	struct backing *b = calloc(1, sizeof(*b));
+	struct files_backing *b = calloc(1, sizeof(*b));
 	struct owner *root = owners_get(f->config.owners, (struct owner_key){ .uid = 0 });
 	struct file *file = b ? file_new(f, &o, STR_LIT("[vdso]"), root) : NULL;
 	if (!file) {
@@ -58,20 +58,20 @@ int vdso_new(struct files *f)
 	file->pub.flags = FILE_VDSO | FILE_ROOT_ONLY;
 	file_keep_fd(f, file, fd, clock_mono_ns());
 	file->fd_stays = file->known = true;
-	*b = (struct backing){
-		.files = f, .refs = 1, .state = BACKING_READY, .file = file, .fd = -1
+	*b = (struct files_backing){
+		.files = f, .refs = 1, .state = FILES_BACKING_READY, .file = file, .fd = -1
 	};
 	f->vdso = b;
 	f->vdso_size = size;
-	(void)files_sampled(f, file, (struct mapper){ .owner = root }, clock_mono_ns());
+	(void)files_sampled(f, file, (struct files_mapper){ .owner = root }, clock_mono_ns());
 	owner_put(f->config.owners, root);
 	return 0;
 }
 
-struct backing *files_vdso(struct files *f, uint64_t start, uint64_t end)
+struct files_backing *files_vdso(struct files *f, uint64_t start, uint64_t end)
 {
 	/* A 32-bit process has another vDSO. */
 	if (!f->vdso || end - start != f->vdso_size || end <= UINT32_MAX)
 		return NULL;
-	return backing_get(f->vdso);
+	return files_backing_get(f->vdso);
 }

@@ -9,9 +9,9 @@
 #include "tools/prof-bpf/host/eviction.h"
 #include "tools/prof-bpf/host/processes.h"
 #include "tools/prof-bpf/host/reading.h"
-#include "tools/prof-bpf/host/turns.h"
+#include "tools/prof-bpf/host/mapping_turns.h"
 
-struct process *admit_process(struct host *h, uint32_t pid, uint64_t born_ns)
+struct process *admission_process(struct host *h, uint32_t pid, uint64_t born_ns)
 {
 	struct process *older = process_find(h, pid), *p;
 
@@ -52,7 +52,7 @@ struct process *admit_process(struct host *h, uint32_t pid, uint64_t born_ns)
 	return p;
 }
 
-struct process *admit_behind(struct host *h, struct process *last, uint64_t end_ns)
+struct process *admission_behind(struct host *h, struct process *last, uint64_t end_ns)
 {
 	struct process *p = h->process_count < h->max_processes ? calloc(1, sizeof(*p)) : NULL;
 
@@ -73,7 +73,7 @@ struct process *admit_behind(struct host *h, struct process *last, uint64_t end_
 	return p;
 }
 
-struct process *admit_running(struct host *h, uint32_t pid, bool selected)
+struct process *admission_running(struct host *h, uint32_t pid, bool selected)
 {
 	struct procfs_stat st;
 	uint64_t now_ns = clock_mono_ns();
@@ -81,7 +81,7 @@ struct process *admit_running(struct host *h, uint32_t pid, bool selected)
 	if (procfs_read_stat(h->proc, pid, &st) != 0 || st.state == 'X' ||
 	    (st.state == 'Z' && st.threads <= 1))
 		return NULL;
-	struct process *p = admit_process(h, pid, 0);
+	struct process *p = admission_process(h, pid, 0);
 	if (!p)
 		return NULL;
 	p->pub.parent_pid = st.parent_pid;
@@ -98,7 +98,7 @@ struct process *admit_running(struct host *h, uint32_t pid, bool selected)
 	}
 	if (st.kernel)
 		return p;
-	if (turns_may(h, p->pub.owner, false, now_ns)) {
+	if (mapping_turns_may(h, p->pub.owner, false, now_ns)) {
 		reading_begin(h, p);
 	} else {
 		p->wants_maps = true;
@@ -107,10 +107,10 @@ struct process *admit_running(struct host *h, uint32_t pid, bool selected)
 	return p;
 }
 
-void admit_mapping(struct host *h, struct process *p, const struct map *m)
+void admission_mapping(struct host *h, struct process *p, const struct map *m)
 {
 	if (!eviction_keep_mappings(h, p, 1)) {
-		backing_put(m->backing);
+		files_backing_put(m->backing);
 		h->figures.limit++;
 		owner_refuse(p->pub.owner, OWNER_MAPPINGS, 1);
 		return;
@@ -118,12 +118,12 @@ void admit_mapping(struct host *h, struct process *p, const struct map *m)
 	if (!p->maps)
 		p->maps = maps_new();
 	if (!p->maps) {
-		backing_put(m->backing);
+		files_backing_put(m->backing);
 		reading_later(h, p, clock_mono_ns());
 		return;
 	}
 	if (m->backing && !p->exe && m->backing->path)
-		p->exe = backing_get(m->backing);
+		p->exe = files_backing_get(m->backing);
 	if (maps_add(&p->maps, m) == -ENOMEM)
 		reading_later(h, p, clock_mono_ns());
 	if (p->maps->noted_len >= PROCESSES_NOTED_MAX && p->maps->noted_len >= p->maps->len / 2)

@@ -12,13 +12,13 @@ struct process;
 
 /* Makes a new object for a pid, and retires a living one. born_ns: 0 if it began before profpipe.
  * NULL: the ceiling, or no memory. May forget an object of another pid. */
-struct process *admit_process(struct host *h, uint32_t pid, uint64_t born_ns);
+struct process *admission_process(struct host *h, uint32_t pid, uint64_t born_ns);
 /* Makes an object for the process that had this pid before all known ones; it is retired at once.
  * last: the pid's newest object. */
-struct process *admit_behind(struct host *h, struct process *last, uint64_t end_ns);
+struct process *admission_behind(struct host *h, struct process *last, uint64_t end_ns);
 /* Reads a process from /proc. NULL: it does not exist, or nothing runs in it any more. */
-struct process *admit_running(struct host *h, uint32_t pid, bool selected);
+struct process *admission_running(struct host *h, uint32_t pid, bool selected);
 /* Adds a mapping, or counts that there is no room. Takes the reference to its backing. */
-void admit_mapping(struct host *h, struct process *p, const struct map *m);
+void admission_mapping(struct host *h, struct process *p, const struct map *m);
 
 #endif

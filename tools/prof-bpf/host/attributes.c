@@ -17,7 +17,7 @@
 #define KEY_VARIABLE "process.environment_variable."
 #define KEY_MAX (sizeof(KEY_VARIABLE) + SAMPLING_ENV_NAME_MAX)
 
-static void reading_free(struct attributes_reading *r)
+static void reading_free(struct process_attributes_reading *r)
 {
 	if (r->process)
 		r->process->attributes_reading = NULL;
@@ -28,22 +28,22 @@ static void reading_free(struct attributes_reading *r)
 }
 
 /* Copies the values that a worker found. NULL: there are none, or no memory. */
-static struct attributes *collect(const struct startreader_result *result, bool variables)
+static struct process_attributes *collect(const struct startreader_result *result, bool variables)
 {
-	struct attributes *a = malloc(sizeof(*a) + result->values.len);
+	struct process_attributes *a = malloc(sizeof(*a) + result->values.len);
 	struct span rest = result->values;
 	unsigned which;
 	struct str value;
 
 	if (!a)
 		return NULL;
-	*a = (struct attributes){ .owner = NULL };
+	*a = (struct process_attributes){ .owner = NULL };
 	while (startup_next(&rest, &which, &value)) {
 		if (a->count == STARTUP_VALUES || (which != STARTUP_COMMAND_LINE && !variables))
 			continue;
 		memcpy(a->text + a->bytes, value.data, value.len);
-		a->at[a->count++] = (struct attributes_value){ .which = (uint16_t)which,
-							       .len = (uint16_t)value.len };
+		a->at[a->count++] = (struct process_attributes_value){ .which = (uint16_t)which,
+								       .len = (uint16_t)value.len };
 		a->bytes += value.len;
 	}
 	if (a->count)
@@ -54,7 +54,7 @@ static struct attributes *collect(const struct startreader_result *result, bool 
 
 static void on_done(void *ctx, const struct startreader_result *result)
 {
-	struct attributes_reading *r = ctx;
+	struct process_attributes_reading *r = ctx;
 
 	if (r->process && !result->status && result->exe_same)
 		r->got = collect(result, !(result->exe_mode & (S_ISUID | S_ISGID)));
@@ -87,7 +87,7 @@ void attributes_want(struct host *h, struct process *p)
 		q.wanted.count = 0;
 	if (!q.wanted.count && !q.wanted.command_line)
 		return;
-	struct attributes_reading *r = calloc(1, sizeof(*r));
+	struct process_attributes_reading *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return;
@@ -112,7 +112,7 @@ static bool has_room(const struct host *h, const struct owner *w, uint64_t n)
 					owners_share(h->owners, w, OWNER_ATTRIBUTES, open));
 }
 
-static void keep(struct host *h, struct process *p, struct attributes *a)
+static void keep(struct host *h, struct process *p, struct process_attributes *a)
 {
 	struct owner *w = p->pub.owner;
 
@@ -132,14 +132,14 @@ static void keep(struct host *h, struct process *p, struct attributes *a)
 
 void attributes_tick(struct host *h)
 {
-	struct attributes_reading *r, *next;
+	struct process_attributes_reading *r, *next;
 
 	DL_FOREACH_SAFE(h->attributes_readings, r, next) {
 		struct process *p = r->process;
 
 		if (!r->done_ns || h->heard_ns < r->done_ns)
 			continue;
-		struct attributes *a = r->got;
+		struct process_attributes *a = r->got;
 
 		r->got = NULL;
 		reading_free(r);
@@ -153,7 +153,7 @@ void attributes_tick(struct host *h)
 
 void attributes_free(struct host *h)
 {
-	struct attributes_reading *r, *next;
+	struct process_attributes_reading *r, *next;
 
 	DL_FOREACH_SAFE(h->attributes_readings, r, next) {
 		if (r->process)
@@ -171,11 +171,11 @@ void attributes_free(struct host *h)
 void attributes_each(const struct host *h, const struct host_process *p, attributes_fn *fn,
 		     void *ctx)
 {
-	const struct attributes *a = ((const struct process *)p)->attributes;
+	const struct process_attributes *a = ((const struct process *)p)->attributes;
 	const char *at = a ? a->text : NULL;
 
 	for (unsigned i = 0; a && i < a->count; i++) {
-		const struct attributes_value *v = &a->at[i];
+		const struct process_attributes_value *v = &a->at[i];
 		const struct str value = { .data = at, .len = v->len };
 		char key[KEY_MAX] = KEY_COMMAND_LINE;
 

@@ -14,7 +14,7 @@
 #ifndef PROF_BPF_HOST_ATTRIBUTES_H
 #define PROF_BPF_HOST_ATTRIBUTES_H
 
-#include "common/base/span.h"
+#include "common/base/str.h"
 #include "tools/prof-bpf/host/host_types.h"
 
 struct host;

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "common/base/hashtable.h"
-#include "common/base/span.h"
+#include "common/base/str.h"
 #include "tools/prof-bpf/host/host_types.h"
 
 struct cgroup {

@@ -44,7 +44,7 @@ static void add_root(struct debug_search *s, uint32_t pid, struct owner *payer)
 
 /* The owner to whom the search below the host's root is charged: of those who have the file mapped,
  * the one whose jobs make workers wait least. */
-static struct owner *least_of(const struct mapper *m, size_t n)
+static struct owner *least_of(const struct files_mapper *m, size_t n)
 {
 	struct owner *least = NULL;
 
@@ -61,7 +61,7 @@ static struct owner *least_of(const struct mapper *m, size_t n)
 
 static void add_roots(struct debug_search *s, const struct file *f)
 {
-	struct mapper m[DEBUGSEARCH_ROOTS - 1];
+	struct files_mapper m[DEBUGSEARCH_ROOTS - 1];
 	const size_t n = mappers_list(s->host, f, m, DEBUGSEARCH_ROOTS - 1);
 
 	/* The host's root keeps its number if there is no process. */
@@ -152,8 +152,8 @@ static void looked(void *ctx, const struct opener_result *r)
 	search_free(s);
 }
 
-int host_open_debug(struct host *h, struct host_file *f, struct span build_id, struct str name,
-		    uint64_t place, opener_done *done, void *ctx)
+int debugsearch_open(struct host *h, struct host_file *f, struct span build_id, struct str name,
+		     uint64_t place, opener_done *done, void *ctx)
 {
 	if (place >= DEBUGSEARCH_ROOTS * DEBUGSEARCH_PLACES)
 		return -ENOENT;

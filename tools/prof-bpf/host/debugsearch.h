@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The search for a debug file (host_open_debug). The requester checks that it is the right one. A
+ * The search for a debug file (debugsearch_open). The requester checks that it is the right one. A
  * process can have any root, with any file of root's in it, so a wrong file does not end the
  * search: the next request begins behind it. It looks below these roots:
  *
@@ -18,6 +18,7 @@
 #define DEBUGSEARCH_ROOTS 16u
 
 #include "common/base/span.h"
+#include "common/base/str.h"
 #include "tools/prof-bpf/host/host_types.h"
 #include "tools/prof-bpf/open/opener.h"
 
@@ -25,8 +26,8 @@ struct host;
 
 /* Opens a debug file of f, as host_open does: by build id (name empty) or by name. place: of all
  * places, the number of the first to look in; opener_result.place says where the file was found. */
-int host_open_debug(struct host *h, struct host_file *f, struct span build_id, struct str name,
-		    uint64_t place, opener_done *done, void *ctx);
+int debugsearch_open(struct host *h, struct host_file *f, struct span build_id, struct str name,
+		     uint64_t place, opener_done *done, void *ctx);
 
 /* Ends all searches without calling back. */
 void debugsearch_done(struct host *h);

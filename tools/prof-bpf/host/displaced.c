@@ -32,7 +32,7 @@ static bool is_same(const struct map *a, const struct map *b)
 
 /* The slot in samples of the file. A file that is mapped again may have to be opened again, and has
  * no slot until then. */
-static uint16_t slot_of(const struct backing *b)
+static uint16_t slot_of(const struct files_backing *b)
 {
 	return !b ? 0 : b->file ? b->file->was_slot : b->was_slot;
 }

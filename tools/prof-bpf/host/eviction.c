@@ -4,7 +4,7 @@
 #include "common/base/clock.h"
 #include "tools/prof-bpf/host/entries.h"
 #include "tools/prof-bpf/host/processes.h"
-#include "tools/prof-bpf/host/turns.h"
+#include "tools/prof-bpf/host/mapping_turns.h"
 
 #define AT_ONCE 64	 /* processes that give way */
 #define LEFT_BY_LARGE 16 /* large processes leave this part of all mappings */
@@ -25,7 +25,8 @@ static void drop_maps(struct host *h, struct process *p)
 	h->figures.limit++;
 	owner_refuse(p->pub.owner, OWNER_MAPPINGS, 1);
 	eviction_drop_maps(h, p);
-	p->rescan_ns = clock_mono_ns() + turns_delay(&p->read_failures, PROCESSES_RESCAN_NS);
+	p->rescan_ns = clock_mono_ns() +
+		       mapping_turns_delay(&p->read_failures, PROCESSES_RESCAN_NS);
 }
 
 /* Whether a's mappings go before b's. */
@@ -84,7 +85,7 @@ uint64_t eviction_all_mappings(const struct host *h, bool large)
 
 bool eviction_keep_mappings(struct host *h, struct process *p, uint64_t more)
 {
-	const uint64_t all = eviction_all_mappings(h, turns_large(p));
+	const uint64_t all = eviction_all_mappings(h, mapping_turns_large(p));
 	struct owner *w = p->pub.owner;
 
 	if (owners_held(h->owners, OWNER_MAPPINGS) + more <= all)

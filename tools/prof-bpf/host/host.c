@@ -22,7 +22,7 @@
 #include "tools/prof-bpf/host/publish.h"
 #include "tools/prof-bpf/host/reading.h"
 #include "tools/prof-bpf/host/recheck.h"
-#include "tools/prof-bpf/host/turns.h"
+#include "tools/prof-bpf/host/mapping_turns.h"
 #include "tools/prof-bpf/kernel/sideband.h"
 
 /* Bytes that one takes, with its name and its places in hashes. */
@@ -74,19 +74,20 @@ static struct process *process_from(struct host *h, const struct sample *s)
 	bool unknown = false;
 
 	if (newest && newest->pub.start_ns > s->start_ns) {
-		p = admit_behind(h, newest, s->time_ns);
+		p = admission_behind(h, newest, s->time_ns);
 	} else {
 		const int r = s->flags & SAMPLE_KERNEL_THREAD
 				      ? -ESRCH
 				      : procfs_read_stat(h->proc, s->pid, &st);
 
-		p = r == 0 && st.start_ns == s->start_ns ? admit_running(h, s->pid, true) : NULL;
+		p = r == 0 && st.start_ns == s->start_ns ? admission_running(h, s->pid, true)
+							 : NULL;
 		if (p) {
 			p->pub.execs = execs;
 			return p;
 		}
 		unknown = r < 0 && !recheck_says_gone(r);
-		p = admit_process(h, s->pid, 0);
+		p = admission_process(h, s->pid, 0);
 	}
 	if (!p)
 		return NULL;
@@ -128,7 +129,7 @@ int host_sample(struct host *h, const struct sample *s, struct host_sample_ref *
 		attributes_want(h, p);
 	}
 	process_find_exe(p);
-	struct thread *t = thread_of(h, p, s);
+	struct process_thread *t = process_thread_of(h, p, s);
 	if (!t)
 		return -ENOMEM;
 	if ((s->items || s->flags & SAMPLE_TAKEN) && s->time_ns > p->interpreted_ns) {
@@ -143,7 +144,7 @@ int host_sample(struct host *h, const struct sample *s, struct host_sample_ref *
 void host_title(struct host *h, const struct sample *s, const struct record_title *title)
 {
 	struct process *p = process_at(h, s);
-	struct thread *t = p ? thread_of(h, p, s) : NULL;
+	struct process_thread *t = p ? process_thread_of(h, p, s) : NULL;
 
 	if (t)
 		titles_take(t, title);
@@ -174,7 +175,7 @@ static void expire(struct host *h, uint64_t now_ns)
 	while (h->retired && now_ns > h->retired->pub.end_ns + HOST_GRACE_NS)
 		process_forget(h, h->retired);
 	while (h->thread_lru && now_ns > h->thread_lru->last_ns + PROCESSES_THREAD_IDLE_NS)
-		thread_free(h, h->thread_lru);
+		process_thread_free(h, h->thread_lru);
 }
 
 void host_tick(struct host *h, uint64_t now_ns, uint64_t heard_ns)
@@ -196,10 +197,10 @@ bool host_settled(const struct host *h)
 
 /* --- callbacks of files.c --- */
 
-static bool is_mapped(void *ctx, const struct backing *b)
+static bool is_mapped(void *ctx, const struct files_backing *b)
 {
 	struct process *p = process_find_alive(ctx, b->asker.pid);
-	struct mapper m;
+	struct files_mapper m;
 
 	if (!p || p->pub.id != b->asker.process_id)
 		return false;
@@ -221,12 +222,12 @@ static bool on_crowded(void *ctx, const struct owner *most, const struct owner *
 
 static bool may_open(void *ctx, const struct owner *w, uint64_t now_ns)
 {
-	return turns_may(ctx, w, false, now_ns);
+	return mapping_turns_may(ctx, w, false, now_ns);
 }
 
 static void on_opened(void *ctx, struct owner *w, uint64_t ns)
 {
-	turns_spend(ctx, w, false, ns, clock_mono_ns());
+	mapping_turns_spend(ctx, w, false, ns, clock_mono_ns());
 }
 
 static void on_unslotted(void *ctx)
@@ -334,7 +335,7 @@ int host_select(struct host *h, uint32_t pid)
 	struct process *p = process_find_alive(h, pid);
 
 	if (!p)
-		p = admit_running(h, pid, true);
+		p = admission_running(h, pid, true);
 	if (!p)
 		return -ESRCH;
 	p->pub.selected = true;
@@ -349,14 +350,14 @@ int host_select(struct host *h, uint32_t pid)
 
 #define FAMILY_ROUNDS 8 /* a child whose pid is below its parent's needs one more round */
 
-struct family {
+struct host_family {
 	struct host *h;
 	bool grown;
 };
 
 static void note_child(void *ctx, uint32_t pid)
 {
-	struct family *f = ctx;
+	struct host_family *f = ctx;
 	struct procfs_stat st;
 	const struct process *parent;
 
@@ -369,7 +370,7 @@ static void note_child(void *ctx, uint32_t pid)
 
 int host_select_children(struct host *h)
 {
-	struct family f = { .h = h, .grown = true };
+	struct host_family f = { .h = h, .grown = true };
 	int r = 0;
 
 	for (unsigned i = 0; i < FAMILY_ROUNDS && f.grown && !r; i++) {
@@ -394,7 +395,7 @@ static void scan_pid(void *ctx, uint32_t pid)
 	struct host *h = ctx;
 
 	if (!process_find_alive(h, pid))
-		(void)admit_running(h, pid, true);
+		(void)admission_running(h, pid, true);
 }
 
 int host_scan(struct host *h)
@@ -463,7 +464,7 @@ void host_is_behind(struct host *h, struct host_process *p)
 void host_runtime(struct host *h, struct host_file *f, const struct runtime_config *c)
 {
 	if (files_runtime(h->files, (struct file *)f, c) == 0)
-		host_republish(h, f);
+		publish_again(h, f);
 }
 
 void host_runtime_mappings(const struct host_process *pub, host_mapping *fn, void *ctx)
@@ -522,13 +523,13 @@ void host_sizes(const struct host *h, struct host_sizes *ret)
 	struct process *p, *next;
 
 	*ret = (struct host_sizes){ .bytes = h->process_count * sizeof(struct process) +
-					     h->thread_count * sizeof(struct thread) +
+					     h->thread_count * sizeof(struct process_thread) +
 					     h->publish_cap * sizeof(*h->publish) };
 	struct files_figures f;
 
 	files_figures(h->files, &f);
 	ret->bytes += owners_held(h->owners, OWNER_REACH);
-	ret->bytes += f.files * (sizeof(struct file) + sizeof(struct backing) + 2 * 64);
+	ret->bytes += f.files * (sizeof(struct file) + sizeof(struct files_backing) + 2 * 64);
 	HASH_ITER(hh, h->by_pid, p, next) {
 		if (p->pub.end_ns || !p->maps)
 			continue;

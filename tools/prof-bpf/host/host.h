@@ -74,7 +74,7 @@ bool host_walked_with(const struct host_process *p, uint32_t generation);
 /* How many user frames, from the leaf on, were walked with the mappings of the sample's time. The
  * frame behind them is in a place that another file has taken. */
 unsigned host_frames_that_hold(const struct host_process *p, const struct sample *s);
-/* Whether mappings displaced others after time_ns: host_mappings leaves those out. */
+/* Whether mappings displaced others after time_ns: publish_mappings leaves those out. */
 bool host_mapped_since(const struct host_process *p, uint64_t time_ns);
 
 /* The file in a slot of the tables, or with an id; NULL if it is gone. */

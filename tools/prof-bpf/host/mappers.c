@@ -5,8 +5,8 @@
 
 #define FIND_AMONG 8192 /* mappings; larger processes are not searched for one of a file */
 
-bool mappers_maps_have(const struct map *at, size_t n, const struct backing *b,
-		       const struct file *f, struct mapper *ret)
+bool mappers_maps_have(const struct map *at, size_t n, const struct files_backing *b,
+		       const struct file *f, struct files_mapper *ret)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (!at[i].backing || (b ? at[i].backing != b : at[i].backing->file != f))
@@ -19,8 +19,8 @@ bool mappers_maps_have(const struct map *at, size_t n, const struct backing *b,
 }
 
 /* Whether a living process has it mapped, and where. */
-static bool is_mapper(const struct process *p, const struct backing *b, const struct file *f,
-		      struct mapper *ret)
+static bool is_mapper(const struct process *p, const struct files_backing *b, const struct file *f,
+		      struct files_mapper *ret)
 {
 	if (p->pub.end_ns || !p->maps || p->maps->len > FIND_AMONG ||
 	    !(mappers_maps_have(p->maps->at, p->maps->len, b, f, ret) ||
@@ -33,7 +33,7 @@ static bool is_mapper(const struct process *p, const struct backing *b, const st
 }
 
 /* How well a process stands for what is searched; 0: not at all. */
-static unsigned rank_of(const struct process *p, const struct mapper_search *s)
+static unsigned rank_of(const struct process *p, const struct files_mapper_search *s)
 {
 	const struct owner *owner = p->pub.owner;
 	const struct file *f = s->file;
@@ -52,16 +52,16 @@ static unsigned rank_of(const struct process *p, const struct mapper_search *s)
 	return 1 + p->sampled + 2 * !tried;
 }
 
-struct mapper mappers_find(void *ctx, const struct mapper_search *s)
+struct files_mapper mappers_find(void *ctx, const struct files_mapper_search *s)
 {
 	const struct host *h = ctx;
-	struct mapper best = { 0 };
+	struct files_mapper best = { 0 };
 	unsigned best_rank = 0;
 	uint64_t best_ns = 0;
 
 	for (struct process *p = h->by_pid; p; p = p->hh.next) {
 		const unsigned rank = rank_of(p, s);
-		struct mapper m = { 0 };
+		struct files_mapper m = { 0 };
 
 		if (rank < best_rank || (rank == best_rank && p->sampled_ns <= best_ns) || !rank ||
 		    !is_mapper(p, s->backing, s->file, &m))
@@ -76,9 +76,9 @@ struct mapper mappers_find(void *ctx, const struct mapper_search *s)
 	return best;
 }
 
-size_t mappers_list(struct host *h, const struct file *f, struct mapper *ret, size_t most)
+size_t mappers_list(struct host *h, const struct file *f, struct files_mapper *ret, size_t most)
 {
-	const struct mapper_search any = { .file = f };
+	const struct files_mapper_search any = { .file = f };
 	size_t n = 0;
 
 	ret[0] = mappers_find(h, &any);
@@ -86,7 +86,7 @@ size_t mappers_list(struct host *h, const struct file *f, struct mapper *ret, si
 		return 0;
 	n = 1;
 	for (struct process *p = h->by_pid; p && n < most; p = p->hh.next) {
-		struct mapper m = { 0 };
+		struct files_mapper m = { 0 };
 		bool known = !p->sampled;
 
 		/* The first one is listed again, so that the numbers of the others stay. */

@@ -10,14 +10,14 @@
 struct host;
 struct map;
 
-/* Finds a process for a backing, or else for a file (struct mapper_search). pid 0: none. ctx: the
- * struct host. */
-struct mapper mappers_find(void *ctx, const struct mapper_search *s);
+/* Finds a process for a backing, or else for a file (struct files_mapper_search). pid 0: none. ctx:
+ * the struct host. */
+struct files_mapper mappers_find(void *ctx, const struct files_mapper_search *s);
 /* Those of different owners that have samples: first the one sampled last, then the others in a
  * fixed order. Returns how many there are, at most `most`. */
-size_t mappers_list(struct host *h, const struct file *f, struct mapper *ret, size_t most);
+size_t mappers_list(struct host *h, const struct file *f, struct files_mapper *ret, size_t most);
 /* Whether one of n mappings is of b (f if b is NULL). *ret gets its place. */
-bool mappers_maps_have(const struct map *at, size_t n, const struct backing *b,
-		       const struct file *f, struct mapper *ret);
+bool mappers_maps_have(const struct map *at, size_t n, const struct files_backing *b,
+		       const struct file *f, struct files_mapper *ret);
 
 #endif

@@ -31,7 +31,7 @@ struct maps *maps_get(struct maps *m)
 static void drop(struct map *at, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		backing_put(at[i].backing);
+		files_backing_put(at[i].backing);
 }
 
 void maps_put(struct maps *m)
@@ -92,7 +92,7 @@ static int copy(const struct map *from, uint32_t n, struct map **to, uint32_t *l
 	if (n)
 		memcpy(*to, from, n * sizeof(*from));
 	for (uint32_t i = 0; i < n; i++)
-		backing_get(from[i].backing);
+		files_backing_get(from[i].backing);
 	*len = n;
 	return 0;
 }
@@ -123,7 +123,7 @@ int maps_add(struct maps **m, const struct map *add)
 	if (!r)
 		r = grow(&(*m)->noted, &(*m)->noted_cap, (uint64_t)(*m)->noted_len + 1);
 	if (r) {
-		backing_put(add->backing);
+		files_backing_put(add->backing);
 		return r;
 	}
 	(*m)->noted[(*m)->noted_len++] = *add;
@@ -162,7 +162,7 @@ bool maps_has_anonymous(const struct maps *m, uint64_t start, uint64_t end)
 /* The rest of a mapping in [start, end), with a reference of its own. */
 static struct map part(const struct map *m, uint64_t start, uint64_t end)
 {
-	backing_get(m->backing);
+	files_backing_get(m->backing);
 	return (struct map){ .start = start,
 			     .end = end,
 			     .offset = m->offset + (start - m->start),
@@ -189,14 +189,14 @@ static void put_in(struct maps *m, const struct map *add)
 	m->len -= to - from;
 }
 
-struct item {
+struct maps_item {
 	struct map map;
 	uint32_t age; /* the higher, the newer; 0: already in place */
 };
 
 static int item_order(const void *a, const void *b)
 {
-	const struct item *x = a, *y = b;
+	const struct maps_item *x = a, *y = b;
 
 	if (x->map.start != y->map.start)
 		return x->map.start < y->map.start ? -1 : 1;
@@ -205,11 +205,11 @@ static int item_order(const void *a, const void *b)
 
 /* Items that cover the present address, or did; the newest first. */
 struct cover {
-	const struct item **at;
+	const struct maps_item **at;
 	uint32_t len;
 };
 
-static void cover_push(struct cover *c, const struct item *i)
+static void cover_push(struct cover *c, const struct maps_item *i)
 {
 	uint32_t at = c->len++;
 
@@ -222,7 +222,7 @@ static void cover_push(struct cover *c, const struct item *i)
 
 static void cover_pop(struct cover *c)
 {
-	const struct item *last = c->at[--c->len];
+	const struct maps_item *last = c->at[--c->len];
 	uint32_t at = 0;
 
 	for (;;) {
@@ -241,9 +241,9 @@ static void cover_pop(struct cover *c)
 }
 
 /* Merges sorted items into out, which has room for twice as many. Returns the number. */
-static uint32_t sweep(const struct item *items, uint32_t n, struct cover *c, struct map *out)
+static uint32_t sweep(const struct maps_item *items, uint32_t n, struct cover *c, struct map *out)
 {
-	const struct item *last = NULL;
+	const struct maps_item *last = NULL;
 	uint32_t next = 0, len = 0;
 	uint64_t at = 0;
 
@@ -252,7 +252,7 @@ static uint32_t sweep(const struct item *items, uint32_t n, struct cover *c, str
 			at = items[next].map.start;
 		while (next < n && items[next].map.start == at)
 			cover_push(c, &items[next++]);
-		const struct item *top = c->at[0];
+		const struct maps_item *top = c->at[0];
 		if (top->map.end <= at) {
 			cover_pop(c);
 			if (!c->len || next == n || items[next].map.start > at)
@@ -279,7 +279,7 @@ static uint32_t sweep(const struct item *items, uint32_t n, struct cover *c, str
 static int put_in_all(struct maps *m)
 {
 	uint32_t n = m->len + m->noted_len;
-	struct item *items = calloc(n, sizeof(*items));
+	struct maps_item *items = calloc(n, sizeof(*items));
 	struct cover c = { .at = calloc(n, sizeof(*c.at)) };
 	struct map *out = calloc((size_t)n * 2, sizeof(*out));
 
@@ -292,7 +292,7 @@ static int put_in_all(struct maps *m)
 	for (uint32_t i = 0; i < m->len; i++)
 		items[i].map = m->at[i];
 	for (uint32_t i = 0; i < m->noted_len; i++)
-		items[m->len + i] = (struct item){ .map = m->noted[i], .age = i + 1 };
+		items[m->len + i] = (struct maps_item){ .map = m->noted[i], .age = i + 1 };
 	qsort(items, n, sizeof(*items), item_order);
 	uint32_t len = sweep(items, n, &c, out);
 

@@ -13,14 +13,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct backing;
+struct files_backing;
 struct owner;
 struct owners;
 
 struct map {
-	uint64_t start, end;	 /* user addresses */
-	uint64_t offset;	 /* file offset of start */
-	struct backing *backing; /* holds a reference; NULL: code in no file */
+	uint64_t start, end;	       /* user addresses */
+	uint64_t offset;	       /* file offset of start */
+	struct files_backing *backing; /* holds a reference; NULL: code in no file */
 };
 
 struct maps {

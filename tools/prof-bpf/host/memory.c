@@ -53,7 +53,7 @@ static bool is_denied(struct host *h, const struct process *p)
 static bool has_runtime(const struct process *p)
 {
 	for (uint32_t i = 0; p->maps && i < p->maps->len; i++) {
-		const struct backing *b = p->maps->at[i].backing;
+		const struct files_backing *b = p->maps->at[i].backing;
 
 		if (b && b->file && b->file->runtime)
 			return true;

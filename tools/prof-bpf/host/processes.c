@@ -46,19 +46,19 @@ static void dirty_remove(struct host *h, struct process *p)
 	p->unresolved = false;
 }
 
-static void thread_remove(struct host *h, struct thread *t)
+static void thread_remove(struct host *h, struct process_thread *t)
 {
 	struct process *p = (struct process *)t->pub.process;
 
 	while (t->titled) {
-		struct thread *of = t->titled;
+		struct process_thread *of = t->titled;
 
 		if (h->config.thread_gone)
 			h->config.thread_gone(h->config.ctx, &of->pub);
 		thread_remove(h, of);
 	}
 	if (t->of) {
-		struct thread **at = &t->of->titled;
+		struct process_thread **at = &t->of->titled;
 
 		while (*at != t)
 			at = &(*at)->more;
@@ -74,7 +74,7 @@ static void thread_remove(struct host *h, struct thread *t)
 	free(t);
 }
 
-void thread_free(struct host *h, struct thread *t)
+void process_thread_free(struct host *h, struct process_thread *t)
 {
 	if (h->config.thread_gone)
 		h->config.thread_gone(h->config.ctx, &t->pub);
@@ -96,7 +96,7 @@ void process_keeps_leader(struct host *h, struct process *p)
 	p->leader_gone = false;
 }
 
-void reading_drop_maps(struct reading *r)
+void process_drop_reading(struct process_reading *r)
 {
 	maps_put(r->maps);
 	maps_put(r->since);
@@ -107,7 +107,7 @@ void process_cancel_reading(struct process *p)
 {
 	if (!p->reading)
 		return;
-	reading_drop_maps(p->reading);
+	process_drop_reading(p->reading);
 	p->reading->process = NULL;
 	p->reading = NULL;
 }
@@ -137,7 +137,7 @@ void process_retire(struct host *h, struct process *p, uint64_t now_ns)
 
 static void drop_attributes(struct host *h, struct process *p)
 {
-	struct attributes *a = p->attributes;
+	struct process_attributes *a = p->attributes;
 
 	if (p->attributes_reading)
 		p->attributes_reading->process = NULL;
@@ -175,7 +175,7 @@ void process_forget(struct host *h, struct process *p)
 	while (p->thread_list)
 		thread_remove(h, p->thread_list);
 	cgroups_put(&h->cgroups, p->pub.cgroup);
-	backing_put(p->exe);
+	files_backing_put(p->exe);
 	owner_release(h->owners, p->pub.owner, OWNER_PROCESSES, 1);
 	owner_put(h->owners, p->pub.owner);
 	h->process_count--;
@@ -226,7 +226,7 @@ void process_read_surroundings(struct host *h, struct process *p, bool in_namesp
 
 void process_find_exe(struct process *p)
 {
-	if (p->pub.exe || !p->exe || p->exe->state != BACKING_READY)
+	if (p->pub.exe || !p->exe || p->exe->state != FILES_BACKING_READY)
 		return;
 	p->pub.exe = &p->exe->file->pub;
 	p->pub.changed = true;
@@ -242,11 +242,11 @@ void process_set_comm(struct host_process *p, const char *comm, size_t len)
 
 /* --- mappings --- */
 
-struct backing *process_backing(struct host *h, struct process *p, const struct map *m,
-				enum procfs_name kind, struct backing_key key, struct str path,
-				bool deleted, uint64_t now_ns)
+struct files_backing *process_backing(struct host *h, struct process *p, const struct map *m,
+				      enum procfs_name kind, struct files_backing_key key,
+				      struct str path, bool deleted, uint64_t now_ns)
 {
-	struct mapper asker = {
+	struct files_mapper asker = {
 		.process_id = p->pub.id,
 		.pid = p->pub.pid,
 		.owner = p->pub.owner,
@@ -317,12 +317,12 @@ bool process_may_rename(struct process *p, uint64_t now_ns)
 }
 
 /* Whether the thread is another one, which got its id since. */
-static bool is_another(const struct thread *t, const struct sample *s)
+static bool is_another(const struct process_thread *t, const struct sample *s)
 {
 	return t->end_ns && s->time_ns > t->end_ns && s->tid != s->pid;
 }
 
-void thread_touch(struct host *h, struct thread *t, uint64_t time_ns)
+void process_thread_touch(struct host *h, struct process_thread *t, uint64_t time_ns)
 {
 	if (time_ns <= t->last_ns + PROCESSES_THREAD_IDLE_NS / 16)
 		return;
@@ -331,14 +331,14 @@ void thread_touch(struct host *h, struct thread *t, uint64_t time_ns)
 	DL_APPEND(h->thread_lru, t);
 }
 
-struct thread *thread_of(struct host *h, struct process *p, const struct sample *s)
+struct process_thread *process_thread_of(struct host *h, struct process *p, const struct sample *s)
 {
 	struct {
 		uint32_t process, tid;
 	} key = { .process = p->pub.id, .tid = s->tid };
 	uint8_t len = (uint8_t)strnlen(s->comm, sizeof(s->comm));
 	struct record_title *title = NULL;
-	struct thread *t;
+	struct process_thread *t;
 
 	HASH_FIND(hh, h->threads, &key, sizeof(key), t);
 	if (t && (is_another(t, s) ||
@@ -348,15 +348,15 @@ struct thread *thread_of(struct host *h, struct process *p, const struct sample 
 			title = t->title;
 			t->title = NULL;
 		}
-		thread_free(h, t);
+		process_thread_free(h, t);
 		t = NULL;
 	}
 	if (t) {
-		thread_touch(h, t, s->time_ns);
+		process_thread_touch(h, t, s->time_ns);
 		return t;
 	}
 	if (h->thread_count >= HOST_MAX_THREADS)
-		thread_free(h, h->thread_lru);
+		process_thread_free(h, h->thread_lru);
 	t = calloc(1, sizeof(*t));
 	if (!t) {
 		free(title);

@@ -30,38 +30,39 @@
 #define PROCESSES_RENAMES 256u
 #define PROCESSES_RENAME_NS 4000000000ull
 
-struct thread {
+struct process_thread {
 	struct host_thread pub;
 	struct {
 		uint32_t process, tid;
 	} key;
 	uint64_t last_ns, end_ns;
 	struct record_title *title; /* that it has now; NULL: none is known. Owned. */
-	struct thread *titled, *of; /* the same thread by its titles, linked by more; of which */
-	struct thread *more;
-	struct thread *prev, *next;	  /* in the order of their last use */
-	struct thread *of_prev, *of_next; /* in their process */
+	struct process_thread *titled,
+		*of; /* the same thread by its titles, linked by more; of which */
+	struct process_thread *more;
+	struct process_thread *prev, *next;	  /* in the order of their last use */
+	struct process_thread *of_prev, *of_next; /* in their process */
 	UT_hash_handle hh;
 };
 
 /* Variables and command line of a process (attributes.h). The texts follow each other. */
-struct attributes_value {
+struct process_attributes_value {
 	uint16_t which, len; /* as of startup_next */
 };
-struct attributes {
+struct process_attributes {
 	struct owner *owner; /* who is charged; holds a reference */
 	uint32_t count, bytes;
-	struct attributes_value at[STARTUP_VALUES];
+	struct process_attributes_value at[STARTUP_VALUES];
 	char text[];
 };
 
 /* A reading of it. */
-struct attributes_reading {
-	struct host *host;	 /* NULL: it is gone */
-	struct process *process; /* NULL: cancelled */
-	uint64_t done_ns;	 /* 0: it is under way */
-	struct attributes *got;	 /* owned; NULL until it is done */
-	struct attributes_reading *prev, *next;
+struct process_attributes_reading {
+	struct host *host;		/* NULL: it is gone */
+	struct process *process;	/* NULL: cancelled */
+	uint64_t done_ns;		/* 0: it is under way */
+	struct process_attributes *got; /* owned; NULL until it is done */
+	struct process_attributes_reading *prev, *next;
 };
 
 struct process {
@@ -95,14 +96,14 @@ struct process {
 	uint64_t sampled_ns; /* CLOCK_MONOTONIC of its latest sample; 0: none */
 	bool dropped;	     /* its mappings were forgotten, until its next sample */
 	uint8_t read_failures, publish_failures;
-	bool entered;		 /* the tables have an entry that was not published for it */
-	struct maps *maps;	 /* NULL: none */
-	struct reading *reading; /* of its mappings, under way; NULL: none */
+	bool entered;	   /* the tables have an entry that was not published for it */
+	struct maps *maps; /* NULL: none */
+	struct process_reading *reading; /* of its mappings, under way; NULL: none */
 	struct displaced *displaced;
-	struct attributes *attributes; /* owned; NULL: none */
-	struct attributes_reading *attributes_reading;
-	struct backing *exe;
-	struct thread *thread_list;
+	struct process_attributes *attributes; /* owned; NULL: none */
+	struct process_attributes_reading *attributes_reading;
+	struct files_backing *exe;
+	struct process_thread *thread_list;
 	struct process *prev, *next; /* of retired processes */
 	struct process *dirty_prev, *dirty_next, *unresolved_prev, *unresolved_next;
 	struct process *leader_prev, *leader_next;
@@ -110,7 +111,7 @@ struct process {
 };
 
 /* A reading of its mappings (reading.h), under way. */
-struct reading {
+struct process_reading {
 	struct host *host;	 /* NULL: it is gone */
 	struct process *process; /* NULL: cancelled */
 	struct maps *maps;	 /* read so far */
@@ -122,7 +123,7 @@ struct reading {
 	bool failed;
 	bool full;	 /* its owner has too many: the rest is left out */
 	bool incomplete; /* records since the beginning were lost for lack of memory */
-	struct reading *prev, *next;
+	struct process_reading *prev, *next;
 };
 
 struct host {
@@ -133,20 +134,21 @@ struct host {
 	struct tables_ledger ledger;
 	int proc;
 	struct process *by_pid, *retired, *dirty, *waiting, *unresolved, *leaderless;
-	struct thread *threads, *thread_lru;
+	struct process_thread *threads, *thread_lru;
 	uint32_t process_count, thread_count, next_process, next_thread;
 	uint32_t living;		      /* processes that are not retired */
 	uint32_t max_processes, all_mappings; /* ceilings */
 	uint32_t self[PROCESSES_SELF_MAX];
 	unsigned self_count;
 	struct bootclock boot;
-	uint64_t maps_paid_ns; /* when the budget covers the time spent on mappings (turns.h) */
-	uint64_t heard_ns;     /* records up to this time were taken */
+	/* When the budget covers the time spent on mappings (mapping_turns.h). */
+	uint64_t maps_paid_ns;
+	uint64_t heard_ns; /* records up to this time were taken */
 	uint64_t leader_check_ns, last_check_ns, resync_ns;
 	uint64_t resync_paid_ns, waiting_look_ns; /* not earlier, since looking has a cost */
 	bool resync, resolved;
-	struct reading *readings;
-	struct attributes_reading *attributes_readings;
+	struct process_reading *readings;
+	struct process_attributes_reading *attributes_readings;
 	uint64_t attributes_max; /* bytes */
 	struct debug_search *debug_searches;
 	bool scanning; /* reads all processes */
@@ -183,9 +185,9 @@ void process_set_owner(struct host *h, struct process *p, struct owner_key key);
 void process_mark_dirty(struct host *h, struct process *p);
 
 /* The backing of a mapping, with a reference; NULL: code in no file. */
-struct backing *process_backing(struct host *h, struct process *p, const struct map *m,
-				enum procfs_name kind, struct backing_key key, struct str path,
-				bool deleted, uint64_t now_ns);
+struct files_backing *process_backing(struct host *h, struct process *p, const struct map *m,
+				      enum procfs_name kind, struct files_backing_key key,
+				      struct str path, bool deleted, uint64_t now_ns);
 /* Walks must not use the mappings in `was` that `by`, mapped between since_ns and time_ns,
  * displaces. */
 void process_note_displaced(struct process *p, const struct maps *was, const struct map *by,
@@ -197,12 +199,12 @@ void process_settle(struct host *h, struct process *p);
 /* Drops what was read of the process so far, and the rest when it comes. */
 void process_cancel_reading(struct process *p);
 /* Drops what was read so far. */
-void reading_drop_maps(struct reading *r);
+void process_drop_reading(struct process_reading *r);
 /* The thread of a sample; made if there is none with its name. NULL: no memory. */
-struct thread *thread_of(struct host *h, struct process *p, const struct sample *s);
-void thread_free(struct host *h, struct thread *t);
+struct process_thread *process_thread_of(struct host *h, struct process *p, const struct sample *s);
+void process_thread_free(struct host *h, struct process_thread *t);
 /* It had a sample. */
-void thread_touch(struct host *h, struct thread *t, uint64_t time_ns);
+void process_thread_touch(struct host *h, struct process_thread *t, uint64_t time_ns);
 /* Whether the process may give a thread another name at this time. */
 bool process_may_rename(struct process *p, uint64_t now_ns);
 

@@ -11,7 +11,7 @@
 #include "tools/prof-bpf/host/eviction.h"
 #include "tools/prof-bpf/host/processes.h"
 #include "tools/prof-bpf/host/reading.h"
-#include "tools/prof-bpf/host/turns.h"
+#include "tools/prof-bpf/host/mapping_turns.h"
 
 #define PUBLISH_NS_PER_MAPPING 2000u /* delay per mapping before a process is published again */
 #define FULL_RETRY_NS 1000000000ull
@@ -96,8 +96,8 @@ static ssize_t make_publish(struct host *h, struct process *p, bool sampled, uin
 			m = &moved;
 		}
 		if (m->backing) {
-			if ((m->backing->state != BACKING_READY &&
-			     m->backing->state != BACKING_FAILED) ||
+			if ((m->backing->state != FILES_BACKING_READY &&
+			     m->backing->state != FILES_BACKING_FAILED) ||
 			    (sampled && files_retry(m->backing))) {
 				(*ret_left_out)++;
 				continue;
@@ -153,18 +153,19 @@ static size_t as_of(struct host *h, const struct process *p, size_t n, uint64_t 
 	return left;
 }
 
-ssize_t host_mappings(struct host *h, struct host_process *of, uint64_t time_ns,
-		      const struct tables_mapping **ret, bool *ret_whole)
+ssize_t publish_mappings(struct host *h, struct host_process *of, uint64_t time_ns,
+			 const struct tables_mapping **ret, bool *ret_whole)
 {
 	struct process *p = (struct process *)of;
 	uint32_t left_out;
 
 	_Static_assert(offsetof(struct process, pub) == 0, "one is the head of the other");
-	const bool large = turns_large(p);
+	const bool large = mapping_turns_large(p);
 	const uint64_t now_ns = clock_mono_ns();
-	const struct turns_timer began = large ? turns_begin() : (struct turns_timer){ 0 };
+	const struct mapping_turns_timer began = large ? mapping_turns_begin()
+						       : (struct mapping_turns_timer){ 0 };
 
-	if (!turns_may(h, p->pub.owner, large, now_ns)) {
+	if (!mapping_turns_may(h, p->pub.owner, large, now_ns)) {
 		owner_refuse(p->pub.owner, OWNER_MAPS_CPU, 1);
 		return -EAGAIN;
 	}
@@ -175,15 +176,16 @@ ssize_t host_mappings(struct host *h, struct host_process *of, uint64_t time_ns,
 	if (n > 0 && p->displaced)
 		n = (ssize_t)as_of(h, p, (size_t)n, time_ns);
 	if (large)
-		turns_end(h, p->pub.owner, true, began);
+		mapping_turns_end(h, p->pub.owner, true, began);
 	else if (n > 0)
-		turns_spend(h, p->pub.owner, false, (uint64_t)n * TURNS_GATHER_NS, now_ns);
+		mapping_turns_spend(h, p->pub.owner, false, (uint64_t)n * MAPPING_TURNS_GATHER_NS,
+				    now_ns);
 	*ret = h->publish;
 	*ret_whole = p->maps && !left_out && !p->wants_maps && !p->reading;
 	return n;
 }
 
-void host_wants(struct host *h, struct host_process *of, const uint64_t *addresses, size_t n)
+void publish_wants(struct host *h, struct host_process *of, const uint64_t *addresses, size_t n)
 {
 	struct process *p = (struct process *)of;
 	const uint64_t now_ns = clock_mono_ns();
@@ -196,17 +198,17 @@ void host_wants(struct host *h, struct host_process *of, const uint64_t *address
 			m--;
 		struct file *file = m && m->backing ? m->backing->file : NULL;
 
-		if (!file || m->backing->state != BACKING_READY || file->pub.slot ||
+		if (!file || m->backing->state != FILES_BACKING_READY || file->pub.slot ||
 		    now_ns < file->slot_ns)
 			continue;
 		wanted++;
 		(void)files_sampled(h->files, file,
-				    (struct mapper){ .process_id = of->id,
-						     .pid = of->end_ns ? 0 : of->pid,
-						     .owner = of->owner,
-						     .parent_pid = of->parent_pid,
-						     .start = m->start,
-						     .end = m->end },
+				    (struct files_mapper){ .process_id = of->id,
+							   .pid = of->end_ns ? 0 : of->pid,
+							   .owner = of->owner,
+							   .parent_pid = of->parent_pid,
+							   .start = m->start,
+							   .end = m->end },
 				    now_ns);
 	}
 	if (wanted)
@@ -279,7 +281,7 @@ static bool publish_now(struct host *h, struct process *p, uint64_t now_ns)
 		h->figures.limit += r == TABLES_FULL;
 		if (r == TABLES_FULL && tables_processes_full(h->config.tables))
 			eviction_withdraw_processes(h);
-		p->publish_ns = now_ns + turns_delay(&p->publish_failures, FULL_RETRY_NS);
+		p->publish_ns = now_ns + mapping_turns_delay(&p->publish_failures, FULL_RETRY_NS);
 		return false;
 	}
 	p->publish_failures = 0;
@@ -306,33 +308,33 @@ static void wait_for_turn(struct host *h, struct process *p)
 static bool publish(struct host *h, struct process *p, uint64_t now_ns)
 {
 	struct owner *w = p->pub.owner;
-	const bool large = turns_large(p);
+	const bool large = mapping_turns_large(p);
 
 	/* The kernel's hook may have entered its parent's mappings, which may not stay. */
-	if (!turns_may(h, w, large, now_ns)) {
+	if (!mapping_turns_may(h, w, large, now_ns)) {
 		if (p->entered)
 			entry_drop(h, p);
 		owner_refuse(w, OWNER_MAPS_CPU, p->sampled);
 		return false;
 	}
 	if (!large) {
-		turns_spend(h, w, false, TURNS_PUBLISH_NS, now_ns);
+		mapping_turns_spend(h, w, false, MAPPING_TURNS_PUBLISH_NS, now_ns);
 		return publish_now(h, p, now_ns);
 	}
-	const struct turns_timer began = turns_begin();
+	const struct mapping_turns_timer began = mapping_turns_begin();
 	const bool done = publish_now(h, p, now_ns);
 
-	turns_end(h, w, true, began);
+	mapping_turns_end(h, w, true, began);
 	return done;
 }
 
-void host_republish(struct host *h, const struct host_file *of)
+void publish_again(struct host *h, const struct host_file *of)
 {
 	struct process *p, *next;
 
 	HASH_ITER(hh, h->by_pid, p, next) {
 		for (uint32_t i = 0; p->maps && i < p->maps->len; i++) {
-			const struct backing *b = p->maps->at[i].backing;
+			const struct files_backing *b = p->maps->at[i].backing;
 
 			if (b && b->file && &b->file->pub == of) {
 				p->changed = true;
@@ -349,7 +351,7 @@ void publish_lost_slots(struct host *h)
 
 	HASH_ITER(hh, h->by_pid, p, next) {
 		for (uint32_t i = 0; p->pub.generation && p->maps && i < p->maps->len; i++) {
-			const struct backing *b = p->maps->at[i].backing;
+			const struct files_backing *b = p->maps->at[i].backing;
 
 			if (b && b->file && b->file->lost_slot) {
 				entry_drop(h, p);
@@ -370,7 +372,7 @@ static unsigned publish_list(struct host *h, struct process *list, uint64_t now_
 		p = list;
 		list = p->dirty_next;
 		p->dirty = p->waits = false;
-		if (turns_large(p)) {
+		if (mapping_turns_large(p)) {
 			p->dirty_next = large;
 			p->dirty = true;
 			large = p;
@@ -384,7 +386,7 @@ static unsigned publish_list(struct host *h, struct process *list, uint64_t now_
 		p = large;
 		large = p->dirty_next;
 		p->dirty = false;
-		if (clock_mono_ns() - began_ns > TURNS_TICK_NS || !publish(h, p, now_ns))
+		if (clock_mono_ns() - began_ns > MAPPING_TURNS_TICK_NS || !publish(h, p, now_ns))
 			wait_for_turn(h, p);
 	}
 	return wait;

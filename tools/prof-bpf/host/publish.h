@@ -24,14 +24,14 @@ void publish_all(struct host *h, uint64_t now_ns);
 /* The mappings of a process as the tables take them, even if it has just ended. They are those of
  * time_ns, without places where another file was then. *ret: borrowed until the next call.
  * *ret_whole: none of its files is still being opened. Returns their number; -EAGAIN: the owner has
- * used up its part of the time (turns.h); -ENOMEM. */
-ssize_t host_mappings(struct host *h, struct host_process *p, uint64_t time_ns,
-		      const struct tables_mapping **ret, bool *ret_whole);
+ * used up its part of the time (mapping_turns.h); -ENOMEM. */
+ssize_t publish_mappings(struct host *h, struct host_process *p, uint64_t time_ns,
+			 const struct tables_mapping **ret, bool *ret_whole);
 
 /* A walk of a sample got to code at these addresses, or may: their files need slots and rows. The
  * process will be published again. At most a few files at once. */
-void host_wants(struct host *h, struct host_process *p, const uint64_t *addresses, size_t n);
+void publish_wants(struct host *h, struct host_process *p, const uint64_t *addresses, size_t n);
 /* The tables' entry of a file has changed: publishes all processes that map it again. */
-void host_republish(struct host *h, const struct host_file *f);
+void publish_again(struct host *h, const struct host_file *f);
 
 #endif

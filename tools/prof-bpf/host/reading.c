@@ -12,19 +12,19 @@
 #include "common/base/numbers.h"
 #include "tools/prof-bpf/host/eviction.h"
 #include "tools/prof-bpf/host/processes.h"
-#include "tools/prof-bpf/host/turns.h"
+#include "tools/prof-bpf/host/mapping_turns.h"
 #include "tools/prof-bpf/open/mapreader.h"
 #include "tools/prof-bpf/open/opener.h"
 
 #define CHARGED_AT_ONCE 256 /* mappings */
 
-static void reading_free(struct reading *r)
+static void reading_free(struct process_reading *r)
 {
 	struct host *h = r->host;
 
 	if (r->process)
 		r->process->reading = NULL;
-	reading_drop_maps(r);
+	process_drop_reading(r);
 	if (h) {
 		DL_DELETE(h->readings, r);
 		h->scanning &= h->readings != NULL;
@@ -35,7 +35,7 @@ static void reading_free(struct reading *r)
 
 void reading_heard(struct process *p, const struct map *m, uint64_t time_ns)
 {
-	struct reading *r = p->reading;
+	struct process_reading *r = p->reading;
 	struct map copy = *m;
 
 	if (!r || time_ns < r->began_ns)
@@ -46,7 +46,7 @@ void reading_heard(struct process *p, const struct map *m, uint64_t time_ns)
 		r->incomplete = true;
 		return;
 	}
-	backing_get(copy.backing);
+	files_backing_get(copy.backing);
 	r->incomplete |= r->since->noted_len > HOST_MAX_MAPPINGS || maps_add(&r->since, &copy);
 }
 
@@ -65,37 +65,38 @@ static size_t mappings_left(struct host *h, struct process *p)
 {
 	const struct owner *w = p->pub.owner;
 	const uint64_t mine = p->maps && p->maps->refs == 1 ? p->maps->charged : 0,
-		       small = numbers_smaller(owners_left(h, w, false) + mine, TURNS_LARGE),
+		       small = numbers_smaller(owners_left(h, w, false) + mine,
+					       MAPPING_TURNS_LARGE),
 		       most = numbers_larger(owners_left(h, w, true) + mine, small);
 
 	return numbers_smaller(most, HOST_MAX_MAPPINGS);
 }
 
 /* Readings under way also count: several processes are read at the same time. */
-static void charge(struct reading *r)
+static void charge(struct process_reading *r)
 {
 	struct host *h = r->host;
 	struct owner *w = r->process->pub.owner;
 
 	maps_charge(r->maps, h->owners, w);
-	const uint64_t all = eviction_all_mappings(h, r->count > TURNS_LARGE);
+	const uint64_t all = eviction_all_mappings(h, r->count > MAPPING_TURNS_LARGE);
 
 	r->full = owners_held(h->owners, OWNER_MAPPINGS) > all &&
 		  w->held[OWNER_MAPPINGS] > owners_share(h->owners, w, OWNER_MAPPINGS, all);
 }
 
-static bool is_exe(const struct reading *r, struct str path)
+static bool is_exe(const struct process_reading *r, struct str path)
 {
 	return r->exe && str_eq(path, (struct str){ .data = r->exe, .len = strlen(r->exe) });
 }
 
 static void on_mapping(void *ctx, const struct procfs_mapping *from)
 {
-	struct reading *r = ctx;
+	struct process_reading *r = ctx;
 	struct process *p = r->process;
 	struct map m = { .start = from->start, .end = from->end, .offset = from->offset };
-	struct backing_key key = { .dev = (uint64_t)from->dev_major << 32 | from->dev_minor,
-				   .inode = from->inode };
+	struct files_backing_key key = { .dev = (uint64_t)from->dev_major << 32 | from->dev_minor,
+					 .inode = from->inode };
 	const struct map *known;
 
 	if (!p || r->full)
@@ -109,20 +110,20 @@ static void on_mapping(void *ctx, const struct procfs_mapping *from)
 	if (known && known->backing && known->start == m.start && known->end == m.end &&
 	    known->offset == m.offset && known->backing->key.dev == key.dev &&
 	    known->backing->key.inode == key.inode && from->kind == PROCFS_FILE &&
-	    known->backing->state != BACKING_FAILED)
-		m.backing = backing_get(known->backing);
+	    known->backing->state != FILES_BACKING_FAILED)
+		m.backing = files_backing_get(known->backing);
 	else
 		m.backing = process_backing(r->host, p, &m, from->kind, key, from->name,
 					    from->deleted, r->began_ns);
 	if (from->kind == PROCFS_FILE && !p->exe && is_exe(r, from->name))
-		p->exe = backing_get(m.backing);
+		p->exe = files_backing_get(m.backing);
 	r->failed |= maps_add(&r->maps, &m) != 0;
 	if (r->count % CHARGED_AT_ONCE == 0)
 		charge(r);
 }
 
 /* Replaces the known mappings by those that were read. 0, -ENOMEM. */
-static int apply(struct reading *r)
+static int apply(struct process_reading *r)
 {
 	struct host *h = r->host;
 	struct process *p = r->process;
@@ -131,7 +132,7 @@ static int apply(struct reading *r)
 	for (uint32_t i = 0; r->since && i < r->since->noted_len; i++) {
 		const struct map *m = &r->since->noted[i];
 
-		backing_get(m->backing);
+		files_backing_get(m->backing);
 		r->failed |= maps_add(&r->maps, m) != 0;
 	}
 	if (r->failed)
@@ -168,13 +169,13 @@ static bool may_retry(int status)
 void reading_later(struct host *h, struct process *p, uint64_t now_ns)
 {
 	p->wants_maps = true;
-	p->rescan_ns = now_ns + turns_delay(&p->read_failures, PROCESSES_RESCAN_NS);
+	p->rescan_ns = now_ns + mapping_turns_delay(&p->read_failures, PROCESSES_RESCAN_NS);
 	process_mark_dirty(h, p);
 }
 
 static void on_done(void *ctx, int status, uint64_t cpu_ns)
 {
-	struct reading *r = ctx;
+	struct process_reading *r = ctx;
 	struct process *p = r->process;
 	const uint64_t now_ns = clock_mono_ns();
 
@@ -182,8 +183,8 @@ static void on_done(void *ctx, int status, uint64_t cpu_ns)
 		reading_free(r);
 		return;
 	}
-	turns_spend(r->host, p->pub.owner, r->count > TURNS_LARGE,
-		    cpu_ns + r->count * TURNS_RECORD_NS, now_ns);
+	mapping_turns_spend(r->host, p->pub.owner, r->count > MAPPING_TURNS_LARGE,
+			    cpu_ns + r->count * MAPPING_TURNS_RECORD_NS, now_ns);
 	if (!status && (r->full || r->count == r->most)) {
 		r->host->figures.limit++;
 		owner_refuse(p->pub.owner, OWNER_MAPPINGS, 1);
@@ -215,7 +216,7 @@ static char *path_of_exe(const struct host *h, uint32_t pid)
 /* 0; -ENOMEM, -ENOBUFS. */
 static int begin(struct host *h, struct process *p, size_t most, uint64_t now_ns)
 {
-	struct reading *r = calloc(1, sizeof(*r));
+	struct process_reading *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return -ENOMEM;
@@ -265,7 +266,7 @@ void reading_begin(struct host *h, struct process *p)
 
 void readings_free(struct host *h)
 {
-	struct reading *r, *next;
+	struct process_reading *r, *next;
 
 	DL_FOREACH_SAFE(h->readings, r, next) {
 		if (r->process)

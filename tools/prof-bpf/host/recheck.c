@@ -23,7 +23,7 @@ bool recheck_says_gone(int r)
 	return r == -ENOENT || r == -ESRCH;
 }
 
-enum seen {
+enum recheck_seen {
 	SEEN_NOT,    /* /proc cannot be read now */
 	SEEN_GONE,   /* its last thread has ended, or the pid is another's */
 	SEEN_ENDING, /* its leader has ended or is about to */
@@ -31,7 +31,7 @@ enum seen {
 };
 
 /* The state of a process by /proc. */
-static enum seen see(const struct host *h, const struct process *p)
+static enum recheck_seen see(const struct host *h, const struct process *p)
 {
 	struct procfs_stat st;
 	const int r = procfs_read_stat(h->proc, p->pub.pid, &st);
@@ -53,7 +53,7 @@ static void check_leaderless(struct host *h, uint64_t now_ns)
 	h->leader_check_ns = now_ns + LEADER_CHECK_NS;
 	DL_FOREACH_SAFE2(h->leaderless, p, next, leader_next)
 	{
-		const enum seen s = see(h, p);
+		const enum recheck_seen s = see(h, p);
 
 		if (s == SEEN_GONE)
 			process_end(h, p, now_ns);

@@ -19,7 +19,7 @@
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/host/processes.h"
 #include "tools/prof-bpf/host/reading.h"
-#include "tools/prof-bpf/host/turns.h"
+#include "tools/prof-bpf/host/mapping_turns.h"
 #include "tools/prof-bpf/kernel/sideband.h"
 
 static void on_mmap(struct host *h, const struct sideband_event *e)
@@ -40,18 +40,18 @@ static void on_mmap(struct host *h, const struct sideband_event *e)
 	struct map m = { .start = e->addr,
 			 .end = end_addr,
 			 .offset = kind == PROCFS_VDSO ? 0 : e->offset };
-	struct backing_key key = { .dev = (uint64_t)e->dev_major << 32 | e->dev_minor,
-				   .inode = e->inode,
-				   .generation = e->inode_generation };
+	struct files_backing_key key = { .dev = (uint64_t)e->dev_major << 32 | e->dev_minor,
+					 .inode = e->inode,
+					 .generation = e->inode_generation };
 
-	const bool large = turns_large(p);
+	const bool large = mapping_turns_large(p);
 
-	if (!turns_may(h, p->pub.owner, large, e->time_ns)) {
+	if (!mapping_turns_may(h, p->pub.owner, large, e->time_ns)) {
 		p->wants_maps = true;
 		process_mark_dirty(h, p);
 		return;
 	}
-	turns_spend(h, p->pub.owner, large, TURNS_RECORD_NS, e->time_ns);
+	mapping_turns_spend(h, p->pub.owner, large, MAPPING_TURNS_RECORD_NS, e->time_ns);
 	/* A JIT makes the same pages writable and executable by turns. */
 	if ((kind != PROCFS_FILE || !e->inode) && kind != PROCFS_VDSO && p->maps && !p->reading &&
 	    maps_has_anonymous(p->maps, m.start, m.end))
@@ -60,7 +60,7 @@ static void on_mmap(struct host *h, const struct sideband_event *e)
 	if (p->maps)
 		process_note_displaced(p, p->maps, &m, e->time_ns, e->time_ns);
 	reading_heard(p, &m, e->time_ns);
-	admit_mapping(h, p, &m);
+	admission_mapping(h, p, &m);
 }
 
 static void on_fork(struct host *h, const struct sideband_event *e)
@@ -80,10 +80,10 @@ static void on_fork(struct host *h, const struct sideband_event *e)
 	const bool selected = all || (parent && parent->pub.selected && follows);
 	if (!selected)
 		return;
-	p = admit_process(h, e->pid, e->time_ns);
+	p = admission_process(h, e->pid, e->time_ns);
 	if (!p)
 		return;
-	/* admit_process may have forgotten the parent. */
+	/* admission_process may have forgotten the parent. */
 	parent = process_find_alive(h, e->parent_pid);
 	p->pub.parent_pid = e->parent_pid;
 	p->pub.selected = true;
@@ -110,7 +110,7 @@ static void on_fork(struct host *h, const struct sideband_event *e)
 	p->entered = parent->pub.last_generation;
 	if (!displaced_copy(parent->displaced, &p->displaced))
 		process_forget_generations(p, p->pub.last_generation);
-	p->exe = backing_get(parent->exe);
+	p->exe = files_backing_get(parent->exe);
 	p->dropped = parent->dropped;
 	p->wants_maps = parent->wants_maps || parent->reading ||
 			(!parent->maps && !parent->dropped &&
@@ -131,7 +131,7 @@ static void on_exec(struct host *h, const struct sideband_event *e)
 	if (!old) {
 		/* Only a process that was not wanted before its exec. */
 		if (c->is_wanted && wanted)
-			(void)admit_running(h, e->pid, true);
+			(void)admission_running(h, e->pid, true);
 		return;
 	}
 	old->just_execed = true;
@@ -142,12 +142,12 @@ static void on_exec(struct host *h, const struct sideband_event *e)
 		process_end(h, old, e->time_ns);
 		return;
 	}
-	/* Copy what is needed, since admit_process may forget the object. */
+	/* Copy what is needed, since admission_process may forget the object. */
 	struct host_process was = old->pub;
 	const struct owner_key owner = old->pub.owner->key;
 	bool guessed = old->start_guessed, entered = old->entered || was.generation;
 	uint64_t fork_ns = old->fork_ns;
-	struct process *p = admit_process(h, e->pid, e->time_ns);
+	struct process *p = admission_process(h, e->pid, e->time_ns);
 	if (!p) {
 		tables_process_drop(h->config.tables, e->pid);
 		return;
@@ -171,7 +171,7 @@ static void on_exec(struct host *h, const struct sideband_event *e)
 static void on_exit_record(struct host *h, const struct sideband_event *e)
 {
 	struct process *p = process_find_alive(h, e->pid);
-	struct thread *t;
+	struct process_thread *t;
 
 	if (!p || e->time_ns < p->born_ns)
 		return;

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <utlist.h>
 
-void titles_take(struct thread *t, const struct record_title *title)
+void titles_take(struct process_thread *t, const struct record_title *title)
 {
 	if (!t->title)
 		t->title = malloc(sizeof(*t->title));
@@ -13,26 +13,26 @@ void titles_take(struct thread *t, const struct record_title *title)
 		*t->title = *title;
 }
 
-static struct thread *find(struct thread *t, const struct record_title *title)
+static struct process_thread *find(struct process_thread *t, const struct record_title *title)
 {
-	for (struct thread *i = t->titled; i; i = i->more)
+	for (struct process_thread *i = t->titled; i; i = i->more)
 		if (i->pub.title_len == title->len &&
 		    memcmp(i->pub.title, title->text, title->len) == 0)
 			return i;
 	return NULL;
 }
 
-struct thread *titles_of(struct host *h, struct thread *t, const struct sample *s)
+struct process_thread *titles_of(struct host *h, struct process_thread *t, const struct sample *s)
 {
 	struct process *p = (struct process *)t->pub.process;
 	const struct record_title *title = t->title;
 
 	if (!title || !title->len || (title->is_virtual && !(s->flags & SAMPLE_TITLED)))
 		return t;
-	struct thread *ret = find(t, title);
+	struct process_thread *ret = find(t, title);
 
 	if (ret) {
-		thread_touch(h, ret, s->time_ns);
+		process_thread_touch(h, ret, s->time_ns);
 		return ret;
 	}
 	if (h->thread_count >= HOST_MAX_THREADS || !process_may_rename(p, s->time_ns))

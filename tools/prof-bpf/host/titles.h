@@ -15,8 +15,8 @@
 #include "tools/prof-bpf/kernel/record.h"
 
 /* Takes the title that a thread has from now on. Without memory, the thread has none. */
-void titles_take(struct thread *t, const struct record_title *title);
+void titles_take(struct process_thread *t, const struct record_title *title);
 /* The thread by the title that it has in a sample; t itself if there is none. */
-struct thread *titles_of(struct host *h, struct thread *t, const struct sample *s);
+struct process_thread *titles_of(struct host *h, struct process_thread *t, const struct sample *s);
 
 #endif

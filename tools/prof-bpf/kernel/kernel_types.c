@@ -12,6 +12,7 @@
 #include <bpf/btf.h>
 #include "common/base/fd.h"
 #include "common/base/hash.h"
+#include "common/base/str.h"
 
 #define WANTED_SLOTS 1024u
 #define TYPE_LEAST sizeof(struct btf_type)

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "common/base/span.h"
+#include "common/base/str.h"
 
 #define SIDEBAND_RING_BYTES (256u << 10)
 #define SIDEBAND_NAME_MAX 4096u

@@ -287,7 +287,7 @@ static int find_pid(struct targeting *t, int proc, const struct target *target)
 	return -ESRCH;
 }
 
-struct family {
+struct targeting_family {
 	struct targeting *t;
 	int proc, error;
 	bool grown;
@@ -303,7 +303,7 @@ static bool is_entered(const struct targeting *t, uint32_t pid, uint64_t least_n
 
 static void note_child(void *ctx, uint32_t pid)
 {
-	struct family *f = ctx;
+	struct targeting_family *f = ctx;
 	struct procfs_stat st;
 
 	/* A parent is no younger than its child. */
@@ -318,7 +318,7 @@ static void note_child(void *ctx, uint32_t pid)
 /* Later descendants are the business of the hook of forks. */
 static int find_descendants(struct targeting *t, int proc)
 {
-	struct family f = { .t = t, .proc = proc, .grown = true };
+	struct targeting_family f = { .t = t, .proc = proc, .grown = true };
 
 	for (unsigned i = 0; i < FAMILY_ROUNDS && f.grown && !f.error; i++) {
 		f.grown = false;

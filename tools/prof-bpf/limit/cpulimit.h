@@ -7,7 +7,7 @@
  *   (lastword.h). The more time was used, the longer they rest. New files get their rows and names
  *   later;
  * - above three quarters, a part of the samples is dropped before anything is done with them, and
- *   counted. At the limit, all but a few are dropped. drops.h says which.
+ *   counted. At the limit, all but a few are dropped. thinning.h says which.
  *
  * Most work for a sample happens after it was kept. So once samples are dropped, the part that is
  * kept grows only in steps. It shrinks if the last second took more than its part of the limit.

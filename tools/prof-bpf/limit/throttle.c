@@ -26,7 +26,7 @@ void throttle_run(struct throttle *t, struct meter *m, uint64_t now_ns)
 	if (!cpulimit_run(&t->limit, m, now_ns))
 		return;
 	rest(t, c->rest_ms);
-	drops_step(&t->drops, c->drop, c->least);
+	thinning_step(&t->thinning, c->drop, c->least);
 	if (!c->drop || t->told)
 		return;
 	t->told = true;
@@ -49,7 +49,7 @@ void throttle_end(struct throttle *t)
 	rest(t, 0);
 }
 
-struct drops *throttle_drops(struct throttle *t)
+struct thinning *throttle_thinning(struct throttle *t)
 {
-	return t->percent ? &t->drops : NULL;
+	return t->percent ? &t->thinning : NULL;
 }

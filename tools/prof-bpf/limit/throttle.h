@@ -4,7 +4,7 @@
 #define PROF_BPF_LIMIT_THROTTLE_H
 
 #include "tools/prof-bpf/limit/cpulimit.h"
-#include "tools/prof-bpf/limit/drops.h"
+#include "tools/prof-bpf/limit/thinning.h"
 
 struct file_server;
 struct row_server;
@@ -15,7 +15,7 @@ struct throttle {
 	struct file_server *file_server; /* NULL by hand */
 	unsigned percent;		 /* of all cpus; 0: there is no limit */
 	struct cpulimit limit;
-	struct drops drops;
+	struct thinning thinning;
 	bool told; /* that samples are dropped */
 };
 
@@ -28,6 +28,6 @@ void throttle_set(struct throttle *t, unsigned percent);
 /* Sampling has ended: prof-deltas and prof-symd no longer rest. */
 void throttle_end(struct throttle *t);
 /* Which samples to drop; NULL: none, since there is no limit. */
-struct drops *throttle_drops(struct throttle *t);
+struct thinning *throttle_thinning(struct throttle *t);
 
 #endif

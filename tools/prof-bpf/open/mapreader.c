@@ -7,7 +7,7 @@
 #include "common/base/procfs.h"
 #include "tools/prof-bpf/open/workerpool.h"
 
-struct job {
+struct mapreader_job {
 	struct workerpool_job pub;
 	struct mapreader_request q;
 	struct work work;
@@ -16,7 +16,7 @@ struct job {
 };
 
 /* Whole mappings; bytes of another shape end the job. */
-static void take(struct job *j, struct span bytes)
+static void take(struct mapreader_job *j, struct span bytes)
 {
 	struct work_mapping m;
 
@@ -48,12 +48,12 @@ static void take(struct job *j, struct span bytes)
 
 static void part(struct workerpool_job *pub, const struct workerpool_end *e)
 {
-	take((struct job *)pub, e->bytes);
+	take((struct mapreader_job *)pub, e->bytes);
 }
 
 static void done(struct workerpool_job *pub, const struct workerpool_end *e)
 {
-	struct job *j = (struct job *)pub;
+	struct mapreader_job *j = (struct mapreader_job *)pub;
 	int status = e->status;
 	uint64_t cpu_ns = 0;
 
@@ -68,7 +68,7 @@ static void done(struct workerpool_job *pub, const struct workerpool_end *e)
 
 static void drop(struct workerpool_job *pub)
 {
-	struct job *j = (struct job *)pub;
+	struct mapreader_job *j = (struct mapreader_job *)pub;
 
 	j->q.drop(j->q.ctx);
 	free(j);
@@ -76,7 +76,7 @@ static void drop(struct workerpool_job *pub)
 
 int mapreader_submit(struct workerpool *pool, const struct mapreader_request *q)
 {
-	struct job *j = calloc(1, sizeof(*j));
+	struct mapreader_job *j = calloc(1, sizeof(*j));
 
 	if (!j)
 		return -ENOMEM;

@@ -21,7 +21,7 @@
 
 #define FOREIGN_KNOWN 64 /* devices */
 
-struct job {
+struct opener_job {
 	struct workerpool_job pub;
 	struct opener *opener;
 	struct opener_request q; /* without its strings */
@@ -39,7 +39,7 @@ struct job {
 struct opener {
 	struct workerpool *pool;
 	struct copies copies;
-	struct job *jobs; /* by ticket */
+	struct opener_job *jobs; /* by ticket */
 	uint64_t ticket;
 	uint64_t foreign[FOREIGN_KNOWN]; /* devices; the oldest is replaced */
 	unsigned next_foreign;
@@ -49,10 +49,10 @@ struct opener {
 /* --- requests --- */
 
 /* Copies a request, with NUL-terminated strings. NULL: no memory, or no descriptor. */
-static struct job *job_new(struct opener *o, const struct opener_request *q)
+static struct opener_job *job_new(struct opener *o, const struct opener_request *q)
 {
 	const size_t text = (size_t)q->path.len + 1 + q->name.len + 1 + q->build_id.len;
-	struct job *j = calloc(1, sizeof(*j) + text);
+	struct opener_job *j = calloc(1, sizeof(*j) + text);
 
 	if (!j)
 		return NULL;
@@ -85,7 +85,7 @@ static struct job *job_new(struct opener *o, const struct opener_request *q)
 	return j;
 }
 
-static void job_free(struct job *j)
+static void job_free(struct opener_job *j)
 {
 	closing_give(j->pub.fd);
 	free(j);
@@ -109,7 +109,7 @@ static void note_foreign(struct opener *o, uint64_t dev)
 
 /* Gives leave to wait for one more device. Device 0 stands for pages of the process, which are not
  * on a foreign file system. False: it has enough. */
-static bool grant(struct job *j, uint64_t dev)
+static bool grant(struct opener_job *j, uint64_t dev)
 {
 	if (j->work.grants == OPENING_GRANTS)
 		return false;
@@ -126,7 +126,7 @@ static bool grant(struct job *j, uint64_t dev)
 
 static bool prepare(struct workerpool_job *pub)
 {
-	struct job *j = (struct job *)pub;
+	struct opener_job *j = (struct opener_job *)pub;
 	struct opener *o = j->opener;
 
 	if (!j->work.may_copy)
@@ -143,7 +143,7 @@ static bool prepare(struct workerpool_job *pub)
 	return true;
 }
 
-static void finish(struct job *j, const struct opener_result *r)
+static void finish(struct opener_job *j, const struct opener_result *r)
 {
 	HASH_DEL(j->opener->jobs, j);
 	if (!j->cancelled)
@@ -155,13 +155,13 @@ static void finish(struct job *j, const struct opener_result *r)
 
 static void drop(struct workerpool_job *pub)
 {
-	struct job *j = (struct job *)pub;
+	struct opener_job *j = (struct opener_job *)pub;
 
 	HASH_DEL(j->opener->jobs, j);
 	job_free(j);
 }
 
-static void again(struct job *j)
+static void again(struct opener_job *j)
 {
 	const int r = workerpool_submit(j->opener->pool, &j->pub);
 
@@ -178,7 +178,7 @@ static int status_of(const struct workerpool_end *e)
 
 static void done(struct workerpool_job *pub, const struct workerpool_end *e)
 {
-	struct job *j = (struct job *)pub;
+	struct opener_job *j = (struct opener_job *)pub;
 	struct opener *o = j->opener;
 	struct opener_result r = { .status = status_of(e), .fd = e->fds[0] };
 
@@ -253,7 +253,7 @@ int opener_submit(struct opener *o, const struct opener_request *q, opener_done 
 
 	if (r)
 		return r;
-	struct job *j = job_new(o, q);
+	struct opener_job *j = job_new(o, q);
 	if (!j)
 		return -ENOMEM;
 	j->pub.prepare = prepare;
@@ -281,7 +281,7 @@ int opener_submit(struct opener *o, const struct opener_request *q, opener_done 
 
 void opener_cancel(struct opener *o, uint64_t ticket)
 {
-	struct job *j;
+	struct opener_job *j;
 
 	HASH_FIND(hh, o->jobs, &ticket, sizeof(ticket), j);
 	if (!j)

@@ -7,7 +7,7 @@
 #define PROF_BPF_OPEN_OPENING_H
 
 #include "tools/prof-bpf/open/mounts.h"
-#include "tools/prof-bpf/open/request.h"
+#include "tools/prof-bpf/open/opener_request.h"
 #include "tools/prof-bpf/open/sealed.h"
 
 #define OPENING_GRANTS 4

@@ -7,7 +7,7 @@
 #include "tools/prof-bpf/open/closing.h"
 #include "tools/prof-bpf/open/workerpool.h"
 
-struct job {
+struct reader_job {
 	struct workerpool_job pub;
 	reader_done *done;
 	void *ctx;
@@ -22,7 +22,7 @@ struct job {
 	uint64_t sent[]; /* addresses, lengths */
 };
 
-static void job_free(struct job *j)
+static void job_free(struct reader_job *j)
 {
 	closing_give(j->fd);
 	buf_done(&j->bytes);
@@ -31,11 +31,11 @@ static void job_free(struct job *j)
 
 static void drop(struct workerpool_job *pub)
 {
-	job_free((struct job *)pub);
+	job_free((struct reader_job *)pub);
 }
 
 /* The lengths come first, then the bytes. */
-static void take(struct job *j, struct span bytes)
+static void take(struct reader_job *j, struct span bytes)
 {
 	const size_t head = j->pieces * sizeof(j->lengths[0]);
 	uint64_t all = 0;
@@ -63,12 +63,12 @@ static void take(struct job *j, struct span bytes)
 
 static void part(struct workerpool_job *pub, const struct workerpool_end *e)
 {
-	take((struct job *)pub, e->bytes);
+	take((struct reader_job *)pub, e->bytes);
 }
 
 static void done(struct workerpool_job *pub, const struct workerpool_end *e)
 {
-	struct job *j = (struct job *)pub;
+	struct reader_job *j = (struct reader_job *)pub;
 	struct reader_result r = { .status = e->status, .pieces = j->pieces };
 
 	if (!e->status) {
@@ -94,7 +94,7 @@ int reader_submit(struct workerpool *pool, const struct reader_request *q, reade
 		  void *ctx)
 {
 	const size_t size = q->pieces * sizeof(uint64_t);
-	struct job *j;
+	struct reader_job *j;
 
 	if (q->pieces > READER_PIECES || (q->fd < 0) != (q->pid != 0))
 		return -EINVAL;

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include "common/base/numbers.h"
 #include "common/base/procfs.h"
-#include "tools/prof-bpf/open/request.h"
+#include "tools/prof-bpf/open/opener_request.h"
 #include "tools/prof-bpf/open/sealed.h"
 
 #define MAPPINGS 65536 /* of a process, searched for those of one file */
@@ -151,7 +151,7 @@ int sealed_copy(int fd, uint64_t size, uint64_t max, struct sealed *ret)
 
 /* --- of what a process has mapped --- */
 
-struct mapped {
+struct sealed_mapped {
 	uint64_t dev, inode;
 	uint32_t pid;
 	struct copy *copy; /* NULL: only look for a part */
@@ -171,7 +171,7 @@ static ssize_t read_memory(uint32_t pid, uint64_t at, uint8_t *to, size_t n)
 
 static void copy_pages(void *ctx, const struct procfs_mapping *m)
 {
-	struct mapped *w = ctx;
+	struct sealed_mapped *w = ctx;
 	const uint64_t length = m->end - m->start;
 	uint8_t piece[PIECE];
 
@@ -204,7 +204,7 @@ static void copy_pages(void *ctx, const struct procfs_mapping *m)
 	}
 }
 
-static int each_mapped(int proc, struct mapped *w)
+static int each_mapped(int proc, struct sealed_mapped *w)
 {
 	const ssize_t n = procfs_read_all_maps(proc, w->pid, MAPPINGS, copy_pages, w);
 
@@ -213,7 +213,7 @@ static int each_mapped(int proc, struct mapped *w)
 
 int sealed_find_mapped(int proc, uint32_t pid, uint64_t dev, uint64_t inode)
 {
-	struct mapped w = { .dev = dev, .inode = inode, .pid = pid };
+	struct sealed_mapped w = { .dev = dev, .inode = inode, .pid = pid };
 
 	return each_mapped(proc, &w);
 }
@@ -222,7 +222,7 @@ int sealed_copy_of_mapped(int proc, uint32_t pid, uint64_t dev, uint64_t inode, 
 			  struct sealed *ret)
 {
 	struct copy c;
-	struct mapped w = { .dev = dev, .inode = inode, .pid = pid, .copy = &c };
+	struct sealed_mapped w = { .dev = dev, .inode = inode, .pid = pid, .copy = &c };
 	int r = copy_begin(&c, max);
 
 	if (r)

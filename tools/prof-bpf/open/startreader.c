@@ -6,7 +6,7 @@
 #include <string.h>
 #include "tools/prof-bpf/open/workerpool.h"
 
-struct job {
+struct startreader_job {
 	struct workerpool_job pub;
 	struct startreader_request q;
 	struct work work;
@@ -15,7 +15,7 @@ struct job {
 
 static void done(struct workerpool_job *pub, const struct workerpool_end *e)
 {
-	struct job *j = (struct job *)pub;
+	struct startreader_job *j = (struct startreader_job *)pub;
 	struct startreader_result r = { .status = e->status };
 
 	if (!e->status) {
@@ -30,7 +30,7 @@ static void done(struct workerpool_job *pub, const struct workerpool_end *e)
 
 static void drop(struct workerpool_job *pub)
 {
-	struct job *j = (struct job *)pub;
+	struct startreader_job *j = (struct startreader_job *)pub;
 
 	j->q.drop(j->q.ctx);
 	free(j);
@@ -38,7 +38,7 @@ static void drop(struct workerpool_job *pub)
 
 int startreader_submit(struct workerpool *pool, const struct startreader_request *q)
 {
-	struct job *j = calloc(1, sizeof(*j));
+	struct startreader_job *j = calloc(1, sizeof(*j));
 	size_t size = 0;
 
 	if (!j)
@@ -58,8 +58,8 @@ int startreader_submit(struct workerpool *pool, const struct startreader_request
 		memcpy(j->names + size, q->wanted.names[i], n);
 		size += n;
 	}
-	_Static_assert(offsetof(struct job, names) ==
-			       offsetof(struct job, work) + sizeof(struct work),
+	_Static_assert(offsetof(struct startreader_job, names) ==
+			       offsetof(struct startreader_job, work) + sizeof(struct work),
 		       "the names follow the work in its message");
 	j->pub = (struct workerpool_job){ .lane = WORKERPOOL_MEMORY,
 					  .sampled = true,

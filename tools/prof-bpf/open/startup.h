@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include "common/base/span.h"
+#include "common/base/str.h"
 #include "common/cell/sampling.h"
 
 #define STARTUP_VALUE_MAX 1024u /* bytes; longer values are cut, between characters of UTF-8 */

@@ -145,7 +145,7 @@ static void open_file(struct worker *w)
 
 /* --- reading --- */
 
-struct reading {
+struct worker_reading {
 	uint32_t pieces;
 	uint64_t addresses[WORK_PIECES], lengths[WORK_PIECES];
 	uint8_t *to;
@@ -153,7 +153,7 @@ struct reading {
 };
 
 /* Reads what exists of each piece, up to its first unreadable page. */
-static int read_memory(uint32_t pid, struct reading *r)
+static int read_memory(uint32_t pid, struct worker_reading *r)
 {
 	struct iovec remote[WORK_PIECES];
 
@@ -180,7 +180,7 @@ static int read_memory(uint32_t pid, struct reading *r)
 	return 0;
 }
 
-static int read_file(int fd, struct reading *r)
+static int read_file(int fd, struct worker_reading *r)
 {
 	for (uint32_t i = 0; i < r->pieces; i++) {
 		ssize_t got = r->addresses[i] > INT64_MAX ? 0
@@ -213,13 +213,13 @@ static bool is_same_exe(const struct statx *a, const struct statx *b)
 
 static void read_some(struct worker *w, int fd)
 {
-	static struct reading r;
+	static struct worker_reading r;
 	const struct work *k = &w->request.work;
 	struct work_answer a = { .kind = WORK_ANSWER };
 	struct statx before = { 0 }, after = { 0 };
 	size_t sent = 0, head;
 
-	r = (struct reading){ .pieces = k->pieces };
+	r = (struct worker_reading){ .pieces = k->pieces };
 	memcpy(r.addresses, w->request.bytes, k->pieces * sizeof(r.addresses[0]));
 	memcpy(r.lengths, w->request.bytes + k->pieces * sizeof(r.addresses[0]),
 	       k->pieces * sizeof(r.lengths[0]));

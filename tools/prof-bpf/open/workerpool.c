@@ -43,12 +43,12 @@ static void begins(struct workerpool *pool, struct workerpool_worker *w)
 {
 	const struct workerpool_job *j = w->jobs;
 
-	claims_drop(pool, w);
+	workerpool_claims_drop(pool, w);
 	w->since_ns = pool->now_ns;
 	if (!j)
 		return;
 	w->deadline_ns = j->deadline_ns;
-	claims_take(pool, w, j);
+	workerpool_claims_take(pool, w, j);
 }
 
 /* Its jobs wait again. */
@@ -65,9 +65,9 @@ static void worker_take_back(struct workerpool *pool, struct workerpool_worker *
 		DL_DELETE(list, j);
 		/* The first one is what it was doing. */
 		if (!list && died && ++j->deaths >= DEATHS)
-			queue_end(pool, j, -EIO);
-		else if (queue_put(pool, j, true))
-			queue_end(pool, j, -ENOMEM);
+			workerpool_queue_end(pool, j, -EIO);
+		else if (workerpool_queue_put(pool, j, true))
+			workerpool_queue_end(pool, j, -ENOMEM);
 	}
 }
 
@@ -85,7 +85,7 @@ static void worker_gone(struct workerpool *pool, struct workerpool_worker *w)
 		pool->figures.hanging--;
 	w->hung = w->closing = false;
 	worker_take_back(pool, w, true);
-	claims_drop(pool, w);
+	workerpool_claims_drop(pool, w);
 	pool->figures.workers--;
 }
 
@@ -97,9 +97,9 @@ static void give_up(struct workerpool *pool, struct workerpool_worker *w)
 	if (j) {
 		DL_DELETE(w->jobs, j);
 		w->count--;
-		queue_end(pool, j, -ETIMEDOUT);
+		workerpool_queue_end(pool, j, -ETIMEDOUT);
 	}
-	claims_penalize(pool, &w->claim);
+	workerpool_claims_penalize(pool, &w->claim);
 	w->penalized = w->hung = true;
 	w->closing = false;
 	pool->figures.hanging++;
@@ -161,7 +161,7 @@ static void hear(struct workerpool *pool, struct workerpool_worker *w)
 		if (e.answer->kind == WORK_READY && w->closing) {
 			w->closing = false;
 			w->since_ns = pool->now_ns;
-			claims_drop(pool, w);
+			workerpool_claims_drop(pool, w);
 			continue;
 		}
 		if (e.answer->kind != WORK_ANSWER || !w->jobs) {
@@ -243,9 +243,9 @@ static struct workerpool_worker *least_busy(struct workerpool *pool, bool slow,
 		if (w->fd < 0 || w->hung || w->slow != slow)
 			continue;
 		(*ret_active)++;
-		if (claims_is_busy(w) && pool->now_ns - w->since_ns > WORKERPOOL_MORE_NS)
+		if (workerpool_claims_is_busy(w) && pool->now_ns - w->since_ns > WORKERPOOL_MORE_NS)
 			*ret_waits = true;
-		if (slow ? !claims_is_busy(w) : w->count < WORKERPOOL_AHEAD)
+		if (slow ? !workerpool_claims_is_busy(w) : w->count < WORKERPOOL_AHEAD)
 			best = !best || w->count < best->count ? w : best;
 	}
 	return best;
@@ -254,7 +254,7 @@ static struct workerpool_worker *least_busy(struct workerpool *pool, bool slow,
 static void give(struct workerpool *pool, struct workerpool_worker *w, struct workerpool_job *j)
 {
 	if (j->prepare && !j->prepare(j)) {
-		queue_end(pool, j, -ENOBUFS);
+		workerpool_queue_end(pool, j, -ENOBUFS);
 		return;
 	}
 	j->message->slow = w->slow;
@@ -262,8 +262,8 @@ static void give(struct workerpool *pool, struct workerpool_worker *w, struct wo
 
 	if (n < 0) {
 		/* It is full, which it cannot be, or has died, which hear will find. */
-		if (queue_put(pool, j, true))
-			queue_end(pool, j, -ENOMEM);
+		if (workerpool_queue_put(pool, j, true))
+			workerpool_queue_end(pool, j, -ENOMEM);
 		return;
 	}
 	DL_APPEND(w->jobs, j);
@@ -279,12 +279,12 @@ static void serve(struct workerpool *pool, enum workerpool_lane lane)
 	unsigned active;
 	bool waits;
 
-	while (!queue_is_empty(pool, lane)) {
+	while (!workerpool_queue_is_empty(pool, lane)) {
 		struct workerpool_worker *w = least_busy(pool, slow, &active, &waits);
 
 		if (!active || ((!w || waits) && active < most))
 			want_worker(pool, slow);
-		struct workerpool_job *j = w ? queue_take(pool, lane) : NULL;
+		struct workerpool_job *j = w ? workerpool_queue_take(pool, lane) : NULL;
 
 		if (!j)
 			return;
@@ -316,11 +316,12 @@ static void expire(struct workerpool *pool)
 		w->penalized &= pool->now_ns < w->since_ns + w->deadline_ns + WORKERPOOL_PENALTY_NS;
 		if (w->fd < 0 || w->hung)
 			continue;
-		const bool late = claims_is_busy(w) && pool->now_ns > w->since_ns + w->deadline_ns;
+		const bool late = workerpool_claims_is_busy(w) &&
+				  pool->now_ns > w->since_ns + w->deadline_ns;
 
 		if (late && !is_starved(pool, w))
 			give_up(pool, w);
-		else if (!claims_is_busy(w) && (w->slow || idle++) &&
+		else if (!workerpool_claims_is_busy(w) && (w->slow || idle++) &&
 			 pool->now_ns > w->since_ns + WORKERPOOL_IDLE_NS)
 			worker_gone(pool, w);
 	}
@@ -346,7 +347,7 @@ void workerpool_run(struct workerpool *pool, uint64_t now_ns)
 	}
 	expire(pool);
 	if (pool->keeper_fd < 0 && !pool->figures.workers)
-		queue_end_all(pool, -EPIPE);
+		workerpool_queue_end_all(pool, -EPIPE);
 	for (int lane = 0; lane < WORKERPOOL_LANES; lane++)
 		serve(pool, (enum workerpool_lane)lane);
 	struct workerpool_job *list = pool->ended;
@@ -413,7 +414,7 @@ void workerpool_free(struct workerpool *pool)
 		if (pool->workers[i].fd >= 0)
 			close(pool->workers[i].fd);
 	}
-	queue_end_all(pool, 0);
+	workerpool_queue_end_all(pool, 0);
 	drop_all(&pool->ended);
 	if (pool->keeper_fd >= 0)
 		close(pool->keeper_fd);
@@ -446,7 +447,7 @@ void workerpool_charge(struct workerpool *pool, struct owners *owners)
 		for (int i = 0; i < 2; i++)
 			while (pool->lanes[lane].lines[i]) {
 				j = pool->lanes[lane].lines[i]->jobs;
-				queue_remove(pool, j);
+				workerpool_queue_remove(pool, j);
 				DL_APPEND(list, j);
 			}
 	for (unsigned i = 0; i < WORKERPOOL_WORKERS; i++) {
@@ -455,7 +456,7 @@ void workerpool_charge(struct workerpool *pool, struct owners *owners)
 		struct workerpool_claim *claim = &pool->workers[i].claim;
 
 		if (pool->workers[i].charged)
-			claims_release(pool, claim->owner, OWNER_OPENERS);
+			workerpool_claims_release(pool, claim->owner, OWNER_OPENERS);
 		pool->workers[i].charged = false;
 		if (pool->owners && claim->owner)
 			owner_put(pool->owners, claim->owner);
@@ -464,7 +465,7 @@ void workerpool_charge(struct workerpool *pool, struct owners *owners)
 			disown(pool, j);
 	}
 	for (unsigned i = 0; i < WORKERPOOL_PENALTIES; i++)
-		claims_forgive(pool, &pool->penalties[i]);
+		workerpool_claims_forgive(pool, &pool->penalties[i]);
 	DL_FOREACH(pool->ended, j)
 		disown(pool, j);
 	DL_FOREACH(list, j)
@@ -473,8 +474,8 @@ void workerpool_charge(struct workerpool *pool, struct owners *owners)
 	while (list) {
 		j = list;
 		DL_DELETE(list, j);
-		if (queue_put(pool, j, false))
-			queue_end(pool, j, -ENOMEM);
+		if (workerpool_queue_put(pool, j, false))
+			workerpool_queue_end(pool, j, -ENOMEM);
 	}
 }
 

@@ -4,19 +4,19 @@
 
 #define SAFE_OF_OWNER 3 /* hanging workers of the safe lane */
 
-void claims_charge(struct workerpool *pool, struct owner *w, enum owner_resource t)
+void workerpool_claims_charge(struct workerpool *pool, struct owner *w, enum owner_resource t)
 {
 	if (pool->owners && w)
 		owner_hold(pool->owners, w, t, 1);
 }
 
-void claims_release(struct workerpool *pool, struct owner *w, enum owner_resource t)
+void workerpool_claims_release(struct workerpool *pool, struct owner *w, enum owner_resource t)
 {
 	if (pool->owners && w)
 		owner_release(pool->owners, w, t, 1);
 }
 
-bool claims_is_busy(const struct workerpool_worker *w)
+bool workerpool_claims_is_busy(const struct workerpool_worker *w)
 {
 	return w->fd >= 0 && (w->hung || w->closing || w->count);
 }
@@ -48,7 +48,8 @@ static bool is_same_thing(const struct workerpool_claim *claim, const struct wor
 	       shares_device(claim, j);
 }
 
-enum claims_may claims_may_begin(const struct workerpool *pool, const struct workerpool_job *j)
+enum workerpool_claims_may workerpool_claims_may_begin(const struct workerpool *pool,
+						       const struct workerpool_job *j)
 {
 	const bool safe = j->lane == WORKERPOOL_SAFE;
 	const unsigned most_hung = safe ? WORKERPOOL_SAFE_HANGING : WORKERPOOL_SLOW_HANGING;
@@ -61,19 +62,19 @@ enum claims_may claims_may_begin(const struct workerpool *pool, const struct wor
 		if (p->until_ns <= pool->now_ns)
 			continue;
 		if (is_same_thing(&p->claim, j))
-			return CLAIMS_MAY_NEVER;
+			return WORKERPOOL_CLAIMS_MAY_NEVER;
 		hung += is_same_lane(&p->claim, j) && p->claim.owner == j->owner;
 	}
 	for (unsigned i = 0; i < WORKERPOOL_WORKERS; i++) {
 		const struct workerpool_worker *w = &pool->workers[i];
 
-		if (!claims_is_busy(w))
+		if (!workerpool_claims_is_busy(w))
 			continue;
 		const bool same_lane = is_same_lane(&w->claim, j),
 			   same = is_same_thing(&w->claim, j);
 
 		if (same && w->hung)
-			return CLAIMS_MAY_NEVER;
+			return WORKERPOOL_CLAIMS_MAY_NEVER;
 		waits |= same;
 		all_hung += w->hung && w->claim.lane == j->lane;
 		all_busy += !w->hung && w->claim.lane == j->lane;
@@ -87,16 +88,16 @@ enum claims_may claims_may_begin(const struct workerpool *pool, const struct wor
 							    : WORKERPOOL_OF_OWNER;
 
 	if ((j->owner && hung >= of_owner) || all_hung >= most_hung)
-		return CLAIMS_MAY_NEVER;
+		return WORKERPOOL_CLAIMS_MAY_NEVER;
 	if (safe)
-		return CLAIMS_MAY_BEGIN;
+		return WORKERPOOL_CLAIMS_MAY_BEGIN;
 	return waits || all_busy >= WORKERPOOL_OF_LANE || (j->owner && busy >= WORKERPOOL_OF_OWNER)
-		       ? CLAIMS_MAY_WAIT
-		       : CLAIMS_MAY_BEGIN;
+		       ? WORKERPOOL_CLAIMS_MAY_WAIT
+		       : WORKERPOOL_CLAIMS_MAY_BEGIN;
 }
 
-void claims_take(struct workerpool *pool, struct workerpool_worker *w,
-		 const struct workerpool_job *j)
+void workerpool_claims_take(struct workerpool *pool, struct workerpool_worker *w,
+			    const struct workerpool_job *j)
 {
 	w->claim = (struct workerpool_claim){
 		.lane = j->lane, .owner = j->owner, .dev_count = j->dev_count, .pid = j->pid
@@ -106,32 +107,32 @@ void claims_take(struct workerpool *pool, struct workerpool_worker *w,
 		owner_get(w->claim.owner);
 	w->charged = w->slow;
 	if (w->charged)
-		claims_charge(pool, w->claim.owner, OWNER_OPENERS);
+		workerpool_claims_charge(pool, w->claim.owner, OWNER_OPENERS);
 }
 
-void claims_drop(struct workerpool *pool, struct workerpool_worker *w)
+void workerpool_claims_drop(struct workerpool *pool, struct workerpool_worker *w)
 {
 	if (w->charged)
-		claims_release(pool, w->claim.owner, OWNER_OPENERS);
+		workerpool_claims_release(pool, w->claim.owner, OWNER_OPENERS);
 	w->charged = false;
 	if (pool->owners && w->claim.owner)
 		owner_put(pool->owners, w->claim.owner);
 	w->claim = (struct workerpool_claim){ .owner = NULL };
 }
 
-void claims_forgive(struct workerpool *pool, struct workerpool_penalty *p)
+void workerpool_claims_forgive(struct workerpool *pool, struct workerpool_penalty *p)
 {
 	if (pool->owners && p->claim.owner)
 		owner_put(pool->owners, p->claim.owner);
 	*p = (struct workerpool_penalty){ .until_ns = 0 };
 }
 
-void claims_penalize(struct workerpool *pool, const struct workerpool_claim *claim)
+void workerpool_claims_penalize(struct workerpool *pool, const struct workerpool_claim *claim)
 {
 	struct workerpool_penalty *p =
 		&pool->penalties[pool->next_penalty++ % WORKERPOOL_PENALTIES];
 
-	claims_forgive(pool, p);
+	workerpool_claims_forgive(pool, p);
 	*p = (struct workerpool_penalty){ .claim = *claim,
 					  .until_ns = pool->now_ns + WORKERPOOL_PENALTY_NS };
 	if (pool->owners && p->claim.owner)

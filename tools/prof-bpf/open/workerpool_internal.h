@@ -84,32 +84,37 @@ struct workerpool {
 /* --- workerpool_claims.c --- */
 
 /* Charges an owner for one more, if there is a ledger. */
-void claims_charge(struct workerpool *pool, struct owner *w, enum owner_resource t);
-void claims_release(struct workerpool *pool, struct owner *w, enum owner_resource t);
+void workerpool_claims_charge(struct workerpool *pool, struct owner *w, enum owner_resource t);
+void workerpool_claims_release(struct workerpool *pool, struct owner *w, enum owner_resource t);
 /* The worker keeps whom and what the job asks, and gives it free again. */
-void claims_take(struct workerpool *pool, struct workerpool_worker *w,
-		 const struct workerpool_job *j);
-void claims_drop(struct workerpool *pool, struct workerpool_worker *w);
+void workerpool_claims_take(struct workerpool *pool, struct workerpool_worker *w,
+			    const struct workerpool_job *j);
+void workerpool_claims_drop(struct workerpool *pool, struct workerpool_worker *w);
 /* A job that hung counts like a worker for some time, and is then forgiven. */
-void claims_penalize(struct workerpool *pool, const struct workerpool_claim *claim);
-void claims_forgive(struct workerpool *pool, struct workerpool_penalty *p);
-bool claims_is_busy(const struct workerpool_worker *w);
+void workerpool_claims_penalize(struct workerpool *pool, const struct workerpool_claim *claim);
+void workerpool_claims_forgive(struct workerpool *pool, struct workerpool_penalty *p);
+bool workerpool_claims_is_busy(const struct workerpool_worker *w);
 
-enum claims_may { CLAIMS_MAY_BEGIN, CLAIMS_MAY_WAIT, CLAIMS_MAY_NEVER };
+enum workerpool_claims_may {
+	WORKERPOOL_CLAIMS_MAY_BEGIN,
+	WORKERPOOL_CLAIMS_MAY_WAIT,
+	WORKERPOOL_CLAIMS_MAY_NEVER
+};
 /* Whether a job may be given to a worker now, for all that others do and that hangs. */
-enum claims_may claims_may_begin(const struct workerpool *pool, const struct workerpool_job *j);
+enum workerpool_claims_may workerpool_claims_may_begin(const struct workerpool *pool,
+						       const struct workerpool_job *j);
 
 /* --- workerpool_queue.c --- */
 
 /* front: it was taken out, and goes back. 0, -ENOMEM. */
-int queue_put(struct workerpool *pool, struct workerpool_job *j, bool front);
-void queue_remove(struct workerpool *pool, struct workerpool_job *j);
+int workerpool_queue_put(struct workerpool *pool, struct workerpool_job *j, bool front);
+void workerpool_queue_remove(struct workerpool *pool, struct workerpool_job *j);
 /* Takes a job from the queue: of the owners by turns, those for sampled files first. */
-struct workerpool_job *queue_take(struct workerpool *pool, enum workerpool_lane lane);
-bool queue_is_empty(const struct workerpool *pool, enum workerpool_lane lane);
+struct workerpool_job *workerpool_queue_take(struct workerpool *pool, enum workerpool_lane lane);
+bool workerpool_queue_is_empty(const struct workerpool *pool, enum workerpool_lane lane);
 /* Ends a job without an answer, from the next workerpool_run on. */
-void queue_end(struct workerpool *pool, struct workerpool_job *j, int status);
+void workerpool_queue_end(struct workerpool *pool, struct workerpool_job *j, int status);
 /* Ends all that wait. */
-void queue_end_all(struct workerpool *pool, int status);
+void workerpool_queue_end_all(struct workerpool *pool, int status);
 
 #endif

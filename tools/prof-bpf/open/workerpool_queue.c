@@ -17,7 +17,7 @@ static void put_line(struct workerpool *pool, struct workerpool_line *l,
 	free(l);
 }
 
-int queue_put(struct workerpool *pool, struct workerpool_job *j, bool front)
+int workerpool_queue_put(struct workerpool *pool, struct workerpool_job *j, bool front)
 {
 	struct workerpool_waiting *of = &pool->lanes[j->lane];
 	const bool sampled = j->sampled;
@@ -38,22 +38,22 @@ int queue_put(struct workerpool *pool, struct workerpool_job *j, bool front)
 	else
 		DL_APPEND(l->jobs, j);
 	pool->waiting++;
-	claims_charge(pool, j->owner, OWNER_QUEUE);
+	workerpool_claims_charge(pool, j->owner, OWNER_QUEUE);
 	return 0;
 }
 
-void queue_remove(struct workerpool *pool, struct workerpool_job *j)
+void workerpool_queue_remove(struct workerpool *pool, struct workerpool_job *j)
 {
 	struct workerpool_line *l = j->line;
 
 	DL_DELETE(l->jobs, j);
 	j->line = NULL;
 	pool->waiting--;
-	claims_release(pool, j->owner, OWNER_QUEUE);
+	workerpool_claims_release(pool, j->owner, OWNER_QUEUE);
 	put_line(pool, l, &pool->lanes[j->lane], j->sampled);
 }
 
-void queue_end(struct workerpool *pool, struct workerpool_job *j, int status)
+void workerpool_queue_end(struct workerpool *pool, struct workerpool_job *j, int status)
 {
 	const uint64_t one = 1;
 
@@ -80,7 +80,7 @@ int workerpool_submit(struct workerpool *pool, struct workerpool_job *j)
 			return -ENOBUFS;
 		}
 	}
-	const int r = queue_put(pool, j, false);
+	const int r = workerpool_queue_put(pool, j, false);
 	const uint64_t one = 1;
 
 	if (r)
@@ -96,8 +96,8 @@ void workerpool_withdraw(struct workerpool *pool, struct workerpool_job *j)
 {
 	if (!j->line)
 		return;
-	queue_remove(pool, j);
-	queue_end(pool, j, -ECANCELED);
+	workerpool_queue_remove(pool, j);
+	workerpool_queue_end(pool, j, -ECANCELED);
 }
 
 /* The next job of a line that may begin; ends those that never may. */
@@ -107,13 +107,13 @@ static struct workerpool_job *next_of_line(struct workerpool *pool, struct worke
 	unsigned looked = 0;
 
 	DL_FOREACH_SAFE(l->jobs, j, next) {
-		const enum claims_may m = claims_may_begin(pool, j);
+		const enum workerpool_claims_may m = workerpool_claims_may_begin(pool, j);
 
-		if (looked++ == LOOKED_AT || m == CLAIMS_MAY_BEGIN) {
-			found = m == CLAIMS_MAY_BEGIN ? j : NULL;
+		if (looked++ == LOOKED_AT || m == WORKERPOOL_CLAIMS_MAY_BEGIN) {
+			found = m == WORKERPOOL_CLAIMS_MAY_BEGIN ? j : NULL;
 			break;
 		}
-		if (m != CLAIMS_MAY_NEVER)
+		if (m != WORKERPOOL_CLAIMS_MAY_NEVER)
 			continue;
 		pool->figures.refused++;
 		if (pool->owners && j->owner)
@@ -122,21 +122,21 @@ static struct workerpool_job *next_of_line(struct workerpool *pool, struct worke
 		if (never) {
 			struct workerpool_job *last = never;
 
-			queue_remove(pool, last);
-			queue_end(pool, last, -EBUSY);
+			workerpool_queue_remove(pool, last);
+			workerpool_queue_end(pool, last, -EBUSY);
 		}
 		never = j;
 	}
 	if (found)
-		queue_remove(pool, found);
+		workerpool_queue_remove(pool, found);
 	if (never) {
-		queue_remove(pool, never);
-		queue_end(pool, never, -EBUSY);
+		workerpool_queue_remove(pool, never);
+		workerpool_queue_end(pool, never, -EBUSY);
 	}
 	return found;
 }
 
-struct workerpool_job *queue_take(struct workerpool *pool, enum workerpool_lane lane)
+struct workerpool_job *workerpool_queue_take(struct workerpool *pool, enum workerpool_lane lane)
 {
 	struct workerpool_waiting *of = &pool->lanes[lane];
 
@@ -165,19 +165,19 @@ struct workerpool_job *queue_take(struct workerpool *pool, enum workerpool_lane 
 	return NULL;
 }
 
-bool queue_is_empty(const struct workerpool *pool, enum workerpool_lane lane)
+bool workerpool_queue_is_empty(const struct workerpool *pool, enum workerpool_lane lane)
 {
 	return !pool->lanes[lane].lines[0] && !pool->lanes[lane].lines[1];
 }
 
-void queue_end_all(struct workerpool *pool, int status)
+void workerpool_queue_end_all(struct workerpool *pool, int status)
 {
 	for (int lane = 0; lane < WORKERPOOL_LANES; lane++)
 		for (int i = 0; i < 2; i++)
 			while (pool->lanes[lane].lines[i]) {
 				struct workerpool_job *j = pool->lanes[lane].lines[i]->jobs;
 
-				queue_remove(pool, j);
-				queue_end(pool, j, status);
+				workerpool_queue_remove(pool, j);
+				workerpool_queue_end(pool, j, status);
 			}
 }

@@ -44,9 +44,9 @@ struct owner {
 	uint64_t refused[OWNER_RESOURCES];  /* how often it did not get what it asked for */
 	uint64_t lost[OWNER_LOSSES];	    /* that owners_tell_losses has yet to tell */
 	uint64_t period;
-	uint64_t
-		maps_paid_ns; /* when its budget covers what it spent on mappings (host/turns.h), */
-	uint64_t small_paid_ns;	 /* and what small processes spent beyond that */
+	/* When its budget covers what it spent on mappings (host/mapping_turns.h), and what small
+	 * processes spent beyond that. */
+	uint64_t maps_paid_ns, small_paid_ns;
 	uint64_t offers_paid_ns; /* likewise, its offers (peers/offers.h) */
 	UT_hash_handle hh;
 	struct owner *prev, *next; /* those without references, oldest first */

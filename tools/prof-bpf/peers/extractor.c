@@ -32,7 +32,7 @@ int extractor_start(struct extractor *x)
 {
 	char path[4096], life[16];
 	int pipe_fds[2];
-	int r = tool_path("prof-deltas", path, sizeof(path));
+	int r = toolpath_find("prof-deltas", path, sizeof(path));
 
 	if (r)
 		return r;

@@ -39,7 +39,7 @@ int file_server_new(const struct file_server_config *c, struct file_server **ret
 	f->config = *c;
 	for (unsigned i = 0; i < FILE_SERVER_OPEN_MAX; i++)
 		LL_PREPEND(f->unused, &f->places[i]);
-	const struct peer_config peer = { .route = BUS_FILES,
+	const struct peer_config peer = { .route = BUSROUTE_FILES,
 					  .run_dir = c->run_dir,
 					  .uid = c->peer,
 					  .producer = "prof-bpf",
@@ -139,7 +139,7 @@ static struct ticket *find_ticket(struct file_server *f, uint64_t number)
 }
 
 void file_server_memory(struct file_server *f, uint64_t ticket, int status, struct buf *bytes,
-			struct u64s lengths)
+			struct msg_list lengths)
 {
 	struct ticket *t = find_ticket(f, ticket);
 

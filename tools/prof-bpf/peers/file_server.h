@@ -59,6 +59,6 @@ void file_server_answer(struct file_server *f, uint64_t ticket, int fd, int stat
 			uint64_t place);
 /* Completes a request for memory. bytes: taken; NULL: none. lengths: of the pieces, copied. */
 void file_server_memory(struct file_server *f, uint64_t ticket, int status, struct buf *bytes,
-			struct u64s lengths);
+			struct msg_list lengths);
 
 #endif

@@ -13,13 +13,13 @@
 #define DOUBT_SHIFT_MAX 12
 #define GROUP_SHIFT 16
 
-struct file_key {
+struct quarantine_file_key {
 	uint64_t parser, dev, inode, ctime_ns, size;
 };
 
 /* A file that a parser died on. */
 struct suspect {
-	struct file_key key;
+	struct quarantine_file_key key;
 	unsigned crashes, doubts, times; /* times: how often it was given up in doubt */
 	bool given_up, freed;		 /* freed: quarantine_freed returned it */
 	uint64_t until_ns;		 /* end of a temporary quarantine; 0: permanent */
@@ -45,7 +45,7 @@ struct quarantine {
 	struct blamed *blamed;
 	uint64_t free_ns; /* next time to free a suspect; 0: none */
 	/* The file and the owners of the last unexplained death. */
-	struct file_key doubted;
+	struct quarantine_file_key doubted;
 	struct blamed_key doubted_blamed[2];
 };
 
@@ -83,16 +83,18 @@ bool quarantine_is_empty(const struct quarantine *q)
 	return !q->blamed;
 }
 
-static struct file_key key_of(enum quarantine_parser parser, const struct quarantine_key *of)
+static struct quarantine_file_key key_of(enum quarantine_parser parser,
+					 const struct quarantine_key *of)
 {
-	return (struct file_key){ .parser = parser,
-				  .dev = of->dev,
-				  .inode = of->inode,
-				  .ctime_ns = of->ctime_ns,
-				  .size = of->size };
+	return (struct quarantine_file_key){ .parser = parser,
+					     .dev = of->dev,
+					     .inode = of->inode,
+					     .ctime_ns = of->ctime_ns,
+					     .size = of->size };
 }
 
-static struct suspect *find_suspect(const struct quarantine *q, const struct file_key *key)
+static struct suspect *find_suspect(const struct quarantine *q,
+				    const struct quarantine_file_key *key)
 {
 	struct suspect *s;
 
@@ -209,7 +211,7 @@ static bool charge(struct quarantine *q, const struct charged *c, struct blamed_
 enum quarantine_verdict quarantine_check(const struct quarantine *q, enum quarantine_parser parser,
 					 const struct quarantine_key *of, uint64_t now_ns)
 {
-	const struct file_key key = key_of(parser, of);
+	const struct quarantine_file_key key = key_of(parser, of);
 	const struct suspect *s = find_suspect(q, &key);
 	struct charged charged[2];
 
@@ -224,7 +226,7 @@ enum quarantine_verdict quarantine_check(const struct quarantine *q, enum quaran
 unsigned quarantine_deaths(const struct quarantine *q, enum quarantine_parser parser,
 			   const struct quarantine_key *of)
 {
-	const struct file_key key = key_of(parser, of);
+	const struct quarantine_file_key key = key_of(parser, of);
 	const struct suspect *s = find_suspect(q, &key);
 
 	return s ? s->crashes + s->doubts : 0;
@@ -251,7 +253,7 @@ static bool give_up(struct quarantine *q, struct suspect *s, enum lastword_end e
 			s->times++;
 		return !before;
 	}
-	q->doubted = (struct file_key){ 0 };
+	q->doubted = (struct quarantine_file_key){ 0 };
 	if (end == LASTWORD_CRASH && ++s->crashes <= CRASHES_ALLOWED)
 		return false;
 	s->given_up = true;
@@ -269,7 +271,7 @@ bool quarantine_freed(struct quarantine *q, uint64_t now_ns, enum quarantine_par
 		if (!s->given_up || !s->until_ns || s->freed)
 			continue;
 		if (now_ns >= s->until_ns) {
-			const struct file_key *k = &s->key;
+			const struct quarantine_file_key *k = &s->key;
 
 			s->freed = true;
 			q->free_ns = now_ns; /* there may be another */
@@ -290,7 +292,7 @@ enum quarantine_verdict quarantine_blame(struct quarantine *q, enum quarantine_p
 					 const struct quarantine_key *of, enum lastword_end end,
 					 uint64_t now_ns)
 {
-	const struct file_key key = key_of(parser, of);
+	const struct quarantine_file_key key = key_of(parser, of);
 	struct suspect *s = find_suspect(q, &key);
 	struct charged charged[2];
 	bool user = false;

@@ -107,7 +107,7 @@ void requests_debug(void *ctx, uint64_t ticket, const struct msg_debug_request *
 	refused(w, rq, ticket,
 		!w   ? -ENOMEM
 		: !f ? -ENOENT
-		     : host_open_debug(rq->host, f, m->build_id, m->name, m->place, opened, w));
+		     : debugsearch_open(rq->host, f, m->build_id, m->name, m->place, opened, w));
 }
 
 void requests_jit(void *ctx, uint64_t ticket, const struct msg_jit_request *m)
@@ -174,8 +174,8 @@ static void say_unknown(struct requests *rq, struct str name)
 #define MARK_RETRY_NS 500000000ull
 
 /* prof-symd's report on a file, while it is being checked. */
-struct described {
-	struct described *next; /* in unmarked or unloaded of struct requests */
+struct requests_described {
+	struct requests_described *next; /* in unmarked or unloaded of struct requests */
 	struct requests *rq;
 	uint32_t file;
 	unsigned tries;
@@ -184,7 +184,7 @@ struct described {
 };
 
 /* Owns d. The run's begin waits for files that are offered, so also for the programs. */
-static void use_runtime(struct described *d)
+static void use_runtime(struct requests_described *d)
 {
 	struct requests *rq = d->rq;
 	const enum runtime which = (enum runtime)d->config.runtime;
@@ -210,11 +210,11 @@ static void use_runtime(struct described *d)
 
 void requests_loaded(struct requests *rq)
 {
-	struct described *all = rq->unloaded;
+	struct requests_described *all = rq->unloaded;
 
 	rq->unloaded = NULL;
 	while (all) {
-		struct described *d = all;
+		struct requests_described *d = all;
 
 		all = d->next;
 		use_runtime(d);
@@ -235,7 +235,7 @@ static void say_lie(struct requests *rq, const struct host_file *f, enum runtime
 }
 
 /* prof-symd reports only once, so check again a little later. */
-static void defer(struct described *d)
+static void defer(struct requests_described *d)
 {
 	struct host_file *f = host_file(d->rq->host, d->file);
 
@@ -253,7 +253,7 @@ static void defer(struct described *d)
 
 static void mark_is_read(void *ctx, struct reader_result *r)
 {
-	struct described *d = ctx;
+	struct requests_described *d = ctx;
 
 	if (r->status) {
 		defer(d);
@@ -275,7 +275,7 @@ static void mark_is_read(void *ctx, struct reader_result *r)
 
 static void marked_file_opened(void *ctx, const struct opener_result *r)
 {
-	struct described *d = ctx;
+	struct requests_described *d = ctx;
 	struct host_file *f = host_file(d->rq->host, d->file);
 	const uint64_t length = strlen(runtime_mark(d->config.runtime)) + 1;
 
@@ -294,7 +294,7 @@ static void marked_file_opened(void *ctx, const struct opener_result *r)
 	}
 }
 
-static void look_for_mark(struct described *d)
+static void look_for_mark(struct requests_described *d)
 {
 	struct host_file *f = host_file(d->rq->host, d->file);
 
@@ -305,24 +305,24 @@ static void look_for_mark(struct described *d)
 
 void requests_tick(struct requests *rq, uint64_t now_ns)
 {
-	struct described *all = rq->unmarked;
+	struct requests_described *all = rq->unmarked;
 
 	if (!all || now_ns - rq->unmarked_ns < MARK_RETRY_NS)
 		return;
 	rq->unmarked_ns = now_ns;
 	rq->unmarked = NULL;
 	while (all) {
-		struct described *d = all;
+		struct requests_described *d = all;
 
 		all = d->next;
 		look_for_mark(d);
 	}
 }
 
-static void drop(struct described **all)
+static void drop(struct requests_described **all)
 {
 	while (*all) {
-		struct described *d = *all;
+		struct requests_described *d = *all;
 
 		*all = d->next;
 		free(d);
@@ -358,15 +358,15 @@ bool requests_runtime(void *ctx, const struct msg_runtime *m)
 	if (!f || f->described)
 		return true;
 	f->described = true;
-	struct described *d = malloc(sizeof(*d));
+	struct requests_described *d = malloc(sizeof(*d));
 	if (!d)
 		return true;
-	*d = (struct described){ .rq = rq, .file = f->id, .mark = m->mark, .config = c };
+	*d = (struct requests_described){ .rq = rq, .file = f->id, .mark = m->mark, .config = c };
 	look_for_mark(d);
 	return true;
 }
 
-struct reading {
+struct requests_reading {
 	struct requests *rq;
 	uint64_t ticket;
 	struct memory_read of;
@@ -374,7 +374,7 @@ struct reading {
 
 static void memory_is_read(void *ctx, struct reader_result *r)
 {
-	struct reading *m = ctx;
+	struct requests_reading *m = ctx;
 	int e = r->status ? r->status
 			  : memory_end(m->rq->host, &m->of, r->exe_same ? r->exe_mode : 0);
 	struct span rest = buf_span(&r->bytes), bytes;
@@ -392,21 +392,21 @@ static void memory_is_read(void *ctx, struct reader_result *r)
 	}
 	r->bytes.len = kept;
 	file_server_memory(m->rq->file_server, m->ticket, -e, &r->bytes,
-			   (struct u64s){ .data = lengths, .len = m->of.asked });
+			   (struct msg_list){ .data = lengths, .len = m->of.asked });
 	free(m);
 }
 
 void requests_memory(void *ctx, uint64_t ticket, const struct msg_memory_request *m)
 {
 	struct requests *rq = ctx;
-	struct reading *of = malloc(sizeof(*of));
+	struct requests_reading *of = malloc(sizeof(*of));
 	int r = !of ? -ENOMEM
 		: !rq->may_read_memory || parser_deaths_refuse_process(rq->deaths, m->process)
 			? -EACCES
 			: 0;
 
 	if (!r) {
-		*of = (struct reading){ .rq = rq, .ticket = ticket };
+		*of = (struct requests_reading){ .rq = rq, .ticket = ticket };
 		r = memory_begin(rq->host, m, clock_mono_ns(), &of->of);
 	}
 	if (!r) {
@@ -422,7 +422,7 @@ void requests_memory(void *ctx, uint64_t ticket, const struct msg_memory_request
 	if (!r)
 		return;
 	free(of);
-	file_server_memory(rq->file_server, ticket, -r, NULL, (struct u64s){ 0 });
+	file_server_memory(rq->file_server, ticket, -r, NULL, (struct msg_list){ 0 });
 }
 
 void requests_peer_died(void *ctx, const struct lastword *last)

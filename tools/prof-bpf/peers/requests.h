@@ -12,7 +12,7 @@
 
 #define REQUESTS_UNKNOWN 8
 
-struct described;
+struct requests_described;
 struct file_server;
 struct host;
 struct jitfiles;
@@ -39,9 +39,9 @@ struct requests {
 	bool lie_logged; /* logged: prof-symd reported a runtime in a file that has none */
 	/* prof-symd's reports on files that could not be checked yet, and when they were last
 	 * tried. */
-	struct described *unmarked;
+	struct requests_described *unmarked;
 	uint64_t unmarked_ns;
-	struct described *unloaded; /* reports that wait for the runtime's programs */
+	struct requests_described *unloaded; /* reports that wait for the runtime's programs */
 	uint64_t refused; /* a bit for each runtime of which it was logged that it has none */
 };
 

@@ -23,7 +23,7 @@ struct row_server {
 	struct owners *owners;
 	uint64_t next_id;
 	struct rowqueue waiting;
-	struct row_request *outstanding;
+	struct rowqueue_request *outstanding;
 	unsigned in_flight;
 	uint64_t rest_ms;
 	uint64_t stopped, stopped_after_ns; /* what the extractor was told to put aside last */
@@ -37,11 +37,11 @@ struct row_server {
 	struct row_server_figures figures;
 };
 
-static void forget(struct row_server *r, struct row_request *q)
+static void forget(struct row_server *r, struct rowqueue_request *q)
 {
 	if (q->owner)
 		owner_release(r->owners, q->owner, OWNER_QUEUE, 1);
-	row_request_free(q);
+	rowqueue_request_free(q);
 }
 
 int row_server_new(const struct row_server_config *c, struct row_server **ret)
@@ -52,7 +52,7 @@ int row_server_new(const struct row_server_config *c, struct row_server **ret)
 		return -ENOMEM;
 	r->config = *c;
 	r->waiting.tables = c->tables;
-	const struct peer_config peer = { .route = BUS_ROWS,
+	const struct peer_config peer = { .route = BUSROUTE_ROWS,
 					  .run_dir = c->run_dir,
 					  .uid = c->peer,
 					  .producer = "prof-bpf",
@@ -70,14 +70,14 @@ int row_server_new(const struct row_server_config *c, struct row_server **ret)
 
 void row_server_free(struct row_server *r)
 {
-	struct row_request *q, *next;
+	struct rowqueue_request *q, *next;
 
 	if (!r)
 		return;
 	/* The ledger may be gone. */
 	rowqueue_done(&r->waiting);
 	DL_FOREACH_SAFE(r->outstanding, q, next)
-		row_request_free(q);
+		rowqueue_request_free(q);
 	peer_free(r->peer);
 	free(r);
 }
@@ -121,8 +121,8 @@ void row_server_rest(struct row_server *r, uint64_t ms)
 /* A request that waits already, perhaps without a descriptor, is not made twice. */
 static bool renew(struct row_server *r, uint16_t slot, int fd)
 {
-	struct row_request *q = rowqueue_find(&r->waiting, slot,
-					      tables_file_serial(r->config.tables, slot));
+	struct rowqueue_request *q = rowqueue_find(&r->waiting, slot,
+						   tables_file_serial(r->config.tables, slot));
 
 	if (!q)
 		return false;
@@ -137,8 +137,8 @@ static bool renew(struct row_server *r, uint16_t slot, int fd)
 
 void row_server_wanted(struct row_server *r, uint16_t slot, struct owner *owner, uint64_t now_ns)
 {
-	struct row_request *q = rowqueue_find(&r->waiting, slot,
-					      tables_file_serial(r->config.tables, slot));
+	struct rowqueue_request *q = rowqueue_find(&r->waiting, slot,
+						   tables_file_serial(r->config.tables, slot));
 	struct owner *former = q ? q->owner : NULL;
 
 	if (!former || former == owner ||
@@ -162,7 +162,7 @@ int row_server_request(struct row_server *r, uint16_t slot, int fd, const struct
 	if (renew(r, slot, fd))
 		return 0;
 
-	struct row_request *q = calloc(1, sizeof(*q));
+	struct rowqueue_request *q = calloc(1, sizeof(*q));
 
 	if (!q) {
 		closing_give(fd);
@@ -204,13 +204,13 @@ bool row_server_take_unopened(struct row_server *r, uint16_t *ret_slot)
 }
 
 /* Ends what was under way. */
-static void leave(struct row_server *r, struct row_request *q)
+static void leave(struct row_server *r, struct rowqueue_request *q)
 {
 	DL_DELETE(r->outstanding, q);
 	r->in_flight--;
 }
 
-static void finish(struct row_server *r, struct row_request *q)
+static void finish(struct row_server *r, struct rowqueue_request *q)
 {
 	leave(r, q);
 	r->moved_ns = clock_mono_ns();
@@ -218,7 +218,7 @@ static void finish(struct row_server *r, struct row_request *q)
 }
 
 /* Charges the owner the time that the extractor reports, but at most the time that has passed. */
-static void pay(struct row_server *r, struct row_request *q, uint64_t cpu_ns, uint64_t now_ns)
+static void pay(struct row_server *r, struct rowqueue_request *q, uint64_t cpu_ns, uint64_t now_ns)
 {
 	const uint64_t passed = now_ns > q->sent_ns ? now_ns - q->sent_ns : 0;
 
@@ -229,7 +229,7 @@ static void pay(struct row_server *r, struct row_request *q, uint64_t cpu_ns, ui
 }
 
 /* An outstanding request waits once more. Without a descriptor the file will be opened again. */
-static void repeat(struct row_server *r, struct row_request *q)
+static void repeat(struct row_server *r, struct rowqueue_request *q)
 {
 	leave(r, q);
 	closing_give(q->fd);
@@ -243,7 +243,7 @@ static void repeat(struct row_server *r, struct row_request *q)
 }
 
 /* The extractor put the file aside. */
-static void put_aside(struct row_server *r, struct row_request *q)
+static void put_aside(struct row_server *r, struct rowqueue_request *q)
 {
 	q->stops++;
 	r->figures.aside++;
@@ -258,7 +258,7 @@ static void put_aside(struct row_server *r, struct row_request *q)
 }
 
 /* The file gets no rows. */
-static void give_up(struct row_server *r, struct row_request *q)
+static void give_up(struct row_server *r, struct rowqueue_request *q)
 {
 	if (tables_file_serial(r->config.tables, q->slot) == q->serial) {
 		tables_rows_abort(r->config.tables, q->slot);
@@ -267,7 +267,7 @@ static void give_up(struct row_server *r, struct row_request *q)
 	r->figures.quarantined++;
 }
 
-static void blame(struct row_server *r, struct row_request *q, enum lastword_end end,
+static void blame(struct row_server *r, struct rowqueue_request *q, enum lastword_end end,
 		  uint64_t now_ns)
 {
 	const enum quarantine_verdict v = quarantine_blame(r->config.quarantine, QUARANTINE_ROWS,
@@ -278,9 +278,9 @@ static void blame(struct row_server *r, struct row_request *q, enum lastword_end
 			   &q->of, end, v);
 }
 
-static struct row_request *find(struct row_server *r, uint64_t id)
+static struct rowqueue_request *find(struct row_server *r, uint64_t id)
 {
-	struct row_request *q;
+	struct rowqueue_request *q;
 
 	DL_FOREACH(r->outstanding, q) {
 		if (q->id == id)
@@ -291,7 +291,7 @@ static struct row_request *find(struct row_server *r, uint64_t id)
 
 /* The request that the extractor was working on by its last word. NULL: none, and no file is to
  * blame: the extractor names each file before it parses it, and may end for other reasons. */
-static struct row_request *guilty(struct row_server *r, const struct lastword *last)
+static struct rowqueue_request *guilty(struct row_server *r, const struct lastword *last)
 {
 	return last->kind == LASTWORD_FILE ? find(r, last->id) : NULL;
 }
@@ -302,7 +302,7 @@ static void lost_peer(struct row_server *r)
 {
 	const struct lastword last = peer_lastword(r->peer);
 	const uint64_t now_ns = clock_mono_ns();
-	struct row_request *q, *next;
+	struct rowqueue_request *q, *next;
 
 	q = peer_dropped(r->peer) ? NULL : guilty(r, &last);
 	if (q) {
@@ -322,7 +322,7 @@ static void lost_peer(struct row_server *r)
 }
 
 /* Drops the extractor for what it did with a file: q, or else the one that it was working on. */
-static void drop(struct row_server *r, struct row_request *q, enum lastword_end end,
+static void drop(struct row_server *r, struct rowqueue_request *q, enum lastword_end end,
 		 uint64_t now_ns)
 {
 	const struct lastword last = peer_lastword(r->peer);
@@ -338,14 +338,14 @@ static void drop(struct row_server *r, struct row_request *q, enum lastword_end 
 
 /* Takes one message of the extractor. False: it broke the rules and loses the pipe; *ret_about is
  * the request concerned, or NULL. */
-static bool take(struct row_server *r, const struct msg *m, struct row_request **ret_about)
+static bool take(struct row_server *r, const struct msg *m, struct rowqueue_request **ret_about)
 {
 	struct tables *t = r->config.tables;
 	const uint64_t now_ns = clock_mono_ns();
 	uint64_t id = m->rows_end.id; /* the first field of all four */
 	int v = 0;
 
-	struct row_request *q = find(r, id);
+	struct rowqueue_request *q = find(r, id);
 
 	*ret_about = q;
 	if (!q)
@@ -429,7 +429,7 @@ static bool take(struct row_server *r, const struct msg *m, struct row_request *
 static int receive(struct row_server *r)
 {
 	for (;;) {
-		struct row_request *about = NULL;
+		struct rowqueue_request *about = NULL;
 		struct msg m;
 		const int e = peer_recv(r->peer, &m);
 
@@ -458,7 +458,7 @@ static int receive(struct row_server *r)
 /* While an owner's files take long, nothing is sent ahead: it would wait behind them. */
 static unsigned most_in_flight(const struct row_server *r, uint64_t now_ns)
 {
-	const struct row_request *q;
+	const struct rowqueue_request *q;
 
 	DL_FOREACH(r->outstanding, q) {
 		if (q->stops || rowqueue_spent(q->owner, now_ns) > ROW_SERVER_SLICE_NS)
@@ -469,7 +469,7 @@ static unsigned most_in_flight(const struct row_server *r, uint64_t now_ns)
 
 static int transmit(struct row_server *r, uint64_t now_ns)
 {
-	struct row_request *q;
+	struct rowqueue_request *q;
 
 	int e = peer_greet(r->peer);
 
@@ -532,7 +532,7 @@ static int transmit(struct row_server *r, uint64_t now_ns)
 }
 
 /* How much cpu time a file may take while others wait. */
-static uint64_t slice_of(const struct row_request *q, unsigned others, uint64_t now_ns)
+static uint64_t slice_of(const struct rowqueue_request *q, unsigned others, uint64_t now_ns)
 {
 	const unsigned doubled = q->stops < ROW_SERVER_SLICES_MAX ? q->stops
 								  : ROW_SERVER_SLICES_MAX;
@@ -546,7 +546,7 @@ static uint64_t slice_of(const struct row_request *q, unsigned others, uint64_t 
 /* Has the file that the extractor works on put aside when it takes long and others wait. */
 static void make_way(struct row_server *r, uint64_t now_ns)
 {
-	struct row_request *q = r->outstanding, *o;
+	struct rowqueue_request *q = r->outstanding, *o;
 
 	if (!q || q->began)
 		return;

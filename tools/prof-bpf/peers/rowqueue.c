@@ -10,12 +10,12 @@
 /* The waiting requests of an owner. */
 struct rowline {
 	const struct owner *owner;
-	struct row_request *requests; /* in the order in which they came */
+	struct rowqueue_request *requests; /* in the order in which they came */
 	unsigned held;
 	struct rowline *prev, *next;
 };
 
-void row_request_free(struct row_request *r)
+void rowqueue_request_free(struct rowqueue_request *r)
 {
 	closing_give(r->fd);
 	closing_give(r->spare_fd);
@@ -25,11 +25,11 @@ void row_request_free(struct row_request *r)
 void rowqueue_done(struct rowqueue *q)
 {
 	struct rowline *line, *next_line;
-	struct row_request *r, *next;
+	struct rowqueue_request *r, *next;
 
 	DL_FOREACH_SAFE(q->lines, line, next_line) {
 		DL_FOREACH_SAFE(line->requests, r, next)
-			row_request_free(r);
+			rowqueue_request_free(r);
 		free(line);
 	}
 	*q = (struct rowqueue){ .tables = q->tables };
@@ -60,7 +60,7 @@ static struct rowline *line_of(struct rowqueue *q, const struct owner *owner)
 static void let_go(struct rowqueue *q)
 {
 	struct rowline *line, *most = NULL;
-	struct row_request *r;
+	struct rowqueue_request *r;
 
 	DL_FOREACH(q->lines, line) {
 		if (!most || line->held > most->held)
@@ -76,7 +76,7 @@ static void let_go(struct rowqueue *q)
 	q->held--;
 }
 
-bool rowqueue_add(struct rowqueue *q, struct row_request *r)
+bool rowqueue_add(struct rowqueue *q, struct rowqueue_request *r)
 {
 	struct rowline *line = line_of(q, r->owner);
 
@@ -93,7 +93,7 @@ bool rowqueue_add(struct rowqueue *q, struct row_request *r)
 	return true;
 }
 
-void rowqueue_take(struct rowqueue *q, struct row_request *r)
+void rowqueue_take(struct rowqueue *q, struct rowqueue_request *r)
 {
 	struct rowline *line = r->line;
 
@@ -111,10 +111,10 @@ void rowqueue_take(struct rowqueue *q, struct row_request *r)
 }
 
 /* The first of a line, among those that were put aside, or not; NULL: there is none. */
-static struct row_request *first_of(const struct rowqueue *q, const struct rowline *line,
-				    bool aside)
+static struct rowqueue_request *first_of(const struct rowqueue *q, const struct rowline *line,
+					 bool aside)
 {
-	struct row_request *r, *first = NULL;
+	struct rowqueue_request *r, *first = NULL;
 	uint32_t most = 0;
 
 	DL_FOREACH(line->requests, r) {
@@ -132,8 +132,8 @@ static struct row_request *first_of(const struct rowqueue *q, const struct rowli
 }
 
 /* Whether a comes before b. */
-static bool is_before(const struct rowqueue *q, const struct row_request *a,
-		      const struct row_request *b, uint64_t now_ns)
+static bool is_before(const struct rowqueue *q, const struct rowqueue_request *a,
+		      const struct rowqueue_request *b, uint64_t now_ns)
 {
 	const uint64_t spent_a = rowqueue_spent(a->owner, now_ns) / ROWQUEUE_LITTLE_NS,
 		       spent_b = rowqueue_spent(b->owner, now_ns) / ROWQUEUE_LITTLE_NS;
@@ -143,14 +143,14 @@ static bool is_before(const struct rowqueue *q, const struct row_request *a,
 					    tables_file_samples(q->tables, b->slot);
 }
 
-struct row_request *rowqueue_next(const struct rowqueue *q, bool idle, uint64_t now_ns)
+struct rowqueue_request *rowqueue_next(const struct rowqueue *q, bool idle, uint64_t now_ns)
 {
 	for (int aside = 0; aside <= idle; aside++) {
-		struct row_request *next = NULL;
+		struct rowqueue_request *next = NULL;
 		const struct rowline *line;
 
 		DL_FOREACH(q->lines, line) {
-			struct row_request *r = first_of(q, line, aside);
+			struct rowqueue_request *r = first_of(q, line, aside);
 
 			if (r && (!next || is_before(q, r, next, now_ns)))
 				next = r;
@@ -161,10 +161,10 @@ struct row_request *rowqueue_next(const struct rowqueue *q, bool idle, uint64_t 
 	return NULL;
 }
 
-struct row_request *rowqueue_find(const struct rowqueue *q, uint16_t slot, uint32_t serial)
+struct rowqueue_request *rowqueue_find(const struct rowqueue *q, uint16_t slot, uint32_t serial)
 {
 	const struct rowline *line;
-	struct row_request *r;
+	struct rowqueue_request *r;
 
 	DL_FOREACH(q->lines, line) {
 		DL_FOREACH(line->requests, r) {
@@ -188,7 +188,7 @@ unsigned rowqueue_poorer(const struct rowqueue *q, const struct owner *owner, ui
 	return n;
 }
 
-bool rowqueue_move(struct rowqueue *q, struct row_request *r, struct owner *owner)
+bool rowqueue_move(struct rowqueue *q, struct rowqueue_request *r, struct owner *owner)
 {
 	struct rowline *to = line_of(q, owner);
 

@@ -26,7 +26,7 @@ struct owners;
 struct rowline;
 struct tables;
 
-struct row_request {
+struct rowqueue_request {
 	uint64_t id; /* rises in the order of sending; 0: not sent */
 	uint16_t slot;
 	uint32_t serial;     /* of the slot, which may be another file's when the answer comes */
@@ -41,8 +41,8 @@ struct row_request {
 	bool alone;    /* an extractor died on it */
 	bool stopping; /* the extractor was told to put it aside when it takes long */
 	uint32_t name_len;
-	struct rowline *line;		 /* of the queue that it waits in, or NULL */
-	struct row_request *prev, *next; /* the queue's while it waits, then the caller's */
+	struct rowline *line;		      /* of the queue that it waits in, or NULL */
+	struct rowqueue_request *prev, *next; /* the queue's while it waits, then the caller's */
 	char name[ROWQUEUE_NAME_MAX];
 };
 
@@ -55,22 +55,22 @@ struct rowqueue {
 /* Frees all requests. Takes a zeroed queue. */
 void rowqueue_done(struct rowqueue *q);
 /* The request waits from now on. owner and fd are set. False: no memory. */
-bool rowqueue_add(struct rowqueue *q, struct row_request *r);
+bool rowqueue_add(struct rowqueue *q, struct rowqueue_request *r);
 /* The next request, or NULL. idle: nothing else is in flight. */
-struct row_request *rowqueue_next(const struct rowqueue *q, bool idle, uint64_t now_ns);
+struct rowqueue_request *rowqueue_next(const struct rowqueue *q, bool idle, uint64_t now_ns);
 /* It waits no more. */
-void rowqueue_take(struct rowqueue *q, struct row_request *r);
+void rowqueue_take(struct rowqueue *q, struct rowqueue_request *r);
 /* The request that waits for this slot, or NULL. */
-struct row_request *rowqueue_find(const struct rowqueue *q, uint16_t slot, uint32_t serial);
+struct rowqueue_request *rowqueue_find(const struct rowqueue *q, uint16_t slot, uint32_t serial);
 /* How many other owners have a file that waits, not put aside, and have spent less than this one,
  * who spends ns just now. */
 unsigned rowqueue_poorer(const struct rowqueue *q, const struct owner *owner, uint64_t ns,
 			 uint64_t now_ns);
 /* Puts a waiting request into another line. False: no memory, and it stays where it is. */
-bool rowqueue_move(struct rowqueue *q, struct row_request *r, struct owner *owner);
+bool rowqueue_move(struct rowqueue *q, struct rowqueue_request *r, struct owner *owner);
 /* The part of the owner's cpu time that still counts; 0 for NULL. */
 uint64_t rowqueue_spent(const struct owner *owner, uint64_t now_ns);
 /* Closes its descriptors. */
-void row_request_free(struct row_request *r);
+void rowqueue_request_free(struct rowqueue_request *r);
 
 #endif

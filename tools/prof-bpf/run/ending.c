@@ -90,7 +90,7 @@ void ending_begin(struct prof *p, enum end_reason reason)
 
 void ending_tick(struct prof *p, uint64_t now_ns)
 {
-	const struct ending *e = &p->ending;
+	const struct prof_ending *e = &p->ending;
 
 	if (p->course.phase == COURSE_DRAINING &&
 	    (deferred_empty(p->deferred) || now_ns - p->course.since_ns > DEFERRED_END_NS))

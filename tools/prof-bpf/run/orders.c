@@ -31,7 +31,7 @@ static void follow(struct prof *p, uint8_t order)
 		pause_sampling(p, order == DEPLOY_PAUSE);
 	} else if (order >= DEPLOY_CPU_LIMIT && order <= DEPLOY_CPU_LIMIT_LAST) {
 		throttle_set(&p->throttle, order - DEPLOY_CPU_LIMIT);
-		p->samples.drops = throttle_drops(&p->throttle);
+		p->samples.thinning = throttle_thinning(&p->throttle);
 	}
 }
 

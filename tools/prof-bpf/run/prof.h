@@ -40,31 +40,31 @@
 #include "tools/prof-bpf/stream/testimony.h"
 
 /* routes.c: a peer's bus and lane. After a failure it rests until the next timer tick. */
-struct route {
+struct prof_route {
 	bool due; /* something has come, or is to be sent */
 	bool rests;
 	uint64_t failures;
 };
 
-struct routes {
-	struct route rows, files;
+struct prof_routes {
+	struct prof_route rows, files;
 };
 
 /* starting.c. */
-struct starting {
+struct prof_starting {
 	uint64_t connected_ns; /* when all peers were there; 0: not yet */
 	unsigned chosen_files; /* that got slots since the programs of the run had mapped them */
 };
 
 /* ending.c. */
-struct ending {
+struct prof_ending {
 	enum end_reason reason;
 	uint64_t breaks; /* the output's, when the end of the stream was sent */
 	bool due;	 /* it could not be sent */
 };
 
 /* loop.c: when each of these was last done. */
-struct last {
+struct prof_last {
 	uint64_t figures_ns, clock_ns, flushed_ns, testimony_ns;
 };
 
@@ -96,7 +96,7 @@ struct prof {
 	struct file_server *file_server; /* deployed only */
 	struct requests requests;
 	struct offers offers;
-	struct routes routes;
+	struct prof_routes routes;
 
 	/* The way of samples to the stream. */
 	struct output output;
@@ -110,10 +110,10 @@ struct prof {
 	struct wakeups wakeups;
 	struct gathering gathering;
 	struct hurry hurry;
-	struct last last;
+	struct prof_last last;
 	struct course course;
-	struct starting starting;
-	struct ending ending;
+	struct prof_starting starting;
+	struct prof_ending ending;
 };
 
 #endif

@@ -23,7 +23,7 @@ static void listen_to_files(struct prof *p, bool hears)
 
 void routes_wake(struct prof *p, enum wakeups_source from)
 {
-	struct route *rows = &p->routes.rows, *files = &p->routes.files;
+	struct prof_route *rows = &p->routes.rows, *files = &p->routes.files;
 
 	/* The routes have descriptors of their own. But these do not report unsent data, opened
 	 * files or deadlines, nor anything while a route rests. */
@@ -39,7 +39,7 @@ void routes_wake(struct prof *p, enum wakeups_source from)
  * next timer tick, so it costs only a delay. Until then the loop ignores its descriptors, which
  * stay readable.
  */
-static void ran(struct prof *p, struct route *route, const char *name,
+static void ran(struct prof *p, struct prof_route *route, const char *name,
 		void (*listen)(struct prof *, bool), int r)
 {
 	if (!r && !route->rests)

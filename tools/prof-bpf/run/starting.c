@@ -59,7 +59,7 @@ static bool is_ready(const struct prof *p, uint64_t waited_ns)
 
 void starting_try(struct prof *p)
 {
-	struct starting *s = &p->starting;
+	struct prof_starting *s = &p->starting;
 	const uint64_t now = clock_mono_ns();
 	const bool connected = row_server_connected(p->row_server) &&
 			       output_has_receiver(&p->output);

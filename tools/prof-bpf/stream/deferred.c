@@ -24,8 +24,8 @@ struct piece {
 	uint8_t bytes[];
 };
 
-struct item {
-	struct item *prev, *next;
+struct deferred_item {
+	struct deferred_item *prev, *next;
 	size_t bytes;	     /* without its pieces */
 	struct owner *owner; /* who is charged for it; NULL: nobody */
 	uint64_t again_ns;   /* not tried again before */
@@ -62,11 +62,11 @@ struct deferred_queue {
 	struct owners *owners; /* NULL: nobody is charged */
 	struct ahead ahead[AHEAD];
 	uint32_t next_ahead;
-	struct item *items;
+	struct deferred_item *items;
 	size_t bytes;
 	uint64_t now_ns;
-	const struct item *reading; /* the item whose stack env reads */
-	bool past_end;		    /* the last failed read was behind the copy's end */
+	const struct deferred_item *reading; /* the item whose stack env reads */
+	bool past_end;			     /* the last failed read was behind the copy's end */
 	struct env env;
 	struct walk walk;
 	struct {
@@ -83,7 +83,7 @@ static int compare_lines(const void *a, const void *b)
 }
 
 /* The bytes at addr that a runtime fetched: at most *ret_n of them, or NULL. */
-static const uint8_t *fetched_line(const struct item *i, uint64_t addr, size_t *ret_n)
+static const uint8_t *fetched_line(const struct deferred_item *i, uint64_t addr, size_t *ret_n)
 {
 	const struct sample_line key = { .at = addr & ~(SAMPLE_FETCHED_BYTES - 1ull) };
 	const struct sample_line *line =
@@ -96,7 +96,7 @@ static const uint8_t *fetched_line(const struct item *i, uint64_t addr, size_t *
 }
 
 /* The copied bytes at addr: at most *ret_n of them, or NULL. */
-static const uint8_t *copied(const struct item *i, uint64_t addr, size_t *ret_n)
+static const uint8_t *copied(const struct deferred_item *i, uint64_t addr, size_t *ret_n)
 {
 	for (uint32_t n = 0; n < i->chunks; n++) {
 		uint64_t at = addr - i->chunk_at[n];
@@ -119,7 +119,7 @@ static const uint8_t *copied(const struct item *i, uint64_t addr, size_t *ret_n)
 }
 
 /* Whether addr was not copied because the copy was full. */
-static bool past_end(const struct item *i, uint64_t addr)
+static bool past_end(const struct deferred_item *i, uint64_t addr)
 {
 	for (unsigned n = 0; n < DEFERRED_STACKS; n++) {
 		const struct deferred_range *r = &i->ranges[n];
@@ -131,7 +131,7 @@ static bool past_end(const struct item *i, uint64_t addr)
 }
 
 /* Whether a runtime may have read more for the frame that the walk has got to. */
-static bool is_short(const struct deferred_queue *q, const struct item *i)
+static bool is_short(const struct deferred_queue *q, const struct deferred_item *i)
 {
 	const uint64_t above = q->walk.sp - i->regs[UNWIND_REG_RSP];
 
@@ -143,7 +143,7 @@ static bool is_short(const struct deferred_queue *q, const struct item *i)
 static long read_copy(void *ctx, void *dst, uint32_t size, uint64_t addr)
 {
 	struct deferred_queue *q = ctx;
-	const struct item *i = q->reading;
+	const struct deferred_item *i = q->reading;
 
 	if (addr == i->pc - 4 && size == sizeof(i->code)) {
 		memcpy(dst, i->code, sizeof(i->code));
@@ -209,7 +209,7 @@ static size_t piece_bytes(const struct piece *p)
 static struct piece *piece_get(struct deferred_queue *q, struct owner *owner, uint64_t at,
 			       uint32_t from, const uint8_t *bytes)
 {
-	struct item *i = q->items ? q->items->prev : NULL;
+	struct deferred_item *i = q->items ? q->items->prev : NULL;
 	size_t size = DEFERRED_CHUNK - from;
 	struct piece *p;
 
@@ -243,7 +243,7 @@ static void piece_put(struct deferred_queue *q, struct piece *p)
 	free(p);
 }
 
-static void item_free(struct deferred_queue *q, struct item *i)
+static void item_free(struct deferred_queue *q, struct deferred_item *i)
 {
 	DL_DELETE(q->items, i);
 	for (uint32_t n = 0; n < i->chunks; n++)
@@ -253,7 +253,7 @@ static void item_free(struct deferred_queue *q, struct item *i)
 	free(i);
 }
 
-static void item_drop(struct deferred_queue *q, struct item *i)
+static void item_drop(struct deferred_queue *q, struct deferred_item *i)
 {
 	if (i->sample.at_slot == TABLES_UNASKED)
 		q->config.is_behind(q->config.ctx, &i->sample);
@@ -294,7 +294,7 @@ static void emit(struct deferred_queue *q, const struct sample *s, const uint64_
 }
 
 /* Puts a runtime's items, or lines that it fetched, into their place, if they have come. */
-static void take_ahead(struct deferred_queue *q, struct item *i)
+static void take_ahead(struct deferred_queue *q, struct deferred_item *i)
 {
 	const struct sample *s = &i->sample;
 	uint32_t words = s->items * 2u;
@@ -324,7 +324,7 @@ static void take_ahead(struct deferred_queue *q, struct item *i)
 
 /* The walk got to a file without rows. The stack shows which files come next: they are requested
  * together. */
-static void want_files(struct deferred_queue *q, struct item *i)
+static void want_files(struct deferred_queue *q, struct deferred_item *i)
 {
 	uint64_t at[1 + DEFERRED_CHUNK / sizeof(uint64_t)];
 	const uint64_t pc = q->walk.exact ? q->walk.pc : q->walk.pc - 1;
@@ -349,7 +349,7 @@ static void want_files(struct deferred_queue *q, struct item *i)
 
 /* Walks a copy with the present tables. False: they do not know enough yet, or something of it has
  * not come. last: walk what is known. */
-static bool walk(struct deferred_queue *q, struct item *i, bool last)
+static bool walk(struct deferred_queue *q, struct deferred_item *i, bool last)
 {
 	take_ahead(q, i);
 	if ((i->lacks_items || i->lacks_lines) && !last)
@@ -399,7 +399,7 @@ static bool walk(struct deferred_queue *q, struct item *i, bool last)
 	return true;
 }
 
-static void give_up(struct deferred_queue *q, struct item *i)
+static void give_up(struct deferred_queue *q, struct deferred_item *i)
 {
 	if (!walk(q, i, true))
 		emit(q, &i->sample, i->head, NULL);
@@ -429,10 +429,10 @@ static uint32_t kept_from(const struct deferred *d, uint64_t at)
 }
 
 /* The oldest sample of the owner who has most. */
-static struct item *first_to_go(struct deferred_queue *q)
+static struct deferred_item *first_to_go(struct deferred_queue *q)
 {
 	struct owner *most = q->owners ? owners_largest(q->owners, OWNER_STACKS) : NULL;
-	struct item *i;
+	struct deferred_item *i;
 
 	DL_FOREACH(q->items, i) {
 		if (i->owner == most)
@@ -480,10 +480,10 @@ void deferred_put(struct deferred_queue *q, const struct deferred_sample *d)
 	for (unsigned n = 0; n < DEFERRED_OBJECTS; n++)
 		objects += d->deferred.objects[n].at != 0;
 
-	size_t bytes = sizeof(struct item) + head * sizeof(uint64_t) +
+	size_t bytes = sizeof(struct deferred_item) + head * sizeof(uint64_t) +
 		       objects * sizeof(struct deferred_words);
 	size_t most = bytes + chunks * (sizeof(struct piece) + DEFERRED_CHUNK);
-	struct item *i = most <= q->config.ceiling ? malloc(bytes) : NULL;
+	struct deferred_item *i = most <= q->config.ceiling ? malloc(bytes) : NULL;
 
 	if (!i) {
 		struct sample bare = d->sample;
@@ -535,7 +535,7 @@ void deferred_put(struct deferred_queue *q, const struct deferred_sample *d)
 
 void deferred_run(struct deferred_queue *q, uint64_t now_ns, bool all)
 {
-	struct item *i, *next;
+	struct deferred_item *i, *next;
 
 	q->now_ns = now_ns;
 	DL_FOREACH_SAFE(q->items, i, next) {

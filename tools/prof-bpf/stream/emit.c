@@ -279,8 +279,8 @@ static int define_frame(struct emit *e, const struct intern_frame *f, uint32_t *
 			return r;
 		m.frame.address = f->offset;
 		if (function) {
-			m.frame.functions = (struct u64s){ .data = &function, .len = 1 };
-			m.frame.lines = (struct u64s){ .data = &line, .len = 1 };
+			m.frame.functions = (struct msg_list){ .data = &function, .len = 1 };
+			m.frame.lines = (struct msg_list){ .data = &line, .len = 1 };
 		}
 	}
 	return put(e, &m);

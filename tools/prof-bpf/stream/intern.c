@@ -24,14 +24,14 @@ struct table {
 };
 
 /* Only hashes, 0: empty. At least a quarter is empty. */
-struct seen {
+struct intern_seen {
 	uint32_t *at;
 	size_t len, count;
 };
 
 struct intern {
 	struct table frames, stacks, functions;
-	struct seen objects;
+	struct intern_seen objects;
 	size_t bytes, ceiling;
 	uint64_t seed; /* random, so that nobody can choose colliding addresses */
 	uint32_t *key; /* of the present stack: reason, at_file, frames */
@@ -68,7 +68,7 @@ void intern_reset(struct intern *in)
 	table_reset(&in->stacks);
 	table_reset(&in->functions);
 	free(in->objects.at);
-	in->objects = (struct seen){ 0 };
+	in->objects = (struct intern_seen){ 0 };
 	in->bytes = 0;
 }
 
@@ -205,7 +205,7 @@ static void put_seen(uint32_t *at, size_t count, uint32_t h)
 	at[i] = h;
 }
 
-static int grow_seen(struct seen *s)
+static int grow_seen(struct intern_seen *s)
 {
 	if (s->len + 1 <= s->count / 4 * 3)
 		return 0;
@@ -229,7 +229,7 @@ int intern_object(struct intern *in, uint64_t process, uint64_t address, uint64_
 	const uint32_t key[] = { (uint32_t)process, (uint32_t)address, (uint32_t)(address >> 32),
 				 (uint32_t)check, (uint32_t)(check >> 32) };
 	const size_t cost = 2 * sizeof(uint32_t);
-	struct seen *s = &in->objects;
+	struct intern_seen *s = &in->objects;
 	uint32_t h = hash(in, key, sizeof(key) / sizeof(key[0]));
 
 	h = h ? h : 1;

@@ -14,7 +14,7 @@
 #include "tools/prof-bpf/kernel/loader.h"
 #include "tools/prof-bpf/kernel/record.h"
 #include "tools/prof-bpf/kernel/sideband.h"
-#include "tools/prof-bpf/limit/drops.h"
+#include "tools/prof-bpf/limit/thinning.h"
 #include "tools/prof-bpf/limit/limit.h"
 #include "tools/prof-bpf/owners/owners.h"
 #include "tools/prof-bpf/peers/parser_deaths.h"
@@ -133,7 +133,7 @@ static bool ends_unasked(const struct sample *s)
 	       sample_frame_slot(frames[last]) == TABLES_UNASKED;
 }
 
-struct mapped {
+struct samples_mapped {
 	struct samples *samples;
 	struct host_process *process;
 };
@@ -141,7 +141,7 @@ struct mapped {
 static void send_mapping(void *ctx, struct host_file *f, uint64_t start, uint64_t end,
 			 uint64_t offset)
 {
-	const struct mapped *by = ctx;
+	const struct samples_mapped *by = ctx;
 	struct emit_file exe, file = definition_of_file(f);
 	struct emit_process process = definition_of_process(by->process, &exe);
 	const struct msg_mapping m = { .process = by->process->id,
@@ -167,7 +167,7 @@ static void hash_mapping(void *ctx, struct host_file *f, uint64_t start, uint64_
 /* Sends where a process has its runtimes, once an epoch and whenever that changes. */
 static void send_mappings(struct samples *p, struct host_process *h)
 {
-	struct mapped by = { p, h };
+	struct samples_mapped by = { p, h };
 	const uint64_t mark = emit_mark(p->output->emit);
 	uint64_t hash = 1;
 
@@ -181,14 +181,14 @@ static void send_mappings(struct samples *p, struct host_process *h)
 	h->mappings_hash = hash;
 }
 
-struct described {
+struct samples_described {
 	struct samples *samples;
 	struct host_process *process;
 };
 
 static void send_attribute(void *ctx, struct str key, struct str value)
 {
-	const struct described *by = ctx;
+	const struct samples_described *by = ctx;
 	struct emit_file exe;
 	const struct emit_process process = definition_of_process(by->process, &exe);
 
@@ -198,7 +198,7 @@ static void send_attribute(void *ctx, struct str key, struct str value)
 
 void samples_send_attributes(struct samples *p, struct host_process *h)
 {
-	struct described by = { p, h };
+	struct samples_described by = { p, h };
 	const uint64_t mark = emit_mark(p->output->emit);
 
 	/* The process is in this epoch already, with its sample. */
@@ -280,8 +280,8 @@ static void send_sample(struct samples *p, const struct sample *s)
 
 #define HELD_BYTES (2u << 20) /* of samples that wait for names */
 
-struct held_sample {
-	struct held_sample *next;
+struct samples_held {
+	struct samples_held *next;
 	struct sample sample; /* its words follow */
 };
 
@@ -289,7 +289,7 @@ void samples_walked(void *ctx, const struct sample *s)
 {
 	struct samples *p = ctx;
 	size_t words = ((size_t)sample_head(s) + s->user_frames) * sizeof(uint64_t);
-	struct held_sample *h = NULL;
+	struct samples_held *h = NULL;
 
 	if (p->names->reading && p->held_bytes < HELD_BYTES)
 		h = malloc(sizeof(*h) + words);
@@ -309,7 +309,7 @@ void samples_walked(void *ctx, const struct sample *s)
 static void send_held(struct samples *p)
 {
 	while (p->held) {
-		struct held_sample *h = p->held;
+		struct samples_held *h = p->held;
 
 		p->held = h->next;
 		send_sample(p, &h->sample);
@@ -359,7 +359,8 @@ static void on_title(struct samples *p, const struct sample *s)
 /* Whether to drop a sample for the cpu limit. */
 static bool drops(struct samples *p, const struct sample *s)
 {
-	const bool ret = p->drops && drops_sample(p->drops, s->owner_uid, s->owner_container);
+	const bool ret = p->thinning &&
+			 thinning_drops(p->thinning, s->owner_uid, s->owner_container);
 
 	if (ret)
 		lose(p, s, &p->lost.cpu_limited, OWNER_LOST_CPU_LIMIT);
@@ -432,7 +433,7 @@ ssize_t samples_mappings(void *ctx, const struct sample *s, const struct tables_
 
 	if (host_sample(p->host, s, &ref))
 		return -ESRCH;
-	return host_mappings(p->host, ref.process, s->time_ns, ret, ret_whole);
+	return publish_mappings(p->host, ref.process, s->time_ns, ret, ret_whole);
 }
 
 void samples_want(void *ctx, const struct sample *s, const uint64_t *addresses, size_t n)
@@ -441,7 +442,7 @@ void samples_want(void *ctx, const struct sample *s, const uint64_t *addresses, 
 	struct host_sample_ref ref;
 
 	if (n && !host_sample(p->host, s, &ref))
-		host_wants(p->host, ref.process, addresses, n);
+		publish_wants(p->host, ref.process, addresses, n);
 }
 
 void samples_are_behind(void *ctx, const struct sample *s)
@@ -481,7 +482,7 @@ void samples_drain(struct samples *p)
 void samples_done(struct samples *p)
 {
 	while (p->held) {
-		struct held_sample *h = p->held;
+		struct samples_held *h = p->held;
 
 		p->held = h->next;
 		free(h);

@@ -14,8 +14,8 @@
 #include "tools/prof-bpf/stream/losses.h"
 
 struct deferred_queue;
-struct drops;
-struct held_sample;
+struct thinning;
+struct samples_held;
 struct host;
 struct host_process;
 struct kernel_names;
@@ -43,14 +43,14 @@ struct samples {
 	struct row_server *row_server;
 	struct output *output;
 	struct testimony *testimony;
-	struct drops *drops;  /* NULL: there is no cpu limit */
-	bool without_objects; /* copy no memory of interpreters */
-	uint32_t command;     /* pid of the command that is followed from its start; 0: none */
+	struct thinning *thinning; /* NULL: there is no cpu limit */
+	bool without_objects;	   /* copy no memory of interpreters */
+	uint32_t command;	   /* pid of the command that is followed from its start; 0: none */
 
 	bool command_runs; /* it had a sample after its exec, or a child had one */
 	bool ended;	   /* the end of the stream was sent: drop samples */
 	/* Samples that wait for names of kernel functions, oldest first. */
-	struct held_sample *held, **held_end;
+	struct samples_held *held, **held_end;
 	size_t held_bytes;
 	uint64_t drained_ns; /* side-band records up to this time have been handled */
 	uint64_t renewed_ns; /* when lost objects were last copied again */

@@ -3,13 +3,13 @@
 
 #include <errno.h>
 
-struct head {
+struct attributes_head {
 	uint16_t key, value; /* lengths of the key and the value that follow */
 };
 
 bool attributes_next(struct span *rest, struct str *ret_key, struct str *ret_value)
 {
-	struct head h;
+	struct attributes_head h;
 	struct span key, value;
 
 	if (!span_read(rest, &h, sizeof(h)) || !span_take(rest, h.key, &key) ||
@@ -42,7 +42,7 @@ static bool find(const struct attributes *a, struct str wanted, size_t *ret_at, 
 
 int attributes_set(struct attributes *a, struct pool *p, struct str key, struct str value)
 {
-	const struct head h = { .key = (uint16_t)key.len, .value = (uint16_t)value.len };
+	const struct attributes_head h = { .key = (uint16_t)key.len, .value = (uint16_t)value.len };
 	size_t at = a->bytes.len, old = 0;
 	const bool known = find(a, key, &at, &old);
 	const size_t now = value.len ? sizeof(h) + key.len + value.len : 0,
@@ -51,7 +51,7 @@ int attributes_set(struct attributes *a, struct pool *p, struct str key, struct 
 	if (!known && !now)
 		return 0;
 	if (key.len > UINT16_MAX || value.len > UINT16_MAX ||
-	    a->bytes.len - old + now > ATTRIBUTES_MAX || !ARRAY_ROOM(p, &a->bytes, now + 1))
+	    a->bytes.len - old + now > ATTRIBUTES_MAX || !POOL_ARRAY_ROOM(p, &a->bytes, now + 1))
 		return -ENOBUFS;
 	uint8_t *to = a->bytes.data + at;
 
@@ -68,5 +68,5 @@ int attributes_set(struct attributes *a, struct pool *p, struct str key, struct 
 
 void attributes_done(struct attributes *a, struct pool *p)
 {
-	ARRAY_FREE(p, &a->bytes);
+	POOL_ARRAY_FREE(p, &a->bytes);
 }

@@ -8,13 +8,14 @@
 #define PROF_EXPORT_MODEL_ATTRIBUTES_H
 
 #include "common/base/span.h"
+#include "common/base/str.h"
 #include "tools/prof-export/model/pool.h"
 
 #define ATTRIBUTES_MAX (64u << 10) /* bytes of one process */
 
 /* Zero-initialise. */
 struct attributes {
-	ARRAY(uint8_t) bytes;
+	POOL_ARRAY(uint8_t) bytes;
 };
 
 /* Sets the text of a key. Key and text have at most 65,535 bytes each; an empty text removes the

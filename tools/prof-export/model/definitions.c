@@ -10,28 +10,28 @@ int definitions_begin(struct definitions *d)
 	uint32_t empty;
 
 	definitions_done(d);
-	return strings_intern(&d->strings, &d->pool, (struct str){ .data = "" }, &empty);
+	return table_strings_intern(&d->strings, &d->pool, (struct str){ .data = "" }, &empty);
 }
 
 void definitions_done(struct definitions *d)
 {
-	strings_done(&d->strings, &d->pool);
-	ARRAY_FREE(&d->pool, &d->files);
-	ARRAY_FREE(&d->pool, &d->functions);
-	ARRAY_FREE(&d->pool, &d->frames);
-	ARRAY_FREE(&d->pool, &d->self);
-	ARRAY_FREE(&d->pool, &d->stacks);
-	ARRAY_FREE(&d->pool, &d->numbers);
-	ARRAY_FREE(&d->pool, &d->processes);
-	ARRAY_FREE(&d->pool, &d->threads);
-	ARRAY_FREE(&d->pool, &d->buckets);
-	index_done(&d->file_index, &d->pool);
-	index_done(&d->function_index, &d->pool);
-	index_done(&d->frame_index, &d->pool);
-	index_done(&d->stack_index, &d->pool);
-	index_done(&d->process_index, &d->pool);
-	index_done(&d->thread_index, &d->pool);
-	index_done(&d->bucket_index, &d->pool);
+	table_strings_done(&d->strings, &d->pool);
+	POOL_ARRAY_FREE(&d->pool, &d->files);
+	POOL_ARRAY_FREE(&d->pool, &d->functions);
+	POOL_ARRAY_FREE(&d->pool, &d->frames);
+	POOL_ARRAY_FREE(&d->pool, &d->self);
+	POOL_ARRAY_FREE(&d->pool, &d->stacks);
+	POOL_ARRAY_FREE(&d->pool, &d->numbers);
+	POOL_ARRAY_FREE(&d->pool, &d->processes);
+	POOL_ARRAY_FREE(&d->pool, &d->threads);
+	POOL_ARRAY_FREE(&d->pool, &d->buckets);
+	table_index_done(&d->file_index, &d->pool);
+	table_index_done(&d->function_index, &d->pool);
+	table_index_done(&d->frame_index, &d->pool);
+	table_index_done(&d->stack_index, &d->pool);
+	table_index_done(&d->process_index, &d->pool);
+	table_index_done(&d->thread_index, &d->pool);
+	table_index_done(&d->bucket_index, &d->pool);
 }
 
 #define INTERN(d, array, index, key, hash, equal, ret) \
@@ -39,15 +39,16 @@ void definitions_done(struct definitions *d)
 		size_t cursor_ = SIZE_MAX; \
 		uint32_t i_; \
 		int r_ = 0; \
-		while ((i_ = index_next((index), (hash), &cursor_)) != TABLE_NONE && \
+		while ((i_ = table_index_next((index), (hash), &cursor_)) != TABLE_NONE && \
 		       !(equal)(d, &(array)->data[i_], (key))) \
 			; \
 		if (i_ == TABLE_NONE) { \
-			if (pool_is_closed(&(d)->pool) || !ARRAY_ROOM(&(d)->pool, array, 1)) { \
+			if (pool_is_closed(&(d)->pool) || \
+			    !POOL_ARRAY_ROOM(&(d)->pool, array, 1)) { \
 				r_ = -ENOBUFS; \
 			} else { \
-				r_ = index_add((index), &(d)->pool, (hash), \
-					       (uint32_t)(array)->len); \
+				r_ = table_index_add((index), &(d)->pool, (hash), \
+						     (uint32_t)(array)->len); \
 				if (!r_) { \
 					i_ = (uint32_t)(array)->len; \
 					(array)->data[(array)->len++] = *(key); \
@@ -61,7 +62,7 @@ void definitions_done(struct definitions *d)
 
 static int intern_str(struct definitions *d, struct str s, uint32_t *ret)
 {
-	return strings_intern(&d->strings, &d->pool, s, ret);
+	return table_strings_intern(&d->strings, &d->pool, s, ret);
 }
 
 static uint32_t hash_numbers(const uint64_t *numbers, size_t n)
@@ -172,7 +173,7 @@ int definitions_function(struct definitions *d, const struct msg_function *msg, 
 int definitions_marked(struct definitions *d, uint32_t function, const char *word, uint32_t *ret)
 {
 	struct model_function f = d->functions.data[function];
-	const struct str s = strings_get(&d->strings, f.name);
+	const struct str s = table_strings_get(&d->strings, f.name);
 	struct buf name = { 0 };
 	int r = buf_append(&name, s.data, s.len);
 
@@ -213,7 +214,7 @@ int definitions_frame(struct definitions *d, struct model_frame f, const uint32_
 {
 	const size_t n = 2 * (size_t)f.count, known = d->frames.len;
 
-	if (!ARRAY_ROOM(&d->pool, &d->numbers, n + 1) || d->numbers.len + n >= UINT32_MAX)
+	if (!POOL_ARRAY_ROOM(&d->pool, &d->numbers, n + 1) || d->numbers.len + n >= UINT32_MAX)
 		return -ENOBUFS;
 	f.calls = (uint32_t)d->numbers.len;
 	if (n)
@@ -224,7 +225,7 @@ int definitions_frame(struct definitions *d, struct model_frame f, const uint32_
 			      f.start, f.file, f.process, f.kind, f.flags, calls_hash },
 		8);
 
-	if (!ARRAY_ROOM(&d->pool, &d->self, 1))
+	if (!POOL_ARRAY_ROOM(&d->pool, &d->self, 1))
 		return -ENOBUFS;
 	int r = INTERN(d, &d->frames, &d->frame_index, &f, hash, same_frame, ret);
 
@@ -275,7 +276,7 @@ int definitions_stack(struct definitions *d, uint64_t reason, bool user, const u
 				 .runtime = STATUS_RUNTIMES };
 	const size_t known = d->stacks.len;
 
-	if (!ARRAY_ROOM(&d->pool, &d->numbers, n + 1) || d->numbers.len + n >= UINT32_MAX)
+	if (!POOL_ARRAY_ROOM(&d->pool, &d->numbers, n + 1) || d->numbers.len + n >= UINT32_MAX)
 		return -ENOBUFS;
 	s.frames = (uint32_t)d->numbers.len;
 	if (n)
@@ -355,7 +356,7 @@ bool definitions_segment(const struct definitions *d, const struct model_frame *
 
 	if (f->kind != MODEL_NATIVE || f->file == MODEL_NONE)
 		return false;
-	const struct str all = strings_get(&d->strings, d->files.data[f->file].segments);
+	const struct str all = table_strings_get(&d->strings, d->files.data[f->file].segments);
 
 	for (uint32_t i = 0; all.len - i >= sizeof(s); i += sizeof(s)) {
 		memcpy(&s, all.data + i, sizeof(s));

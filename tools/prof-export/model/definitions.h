@@ -94,17 +94,17 @@ struct model_bucket {
 struct definitions {
 	struct pool pool;
 	enum model_detail detail;
-	struct strings strings; /* string 0 is empty */
-	ARRAY(struct model_file) files;
-	ARRAY(struct model_function) functions;
-	ARRAY(struct model_frame) frames;
-	ARRAY(uint64_t) self; /* by frame: number of samples with this leaf */
-	ARRAY(struct model_stack) stacks;
-	ARRAY(uint32_t) numbers; /* of frames and stacks */
-	ARRAY(struct model_process) processes;
-	ARRAY(struct model_thread) threads;
-	ARRAY(struct model_bucket) buckets;
-	struct index file_index, function_index, frame_index, stack_index, process_index,
+	struct table_strings strings; /* string 0 is empty */
+	POOL_ARRAY(struct model_file) files;
+	POOL_ARRAY(struct model_function) functions;
+	POOL_ARRAY(struct model_frame) frames;
+	POOL_ARRAY(uint64_t) self; /* by frame: number of samples with this leaf */
+	POOL_ARRAY(struct model_stack) stacks;
+	POOL_ARRAY(uint32_t) numbers; /* of frames and stacks */
+	POOL_ARRAY(struct model_process) processes;
+	POOL_ARRAY(struct model_thread) threads;
+	POOL_ARRAY(struct model_bucket) buckets;
+	struct table_index file_index, function_index, frame_index, stack_index, process_index,
 		thread_index, bucket_index;
 };
 

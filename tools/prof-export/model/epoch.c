@@ -25,24 +25,24 @@ void epoch_forget(struct epoch *e)
 	for (size_t i = 0; i < e->processes.len; i++)
 		attributes_done(&e->processes.data[i].attributes, pool);
 	e->attributes = 0;
-	extras_done(&e->extras, pool);
-	ids_done(&e->cgroup_ids, pool);
-	ids_done(&e->process_ids, pool);
-	ids_done(&e->thread_ids, pool);
-	ids_done(&e->file_ids, pool);
-	ids_done(&e->function_ids, pool);
-	ids_done(&e->frame_ids, pool);
-	ids_done(&e->stack_ids, pool);
-	ARRAY_FREE(pool, &e->processes);
-	ARRAY_FREE(pool, &e->threads);
-	ARRAY_FREE(pool, &e->groups);
+	annotations_done(&e->annotations, pool);
+	table_ids_done(&e->cgroup_ids, pool);
+	table_ids_done(&e->process_ids, pool);
+	table_ids_done(&e->thread_ids, pool);
+	table_ids_done(&e->file_ids, pool);
+	table_ids_done(&e->function_ids, pool);
+	table_ids_done(&e->frame_ids, pool);
+	table_ids_done(&e->stack_ids, pool);
+	POOL_ARRAY_FREE(pool, &e->processes);
+	POOL_ARRAY_FREE(pool, &e->threads);
+	POOL_ARRAY_FREE(pool, &e->groups);
 	e->free_process = e->free_thread = MODEL_NONE;
 }
 
 void epoch_done(struct epoch *e)
 {
 	epoch_forget(e);
-	ARRAY_FREE(&e->definitions->pool, &e->scratch);
+	POOL_ARRAY_FREE(&e->definitions->pool, &e->scratch);
 }
 
 static int intern_process(struct epoch *e, struct epoch_process *d)
@@ -78,7 +78,7 @@ int epoch_keep_thread(struct epoch *e, struct epoch_thread *d)
 
 struct str epoch_thread_name(const struct epoch *e, const struct epoch_thread *t)
 {
-	return t->title ? strings_get(&e->definitions->strings, t->title)
+	return t->title ? table_strings_get(&e->definitions->strings, t->title)
 			: (struct str){ .data = t->comm, .len = t->comm_len };
 }
 
@@ -95,13 +95,13 @@ static void set_exe(struct epoch *e, struct epoch_process *d, uint32_t exe)
 {
 	d->exe = exe;
 	if (exe != MODEL_NONE && d->runtime >= STATUS_RUNTIMES)
-		d->runtime = (uint8_t)account_program(strings_get(
+		d->runtime = (uint8_t)account_program(table_strings_get(
 			&e->definitions->strings, e->definitions->files.data[exe].path));
 }
 
 static void set_cgroup(const struct epoch *e, struct epoch_process *d, uint64_t id)
 {
-	const uint32_t path = id ? ids_get(&e->cgroup_ids, id) : TABLE_NONE;
+	const uint32_t path = id ? table_ids_get(&e->cgroup_ids, id) : TABLE_NONE;
 
 	if (path != TABLE_NONE)
 		d->cgroup = path;
@@ -110,7 +110,7 @@ static void set_cgroup(const struct epoch *e, struct epoch_process *d, uint64_t 
 /* Takes a repeated definition of a process. */
 static int update_process(struct epoch *e, struct epoch_process *d, const struct msg_process *msg)
 {
-	const uint32_t exe = msg->exe ? ids_get(&e->file_ids, msg->exe) : MODEL_NONE;
+	const uint32_t exe = msg->exe ? table_ids_get(&e->file_ids, msg->exe) : MODEL_NONE;
 
 	if (exe != MODEL_NONE)
 		set_exe(e, d, exe);
@@ -122,16 +122,16 @@ static int update_process(struct epoch *e, struct epoch_process *d, const struct
 
 int epoch_process(struct epoch *e, const struct msg_process *msg)
 {
-	const uint32_t known = ids_get(&e->process_ids, msg->id);
+	const uint32_t known = table_ids_get(&e->process_ids, msg->id);
 
 	if (known != TABLE_NONE)
 		return update_process(e, &e->processes.data[known], msg);
 	const bool reuse = e->free_process != MODEL_NONE;
 
-	if (!reuse && !ARRAY_ROOM(&e->definitions->pool, &e->processes, 1))
+	if (!reuse && !POOL_ARRAY_ROOM(&e->definitions->pool, &e->processes, 1))
 		return -ENOBUFS;
 	const uint32_t slot = reuse ? e->free_process : (uint32_t)e->processes.len;
-	int r = ids_add(&e->process_ids, &e->definitions->pool, msg->id, slot);
+	int r = table_ids_add(&e->process_ids, &e->definitions->pool, msg->id, slot);
 
 	if (r)
 		return r;
@@ -149,7 +149,7 @@ int epoch_process(struct epoch *e, const struct msg_process *msg)
 				     .process = MODEL_NONE,
 				     .threads = MODEL_NONE,
 				     .runtime = STATUS_RUNTIMES };
-	set_exe(e, d, msg->exe ? ids_get(&e->file_ids, msg->exe) : MODEL_NONE);
+	set_exe(e, d, msg->exe ? table_ids_get(&e->file_ids, msg->exe) : MODEL_NONE);
 	set_cgroup(e, d, msg->cgroup);
 	d->comm_len = keep_comm(d->comm, msg->comm);
 	return 0;
@@ -157,21 +157,21 @@ int epoch_process(struct epoch *e, const struct msg_process *msg)
 
 int epoch_thread(struct epoch *e, const struct msg_thread *msg)
 {
-	const uint32_t process = ids_get(&e->process_ids, msg->process);
+	const uint32_t process = table_ids_get(&e->process_ids, msg->process);
 
-	if (process == TABLE_NONE || ids_get(&e->thread_ids, msg->id) != TABLE_NONE)
+	if (process == TABLE_NONE || table_ids_get(&e->thread_ids, msg->id) != TABLE_NONE)
 		return 0;
 	const bool reuse = e->free_thread != MODEL_NONE;
 	uint32_t title = 0;
 
-	if (msg->title.len && strings_intern(&e->definitions->strings, &e->definitions->pool,
-					     str_cut(msg->title, 128), &title))
+	if (msg->title.len && table_strings_intern(&e->definitions->strings, &e->definitions->pool,
+						   str_cut(msg->title, 128), &title))
 		return -ENOBUFS;
 
-	if (!reuse && !ARRAY_ROOM(&e->definitions->pool, &e->threads, 1))
+	if (!reuse && !POOL_ARRAY_ROOM(&e->definitions->pool, &e->threads, 1))
 		return -ENOBUFS;
 	const uint32_t slot = reuse ? e->free_thread : (uint32_t)e->threads.len;
-	int r = ids_add(&e->thread_ids, &e->definitions->pool, msg->id, slot);
+	int r = table_ids_add(&e->thread_ids, &e->definitions->pool, msg->id, slot);
 
 	if (r)
 		return r;
@@ -198,7 +198,7 @@ int epoch_thread(struct epoch *e, const struct msg_thread *msg)
 
 void epoch_thread_end(struct epoch *e, const struct msg_thread_end *msg)
 {
-	const uint32_t slot = ids_get(&e->thread_ids, msg->id);
+	const uint32_t slot = table_ids_get(&e->thread_ids, msg->id);
 
 	if (slot == TABLE_NONE)
 		return;
@@ -210,14 +210,14 @@ void epoch_thread_end(struct epoch *e, const struct msg_thread_end *msg)
 		e->threads.data[d->previous].next = d->next;
 	else
 		e->processes.data[d->process].threads = d->next;
-	ids_remove(&e->thread_ids, msg->id);
+	table_ids_remove(&e->thread_ids, msg->id);
 	d->next = e->free_thread;
 	e->free_thread = slot;
 }
 
 void epoch_process_end(struct epoch *e, const struct msg_process_end *msg)
 {
-	const uint32_t slot = ids_get(&e->process_ids, msg->id);
+	const uint32_t slot = table_ids_get(&e->process_ids, msg->id);
 
 	if (slot == TABLE_NONE)
 		return;
@@ -227,35 +227,36 @@ void epoch_process_end(struct epoch *e, const struct msg_process_end *msg)
 		struct epoch_thread *d = &e->threads.data[t];
 		const uint32_t next = d->next;
 
-		ids_remove(&e->thread_ids, d->id);
+		table_ids_remove(&e->thread_ids, d->id);
 		d->next = e->free_thread;
 		e->free_thread = t;
 		t = next;
 	}
 	e->attributes -= p->attributes.bytes.len;
 	attributes_done(&p->attributes, &e->definitions->pool);
-	ids_remove(&e->process_ids, msg->id);
+	table_ids_remove(&e->process_ids, msg->id);
 	p->threads = e->free_process;
 	e->free_process = slot;
 }
 
 /* Makes the id refer to its latest definition. */
-static int redefine(struct epoch *e, struct ids *ids, uint64_t id, uint32_t number)
+static int redefine(struct epoch *e, struct table_ids *ids, uint64_t id, uint32_t number)
 {
-	return ids_set(ids, &e->definitions->pool, id, number);
+	return table_ids_set(ids, &e->definitions->pool, id, number);
 }
 
 int epoch_cgroup(struct epoch *e, const struct msg_cgroup *msg)
 {
 	uint32_t path;
-	int r = strings_intern(&e->definitions->strings, &e->definitions->pool, msg->path, &path);
+	int r = table_strings_intern(&e->definitions->strings, &e->definitions->pool, msg->path,
+				     &path);
 
 	return r ? r : redefine(e, &e->cgroup_ids, msg->id, path);
 }
 
 int epoch_attribute(struct epoch *e, const struct msg_attribute *msg)
 {
-	const uint32_t slot = ids_get(&e->process_ids, msg->process);
+	const uint32_t slot = table_ids_get(&e->process_ids, msg->process);
 
 	if (slot == TABLE_NONE)
 		return 0;
@@ -279,11 +280,11 @@ int epoch_function(struct epoch *e, const struct msg_function *msg)
 {
 	uint32_t function;
 
-	if (ids_get(&e->function_ids, msg->id) != TABLE_NONE)
+	if (table_ids_get(&e->function_ids, msg->id) != TABLE_NONE)
 		return 0;
 	int r = definitions_function(e->definitions, msg, &function);
 
-	return r ? r : ids_add(&e->function_ids, &e->definitions->pool, msg->id, function);
+	return r ? r : table_ids_add(&e->function_ids, &e->definitions->pool, msg->id, function);
 }
 
 /* Makes one frame for each call, innermost first. A single frame needs no group. */
@@ -292,7 +293,7 @@ static int split_frame(struct epoch *e, const struct model_frame *whole, const u
 {
 	const uint32_t at = (uint32_t)e->groups.len;
 
-	if (!ARRAY_ROOM(&e->definitions->pool, &e->groups, whole->count + 1u) ||
+	if (!POOL_ARRAY_ROOM(&e->definitions->pool, &e->groups, whole->count + 1u) ||
 	    e->groups.len >= GROUP - 512)
 		return -ENOBUFS;
 	for (unsigned i = 0; i < whole->count; i++) {
@@ -360,7 +361,7 @@ int epoch_frame(struct epoch *e, const struct msg_frame *msg)
 	/* If a part of a frame was lost, drop all of it: the rest would mislead. An interpreted
 	 * frame belongs to its function, not to the interpreter's file. */
 	if (msg->file && f.kind != MODEL_INTERPRETED) {
-		f.file = ids_get(&e->file_ids, msg->file);
+		f.file = table_ids_get(&e->file_ids, msg->file);
 		if (f.file == TABLE_NONE)
 			return 0;
 	}
@@ -368,7 +369,7 @@ int epoch_frame(struct epoch *e, const struct msg_frame *msg)
 		f.runtime = msg->runtime < RUNTIME_MAX ? (uint16_t)msg->runtime : 0;
 	f.count = (uint16_t)n;
 	for (uint32_t i = 0; i < n; i++) {
-		calls[i] = ids_get(&e->function_ids, msg->functions.data[i]);
+		calls[i] = table_ids_get(&e->function_ids, msg->functions.data[i]);
 		calls[n + i] = i < msg->lines.len ? numbers_u32(msg->lines.data[i]) : 0;
 		if (calls[i] == TABLE_NONE)
 			return 0;
@@ -379,7 +380,7 @@ int epoch_frame(struct epoch *e, const struct msg_frame *msg)
 		return r;
 	if (f.file == MODEL_NONE && f.kind != MODEL_KERNEL &&
 	    e->definitions->detail == MODEL_ADDRESSES) {
-		const uint32_t d = ids_get(&e->process_ids, msg->process);
+		const uint32_t d = table_ids_get(&e->process_ids, msg->process);
 
 		if (d != TABLE_NONE && keep_process(e, &e->processes.data[d]))
 			return -ENOBUFS;
@@ -413,7 +414,7 @@ static const struct model_frame *frame_at(const struct epoch *e, uint32_t frame)
 static bool is_folded(const struct epoch *e, const struct msg_stack *msg, uint32_t i)
 {
 	while (!e->options.interpreter_frames && i < msg->frames.len) {
-		const uint32_t frame = ids_get(&e->frame_ids, msg->frames.data[i++]);
+		const uint32_t frame = table_ids_get(&e->frame_ids, msg->frames.data[i++]);
 		const struct model_frame *f = frame == TABLE_NONE ? NULL : frame_at(e, frame);
 
 		if (!f || !(f->flags & FRAME_LOOP))
@@ -429,7 +430,7 @@ int epoch_stack(struct epoch *e, const struct msg_stack *msg)
 
 	e->scratch.len = 0;
 	for (uint32_t i = 0; i < msg->frames.len; i++) {
-		uint32_t frame = ids_get(&e->frame_ids, msg->frames.data[i]), one = 1;
+		uint32_t frame = table_ids_get(&e->frame_ids, msg->frames.data[i]), one = 1;
 		const uint32_t *from = &frame;
 
 		if (frame == TABLE_NONE)
@@ -440,7 +441,7 @@ int epoch_stack(struct epoch *e, const struct msg_stack *msg)
 		}
 		if (frame_at(e, frame)->flags & FRAME_LOOP && is_folded(e, msg, i))
 			continue;
-		if (!ARRAY_ROOM(&e->definitions->pool, &e->scratch, one + 1))
+		if (!POOL_ARRAY_ROOM(&e->definitions->pool, &e->scratch, one + 1))
 			return -ENOBUFS;
 		memcpy(e->scratch.data + e->scratch.len, from, one * sizeof(*from));
 		e->scratch.len += one;
@@ -450,9 +451,9 @@ int epoch_stack(struct epoch *e, const struct msg_stack *msg)
 		struct model_frame f = { .offset = msg->reason,
 					 .process = MODEL_NONE,
 					 .kind = MODEL_TRUNCATED,
-					 .file = ids_get(&e->file_ids, msg->at_file) };
+					 .file = table_ids_get(&e->file_ids, msg->at_file) };
 
-		if (!ARRAY_ROOM(&e->definitions->pool, &e->scratch, 1) ||
+		if (!POOL_ARRAY_ROOM(&e->definitions->pool, &e->scratch, 1) ||
 		    definitions_frame(e->definitions, f, NULL, &e->scratch.data[e->scratch.len]))
 			return -ENOBUFS;
 		e->scratch.len++;

@@ -10,7 +10,7 @@
 #include "common/base/reporting.h"
 #include "tools/prof-export/model/attributes.h"
 #include "tools/prof-export/model/definitions.h"
-#include "tools/prof-export/model/extras.h"
+#include "tools/prof-export/model/annotations.h"
 
 struct epoch_process {
 	uint64_t pid, start_ns, execs, owner;
@@ -49,15 +49,15 @@ struct epoch_options {
 struct epoch {
 	struct definitions *definitions; /* borrowed; all memory is charged to its pool */
 	struct epoch_options options;
-	struct ids cgroup_ids; /* to strings */
-	struct ids process_ids, thread_ids, file_ids, function_ids, frame_ids, stack_ids;
-	ARRAY(struct epoch_process) processes;
-	ARRAY(struct epoch_thread) threads;
+	struct table_ids cgroup_ids; /* to strings */
+	struct table_ids process_ids, thread_ids, file_ids, function_ids, frame_ids, stack_ids;
+	POOL_ARRAY(struct epoch_process) processes;
+	POOL_ARRAY(struct epoch_thread) threads;
 	uint32_t free_process, free_thread;
 	size_t attributes; /* bytes of the attributes of all processes */
-	struct extras extras;
-	ARRAY(uint32_t) groups;	 /* the count of frames, then the frames */
-	ARRAY(uint32_t) scratch; /* the stack that is being added */
+	struct annotations annotations;
+	POOL_ARRAY(uint32_t) groups;  /* the count of frames, then the frames */
+	POOL_ARRAY(uint32_t) scratch; /* the stack that is being added */
 };
 
 void epoch_init(struct epoch *e, struct definitions *d, const struct epoch_options *o);

@@ -5,7 +5,7 @@
 
 void hottest_done(struct hottest *h, struct pool *p)
 {
-	strings_done(&h->names, p);
+	table_strings_done(&h->names, p);
 	pool_free(p, h->self.data, &h->self.cap, sizeof(*h->self.data));
 	h->self.data = NULL;
 	h->self.len = 0;
@@ -15,7 +15,7 @@ static bool add(struct hottest *h, struct pool *p, struct str name, uint64_t sel
 {
 	uint32_t at;
 
-	if (strings_intern(&h->names, p, name, &at))
+	if (table_strings_intern(&h->names, p, name, &at))
 		return false;
 	if (at == h->self.len) {
 		void *more = pool_grow(p, h->self.data, &h->self.cap, h->self.len + 1,
@@ -44,7 +44,7 @@ bool hottest_add(struct hottest *h, struct pool *p, struct buf *label, enum stat
 void hottest_add_all(struct hottest *h, struct pool *p, const struct hottest *from)
 {
 	for (uint32_t i = 0; i < from->self.len; i++) {
-		if (!add(h, p, strings_get(&from->names, i), from->self.data[i]))
+		if (!add(h, p, table_strings_get(&from->names, i), from->self.data[i]))
 			break;
 	}
 }
@@ -53,7 +53,7 @@ static bool hotter(const struct hottest *h, uint32_t a, uint32_t b)
 {
 	if (h->self.data[a] != h->self.data[b])
 		return h->self.data[a] > h->self.data[b];
-	const struct str x = strings_get(&h->names, a), y = strings_get(&h->names, b);
+	const struct str x = table_strings_get(&h->names, a), y = table_strings_get(&h->names, b);
 	const uint32_t n = x.len < y.len ? x.len : y.len;
 	const int order = n ? memcmp(x.data, y.data, n) : 0;
 
@@ -76,7 +76,7 @@ void hottest_top(const struct hottest *h, struct status_top top[static STATUS_TO
 	}
 	for (size_t i = 0; i < n; i++) {
 		static const char more[] = "…";
-		struct str s = strings_get(&h->names, best[i]);
+		struct str s = table_strings_get(&h->names, best[i]);
 
 		top[i].self = h->self.data[best[i]];
 		top[i].kind = (uint8_t)s.data[--s.len];

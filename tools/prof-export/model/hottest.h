@@ -8,8 +8,8 @@
 #include "tools/prof-export/model/table.h"
 
 struct hottest {
-	struct strings names; /* the last byte of each name is the kind */
-	ARRAY(uint64_t) self; /* by name */
+	struct table_strings names; /* the last byte of each name is the kind */
+	POOL_ARRAY(uint64_t) self;  /* by name */
 };
 
 /* All memory is charged to the pool. All zeros: empty. */

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include "common/base/log.h"
+#include "common/wire/reason.h"
 
 static uint32_t run_length(struct str s, bool plain)
 {
@@ -169,7 +170,7 @@ static int unnamed(struct buf *b, const struct definitions *d, const struct mode
 	else if (f->kind != MODEL_NATIVE)
 		return buf_printf(b, "[kind-%u+0x%" PRIx64 "]", f->kind, address);
 	else if (f->file != MODEL_NONE)
-		name = str_base_name(strings_get(&d->strings, d->files.data[f->file].path));
+		name = str_base_name(table_strings_get(&d->strings, d->files.data[f->file].path));
 	foreign = f->kind == MODEL_NATIVE && f->file != MODEL_NONE;
 	if (!name.len)
 		name = STR_LIT("file");
@@ -189,13 +190,14 @@ static int unnamed(struct buf *b, const struct definitions *d, const struct mode
 int label_plain(struct buf *b, const struct definitions *d, const struct model_frame *f, unsigned i)
 {
 	if (f->kind == MODEL_TRUNCATED)
-		return buf_printf(b, "[truncated: %s]", walk_reason_word(f->offset));
+		return buf_printf(b, "[truncated: %s]", reason_walk_word(f->offset));
 	if (f->count) {
 		const size_t before = b->len;
 
 		int r = label_escape(
-			b, strings_get(&d->strings,
-				       d->functions.data[d->numbers.data[f->calls + i]].name));
+			b,
+			table_strings_get(&d->strings,
+					  d->functions.data[d->numbers.data[f->calls + i]].name));
 
 		if (!r)
 			r = guard_name(b, before, f->kind == MODEL_INTERPRETED);
@@ -257,7 +259,7 @@ int label_process(struct buf *b, const struct definitions *d, uint32_t process)
 {
 	if (process == MODEL_NONE)
 		return buf_append_str(b, "[unknown]");
-	const struct str comm = strings_get(&d->strings, d->processes.data[process].comm);
+	const struct str comm = table_strings_get(&d->strings, d->processes.data[process].comm);
 
 	return comm.len ? label_comm(b, comm)
 			: buf_printf(b, "pid-%" PRIu64, d->processes.data[process].pid);
@@ -267,7 +269,7 @@ int label_thread(struct buf *b, const struct definitions *d, uint32_t thread)
 {
 	if (thread == MODEL_NONE)
 		return buf_append_str(b, "[unknown]");
-	const struct str comm = strings_get(&d->strings, d->threads.data[thread].comm);
+	const struct str comm = table_strings_get(&d->strings, d->threads.data[thread].comm);
 
 	return comm.len ? label_comm(b, comm)
 			: buf_printf(b, "tid-%" PRIu64, d->threads.data[thread].tid);
@@ -279,8 +281,8 @@ int label_binary(struct buf *b, const struct definitions *d, const struct model_
 		struct str module = { 0 };
 
 		if (f->count)
-			module = strings_get(&d->strings,
-					     d->functions.data[d->numbers.data[f->calls]].source);
+			module = table_strings_get(
+				&d->strings, d->functions.data[d->numbers.data[f->calls]].source);
 		if (!module.len || str_eq(module, STR_LIT("kernel")) ||
 		    str_eq(module, STR_LIT("vmlinux")))
 			return buf_append_str(b, "[kernel.kallsyms]");
@@ -296,7 +298,7 @@ int label_binary(struct buf *b, const struct definitions *d, const struct model_
 		return buf_append_str(b, "[interpreted]");
 	if (f->file == MODEL_NONE)
 		return buf_append_str(b, f->kind == MODEL_TRUNCATED ? "[truncated]" : "[anon]");
-	const struct str path = strings_get(&d->strings, d->files.data[f->file].path);
+	const struct str path = table_strings_get(&d->strings, d->files.data[f->file].path);
 
 	return path.len ? label_escape(b, path) : buf_append_str(b, "[file]");
 }

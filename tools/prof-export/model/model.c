@@ -3,6 +3,7 @@
 #include "common/base/numbers.h"
 #include "common/cell/budget.h"
 #include "common/status/account.h"
+#include "common/wire/reason.h"
 #include "tools/prof-export/model/model_internal.h"
 #include "tools/prof-export/model/weight.h"
 
@@ -50,7 +51,7 @@ void model_free(struct model *m)
 	epoch_done(&m->epoch);
 	definitions_done(&m->definitions);
 	hottest_done(&m->hottest, m->figures);
-	index_done(&m->seen, m->figures);
+	table_index_done(&m->seen, m->figures);
 	free(m);
 }
 
@@ -65,10 +66,10 @@ static void count_once(struct model *m, const uint64_t *numbers, size_t n, uint6
 	size_t cursor = SIZE_MAX;
 	uint32_t i;
 
-	while ((i = index_next(&m->seen, (uint32_t)h, &cursor)) != TABLE_NONE)
+	while ((i = table_index_next(&m->seen, (uint32_t)h, &cursor)) != TABLE_NONE)
 		if (i == number)
 			return;
-	index_add(&m->seen, m->figures, (uint32_t)h, number);
+	table_index_add(&m->seen, m->figures, (uint32_t)h, number);
 	++*count;
 }
 
@@ -216,8 +217,8 @@ static void see(struct model *m, const struct msg_sample *msg, uint32_t thread_a
 static int take_sample(struct model *m, const struct msg_sample *msg, struct model_sample *ret)
 {
 	struct model_totals *t = &m->totals;
-	uint32_t stack = ids_get(&m->epoch.stack_ids, msg->stack),
-		 thread_at = ids_get(&m->epoch.thread_ids, msg->thread);
+	uint32_t stack = table_ids_get(&m->epoch.stack_ids, msg->stack),
+		 thread_at = table_ids_get(&m->epoch.thread_ids, msg->thread);
 	const uint64_t owner =
 		thread_at == TABLE_NONE
 			? 0
@@ -255,14 +256,16 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 	w->folded += folds;
 	const struct model_stack *s = &m->definitions.stacks.data[stack];
 
-	*ret = (struct model_sample){ .cpu = msg->cpu,
-				      .time_ns = msg->time_ns,
-				      .value = msg->value,
-				      .count = msg->count ? msg->count : 1,
-				      .source = ids_get(&m->epoch.extras.source_ids, msg->source),
-				      .labels = ids_get(&m->epoch.extras.labels_ids, msg->labels),
-				      .link = ids_get(&m->epoch.extras.link_ids, msg->link),
-				      .stack = s };
+	*ret = (struct model_sample){
+		.cpu = msg->cpu,
+		.time_ns = msg->time_ns,
+		.value = msg->value,
+		.count = msg->count ? msg->count : 1,
+		.source = table_ids_get(&m->epoch.annotations.source_ids, msg->source),
+		.labels = table_ids_get(&m->epoch.annotations.labels_ids, msg->labels),
+		.link = table_ids_get(&m->epoch.annotations.link_ids, msg->link),
+		.stack = s
+	};
 	if (msg->thread) {
 		struct epoch_thread *d = &m->epoch.threads.data[thread_at];
 		struct epoch_process *p = &m->epoch.processes.data[d->process];
@@ -336,7 +339,7 @@ static void take_hello(struct model *m, const struct msg_hello *msg)
 /* Samples that arrived, and losses that were reported. */
 static uint64_t accounted(const struct model_totals *t)
 {
-	return t->samples + lost_samples(t->lost) - t->lost[LOST_RESTART];
+	return t->samples + reason_lost_samples(t->lost) - t->lost[LOST_RESTART];
 }
 
 /* prof-bpf took these samples, but they never came, because the tool that held them ended. Their
@@ -367,11 +370,11 @@ static void begin_sampler(struct model *m, uint64_t began_ns)
 		return;
 	settle(m);
 	uptime_next(&m->uptime);
-	m->sampler = (struct sampler){ .began_ns = began_ns,
-				       .accounted = accounted(&m->totals),
-				       .launched = m->launched.taken,
-				       .bpf_runs = m->totals.bpf_runs,
-				       .bpf_ns = m->totals.bpf_ns };
+	m->sampler = (struct model_sampler){ .began_ns = began_ns,
+					     .accounted = accounted(&m->totals),
+					     .launched = m->launched.taken,
+					     .bpf_runs = m->totals.bpf_runs,
+					     .bpf_ns = m->totals.bpf_ns };
 }
 
 /* Sets the ceiling to the memory that the other tools leave to prof-export, but never below the
@@ -462,7 +465,7 @@ static int define(struct model *m, const struct msg *msg)
 	case MSG_LABEL:
 	case MSG_LABELS:
 	case MSG_LINK:
-		return extras_take(&m->epoch.extras, &m->definitions, msg);
+		return annotations_take(&m->epoch.annotations, &m->definitions, msg);
 	default:
 		return epoch_stack(&m->epoch, &msg->stack);
 	}
@@ -500,7 +503,7 @@ static void take_definition(struct model *m, const struct msg *msg, uint64_t own
 /* The owner of a process that is known in this epoch. */
 static uint64_t owner_of(const struct model *m, uint64_t process)
 {
-	const uint32_t slot = ids_get(&m->epoch.process_ids, process);
+	const uint32_t slot = table_ids_get(&m->epoch.process_ids, process);
 
 	return slot == TABLE_NONE ? 0 : m->epoch.processes.data[slot].owner;
 }
@@ -526,7 +529,7 @@ static void end_process(struct model *m, const struct msg_process_end *msg)
 
 static void end_thread(struct model *m, const struct msg_thread_end *msg)
 {
-	const uint32_t slot = ids_get(&m->epoch.thread_ids, msg->id);
+	const uint32_t slot = table_ids_get(&m->epoch.thread_ids, msg->id);
 
 	if (slot == TABLE_NONE)
 		return;
@@ -549,7 +552,7 @@ int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_
 						 msg->clock.boot_ns };
 		break;
 	case MSG_PROCESS:
-		if (ids_get(&m->epoch.process_ids, msg->process.id) == TABLE_NONE)
+		if (table_ids_get(&m->epoch.process_ids, msg->process.id) == TABLE_NONE)
 			count_once(m, (uint64_t[]){ msg->process.pid, msg->process.start_ns }, 2,
 				   &m->totals.processes);
 		take_definition(m, msg, msg->process.owner);
@@ -661,7 +664,8 @@ void model_judge(struct model *m)
 
 void model_conclude(struct model *m)
 {
-	const uint64_t came = m->former.came + m->totals.samples + lost_samples(m->totals.lost),
+	const uint64_t came = m->former.came + m->totals.samples +
+			      reason_lost_samples(m->totals.lost),
 		       taken = witness_check_taken(&m->witness_check);
 
 	model_judge(m);
@@ -683,7 +687,7 @@ void model_hand_on(struct model *m)
 static void forget_all(struct model *m)
 {
 	epoch_forget(&m->epoch);
-	index_done(&m->seen, m->figures);
+	table_index_done(&m->seen, m->figures);
 	hottest_done(&m->hottest, m->figures);
 	/* Cannot fail: it needs less memory than was just freed. */
 	definitions_begin(&m->definitions);
@@ -699,7 +703,7 @@ void model_next(struct model *m)
 
 	m->sampler.handed_on += accounted(&t) - m->sampler.accounted;
 	m->sampler.accounted = 0;
-	m->former.came += t.samples + lost_samples(t.lost);
+	m->former.came += t.samples + reason_lost_samples(t.lost);
 	for (int i = 0; i < STATUS_REASONS; i++)
 		m->former.lost[i] += t.lost[i];
 	forget_all(m);

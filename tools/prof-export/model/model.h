@@ -25,7 +25,7 @@ struct model_options {
 	bool code;		 /* show which kind of code runs in an interpreted frame */
 	bool lines;		 /* MODEL_NAMES: interpreted frames keep their line numbers */
 	bool aggregate; /* keep samples; else only count them, and forget the rest at each epoch */
-	bool surroundings;   /* keep the cgroups and attributes of processes, and the extras */
+	bool surroundings;   /* keep the cgroups and attributes of processes, and the annotations */
 	size_t memory_max;   /* bytes */
 	uint64_t share_most; /* the most memory that later messages may grant; 0: they grant none */
 	size_t others;	     /* bytes of such a grant that other users in this process need */
@@ -34,14 +34,14 @@ struct model_options {
 };
 
 struct epoch_process;
-struct extras;
+struct annotations;
 
 /* A sample with resolved names. */
 struct model_sample {
 	struct str comm;
 	uint64_t pid, tid, cpu, time_ns, value;
 	uint64_t count; /* number of events that the sample stands for, at least 1 */
-	/* Extras; MODEL_NONE: none. source: the event of the header. */
+	/* Annotations; MODEL_NONE: none. source: the event of the header. */
 	uint32_t source, labels, link;
 	const struct model_stack *stack;
 	const struct epoch_process *process; /* NULL: the stream names no process */
@@ -133,7 +133,7 @@ const struct model_header *model_header(const struct model *m);
 const struct model_totals *model_totals(const struct model *m);
 /* The process with this id of the stream. Borrowed; NULL: unknown. */
 const struct epoch_process *model_process(const struct model *m, uint64_t id);
-const struct extras *model_extras(const struct model *m);
+const struct annotations *model_annotations(const struct model *m);
 /* The hello message with which the stream of the next output begins. It borrows from the model. */
 struct msg model_hello(const struct model *m);
 /* The newest clocks of the stream. */

@@ -2,6 +2,7 @@
 /* The facts of the model, and its figures in one struct status. */
 #include "common/base/numbers.h"
 #include "common/status/account.h"
+#include "common/wire/reason.h"
 #include "tools/prof-export/model/label.h"
 #include "tools/prof-export/model/model_internal.h"
 
@@ -44,14 +45,14 @@ const struct model_totals *model_totals(const struct model *m)
 
 const struct epoch_process *model_process(const struct model *m, uint64_t id)
 {
-	const uint32_t slot = ids_get(&m->epoch.process_ids, id);
+	const uint32_t slot = table_ids_get(&m->epoch.process_ids, id);
 
 	return slot == TABLE_NONE ? NULL : &m->epoch.processes.data[slot];
 }
 
-const struct extras *model_extras(const struct model *m)
+const struct annotations *model_annotations(const struct model *m)
 {
-	return &m->epoch.extras;
+	return &m->epoch.annotations;
 }
 
 const struct model_clock *model_clock(const struct model *m)
@@ -107,7 +108,7 @@ uint64_t model_period(const struct model *m)
 /* Estimates the samples missed between two prof-bpfs, at the average rate. */
 static uint64_t unsampled(const struct model *m)
 {
-	const double came = (double)(m->totals.samples + lost_samples(m->totals.lost)),
+	const double came = (double)(m->totals.samples + reason_lost_samples(m->totals.lost)),
 		     sampled = (double)uptime_sampled_ns(&m->uptime),
 		     away = (double)m->uptime.unsampled_ns,
 		     most = away / 1e9 * (double)m->header.hz * (double)m->header.cpus,
@@ -143,7 +144,7 @@ size_t model_strings(const struct model *m)
 
 struct str model_string(const struct model *m, uint32_t i)
 {
-	return strings_get(&m->definitions.strings, i);
+	return table_strings_get(&m->definitions.strings, i);
 }
 
 const uint32_t *model_frames_of(const struct model *m, const struct model_stack *s)

@@ -16,18 +16,18 @@
 /* The present prof-bpf: when it began, and the samples it reported. `handed_on`: those that former
  * outputs contain. The other fields are counts from before it began; `launched` is the count that
  * the launcher knew then. */
-struct sampler {
+struct model_sampler {
 	uint64_t began_ns, taken, handed_on, accounted, launched, bpf_runs, bpf_ns;
 };
 
 /* The samples that former outputs of the run contain. */
-struct former {
+struct model_former {
 	uint64_t came; /* samples, including lost ones */
 	uint64_t lost[STATUS_REASONS];
 };
 
 /* The launcher's facts about the run (struct deploy_word). */
-struct launched {
+struct model_launched {
 	uint64_t taken, restarts[STATUS_TOOLS];
 };
 
@@ -37,10 +37,10 @@ struct model {
 	char header_text[8][256];
 	struct model_clock clock;
 	struct model_totals totals;
-	struct sampler sampler;
+	struct model_sampler sampler;
 	struct uptime uptime;
-	struct launched launched;
-	struct former former;
+	struct model_launched launched;
+	struct model_former former;
 	bool joins_sampler, joins_run; /* as in the options, until the first count of each came */
 	struct witness_check witness_check;
 	bool gap_seen, limit_hit; /* in this epoch */
@@ -54,7 +54,7 @@ struct model {
 	/* For data that is kept over epochs. In a model that does not aggregate, it has a ceiling
 	 * of its own: otherwise it would displace the definitions of later epochs. */
 	struct pool *figures, own_figures;
-	struct index seen; /* hashes of counted processes and threads */
+	struct table_index seen; /* hashes of counted processes and threads */
 
 	struct hottest hottest; /* of former epochs */
 };

@@ -61,7 +61,7 @@ static int find_names(struct search *s)
 /* Marks names of which several functions have the same label with this number of parts. */
 static int mark_alike(struct search *s, unsigned parts)
 {
-	struct index seen = { 0 };
+	struct table_index seen = { 0 };
 	int r = 0;
 
 	for (uint32_t i = 0; !r && i < s->n; i++) {
@@ -76,17 +76,17 @@ static int mark_alike(struct search *s, unsigned parts)
 		size_t cursor = SIZE_MAX;
 		uint32_t other;
 
-		while ((other = index_next(&seen, hash, &cursor)) != TABLE_NONE &&
+		while ((other = table_index_next(&seen, hash, &cursor)) != TABLE_NONE &&
 		       (s->functions[other].name != f->name ||
 			s->functions[other].start_line != f->start_line ||
 			!str_eq(shown(s, other), path)))
 			;
 		if (other != TABLE_NONE)
 			s->alike[f->name] = 1;
-		else if (index_add(&seen, &s->pool, hash, i))
+		else if (table_index_add(&seen, &s->pool, hash, i))
 			r = -ENOMEM;
 	}
-	index_done(&seen, &s->pool);
+	table_index_done(&seen, &s->pool);
 	return r;
 }
 

@@ -89,14 +89,14 @@ static inline void pool_free(struct pool *p, void *data, size_t *cap, size_t siz
 	free(data);
 }
 
-/* A growing array of one type. ARRAY_ROOM makes room for n more elements; it returns false at the
- * ceiling. */
-#define ARRAY(type) \
+/* A growing array of one type. POOL_ARRAY_ROOM makes room for n more elements; it returns false at
+ * the ceiling. */
+#define POOL_ARRAY(type) \
 	struct { \
 		type *data; \
 		size_t len, cap; \
 	}
-#define ARRAY_ROOM(pool, array, n) \
+#define POOL_ARRAY_ROOM(pool, array, n) \
 	({ \
 		void *more_ = pool_grow((pool), (array)->data, &(array)->cap, (array)->len + (n), \
 					sizeof(*(array)->data)); \
@@ -104,7 +104,7 @@ static inline void pool_free(struct pool *p, void *data, size_t *cap, size_t siz
 			(array)->data = more_; \
 		!!more_; \
 	})
-#define ARRAY_FREE(pool, array) \
+#define POOL_ARRAY_FREE(pool, array) \
 	do { \
 		pool_free((pool), (array)->data, &(array)->cap, sizeof(*(array)->data)); \
 		(array)->data = NULL; \

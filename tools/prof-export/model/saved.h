@@ -17,9 +17,9 @@ struct model_saved {
 	uint64_t lengths[MODEL_SAVED_TEXTS];
 	struct model_clock clock;
 	struct model_totals totals;
-	struct sampler sampler;
+	struct model_sampler sampler;
 	struct uptime uptime;
-	struct launched launched;
+	struct model_launched launched;
 	struct witness_check witness_check;
 };
 

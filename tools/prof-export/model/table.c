@@ -43,7 +43,7 @@ uint32_t table_hash(const void *data, size_t n)
 
 /* --- by content --- */
 
-static uint32_t part_next(const struct index *ix, uint32_t hash, size_t *cursor)
+static uint32_t part_next(const struct table_index *ix, uint32_t hash, size_t *cursor)
 {
 	if (!ix->cap)
 		return TABLE_NONE;
@@ -60,7 +60,7 @@ static uint32_t part_next(const struct index *ix, uint32_t hash, size_t *cursor)
 }
 
 /* A cursor of at least `cap` belongs to the late part. */
-uint32_t index_next(const struct index *ix, uint32_t hash, size_t *cursor)
+uint32_t table_index_next(const struct table_index *ix, uint32_t hash, size_t *cursor)
 {
 	size_t late = SIZE_MAX;
 
@@ -80,7 +80,7 @@ uint32_t index_next(const struct index *ix, uint32_t hash, size_t *cursor)
 	return i;
 }
 
-static void index_put(struct index *ix, uint32_t hash, uint32_t slot)
+static void index_put(struct table_index *ix, uint32_t hash, uint32_t slot)
 {
 	const size_t mask = ix->cap - 1;
 	size_t i = hash & mask;
@@ -92,16 +92,16 @@ static void index_put(struct index *ix, uint32_t hash, uint32_t slot)
 	ix->len++;
 }
 
-static void part_done(struct index *ix, struct pool *p)
+static void part_done(struct table_index *ix, struct pool *p)
 {
 	free(ix->slots);
 	free(ix->hashes);
 	p->used -= ix->cap * 2 * sizeof(uint32_t);
 }
 
-static int index_grow(struct index *ix, struct pool *p)
+static int index_grow(struct table_index *ix, struct pool *p)
 {
-	struct index bigger = { .cap = ix->cap ? ix->cap * 2 : 64 };
+	struct table_index bigger = { .cap = ix->cap ? ix->cap * 2 : 64 };
 	const size_t bytes = bigger.cap * 2 * sizeof(uint32_t);
 
 	if (bytes > pool_room(p))
@@ -128,9 +128,9 @@ static bool is_full(size_t len, size_t cap)
 	return len >= cap / 4 * 3;
 }
 
-int index_add(struct index *ix, struct pool *p, uint32_t hash, uint32_t number)
+int table_index_add(struct table_index *ix, struct pool *p, uint32_t hash, uint32_t number)
 {
-	struct index *to = ix;
+	struct table_index *to = ix;
 
 	if (number == TABLE_NONE || pool_is_closed(p))
 		return -ENOBUFS;
@@ -151,7 +151,7 @@ int index_add(struct index *ix, struct pool *p, uint32_t hash, uint32_t number)
 	return r;
 }
 
-void index_done(struct index *ix, struct pool *p)
+void table_index_done(struct table_index *ix, struct pool *p)
 {
 	part_done(ix, p);
 	if (ix->late) {
@@ -159,20 +159,20 @@ void index_done(struct index *ix, struct pool *p)
 		p->used -= sizeof(*ix);
 		free(ix->late);
 	}
-	*ix = (struct index){ 0 };
+	*ix = (struct table_index){ 0 };
 }
 
 /* --- by id --- */
 
 #define IDMAP_SLOT (sizeof(uint64_t) + sizeof(uint32_t))
 
-static size_t home(const struct ids *m, uint64_t id)
+static size_t home(const struct table_ids *m, uint64_t id)
 {
 	return (size_t)numbers_fold(id ^ seed(), 0x9e3779b97f4a7c15u ^ seed()) & (m->cap - 1);
 }
 
 /* Returns the slot of the id, or the free slot where it belongs. */
-static size_t slot_of(const struct ids *m, uint64_t id)
+static size_t slot_of(const struct table_ids *m, uint64_t id)
 {
 	size_t i = home(m, id);
 
@@ -182,22 +182,22 @@ static size_t slot_of(const struct ids *m, uint64_t id)
 }
 
 /* Returns the part that contains the id; NULL: none. */
-static struct ids *part_with(const struct ids *m, uint64_t id)
+static struct table_ids *part_with(const struct table_ids *m, uint64_t id)
 {
 	for (; m && id; m = m->late)
 		if (m->cap && m->keys[slot_of(m, id)])
-			return (struct ids *)m;
+			return (struct table_ids *)m;
 	return NULL;
 }
 
-uint32_t ids_get(const struct ids *m, uint64_t id)
+uint32_t table_ids_get(const struct table_ids *m, uint64_t id)
 {
-	const struct ids *part = part_with(m, id);
+	const struct table_ids *part = part_with(m, id);
 
 	return part ? part->values[slot_of(part, id)] : TABLE_NONE;
 }
 
-static void ids_put(struct ids *m, uint64_t id, uint32_t value)
+static void ids_put(struct table_ids *m, uint64_t id, uint32_t value)
 {
 	size_t i = home(m, id);
 
@@ -208,16 +208,16 @@ static void ids_put(struct ids *m, uint64_t id, uint32_t value)
 	m->len++;
 }
 
-static void map_part_done(struct ids *m, struct pool *p)
+static void map_part_done(struct table_ids *m, struct pool *p)
 {
 	free(m->keys);
 	free(m->values);
 	p->used -= m->cap * IDMAP_SLOT;
 }
 
-static int ids_grow(struct ids *m, struct pool *p)
+static int ids_grow(struct table_ids *m, struct pool *p)
 {
-	struct ids bigger = { .cap = m->cap ? m->cap * 2 : 64 };
+	struct table_ids bigger = { .cap = m->cap ? m->cap * 2 : 64 };
 
 	if (bigger.cap * IDMAP_SLOT > pool_room(p))
 		return -ENOBUFS;
@@ -238,9 +238,9 @@ static int ids_grow(struct ids *m, struct pool *p)
 	return 0;
 }
 
-int ids_add(struct ids *m, struct pool *p, uint64_t id, uint32_t value)
+int table_ids_add(struct table_ids *m, struct pool *p, uint64_t id, uint32_t value)
 {
-	struct ids *to = m;
+	struct table_ids *to = m;
 
 	if (!id)
 		return -EINVAL;
@@ -261,20 +261,20 @@ int ids_add(struct ids *m, struct pool *p, uint64_t id, uint32_t value)
 	return r;
 }
 
-int ids_set(struct ids *m, struct pool *p, uint64_t id, uint32_t value)
+int table_ids_set(struct table_ids *m, struct pool *p, uint64_t id, uint32_t value)
 {
-	struct ids *part = part_with(m, id);
+	struct table_ids *part = part_with(m, id);
 
 	if (!part)
-		return ids_add(m, p, id, value);
+		return table_ids_add(m, p, id, value);
 	part->values[slot_of(part, id)] = value;
 	return 0;
 }
 
 /* Moves later entries of the run into the hole, if their own slot allows it. */
-void ids_remove(struct ids *from, uint64_t id)
+void table_ids_remove(struct table_ids *from, uint64_t id)
 {
-	struct ids *m = part_with(from, id);
+	struct table_ids *m = part_with(from, id);
 
 	if (!m)
 		return;
@@ -293,7 +293,7 @@ void ids_remove(struct ids *from, uint64_t id)
 	m->len--;
 }
 
-void ids_done(struct ids *m, struct pool *p)
+void table_ids_done(struct table_ids *m, struct pool *p)
 {
 	map_part_done(m, p);
 	if (m->late) {
@@ -301,19 +301,19 @@ void ids_done(struct ids *m, struct pool *p)
 		p->used -= sizeof(*m);
 		free(m->late);
 	}
-	*m = (struct ids){ 0 };
+	*m = (struct table_ids){ 0 };
 }
 
 /* --- strings --- */
 
-int strings_intern(struct strings *s, struct pool *p, struct str value, uint32_t *ret)
+int table_strings_intern(struct table_strings *s, struct pool *p, struct str value, uint32_t *ret)
 {
 	const uint32_t hash = table_hash(value.data, value.len);
 	size_t cursor = SIZE_MAX;
 	uint32_t i;
 
-	while ((i = index_next(&s->index, hash, &cursor)) != TABLE_NONE)
-		if (str_eq(strings_get(s, i), value)) {
+	while ((i = table_index_next(&s->index, hash, &cursor)) != TABLE_NONE)
+		if (str_eq(table_strings_get(s, i), value)) {
 			*ret = i;
 			return 0;
 		}
@@ -330,23 +330,23 @@ int strings_intern(struct strings *s, struct pool *p, struct str value, uint32_t
 	if (!entries)
 		return -ENOBUFS;
 	s->entries = entries;
-	int r = index_add(&s->index, p, hash, (uint32_t)s->len);
+	int r = table_index_add(&s->index, p, hash, (uint32_t)s->len);
 
 	if (r)
 		return r;
 	if (value.len)
 		memcpy(s->text + s->text_len, value.data, value.len);
-	s->entries[s->len] = (struct strings_entry){ .at = (uint32_t)s->text_len,
-						     .len = value.len };
+	s->entries[s->len] = (struct table_strings_entry){ .at = (uint32_t)s->text_len,
+							   .len = value.len };
 	s->text_len += value.len;
 	*ret = (uint32_t)s->len++;
 	return 0;
 }
 
-void strings_done(struct strings *s, struct pool *p)
+void table_strings_done(struct table_strings *s, struct pool *p)
 {
 	pool_free(p, s->text, &s->text_cap, 1);
 	pool_free(p, s->entries, &s->cap, sizeof(*s->entries));
-	index_done(&s->index, p);
-	*s = (struct strings){ 0 };
+	table_index_done(&s->index, p);
+	*s = (struct table_strings){ 0 };
 }

@@ -20,15 +20,15 @@ struct weight weight_of(const struct definitions *d, const struct epoch *e)
 			d->processes.len * (sizeof(*d->processes.data) + INDEXED) +
 			d->threads.len * (sizeof(*d->threads.data) + INDEXED) +
 			d->buckets.len * (sizeof(*d->buckets.data) + INDEXED),
-		.epoch = (ids_len(&e->cgroup_ids) + ids_len(&e->process_ids) +
-			  ids_len(&e->thread_ids) + ids_len(&e->file_ids) +
-			  ids_len(&e->function_ids) + ids_len(&e->frame_ids) +
-			  ids_len(&e->stack_ids)) *
+		.epoch = (table_ids_len(&e->cgroup_ids) + table_ids_len(&e->process_ids) +
+			  table_ids_len(&e->thread_ids) + table_ids_len(&e->file_ids) +
+			  table_ids_len(&e->function_ids) + table_ids_len(&e->frame_ids) +
+			  table_ids_len(&e->stack_ids)) *
 				 MAPPED +
 			 e->processes.len * sizeof(*e->processes.data) +
 			 e->threads.len * sizeof(*e->threads.data) +
 			 e->groups.len * sizeof(*e->groups.data) + e->attributes +
-			 extras_weight(&e->extras),
+			 annotations_weight(&e->annotations),
 	};
 }
 

@@ -6,13 +6,13 @@
 #include "tools/prof-export/otlp/otlp.pb-c.h"
 
 /* A location that is used, with the keys by which locations are sorted. */
-struct place {
+struct arrange_place {
 	uint32_t mapping, location;
 	uint64_t address;
 };
 
 /* A stack that is used, with the numbers that its locations have in the copy. */
-struct list {
+struct arrange_list {
 	const int32_t *locations; /* leaf first; part of arranging.numbers */
 	uint32_t n, stack;
 };
@@ -20,11 +20,11 @@ struct list {
 struct arranging {
 	struct dictionary *to;
 	const struct dictionary *from;
-	struct ids *memo;
-	ARRAY(uint8_t) seen; /* by location */
-	ARRAY(struct place) places;
-	ARRAY(int32_t) numbers; /* of all stacks, one after another */
-	ARRAY(struct list) lists;
+	struct table_ids *memo;
+	POOL_ARRAY(uint8_t) seen; /* by location */
+	POOL_ARRAY(struct arrange_place) places;
+	POOL_ARRAY(int32_t) numbers; /* of all stacks, one after another */
+	POOL_ARRAY(struct arrange_list) lists;
 };
 
 /* --- packed messages --- */
@@ -45,11 +45,11 @@ static uint64_t read_varint(const uint8_t **at, const uint8_t *end)
 
 /* Reads the mapping and the address. They are the first fields of a packed location, and absent if
  * they are 0. */
-static struct place place_of(const struct dictionary *d, uint32_t location)
+static struct arrange_place place_of(const struct dictionary *d, uint32_t location)
 {
 	const struct span s = dictionary_get(d, DICTIONARY_LOCATIONS, location);
 	const uint8_t *at = s.data, *end = s.data + s.len;
-	struct place p = { .location = location };
+	struct arrange_place p = { .location = location };
 
 	if (at < end && *at == (1 << 3)) {
 		at++;
@@ -80,23 +80,23 @@ static int take_stack(struct arranging *a, uint32_t stack)
 	while (at < end) {
 		const uint32_t location = (uint32_t)read_varint(&at, end);
 
-		if (!ARRAY_ROOM(pool, &a->numbers, 1) || !ARRAY_ROOM(pool, &a->places, 1))
+		if (!POOL_ARRAY_ROOM(pool, &a->numbers, 1) || !POOL_ARRAY_ROOM(pool, &a->places, 1))
 			return -ENOBUFS;
 		a->numbers.data[a->numbers.len++] = (int32_t)location;
 		if (!a->seen.data[location])
 			a->places.data[a->places.len++] = place_of(a->from, location);
 		a->seen.data[location] = 1;
 	}
-	if (!ARRAY_ROOM(pool, &a->lists, 1))
+	if (!POOL_ARRAY_ROOM(pool, &a->lists, 1))
 		return -ENOBUFS;
-	a->lists.data[a->lists.len++] = (struct list){ .n = (uint32_t)(a->numbers.len - first),
-						       .stack = stack };
+	a->lists.data[a->lists.len++] =
+		(struct arrange_list){ .n = (uint32_t)(a->numbers.len - first), .stack = stack };
 	return 0;
 }
 
 static int compare_places(const void *left, const void *right)
 {
-	const struct place *a = left, *b = right;
+	const struct arrange_place *a = left, *b = right;
 
 	if (a->mapping != b->mapping)
 		return a->mapping < b->mapping ? -1 : 1;
@@ -127,7 +127,7 @@ static int copy_locations(struct arranging *a)
 
 static int compare_lists(const void *left, const void *right)
 {
-	const struct list *a = left, *b = right;
+	const struct arrange_list *a = left, *b = right;
 
 	for (uint32_t i = 1; i <= a->n && i <= b->n; i++) {
 		const int32_t x = a->locations[a->n - i], y = b->locations[b->n - i];
@@ -150,7 +150,7 @@ static int copy_stacks(struct arranging *a)
 	if (a->lists.len)
 		qsort(a->lists.data, a->lists.len, sizeof(*a->lists.data), compare_lists);
 	for (size_t k = 0; !r && k < a->lists.len; k++) {
-		const struct list *l = &a->lists.data[k];
+		const struct arrange_list *l = &a->lists.data[k];
 		Otlp__Stack stack = OTLP__STACK__INIT;
 		uint32_t i;
 
@@ -164,11 +164,11 @@ static int copy_stacks(struct arranging *a)
 }
 
 int arrange_stacks(struct dictionary *to, const struct dictionary *from, const uint8_t *used,
-		   struct ids *memo)
+		   struct table_ids *memo)
 {
 	struct arranging a = { .to = to, .from = from, .memo = memo };
 	const size_t locations = dictionary_len(from, DICTIONARY_LOCATIONS);
-	int r = ARRAY_ROOM(to->pool, &a.seen, locations) ? 0 : -ENOBUFS;
+	int r = POOL_ARRAY_ROOM(to->pool, &a.seen, locations) ? 0 : -ENOBUFS;
 
 	if (!r)
 		memset(a.seen.data, 0, locations);
@@ -179,9 +179,9 @@ int arrange_stacks(struct dictionary *to, const struct dictionary *from, const u
 		r = copy_locations(&a);
 	if (!r)
 		r = copy_stacks(&a);
-	ARRAY_FREE(to->pool, &a.seen);
-	ARRAY_FREE(to->pool, &a.places);
-	ARRAY_FREE(to->pool, &a.numbers);
-	ARRAY_FREE(to->pool, &a.lists);
+	POOL_ARRAY_FREE(to->pool, &a.seen);
+	POOL_ARRAY_FREE(to->pool, &a.places);
+	POOL_ARRAY_FREE(to->pool, &a.numbers);
+	POOL_ARRAY_FREE(to->pool, &a.lists);
 	return r;
 }

@@ -8,12 +8,12 @@
 void dictionary_done(struct dictionary *d)
 {
 	for (unsigned t = DICTIONARY_MAPPINGS; d->pool && t < DICTIONARY_TABLES; t++) {
-		ARRAY_FREE(d->pool, &d->tables[t].bytes);
-		ARRAY_FREE(d->pool, &d->tables[t].ends);
-		index_done(&d->tables[t].index, d->pool);
+		POOL_ARRAY_FREE(d->pool, &d->tables[t].bytes);
+		POOL_ARRAY_FREE(d->pool, &d->tables[t].ends);
+		table_index_done(&d->tables[t].index, d->pool);
 	}
 	if (d->pool)
-		ARRAY_FREE(d->pool, &d->scratch);
+		POOL_ARRAY_FREE(d->pool, &d->scratch);
 	*d = (struct dictionary){ 0 };
 }
 
@@ -38,7 +38,7 @@ static int add(struct dictionary *d, enum dictionary_table table, struct span en
 	size_t cursor = SIZE_MAX;
 	uint32_t i;
 
-	while ((i = index_next(&e->index, hash, &cursor)) != TABLE_NONE) {
+	while ((i = table_index_next(&e->index, hash, &cursor)) != TABLE_NONE) {
 		const struct span known = dictionary_get(d, table, i);
 
 		if (known.len == entry.len &&
@@ -49,8 +49,8 @@ static int add(struct dictionary *d, enum dictionary_table table, struct span en
 	}
 	i = (uint32_t)e->ends.len;
 	/* Allocate one more byte, so that even an empty table has an address. */
-	if (size > d->max - d->size || !ARRAY_ROOM(d->pool, &e->bytes, entry.len + 1) ||
-	    !ARRAY_ROOM(d->pool, &e->ends, 1) || index_add(&e->index, d->pool, hash, i))
+	if (size > d->max - d->size || !POOL_ARRAY_ROOM(d->pool, &e->bytes, entry.len + 1) ||
+	    !POOL_ARRAY_ROOM(d->pool, &e->ends, 1) || table_index_add(&e->index, d->pool, hash, i))
 		return -ENOBUFS;
 	if (entry.len)
 		memcpy(e->bytes.data + e->bytes.len, entry.data, entry.len);
@@ -77,7 +77,7 @@ int dictionary_message(struct dictionary *d, enum dictionary_table table, const 
 {
 	const size_t n = protobuf_c_message_get_packed_size(m);
 
-	if (!ARRAY_ROOM(d->pool, &d->scratch, n + 1))
+	if (!POOL_ARRAY_ROOM(d->pool, &d->scratch, n + 1))
 		return -ENOBUFS;
 	protobuf_c_message_pack(m, d->scratch.data);
 	return add(d, table, (struct span){ .data = d->scratch.data, .len = n }, ret);
@@ -146,7 +146,7 @@ bool dictionary_same_key(const struct dictionary *d, uint32_t a, uint32_t b)
 struct copy {
 	struct dictionary *to;
 	const struct dictionary *from;
-	struct ids *memo;
+	struct table_ids *memo;
 	int error;
 };
 
@@ -235,16 +235,16 @@ static uint64_t memo_key(enum dictionary_table table, uint32_t i)
 }
 
 int dictionary_note(struct dictionary *to, enum dictionary_table table, uint32_t i,
-		    struct ids *memo, uint32_t as)
+		    struct table_ids *memo, uint32_t as)
 {
-	return ids_add(memo, to->pool, memo_key(table, i), as);
+	return table_ids_add(memo, to->pool, memo_key(table, i), as);
 }
 
 int dictionary_copy(struct dictionary *to, const struct dictionary *from,
-		    enum dictionary_table table, uint32_t i, struct ids *memo, uint32_t *ret)
+		    enum dictionary_table table, uint32_t i, struct table_ids *memo, uint32_t *ret)
 {
 	struct copy c = { .to = to, .from = from, .memo = memo };
-	const uint32_t known = ids_get(memo, memo_key(table, i));
+	const uint32_t known = table_ids_get(memo, memo_key(table, i));
 
 	if (known != TABLE_NONE) {
 		*ret = known;

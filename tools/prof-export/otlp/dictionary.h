@@ -13,6 +13,7 @@
 
 #include <protobuf-c/protobuf-c.h>
 #include "common/base/span.h"
+#include "common/base/str.h"
 #include "tools/prof-export/model/table.h"
 
 /* The field numbers of the tables. */
@@ -31,11 +32,11 @@ struct dictionary {
 	struct pool *pool; /* borrowed */
 	size_t size, max;  /* packed, in bytes */
 	struct dictionary_entries {
-		ARRAY(uint8_t) bytes;
-		ARRAY(uint32_t) ends; /* end offsets of the entries, in bytes */
-		struct index index;
+		POOL_ARRAY(uint8_t) bytes;
+		POOL_ARRAY(uint32_t) ends; /* end offsets of the entries, in bytes */
+		struct table_index index;
 	} tables[DICTIONARY_TABLES];
-	ARRAY(uint8_t) scratch;
+	POOL_ARRAY(uint8_t) scratch;
 };
 
 /* Starts with the empty entries. Returns 0 or -ENOBUFS. dictionary_done frees the dictionary, also
@@ -61,12 +62,12 @@ size_t dictionary_len(const struct dictionary *d, enum dictionary_table table);
 struct span dictionary_get(const struct dictionary *d, enum dictionary_table table, uint32_t i);
 
 /* Copies entry i of `from` and all entries that it refers to. memo: the entries copied so far;
- * zero-initialise it, and free it by ids_done with the pool of `to`. Returns 0, -ENOBUFS or
+ * zero-initialise it, and free it by table_ids_done with the pool of `to`. Returns 0, -ENOBUFS or
  * -ENOMEM. */
 int dictionary_copy(struct dictionary *to, const struct dictionary *from,
-		    enum dictionary_table table, uint32_t i, struct ids *memo, uint32_t *ret);
+		    enum dictionary_table table, uint32_t i, struct table_ids *memo, uint32_t *ret);
 /* Records in memo that entry i has the number `as` in `to`. Returns 0 or -ENOBUFS. */
 int dictionary_note(struct dictionary *to, enum dictionary_table table, uint32_t i,
-		    struct ids *memo, uint32_t as);
+		    struct table_ids *memo, uint32_t as);
 
 #endif

@@ -22,14 +22,14 @@ void locations_init(struct locations *l, struct dictionary *d, enum reporting_re
 
 void locations_forget(struct locations *l)
 {
-	ids_done(&l->frames, l->dictionary->pool);
-	ids_done(&l->stacks, l->dictionary->pool);
+	table_ids_done(&l->frames, l->dictionary->pool);
+	table_ids_done(&l->stacks, l->dictionary->pool);
 }
 
 void locations_done(struct locations *l)
 {
 	locations_forget(l);
-	ARRAY_FREE(l->dictionary->pool, &l->list);
+	POOL_ARRAY_FREE(l->dictionary->pool, &l->list);
 	buf_done(&l->name);
 }
 
@@ -348,7 +348,7 @@ static int make_location(struct locations *l, const struct model *m, const struc
 
 static int put_location(struct locations *l, uint32_t location)
 {
-	if (!ARRAY_ROOM(l->dictionary->pool, &l->list, 1))
+	if (!POOL_ARRAY_ROOM(l->dictionary->pool, &l->list, 1))
 		return -ENOBUFS;
 	l->list.data[l->list.len++] = (int32_t)location;
 	return 0;
@@ -358,14 +358,14 @@ static int put_frame(struct locations *l, const struct model *m, const struct mo
 		     uint32_t frame)
 {
 	const struct model_frame *frames;
-	uint32_t i = ids_get(&l->frames, frame + 1ull);
+	uint32_t i = table_ids_get(&l->frames, frame + 1ull);
 	int r = 0;
 
 	if (i == TABLE_NONE) {
 		model_frames(m, &frames);
 		r = make_location(l, m, s, &frames[frame], &i);
 		if (!r)
-			r = ids_add(&l->frames, l->dictionary->pool, frame + 1ull, i);
+			r = table_ids_add(&l->frames, l->dictionary->pool, frame + 1ull, i);
 	}
 	return r ? r : put_location(l, i);
 }
@@ -405,7 +405,7 @@ int locations_stack(struct locations *l, const struct model *m, const struct mod
 
 	model_stacks(m, &stacks);
 	const uint64_t key = (uint64_t)(s->stack - stacks) + 1;
-	const uint32_t known = ids_get(&l->stacks, key);
+	const uint32_t known = table_ids_get(&l->stacks, key);
 
 	if (known != TABLE_NONE) {
 		*ret = known;
@@ -421,7 +421,7 @@ int locations_stack(struct locations *l, const struct model *m, const struct mod
 	}
 	if (!r)
 		r = add_stack(l, ret);
-	return r ? r : ids_add(&l->stacks, l->dictionary->pool, key, *ret);
+	return r ? r : table_ids_add(&l->stacks, l->dictionary->pool, key, *ret);
 }
 
 int locations_mark(struct locations *l, struct str mark, uint32_t *ret)

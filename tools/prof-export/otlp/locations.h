@@ -21,8 +21,8 @@
 struct locations {
 	struct dictionary *dictionary; /* borrowed */
 	enum reporting_receiver receiver;
-	struct ids frames, stacks; /* by the model's number + 1 */
-	ARRAY(int32_t) list;	   /* list of the stack that is being added */
+	struct table_ids frames, stacks; /* by the model's number + 1 */
+	POOL_ARRAY(int32_t) list;	 /* list of the stack that is being added */
 	struct buf name;
 };
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <sys/random.h>
 #include "common/base/numbers.h"
+#include "common/wire/reason.h"
 
 /* Parts of the memory: one for the window, and twice as much for the part of it that is being sent,
  * including what copying and sorting need. The rest is for three buffers with the request's
@@ -119,7 +120,7 @@ static int send_losses(struct otlp *o, const struct model *m, const struct reque
 		const uint64_t n = totals->lost[i] - o->told[i];
 
 		if (n)
-			r = window_lose(&w, m, lost_reason_word(i), n);
+			r = window_lose(&w, m, reason_lost_word(i), n);
 	}
 	if (!r && w.samples.len)
 		r = send_whole(o, &w, t, &flushed);

@@ -32,29 +32,29 @@ void request_room_done(struct request_room *r)
 /* The order in which a window is packed: samples by profile, and timestamps by sample. A profile is
  * a pair of a resource and a source. */
 struct order {
-	ARRAY(uint32_t) samples; /* indices of samples, sorted by profile */
+	POOL_ARRAY(uint32_t) samples; /* indices of samples, sorted by profile */
 	/* By profile: index of its first sample; one more element at the end. */
-	ARRAY(uint32_t) sample_of;
+	POOL_ARRAY(uint32_t) sample_of;
 	/* Indices of ticks, sorted by sample, then in the order in which they came. */
-	ARRAY(uint32_t) ticks;
+	POOL_ARRAY(uint32_t) ticks;
 	/* By sample: index of its first tick; one more element at the end. */
-	ARRAY(uint32_t) time_of;
+	POOL_ARRAY(uint32_t) time_of;
 };
 
-struct writer {
+struct request_writer {
 	const struct window *w;
 	const struct request_times *t;
 	struct pool *pool;
 	struct request_room *room;
 	struct order order;
-	ARRAY(uint64_t) times; /* times of one sample */
-	ARRAY(int64_t) values;
+	POOL_ARRAY(uint64_t) times; /* times of one sample */
+	POOL_ARRAY(int64_t) values;
 	int error;
 };
 
 #define ZEROS(pool, array, n) \
 	({ \
-		const bool room_ = ARRAY_ROOM(pool, array, n); \
+		const bool room_ = POOL_ARRAY_ROOM(pool, array, n); \
 		if (room_) { \
 			memset((array)->data, 0, (n) * sizeof(*(array)->data)); \
 			(array)->len = (n); \
@@ -100,33 +100,33 @@ static int sort(struct order *o, const struct window *w, struct pool *pool)
 
 static void order_done(struct order *o, struct pool *p)
 {
-	ARRAY_FREE(p, &o->samples);
-	ARRAY_FREE(p, &o->sample_of);
-	ARRAY_FREE(p, &o->ticks);
-	ARRAY_FREE(p, &o->time_of);
+	POOL_ARRAY_FREE(p, &o->samples);
+	POOL_ARRAY_FREE(p, &o->sample_of);
+	POOL_ARRAY_FREE(p, &o->ticks);
+	POOL_ARRAY_FREE(p, &o->time_of);
 }
 
 /* --- bytes --- */
 
-static void put_head(struct writer *w, struct buf *b, unsigned field, size_t n)
+static void put_head(struct request_writer *w, struct buf *b, unsigned field, size_t n)
 {
 	if (!w->error)
 		w->error = framing_put_head(b, field, n);
 }
 
-static void put_bytes(struct writer *w, struct buf *b, struct span s)
+static void put_bytes(struct request_writer *w, struct buf *b, struct span s)
 {
 	if (!w->error)
 		w->error = buf_append(b, s.data, s.len);
 }
 
-static void put_field(struct writer *w, struct buf *b, unsigned field, struct span s)
+static void put_field(struct request_writer *w, struct buf *b, unsigned field, struct span s)
 {
 	put_head(w, b, field, s.len);
 	put_bytes(w, b, s);
 }
 
-static void put_message(struct writer *w, struct buf *b, const ProtobufCMessage *m)
+static void put_message(struct request_writer *w, struct buf *b, const ProtobufCMessage *m)
 {
 	const size_t n = protobuf_c_message_get_packed_size(m);
 
@@ -138,19 +138,19 @@ static void put_message(struct writer *w, struct buf *b, const ProtobufCMessage 
 
 /* --- profiles --- */
 
-static uint64_t wall(const struct writer *w, uint64_t mono_ns)
+static uint64_t wall(const struct request_writer *w, uint64_t mono_ns)
 {
 	return mono_ns + w->t->wall_offset_ns;
 }
 
 /* Collects the timestamps of sample i and their values. Returns their number. */
-static size_t collect(struct writer *w, uint32_t i)
+static size_t collect(struct request_writer *w, uint32_t i)
 {
 	const uint32_t from = w->order.time_of.data[i], n = w->order.time_of.data[i + 1] - from;
 
 	w->times.len = w->values.len = 0;
-	if (!w->error &&
-	    (!ARRAY_ROOM(w->pool, &w->times, n + 1u) || !ARRAY_ROOM(w->pool, &w->values, n + 1u)))
+	if (!w->error && (!POOL_ARRAY_ROOM(w->pool, &w->times, n + 1u) ||
+			  !POOL_ARRAY_ROOM(w->pool, &w->values, n + 1u)))
 		w->error = -ENOBUFS;
 	for (uint32_t k = 0; !w->error && k < n; k++) {
 		const struct window_tick *t = &w->w->ticks.data[w->order.ticks.data[from + k]];
@@ -163,7 +163,7 @@ static size_t collect(struct writer *w, uint32_t i)
 	return n;
 }
 
-static void put_sample(struct writer *w, uint32_t i)
+static void put_sample(struct request_writer *w, uint32_t i)
 {
 	const struct window_sample *from = &w->w->samples.data[i];
 	const enum window_shape shape = w->w->sources[from->source].shape;
@@ -193,7 +193,7 @@ static void put_sample(struct writer *w, uint32_t i)
 
 /* Always writes the type of the period, even if it has no name: a backend refuses profiles without
  * it. */
-static void put_profile_head(struct writer *w, const struct window_source *from)
+static void put_profile_head(struct request_writer *w, const struct window_source *from)
 {
 	Otlp__ValueType counted = OTLP__VALUE_TYPE__INIT, period = OTLP__VALUE_TYPE__INIT;
 	Otlp__Profile p = OTLP__PROFILE__INIT;
@@ -211,7 +211,7 @@ static void put_profile_head(struct writer *w, const struct window_source *from)
 }
 
 /* Appends profile i and its header to the profiles of its resource. */
-static void put_profile(struct writer *w, uint32_t i)
+static void put_profile(struct request_writer *w, uint32_t i)
 {
 	const uint32_t from = w->order.sample_of.data[i], to = w->order.sample_of.data[i + 1];
 	struct buf *b = &w->room->profiles;
@@ -226,7 +226,7 @@ static void put_profile(struct writer *w, uint32_t i)
 		w->error = framing_insert_head(b, at, SCOPE_PROFILES_PROFILES);
 }
 
-static void put_resource(struct writer *w, uint32_t i)
+static void put_resource(struct request_writer *w, uint32_t i)
 {
 	static const char version[] = PROFPIPE_VERSION;
 	static uint8_t name[] = "profpipe";
@@ -256,7 +256,7 @@ static void put_resource(struct writer *w, uint32_t i)
 	put_field(w, plain, RESOURCE_PROFILES_SCHEMA_URL, url);
 }
 
-static void put_dictionary(struct writer *w)
+static void put_dictionary(struct request_writer *w)
 {
 	const struct dictionary *d = &w->w->dictionary;
 
@@ -272,7 +272,7 @@ static void put_dictionary(struct writer *w)
 int request_pack(const struct window *w, const struct request_times *t, struct pool *pool,
 		 struct request_room *room, struct request *ret)
 {
-	struct writer writer = { .w = w, .t = t, .pool = pool, .room = room };
+	struct request_writer writer = { .w = w, .t = t, .pool = pool, .room = room };
 
 	buf_reset(&room->plain);
 	writer.error = sort(&writer.order, w, pool);
@@ -280,8 +280,8 @@ int request_pack(const struct window *w, const struct request_times *t, struct p
 		put_resource(&writer, i);
 	put_dictionary(&writer);
 	order_done(&writer.order, pool);
-	ARRAY_FREE(pool, &writer.times);
-	ARRAY_FREE(pool, &writer.values);
+	POOL_ARRAY_FREE(pool, &writer.times);
+	POOL_ARRAY_FREE(pool, &writer.values);
 	if (!writer.error)
 		*ret = (struct request){ .plain = buf_span(&room->plain), .samples = w->ticks.len };
 	return writer.error;

@@ -8,7 +8,7 @@
 #include "common/cell/container.h"
 #include "tools/prof-export/model/label.h"
 #include "tools/prof-export/otlp/otlp.pb-c.h"
-#include "tools/prof-export/otlp/pairs.h"
+#include "tools/prof-export/otlp/key_values.h"
 
 #define OF_LIST 64 /* attributes taken from OTEL_RESOURCE_ATTRIBUTES */
 #define OTHERS 64  /* attributes of profpipe itself and of the stream */
@@ -23,45 +23,46 @@
 #define ARGUMENTS_KEY "process.command_args"
 
 /* A part of list.text, as offsets: the buffer moves when it grows. */
-struct place {
+struct resource_place {
 	size_t at, len;
 };
 
 enum kind { TEXT, NUMBER, TEXTS };
 
 /* A resource that is being made. */
-struct list {
+struct resource_list {
 	struct attribute {
-		struct place key, text;
+		struct resource_place key, text;
 		enum kind kind;
 		int64_t number;
 	} attributes[ATTRIBUTES];
 	size_t n;
-	struct place arguments[ARGUMENTS]; /* elements of the attribute of type TEXTS */
+	struct resource_place arguments[ARGUMENTS]; /* elements of the attribute of type TEXTS */
 	size_t argument_count;
 	uint32_t dropped; /* number of attributes that were left out */
 	struct buf text;
 	int error;
 };
 
-static struct place put(struct list *l, struct str s)
+static struct resource_place put(struct resource_list *l, struct str s)
 {
 	const size_t at = l->text.len;
 
 	if (!l->error)
 		l->error = label_escape(&l->text, s);
-	return (struct place){ .at = at, .len = l->text.len - at };
+	return (struct resource_place){ .at = at, .len = l->text.len - at };
 }
 
-static bool same_key(const struct list *l, struct place a, struct place b)
+static bool same_key(const struct resource_list *l, struct resource_place a,
+		     struct resource_place b)
 {
 	return a.len == b.len && !memcmp(l->text.data + a.at, l->text.data + b.at, a.len);
 }
 
 /* Returns the attribute with this key, or a new one. NULL: there is no room. */
-static struct attribute *attribute_of(struct list *l, struct str key, bool *ret_new)
+static struct attribute *attribute_of(struct resource_list *l, struct str key, bool *ret_new)
 {
-	const struct place at = put(l, key);
+	const struct resource_place at = put(l, key);
 	size_t i = 0;
 
 	if (l->error)
@@ -77,7 +78,7 @@ static struct attribute *attribute_of(struct list *l, struct str key, bool *ret_
 }
 
 /* Adds an attribute, unless the text is empty or the key exists. */
-static void add(struct list *l, struct str key, struct str s)
+static void add(struct resource_list *l, struct str key, struct str s)
 {
 	bool is_new = false;
 	struct attribute *a = key.len && s.len ? attribute_of(l, key, &is_new) : NULL;
@@ -86,12 +87,12 @@ static void add(struct list *l, struct str key, struct str s)
 		a->text = put(l, s);
 }
 
-static void add_text(struct list *l, const char *key, struct str s)
+static void add_text(struct resource_list *l, const char *key, struct str s)
 {
 	add(l, str_from(key), s);
 }
 
-static void add_number(struct list *l, const char *key, uint64_t n)
+static void add_number(struct resource_list *l, const char *key, uint64_t n)
 {
 	bool is_new = false;
 	struct attribute *a = attribute_of(l, str_from(key), &is_new);
@@ -104,12 +105,12 @@ static void add_number(struct list *l, const char *key, uint64_t n)
 
 /* --- packing --- */
 
-static ProtobufCBinaryData bytes_at(const struct list *l, struct place p)
+static ProtobufCBinaryData bytes_at(const struct resource_list *l, struct resource_place p)
 {
 	return (ProtobufCBinaryData){ .data = l->text.data + p.at, .len = p.len };
 }
 
-static Otlp__AnyValue text_value(const struct list *l, struct place p)
+static Otlp__AnyValue text_value(const struct resource_list *l, struct resource_place p)
 {
 	Otlp__AnyValue v = OTLP__ANY_VALUE__INIT;
 
@@ -119,7 +120,7 @@ static Otlp__AnyValue text_value(const struct list *l, struct place p)
 }
 
 /* Packs the list into b, and frees the list. */
-static int finish(struct list *l, struct buf *b)
+static int finish(struct resource_list *l, struct buf *b)
 {
 	Otlp__KeyValue attributes[ATTRIBUTES], *pointers[ATTRIBUTES];
 	Otlp__AnyValue values[ATTRIBUTES], arguments[ARGUMENTS], *of_arguments[ARGUMENTS];
@@ -189,24 +190,24 @@ static struct str said_list(const struct epoch_process *p, uint32_t *dropped)
 	return s;
 }
 
-static struct str pair_key(const struct pair *pair)
+static struct str pair_key(const struct key_value *pair)
 {
 	return (struct str){ .data = pair->key, .len = pair->key_len };
 }
 
-static struct str pair_value(const struct pair *pair)
+static struct str pair_value(const struct key_value *pair)
 {
 	return (struct str){ .data = pair->value, .len = pair->value_len };
 }
 
 /* The service name in the list. The result points into *pair. */
-static struct str service_in_list(const struct epoch_process *p, struct pair *pair)
+static struct str service_in_list(const struct epoch_process *p, struct key_value *pair)
 {
 	uint32_t ignored = 0;
 	struct str list = said_list(p, &ignored), name = { 0 };
-	struct pair next;
+	struct key_value next;
 
-	while (pairs_next(&list, &next, &ignored)) {
+	while (key_values_next(&list, &next, &ignored)) {
 		if (!str_eq(pair_key(&next), STR_LIT("service.name")))
 			continue;
 		*pair = next;
@@ -217,13 +218,13 @@ static struct str service_in_list(const struct epoch_process *p, struct pair *pa
 
 /* Adds the pairs. As in the SDKs, the last pair of a key wins. Attributes that profpipe sets itself
  * are not replaced. */
-static void add_list(struct list *l, const struct epoch_process *p)
+static void add_list(struct resource_list *l, const struct epoch_process *p)
 {
 	struct str list = said_list(p, &l->dropped);
 	const size_t first = l->n;
-	struct pair pair;
+	struct key_value pair;
 
-	while (pairs_next(&list, &pair, &l->dropped)) {
+	while (key_values_next(&list, &pair, &l->dropped)) {
 		bool is_new = false;
 		struct attribute *a = l->n - first < OF_LIST
 					      ? attribute_of(l, pair_key(&pair), &is_new)
@@ -235,7 +236,7 @@ static void add_list(struct list *l, const struct epoch_process *p)
 	}
 }
 
-static void add_arguments(struct list *l, struct str s)
+static void add_arguments(struct resource_list *l, struct str s)
 {
 	bool is_new = false;
 	struct attribute *a = attribute_of(l, STR_LIT(ARGUMENTS_KEY), &is_new);
@@ -255,7 +256,7 @@ static void add_arguments(struct list *l, struct str s)
 	}
 }
 
-static void add_said(struct list *l, const struct epoch_process *p)
+static void add_said(struct resource_list *l, const struct epoch_process *p)
 {
 	struct span rest = attributes_all(&p->attributes);
 	struct str key, value;
@@ -275,7 +276,7 @@ static void add_said(struct list *l, const struct epoch_process *p)
 
 /* --- attributes that profpipe sets --- */
 
-static void add_host(struct list *l, const struct model *m)
+static void add_host(struct resource_list *l, const struct model *m)
 {
 	const struct model_header *h = model_header(m);
 	const bool amd64 = str_eq(h->arch, STR_LIT("x86_64"));
@@ -289,7 +290,7 @@ static void add_host(struct list *l, const struct model *m)
 
 /* Uses the clocks from the beginning of the stream, so that a process keeps its creation time when
  * the wall clock is set. */
-static void add_creation(struct list *l, const struct model *m, uint64_t start_ns)
+static void add_creation(struct resource_list *l, const struct model *m, uint64_t start_ns)
 {
 	const struct model_header *h = model_header(m);
 	const uint64_t wall_ns = h->wall_ns - (h->boot_ns - start_ns);
@@ -330,10 +331,10 @@ int resource_process(struct buf *b, const struct model *m, const struct epoch_pr
 {
 	static const struct epoch_process nobody = { .exe = MODEL_NONE };
 	const struct model_file *files;
-	struct list l = { 0 };
+	struct resource_list l = { 0 };
 	struct container c;
 	struct str exe = { 0 };
-	struct pair pair;
+	struct key_value pair;
 	char service[256];
 
 	model_files(m, &files);
@@ -372,7 +373,7 @@ int resource_process(struct buf *b, const struct model *m, const struct epoch_pr
 
 int resource_profiler(struct buf *b, const struct model *m)
 {
-	struct list l = { 0 };
+	struct resource_list l = { 0 };
 
 	add_text(&l, "service.name", STR_LIT("profpipe"));
 	add_host(&l, m);

@@ -37,16 +37,16 @@ void window_done(struct window *w)
 		return;
 	locations_done(&w->locations);
 	dictionary_done(&w->dictionary);
-	ARRAY_FREE(p, &w->resources);
-	ARRAY_FREE(p, &w->packed);
-	ARRAY_FREE(p, &w->samples);
-	ARRAY_FREE(p, &w->ticks);
-	ARRAY_FREE(p, &w->values);
-	strings_done(&w->labels, p);
-	ids_done(&w->label_lists, p);
-	index_done(&w->process_index, p);
-	index_done(&w->resource_index, p);
-	index_done(&w->sample_index, p);
+	POOL_ARRAY_FREE(p, &w->resources);
+	POOL_ARRAY_FREE(p, &w->packed);
+	POOL_ARRAY_FREE(p, &w->samples);
+	POOL_ARRAY_FREE(p, &w->ticks);
+	POOL_ARRAY_FREE(p, &w->values);
+	table_strings_done(&w->labels, p);
+	table_ids_done(&w->label_lists, p);
+	table_index_done(&w->process_index, p);
+	table_index_done(&w->resource_index, p);
+	table_index_done(&w->sample_index, p);
 	buf_done(&w->text);
 	*w = (struct window){ 0 };
 }
@@ -56,7 +56,7 @@ void window_forget(struct window *w)
 	if (!w->pool)
 		return;
 	locations_forget(&w->locations);
-	ids_done(&w->label_lists, w->pool);
+	table_ids_done(&w->label_lists, w->pool);
 }
 
 void window_widen(struct window *w, size_t max)
@@ -167,7 +167,7 @@ static int get_source(struct window *w, const struct model *m, const struct mode
 		}
 		return r ? r : put_source(w, &source, ret);
 	}
-	const struct extras_source *from = &model_extras(m)->sources.data[s->source];
+	const struct annotations_source *from = &model_annotations(m)->sources.data[s->source];
 	const struct str event = model_string(m, from->event), unit = model_string(m, from->unit);
 
 	source.period = from->period;
@@ -207,7 +207,7 @@ static uint32_t find_resource(const struct window *w, struct span packed)
 	uint32_t i;
 
 	do
-		i = index_next(&w->resource_index, hash, &cursor);
+		i = table_index_next(&w->resource_index, hash, &cursor);
 	while (i != TABLE_NONE && !has_attributes(w, i, packed));
 	return i;
 }
@@ -218,8 +218,8 @@ static int set_attributes(struct window *w, uint32_t i, struct span packed)
 {
 	struct window_resource *r = &w->resources.data[i];
 
-	if (!ARRAY_ROOM(w->pool, &w->packed, packed.len + 1) || take_room(w, packed.len) ||
-	    index_add(&w->resource_index, w->pool, table_hash(packed.data, packed.len), i))
+	if (!POOL_ARRAY_ROOM(w->pool, &w->packed, packed.len + 1) || take_room(w, packed.len) ||
+	    table_index_add(&w->resource_index, w->pool, table_hash(packed.data, packed.len), i))
 		return -ENOBUFS;
 	r->at = (uint32_t)w->packed.len;
 	r->len = (uint32_t)packed.len;
@@ -232,7 +232,7 @@ static int set_attributes(struct window *w, uint32_t i, struct span packed)
 static int add_resource(struct window *w, struct window_resource r, struct span packed,
 			uint32_t *ret)
 {
-	if (!ARRAY_ROOM(w->pool, &w->resources, 1) || take_room(w, RESOURCE_BYTES))
+	if (!POOL_ARRAY_ROOM(w->pool, &w->resources, 1) || take_room(w, RESOURCE_BYTES))
 		return -ENOBUFS;
 	const uint32_t i = (uint32_t)w->resources.len;
 
@@ -262,7 +262,7 @@ static uint32_t find_process(const struct window *w, const struct window_process
 	uint32_t i;
 
 	do
-		i = index_next(&w->process_index, hash, &cursor);
+		i = table_index_next(&w->process_index, hash, &cursor);
 	while (i != TABLE_NONE && memcmp(&w->resources.data[i].process, p, sizeof(*p)) != 0);
 	return i;
 }
@@ -287,8 +287,8 @@ static int get_process(struct window *w, const struct model *m, const struct epo
 		r = add_resource(w, new, buf_span(&w->text), ret);
 	buf_reset(&w->text);
 	return r ? r
-		 : index_add(&w->process_index, w->pool,
-			     table_hash(&new.process, sizeof(new.process)), *ret);
+		 : table_index_add(&w->process_index, w->pool,
+				   table_hash(&new.process, sizeof(new.process)), *ret);
 }
 
 void window_process(struct window *w, const struct model *m, const struct epoch_process *p)
@@ -314,7 +314,7 @@ static struct str text_from(const struct window *w, size_t at)
 
 /* Adds a label as an attribute. *ret is 0 if its key is one of those that each sample has
  * anyway. */
-static int add_label(struct window *w, const struct model *m, const struct extras_label *l,
+static int add_label(struct window *w, const struct model *m, const struct annotations_label *l,
 		     uint32_t *ret)
 {
 	static const char *const ours[] = { "thread.name", "thread.id", "cpu.logical_number" };
@@ -357,7 +357,7 @@ static int put_set(struct window *w, uint32_t *set, uint32_t n, uint32_t *ret)
 	if (!n)
 		return 0;
 	qsort(set, n, sizeof(*set), compare_numbers);
-	const int r = strings_intern(
+	const int r = table_strings_intern(
 		&w->labels, w->pool,
 		(struct str){ .data = (const char *)set, .len = (uint32_t)(n * sizeof(*set)) },
 		&number);
@@ -370,13 +370,13 @@ static int put_set(struct window *w, uint32_t *set, uint32_t n, uint32_t *ret)
 static int add_labels(struct window *w, const struct model *m, uint32_t list, uint32_t *ret)
 {
 	uint32_t set[WINDOW_LABELS], n, count = 0;
-	const uint32_t *labels = extras_list(model_extras(m), list, &n);
+	const uint32_t *labels = annotations_list(model_annotations(m), list, &n);
 	int r = 0;
 
 	for (uint32_t i = 0; !r && i < n && count < WINDOW_LABELS; i++) {
 		uint32_t attribute = 0, k = 0;
 
-		r = add_label(w, m, &model_extras(m)->labels.data[labels[i]], &attribute);
+		r = add_label(w, m, &model_annotations(m)->labels.data[labels[i]], &attribute);
 		/* If a key occurs more than once, its first label counts. */
 		while (k < count && !dictionary_same_key(&w->dictionary, set[k], attribute))
 			k++;
@@ -389,19 +389,19 @@ static int add_labels(struct window *w, const struct model *m, uint32_t list, ui
 static int get_labels(struct window *w, const struct model *m, uint32_t list, uint32_t *ret)
 {
 	const uint64_t key = list + 1ull;
-	const uint32_t known = list == MODEL_NONE ? 0 : ids_get(&w->label_lists, key);
+	const uint32_t known = list == MODEL_NONE ? 0 : table_ids_get(&w->label_lists, key);
 
 	*ret = known;
 	if (known != TABLE_NONE)
 		return 0;
 	const int r = add_labels(w, m, list, ret);
 
-	return r ? r : ids_add(&w->label_lists, w->pool, key, *ret);
+	return r ? r : table_ids_add(&w->label_lists, w->pool, key, *ret);
 }
 
 uint32_t window_labels(const struct window *w, uint32_t set, uint32_t ret[static WINDOW_LABELS])
 {
-	const struct str s = set ? strings_get(&w->labels, set - 1) : (struct str){ 0 };
+	const struct str s = set ? table_strings_get(&w->labels, set - 1) : (struct str){ 0 };
 
 	if (s.len)
 		memcpy(ret, s.data, s.len);
@@ -414,7 +414,7 @@ static int get_link(struct window *w, const struct model *m, uint32_t link, uint
 
 	if (link == MODEL_NONE)
 		return 0;
-	struct extras_link *from = &model_extras(m)->links.data[link];
+	struct annotations_link *from = &model_annotations(m)->links.data[link];
 
 	l.trace_id = (ProtobufCBinaryData){ .data = from->trace, .len = sizeof(from->trace) };
 	l.span_id = (ProtobufCBinaryData){ .data = from->span, .len = sizeof(from->span) };
@@ -429,7 +429,7 @@ static int get_sample(struct window *w, const struct window_sample *key, uint32_
 	size_t cursor = SIZE_MAX;
 	uint32_t i;
 
-	while ((i = index_next(&w->sample_index, hash, &cursor)) != TABLE_NONE)
+	while ((i = table_index_next(&w->sample_index, hash, &cursor)) != TABLE_NONE)
 		if (!memcmp(&w->samples.data[i], key, sizeof(*key))) {
 			*ret = i;
 			return 0;
@@ -441,7 +441,8 @@ static int get_sample(struct window *w, const struct window_sample *key, uint32_
 	if (r)
 		return r;
 	i = (uint32_t)w->samples.len;
-	if (!ARRAY_ROOM(w->pool, &w->samples, 1) || index_add(&w->sample_index, w->pool, hash, i))
+	if (!POOL_ARRAY_ROOM(w->pool, &w->samples, 1) ||
+	    table_index_add(&w->sample_index, w->pool, hash, i))
 		return -ENOBUFS;
 	w->samples.data[w->samples.len++] = *key;
 	*ret = i;
@@ -452,7 +453,8 @@ static int add_tick(struct window *w, uint32_t sample, uint64_t time_ns, uint64_
 {
 	const bool valued = w->sources[w->samples.data[sample].source].shape == WINDOW_BOTH;
 
-	if (!ARRAY_ROOM(w->pool, &w->ticks, 1) || (valued && !ARRAY_ROOM(w->pool, &w->values, 1)) ||
+	if (!POOL_ARRAY_ROOM(w->pool, &w->ticks, 1) ||
+	    (valued && !POOL_ARRAY_ROOM(w->pool, &w->values, 1)) ||
 	    take_room(w, TICK_BYTES + (valued ? VALUE_BYTES : 0)))
 		return -ENOBUFS;
 	w->ticks.data[w->ticks.len++] = (struct window_tick){ .time_ns = time_ns,
@@ -534,15 +536,15 @@ int window_lose(struct window *w, const struct model *m, const char *reason, uin
 
 /* --- parts --- */
 
-static int copy_string(const struct window *w, struct window *part, struct ids *memo,
+static int copy_string(const struct window *w, struct window *part, struct table_ids *memo,
 		       uint32_t *string)
 {
 	return dictionary_copy(&part->dictionary, &w->dictionary, DICTIONARY_STRINGS, *string, memo,
 			       string);
 }
 
-static int copy_source(const struct window *w, uint32_t from, struct window *part, struct ids *memo,
-		       uint32_t *ret)
+static int copy_source(const struct window *w, uint32_t from, struct window *part,
+		       struct table_ids *memo, uint32_t *ret)
 {
 	struct window_source s = w->sources[from];
 	int r = copy_string(w, part, memo, &s.type);
@@ -562,14 +564,14 @@ static int copy_source(const struct window *w, uint32_t from, struct window *par
 }
 
 static int copy_attribute(const struct window *w, uint32_t from, struct window *part,
-			  struct ids *memo, uint32_t *ret)
+			  struct table_ids *memo, uint32_t *ret)
 {
 	return dictionary_copy(&part->dictionary, &w->dictionary, DICTIONARY_ATTRIBUTES, from, memo,
 			       ret);
 }
 
-static int copy_labels(const struct window *w, uint32_t from, struct window *part, struct ids *memo,
-		       uint32_t *ret)
+static int copy_labels(const struct window *w, uint32_t from, struct window *part,
+		       struct table_ids *memo, uint32_t *ret)
 {
 	uint32_t set[WINDOW_LABELS];
 	const uint32_t n = window_labels(w, from, set);
@@ -581,7 +583,7 @@ static int copy_labels(const struct window *w, uint32_t from, struct window *par
 }
 
 static int copy_sample(const struct window *w, const struct window_sample *from,
-		       struct window *part, struct ids *memo, uint32_t *ret)
+		       struct window *part, struct table_ids *memo, uint32_t *ret)
 {
 	struct window_sample s = { .value = from->value };
 	int r = get_resource(part, window_packed(w, from->resource), &s.resource);
@@ -603,11 +605,11 @@ static int copy_sample(const struct window *w, const struct window_sample *from,
 
 /* Copies the stacks of these ticks to the part. */
 static int copy_stacks(const struct window *w, size_t from, size_t to, struct window *part,
-		       struct ids *memo)
+		       struct table_ids *memo)
 {
-	ARRAY(uint8_t) used = { 0 };
+	POOL_ARRAY(uint8_t) used = { 0 };
 	const size_t n = dictionary_len(&w->dictionary, DICTIONARY_STACKS);
-	int r = ARRAY_ROOM(part->pool, &used, n) ? 0 : -ENOBUFS;
+	int r = POOL_ARRAY_ROOM(part->pool, &used, n) ? 0 : -ENOBUFS;
 
 	if (!r) {
 		memset(used.data, 0, n);
@@ -615,13 +617,13 @@ static int copy_stacks(const struct window *w, size_t from, size_t to, struct wi
 			used.data[w->samples.data[w->ticks.data[i].sample].stack] = 1;
 		r = arrange_stacks(&part->dictionary, &w->dictionary, used.data, memo);
 	}
-	ARRAY_FREE(part->pool, &used);
+	POOL_ARRAY_FREE(part->pool, &used);
 	return r;
 }
 
 int window_part(const struct window *w, size_t from, size_t to, struct window *part)
 {
-	struct ids memo = { 0 };
+	struct table_ids memo = { 0 };
 	int r = copy_stacks(w, from, to, part, &memo);
 
 	for (size_t i = from; !r && i < to; i++) {
@@ -633,6 +635,6 @@ int window_part(const struct window *w, size_t from, size_t to, struct window *p
 			r = add_tick(part, sample, t->time_ns,
 				     t->value < w->values.len ? w->values.data[t->value] : 0);
 	}
-	ids_done(&memo, part->pool);
+	table_ids_done(&memo, part->pool);
 	return r;
 }

@@ -72,14 +72,14 @@ struct window {
 	struct window_source sources[WINDOW_SOURCES];
 	uint32_t source_count; /* including source 0 */
 	uint64_t period;       /* of source 0; 0: unknown yet */
-	ARRAY(struct window_resource) resources;
-	ARRAY(uint8_t) packed; /* attributes of the resources */
-	ARRAY(struct window_sample) samples;
-	ARRAY(struct window_tick) ticks;
-	ARRAY(uint64_t) values;
-	struct strings labels;	/* sets of attributes; each is a list of 32-bit numbers */
-	struct ids label_lists; /* by the model's number + 1 */
-	struct index process_index, resource_index, sample_index;
+	POOL_ARRAY(struct window_resource) resources;
+	POOL_ARRAY(uint8_t) packed; /* attributes of the resources */
+	POOL_ARRAY(struct window_sample) samples;
+	POOL_ARRAY(struct window_tick) ticks;
+	POOL_ARRAY(uint64_t) values;
+	struct table_strings labels;  /* sets of attributes; each is a list of 32-bit numbers */
+	struct table_ids label_lists; /* by the model's number + 1 */
+	struct table_index process_index, resource_index, sample_index;
 	struct buf text; /* temporary */
 };
 

@@ -9,7 +9,7 @@
 
 struct labels {
 	struct pool pool;
-	struct strings strings;
+	struct table_strings strings;
 	uint32_t *frame, *process, *thread, *rank;
 };
 
@@ -19,7 +19,7 @@ static int intern(struct labels *l, struct buf *name, uint32_t *ret)
 	     name->len &&
 	     (semicolon = memchr(semicolon, ';', name->len - (size_t)(semicolon - name->data)));)
 		*semicolon = ':';
-	const int r = strings_intern(
+	const int r = table_strings_intern(
 		&l->strings, &l->pool,
 		(struct str){ .data = (char *)name->data, .len = (uint32_t)name->len }, ret);
 
@@ -32,7 +32,7 @@ static int intern(struct labels *l, struct buf *name, uint32_t *ret)
 static struct str symbol(const struct labels *l, uint32_t i, char *ret_end)
 {
 	*ret_end = i & 1 ? ' ' : ';';
-	return strings_get(&l->strings, i / 2);
+	return table_strings_get(&l->strings, i / 2);
 }
 
 static int compare_symbols(const void *a, const void *b, void *labels)
@@ -122,7 +122,7 @@ static int make_labels(struct labels *l, const struct model *m, bool threads)
 
 static void free_labels(struct labels *l)
 {
-	strings_done(&l->strings, &l->pool);
+	table_strings_done(&l->strings, &l->pool);
 	free(l->frame);
 	free(l->process);
 	free(l->thread);
@@ -214,7 +214,8 @@ static int write_lines(const struct paths *p, const struct labels *l, struct out
 		     i++)
 			samples += p->buckets[p->sorted[i]].samples;
 		for (size_t k = 0; !r && k < n; k++) {
-			const struct str name = strings_get(&l->strings, paths_label(p, first, k));
+			const struct str name = table_strings_get(&l->strings,
+								  paths_label(p, first, k));
 
 			r = k ? buf_append(&line, ";", 1) : 0;
 			if (!r)

@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <zlib.h>
 #include "common/base/buf.h"
-#include "common/base/span.h"
 
 #define OUTPUT_CHUNK (64u << 10)
 

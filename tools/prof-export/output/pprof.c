@@ -30,15 +30,16 @@ struct region {
 	uint64_t from, to; /* lowest and highest address */
 };
 
-struct writer {
+struct pprof_writer {
 	const struct model *m;
 	struct output *o;
 	struct buf packed, name;
 	struct pool pool;
-	struct strings extra; /* strings that the model lacks, numbered from 1 + model_strings on */
+	struct table_strings
+		extra; /* strings that the model lacks, numbered from 1 + model_strings on */
 	struct region *regions;
 	size_t regions_len, regions_cap;
-	struct index region_index;
+	struct table_index region_index;
 	uint32_t *region_of; /* by frame: its region; MODEL_NONE: none */
 	uint32_t *labels;    /* by extra string: the function with this label; 0: none */
 	size_t labels_cap;
@@ -48,7 +49,7 @@ struct writer {
 	int error;
 };
 
-static void emit(struct writer *w, const Profile *p)
+static void emit(struct pprof_writer *w, const Profile *p)
 {
 	const size_t n = perftools__profiles__profile__get_packed_size(p);
 
@@ -67,12 +68,12 @@ static int64_t model_str(uint32_t i)
 }
 
 /* Empties w->name and returns the number of its string. */
-static int64_t take_name(struct writer *w)
+static int64_t take_name(struct pprof_writer *w)
 {
 	uint32_t i = 0;
 
 	if (!w->error &&
-	    strings_intern(
+	    table_strings_intern(
 		    &w->extra, &w->pool,
 		    (struct str){ .data = (char *)w->name.data, .len = (uint32_t)w->name.len }, &i))
 		w->error = -ENOMEM;
@@ -80,7 +81,7 @@ static int64_t take_name(struct writer *w)
 	return 1 + (int64_t)model_strings(w->m) + i;
 }
 
-static int64_t own_str(struct writer *w, const char *s)
+static int64_t own_str(struct pprof_writer *w, const char *s)
 {
 	if (!w->error)
 		w->error = buf_append_str(&w->name, s);
@@ -94,7 +95,7 @@ static uint64_t address_of(const struct model_frame *f)
 
 /* --- mappings --- */
 
-static int find_region(struct writer *w, const struct model_frame *f, uint32_t *ret)
+static int find_region(struct pprof_writer *w, const struct model_frame *f, uint32_t *ret)
 {
 	const uint64_t address = address_of(f);
 	struct region want = { .file = f->kind == MODEL_KERNEL ? MODEL_NONE : f->file,
@@ -108,7 +109,7 @@ static int find_region(struct writer *w, const struct model_frame *f, uint32_t *
 	const uint64_t content[2] = { want.file, want.shift };
 	const uint32_t hash = table_hash(content, sizeof(content));
 
-	while ((i = index_next(&w->region_index, hash, &cursor)) != TABLE_NONE) {
+	while ((i = table_index_next(&w->region_index, hash, &cursor)) != TABLE_NONE) {
 		struct region *r = &w->regions[i];
 
 		if (r->file != want.file || r->shift != want.shift)
@@ -124,7 +125,7 @@ static int find_region(struct writer *w, const struct model_frame *f, uint32_t *
 	if (!more)
 		return -ENOMEM;
 	w->regions = more;
-	if (index_add(&w->region_index, &w->pool, hash, (uint32_t)w->regions_len))
+	if (table_index_add(&w->region_index, &w->pool, hash, (uint32_t)w->regions_len))
 		return -ENOMEM;
 	*ret = (uint32_t)w->regions_len;
 	w->regions[w->regions_len++] = want;
@@ -132,7 +133,7 @@ static int find_region(struct writer *w, const struct model_frame *f, uint32_t *
 }
 
 /* The program with the largest share of the value; MODEL_NONE if none is known. */
-static uint32_t main_file(struct writer *w)
+static uint32_t main_file(struct pprof_writer *w)
 {
 	const struct model_file *files;
 	const struct model_bucket *buckets;
@@ -171,7 +172,7 @@ static int rank_of(const struct model_frame *f, uint32_t main)
 	return f->file == main ? 0 : 1;
 }
 
-static void find_regions(struct writer *w)
+static void find_regions(struct pprof_writer *w)
 {
 	const struct model_frame *frames;
 	const size_t n = model_frames(w->m, &frames);
@@ -190,7 +191,7 @@ static void find_regions(struct writer *w)
 	}
 }
 
-static void put_mappings(struct writer *w)
+static void put_mappings(struct pprof_writer *w)
 {
 	const struct model_file *files;
 
@@ -225,7 +226,7 @@ static void put_mappings(struct writer *w)
 
 /* --- functions and locations --- */
 
-static void put_function(struct writer *w, Function *f)
+static void put_function(struct pprof_writer *w, Function *f)
 {
 	Function *list[] = { f };
 	Profile p = PERFTOOLS__PROFILES__PROFILE__INIT;
@@ -235,7 +236,7 @@ static void put_function(struct writer *w, Function *f)
 	emit(w, &p);
 }
 
-static void put_functions(struct writer *w)
+static void put_functions(struct pprof_writer *w)
 {
 	const struct model_function *functions;
 	const size_t n = model_functions(w->m, &functions);
@@ -255,7 +256,7 @@ static void put_functions(struct writer *w)
 
 /* Returns the number, from 1 on, of the function for a label. All places in a function without a
  * name share one label. */
-static uint64_t put_label(struct writer *w, int64_t name)
+static uint64_t put_label(struct pprof_writer *w, int64_t name)
 {
 	const size_t i = (size_t)(name - 1) - model_strings(w->m);
 	const size_t cap = w->labels_cap;
@@ -282,7 +283,7 @@ static uint64_t put_label(struct writer *w, int64_t name)
 	return w->labels[i];
 }
 
-static void put_location(struct writer *w, uint32_t i, const struct model_frame *f)
+static void put_location(struct pprof_writer *w, uint32_t i, const struct model_frame *f)
 {
 	const struct model_function *functions;
 	const size_t known = model_functions(w->m, &functions);
@@ -319,7 +320,7 @@ static void put_location(struct writer *w, uint32_t i, const struct model_frame 
 	emit(w, &p);
 }
 
-static void put_locations(struct writer *w)
+static void put_locations(struct pprof_writer *w)
 {
 	const struct model_frame *frames;
 	const size_t n = model_frames(w->m, &frames);
@@ -334,7 +335,8 @@ struct keys {
 	int64_t process, pid, tid, thread;
 };
 
-static void put_sample(struct writer *w, const struct model_bucket *b, const struct keys *keys)
+static void put_sample(struct pprof_writer *w, const struct model_bucket *b,
+		       const struct keys *keys)
 {
 	const struct model_stack *stacks;
 	const struct model_thread *threads;
@@ -384,7 +386,7 @@ static void put_sample(struct writer *w, const struct model_bucket *b, const str
 	emit(w, &p);
 }
 
-static void put_samples(struct writer *w)
+static void put_samples(struct pprof_writer *w)
 {
 	const struct model_bucket *buckets;
 	const size_t n = model_buckets(w->m, &buckets);
@@ -397,7 +399,7 @@ static void put_samples(struct writer *w)
 
 /* --- head and strings --- */
 
-static void put_comment(struct writer *w)
+static void put_comment(struct pprof_writer *w)
 {
 	Profile p = PERFTOOLS__PROFILES__PROFILE__INIT;
 	int64_t comment = take_name(w);
@@ -407,7 +409,7 @@ static void put_comment(struct writer *w)
 	emit(w, &p);
 }
 
-static void put_comments(struct writer *w)
+static void put_comments(struct pprof_writer *w)
 {
 	const struct model_header *h = model_header(w->m);
 	const struct model_totals *t = model_totals(w->m);
@@ -452,7 +454,7 @@ static void put_comments(struct writer *w)
 	}
 }
 
-static void put_head(struct writer *w)
+static void put_head(struct pprof_writer *w)
 {
 	const struct model_header *h = model_header(w->m);
 	Profile p = PERFTOOLS__PROFILES__PROFILE__INIT;
@@ -481,7 +483,7 @@ static void put_head(struct writer *w)
 	emit(w, &p);
 }
 
-static void put_string(struct writer *w, char *s)
+static void put_string(struct pprof_writer *w, char *s)
 {
 	Profile p = PERFTOOLS__PROFILES__PROFILE__INIT;
 
@@ -490,15 +492,16 @@ static void put_string(struct writer *w, char *s)
 	emit(w, &p);
 }
 
-static void put_strings(struct writer *w)
+static void put_strings(struct pprof_writer *w)
 {
 	const size_t known = model_strings(w->m), n = known + w->extra.len;
 
 	put_string(w, (char[]){ "" });
 	for (size_t i = 0; !w->error && !w->o->error && i < n; i++) {
 		/* Our own strings are already escaped. */
-		const struct str s = i < known ? model_string(w->m, (uint32_t)i)
-					       : strings_get(&w->extra, (uint32_t)(i - known));
+		const struct str s = i < known
+					     ? model_string(w->m, (uint32_t)i)
+					     : table_strings_get(&w->extra, (uint32_t)(i - known));
 
 		buf_reset(&w->name);
 		w->error = i < known ? label_name(&w->name, s)
@@ -512,7 +515,7 @@ static void put_strings(struct writer *w)
 
 int pprof_write(const struct model *m, struct output *o)
 {
-	struct writer w = { .m = m, .o = o, .pool = { .max = SIZE_MAX } };
+	struct pprof_writer w = { .m = m, .o = o, .pool = { .max = SIZE_MAX } };
 
 	put_head(&w);
 	put_comments(&w);
@@ -524,8 +527,8 @@ int pprof_write(const struct model *m, struct output *o)
 	put_strings(&w);
 	buf_done(&w.packed);
 	buf_done(&w.name);
-	strings_done(&w.extra, &w.pool);
-	index_done(&w.region_index, &w.pool);
+	table_strings_done(&w.extra, &w.pool);
+	table_index_done(&w.region_index, &w.pool);
 	free(w.regions);
 	free(w.region_of);
 	free(w.ids);

@@ -30,7 +30,7 @@ struct page {
 	struct output *o;
 	struct buf name;
 	struct pool pool;
-	struct strings strings;
+	struct table_strings strings;
 	size_t frames, comms; /* comms: process names, numbered after the frames */
 	uint32_t *comm_name;  /* strings */
 	uint32_t *process_label;
@@ -183,7 +183,7 @@ static uint32_t take_name(struct page *p, int r)
 	if (!p->error)
 		p->error = r;
 	if (!p->error &&
-	    strings_intern(
+	    table_strings_intern(
 		    &p->strings, &p->pool,
 		    (struct str){ .data = (char *)p->name.data, .len = (uint32_t)p->name.len }, &i))
 		p->error = -ENOMEM;
@@ -410,7 +410,7 @@ static void put_strings(struct page *p)
 	output_str(p->o, "\"strings\":[");
 	for (size_t i = 0; i < p->strings.len; i++) {
 		output_str(p->o, i ? ",\n\"" : "\"");
-		json_text(p->o, strings_get(&p->strings, (uint32_t)i));
+		json_text(p->o, table_strings_get(&p->strings, (uint32_t)i));
 		output_put(p->o, "\"", 1);
 	}
 	output_str(p->o, "]\n");
@@ -438,7 +438,7 @@ int html_write(const struct model *m, struct output *o)
 	}
 	paths_done(&p.paths);
 	buf_done(&p.name);
-	strings_done(&p.strings, &p.pool);
+	table_strings_done(&p.strings, &p.pool);
 	free(p.comm_name);
 	free(p.process_label);
 	free(p.frame_name);

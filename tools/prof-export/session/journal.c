@@ -13,14 +13,14 @@
 /* A journal that has rolled begins with this; other journals begin with the first message. */
 static const char magic[8] = "pfjrnl\0\1"; /* the last byte is the version */
 
-struct head {
+struct journal_head {
 	char magic[8];
 	uint64_t build; /* build id of the tools, because marks are raw structs */
 	uint64_t mark;	/* which of the two marks is valid: 0 or 1 */
 	uint64_t begin; /* offset of the stream in the file */
 };
 /* There are two marks, so that one is complete at any moment. */
-#define MARK_AT(i) (sizeof(struct head) + (i) * sizeof(struct session_mark))
+#define MARK_AT(i) (sizeof(struct journal_head) + (i) * sizeof(struct session_mark))
 #define STREAM_AT MARK_AT(2)
 
 /* Feeds bytes. If a sender lost its own sender, its stream ends; continue with the next one. */
@@ -75,7 +75,7 @@ static int read_at(int fd, uint64_t at, void *to, size_t n)
 static int resume(struct journal *j, struct session *s)
 {
 	static struct session_mark mark;
-	struct head h;
+	struct journal_head h;
 	int r = read_at(j->fd, 0, &h, sizeof(h));
 
 	if (r == -ENODATA || (!r && memcmp(h.magic, magic, sizeof(magic)) != 0))
@@ -140,7 +140,7 @@ static int roll(struct journal *j, struct session *s)
 {
 	static struct session_mark mark;
 	const unsigned free_one = j->rolled && !j->mark;
-	struct head h = { .build = msg_build(), .mark = free_one };
+	struct journal_head h = { .build = msg_build(), .mark = free_one };
 	int r = session_settle(s, &mark);
 
 	if (r)

@@ -26,7 +26,7 @@ int outlet_open(struct outlet *o, const char *run_dir, uid_t uid)
 {
 	*o = OUTLET_NONE;
 	stream_out_init(&o->out, MSG_MAX_SIZE, send_batch, o);
-	return bus_listen(BUS_EXPORT, run_dir, uid, &o->bus);
+	return bus_listen(BUSROUTE_EXPORT, run_dir, uid, &o->bus);
 }
 
 int outlet_fd(const struct outlet *o)

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "common/base/span.h"
+#include "common/base/str.h"
 
 #define ANSWER_WHY_MAX 256
 

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "common/base/span.h"
+#include "common/base/str.h"
 
 #define GRPC_HEAD 5 /* bytes before a message: whether it is compressed, and its length */
 #define GRPC_MESSAGE_MAX 160

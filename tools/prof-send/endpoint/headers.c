@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include "common/base/percent.h"
+#include "common/base/str.h"
 
 #define HIDDEN_LEAST 4 /* bytes; a shorter value is not hidden, since any message may contain it */
 

@@ -24,7 +24,7 @@ bool addresses_parse(const char *s, uint64_t *ret)
 	return true;
 }
 
-static int print_call(const struct addresses *a, const struct call *c, struct buf *into)
+static int print_call(const struct addresses *a, const struct names_call *c, struct buf *into)
 {
 	struct str source = c->source;
 	int r;

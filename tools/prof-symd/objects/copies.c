@@ -28,7 +28,7 @@ static void drop(struct copies *c, struct copy *p)
 	if (!p->memory)
 		return;
 	idmap_remove(&c->by_key, p->key);
-	room_give(&c->places, p->owner, 1);
+	holdings_give(&c->places, p->owner, 1);
 	object_memory_done(p->memory);
 	free(p->memory);
 	p->memory = NULL;
@@ -73,7 +73,7 @@ static struct copy *place_for(const struct copies *c, uint64_t owner)
 {
 	struct copy *oldest = NULL;
 
-	(void)room_gives_way(&c->places, owner, &owner);
+	(void)holdings_gives_way(&c->places, owner, &owner);
 	for (uint32_t i = 0; i < COPIES_MAX; i++) {
 		struct copy *p = &c->at[i];
 
@@ -127,7 +127,7 @@ int copies_take(struct copies *c, const struct msg_object *m, uint64_t owner)
 	*p = (struct copy){
 		.key = key, .owner = owner, .of = of, .serial = ++c->serial, .memory = memory
 	};
-	room_take(&c->places, owner, 1);
+	holdings_take(&c->places, owner, 1);
 	memory->whole = true;
 	return add_pieces(memory, m);
 }
@@ -161,7 +161,7 @@ static struct object_memory *find_other(void *ctx, uint64_t address, uint64_t ch
 }
 
 int copies_name(struct copies *c, const struct object_id *of, const struct runtime_build *b,
-		struct runtime_object *scratch, struct object_sources *sources,
+		struct runtime_object *scratch, struct object_names_sources *sources,
 		struct copy_names *ret)
 {
 	struct copy *p = find(c, of);

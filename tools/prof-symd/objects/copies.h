@@ -10,7 +10,7 @@
 #define PROF_SYMD_OBJECTS_COPIES_H
 
 #include "common/base/idmap.h"
-#include "common/base/room.h"
+#include "common/base/holdings.h"
 #include "common/names/runtime/runtime.h"
 #include "common/wire/msg.h"
 #include "tools/prof-symd/objects/object_names.h"
@@ -28,7 +28,7 @@ uint64_t object_id_key(const struct object_id *of, uint64_t seed);
 struct copies {
 	struct copy *at; /* COPIES_MAX, allocated with the first one */
 	struct idmap by_key;
-	struct room places;
+	struct holdings places;
 	uint64_t seed;
 	uint64_t serial; /* of the last one */
 };
@@ -52,7 +52,7 @@ struct copy_names {
 /* Names an object from its copy, and drops the copy. *scratch is overwritten; sources as of
  * object_names_new. 0, also if there is no copy; -ENOMEM. */
 int copies_name(struct copies *c, const struct object_id *of, const struct runtime_build *b,
-		struct runtime_object *scratch, struct object_sources *sources,
+		struct runtime_object *scratch, struct object_names_sources *sources,
 		struct copy_names *ret);
 
 #endif

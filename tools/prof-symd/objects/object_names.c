@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include "tools/prof-symd/objects/object_names.h"
 
-struct object_source {
+struct object_names_source {
 	uint32_t users, len;
 	char text[];
 };
 
 struct object_names {
-	struct object_source *source;
+	struct object_names_source *source;
 	uint32_t start_line, lines; /* lines: bytes of the packed lines */
 	uint16_t name, system_name; /* lengths */
 	bool hidden, shared; /* shared: the name ends with the system name, which is not stored */
@@ -23,21 +23,21 @@ struct object_names {
 
 /* --- sources --- */
 
-static void leave_source(struct object_source *s)
+static void leave_source(struct object_names_source *s)
 {
 	if (s && --s->users == 0)
 		free(s);
 }
 
-void object_sources_done(struct object_sources *s)
+void object_names_sources_done(struct object_names_sources *s)
 {
-	for (size_t i = 0; i < OBJECT_SOURCES; i++) {
+	for (size_t i = 0; i < OBJECT_NAMES_SOURCES; i++) {
 		leave_source(s->recent[i]);
 		s->recent[i] = NULL;
 	}
 }
 
-static size_t slot_of(const struct object_sources *s, const struct runtime_text *t)
+static size_t slot_of(const struct object_names_sources *s, const struct runtime_text *t)
 {
 	uint64_t h = s->seed ^ t->len;
 
@@ -45,14 +45,14 @@ static size_t slot_of(const struct object_sources *s, const struct runtime_text 
 		h = (h ^ (uint8_t)t->bytes[i]) * 0x9e3779b97f4a7c15ull;
 		h ^= h >> 29;
 	}
-	return (size_t)(h ^ h >> 32) & (OBJECT_SOURCES - 1);
+	return (size_t)(h ^ h >> 32) & (OBJECT_NAMES_SOURCES - 1);
 }
 
 /* Finds or adds a source, with one reference more. NULL: no memory. */
-static struct object_source *join_source(struct object_sources *all, const struct runtime_text *t,
-					 size_t *bytes)
+static struct object_names_source *join_source(struct object_names_sources *all,
+					       const struct runtime_text *t, size_t *bytes)
 {
-	struct object_source **at = &all->recent[slot_of(all, t)], *s = *at;
+	struct object_names_source **at = &all->recent[slot_of(all, t)], *s = *at;
 
 	if (!s || s->len != t->len || memcmp(s->text, t->bytes, t->len) != 0) {
 		s = malloc(sizeof(*s) + t->len);
@@ -142,7 +142,7 @@ static uint32_t find_line(const struct object_names *k, uint32_t position, uint3
 
 /* --- the whole --- */
 
-int object_names_new(const struct runtime_object *from, struct object_sources *s,
+int object_names_new(const struct runtime_object *from, struct object_names_sources *s,
 		     struct object_names **ret, size_t *ret_bytes)
 {
 	const struct runtime_text *name = &from->name, *system = &from->system_name;
@@ -212,9 +212,9 @@ static uint32_t tell_inlined(const struct object_names *k, uint32_t inside, uint
 
 		memcpy(&i, calls + (inside - 1) * sizeof(i), sizeof(i));
 		if (ret->count < NAMES_MAX - 1 && i.source + i.source_len <= k->texts) {
-			struct call *c = &ret->calls[ret->count++];
+			struct names_call *c = &ret->calls[ret->count++];
 
-			*c = (struct call){ .line = line, .start_line = i.start_line };
+			*c = (struct names_call){ .line = line, .start_line = i.start_line };
 			c->name = names_keep(ret, texts + i.name, i.name_len);
 			c->system_name = c->name;
 			c->source = names_keep(ret, texts + i.source, i.source_len);
@@ -235,9 +235,9 @@ void object_names_tell(const struct object_names *k, uint32_t position, struct n
 	ret->count = 0;
 	line = tell_inlined(k, inside, line, ret);
 
-	struct call *c = &ret->calls[ret->count++];
+	struct names_call *c = &ret->calls[ret->count++];
 
-	*c = (struct call){ .start_line = k->start_line, .line = line };
+	*c = (struct names_call){ .start_line = k->start_line, .line = line };
 	c->name = names_keep(ret, text, k->name);
 	if (k->shared)
 		c->system_name = (struct str){ .data = c->name.data + k->name - k->system_name,

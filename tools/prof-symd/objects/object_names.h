@@ -10,22 +10,22 @@
 #include "common/names/names.h"
 #include "common/names/runtime/runtime.h"
 
-#define OBJECT_SOURCES 1024 /* a power of two */
+#define OBJECT_NAMES_SOURCES 1024 /* a power of two */
 
 struct object_names;
-struct object_source;
+struct object_names_source;
 
 /* Recent source files, for further objects to share: the last one of each hash. Zero-initialise,
  * then set the seed. */
-struct object_sources {
-	struct object_source *recent[OBJECT_SOURCES]; /* with counted references */
+struct object_names_sources {
+	struct object_names_source *recent[OBJECT_NAMES_SOURCES]; /* with counted references */
 	uint64_t seed;
 };
 
 /* Sources that objects still use stay alive. */
-void object_sources_done(struct object_sources *s);
+void object_names_sources_done(struct object_names_sources *s);
 /* *ret_bytes: memory that it takes, without a source that was there before. 0, -ENOMEM. */
-int object_names_new(const struct runtime_object *from, struct object_sources *s,
+int object_names_new(const struct runtime_object *from, struct object_names_sources *s,
 		     struct object_names **ret, size_t *ret_bytes);
 void object_names_free(struct object_names *k);
 /* Whether it is internal to the runtime, not a function of the program. */

@@ -89,8 +89,8 @@ static void charge(struct objects *o, struct object *e, size_t bytes)
 {
 	const uint64_t owner = o->processes[e->process].owner;
 
-	room_give(&o->room, owner, e->bytes);
-	room_take(&o->room, owner, bytes);
+	holdings_give(&o->held_by, owner, e->bytes);
+	holdings_take(&o->held_by, owner, bytes);
 	o->bytes += bytes - e->bytes;
 	e->bytes = (uint32_t)bytes;
 }
@@ -113,8 +113,8 @@ static void set_names(struct objects *o, struct object *e, struct object_names *
 void objects_stop_reading(struct objects *o, struct object *e, enum object_state state,
 			  uint64_t now_ns)
 {
-	struct process *p = &o->processes[e->process];
-	struct reading *g = e->reading;
+	struct objects_process *p = &o->processes[e->process];
+	struct objects_reading *g = e->reading;
 
 	o->reading_bytes -= g->memory.bytes.len;
 	object_memory_done(&g->memory);
@@ -130,7 +130,7 @@ void objects_stop_reading(struct objects *o, struct object *e, enum object_state
 	e->since_ns = now_ns;
 	p->reading--;
 	o->reading--;
-	room_give(&o->places_reading, p->owner, 1);
+	holdings_give(&o->places_reading, p->owner, 1);
 	e->failures += state == OBJECT_GONE && e->failures < UINT8_MAX;
 	o->counts.gone += state == OBJECT_GONE;
 	o->counts.refused += state == OBJECT_REFUSED;
@@ -171,7 +171,7 @@ static void evict(struct objects *o, uint32_t keep, bool small, size_t most, siz
 		const uint32_t newer = e->prev;
 
 		if (i != keep && e->state != OBJECT_READING &&
-		    (small || !room_is_small(&o->room, o->processes[e->process].owner))) {
+		    (small || !holdings_is_small(&o->held_by, o->processes[e->process].owner))) {
 			remove_object(o, i);
 			o->counts.evicted++;
 		}
@@ -192,7 +192,7 @@ static void make_room(struct objects *o, uint32_t keep)
 
 /* --- processes --- */
 
-static struct process *find_process(const struct objects *o, uint64_t id)
+static struct objects_process *find_process(const struct objects *o, uint64_t id)
 {
 	uint32_t i = idmap_get(&o->by_process, id);
 
@@ -207,9 +207,9 @@ static uint64_t owner_of(const struct objects *o, uint64_t process)
 /* Forgets a process of the owner with most, if nothing of it is being read. */
 static void forget_one(struct objects *o, uint64_t owner)
 {
-	(void)room_gives_way(&o->places_known, owner, &owner);
+	(void)holdings_gives_way(&o->places_known, owner, &owner);
 	for (uint32_t n = 0; n < o->process_len; n++) {
-		const struct process *p = &o->processes[o->process_hand++ % o->process_len];
+		const struct objects_process *p = &o->processes[o->process_hand++ % o->process_len];
 
 		if (p->used && p->owner == owner && !p->reading && !p->request) {
 			objects_drop(o, p->id);
@@ -219,7 +219,7 @@ static void forget_one(struct objects *o, uint64_t owner)
 }
 
 /* NULL: no memory, or all processes that it could displace are being read. */
-static struct process *add_process(struct objects *o, uint64_t id, uint32_t pid)
+static struct objects_process *add_process(struct objects *o, uint64_t id, uint32_t pid)
 {
 	const uint64_t owner = owner_of(o, id);
 
@@ -230,7 +230,7 @@ static struct process *add_process(struct objects *o, uint64_t id, uint32_t pid)
 	if (i == OBJECTS_NO_SLOT) {
 		if (o->process_len == o->process_cap) {
 			uint32_t cap = o->process_cap ? o->process_cap * 2 : 16;
-			struct process *all = reallocarray(o->processes, cap, sizeof(*all));
+			struct objects_process *all = reallocarray(o->processes, cap, sizeof(*all));
 
 			if (!all)
 				return NULL;
@@ -245,17 +245,17 @@ static struct process *add_process(struct objects *o, uint64_t id, uint32_t pid)
 		o->free_process = o->processes[i].next_dirty;
 	else
 		o->process_len++;
-	room_take(&o->places_known, owner, 1);
-	o->processes[i] = (struct process){ .id = id,
-					    .owner = owner,
-					    .pid = pid,
-					    .first = OBJECTS_NO_SLOT,
-					    .next_dirty = OBJECTS_NO_SLOT,
-					    .used = true };
+	holdings_take(&o->places_known, owner, 1);
+	o->processes[i] = (struct objects_process){ .id = id,
+						    .owner = owner,
+						    .pid = pid,
+						    .first = OBJECTS_NO_SLOT,
+						    .next_dirty = OBJECTS_NO_SLOT,
+						    .used = true };
 	return &o->processes[i];
 }
 
-void objects_set_dirty(struct objects *o, struct process *p)
+void objects_set_dirty(struct objects *o, struct objects_process *p)
 {
 	uint32_t i = (uint32_t)(p - o->processes);
 
@@ -268,11 +268,11 @@ void objects_set_dirty(struct objects *o, struct process *p)
 	o->dirty_last = i;
 }
 
-void objects_forget_request(struct objects *o, struct process *p)
+void objects_forget_request(struct objects *o, struct objects_process *p)
 {
 	if (p->request) {
 		idmap_remove(&o->by_request, p->request);
-		room_give(&o->places_asked, p->owner, 1);
+		holdings_give(&o->places_asked, p->owner, 1);
 	}
 	p->request = 0;
 	p->sent_count = 0;
@@ -282,7 +282,7 @@ void objects_forget_request(struct objects *o, struct process *p)
 
 void objects_drop(struct objects *o, uint64_t process)
 {
-	struct process *p = find_process(o, process);
+	struct objects_process *p = find_process(o, process);
 	uint32_t i, *link = &o->dirty_first, last = OBJECTS_NO_SLOT;
 
 	if (!p)
@@ -302,8 +302,8 @@ void objects_drop(struct objects *o, uint64_t process)
 		link = &o->processes[*link].next_dirty;
 	}
 	idmap_remove(&o->by_process, process);
-	room_give(&o->places_known, p->owner, 1);
-	*p = (struct process){ .next_dirty = o->free_process };
+	holdings_give(&o->places_known, p->owner, 1);
+	*p = (struct objects_process){ .next_dirty = o->free_process };
 	o->free_process = i;
 }
 
@@ -320,7 +320,7 @@ void objects_forget_build(struct objects *o, const struct runtime_build *b, uint
 void objects_renew(struct objects *o, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < o->process_len; i++) {
-		struct process *p = &o->processes[i];
+		struct objects_process *p = &o->processes[i];
 
 		if (p->used && !p->sampled)
 			objects_drop(o, p->id);
@@ -357,7 +357,7 @@ void objects_free(struct objects *o)
 	if (!o)
 		return;
 	drop_all(o);
-	object_sources_done(&o->sources);
+	object_names_sources_done(&o->sources);
 	runtime_object_done(&o->scratch);
 	free(o->second);
 	idmap_done(&o->by_key);
@@ -382,7 +382,7 @@ static bool lacks_a_piece(const struct object_memory *m)
 /* Begins to read an object from its start. */
 static int read_again(struct objects *o, struct object *e)
 {
-	struct reading *g = e->reading;
+	struct objects_reading *g = e->reading;
 
 	o->reading_bytes -= g->memory.bytes.len;
 	object_memory_done(&g->memory);
@@ -396,7 +396,7 @@ static int read_again(struct objects *o, struct object *e)
 int objects_try_name(struct objects *o, uint32_t i, uint64_t now_ns)
 {
 	struct object *e = &o->at[i];
-	struct reading *g = e->reading;
+	struct objects_reading *g = e->reading;
 	struct object_names *k = NULL;
 	size_t bytes = 0;
 	const uint64_t former = lastword_begin(LASTWORD_PROCESS, o->processes[e->process].id);
@@ -485,7 +485,7 @@ int objects_take(struct objects *o, const struct msg_object *m)
 static int start_reading(struct objects *o, struct object *e, const struct runtime_build *b,
 			 uint64_t now_ns)
 {
-	struct process *p = &o->processes[e->process];
+	struct objects_process *p = &o->processes[e->process];
 	struct copy_names copied;
 	int r;
 
@@ -511,11 +511,12 @@ static int start_reading(struct objects *o, struct object *e, const struct runti
 			object_names_free(copied.names);
 		return -ENOMEM;
 	}
-	*e->reading = (struct reading){ .build = b, .serial = ++o->serial, .copied = copied };
+	*e->reading =
+		(struct objects_reading){ .build = b, .serial = ++o->serial, .copied = copied };
 	e->state = OBJECT_READING;
 	e->since_ns = now_ns;
 	p->reading++;
-	room_take(&o->places_reading, p->owner, 1);
+	holdings_take(&o->places_reading, p->owner, 1);
 	if (!o->reading++)
 		o->first_ns = now_ns;
 	objects_set_dirty(o, p);
@@ -557,7 +558,7 @@ static int free_place(struct objects *o, uint32_t *ret)
 /* Adds an object of a process that is being sampled. 0, -ENOBUFS, -ENOMEM. */
 static int add_object(struct objects *o, const struct object_id *of, uint32_t pid, uint32_t *ret)
 {
-	struct process *p = find_process(o, of->process);
+	struct objects_process *p = find_process(o, of->process);
 	uint32_t i;
 
 	if (!p)
@@ -601,18 +602,18 @@ static int get_object(struct objects *o, const struct runtime_build *b, const st
 
 	if (i != IDMAP_NONE) {
 		e = &o->at[i];
-		struct process *p = &o->processes[e->process];
+		struct objects_process *p = &o->processes[e->process];
 
 		if (p->id != of->process || e->address != of->address || e->check != of->check)
 			return -ENOBUFS; /* a hash collision */
 		*ret = i;
 		p->sampled = true;
 		if ((e->state == OBJECT_GONE || e->state == OBJECT_REFUSED) &&
-		    is_due(o, e, now_ns) && room_admits(&o->places_reading, p->owner, most))
+		    is_due(o, e, now_ns) && holdings_admits(&o->places_reading, p->owner, most))
 			return start_reading(o, e, b, now_ns);
 		return 0;
 	}
-	if (!room_admits(&o->places_reading, owner_of(o, of->process), most))
+	if (!holdings_admits(&o->places_reading, owner_of(o, of->process), most))
 		return -EBUSY;
 	make_room(o, OBJECTS_NO_SLOT);
 	r = add_object(o, of, pid, &i);
@@ -654,10 +655,10 @@ void objects_want(struct objects *o, const struct runtime_build *b, uint64_t pro
 static void say(struct names *ret, const struct runtime_build *b, const char *what)
 {
 	char text[64];
-	struct call *c = &ret->calls[0];
+	struct names_call *c = &ret->calls[0];
 
 	snprintf(text, sizeof(text), "[%s: %s]", runtime_label(b), what);
-	*c = (struct call){ .name = names_keep(ret, text, strlen(text)) };
+	*c = (struct names_call){ .name = names_keep(ret, text, strlen(text)) };
 	c->system_name = c->name;
 	ret->count = 1;
 }

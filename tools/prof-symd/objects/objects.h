@@ -34,7 +34,7 @@
 struct objects_request {
 	uint64_t id, process;
 	uint32_t pid;
-	struct u64s addresses, lengths; /* borrowed during the call */
+	struct msg_list addresses, lengths; /* borrowed during the call */
 };
 
 enum objects_verdict {

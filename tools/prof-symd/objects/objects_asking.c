@@ -6,7 +6,7 @@
 #include "tools/prof-symd/objects/objects_internal.h"
 
 /* Sends one request for objects of a process, if there is any. 0, errors of ask. */
-static int send_one(struct objects *o, struct process *p, uint64_t now_ns)
+static int send_one(struct objects *o, struct objects_process *p, uint64_t now_ns)
 {
 	struct objects_request rq = { .process = p->id, .pid = p->pid };
 	uint32_t count = 0, slot = (uint32_t)(p - o->processes);
@@ -34,9 +34,9 @@ static int send_one(struct objects *o, struct process *p, uint64_t now_ns)
 				continue;
 			o->addresses[count] = e->reading->memory.pieces[piece].address;
 			o->lengths[count] = wanted;
-			p->sent[count++] = (struct sent){ .object = i,
-							  .serial = e->reading->serial,
-							  .piece = piece };
+			p->sent[count++] = (struct objects_sent){ .object = i,
+								  .serial = e->reading->serial,
+								  .piece = piece };
 			bytes += wanted;
 		}
 	}
@@ -53,10 +53,10 @@ static int send_one(struct objects *o, struct process *p, uint64_t now_ns)
 		objects_forget_request(o, p);
 		return r;
 	}
-	room_take(&o->places_asked, p->owner, 1);
+	holdings_take(&o->places_asked, p->owner, 1);
 	rq.id = p->request;
-	rq.addresses = (struct u64s){ .data = o->addresses, .len = count };
-	rq.lengths = (struct u64s){ .data = o->lengths, .len = count };
+	rq.addresses = (struct msg_list){ .data = o->addresses, .len = count };
+	rq.lengths = (struct msg_list){ .data = o->lengths, .len = count };
 	o->counts.requests++;
 	o->counts.pieces += count;
 	o->counts.bytes += bytes;
@@ -69,7 +69,8 @@ static int send_one(struct objects *o, struct process *p, uint64_t now_ns)
 }
 
 /* Gives up all objects of a process that are being read. */
-static void give_up(struct objects *o, struct process *p, enum object_state state, uint64_t now_ns)
+static void give_up(struct objects *o, struct objects_process *p, enum object_state state,
+		    uint64_t now_ns)
 {
 	for (uint32_t i = p->first; i != OBJECTS_NO_SLOT; i = o->at[i].of_process[1])
 		if (o->at[i].state == OBJECT_READING)
@@ -93,7 +94,7 @@ static void give_up_overdue(struct objects *o, uint64_t now_ns)
 			first = e->since_ns;
 	}
 	for (uint32_t i = 0; i < o->process_len; i++) {
-		struct process *p = &o->processes[i];
+		struct objects_process *p = &o->processes[i];
 
 		if (p->used && p->request && now_ns - p->asked_ns >= OBJECTS_WAIT_NS) {
 			objects_forget_request(o, p);
@@ -110,7 +111,7 @@ int objects_send(struct objects *o, uint64_t now_ns)
 	o->retry_ns = 0;
 	while (o->dirty_first != OBJECTS_NO_SLOT) {
 		uint32_t i = o->dirty_first;
-		struct process *p = &o->processes[i];
+		struct objects_process *p = &o->processes[i];
 		int r;
 
 		if (o->by_request.len >= OBJECTS_IN_FLIGHT)
@@ -122,7 +123,7 @@ int objects_send(struct objects *o, uint64_t now_ns)
 		const bool waits = p->not_before_ns > now_ns && p->reading;
 
 		/* An answer to one of this owner's requests comes within a deadline. */
-		if (waits || !room_admits(&o->places_asked, p->owner, OBJECTS_IN_FLIGHT)) {
+		if (waits || !holdings_admits(&o->places_asked, p->owner, OBJECTS_IN_FLIGHT)) {
 			objects_set_dirty(o, p);
 			if (waits && (!o->retry_ns || p->not_before_ns < o->retry_ns))
 				o->retry_ns = p->not_before_ns;
@@ -160,8 +161,8 @@ int objects_answer(struct objects *o, const struct msg_memory_answer *m, uint64_
 	uint32_t slot = idmap_get(&o->by_request, m->id), count;
 	struct span rest = m->bytes;
 	uint64_t waited_ns;
-	struct process *p;
-	struct sent *sent;
+	struct objects_process *p;
+	struct objects_sent *sent;
 	int r = 0;
 
 	if (slot == IDMAP_NONE)

@@ -5,7 +5,7 @@
 #define PROF_SYMD_OBJECTS_OBJECTS_INTERNAL_H
 
 #include "common/base/idmap.h"
-#include "common/base/room.h"
+#include "common/base/holdings.h"
 #include "tools/prof-symd/objects/copies.h"
 #include "tools/prof-symd/objects/object_names.h"
 #include "tools/prof-symd/objects/objects.h"
@@ -19,7 +19,7 @@
 enum object_state { OBJECT_READING = 1, OBJECT_NAMED, OBJECT_GONE, OBJECT_REFUSED };
 
 /* An object while it is being read. */
-struct reading {
+struct objects_reading {
 	struct object_memory memory;
 	const struct runtime_build *build; /* borrowed */
 	uint32_t serial;		   /* of this reading */
@@ -37,16 +37,16 @@ struct object {
 	uint32_t prev, next;	/* the list of all, most recently used first */
 	uint32_t of_process[2]; /* the previous and next one of the same process */
 	union {
-		struct reading *reading;    /* OBJECT_READING */
-		struct object_names *names; /* OBJECT_NAMED */
+		struct objects_reading *reading; /* OBJECT_READING */
+		struct object_names *names;	 /* OBJECT_NAMED */
 	};
 };
 
-struct sent {
+struct objects_sent {
 	uint32_t object, serial, piece;
 };
 
-struct process {
+struct objects_process {
 	uint64_t id, owner, request, asked_ns, refused_ns;
 	uint64_t not_before_ns;	      /* set after the answer that the rate was exceeded */
 	uint32_t pid, first, reading; /* objects: the first, and how many are being read */
@@ -54,7 +54,7 @@ struct process {
 	bool dirty, used;
 	bool sampled; /* since objects_renew */
 	uint32_t sent_count;
-	struct sent *sent; /* while a request is under way */
+	struct objects_sent *sent; /* while a request is under way */
 };
 
 struct objects {
@@ -66,7 +66,7 @@ struct objects {
 	struct object *at;
 	uint32_t len, cap, free_slot; /* free ones are linked by `next` */
 	uint32_t newest, oldest;
-	struct process *processes;
+	struct objects_process *processes;
 	uint32_t process_len, process_cap, free_process; /* free ones are linked by next_dirty */
 	uint32_t process_hand; /* where the search for one to forget goes on */
 	uint32_t dirty_first, dirty_last;
@@ -77,11 +77,11 @@ struct objects {
 	uint64_t retry_ns; /* when the first not_before_ns is over; 0: none */
 	struct runtime_object scratch;
 	struct names *second; /* of objects_lookup_second; NULL: it was not called yet */
-	struct object_sources sources;
+	struct object_names_sources sources;
 	uint64_t (*owner_of)(void *ctx, uint64_t process); /* may be NULL */
 	void *owner_ctx;
-	struct room room; /* in bytes */
-	struct room places_reading, places_asked, places_known;
+	struct holdings held_by; /* in bytes */
+	struct holdings places_reading, places_asked, places_known;
 	bool forbidden; /* to read memory */
 	struct objects_counts counts;
 	uint64_t addresses[OBJECTS_PIECES], lengths[OBJECTS_PIECES];
@@ -90,8 +90,8 @@ struct objects {
 /* Ends the reading of an object. */
 void objects_stop_reading(struct objects *o, struct object *e, enum object_state state,
 			  uint64_t now_ns);
-void objects_set_dirty(struct objects *o, struct process *p);
-void objects_forget_request(struct objects *o, struct process *p);
+void objects_set_dirty(struct objects *o, struct objects_process *p);
+void objects_forget_request(struct objects *o, struct objects_process *p);
 /* Names object i if the memory that was read is enough; else it stays as it is. 0, -ENOMEM. */
 int objects_try_name(struct objects *o, uint32_t i, uint64_t now_ns);
 

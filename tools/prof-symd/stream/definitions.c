@@ -14,23 +14,24 @@ int definitions_init(struct definitions *d, const struct definitions_limits *lim
 	*d = (struct definitions){ .store = store,
 				   .numbers_max = limits->numbers,
 				   .bytes_max = limits->bytes ? limits->bytes : SIZE_MAX };
-	r = idtable_init(&d->processes, sizeof(struct def_process), limits->processes);
+	r = idtable_init(&d->processes, sizeof(struct definition_process), limits->processes);
 	if (r == 0)
-		r = idtable_init(&d->threads, sizeof(struct def_thread), limits->threads);
+		r = idtable_init(&d->threads, sizeof(struct definition_thread), limits->threads);
 	if (r == 0)
-		r = idtable_init(&d->files, sizeof(struct def_file *), limits->files);
+		r = idtable_init(&d->files, sizeof(struct definition_file *), limits->files);
 	if (r == 0)
-		r = idtable_init(&d->frames, sizeof(struct def_frame), limits->frames);
+		r = idtable_init(&d->frames, sizeof(struct definition_frame), limits->frames);
 	if (r == 0)
-		r = idtable_init(&d->stacks, sizeof(struct def_stack), limits->stacks);
+		r = idtable_init(&d->stacks, sizeof(struct definition_stack), limits->stacks);
 	if (r == 0)
-		r = idtable_init(&d->functions, sizeof(struct def_function), limits->functions);
+		r = idtable_init(&d->functions, sizeof(struct definition_function),
+				 limits->functions);
 	if (r == 0)
-		r = idtable_init(&d->extras, sizeof(struct def_extra), limits->extras);
+		r = idtable_init(&d->relayed, sizeof(struct definition_relayed), limits->relayed);
 	return r;
 }
 
-static void free_file(struct definitions *d, struct def_file *f)
+static void free_file(struct definitions *d, struct definition_file *f)
 {
 	filestore_drop(d->store, &f->store);
 	free(f->build);
@@ -40,9 +41,9 @@ static void free_file(struct definitions *d, struct def_file *f)
 
 static void free_were_open(struct definitions *d)
 {
-	struct def_file *next;
+	struct definition_file *next;
 
-	for (struct def_file *f = d->were_open; f; f = next) {
+	for (struct definition_file *f = d->were_open; f; f = next) {
 		next = f->next;
 		free_file(d, f);
 	}
@@ -50,7 +51,7 @@ static void free_were_open(struct definitions *d)
 }
 
 /* Keeps an open file, with those numbers of its definition that identify it. */
-static void keep_open(struct definitions *d, struct def_file *f)
+static void keep_open(struct definitions *d, struct definition_file *f)
 {
 	f->def = (struct msg_file){ .id = f->def.id,
 				    .dev = f->def.dev,
@@ -70,9 +71,9 @@ static void keep_open(struct definitions *d, struct def_file *f)
 }
 
 /* The same file of the former epoch, if it is open. */
-static struct def_file *take_open(struct definitions *d, const struct msg_file *m)
+static struct definition_file *take_open(struct definitions *d, const struct msg_file *m)
 {
-	for (struct def_file **at = &d->were_open, *f; (f = *at) != NULL; at = &f->next) {
+	for (struct definition_file **at = &d->were_open, *f; (f = *at) != NULL; at = &f->next) {
 		const struct msg_file *o = &f->def;
 
 		if (o->id != m->id || o->dev != m->dev || o->inode != m->inode ||
@@ -89,7 +90,7 @@ void definitions_clear(struct definitions *d)
 {
 	free_were_open(d);
 	for (uint32_t i = 0; i < d->files.len; i++) {
-		struct def_file **f = idtable_at(&d->files, i);
+		struct definition_file **f = idtable_at(&d->files, i);
 
 		if (*f && filestore_is_open(&(*f)->store))
 			keep_open(d, *f);
@@ -97,18 +98,18 @@ void definitions_clear(struct definitions *d)
 			free_file(d, *f);
 	}
 	for (uint32_t i = 0; i < d->functions.len; i++)
-		free(((struct def_function *)idtable_at(&d->functions, i))->text);
-	for (uint32_t i = 0; i < d->extras.len; i++)
-		free(((struct def_extra *)idtable_at(&d->extras, i))->bytes);
+		free(((struct definition_function *)idtable_at(&d->functions, i))->text);
+	for (uint32_t i = 0; i < d->relayed.len; i++)
+		free(((struct definition_relayed *)idtable_at(&d->relayed, i))->bytes);
 	for (uint32_t i = 0; i < d->threads.len; i++)
-		free(((struct def_thread *)idtable_at(&d->threads, i))->title);
+		free(((struct definition_thread *)idtable_at(&d->threads, i))->title);
 	idtable_clear(&d->processes);
 	idtable_clear(&d->threads);
 	idtable_clear(&d->files);
 	idtable_clear(&d->frames);
 	idtable_clear(&d->stacks);
 	idtable_clear(&d->functions);
-	idtable_clear(&d->extras);
+	idtable_clear(&d->relayed);
 	free(d->numbers);
 	d->numbers = NULL;
 	d->numbers_len = d->numbers_cap = d->text = 0;
@@ -135,7 +136,7 @@ size_t definitions_bytes(const struct definitions *d)
 {
 	return idtable_bytes(&d->processes) + idtable_bytes(&d->threads) +
 	       idtable_bytes(&d->files) + idtable_bytes(&d->frames) + idtable_bytes(&d->stacks) +
-	       idtable_bytes(&d->functions) + idtable_bytes(&d->extras) +
+	       idtable_bytes(&d->functions) + idtable_bytes(&d->relayed) +
 	       d->numbers_cap * sizeof(*d->numbers) + d->text;
 }
 
@@ -186,7 +187,7 @@ static uint32_t keep_comm(char into[static 16], struct str s)
 
 int definitions_process(struct definitions *d, const struct msg_process *m)
 {
-	struct def_process *p = idtable_get(&d->processes, m->id);
+	struct definition_process *p = idtable_get(&d->processes, m->id);
 
 	if (!p) {
 		uint32_t slot;
@@ -195,7 +196,7 @@ int definitions_process(struct definitions *d, const struct msg_process *m)
 		if (r)
 			return not_kept(d, r);
 		p = idtable_at(&d->processes, slot);
-		p->threads = p->extras = IDMAP_NONE;
+		p->threads = p->relayed = IDMAP_NONE;
 	}
 	p->def = *m;
 	p->def.comm = (struct str){ .len = keep_comm(p->comm, m->comm) };
@@ -205,8 +206,8 @@ int definitions_process(struct definitions *d, const struct msg_process *m)
 
 int definitions_thread(struct definitions *d, const struct msg_thread *m)
 {
-	struct def_process *p = idtable_get(&d->processes, m->process);
-	struct def_thread *t;
+	struct definition_process *p = idtable_get(&d->processes, m->process);
+	struct definition_thread *t;
 	uint32_t slot;
 	int r;
 
@@ -231,7 +232,7 @@ int definitions_thread(struct definitions *d, const struct msg_thread *m)
 	t->next = p->threads;
 	t->previous = IDMAP_NONE;
 	if (t->next != IDMAP_NONE)
-		((struct def_thread *)idtable_at(&d->threads, t->next))->previous = slot;
+		((struct definition_thread *)idtable_at(&d->threads, t->next))->previous = slot;
 	p->threads = slot;
 	return 0;
 }
@@ -244,7 +245,7 @@ static char *put(char *at, const void *data, size_t len)
 }
 
 /* Gives the file this definition, with its texts and lists in memory of its own. 0, -ENOMEM. */
-static int fill_file(struct definitions *d, struct def_file *f, const struct msg_file *m)
+static int fill_file(struct definitions *d, struct definition_file *f, const struct msg_file *m)
 {
 	const struct str path = m->path, go = m->go_build_id;
 	const size_t segments = m->segments.len * sizeof(*m->segments.data),
@@ -275,7 +276,7 @@ static int fill_file(struct definitions *d, struct def_file *f, const struct msg
 
 int definitions_file(struct definitions *d, const struct msg_file *m)
 {
-	struct def_file *f = definitions_find_file(d, m->id), **at;
+	struct definition_file *f = definitions_find_file(d, m->id), **at;
 	uint32_t slot;
 	int r;
 
@@ -308,7 +309,7 @@ int definitions_file(struct definitions *d, const struct msg_file *m)
 
 void definitions_end_file(struct definitions *d, uint64_t id)
 {
-	struct def_file **at = idtable_get(&d->files, id);
+	struct definition_file **at = idtable_get(&d->files, id);
 
 	if (!at)
 		return;
@@ -320,7 +321,7 @@ void definitions_end_file(struct definitions *d, uint64_t id)
 
 int definitions_function(struct definitions *d, const struct msg_function *m)
 {
-	struct def_function *f;
+	struct definition_function *f;
 	uint32_t slot;
 	char *text = malloc((size_t)m->name.len + m->system_name.len + m->source.len + 1),
 	     *at = text;
@@ -349,11 +350,12 @@ int definitions_function(struct definitions *d, const struct msg_function *m)
 	return 0;
 }
 
-int definitions_frame(struct definitions *d, const struct msg_frame *m, struct def_frame **ret)
+int definitions_frame(struct definitions *d, const struct msg_frame *m,
+		      struct definition_frame **ret)
 {
 	uint32_t slot, numbers = (uint32_t)d->numbers_len;
 	uint32_t count = m->functions.len;
-	struct def_frame *f;
+	struct definition_frame *f;
 	int r;
 
 	*ret = NULL;
@@ -376,21 +378,24 @@ int definitions_frame(struct definitions *d, const struct msg_frame *m, struct d
 		return r;
 	}
 	f = idtable_at(&d->frames, slot);
-	*f = (struct def_frame){ .offset = m->offset,
-				 .file = m->file,
-				 .process = m->process,
-				 .address = m->kind == FRAME_INTERPRETED ? m->mark : m->address,
-				 .runtime = (uint8_t)(m->runtime < RUNTIME_MAX ? m->runtime : 0),
-				 .numbers = numbers,
-				 .count = (uint16_t)count,
-				 .has_second = second,
-				 .kind = msg_frame_kind(m->kind),
-				 .flags = (uint8_t)m->flags };
+	*f = (struct definition_frame){
+		.offset = m->offset,
+		.file = m->file,
+		.process = m->process,
+		.address = m->kind == FRAME_INTERPRETED ? m->mark : m->address,
+		.runtime = (uint8_t)(m->runtime < RUNTIME_MAX ? m->runtime : 0),
+		.numbers = numbers,
+		.count = (uint16_t)count,
+		.has_second = second,
+		.kind = msg_frame_kind(m->kind),
+		.flags = (uint8_t)m->flags
+	};
 	*ret = f;
 	return 0;
 }
 
-int definitions_stack(struct definitions *d, const struct msg_stack *m, struct def_stack **ret)
+int definitions_stack(struct definitions *d, const struct msg_stack *m,
+		      struct definition_stack **ret)
 {
 	uint32_t slot, numbers = (uint32_t)d->numbers_len;
 	int r = definitions_add(d, &d->stacks, m->id, 0, &slot);
@@ -404,31 +409,31 @@ int definitions_stack(struct definitions *d, const struct msg_stack *m, struct d
 		return not_kept(d, r);
 	}
 	*ret = idtable_at(&d->stacks, slot);
-	**ret = (struct def_stack){ .reason = numbers_u32(m->reason),
-				    .at_file = m->at_file,
-				    .numbers = numbers,
-				    .count = m->frames.len };
+	**ret = (struct definition_stack){ .reason = numbers_u32(m->reason),
+					   .at_file = m->at_file,
+					   .numbers = numbers,
+					   .count = m->frames.len };
 	return 0;
 }
 
-struct def_process *definitions_find_process(const struct definitions *d, uint64_t id)
+struct definition_process *definitions_find_process(const struct definitions *d, uint64_t id)
 {
 	return idtable_get(&d->processes, id);
 }
 
-struct def_file *definitions_find_file(const struct definitions *d, uint64_t id)
+struct definition_file *definitions_find_file(const struct definitions *d, uint64_t id)
 {
-	struct def_file **f = idtable_get(&d->files, id);
+	struct definition_file **f = idtable_get(&d->files, id);
 
 	return f ? *f : NULL;
 }
 
-struct def_frame *definitions_find_frame(const struct definitions *d, uint64_t id)
+struct definition_frame *definitions_find_frame(const struct definitions *d, uint64_t id)
 {
 	return idtable_get(&d->frames, id);
 }
 
-static void drop_title(struct definitions *d, struct def_thread *t)
+static void drop_title(struct definitions *d, struct definition_thread *t)
 {
 	d->text -= t->title ? t->def.title.len : 0;
 	free(t->title);
@@ -437,53 +442,54 @@ static void drop_title(struct definitions *d, struct def_thread *t)
 
 void definitions_end_thread(struct definitions *d, uint64_t id)
 {
-	struct def_thread *t = idtable_get(&d->threads, id);
-	struct def_process *p = t ? definitions_find_process(d, t->def.process) : NULL;
+	struct definition_thread *t = idtable_get(&d->threads, id);
+	struct definition_process *p = t ? definitions_find_process(d, t->def.process) : NULL;
 
 	if (!p)
 		return;
 	if (t->next != IDMAP_NONE)
-		((struct def_thread *)idtable_at(&d->threads, t->next))->previous = t->previous;
+		((struct definition_thread *)idtable_at(&d->threads, t->next))->previous =
+			t->previous;
 	if (t->previous != IDMAP_NONE)
-		((struct def_thread *)idtable_at(&d->threads, t->previous))->next = t->next;
+		((struct definition_thread *)idtable_at(&d->threads, t->previous))->next = t->next;
 	else
 		p->threads = t->next;
 	drop_title(d, t);
 	idtable_remove(&d->threads, id);
 }
 
-/* Forgets the attributes and mappings of a process (extras.h). */
-static void drop_extras(struct definitions *d, struct def_process *p)
+/* Forgets the attributes and mappings of a process (relayed.h). */
+static void drop_relayed(struct definitions *d, struct definition_process *p)
 {
-	for (uint32_t slot = p->extras; slot != IDMAP_NONE;) {
-		struct def_extra *x = idtable_at(&d->extras, slot);
+	for (uint32_t slot = p->relayed; slot != IDMAP_NONE;) {
+		struct definition_relayed *x = idtable_at(&d->relayed, slot);
 
 		slot = x->next;
 		d->text -= x->len;
 		free(x->bytes);
 		x->bytes = NULL;
 		x->len = 0;
-		idtable_remove(&d->extras, x->key);
+		idtable_remove(&d->relayed, x->key);
 	}
-	p->extras = IDMAP_NONE;
+	p->relayed = IDMAP_NONE;
 }
 
 uint32_t definitions_end_process(struct definitions *d, uint64_t id)
 {
-	struct def_process *p = definitions_find_process(d, id);
+	struct definition_process *p = definitions_find_process(d, id);
 	uint32_t ended = 0;
 
 	if (!p)
 		return 0;
 	for (uint32_t slot = p->threads; slot != IDMAP_NONE;) {
-		struct def_thread *t = idtable_at(&d->threads, slot);
+		struct definition_thread *t = idtable_at(&d->threads, slot);
 
 		slot = t->next;
 		ended += t->ended;
 		drop_title(d, t);
 		idtable_remove(&d->threads, t->def.id);
 	}
-	drop_extras(d, p);
+	drop_relayed(d, p);
 	idtable_remove(&d->processes, id);
 	return ended;
 }

@@ -16,16 +16,16 @@
 
 /* `sent` in each definition is the last epoch of the named stream in which it was sent. `payers`
  * are the owners to whom it was charged in this epoch, one bit each. */
-struct def_process {
+struct definition_process {
 	struct msg_process def; /* comm: below */
 	char comm[16];
 	uint64_t sent;
-	uint64_t extras_sent; /* the same for all its attributes and mappings */
-	uint32_t threads;     /* slot of its first thread; IDMAP_NONE: none */
-	uint32_t extras;      /* the same of attributes and mappings (extras.h) */
+	uint64_t relayed_sent; /* the same for all its attributes and mappings */
+	uint32_t threads;      /* slot of its first thread; IDMAP_NONE: none */
+	uint32_t relayed;      /* the same of attributes and mappings (relayed.h) */
 };
 
-struct def_thread {
+struct definition_thread {
 	struct msg_thread def;
 	char comm[16];
 	char *title; /* owned, def.title.len bytes */
@@ -34,7 +34,7 @@ struct def_thread {
 	bool ended;		 /* to be forgotten when no sample of it is held back */
 };
 
-struct def_file {
+struct definition_file {
 	struct msg_file def; /* its texts and lists point into `text` */
 	char *text;	     /* owned, text_len bytes */
 	size_t text_len;
@@ -42,15 +42,15 @@ struct def_file {
 	uint64_t told; /* the same, also counting what was sent without the file's contents */
 	uint32_t payers;
 	struct filestore_file store;
-	struct runtime_build *build; /* owned; NULL: it has no runtime, or an unsupported one */
-	bool described, untold;	     /* untold: prof-bpf has yet to be told */
-	bool awaited;		     /* prof-bpf offered it, and it is not open yet */
-	bool was_open;		     /* in the former epoch, and still is */
-	bool ended;		     /* to be forgotten when no sample waits */
-	struct def_file *next;	     /* of those that were open */
+	struct runtime_build *build;  /* owned; NULL: it has no runtime, or an unsupported one */
+	bool described, untold;	      /* untold: prof-bpf has yet to be told */
+	bool awaited;		      /* prof-bpf offered it, and it is not open yet */
+	bool was_open;		      /* in the former epoch, and still is */
+	bool ended;		      /* to be forgotten when no sample waits */
+	struct definition_file *next; /* of those that were open */
 };
 
-struct def_frame {
+struct definition_frame {
 	uint64_t offset, file, process;
 	union {
 		uint64_t address;
@@ -69,19 +69,19 @@ struct def_frame {
 	bool has_second;
 };
 
-struct def_stack {
+struct definition_stack {
 	uint64_t at_file, sent;
 	uint32_t payers, reason, numbers, count;
 	uint32_t lacking; /* frames that lacked their names when it was sent */
 };
 
-struct def_function {
+struct definition_function {
 	struct function f; /* its strings point into `text` */
 	char *text;	   /* owned */
 };
 
-/* A message that is only passed on (extras.h). */
-struct def_extra {
+/* A message that is only passed on (relayed.h). */
+struct definition_relayed {
 	uint8_t *bytes; /* owned */
 	uint64_t key, name, sent;
 	uint32_t len, next; /* next: of the same process; IDMAP_NONE: none */
@@ -89,18 +89,18 @@ struct def_extra {
 };
 
 struct definitions_limits {
-	size_t processes, threads, files, frames, stacks, functions, extras;
+	size_t processes, threads, files, frames, stacks, functions, relayed;
 	size_t numbers; /* frame ids in stacks, function ids in frames */
 	size_t bytes;	/* of all together; 0: no limit */
 };
 
 struct definitions {
 	struct filestore *store; /* borrowed: where files are opened */
-	struct idtable processes, threads, files /* pointers */, frames, stacks, functions, extras;
-	uint64_t extras_made; /* for keys */
+	struct idtable processes, threads, files /* pointers */, frames, stacks, functions, relayed;
+	uint64_t relayed_made; /* for keys */
 	/* Of the former epoch, with open programs: if the present one defines the same file by the
 	 * same id, it goes on with that program. */
-	struct def_file *were_open;
+	struct definition_file *were_open;
 	uint64_t *numbers;
 	size_t numbers_len, numbers_cap, numbers_max;
 	size_t text, bytes_max; /* text: bytes that files and functions own */
@@ -122,12 +122,14 @@ int definitions_thread(struct definitions *d, const struct msg_thread *m);
 int definitions_file(struct definitions *d, const struct msg_file *m);
 int definitions_function(struct definitions *d, const struct msg_function *m);
 /* *ret: NULL if it was dropped or ignored. */
-int definitions_frame(struct definitions *d, const struct msg_frame *m, struct def_frame **ret);
-int definitions_stack(struct definitions *d, const struct msg_stack *m, struct def_stack **ret);
+int definitions_frame(struct definitions *d, const struct msg_frame *m,
+		      struct definition_frame **ret);
+int definitions_stack(struct definitions *d, const struct msg_stack *m,
+		      struct definition_stack **ret);
 /* The definition of an id, or NULL. Valid until the next one of its kind is added. */
-struct def_process *definitions_find_process(const struct definitions *d, uint64_t id);
-struct def_file *definitions_find_file(const struct definitions *d, uint64_t id);
-struct def_frame *definitions_find_frame(const struct definitions *d, uint64_t id);
+struct definition_process *definitions_find_process(const struct definitions *d, uint64_t id);
+struct definition_file *definitions_find_file(const struct definitions *d, uint64_t id);
+struct definition_frame *definitions_find_frame(const struct definitions *d, uint64_t id);
 /* Forgets a file, and closes it. No frame in it is needed any more. */
 void definitions_end_file(struct definitions *d, uint64_t id);
 /* Forgets a thread that ended. */

@@ -21,7 +21,7 @@ enum event_kind {
 
 struct event {
 	enum event_kind kind;
-	uint64_t owner; /* of a sample's process (turns.h) */
+	uint64_t owner; /* of a sample's process (naming_turns.h) */
 	union {
 		struct msg_sample sample;
 		struct msg_lost lost;

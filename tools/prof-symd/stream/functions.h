@@ -5,7 +5,7 @@
 #define PROF_SYMD_STREAM_FUNCTIONS_H
 
 #include "common/base/buf.h"
-#include "common/base/span.h"
+#include "common/base/str.h"
 
 #define FUNCTIONS_SOURCES 1024 /* a power of two */
 

@@ -22,7 +22,7 @@ int held_samples_add(struct held_samples *h, const struct held_sample *s)
 		h->at = at;
 		h->cap = cap;
 	}
-	room_take(&h->room, s->owner, 1);
+	holdings_take(&h->held_by, s->owner, 1);
 	h->at[h->len++] = *s;
 	return 0;
 }
@@ -31,7 +31,7 @@ struct held_sample *held_samples_last(struct held_samples *h, uint64_t owner)
 {
 	uint64_t whose;
 
-	if (!room_gives_way(&h->room, owner, &whose))
+	if (!holdings_gives_way(&h->held_by, owner, &whose))
 		return NULL;
 	for (size_t i = h->len; i-- > 0;)
 		if (h->at[i].process && h->at[i].owner == whose)
@@ -42,8 +42,8 @@ struct held_sample *held_samples_last(struct held_samples *h, uint64_t owner)
 void held_samples_replace(struct held_samples *h, struct held_sample *at,
 			  const struct held_sample *s)
 {
-	room_give(&h->room, at->owner, 1);
-	room_take(&h->room, s->owner, 1);
+	holdings_give(&h->held_by, at->owner, 1);
+	holdings_take(&h->held_by, s->owner, 1);
 	*at = *s;
 }
 
@@ -55,7 +55,7 @@ void held_samples_sweep(struct held_samples *h)
 		if (h->at[i].process)
 			h->at[n++] = h->at[i];
 		else
-			room_give(&h->room, h->at[i].owner, 1);
+			holdings_give(&h->held_by, h->at[i].owner, 1);
 	h->len = n;
 	if (n == 0)
 		held_samples_done(h);

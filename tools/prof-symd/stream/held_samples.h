@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Held samples wait for the name of a frame in generated code. They are in the order in which they
- * came. Owners share the room for them (room.h). */
+ * came. Owners share the room for them (holdings.h). */
 #ifndef PROF_SYMD_STREAM_HELD_SAMPLES_H
 #define PROF_SYMD_STREAM_HELD_SAMPLES_H
 
 #include "common/wire/msg.h"
-#include "common/base/room.h"
+#include "common/base/holdings.h"
 
 #define HELD_SAMPLES_MAX (64u << 10)
 #define HELD_SAMPLES_NS 60000000000ull /* no sample is held longer */
@@ -22,7 +22,7 @@ struct held_sample {
 struct held_samples {
 	struct held_sample *at; /* [0, len), the oldest first */
 	size_t len, cap;
-	struct room room;
+	struct holdings held_by;
 };
 
 void held_samples_done(struct held_samples *h);

@@ -4,7 +4,7 @@
 #include "common/base/clock.h"
 #include "common/wire/lastword.h"
 #include "common/wire/stream.h"
-#include "tools/prof-symd/stream/extras.h"
+#include "tools/prof-symd/stream/relayed.h"
 #include "tools/prof-symd/stream/namer_internal.h"
 
 #define LOOK_NS 100000000ull	   /* how long naming waits for offered files to be opened */
@@ -32,7 +32,7 @@ int namer_new(const struct namer_limits *limits, struct filestore *files, struct
 						 .frames = limits->frames,
 						 .stacks = limits->stacks,
 						 .functions = limits->raw_functions,
-						 .extras = limits->extras,
+						 .relayed = limits->relayed,
 						 .numbers = limits->numbers,
 						 .bytes = limits->bytes };
 	r = definitions_init(&n->defs, &kept, files);
@@ -54,7 +54,7 @@ void namer_free(struct namer *n)
 		return;
 	definitions_done(&n->defs);
 	held_samples_done(&n->held);
-	aside_done(&n->aside);
+	events_aside_done(&n->aside);
 	functions_done(&n->functions);
 	events_done(&n->queue);
 	free(n);
@@ -81,10 +81,10 @@ void namer_leave_out(struct namer *n, enum reporting_names wanted)
 /* --- runtimes --- */
 
 /* Requests the name of a frame ahead of its use. */
-static void want_object(struct namer *n, const struct def_frame *f, uint64_t now_ns)
+static void want_object(struct namer *n, const struct definition_frame *f, uint64_t now_ns)
 {
 	const struct runtime_build *b = namer_build_of(n, f);
-	const struct def_process *p = definitions_find_process(&n->defs, f->process);
+	const struct definition_process *p = definitions_find_process(&n->defs, f->process);
 
 	if (n->wanted == REPORTING_NO_NAMES)
 		return;
@@ -99,7 +99,7 @@ static void want_object(struct namer *n, const struct def_frame *f, uint64_t now
 	}
 }
 
-static void tell_runtime(struct namer *n, struct def_file *f)
+static void tell_runtime(struct namer *n, struct definition_file *f)
 {
 	int r = n->tell(n->tell_ctx, f->def.id, f->build);
 	bool untold = r == -EAGAIN;
@@ -112,7 +112,7 @@ static void tell_runtime(struct namer *n, struct def_file *f)
 static void want_waiting(struct namer *n, uint64_t file)
 {
 	for (uint32_t i = 0; i < n->defs.frames.len; i++) {
-		const struct def_frame *f = idtable_at(&n->defs.frames, i);
+		const struct definition_frame *f = idtable_at(&n->defs.frames, i);
 
 		if (f->kind == FRAME_INTERPRETED && f->file == file)
 			want_object(n, f, n->files->now_ns);
@@ -123,7 +123,8 @@ static void want_waiting(struct namer *n, uint64_t file)
  * not be opened. */
 static void file_opened(void *ctx, struct filestore_file *store, struct program *p)
 {
-	struct def_file *f = (struct def_file *)((char *)store - offsetof(struct def_file, store));
+	struct definition_file *f =
+		(struct definition_file *)((char *)store - offsetof(struct definition_file, store));
 	struct namer *n = ctx;
 	struct runtime_build *b;
 
@@ -159,7 +160,7 @@ static void file_opened(void *ctx, struct filestore_file *store, struct program 
 static void tell_untold(struct namer *n)
 {
 	for (uint32_t i = 0; i < n->defs.files.len && n->untold; i++) {
-		struct def_file **f = idtable_at(&n->defs.files, i);
+		struct definition_file **f = idtable_at(&n->defs.files, i);
 
 		if (*f && (*f)->untold)
 			tell_runtime(n, *f);
@@ -183,11 +184,11 @@ void namer_use_objects(struct namer *n, struct objects *o,
 }
 
 /* Requests the names of a stack's frames ahead of their use. */
-static void want_objects(struct namer *n, const struct def_stack *s, uint64_t now_ns)
+static void want_objects(struct namer *n, const struct definition_stack *s, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < s->count; i++) {
-		const struct def_frame *f = definitions_find_frame(&n->defs,
-								   n->defs.numbers[s->numbers + i]);
+		const struct definition_frame *f =
+			definitions_find_frame(&n->defs, n->defs.numbers[s->numbers + i]);
 
 		if (f && f->kind == FRAME_INTERPRETED)
 			want_object(n, f, now_ns);
@@ -206,7 +207,7 @@ bool namer_ended(const struct namer *n)
 
 bool namer_file(const struct namer *n, uint64_t file, struct msg_file *ret)
 {
-	struct def_file *f = definitions_find_file(&n->defs, file);
+	struct definition_file *f = definitions_find_file(&n->defs, file);
 
 	if (!f)
 		return false;
@@ -216,7 +217,7 @@ bool namer_file(const struct namer *n, uint64_t file, struct msg_file *ret)
 
 bool namer_process(const struct namer *n, uint64_t process, struct msg_process *ret)
 {
-	const struct def_process *p = definitions_find_process(&n->defs, process);
+	const struct definition_process *p = definitions_find_process(&n->defs, process);
 
 	if (!p)
 		return false;
@@ -265,7 +266,8 @@ static int tell_lost(struct namer *n)
 static int take_file(struct namer *n, const struct msg_file *m, uint64_t now_ns)
 {
 	int r = definitions_file(&n->defs, m);
-	struct def_file *f = r || !n->objects ? NULL : definitions_find_file(&n->defs, m->id);
+	struct definition_file *f = r || !n->objects ? NULL
+						     : definitions_find_file(&n->defs, m->id);
 	const bool offered = m->flags & FILE_OFFERED;
 
 	if (!f)
@@ -285,8 +287,8 @@ static int take_file(struct namer *n, const struct msg_file *m, uint64_t now_ns)
 
 static int take_frame(struct namer *n, const struct msg_frame *m, uint64_t now_ns)
 {
-	struct def_file *file = definitions_find_file(&n->defs, m->file);
-	struct def_frame *f;
+	struct definition_file *file = definitions_find_file(&n->defs, m->file);
+	struct definition_frame *f;
 	int r = definitions_frame(&n->defs, m, &f);
 
 	if (r || !f || f->count)
@@ -294,7 +296,7 @@ static int take_frame(struct namer *n, const struct msg_frame *m, uint64_t now_n
 	if (file && (f->kind == FRAME_NATIVE || (f->kind == FRAME_INTERPRETED && n->objects)))
 		filestore_want(n->files, &file->store, now_ns);
 	if (n->jit && !f->file && f->kind == FRAME_NATIVE) {
-		const struct def_process *p = definitions_find_process(&n->defs, f->process);
+		const struct definition_process *p = definitions_find_process(&n->defs, f->process);
 
 		if (p)
 			jit_want(n->jit, f->process, (uint32_t)p->def.pid, now_ns);
@@ -304,7 +306,7 @@ static int take_frame(struct namer *n, const struct msg_frame *m, uint64_t now_n
 
 static int take_stack(struct namer *n, const struct msg_stack *m, uint64_t now_ns)
 {
-	struct def_stack *s;
+	struct definition_stack *s;
 	int r = definitions_stack(&n->defs, m, &s);
 
 	if (s && n->objects)
@@ -318,7 +320,7 @@ static int take_stack(struct namer *n, const struct msg_stack *m, uint64_t now_n
 static int send_idle_processes(struct namer *n, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < n->defs.processes.len; i++) {
-		struct def_process *p = idtable_at(&n->defs.processes, i);
+		struct definition_process *p = idtable_at(&n->defs.processes, i);
 
 		if (idmap_get(&n->defs.processes.ids, p->def.id) == i) {
 			int r = namer_send_process(n, p->def.id, now_ns, false);
@@ -445,8 +447,8 @@ int namer_take(struct namer *n, const struct msg *m, uint64_t now_ns)
 			n->counts.unnamed++;
 		return 0;
 	default:
-		if (extras_has(m->id))
-			return extras_take(&n->defs, m);
+		if (relayed_has(m->id))
+			return relayed_take(&n->defs, m);
 		if (m->id == MSG_END)
 			namer_ends(n, now_ns);
 		if (!event_of(m, &e)) {
@@ -457,9 +459,9 @@ int namer_take(struct namer *n, const struct msg *m, uint64_t now_ns)
 			  : e.kind == EVENT_PROCESS_END
 				  ? namer_owner_of_process(n, e.process_end.id)
 			  : e.kind == EVENT_THREAD_END ? namer_owner_of(n, e.thread_end.id)
-						       : TURNS_NOBODY;
+						       : NAMING_TURNS_NOBODY;
 		if (e.kind == EVENT_SAMPLE)
-			turns_enter(&n->turns, e.owner, now_ns);
+			naming_turns_enter(&n->turns, e.owner, now_ns);
 		if (!events_push(&n->queue, &e))
 			namer_lose_sample(n); /* only if the caller ignored namer_full */
 		return 0;
@@ -494,7 +496,7 @@ static void pop(struct namer *n)
 	const struct event *e = events_head(&n->queue);
 
 	if (e->kind == EVENT_SAMPLE)
-		turns_leave(&n->turns, e->owner);
+		naming_turns_leave(&n->turns, e->owner);
 	n->head_ns = 0;
 	events_pop(&n->queue);
 }
@@ -512,7 +514,7 @@ static int run_head(struct namer *n, const struct event *e, uint64_t now_ns)
 		return 0; /* the thread stays until its process ends */
 	}
 	if (e->kind == EVENT_SAMPLE && n->turn_ns && n->head_ns)
-		turns_spend(&n->turns, e->owner, now_ns - n->head_ns, now_ns);
+		naming_turns_spend(&n->turns, e->owner, now_ns - n->head_ns, now_ns);
 	n->give_up = n->ending && e->kind == EVENT_SAMPLE && namer_gives_up(n, e->owner, now_ns);
 	n->lean = n->give_up || (e->kind == EVENT_SAMPLE && namer_must_yield(n, e->owner, now_ns));
 	r = run_event(n, e, now_ns);

@@ -7,8 +7,8 @@
  *    definitions it sent.
  *  - Everything else goes through a queue, in order. The queue's head waits if it needs a file.
  *    Meanwhile further definitions come in and request their files ahead.
- *  - Users take turns (turns.h). A sample whose owner used up an allowance of time is put aside
- *    while others have something to name (aside.h).
+ *  - Users take turns (naming_turns.h). A sample whose owner used up an allowance of time is put
+ *    aside while others have something to name (events_aside.h).
  *  - A sample with an unnamed frame in generated code (jit.h) is held back while others go on. It
  *    waits until the frame is named, its process ends, the stream ends, or HELD_SAMPLES_NS are
  *    over; then it goes without that name. A frame is named once per epoch, as of the time of its
@@ -34,7 +34,7 @@
 #include "tools/prof-symd/objects/objects.h"
 
 struct namer_limits {
-	size_t processes, threads, files, frames, stacks, raw_functions, extras;
+	size_t processes, threads, files, frames, stacks, raw_functions, relayed;
 	size_t numbers;		/* frame ids in stacks, function ids in frames */
 	size_t functions, text; /* of the named stream: how many, bytes of their strings */
 	size_t queue;		/* events that may wait */
@@ -48,7 +48,7 @@ struct namer_limits {
 				.frames = 1u << 20, \
 				.stacks = 1u << 20, \
 				.raw_functions = 1u << 20, \
-				.extras = 1u << 20, \
+				.relayed = 1u << 20, \
 				.numbers = 8u << 20, \
 				.functions = 1u << 17, \
 				.text = 16u << 20, \
@@ -82,10 +82,10 @@ int namer_take(struct namer *n, const struct msg *m, uint64_t now_ns);
  * -ENOMEM: nothing is lost, and the next call goes on with a new epoch. */
 int namer_run(struct namer *n, uint64_t now_ns);
 /* From now on namer_run returns after run_ns, so that its caller can serve others. It names at
- * least one sample, which may take longer. And owners take turns (turns.h): samples of those who
- * used up their allowance are put aside while others have something to name. After the stream's
- * end they go without the names that are still missing (namer_ends). say_slow is
- * called once for an owner who loses names by that; it may be NULL. */
+ * least one sample, which may take longer. And owners take turns (naming_turns.h): samples of those
+ * who used up their allowance are put aside while others have something to name. After the stream's
+ * end they go without the names that are still missing (namer_ends). say_slow is called once for an
+ * owner who loses names by that; it may be NULL. */
 void namer_take_turns(struct namer *n, uint64_t ns, void (*say_slow)(uint64_t owner));
 #define NAMER_LATE_NS 1500000000ull
 #define NAMER_LAST_NS 8000000000ull

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The events that were put aside (aside.h). */
+/* The events that were put aside (events_aside.h). */
 #include <errno.h>
 #include "common/base/clock.h"
 #include "common/base/numbers.h"
@@ -15,7 +15,7 @@
 /* The process that an event is about; 0: unknown, or none. */
 static uint64_t process_of_event(const struct namer *n, const struct event *e)
 {
-	const struct def_process *p;
+	const struct definition_process *p;
 
 	if (e->kind == EVENT_PROCESS_END)
 		return e->process_end.id;
@@ -29,13 +29,13 @@ bool namer_waits_aside(const struct namer *n, const struct event *e)
 					 ? process_of_event(n, e)
 					 : 0;
 
-	return process && aside_has(&n->aside, process);
+	return process && events_aside_has(&n->aside, process);
 }
 
 /* Puts a sample into the place of another owner's, which goes without its names. */
 static int displace(struct namer *n, const struct event *e, uint64_t now_ns)
 {
-	struct aside_event *last = aside_last(&n->aside, e->owner);
+	struct events_aside_entry *last = events_aside_last(&n->aside, e->owner);
 
 	if (!last)
 		return -ENOBUFS;
@@ -48,13 +48,13 @@ static int displace(struct namer *n, const struct event *e, uint64_t now_ns)
 	n->lean = lean;
 	if (r)
 		return r < 0 ? r : -ENOBUFS;
-	aside_replace(&n->aside, last, e, process_of_event(n, e));
+	events_aside_replace(&n->aside, last, e, process_of_event(n, e));
 	return 0;
 }
 
 int namer_put_aside(struct namer *n, const struct event *e, uint64_t now_ns)
 {
-	const int r = aside_add(&n->aside, e, process_of_event(n, e));
+	const int r = events_aside_add(&n->aside, e, process_of_event(n, e));
 
 	return r == -ENOBUFS ? displace(n, e, now_ns) : r;
 }
@@ -77,9 +77,9 @@ static int run_aside_of(struct namer *n, uint64_t owner, uint64_t until_ns, uint
 	int r = 0;
 
 	for (; n->round.at < n->aside.len; n->round.at++) {
-		struct aside_event *a = &n->aside.at[n->round.at];
+		struct events_aside_entry *a = &n->aside.at[n->round.at];
 
-		if (!a->process || turns_key(&n->turns, a->event.owner) != owner ||
+		if (!a->process || naming_turns_key(&n->turns, a->event.owner) != owner ||
 		    comes_too_early(n, n->round.at))
 			continue;
 		n->paused |= until_ns && clock_mono_ns() > until_ns;
@@ -97,7 +97,7 @@ static int run_aside_of(struct namer *n, uint64_t owner, uint64_t until_ns, uint
 		waits |= r > 0;
 	}
 	if (waits && namer_is_late(n, now_ns))
-		turns_spend(&n->turns, owner, now_ns - n->late_look_ns, now_ns);
+		naming_turns_spend(&n->turns, owner, now_ns - n->late_look_ns, now_ns);
 	return 0;
 }
 
@@ -105,14 +105,14 @@ static int run_aside_of(struct namer *n, uint64_t owner, uint64_t until_ns, uint
  * later. So an owner with many samples that wait delays nobody else. */
 static void leave_owner(struct namer *n, uint64_t owner, uint64_t now_ns)
 {
-	struct round *round = &n->round;
+	struct namer_round *round = &n->round;
 	const uint64_t next_ns = round->took_ns > SHORT_NS && round->waited
 					 ? now_ns + LOOKS_PART * round->count * round->took_ns *
 							    round->waited /
 							    (round->went + round->waited)
 					 : 0;
 
-	turns_rest(&n->turns, owner, next_ns, now_ns);
+	naming_turns_rest(&n->turns, owner, next_ns, now_ns);
 	if (round->waited)
 		round->soonest_ns = numbers_smaller(round->soonest_ns, next_ns);
 	round->at = round->went = round->waited = 0;
@@ -122,21 +122,22 @@ static void leave_owner(struct namer *n, uint64_t owner, uint64_t now_ns)
 
 /* The owners of what was put aside, those first whose programs took the least time. */
 static unsigned owners_of_aside(const struct namer *n, uint64_t now_ns,
-				uint64_t ret[static TURNS_OWNERS + 1])
+				uint64_t ret[static NAMING_TURNS_OWNERS + 1])
 {
 	unsigned count = 0;
 
 	for (size_t i = 0; i < n->aside.len; i++) {
-		const uint64_t owner = turns_key(&n->turns, n->aside.at[i].event.owner);
+		const uint64_t owner = naming_turns_key(&n->turns, n->aside.at[i].event.owner);
 		unsigned k = 0;
 
 		while (k < count && ret[k] != owner)
 			k++;
-		if (k < count || count > TURNS_OWNERS)
+		if (k < count || count > NAMING_TURNS_OWNERS)
 			continue;
-		const uint64_t spent_ns = turns_spent(&n->turns, owner, now_ns);
+		const uint64_t spent_ns = naming_turns_spent(&n->turns, owner, now_ns);
 
-		for (k = count++; k && turns_spent(&n->turns, ret[k - 1], now_ns) > spent_ns; k--)
+		for (k = count++; k && naming_turns_spent(&n->turns, ret[k - 1], now_ns) > spent_ns;
+		     k--)
 			ret[k] = ret[k - 1];
 		ret[k] = owner;
 	}
@@ -145,7 +146,7 @@ static unsigned owners_of_aside(const struct namer *n, uint64_t now_ns,
 
 int namer_run_aside(struct namer *n, uint64_t until_ns, uint64_t now_ns)
 {
-	struct round *round = &n->round;
+	struct namer_round *round = &n->round;
 	const bool late = namer_is_late(n, now_ns);
 	uint64_t begun_ns = clock_mono_ns();
 	int r = 0;
@@ -153,12 +154,12 @@ int namer_run_aside(struct namer *n, uint64_t until_ns, uint64_t now_ns)
 	if (round->owner == round->count) {
 		if (begun_ns < round->next_ns && !late)
 			return NAMER_WAIT;
-		*round = (struct round){ .soonest_ns = UINT64_MAX };
+		*round = (struct namer_round){ .soonest_ns = UINT64_MAX };
 		round->count = owners_of_aside(n, now_ns, round->owners);
 	}
 	while (round->owner < round->count && r >= 0 && !n->paused) {
 		const uint64_t owner = round->owners[round->owner];
-		const uint64_t rests_until_ns = turns_rests_until(&n->turns, owner);
+		const uint64_t rests_until_ns = naming_turns_rests_until(&n->turns, owner);
 
 		if (!late && !round->at && begun_ns < rests_until_ns) {
 			round->soonest_ns = numbers_smaller(round->soonest_ns, rests_until_ns);
@@ -174,7 +175,7 @@ int namer_run_aside(struct namer *n, uint64_t until_ns, uint64_t now_ns)
 		begun_ns = ended_ns;
 	}
 	if (round->owner == round->count) {
-		aside_sweep(&n->aside);
+		events_aside_sweep(&n->aside);
 		n->late_look_ns = now_ns;
 		round->next_ns = round->soonest_ns == UINT64_MAX ? 0 : round->soonest_ns;
 		round->count = round->owner = n->aside.len ? round->count : 0;

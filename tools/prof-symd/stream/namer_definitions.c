@@ -6,12 +6,12 @@
  * Each function returns 0 if the definition was sent in this epoch; NAMER_WAIT, enum namer_sending
  * or an error. Pointers into tables stay valid here, since nothing is added.
  */
-#include "tools/prof-symd/stream/extras.h"
+#include "tools/prof-symd/stream/relayed.h"
 #include "tools/prof-symd/stream/namer_internal.h"
 
-const struct runtime_build *namer_build_of(const struct namer *n, const struct def_frame *f)
+const struct runtime_build *namer_build_of(const struct namer *n, const struct definition_frame *f)
 {
-	const struct def_file *file = definitions_find_file(&n->defs, f->file);
+	const struct definition_file *file = definitions_find_file(&n->defs, f->file);
 	const struct runtime_build *b = file ? file->build : NULL;
 
 	return b && b->known && b->config.runtime == f->runtime ? b : NULL;
@@ -30,7 +30,7 @@ int namer_restart(struct namer *n)
 }
 
 /* Sends a file without the facts from its contents. */
-int namer_send_file_as_it_is(struct namer *n, struct def_file *f)
+int namer_send_file_as_it_is(struct namer *n, struct definition_file *f)
 {
 	struct msg m = { .id = MSG_FILE, .file = f->def };
 
@@ -53,12 +53,13 @@ static void identify(const struct fileid *id, struct msg_file *m)
 	if (id->go_len)
 		m->go_build_id = (struct str){ .data = id->go, .len = id->go_len };
 	if (id->segment_count)
-		m->segments = (struct u64s){ .data = id->segments, .len = 3 * id->segment_count };
+		m->segments = (struct msg_list){ .data = id->segments,
+						 .len = 3 * id->segment_count };
 }
 
 int namer_send_file(struct namer *n, uint64_t id, uint64_t now_ns, struct program **ret_program)
 {
-	struct def_file *f = definitions_find_file(&n->defs, id);
+	struct definition_file *f = definitions_find_file(&n->defs, id);
 	struct msg m = { .id = MSG_FILE };
 	struct program *program = NULL;
 	int r;
@@ -102,7 +103,7 @@ int namer_send_file(struct namer *n, uint64_t id, uint64_t now_ns, struct progra
 /* A list of labels needs its labels before it. */
 static int send_labels(struct namer *n, const struct msg_labels *m);
 
-static int send_extra(struct namer *n, struct def_extra *x)
+static int send_extra(struct namer *n, struct definition_relayed *x)
 {
 	struct msg_scratch scratch = { 0 };
 	struct msg m;
@@ -110,7 +111,7 @@ static int send_extra(struct namer *n, struct def_extra *x)
 
 	if (x->sent == n->epoch)
 		return 0;
-	r = extras_decode(x, &scratch, &m);
+	r = relayed_decode(x, &scratch, &m);
 	if (r == 0 && m.id == MSG_LABELS)
 		r = send_labels(n, &m.labels);
 	if (r == 0)
@@ -124,7 +125,7 @@ static int send_extra(struct namer *n, struct def_extra *x)
 /* Sends the definition of this id. Clears the id if there is none. */
 static int send_extra_of(struct namer *n, enum msg_id kind, uint64_t *id)
 {
-	struct def_extra *x = extras_find(&n->defs, kind, *id);
+	struct definition_relayed *x = relayed_find(&n->defs, kind, *id);
 
 	if (!x)
 		*id = 0;
@@ -155,13 +156,14 @@ int namer_send_extras(struct namer *n, struct msg_sample *sample)
 }
 
 /* Sends the file of a mapping first. False: the file is not known, or not yet. */
-static int send_mapped_file(struct namer *n, const struct def_extra *x, uint64_t now_ns, bool wait,
-			    bool *ret)
+static int send_mapped_file(struct namer *n, const struct definition_relayed *x, uint64_t now_ns,
+			    bool wait, bool *ret)
 {
 	struct msg_scratch scratch = { 0 };
 	struct msg m;
-	int r = extras_decode(x, &scratch, &m);
-	const struct def_file *f = r ? NULL : definitions_find_file(&n->defs, m.mapping.file);
+	int r = relayed_decode(x, &scratch, &m);
+	const struct definition_file *f = r ? NULL
+					    : definitions_find_file(&n->defs, m.mapping.file);
 
 	*ret = f && (wait || f->sent == n->epoch);
 	if (r == 0 && *ret)
@@ -171,14 +173,15 @@ static int send_mapped_file(struct namer *n, const struct def_extra *x, uint64_t
 }
 
 /* Sends attributes and mappings of a process, as far as they were not. */
-static int send_extras_of(struct namer *n, struct def_process *p, uint64_t now_ns, bool wait)
+static int send_relayed_of(struct namer *n, struct definition_process *p, uint64_t now_ns,
+			   bool wait)
 {
 	bool all = true;
 
-	if (p->extras_sent == n->epoch)
+	if (p->relayed_sent == n->epoch)
 		return 0;
-	for (uint32_t slot = p->extras; slot != IDMAP_NONE;) {
-		struct def_extra *x = idtable_at(&n->defs.extras, slot);
+	for (uint32_t slot = p->relayed; slot != IDMAP_NONE;) {
+		struct definition_relayed *x = idtable_at(&n->defs.relayed, slot);
 		bool ready = true;
 		int r = 0;
 
@@ -192,24 +195,24 @@ static int send_extras_of(struct namer *n, struct def_process *p, uint64_t now_n
 		slot = x->next;
 	}
 	if (all)
-		p->extras_sent = n->epoch;
+		p->relayed_sent = n->epoch;
 	return 0;
 }
 
 int namer_send_process(struct namer *n, uint64_t id, uint64_t now_ns, bool wait)
 {
-	struct def_process *p = definitions_find_process(&n->defs, id);
+	struct definition_process *p = definitions_find_process(&n->defs, id);
 	struct msg m = { .id = MSG_PROCESS };
 	int r;
 
 	if (!p)
 		return NAMER_UNDEFINED;
 	if (p->sent == n->epoch)
-		return send_extras_of(n, p, now_ns, wait);
+		return send_relayed_of(n, p, now_ns, wait);
 	m.process = p->def;
 	m.process.comm.data = p->comm;
 	if (p->def.exe) {
-		struct def_file *f = definitions_find_file(&n->defs, p->def.exe);
+		struct definition_file *f = definitions_find_file(&n->defs, p->def.exe);
 
 		if (f && (wait || f->sent == n->epoch)) {
 			r = namer_send_file(n, p->def.exe, now_ns, NULL);
@@ -224,12 +227,12 @@ int namer_send_process(struct namer *n, uint64_t id, uint64_t now_ns, bool wait)
 		r = stream_put(n->out, &m);
 	if (r == 0)
 		p->sent = n->epoch;
-	return r ? r : send_extras_of(n, p, now_ns, wait);
+	return r ? r : send_relayed_of(n, p, now_ns, wait);
 }
 
 int namer_send_thread(struct namer *n, uint64_t id, uint64_t now_ns)
 {
-	struct def_thread *t = idtable_get(&n->defs.threads, id);
+	struct definition_thread *t = idtable_get(&n->defs.threads, id);
 	struct msg m = { .id = MSG_THREAD };
 	int r;
 

@@ -33,7 +33,7 @@ static bool waits(const struct namer *n)
 	return n->aside.len || n->held.len;
 }
 
-static int end_file(struct namer *n, struct def_file *f)
+static int end_file(struct namer *n, struct definition_file *f)
 {
 	const uint64_t id = f->def.id;
 	const int r = f->told != n->epoch
@@ -56,7 +56,7 @@ static int end_file(struct namer *n, struct def_file *f)
  * so the file stays until none is left. */
 static int take_file_end(struct namer *n, const struct msg_file_end *m)
 {
-	struct def_file *f = definitions_find_file(&n->defs, m->id);
+	struct definition_file *f = definitions_find_file(&n->defs, m->id);
 
 	if (!f)
 		return 0;
@@ -72,7 +72,7 @@ int namer_end_files(struct namer *n)
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0 && n->ended_files && !waits(n) && i < n->defs.files.len; i++) {
-		struct def_file **f = idtable_at(&n->defs.files, i);
+		struct definition_file **f = idtable_at(&n->defs.files, i);
 
 		if (*f && (*f)->ended)
 			r = end_file(n, *f);

@@ -33,7 +33,7 @@ static int add_names(struct namer *n, struct msg_frame *m)
 	uint32_t count = 0;
 
 	for (unsigned i = 0; i < n->names.count; i++) {
-		const struct call *c = &n->names.calls[i];
+		const struct names_call *c = &n->names.calls[i];
 		struct function fn = { .name = c->name,
 				       .system_name = c->system_name,
 				       .source = c->source,
@@ -47,8 +47,8 @@ static int add_names(struct namer *n, struct msg_frame *m)
 			return r;
 		n->list[NAMES_MAX + count++] = c->line;
 	}
-	m->functions = (struct u64s){ .data = n->list, .len = count };
-	m->lines = (struct u64s){ .data = n->list + NAMES_MAX, .len = count };
+	m->functions = (struct msg_list){ .data = n->list, .len = count };
+	m->lines = (struct msg_list){ .data = n->list + NAMES_MAX, .len = count };
 	return 0;
 }
 
@@ -66,7 +66,7 @@ static int skip_name(struct namer *n)
 		return NAMER_ASIDE;
 	n->skipped = true;
 	n->counts.late++;
-	if (turns_lose(&n->turns, n->owner, n->files->now_ns) && n->say_slow)
+	if (naming_turns_lose(&n->turns, n->owner, n->files->now_ns) && n->say_slow)
 		n->say_slow(n->owner);
 	return 0;
 }
@@ -83,36 +83,37 @@ static void spend_end(struct namer *n, uint64_t begun_ns)
 		return;
 	const uint64_t now_ns = clock_mono_ns();
 
-	turns_spend(&n->turns, n->owner, now_ns - begun_ns, now_ns);
+	naming_turns_spend(&n->turns, n->owner, now_ns - begun_ns, now_ns);
 }
 
 /* Requests a file that the program wants before a lookup can go on. False: go on now. */
 static bool complete(struct namer *n, uint64_t file, uint64_t now_ns)
 {
-	struct def_file *f = definitions_find_file(&n->defs, file);
+	struct definition_file *f = definitions_find_file(&n->defs, file);
 
 	return f && filestore_complete(n->files, &f->store, now_ns) == FILESTORE_WAIT;
 }
 
 /* Where a frame of a file is looked up: a caller's offset is behind its call. */
-static uint64_t native_offset(const struct def_frame *f)
+static uint64_t native_offset(const struct definition_frame *f)
 {
 	return f->offset - (f->flags & (FRAME_LEAF | FRAME_SIGNAL) || f->offset == 0 ? 0 : 1);
 }
 
 /* Announces the lookups in the same file of the next frames of the stack, so that all of them can
  * be one request. */
-static void expect_native(struct namer *n, struct program *program, const struct def_frame *now)
+static void expect_native(struct namer *n, struct program *program,
+			  const struct definition_frame *now)
 {
-	const struct def_stack *s = n->stack;
+	const struct definition_stack *s = n->stack;
 	uint64_t offsets[PROGRAM_EXPECTED];
 	unsigned count = 0;
 
 	for (uint32_t i = n->stack_at + 1;
 	     s && i < s->count && count < PROGRAM_EXPECTED && i - n->stack_at <= NAMER_LOOK_AHEAD;
 	     i++) {
-		const struct def_frame *f = definitions_find_frame(&n->defs,
-								   n->defs.numbers[s->numbers + i]);
+		const struct definition_frame *f =
+			definitions_find_frame(&n->defs, n->defs.numbers[s->numbers + i]);
 
 		if (!f || f->file != now->file || f->kind != FRAME_NATIVE || f->count ||
 		    namer_was_sent(n, f->sent, f->payers))
@@ -127,11 +128,11 @@ static void expect_native(struct namer *n, struct program *program, const struct
 
 /* Fills functions and lines of a frame that came without names; if unknown, its function's start.
  */
-static int name_frame(struct namer *n, const struct def_frame *f, struct msg_frame *m,
+static int name_frame(struct namer *n, const struct definition_frame *f, struct msg_frame *m,
 		      uint64_t now_ns)
 {
 	struct program *program;
-	struct def_file *file;
+	struct definition_file *file;
 	uint64_t address, start;
 	bool waits = false;
 	int r;
@@ -139,7 +140,7 @@ static int name_frame(struct namer *n, const struct def_frame *f, struct msg_fra
 	file = definitions_find_file(&n->defs, f->file);
 	/* An owner whose turn is over must not delay others by a slow file. */
 	if (n->turn_ns && file && namer_owners(n) > 1 &&
-	    turns_over(&n->turns, n->owner, namer_owners(n), now_ns))
+	    naming_turns_over(&n->turns, n->owner, namer_owners(n), now_ns))
 		filestore_try_patiently(&file->store);
 	if (n->turn_ns && file && filestore_must_wait(&file->store)) {
 		r = skip_name(n);
@@ -180,7 +181,7 @@ static int name_frame(struct namer *n, const struct def_frame *f, struct msg_fra
 	if (r != PROGRAM_LATER && r != PROGRAM_AGAIN && file && n->turn_ns)
 		filestore_took(&file->store, worked_ns, NAMER_SLICE_NS);
 	if (worked_ns && n->turn_ns)
-		turns_spend(&n->turns, n->owner, worked_ns, clock_mono_ns());
+		naming_turns_spend(&n->turns, n->owner, worked_ns, clock_mono_ns());
 	else
 		spend_end(n, begun_ns);
 	if (file)
@@ -197,16 +198,16 @@ static int name_frame(struct namer *n, const struct def_frame *f, struct msg_fra
 }
 
 /* Where a frame of generated code is looked up: a caller's address is behind its call. */
-static uint64_t generated_address(const struct def_frame *f)
+static uint64_t generated_address(const struct definition_frame *f)
 {
 	return f->offset - (f->flags & (FRAME_LEAF | FRAME_SIGNAL) ? 0 : 1);
 }
 
 /* The same for generated code of f->process. NAMER_HOLD: it has no name yet. */
-static int name_generated(struct namer *n, const struct def_frame *f, struct msg_frame *m,
+static int name_generated(struct namer *n, const struct definition_frame *f, struct msg_frame *m,
 			  uint64_t now_ns)
 {
-	const struct def_process *p = definitions_find_process(&n->defs, f->process);
+	const struct definition_process *p = definitions_find_process(&n->defs, f->process);
 	int r;
 
 	if (!n->jit || !p)
@@ -232,13 +233,13 @@ static int name_generated(struct namer *n, const struct def_frame *f, struct msg
 }
 
 /* Passes on the functions that a frame came with, by our ids. Drops functions without a name. */
-static int pass_names(struct namer *n, const struct def_frame *f, struct msg_frame *m)
+static int pass_names(struct namer *n, const struct definition_frame *f, struct msg_frame *m)
 {
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < f->count && count < NAMES_MAX; i++) {
-		const struct def_function *raw = idtable_get(&n->defs.functions,
-							     n->defs.numbers[f->numbers + i]);
+		const struct definition_function *raw =
+			idtable_get(&n->defs.functions, n->defs.numbers[f->numbers + i]);
 		int r;
 
 		if (!raw)
@@ -250,16 +251,16 @@ static int pass_names(struct namer *n, const struct def_frame *f, struct msg_fra
 			return r;
 		n->list[NAMES_MAX + count++] = n->defs.numbers[f->numbers + f->count + i];
 	}
-	m->functions = (struct u64s){ .data = n->list, .len = count };
-	m->lines = (struct u64s){ .data = n->list + NAMES_MAX, .len = count };
+	m->functions = (struct msg_list){ .data = n->list, .len = count };
+	m->lines = (struct msg_list){ .data = n->list + NAMES_MAX, .len = count };
 	return 0;
 }
 
 /* The same for an interpreted frame. NAMER_WAIT, NAMER_HIDDEN. */
-static int name_interpreted(struct namer *n, struct def_frame *f, struct msg_frame *m,
+static int name_interpreted(struct namer *n, struct definition_frame *f, struct msg_frame *m,
 			    uint64_t now_ns)
 {
-	const struct def_process *p = definitions_find_process(&n->defs, f->process);
+	const struct definition_process *p = definitions_find_process(&n->defs, f->process);
 	int r = f->file ? namer_send_file(n, f->file, now_ns, NULL) : 0;
 
 	if (r)
@@ -287,10 +288,10 @@ static int name_interpreted(struct namer *n, struct def_frame *f, struct msg_fra
 }
 
 /* Whether an interpreted frame that lacked its name has it now. Waits for nothing. */
-bool namer_name_came(struct namer *n, const struct def_frame *f, uint64_t now_ns)
+bool namer_name_came(struct namer *n, const struct definition_frame *f, uint64_t now_ns)
 {
 	const struct runtime_build *b = namer_build_of(n, f);
-	const struct def_process *p = definitions_find_process(&n->defs, f->process);
+	const struct definition_process *p = definitions_find_process(&n->defs, f->process);
 
 	return !b || !p ||
 	       objects_lookup(n->objects, b, f->process, (uint32_t)p->def.pid, f->offset, f->mark,
@@ -300,7 +301,7 @@ bool namer_name_came(struct namer *n, const struct def_frame *f, uint64_t now_ns
 /* strange: the frame's address is not mapped. */
 int namer_send_frame(struct namer *n, uint64_t id, bool strange, uint64_t now_ns)
 {
-	struct def_frame *f = definitions_find_frame(&n->defs, id);
+	struct definition_frame *f = definitions_find_frame(&n->defs, id);
 	struct msg m = { .id = MSG_FRAME };
 	const bool skipped_before = n->skipped;
 	int r = 0;
@@ -366,14 +367,14 @@ int namer_send_frame(struct namer *n, uint64_t id, bool strange, uint64_t now_ns
 
 /* Announces the lookups in generated code of the next frames of a stack, so that all of them can be
  * one request. */
-void namer_expect_generated(struct namer *n, const struct def_stack *s, uint32_t from)
+void namer_expect_generated(struct namer *n, const struct definition_stack *s, uint32_t from)
 {
 	uint64_t addresses[JIT_EXPECTED], process = 0;
 	unsigned count = 0;
 
 	for (uint32_t i = from; i < s->count && i - from < JIT_EXPECTED; i++) {
-		const struct def_frame *f = definitions_find_frame(&n->defs,
-								   n->defs.numbers[s->numbers + i]);
+		const struct definition_frame *f =
+			definitions_find_frame(&n->defs, n->defs.numbers[s->numbers + i]);
 
 		if (!f || f->file || !f->process || f->kind != FRAME_NATIVE || f->count ||
 		    f->sent == n->epoch || (process && f->process != process))

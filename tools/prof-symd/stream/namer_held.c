@@ -56,7 +56,7 @@ static bool holds_thread(const struct namer *n, uint64_t thread)
 
 int namer_end_thread(struct namer *n, const struct msg_thread_end *m)
 {
-	struct def_thread *t = idtable_get(&n->defs.threads, m->id);
+	struct definition_thread *t = idtable_get(&n->defs.threads, m->id);
 	int r = 0;
 
 	if (!t)
@@ -82,7 +82,7 @@ static int end_threads(struct namer *n)
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0 && n->ended_threads && i < threads->len; i++) {
-		const struct def_thread *t = idtable_at(threads, i);
+		const struct definition_thread *t = idtable_at(threads, i);
 
 		if (t->ended && idmap_get(&threads->ids, t->def.id) == i)
 			r = namer_end_thread(n, &(struct msg_thread_end){ .id = t->def.id });

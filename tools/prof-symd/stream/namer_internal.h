@@ -15,20 +15,20 @@
 #define PROF_SYMD_STREAM_NAMER_INTERNAL_H
 
 #include "common/wire/stream.h"
-#include "tools/prof-symd/stream/aside.h"
+#include "tools/prof-symd/stream/events_aside.h"
 #include "tools/prof-symd/stream/definitions.h"
 #include "tools/prof-symd/stream/events.h"
 #include "tools/prof-symd/stream/functions.h"
 #include "tools/prof-symd/stream/held_samples.h"
 #include "tools/prof-symd/stream/namer.h"
-#include "tools/prof-symd/owners/turns.h"
+#include "tools/prof-symd/owners/naming_turns.h"
 
 #define NAMER_STACK_FRAMES 4096 /* of one stack, as messages.def has it */
 
 /* A look at all that was put aside, which may pause. */
-struct round {
-	/* By turns_key; those first whose programs took the least time. */
-	uint64_t owners[TURNS_OWNERS + 1];
+struct namer_round {
+	/* By naming_turns_key; those first whose programs took the least time. */
+	uint64_t owners[NAMING_TURNS_OWNERS + 1];
 	unsigned count, owner; /* of them; the one that is next */
 	size_t at;	       /* its events before this one are done */
 	size_t went, waited;   /* events of this owner that were sent, and that have to wait */
@@ -60,9 +60,9 @@ struct namer {
 	uint64_t sample_ns;		/* of the sample being sent */
 	uint64_t lacking;		/* NAMER_HOLD: the process whose code has no name */
 	bool give_up;			/* send without names that are still missing */
-	struct turns turns;
-	struct aside aside;
-	struct round round;
+	struct naming_turns turns;
+	struct events_aside aside;
+	struct namer_round round;
 	uint64_t owner;	       /* whom the sample being sent is charged to */
 	uint64_t payer;	       /* the same, as its process says */
 	uint32_t payer_bit;    /* in `payers` of definitions; several owners may have the same */
@@ -85,9 +85,9 @@ struct namer {
 	struct namer_counts counts;
 	struct names names;
 	uint64_t list[2 * NAMES_MAX];
-	uint64_t shown[NAMER_STACK_FRAMES]; /* a stack without its hidden frames */
-	const struct def_stack *stack;	    /* being sent, */
-	uint32_t stack_at;		    /* with this frame of it */
+	uint64_t shown[NAMER_STACK_FRAMES];   /* a stack without its hidden frames */
+	const struct definition_stack *stack; /* being sent, */
+	uint32_t stack_at;		      /* with this frame of it */
 };
 
 /* Further verdicts, only within these files. */
@@ -100,9 +100,10 @@ enum namer_sending {
 };
 
 /* The runtime build of a frame, borrowed; NULL: none or unsupported. */
-const struct runtime_build *namer_build_of(const struct namer *n, const struct def_frame *f);
+const struct runtime_build *namer_build_of(const struct namer *n, const struct definition_frame *f);
 /* The address and the mark of the second object of a frame that has one. */
-static inline const uint64_t *namer_second_of(const struct namer *n, const struct def_frame *f)
+static inline const uint64_t *namer_second_of(const struct namer *n,
+					      const struct definition_frame *f)
 {
 	return n->defs.numbers + f->numbers + 2u * f->count;
 }
@@ -132,7 +133,7 @@ int namer_run_held(struct namer *n, uint64_t process, uint64_t now_ns);
 int namer_settle_held(struct namer *n, uint64_t process, uint64_t now_ns);
 
 /* The process of a thread, borrowed; NULL: it is not known. */
-const struct def_process *namer_process_of(const struct namer *n, uint64_t thread);
+const struct definition_process *namer_process_of(const struct namer *n, uint64_t thread);
 /* The owner to whom a sample of this thread, or this process, is charged. */
 uint64_t namer_owner_of(const struct namer *n, uint64_t thread);
 /* Sets n->payer for a sample of this thread. */
@@ -176,16 +177,16 @@ int namer_send_thread(struct namer *n, uint64_t id, uint64_t now_ns);
 /* *ret_program, unless ret_program is NULL: the open file, borrowed; NULL: it has none. */
 int namer_send_file(struct namer *n, uint64_t id, uint64_t now_ns, struct program **ret_program);
 /* Without the facts from its contents. */
-int namer_send_file_as_it_is(struct namer *n, struct def_file *f);
+int namer_send_file_as_it_is(struct namer *n, struct definition_file *f);
 /* What the sample names beside its stack and thread. Clears what has no definition. */
 int namer_send_extras(struct namer *n, struct msg_sample *sample);
 /* strange: the frame's address is not mapped. */
 int namer_send_frame(struct namer *n, uint64_t id, bool strange, uint64_t now_ns);
 
 /* Whether an interpreted frame that lacked its name has it now. Waits for nothing. */
-bool namer_name_came(struct namer *n, const struct def_frame *f, uint64_t now_ns);
+bool namer_name_came(struct namer *n, const struct definition_frame *f, uint64_t now_ns);
 /* Announces the lookups in generated code of the next frames of a stack, so that all of them can be
  * one request. */
-void namer_expect_generated(struct namer *n, const struct def_stack *s, uint32_t from);
+void namer_expect_generated(struct namer *n, const struct definition_stack *s, uint32_t from);
 
 #endif

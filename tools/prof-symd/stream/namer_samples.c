@@ -4,13 +4,13 @@
 
 /* Whether a frame of the stack has its name now, but lacked it when the stack was sent. Then both
  * are sent again. Waits for nothing. */
-static bool names_came(struct namer *n, const struct def_stack *s, uint64_t now_ns)
+static bool names_came(struct namer *n, const struct definition_stack *s, uint64_t now_ns)
 {
 	uint32_t lacking = 0;
 
 	for (uint32_t i = 0; i < s->count; i++) {
-		struct def_frame *f = definitions_find_frame(&n->defs,
-							     n->defs.numbers[s->numbers + i]);
+		struct definition_frame *f =
+			definitions_find_frame(&n->defs, n->defs.numbers[s->numbers + i]);
 
 		if (!f || !f->lacks)
 			continue;
@@ -24,7 +24,7 @@ static bool names_came(struct namer *n, const struct def_stack *s, uint64_t now_
 
 static int send_stack(struct namer *n, uint64_t id, uint64_t now_ns)
 {
-	struct def_stack *s = idtable_get(&n->defs.stacks, id);
+	struct definition_stack *s = idtable_get(&n->defs.stacks, id);
 	struct msg m = { .id = MSG_STACK };
 	uint32_t shown = 0, lacking = 0;
 	int r;
@@ -46,7 +46,7 @@ static int send_stack(struct namer *n, uint64_t id, uint64_t now_ns)
 		n->stack = NULL;
 		if (r)
 			return r;
-		const struct def_frame *f = definitions_find_frame(&n->defs, frame);
+		const struct definition_frame *f = definitions_find_frame(&n->defs, frame);
 
 		if (f && !f->hidden && shown < NAMER_STACK_FRAMES)
 			n->shown[shown++] = frame;

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose turn it is (turns.h), and how late it is. */
+/* Whose turn it is (naming_turns.h), and how late it is. */
 #include "common/base/clock.h"
 #include "tools/prof-symd/stream/namer_internal.h"
 
-const struct def_process *namer_process_of(const struct namer *n, uint64_t thread)
+const struct definition_process *namer_process_of(const struct namer *n, uint64_t thread)
 {
-	const struct def_thread *t = idtable_get(&n->defs.threads, thread);
+	const struct definition_thread *t = idtable_get(&n->defs.threads, thread);
 
 	return t ? definitions_find_process(&n->defs, t->def.process) : NULL;
 }
 
 uint64_t namer_owner_of(const struct namer *n, uint64_t thread)
 {
-	const struct def_process *p = namer_process_of(n, thread);
+	const struct definition_process *p = namer_process_of(n, thread);
 
-	return p ? p->def.owner : TURNS_NOBODY;
+	return p ? p->def.owner : NAMING_TURNS_NOBODY;
 }
 
 void namer_charge(struct namer *n, uint64_t thread)
 {
-	const struct def_process *p = namer_process_of(n, thread);
+	const struct definition_process *p = namer_process_of(n, thread);
 
 	n->payer = p ? p->def.owner : 0;
 	n->payer_bit = 1u << (n->payer * 0x9e3779b97f4a7c15u >> 59);
@@ -27,15 +27,15 @@ void namer_charge(struct namer *n, uint64_t thread)
 
 uint64_t namer_owner_of_process(const struct namer *n, uint64_t process)
 {
-	const struct def_process *p = definitions_find_process(&n->defs, process);
+	const struct definition_process *p = definitions_find_process(&n->defs, process);
 
-	return p ? p->def.owner : TURNS_NOBODY;
+	return p ? p->def.owner : NAMING_TURNS_NOBODY;
 }
 
 bool namer_must_yield(const struct namer *n, uint64_t owner, uint64_t now_ns)
 {
-	return n->turn_ns && turns_others(&n->turns, owner) &&
-	       turns_over(&n->turns, owner, namer_owners(n), now_ns);
+	return n->turn_ns && naming_turns_others(&n->turns, owner) &&
+	       naming_turns_over(&n->turns, owner, namer_owners(n), now_ns);
 }
 
 unsigned namer_owners(const struct namer *n)
@@ -48,8 +48,8 @@ unsigned namer_owners(const struct namer *n)
 bool namer_gives_up(const struct namer *n, uint64_t owner, uint64_t now_ns)
 {
 	return namer_is_late(n, now_ns) &&
-	       ((turns_over(&n->turns, owner, namer_owners(n), now_ns) &&
-		 turns_spent(&n->turns, owner, now_ns) > NAMER_FRUGAL_NS) ||
+	       ((naming_turns_over(&n->turns, owner, namer_owners(n), now_ns) &&
+		 naming_turns_spent(&n->turns, owner, now_ns) > NAMER_FRUGAL_NS) ||
 		now_ns >= n->late_ns + (NAMER_LAST_NS - NAMER_LATE_NS));
 }
 
@@ -71,7 +71,8 @@ static void took(void *ctx, uint64_t process, uint64_t begun_ns)
 	struct namer *n = ctx;
 	const uint64_t now_ns = clock_mono_ns();
 
-	turns_spend(&n->turns, namer_owner_of_process(n, process), now_ns - begun_ns, now_ns);
+	naming_turns_spend(&n->turns, namer_owner_of_process(n, process), now_ns - begun_ns,
+			   now_ns);
 }
 
 void namer_take_turns(struct namer *n, uint64_t ns, void (*say_slow)(uint64_t))

@@ -16,7 +16,7 @@
 #include "common/cell/namespace.h"
 #include "common/status/check.h"
 #include "tools/profpipe/doctor/selftest.h"
-#include "tools/profpipe/run/children.h"
+#include "tools/profpipe/run/child.h"
 #include "tools/profpipe/run/identity.h"
 #include "tools/profpipe/run/limits.h"
 #include "tools/profpipe/run/rights.h"
@@ -133,7 +133,7 @@ static int ask_prof_bpf(struct doctor *d)
 		identity_release(&who);
 		return r;
 	}
-	/* children.c would read the words on this pipe as status words, so take it over. */
+	/* child.c would read the words on this pipe as status words, so take it over. */
 	const int words = c.status;
 
 	c.status = -1;

@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "common/base/exits.h"
-#include "common/base/span.h"
+#include "common/base/str.h"
 #include "tools/profpipe/options/options.h"
 #include "tools/profpipe/run/record.h"
 

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include "common/base/decimal.h"
-#include "common/base/span.h"
+#include "common/base/str.h"
 
 #define COUNT_DIGITS 12 /* longest count that prof-export writes */
 

@@ -193,7 +193,7 @@ static int take_keep(struct options *o, const struct cmdline *c)
 	return r;
 }
 
-int options_take(struct options *o, struct choice *choice, int val)
+int options_take(struct options *o, struct options_choice *choice, int val)
 {
 	const struct cmdline *c = choice->line;
 	int r = EXITS_GO_ON;
@@ -255,7 +255,7 @@ int options_take(struct options *o, struct choice *choice, int val)
 	}
 }
 
-static int take_options(struct options *o, struct choice *choice)
+static int take_options(struct options *o, struct options_choice *choice)
 {
 	int val, r = EXITS_GO_ON;
 
@@ -265,7 +265,8 @@ static int take_options(struct options *o, struct choice *choice)
 	return r;
 }
 
-int options_choose_format(struct options *o, const struct choice *choice, const char *output)
+int options_choose_format(struct options *o, const struct options_choice *choice,
+			  const char *output)
 {
 	const int r = otlp_check(&o->otlp);
 
@@ -313,12 +314,12 @@ int options_record(int argc, char **argv, struct options *ret)
 		{ "summary", required_argument, NULL, OPTION_SUMMARY },
 		{ "memory-limit", required_argument, NULL, OPTION_LIMIT },
 		SAMPLING_OPTIONS,
-		OUTPUT_OPTIONS,
+		OPTIONS_OF_OUTPUT,
 		CMDLINE_OPTIONS,
 		{ 0 },
 	};
 	struct cmdline c = options_line(argc, argv, "+:F:d:p:o:f:qvh", longs);
-	struct choice choice = { .line = &c };
+	struct options_choice choice = { .line = &c };
 
 	*ret = (struct options){ .sampling.hz = SAMPLING_HZ_DEFAULT,
 				 .mode = OUTFILE_MODE,
@@ -345,9 +346,9 @@ int options_record(int argc, char **argv, struct options *ret)
 
 int options_report(int argc, char **argv, struct options *ret)
 {
-	static const struct option longs[] = { OUTPUT_OPTIONS, CMDLINE_OPTIONS, { 0 } };
+	static const struct option longs[] = { OPTIONS_OF_OUTPUT, CMDLINE_OPTIONS, { 0 } };
 	struct cmdline c = options_line(argc, argv, ":o:f:qvh", longs);
-	struct choice choice = { .line = &c };
+	struct options_choice choice = { .line = &c };
 
 	*ret = (struct options){ .mode = OUTFILE_MODE, .reporting = REPORTING_DEFAULTS };
 	const int r = take_options(ret, &choice);
@@ -372,7 +373,7 @@ int options_doctor(int argc, char **argv, struct options *ret)
 		{ 0 },
 	};
 	struct cmdline c = options_line(argc, argv, "+:h", longs);
-	struct choice choice = { .line = &c };
+	struct options_choice choice = { .line = &c };
 
 	*ret = (struct options){ 0 };
 	const int r = take_options(ret, &choice);

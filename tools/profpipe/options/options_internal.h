@@ -26,7 +26,7 @@ enum {
 };
 
 /* Options of record, run and report. */
-#define OUTPUT_OPTIONS \
+#define OPTIONS_OF_OUTPUT \
 	{ "output", required_argument, NULL, 'o' }, { "format", required_argument, NULL, 'f' }, \
 		{ "mode", required_argument, NULL, OPTION_MODE }, \
 		{ "lines", no_argument, NULL, OPTION_LINES }, \
@@ -37,7 +37,7 @@ enum {
 	}
 
 /* State of the options that choose the output. */
-struct choice {
+struct options_choice {
 	struct cmdline *line;
 	bool format_given;
 };
@@ -45,10 +45,11 @@ struct choice {
 struct cmdline options_line(int argc, char **argv, const char *shorts, const struct option *longs);
 /* Takes the current option of choice->line, which may be of any subcommand. Returns EXITS_GO_ON, or
  * the exit status after logging an error. */
-int options_take(struct options *o, struct choice *choice, int val);
+int options_take(struct options *o, struct options_choice *choice, int val);
 /* Checks the output and chooses its format; standard output must be text if it is a terminal.
  * output: the default path. Returns EXITS_GO_ON, or EXITS_USAGE after logging an error. */
-int options_choose_format(struct options *o, const struct choice *choice, const char *output);
+int options_choose_format(struct options *o, const struct options_choice *choice,
+			  const char *output);
 /* Checks that the targets exist on this host. Units and containers may also start later. Returns
  * EXITS_GO_ON, or EXITS_FAILED after logging an error. */
 int options_check_targets(const struct targets *t);

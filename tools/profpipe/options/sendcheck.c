@@ -23,7 +23,7 @@ static int start(const struct words *w, int said, pid_t *ret)
 	posix_spawnattr_t how;
 	sigset_t none;
 	char path[4096];
-	int r = tool_path(w->argv[0], path, sizeof(path));
+	int r = toolpath_find(w->argv[0], path, sizeof(path));
 
 	if (r)
 		return r;

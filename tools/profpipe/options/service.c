@@ -39,7 +39,7 @@ static const struct option longs[] = {
 	{ "probabilistic-threshold", required_argument, NULL, OPTION_CHANCE },
 	{ "probabilistic-interval", required_argument, NULL, OPTION_INTERVAL },
 	SAMPLING_ENDLESS_OPTIONS,
-	OUTPUT_OPTIONS,
+	OPTIONS_OF_OUTPUT,
 	CMDLINE_OPTIONS,
 	{ 0 },
 };
@@ -85,7 +85,7 @@ static void note_given(struct service *s, int val)
 
 /* Takes all options of the command line. An endpoint there replaces all endpoints of the file. Only
  * one settings file may be given, since a second one would hide the first. */
-static int take_line(struct service *s, struct choice *choice)
+static int take_line(struct service *s, struct options_choice *choice)
 {
 	const char *checked = NULL;
 	int val, r = EXITS_GO_ON;
@@ -169,7 +169,7 @@ static const struct setting *earlier(const struct service *s, const struct setti
 }
 
 /* Takes the yes or no of an option without a value. */
-static int take_flag(struct service *s, struct choice *choice, const struct option *o)
+static int take_flag(struct service *s, struct options_choice *choice, const struct option *o)
 {
 	static const char *const words[] = { "no", "yes" };
 	size_t word = 0;
@@ -183,11 +183,11 @@ static int take_flag(struct service *s, struct choice *choice, const struct opti
 	return r;
 }
 
-static void take_setting(struct service *s, struct choice *choice, const struct setting *at,
+static void take_setting(struct service *s, struct options_choice *choice, const struct setting *at,
 			 struct errors *e)
 {
 	static struct service unused; /* gets a key that the command line overrides */
-	struct choice unused_choice = *choice;
+	struct options_choice unused_choice = *choice;
 	const struct option *o = key_of(at->key);
 	char place[PLACE], why[64];
 
@@ -205,7 +205,7 @@ static void take_setting(struct service *s, struct choice *choice, const struct 
 	}
 	const bool replaced = s->given[o - longs];
 	struct service *to = replaced ? &unused : s;
-	struct choice *by = replaced ? &unused_choice : choice;
+	struct options_choice *by = replaced ? &unused_choice : choice;
 
 	snprintf(place, sizeof(place), "%s:%u", s->path, at->line);
 	by->line->place = place;
@@ -259,7 +259,7 @@ static int unread(const char *path, int r)
 }
 
 /* Takes the file's settings. A part of main. */
-static int take_file(struct service *s, struct choice *choice)
+static int take_file(struct service *s, struct options_choice *choice)
 {
 	struct errors e = { .path = s->path };
 	uint8_t *text = NULL;
@@ -337,7 +337,7 @@ static bool has(const struct service *s, int val)
 	return false;
 }
 
-static int check_folder(struct options *o, struct choice *choice)
+static int check_folder(struct options *o, struct options_choice *choice)
 {
 	if (o->output)
 		return cmdline_refuse_all("--output-dir: not together with --output; give one");
@@ -350,7 +350,7 @@ static int check_folder(struct options *o, struct choice *choice)
 }
 
 /* Refuses formats that are written at their end: a service has no end. */
-static int check_output(struct service *s, struct choice *choice)
+static int check_output(struct service *s, struct options_choice *choice)
 {
 	struct options *o = &s->options;
 
@@ -380,7 +380,7 @@ static int check_output(struct service *s, struct choice *choice)
 int service_parse(int argc, char **argv, struct service *ret)
 {
 	struct cmdline c = options_line(argc, argv, "+:F:p:o:f:qvh", longs);
-	struct choice choice = { .line = &c };
+	struct options_choice choice = { .line = &c };
 
 	*ret = (struct service){ .options = { .sampling = { .hz = HZ_DEFAULT,
 							    .cpu_limit = CPU_LIMIT_DEFAULT },

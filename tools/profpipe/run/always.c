@@ -10,7 +10,8 @@
 #include "common/base/exits.h"
 #include "common/base/log.h"
 #include "common/wire/msg.h"
-#include "tools/profpipe/run/coin.h"
+#include "common/wire/reason.h"
+#include "tools/profpipe/run/probabilistic.h"
 #include "tools/profpipe/run/run.h"
 
 #define STATE_MS 10000	     /* between two reports to the service manager */
@@ -31,7 +32,9 @@ static int serve(struct always *a)
 
 int always_init(struct always *a, const struct service *s)
 {
-	*a = (struct always){ .first = s, .now = s, .seed = coin_seed(), .metrics = METRICS_NONE };
+	*a = (struct always){
+		.first = s, .now = s, .seed = probabilistic_seed(), .metrics = METRICS_NONE
+	};
 	if (notify_open(&a->notify))
 		log_warning("NOTIFY_SOCKET: is not a usable socket; the service manager gets no "
 			    "notifications");
@@ -55,7 +58,7 @@ static void tell_state(struct run *r)
 	snprintf(text, sizeof(text),
 		 "%sSTATUS=%s at %u Hz; %" PRIu64 " samples, %" PRIu64 " lost, %u restarts",
 		 a->ready ? "" : "READY=1\n", a->rests ? "resting, samples" : "sampling",
-		 r->o->sampling.hz, e->samples, lost_samples(e->lost), restarts);
+		 r->o->sampling.hz, e->samples, reason_lost_samples(e->lost), restarts);
 	notify_send(&a->notify, text);
 }
 
@@ -80,7 +83,8 @@ static void throw_coin(struct run *r)
 {
 	struct always *a = r->always;
 	const uint64_t length_ns = (uint64_t)(r->o->interval_s * 1e9);
-	const bool rests = !coin_heads(a->seed, clock_ns(CLOCK_REALTIME), length_ns, r->o->chance);
+	const bool rests = !probabilistic_samples(a->seed, clock_ns(CLOCK_REALTIME), length_ns,
+						  r->o->chance);
 
 	if (rests == a->rests)
 		return;

@@ -20,7 +20,7 @@ struct always {
 	const struct service *now;   /* the present settings */
 	struct notify notify;
 	struct metrics metrics;
-	uint64_t seed;	    /* for the coin */
+	uint64_t seed;	    /* for probabilistic.h */
 	bool rests;	    /* prof-bpf was told to pause */
 	bool ready, ending; /* the service manager was told */
 	/* When the latest state, watchdog message and hour were. */

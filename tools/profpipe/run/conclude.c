@@ -13,6 +13,7 @@
 #include "common/base/exits.h"
 #include "common/base/log.h"
 #include "common/wire/msg.h"
+#include "common/wire/reason.h"
 #include "tools/profpipe/run/summary.h"
 
 /* The figures of prof-export, which are final. If prof-export failed and knows less than prof-bpf,
@@ -53,7 +54,7 @@ static void say_empty(struct run *r, const struct status *f)
 {
 	const struct sampling *s = &r->o->sampling;
 	const double seconds = (double)r->sampled_ns / 1e9;
-	const uint64_t lost = lost_samples(f->lost);
+	const uint64_t lost = reason_lost_samples(f->lost);
 	const uint64_t ticks = run_tool(r, DEPLOY_BPF)->last.ticks;
 
 	const bool chosen = s->pid_count || targets_any(&s->targets) ||

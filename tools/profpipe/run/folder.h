@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "tools/profpipe/options/options.h"
-#include "tools/profpipe/run/children.h"
+#include "tools/profpipe/run/child.h"
 #include "tools/profpipe/store/profiles.h"
 
 struct folder {

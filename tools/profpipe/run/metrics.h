@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "common/status/metrics.h"
-#include "tools/profpipe/run/children.h"
+#include "tools/profpipe/run/child.h"
 #include "tools/profpipe/run/restarts.h"
 
 struct run;

@@ -76,7 +76,7 @@ const char *output_error(int r)
 			    : outfile_error(r);
 }
 
-int input_open(const char *path, int *ret_fd)
+int output_open_input(const char *path, int *ret_fd)
 {
 	struct user u;
 	struct stat st;

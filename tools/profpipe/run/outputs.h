@@ -16,10 +16,10 @@ void output_drop(struct outfile *o);
 /* Calls output_end, and logs an error if the new file did not get its name. Returns false after an
  * error. */
 bool output_conclude(struct outfile *o, bool whole);
-/* One line for the user about an error of output_open or input_open. Static storage. */
+/* One line for the user about an error of output_open or output_open_input. Static storage. */
 const char *output_error(int r);
 /* Opens path for reading, as the user; `-` is standard input. Returns -errno, or -EISDIR for a
  * folder. */
-int input_open(const char *path, int *ret_fd);
+int output_open_input(const char *path, int *ret_fd);
 
 #endif

@@ -554,7 +554,7 @@ static int check_rights(void)
 		log_error("%s", place);
 		return -EPERM;
 	}
-	if (tool_path("prof-bpf", path, sizeof(path)))
+	if (toolpath_find("prof-bpf", path, sizeof(path)))
 		return 0;
 	rights_missing(path, missing, sizeof(missing));
 	if (!missing[0])

@@ -11,7 +11,7 @@
 #include "common/cell/deploy.h"
 #include "common/status/account.h"
 #include "tools/profpipe/options/options.h"
-#include "tools/profpipe/run/children.h"
+#include "tools/profpipe/run/child.h"
 #include "tools/profpipe/run/command.h"
 #include "tools/profpipe/run/delivery.h"
 #include "tools/profpipe/run/folder.h"

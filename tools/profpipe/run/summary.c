@@ -8,6 +8,7 @@
 #include "common/base/log.h"
 #include "common/status/account.h"
 #include "common/wire/msg.h"
+#include "common/wire/reason.h"
 #include "tools/profpipe/run/summary.h"
 
 #define OWNER_LINES 6
@@ -167,7 +168,7 @@ void summary_print(FILE *out, const struct summary *s)
 	fputs("\n", out);
 	print_lines(out, "truncated:\n", f, ACCOUNT_TRUNCATED);
 	print_lines(out, "remedies:\n", f, ACCOUNT_REMEDY);
-	if (!lost_samples(f->lost) || account_falsified(f))
+	if (!reason_lost_samples(f->lost) || account_falsified(f))
 		fprintf(out, "%s\n", account_loss(f));
 	print_lines(out, "lost:\n", f, ACCOUNT_LOST);
 	print_owners(out, f);
@@ -227,7 +228,7 @@ void summary_progress(FILE *out, double elapsed_s, const struct status *st, cons
 	print_count(out, st->samples, "sample");
 	fputs("  ", out);
 	print_count(out, st->processes, "process");
-	fprintf(out, "  %s complete  %lu lost", share, lost_samples(st->lost));
+	fprintf(out, "  %s complete  %lu lost", share, reason_lost_samples(st->lost));
 	fflush(out);
 }
 
@@ -339,7 +340,7 @@ int summary_json(int fd, const struct summary *s)
 		cJSON_AddItemToArray(noted, cJSON_CreateString(notes[i]));
 	if (account_enough_mib(f))
 		cJSON_AddNumberToObject(j, "memory_enough_mib", (double)account_enough_mib(f));
-	cJSON_AddNumberToObject(j, "lost_total", (double)lost_samples(f->lost));
+	cJSON_AddNumberToObject(j, "lost_total", (double)reason_lost_samples(f->lost));
 	cJSON *restarts = cJSON_AddObjectToObject(j, "restarts");
 	for (unsigned i = 0; i < STATUS_TOOLS; i++)
 		if (f->restarts[i])

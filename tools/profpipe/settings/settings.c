@@ -12,7 +12,7 @@
 /* libinih needs room for the end of the line. */
 #define LINE_MOST (INI_MAX_LINE - 3)
 
-struct reading {
+struct settings_reading {
 	struct settings *to;
 	settings_refuse *refuse;
 	void *ctx;
@@ -21,7 +21,7 @@ struct reading {
 	int verdict;
 };
 
-static void refuse(struct reading *r, const char *key, const char *why)
+static void refuse(struct settings_reading *r, const char *key, const char *why)
 {
 	r->refuse(r->ctx, r->line, key, why);
 	if (!r->verdict)
@@ -31,7 +31,7 @@ static void refuse(struct reading *r, const char *key, const char *why)
 /* A callback of libinih, where 0 means an error. */
 static int take(void *ctx, const char *section, const char *key, const char *value)
 {
-	struct reading *r = ctx;
+	struct settings_reading *r = ctx;
 	struct settings *s = r->to;
 	char why[80];
 
@@ -68,7 +68,7 @@ static bool has_comment(const char *line)
 	return false;
 }
 
-static void take_line(struct reading *r, struct str line)
+static void take_line(struct settings_reading *r, struct str line)
 {
 	char text[LINE_MOST + 1], why[80];
 
@@ -102,7 +102,7 @@ static void take_line(struct reading *r, struct str line)
 int settings_parse(struct settings *s, struct str text, settings_refuse *on_refused, void *ctx)
 {
 	static const char mark[] = "\xef\xbb\xbf"; /* byte order mark, which some editors insert */
-	struct reading r = { .to = s, .refuse = on_refused, .ctx = ctx };
+	struct settings_reading r = { .to = s, .refuse = on_refused, .ctx = ctx };
 
 	if (text.len >= 3 && memcmp(text.data, mark, 3) == 0) {
 		text.data += 3;

@@ -131,7 +131,7 @@ static int read_symbol(const struct hotspot_naming *n, uint64_t address, struct 
 
 	if (r)
 		return runtime_verdict(r);
-	const uint32_t length = u16_at(at + n->symbol_length);
+	const uint32_t length = unaligned_u16(at + n->symbol_length);
 	const uint32_t len = length < SYMBOL_BYTES - n->symbol_text ? length
 								    : SYMBOL_BYTES - n->symbol_text;
 
@@ -149,7 +149,7 @@ static int read_slot(const struct hotspot_naming *n, uint64_t pool, uint32_t ind
 	const uint8_t *at;
 	int r = object_memory_get(m, pool + n->pool_bytes + 8ull * index, 8, 0, &at);
 
-	return r ? runtime_verdict(r) : read_symbol(n, u64_at(at) & ~1ull, m, ret);
+	return r ? runtime_verdict(r) : read_symbol(n, unaligned_u64(at) & ~1ull, m, ret);
 }
 
 /* --- lines --- */
@@ -241,18 +241,18 @@ static int read_method(const struct hotspot_naming *n, uint64_t address, struct 
 
 	if (r)
 		return runtime_verdict(r);
-	const uint64_t head = u64_at(at + n->method_const);
+	const uint64_t head = unaligned_u64(at + n->method_const);
 
 	r = object_memory_get(m, head, n->const_bytes, 0, &at);
 	if (r)
 		return runtime_verdict(r);
 	*ret = (struct method){ .at = head,
-				.pool = u64_at(at + n->const_pool),
-				.size = u32_at(at + n->const_size),
-				.code_size = u16_at(at + n->const_code_size),
-				.name = u16_at(at + n->const_name),
-				.signature = u16_at(at + n->const_signature),
-				.lines = u32_at(at + n->const_flags) & n->lines };
+				.pool = unaligned_u64(at + n->const_pool),
+				.size = unaligned_u32(at + n->const_size),
+				.code_size = unaligned_u16(at + n->const_code_size),
+				.name = unaligned_u16(at + n->const_name),
+				.signature = unaligned_u16(at + n->const_signature),
+				.lines = unaligned_u32(at + n->const_flags) & n->lines };
 	return 0;
 }
 
@@ -311,20 +311,20 @@ static int read_class(const struct hotspot_naming *n, const struct method *e,
 
 	if (r)
 		return runtime_verdict(r);
-	source = n->source_in_class ? 0 : u16_at(pool + n->source);
+	source = n->source_in_class ? 0 : unaligned_u16(pool + n->source);
 
-	const uint64_t holder = u64_at(pool + n->pool_holder);
+	const uint64_t holder = unaligned_u64(pool + n->pool_holder);
 	int other = 0;
 
 	if (source)
 		other = read_slot(n, e->pool, source, m, ret_source);
 	r = runtime_verdict(object_memory_get(m, holder, class_head(n), 0, &klass));
 	if (r == 0 && n->source_in_class) {
-		source = u16_at(klass + n->source);
+		source = unaligned_u16(klass + n->source);
 		other = source ? read_slot(n, e->pool, source, m, ret_source) : 0;
 	}
 	if (r == 0)
-		r = read_symbol(n, u64_at(klass + n->klass_name), m, ret_class);
+		r = read_symbol(n, unaligned_u64(klass + n->klass_name), m, ret_class);
 	/* A method without a source is better than none. */
 	return worse(r, other == RUNTIME_GONE ? 0 : other);
 }
@@ -367,7 +367,7 @@ int hotspot_name(const struct runtime_build *b, uint64_t address, uint64_t check
 
 	if (r || lines == RUNTIME_WANTS || again == OBJECT_MEMORY_WANTED)
 		return RUNTIME_WANTS;
-	if (again == 0 && u64_at(now + BEFORE + n.method_const) != e.at)
+	if (again == 0 && unaligned_u64(now + BEFORE + n.method_const) != e.at)
 		return RUNTIME_GONE;
 	hotspot_class_text(class, &ret->name);
 	runtime_append(&ret->name, ".", 1);

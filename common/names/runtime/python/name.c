@@ -27,8 +27,8 @@ static int read_text(const struct python_naming *n, uint64_t address, uint32_t g
 
 	if (r)
 		return runtime_verdict(r);
-	length = u64_at(head + n->text_length);
-	state = u32_at(head + n->text_state) >> n->text_kind;
+	length = unaligned_u64(head + n->text_length);
+	state = unaligned_u32(head + n->text_state) >> n->text_kind;
 	kind = state & 7;
 	if (kind != 1 && kind != 2 && kind != 4)
 		return RUNTIME_GONE;
@@ -44,7 +44,7 @@ static int read_text(const struct python_naming *n, uint64_t address, uint32_t g
 			data += skip;
 	} else {
 		r = object_memory_get(m, address, n->text_other + 8u, 0, &data);
-		at = r ? 0 : u64_at(data + n->text_other);
+		at = r ? 0 : unaligned_u64(data + n->text_other);
 		r = r ? r : object_memory_get(m, at, count * kind, 0, &data);
 	}
 	if (r)
@@ -54,7 +54,7 @@ static int read_text(const struct python_naming *n, uint64_t address, uint32_t g
 
 		runtime_append_character(ret, kind == 1	  ? c[0]
 					      : kind == 2 ? (uint32_t)(c[0] | c[1] << 8)
-							  : u32_at(c));
+							  : unaligned_u32(c));
 	}
 	return 0;
 }
@@ -186,7 +186,7 @@ uint64_t python_sum(const struct python_naming *n, const uint8_t *code, struct s
 static int read_sum(const struct python_naming *n, const uint8_t *code, struct object_memory *m,
 		    uint64_t *ret)
 {
-	uint64_t name = u64_at(code + (n->code_qualname ? n->code_qualname : n->code_name));
+	uint64_t name = unaligned_u64(code + (n->code_qualname ? n->code_qualname : n->code_name));
 	const uint64_t most = PYTHON_TEXT_WORDS * 8u + n->text_length;
 	struct span text = { 0 };
 	uint64_t length;
@@ -196,7 +196,7 @@ static int read_sum(const struct python_naming *n, const uint8_t *code, struct o
 		r = object_memory_get(m, name, n->text_ascii, GUESS_NAME, &text.data);
 		if (r)
 			return runtime_verdict(r);
-		length = u64_at(text.data + n->text_length);
+		length = unaligned_u64(text.data + n->text_length);
 		text.len = length < most - n->text_ascii ? n->text_ascii + length : most;
 		r = object_memory_get(m, name, (uint32_t)text.len, 0, &text.data);
 	}
@@ -241,21 +241,21 @@ int python_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 	r = object_memory_get(m, address, n.code_bytes, 0, &code);
 	if (r)
 		return runtime_verdict(r);
-	if (!is_alive(&n, u64_at(code)))
+	if (!is_alive(&n, unaligned_u64(code)))
 		return RUNTIME_GONE;
 	r = read_sum(&n, code, m, &sum);
 	if (r == RUNTIME_WANTS)
 		wants = r;
 	else if (r || sum != check)
 		return r ? r : RUNTIME_GONE;
-	first = u32_at(code + n.code_firstline);
-	name = u64_at(code + (n.code_qualname ? n.code_qualname : n.code_name));
-	filename = u64_at(code + n.code_filename);
-	table = u64_at(code + n.code_table);
+	first = unaligned_u32(code + n.code_firstline);
+	name = unaligned_u64(code + (n.code_qualname ? n.code_qualname : n.code_name));
+	filename = unaligned_u64(code + n.code_filename);
+	table = unaligned_u64(code + n.code_table);
 	if (n.code_units) {
-		uint64_t units = u64_at(code + n.code_units);
+		uint64_t units = unaligned_u64(code + n.code_units);
 
-		ret->hidden = u32_at(code + n.code_traceable) >= units;
+		ret->hidden = unaligned_u32(code + n.code_traceable) >= units;
 		guess = units < MAX_TABLE / 2 ? (uint32_t)units * 3 / 2 + GUESS_TABLE / 4
 					      : MAX_TABLE;
 	}
@@ -272,7 +272,7 @@ int python_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 		return r;
 	r = object_memory_get(m, table, n.bytes_data, guess, &lines);
 	if (r == 0) {
-		size = u64_at(lines + n.bytes_size);
+		size = unaligned_u64(lines + n.bytes_size);
 		r = size > MAX_TABLE
 			    ? OBJECT_MEMORY_NONE
 			    : object_memory_get(m, table, n.bytes_data + (uint32_t)size, 0, &lines);
@@ -284,7 +284,7 @@ int python_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 	if (r == OBJECT_MEMORY_WANTED || again == OBJECT_MEMORY_WANTED || wants)
 		return RUNTIME_WANTS;
 	if (again == 0 &&
-	    (!is_alive(&n, u64_at(now + 8)) ||
+	    (!is_alive(&n, unaligned_u64(now + 8)) ||
 	     memcmp(now + 8 + n.code_check, code + n.code_check, n.check_words * 4) != 0))
 		return RUNTIME_GONE;
 	if (r == 0)

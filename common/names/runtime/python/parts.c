@@ -41,7 +41,7 @@ struct owners {
 };
 
 /* A search in .text for 4 bytes that refer to an address between low and high. */
-struct search {
+struct parts_search {
 	struct elfview *im;
 	uint64_t low, high;
 	void (*each)(void *ctx, uint64_t pc, const uint8_t *code, uint64_t target);
@@ -108,7 +108,7 @@ static int find_texts(struct elfview *im, uint64_t ret[static TEXTS], uint64_t *
 /* --- code --- */
 
 /* Calls `each` where 4 bytes are such an address, or the distance to one. */
-static int search_code(const struct search *w)
+static int search_code(const struct parts_search *w)
 {
 	const struct symfile_section *s;
 	uint64_t range = w->high - w->low;
@@ -183,7 +183,7 @@ static void note_jump(void *ctx, uint64_t pc, const uint8_t *code, uint64_t targ
 static int add_jumping(struct elfview *im, struct owners *o)
 {
 	struct jumps j = { .im = im, .into = o };
-	struct search w = { .im = im, .each = note_jump, .ctx = &j, .low = UINT64_MAX };
+	struct parts_search w = { .im = im, .each = note_jump, .ctx = &j, .low = UINT64_MAX };
 	int r;
 
 	for (uint32_t i = 0; i < o->count; i++) {
@@ -387,7 +387,7 @@ int python_find_parts(struct elfview *im, unsigned minor, struct python_parts *r
 {
 	uint64_t at[TEXTS], argcount, low = UINT64_MAX, high = 0;
 	struct text_owners t = { .im = im, .texts = at };
-	struct search w = { .im = im, .each = note_text, .ctx = &t };
+	struct parts_search w = { .im = im, .each = note_text, .ctx = &t };
 	struct python_parts p = { .runtime = 0 };
 	int r = find_texts(im, at, &argcount);
 

@@ -47,7 +47,7 @@ struct value {
 	int64_t add;
 };
 
-struct follow {
+struct state_follow {
 	struct elfview *im;
 	ZydisDecoder decoder;
 	struct value reg[16];
@@ -70,7 +70,7 @@ static int gpr_of(ZydisRegister r)
 enum { RAX = 0, RBP = 5, RDI = 7 };
 
 /* The tracked stack word of an operand; NULL: none. */
-static struct value *slot_of(struct follow *f, const ZydisDecodedOperand *op)
+static struct value *slot_of(struct state_follow *f, const ZydisDecodedOperand *op)
 {
 	int64_t at = -op->mem.disp.value / 8 - 1;
 
@@ -80,7 +80,7 @@ static struct value *slot_of(struct follow *f, const ZydisDecodedOperand *op)
 	return &f->slot[at];
 }
 
-static void set(struct follow *f, const ZydisDecodedOperand *op, struct value v)
+static void set(struct state_follow *f, const ZydisDecodedOperand *op, struct value v)
 {
 	int reg = op->type == ZYDIS_OPERAND_TYPE_REGISTER ? gpr_of(op->reg.value) : -1;
 
@@ -89,7 +89,7 @@ static void set(struct follow *f, const ZydisDecodedOperand *op, struct value v)
 }
 
 /* The word at an address in the running program. */
-static struct value load(struct follow *f, uint64_t address)
+static struct value load(struct state_follow *f, uint64_t address)
 {
 	struct elfview_value w;
 
@@ -102,7 +102,7 @@ static struct value load(struct follow *f, uint64_t address)
 	return (struct value){ .kind = LOADED, .at = address };
 }
 
-static struct value tls_value(struct follow *f, enum python_thread thread, uint64_t state,
+static struct value tls_value(struct state_follow *f, enum python_thread thread, uint64_t state,
 			      int64_t add)
 {
 	if (add < 0 || add > UINT16_MAX)
@@ -115,7 +115,7 @@ static struct value tls_value(struct follow *f, enum python_thread thread, uint6
 }
 
 /* The value that a memory operand of a move reads. */
-static struct value read_memory(struct follow *f, const ZydisDecodedInstruction *in,
+static struct value read_memory(struct state_follow *f, const ZydisDecodedInstruction *in,
 				const ZydisDecodedOperand *op, uint64_t pc)
 {
 	struct value base = { .kind = UNKNOWN };
@@ -163,7 +163,7 @@ static struct value read_memory(struct follow *f, const ZydisDecodedInstruction 
 	return (struct value){ 0 };
 }
 
-static struct value address_of(struct follow *f, const ZydisDecodedInstruction *in,
+static struct value address_of(struct state_follow *f, const ZydisDecodedInstruction *in,
 			       const ZydisDecodedOperand *op, uint64_t pc)
 {
 	struct value v = { 0 };
@@ -189,7 +189,7 @@ static struct value address_of(struct follow *f, const ZydisDecodedInstruction *
 	return v;
 }
 
-static bool decode(struct follow *f, uint64_t pc, ZydisDecodedInstruction *in,
+static bool decode(struct state_follow *f, uint64_t pc, ZydisDecodedInstruction *in,
 		   ZydisDecodedOperand op[static ZYDIS_MAX_OPERAND_COUNT])
 {
 	uint8_t bytes[ZYDIS_MAX_INSTRUCTION_LENGTH];
@@ -202,7 +202,7 @@ static bool decode(struct follow *f, uint64_t pc, ZydisDecodedInstruction *in,
 
 /* Whether this is the C library's pthread_getspecific(), in a program without symbols. It compares
  * the key with the number of keys in struct pthread, which it finds at %fs:16. */
-static bool gets_specific(struct follow *f, uint64_t pc)
+static bool gets_specific(struct state_follow *f, uint64_t pc)
 {
 	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
 	ZydisDecodedInstruction in;
@@ -221,7 +221,7 @@ static bool gets_specific(struct follow *f, uint64_t pc)
 }
 
 /* The name of a called function, by its own symbol or its PLT slot; "": unknown. */
-static void name_of(struct follow *f, uint64_t pc, char ret[static ELFVIEW_NAME])
+static void name_of(struct state_follow *f, uint64_t pc, char ret[static ELFVIEW_NAME])
 {
 	static const char *const own[] = { "PyThread_tss_get", "PyThread_tss_is_created",
 					   "PyThread_get_key_value", "pthread_getspecific",
@@ -248,7 +248,7 @@ static void name_of(struct follow *f, uint64_t pc, char ret[static ELFVIEW_NAME]
 		memcpy(ret, "pthread_getspecific", sizeof("pthread_getspecific"));
 }
 
-static void answer_key(struct follow *f, uint64_t address)
+static void answer_key(struct state_follow *f, uint64_t address)
 {
 	f->answer.thread = PYTHON_TSD;
 	f->answer.state = address;
@@ -256,9 +256,9 @@ static void answer_key(struct follow *f, uint64_t address)
 	f->answered = true;
 }
 
-static void follow(struct follow *f, uint64_t pc, int depth);
+static void follow(struct state_follow *f, uint64_t pc, int depth);
 
-static void lose_registers(struct follow *f)
+static void lose_registers(struct state_follow *f)
 {
 	static const int lost[] = { 0, 1, 2, 6, 7, 8, 9, 10, 11 }; /* caller-saved registers */
 
@@ -267,7 +267,7 @@ static void lose_registers(struct follow *f)
 }
 
 /* Handles the call of a function by its name. */
-static void take_named(struct follow *f, const char *name)
+static void take_named(struct state_follow *f, const char *name)
 {
 	struct value first = f->reg[RDI];
 
@@ -284,7 +284,7 @@ static void take_named(struct follow *f, const char *name)
 }
 
 /* Handles a call, or a jump to another function. */
-static void take_call(struct follow *f, uint64_t target, int depth)
+static void take_call(struct state_follow *f, uint64_t target, int depth)
 {
 	struct value slot[SLOTS];
 	char name[ELFVIEW_NAME];
@@ -304,7 +304,7 @@ static void take_call(struct follow *f, uint64_t target, int depth)
 }
 
 /* The same through a word of the GOT. False: unknown target. */
-static bool take_indirect(struct follow *f, uint64_t slot, int depth)
+static bool take_indirect(struct state_follow *f, uint64_t slot, int depth)
 {
 	struct elfview_value w;
 
@@ -318,7 +318,7 @@ static bool take_indirect(struct follow *f, uint64_t slot, int depth)
 }
 
 /* The value that an ADD adds. */
-static struct value addend(struct follow *f, const ZydisDecodedInstruction *in,
+static struct value addend(struct state_follow *f, const ZydisDecodedInstruction *in,
 			   const ZydisDecodedOperand *op, uint64_t pc)
 {
 	if (op->type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
@@ -341,8 +341,8 @@ static struct value sum(struct value a, struct value b)
 	return (struct value){ 0 };
 }
 
-static void step(struct follow *f, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *op,
-		 uint64_t pc)
+static void step(struct state_follow *f, const ZydisDecodedInstruction *in,
+		 const ZydisDecodedOperand *op, uint64_t pc)
 {
 	struct value v = { 0 };
 	int a;
@@ -388,7 +388,7 @@ static bool by_got(const ZydisDecodedOperand *op)
 	return op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.base == ZYDIS_REGISTER_RIP;
 }
 
-static void follow(struct follow *f, uint64_t pc, int depth)
+static void follow(struct state_follow *f, uint64_t pc, int depth)
 {
 	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
 	ZydisDecodedInstruction in;
@@ -442,7 +442,7 @@ static void follow(struct follow *f, uint64_t pc, int depth)
 	}
 }
 
-static void start_at(struct follow *f, uint64_t pc, int taken)
+static void start_at(struct state_follow *f, uint64_t pc, int taken)
 {
 	memset(f->reg, 0, sizeof(f->reg));
 	memset(f->slot, 0, sizeof(f->slot));
@@ -451,7 +451,7 @@ static void start_at(struct follow *f, uint64_t pc, int taken)
 	follow(f, pc, 0);
 }
 
-static bool start(struct follow *f, const char *function, int taken)
+static bool start(struct state_follow *f, const char *function, int taken)
 {
 	struct elfview_symbol s;
 
@@ -464,7 +464,7 @@ static bool start(struct follow *f, const char *function, int taken)
 bool python_follow_use(struct elfview *im, uint64_t function, unsigned minor,
 		       struct python_config *c)
 {
-	struct follow f = { .im = im, .nameless = true, .first_tls = minor >= FIRST_TLS };
+	struct state_follow f = { .im = im, .nameless = true, .first_tls = minor >= FIRST_TLS };
 
 	ZydisDecoderInit(&f.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	start_at(&f, function, 0);
@@ -481,7 +481,7 @@ bool python_find_state(struct elfview *im, struct python_config *c)
 	static const char *const functions[] = { "PyGILState_GetThisThreadState",
 						 "_PyThreadState_GetCurrent",
 						 "PyThreadState_GetUnchecked" };
-	struct follow f = { .im = im };
+	struct state_follow f = { .im = im };
 
 	ZydisDecoderInit(&f.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)

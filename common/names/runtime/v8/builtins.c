@@ -12,6 +12,7 @@
 #include <string.h>
 #include "common/base/numbers.h"
 #include "common/base/span.h"
+#include "common/base/str.h"
 #include "common/base/unaligned.h"
 
 #define COUNT_MIN 256u
@@ -61,7 +62,8 @@ static int read_layout(const struct elfview *im, uint64_t at, uint64_t left, uns
 
 	b->count = 0;
 	for (size_t i = 0; r == 0 && i + stride <= bytes; i += stride) {
-		const uint32_t offset = u32_at(table + i), size = u32_at(table + i + 4);
+		const uint32_t offset = unaligned_u32(table + i),
+			       size = unaligned_u32(table + i + 4);
 
 		if (!can_follow(end, offset, size))
 			break;
@@ -75,8 +77,9 @@ static int read_layout(const struct elfview *im, uint64_t at, uint64_t left, uns
 /* Whether these bytes begin a layout: the first two builtins. */
 static bool begins_layout(const uint8_t *p, unsigned stride)
 {
-	return can_follow(0, u32_at(p), u32_at(p + 4)) && u32_at(p) == 0 &&
-	       can_follow(u32_at(p + 4), u32_at(p + stride), u32_at(p + stride + 4));
+	return can_follow(0, unaligned_u32(p), unaligned_u32(p + 4)) && unaligned_u32(p) == 0 &&
+	       can_follow(unaligned_u32(p + 4), unaligned_u32(p + stride),
+			  unaligned_u32(p + stride + 4));
 }
 
 /* Finds the layout in a section. 0, SYMFILE_NONE, -ENOMEM, -errno. */

@@ -108,7 +108,7 @@ static int read_function(struct object_memory *m, uint64_t address, uint64_t che
 	if (r)
 		return runtime_verdict(r);
 
-	const uint64_t identity = u64_at(at + V8_TOLD_IDENTITY * 8);
+	const uint64_t identity = unaligned_u64(at + V8_TOLD_IDENTITY * 8);
 
 	if (v8_key(identity) != address || v8_check(identity) != check)
 		return RUNTIME_GONE;
@@ -162,7 +162,7 @@ static uint32_t line_of(const struct function *f, uint32_t character)
 	while (low < high) {
 		const size_t middle = low + (high - low) / 2;
 
-		if (u64_at(f->ends.data + middle * 8) >> 32 < character)
+		if (unaligned_u64(f->ends.data + middle * 8) >> 32 < character)
 			low = middle + 1;
 		else
 			high = middle;
@@ -251,7 +251,8 @@ static int add_lazy(const struct function *f, const struct v8_naming *n, struct 
 		if (pc <= last)
 			break;
 		if (exit != V8_NO_EXIT && exit >= eager && at + EXIT_BYTES <= exits.len)
-			line = bytecode_line(f, p, (int32_t)(u64_at(exits.data + at) >> 32), start);
+			line = bytecode_line(f, p, (int32_t)(unaligned_u64(exits.data + at) >> 32),
+					     start);
 		if (pc - 1 > last)
 			r = runtime_add_line(ret, pc - 1, start);
 		if (!r)

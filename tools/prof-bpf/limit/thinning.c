@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/prof-bpf/limit/thinning.h"
+
+#include <string.h>
+#include "common/base/numbers.h"
+#include "tools/prof-bpf/limit/cpulimit.h"
+
+#define PLACES (sizeof(((struct thinning *)NULL)->places) / sizeof(uint16_t))
+#define MEAN_PART 4 /* the latest step in the mean */
+
+static size_t home(uint64_t key)
+{
+	return (size_t)(key * 0x9e3779b97f4a7c15u >> 32) % PLACES;
+}
+
+/* The owner's place in owners; the last one if there is no other. */
+static struct thinning_owner *place_of(struct thinning *d, uint64_t key)
+{
+	size_t at = home(key);
+
+	for (; d->places[at]; at = (at + 1) % PLACES) {
+		struct thinning_owner *w = &d->owners[d->places[at] - 1];
+
+		if (w->key == key)
+			return w;
+	}
+	if (d->len == THINNING_OWNERS)
+		return &d->owners[THINNING_OWNERS];
+	d->owners[d->len].key = key;
+	d->places[at] = (uint16_t)++d->len;
+	return &d->owners[d->len - 1];
+}
+
+static uint32_t random_below(struct thinning *d, uint32_t n)
+{
+	d->random = d->random * 1664525 + 1013904223;
+	return (uint32_t)((uint64_t)d->random * n >> 32);
+}
+
+bool thinning_drops(struct thinning *d, uint32_t uid, uint32_t container)
+{
+	struct thinning_owner *w = place_of(d, (uint64_t)container << 32 | uid);
+	uint32_t has = w->mean;
+
+	w->count++;
+	if (!d->active)
+		return false;
+	/* It may have more than before. */
+	if (w->count > has / THINNING_UNIT)
+		has = w->count * THINNING_UNIT;
+	return has > d->share && random_below(d, has) >= d->share;
+}
+
+/* Forgets owners who have had no samples for some time. */
+static void forget_idle(struct thinning *d)
+{
+	uint32_t kept = 0;
+
+	memset(d->places, 0, sizeof(d->places));
+	for (uint32_t i = 0; i < d->len; i++) {
+		size_t at = home(d->owners[i].key);
+
+		if (!d->owners[i].mean)
+			continue;
+		d->owners[kept] = d->owners[i];
+		while (d->places[at])
+			at = (at + 1) % PLACES;
+		d->places[at] = (uint16_t)++kept;
+	}
+	memset(&d->owners[kept], 0, (d->len - kept) * sizeof(d->owners[0]));
+	d->len = kept;
+}
+
+/* The share that each owner gets of all samples: owners with fewer leave the rest to the others. */
+static uint64_t share_of(const struct thinning *d, uint64_t all)
+{
+	uint64_t share = 0;
+
+	for (;;) {
+		uint64_t left = all, among = 0;
+
+		for (uint32_t i = 0; i <= THINNING_OWNERS; i++) {
+			const uint64_t has = d->owners[i].mean;
+
+			if (has > share)
+				among++;
+			else
+				left -= numbers_smaller(has, left);
+		}
+		if (!among || left / among <= share)
+			return share;
+		share = left / among;
+	}
+}
+
+void thinning_step(struct thinning *d, unsigned drop, uint32_t least)
+{
+	uint64_t all = 0;
+
+	for (uint32_t i = 0; i <= THINNING_OWNERS; i++) {
+		struct thinning_owner *w = &d->owners[i];
+		const uint32_t most = UINT32_MAX / THINNING_UNIT,
+			       count = w->count < most ? w->count : most;
+
+		w->mean = w->mean - w->mean / MEAN_PART + count * THINNING_UNIT / MEAN_PART;
+		/* A quarter of a small mean is nothing. */
+		if (w->mean < THINNING_UNIT / 16)
+			w->mean = 0;
+		w->count = 0;
+		all += w->mean;
+	}
+	forget_idle(d);
+	const uint64_t keep = numbers_larger(all / CPULIMIT_ALL * (CPULIMIT_ALL - drop),
+					     (uint64_t)least * THINNING_UNIT);
+	const uint64_t share = share_of(d, keep);
+
+	d->active = drop != 0;
+	d->share = numbers_u32(share);
+}
