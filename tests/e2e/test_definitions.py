@@ -6,7 +6,7 @@ import subprocess
 
 from conftest import record
 
-RENAMES = 256  # tools/prof-bpf/host/processes.h
+RENAMES = 256  # tools/prof-bpf/host/processes/processes.h
 NAMES = r"""
 #include <stdio.h>
 #include <sys/prctl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/host/each_mapping.h"
 
-#include "tools/prof-bpf/host/processes.h"
+#include "tools/prof-bpf/host/processes/processes.h"
 
 void host_each_mapping(struct host *h, uint32_t pid,
 		       void (*fn)(void *ctx, const struct host_process *p, uint64_t start,

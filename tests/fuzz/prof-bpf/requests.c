@@ -17,10 +17,11 @@
 #include <unistd.h>
 #include "common/base/log.h"
 #include "tests/fuzz/fake_peer.h"
-#include "tools/prof-bpf/host/jitfiles.h"
-#include "tools/prof-bpf/host/memory.h"
+#include "tools/prof-bpf/host/files/jitfiles.h"
+#include "tools/prof-bpf/host/host.h"
+#include "tools/prof-bpf/host/memory/memory.h"
 #include "tools/prof-bpf/open/opening.h"
-#include "tools/prof-bpf/host/processes.h"
+#include "tools/prof-bpf/host/processes/processes.h"
 #include "tools/prof-bpf/kernel/loader.h"
 #include "tools/prof-bpf/kernel/runtimes.h"
 #include "tools/prof-bpf/open/reader.h"
@@ -28,8 +29,8 @@
 #include "tools/prof-bpf/peers/offers.h"
 #include "tools/prof-bpf/peers/parser_deaths.h"
 #include "tools/prof-bpf/peers/requests.h"
-#include "tools/prof-bpf/host/debugsearch.h"
-#include "tools/prof-bpf/host/publish.h"
+#include "tools/prof-bpf/host/files/debugsearch.h"
+#include "tools/prof-bpf/host/publish/publish.h"
 
 #define FILES 4
 #define MAX_STEPS 40

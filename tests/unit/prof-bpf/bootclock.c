@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-bpf/host/bootclock.h"
+#include "tools/prof-bpf/host/processes/bootclock.h"
 
 #include <criterion/criterion.h>
 #include "common/base/clock.h"

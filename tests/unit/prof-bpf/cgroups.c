@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cgroups, in a folder that stands for the mount of the unified hierarchy. */
-#include "tools/prof-bpf/host/cgroups.h"
+#include "tools/prof-bpf/host/processes/cgroups.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "tests/host/world.h"
-#include "tools/prof-bpf/host/attributes.h"
+#include "tools/prof-bpf/host/memory/attributes.h"
 #include "tools/prof-bpf/owners/owners.h"
 
 static const char *const names[] = { "OTEL_SERVICE_NAME", "B" };

@@ -9,8 +9,8 @@
 #include "common/base/clock.h"
 #include "common/wire/msg.h"
 #include "tests/host/world.h"
-#include "tools/prof-bpf/host/debugsearch.h"
-#include "tools/prof-bpf/host/publish.h"
+#include "tools/prof-bpf/host/files/debugsearch.h"
+#include "tools/prof-bpf/host/publish/publish.h"
 #include "tools/prof-bpf/owners/owners.h"
 
 TestSuite(host_files, .init = set_up, .fini = clean_up);

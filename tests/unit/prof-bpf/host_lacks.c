@@ -7,7 +7,7 @@
 #include "common/wire/msg.h"
 #include "tests/host/world.h"
 #include "tools/prof-bpf/files/files.h"
-#include "tools/prof-bpf/host/maps.h"
+#include "tools/prof-bpf/host/maps/maps.h"
 
 TestSuite(host_lacks, .init = set_up, .fini = clean_up);
 

@@ -4,7 +4,7 @@
 #include "common/base/clock.h"
 #include "common/wire/msg.h"
 #include "tests/host/world.h"
-#include "tools/prof-bpf/host/publish.h"
+#include "tools/prof-bpf/host/publish/publish.h"
 
 TestSuite(host_reading, .init = set_up, .fini = clean_up);
 

@@ -2,8 +2,8 @@
 /* The shares of owners: files, slots, mappings, processes and time. */
 #include "common/base/clock.h"
 #include "tests/host/world.h"
-#include "tools/prof-bpf/host/publish.h"
-#include "tools/prof-bpf/host/mapping_turns.h"
+#include "tools/prof-bpf/host/publish/publish.h"
+#include "tools/prof-bpf/host/shares/mapping_turns.h"
 #include "tools/prof-bpf/owners/owners.h"
 
 TestSuite(host_shares, .init = set_up, .fini = clean_up);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include "common/base/clock.h"
 #include "tools/prof-bpf/files/files.h"
-#include "tools/prof-bpf/host/maps.h"
+#include "tools/prof-bpf/host/maps/maps.h"
 
 #define BACKINGS 8
 #define PAGES 512

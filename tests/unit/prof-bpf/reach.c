@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
 #include <string.h>
-#include "tools/prof-bpf/host/reach.h"
+#include "tools/prof-bpf/host/processes/reach.h"
 
 #define OBJECT 0x7f0000001230ull
 #define STRING 0x7f0000805678ull

@@ -6,10 +6,10 @@
 #include "common/base/hashtable.h"
 #include "common/base/clock.h"
 #include "common/wire/msg.h"
-#include "tools/prof-bpf/host/eviction.h"
-#include "tools/prof-bpf/host/processes.h"
-#include "tools/prof-bpf/host/reading.h"
-#include "tools/prof-bpf/host/mapping_turns.h"
+#include "tools/prof-bpf/host/shares/eviction.h"
+#include "tools/prof-bpf/host/processes/processes.h"
+#include "tools/prof-bpf/host/publish/reading.h"
+#include "tools/prof-bpf/host/shares/mapping_turns.h"
 
 struct process *admission_process(struct host *h, uint32_t pid, uint64_t born_ns)
 {

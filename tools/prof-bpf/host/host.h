@@ -31,7 +31,7 @@
 #include <sys/types.h>
 #include "bpf/sample.h"
 #include "common/base/span.h"
-#include "tools/prof-bpf/host/host_types.h"
+#include "tools/prof-bpf/host/processes/host_types.h"
 #include "tools/prof-bpf/kernel/sideband.h"
 #include "tools/prof-bpf/open/opener.h"
 

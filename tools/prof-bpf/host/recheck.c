@@ -6,9 +6,9 @@
 #include "common/base/clock.h"
 #include "common/base/procfs.h"
 #include "common/wire/msg.h"
-#include "tools/prof-bpf/host/eviction.h"
-#include "tools/prof-bpf/host/processes.h"
+#include "tools/prof-bpf/host/processes/processes.h"
 #include "tools/prof-bpf/host/recheck.h"
+#include "tools/prof-bpf/host/shares/eviction.h"
 
 #define RESYNC_BATCH 64 /* processes at once */
 /* Of the time, at most: any user may have many processes. */

@@ -15,11 +15,11 @@
 #include "common/base/procfs.h"
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/host/admission.h"
-#include "tools/prof-bpf/host/entries.h"
 #include "tools/prof-bpf/host/host.h"
-#include "tools/prof-bpf/host/processes.h"
-#include "tools/prof-bpf/host/reading.h"
-#include "tools/prof-bpf/host/mapping_turns.h"
+#include "tools/prof-bpf/host/processes/entries.h"
+#include "tools/prof-bpf/host/processes/processes.h"
+#include "tools/prof-bpf/host/publish/reading.h"
+#include "tools/prof-bpf/host/shares/mapping_turns.h"
 #include "tools/prof-bpf/kernel/sideband.h"
 
 static void on_mmap(struct host *h, const struct sideband_event *e)

@@ -370,7 +370,7 @@ void objects_free(struct objects *o)
 /* --- reading --- */
 
 /* Whether prof-bpf did not give a piece: many new objects can make it forget a place between two
- * requests (tools/prof-bpf/host/reach.c). */
+ * requests (tools/prof-bpf/host/processes/reach.c). */
 static bool lacks_a_piece(const struct object_memory *m)
 {
 	for (unsigned i = 0; i < m->count; i++)

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "common/base/clock.h"
+#include "common/wire/msg.h"
+#include "tools/prof-bpf/host/files/jitfiles.h"
+#include "tools/prof-bpf/host/processes/processes.h"
+#include "tools/prof-bpf/open/closing.h"
+
+#define PARENTS 4 /* forks of forks */
+
+/* The /tmp of a process that had no map. */
+struct folder {
+	uint32_t process; /* 0: empty */
+	int fd;		  /* -1: being opened */
+	uint64_t used_ns;
+	struct opener_request
+		q; /* that of the map, without its path; holds a reference to its owner */
+	uint32_t inner_pid;
+};
+
+struct jitfiles {
+	struct host *host;
+	struct opener *opener;
+	struct folder folders[JITFILES_KEEP];
+	bool wall_known;
+	int64_t wall_offset_ns; /* see wall_offset */
+};
+
+struct asked {
+	struct jitfiles *jitfiles;
+	/* Owner of the file: the process itself, or one that it was forked from. */
+	uint32_t process, pid;
+	uint64_t start_ns;
+	bool map;
+	bool gone;	  /* search in a folder that was kept */
+	unsigned parents; /* generations of forks upwards */
+	opener_done *done;
+	void *ctx;
+};
+
+/* --- folders --- */
+
+static struct folder *folder_find(struct jitfiles *j, uint32_t process)
+{
+	for (unsigned i = 0; i < JITFILES_KEEP; i++)
+		if (j->folders[i].process == process)
+			return &j->folders[i];
+	return NULL;
+}
+
+static void folder_drop(struct jitfiles *j, struct folder *f)
+{
+	closing_give(f->fd);
+	if (f->q.payer)
+		owner_put(j->host->owners, f->q.payer);
+	*f = (struct folder){ .fd = -1 };
+}
+
+static void folder_opened(void *ctx, const struct opener_result *r)
+{
+	struct asked *a = ctx;
+	struct folder *f = folder_find(a->jitfiles, a->process);
+
+	if (r->status == 0 && f && f->fd < 0)
+		f->fd = r->fd;
+	else if (r->status == 0)
+		closing_give(r->fd);
+	else if (f && f->fd < 0)
+		folder_drop(a->jitfiles, f);
+	free(a);
+}
+
+/* Keeps the folder for the map of a process. It replaces the one that was requested longest ago. */
+static void folder_keep(const struct asked *a, const struct opener_request *q, uint32_t inner_pid)
+{
+	struct folder *f = folder_find(a->jitfiles, a->process), *oldest = a->jitfiles->folders;
+	struct opener_request folder = {
+		.kind = OPENER_FOLDER, .pid = a->pid, .payer = q->payer, .path = STR_LIT("/tmp")
+	};
+	struct asked *b;
+	uint64_t ticket;
+
+	if (f) {
+		f->used_ns = clock_mono_ns();
+		return;
+	}
+	for (unsigned i = 1; i < JITFILES_KEEP && oldest->process; i++)
+		if (a->jitfiles->folders[i].used_ns < oldest->used_ns)
+			oldest = &a->jitfiles->folders[i];
+	b = malloc(sizeof(*b));
+	if (!b)
+		return;
+	*b = *a;
+	if (opener_submit(a->jitfiles->opener, &folder, folder_opened, b, &ticket) != 0) {
+		free(b);
+		return;
+	}
+	folder_drop(a->jitfiles, oldest);
+	*oldest = (struct folder){ .process = a->process,
+				   .fd = -1,
+				   .used_ns = clock_mono_ns(),
+				   .q = *q,
+				   .inner_pid = inner_pid };
+	if (q->payer)
+		(void)owner_get(q->payer);
+}
+
+/* Offset from the clock since boot to the clock of file times, which can be set. The smallest
+ * offset seen is used: a file as old as its process then still counts after the clock was set
+ * forward. */
+static int64_t wall_offset(struct jitfiles *j)
+{
+	const int64_t now = (int64_t)(clock_wall_ns() - clock_ns(CLOCK_BOOTTIME));
+
+	if (!j->wall_known || now < j->wall_offset_ns)
+		j->wall_offset_ns = now;
+	j->wall_known = true;
+	return j->wall_offset_ns;
+}
+
+int jitfiles_new(struct host *h, struct opener *o, struct jitfiles **ret)
+{
+	struct jitfiles *j = calloc(1, sizeof(*j));
+
+	if (!j)
+		return -ENOMEM;
+	j->host = h;
+	j->opener = o;
+	(void)wall_offset(j);
+	for (unsigned i = 0; i < JITFILES_KEEP; i++)
+		j->folders[i].fd = -1;
+	*ret = j;
+	return 0;
+}
+
+void jitfiles_free(struct jitfiles *j)
+{
+	if (!j)
+		return;
+	for (unsigned i = 0; i < JITFILES_KEEP; i++)
+		folder_drop(j, &j->folders[i]);
+	free(j);
+}
+
+void jitfiles_tick(struct jitfiles *j, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < JITFILES_KEEP; i++) {
+		struct folder *f = &j->folders[i];
+
+		if (f->process && now_ns > f->used_ns + JITFILES_KEEP_NS)
+			folder_drop(j, f);
+	}
+}
+
+/* --- opening --- */
+
+/* Whether the process is still the one that was meant. */
+static bool is_same(const struct asked *a)
+{
+	struct host *h = a->jitfiles->host;
+	const struct process *p = process_find_alive(h, a->pid);
+	struct procfs_stat st;
+
+	return p && p->pub.id == a->process && procfs_read_stat(h->proc, a->pid, &st) == 0 &&
+	       st.start_ns == a->start_ns;
+}
+
+/* The process that a->pid was forked from, if both still run the same program: then code and names
+ * are the same. NULL: none. */
+static struct process *parent_of(const struct asked *a)
+{
+	struct host *h = a->jitfiles->host;
+	const struct process *p = process_find_alive(h, a->pid);
+	struct process *parent = p ? process_find_alive(h, p->pub.parent_pid) : NULL;
+
+	if (!parent || a->parents == PARENTS || !p->exe || !parent->exe || !p->exe->file ||
+	    p->exe->file != parent->exe->file)
+		return NULL;
+	return parent;
+}
+
+static int open_map(struct asked *a);
+static int open_gone(struct asked *a);
+
+static void opened(void *ctx, const struct opener_result *r)
+{
+	struct asked *a = ctx;
+	struct opener_result result = *r;
+
+	if (result.status == 0 && !a->gone && !is_same(a)) {
+		closing_give(result.fd);
+		result = (struct opener_result){ .status = -ESRCH, .fd = -1 };
+	}
+	struct process *parent = a->map && result.status == -ENOENT && !a->gone ? parent_of(a)
+										: NULL;
+	if (parent) {
+		a->process = parent->pub.id;
+		a->pid = parent->pub.pid;
+		a->parents++;
+		if (open_map(a) == 0)
+			return;
+	} else if (result.status == -ENOENT && !a->gone && !a->parents && open_gone(a) == 0) {
+		return; /* it may have ended meanwhile */
+	}
+	a->done(a->ctx, &result);
+	free(a);
+}
+
+/* Determines allowed owners and the minimum mtime. */
+static int describe(struct asked *a, struct opener_request *q, uint32_t *ret_inner_pid)
+{
+	struct host *h = a->jitfiles->host;
+	const struct process *p = process_find_alive(h, a->pid);
+	struct procfs_stat st;
+	struct procfs_ids ids;
+
+	if (procfs_read_stat(h->proc, a->pid, &st) != 0 ||
+	    procfs_read_ids(h->proc, a->pid, &ids) != 0)
+		return -ESRCH;
+	a->start_ns = st.start_ns;
+	*ret_inner_pid = ids.inner_pid;
+	*q = (struct opener_request){
+		.pid = a->pid,
+		.payer = p ? p->pub.owner : NULL,
+		.by_users = true,
+		.uids = { ids.uid, ids.effective_uid },
+		.since_ns = (uint64_t)(wall_offset(a->jitfiles) + (int64_t)st.start_ns),
+	};
+	return 0;
+}
+
+/* The callback frees a, unless this fails. */
+static int open_map(struct asked *a)
+{
+	struct opener_request q;
+	uint32_t inner_pid;
+	uint64_t ticket;
+	char path[40];
+	int r = describe(a, &q, &inner_pid);
+
+	if (r)
+		return r;
+	if (!a->parents)
+		folder_keep(a, &q, inner_pid);
+	snprintf(path, sizeof(path), "/tmp/perf-%" PRIu32 ".map", inner_pid);
+	q.kind = OPENER_PATH;
+	q.path = str_from(path);
+	return opener_submit(a->jitfiles->opener, &q, opened, a, &ticket);
+}
+
+/* Opens the map of a process that has ended. */
+static int open_gone(struct asked *a)
+{
+	struct folder *f = folder_find(a->jitfiles, a->process);
+	struct opener_request q;
+	uint64_t ticket;
+	char name[40];
+
+	if (!a->map || !f || f->fd < 0)
+		return -ESRCH;
+	snprintf(name, sizeof(name), "perf-%" PRIu32 ".map", f->inner_pid);
+	q = f->q;
+	q.kind = OPENER_IN_FOLDER;
+	q.folder = f->fd;
+	q.path = str_from(name);
+	a->gone = true;
+	return opener_submit(a->jitfiles->opener, &q, opened, a, &ticket);
+}
+
+/* jit-NUMBER.dump */
+static bool is_dump_name(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	size_t digits;
+
+	if (strncmp(name, "jit-", 4) != 0)
+		return false;
+	digits = strspn(name + 4, "0123456789");
+	return digits > 0 && strcmp(name + 4 + digits, ".dump") == 0;
+}
+
+/* The last such mapping by address; there is hardly ever more than one. */
+static const struct map *find_dump(struct host *h, struct process *p)
+{
+	process_settle(h, p);
+	for (uint32_t i = p->maps ? p->maps->len : 0; i-- > 0;) {
+		const struct map *m = &p->maps->at[i];
+
+		if (m->backing && m->backing->path && is_dump_name(m->backing->path))
+			return m;
+	}
+	return NULL;
+}
+
+static int open_dump(struct asked *a)
+{
+	struct host *h = a->jitfiles->host;
+	struct process *p = process_find_alive(h, a->pid);
+	const struct map *m = p ? find_dump(h, p) : NULL;
+	struct opener_request q;
+	uint32_t inner_pid;
+	uint64_t ticket;
+	int r = m ? describe(a, &q, &inner_pid) : -ENOENT;
+
+	if (r)
+		return r;
+	q.kind = OPENER_MAPPING;
+	q.start = m->start;
+	q.end = m->end;
+	q.path = (struct str){ .data = m->backing->path, .len = m->backing->path_len };
+	q.dev = m->backing->key.dev;
+	q.inode = m->backing->key.inode;
+	q.since_ns = 0; /* the mapping proves the owner; a fork has its parent's */
+	return opener_submit(a->jitfiles->opener, &q, opened, a, &ticket);
+}
+
+int jitfiles_open(struct jitfiles *j, uint32_t process, uint32_t pid, uint64_t kind,
+		  opener_done *done, void *ctx)
+{
+	struct process *p = process_find_alive(j->host, pid);
+	struct asked *a;
+	int r = -ESRCH;
+
+	if (!process || (kind != JIT_DUMP && kind != JIT_PERF_MAP))
+		return -EINVAL;
+	a = malloc(sizeof(*a));
+	if (!a)
+		return -ENOMEM;
+	*a = (struct asked){ .jitfiles = j,
+			     .process = process,
+			     .pid = pid,
+			     .map = kind == JIT_PERF_MAP,
+			     .done = done,
+			     .ctx = ctx };
+	if (p && p->pub.id == process)
+		r = kind == JIT_DUMP ? open_dump(a) : open_map(a);
+	if (r == -ESRCH)
+		r = open_gone(a);
+	if (r)
+		free(a);
+	return r;
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/prof-bpf/host/shares/eviction.h"
+
+#include "common/base/clock.h"
+#include "tools/prof-bpf/host/processes/entries.h"
+#include "tools/prof-bpf/host/processes/processes.h"
+#include "tools/prof-bpf/host/shares/mapping_turns.h"
+
+#define AT_ONCE 64	 /* processes that give way */
+#define LEFT_BY_LARGE 16 /* large processes leave this part of all mappings */
+
+void eviction_drop_maps(struct host *h, struct process *p)
+{
+	process_cancel_reading(p);
+	maps_put(p->maps);
+	p->maps = NULL;
+	entry_drop(h, p);
+	p->sampled = false;
+	p->wants_maps = false;
+	p->dropped = true;
+}
+
+static void drop_maps(struct host *h, struct process *p)
+{
+	h->figures.limit++;
+	owner_refuse(p->pub.owner, OWNER_MAPPINGS, 1);
+	eviction_drop_maps(h, p);
+	p->rescan_ns = clock_mono_ns() +
+		       mapping_turns_delay(&p->read_failures, PROCESSES_RESCAN_NS);
+}
+
+/* Whether a's mappings go before b's. */
+static bool goes_before(const struct process *a, const struct process *b)
+{
+	if (a->sampled != b->sampled)
+		return !a->sampled;
+	return a->maps->len > b->maps->len;
+}
+
+/* Drops the mappings of one process of this owner's. False: it has none. */
+static bool drop_one(struct host *h, const struct owner *w, const struct process *but)
+{
+	struct process *p, *next, *first = NULL;
+
+	HASH_ITER(hh, h->by_pid, p, next) {
+		if (p != but && p->maps && p->maps->owner == w && !p->pub.end_ns &&
+		    (!first || goes_before(p, first)))
+			first = p;
+	}
+	if (!first)
+		return false;
+	drop_maps(h, first);
+	return true;
+}
+
+bool eviction_drop_mappings(struct host *h, const struct owner *w)
+{
+	return drop_one(h, w, NULL);
+}
+
+bool eviction_drop_others_mappings(struct host *h, const struct owner *than)
+{
+	struct process *p, *next, *first = NULL;
+	uint64_t most = than->held[OWNER_MAPPINGS];
+
+	HASH_ITER(hh, h->by_pid, p, next) {
+		const struct owner *w = p->maps ? p->maps->owner : NULL;
+		const uint64_t held = w && !p->pub.end_ns ? w->held[OWNER_MAPPINGS] : 0;
+
+		if (held > most || (first && held == most && goes_before(p, first))) {
+			first = p;
+			most = held;
+		}
+	}
+	if (!first)
+		return false;
+	drop_maps(h, first);
+	return true;
+}
+
+uint64_t eviction_all_mappings(const struct host *h, bool large)
+{
+	return h->all_mappings - (large ? h->all_mappings / LEFT_BY_LARGE : 0);
+}
+
+bool eviction_keep_mappings(struct host *h, struct process *p, uint64_t more)
+{
+	const uint64_t all = eviction_all_mappings(h, mapping_turns_large(p));
+	struct owner *w = p->pub.owner;
+
+	if (owners_held(h->owners, OWNER_MAPPINGS) + more <= all)
+		return true;
+	if (w->held[OWNER_MAPPINGS] + more > owners_share(h->owners, w, OWNER_MAPPINGS, all))
+		return false;
+	while (owners_held(h->owners, OWNER_MAPPINGS) + more > h->all_mappings) {
+		const struct owner *most = owners_largest(h->owners, OWNER_MAPPINGS);
+
+		/* It may hold files alone, which others have mapped. */
+		if (!most || most == w || !drop_one(h, most, p))
+			break;
+	}
+	return true;
+}
+
+static bool is_before(const struct process *a, const struct process *b)
+{
+	return a->sampled_ns < b->sampled_ns;
+}
+
+/* Collects living processes of an owner: those whose last sample is longest ago, or that have
+ * none. */
+static unsigned oldest(struct host *h, const struct owner *w, uint32_t but_pid, bool published,
+		       struct process *ret[static AT_ONCE])
+{
+	struct process *p, *next;
+	unsigned n = 0;
+
+	HASH_ITER(hh, h->by_pid, p, next) {
+		unsigned at = n;
+
+		if (p->pub.owner != w || p->pub.end_ns || p->pub.pid == but_pid ||
+		    (published && !p->pub.generation))
+			continue;
+		while (at && is_before(p, ret[at - 1]))
+			at--;
+		if (at == AT_ONCE)
+			continue;
+		n += n < AT_ONCE;
+		for (unsigned i = n - 1; i > at; i--)
+			ret[i] = ret[i - 1];
+		ret[at] = p;
+	}
+	return n;
+}
+
+void eviction_forget_processes(struct host *h, uint32_t but_pid)
+{
+	struct process *p[AT_ONCE];
+	struct owner *most = owners_largest(h->owners, OWNER_PROCESSES);
+	const unsigned n = most && !h->config.only_selected ? oldest(h, most, but_pid, false, p)
+							    : 0;
+
+	if (!n)
+		return;
+	h->figures.limit += n;
+	owner_refuse(most, OWNER_PROCESSES, n);
+	for (unsigned i = 0; i < n; i++) {
+		process_end(h, p[i], h->heard_ns);
+		process_forget(h, p[i]);
+	}
+}
+
+void eviction_withdraw_processes(struct host *h)
+{
+	struct process *p[AT_ONCE];
+	struct owner *most = owners_largest(h->owners, OWNER_PROCESSES);
+	const unsigned n = most && !h->config.only_selected ? oldest(h, most, 0, true, p) : 0;
+
+	if (n)
+		owner_refuse(most, OWNER_PROCESSES, n);
+	for (unsigned i = 0; i < n; i++) {
+		entry_drop(h, p[i]);
+		p[i]->sampled = false;
+	}
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Charges what the tables hold for somebody to the owners of the host (owners.h). */
+#ifndef PROF_BPF_HOST_SHARES_LEDGER_H
+#define PROF_BPF_HOST_SHARES_LEDGER_H
+
+#include "common/walk/tables.h"
+
+struct host;
+
+/* The callbacks of the tables. Valid as long as the host and its owners. */
+struct tables_ledger ledger_of(struct host *h);
+
+#endif
