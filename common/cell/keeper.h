@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The common part of the keepers of workers: of prof-bpf (tools/prof-bpf/open/openkeeper.h) and of
- * prof-symd (common/names/program/filekeeper.h).
+ * The common part of the keepers of workers: of prof-bpf
+ * (tools/prof-bpf/open/workers/openkeeper.h) and of prof-symd
+ * (common/names/program/filekeeper.h).
  *
  * A keeper is a process that a tool forks early, while it still may. It starts workers later, when
  * the tool asks for them over a socket. It reads no untrusted bytes, and holds only that socket and

@@ -23,10 +23,10 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/procfs.h"
-#include "tests/host/fake-tables.h"
 #include "tests/host/each_mapping.h"
+#include "tests/host/fake-tables.h"
 #include "tools/prof-bpf/host/host.h"
-#include "tools/prof-bpf/open/workerpool.h"
+#include "tools/prof-bpf/open/workers/workerpool.h"
 
 #define COPIES (64u << 20)
 

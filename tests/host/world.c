@@ -10,8 +10,8 @@
 #include "common/base/procfs.h"
 #include "common/wire/msg.h"
 #include "tests/host/world.h"
-#include "tools/prof-bpf/open/mapreader.h"
-#include "tools/prof-bpf/open/opening.h"
+#include "tools/prof-bpf/open/opening/opening.h"
+#include "tools/prof-bpf/open/readers/mapreader.h"
 
 /* --- the opener --- */
 

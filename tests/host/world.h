@@ -9,7 +9,7 @@
 #include "tests/host/fake-tables.h"
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/open/opener.h"
-#include "tools/prof-bpf/open/startreader.h"
+#include "tools/prof-bpf/open/readers/startreader.h"
 
 #define MS 1000000ull
 #define DEV (8ull << 32 | 1)

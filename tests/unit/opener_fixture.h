@@ -16,9 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "common/base/clock.h"
-#include "tools/prof-bpf/open/workerpool.h"
 #include "tools/prof-bpf/open/opener.h"
-#include "tools/prof-bpf/open/opening.h"
+#include "tools/prof-bpf/open/opening/opening.h"
+#include "tools/prof-bpf/open/workers/workerpool.h"
 
 struct answer {
 	unsigned calls;

@@ -6,7 +6,7 @@
 #include <criterion/criterion.h>
 #include <poll.h>
 #include "common/base/clock.h"
-#include "tools/prof-bpf/open/workerpool.h"
+#include "tools/prof-bpf/open/workers/workerpool.h"
 
 #define PATIENCE_NS 10000000000ull
 

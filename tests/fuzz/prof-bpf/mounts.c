@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mountinfo, in which users choose names: whatever it says, a type ends with NUL. */
-#include "tools/prof-bpf/open/mounts.h"
+#include "tools/prof-bpf/open/opening/mounts.h"
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * (above), or what a worker tells of both (0). The texts that are found lie within the bytes and
  * their limits, and are the same however the pieces are cut.
  */
-#include "tools/prof-bpf/open/startup.h"
+#include "tools/prof-bpf/open/workers/startup.h"
 
 #include <stdlib.h>
 #include "tests/fuzz/must.h"

@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "common/base/procfs.h"
 #include "tests/unit/workers_fixture.h"
-#include "tools/prof-bpf/open/mapreader.h"
+#include "tools/prof-bpf/open/readers/mapreader.h"
 #include "tools/prof-bpf/owners/owners.h"
 
 #define PAGE 4096u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-bpf/open/mounts.h"
+#include "tools/prof-bpf/open/opening/mounts.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "tests/unit/workers_fixture.h"
-#include "tools/prof-bpf/open/reader.h"
+#include "tools/prof-bpf/open/readers/reader.h"
 #include "tools/prof-bpf/owners/owners.h"
 
 #define PAGE 4096u

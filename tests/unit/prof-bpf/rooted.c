@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The oracle is openat2 with RESOLVE_IN_ROOT, over a tree of folders, files and links of every
  * kind, and paths made of their names by chance. */
-#include "tools/prof-bpf/open/rooted.h"
+#include "tools/prof-bpf/open/opening/rooted.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

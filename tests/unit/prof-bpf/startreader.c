@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Variables and command lines of real processes, read by workers. */
-#include "tools/prof-bpf/open/startreader.h"
+#include "tools/prof-bpf/open/readers/startreader.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

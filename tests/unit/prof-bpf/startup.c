@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-bpf/open/startup.h"
+#include "tools/prof-bpf/open/workers/startup.h"
 
 #include <criterion/criterion.h>
 

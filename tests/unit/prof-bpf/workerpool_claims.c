@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who must wait for whom, and whom those harm who make workers hang. */
 #include <criterion/criterion.h>
-#include "tools/prof-bpf/open/workerpool_internal.h"
+#include "tools/prof-bpf/open/workers/workerpool_internal.h"
 
 #define DEVICE 7
 

@@ -7,7 +7,7 @@
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/files/files_internal.h"
 #include "tools/prof-bpf/open/closing.h"
-#include "tools/prof-bpf/open/opening.h"
+#include "tools/prof-bpf/open/opening/opening.h"
 #include "tools/prof-bpf/owners/owners.h"
 
 /* Files that owners leave free who hold more than their share. */

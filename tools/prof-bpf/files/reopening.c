@@ -7,7 +7,7 @@
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/files/files_internal.h"
 #include "tools/prof-bpf/open/closing.h"
-#include "tools/prof-bpf/open/opening.h"
+#include "tools/prof-bpf/open/opening/opening.h"
 
 #define AGAIN_NS 2000000000ull /* until the next try, after a want that may pass; doubles */
 #define AGAIN_MOST_NS 64000000000ull

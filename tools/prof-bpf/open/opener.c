@@ -15,9 +15,9 @@
 #include "common/base/hashtable.h"
 #include "tools/prof-bpf/open/closing.h"
 #include "tools/prof-bpf/open/copies.h"
-#include "tools/prof-bpf/open/workerpool.h"
 #include "tools/prof-bpf/open/opener.h"
-#include "tools/prof-bpf/open/opening.h"
+#include "tools/prof-bpf/open/opening/opening.h"
+#include "tools/prof-bpf/open/workers/workerpool.h"
 
 #define FOREIGN_KNOWN 64 /* devices */
 

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "tools/prof-bpf/open/opener_request.h"
+#include "tools/prof-bpf/open/opening/opener_request.h"
 
 #define OPENER_DEADLINE_NS 1000000000ull /* per open */
 

@@ -17,7 +17,7 @@
 #include "tools/prof-bpf/kernel/loader.h"
 #include "tools/prof-bpf/kernel/runtimes.h"
 #include "tools/prof-bpf/open/closing.h"
-#include "tools/prof-bpf/open/reader.h"
+#include "tools/prof-bpf/open/readers/reader.h"
 #include "tools/prof-bpf/peers/file_server.h"
 #include "tools/prof-bpf/peers/offers.h"
 #include "tools/prof-bpf/peers/parser_deaths.h"

@@ -21,7 +21,7 @@
 #include "tools/prof-bpf/limit/limit.h"
 #include "tools/prof-bpf/limit/throttle.h"
 #include "tools/prof-bpf/open/opener.h"
-#include "tools/prof-bpf/open/workerpool.h"
+#include "tools/prof-bpf/open/workers/workerpool.h"
 #include "tools/prof-bpf/options/options.h"
 #include "tools/prof-bpf/peers/extractor.h"
 #include "tools/prof-bpf/peers/file_server.h"

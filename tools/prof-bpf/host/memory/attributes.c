@@ -10,7 +10,7 @@
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/host/memory/memory.h"
 #include "tools/prof-bpf/host/processes/processes.h"
-#include "tools/prof-bpf/open/startreader.h"
+#include "tools/prof-bpf/open/readers/startreader.h"
 
 /* Of OpenTelemetry's conventions. */
 #define KEY_COMMAND_LINE "process.command_args"

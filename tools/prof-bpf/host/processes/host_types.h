@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include "common/base/str.h"
 #include "tools/prof-bpf/files/host_file.h"
-#include "tools/prof-bpf/open/startup.h"
+#include "tools/prof-bpf/open/workers/startup.h"
 
 #define HOST_GRACE_NS 2500000000ull /* more than TABLES_GRACE_NS */
 #define HOST_MAX_PROCESSES 32768

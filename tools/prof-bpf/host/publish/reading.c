@@ -13,8 +13,8 @@
 #include "tools/prof-bpf/host/processes/processes.h"
 #include "tools/prof-bpf/host/shares/eviction.h"
 #include "tools/prof-bpf/host/shares/mapping_turns.h"
-#include "tools/prof-bpf/open/mapreader.h"
 #include "tools/prof-bpf/open/opener.h"
+#include "tools/prof-bpf/open/readers/mapreader.h"
 
 #define CHARGED_AT_ONCE 256 /* mappings */
 

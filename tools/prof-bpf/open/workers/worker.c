@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-bpf/open/worker.h"
+#include "tools/prof-bpf/open/workers/worker.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +17,8 @@
 #include "common/base/numbers.h"
 #include "common/base/procfs.h"
 #include "common/wire/scm.h"
-#include "tools/prof-bpf/open/startup.h"
-#include "tools/prof-bpf/open/work.h"
+#include "tools/prof-bpf/open/workers/startup.h"
+#include "tools/prof-bpf/open/workers/work.h"
 
 const struct seccomp_rule worker_calls[] = {
 	CALL("recvmsg"),

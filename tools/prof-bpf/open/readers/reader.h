@@ -5,8 +5,8 @@
  * worker is then given up. While it hangs, its process is not read again; if two hang, no process
  * of their owner.
  */
-#ifndef PROF_BPF_OPEN_READER_H
-#define PROF_BPF_OPEN_READER_H
+#ifndef PROF_BPF_OPEN_READERS_READER_H
+#define PROF_BPF_OPEN_READERS_READER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include "common/base/numbers.h"
 #include "common/base/procfs.h"
-#include "tools/prof-bpf/open/opener_request.h"
-#include "tools/prof-bpf/open/sealed.h"
+#include "tools/prof-bpf/open/opening/opener_request.h"
+#include "tools/prof-bpf/open/opening/sealed.h"
 
 #define MAPPINGS 65536 /* of a process, searched for those of one file */
 #define PIECE 32768u   /* read at once */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
-#include "tools/prof-bpf/open/workerpool_internal.h"
+#include "tools/prof-bpf/open/workers/workerpool_internal.h"
 
 #define SAFE_OF_OWNER 3 /* hanging workers of the safe lane */
 

@@ -6,8 +6,8 @@
  *
  * Source: proc(5).
  */
-#ifndef PROF_BPF_OPEN_STARTUP_H
-#define PROF_BPF_OPEN_STARTUP_H
+#ifndef PROF_BPF_OPEN_WORKERS_STARTUP_H
+#define PROF_BPF_OPEN_WORKERS_STARTUP_H
 
 #include <stdbool.h>
 #include "common/base/span.h"

@@ -7,8 +7,8 @@
  *
  * A copy has memory only for pages with data. Pages of zeros are holes.
  */
-#ifndef PROF_BPF_OPEN_SEALED_H
-#define PROF_BPF_OPEN_SEALED_H
+#ifndef PROF_BPF_OPEN_OPENING_SEALED_H
+#define PROF_BPF_OPEN_OPENING_SEALED_H
 
 #include <stdint.h>
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include <utlist.h>
-#include "tools/prof-bpf/open/workerpool_internal.h"
+#include "tools/prof-bpf/open/workers/workerpool_internal.h"
 
 #define LOOKED_AT 64 /* jobs of one owner, in search for one that need not wait */
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-bpf/open/startreader.h"
+#include "tools/prof-bpf/open/readers/startreader.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "tools/prof-bpf/open/workerpool.h"
+#include "tools/prof-bpf/open/workers/workerpool.h"
 
 struct startreader_job {
 	struct workerpool_job pub;

@@ -17,15 +17,15 @@
  * Requests are taken from the owners by turns, those for sampled files first. Places in the queue
  * are charged to the owner (OWNER_QUEUE), and so are workers that may hang (OWNER_OPENERS).
  */
-#ifndef PROF_BPF_OPEN_WORKERPOOL_H
-#define PROF_BPF_OPEN_WORKERPOOL_H
+#ifndef PROF_BPF_OPEN_WORKERS_WORKERPOOL_H
+#define PROF_BPF_OPEN_WORKERS_WORKERPOOL_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include "common/base/span.h"
-#include "tools/prof-bpf/open/work.h"
+#include "tools/prof-bpf/open/workers/work.h"
 
 #define WORKERPOOL_SAFE_MAX 4 /* workers at once */
 #define WORKERPOOL_SLOW_MAX 4 /* in the two other lanes together, those that hang not counted */

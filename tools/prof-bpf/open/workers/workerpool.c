@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-bpf/open/workerpool.h"
+#include "tools/prof-bpf/open/workers/workerpool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,8 +13,8 @@
 #include "common/base/clock.h"
 #include "common/base/procfs.h"
 #include "common/wire/scm.h"
-#include "tools/prof-bpf/open/workerpool_internal.h"
-#include "tools/prof-bpf/open/openkeeper.h"
+#include "tools/prof-bpf/open/workers/openkeeper.h"
+#include "tools/prof-bpf/open/workers/workerpool_internal.h"
 
 #define DEATHS 2 /* workers that may die of one job */
 #define EVENTS 16

@@ -6,8 +6,8 @@
  * It has no perf event and no BPF map, and parses no file format. It has the capabilities that
  * opening needs: SYS_PTRACE, CHECKPOINT_RESTORE and DAC_READ_SEARCH.
  */
-#ifndef PROF_BPF_OPEN_WORKER_H
-#define PROF_BPF_OPEN_WORKER_H
+#ifndef PROF_BPF_OPEN_WORKERS_WORKER_H
+#define PROF_BPF_OPEN_WORKERS_WORKER_H
 
 #include "common/cell/seccomp.h"
 

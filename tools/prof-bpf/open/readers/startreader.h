@@ -4,10 +4,10 @@
  * memory of the process, so the read may hang forever. While it hangs, nothing else is read of
  * that process; if two hang, of no process of their owner.
  */
-#ifndef PROF_BPF_OPEN_STARTREADER_H
-#define PROF_BPF_OPEN_STARTREADER_H
+#ifndef PROF_BPF_OPEN_READERS_STARTREADER_H
+#define PROF_BPF_OPEN_READERS_STARTREADER_H
 
-#include "tools/prof-bpf/open/startup.h"
+#include "tools/prof-bpf/open/workers/startup.h"
 
 #define STARTREADER_DEADLINE_NS 250000000ull
 

@@ -3,8 +3,8 @@
  * A request to open a file that a process chose, and its result, for the opener (opener.h) and the
  * worker processes that open (opening.h).
  */
-#ifndef PROF_BPF_OPEN_OPENER_REQUEST_H
-#define PROF_BPF_OPEN_OPENER_REQUEST_H
+#ifndef PROF_BPF_OPEN_OPENING_OPENER_REQUEST_H
+#define PROF_BPF_OPEN_OPENING_OPENER_REQUEST_H
 
 #include <errno.h>
 #include <stdbool.h>

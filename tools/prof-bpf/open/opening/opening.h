@@ -3,12 +3,12 @@
  * Opens one file that a process chose: what each kind of request means, which files are refused,
  * and where else to look. Runs in worker processes (worker.h), since each of its calls may hang.
  */
-#ifndef PROF_BPF_OPEN_OPENING_H
-#define PROF_BPF_OPEN_OPENING_H
+#ifndef PROF_BPF_OPEN_OPENING_OPENING_H
+#define PROF_BPF_OPEN_OPENING_OPENING_H
 
-#include "tools/prof-bpf/open/mounts.h"
-#include "tools/prof-bpf/open/opener_request.h"
-#include "tools/prof-bpf/open/sealed.h"
+#include "tools/prof-bpf/open/opening/mounts.h"
+#include "tools/prof-bpf/open/opening/opener_request.h"
+#include "tools/prof-bpf/open/opening/sealed.h"
 
 #define OPENING_GRANTS 4
 #define OPENING_LATER 16

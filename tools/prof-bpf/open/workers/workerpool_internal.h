@@ -6,11 +6,11 @@
  * - workerpool_queue.c: the jobs that wait, and whose turn it is
  * - workerpool.c: the workers, and the whole
  */
-#ifndef PROF_BPF_OPEN_WORKERPOOL_INTERNAL_H
-#define PROF_BPF_OPEN_WORKERPOOL_INTERNAL_H
+#ifndef PROF_BPF_OPEN_WORKERS_WORKERPOOL_INTERNAL_H
+#define PROF_BPF_OPEN_WORKERS_WORKERPOOL_INTERNAL_H
 
 #include "common/base/hashtable.h"
-#include "tools/prof-bpf/open/workerpool.h"
+#include "tools/prof-bpf/open/workers/workerpool.h"
 #include "tools/prof-bpf/owners/owners.h"
 
 #define WORKERPOOL_WORKERS \

@@ -8,8 +8,8 @@
  * descriptors leads back. So if a folder is moved meanwhile, the lookup still reaches only what was
  * below the root when its name was looked up.
  */
-#ifndef PROF_BPF_OPEN_ROOTED_H
-#define PROF_BPF_OPEN_ROOTED_H
+#ifndef PROF_BPF_OPEN_OPENING_ROOTED_H
+#define PROF_BPF_OPEN_OPENING_ROOTED_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,12 +5,12 @@
  * struct work_answer and bytes; `last` marks the final one. After a slow request, WORK_READY
  * follows once the worker has closed what it opened.
  */
-#ifndef PROF_BPF_OPEN_WORK_H
-#define PROF_BPF_OPEN_WORK_H
+#ifndef PROF_BPF_OPEN_WORKERS_WORK_H
+#define PROF_BPF_OPEN_WORKERS_WORK_H
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "tools/prof-bpf/open/opening.h"
+#include "tools/prof-bpf/open/opening/opening.h"
 
 #define WORK_BYTES (32u << 10) /* behind a struct, at most */
 #define WORK_PIECES 256

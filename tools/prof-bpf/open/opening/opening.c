@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-#include "tools/prof-bpf/open/opening.h"
-#include "tools/prof-bpf/open/rooted.h"
-#include "tools/prof-bpf/open/sealed.h"
+#include "tools/prof-bpf/open/opening/opening.h"
+#include "tools/prof-bpf/open/opening/rooted.h"
+#include "tools/prof-bpf/open/opening/sealed.h"
 
 #define WRITTEN_SLACK_NS 2000000000u /* file systems round times by two seconds at worst */
 #ifndef CIFS_SUPER_MAGIC

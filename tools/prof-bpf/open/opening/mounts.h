@@ -10,8 +10,8 @@
  * Local are: file systems that only root can mount, on block devices; those in memory; and the ones
  * that profpipe itself runs from.
  */
-#ifndef PROF_BPF_OPEN_MOUNTS_H
-#define PROF_BPF_OPEN_MOUNTS_H
+#ifndef PROF_BPF_OPEN_OPENING_MOUNTS_H
+#define PROF_BPF_OPEN_OPENING_MOUNTS_H
 
 #include <stdbool.h>
 #include <stdint.h>

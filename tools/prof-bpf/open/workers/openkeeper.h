@@ -3,8 +3,8 @@
  * The keeper (common/cell/keeper.h) of the pool of workers. It starts workers (worker.h) when
  * prof-bpf asks, and ends those that prof-bpf gives up.
  */
-#ifndef PROF_BPF_OPEN_OPENKEEPER_H
-#define PROF_BPF_OPEN_OPENKEEPER_H
+#ifndef PROF_BPF_OPEN_WORKERS_OPENKEEPER_H
+#define PROF_BPF_OPEN_WORKERS_OPENKEEPER_H
 
 #include <stdint.h>
 #include <sys/types.h>

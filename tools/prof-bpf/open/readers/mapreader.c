@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-bpf/open/mapreader.h"
+#include "tools/prof-bpf/open/readers/mapreader.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "common/base/procfs.h"
-#include "tools/prof-bpf/open/workerpool.h"
+#include "tools/prof-bpf/open/workers/workerpool.h"
 
 struct mapreader_job {
 	struct workerpool_job pub;

@@ -5,8 +5,8 @@
  * by mapping a file of FUSE whose server does not answer. The worker is then given up, as for
  * memory (reader.h).
  */
-#ifndef PROF_BPF_OPEN_MAPREADER_H
-#define PROF_BPF_OPEN_MAPREADER_H
+#ifndef PROF_BPF_OPEN_READERS_MAPREADER_H
+#define PROF_BPF_OPEN_READERS_MAPREADER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-bpf/open/rooted.h"
+#include "tools/prof-bpf/open/opening/rooted.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-bpf/open/openkeeper.h"
+#include "tools/prof-bpf/open/workers/openkeeper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include "common/cell/baseline.h"
 #include "common/cell/keeper.h"
 #include "common/cell/sandbox.h"
-#include "tools/prof-bpf/open/worker.h"
+#include "tools/prof-bpf/open/workers/worker.h"
 
 /* Descriptors of the keeper and its workers beside the socket. */
 enum { PROC = KEEPER_SOCKET + 1, HELD = 2 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Source: proc(5), /proc/PID/mountinfo and /proc/PID/fdinfo; show_mountinfo in fs/proc_namespace.c
  * escapes blanks and line feeds in names. */
-#include "tools/prof-bpf/open/mounts.h"
+#include "tools/prof-bpf/open/opening/mounts.h"
 
 #include <fcntl.h>
 #include <stdio.h>

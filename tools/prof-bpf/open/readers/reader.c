@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-bpf/open/reader.h"
+#include "tools/prof-bpf/open/readers/reader.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "tools/prof-bpf/open/closing.h"
-#include "tools/prof-bpf/open/workerpool.h"
+#include "tools/prof-bpf/open/workers/workerpool.h"
 
 struct reader_job {
 	struct workerpool_job pub;
