@@ -23,10 +23,10 @@
 #include "common/base/log.h"
 #include "common/base/words.h"
 #include "tools/profpipe/report.h"
-#include "tools/profpipe/run/child.h"
-#include "tools/profpipe/run/identity.h"
-#include "tools/profpipe/run/outputs.h"
-#include "tools/profpipe/run/user.h"
+#include "tools/profpipe/run/children/child.h"
+#include "tools/profpipe/run/outputs/outputs.h"
+#include "tools/profpipe/run/rights/identity.h"
+#include "tools/profpipe/run/rights/user.h"
 
 /* Prof-symd and prof-export may both report the same error of a recording. */
 #define HELD_NS 300000000u

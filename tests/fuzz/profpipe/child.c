@@ -15,8 +15,8 @@
 #include <unistd.h>
 #include "common/base/span.h"
 #include "tests/fuzz/must.h"
-#include "tools/profpipe/run/child.h"
-#include "tools/profpipe/run/summary.h"
+#include "tools/profpipe/run/children/child.h"
+#include "tools/profpipe/run/summary/summary.h"
 
 #define STATUS_FD 1000000 /* a descriptor number that nobody has open; so is the next */
 #define LOG_FD 1000001

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
-#include "tools/profpipe/run/delivery.h"
+#include "tools/profpipe/run/summary/delivery.h"
 
 static struct delivery_sum made(uint64_t requests, uint64_t away, uint64_t slow)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/profpipe/run/notify.h"
+#include "tools/profpipe/run/service/notify.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

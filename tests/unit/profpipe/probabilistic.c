@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/profpipe/run/probabilistic.h"
+#include "tools/profpipe/run/service/probabilistic.h"
 
 #include <criterion/criterion.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
-#include "tools/profpipe/run/restarts.h"
+#include "tools/profpipe/run/children/restarts.h"
 
 #define SECOND 1000000000ull
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/profpipe/run/summary.h"
+#include "tools/profpipe/run/summary/summary.h"
 
 #include <cjson/cJSON.h>
 #include <criterion/criterion.h>

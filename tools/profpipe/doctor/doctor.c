@@ -16,10 +16,10 @@
 #include "common/cell/namespace.h"
 #include "common/status/check.h"
 #include "tools/profpipe/doctor/selftest.h"
-#include "tools/profpipe/run/child.h"
-#include "tools/profpipe/run/identity.h"
-#include "tools/profpipe/run/limits.h"
-#include "tools/profpipe/run/rights.h"
+#include "tools/profpipe/run/children/child.h"
+#include "tools/profpipe/run/rights/identity.h"
+#include "tools/profpipe/run/rights/limits.h"
+#include "tools/profpipe/run/rights/rights.h"
 
 #define CHECKS_MAX 64u
 #define CHECKS_MS 30000

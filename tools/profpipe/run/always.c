@@ -11,8 +11,8 @@
 #include "common/base/log.h"
 #include "common/wire/msg.h"
 #include "common/wire/reason.h"
-#include "tools/profpipe/run/probabilistic.h"
 #include "tools/profpipe/run/run.h"
+#include "tools/profpipe/run/service/probabilistic.h"
 
 #define STATE_MS 10000	     /* between two reports to the service manager */
 #define HANDED_NS 200000000u /* time for a request to reach prof-send */

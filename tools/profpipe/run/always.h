@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include "tools/profpipe/options/service.h"
 #include "tools/profpipe/run/metrics.h"
-#include "tools/profpipe/run/notify.h"
+#include "tools/profpipe/run/service/notify.h"
 
 struct run;
 

@@ -14,7 +14,7 @@
 #include "common/base/log.h"
 #include "common/wire/msg.h"
 #include "common/wire/reason.h"
-#include "tools/profpipe/run/summary.h"
+#include "tools/profpipe/run/summary/summary.h"
 
 /* The figures of prof-export, which are final. If prof-export failed and knows less than prof-bpf,
  * those of prof-bpf. */

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "common/status/metrics.h"
-#include "tools/profpipe/run/child.h"
-#include "tools/profpipe/run/restarts.h"
+#include "tools/profpipe/run/children/child.h"
+#include "tools/profpipe/run/children/restarts.h"
 
 struct run;
 

@@ -11,7 +11,7 @@
 #include "common/base/clock.h"
 #include "common/base/exits.h"
 #include "common/base/log.h"
-#include "tools/profpipe/run/limits.h"
+#include "tools/profpipe/run/rights/limits.h"
 
 #define FOLLOW_MS 20	   /* delay before a tool that lost its peer is started again */
 #define START_STREAK_MAX 4 /* limit of the streak (restarts.h) before sampling has begun */

@@ -32,11 +32,11 @@
 #include "tools/profpipe/run/always.h"
 #include "tools/profpipe/run/conclude.h"
 #include "tools/profpipe/run/reaper.h"
-#include "tools/profpipe/run/limits.h"
 #include "tools/profpipe/run/record.h"
-#include "tools/profpipe/run/rights.h"
+#include "tools/profpipe/run/rights/limits.h"
+#include "tools/profpipe/run/rights/rights.h"
 #include "tools/profpipe/run/run.h"
-#include "tools/profpipe/run/summary.h"
+#include "tools/profpipe/run/summary/summary.h"
 
 /* For a tool to be ready after its start, and for all tools until sampling begins. */
 #define READY_MS 15000

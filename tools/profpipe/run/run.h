@@ -11,14 +11,14 @@
 #include "common/cell/deploy.h"
 #include "common/status/account.h"
 #include "tools/profpipe/options/options.h"
-#include "tools/profpipe/run/child.h"
-#include "tools/profpipe/run/command.h"
-#include "tools/profpipe/run/delivery.h"
-#include "tools/profpipe/run/folder.h"
-#include "tools/profpipe/run/identity.h"
-#include "tools/profpipe/run/outputs.h"
-#include "tools/profpipe/run/restarts.h"
-#include "tools/profpipe/run/rundir.h"
+#include "tools/profpipe/run/children/child.h"
+#include "tools/profpipe/run/children/command.h"
+#include "tools/profpipe/run/children/restarts.h"
+#include "tools/profpipe/run/children/rundir.h"
+#include "tools/profpipe/run/outputs/folder.h"
+#include "tools/profpipe/run/outputs/outputs.h"
+#include "tools/profpipe/run/rights/identity.h"
+#include "tools/profpipe/run/summary/delivery.h"
 
 struct always;
 
