@@ -19,7 +19,7 @@ import sys
 # message's name, without MSG_, which the messages themselves begin with.
 OTHERS = {
     "common/base/hashtable.h": "HASH_FUNCTION",
-    "common/cell/seccomp.h": "CALL",
+    "common/cell/confine/seccomp.h": "CALL",
     "common/wire/msg.h": "U64 STR BIN LIST STREAM PROCESS SOURCE FILE FRAME ROWS END JIT LOST",
 }
 SKIPPED = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|^[ \t]*#(?:[^\n\\]|\\.)*',

@@ -15,9 +15,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "common/base/log.h"
-#include "common/cell/baseline.h"
-#include "common/cell/landlock.h"
-#include "common/cell/seccomp.h"
+#include "common/cell/confine/baseline.h"
+#include "common/cell/confine/landlock.h"
+#include "common/cell/confine/seccomp.h"
 
 #ifdef __SANITIZE_ADDRESS__
 #define UNDER_ASAN true

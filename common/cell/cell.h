@@ -20,7 +20,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include "common/cell/emptyroot.h"
+#include "common/cell/confine/emptyroot.h"
 
 struct cell {
 	bool listens; /* it accepts peers, even when sealed */

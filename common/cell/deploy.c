@@ -13,8 +13,8 @@
 #include "common/base/decimal.h"
 #include "common/base/exits.h"
 #include "common/base/log.h"
+#include "common/cell/budget/priority.h"
 #include "common/cell/cell.h"
-#include "common/cell/priority.h"
 
 static const char *const tool_names[DEPLOY_USERS] = { "prof-bpf", "prof-deltas", "prof-symd",
 						      "prof-export", "prof-send" };

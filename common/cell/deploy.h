@@ -24,8 +24,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 #include "common/base/cmdline.h"
-#include "common/cell/budget.h"
-#include "common/cell/sandbox.h"
+#include "common/cell/budget/budget.h"
+#include "common/cell/confine/sandbox.h"
 #include "common/status/status.h"
 
 /* The launcher takes the ids of a run from one of these ranges, which contain no other user. */

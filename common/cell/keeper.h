@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
-#include "common/cell/seccomp.h"
+#include "common/cell/confine/seccomp.h"
 
 /* In a keeper or a worker: the socket to the process that sends it requests. Its other descriptors
  * have the following numbers. */

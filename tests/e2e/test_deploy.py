@@ -156,7 +156,7 @@ def test_the_group_of_the_profiles_is_made(installed, unit):
 
 
 def test_unit_and_manifest_give_the_capabilities_that_the_tables_name(unit, pod):
-    with open(f"{TOP}/common/cell/sandbox.c") as f:
+    with open(f"{TOP}/common/cell/confine/sandbox.c") as f:
         kept = set(re.findall(r"CAP_(\w+)",
                               re.search(r"bpf_caps\[\] = \{(.*?)\};", f.read(), re.S)[1]))
     with open(f"{TOP}/docs/privilege-separation.md") as f:

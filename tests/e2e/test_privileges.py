@@ -199,7 +199,7 @@ def test_the_page_lists_the_calls_that_prof_bpf_may_make():
     with open(f"{ROOT}/tools/prof-bpf/system_calls.c") as f:
         code = f.read()
     code = code[code.index("const struct seccomp_rule calls[]"):]
-    with open(f"{ROOT}/common/cell/baseline.c") as f:
+    with open(f"{ROOT}/common/cell/confine/baseline.c") as f:
         code += f.read()
     made = set(re.findall(r'CALL(?:_IF|_NUMBER)?\(\s*"(\w+)"', code))
     assert len(made) > 60
@@ -221,7 +221,7 @@ def test_the_page_lists_the_calls_that_prof_bpf_may_make():
 
 def test_the_page_lists_the_calls_that_prof_send_may_make():
     code = ""
-    for path in "tools/prof-send/confine.c", "common/cell/baseline.c":
+    for path in "tools/prof-send/confine.c", "common/cell/confine/baseline.c":
         with open(f"{ROOT}/{path}") as f:
             code += f.read()
     made = set(re.findall(r'CALL(?:_IF)?\(\s*"(\w+)"', code))

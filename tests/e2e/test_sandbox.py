@@ -157,7 +157,7 @@ def test_the_page_lists_what_a_sealed_cell_leaves():
         listed = re.search(r"<!-- calls of a sealed cell -->\n+```\n(.*?)```", f.read(),
                            re.S)[1].split()
     lists = {}
-    for file in "cell", "baseline":
+    for file in "cell", "confine/baseline":
         with open(f"{root}/common/cell/{file}.c") as f:
             lists |= dict(re.findall(r"const struct seccomp_rule (\w+)\[\] = \{(.*?)\n\};",
                                      f.read(), re.S))

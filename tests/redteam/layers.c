@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/cell/emptyroot.h"
-#include "common/cell/landlock.h"
-#include "common/cell/seccomp.h"
+#include "common/cell/confine/emptyroot.h"
+#include "common/cell/confine/landlock.h"
+#include "common/cell/confine/seccomp.h"
 #include "tests/redteam/takeover.h"
 
 int __real_seccomp_enter(const struct seccomp_rule *const lists[], size_t count, bool all_threads);

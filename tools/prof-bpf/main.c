@@ -15,7 +15,7 @@
 #include "common/base/heap.h"
 #include "common/base/log.h"
 #include "common/base/stdfds.h"
-#include "common/cell/priority.h"
+#include "common/cell/budget/priority.h"
 #include "tools/prof-bpf/checking.h"
 #include "tools/prof-bpf/checks/probes.h"
 #include "tools/prof-bpf/events.h"

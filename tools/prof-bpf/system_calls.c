@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "common/base/clock.h"
-#include "common/cell/baseline.h"
+#include "common/cell/confine/baseline.h"
 
 /* Calls beside those of all tools (baseline.h). */
 static const struct seccomp_rule calls[] = {

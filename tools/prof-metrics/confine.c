@@ -13,10 +13,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "common/base/log.h"
-#include "common/cell/baseline.h"
-#include "common/cell/landlock.h"
-#include "common/cell/sandbox.h"
-#include "common/cell/seccomp.h"
+#include "common/cell/confine/baseline.h"
+#include "common/cell/confine/landlock.h"
+#include "common/cell/confine/sandbox.h"
+#include "common/cell/confine/seccomp.h"
 
 #define MAX_FILES 32
 #define MAX_MEMORY (256ull << 20)

@@ -14,7 +14,7 @@
 #include "common/base/exits.h"
 #include "common/base/log.h"
 #include "common/base/stdfds.h"
-#include "common/cell/sandbox.h"
+#include "common/cell/confine/sandbox.h"
 #include "tools/prof-send/intake/frames.h"
 #include "tools/prof-send/job.h"
 

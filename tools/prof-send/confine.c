@@ -18,9 +18,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "common/base/log.h"
-#include "common/cell/baseline.h"
-#include "common/cell/landlock.h"
-#include "common/cell/seccomp.h"
+#include "common/cell/confine/baseline.h"
+#include "common/cell/confine/landlock.h"
+#include "common/cell/confine/seccomp.h"
 
 #define DNS_PORT 53
 #define TYPES (SOCK_NONBLOCK | SOCK_CLOEXEC)

@@ -6,7 +6,7 @@
 #ifndef PROF_SYMD_SERVE_H
 #define PROF_SYMD_SERVE_H
 
-#include "common/cell/budget.h"
+#include "common/cell/budget/budget.h"
 #include "common/wire/bus.h"
 #include "common/wire/peer.h"
 #include "tools/prof-symd/stream/namer.h"

@@ -13,9 +13,9 @@
 #include "common/base/clock.h"
 #include "common/base/exits.h"
 #include "common/base/numbers.h"
-#include "common/cell/baseline.h"
+#include "common/cell/confine/baseline.h"
+#include "common/cell/confine/landlock.h"
 #include "common/cell/keeper.h"
-#include "common/cell/landlock.h"
 #include "common/names/program/workercell.h"
 #include "common/wire/scm.h"
 

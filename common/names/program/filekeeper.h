@@ -16,7 +16,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "common/cell/seccomp.h"
+#include "common/cell/confine/seccomp.h"
 
 /* "Of root": only root could have written the file. The second worker of programs changes roles
  * with the first (workers.c). */

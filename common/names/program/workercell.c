@@ -7,8 +7,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 #include "common/base/exits.h"
-#include "common/cell/baseline.h"
-#include "common/cell/sandbox.h"
+#include "common/cell/confine/baseline.h"
+#include "common/cell/confine/sandbox.h"
 
 /* Seconds of cpu time that the request has left; 0: there is no request. */
 static volatile sig_atomic_t left_s;

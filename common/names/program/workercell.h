@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "common/cell/seccomp.h"
+#include "common/cell/confine/seccomp.h"
 
 /* A sanitizer's shadow memory counts as heap, and it has signal handlers of its own. */
 #ifdef __SANITIZE_ADDRESS__

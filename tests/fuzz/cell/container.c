@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Input: the path of a cgroup. A container's id that is found lies in it, and a target that names
  * the container by this id means this cgroup, or one above it. */
-#include "common/cell/container.h"
+#include "common/cell/targets/container.h"
 
 #include <stdlib.h>
 #include "tests/fuzz/must.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/cell/budget.h"
+#include "common/cell/budget/budget.h"
 #include <criterion/criterion.h>
 
 #define BOTH (BUDGET_SEND | BUDGET_METRICS)

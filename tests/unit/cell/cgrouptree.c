@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/cell/cgrouptree.h"
+#include "common/cell/targets/cgrouptree.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

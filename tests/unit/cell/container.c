@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Containers in paths of cgroups, as engines and systemd write them. */
-#include "common/cell/container.h"
+#include "common/cell/targets/container.h"
 
 #include <criterion/criterion.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each root is entered by a forked child. Run as root, as `make check` is; where a host forbids
  * namespaces even to root, what is said is checked, and that the root is what it was. */
-#include "common/cell/emptyroot.h"
+#include "common/cell/confine/emptyroot.h"
 
 #include <criterion/criterion.h>
 #include <arpa/inet.h>
@@ -19,7 +19,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "common/cell/sandbox.h"
+#include "common/cell/confine/sandbox.h"
 
 #define NOBODY 65534
 #define NOT_ALLOWED 50

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* As root, which Landlock does not spare. Each domain is entered by a forked child. Where the
  * kernel has no Landlock, or an older one, what it does not cover goes through. */
-#include "common/cell/landlock.h"
+#include "common/cell/confine/landlock.h"
 
 #include <criterion/criterion.h>
 #include <arpa/inet.h>

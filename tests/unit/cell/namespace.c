@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
 #include <unistd.h>
-#include "common/cell/namespace.h"
+#include "common/cell/confine/namespace.h"
 
 Test(namespace, an_id_is_within_a_line_of_the_map)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/cell/sampling.h"
+#include "common/cell/targets/sampling.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

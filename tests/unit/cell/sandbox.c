@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each sandbox is entered in a forked child, which has one thread; its answer is its exit status.
  * Run as root, as `make check` is. */
-#include "common/cell/sandbox.h"
+#include "common/cell/confine/sandbox.h"
 
 #include <criterion/criterion.h>
 #include <cap-ng.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each filter is entered in a forked child, which tries something: its status is the answer. Under
  * AddressSanitizer there are no filters, so nothing is killed there. */
-#include "common/cell/seccomp.h"
+#include "common/cell/confine/seccomp.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -19,9 +19,9 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include "common/base/smallfile.h"
-#include "common/cell/landlock.h"
-#include "common/cell/namespace.h"
-#include "common/cell/seccomp.h"
+#include "common/cell/confine/landlock.h"
+#include "common/cell/confine/namespace.h"
+#include "common/cell/confine/seccomp.h"
 #include "tools/prof-bpf/checks/kernel.h"
 #include "tools/prof-bpf/checks/probes.h"
 #include "tools/prof-bpf/kernel/kallsyms.h"

@@ -18,8 +18,8 @@
 #include <unistd.h>
 #include "common/base/exits.h"
 #include "common/base/log.h"
-#include "common/cell/baseline.h"
-#include "common/cell/landlock.h"
+#include "common/cell/confine/baseline.h"
+#include "common/cell/confine/landlock.h"
 #include "common/wire/scm.h"
 #include "tools/prof-bpf/kernel/loader.h"
 #include "tools/prof-bpf/kernel/sideband.h"

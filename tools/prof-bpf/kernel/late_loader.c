@@ -13,9 +13,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "common/base/exits.h"
-#include "common/cell/baseline.h"
+#include "common/cell/confine/baseline.h"
+#include "common/cell/confine/sandbox.h"
 #include "common/cell/keeper.h"
-#include "common/cell/sandbox.h"
 #include "tools/prof-bpf/kernel/runtimes.h"
 
 static const struct seccomp_rule own_calls[] = {

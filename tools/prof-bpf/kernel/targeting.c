@@ -11,7 +11,7 @@
 #include "bpf/target.h"
 #include "common/base/log.h"
 #include "common/base/procfs.h"
-#include "common/cell/cgrouptree.h"
+#include "common/cell/targets/cgrouptree.h"
 
 #define CGROUPS_MOST 4096 /* that targets name at one time */
 #define PIDS_MOST 4096	  /* excluded processes and their descendants at the start */

@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "common/cell/targets.h"
+#include "common/cell/targets/targets.h"
 
 struct targeting;
 

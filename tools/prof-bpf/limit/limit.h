@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "bpf/tables.h"
-#include "common/cell/budget.h"
+#include "common/cell/budget/budget.h"
 #include "tools/prof-bpf/limit/meter.h"
 
 #define LIMIT_TABLES_MORE (2ull * SLAB_BYTES) /* free bytes that the tables should have ready */

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "common/cell/deploy.h"
-#include "common/cell/sampling.h"
+#include "common/cell/targets/sampling.h"
 #include "tools/prof-bpf/kernel/cpus.h"
 
 struct options {

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "common/cell/budget.h"
+#include "common/cell/budget/budget.h"
 #include "common/cell/deploy.h"
 #include "common/walk/tables.h"
 #include "tools/prof-bpf/host/files/jitfiles.h"

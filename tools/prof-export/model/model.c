@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include "common/base/numbers.h"
-#include "common/cell/budget.h"
+#include "common/cell/budget/budget.h"
 #include "common/status/account.h"
 #include "common/wire/reason.h"
 #include "tools/prof-export/model/model_internal.h"

@@ -5,10 +5,10 @@
 #include <time.h>
 #include "common/base/hex.h"
 #include "common/base/numbers.h"
-#include "common/cell/container.h"
+#include "common/cell/targets/container.h"
 #include "tools/prof-export/model/label.h"
-#include "tools/prof-export/otlp/otlp.pb-c.h"
 #include "tools/prof-export/otlp/key_values.h"
+#include "tools/prof-export/otlp/otlp.pb-c.h"
 
 #define OF_LIST 64 /* attributes taken from OTEL_RESOURCE_ATTRIBUTES */
 #define OTHERS 64  /* attributes of profpipe itself and of the stream */

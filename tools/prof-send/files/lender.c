@@ -16,10 +16,10 @@
 #include <unistd.h>
 #include "common/base/exits.h"
 #include "common/base/fd.h"
-#include "common/cell/baseline.h"
+#include "common/cell/confine/baseline.h"
+#include "common/cell/confine/landlock.h"
+#include "common/cell/confine/sandbox.h"
 #include "common/cell/keeper.h"
-#include "common/cell/landlock.h"
-#include "common/cell/sandbox.h"
 #include "common/wire/scm.h"
 
 #define ANSWER_MS 1000

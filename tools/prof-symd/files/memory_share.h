@@ -8,7 +8,7 @@
 #define PROF_SYMD_FILES_MEMORY_SHARE_H
 
 #include <stdint.h>
-#include "common/cell/budget.h"
+#include "common/cell/budget/budget.h"
 
 #define MEMORY_SHARE_IDLE_NS 30000000000ull /* memory that was not used for this long is returned */
 

@@ -13,7 +13,7 @@
 #include "common/base/clock.h"
 #include "common/base/exits.h"
 #include "common/base/log.h"
-#include "common/cell/namespace.h"
+#include "common/cell/confine/namespace.h"
 #include "common/status/check.h"
 #include "tools/profpipe/doctor/selftest.h"
 #include "tools/profpipe/run/children/child.h"

@@ -13,8 +13,8 @@
 #include "common/base/log.h"
 #include "common/base/outfile.h"
 #include "common/base/smallfile.h"
-#include "common/cell/budget.h"
-#include "common/cell/cgrouptree.h"
+#include "common/cell/budget/budget.h"
+#include "common/cell/targets/cgrouptree.h"
 #include "tools/profpipe/options/listen.h"
 #include "tools/profpipe/options/options_internal.h"
 

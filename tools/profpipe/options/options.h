@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include "common/base/format.h"
 #include "common/base/reporting.h"
-#include "common/cell/sampling.h"
+#include "common/cell/targets/sampling.h"
 #include "tools/profpipe/options/otlp.h"
 
 struct options {

@@ -11,9 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "common/base/exits.h"
-#include "common/cell/baseline.h"
+#include "common/cell/confine/baseline.h"
+#include "common/cell/confine/sandbox.h"
 #include "common/cell/keeper.h"
-#include "common/cell/sandbox.h"
 #include "tools/prof-bpf/open/workers/worker.h"
 
 /* Descriptors of the keeper and its workers beside the socket. */

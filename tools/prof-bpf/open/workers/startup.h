@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include "common/base/span.h"
 #include "common/base/str.h"
-#include "common/cell/sampling.h"
+#include "common/cell/targets/sampling.h"
 
 #define STARTUP_VALUE_MAX 1024u /* bytes; longer values are cut, between characters of UTF-8 */
 #define STARTUP_ENVIRON_MAX (256u << 10)      /* bytes of an environment that are read */

@@ -9,7 +9,7 @@
 #ifndef PROF_BPF_OPEN_WORKERS_WORKER_H
 #define PROF_BPF_OPEN_WORKERS_WORKER_H
 
-#include "common/cell/seccomp.h"
+#include "common/cell/confine/seccomp.h"
 
 /* The system calls that it needs beside baseline_calls. */
 extern const struct seccomp_rule worker_calls[];

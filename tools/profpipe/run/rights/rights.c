@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <sys/xattr.h>
 #include <unistd.h>
-#include "common/cell/namespace.h"
+#include "common/cell/confine/namespace.h"
 
 void rights_missing(const char *prof_bpf, char *ret, size_t size)
 {

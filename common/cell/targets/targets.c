@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/cell/targets.h"
+#include "common/cell/targets/targets.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include "common/base/exits.h"
 #include "common/base/log.h"
 #include "common/base/smallfile.h"
-#include "common/cell/container.h"
+#include "common/cell/targets/container.h"
 
 #define CPUS "/sys/devices/system/cpu/"
 #define CPUS_TEXT 4096

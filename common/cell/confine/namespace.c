@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/cell/namespace.h"
+#include "common/cell/confine/namespace.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,10 +6,10 @@
  * Two rules for one call must not overlap. So if a rule here has conditions, a rule for that call
  * in another list may only match what these conditions exclude.
  */
-#ifndef COMMON_CELL_BASELINE_H
-#define COMMON_CELL_BASELINE_H
+#ifndef COMMON_CELL_CONFINE_BASELINE_H
+#define COMMON_CELL_CONFINE_BASELINE_H
 
-#include "common/cell/seccomp.h"
+#include "common/cell/confine/seccomp.h"
 
 /* Memory that is neither executable nor mapped from a file; clocks; signals; existing threads;
  * writing, closing and querying open files. */

@@ -5,7 +5,7 @@
  * (capabilities(7)) and the dumpable flag (prctl(2)). None of this affects a thread that already
  * runs, so there must be none.
  */
-#include "common/cell/sandbox.h"
+#include "common/cell/confine/sandbox.h"
 
 #include <cap-ng.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether this process lives in the host's own namespaces, in which the kernel reports ids and
  * rights of processes, and which ids its user namespace has. */
-#ifndef COMMON_CELL_NAMESPACE_H
-#define COMMON_CELL_NAMESPACE_H
+#ifndef COMMON_CELL_CONFINE_NAMESPACE_H
+#define COMMON_CELL_CONFINE_NAMESPACE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Source: the kernel's Documentation/userspace-api/landlock.rst, "Compatibility". The headers of
  * Debian 12 know only version 2, so later constants are here. */
-#include "common/cell/landlock.h"
+#include "common/cell/confine/landlock.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,15 +4,15 @@
  * prof-bpf and the command line between them use one struct, one parser and one printer.
  * SAMPLING_USAGE lists the options; targets.h has those that choose processes.
  */
-#ifndef COMMON_CELL_SAMPLING_H
-#define COMMON_CELL_SAMPLING_H
+#ifndef COMMON_CELL_TARGETS_SAMPLING_H
+#define COMMON_CELL_TARGETS_SAMPLING_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "common/base/cmdline.h"
 #include "common/base/words.h"
-#include "common/cell/targets.h"
+#include "common/cell/targets/targets.h"
 
 #define SAMPLING_HZ_DEFAULT 99
 #define SAMPLING_MAX_PIDS 1024

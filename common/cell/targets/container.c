@@ -4,7 +4,7 @@
  * pkg/kubelet/cm/cgroup_manager_linux.go and pod_container_manager_linux.go; the task metadata of
  * ECS; podman's libpod.
  */
-#include "common/cell/container.h"
+#include "common/cell/targets/container.h"
 
 #include "bpf/container.h"
 

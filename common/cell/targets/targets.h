@@ -16,8 +16,8 @@
  * Cgroups, containers and units are one kind, since each names a cgroup. A process must match one
  * of the given values of each kind that has any, and no excluded value of any kind.
  */
-#ifndef COMMON_CELL_TARGETS_H
-#define COMMON_CELL_TARGETS_H
+#ifndef COMMON_CELL_TARGETS_TARGETS_H
+#define COMMON_CELL_TARGETS_TARGETS_H
 
 #include <stdbool.h>
 #include <stddef.h>

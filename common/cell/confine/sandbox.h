@@ -5,8 +5,8 @@
  * thread; nng starts threads with its first socket. cell.h confines the tools without rights
  * further.
  */
-#ifndef COMMON_CELL_SANDBOX_H
-#define COMMON_CELL_SANDBOX_H
+#ifndef COMMON_CELL_CONFINE_SANDBOX_H
+#define COMMON_CELL_CONFINE_SANDBOX_H
 
 #include <stdbool.h>
 #include <sys/resource.h>

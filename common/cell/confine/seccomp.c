@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/cell/seccomp.h"
+#include "common/cell/confine/seccomp.h"
 
 #include <errno.h>
 #include <linux/seccomp.h>

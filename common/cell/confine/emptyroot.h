@@ -12,8 +12,8 @@
  * A caller without rights gets them in a user namespace, if the kernel allows that. There it is
  * still itself, and no other user exists.
  */
-#ifndef COMMON_CELL_EMPTYROOT_H
-#define COMMON_CELL_EMPTYROOT_H
+#ifndef COMMON_CELL_CONFINE_EMPTYROOT_H
+#define COMMON_CELL_CONFINE_EMPTYROOT_H
 
 #include <stdbool.h>
 #include <sys/types.h>

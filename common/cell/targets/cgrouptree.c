@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/cell/cgrouptree.h"
+#include "common/cell/targets/cgrouptree.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "common/cell/container.h"
+#include "common/cell/targets/container.h"
 
 #define DEPTH_MOST 64 /* of nested cgroups; the programs of bpf/ look no deeper */
 #define LINE_MOST 8192

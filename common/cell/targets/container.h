@@ -16,8 +16,8 @@
  *   /lxc/NAME, /lxc.payload.NAME                   /../cri-containerd-ID.scope
  *   /user.slice/user-1000.slice/user@1000.service/app.slice/web.service
  */
-#ifndef COMMON_CELL_CONTAINER_H
-#define COMMON_CELL_CONTAINER_H
+#ifndef COMMON_CELL_TARGETS_CONTAINER_H
+#define COMMON_CELL_TARGETS_CONTAINER_H
 
 #include "common/base/str.h"
 

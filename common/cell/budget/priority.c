@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
-#include "common/cell/priority.h"
+#include "common/cell/budget/priority.h"
 
 #define NICENESS -15
 #define TEXT(n) TEXT_OF(n)

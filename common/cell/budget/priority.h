@@ -3,8 +3,8 @@
  * A tool's priority on a busy host: cpu time for tools that must answer within a second, and which
  * process the kernel kills when memory runs out.
  */
-#ifndef COMMON_CELL_PRIORITY_H
-#define COMMON_CELL_PRIORITY_H
+#ifndef COMMON_CELL_BUDGET_PRIORITY_H
+#define COMMON_CELL_BUDGET_PRIORITY_H
 
 /* Sets nice -15 for the calling thread only; threads and processes that it starts later have normal
  * priority. If the scheduler groups tasks by session (sched(7), autogroup), nice counts only within

@@ -5,8 +5,8 @@
  * no_new_privs must be set. Landlock covers neither connecting to a socket's path nor files that
  * are already open.
  */
-#ifndef COMMON_CELL_LANDLOCK_H
-#define COMMON_CELL_LANDLOCK_H
+#ifndef COMMON_CELL_CONFINE_LANDLOCK_H
+#define COMMON_CELL_CONFINE_LANDLOCK_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/cell/baseline.h"
+#include "common/cell/confine/baseline.h"
 
 #include <errno.h>
 #include <fcntl.h>

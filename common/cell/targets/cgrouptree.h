@@ -10,14 +10,14 @@
  *
  * Source: cgroups(7); fs/kernfs/inode.c of the kernel.
  */
-#ifndef COMMON_CELL_CGROUPTREE_H
-#define COMMON_CELL_CGROUPTREE_H
+#ifndef COMMON_CELL_TARGETS_CGROUPTREE_H
+#define COMMON_CELL_TARGETS_CGROUPTREE_H
 
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "common/cell/targets.h"
+#include "common/cell/targets/targets.h"
 
 /* In order of preference. */
 enum cgrouptree_controller {

@@ -14,8 +14,8 @@
  * private memory (budget_fence) covers what cannot be bounded beforehand: a library that reads a
  * user's file fails there, for that file only. Pure.
  */
-#ifndef COMMON_CELL_BUDGET_H
-#define COMMON_CELL_BUDGET_H
+#ifndef COMMON_CELL_BUDGET_BUDGET_H
+#define COMMON_CELL_BUDGET_BUDGET_H
 
 #include <stdbool.h>
 #include <stddef.h>

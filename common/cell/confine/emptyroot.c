@@ -8,7 +8,7 @@
  * (pivot_root(2)). A root that is an initramfs cannot be moved; there the new root is moved over
  * it.
  */
-#include "common/cell/emptyroot.h"
+#include "common/cell/confine/emptyroot.h"
 
 #include <cap-ng.h>
 #include <errno.h>

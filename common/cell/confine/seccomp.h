@@ -7,8 +7,8 @@
  * A second filter can only remove calls. A filter for all threads includes those that nng has
  * started.
  */
-#ifndef COMMON_CELL_SECCOMP_H
-#define COMMON_CELL_SECCOMP_H
+#ifndef COMMON_CELL_CONFINE_SECCOMP_H
+#define COMMON_CELL_CONFINE_SECCOMP_H
 
 #include <fcntl.h>
 #include <stdbool.h>
