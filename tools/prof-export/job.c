@@ -4,7 +4,7 @@
 #include <string.h>
 #include "common/base/exits.h"
 #include "common/base/log.h"
-#include "tools/prof-export/model/shares.h"
+#include "tools/prof-export/model/owners/shares.h"
 
 #define OWNERS_SAID 16
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/prof-export/model/uptime.h"
+#include "tools/prof-export/model/figures/uptime.h"
 
 #include <criterion/criterion.h>
 

@@ -12,7 +12,7 @@
 #ifndef PROF_EXPORT_MODEL_LABEL_H
 #define PROF_EXPORT_MODEL_LABEL_H
 
-#include "tools/prof-export/model/definitions.h"
+#include "tools/prof-export/model/definitions/definitions.h"
 
 /* Appends s, escaped as described. Backslashes are not escaped. Errors of buf_append. */
 int label_escape(struct buf *b, struct str s);

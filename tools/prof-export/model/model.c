@@ -5,7 +5,7 @@
 #include "common/status/account.h"
 #include "common/wire/reason.h"
 #include "tools/prof-export/model/model_internal.h"
-#include "tools/prof-export/model/weight.h"
+#include "tools/prof-export/model/owners/weight.h"
 
 /* Divides the memory: figures keep their fixed part, definitions get the rest. */
 static void set_ceiling(struct model *m, size_t memory_max)

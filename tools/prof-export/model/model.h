@@ -16,7 +16,7 @@
 #include "common/status/status.h"
 #include "common/status/witness.h"
 #include "common/wire/msg.h"
-#include "tools/prof-export/model/definitions.h"
+#include "tools/prof-export/model/definitions/definitions.h"
 
 struct model_options {
 	enum model_detail detail;

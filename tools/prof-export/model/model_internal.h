@@ -4,14 +4,14 @@
 #ifndef PROF_EXPORT_MODEL_MODEL_INTERNAL_H
 #define PROF_EXPORT_MODEL_MODEL_INTERNAL_H
 
-#include "tools/prof-export/model/blames.h"
-#include "tools/prof-export/model/definitions.h"
-#include "tools/prof-export/model/epoch.h"
-#include "tools/prof-export/model/hottest.h"
+#include "tools/prof-export/model/definitions/definitions.h"
+#include "tools/prof-export/model/definitions/epoch.h"
+#include "tools/prof-export/model/figures/hottest.h"
+#include "tools/prof-export/model/figures/uptime.h"
+#include "tools/prof-export/model/figures/witness_check.h"
 #include "tools/prof-export/model/model.h"
-#include "tools/prof-export/model/shares.h"
-#include "tools/prof-export/model/uptime.h"
-#include "tools/prof-export/model/witness_check.h"
+#include "tools/prof-export/model/owners/blames.h"
+#include "tools/prof-export/model/owners/shares.h"
 
 /* The present prof-bpf: when it began, and the samples it reported. `handed_on`: those that former
  * outputs contain. The other fields are counts from before it began; `launched` is the count that

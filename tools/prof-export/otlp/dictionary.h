@@ -14,7 +14,7 @@
 #include <protobuf-c/protobuf-c.h>
 #include "common/base/span.h"
 #include "common/base/str.h"
-#include "tools/prof-export/model/table.h"
+#include "tools/prof-export/model/definitions/table.h"
 
 /* The field numbers of the tables. */
 enum dictionary_table {

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 #include "bpf/runtime.h"
-#include "tools/prof-export/model/epoch.h"
+#include "tools/prof-export/model/definitions/epoch.h"
 #include "tools/prof-export/model/label.h"
 #include "tools/prof-export/otlp/otlp.pb-c.h"
 

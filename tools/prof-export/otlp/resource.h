@@ -17,7 +17,7 @@
 #ifndef PROF_EXPORT_OTLP_RESOURCE_H
 #define PROF_EXPORT_OTLP_RESOURCE_H
 
-#include "tools/prof-export/model/epoch.h"
+#include "tools/prof-export/model/definitions/epoch.h"
 #include "tools/prof-export/model/model.h"
 
 /* Appends the packed Resource of a process. NULL: of samples without one. Errors of buf_append. */

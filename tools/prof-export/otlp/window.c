@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "common/base/numbers.h"
-#include "tools/prof-export/model/epoch.h"
+#include "tools/prof-export/model/definitions/epoch.h"
 #include "tools/prof-export/model/label.h"
 #include "tools/prof-export/otlp/arrange.h"
 #include "tools/prof-export/otlp/framing.h"

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include "tools/prof-export/model/label.h"
-#include "tools/prof-export/model/namesakes.h"
-#include "tools/prof-export/model/paths.h"
+#include "tools/prof-export/model/paths/namesakes.h"
+#include "tools/prof-export/model/paths/paths.h"
 
 struct labels {
 	struct pool pool;

@@ -10,8 +10,8 @@
 #include <inttypes.h>
 #include "common/status/account.h"
 #include "tools/prof-export/model/label.h"
-#include "tools/prof-export/model/namesakes.h"
-#include "tools/prof-export/model/paths.h"
+#include "tools/prof-export/model/paths/namesakes.h"
+#include "tools/prof-export/model/paths/paths.h"
 
 extern const char html_head[], html_head_end[], html_tail[], html_tail_end[];
 

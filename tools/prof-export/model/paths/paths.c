@@ -4,7 +4,7 @@
  * searching strings", 1997). The stacks of one program share long prefixes. This algorithm compares
  * each step of a prefix once; a sort by comparison would do so every time.
  */
-#include "tools/prof-export/model/paths.h"
+#include "tools/prof-export/model/paths/paths.h"
 
 #include <errno.h>
 

@@ -4,10 +4,10 @@
  * triggered them, their labels, and the trace spans they belong to. They are valid for one epoch. A
  * number here is an index into an array; MODEL_NONE is none.
  */
-#ifndef PROF_EXPORT_MODEL_ANNOTATIONS_H
-#define PROF_EXPORT_MODEL_ANNOTATIONS_H
+#ifndef PROF_EXPORT_MODEL_DEFINITIONS_ANNOTATIONS_H
+#define PROF_EXPORT_MODEL_DEFINITIONS_ANNOTATIONS_H
 
-#include "tools/prof-export/model/definitions.h"
+#include "tools/prof-export/model/definitions/definitions.h"
 
 struct annotations_source {
 	uint64_t kind, period; /* as in the message */

@@ -8,13 +8,13 @@
  *
  * Costs are what the definitions need, without the spare room of arrays.
  */
-#ifndef PROF_EXPORT_MODEL_SHARES_H
-#define PROF_EXPORT_MODEL_SHARES_H
+#ifndef PROF_EXPORT_MODEL_OWNERS_SHARES_H
+#define PROF_EXPORT_MODEL_OWNERS_SHARES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "tools/prof-export/model/pool.h"
+#include "tools/prof-export/model/definitions/pool.h"
 
 #define SHARES_OWNERS 255 /* further owners share one place */
 

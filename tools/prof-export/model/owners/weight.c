@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-export/model/weight.h"
+#include "tools/prof-export/model/owners/weight.h"
 
 #include "common/base/numbers.h"
 

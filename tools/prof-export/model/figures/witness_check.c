@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-export/model/witness_check.h"
+#include "tools/prof-export/model/figures/witness_check.h"
 
 bool witness_check_word(struct witness_check *w, const struct witness_word *word)
 {

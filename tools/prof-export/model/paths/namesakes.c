@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-export/model/namesakes.h"
+#include "tools/prof-export/model/paths/namesakes.h"
 
 #include <errno.h>
 #include <inttypes.h>

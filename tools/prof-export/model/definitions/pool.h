@@ -7,8 +7,8 @@
  * Once everything before the reserve is used, the pool is closed: nothing is added, even to an
  * array that has room.
  */
-#ifndef PROF_EXPORT_MODEL_POOL_H
-#define PROF_EXPORT_MODEL_POOL_H
+#ifndef PROF_EXPORT_MODEL_DEFINITIONS_POOL_H
+#define PROF_EXPORT_MODEL_DEFINITIONS_POOL_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-export/model/annotations.h"
+#include "tools/prof-export/model/definitions/annotations.h"
 
 #include <errno.h>
 

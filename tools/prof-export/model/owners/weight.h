@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bytes that definitions and ids need, without the spare room of arrays, and the owner to whom
  * they are charged (shares.h). */
-#ifndef PROF_EXPORT_MODEL_WEIGHT_H
-#define PROF_EXPORT_MODEL_WEIGHT_H
+#ifndef PROF_EXPORT_MODEL_OWNERS_WEIGHT_H
+#define PROF_EXPORT_MODEL_OWNERS_WEIGHT_H
 
-#include "tools/prof-export/model/definitions.h"
-#include "tools/prof-export/model/epoch.h"
-#include "tools/prof-export/model/shares.h"
+#include "tools/prof-export/model/definitions/definitions.h"
+#include "tools/prof-export/model/definitions/epoch.h"
+#include "tools/prof-export/model/owners/shares.h"
 
 struct weight {
 	size_t kept, epoch;

@@ -5,8 +5,8 @@
  * longest prefix with the one before. So an output writes lines or trees in one pass, with 4 bytes
  * of memory for each path.
  */
-#ifndef PROF_EXPORT_MODEL_PATHS_H
-#define PROF_EXPORT_MODEL_PATHS_H
+#ifndef PROF_EXPORT_MODEL_PATHS_PATHS_H
+#define PROF_EXPORT_MODEL_PATHS_PATHS_H
 
 #include "tools/prof-export/model/model.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-export/model/table.h"
+#include "tools/prof-export/model/definitions/table.h"
 
 #include <errno.h>
 #include <sys/random.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-export/model/attributes.h"
+#include "tools/prof-export/model/definitions/attributes.h"
 
 #include <errno.h>
 

@@ -4,12 +4,12 @@
  * Each process has a block of memory of its own, which is freed when it ends: attributes of
  * different processes are seldom equal.
  */
-#ifndef PROF_EXPORT_MODEL_ATTRIBUTES_H
-#define PROF_EXPORT_MODEL_ATTRIBUTES_H
+#ifndef PROF_EXPORT_MODEL_DEFINITIONS_ATTRIBUTES_H
+#define PROF_EXPORT_MODEL_DEFINITIONS_ATTRIBUTES_H
 
 #include "common/base/span.h"
 #include "common/base/str.h"
-#include "tools/prof-export/model/pool.h"
+#include "tools/prof-export/model/definitions/pool.h"
 
 #define ATTRIBUTES_MAX (64u << 10) /* bytes of one process */
 

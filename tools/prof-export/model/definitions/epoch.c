@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-export/model/epoch.h"
+#include "tools/prof-export/model/definitions/epoch.h"
 
 #include <errno.h>
 #include "bpf/runtime.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Blames: the truncated and lost samples of each owner, by reason. They show whose samples were
  * lost when memory or time was scarce (docs/fairness.md). */
-#ifndef PROF_EXPORT_MODEL_BLAMES_H
-#define PROF_EXPORT_MODEL_BLAMES_H
+#ifndef PROF_EXPORT_MODEL_OWNERS_BLAMES_H
+#define PROF_EXPORT_MODEL_OWNERS_BLAMES_H
 
 #include <stdint.h>
 #include "common/status/status.h"
-#include "tools/prof-export/model/shares.h"
+#include "tools/prof-export/model/owners/shares.h"
 
 /* Indexed like struct shares. */
 struct blames {

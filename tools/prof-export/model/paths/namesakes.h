@@ -6,8 +6,8 @@
  * function begins, as in `util.f (a/util.py:4)`. They use the shortest end of the path that
  * distinguishes all namesakes. Native functions are not distinguished.
  */
-#ifndef PROF_EXPORT_MODEL_NAMESAKES_H
-#define PROF_EXPORT_MODEL_NAMESAKES_H
+#ifndef PROF_EXPORT_MODEL_PATHS_NAMESAKES_H
+#define PROF_EXPORT_MODEL_PATHS_NAMESAKES_H
 
 #include "tools/prof-export/model/model.h"
 

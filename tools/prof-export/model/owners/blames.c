@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-export/model/blames.h"
+#include "tools/prof-export/model/owners/blames.h"
 
 #include <string.h>
 

@@ -4,13 +4,13 @@
  * the epoch; the ids of a process and its threads end with the process. Processes and threads
  * become definitions only when they have a sample.
  */
-#ifndef PROF_EXPORT_MODEL_EPOCH_H
-#define PROF_EXPORT_MODEL_EPOCH_H
+#ifndef PROF_EXPORT_MODEL_DEFINITIONS_EPOCH_H
+#define PROF_EXPORT_MODEL_DEFINITIONS_EPOCH_H
 
 #include "common/base/reporting.h"
-#include "tools/prof-export/model/attributes.h"
-#include "tools/prof-export/model/definitions.h"
-#include "tools/prof-export/model/annotations.h"
+#include "tools/prof-export/model/definitions/annotations.h"
+#include "tools/prof-export/model/definitions/attributes.h"
+#include "tools/prof-export/model/definitions/definitions.h"
 
 struct epoch_process {
 	uint64_t pid, start_ns, execs, owner;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The hottest functions: counts of samples by the name and kind of their leaf function. */
-#ifndef PROF_EXPORT_MODEL_HOTTEST_H
-#define PROF_EXPORT_MODEL_HOTTEST_H
+#ifndef PROF_EXPORT_MODEL_FIGURES_HOTTEST_H
+#define PROF_EXPORT_MODEL_FIGURES_HOTTEST_H
 
 #include "common/base/buf.h"
 #include "common/status/status.h"
-#include "tools/prof-export/model/table.h"
+#include "tools/prof-export/model/definitions/table.h"
 
 struct hottest {
 	struct table_strings names; /* the last byte of each name is the kind */

@@ -5,8 +5,8 @@
  * first and that time. All times are CLOCK_MONOTONIC; they are untrusted and may have any value.
  * Pure.
  */
-#ifndef PROF_EXPORT_MODEL_UPTIME_H
-#define PROF_EXPORT_MODEL_UPTIME_H
+#ifndef PROF_EXPORT_MODEL_FIGURES_UPTIME_H
+#define PROF_EXPORT_MODEL_FIGURES_UPTIME_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,13 +4,13 @@
  * and the counts of samples. Each kind has an array with every distinct entry once. An entry's
  * number is its index. The memory of all arrays is charged to one pool.
  */
-#ifndef PROF_EXPORT_MODEL_DEFINITIONS_H
-#define PROF_EXPORT_MODEL_DEFINITIONS_H
+#ifndef PROF_EXPORT_MODEL_DEFINITIONS_DEFINITIONS_H
+#define PROF_EXPORT_MODEL_DEFINITIONS_DEFINITIONS_H
 
 #include <stdbool.h>
 #include "common/status/status.h"
 #include "common/wire/msg.h"
-#include "tools/prof-export/model/table.h"
+#include "tools/prof-export/model/definitions/table.h"
 
 #define MODEL_NONE TABLE_NONE
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-export/model/definitions.h"
+#include "tools/prof-export/model/definitions/definitions.h"
 
 #include <errno.h>
 #include "common/base/numbers.h"

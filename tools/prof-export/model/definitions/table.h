@@ -5,11 +5,11 @@
  * of a definition by its id in the stream. Both are seeded, so that a peer cannot choose keys that
  * collide. Zero-initialised tables are empty.
  */
-#ifndef PROF_EXPORT_MODEL_TABLE_H
-#define PROF_EXPORT_MODEL_TABLE_H
+#ifndef PROF_EXPORT_MODEL_DEFINITIONS_TABLE_H
+#define PROF_EXPORT_MODEL_DEFINITIONS_TABLE_H
 
 #include "common/base/str.h"
-#include "tools/prof-export/model/pool.h"
+#include "tools/prof-export/model/definitions/pool.h"
 
 #define TABLE_NONE UINT32_MAX
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compares the samples that came with those that prof-bpf reports to have sent (witness.h). */
-#ifndef PROF_EXPORT_MODEL_WITNESS_CHECK_H
-#define PROF_EXPORT_MODEL_WITNESS_CHECK_H
+#ifndef PROF_EXPORT_MODEL_FIGURES_WITNESS_CHECK_H
+#define PROF_EXPORT_MODEL_FIGURES_WITNESS_CHECK_H
 
 #include "common/status/witness.h"
 

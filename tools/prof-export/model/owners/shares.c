@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-export/model/shares.h"
+#include "tools/prof-export/model/owners/shares.h"
 
 #include "common/base/fairshare.h"
 #include "common/base/numbers.h"

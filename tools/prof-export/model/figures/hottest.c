@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-export/model/hottest.h"
+#include "tools/prof-export/model/figures/hottest.h"
 
 #include <string.h>
 
