@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The half of prof-dump that has no right: taken over before it begins, or with the first file. */
 #include "tests/redteam/takeover.h"
-#include "tools/prof-dump/space.h"
+#include "tools/prof-dump/space/space.h"
 #include "tools/prof-dump/walker.h"
 
 int __real_walker_run(int socket, const struct walker_options *o);

@@ -5,7 +5,7 @@
 #define TESTS_WALKER_PROCESS_H
 
 #include <sys/types.h>
-#include "tools/prof-dump/space.h"
+#include "tools/prof-dump/space/space.h"
 
 /* A space over t and the memory of pid, without mappings. One a program. */
 void process_open(struct space *s, struct tables *t, pid_t pid);

@@ -49,7 +49,7 @@
 #include "tests/memory_tables.h"
 #include "tests/walker/process.h"
 #include "tests/walker/shadow.h"
-#include "tools/prof-dump/runtimes.h"
+#include "tools/prof-dump/names/runtimes.h"
 
 #define MAX_SHOWN 400
 #define PAGE 4096u

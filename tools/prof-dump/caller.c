@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include "common/base/procfs.h"
 #include "common/names/jit/jitfinder.h"
-#include "tools/prof-dump/space.h"
+#include "tools/prof-dump/space/space.h"
 
 #define NICENESS (-15)
 #define IMAGES 256 /* files that cannot be opened, whose pieces are sent */

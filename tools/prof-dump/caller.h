@@ -6,7 +6,7 @@
 #ifndef PROF_DUMP_CALLER_H
 #define PROF_DUMP_CALLER_H
 
-#include "tools/prof-dump/live.h"
+#include "tools/prof-dump/process/live.h"
 
 /* How long the other half may walk while threads are stopped. */
 #define CALLER_PATIENCE_MS 2000

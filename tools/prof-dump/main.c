@@ -33,7 +33,7 @@
 #include "common/cell/confine/sandbox.h"
 #include "common/cell/deploy.h"
 #include "tools/prof-dump/caller.h"
-#include "tools/prof-dump/lend.h"
+#include "tools/prof-dump/process/lend.h"
 #include "tools/prof-dump/walker.h"
 
 #define NOBODY 65534

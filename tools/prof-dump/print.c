@@ -10,9 +10,9 @@
 #include "common/names/program/program.h"
 #include "common/wire/msg.h"
 #include "common/wire/reason.h"
-#include "tools/prof-dump/generated.h"
-#include "tools/prof-dump/message.h"
-#include "tools/prof-dump/runtimes.h"
+#include "tools/prof-dump/names/generated.h"
+#include "tools/prof-dump/names/runtimes.h"
+#include "tools/prof-dump/process/message.h"
 
 #define FLUSH 65536 /* most bytes of lines held back */
 

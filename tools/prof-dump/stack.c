@@ -6,7 +6,7 @@
 #include <string.h>
 #include "common/walk/taken.h"
 #include "common/walk/weave.h"
-#include "tools/prof-dump/interpreted.h"
+#include "tools/prof-dump/space/interpreted.h"
 
 /* The frames that a walk gathers. */
 struct gathered {

@@ -3,7 +3,7 @@
 #ifndef PROF_DUMP_STACK_H
 #define PROF_DUMP_STACK_H
 
-#include "tools/prof-dump/space.h"
+#include "tools/prof-dump/space/space.h"
 
 struct stack_frame {
 	uint64_t pc;		 /* interpreted frames: address of the runtime's object */

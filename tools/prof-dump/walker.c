@@ -14,12 +14,12 @@
 #include "common/base/log.h"
 #include "common/base/procfs.h"
 #include "common/names/elf/symfile.h"
-#include "tools/prof-dump/core.h"
-#include "tools/prof-dump/generated.h"
-#include "tools/prof-dump/message.h"
-#include "tools/prof-dump/image.h"
+#include "tools/prof-dump/names/generated.h"
+#include "tools/prof-dump/names/runtimes.h"
 #include "tools/prof-dump/print.h"
-#include "tools/prof-dump/runtimes.h"
+#include "tools/prof-dump/process/core.h"
+#include "tools/prof-dump/process/message.h"
+#include "tools/prof-dump/space/image.h"
 #include "tools/prof-dump/stack.h"
 
 #define MAX_STACKS (1u << 16)

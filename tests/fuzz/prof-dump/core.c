@@ -8,7 +8,7 @@
 #include <string.h>
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/must.h"
-#include "tools/prof-dump/core.h"
+#include "tools/prof-dump/process/core.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "tools/prof-dump/image.h"
+#include "tools/prof-dump/space/image.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/walk/weave.h"
-#include "tools/prof-dump/interpreted.h"
+#include "tools/prof-dump/space/interpreted.h"
 
 #define BASE 0x10000u
 #define MAX_NATIVE 64

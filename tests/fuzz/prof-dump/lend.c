@@ -17,8 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "common/base/span.h"
-#include "tools/prof-dump/message.h"
-#include "tools/prof-dump/lend.h"
+#include "tools/prof-dump/process/message.h"
+#include "tools/prof-dump/process/lend.h"
 #include "common/names/program/finder.h"
 #include "tests/fuzz/must.h"
 

@@ -5,9 +5,9 @@
  * that it meets are copied and named.
  */
 #include <string.h>
-#include "common/names/runtime/v8/v8.h"
-#include "tools/prof-dump/moving.h"
 #include "bpf/v8/v8_walk.h"
+#include "common/names/runtime/v8/v8.h"
+#include "tools/prof-dump/space/moving.h"
 #define RUNTIME_WALK v8
 #include "tests/fuzz/prof-dump/taker.h"
 

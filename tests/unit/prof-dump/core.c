@@ -7,7 +7,7 @@
 #include <sys/procfs.h>
 #include <sys/user.h>
 #include <unistd.h>
-#include "tools/prof-dump/core.h"
+#include "tools/prof-dump/process/core.h"
 
 #define CODE 0x400000ull
 #define STACK 0x7ff000ull

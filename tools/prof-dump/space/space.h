@@ -6,8 +6,8 @@
  *
  * The files and the memory are untrusted.
  */
-#ifndef PROF_DUMP_SPACE_H
-#define PROF_DUMP_SPACE_H
+#ifndef PROF_DUMP_SPACE_SPACE_H
+#define PROF_DUMP_SPACE_SPACE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,8 +15,8 @@
 #include "bpf/env.h"
 #include "common/names/runtime/runtime.h"
 #include "common/walk/tables.h"
-#include "tools/prof-dump/message.h"
-#include "tools/prof-dump/moving.h"
+#include "tools/prof-dump/process/message.h"
+#include "tools/prof-dump/space/moving.h"
 
 #define SPACE_MAX_MAPPINGS (1u << 16) /* the ceiling of tables_walk_maps */
 #define SPACE_MAX_FILES 4096u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-dump/core.h"
+#include "tools/prof-dump/process/core.h"
 
 #include <elf.h>
 #include <errno.h>

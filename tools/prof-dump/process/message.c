@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-dump/message.h"
+#include "tools/prof-dump/process/message.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -3,8 +3,8 @@
  * The interpreted frames of one stack. The same walks of the runtimes that BPF runs (bpf/runtime.h)
  * read the same memory as the native walk. That memory is untrusted.
  */
-#ifndef PROF_DUMP_INTERPRETED_H
-#define PROF_DUMP_INTERPRETED_H
+#ifndef PROF_DUMP_SPACE_INTERPRETED_H
+#define PROF_DUMP_SPACE_INTERPRETED_H
 
 #include <stdint.h>
 #include "bpf/walk.h"

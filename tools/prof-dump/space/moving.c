@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-dump/moving.h"
+#include "tools/prof-dump/space/moving.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,13 +6,13 @@
  * Source: System V gABI, chapter 5 (program headers, notes); core(5); the kernel's fs/binfmt_elf.c
  * (NT_PRSTATUS, NT_AUXV, NT_FILE).
  */
-#ifndef PROF_DUMP_CORE_H
-#define PROF_DUMP_CORE_H
+#ifndef PROF_DUMP_PROCESS_CORE_H
+#define PROF_DUMP_PROCESS_CORE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "tools/prof-dump/message.h"
+#include "tools/prof-dump/process/message.h"
 
 #define CORE_MAX_HEADERS (1u << 20)   /* program headers */
 #define CORE_MAX_NOTES (256ull << 20) /* bytes of notes */

@@ -4,8 +4,8 @@
  * when they are printed. If a process continues meanwhile, some objects may be gone, and their
  * names say so.
  */
-#ifndef PROF_DUMP_RUNTIMES_H
-#define PROF_DUMP_RUNTIMES_H
+#ifndef PROF_DUMP_NAMES_RUNTIMES_H
+#define PROF_DUMP_NAMES_RUNTIMES_H
 
 #include "common/base/str.h"
 #include "tools/prof-dump/stack.h"

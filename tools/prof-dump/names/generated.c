@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-dump/generated.h"
+#include "tools/prof-dump/names/generated.h"
 
 #include <errno.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-dump/space.h"
+#include "tools/prof-dump/space/space.h"
 
 #include <errno.h>
 #include <stdlib.h>

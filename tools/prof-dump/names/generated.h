@@ -3,8 +3,8 @@
  * Names of generated code, which is in no file. They come from the perf map and the jitdump of the
  * dumped process, which wrote both.
  */
-#ifndef PROF_DUMP_GENERATED_H
-#define PROF_DUMP_GENERATED_H
+#ifndef PROF_DUMP_NAMES_GENERATED_H
+#define PROF_DUMP_NAMES_GENERATED_H
 
 #include <stdbool.h>
 #include <stdint.h>

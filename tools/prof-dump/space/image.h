@@ -7,10 +7,10 @@
  * The bytes are untrusted. Addresses that ld.so relocated in PT_DYNAMIC are turned back into the
  * file's addresses.
  */
-#ifndef PROF_DUMP_IMAGE_H
-#define PROF_DUMP_IMAGE_H
+#ifndef PROF_DUMP_SPACE_IMAGE_H
+#define PROF_DUMP_SPACE_IMAGE_H
 
-#include "tools/prof-dump/space.h"
+#include "tools/prof-dump/space/space.h"
 
 #define IMAGE_PIECES 64	       /* of one file */
 #define IMAGE_MAX (256u << 20) /* bytes of one file */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-dump/interpreted.h"
+#include "tools/prof-dump/space/interpreted.h"
 
 #include <errno.h>
 #include <stdlib.h>

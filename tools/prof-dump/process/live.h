@@ -5,14 +5,14 @@
  *
  * Source: ptrace(2), PTRACE_SEIZE; proc(5).
  */
-#ifndef PROF_DUMP_LIVE_H
-#define PROF_DUMP_LIVE_H
+#ifndef PROF_DUMP_PROCESS_LIVE_H
+#define PROF_DUMP_PROCESS_LIVE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include "tools/prof-dump/message.h"
+#include "tools/prof-dump/process/message.h"
 
 /* How long to wait for the next thread to stop. BLOCKED: it is in an uninterruptible sleep. ALONE:
  * no other thread is stopped yet, so the wait delays nobody. */

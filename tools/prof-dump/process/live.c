@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-dump/live.h"
+#include "tools/prof-dump/process/live.h"
 
 #include <dirent.h>
 #include <errno.h>

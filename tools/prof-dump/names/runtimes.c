@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-dump/runtimes.h"
+#include "tools/prof-dump/names/runtimes.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,8 +4,8 @@
  * requests are untrusted. So it lends only ELF files. Other files with names for a program are lent
  * only if everybody may read them or the caller owns them.
  */
-#ifndef PROF_DUMP_LEND_H
-#define PROF_DUMP_LEND_H
+#ifndef PROF_DUMP_PROCESS_LEND_H
+#define PROF_DUMP_PROCESS_LEND_H
 
 /* Lends one file with names on the other half's request. Returns 0; -EPIPE: the other half is done;
  * -ETIMEDOUT after timeout_ms (-1: waits forever); -errno. */

@@ -3,8 +3,8 @@
  * Copies of objects that may move, made while their process is stopped (struct runtime_copy).
  * Memory that names other objects is read when they are printed.
  */
-#ifndef PROF_DUMP_MOVING_H
-#define PROF_DUMP_MOVING_H
+#ifndef PROF_DUMP_SPACE_MOVING_H
+#define PROF_DUMP_SPACE_MOVING_H
 
 #include "bpf/env.h"
 #include "common/names/runtime/object_memory.h"

@@ -18,8 +18,8 @@
  *
  * Messages of the half without rights are untrusted.
  */
-#ifndef PROF_DUMP_MESSAGE_H
-#define PROF_DUMP_MESSAGE_H
+#ifndef PROF_DUMP_PROCESS_MESSAGE_H
+#define PROF_DUMP_PROCESS_MESSAGE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-dump/lend.h"
+#include "tools/prof-dump/process/lend.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "common/names/program/finder.h"
-#include "tools/prof-dump/message.h"
+#include "tools/prof-dump/process/message.h"
 
 static bool is_elf(int fd)
 {

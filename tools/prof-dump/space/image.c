@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-dump/image.h"
+#include "tools/prof-dump/space/image.h"
 
 #include <elf.h>
 #include <errno.h>
