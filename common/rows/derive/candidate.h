@@ -6,7 +6,7 @@
 #ifndef COMMON_ROWS_DERIVE_CANDIDATE_H
 #define COMMON_ROWS_DERIVE_CANDIDATE_H
 
-#include "common/rows/x86/flow.h"
+#include "common/rows/x86/flow/flow.h"
 
 enum candidate_trust {
 	CANDIDATE_GUESSED,

@@ -8,7 +8,7 @@
  * - likely where the file takes an address (taken_addresses.h);
  * - by guess where the code still has no rows.
  *
- * x86/flow.h follows the function's branches within the gap and makes its rows. A likely or guessed
+ * flow.h follows the function's branches within the gap and makes its rows. A likely or guessed
  * function counts only if it passes two tests (candidate.h): its code returns, or begins, like a
  * function; and it leaves its own code only to places where functions begin. PLT slots and signal
  * restorers are recognized by their bytes (x86/stubs.h).

@@ -9,7 +9,7 @@
 
 #include "common/rows/derive/derive.h"
 #include "common/rows/derive/known_starts.h"
-#include "common/rows/x86/flow.h"
+#include "common/rows/x86/flow/flow.h"
 #include "common/rows/x86/stubs.h"
 
 /* Bytes read at once. Most of a window also serves the next functions. */

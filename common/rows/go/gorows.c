@@ -7,7 +7,7 @@
 #include "common/go/gopclntab.h"
 #include "common/rows/elf/elf.h"
 #include "common/rows/go/gorows.h"
-#include "common/rows/x86/goasm.h"
+#include "common/rows/x86/go/goasm.h"
 
 #define CACHE (256u << 10)    /* a larger one costs more to fill than it saves */
 #define MAX_STEPS 65536u      /* changes of the stack pointer in one function */

@@ -3,9 +3,9 @@
  * instructions. */
 #include <stdlib.h>
 #include <string.h>
-#include "tests/fuzz/rows_hold.h"
-#include "common/rows/x86/flow.h"
+#include "common/rows/x86/flow/flow.h"
 #include "common/rows/x86/linear_code.h"
+#include "tests/fuzz/rows_hold.h"
 
 #define MAX_CODE 8192u
 

@@ -3,7 +3,7 @@
  * code, two bytes each. Rows must cover it without gaps, and be valid for the walker. */
 #include <stdlib.h>
 #include <string.h>
-#include "common/rows/x86/goasm.h"
+#include "common/rows/x86/go/goasm.h"
 #include "tests/fuzz/must.h"
 
 #define MAX_DELTAS 15

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <string.h>
-#include "common/rows/x86/flow.h"
+#include "common/rows/x86/flow/flow.h"
 #include "common/rows/x86/insn.h"
 #include "common/rows/x86/linear_code.h"
 

@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "tests/unit/gotable.h"
-#include "common/rows/x86/goasm.h"
+#include "common/rows/x86/go/goasm.h"
 #include "common/rows/go/gorows.h"
 #include "common/rows/print.h"
 

@@ -3,8 +3,8 @@
  * The input of flow.h and graph.h: the bytes of one function, how to read them, and functions that
  * answer questions about the rest of the file.
  */
-#ifndef COMMON_ROWS_X86_FLOW_CODE_H
-#define COMMON_ROWS_X86_FLOW_CODE_H
+#ifndef COMMON_ROWS_X86_FLOW_FLOW_CODE_H
+#define COMMON_ROWS_X86_FLOW_FLOW_CODE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -11,8 +11,8 @@
  *
  * Pure: no I/O, no log; decodes at most JUMP_TABLE_PATH instructions.
  */
-#ifndef COMMON_ROWS_X86_JUMP_TABLE_H
-#define COMMON_ROWS_X86_JUMP_TABLE_H
+#ifndef COMMON_ROWS_X86_FLOW_JUMP_TABLE_H
+#define COMMON_ROWS_X86_FLOW_JUMP_TABLE_H
 
 #include <stdbool.h>
 #include <stdint.h>

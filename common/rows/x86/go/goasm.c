@@ -11,8 +11,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/rows/x86/goasm.h"
-#include "common/rows/x86/gostate.h"
+#include "common/rows/x86/go/goasm.h"
+#include "common/rows/x86/go/gostate.h"
 #include "common/rows/x86/insn.h"
 
 #define MAX_LABELS 512u

@@ -6,14 +6,14 @@
  * Unlike struct frame of frame.h, it knows several stacks, between which the code switches, and
  * what is reached from the thread's g. Pure.
  */
-#ifndef COMMON_ROWS_X86_GOSTATE_H
-#define COMMON_ROWS_X86_GOSTATE_H
+#ifndef COMMON_ROWS_X86_GO_GOSTATE_H
+#define COMMON_ROWS_X86_GO_GOSTATE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <Zydis/Zydis.h>
 #include "bpf/unwind.h"
-#include "common/rows/x86/govalue.h"
+#include "common/rows/x86/go/govalue.h"
 #include "common/rows/x86/insn.h"
 
 #define GOSTATE_SLOTS 24u

@@ -13,8 +13,8 @@
  *
  * Sources: runtime/asm_amd64.s, runtime/sys_linux_amd64.s of Go 1.4 to 1.27. Pure: no I/O, no log.
  */
-#ifndef COMMON_ROWS_X86_GOASM_H
-#define COMMON_ROWS_X86_GOASM_H
+#ifndef COMMON_ROWS_X86_GO_GOASM_H
+#define COMMON_ROWS_X86_GO_GOASM_H
 
 #include <stdbool.h>
 #include <stddef.h>

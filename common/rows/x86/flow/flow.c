@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/rows/x86/flow.h"
-#include "common/rows/x86/frame.h"
-#include "common/rows/x86/graph.h"
+#include "common/rows/x86/flow/flow.h"
+#include "common/rows/x86/flow/frame.h"
+#include "common/rows/x86/flow/graph.h"
 
 #define MAX_POINTS 8192
 #define AGAIN_MAX 12

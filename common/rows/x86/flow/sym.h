@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The symbolic value of a register or a stack word, as a frame knows it (frame.h). */
-#ifndef COMMON_ROWS_X86_SYM_H
-#define COMMON_ROWS_X86_SYM_H
+#ifndef COMMON_ROWS_X86_FLOW_SYM_H
+#define COMMON_ROWS_X86_FLOW_SYM_H
 
 #include <stdint.h>
 

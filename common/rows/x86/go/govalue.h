@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A symbolic value of Go's assembly (goasm.h), as a register or a stack word holds it. Pure. */
-#ifndef COMMON_ROWS_X86_GOVALUE_H
-#define COMMON_ROWS_X86_GOVALUE_H
+#ifndef COMMON_ROWS_X86_GO_GOVALUE_H
+#define COMMON_ROWS_X86_GO_GOVALUE_H
 
 #include <stdbool.h>
 #include <stdint.h>

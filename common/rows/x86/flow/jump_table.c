@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/rows/x86/jump_table.h"
+#include "common/rows/x86/flow/jump_table.h"
 
 #define INSN_NO_REG 16
 #define CALLERS 0xf028u /* registers that calls preserve: rbx rbp r12 to r15 */

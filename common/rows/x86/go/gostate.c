@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/rows/x86/gostate.h"
+#include "common/rows/x86/go/gostate.h"
 
 /* Registers that may hold a copy of RSP, callee-saved ones first. */
 static const uint8_t copies[] = { 3, 12, 13, 14, 15, 0, 1, 2, 6, 7, 8, 9, 10, 11 };

@@ -6,14 +6,14 @@
  *
  * Pure: uses only the caller's memory.
  */
-#ifndef COMMON_ROWS_X86_FRAME_H
-#define COMMON_ROWS_X86_FRAME_H
+#ifndef COMMON_ROWS_X86_FLOW_FRAME_H
+#define COMMON_ROWS_X86_FLOW_FRAME_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include "bpf/unwind.h"
+#include "common/rows/x86/flow/sym.h"
 #include "common/rows/x86/insn.h"
-#include "common/rows/x86/sym.h"
 
 #define FRAME_SLOTS 12
 #define FRAME_CALL_CLOBBERS 0x0fc7 /* rax rcx rdx rsi rdi r8-r11 */

@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/rows/x86/graph.h"
-#include "common/rows/x86/jump_table.h"
+#include "common/rows/x86/flow/graph.h"
+#include "common/rows/x86/flow/jump_table.h"
 
 #define MAX_TARGETS 65536	      /* of jump tables, about */
 #define MAX_ENTRIES (4 * MAX_TARGETS) /* read from tables */

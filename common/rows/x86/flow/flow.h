@@ -11,14 +11,14 @@
  *
  * Time and memory are linear in the bytes reached. Pure: no I/O, no log.
  */
-#ifndef COMMON_ROWS_X86_FLOW_H
-#define COMMON_ROWS_X86_FLOW_H
+#ifndef COMMON_ROWS_X86_FLOW_FLOW_H
+#define COMMON_ROWS_X86_FLOW_FLOW_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "bpf/unwind.h"
-#include "common/rows/x86/flow_code.h"
+#include "common/rows/x86/flow/flow_code.h"
 
 struct flow_result {
 	bool returns;	     /* a path ends like the end of a function */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/rows/x86/frame.h"
+#include "common/rows/x86/flow/frame.h"
 
 #define RED_ZONE 128
 #define ALIGN_MAX 4095		/* bytes */

@@ -8,14 +8,14 @@
  * padding or another function after it counts as one that does not return. Time and memory are
  * linear in the bytes reached.
  */
-#ifndef COMMON_ROWS_X86_GRAPH_H
-#define COMMON_ROWS_X86_GRAPH_H
+#ifndef COMMON_ROWS_X86_FLOW_GRAPH_H
+#define COMMON_ROWS_X86_FLOW_GRAPH_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <Zydis/Zydis.h>
-#include "common/rows/x86/flow_code.h"
+#include "common/rows/x86/flow/flow_code.h"
 #include "common/rows/x86/insn.h"
 
 #define GRAPH_CALLS 4096 /* calls kept; likewise jumps */
