@@ -3,7 +3,7 @@
 #ifndef TESTS_MEMORY_TABLES_H
 #define TESTS_MEMORY_TABLES_H
 
-#include "common/walk/tables.h"
+#include "common/walk/tables/tables.h"
 
 static inline struct tables_config memory_tables(size_t max_bytes)
 {

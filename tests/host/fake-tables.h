@@ -3,7 +3,7 @@
 #ifndef TESTS_HOST_FAKE_TABLES_H
 #define TESTS_HOST_FAKE_TABLES_H
 
-#include "common/walk/tables.h"
+#include "common/walk/tables/tables.h"
 
 struct fake_process {
 	uint32_t pid;

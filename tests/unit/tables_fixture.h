@@ -6,7 +6,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/walk/tables.h"
+#include "common/walk/tables/tables.h"
 #include "tests/memory_tables.h"
 
 static struct tables *t;

@@ -7,7 +7,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 #include "bpf/walk.h"
-#include "common/walk/tables.h"
+#include "common/walk/tables/tables.h"
 #include "tests/memory_tables.h"
 
 #define STACK 0x7fff00000000ull

@@ -8,10 +8,10 @@
  * data. Only requested files get rows, each request is settled in the end, and after a peer broke
  * the rules nothing of it is read.
  */
+#include "common/walk/tables/tables.h"
 #include "tests/fuzz/fake_peer.h"
-#include "tools/prof-bpf/peers/row_server.h"
-#include "common/walk/tables.h"
 #include "tests/memory_tables.h"
+#include "tools/prof-bpf/peers/row_server.h"
 
 #define SLOTS 6
 #define MAX_STEPS 64

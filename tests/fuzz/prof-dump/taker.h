@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include "bpf/reasons.h"
-#include "common/walk/tables.h"
+#include "common/walk/tables/tables.h"
 #include "common/walk/weave.h"
 #include "tests/memory_tables.h"
 

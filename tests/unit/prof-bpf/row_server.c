@@ -5,9 +5,9 @@
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include "common/base/clock.h"
+#include "common/walk/tables/tables.h"
 #include "common/wire/stream.h"
 #include "tests/fuzz/fake_peer.h"
-#include "common/walk/tables.h"
 #include "tests/memory_tables.h"
 #include "tools/prof-bpf/owners/owners.h"
 

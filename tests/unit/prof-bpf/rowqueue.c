@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include "common/walk/tables.h"
+#include "common/walk/tables/tables.h"
 #include "tests/memory_tables.h"
 #include "tools/prof-bpf/owners/owners.h"
 

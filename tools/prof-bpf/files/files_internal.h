@@ -12,7 +12,7 @@
 #ifndef PROF_BPF_FILES_FILES_INTERNAL_H
 #define PROF_BPF_FILES_FILES_INTERNAL_H
 
-#include "common/walk/tables.h"
+#include "common/walk/tables/tables.h"
 #include "tools/prof-bpf/files/files.h"
 #include "tools/prof-bpf/owners/owners.h"
 

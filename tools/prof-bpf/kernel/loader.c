@@ -19,7 +19,7 @@
 #include "common/base/smallfile.h"
 #include "common/cell/confine/namespace.h"
 #include "common/cell/targets/targets.h"
-#include "common/walk/tables.h"
+#include "common/walk/tables/tables.h"
 #include "sample.skel.h"
 #include "tools/prof-bpf/kernel/kernel_types.h"
 #include "tools/prof-bpf/kernel/late_loader.h"

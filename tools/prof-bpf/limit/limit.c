@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include "common/base/numbers.h"
-#include "common/walk/tables.h"
+#include "common/walk/tables/tables.h"
 #include "tools/prof-bpf/open/opener.h"
 #include "tools/prof-bpf/peers/file_server.h"
 

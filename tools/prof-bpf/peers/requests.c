@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "common/base/log.h"
-#include "common/walk/tables.h"
+#include "common/walk/tables/tables.h"
 #include "tools/prof-bpf/host/files/debugsearch.h"
 #include "tools/prof-bpf/host/files/jitfiles.h"
 #include "tools/prof-bpf/host/host.h"

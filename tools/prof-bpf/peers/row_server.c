@@ -6,12 +6,12 @@
 #include <utlist.h>
 #include "common/base/clock.h"
 #include "common/base/numbers.h"
-#include "common/walk/tables.h"
+#include "common/walk/tables/tables.h"
 #include "common/wire/peer.h"
 #include "tools/prof-bpf/open/closing.h"
 #include "tools/prof-bpf/owners/owners.h"
-#include "tools/prof-bpf/peers/rowqueue.h"
 #include "tools/prof-bpf/peers/row_server.h"
+#include "tools/prof-bpf/peers/rowqueue.h"
 
 #define IN_FLIGHT 3 /* one in work, and some that it finds when it has done that */
 #define BATCHES_AT_ONCE 8

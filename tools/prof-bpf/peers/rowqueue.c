@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 #include <utlist.h>
-#include "common/walk/tables.h"
+#include "common/walk/tables/tables.h"
 #include "tools/prof-bpf/open/closing.h"
 #include "tools/prof-bpf/owners/owners.h"
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include "common/cell/budget/budget.h"
 #include "common/cell/deploy.h"
-#include "common/walk/tables.h"
+#include "common/walk/tables/tables.h"
 #include "tools/prof-bpf/host/files/jitfiles.h"
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/kernel/cpus.h"

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "bpf/sample.h"
-#include "common/walk/tables.h"
+#include "common/walk/tables/tables.h"
 
 /* A sample waits this long for its rows: on a busy host, prof-deltas gets little of the cpus. At
  * the end of a run the wait is shorter. */

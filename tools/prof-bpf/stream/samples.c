@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/base/clock.h"
-#include "common/walk/tables.h"
+#include "common/walk/tables/tables.h"
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/host/memory/attributes.h"
 #include "tools/prof-bpf/host/memory/memory.h"

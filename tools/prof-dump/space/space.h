@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An address space to walk in: its executable mappings, the files behind them with their rows in
- * tables (common/walk/tables.h), and a reader of its memory. A dump uses it in place of the
+ * tables (common/walk/tables/tables.h), and a reader of its memory. A dump uses it in place of the
  * kernel's tables.
  *
  * The files and the memory are untrusted.
@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include "bpf/env.h"
 #include "common/names/runtime/runtime.h"
-#include "common/walk/tables.h"
+#include "common/walk/tables/tables.h"
 #include "tools/prof-dump/process/message.h"
 #include "tools/prof-dump/space/moving.h"
 

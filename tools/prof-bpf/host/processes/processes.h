@@ -10,7 +10,7 @@
 
 #include "common/base/hashtable.h"
 #include "common/base/procfs.h"
-#include "common/walk/tables.h"
+#include "common/walk/tables/tables.h"
 #include "tools/prof-bpf/host/processes/cgroups.h"
 #include "tools/prof-bpf/host/processes/bootclock.h"
 #include "tools/prof-bpf/host/maps/displaced.h"

@@ -3,7 +3,7 @@
 #ifndef PROF_BPF_HOST_SHARES_LEDGER_H
 #define PROF_BPF_HOST_SHARES_LEDGER_H
 
-#include "common/walk/tables.h"
+#include "common/walk/tables/tables.h"
 
 struct host;
 

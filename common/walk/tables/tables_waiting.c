@@ -2,7 +2,7 @@
 /* Freed slots and extents that wait for the grace period. */
 #include <stdlib.h>
 #include <string.h>
-#include "common/walk/tables_internal.h"
+#include "common/walk/tables/tables_internal.h"
 
 #define DROPPED_AT_ONCE 2
 

@@ -4,13 +4,13 @@
  * each rule. Some numbers encode a whole rule (RULE_SHORT, bpf/tables.h). Such rules take no
  * element and are not counted.
  */
-#ifndef COMMON_WALK_RULES_H
-#define COMMON_WALK_RULES_H
+#ifndef COMMON_WALK_ROWS_RULES_H
+#define COMMON_WALK_ROWS_RULES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include "bpf/tables.h"
-#include "common/walk/array.h"
+#include "common/walk/rows/array.h"
 
 enum rules_verdict { RULES_FULL = 1 /* TABLES_MAX_RULES are in use */ };
 

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "bpf/env.h"
-#include "common/walk/tables_internal.h"
+#include "common/walk/tables/tables_internal.h"
 
 #define SLABS_TICK_NS 1000000000u
 #define LOWERED_NS 8000000000ull /* how long the limit rises slowly after it was lowered */

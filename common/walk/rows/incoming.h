@@ -8,8 +8,8 @@
  * is complete, so that even a large file needs little memory. After an error or a verdict, call
  * incoming_free.
  */
-#ifndef COMMON_WALK_INCOMING_H
-#define COMMON_WALK_INCOMING_H
+#ifndef COMMON_WALK_ROWS_INCOMING_H
+#define COMMON_WALK_ROWS_INCOMING_H
 
 #include <stddef.h>
 #include <stdint.h>

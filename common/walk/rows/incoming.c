@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/walk/incoming.h"
+#include "common/walk/rows/incoming.h"
 
 struct incoming {
 	uint32_t *rule_numbers;	     /* by the sender's rule */

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <bpf/bpf.h>
 #include "bpf/runtime.h"
-#include "common/walk/tables_internal.h"
+#include "common/walk/tables/tables_internal.h"
 
 /* Parts of all room that large arrays may take: those of recently sampled processes, and those of
  * idle ones. A large array that is published repeatedly exists many times until the grace periods

@@ -6,8 +6,8 @@
  * So a file displaces others only if it has twice the samples of all of them together, and only if
  * their room is enough. Idle rows with few samples make room for any file.
  */
-#ifndef COMMON_WALK_VICTIMS_H
-#define COMMON_WALK_VICTIMS_H
+#ifndef COMMON_WALK_ROWS_VICTIMS_H
+#define COMMON_WALK_ROWS_VICTIMS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
-#include "common/walk/slabs.h"
+#include "common/walk/rows/slabs.h"
 
 /* Pages mapped at most, for writing and for walks in user space. */
 #define MAPPED_PAGES 512

@@ -10,8 +10,8 @@
  * This process maps slabs only while it uses them, page by page. Otherwise the kernel's pages would
  * count twice, and mapping a whole slab costs more than most uses of it.
  */
-#ifndef COMMON_WALK_SLABS_H
-#define COMMON_WALK_SLABS_H
+#ifndef COMMON_WALK_ROWS_SLABS_H
+#define COMMON_WALK_ROWS_SLABS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -11,15 +11,15 @@
  *
  * Each part uses only the parts above it in this list.
  */
-#ifndef COMMON_WALK_TABLES_INTERNAL_H
-#define COMMON_WALK_TABLES_INTERNAL_H
+#ifndef COMMON_WALK_TABLES_TABLES_INTERNAL_H
+#define COMMON_WALK_TABLES_TABLES_INTERNAL_H
 
 #include "common/base/hashtable.h"
-#include "common/walk/array.h"
-#include "common/walk/incoming.h"
-#include "common/walk/rules.h"
-#include "common/walk/slabs.h"
-#include "common/walk/tables.h"
+#include "common/walk/rows/array.h"
+#include "common/walk/rows/incoming.h"
+#include "common/walk/rows/rules.h"
+#include "common/walk/rows/slabs.h"
+#include "common/walk/tables/tables.h"
 
 /* A file without samples for this long is idle; its score no longer counts. */
 #define TABLES_IDLE_NS 10000000000ull

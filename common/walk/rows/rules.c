@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "common/base/hashtable.h"
-#include "common/walk/rules.h"
+#include "common/walk/rows/rules.h"
 
 struct rule_count {
 	struct unwind_rule rule; /* key */

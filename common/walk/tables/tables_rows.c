@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/base/numbers.h"
-#include "common/walk/tables_internal.h"
-#include "common/walk/victims.h"
+#include "common/walk/rows/victims.h"
+#include "common/walk/tables/tables_internal.h"
 
 /* Parts of all room that rows, and idle rows, leave free for mappings: without room for its
  * mappings, a process has no stacks. */

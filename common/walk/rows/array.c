@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include "common/base/numbers.h"
-#include "common/walk/array.h"
+#include "common/walk/rows/array.h"
 
 int array_init(struct array *a, int fd, size_t bytes)
 {

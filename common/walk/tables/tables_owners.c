@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The holdings of owners, in the ledger of the tables' user. */
-#include "common/walk/tables_internal.h"
+#include "common/walk/tables/tables_internal.h"
 
 void tables_hold(struct tables *t, uint32_t owner, enum tables_resource what, int64_t n)
 {

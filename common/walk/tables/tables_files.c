@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The slots of files: their states, their recent samples, and what they hold. */
 #include <stdlib.h>
-#include "common/walk/tables_internal.h"
+#include "common/walk/tables/tables_internal.h"
 
 /* In nanoseconds: scores are halved every 4 s. */
 #define SCORE_SHIFT 32

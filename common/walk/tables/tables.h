@@ -14,8 +14,8 @@
  *
  * Without map descriptors (all -1) the tables lie in ordinary memory, for walks in user space.
  */
-#ifndef COMMON_WALK_TABLES_H
-#define COMMON_WALK_TABLES_H
+#ifndef COMMON_WALK_TABLES_TABLES_H
+#define COMMON_WALK_TABLES_TABLES_H
 
 #include <stdbool.h>
 #include <stddef.h>

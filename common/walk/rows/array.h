@@ -4,8 +4,8 @@
  * ordinary memory. Its address never changes. Pages of the map are mapped when they are needed,
  * since mapped pages of the kernel also count as memory of this process.
  */
-#ifndef COMMON_WALK_ARRAY_H
-#define COMMON_WALK_ARRAY_H
+#ifndef COMMON_WALK_ROWS_ARRAY_H
+#define COMMON_WALK_ROWS_ARRAY_H
 
 #include <stddef.h>
 

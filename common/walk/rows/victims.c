@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/walk/victims.h"
+#include "common/walk/rows/victims.h"
 
 #include <stdlib.h>
 
