@@ -7,8 +7,8 @@
 #define COMMON_CELL_DIAL_H
 
 #include "common/cell/deploy.h"
-#include "common/wire/bus.h"
-#include "common/wire/peer.h"
+#include "common/wire/bus/bus.h"
+#include "common/wire/peer/peer.h"
 
 struct dial {
 	const struct deploy *deploy;

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "common/base/exits.h"
-#include "common/wire/scm.h"
+#include "common/wire/bus/scm.h"
 
 #define HELD_MAX 32
 #define NO_CHILD \

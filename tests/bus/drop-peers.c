@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "common/wire/bus.h"
 #include "common/base/clock.h"
+#include "common/wire/bus/bus.h"
 
 #define PEERS 100
 #define PATIENCE_NS 60000000000ull

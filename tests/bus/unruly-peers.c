@@ -20,8 +20,8 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "common/wire/bus.h"
 #include "common/base/clock.h"
+#include "common/wire/bus/bus.h"
 #include "tests/random.h"
 
 #define AT_ONCE 3

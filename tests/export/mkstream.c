@@ -22,7 +22,7 @@
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "common/base/hex.h"
-#include "common/wire/bus.h"
+#include "common/wire/bus/bus.h"
 #include "common/wire/stream.h"
 
 static uint8_t *arena; /* the strings and lists of one message */

@@ -8,12 +8,12 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include "common/wire/bus.h"
-#include "common/wire/fdlane.h"
-#include "common/wire/lastword.h"
+#include "common/wire/bus/bus.h"
+#include "common/wire/bus/fdlane.h"
+#include "common/wire/peer/lastword.h"
 #include "common/wire/stream.h"
-#include "tests/fuzz/must.h"
 #include "tests/fuzz/build_once.h"
+#include "tests/fuzz/must.h"
 
 #define FAR_FD 1000000 /* a descriptor number that nobody has open, and all above */
 

@@ -29,9 +29,9 @@
 #include <sys/random.h>
 #include <unistd.h>
 #include "bpf/unwind.h"
-#include "common/wire/bus.h"
 #include "common/base/clock.h"
-#include "common/wire/fdlane.h"
+#include "common/wire/bus/bus.h"
+#include "common/wire/bus/fdlane.h"
 #include "common/wire/stream.h"
 #include "tests/random.h"
 

@@ -27,9 +27,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/wire/bus.h"
+#include "common/wire/bus/bus.h"
 #include "common/base/clock.h"
-#include "common/wire/fdlane.h"
+#include "common/wire/bus/fdlane.h"
 #include "common/wire/stream.h"
 #include "common/names/runtime/python/python.h"
 #include "tests/hostile/crawl.h"

@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/wire/bus.h"
+#include "common/wire/bus/bus.h"
 #include "common/base/clock.h"
-#include "common/wire/fdlane.h"
+#include "common/wire/bus/fdlane.h"
 #include "common/base/log.h"
 #include "common/wire/stream.h"
 #include "common/rows/print.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include "common/wire/lastword.h"
+#include "common/wire/peer/lastword.h"
 #include "tests/redteam/attempts.h"
 
 #define MESSAGES_MOST 10000

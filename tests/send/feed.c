@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "common/base/clock.h"
-#include "common/wire/bus.h"
+#include "common/wire/bus/bus.h"
 #include "common/wire/stream.h"
 
 #define PATIENCE_MS 20000

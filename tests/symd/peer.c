@@ -16,9 +16,9 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
-#include "common/wire/bus.h"
 #include "common/base/clock.h"
-#include "common/wire/fdlane.h"
+#include "common/wire/bus/bus.h"
+#include "common/wire/bus/fdlane.h"
 #include "common/wire/stream.h"
 #include "tests/msg_print.h"
 

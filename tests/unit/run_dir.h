@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include "common/wire/bus.h"
+#include "common/wire/bus/bus.h"
 
 static char run_dir[64];
 

@@ -17,7 +17,7 @@
 #include "common/cell/deploy.h"
 #include "common/rows/extract/extract.h"
 #include "common/rows/print.h"
-#include "common/wire/lastword.h"
+#include "common/wire/peer/lastword.h"
 #include "tools/prof-deltas/serve.h"
 
 #define DIAL_MS 60000 /* the launcher gives up no later */

@@ -8,7 +8,7 @@
 #include "common/cell/dial.h"
 #include "common/rows/extract/extract.h"
 #include "common/wire/pairs.h"
-#include "common/wire/peer.h"
+#include "common/wire/peer/peer.h"
 #include "tools/prof-deltas/serve.h"
 
 #define SEND_WAIT_MS 500

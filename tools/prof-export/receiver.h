@@ -6,7 +6,7 @@
 #ifndef PROF_EXPORT_RECEIVER_H
 #define PROF_EXPORT_RECEIVER_H
 
-#include "common/wire/bus.h"
+#include "common/wire/bus/bus.h"
 #include "common/wire/datagram.h"
 #include "tools/prof-export/job.h"
 #include "tools/prof-export/session/journal.h"

@@ -13,7 +13,7 @@
 #include "common/base/exits.h"
 #include "common/base/log.h"
 #include "common/cell/dial.h"
-#include "common/wire/peer.h"
+#include "common/wire/peer/peer.h"
 #include "tools/prof-send/job.h"
 
 #define DRAIN_MS 5000

@@ -19,7 +19,7 @@
 #include "common/names/program/fileworker.h"
 #include "common/names/program/program.h"
 #include "common/names/program/workercell.h"
-#include "common/wire/lastword.h"
+#include "common/wire/peer/lastword.h"
 #include "tools/prof-symd/files/worker_warnings.h"
 #include "tools/prof-symd/by_hand/addresses.h"
 #include "tools/prof-symd/by_hand/recording.h"

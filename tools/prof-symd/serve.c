@@ -6,8 +6,8 @@
 #include "common/base/clock.h"
 #include "common/cell/deploy.h"
 #include "common/names/program/program.h"
-#include "common/wire/lastword.h"
 #include "common/wire/pairs.h"
+#include "common/wire/peer/lastword.h"
 #include "tools/prof-symd/files/memory_share.h"
 #include "tools/prof-symd/serve.h"
 

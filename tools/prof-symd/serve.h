@@ -7,8 +7,8 @@
 #define PROF_SYMD_SERVE_H
 
 #include "common/cell/budget/budget.h"
-#include "common/wire/bus.h"
-#include "common/wire/peer.h"
+#include "common/wire/bus/bus.h"
+#include "common/wire/peer/peer.h"
 #include "tools/prof-symd/stream/namer.h"
 
 struct serve_links {

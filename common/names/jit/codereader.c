@@ -12,8 +12,8 @@
 #include "common/names/jit/codewire.h"
 #include "common/names/jit/codeworker.h"
 #include "common/names/program/filekeeper.h"
-#include "common/wire/lastword.h"
-#include "common/wire/scm.h"
+#include "common/wire/bus/scm.h"
+#include "common/wire/peer/lastword.h"
 
 /* Bytes that a file may take beside its code map: a record in parts, and a line table. */
 #define BESIDE (4u << 20)

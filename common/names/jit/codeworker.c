@@ -8,7 +8,7 @@
 #include "common/base/exits.h"
 #include "common/names/jit/codewire.h"
 #include "common/names/program/workercell.h"
-#include "common/wire/scm.h"
+#include "common/wire/bus/scm.h"
 
 #define LIFE_SPARE_S 60
 

@@ -5,7 +5,7 @@
 #include "common/base/clock.h"
 #include "common/names/jit/codereader.h"
 #include "common/names/jit/jit.h"
-#include "common/wire/lastword.h"
+#include "common/wire/peer/lastword.h"
 
 #define TICK_NS 20000000ull
 #define SECOND_PART 4 /* of the memory for a process's first file */

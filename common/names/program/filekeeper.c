@@ -17,7 +17,7 @@
 #include "common/cell/confine/landlock.h"
 #include "common/cell/keeper.h"
 #include "common/names/program/workercell.h"
-#include "common/wire/scm.h"
+#include "common/wire/bus/scm.h"
 
 /* The calls of the keeper, and of a new worker before that enters its own list. */
 static const struct seccomp_rule own_calls[] = {

@@ -18,7 +18,7 @@
 #include "common/names/program/programwire.h"
 #include "common/names/program/sources.h"
 #include "common/names/program/workercell.h"
-#include "common/wire/scm.h"
+#include "common/wire/bus/scm.h"
 
 #define SMALL_MAX (48ull << 20)
 #define MORE_NS 1000000ull /* for lookups that a request only announced */

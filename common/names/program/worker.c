@@ -7,8 +7,8 @@
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "common/base/numbers.h"
-#include "common/wire/lastword.h"
-#include "common/wire/scm.h"
+#include "common/wire/bus/scm.h"
+#include "common/wire/peer/lastword.h"
 
 #define STALLED_NS 8000000000ull /* a worker that does no work for this long is lost */
 #define MOVED_NS 1000000ull	 /* this much cpu time is work */

@@ -16,7 +16,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/wire/bus.h"
+#include "common/wire/bus/bus.h"
 #include "tests/fuzz/must.h"
 
 #define UID 1000

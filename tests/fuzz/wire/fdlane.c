@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "common/wire/fdlane.h"
+#include "common/wire/bus/fdlane.h"
 #include "tests/fuzz/must.h"
 
 #define UID 1000

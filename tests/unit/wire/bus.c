@@ -4,7 +4,7 @@
  * die. Criterion uses nng itself, and nng cannot be used behind a fork, so such a process runs this
  * binary anew, with its role in the environment, and never gets to Criterion's main.
  */
-#include "common/wire/bus.h"
+#include "common/wire/bus/bus.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
  * socket, or nng's own pair. That one is in a process of its own (see tests/unit/wire/bus.c), which
  * ends without closing it, since nng may wait forever there.
  */
-#include "common/wire/bus.h"
+#include "common/wire/bus/bus.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

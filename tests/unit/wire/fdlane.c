@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/wire/fdlane.h"
+#include "common/wire/bus/fdlane.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

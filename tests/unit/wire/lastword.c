@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "common/base/clock.h"
-#include "common/wire/lastword.h"
+#include "common/wire/peer/lastword.h"
 
 /* Returns the last word of a child that begins with a file and then does this. */
 static struct lastword of(void (*deed)(void), int *ret_status)

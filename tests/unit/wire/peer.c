@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Both ends of a peer in one process, over real sockets. An end that breaks the rules is a bus of
  * its own. */
-#include "common/wire/peer.h"
+#include "common/wire/peer/peer.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "common/wire/bus.h"
+#include "common/wire/bus/bus.h"
 #include "tests/unit/run_dir.h"
 
 #define BATCHES_AT_ONCE 2

@@ -20,7 +20,7 @@
 #include "common/base/log.h"
 #include "common/cell/confine/baseline.h"
 #include "common/cell/confine/landlock.h"
-#include "common/wire/scm.h"
+#include "common/wire/bus/scm.h"
 #include "tools/prof-bpf/kernel/loader.h"
 #include "tools/prof-bpf/kernel/sideband.h"
 

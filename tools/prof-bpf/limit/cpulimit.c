@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/prof-bpf/limit/cpulimit.h"
 
-#include "common/wire/lastword.h"
+#include "common/wire/peer/lastword.h"
 
 #define WINDOW_NS (CPULIMIT_STEP_NS * CPULIMIT_STEPS)
 #define SECOND_STEPS (1000000000ull / CPULIMIT_STEP_NS)

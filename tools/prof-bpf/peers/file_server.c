@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
-#include "common/wire/peer.h"
+#include "common/wire/peer/peer.h"
 #include "tools/prof-bpf/open/closing.h"
 #include "tools/prof-bpf/peers/file_server.h"
 

@@ -14,8 +14,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "common/base/buf.h"
-#include "common/wire/lastword.h"
 #include "common/wire/msg.h"
+#include "common/wire/peer/lastword.h"
 
 #define FILE_SERVER_OPEN_MAX 64 /* pending requests; if there are more, the peer loses its pipe */
 

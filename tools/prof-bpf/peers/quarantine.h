@@ -26,7 +26,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "common/wire/lastword.h"
+#include "common/wire/peer/lastword.h"
 
 #define QUARANTINE_USER_DEATHS 8
 #define QUARANTINE_GROUP_DEATHS 64

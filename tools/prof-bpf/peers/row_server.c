@@ -7,7 +7,7 @@
 #include "common/base/clock.h"
 #include "common/base/numbers.h"
 #include "common/walk/tables/tables.h"
-#include "common/wire/peer.h"
+#include "common/wire/peer/peer.h"
 #include "tools/prof-bpf/open/closing.h"
 #include "tools/prof-bpf/owners/owners.h"
 #include "tools/prof-bpf/peers/row_server.h"

@@ -8,7 +8,7 @@
 #define PROF_BPF_STREAM_OUTBOX_H
 
 #include <stdbool.h>
-#include "common/wire/bus.h"
+#include "common/wire/bus/bus.h"
 
 struct outbox_item;
 struct outbox {

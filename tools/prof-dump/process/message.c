@@ -5,7 +5,7 @@
 #include <poll.h>
 #include <stddef.h>
 #include <unistd.h>
-#include "common/wire/scm.h"
+#include "common/wire/bus/scm.h"
 
 #define HEAD offsetof(struct message, text)
 

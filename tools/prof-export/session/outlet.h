@@ -9,7 +9,7 @@
 #define PROF_EXPORT_SESSION_OUTLET_H
 
 #include "common/status/status.h"
-#include "common/wire/bus.h"
+#include "common/wire/bus/bus.h"
 #include "common/wire/stream.h"
 #include "tools/prof-export/otlp/request.h"
 

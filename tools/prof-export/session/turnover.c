@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include "common/base/fd.h"
 #include "common/base/numbers.h"
-#include "common/wire/scm.h"
+#include "common/wire/bus/scm.h"
 
 void turnover_look(struct turnover *t)
 {

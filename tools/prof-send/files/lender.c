@@ -20,7 +20,7 @@
 #include "common/cell/confine/landlock.h"
 #include "common/cell/confine/sandbox.h"
 #include "common/cell/keeper.h"
-#include "common/wire/scm.h"
+#include "common/wire/bus/scm.h"
 
 #define ANSWER_MS 1000
 #define MAX_FILES (2 * LENDER_FILES + 16)

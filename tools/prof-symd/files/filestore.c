@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <malloc.h>
 #include <unistd.h>
-#include "common/wire/lastword.h"
+#include "common/wire/peer/lastword.h"
 #include "tools/prof-symd/files/filestore.h"
 
 void filestore_init(struct filestore *s, uint64_t budget, uint64_t dwarf_max,

@@ -4,7 +4,7 @@
 #include "common/base/clock.h"
 #include "common/base/numbers.h"
 #include "common/names/program/program.h"
-#include "common/wire/lastword.h"
+#include "common/wire/peer/lastword.h"
 
 #define MORE_STEP (8ull << 20)
 

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include "common/wire/lastword.h"
+#include "common/wire/peer/lastword.h"
 
 struct copy {
 	uint64_t key, owner;

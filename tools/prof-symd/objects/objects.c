@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 #include "common/base/numbers.h"
-#include "common/wire/lastword.h"
+#include "common/wire/peer/lastword.h"
 #include "tools/prof-symd/objects/objects_internal.h"
 
 #define EVICT_PART 32 /* of all objects, evicted at once */

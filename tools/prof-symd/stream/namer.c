@@ -2,10 +2,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "common/base/clock.h"
-#include "common/wire/lastword.h"
+#include "common/wire/peer/lastword.h"
 #include "common/wire/stream.h"
-#include "tools/prof-symd/stream/relayed.h"
 #include "tools/prof-symd/stream/namer_internal.h"
+#include "tools/prof-symd/stream/relayed.h"
 
 #define LOOK_NS 100000000ull	   /* how long naming waits for offered files to be opened */
 #define HELD_LOOK_NS 1000000000ull /* between two looks at held samples, if no name is new */

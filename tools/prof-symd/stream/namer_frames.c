@@ -3,7 +3,7 @@
 #include <errno.h>
 #include "common/base/clock.h"
 #include "common/base/numbers.h"
-#include "common/wire/lastword.h"
+#include "common/wire/peer/lastword.h"
 #include "tools/prof-symd/stream/namer_internal.h"
 
 /* Gets the id of a function, and sends the function if it is new. */

@@ -16,7 +16,7 @@
 #include "common/base/exits.h"
 #include "common/base/numbers.h"
 #include "common/base/procfs.h"
-#include "common/wire/scm.h"
+#include "common/wire/bus/scm.h"
 #include "tools/prof-bpf/open/workers/startup.h"
 #include "tools/prof-bpf/open/workers/work.h"
 

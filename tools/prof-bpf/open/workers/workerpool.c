@@ -12,7 +12,7 @@
 #include <utlist.h>
 #include "common/base/clock.h"
 #include "common/base/procfs.h"
-#include "common/wire/scm.h"
+#include "common/wire/bus/scm.h"
 #include "tools/prof-bpf/open/workers/openkeeper.h"
 #include "tools/prof-bpf/open/workers/workerpool_internal.h"
 

@@ -11,7 +11,7 @@
 #include "common/base/fd.h"
 #include "common/base/log.h"
 #include "common/cell/deploy.h"
-#include "common/wire/scm.h"
+#include "common/wire/bus/scm.h"
 #include "tools/profpipe/run/rights/user.h"
 
 #define AGAIN_NS 10000000000u /* after a next file could not be opened, until the next attempt */

@@ -10,14 +10,14 @@
  * empty message or one that is too large. It checks the size before it allocates. While as many
  * messages wait as the route allows, the bus does not read.
  */
-#ifndef COMMON_WIRE_BUS_H
-#define COMMON_WIRE_BUS_H
+#ifndef COMMON_WIRE_BUS_BUS_H
+#define COMMON_WIRE_BUS_BUS_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 #include "common/base/buf.h"
 #include "common/base/span.h"
-#include "common/wire/busroute.h"
+#include "common/wire/bus/busroute.h"
 
 struct bus;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/wire/lastword.h"
+#include "common/wire/peer/lastword.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -29,7 +29,7 @@
  *   for the greeting is an operation of its own.
  * - nng_stream_free leaves the closing to the reaper, which waits for no operation there.
  */
-#include "common/wire/bus.h"
+#include "common/wire/bus/bus.h"
 
 #include <errno.h>
 #include <nng/nng.h>
@@ -43,7 +43,7 @@
 #include <unistd.h>
 #include "common/base/clock.h"
 #include "common/base/numbers.h"
-#include "common/wire/arrivals.h"
+#include "common/wire/bus/arrivals.h"
 
 #define SCHEME "ipc://"
 /* A dialer first retries every few milliseconds, for this time. */

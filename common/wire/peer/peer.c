@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/wire/peer.h"
+#include "common/wire/peer/peer.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "common/base/clock.h"
-#include "common/wire/bus.h"
-#include "common/wire/fdlane.h"
+#include "common/wire/bus/bus.h"
+#include "common/wire/bus/fdlane.h"
 
 struct peer {
 	struct peer_config config;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arrivals: what a bus passes to its user, in order: messages, and peers that came or went. A
  * descriptor is readable while there are any. No call blocks. The caller must hold a lock. */
-#ifndef COMMON_WIRE_ARRIVALS_H
-#define COMMON_WIRE_ARRIVALS_H
+#ifndef COMMON_WIRE_BUS_ARRIVALS_H
+#define COMMON_WIRE_BUS_ARRIVALS_H
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "common/wire/busroute.h"
+#include "common/wire/bus/busroute.h"
 
 #define ARRIVALS_MESSAGES BUSROUTE_DEPTH /* the caller allows no more to wait */
 #define ARRIVALS_EVENTS 32

@@ -9,12 +9,12 @@
  * listener then drops the peer (peer_drop), ignores its further messages, and takes the next peer.
  * A dialer that loses its peer must exit.
  */
-#ifndef COMMON_WIRE_PEER_H
-#define COMMON_WIRE_PEER_H
+#ifndef COMMON_WIRE_PEER_PEER_H
+#define COMMON_WIRE_PEER_PEER_H
 
 #include <sys/types.h>
-#include "common/wire/busroute.h"
-#include "common/wire/lastword.h"
+#include "common/wire/bus/busroute.h"
+#include "common/wire/peer/lastword.h"
 #include "common/wire/stream.h"
 
 struct peer;

@@ -3,8 +3,8 @@
  * The routes of the bus: each joins two tools. The table in busroute.c lists all routes: who
  * listens, the largest message, how many may wait, and which messages travel each way.
  */
-#ifndef COMMON_WIRE_BUSROUTE_H
-#define COMMON_WIRE_BUSROUTE_H
+#ifndef COMMON_WIRE_BUS_BUSROUTE_H
+#define COMMON_WIRE_BUS_BUSROUTE_H
 
 #include <stddef.h>
 #include "common/wire/msg.h"

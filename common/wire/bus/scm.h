@@ -2,8 +2,8 @@
 /*
  * Messages with descriptors over AF_UNIX sockets. Source: unix(7), SCM_RIGHTS; cmsg(3).
  */
-#ifndef COMMON_WIRE_SCM_H
-#define COMMON_WIRE_SCM_H
+#ifndef COMMON_WIRE_BUS_SCM_H
+#define COMMON_WIRE_BUS_SCM_H
 
 #include <stddef.h>
 #include <sys/types.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/wire/arrivals.h"
+#include "common/wire/bus/arrivals.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/wire/busroute.h"
+#include "common/wire/bus/busroute.h"
 
 #include <errno.h>
 #include <stdio.h>

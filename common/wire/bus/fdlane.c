@@ -7,7 +7,7 @@
  * keeps the file open, so their number is limited. If the receiver is out of descriptors, the
  * kernel delivers the packet without one (MSG_CTRUNC).
  */
-#include "common/wire/fdlane.h"
+#include "common/wire/bus/fdlane.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -18,7 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "common/base/clock.h"
-#include "common/wire/scm.h"
+#include "common/wire/bus/scm.h"
 
 struct fdlane {
 	bool listener;

@@ -5,13 +5,13 @@
  * receives and acknowledges them; at most FDLANE_IN_FLIGHT may be unacknowledged. A descriptor may
  * arrive before or after its bus message.
  */
-#ifndef COMMON_WIRE_FDLANE_H
-#define COMMON_WIRE_FDLANE_H
+#ifndef COMMON_WIRE_BUS_FDLANE_H
+#define COMMON_WIRE_BUS_FDLANE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include "common/wire/bus.h"
+#include "common/wire/bus/bus.h"
 
 #define FDLANE_IN_FLIGHT 32
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/wire/scm.h"
+#include "common/wire/bus/scm.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -11,8 +11,8 @@
  *
  * A parser that spends LASTWORD_SLOW_S seconds of cpu time on one request ends itself (SIGXCPU).
  */
-#ifndef COMMON_WIRE_LASTWORD_H
-#define COMMON_WIRE_LASTWORD_H
+#ifndef COMMON_WIRE_PEER_LASTWORD_H
+#define COMMON_WIRE_PEER_LASTWORD_H
 
 #include <stdbool.h>
 #include <stdint.h>
