@@ -200,13 +200,13 @@ COMPILE_BPF = $(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-par
               llvm-strip -g $@.tmp && mv $@.tmp $@
 
 BPF_HEADERS := $(wildcard bpf/*.h bpf/*.def bpf/*/*.h)
-$(B)/gen/%.bpf.o: bpf/%.bpf.c $(BPF_HEADERS)
+$(B)/gen/%.bpf.o: bpf/programs/%.bpf.c $(BPF_HEADERS)
 	@mkdir -p $(@D)
 	@echo "  BPF     $<"
 	@$(COMPILE_BPF)
 
 # The objects are kept: another make would build them again.
-.SECONDARY: $(patsubst bpf/%.bpf.c,$(B)/gen/%.bpf.o,$(wildcard bpf/*.bpf.c))
+.SECONDARY: $(patsubst bpf/programs/%.bpf.c,$(B)/gen/%.bpf.o,$(wildcard bpf/programs/*.bpf.c))
 
 $(B)/gen/%.skel.h: $(B)/gen/%.bpf.o
 	@echo "  SKEL    $@"

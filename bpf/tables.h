@@ -41,7 +41,7 @@
 #define RULE_SHORT_CFA(n) ((n) >> 6 & 255)  /* words up to the CFA */
 #define RULE_SHORT_RBP_AT(n) ((n) >> 3 & 7) /* words below the CFA where RBP is saved; 0: kept */
 #define RULE_SHORT_RBX_AT(n) ((n)&7)	    /* likewise RBX */
-/* The one of no words: the code has no layout, but was called by a stub that has (bpf/stub.h). */
+/* The one of no words: the code has no layout, but was called by a stub that has (stub.h). */
 #define RULE_STUB RULE_SHORT
 /* Bits 16 to 23 of a config's rule (bpf/runtime.h): all calls come from one C function with rows,
  * whose return address lies this many words below RBP. 0: they come from stubs. */
@@ -108,7 +108,7 @@ struct process_entry {
 struct exec_entry {
 	UW_U64 ns; /* CLOCK_MONOTONIC */
 	UW_U32 pid;
-	UW_U32 skipped; /* after it, the process is not one of those to sample (bpf/target.h) */
+	UW_U32 skipped; /* after it, the process is not one of those to sample (target.h) */
 };
 
 #ifndef __bpf__

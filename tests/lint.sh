@@ -43,8 +43,8 @@ prose=$(files '*.c' '*.h' '*.def' '*.py' '*.sh' '*.js' '*.mk' '*.md' '*.1' Makef
 grep -nIE ', too[.;:,)]' $prose && fail "a trailing \"too\": write \"also\""
 grep -nIwiE 'he|him|his' $prose && fail "a user is no he: write \"it\" or \"their\""
 
-# An include guard is the file's path, so that no two are alike. bpf/runtime.bpf.h is a template.
-for f in $(files '*.h' ':!bpf/runtime.bpf.h'); do
+# An include guard is the file's path, so that no two are alike. runtime.bpf.h is a template.
+for f in $(files '*.h' ':!bpf/programs/runtime.bpf.h'); do
 	guard=$(sed 's,^tools/,,' <<<"$f" | tr a-z A-Z | tr -c 'A-Z0-9\n' _)
 	grep -q "^#ifndef $guard$" "$f" || fail "$f: its include guard is not $guard"
 done

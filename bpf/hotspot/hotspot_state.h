@@ -4,7 +4,7 @@
 #define BPF_HOTSPOT_HOTSPOT_STATE_H
 
 #include "bpf/hotspot/hotspot.h"
-#include "bpf/runtime_walk.h"
+#include "bpf/walk/runtime_walk.h"
 
 #define HOTSPOT_KNOWN 8		     /* methods that a walk knows at one time */
 #define HOTSPOT_FRAME_MAX (1u << 17) /* words of a frame, at most */

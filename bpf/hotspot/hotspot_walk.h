@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * HotSpot's walk: it takes the frames of its code (bpf/runtime_walk.h), one by one.
+ * HotSpot's walk: it takes the frames of its code (bpf/walk/runtime_walk.h), one by one.
  *
  * The CodeBlob of a frame's code says how to get to the caller. In the leaf, the frame may be half
  * built or half gone, which the instructions at its pc tell. The process may be hostile and the

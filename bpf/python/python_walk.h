@@ -5,7 +5,7 @@
 #define BPF_PYTHON_PYTHON_WALK_H
 
 #include "bpf/python/python.h"
-#include "bpf/runtime_walk.h"
+#include "bpf/walk/runtime_walk.h"
 
 /* Bytes of stack: more than C functions take, less than a stack. */
 #define PYTHON_NEAR (64u << 10)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /* V8's frames of a sample. */
-#include "bpf/shared.bpf.h"
+#include "bpf/programs/shared.bpf.h"
 #include "bpf/v8/v8_walk.h"
 #define RUNTIME_WALK v8
 #define RUNTIME_TAKES
 #define RUNTIME_TELLS V8_TOLD_WORDS
-#include "bpf/runtime.bpf.h"
+#include "bpf/programs/runtime.bpf.h"

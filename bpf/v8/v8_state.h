@@ -3,7 +3,7 @@
 #ifndef BPF_V8_V8_STATE_H
 #define BPF_V8_V8_STATE_H
 
-#include "bpf/runtime_walk.h"
+#include "bpf/walk/runtime_walk.h"
 #include "bpf/v8/v8.h"
 
 #define V8_FOUND 8

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * V8's walk: takes over the frames of its code, which all keep RBP (bpf/runtime_walk.h).
+ * V8's walk: takes over the frames of its code, which all keep RBP (bpf/walk/runtime_walk.h).
  *
  * A frame has its caller's RBP and the return address at RBP, as the psABI has them. Below are a
  * marker of what kind it is (an even number) or a context, then a JSFunction. Only the leaf may

@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bpf/env.h"
+#include "bpf/walk/env.h"
 
 const struct env *env_current;

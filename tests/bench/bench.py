@@ -121,7 +121,7 @@ class Load:
 
 def kernel_stacks(before):
     """How many kernel stacks profpipe took so far, and in how many ns: two of the counters of its
-    sampling program (bpf/sample.bpf.c)."""
+    sampling program (bpf/programs/sample.bpf.c)."""
     tool = shutil.which("bpftool") or "/usr/sbin/bpftool"
     maps = json.loads(subprocess.run([tool, "map", "show", "-j"], capture_output=True,
                                      text=True).stdout or "[]")

@@ -14,7 +14,7 @@ TOY_RUNTIMES := $(shell sed -n 's/^RUNTIME.[0-9]*, [A-Z]*, \([a-z]*\),.*/\1/p' \
                         tests/skeleton/runtimes.def)
 
 $(TOY_RUNTIMES:%=$(B)/gen/%.bpf.o): $(B)/gen/%.bpf.o: tests/skeleton/%.bpf.c \
-		$(wildcard tests/skeleton/*.h bpf/*.h bpf/*.def)
+		$(wildcard tests/skeleton/*.h bpf/*.h bpf/*/*.h bpf/*.def)
 	@mkdir -p $(@D)
 	@echo "  BPF     $<"
 	@$(COMPILE_BPF)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
-/* The toy's walk: from its innermost frame to the items (bpf/runtime.h, bpf/runtime_walk.h). */
+/* The toy's walk: from its innermost frame to the items (runtime.h, runtime_walk.h). */
 #ifndef TESTS_SKELETON_TOY_WALK_H
 #define TESTS_SKELETON_TOY_WALK_H
 
-#include "bpf/runtime_walk.h"
+#include "bpf/walk/runtime_walk.h"
 #include "tests/skeleton/toy.h"
 
 struct toy_walk {

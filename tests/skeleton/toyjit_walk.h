@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
-/* The toy JIT's walk: it has no frames but those of its code, and takes them (bpf/runtime_walk.h).
- */
+/* The toy JIT's walk: it has no frames but those of its code, and takes them (runtime_walk.h). */
 #ifndef TESTS_SKELETON_TOYJIT_WALK_H
 #define TESTS_SKELETON_TOYJIT_WALK_H
 
-#include "bpf/runtime_walk.h"
+#include "bpf/walk/runtime_walk.h"
 #include "tests/skeleton/toyjit.h"
 
 struct toyjit_walk {

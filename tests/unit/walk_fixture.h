@@ -6,7 +6,7 @@
 
 #include <criterion/criterion.h>
 #include <string.h>
-#include "bpf/walk.h"
+#include "bpf/walk/walk.h"
 #include "common/walk/tables/tables.h"
 #include "tests/memory_tables.h"
 

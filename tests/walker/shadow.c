@@ -4,7 +4,7 @@
 #include <err.h>
 #include <stdlib.h>
 #include <string.h>
-#include "bpf/walk.h"
+#include "bpf/walk/walk.h"
 #include "common/wire/msg.h"
 #include "tests/walker/process.h"
 

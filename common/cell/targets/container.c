@@ -6,7 +6,7 @@
  */
 #include "common/cell/targets/container.h"
 
-#include "bpf/container.h"
+#include "bpf/target/container.h"
 
 #define SHORT_UID 32 /* hex digits of a static pod's */
 

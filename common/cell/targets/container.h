@@ -2,7 +2,7 @@
 /*
  * A container: where a process runs, according to the path of its cgroup. Users who can make
  * cgroups choose their names, so these are only labels. The names of containers' cgroups follow one
- * rule (bpf/container.h). Pure.
+ * rule (bpf/target/container.h). Pure.
  *
  * The shapes of both cgroup versions, with either driver of kubelet, and as another cgroup
  * namespace shows them:

@@ -4,7 +4,7 @@
  *
  *	push rbp
  *	push rbp
- *	mov rbp, rsp            the callee's frame (bpf/owner_sbcl.h)
+ *	mov rbp, rsp            the callee's frame (bpf/walk/owner_sbcl.h)
  *	...
  *	call [rax - 3]
  *	...                     RBP is the caller's again

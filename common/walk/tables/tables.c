@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <stdlib.h>
-#include "bpf/env.h"
+#include "bpf/walk/env.h"
 #include "common/walk/tables/tables_internal.h"
 
 #define SLABS_TICK_NS 1000000000u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the targets share that walk a runtime's frames (bpf/runtime_walk.h). Include it with
+/* What the targets share that walk a runtime's frames (bpf/walk/runtime_walk.h). Include it with
  * RUNTIME_WALK defined as the runtime's name, behind its walk. */
 #ifndef TESTS_FUZZ_PROF_DUMP_TAKER_H
 #define TESTS_FUZZ_PROF_DUMP_TAKER_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
 #include <stdlib.h>
-#include "bpf/bytes.h"
+#include "bpf/walk/bytes.h"
 
 const struct env *env_current;
 

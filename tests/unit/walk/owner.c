@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose frame it is that a frame pointer leads to, where there are no rows (bpf/owner.h). */
+/* Whose frame it is that a frame pointer leads to, where there are no rows (bpf/walk/owner.h). */
 #include "tests/unit/walk_fixture.h"
 
 Test(owner, a_leaf_without_rows_may_have_no_frame_where_a_word_leads_into_code)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose frame pointer RBP is, in code of SBCL (bpf/owner_sbcl.h). */
+/* Whose frame pointer RBP is, in code of SBCL (bpf/walk/owner_sbcl.h). */
 #include "tests/unit/walk_fixture.h"
 
 #define PAIR "\x48\x89\x2c\x24\x48\x8b\xec" /* mov [rsp], rbp; mov rbp, rsp */

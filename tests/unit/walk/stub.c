@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code that was called by a stub (bpf/stub.h). */
+/* Code that was called by a stub (bpf/walk/stub.h). */
 #include "tests/unit/walk_fixture.h"
 
 /* CPython 3.14's stub. It pushes r15 to r12 and rbx. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows, rules and mappings in the tables, and what gives way when there is no room. */
-#include "bpf/walk.h"
+#include "bpf/walk/walk.h"
 #include "tests/unit/tables_fixture.h"
 
 TestSuite(tables, .init = setup, .fini = teardown);

@@ -2,7 +2,7 @@
 /*
  * Names of kernel code, read once from /proc/kallsyms into a packed sorted table. If that shows no
  * addresses (kptr_restrict=2, no CAP_SYSLOG), they come from the kernel's ksym iterator (6.0 and
- * later, bpf/ksyms.bpf.c). Side-band records add and remove BPF programs and trampolines. When
+ * later, ksyms.bpf.c). Side-band records add and remove BPF programs and trampolines. When
  * /proc/modules changes, all names are read again.
  */
 #ifndef PROF_BPF_KERNEL_KALLSYMS_H

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <bpf/bpf.h>
 #include "bpf/tables.h"
-#include "bpf/target.h"
+#include "bpf/target/target.h"
 #include "common/base/log.h"
 #include "common/base/procfs.h"
 #include "common/cell/targets/cgrouptree.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tells the BPF programs whom to sample (bpf/target.h). The loader calls these steps in this order:
+ * Tells the BPF programs whom to sample (bpf/target/target.h). The loader calls these steps in this
+ * order:
  *
  * - targeting_new, and the constants and sizes of maps that it made, before the programs are loaded
  * - targeting_fill, before any program runs

@@ -7,7 +7,7 @@
 #define PROF_DUMP_SPACE_INTERPRETED_H
 
 #include <stdint.h>
-#include "bpf/walk.h"
+#include "bpf/walk/walk.h"
 #include "common/walk/weave.h"
 
 #define INTERPRETED_MAX (1u << 16) /* items of one stack; ends circular lists of frames */

@@ -6,7 +6,7 @@
 #ifndef PROF_DUMP_SPACE_MOVING_H
 #define PROF_DUMP_SPACE_MOVING_H
 
-#include "bpf/env.h"
+#include "bpf/walk/env.h"
 #include "common/names/runtime/object_memory.h"
 
 #define MOVING_MAX (1u << 14) /* objects of one dump */

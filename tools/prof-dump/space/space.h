@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "bpf/env.h"
+#include "bpf/walk/env.h"
 #include "common/names/runtime/runtime.h"
 #include "common/walk/tables/tables.h"
 #include "tools/prof-dump/process/message.h"

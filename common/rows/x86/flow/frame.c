@@ -167,9 +167,9 @@ static void clobber(struct frame *s, unsigned mask)
 		set(s, (unsigned)__builtin_ctz(mask), SYM(UNKNOWN, 0));
 }
 
-/* A caller of Lisp functions lays out the callee's frame (bpf/owner_sbcl.h): RBP points to it, and
- * its two words are the caller's RBP, of which the return address replaces one. The callee takes
- * the frame away. */
+/* A caller of Lisp functions lays out the callee's frame (bpf/walk/owner_sbcl.h): RBP points to it,
+ * and its two words are the caller's RBP, of which the return address replaces one. The callee
+ * takes the frame away. */
 static void end_callees_frame(struct frame *s)
 {
 	const uint64_t rsp = s->reg[INSN_RSP], rbp = frame_load(s, rsp);

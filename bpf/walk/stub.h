@@ -13,10 +13,10 @@
  *
  * The functions are global, for the reason given in search.h.
  */
-#ifndef BPF_STUB_H
-#define BPF_STUB_H
+#ifndef BPF_WALK_STUB_H
+#define BPF_WALK_STUB_H
 
-#include "bpf/owner.h"
+#include "bpf/walk/owner.h"
 
 #define STUB_POPS 7 /* at most */
 /* The parts of what the functions return, in bytes. RBX_AT, RBP_AT: from the word with the return

@@ -23,11 +23,11 @@
  * The same source runs in the kernel, under the verifier, and in user space: all loops are bounded,
  * and struct walk is the only state.
  */
-#ifndef BPF_WALK_H
-#define BPF_WALK_H
+#ifndef BPF_WALK_WALK_H
+#define BPF_WALK_WALK_H
 
-#include "bpf/walk_rules.h"
-#include "bpf/walk_state.h"
+#include "bpf/walk/walk_rules.h"
+#include "bpf/walk/walk_state.h"
 
 /* Adds an item of the current runtime (bpf/runtime.h) behind the existing ones. */
 ENV_INLINE void walk_item(struct walk *w, __u64 kind, __u64 address, __u64 second)

@@ -4,10 +4,10 @@
  * lowest bit of each byte where a comparison holds. All is without branches, since the verifier
  * would follow both sides of each.
  */
-#ifndef BPF_BYTES_H
-#define BPF_BYTES_H
+#ifndef BPF_WALK_BYTES_H
+#define BPF_WALK_BYTES_H
 
-#include "bpf/env.h"
+#include "bpf/walk/env.h"
 
 /* A word of eight equal bytes. */
 #define BYTES_ALL(b) ((b)*0x0101010101010101ull)

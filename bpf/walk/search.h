@@ -5,10 +5,10 @@
  * without a branch, since the verifier follows both sides of a branch: a loop of 12 turns would
  * have 2^12 paths.
  */
-#ifndef BPF_SEARCH_H
-#define BPF_SEARCH_H
+#ifndef BPF_WALK_SEARCH_H
+#define BPF_WALK_SEARCH_H
 
-#include "bpf/env.h"
+#include "bpf/walk/env.h"
 
 #define WALK_BSEARCH_MAPS 18 /* halvings: 2^17 mappings */
 #define WALK_BSEARCH_ROWS 12 /* a block has at most 2,048 rows, one per byte */

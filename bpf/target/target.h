@@ -3,10 +3,10 @@
  * The processes that are wanted, as prof-bpf tells the sampling program: keys and values of the
  * maps in target.bpf.h. Values are sets of enum target_flag.
  */
-#ifndef BPF_TARGET_H
-#define BPF_TARGET_H
+#ifndef BPF_TARGET_TARGET_H
+#define BPF_TARGET_TARGET_H
 
-#include "bpf/container.h"
+#include "bpf/target/container.h"
 #include "bpf/sample.h"
 
 enum target_flag { TARGET_INCLUDE = 1, TARGET_EXCLUDE = 2 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /* The kernel's structs of a task: only the fields that are used (CO-RE). */
-#ifndef BPF_TASK_BPF_H
-#define BPF_TASK_BPF_H
+#ifndef BPF_PROGRAMS_TASK_BPF_H
+#define BPF_PROGRAMS_TASK_BPF_H
 
 #include <linux/types.h>
 #include <stdbool.h>

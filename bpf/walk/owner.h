@@ -17,12 +17,12 @@
  *
  * The functions are global, for the reason given in search.h.
  */
-#ifndef BPF_OWNER_H
-#define BPF_OWNER_H
+#ifndef BPF_WALK_OWNER_H
+#define BPF_WALK_OWNER_H
 
-#include "bpf/bytes.h"
-#include "bpf/env.h"
-#include "bpf/search.h"
+#include "bpf/walk/bytes.h"
+#include "bpf/walk/env.h"
+#include "bpf/walk/search.h"
 
 #define OWNER_CODE 64	  /* bytes of code to examine, before pc or of a function */
 #define OWNER_NEAR 65536  /* bytes of a function */

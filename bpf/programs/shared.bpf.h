@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /* Maps and helpers that the sampling program and the runtimes' programs share, in the kernel. */
-#ifndef BPF_SHARED_BPF_H
-#define BPF_SHARED_BPF_H
+#ifndef BPF_PROGRAMS_SHARED_BPF_H
+#define BPF_PROGRAMS_SHARED_BPF_H
 
 #include <linux/bpf.h>
 #include <linux/bpf_perf_event.h>
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <bpf/bpf_helpers.h>
-#include "bpf/walk.h"
+#include "bpf/walk/walk.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /* The state of a walk (walk.h). It is all that a walk keeps between two steps. */
-#ifndef BPF_WALK_STATE_H
-#define BPF_WALK_STATE_H
+#ifndef BPF_WALK_WALK_STATE_H
+#define BPF_WALK_WALK_STATE_H
 
-#include "bpf/env.h"
-#include "bpf/owner.h"
-#include "bpf/owner_sbcl.h"
+#include "bpf/walk/env.h"
+#include "bpf/walk/owner.h"
+#include "bpf/walk/owner_sbcl.h"
 #include "bpf/reasons.h"
 #include "bpf/sample.h"
-#include "bpf/search.h"
+#include "bpf/walk/search.h"
 
 #define WALK_WINDOW 512 /* bytes of stack read at once */
 /* Part of the window below the wanted address: saved registers lie below a return address. */

@@ -8,11 +8,11 @@
  * scratch memory, and their context only to call the next one. So they can also follow a program
  * for another kind of event, if they are loaded as its type, with a table `programs` of that type.
  */
-#include "bpf/shared.bpf.h"
+#include "bpf/programs/shared.bpf.h"
 #include <bpf/bpf_tracing.h>
-#include "bpf/defer.bpf.h"
-#include "bpf/target.bpf.h"
-#include "bpf/task.bpf.h"
+#include "bpf/programs/defer.bpf.h"
+#include "bpf/programs/target.bpf.h"
+#include "bpf/programs/task.bpf.h"
 
 /* The kernel has no name for Apache-2.0 with GPL-2.0; when loaded, the program is under the
  * latter. */

@@ -4,8 +4,8 @@
  * stopped processes, core files) it is a reader of memory and plain arrays. The walker's source is
  * the same in both.
  */
-#ifndef BPF_ENV_H
-#define BPF_ENV_H
+#ifndef BPF_WALK_ENV_H
+#define BPF_WALK_ENV_H
 
 #include "bpf/sample.h"
 #include "bpf/tables.h"
@@ -117,8 +117,8 @@ struct env {
 	const void *rules;		/* TABLES_MAX_RULES entries, RULE_STRIDE bytes apart */
 	uint64_t tls;			/* of the walked thread; 0: unknown */
 	uint64_t g_below;		/* how far below tls g was found, in bytes; 0: read it */
-	/* Copies an object that may move (bpf/runtime_walk.h); may be NULL. told: its first piece,
-	 * or NULL. */
+	/* Copies an object that may move (bpf/walk/runtime_walk.h); may be NULL. told: its first
+	 * piece, or NULL. */
 	void (*object)(void *ctx, const struct runtime_copy *how, uint64_t key, uint64_t check,
 		       uint64_t address, const __u64 *told);
 	bool is_copy;  /* of memory, which may be too short: */

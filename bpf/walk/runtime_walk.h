@@ -32,10 +32,10 @@
  * reads the same.
  *
  * Any other runtime says RUNTIME_TAKES_NOTHING(NAME) instead. */
-#ifndef BPF_RUNTIME_WALK_H
-#define BPF_RUNTIME_WALK_H
+#ifndef BPF_WALK_RUNTIME_WALK_H
+#define BPF_WALK_RUNTIME_WALK_H
 
-#include "bpf/walk.h"
+#include "bpf/walk/walk.h"
 
 struct runtime_copies {
 	struct runtime_copy what;

@@ -9,10 +9,10 @@
  *                         but the monitor outside of one.
  *   TASK-NUMBER           a container of ECS on Fargate. TASK: 32 hexadecimal digits.
  */
-#ifndef BPF_CONTAINER_H
-#define BPF_CONTAINER_H
+#ifndef BPF_TARGET_CONTAINER_H
+#define BPF_TARGET_CONTAINER_H
 
-#include "bpf/env.h"
+#include "bpf/walk/env.h"
 
 #define CONTAINER_NAME 240 /* bytes of a name, zeros at the end; a longer one is no container's */
 #define CONTAINER_ID 64	   /* bytes of an id, at most */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /* From a frame to its caller by a rule, the frame pointer, or through a signal frame (walk.h). */
-#ifndef BPF_WALK_RULES_H
-#define BPF_WALK_RULES_H
+#ifndef BPF_WALK_WALK_RULES_H
+#define BPF_WALK_WALK_RULES_H
 
-#include "bpf/stub.h"
-#include "bpf/walk_state.h"
+#include "bpf/walk/stub.h"
+#include "bpf/walk/walk_state.h"
 
 /* A region of generated code may have grown before its new end is known. A runtime may take frames
  * up to this far past the known end; it knows where its code ends. */

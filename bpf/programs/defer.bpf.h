@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /* Deferring a walk: hands registers and a copy of the thread's stacks to user space, which walks
  * them when it knows enough (tools/prof-bpf/stream/deferred.c). Only sample.bpf.c includes this. */
-#ifndef BPF_DEFER_BPF_H
-#define BPF_DEFER_BPF_H
+#ifndef BPF_PROGRAMS_DEFER_BPF_H
+#define BPF_PROGRAMS_DEFER_BPF_H
 
-#include "bpf/shared.bpf.h"
-#include "bpf/task.bpf.h"
+#include "bpf/programs/shared.bpf.h"
+#include "bpf/programs/task.bpf.h"
 
 const volatile __u32 signal_state; /* bytes of extended state in a signal frame; 0: unknown */
 

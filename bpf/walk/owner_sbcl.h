@@ -29,11 +29,11 @@
  *
  * The functions are global, for the reason given in search.h.
  */
-#ifndef BPF_OWNER_SBCL_H
-#define BPF_OWNER_SBCL_H
+#ifndef BPF_WALK_OWNER_SBCL_H
+#define BPF_WALK_OWNER_SBCL_H
 
-#include "bpf/env.h"
-#include "bpf/owner.h"
+#include "bpf/walk/env.h"
+#include "bpf/walk/owner.h"
 
 #define OWNER_SBCL_BACK 48     /* bytes before an address in which a call's beginning is searched */
 #define OWNER_SBCL_ROUTINE 512 /* bytes of an assembly routine, with one that it jumps to */

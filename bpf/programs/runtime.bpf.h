@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * The program of a runtime, made of its walk (bpf/runtime_walk.h), in a file <runtime>.bpf.c:
+ * The program of a runtime, made of its walk (bpf/walk/runtime_walk.h), in a file <runtime>.bpf.c:
  *
  * 	#include "bpf/<runtime>/<runtime>_walk.h"
  * 	#define RUNTIME_WALK <runtime>
- * 	#include "bpf/runtime.bpf.h"
+ * 	#include "bpf/programs/runtime.bpf.h"
  *
  * A runtime that takes frames of native code over also defines RUNTIME_TAKES, and has a second
  * program. With RUNTIME_ENDS, that program calls NAME_end after the frames that it took.
@@ -12,8 +12,8 @@
  * It relocates none of the kernel's types (CO-RE), since libbpf would then read all of them once
  * more.
  */
-#include "bpf/shared.bpf.h"
-#include "bpf/runtime_walk.h"
+#include "bpf/programs/shared.bpf.h"
+#include "bpf/walk/runtime_walk.h"
 
 #define RUNTIME_PASTE(a, b) a##b
 #define RUNTIME_GLUE(a, b) RUNTIME_PASTE(a, b)

@@ -6,12 +6,12 @@
  * Processes are excluded by pid with a key that no other process can have while they live, the
  * address of their signal_struct: their descendants have pids that may be used again.
  */
-#ifndef BPF_TARGET_BPF_H
-#define BPF_TARGET_BPF_H
+#ifndef BPF_PROGRAMS_TARGET_BPF_H
+#define BPF_PROGRAMS_TARGET_BPF_H
 
-#include "bpf/shared.bpf.h"
-#include "bpf/target.h"
-#include "bpf/task.bpf.h"
+#include "bpf/programs/shared.bpf.h"
+#include "bpf/target/target.h"
+#include "bpf/programs/task.bpf.h"
 
 const volatile __u32 target_checks; /* enum target_check */
 const volatile __u32 target_tree;   /* enum target_tree */
