@@ -158,8 +158,8 @@ $(B)/%.o: %.c $(B)/flags
 	@echo "  CC      $<"
 	@$(COMPILE) -MMD -MP -c $< -o $@
 
-$(B)/common/base/toolpath.o: $(B)/folder
-$(B)/common/base/toolpath.o: CPPFLAGS += -DPROFPIPE_LIBEXECDIR='"$(LIBEXECDIR)"'
+$(B)/common/base/files/toolpath.o: $(B)/folder
+$(B)/common/base/files/toolpath.o: CPPFLAGS += -DPROFPIPE_LIBEXECDIR='"$(LIBEXECDIR)"'
 
 $(B)/tests/unit/%.o $(B)/tests/fuzz/%.o: OUR_CFLAGS += -Wno-format-truncation -Wno-null-dereference
 $(B)/tests/unit/%.o $(B)/tests/fuzz/%.o: CFLAGS += $(TEST_CFLAGS)

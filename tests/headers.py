@@ -18,7 +18,7 @@ import sys
 # fields of messages.def, are words of a table. The values of a field begin with the field's or the
 # message's name, without MSG_, which the messages themselves begin with.
 OTHERS = {
-    "common/base/hashtable.h": "HASH_FUNCTION",
+    "common/base/tables/hashtable.h": "HASH_FUNCTION",
     "common/cell/confine/seccomp.h": "CALL",
     "common/wire/msg.h": "U64 STR BIN LIST STREAM PROCESS SOURCE FILE FRAME ROWS END JIT LOST",
 }

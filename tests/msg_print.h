@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include "common/base/buf.h"
-#include "common/base/log.h"
+#include "common/base/bytes/buf.h"
+#include "common/base/command/log.h"
 #include "common/wire/msg.h"
 
 static inline int msg_print_str(struct buf *b, struct str s)

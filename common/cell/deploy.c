@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "common/base/decimal.h"
-#include "common/base/exits.h"
-#include "common/base/log.h"
+#include "common/base/command/exits.h"
+#include "common/base/command/log.h"
+#include "common/base/text/decimal.h"
 #include "common/cell/budget/priority.h"
 #include "common/cell/cell.h"
 

@@ -23,7 +23,7 @@
 
 #include <stdbool.h>
 #include <sys/types.h>
-#include "common/base/cmdline.h"
+#include "common/base/command/cmdline.h"
 #include "common/cell/budget/budget.h"
 #include "common/cell/confine/sandbox.h"
 #include "common/status/status.h"

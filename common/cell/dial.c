@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
-#include "common/base/log.h"
+#include "common/base/command/log.h"
 
 #define SILENT_MS 1000 /* a peer that is being started needs less time than this */
 

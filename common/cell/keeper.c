@@ -9,7 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "common/base/exits.h"
+#include "common/base/command/exits.h"
 #include "common/wire/bus/scm.h"
 
 #define HELD_MAX 32

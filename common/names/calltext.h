@@ -7,8 +7,8 @@
 #ifndef COMMON_NAMES_CALLTEXT_H
 #define COMMON_NAMES_CALLTEXT_H
 
-#include "common/base/span.h"
-#include "common/base/str.h"
+#include "common/base/bytes/span.h"
+#include "common/base/bytes/str.h"
 #include "common/names/names.h"
 
 struct calltext {

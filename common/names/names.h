@@ -4,7 +4,7 @@
 #ifndef COMMON_NAMES_NAMES_H
 #define COMMON_NAMES_NAMES_H
 
-#include "common/base/str.h"
+#include "common/base/bytes/str.h"
 
 /* Calls of one address. If there are more, the outermost one is kept and calls next to it are cut.
  */

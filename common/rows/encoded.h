@@ -7,8 +7,8 @@
 #ifndef COMMON_ROWS_ENCODED_H
 #define COMMON_ROWS_ENCODED_H
 
-#include "common/base/leb128.h"
-#include "common/base/span.h"
+#include "common/base/bytes/leb128.h"
+#include "common/base/bytes/span.h"
 
 /* The bases of relative pointers. */
 struct encoded_bases {

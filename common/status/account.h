@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "common/base/buf.h"
-#include "common/base/str.h"
+#include "common/base/bytes/buf.h"
+#include "common/base/bytes/str.h"
 #include "common/status/status.h"
 
 enum account_kind {

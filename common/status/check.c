@@ -3,8 +3,8 @@
 
 #include <stdarg.h>
 #include <string.h>
-#include "common/base/buf.h"
-#include "common/base/log.h"
+#include "common/base/bytes/buf.h"
+#include "common/base/command/log.h"
 
 void check_init(struct check *c, const char *name)
 {

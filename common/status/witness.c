@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/status/witness.h"
 
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "common/wire/msg.h"
 
 /* A hash is never shown to anybody who does not know the key. */

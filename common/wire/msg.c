@@ -13,8 +13,8 @@
 #include <inttypes.h>
 #include <msgpack.h>
 #include <stdlib.h>
-#include "common/base/hash.h"
-#include "common/base/log.h"
+#include "common/base/bytes/hash.h"
+#include "common/base/command/log.h"
 
 #define MSG_IDS 64	  /* above all ids in the table */
 #define MSG_MAX_FIELDS 64 /* of any message, including messages that we do not know */

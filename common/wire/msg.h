@@ -10,9 +10,9 @@
 
 #include <stdio.h>
 #include "bpf/reasons.h"
-#include "common/base/buf.h"
-#include "common/base/span.h"
-#include "common/base/str.h"
+#include "common/base/bytes/buf.h"
+#include "common/base/bytes/span.h"
+#include "common/base/bytes/str.h"
 
 struct msg_list {
 	const uint64_t *data; /* borrowed */

@@ -20,8 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/base/clock.h"
-#include "common/base/hex.h"
+#include "common/base/system/clock.h"
+#include "common/base/text/hex.h"
 #include "common/wire/bus/bus.h"
 #include "common/wire/stream.h"
 

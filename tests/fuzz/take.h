@@ -4,7 +4,7 @@
 #define TESTS_FUZZ_TAKE_H
 
 #include <string.h>
-#include "common/base/span.h"
+#include "common/base/bytes/span.h"
 
 static inline struct span take(struct span *from, size_t n)
 {

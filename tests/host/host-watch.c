@@ -19,10 +19,10 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "common/base/buf.h"
-#include "common/base/clock.h"
-#include "common/base/log.h"
-#include "common/base/procfs.h"
+#include "common/base/bytes/buf.h"
+#include "common/base/command/log.h"
+#include "common/base/system/clock.h"
+#include "common/base/system/procfs.h"
 #include "tests/host/each_mapping.h"
 #include "tests/host/fake-tables.h"
 #include "tools/prof-bpf/host/host.h"

@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "common/base/clock.h"
-#include "common/base/procfs.h"
+#include "common/base/system/clock.h"
+#include "common/base/system/procfs.h"
 #include "common/wire/msg.h"
 #include "tests/host/world.h"
 #include "tools/prof-bpf/open/opening/opening.h"

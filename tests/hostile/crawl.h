@@ -4,7 +4,7 @@
 #ifndef TESTS_HOSTILE_CRAWL_H
 #define TESTS_HOSTILE_CRAWL_H
 
-#include "common/base/span.h"
+#include "common/base/bytes/span.h"
 #include "common/wire/msg.h"
 
 #define CRAWL_QUEUE (1u << 21)

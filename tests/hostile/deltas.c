@@ -29,7 +29,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 #include "bpf/unwind.h"
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "common/wire/bus/bus.h"
 #include "common/wire/bus/fdlane.h"
 #include "common/wire/stream.h"

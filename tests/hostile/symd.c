@@ -28,7 +28,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "common/wire/bus/bus.h"
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "common/wire/bus/fdlane.h"
 #include "common/wire/stream.h"
 #include "common/names/runtime/python/python.h"

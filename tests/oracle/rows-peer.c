@@ -16,9 +16,9 @@
 #include <string.h>
 #include <unistd.h>
 #include "common/wire/bus/bus.h"
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "common/wire/bus/fdlane.h"
-#include "common/base/log.h"
+#include "common/base/command/log.h"
 #include "common/wire/stream.h"
 #include "common/rows/print.h"
 

@@ -4,7 +4,7 @@
 #ifndef TESTS_OTLP_RULES_H
 #define TESTS_OTLP_RULES_H
 
-#include "common/base/span.h"
+#include "common/base/bytes/span.h"
 
 /* Aborts if the request breaks a rule. Returns its samples: timestamps. */
 uint64_t otlp_rules_check(struct span plain);

@@ -42,8 +42,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "common/base/clock.h"
-#include "common/base/procfs.h"
+#include "common/base/system/clock.h"
+#include "common/base/system/procfs.h"
 #include "common/names/elf/symfile.h"
 #include "common/names/runtime/runtime.h"
 #include "common/walk/weave.h"

@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include "common/base/unaligned.h"
-#include "tests/skeleton/toy.h"
+#include "common/base/bytes/unaligned.h"
 #include "common/names/runtime/runtime.h"
+#include "tests/skeleton/toy.h"
 
 #define LINES_MAX (16u << 10)
 #define STRING_MAX 128

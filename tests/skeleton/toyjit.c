@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include "common/base/unaligned.h"
+#include "common/base/bytes/unaligned.h"
 #include "bpf/tables.h"
 #include "tests/skeleton/toyjit.h"
 #include "common/names/runtime/runtime.h"

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "common/wire/bus/bus.h"
 #include "common/wire/bus/fdlane.h"
 #include "common/wire/stream.h"

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "common/names/dwarf/dwarfinfo.h"
 #include "tests/unit/forbidden.h"
 

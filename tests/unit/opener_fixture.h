@@ -15,7 +15,7 @@
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "tools/prof-bpf/open/opener.h"
 #include "tools/prof-bpf/open/opening/opening.h"
 #include "tools/prof-bpf/open/workers/workerpool.h"

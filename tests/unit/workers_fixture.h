@@ -5,7 +5,7 @@
 
 #include <criterion/criterion.h>
 #include <poll.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "tools/prof-bpf/open/workers/workerpool.h"
 
 #define PATIENCE_NS 10000000000ull

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "ksyms.skel.h"
 #include "runtimes.skel.h"
 #include "sample.skel.h"

@@ -23,8 +23,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
-#include "common/base/clock.h"
-#include "common/base/procfs.h"
+#include "common/base/system/clock.h"
+#include "common/base/system/procfs.h"
 #include "tests/walker/process.h"
 #include "tools/prof-bpf/kernel/loader.h"
 

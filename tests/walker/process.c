@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/base/procfs.h"
+#include "common/base/system/procfs.h"
 #include "tools/prof-dump/caller.h"
 
 static pid_t pid;

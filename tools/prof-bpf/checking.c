@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
-#include "common/base/exits.h"
-#include "common/base/log.h"
+#include "common/base/command/exits.h"
+#include "common/base/command/log.h"
 #include "tools/prof-bpf/checks/checks.h"
 #include "tools/prof-bpf/checks/probes.h"
 #include "tools/prof-bpf/events.h"

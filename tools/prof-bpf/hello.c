@@ -5,10 +5,10 @@
 #include <fcntl.h>
 #include <mbedtls/md.h>
 #include <string.h>
-#include "common/base/hex.h"
-#include "common/base/log.h"
-#include "common/base/notes.h"
-#include "common/base/smallfile.h"
+#include "common/base/bytes/notes.h"
+#include "common/base/command/log.h"
+#include "common/base/files/smallfile.h"
+#include "common/base/text/hex.h"
 
 #define ID_BYTES 16
 #define SHA256_BYTES 32

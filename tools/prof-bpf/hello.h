@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "common/base/str.h"
+#include "common/base/bytes/str.h"
 
 #define HELLO_BUILD_ID 64
 #define HELLO_DERIVED 32 /* digits of a derived id */

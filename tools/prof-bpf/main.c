@@ -10,11 +10,11 @@
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-#include "common/base/clock.h"
-#include "common/base/exits.h"
-#include "common/base/heap.h"
-#include "common/base/log.h"
-#include "common/base/stdfds.h"
+#include "common/base/command/exits.h"
+#include "common/base/command/log.h"
+#include "common/base/command/stdfds.h"
+#include "common/base/system/clock.h"
+#include "common/base/system/heap.h"
 #include "common/cell/budget/priority.h"
 #include "tools/prof-bpf/checking.h"
 #include "tools/prof-bpf/checks/probes.h"

@@ -3,7 +3,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "common/cell/deploy.h"
 #include "common/cell/dial.h"
 #include "common/rows/extract/extract.h"

@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "common/base/procfs.h"
+#include "common/base/system/procfs.h"
 #include "common/names/jit/jitfinder.h"
 #include "tools/prof-dump/space/space.h"
 

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/log.h"
+#include "common/base/command/log.h"
 #include "common/names/program/program.h"
 #include "common/wire/msg.h"
 #include "common/wire/reason.h"

@@ -4,7 +4,7 @@
 #define PROF_DUMP_PRINT_H
 
 #include <stdio.h>
-#include "common/base/buf.h"
+#include "common/base/bytes/buf.h"
 #include "tools/prof-dump/stack.h"
 
 #define PRINT_DWARF (1ull << 30) /* bytes of DWARF decompressed from one file, at most */

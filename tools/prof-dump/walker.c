@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "bpf/reasons.h"
-#include "common/base/clock.h"
-#include "common/base/exits.h"
-#include "common/base/log.h"
-#include "common/base/procfs.h"
+#include "common/base/command/exits.h"
+#include "common/base/command/log.h"
+#include "common/base/system/clock.h"
+#include "common/base/system/procfs.h"
 #include "common/names/elf/symfile.h"
 #include "tools/prof-dump/names/generated.h"
 #include "tools/prof-dump/names/runtimes.h"

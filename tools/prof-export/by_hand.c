@@ -7,10 +7,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "common/base/exits.h"
-#include "common/base/fd.h"
-#include "common/base/log.h"
-#include "common/base/outfile.h"
+#include "common/base/command/exits.h"
+#include "common/base/command/log.h"
+#include "common/base/files/fd.h"
+#include "common/base/files/outfile.h"
 #include "common/cell/cell.h"
 #include "tools/prof-export/figures.h"
 #include "tools/prof-export/interrupts.h"

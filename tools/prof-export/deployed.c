@@ -6,9 +6,9 @@
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/base/exits.h"
-#include "common/base/log.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/command/exits.h"
+#include "common/base/command/log.h"
 #include "tools/prof-export/interrupts.h"
 #include "tools/prof-export/receiver.h"
 

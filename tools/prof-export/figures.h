@@ -3,7 +3,7 @@
 #ifndef PROF_EXPORT_FIGURES_H
 #define PROF_EXPORT_FIGURES_H
 
-#include "common/base/buf.h"
+#include "common/base/bytes/buf.h"
 #include "common/status/status.h"
 
 /* Appends lines of text with all names escaped. Errors of buf_append. */

@@ -2,8 +2,8 @@
 #include "tools/prof-export/job.h"
 
 #include <string.h>
-#include "common/base/exits.h"
-#include "common/base/log.h"
+#include "common/base/command/exits.h"
+#include "common/base/command/log.h"
 #include "tools/prof-export/model/owners/shares.h"
 
 #define OWNERS_SAID 16

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* prof-export turns a stream into a file. By hand it reads standard input. In a deployment it reads
  * from prof-symd and writes to descriptors of the launcher. */
-#include "common/base/exits.h"
-#include "common/base/heap.h"
-#include "common/base/log.h"
-#include "common/base/outfile.h"
-#include "common/base/stdfds.h"
+#include "common/base/command/exits.h"
+#include "common/base/command/log.h"
+#include "common/base/command/stdfds.h"
+#include "common/base/files/outfile.h"
+#include "common/base/system/heap.h"
 #include "tools/prof-export/by_hand.h"
 #include "tools/prof-export/deployed.h"
 

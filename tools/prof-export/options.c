@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-export/options.h"
 
-#include "common/base/cmdline.h"
-#include "common/base/exits.h"
-#include "common/base/outfile.h"
+#include "common/base/command/cmdline.h"
+#include "common/base/command/exits.h"
+#include "common/base/files/outfile.h"
 
 #define MEMORY_LEAST (1ull << 20)
 #define MEMORY_MOST (64ull << 30)

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
-#include "common/base/clock.h"
-#include "common/base/log.h"
+#include "common/base/command/log.h"
+#include "common/base/system/clock.h"
 #include "tools/prof-export/interrupts.h"
 
 #define STATUS_NS 250000000u

@@ -12,7 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "common/base/log.h"
+#include "common/base/command/log.h"
 #include "common/cell/confine/baseline.h"
 #include "common/cell/confine/landlock.h"
 #include "common/cell/confine/sandbox.h"

@@ -12,11 +12,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "common/base/clock.h"
-#include "common/base/cmdline.h"
-#include "common/base/exits.h"
-#include "common/base/log.h"
-#include "common/base/stdfds.h"
+#include "common/base/command/cmdline.h"
+#include "common/base/command/exits.h"
+#include "common/base/command/log.h"
+#include "common/base/command/stdfds.h"
+#include "common/base/system/clock.h"
 #include "common/status/metrics.h"
 #include "tools/prof-metrics/confine.h"
 #include "tools/prof-metrics/page.h"

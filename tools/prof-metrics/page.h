@@ -4,7 +4,7 @@
 #define PROF_METRICS_PAGE_H
 
 #include <stdbool.h>
-#include "common/base/buf.h"
+#include "common/base/bytes/buf.h"
 #include "common/status/metrics.h"
 
 /* Appends the page. up: the launcher has sent figures recently. Errors of buf_append. */

@@ -10,10 +10,10 @@
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/base/clock.h"
-#include "common/base/exits.h"
-#include "common/base/log.h"
-#include "common/base/stdfds.h"
+#include "common/base/command/exits.h"
+#include "common/base/command/log.h"
+#include "common/base/command/stdfds.h"
+#include "common/base/system/clock.h"
 #include "common/cell/confine/sandbox.h"
 #include "tools/prof-send/intake/frames.h"
 #include "tools/prof-send/job.h"

@@ -9,9 +9,9 @@
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/base/clock.h"
-#include "common/base/exits.h"
-#include "common/base/log.h"
+#include "common/base/command/exits.h"
+#include "common/base/command/log.h"
+#include "common/base/system/clock.h"
 #include "common/cell/dial.h"
 #include "common/wire/peer/peer.h"
 #include "tools/prof-send/job.h"

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/base/clock.h"
-#include "common/base/exits.h"
-#include "common/base/log.h"
+#include "common/base/command/exits.h"
+#include "common/base/command/log.h"
+#include "common/base/system/clock.h"
 #include "tools/prof-send/report.h"
 
 #define COUNT_MAX 65536 /* limit for the waiting requests of one endpoint */

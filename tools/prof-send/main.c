@@ -5,10 +5,10 @@
  * on standard input; in a deployment, they come from prof-export.
  */
 #include <nss.h>
-#include "common/base/heap.h"
-#include "common/base/log.h"
-#include "common/base/exits.h"
-#include "common/base/stdfds.h"
+#include "common/base/command/exits.h"
+#include "common/base/command/log.h"
+#include "common/base/command/stdfds.h"
+#include "common/base/system/heap.h"
 #include "tools/prof-send/by_hand.h"
 #include "tools/prof-send/deployed.h"
 #include "tools/prof-send/options.h"

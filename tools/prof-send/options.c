@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/cmdline.h"
-#include "common/base/exits.h"
+#include "common/base/command/cmdline.h"
+#include "common/base/command/exits.h"
 #include "tools/prof-send/endpoint/environment.h"
 
 #define MEMORY_LEAST (1ull << 20)

@@ -3,7 +3,7 @@
 #ifndef PROF_SEND_REPORT_H
 #define PROF_SEND_REPORT_H
 
-#include "common/base/buf.h"
+#include "common/base/bytes/buf.h"
 #include "tools/prof-send/queue/queue.h"
 
 /* Appends "NAME: 5 requests, 3 delivered, …", without a line feed. Returns 0, or an error of

@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/base/cmdline.h"
-#include "common/base/exits.h"
-#include "common/base/log.h"
-#include "common/base/stdfds.h"
-#include "common/base/toolpath.h"
+#include "common/base/command/cmdline.h"
+#include "common/base/command/exits.h"
+#include "common/base/command/log.h"
+#include "common/base/command/stdfds.h"
+#include "common/base/files/toolpath.h"
 #include "tools/profpipe/doctor/doctor.h"
 #include "tools/profpipe/options/options.h"
 #include "tools/profpipe/options/service.h"

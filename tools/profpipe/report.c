@@ -17,11 +17,11 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "common/base/clock.h"
-#include "common/base/exits.h"
-#include "common/base/fd.h"
-#include "common/base/log.h"
-#include "common/base/words.h"
+#include "common/base/command/exits.h"
+#include "common/base/command/log.h"
+#include "common/base/command/words.h"
+#include "common/base/files/fd.h"
+#include "common/base/system/clock.h"
 #include "tools/profpipe/report.h"
 #include "tools/profpipe/run/children/child.h"
 #include "tools/profpipe/run/outputs/outputs.h"

@@ -4,8 +4,8 @@
 #include <assert.h>
 #include <stddef.h>
 #include <string.h>
-#include "common/base/heap.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/system/heap.h"
 
 #define KIB(n) ((uint64_t)(n) << 10)
 #define MIB(n) KIB((uint64_t)(n) << 10)

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 
 #ifndef PR_SET_VMA
 #define PR_SET_VMA 0x53564d41

@@ -25,7 +25,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "common/base/exits.h"
+#include "common/base/command/exits.h"
 
 #define ENTER 'e'
 #define CLOSE 'c'

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include "common/base/smallfile.h"
+#include "common/base/files/smallfile.h"
 
 #define MAP_BYTES 16384 /* of an id map, which has at most 340 lines */
 

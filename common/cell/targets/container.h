@@ -19,7 +19,7 @@
 #ifndef COMMON_CELL_TARGETS_CONTAINER_H
 #define COMMON_CELL_TARGETS_CONTAINER_H
 
-#include "common/base/str.h"
+#include "common/base/bytes/str.h"
 
 #define CONTAINER_POD_UID 36
 

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
-#include "common/base/exits.h"
+#include "common/base/command/exits.h"
 
 #define HZ_MAX 10000
 

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "common/base/cmdline.h"
-#include "common/base/words.h"
+#include "common/base/command/cmdline.h"
+#include "common/base/command/words.h"
 #include "common/cell/targets/targets.h"
 
 #define SAMPLING_HZ_DEFAULT 99

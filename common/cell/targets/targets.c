@@ -5,10 +5,10 @@
 #include <fcntl.h>
 #include <pwd.h>
 #include <string.h>
-#include "common/base/decimal.h"
-#include "common/base/exits.h"
-#include "common/base/log.h"
-#include "common/base/smallfile.h"
+#include "common/base/command/exits.h"
+#include "common/base/command/log.h"
+#include "common/base/files/smallfile.h"
+#include "common/base/text/decimal.h"
 #include "common/cell/targets/container.h"
 
 #define CPUS "/sys/devices/system/cpu/"

@@ -22,9 +22,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "common/base/cmdline.h"
-#include "common/base/cpulist.h"
-#include "common/base/words.h"
+#include "common/base/command/cmdline.h"
+#include "common/base/command/words.h"
+#include "common/base/system/cpulist.h"
 
 #define TARGETS_MAX 1024      /* of all kinds together */
 #define TARGETS_COMM 15	      /* bytes of a name; the kernel truncates longer ones */

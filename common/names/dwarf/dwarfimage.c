@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 
 #define LAZY_PART 4 /* a lazy image may be this many times the memory limit: little is read */
 

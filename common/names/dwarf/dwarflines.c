@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/leb128.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/leb128.h"
+#include "common/base/bytes/numbers.h"
 #include "common/names/elf/symfile.h"
 
 #define ROWS_PER_MARK 256

@@ -17,7 +17,7 @@
 #define COMMON_NAMES_DWARF_DWARFLINES_H
 
 #include <stdbool.h>
-#include "common/base/span.h"
+#include "common/base/bytes/span.h"
 
 /* What a call reads: sections of one file, borrowed for the call. */
 struct dwarflines_sections {

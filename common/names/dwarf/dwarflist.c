@@ -3,7 +3,7 @@
 
 #include <dwarf.h>
 #include <string.h>
-#include "common/base/leb128.h"
+#include "common/base/bytes/leb128.h"
 
 /* Reads the number of an address, and looks the address up. */
 static bool take_numbered(struct dwarflist *l, uint64_t *ret)

@@ -7,7 +7,7 @@
 #define COMMON_NAMES_DWARF_DWARFLIST_H
 
 #include <stdbool.h>
-#include "common/base/span.h"
+#include "common/base/bytes/span.h"
 
 struct dwarflist {
 	struct span left;      /* the unread rest of the section, borrowed */

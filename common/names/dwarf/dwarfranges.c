@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "common/names/elf/symfile.h"
 
 #define MAX_BACK 256 /* overlapping ranges that one lookup visits */

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "common/names/dwarf/lazy_memory.h"
 
 #define PIECE_MIN (8u << 10)

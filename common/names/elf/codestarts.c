@@ -4,7 +4,7 @@
 #include <Zydis/Zydis.h>
 #include <errno.h>
 #include <stdlib.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 
 #define CALL 0xe8
 #define LEA 0x8d

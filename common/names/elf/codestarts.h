@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "common/base/span.h"
+#include "common/base/bytes/span.h"
 
 #define CODESTARTS_MAX (1u << 18)
 #define CODESTARTS_REACH 8 /* bytes of the longest instruction that codestarts_code decodes */

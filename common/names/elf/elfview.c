@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "common/names/elf/elfview.h"
 
 #define MAX_RELAS (1u << 20)

@@ -5,7 +5,7 @@
 #include <endian.h>
 #include <mbedtls/md.h>
 #include <string.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 
 #define SHA256_BYTES 32
 

@@ -12,7 +12,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "common/names/elf/symfile_internal.h"
 
 #define PER_BUCKET 32u

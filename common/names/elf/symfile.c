@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "common/base/fd.h"
-#include "common/base/notes.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/notes.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/files/fd.h"
 #include "common/names/elf/symfile_internal.h"
 
 #define MAX_SEGMENTS 1024u

@@ -14,8 +14,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "common/base/span.h"
-#include "common/base/str.h"
+#include "common/base/bytes/span.h"
+#include "common/base/bytes/str.h"
 
 #define SYMFILE_NAME 4096 /* bytes of a raw name that are read, with the NUL */
 #define SYMFILE_BUILD_ID 64

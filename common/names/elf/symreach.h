@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include "common/base/span.h"
+#include "common/base/bytes/span.h"
 
 #define SYMREACH_HEADER 12 /* bytes of .eh_frame_hdr before its table */
 #define SYMREACH_ENTRY 8

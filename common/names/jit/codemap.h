@@ -10,8 +10,8 @@
 #ifndef COMMON_NAMES_JIT_CODEMAP_H
 #define COMMON_NAMES_JIT_CODEMAP_H
 
-#include "common/base/buf.h"
-#include "common/base/str.h"
+#include "common/base/bytes/buf.h"
+#include "common/base/bytes/str.h"
 
 #define CODEMAP_NAME 1024	  /* bytes of a name; longer ones are cut */
 #define CODEMAP_SIZE (256u << 20) /* bytes of one piece; no JIT makes larger ones */

@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "common/base/clock.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/system/clock.h"
 #include "common/names/jit/codewire.h"
 #include "common/names/jit/codeworker.h"
 #include "common/names/program/filekeeper.h"

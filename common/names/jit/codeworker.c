@@ -5,7 +5,7 @@
 #include <malloc.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "common/base/exits.h"
+#include "common/base/command/exits.h"
 #include "common/names/jit/codewire.h"
 #include "common/names/program/workercell.h"
 #include "common/wire/bus/scm.h"

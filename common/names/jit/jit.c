@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "common/names/jit/codereader.h"
 #include "common/names/jit/jit.h"
 #include "common/wire/peer/lastword.h"

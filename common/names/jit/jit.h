@@ -18,8 +18,8 @@
 #ifndef COMMON_NAMES_JIT_JIT_H
 #define COMMON_NAMES_JIT_JIT_H
 
-#include "common/base/idmap.h"
-#include "common/base/holdings.h"
+#include "common/base/shares/holdings.h"
+#include "common/base/tables/idmap.h"
 #include "common/names/jit/codecache.h"
 #include "common/names/jit/codereader.h"
 #include "common/names/names.h"

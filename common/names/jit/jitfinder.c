@@ -11,8 +11,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 #include "bpf/sample.h"
-#include "common/base/clock.h"
-#include "common/base/smallfile.h"
+#include "common/base/files/smallfile.h"
+#include "common/base/system/clock.h"
 #include "common/names/jit/jitfinder.h"
 
 #define WRITTEN_SLACK_NS 2000000000u /* some file systems round times to two seconds */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include "common/base/hex.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/text/hex.h"
 #include "common/names/jit/perfmap.h"
 
 void perfmap_init(struct perfmap *p, size_t max)

@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "common/base/clock.h"
-#include "common/base/exits.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/command/exits.h"
+#include "common/base/system/clock.h"
 #include "common/cell/confine/baseline.h"
 #include "common/cell/confine/landlock.h"
 #include "common/cell/keeper.h"

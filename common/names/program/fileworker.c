@@ -12,9 +12,9 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "common/base/clock.h"
-#include "common/base/exits.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/command/exits.h"
+#include "common/base/system/clock.h"
 #include "common/names/program/programwire.h"
 #include "common/names/program/sources.h"
 #include "common/names/program/workercell.h"

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "common/base/hex.h"
+#include "common/base/text/hex.h"
 #include "common/names/dwarf/dwarfinfo.h"
 #include "common/names/elf/filecrc.h"
 #include "common/names/elf/funcbounds.h"

@@ -5,8 +5,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "common/base/clock.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/system/clock.h"
 #include "common/wire/bus/scm.h"
 #include "common/wire/peer/lastword.h"
 

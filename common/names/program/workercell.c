@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <unistd.h>
-#include "common/base/exits.h"
+#include "common/base/command/exits.h"
 #include "common/cell/confine/baseline.h"
 #include "common/cell/confine/sandbox.h"
 

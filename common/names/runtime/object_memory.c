@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 
 void object_memory_done(struct object_memory *m)
 {

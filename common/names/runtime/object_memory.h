@@ -9,7 +9,7 @@
 #define COMMON_NAMES_RUNTIME_OBJECT_MEMORY_H
 
 #include <stdbool.h>
-#include "common/base/buf.h"
+#include "common/base/bytes/buf.h"
 
 #define OBJECT_MEMORY_PIECES 64
 #define OBJECT_MEMORY_BYTES (96u << 10) /* of one object */

@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/numbers.h"
-#include "common/base/utf8.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/text/utf8.h"
 #include "common/names/runtime/runtime.h"
 
 #define MARK_CHUNK 65536u

@@ -13,7 +13,7 @@
 #ifndef COMMON_ROWS_CFI_CFI_H
 #define COMMON_ROWS_CFI_CFI_H
 
-#include "common/base/span.h"
+#include "common/base/bytes/span.h"
 #include "common/rows/cfi/cfi_run.h"
 
 #define CFI_MAX_ENTRY (4u << 20) /* bytes of one entry */

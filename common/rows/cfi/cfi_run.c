@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "common/rows/cfi/cfi_run.h"
 #include "common/rows/cfi/expr.h"
 

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "bpf/unwind.h"
-#include "common/base/span.h"
+#include "common/base/bytes/span.h"
 
 /* The place of the caller's value of a register. */
 enum cfi_value {

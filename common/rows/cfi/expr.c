@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <dwarf.h>
 #include "bpf/unwind.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "common/rows/cfi/expr.h"
 #include "common/rows/encoded.h"
 

@@ -10,7 +10,7 @@
 #define COMMON_ROWS_CFI_EXPR_H
 
 #include <stdint.h>
-#include "common/base/span.h"
+#include "common/base/bytes/span.h"
 
 enum expr_kind {
 	EXPR_CONST,	  /* off */

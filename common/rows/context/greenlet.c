@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/fd.h"
+#include "common/base/files/fd.h"
 #include "common/rows/context/greenlet.h"
 
 #define MAX_NAMES (256u << 10) /* of names; greenlet has 20 KiB */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/base/fd.h"
+#include "common/base/files/fd.h"
 #include "common/rows/derive/derive_internal.h"
 
 #define GAP_MIN (ROWS_PADDING + 1) /* bytes: less is padding */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <elf.h>
-#include "common/base/fd.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/files/fd.h"
 #include "common/rows/elf/dynamic.h"
 
 #define MAX_DYNAMIC 256

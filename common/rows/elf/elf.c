@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "common/base/fd.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/files/fd.h"
 #include "common/rows/elf/elf.h"
 #include "common/rows/rows.h"
 

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <zlib.h>
 #include <zstd.h>
-#include "common/base/fd.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/files/fd.h"
 #include "common/rows/elf/section_reader.h"
 
 #define ZSTD_WINDOW_LOG 25 /* 32 MiB of decompressed bytes are kept for references */

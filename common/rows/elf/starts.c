@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/fd.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/files/fd.h"
 #include "common/rows/elf/elf.h"
 #include "common/rows/elf/starts.h"
 

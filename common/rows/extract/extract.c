@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "common/rows/cfi/cfi.h"
 #include "common/rows/context/greenlet.h"
 #include "common/rows/context/ucontext.h"

@@ -21,7 +21,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "common/base/span.h"
+#include "common/base/bytes/span.h"
 
 #define LISPCALL_FRAME 5 /* bytes of the first three instructions */
 #define LISPCALL_MAX 64	 /* bytes that are read of them and of what follows */

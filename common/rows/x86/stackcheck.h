@@ -21,7 +21,7 @@
 #ifndef COMMON_ROWS_X86_STACKCHECK_H
 #define COMMON_ROWS_X86_STACKCHECK_H
 
-#include "common/base/span.h"
+#include "common/base/bytes/span.h"
 
 #define STACKCHECK_HEAD 32 /* bytes that are read at a function's begin */
 #define STACKCHECK_TAIL 17 /* and at its end */

@@ -16,7 +16,7 @@
 #define COMMON_ROWS_X86_STACKMOVE_H
 
 #include <stdbool.h>
-#include "common/base/span.h"
+#include "common/base/bytes/span.h"
 
 #define STACKMOVE_HEAD 32 /* bytes that are read at a function's begin */
 

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "common/walk/rows/array.h"
 
 int array_init(struct array *a, int fd, size_t bytes)

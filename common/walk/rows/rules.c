@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <stdlib.h>
-#include "common/base/hashtable.h"
+#include "common/base/tables/hashtable.h"
 #include "common/walk/rows/rules.h"
 
 struct rule_count {

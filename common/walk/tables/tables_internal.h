@@ -14,7 +14,7 @@
 #ifndef COMMON_WALK_TABLES_TABLES_INTERNAL_H
 #define COMMON_WALK_TABLES_TABLES_INTERNAL_H
 
-#include "common/base/hashtable.h"
+#include "common/base/tables/hashtable.h"
 #include "common/walk/rows/array.h"
 #include "common/walk/rows/incoming.h"
 #include "common/walk/rows/rules.h"

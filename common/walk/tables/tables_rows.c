@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "common/walk/rows/victims.h"
 #include "common/walk/tables/tables_internal.h"
 

@@ -15,8 +15,8 @@
 
 #include <stdbool.h>
 #include <sys/types.h>
-#include "common/base/buf.h"
-#include "common/base/span.h"
+#include "common/base/bytes/buf.h"
+#include "common/base/bytes/span.h"
 #include "common/wire/bus/busroute.h"
 
 struct bus;

@@ -10,8 +10,8 @@
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
-#include "common/base/clock.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/system/clock.h"
 
 #define KIND_SHIFT 56
 #define ALTERNATE_STACK (64u << 10)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "common/wire/bus/bus.h"
 #include "common/wire/bus/fdlane.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of cpus. A list that is printed is the same list. */
-#include "common/base/cpulist.h"
+#include "common/base/system/cpulist.h"
 
 #include <stdlib.h>
 #include <string.h>

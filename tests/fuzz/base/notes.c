@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Input: notes. What is found lies within them, and the walk ends. */
-#include "common/base/notes.h"
+#include "common/base/bytes/notes.h"
 
 #include "tests/fuzz/must.h"
 

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/procfs.h"
+#include "common/base/system/procfs.h"
 #include "tools/prof-bpf/kernel/sideband.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

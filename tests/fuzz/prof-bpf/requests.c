@@ -15,7 +15,7 @@
  * - after a peer broke the rules, nothing of it is read
  */
 #include <unistd.h>
-#include "common/base/log.h"
+#include "common/base/command/log.h"
 #include "tests/fuzz/fake_peer.h"
 #include "tools/prof-bpf/host/files/jitfiles.h"
 #include "tools/prof-bpf/host/host.h"

@@ -5,8 +5,8 @@
  * are. The walk ends in bounded time, and what it puts out is well formed.
  */
 #include <string.h>
-#include "common/base/span.h"
 #include "bpf/hotspot/hotspot_walk.h"
+#include "common/base/bytes/span.h"
 #define RUNTIME_WALK hotspot
 #include "tests/fuzz/prof-dump/taker.h"
 #include "tests/fuzz/take.h"

@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "common/base/span.h"
+#include "common/base/bytes/span.h"
 #include "tools/prof-dump/process/message.h"
 #include "tools/prof-dump/process/lend.h"
 #include "common/names/program/finder.h"

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "tests/fuzz/memory_file.h"
-#include "common/base/idmap.h"
+#include "common/base/tables/idmap.h"
 #include "tools/prof-symd/stream/namer.h"
 #include "common/names/runtime/python/python.h"
 #include "tests/fuzz/must.h"

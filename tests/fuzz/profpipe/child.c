@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/base/span.h"
+#include "common/base/bytes/span.h"
 #include "tests/fuzz/must.h"
 #include "tools/profpipe/run/children/child.h"
 #include "tools/profpipe/run/summary/summary.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/base/buf.h"
+#include "common/base/bytes/buf.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

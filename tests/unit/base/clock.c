@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 
 #include <criterion/criterion.h>
 #include <unistd.h>

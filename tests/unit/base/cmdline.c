@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/base/cmdline.h"
+#include "common/base/command/cmdline.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/base/exits.h"
-#include "common/base/log.h"
+#include "common/base/command/exits.h"
+#include "common/base/command/log.h"
 
 /* The text that is written to fd while it is caught. */
 struct caught {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/base/cpulist.h"
+#include "common/base/system/cpulist.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/base/decimal.h"
+#include "common/base/text/decimal.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/base/fairshare.h"
+#include "common/base/shares/fairshare.h"
 
 #include <criterion/criterion.h>
 

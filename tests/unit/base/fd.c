@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/base/fd.h"
+#include "common/base/files/fd.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/base/format.h"
+#include "common/base/command/format.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/base/hash.h"
+#include "common/base/bytes/hash.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/base/hashtable.h"
+#include "common/base/tables/hashtable.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

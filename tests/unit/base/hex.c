@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/base/hex.h"
+#include "common/base/text/hex.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/base/holdings.h"
+#include "common/base/shares/holdings.h"
 
 #include <criterion/criterion.h>
 

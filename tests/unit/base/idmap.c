@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/base/idmap.h"
+#include "common/base/tables/idmap.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

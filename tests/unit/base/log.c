@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/base/log.h"
+#include "common/base/command/log.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "common/base/buf.h"
+#include "common/base/bytes/buf.h"
 
 static void expect(const char *in, size_t len, size_t max, const char *out)
 {

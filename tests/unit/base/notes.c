@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
 #include <elf.h>
-#include "common/base/notes.h"
+#include "common/base/bytes/notes.h"
 
 static uint8_t bytes[256];
 static size_t len;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

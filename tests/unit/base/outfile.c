@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/base/outfile.h"
+#include "common/base/files/outfile.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/base/percent.h"
+#include "common/base/text/percent.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

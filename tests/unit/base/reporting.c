@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options of reporting: what one tool says, another one understands. */
 #include <criterion/criterion.h>
-#include "common/base/exits.h"
-#include "common/base/reporting.h"
+#include "common/base/command/exits.h"
+#include "common/base/command/reporting.h"
 
 static int parse(int argc, char **argv, struct reporting *r)
 {

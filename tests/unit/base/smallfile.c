@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/base/smallfile.h"
+#include "common/base/files/smallfile.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/base/words.h"
+#include "common/base/command/words.h"
 
 #include <criterion/criterion.h>
 

@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "common/base/exits.h"
+#include "common/base/command/exits.h"
 
 static int give(struct deploy *d, int val, const char *value)
 {

@@ -5,8 +5,8 @@
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
 #include <errno.h>
-#include "common/base/clock.h"
-#include "common/base/log.h"
+#include "common/base/command/log.h"
+#include "common/base/system/clock.h"
 #include "tests/unit/run_dir.h"
 
 TestSuite(dial, .init = make_run_dir, .fini = remove_run_dir);

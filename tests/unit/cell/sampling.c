@@ -3,7 +3,7 @@
 
 #include <criterion/criterion.h>
 #include <string.h>
-#include "common/base/exits.h"
+#include "common/base/command/exits.h"
 
 /* The result of sampling_option for a command line. */
 static struct sampling parse(int argc, char **argv)

@@ -13,7 +13,7 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "common/names/jit/codereader.h"
 #include "common/names/jit/codewire.h"
 #include "common/names/jit/codeworker.h"

@@ -2,7 +2,7 @@
 /* The keeper of workers, when its owner ends or it is stopped itself. */
 #include <signal.h>
 #include <sys/wait.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "tests/unit/program_fixture.h"
 
 Test(filekeeper, the_keeper_ends_with_its_owner)

@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "common/names/program/programwire.h"
-#include "tests/unit/program_fixture.h"
 #include "tests/unit/forbidden.h"
+#include "tests/unit/program_fixture.h"
 
 Test(fileworker, a_worker_that_is_killed_while_nothing_is_asked_costs_nothing)
 {

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "common/names/jit/perfmap.h"
 
 #define MIB (1u << 20)

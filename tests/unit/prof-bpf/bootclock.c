@@ -2,7 +2,7 @@
 #include "tools/prof-bpf/host/processes/bootclock.h"
 
 #include <criterion/criterion.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 
 #define S 1000000000ull
 

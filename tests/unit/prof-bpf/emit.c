@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ends of the raw stream. Whole-tool tests have its samples. */
 #include <criterion/criterion.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "common/wire/epoch.h"
 #include "common/wire/stream.h"
 #include "tools/prof-bpf/owners/owners.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Processes and threads over time. */
 #include <errno.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "common/wire/msg.h"
-#include "tools/prof-bpf/kernel/record.h"
 #include "tests/host/world.h"
+#include "tools/prof-bpf/kernel/record.h"
 
 TestSuite(host, .init = set_up, .fini = clean_up);
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "tests/host/world.h"
 #include "tools/prof-bpf/host/memory/attributes.h"
 #include "tools/prof-bpf/owners/owners.h"

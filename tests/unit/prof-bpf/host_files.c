@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "common/wire/msg.h"
 #include "tests/host/world.h"
 #include "tools/prof-bpf/host/files/debugsearch.h"

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "common/wire/msg.h"
 #include "tests/host/world.h"
 #include "tools/prof-bpf/files/files.h"

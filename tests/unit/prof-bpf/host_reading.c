@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Mappings that are read while records go on, and files whose place another takes. */
 #include <errno.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "common/wire/msg.h"
 #include "tests/host/world.h"
 #include "tools/prof-bpf/host/publish/publish.h"

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "common/wire/msg.h"
 #include "tests/host/world.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shares of owners: files, slots, mappings, processes and time. */
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "tests/host/world.h"
 #include "tools/prof-bpf/host/publish/publish.h"
 #include "tools/prof-bpf/host/shares/mapping_turns.h"

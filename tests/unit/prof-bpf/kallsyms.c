@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "tools/prof-bpf/kernel/kallsyms.h"
 #include "tools/prof-bpf/kernel/sideband.h"
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <bpf/btf.h>
-#include "common/base/buf.h"
+#include "common/base/bytes/buf.h"
 #include "tests/random.h"
 #include "tools/prof-bpf/kernel/kernel_types.h"
 

@@ -5,7 +5,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "tools/prof-bpf/limit/cpulimit.h"
 #include "tools/prof-bpf/limit/limit.h"
 

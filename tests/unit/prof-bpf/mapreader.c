@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "common/base/clock.h"
-#include "common/base/procfs.h"
+#include "common/base/system/clock.h"
+#include "common/base/system/procfs.h"
 #include "tests/unit/workers_fixture.h"
 #include "tools/prof-bpf/open/readers/mapreader.h"
 #include "tools/prof-bpf/owners/owners.h"

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "tools/prof-bpf/files/files.h"
 #include "tools/prof-bpf/host/maps/maps.h"
 

@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "tests/unit/workers_fixture.h"
 #include "tools/prof-bpf/open/readers/reader.h"
 #include "tools/prof-bpf/owners/owners.h"

@@ -4,7 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "common/walk/tables/tables.h"
 #include "common/wire/stream.h"
 #include "tests/fuzz/fake_peer.h"

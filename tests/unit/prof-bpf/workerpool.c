@@ -3,7 +3,7 @@
 #include <linux/fuse.h>
 #include <sched.h>
 #include <sys/mount.h>
-#include "common/base/procfs.h"
+#include "common/base/system/procfs.h"
 #include "tests/unit/opener_fixture.h"
 
 TestSuite(workerpool, .init = set_up, .fini = clean_up);

@@ -3,7 +3,7 @@
 
 #include <criterion/criterion.h>
 #include <unistd.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "tests/unit/run_dir.h"
 
 TestSuite(outlet, .init = make_run_dir, .fini = remove_run_dir, .timeout = 60);

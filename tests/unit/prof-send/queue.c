@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "common/base/fd.h"
+#include "common/base/files/fd.h"
 
 #define KEY 0x0123456789abcdefu
 #define BYTES 1000

@@ -2,9 +2,9 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
-#include "common/base/clock.h"
-#include "tools/prof-symd/stream/namer_internal.h"
+#include "common/base/system/clock.h"
 #include "tools/prof-symd/owners/naming_turns.h"
+#include "tools/prof-symd/stream/namer_internal.h"
 
 #define SECOND 1000000000ull
 

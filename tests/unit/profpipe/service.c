@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/base/contents.h"
-#include "common/base/exits.h"
+#include "common/base/command/exits.h"
+#include "common/base/files/contents.h"
 
 /* What the wrapped functions fail with; 0: they work. */
 static int reading, parsing;

@@ -19,7 +19,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "tests/unit/run_dir.h"
 
 #define FILES_MAX (160u << 10)

@@ -5,7 +5,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "tests/msg_print.h"
 
 static struct span span_of(const struct buf *b)

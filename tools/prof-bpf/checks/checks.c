@@ -18,7 +18,7 @@
 #include <unistd.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
-#include "common/base/smallfile.h"
+#include "common/base/files/smallfile.h"
 #include "common/cell/confine/landlock.h"
 #include "common/cell/confine/namespace.h"
 #include "common/cell/confine/seccomp.h"

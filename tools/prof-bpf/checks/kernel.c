@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/decimal.h"
+#include "common/base/text/decimal.h"
 
 #define CALL 0xe8
 #define JUMP 0xe9

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/files/files_internal.h"
 #include "tools/prof-bpf/open/closing.h"

@@ -14,7 +14,7 @@
 #ifndef PROF_BPF_FILES_FILES_H
 #define PROF_BPF_FILES_FILES_H
 
-#include "common/base/hashtable.h"
+#include "common/base/tables/hashtable.h"
 #include "tools/prof-bpf/files/host_file.h"
 #include "tools/prof-bpf/open/opener.h"
 

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "bpf/runtime.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "tools/prof-bpf/files/files_internal.h"
 #include "tools/prof-bpf/owners/owners.h"
 

@@ -6,8 +6,8 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "common/base/clock.h"
-#include "common/base/procfs.h"
+#include "common/base/system/clock.h"
+#include "common/base/system/procfs.h"
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/files/files_internal.h"
 #include "tools/prof-bpf/owners/owners.h"

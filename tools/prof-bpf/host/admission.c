@@ -3,8 +3,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include "common/base/hashtable.h"
-#include "common/base/clock.h"
+#include "common/base/tables/hashtable.h"
+#include "common/base/system/clock.h"
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/host/shares/eviction.h"
 #include "tools/prof-bpf/host/processes/processes.h"

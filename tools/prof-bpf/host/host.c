@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/base/hashtable.h"
+#include "common/base/tables/hashtable.h"
 #include <utlist.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/host/processes/titles.h"
 #include "tools/prof-bpf/host/admission.h"

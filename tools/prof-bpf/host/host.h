@@ -30,7 +30,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "bpf/sample.h"
-#include "common/base/span.h"
+#include "common/base/bytes/span.h"
 #include "tools/prof-bpf/host/processes/host_types.h"
 #include "tools/prof-bpf/kernel/sideband.h"
 #include "tools/prof-bpf/open/opener.h"

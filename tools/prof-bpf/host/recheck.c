@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <stdlib.h>
-#include "common/base/hashtable.h"
+#include "common/base/tables/hashtable.h"
 #include <utlist.h>
-#include "common/base/clock.h"
-#include "common/base/procfs.h"
+#include "common/base/system/clock.h"
+#include "common/base/system/procfs.h"
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/host/processes/processes.h"
 #include "tools/prof-bpf/host/recheck.h"

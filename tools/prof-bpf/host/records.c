@@ -12,7 +12,7 @@
  * follows directly on the exec's.
  */
 #include <string.h>
-#include "common/base/procfs.h"
+#include "common/base/system/procfs.h"
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/host/admission.h"
 #include "tools/prof-bpf/host/host.h"

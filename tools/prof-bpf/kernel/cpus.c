@@ -16,8 +16,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "common/base/exits.h"
-#include "common/base/log.h"
+#include "common/base/command/exits.h"
+#include "common/base/command/log.h"
 #include "common/cell/confine/baseline.h"
 #include "common/cell/confine/landlock.h"
 #include "common/wire/bus/scm.h"

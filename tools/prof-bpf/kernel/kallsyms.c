@@ -10,8 +10,8 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include "bpf/ksyms.h"
-#include "common/base/hash.h"
-#include "common/base/hex.h"
+#include "common/base/bytes/hash.h"
+#include "common/base/text/hex.h"
 #include "ksyms.skel.h"
 #include "tools/prof-bpf/kernel/kallsyms.h"
 #include "tools/prof-bpf/kernel/ksymbols.h"

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "common/base/str.h"
+#include "common/base/bytes/str.h"
 
 #define KALLSYMS_CHECK_NS 5000000000ull		     /* how often /proc/modules is checked */
 #define KALLSYMS_PACK_NS 5000000000ull		     /* after which time a table is packed */

@@ -3,7 +3,7 @@
 
 #include <malloc.h>
 #include <string.h>
-#include "common/base/log.h"
+#include "common/base/command/log.h"
 
 int kernel_names_open(struct kernel_names *n, bool pack_at_once)
 {

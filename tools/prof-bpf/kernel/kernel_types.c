@@ -10,9 +10,10 @@
 #include <unistd.h>
 #include <linux/btf.h>
 #include <bpf/btf.h>
-#include "common/base/fd.h"
-#include "common/base/hash.h"
-#include "common/base/str.h"
+#include "common/base/bytes/hash.h"
+#include "common/base/bytes/str.h"
+#include "common/base/files/fd.h"
+#include "common/base/bytes/hash.h"
 
 #define WANTED_SLOTS 1024u
 #define TYPE_LEAST sizeof(struct btf_type)

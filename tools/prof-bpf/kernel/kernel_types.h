@@ -7,8 +7,8 @@
 #ifndef PROF_BPF_KERNEL_KERNEL_TYPES_H
 #define PROF_BPF_KERNEL_KERNEL_TYPES_H
 
-#include "common/base/buf.h"
-#include "common/base/span.h"
+#include "common/base/bytes/buf.h"
+#include "common/base/bytes/span.h"
 
 struct btf;
 

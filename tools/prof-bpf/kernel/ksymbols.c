@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "tools/prof-bpf/kernel/ksymbols.h"
 
 /* Initial sizes; a fuzz target has small ones, so that it reaches the ends. */

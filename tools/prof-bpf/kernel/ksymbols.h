@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "common/base/str.h"
+#include "common/base/bytes/str.h"
 
 #define KSYMBOLS_MAX (4u << 20)
 

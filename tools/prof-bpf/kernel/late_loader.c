@@ -12,7 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "common/base/exits.h"
+#include "common/base/command/exits.h"
 #include "common/cell/confine/baseline.h"
 #include "common/cell/confine/sandbox.h"
 #include "common/cell/keeper.h"

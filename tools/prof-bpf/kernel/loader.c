@@ -16,7 +16,7 @@
 #include <bpf/libbpf.h>
 #include "bpf/reasons.h"
 #include "bpf/tables.h"
-#include "common/base/smallfile.h"
+#include "common/base/files/smallfile.h"
 #include "common/cell/confine/namespace.h"
 #include "common/cell/targets/targets.h"
 #include "common/walk/tables/tables.h"

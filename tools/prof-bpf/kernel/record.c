@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
-#include "common/base/utf8.h"
+#include "common/base/text/utf8.h"
 #include "tools/prof-bpf/kernel/record.h"
 
 static size_t words_of(const struct sample *s)

@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "tools/prof-bpf/kernel/sideband.h"
 
 /* An exec writes at least 300 bytes: its comm, its program, the vDSO. Exits, threads and single

@@ -15,8 +15,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "common/base/span.h"
-#include "common/base/str.h"
+#include "common/base/bytes/span.h"
+#include "common/base/bytes/str.h"
 
 #define SIDEBAND_RING_BYTES (256u << 10)
 #define SIDEBAND_NAME_MAX 4096u

@@ -9,8 +9,8 @@
 #include <bpf/bpf.h>
 #include "bpf/tables.h"
 #include "bpf/target/target.h"
-#include "common/base/log.h"
-#include "common/base/procfs.h"
+#include "common/base/command/log.h"
+#include "common/base/system/procfs.h"
 #include "common/cell/targets/cgrouptree.h"
 
 #define CGROUPS_MOST 4096 /* that targets name at one time */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "common/base/bytes/numbers.h"
 #include "tools/prof-bpf/limit/limit.h"
-#include "common/base/numbers.h"
 
 #define MIB (1ull << 20)
 #define MARGIN_PART 32 /* of the limit, for growth between two looks */

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "common/walk/tables/tables.h"
 #include "tools/prof-bpf/open/opener.h"
 #include "tools/prof-bpf/peers/file_server.h"

@@ -3,8 +3,8 @@
 
 #include <string.h>
 #include <unistd.h>
-#include "common/base/clock.h"
-#include "common/base/procfs.h"
+#include "common/base/system/clock.h"
+#include "common/base/system/procfs.h"
 
 #define SEARCH_NS 3000000000ull
 #define LIST_NS 3000000000ull

@@ -2,7 +2,7 @@
 #include "tools/prof-bpf/limit/thinning.h"
 
 #include <string.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "tools/prof-bpf/limit/cpulimit.h"
 
 #define PLACES (sizeof(((struct thinning *)NULL)->places) / sizeof(uint16_t))

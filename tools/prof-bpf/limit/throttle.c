@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/limit/throttle.h"
 
-#include "common/base/log.h"
+#include "common/base/command/log.h"
 #include "tools/prof-bpf/peers/file_server.h"
 #include "tools/prof-bpf/peers/row_server.h"
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/file.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "tools/prof-bpf/open/closing.h"
 #include "tools/prof-bpf/owners/owners.h"
 

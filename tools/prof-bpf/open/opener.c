@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/base/hashtable.h"
+#include "common/base/tables/hashtable.h"
 #include "tools/prof-bpf/open/closing.h"
 #include "tools/prof-bpf/open/copies.h"
 #include "tools/prof-bpf/open/opener.h"

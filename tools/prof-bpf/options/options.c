@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/options/options.h"
 
-#include "common/base/cmdline.h"
-#include "common/base/exits.h"
-#include "common/base/outfile.h"
+#include "common/base/command/cmdline.h"
+#include "common/base/command/exits.h"
+#include "common/base/files/outfile.h"
 
 #define TABLES_DEFAULT (64u << 20)
 #define TABLES_LEAST (2u << 20)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <utlist.h>
-#include "common/base/fairshare.h"
+#include "common/base/shares/fairshare.h"
 
 #define OTHERS 0 /* the number of the owner that stands for all who have no place */
 

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "common/base/hashtable.h"
+#include "common/base/tables/hashtable.h"
 
 #define OWNERS_MAX 4096
 #define OWNERS_HALVED_NS 30000000000ull /* what was spent counts half after this time */

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "common/base/toolpath.h"
+#include "common/base/files/toolpath.h"
 #include "tools/prof-bpf/peers/extractor.h"
 
 int extractor_folder(struct extractor *x)

@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 #include <sys/types.h>
-#include "common/base/buf.h"
+#include "common/base/bytes/buf.h"
 #include "common/wire/msg.h"
 #include "common/wire/peer/lastword.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/peers/offers.h"
 
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/kernel/runtimes.h"

@@ -2,9 +2,9 @@
 #include "tools/prof-bpf/peers/parser_deaths.h"
 
 #include <stdio.h>
-#include "common/base/buf.h"
-#include "common/base/clock.h"
-#include "common/base/log.h"
+#include "common/base/bytes/buf.h"
+#include "common/base/command/log.h"
+#include "common/base/system/clock.h"
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/owners/owners.h"
 

@@ -4,7 +4,7 @@
 #ifndef PROF_BPF_PEERS_PARSER_DEATHS_H
 #define PROF_BPF_PEERS_PARSER_DEATHS_H
 
-#include "common/base/str.h"
+#include "common/base/bytes/str.h"
 #include "tools/prof-bpf/peers/quarantine.h"
 
 struct host;

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/hashtable.h"
+#include "common/base/tables/hashtable.h"
 
 #define CRASHES_ALLOWED 1
 #define DOUBTS_ALLOWED 4

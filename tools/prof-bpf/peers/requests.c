@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/base/clock.h"
-#include "common/base/log.h"
+#include "common/base/command/log.h"
+#include "common/base/system/clock.h"
 #include "common/walk/tables/tables.h"
 #include "tools/prof-bpf/host/files/debugsearch.h"
 #include "tools/prof-bpf/host/files/jitfiles.h"

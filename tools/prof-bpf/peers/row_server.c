@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
-#include "common/base/clock.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/system/clock.h"
 #include "common/walk/tables/tables.h"
 #include "common/wire/peer/peer.h"
 #include "tools/prof-bpf/open/closing.h"

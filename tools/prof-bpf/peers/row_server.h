@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include "common/base/str.h"
+#include "common/base/bytes/str.h"
 #include "tools/prof-bpf/peers/quarantine.h"
 
 #define ROW_SERVER_ROUND_NS 500000000ull /* of cpu time, which all who wait share */

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 
 /* COURSE_DRAINING: sampling has ended, and the last samples wait for what they need.
  * COURSE_FINISHING: the end was sent. */

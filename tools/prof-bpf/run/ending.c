@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/run/ending.h"
 
-#include "common/base/log.h"
+#include "common/base/command/log.h"
 #include "tools/prof-bpf/run/figures.h"
 #include "tools/prof-bpf/run/prof.h"
 #include "tools/prof-bpf/stream/definitions.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/run/gathering.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 
 #define PERIOD_PART 5
 #define MANY_NS 3000000ull	   /* records that take longer are many */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/run/helpers.h"
 
-#include "common/base/log.h"
+#include "common/base/command/log.h"
 #include "tools/prof-bpf/run/prof.h"
 
 /* Only the keeper can start workers, and prof-bpf cannot start a keeper. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/run/hurry.h"
 
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 
 bool hurry_begin(struct hurry *h)
 {

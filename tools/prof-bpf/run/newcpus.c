@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/wait.h>
-#include "common/base/log.h"
+#include "common/base/command/log.h"
 #include "tools/prof-bpf/run/prof.h"
 
 /* A new prof-cpus cannot be started, since prof-bpf no longer has the right. */

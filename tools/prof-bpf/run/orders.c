@@ -3,7 +3,7 @@
 
 #include <string.h>
 #include <unistd.h>
-#include "common/base/log.h"
+#include "common/base/command/log.h"
 #include "tools/prof-bpf/run/ending.h"
 #include "tools/prof-bpf/run/prof.h"
 

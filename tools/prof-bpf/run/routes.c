@@ -2,7 +2,7 @@
 #include "tools/prof-bpf/run/routes.h"
 
 #include <string.h>
-#include "common/base/log.h"
+#include "common/base/command/log.h"
 #include "tools/prof-bpf/run/ending.h"
 #include "tools/prof-bpf/run/prof.h"
 #include "tools/prof-bpf/stream/definitions.h"

@@ -2,7 +2,7 @@
 #include "tools/prof-bpf/run/starting.h"
 
 #include <string.h>
-#include "common/base/log.h"
+#include "common/base/command/log.h"
 #include "tools/prof-bpf/run/prof.h"
 
 #define CONNECT_NS 20000000000ull /* how long the start waits for the peers */

@@ -7,7 +7,7 @@
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 
 #define DRAIN_MS_AT_99_HZ 50 /* shorter at higher rates, since deferred samples are large */
 #define DRAIN_MS_MIN 10

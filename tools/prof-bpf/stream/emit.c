@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/clock.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/system/clock.h"
 #include "common/walk/weave.h"
 #include "common/wire/epoch.h"
 #include "common/wire/stream.h"

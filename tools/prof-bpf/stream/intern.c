@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "tools/prof-bpf/stream/intern.h"
 
 /* id 0: empty. The hash saves most comparisons of keys. */

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "common/base/fd.h"
-#include "common/base/log.h"
+#include "common/base/command/log.h"
+#include "common/base/files/fd.h"
 
 int output_open(struct output *o, const char *path, mode_t mode)
 {

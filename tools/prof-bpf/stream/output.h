@@ -6,7 +6,7 @@
 #ifndef PROF_BPF_STREAM_OUTPUT_H
 #define PROF_BPF_STREAM_OUTPUT_H
 
-#include "common/base/outfile.h"
+#include "common/base/files/outfile.h"
 #include "tools/prof-bpf/stream/charges.h"
 #include "tools/prof-bpf/stream/emit.h"
 #include "tools/prof-bpf/stream/outbox.h"

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "common/walk/tables/tables.h"
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/host/memory/attributes.h"

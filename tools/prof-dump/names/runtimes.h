@@ -7,7 +7,7 @@
 #ifndef PROF_DUMP_NAMES_RUNTIMES_H
 #define PROF_DUMP_NAMES_RUNTIMES_H
 
-#include "common/base/str.h"
+#include "common/base/bytes/str.h"
 #include "tools/prof-dump/stack.h"
 
 /* Searches a file once for a runtime, and sets f->build. Returns 0 or -ENOMEM. */

@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <sys/user.h>
 #include <unistd.h>
-#include "common/base/fd.h"
-#include "common/base/notes.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/notes.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/files/fd.h"
 
 #define HEADERS_AT_ONCE 256
 #define SEGMENTS_MAX 64 /* program headers of a mapped file that are read */

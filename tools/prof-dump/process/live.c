@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "bpf/unwind.h"
-#include "common/base/clock.h"
-#include "common/base/procfs.h"
-#include "common/base/smallfile.h"
+#include "common/base/files/smallfile.h"
+#include "common/base/system/clock.h"
+#include "common/base/system/procfs.h"
 
 #define MAX_THREADS (1u << 16)
 #define MAX_TID (1u << 22) /* PID_MAX_LIMIT (include/linux/threads.h) */

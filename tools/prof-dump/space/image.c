@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 
 #define CHUNK (16 * NUMBERS_PAGE)
 #define MAX_HEADERS 64

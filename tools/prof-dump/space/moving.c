@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/hashtable.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/tables/hashtable.h"
 
 #define PAGE 4096u
 

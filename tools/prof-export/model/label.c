@@ -2,7 +2,7 @@
 #include "tools/prof-export/model/label.h"
 
 #include <inttypes.h>
-#include "common/base/log.h"
+#include "common/base/command/log.h"
 #include "common/wire/reason.h"
 
 static uint32_t run_length(struct str s, bool plain)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "common/cell/budget/budget.h"
 #include "common/status/account.h"
 #include "common/wire/reason.h"

@@ -12,7 +12,7 @@
 #define PROF_EXPORT_MODEL_MODEL_H
 
 #include <stdbool.h>
-#include "common/base/reporting.h"
+#include "common/base/command/reporting.h"
 #include "common/status/status.h"
 #include "common/status/witness.h"
 #include "common/wire/msg.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The facts of the model, and its figures in one struct status. */
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "common/status/account.h"
 #include "common/wire/reason.h"
 #include "tools/prof-export/model/label.h"

@@ -12,8 +12,8 @@
 #define PROF_EXPORT_OTLP_DICTIONARY_H
 
 #include <protobuf-c/protobuf-c.h>
-#include "common/base/span.h"
-#include "common/base/str.h"
+#include "common/base/bytes/span.h"
+#include "common/base/bytes/str.h"
 #include "tools/prof-export/model/definitions/table.h"
 
 /* The field numbers of the tables. */

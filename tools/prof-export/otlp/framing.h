@@ -9,7 +9,7 @@
 #ifndef PROF_EXPORT_OTLP_FRAMING_H
 #define PROF_EXPORT_OTLP_FRAMING_H
 
-#include "common/base/buf.h"
+#include "common/base/bytes/buf.h"
 
 #define FRAMING_HEAD 11 /* at most, in bytes */
 

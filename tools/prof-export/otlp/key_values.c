@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-export/otlp/key_values.h"
 
-#include "common/base/percent.h"
+#include "common/base/text/percent.h"
 
 static struct str trim(struct str s)
 {

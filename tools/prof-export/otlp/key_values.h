@@ -11,7 +11,7 @@
 #ifndef PROF_EXPORT_OTLP_KEY_VALUES_H
 #define PROF_EXPORT_OTLP_KEY_VALUES_H
 
-#include "common/base/str.h"
+#include "common/base/bytes/str.h"
 
 /* Longest list in bytes; a stream contains no more, and the rest is left out. */
 #define KEY_VALUES_TEXT 1024

@@ -14,7 +14,7 @@
 #ifndef PROF_EXPORT_OTLP_LOCATIONS_H
 #define PROF_EXPORT_OTLP_LOCATIONS_H
 
-#include "common/base/reporting.h"
+#include "common/base/command/reporting.h"
 #include "tools/prof-export/model/model.h"
 #include "tools/prof-export/otlp/dictionary.h"
 

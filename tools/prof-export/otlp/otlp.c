@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <sys/random.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "common/wire/reason.h"
 
 /* Parts of the memory: one for the window, and twice as much for the part of it that is being sent,

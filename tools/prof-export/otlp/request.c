@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <zlib.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "tools/prof-export/otlp/framing.h"
 #include "tools/prof-export/otlp/otlp.pb-c.h"
 

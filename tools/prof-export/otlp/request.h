@@ -10,7 +10,7 @@
 #ifndef PROF_EXPORT_OTLP_REQUEST_H
 #define PROF_EXPORT_OTLP_REQUEST_H
 
-#include "common/base/buf.h"
+#include "common/base/bytes/buf.h"
 #include "tools/prof-export/otlp/window.h"
 
 #define REQUEST_PLAIN_MAX ((4u << 20) - 1) /* many receivers refuse larger requests */

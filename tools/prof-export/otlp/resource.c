@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 #include <time.h>
-#include "common/base/hex.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/text/hex.h"
 #include "common/cell/targets/container.h"
 #include "tools/prof-export/model/label.h"
 #include "tools/prof-export/otlp/key_values.h"

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "tools/prof-export/model/definitions/epoch.h"
 #include "tools/prof-export/model/label.h"
 #include "tools/prof-export/otlp/arrange.h"

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "common/base/log.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/command/log.h"
 
 #define REST_MS 100
 #define RESTS_MOST 300

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 #include <zlib.h>
-#include "common/base/buf.h"
+#include "common/base/bytes/buf.h"
 
 #define OUTPUT_CHUNK (64u << 10)
 

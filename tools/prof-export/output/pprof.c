@@ -8,7 +8,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "common/status/account.h"
 #include "tools/prof-export/model/label.h"
 #include "tools/prof-export/output/pprof.pb-c.h"

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "common/base/fd.h"
+#include "common/base/files/fd.h"
 
 #define CHUNK (256u << 10)
 #define ROLL_PART 4 /* of the maximum size; one epoch of prof-symd fits into the rest */

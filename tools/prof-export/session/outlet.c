@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 
 #define SLOW_MS 50     /* how long to wait for a full bus */
 #define ENDING_MS 1000 /* the same at the end, when nothing else waits for prof-export */

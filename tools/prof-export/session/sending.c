@@ -2,7 +2,7 @@
 #include "tools/prof-export/session/sending.h"
 
 #include <string.h>
-#include "common/base/log.h"
+#include "common/base/command/log.h"
 
 #define MEMORY_PART 3 /* share of the memory for a session beside that of the output */
 

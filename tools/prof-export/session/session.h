@@ -8,8 +8,8 @@
 #ifndef PROF_EXPORT_SESSION_SESSION_H
 #define PROF_EXPORT_SESSION_SESSION_H
 
-#include "common/base/format.h"
-#include "common/base/reporting.h"
+#include "common/base/command/format.h"
+#include "common/base/command/reporting.h"
 #include "common/wire/stream.h"
 #include "tools/prof-export/model/saved.h"
 #include "tools/prof-export/otlp/otlp.h"

@@ -2,8 +2,8 @@
 #include "tools/prof-export/session/turnover.h"
 
 #include <sys/socket.h>
-#include "common/base/fd.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/files/fd.h"
 #include "common/wire/bus/scm.h"
 
 void turnover_look(struct turnover *t)

@@ -4,8 +4,8 @@
 #include <curl/curl.h>
 #include <stdio.h>
 #include <string.h>
-#include "common/base/decimal.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/text/decimal.h"
 #include "tools/prof-send/answer/backoff.h"
 #include "tools/prof-send/answer/grpc.h"
 #include "tools/prof-send/answer/replies.pb-c.h"

@@ -2,7 +2,7 @@
 #include "tools/prof-send/answer/backoff.h"
 
 #include <assert.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 
 #define DOUBLINGS 6 /* number of doublings until the maximum is reached */
 

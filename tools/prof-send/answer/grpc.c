@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/decimal.h"
-#include "common/base/percent.h"
+#include "common/base/text/decimal.h"
+#include "common/base/text/percent.h"
 #include "tools/prof-send/answer/backoff.h"
 #include "tools/prof-send/answer/replies.pb-c.h"
 

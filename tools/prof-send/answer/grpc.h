@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "common/base/span.h"
-#include "common/base/str.h"
+#include "common/base/bytes/span.h"
+#include "common/base/bytes/str.h"
 
 #define GRPC_HEAD 5 /* bytes before a message: whether it is compressed, and its length */
 #define GRPC_MESSAGE_MAX 160

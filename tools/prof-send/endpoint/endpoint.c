@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/hash.h"
+#include "common/base/bytes/hash.h"
 
 const char *const endpoint_protocols[ENDPOINT_PROTOCOLS] = { "grpc", "http/protobuf" };
 

@@ -4,8 +4,8 @@
 
 #include <errno.h>
 #include <string.h>
-#include "common/base/percent.h"
-#include "common/base/str.h"
+#include "common/base/bytes/str.h"
+#include "common/base/text/percent.h"
 
 #define HIDDEN_LEAST 4 /* bytes; a shorter value is not hidden, since any message may contain it */
 

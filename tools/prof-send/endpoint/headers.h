@@ -10,8 +10,8 @@
 #ifndef PROF_SEND_ENDPOINT_HEADERS_H
 #define PROF_SEND_ENDPOINT_HEADERS_H
 
-#include "common/base/buf.h"
-#include "common/base/span.h"
+#include "common/base/bytes/buf.h"
+#include "common/base/bytes/span.h"
 
 #define HEADERS_FILE_MAX (64u << 10) /* bytes of a header file */
 #define HEADERS_MOST 64

@@ -14,8 +14,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "common/base/exits.h"
-#include "common/base/fd.h"
+#include "common/base/command/exits.h"
+#include "common/base/files/fd.h"
 #include "common/cell/confine/baseline.h"
 #include "common/cell/confine/landlock.h"
 #include "common/cell/confine/sandbox.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "common/base/clock.h"
-#include "common/base/contents.h"
+#include "common/base/files/contents.h"
+#include "common/base/system/clock.h"
 
 static bool is_same(const struct watched *w, const struct stat *st)
 {

@@ -8,7 +8,7 @@
 #define PROF_SEND_FILES_WATCHED_H
 
 #include <stdint.h>
-#include "common/base/span.h"
+#include "common/base/bytes/span.h"
 #include "tools/prof-send/files/lender.h"
 
 struct watched {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-send/intake/frames.h"
 
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 
 /* Takes the 4 bytes of length, or a part of them. */
 static bool take_head(struct frames *f, struct span *in)

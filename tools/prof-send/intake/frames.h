@@ -7,8 +7,8 @@
 #ifndef PROF_SEND_INTAKE_FRAMES_H
 #define PROF_SEND_INTAKE_FRAMES_H
 
-#include "common/base/buf.h"
-#include "common/base/span.h"
+#include "common/base/bytes/buf.h"
+#include "common/base/bytes/span.h"
 
 #define FRAMES_HEAD 4
 

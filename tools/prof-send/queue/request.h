@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include "common/base/span.h"
+#include "common/base/bytes/span.h"
 #include "tools/prof-send/answer/grpc.h"
 
 /* The largest request, uncompressed: OTLP's own limit for clients. */

@@ -10,7 +10,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "common/base/fd.h"
+#include "common/base/files/fd.h"
 
 #define ENTRIES_FIRST 64
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <zlib.h>
-#include "common/base/hex.h"
+#include "common/base/text/hex.h"
 
 #define ENDING ".otlp"
 #define DIGITS 16

@@ -3,8 +3,8 @@
 
 #include <errno.h>
 #include <string.h>
-#include "common/base/clock.h"
-#include "common/base/log.h"
+#include "common/base/command/log.h"
+#include "common/base/system/clock.h"
 #include "tools/prof-send/transfer/patience.h"
 
 int sender_init(struct sender *s, struct transfer *transfers, size_t n)

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/random.h>
-#include "common/base/clock.h"
-#include "common/base/log.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/command/log.h"
+#include "common/base/system/clock.h"
 #include "tools/prof-send/answer/backoff.h"
 #include "tools/prof-send/transfer/patience.h"
 

@@ -7,7 +7,7 @@
 #define PROF_SEND_TRANSFER_TRANSFER_H
 
 #include <curl/curl.h>
-#include "common/base/buf.h"
+#include "common/base/bytes/buf.h"
 #include "tools/prof-send/answer/answer.h"
 #include "tools/prof-send/endpoint/endpoint.h"
 #include "tools/prof-send/queue/queue.h"

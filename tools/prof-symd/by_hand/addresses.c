@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include "common/base/log.h"
+#include "common/base/command/log.h"
 #include "common/names/program/finder.h"
 #include "tools/prof-symd/by_hand/addresses.h"
 

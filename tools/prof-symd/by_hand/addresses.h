@@ -4,7 +4,7 @@
 #define PROF_SYMD_BY_HAND_ADDRESSES_H
 
 #include <stdio.h>
-#include "common/base/buf.h"
+#include "common/base/bytes/buf.h"
 #include "common/names/program/program.h"
 
 struct addresses {

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/base/exits.h"
-#include "common/base/log.h"
+#include "common/base/command/exits.h"
+#include "common/base/command/log.h"
 #include "common/names/program/finder.h"
 #include "common/names/runtime/runtime.h"
-#include "tools/prof-symd/files/worker_warnings.h"
 #include "tools/prof-symd/by_hand/addresses.h"
 #include "tools/prof-symd/by_hand/one_file.h"
+#include "tools/prof-symd/files/worker_warnings.h"
 
 static int put_out(struct buf *text)
 {

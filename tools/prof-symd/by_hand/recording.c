@@ -5,16 +5,16 @@
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-#include "common/base/clock.h"
-#include "common/base/exits.h"
-#include "common/base/fd.h"
-#include "common/base/log.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/command/exits.h"
+#include "common/base/command/log.h"
+#include "common/base/files/fd.h"
+#include "common/base/system/clock.h"
 #include "common/names/jit/jitfinder.h"
 #include "common/names/program/finder.h"
 #include "common/wire/stream.h"
-#include "tools/prof-symd/files/worker_warnings.h"
 #include "tools/prof-symd/by_hand/recording.h"
+#include "tools/prof-symd/files/worker_warnings.h"
 #include "tools/prof-symd/stream/namer.h"
 
 #define CHUNK (64u << 10)

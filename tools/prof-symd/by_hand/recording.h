@@ -8,7 +8,7 @@
 #define PROF_SYMD_BY_HAND_RECORDING_H
 
 #include <stdint.h>
-#include "common/base/reporting.h"
+#include "common/base/command/reporting.h"
 
 /* memory: bytes for symbols and DWARF; 0: the default. Logs errors. An exit status (exits.h). */
 int recording_name(uint64_t memory, enum reporting_names names);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-symd/files/memory_share.h"
 
-#include "common/base/clock.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/system/clock.h"
 #include "common/names/program/program.h"
 #include "common/wire/peer/lastword.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/base/buf.h"
-#include "common/base/log.h"
+#include "common/base/bytes/buf.h"
+#include "common/base/command/log.h"
 #include "common/names/program/program.h"
 #include "tools/prof-symd/files/worker_warnings.h"
 

@@ -4,7 +4,7 @@
 #ifndef PROF_SYMD_FILES_WORKER_WARNINGS_H
 #define PROF_SYMD_FILES_WORKER_WARNINGS_H
 
-#include "common/base/str.h"
+#include "common/base/bytes/str.h"
 
 /* libdw's worker was killed while it read the file, which is tried once more. */
 void worker_warnings_killed(struct str path);

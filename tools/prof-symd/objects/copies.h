@@ -9,8 +9,8 @@
 #ifndef PROF_SYMD_OBJECTS_COPIES_H
 #define PROF_SYMD_OBJECTS_COPIES_H
 
-#include "common/base/idmap.h"
-#include "common/base/holdings.h"
+#include "common/base/shares/holdings.h"
+#include "common/base/tables/idmap.h"
 #include "common/names/runtime/runtime.h"
 #include "common/wire/msg.h"
 #include "tools/prof-symd/objects/object_names.h"

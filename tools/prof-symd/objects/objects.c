@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "common/wire/peer/lastword.h"
 #include "tools/prof-symd/objects/objects_internal.h"
 

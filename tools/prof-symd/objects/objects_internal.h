@@ -4,8 +4,8 @@
 #ifndef PROF_SYMD_OBJECTS_OBJECTS_INTERNAL_H
 #define PROF_SYMD_OBJECTS_OBJECTS_INTERNAL_H
 
-#include "common/base/idmap.h"
-#include "common/base/holdings.h"
+#include "common/base/shares/holdings.h"
+#include "common/base/tables/idmap.h"
 #include "tools/prof-symd/objects/copies.h"
 #include "tools/prof-symd/objects/object_names.h"
 #include "tools/prof-symd/objects/objects.h"

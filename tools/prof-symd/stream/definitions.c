@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 
 int definitions_init(struct definitions *d, const struct definitions_limits *limits,
 		     struct filestore *store)

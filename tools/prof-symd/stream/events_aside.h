@@ -5,8 +5,8 @@
 #ifndef PROF_SYMD_STREAM_EVENTS_ASIDE_H
 #define PROF_SYMD_STREAM_EVENTS_ASIDE_H
 
+#include "common/base/shares/holdings.h"
 #include "tools/prof-symd/stream/events.h"
-#include "common/base/holdings.h"
 
 #define EVENTS_ASIDE_MAX (16u << 10)
 

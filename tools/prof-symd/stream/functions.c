@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "tools/prof-symd/stream/functions.h"
 
 struct function_entry {

@@ -4,8 +4,8 @@
 #ifndef PROF_SYMD_STREAM_FUNCTIONS_H
 #define PROF_SYMD_STREAM_FUNCTIONS_H
 
-#include "common/base/buf.h"
-#include "common/base/str.h"
+#include "common/base/bytes/buf.h"
+#include "common/base/bytes/str.h"
 
 #define FUNCTIONS_SOURCES 1024 /* a power of two */
 

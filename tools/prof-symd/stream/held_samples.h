@@ -4,8 +4,8 @@
 #ifndef PROF_SYMD_STREAM_HELD_SAMPLES_H
 #define PROF_SYMD_STREAM_HELD_SAMPLES_H
 
+#include "common/base/shares/holdings.h"
 #include "common/wire/msg.h"
-#include "common/base/holdings.h"
 
 #define HELD_SAMPLES_MAX (64u << 10)
 #define HELD_SAMPLES_NS 60000000000ull /* no sample is held longer */

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include "common/base/idmap.h"
+#include "common/base/tables/idmap.h"
 
 struct idtable {
 	struct idmap ids;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <stdlib.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "common/wire/peer/lastword.h"
 #include "common/wire/stream.h"
 #include "tools/prof-symd/stream/namer_internal.h"

@@ -27,7 +27,7 @@
 #ifndef PROF_SYMD_STREAM_NAMER_H
 #define PROF_SYMD_STREAM_NAMER_H
 
-#include "common/base/reporting.h"
+#include "common/base/command/reporting.h"
 #include "common/names/jit/jit.h"
 #include "common/wire/stream.h"
 #include "tools/prof-symd/files/filestore.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The events that were put aside (events_aside.h). */
 #include <errno.h>
-#include "common/base/clock.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/system/clock.h"
 #include "tools/prof-symd/stream/namer_internal.h"
 
 #define LOOK_NS 10000000ull /* between looks at what was put aside */

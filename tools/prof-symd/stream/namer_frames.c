@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names frames, and sends them with their functions before their first use in an epoch. */
 #include <errno.h>
-#include "common/base/clock.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/system/clock.h"
 #include "common/wire/peer/lastword.h"
 #include "tools/prof-symd/stream/namer_internal.h"
 

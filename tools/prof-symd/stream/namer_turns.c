@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whose turn it is (naming_turns.h), and how late it is. */
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "tools/prof-symd/stream/namer_internal.h"
 
 const struct definition_process *namer_process_of(const struct namer *n, uint64_t thread)

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/hash.h"
+#include "common/base/bytes/hash.h"
 
 #define KIND_SHIFT 56 /* of a key: the kind above the id */
 #define OF_PROCESS 0xffull

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/base/buf.h"
-#include "common/base/clock.h"
-#include "common/base/exits.h"
-#include "common/base/log.h"
+#include "common/base/bytes/buf.h"
+#include "common/base/command/exits.h"
+#include "common/base/command/log.h"
+#include "common/base/system/clock.h"
 #include "common/cell/confine/namespace.h"
 #include "common/status/check.h"
 #include "tools/profpipe/doctor/selftest.h"

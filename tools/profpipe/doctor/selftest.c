@@ -13,9 +13,9 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "common/base/clock.h"
-#include "common/base/exits.h"
-#include "common/base/str.h"
+#include "common/base/bytes/str.h"
+#include "common/base/command/exits.h"
+#include "common/base/system/clock.h"
 #include "tools/profpipe/options/options.h"
 #include "tools/profpipe/run/record.h"
 

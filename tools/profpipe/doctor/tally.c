@@ -3,8 +3,8 @@
 
 #include <stdbool.h>
 #include <string.h>
-#include "common/base/decimal.h"
-#include "common/base/str.h"
+#include "common/base/bytes/str.h"
+#include "common/base/text/decimal.h"
 
 #define COUNT_DIGITS 12 /* longest count that prof-export writes */
 

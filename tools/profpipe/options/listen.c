@@ -5,7 +5,7 @@
 #include <netinet/in.h>
 #include <stdint.h>
 #include <string.h>
-#include "common/base/decimal.h"
+#include "common/base/text/decimal.h"
 
 #define PORT_MOST 65535
 

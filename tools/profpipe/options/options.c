@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/base/cmdline.h"
-#include "common/base/exits.h"
-#include "common/base/log.h"
-#include "common/base/outfile.h"
-#include "common/base/smallfile.h"
+#include "common/base/command/cmdline.h"
+#include "common/base/command/exits.h"
+#include "common/base/command/log.h"
+#include "common/base/files/outfile.h"
+#include "common/base/files/smallfile.h"
 #include "common/cell/budget/budget.h"
 #include "common/cell/targets/cgrouptree.h"
 #include "tools/profpipe/options/listen.h"

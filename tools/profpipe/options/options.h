@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "common/base/format.h"
-#include "common/base/reporting.h"
+#include "common/base/command/format.h"
+#include "common/base/command/reporting.h"
 #include "common/cell/targets/sampling.h"
 #include "tools/profpipe/options/otlp.h"
 

@@ -3,7 +3,7 @@
 #ifndef PROFPIPE_OPTIONS_OPTIONS_INTERNAL_H
 #define PROFPIPE_OPTIONS_OPTIONS_INTERNAL_H
 
-#include "common/base/cmdline.h"
+#include "common/base/command/cmdline.h"
 #include "tools/profpipe/options/options.h"
 
 enum {

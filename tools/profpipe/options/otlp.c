@@ -3,7 +3,7 @@
 
 #include <string.h>
 #include <unistd.h>
-#include "common/base/exits.h"
+#include "common/base/command/exits.h"
 
 static const char *const names[] = {
 	"--otlp",	"--otlp-protocol",   "--otlp-header-file", "--otlp-ca",

@@ -10,8 +10,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include "common/base/cmdline.h"
-#include "common/base/words.h"
+#include "common/base/command/cmdline.h"
+#include "common/base/command/words.h"
 
 #define OTLP_WORDS 128 /* limit */
 

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "common/base/exits.h"
-#include "common/base/fd.h"
-#include "common/base/numbers.h"
-#include "common/base/toolpath.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/command/exits.h"
+#include "common/base/files/fd.h"
+#include "common/base/files/toolpath.h"
 
 #define HEAD "prof-send: error: "
 

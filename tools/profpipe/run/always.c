@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include "common/base/clock.h"
-#include "common/base/exits.h"
-#include "common/base/log.h"
+#include "common/base/command/exits.h"
+#include "common/base/command/log.h"
+#include "common/base/system/clock.h"
 #include "common/wire/msg.h"
 #include "common/wire/reason.h"
 #include "tools/profpipe/run/run.h"

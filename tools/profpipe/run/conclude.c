@@ -8,10 +8,10 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "common/base/buf.h"
-#include "common/base/clock.h"
-#include "common/base/exits.h"
-#include "common/base/log.h"
+#include "common/base/bytes/buf.h"
+#include "common/base/command/exits.h"
+#include "common/base/command/log.h"
+#include "common/base/system/clock.h"
 #include "common/wire/msg.h"
 #include "common/wire/reason.h"
 #include "tools/profpipe/run/summary/summary.h"

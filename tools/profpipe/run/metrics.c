@@ -6,10 +6,10 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "common/base/clock.h"
-#include "common/base/fd.h"
-#include "common/base/log.h"
-#include "common/base/words.h"
+#include "common/base/command/log.h"
+#include "common/base/command/words.h"
+#include "common/base/files/fd.h"
+#include "common/base/system/clock.h"
 #include "tools/profpipe/options/listen.h"
 #include "tools/profpipe/run/run.h"
 

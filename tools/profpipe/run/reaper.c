@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "common/base/clock.h"
-#include "common/base/exits.h"
-#include "common/base/log.h"
+#include "common/base/command/exits.h"
+#include "common/base/command/log.h"
+#include "common/base/system/clock.h"
 #include "tools/profpipe/run/rights/limits.h"
 
 #define FOLLOW_MS 20	   /* delay before a tool that lost its peer is started again */

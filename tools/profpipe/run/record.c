@@ -25,10 +25,10 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "common/base/clock.h"
-#include "common/base/exits.h"
-#include "common/base/log.h"
-#include "common/base/toolpath.h"
+#include "common/base/command/exits.h"
+#include "common/base/command/log.h"
+#include "common/base/files/toolpath.h"
+#include "common/base/system/clock.h"
 #include "tools/profpipe/run/always.h"
 #include "tools/profpipe/run/conclude.h"
 #include "tools/profpipe/run/reaper.h"

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/base/clock.h"
-#include "common/base/fd.h"
-#include "common/base/log.h"
-#include "common/base/toolpath.h"
-#include "common/base/words.h"
+#include "common/base/command/log.h"
+#include "common/base/command/words.h"
+#include "common/base/files/fd.h"
+#include "common/base/files/toolpath.h"
+#include "common/base/system/clock.h"
 
 uint64_t run_ms_since(uint64_t then)
 {

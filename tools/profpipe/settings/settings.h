@@ -10,7 +10,7 @@
 #define PROFPIPE_SETTINGS_SETTINGS_H
 
 #include <stddef.h>
-#include "common/base/str.h"
+#include "common/base/bytes/str.h"
 
 #define SETTINGS_MAX 256	   /* of one file */
 #define SETTINGS_BYTES (64u << 10) /* of one file */

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-#include "common/base/str.h"
+#include "common/base/bytes/str.h"
 
 #define STAMP "dddddddddTddddddZ" /* one d more than usual, for the year 10000 */
 #define LISTED_MAX 65536u

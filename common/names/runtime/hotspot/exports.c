@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 
 /* As struct VMStructEntry and VMTypeEntry have them. The tables' own description of these offsets
  * is not in the file either. */

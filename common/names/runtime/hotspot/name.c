@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 #include <string.h>
-#include "common/base/unaligned.h"
+#include "common/base/bytes/unaligned.h"
 #include "common/names/runtime/hotspot/hotspot.h"
 
 #define MAX_CONST (66u << 10) /* bytes of a ConstMethod with its lines that are read */

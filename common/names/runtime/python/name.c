@@ -6,8 +6,8 @@
  * InternalDocs/code_objects.md (from 3.11 on); PEP 393 for strings.
  */
 #include <errno.h>
-#include "common/base/numbers.h"
-#include "common/base/unaligned.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/bytes/unaligned.h"
 #include "common/names/runtime/python/python.h"
 
 #define MAX_TABLE (64u << 10)

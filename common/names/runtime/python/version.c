@@ -14,7 +14,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "common/names/runtime/python/python.h"
 
 #define MAX_RODATA (32u << 20)

@@ -10,10 +10,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/numbers.h"
-#include "common/base/span.h"
-#include "common/base/str.h"
-#include "common/base/unaligned.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/bytes/span.h"
+#include "common/base/bytes/str.h"
+#include "common/base/bytes/unaligned.h"
 
 #define COUNT_MIN 256u
 #define COUNT_MAX 8192u

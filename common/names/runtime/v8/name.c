@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/percent.h"
-#include "common/base/unaligned.h"
+#include "common/base/bytes/unaligned.h"
+#include "common/base/text/percent.h"
 #include "common/names/runtime/v8/v8.h"
 
 #define FILE_SCHEME "file://"

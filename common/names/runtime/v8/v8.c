@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "common/names/runtime/v8/builtins.h"
 #include "common/names/runtime/v8/v8.h"
 

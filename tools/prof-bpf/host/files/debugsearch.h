@@ -17,8 +17,8 @@
 #define DEBUGSEARCH_PLACES 8u
 #define DEBUGSEARCH_ROOTS 16u
 
-#include "common/base/span.h"
-#include "common/base/str.h"
+#include "common/base/bytes/span.h"
+#include "common/base/bytes/str.h"
 #include "tools/prof-bpf/host/processes/host_types.h"
 #include "tools/prof-bpf/open/opener.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <utlist.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/host/memory/memory.h"
 #include "tools/prof-bpf/host/processes/processes.h"

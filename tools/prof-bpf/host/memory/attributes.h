@@ -14,7 +14,7 @@
 #ifndef PROF_BPF_HOST_MEMORY_ATTRIBUTES_H
 #define PROF_BPF_HOST_MEMORY_ATTRIBUTES_H
 
-#include "common/base/str.h"
+#include "common/base/bytes/str.h"
 #include "tools/prof-bpf/host/processes/host_types.h"
 
 struct host;

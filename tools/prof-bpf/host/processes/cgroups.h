@@ -6,8 +6,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "common/base/hashtable.h"
-#include "common/base/str.h"
+#include "common/base/bytes/str.h"
+#include "common/base/tables/hashtable.h"
 #include "tools/prof-bpf/host/processes/host_types.h"
 
 struct cgroup {

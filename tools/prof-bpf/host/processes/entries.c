@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/prof-bpf/host/processes/entries.h"
 
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "tools/prof-bpf/host/processes/processes.h"
 
 int entry_set(struct host *h, struct process *p, const struct tables_mapping *m, size_t n)

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "common/base/str.h"
+#include "common/base/bytes/str.h"
 #include "tools/prof-bpf/files/host_file.h"
 #include "tools/prof-bpf/open/workers/startup.h"
 

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/hashtable.h"
+#include "common/base/tables/hashtable.h"
 #include <utlist.h>
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/host/processes/reach.h"

@@ -8,8 +8,8 @@
 #ifndef PROF_BPF_HOST_PROCESSES_PROCESSES_H
 #define PROF_BPF_HOST_PROCESSES_PROCESSES_H
 
-#include "common/base/hashtable.h"
-#include "common/base/procfs.h"
+#include "common/base/tables/hashtable.h"
+#include "common/base/system/procfs.h"
 #include "common/walk/tables/tables.h"
 #include "tools/prof-bpf/host/processes/cgroups.h"
 #include "tools/prof-bpf/host/processes/bootclock.h"

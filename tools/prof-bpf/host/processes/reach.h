@@ -17,7 +17,7 @@
 
 #include <stdbool.h>
 #include "bpf/runtime.h"
-#include "common/base/span.h"
+#include "common/base/bytes/span.h"
 
 #define REACH_FIRST 128		/* places that a new set holds; it doubles up to */
 #define REACH_MOST 4096		/* this */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/host/processes/entries.h"
 #include "tools/prof-bpf/host/processes/processes.h"

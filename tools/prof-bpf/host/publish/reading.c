@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 #include <utlist.h>
-#include "common/base/clock.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/system/clock.h"
 #include "tools/prof-bpf/host/processes/processes.h"
 #include "tools/prof-bpf/host/shares/eviction.h"
 #include "tools/prof-bpf/host/shares/mapping_turns.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/prof-bpf/host/shares/eviction.h"
 
-#include "common/base/clock.h"
+#include "common/base/system/clock.h"
 #include "tools/prof-bpf/host/processes/entries.h"
 #include "tools/prof-bpf/host/processes/processes.h"
 #include "tools/prof-bpf/host/shares/mapping_turns.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/prof-bpf/host/shares/mapping_turns.h"
 
-#include "common/base/clock.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/system/clock.h"
 #include "tools/prof-bpf/host/processes/processes.h"
 
 static bool is_over(uint64_t paid_ns, uint64_t now_ns)

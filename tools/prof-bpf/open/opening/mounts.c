@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "common/base/clock.h"
-#include "common/base/smallfile.h"
+#include "common/base/files/smallfile.h"
+#include "common/base/system/clock.h"
 
 #ifndef MFD_HUGETLB
 #define MFD_HUGETLB 4u

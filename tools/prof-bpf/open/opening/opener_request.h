@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include "common/base/span.h"
-#include "common/base/str.h"
+#include "common/base/bytes/span.h"
+#include "common/base/bytes/str.h"
 
 #define OPENER_COPY_MAX (64u << 20) /* size of a file that is copied */
 #define OPENER_PATH_MAX 4096u

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
-#include "common/base/numbers.h"
-#include "common/base/procfs.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/system/procfs.h"
 #include "tools/prof-bpf/open/opening/opener_request.h"
 #include "tools/prof-bpf/open/opening/sealed.h"
 

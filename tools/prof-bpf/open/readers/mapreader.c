@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/base/procfs.h"
+#include "common/base/system/procfs.h"
 #include "tools/prof-bpf/open/workers/workerpool.h"
 
 struct mapreader_job {

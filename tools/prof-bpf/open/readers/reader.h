@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "common/base/buf.h"
+#include "common/base/bytes/buf.h"
 
 #define READER_PIECES 256
 #define READER_DEADLINE_NS 250000000ull /* per request */

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "common/base/exits.h"
+#include "common/base/command/exits.h"
 #include "common/cell/confine/baseline.h"
 #include "common/cell/confine/sandbox.h"
 #include "common/cell/keeper.h"

@@ -2,7 +2,7 @@
 #include "tools/prof-bpf/open/workers/startup.h"
 
 #include <string.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 
 struct value_head {
 	uint32_t which, len;

@@ -10,8 +10,8 @@
 #define PROF_BPF_OPEN_WORKERS_STARTUP_H
 
 #include <stdbool.h>
-#include "common/base/span.h"
-#include "common/base/str.h"
+#include "common/base/bytes/span.h"
+#include "common/base/bytes/str.h"
 #include "common/cell/targets/sampling.h"
 
 #define STARTUP_VALUE_MAX 1024u /* bytes; longer values are cut, between characters of UTF-8 */

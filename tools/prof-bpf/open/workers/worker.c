@@ -12,10 +12,10 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
-#include "common/base/clock.h"
-#include "common/base/exits.h"
-#include "common/base/numbers.h"
-#include "common/base/procfs.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/command/exits.h"
+#include "common/base/system/clock.h"
+#include "common/base/system/procfs.h"
 #include "common/wire/bus/scm.h"
 #include "tools/prof-bpf/open/workers/startup.h"
 #include "tools/prof-bpf/open/workers/work.h"

@@ -10,8 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <utlist.h>
-#include "common/base/clock.h"
-#include "common/base/procfs.h"
+#include "common/base/system/clock.h"
+#include "common/base/system/procfs.h"
 #include "common/wire/bus/scm.h"
 #include "tools/prof-bpf/open/workers/openkeeper.h"
 #include "tools/prof-bpf/open/workers/workerpool_internal.h"

@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include "common/base/span.h"
+#include "common/base/bytes/span.h"
 #include "tools/prof-bpf/open/workers/work.h"
 
 #define WORKERPOOL_SAFE_MAX 4 /* workers at once */

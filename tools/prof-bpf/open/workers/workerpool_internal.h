@@ -9,7 +9,7 @@
 #ifndef PROF_BPF_OPEN_WORKERS_WORKERPOOL_INTERNAL_H
 #define PROF_BPF_OPEN_WORKERS_WORKERPOOL_INTERNAL_H
 
-#include "common/base/hashtable.h"
+#include "common/base/tables/hashtable.h"
 #include "tools/prof-bpf/open/workers/workerpool.h"
 #include "tools/prof-bpf/owners/owners.h"
 

@@ -7,8 +7,8 @@
 #ifndef PROF_EXPORT_MODEL_DEFINITIONS_ATTRIBUTES_H
 #define PROF_EXPORT_MODEL_DEFINITIONS_ATTRIBUTES_H
 
-#include "common/base/span.h"
-#include "common/base/str.h"
+#include "common/base/bytes/span.h"
+#include "common/base/bytes/str.h"
 #include "tools/prof-export/model/definitions/pool.h"
 
 #define ATTRIBUTES_MAX (64u << 10) /* bytes of one process */

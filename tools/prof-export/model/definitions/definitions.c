@@ -2,7 +2,7 @@
 #include "tools/prof-export/model/definitions/definitions.h"
 
 #include <errno.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "common/status/account.h"
 
 int definitions_begin(struct definitions *d)

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include "bpf/runtime.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 #include "common/status/account.h"
 
 /* Marks the value of a frame id that stands for several frames. The other bits are an index into

@@ -7,7 +7,7 @@
 #ifndef PROF_EXPORT_MODEL_DEFINITIONS_EPOCH_H
 #define PROF_EXPORT_MODEL_DEFINITIONS_EPOCH_H
 
-#include "common/base/reporting.h"
+#include "common/base/command/reporting.h"
 #include "tools/prof-export/model/definitions/annotations.h"
 #include "tools/prof-export/model/definitions/attributes.h"
 #include "tools/prof-export/model/definitions/definitions.h"

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <sys/random.h>
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 
 static uint64_t seed(void)
 {

@@ -8,7 +8,7 @@
 #ifndef PROF_EXPORT_MODEL_DEFINITIONS_TABLE_H
 #define PROF_EXPORT_MODEL_DEFINITIONS_TABLE_H
 
-#include "common/base/str.h"
+#include "common/base/bytes/str.h"
 #include "tools/prof-export/model/definitions/pool.h"
 
 #define TABLE_NONE UINT32_MAX

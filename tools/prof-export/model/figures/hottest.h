@@ -3,7 +3,7 @@
 #ifndef PROF_EXPORT_MODEL_FIGURES_HOTTEST_H
 #define PROF_EXPORT_MODEL_FIGURES_HOTTEST_H
 
-#include "common/base/buf.h"
+#include "common/base/bytes/buf.h"
 #include "common/status/status.h"
 #include "tools/prof-export/model/definitions/table.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-export/model/owners/shares.h"
 
-#include "common/base/fairshare.h"
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
+#include "common/base/shares/fairshare.h"
 
 #define RESERVE_PART 4
 #define RESERVE_MOST (2u << 20)

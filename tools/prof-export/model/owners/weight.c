@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-export/model/owners/weight.h"
 
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 
 #define INDEXED 11 /* bytes of an entry in an index, on average */
 #define MAPPED 16  /* the same of an id in a map */

@@ -15,14 +15,14 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "common/base/buf.h"
-#include "common/base/clock.h"
-#include "common/base/exits.h"
-#include "common/base/fd.h"
-#include "common/base/log.h"
-#include "common/base/procfs.h"
-#include "common/base/smallfile.h"
-#include "common/base/toolpath.h"
+#include "common/base/bytes/buf.h"
+#include "common/base/command/exits.h"
+#include "common/base/command/log.h"
+#include "common/base/files/fd.h"
+#include "common/base/files/smallfile.h"
+#include "common/base/files/toolpath.h"
+#include "common/base/system/clock.h"
+#include "common/base/system/procfs.h"
 #include "common/cell/deploy.h"
 
 #define HEARD_NS 2000000000u

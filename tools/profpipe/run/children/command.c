@@ -9,8 +9,8 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "common/base/exits.h"
-#include "common/base/fd.h"
+#include "common/base/command/exits.h"
+#include "common/base/files/fd.h"
 #include "tools/profpipe/run/children/target.h"
 
 static ssize_t read_all(int fd, void *to, size_t n)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/profpipe/run/children/restarts.h"
 
-#include "common/base/numbers.h"
+#include "common/base/bytes/numbers.h"
 
 #define SHORT_NS 1000000000ull /* a shorter life adds to the streak */
 #define LONG_NS 60000000000ull /* a life this long ends the streak */

@@ -7,9 +7,9 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "common/base/clock.h"
-#include "common/base/fd.h"
-#include "common/base/log.h"
+#include "common/base/command/log.h"
+#include "common/base/files/fd.h"
+#include "common/base/system/clock.h"
 #include "common/cell/deploy.h"
 #include "common/wire/bus/scm.h"
 #include "tools/profpipe/run/rights/user.h"

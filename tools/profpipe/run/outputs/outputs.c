@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "common/base/log.h"
+#include "common/base/command/log.h"
 #include "tools/profpipe/run/rights/user.h"
 
 static void say_wait(const char *path)

@@ -7,7 +7,7 @@
 #ifndef PROFPIPE_RUN_OUTPUTS_OUTPUTS_H
 #define PROFPIPE_RUN_OUTPUTS_OUTPUTS_H
 
-#include "common/base/outfile.h"
+#include "common/base/files/outfile.h"
 
 /* Like outfile_open, outfile_end and outfile_drop, but as the user. */
 int output_open(struct outfile *o, const char *path, mode_t mode, bool grows);

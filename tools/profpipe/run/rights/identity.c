@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "common/base/smallfile.h"
+#include "common/base/files/smallfile.h"
 
 #define LOCK_PATH "/run/profpipe.lock"
 /* The first ids of a range: one for the group and one for each tool's user. */

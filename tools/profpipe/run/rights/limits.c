@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include "common/base/log.h"
+#include "common/base/command/log.h"
 
 #define THREADS 32	   /* threads that a tool may start */
 #define THREAD_STACK 65536 /* bytes of a thread's stack */

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "common/base/decimal.h"
+#include "common/base/text/decimal.h"
 
 static bool number(const char *name, uint64_t *ret)
 {

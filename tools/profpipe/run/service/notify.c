@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/base/decimal.h"
-#include "common/base/fd.h"
+#include "common/base/files/fd.h"
+#include "common/base/text/decimal.h"
 
 /* Reads a number from the environment; 0: none. */
 static uint64_t number(const char *name)

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <sys/random.h>
 #include <unistd.h>
-#include "common/base/smallfile.h"
+#include "common/base/files/smallfile.h"
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 

@@ -8,7 +8,7 @@
 #define PROFPIPE_RUN_SUMMARY_DELIVERY_H
 
 #include <stdbool.h>
-#include "common/base/buf.h"
+#include "common/base/bytes/buf.h"
 #include "common/status/status.h"
 
 /* Sums over successive processes of one tool, from their status words. */

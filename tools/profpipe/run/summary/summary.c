@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/base/buf.h"
-#include "common/base/log.h"
+#include "common/base/bytes/buf.h"
+#include "common/base/command/log.h"
 #include "common/status/account.h"
 #include "common/wire/msg.h"
 #include "common/wire/reason.h"

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/base/command/stdfds.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "common/base/command/exits.h"
+#include "common/base/command/log.h"
+
+void stdfds_hold(void)
+{
+	for (int fd = 0; fd <= 2; fd++) {
+		if (fcntl(fd, F_GETFD) >= 0)
+			continue;
+		/* open returns the lowest free number, which is fd. */
+		int got = open("/dev/null", fd ? O_RDONLY : O_WRONLY);
+
+		if (got < 0)
+			got = open("/", O_PATH);
+		if (got != fd)
+			_exit(EXITS_FAILED);
+	}
+}
+
+int stdfds_flush(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return EXITS_DONE;
+	log_error("standard output: %s", strerror(errno));
+	return EXITS_FAILED;
+}
