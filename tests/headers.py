@@ -4,7 +4,7 @@
 that is, for `make lint`. A name begins with one of these:
 
 - the header's noun, which is its file's name, singular or plural
-- the name of its folder
+- the name of its folder, or of one that this is in
 - another noun of the same tool or library, which the header's noun begins with (flow_code.h: flow)
 - the name of a C file without a header of its own that includes it (prof.h: loop)
 
@@ -89,7 +89,9 @@ def main(paths):
         noun = re.sub(r"_internal$", "", file[:-2])
         words = noun.split("_")
         known = nouns[tuple(path.split("/")[:2])]
-        begins = numbers(noun) | numbers(os.path.basename(folder))
+        begins = numbers(noun)
+        for part in folder.split("/")[1:]:
+            begins |= numbers(part)
         for n in range(1, len(words)):
             if "_".join(words[:n]) in known:
                 begins |= numbers("_".join(words[:n]))

@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "tools/prof-dump/stack.h"
+#include "tools/prof-dump/space/stack.h"
 
 /* How an instruction changed RSP. */
 enum shadow_move {

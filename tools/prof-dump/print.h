@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 #include "common/base/bytes/buf.h"
-#include "tools/prof-dump/stack.h"
+#include "tools/prof-dump/space/stack.h"
 
 #define PRINT_DWARF (1ull << 30) /* bytes of DWARF decompressed from one file, at most */
 /* Bytes of all programs together; beyond that, those not in use are closed. */

@@ -20,7 +20,7 @@
 #include "tools/prof-dump/process/core.h"
 #include "tools/prof-dump/process/message.h"
 #include "tools/prof-dump/space/image.h"
-#include "tools/prof-dump/stack.h"
+#include "tools/prof-dump/space/stack.h"
 
 #define MAX_STACKS (1u << 16)
 

@@ -13,7 +13,6 @@
 #include "common/base/bytes/hash.h"
 #include "common/base/bytes/str.h"
 #include "common/base/files/fd.h"
-#include "common/base/bytes/hash.h"
 
 #define WANTED_SLOTS 1024u
 #define TYPE_LEAST sizeof(struct btf_type)

@@ -8,7 +8,7 @@
 #define PROF_DUMP_NAMES_RUNTIMES_H
 
 #include "common/base/bytes/str.h"
-#include "tools/prof-dump/stack.h"
+#include "tools/prof-dump/space/stack.h"
 
 /* Searches a file once for a runtime, and sets f->build. Returns 0 or -ENOMEM. */
 int runtimes_describe(struct tables *t, struct space_file *f);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/prof-dump/stack.h"
+#include "tools/prof-dump/space/stack.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The stack of one thread, as a walk in its address space (space.h) finds it. */
-#ifndef PROF_DUMP_STACK_H
-#define PROF_DUMP_STACK_H
+#ifndef PROF_DUMP_SPACE_STACK_H
+#define PROF_DUMP_SPACE_STACK_H
 
 #include "tools/prof-dump/space/space.h"
 
