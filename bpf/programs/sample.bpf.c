@@ -18,7 +18,10 @@
  * latter. */
 char LICENSE[] SEC("license") = "GPL";
 
-const volatile bool only_selected;	  /* sample only selected processes */
+const volatile bool only_selected; /* sample only selected processes */
+/* The offset of `dumpable` in the target of exec_state; 0: there is none. Not by CO-RE: libbpf
+ * would search the kernel's modules for a type that the kernel lacks, which takes CAP_SYS_ADMIN. */
+const volatile __u32 exec_state_dumpable;
 const volatile bool follow_forks;	  /* also select children of selected processes */
 const volatile bool have_task_pt_regs;	  /* bpf_task_pt_regs, 5.15 */
 const volatile __u32 thread_size = 16384; /* THREAD_SIZE of x86-64 without KASAN */
@@ -346,8 +349,12 @@ static __always_inline __u64 readable_memory(void)
 	struct task_struct___exec_state *e = (void *)task;
 	unsigned long flags = 0;
 
-	if (bpf_core_field_exists(e->exec_state->dumpable)) {
-		flags = (unsigned long)BPF_CORE_READ(e, exec_state, dumpable);
+	if (exec_state_dumpable && bpf_core_field_exists(e->exec_state)) {
+		__u32 dumpable = 0;
+
+		bpf_probe_read_kernel(&dumpable, sizeof(dumpable),
+				      BPF_CORE_READ(e, exec_state) + exec_state_dumpable);
+		flags = dumpable;
 	} else if (bpf_core_field_exists(mm->flags)) {
 		flags = BPF_CORE_READ(mm, flags);
 	} else if (bpf_core_field_exists(((struct mm_struct___bitmap *)mm)->flags.__mm_flags)) {

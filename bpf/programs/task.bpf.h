@@ -82,11 +82,8 @@ struct task_struct___before_5_5 {
 } __attribute__((preserve_access_index));
 
 /* Newer kernels, such as 7.3, keep here what was in mm_struct.flags. */
-struct task_exec_state {
-	enum { TASK_DUMPABLE = 1 } dumpable;
-} __attribute__((preserve_access_index));
 struct task_struct___exec_state {
-	struct task_exec_state *exec_state;
+	void *exec_state;
 } __attribute__((preserve_access_index));
 
 /* The start time of a process as /proc/PID/stat shows it: rounded down to clock ticks, since user

@@ -256,7 +256,7 @@ def test_native_frames_stand_between_interpreted_ones(tmp_path):
     shown, folded = tmp_path / "shown.folded", tmp_path / "folded.folded"
     recording = tmp_path / "out.prof"
     p = profpipe("record", "-q", "-F", 199, "-o", recording, "--", "/usr/bin/python3",
-                 os.path.join(os.path.dirname(ROOMS), "order.py"), "2")
+                 os.path.join(os.path.dirname(ROOMS), "order.py"), "0.8")
     assert p.returncode == 0, p.stderr
     for out, options in ((folded, []), (shown, ["--interpreter-frames"])):
         assert profpipe("report", recording, "-o", out, *options).returncode == 0

@@ -22,7 +22,8 @@ from running import children_of
 # struct takeover_orders: the order, fields that are filled in, and fields that report.
 HEAD, SELF, TOLD = struct.Struct("=IIq"), struct.Struct("=i"), struct.Struct(
         "=128s128s128s128s128s128s")
-AT_PIDS, AT_SELF, AT_TRIED, AT_ADDRESSES, AT_ENTERED, AT_PORT, AT_TOLD = 16, 28, 32, 40, 56, 64, 72
+AT_STATE, AT_PIDS, AT_SELF, AT_TRIED = 4, 16, 28, 32
+AT_ADDRESSES, AT_ENTERED, AT_PORT, AT_TOLD = 40, 56, 64, 72
 DONE, ORDERED, BEGUN = range(3)
 LIST = [line.split()
         for line in subprocess.run([f"{BUILD}/tests/redteam-control"], env={"REDTEAM_LIST": "1"},
@@ -162,7 +163,9 @@ class Scene:
 
     def order(self, name):
         self.fresh()
-        HEAD.pack_into(self.page, 0, NAMES.index(name), ORDERED, 0)
+        HEAD.pack_into(self.page, 0, NAMES.index(name), DONE, 0)
+        # The last, and in one step: whoever sees it acts at once.
+        self.page[AT_STATE] = ORDERED
 
     def state(self):
         return HEAD.unpack_from(self.page, 0)[1:]

@@ -94,6 +94,17 @@ static void compare_enums(const struct btf *a, const struct btf *b, const char *
 	}
 }
 
+static uint32_t offset_of(const struct btf *btf, const char *type, const char *member)
+{
+	const struct btf_type *t = find(btf, type);
+
+	for (uint32_t i = 0; i < btf_vlen(t); i++)
+		if (strcmp(name_of(btf, btf_members(t)[i].name_off), member) == 0)
+			return btf_member_bit_offset(t, i) / 8;
+	cr_assert_fail("no %s", member);
+	return 0;
+}
+
 Test(kernel_types, structs_have_the_members_of_the_kernels)
 {
 	static const char *const names[] = { "task_struct", "mm_struct___bitmap", "pid",
@@ -117,6 +128,10 @@ Test(kernel_types, structs_have_the_members_of_the_kernels)
 		5);
 	cr_expect_gt(compare(kernel, find(kernel, "pid"), selected, find(selected, "pid")), 1);
 	cr_expect_null(find(selected, "no_struct_of_the_kernel"));
+	cr_expect_eq(kernel_types_offset(buf_span(&all), "pid", "numbers"),
+		     offset_of(kernel, "pid", "numbers"));
+	cr_expect_eq(kernel_types_offset(buf_span(&all), "pid", "no_member"), 0);
+	cr_expect_eq(kernel_types_offset(buf_span(&all), "no_struct_of_the_kernel", "numbers"), 0);
 	compare_enums(kernel, selected, "cgroup_subsys_id");
 	cr_expect_null(find(selected, "inode"));
 	btf__free(kernel);

@@ -30,6 +30,13 @@ struct selection {
 	uint32_t wanted_count;
 };
 
+static void free_selection(struct selection *s)
+{
+	free(s->at);
+	free(s->new);
+	free(s->chosen);
+}
+
 static const struct btf_type *type_at(const struct selection *s, uint32_t type)
 {
 	return (const struct btf_type *)(s->types.data + s->at[type]);
@@ -262,6 +269,32 @@ static int copy_all(const struct selection *s, struct buf *ret)
 	return r;
 }
 
+static uint32_t member_offset(const struct selection *s, const struct btf_type *t,
+			      const char *member)
+{
+	for (uint32_t i = 0; i < btf_vlen(t); i++)
+		if (strcmp(name_at(s, btf_members(t)[i].name_off), member) == 0)
+			return btf_member_bit_offset(t, i) / 8;
+	return 0;
+}
+
+uint32_t kernel_types_offset(struct span all, const char *type, const char *member)
+{
+	struct selection s = { 0 };
+	uint32_t offset = 0;
+
+	if (!open_btf(&s, all) && !find_types(&s)) {
+		for (uint32_t i = 1; !offset && i < s.count; i++) {
+			const struct btf_type *t = type_at(&s, i);
+
+			if (btf_is_struct(t) && strcmp(name_at(&s, t->name_off), type) == 0)
+				offset = member_offset(&s, t, member);
+		}
+	}
+	free_selection(&s);
+	return offset;
+}
+
 int kernel_types_select(struct span all, const struct btf *ours, struct buf *ret)
 {
 	struct selection s = { 0 };
@@ -274,16 +307,14 @@ int kernel_types_select(struct span all, const struct btf *ours, struct buf *ret
 		choose_all(&s);
 		r = copy_all(&s, ret);
 	}
-	free(s.at);
-	free(s.new);
-	free(s.chosen);
+	free_selection(&s);
 	return r;
 }
 
 #define TYPES_FILE "/sys/kernel/btf/vmlinux"
 #define TYPES_MAX (256u << 20) /* bytes */
 
-/* Where libbpf looks else. */
+/* From where libbpf finds it, such as /boot. */
 static int read_elsewhere(struct buf *ret)
 {
 	struct btf *btf = btf__load_vmlinux_btf();

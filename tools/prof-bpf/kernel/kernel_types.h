@@ -14,6 +14,8 @@ struct btf;
 
 /* Reads all BTF of the running kernel. 0; -ENOENT: there is none; -errno. */
 int kernel_types_read(struct buf *ret);
+/* The offset of a member in the struct of this name, in bytes; 0 if there is none. */
+uint32_t kernel_types_offset(struct span all, const char *type, const char *member);
 /* Of BTF, those structs, unions and enums that have the name of one of `ours`, up to a "___", and
  * all that they hold by value. Pointers in it point to void. 0; -EINVAL: it is no BTF, or of a form
  * that is not known; -ENOMEM. */

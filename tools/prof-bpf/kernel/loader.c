@@ -270,25 +270,45 @@ static int attach(struct loader *l, unsigned cpu)
 }
 
 /* Opens the programs. libbpf gets only those of the kernel's types that they need, in a file of our
- * own, which has to be there until they are loaded. *ret_types: the file; -1: the kernel's types
- * were not found, which libbpf will say. -errno. */
-static int open_programs(struct loader *l, int *ret_types)
+ * own, which has to be there until they are loaded. The file, or -errno. */
+static int open_with(struct loader *l, struct span all)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, options);
-	struct buf all = { 0 };
 	char path[32];
-	int r = kernel_types_read(&all), types = r ? -1 : memfd_create("types", MFD_CLOEXEC);
+	int types = memfd_create("types", MFD_CLOEXEC);
 
+	if (types < 0)
+		return -errno;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", types);
-	if (types >= 0)
-		options.btf_custom_path = path;
+	options.btf_custom_path = path;
 	l->skel = sample_bpf__open_opts(&options);
-	r = l->skel ? 0 : -errno;
-	if (!r && types >= 0)
-		r = kernel_types_write(types, buf_span(&all), bpf_object__btf(l->skel->obj));
-	buf_done(&all);
-	*ret_types = types;
+	const int r = l->skel ? kernel_types_write(types, all, bpf_object__btf(l->skel->obj))
+			      : -errno;
+	if (!r)
+		return types;
+	sample_bpf__destroy(l->skel);
+	l->skel = NULL;
+	close(types);
 	return r;
+}
+
+/* Opens the programs. *ret_types: a file that is needed until they are loaded, or -1. -errno. */
+static int open_programs(struct loader *l, int *ret_types)
+{
+	struct buf all = { 0 };
+	const int r = kernel_types_read(&all);
+
+	*ret_types = r ? -1 : open_with(l, buf_span(&all));
+	/* libbpf can read all types itself, and tells what is wrong with them. A limit of the size
+	 * of files does not stop it. */
+	if (*ret_types < 0)
+		l->skel = sample_bpf__open();
+	const int opened = l->skel ? 0 : -errno;
+	if (l->skel)
+		l->skel->rodata->exec_state_dumpable =
+			kernel_types_offset(buf_span(&all), "task_exec_state", "dumpable");
+	buf_done(&all);
+	return opened;
 }
 
 /* Attaches a program that follows the host. -errno. */
