@@ -19,10 +19,9 @@ static int number_of(const struct seccomp_rule *rule)
 	return rule->number ? rule->number : seccomp_syscall_resolve_name(rule->call);
 }
 
-static int add_rule(scmp_filter_ctx filter, const struct seccomp_rule *rule)
+static int add_rule(scmp_filter_ctx filter, const struct seccomp_rule *rule, int number)
 {
 	struct scmp_arg_cmp args[SECCOMP_ARGS];
-	const int number = number_of(rule);
 	unsigned n = 0;
 
 	/* An unknown call, or one of another machine, which has a negative number in libseccomp. */
@@ -39,18 +38,10 @@ static int add_rule(scmp_filter_ctx filter, const struct seccomp_rule *rule)
 		number, n, args);
 }
 
-static bool is_named(const struct seccomp_rule *const lists[], size_t count, int number)
-{
-	for (size_t i = 0; i < count; i++)
-		for (const struct seccomp_rule *rule = lists[i]; rule && rule->call; rule++)
-			if (number_of(rule) == number)
-				return true;
-	return false;
-}
-
 static int fill(scmp_filter_ctx filter, const struct seccomp_rule *const lists[], size_t count,
 		bool all_threads)
 {
+	bool named[NEWEST_MAX - SECCOMP_NEWEST] = { false };
 	int r = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
 
 	if (!r)
@@ -58,11 +49,17 @@ static int fill(scmp_filter_ctx filter, const struct seccomp_rule *const lists[]
 	/* Search by number in a binary tree, because the lists are long. */
 	if (!r)
 		r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-	for (size_t i = 0; i < count; i++)
-		for (const struct seccomp_rule *rule = lists[i]; !r && rule && rule->call; rule++)
-			r = add_rule(filter, rule);
+	for (size_t i = 0; i < count; i++) {
+		for (const struct seccomp_rule *rule = lists[i]; !r && rule && rule->call; rule++) {
+			const int number = number_of(rule);
+
+			r = add_rule(filter, rule, number);
+			if (number > SECCOMP_NEWEST && number < NEWEST_MAX)
+				named[number - SECCOMP_NEWEST] = true;
+		}
+	}
 	for (int number = SECCOMP_NEWEST + 1; !r && number < NEWEST_MAX; number++)
-		if (!is_named(lists, count, number))
+		if (!named[number - SECCOMP_NEWEST])
 			r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), number, 0);
 	return r;
 }
