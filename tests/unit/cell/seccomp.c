@@ -73,7 +73,7 @@ static int call_what_fails(void)
 
 static int call_what_is_newer(void)
 {
-	return syscall(599) == -1 && errno == ENOSYS && syscall(SECCOMP_NEWEST + 1) == -1 &&
+	return syscall(511) == -1 && errno == ENOSYS && syscall(SECCOMP_NEWEST + 1) == -1 &&
 			       errno == ENOSYS
 		       ? 0
 		       : 1;
