@@ -309,9 +309,6 @@ static int take_messages(struct serve *s, uint64_t now_ns)
 			}
 		}
 		if (peer_epoch_began(stream)) {
-			r = namer_run(s->namer, now_ns);
-			if (r)
-				return r == NAMER_WAIT ? 0 : r;
 			r = namer_forget(s->namer, now_ns);
 			if (r)
 				return r == NAMER_WAIT ? 0 : r;

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "tests/unit/pycapture.h"
-#include "tools/prof-symd/stream/namer.h"
+#include "tools/prof-symd/stream/namer_internal.h"
 
 #define SECOND 1000000000ull
 #define LIBRARY "tests/fuzz/corpus/runtime/key-of-libc" /* of 3.11 */
@@ -470,6 +470,23 @@ static void begin_epoch(struct bench *b)
 	cr_expect_eq(namer_run(b->namer, SECOND), 0);
 	cr_expect_eq(namer_forget(b->namer, SECOND), 0);
 	define(b);
+}
+
+Test(interpreted, a_new_epoch_waits_for_no_object_of_who_used_up_the_allowance)
+{
+	struct bench *b = bench_new();
+
+	open_library(b);
+	object_sample(b, 0);
+	cr_assert_eq(objects_send(b->objects, SECOND), 0); /* and is never answered */
+	namer_take_turns(b->namer, SECOND, NULL);
+	b->namer->epoch_ns = SECOND;
+	naming_turns_spend(&b->namer->turns, 0, 100 * SECOND, SECOND);
+	cr_assert_eq(namer_run(b->namer, SECOND), NAMER_WAIT);
+	cr_expect_eq(namer_forget(b->namer, SECOND), NAMER_WAIT);
+	cr_expect_eq(namer_forget(b->namer, SECOND + SECOND / 32), 0);
+	cr_expect_lt(SECOND / 32, OBJECTS_WAIT_NS);
+	bench_free(b);
 }
 
 Test(interpreted, a_new_epoch_describes_the_file_again)

@@ -470,8 +470,11 @@ int namer_take(struct namer *n, const struct msg *m, uint64_t now_ns)
 
 int namer_forget(struct namer *n, uint64_t now_ns)
 {
-	int r = namer_settle_aside(n, now_ns);
+	namer_settles(n, now_ns);
+	int r = namer_run(n, now_ns);
 
+	if (r == 0)
+		r = namer_settle_aside(n, now_ns);
 	if (r == 0)
 		r = namer_settle_held(n, NAMER_ALL, now_ns);
 	if (r)
@@ -515,7 +518,7 @@ static int run_head(struct namer *n, const struct event *e, uint64_t now_ns)
 	}
 	if (e->kind == EVENT_SAMPLE && n->turn_ns && n->head_ns)
 		naming_turns_spend(&n->turns, e->owner, now_ns - n->head_ns, now_ns);
-	n->give_up = n->ending && e->kind == EVENT_SAMPLE && namer_gives_up(n, e->owner, now_ns);
+	n->give_up = e->kind == EVENT_SAMPLE && namer_gives_up(n, e->owner, now_ns);
 	n->lean = n->give_up || (e->kind == EVENT_SAMPLE && namer_must_yield(n, e->owner, now_ns));
 	r = run_event(n, e, now_ns);
 	n->give_up = false;

@@ -112,7 +112,8 @@ bool namer_paused(const struct namer *n);
 uint64_t namer_looks_until(const struct namer *n);
 /* Whether the queue is full: call namer_run before namer_take. */
 bool namer_full(const struct namer *n);
-/* The raw stream begins a new epoch: forgets all its ids. Call it with an empty queue. 0;
+/* The raw stream begins a new epoch: sends the queue, then forgets all ids of the former one. The
+ * samples of owners who used up their allowance wait only for a part of the epoch's time. 0;
  * NAMER_WAIT: call again later; errors of stream_put. */
 int namer_forget(struct namer *n, uint64_t now_ns);
 /* The raw stream lost `count` messages. */

@@ -207,12 +207,17 @@ static uint64_t settle_ns(const struct namer *n, uint64_t now_ns)
 	return numbers_smaller(part_ns, NAMER_LATE_NS);
 }
 
+void namer_settles(struct namer *n, uint64_t now_ns)
+{
+	if (n->turn_ns && !n->late_ns)
+		n->late_ns = now_ns + settle_ns(n, now_ns);
+}
+
 /* Sends all that was put aside: for a while with names, then without. */
 int namer_settle_aside(struct namer *n, uint64_t now_ns)
 {
 	if (!n->aside.len)
 		return 0;
-	if (!n->late_ns)
-		n->late_ns = now_ns + settle_ns(n, now_ns);
+	namer_settles(n, now_ns);
 	return namer_run_aside(n, clock_mono_ns() + n->turn_ns, now_ns);
 }

@@ -153,8 +153,9 @@ bool namer_waits_aside(const struct namer *n, const struct event *e);
 int namer_put_aside(struct namer *n, const struct event *e, uint64_t now_ns);
 /* Sends what was put aside until that time. 0; NAMER_WAIT: some is left; errors. */
 int namer_run_aside(struct namer *n, uint64_t until_ns, uint64_t now_ns);
-/* Sends all of it: for a part of the epoch's time with names, at most NAMER_LATE_NS, then without.
- * The same. */
+/* The epoch waits to end: for a part of its time, at most NAMER_LATE_NS, samples wait for names. */
+void namer_settles(struct namer *n, uint64_t now_ns);
+/* Sends all of it, with names or, later than that, without. The same. */
 int namer_settle_aside(struct namer *n, uint64_t now_ns);
 
 /* Whether a definition was sent in this epoch and charged to this owner. The receiver may have had
