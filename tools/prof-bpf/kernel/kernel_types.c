@@ -30,13 +30,6 @@ struct selection {
 	uint32_t wanted_count;
 };
 
-static void free_selection(struct selection *s)
-{
-	free(s->at);
-	free(s->new);
-	free(s->chosen);
-}
-
 static const struct btf_type *type_at(const struct selection *s, uint32_t type)
 {
 	return (const struct btf_type *)(s->types.data + s->at[type]);
@@ -105,6 +98,19 @@ static int open_btf(struct selection *s, struct span all)
 	return s->strings[h.str_len - 1] ? -EINVAL : 0;
 }
 
+/* Returns the type at *at, and moves *at behind it. NULL: it is cut off or of an unknown kind. */
+static const struct btf_type *next_type(const struct selection *s, size_t *at)
+{
+	const struct btf_type *t = (const struct btf_type *)(s->types.data + *at);
+	const size_t left = s->types.len - *at;
+	const int64_t tail = left < TYPE_LEAST ? -1 : tail_of(t);
+
+	if (tail < 0 || (uint64_t)tail > left - TYPE_LEAST)
+		return NULL;
+	*at += TYPE_LEAST + (size_t)tail;
+	return t;
+}
+
 /* Finds where each type is. Type 0 is void. */
 static int find_types(struct selection *s)
 {
@@ -118,14 +124,9 @@ static int find_types(struct selection *s)
 		return -ENOMEM;
 	s->at[0] = 0;
 	for (s->count = 1; at < s->types.len; s->count++) {
-		const struct btf_type *t = (const struct btf_type *)(s->types.data + at);
-		const size_t left = s->types.len - at;
-		const int64_t tail = left < TYPE_LEAST ? -1 : tail_of(t);
-
-		if (tail < 0 || (uint64_t)tail > left - TYPE_LEAST)
-			return -EINVAL;
 		s->at[s->count] = (uint32_t)at;
-		at += TYPE_LEAST + (size_t)tail;
+		if (!next_type(s, &at))
+			return -EINVAL;
 	}
 	return 0;
 }
@@ -280,19 +281,17 @@ static uint32_t member_offset(const struct selection *s, const struct btf_type *
 
 uint32_t kernel_types_offset(struct span all, const char *type, const char *member)
 {
+	const struct btf_type *t;
 	struct selection s = { 0 };
-	uint32_t offset = 0;
+	size_t at = 0;
 
-	if (!open_btf(&s, all) && !find_types(&s)) {
-		for (uint32_t i = 1; !offset && i < s.count; i++) {
-			const struct btf_type *t = type_at(&s, i);
-
-			if (btf_is_struct(t) && strcmp(name_at(&s, t->name_off), type) == 0)
-				offset = member_offset(&s, t, member);
-		}
+	if (open_btf(&s, all))
+		return 0;
+	while (at < s.types.len && (t = next_type(&s, &at)) != NULL) {
+		if (btf_is_struct(t) && strcmp(name_at(&s, t->name_off), type) == 0)
+			return member_offset(&s, t, member);
 	}
-	free_selection(&s);
-	return offset;
+	return 0;
 }
 
 int kernel_types_select(struct span all, const struct btf *ours, struct buf *ret)
@@ -307,7 +306,9 @@ int kernel_types_select(struct span all, const struct btf *ours, struct buf *ret
 		choose_all(&s);
 		r = copy_all(&s, ret);
 	}
-	free_selection(&s);
+	free(s.at);
+	free(s.new);
+	free(s.chosen);
 	return r;
 }
 
