@@ -6,8 +6,8 @@
 #include <seccomp.h>
 #include <sys/prctl.h>
 
-/* Above all known calls, of which a year brings eight. Higher numbers kill the process. Each number
- * below takes 5 us of each start of a tool. */
+/* Above all known calls: the kernel gets about eight new ones a year. Higher numbers kill the
+ * process. Each number in between takes 5 us at each start of a tool. */
 #define NEWEST_MAX 512
 
 /* Tries to enter an invalid filter: a kernel with filters returns EFAULT. */

@@ -315,7 +315,7 @@ int kernel_types_select(struct span all, const struct btf *ours, struct buf *ret
 #define TYPES_FILE "/sys/kernel/btf/vmlinux"
 #define TYPES_MAX (256u << 20) /* bytes */
 
-/* From where libbpf finds it, such as /boot. */
+/* Reads what libbpf finds elsewhere, such as in /boot. */
 static int read_elsewhere(struct buf *ret)
 {
 	struct btf *btf = btf__load_vmlinux_btf();

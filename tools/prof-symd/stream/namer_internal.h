@@ -153,7 +153,8 @@ bool namer_waits_aside(const struct namer *n, const struct event *e);
 int namer_put_aside(struct namer *n, const struct event *e, uint64_t now_ns);
 /* Sends what was put aside until that time. 0; NAMER_WAIT: some is left; errors. */
 int namer_run_aside(struct namer *n, uint64_t until_ns, uint64_t now_ns);
-/* The epoch waits to end: for a part of its time, at most NAMER_LATE_NS, samples wait for names. */
+/* A new epoch has begun in the raw stream. From now on, samples of the old one wait for names only
+ * for a part of its time, at most NAMER_LATE_NS. */
 void namer_settles(struct namer *n, uint64_t now_ns);
 /* Sends all of it, with names or, later than that, without. The same. */
 int namer_settle_aside(struct namer *n, uint64_t now_ns);
