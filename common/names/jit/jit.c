@@ -592,14 +592,19 @@ int jit_settle(struct jit *j, uint64_t process, uint64_t now_ns)
 
 			if (f->state == JIT_FILE_OPEN)
 				f->behind = true;
-			else if (f->state != JIT_FILE_ASKED)
-				ask(j, p, k, now_ns);
+			else if (f->state == JIT_FILE_ABSENT)
+				f->state = JIT_FILE_UNASKED;
 		}
 	}
 	for (unsigned k = 0; r == 0 && k < JIT_KINDS; k++) {
-		if (p->files[k].behind)
+		const struct jit_file *f = &p->files[k];
+
+		/* It stays so while there are too many requests. */
+		if (f->state == JIT_FILE_UNASKED)
+			ask(j, p, k, now_ns);
+		if (f->behind)
 			r = file_read(j, p, k, now_ns);
-		waits |= p->files[k].behind || p->files[k].state == JIT_FILE_ASKED;
+		waits |= f->behind || f->state == JIT_FILE_ASKED || f->state == JIT_FILE_UNASKED;
 	}
 	if (r)
 		return r;

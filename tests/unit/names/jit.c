@@ -363,6 +363,27 @@ Test(jit, who_has_many_requests_leaves_some_for_another_owner)
 	bench_free(b);
 }
 
+Test(jit, settling_waits_while_there_are_too_many_requests)
+{
+	struct bench *b = bench_new();
+
+	append(b, "1000 10 f\n");
+	for (uint64_t id = 1; id < 100; id++)
+		jit_want(&b->jit, 1000 + id, (uint32_t)id, SECOND);
+	const unsigned before = b->count;
+
+	cr_expect_eq(look(b, 0x1000, SECOND), JIT_UNKNOWN);
+	cr_expect_eq(jit_settle(&b->jit, P, SECOND), JIT_LATER);
+	cr_assert_eq(b->count, before);
+	answer(b, JIT_KINDS, SECOND);
+	cr_expect_eq(jit_settle(&b->jit, P, SECOND), JIT_LATER);
+	cr_assert_eq(b->count, 2);
+	answer(b, JIT_PERF_MAP, SECOND);
+	cr_expect_eq(jit_settle(&b->jit, P, SECOND), 0);
+	cr_expect_eq(look(b, 0x1000, SECOND), 0);
+	bench_free(b);
+}
+
 Test(jit, a_marker_is_told_by_its_name)
 {
 	static const struct {
