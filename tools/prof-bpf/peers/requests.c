@@ -25,7 +25,9 @@
 struct wanted {
 	struct requests *rq;
 	uint64_t ticket;
-	uint64_t file; /* requested as itself; 0: a debug file of it, or none */
+	uint64_t file;	  /* requested as itself; 0: a debug file of it, or none */
+	const char *what; /* of process `pid`, for the log; NULL: nothing of a process */
+	uint32_t pid;
 };
 
 /* prof-symd does not get the file that it was to look at. */
@@ -49,6 +51,12 @@ static void opened(void *ctx, const struct opener_result *r)
 						   : 0;
 
 	file_server_answer(w->rq->file_server, w->ticket, r->fd, status, r->file.size, r->place);
+	if (w->what && status && status != ENOENT && status != ESRCH)
+		log_info("process %u: its %s is not used: %s", w->pid, w->what,
+			 r->status == OPENER_REFUSED
+				 ? "it belongs to another user, is older than the process, is no "
+				   "regular file, or is on a file system that could hang"
+				 : strerror(status));
 	if (status)
 		end_offer(w->rq, w->file);
 	free(w);
@@ -115,6 +123,10 @@ void requests_jit(void *ctx, uint64_t ticket, const struct msg_jit_request *m)
 	struct requests *rq = ctx;
 	struct wanted *w = wanted_new(rq, ticket);
 
+	if (w) {
+		w->what = m->kind == JIT_DUMP ? "jitdump" : "perf map";
+		w->pid = (uint32_t)m->pid;
+	}
 	refused(w, rq, ticket,
 		!w						? -ENOMEM
 		: m->process > UINT32_MAX || m->pid > INT32_MAX ? -EINVAL
