@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * Whether the current process is wanted (target.h). This is checked before anything else is done
- * for a tick. Without targets the verifier removes all of this, since target_checks is constant.
+ * Whether the current process is wanted (target.h): by its age, pid, user, name and cgroup. begin()
+ * of sample.bpf.c asks this before it does any work for a tick, right after it has passed over
+ * processes that -p or COMMAND did not select. Without targets the verifier removes all of this,
+ * since target_checks is constant.
  *
  * Processes are excluded by pid with a key that no other process can have while they live, the
  * address of their signal_struct: their descendants have pids that may be used again.

@@ -214,7 +214,7 @@ static int take_answers(struct serve *s, uint64_t now_ns)
 			return r > 0 ? -EPROTO : r;
 		if (m.id == MSG_FILE_ANSWER)
 			take_answer(s, &m.file_answer, now_ns);
-		else
+		else if (m.id == MSG_MEMORY_ANSWER)
 			r = objects_answer(s->objects, &m.memory_answer, now_ns);
 		if (r)
 			return r;

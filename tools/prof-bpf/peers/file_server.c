@@ -119,9 +119,12 @@ static bool take(struct file_server *f, const struct msg *m)
 	case MSG_JIT_REQUEST:
 		f->config.want_jit(f->config.ctx, t->number, &m->jit_request);
 		break;
-	default: /* MSG_MEMORY_REQUEST: this route allows no other */
+	case MSG_MEMORY_REQUEST:
 		f->config.want_memory(f->config.ctx, t->number, &m->memory_request);
 		break;
+	default: /* this route allows no other */
+		ticket_free(f, t);
+		return false;
 	}
 	return true;
 }
