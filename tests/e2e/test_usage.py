@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Command lines that are wrong: status 2 and one line, in place of silence. test_record.py,
-test_prof_deltas.py and test_prof_export.py have those of the other tools."""
+test_prof_deltas.py and test_prof_export.py have those of the other tools. And each --help has the
+options of the manual page."""
 import os
 import pty
+import re
 import subprocess
 
 import pytest
 
 from conftest import BUILD
+from streams import ROOT
 
 REFUSED = [
     ("prof-bpf", ["--cpus", "x"], "--cpus: x: "),
@@ -75,3 +78,23 @@ def test_a_terminal_is_no_place_for_a_stream(tmp_path, tool, args):
         os.close(its)
     assert (p.returncode, p.stderr.count("\n")) == (2, 1), p.stderr
     assert p.stderr.startswith(f"{tool}: error: standard output: is a terminal"), p.stderr
+
+
+TOOLS = ("profpipe", "prof-bpf", "prof-deltas", "prof-symd", "prof-export", "prof-send",
+         "prof-metrics", "prof-dump")
+# The manual has these names of addr2line's options; --help has only their letters.
+ONLY_IN_MANUAL = {"functions", "inlines", "demangle", "pretty-print"}
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_help_and_manual_page_have_the_same_options(tool):
+    usage = subprocess.run([f"{BUILD}/{tool}", "--help"], capture_output=True, text=True,
+                           timeout=20, check=True).stdout
+    with open(f"{ROOT}/docs/{tool}.1", encoding="utf-8") as f:
+        page = f.read()
+    helped = set(re.findall(r"(?<![\w-])--([a-z](?:[a-z-]*[a-z])?)(?![a-z]|-[A-Z])",
+                            re.sub("`[^`]*`", "", usage)))
+    named = r"(?<=[ ,])\\-([a-z]+(?:\\-[a-z]+)*)"
+    listed = set(re.findall(named, "\n".join(re.findall(r"^\.It Fl (?:.*\\\n)*.*", page, re.M))))
+    assert helped <= {o.replace("\\-", "-") for o in re.findall(named, page)}
+    assert {o.replace("\\-", "-") for o in listed} - ONLY_IN_MANUAL <= helped

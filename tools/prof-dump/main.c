@@ -59,7 +59,7 @@ static const char usage[] =
 	"\n"
 	"  -a, --all-threads   print every thread (default: the first one of a process, or the\n"
 	"                      one of a core file that took the signal)\n"
-	"  -n, --no-names      print only numbers and addresses\n"
+	"  -n, --no-names      print native frames only, as numbers and addresses\n"
 	"  --no-inlines        omit inlined calls\n"
 	REPORTING_INTERPRETER_USAGE
 	"  --sysroot DIR       look below DIR for the files that a core file names\n"

@@ -27,9 +27,9 @@ static const char usage[] =
 	CMDLINE_USAGE
 	"\n"
 	"In a deployment (see prof-export(1)):\n"
-	"  --run-dir DIR --ids GID:B:D:S:E --memory-limit SIZE --status-fd N --life-fd N "
-	"--output-fd N\n"
-	"    --journal-fd N [--next-fd N --file N] [--with-send] [--with-metrics]\n"
+	"  --run-dir DIR --ids GID:B:D:S:E --memory-limit SIZE --status-fd N --life-fd N\n"
+	"    --output-fd N -f FORMAT [--journal-fd N] [--next-fd N] [--file N]\n"
+	"    [--with-send] [--with-metrics]\n"
 	"  --run-dir DIR --ids GID:B:D:S:E:N ... --send: hand requests of OTLP to prof-send,\n"
 	"    beside the output, or with -f otlp and no output instead of one\n"
 	"\n"
