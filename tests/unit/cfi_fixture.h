@@ -171,7 +171,7 @@ static inline void run(size_t piece)
 	size_t at = 0, have = 0, used;
 	uint64_t want = 0;
 
-	cfi_init(&c, &rows, eh, SECTION, &(struct encoded_bases){ 0 });
+	cfi_init(&c, &rows, eh, SECTION, &(struct ehpointer_bases){ 0 });
 	c.spoiled = spoiled;
 	c.checked = checked;
 	c.moved = moved;

@@ -81,22 +81,22 @@ static int cie_augmentation(const char *letters, struct span s, uint64_t vaddr, 
 	for (const char *l = letters; *l; l++) {
 		switch (*l) {
 		case 'R':
-			if (!encoded_u8(&s, &cie->encoding))
+			if (!ehpointer_u8(&s, &cie->encoding))
 				return ROWS_SKIP_CIE;
 			break;
 		case 'L':
-			if (!encoded_u8(&s, &encoding))
+			if (!ehpointer_u8(&s, &encoding))
 				return ROWS_SKIP_CIE;
 			break;
 		case 'P':
-			if (!encoded_u8(&s, &encoding))
+			if (!ehpointer_u8(&s, &encoding))
 				return ROWS_SKIP_CIE;
 			if (encoding == DW_EH_PE_omit)
 				break;
 			/* Only the pointer's length matters. */
-			if (!encoded_align(&s, encoding, vaddr + (uint64_t)(s.data - first)))
+			if (!ehpointer_align(&s, encoding, vaddr + (uint64_t)(s.data - first)))
 				return ROWS_SKIP_CIE;
-			if (encoded_value(&s, encoding, &ignored) != 0)
+			if (ehpointer_value(&s, encoding, &ignored) != 0)
 				return ROWS_SKIP_CIE;
 			break;
 		case 'S':
@@ -135,7 +135,7 @@ static int cie_parse(struct cfi *c, struct span s, uint64_t vaddr, struct cfi_ci
 	struct span part;
 	const char *letters;
 
-	if (!encoded_u8(&s, &version))
+	if (!ehpointer_u8(&s, &version))
 		return ROWS_SKIP_CIE;
 	if (version != 1 && version != 3 && version != 4)
 		return ROWS_SKIP_CIE_VERSION;
@@ -158,7 +158,7 @@ static int cie_parse(struct cfi *c, struct span s, uint64_t vaddr, struct cfi_ci
 		return ROWS_SKIP_CIE;
 	cie->code_align = (uint32_t)code_align;
 	if (version == 1) {
-		if (!encoded_u8(&s, &small))
+		if (!ehpointer_u8(&s, &small))
 			return ROWS_SKIP_CIE;
 		cie->ra_column = small;
 	} else if (!leb128_unsigned(&s, &cie->ra_column)) {
@@ -203,7 +203,7 @@ static int cie_parse(struct cfi *c, struct span s, uint64_t vaddr, struct cfi_ci
 /* --- FDEs --- */
 
 /* Reads the start and the size of the function, and what the augmentation has. 0, enum
- * encoded_verdict. */
+ * ehpointer_verdict. */
 static int read_extent(const struct cfi *c, const struct cfi_cie *cie, uint64_t vaddr,
 		       struct span *s, uint64_t *ret_start, uint64_t *ret_size)
 {
@@ -220,12 +220,12 @@ static int read_extent(const struct cfi *c, const struct cfi_cie *cie, uint64_t 
 		s->data += 8;
 		s->len -= 8;
 	} else {
-		r = encoded_pointer(s, cie->encoding, vaddr, &c->machine.bases, NULL, ret_start);
+		r = ehpointer_read(s, cie->encoding, vaddr, &c->machine.bases, NULL, ret_start);
 		if (!r)
-			r = encoded_value(s, cie->encoding, ret_size);
+			r = ehpointer_value(s, cie->encoding, ret_size);
 	}
 	if (!r && cie->sized && (!leb128_unsigned(s, &len) || !span_take(s, len, &part)))
-		r = ENCODED_CUT;
+		r = EHPOINTER_CUT;
 	return r;
 }
 
@@ -272,7 +272,7 @@ static int fde_run(struct cfi *c, const struct cfi_cie *cie, struct span s, uint
 	int r = read_extent(c, cie, vaddr, &s, &start, &size);
 
 	if (r) {
-		skipped[r == ENCODED_UNSUPPORTED ? ROWS_SKIP_ENCODING : ROWS_SKIP_ENTRY]++;
+		skipped[r == EHPOINTER_UNSUPPORTED ? ROWS_SKIP_ENCODING : ROWS_SKIP_ENTRY]++;
 		return 0;
 	}
 	if (!start || !size) {
@@ -329,7 +329,7 @@ static int fde_run(struct cfi *c, const struct cfi_cie *cie, struct span s, uint
 /* --- sections --- */
 
 void cfi_init(struct cfi *c, struct rows *rows, bool eh, uint64_t vaddr,
-	      const struct encoded_bases *bases)
+	      const struct ehpointer_bases *bases)
 {
 	*c = (struct cfi){ .eh = eh, .vaddr = vaddr };
 	cfi_machine_init(&c->machine, rows, bases);

@@ -47,7 +47,7 @@ struct cfi {
 };
 
 void cfi_init(struct cfi *c, struct rows *rows, bool eh, uint64_t vaddr,
-	      const struct encoded_bases *bases);
+	      const struct ehpointer_bases *bases);
 void cfi_done(struct cfi *c);
 /* Consumes whole entries from the front of `bytes`, which begin at c->pos. `last`: these are the
  * section's last bytes. *ret_used: bytes consumed. *ret_want: bytes that the next entry needs, more

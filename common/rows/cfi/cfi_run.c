@@ -7,7 +7,7 @@
 #include "common/rows/cfi/cfi_run.h"
 #include "common/rows/cfi/expr.h"
 
-void cfi_machine_init(struct cfi_machine *m, struct rows *rows, const struct encoded_bases *bases)
+void cfi_machine_init(struct cfi_machine *m, struct rows *rows, const struct ehpointer_bases *bases)
 {
 	*m = (struct cfi_machine){ .rows = rows, .bases = *bases, .unsupported = -1 };
 }
@@ -172,7 +172,7 @@ static int run_seldom(struct cfi_run *run, uint8_t op, struct span *s, uint64_t 
 		break;
 	case DW_CFA_set_loc:
 		u = run->vaddr + (uint64_t)(s->data - run->first);
-		if (encoded_pointer(s, run->cie->encoding, u, &m->bases, &run->function, &value) !=
+		if (ehpointer_read(s, run->cie->encoding, u, &m->bases, &run->function, &value) !=
 		    0)
 			return CFI_RUN_SENSELESS;
 		/* A CIE has no location, and no open function for its rows. */
@@ -401,7 +401,7 @@ static int run_slowly(struct cfi_run *run, struct span s)
 	uint8_t op;
 	int r = 0;
 
-	while (!r && encoded_u8(&s, &op)) {
+	while (!r && ehpointer_u8(&s, &op)) {
 		r = run_seldom(run, op, &s, &bytes);
 		if (r || !bytes)
 			continue;

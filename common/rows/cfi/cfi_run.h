@@ -10,7 +10,7 @@
 
 #include <string.h>
 #include "common/rows/cfi/cfi_state.h"
-#include "common/rows/encoded.h"
+#include "common/rows/elf/ehpointer.h"
 #include "common/rows/rows.h"
 #include "common/rows/x86/ehreturn.h"
 #include "common/rows/x86/lispcall.h"
@@ -40,7 +40,7 @@ struct cfi_cie {
 /* The state that all runs of a section share. */
 struct cfi_machine {
 	struct rows *rows; /* borrowed, already laid out; receives the rows */
-	struct encoded_bases bases;
+	struct ehpointer_bases bases;
 	int32_t unsupported; /* number of the rule for inexpressible states; -1: not used yet */
 	/* The stack of DW_CFA_remember_state. An entry cannot push more states than it has
 	 * bytes. */
@@ -91,7 +91,8 @@ static inline bool cfi_run_only_nops(const uint8_t *first, const uint8_t *p, con
 	return p == end;
 }
 
-void cfi_machine_init(struct cfi_machine *m, struct rows *rows, const struct encoded_bases *bases);
+void cfi_machine_init(struct cfi_machine *m, struct rows *rows,
+		      const struct ehpointer_bases *bases);
 void cfi_machine_done(struct cfi_machine *m);
 /* The number of the rule for inexpressible states. Returns 0 or -ENOMEM. */
 int cfi_unsupported(struct cfi_machine *m, uint16_t *ret);

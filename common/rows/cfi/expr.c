@@ -3,7 +3,7 @@
 #include "bpf/unwind.h"
 #include "common/base/bytes/numbers.h"
 #include "common/rows/cfi/expr.h"
-#include "common/rows/encoded.h"
+#include "common/rows/elf/ehpointer.h"
 
 #define DEPTH 8
 

@@ -190,7 +190,7 @@ static void read_eh_frame_hdr(int fd, struct elf_file *f, uint64_t vaddr, uint64
 {
 	uint8_t bytes[32];
 	int64_t n = fd_pread_all(fd, bytes, sizeof(bytes), offset);
-	struct encoded_bases bases = { .has_data = true, .data = vaddr };
+	struct ehpointer_bases bases = { .has_data = true, .data = vaddr };
 	uint64_t at;
 
 	if (n < 4 || bytes[0] != 1)
@@ -199,7 +199,7 @@ static void read_eh_frame_hdr(int fd, struct elf_file *f, uint64_t vaddr, uint64
 	struct span s = { .data = bytes + 4, .len = (size_t)n - 4 };
 	struct elf_section e = { .eh = true };
 
-	if (encoded_pointer(&s, bytes[1], vaddr + 4, &bases, NULL, &at) != 0)
+	if (ehpointer_read(&s, bytes[1], vaddr + 4, &bases, NULL, &at) != 0)
 		return;
 	e.vaddr = at;
 	if (!locate(f, at, &e.offset, &e.size))

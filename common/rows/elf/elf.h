@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "common/rows/encoded.h"
+#include "common/rows/elf/ehpointer.h"
 
 #define ELF_MAX_SECTIONS 4 /* of call frame information */
 #define ELF_MAX_LOADS 128
@@ -45,7 +45,7 @@ struct elf_file {
 	unsigned sections;
 	/* Sections of call frame information without bytes: these are in a separate debug file. */
 	unsigned empty_sections;
-	struct encoded_bases bases;
+	struct ehpointer_bases bases;
 	uint8_t build_id[ELF_MAX_BUILD_ID];
 	unsigned build_id_len; /* 0: none, or too long */
 };

@@ -72,7 +72,7 @@ static bool moved(void *ctx, uint64_t address, uint64_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct encoded_bases bases = {
+	struct ehpointer_bases bases = {
 		.has_text = true, .text = TEXT, .has_data = true, .data = SECTION
 	};
 	struct rows rows;

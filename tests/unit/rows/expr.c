@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/rows/cfi/expr.h"
-#include "common/rows/encoded.h"
+#include "common/rows/elf/ehpointer.h"
 
 #include <criterion/criterion.h>
 #include <dwarf.h>
