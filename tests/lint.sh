@@ -8,75 +8,18 @@ cd "$(dirname "$0")/.." || exit 1
 tree=$1; shift
 bad=0
 fail() { echo "lint: $*"; bad=1; }
-files() {
-	git ls-files --cached --others --exclude-standard -- "$@" | sort -u |
-		while IFS= read -r f; do [ ! -e "$f" ] || echo "$f"; done
-}
+listed=$(git ls-files --cached --others --exclude-standard | sort -u |
+	while IFS= read -r f; do [ ! -e "$f" ] || echo "$f"; done)
+# PATTERN: the project's files that match it.
+files() { grep -E "$1" <<<"$listed"; }
 
-# Kernel style as far as a machine can say it.
-sources=$(files '*.c' '*.h' '*.def' '*.py' '*.sh' '*.js' '*.css' '*.mk' Makefile)
-grep -nE '[[:blank:]]+$' $sources && fail "blanks at the end of a line"
-clang-format --dry-run -Werror $(files '*.c' '*.h') || fail "form: \`make format\` mends it"
-for f in $sources; do [ -z "$(tail -c 1 "$f")" ] || fail "$f: no line feed at its end"; done
-# 100 columns, where a tab goes to the next multiple of 8. Exempt are recorded and given bytes (test
-# data, corpora, the licence), and an address that alone takes most of a line.
-given='^(LICENSE$|tests/data/python/[0-9.]+\.txt$|tests/fuzz/corpus/)'
-files | grep -vE "$given" | xargs -d '\n' grep -Il '' | xargs -d '\n' perl -CSD -ne '
-	chomp;
-	1 while s/\t/" " x (8 - $-[0] % 8)/e;
-	print "$ARGV:$.: ", length, " columns\n" and $bad = 1 if length > 100 && !m{://\S{60}};
-	close ARGV if eof;
-	END { $? ||= $bad }' || fail "lines of more than 100 columns"
-for f in $(files '*.c' '*.h'); do
-	head -n 1 "$f" | grep -q 'SPDX-License-Identifier' ||
-		fail "$f: names no licence in its first line"
-done
-grep -nIE '\b(TODO|FIXME|XXX|HACK)\b' $(files | grep -vE "^tests/(lint.sh$|fuzz/corpus/)") &&
-	fail "something is left undone"
-grep -nE '\b(sprintf|strcat|alloca|gets|system|popen)\(' \
-	$(files 'common/*.c' 'tools/*.c' 'bpf/*.c') && fail "a forbidden function"
-
-# Plain English, as far as a machine can say it: "also" in place of a trailing "too", and no user is
-# a he.
-prose=$(files '*.c' '*.h' '*.def' '*.py' '*.sh' '*.js' '*.mk' '*.md' '*.1' Makefile \
-	packaging debian | grep -vE '^tests/(lint\.sh$|fuzz/corpus/|data/)')
-grep -nIE ', too[.;:,)]' $prose && fail "a trailing \"too\": write \"also\""
-grep -nIwiE 'he|him|his' $prose && fail "a user is no he: write \"it\" or \"their\""
-
-# An include guard is the file's path, so that no two are alike. runtime.bpf.h is a template.
-for f in $(files '*.h' ':!bpf/programs/runtime.bpf.h'); do
-	guard=$(sed 's,^tools/,,' <<<"$f" | tr a-z A-Z | tr -c 'A-Z0-9\n' _)
-	grep -q "^#ifndef $guard$" "$f" || fail "$f: its include guard is not $guard"
-done
+# Kernel style as far as a machine can say it, and plain English likewise.
+clang-format --dry-run -Werror $(files '\.[ch]$') || fail "form: \`make format\` mends it"
+MAKEFLAGS= make -s uses | python3 tests/form.py $listed || fail "form"
 
 # A name says which header it is from.
-python3 tests/headers.py $(files 'common/*.[ch]' 'tools/*.[ch]') ||
+python3 tests/headers.py $(files '^(common|tools)/.*\.[ch]$') ||
 	fail "a name that does not begin with its header's noun"
-
-# Each of our headers is named by its whole path, so that the checks below see it.
-grep -nE '^[[:blank:]]*#[[:blank:]]*include' $(files 'bpf/*.[ch]' 'common/*.[ch]' 'tools/*.[ch]') |
-	grep -vE ':#include ("(bpf|common|tools)/[a-z]|"[a-z]+(\.skel|_walk)\.h"|<)' &&
-	fail "an include that does not begin with bpf/, common/ or tools/"
-grep -nE '#include (<(common|tools|tests)/|"[^"]*\.\.)' \
-	$(files 'bpf/*.[ch]' 'common/*.[ch]' 'tools/*.[ch]') &&
-	fail "a header of ours is included as \"its/whole/path.h\""
-
-# Includes: bpf uses nothing, a library those that its module.mk names, a tool itself
-# and the libraries that it names.
-grep -nE '#include "(common|tools)/' $(files 'bpf/*.[ch]') &&
-	fail "bpf includes nothing from common and tools"
-while read -r name folder uses; do
-	grep -noE '#include "(common/[a-z]+|tools/[a-z-]+)/' $(files "$folder/*.[ch]") \
-		>/tmp/lint.$$
-	while IFS=: read -r file line include; do
-		include=${include#*\"}; include=${include%/}
-		case " $folder $uses " in
-		*" $include "*) ;;
-		*) fail "$file:$line: $name may not include $include" ;;
-		esac
-	done </tmp/lint.$$
-done < <(MAKEFLAGS= make -s uses)
-rm -f /tmp/lint.$$
 
 # Folders stand on each other: no circle among those of a library, of a tool, or of all.
 git grep --untracked -nE '^#include "(common|tools)/' -- 'common/*.[ch]' 'tools/*.[ch]' |
@@ -165,21 +108,16 @@ for t in "$@"; do
 done
 
 # A fuzz target needs inputs to replay, and a line in the list of readers of foreign bytes.
-targets=$(files 'tests/fuzz/*/*.c')
-for f in $targets; do
-	noun=$(basename "$f" .c)
-	[ -n "$(files "tests/fuzz/corpus/$noun/")" ] ||
-		fail "$f: has no corpus in tests/fuzz/corpus/$noun"
-	grep -q "^- \`$noun\`: " tests/fuzz/README.md ||
-		fail "$f: is not in the list of tests/fuzz/README.md"
-done
-for noun in $(sed -n 's/^- `\([a-z_]*\)`: .*/\1/p' tests/fuzz/README.md) \
-	$(files tests/fuzz/corpus | cut -d/ -f4 | sort -u); do
-	grep -q "/$noun\.c$" <<<"$targets" || fail "tests/fuzz: $noun is no target"
+targets=$(files '^tests/fuzz/.*/.*\.c$' | sed 's,.*/,,; s,\.c$,,' | sort -u)
+corpora=$(files '^tests/fuzz/corpus/' | cut -d/ -f4 | sort -u)
+told=$(sed -n 's/^- `\([a-z0-9_]*\)`: .*/\1/p' tests/fuzz/README.md | sort -u)
+for what in corpora told; do
+	differ=$(comm -3 <(echo "$targets") <(echo "${!what}") | tr -d '\t' | tr '\n' ' ')
+	[ -z "$differ" ] || fail "tests/fuzz: targets and $what differ: $differ"
 done
 
 # A link from one page to another file of the tree.
-for page in $(files '*.md'); do
+for page in $(files '\.md$'); do
 	for link in $(grep -oE '\]\([^)#:]+[)#]' "$page" | sed 's/^..//; s/.$//'); do
 		[ -e "$(dirname "$page")/$link" ] ||
 			fail "$page: links to $link, which does not exist"
@@ -198,6 +136,6 @@ for page in docs/*.1; do
 	mandoc -T ascii "$page" | col -b | grep -n "''" && fail "$page: quotes in quotes"
 done
 
-python3 tests/unused.py $(files '*.c' '*.h' '*.def' '*.mk' Makefile) || fail "what nobody uses"
+python3 tests/unused.py $(files '\.(c|h|def|mk)$|(^|/)Makefile$') || fail "what nobody uses"
 [ $bad -eq 0 ] && echo "lint: nothing found"
 exit $bad
