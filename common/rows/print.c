@@ -96,7 +96,8 @@ void print_rule(const struct unwind_rule *rule, bool registers, char ret[PRINT_R
 			snprintf(ra, sizeof(ra), "cfa%+" PRId32, rule->cfa_add);
 		break;
 	default:
-		/* In a signal frame it is the interrupted pc, in the kernel's ucontext. */
+		/* In a signal frame, the return address is the interrupted pc, in the kernel's
+		 * ucontext. */
 		snprintf(ra, sizeof(ra), "%s",
 			 rule->flags & UNWIND_SIGNAL_FRAME ? "rsp+168" : "cfa-8");
 		break;
@@ -132,8 +133,8 @@ int print_rows(FILE *out, const struct rows *r, bool registers)
 		last = text[row.rule];
 		fprintf(out, "0x%" PRIx64 " %s\n", rows_address(r, row.offset), last);
 	}
-	/* No row lies at the end of the span. For a reader, the last function still needs an
-	 * end. */
+	/* The rows have no `end` row at the end of the span. Print one, so that a reader knows
+	 * where the last function ends. */
 	if (r->count && strncmp(last, "end", 3) != 0)
 		fprintf(out, "0x%" PRIx64 " %s\n", rows_address(r, (uint32_t)r->span),
 			text[ROWS_RULE_GAP]);

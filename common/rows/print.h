@@ -17,7 +17,7 @@ int print_rows(FILE *out, const struct rows *r, bool registers);
 /* The figures that --stats prints for one file, and for all together. */
 struct print_stats {
 	uint64_t files, rows, rules, fdes, cies;
-	uint64_t time_ns, memory; /* memory: the peak, in bytes */
+	uint64_t time_ns, memory; /* memory: peak, in bytes */
 	uint64_t skipped[ROWS_SKIP_COUNT];
 };
 /* Prints one line: `NAME: rows=… rules=… …`. */

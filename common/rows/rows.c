@@ -197,7 +197,8 @@ static void charge(struct rows *r)
 
 static int grow(void **array, size_t *cap, size_t least, size_t item)
 {
-	/* realloc mostly grows a large block in place. Its unused part also counts as memory. */
+	/* realloc can mostly extend a large block in place, so growth needs no copy. The unused
+	 * part also counts as memory. */
 	const size_t half = *cap / 2, some = GROWN_BYTES / item;
 	size_t n = *cap + (half < some ? half : some);
 
@@ -368,8 +369,9 @@ void rows_forget(struct rows *r)
 
 /* --- settling --- */
 
-/* Sorts distinct values in place. All are equal above bit shift + 8. It splits by the eight bits
- * from `shift` on, and sorts small buckets by insertion. Linear, and at most eight levels deep. */
+/* Sorts distinct values in place. All are equal above bit shift + 8. A radix sort: it splits by the
+ * eight bits from `shift` on, and sorts small buckets by insertion. Linear time, at most eight
+ * levels of recursion. */
 static void sort_values(uint64_t *v, size_t n, unsigned shift)
 {
 	if (n <= 32) {
@@ -423,8 +425,8 @@ static void sort_functions(const struct rows *r, uint64_t *v, size_t n)
 	while (i < n && v[i - 1] <= v[i])
 		i++;
 	if (i < n)
-		/* The upper half is a start, with as many bits as the span; the lower half is a
-		 * place in code. */
+		/* The upper half is a start, which has no more bits than the span. The lower half
+		 * is a position in the code. */
 		sort_values(v, n, 56 - (unsigned)__builtin_clz((uint32_t)r->span | 255));
 }
 
@@ -464,8 +466,8 @@ static int trim(struct rows *r, const struct function *f, uint32_t start, uint64
 	return 0;
 }
 
-/* How many rows rows_next returns between the last row of `before` and the last row of f. before
- * NULL: f is the first function. f NULL: counts what follows `before`. */
+/* Returns how many rows rows_next returns between the last row of `before` and the last row of f.
+ * If before is NULL, f is the first function. If f is NULL, counts the rows after `before`. */
 static uint64_t count_of(const struct rows *r, const struct function *before,
 			 const struct function *f)
 {
@@ -482,8 +484,8 @@ static uint64_t count_of(const struct rows *r, const struct function *before,
 	return n + f->n - (first == rule);
 }
 
-/* Sorts the added functions and resolves their overlaps; *ret_count: the rows of these functions
- * alone. */
+/* Sorts the added functions and resolves their overlaps. *ret_count is the number of rows of these
+ * functions only. */
 static int settle(struct rows *r, uint64_t *ret_count)
 {
 	size_t first = r->settled, kept = first;
@@ -524,9 +526,10 @@ static int settle(struct rows *r, uint64_t *ret_count)
 static int merge(struct rows *r)
 {
 	size_t n = r->functions - r->settled, to = r->functions, from = r->settled;
-	uint64_t *added = malloc(n * sizeof(*added)); /* later: their indices */
+	uint64_t *added = malloc(n * sizeof(*added)); /* at first the added functions, later their
+						       * indices */
 	struct function run = { 0 }, before = { 0 }, f, next;
-	bool first = false; /* nothing precedes the run */
+	bool first = false; /* no settled function comes before this run */
 
 	if (!added)
 		return -ENOMEM;
@@ -558,7 +561,8 @@ static int merge(struct rows *r)
 		f = function_at(r, at);
 		r->count += count_of(r, at ? &before : NULL, &f);
 		if (i + 1 == n || added[i + 1] != at + 1) {
-			/* The new functions replace the gap between old neighbours. */
+			/* The new functions fill the gap between two settled neighbours, so the row
+			 * of that gap goes. */
 			bool last = at + 1 == r->functions;
 
 			if (!last)

@@ -3,15 +3,15 @@
  * Rows: the unwind information of one file, reduced to a sequence of (file offset, rule). A row's
  * rule (bpf/unwind.h) holds from its offset up to the next row.
  *
- * - Collecting: rows stay with the function (FDE) that gave them, in the order of the section. A
- *   row takes about two bytes.
+ * - Collecting: rows are stored with the function (FDE) they come from, in the order of the
+ *   section. A row takes about two bytes.
  * - Finishing: `rows_finish` sorts the functions and resolves overlaps. It makes no second copy.
- * - Reading: a cursor walks all rows by rising offset. It merges equal neighbours, and it adds an
- *   `end` row after each function that no other one follows.
+ * - Reading: a cursor returns all rows by rising offset. It merges equal neighbours, and adds an
+ *   `end` row after each function that is not directly followed by another one.
  *
- * If two functions overlap, the one that starts lower keeps the common part. If both have the same
- * start, the first one in the section keeps it. Functions added between `rows_fill` and the next
- * `rows_finish` count only where nothing was before.
+ * If two functions overlap, the common part belongs to the one that starts lower. If both have the
+ * same start, it belongs to the one that comes first in the section. Functions added between
+ * `rows_fill` and the next `rows_finish` only fill gaps: they never replace earlier rows.
  *
  * All offsets are file offsets relative to `base`, in bytes. Pure: no I/O, no log.
  */
@@ -30,35 +30,34 @@
 #define ROWS_MAX_BYTES (256u << 20) /* ceiling on the rows of one file, and on its functions */
 #define ROWS_RULE_GAP 0		    /* the number of the `end` rule for gaps, in every set */
 
-/* The reasons for which functions and rows are skipped: each case is counted. `--stats` prints the
- * word. */
+/* The reasons for which functions and rows are skipped. rows.skipped counts each case; `--stats`
+ * prints the word. */
 #define ROWS_SKIPS(X) \
-	X(ENTRY, "entry-malformed")	/* the length or header of a CIE or FDE cannot be right */ \
+	X(ENTRY, "entry-malformed")	/* the length or the header of a CIE or FDE is invalid */ \
 	X(ENTRY_LONG, "entry-too-long") /* over CFI_MAX_ENTRY */ \
 	X(CIE, "cie-malformed") \
 	X(CIE_VERSION, "cie-version") \
 	X(CIE_AUGMENTATION, "cie-augmentation") \
-	X(CIE_LIMIT, "cie-limit")	/* over CFI_MAX_CIES */ \
-	X(NO_CIE, "fde-without-cie")	/* its CIE is missing or was not usable */ \
-	X(ENCODING, "pointer-encoding") /* indirect, or relative to an unknown base */ \
-	X(DISCARDED, \
-	  "fde-discarded") /* the linker discarded the function: at 0, or of no bytes */ \
-	X(NO_RULES, "fde-without-rules") /* an FDE without rules, of code that moves the stack */ \
+	X(CIE_LIMIT, "cie-limit")	 /* over CFI_MAX_CIES */ \
+	X(NO_CIE, "fde-without-cie")	 /* its CIE is missing or was not usable */ \
+	X(ENCODING, "pointer-encoding")	 /* indirect, or relative to an unknown base */ \
+	X(DISCARDED, "fde-discarded")	 /* the linker discarded the function: at 0, or empty */ \
+	X(NO_RULES, "fde-without-rules") /* an FDE without rules whose code moves RSP */ \
 	X(OUTSIDE, "outside-text")	 /* an FDE outside all executable segments */ \
 	X(OVERLAP, "overlap")		 /* an FDE that other FDEs cover completely */ \
 	X(COVERED, "covered")		 /* from .debug_frame, where .eh_frame has rows already */ \
-	X(OPCODE, "opcode")		/* unknown instruction: the rest of the FDE has no rule */ \
-	X(INSTRUCTIONS, "instructions") /* cut short or senseless: the same */ \
-	X(CFA_EXPRESSION, "cfa-expression") /* rows whose CFA has no rule: `end` */ \
+	X(OPCODE, "opcode") /* unknown instruction: the rest of the FDE has no rule */ \
+	X(INSTRUCTIONS, \
+	  "instructions") /* cut short or invalid: no rule for the rest of the FDE */ \
+	X(CFA_EXPRESSION, "cfa-expression") /* rows whose CFA cannot be expressed become `end` */ \
 	X(CFA_REGISTER, "cfa-register") \
-	X(RA_RULE, "ra-rule")	/* the same for the return address */ \
-	X(RSP_RULE, "rsp-rule") /* the same for RSP, where it is not the CFA */ \
+	X(RA_RULE, "ra-rule")	/* rows whose return address cannot be expressed */ \
+	X(RSP_RULE, "rsp-rule") /* rows whose RSP, not the CFA, cannot be expressed */ \
 	X(RBP_RULE, "rbp-rule") /* RBP's rule cannot be expressed: RBP becomes `undefined` */ \
-	X(SIGNAL_LAYOUT, \
-	  "signal-layout")	    /* a signal frame not made by the kernel: ordinary frame */ \
-	X(RULE_LIMIT, "rule-limit") /* over ROWS_MAX_RULES distinct rules: `end` */ \
-	X(GO, "go-function")	    /* a function of Go's table, which contradicts itself */ \
-	X(SECTION, "section")	    /* a section without bytes, or that cannot be decompressed */
+	X(SIGNAL_LAYOUT, "signal-layout") /* not the kernel's signal frame: treated as ordinary */ \
+	X(RULE_LIMIT, "rule-limit")	  /* over ROWS_MAX_RULES distinct rules: `end` */ \
+	X(GO, "go-function")  /* a function whose data in Go's table is inconsistent */ \
+	X(SECTION, "section") /* a section without bytes, or that cannot be decompressed */
 
 enum rows_skip {
 #define X(name, word) ROWS_SKIP_##name,
@@ -68,15 +67,15 @@ enum rows_skip {
 };
 const char *rows_skip_word(enum rows_skip skip);
 
-/* A set of distinct rules, numbered from 0 by first use. Rule 0 is the gap. Zero-initialized means
- * empty. */
+/* A set of distinct rules, numbered from 0 in order of first use. Rule 0 is the gap. An empty set
+ * is all zeros. */
 struct rows_rules {
 	struct unwind_rule *rule;
-	uint16_t *slot; /* open hash of numbers, 0xffff where free */
+	uint16_t *slot; /* open-addressing hash table of rule numbers; 0xffff: free */
 	uint32_t n, cap, slots;
 };
 #define ROWS_MAX_RULES (UNWIND_MAX_RULES - 1)
-/* A rule as three words, since nearly every row compares and hashes one. */
+/* A rule as three words, for speed: nearly every row compares and hashes one. */
 struct rows_words {
 	uint64_t a, b, c;
 };
@@ -106,8 +105,8 @@ static inline uint32_t rows_words_hash(struct rows_words w)
 
 int rows_rules_add(struct rows_rules *s, const struct unwind_rule *rule, uint16_t *ret);
 
-/* Gives the number of a rule, a new one at its first use. Returns 0, ROWS_TOO_LARGE (the set is
- * full) or -ENOMEM. */
+/* Looks up the number of a rule, and adds the rule at its first use. Returns 0, ROWS_TOO_LARGE (the
+ * set is full) or -ENOMEM. */
 static inline int rows_rules_put(struct rows_rules *s, const struct unwind_rule *rule,
 				 uint16_t *ret)
 {
@@ -148,7 +147,7 @@ struct rows_pen {
 	uint8_t *p;
 	uint32_t start, end; /* of the function, relative to base */
 	uint32_t at;	     /* of the newest row */
-	uint32_t n;	     /* rows so far */
+	uint32_t n;	     /* rows written so far */
 	uint32_t rule;	     /* of the newest row */
 };
 
@@ -184,8 +183,8 @@ static inline uint8_t *rows_code_advance(uint8_t *p, uint32_t advance)
 	return p + 5;
 }
 
-/* From `at` on, `rule` holds. `at` lies inside the function and after the newest row. The caller
- * has reserved the room (rows_reserve). */
+/* Writes a row: `rule` holds from `at` on. `at` lies inside the function and after the newest row.
+ * The caller has reserved space (rows_reserve). */
 static inline void rows_pen_put(struct rows_pen *pen, uint32_t at, uint32_t rule)
 {
 	if (pen->n) {
@@ -204,7 +203,7 @@ struct rows {
 	uint64_t count;	     /* rows that the cursor will return; set by rows_finish */
 	struct rows_rules rules;
 	uint64_t skipped[ROWS_SKIP_COUNT];
-	uint64_t cies, fdes; /* seen */
+	uint64_t cies, fdes; /* seen in the sections */
 	uint64_t peak_bytes; /* of the memory for the rows */
 
 	struct rows_segment segment[ROWS_MAX_SEGMENTS];
@@ -219,62 +218,67 @@ struct rows {
 	/* The register that rows of call frame information restore besides RSP and RBP:
 	 * UNWIND_REG_RBX or UNWIND_REG_R12. */
 	uint8_t tracked;
-	bool (*stopped)(void); /* whether to give up with ROWS_LATER; NULL: never */
+	bool (*stopped)(void); /* returns whether to give up with ROWS_LATER; NULL: never give up */
 	bool filling;
-	bool replaced; /* a row was replaced: neighbours may be equal */
+	bool replaced; /* a row was replaced, so neighbouring rows may be equal */
 };
 
 void rows_init(struct rows *r);
 void rows_done(struct rows *r);
 /* Drops all rows, and keeps `tracked` and `stopped`. */
 void rows_reset(struct rows *r);
-/* To be asked at least every few milliseconds of work. */
+/* Whether to give up now. Call it at least every few milliseconds of work. */
 static inline bool rows_stopped(const struct rows *r)
 {
 	return r->stopped && r->stopped();
 }
-/* Adds an executable segment, before the first function is added. rows_layout then fixes base and
- * span. Returns 0 or ROWS_UNSUPPORTED (too many). */
+/* Adds an executable segment. Call it before the first function is added; rows_layout then sets
+ * base and span. Returns 0 or ROWS_UNSUPPORTED (too many). */
 int rows_segment_add(struct rows *r, uint64_t vaddr, uint64_t offset, uint64_t size);
-/* Returns 0, ROWS_NONE (no executable segment) or ROWS_TOO_LARGE (over UNWIND_MAX_SPAN). */
+/* Sets base and span from the segments. Returns 0, ROWS_NONE (no executable segment) or
+ * ROWS_TOO_LARGE (over UNWIND_MAX_SPAN). */
 int rows_layout(struct rows *r);
-/* Converts an ELF address to an offset relative to base, and to the number of bytes left in its
- * segment. Returns false outside of all segments. */
+/* Converts an ELF address to an offset relative to base. *ret_left is the number of bytes left in
+ * its segment. Returns false outside of all segments. */
 bool rows_locate(struct rows *r, uint64_t vaddr, uint32_t *ret_at, uint64_t *ret_left);
 /* The inverse, for print: the ELF address of an offset relative to base. A segment's end counts as
  * inside it. */
 uint64_t rows_address(const struct rows *r, uint32_t at);
 
-/* Begins a function over [start, end). Returns 0, ROWS_TOO_LARGE or -ENOMEM; or ROWS_NONE: skip
- * this function (counted), since no part of it is wanted. */
+/* Begins a function over [start, end). Returns 0, ROWS_TOO_LARGE or -ENOMEM. ROWS_NONE means that
+ * the function is empty or already covered: it is counted, and the caller skips it. */
 int rows_open(struct rows *r, uint32_t start, uint32_t end);
-/* From `at` on, `rule` holds. `at` lies inside the function and never decreases within it. A second
- * row for the same place replaces the first. Returns 0, ROWS_TOO_LARGE or -ENOMEM. */
+/* Adds a row to the open function: `rule` holds from `at` on. `at` lies inside the function and
+ * never decreases within it. A second row for the same place replaces the first. Returns 0,
+ * ROWS_TOO_LARGE or -ENOMEM. */
 int rows_add(struct rows *r, uint32_t at, uint16_t rule);
-/* Reserves room for n rows of the open function. After that the caller may use rows_pen_put on
- * r->pen, or on a copy that it writes back. Returns 0, ROWS_TOO_LARGE or -ENOMEM. */
+/* Reserves space for n rows of the open function. Then the caller may use rows_pen_put on r->pen,
+ * or on a copy that it writes back. Returns 0, ROWS_TOO_LARGE or -ENOMEM. */
 int rows_reserve(struct rows *r, size_t n);
+/* Ends the open function. A function without rows is dropped. */
 void rows_close(struct rows *r);
-/* Makes stacks end in the function of `size` bytes at `vaddr`, also where the return address is its
- * first byte. So the range begins one byte early; since it starts lower, it wins over the
- * function's own rows, which come later. Returns 0 (also if vaddr is in no segment), ROWS_TOO_LARGE
- * or -ENOMEM. */
+/* Makes stacks end in the function of `size` bytes at `vaddr`. The range begins one byte early, so
+ * that stacks also end if the return address is the function's first byte. Since it starts lower,
+ * it wins over the function's own rows, which come later. Returns 0 (also if vaddr is in no
+ * segment), ROWS_TOO_LARGE or -ENOMEM. */
 int rows_add_end(struct rows *r, uint64_t vaddr, uint64_t size);
-/* From here on, only places that no function covers count. Call it after rows_finish. */
+/* From here on, added functions only fill gaps between existing ones. Call it after rows_finish. */
 void rows_fill(struct rows *r);
 /* Drops all functions added since rows_fill. */
 void rows_forget(struct rows *r);
-/* After rows_finish: the extent of function i, 0 <= i < r->settled. Extents rise. */
+/* Returns the extent of function i, 0 <= i < r->settled. Extents rise with i. Call it after
+ * rows_finish. */
 void rows_extent(const struct rows *r, size_t i, uint32_t *ret_start, uint32_t *ret_end);
-/* Sorts, resolves overlaps, counts. Returns 0, ROWS_TOO_LARGE (over UNWIND_MAX_ROWS) or -ENOMEM. */
+/* Sorts the functions, resolves overlaps and counts the rows. Returns 0, ROWS_TOO_LARGE (over
+ * UNWIND_MAX_ROWS) or -ENOMEM. */
 int rows_finish(struct rows *r);
 
 struct rows_cursor {
-	const struct rows *rows; /* borrowed, finished */
+	const struct rows *rows; /* borrowed; rows_finish was called */
 	const uint8_t *p;	 /* the next row */
 	size_t function;
 	uint32_t left;	  /* rows left in the function */
-	uint32_t at, end; /* of the newest row; of its function */
+	uint32_t at, end; /* at: of the newest row; end: of its function */
 	uint32_t rule;	  /* of the newest row; UINT32_MAX before the first */
 	bool in_function;
 };

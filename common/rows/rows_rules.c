@@ -9,7 +9,8 @@
 
 static int rules_grow(struct rows_rules *s)
 {
-	uint32_t slots = s->slots ? s->slots * 2 : 1024; /* at most a quarter full */
+	uint32_t slots = s->slots ? s->slots * 2 : 1024; /* keeps the table at most a quarter
+							  * full */
 	uint16_t *slot = malloc(slots * sizeof(*slot));
 
 	if (!slot)

@@ -106,14 +106,15 @@ static int cie_augmentation(const char *letters, struct span s, uint64_t vaddr, 
 		case 'G': /* arm64: memory tagging */
 			break;
 		default:
-			/* Its data has a length, so skipping it loses only an 'R' after it. */
+			/* The data of an unknown letter has a length, so it can be skipped. Only an
+			 * 'R' after it would be lost. */
 			return strchr(l, 'R') ? ROWS_SKIP_CIE_AUGMENTATION : 0;
 		}
 	}
 	return 0;
 }
 
-/* Whether a CIE has the rule that holds at a function's entry. */
+/* Whether the CIE's initial rule is the one that holds at a function's entry. */
 static bool is_at_entry(const struct cfi_cie *cie)
 {
 	uint64_t uncounted[ROWS_SKIP_COUNT] = { 0 };
@@ -175,8 +176,8 @@ static int cie_parse(struct cfi *c, struct span s, uint64_t vaddr, struct cfi_ci
 		if (r)
 			return r;
 	} else if (letters[0] && strncmp(letters, "armcc", 5) != 0) {
-		/* Unknown letters add data of unknown length, so without 'z' parsing cannot go
-		 * on. */
+		/* Unknown letters add data of unknown length. Without 'z', parsing cannot
+		 * continue. */
 		return ROWS_SKIP_CIE_AUGMENTATION;
 	}
 
@@ -202,7 +203,7 @@ static int cie_parse(struct cfi *c, struct span s, uint64_t vaddr, struct cfi_ci
 
 /* --- FDEs --- */
 
-/* Reads the start and the size of the function, and what the augmentation has. 0, enum
+/* Reads the start and the size of the function, and its augmentation data. Returns 0 or enum
  * ehpointer_verdict. */
 static int read_extent(const struct cfi *c, const struct cfi_cie *cie, uint64_t vaddr,
 		       struct span *s, uint64_t *ret_start, uint64_t *ret_size)
@@ -229,8 +230,8 @@ static int read_extent(const struct cfi *c, const struct cfi_cie *cie, uint64_t 
 	return r;
 }
 
-/* Runs the instructions; a second time with what the code tells, if they miss something that it
- * does. Results of cfi_run. */
+/* Runs the instructions of an FDE. If they leave out something that the function's code does, runs
+ * them again with what the code shows. Returns as cfi_run does. */
 static int run_instructions(struct cfi *c, struct cfi_run *run, struct span s)
 {
 	const struct cfi_run fresh = *run;
@@ -350,8 +351,8 @@ void cfi_skip(struct cfi *c, uint64_t n)
 	c->machine.rows->skipped[ROWS_SKIP_ENTRY_LONG]++;
 }
 
-/* Handles one whole entry. at: its offset in the section. body: the bytes that its length counts,
- * from offset body_at on. */
+/* Handles one whole entry. `at` is its offset in the section. `body` holds the bytes that its
+ * length counts; they begin at offset body_at. */
 static int entry(struct cfi *c, uint64_t at, struct span body, uint64_t body_at, bool wide)
 {
 	uint64_t id = 0;
@@ -415,8 +416,8 @@ int cfi_feed(struct cfi *c, struct span bytes, bool last, size_t *ret_used, uint
 			}
 		}
 		if (!len) {
-			/* If crtend.o is not the last file, linkers also leave terminators in the
-			 * middle. */
+			/* Linkers leave terminators in the middle if crtend.o is not the last
+			 * file. */
 			c->pos += head;
 			c->ended = c->stop_at_zero;
 			continue;

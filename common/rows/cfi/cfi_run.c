@@ -36,7 +36,7 @@ int cfi_unsupported(struct cfi_machine *m, uint16_t *ret)
 	return 0;
 }
 
-/* Makes the rule of a state that is not in the cache, and finds its number. */
+/* Makes the rule of a state that is not in the cache, and gets its number. */
 static int rule_number(struct cfi_machine *m, const struct cfi_cie *cie, const struct cfi_state *s,
 		       struct cfi_known *known, uint16_t *ret)
 {
@@ -71,12 +71,13 @@ static inline int64_t scaled(const struct cfi_run *run, int64_t factored)
 {
 	int64_t product;
 
-	/* INT64_MAX does not fit a rule, which marks it. */
+	/* No rule can hold INT64_MAX, so it marks an overflow. */
 	return __builtin_mul_overflow(factored, run->cie->data_align, &product) ? INT64_MAX
 										: product;
 }
 
-/* The state stores the register kept besides RSP and RBP in the place of RBX. */
+/* Maps a register to the one that the state stores it as. The third register that rows restore,
+ * besides RSP and RBP, is stored as RBX. */
 static inline uint64_t kept_as(const struct cfi_run *run, uint64_t reg)
 {
 	return reg == run->m->rows->tracked ? UNWIND_REG_RBX : reg;
@@ -157,8 +158,8 @@ static bool remember(struct cfi_run *run)
 	return true;
 }
 
-/* Runs a rare instruction; s begins with its operands. *ret_bytes: how far it advances. Returns 0,
- * -ENOMEM or enum cfi_run_verdict. */
+/* Runs a rare instruction, whose operands are at the front of s. *ret_bytes is how far the location
+ * advances. Returns 0, -ENOMEM or enum cfi_run_verdict. */
 static int run_seldom(struct cfi_run *run, uint8_t op, struct span *s, uint64_t *ret_bytes)
 {
 	struct cfi_machine *m = run->m;
@@ -175,7 +176,7 @@ static int run_seldom(struct cfi_run *run, uint8_t op, struct span *s, uint64_t 
 		if (ehpointer_read(s, run->cie->encoding, u, &m->bases, &run->function, &value) !=
 		    0)
 			return CFI_RUN_SENSELESS;
-		/* A CIE has no location, and no open function for its rows. */
+		/* A CIE has no location, and there is no open function for its rows. */
 		if (!run->size || value < run->function + run->loc)
 			return CFI_RUN_SENSELESS;
 		*ret_bytes = value - (run->function + run->loc);
@@ -309,7 +310,7 @@ static int run_seldom(struct cfi_run *run, uint8_t op, struct span *s, uint64_t 
 	return 0;
 }
 
-/* Adds the row of a state at `at`, if its rule is not in the cache. */
+/* Adds the row of a state at `at` if its rule is not in the cache. */
 static int row_seldom(struct cfi_run *run, struct rows_pen *pen, struct cfi_known *known,
 		      uint32_t at)
 {
@@ -329,7 +330,7 @@ static int put_row(struct cfi_run *run, uint64_t loc)
 	return row_seldom(run, &run->m->rows->pen, known, run->at + (uint32_t)loc);
 }
 
-/* Adds a row that no table has, so it counts as derived. */
+/* Adds a row that comes from the code and not from a table, so it counts as derived. */
 static int put_derived(struct cfi_run *run, uint32_t loc, struct unwind_rule rule)
 {
 	uint16_t number;
@@ -343,8 +344,8 @@ static int put_derived(struct cfi_run *run, uint32_t loc, struct unwind_rule rul
 	return r < 0 ? r : 0;
 }
 
-/* Adds the rows where the function's own rules do not hold. As long as the return address is known,
- * the CFA is still valid. The caller's registers are lost. */
+/* Adds rows for the part where the function's own rules do not hold. The CFA is valid as long as
+ * the return address is known. The caller's registers are lost. */
 static int put_spoiled(struct cfi_run *run)
 {
 	const struct unwind_rule end = { .cfa = UNWIND_CFA_END, .cfa_add = UNWIND_END_UNSUPPORTED };
@@ -411,9 +412,9 @@ static int run_slowly(struct cfi_run *run, struct span s)
 }
 
 /*
- * Handles the common instructions with the state in local variables, which the compiler keeps in
- * registers. A row takes some ten nanoseconds; memory accesses for each field would take most of
- * that. run_seldom handles the rest, after the state is written back.
+ * Runs common instructions with the state in local variables, which the compiler keeps in
+ * registers. A row takes about ten nanoseconds, and memory accesses for each field would take most
+ * of that. run_seldom runs the other instructions, after the state is written back.
  */
 int cfi_run(struct cfi_run *run, struct span s)
 {
@@ -478,7 +479,7 @@ int cfi_run(struct cfi_run *run, struct span s)
 			p += 4;
 			break;
 		case DW_CFA_def_cfa_offset:
-			/* One byte, or two for the frames of large functions. */
+			/* The operand has one byte, or two in the frames of large functions. */
 			if (end - p < 2 || (p[0] & p[1] & 0x80) || (head & 0xff) != UNWIND_CFA_REG)
 				goto seldom;
 			where = cfi_where_cfa(where,
@@ -606,8 +607,8 @@ out:
 	return r;
 }
 
-/* Runs s up to `loc` and makes the rule that holds there; *ret_is: there is one. Returns as
- * cfi_run_checked does. */
+/* Runs s up to `loc` and makes the rule that holds there. *ret_is tells whether there is one.
+ * Returns as cfi_run_checked does. */
 static int rule_at(const struct cfi_run *run, struct span s, uint32_t loc, bool *ret_is,
 		   struct unwind_rule *ret)
 {
@@ -672,7 +673,8 @@ int cfi_run_called(struct cfi_run *run, const struct lispcall *call)
 				    .rbp = UNWIND_RBP_CFA,
 				    .rbp_off = -16,
 				    .ra = UNWIND_RA_CFA };
-	/* Return addresses are looked up within their calls, where no leaf is. */
+	/* The walker looks up a return address minus one, which is inside the call. No leaf has
+	 * this pc, so the row may begin inside the call instruction. */
 	int r = put_derived(run, code + call->call + 1, rule);
 
 	rule = (struct unwind_rule){

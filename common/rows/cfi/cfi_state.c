@@ -5,8 +5,8 @@
 #include "common/rows/cfi/expr.h"
 #include "common/rows/rows.h"
 
-/* The offsets from RSP of the interrupted RSP and RIP, when a handler has returned to the restorer.
- * The return address is popped by then. Source: struct rt_sigframe of
+/* Offsets from RSP of the interrupted RSP and RIP, after a handler has returned to the restorer and
+ * thereby popped its return address. Source: struct rt_sigframe of
  * arch/x86/include/asm/sigframe.h. */
 enum { SIGNAL_RSP = 160, SIGNAL_RIP = 168 };
 
@@ -19,7 +19,8 @@ void cfi_state_init(struct cfi_state *s)
 
 /* --- the CFA --- */
 
-/* Makes the CFA a register and an offset again. Both keep their old values until they are set. */
+/* Makes the CFA a register and an offset again, after an expression. Both keep their old values
+ * until they are set. */
 static void cfa_plain(struct cfi_state *s)
 {
 	if ((s->head & 0xff) == UNWIND_CFA_REG)
@@ -40,7 +41,7 @@ void cfi_state_cfa_register(struct cfi_state *s, uint64_t reg)
 	s->head = cfi_head_set(s->head, CFI_HEAD_BYTE(cfa_reg, 0xff), CFI_HEAD_BYTE(cfa_reg, reg));
 }
 
-/* A CFA expression stays in force. The offset is kept for a register that may follow. */
+/* A CFA expression stays in force. The offset is kept in case a register follows. */
 void cfi_state_cfa_offset(struct cfi_state *s, int64_t off)
 {
 	int32_t small;
@@ -91,7 +92,7 @@ bool cfi_state_cfa_expression(struct cfi_state *s, struct span block)
 
 /* --- registers --- */
 
-/* The number of the word for an RBX saved at cfa + off; 0: it does not fit. */
+/* Returns how many words below the CFA an RBX at cfa + off is saved; 0: a rule cannot hold it. */
 static uint8_t rbx_word(int64_t off)
 {
 	return off <= -8 && off >= -8 * UINT8_MAX && !(off & 7) ? (uint8_t)(-off / 8) : 0;
@@ -157,7 +158,7 @@ static void set_sp(struct cfi_state *s, enum cfi_value kind, uint64_t in, int32_
 		in = UNWIND_REG_RSP;
 	}
 	s->head &= ~CFI_ODD(CFI_ODD_SP);
-	/* CFI_VALUE_UNSET means the CFA. Where RSP is undefined, other rules end the stack. */
+	/* CFI_VALUE_UNSET means the CFA. If RSP is undefined, other rules end the stack. */
 	if (kind != CFI_VALUE_UNSET && kind != CFI_VALUE_UNDEFINED &&
 	    !(kind == CFI_VALUE_CFA && off == 0))
 		s->head |= CFI_ODD(CFI_ODD_SP);
@@ -216,7 +217,7 @@ void cfi_state_restore(struct cfi_state *s, uint64_t ra_column, uint64_t reg,
 /* --- the rule --- */
 
 /* Handles an RSP that is not the CFA: the rule's CFA becomes the caller's RSP, and offsets from the
- * CFA change by *ret_shift. If that shift is not constant, nothing may be saved relative to the
+ * CFA change by *ret_shift. If that shift is not constant, no register may be saved relative to the
  * CFA. */
 static bool compose_sp(const struct cfi_state *s, struct unwind_rule *rule, int64_t *ret_shift)
 {

@@ -77,7 +77,7 @@ static bool scale(struct expr *e, int64_t factor)
 	return add_const(e, off);
 }
 
-/* Adds two operands, none of them constant. */
+/* Adds two operands, neither of which is constant. */
 static bool add_index(struct expr *a, const struct expr *b)
 {
 	struct expr base = *a, index = *b;

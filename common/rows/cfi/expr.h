@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * DWARF expressions of call frame information, as far as a rule can hold them. The evaluation is
- * symbolic: it computes the forms that rules have, not values. So it understands any way of writing
- * such a form.
+ * symbolic: its results are the forms that rules have, not values. So it recognizes a form no
+ * matter how the expression is written.
  *
  * Source: DWARF 5, sections 2.5 and 6.4.2. Pure. Reads only the span, and each byte once.
  */
@@ -18,22 +18,22 @@ enum expr_kind {
 	EXPR_CFA,	  /* CFA + off */
 	EXPR_DEREF,	  /* *(A) + add */
 	EXPR_DEREF_TWICE, /* *(*(A) + mid) + add */
-	EXPR_INDEX,	  /* an index alone, + off: only an intermediate result */
-	EXPR_PLT, /* rsp + 8 + ((rip & 15) >= off ? 8 : 0): what linkers write for lazy PLT slots */
+	EXPR_INDEX,	  /* index + off, without a base: only an intermediate result */
+	EXPR_PLT, /* rsp + 8 + ((rip & 15) >= off ? 8 : 0): linkers write this for lazy PLT slots */
 };
 struct expr {
 	uint8_t kind, reg;
 	uint8_t index, index_reg; /* enum unwind_index */
-	int16_t mid;		  /* in bytes, also the next ones */
+	int16_t mid;		  /* bytes; also off and add */
 	int32_t off, add;
 };
 
 enum expr_verdict {
-	EXPR_UNSUPPORTED = 1, /* well-formed up to here, but none of the forms above */
-	EXPR_MALFORMED = 2,   /* cut short, or it pops from an empty stack */
+	EXPR_UNSUPPORTED = 1, /* well-formed so far, but not one of the forms above */
+	EXPR_MALFORMED = 2,   /* cut short, or pops from an empty stack */
 };
-/* With `cfa`, the stack begins with the CFA, as for the rules of registers. Returns 0 with *ret
- * set, or enum expr_verdict. Registers are below UNWIND_REG_MAX. */
+/* Parses an expression. With `cfa`, the stack begins with the CFA, as for the rules of registers.
+ * Returns 0 and sets *ret, or returns enum expr_verdict. Registers are below UNWIND_REG_MAX. */
 int expr_parse(struct span bytes, bool cfa, struct expr *ret);
 
 #endif

@@ -12,7 +12,8 @@
 /* greenlet::UserGreenlet::inner_bootstrap(), with any parameters. */
 static const char first[] = "_ZN8greenlet12UserGreenlet15inner_bootstrapE";
 
-/* Searches the names for it; *ret: its offset. Returns 0, 1 (found) or -errno. */
+/* Searches the names for that function; *ret is the offset of the name. Returns 0, 1 (found) or
+ * -errno. */
 static int find_name(int fd, const struct dynamic *d, uint32_t *ret)
 {
 	char *names = malloc(d->names_size + 1);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ends of greenlets' stacks. Greenlets (greenlet, gevent, eventlet) are Python coroutines that
- * take turns on one C stack. A greenlet owns that stack up to its first function. The frames above
- * belong to the greenlet that ran there last, and are not its callers. greenlet 2.0 and later
- * export the symbol of that first function.
+ * take turns on one C stack. The part of the stack from a greenlet's first function on is its own.
+ * The callers above that function belong to another greenlet, which ran there before, so stacks
+ * must end at it. greenlet 2.0 and later export its symbol.
  */
 #ifndef COMMON_ROWS_CONTEXT_GREENLET_H
 #define COMMON_ROWS_CONTEXT_GREENLET_H
@@ -11,7 +11,8 @@
 #include "common/rows/elf/dynamic.h"
 #include "common/rows/rows.h"
 
-/* Like ucontext_read. */
+/* Adds the function that ends greenlets' stacks. Parameters and results are those of
+ * ucontext_read. */
 int greenlet_read(int fd, const struct dynamic *d, struct rows *rows);
 
 #endif

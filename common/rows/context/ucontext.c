@@ -29,14 +29,14 @@ static int is_libc(int fd, const struct elf_file *f, const struct dynamic *d)
 	return n == (int64_t)sizeof(found) && memcmp(found, name, sizeof(name)) == 0;
 }
 
-/* Whether the file is a static program, which may contain glibc. glibc always has thread-local
- * variables. Go programs have large code but none of these. */
+/* Whether the file is a static program that may contain glibc. glibc always has thread-local
+ * variables. Go programs have none of these, so their large code need not be searched. */
 static bool is_static(const struct elf_file *f, const struct dynamic *d)
 {
 	return f->entry && f->tls && !f->interpreted && !d->soname && !d->needs;
 }
 
-/* The length up to and including its hlt. */
+/* The length of the function, up to and including its hlt. */
 static size_t length_of(const uint8_t *code, size_t left)
 {
 	const uint8_t *hlt = memchr(code, 0xf4, numbers_smaller(left, MAX_LENGTH));
@@ -60,7 +60,8 @@ static int search(int fd, const struct elf_load *l, struct rows *rows, uint8_t *
 		if (found && (found - window > 0 || at > 0)) {
 			size_t left = (size_t)(window + n - found), length = length_of(found, left);
 
-			/* If there is an endbr64, the return address points to it. */
+			/* If the function begins with endbr64, the return address points to
+			 * that. */
 			if (found - window >= 4 && stub_endbr(found - 4, 4)) {
 				found -= 4;
 				length += 4;

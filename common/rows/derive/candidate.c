@@ -9,7 +9,8 @@ static bool is_prologue(const struct flow *f, const uint8_t *code, uint32_t n)
 	       flow_saves(f) >= 2;
 }
 
-/* Whether the place is aligned like a function, or begins with a push or with making a frame. */
+/* Whether the place is aligned like a function, or begins with a push or with setting up a
+ * frame. */
 static bool may_begin(uint64_t address, const uint8_t *code, uint32_t n)
 {
 	uint32_t past = stub_endbr(code, n);
@@ -26,9 +27,9 @@ bool candidate_is_whole(const struct flow *f, const struct flow_code *c,
 	return result->returns && is_prologue(f, c->bytes + c->entry, c->size - c->entry);
 }
 
-/* Whether a guessed function is one. A function that begins and ends like one may also jump to code
- * that is not known as a function yet. If a ret finds the return address, RSP also pointed to it at
- * the start. */
+/* Decides whether a guess is a function. A function that begins and ends like one may also jump to
+ * code that is not known as a function yet. A ret that finds the return address confirms the guess:
+ * RSP must also have pointed to it at the start. */
 static bool is_function(const struct flow *f, const struct flow_code *c,
 			const struct flow_reader *known, const struct flow_result *result)
 {
@@ -47,10 +48,10 @@ static bool is_assembly(const struct flow_reader *known, int64_t at)
 	return known->bare && known->bare(known->ctx, at) && known->begins(known->ctx, at);
 }
 
-/* Whether every call and jump leads to known assembly functions. The code must also lie
- * where functions do, or end with a ret. FFmpeg builds its larger FFTs from smaller ones this way,
- * and finds them through a table of distances. Code that calls C without aligning RSP may have no
- * return address there (GNU Prolog). */
+/* Whether every call and jump leads to known assembly functions. The code must also be aligned like
+ * a function, or end with a ret. FFmpeg builds its larger FFTs from smaller ones this way, and
+ * reaches them through a table of distances. The alignment matters: code that calls C without
+ * aligning RSP may have no return address there (GNU Prolog). */
 static bool is_made_of_others(const struct flow_code *c, const struct flow_reader *known,
 			      const struct flow_result *result)
 {
@@ -67,9 +68,9 @@ static bool is_made_of_others(const struct flow_code *c, const struct flow_reade
 	return true;
 }
 
-/* Runs code that may not keep the stack aligned. Compilers do not align it for static functions
- * that do not need it. Alignment otherwise shows which calls do not return, so the first run treats
- * every doubtful call as not returning. */
+/* Runs code that may not keep the stack aligned: compilers do not align it for static functions
+ * that do not need it. Normally alignment shows which calls do not return. Without it, the first
+ * run treats every doubtful call as not returning. */
 static int run_unaligned(struct flow *f, const struct candidate *p, const struct flow_code *c,
 			 const struct flow_reader *known, struct flow_result *ret)
 {
@@ -97,7 +98,8 @@ static int run(struct flow *f, const struct flow_code *c, unsigned flags, bool a
 	return r > 0 && again ? flow_again(f, ret) : r;
 }
 
-/* Runs code as assembly with its own conventions. That is right only if all of it fits. */
+/* Runs code as assembly with its own conventions. The result counts only if all of the code
+ * fits. */
 static int run_by_hand(struct flow *f, const struct candidate *p, const struct flow_code *c,
 		       struct flow_result *ret)
 {
@@ -130,13 +132,13 @@ int candidate_look(struct flow *f, const struct candidate *p, const struct flow_
 		r = flow_again(f, ret);
 	if (!r && p->foreign && !ret->rets)
 		return FLOW_CONTRADICTS;
-	/* If the size is known, the jumps can only lead to the rest of the function's code. */
+	/* If the size is known, unread jumps can only lead to the rest of the function's code. */
 	if (!r && ret->unread && p->trust != CANDIDATE_GUESSED) {
 		r = run(f, c, flags | FLOW_SIZED, again && p->size, &ignored, ret);
 		if (r > 0)
 			r = run(f, c, flags, again, &misaligned, ret);
 	}
-	/* Code that never returns runs on into what follows it. */
+	/* Code that never returns would continue into the code that follows it. */
 	if (!r && p->trust == CANDIDATE_SURE && !p->size && ret->misaligned && !ret->returns)
 		return FLOW_CONTRADICTS;
 	if (r < 0 || p->trust == CANDIDATE_SURE)

@@ -11,21 +11,23 @@
 
 #define CODE_MAX (FLOW_MAX_CODE - DERIVE_BACK)
 #define LOOK 4096u /* bytes searched for padding */
-/* Work that may be spent, as flow_work counts: this much for each byte of the gaps, and a minimum.
- * Wrong guesses overlap. Compiled code takes 2 to 4 a byte. */
+/* Limit of work, as flow_work counts it: this much for each byte of the gaps, and a minimum. Wrong
+ * guesses overlap, so they cost extra. Compiled code takes 2 to 4 per byte. */
 #define WORK_PER_BYTE 16ull
 #define WORK_MIN (1u << 20)
 /* A file keeps frame pointers if it has this many functions, and this percentage of them do. */
 #define FRAMED_MIN 2000
 #define FRAMED_SHARE 90ull
-/* Code is mostly not called from C if there are this many foreign places, and at least one for this
- * many functions. */
+/* A file is foreign, with code that C mostly does not call, if it has this many foreign places, and
+ * at least one for this many functions. */
 #define FOREIGN_MIN 32
 #define FOREIGN_SHARE 8
-#define FOREIGN_PLAIN 256 /* with this many, a file counts as foreign before all is read */
-/* Smaller gaps in total hold no code worth reading symbols for. */
+#define FOREIGN_PLAIN \
+	256 /* with this many, a file counts as foreign before the whole file is
+			   * read */
+/* If the gaps together are smaller, they hold no code worth reading symbols for. */
 #define SYMBOLS_MIN 64
-/* With smaller gaps, or a smaller share of the code (1/TAKEN_ADDRESSES_SHARE), the file is not
+/* If the gaps are smaller, or their share of the code is (1/TAKEN_ADDRESSES_SHARE), the file is not
  * searched for taken addresses. */
 #define TAKEN_ADDRESSES_MIN 2048
 #define TAKEN_ADDRESSES_SHARE 256
@@ -77,7 +79,7 @@ static bool is_slot_zero(const struct derive *d, int64_t at)
 	return stub_is_slot_zero(bytes, got > 0 ? (uint32_t)got : 0);
 }
 
-/* Adds the rows of a linker's stub, if there is one; *ret_used is 0 if not. */
+/* Adds the rows of a linker's stub, if there is one. *ret_used is its length, or 0. */
 static int try_stub(struct derive *d, uint32_t at, const struct derive_gap *g, uint32_t *ret_used)
 {
 	const uint8_t *code;
@@ -93,8 +95,8 @@ static int try_stub(struct derive *d, uint32_t at, const struct derive_gap *g, u
 	return derive_put_pieces(d, at, stub.piece, stub.pieces);
 }
 
-/* Adds the rows of a signal restorer. The kernel sets its first byte as the return address. The
- * walker looks one byte before a return address, so the rows begin there. */
+/* Adds the rows of a signal restorer. The kernel sets its first byte as the return address, and the
+ * walker looks up the byte before a return address. So the rows begin one byte early. */
 static int try_restorer(struct derive *d, uint32_t at, const struct derive_gap *g,
 			uint32_t *ret_used)
 {
@@ -153,7 +155,7 @@ static int note_calls(struct derive *d, const int64_t *target, uint32_t n, uint3
 	return 0;
 }
 
-/* Adds rows if there is a function; *ret_is: there is. */
+/* Adds rows if a function begins at the place; *ret_is tells whether one does. */
 static int run_place(struct derive *d, const struct candidate *p, bool *ret_is)
 {
 	uint32_t before = p->at - d->now->start < DERIVE_BACK ? p->at - d->now->start : DERIVE_BACK;
@@ -189,7 +191,8 @@ static int run_place(struct derive *d, const struct candidate *p, bool *ret_is)
 				"\x55\x48\x89\xe5", 4);
 	if (!r)
 		r = derive_put_flow(d, c.bytes, result.low, result.end);
-	/* All of it belongs to the function, reached or not. At least this place is done. */
+	/* The whole size belongs to the function, even code that no branch reaches. If the size is
+	 * unknown, at least the first byte is done. */
 	if (!r)
 		derive_claim(d, p->at, p->at + (p->size ? p->size : 1));
 	return r;
@@ -205,8 +208,8 @@ static int try_place(struct derive *d, const struct candidate *p, bool *ret_is)
 	return r;
 }
 
-/* Adds the ends of fibers' stacks, from the byte before, since return addresses are looked up
- * there. */
+/* Adds the rows where fibers' stacks end. They begin one byte early, since the walker looks up the
+ * byte before a return address. */
 static int put_fiber_ends(struct derive *d, const struct derive_gap *g)
 {
 	struct stub_piece p = { .rule = end_rule };
@@ -218,8 +221,8 @@ static int put_fiber_ends(struct derive *d, const struct derive_gap *g)
 
 		if (r)
 			return r;
-		/* Searches the last byte, the rarest. A hit that begins in the overlap belongs to
-		 * the next turn. */
+		/* Search for the last byte of the code, which is the rarest. A match that begins in
+		 * the overlap belongs to the next window. */
 		last = n < FLOW_MAX_CODE ? n : n - STUB_MAX;
 		for (hit = code; (hit = memchr(hit, 0xf4, (size_t)(code + n - hit))) && !r; hit++) {
 			uint32_t end = (uint32_t)(hit + 1 - code), len = stub_fiber_end(code, end);
@@ -235,8 +238,8 @@ static int put_fiber_ends(struct derive *d, const struct derive_gap *g)
 	return 0;
 }
 
-/* Notes main. The code of the entry point passes its address to libc, directly or in a function
- * that it calls (musl). */
+/* Notes that a function begins at main. The code of the entry point passes main's address to libc,
+ * directly or in a function that it calls (musl). */
 static int note_main(struct derive *d, uint64_t main)
 {
 	uint64_t left;
@@ -304,7 +307,7 @@ static int try_entry(struct derive *d)
 	return r;
 }
 
-/* Restorers lie anywhere, and nothing calls them. */
+/* Adds signal restorers, which may lie anywhere and are called by nothing. */
 static int find_restorers(struct derive *d, const struct derive_gap *g)
 {
 	static const char bytes[] = "\x0f\0\0\0\x0f\x05";
@@ -338,7 +341,7 @@ static int find_restorers(struct derive *d, const struct derive_gap *g)
 	return 0;
 }
 
-/* Tries to add a function at a place, with all that is known of it. */
+/* Tries to add a function at a place. `known`: the place is a known start. */
 static int try_function(struct derive *d, uint32_t pos, bool known, bool *ret_is)
 {
 	const struct starts_function *start = known ? known_starts_start(&d->known, pos) : NULL;
@@ -364,7 +367,7 @@ static int try_function(struct derive *d, uint32_t pos, bool known, bool *ret_is
 			derive_claim(d, pos, pos + size);
 		*ret_is = true;
 	}
-	/* It may continue beyond a place where another one only likely begins. */
+	/* The function may continue beyond the start of one that is only likely. */
 	if (!r && !*ret_is && d->budget && flow_fell(d->flow)) {
 		uint32_t sure = known_starts_sure(&d->known, pos + 1, d->now->end);
 
@@ -395,11 +398,11 @@ static int one_gap(struct derive *d)
 
 		if (rows_stopped(d->rows))
 			return ROWS_LATER;
-		/* The walker handles such code without rows. */
+		/* The walker handles code with frame pointers without rows. */
 		if (d->known.accepted.n >= FRAMED_MIN &&
 		    d->framed * 100ull >= d->known.accepted.n * FRAMED_SHARE)
 			return 0;
-		/* derive_rows looks at everything again, with `strict` set. */
+		/* derive_rows starts again, with `strict` set. */
 		if (!d->strict && is_foreign(d, FOREIGN_PLAIN))
 			return 0;
 		if (end > known && !trusted)
@@ -444,7 +447,7 @@ static int one_gap(struct derive *d)
 	return 0;
 }
 
-/* Looks at functions whose calls were found after the search had passed them. */
+/* Looks at functions that the search had already passed when it found the calls to them. */
 static int what_was_left_out(struct derive *d)
 {
 	struct known_starts_offsets *l = &d->left_out;
@@ -469,8 +472,8 @@ static int what_was_left_out(struct derive *d)
 	return r;
 }
 
-/* Marks short code between rows that nothing led to. Otherwise a reader would take it for padding
- * and not see that it has no rows. */
+/* Adds a gap row for short unreached code between rows. Without it, a reader would take the code
+ * for padding, and would not see that it has no rows. */
 static int cut_between(struct derive *d)
 {
 	const struct derive_gap *g = d->now;
@@ -525,7 +528,7 @@ static int derive_gap(struct derive *d, const struct derive_gap *g)
 	return r;
 }
 
-/* Finds starts of functions in the gaps, which have `total` bytes. */
+/* Finds starts of functions in the gaps, whose sizes add up to `total` bytes. */
 static int find_starts(struct derive *d, uint64_t total)
 {
 	const struct starts_search search = { d->fd, d->rows, &d->known.starts, derive_in_gap, d };
@@ -546,7 +549,7 @@ static int derive_gaps(struct derive *d)
 	int r;
 
 	d->gaps = 0;
-	r = derive_find_gaps(d); /* without the entry's code and the ends of fibers */
+	r = derive_find_gaps(d); /* from here on without the entry's code and the ends of fibers */
 	for (uint32_t i = 0; i < d->gaps; i++)
 		total += d->gap[i].end - d->gap[i].start;
 	if (r || !total)

@@ -6,7 +6,7 @@
  * derive_rows looks at the code that no row covers, from low to high addresses. A function begins
  * - certainly where a symbol, the dynamic section or a call says so (known_starts.h);
  * - likely where the file takes an address (taken_addresses.h);
- * - by guess where the code still has no rows.
+ * - possibly where the code still has no rows after that: a guess.
  *
  * flow.h follows the function's branches within the gap and makes its rows. A likely or guessed
  * function counts only if it passes two tests (candidate.h): its code returns, or begins, like a

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The state of one derivation: the code that no row covers, its bytes, and the rows added to it.
- * derive.c decides where functions begin. row_gaps.c, below it, finds the gaps (code without rows),
- * reads their bytes, and puts rows into them.
+ * derive.c decides where functions begin. row_gaps.c, which it calls, finds the gaps (code without
+ * rows), reads their bytes, and adds rows to them.
  */
 #ifndef COMMON_ROWS_DERIVE_DERIVE_INTERNAL_H
 #define COMMON_ROWS_DERIVE_DERIVE_INTERNAL_H
@@ -12,7 +12,7 @@
 #include "common/rows/x86/flow/flow.h"
 #include "common/rows/x86/stubs.h"
 
-/* Bytes read at once. Most of a window also serves the next functions. */
+/* Bytes read at once. Most of a window is used again for the next functions. */
 #define DERIVE_WINDOW (4 * FLOW_MAX_CODE)
 #define DERIVE_BACK (48u << 10) /* code before a function that it may share, in bytes */
 
@@ -30,14 +30,15 @@ struct derive {
 	struct derive_gap *gap;
 	uint32_t gaps, gap_cap;
 	const struct derive_gap *now;	      /* the current gap */
-	uint64_t *claimed;		      /* bits: bytes of the gap that have rows by now */
-	uint32_t bare_from, bare_to;	      /* a range known to have none */
-	struct known_starts_offsets left_out; /* targets of calls, before the current place */
+	uint64_t *claimed;		      /* bit mask: bytes of the gap that have rows by now */
+	uint32_t bare_from, bare_to;	      /* a range that is known to have no rows */
+	struct known_starts_offsets left_out; /* targets of calls that lie before the current
+					       * place */
 	uint32_t from;			      /* where flow_code begins */
 	uint64_t budget;		      /* work left for looking at functions: flow_work */
-	uint32_t foreign; /* places with code that leaves as no C-callable function does */
-	bool strict;	  /* the file has many of them */
-	uint32_t framed;  /* accepted functions that set up a frame pointer first */
+	uint32_t foreign; /* limit of work left for looking at functions, as flow_work counts it */
+	bool strict;	  /* places whose code leaves in a way that no C-callable function does */
+	uint32_t framed;  /* the file has many foreign places */
 	/* [window_at, window_at + window_len) of the text. */
 	uint8_t *window;
 	uint32_t window_at, window_len;
@@ -45,14 +46,14 @@ struct derive {
 
 /* Finds the gaps between the settled rows in the file's code. Returns 0 or -ENOMEM. */
 int derive_find_gaps(struct derive *d);
-/* Whether a place lies in a gap. ctx is a struct derive. */
+/* Whether a place lies in a gap. ctx is a struct derive. A callback of struct starts_search. */
 bool derive_in_gap(const void *ctx, uint32_t at);
-/* Moves the window to `at` or before, with n bytes from there or as many as there are up to `end`:
- * *ret_n. Returns 0 or -errno. */
+/* Moves the window so that it holds n bytes from `at` on, or fewer if `end` comes first. *ret
+ * points to them, borrowed until the next call; *ret_n is their number. Returns 0 or -errno. */
 int derive_need(struct derive *d, uint32_t at, uint32_t n, uint32_t end, const uint8_t **ret,
 		uint32_t *ret_n);
 
-/* Whether a place in the current gap has rows by now, or is known to need none. */
+/* Whether a place in the current gap has rows by now, or needs none. */
 static inline bool derive_is_claimed(const struct derive *d, uint32_t at)
 {
 	uint32_t bit = at - d->now->start;
@@ -61,7 +62,8 @@ static inline bool derive_is_claimed(const struct derive *d, uint32_t at)
 }
 /* Marks a range of the current gap as claimed. */
 void derive_claim(struct derive *d, uint32_t start, uint32_t end);
-/* The first place in the gap from `at` on whose claimed bit equals `claimed`; else up_to. */
+/* Returns the first place from `at` on whose claimed bit equals `claimed`, or up_to if there is
+ * none. */
 uint32_t derive_next_place(struct derive *d, uint32_t at, uint32_t up_to, bool claimed);
 
 /* Adds the rows of n consecutive pieces of code. Returns 0 or -ENOMEM. */

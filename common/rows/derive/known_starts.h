@@ -27,22 +27,24 @@ struct known_starts {
 	struct starts starts;
 	struct known_starts_offsets called;   /* a heap, least first */
 	struct known_starts_offsets accepted; /* rising */
-	uint32_t next;			      /* of starts */
+	uint32_t next;			      /* next index in `starts` */
 };
 
 void known_starts_done(struct known_starts *k);
 /* Whether a function is known to begin at `at`. */
 bool known_starts_begins(const struct known_starts *k, int64_t at);
-/* The next known start at or after `at`, or `end`. `at` never decreases by more than one. */
+/* Returns the next known start at or after `at`, or `end`. The caller goes from low to high: `at`
+ * never decreases by more than one. */
 uint32_t known_starts_next(struct known_starts *k, uint32_t at, uint32_t end);
-/* The same without starts whose address was only taken (starts_function), and without moving on. */
+/* Like known_starts_next, but ignores starts whose address was only taken (starts_function), and
+ * does not move on. */
 uint32_t known_starts_sure(const struct known_starts *k, uint32_t at, uint32_t end);
-/* The entry of the start that known_starts_next returned for its own `at`; NULL: known by a
- * call. */
+/* Returns the entry of a start for which known_starts_next returned its own argument `at`. NULL if
+ * only a call makes it known. */
 const struct starts_function *known_starts_start(const struct known_starts *k, uint32_t at);
-/* Whether a call leads to `at`. Valid as far as known_starts_next has not moved beyond. */
+/* Whether a call leads to `at`. Valid only until known_starts_next has moved past `at`. */
 bool known_starts_called(const struct known_starts *k, uint32_t at);
-/* Notes that a call leads to `at`. Returns 0 (also if there is no room) or -ENOMEM. */
+/* Notes that a call leads to `at`. Returns 0 (also if the list is full) or -ENOMEM. */
 int known_starts_call(struct known_starts *k, uint32_t at);
 /* Notes that a function was found at `at`. Returns 0 or -ENOMEM. */
 int known_starts_accept(struct known_starts *k, uint32_t at);

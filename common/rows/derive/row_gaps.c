@@ -2,7 +2,7 @@
 #include "common/base/files/fd.h"
 #include "common/rows/derive/derive_internal.h"
 
-#define GAP_MIN (ROWS_PADDING + 1) /* bytes: less is padding */
+#define GAP_MIN (ROWS_PADDING + 1) /* bytes; a smaller gap is padding */
 
 /* --- gaps --- */
 
@@ -154,7 +154,7 @@ static int put(struct derive *d, uint32_t at, const struct unwind_rule *rule)
 	uint16_t number;
 	int r = rows_rules_put(&d->rows->rules, rule, &number);
 
-	/* No room for more rules: this stays a gap. */
+	/* The set of rules is full: this place stays a gap. */
 	if (r > 0)
 		number = ROWS_RULE_GAP;
 	return r < 0 ? r : rows_add(d->rows, at, number);
@@ -189,7 +189,8 @@ static bool is_padding(const uint8_t *code, uint32_t n)
 		     (code[0] == 0x0f && n > 1 && code[1] == 0x1f));
 }
 
-/* How far from pos on flow_run reached bytes without rows, across padding. */
+/* Returns how far from pos on flow_run reached bytes without rows. Padding in between counts as
+ * reached. */
 static uint32_t run_end(const struct derive *d, const uint8_t *code, uint32_t pos, uint32_t end)
 {
 	struct unwind_rule rule;
@@ -209,7 +210,7 @@ static uint32_t run_end(const struct derive *d, const uint8_t *code, uint32_t po
 	return behind < end ? behind : end;
 }
 
-/* Adds the rows of what flow_run reached from begin to end without a break. */
+/* Adds the rows of the code that flow_run reached in [begin, end), which has no break. */
 static int put_run(struct derive *d, uint32_t begin, uint32_t end)
 {
 	uint32_t pos = begin, len = 0;
@@ -255,7 +256,7 @@ int derive_put_flow(struct derive *d, const uint8_t *code, uint32_t low, uint32_
 			continue;
 		}
 		if (derive_is_claimed(d, d->from + pos)) {
-			pos++; /* inside an instruction: they may overlap */
+			pos++; /* inside an instruction: instructions may overlap */
 			continue;
 		}
 		end = run_end(d, code, pos, high);

@@ -17,8 +17,8 @@ struct taken_addresses_search {
 	uint64_t left;		  /* bytes of the file left to search */
 	uint32_t n;
 	uint32_t at[TAKEN_ADDRESSES_MAX];
-	/* Recently taken addresses, by the bits above the alignment: most addresses are taken
-	 * often. */
+	/* Recently taken addresses, indexed by the bits above the alignment: most addresses are
+	 * taken often. */
 	uint64_t recent[1u << RECENT_BITS];
 	_Alignas(8) uint8_t bytes[CHUNK];
 };
@@ -78,7 +78,7 @@ static uint64_t relative(const uint8_t *p, uint64_t next)
 	return next + (uint64_t)(int64_t)to;
 }
 
-/* `address` is that of s->bytes[0]. */
+/* Looks for calls and lea instructions in n bytes of code. `address` is that of s->bytes[0]. */
 static void look_at_code(struct taken_addresses_search *s, uint32_t n, uint64_t address)
 {
 	const uint8_t *p = s->bytes, *end = s->bytes + n;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Taken addresses: places that a file uses as functions. It calls them, loads their addresses into
- * a register (lea), or keeps them in its data or relocations.
+ * a register (lea), or stores the addresses in its data or relocations.
  *
  * The search decodes nothing, and any bytes may look like an address. So a place counts only if it
- * lies where functions do: at a multiple of 16, after padding or a return. candidate.h then has to
- * find a function in its code.
+ * lies where functions do: at a multiple of 16, after padding or a return. candidate.h then checks
+ * whether its code is a function.
  */
 #ifndef COMMON_ROWS_DERIVE_TAKEN_ADDRESSES_H
 #define COMMON_ROWS_DERIVE_TAKEN_ADDRESSES_H
@@ -16,8 +16,8 @@
 #define TAKEN_ADDRESSES_MAX (1u << 18)	       /* places kept */
 #define TAKEN_ADDRESSES_MAX_BYTES (256u << 20) /* of a file, searched */
 
-/* Adds such places to the starts found so far. Reads the file with pread; unreadable parts count as
- * empty. Returns 0 or -ENOMEM. */
+/* Adds taken addresses to the starts found so far. Reads the file with pread; unreadable parts
+ * count as empty. Returns 0 or -ENOMEM. */
 int taken_addresses_find(const struct starts_search *s, const struct elf_file *f);
 
 #endif

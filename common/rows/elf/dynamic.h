@@ -15,7 +15,8 @@ struct dynamic {
 	uint64_t symbols, symbols_end; /* file offsets; symbols end where the names begin */
 };
 
-/* *ret is all zero if there is none, or none that can be read. Returns 0 or -errno of reading. */
+/* Reads the dynamic section. *ret is all zero if the file has none, or none that can be read.
+ * Returns 0 or -errno of reading. */
 int dynamic_read(int fd, const struct elf_file *f, struct dynamic *ret);
 
 #endif

@@ -14,7 +14,7 @@
 #define ELF_COMPRESS_ZSTD 2 /* in the gabi since 2022, but not in every elf.h */
 #define CIE_LEAST 20	    /* bytes of the shortest CIE */
 #define SEARCH_WINDOW (32u << 10)
-#define SEARCH_MAX (1u << 30)	       /* bytes of segments, searched */
+#define SEARCH_MAX (1u << 30)	       /* bytes of segments that are searched */
 #define MAX_SECTION_HEADERS (1u << 18) /* libelf allocates memory for all at once */
 
 static bool within(uint64_t offset, uint64_t n, uint64_t size)
@@ -123,8 +123,8 @@ static void section_add(struct elf_file *f, const struct elf_section *s)
 		f->section[f->sections++] = *s;
 }
 
-/* Whether the bytes begin like an .eh_frame on x86-64: with a CIE of version 1, an augmentation of
- * known letters, factors 1 and -8, and return address column 16. */
+/* Whether the bytes begin like an .eh_frame on x86-64: with a CIE of version 1, known augmentation
+ * letters, factors 1 and -8, and return address column 16. */
 static bool is_cie(const uint8_t *p, size_t n)
 {
 	uint32_t length, id;
@@ -141,8 +141,8 @@ static bool is_cie(const uint8_t *p, size_t n)
 	return at + 3 < n && p[at] == 0 && p[at + 1] == 1 && p[at + 2] == 0x78 && p[at + 3] == 16;
 }
 
-/* Searches .eh_frame in a file where nothing tells its place. It begins with the first CIE in a
- * segment. Returns 0 or -errno. */
+/* Searches for .eh_frame in a file whose headers do not give its place. The section begins with the
+ * first CIE in a segment. Returns 0 or -errno. */
 static int search_eh_frame(int fd, struct elf_file *f)
 {
 	static const uint8_t mark[] = { 0, 0, 0, 0, 1, 'z' }; /* id, version, augmentation */
@@ -176,7 +176,8 @@ static int search_eh_frame(int fd, struct elf_file *f)
 			}
 			if ((uint64_t)n == left || n < (int64_t)sizeof(window))
 				break;
-			/* The next window overlaps this one, to find marks across the edge. */
+			/* The next window overlaps this one, to find marks that cross the
+			 * boundary. */
 			at += sizeof(window) - 64;
 			searched += sizeof(window);
 		}
@@ -239,7 +240,8 @@ static int read_segments(Elf *elf, struct elf_file *f, uint64_t *ret_hdr_vaddr,
 			*ret_hdr_vaddr = p.p_vaddr;
 			*ret_hdr_offset = p.p_offset;
 		}
-		/* The kernel maps whole pages: address and offset must agree within one. */
+		/* The kernel maps whole pages, so the offset within the page must be the same for
+		 * both. */
 		if (p.p_type != PT_LOAD || !p.p_filesz || ((p.p_vaddr - p.p_offset) & 4095))
 			continue;
 		if (p.p_offset > INT64_MAX || p.p_filesz > INT64_MAX ||
@@ -264,15 +266,15 @@ static bool is_name(const char *have, const char *want)
 	return strcmp(have, want) == 0;
 }
 
-/* A table of section names. The first 4096 bytes are read at once, other names one by one, since
- * the table's claimed size is not trustworthy. */
+/* A table of section names. The first 4096 bytes are read at once, other names one by one: the
+ * table's claimed size cannot be trusted. */
 struct elf_names {
 	uint64_t offset, size; /* in the file */
 	size_t len;
 	char first[4096];
 };
 
-/* Returns 0 or -errno. A name that is cut short equals none that is searched. */
+/* Reads a name. Returns 0 or -errno. A name that is cut short equals none of the searched names. */
 static int read_name(int fd, const struct elf_names *n, uint64_t at, char ret[16])
 {
 	int64_t got;
@@ -287,7 +289,7 @@ static int read_name(int fd, const struct elf_names *n, uint64_t at, char ret[16
 	return got < 0 ? (int)got : 0;
 }
 
-/* Reads the header of a compressed section, in either format. Returns 0 with s changed,
+/* Reads the header of a compressed section, in either format, and updates s. Returns 0,
  * ROWS_UNSUPPORTED or -errno. */
 static int read_packed(int fd, bool old, struct elf_section *s)
 {
@@ -457,7 +459,7 @@ int elf_read(int fd, struct elf_file *f, const char **ret_why)
 		if (r < 0)
 			return r;
 	}
-	/* A separate debug file has no bytes of its segments; this is no truncation. */
+	/* A separate debug file lacks the bytes of its segments; it does not count as truncated. */
 	for (unsigned i = 0; i < f->loads && !f->empty_sections; i++)
 		f->truncated |= f->load[i].exec &&
 				!within(f->load[i].offset, f->load[i].filesz, f->size);

@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include "common/rows/elf/ehpointer.h"
 
-#define ELF_MAX_SECTIONS 4 /* of call frame information */
+#define ELF_MAX_SECTIONS 4 /* sections of call frame information */
 #define ELF_MAX_LOADS 128
 #define ELF_MAX_BUILD_ID 32 /* bytes */
 
@@ -22,8 +22,10 @@ enum elf_packing { ELF_PLAIN, ELF_ZLIB, ELF_ZSTD };
 struct elf_section {
 	uint64_t vaddr, offset, size;
 	bool eh;      /* .eh_frame; else .debug_frame */
-	bool bounded; /* size is the section's own; else a zero length may end it earlier */
-	/* If compressed, offset and size are those of the compressed bytes, after their header. */
+	bool bounded; /* size is the section's own; else a zero length may end the section
+		       * earlier */
+	/* If the section is compressed, offset and size are those of the compressed bytes, after
+	 * their header. */
 	enum elf_packing packing;
 };
 struct elf_load {
@@ -33,26 +35,27 @@ struct elf_load {
 struct elf_file {
 	uint64_t size;	/* of the file */
 	uint64_t entry; /* ELF address; 0: none */
-	/* The file is an executable or has an interpreter. Otherwise the code at the entry must
-	 * look like an entry point. */
+	/* The file is an executable or names an interpreter, so the entry is certain. Otherwise the
+	 * code at the entry must look like an entry point. */
 	bool entry_certain;
 	bool interpreted; /* it names an interpreter (ld.so) */
 	bool tls;	  /* it has thread-local variables */
-	bool truncated;	  /* a segment or section table that is needed ends past the file's end */
+	bool truncated;	  /* a needed segment or section table ends after the end of the file */
 	struct elf_load load[ELF_MAX_LOADS];
 	unsigned loads;
 	struct elf_section section[ELF_MAX_SECTIONS];
 	unsigned sections;
-	/* Sections of call frame information without bytes: these are in a separate debug file. */
+	/* Sections of call frame information without bytes; the bytes are in a separate debug
+	 * file. */
 	unsigned empty_sections;
 	struct ehpointer_bases bases;
 	uint8_t build_id[ELF_MAX_BUILD_ID];
 	unsigned build_id_len; /* 0: none, or too long */
 };
 
-/* Reads fd (borrowed, position not moved). Returns 0; ROWS_NOT_ELF; ROWS_UNSUPPORTED (class, byte
- * order, machine, or too many segments); ROWS_MALFORMED; -errno of reading; -ENOMEM. *ret_why is
- * static text that explains a verdict. */
+/* Reads the headers of fd (borrowed; its position does not move). Returns 0; ROWS_NOT_ELF;
+ * ROWS_UNSUPPORTED (class, byte order, machine, or too many segments); ROWS_MALFORMED; -errno of
+ * reading; -ENOMEM. *ret_why is static text that explains a verdict. */
 int elf_read(int fd, struct elf_file *ret, const char **ret_why);
 
 /* Reads n bytes at an ELF address, or as many as the segment has. Returns the number of bytes. */

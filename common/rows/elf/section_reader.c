@@ -8,7 +8,7 @@
 #include "common/base/files/fd.h"
 #include "common/rows/elf/section_reader.h"
 
-#define ZSTD_WINDOW_LOG 25 /* 32 MiB of decompressed bytes are kept for references */
+#define ZSTD_WINDOW_LOG 25 /* zstd may refer back to 32 MiB of decompressed bytes */
 
 struct section_reader_unpacker {
 	z_stream z;
@@ -54,7 +54,7 @@ int section_reader_init(struct section_reader *s, int fd, const struct elf_secti
 				      .offset = section->offset,
 				      .left = section->size,
 				      .packing = section->packing };
-	/* One byte more, so that the first read shows the end. */
+	/* One byte more than the section, so that the first read already shows the end. */
 	s->cap = section->packing == ELF_PLAIN && section->size < SECTION_READER_WINDOW
 			 ? (size_t)section->size + 1
 			 : SECTION_READER_WINDOW;

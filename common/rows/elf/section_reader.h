@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A section reader: gives the bytes of a section in order, decompressed where needed. It has one
+ * A section reader: returns the bytes of a section in order, decompressed if needed. It has one
  * window, which grows only for long entries. It reads with pread, never mmap: a file that shrinks
  * would cause SIGBUS.
  */
@@ -18,7 +18,7 @@
 struct section_reader {
 	int fd;		       /* borrowed */
 	uint64_t offset, left; /* the part of the file that is not read yet */
-	uint64_t given;	       /* bytes handed out */
+	uint64_t given;	       /* bytes already returned */
 	uint8_t *window;       /* the first len bytes are valid */
 	size_t cap, len;
 	bool end; /* nothing follows the window */
@@ -26,11 +26,12 @@ struct section_reader {
 	struct section_reader_unpacker *unpacker; /* owned; NULL for plain bytes */
 };
 
-/* Returns 0 or -ENOMEM. Call section_reader_done in either case. */
+/* Prepares to read a section of fd. Returns 0 or -ENOMEM. Call section_reader_done in either
+ * case. */
 int section_reader_init(struct section_reader *s, int fd, const struct elf_section *section);
 void section_reader_done(struct section_reader *s);
 /* Fills the window with at least `want` bytes, or all that are left. Returns 0, -errno, or -EBADMSG
- * if compressed data is damaged. */
+ * if the compressed data is damaged. */
 int section_reader_fill(struct section_reader *s, size_t want);
 /* Drops n bytes from the window's front. */
 void section_reader_drop(struct section_reader *s, size_t n);

@@ -9,7 +9,7 @@
 #include "common/rows/elf/starts.h"
 
 #define CHUNK_SYMBOLS 2048
-#define CHUNK_NAMES 4096 /* names lie in any order */
+#define CHUNK_NAMES 4096 /* Names may lie in any order, so one read covers only a few. */
 #define MAX_DYNAMIC 512
 #define MAX_ARRAY 4096 /* functions of DT_INIT_ARRAY */
 
@@ -129,9 +129,9 @@ static int add(struct reader *r, uint64_t vaddr, uint64_t size)
 	return starts_add(r->search->found, at, (uint32_t)(size < left ? size : left), false);
 }
 
-/* Whether a symbol is no function of its own. Compilers move pieces out of a function (".cold"),
- * which are entered by jumps with the function's frame. Go's linker names all functions of a C
- * object together, "runtime/cgo(.text)". */
+/* Whether a symbol is not a function of its own. Compilers move pieces out of a function (".cold"),
+ * and these are entered by jumps with the function's frame. Go's linker gives all functions of a C
+ * object one symbol, "runtime/cgo(.text)". */
 static bool is_piece(struct reader *r, uint64_t names, uint64_t names_size, uint64_t name)
 {
 	char text[512];
@@ -298,7 +298,7 @@ void starts_sort(struct starts *s)
 
 int starts_functions(const struct starts_search *s)
 {
-	struct reader *r = malloc(sizeof(*r)); /* large; unused parts stay uncleared */
+	struct reader *r = malloc(sizeof(*r)); /* large: malloc avoids clearing the unused parts */
 	Elf64_Shdr *section = NULL;
 	unsigned n = 0;
 	int e = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Starts: where an ELF file says that code lies (sections) and that functions begin (symbols,
- * dynamic section). derive.c uses them. Reads with pread; treats what cannot be read as absent.
+ * dynamic section). derive.c uses them. Reads with pread; treats unreadable parts as absent.
  *
  * Sources: the generic ABI (gabi), chapters 4 and 5.
  */
@@ -20,12 +20,13 @@
 /* Offsets are relative to rows->base. */
 struct starts_range {
 	uint32_t start, end;
-	bool blind; /* a segment, since there are no sections: parts of it may not be code */
+	bool blind; /* a whole segment, since the file has no sections: parts of it may not be
+		     * code */
 };
 struct starts_function {
 	uint32_t at;
 	uint32_t size : 31; /* 0: not known */
-	uint32_t taken : 1; /* only likely: the file uses the address like a function's */
+	uint32_t taken : 1; /* not certain: the file uses the address like a function's */
 };
 struct starts {
 	struct starts_range range[STARTS_MAX_RANGES]; /* rising, not overlapping */
@@ -34,9 +35,9 @@ struct starts {
 	uint32_t functions, cap;
 };
 
-/* Finds the ranges of code in the file behind fd (borrowed). */
+/* Finds the ranges of code in the file behind fd (borrowed). Returns 0 or -errno. */
 int starts_ranges(int fd, struct rows *rows, struct starts *s);
-/* A search for functions at places for which `wanted` returns true. Borrows all of it. */
+/* A search for functions, limited to places where `wanted` returns true. Borrows all pointers. */
 struct starts_search {
 	int fd;
 	struct rows *rows;
@@ -44,15 +45,17 @@ struct starts_search {
 	bool (*wanted)(const void *ctx, uint32_t at);
 	const void *ctx;
 };
-/* The place of an ELF address, if wanted. *ret_left: bytes up to its segment's end. */
+/* Converts an ELF address to a place. *ret_left is the number of bytes up to its segment's end.
+ * Returns false if the place is not wanted. */
 bool starts_wants(const struct starts_search *s, uint64_t vaddr, uint32_t *ret_at,
 		  uint64_t *ret_left);
-/* Finds the functions that begin in the code. Returns 0 or -ENOMEM; call starts_done in any
+/* Finds the functions that begin in the code. Returns 0 or -ENOMEM; call starts_done in either
  * case. */
 int starts_functions(const struct starts_search *s);
-/* Adds a function. Returns 0 (also if there is no room) or -ENOMEM. */
+/* Adds a function. Returns 0 (also if the list is full) or -ENOMEM. */
 int starts_add(struct starts *s, uint32_t at, uint32_t size, bool taken);
-/* Call it after the last one: sorts them, and keeps the best known one of each place. */
+/* Sorts the functions, and keeps the most certain one of each place. Call it after the last
+ * starts_add. */
 void starts_sort(struct starts *s);
 void starts_done(struct starts *s);
 

@@ -40,7 +40,7 @@ static int feed(struct section_reader *s, struct cfi *c)
 		section_reader_drop(s, used);
 		if (want <= CFI_MAX_ENTRY)
 			continue;
-		/* Skip an entry that is too long, up to the end of the section. */
+		/* The entry is too long: skip it, at most to the end of the section. */
 		cfi_skip(c, want);
 		while (want && !s->end && !rows_stopped(c->machine.rows)) {
 			size_t part = numbers_smaller(want, s->len);
@@ -61,7 +61,8 @@ static int feed(struct section_reader *s, struct cfi *c)
 struct code {
 	int fd;
 	const struct elf_file *file;
-	/* A window of its code: len bytes from an ELF address on. Tables mostly rise. */
+	/* A window of the file's code: len bytes from ELF address `from` on. The addresses in
+	 * tables mostly rise, so most reads find their bytes here. */
 	uint8_t window[CODE_WINDOW];
 	uint64_t from;
 	uint32_t len;
@@ -80,7 +81,8 @@ static bool spoiled(void *ctx, uint64_t address, uint64_t size, struct ehreturn 
 	return found;
 }
 
-/* n bytes at an ELF address, or NULL if they are not there. */
+/* Returns n bytes at an ELF address, borrowed until the next call, or NULL if the file lacks
+ * them. */
 static const uint8_t *code_at(struct code *code, uint64_t address, uint32_t n)
 {
 	if (address < code->from || address - code->from > code->len ||
@@ -148,7 +150,7 @@ static int read_section(int fd, const struct elf_section *section, const struct 
 	return r;
 }
 
-/* Reads all sections of one kind; code: the code that they describe. */
+/* Reads all sections of one kind. `code` is the code that they describe. */
 static int read_kind(int fd, const struct elf_file *f, bool eh, struct code *code,
 		     struct rows *rows)
 {
@@ -169,7 +171,7 @@ static int read_kind(int fd, const struct elf_file *f, bool eh, struct code *cod
 	return any ? rows_finish(rows) : 0;
 }
 
-/* Adds rows from a separate debug file for places without rows. */
+/* Adds rows from a separate debug file, where there are none yet. */
 static int read_debug_file(int fd, struct code *of_code, struct rows *rows, struct extract *ret)
 {
 	const struct elf_file *of = of_code->file;
@@ -256,8 +258,8 @@ static int read_tables(int fd, int debug_fd, struct elf_file *f, struct rows *ro
 	return r;
 }
 
-/* Whether a row from Go's tables takes the CFA from R12. Then the rows of functions called from
- * there must describe where R12 is saved. */
+/* Whether a row from Go's tables takes the CFA from R12. Then the rows of functions that such code
+ * calls must describe where R12 is saved. */
 static bool asks_for_r12(const struct rows *rows)
 {
 	for (size_t i = 0; i < rows->rules.n; i++) {
@@ -284,7 +286,7 @@ int extract_rows(int fd, int debug_fd, struct rows *rows, struct extract *ret)
 		return r;
 	if (!r) {
 		r = derive_rows(fd, &f, rows);
-		/* No room for derived rows: start again and keep only those from the tables. */
+		/* Derived rows do not fit: start again and keep only those from the tables. */
 		if (r == -ENOMEM || r == ROWS_TOO_LARGE) {
 			rows_reset(rows);
 			r = read_tables(fd, debug_fd, &f, rows, ret);

@@ -9,24 +9,24 @@
 #include "common/rows/rows.h"
 
 struct extract {
-	/* The file ends before the end that its headers give; the rows cover what is there. */
+	/* The file ends earlier than its headers say; the rows cover the part that exists. */
 	bool truncated;
-	const char *why; /* static text, if the verdict is not 0 or there are no rows */
+	const char *why; /* static text; set if the verdict is not 0 or there are no rows */
 };
 
-/* Extracts the rows of the ELF file behind fd (borrowed, position not moved). The caller has called
- * rows_init on *rows, and calls rows_done whatever this returns. If rows->stopped says so, it gives
- * up with ROWS_LATER within some milliseconds of cpu time.
+/* Extracts the rows of the ELF file behind fd (borrowed; its position does not move). The caller
+ * has called rows_init on *rows, and calls rows_done whatever the result. If rows->stopped returns
+ * true, extraction gives up with ROWS_LATER within some milliseconds of cpu time.
  *
  * debug_fd (borrowed) is the separate debug file, whose .debug_frame is read; -1: none. If the rows
- * derived from code do not fit, the rows from the tables stand alone.
+ * derived from code do not fit, only those from the tables are kept.
  *
  * Returns 0 (also without any row: rows->count is 0), enum rows_status with *ret filled, or -errno:
  * -ENOMEM, or of reading, such as -EIO. Time is linear in the sizes of the sections read. Memory
  * stays little above ROWS_MAX_BYTES. */
 int extract_rows(int fd, int debug_fd, struct rows *rows, struct extract *ret);
 
-/* The same from the code alone, as if the file had no call frame information. */
+/* Like extract_rows, but from the code alone, as if the file had no call frame information. */
 int extract_derived(int fd, struct rows *rows, struct extract *ret);
 
 #endif

@@ -9,21 +9,21 @@
 #include "common/rows/go/gorows.h"
 #include "common/rows/x86/go/goasm.h"
 
-#define CACHE (256u << 10)    /* a larger one costs more to fill than it saves */
+#define CACHE (256u << 10)    /* bytes; filling a larger cache costs more than it saves */
 #define MAX_STEPS 65536u      /* changes of the stack pointer in one function */
-#define MAX_NAME 64u	      /* longest name of those below */
+#define MAX_NAME 64u	      /* length of the longest name that is compared */
 #define PAD 0xcc	      /* int3, between functions */
-#define STYLE_FUNCTIONS 4096u /* functions read to find out whether RBP is saved at all */
+#define STYLE_FUNCTIONS 4096u /* functions read to find out whether the program saves RBP at all */
 
 struct named {
 	const char *name;
 	uint8_t what;
 };
-enum {		      /* in addition to enum goasm_role */
+enum {		      /* added to enum goasm_role */
        WHAT_END = 16, /* the outermost function of a stack */
        WHAT_SIGRETURN,
-       WHAT_INTERRUPTS, /* a signal handler pushes it onto the stack */
-       /* Marked as outermost, but has a caller: through the kernel's signal frame. */
+       WHAT_INTERRUPTS, /* a signal handler makes the interrupted code call it */
+       /* Marked as outermost, but it has a caller: through the kernel's signal frame. */
        WHAT_NOT_END,
 };
 static const struct named names[] = {
@@ -52,7 +52,7 @@ static const struct named names[] = {
 enum style {
 	STYLE_NONE,
 	STYLE_PUSH, /* as the first instruction, from Go 1.21 on */
-	STYLE_STORE /* after the subtraction from RSP, from Go 1.7 on */
+	STYLE_STORE /* after RSP is lowered, from Go 1.7 on */
 };
 
 struct step {
@@ -68,7 +68,7 @@ struct gorows {
 	struct goasm *assembly;
 	struct goasm_curg curg;
 	bool flags;	/* the table distinguishes assembly from compiled functions */
-	bool saves_rbp; /* some function does */
+	bool saves_rbp; /* at least one function saves RBP */
 
 	uint64_t code_offset; /* file offset of code[0] */
 	size_t code_len;
@@ -84,7 +84,7 @@ static int64_t read_file(void *ctx, uint64_t offset, void *into, size_t n)
 	return fd_pread_all(*(const int *)ctx, into, n, offset);
 }
 
-/* Reads the code at a file offset: *ret_len is below `want` only at the file's end. */
+/* Gives the code at a file offset. *ret_len is below `want` only at the file's end. */
 static int code_at(struct gorows *g, uint64_t offset, size_t want, const uint8_t **ret,
 		   size_t *ret_len)
 {
@@ -130,9 +130,9 @@ static bool is_sigreturn(const uint8_t *code, size_t len)
 	       (len >= sizeof(narrow) && memcmp(code, narrow, sizeof(narrow)) == 0);
 }
 
-/* Whether these bytes may set RSP in a way that the table does not show: and with a constant, mov
- * from a register or memory; with `unsaid` also sub of a constant, where the table has no change.
- * For old versions without a flag for this; may be wrong. */
+/* Whether these bytes may set RSP in a way that the table does not show: `and` with a constant, or
+ * `mov` from a register or memory. With `unsaid`, also `sub` of a constant where the table has no
+ * change. Used for old versions, whose table has no flag for this. May be wrong. */
 static bool sets_rsp(const uint8_t *code, size_t len, bool unsaid)
 {
 	for (size_t i = 0; i + 3 < len; i++) {
@@ -172,7 +172,7 @@ static int read_deltas(struct gorows *g, const struct gopclntab_func *f)
 	return r < 0 ? r : r == GOPCLNTAB_NONE && g->deltas ? 0 : ROWS_MALFORMED;
 }
 
-/* How RBP is saved where the stack pointer first goes down, at d. *ret_len: length of the
+/* Returns how RBP is saved where RSP first goes down, at d. *ret_len is the length of the
  * instruction that stores it. */
 static enum style style_of(const uint8_t *code, size_t len, const struct goasm_delta *d,
 			   uint32_t *ret_len)
@@ -214,11 +214,11 @@ static void step_add(struct gorows *g, uint32_t at, int32_t delta, bool saved, b
 		.rbp_off = saved ? -16 : 0,
 	};
 
-	/* The return address was popped, as around vfork. */
+	/* A negative depth: the return address was popped, as around vfork. */
 	g->step[g->steps++] = (struct step){ .at = at, .rule = delta < 0 ? none : rule };
 }
 
-/* Turns depths into steps. Returns how RBP is saved; STYLE_PUSH also if no step needs it. */
+/* Turns depths into steps. Returns how RBP is saved, and STYLE_PUSH if no step depends on it. */
 static enum style make_steps(struct gorows *g, const uint8_t *code, size_t len)
 {
 	enum style style = STYLE_NONE;
@@ -288,7 +288,7 @@ static int add_steps(struct gorows *g, uint32_t at, uint32_t end)
 	return r == ROWS_NONE ? 0 : r;
 }
 
-/* The same for assembly, with the rules that its instructions give. */
+/* Adds an assembly function, with the rules that its instructions give. */
 static int add_assembly(struct gorows *g, uint32_t at, uint32_t end, const uint8_t *code,
 			enum goasm_role role)
 {
@@ -310,7 +310,7 @@ static int add_assembly(struct gorows *g, uint32_t at, uint32_t end, const uint8
 	return r == ROWS_NONE ? 0 : r;
 }
 
-/* Returns 0; ROWS_MALFORMED: no valid function; ROWS_TOO_LARGE; -errno. */
+/* Adds the rows of f. Returns 0; ROWS_MALFORMED: not a valid function; ROWS_TOO_LARGE; -errno. */
 static int add_function(struct gorows *g, const struct gopclntab_func *f)
 {
 	const struct unwind_rule over = { .cfa = UNWIND_CFA_REG,
@@ -329,7 +329,7 @@ static int add_function(struct gorows *g, const struct gopclntab_func *f)
 	size_t len;
 	int r;
 
-	/* Go's linker adds C functions of cgo without tables. */
+	/* Go's linker adds the C functions of cgo without tables. */
 	if (f->pcsp == 0 || size == 0)
 		return 0;
 	if (!rows_locate(g->rows, f->entry, &at, &left) || left < size)
@@ -338,9 +338,9 @@ static int add_function(struct gorows *g, const struct gopclntab_func *f)
 	r = code_at(g, g->rows->base + at, numbers_smaller(size, GOASM_MAX_CODE), &code, &len);
 	if (r)
 		return r;
-	/* The walker looks one byte before a return address, also before the signal trampoline's
-	 * first byte. That byte must find the trampoline. So padding's last byte belongs to no
-	 * other function. */
+	/* The walker looks up the byte before a return address. For the signal trampoline, this is
+	 * the byte before its first one, and must also belong to the trampoline. So the last byte
+	 * of padding is left out of any other function. */
 	if (len == size && size > 1 && code[len - 1] == PAD)
 		end--;
 	if (what == WHAT_END)
@@ -362,8 +362,8 @@ static int add_function(struct gorows *g, const struct gopclntab_func *f)
 			    what < WHAT_END ? (enum goasm_role)what : GOASM_PLAIN);
 }
 
-/* Finds out whether functions save RBP. They do not before Go 1.7, where any function may change
- * it. */
+/* Finds out whether functions save RBP. Before Go 1.7 they do not, and any function may change
+ * RBP. */
 static int look_for_rbp(struct gorows *g)
 {
 	uint32_t n = gopclntab_count(g->table), framed = 0;
@@ -452,7 +452,7 @@ int gorows_read(int fd, uint64_t size, struct rows *rows)
 	struct gopclntab *table;
 	int r = gopclntab_open(&reader, &table);
 
-	/* Besides many rows there may only be memory for a small cache, which is slower. */
+	/* The rows may leave too little memory for the cache. Reading without a cache is slower. */
 	if (r == -ENOMEM) {
 		reader.cache_size = 0;
 		r = gopclntab_open(&reader, &table);
@@ -462,7 +462,7 @@ int gorows_read(int fd, uint64_t size, struct rows *rows)
 	if (r)
 		return r < 0 ? r : 0;
 
-	/* It is large, and few files are Go's. */
+	/* The state is large, so it is allocated only for Go programs. */
 	struct gorows *g = calloc(1, sizeof(*g));
 
 	r = g ? 0 : -ENOMEM;

@@ -16,11 +16,11 @@ struct ehreturn_call {
 
 struct ehreturn_state {
 	struct ehreturn_value r[16];
-	/* The newest calls on this path, the last one last. */
+	/* The last calls on this path, the newest last. */
 	struct ehreturn_call call[2];
 	uint32_t calls;
-	int32_t context; /* of its own frame, relative to RBP; 0: not seen */
-	bool rbp_odd;	 /* RBP is no frame pointer */
+	int32_t context; /* the context of its own frame, relative to RBP; 0: not seen */
+	bool rbp_odd;	 /* RBP is not a frame pointer */
 };
 
 #define PRESERVED (1u << INSN_RBX | 1u << INSN_RBP | 0xf000) /* registers that calls preserve */
@@ -46,7 +46,7 @@ static void take_call(struct ehreturn_state *f, uint32_t at, uint32_t end)
 	const struct ehreturn_value rdi = f->r[INSN_RDI], rsi = f->r[INSN_RSI],
 				    rdx = f->r[INSN_RDX];
 
-	/* The arguments are its CFA and its return address. */
+	/* The arguments are the frame's CFA and its return address. */
 	if (!f->context && rdi.is == PLACE && rsi.is == PLACE && rsi.at == 16 && rdx.is == LOADED &&
 	    rdx.at == 8)
 		f->context = rdi.at;
@@ -56,8 +56,8 @@ static void take_call(struct ehreturn_state *f, uint32_t at, uint32_t end)
 	forget(f, ~PRESERVED);
 }
 
-/* Applies an instruction to the registers. Where it restores a callee-saved register, it does so
- * for a return. Code after that is reached on another path, so the old value stays. */
+/* Applies an instruction to the registers. An instruction that restores a callee-saved register is
+ * part of a return. The code after it is reached on another path, so the old value is kept. */
 static void take_values(struct ehreturn_state *f, const struct insn *d)
 {
 	const bool restored = (d->op == INSN_OP_LOAD && d->src == INSN_RBP) || d->op == INSN_OP_POP;
@@ -91,7 +91,8 @@ static void take_values(struct ehreturn_state *f, const struct insn *d)
 	f->r[dst] = v;
 }
 
-/* Checks the arguments of both calls: (own, other), then (CFA, handler) of the other context. */
+/* Checks the arguments of both calls: first (own context, other context), then (CFA, handler) of
+ * the other context. Returns the place of the return address, or 0. */
 static int32_t return_address(const struct ehreturn_state *f)
 {
 	const struct ehreturn_call *install = &f->call[0], *hook = &f->call[1];

@@ -36,7 +36,7 @@ static uint8_t gpr_of(ZydisRegister r)
 	return (uint8_t)ZydisRegisterGetId(full);
 }
 
-/* Vector instructions that write no general register. */
+/* Whether this is a vector instruction, which writes no general register. */
 static bool only_vectors(const ZydisDecodedInstruction *in)
 {
 	uint8_t o = in->opcode;
@@ -112,8 +112,8 @@ static void note_op(struct insn *i, struct patch *p, const ZydisDecodedInstructi
 			if (op[1].imm.value.u == 0)
 				i->op = INSN_OP_NONE;
 		}
-		/* Speculative load hardening: it spoils RSP only on mispredicted paths. On real
-		 * ones the register is zero. */
+		/* Speculative load hardening: it changes RSP only on mispredicted paths. On real
+		 * paths the register is zero. */
 		if (is_reg(&op[0]) && full && is_reg(&op[1]) && gpr_of(op[0].reg.value) == INSN_RSP)
 			i->clobbers = 0;
 		return;
@@ -322,7 +322,7 @@ static bool note_flow(struct insn *i, struct patch *p, const ZydisDecodedInstruc
 	}
 }
 
-/* For an instruction whose operands Zydis decoded. */
+/* Whether insn.plain holds, for an instruction whose operands Zydis decoded. */
 static bool is_plain(const struct insn *i, const ZydisDecodedInstruction *in,
 		     const ZydisDecodedOperand *op)
 {
@@ -372,8 +372,8 @@ bool insn_decode_anew(const uint8_t *code, uint32_t n, struct insn *ret)
 
 /* --- the cache --- */
 
-/* The meaning of a first byte in 64-bit mode. If it is uncertain whether a ModRM follows, it counts
- * as one: a key may be too long, but not too short. */
+/* The meaning of a first byte in 64-bit mode. If it is uncertain whether a ModRM follows, the byte
+ * counts as MODRM: a key may be too long, but not too short. */
 enum lead { MODRM, PLAIN, PREFIX, REX, ESCAPE, VEX2, VEX3, EVEX, XOP };
 #define X4(x) x, x, x, x
 #define X8(x) X4(x), X4(x)
@@ -407,8 +407,8 @@ static const uint8_t leads[256] = {
 #undef X8
 #undef X4
 
-/* How many of the eight bytes at code, the first one lowest, identify the instruction without
- * displacement and immediate. 0: more than eight, or unknown. */
+/* Returns how many of the eight bytes at code, the first one lowest, identify the instruction
+ * without displacement and immediate. 0: more than eight, or unknown. */
 static unsigned key_length(uint64_t code)
 {
 	uint8_t lead = leads[code & 0xff];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A decoder of instructions, as far as they affect the stack: their effect on registers, and where
- * the code goes on.
+ * An instruction decoder, limited to effects on the stack: which registers an instruction changes,
+ * and where the code continues.
  *
- * Zydis decodes, which takes a quarter of a microsecond. A cache remembers its results by the bytes
- * that they depend on: prefixes, opcode, ModRM, SIB, but not displacement and immediate. Most
- * instructions of a program agree in these bytes with an earlier one.
+ * Zydis does the decoding, which takes a quarter of a microsecond. A cache stores its results by
+ * the bytes that they depend on: prefixes, opcode, ModRM, SIB, but not displacement and immediate.
+ * Most instructions of a program agree in these bytes with an earlier one.
  *
  * Source: Intel's manual, volume 2, chapter 2 (instruction format). Pure.
  */
@@ -43,7 +43,7 @@ enum insn_op {
 	INSN_OP_LEAVE,
 	INSN_OP_LOWER, /* dst -= src */
 	INSN_OP_RAISE, /* dst += src */
-	INSN_OP_ALIGN, /* dst &= imm; imm may be anything if it is 0 */
+	INSN_OP_ALIGN, /* dst &= imm; imm 0: the mask is not known */
 	INSN_OP_SWAP,
 	INSN_OP_COMPARE, /* compares src with RSP */
 	INSN_OP_CALL,	 /* target: its end + imm, if relative */
@@ -62,21 +62,21 @@ enum insn_filler { INSN_FILLER_NONE, INSN_FILLER_NOP, INSN_FILLER_TRAP };
 
 struct insn {
 	int32_t imm;
-	uint16_t clobbers; /* bits: registers written, besides the effect of op */
+	uint16_t clobbers; /* bit mask: registers written, besides the effect of op */
 	uint8_t len;	   /* bytes */
 	uint8_t op, next;  /* enum insn_op; enum insn_next without INSN_NEXT_LEAVES */
 	uint8_t dst, src, width;
-	uint8_t zero;	   /* 1: jumps if zero; 2: if not zero */
+	uint8_t zero;	   /* a conditional jump: 1: taken if zero; 2: taken if not zero */
 	uint8_t filler;	   /* enum insn_filler */
-	bool relative : 1; /* the target of a call is */
+	bool relative : 1; /* the target of the call is relative */
 	bool plain : 1;	   /* it only clobbers registers, and is not mov, lea, add or sub */
 	bool memory : 1;   /* an indirect jump through memory at a fixed address */
 };
 
-/* Decodes the instruction that the n bytes at code begin with. Returns false if there is none. Not
- * thread-safe. */
+/* Decodes the first instruction of the n bytes at code. Returns false if they do not begin with a
+ * valid one. Not thread-safe, because of the cache. */
 bool insn_decode(const uint8_t *code, uint32_t n, struct insn *ret);
-/* The same without the cache. A test compares insn_decode with it. */
+/* Like insn_decode, without the cache. A test compares the two. */
 bool insn_decode_anew(const uint8_t *code, uint32_t n, struct insn *ret);
 
 #endif

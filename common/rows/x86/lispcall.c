@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Finds the bytes from offset `from` on. UINT32_MAX: they are not there. */
+/* Returns the offset of the first match of `bytes` from offset `from` on, or UINT32_MAX. */
 static uint32_t find(struct span code, uint32_t from, const void *bytes, size_t len)
 {
 	const uint8_t *at = from <= code.len ? memmem(code.data + from, code.len - from, bytes, len)

@@ -23,17 +23,18 @@
 
 #include "common/base/bytes/span.h"
 
-#define STACKCHECK_HEAD 32 /* bytes that are read at a function's begin */
+#define STACKCHECK_HEAD 32 /* bytes that are read at a function's start */
 #define STACKCHECK_TAIL 17 /* and at its end */
 
 /* Distances from the function's start. */
 struct stackcheck {
-	uint32_t back, slow; /* back < slow */
-	uint32_t call, jump; /* after the push; after the pop */
+	uint32_t back, slow; /* offsets of the code after the check, and of the slow path; back <
+			      * slow */
+	uint32_t call, jump; /* offsets after the push, and after the pop */
 };
 
-/* head and tail: the first and last bytes of a function of `size` bytes, as many as the ceilings
- * allow. Returns false if they show no such check. */
+/* Finds a stack check. head and tail are the first and last bytes of a function of `size` bytes, as
+ * many as the limits allow. Returns false if there is no stack check. */
 bool stackcheck_find(struct span head, struct span tail, uint32_t size, struct stackcheck *ret);
 
 #endif

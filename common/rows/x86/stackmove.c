@@ -3,7 +3,7 @@
 
 #include "common/rows/x86/insn.h"
 
-/* Adds what an instruction adds to RSP. False: nobody knows how much it is. */
+/* Adds the amount by which an instruction changes RSP to *sum. Returns false if it is unknown. */
 static bool add_move(const struct insn *d, int64_t *sum)
 {
 	switch (d->op) {

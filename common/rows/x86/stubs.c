@@ -39,7 +39,7 @@ static uint32_t is_push_jump(const uint8_t *code, uint32_t n, uint32_t at)
 }
 
 /* Matches lld's -z retpolineplt. A part of slot 0 replaces its return address with r11, so that its
- * ret jumps. With bound functions (now), slot 0 is only that part. */
+ * ret jumps there. If functions are bound at start (-z now), slot 0 is only that part. */
 static bool find_retpoline(const uint8_t *code, uint32_t n, struct stub *s)
 {
 	static const char loop[] = "\xf3\x90\x0f\xae\xe8\xeb\xf9\xcc\xcc\xcc\xcc";
@@ -83,7 +83,8 @@ bool stub_is_slot_zero(const uint8_t *code, uint32_t n)
 	return is_push_jump(code, n, stub_endbr(code, n)) > 0;
 }
 
-/* Slot 0: lazy binding goes on here with a number on the stack; mold pushes it here, from r11. */
+/* Matches slot 0, where lazy binding continues with a number on the stack. With mold, slot 0 itself
+ * pushes the number, from r11. */
 static bool find_slot_zero(const uint8_t *code, uint32_t n, struct stub *s)
 {
 	uint32_t skip = stub_endbr(code, n);

@@ -24,23 +24,24 @@ struct stub_piece {
 struct stub {
 	struct stub_piece piece[STUB_PIECES];
 	unsigned pieces;
-	uint32_t used; /* bytes; the last piece may end beyond the code */
-	/* A PLT slot. It counts only if slot 0 of its PLT lies at `zero`, relative to its start. */
+	uint32_t used; /* bytes of the stub; the last piece may end after the end of the code */
+	/* The stub is a PLT slot. It counts only if slot 0 of its PLT lies at `zero`, relative to
+	 * the stub's start. */
 	bool slot;
 	int64_t zero;
 };
 
 /* Recognizes the stub at the start of the n bytes of code at `address`. Returns false if there is
- * none. PLT slots that do not push are not included: they only jump. */
+ * none. PLT slots that do not push are not included, since they only jump. */
 bool stub_find(const uint8_t *code, uint32_t n, uint64_t address, struct stub *ret);
-/* Whether the bytes are slot 0 of a PLT, through which lazy binding goes. */
+/* Whether the bytes are slot 0 of a PLT, which all lazy binding goes through. */
 bool stub_is_slot_zero(const uint8_t *code, uint32_t n);
 /* The length of a signal restorer (mov $15, eax or rax; syscall), or 0. */
 uint32_t stub_restorer(const uint8_t *code, uint32_t n);
 
-/* The first function of a fiber returns to this code (boost.context): xor rdi, rdi; call _exit;
- * hlt. Nothing called it. Returns how many of the n bytes, counted from the last one, are that
- * code; or 0. */
+/* Recognizes the code that the first function of a fiber returns to (boost.context): xor rdi, rdi;
+ * call _exit; hlt. Nothing calls this code. It must end at the last of the n bytes. Returns its
+ * length, or 0. */
 uint32_t stub_fiber_end(const uint8_t *code, uint32_t n);
 
 /* Whether the code has these bytes at `at`. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The graph of a function is run from its first instruction, with a frame as the state. A state is
- * kept where paths meet: it is merged with each that arrives, and the path goes on only if the kept
- * state lost something. States only ever lose, so this ends.
+ * The function's graph is run from its first instruction. The state is a frame. Where paths meet,
+ * one state is kept and merged with each state that arrives. The path continues only if the kept
+ * state lost something. States only ever lose knowledge, so the run ends.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -26,19 +26,21 @@ struct point {
 struct flow {
 	struct point *point;
 	uint32_t points;
-	uint32_t *queue; /* of points */
+	uint32_t *queue; /* indices of points */
 	uint32_t queued;
 	struct unwind_rule *rule;
 	uint32_t rules, rule_cap;
-	uint64_t steps, limit; /* of the fixed point */
+	uint64_t steps, limit; /* steps of the current fixed-point iteration, and their limit */
 	uint64_t work;	       /* of all runs */
 	bool contradicts, foreign, misaligned, returns, rets, indirect, has_jump_frame;
 	bool lost;		 /* a ret was reached with unknown RSP */
 	bool nests;		 /* it calls into its own middle, after RSP was aligned */
-	bool nests_wrong;	 /* from a place where an inner frame may look like the outermost */
-	uint32_t wrong;		 /* the first contradiction */
+	bool nests_wrong;	 /* it does so from a place where an inner frame may look like the
+				  * outermost */
+	uint32_t wrong;		 /* offset of the first contradiction */
 	unsigned tracked;	 /* flow_set_tracked */
-	uint32_t came_back;	 /* the last call with padding after it that a path returned from */
+	uint32_t came_back;	 /* the last call, among those with padding after it, that a path
+				  * returned from */
 	bool rested;		 /* code that no branch reaches was also followed */
 	struct frame jump_frame; /* merged from all indirect jumps */
 	struct graph graph;
@@ -86,7 +88,8 @@ void flow_set_reader(struct flow *f, const struct flow_reader *reader)
 
 /* --- running --- */
 
-/* A path arrives at node i with this frame. */
+/* Records that a path arrives at node i with this frame. Merges the frame into the point's
+ * state. */
 static int arrive(struct flow *f, uint32_t i, const struct frame *s)
 {
 	struct graph_node *node = &f->graph.node[i];
@@ -118,8 +121,8 @@ static int arrive(struct flow *f, uint32_t i, const struct frame *s)
 	return 0;
 }
 
-/* Whether the code from node i on is the start of a thread made by clone. It pops its function or
- * argument off its stack, or clears the frame pointer. */
+/* Whether the code from node i on is the start of a thread made by clone. Such code pops its
+ * function or argument off its stack, or clears the frame pointer. */
 static bool is_child(const struct flow *f, uint32_t i)
 {
 	for (unsigned n = 0; n < CHILD_LOOK && i != GRAPH_NONE; n++) {
@@ -142,9 +145,9 @@ static void contradict(struct flow *f, const struct graph_node *node)
 	f->wrong = node->at;
 }
 
-/* Detects a jump elsewhere with RSP as the caller left it and RBP changed. Here RBP is no
- * callee-saved register, and RSP does not point to a return address. GHC's code keeps its own stack
- * in RBP, and C's below it. */
+/* Whether a jump leaves the function with RSP as on entry but RBP changed. Then RBP is no
+ * callee-saved register, and RSP does not point to a return address: the code is not called by C.
+ * GHC's code keeps its own stack in RBP, and C's stack below it. */
 static bool leaves_foreign(struct flow *f, const struct frame *s, const struct graph_node *node)
 {
 	if (s->life != FRAME_LIFE_PLAIN || s->reg[INSN_RSP] != SYM(CFA, -8) ||
@@ -155,7 +158,7 @@ static bool leaves_foreign(struct flow *f, const struct frame *s, const struct g
 	return true;
 }
 
-/* Checks the state at an exit: it must fit a function's end. */
+/* Checks the state at an exit: it must be one that a function ends with. */
 static void check_end(struct flow *f, const struct frame *s, const struct graph_node *node)
 {
 	bool at_return = s->reg[INSN_RSP] == SYM(CFA, -8);
@@ -190,7 +193,7 @@ static void check_end(struct flow *f, const struct frame *s, const struct graph_
 }
 
 /* Checks the alignment of a call. Compilers keep the stack aligned, unless they know that the
- * called function does not need it. Otherwise this is not the start of a function. */
+ * callee does not need it. A misaligned call means that no function starts here. */
 static void check_call(struct flow *f, const struct frame *s)
 {
 	if (sym_kind(s->reg[INSN_RSP]) != SYM_CFA || sym_off(s->reg[INSN_RSP]) % 16 == 0 ||
@@ -201,7 +204,8 @@ static void check_call(struct flow *f, const struct frame *s)
 		f->contradicts = true;
 }
 
-/* Only helpers written together with this function preserve its registers. */
+/* Checks whether the callee may preserve this function's registers: only helpers written together
+ * with it do. */
 static void check_kept(struct flow *f, struct frame *s, const struct graph_node *node)
 {
 	const struct flow_reader *r = &f->graph.reader;
@@ -228,7 +232,8 @@ static bool is_last_syscall(uint64_t rax)
 	       rax == SYM(CONST, 15);				  /* rt_sigreturn */
 }
 
-/* Follows a jump to the label in the register, or to all labels of the jump if it may be any. */
+/* Follows a jump by register to the label in it. If the register may hold any label, follows all
+ * labels of the jump. */
 static int run_labels(struct flow *f, const struct frame *s, const struct graph_node *node)
 {
 	uint64_t v = s->reg[node->insn.src];
@@ -253,7 +258,7 @@ static int run_indirect(struct flow *f, const struct frame *s, const struct grap
 {
 	int r = 0;
 
-	/* A jump after leaving this stack leads elsewhere. */
+	/* After the code has left this stack, the jump goes elsewhere. */
 	if (!frame_has_cfa(s))
 		return 0;
 	f->indirect = true;
@@ -282,8 +287,8 @@ static int run_indirect(struct flow *f, const struct frame *s, const struct grap
 	return 0;
 }
 
-/* After clone, a jump on its result separates parent and child. *s becomes the state that does not
- * jump, *taken the one that does. */
+/* After clone, a jump that depends on the result separates parent and child. *s becomes the state
+ * if it is not taken, *taken the other one. */
 static void tell_apart(const struct flow *f, const struct graph_node *node, struct frame *s,
 		       struct frame *taken)
 {
@@ -296,7 +301,7 @@ static void tell_apart(const struct flow *f, const struct graph_node *node, stru
 	taken->life = is && on_zero ? FRAME_LIFE_CHILD : FRAME_LIFE_PLAIN;
 }
 
-/* Follows a direct jump; *s becomes the state where it is not taken. */
+/* Follows a direct jump. *s becomes the state in which the jump is not taken. */
 static int run_branch(struct flow *f, struct frame *s, const struct graph_node *node)
 {
 	if (node->target == GRAPH_NONE) {
@@ -322,8 +327,8 @@ static void note_label(const struct flow *f, struct frame *s, const struct graph
 		s->reg[node->insn.dst] = SYM(LABEL, to);
 }
 
-/* Whether a loop that touches each page of a frame (-fstack-clash-protection) ends here. Then
- * RSP equals the register it was compared with. last: the instruction before the branch; NULL:
+/* Whether a loop ends here that touches each page of a frame (-fstack-clash-protection). Then RSP
+ * equals the register it was compared with. `last` is the instruction before the branch; NULL:
  * unknown. */
 static bool is_probed(const struct insn *last, const struct insn *branch)
 {
@@ -377,7 +382,8 @@ static int run(struct flow *f, struct frame s, uint32_t i)
 		if (in->next == INSN_NEXT_END)
 			return 0;
 		if (node->after == GRAPH_NONE) {
-			/* The path runs into the next function, unless the call does not return. */
+			/* The path falls into the next function, unless the call does not
+			 * return. */
 			if (in->op != INSN_OP_CALL) {
 				check_end(f, &s, node);
 				f->contradicts |= sym_kind(s.reg[INSN_RSP]) == SYM_CFA &&
@@ -408,7 +414,7 @@ static int settle(struct flow *f)
 
 /* --- rules --- */
 
-/* Stores the rule of a state: *ret is 1 + its number, 0: none. Returns 0 or -ENOMEM. */
+/* Stores the rule of a state. *ret is 1 + its number; 0: no rule. Returns 0 or -ENOMEM. */
 static int note_rule(struct flow *f, const struct frame *s, uint32_t *ret)
 {
 	struct unwind_rule rule;
@@ -497,7 +503,7 @@ static int run_all(struct flow *f)
 	return r ? r : settle(f);
 }
 
-/* Bytes that are no instruction are also a contradiction. */
+/* Records that bytes which are no instruction also contradict. */
 static int built(struct flow *f, int r)
 {
 	if (f->graph.broken) {
@@ -507,8 +513,8 @@ static int built(struct flow *f, int r)
 	return r;
 }
 
-/* Follows the targets of indirect jumps, in their merged state: all code that no direct branch
- * reaches. */
+/* Follows all code that no direct branch reaches: the targets of indirect jumps. Their state is the
+ * merged one of these jumps. */
 static int follow_indirect(struct flow *f)
 {
 	f->rested = true;
@@ -532,8 +538,8 @@ static int follow_indirect(struct flow *f)
 	return r;
 }
 
-/* Keeps only the jumps that leave no frame behind: these go to other functions. Others lead to a
- * part of this function that the compiler moved elsewhere, or were not reached. */
+/* Keeps only the jumps that leave no frame behind: these go to other functions. The others were not
+ * reached, or lead to a part of this function that the compiler moved elsewhere. */
 static void forget_other_jumps(struct graph *g)
 {
 	uint32_t kept = 0;
@@ -640,7 +646,7 @@ int flow_again(struct flow *f, struct flow_result *ret)
 	}
 	qsort(end, n, sizeof(end[0]), falling);
 	for (uint32_t i = 0; i < n && i < AGAIN_MAX && r > 0; i++) {
-		/* The contradiction comes before that call, so it would recur. */
+		/* This call comes after the contradiction, which would recur. */
 		if (f->contradicts && f->steps && !f->rested && f->came_back < end[i])
 			continue;
 		r = run_from(f, &code, g->flags | FLOW_NO_RETURN, end[i], ret);
@@ -666,7 +672,8 @@ bool flow_rule(const struct flow *f, uint32_t at, uint32_t *ret_len, bool *ret_k
 
 uint32_t flow_saves(const struct flow *f)
 {
-	const uint32_t callers = 1u << INSN_RBX | 1u << INSN_RBP | 0xf000; /* and r12 to r15 */
+	const uint32_t callers = 1u << INSN_RBX | 1u << INSN_RBP | 0xf000; /* RBX, RBP, R12 to
+									    * R15 */
 	const struct graph_node *node;
 	uint32_t n = 0;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The input of flow.h and graph.h: the bytes of one function, how to read them, and functions that
- * answer questions about the rest of the file.
+ * The input of flow.h and graph.h: the bytes of one function, how to read them, and callbacks that
+ * read the rest of the file.
  */
 #ifndef COMMON_ROWS_X86_FLOW_FLOW_CODE_H
 #define COMMON_ROWS_X86_FLOW_FLOW_CODE_H
@@ -23,25 +23,25 @@ struct flow_code {
 enum flow_verdict {
 	FLOW_TANGLED = 1, /* too large, or too many branches */
 	FLOW_CONTRADICTS = 2,
-	FLOW_MISALIGNED = 3, /* a guessed function calls with RSP not at a multiple of 16 */
+	FLOW_MISALIGNED = 3, /* a guessed function calls when RSP is not at a multiple of 16 */
 };
 
 /* How to read the function. */
 enum flow_flags {
-	FLOW_TRUSTED = 1,   /* it is certain, not guessed, that a function begins here */
+	FLOW_TRUSTED = 1,   /* a function certainly begins here; not a guess */
 	FLOW_NO_RETURN = 2, /* a call does not return if padding or another function follows it */
-	/* All bytes up to the end belong to the function. Those that no direct branch reaches are
+	/* All bytes up to the end belong to the function. Bytes that no direct branch reaches are
 	 * targets of its indirect jumps. */
 	FLOW_SIZED = 4,
 	FLOW_UNALIGNED = 8, /* never return FLOW_MISALIGNED */
 	/* Hand-written code. A register keeps RSP across calls of the code's own helpers, and jumps
-	 * go to addresses put into registers. All of it must fit: each ret finds the return
-	 * address, and each jump by register finds a label. */
+	 * go to addresses that were put into registers. All of it must fit: each ret finds the
+	 * return address, and each jump by register finds a label. */
 	FLOW_ASSEMBLY = 16,
 };
 
-/* Access to the rest of the file. Each function may be NULL.
- * - read, for jump tables: n bytes at an ELF address; false if they are not there.
+/* Callbacks that read the rest of the file. Each may be NULL.
+ * - read, for jump tables: reads n bytes at an ELF address; false if the file lacks them.
  * - begins: whether another function is known to begin at an offset outside this one.
  * - bare: whether no table describes the code at an offset. */
 struct flow_reader {

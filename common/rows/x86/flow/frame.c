@@ -21,13 +21,13 @@ static void drop_slot(struct frame *s, unsigned n)
 	s->slot[n] = s->slot[--s->slots];
 }
 
-/* Whether a value depends on ALIGNED's zero. */
+/* Whether a value depends on the base of ALIGNED places. */
 static bool is_aligneds(uint64_t v)
 {
 	return sym_kind(v) == SYM_ALIGNED || sym_kind(v) == SYM_SIZE;
 }
 
-/* RSP becomes unknown: it is the new base of ALIGNED places. */
+/* RSP becomes unknown, and the new base of ALIGNED places. */
 static void rebase(struct frame *s)
 {
 	for (unsigned n = s->slots; n--;) {
@@ -78,7 +78,7 @@ static bool is_place(uint64_t v)
 	return sym_kind(v) == SYM_CFA || sym_kind(v) == SYM_ALIGNED;
 }
 
-/* A place plus n bytes, or unknown. */
+/* Returns a place plus n bytes, or unknown. */
 static uint64_t advanced(uint64_t v, int32_t n)
 {
 	int32_t off;
@@ -136,7 +136,7 @@ uint64_t frame_load(const struct frame *s, uint64_t place)
 	return SYM(UNKNOWN, 0);
 }
 
-/* A call overwrites all below RSP. */
+/* Forgets all words below RSP, which a call overwrites. */
 static void forget_below(struct frame *s)
 {
 	for (unsigned n = s->slots; n--;) {
@@ -146,7 +146,8 @@ static void forget_below(struct frame *s)
 	}
 }
 
-/* The registers that a call may change. Assembly knows which ones its own helpers preserve. */
+/* Returns the registers that a call may change. Assembly calls its own helpers, and relies on them
+ * to preserve some registers. */
 static unsigned call_clobbers(const struct frame *s, const struct insn *i)
 {
 	unsigned mask = FRAME_CALL_CLOBBERS;
@@ -167,9 +168,9 @@ static void clobber(struct frame *s, unsigned mask)
 		set(s, (unsigned)__builtin_ctz(mask), SYM(UNKNOWN, 0));
 }
 
-/* A caller of Lisp functions lays out the callee's frame (bpf/walk/owner_sbcl.h): RBP points to it,
- * and its two words are the caller's RBP, of which the return address replaces one. The callee
- * takes the frame away. */
+/* Handles the return of a Lisp callee, whose frame the caller has set up (bpf/walk/owner_sbcl.h).
+ * RBP points to this frame. Both of its words are the caller's RBP; the return address replaces one
+ * of them. The callee removes the frame. */
 static void end_callees_frame(struct frame *s)
 {
 	const uint64_t rsp = s->reg[INSN_RSP], rbp = frame_load(s, rsp);
@@ -361,7 +362,7 @@ static bool rule_nest(const struct frame *s, struct unwind_rule *rule)
 
 /* --- rules --- */
 
-/* Makes the rule if the number by which RSP was lowered is stored. */
+/* Makes the rule if the size by which RSP was lowered is stored. */
 static bool rule_size(const struct frame *s, struct unwind_rule *rule)
 {
 	int32_t rsp = sym_off(s->reg[INSN_RSP]);
@@ -448,8 +449,8 @@ static bool rule_ra(const struct frame *s, struct unwind_rule *rule)
 	}
 	if (rule->cfa != UNWIND_CFA_REG)
 		return false;
-	/* Prefer a stack slot, which also works in callers. Slots must lie above the frame pointer
-	 * if RSP was aligned. */
+	/* Prefer a stack slot, which is also valid in callers. If RSP was aligned, slots must lie
+	 * above the frame pointer. */
 	uint64_t lowest = sym_kind(s->reg[INSN_RSP]) == SYM_CFA ? s->reg[INSN_RSP]
 								: s->reg[INSN_RBP];
 	for (unsigned n = 0; n < s->slots; n++) {
@@ -470,8 +471,8 @@ static bool rule_ra(const struct frame *s, struct unwind_rule *rule)
 	return false;
 }
 
-/* Finds the slot with the caller's `reg`: a CFA slot not below RSP, one in the red zone, or one
- * above an aligned RSP. */
+/* Finds the slot that holds the caller's `reg`: a CFA slot not below RSP, one in the red zone, or
+ * one above an aligned RSP. */
 static bool saved(const struct frame *s, unsigned reg, bool red_zone, uint64_t *ret_place)
 {
 	for (unsigned n = 0; n < s->slots; n++) {
@@ -510,7 +511,7 @@ bool frame_rule(const struct frame *s, struct unwind_rule *ret)
 	}
 	if (s->life == FRAME_LIFE_MIXED || !rule_cfa(s, &rule) || !rule_ra(s, &rule))
 		return false;
-	/* Inner frames save nothing that the outermost one may have saved. */
+	/* Inner frames do not save the registers that the outermost one may have saved. */
 	if (rule.cfa == UNWIND_CFA_NEST) {
 		rule.flags |= s->tracked == INSN_RBX ? 0 : UNWIND_R12;
 		*ret = rule;

@@ -5,7 +5,7 @@
 #include "common/rows/x86/flow/graph.h"
 #include "common/rows/x86/flow/jump_table.h"
 
-#define MAX_TARGETS 65536	      /* of jump tables, about */
+#define MAX_TARGETS 65536	      /* approximate limit for all jump tables of a function */
 #define MAX_ENTRIES (4 * MAX_TARGETS) /* read from tables */
 #define SEARCH_PER_INSN 1024
 #define LABEL_TURNS 64
@@ -52,7 +52,7 @@ static bool decode(struct graph *g, uint32_t at, struct insn *ret)
 	return insn_decode(g->code.bytes + at, g->code.size - at, ret);
 }
 
-/* The next register that gcc saves in a prologue, or INSN_NO_REG. */
+/* Returns the register that gcc saves next in a prologue, or INSN_NO_REG. */
 static uint8_t saved_next(uint8_t reg)
 {
 	return reg > 12 && reg < INSN_NO_REG ? reg - 1
@@ -80,9 +80,9 @@ static bool saves(struct graph *g, uint32_t at)
 	return false;
 }
 
-/* Whether a function may end with a call at `at`: padding up to a multiple of 16 follows, or, in
- * code without padding, another function. *ret_ends: after the padding there is code that only
- * begins functions. */
+/* Whether a function may end with a call that ends at `at`: padding up to a multiple of 16 follows,
+ * or, in code without padding, another function. *ret_ends: the code after the padding looks like
+ * the start of a function. */
 static bool pads(struct graph *g, uint32_t at, bool *ret_ends)
 {
 	uint32_t begin = at;
@@ -107,8 +107,8 @@ static bool is_inside(const struct graph *g, int64_t target)
 	       !(g->reader.begins && g->reader.begins(g->reader.ctx, target));
 }
 
-/* Decodes the new instruction at `at`. *ret_after and *ret_target: where the code goes on, as
- * offsets, or GRAPH_NONE. Returns 0, FLOW_* or -ENOMEM. */
+/* Decodes the new instruction at `at`. *ret_after and *ret_target are the offsets where the code
+ * continues, or GRAPH_NONE. Returns 0, FLOW_* or -ENOMEM. */
 static int decode_one(struct graph *g, uint32_t at, uint32_t *ret_after, uint32_t *ret_target)
 {
 	struct insn d;
@@ -225,7 +225,7 @@ static int discover(struct graph *g, uint32_t at)
 			r = graph_grow((void **)&g->todo, &g->todo_cap, n + 1, sizeof(*g->todo));
 			if (r)
 				return r;
-			g->node[i].target = target; /* an offset until all is decoded */
+			g->node[i].target = target; /* an offset until all code is decoded */
 			g->todo[n++] = target;
 		}
 		before = i;
@@ -247,8 +247,8 @@ static void link_targets(struct graph *g, uint32_t first)
 	}
 }
 
-/* The instructions that run before instruction i, nearest first, as long as there is only one
- * way. */
+/* Lists the instructions that run before instruction i, nearest first, as long as there is only one
+ * way to i. Returns their number. */
 static uint32_t path_to(const struct graph *g, uint32_t i, uint32_t *path)
 {
 	uint32_t n = 0;
@@ -257,7 +257,7 @@ static uint32_t path_to(const struct graph *g, uint32_t i, uint32_t *path)
 		path[n++] = g->node[i].at;
 		if (n == JUMP_TABLE_PATH || i == 0)
 			return n;
-		/* It was mostly decoded just before. */
+		/* Usually this instruction was decoded just before. */
 		if (g->node[i - 1].after == i)
 			i--;
 		else if (g->node[i].before)
@@ -267,8 +267,8 @@ static uint32_t path_to(const struct graph *g, uint32_t i, uint32_t *path)
 	}
 }
 
-/* The table's address, put into the register elsewhere: by the last decoded instruction that does
- * so. The search is bounded, to stay linear in the code. */
+/* Finds the table's address if it was put into the register elsewhere: the last decoded instruction
+ * that does so counts. The search is bounded, so that time stays linear in the code. */
 static bool base_of(struct graph *g, uint32_t i, uint8_t reg, uint64_t *ret)
 {
 	for (uint32_t k = i; k-- && g->searched < SEARCH_PER_INSN * g->nodes;) {
@@ -292,7 +292,7 @@ static int add_case(struct graph *g, uint32_t at)
 	return r;
 }
 
-/* Bits: the register, and those that its value is moved to. */
+/* Returns a bit mask of the register and of those that its value is moved to. */
 static uint32_t moved_to(struct graph *g, uint8_t reg)
 {
 	uint32_t mask = 1u << reg;
@@ -307,9 +307,9 @@ static uint32_t moved_to(struct graph *g, uint8_t reg)
 	return mask;
 }
 
-/* Assembly may put one of several labels into the register that it jumps to. This takes all labels
- * put there, in two cases: the function's code is known to be its own, or (FLOW_ASSEMBLY) flow.c
- * checks that they arrive at the jump. */
+/* Assembly may put one of several labels into the register that it jumps to. This function takes
+ * all labels put there, in two cases: all of the code is known to belong to the function, or
+ * (FLOW_ASSEMBLY) flow.c checks that the labels arrive at the jump. */
 static int take_labels(struct graph *g, uint32_t i)
 {
 	bool sized = g->flags & FLOW_SIZED, follow = sized || g->flags & FLOW_ASSEMBLY;
@@ -341,7 +341,7 @@ static int take_labels(struct graph *g, uint32_t i)
 	return 0;
 }
 
-/* Reads the table of indirect jump i: those cases that lie in the code. */
+/* Reads the table of indirect jump i. Keeps the cases that lie in the code. */
 static int read_cases(struct graph *g, uint32_t i)
 {
 	uint32_t path[JUMP_TABLE_PATH], first = g->targets, entries[512];
@@ -394,7 +394,7 @@ static int read_cases(struct graph *g, uint32_t i)
 	return 0;
 }
 
-/* Decodes the cases of jump i, and turns them into indices. */
+/* Decodes the cases of jump i, and replaces their offsets with the numbers of nodes. */
 static int discover_targets(struct graph *g, uint32_t i)
 {
 	for (uint32_t n = 0; n < g->node[i].cases; n++) {
@@ -411,7 +411,7 @@ static int discover_targets(struct graph *g, uint32_t i)
 	return 0;
 }
 
-/* Follows the cases of indirect jumps from instruction `first` on, and all that they lead to. */
+/* Follows the cases of indirect jumps from instruction `first` on, and all code they lead to. */
 static int discover_cases(struct graph *g, uint32_t first)
 {
 	uint32_t seen = 0;

@@ -7,14 +7,15 @@
 enum want {
 	WANT_TARGET, /* the instruction that sets the register jumped to */
 	WANT_LOAD,   /* the one that loads one of the two addends */
-	WANT_TABLE,  /* the table's address, and the comparison */
+	WANT_TABLE,  /* the instruction that sets the table's address, and the comparison */
 	WANT_NOTHING,
 };
 
 struct jump_table_search {
 	enum want want;
 	uint8_t sum[2]; /* WANT_TARGET: [0]; WANT_LOAD: both */
-	uint8_t index;	/* the register that counts cases; INSN_NO_REG: it came from memory */
+	uint8_t index;	/* the register with the number of the case; INSN_NO_REG: it came from
+			 * memory */
 	bool bounded, base_wanted;
 	ZydisMnemonic branch; /* the nearest conditional branch after this point */
 	struct jump_table t;
@@ -109,7 +110,7 @@ static void compared(struct jump_table_search *s, uint64_t with)
 	s->bounded = true;
 	if (with >= JUMP_TABLE_MAX)
 		return;
-	/* Assembly uses signed comparisons for numbers known to be positive. */
+	/* Assembly uses signed comparisons for numbers that are known to be positive. */
 	if (s->branch == ZYDIS_MNEMONIC_JNBE || s->branch == ZYDIS_MNEMONIC_JBE ||
 	    s->branch == ZYDIS_MNEMONIC_JNLE || s->branch == ZYDIS_MNEMONIC_JLE)
 		s->t.bound = (uint32_t)with + 1;
@@ -207,7 +208,7 @@ bool jump_table_find(const ZydisDecoder *decoder, const uint8_t *code, uint32_t 
 			ret->address = s.t.pointer ? s.t.address : 0;
 			return false;
 		}
-		/* The search does not track whether a value survives the call. */
+		/* A call: the search does not track whether a value survives it. */
 		if (in.meta.category == ZYDIS_CATEGORY_CALL) {
 			if (s.want != WANT_TABLE || (s.base_wanted && !(CALLERS >> s.t.base & 1)))
 				return false;

@@ -22,7 +22,8 @@
 #define JUMP_TABLE_MAX 4096 /* entries of one jump */
 
 struct jump_table {
-	bool known;    /* address is; else it is relative to register `base`, set before */
+	bool known;    /* `address` is the table's; otherwise it is relative to register `base`,
+		        * which was set earlier */
 	uint8_t base;  /* a general register, by Zydis' number */
 	uint8_t width; /* bytes of an entry: 4, relative to the table; 8, an address */
 	/* For a jump of neither kind. pointer: its target was read from memory, or is `address`.
@@ -32,9 +33,10 @@ struct jump_table {
 	uint64_t address; /* ELF address; if !known, the number added to the base */
 };
 
-/* path: the instructions that run before the jump, as offsets in code, backwards from the jump
- * itself. `address` is that of code[0]. Returns false if the jump is of neither kind: then only
- * `pointer`, `untouched` and `address` of *ret are valid. */
+/* Finds the jump table of an indirect jump. `path` holds the instructions that run before the jump,
+ * as offsets in code, backwards from the jump itself. `address` is that of code[0]. Returns false
+ * if the jump is of neither kind: then only `pointer`, `untouched` and `address` of *ret are
+ * valid. */
 bool jump_table_find(const ZydisDecoder *decoder, const uint8_t *code, uint32_t size,
 		     uint64_t address, const uint32_t *path, uint32_t n, struct jump_table *ret);
 

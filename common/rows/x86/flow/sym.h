@@ -10,14 +10,14 @@
 enum sym_kind {
 	SYM_UNKNOWN,
 	SYM_CFA,     /* CFA + off */
-	SYM_ALIGNED, /* off + the value of RSP when it was last set to something unknown */
+	SYM_ALIGNED, /* base + off; the base is the RSP when it was last set to an unknown value */
 	SYM_CALLER,  /* the value of register `off` on entry */
 	SYM_RETURN,  /* the return address */
 	SYM_CONST,   /* off */
-	SYM_SIZE,    /* the number that added to ALIGNED's zero gives CFA + off */
+	SYM_SIZE,    /* the number that, added to the base of ALIGNED places, gives CFA + off */
 	SYM_LABEL,   /* an address of code: offset `off`, or SYM_SOME_LABEL */
 };
-/* kind << 32 | off, so that one comparison does. */
+/* kind << 32 | off, so that one comparison compares both. */
 #define SYM(kind, off) ((uint64_t)(SYM_##kind) << 32 | (uint32_t)(off))
 
 static inline enum sym_kind sym_kind(uint64_t v)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A function is cut into pieces at the targets of its jumps. Each piece is run from the state at
- * its start. The state at its end goes to the pieces that follow, and is merged there with other
- * arrivals: values that differ become unknown. States only ever lose knowledge, so this ends.
+ * A function is split into pieces at the targets of its jumps. Each piece is run from the state at
+ * its start. The state at its end is merged into those of the pieces that follow: values that
+ * differ become unknown. States only ever lose knowledge, so the run ends.
  *
- * Addresses have a base: 0 is the CFA. Another number is a stack that RSP was set to or aligned on,
- * by instruction number - 1.
+ * Addresses have a base. 0 is the CFA. Any other number stands for a stack that RSP was set to or
+ * aligned on, and is 1 + the number of the instruction that did so.
  */
 #include <Zydis/Zydis.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 #define MAX_RESTORES 8u
 #define STEPS_PER_INSTRUCTION 16u
 #define NO_LABEL UINT16_MAX
-#define BASE_MERGED 0x40000000 /* plus the label: one of several bases */
+#define BASE_MERGED 0x40000000 /* plus the label's number: one of several bases, not known which */
 
 struct label {
 	struct gostate in;
@@ -31,13 +31,13 @@ struct restore {
 	int32_t base;
 	uint32_t since;
 	struct govalue value;
-	int32_t off;   /* of RSP from the CFA at that time */
-	int32_t pc_at; /* of the return address in g; 0: on the stack */
+	int32_t off;   /* RSP's distance from the CFA at that time */
+	int32_t pc_at; /* place of the return address in g; 0: it is on the stack */
 };
-/* The facts that a row is made of at the end. */
+/* The facts that a row is made from at the end. */
 struct found {
 	int32_t base, off; /* RSP */
-	bool sure;	   /* the rule does not need a restore */
+	bool sure;	   /* the rule does not need a struct restore */
 };
 
 struct goasm {
@@ -62,7 +62,8 @@ struct goasm {
 
 	struct restore restore[MAX_RESTORES];
 	uint32_t restores;
-	/* *(g + g_sp_at) was set to CFA + g_sp_off; *(g + g_pc_at) to the return address. */
+	/* Whether the code has set *(g + g_sp_at) to CFA + g_sp_off, and *(g + g_pc_at) to the
+	 * return address. */
 	bool g_sp, g_pc;
 	int32_t g_sp_at, g_sp_off, g_pc_at;
 
@@ -137,7 +138,7 @@ static void set(struct goasm *a, uint32_t i, int r, const struct govalue *v)
 	*x = (struct restore){ .base = base, .value = *v, .off = s->reg[INSN_RSP].off[0] };
 	if (v->kind != GOVALUE_LEFT)
 		return;
-	/* Valid only after both words are written. */
+	/* The value is valid only after both words are written. */
 	x->since = UINT32_MAX;
 
 	const struct gostate_word *g = gostate_slot(s, v->base, v->off[0]),
@@ -309,8 +310,8 @@ static void run_one(struct goasm *a, uint32_t i)
 
 	switch (in.mnemonic) {
 	case ZYDIS_MNEMONIC_CALL:
-		/* The callee preserves the registers that the code after the call uses. But another
-		 * goroutine may run by then. */
+		/* The callee preserves the registers that the code after the call uses. But by then
+		 * another goroutine may run on this thread. */
 		for (int r = 0; r < GOSTATE_REGISTERS; r++) {
 			if (a->now.reg[r].kind >= GOVALUE_CHAIN)
 				a->now.reg[r] = unknown;
@@ -486,8 +487,8 @@ static bool merge(const struct goasm *a, uint32_t label, struct gostate *s,
 		if (govalue_same(&s->reg[r], &now->reg[r]))
 			continue;
 		if (r == INSN_RSP) {
-			/* Both are in the frame but differ: one path comes from a call that does
-			 * not return. */
+			/* Both are in the frame but differ, since one path comes from a call that
+			 * does not return. */
 			if (govalue_in_frame(&s->reg[r]) && govalue_in_frame(&now->reg[r]))
 				other = govalue_address(
 					GOVALUE_CFA,
@@ -531,7 +532,8 @@ static void hand_on(struct goasm *a, uint32_t label)
 	a->queue[(a->queue_head + a->queued++) % MAX_LABELS] = (uint16_t)label;
 }
 
-/* Adds the rule of a jump with a goroutine's pc in a register and RSP already on its stack. */
+/* Adds the rule of a jump that has a goroutine's pc in a register and RSP already on that
+ * goroutine's stack. */
 static void note_leap(struct goasm *a, uint32_t i)
 {
 	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
@@ -610,7 +612,7 @@ static void settle(struct goasm *a, struct goasm_curg *curg)
 		more.value.off[2] = curg->curg;
 		more.value.off[3] = a->g_sp_at;
 		more.off = a->g_sp_off;
-		/* When Go moves the stack, it does not move the word below that address. */
+		/* When Go moves the stack, the word below that address is not moved. */
 		more.pc_at = a->g_pc_at;
 	}
 	for (uint32_t i = 0; i < a->count; i++) {
@@ -625,8 +627,8 @@ static void settle(struct goasm *a, struct goasm_curg *curg)
 
 			if (x->base != a->found[i].base || row->at < x->since)
 				continue;
-			/* Stacks other than goroutines' do not move, and slots in the frame hold at
-			 * any depth of calls. */
+			/* Stacks other than goroutines' do not move, and slots in the frame are
+			 * valid at any depth of calls. */
 			if (x->value.kind == GOVALUE_CHAIN && a->found[i].sure &&
 			    a->role != GOASM_RETURNS)
 				continue;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules of the assembly functions in Go's runtime, from their instructions. These functions set the
- * stack pointer in ways that Go's table of frame sizes cannot express, or have their own way to
- * save RBP.
- * Examples are systemstack, asmcgocall, cgocallback and nanotime1.
+ * Rules of the assembly functions in Go's runtime, made from their instructions. These functions
+ * set the stack pointer in ways that Go's table of frame sizes cannot express, or save RBP in their
+ * own way. Examples are systemstack, asmcgocall, cgocallback and nanotime1.
  *
  * The function is run with symbolic values: addresses in its frame, the caller's RBP and RBX, and
- * what is reached from the thread's g. Where RSP has left the frame, the CFA comes from a copy in a
- * stack slot or register. Or it comes from the place where the code itself will take RSP back from.
- * So the offsets of g and m come from the binary itself, not from a list of versions. Each
- * instruction is read a few times at most.
+ * words reached from the thread's g. Where RSP has left the frame, the CFA comes from a copy in a
+ * stack slot or register, or from the place where the code itself will reload RSP from. So the
+ * offsets of g and m come from the binary itself, not from a list of versions. Each instruction is
+ * read a few times at most.
  *
  * Sources: runtime/asm_amd64.s, runtime/sys_linux_amd64.s of Go 1.4 to 1.27. Pure: no I/O, no log.
  */
@@ -28,23 +27,24 @@ enum goasm_verdict {
 	GOASM_GIVEN_UP = 1,
 };
 
-/* The role of a function, where its name says what no instruction does. */
+/* The role of a function, for those whose name tells more than their instructions. */
 enum goasm_role {
 	GOASM_PLAIN,
 	GOASM_LEAVES,	/* leaves its stack permanently: from there on, it has no caller */
 	GOASM_RETURNS,	/* returns to a goroutine's stack, which may have been moved meanwhile */
-	GOASM_MORESTACK /* same, to the stack of `curg` in struct goasm_curg; does not return */
+	GOASM_MORESTACK /* likewise, to the stack of `curg` in struct goasm_curg; does not return to
+			 * its caller */
 };
 
-/* From `at` on, `delta` bytes lie between RSP and the return address, by Go's table. */
+/* By Go's table: from `at` on, `delta` bytes lie between RSP and the return address. */
 struct goasm_delta {
 	uint32_t at; /* from the function's entry */
 	int32_t delta;
 };
 
-/* The way to a thread's goroutine: g = *(TLS base + tls), m = *(g + m), curg = *(m + curg).
- * by_word: tls is the place of the offset from the TLS base (UNWIND_TLS_WORD). Functions with the
- * role GOASM_RETURNS provide it, and GOASM_MORESTACK uses it. */
+/* How to reach a thread's goroutine: g = *(TLS base + tls), m = *(g + m), curg = *(m + curg).
+ * by_word: tls is the place of the offset from the TLS base (UNWIND_TLS_WORD). goasm_rows fills it
+ * for functions with the role GOASM_RETURNS, and uses it for GOASM_MORESTACK. */
 struct goasm_curg {
 	bool known, by_word;
 	int32_t tls, m, curg;
@@ -59,7 +59,7 @@ struct goasm_row {
 
 struct goasm; /* memory that is reused from function to function */
 
-int goasm_new(struct goasm **ret); /* 0, -ENOMEM */
+int goasm_new(struct goasm **ret); /* returns 0 or -ENOMEM */
 void goasm_free(struct goasm *a);
 /* Makes the rows of the function of `size` bytes at `code`, `offset` bytes into the file. The n
  * deltas rise, and the first is at 0. *ret_rows has one row for each instruction, by rising

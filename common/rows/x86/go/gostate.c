@@ -26,7 +26,7 @@ void gostate_store(struct gostate *s, int32_t base, int32_t off, const struct go
 		else
 			i++;
 	}
-	/* For the frame, keep only values that rules can use. */
+	/* For the function's own frame, keep only values that rules can use. */
 	if (base == GOVALUE_CFA && v->kind != GOVALUE_CALLERS && v->kind != GOVALUE_ADDRESS)
 		return;
 	if (s->slots < GOSTATE_SLOTS)
@@ -58,7 +58,7 @@ struct govalue gostate_place(const struct gostate *s, const ZydisDecodedOperandM
 	return v;
 }
 
-/* The thread's word at fs:operand. */
+/* Returns the word at fs:operand, which belongs to the thread. */
 static struct govalue load_tls(const struct gostate *s, const ZydisDecodedOperandMem *m)
 {
 	const ZydisRegister parts[] = { m->base, m->index };

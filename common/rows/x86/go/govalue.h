@@ -16,7 +16,8 @@ enum govalue_kind {
 	GOVALUE_CALLERS,  /* the value of register off[0] on entry; or the return address */
 	GOVALUE_CONSTANT, /* off[0] */
 	GOVALUE_WORD,	  /* the word at file offset off[0], in the GOT: it does not change */
-	GOVALUE_CHAIN,	  /* n loads, the first from *(TLS base + off[0]); by_word: a WORD */
+	GOVALUE_CHAIN,	  /* n loads, the first from *(TLS base + off[0]); by_word: off[0] is that
+			   * of a GOVALUE_WORD */
 	GOVALUE_LOADED,	  /* the word at base + off[0], on another stack */
 	GOVALUE_HIGH,	  /* the second word (stack.hi) of what GOVALUE_LOADED points to */
 	GOVALUE_LEFT,	  /* GOVALUE_HIGH minus the word at base + off[1] */
@@ -42,7 +43,7 @@ static inline bool govalue_in_frame(const struct govalue *v)
 	return v->kind == GOVALUE_ADDRESS && v->base == GOVALUE_CFA;
 }
 
-/* The sum. Returns false near an overflow: hostile code can contain any number. */
+/* Adds. Returns false near an overflow: hostile code can contain any number. */
 bool govalue_plus(int32_t x, int64_t y, int32_t *ret);
 
 #endif
