@@ -38,7 +38,7 @@ static void print_piece(const char *piece, size_t n, void *ctx)
 	size_t room = p->cap - 1 - p->len;
 
 	if (n == 0)
-		return; /* piece may be NULL then */
+		return; /* piece may be NULL if the length is 0 */
 	memcpy(p->out + p->len, piece, n < room ? n : room);
 	p->len += n < room ? n : room;
 	p->seen += n;
@@ -65,7 +65,7 @@ static size_t cut_at(const char *s, size_t n)
 /* --- D --- */
 
 static struct {
-	size_t bytes, allocations; /* left for the present name */
+	size_t bytes, allocations; /* allowance left for the current name */
 	jmp_buf leave;
 } d;
 
@@ -103,14 +103,14 @@ void *xrealloc(void *from, size_t n)
 	return count_d(from, n);
 }
 
-/* D's names are `_Dmain`, or `_D` and the length of the first part. */
+/* Whether this is a name of D: `_Dmain`, or `_D` and the length of the first part. */
 static bool is_d(const char *name)
 {
 	return name[0] == '_' && name[1] == 'D' &&
 	       ((name[2] >= '1' && name[2] <= '9') || strncmp(name + 2, "main", 4) == 0);
 }
 
-/* Demangles a name of D. A suffix that a compiler put behind a dot is not part of the name. */
+/* Demangles a name of D. A suffix that a compiler added after a dot is not part of the name. */
 static bool demangle_d(const char *name, char *out, size_t cap, size_t *ret)
 {
 	static unsigned left;
@@ -151,8 +151,8 @@ static bool is_rust_v0(const char *name)
 	return name[0] == '_' && name[1] == 'R';
 }
 
-/* The length of a symbol version behind a name: `@@GLIBC_2.14`. An @ may also be part of a name:
- * Crystal uses it for types and places. */
+/* Returns the length of a symbol version at the end of a name: `@@GLIBC_2.14`. An @ may also be
+ * part of the name: Crystal uses it for types and places. */
 static size_t version_length(const char *name)
 {
 	static const char word[] =

@@ -42,7 +42,7 @@ void names_only(struct names *n, const struct names_call *c)
 		to->source = names_keep(n, c->source.data, c->source.len);
 }
 
-/* Stores two names, one behind the other. */
+/* Stores two names as one string, `before` first. */
 static struct str keep_both(struct names *n, struct str before, struct str name)
 {
 	char both[NAMES_TEXT];
@@ -69,7 +69,7 @@ void names_join(struct names *n, struct names_call *c, const struct names_call *
 	}
 }
 
-/* Stores a name with `@plt` behind it. A long name is cut so that this fits. */
+/* Stores a name with `@plt` appended. A long name is truncated so that this fits. */
 static struct str keep_slot(struct names *n, const char *name, size_t len)
 {
 	static const char plt[] = "@plt";

@@ -24,8 +24,8 @@ void dwarffiles_open(const struct dwarfimage *m, Dwarf_Die *cudie, struct dwarff
 		ret->cudie = cudie;
 }
 
-/* The table of a split unit has files and no lines, and begins its section. Folders are as in the
- * program's own unit. */
+/* The table of a split unit is at the start of its section, and has files but no lines. Its folders
+ * are those of the program's own unit. */
 void dwarffiles_open_split(struct dwarfsplit *s, Dwarf_Die *cudie, struct dwarffiles *ret)
 {
 	uint64_t at;

@@ -9,14 +9,16 @@
 #include <zlib.h>
 #include "common/base/bytes/numbers.h"
 
-#define LAZY_PART 4 /* a lazy image may be this many times the memory limit: little is read */
+#define LAZY_PART \
+	4 /* a lazy image may be this many times the memory limit, since little of it is
+		     * read */
 
 static const char *const wanted[DWARFIMAGE_SECTIONS] = {
 	"debug_info",	     "debug_abbrev", "debug_line",   "debug_line_str", "debug_str",
 	"debug_str_offsets", "debug_addr",   "debug_ranges", "debug_rnglists",
 };
 
-/* Finds out how a section is stored. False: there is none, or it is stored in an unknown way. */
+/* Finds out how a section is stored. Returns false if there is none, or if its form is unknown. */
 static bool find_section(const struct symfile *f, const char *name, bool split,
 			 struct dwarfimage_piece *ret)
 {
@@ -76,7 +78,7 @@ static bool find_piece(const struct dwarfimage_slice *s, const char *name,
 	return true;
 }
 
-/* The room in the image before the first section. */
+/* The bytes of the image before the first section. */
 #define IMAGE_NAMES 256
 #define IMAGE_HEAD \
 	(sizeof(Elf64_Ehdr) + (DWARFIMAGE_SECTIONS + 2) * sizeof(Elf64_Shdr) + IMAGE_NAMES)
@@ -99,13 +101,14 @@ static int find_pieces(const struct dwarfimage_slice from[static DWARFIMAGE_SECT
 		}
 		if (__builtin_add_overflow(size, pieces[i].size, &size) ||
 		    __builtin_add_overflow(size, 16, &size))
-			return SYMFILE_TOO_LARGE; /* 16: to align it */
-		/* Reject claims beyond what zlib can pack: a thousand bytes into one. */
+			return SYMFILE_TOO_LARGE; /* 16: alignment */
+		/* Reject sizes that zlib cannot reach: it packs at most about a thousand bytes into
+		 * one. */
 		if (pieces[i].packed ? pieces[i].whole / 1040 > pieces[i].section->size
 				     : pieces[i].whole > symfile_size(pieces[i].file))
 			return SYMFILE_MALFORMED;
 	}
-	/* libdw does not check for the end of a string in .debug_info. A zero byte behind the last
+	/* libdw does not check for the end of a string in .debug_info. A zero byte after the last
 	 * section ends it. */
 	if (__builtin_add_overflow(size, IMAGE_TAIL, ret_size))
 		return SYMFILE_TOO_LARGE;
@@ -198,7 +201,7 @@ void dwarfimage_done(struct dwarfimage *m)
 	*m = (struct dwarfimage){ 0 };
 }
 
-/* Reads the sections at [at, at + n) of the image; runs in a signal handler. Bytes that cannot be
+/* Reads the sections at [at, at + n) of the image. Runs in a signal handler. Bytes that cannot be
  * read (any more) stay zero. */
 static void image_fill(void *ctx, uint64_t at, uint8_t *into, size_t n)
 {
@@ -272,7 +275,7 @@ static void image_headers(struct dwarfimage *m)
 	e->e_shstrndx = (Elf64_Half)count;
 }
 
-/* Lays the sections out in the image, and writes its headers. */
+/* Assigns the sections their places in the image, and writes its headers. */
 static int image_lay_out(struct dwarfimage *m, bool *ret_packed)
 {
 	uint64_t at = IMAGE_HEAD;
@@ -308,7 +311,7 @@ static int image_make(const struct dwarfimage_slice from[static DWARFIMAGE_SECTI
 	r = image_lay_out(m, &packed);
 	if (r)
 		return r;
-	/* Little is read of an image without packed sections. */
+	/* Without packed sections, only a small part of the image is read. */
 	if (size / (packed ? 1 : LAZY_PART) > max)
 		return SYMFILE_TOO_LARGE;
 	m->size = size;
@@ -327,7 +330,8 @@ static int image_make(const struct dwarfimage_slice from[static DWARFIMAGE_SECTI
 }
 
 /* libdw ends the process if malloc fails, unless its handler does not return. So the handler jumps
- * here. dwarf_end frees most of what libdw had begun; a little leaks, once per file. */
+ * to this buffer. dwarf_end frees most of what libdw had allocated; a little leaks, once per
+ * file. */
 jmp_buf *dwarfimage_no_memory;
 
 static __attribute__((noreturn)) void out_of_memory(void)

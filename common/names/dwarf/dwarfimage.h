@@ -15,7 +15,7 @@
 
 #define DWARFIMAGE_SECTIONS 9
 
-/* The sections, in the order of dwarfimage.c. */
+/* The sections, in the same order as in dwarfimage.c. */
 enum dwarfimage_section {
 	DWARFIMAGE_INFO,
 	DWARFIMAGE_ABBREV,
@@ -28,18 +28,19 @@ enum dwarfimage_section {
 	DWARFIMAGE_RNGLISTS,
 };
 
-/* The source of a section: all or a part of a file's section. */
+/* Where a section of the image comes from: a section of a file, or a part of it. */
 struct dwarfimage_slice {
-	const struct symfile *file; /* NULL: there is none */
+	const struct symfile *file; /* NULL: no such section */
 	bool split;		    /* take the file's section whose name ends in .dwo */
-	uint64_t from, size;	    /* when unpacked; size UINT64_MAX: up to the end */
+	uint64_t from, size;	    /* when unpacked; size UINT64_MAX: up to the section's end */
 };
 
 struct dwarfimage_piece {
 	const struct symfile *file;
 	const struct symfile_section *section;
 	uint64_t size;	/* in the image, unpacked */
-	uint64_t whole; /* of the whole section, unpacked; the image has `size` bytes at `from` */
+	uint64_t whole; /* of the whole section, unpacked. The image holds only `size` bytes,
+			 * beginning at `from`. */
 	uint64_t from;
 	uint64_t skip;	/* bytes before the packed data */
 	uint64_t start; /* offset in the image */
@@ -55,24 +56,25 @@ struct dwarfimage {
 	Dwarf *dwarf;
 };
 
-/* Where to jump when libdw gets no memory; otherwise it would end the process. Set it around each
- * call that may allocate in libdw. */
+/* Where to jump when libdw gets no memory; without it, libdw would end the process. Set it around
+ * each call that may allocate in libdw. */
 extern jmp_buf *dwarfimage_no_memory;
 
-/* Bytes of an image of f; 0: it has no DWARF. */
+/* Returns the size of an image of f in bytes; 0: f has no DWARF. */
 uint64_t dwarfimage_size(const struct symfile *f);
 /* Makes an image of f (borrowed until dwarfimage_done), and opens it in libdw. After dwarfimage_end
  * it reuses the bytes. max: limit of memory in bytes. Returns 0, SYMFILE_NONE, SYMFILE_TOO_LARGE,
  * SYMFILE_MALFORMED or -errno. Call dwarfimage_done even after an error. */
 int dwarfimage_open(const struct symfile *f, uint64_t max, struct dwarfimage *m);
-/* The same from slices, whose files are borrowed until dwarfimage_done. */
+/* Like dwarfimage_open, but takes the sections from slices. Their files are borrowed until
+ * dwarfimage_done. */
 int dwarfimage_open_slices(const struct dwarfimage_slice from[static DWARFIMAGE_SECTIONS],
 			   uint64_t max, struct dwarfimage *m);
-/* A section of the image, empty if there is none. Reading it may fill lazy memory. */
+/* Returns a section of the image, empty if there is none. Reading it may fill lazy memory. */
 struct span dwarfimage_section(const struct dwarfimage *m, enum dwarfimage_section which);
-/* Closes it in libdw, and keeps the bytes. */
+/* Closes the image in libdw, and keeps its bytes. */
 void dwarfimage_end(struct dwarfimage *m);
-/* Frees the bytes as well. */
+/* Closes the image and frees its bytes. */
 void dwarfimage_done(struct dwarfimage *m);
 /* Bytes of memory held. */
 size_t dwarfimage_bytes(const struct dwarfimage *m);

@@ -42,7 +42,8 @@ struct unit {
 	struct dwarflines *lines; /* owned; NULL: not read yet, or none */
 	uint8_t indexed;	  /* 1: outermost functions, 2: also functions within functions */
 	bool skeleton;		  /* its DWARF is in another file */
-	uint8_t place; /* enum dwarfinfo_want: where that was found, or is looked for next */
+	uint8_t place; /* enum dwarfinfo_want: where the split DWARF was found, or is looked for
+		        * next */
 };
 
 /* A unit whose DWARF is in another file. */
@@ -54,12 +55,13 @@ struct split {
 	bool open;
 };
 
-/* Of all programs, since each may hold a descriptor. The least recently used one gives way. */
+/* The splits of all programs together, since each may hold a descriptor. A new one replaces the
+ * least recently used one. */
 static struct split splits[MAX_SPLITS];
 static uint64_t split_uses;
 
-/* The ranges of units and functions stay. Images and libdw's data are freed while nobody uses
- * them (dwarfinfo_rest). */
+/* The ranges of units and functions are kept. Images and libdw's data are freed while they are not
+ * in use (dwarfinfo_rest). */
 struct dwarfinfo {
 	const struct symfile *file, *alt_file;
 	uint64_t max;
@@ -67,12 +69,12 @@ struct dwarfinfo {
 	struct unit *units;
 	size_t unit_count;
 	struct dwarfranges ranges;
-	size_t split_count;	  /* of ours in `splits` */
-	struct symfile *package;  /* owned */
-	enum dwarfinfo_want want; /* of the last lookup, */
-	size_t wanting;		  /* for this unit */
+	size_t split_count;	  /* how many of `splits` belong to this program */
+	struct symfile *package;  /* of the last lookup */
+	enum dwarfinfo_want want; /* owned; what the last lookup wants */
+	size_t wanting;		  /* the unit that wants it */
 	bool package_tried;
-	size_t indexed; /* bytes of functions' ranges and lines' marks */
+	size_t indexed; /* bytes of functions' ranges and of marks in line tables */
 	size_t grown;	/* an estimate of libdw's memory for the units that were used */
 };
 
@@ -102,7 +104,7 @@ static int add_ranges(struct dwarfranges *into, Dwarf_Die *die, uint64_t what)
 
 		at = dwarf_ranges(die, at, &base, &low, &high);
 		if (at <= 0)
-			return 0; /* the end or damage: earlier ranges stay valid */
+			return 0; /* the end, or damaged data: earlier ranges stay valid */
 		r = dwarfranges_push(into, low, high, what);
 		if (r)
 			return r;
@@ -110,7 +112,7 @@ static int add_ranges(struct dwarfranges *into, Dwarf_Die *die, uint64_t what)
 	return 0;
 }
 
-/* The next split of d after s; the first if s is NULL. */
+/* Returns the next split of d after s, or the first if s is NULL. */
 static struct split *next_split(const struct dwarfinfo *d, const struct split *s)
 {
 	for (size_t i = s ? (size_t)(s - splits) + 1 : 0; d->split_count && i < MAX_SPLITS; i++)
@@ -124,8 +126,8 @@ static bool starved(const struct dwarfimage *m)
 	return m->lazy && m->lazy->starved;
 }
 
-/* Whether d takes more memory than it may. Then lazy memory may have read as zeros, and the result
- * is void. */
+/* Whether d takes more memory than it may. Then lazy memory may have read as zeros, so the result
+ * is invalid. */
 static bool too_much(const struct dwarfinfo *d)
 {
 	for (struct split *s = NULL; (s = next_split(d, s));)
@@ -146,7 +148,7 @@ static int list_units(struct dwarfinfo *d)
 		int r = dwarf_get_units(d->main.dwarf, cu, &cu, &version, &type, &die, NULL);
 
 		if (r != 0)
-			break; /* the end or damage: use what came before */
+			break; /* the end, or damaged data: use the units before it */
 		const bool skeleton = type == DW_UT_skeleton;
 
 		if (type != DW_UT_compile && type != DW_UT_partial && !skeleton)
@@ -203,7 +205,7 @@ static int open_images(struct dwarfinfo *d)
 		dwarfimage_done(&d->main);
 		return r;
 	}
-	/* If this fails, only names in that file are missing. */
+	/* If this fails, only the names in that file are missing. */
 	if (d->alt_file && dwarfimage_bytes(&d->main) < d->max &&
 	    dwarfimage_open(d->alt_file, d->max - dwarfimage_bytes(&d->main), &d->alt) == 0)
 		dwarf_setalt(d->main.dwarf, d->alt.dwarf);
@@ -305,7 +307,7 @@ void dwarfinfo_free(struct dwarfinfo *d)
 
 bool dwarfinfo_rest(struct dwarfinfo *d, bool packed)
 {
-	/* First the image that refers to the other one. */
+	/* Free the main image first: it refers to the other one. */
 	bool any = rest_image(&d->main, packed);
 
 	any |= rest_image(&d->alt, packed);
@@ -339,8 +341,8 @@ static struct split *split_of(const struct dwarfinfo *d, size_t unit)
 	return NULL;
 }
 
-/* Adds a split, in place of the least recently used one. Takes f; NULL: the unit is in the package.
- */
+/* Adds a split, in place of the least recently used one. s owns f from then on; NULL: the unit is
+ * in the package. */
 static struct split *split_add(struct dwarfinfo *d, size_t unit, struct symfile *f)
 {
 	struct split *s = &splits[0];
@@ -373,7 +375,7 @@ static void next_place(struct unit *u)
 						       : DWARFINFO_WANTS_NOTHING;
 }
 
-/* Sets *ret to the file that a unit wants next. False: the unit does not name one. */
+/* Sets *ret to the file that a unit wants next. Returns false if the unit does not name one. */
 static bool say_want(struct dwarfinfo *d, const struct unit *u, uint64_t id, Dwarf_Die *cudie,
 		     struct names *ret)
 {
@@ -399,8 +401,8 @@ static bool say_want(struct dwarfinfo *d, const struct unit *u, uint64_t id, Dwa
 	return true;
 }
 
-/* Finds the split DWARF of a unit. *ret NULL: it cannot be had. 0, DWARFINFO_AGAIN,
- * SYMFILE_TOO_LARGE, -ENOMEM. */
+/* Finds the split DWARF of a unit. *ret is NULL if it is not available. Returns 0, DWARFINFO_AGAIN,
+ * SYMFILE_TOO_LARGE or -ENOMEM. */
 static int find_split(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie,
 		      struct dwarfsplit **ret, struct names *names)
 {
@@ -462,8 +464,8 @@ static bool has_code(Dwarf_Die *die)
 	return dwarf_hasattr(die, DW_AT_low_pc) || dwarf_hasattr(die, DW_AT_ranges);
 }
 
-/* A first pass looks for functions in the unit and in namespaces, where compilers usually put them;
- * a second pass looks everywhere. */
+/* Whether entries of this kind may contain functions. A first pass looks only in the unit and in
+ * namespaces, where compilers usually put them; a second pass looks everywhere. */
 static bool may_hold_functions(int tag, bool everywhere)
 {
 	switch (tag) {
@@ -573,7 +575,7 @@ static unsigned walk_inlined(Dwarf_Die *function, const struct dwarfsplit *split
 			break;
 		at = child;
 		if (dwarf_tag(&at) == DW_TAG_inlined_subroutine) {
-			/* Beyond the limit, replace the innermost and keep the outer calls. */
+			/* At the limit, replace the innermost call and keep the outer ones. */
 			if (count == NAMES_MAX)
 				count--;
 			chain[count++] = at;
@@ -601,7 +603,7 @@ static bool find_function(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie,
 
 /* --- lines --- */
 
-/* The file and line of an address. *ret_file UINT64_MAX: none. */
+/* Finds the file and line of an address. *ret_file is UINT64_MAX if there is none. */
 static int find_line(struct dwarfinfo *d, struct unit *u, const struct dwarffiles *f,
 		     uint64_t address, uint64_t *ret_file, uint64_t *ret_line)
 {
@@ -652,7 +654,7 @@ static int lookup_in_unit(struct dwarfinfo *d, struct unit *u, uint64_t address,
 		return r;
 	if (split)
 		own = &split->cudie;
-	/* An assembler makes a function of each label. The symbol table knows the real ones. */
+	/* In assembly, each label becomes a function. The symbol table has the real functions. */
 	if ((split || !u->skeleton) && dwarfnames_language(own) != DW_LANG_Mips_Assembler &&
 	    find_function(d, u, own, split, address, &function))
 		count = walk_inlined(&function, split, address, chain);
@@ -671,7 +673,7 @@ static int lookup_in_unit(struct dwarfinfo *d, struct unit *u, uint64_t address,
 		ret->count = 1;
 		return 0;
 	}
-	/* A split unit may have its own file table; else its skeleton's is used. */
+	/* A split unit may have its own file table; otherwise its skeleton's is used. */
 	own_files = files;
 	if (split && split->image.pieces[DWARFIMAGE_LINE].size)
 		dwarffiles_open_split(split, &cudie, &own_files);
@@ -686,7 +688,7 @@ static int lookup_in_unit(struct dwarfinfo *d, struct unit *u, uint64_t address,
 		dwarfnames_call(ret, c, die);
 		set_source(ret, c, path);
 		dwarfnames_start(c, die, declared);
-		/* Drop an inlined call without a name, which may be in a file that is missing. */
+		/* Drop an inlined call without a name: its name may be in a missing file. */
 		if (c->name.len > 0 || i == 0)
 			ret->count++;
 		path[0] = 0;
@@ -737,11 +739,12 @@ static int lookup_guarded(struct dwarfinfo *d, uint64_t address, struct names *r
 	if (setjmp(here) == 0)
 		r = lookup(d, address, ret);
 	dwarfimage_no_memory = NULL;
-	/* To libdw's callers, a failed allocation looks like a missing line or function. */
+	/* After a failed allocation, libdw reports a missing line or function instead of an
+	 * error. */
 	return errno == ENOMEM ? -ENOMEM : r;
 }
 
-/* Frees what many lookups gathered and a new one can read again. */
+/* Frees data that accumulated over many lookups; a new lookup reads it again. */
 static void begin_anew(struct dwarfinfo *d)
 {
 	dwarfinfo_rest(d, true);

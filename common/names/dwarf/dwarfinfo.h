@@ -4,8 +4,8 @@
  *
  * By itself, libdw would read all debug sections of a file, and open further files by paths in them
  * (.gnu_debugaltlink, split units). So libdw gets an image in memory instead (dwarfimage.h), which
- * names no other file. Mostly only a tenth of an image is read. A unit may have its DWARF in a .dwo
- * file or a package of these; a lookup in such a unit asks for that file.
+ * names no other file. Usually only a tenth of an image is read. The DWARF of a unit may be in a
+ * .dwo file or in a package of these; a lookup in such a unit requests that file.
  */
 #ifndef COMMON_NAMES_DWARF_DWARFINFO_H
 #define COMMON_NAMES_DWARF_DWARFINFO_H
@@ -15,7 +15,7 @@
 
 struct dwarfinfo;
 
-/* The file that a lookup needs. */
+/* The file that a lookup needs next. */
 enum dwarfinfo_want {
 	DWARFINFO_WANTS_NOTHING,
 	DWARFINFO_WANTS_PACKAGE, /* the .dwp beside the program */
@@ -23,14 +23,16 @@ enum dwarfinfo_want {
 	DWARFINFO_WANTS_BESIDE,	 /* a file of that name beside the program */
 };
 
-/* The verdict of a lookup that needs another file first. The answer then has one call: its line is
- * the enum dwarfinfo_want, its source the path or name, its name the unit's id in hexadecimal. */
+/* The verdict of a lookup that needs another file first. The answer then has one call: its `line`
+ * is the enum dwarfinfo_want, its source the path or name, its name the unit's id in
+ * hexadecimal. */
 #define DWARFINFO_AGAIN 50
 
-/* Bytes of memory that the sections of f would take; 0: it has no DWARF. */
+/* Returns how many bytes of memory the sections of f would take; 0: f has no DWARF. */
 uint64_t dwarfinfo_size(const struct symfile *f);
-/* f and alt are borrowed until dwarfinfo_free. alt: the file of .gnu_debugaltlink, may be NULL. 0,
- * SYMFILE_NONE without DWARF, SYMFILE_TOO_LARGE over max bytes, SYMFILE_MALFORMED, -errno. */
+/* Opens the DWARF of f. f and alt are borrowed until dwarfinfo_free. alt is the file of
+ * .gnu_debugaltlink, or NULL. max: limit of memory in bytes. Returns 0, SYMFILE_NONE (no DWARF),
+ * SYMFILE_TOO_LARGE (over max), SYMFILE_MALFORMED or -errno. */
 int dwarfinfo_open(const struct symfile *f, const struct symfile *alt, uint64_t max,
 		   struct dwarfinfo **ret);
 void dwarfinfo_free(struct dwarfinfo *d);
@@ -38,12 +40,14 @@ void dwarfinfo_free(struct dwarfinfo *d);
  * line but no name. Returns 0, SYMFILE_NONE, -ENOMEM or DWARFINFO_AGAIN. SYMFILE_TOO_LARGE: the
  * lookup needed more memory than allowed, and *ret is invalid. */
 int dwarfinfo_lookup(struct dwarfinfo *d, uint64_t address, struct names *ret);
-/* Provides the file that the last lookup wanted, which is taken. NULL: it is not available. */
+/* Gives d the file that the last lookup wanted. d owns f from then on. NULL: the file is not
+ * available. */
 void dwarfinfo_offer(struct dwarfinfo *d, struct symfile *f);
-/* Frees what the next lookup can rebuild quickly. packed: also what was unpacked, which takes
- * longer. The ranges of units are kept. Returns false if there was nothing to free. */
+/* Frees data that the next lookup can rebuild quickly. packed: also frees unpacked sections, which
+ * take longer to rebuild. The ranges of units are kept. Returns false if there was nothing to
+ * free. */
 bool dwarfinfo_rest(struct dwarfinfo *d, bool packed);
-/* An estimate of the memory in bytes. It grows with each unit that is looked into. */
+/* Estimates the memory in bytes. It grows with each unit that a lookup reads. */
 size_t dwarfinfo_bytes(const struct dwarfinfo *d);
 
 #endif

@@ -10,7 +10,7 @@
 #include "common/names/elf/symfile.h"
 
 #define ROWS_PER_MARK 256
-#define MAX_COLUMNS 32 /* of an entry of DWARF 5 */
+#define MAX_COLUMNS 32 /* columns of an entry of DWARF 5 */
 
 /* --- header --- */
 
@@ -22,7 +22,7 @@ static struct span from(struct span s, uint64_t offset, uint64_t end)
 	return part;
 }
 
-/* An offset or a length, of 4 bytes or 8. */
+/* Reads an offset or a length, of 4 or 8 bytes. */
 static bool take_offset(struct span *s, bool wide, uint64_t *ret)
 {
 	uint32_t narrow;
@@ -55,7 +55,7 @@ bool dwarflines_open(const struct dwarflines_sections *s, uint64_t offset, struc
 	l.end = (uint64_t)(at.data - s->line.data) + length;
 	if (!span_read(&at, &l.version, 2) || l.version < 2 || l.version > 5)
 		return false;
-	/* The sizes of addresses and segment selectors, which opcodes repeat. */
+	/* Skip the sizes of addresses and segment selectors: opcodes repeat them. */
 	if (l.version == 5 && (!span_read(&at, &byte, 1) || !span_read(&at, &byte, 1)))
 		return false;
 	if (!take_offset(&at, l.wide, &header) || header > at.len)
@@ -119,7 +119,7 @@ static bool skip(struct span *s, uint64_t n)
 	return n <= s->len && span_take(s, (size_t)n, &(struct span){ 0 });
 }
 
-/* A string of another section. */
+/* Reads the offset of a string in another section, and the string. */
 static bool take_string_at(struct span *s, struct span strings, bool wide, struct str *ret)
 {
 	uint64_t offset;
@@ -133,7 +133,7 @@ static bool take_string_at(struct span *s, struct span strings, bool wide, struc
 	return true;
 }
 
-/* Reads a value of some form. Strings by numbers stay empty: no compiler has them here. */
+/* Reads a value of some form. Strings given by an index stay empty: no compiler uses them here. */
 static bool take_value(const struct dwarflines_sections *sections, bool wide, uint64_t form,
 		       struct span *s, struct str *text, uint64_t *number)
 {
@@ -173,8 +173,8 @@ static bool take_value(const struct dwarflines_sections *sections, bool wide, ui
 	return false;
 }
 
-/* Finds the entry of a number in a table of DWARF 5, which s begins with. With UINT64_MAX, it
- * leaves s behind the table. */
+/* Finds the entry with a number in a table of DWARF 5, at the front of s. With UINT64_MAX, moves s
+ * to the end of the table. */
 static bool find_entry(const struct dwarflines_sections *sections, bool wide, struct span *s,
 		       uint64_t wanted, struct dwarflines_entry *ret)
 {
@@ -186,7 +186,7 @@ static bool find_entry(const struct dwarflines_sections *sections, bool wide, st
 	for (unsigned i = 0; i < columns; i++)
 		if (!leb128_unsigned(s, &content[i]) || !leb128_unsigned(s, &form[i]))
 			return false;
-	/* Each column takes a byte at least: a count without bytes ends soon. */
+	/* Each column takes at least one byte, so a false count soon ends for lack of bytes. */
 	if (!leb128_unsigned(s, &count) || (!columns && count))
 		return false;
 	for (uint64_t n = 0; n < count; n++) {
@@ -211,7 +211,8 @@ static bool find_entry(const struct dwarflines_sections *sections, bool wide, st
 	return wanted == UINT64_MAX;
 }
 
-/* The same for DWARF 2 to 4, whose tables end with an empty name, and whose numbers begin at 1. */
+/* Like find_entry for DWARF 2 to 4, whose tables end with an empty name, and whose numbers begin at
+ * 1. */
 static bool find_old_entry(struct span *s, bool files, uint64_t wanted,
 			   struct dwarflines_entry *ret)
 {
@@ -224,7 +225,7 @@ static bool find_old_entry(struct span *s, bool files, uint64_t wanted,
 			return false;
 		if (!e.name.len)
 			return wanted == UINT64_MAX;
-		/* The time of its last change, and its size. */
+		/* The file's mtime and size. */
 		if (files && (!leb128_unsigned(s, &e.folder) || !leb128_unsigned(s, &number) ||
 			      !leb128_unsigned(s, &number)))
 			return false;
@@ -283,7 +284,7 @@ struct machine {
 	const uint8_t *start;
 	uint64_t address, file;
 	uint32_t line, op_index;
-	bool ended; /* the row ends a sequence */
+	bool ended; /* the newest row ends a sequence */
 };
 
 static void machine_reset(struct machine *m)
@@ -320,7 +321,7 @@ static void advance(struct machine *m, uint64_t operations)
 	m->op_index = (uint32_t)(operations % l->max_ops);
 }
 
-/* An extended opcode. *ret_row: it makes a row. */
+/* Runs an extended opcode. *ret_row tells whether it makes a row. */
 static bool extended(struct machine *m, bool *ret_row)
 {
 	struct span rest;
@@ -375,14 +376,14 @@ static bool standard(struct machine *m, uint8_t opcode, bool *ret_row)
 		m->op_index = 0;
 		return true;
 	}
-	/* What changes nothing here, or is unknown. */
+	/* Skip the operands of opcodes that are unknown or change nothing here. */
 	for (unsigned n = m->lengths.data[opcode - 1]; n; n--)
 		if (!leb128_unsigned(&m->left, &number))
 			return false;
 	return true;
 }
 
-/* Runs up to the next row. False: the program ended, or is damaged. */
+/* Runs up to the next row. Returns false if the program ended or is damaged. */
 static bool next_row(struct machine *m)
 {
 	const struct dwarflines *l = m->l;
@@ -456,12 +457,12 @@ int dwarflines_index(const struct dwarflines_sections *s, struct dwarflines *l, 
 			begins = true;
 			continue;
 		}
-		/* A row that goes back begins a sequence of its own. */
+		/* A row with a lower address begins a new sequence. */
 		begins |= m.address < last;
 		if (begins)
 			start = m.address;
-		/* Linkers leave the code that they drop at address 0. It has no marks among those
-		 * of other code. */
+		/* Linkers leave dropped code at address 0. It gets no marks besides the one at its
+		 * start, since these would mix with those of other code. */
 		if (begins || (++rows >= ROWS_PER_MARK && start)) {
 			const int r = add_mark(l, &m, max);
 
@@ -504,7 +505,7 @@ bool dwarflines_find(const struct dwarflines_sections *s, const struct dwarfline
 	m.op_index = mark->op_index;
 	m.file = mark->file;
 	m.line = mark->line;
-	/* A row is for the code up to the next one. */
+	/* A row applies to the code up to the next row. */
 	for (;;) {
 		const uint64_t file = m.file;
 		const uint32_t line = m.line;

@@ -5,7 +5,7 @@
 #include <string.h>
 #include "common/base/bytes/leb128.h"
 
-/* Reads the number of an address, and looks the address up. */
+/* Reads the index of an address, and looks the address up. */
 static bool take_numbered(struct dwarflist *l, uint64_t *ret)
 {
 	uint64_t number;

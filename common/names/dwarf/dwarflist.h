@@ -12,14 +12,16 @@
 struct dwarflist {
 	struct span left;      /* the unread rest of the section, borrowed */
 	struct span addresses; /* the unit's part of .debug_addr, borrowed */
-	uint64_t base;	       /* to which offsets are added: the unit's, until the list sets one */
+	uint64_t base;	       /* offsets are added to this: the unit's base, until the list sets
+			        * another one */
 	unsigned version;      /* of the unit */
 };
 
-/* Finds the offset of a list by its number, in a .debug_rnglists that consists of one table. False:
- * none. */
+/* Finds the offset of a list by its number. The .debug_rnglists must consist of one table. Returns
+ * false if there is none. */
 bool dwarflist_find(struct span section, uint64_t number, uint64_t *ret_offset);
-/* The next range. It may be empty, or end before it begins. False: the list ended or is damaged. */
+/* Gives the next range. It may be empty, or end before it begins. Returns false if the list ended
+ * or is damaged. */
 bool dwarflist_next(struct dwarflist *l, uint64_t *ret_low, uint64_t *ret_high);
 
 #endif

@@ -7,10 +7,10 @@
 
 #define MAX_SCOPES 16
 #define MAX_ORIGINS 16
-#define MAX_ENTRIES (8u << 20) /* walked to find the scopes of one entry */
+#define MAX_ENTRIES (8u << 20) /* entries visited to find the scopes of one entry */
 
-/* A string attribute of an entry, or of the chain of its origins and specifications, which may be
- * in another unit or file. */
+/* Returns a string attribute of an entry, or of its origins and specifications, which may be in
+ * another unit or file. */
 static const char *die_string(Dwarf_Die *die, unsigned attribute)
 {
 	Dwarf_Attribute a;
@@ -25,7 +25,7 @@ static bool follow(Dwarf_Die *die, unsigned attribute, Dwarf_Die *ret)
 	return dwarf_attr(die, attribute, &a) && dwarf_formref_die(&a, ret);
 }
 
-/* The entry of the first declaration, which lies within the function's scope. */
+/* Finds the entry of the first declaration, which lies within the function's scope. */
 static void die_origin(Dwarf_Die *die, Dwarf_Die *ret)
 {
 	*ret = *die;
@@ -49,7 +49,7 @@ uint64_t dwarfnames_language(Dwarf_Die *cudie)
 		       : 0;
 }
 
-/* Whether the language has scopes, so that a plain name says too little. A unit that dwz made of
+/* Whether the language has scopes, so that a plain name is not enough. A unit that dwz made of
  * shared entries has no language; then the language of the entry's own unit counts. */
 static bool has_scopes(Dwarf_Die *cudie, Dwarf_Die *die)
 {
@@ -73,8 +73,8 @@ static bool has_scopes(Dwarf_Die *cudie, Dwarf_Die *die)
 	return false;
 }
 
-/* Writes the scopes of an entry: `outer::inner::`. Entries are in the order of their offsets, so
- * the last child that starts at or before the one sought contains it. */
+/* Writes the scopes of an entry: `outer::inner::`. Entries are ordered by offset, so the last child
+ * that starts at or before the target contains it. */
 static size_t write_scopes(Dwarf_Die *origin, Dwarf_Die *cudie, char *into, size_t cap)
 {
 	Dwarf_Off target = dwarf_dieoffset(origin);

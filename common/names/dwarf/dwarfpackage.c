@@ -5,10 +5,10 @@
 #include <string.h>
 
 #define MAX_COLUMNS 8
-#define MAX_PROBES 4096 /* ample: packers fill at most two thirds of the table */
+#define MAX_PROBES 4096 /* more than needed: packers fill at most two thirds of the table */
 
 struct index_head {
-	uint32_t version; /* 2; or 5 in two bytes, and two bytes of padding */
+	uint32_t version; /* 2; version 5 has two bytes here, and two bytes of padding */
 	uint32_t columns, units, slots;
 };
 
@@ -43,7 +43,7 @@ static int open_index(const struct symfile *f, struct index *x)
 	return 0;
 }
 
-/* Finds the row of a unit, which counts from 1. */
+/* Finds the row of a unit. Rows count from 1. */
 static int find_row(const struct index *x, uint64_t id, uint32_t *ret)
 {
 	const uint64_t mask = x->head.slots - 1, step = ((id >> 32) & mask) | 1;

@@ -7,7 +7,7 @@
 #include "common/names/dwarf/dwarfnames.h"
 #include "common/names/dwarf/dwarfpackage.h"
 
-#define MAX_UNITS 4096 /* of one .dwo file: each type may have its own */
+#define MAX_UNITS 4096 /* units of one .dwo file: each type may have its own */
 
 /* --- the unit in the program --- */
 

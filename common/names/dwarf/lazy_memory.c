@@ -8,7 +8,9 @@
 #include "common/names/dwarf/lazy_memory.h"
 
 #define PIECE_MIN (8u << 10)
-#define PIECES_MAX 8192u /* each may become a mapping of its own; the kernel allows 65,530 */
+#define PIECES_MAX \
+	8192u /* each may become a mapping of its own; the kernel allows 65,530 per
+			  * process */
 
 struct region {
 	struct lazy_memory pub;
@@ -27,7 +29,8 @@ static bool fill_piece(struct region *r, size_t i)
 {
 	size_t at = i * r->piece, n = numbers_smaller(r->mapped - at, r->piece);
 
-	/* Beyond the ceiling: pages that are only read share the zero page, and take no memory. */
+	/* Over the limit: allow reads only. Pages that are only read share the zero page, and take
+	 * no memory. */
 	if (r->pub.filled + n > r->most ||
 	    mprotect(r->pub.bytes + at, n, PROT_READ | PROT_WRITE) < 0) {
 		r->pub.starved = true;
@@ -40,8 +43,8 @@ static bool fill_piece(struct region *r, size_t i)
 	return true;
 }
 
-/* The kernel allows no more mappings: makes the region one mapping, whose missing pieces stay zero.
- */
+/* The kernel allows no more mappings: turns the region into one mapping, whose missing pieces stay
+ * zero. */
 static bool fill_rest(struct region *r)
 {
 	r->pub.starved = true;
@@ -61,11 +64,12 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 		if ((uintptr_t)info->si_addr < (uintptr_t)r->pub.bytes || at >= r->mapped)
 			continue;
 		filled = !(r->present[i / 64] >> i % 64 & 1) && (fill_piece(r, i) || fill_rest(r));
-		/* If the parser crashes on the zeros, the worker finds this reason in errno. */
+		/* If the parser crashes because of the zeros, the worker finds this reason in
+		 * errno. */
 		if (r->pub.starved)
 			saved = ENOMEM;
 	}
-	/* Not ours: restore the former handler, to which the fault comes again. */
+	/* Not our fault: restore the previous handler, which gets the fault next. */
 	if (!filled)
 		sigaction(SIGSEGV, &before, NULL);
 	errno = saved;

@@ -34,8 +34,8 @@ void codestarts_sort(struct codestarts *s)
 	s->len = kept;
 }
 
-/* Most functions are called from several places. So before the array grows, dropping duplicates may
- * be enough. */
+/* Makes space for more starts. Most functions are called from several places, so dropping
+ * duplicates may be enough; otherwise the array grows. */
 static int make_room(struct codestarts *s)
 {
 	codestarts_sort(s);
@@ -84,8 +84,8 @@ bool codestarts_behind(struct span before)
 	return before.len >= 5 && (end[-5] == 0xe9 || end[-5] == CALL);
 }
 
-/* The address that the instruction at p names; n bytes are left. False: none. *ret_sure: it is the
- * target of a call; else it may also be a label. */
+/* Gives the address that the instruction at p refers to; n bytes are left. *ret_sure: it is the
+ * target of a call; otherwise it may also be a label. Returns false if there is none. */
 static bool leads_to(const uint8_t *p, size_t n, uint64_t address, uint64_t *ret, bool *ret_sure)
 {
 	int32_t distance;
@@ -155,7 +155,7 @@ bool codestarts_find(const struct codestarts *s, uint64_t address, uint64_t *ret
 	return true;
 }
 
-/* The length of a nop at the front, in bytes; 0: none. */
+/* Returns the length of a nop at the front, in bytes; 0: none. */
 static size_t nop(struct span b)
 {
 	size_t i = 0;
@@ -203,7 +203,7 @@ size_t codestarts_padding(struct span bytes)
 #define CHUNK 4096u
 #define LONGEST 15 /* bytes of an instruction */
 
-/* The next place of control after an instruction. */
+/* Where control goes after an instruction. */
 enum codestarts_flow { FLOW_ON, FLOW_BRANCH, FLOW_JUMP, FLOW_END, FLOW_TABLE };
 
 static enum codestarts_flow flow_of(const ZydisDecodedInstruction *in)
@@ -242,7 +242,7 @@ static bool is_call(const ZydisDecodedInstruction *in)
 	       (in->opcode == CALL || (in->opcode == 0xff && in->raw.modrm.reg == 2));
 }
 
-/* Whether the instruction takes the frame down: pop, leave, or an addition to RSP. */
+/* Whether the instruction removes the frame: pop, leave, or an addition to RSP. */
 static bool is_epilogue(const ZydisDecodedInstruction *in)
 {
 	if (in->opcode_map != ZYDIS_OPCODE_MAP_DEFAULT)
@@ -267,15 +267,16 @@ static bool is_prologue(struct span b)
 
 struct codestarts_follow {
 	const struct codestarts *s;
-	size_t next;	   /* in s->at */
+	size_t next;	   /* index in s->at */
 	uint64_t furthest; /* the highest target of this function's branches */
-	bool open;	   /* it has code that no visible branch leads to: its end is unknown */
-	bool given_back;   /* its frame was taken down since the last call or branch */
+	bool open;	   /* the function's end is unknown, since it has code that no visible
+			    * branch leads to */
+	bool given_back;   /* the frame was removed since the last call or branch */
 	bool (*begins)(void *ctx, uint64_t address);
 	void *ctx;
 };
 
-/* The first known start at or behind an address. */
+/* Returns the first known start at or after an address. */
 static uint64_t next_start(struct codestarts_follow *f, uint64_t address)
 {
 	while (f->next < f->s->len && f->s->low + f->s->at[f->next] < address)
@@ -283,7 +284,7 @@ static uint64_t next_start(struct codestarts_follow *f, uint64_t address)
 	return f->next < f->s->len ? f->s->low + f->s->at[f->next] : UINT64_MAX;
 }
 
-/* True: the function ends behind the instruction that ends at `behind`. */
+/* Whether the function ends with this instruction, which ends at `behind`. */
 static bool ends(struct codestarts_follow *f, const ZydisDecodedInstruction *in, uint64_t behind)
 {
 	enum codestarts_flow flow = flow_of(in);
@@ -301,7 +302,7 @@ static bool ends(struct codestarts_follow *f, const ZydisDecodedInstruction *in,
 	if (flow == FLOW_BRANCH || flow == FLOW_JUMP) {
 		const uint64_t to = behind + (uint64_t)in->raw.imm[0].value.s;
 
-		/* A jump may also be a tail call, if it leads to what looks like a function. */
+		/* A jump that leads to the likely start of a function may be a tail call. */
 		if (to > f->furthest && to >= behind && to < next_start(f, behind) &&
 		    (flow == FLOW_BRANCH || to % 16 || !f->begins(f->ctx, to)))
 			f->furthest = to;
@@ -373,7 +374,7 @@ int codestarts_follow(struct codestarts *s, uint64_t from, uint64_t to,
 		}
 		const uint64_t known = next_start(&f, at + 1);
 
-		/* A known start wins if it lies within an instruction. */
+		/* If a known start lies within an instruction, continue there. */
 		at = at + length > known ? known : at + length;
 	}
 	for (size_t i = 0; !r && i < found.len; i++)

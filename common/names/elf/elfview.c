@@ -66,7 +66,7 @@ int elfview_find(const struct elfview *im, const char *section, struct span what
 	uint8_t *chunk = malloc(CHUNK_FIND);
 
 	r = chunk ? SYMFILE_NONE : -ENOMEM;
-	/* Chunks overlap, since the bytes may cross their border. */
+	/* Chunks overlap, since the bytes may cross their boundary. */
 	while (r == SYMFILE_NONE && at < s->size && s->size - at >= what.len) {
 		const uint64_t left = s->size - at;
 		const size_t n = numbers_smaller(left, CHUNK_FIND);
@@ -172,7 +172,7 @@ static int read_u32(const struct elfview *im, const struct symfile_section *s, u
 }
 
 /* Searches .gnu.hash: four numbers, a Bloom filter, buckets, and the hashes of symbols. A hash with
- * its lowest bit set ends a bucket. */
+ * its lowest bit set is the last one of a bucket. */
 static int find_hashed(const struct elfview *im, const struct symfile_section *hash,
 		       const struct elfview_symbols *t, const char *name,
 		       struct elfview_symbol *ret)
@@ -224,7 +224,7 @@ static int find_hashed(const struct elfview *im, const struct symfile_section *h
 	return SYMFILE_NONE;
 }
 
-/* Beside enum symfile_verdict. */
+/* In addition to enum symfile_verdict. */
 enum { FIRST_TAKEN = 100 };
 
 static int take_first(void *ctx, const char *name, const struct elfview_symbol *s)
@@ -321,7 +321,7 @@ static int by_offset(const void *a, const void *b)
 	return x->r_offset < y->r_offset ? -1 : x->r_offset > y->r_offset;
 }
 
-/* The first relocation at or behind an address. */
+/* Returns the first relocation at or after an address. */
 static size_t first_rela(const struct elfview *im, uint64_t address)
 {
 	size_t low = 0, high = im->rela_count;
@@ -374,7 +374,7 @@ static int read_relas(struct elfview *im)
 	return r;
 }
 
-/* The value that a relocation stores. */
+/* Gives the value that a relocation stores. */
 static int apply(const struct elfview *im, const Elf64_Rela *rela, struct elfview_value *ret)
 {
 	uint32_t type = ELF64_R_TYPE(rela->r_info), symbol = ELF64_R_SYM(rela->r_info);

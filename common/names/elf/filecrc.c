@@ -12,7 +12,7 @@
 #define CHUNK (64u << 10)
 #define FILES 128
 #define OWNERS 64
-#define MAX_PIECES 65536 /* of data between holes; a file server may say anything */
+#define MAX_PIECES 65536 /* pieces of data between holes; a file server may report any number */
 
 struct identity {
 	uint64_t dev, inode, ctime_ns, size;
@@ -31,7 +31,7 @@ struct allowance {
 };
 
 static struct {
-	struct known files[FILES]; /* a ring */
+	struct known files[FILES]; /* a ring buffer */
 	unsigned next;
 	struct allowance owners[OWNERS];
 } store;
@@ -44,8 +44,8 @@ static const struct known *find_known(const struct identity *i)
 	return NULL;
 }
 
-/* Bytes that the owner may have read now. Of too many owners, the one that has waited longest is
- * forgotten. */
+/* Returns the allowance of an owner. If there are too many owners, it replaces the one that was
+ * unused for longest. */
 static struct allowance *allowance_of(uint64_t owner)
 {
 	const uint64_t now_ns = clock_mono_ns();
@@ -72,7 +72,7 @@ static struct allowance *allowance_of(uint64_t owner)
 	return a;
 }
 
-/* The CRC-32 of n zeros, from those of powers of two. */
+/* Computes the CRC-32 of n zeros, from those of powers of two. */
 static uLong crc_of_zeros(uint64_t n)
 {
 	static const uint8_t zero;
@@ -87,8 +87,8 @@ static uLong crc_of_zeros(uint64_t n)
 	return all;
 }
 
-/* Finds the beginning and the end of the next data at or behind `at`. A file system that knows no
- * holes says that all is data. */
+/* Finds the start and the end of the next data at or after `at`. A file system without holes
+ * reports that the whole file is data. */
 static void next_data(const struct symfile *f, uint64_t at, uint64_t *ret_start, uint64_t *ret_end)
 {
 	const uint64_t size = symfile_size(f);
@@ -103,7 +103,7 @@ static void next_data(const struct symfile *f, uint64_t at, uint64_t *ret_start,
 	*ret_end = end <= start || (uint64_t)end > size ? size : (uint64_t)end;
 }
 
-/* Reads [at, end). *data: bytes of the file that may still be read. */
+/* Adds the bytes [at, end) to *crc. *data: bytes of the file that may still be read. */
 static int add_data(const struct symfile *f, uint64_t at, uint64_t end, struct allowance *a,
 		    uint64_t *data, uLong *crc)
 {
@@ -174,7 +174,7 @@ int filecrc_of(const struct symfile *f, uint64_t owner, uint32_t *ret)
 	const int r = (uint64_t)st.st_blocks > FILECRC_DATA / 512 ? SYMFILE_TOO_LARGE
 								  : compute(f, a, ret);
 
-	/* A file refused for its owner's sake may be read later. */
+	/* Do not cache a refusal that is due to the owner's limit: the file may be read later. */
 	if (r && (r != SYMFILE_TOO_LARGE || a->left < CHUNK))
 		return r;
 	store.files[store.next] =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The checksums of debug files, as in .gnu_debuglink: the CRC-32 of the whole file. Programs
- * without a build id identify their debug file by it.
+ * Checksums of debug files, as in .gnu_debuglink: the CRC-32 of the whole file. Programs without a
+ * build id identify their debug file by it.
  *
  * A user may let many programs name one file, or a file of terabytes. So:
  *
@@ -11,7 +11,7 @@
  *   read at once, and FILECRC_RATE more each second. The owner is that of the process whose sample
  *   needs the name.
  *
- * Each process has one store, of a few KiB.
+ * Each process has one cache, of a few KiB.
  */
 #ifndef COMMON_NAMES_ELF_FILECRC_H
 #define COMMON_NAMES_ELF_FILECRC_H
@@ -22,8 +22,8 @@
 #define FILECRC_BURST (1u << 30)
 #define FILECRC_RATE (16u << 20)
 
-/* Returns 0; SYMFILE_TOO_LARGE: the file has too much data, or too much was read for its owner;
- * -errno. */
+/* Computes the checksum. `owner` is charged for the bytes read. Returns 0; SYMFILE_TOO_LARGE: the
+ * file has too much data, or too much was read for its owner; -errno. */
 int filecrc_of(const struct symfile *f, uint64_t owner, uint32_t *ret);
 
 #endif

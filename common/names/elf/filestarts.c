@@ -9,11 +9,13 @@
 #include "common/names/elf/symfile_internal.h"
 
 #define WINDOW 4096u
-#define MAX_CODE (64ull << 20)	 /* bytes that are searched for calls */
-#define MAX_WORDS (16u << 20)	 /* bytes of data that are searched for addresses of code */
-#define MAX_RELAS (32u << 20)	 /* bytes */
-#define STATIC_BASE 0x10000	 /* words of data that are smaller may be numbers */
-#define MAX_FOLLOW (16ull << 20) /* bytes of all these gaps: takes a second at most */
+#define MAX_CODE (64ull << 20) /* bytes that are searched for calls */
+#define MAX_WORDS (16u << 20)  /* bytes of data that are searched for addresses of code */
+#define MAX_RELAS (32u << 20)  /* bytes */
+#define STATIC_BASE 0x10000    /* smaller words of data may be numbers */
+#define MAX_FOLLOW \
+	(16ull << 20) /* bytes of all gaps together; decoding them takes at most a
+				  * second */
 
 void filestarts_init(struct filestarts *x, const struct symfile *f)
 {
@@ -42,8 +44,8 @@ const struct symfile_section *filestarts_code(const struct symfile *f, uint64_t 
 	return NULL;
 }
 
-/* Whether a function can begin there: at the start of a section, or behind the end of another
- * function. */
+/* Whether a function can begin at an address: at the start of a section, or after the end of
+ * another function. */
 static bool begins(void *ctx, uint64_t address)
 {
 	const struct filestarts *x = ctx;
@@ -83,7 +85,7 @@ static int scan_code(struct filestarts *x, const struct symfile_section *s, uint
 			return r;
 		if (at + n == s->size)
 			break;
-		/* Chunks overlap, since an instruction may cross their border. */
+		/* Chunks overlap, since an instruction may cross their boundary. */
 		at += n - (CODESTARTS_REACH - 1);
 		*left -= *left < n ? *left : n;
 	}
@@ -209,7 +211,8 @@ int filestarts_follow(struct filestarts *x, uint64_t from, uint64_t to)
 		if (x->gaps[i] == from)
 			return 0;
 	if (x->gap_count == FILESTARTS_GAPS || to - from > x->follow_left)
-		return 0; /* then the starts that other code names must be enough */
+		return 0; /* no more gaps are decoded: only the starts that other code refers to are
+			   * used */
 	x->gaps[x->gap_count++] = from;
 	x->follow_left -= to - from;
 	return codestarts_follow(&x->starts, from, to, read_code, begins, x);

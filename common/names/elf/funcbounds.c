@@ -13,7 +13,7 @@
 #define WINDOW 4096u
 #define MAX_ENTRIES (1u << 18) /* of a file without a sorted table */
 #define MAX_FRAMES (64u << 20) /* bytes of one section of call frame information */
-#define SMALL_GAP 64u	       /* bytes; such a gap does not justify reading all code */
+#define SMALL_GAP 64u	       /* bytes; a smaller gap does not justify reading all code */
 
 struct funcbounds_range {
 	uint64_t start, end;
@@ -21,12 +21,12 @@ struct funcbounds_range {
 
 struct funcbounds {
 	const struct symfile *file;
-	/* The table of .eh_frame_hdr; count 0: there is no usable one. */
+	/* The table of .eh_frame_hdr. table_count is 0 if there is no usable one. */
 	uint64_t table, table_address, table_count;
 	struct funcbounds_range *ranges; /* if there is no table: all entries, sorted */
 	size_t range_count, range_cap;
 	bool tried;
-	struct filestarts code; /* without an entry */
+	struct filestarts code; /* for code without call frame information */
 	/* The part of the file that was read last. */
 	uint64_t window_at;
 	size_t window_len;
@@ -62,7 +62,8 @@ size_t funcbounds_bytes(const struct funcbounds *x)
 
 /* --- call frame information --- */
 
-/* Reads up to n bytes at a file offset; fewer at the file's end. Borrowed until the next call. */
+/* Reads up to n bytes at a file offset; fewer at the file's end. *ret is borrowed until the next
+ * call. */
 static int look(struct funcbounds *x, uint64_t offset, size_t n, struct span *ret)
 {
 	const uint64_t size = symfile_size(x->file);
@@ -132,11 +133,11 @@ struct frames {
 	bool eh;
 };
 
-/* An entry's head. */
+/* The head of an entry. */
 struct funcbounds_entry {
-	uint64_t length; /* of the whole entry, with the length field */
+	uint64_t length; /* of the whole entry, including the length field */
 	uint64_t cie;	 /* the offset of its CIE in the section; UINT64_MAX: this is a CIE */
-	size_t head;	 /* bytes of length and id */
+	size_t head;	 /* size in bytes of length and id */
 };
 
 static int read_head(struct funcbounds *x, const struct frames *f, uint64_t at,
@@ -302,7 +303,7 @@ static int by_start(const void *left, const void *right)
 	return a->start < b->start ? -1 : a->start > b->start;
 }
 
-/* Finds the table, or reads all entries. */
+/* Finds the table, or reads all entries if there is none. */
 static int begin(struct funcbounds *x)
 {
 	static const char *const sections[] = { ".eh_frame", ".debug_frame" };
@@ -350,7 +351,7 @@ static int begin(struct funcbounds *x)
 	return 0;
 }
 
-/* Whether the window has an entry of the table. */
+/* Whether the window contains entry i of the table. */
 static bool has_entry(const struct funcbounds *x, uint64_t i)
 {
 	const uint64_t offset = x->table + i * SYMREACH_ENTRY;
@@ -375,7 +376,8 @@ static int table_entry(struct funcbounds *x, uint64_t i, uint64_t *ret_start, ui
 	return 0;
 }
 
-/* Finds the last entry that begins at or before an address, and the start of the next one. */
+/* Finds the last entry that begins at or before an address. *ret_next is the start of the next
+ * one. */
 static int in_table(struct funcbounds *x, uint64_t address, struct funcbounds_range *ret,
 		    uint64_t *ret_next)
 {
@@ -388,7 +390,7 @@ static int in_table(struct funcbounds *x, uint64_t address, struct funcbounds_ra
 	while (low < high) {
 		const uint64_t middle = low + (high - low) / 2;
 
-		/* Read the rest at once, with the neighbours that are read below. */
+		/* Read all remaining entries at once, and the neighbours that are needed below. */
 		if (high - low <= WINDOW / SYMREACH_ENTRY - 2 && !has_entry(x, middle)) {
 			struct span s;
 			const uint64_t first = low ? low - 1 : 0;
@@ -417,7 +419,8 @@ static int in_table(struct funcbounds *x, uint64_t address, struct funcbounds_ra
 		r = symfile_offset(x->file, at, &f.offset, &left);
 	if (r)
 		return r;
-	/* Read the entry in its whole segment: its CIE lies somewhere before it. */
+	/* Treat the entry's whole segment as the section: the entry's CIE lies somewhere before
+	 * it. */
 	uint64_t before = f.offset;
 
 	for (uint32_t i = 0; i < x->file->segment_count; i++) {
@@ -525,7 +528,8 @@ int funcbounds_start(struct funcbounds *x, uint64_t address, uint64_t floor, uin
 			return 0;
 		}
 	}
-	/* Assume that it begins behind the end of the function before it, and the padding. */
+	/* Assume that the function begins after the end of the function before it, and the
+	 * padding. */
 	const size_t n = numbers_smaller(address - floor, SMALL_GAP);
 
 	if (symfile_read(x->file, s->offset + (floor - s->addr), bytes, n) == 0)

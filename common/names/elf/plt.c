@@ -31,7 +31,7 @@ static const struct symfile_section *table_at(const struct symfile *f, uint64_t 
 	return NULL;
 }
 
-/* The target of a slot: the address of a GOT word, or the number of a relocation. */
+/* What a slot refers to: the address of a GOT word, or the number of a relocation. */
 enum slot_kind { SLOT_NONE, SLOT_WORD, SLOT_NUMBER };
 
 /*
@@ -135,7 +135,7 @@ static int find_relocation(const struct symfile *f, enum slot_kind kind, uint64_
 	uint32_t left = MAX_RELOCATIONS;
 	int r = SYMFILE_NONE;
 
-	/* First the relocations of the PLT, which are few, then all others. */
+	/* Search the relocations of the PLT first, which are few, then all others. */
 	for (int others = 0; others < (kind == SLOT_NUMBER ? 1 : 2); others++) {
 		for (uint32_t i = 1; r == SYMFILE_NONE && i < f->section_count; i++) {
 			const struct symfile_section *s = &f->sections[i];

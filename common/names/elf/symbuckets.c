@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A bucket has the symbols that begin in its piece, and sized ones that reach into it. An unsized
- * symbol reaches up to the next one. So for an address, the nearest buckets before and behind in
- * which a symbol begins also matter.
+ * symbol reaches up to the next one. So a lookup also needs the nearest bucket before and the
+ * nearest one after the address in which a symbol begins.
  *
  * The table is read twice: to count, and to fill the buckets. If somebody writes to the file in
- * between, it gets wrong names.
+ * between, its names are wrong.
  */
 #include "common/names/elf/symbuckets.h"
 
@@ -17,7 +17,9 @@
 
 #define PER_BUCKET 32u
 #define MAX_ENTRIES (16u << 20)
-#define WIDE 256u      /* a symbol in more buckets is wide: it is in none, but in a list */
+#define WIDE \
+	256u	       /* a symbol that reaches into more buckets is wide: it is in no bucket, but
+		        * in a list of its own */
 #define MAX_WIDE 1024u /* symbols in that list */
 #define MAX_GATHERED 65536u
 
@@ -27,9 +29,10 @@ struct symbuckets {
 	uint64_t low, high; /* the range of all code */
 	unsigned shift;	    /* an address's bucket is (address - low) >> shift */
 	uint32_t count;
-	uint32_t *end;	  /* of each bucket, in `member`; it begins where the previous one ends */
+	uint32_t *end;	  /* end of each bucket in `member`; a bucket begins where the previous one
+			   * ends */
 	uint8_t *begins;  /* one bit per bucket: a symbol begins there */
-	uint32_t *member; /* numbers of symbols */
+	uint32_t *member; /* numbers of symbols, bucket by bucket */
 	uint32_t member_count, wide_count;
 	uint32_t wide[MAX_WIDE];
 };
@@ -39,7 +42,7 @@ static uint32_t bucket_of(const struct symbuckets *b, uint64_t address)
 	return (uint32_t)((address - b->low) >> b->shift);
 }
 
-/* The first and last bucket of a symbol. False: it is wide. */
+/* Finds the first and last bucket of a symbol. Returns false if it is wide. */
 static bool reach(const struct symbuckets *b, const struct symtable_symbol *s, uint32_t *ret_first,
 		  uint32_t *ret_last)
 {
@@ -67,7 +70,7 @@ static int count(void *ctx, uint32_t number, const struct symtable_symbol *s)
 		b->wide[b->wide_count++] = number;
 		return 0;
 	}
-	/* Few symbols overlap in an honest file. */
+	/* In an honest file few symbols overlap. */
 	b->member_count += last - first + 1;
 	if (b->member_count > 2 * (uint64_t)b->table.count + b->count)
 		return SYMFILE_TOO_LARGE;
@@ -85,14 +88,14 @@ static int fill_in(void *ctx, uint32_t number, const struct symtable_symbol *s)
 		return 0;
 	for (uint32_t i = first; i <= last; i++) {
 		if (b->end[i] >= b->member_count)
-			return SYMFILE_MALFORMED; /* the table has changed meanwhile */
+			return SYMFILE_MALFORMED; /* the file's table has changed meanwhile */
 		b->member[b->end[i]++] = number;
 	}
 	return 0;
 }
 
-/* Turns the counts in `end` into the starts of the buckets. Filling then moves these to the ends.
- */
+/* Turns the counts in `end` into the starts of the buckets. Filling then advances them to the
+ * ends. */
 static void sum_up(struct symbuckets *b)
 {
 	uint32_t at = 0;
@@ -195,8 +198,8 @@ static uint32_t size_of(const struct symbuckets *b, uint32_t bucket)
 	return b->end[bucket] > from ? b->end[bucket] - from : 0;
 }
 
-/* The nearest bucket in a direction in which a symbol begins; the bucket itself if there is none.
- */
+/* Returns the nearest bucket in a direction in which a symbol begins, or `bucket` if there is
+ * none. */
 static uint32_t nearest(const struct symbuckets *b, uint32_t bucket, int step)
 {
 	for (uint32_t i = bucket + (uint32_t)step; i < b->count; i += (uint32_t)step)

@@ -15,7 +15,7 @@
 #define MAX_SECTIONS 65535u
 #define MAX_NAMES (1u << 20)  /* bytes of section names */
 #define MAX_NOTES (64u << 10) /* bytes of one note section */
-#define NT_GO_BUILD_ID 4      /* of "Go": cmd/link/internal/ld/elf.go */
+#define NT_GO_BUILD_ID 4      /* type of notes named "Go": cmd/link/internal/ld/elf.go */
 
 const char *symfile_verdict_text(int verdict)
 {
@@ -45,7 +45,7 @@ int symfile_read(const struct symfile *f, uint64_t offset, void *into, size_t n)
 	}
 	const ssize_t r = fd_pread_all(f->fd, into, n, offset);
 
-	/* A file that gives less shrank. */
+	/* A short read means that the file shrank. */
 	return r < 0 ? (int)r : (size_t)r < n ? SYMFILE_MALFORMED : 0;
 }
 
@@ -111,7 +111,7 @@ static int read_sections(struct symfile *f, const Elf64_Ehdr *e)
 	if (count == 0)
 		return 0;
 	/* An image from the memory of a process ends before its section headers. Treat it as a file
-	 * without any. */
+	 * without section headers. */
 	if (e->e_shoff >= f->size) {
 		f->cut = true;
 		return 0;
@@ -150,7 +150,7 @@ static int read_sections(struct symfile *f, const Elf64_Ehdr *e)
 	return 0;
 }
 
-/* For a program without section headers, makes one of each executable segment. */
+/* For a program without section headers, makes a section of each executable segment. */
 static int make_sections(struct symfile *f)
 {
 	f->sections = calloc(f->segment_count + 1u, sizeof(*f->sections));
@@ -173,7 +173,7 @@ static int make_sections(struct symfile *f)
 	return 0;
 }
 
-/* Takes a note's contents, if they are the first. */
+/* Stores the contents of the first note of this name and type. */
 static void take_note(struct span notes, const char *name, uint32_t type, void *into, size_t most,
 		      size_t *len)
 {
@@ -200,8 +200,8 @@ static void take_notes(struct symfile *f, uint64_t offset, uint64_t size)
 	free(bytes);
 }
 
-/* Notes of the sections. Those of the segments only count if the sections lack a build id: they are
- * mostly the same. */
+/* Reads the notes of the sections. Those of the segments are read only if the sections lack a build
+ * id, since they are mostly the same. */
 static int read_notes(struct symfile *f, const Elf64_Ehdr *e)
 {
 	bool has_notes = false;
@@ -409,8 +409,8 @@ int symfile_altlink(struct symfile *f, const char **ret_path, struct span *ret_b
 	return 0;
 }
 
-/* Mappings are whole pages, so two segments may map the same page of the file. The executable one
- * wins, since samples are in code. */
+/* Mappings are whole pages, so two segments may map the same page of the file. Prefer the
+ * executable one, since samples are in code. */
 int symfile_address(const struct symfile *f, uint64_t offset, uint64_t *ret_address)
 {
 	for (int exec = 1; exec >= 0; exec--) {

@@ -3,10 +3,10 @@
  * One ELF file as a source of names: the addresses of its file offsets, its build id, the name of
  * its debug file, and its sections (symindex.h has its functions). 64-bit, little-endian.
  *
- * The file is only read by pread, a bounded piece at a time: if it were mapped and somebody cut it
- * short, we would die of SIGBUS.
+ * The file is only read with pread, a bounded piece at a time. If it were mapped and somebody
+ * truncated it, the process would die of SIGBUS.
  *
- * Errors: -errno of reading and of memory, enum symfile_verdict for bad contents.
+ * Functions return -errno of reading and of memory, and enum symfile_verdict for bad contents.
  */
 #ifndef COMMON_NAMES_ELF_SYMFILE_H
 #define COMMON_NAMES_ELF_SYMFILE_H
@@ -23,13 +23,14 @@
 
 enum symfile_verdict {
 	SYMFILE_NOT_ELF = 1,
-	/* 32-bit, big-endian or a core file; also an object file, if a program is needed. */
+	/* 32-bit, big-endian or a core file; also an object file where a program is needed. */
 	SYMFILE_UNSUPPORTED = 2,
-	SYMFILE_MALFORMED = 3, /* cut short, or wrong about its sizes */
+	SYMFILE_MALFORMED = 3, /* cut short, or its sizes are wrong */
 	SYMFILE_TOO_LARGE = 4, /* over a limit */
 	SYMFILE_NONE = 5,      /* no such symbol, section or address */
 };
-/* A reason for messages: "not an ELF file; name a program or shared object". */
+/* Returns a reason for messages: "not an ELF file; name a program or shared object". Static
+ * text. */
 const char *symfile_verdict_text(int verdict);
 
 struct symfile;
@@ -44,55 +45,61 @@ struct symfile_range {
 	uint64_t offset, size, address;
 };
 
-/* Takes fd on success only. */
+/* Opens a file. The symfile owns fd if this succeeds; after an error the caller keeps it. Returns
+ * 0, enum symfile_verdict or -errno. */
 int symfile_open(int fd, struct symfile **ret);
-/* The same for bytes in memory, borrowed until symfile_free. */
+/* Like symfile_open, for bytes in memory, borrowed until symfile_free. */
 int symfile_open_bytes(struct span bytes, struct symfile **ret);
 void symfile_free(struct symfile *f);
-/* Its descriptor, borrowed; -1: it was opened from bytes. */
+/* Returns the descriptor, borrowed; -1 if f was opened from bytes. */
 int symfile_fd(const struct symfile *f);
 
-struct span symfile_build_id(const struct symfile *f); /* borrowed; empty without one */
-/* As the Go linker wrote it; borrowed, empty without one. */
+struct span symfile_build_id(const struct symfile *f); /* borrowed; empty if there is none */
+/* Returns the build id that the Go linker wrote; borrowed, empty if there is none. */
 struct str symfile_go_build_id(const struct symfile *f);
-/* The first executable segments, at most `most`. Returns how many there are. */
+/* Fills ret with the first executable segments, at most `most`. Returns how many it filled. */
 unsigned symfile_code(const struct symfile *f, struct symfile_range *ret, unsigned most);
 uint64_t symfile_size(const struct symfile *f); /* of the file, in bytes */
-/* Whether the file ends before its section headers: it is damaged, or an image from the memory of a
- * process. */
+/* Whether the file ends before its section headers. Then it is damaged, or an image from the memory
+ * of a process. */
 bool symfile_is_cut(const struct symfile *f);
-/* Whether it is a program or shared object, not an object file. (The shared files of dwz claim to
- * be object files.) */
+/* Whether the file is a program or shared object, not an object file. (The shared files of dwz
+ * claim to be object files.) */
 bool symfile_is_linked(const struct symfile *f);
 unsigned symfile_machine(const struct symfile *f); /* e_machine */
-/* The name (one path component, borrowed) and checksum in .gnu_debuglink. 0 or SYMFILE_NONE. */
+/* Gives the name (one path component, borrowed) and checksum in .gnu_debuglink. Returns 0 or
+ * SYMFILE_NONE. */
 int symfile_debuglink(const struct symfile *f, const char **ret_name, uint32_t *ret_crc);
-/* The path and build id in .gnu_debugaltlink; borrowed until f is freed. 0, SYMFILE_NONE, -errno.
- */
+/* Gives the path and build id in .gnu_debugaltlink; borrowed until f is freed. Returns 0,
+ * SYMFILE_NONE or -errno. */
 int symfile_altlink(struct symfile *f, const char **ret_path, struct span *ret_build_id);
 
-/* The ELF address of a file offset. 0, SYMFILE_NONE if no segment contains it. */
+/* Converts a file offset to an ELF address. Returns 0, or SYMFILE_NONE if no segment contains
+ * it. */
 int symfile_address(const struct symfile *f, uint64_t offset, uint64_t *ret_address);
-/* The file offset of an ELF address, and how many bytes of the file follow it in its segment. 0,
- * SYMFILE_NONE. */
+/* Converts an ELF address to a file offset. *ret_left is the number of bytes of the file that
+ * follow in its segment. Returns 0 or SYMFILE_NONE. */
 int symfile_offset(const struct symfile *f, uint64_t address, uint64_t *ret_offset,
 		   uint64_t *ret_left);
-/* The lowest address of a loaded segment. Prelink may make a program and its debug file differ in
- * it. */
+/* Returns the lowest address of a loaded segment. Prelink may give a program another one than its
+ * debug file. */
 uint64_t symfile_base(const struct symfile *f);
 
-/* Finds the first section of this name. 0 or SYMFILE_NONE; *ret is borrowed. */
+/* Finds the first section with this name; *ret is borrowed. Returns 0 or SYMFILE_NONE. */
 int symfile_section(const struct symfile *f, const char *name, const struct symfile_section **ret);
-/* Whether a section contains a text. False also for one of more than SYMFILE_TEXT_MAX bytes. */
+/* Whether a section contains a text. False also if the section has more than SYMFILE_TEXT_MAX
+ * bytes. */
 #define SYMFILE_TEXT_MAX (16u << 20)
 bool symfile_has_text(const struct symfile *f, const char *section, const char *what);
-/* Finds the last one: an object file may have several, of one function or type each. */
+/* Finds the last section with this name: an object file may have several, for one function or type
+ * each. */
 int symfile_last_section(const struct symfile *f, const char *name,
 			 const struct symfile_section **ret);
 /* Finds .eh_frame_hdr, by its program header or section header. 0 or SYMFILE_NONE. */
 int symfile_frame_header(const struct symfile *f, uint64_t *ret_address, uint64_t *ret_offset,
 			 uint64_t *ret_size);
-/* 0, SYMFILE_MALFORMED if the file is too short, -errno. */
+/* Reads n bytes at a file offset. Returns 0, SYMFILE_MALFORMED if the file is too short, or
+ * -errno. */
 int symfile_read(const struct symfile *f, uint64_t offset, void *into, size_t n);
 bool symfile_has_symtab(const struct symfile *f);
 

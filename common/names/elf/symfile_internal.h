@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fields of a symfile, for symfile.c and the files that read its symbols. */
+/* The fields of a symfile, shared by symfile.c and the files that read its symbols. */
 #ifndef COMMON_NAMES_ELF_SYMFILE_INTERNAL_H
 #define COMMON_NAMES_ELF_SYMFILE_INTERNAL_H
 
@@ -19,10 +19,11 @@ struct symfile {
 	bool bare; /* no section headers: its executable segments stand for sections */
 	struct symfile_segment *segments;
 	uint32_t segment_count;
-	uint64_t entry;			/* an address; 0: none */
+	uint64_t entry;			/* ELF address; 0: none */
 	uint64_t dynamic, dynamic_size; /* file offset and size of PT_DYNAMIC */
 	uint64_t frame_header, frame_header_address,
-		frame_header_size; /* the same of PT_GNU_EH_FRAME; size 0: none */
+		frame_header_size; /* file offset, address and size of PT_GNU_EH_FRAME; size 0:
+				    * none */
 	struct symfile_section *sections;
 	uint32_t section_count;
 	char *names; /* of sections; a NUL follows the last one */

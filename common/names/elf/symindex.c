@@ -4,11 +4,11 @@
  * symbols. Names stay in the file; a lookup reads them.
  *
  * Finding the end of a symbol without a size takes long (limit_unsized), and few addresses are in
- * one. So such a symbol first gets all the room up to the next one. When an address in that room is
- * looked up, the ranges are made again.
+ * one. So such a symbol first covers everything up to the next one. When a lookup finds an address
+ * there, the ranges are made again.
  *
- * Making the index takes 60 bytes per symbol. So for a large .symtab it only has the symbols around
- * one address (symbuckets.h), and is made again for an address elsewhere.
+ * Making the index takes 60 bytes per symbol. So for a large .symtab the index only has the symbols
+ * around one address (symbuckets.h), and is made again for an address elsewhere.
  */
 #include "common/names/elf/symindex.h"
 
@@ -29,8 +29,8 @@
 #define MAX_SCAN (64ull << 20) /* bytes of code that are searched for calls */
 #define SMALL_GAP 64u	       /* bytes; _init and _fini do not justify a search */
 
-/* NAME_ALIASES in a range's name: the low bits are an index into `aliases`. NAME_LAST there: a list
- * of aliases ends. */
+/* If NAME_ALIASES is set in a range's name, the low bits are an index into `aliases`. NAME_LAST
+ * marks the last name of a list of aliases. */
 #define NAME_ALIASES SYMTABLE_NAME_FLAG
 #define NAME_LAST SYMTABLE_NAME_FLAG
 
@@ -47,16 +47,17 @@ struct symindex {
 	const struct symfile *file;
 	uint64_t large;
 	bool built;
-	int verdict; /* of build */
+	int verdict; /* result of build */
 	struct symtable_strings strings[SYMTABLES];
 	struct symindex_range *ranges;
-	uint8_t *unsized; /* one bit per range: it is of a symbol without a size; NULL: none is */
-	bool limited;	  /* the reach of such symbols is known */
+	uint8_t *unsized; /* one bit per range: set if its symbol has no size; NULL: all symbols
+			   * have one */
+	bool limited;	  /* the reach of symbols without a size is known */
 	size_t range_count;
 	uint32_t *aliases;
 	size_t alias_count;
 	struct symbuckets *buckets; /* NULL: the ranges have all symbols */
-	uint64_t from, to;	    /* else the addresses that they cover; to 0: none */
+	uint64_t from, to;	    /* otherwise the addresses that the ranges cover; to 0: none */
 };
 
 /* Sorts by start. Of those that start together, the winner comes last. */
@@ -84,7 +85,7 @@ static bool is_alias(const struct symtable_symbol *a, const struct symtable_symb
 /* Collects ranges. Each symbol opens at most one range and ends at most one. */
 struct sweep {
 	struct symindex_range *out;
-	uint8_t *unsized; /* NULL: no symbol lacks a size */
+	uint8_t *unsized; /* NULL: all symbols have a size */
 	size_t len, max;
 };
 
@@ -112,7 +113,7 @@ static void emit(struct sweep *w, uint64_t from, uint64_t to, const struct symta
 }
 
 /* Turns the sorted symbols into disjoint ranges. `open` is the stack of sized symbols that cover
- * the present position; the one that starts last is on top. */
+ * the current position; the one that starts last is on top. */
 static void sweep_groups(struct sweep *w, const struct symtable_symbol *g, size_t count,
 			 uint32_t *open)
 {
@@ -152,7 +153,7 @@ static void sweep_groups(struct sweep *w, const struct symtable_symbol *g, size_
 	}
 }
 
-/* Folds aliases into one entry each, in place. */
+/* Merges aliases into one entry each, in place. */
 static int fold_aliases(struct symindex *x, struct symtable_symbol *g, size_t *count)
 {
 	size_t kept = 0, aliases = 0;
@@ -185,8 +186,8 @@ static int fold_aliases(struct symindex *x, struct symtable_symbol *g, size_t *c
 	return 0;
 }
 
-/* Finds starts of functions without symbols in the gaps, by call frame information. calls: in the
- * remaining code, also by the targets of calls. */
+/* Finds starts of functions without symbols in the gaps, by call frame information. calls: where
+ * there is none, also uses the targets of calls. */
 static int narrow(const struct symfile *f, struct symreach *gaps, size_t count, bool calls)
 {
 	uint8_t *chunk = malloc(CHUNK), head[SYMREACH_HEADER];
@@ -221,7 +222,7 @@ static int narrow(const struct symfile *f, struct symreach *gaps, size_t count, 
 				break;
 			symreach_calls(gaps, count, (struct span){ .data = chunk, .len = n },
 				       s->addr + at);
-			/* Chunks overlap, since a call may cross their border. */
+			/* Chunks overlap, since a call may cross their boundary. */
 			at += n - (SYMREACH_CALL - 1);
 			scanned += n;
 		}
@@ -230,7 +231,7 @@ static int narrow(const struct symfile *f, struct symreach *gaps, size_t count, 
 	return r;
 }
 
-/* Sets the reach of unsized symbols. whole: the table has all symbols. */
+/* Sets the reach of unsized symbols. whole: `all` has all symbols of the table. */
 static int limit_unsized(const struct symfile *f, struct symtable_symbols *all, bool whole)
 {
 	struct symreach *gaps = NULL;
@@ -453,7 +454,7 @@ static int look_around(struct symindex *x, uint64_t address)
 	return 0;
 }
 
-/* The number of ranges that begin at or before an address. */
+/* Returns the number of ranges that begin at or before an address. */
 static size_t count_up_to(const struct symindex *x, uint64_t address)
 {
 	size_t low = 0, high = x->range_count;
@@ -479,13 +480,13 @@ static int have_ranges(struct symindex *x, uint64_t address)
 	return !x->verdict && x->buckets ? look_around(x, address) : x->verdict;
 }
 
-/* Makes all ranges again, with the reach of symbols without a size. */
+/* Makes all ranges again, now with the reach of symbols without a size. */
 static int limit_again(struct symindex *x, uint64_t address)
 {
 	forget_ranges(x);
 	x->limited = true;
 	x->built = x->buckets;
-	/* They are read again. */
+	/* The strings are read again. */
 	for (int i = 0; !x->built && i < SYMTABLES; i++) {
 		free(x->strings[i].bytes);
 		x->strings[i].bytes = NULL;
@@ -493,7 +494,7 @@ static int limit_again(struct symindex *x, uint64_t address)
 	return have_ranges(x, address);
 }
 
-/* Finds the last range that begins at or before an address. ends: its end also matters. */
+/* Finds the last range that begins at or before an address. ends: the caller also uses its end. */
 static int find_range(struct symindex *x, uint64_t address, bool ends,
 		      const struct symindex_range **ret)
 {

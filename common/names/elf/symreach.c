@@ -7,7 +7,7 @@
 #define PE_DATAREL_SDATA4 0x3b /* DW_EH_PE_datarel | DW_EH_PE_sdata4 */
 #define CALL 0xe8
 
-/* A function starts at this address. */
+/* Shortens the gap that contains this address, where a function starts. */
 static void shorten(struct symreach *gaps, size_t count, uint64_t address)
 {
 	size_t low = 0, n = count;

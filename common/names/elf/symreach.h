@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The reach of a symbol without a size: at most up to the next symbol. If a table lacks symbols (as
- * in a stripped library), the symbol would also cover the nameless functions behind its own. Call
- * frame information and calls tell where those start; each start in the room shortens the reach.
+ * in a stripped library), the symbol would also cover the nameless functions after its own. Call
+ * frame information and calls tell where those start; each start in the gap shortens the reach.
  *
  * Source: LSB, "Exception Frames" (.eh_frame_hdr); Intel's manual, volume 2, CALL.
  */
@@ -17,19 +17,19 @@
 #define SYMREACH_ENTRY 8
 #define SYMREACH_CALL 5
 
-/* The room from such a symbol up to the next one, as addresses. Arrays of these are sorted and
+/* A gap: the addresses from such a symbol up to the next one. Arrays of these are sorted and
  * disjoint. */
 struct symreach {
 	uint64_t start, end;
 };
 
-/* How many entries the table of .eh_frame_hdr has, by its first bytes; 0: it has a form that no
- * linker writes. */
+/* Returns how many entries the table of .eh_frame_hdr has, by the header's first bytes. 0: it has a
+ * form that no linker writes. */
 uint32_t symreach_table(const uint8_t head[static SYMREACH_HEADER]);
-/* Takes the starts in some of these entries. address: of .eh_frame_hdr. */
+/* Shortens the gaps by the starts in some of these entries. `address` is that of .eh_frame_hdr. */
 void symreach_entries(struct symreach *gaps, size_t count, struct span entries, uint64_t address);
-/* Takes the targets of relative calls in x86-64 code. Bytes that only look like a call may cost a
- * name, nothing more. */
+/* Shortens the gaps by the targets of relative calls in x86-64 code. Bytes that only look like a
+ * call may cost a name, but do no other harm. */
 void symreach_calls(struct symreach *gaps, size_t count, struct span code, uint64_t address);
 
 #endif

@@ -56,7 +56,7 @@ static uint32_t symbol_rank(const Elf64_Sym *s)
 	return (bind == STB_LOCAL ? 0 : 1) + (type == STT_NOTYPE ? 0 : 2);
 }
 
-/* Converts an entry. False: it is not a symbol of code. */
+/* Converts an entry. Returns false if it is not a symbol of code. */
 static bool symbol_of(const struct symfile *f, const struct symtable *t, const Elf64_Sym *s,
 		      struct symtable_symbol *ret)
 {
@@ -67,7 +67,7 @@ static bool symbol_of(const struct symfile *f, const struct symtable *t, const E
 	    s->st_shndx >= (f->bare ? SHN_LORESERVE : f->section_count))
 		return false;
 	in = f->bare ? NULL : &f->sections[s->st_shndx];
-	/* Tools that add or remove sections do not correct the section numbers in .dynsym. */
+	/* Tools that add or remove sections do not update the section numbers in .dynsym. */
 	if (!in || !holds_code_at(in, s->st_value))
 		in = f->bare || (t->id == SYMTABLE_DYNSYM && s->st_size)
 			     ? section_at(f, s->st_value)
@@ -78,7 +78,7 @@ static bool symbol_of(const struct symfile *f, const struct symtable *t, const E
 	const uint64_t room = in->size - (s->st_value - in->addr);
 
 	*ret = (struct symtable_symbol){ .value = s->st_value };
-	/* Data objects in text, and arm64's mapping symbols. */
+	/* Reject data objects in text, and arm64's mapping symbols. */
 	if ((type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) || s->st_name == 0 ||
 	    s->st_name >= t->strings.size || (f->bare && !s->st_size) ||
 	    (type == STT_NOTYPE && f->machine != EM_X86_64 &&
@@ -167,7 +167,7 @@ static int of_section(const struct symfile *f, enum symtable_id id,
 	return 0;
 }
 
-/* The file offset of an address. */
+/* Converts an address to a file offset. */
 static bool locate(const struct symfile *f, uint64_t address, uint64_t *ret)
 {
 	for (uint32_t i = 0; i < f->segment_count; i++) {
@@ -181,8 +181,8 @@ static bool locate(const struct symfile *f, uint64_t address, uint64_t *ret)
 	return false;
 }
 
-/* The number of symbols that a hash table covers. DT_HASH has it; in DT_GNU_HASH it is where the
- * last chain ends. */
+/* Finds the number of symbols that a hash table covers. DT_HASH contains it; for DT_GNU_HASH it
+ * follows from the end of the last chain. */
 static int count_hashed(const struct symfile *f, uint64_t address, bool gnu, uint64_t *ret)
 {
 	uint32_t head[4], chunk[1024], last = 0;
@@ -219,7 +219,7 @@ static int count_hashed(const struct symfile *f, uint64_t address, bool gnu, uin
 	return r;
 }
 
-/* Finds .dynsym through PT_DYNAMIC, if there is no section header. */
+/* Finds .dynsym through PT_DYNAMIC, for files without section headers. */
 static int of_dynamic(const struct symfile *f, struct symtable *ret)
 {
 	Elf64_Dyn d[MAX_DYNAMIC];
@@ -264,7 +264,7 @@ int symtable_find(const struct symfile *f, enum symtable_id id, struct symtable 
 
 /* --- MiniDebugInfo --- */
 
-/* Unpacks .gnu_debugdata into memory that the caller owns. */
+/* Unpacks .gnu_debugdata. The caller owns *ret. */
 static int unpack_mini(const struct symfile *f, const struct symfile_section *s, uint8_t **ret,
 		       size_t *ret_len)
 {

@@ -2,7 +2,7 @@
 /*
  * The symbol tables of a file: .symtab, .dynsym (by its section or through PT_DYNAMIC), and the
  * .symtab inside .gnu_debugdata. Only symbols that matter for code are returned. symindex.h has the
- * rules, and decides between several symbols. Pure, except that it reads the file.
+ * rules, and chooses between several symbols. Pure, except that it reads the file.
  */
 #ifndef COMMON_NAMES_ELF_SYMTABLE_H
 #define COMMON_NAMES_ELF_SYMTABLE_H
@@ -31,12 +31,12 @@ struct symtable {
 #define SYMTABLE_NAME_FLAG (1u << 29)
 #define SYMTABLE_NAME_OFFSET (SYMTABLE_NAME_FLAG - 1)
 
-/* BORDER: has no name to show, but ends an unsized symbol before it. */
+/* BORDER: has no name to show, but an unsized symbol before it ends there. */
 enum symtable_kind { SYMTABLE_BORDER, SYMTABLE_UNSIZED, SYMTABLE_SIZED };
 
 struct symtable_symbol {
 	uint64_t value;
-	uint32_t size; /* if unsized: up to its section's end */
+	uint32_t size; /* bytes; of an unsized symbol: up to its section's end */
 	uint32_t name;
 	uint32_t kind; /* enum symtable_kind */
 	uint32_t rank; /* higher is better */
@@ -46,20 +46,20 @@ struct symtable_symbols {
 	struct symtable_symbol *data; /* owned */
 	size_t len, cap;
 };
-/* 0, SYMFILE_TOO_LARGE, -ENOMEM. */
+/* Appends a symbol. Returns 0, SYMFILE_TOO_LARGE or -ENOMEM. */
 int symtable_push(struct symtable_symbols *all, const struct symtable_symbol *s);
 
-/* All of these return 0, SYMFILE_NONE (no such table), SYMFILE_MALFORMED, SYMFILE_TOO_LARGE or
- * -errno. */
+/* The functions below return 0, SYMFILE_NONE (no such table), SYMFILE_MALFORMED, SYMFILE_TOO_LARGE
+ * or -errno. */
 
-/* Not for SYMTABLE_MINI. */
+/* Finds a table. Not for SYMTABLE_MINI. */
 int symtable_find(const struct symfile *f, enum symtable_id id, struct symtable *ret);
-/* Calls fn for each symbol of code, with its number in the table. Stops when fn returns another
- * value than 0, and returns that. */
+/* Calls fn for each symbol of code, with its number in the table. Stops when fn returns a value
+ * other than 0, and returns that value. */
 int symtable_each(const struct symfile *f, const struct symtable *t,
 		  int (*fn)(void *ctx, uint32_t number, const struct symtable_symbol *s),
 		  void *ctx);
-/* The symbol with this number. SYMFILE_NONE: it is not a symbol of code. */
+/* Reads the symbol with this number. Returns SYMFILE_NONE if it is not a symbol of code. */
 int symtable_get(const struct symfile *f, const struct symtable *t, uint32_t number,
 		 struct symtable_symbol *ret);
 /* Adds all symbols of code. */
@@ -67,7 +67,7 @@ int symtable_add(const struct symfile *f, const struct symtable *t, struct symta
 /* Unpacks MiniDebugInfo, and adds its symbols. The caller owns ret_strings->bytes. */
 int symtable_add_mini(const struct symfile *f, struct symtable_strings *ret_strings,
 		      struct symtable_symbols *all);
-/* The name at an offset, NUL-terminated. */
+/* Reads the name at an offset, NUL-terminated. */
 int symtable_name(const struct symfile *f, const struct symtable_strings *s, uint32_t offset,
 		  char into[static SYMFILE_NAME]);
 

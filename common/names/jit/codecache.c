@@ -8,7 +8,7 @@ struct codecache_answer {
 	struct codecache_key of; /* process 0: this place is empty */
 	struct codefile_answer answer;
 	uint64_t line;
-	char *text; /* owned: the name, the system name, the source */
+	char *text; /* owned: the name, then the system name, then the source */
 	uint16_t name_len, system_len, source_len;
 };
 

@@ -16,8 +16,8 @@ struct codefile {
 	enum jit_kind kind;
 	size_t max;
 	uint64_t offset;
-	int over;	  /* the verdict after which it is not read any further; 0: none */
-	struct jitdump d; /* one of these two, by kind */
+	int over;	  /* the verdict after which reading stopped; 0: it has not stopped */
+	struct jitdump d; /* one of these two, depending on the kind */
 	struct perfmap m;
 	unsigned tail_len;
 	uint8_t tail[TAIL];
@@ -88,7 +88,7 @@ uint64_t codefile_size(const struct codefile *f)
 
 /* --- reading --- */
 
-/* Whether the bytes that were read last are still there. */
+/* Whether the last bytes that were read are still in the file. */
 static bool same_tail(const struct codefile *f)
 {
 	uint8_t now[TAIL];
@@ -98,7 +98,7 @@ static bool same_tail(const struct codefile *f)
 				memcmp(now, f->tail, f->tail_len) == 0);
 }
 
-/* 0, a verdict after which nothing more is taken, -ENOMEM. */
+/* Parses bytes. Returns 0, a verdict after which reading stops, or -ENOMEM. */
 static int feed(struct codefile *f, struct span bytes)
 {
 	uint64_t skip = 0;
@@ -126,8 +126,8 @@ int codefile_read(struct codefile *f, uint64_t most, uint64_t cpu_ns, struct cod
 	*ret = (struct codefile_progress){ 0 };
 	if (fstat(f->fd, &st) < 0)
 		return 0;
-	/* A jitdump may end within its last record, behind which our offset already is. So only a
-	 * perf map that is too short was cut. */
+	/* A jitdump may end within its last record, while our offset is already after that record.
+	 * So only a perf map that is shorter than the offset was truncated. */
 	if (((uint64_t)st.st_size < f->offset && f->kind == JIT_PERF_MAP) ||
 	    ((uint64_t)st.st_size > f->offset && !same_tail(f))) {
 		forget(f);

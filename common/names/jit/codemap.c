@@ -2,7 +2,7 @@
 /*
  * Each level is an array, sorted by start. It is searched as a balanced tree, in which the middle
  * of a range is its root. Each root has the highest end below it, so a search only visits pieces
- * that cover the address. New pieces become a level at the next search. Levels of similar length
+ * that cover the address. The next search turns new pieces into a level. Levels of similar length
  * are merged.
  */
 #include <errno.h>
@@ -39,12 +39,12 @@ size_t codemap_bytes(const struct codemap *m)
 
 /* --- names, line tables and records of pieces, one after the other in `text` --- */
 
-/* Appends to text. *ret_at: the offset, never 0. */
+/* Appends to `text`. *ret_at is the offset, never 0. */
 static int keep(struct codemap *m, const void *data, size_t n, uint32_t *ret_at)
 {
 	int r = 0;
 
-	/* Leave room for merging, which needs the size of a level once more. */
+	/* Leave space for merging, which needs a copy of a level. */
 	if (m->text.len + n + 2 * (m->entries + m->fresh_len + 1) * sizeof(*m->fresh) > m->max ||
 	    m->text.len + n > UINT32_MAX)
 		return CODEMAP_FULL;
@@ -182,7 +182,7 @@ static uint64_t set_ends(struct codemap_entry *at, size_t lo, size_t hi)
 	return end;
 }
 
-/* Appends e to a sorted array. It replaces a piece that has the same start and no time. */
+/* Appends e to a sorted array. It replaces a piece with the same start and without a time. */
 static size_t put(const struct codemap *m, struct codemap_entry *at, size_t len,
 		  const struct codemap_entry *e)
 {
@@ -215,7 +215,7 @@ static int merge(struct codemap *m)
 	return 0;
 }
 
-/* Makes a level of the new pieces. */
+/* Turns the new pieces into a level. */
 static int settle(struct codemap *m)
 {
 	struct codemap_level *l = &m->levels[m->level_count];
@@ -254,8 +254,8 @@ struct codemap_search {
 	uint64_t later_ns; /* the earliest time of code that came after time_ns */
 };
 
-/* Code without a time is gone once a newer piece begins at its address. Within a level, put has
- * seen to that; this looks at the newer levels. */
+/* Whether code without a time is gone: a newer piece begins at its address. Within a level, put has
+ * already removed such code; this looks at the newer levels. */
 static bool is_gone(const struct codemap_search *s, const struct codemap_entry *e)
 {
 	for (unsigned i = s->level + 1; i < s->map->level_count; i++) {
@@ -286,7 +286,8 @@ static void consider(struct codemap_search *s, const struct codemap_entry *e)
 		s->later_ns = time_ns;
 	if (time_ns == 0 && is_gone(s, e))
 		return;
-	/* Prefer the newest piece that was there; else the first that came later. */
+	/* Prefer the newest piece that existed at that time; otherwise the first that came
+	 * later. */
 	if (!s->best || (was && (!best_was || e->record > s->best->record)) ||
 	    (!was && !best_was && time_ns < s->best_time_ns)) {
 		s->best = e;

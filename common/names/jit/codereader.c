@@ -15,13 +15,13 @@
 #include "common/wire/bus/scm.h"
 #include "common/wire/peer/lastword.h"
 
-/* Bytes that a file may take beside its code map: a record in parts, and a line table. */
+/* Bytes that a file may take besides its code map: a partial record, and a line table. */
 #define BESIDE (4u << 20)
 
 struct codereader_worker {
 	enum filekeeper_kind kind;
 	int socket;	 /* -1: none */
-	uint64_t number; /* of the present one */
+	uint64_t number; /* number of the current worker */
 	bool killed;	 /* the keeper reported that the previous one had been killed */
 	uint64_t worked_ns, rest_ns, rest_until_ns, died_ns;
 	struct codereader *files[CODEWIRE_FILES];
@@ -29,14 +29,14 @@ struct codereader_worker {
 
 struct codereader {
 	struct codefile *file;	      /* owned; set if it is read in this process */
-	struct codereader_worker *at; /* else, of its class */
+	struct codereader_worker *at; /* otherwise the worker of its class */
 	int fd;			      /* -1: it is read in this process */
 	enum jit_kind kind;
 	uint32_t slot;
 	size_t max, bytes;
-	uint64_t worker; /* the number of the one in which it is open; 0: none */
+	uint64_t worker; /* the number of the worker in which it is open; 0: none */
 	unsigned kills;
-	bool begun; /* some worker has read of it */
+	bool begun; /* some worker has read from it */
 	bool lost;
 };
 
@@ -79,7 +79,7 @@ static int worker_start(struct codereader_worker *w)
 	return 0;
 }
 
-/* The next worker begins later and later. */
+/* Each further death makes the wait for the next worker longer. */
 static void worker_died(struct codereader_worker *w)
 {
 	const uint64_t now_ns = clock_mono_ns();
@@ -96,15 +96,15 @@ static bool is_over(const struct codereader_worker *w)
 {
 	struct pollfd p = { .fd = w->socket };
 
-	/* One near its limit of cpu time must not reach it during a request. */
+	/* A worker near its limit of cpu time must not reach it during a request. */
 	return w->worked_ns >= CODEWORKER_LIFE_S * 1000000000ull ||
 	       (poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR));
 }
 
-/* Sees to it that there is a worker. */
+/* Starts a worker if there is none. */
 static int worker_ready(struct codereader_worker *w)
 {
-	/* One that ended while idle died of no file. */
+	/* A worker that ended while idle did not crash on a file. */
 	if (w->socket >= 0 && is_over(w))
 		worker_drop(w);
 	if (clock_mono_ns() < w->rest_until_ns)
@@ -117,8 +117,8 @@ static int worker_ready(struct codereader_worker *w)
 	return CODEREADER_LATER;
 }
 
-/* The worker failed at a file: by its end, or else by silence or nonsense. CODEREADER_ANEW: it was
- * killed from outside, which is not the file's fault. */
+/* Records that the worker failed at a file: it ended, or did not answer, or sent nonsense. Returns
+ * CODEREADER_ANEW if it was killed from outside, which is not the file's fault. */
 static int blame(struct codereader *c, bool ended)
 {
 	struct codereader_worker *w = c->at;
@@ -132,13 +132,14 @@ static int blame(struct codereader *c, bool ended)
 	return CODEREADER_LOST;
 }
 
-/* Sends a request and takes its answer, which is in host. A verdict of codefile.h; CODEREADER_LOST,
- * CODEREADER_ANEW: then there is no such worker any more. */
+/* Sends a request and stores its answer in `host`. Returns a verdict of codefile.h, CODEREADER_LOST
+ * or CODEREADER_ANEW; after the last two the worker is gone. */
 static int exchange(struct codereader *c, const struct codewire_ask *a, int fd)
 {
 	struct codereader_worker *w = c->at;
 	const uint64_t start_ns = clock_mono_ns();
-	/* The queue holds at most requests without an answer. If it is full, the worker hangs. */
+	/* The queue only holds requests that the worker has not read. If it is full, the worker
+	 * hangs. */
 	const ssize_t sent = scm_send(w->socket, a, codewire_size(a), &fd, fd >= 0, MSG_DONTWAIT);
 	int r = sent < 0 ? (int)sent : 0;
 	ssize_t n = 0;
@@ -149,7 +150,7 @@ static int exchange(struct codereader *c, const struct codewire_ask *a, int fd)
 		n = recv(w->socket, host.bytes, sizeof(host.bytes), MSG_DONTWAIT | MSG_TRUNC);
 		r = n > 0 ? 0 : n == 0 ? -EPIPE : -errno;
 	}
-	/* An upper bound of the cpu time that it took. */
+	/* An upper bound of the cpu time that the request took. */
 	const uint64_t worked_ns = clock_mono_ns() - start_ns;
 
 	w->worked_ns += worked_ns;
@@ -171,7 +172,7 @@ static bool is_open(const struct codereader *c)
 	return c->at->socket >= 0 && c->worker == c->at->number;
 }
 
-/* The same, unless the worker ended while idle. */
+/* Like is_open, but false if the worker ended while idle. */
 static bool is_still_open(struct codereader *c)
 {
 	if (is_open(c) && is_over(c->at))
@@ -179,7 +180,7 @@ static bool is_still_open(struct codereader *c)
 	return is_open(c);
 }
 
-/* Opens it in the present worker, if it is not open there yet. */
+/* Opens the file in the current worker, if it is not open there yet. */
 static int open_there(struct codereader *c)
 {
 	const struct codewire_ask a = {
@@ -198,7 +199,7 @@ static int open_there(struct codereader *c)
 
 /* --- files --- */
 
-/* Whether only root could have written it. */
+/* Whether only root could have written the file. */
 static bool is_of_root(int fd)
 {
 	struct stat st;

@@ -71,7 +71,7 @@ static bool take_result(struct span *rest, uint64_t time_ns, struct codefile_ans
 
 	if (!span_read(rest, &r, sizeof(r)) || r.found > 1 || r.zero || r.until_ns <= r.since_ns)
 		return false;
-	/* An answer also holds for the time that was asked about. */
+	/* The answer must be valid for the time of the request. */
 	if (r.since_ns > time_ns || (r.until_ns <= time_ns && r.until_ns != UINT64_MAX))
 		return false;
 	*ret = (struct codefile_answer){ .found = r.found,

@@ -2,7 +2,7 @@
 /*
  * The messages between a process that names generated code and its workers (codeworker.h), which
  * read perf maps and jitdumps. Each is one record of a SEQPACKET socket, in the machine's own
- * layout, since both ends are the same program. The answers are checked like all untrusted bytes:
+ * layout, since both ends are the same program. Answers are checked like all untrusted bytes, since
  * the worker parses hostile files.
  */
 #ifndef COMMON_NAMES_JIT_CODEWIRE_H
@@ -22,7 +22,7 @@ enum codewire_kind {
 };
 
 enum codewire_flag {
-	CODEWIRE_BEHIND = 1, /* as struct codefile_progress */
+	CODEWIRE_BEHIND = 1, /* these are the flags of struct codefile_progress */
 	CODEWIRE_ANEW = 2,
 	CODEWIRE_FULL = 4,
 	CODEWIRE_MALFORMED = 8,
@@ -39,8 +39,8 @@ struct codewire_ask {
 	uint64_t addresses[CODEWIRE_BATCH];
 };
 
-/* The head of an answer. `count` results, the calls of those that were found, and their text
- * follow. verdict: what the function of codefile.h returned. bytes: of memory that the file takes
+/* The head of an answer. It is followed by `count` results, the calls of those that were found, and
+ * their text. verdict: the result of the function of codefile.h. bytes: memory that the file takes
  * now. */
 struct codewire_head {
 	int32_t verdict;
@@ -56,12 +56,12 @@ struct codewire_answer {
 
 #define CODEWIRE_MAX (128u << 10)
 
-/* Bytes of a request. */
+/* Returns the size of a request in bytes. */
 size_t codewire_size(const struct codewire_ask *a);
 /* Whether the received bytes, of this length, are a request that a worker can serve. */
 bool codewire_is_ask(const struct codewire_ask *a, size_t size);
-/* Writes an answer and returns its size in bytes. names: the calls of the results that were found,
- * in that order. into: CODEWIRE_MAX bytes. */
+/* Writes an answer and returns its size in bytes. names holds the calls of the results that were
+ * found, in that order. into: CODEWIRE_MAX bytes. */
 size_t codewire_put(const struct codewire_answer *a, const struct names *names, uint8_t *into);
 /* Reads the answer to this request from untrusted bytes. *ret_names owns its text. Returns false if
  * this is not an answer to the request; the outputs are then invalid. */

@@ -15,7 +15,7 @@
 static const struct seccomp_rule worker_calls[] = {
 	CALL("recvmsg"),
 	CALL("sendto"),
-	CALL("pread64"), /* reads the files it was handed */
+	CALL("pread64"), /* reads the files that it is handed */
 	SECCOMP_END,
 };
 
@@ -51,7 +51,8 @@ static int find(struct codeworker *w, struct codefile *f, const struct codewire_
 	return r;
 }
 
-/* Takes *fd if it becomes -1. False: the request has no answer. */
+/* Serves a request. Sets *fd to -1 if it keeps the descriptor. Returns false if the request has no
+ * answer. */
 static bool serve(struct codeworker *w, const struct codewire_ask *a, int *fd)
 {
 	struct codewire_head *h = &w->answer.head;

@@ -8,9 +8,9 @@
 #include "common/wire/peer/lastword.h"
 
 #define TICK_NS 20000000ull
-#define SECOND_PART 4 /* of the memory for a process's first file */
-/* Later lines of a file replace earlier ones. So a lookup waits this long for the file to be read
- * to its end. */
+#define SECOND_PART 4 /* a process's second file may take this part of the memory for one file */
+/* Later lines of a file replace earlier ones. So a lookup waits at most this long for the file to
+ * be read to its end. */
 #define CATCH_UP_NS 5000000000ull
 
 enum jit_file_state { JIT_FILE_UNASKED, JIT_FILE_ASKED, JIT_FILE_OPEN, JIT_FILE_ABSENT };
@@ -19,22 +19,23 @@ struct jit_file {
 	enum jit_file_state state;
 	uint64_t request, asked_ns, retry_ns, backoff_ns;
 	uint64_t read_ns, opened_ns;
-	uint64_t size;		   /* when it was last read to its end; UINT64_MAX: unknown */
+	uint64_t size;		   /* the file's size when it was last read to its end; UINT64_MAX:
+				    * unknown */
 	bool behind;		   /* there is more to read */
-	bool over;		   /* it is not read any further */
-	bool lost;		   /* nor has it any names */
+	bool over;		   /* the rest of the file is not read */
+	bool lost;		   /* also, the file has no names any more */
 	struct codereader *reader; /* set if it is open */
 };
 
 struct jit_process {
 	uint64_t id, owner;
 	uint32_t pid;
-	bool wanted; /* a lookup found no name since the last new one */
+	bool wanted; /* a lookup found no name since the last new one came */
 	bool settling, settled;
 	uint64_t used_ns, born_ns, settle_ns;
 	uint64_t read; /* bytes of its files that were read so far */
 	uint64_t version;
-	uint64_t generation; /* rises whenever lookups may have other answers */
+	uint64_t generation; /* rises whenever lookups may get other answers */
 	size_t bytes;
 	struct jit_file files[JIT_KINDS];
 };
@@ -85,8 +86,8 @@ static bool has_open(const struct jit_process *p)
 	return false;
 }
 
-/* Of the processes with open files, except `keep`, the least recently used one of the owner with
- * most. NULL: there is none. */
+/* Chooses a process whose files are closed: of the owner that holds the most, the least recently
+ * used one with open files, but not `keep`. NULL: there is none. */
 static struct jit_process *next_to_close(const struct jit *j, const struct holdings *of,
 					 const struct jit_process *keep)
 {
@@ -108,7 +109,7 @@ static struct jit_process *next_to_close(const struct jit *j, const struct holdi
 	return ret;
 }
 
-/* Closes files until all limits hold. */
+/* Closes files until all limits are met. */
 static void make_room(struct jit *j, const struct jit_process *keep)
 {
 	while (j->open_of.held > JIT_OPEN || j->bytes_of.held > j->total_max) {
@@ -128,8 +129,8 @@ static struct jit_process *process_get(const struct jit *j, uint64_t id)
 	return slot == IDMAP_NONE ? NULL : j->processes[slot];
 }
 
-/* Drops a process for another one of this owner: the least recently used one of the owner with
- * most. */
+/* Drops a process to make space for another one of this owner: the least recently used one of the
+ * owner that holds the most. */
 static void drop_for(struct jit *j, uint64_t owner)
 {
 	const struct jit_process *oldest = NULL;
@@ -145,7 +146,7 @@ static void drop_for(struct jit *j, uint64_t owner)
 		jit_drop(j, oldest->id);
 }
 
-/* NULL: too many processes, or no memory. */
+/* Returns the process, making it if necessary. NULL: too many processes, or no memory. */
 static struct jit_process *process_make(struct jit *j, uint64_t id, uint32_t pid, uint64_t now_ns)
 {
 	struct jit_process *p = process_get(j, id);
@@ -244,7 +245,7 @@ static void ask(struct jit *j, struct jit_process *p, unsigned kind, uint64_t no
 	struct jit_file *f = &p->files[kind];
 
 	if (!holdings_admits(&j->asked_of, p->owner, JIT_IN_FLIGHT)) {
-		p->wanted = true; /* jit_tick asks */
+		p->wanted = true; /* jit_tick requests the file later */
 		return;
 	}
 	holdings_take(&j->asked_of, p->owner, 1);
@@ -278,7 +279,7 @@ static bool may_read(const struct jit_process *p, uint64_t now_ns)
 	return p->read < JIT_BURST + age_ns / 1000000000 * JIT_RATE;
 }
 
-/* Its reader died of it: it has no names any more. */
+/* Marks a file as lost, because its reader died on it. It has no names any more. */
 static void file_lost(struct jit *j, const struct jit_process *p, struct jit_file *f)
 {
 	if (f->lost)
@@ -290,7 +291,8 @@ static void file_lost(struct jit *j, const struct jit_process *p, struct jit_fil
 		j->say_lost(j->ctx, p->id, p->pid);
 }
 
-/* The next reader has to read it from its beginning, which is not the process's fault. */
+/* Lets a file be read from its beginning by the next reader, and refunds its bytes: the restart is
+ * not the process's fault. */
 static void file_anew(struct jit_process *p, struct jit_file *f, uint64_t now_ns)
 {
 	f->behind = true;
@@ -357,7 +359,8 @@ static int file_read(struct jit *j, struct jit_process *p, unsigned kind, uint64
 	return r < 0 ? r : 0;
 }
 
-/* The most memory for a file: little for a process's second one, so that both leave some. */
+/* Returns the most memory for a file. A process's second file gets little, so that both together
+ * fit. */
 static size_t most_of_file(const struct jit *j, const struct jit_process *p)
 {
 	return has_open(p) ? j->file_max / SECOND_PART : j->file_max;
@@ -433,9 +436,9 @@ void jit_expect(struct jit *j, uint64_t process, const uint64_t *addresses, unsi
 
 /* An address, and others that will soon be looked up for the same time. */
 struct batch {
-	uint64_t addresses[CODEREADER_BATCH]; /* the first is the one that is wanted now */
+	uint64_t addresses[CODEREADER_BATCH]; /* the first is the one that is needed now */
 	unsigned count;
-	bool found;	 /* the first one, and its call is in *names */
+	bool found;	 /* the first address was found, and its call is in *names */
 	bool is_certain; /* all files were searched */
 	struct names *names;
 };
@@ -451,7 +454,7 @@ static void batch_make(struct jit *j, const struct jit_process *p, uint64_t addr
 	j->expected_len = 0;
 }
 
-/* Looks up the batch in one file. Those that it lacks stay in the batch. */
+/* Looks up the batch in one file. Addresses that are not found stay in the batch. */
 static int batch_find(struct jit *j, struct jit_process *p, struct jit_file *f, uint64_t time_ns,
 		      uint64_t now_ns, struct batch *b)
 {
@@ -484,7 +487,7 @@ static int batch_find(struct jit *j, struct jit_process *p, struct jit_file *f, 
 	return 0;
 }
 
-/* 0, JIT_UNKNOWN, -ENOMEM. */
+/* Looks an address up in both files. Returns 0, JIT_UNKNOWN or -ENOMEM. */
 static int find(struct jit *j, struct jit_process *p, uint64_t address, uint64_t time_ns,
 		uint64_t now_ns, struct names *ret)
 {
@@ -634,7 +637,7 @@ static void tick(struct jit *j, struct jit_process *p, uint64_t now_ns)
 		ask_due(j, p, now_ns);
 }
 
-/* All processes in turn, so that those with much to read do not hold up the others. */
+/* Serves all processes in turn, so that those with much to read do not hold up the others. */
 void jit_tick(struct jit *j, uint64_t now_ns)
 {
 	if (now_ns < j->tick_ns || !j->len)

@@ -7,8 +7,7 @@
 #define MAGIC 0x4a695444u /* "JiTD" read as a number */
 #define ARCH_TIMESTAMP 1u
 #define HEADER_MAX 4096u
-/* perf puts an ELF header in front of the code. Some runtimes add its size to the addresses of
- * lines. */
+/* perf puts an ELF header before the code. Some runtimes add its size to the addresses of lines. */
 #define ELF_HEADER 64u
 #define NAME_REST (CODEMAP_NAME + 1)
 
@@ -56,7 +55,7 @@ void jitdump_done(struct jitdump *j)
 	buf_done(&j->table);
 }
 
-/* Takes a NUL-terminated string, or the rest if it was cut. */
+/* Takes a NUL-terminated string, or the rest if the string was cut. */
 static struct str take_name(struct span *s)
 {
 	const uint8_t *nul = s->len ? memchr(s->data, 0, s->len) : NULL;
@@ -155,8 +154,8 @@ static int take_lines(struct jitdump *j, struct span s)
 		return 0;
 	}
 	j->lines = 0;
-	/* Check all entries before the first is stored: some versions of V8 write names of another
-	 * length than they say. */
+	/* Check all entries before the first is stored: some versions of V8 write names whose
+	 * length differs from what they claim. */
 	for (struct span t = s; count < d.count; count++) {
 		struct debug_entry e;
 
@@ -166,7 +165,7 @@ static int take_lines(struct jitdump *j, struct span s)
 		take_name(&t);
 		first = e.address < first ? e.address : first;
 	}
-	/* If all addresses lie behind an ELF header, the runtime has added its size. */
+	/* If all addresses lie after an ELF header, the runtime has added its size. */
 	if (count && first - d.address >= ELF_HEADER)
 		shift = ELF_HEADER;
 	buf_reset(&j->table);
@@ -197,7 +196,7 @@ static int take_lines(struct jitdump *j, struct span s)
 	return r;
 }
 
-/* How many bytes of a record are parsed. */
+/* Returns how many bytes of a record are parsed. */
 static size_t wanted(const struct prefix *p)
 {
 	size_t most = p->id == LOAD	    ? sizeof(*p) + sizeof(struct load) + NAME_REST
@@ -225,7 +224,7 @@ static int take_record(struct jitdump *j, const struct prefix *p, struct span bo
 	return r;
 }
 
-/* Takes the header or record at the front of s. *ret_size: its length; 0: more bytes are needed
+/* Takes the header or record at the front of s. *ret_size is its length; 0: more bytes are needed
  * first. */
 static int take_one(struct jitdump *j, struct span s, uint64_t *ret_size)
 {
@@ -286,7 +285,7 @@ int jitdump_feed(struct jitdump *j, struct span bytes, uint64_t *ret_skip)
 			}
 			continue;
 		}
-		/* Go back to the bytes behind this record. */
+		/* Continue with the bytes after this record. */
 		uint64_t here = numbers_smaller(size, s.len);
 
 		j->skip = size - here;

@@ -22,13 +22,14 @@
 struct owner {
 	uint32_t uids[2];
 	uint64_t since_ns;
-	uint32_t pid; /* innermost */
+	uint32_t pid; /* innermost pid */
 };
 
 static bool is_owned(const struct stat *st, const struct owner *o)
 {
 	bool own = st->st_uid == o->uids[0] || st->st_uid == o->uids[1];
-	/* Root may have written it for the user. A hard link to another file of root is refused. */
+	/* Root may have written the file for the user. A hard link to another file of root is
+	 * refused. */
 	bool roots = st->st_uid == 0 && st->st_nlink == 1 && st->st_mode & S_IROTH;
 
 	return S_ISREG(st->st_mode) && (own || roots) &&
@@ -62,7 +63,7 @@ static bool is_same(int dir, uint64_t start_ns)
 	if (smallfile_read(dir, "stat", text, sizeof(text)) < 0)
 		return false;
 	/* The name may contain anything, but ends at the last parenthesis. The start time is the
-	 * 20th field behind it. */
+	 * 20th field after it. */
 	at = strrchr(text, ')');
 	for (int i = 0; at && i < 20; i++)
 		at = strchr(at + 1, ' ');
@@ -130,7 +131,7 @@ static int open_dump(int dir, int root, const struct owner *o)
 	return r;
 }
 
-/* The start of a process, as wall clock time. */
+/* Converts the start of a process to wall clock time. */
 static uint64_t began_ns(uint64_t start_ns)
 {
 	uint64_t age_ns = clock_boot_ns() - start_ns;

@@ -20,7 +20,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-/* Takes a number of 1 to 16 hex digits, with or without 0x, and the blanks behind it. */
+/* Takes a number of 1 to 16 hex digits, with or without 0x, and the blanks after it. */
 static bool take_hex(struct str *s, uint64_t *ret)
 {
 	uint64_t v = 0;
@@ -48,7 +48,7 @@ static bool take_hex(struct str *s, uint64_t *ret)
 	return true;
 }
 
-/* Returns 0 also for a bad line. */
+/* Takes a line. Returns 0 also for a bad line. */
 static int take_line(struct perfmap *p, struct str s)
 {
 	uint64_t start, size;
@@ -103,7 +103,7 @@ int perfmap_flush(struct perfmap *p)
 		: p->len ? take_line(p, (struct str){ .data = p->line, .len = (uint32_t)p->len })
 			 : 0;
 
-	/* Do not count half a line as bad: the whole line may be good. */
+	/* Do not count half a line as bad: the complete line may be good. */
 	p->bad_lines = bad;
 	return r;
 }

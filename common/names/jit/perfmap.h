@@ -4,8 +4,8 @@
  * generates: start and size in hexadecimal, then the name up to the end of the line. Where lines
  * overlap, the later one wins. The contents are hostile: bad lines are counted and skipped.
  *
- * Source: tools/perf/Documentation/jit-interface.txt of the kernel; what V8, HotSpot, CPython, .NET
- * and others write.
+ * Source: tools/perf/Documentation/jit-interface.txt of the kernel; output of V8, HotSpot, CPython,
+ * .NET and others.
  */
 #ifndef COMMON_NAMES_JIT_PERFMAP_H
 #define COMMON_NAMES_JIT_PERFMAP_H
@@ -18,17 +18,18 @@ struct perfmap {
 	struct codemap code;
 	uint64_t bad_lines;
 	bool full;
-	size_t len; /* of the line being put together */
+	size_t len; /* bytes of the partial line in `line` */
 	char line[PERFMAP_LINE];
 };
 
-/* max: bytes of memory. */
+/* max: limit of memory in bytes. */
 void perfmap_init(struct perfmap *p, size_t max);
 void perfmap_done(struct perfmap *p);
-/* Takes the next bytes of the file. 0, CODEMAP_FULL (earlier lines stay valid), -ENOMEM. */
+/* Parses the next bytes of the file. Returns 0, CODEMAP_FULL (earlier lines stay valid) or
+ * -ENOMEM. */
 int perfmap_feed(struct perfmap *p, struct span bytes);
-/* The file ends here for now. Takes its last line even without a line feed; if the line goes on
- * later, that replaces it. The same errors. */
+/* Takes the last line of the file even without a line feed, when the file ends there for now. If
+ * the line continues later, the longer line replaces it. Returns as perfmap_feed does. */
 int perfmap_flush(struct perfmap *p);
 
 #endif

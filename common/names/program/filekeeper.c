@@ -19,7 +19,7 @@
 #include "common/names/program/workercell.h"
 #include "common/wire/bus/scm.h"
 
-/* The calls of the keeper, and of a new worker before that enters its own list. */
+/* The system calls of the keeper, and of a new worker until it installs its own list. */
 static const struct seccomp_rule own_calls[] = {
 	CALL_IF("tgkill", SECCOMP_IS(2, SIGABRT)), /* the worker's abort() */
 	CALL_IF("prlimit64", SECCOMP_IS(0, 0)),
@@ -31,7 +31,7 @@ static const struct seccomp_rule own_calls[] = {
 	SECCOMP_END,
 };
 
-/* The settings of the keeper for its life. */
+/* The settings of the keeper, which do not change. */
 struct keeper {
 	const struct filekeeper_class *programs, *code;
 	uint64_t heap; /* the most that any worker may use */
@@ -65,7 +65,7 @@ static void keep(const struct keeper *k)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n != sizeof(a) || a.kind >= FILEKEEPER_KINDS)
-			return; /* the workers end with the keeper */
+			return; /* the workers end when the keeper does */
 
 		pid_t *worker = &workers[a.kind];
 
@@ -73,7 +73,7 @@ static void keep(const struct keeper *k)
 			said.cpu_ns = clock_cpu_ns(*worker);
 		} else {
 			if (*worker > 0) {
-				/* The status of a worker that had already died stays as it was. */
+				/* If the worker has already died, its status stays as it was. */
 				kill(*worker, SIGKILL);
 				waitpid(*worker, &status, 0);
 			}
@@ -90,8 +90,8 @@ int filekeeper_start(const struct filekeeper_class *programs, const struct filek
 {
 	const struct seccomp_rule *const lists[] = { baseline_calls, programs->calls, code->calls,
 						     keeper_calls, own_calls };
-	/* Without stderr: the last words of libdw and libc contain hostile bytes,
-	 * and tell a user nothing. The report of a sanitizer is for us, so it stays. */
+	/* Close stderr: the last messages of libdw and libc contain hostile bytes, and do not help
+	 * a user. Keep it for the report of a sanitizer, which helps developers. */
 	const bool silent = !WORKERCELL_ASAN;
 	int socket;
 	const pid_t pid = keeper_fork(&socket);
@@ -116,7 +116,7 @@ int filekeeper_start(const struct filekeeper_class *programs, const struct filek
 	return 0;
 }
 
-/* --- the other end --- */
+/* --- for the process that uses the keeper --- */
 
 #define START_NS 2000000000ull
 
@@ -147,7 +147,7 @@ int filekeeper_wait(int fd, short events, uint64_t deadline_ns)
 		const uint64_t now_ns = clock_mono_ns();
 		const uint64_t left_ns = now_ns < deadline_ns ? deadline_ns - now_ns : 0;
 		struct pollfd p = { .fd = fd, .events = events };
-		/* Look once even after the deadline: we may have been stopped ourselves. */
+		/* Poll once even after the deadline: this process itself may have been stopped. */
 		const int n = poll(&p, 1, left_ns ? (int)(left_ns / 1000000 + 1) : 0);
 
 		if (n > 0)
@@ -159,8 +159,8 @@ int filekeeper_wait(int fd, short events, uint64_t deadline_ns)
 	}
 }
 
-/* Never waits for a silent keeper twice: that would hold up all naming. *ret_fd: -1 if none came.
- */
+/* Sends a request to the keeper and waits for the answer. After the keeper was silent once, it is
+ * not waited for again: that would hold up all naming. *ret_fd is -1 if no descriptor came. */
 static int ask(const struct filekeeper_ask *a, struct filekeeper_answer *ret, int *ret_fd)
 {
 	int r = host.gone ? -EPIPE : 0;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The keeper: a process that starts the workers of prof-symd, which cannot start anything once it
- * is sealed. prof-symd forks it. The keeper has the same identity, but no descriptor except its
- * socket, and reads no file.
+ * is confined. prof-symd forks the keeper. The keeper has the same identity, but no descriptor
+ * except its socket, and reads no file.
  *
- * There is one worker at a time of each kind. FILEKEEPER_START kills the one of that kind and
- * starts the next. The answer comes with the worker's socket, or without if none could be started.
- * FILEKEEPER_CLOCK asks for the cpu time of the one of that kind: prof-symd may not read the clocks
- * of other processes. The keeper ends with prof-symd, and its workers end with it.
+ * There is one worker at a time of each kind. FILEKEEPER_START kills the worker of that kind and
+ * starts the next one. The answer comes with the worker's socket, or without one if none could be
+ * started. FILEKEEPER_CLOCK asks for the cpu time of a worker: prof-symd may not read the clocks of
+ * other processes. The keeper ends with prof-symd, and its workers end with it.
  *
  * The keeper does not know what workers do: its caller passes their classes.
  */
@@ -18,8 +18,8 @@
 #include <stdint.h>
 #include "common/cell/confine/seccomp.h"
 
-/* "Of root": only root could have written the file. The second worker of programs changes roles
- * with the first (workers.c). */
+/* The kinds of workers. OF_ROOT: for files that only root could have written. SECOND: the second
+ * worker for programs, which changes roles with the first one (workers.c). */
 enum filekeeper_kind {
 	FILEKEEPER_PROGRAMS_OF_ROOT, /* fileworker_class */
 	FILEKEEPER_PROGRAMS_OF_OTHERS,
@@ -30,9 +30,9 @@ enum filekeeper_kind {
 	FILEKEEPER_KINDS,
 };
 
-/* The function of a worker after the fork, and the system calls that it may make
- * beside those of baseline.h; the keeper has them in its own list. heap: bytes of private memory
- * that the worker may use. */
+/* A class of workers: the function that a worker runs after the fork, and the system calls that it
+ * may make besides those of baseline.h. The keeper's own list includes these calls. heap: bytes of
+ * private memory that the worker may use. */
 struct filekeeper_class {
 	void (*run)(int socket, uint64_t heap) __attribute__((noreturn));
 	const struct seccomp_rule *calls;
@@ -41,37 +41,37 @@ struct filekeeper_class {
 enum filekeeper_what { FILEKEEPER_START = 1, FILEKEEPER_CLOCK };
 
 struct filekeeper_ask {
-	uint64_t heap; /* bytes that it may use */
+	uint64_t heap; /* bytes that the worker may use */
 	uint32_t kind, what;
 };
 
 struct filekeeper_answer {
 	uint64_t cpu_ns; /* 0: not known */
-	uint32_t killed; /* 1: somebody had killed the previous one (SIGKILL); only known if its
-			    socket was closed */
+	uint32_t killed; /* 1: somebody had killed the previous worker (SIGKILL); only known if its
+			  * socket was closed */
 	uint32_t zero;
 };
 
-/* Call it with the tool's identity, before its first thread and before anything is written to
- * stdio. programs, code: the classes of the workers of these kinds. heap: the most bytes that any
- * worker may use. *ret_control is for filekeeper_use. Returns 0 or -errno. */
+/* Forks the keeper. Call it with the tool's identity, before its first thread and before anything
+ * is written to stdio. programs, code: the classes of the workers of these kinds. heap: the most
+ * bytes that any worker may use. *ret_control is for filekeeper_use. Returns 0 or -errno. */
 int filekeeper_start(const struct filekeeper_class *programs, const struct filekeeper_class *code,
 		     uint64_t heap, int *ret_control);
 
-/* --- the other end --- */
+/* --- for the process that uses the keeper --- */
 
-/* Takes the socket of the keeper, for the life of this process. */
+/* Takes ownership of the keeper's socket, until this process ends. */
 void filekeeper_use(int control);
 bool filekeeper_in_use(void);
 /* Whether the keeper has died or stopped answering. */
 bool filekeeper_gone(void);
-/* Kills the worker of this kind and starts the next one. A descriptor, the caller's; -EAGAIN: the
- * keeper cannot start one now; another -errno: it is gone. *ret_killed: whether somebody else had
- * killed the previous one. */
+/* Kills the worker of this kind and starts the next one. Returns its socket, which the caller owns;
+ * -EAGAIN: the keeper cannot start one now; another -errno: the keeper is gone. *ret_killed:
+ * whether somebody else had killed the previous worker. */
 int filekeeper_worker(enum filekeeper_kind kind, uint64_t heap, bool *ret_killed);
-/* The cpu time of the worker of this kind, as the kernel counts it; 0: it is not known. */
+/* Returns the cpu time of the worker of this kind, as the kernel counts it; 0: it is not known. */
 uint64_t filekeeper_clock(enum filekeeper_kind kind);
-/* Waits for an event of a descriptor. 0, -ETIMEDOUT, -errno. */
+/* Waits for an event on a descriptor. Returns 0, -ETIMEDOUT or -errno. */
 int filekeeper_wait(int fd, short events, uint64_t deadline_ns);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of system calls below is all that a libdw that was taken over can use. So each call has
- * its reason beside it. */
+/* If libdw is taken over, the attacker can use only the system calls in the list below. So the
+ * reason for each call is given beside it. */
 #include "common/names/program/fileworker.h"
 
 #include <errno.h>
@@ -21,13 +21,13 @@
 #include "common/wire/bus/scm.h"
 
 #define SMALL_MAX (48ull << 20)
-#define MORE_NS 1000000ull /* for lookups that a request only announced */
+#define MORE_NS 1000000ull /* time limit for lookups that a request only announced */
 
 static const struct seccomp_rule worker_calls[] = {
 	CALL("recvmsg"),
 	CALL("sendto"),
-	CALL("pread64"), /* reads the files it was handed */
-	CALL("lseek"),	 /* finds their holes (filecrc.c) */
+	CALL("pread64"), /* reads the files that it is handed */
+	CALL("lseek"),	 /* finds the holes in them (filecrc.c) */
 	/* libdw asks for the path of a file, and libc for its message catalogs. */
 	CALL_FAILS("open", EACCES),
 	CALL_FAILS("openat", EACCES),
@@ -42,7 +42,7 @@ static const struct seccomp_rule worker_calls[] = {
 
 /* --- its end --- */
 
-/* An allocation that failed was mostly smaller than this part of the heap. */
+/* An allocation that failed was usually smaller than this part of the heap. */
 #define SHORT_PART 8
 
 static struct {
@@ -50,8 +50,8 @@ static struct {
 	size_t heap;
 } own;
 
-/* Whether libdw crashed for lack of memory: an allocation failed during the request, or would fail
- * now. */
+/* Whether libdw crashed because memory was short: an allocation failed during the request, or one
+ * would fail now. */
 static bool is_short(int error)
 {
 	void *p;
@@ -67,7 +67,7 @@ static bool is_short(int error)
 }
 
 /* After a failed allocation, libdw may use the NULL pointer (SIGSEGV) or fail an assertion
- * (SIGABRT). That is not the file's fault, so the answer says -ENOMEM. */
+ * (SIGABRT). That is not the file's fault, so the worker answers -ENOMEM. */
 static void on_deadly(int number)
 {
 	const struct programwire_head h = { .verdict = -ENOMEM };
@@ -81,7 +81,7 @@ static void watch_end(int socket, uint64_t heap)
 {
 	own.socket = socket;
 	own.heap = (size_t)heap;
-	/* lazy_memory.c hands faults to this handler that are not its own. */
+	/* lazy_memory.c passes other faults to this handler. */
 	signal(SIGSEGV, on_deadly);
 	signal(SIGBUS, on_deadly);
 	signal(SIGABRT, on_deadly);
@@ -111,7 +111,7 @@ struct fileworker {
 	struct names names;
 	struct programwire_answer answer;
 	uint8_t bytes[PROGRAMWIRE_MAX];
-	/* Of announced lookups. */
+	/* For announced lookups. */
 	struct names more_names;
 	struct programwire_answer more_answer;
 	uint8_t more[PROGRAMWIRE_MORE_MAX], more_bytes[PROGRAMWIRE_MAX];
@@ -123,7 +123,7 @@ static void served_close(struct served *s)
 	*s = (struct served){ 0 };
 }
 
-/* The next descriptor, which becomes the caller's; -1: none. */
+/* Returns the next descriptor, which the caller then owns; -1: none. */
 static int take_fd(int fds[static PROGRAMWIRE_FDS])
 {
 	for (unsigned i = 0; i < PROGRAMWIRE_FDS; i++) {
@@ -181,7 +181,7 @@ static int look_up(struct served *s, uint64_t value, bool is_offset, struct name
 	return r;
 }
 
-/* Answers announced lookups, if that is quick. */
+/* Answers announced lookups, as long as that is quick. */
 static void look_ahead(struct fileworker *w, struct served *s, const struct programwire_ask *a)
 {
 	const uint64_t begun_ns = clock_mono_ns();
@@ -196,7 +196,7 @@ static void look_ahead(struct fileworker *w, struct served *s, const struct prog
 		w->more_answer.head = (struct programwire_head){ .address = UINT64_MAX };
 		const int r = look_up(s, m.offset, true, &w->more_names, &w->more_answer.head);
 
-		/* An error is answered when its own request comes. */
+		/* The error is reported when the lookup itself is requested. */
 		if (r && r != SYMFILE_NONE)
 			break;
 		w->more_answer.head.verdict = r;
@@ -212,7 +212,7 @@ static void look_ahead(struct fileworker *w, struct served *s, const struct prog
 	w->answer.head.flags |= used ? PROGRAMWIRE_MORE : 0;
 }
 
-/* The facts that prof-symd needs beside the verdict. */
+/* Adds the facts that prof-symd needs besides the verdict. */
 static void tell(struct fileworker *w, struct served *s, bool facts)
 {
 	struct programwire_answer *a = &w->answer;
@@ -250,7 +250,7 @@ static void tell(struct fileworker *w, struct served *s, bool facts)
 	a->head.step = sources_step(s->sources);
 }
 
-/* False: the request has no answer. */
+/* Serves a request. Returns false if it has no answer. */
 static bool serve(struct fileworker *w, const struct programwire_ask *a,
 		  int fds[static PROGRAMWIRE_FDS])
 {
@@ -335,7 +335,7 @@ static void work(struct fileworker *w)
 		workercell_end();
 		ssize_t sent = send(w->socket, w->bytes, n, MSG_NOSIGNAL);
 
-		/* Larger than the host lets a socket hold: answer without names. */
+		/* The answer is larger than the host lets a socket hold: answer without names. */
 		if (sent < 0 && errno == EMSGSIZE) {
 			w->answer.head.verdict = SYMFILE_NONE;
 			w->answer.head.flags &= ~(uint32_t)PROGRAMWIRE_MORE;
@@ -353,7 +353,8 @@ static _Noreturn void run(int socket, uint64_t heap)
 
 	if (!WORKERCELL_ASAN)
 		watch_end(socket, heap);
-	/* The limit covers all requests of its life, so that an honest worker never reaches it. */
+	/* The limit covers all requests of the worker's life, so that an honest worker never
+	 * reaches it. */
 	workercell_enter(worker_calls, heap, FILEWORKER_LIFE_S + LIFE_SPARE_S + request_s(heap));
 	w.socket = socket;
 	work(&w);

@@ -5,8 +5,8 @@
  * (programwire.h) about the files that it is handed, one after the other.
  *
  *  - A request that takes too much cpu time ends the worker.
- *  - If an allocation fails, the worker answers -ENOMEM and ends, whatever a parser made of the
- *    failure.
+ *  - If an allocation fails, the worker answers -ENOMEM and ends, no matter how a parser handled
+ *    the failure.
  *  - A worker that was taken over can stop its timer, but not the kernel's limit of cpu time for
  *    the whole process (RLIMIT_CPU).
  */
@@ -15,8 +15,10 @@
 
 #include "common/names/program/filekeeper.h"
 
-#define FILEWORKER_CPU_S 3    /* per request; one more for each 16 MiB of a file's max over 48 */
-#define FILEWORKER_LIFE_S 600 /* of work, after which workers.c starts the next worker */
+#define FILEWORKER_CPU_S \
+	3		      /* seconds per request; one more for each 16 MiB by which a file's max
+			       * exceeds 48 MiB */
+#define FILEWORKER_LIFE_S 600 /* seconds of work, after which workers.c starts the next worker */
 
 /* Serves the socket until the other end closes. */
 extern const struct filekeeper_class fileworker_class;

@@ -17,8 +17,8 @@
 #define DEBUG_DIR "/usr/lib/debug"
 #define MAX_VDSO (64u << 10)
 
-/* Looks at the file before it opens it: opening a device or a FIFO can have effects, and the path
- * may be hostile. Without /proc the path is resolved twice. */
+/* Checks the file before opening it: opening a device or a FIFO can have effects, and the path may
+ * be hostile. Without /proc the path is resolved twice. */
 int finder_open(const char *path)
 {
 	char self[64];
@@ -41,7 +41,7 @@ int finder_open(const char *path)
 	return fd;
 }
 
-/* Copies the vDSO from our own memory. It is the same in all processes. */
+/* Copies the vDSO from this process's memory. It is the same in all processes. */
 static int open_vdso(void)
 {
 	const uint8_t *at = (const uint8_t *)getauxval(AT_SYSINFO_EHDR);
@@ -128,8 +128,8 @@ static int open_build_id(struct span id)
 	return finder_open(path);
 }
 
-/* The directory of a path with symbolic links resolved, since debug files are laid out by it. "" on
- * errors. */
+/* Writes the directory of a path with symbolic links resolved, since debug files are laid out by
+ * it; "" on errors. */
 static void real_folder(const char *path, char ret[static PATH_MAX])
 {
 	char *slash;
@@ -159,7 +159,7 @@ static int open_beside(const char *name, const char *path)
 		fd = finder_open(candidate);
 		if (fd < 0)
 			continue;
-		/* .gnu_debuglink may name the program itself, which is of no use. */
+		/* .gnu_debuglink may name the program itself, which does not help. */
 		if (stat(path, &self) == 0 && fstat(fd, &found) == 0 &&
 		    self.st_dev == found.st_dev && self.st_ino == found.st_ino) {
 			close(fd);
@@ -171,8 +171,8 @@ static int open_beside(const char *name, const char *path)
 }
 
 /* Opens the file of .gnu_debugaltlink. A relative path starts at the file that names it: a debug
- * file below .build-id/xx or beside the program. On Debian it leads to /usr/lib/debug/.dwz in any
- * case. */
+ * file below .build-id/xx or beside the program. On Debian it leads to /usr/lib/debug/.dwz in
+ * either case. */
 static int open_alt(struct span build_id, const char *name, const char *path)
 {
 	const char *dwz = strstr(name, ".dwz/");
@@ -228,7 +228,7 @@ void finder_complete(struct program *p, const char *path)
 
 		if (want == PROGRAM_WANTS_NOTHING)
 			return;
-		/* There is only one place. */
+		/* Each want has only one place, so a refused file ends it. */
 		const int fd = program_refused(p) ? -ENOENT
 						  : finder_debug(want, build_id, name, path);
 

@@ -10,18 +10,18 @@
 #include "common/names/program/program.h"
 #include "common/wire/msg.h"
 
-/* All of these return a descriptor that the caller owns. */
+/* All functions that return a descriptor return one that the caller owns, or -errno. */
 
-/* A descriptor or -errno (-EINVAL: not a regular file). */
+/* Opens a regular file. Returns -EINVAL for any other kind of file. */
 int finder_open(const char *path);
-/* Opens a file of a stream by its path. The file must have the identity that the stream says
- * (device, inode, ctime, size), or else its build id. If `same_kernel`, the vDSO is copied from our
- * own process. A descriptor or -errno. */
+/* Opens a file of a stream by its path. The file must have the identity recorded in the stream
+ * (device, inode, ctime, size), or else its build id. If `same_kernel`, the vDSO is copied from
+ * this process. */
 int finder_open_stream(const struct msg_file *file, bool same_kernel);
 /* Finds all files that a program wants, below /usr/lib/debug and beside the program's own path, and
- * offers them to it. */
+ * offers them to the program. */
 void finder_complete(struct program *p, const char *path);
-/* Finds one of these files. A descriptor or -errno. */
+/* Finds one wanted file. */
 int finder_debug(enum program_want want, struct span build_id, const char *name, const char *path);
 
 #endif

@@ -104,7 +104,7 @@ int gosym_lookup(struct gosym *g, uint64_t address, struct names *ret)
 		if (r < 0)
 			return r;
 		if (r)
-			continue; /* without a name it is of no use */
+			continue; /* without a name the call is of no use */
 		set_name(g, ret, c, text);
 		r = gopclntab_file(g->table, &f, calls[i].file, text, sizeof(text));
 		if (r < 0)

@@ -66,7 +66,7 @@ enum program_want program_wants(struct program *p, struct span *ret_build_id, co
 	*ret_name = f->name_len ? f->name : NULL;
 	if (p->lost)
 		return PROGRAM_WANTS_NOTHING;
-	/* Both ends agree on what comes with each want; a worker that was taken over may not. */
+	/* A worker that was taken over may send a want without what belongs to it. */
 	switch ((enum program_want)f->want) {
 	case PROGRAM_WANTS_BUILD_ID:
 		return f->id_len >= 2 ? PROGRAM_WANTS_BUILD_ID : PROGRAM_WANTS_NOTHING;
@@ -140,7 +140,7 @@ const struct fileid *program_fileid(const struct program *p)
 	return p->sources ? sources_fileid(p->sources) : &p->facts.file;
 }
 
-/* Copies only what is there: the struct is large. */
+/* Copies only the used part: the struct is large. */
 static void copy_names(struct names *ret)
 {
 	const ptrdiff_t by = ret->text - workers_names()->text;

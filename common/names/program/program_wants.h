@@ -9,20 +9,21 @@ enum program_want {
 	PROGRAM_WANTS_NOTHING,
 	PROGRAM_WANTS_BUILD_ID, /* the debug file of this build id */
 	PROGRAM_WANTS_NAME,	/* the debug file of this name, as .gnu_debuglink says */
-	PROGRAM_WANTS_ALT, /* the file of this build id and path, from the .gnu_debugaltlink of the
-			      debug file; or a .dwo file, by its unit's id */
+	PROGRAM_WANTS_ALT, /* the file with this build id and path, from the .gnu_debugaltlink of
+			    * the debug file; or a .dwo file, by its unit's id */
 	PROGRAM_WANTS_PACKAGE, /* the .dwp file beside it */
 };
 
-/* Beside enum symfile_verdict. */
+/* In addition to enum symfile_verdict. */
 enum program_verdict {
 	PROGRAM_AGAIN = DWARFINFO_AGAIN, /* the lookup needs another file first (program_wants) */
-	/* Of program_open: the worker repeatedly crashed on the file or took too long; or it was
-	 * killed from outside each time. */
+	/* From program_open. DIED: the worker repeatedly crashed on the file or took too long.
+	 * KILLED: it was killed from outside each time. */
 	PROGRAM_DIED = 101,
 	PROGRAM_KILLED = 102,
-	PROGRAM_LATER = 103, /* the lookup's answer does not come yet: ask the same again later */
-	PROGRAM_FREED = 104, /* of program_rest: memory was freed */
+	PROGRAM_LATER = 103, /* the lookup's answer has not come yet: repeat the same lookup
+			      * later */
+	PROGRAM_FREED = 104, /* from program_rest: memory was freed */
 };
 
 #endif

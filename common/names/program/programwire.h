@@ -2,7 +2,7 @@
 /*
  * The messages between prof-symd and its workers (fileworker.h). Each is one record of a SEQPACKET
  * socket, in the machine's own layout, since both ends are the same program. prof-symd checks the
- * answers like all untrusted bytes: the worker parses hostile files.
+ * answers like all untrusted bytes, since the worker parses hostile files.
  */
 #ifndef COMMON_NAMES_PROGRAM_PROGRAMWIRE_H
 #define COMMON_NAMES_PROGRAM_PROGRAMWIRE_H
@@ -18,27 +18,28 @@
 #define PROGRAMWIRE_MORE_MAX 8192u /* bytes of their answers */
 
 enum programwire_kind {
-	/* value: bytes that its DWARF may take; step, flags: of the state it had in an earlier
-	 * worker. With descriptors of the program and of the files that the flags name. */
+	/* value: bytes that its DWARF may take; step, flags: the state that the program had in an
+	 * earlier worker. With descriptors of the program and of the files that the flags name. */
 	PROGRAMWIRE_OPEN = 1,
 	PROGRAMWIRE_LOOKUP = 2,	  /* value: an ELF address, or with PROGRAMWIRE_OFFSET an offset */
 	PROGRAMWIRE_REST = 3,	  /* value: `packed` of sources_rest */
 	PROGRAMWIRE_CLOSE = 4,	  /* has no answer */
-	PROGRAMWIRE_OFFER = 5,	  /* with a descriptor of the file that is wanted, or none */
+	PROGRAMWIRE_OFFER = 5,	  /* with a descriptor of the wanted file, or without one if there
+				   * is none */
 	PROGRAMWIRE_GIVE_UP = 6,  /* no more files come */
-	PROGRAMWIRE_DESCRIBE = 7, /* which runtime it has */
+	PROGRAMWIRE_DESCRIBE = 7, /* asks which runtime the program has */
 };
 
 enum programwire_flag {
-	PROGRAMWIRE_DEBUG = 1,	  /* it has a debug file */
-	PROGRAMWIRE_SHARED = 2,	  /* and one that others share */
+	PROGRAMWIRE_DEBUG = 1,	  /* the program has a debug file */
+	PROGRAMWIRE_SHARED = 2,	  /* the program has a shared file (dwz) */
 	PROGRAMWIRE_UNPROVEN = 4, /* the checksum of the debug file is not compared yet */
-	PROGRAMWIRE_OFFSET = 8,	  /* of a lookup */
+	PROGRAMWIRE_OFFSET = 8,	  /* of a lookup: value is an offset */
 	PROGRAMWIRE_TOO_LARGE = 16,
 	PROGRAMWIRE_CUT = 32,
 	PROGRAMWIRE_FACTS = 64,	 /* struct programwire_facts follows */
 	PROGRAMWIRE_BUILD = 128, /* struct runtime_build follows */
-	PROGRAMWIRE_LOST = 256,	 /* sources_dwarf_lost */
+	PROGRAMWIRE_LOST = 256,	 /* as sources_dwarf_lost */
 	PROGRAMWIRE_MORE = 512,	 /* answers to announced lookups follow */
 };
 
@@ -49,7 +50,7 @@ struct programwire_ask {
 	uint32_t step, flags;
 	uint64_t owner; /* whom the work is charged to (program_charge) */
 	/* Offsets that are likely to be looked up next, in the same program. The worker may also
-	 * answer them, if that is quick. */
+	 * answer these, if that is quick. */
 	uint32_t expected_count;
 	uint64_t expected[PROGRAMWIRE_EXPECTED];
 };
@@ -60,11 +61,11 @@ struct programwire_call {
 	uint32_t bare, zero;
 };
 
-/* The facts that prof-symd needs of a program, and the file that it wants next. */
+/* The facts that prof-symd needs about a program, and the file that it wants next. */
 struct programwire_facts {
 	uint32_t want, id_len, name_len;
 	uint8_t id[SYMFILE_BUILD_ID];
-	char name[NAMES_TEXT + 4]; /* with a NUL */
+	char name[NAMES_TEXT + 4]; /* includes the NUL */
 	uint32_t refused;	   /* program_refused */
 	struct fileid file;
 };
@@ -72,43 +73,44 @@ struct programwire_facts {
 /* The verdicts of functions that return bool. */
 enum programwire_verdict { PROGRAMWIRE_NO = 0, PROGRAMWIRE_YES = 1 };
 
-/* The head of an answer; `count` calls, the text, the facts and the build follow. verdict: what the
- * function of sources.h returned. bytes: of memory that the program takes now. */
+/* The head of an answer, followed by `count` calls, the text, the facts and the build. verdict: the
+ * result of the function of sources.h. bytes: memory that the program takes now. */
 struct programwire_head {
 	int32_t verdict;
 	uint32_t count;
 	uint64_t bytes;
 	uint64_t address, start; /* of a lookup by offset */
 	uint32_t text_len, flags;
-	uint32_t step, cpu_us; /* cpu_us: of this request, as the worker says */
+	uint32_t step, cpu_us; /* cpu_us: cpu time of this request, as reported by the worker */
 };
 
 struct programwire_answer {
 	struct programwire_head head;
-	struct programwire_facts facts; /* if its flag is set */
+	struct programwire_facts facts; /* valid if its flag is set */
 	struct runtime_build build;	/* likewise */
-	struct span more; /* likewise, borrowed: each a programwire_more and its answer */
+	struct span more; /* likewise, borrowed; a sequence of programwire_more, each followed by
+			   * its answer */
 };
 
 /* The head of an answer to an announced lookup. */
 struct programwire_more {
 	uint64_t offset;
-	uint32_t size, zero; /* size: bytes of the answer, which follows */
+	uint32_t size, zero; /* size: bytes of the answer that follows */
 };
 
 #define PROGRAMWIRE_MAX \
 	(sizeof(struct programwire_answer) + NAMES_MAX * sizeof(struct programwire_call) + \
 	 sizeof(((struct names *)0)->text) + PROGRAMWIRE_MORE_MAX)
 
-/* Writes an answer and returns its size in bytes. names: may be NULL. into: PROGRAMWIRE_MAX bytes.
- */
+/* Writes an answer and returns its size in bytes. names may be NULL. into: PROGRAMWIRE_MAX
+ * bytes. */
 size_t programwire_put(const struct programwire_answer *a, const struct names *names,
 		       uint8_t *into);
 /* Reads an answer from untrusted bytes. *ret_names owns its text; ret->more points into bytes.
  * Returns false if this is not an answer; the outputs are then invalid. */
 bool programwire_take(struct span bytes, struct programwire_answer *ret, struct names *ret_names);
-/* Finds the answer to the announced lookup of this offset in untrusted bytes, and reads it. False:
- * it is not there. */
+/* Finds the answer to the announced lookup of this offset in untrusted bytes, and reads it. Returns
+ * false if there is none. */
 bool programwire_find(struct span more, uint64_t offset, struct programwire_answer *ret,
 		      struct names *ret_names);
 

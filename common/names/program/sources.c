@@ -12,7 +12,7 @@
 #include "common/names/runtime/v8/builtins.h"
 
 #define MAX_ASKED 16   /* files that one lookup may get */
-#define MAX_WANTS 4096 /* files that one lookup may want, with those that cannot be had */
+#define MAX_WANTS 4096 /* files that one lookup may want, including those that are not available */
 #define MAX_REFUSED 16 /* wrong files that may be offered for one want */
 #define MAX_SUMS 4     /* debug files whose checksum is compared */
 
@@ -28,18 +28,19 @@ struct sources {
 	enum sources_step step;
 	uint64_t owner;
 	enum dwarfinfo_want want; /* of the last lookup */
-	unsigned asked;		  /* files wanted by the present lookup */
-	unsigned refused;	  /* wrong files that were offered for the present want */
-	unsigned sums;		  /* debug files with another checksum */
-	unsigned unproven_after;  /* refused, before the one that is unproven */
+	unsigned asked;		  /* files wanted by the current lookup */
+	unsigned refused;	  /* wrong files that were offered for the current want */
+	unsigned sums;		  /* debug files with a wrong checksum */
+	unsigned unproven_after;  /* value of `refused` before the debug file came that is
+				   * unproven */
 	bool alone;		  /* wants no more files (sources_give_up) */
 	uint8_t want_id[8];
 	char want_name[NAMES_TEXT + 1];
-	bool unproven; /* the checksum of the debug file is still to be compared */
+	bool unproven; /* the checksum of the debug file is not compared yet */
 	bool dwarf_tried, dwarf_too_large, dwarf_lost, go_tried, builtins_tried;
 };
 
-/* The file that has the DWARF: the program itself or its debug file. */
+/* Returns the file that has the DWARF: the program itself or its debug file. */
 static struct symfile *dwarf_file(const struct sources *p)
 {
 	if (dwarfinfo_size(p->main) > 0)
@@ -144,7 +145,7 @@ static bool same_id(struct span a, struct span b)
 }
 
 /* Whether this is the requested file. The checksum only counts if there is no build id to compare:
- * tools that pack debug files change it. *ret_unproven: it is to be compared. */
+ * tools that pack debug files change it. *ret_unproven: the checksum must still be compared. */
 static bool is_right(const struct sources *p, const struct symfile *f, struct span build_id,
 		     bool *ret_unproven)
 {
@@ -161,8 +162,8 @@ static bool is_right(const struct sources *p, const struct symfile *f, struct sp
 	return true;
 }
 
-/* Compares the checksum of the debug file, and closes the file if it is another one. Whether the
- * debug file is wanted again, since another file of this name may be the right one. */
+/* Compares the checksum of the debug file, and closes the file if it does not match. Returns
+ * whether the debug file is wanted again, since another file of this name may be the right one. */
 static bool prove_debug(struct sources *p)
 {
 	const char *name;
@@ -178,7 +179,7 @@ static bool prove_debug(struct sources *p)
 	symfile_free(p->debug);
 	p->debug_symbols = NULL;
 	p->debug = NULL;
-	if (dwarfinfo_size(p->main) == 0) { /* else it is the main file's */
+	if (dwarfinfo_size(p->main) == 0) { /* otherwise it is the main file's */
 		symfile_free(p->alt);
 		p->alt = NULL;
 	}
@@ -189,7 +190,7 @@ static bool prove_debug(struct sources *p)
 	return true;
 }
 
-/* Whether a want goes on after an offer. wrong: of a wrong file. */
+/* Whether the same file is still wanted after an offer. wrong: the offered file was a wrong one. */
 static bool wants_another(struct sources *p, bool wrong)
 {
 	p->refused = wrong ? p->refused + 1 : 0;
@@ -199,7 +200,7 @@ static bool wants_another(struct sources *p, bool wrong)
 	return false;
 }
 
-/* A .dwo file or a package, which is taken. */
+/* Takes a .dwo file or a package. */
 static bool offer_split(struct sources *p, int fd)
 {
 	const struct symfile_section *s;
@@ -306,7 +307,7 @@ static void open_dwarf(struct sources *p)
 	p->dwarf_too_large = r == SYMFILE_TOO_LARGE || r == -ENOMEM;
 }
 
-/* Stores what the lookup wants. False: an invalid answer. */
+/* Stores what the lookup wants. Returns false if the answer is invalid. */
 static bool note_want(struct sources *p, const struct names *n)
 {
 	const struct names_call *c = &n->calls[0];
@@ -328,7 +329,7 @@ static bool note_want(struct sources *p, const struct names *n)
 	return true;
 }
 
-/* As dwarfinfo_lookup, with the files that it wants. */
+/* Like dwarfinfo_lookup, but gets the files that it wants. */
 static int lookup_dwarf(struct sources *p, uint64_t address, struct names *ret)
 {
 	int r = DWARFINFO_AGAIN;
@@ -431,8 +432,8 @@ static int prefer_known(struct sources *p, uint64_t address, struct names *ret)
 	return 0;
 }
 
-/* V8's builtins have the names of their symbols also where the file has no symbols. Without memory
- * for their tables, symbols remain. 0, SYMFILE_NONE. */
+/* Looks up a builtin of V8. It gets the name of its symbol even if the file has no symbols. If
+ * there is no memory for V8's tables, only symbols are used. Returns 0 or SYMFILE_NONE. */
 static int lookup_builtin(struct sources *p, uint64_t address, struct names *ret)
 {
 	char name[V8_BUILTIN_NAME];
@@ -476,7 +477,7 @@ int sources_lookup(struct sources *p, uint64_t address, struct names *ret)
 		r = lookup_dwarf(p, f == p->main ? address : debug_address(p, f, address), ret);
 		if (r == DWARFINFO_AGAIN)
 			return PROGRAM_AGAIN;
-		/* It takes too much memory: give its DWARF up. */
+		/* The DWARF takes too much memory: give it up. */
 		if (r == SYMFILE_TOO_LARGE || r == -ENOMEM) {
 			dwarfinfo_free(p->dwarf);
 			p->dwarf = NULL;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sources of a program's names: its files, opened and parsed in this process. program.h is what
- * others use: it has these in a worker process, or here.
+ * The sources of a program's names: its files, opened and parsed in this process. Other parts use
+ * program.h, which has them parsed in a worker process, or in this one.
  *
  * Names come from the first of these that has one:
  *  - Go's own table;
  *  - the names of V8's builtins;
- *  - DWARF, its own or the debug file's;
- *  - .symtab, its own or the debug file's;
+ *  - DWARF, of the program or of its debug file;
+ *  - .symtab, of the program or of its debug file;
  *  - MiniDebugInfo and .dynsym.
  * For code without a name, the start of its function can still be found (funcbounds.h). The first
  * lookup parses the files.
  *
- * The functions are those of program.h, where they have the same name.
+ * Functions with the same name as in program.h work alike.
  */
 #ifndef COMMON_NAMES_PROGRAM_SOURCES_H
 #define COMMON_NAMES_PROGRAM_SOURCES_H
@@ -25,8 +25,8 @@
 
 struct sources;
 
-/* The next wanted file: the debug file by build id or by name, the one that both share, or nothing
- * but .dwo files. */
+/* Which file is wanted next: the debug file by build id, the debug file by name, the shared one, or
+ * only .dwo files. */
 enum sources_step { SOURCES_BUILD_ID, SOURCES_NAME, SOURCES_ALT, SOURCES_DONE };
 enum sources_part { SOURCES_DEBUG, SOURCES_SHARED };
 
@@ -38,11 +38,13 @@ bool sources_offer(struct sources *p, int fd);
 void sources_give_up(struct sources *p);
 unsigned sources_refused(const struct sources *p);
 void sources_charge(struct sources *p, uint64_t owner);
-/* Brings it into the state that another one had: its step, and its files (taken; -1: none), whose
- * identity was checked then. unproven: but not the debug file's checksum. */
+/* Restores the state that another struct sources had: its step, and its files (owned from then on;
+ * -1: none). The identity of the files was already checked. unproven: the debug file's checksum was
+ * not. */
 void sources_restore(struct sources *p, enum sources_step step, bool unproven, int debug, int alt);
 enum sources_step sources_step(const struct sources *p);
-/* Whether it has that file. *ret_unproven: the checksum of the debug file is not compared yet. */
+/* Whether the program has that file. *ret_unproven: the checksum of the debug file is not compared
+ * yet. */
 bool sources_has(const struct sources *p, enum sources_part part, bool *ret_unproven);
 int sources_describe(const struct sources *p, struct runtime_build *ret);
 bool sources_is_cut(const struct sources *p);
@@ -53,9 +55,9 @@ int sources_lookup(struct sources *p, uint64_t address, struct names *ret);
  * it. 0, SYMFILE_NONE (unknown), -ENOMEM. */
 int sources_start(struct sources *p, uint64_t address, uint64_t *ret);
 bool sources_dwarf_too_large(const struct sources *p);
-/* Whether it was given up because it wants files without end. */
+/* Whether the DWARF was given up because its lookups wanted too many files. */
 bool sources_dwarf_lost(const struct sources *p);
-/* Whether lookups take little time, since its DWARF is not read. */
+/* Whether lookups take little time, since no DWARF is read. */
 bool sources_is_quick(const struct sources *p);
 bool sources_rest(struct sources *p, bool packed);
 size_t sources_bytes(const struct sources *p);

@@ -10,15 +10,15 @@
 #include "common/wire/bus/scm.h"
 #include "common/wire/peer/lastword.h"
 
-#define STALLED_NS 8000000000ull /* a worker that does no work for this long is lost */
-#define MOVED_NS 1000000ull	 /* this much cpu time is work */
-#define LOOK_NS 20000000ull	 /* between looks at its clock during a request */
-#define UNSEEN_NS 500000000ull	 /* of requests without a look, before there is one */
-#define SLACK_NS 20000000ull	 /* that it may say too little */
+#define STALLED_NS 8000000000ull /* a worker without progress for this long is lost */
+#define MOVED_NS 1000000ull	 /* this much cpu time counts as progress */
+#define LOOK_NS 20000000ull	 /* interval between looks at the worker's clock during a request */
+#define UNSEEN_NS 500000000ull	 /* after requests of this length without a look, there is one */
+#define SLACK_NS 20000000ull	 /* tolerance: a worker may report this much too little */
 
 static struct {
 	uint64_t until_ns;
-	uint64_t number; /* of the last worker */
+	uint64_t number; /* number of the last worker */
 	uint8_t bytes[PROGRAMWIRE_MAX];
 } own;
 
@@ -60,7 +60,8 @@ bool worker_is_gone(const struct worker *w)
 
 int worker_send(struct worker *w, const struct programwire_ask *a, const int *fds, size_t count)
 {
-	/* The queue holds at most requests without an answer. If it is full, the worker hangs. */
+	/* The queue only holds requests that the worker has not read. If it is full, the worker
+	 * hangs. */
 	const ssize_t n = scm_send(w->socket, a, sizeof(*a), fds, count, MSG_DONTWAIT);
 
 	w->hung_up = n == -EPIPE || n == -ECONNRESET;
@@ -75,7 +76,7 @@ int worker_send(struct worker *w, const struct programwire_ask *a, const int *fd
 	return 0;
 }
 
-/* Looks at the worker's clock, and whether what it said is true. */
+/* Looks at the worker's clock, and checks what the worker has reported. */
 static void look(struct worker *w, uint64_t now_ns)
 {
 	const bool first = w->looked_ns == w->begun_ns;
@@ -86,7 +87,7 @@ static void look(struct worker *w, uint64_t now_ns)
 		return;
 	if (cpu_ns > w->cpu_ns + MOVED_NS)
 		w->moved_ns = now_ns;
-	/* This request took no more than the time since it began. */
+	/* This request took no more cpu time than the time since it began. */
 	if (first)
 		w->base_ns = w->cpu_ns + w->said_ns;
 	if (first && cpu_ns > since_ns && cpu_ns - since_ns > w->base_ns) {
@@ -114,7 +115,7 @@ static int take(struct worker *w, struct programwire_answer *ret, struct names *
 		w->said_ns += w->request_ns;
 		w->passed_ns += passed_ns;
 		if (w->passed_ns >= UNSEEN_NS) {
-			/* As if the next request had just begun. */
+			/* Look as if the next request had just begun. */
 			const uint64_t request_ns = w->request_ns;
 
 			w->begun_ns = w->looked_ns = now_ns;

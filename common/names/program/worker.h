@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The workers (fileworker.h) of this process, as their requester sees them. The keeper
- * (filekeeper.h) starts them; requests go over a socket.
+ * The workers (fileworker.h) of this process, as seen by the process that sends them requests. The
+ * keeper (filekeeper.h) starts them; requests go over a socket.
  *
- * A worker's time is its cpu time, because on a busy machine much more time passes. Each answer
- * says how much it took. But a worker parses hostile files, so prof-symd trusts only the keeper,
- * which asks the kernel: during every long request, and sometimes otherwise. A worker that reported
- * too little is charged with all the time that passes.
+ * A worker's time is measured as cpu time, because on a busy machine much more wall time passes.
+ * Each answer reports how much it took. But a worker parses hostile files, so prof-symd trusts only
+ * the keeper, which asks the kernel: during every long request, and sometimes otherwise. A worker
+ * that reported too little is charged with wall time instead.
  */
 #ifndef COMMON_NAMES_PROGRAM_WORKER_H
 #define COMMON_NAMES_PROGRAM_WORKER_H
@@ -24,40 +24,42 @@ struct worker {
 	bool hung_up;	    /* the last request failed because the worker had ended */
 	bool killed;	    /* the keeper reported that the previous one had been killed */
 	bool busy;	    /* a request is under way */
-	uint64_t number;    /* of the present one; no other worker has the same */
+	uint64_t number;    /* number of the current worker; no other worker has the same */
 	uint64_t worked_ns; /* cpu time of all its requests */
-	/* Of the request under way. A look reads the worker's clock. */
+	/* About the current request. A look reads the worker's clock. */
 	uint64_t begun_ns;	  /* when it began */
 	uint64_t looked_ns;	  /* time of the last look */
-	uint64_t moved_ns;	  /* time of the last look that showed work */
-	uint64_t base_ns, cpu_ns; /* cpu time when it began, and at the last look */
-	uint64_t request_ns;	  /* cpu time that it took so far */
-	/* Of the requests since the last look: cpu time, as the worker says, and all time. */
+	uint64_t moved_ns;	  /* time of the last look that showed progress */
+	uint64_t base_ns, cpu_ns; /* cpu time when the request began, and at the last look */
+	uint64_t request_ns;	  /* cpu time that the request took so far */
+	/* Of the requests since the last look: cpu time as reported by the worker, and wall
+	 * time. */
 	uint64_t said_ns, passed_ns;
 	bool lies;
 };
 
 enum worker_verdict {
-	WORKER_LOST = 100,  /* it crashed, took too long, or makes no progress; call worker_drop */
+	WORKER_LOST = 100,  /* the worker crashed, took too long, or makes no progress; call
+			     * worker_drop */
 	WORKER_LATER = 103, /* the answer has not come yet */
 };
 
-/* From this time of CLOCK_MONOTONIC on nothing waits for a worker; 0: no limit. */
+/* From this time of CLOCK_MONOTONIC on no call waits for a worker; 0: no limit. */
 void worker_until(uint64_t until_ns);
 
-/* Kills the worker, if there is one, and starts a new one. heap: bytes that it may use. 0; -EAGAIN:
- * the keeper cannot start one now; another -errno: the keeper is gone or stopped. */
+/* Kills the worker, if there is one, and starts a new one. heap: bytes that it may use. Returns 0;
+ * -EAGAIN: the keeper cannot start one now; another -errno: the keeper is gone or hangs. */
 int worker_start(struct worker *w, uint64_t heap);
-/* Closes the socket; a worker without a request then ends. */
+/* Closes the socket. A worker without a request then ends. */
 void worker_drop(struct worker *w);
 /* Whether the worker ended while it had no request. */
 bool worker_is_gone(const struct worker *w);
 
-/* Sends a request. It has an answer unless it is PROGRAMWIRE_CLOSE. 0, -errno. */
+/* Sends a request. All but PROGRAMWIRE_CLOSE have an answer. Returns 0 or -errno. */
 int worker_send(struct worker *w, const struct programwire_ask *a, const int *fds, size_t count);
-/* Waits for the answer: until the request took slice_ns of cpu time, or for wait_ns; either may be
- * UINT64_MAX. limit_s: seconds of cpu time after which the worker is lost. 0, WORKER_LOST,
- * WORKER_LATER. */
+/* Waits for the answer until the request took slice_ns of cpu time, or for wait_ns; either may be
+ * UINT64_MAX. limit_s: seconds of cpu time after which the worker is lost. Returns 0, WORKER_LOST
+ * or WORKER_LATER. */
 int worker_wait(struct worker *w, uint64_t slice_ns, uint64_t wait_ns, unsigned limit_s,
 		struct programwire_answer *ret, struct names *ret_names);
 

@@ -10,10 +10,10 @@
 #include "common/cell/confine/baseline.h"
 #include "common/cell/confine/sandbox.h"
 
-/* Seconds of cpu time that the request has left; 0: there is no request. */
+/* Seconds of cpu time that the current request has left; 0: there is no request. */
 static volatile sig_atomic_t left_s;
 
-/* Called after each second of cpu time. */
+/* The signal handler that runs after each second of cpu time. */
 static void on_second(int number)
 {
 	(void)number;
@@ -21,7 +21,7 @@ static void on_second(int number)
 		_exit(EXITS_FAILED);
 }
 
-/* One second more, since the first one may be almost over. */
+/* One second more, since the current second may be almost over. */
 void workercell_begin(unsigned cpu_s)
 {
 	left_s = (sig_atomic_t)cpu_s + 1;

@@ -10,34 +10,39 @@
 #include "common/names/program/program_internal.h"
 #include "common/names/program/sources.h"
 
-/* A worker ends itself when a request has taken FILEWORKER_CPU_S, with a second more at the most.
- * This one more is for a worker that does not want to. By hand, larger files are allowed, with a
- * second more for each 16 MiB. */
+/* A worker ends itself at most a second after a request has taken FILEWORKER_CPU_S. This limit is
+ * one second higher, for a worker that was taken over and does not end itself. Tools run by hand
+ * allow larger files, with one more second for each 16 MiB. */
 #define LIMIT_S (FILEWORKER_CPU_S + 2)
 #define SMALL_MAX (48ull << 20)
-#define GROWS_NS 700000000ull /* prof-bpf reads what is wanted some ten times a second */
+#define GROWS_NS 700000000ull /* prof-bpf reads the wanted heap about ten times a second */
 #define MOST_AGAIN 64	      /* wants of one lookup; an honest worker has fewer */
 #define SLICE_OF_ROOT_NS 500000000ull
-#define PATIENT_NS 1000000ull	   /* how long an answer of the patient worker is waited for */
-#define KEPT_NS 2500000000ull	   /* how long that worker is kept for who waits for a file */
-#define UNCLAIMED_NS 1000000000ull /* after which an answer that nobody takes is thrown away */
+#define PATIENT_NS 1000000ull /* how long a call waits for an answer of the patient worker */
+#define KEPT_NS \
+	2500000000ull /* how long the patient worker is reserved for a program that
+				    * waits for a file */
+#define UNCLAIMED_NS \
+	1000000000ull /* age after which an answer that was not requested again is
+				    * dropped */
 
 _Static_assert(PROGRAM_LATER == (int)WORKER_LATER, "");
 
 /* The workers of a class. */
 struct workers {
 	struct worker prompt, patient;
-	struct program *programs[PROGRAMWIRE_PROGRAMS]; /* by slot, in both */
-	/* The program whose lookup the patient one has, or for which it is kept; NULL: none. */
+	struct program *programs[PROGRAMWIRE_PROGRAMS]; /* by slot, the same in both workers */
+	/* The program whose lookup the patient worker runs, or for which it is reserved; NULL:
+	 * none. */
 	const struct program *of;
-	uint64_t value; /* of the lookup */
+	uint64_t value; /* argument of that lookup */
 	uint32_t flags;
 	uint64_t kept_until_ns, unclaimed_ns;
 };
 
 static struct {
-	uint64_t life_ns, heap, beside; /* of the next workers */
-	uint64_t slice_ns;		/* of program_take_turns; 0: all answers are waited for */
+	uint64_t life_ns, heap, beside; /* limits of the next workers */
+	uint64_t slice_ns;		/* set by program_take_turns; 0: wait for all answers */
 	uint64_t (*more)(void *ctx, uint64_t heap);
 	void *more_ctx;
 	struct workers classes[PROGRAM_CLASSES];
@@ -125,7 +130,7 @@ struct span workers_ahead(const struct program *p)
 	return (struct span){ .data = p->ahead, .len = p->ahead_len };
 }
 
-/* Keeps the answers that came ahead. Without memory they are asked for. */
+/* Stores the answers to announced lookups. If there is no memory, they are requested later. */
 static void keep_ahead(struct program *p, const struct programwire_answer *a)
 {
 	forget_ahead(p);
@@ -138,7 +143,7 @@ static void keep_ahead(struct program *p, const struct programwire_answer *a)
 	p->ahead_len = a->more.len;
 }
 
-/* Takes over what an answer says of the program. */
+/* Stores what an answer tells about the program. */
 static void note(struct program *p, const struct programwire_answer *a)
 {
 	const uint64_t most = 4 * p->dwarf_max + (256u << 20);
@@ -161,8 +166,8 @@ static void note(struct program *p, const struct programwire_answer *a)
 
 /* --- the patient worker --- */
 
-/* Whether the patient worker works for another program or request. a: NULL if p only has to wait
- * for other programs. An answer that nobody takes does not keep it forever. */
+/* Whether the patient worker works for another program or request. a is NULL if p only has to wait
+ * for other programs. An answer that is not fetched does not reserve the worker forever. */
 static bool is_taken(struct workers *c, const struct program *p, const struct programwire_ask *a)
 {
 	struct worker *w = &c->patient;
@@ -190,19 +195,19 @@ static bool is_taken(struct workers *c, const struct program *p, const struct pr
 	return false;
 }
 
-/* Has the worker close p. */
+/* Tells the worker to close p. */
 static void close_there(struct worker *w, struct program *p)
 {
 	const struct programwire_ask a = { .kind = PROGRAMWIRE_CLOSE, .program = p->slot };
 
 	p->worker = 0;
-	/* One that does not take it is replaced before its next request. */
+	/* If the worker does not accept the request, it is replaced before its next one. */
 	if (w->socket >= 0 && worker_send(w, &a, NULL, 0))
 		w->worked_ns = UINT64_MAX / 2;
 }
 
-/* The prompt worker is at a request that takes long. It becomes the patient one, if that has
- * nothing to do; else it is replaced, and p waits for the patient one. */
+/* Handles a request of the prompt worker that takes long. This worker becomes the patient one, if
+ * the patient one has nothing to do. Otherwise it is replaced, and p waits for the patient one. */
 static int hand_over(struct workers *c, struct program *p, const struct programwire_ask *a)
 {
 	p->slow = true;
@@ -230,20 +235,20 @@ static int hand_over(struct workers *c, struct program *p, const struct programw
 	return PROGRAM_LATER;
 }
 
-/* Sends a request, or goes on with it, and returns the verdict of its answer. PROGRAM_LATER: it is
- * still to come. After WORKERS_LOST there is no worker. */
+/* Sends a request or continues it, and returns the verdict of its answer. PROGRAM_LATER: the answer
+ * has not come. After WORKERS_LOST there is no worker. */
 static int exchange(struct program *p, const struct programwire_ask *a, const int *fds,
 		    size_t count)
 {
 	struct workers *c = workers_of(p);
 	struct worker *w = worker_of(p);
 	const bool turns = a->kind == PROGRAMWIRE_LOOKUP && host.slice_ns;
-	/* Files of root are no attack. */
+	/* Files of root get more time: they are no attack. */
 	const uint64_t slice_ns = p->class == PROGRAM_OF_ROOT ? SLICE_OF_ROOT_NS : host.slice_ns;
 	uint64_t wait_ns = 0;
 	int r = 0;
 
-	/* This answer may change the names. */
+	/* This request may change the names, so earlier answers are dropped. */
 	if (a->kind != PROGRAMWIRE_LOOKUP && a->kind != PROGRAMWIRE_REST)
 		forget_ahead(p);
 	if (!w->busy) {
@@ -273,7 +278,7 @@ static int exchange(struct program *p, const struct programwire_ask *a, const in
 		return r;
 	}
 	if (host.answer.head.verdict == -ENOMEM) {
-		/* The worker is full, also for other files. */
+		/* The worker's memory is full, also for other files. */
 		worker_drop(w);
 		return SYMFILE_TOO_LARGE;
 	}
@@ -286,7 +291,7 @@ static int exchange(struct program *p, const struct programwire_ask *a, const in
 
 /* --- programs in workers --- */
 
-/* Opens p in the present worker if it is not open there yet. */
+/* Opens p in the current worker if it is not open there yet. */
 static int open_there(struct program *p)
 {
 	struct worker *w = worker_of(p);
@@ -298,7 +303,7 @@ static int open_there(struct program *p)
 	int fds[PROGRAM_PARTS] = { p->fds[PROGRAM_MAIN] };
 	size_t count = 1;
 
-	/* A worker that ended while idle did not die of this file. A worker near its limit of cpu
+	/* A worker that ended while idle did not crash on this file. A worker near its limit of cpu
 	 * time must not reach it during this request, or this file would be blamed. */
 	if (w->socket >= 0 && !w->busy && (w->worked_ns >= host.life_ns || worker_is_gone(w)))
 		worker_drop(w);
@@ -340,8 +345,8 @@ static bool was_killed(struct program *p)
 	return true;
 }
 
-/* Requests more heap for p, and drops the worker so that the next one gets it. PROGRAM_LATER: it
- * may still come; -ENOMEM: there is no more. */
+/* Requests more heap for p, and drops the worker so that the next one gets it. PROGRAM_LATER: more
+ * heap may still come; -ENOMEM: there is no more. */
 static int grow(struct program *p)
 {
 	if (!host.more)
@@ -363,7 +368,7 @@ static int grow(struct program *p)
 	return 0;
 }
 
-/* Gives the DWARF up, and opens the program without it. False: it had none any more. */
+/* Gives the DWARF up, and opens the program without it. Returns false if it already had none. */
 static bool without_dwarf(struct program *p, bool *reason)
 {
 	if (!p->dwarf_max)
@@ -403,7 +408,8 @@ int workers_ask(struct program *p, const struct programwire_ask *a)
 			return WORKERS_LOST;
 		}
 		if (r == SYMFILE_TOO_LARGE && worker_of(p)->socket < 0) {
-			/* Others may have filled it; in the next worker this program is alone. */
+			/* Other programs may have filled the worker; in the next worker this
+			 * program is alone. */
 			if (!was_filled) {
 				was_filled = true;
 				continue;
@@ -476,7 +482,7 @@ bool workers_tell(struct program *p, enum programwire_kind kind, int *fd)
 {
 	const struct programwire_ask a = { .kind = kind, .program = p->slot };
 	struct worker *w = worker_of(p);
-	/* The patient worker is kept for who waits for a file. */
+	/* The patient worker is reserved for a program that waits for a file. */
 	int r = p->lost					      ? WORKERS_LOST
 		: p->slow && is_taken(workers_of(p), p, NULL) ? PROGRAM_LATER
 		: w->busy				      ? PROGRAM_LATER
@@ -494,7 +500,7 @@ bool workers_tell(struct program *p, enum programwire_kind kind, int *fd)
 			p->lost = true;
 		return false;
 	}
-	/* The file is kept for the next worker, if it is one that is opened again there. */
+	/* Keep the file for the next worker, if that has to open it again. */
 	const bool debug = p->fds[PROGRAM_DEBUG] < 0 && host.answer.head.flags & PROGRAMWIRE_DEBUG;
 	const bool shared = p->fds[PROGRAM_SHARED] < 0 &&
 			    host.answer.head.flags & PROGRAMWIRE_SHARED;

@@ -12,7 +12,7 @@ void object_memory_done(struct object_memory *m)
 	*m = (struct object_memory){ 0 };
 }
 
-/* Makes room for one more piece. */
+/* Makes space for one more piece. */
 static int grow(struct object_memory *m)
 {
 	const unsigned cap = m->cap ? m->cap * 2 : 4;

@@ -35,14 +35,14 @@ int runtime_describe(const struct symfile *f, struct runtime_build *ret)
 	return r;
 }
 
-/* Searches [from, from + size). SYMFILE_NONE: not found. */
+/* Searches [from, from + size). Returns SYMFILE_NONE if it is not found. */
 static int find_bytes(const struct symfile *f, uint64_t from, uint64_t size, struct span what,
 		      uint64_t *ret)
 {
 	uint8_t *chunk = malloc(MARK_CHUNK);
 	int r = chunk ? SYMFILE_NONE : -ENOMEM;
 
-	/* Chunks overlap, since a mark may cross their border. */
+	/* Chunks overlap, since a mark may cross their boundary. */
 	while (r == SYMFILE_NONE && size >= what.len) {
 		size_t n = numbers_smaller(size, MARK_CHUNK);
 		const uint8_t *at;
@@ -83,7 +83,8 @@ bool runtime_is_sane(const struct runtime_build *b)
 {
 	uint8_t known;
 
-	memcpy(&known, &b->known, sizeof(known)); /* a bool may be any byte there */
+	memcpy(&known, &b->known, sizeof(known)); /* the byte of a bool from another process may
+						   * have any value */
 	return b->config.runtime < RUNTIME_MAX && runtimes[b->config.runtime].ops && known <= 1 &&
 	       memchr(b->name, '\0', sizeof(b->name)) &&
 	       (!known || runtimes[b->config.runtime].ops->is_sane(b));
@@ -107,7 +108,7 @@ const char *runtime_label(const struct runtime_build *b)
 	return runtimes[b->config.runtime].label;
 }
 
-/* The index of the line that has the position, or `count`. */
+/* Returns the index of the line that contains the position, or `count`. */
 static size_t find_line(const struct runtime_line *lines, size_t count, uint32_t position)
 {
 	size_t low = 0, high = count;
@@ -138,7 +139,7 @@ void runtime_object_done(struct runtime_object *o)
 	buf_done(&o->texts);
 }
 
-/* The inlined call of the last line. */
+/* Returns the inlined call of the last line. */
 static uint32_t last_inside(const struct runtime_object *o)
 {
 	uint32_t inside = 0;
@@ -163,7 +164,7 @@ int runtime_add_line_in(struct runtime_object *o, uint32_t end, uint32_t line, u
 	}
 	if (count == RUNTIME_LINES)
 		return 0;
-	/* All lines before the first inlined one are in the object itself. */
+	/* Without an earlier inlined call, all lines so far are in the object itself. */
 	while (!r && inlined && o->inside.len < count * sizeof(none))
 		r = buf_append(&o->inside, &none, sizeof(none));
 	if (!r && (inlined || o->inside.len))
@@ -216,12 +217,12 @@ unsigned runtime_calls(const struct runtime_object *o, uint32_t position, struct
 
 	if ((at + 1) * sizeof(inside) <= o->inside.len)
 		memcpy(&inside, o->inside.data + at * sizeof(inside), sizeof(inside));
-	/* Before its first instruction, a frame is on the function's first line. */
+	/* A frame that has not reached its first instruction is on the function's first line. */
 	if (position == RUNTIME_POSITION_MASK) {
 		line = o->start_line;
 		inside = 0;
 	}
-	/* Callers were added before their calls. */
+	/* Indices fall from call to caller, since callers were added before their calls. */
 	while (inside && inside <= o->inlined.len / sizeof(struct runtime_inlined)) {
 		struct runtime_inlined c;
 

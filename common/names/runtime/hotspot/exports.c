@@ -6,17 +6,17 @@
 #include <string.h>
 #include "common/base/bytes/numbers.h"
 
-/* As struct VMStructEntry and VMTypeEntry have them. The tables' own description of these offsets
- * is not in the file either. */
+/* As in struct VMStructEntry and VMTypeEntry. The file does not contain the tables' own description
+ * of these offsets either. */
 #define FIELD_WORDS 6 /* type, name, type of the field, whether it is static, offset, address */
 #define TYPE_WORDS 5  /* type, superclass, three ints, size */
 #define NAME 64
 #define TYPES 4096
-#define INITIALIZERS 8192	/* of a file, at most */
-#define HEAD_BYTES 4096		/* of each, in which the first numbers must be */
-#define CODE_BYTES (256u << 10) /* of the one that stores the offsets */
+#define INITIALIZERS 8192	/* initializers of a file, at most */
+#define HEAD_BYTES 4096		/* bytes of each initializer, in which the first stores must be */
+#define CODE_BYTES (256u << 10) /* bytes of the initializer that stores the offsets */
 #define STORE_BYTES 11		/* mov qword [rip + disp32], imm32 */
-#define ENOUGH 8		/* this many stores make an initializer the one */
+#define ENOUGH 8		/* with this many stores, an initializer is the right one */
 
 /* The table of fields: where it is, and the offsets found so far. */
 struct table {
@@ -52,7 +52,7 @@ static size_t find_stores(const uint8_t *code, size_t len, uint64_t address, str
 	return found;
 }
 
-/* Reads as much as there is, at most n bytes. */
+/* Reads as many bytes as there are, at most n. */
 static size_t read_most(const struct elfview *im, uint64_t address, uint8_t *into, size_t n)
 {
 	uint64_t offset, left;
@@ -63,8 +63,8 @@ static size_t read_most(const struct elfview *im, uint64_t address, uint8_t *int
 	return elfview_read(im, address, into, n) == 0 ? n : 0;
 }
 
-/* Runs through the initializers for the one that fills the table. 0: also if there is none;
- * -ENOMEM, verdicts. */
+/* Searches the initializers for the one that fills the table. Returns 0 also if there is none;
+ * -ENOMEM; or enum symfile_verdict. */
 static int find_offsets(struct elfview *im, struct table *t, bool *ret_any)
 {
 	const struct symfile_section *s;
@@ -94,7 +94,7 @@ static int find_offsets(struct elfview *im, struct table *t, bool *ret_any)
 	return r;
 }
 
-/* The address of a table, which an exported variable holds. */
+/* Finds the address of a table, which an exported variable holds. */
 static int table_at(struct elfview *im, const char *name, uint64_t *ret)
 {
 	struct elfview_symbol s;
@@ -132,7 +132,7 @@ static int read_fields(struct elfview *im, struct exports_field *fields, size_t 
 	struct table t = { 0 };
 	uint64_t entry[FIELD_WORDS];
 	char type[NAME];
-	bool any = false; /* some offset is not 0 */
+	bool any = false; /* at least one offset is not 0 */
 	int r = table_at(im, "gHotSpotVMStructs", &t.address);
 
 	while (r == 0 && t.count < EXPORTS_FIELDS) {
@@ -155,7 +155,7 @@ static int read_fields(struct elfview *im, struct exports_field *fields, size_t 
 		if (r || elfview_string(im, entry[0], type, sizeof(type)) != 0 ||
 		    !is_wanted(fields, count, type))
 			continue;
-		/* In some builds the file itself has them. */
+		/* In some builds the file itself contains the offsets. */
 		if (entry[4])
 			t.offset[i] = entry[4];
 		use(im, entry, t.offset[i], type, fields, count);

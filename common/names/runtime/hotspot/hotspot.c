@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A file contains HotSpot if it exports gHotSpotVMStructs and JNI_CreateJavaVM. Nearly all offsets
- * are those that it exports. Only these come from the version: whether an interpreter's frame has a
+ * are those that it exports. Only these depend on the version: whether an interpreter's frame has a
  * word for the class (since 9), how numbers are compressed (since 20), and the flags of fields in a
  * class's table (since 28).
  */
@@ -179,7 +179,7 @@ static const struct exports_field wanted[FIELDS] = {
 
 enum type { BLOCK_TYPE, CONST_TYPE, POOL_TYPE, CONT_ENTRY_TYPE, TYPES };
 
-/* What a build exports. `missing` is set by a field that it must have and has not. */
+/* What a build exports. `missing` is set if a required field is missing. */
 struct exports {
 	struct exports_field f[FIELDS];
 	struct exports_type t[TYPES];
@@ -191,7 +191,7 @@ static bool has(const struct exports *e, enum field f)
 	return e->f[f].value < UINT16_MAX;
 }
 
-/* An offset that is not optional. */
+/* Returns an offset that is required. */
 static uint16_t need(struct exports *e, enum field f)
 {
 	if (!has(e, f)) {
@@ -215,7 +215,8 @@ static bool is_short(const struct exports *e, enum field f)
 	return strstr(e->f[f].kind, "16") || strcmp(e->f[f].kind, "u2") == 0;
 }
 
-/* A word of a CodeBlob: counts from its block, and is not the first one. */
+/* Returns the offset in a CodeBlob of a required word, and extends blob_bytes so that the walk
+ * reads it. */
 static uint16_t of_block(struct exports *e, struct hotspot_config *c, enum field f)
 {
 	const uint16_t offset = need(e, f), at = (uint16_t)(c->block + offset);
@@ -225,7 +226,7 @@ static uint16_t of_block(struct exports *e, struct hotspot_config *c, enum field
 	return at;
 }
 
-/* An offset that is 0 in no build: all of them are if they were not found. */
+/* Returns a required offset that is 0 in no build. It is 0 if the offsets were not found. */
 static uint16_t need_more(struct exports *e, enum field f)
 {
 	const uint16_t offset = need(e, f);
@@ -314,7 +315,7 @@ static void describe_blob(struct exports *e, struct hotspot_config *c)
 static void describe_method(struct exports *e, struct hotspot_config *c, struct hotspot_naming *n)
 {
 	n->method_const = c->method_const = need_more(e, METHOD_CONST);
-	/* A Method is larger. As much is read of a stub's name. */
+	/* A Method is larger than this. The same number of bytes is read of a stub's name. */
 	n->method_bytes = METHOD_BYTES;
 	n->const_bytes = c->const_bytes = size_of(e, CONST_TYPE);
 	n->const_pool = c->const_pool = need_more(e, CONST_POOL);
@@ -337,7 +338,7 @@ static void describe_method(struct exports *e, struct hotspot_config *c, struct 
 	n->symbol_text = need(e, SYMBOL_BODY);
 }
 
-/* The version of Java. HotSpot's own version was another one up to JDK 8. */
+/* Returns the version of Java. Up to JDK 8, HotSpot's own version was a different one. */
 static unsigned find_major(const struct elfview *im, const struct exports *e)
 {
 	int32_t major = 0;
@@ -350,7 +351,7 @@ static unsigned find_major(const struct elfview *im, const struct exports *e)
 	return major > 0 && major < 256 ? (unsigned)major : 0;
 }
 
-/* The relative address of the first of these variables that the build has; 0: none. */
+/* Returns the relative address of the first of these variables that the build has; 0: none. */
 static uint64_t variable(const struct exports *e, const enum field *names, uint64_t bias)
 {
 	for (; *names != FIELDS; names++)
@@ -359,7 +360,7 @@ static uint64_t variable(const struct exports *e, const enum field *names, uint6
 	return 0;
 }
 
-/* Java's objects. Before JDK 21 classes describe their fields in another way. */
+/* Describes Java's objects. Before JDK 21 classes describe their fields in another way. */
 static void describe_objects(struct exports *e, struct hotspot_config *c, unsigned major,
 			     uint64_t bias)
 {
@@ -394,7 +395,7 @@ static void describe_objects(struct exports *e, struct hotspot_config *c, unsign
 	}
 }
 
-/* Threads, and virtual ones. */
+/* Describes threads, including virtual ones. */
 static void describe_threads(struct exports *e, struct hotspot_config *c, unsigned major)
 {
 	if (has(e, CONT_ENTRY) && e->t[CONT_ENTRY_TYPE].size != EXPORTS_NONE) {
@@ -412,7 +413,7 @@ static void describe_threads(struct exports *e, struct hotspot_config *c, unsign
 		c->thread_virtual = need(e, THREAD_VIRTUAL);
 }
 
-/* Fills the config and the naming. False: the build lacks something. */
+/* Fills the config and the naming. Returns false if the build lacks something. */
 static bool fill(const struct elfview *im, struct exports *e, uint64_t bias,
 		 struct runtime_build *ret)
 {

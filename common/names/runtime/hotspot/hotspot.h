@@ -3,9 +3,9 @@
  * HotSpot, the JVM of OpenJDK 8 and later, as a runtime (runtime.h):
  *
  *  - hotspot.c   recognizes a build and describes it
- *  - exports.c   reads what it says of its own data
+ *  - exports.c   reads what the build exports about its own data
  *  - name.c      names methods, with their lines
- *  - java_text.c makes Java's notation of names
+ *  - java_text.c writes names as Java does
  */
 #ifndef COMMON_NAMES_RUNTIME_HOTSPOT_HOTSPOT_H
 #define COMMON_NAMES_RUNTIME_HOTSPOT_HOTSPOT_H
@@ -17,23 +17,24 @@
 struct hotspot_naming {
 	uint16_t major;
 	uint16_t method_const, method_bytes;
-	/* Of a ConstMethod. lines: a bit of its flags that says that lines follow its bytecode. */
+	/* Of a ConstMethod. lines: the bit of its flags which tells that lines follow its
+	 * bytecode. */
 	uint16_t const_bytes, const_pool, const_size, const_code_size, const_name, const_signature;
 	uint16_t const_flags, lines;
 	uint16_t pool_bytes, pool_holder;
 	uint16_t klass_name;
-	uint16_t source;	  /* index of the source's name: of a ConstantPool, or of */
-	uint16_t source_in_class; /* an InstanceKlass, if this is not 0 */
+	uint16_t source;	  /* index of the source's name: in a ConstantPool, or */
+	uint16_t source_in_class; /* in an InstanceKlass, if this is not 0 */
 	uint16_t symbol_length, symbol_text;
 };
 static_assert(sizeof(struct hotspot_naming) <= RUNTIME_OWN_NAMING, "it fits");
 
-/* Which parts of a method the kernel program copies, so that it can be named. */
+/* Returns which parts of a method the kernel program copies, so that it can be named. */
 struct runtime_copy hotspot_copy(const struct hotspot_naming *n);
 
-/* As struct runtime_ops, is_sane. */
+/* Implements is_sane of struct runtime_ops. */
 bool hotspot_is_sane(const struct runtime_build *b);
-/* As struct runtime_ops, name. */
+/* Implements name of struct runtime_ops. */
 int hotspot_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 		 struct object_memory *m, struct runtime_object *ret);
 
@@ -46,7 +47,8 @@ void hotspot_parameters(struct str descriptor, struct runtime_text *ret);
 /* Appends the modified UTF-8 of a class file as UTF-8. */
 void hotspot_append(struct str text, struct runtime_text *ret);
 /* Adds the lines of a method's compressed table (CompressedLineNumberReadStream). zeros: whether
- * compressed numbers have zero bytes. *ret_first: the line of the first entry. 0, -ENOMEM. */
+ * compressed numbers may contain zero bytes. *ret_first is the line of the first entry. Returns 0
+ * or -ENOMEM. */
 int hotspot_lines(struct span table, bool zeros, uint32_t positions, struct runtime_object *ret);
 
 #endif

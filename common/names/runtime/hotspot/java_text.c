@@ -2,7 +2,7 @@
 #include <string.h>
 #include "common/names/runtime/hotspot/hotspot.h"
 
-#define HIDDEN_DIGITS 4 /* of the number behind the name of a hidden class, at least */
+#define HIDDEN_DIGITS 4 /* digits that the number after the name of a hidden class has at least */
 
 static void append(struct runtime_text *ret, const char *text)
 {
@@ -21,8 +21,8 @@ static bool is_number(const char *p, size_t len)
 	return len >= HIDDEN_DIGITS;
 }
 
-/* How much of a name is left without the number of a hidden class: behind '+', or '/' (JDK 8 to
- * 16). */
+/* Returns the length of a name without the number of a hidden class, which follows '+', or '/' (JDK
+ * 8 to 16). */
 static size_t without_number(struct str name)
 {
 	for (size_t i = name.len; i-- > 1;) {
@@ -33,13 +33,14 @@ static size_t without_number(struct str name)
 	return name.len;
 }
 
-/* The continuation byte i of a sequence, or -1. */
+/* Returns the payload of continuation byte i of a sequence, or -1. */
 static int more(struct str t, size_t i)
 {
 	return i < t.len && (t.data[i] & 0xc0) == 0x80 ? t.data[i] & 0x3f : -1;
 }
 
-/* One character at byte *i. Modified UTF-8 has pairs of surrogates, and NUL as two bytes. */
+/* Takes one character at byte *i. Modified UTF-8 encodes surrogates in pairs, and NUL as two
+ * bytes. */
 static uint32_t take_character(struct str t, size_t *i)
 {
 	const uint8_t b = (uint8_t)t.data[*i];
@@ -71,7 +72,7 @@ static uint32_t take_character(struct str t, size_t *i)
 	return 0x10000 + ((v - 0xd800) << 10) + ((uint32_t)(low & 0x0f) << 6 | (uint32_t)last);
 }
 
-/* Appends text with each '/' as another character. */
+/* Appends text, and replaces each '/' with another character. */
 static void append_with(struct str t, char slash, struct runtime_text *ret)
 {
 	for (size_t i = 0; i < t.len && ret->len < RUNTIME_TEXT;) {
@@ -92,7 +93,7 @@ void hotspot_class_text(struct str name, struct runtime_text *ret)
 		    ret);
 }
 
-/* Appends one type at byte *i of a descriptor. False: there is none. */
+/* Appends one type at byte *i of a descriptor. Returns false if there is none. */
 static bool put_type(struct str d, size_t *i, struct runtime_text *ret)
 {
 	static const char *const names[26] = { ['B' - 'A'] = "byte",   ['C' - 'A'] = "char",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A method leads to its ConstMethod, which has indices of its name and descriptor in a
- * ConstantPool. The pool leads to its class, which has a name. Names are Symbols: a length and the
- * text. The lines stand behind the bytecode, in the ConstMethod.
+ * A method points to its ConstMethod, which has indices of its name and descriptor in a
+ * ConstantPool. The pool points to its class, which has a name. Names are Symbols: a length and the
+ * text. The lines follow the bytecode, in the ConstMethod.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #define MAX_CONST (66u << 10) /* bytes of a ConstMethod with its lines that are read */
 #define BEFORE 8u	      /* bytes before an object that may be read with it */
 
-/* What the copy has: the steps by number. */
+/* The steps of the copy, by number. */
 enum step {
 	STEP_METHOD,
 	STEP_CONST,
@@ -30,7 +30,8 @@ enum step {
 };
 static_assert(STEPS <= RUNTIME_STEPS, "they fit");
 
-/* Bytes of a structure's head with a word and, if `also`, an index of 16 bits. */
+/* Returns how many bytes of a structure's head must be read to include a word and, if `also`, an
+ * index of 16 bits. */
 static uint16_t head(uint16_t word, bool also, uint16_t index)
 {
 	const uint32_t end = word + 8u, other = also ? index + 2u : 0;
@@ -62,7 +63,7 @@ static struct runtime_step symbol(const struct hotspot_naming *n, uint8_t from, 
 				      .size_add = n->symbol_text };
 }
 
-/* A pool's word whose index is in a piece. */
+/* Returns the step that reads the pool's word at an index found in an earlier piece. */
 static struct runtime_step slot(const struct hotspot_naming *n, uint8_t from, uint16_t pool,
 				uint16_t index)
 {
@@ -122,7 +123,7 @@ bool hotspot_is_sane(const struct runtime_build *b)
 	       n.symbol_text <= 32;
 }
 
-/* A Symbol's text, borrowed until more memory comes. */
+/* Reads a Symbol's text, borrowed until more memory comes. */
 static int read_symbol(const struct hotspot_naming *n, uint64_t address, struct object_memory *m,
 		       struct str *ret)
 {
@@ -142,7 +143,7 @@ static int read_symbol(const struct hotspot_naming *n, uint64_t address, struct 
 	return 0;
 }
 
-/* The Symbol of a pool's word. */
+/* Reads the Symbol that a word of the pool points to. */
 static int read_slot(const struct hotspot_naming *n, uint64_t pool, uint32_t index,
 		     struct object_memory *m, struct str *ret)
 {
@@ -154,7 +155,7 @@ static int read_slot(const struct hotspot_naming *n, uint64_t pool, uint32_t ind
 
 /* --- lines --- */
 
-/* A number of the stream; how many bytes it takes, or 0. */
+/* Reads a number of the stream. Returns how many bytes it takes, or 0. */
 static size_t take_number(struct span t, bool zeros, uint32_t *ret)
 {
 	const uint32_t less = zeros ? 0 : 1;
@@ -219,9 +220,9 @@ int hotspot_lines(struct span t, bool zeros, uint32_t positions, struct runtime_
 
 /* --- the object --- */
 
-/* What of a method leads to its names. */
+/* The parts of a method that lead to its names. */
 struct method {
-	uint64_t at, pool; /* at: of its ConstMethod */
+	uint64_t at, pool; /* at: address of its ConstMethod */
 	uint32_t size, code_size;
 	uint16_t name, signature;
 	bool lines;
@@ -256,7 +257,7 @@ static int read_method(const struct hotspot_naming *n, uint64_t address, struct 
 	return 0;
 }
 
-/* Names a stub, if the object is its name. RUNTIME_NOT_MINE: it is a method. */
+/* Names a stub: the object is then its name. Returns RUNTIME_NOT_MINE if the object is a method. */
 static int read_text(const struct hotspot_naming *n, uint64_t address, uint64_t check,
 		     struct object_memory *m, struct runtime_object *ret)
 {
@@ -278,7 +279,7 @@ static int read_text(const struct hotspot_naming *n, uint64_t address, uint64_t 
 	return 0;
 }
 
-/* The lines of a method, as far as they can be read. 0, RUNTIME_WANTS, -ENOMEM. */
+/* Reads the lines of a method, as far as possible. Returns 0, RUNTIME_WANTS or -ENOMEM. */
 static int read_lines(const struct hotspot_naming *n, const struct method *e,
 		      struct object_memory *m, struct runtime_object *ret)
 {
@@ -295,13 +296,13 @@ static int read_lines(const struct hotspot_naming *n, const struct method *e,
 			     e->code_size, ret);
 }
 
-/* Keeps the verdict that matters: errors, then memory that is wanted. */
+/* Returns the verdict that takes precedence: errors first, then wanted memory. */
 static int worse(int a, int b)
 {
 	return a && a != RUNTIME_WANTS ? a : b ? b : a;
 }
 
-/* The class of a pool, and the name of its source. */
+/* Reads the class of a pool, and the name of its source. */
 static int read_class(const struct hotspot_naming *n, const struct method *e,
 		      struct object_memory *m, struct str *ret_class, struct str *ret_source)
 {
@@ -347,8 +348,8 @@ int hotspot_name(const struct runtime_build *b, uint64_t address, uint64_t check
 		return r;
 	if (sum_of(&e) != check)
 		return RUNTIME_GONE;
-	/* Ask for all of them, so that few rounds fetch them. Each get may move what earlier ones
-	 * gave, so the texts are taken when nothing is wanted any more. */
+	/* Request all of them at once, so that few rounds are needed. Each call may move what
+	 * earlier ones gave, so the texts are used only when nothing is wanted any more. */
 	r = read_slot(&n, e.pool, e.name, m, &name);
 	r = worse(r, read_slot(&n, e.pool, e.signature, m, &signature));
 	r = worse(r, read_class(&n, &e, m, &class, &source));
@@ -359,8 +360,8 @@ int hotspot_name(const struct runtime_build *b, uint64_t address, uint64_t check
 
 	if (lines < 0)
 		return lines;
-	/* Read the method once more after its names: if it is unchanged, they were its own. A copy
-	 * was made at once and needs no second look. */
+	/* Read the method once more after its names. If it is unchanged, the names were its own. A
+	 * copy was made in one go and needs no second read. */
 	const int again = m->whole ? OBJECT_MEMORY_NONE
 				   : object_memory_get(m, address - BEFORE, BEFORE + n.method_bytes,
 						       0, &now);

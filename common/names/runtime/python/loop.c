@@ -2,11 +2,11 @@
 /*
  * The loop is _PyEval_EvalFrameDefault() and the parts that compilers and BOLT moved out of it:
  * gcc's .cold part, clang's splits. In a symbol table these parts have names. Without one, a part
- * is code with an FDE of its own into which the function jumps, and which jumps back into the
+ * is code with an FDE of its own which the function jumps into, and which jumps back into the
  * function's middle. A tail call does not do that.
  *
- * The tail-calling loop (from 3.14 on) has a function per instruction, one beside the other. They
- * are found by their names, or through a table of 256 functions. _PyEval_EvalFrameDefault() or a
+ * The tail-calling loop (from 3.14 on) has a function per instruction, next to each other. They are
+ * found by their names, or through a table of 256 functions. _PyEval_EvalFrameDefault() or a
  * function that it calls refers to that table.
  */
 #include <Zydis/Zydis.h>
@@ -17,10 +17,10 @@
 #define MAX_LOOP (1u << 20)   /* bytes of one piece */
 #define MAX_OTHERS 64	      /* targets of jumps that are examined */
 #define MAX_ENTRY (16u << 10) /* bytes of a function that may begin a tail-calling loop */
-#define MAX_REFERENCES 512    /* addresses, and callees, that are examined */
+#define MAX_REFERENCES 512    /* addresses, and called functions, that are examined */
 #define MAX_TAILS 512
 #define PADDING 64	  /* bytes between functions */
-#define TABLE 256	  /* entries: one per instruction */
+#define TABLE 256	  /* entries: one for each instruction */
 #define TABLE_DISTINCT 64 /* different functions in a table, at least */
 
 struct pieces {
@@ -56,7 +56,7 @@ static int add_symbol(void *ctx, const char *name, const struct elfview_symbol *
 	return 0;
 }
 
-/* The functions of a tail-calling loop. They lie beside each other, in few runs; larger runs are
+/* The functions of a tail-calling loop. They lie next to each other, in a few runs; larger runs are
  * used first. */
 struct tails {
 	struct runtime_range at[MAX_TAILS];
@@ -172,7 +172,8 @@ struct back {
 	uint32_t count;
 };
 
-/* Only jumps into the middle count: one to the beginning may be a tail call. */
+/* Records a jump back. Only jumps into the middle count: one to the beginning may be a tail
+ * call. */
 static void note_back(void *ctx, uint64_t target, bool conditional)
 {
 	struct back *b = ctx;
@@ -213,7 +214,7 @@ static void add_reference(uint64_t at[static MAX_REFERENCES], uint32_t *count, u
 		at[(*count)++] = address;
 }
 
-/* Finds the functions that code calls, and the addresses in its operands: "table(%rip)" or
+/* Finds the functions that the code calls, and the addresses in its operands: "table(%rip)" or
  * "table(,%rax,8)". */
 static int find_references(struct elfview *im, uint64_t start, uint64_t end, uint64_t most,
 			   struct references *ret)
@@ -268,7 +269,8 @@ static int by_address(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Reads a table of functions. False: it is not one, or they do not lie within MAX_LOOP bytes. */
+/* Reads a table of functions. Returns false if it is not one, or if they do not lie within MAX_LOOP
+ * bytes. */
 static bool read_table(struct elfview *im, uint64_t address, struct tails *ret)
 {
 	uint64_t words[TABLE], start, end;
@@ -310,7 +312,7 @@ static int find_table(struct elfview *im, const struct runtime_range *eval, stru
 }
 
 /* Whether most of a table's addresses lie in this code. The others may lie in parts that were moved
- * out. */
+ * out of it. */
 static bool read_places(struct elfview *im, uint64_t address, const struct runtime_range *code)
 {
 	uint64_t words[TABLE], start, end;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The name of a module, by its source file. It begins below a folder that installations have on
- * sys.path:
+ * The name of a module, derived from the path of its source file. It begins below a folder that
+ * installations have on sys.path:
  *
  *  - the standard library (Lib/sysconfig.py): lib/python3.N, followed by t or d in some builds
  *  - site-packages, and Debian's dist-packages
- *  - an archive that is imported from: zip, egg, wheel, zipapp
+ *  - an archive that modules are imported from: zip, egg, wheel, zipapp
  */
 #include "common/names/runtime/python/python.h"
 
@@ -43,7 +43,7 @@ static bool is_root(struct str folder, struct str above)
 		(str_eq(above, STR_LIT("lib")) || str_eq(above, STR_LIT("lib64"))));
 }
 
-/* Whether the folder of a package may have this name. All bytes beyond ASCII count as letters. */
+/* Whether a package's folder may have this name. All bytes beyond ASCII count as letters. */
 static bool is_identifier(struct str s)
 {
 	for (uint32_t i = 0; i < s.len; i++) {
@@ -56,8 +56,8 @@ static bool is_identifier(struct str s)
 	return s.len > 0;
 }
 
-/* The offset in a path at which the module's name begins. *ret_last: the offset of its last part.
- */
+/* Returns the offset in a path at which the module's name begins. *ret_last is the offset of its
+ * last part. */
 static uint32_t module_start(struct str path, uint32_t *ret_last)
 {
 	struct str above = { 0 };

@@ -85,8 +85,8 @@ static int lines_of_lnotab(uint32_t first, struct span t, struct runtime_object 
 	return r ? r : add(ret, RUNTIME_POSITION_MASK, line);
 }
 
-/* 3.10: pairs of the length of a range in bytes, and its difference in lines to the previous one.
- * -128: it has no line. A position is two bytes. */
+/* 3.10: pairs of the length of a range in bytes, and the difference of its line to the previous
+ * one. -128 means no line. A position is two bytes. */
 static int lines_of_310(uint32_t first, struct span t, struct runtime_object *ret)
 {
 	int64_t line = first;
@@ -104,7 +104,7 @@ static int lines_of_310(uint32_t first, struct span t, struct runtime_object *re
 	return r;
 }
 
-/* A number in groups of six bits, the lowest first. Bit 6: more follow. */
+/* Reads a number in groups of six bits, the lowest first. Bit 6 is set if more groups follow. */
 static uint32_t varint(struct span *t)
 {
 	uint32_t v = 0;
@@ -120,8 +120,8 @@ static uint32_t varint(struct span *t)
 	return v;
 }
 
-/* From 3.11 on: an entry begins with a byte whose bit 7 is set. It has a kind, and the number of
- * positions minus one. */
+/* From 3.11 on: an entry begins with a byte whose bit 7 is set. It contains a kind, and the number
+ * of positions minus one. */
 static int lines_of_311(uint32_t first, struct span t, struct runtime_object *ret)
 {
 	int64_t line = first;
@@ -150,7 +150,7 @@ static int lines_of_311(uint32_t first, struct span t, struct runtime_object *re
 	return r;
 }
 
-/* Decodes a line table and adds its lines to *ret. 0, -ENOMEM. */
+/* Decodes a line table and adds its lines to *ret. Returns 0 or -ENOMEM. */
 static int decode_lines(const struct python_naming *n, uint32_t first, struct span table,
 			struct runtime_object *ret)
 {
@@ -182,7 +182,7 @@ uint64_t python_sum(const struct python_naming *n, const uint8_t *code, struct s
 	return python_check_text(check, text);
 }
 
-/* Computes the check value from memory. 0, RUNTIME_WANTS, RUNTIME_GONE. */
+/* Computes the check value from memory. Returns 0, RUNTIME_WANTS or RUNTIME_GONE. */
 static int read_sum(const struct python_naming *n, const uint8_t *code, struct object_memory *m,
 		    uint64_t *ret)
 {
@@ -259,7 +259,7 @@ int python_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 		guess = units < MAX_TABLE / 2 ? (uint32_t)units * 3 / 2 + GUESS_TABLE / 4
 					      : MAX_TABLE;
 	}
-	/* Ask for all of them, so that one round fetches them. */
+	/* Request all of them at once, so that one round is enough. */
 	r = read_text(&n, name, GUESS_NAME, m, &ret->system_name);
 	if (r == RUNTIME_WANTS)
 		wants = r;
@@ -277,8 +277,8 @@ int python_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 			    ? OBJECT_MEMORY_NONE
 			    : object_memory_get(m, table, n.bytes_data + (uint32_t)size, 0, &lines);
 	}
-	/* Read the object once more after its strings: if it is unchanged, the strings were its
-	 * own. A copy was made at once and needs no second look. */
+	/* Read the object once more after its strings. If it is unchanged, the strings were its
+	 * own. A copy was made in one go and needs no second read. */
 	again = m->whole ? OBJECT_MEMORY_NONE
 			 : object_memory_get(m, address - 8, 8u + n.code_bytes, 0, &now);
 	if (r == OBJECT_MEMORY_WANTED || again == OBJECT_MEMORY_WANTED || wants)
@@ -291,7 +291,7 @@ int python_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 		r = decode_lines(&n, first,
 				 (struct span){ .data = lines + n.bytes_data, .len = size }, ret);
 	if (r < 0)
-		return r; /* without a readable table, only the lines are missing */
+		return r; /* if the table cannot be read, only the lines are missing */
 	ret->start_line = first <= INT32_MAX ? first : 0;
 	python_module((struct str){ .data = ret->source.bytes, .len = ret->source.len },
 		      &ret->name);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the parts of a CPython without symbols by the texts to which its functions refer: error
+ * Finds the parts of a CPython without symbols by the texts that its functions refer to: error
  * messages of the loop, of PyGILState_Ensure() and of PyGILState_Release(), and the name
  * co_argcount. Code that refers to a text is a function of .eh_frame_hdr, or a piece that the
- * compiler moved out of one. Then the function jumps to that piece.
+ * compiler moved out of one; then the function jumps to that piece.
  *
  * The checks are strict, since a wrong answer gives wrong names. The loop must have a table of 256
  * addresses, most of which lie in the loop. _PyRuntime must have its cookie, or objects must have
@@ -21,7 +21,7 @@
 #define OWNERS 8 /* functions that refer to a text, or jump to such code */
 #define MAX_LOOKUPS 256
 #define POINTERS 16 /* to a text */
-#define TYPE_INT 1  /* of PyMemberDef: T_INT; below: READONLY */
+#define TYPE_INT 1  /* of PyMemberDef: T_INT; next line: READONLY */
 #define READ_ONLY 1
 
 enum text { BUILD_CLASS, NO_LOCALS, ENSURE, RELEASE, EVAL /* EVAL: may be missing */ };
@@ -70,7 +70,7 @@ static void add_owner(struct owners *o, struct elfview *im, uint64_t pc)
 
 /* --- texts --- */
 
-/* The address of this string; 0: there is none. */
+/* Returns the address of this string; 0: there is none. */
 static uint64_t find_string(const struct symfile_section *s, const uint8_t *bytes, const char *what)
 {
 	size_t len = strlen(what) + 1;
@@ -84,7 +84,7 @@ static uint64_t find_string(const struct symfile_section *s, const uint8_t *byte
 	return 0;
 }
 
-/* 0, SYMFILE_NONE or another enum symfile_verdict, -ENOMEM. */
+/* Finds the texts. Returns 0, SYMFILE_NONE or another enum symfile_verdict, or -ENOMEM. */
 static int find_texts(struct elfview *im, uint64_t ret[static TEXTS], uint64_t *ret_argcount)
 {
 	const struct symfile_section *s;
@@ -107,7 +107,7 @@ static int find_texts(struct elfview *im, uint64_t ret[static TEXTS], uint64_t *
 
 /* --- code --- */
 
-/* Calls `each` where 4 bytes are such an address, or the distance to one. */
+/* Calls `each` where 4 bytes are an address in the range, or the distance to one. */
 static int search_code(const struct parts_search *w)
 {
 	const struct symfile_section *s;
@@ -120,8 +120,8 @@ static int search_code(const struct parts_search *w)
 	code = malloc(CHUNK + 8);
 	if (!code)
 		return -ENOMEM;
-	/* Chunks overlap by two bytes before the 4, which identify the instruction, and three
-	 * behind. */
+	/* Chunks overlap by the two bytes before the 4, which identify the instruction, and three
+	 * after. */
 	for (uint64_t from = 0; r == 0 && from + 6 <= s->size; from += CHUNK) {
 		uint64_t left = s->size - from;
 		size_t n = numbers_smaller(left, CHUNK + 5);
@@ -220,7 +220,7 @@ static struct elfview_symbol symbol_of(const struct runtime_range *r)
 					.type = STT_FUNC };
 }
 
-/* Finds the piece that has the loop's table. */
+/* Finds the piece that contains the loop's table. */
 static int with_table(struct elfview *im, const struct owners *o, struct elfview_symbol *ret)
 {
 	uint32_t found = 0;
@@ -250,7 +250,8 @@ static int check_loop(struct elfview *im, const struct text_owners *t,
 	return r;
 }
 
-/* The functions of a tail-calling loop use its texts. The function that begins it uses its name. */
+/* For a tail-calling loop: its functions use the loop's texts, and the function that enters it uses
+ * its name. */
 static int find_eval_of_tails(struct elfview *im, const struct text_owners *t,
 			      struct elfview_symbol *ret)
 {
@@ -273,7 +274,7 @@ static int find_eval(struct elfview *im, const struct text_owners *t, struct elf
 	struct owners all = t->of[BUILD_CLASS];
 	int r = with_table(im, &all, ret);
 
-	/* The text may be used by a piece that was moved out: try the functions that jump to it. */
+	/* A piece that was moved out may use the text: try the functions that jump to it. */
 	if (r == SYMFILE_NONE) {
 		r = add_jumping(im, &all);
 		if (r == 0)
@@ -311,7 +312,7 @@ static uint64_t find_runtime(struct elfview *im)
 	return at;
 }
 
-/* The offset of co_argcount, as the type of code objects has it. 0: not found. */
+/* Returns the offset of co_argcount, from the type of code objects. 0: not found. */
 static uint64_t find_argcount(struct elfview *im, uint64_t text)
 {
 	uint64_t at[POINTERS], member[4];
@@ -326,7 +327,7 @@ static uint64_t find_argcount(struct elfview *im, uint64_t text)
 	return 0;
 }
 
-/* The thread state, if these functions agree on it. */
+/* Finds the thread state, if these functions agree on it. */
 static int state_of(struct elfview *im, const struct owners *o, unsigned minor,
 		    struct python_config *ret)
 {
@@ -367,7 +368,7 @@ static int find_state(struct elfview *im, struct text_owners *t, unsigned minor,
 		struct owners *o = &t->of[ENSURE + i];
 		int r = state_of(im, o, minor, &c[i]);
 
-		/* As in find_eval: the text may be used by a piece that was moved out. */
+		/* As in find_eval: a piece that was moved out may use the text. */
 		if (r == SYMFILE_NONE)
 			r = add_jumping(im, o);
 		if (r == 0 && c[i].state == 0)

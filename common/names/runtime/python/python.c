@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file contains CPython if it defines _PyEval_EvalFrameDefault and
- * PyGILState_GetThisThreadState. These are libpython, and executables that include all of it; both
- * export these symbols for modules. In a file that only links to libpython, they are undefined.
+ * A file contains CPython if it defines _PyEval_EvalFrameDefault and PyGILState_GetThisThreadState.
+ * These are libpython, and executables that include all of it; both export these symbols for
+ * modules. In a file that only links to libpython, they are undefined.
  *
  * The layouts in the tables are those of 3.6 to 3.15: Include/cpython/{code,frameobject,pystate,
  * unicodeobject}.h and Include/internal/pycore_{frame,runtime}.h, as in their debug information.
  *
  *  - From 3.13 on, _Py_DebugOffsets in _PyRuntime (pycore_debug_offsets.h) is used instead.
  *  - Before that, some builds have objects with larger heads. The members of the type of code
- *    objects tell by how much, which corrects the table.
+ *    objects show by how much, and the table is corrected by it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -87,7 +87,7 @@ static const struct layout layouts[NEWEST + 1] = {
 			.code_table = 120,
 			TEXT_36,
 			BYTES_36 } },
-	/* From here on, the check begins behind co_warmup, which changes. */
+	/* From here on, the check begins after co_warmup, which changes. */
 	[11] = { .c = { .frames = PYTHON_CFRAMES,
 			.entry_owner = 1,
 			.tstate_frame = 56,
@@ -218,8 +218,8 @@ static const struct debug_layout debug_layouts[NEWEST + 1] = {
 
 /* --- recognizing --- */
 
-/* Whether a file that exports no interpreter may still contain one, so that its symbol table is
- * read: it has CPython's own section, or is small. */
+/* Whether a file that exports no interpreter may still contain one: it has CPython's own section,
+ * or is small. Then its symbol table is read. */
 static bool may_hide_one(const struct symfile *f)
 {
 	const struct symfile_section *s;
@@ -230,7 +230,7 @@ static bool may_hide_one(const struct symfile *f)
 	       s->size <= MAX_STATIC_NAMES;
 }
 
-/* all: also search .symtab, however large. */
+/* Whether the file contains CPython. all: also search .symtab, however large. */
 static int recognize(const struct elfview *im, bool all, struct elfview_symbol *ret_eval)
 {
 	struct elfview_symbol state;
@@ -250,7 +250,7 @@ static int recognize(const struct elfview *im, bool all, struct elfview_symbol *
 #define MEMBERS 24
 #define MEMBER_WORDS 5 /* PyMemberDef: name, type, offset, flags, doc */
 
-/* The extra bytes of object heads, by the offset of co_argcount. */
+/* Derives the extra bytes of object heads from the offset of co_argcount. */
 static uint16_t head_from(unsigned minor, uint64_t argcount)
 {
 	uint16_t usual = layouts[minor].n.code_check;
@@ -260,8 +260,8 @@ static uint16_t head_from(unsigned minor, uint64_t argcount)
 		       : 0;
 }
 
-/* By how many bytes object heads are larger than usual, from tp_members of PyCode_Type. 0 also if
- * it is unknown. */
+/* Returns by how many bytes object heads are larger than usual, from tp_members of PyCode_Type. 0
+ * also if it is unknown. */
 static uint16_t extra_head(struct elfview *im, unsigned minor)
 {
 	uint64_t type[64], members[MEMBERS * MEMBER_WORDS];
@@ -271,7 +271,7 @@ static uint16_t extra_head(struct elfview *im, unsigned minor)
 	if (elfview_defined(im, "PyCode_Type", &s) != 0 ||
 	    elfview_words(im, s.value, type, 64) != 0)
 		return 0;
-	/* tp_members is the 30th word; behind a larger head it comes later. */
+	/* tp_members is the 30th word, or later after a larger head. */
 	for (int at = 30; at < 40; at++) {
 		if (type[at] % 8 ||
 		    elfview_words(im, type[at], members, MEMBERS * MEMBER_WORDS) != 0)
@@ -309,7 +309,7 @@ static void add_head(struct layout *l, uint16_t extra)
 	}
 }
 
-/* Fills *l from the words of _PyRuntime. False: they make no sense. */
+/* Fills *l from the words of _PyRuntime. Returns false if they are implausible. */
 static bool use_debug_offsets(const struct debug_layout *d, unsigned minor, const uint64_t *w,
 			      struct layout *l)
 {
@@ -368,14 +368,14 @@ static uint16_t most(uint16_t a, uint16_t b)
 	return a > b ? a : b;
 }
 
-/* Derives the remaining fields. False: a frame would be larger than the walk reads. */
+/* Derives the remaining fields. Returns false if a frame would be larger than the walk reads. */
 static bool complete(struct layout *l)
 {
 	uint16_t end;
 
-	/* The check covers everything from the argument counts to the line table. None of it
-	 * changes while the object lives, and the names differ from those of another object that
-	 * had this address before. */
+	/* The check value covers everything from the argument counts to the line table. Nothing of
+	 * it changes while the object lives. The names differ from those of another object that had
+	 * this address before. */
 	end = most(most(l->n.code_name, l->n.code_filename),
 		   most(l->n.code_table, l->n.code_qualname)) +
 	      8;
@@ -396,13 +396,14 @@ static bool complete(struct layout *l)
 	end = most(end, l->n.code_qualname ? l->n.code_traceable + 4 : 0);
 	l->n.code_bytes = (uint16_t)((end + 7) & ~7);
 	l->c.code_name = l->n.code_qualname ? l->n.code_qualname : l->n.code_name;
-	/* From 3.12 on, the check covers the object's version, which is unique. */
+	/* From 3.12 on, the check value covers the object's version, which is unique. */
 	l->c.check_text = l->n.check_text = l->n.minor <= 11 ? l->n.text_length : 0;
 	return l->c.frame_bytes <= PYTHON_FRAME_BYTES && l->c.frame_previous % 8 == 0 &&
 	       l->c.frame_code % 8 == 0 && l->c.frame_position % 4 == 0;
 }
 
-/* A string has at most this many bytes: four for each character, and a pointer. */
+/* A step that reads a string, of at most this many bytes: four for each character, and a
+ * pointer. */
 static struct runtime_step text_at(const struct python_naming *n, uint16_t pointer, uint16_t bytes)
 {
 	return (struct runtime_step){ .pointer = pointer,
@@ -427,7 +428,7 @@ struct runtime_copy python_copy(const struct python_naming *n)
 			  .size_bytes = 8,
 			  .size_at = n->bytes_size,
 			  .size_add = n->bytes_data },
-			/* The characters of a str that does not hold them, as of a subclass. */
+			/* The characters of a str that are stored elsewhere, as in a subclass. */
 			{ .from = 1, .pointer = n->text_other, .bytes = RUNTIME_TEXT * 4 },
 			{ .from = 2, .pointer = n->text_other, .bytes = RUNTIME_TEXT * 4 },
 		},
@@ -507,10 +508,10 @@ static const uint8_t holder_to_key[NEWEST + 1] = {
 	[7] = 28, [8] = 28, [9] = 20, [10] = 20, [11] = 20
 };
 
-/* Fills *l from parts found without symbols. False: they do not fit the version. */
+/* Fills *l from parts found without symbols. Returns false if they do not fit the version. */
 static bool place_by_parts(const struct python_parts *p, unsigned minor, struct layout *l)
 {
-	/* In later versions _PyRuntime has the offset. */
+	/* In later versions _PyRuntime contains the offset. */
 	if (minor < 13 && p->argcount != l->n.code_check)
 		return false;
 	l->c.thread = p->state.thread;
@@ -573,7 +574,7 @@ static bool version_is_known(const struct python_version *v)
 	return v->minor >= OLDEST && v->minor <= NEWEST;
 }
 
-/* Describes a file that exports nothing. Its name says that the symbols are missing, also if the
+/* Describes a file that exports nothing. Its name tells that the symbols are missing, also if the
  * build stays unsupported. */
 static int describe_hidden(struct elfview *im, struct runtime_build *ret)
 {

@@ -4,7 +4,7 @@
  * that has one.
  *
  *  - Up to 3.14 it passes a key to pthread_getspecific(), or to CPython's wrappers of that. The key
- *    is in a Py_tss_t behind an int (3.7 to 3.14), or alone (3.6).
+ *    is in a Py_tss_t after an int (3.7 to 3.14), or alone (3.6).
  *  - From 3.15 on it reads a thread-local variable. (Since 3.12 there is another such variable, for
  *    the attached thread state. That one is empty while a thread has released the GIL and
  *    computes.)
@@ -12,9 +12,9 @@
  *    the first. So the state that has the GIL is found as well (`holder`), by what
  *    _PyThreadState_UncheckedGet() reads. From 3.12 on the key is set with each change.
  *
- * To follow code means: the values of registers are tracked as far as the file determines them, and
- * calls of functions without names are followed as well. Conditional jumps are not taken at first.
- * If that gives no answer, one of the first jumps is taken, each in turn: compilers that do not
+ * Following means: the values of registers are tracked as far as the file determines them, and
+ * calls of functions without names are also followed. Conditional jumps are not taken at first. If
+ * that gives no answer, one of the first jumps is taken, each in turn: compilers that do not
  * optimize put the exit before the rest.
  *
  * Sources: Intel's manual, volume 2; the psABI's chapter on thread-local storage; "ELF Handling For
@@ -51,13 +51,13 @@ struct state_follow {
 	struct elfview *im;
 	ZydisDecoder decoder;
 	struct value reg[16];
-	struct value slot[SLOTS]; /* words below RBP; only unoptimized code uses them */
+	struct value slot[SLOTS]; /* words below RBP, which only unoptimized code uses */
 	struct python_config answer;
-	int taken; /* number of the function's conditional jump that is taken; 0: none */
+	int taken; /* number of the conditional jump that is taken; 0: none */
 	bool answered;
 	bool nameless;	    /* the file has no symbols */
 	bool first_tls;	    /* the first thread-local variable that is read is the answer */
-	uint64_t loaded_at; /* the function returned the word at this address */
+	uint64_t loaded_at; /* the function returns the word at this address */
 };
 
 static int gpr_of(ZydisRegister r)
@@ -69,7 +69,7 @@ static int gpr_of(ZydisRegister r)
 
 enum { RAX = 0, RBP = 5, RDI = 7 };
 
-/* The tracked stack word of an operand; NULL: none. */
+/* Returns the tracked stack word of an operand; NULL: none. */
 static struct value *slot_of(struct state_follow *f, const ZydisDecodedOperand *op)
 {
 	int64_t at = -op->mem.disp.value / 8 - 1;
@@ -88,7 +88,7 @@ static void set(struct state_follow *f, const ZydisDecodedOperand *op, struct va
 		f->reg[reg] = v;
 }
 
-/* The word at an address in the running program. */
+/* Returns the word at an address in the running program. */
 static struct value load(struct state_follow *f, uint64_t address)
 {
 	struct elfview_value w;
@@ -114,7 +114,7 @@ static struct value tls_value(struct state_follow *f, enum python_thread thread,
 	return (struct value){ .kind = TLS_VALUE };
 }
 
-/* The value that a memory operand of a move reads. */
+/* Returns the value that a memory operand of a move reads. */
 static struct value read_memory(struct state_follow *f, const ZydisDecodedInstruction *in,
 				const ZydisDecodedOperand *op, uint64_t pc)
 {
@@ -151,7 +151,7 @@ static struct value read_memory(struct state_follow *f, const ZydisDecodedInstru
 	case TP:
 		return tls_value(f, PYTHON_TLS_OFFSET, (uint64_t)(base.add + op->mem.disp.value),
 				 0);
-	case TP_OFFSET: /* the TLS base was added: see ADD */
+	case TP_OFFSET: /* the TLS base was added already: see ADD */
 		if (base.add && op->mem.disp.value == 0)
 			return tls_value(f, PYTHON_TLS_GOT, base.at, 0);
 		break;
@@ -220,7 +220,7 @@ static bool gets_specific(struct state_follow *f, uint64_t pc)
 	return compares && own;
 }
 
-/* The name of a called function, by its own symbol or its PLT slot; "": unknown. */
+/* Gives the name of a called function, from its own symbol or its PLT slot; "": unknown. */
 static void name_of(struct state_follow *f, uint64_t pc, char ret[static ELFVIEW_NAME])
 {
 	static const char *const own[] = { "PyThread_tss_get", "PyThread_tss_is_created",
@@ -292,7 +292,7 @@ static void take_call(struct state_follow *f, uint64_t target, int depth)
 	name_of(f, target, name);
 	if (!name[0] && (f->reg[RDI].kind == ADDRESS || f->reg[RDI].kind == LOADED) &&
 	    depth + 1 < MAX_DEPTH) {
-		/* The callee has its own frame; ours is back when it returns. */
+		/* The callee has its own frame; restore ours when it returns. */
 		memcpy(slot, f->slot, sizeof(slot));
 		memset(f->slot, 0, sizeof(f->slot));
 		follow(f, target, depth + 1);
@@ -303,7 +303,7 @@ static void take_call(struct state_follow *f, uint64_t target, int depth)
 	}
 }
 
-/* The same through a word of the GOT. False: unknown target. */
+/* Like take_call, through a word of the GOT. Returns false if the target is unknown. */
 static bool take_indirect(struct state_follow *f, uint64_t slot, int depth)
 {
 	struct elfview_value w;
@@ -317,7 +317,7 @@ static bool take_indirect(struct state_follow *f, uint64_t slot, int depth)
 	return true;
 }
 
-/* The value that an ADD adds. */
+/* Returns the value that an ADD adds. */
 static struct value addend(struct state_follow *f, const ZydisDecodedInstruction *in,
 			   const ZydisDecodedOperand *op, uint64_t pc)
 {
@@ -422,7 +422,7 @@ static void follow(struct state_follow *f, uint64_t pc, int depth)
 				take_indirect(f, after + (uint64_t)op[0].mem.disp.value, depth);
 			if (!direct)
 				return;
-			/* Go on at the target, which may be in this function or in another. */
+			/* Continue at the target, which may be in this function or in another. */
 			after += op[0].imm.value.u;
 			name_of(f, after, name);
 			if (name[0]) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The JIT of CPython. The code that it makes, the traces, has no layout. In 3.13 and 3.14 a stub
- * stands in front of each. From 3.15 on one C function calls them all, and they leave RBP alone,
- * which is that function's:
+ * The JIT of CPython. The code that it makes (traces) has no fixed layout. In 3.13 and 3.14 a stub
+ * precedes each trace. From 3.15 on one C function calls them all, and they leave RBP unchanged, so
+ * it is that function's:
  *
  *     push rbp; mov rbp, rsp; push REGISTER...; [sub rsp, N;] mov...; call [TRACE]
  */
@@ -40,7 +40,8 @@ void python_find_jit(const struct elfview *im, unsigned minor, struct runtime_co
 	uint8_t code[PYTHON_ENTRY_BYTES];
 	unsigned words = 0;
 
-	/* Only builds with a JIT have the name of the variable that switches it on. */
+	/* Only builds with a JIT contain the name of the environment variable that switches it
+	 * on. */
 	if (minor < FIRST || !symfile_has_text(im->file, ".rodata", "PYTHON_JIT"))
 		return;
 	if (minor >= FIRST_WITH_ENTRY) {

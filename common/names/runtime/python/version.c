@@ -3,7 +3,7 @@
  * Finds the version of a CPython:
  *
  *  - From 3.11 on it is in Py_Version.
- *  - Before that, strings tell that every build has: the suffix of extension modules
+ *  - Before that, two strings that every build has show it: the suffix of extension modules
  *    (".cpython-39-x86_64-linux-gnu.so"), and PY_VERSION of that minor version.
  *
  * Other Pythons are recognized by their exported symbols (PyPy's library, CPython up to 3.5). A
@@ -42,7 +42,7 @@ static bool version_of_symbol(const struct elfview *im, struct python_version *v
 	return true;
 }
 
-/* The next string behind the NUL at *at. Moves *at to its end. NULL: no more. */
+/* Returns the next string after the NUL at *at, and moves *at to its end. NULL: no more. */
 static const char *next_string(const char *text, size_t len, size_t *at, size_t *ret_len)
 {
 	const char *s, *end;
@@ -138,7 +138,7 @@ static const char *find_in(const char *text, size_t n, char first, const char *r
 /*
  * Finds a string in a section, and copies its printable text. The searched text is passed as its
  * first character and the rest: otherwise prof-symd would contain these texts, and count as a
- * Python itself. Skips sections of more than `most` bytes. False: not found.
+ * Python itself. Skips sections of more than `most` bytes. Returns false if it is not found.
  */
 static bool find_text(const struct symfile *f, const char *section, uint64_t most, char first,
 		      const char *rest, char ret[static TEXT])
@@ -169,7 +169,7 @@ static bool find_text(const struct symfile *f, const char *section, uint64_t mos
 	return at != NULL;
 }
 
-/* Makes a name of `what` and the version behind `begin`: "7.3.11+dfsg". */
+/* Makes a name of `what` and the version that follows `begin`: "7.3.11+dfsg". */
 static void name_version(const char *what, const char *text, const char *begin,
 			 char ret[static RUNTIME_NAME])
 {

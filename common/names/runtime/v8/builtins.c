@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All tables are checked as a whole, and must agree: the layout has more than COUNT_MIN builtins,
- * each right behind the one before it; the metadata has as many names, of which the last are
- * handlers; and in the code all room between builtins has the bytes that V8 puts there. Chance does
- * not make such tables.
+ * All tables are checked as a whole, and must agree. The layout has more than COUNT_MIN builtins,
+ * each right after the previous one. The metadata has as many names, of which the last are
+ * handlers. In the code, all gaps between builtins have the bytes that V8 puts there. Other data
+ * does not match by chance.
  */
 #include "common/names/runtime/v8/builtins.h"
 
@@ -17,18 +17,18 @@
 
 #define COUNT_MIN 256u
 #define COUNT_MAX 8192u
-#define ALIGNMENT 32u /* of builtins; newer versions have 64 */
+#define ALIGNMENT 32u /* alignment of builtins; newer versions have 64 */
 #define SIZE_MAX_ONE (1u << 20)
-#define GAP_MAX 128u  /* bytes between two builtins */
-#define GAP_BYTE 0xcc /* which fills it */
+#define GAP_MAX 128u  /* largest gap between two builtins, in bytes */
+#define GAP_BYTE 0xcc /* V8 fills gaps with this byte */
 #define CODE_MAX (16u << 20)
-#define LAYOUT_TRIES 1024u /* beginnings of a layout that are read on */
+#define LAYOUT_TRIES 1024u /* places where a layout may begin that are read further */
 #define CODE_TRIES 65536u  /* gaps that look like the largest one */
-#define GAP_CHECKS 262144u /* in all of them */
+#define GAP_CHECKS 262144u /* gaps checked for all of these */
 #define CHUNK (64u << 10)
 #define TABLE_MAX (64u << 20) /* bytes of a section that are searched for the layout */
 #define POINTERS 4
-#define KINDS 16 /* of builtins; there are 7 to 10 */
+#define KINDS 16 /* kinds of builtins; there are 7 to 10 */
 #define METADATA_WORDS 3
 #define METADATA_BYTES (METADATA_WORDS * 8)
 #define PREFIX "Builtins_"
@@ -36,7 +36,7 @@
 #define FIRST_HANDLER "WideHandler"
 #define HANDLER "Handler"
 
-/* Bytes of an entry of the layout, by version. The first two numbers are an offset and a size. */
+/* Bytes of an entry of the layout, by version. Its first two numbers are an offset and a size. */
 static const uint8_t strides[] = { 8, 12, 16, 28, 32 };
 #define STRIDES (sizeof(strides) / sizeof(strides[0]))
 #define STRIDE_MAX 32u
@@ -50,7 +50,7 @@ static bool can_follow(uint32_t end, uint32_t offset, uint32_t size)
 	       size <= SIZE_MAX_ONE && offset < CODE_MAX;
 }
 
-/* Reads the layout at a file offset. 0, SYMFILE_NONE: there is none, -ENOMEM, -errno. */
+/* Reads the layout at a file offset. Returns 0, SYMFILE_NONE (there is none), -ENOMEM or -errno. */
 static int read_layout(const struct elfview *im, uint64_t at, uint64_t left, unsigned stride,
 		       struct v8_builtins *b)
 {
@@ -82,7 +82,7 @@ static bool begins_layout(const uint8_t *p, unsigned stride)
 			  unaligned_u32(p + stride + 4));
 }
 
-/* Finds the layout in a section. 0, SYMFILE_NONE, -ENOMEM, -errno. */
+/* Finds the layout in a section. Returns 0, SYMFILE_NONE, -ENOMEM or -errno. */
 static int find_layout(const struct elfview *im, const char *section, struct v8_builtins *b)
 {
 	const struct symfile_section *s;
@@ -126,7 +126,7 @@ static uint32_t end_of(const struct v8_builtin *b)
 	return b->offset + b->size;
 }
 
-/* The builtin with the largest gap behind it. */
+/* Returns the builtin that is followed by the largest gap. */
 static uint32_t before_largest_gap(const struct v8_builtins *b)
 {
 	uint32_t best = 0, largest = 0;
@@ -142,7 +142,7 @@ static uint32_t before_largest_gap(const struct v8_builtins *b)
 	return best;
 }
 
-/* Whether the builtins begin at an address: all gaps are as V8 fills them. */
+/* Whether the builtins begin at an address: all gaps are filled as V8 does it. */
 static bool is_code(const struct elfview *im, const struct v8_builtins *b, uint64_t start,
 		    uint32_t *checks)
 {
@@ -186,7 +186,7 @@ static int find_code(const struct elfview *im, struct v8_builtins *b)
 
 /* --- the metadata --- */
 
-/* Reads a builtin's name. False: it has none. */
+/* Reads a builtin's name. Returns false if it has none. */
 static bool read_name(const struct elfview *im, uint64_t address, char ret[static V8_BUILTIN_NAME])
 {
 	if (!address || elfview_string(im, address, ret, V8_BUILTIN_NAME) != 0)
@@ -198,8 +198,8 @@ static bool read_name(const struct elfview *im, uint64_t address, char ret[stati
 	return len > 1 && len < V8_BUILTIN_NAME - sizeof(PREFIX) && !ret[len];
 }
 
-/* What an entry of the metadata is: its name, kind, and the code or number of arguments. Entries
- * that the program computes are zero in the file. */
+/* The contents of an entry of the metadata: its name, kind, and the code or number of arguments.
+ * Entries that the program computes are zero in the file. */
 enum metadata { METADATA_NONE, METADATA_NAMED, METADATA_HOLE };
 
 static enum metadata read_metadata(struct elfview *im, uint64_t at, uint64_t *ret_name)
@@ -218,8 +218,8 @@ static enum metadata read_metadata(struct elfview *im, uint64_t at, uint64_t *re
 	return METADATA_NAMED;
 }
 
-/* Whether a builtin of this name may be the first one, and so no other follows such a one that is
- * not the first. */
+/* Whether the first builtin may have this name. The entry before the first builtin never has such a
+ * name. */
 static bool is_first(const char *name)
 {
 	const struct str s = str_from(name);
@@ -227,7 +227,7 @@ static bool is_first(const char *name)
 	return str_starts(s, "DeoptimizationEntry") || str_starts(s, "RecordWrite");
 }
 
-/* Reads the name of an entry of the metadata: "" if it has none. */
+/* Reads the name of an entry of the metadata; "" if it has none. */
 static enum metadata metadata_name(struct elfview *im, uint64_t at,
 				   char ret[static V8_BUILTIN_NAME])
 {
@@ -239,8 +239,9 @@ static enum metadata metadata_name(struct elfview *im, uint64_t at,
 	return m;
 }
 
-/* Counts entries of the metadata: from the interpreter's entry, which is at an address, to the
- * first handler, and to the end of the handlers, which are the last ones. False: there is none. */
+/* Counts entries of the metadata from the interpreter's entry, which is at an address: up to the
+ * first handler, and up to the end of the handlers, which are the last ones. Returns false if there
+ * is no handler. */
 static bool count_metadata(struct elfview *im, uint64_t at, uint32_t *ret_handlers,
 			   uint32_t *ret_end)
 {
@@ -260,8 +261,8 @@ static bool count_metadata(struct elfview *im, uint64_t at, uint32_t *ret_handle
 	return handlers > 0;
 }
 
-/* Takes the names of the metadata that have the interpreter's entry at an address. False: they are
- * not those of the builtins. */
+/* Takes the names from the metadata in which the interpreter's entry is at an address. Returns
+ * false if they are not those of the builtins. */
 static bool take_names(struct elfview *im, uint64_t at, struct v8_builtins *b)
 {
 	char name[V8_BUILTIN_NAME], before[V8_BUILTIN_NAME];
@@ -269,7 +270,7 @@ static bool take_names(struct elfview *im, uint64_t at, struct v8_builtins *b)
 
 	if (!count_metadata(im, at, &handlers, &end))
 		return false;
-	/* V8 8.6 has two more numbers behind the layout. */
+	/* V8 8.6 has two more numbers after the layout. */
 	for (uint32_t more = 0; more < 2; more++) {
 		const uint32_t count = b->count - more;
 
@@ -322,7 +323,7 @@ int v8_builtins_find(struct elfview *im, struct v8_builtins **ret)
 		return -ENOMEM;
 	}
 
-	/* Versions before 9 have it right before the code. */
+	/* Versions before 9 have the layout right before the code. */
 	int r = find_layout(im, ".rodata", b);
 
 	if (r > 0)

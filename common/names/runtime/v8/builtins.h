@@ -6,8 +6,8 @@
  *  - the layout: where each builtin begins in the piece, and its size;
  *  - the metadata: the name of each one, in the same order.
  *
- * The piece itself has no address in the tables. It is where all the room between builtins is
- * filled as V8 does it.
+ * The tables do not contain the address of the piece. It is the place where all gaps between
+ * builtins are filled as V8 does it.
  *
  * Sources: src/snapshot/embedded/embedded-data.h, src/builtins/builtins.cc
  */
@@ -24,19 +24,23 @@ struct v8_builtin {
 };
 
 struct v8_builtins {
-	uint64_t start, end; /* ELF addresses of the piece */
+	uint64_t start, end; /* ELF addresses of the piece of code */
 	uint32_t count;
 	uint32_t entry;	   /* the number of the interpreter's entry */
-	uint32_t handlers; /* the first handler of a bytecode; only such follow */
+	uint32_t handlers; /* number of the first handler of a bytecode; all later ones are
+			    * handlers */
 	struct v8_builtin *at;
 };
 
-/* Finds them if the file says that it is V8. 0, SYMFILE_NONE: it does not; or as below; -ENOMEM. */
+/* Finds the builtins if the file contains V8. Returns 0, -ENOMEM, or SYMFILE_NONE: the file does
+ * not contain V8, or v8_builtins_find found none. */
 int v8_builtins_open(const struct symfile *f, struct v8_builtins **ret);
-/* Finds them. 0, SYMFILE_NONE: there are none, or not all is as V8 makes it; -ENOMEM. */
+/* Finds the builtins. Returns 0, -ENOMEM, or SYMFILE_NONE: there are none, or not all of the tables
+ * are as V8 makes them. */
 int v8_builtins_find(struct elfview *im, struct v8_builtins **ret);
 void v8_builtins_free(struct v8_builtins *b);
-/* The name of the builtin at an address, as V8 names its symbol. 0, SYMFILE_NONE, -errno. */
+/* Gives the name of the builtin at an address, as V8 names its symbol. Returns 0, SYMFILE_NONE or
+ * -errno. */
 int v8_builtins_name(const struct v8_builtins *b, const struct symfile *f, uint64_t address,
 		     char ret[static V8_BUILTIN_NAME]);
 size_t v8_builtins_bytes(const struct v8_builtins *b);

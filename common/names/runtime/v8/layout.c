@@ -1,40 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a version of V8 tells of its layout. Most builds say more themselves (v8.c), which then
- * counts. Each line is as its version's release builds for x86-64 have it, without pointer
- * compression.
+ * Offsets that follow from the version of V8. Most builds export more of them (v8.c); exported
+ * values take precedence. Each line is that of its version's release builds for x86-64 without
+ * pointer compression.
  */
 #include "common/names/runtime/v8/v8.h"
 
 #define VERSION(major, minor) ((major) << 8 | (minor))
 
-/* Of all versions in the table. */
+/* The same in all versions of the table. */
 #define COMMON \
 	.map_type = 12, .script_source = 8, .script_name = 16, .script_line = 24, \
 	.script_ends = 56, .script_id = 64, .shared_data = 8, .deopt_inlined = 24
 #define ALL COMMON, .frame_bytecodes = 32, .descriptors_first = 24
 #define ALL_141 COMMON, .frame_bytecodes = 32, .descriptors_first = 32
-/* Frames have no number of arguments. */
+/* Frames do not hold the number of arguments. */
 #define ALL_OLD COMMON, .frame_bytecodes = 24, .descriptors_first = 24
 
-/* A script's name of its own, before a word was added and then. */
+/* A script's own name (source URL). A word was inserted before it in 11.3. */
 #define SCRIPT_OLD .script_url = 104
 #define SCRIPT_113 .script_url = 112
 
-/* A function has its code, and describes itself in 56 bytes. */
+/* A function points to its code, and its description has 56 bytes. */
 #define FUNCTION_OLD \
 	.function_code = 48, .function_shared = 24, .shared_scope = 16, .shared_script = 32, \
 	.shared_literal = 52
 #define FUNCTION_118 \
 	.function_code = 24, .function_shared = 32, .shared_scope = 16, .shared_script = 32, \
 	.shared_literal = 52
-/* In 13.6 and later a function has a place in a table of code, half a word. The table is the
- * isolate group's, or the isolate's. */
+/* In 13.6 and later a function has an index into a table of code, as half a word. The table belongs
+ * to the isolate group, or to the isolate. */
 #define FUNCTION_129 \
 	.function_code = 24, .function_shared = 32, .shared_scope = 24, .shared_script = 40, \
 	.shared_literal = 60
 #define GROUP .group_table = 2400, .group_shift = 8
-/* Smis first, then the names, then the range; or the range first. Many locals are in a table. */
+/* The order of a scope's fields: Smis first, then the names, then the range; or the range first.
+ * Many locals are in a table. */
 #define SCOPE_84 \
 	.scope_flags = 20, .scope_locals = 32, .scope_first = 40, .scope_module = 3, \
 	.scope_inlined_locals = 255, .scope_receiver = 1
@@ -51,7 +52,7 @@
 #define CODE_OLD(body) \
 	.code_body = (body), .code_size = 40, .code_flags = 48, .code_deopt = 16, \
 	.code_positions = 24, .kind_baseline = 11, .kind_interpreted = 10
-/* There is no baseline code. */
+/* These versions have no baseline code. */
 #define CODE_84(body) \
 	.code_body = (body), .code_size = 40, .code_flags = 44, .code_deopt = 16, \
 	.code_positions = 24, .kind_baseline = 255, .kind_interpreted = 254
@@ -64,7 +65,7 @@
 #define CODE_124 \
 	.code_start = 40, .code_head = 32, .code_size = 52, .code_flags = 48, .code_deopt = 8, \
 	.code_positions = 16, .kind_baseline = 10, .kind_interpreted = 9
-/* Maglev, which these versions have, did not write positions at first. */
+/* These versions have Maglev, which did not write positions at first. */
 #define MAGLEV .code_maglev = 11
 #define CODE_136 \
 	.code_start = 40, .code_head = 32, .code_size = 56, .code_flags = 52, .code_deopt = 8, \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names an object by the copy that the walk made (bpf/v8/v8.h): the function's name, its script,
+ * Names an object from the copy that the walk made (bpf/v8/v8.h): the function's name, its script,
  * and the line of each position.
  */
 #include <errno.h>
@@ -12,16 +12,16 @@
 
 #define FILE_SCHEME "file://"
 
-/* What is told of one function. */
+/* What the copy contains about one function. */
 struct function {
 	uint64_t told[V8_TOLD_WORDS];
 	struct object_memory *memory;
-	struct span ends; /* of its lines, Smis; or its text */
-	bool all_ends;	  /* none of them is missing */
+	struct span ends; /* the ends of lines as Smis, or the script's text */
+	bool all_ends;	  /* no end of a line is missing */
 	struct runtime_text name, source;
 };
 
-/* Finds as much as was copied of a piece of `size` bytes, at most `most`. */
+/* Returns as much as was copied of a piece of `size` bytes, at most `most`. */
 static struct span piece(struct object_memory *m, uint64_t address, uint64_t size, uint32_t most)
 {
 	return object_memory_have(m, address, size < most ? (uint32_t)size : most);
@@ -29,7 +29,7 @@ static struct span piece(struct object_memory *m, uint64_t address, uint64_t siz
 
 /* --- texts --- */
 
-/* Latin-1 or UTF-16. */
+/* Appends text in Latin-1, or in UTF-16 if `wide`. */
 static void append_text(struct runtime_text *t, struct span text, bool wide)
 {
 	uint32_t high = 0;
@@ -50,7 +50,7 @@ static void append_text(struct runtime_text *t, struct span text, bool wide)
 	}
 }
 
-/* Makes a path of the URL of a module. */
+/* Turns the URL of a module into a path. */
 static void make_path(struct runtime_text *t)
 {
 	const size_t scheme = strlen(FILE_SCHEME);
@@ -68,11 +68,11 @@ static void make_path(struct runtime_text *t)
 
 /* --- one function --- */
 
-/* Functions that a class has without any in its text, and those without a name. */
+/* Names functions that a class has without any in its text, and those without a name. */
 static void name_by_kind(struct runtime_text *name, uint64_t scope_flags)
 {
 	const unsigned kind = scope_flags >> 17 & 31;
-	/* V8 14.6 has two kinds of the latter. */
+	/* V8 14.6 has two kinds of static initializers. */
 	const char *s = kind == 24		   ? "<instance_members_initializer>"
 			: kind == 25 || kind == 26 ? "<static_initializer>"
 						   : "(anonymous)";
@@ -88,7 +88,7 @@ static bool is(const struct function *f, unsigned shape)
 	return f->told[V8_TOLD_SHAPES] >> shape & 1;
 }
 
-/* Appends a part of a text, and a mark where something is missing behind it. */
+/* Appends a part of a text, and a mark if the rest is missing. */
 static void append_part(struct runtime_text *t, const struct function *f, unsigned what,
 			uint32_t most, unsigned shape)
 {
@@ -126,14 +126,14 @@ static int read_function(struct object_memory *m, uint64_t address, uint64_t che
 		append_part(&ret->source, ret, V8_TOLD_SCRIPT + 2 * i, V8_SCRIPT_BYTES,
 			    V8_SHAPE_SCRIPT + i);
 	make_path(&ret->source);
-	/* Text that was made at run time is in no file. */
+	/* Text that was made at run time has no file. */
 	if (!ret->source.len)
 		runtime_append(&ret->source, "[eval]", strlen("[eval]"));
 	name_by_kind(&ret->name, told[V8_TOLD_KIND] >> 32);
 	return 0;
 }
 
-/* The line of a character in the function's text. */
+/* Returns the line of a character in the function's text. */
 static uint32_t line_in_text(const struct function *f, uint32_t character)
 {
 	const uint32_t start = (uint32_t)f->told[V8_TOLD_RANGE];
@@ -147,7 +147,7 @@ static uint32_t line_in_text(const struct function *f, uint32_t character)
 	return line;
 }
 
-/* The line of a character in the function's script; 0: unknown. */
+/* Returns the line of a character in the function's script; 0: unknown. */
 static uint32_t line_of(const struct function *f, uint32_t character)
 {
 	const uint64_t first = f->told[V8_TOLD_LINE];
@@ -182,7 +182,7 @@ static int add_interpreted(const struct function *f, struct v8_positions p,
 	int r = 0;
 
 	if (!p.rest.len)
-		return 0; /* V8 has not made it yet */
+		return 0; /* V8 has not made the table of positions yet */
 	while (!r && v8_positions_next(&p, &next)) {
 		r = runtime_add_line(ret, next.code, line);
 		line = line_of(f, next.character);
@@ -214,7 +214,7 @@ static int add_baseline(const struct function *f, const struct v8_naming *n, str
 	return r;
 }
 
-/* The line of a bytecode, or of the function's entry. */
+/* Returns the line of a bytecode, or of the function's entry. */
 static uint32_t bytecode_line(const struct function *f, struct v8_positions p, int32_t bytecode,
 			      uint32_t start_line)
 {
@@ -226,10 +226,10 @@ static uint32_t bytecode_line(const struct function *f, struct v8_positions p, i
 	return line;
 }
 
-#define EXIT_BYTES 24 /* the bytecode, a Smi, and two words more */
+#define EXIT_BYTES 24 /* the bytecode, a Smi, and two more words */
 
-/* Each call has the line of the bytecode that its exit leads to. Between calls, only where the
- * function begins is known. */
+/* Each call has the line of the bytecode that its exit leads to. For code between calls, only the
+ * function's first line is known. */
 static int add_lazy(const struct function *f, const struct v8_naming *n, struct v8_positions p,
 		    struct runtime_object *ret)
 {
@@ -262,15 +262,16 @@ static int add_lazy(const struct function *f, const struct v8_naming *n, struct 
 	return r ? r : runtime_add_line(ret, RUNTIME_POSITION_MASK, start);
 }
 
-/* The inlined calls of optimized code, which are met in the order of its positions. */
+/* The inlined calls of optimized code, which appear in the order of its positions. */
 struct inlining {
-	struct function *outer, *called; /* called: of the call that was added last */
+	struct function *outer, *called; /* called: the function of the call that was added last */
 	struct span calls; /* 16 bytes each: a raw position, and the function's number */
-	uint32_t added[V8_EXTRA_BYTES / 16]; /* 1 + what runtime_add_inlined said; 0: not yet */
+	uint32_t added[V8_EXTRA_BYTES / 16]; /* 1 + the result of runtime_add_inlined; 0: not added
+					      * yet */
 	struct runtime_object *ret;
 };
 
-/* Reads the function that an inlined call runs. 0: read; RUNTIME_GONE: not known. */
+/* Reads the function of an inlined call. Returns 0, or RUNTIME_GONE if it is not known. */
 static int read_called(const struct inlining *i, uint32_t call, struct function *ret)
 {
 	int32_t number;
@@ -289,9 +290,9 @@ static int read_called(const struct inlining *i, uint32_t call, struct function 
 	return m ? read_function(m, key, v8_check(key), ret) : RUNTIME_GONE;
 }
 
-#define NESTED 32 /* inlined calls in each other */
+#define NESTED 32 /* levels of nested inlined calls */
 
-/* The line of a position in inlined call `inlined` (1 + its number; 0: the object itself). */
+/* Finds the line of a position in inlined call `inlined` (1 + its number; 0: the object itself). */
 static int inlined_line(struct inlining *i, struct v8_position p, uint32_t *ret_line)
 {
 	if (!p.inlined) {
@@ -305,8 +306,8 @@ static int inlined_line(struct inlining *i, struct v8_position p, uint32_t *ret_
 	return r;
 }
 
-/* Adds an inlined call with its callers. *ret: for runtime_add_line_in. *p becomes the position of
- * the innermost call that is known. */
+/* Adds an inlined call with its callers. *ret is an argument for runtime_add_line_in. *p becomes
+ * the position of the innermost call that is known. */
 static int add_call(struct inlining *i, struct v8_position *p, uint32_t *ret)
 {
 	struct v8_position chain[NESTED];
@@ -324,7 +325,8 @@ static int add_call(struct inlining *i, struct v8_position *p, uint32_t *ret)
 		memcpy(&raw, i->calls.data + (size_t)(at.inlined - 1) * 16, sizeof(raw));
 		at = v8_position_of(raw);
 	}
-	/* From the outermost on. A function that is not known ends it: its caller has the line. */
+	/* Go from the outermost call inwards. Stop at a function that is not known: its caller has
+	 * the line. */
 	for (uint32_t k = n; !r && k-- > 0;) {
 		uint32_t *added = &i->added[chain[k].inlined - 1], line;
 

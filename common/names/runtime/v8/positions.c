@@ -3,7 +3,7 @@
  * src/baseline/bytecode-offset-iterator.h, src/interpreter/bytecodes.h */
 #include "common/names/runtime/v8/v8.h"
 
-/* Numbers of seven bits a byte, the lowest first. */
+/* Reads a number of seven bits a byte, the lowest first. */
 static bool take_unsigned(struct span *rest, uint64_t *ret)
 {
 	uint64_t v = 0;
@@ -24,7 +24,7 @@ static bool take_unsigned(struct span *rest, uint64_t *ret)
 	return false;
 }
 
-/* The same with the sign in the lowest bit. */
+/* Like take_unsigned, with the sign in the lowest bit. */
 static bool take_signed(struct span *rest, int64_t *ret)
 {
 	uint64_t v;
@@ -41,7 +41,7 @@ struct v8_position v8_position_of(int64_t raw)
 	const uint32_t character = (uint32_t)(v >> 1) & 0x3fffffff;
 
 	return (struct v8_position){
-		/* Those of generated files are lines of C++. */
+		/* Positions of generated files are lines of C++. */
 		.character = v & 1 || !character ? V8_NO_POSITION : character - 1,
 		.inlined = (uint32_t)(v >> 31) & 0xffff,
 	};
@@ -59,7 +59,7 @@ bool v8_positions_next(struct v8_positions *p, struct v8_position *ret)
 	} else {
 		if (!take_signed(&p->rest, &code))
 			return false;
-		/* Expressions have the complement. */
+		/* Positions of expressions are stored as the complement. */
 		code = code < 0 ? -(code + 1) : code;
 	}
 	if (!take_signed(&p->rest, &position) || code > UINT32_MAX || p->code + code > UINT32_MAX)
@@ -67,12 +67,12 @@ bool v8_positions_next(struct v8_positions *p, struct v8_position *ret)
 	p->code += code;
 	p->raw = (int64_t)((uint64_t)p->raw + (uint64_t)position);
 	*ret = v8_position_of(p->raw);
-	/* Counted from a function's entry, which is before its first bytecode. */
+	/* Count from a function's entry, which is before its first bytecode. */
 	ret->code = p->code ? (uint32_t)p->code - 1 : 0;
 	return true;
 }
 
-/* The bytes of the bytecode at the offset with its prefix; 0: malformed. */
+/* Returns the size in bytes of the next bytecode with its prefix; 0: malformed. */
 static uint32_t bytecode_size(const struct v8_baseline *b)
 {
 	uint32_t at = b->next, scale = 0;
@@ -81,7 +81,8 @@ static uint32_t bytecode_size(const struct v8_baseline *b)
 		return 0;
 	uint8_t code = b->bytecodes.data[at];
 
-	/* Two prefixes widen the operands of what follows: Wide and ExtraWide, or for debugging. */
+	/* Two prefixes widen the operands of the next bytecode: Wide and ExtraWide, or their debug
+	 * forms. */
 	if (code < 4) {
 		scale = code % 2 + 1;
 		if (++at >= b->bytecodes.len)
@@ -117,7 +118,7 @@ bool v8_baseline_next(struct v8_baseline *b, uint32_t *ret_end, uint32_t *ret_by
 #define SAFEPOINTS_HEADER 16
 #define HAS_EXITS 1u
 
-/* A number of up to four bytes. */
+/* Reads a number of up to four bytes. */
 static bool take_bytes(struct span *rest, uint32_t bytes, uint32_t *ret)
 {
 	struct span part;
@@ -144,7 +145,8 @@ bool v8_safepoints_begin(struct v8_safepoints *s, struct span table, uint32_t at
 	s->rest = table;
 	s->pc_bytes = bits >> 4 & 7;
 	s->exit_bytes = bits & HAS_EXITS ? bits >> 7 & 7 : 0;
-	/* The exit's address, how many registers the call spills, and which have objects. */
+	/* Skip the exit's address, the number of registers that the call spills, and which hold
+	 * objects. */
 	s->skip = (bits & HAS_EXITS ? s->pc_bytes : 0) + 1 + (bits >> 1 & 7);
 	return s->pc_bytes > 0;
 }
@@ -158,6 +160,6 @@ bool v8_safepoints_next(struct v8_safepoints *s, uint32_t *ret_pc, uint32_t *ret
 	    !take_bytes(&s->rest, s->exit_bytes, &exit) || !span_take(&s->rest, s->skip, &part))
 		return false;
 	s->left--;
-	*ret_exit = exit - 1; /* 0: it has none */
+	*ret_exit = exit - 1; /* 0 in the table means no exit */
 	return true;
 }

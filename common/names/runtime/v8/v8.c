@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file contains V8 if it defines v8::internal::Version, which all builds export that anything
- * else links to, and V8's builtins (builtins.h). Stripped files also have both.
+ * A file contains V8 if it defines v8::internal::Version, which every build exports that other code
+ * links to, and V8's builtins (builtins.h). Stripped files also have both.
  *
  * Builds for Node.js describe themselves to debuggers (v8dbg_*, tools/gen-postmortem-metadata.py).
  * Their values take precedence; a table by version has the rest.
@@ -17,9 +17,9 @@
 
 #define SYMBOL(name) "_ZN2v88internal" name
 
-/* --- what a build tells of itself --- */
+/* --- values that a build exports --- */
 
-/* A number that a build may tell, and its place in the config. */
+/* A number that a build may export, and its place in the config. */
 static const struct {
 	const char *name;
 	uint16_t at, bytes;
@@ -84,7 +84,7 @@ static bool read_version(const struct elfview *im, struct v8_version *ret)
 
 /* --- builtins --- */
 
-/* Where the interpreter's entry makes its frame: push rbp; mov rbp, rsp. */
+/* Finds where the interpreter's entry sets up its frame: push rbp; mov rbp, rsp. */
 static uint16_t find_frame(const struct elfview *im, const struct v8_builtins *b)
 {
 	static const uint8_t makes[] = { 0x55, 0x48, 0x89, 0xe5 };
@@ -103,9 +103,9 @@ static uint16_t find_frame(const struct elfview *im, const struct v8_builtins *b
 /* --- bytecodes --- */
 
 /*
- * How many bytes each bytecode has, for operands of 1, 2 and 4 bytes: three tables, one behind the
- * other. All begin with the two prefixes and the bytecodes of the debugger, whose sizes are unlike
- * anything else. Versions before 9, which have no baseline code, have them in four bytes each.
+ * Reads how many bytes each bytecode has, for operands of 1, 2 and 4 bytes: three tables, one after
+ * the other. All begin with the two prefixes and the debugger's bytecodes, whose sizes appear
+ * nowhere else. Versions before 9, which have no baseline code, use four bytes for each size.
  */
 static void read_bytecodes(const struct elfview *im, struct v8_naming *n)
 {
@@ -134,9 +134,9 @@ static void read_bytecodes(const struct elfview *im, struct v8_naming *n)
 
 /* --- the table of code --- */
 
-/* The address of the pointer to the isolate group. IsolateGroup::GetDefault(), which all builds
- * export, loads it and then counts one more user of the group: mov REG, [rip + d], or lea REG and
- * mov REG, [REG]. */
+/* Finds the address of the pointer to the isolate group. IsolateGroup::GetDefault(), which all
+ * builds export, loads it and then counts one more user of the group: mov REG, [rip + d], or lea
+ * REG and mov REG, [REG]. */
 static uint64_t find_group(const struct elfview *im)
 {
 	struct elfview_symbol s;
@@ -158,7 +158,8 @@ static uint64_t find_group(const struct elfview *im)
 				continue;
 			n += 3;
 		}
-		/* lock add dword [REG], 1; lock inc dword [REG]; before the latter may be more. */
+		/* lock add dword [REG], 1; lock inc dword [REG]; other code may come before the
+		 * latter. */
 		const uint8_t *lock = memchr(p + n, 0xf0, sizeof(code) - i - n - 2);
 
 		if (!lock || !((lock[1] == 0x83 || lock[1] == 0xff) && lock[2] == reg))
@@ -169,11 +170,12 @@ static uint64_t find_group(const struct elfview *im)
 	return 0;
 }
 
-/* The isolate group has the table behind references, to which patches of V8 13.6 added one. Their
- * names are a table in the file, so the room between two of them tells. */
+/* In the isolate group, the table follows references, to which patch releases of V8 13.6 added one.
+ * Their names are a table in the file, so the distance between two names shows which layout it
+ * is. */
 #define FIRST_136 "v8_flags.log_or_trace_osr"
 #define LAST_136 "StatsCounter::megamorphic_stub_cache_misses"
-#define NAMES_136 0x3400 /* bytes between them, where the layout is right */
+#define NAMES_136 0x3400 /* distance in bytes between them if the layout is as in the table */
 
 static uint16_t find_table(struct elfview *im, const struct v8_version *v, uint16_t usual)
 {
@@ -194,7 +196,7 @@ static uint16_t find_table(struct elfview *im, const struct v8_version *v, uint1
 	return (uint16_t)(usual + names - NAMES_136);
 }
 
-/* --- the whole --- */
+/* --- describing a build --- */
 
 #define TOLD_PIECE(what, most) \
 	{ \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of the reader of V8 (bpf/v8/v8.h has what the walk and its copies hold). */
+/* The parts of the reader of V8 (bpf/v8/v8.h describes what the walk and its copies contain). */
 #ifndef COMMON_NAMES_RUNTIME_V8_V8_H
 #define COMMON_NAMES_RUNTIME_V8_V8_H
 
@@ -11,7 +11,8 @@
 
 /* Facts about a build that naming needs. */
 struct v8_naming {
-	uint16_t bytecodes;	 /* of size[]; 0: not known, baseline code has no lines */
+	uint16_t bytecodes;	 /* number of entries in size[]; 0: not known, and baseline code has
+				  * no lines */
 	uint16_t position_flags; /* low bits of a place in a table of positions; 0: its sign */
 	uint16_t safepoints;	 /* offset of the number of safepoints in their table */
 	uint8_t size[V8_SCALES][V8_BYTECODE_COUNT];
@@ -23,15 +24,16 @@ static_assert(sizeof(struct v8_naming) <= RUNTIME_OWN_NAMING, "it fits");
 struct v8_version {
 	uint32_t major, minor, build, patch;
 };
-/* Fills what the version tells: offsets of fields. False: the version is not known. */
+/* Fills the offsets of fields that follow from the version. Returns false if the version is not
+ * known. */
 bool v8_layout(const struct v8_version *v, struct v8_config *ret, struct v8_naming *ret_naming);
 
 /* --- tables of positions (positions.c) --- */
 
 /*
  * A table of source positions: for each place in code, in ascending order, a position in its script
- * and which inlined call it is in (source-position-table.cc). A place is a bytecode or an
- * instruction.
+ * and which inlined call it is in (source-position-table.cc). A place is the offset of a bytecode
+ * or of an instruction.
  */
 struct v8_positions {
 	struct span rest; /* borrowed */
@@ -44,24 +46,25 @@ struct v8_position {
 	uint32_t inlined;   /* 1 + the number of the inlined call, or 0 */
 };
 #define V8_NO_POSITION 0xffffffffu
-/* Takes the next entry. False: there is none, or it is malformed. */
+/* Takes the next entry. Returns false if there is none, or if it is malformed. */
 bool v8_positions_next(struct v8_positions *p, struct v8_position *ret);
-/* The parts of a raw position. */
+/* Splits a raw position into its parts. */
 struct v8_position v8_position_of(int64_t raw);
 
 /*
- * Which bytecode each instruction of baseline code is for (bytecode-offset-iterator.h): `sizes` has
- * the bytes of instructions for the function's entry and then for each bytecode.
+ * Maps instructions of baseline code to bytecodes (bytecode-offset-iterator.h): `sizes` has the
+ * bytes of instructions for the function's entry and then for each bytecode.
  */
 struct v8_baseline {
 	const struct v8_naming *naming;
 	struct span sizes, bytecodes; /* borrowed */
-	uint32_t end;		      /* of the instructions of the last one */
+	uint32_t end;		      /* end of the instructions of the last bytecode */
 	uint32_t next;		      /* offset of the next bytecode */
 	bool entered;
 };
 /* Takes the next bytecode: the end of its instructions, and its offset. For the function's entry
- * the offset is that of the first one. False: there is none, or it is malformed. */
+ * the offset is that of the first bytecode. Returns false if there is none, or if it is
+ * malformed. */
 bool v8_baseline_next(struct v8_baseline *b, uint32_t *ret_end, uint32_t *ret_bytecode);
 
 /*
@@ -71,12 +74,13 @@ bool v8_baseline_next(struct v8_baseline *b, uint32_t *ret_end, uint32_t *ret_by
 struct v8_safepoints {
 	struct span rest; /* borrowed */
 	uint32_t left;
-	uint32_t pc_bytes, exit_bytes, skip; /* of an entry: those fields, and others behind them */
+	uint32_t pc_bytes, exit_bytes, skip; /* sizes in bytes of an entry's fields, and of other
+					      * fields after them */
 };
 #define V8_NO_EXIT 0xffffffffu
-/* at: offset of the number of safepoints. False: the table is malformed. */
+/* at: offset of the number of safepoints. Returns false if the table is malformed. */
 bool v8_safepoints_begin(struct v8_safepoints *s, struct span table, uint32_t at);
-/* Takes the next one. False: there is none, or it is malformed. */
+/* Takes the next safepoint. Returns false if there is none, or if it is malformed. */
 bool v8_safepoints_next(struct v8_safepoints *s, uint32_t *ret_pc, uint32_t *ret_exit);
 
 /* --- names (name.c) --- */
