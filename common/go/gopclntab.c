@@ -93,7 +93,7 @@ bool gopclntab_locate(const struct gopclntab *t, uint64_t vaddr, uint64_t *ret_o
 	return false;
 }
 
-/* The word that the loader stores at an address. Returns false if it has no relocation. */
+/* Gives the word that the loader stores at an address. Returns false if it has no relocation. */
 static bool relocated(struct gopclntab *t, uint64_t vaddr, uint64_t *ret)
 {
 	uint64_t low = 0, high = t->rela.size / sizeof(Elf64_Rela);
@@ -286,7 +286,7 @@ int gopclntab_fetch_string(struct gopclntab *t, struct gopclntab_region in, uint
 int gopclntab_name(struct gopclntab *t, uint32_t name, char *into, size_t cap)
 {
 	into[0] = '\0';
-	/* Before 1.16, offset 0 is the header. Later it is the first name. */
+	/* Before 1.16, offset 0 is the header, so it means no name. Later it is the first name. */
 	return gopclntab_fetch_string(t, t->names, name, into, cap);
 }
 
@@ -323,7 +323,7 @@ void gopclntab_values(struct gopclntab *t, const struct gopclntab_func *f, uint3
 					  .over = table == 0 };
 }
 
-#define VARINT 5 /* most bytes of one */
+#define VARINT 5 /* longest encoding, in bytes */
 
 /* Reads the number at p, where `left` bytes are valid. Returns its length; 0: it has no end. */
 static unsigned varint(const uint8_t *p, size_t left, uint32_t *ret)

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads inlined calls. Go changed their layout and the numbers of their pcdata and funcdata, also
- * within one format. So this tries each known layout on some functions of the file, and takes the
- * one in which all of them make sense. If a later Go changes the layout again, only inlined calls
- * are lost.
+ * within one format. So this file tries each known layout on some functions of the program, and
+ * uses the one in which all of them are plausible. If a later Go changes the layout again, only
+ * inlined calls are lost.
  */
 #include <errno.h>
 #include <string.h>
 #include "common/go/gopclntab_internal.h"
 
 #define MAX_DEPTH 256u	     /* of nested inlined calls */
-#define LAYOUT_FUNCTIONS 16u /* functions whose inlined calls must make sense */
+#define LAYOUT_FUNCTIONS 16u /* functions whose inlined calls must be plausible */
 #define LAYOUT_LOOKED 16384u /* functions searched for these */
-#define LAYOUT_CALLS 64u     /* of one function */
+#define LAYOUT_CALLS 64u     /* inlined calls of one function */
 #define LAYOUT_STEPS (8u << 20)
-#define CALL_STEPS (2u << 20) /* through tables of values, for the calls at one address */
+#define CALL_STEPS (2u << 20) /* steps through tables of values, for the calls at one address */
 #define FIRST_POINTER 24u     /* word of the module data after the known ones */
 
 /* Finds the address of funcdata `index`. Returns 0 or GOPCLNTAB_NONE. */
@@ -29,7 +29,8 @@ static int funcdata_of(struct gopclntab *t, const struct gopclntab_func *f, uint
 	if (index >= f->nfuncdata)
 		return GOPCLNTAB_NONE;
 	if (t->format < GOPCLNTAB_1_18) {
-		uint64_t in = at - t->offset; /* aligned as an address, like the header */
+		uint64_t in = at - t->offset; /* aligned as an address would be, counted from the
+					       * header */
 
 		in = (in + 7) & ~7ull;
 		r = gopclntab_word(t, t->offset + in + (uint64_t)index * 8, ret);
@@ -89,7 +90,7 @@ static int fetch_inlined(struct gopclntab *t, const struct gopclntab_inline *l, 
 	return 0;
 }
 
-/* Whether a name begins there: a first byte, after the end of another name. */
+/* Whether a name begins at an offset: a first byte, after the end of another name. */
 static bool is_name(struct gopclntab *t, uint32_t name)
 {
 	uint8_t bytes[2];
@@ -117,7 +118,7 @@ static bool makes_sense(struct gopclntab *t, const struct gopclntab_inline *l,
 	return r == 0;
 }
 
-/* Finds the highest value of a table. Values below -1 make no sense. */
+/* Finds the highest value of a table. Values below -1 are invalid. */
 static int highest(struct gopclntab *t, const struct gopclntab_func *f, uint32_t table,
 		   uint32_t *steps, int32_t *ret)
 {
@@ -137,7 +138,7 @@ static int highest(struct gopclntab *t, const struct gopclntab_func *f, uint32_t
 	return r == GOPCLNTAB_NONE ? 0 : r;
 }
 
-/* Whether the inlined calls of some functions make sense in this layout. */
+/* Whether the inlined calls of some functions are plausible in this layout. */
 static bool layout_fits(struct gopclntab *t, const struct gopclntab_inline *l, uint32_t *steps)
 {
 	unsigned good = 0;
@@ -167,7 +168,7 @@ static bool layout_fits(struct gopclntab *t, const struct gopclntab_inline *l, u
 	return good > 0;
 }
 
-/* Searches go:func.*: first in the word of the module data that usually holds it, then in all. */
+/* Finds go:func.*: tries the word of the module data that usually holds it, then all words. */
 static bool gofunc_fits(struct gopclntab *t, const struct gopclntab_inline *l, uint32_t *steps)
 {
 	unsigned usual = t->format == GOPCLNTAB_1_18 ? 38 : 40;
@@ -190,7 +191,7 @@ static bool gofunc_fits(struct gopclntab *t, const struct gopclntab_inline *l, u
 
 static void find_inlined(struct gopclntab *t)
 {
-	/* Go 1.13 to 1.15, 1.12, 1.9 to 1.11. */
+	/* In this order: Go 1.13 to 1.15, 1.12, 1.9 to 1.11. */
 	static const struct gopclntab_inline old[] = {
 		{ GOPCLNTAB_INLINE_1_12, 2, 4 },
 		{ GOPCLNTAB_INLINE_1_12, 1, 2 },
@@ -262,7 +263,8 @@ int gopclntab_calls(struct gopclntab *t, const struct gopclntab_func *f, uint64_
 			calls[count++] = at;
 		at.start_line = 0;
 		if (t->inlined.kind == GOPCLNTAB_INLINE_1_20) {
-			/* Damaged data could refer to itself again and again, until MAX_DEPTH. */
+			/* In damaged data, a call could refer to itself repeatedly, until
+			 * MAX_DEPTH. */
 			if (c.at >= f->end - f->entry)
 				break;
 			position(t, f, f->entry + c.at, &steps, &at);

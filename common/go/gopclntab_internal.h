@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bounded reading of a Go table, shared by the files behind gopclntab.h. gopclntab_open.c finds the
- * table, gopclntab_calls.c reads inlined calls, gopclntab.c reads the rest.
+ * Bounded reading of a Go table, shared by the files that implement gopclntab.h. gopclntab_open.c
+ * finds the table, gopclntab_calls.c reads inlined calls, gopclntab.c reads the rest.
  */
 #ifndef COMMON_GO_GOPCLNTAB_INTERNAL_H
 #define COMMON_GO_GOPCLNTAB_INTERNAL_H
@@ -43,14 +43,14 @@ struct gopclntab {
 	struct gopclntab_region rela;
 
 	enum gopclntab_format format;
-	uint64_t vaddr, offset, size; /* of the header; size: how far the table may reach */
+	uint64_t vaddr, offset, size; /* of the header; size: how far the table may extend */
 	uint32_t count;
-	/* files: of 1.2, its array of offsets */
+	/* files: in format 1.2, its array of offsets */
 	struct gopclntab_region names, cutab, files, pctab, funcs;
 	uint64_t text;
 	unsigned text_tries;
 	uint64_t scan_left; /* bytes that may still be searched for the table */
-	bool late;	    /* with format 1.2: Go 1.12 or later */
+	bool late;	    /* in format 1.2: Go 1.12 or later */
 	uint64_t low, high;
 	uint64_t module[GOPCLNTAB_MODULE_WORDS];
 	unsigned module_words;
@@ -72,10 +72,12 @@ int gopclntab_fetch(struct gopclntab *t, uint64_t offset, void *into, size_t n);
 /* Reads n bytes at an offset into a region. */
 int gopclntab_fetch_in(struct gopclntab *t, struct gopclntab_region in, uint64_t at, void *into,
 		       size_t n);
-/* Reads a string at an offset into a region, cut to cap - 1 bytes. GOPCLNTAB_NONE: it is empty. */
+/* Reads a string at an offset into a region, truncated to cap - 1 bytes. Returns GOPCLNTAB_NONE if
+ * it is empty. */
 int gopclntab_fetch_string(struct gopclntab *t, struct gopclntab_region in, uint64_t at, char *into,
 			   size_t cap);
-/* The file offset of an address, and the number of bytes left in its segment. */
+/* Converts an address to a file offset. *ret_left is the number of bytes left in its segment.
+ * Returns false if no segment contains it. */
 bool gopclntab_locate(const struct gopclntab *t, uint64_t vaddr, uint64_t *ret_offset,
 		      uint64_t *ret_left);
 /* Reads a pointer by its address and file offset, as the dynamic loader leaves it. */
@@ -84,17 +86,17 @@ int gopclntab_fetch_word(struct gopclntab *t, uint64_t vaddr, uint64_t offset, u
 int gopclntab_word(struct gopclntab *t, uint64_t offset, uint64_t *ret);
 bool gopclntab_is_code(const struct gopclntab *t, uint64_t low, uint64_t high);
 
-size_t gopclntab_entry_size(const struct gopclntab *t); /* of an entry in functab */
+size_t gopclntab_entry_size(const struct gopclntab *t); /* size in bytes of an entry in functab */
 /* Reads the address where function `index` begins; for index == count, where the last one ends. */
 int gopclntab_entry(struct gopclntab *t, uint32_t index, uint64_t *ret);
 /* Reads the file offset of the function's description (_func). */
 int gopclntab_description(struct gopclntab *t, uint32_t index, uint64_t *ret);
-/* Reads the value at an address of a table of values, in at most *steps steps. GOPCLNTAB_NONE: the
- * table has none there. */
+/* Reads the value at an address of a table of values, in at most *steps steps. Returns
+ * GOPCLNTAB_NONE if the table has none there. */
 int gopclntab_value_within(struct gopclntab *t, const struct gopclntab_func *f, uint32_t table,
 			   uint64_t address, uint32_t *steps, int32_t *ret);
 
-/* Makes a table that is not searched yet (gopclntab_open does that). Returns 0 or -ENOMEM. */
+/* Makes a struct whose table is not found yet (gopclntab_open does that). Returns 0 or -ENOMEM. */
 int gopclntab_new(const struct gopclntab_reader *reader, struct gopclntab **ret);
 
 #endif

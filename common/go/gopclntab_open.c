@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the table of a Go program. It is in the section of that name. Without section headers, or
- * if something else shows that the program is Go's, the file is searched for a header.
+ * Finds the table of a Go program. It is in the section of that name. The file is searched for a
+ * header if it has no section headers, or if something else shows that it is a Go program.
  *
  * The start of text, if the header lacks it, and go:func.* are only in the module data
  * (runtime.moduledata). Its first words identify it: the header's address, then slices of all
@@ -18,9 +18,9 @@
 #define MAX_NOTES 4096u
 #define MAX_DYNAMIC 512u
 #define MAX_FUNCTIONS (1u << 24)
-#define MAX_TRIES 256u /* of candidates for a header, or for module data */
+#define MAX_TRIES 256u /* candidates for a header, or for module data */
 #define MAX_TEXT_TRIES 8u
-#define MAX_LOOKED 16384u     /* functions, to distinguish Go 1.11 from 1.12 */
+#define MAX_LOOKED 16384u     /* functions that are examined to distinguish Go 1.11 from 1.12 */
 #define MAX_SCAN (1ull << 30) /* bytes searched in total: a file with holes may be huge */
 #define CHUNK (64u << 10)
 
@@ -47,7 +47,7 @@ enum {
 
 static int sets_up(struct gopclntab *t, const uint64_t words[9])
 {
-	unsigned first = t->format == GOPCLNTAB_1_16 ? 2 : 3; /* first of the offsets */
+	unsigned first = t->format == GOPCLNTAB_1_16 ? 2 : 3; /* index of the first offset */
 	uint64_t header = 8 + (first + 5) * 8ull;
 	struct gopclntab_region *const regions[] = { &t->names, &t->cutab, &t->files, &t->pctab,
 						     &t->funcs };
@@ -106,7 +106,7 @@ static void tell_late(struct gopclntab *t)
 	}
 }
 
-/* Whether the place that points to the header is module data. If so, keeps its words. */
+/* Whether the place that points to the header is module data. If so, stores its words. */
 static bool is_module(struct gopclntab *t, uint64_t vaddr)
 {
 	const struct {
@@ -185,7 +185,7 @@ static bool module_found(struct gopclntab *t, uint64_t offset, uint64_t vaddr)
 	return is_module(t, vaddr);
 }
 
-/* For files whose pointers are only in relocations. */
+/* Like find_module, for files whose pointers are only in relocations. */
 static int find_module_relocated(struct gopclntab *t)
 {
 	uint64_t count = t->rela.size / sizeof(Elf64_Rela);
@@ -225,7 +225,7 @@ static int find_module(struct gopclntab *t)
 }
 
 /* Whether the functions lie in code if text starts at `text`. The header's value may be 0; in
- * module data, 0 means damage. */
+ * module data, 0 means damaged data. */
 static bool text_fits(struct gopclntab *t, uint64_t text)
 {
 	t->text = text;
@@ -287,7 +287,7 @@ static int try_table(struct gopclntab *t, uint64_t offset, uint64_t vaddr, uint6
 			tell_late(t);
 		return text_fits(t, 1) && entry == t->low ? 0 : GOPCLNTAB_MALFORMED;
 	}
-	/* Both give the distance of the first function from the start of text. */
+	/* Both values give the distance of the first function from the start of text. */
 	t->text = 0;
 	r = gopclntab_fetch(t, description, &relative, 4);
 	if (r == 0)
@@ -297,7 +297,7 @@ static int try_table(struct gopclntab *t, uint64_t offset, uint64_t vaddr, uint6
 	return r ? r : entry == relative && entry < end ? 0 : GOPCLNTAB_MALFORMED;
 }
 
-/* Finds the start of text, if only relocations or module data have it. */
+/* Finds the start of text, if it is only in relocations or module data. */
 static int find_text(struct gopclntab *t)
 {
 	uint64_t start = 0;
@@ -322,7 +322,7 @@ static bool table_found(struct gopclntab *t, uint64_t offset, uint64_t vaddr)
 {
 	uint64_t in, left;
 
-	/* Each search for the start of text reads the whole file. */
+	/* Limited, because each search for the start of text reads the whole file. */
 	return gopclntab_locate(t, vaddr, &in, &left) && in == offset &&
 	       try_table(t, offset, vaddr, left) == 0 && t->text_tries++ < MAX_TEXT_TRIES &&
 	       find_text(t) == 0;
@@ -351,7 +351,7 @@ static int scan_tables(struct gopclntab *t, bool *ret_found)
 struct elf {
 	struct gopclntab_region dynamic;
 	bool has_sections;
-	bool is_go; /* something else shows it */
+	bool is_go; /* something else shows that this is a Go program */
 	uint64_t vaddr;
 	struct gopclntab_region section; /* the table's; size 0: none */
 };
@@ -522,7 +522,7 @@ static int find_table(struct gopclntab *t)
 			return r;
 		found = r == 0;
 	}
-	/* Do not search each word of a large file that is not Go's. */
+	/* Do not search each word of a large file that is not a Go program. */
 	if (!found && (e.is_go || !e.has_sections)) {
 		r = scan_tables(t, &found);
 		if (r)

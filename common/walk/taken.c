@@ -2,7 +2,7 @@
 #include "common/walk/taken.h"
 
 #include <string.h>
-#include "runtimes_walk.h" /* generated from bpf/runtimes.def: all walks of runtimes */
+#include "runtimes_walk.h" /* generated from bpf/runtimes.def; includes the walks of all runtimes */
 
 #define RUNTIME(number, NAME, name, title, type, mark) \
 	static int name##_takes(struct walk *w, const struct runtime_config *c, uint64_t base) \
@@ -22,7 +22,7 @@ static int (*const takers[RUNTIME_MAX])(struct walk *w, const struct runtime_con
 #include "bpf/runtimes.def"
 };
 
-/* Asks the runtime w->taker for a frame. */
+/* Lets the runtime w->taker walk a frame. Returns enum walk_next, or RUNTIME_DECLINES. */
 static int ask(struct walk *w)
 {
 	const uint32_t at = w->runtime_first + w->taker % PROCESS_RUNTIMES_MAX * 8u;
@@ -46,14 +46,14 @@ int taken_step(struct walk *w)
 {
 	int next = walk_step(w);
 
-	/* Each runtime declines a frame only once. */
+	/* This ends, since each runtime declines a frame only once. */
 	while (next == WALK_IS_TAKEN) {
 		next = ask(w);
 		if (next != RUNTIME_DECLINES) {
 			w->declined = 0;
 			break;
 		}
-		/* It may be its frame all the same. */
+		/* The frame may be the runtime's all the same: the copy was too short to tell. */
 		if (env_current->is_short)
 			return walk_stop(w, WALK_COPY_END);
 		walk_decline(w);

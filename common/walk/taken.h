@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The native walk in user space, with the frames that runtimes take over (bpf/walk/runtime_walk.h).
- * In the kernel each of these runtimes has a program for it.
+ * The native walk in user space, including the frames that runtimes take over
+ * (bpf/walk/runtime_walk.h). In the kernel each of these runtimes has its own program for them.
  */
 #ifndef COMMON_WALK_TAKEN_H
 #define COMMON_WALK_TAKEN_H
 
 #include "bpf/walk/walk.h"
 
-/* Walks one frame, as walk_step does. WALK_GOES_ON or WALK_IS_OVER (enum walk_next). */
+/* Walks one frame, as walk_step does. Returns WALK_GOES_ON or WALK_IS_OVER (enum walk_next). */
 int taken_step(struct walk *w);
 
 #endif

@@ -72,7 +72,7 @@ void weave_pass(const uint64_t *items, struct weave_run *r)
 
 /* --- frames --- */
 
-/* The runtime in whose loop a native frame is, or NULL. */
+/* Returns the runtime whose loop contains a native frame, or NULL. */
 static const struct runtime_config *loop_of(const struct weave_config *c, uint64_t word)
 {
 	uint16_t slot = sample_frame_slot(word);
@@ -90,7 +90,7 @@ static const struct runtime_config *loop_of(const struct weave_config *c, uint64
 	return NULL;
 }
 
-/* Emits an item of the native frame at word `at`, or of none. */
+/* Emits an item. `at` is the word of the native frame it belongs to, or 0. */
 static void take_item(struct weaver *v, const uint64_t *item, uint32_t at)
 {
 	unsigned kind = item_kind(item[0]);
@@ -116,7 +116,7 @@ static void take_items(struct weaver *v, struct weave_run *r, uint32_t end)
 		take_item(v, v->in->items + (size_t)2 * r->next, 0);
 }
 
-/* Emits the chain that a marked frame runs, which ends with an entry that has an address. */
+/* Emits the chain that a marked frame runs. The chain ends with an entry that has an address. */
 static void take_chain(struct weaver *v)
 {
 	struct weave_run *r = weave_nearest(v->runs, v->run_count);
@@ -136,8 +136,8 @@ static struct weave_run *run_of(struct weaver *v, uint64_t word)
 	return NULL;
 }
 
-/* For runtimes whose loop frames each run one interpreted frame, or a chain of them. Where the
- * frames end that the next loop frame runs. */
+/* For runtimes without addresses in their entries, where each loop frame runs one interpreted frame
+ * or a chain of them. Returns where the frames end that the next loop frame runs. */
 static uint32_t end_by_loop(const struct weaver *v, const struct weave_run *r, uint32_t by_loop)
 {
 	uint32_t end = r->next;
@@ -149,7 +149,8 @@ static uint32_t end_by_loop(const struct weaver *v, const struct weave_run *r, u
 	return end < r->end ? end + 1 : end;
 }
 
-/* Likewise. Whether the leaf frame runs none, since it has not begun one or has just ended it. */
+/* For the same runtimes. Whether the leaf frame runs no interpreted frame, since it has not begun
+ * one or has just ended it. */
 static bool leaf_has_none(struct weaver *v)
 {
 	const uint64_t *native = v->in->native;
@@ -166,7 +167,7 @@ static bool leaf_has_none(struct weaver *v)
 	return loops == runs + 1;
 }
 
-/* Whether the loop called this frame by a stub. */
+/* Whether the loop called this frame through a stub. */
 static bool is_trace(const struct weaver *v, uint32_t at)
 {
 	const uint64_t word = v->in->native[at];
@@ -183,7 +184,7 @@ static void put_native(struct weaver *v, uint32_t at, bool loop)
 {
 	uint64_t word = v->in->native[at] & ~SAMPLE_FRAME_ENTRY;
 
-	/* Taken, but nothing is known to run in it. */
+	/* A runtime took the frame over, but it is not known what runs in it. */
 	if (sample_frame_slot(word) == SAMPLE_FRAME_TAKEN)
 		word &= ~(SAMPLE_FRAME_SLOT_MASK << SAMPLE_FRAME_SLOT_SHIFT);
 	if (v->count < v->max)
@@ -191,7 +192,7 @@ static void put_native(struct weaver *v, uint32_t at, bool loop)
 			(struct weave_frame){ .word = word, .at = at, .loop = loop };
 }
 
-/* Emits a frame that a runtime took. */
+/* Emits a frame that a runtime took over. */
 static void take_taken(struct weaver *v, uint32_t at)
 {
 	uint64_t word = v->in->native[at];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* prof-deltas: the extractor of unwind rows. By hand it prints the rows of files; in a deployment
- * it serves prof-bpf. */
+/* prof-deltas: extracts unwind rows from files. Run by hand, it prints the rows; in a deployment it
+ * serves prof-bpf. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -20,7 +20,7 @@
 #include "common/wire/peer/lastword.h"
 #include "tools/prof-deltas/serve.h"
 
-#define DIAL_MS 60000 /* the launcher gives up no later */
+#define DIAL_MS 60000 /* timeout of connecting; the launcher gives up before */
 #define MAX_MEMORY (1ull << 30)
 #define MAX_FILES 256
 #define THREADS 16 /* threads that nng starts */
@@ -48,7 +48,7 @@ struct totals {
 	struct rows_rules rules; /* of all files */
 };
 
-/* The caller frees the result; NULL: no memory. */
+/* Returns a name with unprintable characters escaped. The caller frees it; NULL: no memory. */
 static char *printable(const char *name)
 {
 	struct buf b = BUF_INIT(64 << 10);
@@ -98,7 +98,7 @@ struct wanted {
 	const char *debug; /* path; NULL: none */
 };
 
-/* A descriptor; or -errno, logged. */
+/* Opens a file. Returns its descriptor; or -errno, logged. */
 static int open_file(const char *path)
 {
 	/* Do not block on a FIFO. */
@@ -111,7 +111,8 @@ static int open_file(const char *path)
 	return fd;
 }
 
-/* 0; or, logged, -errno or a verdict of extract_rows, or -EBADMSG for a truncated file. */
+/* Prints one file. Returns 0; or, logged, -errno, a verdict of extract_rows, or -EBADMSG for a
+ * truncated file. */
 static int one_file(const char *path, const char *name, const struct wanted *w, struct totals *t)
 {
 	struct extract e = { .why = "" };
@@ -134,7 +135,7 @@ static int one_file(const char *path, const char *name, const struct wanted *w, 
 		log_error("%s: cannot be read: %s; %s", path, strerror(-r),
 			  r == -ENOMEM ? "free memory on this host" : "name a readable ELF file");
 	} else if (r == ROWS_NONE || (r == 0 && !rows.count && !e.truncated)) {
-		/* A sound file may have none. */
+		/* A valid file may have no rows. */
 		printf("# %s: no rows: %s\n", name, e.why);
 		r = 0;
 	} else if (r > 0) {
@@ -163,8 +164,8 @@ static int one_file(const char *path, const char *name, const struct wanted *w, 
 	return r;
 }
 
-/* The peak of this process since its exec, in bytes; 0 without /proc. ru_maxrss would include the
- * parent's memory at the fork. */
+/* Returns the peak memory of this process since its exec, in bytes; 0 without /proc. ru_maxrss
+ * would include the parent's memory at the fork. */
 static uint64_t peak_memory(void)
 {
 	unsigned long long kib = 0;

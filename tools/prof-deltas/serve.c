@@ -22,7 +22,7 @@ struct serve {
 	int life_fd;
 	struct pairs pairs; /* requests and their files */
 	bool peer_gone;
-	/* Not on the stack: a profiler copies only the top of it. */
+	/* Not on the stack: profilers copy only the top of the stack. */
 	struct unwind_row_wire chunk[CHUNK_ROWS];
 };
 
@@ -104,7 +104,7 @@ static enum rows_status status_of(int r, const struct rows *rows, const struct e
 	return rows->count ? ROWS_OK : e->truncated ? ROWS_MALFORMED : ROWS_NONE;
 }
 
-/* fd is taken; -1: it did not come. */
+/* Answers a request, and closes fd; -1: the descriptor did not come. */
 static int answer(struct serve *s, uint64_t id, int fd)
 {
 	enum rows_status status = ROWS_UNREADABLE;
@@ -112,7 +112,8 @@ static int answer(struct serve *s, uint64_t id, int fd)
 	struct rows rows;
 	int r;
 
-	/* To the end of what was made of it: what parsing broke may only show there. */
+	/* Report the file until its rows are freed: memory that parsing corrupted may crash only
+	 * then. */
 	const uint64_t former = lastword_begin(LASTWORD_FILE, id);
 	const uint64_t began_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 
@@ -207,7 +208,7 @@ static int work(struct serve *s, bool *ret_did)
 
 int serve_run(struct serve *s)
 {
-	int r = peer_flush(s->peer); /* the hello */
+	int r = peer_flush(s->peer); /* sends the hello */
 
 	while (!r) {
 		bool did;
@@ -232,7 +233,7 @@ int serve_run(struct serve *s)
 		if (poll(p, sizeof(p) / sizeof(p[0]), wait_ms) < 0 && errno != EINTR)
 			r = -errno;
 	}
-	/* A peer that wants no answer any more is no error. */
+	/* A peer that disconnects before it got the answer is not an error. */
 	return r == -ENOTCONN ? 0 : r;
 }
 

@@ -2,7 +2,7 @@
 /*
  * The service. Requests for rows come over the bus, their descriptors over the lane, in either
  * order. Answers go back over the bus. It works on one request at a time; the others wait. prof-bpf
- * may ask it to put that one aside (lastword.h).
+ * may ask it to give up the current request for now (lastword.h).
  */
 #ifndef PROF_DELTAS_SERVE_H
 #define PROF_DELTAS_SERVE_H
@@ -18,11 +18,11 @@ int serve_new(const struct dial *d, struct serve **ret);
 void serve_free(struct serve *s);
 
 enum serve_verdict {
-	SERVE_SCHEMA = 1,    /* prof-bpf is of another build */
-	SERVE_MALFORMED = 2, /* prof-bpf sent something that is no message of the schema */
+	SERVE_SCHEMA = 1,    /* prof-bpf comes from another build */
+	SERVE_MALFORMED = 2, /* prof-bpf sent something that is not a message of the schema */
 };
-/* Serves until the peer disconnects or life_fd reaches its end; then returns 0. Returns enum
- * serve_verdict; -ETIMEDOUT: the peer takes no answers; -errno. */
+/* Serves until the peer disconnects or life_fd reaches its end, and then returns 0. Otherwise
+ * returns enum serve_verdict; -ETIMEDOUT: the peer takes no answers; or -errno. */
 int serve_run(struct serve *s);
 
 #endif

@@ -5,14 +5,14 @@
 #include "common/walk/rows/incoming.h"
 
 struct incoming {
-	uint32_t *rule_numbers;	     /* by the sender's rule */
-	struct block_entry *blocks;  /* the index in the making, block_count entries */
-	uint32_t block_count, block; /* block: the one being filled */
+	uint32_t *rule_numbers;	     /* indexed by the sender's number of a rule */
+	struct block_entry *blocks;  /* the unfinished index, block_count entries */
+	uint32_t block_count, block; /* block: the one that is being filled */
 	uint32_t placed;	     /* blocks that have been copied to the tables */
 	uint32_t rules_wanted, rules_seen;
 	uint64_t rows_wanted, rows_seen, span;
 	uint32_t last_offset;
-	uint16_t rule;	/* in force at the end of pack */
+	uint16_t rule;	/* the rule in force at the end of pack */
 	uint32_t *pack; /* words of complete blocks, then of the unfinished one */
 	size_t pack_len, pack_cap;
 	size_t block_start; /* where the unfinished block begins in pack */
@@ -77,7 +77,7 @@ static int pack_word(struct incoming *in, uint32_t word)
 	return 0;
 }
 
-/* Completes the block being filled. The position in its entry is still relative to pack. */
+/* Completes the block that is being filled. The position in its entry is still relative to pack. */
 static void close_block(struct incoming *in)
 {
 	in->blocks[in->block].rows = (uint32_t)in->block_start;
@@ -86,7 +86,7 @@ static void close_block(struct incoming *in)
 	in->block++;
 }
 
-/* Completes blocks up to `block`. Each block on the way begins with the rule in force. */
+/* Completes blocks up to `block`. Each block begins with the rule in force. */
 static int advance_to(struct incoming *in, uint32_t block)
 {
 	while (in->block < block) {

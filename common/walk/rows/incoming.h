@@ -4,7 +4,7 @@
  * them (bpf/tables.h). The extractor may have been taken over, so sizes and order are checked here.
  * Pure.
  *
- * First come all numbers of rules, then all rows, in order. The caller takes out each block once it
+ * All numbers of rules come first, then all rows, in order. The caller takes out each block once it
  * is complete, so that even a large file needs little memory. After an error or a verdict, call
  * incoming_free.
  */
@@ -19,28 +19,28 @@ struct incoming;
 
 enum incoming_verdict { INCOMING_BAD = 1 /* unsorted, out of span, unknown rule, wrong sizes */ };
 
-/* span, rows, rules: the announced sizes, span in bytes; each is at least 1. 0, INCOMING_BAD,
- * -ENOMEM. */
+/* Begins a file. span, rows, rules: the announced sizes, span in bytes; each is at least 1. Returns
+ * 0, INCOMING_BAD or -ENOMEM. */
 int incoming_new(uint64_t span, uint64_t rows, uint64_t rules, struct incoming **ret);
 void incoming_free(struct incoming *in);
-/* How many more rules may come. */
+/* Returns how many more rules may come. */
 uint32_t incoming_rules_left(const struct incoming *in);
 /* Sets the number, in the walker's tables, of the sender's next rule. At least one rule must be
  * left. */
 void incoming_rule(struct incoming *in, uint32_t number);
-/* 0, INCOMING_BAD, -ENOMEM. */
+/* Adds rows. Returns 0, INCOMING_BAD or -ENOMEM. */
 int incoming_rows(struct incoming *in, const struct unwind_row_wire *rows, size_t n);
-/* All rows have come: completes the last blocks. *ret_rows: the number of rows. 0, INCOMING_BAD,
- * -ENOMEM. */
+/* Completes the last blocks. Call it after all rows. *ret_rows is the number of rows. Returns 0,
+ * INCOMING_BAD or -ENOMEM. */
 int incoming_end(struct incoming *in, uint64_t *ret_rows);
 
-/* Returns the words of the next complete blocks, at most `max` words (a block is never larger); 0
- * if there are none. Borrowed until incoming_placed. */
+/* Returns how many words the next complete blocks have, at most `max` (a block is never larger); 0
+ * if there are none. *ret points to the words, borrowed until incoming_placed. */
 uint32_t incoming_peek(const struct incoming *in, uint32_t max, const uint32_t **ret);
-/* The words of these blocks have been copied to this position. */
+/* Tells that the words of these blocks were copied to this position. */
 void incoming_placed(struct incoming *in, uint32_t words, uint32_t position);
-/* The index entries of all blocks. They are complete after incoming_end, once all blocks have been
- * placed. Borrowed. */
+/* Returns the index entries of all blocks, borrowed. They are complete after incoming_end, once all
+ * blocks have been placed. */
 const struct block_entry *incoming_index(const struct incoming *in, uint32_t *ret_blocks);
 
 #endif

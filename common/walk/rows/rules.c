@@ -6,7 +6,7 @@
 
 struct rule_count {
 	struct unwind_rule rule; /* key */
-	uint32_t number, files;	 /* how many files use it */
+	uint32_t number, files;	 /* files: how many use it */
 	uint32_t owner;
 	UT_hash_handle hh;
 };
@@ -46,13 +46,14 @@ void rules_done(struct rules *r)
 	free(r->by_number);
 }
 
-/* How many words below the CFA a register is saved; 8 if a short rule cannot express it. */
+/* Returns how many words below the CFA a register is saved; 8 if a short rule cannot express
+ * that. */
 static uint32_t words_below(int32_t off)
 {
 	return off < 0 && off > -64 && off % 8 == 0 ? (uint32_t)(-off / 8) : 8;
 }
 
-/* The number that encodes the whole rule (RULE_SHORT), or 0. */
+/* Returns the number that encodes the whole rule (RULE_SHORT), or 0. */
 static uint32_t short_number(const struct unwind_rule *r)
 {
 	uint32_t rbp = r->rbp == UNWIND_RBP_CFA ? words_below(r->rbp_off) : 0;

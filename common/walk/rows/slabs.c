@@ -8,7 +8,7 @@
 #include <bpf/bpf.h>
 #include "common/walk/rows/slabs.h"
 
-/* Pages mapped at most, for writing and for walks in user space. */
+/* Limit of mapped pages, for writing and for walks in user space. */
 #define MAPPED_PAGES 512
 #define SPARE_BYTES (SLAB_BYTES / 4)
 
@@ -46,7 +46,7 @@ static bool same_slab(uint32_t a, uint32_t b)
 	return a >> SLAB_WORDS_SHIFT == b >> SLAB_WORDS_SHIFT;
 }
 
-/* On -ENOMEM the extent is lost until the end. The size of the tables bounds this leak. */
+/* On -ENOMEM the extent is lost until the process ends. The size of the tables bounds this leak. */
 void slabs_release(struct slabs *s, struct slabs_extent e)
 {
 	size_t lo = 0, hi = s->free.len;
@@ -127,7 +127,7 @@ static int slab_add(struct slabs *s)
 	return 0;
 }
 
-/* The slab keeps its address space, but no pages. */
+/* Unmaps a slab's pages. Its address space stays reserved. */
 static void slab_unmap(struct slabs *s, struct slab_slot *slot)
 {
 	if (!slot->pages)
@@ -135,7 +135,7 @@ static void slab_unmap(struct slabs *s, struct slab_slot *slot)
 	s->pages -= slot->pages;
 	slot->pages = 0;
 	memset(slot->mapped, 0, sizeof(slot->mapped));
-	/* On failure the old pages stay, and the next use maps over them. */
+	/* If this fails, the old pages stay, and the next use maps over them. */
 	(void)mmap(slot->data, SLAB_BYTES, PROT_NONE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
@@ -145,7 +145,7 @@ static bool is_mapped(const struct slab_slot *slot, uint32_t page)
 	return slot->mapped[page / 64] >> page % 64 & 1;
 }
 
-/* Maps each run of missing pages with one call. */
+/* Maps missing pages, with one call for each run of them. */
 static bool pages_map(struct slabs *s, struct slab_slot *slot, uint32_t first, uint32_t last)
 {
 	for (uint32_t page = first; page <= last; page++) {
@@ -208,7 +208,7 @@ int slabs_take(struct slabs *s, uint32_t words, struct slabs_extent *ret)
 			return 0;
 		}
 		int r = slab_add(s);
-		/* The host may have memory again later. */
+		/* -ENOMEM: the host may have memory again later. */
 		if (r)
 			return r == -ENOMEM ? SLABS_FULL : r;
 	}

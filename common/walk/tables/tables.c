@@ -5,9 +5,9 @@
 #include "common/walk/tables/tables_internal.h"
 
 #define SLABS_TICK_NS 1000000000u
-#define LOWERED_NS 8000000000ull /* how long the limit rises slowly after it was lowered */
-#define RAISE_NS 2000000000ull	 /* after this long a time with more */
-#define FEW_COUNT 16 /* samples of an owner who holds less than half of its share count this much */
+#define LOWERED_NS 8000000000ull /* after the limit was lowered, it rises slowly for this long */
+#define RAISE_NS 2000000000ull	 /* it may rise after higher limits were set for this long */
+#define FEW_COUNT 16 /* weight of a sample if its owner holds less than half of its share */
 
 int tables_new(const struct tables_config *c, struct tables **ret)
 {
@@ -83,8 +83,8 @@ static bool has_few(const struct tables *t, uint32_t owner, uint64_t share)
 }
 
 /* Chooses the slab to close when there are too many: the one whose files have the fewest recent
- * samples. Slabs with a runtime's config stay, since processes name its position. -1: none can be
- * closed. */
+ * samples. Slabs with a runtime's config stay, since processes refer to its position. Returns -1 if
+ * none can be closed. */
 static int vacated(const struct tables *t)
 {
 	uint64_t samples[SLAB_MAX] = { 0 };
@@ -112,7 +112,7 @@ static int vacated(const struct tables *t)
 	return ret;
 }
 
-/* Closes the slabs above the ceiling: evicts the rows in them and moves the mappings. Rows that are
+/* Closes the slabs above the limit: evicts the rows in them and moves the mappings. Rows that are
  * still arriving are evicted once they are complete. */
 static void hand_back(struct tables *t)
 {
@@ -153,7 +153,7 @@ void tables_charge_mappings(struct tables *t, uint32_t owner)
 	t->maps_owner = owner;
 }
 
-/* With a higher limit, rows without room need not wait for what was evicted. */
+/* If the limit rises, rows that did not fit need not wait for evicted memory. */
 static void set_limit(struct tables *t, uint32_t slabs)
 {
 	const bool rises = slabs > t->slabs.max;
@@ -167,8 +167,8 @@ static void set_limit(struct tables *t, uint32_t slabs)
 	}
 }
 
-/* A slab that comes and goes costs the rows in it each time. So after the limit was lowered, it
- * rises only to what it was at least for a while. */
+/* Each time a slab is removed and added again, the rows in it are lost. So after the limit was
+ * lowered, it rises only to the lowest value that was requested for some time. */
 void tables_limit(struct tables *t, size_t max_bytes)
 {
 	const uint32_t slabs = max_bytes / SLAB_BYTES < SLAB_MAX
@@ -176,7 +176,8 @@ void tables_limit(struct tables *t, size_t max_bytes)
 				       : SLAB_MAX;
 
 	if (slabs < t->slabs.max) {
-		/* One that left room for another slab may rise again at once. */
+		/* If the lower limit still leaves space for another slab, it may rise again at
+		 * once. */
 		if ((uint64_t)slabs * SLAB_BYTES <= t->slabs.bytes)
 			t->lowered_ns = t->now_ns;
 	} else if (t->lowered_ns && t->now_ns - t->lowered_ns < LOWERED_NS) {
@@ -201,8 +202,8 @@ void tables_figures(const struct tables *t, struct tables_figures *ret)
 	ret->bytes_used = t->slabs.bytes_used;
 }
 
-/* A slab, for a walk in user space. Number SLAB_MAX is not in the map: it holds the mappings of the
- * current walk. */
+/* Returns a slab, for a walk in user space. Number SLAB_MAX is not in the map: it holds the
+ * mappings of the current walk. */
 static const struct slab *walk_slab(void *ctx, uint32_t position, uint32_t words)
 {
 	struct tables *t = ctx;

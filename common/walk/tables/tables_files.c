@@ -28,7 +28,7 @@ uint64_t tables_file_touched(const struct tables *t, uint16_t slot)
 	return tables_slot_live(t, slot) ? t->state[slot].touched_ns : 0;
 }
 
-/* Returns the number of rules that nobody uses any more. */
+/* Drops a file's rules. Returns how many of them no file uses any more. */
 static uint32_t drop_rules(struct tables *t, struct table_file *f)
 {
 	uint32_t freed = 0;
@@ -61,7 +61,8 @@ uint32_t tables_file_drop_rows(struct tables *t, uint16_t slot)
 	}
 	free(f->extents.data);
 	f->extents = (struct slabs_extents){ 0 };
-	/* An extent may have been taken that could not be noted for lack of memory. */
+	/* f->held may exceed what waits: an extent that was taken could not be recorded for lack of
+	 * memory. */
 	tables_hold(t, f->owner, TABLES_WORDS, -(int64_t)(f->held - waits));
 	f->held = 0;
 	t->figures.rows -= f->rows;
@@ -207,8 +208,8 @@ uint32_t tables_file_evict(struct tables *t, uint16_t slot)
 {
 	struct table_file *f = &t->state[slot];
 
-	/* If the file runs again, samples wait for its rows as for those of a new file, and no
-	 * stack is truncated. */
+	/* If the file runs again, its samples wait for rows as those of a new file do, so no stack
+	 * is truncated. */
 	f->resting = tables_file_is_idle(t, f);
 	f->lacking = f->displaced = !f->resting;
 	tables_file_set_state(t, slot, f->resting ? FILE_PENDING : FILE_EVICTED);

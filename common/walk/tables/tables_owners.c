@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The holdings of owners, in the ledger of the tables' user. */
+/* What owners hold, in the ledger of the tables' user. */
 #include "common/walk/tables/tables_internal.h"
 
 void tables_hold(struct tables *t, uint32_t owner, enum tables_resource what, int64_t n)

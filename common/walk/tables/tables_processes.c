@@ -7,15 +7,15 @@
 #include "bpf/runtime.h"
 #include "common/walk/tables/tables_internal.h"
 
-/* Parts of all room that large arrays may take: those of recently sampled processes, and those of
- * idle ones. A large array that is published repeatedly exists many times until the grace periods
+/* Parts of all memory that large arrays may take: those of recently sampled processes, and those of
+ * idle ones. If a large array is published repeatedly, several copies exist until the grace periods
  * end. */
 #define LARGE_PART 2
 #define LARGE_IDLE_PART 8
 
-/* Takes room for mappings of p (NULL: of a new process). A few mappings displace any rows. Large
- * arrays have a limited part of the room, and displace rows only if their process was sampled
- * recently. */
+/* Takes an extent for mappings of p (NULL: of a new process). A small array can have any rows
+ * evicted. Large arrays get a limited part of the memory, and can have rows evicted only if their
+ * process was sampled recently. */
 static int maps_take(struct tables *t, const struct table_process *p, uint32_t words,
 		     struct slabs_extent *ret)
 {
@@ -38,14 +38,14 @@ static int maps_take(struct tables *t, const struct table_process *p, uint32_t w
 	return r;
 }
 
-/* The runtimes of a process, of which runtime_entry[] follows its mappings. */
+/* The runtimes of a process. They are stored as runtime_entry[] after its mappings. */
 struct runtimes_found {
 	struct runtime_entry entry[PROCESS_RUNTIMES_MAX];
 	uint32_t takes[PROCESS_RUNTIMES_MAX]; /* enum runtime_takes */
 	uint32_t count;
 };
 
-/* Which of the runtimes take frames in a mapping. */
+/* Returns a bit mask of the runtimes that take over frames in a mapping. */
 static uint32_t takers_of(const struct tables_mapping *m, const struct runtimes_found *r)
 {
 	uint32_t takers = 0;
@@ -60,7 +60,7 @@ static uint32_t takers_of(const struct tables_mapping *m, const struct runtimes_
 	return takers;
 }
 
-/* Puts mappings, and the runtimes behind them. */
+/* Writes mappings, and the runtimes after them. */
 static void put_maps(struct map_entry *to, const struct tables_mapping *m, size_t n,
 		     const struct runtimes_found *r)
 {
@@ -73,7 +73,8 @@ static void put_maps(struct map_entry *to, const struct tables_mapping *m, size_
 	memcpy(to + n, r->entry, r->count * sizeof(r->entry[0]));
 }
 
-/* The kernel reads a config as a unit, so it begins at a multiple of its size. */
+/* Returns the position of a config in its extent. The kernel reads a config as a unit, so it begins
+ * at a multiple of its size. */
 static uint32_t config_position(struct slabs_extent e)
 {
 	return (e.position + RUNTIME_CONFIG_WORDS - 1) & ~(RUNTIME_CONFIG_WORDS - 1);
@@ -139,7 +140,7 @@ static void find_runtimes(const struct tables *t, const struct tables_mapping *m
 	}
 }
 
-/* The kernel's hook enters children as well. */
+/* The kernel's hook also adds children, so some entries are left free for these. */
 bool tables_processes_full(const struct tables *t)
 {
 	return HASH_CNT(hh, t->processes) >= TABLES_MAX_PROCESSES - TABLES_MAX_PROCESSES / 16;
@@ -239,7 +240,7 @@ void tables_process_drop(struct tables *t, uint32_t pid)
 {
 	struct table_process *p;
 
-	/* The kernel's hook may have entered a child that user space never published. */
+	/* The kernel's hook may have added a child that user space never published. */
 	if (t->config.processes_fd >= 0)
 		(void)bpf_map_delete_elem(t->config.processes_fd, &pid);
 	HASH_FIND(hh, t->processes, &pid, sizeof(pid), p);
@@ -251,7 +252,7 @@ void tables_process_drop(struct tables *t, uint32_t pid)
 	t->figures.processes--;
 }
 
-/* The old copies stay for walks that read them now. */
+/* The old copies stay for walks that read them at the moment. */
 void tables_move_processes(struct tables *t)
 {
 	struct table_process *p, *next;
@@ -282,7 +283,7 @@ void tables_move_processes(struct tables *t)
 				p->entry = entry;
 		}
 		free(copy);
-		/* The copy is charged now in its place. */
+		/* From now on the new copy is charged, and not the old one. */
 		tables_wait_maps(t, to ? p->maps : e, TABLES_NOBODY);
 		if (to)
 			p->maps = e;
@@ -294,7 +295,7 @@ int tables_walk_maps(struct tables *t, const struct tables_mapping *m, size_t n,
 {
 	if (n > TABLES_MAX_MAPPINGS)
 		return TABLES_FULL;
-	/* Untouched pages cost nothing, and mostly a few are written. */
+	/* Untouched pages cost nothing, and usually only a few are written. */
 	if (!t->walk_maps)
 		t->walk_maps = calloc(1, SLAB_BYTES);
 	if (!t->walk_maps)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of files: the room that they take, eviction, and rows as they arrive. */
+/* The rows of files: the memory that they take, eviction, and rows as they arrive. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,11 +7,12 @@
 #include "common/walk/rows/victims.h"
 #include "common/walk/tables/tables_internal.h"
 
-/* Parts of all room that rows, and idle rows, leave free for mappings: without room for its
+/* Parts of all memory that rows, and idle rows, leave free for mappings: without space for its
  * mappings, a process has no stacks. */
 #define SPARE_PART 16
 #define IDLE_PART 8
-/* Parts of all room, and of all rules, that owners leave free who hold more than their share. */
+/* Part of all memory, and of all rules, that is left free by owners who hold more than their
+ * share. */
 #define FAIR_PART 16
 
 uint64_t tables_all_words(const struct tables *t)
@@ -31,7 +32,7 @@ uint64_t tables_spare_words(const struct tables *t)
 	return tables_all_words(t) / SPARE_PART;
 }
 
-/* Words that owners leave free who hold more than their share. */
+/* Returns the words that are left free by owners who hold more than their share. */
 static uint64_t fair_words(const struct tables *t)
 {
 	return t->ledger ? tables_all_words(t) / FAIR_PART : 0;
@@ -46,7 +47,8 @@ static uint64_t extents_words(const struct slabs_extents *x)
 	return words;
 }
 
-/* The files that have rows, in the order of eviction. NULL: none, or no memory. */
+/* Returns the files that have rows, in the order of eviction. The caller frees them. NULL: none, or
+ * no memory. */
 static struct victim *victims_new(const struct tables *t, size_t *ret_count)
 {
 	struct victim *v = calloc(t->next_slot, sizeof(*v));
@@ -73,14 +75,15 @@ static struct victim *victims_new(const struct tables *t, size_t *ret_count)
 	return v;
 }
 
-/* Words that are free, or will be after the grace period. */
+/* Returns the words that are free, or will be after the grace period. */
 static uint64_t room(const struct tables *t)
 {
 	return t->waiting_words + free_words(t);
 }
 
-/* How many words, or rules, each owner of n victims holds above its share of `all`. Room that waits
- * for the grace period cannot be evicted. The caller's; NULL: no memory. */
+/* Returns, for each owner of n victims, how many words or rules it holds above its share of `all`.
+ * Memory that waits for the grace period cannot be evicted, so it does not count. The caller frees
+ * the array. NULL: no memory. */
 static uint64_t *spare_of_owners(const struct tables *t, const struct victim *v, size_t n,
 				 uint32_t taker, enum tables_resource what, uint64_t all)
 {
@@ -95,8 +98,8 @@ static uint64_t *spare_of_owners(const struct tables *t, const struct victim *v,
 	return spare;
 }
 
-/* Evicts rows of owners who hold more than their share, for one who holds less. False: they do not
- * make enough room. */
+/* Evicts rows of owners who hold more than their share, for one who holds less. Returns false if
+ * that would not free enough words. */
 static bool take_back(struct tables *t, struct tables_taker by, struct victim *v, size_t n,
 		      uint64_t lacking)
 {
@@ -120,8 +123,8 @@ static bool take_back(struct tables *t, struct tables_taker by, struct victim *v
 	return true;
 }
 
-/* Evicts rows for `words`. Free room may be fragmented, so it evicts at least one file, unless
- * freed words are already waiting. */
+/* Evicts rows to free `words`. Free memory may be fragmented, so it evicts at least one file,
+ * unless freed words are already waiting. */
 static void make_room(struct tables *t, struct tables_taker by, uint64_t words)
 {
 	const uint64_t lacking = numbers_less(words, room(t));
@@ -152,9 +155,9 @@ static void make_room(struct tables *t, struct tables_taker by, uint64_t words)
 	free(v);
 }
 
-/* The room that an owner must leave free of the part that is `kept`. It grows as the owner comes
- * closer to its share. So an owner that takes and frees quickly leaves room for one that needs
- * little. more: than it holds now; all: what the owners divide. */
+/* Returns how much of `kept` an owner must leave free. It grows as the owner comes closer to its
+ * share. So an owner that takes and frees quickly leaves space for one that needs little. more: how
+ * much it wants besides what it holds; all: what the owners share. */
 static uint64_t reserve_of(const struct tables *t, uint32_t owner, enum tables_resource what,
 			   uint64_t more, uint64_t all, uint64_t kept)
 {
@@ -165,9 +168,9 @@ static uint64_t reserve_of(const struct tables *t, uint32_t owner, enum tables_r
 	return held < share ? kept * held / share : kept;
 }
 
-/* Words that this taker must leave free. Rows that gave way to others come back only if the fair
- * part stays free: else whoever asks for them first would hold little, and take what the others
- * need. An owner who holds little takes little. So its rows may also take what is kept for
+/* Returns how many words this taker must leave free. Displaced rows come back only if the fair part
+ * stays free. Otherwise the owner that asks for them first would hold little, and take what the
+ * others need. An owner who holds little takes little, so its rows may also use what is kept for
  * mappings. */
 static uint64_t spare_of(const struct tables *t, struct tables_taker by)
 {
@@ -182,7 +185,8 @@ static uint64_t spare_of(const struct tables *t, struct tables_taker by)
 
 int tables_take(struct tables *t, uint32_t words, struct tables_taker by, struct slabs_extent *ret)
 {
-	/* Takers that leave nothing spare may use free words while slabs above the ceiling go. */
+	/* Takers that need not leave words free may use free words while slabs above the limit are
+	 * closed. */
 	const uint64_t spare = spare_of(t, by);
 	int r = !spare || free_words(t) >= words + spare ? slabs_take(&t->slabs, words, ret)
 							 : SLABS_FULL;
@@ -222,9 +226,9 @@ static int by_age(const void *a, const void *b)
 	return l->touched_ns < r->touched_ns ? -1 : l->touched_ns > r->touched_ns;
 }
 
-/* Evicts files for the sake of `need` rule numbers: those of owners who hold more than their share,
- * the longest not sampled first. Of the taker's own files only idle ones go, since others would
- * come back at once. */
+/* Evicts files to free `need` numbers of rules: files of owners who hold more than their share,
+ * those not sampled for longest first. Of the taker's own files only idle ones are evicted, since
+ * others would come back at once. */
 static void make_rules(struct tables *t, uint32_t taker, uint64_t need)
 {
 	const uint64_t all = numbers_less(TABLES_MAX_RULES - TABLES_MAX_RULES / FAIR_PART, need);
@@ -248,7 +252,7 @@ static void make_rules(struct tables *t, uint32_t taker, uint64_t need)
 	free(v);
 }
 
-/* Rule numbers that are free, or will be after the grace period. */
+/* Returns how many numbers of rules are free, or will be after the grace period. */
 static uint32_t rules_coming(const struct tables *t)
 {
 	return TABLES_MAX_RULES - 1 - (uint32_t)t->rules.count;
@@ -262,7 +266,7 @@ static void keep_rules(struct tables *t)
 		make_rules(t, TABLES_NOBODY, fair - rules_coming(t));
 }
 
-/* Owners who hold more than their share leave room for the others. */
+/* Evicts rows of owners who hold more than their share, so that there is space for the others. */
 static void keep_fair_room(struct tables *t)
 {
 	const uint64_t keep = tables_spare_words(t) + fair_words(t);
@@ -376,7 +380,7 @@ bool tables_file_again(struct tables *t, uint16_t slot)
 	}
 	if (words > tables_all_words(t))
 		return false;
-	/* The rows can come when what was evicted for them is gone. */
+	/* The rows can come once the memory that was evicted for them is free. */
 	if (words > free_words(t))
 		make_room(t, by, words);
 	if (words > free_words(t))
@@ -406,20 +410,20 @@ static int rows_fail(struct tables *t, uint16_t slot, int why)
 	return why;
 }
 
-/* Translates incoming.h's verdict to that of tables.h. */
+/* Converts a verdict of incoming.h to that of tables.h. */
 static int incoming_status(int r)
 {
 	return r == INCOMING_BAD ? TABLES_BAD_ROWS : r;
 }
 
-/* The file whose rows are arriving, or NULL. */
+/* Returns the file whose rows are arriving, or NULL. */
 static struct table_file *file_coming(struct tables *t, uint16_t slot)
 {
 	return tables_slot_live(t, slot) && t->state[slot].in ? &t->state[slot] : NULL;
 }
 
-/* Whether a file may take this many rules. If not, makes room for a later try. As much must stay
- * free as in spare_of. */
+/* Whether a file may take this many rules. If not, evicts files so that a later call may succeed.
+ * As in spare_of, some numbers must stay free. */
 static bool rules_fit(struct tables *t, const struct table_file *f, uint64_t rules)
 {
 	const uint32_t fair = TABLES_MAX_RULES / FAIR_PART, free = rules_free(&t->rules);
@@ -458,7 +462,7 @@ int tables_rows_begin(struct tables *t, uint16_t slot, uint64_t base, uint64_t s
 	uint32_t blocks;
 	(void)incoming_index(f->in, &blocks);
 	f->words = (uint64_t)blocks * 2 + rows;
-	/* Half of the rows would help nobody, but displace others meanwhile. */
+	/* Only a part of the rows would be of no use, but displace others meanwhile. */
 	const struct tables_taker by = rows_taker(t, f);
 	const uint64_t words = f->words + spare_of(t, by);
 	if (free_words(t) < words) {

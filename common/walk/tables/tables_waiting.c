@@ -13,7 +13,7 @@ void tables_release_maps(struct tables *t, struct slabs_extent e)
 	slabs_release(&t->slabs, e);
 }
 
-/* Waiting room is still charged to its owner: nobody else can use it. */
+/* Waiting memory is still charged to its owner, since no other owner can use it yet. */
 static void discharge(struct tables *t, struct tables_waiting *w)
 {
 	if (w->what != TABLES_WAITING_EXTENT || w->owner == TABLES_NOBODY)
@@ -36,7 +36,8 @@ void tables_wait(struct tables *t, struct tables_waiting w)
 			struct tables_waiting *p = reallocarray(t->waiting, cap, sizeof(*p));
 
 			if (!p) {
-				/* Never used again: safe, and bounded by the tables. */
+				/* Without memory for the entry, the extent is never used again.
+				 * That is safe, and the size of the tables bounds the leak. */
 				discharge(t, &w);
 				return;
 			}
@@ -75,8 +76,8 @@ void tables_release_waiting(struct tables *t)
 {
 	const uint64_t now_ns = t->now_ns;
 
-	/* All samples up to now were drained. Room that was freed since the last tick counts as
-	 * freed now: the clock may have stood still, so nobody knows how long ago it was. */
+	/* All samples up to now were drained. Memory that was freed since the last tick counts as
+	 * freed now: the clock may have stood still, so it is not known how long ago that was. */
 	for (; t->waiting_new; t->waiting_new--)
 		t->waiting[t->waiting_len - t->waiting_new].since_ns = now_ns;
 	while (t->waiting_head < t->waiting_len) {
@@ -102,7 +103,7 @@ void tables_release_waiting(struct tables *t)
 		t->waiting_head = t->waiting_len = 0;
 }
 
-/* Forgets what waits in a slab that goes now. */
+/* Forgets what waits in a slab that is removed now. */
 static void forget_waiting(struct tables *t, uint32_t slab)
 {
 	for (size_t i = t->waiting_head; i < t->waiting_len; i++) {
@@ -120,8 +121,8 @@ static void forget_waiting(struct tables *t, uint32_t slab)
 }
 
 /* Gives closing slabs back at once if nothing in them is in use. The kernel frees a slab when no
- * walk reads it any more, and later walks do not find it. Only a few at a time, since each waits
- * for the kernel. */
+ * walk reads it any more, and later walks do not find it. Only a few slabs per call, since each
+ * waits for the kernel. */
 void tables_drop_closing(struct tables *t)
 {
 	uint32_t words[SLAB_MAX] = { 0 };
