@@ -3,7 +3,7 @@
 #ifndef BPF_KSYMS_H
 #define BPF_KSYMS_H
 
-#define KSYM_NAME_MAX 512 /* bytes, a power of two; longer names are cut */
+#define KSYM_NAME_MAX 512 /* bytes, a power of two; longer names are truncated */
 #define KSYM_MODULE_MAX 64
 
 struct ksym_record {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
-/* The numbers in errors.def, for the kernel's side and user space. */
+/* The numbers in errors.def as enums, for the kernel's programs and for user space. */
 #ifndef BPF_REASONS_H
 #define BPF_REASONS_H
 

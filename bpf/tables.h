@@ -4,10 +4,10 @@
  * reads.
  *
  * Everything of variable size lies in slabs, the inner maps of one array of maps, so that memory is
- * taken as needed. A position names a 4-byte word in them: slab number, then word. A unit that is
- * read at once never straddles two slabs.
+ * taken as needed. A position identifies a 4-byte word in them: slab number, then word. A unit that
+ * is read at once never crosses the boundary of two slabs.
  *
- *   process (hash: pid) --> map_entry[]   sorted by start, in a slab, runtime_entry[] behind it
+ *   process (hash: pid) --> map_entry[]   sorted by start, in a slab, followed by runtime_entry[]
  *   map_entry --> file_entry (array: slot) --> block_entry[] in a slab: one per 2 KiB of text
  *   block_entry --> row words in a slab, sorted: offset in the block << 16 | rule number; the first
  *                   has offset 0
@@ -22,26 +22,31 @@
 #define SLAB_WORDS (1u << SLAB_WORDS_SHIFT)
 #define SLAB_BYTES (SLAB_WORDS * 4)
 #define SLAB_MAX 256
-/* About 30 rows per block, two cache lines. Half as much would cost a tenth more memory. */
+/* About 30 rows per block, two cache lines. Half the size would cost a tenth more memory. */
 #define BLOCK_SHIFT 11
-#define TABLES_MAX_FILES (1u << 13)	    /* slots; fits SAMPLE_FRAME_SLOT_MASK */
-#define TABLES_SLOTS (TABLES_MAX_FILES - 8) /* of files; words of frames use the rest */
+#define TABLES_MAX_FILES (1u << 13) /* slots; fits SAMPLE_FRAME_SLOT_MASK */
+#define TABLES_SLOTS \
+	(TABLES_MAX_FILES - 8) /* slots for files; the other numbers have a meaning in
+					     * words of frames */
 #define TABLES_MAX_PROCESSES (1u << 14)
 #define TABLES_MAX_RULES (1u << 14) /* distinct rules of all files */
-#define RULE_STRIDE 32		    /* so that no rule crosses a cache line */
+#define RULE_STRIDE 32		    /* bytes; so that no rule crosses a cache line */
 #define RULE_GAP 0		    /* the rule "no FDE covers this", which always exists */
 
 /*
  * Numbers that encode a whole rule. Nearly all frames have such rules. Reading the array element
  * instead would cost a fifth of a step when memory is not cached. In these rules the CFA is RSP or
- * RBP plus a multiple of 8, and RBP and RBX are saved close below it or kept.
+ * RBP plus a multiple of 8, and RBP and RBX are saved close below it or unchanged.
  */
-#define RULE_SHORT 0x8000u		    /* set in such numbers */
-#define RULE_SHORT_RBP 0x4000u		    /* the CFA is relative to RBP, not RSP */
-#define RULE_SHORT_CFA(n) ((n) >> 6 & 255)  /* words up to the CFA */
-#define RULE_SHORT_RBP_AT(n) ((n) >> 3 & 7) /* words below the CFA where RBP is saved; 0: kept */
-#define RULE_SHORT_RBX_AT(n) ((n)&7)	    /* likewise RBX */
-/* The one of no words: the code has no layout, but was called by a stub that has (stub.h). */
+#define RULE_SHORT 0x8000u		   /* set in such numbers */
+#define RULE_SHORT_RBP 0x4000u		   /* the CFA is relative to RBP, not RSP */
+#define RULE_SHORT_CFA(n) ((n) >> 6 & 255) /* words up to the CFA */
+#define RULE_SHORT_RBP_AT(n) \
+	((n) >> 3 & 7)		     /* words below the CFA where RBP is saved; 0:
+					     * unchanged */
+#define RULE_SHORT_RBX_AT(n) ((n)&7) /* likewise RBX */
+/* A short rule with all other bits 0: the code has no layout, but was called by a stub that has one
+ * (stub.h). */
 #define RULE_STUB RULE_SHORT
 /* Bits 16 to 23 of a config's rule (bpf/runtime.h): all calls come from one C function with rows,
  * whose return address lies this many words below RBP. 0: they come from stubs. */
@@ -61,9 +66,9 @@ struct rule_entry {
 enum file_state {
 	FILE_FREE = 0,
 	FILE_PENDING = 1, /* rows have been requested */
-	FILE_NO_ROWS = 2, /* none will come: use frame pointers */
+	FILE_NO_ROWS = 2, /* no rows will come: use frame pointers */
 	FILE_READY = 3,
-	/* Dropped for lack of memory: use frame pointers until the rows are requested again. */
+	/* Rows were evicted: use frame pointers until they are requested again. */
 	FILE_EVICTED = 4,
 };
 
@@ -84,31 +89,33 @@ struct map_entry {
 	UW_U64 start, end; /* user addresses */
 	UW_U64 bias;	   /* pc - bias is the file offset */
 	UW_U32 slot;	   /* 0: no file */
-	/* Bit n: the process's runtime n takes frames in it (enum runtime_takes). Bit MAP_RULER +
-	 * n: it has one rule for all of them. */
+	/* Bit n: the process's runtime n takes over frames in the mapping (enum runtime_takes). Bit
+	 * MAP_RULER + n: it has one rule for all of them. */
 	UW_U32 takers;
 };
 #define MAP_RULER 8
 
-#define PROCESS_SELECTED 1	 /* to be sampled */
-#define PROCESS_RUNTIMES_SHIFT 8 /* number of struct runtime_entry behind the mappings */
+#define PROCESS_SELECTED 1 /* to be sampled */
+#define PROCESS_RUNTIMES_SHIFT \
+	8 /* from this bit on: number of struct runtime_entry after the
+				  * mappings */
 #define PROCESS_RUNTIMES_MAX 4
 
 struct process_entry {
 	UW_U64 start_ns; /* as in struct sample: the pid may have been reused */
-	UW_U64 heard_ns; /* CLOCK_MONOTONIC: the publisher knew of all execs before this time */
+	UW_U64 heard_ns; /* CLOCK_MONOTONIC: user space knew of all execs before this time */
 	UW_U32 maps;	 /* position of map_entry[0] */
 	UW_U32 map_count;
-	UW_U32 generation; /* of these mappings; 0: none is known */
+	UW_U32 generation; /* number of these mappings; 0: none is known */
 	UW_U32 flags;
 };
 
-/* The last exec of a pid, unless a pid in the same place of the map displaced it. */
+/* The last exec of a pid. It is lost if another pid that uses the same element also execs. */
 #define EXECS 1024
 struct exec_entry {
 	UW_U64 ns; /* CLOCK_MONOTONIC */
 	UW_U32 pid;
-	UW_U32 skipped; /* after it, the process is not one of those to sample (target.h) */
+	UW_U32 skipped; /* after this exec, the process is not one of those to sample (target.h) */
 };
 
 #ifndef __bpf__

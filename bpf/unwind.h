@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * Unwind rules and rows: prof-deltas makes them from .eh_frame, prof-bpf keeps them in BPF maps,
+ * Unwind rules and rows: prof-deltas makes them from .eh_frame, prof-bpf stores them in BPF maps,
  * and the walker applies them.
  *
  * A row says that one rule holds from its offset until the next row. Offsets are file offsets (pc -
- * mapping start + mapping offset). A rule leads from a frame's registers to its caller's. It
- * gives the canonical frame address (CFA), the return address (RA) and the caller's frame pointer
- * (DWARF 5, section 6.4). Fixed width, no padding; the bytes are the same on the bus and in the
- * map.
+ * mapping start + mapping offset). A rule leads from a frame's registers to its caller's. It gives
+ * the canonical frame address (CFA), the return address (RA) and the caller's frame pointer (DWARF
+ * 5, section 6.4). Fixed width, no padding; the bytes are the same on the bus and in the map.
  */
 #ifndef BPF_UNWIND_H
 #define BPF_UNWIND_H
@@ -37,7 +36,7 @@ enum unwind_reg {
 	UNWIND_REG_R12 = 12,
 	UNWIND_REG_RBP = 6,
 	UNWIND_REG_RSP = 7,
-	UNWIND_REG_MAX = 16, /* r15 is the last one a rule may name */
+	UNWIND_REG_MAX = 16, /* a rule may name registers below this, up to r15 */
 };
 
 enum unwind_cfa {
@@ -49,8 +48,8 @@ enum unwind_cfa {
 	UNWIND_CFA_DEREF = 2,
 	UNWIND_CFA_PLT = 3, /* rsp + 8 + ((pc & 15) >= cfa_off ? 8 : 0): a lazy PLT slot */
 	/*
-	 * Go leaves a stack for another (systemstack, morestack; cgocallback). The g of the stack
-	 * that was left tells where it stood.
+	 * Go code that switches stacks (systemstack, morestack; cgocallback). The g of the stack
+	 * that it left tells where that stack ended.
 	 *
 	 * With T the thread's TLS base, g = *(T + cfa_add), m = *(g + 8 * rbp_reg), other = *(m + 8
 	 * * cfa_reg): the CFA is *(other + 8 * ra_reg) + cfa_off. With UNWIND_RA_CFA_OFF, the
@@ -60,20 +59,21 @@ enum unwind_cfa {
 	UNWIND_CFA_GO_SWITCH = 4,
 	/*
 	 * asmcgocall, on its way into C. With g = *(rsp + 8 * cfa_reg), the CFA is *(g + 8) - *(rsp
-	 * + cfa_add) + cfa_off: the goroutine's stack.hi minus the depth at which it was left.
+	 * + cfa_add) + cfa_off: the goroutine's stack.hi minus the depth that the stack had at the
+	 * switch.
 	 */
 	UNWIND_CFA_GO_DEPTH = 5,
-	UNWIND_CFA_DEREF_TWICE = 6, /* *(*(A) + cfa_mid) + cfa_add, A as with UNWIND_CFA_DEREF */
+	UNWIND_CFA_DEREF_TWICE = 6, /* *(*(A) + cfa_mid) + cfa_add, with A as in UNWIND_CFA_DEREF */
 	/*
 	 * Code that calls into its own middle (FFmpeg's FFTs), so that an instruction runs in the
-	 * outermost frame or in an inner one. The outermost frame kept RSP in reg and aligned it;
+	 * outermost frame or in an inner one. The outermost frame saved RSP in reg and aligned it;
 	 * no inner frame changes reg. In the outermost frame RSP is (reg & -1 << index_reg) -
 	 * cfa_add, and the CFA is reg + cfa_off. Inner frames lie lower; there the CFA is rsp +
 	 * cfa_mid.
 	 */
 	UNWIND_CFA_NEST = 7,
-	/* reg + *(A) + cfa_add, A as with UNWIND_CFA_DEREF. Code that aligns RSP by subtracting a
-	 * number saves that number (qhasm's code, as in libsodium). */
+	/* reg + *(A) + cfa_add, with A as in UNWIND_CFA_DEREF. Code that aligns RSP by subtracting
+	 * a number saves that number (qhasm's code, as in libsodium). */
 	UNWIND_CFA_SUM = 8,
 };
 
@@ -100,13 +100,14 @@ enum unwind_flags {
 	/* In a shared library: its GOT holds the offset from the TLS base. cfa_add is a file offset
 	 * relative to the mapping of pc, although the word is in another segment. */
 	UNWIND_TLS_WORD = 4,
-	/* Derived by following code that no table covers: right as a rule, but no proof. */
+	/* Derived by following code that no table covers. The rule can be used, but it does not
+	 * prove that the frame is right. */
 	UNWIND_GUESSED = 8,
-	/* `rbx` applies to R12. This holds for all CFI rows of a file whose own assembly keeps a
-	 * CFA there (racecall of Go's race detector). */
+	/* `rbx` describes R12 instead. This holds for all CFI rows of a file whose own assembly
+	 * keeps a CFA in R12 (racecall of Go's race detector). */
 	UNWIND_R12 = 16,
 	/* The function was not called: its return address is the interrupted pc (Go's asyncPreempt,
-	 * which a signal handler puts on the stack). */
+	 * whose call a signal handler puts on the stack). */
 	UNWIND_INTERRUPTS = 32,
 };
 
@@ -115,8 +116,8 @@ enum unwind_index {
 	UNWIND_INDEX_MAX = 4,
 };
 
-/* Why a range has UNWIND_CFA_END: cfa_add of the rule holds it, so that a truncated stack can
- * report it. */
+/* Why a range has UNWIND_CFA_END. cfa_add of the rule holds this reason, so that a truncated stack
+ * can report it. */
 enum unwind_end {
 	UNWIND_END_GAP = 0,	    /* no FDE covers it */
 	UNWIND_END_UNSUPPORTED = 1, /* an FDE covers it, but no rule can express it */
@@ -139,8 +140,8 @@ struct unwind_rule {
 	UW_U8 index; /* enum unwind_index */
 };
 
-/* One row on the bus: offset from rows_begin.base, and the rule's number in this answer. Fields
- * that the rule's kinds do not use are zero, so that equal rules have equal bytes. */
+/* One row on the bus: its offset from rows_begin.base, and the rule's number in this answer. In a
+ * rule, fields that its kinds do not use are zero, so that equal rules have equal bytes. */
 struct unwind_row_wire {
 	UW_U32 offset;
 	UW_U32 rule;
@@ -151,7 +152,7 @@ static_assert(sizeof(struct unwind_rule) == 24, "packed by hand");
 static_assert(sizeof(struct unwind_row_wire) == 8, "packed by hand");
 #endif
 
-/* How many loads from memory lead to the CFA. */
+/* Returns how many loads from memory lead to the CFA. */
 static inline int unwind_loads(const struct unwind_rule *r)
 {
 	return r->cfa == UNWIND_CFA_DEREF || r->cfa == UNWIND_CFA_SUM ? 1
@@ -160,7 +161,7 @@ static inline int unwind_loads(const struct unwind_rule *r)
 }
 
 #ifndef __bpf__
-/* Whether the walker can apply the rule. No other rule enters the tables. */
+/* Whether the walker can apply the rule. The tables accept no other rules. */
 static inline int unwind_rule_valid(const struct unwind_rule *r)
 {
 	if (r->cfa > UNWIND_CFA_SUM || r->rbp > UNWIND_RBP_DEREF_REG || r->ra > UNWIND_RA_CFA_OFF ||
@@ -180,7 +181,7 @@ static inline int unwind_rule_valid(const struct unwind_rule *r)
 		return r->rbp == UNWIND_RBP_SAME || r->rbp == UNWIND_RBP_UNDEFINED;
 	if (r->ra == UNWIND_RA_CFA_OFF && r->cfa != UNWIND_CFA_REG)
 		return 0;
-	/* These kinds keep offsets in the register fields. */
+	/* These kinds use the register fields for offsets. */
 	if (r->cfa == UNWIND_CFA_GO_SWITCH || r->cfa == UNWIND_CFA_GO_DEPTH)
 		return r->ra == UNWIND_RA_CFA && r->rbp != UNWIND_RBP_DEREF_REG;
 	return r->cfa_reg < UNWIND_REG_MAX && r->ra_reg < UNWIND_REG_MAX &&
@@ -188,9 +189,9 @@ static inline int unwind_rule_valid(const struct unwind_rule *r)
 }
 #endif
 
-/* Limits that both sides of the bus respect. */
+/* Limits that both sides of the bus obey. */
 #define UNWIND_MAX_SPAN (1u << 30)  /* bytes of text of one file */
 #define UNWIND_MAX_ROWS (48u << 20) /* rows of one file */
-#define UNWIND_MAX_RULES (1u << 16) /* distinct rules, of one file and of all */
+#define UNWIND_MAX_RULES (1u << 16) /* distinct rules of one file, and of all files */
 
 #endif

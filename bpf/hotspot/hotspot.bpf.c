@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
-/* HotSpot's frames of a sample. */
+/* HotSpot's walk as programs for samples. */
 #include "bpf/programs/shared.bpf.h"
 #include "bpf/hotspot/hotspot_walk.h"
 #define RUNTIME_WALK hotspot

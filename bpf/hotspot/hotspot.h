@@ -2,13 +2,14 @@
 /*
  * HotSpot, the JVM of OpenJDK 8 and later: how to find the frames of its code.
  *
- * All of its code lies in heaps of anonymous memory. A heap consists of blocks, and a map of its
- * segments leads from an address to its block. A block holds a CodeBlob: the compiled code of a
- * method (an nmethod), the interpreter, or stubs. Its header has the size of its frames.
+ * All of its code lies in heaps of anonymous memory. A heap consists of blocks, and its segment map
+ * leads from an address to the block that contains it. A block holds a CodeBlob: the compiled code
+ * of a method (an nmethod), the interpreter, or stubs. The blob's header has the size of its
+ * frames.
  *
  * An interpreter's frame holds the method and the address of the bytecode. Compiled code holds
- * descriptions of its calls, which say the method and the bytecode of each call, and those that it
- * is inlined in.
+ * descriptions of its calls. They give the method and the bytecode of each call, and the calls that
+ * it is inlined in.
  */
 #ifndef BPF_HOTSPOT_HOTSPOT_H
 #define BPF_HOTSPOT_HOTSPOT_H
@@ -19,7 +20,7 @@ enum hotspot_flags {
 	HOTSPOT_ONE_HEAP = 1,	 /* `heaps` points to the only heap (JDK 8) */
 	HOTSPOT_SHORT_FRAME = 2, /* blob_complete has 16 bits, not 32 */
 	HOTSPOT_CODE_OFFSET = 4, /* blob_code is an offset, not an address */
-	/* pcs and data: an offset from the blob, or from what `immutable` points to */
+	/* pcs and data are offsets from the blob, or from the target of `immutable` */
 	HOTSPOT_DATA_ADDRESS = 8,  /* data is an address */
 	HOTSPOT_DEOPT_OFFSET = 16, /* deopt and deopt_mh are offsets from the blob */
 	HOTSPOT_NO_ZEROS = 32,	   /* compressed numbers have no zero bytes (JDK 20) */
@@ -29,18 +30,19 @@ enum hotspot_flags {
 	HOTSPOT_THREAD_HANDLES = 256, /* threads refer to their objects by handles (JDK 16) */
 };
 
-#define HOTSPOT_BLOB_BYTES 448 /* of a block with the header of its blob, at most */
-#define HOTSPOT_BLOB_WORDS 64  /* in its array: a power of two */
-#define HOTSPOT_CONST_BYTES 64 /* of a ConstMethod's header, at most */
+#define HOTSPOT_BLOB_BYTES 448 /* limit for a block with the header of its blob, in bytes */
+#define HOTSPOT_BLOB_WORDS 64  /* words of its array: a power of two */
+#define HOTSPOT_CONST_BYTES 64 /* limit for a ConstMethod's header, in bytes */
 #define HOTSPOT_HEAPS 4
 
 /*
- * Offsets in bytes. Those of a blob count from its block, which begins `block` bytes before. 0 in
- * an optional one: the build has none.
+ * Offsets in bytes. Those of a blob count from its block, which begins `block` bytes before the
+ * blob. An optional offset is 0 if the build lacks the field.
  */
 struct hotspot_config {
 	UW_U64 heaps;	    /* address of CodeCache::_heaps */
-	UW_U64 call_return; /* optional: of the address that methods return to in the call stub */
+	UW_U64 call_return; /* optional: address of the variable that holds where methods return to
+			     * in the call stub */
 	UW_U16 flags;
 	UW_U16 array_length, array_data; /* of a GrowableArray */
 	/* Of a CodeHeap: the first and the last address of the heap, the segment map, and log2 of
@@ -49,30 +51,31 @@ struct hotspot_config {
 	UW_U16 block; /* bytes of a HeapBlock */
 	UW_U16 blob_bytes;
 	UW_U16 blob_name, blob_code, blob_complete, blob_frame;
-	/* Of an nmethod. */
+	/* Fields of an nmethod. */
 	UW_U16 method, deopt, deopt_mh, orig_pc;
 	UW_U16 immutable; /* optional: the address that pcs and data count from */
 	UW_U16 pcs, pcs_end, data;
-	/* metadata: the offset of the metadata from the blob, or from mutable_data's target */
+	/* metadata: offset of the metadata from the blob, or from the target of mutable_data */
 	UW_U16 metadata;
 	UW_U16 mutable_data; /* optional */
-	/* Of a Method, and its ConstMethod: the header's bytes, and fields in it. */
+	/* Of a Method and its ConstMethod: fields, and the bytes of the header. */
 	UW_U16 method_const, const_bytes, const_pool, const_size, const_code_size, const_name,
 		const_signature;
-	/* Words below RBP in an interpreter's frame: the address of the bytecode. */
+	/* Where an interpreter's frame holds the address of the bytecode, in words below RBP. */
 	UW_U16 frame_bcp;
-	/* Of virtual threads; 0: the build has none. Of a JavaThread: its ContinuationEntry (0: not
-	 * known), and how many bytes that has. */
+	/* Of virtual threads; 0: the build has none. Field of a JavaThread: its ContinuationEntry.
+	 * And how many bytes that has (0: not known). */
 	UW_U16 cont_entry, cont_entry_bytes;
-	/* Of objects (hotspot_object.h); fields is 0: not supported. Of a class: the
+	/* Of objects (hotspot_object.h); fields is 0: not supported. Fields of a class: the
 	 * superclass, the layout, the table of fields, the constants. */
 	UW_U16 super, layout, fields, class_pool, pool_bytes;
 	UW_U16 symbol_length, symbol_text;
 	/* Of the flags in the table of fields: how many come before "initialized". */
 	UW_U16 fields_shift;
-	UW_U16 level;	     /* of an nmethod, optional: one byte, by which compiler it is */
-	UW_U16 fields_count; /* HOTSPOT_FIXED_FIELDS: of a class: how many fields it has */
-	/* Optional, of a JavaThread: the object of its carrier, and of what it runs. */
+	UW_U16 level;	     /* field of an nmethod, optional: one byte, which tells the compiler */
+	UW_U16 fields_count; /* HOTSPOT_FIXED_FIELDS: field of a class: how many fields it has */
+	/* Optional fields of a JavaThread: the Thread object of its carrier, and that of the thread
+	 * it runs. */
 	UW_U16 thread, thread_virtual;
 	UW_U16 zero[3];
 	/* Addresses of variables: the class of java.lang.Object, and how references and classes
@@ -80,8 +83,9 @@ struct hotspot_config {
 	UW_U64 object_class, oop_base, oop_shift, class_base, class_shift;
 };
 
-/* The check of a method, of its ConstMethod's address and fields: 40 bits, never 0. sizes: `size`
- * and above it code_size. names: the indices of name and signature. */
+/* Returns the check value of a method, made of its ConstMethod's address and fields: 40 bits, never
+ * 0. sizes: `size`, with code_size in the bits above it. names: the indices of name and
+ * signature. */
 static inline UW_U64 hotspot_check(UW_U64 address, UW_U64 pool, UW_U64 sizes, UW_U64 names)
 {
 	UW_U64 h = address * 0x9e3779b97f4a7c15ull;
@@ -93,8 +97,8 @@ static inline UW_U64 hotspot_check(UW_U64 address, UW_U64 pool, UW_U64 sizes, UW
 	return h ? h : 1;
 }
 
-/* Stubs have no object but a name: a text at the address of the item. Its check, of the first 16
- * bytes: 40 bits, never 0. */
+/* Stubs have no object but a name: the item's address is that of the text. Returns its check value,
+ * made of the first 16 bytes: 40 bits, never 0. */
 static inline UW_U64 hotspot_text_check(const UW_U64 text[2])
 {
 	UW_U64 h = (text[0] ^ text[0] >> 32) * 0x9e3779b97f4a7c15ull;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
-/* From an address in HotSpot's code to the CodeBlob that it belongs to (hotspot_walk.h). */
+/* Finds the CodeBlob that contains an address in HotSpot's code (hotspot_walk.h). */
 #ifndef BPF_HOTSPOT_HOTSPOT_CODE_H
 #define BPF_HOTSPOT_HOTSPOT_CODE_H
 
 #include "bpf/hotspot/hotspot_state.h"
 
-#define HOTSPOT_HOPS 32 /* through the map of segments */
+#define HOTSPOT_HOPS 32 /* steps through the segment map, at most */
 #define HOTSPOT_FREE 0xff
 
-/* Reads where heap i is. The config's offsets lead there from `at`. */
+/* Reads the bounds of heap i. `at` leads there by the config's offsets. */
 ENV_FUNCTION __u32 hotspot_load_heap(HOTSPOT_PARAMETER __u64 at, __u64 i)
 {
 	HOTSPOT_FIND(w, p);
@@ -24,8 +24,8 @@ ENV_FUNCTION __u32 hotspot_load_heap(HOTSPOT_PARAMETER __u64 at, __u64 i)
 	return 1;
 }
 
-/* Reads where the heaps are. variable: the address of CodeCache::_heaps. How many there are, or 0.
- */
+/* Reads the bounds of all heaps. variable: the address of CodeCache::_heaps. Returns how many heaps
+ * there are, or 0. */
 ENV_FUNCTION __u32 hotspot_load(HOTSPOT_PARAMETER __u64 variable)
 {
 	HOTSPOT_FIND(w, p);
@@ -54,7 +54,7 @@ ENV_FUNCTION __u32 hotspot_load(HOTSPOT_PARAMETER __u64 variable)
 	return p->heaps;
 }
 
-/* What the blob in words[] is, by its name. */
+/* Returns enum hotspot_kind of the blob in words[], by its name. */
 ENV_INLINE __u32 hotspot_kind(struct hotspot_walk *p)
 {
 	__u64 at = hotspot_word(p, p->config.blob_name), text = 0;
@@ -85,7 +85,7 @@ ENV_INLINE __u32 hotspot_kind(struct hotspot_walk *p)
 	return HOTSPOT_STUB;
 }
 
-/* How far back the map leads from a segment; HOTSPOT_FREE: nowhere. */
+/* Returns the map's entry for a segment: how far back it leads; HOTSPOT_FREE: nowhere. */
 ENV_INLINE __u32 hotspot_back(struct hotspot_walk *p, __u64 map, __u64 segment)
 {
 	__u8 back = 0;
@@ -95,7 +95,7 @@ ENV_INLINE __u32 hotspot_back(struct hotspot_walk *p, __u64 map, __u64 segment)
 	return back;
 }
 
-/* Goes from a segment to the first one of its block. The map holds how far back that is, or a part
+/* Goes from a segment to the first one of its block. The map tells how far back that is, or a part
  * of the way. Returns 1 + its index, or 0. */
 ENV_FUNCTION __u64 hotspot_first_segment(HOTSPOT_PARAMETER __u64 map, __u64 segment)
 {
@@ -112,7 +112,7 @@ ENV_FUNCTION __u64 hotspot_first_segment(HOTSPOT_PARAMETER __u64 map, __u64 segm
 	return 0;
 }
 
-/* Reads the head of a block to words[]. 0: it is not readable. */
+/* Reads the head of a block to words[]. Returns 0 if it is not readable. */
 ENV_FUNCTION __u32 hotspot_read_block(HOTSPOT_PARAMETER __u64 block)
 {
 	HOTSPOT_FIND(w, p);
@@ -128,7 +128,7 @@ ENV_FUNCTION __u32 hotspot_read_block(HOTSPOT_PARAMETER __u64 block)
 	return 1;
 }
 
-/* Finds the blob of the code at pc, and reads its header to words[]: enum hotspot_kind. */
+/* Finds the blob of the code at pc, and reads its header to words[]. Returns enum hotspot_kind. */
 ENV_FUNCTION __u32 hotspot_find(HOTSPOT_PARAMETER __u64 pc)
 {
 	HOTSPOT_FIND(w, p);
@@ -152,7 +152,7 @@ ENV_FUNCTION __u32 hotspot_find(HOTSPOT_PARAMETER __u64 pc)
 	if (back == HOTSPOT_FREE)
 		return HOTSPOT_NONE;
 	segment -= back;
-	/* Mostly this is it, and a name that was seen proves it. */
+	/* Usually this is the block's first segment. A name that was seen before proves it. */
 	if (!hotspot_read_block(HOTSPOT_ARGUMENT(w, p) start + (segment << shift)))
 		return HOTSPOT_NONE;
 	__u64 name = p->copies.keep ? 0 : hotspot_word(p, p->config.blob_name);

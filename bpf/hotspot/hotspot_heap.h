@@ -3,47 +3,54 @@
  * Frames of a virtual thread in Java's heap.
  *
  * When a virtual thread pauses, its frames move to the heap, into objects of the class StackChunk.
- * When it goes on, only the youngest frames return to a carrier's stack. The last of them returns
- * to a stub, the barrier, which would fetch more. So the walk goes on in the newest chunk, then in
- * its parents, and then on the stack: above the ContinuationEntry in the frame of the code that
- * entered the thread, and above arguments.
+ * When it resumes, only the youngest frames return to a carrier's stack. The last of them returns
+ * to a stub, the barrier, which would fetch more. So at the barrier the walk continues in the
+ * newest chunk, then in its parents, and then on the stack again: above the ContinuationEntry (in
+ * the frame of the code that entered the thread) and above its arguments.
  *
- * In a chunk, frames are as on a stack. But in an interpreter's frame, and where a callee saves the
- * RBP of one, addresses in the frame are relative to the place that holds them, or to RBP.
+ * In a chunk, frames are as on a stack, with one exception: in an interpreter's frame, and where a
+ * callee saves the RBP of one, addresses in the frame are relative to the place that holds them, or
+ * to RBP.
  */
 #ifndef BPF_HOTSPOT_HOTSPOT_HEAP_H
 #define BPF_HOTSPOT_HOTSPOT_HEAP_H
 
 #include "bpf/hotspot/hotspot_object.h"
 
-#define HOTSPOT_CONT 8 /* of a ContinuationEntry: the Continuation, or its parent and then that */
-#define HOTSPOT_CHUNKS 32 /* that a walk reads, at most, */
-#define HOTSPOT_EMPTY 8	  /* and empty ones in a row */
-#define HOTSPOT_BARRIER 8 /* and finding the first of a thread costs as much as this many */
-#define HOTSPOT_THREADS 3 /* classes: a virtual thread's Continuation, and its superclasses */
-#define HOTSPOT_CHUNK_WORDS (1u << 24) /* of a chunk, at most */
+#define HOTSPOT_CONT \
+	8		  /* offset in a ContinuationEntry: the Continuation, or its parent and then
+		        * the Continuation */
+#define HOTSPOT_CHUNKS 32 /* limits: chunks that a walk reads, */
+#define HOTSPOT_EMPTY 8	  /* empty ones in a row, */
+#define HOTSPOT_BARRIER 8 /* and finding the first chunk of a thread counts as this many */
+#define HOTSPOT_THREADS \
+	3 /* classes to examine: a virtual thread's Continuation, and its
+			   * superclasses */
+#define HOTSPOT_CHUNK_WORDS (1u << 24) /* words of a chunk, at most */
 
-/* The frames in the heap cannot be walked any further. */
+/* Ends the walk, because the frames in the heap cannot be walked any further. */
 ENV_INLINE int hotspot_heap_ends(struct walk *w)
 {
 	w->heap_end = 0;
 	return walk_stop(w, WALK_HEAP_FRAMES);
 }
 
-/* A number that counts words from an address, or any word: then any address. */
+/* Converts a number that counts words from an address. The number may be any word, so the result
+ * may be any address. */
 ENV_INLINE __u64 hotspot_relative(__u64 from, __u64 words)
 {
 	return from + words * 8;
 }
 
-/* A field of a chunk with 32 bits. */
+/* Reads a field of a chunk that has 32 bits. */
 ENV_INLINE bool hotspot_chunk_number(struct hotspot_walk *p, __u64 chunk, __u32 field, __u32 *ret)
 {
 	return p->field[field] && runtime_read_bytes(ret, 4, chunk + p->field[field]);
 }
 
-/* What a chunk says of itself. 0: it is none. Else 1, and w->heap_end, w->heap_parent, and in
- * number[]: the address of its youngest frame, which is not below heap_end if there is none. */
+/* Reads a chunk. Returns 0 if it is not one. Otherwise returns 1 and sets w->heap_end,
+ * w->heap_parent, and number[] to the address of its youngest frame. That address is not below
+ * heap_end if the chunk is empty. */
 ENV_FUNCTION __u32 hotspot_chunk(HOTSPOT_PARAMETER __u64 chunk)
 {
 	HOTSPOT_FIND(w, p);
@@ -51,7 +58,7 @@ ENV_FUNCTION __u32 hotspot_chunk(HOTSPOT_PARAMETER __u64 chunk)
 	__u32 size = 0, sp = 0, bottom = 0, layout = 0;
 	__u64 start;
 
-	/* All chunks have one class, whose fields take many reads. */
+	/* All chunks have one class, so its fields are looked up once: that takes many reads. */
 	if (!class || (p->chunk_class && class != p->chunk_class) ||
 	    (!p->chunk_class && !hotspot_fields(HOTSPOT_ARGUMENT(w, p) class)) ||
 	    !p->field[HOTSPOT_PARENT] ||
@@ -75,7 +82,7 @@ ENV_FUNCTION __u32 hotspot_chunk(HOTSPOT_PARAMETER __u64 chunk)
 	return w->heap_parent != HOTSPOT_NO_OBJECT;
 }
 
-/* Goes to the youngest frame of a chunk or of its parents, or back to the stack. */
+/* Moves to the youngest frame of a chunk or of its parents, or back to the stack. */
 ENV_FUNCTION int hotspot_into_chunk(HOTSPOT_PARAMETER __u64 chunk)
 {
 	HOTSPOT_FIND(w, p);
@@ -102,12 +109,12 @@ ENV_FUNCTION int hotspot_into_chunk(HOTSPOT_PARAMETER __u64 chunk)
 	return runtime_leave(w, w->heap_back + 16, fp, back);
 }
 
-/* Goes to the caller of a frame in the heap. fp_at: where its RBP is. */
+/* Moves to the caller of a frame in the heap. fp_at: the address that holds the caller's RBP. */
 ENV_INLINE int hotspot_leave_heap(struct walk *w, struct hotspot_walk *p, __u64 cfa, __u64 fp_at)
 {
 	__u64 fp, back;
 
-	/* What belongs to the caller takes two words at the end of a chunk. */
+	/* At the end of a chunk, two words belong to the caller. */
 	if (cfa + 16 >= w->heap_end)
 		return hotspot_into_chunk(HOTSPOT_ARGUMENT(w, p) w->heap_parent);
 	if (cfa <= w->sp || !walk_read(w, fp_at, &fp) || !walk_read(w, fp_at + 8, &back) ||
@@ -116,7 +123,8 @@ ENV_INLINE int hotspot_leave_heap(struct walk *w, struct hotspot_walk *p, __u64 
 	return walk_to_caller(w, cfa, hotspot_relative(fp_at, fp), back);
 }
 
-/* The same for an interpreter's frame. Its locals end where its caller's frame begins. */
+/* Like hotspot_leave_heap, for an interpreter's frame. Its locals end where its caller's frame
+ * begins. */
 ENV_INLINE int hotspot_leave_heap_frame(struct walk *w, struct hotspot_walk *p, __u64 sender,
 					__u64 locals)
 {
@@ -125,7 +133,7 @@ ENV_INLINE int hotspot_leave_heap_frame(struct walk *w, struct hotspot_walk *p, 
 	return hotspot_leave_heap(w, p, hotspot_relative(w->fp, sender), w->fp);
 }
 
-/* The Continuation of a ContinuationEntry; 0: it is none. */
+/* Returns the Continuation of a ContinuationEntry; 0: it is not one. */
 ENV_FUNCTION __u64 hotspot_continuation(HOTSPOT_PARAMETER __u64 entry)
 {
 	HOTSPOT_FIND(w, p);
@@ -139,12 +147,12 @@ ENV_FUNCTION __u64 hotspot_continuation(HOTSPOT_PARAMETER __u64 entry)
 	return 0;
 }
 
-/* The frame on the stack that returned to the barrier is left. thread: the Continuation. */
+/* Continues in the heap, after the frame that returns to the barrier. thread: the Continuation. */
 ENV_INLINE int hotspot_thread_in_heap(struct walk *w, struct hotspot_walk *p, __u64 thread)
 {
 	__u64 class = hotspot_class(HOTSPOT_ARGUMENT(w, p) thread);
 
-	/* The class with the fields is its superclass, if it is a virtual thread's. */
+	/* The Continuation of a virtual thread has a subclass; the fields are in its superclass. */
 	for (int i = 0; i < HOTSPOT_THREADS && class; i++) {
 		if (!hotspot_fields(HOTSPOT_ARGUMENT(w, p) class) || p->field[HOTSPOT_TAIL])
 			break;
@@ -155,7 +163,7 @@ ENV_INLINE int hotspot_thread_in_heap(struct walk *w, struct hotspot_walk *p, __
 		return hotspot_heap_ends(w);
 	__u64 chunk = hotspot_reference(HOTSPOT_ARGUMENT(w, p) thread + p->field[HOTSPOT_TAIL]);
 
-	/* There is a barrier, so there is a chunk. */
+	/* A barrier means that there is a chunk. */
 	return chunk && chunk != HOTSPOT_NO_OBJECT
 		       ? hotspot_into_chunk(HOTSPOT_ARGUMENT(w, p) chunk)
 		       : hotspot_heap_ends(w);

@@ -2,11 +2,12 @@
 /*
  * Frames of HotSpot's interpreter (hotspot_walk.h).
  *
- * Below RBP such a frame holds the caller's RSP, the method, and the address of the bytecode. The
- * last is up to date when something was called. In the leaf it is in R13.
+ * Below RBP such a frame holds the caller's RSP, the method, and the address of the bytecode. That
+ * address is only up to date when the frame has called something. In the leaf the address is in
+ * R13.
  *
  * At a method's first instructions, R13 is the caller's RSP, RBX the method, and RAX the return
- * address when it is not on the stack. At its last ones, RBX is the caller's RSP and R13 the return
+ * address if it is not on the stack. At its last ones, RBX is the caller's RSP and R13 the return
  * address.
  */
 #ifndef BPF_HOTSPOT_HOTSPOT_INTERPRETER_H
@@ -16,14 +17,16 @@
 #include "bpf/hotspot/hotspot_leaf.h"
 #include "bpf/hotspot/hotspot_scopes.h"
 
-#define HOTSPOT_RAX 0 /* by DWARF number */
+#define HOTSPOT_RAX 0 /* registers by DWARF number */
 #define HOTSPOT_R13 13
-#define HOTSPOT_SENDER 8      /* bytes below RBP: the caller's RSP, */
-#define HOTSPOT_METHOD 24     /* and the method */
-#define HOTSPOT_RETURNED 64   /* bytes of code where R13 and RBX are those of a callee */
-#define HOTSPOT_INDICES 65536 /* smaller numbers are no addresses of bytecode, but indices */
+#define HOTSPOT_SENDER 8  /* bytes below RBP: the caller's RSP, */
+#define HOTSPOT_METHOD 24 /* and the method */
+#define HOTSPOT_RETURNED \
+	64		      /* bytes of code after a return, in which R13 and RBX are still those
+			       * of the callee */
+#define HOTSPOT_INDICES 65536 /* smaller numbers are indices of bytecode, not addresses */
 
-/* The index of the bytecode at `at` in the method; -1: it is in another one. */
+/* Returns the index of the bytecode at `at` in the method; -1: it is not in this method. */
 ENV_FUNCTION __u64 hotspot_index(HOTSPOT_PARAMETER __u64 method, __u64 at)
 {
 	HOTSPOT_FIND(w, p);
@@ -45,7 +48,7 @@ ENV_INLINE void hotspot_take(struct walk *w, struct hotspot_walk *p, __u64 metho
 	hotspot_emit(HOTSPOT_ARGUMENT(w, p) method, index);
 }
 
-/* The caller of the frame at RBP. */
+/* Moves to the caller of the frame at RBP. */
 ENV_INLINE int hotspot_leave_frame(struct walk *w, struct hotspot_walk *p)
 {
 	__u64 fp, back, sender, locals;
@@ -64,7 +67,7 @@ ENV_INLINE int hotspot_leave_frame(struct walk *w, struct hotspot_walk *p)
 	return runtime_leave(w, sender, fp, back);
 }
 
-/* A register of the leaf. */
+/* Returns a register of the leaf. */
 ENV_FUNCTION __u64 hotspot_register(HOTSPOT_PARAMETER __u64 reg)
 {
 	HOTSPOT_FIND(w, p);
@@ -73,8 +76,8 @@ ENV_FUNCTION __u64 hotspot_register(HOTSPOT_PARAMETER __u64 reg)
 	return walk_leaf_register(w, reg & 15, &v) ? v : 0;
 }
 
-/* At a method's first instructions: its frame does not exist yet, or RBP already points to it.
- * Finds the caller's RBP and the return address. False: these are other instructions. */
+/* Handles a method's first instructions: its frame does not exist yet, or RBP already points to it.
+ * Finds the caller's RBP and the return address. Returns false if these are other instructions. */
 ENV_INLINE bool hotspot_enters(struct walk *w, struct hotspot_walk *p, bool by_rbp, __u64 *ret_fp,
 			       __u64 *ret_back)
 {
@@ -87,7 +90,7 @@ ENV_INLINE bool hotspot_enters(struct walk *w, struct hotspot_walk *p, bool by_r
 	} else if (walk_read(w, w->sp, &back) && !hotspot_is_code(p, back)) {
 		word = back;
 		back = hotspot_register(HOTSPOT_ARGUMENT(w, p) HOTSPOT_RAX);
-		/* RBP was pushed. */
+		/* RBP was already pushed. */
 		if (!hotspot_is_code(p, back) && walk_read(w, w->sp + 8, &back))
 			*ret_fp = word;
 	}
@@ -96,7 +99,8 @@ ENV_INLINE bool hotspot_enters(struct walk *w, struct hotspot_walk *p, bool by_r
 	return hotspot_is_code(p, back) && w->pc - back >= HOTSPOT_RETURNED;
 }
 
-/* At a method's last instructions: its frame is gone. False: these are other instructions. */
+/* Handles a method's last instructions, after its frame was removed. Returns false if these are
+ * other instructions. */
 ENV_INLINE bool hotspot_leaves(struct walk *w, struct hotspot_walk *p, __u64 r13, __u64 *ret_cfa,
 			       __u64 *ret_back)
 {
@@ -113,7 +117,7 @@ ENV_INLINE bool hotspot_leaves(struct walk *w, struct hotspot_walk *p, __u64 r13
 	return true;
 }
 
-/* The leaf. */
+/* Handles the leaf. */
 ENV_INLINE int hotspot_interprets(struct walk *w, struct hotspot_walk *p, __u64 method, __u64 at)
 {
 	__u64 r13 = hotspot_register(HOTSPOT_ARGUMENT(w, p) HOTSPOT_R13),
@@ -157,7 +161,7 @@ ENV_INLINE int hotspot_interpreted(struct walk *w, struct hotspot_walk *p)
 {
 	__u64 method = 0, at = 0, index;
 
-	/* A frame without a method is none. */
+	/* A frame without a method is not valid. */
 	if (w->fp & 7 || w->fp < w->sp || w->fp - w->sp > HOTSPOT_NEAR ||
 	    !walk_read(w, w->fp - HOTSPOT_METHOD, &method) ||
 	    !walk_read(w, w->fp - p->config.frame_bcp * 8ull, &at) ||

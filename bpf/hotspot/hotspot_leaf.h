@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * Tells how much of its frame HotSpot's code at the leaf has made (hotspot_walk.h).
+ * Determines how much of its frame HotSpot's code at the leaf has set up (hotspot_walk.h).
  *
- * All compiled code pushes RBP and lowers RSP, or lowers RSP and stores RBP. A blob says from where
- * on the frame is complete. At its end the code raises RSP, pops RBP, asks whether a safepoint
- * waits, and returns. So the instructions at the pc tell, and those that follow.
+ * All compiled code pushes RBP and lowers RSP, or lowers RSP and stores RBP. A blob tells from
+ * which offset on the frame is complete. At its end the code raises RSP, pops RBP, checks whether a
+ * safepoint is pending, and returns. So the instructions at the pc, and those after it, show the
+ * state.
  */
 #ifndef BPF_HOTSPOT_HOTSPOT_LEAF_H
 #define BPF_HOTSPOT_HOTSPOT_LEAF_H
@@ -14,9 +15,10 @@
 enum hotspot_built {
 	HOTSPOT_BUILT = 0,
 	HOTSPOT_CALLED,	 /* RSP points to the return address, and RBP is the caller's */
-	HOTSPOT_PUSHED,	 /* RSP points to the caller's RBP below it */
+	HOTSPOT_PUSHED,	 /* RSP points to the saved RBP of the caller, just below the return
+			  * address */
 	HOTSPOT_UNSAVED, /* RSP is lowered, and RBP is still the caller's */
-	HOTSPOT_BY_RBP,	 /* RBP points to the caller's RBP */
+	HOTSPOT_BY_RBP,	 /* RBP points to the saved RBP of the caller */
 };
 
 /* Reads the code around pc to code[]. */
@@ -30,7 +32,7 @@ ENV_FUNCTION __u32 hotspot_read_code(HOTSPOT_PARAMETER __u64 pc)
 	return runtime_fetch(&p->copies, p->code, HOTSPOT_CODE_BYTES, from);
 }
 
-/* Eight bytes of code, from the pc on. */
+/* Returns eight bytes of code, at an offset from the pc. */
 ENV_INLINE __u64 hotspot_code_at(const struct hotspot_walk *p, int i)
 {
 	__u64 v;
@@ -39,7 +41,7 @@ ENV_INLINE __u64 hotspot_code_at(const struct hotspot_walk *p, int i)
 	return v;
 }
 
-/* Whether the code at the pc belongs to a return: RBP was popped. */
+/* Whether the code at the pc belongs to a return, after RBP was popped. */
 ENV_INLINE bool hotspot_returns(const struct hotspot_walk *p)
 {
 	__u64 code = hotspot_code_at(p, 0), next = hotspot_code_at(p, 8);
@@ -58,7 +60,7 @@ ENV_INLINE bool hotspot_returns(const struct hotspot_walk *p)
 	       (byte == 0xe9 && p->code[HOTSPOT_CODE_BEFORE - 1] == 0x5d);
 }
 
-/* Whether the code from byte i on lowers RSP by a number. */
+/* Whether the code from byte i on subtracts a number from RSP. */
 ENV_INLINE bool hotspot_lowers(const struct hotspot_walk *p, int i)
 {
 	__u32 three = hotspot_code_at(p, i) & 0xfffdff;
@@ -66,8 +68,8 @@ ENV_INLINE bool hotspot_lowers(const struct hotspot_walk *p, int i)
 	return three == (0xec8148 & 0xfffdff); /* sub rsp, imm32; 48 83 ec: imm8 */
 }
 
-/* Where the code lowers RSP, in bytes from the pc on, before the frame is complete in `left` bytes.
- * -1: nowhere. A frame of two words only pushes RBP. */
+/* Returns where the code lowers RSP, in bytes from the pc on, if the frame is complete only `left`
+ * bytes after the pc. -1: nowhere. A frame of two words only pushes RBP. */
 ENV_INLINE int hotspot_lowers_at(const struct hotspot_walk *p, __u64 left, bool pushes)
 {
 	for (int i = 0; i < HOTSPOT_CODE_BYTES - HOTSPOT_CODE_BEFORE - 8; i++) {
@@ -79,7 +81,8 @@ ENV_INLINE int hotspot_lowers_at(const struct hotspot_walk *p, __u64 left, bool 
 	return -1;
 }
 
-/* The frame of the code at w->pc, of this many words: enum hotspot_built. */
+/* Returns the state of the frame of the code at w->pc: enum hotspot_built. words: size of the
+ * complete frame. */
 ENV_FUNCTION __u32 hotspot_built(HOTSPOT_PARAMETER __u64 words)
 {
 	HOTSPOT_FIND(w, p);
@@ -124,7 +127,7 @@ ENV_INLINE bool hotspot_back_at(struct walk *w, const struct hotspot_walk *p, __
 	return walk_read(w, at, &back) && (hotspot_is_code(p, back) || back == ~0ull);
 }
 
-/* The same for stubs: of this many words, or 0 if that is unknown. */
+/* Like hotspot_built, for stubs. words is 0 if the frame's size is unknown. */
 ENV_FUNCTION __u32 hotspot_stub_built(HOTSPOT_PARAMETER __u64 words)
 {
 	HOTSPOT_FIND(w, p);
@@ -136,7 +139,7 @@ ENV_FUNCTION __u32 hotspot_stub_built(HOTSPOT_PARAMETER __u64 words)
 		return HOTSPOT_PUSHED;
 	if (hotspot_returns(p) || hotspot_back_at(w, p, w->sp))
 		return HOTSPOT_CALLED;
-	/* Between RBP and RSP lies the frame. */
+	/* The frame lies between RBP and RSP. */
 	if (w->fp - w->sp <= HOTSPOT_NEAR && !(w->fp & 7) && hotspot_back_at(w, p, w->fp + 8))
 		return HOTSPOT_BY_RBP;
 	return words ? HOTSPOT_BUILT : HOTSPOT_CALLED;

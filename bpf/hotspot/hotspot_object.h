@@ -3,26 +3,28 @@
  * Java's objects, as far as the walk reads them: the class of an object, the offsets of its fields,
  * and references (hotspot_heap.h).
  *
- * A collector may move an object at any time, and a process may be hostile. So nothing counts as a
- * class unless its superclasses lead to java.lang.Object, and nothing counts as an object unless it
- * has such a class.
+ * A collector may move an object at any time, and a process may be hostile. So memory counts as a
+ * class only if its superclasses lead to java.lang.Object, and as an object only if it has such a
+ * class.
  */
 #ifndef BPF_HOTSPOT_HOTSPOT_OBJECT_H
 #define BPF_HOTSPOT_HOTSPOT_OBJECT_H
 
 #include "bpf/hotspot/hotspot_scopes.h"
 
-#define HOTSPOT_SUPERS 8	  /* superclasses, at most */
-#define HOTSPOT_FIXED_BYTES 12	  /* of a field, with HOTSPOT_FIXED_FIELDS */
-#define HOTSPOT_FIXED_TAG 2	  /* bits below its offset */
-#define HOTSPOT_CLASS_FIELDS 48	  /* of a class, at most */
-#define HOTSPOT_COMPACT_SHIFT 42  /* of the class in the first word of an object (JDK 24) */
-#define HOTSPOT_STATIC 8	  /* of a field's access flags */
-#define HOTSPOT_NO_OBJECT (~0ull) /* of hotspot_reference */
-#define HOTSPOT_COLOURS 12	  /* log2 of the first of Z's four bits that tell the shift */
-#define HOTSPOT_UNCOLOURED 13	  /* the shift for this bit */
+#define HOTSPOT_SUPERS 8	  /* superclasses to examine, at most */
+#define HOTSPOT_FIXED_BYTES 12	  /* bytes of a field, with HOTSPOT_FIXED_FIELDS */
+#define HOTSPOT_FIXED_TAG 2	  /* tag bits below the offset */
+#define HOTSPOT_CLASS_FIELDS 48	  /* fields of a class, at most */
+#define HOTSPOT_COMPACT_SHIFT 42  /* shift of the class in the first word of an object (JDK 24) */
+#define HOTSPOT_STATIC 8	  /* flag in a field's access flags */
+#define HOTSPOT_NO_OBJECT (~0ull) /* result of hotspot_reference: unknown */
+#define HOTSPOT_COLOURS \
+	12		      /* number of the first of Z's four colour bits, which tell the
+				   * shift */
+#define HOTSPOT_UNCOLOURED 13 /* the shift if this bit is set */
 
-/* Whether it is a class. */
+/* Whether an address is that of a class. */
 ENV_FUNCTION __u32 hotspot_is_class(HOTSPOT_PARAMETER __u64 class, __u64 object_class)
 {
 	HOTSPOT_FIND(w, p);
@@ -35,7 +37,8 @@ ENV_FUNCTION __u32 hotspot_is_class(HOTSPOT_PARAMETER __u64 class, __u64 object_
 	return 0;
 }
 
-/* The class of an object; 0: it is none. How objects refer to classes is an option of Java. */
+/* Returns the class of an object; 0: it is not one. An option of Java decides how objects refer to
+ * classes. */
 ENV_FUNCTION __u64 hotspot_class(HOTSPOT_PARAMETER __u64 object)
 {
 	HOTSPOT_FIND(w, p);
@@ -58,7 +61,7 @@ ENV_FUNCTION __u64 hotspot_class(HOTSPOT_PARAMETER __u64 object)
 	return hotspot_is_class(HOTSPOT_ARGUMENT(w, p) head[1], top) ? head[1] : 0;
 }
 
-/* Z colours its references: one of four bits tells how far the address is shifted. */
+/* Removes Z's colour from a reference: one of four bits tells how far the address is shifted. */
 ENV_INLINE __u64 hotspot_uncoloured(__u64 v)
 {
 	const __u64 bits = v >> HOTSPOT_COLOURS & 15;
@@ -70,8 +73,8 @@ ENV_INLINE __u64 hotspot_uncoloured(__u64 v)
 			   : 0;
 }
 
-/* The object that a field refers to; 0: none; HOTSPOT_NO_OBJECT: this cannot be told. A field holds
- * an address, a compressed one, or a coloured one. */
+/* Returns the object that a field refers to; 0: none; HOTSPOT_NO_OBJECT: unknown. A field holds an
+ * address, a compressed one, or a coloured one. */
 ENV_FUNCTION __u64 hotspot_reference(HOTSPOT_PARAMETER __u64 at)
 {
 	HOTSPOT_FIND(w, p);
@@ -117,8 +120,8 @@ ENV_FUNCTION __u64 hotspot_field_number(HOTSPOT_PARAMETER __u64 at)
 	return sum | at << 32;
 }
 
-/* Which of the wanted fields has the name at an index of a class's constants; HOTSPOT_FIELDS: none.
- */
+/* Returns which of the wanted fields has the name at an index of a class's constants;
+ * HOTSPOT_FIELDS: none. */
 ENV_INLINE __u32 hotspot_field_name(struct hotspot_walk *p, __u64 pool, __u64 index)
 {
 	const struct hotspot_config *c = &p->config;
@@ -155,8 +158,8 @@ ENV_INLINE __u32 hotspot_field_name(struct hotspot_walk *p, __u64 pool, __u64 in
 	return HOTSPOT_FIELDS;
 }
 
-/* Reads the field that byte `at` of words[] describes: name, type, offset, access, flags, and what
- * the flags add. Returns where the next one begins. */
+/* Reads the description of a field at byte `at` of words[]: name, type, offset, access, flags, and
+ * numbers that depend on the flags. Returns where the next description begins. */
 ENV_FUNCTION __u64 hotspot_field(HOTSPOT_PARAMETER __u64 at, __u64 pool)
 {
 	HOTSPOT_FIND(w, p);
@@ -182,14 +185,14 @@ ENV_FUNCTION __u64 hotspot_field(HOTSPOT_PARAMETER __u64 at, __u64 pool)
 	return n >> 32;
 }
 
-/* The 16 bits at byte `at` of words[]. */
+/* Returns the 16 bits at byte `at` of words[]. */
 ENV_INLINE __u32 hotspot_short(const struct hotspot_walk *p, __u32 at)
 {
 	return p->words[at / 8 & (HOTSPOT_BLOB_WORDS - 1)] >> (at & 7) * 8 & 0xffff;
 }
 
-/* Reads the field that byte `at` of words[] describes by six numbers: access, name, type, value,
- * and the offset. */
+/* Reads the description of a field at byte `at` of words[], which has six numbers: access, name,
+ * type, value, and the offset in two. */
 ENV_FUNCTION __u32 hotspot_fixed_field(HOTSPOT_PARAMETER __u32 at, __u64 pool)
 {
 	HOTSPOT_FIND(w, p);
@@ -204,7 +207,8 @@ ENV_FUNCTION __u32 hotspot_fixed_field(HOTSPOT_PARAMETER __u32 at, __u64 pool)
 	return 1;
 }
 
-/* Finds the wanted fields of a class: field[]. 0: its table could not be read. Uses words[]. */
+/* Finds the wanted fields of a class and sets field[]. Returns 0 if its table could not be read.
+ * Uses words[]. */
 ENV_FUNCTION __u32 hotspot_fields(HOTSPOT_PARAMETER __u64 class)
 {
 	HOTSPOT_FIND(w, p);

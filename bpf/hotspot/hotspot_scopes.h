@@ -1,28 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * The methods of HotSpot's frames (hotspot_walk.h), as items. For compiled code these are its
- * method and those that are inlined at the pc: a table of places (PcDesc, sorted) leads to the
- * scope of each, and a scope to that of its caller.
+ * Emits the methods of HotSpot's frames (hotspot_walk.h) as items. For compiled code these are its
+ * method and the methods that are inlined at the pc. A table of places (PcDesc, sorted by pc) leads
+ * to the scope of each place, and a scope leads to that of its caller.
  */
 #ifndef BPF_HOTSPOT_HOTSPOT_SCOPES_H
 #define BPF_HOTSPOT_HOTSPOT_SCOPES_H
 
 #include "bpf/hotspot/hotspot_state.h"
 
-#define HOTSPOT_PC_SHIFT 16	/* log2 of how many places an nmethod has, at most */
-#define HOTSPOT_PC_BYTES 16	/* of a PcDesc: four ints, of which the first two count */
-#define HOTSPOT_SCOPES 32	/* in one another, at most */
-#define HOTSPOT_NUMBER_BITS 6	/* of each byte of a number but the first */
-#define HOTSPOT_NUMBER_HIGH 192 /* from here on, another byte follows (1 less without zeros) */
-#define HOTSPOT_SCOPE_NONE 0	/* of a scope's caller, and of a place without a scope */
+#define HOTSPOT_PC_SHIFT 16 /* log2 of the limit of places of an nmethod */
+#define HOTSPOT_PC_BYTES \
+	16		      /* bytes of a PcDesc: four ints, of which only the first two are
+				 * used */
+#define HOTSPOT_SCOPES 32     /* nested scopes, at most */
+#define HOTSPOT_NUMBER_BITS 6 /* bits in each byte of a number except the first */
+#define HOTSPOT_NUMBER_HIGH \
+	192		     /* if a byte is at least this (1 less without zeros), another byte
+				 * follows */
+#define HOTSPOT_SCOPE_NONE 0 /* no scope: of a caller, or of a place */
 
-/* Bits of a 16-bit field in head[]. */
+/* Returns a 16-bit field in head[]. */
 ENV_INLINE __u64 hotspot_head(const struct hotspot_walk *p, __u16 offset)
 {
 	return p->head[offset / 8 & (HOTSPOT_CONST_BYTES / 8 - 1)] >> (offset & 7) * 8;
 }
 
-/* Reads a method that is not known yet. Returns 1 + its index in known[], or 0: it is none. */
+/* Looks up a method in known[], and reads it if it is not there. Returns 1 + its index, or 0 if it
+ * is no method. */
 ENV_FUNCTION __u32 hotspot_method(HOTSPOT_PARAMETER __u64 method)
 {
 	HOTSPOT_FIND(w, p);
@@ -57,7 +62,7 @@ ENV_FUNCTION __u32 hotspot_method(HOTSPOT_PARAMETER __u64 method)
 	return i + 1;
 }
 
-/* Copies an object for its name. */
+/* Copies an object, so that it can be named. */
 ENV_FUNCTION __u32 hotspot_copied(HOTSPOT_PARAMETER __u64 address, __u64 check)
 {
 	HOTSPOT_FIND(w, p);
@@ -65,7 +70,7 @@ ENV_FUNCTION __u32 hotspot_copied(HOTSPOT_PARAMETER __u64 address, __u64 check)
 	return 1;
 }
 
-/* Puts out a method, and the index of the bytecode in it. 0: it is none. */
+/* Emits a method, and the index of the bytecode in it. Returns 0 if it is no method. */
 ENV_FUNCTION __u32 hotspot_emit(HOTSPOT_PARAMETER __u64 method, __u64 index)
 {
 	HOTSPOT_FIND(w, p);
@@ -79,7 +84,8 @@ ENV_FUNCTION __u32 hotspot_emit(HOTSPOT_PARAMETER __u64 method, __u64 index)
 		if (!runtime_has_room(w))
 			return 0;
 		ENV_OPAQUE(taken); /* see at_most in sample.bpf.c */
-		/* More than a frame has room for come in another one of the same pc. */
+		/* If a frame has no space for more items, they go into another frame with the same
+		 * pc. */
 		if (taken < SAMPLE_WORDS &&
 		    (w->words[taken] >> SAMPLE_FRAME_SLOT_SHIFT & SAMPLE_FRAME_SLOT_MASK) ==
 			    SAMPLE_FRAME_TAKEN + SAMPLE_TAKEN_ITEMS)
@@ -92,8 +98,7 @@ ENV_FUNCTION __u32 hotspot_emit(HOTSPOT_PARAMETER __u64 method, __u64 index)
 	return hotspot_copied(HOTSPOT_ARGUMENT(w, p) method, k->check);
 }
 
-/* Reads the places from number `first` on to place[]: HOTSPOT_PLACES of them, or what there is. How
- * many. */
+/* Reads places from number `first` on to place[]: at most HOTSPOT_PLACES. Returns their number. */
 ENV_FUNCTION __u32 hotspot_read_places(HOTSPOT_PARAMETER __u64 first)
 {
 	HOTSPOT_FIND(w, p);
@@ -110,14 +115,14 @@ ENV_FUNCTION __u32 hotspot_read_places(HOTSPOT_PARAMETER __u64 first)
 	return bytes / HOTSPOT_PC_BYTES;
 }
 
-/* 0 or, if a place of the code is behind the offset, -1. Without a branch, since the verifier
- * follows both sides of one. */
+/* Returns 0 if the place's code is after the offset, otherwise -1. It has no branch, since the
+ * verifier follows both sides of one. */
 ENV_INLINE __u64 hotspot_not_behind(__u64 at, __u64 offset)
 {
 	return (__u64)((__s64)(at - offset - 1) >> 63);
 }
 
-/* `by`, if this many places from number `before` on are not behind the offset, or 0. */
+/* Returns `by` if the `by` places from number `before` on are not after the offset, otherwise 0. */
 ENV_FUNCTION __u64 hotspot_ahead(HOTSPOT_PARAMETER __u64 before, __u64 by, __u64 offset)
 {
 	HOTSPOT_FIND(w, p);
@@ -130,10 +135,10 @@ ENV_FUNCTION __u64 hotspot_ahead(HOTSPOT_PARAMETER __u64 before, __u64 by, __u64
 	return at >> 31 || at <= offset ? by : 0;
 }
 
-/* Looks for the scope at an offset of the code: that of the next place behind it. */
+/* Finds the scope at an offset of the code: that of the first place after it. */
 ENV_INLINE __u32 hotspot_find_scope(struct walk *w, struct hotspot_walk *p, __u64 offset)
 {
-	__u64 before = 0, k = 0; /* this many places are not behind it */
+	__u64 before = 0, k = 0; /* so many places are known not to be after the offset */
 
 	(void)w;
 	for (int i = 0; i <= HOTSPOT_PC_SHIFT - HOTSPOT_PLACES_SHIFT; i++)
@@ -144,7 +149,7 @@ ENV_INLINE __u32 hotspot_find_scope(struct walk *w, struct hotspot_walk *p, __u6
 	for (int i = HOTSPOT_PLACES_SHIFT - 1; i >= 0; i--) {
 		__u64 next = k + (1ull << i), at;
 
-		/* Behind the last one, which leftovers would follow. */
+		/* Ignore places after the last one: memory there has old contents. */
 		if (next > count)
 			continue;
 		at = (__u32)p->place[(next - 1) * 2 & (HOTSPOT_PLACES * 2 - 1)];
@@ -154,8 +159,8 @@ ENV_INLINE __u32 hotspot_find_scope(struct walk *w, struct hotspot_walk *p, __u6
 	return k < count ? p->place[k * 2 & (HOTSPOT_PLACES * 2 - 1)] >> 32 : HOTSPOT_SCOPE_NONE;
 }
 
-/* The scope at an offset of the code. Deferred walks are told, since the search reads a dozen lines
- * of memory. */
+/* Returns the scope at an offset of the code. A deferred walk gets the result instead of the
+ * memory, since the search reads a dozen lines of memory. */
 ENV_INLINE __u32 hotspot_scope_at(struct walk *w, struct hotspot_walk *p, __u64 offset)
 {
 	const __u64 key = RUNTIME_TOLD(p->block + offset);
@@ -171,8 +176,8 @@ ENV_INLINE __u32 hotspot_scope_at(struct walk *w, struct hotspot_walk *p, __u64 
 	return (__u32)scope[0];
 }
 
-/* Decodes the number at byte `at` of number[] (CompressedStream, UNSIGNED5). Returns it, and in the
- * upper half where the next one begins. */
+/* Decodes the number at byte `at` of number[] (CompressedStream, UNSIGNED5). Returns the number,
+ * and in the upper half the offset where the next one begins. */
 ENV_FUNCTION __u64 hotspot_number(HOTSPOT_PARAMETER __u64 at)
 {
 	HOTSPOT_FIND(w, p);
@@ -190,7 +195,7 @@ ENV_FUNCTION __u64 hotspot_number(HOTSPOT_PARAMETER __u64 at)
 	return sum | at << 32;
 }
 
-/* Puts out the method of a scope. Returns 1 + the offset of its caller's scope; 0: unreadable. */
+/* Emits the method of a scope. Returns 1 + the offset of its caller's scope; 0: unreadable. */
 ENV_FUNCTION __u64 hotspot_scope(HOTSPOT_PARAMETER __u64 offset)
 {
 	HOTSPOT_FIND(w, p);
@@ -210,7 +215,7 @@ ENV_FUNCTION __u64 hotspot_scope(HOTSPOT_PARAMETER __u64 offset)
 	return caller + 1;
 }
 
-/* Where the tables of the nmethod in words[] are. False: unreadable. */
+/* Finds the tables of the nmethod in words[]. Returns false if they are unreadable. */
 ENV_INLINE bool hotspot_tables(struct hotspot_walk *p)
 {
 	const struct hotspot_config *c = &p->config;
@@ -234,8 +239,8 @@ ENV_INLINE bool hotspot_tables(struct hotspot_walk *p)
 	return p->pcs_count;
 }
 
-/* Puts out the methods at an offset of the nmethod in words[], innermost first. 0: only its own is
- * known. */
+/* Emits the methods at an offset of the nmethod in words[], innermost first. Returns 0 if only its
+ * own method is known. */
 ENV_FUNCTION __u32 hotspot_scopes(HOTSPOT_PARAMETER __u64 offset)
 {
 	HOTSPOT_FIND(w, p);

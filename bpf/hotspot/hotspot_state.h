@@ -6,16 +6,20 @@
 #include "bpf/hotspot/hotspot.h"
 #include "bpf/walk/runtime_walk.h"
 
-#define HOTSPOT_KNOWN 8		     /* methods that a walk knows at one time */
-#define HOTSPOT_FRAME_MAX (1u << 17) /* words of a frame, at most */
-#define HOTSPOT_NEAR (1u << 20)	     /* bytes between two places of one frame, at most */
-#define HOTSPOT_STACK (8u << 20)     /* of a stack's top, where frames of a deferred walk are */
-#define HOTSPOT_ARGUMENTS 16	     /* words of arguments above a virtual thread's frames */
-#define HOTSPOT_ADAPTED 4096	     /* bytes of arguments that an adapter moves, at most */
-#define HOTSPOT_CODE_BEFORE 8	     /* bytes of code before the pc that are read */
-#define HOTSPOT_CODE_BYTES 80	     /* and all that are read */
+#define HOTSPOT_KNOWN 8		     /* methods that a walk remembers */
+#define HOTSPOT_FRAME_MAX (1u << 17) /* limit of a frame, in words */
+#define HOTSPOT_NEAR \
+	(1u << 20) /* limit of the distance between two places of one frame, in
+				      * bytes */
+#define HOTSPOT_STACK \
+	(8u << 20)	      /* bytes from a stack's top, within which frames of a deferred
+				      * walk lie */
+#define HOTSPOT_ARGUMENTS 16  /* words of arguments above a virtual thread's frames */
+#define HOTSPOT_ADAPTED 4096  /* limit of arguments that an adapter moves, in bytes */
+#define HOTSPOT_CODE_BEFORE 8 /* bytes of code before the pc that are read */
+#define HOTSPOT_CODE_BYTES 80 /* bytes of code that are read in total */
 
-#define HOTSPOT_LEVEL_C2 4 /* lower ones are of C1 */
+#define HOTSPOT_LEVEL_C2 4 /* lower levels are those of C1 */
 
 #define HOTSPOT_PLACES_SHIFT 4
 #define HOTSPOT_PLACES (1 << HOTSPOT_PLACES_SHIFT) /* PcDescs that are read at once */
@@ -36,18 +40,18 @@ enum hotspot_kind {
 	HOTSPOT_NATIVE, /* the wrapper of a native method */
 	HOTSPOT_INTERPRETER,
 	HOTSPOT_STUB,
-	HOTSPOT_ADAPTER, /* between interpreted and compiled code */
-	HOTSPOT_DEOPT,	 /* replaces a compiled frame: then RBP points to its own */
+	HOTSPOT_ADAPTER, /* adapter between interpreted and compiled code */
+	HOTSPOT_DEOPT,	 /* replaces a compiled frame; RBP then points to its own frame */
 };
 
-/* Fields of Java's objects, by their names (hotspot_heap.h). */
+/* Wanted fields of Java's objects, by name (hotspot_heap.h). */
 enum hotspot_field {
 	HOTSPOT_TAIL,	/* of a Continuation */
 	HOTSPOT_PARENT, /* of a StackChunk, */
 	HOTSPOT_SIZE,
 	HOTSPOT_SP,
 	HOTSPOT_BOTTOM,
-	HOTSPOT_ARGSIZE, /* before JDK 22 in place of the bottom */
+	HOTSPOT_ARGSIZE, /* instead of the bottom before JDK 22 */
 	HOTSPOT_NAME,	 /* of a Thread, */
 	HOTSPOT_TID,
 	HOTSPOT_VALUE, /* and of a String */
@@ -59,12 +63,12 @@ struct hotspot_walk {
 	struct hotspot_config config;
 	__u64 base;
 	struct runtime_copies copies;
-	__u64 time_ns, process; /* of which walk the rest is */
+	__u64 time_ns, process; /* identify the walk that the rest belongs to */
 	__u32 heaps, keeps;
-	__u32 code_kind; /* enum runtime_code of what is put out */
+	__u32 code_kind; /* enum runtime_code of the emitted methods */
 	struct hotspot_heap heap[HOTSPOT_HEAPS];
-	__u64 call_return; /* where a method returns to that native code called */
-	__u64 nmethod_name, interpreter_name; /* of blobs that were seen */
+	__u64 call_return;		      /* where methods that native code called return to */
+	__u64 nmethod_name, interpreter_name; /* addresses of the names of blobs that were seen */
 	__u64 block;			      /* address of the block in words[] */
 	__u64 pcs, pcs_count, scopes, metadata;
 	UW_U64 number[2];
@@ -73,8 +77,8 @@ struct hotspot_walk {
 	__u64 head[HOTSPOT_CONST_BYTES / 8]; /* of a ConstMethod */
 	unsigned char code[HOTSPOT_CODE_BYTES];
 	struct hotspot_known known[HOTSPOT_KNOWN];
-	__u64 chunk_class;	     /* the class of which field[] holds offsets, or 0 */
-	__u32 field[HOTSPOT_FIELDS]; /* offsets; 0: it has no such field */
+	__u64 chunk_class;	     /* the class whose offsets field[] holds, or 0 */
+	__u32 field[HOTSPOT_FIELDS]; /* offsets; 0: there is no such field */
 };
 
 /* Functions that the verifier checks once, as in walk_state.h. */
@@ -93,7 +97,7 @@ static __always_inline struct hotspot_walk *state(void);
 #define HOTSPOT_FIND(w, p) (void)w
 #endif
 
-/* Keeps what lies between the ends of memory that was read (runtime_fetch). */
+/* Reads memory between the ends of an earlier read, so that runtime_fetch keeps it. */
 ENV_INLINE void hotspot_keep(const struct hotspot_walk *p, __u64 at, __u64 bytes)
 {
 	for (__u32 i = 64; i < HOTSPOT_BLOB_BYTES && p->copies.keep; i += 64)
@@ -101,7 +105,7 @@ ENV_INLINE void hotspot_keep(const struct hotspot_walk *p, __u64 at, __u64 bytes
 			env_keep(at + i, 8);
 }
 
-/* A field of the block, shifted down to the field. */
+/* Returns a field of the block in words[], shifted down to bit 0. */
 ENV_INLINE __u64 hotspot_word(const struct hotspot_walk *p, __u16 offset)
 {
 	return p->words[offset / 8 & (HOTSPOT_BLOB_WORDS - 1)] >> (offset & 7) * 8;
@@ -112,7 +116,7 @@ ENV_INLINE __u64 hotspot_blob(const struct hotspot_walk *p)
 	return p->block + p->config.block;
 }
 
-/* The address of the blob's code. */
+/* Returns the address of the blob's code. */
 ENV_INLINE __u64 hotspot_code_of(const struct hotspot_walk *p)
 {
 	__u64 code = hotspot_word(p, p->config.blob_code);
@@ -120,7 +124,7 @@ ENV_INLINE __u64 hotspot_code_of(const struct hotspot_walk *p)
 	return p->config.flags & HOTSPOT_CODE_OFFSET ? hotspot_blob(p) + (__u32)code : code;
 }
 
-/* Whether it is an address in one of the heaps. */
+/* Whether the address is in one of the heaps. */
 ENV_INLINE bool hotspot_is_code(const struct hotspot_walk *p, __u64 pc)
 {
 	for (__u32 i = 0; i < HOTSPOT_HEAPS; i++) {

@@ -5,8 +5,8 @@
  * The stub that enters Java has the JavaThread in its frame. That refers to an object of the class
  * Thread: of the thread itself, or of the virtual thread that it runs. When a walk passes the stub
  * and the thread's number or the reference to its name have changed since the last sample, the name
- * is sent (struct sample_thread). Else a sample costs a few reads: where the fields are is kept for
- * each process.
+ * is sent (struct sample_thread). Otherwise a sample costs only a few reads, because the offsets of
+ * the fields are cached for each process.
  */
 #ifndef BPF_HOTSPOT_HOTSPOT_THREAD_H
 #define BPF_HOTSPOT_HOTSPOT_THREAD_H
@@ -26,7 +26,7 @@ struct {
 	__type(value, __u64);
 } thread_layouts SEC(".maps");
 
-/* What identifies the name that was sent last of a thread. */
+/* Identifies the name that was last sent for a thread. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, HOTSPOT_TITLES);
@@ -34,8 +34,9 @@ struct {
 	__type(value, __u64);
 } thread_titles SEC(".maps");
 
-/* A thread_layouts entry: a hash of the process above the offsets of two fields, in units of 4
- * bytes, and whether references are coloured. One word, since all cpus write it. */
+/* A thread_layouts entry: a hash of the process, in the bits above the offsets of two fields, which
+ * are in units of 4 bytes, and a bit that tells whether references are coloured. It is one word,
+ * since all cpus write it. */
 #define HOTSPOT_LAYOUT_TAG 24
 #define HOTSPOT_LAYOUT_NAME(v) (((v)&0x3ff) * 4)
 #define HOTSPOT_LAYOUT_TID(v) (((v) >> 10 & 0x3ff) * 4)
@@ -49,7 +50,8 @@ ENV_INLINE __u64 hotspot_hash(__u64 a, __u64 b)
 	return h ^ h >> 32;
 }
 
-/* The layout of the process's class Thread, of an object of it or of a subclass; 0: it is none. */
+/* Returns the layout of the process's class Thread. `object` is an instance of it or of a subclass;
+ * 0: it is neither. */
 ENV_FUNCTION __u64 hotspot_thread_layout(HOTSPOT_PARAMETER __u64 object)
 {
 	HOTSPOT_FIND(w, p);
@@ -76,7 +78,7 @@ ENV_FUNCTION __u64 hotspot_thread_layout(HOTSPOT_PARAMETER __u64 object)
 	       (p->field[HOTSPOT_TID] / 4 & 0x3ff) << 10;
 }
 
-/* The object that a JavaThread refers to, as the reference has it; 0: none. */
+/* Returns the object that a JavaThread refers to, in the form of the reference; 0: none. */
 ENV_INLINE __u64 hotspot_thread_object(struct hotspot_walk *p, __u64 thread, __u16 at)
 {
 	__u64 v;
@@ -88,8 +90,8 @@ ENV_INLINE __u64 hotspot_thread_object(struct hotspot_walk *p, __u64 thread, __u
 	return v;
 }
 
-/* Copies the characters of the String at an object's field to the record. 0: it could not be read.
- */
+/* Copies the characters of the String that a field refers to into the record. Returns 0 if it could
+ * not be read. */
 ENV_FUNCTION __u32 hotspot_copy_title(HOTSPOT_PARAMETER __u64 at)
 {
 	HOTSPOT_FIND(w, p);
@@ -115,12 +117,12 @@ ENV_FUNCTION __u32 hotspot_copy_title(HOTSPOT_PARAMETER __u64 at)
 	class = hotspot_class(HOTSPOT_ARGUMENT(w, p) value);
 	if (!class || !runtime_read_bytes(&layout, 4, class + p->config.layout))
 		return 0;
-	/* Of an array, this says where its elements begin. Its length is just before them, unless
-	 * these were aligned to 8 bytes. */
+	/* This part of an array's layout tells where its elements begin. The length is just before
+	 * them, unless the elements were aligned to 8 bytes. */
 	base = layout >> 16 & 0xff;
 	if (!runtime_read_bytes(&length, 4, value + (base == 24 ? 16 : base - 4)))
 		return 0;
-	/* Before JDK 9 it is an array of characters. */
+	/* Before JDK 9 a String has an array of characters, of two bytes each. */
 	n = p->field[HOTSPOT_CODER] ? length : length * 2ull;
 	ENV_OPAQUE(n); /* see at_most in sample.bpf.c */
 	if (n > SAMPLE_THREAD_BYTES)
@@ -132,7 +134,7 @@ ENV_FUNCTION __u32 hotspot_copy_title(HOTSPOT_PARAMETER __u64 at)
 	return 1;
 }
 
-/* Sends the name of the thread whose object has it at a field. */
+/* Sends the name of a thread. `at` is the field of its object that refers to the name. */
 ENV_FUNCTION __u32 hotspot_send_title(HOTSPOT_PARAMETER __u64 at, __u32 virtual)
 {
 	HOTSPOT_FIND(w, p);
@@ -152,7 +154,7 @@ ENV_FUNCTION __u32 hotspot_send_title(HOTSPOT_PARAMETER __u64 at, __u32 virtual)
 	return !bpf_ringbuf_output(&ring, t, sizeof(*t), BPF_RB_NO_WAKEUP);
 }
 
-/* Looks at the name of the thread, by its JavaThread. */
+/* Sends the name of the thread if it has changed. thread: its JavaThread. */
 ENV_FUNCTION __u32 hotspot_thread(HOTSPOT_PARAMETER __u64 thread)
 {
 	HOTSPOT_FIND(w, p);
@@ -197,7 +199,7 @@ ENV_FUNCTION __u32 hotspot_thread(HOTSPOT_PARAMETER __u64 thread)
 	return 1;
 }
 
-/* After the frames. */
+/* Runs after the frames of a sample. */
 ENV_INLINE void hotspot_end(struct walk *w, struct hotspot_walk *p)
 {
 	if (p->config.thread && p->config.fields && p->copies.left && w->thread &&
@@ -206,7 +208,7 @@ ENV_INLINE void hotspot_end(struct walk *w, struct hotspot_walk *p)
 }
 #endif
 
-/* The walk is at the stub that enters Java. */
+/* Remembers the JavaThread when the walk is at the stub that enters Java. */
 ENV_INLINE void hotspot_enters_java(struct walk *w)
 {
 	__u64 thread;

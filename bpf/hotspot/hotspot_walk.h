@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * HotSpot's walk: it takes the frames of its code (bpf/walk/runtime_walk.h), one by one.
+ * HotSpot's walk: it takes over the frames of HotSpot's code (bpf/walk/runtime_walk.h), one by one.
  *
- * The CodeBlob of a frame's code says how to get to the caller. In the leaf, the frame may be half
- * built or half gone, which the instructions at its pc tell. The process may be hostile and the
- * config may be wrong, so the walk is bounded and only reads.
+ * The CodeBlob of a frame's code tells how to get to the caller. In the leaf, the frame may be
+ * incomplete or partly removed, which the instructions at its pc show. The process may be hostile
+ * and the config may be wrong, so the walk is bounded and only reads.
  */
 #ifndef BPF_HOTSPOT_HOTSPOT_WALK_H
 #define BPF_HOTSPOT_HOTSPOT_WALK_H
@@ -16,7 +16,7 @@
 #include "bpf/hotspot/hotspot_interpreter.h"
 #include "bpf/hotspot/hotspot_thread.h"
 
-/* It has no frames but those that it takes. */
+/* HotSpot has only frames that it takes over, so there is nothing to walk here. */
 ENV_INLINE bool hotspot_begin(const struct walk *w, struct hotspot_walk *p)
 {
 	(void)w, (void)p;
@@ -29,8 +29,8 @@ ENV_INLINE int hotspot_step(struct walk *w, struct hotspot_walk *p)
 	return 1;
 }
 
-/* Prepares the state for a frame. What it knows holds for one walk: another runtime may use the
- * same memory between two. */
+/* Prepares the state for a frame. The state is only valid within one walk: another runtime may use
+ * the same memory before the next one. */
 ENV_INLINE bool hotspot_prepare(struct walk *w, struct hotspot_walk *p)
 {
 	__u64 process = w->sample.pid ^ w->sample.start_ns;
@@ -49,8 +49,8 @@ ENV_INLINE bool hotspot_prepare(struct walk *w, struct hotspot_walk *p)
 	return hotspot_load(HOTSPOT_ARGUMENT(w, p) p->base + p->config.heaps);
 }
 
-/* The caller of a frame whose return address is below cfa. The stub that a method calls at its
- * beginning (nmethod entry barrier) pushes -1 first. */
+/* Moves to the caller of a frame whose return address is below cfa. The stub that a method calls at
+ * its beginning (nmethod entry barrier) pushes -1 first. */
 ENV_INLINE int hotspot_leave(struct walk *w, __u64 cfa, __u64 fp)
 {
 	__u64 back;
@@ -65,7 +65,7 @@ ENV_INLINE int hotspot_leave(struct walk *w, __u64 cfa, __u64 fp)
 	return runtime_leave(w, cfa, fp, back);
 }
 
-/* The caller of compiled code, or of a stub whose frames have a size. */
+/* Moves to the caller of compiled code, or of a stub whose frames have a size. */
 ENV_INLINE int hotspot_sized(struct walk *w, struct hotspot_walk *p, __u64 words, __u32 built)
 {
 	__u64 cfa = w->sp + words * 8, fp = w->fp;
@@ -81,8 +81,8 @@ ENV_INLINE int hotspot_sized(struct walk *w, struct hotspot_walk *p, __u64 words
 	return hotspot_leave(w, cfa, fp);
 }
 
-/* The pc of a compiled frame. A frame that is to be deoptimized returns to another place, and keeps
- * the address where it was. */
+/* Returns the pc of a compiled frame. A frame that will be deoptimized returns to another place,
+ * and holds the original address. */
 ENV_INLINE __u64 hotspot_pc(struct walk *w, struct hotspot_walk *p)
 {
 	const struct hotspot_config *c = &p->config;
@@ -101,7 +101,7 @@ ENV_INLINE __u64 hotspot_pc(struct walk *w, struct hotspot_walk *p)
 	return w->pc - 1;
 }
 
-/* Of the code in words[]. */
+/* Returns enum runtime_code of the code in words[]. */
 ENV_INLINE __u32 hotspot_code_kind(const struct hotspot_walk *p, __u32 kind)
 {
 	const __u32 level = (__u8)hotspot_word(p, p->config.level);
@@ -149,7 +149,7 @@ ENV_FUNCTION __u32 hotspot_take_stub(HOTSPOT_PARAMETER __u64 at)
 	return hotspot_copied(HOTSPOT_ARGUMENT(w, p) at, check);
 }
 
-/* Whether code of a method has called something that returns to `back`. */
+/* Whether a method's code has a call that returns to `back`. */
 ENV_FUNCTION __u32 hotspot_has_called(HOTSPOT_PARAMETER __u64 back)
 {
 	HOTSPOT_FIND(w, p);
@@ -158,7 +158,8 @@ ENV_FUNCTION __u32 hotspot_has_called(HOTSPOT_PARAMETER __u64 back)
 	return kind == HOTSPOT_INTERPRETER || (kind == HOTSPOT_NMETHOD && owner_called(back));
 }
 
-/* The barrier: a virtual thread's older frames are in the heap (hotspot_heap.h). */
+/* Whether the stub is the barrier: a virtual thread's older frames are in the heap
+ * (hotspot_heap.h). */
 ENV_INLINE bool hotspot_is_barrier(struct walk *w, struct hotspot_walk *p)
 {
 	__u64 code, offset;
@@ -189,8 +190,8 @@ ENV_INLINE int hotspot_barrier(struct walk *w, struct hotspot_walk *p)
 	return thread ? hotspot_thread_in_heap(w, p, thread) : hotspot_heap_ends(w);
 }
 
-/* This stub continues an exception and has no frame. The return address of the frame that was left
- * is at RSP, or 8 bytes above if the stub aligned RSP. name: the stub's. */
+/* Handles a stub that continues an exception and has no frame. The return address of the frame that
+ * was left is at RSP, or 8 bytes above if the stub aligned RSP. name: the stub's name. */
 ENV_INLINE int hotspot_bare(struct walk *w, struct hotspot_walk *p, __u64 name)
 {
 	__u64 cfa = w->sp + 8, back;
@@ -205,7 +206,7 @@ ENV_INLINE int hotspot_bare(struct walk *w, struct hotspot_walk *p, __u64 name)
 	return RUNTIME_DECLINES;
 }
 
-/* Stubs without a frame size: most have none, or one that RBP points to. */
+/* Handles stubs without a frame size: most have no frame, or one that RBP points to. */
 ENV_INLINE int hotspot_stub(struct walk *w, struct hotspot_walk *p, __u32 kind)
 {
 	__u64 words = (__u32)hotspot_word(p, p->config.blob_frame), cfa = w->fp + 16, fp;
@@ -242,14 +243,14 @@ ENV_INLINE int hotspot_stub(struct walk *w, struct hotspot_walk *p, __u32 kind)
 }
 
 /*
- * An adapter moves arguments, and then jumps. Meanwhile the return address is
+ * Handles an adapter, which moves arguments and then jumps. In this order, the return address is
  *
  *  1. at RSP
- *  2. in RAX, with R13 the caller's RSP; the old word stays until an argument overwrites it
- *  3. at RSP again, or at R13 if an adapter to the interpreter first asks whether the caller can be
- *     changed
+ *  2. in RAX, while R13 is the caller's RSP; the old word stays until an argument overwrites it
+ *  3. at RSP again, or at R13 if an adapter to the interpreter first checks whether the caller can
+ *     be changed
  *
- * At other times these places hold leftovers.
+ * At other times these places hold old values.
  */
 ENV_INLINE int hotspot_adapter(struct walk *w, struct hotspot_walk *p)
 {
@@ -270,7 +271,7 @@ ENV_INLINE int hotspot_adapter(struct walk *w, struct hotspot_walk *p)
 		cfa = r13 + 8;
 	else if (loaded && !stored)
 		cfa = !near || (walk_read(w, w->sp - 8, &word) && word == rax) ? w->sp : r13;
-	/* It lowers RSP by multiples of 16. */
+	/* The adapter lowers RSP by multiples of 16. */
 	else if (loaded && near && (top == rax || (moved && !(moved & 15))))
 		cfa = r13;
 	else
@@ -304,7 +305,7 @@ ENV_INLINE int hotspot_frame(struct walk *w, struct hotspot_walk *p)
 
 	if (hotspot_prepare(w, p))
 		next = hotspot_kind_of_frame(w, p);
-	/* No other walk knows the frames in the heap. */
+	/* Only this walk can handle frames in the heap. */
 	return next && w->heap_end ? hotspot_heap_ends(w) : next;
 }
 

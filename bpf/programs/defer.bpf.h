@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
-/* Deferring a walk: hands registers and a copy of the thread's stacks to user space, which walks
- * them when it knows enough (tools/prof-bpf/stream/deferred.c). Only sample.bpf.c includes this. */
+/* Deferring a walk: sends registers and a copy of the thread's stacks to user space, which walks
+ * them once it knows enough (tools/prof-bpf/stream/deferred.c). Only sample.bpf.c includes this
+ * file. */
 #ifndef BPF_PROGRAMS_DEFER_BPF_H
 #define BPF_PROGRAMS_DEFER_BPF_H
 
@@ -9,21 +10,22 @@
 
 const volatile __u32 signal_state; /* bytes of extended state in a signal frame; 0: unknown */
 
-/* Samples whose walk is deferred: far fewer, but each with a piece of stack. */
+/* The ring of deferred samples: far fewer than others, but each with a copy of stacks. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 22);
 } deferred_ring SEC(".maps");
 
-/* Whether user space may walk further: it learns of processes and files a moment later. */
+/* Whether user space may be able to walk further: it learns of processes and files a moment
+ * later. */
 static __always_inline bool can_defer(const struct walk *w)
 {
 	return w->reason == WALK_NO_PROCESS || w->reason == WALK_NO_MAPPING ||
 	       w->reason == WALK_ROWS_PENDING || w->reason == WALK_STALE;
 }
 
-/* The end of the copy on a process's first stack: where the stack began, plus the walker's window.
- * Most copies then are a page or two. The end of a thread's stack is unknown. */
+/* Returns the end of the copy on a process's first stack: where the stack began, plus the walker's
+ * window. So most copies are only a page or two. The end of another thread's stack is unknown. */
 static __always_inline __u64 stack_end(__u64 sp)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
@@ -48,8 +50,9 @@ static __always_inline void take_range(struct deferred *d, enum deferred_stack w
 #define DEFER_UCONTEXT_RSP 160	    /* likewise: gregs[REG_RSP] */
 #define DEFER_UCONTEXT_TO_STATE 448 /* bytes from a ucontext to the extended state behind it */
 
-/* RSP before the first signal handler, if the thread runs on the stack for signal handlers, else 0.
- * The kernel lays out the frame from the top (arch/x86/kernel/signal.c: get_sigframe). */
+/* Returns RSP before the first signal handler, if the thread runs on the stack for signal handlers;
+ * otherwise 0. The kernel lays out the frame from the top (arch/x86/kernel/signal.c:
+ * get_sigframe). */
 static __always_inline __u64 interrupted(struct deferred *d)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
@@ -70,8 +73,9 @@ static __always_inline __u64 interrupted(struct deferred *d)
 	return sp;
 }
 
-/* Words of Go's g and m, unchanged since at least 1.9. Back pointers verify what is found. These
- * words only decide what to copy; rows have their own offsets, taken from the program. */
+/* Offsets of fields of Go's g and m, in words; unchanged since at least 1.9. Back pointers verify
+ * each g and m. These words only decide what to copy; rows have their own offsets, from the
+ * program. */
 enum go {
 	DEFER_GO_LO = 0,
 	DEFER_GO_HI = 1,
@@ -79,10 +83,10 @@ enum go {
 	DEFER_GO_SCHED_SP = 7,
 	DEFER_GO_M_G0 = 0,
 	DEFER_GO_M_CURG = 24,
-	DEFER_GO_M_CURG_1_25 = 23, /* from then on */
+	DEFER_GO_M_CURG_1_25 = 23, /* from 1.25 on */
 };
 /* A stack up to this size is Go's own. A goroutine's stack is copied whole: around calls of the
- * vDSO, its g does not show how far down it reaches. A larger stack is C's, and Go may not know its
+ * vDSO, its g does not tell how far down it extends. A larger stack is C's, and Go may not know its
  * end. */
 #define DEFER_GO_OWN_STACK 32768
 #define DEFER_GO_ABOVE_C 16384
@@ -95,7 +99,7 @@ static __always_inline bool take_words(struct deferred *d, enum deferred_object 
 	return o->at;
 }
 
-/* Adds the stack of a g, unless the leaf is on it: then it only tells the end of the leaf's
+/* Adds the stack of a g. If the leaf is on it, the g is only used for the end of the leaf's
  * stack. */
 static __always_inline void take_g_stack(struct deferred *d, enum deferred_object g,
 					 enum deferred_stack which, __u64 before_signal,
@@ -124,7 +128,7 @@ static __always_inline void take_g_stack(struct deferred *d, enum deferred_objec
 		take_range(d, which, sp, end, chunks);
 }
 
-/* A thread of Go has two stacks, and one for signals. */
+/* Adds the stacks of a thread of Go: it has two, and one for signals. */
 static __always_inline void take_go(struct deferred *d, __u64 before_signal)
 {
 	__u64 at = d->tls - d->g_below;
@@ -146,8 +150,8 @@ static __always_inline void take_go(struct deferred *d, __u64 before_signal)
 		take_g_stack(d, DEFERRED_G_OF_USER, DEFERRED_CURG, before_signal, 24);
 }
 
-/* Copies the stacks that a walk may reach, or only the leaf's; at most `chunks` chunks, a
- * constant. */
+/* Copies the stacks that a walk may reach, or only the leaf's (others is false); at most `chunks`
+ * chunks, a constant. */
 static __always_inline void take_stacks(struct deferred *d, bool others, __u32 chunks)
 {
 	__u64 sp = d->regs[UNWIND_REG_RSP];
@@ -190,7 +194,7 @@ static __always_inline void take_stacks(struct deferred *d, bool others, __u32 c
 		}
 		at += DEFERRED_CHUNK;
 	}
-	/* Where the last copy ended. */
+	/* The stack at which the last copy ended. */
 	__u64 last = d->next;
 	ENV_OPAQUE(last);
 	if (last < DEFERRED_STACKS)
@@ -214,7 +218,7 @@ static __always_inline void take_returns(struct probed_return *to)
 	}
 }
 
-/* Whether a g is at this address; the same check as in take_go. */
+/* Whether a g is at this address, by the same check as in take_go. */
 __attribute__((noinline)) int is_g(__u64 g)
 {
 	__u64 m, g0, back;
@@ -224,12 +228,12 @@ __attribute__((noinline)) int is_g(__u64 g)
 	       !bpf_probe_read_user(&back, 8, (void *)(g0 + 8 * DEFER_GO_M)) && back == m;
 }
 
-/* Words below the TLS base that may point to a g. A program's own is the first. A library that was
- * loaded into the program has its own behind libc's words. */
+/* How many words below the TLS base may point to a g. A program's own is the first. In a library
+ * that was loaded later, it comes after libc's words. */
 #define DEFER_G_WORDS 32
 
-/* How many bytes below the TLS base g is; 0: the thread does not run Go. Overwrites the walk's
- * window. */
+/* Returns how many bytes below the TLS base the pointer to g is; 0: the thread does not run Go.
+ * Overwrites the walk's window. */
 __attribute__((noinline)) int find_g(void)
 {
 	struct walk *w = scratch();
@@ -249,7 +253,7 @@ __attribute__((noinline)) int find_g(void)
 }
 
 /* Whether the small size is enough: the leaf is near the top of a process's first stack, and there
- * is no other stack. Mostly it is. */
+ * is no other stack. This is the usual case. */
 static __always_inline bool is_small(const struct walk *w, __u32 g_below)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
@@ -259,9 +263,9 @@ static __always_inline bool is_small(const struct walk *w, __u32 g_below)
 	       sp - BPF_CORE_READ(task, sas_ss_sp) >= BPF_CORE_READ(task, sas_ss_size) && !g_below;
 }
 
-/* Puts the leaf's registers and the top of the stack into the reserved room in the ring. False if d
- * is NULL, since there was no room: the sample is then sent as it is, and its own reason says what
- * the walk lacked, so nothing is counted. small: a constant. */
+/* Writes the leaf's registers and the top of the stack to the space reserved in the ring. Returns
+ * false if d is NULL, since the ring had no space. Then the sample is sent as it is, and its own
+ * reason tells what the walk lacked, so no loss is counted. small: a constant. */
 static __always_inline bool defer_into(struct walk *w, struct deferred_sample *d, __u32 g_below,
 				       bool small)
 {
@@ -277,7 +281,7 @@ static __always_inline bool defer_into(struct walk *w, struct deferred_sample *d
 	d->deferred.exact = w->leaf_exact;
 	d->deferred.tls = env_tls();
 	d->deferred.g_below = g_below;
-	/* If it fails, the helper leaves zeros. */
+	/* If this fails, the helper leaves zeros. */
 	bpf_probe_read_user(d->deferred.code, sizeof(d->deferred.code), (void *)(w->leaf_pc - 4));
 	for (int i = 0; i < 16; i++)
 		d->deferred.regs[i] = w->regs[i];
@@ -287,7 +291,7 @@ static __always_inline bool defer_into(struct walk *w, struct deferred_sample *d
 	return true;
 }
 
-/* Sends the runtimes' items ahead as a sample of their own, since few deferred samples have any. */
+/* Sends the runtimes' items first, as a separate sample, since few deferred samples have any. */
 static __always_inline void send_items(struct walk *w)
 {
 	__u64 head = at_most(w->sample.kernel_frames + 2u * w->sample.items, SAMPLE_MAX_HEAD);
@@ -314,7 +318,8 @@ static __always_inline bool defer(struct walk *w)
 			  g_below, false);
 }
 
-/* Puts the sample into a ring. A global function, since both programs end with it. */
+/* Puts the sample into a ring. A global function, which the verifier checks once: both programs end
+ * with it. */
 __attribute__((noinline)) int finish(void)
 {
 	struct walk *w = scratch();
@@ -337,7 +342,7 @@ __attribute__((noinline)) int finish(void)
 	w->sample.reason = w->reason;
 	w->sample.at_slot = w->at_slot;
 	w->sample.user_frames = n;
-	/* They do fit (walk_place), but the verifier cannot know that. */
+	/* walk_place made sure that the words fit, but the verifier cannot know that. */
 	__u64 words = at_most(head + n, SAMPLE_WORDS);
 	if (bpf_ringbuf_output(&ring, &w->sample, sizeof(w->sample) + words * sizeof(__u64),
 			       BPF_RB_NO_WAKEUP))

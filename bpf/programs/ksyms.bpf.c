@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
  * Kernel symbols for hosts where /proc/kallsyms shows no addresses: the ksym iterator (kernel 6.0)
- * sees them despite kptr_restrict. It writes one record per text symbol: struct ksym_record, then
- * the names of the symbol and the module, not terminated.
+ * shows them despite kptr_restrict. It writes one record per text symbol: struct ksym_record, then
+ * the names of the symbol and the module, without NUL.
  */
 #include <linux/bpf.h>
 #include <stdbool.h>
@@ -13,8 +13,8 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* Declares only the fields of the kernel's structs that are used (CO-RE). The sizes of the names
- * differ between kernels, so only their offsets count. */
+/* Declares only the used fields of the kernel's structs (CO-RE). The sizes of the names differ
+ * between kernels, so only their offsets are used. */
 struct seq_file;
 struct bpf_iter_meta {
 	struct seq_file *seq;
@@ -60,7 +60,8 @@ int on_symbol(struct bpf_iter__ksym *ctx)
 	if (name <= 1)
 		return 0;
 	name--;
-	/* For the verifier: bpf_probe_read_kernel_str never returns more than the given size. */
+	/* The mask is for the verifier: bpf_probe_read_kernel_str never returns more than the given
+	 * size. */
 	name &= KSYM_NAME_MAX - 1;
 	long module = bpf_probe_read_kernel_str(o->text + name, KSYM_MODULE_MAX, k->module_name);
 	module = module > 1 ? module - 1 : 0;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * The program of a runtime, made of its walk (bpf/walk/runtime_walk.h), in a file <runtime>.bpf.c:
+ * The program of a runtime, made from its walk (bpf/walk/runtime_walk.h), in a file
+ * <runtime>.bpf.c:
  *
- * 	#include "bpf/<runtime>/<runtime>_walk.h"
- * 	#define RUNTIME_WALK <runtime>
- * 	#include "bpf/programs/runtime.bpf.h"
+ *  #include "bpf/<runtime>/<runtime>_walk.h"
+ *  #define RUNTIME_WALK <runtime>
+ *  #include "bpf/programs/runtime.bpf.h"
  *
- * A runtime that takes frames of native code over also defines RUNTIME_TAKES, and has a second
- * program. With RUNTIME_ENDS, that program calls NAME_end after the frames that it took.
+ * A runtime that takes over frames of native code also defines RUNTIME_TAKES, and has a second
+ * program. With RUNTIME_ENDS, that program calls NAME_end after the frames that it took over.
  *
- * It relocates none of the kernel's types (CO-RE), since libbpf would then read all of them once
+ * It uses no CO-RE relocation of the kernel's types, since libbpf would then read all of them once
  * more.
  */
 #include "bpf/programs/shared.bpf.h"
@@ -36,7 +37,7 @@ static __always_inline bool env_probed(__u64 *pc, __u64 *sp, bool leaf)
 	return false;
 }
 
-#define OBJECTS_AT_ONCE 48 /* per sample */
+#define OBJECTS_AT_ONCE 48 /* objects that are copied per sample */
 
 static __always_inline struct OF_RUNTIME(_walk) * state(void)
 {
@@ -45,7 +46,8 @@ static __always_inline struct OF_RUNTIME(_walk) * state(void)
 	return (struct OF_RUNTIME(_walk) *)bpf_map_lookup_elem(&states, &zero);
 }
 
-/* Reads n bytes; only those of the first page if the next is not readable. Returns how many. */
+/* Reads n bytes, or only those of the first page if the next page is not readable. Returns how many
+ * it read. */
 static __always_inline __u32 take_bytes(void *to, __u64 at, __u64 n)
 {
 	if (at < 4096 || at >= WALK_ADDRESS_END)
@@ -60,8 +62,8 @@ static __always_inline __u32 take_bytes(void *to, __u64 at, __u64 n)
 	return bpf_probe_read_user(to, page & (SAMPLE_PIECE_BYTES - 1), (void *)at) ? 0 : page;
 }
 
-/* A number of a piece, as wide as `bytes` says: 2, 4 or 8; 0: it is not there. Numbers of 8 bytes
- * are aligned to 8, others to their width. */
+/* Returns a number in a piece, with a width of `bytes`: 2, 4 or 8; 0: it is not in the piece.
+ * Numbers of 8 bytes are aligned to 8, others to their width. */
 static __always_inline __u64 piece_number(const struct sample_object *o, __u32 from, __u32 at,
 					  __u32 bytes)
 {
@@ -74,7 +76,7 @@ static __always_inline __u64 piece_number(const struct sample_object *o, __u32 f
 			    : *(const __u16 *)(p + (at & 6));
 }
 
-/* Where a step leads, before its `start`, or 0. */
+/* Returns the address that a step leads to, before adding `start`; or 0. */
 static __always_inline __u64 step_target(const struct sample_object *o,
 					 const struct runtime_step *s)
 {
@@ -87,7 +89,7 @@ static __always_inline __u64 step_target(const struct sample_object *o,
 	return to;
 }
 
-/* The size of a piece that the first one tells. */
+/* Returns the size of a piece from the first piece, in which the walk described it. */
 static __always_inline __u64 size_told(const struct sample_object *o, const struct runtime_step *s)
 {
 	__u64 size = *(const __u64 *)(o->bytes + (s->size_at & (SAMPLE_PIECE_BYTES - 8)));
@@ -95,8 +97,7 @@ static __always_inline __u64 size_told(const struct sample_object *o, const stru
 	return size < s->bytes ? size : s->bytes;
 }
 
-/* Makes one piece of the object that is being copied. A global function: the verifier checks it
- * once. */
+/* Copies one piece of the current object. A global function: the verifier checks it once. */
 __attribute__((noinline)) int take_piece(__u32 i)
 {
 	__u32 zero = 0;
@@ -142,7 +143,8 @@ __attribute__((noinline)) int take_piece(__u32 i)
 	return 0;
 }
 
-/* Puts the object into the ring, unless that is half full: samples come first. False: no room. */
+/* Copies an object and sends it, unless the ring is half full: samples have priority. Returns false
+ * if there is no space. */
 static __always_inline bool take_object(const struct walk *w, const struct runtime_copy *c,
 					__u64 key, __u64 check, __u64 address)
 {
@@ -174,13 +176,14 @@ static __always_inline bool take_object(const struct walk *w, const struct runti
 	return bpf_ringbuf_output(&ring, o, n, BPF_RB_NO_WAKEUP) == 0;
 }
 
-/* Where an object is noted that was copied. */
+/* Where the tag of a copied object is stored. */
 struct seen_place {
 	__u64 *set;
 	__u16 tag;
 };
 
-/* False: there is no such memory, or it was copied. */
+/* Whether the object was not copied yet. Also returns false if there is no table of copied
+ * objects. */
 static __always_inline bool is_unseen(const struct walk *w, __u64 key, __u64 check,
 				      struct seen_place *ret)
 {
@@ -317,7 +320,8 @@ int OF_RUNTIME_ON(void *ctx)
 #ifdef RUNTIME_TAKES
 #define FRAMES_AT_ONCE 64
 
-/* Copies what the last frame has met, where the walk tells its objects. 0: there was nothing. */
+/* Copies the objects of the last frame, for walks that describe their objects. Returns 0 if there
+ * was nothing to copy. */
 #ifdef RUNTIME_TELLS
 __attribute__((noinline)) int tell(void)
 {
@@ -340,7 +344,7 @@ static __always_inline struct fetched *fetched_here(void)
 	return bpf_map_lookup_elem(&fetched, &cpu);
 }
 
-/* The place for a new line. NULL: there is such a line already, or no room. */
+/* Returns the place for a new line. NULL: the line exists already, or there is no space. */
 static __always_inline struct sample_line *new_line(struct fetched *f, __u64 at, __u32 *ret_hash)
 {
 	__u32 hash = (__u32)((at / SAMPLE_FETCHED_BYTES * 0x9e3779b97f4a7c15ull) >> 32) &
@@ -351,7 +355,7 @@ static __always_inline struct sample_line *new_line(struct fetched *f, __u64 at,
 	*ret_hash = hash;
 	if (known > n)
 		known = 0;
-	/* The verifier of 5.10 does not conclude it. */
+	/* The verifier of 5.10 does not deduce this bound from earlier checks. */
 	ENV_OPAQUE(known);
 	if (n >= SAMPLE_FETCHED_LINES ||
 	    (known && known <= SAMPLE_FETCHED_LINES && f->sent.line[known - 1].at == at))
@@ -366,7 +370,7 @@ static __always_inline void add_line(struct fetched *f, struct sample_line *line
 	f->index[hash] = ++f->sent.lines;
 }
 
-/* Keeps the line of memory at an address. A global function: the verifier checks it once. */
+/* Stores the line of memory at an address. A global function: the verifier checks it once. */
 __attribute__((noinline)) int keep_line(__u64 at)
 {
 	struct fetched *f = fetched_here();
@@ -381,7 +385,7 @@ __attribute__((noinline)) int keep_line(__u64 at)
 	return 0;
 }
 
-/* Keeps numbers as a line. */
+/* Stores numbers as a line. */
 __attribute__((noinline)) int keep_numbers(__u64 at, __u64 a, __u64 b, __u64 c)
 {
 	struct fetched *f = fetched_here();
@@ -417,14 +421,14 @@ ENV_INLINE void env_keep(__u64 addr, __u32 size)
 		keep_line(last);
 }
 
-/* Fetches for code at pc, if it is in a mapping whose frames the runtime takes, or just behind one:
- * a walk is deferred since the mappings are not known yet. */
+/* Fetches memory for code at pc, if pc is in a mapping whose frames the runtime takes over, or just
+ * after one: the walk is deferred because the mappings are not known yet. */
 __attribute__((noinline)) int fetch_for(__u64 pc, __u64 fp)
 {
 	struct walk *w = scratch();
 	struct OF_RUNTIME(_walk) *p = state();
 
-	/* Also where the runtime does not use it, it has to be passed. */
+	/* fp must be passed even if the runtime does not use it. */
 	ENV_OPAQUE(fp);
 	if (!w || !p || pc < 4096 || pc >= WALK_ADDRESS_END)
 		return 0;
@@ -445,7 +449,7 @@ __attribute__((noinline)) int fetch_for(__u64 pc, __u64 fp)
 
 #define FETCH_WINDOWS (SAMPLE_FETCHED_STACK / WALK_WINDOW)
 
-/* Fetches for the words of one window of the stack. below: the word before them. */
+/* Fetches memory for the words of one window of the stack. below: the word before them. */
 __attribute__((noinline)) int fetch_window(__u64 at, __u64 below)
 {
 	struct walk *w = scratch();
@@ -454,14 +458,14 @@ __attribute__((noinline)) int fetch_window(__u64 at, __u64 below)
 		return 1;
 	for (int i = 0; i < WALK_WINDOW / 8; i++) {
 		fetch_for(w->window[i] - 1, i ? w->window[i - 1] : below);
-		/* It may have used the window. */
+		/* Copying objects may have overwritten the window. */
 		if (tell() && bpf_probe_read_user(w->window, WALK_WINDOW, (void *)at))
 			return 1;
 	}
 	return 0;
 }
 
-/* Fetches what a walk over a copy of the stack will need, and sends it ahead. */
+/* Fetches the memory that a walk over a copy of the stack will need, and sends it first. */
 static __always_inline void fetch(struct walk *w)
 {
 	struct fetched *f = fetched_here();
@@ -483,7 +487,7 @@ static __always_inline void fetch(struct walk *w)
 	__u64 n = f->sent.lines;
 
 	ENV_OPAQUE(n);
-	/* Samples come first. */
+	/* Samples have priority. */
 	if (!n || n > SAMPLE_FETCHED_LINES ||
 	    bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >
 		    bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2)
@@ -523,7 +527,7 @@ __attribute__((noinline)) int frames(void)
 }
 
 /* Walks as long as frames are this runtime's, or fetches what a deferred walk will need. Then the
- * native walk goes on, or ends the sample. */
+ * native walk continues, or ends the sample. */
 SEC("perf_event")
 int RUNTIME_GLUE(OF_RUNTIME_ON, _frame)(void *ctx)
 {

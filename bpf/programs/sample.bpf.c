@@ -2,11 +2,12 @@
 /*
  * The sampling program. On each tick of a cpu's perf event it puts one sample into the ring buffer.
  * A sample has the kernel's part of the stack, and the user's part by the walker. Two hooks, for
- * fork and exec, keep the table of processes right until user space hears of the event.
+ * fork and exec, keep the table of processes right until user space learns of the event.
  *
- * Only on_tick reads what it was called with. The programs behind it take all from the cpu's
- * scratch memory, and their context only to call the next one. So they can also follow a program
- * for another kind of event, if they are loaded as its type, with a table `programs` of that type.
+ * Only on_tick reads its context. The programs that follow it take everything from the cpu's
+ * scratch memory, and use their context only to call the next one. So they can also follow a
+ * program for another kind of event, if they are loaded as its type, with a table `programs` of
+ * that type.
  */
 #include "bpf/programs/shared.bpf.h"
 #include <bpf/bpf_tracing.h>
@@ -14,15 +15,14 @@
 #include "bpf/programs/target.bpf.h"
 #include "bpf/programs/task.bpf.h"
 
-/* The kernel has no name for Apache-2.0 with GPL-2.0; when loaded, the program is under the
- * latter. */
+/* The kernel has no name for Apache-2.0 with GPL-2.0. As loaded, the program is under GPL-2.0. */
 char LICENSE[] SEC("license") = "GPL";
 
 const volatile bool only_selected; /* sample only selected processes */
 /* The offset of `dumpable` in the target of exec_state; 0: there is none. Not by CO-RE: libbpf
  * would search the kernel's modules for a type that the kernel lacks, which takes CAP_SYS_ADMIN. */
 const volatile __u32 exec_state_dumpable;
-const volatile bool follow_forks;	  /* also select children of selected processes */
+const volatile bool follow_forks;	  /* children of selected processes are also selected */
 const volatile bool have_task_pt_regs;	  /* bpf_task_pt_regs, 5.15 */
 const volatile __u32 thread_size = 16384; /* THREAD_SIZE of x86-64 without KASAN */
 
@@ -33,8 +33,9 @@ struct {
 	__type(value, struct process_entry);
 } processes SEC(".maps");
 
-/* By pid modulo EXECS. prof-bpf notices when one displaced another: when it reads the sample
- * (struct sample: generation), or when it asks for the exec of a record. */
+/* The last exec of each pid, at index pid modulo EXECS. prof-bpf notices when one pid replaces
+ * another: when it reads the sample (struct sample: generation), or when it looks up the exec of a
+ * record. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, EXECS);
@@ -54,13 +55,13 @@ static __always_inline __u64 env_tls(void)
 	return BPF_CORE_READ(task, thread.fsbase);
 }
 
-/* Active functions with uretprobes in one thread; the kernel's own limit. */
+/* Active functions with uretprobes in one thread; this is the kernel's own limit. */
 #define RETURNS_MAX 64
 #define XOL_SLOT 128	    /* bytes for the copy of an instruction */
 #define TRAMPOLINE_STACK 64 /* bytes that the trampoline itself may have pushed */
 
-/* The pc without the probe, and from bit PROBED_SHIFT on how far above sp its stack pointer is; 0:
- * there is no probe. Global, for the reason given in search.h. */
+/* Returns the pc without the probe. From bit PROBED_SHIFT on the result has how far above sp the
+ * stack pointer is without it. 0: there is no probe. Global, for the reason given in search.h. */
 #define PROBED_SHIFT 56
 __attribute__((noinline)) __u64 probed(__u64 pc, __u64 sp, __u32 leaf)
 {
@@ -72,13 +73,14 @@ __attribute__((noinline)) __u64 probed(__u64 pc, __u64 sp, __u32 leaf)
 	if (!utask)
 		return 0;
 	__u64 copy = BPF_CORE_READ(utask, xol_vaddr);
-	/* Like a return address, the result is one byte behind. The same row covers it, unless it
+	/* The result is one byte too high, like a return address. The same row covers it, unless it
 	 * is a function's first instruction. */
 	if (leaf && copy && pc - copy < XOL_SLOT && BPF_CORE_READ(utask, active_uprobe))
 		return BPF_CORE_READ(utask, vaddr) + (pc - copy) + 1;
 	struct return_instance *r = BPF_CORE_READ(utask, return_instances);
 	for (int i = 0; i < RETURNS_MAX && r; i++) {
-		/* The probe's return address was popped, and the trampoline pushed something. */
+		/* The probe's return address was popped, and the trampoline has pushed
+		 * something. */
 		__u64 above = BPF_CORE_READ(r, stack) - (sp - 8);
 
 		if (above < (leaf ? TRAMPOLINE_STACK + 8 : 1))
@@ -100,8 +102,8 @@ static __always_inline bool env_probed(__u64 *pc, __u64 *sp, bool leaf)
 	return true;
 }
 
-/* The user registers of a task that was interrupted in the kernel: at the top of its kernel
- * stack. */
+/* Reads the user registers of a task that was interrupted in the kernel: they are at the top of its
+ * kernel stack. */
 static __always_inline bool kernel_mode_regs(struct task_struct *task, struct pt_regs *ret)
 {
 	const void *at;
@@ -114,13 +116,14 @@ static __always_inline bool kernel_mode_regs(struct task_struct *task, struct pt
 }
 
 /* Bits of task_struct.flags for kernel threads that may have a user's memory: PF_IO_WORKER (since
- * 5.7), and on newer kernels (6.4) also vhost's. The latter's bit had another meaning before. */
+ * 5.7), and on newer kernels (6.4) also PF_USER_WORKER of vhost. The bit of PF_USER_WORKER had
+ * another meaning before. */
 #define PF_IO_WORKER 0x10
 #define PF_USER_WORKER 0x4000
 #define PF_KTHREAD 0x200000
 
-/* Whether the task is a kernel worker for a process and never ran user code: its user registers are
- * zero (arch/x86/kernel/process.c: copy_thread). */
+/* Whether the task is a kernel worker for a process and never ran user code. Its user registers are
+ * then zero (arch/x86/kernel/process.c: copy_thread). */
 static __always_inline bool is_worker(struct task_struct *task, const struct pt_regs *r)
 {
 	unsigned int flags = BPF_CORE_READ(task, flags);
@@ -129,8 +132,8 @@ static __always_inline bool is_worker(struct task_struct *task, const struct pt_
 	       (flags & PF_USER_WORKER && !r->rip && !r->rsp);
 }
 
-/* In a system call the pc is behind the instruction, like a return address. But while a signal is
- * being delivered, it is at the handler's first byte. */
+/* Whether the pc is after a system call instruction, like a return address. While a signal is being
+ * delivered it is not: then it is the handler's first byte. */
 static __always_inline bool behind_syscall(const struct pt_regs *r)
 {
 	__u16 insn;
@@ -173,10 +176,10 @@ static __always_inline bool is_stale(const struct process_entry *p, __u32 pid)
 	return e && e->pid == pid && e->ns >= p->heard_ns;
 }
 
-#define USER_NAMESPACES 32 /* at most, one in another */
+#define USER_NAMESPACES 32 /* limit of nested user namespaces */
 
-/* The container of the task: its outermost pid namespace below prof-bpf's, if the host's root made
- * it; else 0. */
+/* Returns the container of the task: its outermost pid namespace below prof-bpf's, if the host's
+ * root made it; otherwise 0. */
 static __always_inline __u32 container_of_task(struct task_struct *task)
 {
 	struct pid *pid = BPF_CORE_READ(task, thread_pid);
@@ -189,7 +192,7 @@ static __always_inline __u32 container_of_task(struct task_struct *task)
 	return BPF_CORE_READ(ns, user_ns, level) == 0 ? BPF_CORE_READ(ns, ns.inum) : 0;
 }
 
-/* Notes whom the sample's costs are charged to. */
+/* Records who is charged for the sample. */
 __attribute__((noinline)) int take_owner(void)
 {
 	struct walk *w = scratch();
@@ -214,8 +217,8 @@ __attribute__((noinline)) int take_owner(void)
 	return 0;
 }
 
-/* Fills the sample except its user frames. True if there are user frames to walk, false if the
- * sample is complete. *ret is NULL if no sample is to be taken. */
+/* Fills the sample except its user frames. Returns true if there are user frames to walk, and false
+ * if the sample is complete. *ret is NULL if no sample is to be taken. */
 static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk **ret)
 {
 	__u64 now = bpf_ktime_get_ns(), ids = bpf_get_current_pid_tgid();
@@ -223,7 +226,7 @@ static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk *
 	__u32 pid = viewer_pid_ns ? task_process(task) : ids >> 32;
 
 	*ret = NULL;
-	/* An idle cpu, or a process outside of prof-bpf's pid namespace. */
+	/* The cpu is idle, or the process is outside of prof-bpf's pid namespace. */
 	if ((__u32)ids == 0 || pid == 0)
 		return false;
 	struct process_entry *p = bpf_map_lookup_elem(&processes, &pid);
@@ -243,7 +246,7 @@ static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk *
 	w->sample.value = ctx->sample_period;
 	w->sample.pid = pid;
 	w->sample.tid = viewer_pid_ns ? task_thread(task) : (__u32)ids;
-	/* Only for a process that user space has not heard of. */
+	/* User space needs the parent only for a process that it does not know yet. */
 	w->sample.parent_pid = p ? 0 : task_process(BPF_CORE_READ(task, real_parent));
 	w->sample.cpu = bpf_get_smp_processor_id();
 	w->sample.generation = 0;
@@ -265,8 +268,8 @@ static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk *
 	struct pt_regs regs;
 	__u8 exact = true;
 	if (ctx->regs.cs & 3) {
-		/* Field by field, through the kernel's accessors: the context is not plain
-		 * memory. */
+		/* Copy field by field, which the compiler turns into the kernel's accessors: the
+		 * context is not plain memory. */
 		regs.rip = ctx->regs.rip;
 		regs.rsp = ctx->regs.rsp;
 		regs.rbp = ctx->regs.rbp;
@@ -320,7 +323,7 @@ static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk *
 		w->reason = WALK_COMPAT;
 		return false;
 	}
-	/* A thread that has not begun yet has the pc of the thread that made it, but another
+	/* A thread that has not started yet has the pc of the thread that made it, but another
 	 * stack. */
 	if (w->sample.flags & SAMPLE_IN_KERNEL && ids >> 32 != (__u32)ids && regs.rax == 0 &&
 	    (regs.orig_rax == SYS_CLONE || regs.orig_rax == SYS_CLONE3))
@@ -339,8 +342,8 @@ static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk *
 
 #define DUMPABLE 1 /* SUID_DUMP_USER, in the lowest two bits of mm_struct.flags */
 
-/* The address space if it may be read, else 0. The rule is that of ptrace. It excludes set-id
- * programs that changed their rights, and processes that changed identity or asked not to be
+/* Returns the address space if it may be read, otherwise 0. The rule is that of ptrace. It excludes
+ * set-id programs that changed their rights, and processes that changed identity or asked not to be
  * read. */
 static __always_inline __u64 readable_memory(void)
 {
@@ -368,7 +371,7 @@ static __always_inline __u64 readable_memory(void)
 /*
  * The verifier checks a global function once, and not once per call. So a step costs it the same
  * for any depth of stack. The loop over steps needs neither bpf_loop nor tail calls, on any kernel
- * from 5.6 on. There are two levels, since the verifier follows each turn of a loop.
+ * from 5.6 on. There are two levels of loops, since the verifier follows each turn of a loop.
  */
 __attribute__((noinline)) int step(void)
 {
@@ -388,8 +391,9 @@ __attribute__((noinline)) int steps(void)
 	return WALK_GOES_ON;
 }
 
-/* Goes on in the program of the runtime that takes the frame over; it comes back to on_walk.
- * Without it, on_walk does not ask this runtime again. Returns if the walk is over. */
+/* Continues in the program of the runtime that takes over the frame; that program calls on_walk
+ * again. If the program is missing, on_walk does not ask this runtime again. Returns if the walk is
+ * over. */
 static __always_inline void take_over(void *ctx, struct walk *w)
 {
 	const struct runtime_entry *e = runtime_entry(runtime_taker(w));
@@ -406,8 +410,8 @@ static __always_inline void take_over(void *ctx, struct walk *w)
 	walk_stop(w, WALK_DEPTH);
 }
 
-/* Lets each runtime that takes frames over fetch what the deferred walk will need. Comes back to
- * on_walk, and returns after the last one. */
+/* Lets each runtime that takes over frames fetch what the deferred walk will need. Each calls
+ * on_walk again, and this function returns after the last one. */
 static __always_inline void fetch_next(void *ctx, struct walk *w)
 {
 	__u32 first = w->phase == WALK_FETCHES ? w->taker + 1 : 0;
@@ -428,9 +432,9 @@ static __always_inline void fetch_next(void *ctx, struct walk *w)
 	}
 }
 
-/* The second half of a sample with user frames; it follows the runtimes' programs and always runs
- * behind on_tick. The first half left its state in the cpu's scratch memory, and so do programs
- * that take frames over. */
+/* The second half of a sample with user frames. It follows the runtimes' programs and always runs
+ * after on_tick. The first half left its state in the cpu's scratch memory, and so do programs that
+ * take over frames. */
 SEC("perf_event")
 int on_walk(void *ctx)
 {
@@ -475,7 +479,7 @@ int on_tick(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
-/* A child has its parent's mappings until it execs, and it can be sampled before user space hears
+/* A child has its parent's mappings until it execs, and it can be sampled before user space learns
  * of it. */
 SEC("raw_tp/sched_process_fork")
 int on_fork(struct bpf_raw_tracepoint_args *ctx)
@@ -488,7 +492,7 @@ int on_fork(struct bpf_raw_tracepoint_args *ctx)
 	if (!pid)
 		return 0;
 	target_forked(parent, parent_pid, child);
-	/* A former process with this pid is gone, even if user space has not heard of that. */
+	/* An earlier process with this pid is gone, even if user space does not know that yet. */
 	bpf_map_delete_elem(&processes, &pid);
 	struct process_entry *p = bpf_map_lookup_elem(&processes, &parent_pid);
 	if (!p)
@@ -505,8 +509,8 @@ int on_fork(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* After an exec the old mappings are void, even if user space publishes them once more before it
- * hears of the exec. A moment later it publishes the new ones. */
+/* After an exec the old mappings are invalid, even if user space publishes them once more before it
+ * learns of the exec. A moment later it publishes the new ones. */
 SEC("raw_tp/sched_process_exec")
 int on_exec(struct bpf_raw_tracepoint_args *ctx)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
-/* Maps and helpers that the sampling program and the runtimes' programs share, in the kernel. */
+/* Maps and helpers that the sampling program and the runtimes' programs share in the kernel. */
 #ifndef BPF_PROGRAMS_SHARED_BPF_H
 #define BPF_PROGRAMS_SHARED_BPF_H
 
@@ -24,7 +24,7 @@ struct {
 } ring SEC(".maps");
 
 /* The programs, by enum runtime. RUNTIME_NONE is the native walk, which completes a sample. Those
- * from RUNTIME_MAX on take frames of native code over. */
+ * from RUNTIME_MAX on take over frames of native code. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, 2 * RUNTIME_MAX);
@@ -34,7 +34,7 @@ struct {
 
 /* The maps that the runtimes' programs share, so that another runtime takes no more memory. */
 
-/* The state of the runtime's walk that runs now. */
+/* The state of the runtime's walk that is running. */
 struct runtime_state {
 	__u64 words[RUNTIME_STATE / 8];
 };
@@ -45,9 +45,10 @@ struct {
 	__type(value, struct runtime_state);
 } states SEC(".maps");
 
-/* Objects that were already copied: a hash of process and address space (the process may exec),
- * address and check. Sets of four tags, the newest in the lowest bits. An object that was displaced
- * is copied again. An object whose tag collides, or that found no room, is requested later. */
+/* Objects that were already copied. A tag is a hash of process and address space (the process may
+ * exec), address and check value. A set has four tags, the newest in the lowest bits. An object
+ * whose tag was displaced is copied again. An object whose tag collides, or that did not fit the
+ * ring, is requested later. */
 #define SEEN_SETS 8192
 struct seen {
 	__u64 sets[SEEN_SETS];
@@ -59,7 +60,7 @@ struct {
 	__type(value, struct seen);
 } seen_objects SEC(".maps");
 
-/* The copy that is being made. */
+/* The copy that is currently made. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -67,13 +68,13 @@ struct {
 	__type(value, struct sample_object);
 } objects SEC(".maps");
 
-/* The memory that a runtime fetches for a deferred walk, of each cpu: values of per-cpu maps are
- * small. prof-bpf sets how many there are. */
+/* The memory that a runtime fetches for a deferred walk, with an element for each cpu, since values
+ * of per-cpu maps must be small. prof-bpf sets the number of elements. */
 #define FETCHED_INDEX 4096 /* a power of two */
 struct fetched {
 	struct sample_fetched sent;
-	__u64 keep;		    /* lines are kept now */
-	__u16 index[FETCHED_INDEX]; /* 1 + the number of the line with this hash, or leftovers */
+	__u64 keep;		    /* lines are being stored */
+	__u16 index[FETCHED_INDEX]; /* 1 + the number of the line with this hash, or an old value */
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -95,9 +96,10 @@ struct {
 	__type(value, __u64);
 } counters SEC(".maps");
 
-/* For the verifier, at least before 6.8. It learns about a register from a comparison, but not
- * about a 32-bit copy of its lower half that the compiler made. So numbers that are compared and
- * then used have 64 bits, and the compiler does not see where they come from. */
+/* Returns n, or max if n is larger. The verifier, at least before 6.8, needs this: it learns about
+ * a register from a comparison, but not about a 32-bit copy of its lower half that the compiler
+ * made. So numbers that are compared and then used have 64 bits, and the compiler cannot see their
+ * origin. */
 static __always_inline __u64 at_most(__u64 n, __u64 max)
 {
 	ENV_OPAQUE(n);
@@ -119,7 +121,7 @@ static __always_inline struct walk *scratch(void)
 	return bpf_map_lookup_elem(&walks, &zero);
 }
 
-/* The runtime_entry at a position, or NULL. */
+/* Returns the runtime_entry at a position, or NULL. */
 static __always_inline const struct runtime_entry *runtime_entry(__u32 position)
 {
 	const struct slab *s = env_slab(position, 8);
@@ -127,13 +129,13 @@ static __always_inline const struct runtime_entry *runtime_entry(__u32 position)
 	return s ? ENV_AT(s, position, struct runtime_entry, 8) : NULL;
 }
 
-/* The position of the runtime_entry of the runtime that takes the frame. */
+/* Returns the position of the runtime_entry of the runtime that takes over the frame. */
 static __always_inline __u32 runtime_taker(const struct walk *w)
 {
 	return w->runtime_first + w->taker % PROCESS_RUNTIMES_MAX * 8;
 }
 
-/* Goes on to the next runtime of the process. Returns if its program is missing. */
+/* Continues with the next runtime of the process. Returns if its program is missing. */
 static __always_inline void runtime_next(void *ctx, struct walk *w)
 {
 	const struct runtime_entry *e = runtime_entry(w->runtimes);
@@ -145,16 +147,16 @@ static __always_inline void runtime_next(void *ctx, struct walk *w)
 	w->runtimes_left = 0;
 }
 
-/* Goes on to the native walk. Returns only if the kernel refuses: the sample is then lost, and the
- * next one is not affected. A sample's turns stay below the kernel's limit of tail calls, so this
- * has no reason of its own: it counts as ring-full. */
+/* Continues with the native walk. Returns only if the kernel refuses: the sample is then lost, and
+ * the next one is not affected. A sample makes fewer tail calls than the kernel's limit, so this
+ * case has no reason of its own: it counts as ring-full. */
 static __always_inline void walk_next(void *ctx)
 {
 	bpf_tail_call(ctx, &programs, RUNTIME_NONE);
 	count(COUNTER_RING_FULL, 1);
 }
 
-/* The end of a runtime's program. */
+/* Ends a runtime's program. */
 static __always_inline void runtime_done(void *ctx, struct walk *w)
 {
 	w->runtimes += sizeof(struct runtime_entry) / 4;

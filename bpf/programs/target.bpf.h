@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * Whether the current process is wanted (target.h): by its age, pid, user, name and cgroup. begin()
- * of sample.bpf.c asks this before it does any work for a tick, right after it has passed over
- * processes that -p or COMMAND did not select. Without targets the verifier removes all of this,
- * since target_checks is constant.
+ * Whether the current process is to be sampled (target.h), by its age, pid, user, name and cgroup.
+ * begin() of sample.bpf.c checks this before it does any other work for a tick, except that it
+ * first skips processes that -p or COMMAND did not select. Without targets the verifier removes all
+ * of this, since target_checks is constant.
  *
- * Processes are excluded by pid with a key that no other process can have while they live, the
- * address of their signal_struct: their descendants have pids that may be used again.
+ * Processes are excluded by pid. Their descendants are excluded by the address of their
+ * signal_struct, which no other process can have while they live; their pids may be reused.
  */
 #ifndef BPF_PROGRAMS_TARGET_BPF_H
 #define BPF_PROGRAMS_TARGET_BPF_H
@@ -18,9 +18,9 @@
 const volatile __u32 target_checks; /* enum target_check */
 const volatile __u32 target_tree;   /* enum target_tree */
 const volatile __u64 target_min_age_ns;
-const volatile bool target_descendants; /* of excluded processes */
+const volatile bool target_descendants; /* also exclude descendants of excluded processes */
 
-/* prof-bpf sets the sizes. */
+/* prof-bpf sets the sizes of the maps. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -58,7 +58,7 @@ struct {
 	__type(value, __u32);
 } target_users SEC(".maps");
 
-/* The processes that prof-bpf excludes, by pid and start time (struct sample). */
+/* The processes that prof-bpf excludes: pid to start time (struct sample). */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -100,7 +100,7 @@ struct css_set {
 struct task_struct___in_cgroups {
 	struct css_set *cgroups;
 } __attribute__((preserve_access_index));
-/* The numbers are the running kernel's, by CO-RE. */
+/* CO-RE replaces the numbers with those of the running kernel. */
 enum cgroup_subsys_id { cpu_cgrp_id = 1, memory_cgrp_id = 2, pids_cgrp_id = 3 };
 
 static __always_inline struct target_cgroup target_key(struct cgroup *cg)
@@ -109,7 +109,7 @@ static __always_inline struct target_cgroup target_key(struct cgroup *cg)
 				       .hierarchy = BPF_CORE_READ(cg, root, hierarchy_id) };
 }
 
-/* The flags of a cgroup and of all above it. */
+/* Returns the flags of a cgroup and of all above it. */
 static __always_inline __u32 target_flags_from(struct cgroup *cg)
 {
 	struct target_cgroup key = target_key(cg);
@@ -126,7 +126,7 @@ static __always_inline __u32 target_flags_from(struct cgroup *cg)
 	return flags;
 }
 
-/* The cgroup of a task in the tree of v1. */
+/* Returns the cgroup of a task in the tree of v1. */
 static __always_inline struct cgroup *target_in_tree(struct css_set *set)
 {
 	struct cgroup_subsys_state *css = NULL;
@@ -160,7 +160,7 @@ __attribute__((noinline)) __u32 target_by_cgroup(void)
 	return v1 ? flags | target_flags_from(v1) : flags;
 }
 
-/* --- the rest --- */
+/* --- other properties --- */
 
 __attribute__((noinline)) __u32 target_by_comm(void)
 {
@@ -219,7 +219,7 @@ __attribute__((noinline)) int target_skips(__u32 pid)
 	return 0;
 }
 
-/* A process has a child. */
+/* Called when a process forks: the child of an excluded process is also excluded. */
 static __always_inline void target_forked(struct task_struct *parent, __u32 parent_pid,
 					  struct task_struct *child)
 {
@@ -230,8 +230,8 @@ static __always_inline void target_forked(struct task_struct *parent, __u32 pare
 		bpf_map_update_elem(&target_descended, &process, &yes, BPF_ANY);
 }
 
-/* The last thread of a process is gone, and no sample of it can come any more. Its leader stays to
- * the end, unless another thread took its place in an exec. */
+/* Called when the last thread of a process is gone, so that no sample of it can come any more. Its
+ * leader stays to the end, unless another thread took its place in an exec. */
 SEC("raw_tp/sched_process_free")
 int on_free(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -245,8 +245,8 @@ int on_free(struct bpf_raw_tracepoint_args *ctx)
 
 /* --- cgroups that come and go --- */
 
-/* A new cgroup's name, and the container's id in it. One at a time, under the kernel's lock of
- * cgroups. */
+/* A new cgroup's name, and the container's id in it. One is enough, since the hook runs under the
+ * kernel's lock of cgroups. */
 struct target_new {
 	struct target_name name;
 	struct target_id id;
@@ -275,7 +275,7 @@ static __always_inline __u32 target_by_id(struct target_new *n)
 	return found ? *found : 0;
 }
 
-/* It is not visible yet, so nobody can be in it. */
+/* The new cgroup is not visible yet, so it contains no process. */
 SEC("raw_tp/cgroup_mkdir")
 int on_cgroup(struct bpf_raw_tracepoint_args *ctx)
 {

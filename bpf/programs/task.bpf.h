@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
-/* The kernel's structs of a task: only the fields that are used (CO-RE). */
+/* The kernel's structs of a task. Only the used fields are declared (CO-RE). */
 #ifndef BPF_PROGRAMS_TASK_BPF_H
 #define BPF_PROGRAMS_TASK_BPF_H
 
@@ -9,13 +9,13 @@
 #include <bpf/bpf_helpers.h>
 #include "bpf/sample.h"
 
-/* The inode number of the pid namespace in which prof-bpf sees the host; 0: the host's own. */
+/* The inode number of the pid namespace in which prof-bpf runs; 0: the host's. */
 const volatile __u32 viewer_pid_ns;
 
 struct mm_struct {
 	unsigned long start_stack, flags;
 } __attribute__((preserve_access_index));
-/* From 6.18 on. */
+/* since 6.18 */
 struct mm_struct___bitmap {
 	struct {
 		unsigned long __mm_flags[1];
@@ -38,7 +38,7 @@ struct kuid {
 };
 struct user_namespace {
 	struct user_namespace *parent;
-	int level; /* 0: the host's */
+	int level; /* 0: the host's namespace */
 	struct kuid owner;
 } __attribute__((preserve_access_index));
 struct cred {
@@ -76,18 +76,18 @@ struct task_struct {
 	unsigned long sas_ss_sp, sas_ss_size;
 } __attribute__((preserve_access_index));
 
-/* The name of the field before 5.5, kernel commit cf25e24db61c. */
+/* The name of start_boottime before 5.5, kernel commit cf25e24db61c. */
 struct task_struct___before_5_5 {
 	__u64 real_start_time;
 } __attribute__((preserve_access_index));
 
-/* Newer kernels, such as 7.3, keep here what was in mm_struct.flags. */
+/* Newer kernels, such as 7.3, store here what was in mm_struct.flags. */
 struct task_struct___exec_state {
 	void *exec_state;
 } __attribute__((preserve_access_index));
 
-/* The start time of a process as /proc/PID/stat shows it: rounded down to clock ticks, since user
- * space knows it no better. */
+/* Returns the start time of a process as /proc/PID/stat shows it: rounded down to clock ticks,
+ * since user space has no better value. */
 static __always_inline __u64 task_start(struct task_struct *task)
 {
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
@@ -110,8 +110,8 @@ static __always_inline struct upid *task_upid(struct pid *pid, unsigned int leve
 	       level * bpf_core_type_size(struct upid);
 }
 
-/* The struct pid at this address as prof-bpf's pid namespace has it: its number there, and from bit
- * TASK_LEVEL on the level of the namespace. 0: it is not visible there. Global, for the reason
+/* Returns the number of the struct pid at this address in prof-bpf's pid namespace, and from bit
+ * TASK_LEVEL on the level of that namespace. 0: it is not visible there. Global, for the reason
  * given in search.h. */
 #define TASK_LEVEL 32
 __attribute__((noinline)) __u64 task_pid_in_view(__u64 address)
@@ -128,7 +128,7 @@ __attribute__((noinline)) __u64 task_pid_in_view(__u64 address)
 	return 0;
 }
 
-/* The pid of a task's process, and the task's own id, as prof-bpf sees them. */
+/* Return the pid of a task's process, and the task's own id, as prof-bpf sees them. */
 static __always_inline __u32 task_process(struct task_struct *task)
 {
 	return viewer_pid_ns ? (__u32)task_pid_in_view(

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
-/* CPython's frames of a sample. */
+/* CPython's walk as a program for samples. */
 #include "bpf/programs/shared.bpf.h"
 #include "bpf/python/python_walk.h"
 #define RUNTIME_WALK python

@@ -7,8 +7,8 @@
  *
  * Up to 3.10 frames are objects, and each C frame of the loop runs one. From 3.11 on, frames lie in
  * chunks of memory of their own, and a C frame of the loop runs a chain of them. That C frame holds
- * a struct whose address identifies it. In 3.11 this is the _PyCFrame that refers to the current
- * frame, and from 3.12 on an entry frame at the end of the chain.
+ * a struct whose address identifies the C frame. In 3.11 this is the _PyCFrame that refers to the
+ * current frame, and from 3.12 on an entry frame at the end of the chain.
  */
 #ifndef BPF_PYTHON_PYTHON_H
 #define BPF_PYTHON_PYTHON_H
@@ -18,23 +18,23 @@
 enum python_thread {
 	PYTHON_TSD = 0,	       /* pthread_getspecific of the key at `state` */
 	PYTHON_TLS_OFFSET = 1, /* at offset `state` from the TLS base */
-	PYTHON_TLS_GOT = 2,    /* its offset is the word at address `state` (initial exec) */
-	/* Module and offset are the two words there (general and local dynamic; the latter adds
-	 * tls_add). */
+	PYTHON_TLS_GOT = 2,    /* the word at address `state` holds its offset (initial exec) */
+	/* The two words at address `state` hold module and offset (general and local dynamic; the
+	 * latter adds tls_add). */
 	PYTHON_TLS_MODULE = 3,
 };
 
 enum python_frames {
 	PYTHON_OBJECTS = 0,	 /* thread state -> frame objects (3.6 to 3.10) */
 	PYTHON_CFRAMES = 1,	 /* thread state -> cframe -> frames, which hold is_entry (3.11) */
-	PYTHON_CFRAME_SHIMS = 2, /* the same, with entry frames in the chain (3.12) */
+	PYTHON_CFRAME_SHIMS = 2, /* likewise, with entry frames in the chain (3.12) */
 	PYTHON_SHIMS = 3,	 /* thread state -> frames, with entry frames (3.13 and later) */
 };
 
-#define PYTHON_LIBC_FLAT 1	  /* flags: keys and DTV are arrays of plain pointers, as in musl */
-#define PYTHON_POSITION_POINTER 2 /* flags: `frame_position` is a pointer into the code object */
+#define PYTHON_LIBC_FLAT 1	  /* flag: keys and DTV are arrays of plain pointers, as in musl */
+#define PYTHON_POSITION_POINTER 2 /* flag: `frame_position` is a pointer into the code object */
 
-#define PYTHON_FRAME_BYTES 144 /* bytes of a frame to read, at most */
+#define PYTHON_FRAME_BYTES 144 /* limit of the bytes of a frame that are read */
 #define PYTHON_CHECK_WORDS 32
 
 /* Field offsets in bytes; multiples of 8 unless noted. */
@@ -43,7 +43,7 @@ struct python_config {
 	UW_U8 frames; /* enum python_frames */
 	UW_U8 flags;
 	UW_U8 entry_owner; /* frames with at least this owner are entry frames */
-	UW_U32 tsd;	   /* offset from the TLS base: pointers to the blocks of keys */
+	UW_U32 tsd;	   /* offset from the TLS base of the pointers to the blocks of keys */
 	UW_U64 state;	   /* address, or offset from the TLS base: see enum python_thread */
 	/* Address of the pointer to the thread state that has the GIL; 0: not used. */
 	UW_U64 holder;
@@ -53,15 +53,17 @@ struct python_config {
 	UW_U16 frame_previous;
 	UW_U16 frame_code;	 /* the low bits of the pointer are tags */
 	UW_U16 frame_position;	 /* a multiple of 4: an int, or a pointer */
-	UW_U16 frame_owner;	 /* a byte: owner or is_entry */
+	UW_U16 frame_owner;	 /* a byte: the owner, or is_entry */
 	UW_U16 frame_bytes;	 /* bytes to read: a multiple of 8, at most PYTHON_FRAME_BYTES */
 	UW_U16 code_check;	 /* a multiple of 4: the bytes that identify a code object */
-	UW_U16 code_check_words; /* their number, in units of 4 bytes, at most PYTHON_CHECK_WORDS */
+	UW_U16 code_check_words; /* number of these bytes, in units of 4, at most
+				  * PYTHON_CHECK_WORDS */
 	UW_U16 code_bytecode;	 /* start of the instructions */
 	UW_U16 tls_add;		 /* PYTHON_TLS_MODULE: added to the offset */
-	UW_U16 tstate_thread;	 /* pthread_self() of its thread: the TLS base (up to 3.10) */
-	/* Free-threaded builds from 3.14 on: threads run copies of the instructions. A pointer to
-	 * these; 0: none. */
+	UW_U16 tstate_thread;	 /* pthread_self() of the state's thread: the TLS base (up to
+				  * 3.10) */
+	/* Free-threaded builds from 3.14 on: threads run copies of the instructions. This field is
+	 * a pointer to the copies; 0: none. */
 	UW_U16 code_copies;
 	UW_U16 frame_copy; /* an int, a multiple of 4: the number of the copy */
 	UW_U16 code_name;  /* a pointer to the name, a str */
@@ -69,8 +71,8 @@ struct python_config {
 	UW_U16 zero[3];
 };
 
-/* The check of a code object, over the n times 4 bytes at code_check: 40 bits, never 0. It uses two
- * independent sums for speed, since each frame needs one. */
+/* Returns the check value of a code object, over the n times 4 bytes at code_check: 40 bits, never
+ * 0. It uses two independent sums for speed, since each frame needs one. */
 static inline UW_U64 python_check(const UW_U64 words[PYTHON_CHECK_WORDS / 2], UW_U32 n)
 {
 	UW_U64 even = 0x9e3779b97f4a7c15ull, odd = n;
@@ -91,10 +93,10 @@ static inline UW_U64 python_check(const UW_U64 words[PYTHON_CHECK_WORDS / 2], UW
 	return even ? even : 1;
 }
 
-/* Adds the first characters of the code object's name to the check. Up to 3.11 no field of a code
- * object depends on the text: CodeType.replace() may put an object at a freed one's address that
- * differs only there. text: of a str, from its length on. Characters that are not ASCII count by
- * their number only. */
+/* Adds the first characters of the code object's name to the check value. Up to 3.11 no field of a
+ * code object depends on the text: CodeType.replace() may put an object that differs only in its
+ * name at a freed one's address. text: a str, from its length on. If characters are not ASCII, only
+ * their number is added. */
 #define PYTHON_TEXT_WORDS 8
 static inline UW_U64 python_check_text(UW_U64 check, const UW_U64 text[PYTHON_TEXT_WORDS])
 {

@@ -7,9 +7,11 @@
 #include "bpf/python/python.h"
 #include "bpf/walk/runtime_walk.h"
 
-/* Bytes of stack: more than C functions take, less than a stack. */
+/* A distance on the stack in bytes: more than C functions need, less than a whole stack. */
 #define PYTHON_NEAR (64u << 10)
-#define PYTHON_WINDOW 512 /* bytes read at once: from 3.11 on callers' frames lie below a frame */
+#define PYTHON_WINDOW \
+	512 /* bytes read at once, since from 3.11 on callers' frames lie below a
+			   * frame */
 #define PYTHON_KNOWN 16
 
 struct python_known {
@@ -65,8 +67,8 @@ ENV_INLINE bool python_thread_state(const struct python_walk *p, __u64 *ret)
 /*
  * Whether this thread has the state `holder`, which has the GIL. A thread that runs several
  * interpreters has a state for each. The key leads to the first of them, but the state with the GIL
- * is the one that runs. From 3.11 on its cframe tells: it lies on the stack of its thread, close
- * above the frames that the loop called.
+ * is the one that runs. From 3.11 on its cframe tells this: it lies on the stack of its thread,
+ * close above the frames that the loop called.
  */
 ENV_INLINE bool python_holds(const struct walk *w, const struct python_walk *p, __u64 holder)
 {
@@ -91,13 +93,13 @@ ENV_INLINE bool python_running_state(const struct walk *w, const struct python_w
 	return found;
 }
 
-/* The frame's word that contains the field at `offset`, shifted down to the field. */
+/* Returns the frame's word that contains the field at `offset`, shifted down to the field. */
 ENV_INLINE __u64 python_field(const struct python_walk *p, __u16 offset)
 {
 	return p->window[(p->at + offset / 8) % (PYTHON_WINDOW / 8)] >> (offset & 7) * 8;
 }
 
-/* Gets the frame of `size` bytes at `at` into the window, with the bytes below it. */
+/* Reads the frame of `size` bytes at `at` into the window, with the bytes below it. */
 ENV_INLINE bool python_read_frame(struct python_walk *p, __u64 at, __u32 size)
 {
 	__u64 offset = at - p->window_start;
@@ -126,7 +128,7 @@ ENV_INLINE bool python_read_frame(struct python_walk *p, __u64 at, __u32 size)
 	return env_read_user(p->window, size, p->window_start) == 0;
 }
 
-/* Reads a str from its length on, as far as it is readable: it may end with its page. */
+/* Reads a str from its length on, as far as it is readable: the page after it may not be. */
 ENV_INLINE bool python_read_text(struct python_walk *p, __u64 at)
 {
 	__u32 n = (4096 - (at & 4095)) & (sizeof(p->text) - 1);
@@ -140,8 +142,8 @@ ENV_INLINE bool python_read_text(struct python_walk *p, __u64 at)
 	return n >= 32 && env_read_user(p->text, n, at) == 0;
 }
 
-/* The identity of a code object and of the copy of its instructions. Each is read once in a walk.
- * check is 0 if it cannot be read. */
+/* Returns the identity of a code object and of the copy of its instructions. Each is read once in a
+ * walk. check is 0 if it cannot be read. */
 ENV_INLINE const struct python_known *python_code(struct python_walk *p, __u64 code, __u32 copy)
 {
 	const struct python_config *c = &p->config;
@@ -171,8 +173,8 @@ ENV_INLINE const struct python_known *python_code(struct python_walk *p, __u64 c
 	return k;
 }
 
-/* The first frame, by the cframe. While a C frame of the loop begins, its cframe is already linked
- * but still holds leftovers of the stack. Then the cframe before it counts. */
+/* Finds the first frame, through the cframe. While a C frame of the loop begins, its cframe is
+ * already linked but still contains old stack contents. Then the previous cframe is used. */
 ENV_INLINE bool python_first_frame(struct python_walk *p)
 {
 	const struct python_config *c = &p->config;
@@ -189,7 +191,7 @@ ENV_INLINE bool python_first_frame(struct python_walk *p)
 	return runtime_read(p->cframe + c->cframe_frame, &p->frame) && p->frame;
 }
 
-/* True if the thread runs Python. */
+/* Returns true if the thread runs Python. */
 ENV_INLINE bool python_begin(const struct walk *w, struct python_walk *p)
 {
 	const struct python_config *c = &p->config;
@@ -223,7 +225,7 @@ ENV_INLINE void python_push(struct walk *w, struct python_walk *p)
 		env_object(w, &p->copies, code, k->check);
 }
 
-/* Walks one frame. 0: there is a caller; 1: this was the last one. */
+/* Walks one frame. Returns 0 if there is a caller, 1 if this was the last one. */
 ENV_INLINE int python_step(struct walk *w, struct python_walk *p)
 {
 	const struct python_config *c = &p->config;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * Whether a cgroup is a container's, by its name alone. All users of this rule share it: the
+ * Whether a cgroup is a container's, by its name alone. All parts that need this rule share it: the
  * program that compares new cgroups with targets, the search for existing ones, and outputs. So
  * `--container` takes the id that outputs show as container.id.
  *
@@ -14,16 +14,20 @@
 
 #include "bpf/walk/env.h"
 
-#define CONTAINER_NAME 240 /* bytes of a name, zeros at the end; a longer one is no container's */
-#define CONTAINER_ID 64	   /* bytes of an id, at most */
+#define CONTAINER_NAME \
+	240		/* bytes of a name, filled with zeros; a longer name is not a
+			    * container's */
+#define CONTAINER_ID 64 /* bytes of an id, at most */
 #define CONTAINER_TASK 32
 
-/* Lies in memory, where the verifier does not follow it. */
+/* The state of the search. It is kept in memory, since the verifier does not track its values
+ * there. */
 struct container_id {
-	__u32 start, count; /* the id's place in the name; count 0: it is no container */
-	__u32 digits;	    /* since start */
-	__u32 ends;	    /* 1: there was something else since then */
-	__u32 task;	    /* 1: so far it is TASK-NUMBER */
+	__u32 start, count; /* position and length of the id in the name; count 0: not a
+			     * container */
+	__u32 digits;	    /* digits seen since start */
+	__u32 ends;	    /* 1: another character has come since then */
+	__u32 task;	    /* 1: the name matches TASK-NUMBER so far */
 };
 
 ENV_INLINE char container_char(const char *name, __u64 i)
@@ -32,8 +36,8 @@ ENV_INLINE char container_char(const char *name, __u64 i)
 	return i < CONTAINER_NAME ? name[i] : 0;
 }
 
-/* 1 if a character is one of n from `first` on, else 0; without a branch, since the verifier would
- * follow both sides. */
+/* Returns 1 if a character is one of n from `first` on, otherwise 0; without a branch, since the
+ * verifier would follow both sides. */
 ENV_INLINE __u32 container_among(char c, char first, __u32 n)
 {
 	__u32 from_first = (__u8)(c - first);
@@ -47,7 +51,7 @@ ENV_INLINE __u32 container_is_hex(char c)
 	return container_among(c, '0', 10) | container_among(c, 'a', 6);
 }
 
-/* Whether this word of n bytes is at this place. */
+/* Whether the word of n bytes is at this position. */
 ENV_INLINE bool container_has(const char *name, __u32 at, const char *word, __u32 n)
 {
 	bool same = true;
@@ -70,7 +74,7 @@ ENV_INLINE void container_look_at(struct container_id *id, __u32 i, char c)
 	id->ends = (id->ends | (hex ^ 1)) * goes_on;
 }
 
-/* name: CONTAINER_NAME bytes, zeros at the end. */
+/* Finds the container's id in a name of CONTAINER_NAME bytes, which is filled with zeros. */
 ENV_INLINE void container_find(const char *name, struct container_id *id)
 {
 	__u32 len;

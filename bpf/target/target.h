@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * The processes that are wanted, as prof-bpf tells the sampling program: keys and values of the
- * maps in target.bpf.h. Values are sets of enum target_flag.
+ * Which processes to sample, as prof-bpf tells the sampling program: keys and values of the maps in
+ * target.bpf.h. Values are sets of enum target_flag.
  */
 #ifndef BPF_TARGET_TARGET_H
 #define BPF_TARGET_TARGET_H
@@ -11,7 +11,7 @@
 
 enum target_flag { TARGET_INCLUDE = 1, TARGET_EXCLUDE = 2 };
 
-/* The properties that the program must look at. *_ONLY: a process that matches none of the included
+/* The properties that the program must check. *_ONLY: a process that matches none of the included
  * values is not sampled. */
 enum target_check {
 	TARGET_AGES = 1,
@@ -24,10 +24,10 @@ enum target_check {
 	TARGET_PIDS = 128,
 };
 
-/* The tree of v1 that is looked at beside the unified one. */
+/* The tree of cgroup v1 that is checked besides the unified one. */
 enum target_tree { TARGET_NO_TREE, TARGET_MEMORY, TARGET_PIDS_TREE, TARGET_CPU };
 
-#define TARGET_DEPTH 64 /* of cgroups in each other; deeper ones match nothing */
+#define TARGET_DEPTH 64 /* nested cgroups; deeper ones match nothing */
 
 /* A cgroup, by its number, which is unique in its tree. */
 struct target_cgroup {
@@ -36,16 +36,17 @@ struct target_cgroup {
 	__sample_u32 zero;
 };
 
-/* A cgroup that may be made later: by name, and if parent is not 0, in this cgroup only. */
-#define TARGET_NAME 240 /* bytes, zeros at the end */
+/* A cgroup that may be created later: any cgroup with this name. If parent is not 0, only in that
+ * cgroup. */
+#define TARGET_NAME 240 /* bytes, filled with zeros */
 struct target_name {
 	struct target_cgroup parent;
 	char name[TARGET_NAME];
 };
 
-/* The keys of two tries. A shorter key names all that begin with it. The value of the longest key
- * counts alone, so it includes those of all shorter ones. */
-#define TARGET_COMM 16 /* bytes, zeros at the end */
+/* The keys of two tries. A shorter key matches all that begin with it. Only the value of the
+ * longest matching key counts, so that value includes those of all shorter keys. */
+#define TARGET_COMM 16 /* bytes, filled with zeros */
 struct target_comm {
 	__sample_u32 bits;
 	char comm[TARGET_COMM];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
-/* V8's frames of a sample. */
+/* V8's walk as programs for samples. */
 #include "bpf/programs/shared.bpf.h"
 #include "bpf/v8/v8_walk.h"
 #define RUNTIME_WALK v8

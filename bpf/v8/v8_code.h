@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * V8's functions, and the code that they run. A function has its code, or a place in a table of
- * code. A frame may run older or other code of it: then the code's head is searched, which is
- * somewhere before the instructions.
+ * V8's functions, and the code that they run. A function points to its code, or has an index in a
+ * table of code. A frame may run older or other code of it. Then the code's head is searched for,
+ * which is somewhere before the instructions.
  */
 #ifndef BPF_V8_V8_CODE_H
 #define BPF_V8_V8_CODE_H
 
 #include "bpf/v8/v8_state.h"
 
-/* Whether an object has elements, and is not undefined. */
+/* Whether an object has elements. `undefined` counts as not. */
 ENV_INLINE bool v8_is_array(const struct v8_walk *p, __u64 object)
 {
 	__u64 word = 0;
@@ -31,26 +31,26 @@ ENV_FUNCTION __u64 v8_shared(V8_PARAMETERS_AND __u64 shared)
 		return 0;
 	__u64 script = V8_FIELD(p->shared, c->shared_script);
 
-	/* Frames next to each other often have one script. */
+	/* Adjacent frames often have the same script. */
 	if (script != p->script || p->script_ns != w->sample.time_ns || p->copies.keep) {
 		p->script = 0;
 		if (!v8_is_pointer(script) || !v8_word(p, script, c->script_id, &id) || (__u32)id ||
 		    id >> 32 >= V8_SCRIPT_IDS || !v8_word(p, script, c->script_ends, &ends))
 			return 0;
-		/* The key changes when V8 first computes the script's lines. */
+		/* The key changes when V8 first computes the line ends of the script. */
 		p->ends = v8_is_array(p, ends) ? ends : 0;
 		p->script = script;
 		p->script_id = id;
 		p->script_ns = w->sample.time_ns;
 	}
 	id = p->script_id;
-	/* Each isolate numbers its scripts, and a thread runs one. */
+	/* Each isolate numbers its scripts, and a thread runs one isolate. */
 	return v8_mix(v8_mix(env_tls(), id | !p->ends),
 		      (__u32)V8_FIELD(p->shared, c->shared_literal)) |
 	       1;
 }
 
-/* Whether the second property of a map is a name that objects have in their first field. */
+/* Whether the second property of a map is a name that objects hold in their first field. */
 ENV_INLINE bool v8_has_own_name(struct v8_walk *p, __u64 map)
 {
 	const __u32 second = p->config.descriptors_first + 24u;
@@ -61,14 +61,15 @@ ENV_INLINE bool v8_has_own_name(struct v8_walk *p, __u64 map)
 	    !v8_word(p, all, second + 8, &details))
 		return false;
 	details = v8_smi(details);
-	/* No accessor, and field 0. */
+	/* The property is not an accessor, and is field 0. */
 	if (details & 3 || details >> 19 & 1023)
 		return false;
 	return v8_is_pointer(key) && v8_word(p, key, V8_LENGTH & ~7u, &length) &&
 	       v8_smi(length) == 4 && v8_word(p, key, V8_ELEMENTS, &text) && (__u32)text == V8_NAME;
 }
 
-/* Mixes the characters of a string into a number; 0: they are many, or not in one place. */
+/* Mixes the characters of a string into a number. Returns 0 if there are too many, or if they are
+ * not in one place. */
 ENV_FUNCTION __u64 v8_mix_string(V8_PARAMETERS_AND __u64 string, __u64 h)
 {
 	V8_FIND(w, p);
@@ -96,7 +97,8 @@ ENV_FUNCTION __u64 v8_mix_string(V8_PARAMETERS_AND __u64 string, __u64 h)
 	return h | 1;
 }
 
-/* Takes the second part of a string of two parts, which becomes the first one. 0: it has none. */
+/* Takes the second part of a string made of two; *string becomes the first one. Returns 0 if it has
+ * no parts. */
 ENV_INLINE __u64 v8_split(struct v8_walk *p, __u64 *string)
 {
 	const __u32 type = v8_type(p, *string);
@@ -108,9 +110,9 @@ ENV_INLINE __u64 v8_split(struct v8_walk *p, __u64 *string)
 	return second;
 }
 
-/* Finds the name that a function has itself, since the program computed it: p->own_name. Functions
- * with the same description may have different ones. Returns a number that its characters make; 0:
- * there is none. */
+/* Finds the name that a function itself has, because the program computed it: p->own_name.
+ * Functions with the same description may have different ones. Returns a number derived from its
+ * characters; 0: there is none. */
 ENV_FUNCTION __u64 v8_find_own_name(V8_PARAMETERS_AND __u64 function)
 {
 	V8_FIND(w, p);
@@ -131,7 +133,7 @@ ENV_FUNCTION __u64 v8_find_own_name(V8_PARAMETERS_AND __u64 function)
 	if (!v8_word(p, function, first * 8, &name))
 		return 0;
 
-	/* A bracket, the description of a symbol, and a bracket. */
+	/* The name is an opening bracket, the description of a symbol, and a closing bracket. */
 	__u64 begin = name, last = v8_split(p, &begin), middle = v8_split(p, &begin);
 	__u64 h = v8_mix_string(V8_ARGUMENTS_AND(w, p) begin, 1);
 
@@ -144,7 +146,7 @@ ENV_FUNCTION __u64 v8_find_own_name(V8_PARAMETERS_AND __u64 function)
 	return h;
 }
 
-/* Reads code into p->code. True if pc is in its instructions. */
+/* Reads code into p->code. Returns true if pc is in its instructions. */
 ENV_INLINE bool v8_code_has(struct v8_walk *p, __u64 code, __u64 pc)
 {
 	const struct v8_config *c = &p->config;
@@ -160,7 +162,7 @@ ENV_INLINE bool v8_code_has(struct v8_walk *p, __u64 code, __u64 pc)
 	return true;
 }
 
-/* The code that a function has now. */
+/* Returns the code that a function has now. */
 ENV_INLINE __u64 v8_function_code(struct v8_walk *p, __u64 function)
 {
 	const struct v8_config *c = &p->config;
@@ -179,8 +181,8 @@ ENV_INLINE __u64 v8_function_code(struct v8_walk *p, __u64 function)
 	return word >> 16 | 1;
 }
 
-/* Searches an object that has instructions among 512 bytes, from the last one on. It is the code,
- * with this map, or leads to the code. Returns the code, or 0. */
+/* Searches 512 bytes backwards for the object that contains the instructions. This is the code
+ * itself, with this map, or an object that points to the code. Returns the code, or 0. */
 ENV_FUNCTION __u64 v8_find_in(V8_PARAMETERS_AND __u64 at, __u64 map)
 {
 	V8_FIND(w, p);
@@ -192,7 +194,7 @@ ENV_FUNCTION __u64 v8_find_in(V8_PARAMETERS_AND __u64 at, __u64 map)
 	for (int k = WALK_WINDOW / V8_CODE_UNIT - 1; k >= 0; k--) {
 		__u32 i = (__u32)k * (V8_CODE_UNIT / 8);
 
-		/* Else clang counts from the window's end, which newer verifiers refuse. */
+		/* Otherwise clang counts from the window's end, which newer verifiers refuse. */
 		ENV_OPAQUE(i);
 		i &= WALK_WINDOW / 8 - 2;
 		__u64 object = w->window[i], code = w->window[i + 1];
@@ -210,7 +212,7 @@ ENV_FUNCTION __u64 v8_find_in(V8_PARAMETERS_AND __u64 at, __u64 map)
 	return 0;
 }
 
-/* Searches the code at pc, which begins somewhere before. The caller checks it. */
+/* Searches for the code at pc, which begins somewhere before. The caller checks the result. */
 ENV_FUNCTION __u64 v8_find_code(V8_PARAMETERS_AND __u64 pc, __u64 map)
 {
 	V8_FIND(w, p);

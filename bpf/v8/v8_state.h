@@ -8,41 +8,46 @@
 
 #define V8_FOUND 8
 #define V8_FRAME_WORDS 8
-#define V8_WORDS 16 /* of an object that are kept: a power of two, for the verifier */
+#define V8_WORDS 16 /* words of an object that are stored: a power of two, for the verifier */
 
 struct v8_walk {
 	struct v8_config config;
 	__u64 base;
 	struct runtime_copies copies;
 	__u64 told[V8_TOLD_WORDS];
-	__u64 keys[V8_INLINED_MAX];		/* of the functions inlined in the code */
+	__u64 keys[V8_INLINED_MAX];		/* keys of the functions inlined in the code */
 	__u64 frame[V8_FRAME_WORDS];		/* the words from RBP - 48 on */
-	__u64 shared[V8_WORDS], code[V8_WORDS]; /* of objects */
+	__u64 shared[V8_WORDS], code[V8_WORDS]; /* contents of objects */
 	__u64 code_at, code_body, code_size;	/* user addresses; 0: none */
-	__u64 table;				/* of code; V8_NO_TABLE: not known yet */
-	__u64 text, text_size;			/* what v8_text found */
-	__u64 count_at, count_bytes, count;	/* of newlines */
-	/* The interpreted frame at this RBP is at `offset`, since its handler was at time_ns. */
+	__u64 table;				/* address of the table of code; V8_NO_TABLE: not
+						 * known yet */
+	__u64 text, text_size;			/* results of v8_text */
+	__u64 count_at, count_bytes, count;	/* the count of newlines: position, bytes left,
+						 * newlines so far */
+	/* The interpreted frame at this RBP is at bytecode `offset`: its handler was seen at
+	 * time_ns. */
 	__u64 handled_fp, handled_ns, handled_offset;
-	__u64 found[V8_FOUND]; /* code that was searched, by the place of its instructions */
-	__u64 ends;	       /* of the lines of the function's script; 0: not known */
-	__u64 script, script_ns, script_id; /* the last one, in the sample of this time */
-	__u64 string, rest, later;	    /* parts of a text that are still to come */
+	__u64 found[V8_FOUND]; /* code found by a search, indexed by the place of its
+			        * instructions */
+	__u64 ends;	       /* the line ends of the function's script; 0: not known */
+	__u64 script, script_ns, script_id; /* the last script, and the time of its sample */
+	__u64 string, rest, later;	    /* parts of a text that are not read yet */
 	__u64 name, inferred;		    /* strings */
-	__u64 part, part_skip, part_length; /* where v8_text is */
-	__u64 tell_identity, tell_shared;   /* of an object to copy; 0: none */
-	__u64 own_name, tell_name;	    /* a string that a function has itself; 0: none */
-	__u64 plain_map, plain_ns; /* functions of this map have no own name, in this sample */
+	__u64 part, part_skip, part_length; /* the position of v8_text */
+	__u64 tell_identity, tell_shared;   /* the object to copy; 0: none */
+	__u64 own_name, tell_name;	    /* a string that a function itself has; 0: none */
+	__u64 plain_map, plain_ns; /* functions with this map have no own name; valid for this
+				    * sample */
 	__u32 kind, wide;
-	__u32 lost; /* 1: an object could not be read, as while the garbage collector moves it */
-	__u32 cut;  /* 1: v8_text has found a part of the string only */
+	__u32 lost; /* 1: an object could not be read, as when the garbage collector moves it */
+	__u32 cut;  /* 1: v8_text has found only a part of the string */
 };
 
 #define V8_FRAME_BELOW 48
 #define V8_SLOT(p, below) ((p)->frame[(V8_FRAME_BELOW - (below)) / 8])
 #define V8_MARKER(p) V8_SLOT(p, 8)
 #define V8_FUNCTION_SLOT(p) V8_SLOT(p, 16)
-/* The offset of the bytecode is below the bytecodes. */
+/* The offset of the bytecode is the word below the bytecodes. */
 #define V8_BYTECODES(p) \
 	((p)->frame[(V8_FRAME_BELOW - (p)->config.frame_bytecodes) / 8u % V8_FRAME_WORDS])
 #define V8_OFFSET(p) \
@@ -50,25 +55,25 @@ struct v8_walk {
 #define V8_CALLER_FP(p) ((p)->frame[6])
 #define V8_RETURN(p) ((p)->frame[7])
 
-#define V8_REGISTER_OFFSET 9	 /* R9: the offset that a bytecode handler begins with */
+#define V8_REGISTER_OFFSET 9	 /* R9: the bytecode's offset at the start of a handler */
 #define V8_REGISTER_BYTECODES 12 /* R12 */
 #define V8_REGISTER_ROOT 13
-#define V8_MAP_SIZES 8	       /* words of an instance, and where its properties begin */
-#define V8_MAP_DESCRIPTORS 40  /* what its properties are */
+#define V8_MAP_SIZES 8	       /* size of an instance in words, and where its properties begin */
+#define V8_MAP_DESCRIPTORS 40  /* descriptions of its properties */
 #define V8_NAME 0x656d616eu    /* "name" */
-#define V8_OWN_WORDS 8	       /* of the characters of a function's own name */
+#define V8_OWN_WORDS 8	       /* words of the characters of a function's own name */
 #define V8_BUILTIN_MAX 32768   /* bytes of a builtin */
-#define V8_CODE_KIND 15	       /* bits of a code's flags */
+#define V8_CODE_KIND 15	       /* bits in the flags of code */
 #define V8_CODE_MAX (1u << 22) /* bytes of code */
-#define V8_NO_CODE 2	       /* no pointer */
-#define V8_CODE_UNIT 32	       /* bytes; code begins at a multiple */
+#define V8_NO_CODE 2	       /* not a pointer */
+#define V8_CODE_UNIT 32	       /* bytes; code begins at a multiple of this */
 #define V8_SCAN 64	       /* times 512 bytes: how far back the beginning of code is searched */
-#define V8_COUNT_WINDOWS 256   /* 128 KiB: all of a block */
-#define V8_SEARCH 24	       /* halvings: more than lines of a script */
+#define V8_COUNT_WINDOWS 256   /* 128 KiB: a whole block */
+#define V8_SEARCH 24	       /* steps of a binary search: enough for all lines of a script */
 #define V8_SCRIPT_IDS (1u << 30)
 #define V8_ELEMENTS_MAX (1u << 24)
 
-/* Functions that the verifier checks once (search.h) find the state themselves. */
+/* Functions that the verifier checks once (search.h) look up the state themselves. */
 #ifdef __bpf__
 ENV_INLINE struct v8_walk *v8_state(void)
 {
@@ -100,13 +105,13 @@ ENV_INLINE bool v8_is_pointer(__u64 v)
 	return (v & 3) == 1 && v > 4096 && v < WALK_ADDRESS_END;
 }
 
-/* A word of an object, by a pointer with its tag. */
+/* Reads a word of an object, through a tagged pointer. */
 ENV_INLINE bool v8_word(const struct v8_walk *p, __u64 object, __u64 offset, __u64 *ret)
 {
 	return runtime_fetch(&p->copies, ret, sizeof(*ret), object - 1 + offset);
 }
 
-/* A field of an object of which `words` were read. */
+/* A field of an object, of which `words` were read. */
 #define V8_FIELD(words, offset) ((words)[(offset) / 8 % V8_WORDS] >> ((offset)&7) * 8)
 
 ENV_INLINE __u32 v8_smi(__u64 word)
@@ -114,8 +119,8 @@ ENV_INLINE __u32 v8_smi(__u64 word)
 	return (__u32)(word >> 32);
 }
 
-/* The instance type of an object. A string may have the type 0. While the garbage collector moves
- * an object, no map but the object's new address is there. */
+/* Returns the instance type of an object. The type 0 is valid for a string. While the garbage
+ * collector moves an object, its map is replaced by the object's new address. */
 #define V8_STRING_SHAPE 7
 #define V8_STRING_NARROW 8
 #define V8_STRING_UNCACHED 16

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * Collects what names an object that V8's walk copies (v8.h): its function's names and lines. If V8
- * has not computed where the script's lines end, the walk counts them in the text.
+ * Describes an object that V8's walk copies (v8.h): its function's names and lines. If V8 has not
+ * computed where the script's lines end, the walk counts them in the text.
  */
 #ifndef BPF_V8_V8_TELL_H
 #define BPF_V8_V8_TELL_H
@@ -13,7 +13,7 @@
 enum v8_text_verdict {
 	V8_TEXT_NONE = 0,
 	V8_TEXT_FOUND = 1,
-	V8_TEXT_GOES_ON = 2, /* the string leads to p->part */
+	V8_TEXT_GOES_ON = 2, /* the string refers to p->part, which must be looked at next */
 };
 
 /* Whether a string has characters. */
@@ -25,7 +25,7 @@ ENV_INLINE bool v8_has_length(const struct v8_walk *p, __u64 string)
 	       v8_smi(word) > 0;
 }
 
-/* Looks at the string p->part. A function of its own: old verifiers refuse such a loop. */
+/* Looks at the string p->part. A separate function: old verifiers refuse such a loop. */
 ENV_FUNCTION __u32 v8_text_step(V8_PARAMETERS)
 {
 	V8_FIND(w, p);
@@ -61,8 +61,8 @@ ENV_FUNCTION __u32 v8_text_step(V8_PARAMETERS)
 	return v8_word(p, string, 16, &p->part) ? V8_TEXT_GOES_ON : V8_TEXT_NONE;
 }
 
-/* Finds the characters of a string: its text, text_size and wide. Of two strings put together, the
- * first that is not empty. 0: it has none. */
+/* Finds the characters of a string: sets text, text_size and wide. If the string is made of two,
+ * uses the first one that is not empty. Returns 0 if it has no characters. */
 ENV_FUNCTION __u32 v8_text(V8_PARAMETERS_AND __u64 string)
 {
 	V8_FIND(w, p);
@@ -81,9 +81,10 @@ ENV_FUNCTION __u32 v8_text(V8_PARAMETERS_AND __u64 string)
 	return r == V8_TEXT_FOUND;
 }
 
-/* --- what is told of a function --- */
+/* --- describing a function --- */
 
-/* How many of the ends of lines are before a character. It halves without a branch (search.h). */
+/* Returns how many line ends come before a character. A binary search without branches
+ * (search.h). */
 ENV_FUNCTION __u64 v8_lines_before(__u64 ends, __u64 count, __u64 character)
 {
 	__u64 low = 0, size = count & 0xffffff, word;
@@ -101,12 +102,13 @@ ENV_FUNCTION __u64 v8_lines_before(__u64 ends, __u64 count, __u64 character)
 	return low;
 }
 
-/* Counts the newlines of the next window of the text. Returns 1 when all are counted, or some are
- * unreadable. */
+/* Counts the newlines of the next window of the text. Returns 1 when all are counted, or if some
+ * are unreadable. */
 ENV_FUNCTION __u32 v8_count_window(V8_PARAMETERS_AND __u32 wide)
 {
 	V8_FIND(w, p);
-	/* One in each character. All words are counted alike: the verifier walks one way. */
+	/* The lowest bit of each character. All words are counted in the same way, so that the
+	 * verifier has only one path. */
 	__u64 ones = wide ? 0x0001000100010001ull : 0x0101010101010101ull;
 	__u32 bits = wide ? 16 : 8;
 	__u64 at = p->count_at, n = p->count_bytes < WALK_WINDOW ? p->count_bytes : WALK_WINDOW;
@@ -118,7 +120,7 @@ ENV_FUNCTION __u32 v8_count_window(V8_PARAMETERS_AND __u32 wide)
 	ENV_OPAQUE(ones);
 	ENV_OPAQUE(bits);
 	for (int k = 0; k < WALK_WINDOW / 8; k++)
-		w->window[k] = 0; /* no newline */
+		w->window[k] = 0; /* contains no newline */
 	if (n > WALK_WINDOW || at < 4096 || at >= WALK_ADDRESS_END ||
 	    env_read_user(w->window, n, at))
 		return 1;
@@ -127,7 +129,7 @@ ENV_FUNCTION __u32 v8_count_window(V8_PARAMETERS_AND __u32 wide)
 	for (int k = 0; k < WALK_WINDOW / 8; k++) {
 		__u64 x = w->window[k] ^ ones * '\n';
 
-		/* The upper bit of each character that has none of its bits. */
+		/* The highest bit of each character that is zero after the comparison. */
 		x = ~(((x & low) + low) | x | low);
 		count += (x >> (bits - 1)) * ones >> (64 - bits);
 	}
@@ -137,7 +139,7 @@ ENV_FUNCTION __u32 v8_count_window(V8_PARAMETERS_AND __u32 wide)
 	return 0;
 }
 
-/* Counts the newlines of text; V8_NO_LINE: too much, or unreadable. */
+/* Counts the newlines of a text. Returns V8_NO_LINE if it is too long or unreadable. */
 ENV_FUNCTION __u64 v8_newlines(V8_PARAMETERS_AND __u64 at, __u64 bytes, __u32 wide)
 {
 	V8_FIND(w, p);
@@ -152,13 +154,14 @@ ENV_FUNCTION __u64 v8_newlines(V8_PARAMETERS_AND __u64 at, __u64 bytes, __u32 wi
 	return p->count_bytes ? V8_NO_LINE : p->count;
 }
 
-/* Where a block of a script's characters begins: the line. Kept, since functions follow others. */
+/* The line where a block of a script's characters begins. Cached, since other functions of the
+ * script follow. */
 struct v8_block {
-	__u64 script; /* the script's and the block's identity; 0: unused */
+	__u64 script; /* identity of the script and the block; 0: unused */
 	__u64 line;
 };
 #define V8_BLOCKS 2048
-#define V8_BLOCK_SHIFT 16 /* characters */
+#define V8_BLOCK_SHIFT 16 /* log2 of the characters of a block */
 #define V8_BLOCKS_AT_ONCE 16
 
 #ifdef __bpf__
@@ -184,13 +187,13 @@ ENV_INLINE struct v8_block *v8_block_at(__u64 identity)
 }
 #endif
 
-/* The line of a character of a script's text; V8_NO_LINE: not known now. */
+/* Returns the line of a character of a script's text; V8_NO_LINE: not known now. */
 ENV_FUNCTION __u64 v8_line_in_text(V8_PARAMETERS_AND __u64 script, __u64 character)
 {
 	V8_FIND(w, p);
 	__u64 block = character >> V8_BLOCK_SHIFT, line = 0, from = block;
 
-	/* The nearest block before it that is known. */
+	/* Find the nearest known block before it. */
 	for (int i = 0; i < V8_BLOCKS_AT_ONCE && from; i++, from--) {
 		__u64 id = v8_mix(script, from) | 1;
 		const struct v8_block *b = v8_block_at(id);
@@ -223,7 +226,7 @@ ENV_FUNCTION __u64 v8_line_in_text(V8_PARAMETERS_AND __u64 script, __u64 charact
 	return V8_NO_LINE;
 }
 
-/* Tells the function's text, and the line where that begins. */
+/* Describes the function's text, and the line where the text begins. */
 ENV_INLINE void v8_tell_text(struct walk *w, struct v8_walk *p, __u64 script, __u64 identity,
 			     __u64 first)
 {
@@ -243,8 +246,8 @@ ENV_INLINE void v8_tell_text(struct walk *w, struct v8_walk *p, __u64 script, __
 	p->told[V8_TOLD_ENDS_SIZE] = (end - start) << p->wide;
 }
 
-/* Tells the lines of the function, of which the range is told. The script may know the ends of its
- * lines. */
+/* Describes the lines of the function, whose range is described already. The script may know its
+ * line ends. */
 ENV_FUNCTION __u32 v8_tell_lines(V8_PARAMETERS_AND __u64 script)
 {
 	V8_FIND(w, p);
@@ -283,8 +286,8 @@ ENV_FUNCTION __u32 v8_is_cons(V8_PARAMETERS_AND __u64 object)
 	       (type & V8_STRING_SHAPE) == V8_STRING_CONS;
 }
 
-/* Tells a text that may be put together of several strings: as `parts` of them from told[at] on.
- * 0: it is empty. */
+/* Describes a text that may consist of several strings: at most `parts` of them, from told[at] on.
+ * Returns 0 if the text is empty. */
 ENV_FUNCTION __u32 v8_tell_text_of(V8_PARAMETERS_AND __u64 string, __u32 at, __u32 parts)
 {
 	V8_FIND(w, p);
@@ -298,7 +301,7 @@ ENV_FUNCTION __u32 v8_tell_text_of(V8_PARAMETERS_AND __u64 string, __u32 at, __u
 
 		if (i >= parts)
 			break;
-		/* Two strings put together, of which the first may also be. */
+		/* A string made of two, of which the first may also be made of two. */
 		for (int k = 0; k < 2; k++) {
 			if (p->later || !v8_is_cons(V8_ARGUMENTS_AND(w, p) p->string))
 				break;
@@ -316,14 +319,15 @@ ENV_FUNCTION __u32 v8_tell_text_of(V8_PARAMETERS_AND __u64 string, __u32 at, __u
 		p->string = p->rest;
 		p->rest = p->later;
 		p->later = 0;
-		/* There may be more of it than its parts hold. */
+		/* The text may have more strings than `parts`. */
 		if (p->cut || (i + 1 == parts && v8_has_length(p, p->string)))
 			p->told[V8_TOLD_SHAPES] |= 1ull << (V8_SHAPE_CUT + shape + i);
 	}
 	return p->told[(at + 1) % V8_TOLD_WORDS] != 0;
 }
 
-/* Tells the function's range, by its scope, and finds its names. Without a scope, that is one. */
+/* Describes the function's range, by its scope, and finds its names. If there is no scope, `scope`
+ * is the name. */
 ENV_FUNCTION __u32 v8_read_scope(V8_PARAMETERS_AND __u64 scope)
 {
 	V8_FIND(w, p);
@@ -350,7 +354,7 @@ ENV_FUNCTION __u32 v8_read_scope(V8_PARAMETERS_AND __u64 scope)
 	at += 8 * ((locals < c->scope_inlined_locals ? locals : 1) + locals);
 	at += (flags & 15) == c->scope_module ? 8 : 0;
 	at += flags >> 10 & 1 ? 8 : 0; /* the variable of its class */
-	/* Where `this` is, on the stack or in a context. */
+	/* A word tells where `this` is, on the stack or in a context. */
 	at += c->scope_receiver && (flags >> 7 & 3) % 3 ? 8 : 0;
 	if (flags >> 12 & 3) {
 		runtime_fetch(&p->copies, &name, 8, at);
@@ -370,7 +374,7 @@ ENV_FUNCTION __u32 v8_read_scope(V8_PARAMETERS_AND __u64 scope)
 	return 1;
 }
 
-/* Tells what is known of the function whose description was read into p->shared. */
+/* Describes what is known of the function whose description was read into p->shared. */
 ENV_INLINE void v8_tell_function(struct walk *w, struct v8_walk *p)
 {
 	const struct v8_config *c = &p->config;
@@ -395,7 +399,7 @@ ENV_INLINE void v8_tell_function(struct walk *w, struct v8_walk *p)
 	v8_tell_lines(V8_ARGUMENTS_AND(w, p) script);
 }
 
-/* Tells the elements of an array of bytes. */
+/* Describes the elements of an array of bytes. */
 ENV_INLINE void v8_tell_array(struct v8_walk *p, __u64 array, enum v8_told what)
 {
 	__u64 word = 0;
@@ -408,7 +412,7 @@ ENV_INLINE void v8_tell_array(struct v8_walk *p, __u64 array, enum v8_told what)
 
 /* --- objects --- */
 
-/* Tells one of the functions that are inlined in the code. */
+/* Describes one of the functions that are inlined in the code. */
 ENV_FUNCTION __u64 v8_tell_inlined(V8_PARAMETERS_AND __u64 shared)
 {
 	V8_FIND(w, p);
@@ -425,7 +429,8 @@ ENV_FUNCTION __u64 v8_tell_inlined(V8_PARAMETERS_AND __u64 shared)
 	return identity;
 }
 
-/* Copies the functions that are inlined in the code, by its data for deoptimization. */
+/* Copies the functions that are inlined in the code. They are listed in its data for
+ * deoptimization. */
 ENV_INLINE __u32 v8_inlined(struct walk *w, struct v8_walk *p, __u64 deopt)
 {
 	const struct v8_config *c = &p->config;
@@ -446,7 +451,7 @@ ENV_INLINE __u32 v8_inlined(struct walk *w, struct v8_walk *p, __u64 deopt)
 	return (__u32)count;
 }
 
-/* The bytecodes of the function whose description was read into p->shared; 0: unknown. */
+/* Returns the bytecodes of the function whose description was read into p->shared; 0: unknown. */
 ENV_INLINE __u64 v8_function_bytecodes(struct v8_walk *p)
 {
 	const struct v8_config *c = &p->config;
@@ -454,22 +459,22 @@ ENV_INLINE __u64 v8_function_bytecodes(struct v8_walk *p)
 
 	if (v8_type(p, data) == c->type_bytecodes)
 		return data;
-	/* Code of Sparkplug, which has them in place of what deoptimization needs. */
+	/* Code of Sparkplug has the bytecodes in place of the data for deoptimization. */
 	if (!v8_is_pointer(data) || !v8_word(p, data, c->code_deopt, &data) ||
 	    v8_type(p, data) != c->type_bytecodes)
 		return 0;
 	return data;
 }
 
-/* Words of the data for deoptimization behind that of inlined calls: where the first exit is, the
- * numbers of eager and of lazy ones, and three words of each exit, the eager ones first. */
+/* Words of the data for deoptimization after that of inlined calls: where the first exit is, the
+ * numbers of eager and of lazy exits, and three words of each exit, the eager ones first. */
 #define V8_DEOPT_EAGER 16
 #define V8_DEOPT_EXITS 32
 #define V8_DEOPT_BYTES 24
 #define V8_DEOPT_MAX 4096
 
-/* Tells which bytecode each call of code without positions belongs to: the safepoints, which name
- * the exit of each call, the lazy exits, and the positions of the bytecodes. */
+/* Describes which bytecode each call belongs to, for code without positions: the safepoints, which
+ * give the exit of each call, the lazy exits, and the positions of the bytecodes. */
 ENV_INLINE void v8_tell_lazy(struct v8_walk *p, __u64 deopt)
 {
 	const struct v8_config *c = &p->config;
@@ -487,7 +492,7 @@ ENV_INLINE void v8_tell_lazy(struct v8_walk *p, __u64 deopt)
 		return;
 	v8_tell_array(p, positions, V8_TOLD_POSITIONS);
 	p->told[V8_TOLD_KIND] = V8_LAZY | p->told[V8_TOLD_KIND] >> 32 << 32;
-	/* The table of safepoints is behind the instructions. */
+	/* The table of safepoints follows the instructions. */
 	p->told[V8_TOLD_EXTRA] = p->code_body + p->code_size;
 	p->told[V8_TOLD_EXTRA_SIZE] = (__u32)V8_FIELD(p->code, after);
 	p->told[V8_TOLD_BYTECODES] = deopt - 1 + exits + eager * V8_DEOPT_BYTES;
@@ -495,9 +500,9 @@ ENV_INLINE void v8_tell_lazy(struct v8_walk *p, __u64 deopt)
 	p->told[V8_TOLD_EAGER] = eager;
 }
 
-/* Copies what names the object of the last frame, if it was not seen before. If some of that cannot
- * be read now, the next sample tries again. Not in v8_frame, since the verifier bounds how deep
- * calls go. 0: there is none. */
+/* Copies what names the object of the last frame, if the object was not seen before. If some of
+ * that cannot be read now, the next sample tries again. Not part of v8_frame, since the verifier
+ * limits the depth of calls. Returns 0 if there is no object. */
 ENV_INLINE int v8_tell(struct walk *w, struct v8_walk *p)
 {
 	const struct v8_config *c = &p->config;
@@ -518,7 +523,7 @@ ENV_INLINE int v8_tell(struct walk *w, struct v8_walk *p)
 	p->own_name = p->tell_name;
 	v8_tell_function(w, p);
 
-	/* They are still those of the frame. */
+	/* p still holds the values of the last frame. */
 	__u64 deopt = V8_FIELD(p->code, c->code_deopt), bytecodes = V8_BYTECODES(p);
 	__u64 positions = V8_FIELD(p->code, c->code_positions);
 

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * V8's walk: takes over the frames of its code, which all keep RBP (bpf/walk/runtime_walk.h).
+ * V8's walk: takes over the frames of V8's code, which all keep a frame pointer
+ * (bpf/walk/runtime_walk.h).
  *
- * A frame has its caller's RBP and the return address at RBP, as the psABI has them. Below are a
- * marker of what kind it is (an even number) or a context, then a JSFunction. Only the leaf may
- * have no frame yet, or no more, or need none: the return address is on top of the stack then.
+ * A frame has its caller's RBP and the return address at RBP, as in the psABI. Below are a marker
+ * of the frame's kind (an even number) or a context, then a JSFunction. Only the leaf may have no
+ * frame: not yet, no more, or because it needs none. The return address is then on top of the
+ * stack.
  *
  * Code is the interpreter's entry, another builtin, or generated. The interpreter's frame also has
- * the bytecodes and the position in them. Generated code is found by its function, which may have
- * other code by now, or by its head, which is somewhere before the instructions.
+ * the bytecodes and the position in them. Generated code is found through its function, which may
+ * have other code by now, or through its head, which is somewhere before the instructions.
  */
 #ifndef BPF_V8_V8_WALK_H
 #define BPF_V8_V8_WALK_H
 
 #include "bpf/v8/v8_tell.h"
 
-/* The interpreted functions of V8's own program; their frames are on the stack. */
+/* V8 has only frames that it takes over, which are all on the stack, so there is nothing to walk
+ * here. */
 ENV_INLINE bool v8_begin(const struct walk *w, struct v8_walk *p)
 {
 	(void)w, (void)p;
@@ -28,7 +31,7 @@ ENV_INLINE int v8_step(struct walk *w, struct v8_walk *p)
 	return 1;
 }
 
-/* Where the call leads that returns to an address; 0: unknown. */
+/* Returns the target of the call that returns to an address; 0: unknown. */
 ENV_INLINE __u64 v8_called(struct walk *w, const struct v8_walk *p, __u64 at)
 {
 	__u64 b = 0, to = 0;
@@ -37,7 +40,7 @@ ENV_INLINE __u64 v8_called(struct walk *w, const struct v8_walk *p, __u64 at)
 		return 0;
 	if ((b >> 24 & 0xff) == 0xe8) /* call rel32 */
 		return at + (__s64)(__s32)(b >> 32);
-	/* call [r13 + disp32], of the builtins of this isolate */
+	/* call [r13 + disp32]: a builtin of this isolate */
 	if ((b >> 8 & 0xffffff) == 0x95ff41 && w->leaf && !w->regs_at &&
 	    runtime_read(w->regs[V8_REGISTER_ROOT] + (__s64)(__s32)(b >> 32), &to))
 		return to;
@@ -49,10 +52,10 @@ ENV_INLINE __u64 v8_called(struct walk *w, const struct v8_walk *p, __u64 at)
 enum v8_framed {
 	V8_FRAMED,
 	V8_FRAMELESS, /* the return address is on top of the stack */
-	V8_PUSHED,    /* RBP is, and then the return address */
+	V8_PUSHED,    /* RBP is on top of the stack, then the return address */
 };
 
-/* Whether code at pc, before which no call happened, is right before or behind its frame. */
+/* Whether code at pc, before any call, has no frame yet or no frame any more. */
 ENV_INLINE enum v8_framed v8_near_frame(const struct v8_walk *p, __u64 pc)
 {
 	__u64 b[5];
@@ -64,7 +67,7 @@ ENV_INLINE enum v8_framed v8_near_frame(const struct v8_walk *p, __u64 pc)
 
 	if (before == 0x55 && (b[1] & 0xffffff) == V8_PUSH_FRAME >> 8)
 		return V8_PUSHED;
-	/* ret; ret imm16; behind mov rsp, rbp; pop rbp; and behind leave */
+	/* ret; ret imm16; after mov rsp, rbp; pop rbp; and after leave */
 	if (now == 0xc3 || now == 0xc2 || b[0] >> 32 == 0x5de58b48 ||
 	    (before == 0xc9 && now == 0x59))
 		return V8_FRAMELESS;
@@ -85,7 +88,7 @@ ENV_INLINE bool v8_is_stub(const struct v8_walk *p)
 	return !(V8_MARKER(p) & 1);
 }
 
-/* The same for all code. The frame at RBP was read. */
+/* Like v8_near_frame, for all code. The frame at RBP has been read. */
 ENV_INLINE enum v8_framed v8_is_framed(struct walk *w, struct v8_walk *p, __u64 pc, bool file)
 {
 	const struct v8_config *c = &p->config;
@@ -95,20 +98,20 @@ ENV_INLINE enum v8_framed v8_is_framed(struct walk *w, struct v8_walk *p, __u64 
 
 	if (near != V8_FRAMED || !file)
 		return near;
-	/* The interpreter's entry has a long way to its frame. */
+	/* The interpreter's entry sets up its frame late. */
 	if (at - c->entry_start <= c->entry_frame)
 		return V8_FRAMELESS;
-	/* Handlers run in an interpreter's frame, if they have none. */
+	/* Handlers that have no frame run in that of the interpreter. */
 	if (at >= c->handlers)
 		return v8_is_stub(p) || w->sp == w->fp ? V8_FRAMED : V8_FRAMELESS;
-	/* Words of a frame may be left from older calls, but those called something else. */
+	/* Words in a frame may be left from older calls, but those calls had other targets. */
 	if (walk_read(w, w->sp, &top) && pc - v8_called(w, p, top) < V8_BUILTIN_MAX)
 		return V8_FRAMELESS;
 	return V8_FRAMED;
 }
 
-/* Finds what runs in the frame at fp, whose words were read: sets p->kind. Returns what it is known
- * by, 0: nothing of JavaScript. *ret_position: in its object. */
+/* Finds what runs in the frame at fp, whose words were read, and sets p->kind. Returns the identity
+ * of the object; 0: no JavaScript. *ret_position: position in the object. */
 ENV_INLINE __u64 v8_runs(struct walk *w, struct v8_walk *p, __u64 pc, bool interpreter,
 			 __u64 *ret_position, __u64 *ret_shared)
 {
@@ -141,7 +144,7 @@ ENV_INLINE __u64 v8_runs(struct walk *w, struct v8_walk *p, __u64 pc, bool inter
 	if (p->kind == V8_INTERPRETED || p->kind == V8_BASELINE) {
 		__u64 code = V8_BYTECODES(p), table = 0;
 
-		/* V8 may make the table of positions when it first needs it. */
+		/* V8 may create the table of positions only when it first needs it. */
 		if (v8_is_pointer(code) && v8_word(p, code, c->bytecodes_positions, &table))
 			identity ^= (__u64)v8_is_array(p, table) << 1;
 	}
@@ -197,7 +200,7 @@ ENV_INLINE void v8_fetch(struct walk *w, struct v8_walk *p, __u64 pc, __u64 fp)
 		v8_meet(w, p, identity, shared);
 }
 
-/* Notes where the interpreter is, if its handler at the leaf has no frame. */
+/* Records the interpreter's position, if its handler at the leaf has no frame. */
 ENV_INLINE void v8_note_handler(struct walk *w, struct v8_walk *p)
 {
 	__u64 offset = w->regs[V8_REGISTER_OFFSET];
@@ -210,7 +213,7 @@ ENV_INLINE void v8_note_handler(struct walk *w, struct v8_walk *p)
 	p->handled_offset = offset;
 }
 
-/* Puts the frame out. */
+/* Emits the frame. */
 ENV_INLINE void v8_take(struct walk *w, bool native)
 {
 	if (!native) {

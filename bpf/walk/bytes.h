@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
  * Searches code for patterns, eight bytes at a time: a word, the first byte lowest. A mask has the
- * lowest bit of each byte where a comparison holds. All is without branches, since the verifier
- * would follow both sides of each.
+ * lowest bit of each byte where a comparison holds. Nothing here has a branch, since the verifier
+ * would follow both sides of it.
  */
 #ifndef BPF_WALK_BYTES_H
 #define BPF_WALK_BYTES_H
@@ -11,14 +11,15 @@
 
 /* A word of eight equal bytes. */
 #define BYTES_ALL(b) ((b)*0x0101010101010101ull)
-/* For each byte of a word the one that lies n before it. former: the word before. */
+/* For each byte of a word, the byte that lies n before it. former: the previous word. */
 #define BYTES_BEFORE(word, former, n) ((word) << 8 * (n) | (former) >> (64 - 8 * (n)))
 /* 1 if the mask is not empty. */
 #define BYTES_ANY(mask) ((0 - (mask)) >> 63)
-/* 1 if the last byte of mask a lies behind that of mask b. They have none in common. */
+/* 1 if the last byte of mask a comes after that of mask b. The masks have no byte in common. */
 #define BYTES_LATER(a, b) (((b) - (a)) >> 63)
 
-/* A mask of the bytes that are 0. The compiler would make branches if it knew which bits it has. */
+/* Returns a mask of the bytes that are 0. The compiler would make branches if it knew which bits
+ * the result has. */
 ENV_INLINE __u64 bytes_zero(__u64 word)
 {
 	const __u64 low = BYTES_ALL(0x7f);
@@ -28,13 +29,14 @@ ENV_INLINE __u64 bytes_zero(__u64 word)
 	return mask;
 }
 
-/* A mask of the bytes that equal b. */
+/* Returns a mask of the bytes that equal b. */
 ENV_INLINE __u64 bytes_equal(__u64 word, __u64 b)
 {
 	return bytes_zero(word ^ BYTES_ALL(b));
 }
 
-/* A mask of the ends of four bytes; first: their first, in the lowest byte. */
+/* Returns a mask of the last bytes of matches of `four`, a word of four bytes, the first one
+ * lowest. */
 ENV_INLINE __u64 bytes_four(__u64 word, __u64 former, __u32 four)
 {
 	return bytes_zero((BYTES_BEFORE(word, former, 3) ^ BYTES_ALL(four & 0xffull)) |
@@ -43,7 +45,7 @@ ENV_INLINE __u64 bytes_four(__u64 word, __u64 former, __u32 four)
 			  (word ^ BYTES_ALL(four >> 24 & 0xffull)));
 }
 
-/* The index of the last byte of a mask that is not empty. */
+/* Returns the index of the last byte of a mask that is not empty. */
 ENV_INLINE __u64 bytes_last(__u64 mask)
 {
 	__u64 half = BYTES_ANY(mask >> 32) << 5, quarter, eighth;

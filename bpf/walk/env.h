@@ -46,11 +46,12 @@ struct {
 } rules SEC(".maps");
 
 #define ENV_FUNCTION __attribute__((noinline))
-/* Keeps the compiler from comparing an equal value instead of the one that is used afterwards. */
+/* Prevents the compiler from comparing a copy of the value that is used afterwards: the verifier
+ * would then not know its range. */
 #define ENV_OPAQUE(x) asm volatile("" : "+r"(x))
-/* Before a loop that older verifiers (5.10) refuse, since it closes without a jump. */
+/* For a loop that older verifiers (5.10) would refuse. */
 #define ENV_UNROLL _Pragma("clang loop unroll(full)")
-/* Makes the compiler read memory again. */
+/* Makes the compiler reload values from memory. */
 #define ENV_FORGET() asm volatile("" ::: "memory")
 #define ENV_INLINE static __always_inline
 
@@ -81,7 +82,7 @@ ENV_INLINE const struct unwind_rule *env_rule(__u32 number)
 
 /* The TLS base of the walked thread: the address of fs:0. 0: unknown. */
 static __always_inline __u64 env_tls(void);
-/* The offset of g from the TLS base, if it is already known and need not be read. */
+/* Gives the offset of g from the TLS base, if it is already known and need not be read. */
 static __always_inline bool env_tls_word(__u64 *ret)
 {
 	return false;
@@ -105,9 +106,9 @@ static __always_inline bool env_probed(__u64 *pc, __u64 *sp, bool leaf);
 #define ENV_FORGET()
 #define ENV_INLINE static inline
 
-/* The environment of a walk in user space. read_user: 0, or negative if [addr, addr+size) is not
- * fully readable. slab: the slab of a position, of which `words` from there on will be read; NULL
- * behind the last slab. Its result is valid until the next call. */
+/* The environment of a walk in user space. read_user: returns 0, or a negative number if [addr,
+ * addr+size) is not fully readable. slab: returns the slab of a position, of which `words` from
+ * there on will be read; NULL after the last slab. Its result is valid until the next call. */
 struct env {
 	long (*read_user)(void *ctx, void *dst, uint32_t size, uint64_t addr);
 	void *ctx;
@@ -116,18 +117,19 @@ struct env {
 	const struct file_entry *files; /* TABLES_MAX_FILES entries */
 	const void *rules;		/* TABLES_MAX_RULES entries, RULE_STRIDE bytes apart */
 	uint64_t tls;			/* of the walked thread; 0: unknown */
-	uint64_t g_below;		/* how far below tls g was found, in bytes; 0: read it */
+	uint64_t g_below;		/* how far below tls g was found, in bytes; 0: read the
+					 * word */
 	/* Copies an object that may move (bpf/walk/runtime_walk.h); may be NULL. told: its first
 	 * piece, or NULL. */
 	void (*object)(void *ctx, const struct runtime_copy *how, uint64_t key, uint64_t check,
 		       uint64_t address, const __u64 *told);
-	bool is_copy;  /* of memory, which may be too short: */
-	bool is_short; /* a read failed for that */
-	/* Return addresses that uretprobes replaced; `returns` of them. */
+	bool is_copy;  /* the memory is a copy, which may be too short */
+	bool is_short; /* a read failed because the copy was too short */
+	/* Return addresses that uretprobes replaced; `returns` is their number. */
 	const struct probed_return *returned;
 	uint32_t returns;
 };
-/* The one of the walk that runs; common/walk/env.c. */
+/* The environment of the walk that is running; defined in common/walk/env.c. */
 extern const struct env *env_current;
 
 ENV_INLINE long env_read_user(void *dst, __u32 size, __u64 addr)

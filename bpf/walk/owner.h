@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
  * Decides whether RBP belongs to a function that has no rows. Such a function may lack a frame of
- * its own: an assembly routine, a stub, or one in its prologue. RBP is then its caller's, and
- * following it skips the caller. In that case the return address into the caller lies between RSP
+ * its own: an assembly routine, a stub, or one in its prologue. Then RBP is its caller's, and
+ * following RBP skips the caller. In that case the return address into the caller lies between RSP
  * and RBP's target.
  *
  * RBP counts as the function's own in two cases. Either the instructions before pc set it up, or
- * none of the words next to RSP can be that return address. Few words are enough, since a function
- * without a frame pushes little. All else is unsure.
+ * none of the words next to RSP can be that return address. A few words are enough, since a
+ * function without a frame pushes little. All other cases are unsure.
  *
- * Frames keep leftovers of older calls, so each word that leads into code is checked. The code
+ * Frames contain words of older calls, so each word that leads into code is checked. The code
  * before that address must be a call, to a function without a frame, from a function whose frame
- * has room above the word. Because of leftovers, only few words are searched, and no frame after
+ * has space above the word. Because of old words, only few words are searched, and no frame after
  * one whose RBP was followed. Otherwise nearly every stack of SBCL and Erlang would be unsure.
- * Registers also keep old values; a register counts only if the instructions before pc pop it.
+ * Registers also keep old values, so a register counts only if the instructions before pc pop it.
  *
  * The functions are global, for the reason given in search.h.
  */
@@ -24,21 +24,21 @@
 #include "bpf/walk/env.h"
 #include "bpf/walk/search.h"
 
-#define OWNER_CODE 64	  /* bytes of code to examine, before pc or of a function */
-#define OWNER_NEAR 65536  /* bytes of a function */
+#define OWNER_CODE 64	  /* bytes of code to examine, before pc or from a function's start */
+#define OWNER_NEAR 65536  /* bytes of a function, at most */
 #define OWNER_PROLOGUE 48 /* bytes of code searched for a frame's size */
-#define OWNER_SHORT 32	  /* the part of them nearest to pc */
-#define OWNER_BACK 5	  /* how many such pieces before a call */
+#define OWNER_SHORT 32	  /* the part of OWNER_CODE nearest to pc */
+#define OWNER_BACK 5	  /* how many such parts before a call are examined */
 #define OWNER_WORDS 6	  /* words of stack searched for a return address */
 #define OWNER_RBP 6	  /* DWARF number */
-/* Bits of owner_bare(): in 64 bits, since the verifier forgets lower halves. */
+/* Bits of owner_bare(). They are in 64 bits, since the verifier does not track lower halves. */
 #define OWNER_BARE 1ull
 #define OWNER_PUSHED (1ull << 32)
-#define OWNER_ABOVE 0xff	  /* of half of it: bytes */
-#define OWNER_CALLER (1ull << 63) /* flag of pc: it is behind a call */
-#define OWNER_TOP (1ull << 62)	  /* flag of pc: a leaf's, and the word is at RSP */
+#define OWNER_ABOVE 0xff	  /* mask of half of the value: bytes */
+#define OWNER_CALLER (1ull << 63) /* flag of pc: it follows a call */
+#define OWNER_TOP (1ull << 62)	  /* flag of pc: it is a leaf's, and the word is at RSP */
 
-/* Verdicts in place of a value. */
+/* Verdicts that replace a value. */
 enum owner_size_verdict { OWNER_UNSIZED = 1 };	 /* of owner_size() */
 enum owner_call_verdict { OWNER_INDIRECT = 1 };	 /* of owner_called(): the target is unknown */
 enum owner_code_verdict { OWNER_GENERATED = 1 }; /* of owner_code() */
@@ -49,43 +49,46 @@ enum owner_rbp {
 	/* The frame still exists, but RBP is the caller's again (V8's calls in place of a
 	 * return). */
 	OWNER_LEFT,
-	/* `sub rsp, 8; mov [rsp], rbp`: RBP may lie there, below the return address (HotSpot's stub
-	 * for exceptions). */
+	/* `sub rsp, 8; mov [rsp], rbp`: RBP may be saved there, below the return address (HotSpot's
+	 * stub for exceptions). */
 	OWNER_SAVED,
 };
 
 /* 1 if two values of less than 64 bits are equal. Without a branch, since the verifier would follow
  * both sides. */
 #define OWNER_SAME(a, b) ((((__u64)(a) ^ (b)) - 1) >> 63)
-/* Likewise: the first four bytes begin a function with a frame. */
+/* 1 if the first four bytes are the start of a function with a frame. Without a branch. */
 #define OWNER_BEGINS(bytes) \
 	(OWNER_SAME((bytes)&0xffffffff, 0xe5894855) | OWNER_SAME((bytes)&0xffffffff, 0xec8b4855))
-/* Likewise, for HotSpot's functions: they touch the stack further down, then push RBP. */
+/* 1 if these are the first bytes of a function of HotSpot, which touches the stack further down and
+ * then pushes RBP. Without a branch. */
 #define OWNER_BANGS(bytes) \
 	(OWNER_SAME((bytes)&0xffffff, 0x248489) & OWNER_SAME((bytes) >> 48, 0x55ff))
-/* A mask of the ends of `push rbp; mov rbp, rsp` in both encodings. */
+/* Returns a mask of the last bytes of `push rbp; mov rbp, rsp` in both encodings. */
 ENV_INLINE __u64 owner_begins(__u64 word, __u64 former)
 {
 	return bytes_four(word, former, 0xe5894855) | bytes_four(word, former, 0xec8b4855);
 }
 
-/* Likewise, and HotSpot's `mov rbp, rsp; add rbp, N` without its first bytes and its last. */
+/* Like owner_begins, and also finds HotSpot's `mov rbp, rsp; add rbp, N` without its first bytes
+ * and its last. */
 ENV_INLINE __u64 owner_sets_up(__u64 word, __u64 former)
 {
 	return owner_begins(word, former) | bytes_four(word, former, 0xc58348ec);
 }
 
-/* A mask of returns, jumps and padding. The code does not continue behind them. */
+/* Returns a mask of returns, jumps and padding, after which the code does not continue. */
 ENV_INLINE __u64 owner_leaves(__u64 word)
 {
 	return bytes_equal(word, 0xc3) | bytes_equal(word, 0xe9) | bytes_equal(word, 0xeb) |
 	       bytes_equal(word, 0xcc);
 }
 
-/* The position and the number of the process's mappings in one word. */
+/* The position and the number of the process's mappings, packed into one word. */
 #define OWNER_MAPS(maps, count) ((maps) | (__u64)(count) << 32)
 
-/* 1 + the slot of the executable mapping that covers the address (slot 0: generated code), or 0. */
+/* Returns 1 + the slot of the executable mapping that covers the address (slot 0: generated code),
+ * or 0. */
 ENV_FUNCTION __u32 owner_code(__u64 maps, __u64 address)
 {
 	__u32 first = (__u32)maps, count = maps >> 32;
@@ -134,7 +137,7 @@ ENV_FUNCTION __u32 owner_sees(__u64 pc)
 	return env_read_user(&code, sizeof(code), pc - 8) == 0;
 }
 
-/* The target of the call that ends at pc, or OWNER_INDIRECT; 0 if no call ends there. */
+/* Returns the target of the call that ends at pc, or OWNER_INDIRECT; 0 if no call ends there. */
 ENV_FUNCTION __u64 owner_called(__u64 pc)
 {
 	__u64 c, mov, target;
@@ -160,8 +163,8 @@ ENV_FUNCTION __u64 owner_called(__u64 pc)
 	       seven == 0x10ff;
 }
 
-/* Whether the call before `back` leads to a function with tables. Code without rows, whose RBP
- * leads to `back`, does not return there, so following RBP skips that function. */
+/* Whether the call before `back` leads to a function with tables. Then the code without rows, whose
+ * RBP leads to `back`, does not return there, and following RBP would skip that function. */
 ENV_FUNCTION __u32 owner_skips(__u64 maps, __u64 back)
 {
 	__u64 target = owner_called(back);
@@ -178,7 +181,7 @@ ENV_FUNCTION __u32 owner_frames(__u64 target)
 		return 0;
 	for (int i = 0; i < OWNER_CODE / 8; i++) {
 		__u64 word = code[i], leaves = owner_leaves(word);
-		/* The bytes before the first that leaves. */
+		/* The bytes before the first one that leaves. */
 		__u64 before = (leaves & -leaves) - 1;
 
 		frames |= open & BYTES_ANY(owner_sets_up(word, former) & before);
@@ -188,7 +191,7 @@ ENV_FUNCTION __u32 owner_frames(__u64 target)
 	return frames;
 }
 
-/* The effect on RBP of the instructions shortly before pc: enum owner_rbp. */
+/* Returns the effect on RBP of the instructions shortly before pc: enum owner_rbp. */
 ENV_FUNCTION __u32 owner_set_up(__u64 pc)
 {
 	__u64 code[OWNER_CODE / 8], former = 0, room = 0;
@@ -200,9 +203,9 @@ ENV_FUNCTION __u32 owner_set_up(__u64 pc)
 		__u64 word = code[i], begun = owner_sets_up(word, former);
 		__u64 ended = owner_leaves(word) | bytes_equal(word, 0xc9) |
 			      bytes_equal(word, 0x5d);
-		/* sub rsp, 8, and behind it mov [rsp], rbp */
+		/* sub rsp, 8, followed by mov [rsp], rbp */
 		__u64 sub = bytes_four(word, former, 0x08ec8348);
-		/* mov rbp, [rbp + 0], and no jmp to a register behind it */
+		/* mov rbp, [rbp + 0], not followed by a jmp to a register */
 		__u64 back = bytes_four(word, former, 0x006d8b48);
 		__u64 jumped = bytes_zero((BYTES_BEFORE(word, former, 1) ^ BYTES_ALL(0xff)) |
 					  ((word & BYTES_ALL(0xf8)) ^ BYTES_ALL(0xe0)));
@@ -220,7 +223,7 @@ ENV_FUNCTION __u32 owner_set_up(__u64 pc)
 }
 
 /*
- * Finds the return address of code without rows whose RBP is not, or no longer, its own. Following
+ * Finds the return address of code without rows whose RBP is not (or no longer) its own. Following
  * RBP would skip the caller. The bytes around pc decide: a prologue, an epilogue or, for a caller,
  * `add rsp, N; ret` of a trampoline without a frame pointer (CPython's for perf).
  *
@@ -250,7 +253,8 @@ ENV_FUNCTION __u64 owner_bare(__u64 pc)
 		return push;
 	if (OWNER_BANGS(next) | OWNER_BANGS(back >> 8 | next << 56))
 		return OWNER_BARE;
-	/* `pop rbp`, then `ret`, with at most a comparison between: HotSpot's check for a stop. */
+	/* `pop rbp`, then `ret`, with at most a comparison between: HotSpot's check for a
+	 * safepoint. */
 	if (OWNER_SAME(next & 0xffff, 0xc35d) | OWNER_SAME(next & 0xffffffff, 0xa73b495d))
 		return push;
 	/* add rsp, N; pop rbp */
@@ -260,14 +264,14 @@ ENV_FUNCTION __u64 owner_bare(__u64 pc)
 	       OWNER_SAME(next & 0xffff, 0xc3f3) |
 	       OWNER_SAME(back >> 56 | (next & 0xffffff) << 8, 0xa73b495d) |
 	       (OWNER_SAME(back & 0xffffffff, 0xa73b495d) & OWNER_SAME(next & 0xffff, 0x870f)) |
-	       /* `mov rsp, rbp; pop rbp`, and V8's `cmp rcx, N` behind it. */
+	       /* `mov rsp, rbp; pop rbp`, optionally followed by V8's `cmp rcx, N`. */
 	       OWNER_SAME(back >> 32, 0x5de58b48) | OWNER_SAME(back >> 32, 0x5dec8948) |
 	       OWNER_SAME(back & 0xffffffffffffff, 0xf983485de58b48);
 }
 
-/* A bit for each register, by DWARF number, that the code before pc pops. Code that moves its
- * arguments, or leaves its frame by a jump, keeps its return address in such a register. The lower
- * half is for the last OWNER_SHORT bytes, the upper half for those before. */
+/* Returns a bit for each register, by DWARF number, that the code before pc pops. Code that moves
+ * its arguments, or leaves its frame by a jump, keeps its return address in such a register. The
+ * lower half is for the last OWNER_SHORT bytes, the upper half for those before. */
 ENV_FUNCTION __u32 owner_popped(__u64 pc)
 {
 	/* By encoding number: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi. */
@@ -293,15 +297,15 @@ ENV_FUNCTION __u32 owner_popped(__u64 pc)
 	return popped;
 }
 
-/* Whether a register of the leaf holds the leaf's return address. popped: from owner_popped(),
- * shifted to this register's bit. */
+/* Whether `word`, the value of a register of the leaf, is the leaf's return address. popped: result
+ * of owner_popped(), shifted to this register's bit. */
 ENV_FUNCTION __u32 owner_holds(__u64 maps, __u64 word, __u32 popped)
 {
 	return popped & 0x10001 && owner_code(maps, word) && (popped & 1 || owner_called(word));
 }
 
-/* SIZE in the last `push rbp; mov rbp, rsp; sub rsp, SIZE` among the bytes at `from`. 0: they set
- * up no frame; OWNER_UNSIZED: the last frame has no such size. */
+/* Returns SIZE of the last `push rbp; mov rbp, rsp; sub rsp, SIZE` among the bytes at `from`. 0:
+ * they set up no frame; OWNER_UNSIZED: the last frame has no such size. */
 ENV_FUNCTION __u64 owner_size(__u64 from)
 {
 	__u64 code[OWNER_PROLOGUE / 8 + 1], former = 0, began = 0;
@@ -311,7 +315,7 @@ ENV_FUNCTION __u64 owner_size(__u64 from)
 		return 0;
 	for (__u64 i = 0; i < OWNER_PROLOGUE / 8 + 1; i++) {
 		__u64 word = code[i], begins = owner_begins(word, former);
-		/* 83 with one byte, or 81 with four, directly behind a beginning. */
+		/* 83 with one byte, or 81 with four, directly after the start of a frame. */
 		__u64 subs = bytes_zero((BYTES_BEFORE(word, former, 2) ^ BYTES_ALL(0x48)) |
 					((BYTES_BEFORE(word, former, 1) & BYTES_ALL(0xfd)) ^
 					 BYTES_ALL(0x81)) |
@@ -334,7 +338,7 @@ ENV_FUNCTION __u64 owner_size(__u64 from)
 	return (sub & 0xff) == 0x83 ? sub >> 16 & 0x7f : sub >> 16 & 0x7fffffff;
 }
 
-/* How many bytes the function before pc needs below its RBP. 0: unknown. */
+/* Returns how many bytes the function before pc needs below its RBP. 0: unknown. */
 ENV_INLINE __u64 owner_needs(__u64 pc)
 {
 	for (__u64 i = 1; i <= OWNER_BACK; i++) {
@@ -360,23 +364,23 @@ ENV_FUNCTION __u32 owner_may_return(__u64 maps, __u64 word, __u64 pc, __u64 room
 {
 	__u64 target = owner_called(word);
 
-	/* Code may have put a leaf's return address there without a call. In generated code, so may
-	 * a stub without a frame before it calls (HotSpot's for exceptions). */
+	/* Code may have put a leaf's return address there without a call. A stub of generated code
+	 * without a frame may also do so before it calls (HotSpot's for exceptions). */
 	if (target == 0)
 		return !(pc & OWNER_CALLER) || owner_code(maps, word) == OWNER_GENERATED;
 	/* Functions with rows jump to generated code only in place of a call (libjvm, to the stub
-	 * that flushes a cache). And the call cannot be of a function that already has its
-	 * frame. */
+	 * that flushes a cache). So the return address cannot come from a call of a function that
+	 * already has its frame. */
 	if (target != OWNER_INDIRECT &&
 	    ((owner_has_rows(maps, target) && !(pc & OWNER_TOP)) ||
 	     owner_runs(maps, target, pc & ~(OWNER_CALLER | OWNER_TOP))))
 		return 0;
-	/* Code with tables may encode its frame's size anywhere. */
+	/* Code with tables may set its frame's size anywhere. */
 	return owner_has_rows(maps, word) || owner_needs(word) <= room;
 }
 
 /* Whether one of OWNER_WORDS words from `from`, but below `to`, may be the return address of the
- * function at pc, if that has no frame. */
+ * function at pc, if that function has no frame. */
 ENV_FUNCTION __u32 owner_words(__u64 maps, __u64 from, __u64 to, __u64 pc)
 {
 	__u64 words[OWNER_WORDS], top = pc & OWNER_CALLER ? 0 : OWNER_TOP;

@@ -3,15 +3,15 @@
  * Decides whose RBP SBCL's code has (x86-64, seen in SBCL 2.2.9). Its functions have a frame of
  * their own, but RBP may also be the caller's, or already the callee's.
  *
- * The caller of a Lisp function lays out the callee's frame before the call:
+ * The caller of a Lisp function sets up the callee's frame before the call:
  *
  *     mov [X], rbp; mov rbp, X; [mov ecx, COUNT or eax, NAME]; call F
  *
  * The callee begins with `pop [rbp+8]`. This moves the return address into its frame, where the
  * psABI also has it. It ends with `mov rsp, rbp; clc; pop rbp; ret`. So RBP is the function's own
- * from behind its first instruction up to its `ret`, except in these places:
+ * from the end of its first instruction up to its `ret`, except in these places:
  *
- * - Behind `mov rbp, X`, RBP is the callee's, whose frame has no return address yet.
+ * - After `mov rbp, X`, RBP is the callee's, whose frame has no return address yet.
  * - At `pop [rbp+8]`, and in a trampoline that jumps to a function, RBP is the callee's. The
  *   return address is on top of the stack.
  * - In an assembly routine RBP is the caller's. The return address is on top of the stack or a few
@@ -19,10 +19,10 @@
  * - A function that returns more than three values loads the caller's RBP, and then pushes the
  *   return address from [rbx-8].
  *
- * Frames keep words of older calls, so a word next to RSP that looks like a return address proves
- * nothing. But assembly routines are short, and code calls them directly or through a word in
- * memory. A routine returns to a word only if the call before it leads to just below pc. Otherwise
- * the function has its own frame.
+ * Frames contain words of older calls, so a word next to RSP that looks like a return address
+ * proves nothing. But assembly routines are short, and code calls them directly or through a word
+ * in memory. A routine returns to a word only if the call before it leads to just below pc.
+ * Otherwise the function has its own frame.
  *
  * The pair of instructions before a call identifies SBCL's code: no other compiler is known to emit
  * it.
@@ -35,25 +35,29 @@
 #include "bpf/walk/env.h"
 #include "bpf/walk/owner.h"
 
-#define OWNER_SBCL_BACK 48     /* bytes before an address in which a call's beginning is searched */
-#define OWNER_SBCL_ROUTINE 512 /* bytes of an assembly routine, with one that it jumps to */
+#define OWNER_SBCL_BACK \
+	48		       /* bytes before an address in which the beginning of a call is
+			        * searched */
+#define OWNER_SBCL_ROUTINE 512 /* bytes of an assembly routine, including one that it jumps to */
 #define OWNER_SBCL_WORDS 4     /* words of stack searched for its return address */
 #define OWNER_SBCL_POP 0x08458full /* pop [rbp+8] */
 
 /* Results of owner_sbcl_site() and owner_sbcl(). */
 enum owner_sbcl {
-	OWNER_SBCL_NOT,	   /* not SBCL's, or not known to be */
+	OWNER_SBCL_NOT,	   /* not SBCL's code, or not known to be */
 	OWNER_SBCL_OWN,	   /* RBP is the frame's own */
-	OWNER_SBCL_OWN_IN, /* likewise, in an assembly routine: its caller may be another one */
-	OWNER_SBCL_AHEAD,  /* RBP is the callee's, before the call */
+	OWNER_SBCL_OWN_IN, /* likewise, in an assembly routine, which may have been called by
+			    * another one */
+	OWNER_SBCL_AHEAD,  /* RBP is already the callee's, before the call */
 	/* The return address lies below RBX's target, and RBP is the caller's. */
 	OWNER_SBCL_AT_RBX,
 	OWNER_SBCL_UNSURE,
-	/* Any other value is the address of the return address, a multiple of 8, plus this: */
+	/* Any other value is the address that holds the return address, a multiple of 8, plus
+	 * this: */
 	OWNER_SBCL_CALLEES = 1, /* RBP is the callee's frame: it points at the caller's RBP */
 };
 
-/* The end of the last `mov [X], R; mov rbp, X` among the bytes before `address`, or 0. */
+/* Returns the end of the last `mov [X], R; mov rbp, X` among the bytes before `address`, or 0. */
 ENV_FUNCTION __u64 owner_sbcl_pair(__u64 address)
 {
 	__u64 code[OWNER_SBCL_BACK / 8], former = 0, last = 0, at = 0;
@@ -69,7 +73,7 @@ ENV_FUNCTION __u64 owner_sbcl_pair(__u64 address)
 			((BYTES_BEFORE(word, former, 2) & BYTES_ALL(0xfe)) ^ BYTES_ALL(0x48)) |
 			(BYTES_BEFORE(word, former, 1) ^ BYTES_ALL(0x8b)) |
 			((word & BYTES_ALL(0xf8)) ^ BYTES_ALL(0xe8)));
-		/* mov [X], R: RSP and R12 need one more byte. */
+		/* mov [X], R: needs one more byte if X is RSP or R12. */
 		__u64 store = bytes_zero(((five & BYTES_ALL(0xf8)) ^ BYTES_ALL(0x48)) |
 					 (four ^ BYTES_ALL(0x89)) |
 					 ((three & BYTES_ALL(0xc7)) ^ x));
@@ -86,7 +90,7 @@ ENV_FUNCTION __u64 owner_sbcl_pair(__u64 address)
 	return last ? address - sizeof(code) + at + bytes_last(last) + 1 : 0;
 }
 
-/* The length of the call at the beginning of the bytes, or 0. */
+/* Returns the length of the call at the beginning of the bytes, or 0. */
 ENV_INLINE __u64 owner_sbcl_call(__u64 bytes)
 {
 	return (bytes & 0xff) == 0xe8		? 5 /* direct */
@@ -97,9 +101,9 @@ ENV_INLINE __u64 owner_sbcl_call(__u64 bytes)
 }
 
 /*
- * Where `address` is in the caller of a Lisp function:
+ * Where `address` is in the caller of a Lisp function. Returns
  *
- * - OWNER_SBCL_OWN: behind the call
+ * - OWNER_SBCL_OWN: after the call
  * - OWNER_SBCL_AHEAD: before it, and RBP is the callee's
  * - OWNER_SBCL_UNSURE: unknown code lies between
  * - OWNER_SBCL_NOT: elsewhere
@@ -128,7 +132,7 @@ ENV_FUNCTION __u32 owner_sbcl_site(__u64 address)
 			return OWNER_SBCL_UNSURE;
 		if (left < n)
 			return OWNER_SBCL_AHEAD;
-		/* And over that, the other call, of [rax-3]. */
+		/* The jump skips to the other call, of [rax-3]. */
 		return left == n || left == n + 5 ? OWNER_SBCL_OWN
 		       : left == n + 2		  ? OWNER_SBCL_AHEAD
 						  : OWNER_SBCL_NOT;
@@ -137,8 +141,8 @@ ENV_FUNCTION __u32 owner_sbcl_site(__u64 address)
 	return n == 0 || left < n ? OWNER_SBCL_UNSURE : left == n ? OWNER_SBCL_OWN : OWNER_SBCL_NOT;
 }
 
-/* The target of the call that ends at `address`: a direct call, or one by a word at a fixed address
- * or near the call. 0: unknown. */
+/* Returns the target of the call that ends at `address`: a direct call, or one through a word at a
+ * fixed address or near the call. 0: unknown. */
 ENV_FUNCTION __u64 owner_sbcl_target(__u64 address)
 {
 	__u64 code, at, target;
@@ -158,7 +162,7 @@ ENV_FUNCTION __u64 owner_sbcl_target(__u64 address)
 	return env_read_user(&target, sizeof(target), at) ? 0 : target;
 }
 
-/* Whether a function begins at the address: `pop [rbp+8]`. */
+/* Whether a function begins at the address, with `pop [rbp+8]`. */
 ENV_INLINE bool owner_sbcl_begins(__u64 address)
 {
 	__u64 code;
@@ -171,12 +175,12 @@ ENV_INLINE bool owner_sbcl_begins(__u64 address)
 ENV_FUNCTION __u32 owner_sbcl_returns(__u64 address)
 {
 	return address >= 4096 && (owner_sbcl_site(address) == OWNER_SBCL_OWN ||
-				   /* from one part of a function to another */
+				   /* a call from one part of a function to another */
 				   owner_sbcl_begins(owner_sbcl_target(address)));
 }
 
-/* The offset of pc in the assembly routine that the call before `address` leads to, or
- * OWNER_SBCL_ROUTINE if it is in none. */
+/* Returns the offset of pc in the assembly routine that the call before `address` leads to, or
+ * OWNER_SBCL_ROUTINE if pc is not in it. */
 ENV_FUNCTION __u64 owner_sbcl_inside(__u64 address, __u64 pc)
 {
 	__u64 target = owner_sbcl_target(address);
@@ -186,7 +190,7 @@ ENV_FUNCTION __u64 owner_sbcl_inside(__u64 address, __u64 pc)
 	return pc - target;
 }
 
-/* For a leaf, by the bytes at pc and before it. */
+/* Decides for a leaf, by the bytes at pc and before it. */
 ENV_FUNCTION __u64 owner_sbcl_leaf(__u64 pc, __u64 sp)
 {
 	__u64 code[2], word, top;
@@ -213,8 +217,8 @@ ENV_FUNCTION __u64 owner_sbcl_leaf(__u64 pc, __u64 sp)
 								     : OWNER_SBCL_NOT;
 }
 
-/* The address of an assembly routine's return address, or enum owner_sbcl. own: the offset of pc in
- * the routine that owns the frame by RBP. */
+/* Returns the address that holds an assembly routine's return address, or enum owner_sbcl. own: the
+ * offset of pc in the routine that owns the frame by RBP. */
 ENV_FUNCTION __u64 owner_sbcl_routine(__u64 pc, __u64 sp, __u64 fp, __u64 own)
 {
 	__u64 words[OWNER_SBCL_WORDS];
@@ -229,7 +233,7 @@ ENV_FUNCTION __u64 owner_sbcl_routine(__u64 pc, __u64 sp, __u64 fp, __u64 own)
 		inside = owner_sbcl_inside(words[i], pc);
 		if (inside == OWNER_SBCL_ROUTINE || inside > own)
 			continue;
-		/* Called like a function: the routine that calls a symbol's function. */
+		/* A routine that is called like a function: it calls a symbol's function. */
 		if (owner_sbcl_site(words[i]) == OWNER_SBCL_OWN)
 			return at | OWNER_SBCL_CALLEES;
 		if (inside < own)
@@ -238,7 +242,7 @@ ENV_FUNCTION __u64 owner_sbcl_routine(__u64 pc, __u64 sp, __u64 fp, __u64 own)
 	return own < OWNER_SBCL_ROUTINE ? OWNER_SBCL_OWN_IN : OWNER_SBCL_NOT;
 }
 
-/* Whether RBP leads to a Lisp function's frame, at once or behind one frame. That frame belongs to
+/* Whether RBP leads to a Lisp function's frame, directly or after one frame. That frame belongs to
  * an assembly routine, which may have left it to the function that it jumped to. back: the return
  * address in the first frame. */
 ENV_FUNCTION __u32 owner_sbcl_frames(__u64 fp, __u64 back)
@@ -248,8 +252,8 @@ ENV_FUNCTION __u32 owner_sbcl_frames(__u64 fp, __u64 back)
 		env_read_user(&back, sizeof(back), fp + 8) == 0 && owner_sbcl_returns(back));
 }
 
-/* Tells to which frame RBP belongs at pc: enum owner_sbcl, or the address of the frame's return
- * address. back: the return address that RBP leads to. */
+/* Decides which frame RBP belongs to at pc. Returns enum owner_sbcl, or the address that holds the
+ * frame's return address. back: the return address that RBP leads to. */
 ENV_FUNCTION __u64 owner_sbcl(__u64 pc, __u64 sp, __u64 fp, __u64 back)
 {
 	__u64 is, caller = pc & OWNER_CALLER;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
  * The walker's searches. They are global functions that take and return only numbers, so the
- * verifier checks them once, and not once for each path that leads here. They halve the range
- * without a branch, since the verifier follows both sides of a branch: a loop of 12 turns would
+ * verifier checks them once, and not once for each path that leads here. They are binary searches
+ * without branches, since the verifier follows both sides of a branch: a loop of 12 turns would
  * have 2^12 paths.
  */
 #ifndef BPF_WALK_SEARCH_H
@@ -10,10 +10,11 @@
 
 #include "bpf/walk/env.h"
 
-#define WALK_BSEARCH_MAPS 18 /* halvings: 2^17 mappings */
-#define WALK_BSEARCH_ROWS 12 /* a block has at most 2,048 rows, one per byte */
+#define WALK_BSEARCH_MAPS 18 /* steps: 2^17 mappings */
+#define WALK_BSEARCH_ROWS 12 /* steps: a block has at most 2,048 rows, one per byte */
 
-/* The index of the last mapping at `maps` that starts at or below pc, or else of the first. */
+/* Returns the index of the last mapping at `maps` that starts at or below pc, or 0 if there is
+ * none. */
 ENV_FUNCTION __u32 walk_search_maps(__u32 maps, __u32 map_count, __u64 pc)
 {
 	__u32 base = 0, n = map_count;
@@ -24,8 +25,8 @@ ENV_FUNCTION __u32 walk_search_maps(__u32 maps, __u32 map_count, __u64 pc)
 
 		if (!s)
 			return 0;
-		/* 1 if it starts above pc. Halved, so that addresses of the upper half compare as
-		 * numbers; starts are even. */
+		/* 1 if the mapping starts above pc. Both are halved, so that addresses of the upper
+		 * half compare as numbers; starts are even. */
 		__u32 above =
 			((pc >> 1) - (ENV_AT(s, position, struct map_entry, 8)->start >> 1)) >> 63;
 		base += half & (above - 1);
@@ -34,7 +35,7 @@ ENV_FUNCTION __u32 walk_search_maps(__u32 maps, __u32 map_count, __u64 pc)
 	return base;
 }
 
-/* The last of the row words at `rows` at or below `wanted`; row 0 always is. */
+/* Returns the last of the row words at `rows` that is at or below `wanted`; row 0 always is. */
 ENV_FUNCTION __u32 walk_search_rows(__u32 rows, __u32 row_count, __u32 wanted)
 {
 	const struct slab *s = env_slab(rows, row_count);
@@ -52,7 +53,7 @@ ENV_FUNCTION __u32 walk_search_rows(__u32 rows, __u32 row_count, __u32 wanted)
 	return *ENV_AT(s, rows + base, __u32, 1);
 }
 
-/* The number of the rule in force at a file offset. */
+/* Returns the number of the rule in force at a file offset. */
 ENV_INLINE __u32 walk_find_rule(const struct file_entry *f, __u64 offset)
 {
 	__u32 block = (__u32)(offset >> BLOCK_SHIFT) - f->first_block;

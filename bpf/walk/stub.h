@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * Stubs between C code and code that a JIT generated, which keeps no layout of its own (RULE_STUB).
- * CPython's JIT makes one in front of each trace:
+ * Stubs between C code and code that a JIT generated, which has no fixed layout (RULE_STUB).
+ * CPython's JIT makes one before each trace:
  *
  *     push REGISTER...; mov...; call TRACE; [add rsp, N;] pop REGISTER...; ret
  * TRACE:
  *
  * Traces jump to each other, and their frames are small and change from one instruction to the
- * next. So the walk searches for the stub's return address close above RSP. The call before it
- * leads just behind the stub, and the stub returns to code with rows. No other code is known to do
- * so.
+ * next. So the walk searches for the stub's return address close above RSP. It is recognized by two
+ * facts: the call before it leads to the first byte after the stub, and the stub returns to code
+ * with rows. No other code is known to do so.
  *
  * The functions are global, for the reason given in search.h.
  */
@@ -19,16 +19,16 @@
 #include "bpf/walk/owner.h"
 
 #define STUB_POPS 7 /* at most */
-/* The parts of what the functions return, in bytes. RBX_AT, RBP_AT: from the word with the return
- * address up to the saved register; 0: not saved. SIZE: from behind that word to the stub's own
- * return address. AT: from RSP up to the word. */
+/* The parts of the results of these functions, in bytes. RBX_AT, RBP_AT: from the word with the
+ * return address up to the saved register; 0: not saved. SIZE: from the end of that word to the
+ * stub's own return address. AT: from RSP up to the word. */
 #define STUB_SIZE(stub) ((stub)&0xff)
 #define STUB_RBX_AT(stub) ((stub) >> 8 & 0xff)
 #define STUB_RBP_AT(stub) ((stub) >> 16 & 0xff)
 #define STUB_AT(stub) ((stub) >> 32)
 
-/* The bytes that the end of a stub takes off the stack, if code returns to it at `back`; 0: no
- * stub. */
+/* Returns how many bytes the end of a stub pops, if code returns to the stub at `back`; 0: it is
+ * not a stub. */
 ENV_FUNCTION __u64 stub_behind(__u64 back)
 {
 	__u64 code[3], size, rbx = 0, rbp = 0, length;

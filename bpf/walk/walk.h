@@ -2,7 +2,7 @@
 /*
  * The walker: finds the frames of a user stack from the registers, by the unwind tables (tables.h).
  *
- * One step goes from a frame to its caller. It finds the mapping of the pc, which is mostly the
+ * One step goes from a frame to its caller. It finds the mapping of the pc, which is usually the
  * previous one. It finds the 2 KiB block of the file offset, and the row by binary search in that
  * block. Then it applies the row's rule. Without rows (JIT code, assembly) it falls back to the
  * frame pointer and marks the frame. It reads 512 bytes of stack at a time, since a read of user
@@ -11,14 +11,14 @@
  * A walk is complete if it ends at a proven root:
  *
  * - A rule whose return address is undefined. Tables, and the code itself, mark entry points and
- *   the start of threads so.
+ *   the start of threads this way.
  * - A return address of zero in a caller that was reached by tables alone. Tables are right at
  *   calls, since exceptions rely on them, so the function would really return to zero.
  *
- * After a guess, a frame pointer, or in the leaf, where hand-written tables omit prologues, a zero
- * may be any word. The walk then ends as WALK_NO_ROOT, and so it does at a frame pointer of zero.
- * If it followed a frame pointer that may not be the frame's own (owner.h), it ends as
- * WALK_CALLER_UNSURE.
+ * In other cases a zero may be any word: after a guess or a frame pointer, and in the leaf, where
+ * hand-written tables omit prologues. The walk then ends as WALK_NO_ROOT. It does the same at a
+ * frame pointer of zero. If it followed a frame pointer that may not be the frame's own (owner.h),
+ * it ends as WALK_CALLER_UNSURE.
  *
  * The same source runs in the kernel, under the verifier, and in user space: all loops are bounded,
  * and struct walk is the only state.
@@ -29,7 +29,7 @@
 #include "bpf/walk/walk_rules.h"
 #include "bpf/walk/walk_state.h"
 
-/* Adds an item of the current runtime (bpf/runtime.h) behind the existing ones. */
+/* Adds an item of the current runtime (bpf/runtime.h) after the existing ones. */
 ENV_INLINE void walk_item(struct walk *w, __u64 kind, __u64 address, __u64 second)
 {
 	__u32 i = w->sample.kernel_frames + 2u * w->sample.items;
@@ -43,7 +43,7 @@ ENV_INLINE void walk_item(struct walk *w, __u64 kind, __u64 address, __u64 secon
 	w->sample.items++;
 }
 
-/* Adds an entry behind the frames of its chain. address: in the C frame that runs them; 0:
+/* Adds an entry after the frames of its chain. address: in the C frame that runs them; 0:
  * unknown. */
 ENV_INLINE void walk_entry(struct walk *w, __u64 address)
 {
@@ -124,8 +124,8 @@ ENV_FUNCTION __u32 walk_loop_has(__u32 entry, __u64 offset)
 	return 0;
 }
 
-/* 1 + the index of the first of the runtimes in `left` that is to be asked, or 0. first: position
- * of runtime_entry[0]. loop: only those that have the offset in their loop. */
+/* Returns 1 + the index of the first of the runtimes in `left` that must be asked, or 0. first:
+ * position of runtime_entry[0]. loop: only those that have the offset in their loop. */
 ENV_FUNCTION __u32 walk_taker(__u32 first, __u32 left, __u32 loop, __u64 offset)
 {
 	for (__u32 k = 0; k < PROCESS_RUNTIMES_MAX; k++) {
@@ -135,8 +135,9 @@ ENV_FUNCTION __u32 walk_taker(__u32 first, __u32 left, __u32 loop, __u64 offset)
 	return 0;
 }
 
-/* The number of the rule of generated code whose frames have one layout (RUNTIME_RULES_GENERATED),
- * or RULE_GAP; with RULE_STUB, all of config.rule. rulers: a bit for each runtime that has one. */
+/* Returns the number of the rule of generated code whose frames have one layout
+ * (RUNTIME_RULES_GENERATED), or RULE_GAP; with RULE_STUB, all of config.rule. rulers: a bit for
+ * each runtime that has such a rule. */
 ENV_FUNCTION __u32 walk_constant_rule(__u32 first, __u32 rulers)
 {
 	__u32 k = rulers & 1 ? 0 : rulers & 2 ? 1 : rulers & 4 ? 2 : 3, entry = first + k * 8;
@@ -162,7 +163,7 @@ ENV_FUNCTION __u32 walk_constant_rule(__u32 first, __u32 rulers)
 	return f && f->state == FILE_READY ? walk_find_rule(f, alias) : RULE_GAP;
 }
 
-/* The runtime that was asked leaves the frame to the native walk. */
+/* Records that the runtime that was asked leaves the frame to the native walk. */
 ENV_INLINE void walk_decline(struct walk *w)
 {
 	w->declined |= 1u << (w->taker & 7);
@@ -170,10 +171,10 @@ ENV_INLINE void walk_decline(struct walk *w)
 		w->refused |= w->declined;
 }
 
-#define WALK_FOLLOWS_FP 2 /* of walk_by_rule: there is no rule to apply */
+#define WALK_FOLLOWS_FP 2 /* result of walk_by_rule: there is no rule to apply */
 
-/* Applies a rule of the rules' map. A function, so that the stack that it needs is not below what
- * looks for the owner of RBP. */
+/* Applies a rule of the rules' map. This is a function of its own, so that the code which looks for
+ * the owner of RBP does not run on top of its stack frame. */
 ENV_FUNCTION __u32 walk_by_rule(WALK_PARAMETER __u32 number)
 {
 	WALK_FIND(w);
@@ -184,14 +185,14 @@ ENV_FUNCTION __u32 walk_by_rule(WALK_PARAMETER __u32 number)
 	if (rule->cfa != UNWIND_CFA_END || rule->flags & UNWIND_SIGNAL_FRAME ||
 	    rule->ra == UNWIND_RA_UNDEFINED)
 		return walk_apply(w, rule);
-	/* The function has rules, and one that cannot be expressed. It may not have touched its
+	/* The function has rules, but this one cannot be expressed. It may not have touched its
 	 * caller's frame pointer, so following that would skip the caller. */
 	if (rule->cfa_add == UNWIND_END_UNSUPPORTED)
 		return walk_stop(w, WALK_UNSUPPORTED_RULE);
 	return WALK_FOLLOWS_FP;
 }
 
-/* Walks one frame: enum walk_next. */
+/* Walks one frame. Returns enum walk_next. */
 ENV_INLINE int walk_step(struct walk *w)
 {
 	__u64 pc = w->exact ? w->pc : w->pc - 1;
@@ -226,13 +227,13 @@ ENV_INLINE int walk_step(struct walk *w)
 		w->map.start = w->map.end = 0;
 		bool vsyscall = w->pc >> 12 == WALK_VSYSCALL && w->leaf;
 
-		/* The return address may be any word. Its upper bits must not look like flags of a
-		 * frame. */
+		/* The return address may be any word, and its upper bits must not look like flags
+		 * of a frame. */
 		w->pc &= SAMPLE_FRAME_OFFSET_MASK;
-		/* If a frame pointer led outside all mappings, there is no frame. */
+		/* If a frame pointer led outside all mappings, there is no frame to emit. */
 		if (!by_fp)
 			walk_push(w);
-		/* A call through a null pointer: nothing can be mapped there. */
+		/* This is a call through a null pointer: nothing can be mapped there. */
 		if (vsyscall || (w->exact && w->leaf && w->pc < WALK_NULL_END))
 			return walk_called(w);
 		w->reason = by_fp ? WALK_NO_ROWS : WALK_NO_MAPPING;
@@ -251,7 +252,8 @@ ENV_INLINE int walk_step(struct walk *w)
 		w->rule = walk_find_rule(&w->file, pc - w->map.bias);
 	else if (w->map.takers >> MAP_RULER)
 		w->rule = walk_constant_rule(w->runtime_first, w->map.takers >> MAP_RULER);
-	/* By way of memory, so that the verifier follows what comes once for both. */
+	/* Reload the number from memory, so that the verifier follows the code below once for both
+	 * cases. */
 	ENV_FORGET();
 	__u32 number = w->rule;
 
@@ -281,8 +283,8 @@ ENV_INLINE int walk_step(struct walk *w)
 	return stop;
 }
 
-/* Within execve the old program's stack disappears while its registers remain. A stack that cannot
- * be walked to its root is then no user stack any more. */
+/* Within execve the old program's stack disappears while its registers remain. So if the stack
+ * cannot be walked to its root, the user stack counts as gone. */
 ENV_INLINE void walk_exec(struct walk *w)
 {
 	if (w->reason == WALK_COMPLETE)
@@ -292,8 +294,8 @@ ENV_INLINE void walk_exec(struct walk *w)
 	w->count = 0;
 }
 
-/* Prepares w for a walk. The caller has set pc, sp, fp and regs[]. Frames go behind the contents of
- * words[]. */
+/* Prepares w for a walk. The caller has set pc, sp, fp and regs[]. Frames are added after the
+ * contents of words[]. */
 ENV_INLINE void walk_begin(struct walk *w, const struct process_entry *p, __u8 exact)
 {
 	w->window_start = 0;
@@ -331,7 +333,8 @@ ENV_INLINE void walk_begin(struct walk *w, const struct process_entry *p, __u8 e
 	w->in_routine = 0;
 }
 
-/* Call after walk_begin and all runtimes, when their items are complete. */
+/* Reserves the words for frames. Call it after walk_begin and all runtimes, when their items are
+ * complete. */
 ENV_INLINE void walk_place(struct walk *w)
 {
 	w->base = w->sample.kernel_frames + 2u * w->sample.items;

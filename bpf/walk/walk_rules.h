@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
-/* From a frame to its caller by a rule, the frame pointer, or through a signal frame (walk.h). */
+/* Goes from a frame to its caller by a rule, the frame pointer, or through a signal frame
+ * (walk.h). */
 #ifndef BPF_WALK_WALK_RULES_H
 #define BPF_WALK_WALK_RULES_H
 
 #include "bpf/walk/stub.h"
 #include "bpf/walk/walk_state.h"
 
-/* A region of generated code may have grown before its new end is known. A runtime may take frames
- * up to this far past the known end; it knows where its code ends. */
+/* How far a region of generated code may have grown before its new end is known. A runtime may take
+ * over frames up to this far past the known end; it knows where its code ends. */
 #define WALK_GROWS (16u << 20)
 
-/* Whether w->map stands for a byte behind a region, which nobody but its runtime knows. */
+/* Whether pc is after the end of w->map, in code that only a runtime may know. */
 ENV_INLINE bool walk_is_behind(const struct walk *w)
 {
 	return w->map.end - w->map.start == 1;
 }
 
-/* Sets w->map and w->file to the mapping that covers pc, or may do so (walk_is_behind). False if
- * there is none. */
+/* Sets w->map and w->file to the mapping that covers pc, or that may cover it (walk_is_behind).
+ * Returns false if there is none. */
 ENV_INLINE bool walk_find_map(struct walk *w, __u64 pc)
 {
 	struct map_entry map = w->map;
@@ -58,8 +59,8 @@ ENV_INLINE bool walk_find_map(struct walk *w, __u64 pc)
 	return true;
 }
 
-/* Reads a word of user memory to w->word. Moves the window there if it can. 0: it is not readable.
- */
+/* Reads a word of user memory to w->word. Moves the window there if it can. Returns 0 if the word
+ * is not readable. */
 ENV_FUNCTION __u32 walk_fetch(WALK_PARAMETER __u64 addr)
 {
 	WALK_FIND(w);
@@ -74,7 +75,7 @@ ENV_FUNCTION __u32 walk_fetch(WALK_PARAMETER __u64 addr)
 			w->word = w->window[(d >> 3) & (WALK_WINDOW / 8 - 1)];
 			return 1;
 		}
-		/* The window crosses the end of the stack. */
+		/* The window crosses the end of the stack: read only the word. */
 	}
 	return env_read_user(&w->word, 8, addr) == 0;
 }
@@ -93,8 +94,8 @@ ENV_INLINE bool walk_read(struct walk *w, __u64 addr, __u64 *ret)
 	return true;
 }
 
-/* The index of a register in the kernel's mcontext, in words from the ucontext's start, by DWARF
- * number. The first eight have a byte each in `low`, the others are in order
+/* Returns the index of a register in the kernel's mcontext, in words from the ucontext's start, by
+ * DWARF number. The first eight have a byte each in `low`, the others are in order
  * (arch/x86/include/uapi/asm/sigcontext.h). */
 ENV_INLINE __u64 walk_mcontext(__u8 reg)
 {
@@ -104,7 +105,7 @@ ENV_INLINE __u64 walk_mcontext(__u8 reg)
 	return reg < 8 ? low >> (reg & 7) * 8 & 0xff : reg - 3ull;
 }
 
-/* A register of the leaf, or of the frame that a signal interrupted. */
+/* Gives a register of the leaf, or of the frame that a signal interrupted. */
 ENV_INLINE bool walk_leaf_register(struct walk *w, __u8 reg, __u64 *ret)
 {
 	if (w->regs_at)
@@ -113,7 +114,8 @@ ENV_INLINE bool walk_leaf_register(struct walk *w, __u8 reg, __u64 *ret)
 	return true;
 }
 
-/* A row covers one of the two registers. The other is unknown behind it. */
+/* Updates where the tracked register is saved. A row covers either RBX or R12, so the other one is
+ * unknown from here on. */
 ENV_INLINE void walk_track(struct walk *w, __u8 which, __u64 saved_at)
 {
 	w->tracked &= which;
@@ -130,14 +132,14 @@ ENV_INLINE bool walk_tracks(const struct walk *w, __u8 reg)
 				       : false;
 }
 
-/* The value of a register in a rule. Of callers' registers the walk tracks RSP, RBP and one more:
- * RBX or, if a file needs it, R12. It reads that one only on demand: rows tell where it is saved,
- * and few rules need it.
+/* Gives the value of a register in a rule. Of callers' registers the walk tracks RSP, RBP and one
+ * more: RBX or, if a file needs it, R12. It reads that one only on demand: rows tell where it is
+ * saved, and few rules need it.
  *
  * leafs: the leaf's registers are valid. They are also valid in its caller if assembly keeps a CFA
- * in a register that calls may change. This assembly knows that its callees leave the register
- * alone (OpenSSL's AES-GCM), and their callees too (dav1d's transforms). The value is in w->word
- * then; 0: it is unknown. */
+ * in a register that calls may change. This assembly relies on its callees not to change the
+ * register (OpenSSL's AES-GCM), and on their callees (dav1d's transforms). The value is stored in
+ * w->word; returns 0 if it is unknown. */
 ENV_FUNCTION __u32 walk_fetch_register(WALK_PARAMETER __u32 reg, __u32 leafs)
 {
 	WALK_FIND(w);
@@ -162,9 +164,9 @@ ENV_INLINE bool walk_register(struct walk *w, __u8 reg, bool leafs, __u64 *ret)
 	return true;
 }
 
-/* The CFA when Go switches stacks (enum unwind_cfa). *ret_pc_at: where the g of the stack that was
- * left keeps its pc. WALK_COMPLETE with a CFA of 0: no g was left, since the goroutine had been
- * taken off the thread. */
+/* Finds the CFA when Go switches stacks (enum unwind_cfa). *ret_pc_at: where the g of the stack
+ * that was left stores its pc. WALK_COMPLETE with a CFA of 0: no g was left, since the goroutine
+ * had been removed from the thread. */
 ENV_INLINE __u16 walk_go_cfa(struct walk *w, const struct unwind_rule *r, __u64 *ret,
 			     __u64 *ret_pc_at)
 {
@@ -224,7 +226,8 @@ ENV_INLINE int walk_stop(struct walk *w, __u16 reason)
 	return 1;
 }
 
-/* Whether RBP is proven to be the frame's own. back: the frame's return address by RBP. */
+/* Whether RBP is proven to be the frame's own. back: the frame's return address according to
+ * RBP. */
 ENV_INLINE bool walk_owns_fp(struct walk *w, __u32 rbp, __u64 back)
 {
 	__u64 maps = OWNER_MAPS(w->maps, w->map_count), pc = w->leaf ? w->pc : w->pc | OWNER_CALLER;
@@ -233,13 +236,13 @@ ENV_INLINE bool walk_owns_fp(struct walk *w, __u32 rbp, __u64 back)
 		return rbp == OWNER_SET_UP;
 	__u64 target = owner_called(back);
 
-	/* A walk over a copy cannot see the code, so nothing is proven. */
+	/* A walk over a copy cannot read the code, so nothing is proven. */
 	if (!owner_sees(w->pc))
 		return false;
-	/* There is no room for a return address between. */
+	/* No return address fits between RSP and RBP. */
 	if (w->fp == w->sp)
 		return true;
-	/* Code that moves its arguments keeps the return address in a register meanwhile. */
+	/* While code moves its arguments, it keeps the return address in a register. */
 	for (__u64 at = 40; at < 160 && w->leaf && w->regs_at; at += 8 * OWNER_WORDS)
 		if (owner_words(maps, w->regs_at + at, w->regs_at + 160, w->pc))
 			return false;
@@ -251,8 +254,8 @@ ENV_INLINE bool walk_owns_fp(struct walk *w, __u32 rbp, __u64 back)
 	return owner_size(target) == w->fp - w->sp || !owner_words(maps, w->sp, w->fp, pc);
 }
 
-/* Goes to the caller by the frame pointer: RBP points at the caller's RBP, and the return address
- * lies above it. */
+/* Moves to the caller by the frame pointer: RBP points at the caller's RBP, and the return address
+ * is above it. */
 ENV_INLINE int walk_by_fp(struct walk *w)
 {
 	__u64 fp = w->fp, pc, caller_fp = w->fp, saved[2];
@@ -278,7 +281,7 @@ ENV_INLINE int walk_by_fp(struct walk *w)
 		w->sp += 16;
 		goto caller;
 	}
-	/* By the psABI, zero marks the outermost frame. But code that uses RBP otherwise may also
+	/* In the psABI, zero marks the outermost frame. But code that uses RBP otherwise may also
 	 * leave a zero. */
 	if (fp == 0)
 		return walk_stop(w, w->by_fp ? WALK_NO_ROOT : WALK_NO_ROWS);
@@ -290,12 +293,12 @@ ENV_INLINE int walk_by_fp(struct walk *w)
 		w->unsure = 1;
 		w->unsure_slot = (__u16)w->map.slot;
 	}
-	/* Frames that frame pointers lead to mostly have one, so only the first of a chain is
-	 * examined further. */
+	/* Frames reached by frame pointers usually have one themselves, so only the first of a
+	 * chain is examined further. */
 	if (!w->unsure && (!w->by_fp || w->in_routine)) {
 		__u64 is = owner_sbcl(w->leaf ? w->pc : w->pc | OWNER_CALLER, w->sp, fp, pc);
 		bool first = !w->by_fp;
-		/* In a file with tables that was called from outside: this is C code. */
+		/* In a file with tables, and called from outside the mapping: this is C code. */
 		bool elsewhere = w->file.state == FILE_READY &&
 				 (pc < w->map.start || pc >= w->map.end);
 
@@ -328,8 +331,8 @@ ENV_INLINE int walk_by_fp(struct walk *w)
 	}
 	if (pc == 0)
 		return walk_stop(w, w->by_fp ? WALK_NO_ROOT : WALK_NO_ROWS);
-	/* A wrong RBP shows only if the caller has no rows either: in libc, for one, RBP may hold
-	 * anything. */
+	/* A wrong RBP shows only if the caller has no rows either. In libc, for example, RBP may
+	 * hold any value. */
 	if (pc < 4096 || pc >= WALK_ADDRESS_END)
 		return walk_stop(w, WALK_NO_ROWS);
 	w->sp = fp + 16;
@@ -346,15 +349,15 @@ caller:
 	return 0;
 }
 
-/* Linux's rt_sigframe: behind its return address RSP points at the ucontext, whose mcontext begins
- * at 40 with r8 (arch/x86/include/uapi/asm/sigcontext.h). */
+/* Handles Linux's rt_sigframe: after its return address is popped, RSP points at the ucontext,
+ * whose mcontext begins at 40 with r8 (arch/x86/include/uapi/asm/sigcontext.h). */
 ENV_INLINE int walk_signal(struct walk *w)
 {
 	__u64 sp = w->sp, fp, next_sp, pc;
 	__u32 trampoline = w->base + w->count - 1;
 
-	/* The kernel put the address of the trampoline's first byte where a return address would
-	 * be. */
+	/* The kernel put the address of the trampoline's first byte in place of a return address,
+	 * so the pc is exact. */
 	if (trampoline < SAMPLE_WORDS)
 		w->words[trampoline] |= SAMPLE_FRAME_EXACT;
 
@@ -366,7 +369,7 @@ ENV_INLINE int walk_signal(struct walk *w)
 	w->pc = pc;
 	w->exact = 1;
 	w->by_fp = 0;
-	/* All registers of the interrupted frame are known: it is as good as a leaf. */
+	/* All registers of the interrupted frame are known, as in a leaf. */
 	w->regs_at = sp;
 	w->tracked_at = 0;
 	w->tracked = WALK_TRACKS_RBX | WALK_TRACKS_R12;
@@ -376,7 +379,7 @@ ENV_INLINE int walk_signal(struct walk *w)
 }
 
 /* Whether a CFA that is not above RSP may lie on another stack. Split stacks, and Go around calls
- * of the vDSO, keep the CFA in RBP. Runtimes with stacks of their own store in memory where they
+ * of the vDSO, keep the CFA in RBP. Runtimes that have their own stacks store in memory where they
  * left the last one. */
 ENV_INLINE bool walk_jumps(struct walk *w, __u64 cfa, bool loaded)
 {
@@ -385,7 +388,7 @@ ENV_INLINE bool walk_jumps(struct walk *w, __u64 cfa, bool loaded)
 	return w->sp - cfa >= WALK_JUMP_MIN && w->jumps++ < WALK_JUMPS;
 }
 
-/* The CFA of a nest (enum unwind_cfa). */
+/* Finds the CFA of a nest (enum unwind_cfa). */
 ENV_INLINE __u16 walk_nest_cfa(struct walk *w, const struct unwind_rule *r, __u64 *ret)
 {
 	__u64 kept, outermost;
@@ -409,12 +412,12 @@ ENV_INLINE int walk_to_caller(struct walk *w, __u64 cfa, __u64 fp, __u64 pc)
 	w->by_fp = 0;
 	w->near = w->leaf;
 	w->leaf = 0;
-	/* Threads and coroutines that begin on a hand-made stack have a zero in place of a return
-	 * address. */
+	/* Threads and coroutines that start on a stack made by hand have a zero in place of a
+	 * return address. */
 	return pc == 0 ? walk_stop(w, w->guessed | w->near ? WALK_NO_ROOT : WALK_COMPLETE) : 0;
 }
 
-/* Applies a rule that its number encodes (RULE_SHORT): walk_apply for nearly all frames. */
+/* Applies a rule that its number encodes (RULE_SHORT). A fast path for nearly all frames. */
 ENV_INLINE int walk_apply_short(struct walk *w, __u32 rule)
 {
 	bool by_rbp = rule & RULE_SHORT_RBP;
@@ -431,7 +434,7 @@ ENV_INLINE int walk_apply_short(struct walk *w, __u32 rule)
 	return walk_to_caller(w, cfa, fp, pc);
 }
 
-/* Applies a rule. 0: w is the caller's; 1: the walk is over. */
+/* Applies a rule. Returns 0 if w is now the caller's, 1 if the walk is over. */
 ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 {
 	struct unwind_rule r = *rule;
@@ -514,9 +517,9 @@ ENV_INLINE int walk_apply(struct walk *w, const struct unwind_rule *rule)
 	return stop;
 }
 
-#define WALK_STUB_WORDS 24 /* the largest frame that was seen has 19 */
+#define WALK_STUB_WORDS 24 /* words searched; the largest frame seen has 19 */
 
-/* The stub whose return address is at that place of the stack, or 0. */
+/* Returns the stub whose return address is at that place of the stack, or 0. */
 ENV_FUNCTION __u64 walk_stub_at(WALK_PARAMETER __u64 at)
 {
 	WALK_FIND(w);
@@ -526,15 +529,15 @@ ENV_FUNCTION __u64 walk_stub_at(WALK_PARAMETER __u64 at)
 		return 0;
 	__u64 stub = stub_behind(back);
 
-	/* Frames keep leftovers of older calls. */
+	/* Check the caller, since frames contain words of older calls. */
 	return stub && walk_read(w, at + 8 + STUB_SIZE(stub), &caller) &&
 			       owner_has_rows(maps, caller - 1)
 		       ? stub
 		       : 0;
 }
 
-/* The stub that called generated code, or 0. below: how many words below RBP it returns to C code
- * (RULE_STUB_BELOW_SHIFT), or 0. */
+/* Returns the stub that called generated code, or 0. below: how many words below RBP the return
+ * address into C code is (RULE_STUB_BELOW_SHIFT), or 0. */
 ENV_FUNCTION __u64 walk_stub(WALK_PARAMETER __u64 sp, __u32 below)
 {
 	WALK_FIND(w);
@@ -560,7 +563,7 @@ ENV_INLINE bool walk_is_above(__u64 fp, __u64 at)
 	return fp - at < WALK_FP_MAX_FRAME && !(fp & 7);
 }
 
-/* Goes to the caller of a stub, or to the C code. */
+/* Moves to the caller of a stub, or to the C code that called the generated code directly. */
 ENV_INLINE int walk_by_stub(struct walk *w, __u64 stub, __u32 below)
 {
 	__u64 at = w->sp + STUB_AT(stub), top = below ? at : at + 8 + STUB_SIZE(stub), fp = w->fp;
@@ -569,7 +572,7 @@ ENV_INLINE int walk_by_stub(struct walk *w, __u64 stub, __u32 below)
 	if (!walk_read(w, top, &pc) ||
 	    (STUB_RBP_AT(stub) && !walk_read(w, at + STUB_RBP_AT(stub), &fp)))
 		return walk_stop(w, WALK_STACK_UNREADABLE);
-	/* The stub's code leaves RBP alone, or pushes it first. */
+	/* The stub's code leaves RBP unchanged, or pushes it first. */
 	if (!below && !STUB_RBP_AT(stub) && !walk_is_above(fp, at) && STUB_AT(stub) &&
 	    walk_read(w, at - 8, &saved) && walk_is_above(saved, at))
 		fp = saved;
@@ -577,7 +580,7 @@ ENV_INLINE int walk_by_stub(struct walk *w, __u64 stub, __u32 below)
 	return walk_to_caller(w, top + 8, fp, pc);
 }
 
-/* Goes to the caller from code that has not moved RSP: the vsyscall page, which the kernel mostly
+/* Moves to the caller from code that has not moved RSP: the vsyscall page, which the kernel usually
  * emulates, and pages without code. */
 ENV_INLINE int walk_called(struct walk *w)
 {

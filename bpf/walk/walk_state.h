@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
-/* The state of a walk (walk.h). It is all that a walk keeps between two steps. */
+/* The state of a walk (walk.h): everything that a walk keeps between two steps. */
 #ifndef BPF_WALK_WALK_STATE_H
 #define BPF_WALK_WALK_STATE_H
 
@@ -11,46 +11,51 @@
 #include "bpf/walk/search.h"
 
 #define WALK_WINDOW 512 /* bytes of stack read at once */
-/* Part of the window below the wanted address: saved registers lie below a return address. */
+/* Part of the window below the requested address, since saved registers lie below a return
+ * address. */
 #define WALK_WINDOW_BELOW 64
 /* The first address above user space (x86-64, 4-level page tables). */
 #define WALK_ADDRESS_END 0x800000000000ull
 /* The page of three system calls that old programs call (VSYSCALL_ADDR), shifted by 12. */
 #define WALK_VSYSCALL 0xffffffffff600ull
-#define WALK_NULL_END 4096	     /* the kernel maps nothing below (mmap_min_addr) */
-#define WALK_FP_MAX_FRAME (8u << 20) /* a frame pointer further up is not one */
-#define WALK_JUMP_MIN 4096	     /* minimal distance down to another stack, in bytes */
-#define WALK_JUMPS 64	  /* such jumps in one walk: RBP may be wrong and lead in circles */
-#define WALK_SWITCHES 512 /* likewise, jumps by a loaded CFA */
-#define WALK_NOT_BEGUN 2  /* value of exact: the leaf is the only frame */
-#define WALK_FP_UNKNOWN 1 /* no frame pointer, not even the outermost frame's 0 */
+#define WALK_NULL_END 4096	     /* below this, the kernel maps nothing (mmap_min_addr) */
+#define WALK_FP_MAX_FRAME (8u << 20) /* a frame pointer this far above RSP is not one */
+#define WALK_JUMP_MIN 4096	     /* shortest distance down to another stack, in bytes */
+#define WALK_JUMPS \
+	64		  /* limit of such jumps in one walk: RBP may be wrong and lead in
+			   * circles */
+#define WALK_SWITCHES 512 /* limit of jumps by a loaded CFA */
+#define WALK_NOT_BEGUN \
+	2		  /* a value of `exact`: the thread has not started, and the leaf is the
+			   * only frame */
+#define WALK_FP_UNKNOWN 1 /* there is no frame pointer, not even the 0 of the outermost frame */
 
-/* How often the walk goes on in a runtime's program: 33 tail calls are allowed, of which one for
- * each runtime and one to the walk come before. Each time takes one there and one back. */
+/* How often the walk continues in a runtime's program. The kernel allows 33 tail calls, of which
+ * one for each runtime and one to the walk come first. Each turn takes two, there and back. */
 #define WALK_TAKES 13
 #define WALK_DECLINES 16 /* a runtime that declined this often is not asked again in this walk */
 
 /* Results of a step. */
 enum walk_next {
 	WALK_GOES_ON = 0,  /* there is a caller */
-	WALK_IS_OVER = 1,  /* for w->reason */
+	WALK_IS_OVER = 1,  /* w->reason tells why */
 	WALK_IS_TAKEN = 2, /* ask the runtime w->taker for this frame */
 };
 enum walk_phase {
 	WALK_BEGINS,
 	WALK_WALKS,
-	WALK_ENDS,    /* the walk is over, and the sample is to be sent, */
-	WALK_FETCHES, /* or deferred: runtimes fetch what that walk will need */
+	WALK_ENDS,    /* the walk is over, and the sample is sent, */
+	WALK_FETCHES, /* or it is deferred: runtimes fetch what the deferred walk will need */
 };
 
 /* A runtime's entries that the native walk has not passed yet. */
 struct walk_entries {
-	__u64 at;   /* address of the next one, in the C frame that was entered; 0: none */
-	__u32 next; /* its index in words[] */
+	__u64 at;   /* address in the C frame that the next one entered; 0: none */
+	__u32 next; /* index of the next one in words[] */
 	__u32 last; /* index of the last one */
 };
 
-/* Whether this frame's RBX or R12 is known; in a leaf both are. */
+/* Which of RBX and R12 is known in this frame; in a leaf both are. */
 enum walk_tracked {
 	WALK_TRACKS_RBX = 1,
 	WALK_TRACKS_R12 = 2,
@@ -60,20 +65,21 @@ struct walk {
 	__u64 pc, sp, fp;
 	__u64 regs[16]; /* of the leaf, by DWARF number */
 	__u64 regs_at;	/* user address of the mcontext that holds them instead; 0: regs[] */
-	/* User address where this frame's RBX or R12 is saved; 0: still the leaf's. */
+	/* User address where this frame's RBX or R12 is saved; 0: it is still the leaf's. */
 	__u64 tracked_at;
-	__u64 leaf_pc;		    /* pc at the leaf, for a second walk */
+	__u64 leaf_pc;		    /* pc at the leaf; a deferred walk starts there again */
 	__u64 window_start;	    /* user address of window[0]; 0: empty */
-	__u64 word;		    /* what walk_fetch or walk_fetch_register got */
-	__u64 tls;		    /* env_tls(), for the runtimes' programs */
-	__u64 memory;		    /* the address space, for reading objects; 0: not allowed */
-	struct map_entry map;	    /* the mapping found last */
-	struct file_entry file;	    /* and its file's entry */
-	struct map_entry other_map; /* those found before: calls alternate between two files */
+	__u64 word;		    /* result of walk_fetch or walk_fetch_register */
+	__u64 tls;		    /* result of env_tls(), for the runtimes' programs */
+	__u64 memory;		    /* the address space, for reading objects; 0: reading is not
+				     * allowed */
+	struct map_entry map;	    /* the mapping that was found last */
+	struct file_entry file;	    /* the entry of its file */
+	struct map_entry other_map; /* the previous ones: calls often alternate between two files */
 	struct file_entry other_file;
-	__u32 maps, map_count;	       /* the process's mappings */
-	__u32 count;		       /* words of the user frames found */
-	__u32 base;		       /* index of the first of them in words[] */
+	__u32 maps, map_count;	       /* position and number of the process's mappings */
+	__u32 count;		       /* number of words of user frames found so far */
+	__u32 base;		       /* index in words[] of the first of them */
 	__u32 room;		       /* how many words fit */
 	__u32 runtimes, runtimes_left; /* position of the next runtime_entry; how many are left */
 	__u32 turn;		       /* index of the runtime that emits items now */
@@ -83,40 +89,43 @@ struct walk {
 	__u16 reason;
 	__u16 at_slot;
 	__u8 exact;   /* pc is not a return address */
-	__u8 leaf;    /* the leaf's registers are still valid: no call happened since */
+	__u8 leaf;    /* the leaf's registers are still valid: no call since */
 	__u8 near;    /* 1: this frame called the leaf, or assembly that called the leaf */
 	__u8 tracked; /* enum walk_tracked: known registers besides RSP and RBP */
 	__u8 by_fp;   /* the step to this frame followed a frame pointer */
-	__u8 guessed; /* an earlier step followed one, or used a rule that proves nothing */
+	__u8 guessed; /* an earlier step followed a frame pointer, or used a rule that proves
+		       * nothing */
 	__u8 leaf_exact;
-	__u8 in_routine; /* a routine of SBCL called this frame, and another may have called that */
-	__u8 unsure;	 /* the caller of some frame may be missing */
+	__u8 in_routine;   /* a routine of SBCL called this frame, and another one may have called
+			  * that routine */
+	__u8 unsure;	   /* the caller of some frame may be missing */
 	__u16 unsure_slot; /* slot of the first such frame */
-	__u16 jumps;	   /* down to other stacks */
-	/* Of frames that runtimes take over. */
+	__u16 jumps;	   /* number of jumps down to other stacks */
+	/* For frames that runtimes take over. */
 	__u32 runtime_first; /* position of the process's runtime_entry[0] */
 	__u32 rule;	     /* number of the rule of this frame */
-	__u32 taken;	     /* index in words[] of the last frame that was taken */
+	__u32 taken;	     /* index in words[] of the last frame that was taken over */
 	__u8 phase;	     /* enum walk_phase */
 	__u8 taker;	     /* index of the runtime that is asked for this frame */
-	__u8 declined;	     /* bits of the runtimes that declined this frame, */
-	__u8 refused;	     /* and of those that are not asked again in this walk */
-	__u8 declines;	     /* how often one declined */
-	__u8 takes;	     /* how often the walk went on in a runtime's program */
-	__u8 runtime_count;  /* of the process */
-	/* Of a thread whose older frames a runtime keeps in its heap. */
-	__u8 heap_pieces;  /* how many pieces of them were begun, and what it cost to find them */
-	__u64 heap_end;	   /* where the piece ends that is walked now; 0: this is the stack */
+	__u8 declined;	     /* bit mask: the runtimes that declined this frame, */
+	__u8 refused;	     /* and those that are not asked again in this walk */
+	__u8 declines;	     /* how often a runtime declined */
+	__u8 takes;	     /* how often the walk continued in a runtime's program */
+	__u8 runtime_count;  /* number of the process's runtimes */
+	/* For a thread whose older frames a runtime stores in its heap. */
+	__u8 heap_pieces;  /* how many pieces of them were begun, plus the cost of finding them */
+	__u64 heap_end;	   /* the end of the piece that is walked now; 0: the walk is on the
+			    * stack */
 	__u64 heap_parent; /* the next piece; 0: none */
-	__u64 heap_back;   /* where the stack goes on behind all of them */
-	__u64 thread;	   /* the runtime's own description of the thread; 0: not seen yet */
+	__u64 heap_back;   /* where the stack continues after all of them */
+	__u64 thread;	   /* the runtime's own structure for the thread; 0: not seen yet */
 	__u64 window[WALK_WINDOW / 8];
 	struct sample sample; /* this header and words[] go into the ring buffer */
 	__u64 words[SAMPLE_WORDS];
 };
 
-/* Functions of a walk that the verifier checks once (search.h). It lets them take numbers only. So
- * in the kernel they find the walk themselves. */
+/* Functions of a walk that the verifier checks once (search.h). It lets them take only numbers, so
+ * in the kernel they look the walk up themselves. */
 #ifdef __bpf__
 static __always_inline struct walk *scratch(void);
 #define WALK_PARAMETER
