@@ -28,14 +28,16 @@
 
 #define MEMORY_LEAST (1ull << 20)
 #define MEMORY_MOST (64ull << 30)
-#define DIAL_MS 60000 /* a launcher does not wait longer */
+#define DIAL_MS 60000 /* timeout of connecting; the launcher gives up before */
 #define MAX_ADDRESS_SPACE (2ull << 30)
 #define MAX_FILES 512
 #define BEAT_NS 1000000000u
-#define THREADS 16		  /* nng's */
-#define KEEPER_BYTES (2ull << 20) /* of the keeper of the workers */
+#define THREADS 16		  /* threads that nng starts */
+#define KEEPER_BYTES (2ull << 20) /* bytes of memory of the workers' keeper */
 #define BY_HAND_HEAP (192ull << 20)
-#define CODE_BESIDE (8ull << 20) /* of a worker that reads perf maps and jitdumps */
+#define CODE_BESIDE \
+	(8ull << 20) /* bytes that a worker for perf maps and jitdumps uses besides
+				  * their names */
 
 struct options {
 	struct deploy deploy;
@@ -69,15 +71,15 @@ static const char usage[] =
 	"    [--with-send] [--with-metrics]\n";
 /* clang-format on */
 
-/* --- the parsing of files, in processes of its own --- */
+/* --- the processes that parse files --- */
 
 /* Limits of memory, in bytes. */
 struct heap {
-	uint64_t first;	    /* of the first workers, for DWARF */
-	uint64_t most;	    /* of later workers, for DWARF */
-	uint64_t beside;    /* of a worker, for everything else */
-	uint64_t generated; /* of all names of generated code */
-	uint64_t own_fence; /* of this process */
+	uint64_t first;	    /* DWARF of the first workers */
+	uint64_t most;	    /* DWARF of later workers */
+	uint64_t beside;    /* everything else in a worker */
+	uint64_t generated; /* all names of generated code */
+	uint64_t own_fence; /* limit of this process */
 };
 
 /* Starts the keeper of the workers. Logs errors. */
@@ -98,7 +100,7 @@ static bool start_dwarf(struct heap heap)
 	return true;
 }
 
-/* In a deployment, the keeper is started with our user, before we give up the right to fork. */
+/* Starts the keeper with prof-symd's user, before this process gives up the right to fork. */
 static int start_dwarf_confined(void *ctx)
 {
 	const struct heap *heap = ctx;
@@ -122,7 +124,7 @@ static int open_links(const struct deploy *d, struct serve_links *links)
 			  bpf = { .deploy = d, .to = DEPLOY_BPF, .timeout_ms = DIAL_MS };
 	struct peer_config c = { .route = BUSROUTE_FILES,
 				 .producer = "prof-symd",
-				 /* One request per batch: the route's messages are small. */
+				 /* One request per batch, since the route's messages are small. */
 				 .batch_max = 1024 };
 
 	int r = dial_bus(&export, BUSROUTE_NAMED, &links->named);
@@ -232,7 +234,7 @@ static int run_deployed(const struct options *o)
 	deploy_budget(&o->deploy, &budget);
 	struct budget most = budget;
 
-	/* Memory that is granted later may go to a worker. */
+	/* Later grants of memory may go to a worker, so the limit includes them. */
 	budget_symd(&most, budget.symd_most);
 	sandbox.max_data = budget_fence(most.symd, THREADS);
 	struct heap heap = { .first = budget.dwarf,
@@ -259,7 +261,8 @@ static int run_deployed(const struct options *o)
 	return status;
 }
 
-/* heap: bytes for libdw's worker, whose keeper is started before the confinement; 0: no keeper. */
+/* Confines prof-symd when it runs by hand. heap: bytes for libdw's worker, whose keeper is started
+ * first; 0: no keeper. */
 static int confine(enum cell_hand how, uint64_t heap)
 {
 	if (heap &&
@@ -268,7 +271,8 @@ static int confine(enum cell_hand how, uint64_t heap)
 	return cell_by_hand(how) ? EXITS_FAILED : EXITS_GO_ON;
 }
 
-/* Refuses options that would have no effect, and wrong operands, whose list ends with NULL. */
+/* Refuses options that would have no effect, and wrong operands. The list of operands ends with
+ * NULL. */
 static int check(const struct options *o, char *const *operands)
 {
 	const char *operand = operands[0];

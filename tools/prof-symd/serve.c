@@ -12,16 +12,16 @@
 #include "tools/prof-symd/serve.h"
 
 #define FLUSH_MS 100
-#define TICK_MS 5000	   /* a fallback: the stream sends something every second */
-#define TURN_NS 5000000ull /* of naming, before files and messages get their turn */
+#define TICK_MS 5000	   /* a fallback, since the stream sends something every second */
+#define TURN_NS 5000000ull /* time for naming before files and messages get their turn */
 #define SEND_MS 200
 #define SHARE_NS 20000000ull
-/* If an allocation fails, the loop rests for a moment. After REST_MOST_NS without memory the tool
- * ends, since another start may help. */
+/* If an allocation fails, the loop waits for a moment. After REST_MOST_NS without memory the tool
+ * ends, since a restart may help. */
 #define REST_MS 50
 #define REST_MOST_NS 10000000000ull
 #define MAX_DEBUG_NAME 255  /* as in messages.def */
-#define SERVE_NAME_BYTES 64 /* of a function in the tables, without its text */
+#define SERVE_NAME_BYTES 64 /* size of a function in the tables, without its text */
 
 struct serve {
 	const struct serve_links *links;
@@ -33,17 +33,17 @@ struct serve {
 	struct stream_out out;
 	struct namer *namer;
 	bool starves;	     /* an allocation failed in this turn of the loop */
-	uint64_t starved_ns; /* when that began; 0: there is memory */
-	struct pairs pairs;  /* answers of prof-bpf, and their files */
-	bool renews;	     /* the launcher wants a new epoch */
+	uint64_t starved_ns; /* when allocations began to fail; 0: there is memory */
+	struct pairs pairs;  /* answers of prof-bpf, paired with their files */
+	bool renews;	     /* the launcher has requested a new epoch */
 	struct msg held;     /* the first message of an epoch that cannot begin yet */
 	bool holding, export_there, peer_gone;
-	bool leaving; /* takes no further messages, but still requests files */
+	bool leaving; /* takes no more messages, but still requests files */
 };
 
 /* --- files --- */
 
-/* The name of the .dwp file beside a program; empty if it is unknown or too long. */
+/* Returns the name of the .dwp file beside a program; empty if it is unknown or too long. */
 static struct str package_name(const struct serve *s, uint64_t file,
 			       char into[static MAX_DEBUG_NAME + 1])
 {
@@ -140,7 +140,7 @@ static void say_code_lost(void *ctx, uint64_t process, uint32_t pid)
 	s->links->say_code_lost(pid);
 }
 
-/* If there is no room now, the packed request goes with the next flush. */
+/* Sends a request. If the peer's queue is full now, the packed request goes with the next flush. */
 static int put_request(struct serve *s, const struct msg *m)
 {
 	int r = peer_put(s->links->files, m);
@@ -178,7 +178,7 @@ static int tell_runtime(void *ctx, uint64_t file, const struct runtime_build *b)
 	return put_request(s, &m);
 }
 
-/* Passes files on to their requesters; -1 if a file does not come. */
+/* Passes files on to their requesters. The descriptor is -1 if a file does not come. */
 static void hand_out(struct serve *s, uint64_t now_ns)
 {
 	struct pair p;
@@ -198,8 +198,8 @@ static void take_answer(struct serve *s, const struct msg_file_answer *m, uint64
 	pairs_message(&s->pairs, m->id, m->status == 0, now_ns);
 }
 
-/* Takes all waiting messages. 0, -errno. -ENOMEM: the rest waits; an answer that could not be taken
- * is requested again. */
+/* Takes all waiting messages. Returns 0 or -errno. After -ENOMEM the other messages are left for
+ * later; an answer that could not be taken is requested again. */
 static int take_answers(struct serve *s, uint64_t now_ns)
 {
 	for (;;) {
@@ -209,7 +209,7 @@ static int take_answers(struct serve *s, uint64_t now_ns)
 		if (r == PEER_EMPTY)
 			return 0;
 		if (r == PEER_CAME || r == PEER_WENT)
-			continue; /* the stream shows whether prof-bpf is there */
+			continue; /* the stream tells whether prof-bpf is connected */
 		if (r)
 			return r > 0 ? -EPROTO : r;
 		if (m.id == MSG_FILE_ANSWER)
@@ -241,7 +241,7 @@ static int take_files(struct serve *s, uint64_t now_ns)
 			hand_out(s, now_ns);
 		pairs_file(&s->pairs, id, fd, now_ns);
 	}
-	/* Only now, since an overdue half may have found its other half just now. */
+	/* Do this last: an overdue half of a pair may just have found its other half. */
 	hand_out(s, now_ns);
 	return 0;
 }
@@ -253,7 +253,7 @@ static void beat(struct serve *s)
 	s->links->beat(s->links->ctx, s->namer ? namer_counts(s->namer).samples : 0);
 }
 
-/* Rests for the cpu limit can add up to many seconds before the loop goes on. */
+/* The cpu limit may make the loop sleep for many seconds in total, so beat while it sleeps. */
 static void beat_at_rest(void *ctx)
 {
 	beat(ctx);
@@ -275,7 +275,7 @@ static int flush(void *ctx, struct span batch)
 }
 
 /* Takes messages until there are no more, the queue is full, or a new epoch must wait for the
- * queue. 0, SERVE_MALFORMED, SERVE_SCHEMA, -errno. */
+ * queue. Returns 0, SERVE_MALFORMED, SERVE_SCHEMA or -errno. */
 static int take_messages(struct serve *s, uint64_t now_ns)
 {
 	struct peer *stream = s->links->stream;
@@ -296,8 +296,8 @@ static int take_messages(struct serve *s, uint64_t now_ns)
 				s->peer_gone = true;
 				return 0;
 			case PEER_EMPTY:
-				/* Without a keeper, leave when nothing waits: the next
-				 * prof-symd has one. */
+				/* Without a keeper, leave when no message waits: the next prof-symd
+				 * will have one. */
 				s->leaving |= program_keeper_gone();
 				return 0;
 			case PEER_UNRULY:
@@ -354,7 +354,7 @@ static int wait_for_something(struct serve *s, bool take_stream)
 		timeout = FLUSH_MS; /* to send what could not be sent */
 	if (namer_paused(s->namer))
 		timeout = 0;
-	if (s->peer_gone) { /* a closed lane stays readable */
+	if (s->peer_gone) { /* a closed lane stays readable, so do not wait for it */
 		p[2].fd = -1;
 		p[3].fd = -1;
 	}
@@ -364,7 +364,7 @@ static int wait_for_something(struct serve *s, bool take_stream)
 										 : 0;
 }
 
-/* Notes whether prof-export came or went. */
+/* Handles that prof-export connected or disconnected. */
 static int watch_export(struct serve *s)
 {
 	for (;;) {
@@ -378,8 +378,8 @@ static int watch_export(struct serve *s)
 	}
 }
 
-/* Gives programs and their DWARF all memory that the other parts leave, since they can be opened
- * again. */
+/* Gives programs and their DWARF all memory that the other parts leave. They get what is left
+ * because they can be opened again. */
 static void share_memory(struct serve *s, uint64_t now_ns)
 {
 	if (now_ns - s->shared_ns < SHARE_NS)
@@ -393,16 +393,17 @@ static void share_memory(struct serve *s, uint64_t now_ns)
 						now_ns);
 }
 
-/* A failed allocation does not end the loop: it goes on with the rest, and then rests. */
+/* Handles a failed allocation: it does not end the loop, which continues with the other work and
+ * then waits. */
 static int forgive(struct serve *s, int r)
 {
 	s->starves |= r == -ENOMEM;
 	return r == -ENOMEM ? 0 : r;
 }
 
-/* After a turn in which an allocation failed: frees what can be had again, and waits for a moment.
- * Nothing is lost by that: messages wait at their sender, and prof-bpf counts what it cannot keep.
- * -ENOMEM: this has lasted for too long. */
+/* Frees memory that can be rebuilt, and waits for a moment, after a turn in which an allocation
+ * failed. No data is lost: messages wait at their sender, and prof-bpf counts what it cannot keep.
+ * Returns -ENOMEM if this has lasted too long. */
 static int rest(struct serve *s, uint64_t now_ns)
 {
 	struct pollfd life = { .fd = s->links->life_fd, .events = POLLIN };
@@ -462,8 +463,8 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 		if (s->renews)
 			namer_renew(s->namer);
 		s->renews = false;
-		/* Repeat until nothing moves: taking messages makes room in the peer's queue,
-		 * sending makes room in ours. */
+		/* Repeat until nothing moves: taking messages frees space in the peer's queue, and
+		 * sending frees space in ours. */
 		do {
 			beat(s);
 			if (!s->peer_gone && !s->leaving && !refused) {
@@ -476,8 +477,8 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 			r = forgive(s, objects_send(s->objects, now_ns));
 			if (r < 0)
 				return r;
-			/* Interpreted frames first: their objects may be gone once the DWARF of a
-			 * native frame has been read, which can take a second. */
+			/* Wait for interpreted frames first: reading the DWARF of a native frame
+			 * may take a second, and their objects may be gone by then. */
 			waiting = !full && !s->peer_gone && !namer_is_late(s->namer, now_ns) &&
 				  (objects_deadline(s->objects) > now_ns ||
 				   namer_looks_until(s->namer) > now_ns);
@@ -497,7 +498,7 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 		    !namer_ended(s->namer)) {
 			counts->peer_lost = !refused;
 			counts->keeper_gone = program_keeper_gone();
-			/* Without a hello, the named stream needs no end. */
+			/* If no hello was sent, the named stream needs no end. */
 			if (!namer_begun(s->namer))
 				return refused;
 			r = forgive(s, namer_end(s->namer, END_PEER_LOST, now_ns));
@@ -526,7 +527,7 @@ int serve_run(const struct serve_links *links, const struct budget *budget,
 	limits.bytes = budget->definitions;
 	limits.text = budget->names / 2;
 	limits.functions = budget->names / 2 / SERVE_NAME_BYTES;
-	/* prof-export's journal holds several of this size. */
+	/* prof-export's journal holds several epochs of this size. */
 	limits.epoch = budget->model;
 	s->links = links;
 	memory_share_init(&s->share, budget);
@@ -539,8 +540,8 @@ int serve_run(const struct serve_links *links, const struct budget *budget,
 	if (r == 0)
 		r = objects_new(ask_objects, s, &s->objects);
 	stream_out_init(&s->out, STREAM_BATCH, flush, s);
-	/* The clock, so that a receiver that outlives us does not take our first epoch for that of
-	 * our predecessor. */
+	/* Epochs are numbered from the clock, so that a receiver that outlives this process does
+	 * not confuse our first epoch with one of our predecessor. */
 	stream_out_epoch(&s->out, clock_wall_ns());
 	if (r == 0)
 		r = namer_new(&limits, &s->files, &s->out, &s->namer);

@@ -9,11 +9,11 @@
 
 struct addresses {
 	bool show_address; /* print each address before its function */
-	bool basenames;	   /* file names without their folders */
+	bool basenames;	   /* print file names without their folders */
 	struct names names;
 };
 
-/* Parses hex digits, with or without 0x. False: anything else is there. */
+/* Parses hex digits, with or without 0x. Returns false if the string contains anything else. */
 bool addresses_parse(const char *s, uint64_t *ret);
 /* Appends the lines of one address, innermost call first. Names are escaped for a terminal. 0,
  * -ENOMEM. */

@@ -18,7 +18,9 @@
 #include "tools/prof-symd/stream/namer.h"
 
 #define CHUNK (64u << 10)
-#define SAME_BOOT_NS 10000000000ull /* how much a clock may have been adjusted meanwhile */
+#define SAME_BOOT_NS \
+	10000000000ull /* how much a clock may have been adjusted since the
+				     * recording */
 
 struct recording {
 	struct filestore files;
@@ -26,7 +28,7 @@ struct recording {
 	struct stream_in in;
 	struct stream_out out;
 	struct namer *namer;
-	struct buf head; /* bytes read until it is known whether the stream already has names */
+	struct buf head; /* bytes buffered until it is known whether the stream already has names */
 	bool known, named_already;
 	bool same_kernel, same_boot;
 };
@@ -123,7 +125,7 @@ static int run_namer(struct recording *h)
 	}
 }
 
-/* Takes the messages that were read. 0, enum stream_verdict, -errno. */
+/* Takes the messages that were read. Returns 0, enum stream_verdict or -errno. */
 static int take(struct recording *h)
 {
 	for (;;) {
@@ -199,8 +201,8 @@ static void say_stream(int r, const struct recording *h)
 	}
 }
 
-/* Logs once what a newer version recorded and this one does not pass on. A named stream is passed
- * on byte by byte. */
+/* Logs once that the stream has parts of a newer version, which are skipped. A stream that already
+ * has names is passed on byte by byte. */
 static void say_skipped(const struct recording *h)
 {
 	const struct stream_skipped *s = &h->in.skipped;

@@ -13,7 +13,7 @@ void filestore_init(struct filestore *s, uint64_t budget, uint64_t dwarf_max,
 	};
 }
 
-/* --- the list of open ones --- */
+/* --- the list of open programs --- */
 
 static void unlink_file(struct filestore *s, struct filestore_file *f)
 {
@@ -78,7 +78,7 @@ static void note_without_dwarf(struct filestore *s, struct filestore_file *f)
 		s->without_hook(s->without_ctx, f);
 }
 
-/* Asks a worker, so only once after each use. */
+/* Frees memory of a program. Asks a worker, so only once after each use. */
 static bool rest(struct filestore *s, struct filestore_file *f, bool packed)
 {
 	const enum filestore_rest as = packed ? FILESTORE_RESTS_PACKED : FILESTORE_RESTS;
@@ -96,8 +96,8 @@ static bool rest(struct filestore *s, struct filestore_file *f, bool packed)
 	return true;
 }
 
-/* Whether programs take too much memory for o to keep what it has; busy ones may exceed the budget
- * by half. Callers begin with the oldest: if one is busy, all after it are. */
+/* Whether programs take so much memory that o must free some. Busy programs may exceed the budget
+ * by half. Callers begin with the oldest program: if one is busy, all later ones are. */
 static bool must_go(const struct filestore *s, const struct filestore_file *o)
 {
 	bool busy = s->now_ns - o->used_ns < FILESTORE_BUSY_NS;
@@ -105,7 +105,7 @@ static bool must_go(const struct filestore *s, const struct filestore_file *o)
 	return s->bytes > (busy ? s->budget + s->budget / 2 : s->budget);
 }
 
-/* Frees memory until the budget holds. First frees what is fastest to rebuild. */
+/* Frees memory until the budget is met. Frees what is fastest to rebuild first. */
 static bool make_room(struct filestore *s, struct filestore_file *keep)
 {
 	bool freed = false;
@@ -178,8 +178,8 @@ static void settle(struct filestore *s, struct filestore_file *f, uint64_t now_n
 	}
 }
 
-/* Requests the program, or the next file that it wants, until a request is under way or nothing is
- * wanted. */
+/* Requests the program, or the next file that it wants. Repeats this until a request is open or no
+ * file is wanted. */
 static void ask_next(struct filestore *s, struct filestore_file *f, uint64_t now_ns)
 {
 	while (f->state == FILESTORE_ASKED && !f->request) {
@@ -198,7 +198,7 @@ static void ask_next(struct filestore *s, struct filestore_file *f, uint64_t now
 		f->request = rq.id;
 		r = s->ask(s->ctx, &rq);
 		if (r == 0)
-			continue; /* sent, and maybe already answered */
+			continue; /* sent, and possibly already answered */
 		f->request = 0;
 		if (f->program) {
 			program_offer(f->program, -1);
@@ -209,7 +209,7 @@ static void ask_next(struct filestore *s, struct filestore_file *f, uint64_t now
 	}
 }
 
-/* A place for a request of this owner; -1: none. */
+/* Returns a free element of s->asked for this owner; -1: none. */
 static int place_for(const struct filestore *s, uint64_t owner)
 {
 	unsigned unused = 0, own = 0;
@@ -252,7 +252,8 @@ int filestore_complete(struct filestore *s, struct filestore_file *f, uint64_t n
 static void ask_wanted(struct filestore *s, uint64_t now_ns)
 {
 	for (unsigned i = 0; i < s->wanted_count;)
-		i += !start_asking(s, s->wanted[i], now_ns); /* takes it from the list */
+		i += !start_asking(s, s->wanted[i], now_ns); /* start_asking removes the file from
+							      * the list */
 }
 
 void filestore_want(struct filestore *s, struct filestore_file *f, uint64_t now_ns)
@@ -315,12 +316,12 @@ int filestore_get(struct filestore *s, struct filestore_file *f, uint64_t now_ns
 {
 	s->now_ns = now_ns;
 	if (filestore_settled(f) && f->timed_out && now_ns - f->failed_ns >= FILESTORE_RETRY_NS) {
-		/* It may lack only its debug file. */
+		/* Only the debug file may be missing: open the program again. */
 		close_program(s, f);
 		f->state = FILESTORE_CLOSED;
 	}
 	if (f->state == FILESTORE_CLOSED && !start_asking(s, f, now_ns))
-		return FILESTORE_WAIT; /* others come first, each with a deadline */
+		return FILESTORE_WAIT; /* other requests are open, and each has a deadline */
 	if (f->state == FILESTORE_ASKED && now_ns - f->asked_ns >= FILESTORE_WAIT_NS)
 		give_up(s, f, now_ns);
 	if (f->state == FILESTORE_ASKED)
@@ -360,7 +361,8 @@ static void take_file(struct filestore *s, struct filestore_file *f, int fd, uin
 		program_set_slow(f->program, slow);
 	} else {
 		f->program = NULL;
-		/* Request it again if there was no memory for it, or if it may not be to blame. */
+		/* Request the file again if there was no memory for it, or if the failure may not
+		 * be its fault. */
 		f->timed_out = r == -ENOMEM || r == PROGRAM_KILLED || r == PROGRAM_LATER;
 		const bool said = f->died || f->killed;
 
@@ -373,7 +375,7 @@ static void take_file(struct filestore *s, struct filestore_file *f, int fd, uin
 	lastword_back(former);
 }
 
-/* Whose request this is; NULL: it was given up. */
+/* Returns the file of a request; NULL: the request was given up. */
 static struct filestore_file *file_of(const struct filestore *s, uint64_t id)
 {
 	for (unsigned i = 0; i < FILESTORE_IN_FLIGHT; i++)
@@ -414,7 +416,7 @@ void filestore_tick(struct filestore *s, uint64_t now_ns)
 	for (unsigned i = 0; i < FILESTORE_IN_FLIGHT; i++)
 		if (s->asked[i] && now_ns - s->asked[i]->asked_ns >= FILESTORE_WAIT_NS)
 			give_up(s, s->asked[i], now_ns);
-	/* The list is in the order of their last use. */
+	/* The list is in the order of last use, so stop at the first recent one. */
 	for (struct filestore_file *f = s->oldest; f && now_ns - f->used_ns >= FILESTORE_REST_NS;) {
 		struct filestore_file *newer = f->prev;
 

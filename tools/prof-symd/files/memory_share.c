@@ -13,7 +13,7 @@ static uint64_t heap_beyond(const struct memory_share *s)
 	return s->heap > s->sure->dwarf ? s->heap - s->sure->dwarf : 0;
 }
 
-/* Bytes that are granted now beyond the share. */
+/* Returns the bytes that are currently granted beyond the share. */
 static uint64_t granted(const struct memory_share *s)
 {
 	const uint64_t all = lastword_granted();
@@ -48,8 +48,8 @@ uint64_t memory_share_programs(struct memory_share *s, uint64_t others, uint64_t
 	const uint64_t beyond = heap_beyond(s);
 	uint64_t rest = others + b->programs < all ? all - others : b->programs;
 
-	/* Programs that were closed may soon be needed again. So ask for more as long as grants
-	 * come. */
+	/* Programs that were closed may soon be needed again. So ask for more as long as more is
+	 * granted. */
 	if (evicted != s->evicted && s->more <= granted(s) && s->more < b->symd_most) {
 		s->more += MORE_STEP;
 		s->used_ns = now_ns;
@@ -73,7 +73,7 @@ uint64_t memory_share_heap(void *share, uint64_t heap)
 		heap = b->dwarf_most;
 	if (heap <= s->heap)
 		return s->heap;
-	/* Programs give way to this file. */
+	/* Memory granted for programs goes to this file instead. */
 	s->more = 0;
 	lastword_want(b->symd + (heap - b->dwarf));
 	s->used_ns = clock_mono_ns();

@@ -5,7 +5,7 @@
 #include "tools/prof-symd/files/worker_warnings.h"
 
 #define SHOWN_MAX 256	/* bytes of a path in a message */
-#define CODE_LOST_MAX 4 /* files that are logged one by one */
+#define CODE_LOST_MAX 4 /* files that are logged individually */
 
 void worker_warnings_keeper_gone(void)
 {

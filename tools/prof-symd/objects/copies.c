@@ -8,7 +8,7 @@
 struct copy {
 	uint64_t key, owner;
 	struct object_id of;
-	uint64_t serial;	      /* the lower, the older */
+	uint64_t serial;	      /* lower means older */
 	struct object_memory *memory; /* NULL: this place is empty */
 };
 
@@ -49,7 +49,7 @@ void copies_done(struct copies *c)
 	idmap_done(&c->by_key);
 }
 
-/* NULL: there is none. */
+/* Returns the copy of an object; NULL: there is none. */
 static struct copy *find(const struct copies *c, const struct object_id *of)
 {
 	const uint32_t i = idmap_get(&c->by_key, object_id_key(of, c->seed));
@@ -68,7 +68,7 @@ bool copies_have(const struct copies *c, const struct object_id *of)
 
 /* --- keeping --- */
 
-/* An empty place, or the oldest of the owner with most. */
+/* Returns an empty place, or the oldest one of the owner with most copies. */
 static struct copy *place_for(const struct copies *c, uint64_t owner)
 {
 	struct copy *oldest = NULL;
@@ -95,7 +95,7 @@ static int add_pieces(struct object_memory *memory, const struct msg_object *m)
 
 		if (m->lengths.data[i] > rest.len ||
 		    !span_take(&rest, (size_t)m->lengths.data[i], &bytes))
-			break; /* its lengths exceed its bytes */
+			break; /* the lengths add up to more than its bytes */
 		r = object_memory_add(memory, m->addresses.data[i], bytes);
 	}
 	return r;
@@ -144,7 +144,7 @@ bool copies_take_empty(struct copies *c, const struct object_id *of)
 	return true;
 }
 
-/* Of the object that is being named. */
+/* The object that is being named, for finding other copies of its process. */
 struct other {
 	const struct copies *copies;
 	uint64_t process;

@@ -2,9 +2,9 @@
 /*
  * Copies of objects' memory. The kernel's program copies an object at its first sample, so the copy
  * comes before the object's first frame. It is kept until the object is named from it. Owners share
- * the places: if all are taken, the oldest copy of the owner with most is dropped.
+ * the places: if all are taken, the oldest copy of the owner with most copies is dropped.
  *
- * An empty copy says that the memory of its process may not be copied.
+ * An empty copy means that the memory of its process may not be copied.
  */
 #ifndef PROF_SYMD_OBJECTS_COPIES_H
 #define PROF_SYMD_OBJECTS_COPIES_H
@@ -17,40 +17,40 @@
 
 #define COPIES_MAX 512
 
-/* Which object of which process. */
+/* Identifies an object and its process. */
 struct object_id {
 	uint64_t process, address, check;
 };
 
-/* A hash of it, never 0. */
+/* Returns a hash of the id, never 0. */
 uint64_t object_id_key(const struct object_id *of, uint64_t seed);
 
 struct copies {
-	struct copy *at; /* COPIES_MAX, allocated with the first one */
+	struct copy *at; /* COPIES_MAX of them, allocated with the first copy */
 	struct idmap by_key;
 	struct holdings places;
 	uint64_t seed;
-	uint64_t serial; /* of the last one */
+	uint64_t serial; /* serial of the last copy */
 };
 
-/* Zero-initialise before. seed: of object_id_key. -errno. */
+/* *c must be zero before. seed: that of object_id_key. Returns 0 or -errno. */
 int copies_init(struct copies *c, uint64_t seed);
 void copies_done(struct copies *c);
-/* Keeps the copy, charged to this owner, unless the object has one. 0, -ENOMEM. */
+/* Stores a copy, charged to this owner, unless the object has one. Returns 0 or -ENOMEM. */
 int copies_take(struct copies *c, const struct msg_object *m, uint64_t owner);
 bool copies_have(const struct copies *c, const struct object_id *of);
 /* Whether the object's copy is empty. If it is, drops it. */
 bool copies_take_empty(struct copies *c, const struct object_id *of);
 
-/* What a copy gave. */
+/* The result of naming an object from its copy. */
 struct copy_names {
-	struct object_names *names; /* the caller frees them; NULL: it gave none */
-	size_t bytes;		    /* of the names (object_names_new) */
-	bool whole;		    /* the copy was enough */
+	struct object_names *names; /* the caller frees them; NULL: the copy gave no names */
+	size_t bytes;		    /* size of the names (object_names_new) */
+	bool whole;		    /* the copy contained all that was needed */
 };
 
-/* Names an object from its copy, and drops the copy. *scratch is overwritten; sources as of
- * object_names_new. 0, also if there is no copy; -ENOMEM. */
+/* Names an object from its copy, and drops the copy. *scratch is overwritten; sources are those of
+ * object_names_new. Returns 0, also if there is no copy; or -ENOMEM. */
 int copies_name(struct copies *c, const struct object_id *of, const struct runtime_build *b,
 		struct runtime_object *scratch, struct object_names_sources *sources,
 		struct copy_names *ret);

@@ -10,16 +10,16 @@ struct object_names_source {
 
 struct object_names {
 	struct object_names_source *source;
-	uint32_t start_line, lines; /* lines: bytes of the packed lines */
-	uint16_t name, system_name; /* lengths */
+	uint32_t start_line, lines; /* lines: size of the packed lines */
+	uint16_t name, system_name; /* lengths in bytes */
 	bool hidden, shared; /* shared: the name ends with the system name, which is not stored */
-	/* How many inlined calls there are, and the bytes of their texts. With any, each of the
-	 * packed lines has the call that it is in. */
+	/* The number of inlined calls, and the bytes of their texts. If there are any, each packed
+	 * line also has the call that it is in. */
 	uint32_t inlined, texts;
 	uint8_t bytes[]; /* the packed lines, the name, the system name, the calls, their texts */
 };
 
-#define LINE_BYTES 15 /* at most: three packed numbers of 32 bits */
+#define LINE_BYTES 15 /* largest size: three packed numbers of 32 bits */
 
 /* --- sources --- */
 
@@ -48,7 +48,7 @@ static size_t slot_of(const struct object_names_sources *s, const struct runtime
 	return (size_t)(h ^ h >> 32) & (OBJECT_NAMES_SOURCES - 1);
 }
 
-/* Finds or adds a source, with one reference more. NULL: no memory. */
+/* Finds or adds a source, and takes a reference. NULL: no memory. */
 static struct object_names_source *join_source(struct object_names_sources *all,
 					       const struct runtime_text *t, size_t *bytes)
 {
@@ -94,7 +94,7 @@ static uint32_t take_number(const uint8_t **at, const uint8_t *end)
 }
 
 /* Packs each entry as two numbers: how many positions it has, and its difference in lines with the
- * sign in the lowest bit. With inlined calls, a third one: the call that it is in. Returns the
+ * sign in the lowest bit. If there are inlined calls, the call that it is in follows. Returns the
  * bytes written. */
 static size_t pack_lines(const struct runtime_object *from, uint32_t start, uint8_t *into)
 {
@@ -140,7 +140,7 @@ static uint32_t find_line(const struct object_names *k, uint32_t position, uint3
 	return 0;
 }
 
-/* --- the whole --- */
+/* --- objects --- */
 
 int object_names_new(const struct runtime_object *from, struct object_names_sources *s,
 		     struct object_names **ret, size_t *ret_bytes)
@@ -198,8 +198,8 @@ bool object_names_hidden(const struct object_names *k)
 	return k->hidden;
 }
 
-/* Tells the inlined calls at a line from the innermost one on. Returns the line of the outermost
- * call, in the object. */
+/* Adds the inlined calls at a line to *ret, from the innermost one on. Returns the line of the
+ * outermost call, in the object. */
 static uint32_t tell_inlined(const struct object_names *k, uint32_t inside, uint32_t line,
 			     struct names *ret)
 {
@@ -230,7 +230,7 @@ void object_names_tell(const struct object_names *k, uint32_t position, struct n
 	const char *text = (const char *)k->bytes + k->lines;
 	uint32_t inside = 0, line;
 
-	/* The frame is before its first instruction. */
+	/* The position mask means that the frame is before its first instruction. */
 	line = position == RUNTIME_POSITION_MASK ? k->start_line : find_line(k, position, &inside);
 	ret->count = 0;
 	line = tell_inlined(k, inside, line, ret);

@@ -7,7 +7,7 @@
 #include "common/wire/peer/lastword.h"
 #include "tools/prof-symd/objects/objects_internal.h"
 
-#define EVICT_PART 32 /* of all objects, evicted at once */
+#define EVICT_PART 32 /* this part of all objects is evicted at once */
 
 int objects_new(int (*ask)(void *, const struct objects_request *), void *ctx, struct objects **ret)
 {
@@ -162,7 +162,8 @@ static void remove_object(struct objects *o, uint32_t i)
 	o->free_slot = i;
 }
 
-/* Evicts the least recently used objects, except `keep`, until at most `most` are left. */
+/* Evicts the least recently used objects, except `keep`, until at most `most` objects and `bytes`
+ * bytes are left. */
 static void evict(struct objects *o, uint32_t keep, bool small, size_t most, size_t bytes)
 {
 	for (uint32_t i = o->oldest;
@@ -179,8 +180,8 @@ static void evict(struct objects *o, uint32_t keep, bool small, size_t most, siz
 	}
 }
 
-/* Evicts objects of owners above the average first. It evicts more than it has to, since each call
- * passes the oldest objects, which may be those of other owners. */
+/* Evicts objects of owners above the average first. It evicts more than necessary, since each call
+ * walks past the oldest objects, which may belong to other owners. */
 static void make_room(struct objects *o, uint32_t keep)
 {
 	if (o->by_key.len < OBJECTS_MAX && o->bytes <= o->budget)
@@ -204,7 +205,7 @@ static uint64_t owner_of(const struct objects *o, uint64_t process)
 	return o->owner_of ? o->owner_of(o->owner_ctx, process) : 0;
 }
 
-/* Forgets a process of the owner with most, if nothing of it is being read. */
+/* Forgets a process of the owner with most processes, if none of its objects is being read. */
 static void forget_one(struct objects *o, uint64_t owner)
 {
 	(void)holdings_gives_way(&o->places_known, owner, &owner);
@@ -218,7 +219,8 @@ static void forget_one(struct objects *o, uint64_t owner)
 	}
 }
 
-/* NULL: no memory, or all processes that it could displace are being read. */
+/* Adds a process. NULL: no memory, or all processes that it could replace have objects being
+ * read. */
 static struct objects_process *add_process(struct objects *o, uint64_t id, uint32_t pid)
 {
 	const uint64_t owner = owner_of(o, id);
@@ -369,8 +371,8 @@ void objects_free(struct objects *o)
 
 /* --- reading --- */
 
-/* Whether prof-bpf did not give a piece: many new objects can make it forget a place between two
- * requests (tools/prof-bpf/host/processes/reach.c). */
+/* Whether prof-bpf did not give a piece. This may be temporary: many new objects can make prof-bpf
+ * forget an address between two requests (tools/prof-bpf/host/processes/reach.c). */
 static bool lacks_a_piece(const struct object_memory *m)
 {
 	for (unsigned i = 0; i < m->count; i++)
@@ -379,7 +381,7 @@ static bool lacks_a_piece(const struct object_memory *m)
 	return false;
 }
 
-/* Begins to read an object from its start. */
+/* Restarts the reading of an object. */
 static int read_again(struct objects *o, struct object *e)
 {
 	struct objects_reading *g = e->reading;
@@ -423,7 +425,7 @@ int objects_try_name(struct objects *o, uint32_t i, uint64_t now_ns)
 	return 0;
 }
 
-/* --- from copies --- */
+/* --- naming from copies --- */
 
 /* Whether only a copy could name the object, and its memory may not be copied. */
 static bool take_refusal(struct objects *o, const struct object *e)
@@ -441,7 +443,8 @@ static int name_from_copy(struct objects *o, const struct object *e, const struc
 	return copies_name(&o->copies, &of, b, &o->scratch, &o->sources, ret);
 }
 
-/* Names an object that only its copy can name, if that has come after the frame. 0, -ENOMEM. */
+/* Names an object that only its copy can name, if the copy came after the frame. Returns 0 or
+ * -ENOMEM. */
 static int name_late(struct objects *o, uint32_t i)
 {
 	struct object *e = &o->at[i];
@@ -481,7 +484,7 @@ int objects_take(struct objects *o, const struct msg_object *m)
 
 /* --- looking up --- */
 
-/* Begins to read a new object, unless its copy is enough. 0, -ENOMEM. */
+/* Begins to read a new object, unless its copy is enough. Returns 0 or -ENOMEM. */
 static int start_reading(struct objects *o, struct object *e, const struct runtime_build *b,
 			 uint64_t now_ns)
 {
@@ -523,8 +526,8 @@ static int start_reading(struct objects *o, struct object *e, const struct runti
 	return objects_try_name(o, (uint32_t)(e - o->at), now_ns);
 }
 
-/* Whether to try an object again that could not be read: soon at first, then after four times as
- * long; one that only a copy can name, when that has come. */
+/* Whether to try an object again that could not be read: soon at first, then each time after four
+ * times as long. If only a copy can name it, when the copy has come. */
 static bool is_due(const struct objects *o, const struct object *e, uint64_t now_ns)
 {
 	const struct object_id of = id_of(o, e);
@@ -539,7 +542,7 @@ static bool is_due(const struct objects *o, const struct object *e, uint64_t now
 	return now_ns - e->since_ns >= numbers_smaller(ns, OBJECTS_RETRY_NS);
 }
 
-/* A place for one more object, not yet taken; it may be o->len. 0, -ENOMEM. */
+/* Finds a place for one more object, without taking it; it may be o->len. Returns 0 or -ENOMEM. */
 static int free_place(struct objects *o, uint32_t *ret)
 {
 	*ret = o->free_slot != OBJECTS_NO_SLOT ? o->free_slot : o->len;
@@ -555,7 +558,7 @@ static int free_place(struct objects *o, uint32_t *ret)
 	return 0;
 }
 
-/* Adds an object of a process that is being sampled. 0, -ENOBUFS, -ENOMEM. */
+/* Adds an object of a process that is being sampled. Returns 0, -ENOBUFS or -ENOMEM. */
 static int add_object(struct objects *o, const struct object_id *of, uint32_t pid, uint32_t *ret)
 {
 	struct objects_process *p = find_process(o, of->process);
@@ -591,8 +594,8 @@ static int add_object(struct objects *o, const struct object_id *of, uint32_t pi
 	return 0;
 }
 
-/* Finds or adds an object. 0; -EBUSY: too many are already being read, with `most` places for all;
- * -ENOBUFS: no room; -ENOMEM. */
+/* Finds or adds an object. Returns 0; -EBUSY: too many are already being read, `most` being the
+ * number of places for all; -ENOBUFS: no space; -ENOMEM. */
 static int get_object(struct objects *o, const struct runtime_build *b, const struct object_id *of,
 		      uint32_t pid, uint32_t most, uint64_t now_ns, uint32_t *ret)
 {
@@ -663,7 +666,7 @@ static void say(struct names *ret, const struct runtime_build *b, const char *wh
 	ret->count = 1;
 }
 
-/* 0, OBJECTS_HIDDEN. */
+/* Copies the names. Returns 0 or OBJECTS_HIDDEN. */
 static int tell(const struct runtime_build *b, const struct object_names *names, uint64_t mark,
 		struct names *ret)
 {
@@ -692,7 +695,7 @@ int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t pr
 	if (r == -ENOMEM)
 		return r;
 	if (r == -EBUSY && !give_up)
-		return OBJECTS_LATER; /* their readings end within a deadline */
+		return OBJECTS_LATER; /* other readings end within a deadline */
 	if (r) {
 		say(ret, b, "gone");
 		return OBJECTS_UNNAMED;

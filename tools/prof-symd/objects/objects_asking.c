@@ -5,7 +5,7 @@
 #include <string.h>
 #include "tools/prof-symd/objects/objects_internal.h"
 
-/* Sends one request for objects of a process, if there is any. 0, errors of ask. */
+/* Sends one request for objects of a process, if there are any. Returns 0 or errors of ask. */
 static int send_one(struct objects *o, struct objects_process *p, uint64_t now_ns)
 {
 	struct objects_request rq = { .process = p->id, .pid = p->pid };
@@ -22,7 +22,7 @@ static int send_one(struct objects *o, struct objects_process *p, uint64_t now_n
 	     i = o->at[i].of_process[1]) {
 		struct object *e = &o->at[i];
 
-		/* A copy may still come. */
+		/* Do not request it: its copy may still come. */
 		if (e->state != OBJECT_READING || e->address >= OBJECTS_KEYS)
 			continue;
 		for (unsigned piece = 0;
@@ -61,7 +61,7 @@ static int send_one(struct objects *o, struct objects_process *p, uint64_t now_n
 	o->counts.pieces += count;
 	o->counts.bytes += bytes;
 	r = o->ask(o->ctx, &rq);
-	/* The answer may have come during ask, and the table may have moved. */
+	/* The answer may have come during `ask`, and the table may have moved. */
 	p = &o->processes[slot];
 	if (r && p->used && p->request == rq.id)
 		objects_forget_request(o, p);
@@ -115,14 +115,14 @@ int objects_send(struct objects *o, uint64_t now_ns)
 		int r;
 
 		if (o->by_request.len >= OBJECTS_IN_FLIGHT)
-			break; /* an answer comes within a deadline */
+			break; /* all requests are open, and each has a deadline */
 		o->dirty_first = p->next_dirty;
 		if (o->dirty_first == OBJECTS_NO_SLOT)
 			o->dirty_last = OBJECTS_NO_SLOT;
 		p->dirty = false;
 		const bool waits = p->not_before_ns > now_ns && p->reading;
 
-		/* An answer to one of this owner's requests comes within a deadline. */
+		/* This owner has too many open requests, and each has a deadline. */
 		if (waits || !holdings_admits(&o->places_asked, p->owner, OBJECTS_IN_FLIGHT)) {
 			objects_set_dirty(o, p);
 			if (waits && (!o->retry_ns || p->not_before_ns < o->retry_ns))
@@ -142,7 +142,7 @@ int objects_send(struct objects *o, uint64_t now_ns)
 		if (r && p->used)
 			give_up(o, p, OBJECT_GONE, now_ns);
 		if (i == last)
-			break; /* processes that became dirty meanwhile wait for the next call */
+			break; /* processes that became dirty in this call wait for the next one */
 	}
 	if (o->first_ns && now_ns - o->first_ns >= OBJECTS_WAIT_NS)
 		give_up_overdue(o, now_ns);
@@ -180,7 +180,8 @@ int objects_answer(struct objects *o, const struct msg_memory_answer *m, uint64_
 			objects_set_dirty(o, p);
 		return 0;
 	}
-	/* None of the pieces was given: the objects are read again, a moment later. */
+	/* No piece was given because the rate was exceeded: read the objects again a moment
+	 * later. */
 	if (m->status == EFAULT)
 		p->not_before_ns = now_ns + OBJECTS_AGAIN_NS;
 	if (m->status && m->status != EFAULT) {
@@ -201,7 +202,7 @@ int objects_answer(struct objects *o, const struct msg_memory_answer *m, uint64_
 		struct span bytes = { 0 };
 
 		if (n && (n > rest.len || !span_take(&rest, (size_t)n, &bytes)))
-			rest.len = 0; /* its lengths exceed its bytes */
+			rest.len = 0; /* the lengths add up to more than its bytes */
 		if (e->state != OBJECT_READING || e->reading->serial != sent[i].serial)
 			continue;
 		o->reading_bytes -= e->reading->memory.bytes.len;
@@ -212,7 +213,7 @@ int objects_answer(struct objects *o, const struct msg_memory_answer *m, uint64_
 		struct object *e = &o->at[sent[i].object];
 		unsigned piece = 0;
 
-		/* Try each object once, with its last piece. */
+		/* Try each object only once, at its last piece. */
 		if (e->state != OBJECT_READING || e->reading->serial != sent[i].serial ||
 		    (i + 1 < count && sent[i + 1].object == sent[i].object) ||
 		    object_memory_next(&e->reading->memory, &piece))

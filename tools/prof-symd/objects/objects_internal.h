@@ -11,9 +11,10 @@
 #include "tools/prof-symd/objects/objects.h"
 
 #define OBJECTS_NO_SLOT UINT32_MAX
-/* Objects from here on have a key and no address: only a copy names them. */
+/* Addresses from here on are keys, not addresses: only a copy can name these objects. */
 #define OBJECTS_KEYS (1ull << 47)
-/* Of OBJECTS_READING: places for objects that samples wait for, not for those requested ahead. */
+/* Places out of OBJECTS_READING that are kept for objects that samples wait for, and not given to
+ * those requested in advance. */
 #define OBJECTS_RESERVED 256
 
 enum object_state { OBJECT_READING = 1, OBJECT_NAMED, OBJECT_GONE, OBJECT_REFUSED };
@@ -22,20 +23,20 @@ enum object_state { OBJECT_READING = 1, OBJECT_NAMED, OBJECT_GONE, OBJECT_REFUSE
 struct objects_reading {
 	struct object_memory memory;
 	const struct runtime_build *build; /* borrowed */
-	uint32_t serial;		   /* of this reading */
+	uint32_t serial;		   /* number of this reading */
 	unsigned rounds, attempts;
-	struct copy_names copied; /* its names if no more can be read */
+	struct copy_names copied; /* its names if no more memory can be read */
 };
 
 struct object {
 	uint64_t address, since_ns;
 	uint64_t check : 40; /* as in a mark */
 	enum object_state state : 8;
-	uint64_t failures : 8;	/* to read it */
-	uint32_t process;	/* its slot */
-	uint32_t bytes;		/* charged */
-	uint32_t prev, next;	/* the list of all, most recently used first */
-	uint32_t of_process[2]; /* the previous and next one of the same process */
+	uint64_t failures : 8;	/* failed attempts to read it */
+	uint32_t process;	/* slot of its process */
+	uint32_t bytes;		/* bytes that are charged */
+	uint32_t prev, next;	/* list of all objects, most recently used first */
+	uint32_t of_process[2]; /* the previous and the next object of the same process */
 	union {
 		struct objects_reading *reading; /* OBJECT_READING */
 		struct object_names *names;	 /* OBJECT_NAMED */
@@ -48,13 +49,13 @@ struct objects_sent {
 
 struct objects_process {
 	uint64_t id, owner, request, asked_ns, refused_ns;
-	uint64_t not_before_ns;	      /* set after the answer that the rate was exceeded */
-	uint32_t pid, first, reading; /* objects: the first, and how many are being read */
+	uint64_t not_before_ns;	      /* set after an answer that reports an exceeded rate */
+	uint32_t pid, first, reading; /* objects: the first one, and how many are being read */
 	uint32_t next_dirty;
 	bool dirty, used;
-	bool sampled; /* since objects_renew */
+	bool sampled; /* had a frame since the last objects_renew */
 	uint32_t sent_count;
-	struct objects_sent *sent; /* while a request is under way */
+	struct objects_sent *sent; /* NULL if no request is open */
 };
 
 struct objects {
@@ -64,25 +65,25 @@ struct objects {
 	struct copies copies;
 	uint64_t seed;
 	struct object *at;
-	uint32_t len, cap, free_slot; /* free ones are linked by `next` */
+	uint32_t len, cap, free_slot; /* free slots are linked by `next` */
 	uint32_t newest, oldest;
 	struct objects_process *processes;
-	uint32_t process_len, process_cap, free_process; /* free ones are linked by next_dirty */
-	uint32_t process_hand; /* where the search for one to forget goes on */
+	uint32_t process_len, process_cap, free_process; /* free slots are linked by next_dirty */
+	uint32_t process_hand; /* where the search for a process to forget continues */
 	uint32_t dirty_first, dirty_last;
 	uint32_t reading, serial;
 	size_t bytes, reading_bytes, budget;
 	uint64_t next_request;
-	uint64_t first_ns; /* no reading began before; 0: no object is being read */
-	uint64_t retry_ns; /* when the first not_before_ns is over; 0: none */
+	uint64_t first_ns; /* no current reading began before this; 0: no object is being read */
+	uint64_t retry_ns; /* when the earliest not_before_ns is over; 0: none */
 	struct runtime_object scratch;
-	struct names *second; /* of objects_lookup_second; NULL: it was not called yet */
+	struct names *second; /* used by objects_lookup_second; NULL before its first call */
 	struct object_names_sources sources;
 	uint64_t (*owner_of)(void *ctx, uint64_t process); /* may be NULL */
 	void *owner_ctx;
 	struct holdings held_by; /* in bytes */
 	struct holdings places_reading, places_asked, places_known;
-	bool forbidden; /* to read memory */
+	bool forbidden; /* reading memory is forbidden */
 	struct objects_counts counts;
 	uint64_t addresses[OBJECTS_PIECES], lengths[OBJECTS_PIECES];
 };
@@ -92,7 +93,8 @@ void objects_stop_reading(struct objects *o, struct object *e, enum object_state
 			  uint64_t now_ns);
 void objects_set_dirty(struct objects *o, struct objects_process *p);
 void objects_forget_request(struct objects *o, struct objects_process *p);
-/* Names object i if the memory that was read is enough; else it stays as it is. 0, -ENOMEM. */
+/* Names object i if the memory that was read is enough; otherwise it stays as it is. Returns 0 or
+ * -ENOMEM. */
 int objects_try_name(struct objects *o, uint32_t i, uint64_t now_ns);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-/* NULL: the owner has no place. */
+/* Returns the entry of an owner; NULL: it has none. */
 static const struct naming_turn *find(const struct naming_turns *t, uint64_t owner)
 {
 	for (unsigned i = 0; i < t->len; i++)
@@ -19,12 +19,12 @@ static uint64_t left_of(const struct naming_turn *u, uint64_t now_ns)
 	const double of_next = (double)(since_ns % NAMING_TURNS_HALF_NS) /
 			       (double)NAMING_TURNS_HALF_NS;
 
-	/* Between two halvings in a straight line. */
+	/* Interpolate linearly between two halvings. */
 	return halvings < 64 ? (uint64_t)((double)(u->spent_ns >> halvings) * (1 - of_next / 2))
 			     : 0;
 }
 
-/* Of the owners without samples in the queue, the one who spent least; NULL: there is none. */
+/* Returns the owner without samples in the queue who spent least; NULL: there is none. */
 static struct naming_turn *least(struct naming_turns *t, uint64_t now_ns)
 {
 	struct naming_turn *ret = NULL;
@@ -81,7 +81,7 @@ void naming_turns_leave(struct naming_turns *t, uint64_t owner)
 {
 	struct naming_turn *u = (struct naming_turn *)find(t, owner);
 
-	/* Its sample may have come before it had a place. */
+	/* The sample may have come before its owner had an entry. */
 	if (u && !u->queued)
 		u = &t->others;
 	if (!u || !u->queued)

@@ -50,7 +50,7 @@ static void free_were_open(struct definitions *d)
 	d->were_open = NULL;
 }
 
-/* Keeps an open file, with those numbers of its definition that identify it. */
+/* Keeps an open file, with the numbers of its definition that identify it. */
 static void keep_open(struct definitions *d, struct definition_file *f)
 {
 	f->def = (struct msg_file){ .id = f->def.id,
@@ -70,7 +70,7 @@ static void keep_open(struct definitions *d, struct definition_file *f)
 	d->were_open = f;
 }
 
-/* The same file of the former epoch, if it is open. */
+/* Returns the same file of the previous epoch, if it is open, and removes it from that list. */
 static struct definition_file *take_open(struct definitions *d, const struct msg_file *m)
 {
 	for (struct definition_file **at = &d->were_open, *f; (f = *at) != NULL; at = &f->next) {
@@ -122,8 +122,8 @@ void definitions_done(struct definitions *d)
 	free_were_open(d);
 }
 
-/* Converts an error of idtable_add: a definition that does not fit is dropped. -ENOMEM stays, since
- * another try may succeed. */
+/* Converts an error of idtable_add: a definition that does not fit is dropped. -ENOMEM is passed
+ * on, since another try may succeed. */
 static int not_kept(struct definitions *d, int r)
 {
 	if (r == -ENOMEM)
@@ -244,7 +244,7 @@ static char *put(char *at, const void *data, size_t len)
 	return at + len;
 }
 
-/* Gives the file this definition, with its texts and lists in memory of its own. 0, -ENOMEM. */
+/* Gives the file this definition, with copies of its texts and lists. Returns 0 or -ENOMEM. */
 static int fill_file(struct definitions *d, struct definition_file *f, const struct msg_file *m)
 {
 	const struct str path = m->path, go = m->go_build_id;
@@ -260,7 +260,7 @@ static int fill_file(struct definitions *d, struct definition_file *f, const str
 	f->text = text;
 	f->text_len = len;
 	f->def = *m;
-	/* The list first, since it has to be aligned. */
+	/* The list comes first, since it must be aligned. */
 	f->def.segments.data = (const uint64_t *)(const void *)at;
 	at = put(at, m->segments.data, segments);
 	f->def.path.data = at;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The definitions of the raw stream's present epoch. Every table has a ceiling, and all together
- * have one in bytes. A definition that does not fit is dropped, and limit_hit is set. A second
- * definition of a process or file updates the first; of anything else it is ignored. Id 0 means
+ * The definitions of the raw stream's current epoch. Every table has a limit, and all together have
+ * one in bytes. A definition that does not fit is dropped, and limit_hit is set. A second
+ * definition of a process or file updates the first one; of anything else it is ignored. Id 0 means
  * none.
  */
 #ifndef PROF_SYMD_STREAM_DEFINITIONS_H
@@ -15,14 +15,14 @@
 #include "tools/prof-symd/stream/idtable.h"
 
 /* `sent` in each definition is the last epoch of the named stream in which it was sent. `payers`
- * are the owners to whom it was charged in this epoch, one bit each. */
+ * are the owners who were charged for it in this epoch, one bit each. */
 struct definition_process {
-	struct msg_process def; /* comm: below */
+	struct msg_process def; /* its comm is the array below */
 	char comm[16];
 	uint64_t sent;
-	uint64_t relayed_sent; /* the same for all its attributes and mappings */
+	uint64_t relayed_sent; /* as `sent`, for all its attributes and mappings */
 	uint32_t threads;      /* slot of its first thread; IDMAP_NONE: none */
-	uint32_t relayed;      /* the same of attributes and mappings (relayed.h) */
+	uint32_t relayed;      /* slot of its first attribute or mapping (relayed.h) */
 };
 
 struct definition_thread {
@@ -30,8 +30,8 @@ struct definition_thread {
 	char comm[16];
 	char *title; /* owned, def.title.len bytes */
 	uint64_t sent;
-	uint32_t next, previous; /* of the same process; IDMAP_NONE: none */
-	bool ended;		 /* to be forgotten when no sample of it is held back */
+	uint32_t next, previous; /* threads of the same process; IDMAP_NONE: none */
+	bool ended;		 /* must be forgotten when no sample of it is held back */
 };
 
 struct definition_file {
@@ -39,15 +39,15 @@ struct definition_file {
 	char *text;	     /* owned, text_len bytes */
 	size_t text_len;
 	uint64_t sent;
-	uint64_t told; /* the same, also counting what was sent without the file's contents */
+	uint64_t told; /* as `sent`, but also set when it was sent without the file's contents */
 	uint32_t payers;
 	struct filestore_file store;
 	struct runtime_build *build;  /* owned; NULL: it has no runtime, or an unsupported one */
-	bool described, untold;	      /* untold: prof-bpf has yet to be told */
-	bool awaited;		      /* prof-bpf offered it, and it is not open yet */
-	bool was_open;		      /* in the former epoch, and still is */
-	bool ended;		      /* to be forgotten when no sample waits */
-	struct definition_file *next; /* of those that were open */
+	bool described, untold;	      /* untold: prof-bpf still has to be told */
+	bool awaited;		      /* prof-bpf offered the file, and it is not open yet */
+	bool was_open;		      /* it was open in the previous epoch, and still is */
+	bool ended;		      /* must be forgotten when no sample waits */
+	struct definition_file *next; /* list of the files that were open */
 };
 
 struct definition_frame {
@@ -58,8 +58,8 @@ struct definition_frame {
 	};
 	uint64_t sent;
 	uint32_t payers;
-	/* If it came with names: its functions, then as many lines. Then, if it has a second
-	 * object, that one's address and mark. */
+	/* Where `numbers` begin: if it came with names, its functions, then as many lines. If it
+	 * has a second object, the address and mark of that follow. */
 	uint32_t numbers;
 	uint16_t count;
 	uint8_t kind, flags;
@@ -72,7 +72,7 @@ struct definition_frame {
 struct definition_stack {
 	uint64_t at_file, sent;
 	uint32_t payers, reason, numbers, count;
-	uint32_t lacking; /* frames that lacked their names when it was sent */
+	uint32_t lacking; /* number of frames that lacked their names when it was sent */
 };
 
 struct definition_function {
@@ -90,16 +90,17 @@ struct definition_relayed {
 
 struct definitions_limits {
 	size_t processes, threads, files, frames, stacks, functions, relayed;
-	size_t numbers; /* frame ids in stacks, function ids in frames */
-	size_t bytes;	/* of all together; 0: no limit */
+	size_t numbers; /* frame ids in stacks, and function ids in frames */
+	size_t bytes;	/* limit of all together; 0: no limit */
 };
 
 struct definitions {
 	struct filestore *store; /* borrowed: where files are opened */
-	struct idtable processes, threads, files /* pointers */, frames, stacks, functions, relayed;
-	uint64_t relayed_made; /* for keys */
-	/* Of the former epoch, with open programs: if the present one defines the same file by the
-	 * same id, it goes on with that program. */
+	struct idtable processes, threads, files /* `files` has pointers */, frames, stacks,
+		functions, relayed;
+	uint64_t relayed_made; /* used to make keys */
+	/* Open programs of the previous epoch. If the current epoch defines the same file with the
+	 * same id, it keeps that program. */
 	struct definition_file *were_open;
 	uint64_t *numbers;
 	size_t numbers_len, numbers_cap, numbers_max;
@@ -107,35 +108,35 @@ struct definitions {
 	bool limit_hit;
 };
 
-/* 0, -ENOMEM. Needs definitions_done also after an error. */
+/* Returns 0 or -ENOMEM. Call definitions_done also after an error. */
 int definitions_init(struct definitions *d, const struct definitions_limits *limits,
 		     struct filestore *store);
 /* Bytes of memory held. */
 size_t definitions_bytes(const struct definitions *d);
-/* Begins an epoch: forgets all definitions, but not yet the programs that are open. */
+/* Begins an epoch: forgets all definitions, but keeps open programs for now. */
 void definitions_clear(struct definitions *d);
 /* Frees everything. */
 void definitions_done(struct definitions *d);
-/* Each stores a definition. 0, -ENOMEM. */
+/* Each function stores a definition. Returns 0 or -ENOMEM. */
 int definitions_process(struct definitions *d, const struct msg_process *m);
 int definitions_thread(struct definitions *d, const struct msg_thread *m);
 int definitions_file(struct definitions *d, const struct msg_file *m);
 int definitions_function(struct definitions *d, const struct msg_function *m);
-/* *ret: NULL if it was dropped or ignored. */
+/* *ret is NULL if the definition was dropped or ignored. */
 int definitions_frame(struct definitions *d, const struct msg_frame *m,
 		      struct definition_frame **ret);
 int definitions_stack(struct definitions *d, const struct msg_stack *m,
 		      struct definition_stack **ret);
-/* The definition of an id, or NULL. Valid until the next one of its kind is added. */
+/* Returns the definition with an id, or NULL. Valid until the next one of its kind is added. */
 struct definition_process *definitions_find_process(const struct definitions *d, uint64_t id);
 struct definition_file *definitions_find_file(const struct definitions *d, uint64_t id);
 struct definition_frame *definitions_find_frame(const struct definitions *d, uint64_t id);
-/* Forgets a file, and closes it. No frame in it is needed any more. */
+/* Forgets a file, and closes it. Call it when no frame in the file is needed any more. */
 void definitions_end_file(struct definitions *d, uint64_t id);
 /* Forgets a thread that ended. */
 void definitions_end_thread(struct definitions *d, uint64_t id);
-/* Adds to a table of d, and charges `text` bytes, if there is room. 0, -EEXIST, -ENOBUFS,
- * -EINVAL, -ENOMEM. */
+/* Adds an element to a table of d, and charges `text` bytes, if there is space. Returns 0, -EEXIST,
+ * -ENOBUFS, -EINVAL or -ENOMEM. */
 int definitions_add(struct definitions *d, struct idtable *t, uint64_t id, size_t text,
 		    uint32_t *ret_slot);
 /* Forgets a process that ended, its threads, attributes and mappings. Returns how many of these

@@ -81,6 +81,6 @@ const struct event *events_head(const struct events *q)
 
 void events_pop(struct events *q)
 {
-	/* An empty queue begins at the front again, whose pages are in memory. */
+	/* If the queue is empty, begin at the front again, whose pages are in memory. */
 	q->first = --q->len ? (q->first + 1) % q->max : 0;
 }

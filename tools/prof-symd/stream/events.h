@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A queue of events, in the order of the stream, until they can be sent on. Events are all messages
- * that are not definitions: samples, losses, figures and the like. */
+/* A queue of events, in the order of the stream, that wait to be sent. Events are all messages that
+ * are not definitions: samples, losses, figures and so on. */
 #ifndef PROF_SYMD_STREAM_EVENTS_H
 #define PROF_SYMD_STREAM_EVENTS_H
 
@@ -21,7 +21,7 @@ enum event_kind {
 
 struct event {
 	enum event_kind kind;
-	uint64_t owner; /* of a sample's process (naming_turns.h) */
+	uint64_t owner; /* owner of a sample's process (naming_turns.h) */
 	union {
 		struct msg_sample sample;
 		struct msg_lost lost;
@@ -38,7 +38,7 @@ struct event {
 	};
 };
 
-/* Copies an event from a message. False: the message is not an event. */
+/* Makes an event from a message. Returns false if the message is not an event. */
 bool event_of(const struct msg *m, struct event *ret);
 
 struct events {
@@ -46,13 +46,13 @@ struct events {
 	size_t first, len, max;
 };
 
-/* 0, -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int events_init(struct events *q, size_t max);
 void events_done(struct events *q);
 bool events_full(const struct events *q);
-/* False: the queue is full. */
+/* Appends a copy. Returns false if the queue is full. */
 bool events_push(struct events *q, const struct event *e);
-/* The oldest event, which stays in the queue; NULL: none. */
+/* Returns the oldest event, which stays in the queue; NULL: none. */
 const struct event *events_head(const struct events *q);
 void events_pop(struct events *q);
 

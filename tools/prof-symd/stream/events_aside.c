@@ -12,7 +12,7 @@ void events_aside_done(struct events_aside *a)
 
 int events_aside_add(struct events_aside *a, const struct event *e, uint64_t process)
 {
-	/* The end of a process must come behind its samples. */
+	/* Only samples are limited: the end of a process must come after its samples. */
 	if (e->kind == EVENT_SAMPLE && a->len >= EVENTS_ASIDE_MAX)
 		return -ENOBUFS;
 	if (a->len == a->cap) {

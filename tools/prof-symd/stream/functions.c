@@ -10,8 +10,9 @@
 struct function_entry {
 	uint64_t hash;
 	uint64_t start_line;
-	uint32_t at, source_at; /* offsets in `text`: of name and system name, and of the source */
-	uint16_t name, system_name, source; /* lengths; decoded strings are at most 1 KiB */
+	uint32_t at, source_at; /* offsets in `text`: at: name and system name; source_at: source */
+	uint16_t name, system_name, source; /* lengths in bytes; decoded strings have at most 1
+					     * KiB */
 	bool shared; /* the name ends with the system name, which is not stored again */
 	uint32_t payers;
 };
@@ -117,7 +118,7 @@ static bool is_entry(const struct functions *t, const struct function_entry *e, 
 	       text_eq(t, e->source_at, f->source);
 }
 
-/* Many functions share a source. Reuses it if it is the last one of its hash. */
+/* Stores a source. Many functions share one, so it is reused if it is the last one of its hash. */
 static int put_source(struct functions *t, struct str source, uint32_t *ret_at)
 {
 	uint32_t h = source.len;

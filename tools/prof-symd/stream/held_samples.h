@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Held samples wait for the name of a frame in generated code. They are in the order in which they
- * came. Owners share the room for them (holdings.h). */
+ * came. Owners share the space for them (holdings.h). */
 #ifndef PROF_SYMD_STREAM_HELD_SAMPLES_H
 #define PROF_SYMD_STREAM_HELD_SAMPLES_H
 
@@ -8,11 +8,11 @@
 #include "common/wire/msg.h"
 
 #define HELD_SAMPLES_MAX (64u << 10)
-#define HELD_SAMPLES_NS 60000000000ull /* no sample is held longer */
+#define HELD_SAMPLES_NS 60000000000ull /* no sample is held longer than this */
 
 struct held_sample {
 	struct msg_sample sample;
-	uint64_t process; /* of the unnamed code */
+	uint64_t process; /* process of the unnamed code */
 	uint64_t version; /* jit_version of that process at the last look */
 	uint64_t since_ns;
 	uint64_t owner;
@@ -26,11 +26,12 @@ struct held_samples {
 };
 
 void held_samples_done(struct held_samples *h);
-/* 0, -ENOBUFS at the ceiling, -ENOMEM. */
+/* Adds a sample. Returns 0, -ENOBUFS at the limit, or -ENOMEM. */
 int held_samples_add(struct held_samples *h, const struct held_sample *s);
-/* At the ceiling: the last sample of the owner who gives way to this one, or NULL. */
+/* At the limit: returns the last sample of the owner who must give up a place to this one, or
+ * NULL. */
 struct held_sample *held_samples_last(struct held_samples *h, uint64_t owner);
-/* Puts a sample into the place of another one. */
+/* Replaces one sample with another. */
 void held_samples_replace(struct held_samples *h, struct held_sample *at,
 			  const struct held_sample *s);
 /* Removes samples whose process the caller set to 0. */

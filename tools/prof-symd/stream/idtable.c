@@ -83,7 +83,7 @@ void idtable_remove(struct idtable *t, uint64_t id)
 	}
 	idmap_remove(&t->ids, id);
 	if (t->free_count < t->free_cap)
-		t->free_slots[t->free_count++] = slot; /* else this slot is not reused */
+		t->free_slots[t->free_count++] = slot; /* otherwise this slot is not reused */
 }
 
 size_t idtable_bytes(const struct idtable *t)
@@ -97,7 +97,7 @@ size_t idtable_bytes_then(const struct idtable *t)
 
 	if (t->free_count == 0 && t->len == t->cap)
 		bytes += (t->cap ? t->cap / 2 : 16) * t->size;
-	/* While a map grows, the old and the new one are both there. */
+	/* While a map grows, the old and the new one exist together. */
 	if (t->ids.len + 1 > t->ids.cap / 4 * 3)
 		bytes += 2 * idmap_bytes(&t->ids);
 	return bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table of equal-sized elements by the ids of a stream, up to a ceiling. Slots of removed
+/* A table of equal-sized elements by the ids of a stream, limited in number. Slots of removed
  * elements are reused. */
 #ifndef PROF_SYMD_STREAM_IDTABLE_H
 #define PROF_SYMD_STREAM_IDTABLE_H
@@ -11,26 +11,26 @@
 struct idtable {
 	struct idmap ids;
 	void *data;
-	size_t size; /* of one */
+	size_t size; /* size of an element in bytes */
 	uint32_t len, cap;
 	uint32_t *free_slots;
 	uint32_t free_count, free_cap;
 };
 
-/* size: of one element, in bytes; max: how many. 0 or errors of idmap_init. */
+/* size: of one element, in bytes; max: limit of elements. Returns 0 or errors of idmap_init. */
 int idtable_init(struct idtable *t, size_t size, size_t max);
 /* Forgets all elements, and frees their memory. */
 void idtable_clear(struct idtable *t);
-/* The element in a slot below len, which may have been removed. */
+/* Returns the element in a slot below len; the element may have been removed. */
 void *idtable_at(const struct idtable *t, uint32_t slot);
-/* The element of an id, or NULL. */
+/* Returns the element with an id, or NULL. */
 void *idtable_get(const struct idtable *t, uint64_t id);
 /* Adds a zeroed element. Invalidates pointers into the table. 0, -EEXIST, -EINVAL for id 0,
  * -ENOBUFS, -ENOMEM. */
 int idtable_add(struct idtable *t, uint64_t id, uint32_t *ret_slot);
 void idtable_remove(struct idtable *t, uint64_t id);
 
-/* Bytes of memory held, and bytes it would hold with one element more. */
+/* Return the bytes of memory held, and the bytes it would hold with one more element. */
 size_t idtable_bytes(const struct idtable *t);
 size_t idtable_bytes_then(const struct idtable *t);
 

@@ -8,8 +8,10 @@
 #include "tools/prof-symd/stream/relayed.h"
 
 #define LOOK_NS 100000000ull	   /* how long naming waits for offered files to be opened */
-#define HELD_LOOK_NS 1000000000ull /* between two looks at held samples, if no name is new */
-#define HELD_EACH_NS 100000ull	   /* more for each of them; to look takes a twentieth of that */
+#define HELD_LOOK_NS 1000000000ull /* interval between looks at held samples, if no name is new */
+#define HELD_EACH_NS \
+	100000ull /* added for each held sample; a look takes a twentieth of
+				    * that */
 
 static const uint64_t why_lost[3] = { LOST_LIMIT, LOST_SEQUENCE, LOST_MALFORMED };
 
@@ -80,7 +82,7 @@ void namer_leave_out(struct namer *n, enum reporting_names wanted)
 
 /* --- runtimes --- */
 
-/* Requests the name of a frame ahead of its use. */
+/* Requests the name of a frame in advance. */
 static void want_object(struct namer *n, const struct definition_frame *f, uint64_t now_ns)
 {
 	const struct runtime_build *b = namer_build_of(n, f);
@@ -119,8 +121,8 @@ static void want_waiting(struct namer *n, uint64_t file)
 	}
 }
 
-/* Describes a file of the stream when it is opened for the first time in an epoch. p NULL: it could
- * not be opened. */
+/* Describes a file of the stream when it is opened for the first time in an epoch. p is NULL if it
+ * could not be opened. */
 static void file_opened(void *ctx, struct filestore_file *store, struct program *p)
 {
 	struct definition_file *f =
@@ -133,7 +135,7 @@ static void file_opened(void *ctx, struct filestore_file *store, struct program 
 	n->offers_open -= f->awaited;
 	f->awaited = false;
 	if (!p) {
-		/* prof-bpf, which offered it, waits for an answer. */
+		/* prof-bpf, which offered the file, waits for an answer. */
 		if (f->def.flags & FILE_OFFERED)
 			tell_runtime(n, f);
 		return;
@@ -145,7 +147,7 @@ static void file_opened(void *ctx, struct filestore_file *store, struct program 
 	const int r = program_describe(p, b);
 
 	if (r) {
-		/* If there was no memory, try again when the file is opened the next time. */
+		/* If there was no memory, try again when the file is next opened. */
 		f->described = r != -ENOMEM;
 		free(b);
 		if (f->def.flags & FILE_OFFERED)
@@ -183,7 +185,7 @@ void namer_use_objects(struct namer *n, struct objects *o,
 	n->files->hook_ctx = n;
 }
 
-/* Requests the names of a stack's frames ahead of their use. */
+/* Requests the names of a stack's frames in advance. */
 static void want_objects(struct namer *n, const struct definition_stack *s, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < s->count; i++) {
@@ -259,10 +261,10 @@ static int tell_lost(struct namer *n)
 	return 0;
 }
 
-/* --- taking: definitions --- */
+/* --- taking definitions --- */
 
-/* Files that prof-bpf offers, since they are called like an interpreter, are described before a
- * frame in them comes. */
+/* Takes a file. prof-bpf offers files that are named like an interpreter. These are described
+ * before a frame in them comes. */
 static int take_file(struct namer *n, const struct msg_file *m, uint64_t now_ns)
 {
 	int r = definitions_file(&n->defs, m);
@@ -272,7 +274,8 @@ static int take_file(struct namer *n, const struct msg_file *m, uint64_t now_ns)
 
 	if (!f)
 		return r;
-	/* It was described in a former epoch, which may have been another prof-bpf's. */
+	/* The file was described in an earlier epoch, which may have been that of another
+	 * prof-bpf. */
 	if (f->was_open && (f->build || (f->described && offered)))
 		tell_runtime(n, f);
 	f->was_open = false;
@@ -361,7 +364,7 @@ static int send_figures(struct namer *n)
 	return r;
 }
 
-/* Sends how much of a newer raw stream was skipped. */
+/* Sends how much was skipped of a raw stream that comes from a newer version. */
 static int tell_skipped(struct namer *n)
 {
 	int r = 0;
@@ -373,7 +376,7 @@ static int tell_skipped(struct namer *n)
 	return r;
 }
 
-/* Sends all that is left of the stream, and its end. */
+/* Sends everything that is left of the stream, and its end. */
 static int end_stream(struct namer *n, const struct msg_end *m, uint64_t now_ns)
 {
 	const struct msg last = {.end = *m, .id = MSG_END };
@@ -441,7 +444,8 @@ int namer_take(struct namer *n, const struct msg *m, uint64_t now_ns)
 	case MSG_STACK:
 		return take_stack(n, &m->stack, now_ns);
 	case MSG_OBJECT:
-		/* Without memory for the copy, the object is requested when its frame comes. */
+		/* If there is no memory for the copy, the object is requested when its frame
+		 * comes. */
 		if (n->objects && n->wanted != REPORTING_NO_NAMES &&
 		    objects_take(n->objects, &m->object) == -ENOMEM)
 			n->counts.unnamed++;
@@ -504,8 +508,8 @@ static void pop(struct namer *n)
 	events_pop(&n->queue);
 }
 
-/* Runs the head of the queue, or puts it aside if its owner's turn is over. The time for which it
- * waits also counts: others wait behind it. */
+/* Runs the event at the queue's head, or puts it aside if its owner's turn is over. The time for
+ * which it waits is also charged, since other events wait behind it. */
 static int run_head(struct namer *n, const struct event *e, uint64_t now_ns)
 {
 	int r;
@@ -514,7 +518,7 @@ static int run_head(struct namer *n, const struct event *e, uint64_t now_ns)
 		r = namer_put_aside(n, e, now_ns);
 		if (e->kind != EVENT_THREAD_END || (r != -ENOBUFS && r != -ENOMEM))
 			return r;
-		return 0; /* the thread stays until its process ends */
+		return 0; /* the thread is kept until its process ends */
 	}
 	if (e->kind == EVENT_SAMPLE && n->turn_ns && n->head_ns)
 		naming_turns_spend(&n->turns, e->owner, now_ns - n->head_ns, now_ns);
@@ -580,8 +584,8 @@ void namer_renew(struct namer *n)
 	n->renews = true;
 }
 
-/* Begins a new epoch before anything else is sent, if somebody wants one, or if sending was cut off
- * for lack of memory. */
+/* Begins a new epoch before anything else is sent, if one was requested, or if sending was cut
+ * short for lack of memory. */
 static int resume(struct namer *n)
 {
 	const int r = n->renews ? namer_restart(n) : 0;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The events that were put aside (events_aside.h). */
+/* Events that were put aside (events_aside.h). */
 #include <errno.h>
 #include "common/base/bytes/numbers.h"
 #include "common/base/system/clock.h"
 #include "tools/prof-symd/stream/namer_internal.h"
 
-#define LOOK_NS 10000000ull /* between looks at what was put aside */
-#define SHORT_NS 500000ull  /* a look that took no longer may follow at once */
-#define LOOKS_PART 10	    /* of the time: what all looks may take that find no name */
-/* How long an epoch's end may wait for names: this part of the epoch's time, and at least this. */
+#define LOOK_NS 10000000ull /* interval between looks at these events */
+#define SHORT_NS 500000ull  /* after a look that took no longer, another one may follow at once */
+#define LOOKS_PART 10	    /* looks that find no name may take this part of the time */
+/* How long the end of an epoch may wait for names: this part of the epoch's time, and at least this
+ * long. */
 #define SETTLE_PART 8
 #define SETTLE_LEAST_NS 20000000ull
 
-/* The process that an event is about; 0: unknown, or none. */
+/* Returns the process that an event is about; 0: unknown, or none. */
 static uint64_t process_of_event(const struct namer *n, const struct event *e)
 {
 	const struct definition_process *p;
@@ -32,7 +33,7 @@ bool namer_waits_aside(const struct namer *n, const struct event *e)
 	return process && events_aside_has(&n->aside, process);
 }
 
-/* Puts a sample into the place of another owner's, which goes without its names. */
+/* Replaces a sample of another owner, which is sent without its names. */
 static int displace(struct namer *n, const struct event *e, uint64_t now_ns)
 {
 	struct events_aside_entry *last = events_aside_last(&n->aside, e->owner);
@@ -59,7 +60,8 @@ int namer_put_aside(struct namer *n, const struct event *e, uint64_t now_ns)
 	return r == -ENOBUFS ? displace(n, e, now_ns) : r;
 }
 
-/* Whether it is the end of a process, or of a thread in it, of which samples are still there. */
+/* Whether the event is the end of a process, or of a thread in it, whose samples are still
+ * waiting. */
 static bool comes_too_early(const struct namer *n, size_t i)
 {
 	if (n->aside.at[i].event.kind == EVENT_SAMPLE)
@@ -70,7 +72,7 @@ static bool comes_too_early(const struct namer *n, size_t i)
 	return false;
 }
 
-/* Goes on with the events of one owner until that time. */
+/* Continues with the events of one owner until that time. */
 static int run_aside_of(struct namer *n, uint64_t owner, uint64_t until_ns, uint64_t now_ns)
 {
 	bool waits = false;
@@ -101,8 +103,8 @@ static int run_aside_of(struct namer *n, uint64_t owner, uint64_t until_ns, uint
 	return 0;
 }
 
-/* All of this owner was looked at. If that took long and some has to wait, its next look comes
- * later. So an owner with many samples that wait delays nobody else. */
+/* Finishes a look at all events of this owner. If it took long and some events have to wait, the
+ * next look comes later. So an owner with many waiting samples does not delay the others. */
 static void leave_owner(struct namer *n, uint64_t owner, uint64_t now_ns)
 {
 	struct namer_round *round = &n->round;
@@ -120,7 +122,8 @@ static void leave_owner(struct namer *n, uint64_t owner, uint64_t now_ns)
 	round->owner++;
 }
 
-/* The owners of what was put aside, those first whose programs took the least time. */
+/* Lists the owners of events that were put aside, those first whose programs took the least
+ * time. */
 static unsigned owners_of_aside(const struct namer *n, uint64_t now_ns,
 				uint64_t ret[static NAMING_TURNS_OWNERS + 1])
 {
@@ -195,9 +198,9 @@ uint64_t namer_next_look(const struct namer *n)
 	return next_ns;
 }
 
-/* While an epoch's end waits, the next epoch's samples also wait. So it waits only for a part of
- * the epoch's time: a user who causes short epochs cannot make prof-symd fall further and further
- * behind. */
+/* Returns how long an epoch's end may wait. The next epoch's samples also wait during that time. So
+ * it is only a part of the epoch's time: a user who causes short epochs cannot make prof-symd fall
+ * further and further behind. */
 static uint64_t settle_ns(const struct namer *n, uint64_t now_ns)
 {
 	const uint64_t part_ns = (now_ns - n->epoch_ns) / SETTLE_PART;
@@ -213,7 +216,7 @@ void namer_settles(struct namer *n, uint64_t now_ns)
 		n->late_ns = now_ns + settle_ns(n, now_ns);
 }
 
-/* Sends all that was put aside: for a while with names, then without. */
+/* Sends everything that was put aside: with names until the time is over, then without. */
 int namer_settle_aside(struct namer *n, uint64_t now_ns)
 {
 	if (!n->aside.len)

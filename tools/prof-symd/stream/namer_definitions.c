@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sends definitions without names before their first use in an epoch: files, processes, threads,
- * and what is only passed on.
+ * and definitions that are only passed on.
  *
- * Each function returns 0 if the definition was sent in this epoch; NAMER_WAIT, enum namer_sending
- * or an error. Pointers into tables stay valid here, since nothing is added.
+ * Each function returns 0 if the definition was sent in this epoch; otherwise NAMER_WAIT, enum
+ * namer_sending or an error. Pointers into tables stay valid here, since nothing is added to them.
  */
 #include "tools/prof-symd/stream/relayed.h"
 #include "tools/prof-symd/stream/namer_internal.h"
@@ -29,7 +29,7 @@ int namer_restart(struct namer *n)
 	return 0;
 }
 
-/* Sends a file without the facts from its contents. */
+/* Sends a file without the facts that come from its contents. */
 int namer_send_file_as_it_is(struct namer *n, struct definition_file *f)
 {
 	struct msg m = { .id = MSG_FILE, .file = f->def };
@@ -42,12 +42,12 @@ int namer_send_file_as_it_is(struct namer *n, struct definition_file *f)
 	return r;
 }
 
-/* Says what backends need to know of the file. id: borrowed as long as m. */
+/* Adds what backends need to know about the file. id is borrowed as long as m is used. */
 static void identify(const struct fileid *id, struct msg_file *m)
 {
 	if (id->gnu_len)
 		m->build_id = (struct span){ .data = id->gnu, .len = id->gnu_len };
-	/* Else this is only what a process has mapped of it. */
+	/* If the sizes differ, this is only the part that a process has mapped. */
 	if (id->htlhash_len && id->size == m->size)
 		m->htlhash = (struct span){ .data = id->htlhash, .len = id->htlhash_len };
 	if (id->go_len)
@@ -98,9 +98,9 @@ int namer_send_file(struct namer *n, uint64_t id, uint64_t now_ns, struct progra
 	return 0;
 }
 
-/* --- what is only passed on --- */
+/* --- definitions that are only passed on --- */
 
-/* A list of labels needs its labels before it. */
+/* A list of labels needs its labels to be sent before it. */
 static int send_labels(struct namer *n, const struct msg_labels *m);
 
 static int send_extra(struct namer *n, struct definition_relayed *x)
@@ -122,7 +122,7 @@ static int send_extra(struct namer *n, struct definition_relayed *x)
 	return r;
 }
 
-/* Sends the definition of this id. Clears the id if there is none. */
+/* Sends the definition with this id. Sets the id to 0 if there is none. */
 static int send_extra_of(struct namer *n, enum msg_id kind, uint64_t *id)
 {
 	struct definition_relayed *x = relayed_find(&n->defs, kind, *id);
@@ -141,7 +141,8 @@ static int send_labels(struct namer *n, const struct msg_labels *m)
 	return r;
 }
 
-/* Sends what the sample names beside its stack and thread. Clears what has no definition. */
+/* Sends what the sample refers to besides its stack and thread. Clears references without a
+ * definition. */
 int namer_send_extras(struct namer *n, struct msg_sample *sample)
 {
 	int r = 0;
@@ -155,7 +156,7 @@ int namer_send_extras(struct namer *n, struct msg_sample *sample)
 	return r;
 }
 
-/* Sends the file of a mapping first. False: the file is not known, or not yet. */
+/* Sends the file of a mapping first. *ret is false if the file is not known, or not yet. */
 static int send_mapped_file(struct namer *n, const struct definition_relayed *x, uint64_t now_ns,
 			    bool wait, bool *ret)
 {
@@ -172,7 +173,7 @@ static int send_mapped_file(struct namer *n, const struct definition_relayed *x,
 	return r;
 }
 
-/* Sends attributes and mappings of a process, as far as they were not. */
+/* Sends those attributes and mappings of a process that were not sent yet. */
 static int send_relayed_of(struct namer *n, struct definition_process *p, uint64_t now_ns,
 			   bool wait)
 {
@@ -238,7 +239,7 @@ int namer_send_thread(struct namer *n, uint64_t id, uint64_t now_ns)
 
 	if (!t)
 		return NAMER_UNDEFINED;
-	/* The process may have changed since. */
+	/* The process may have changed since the thread was sent. */
 	r = namer_send_process(n, t->def.process, now_ns, true);
 	if (r || t->sent == n->epoch)
 		return r;

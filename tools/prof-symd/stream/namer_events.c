@@ -14,8 +14,8 @@ static int end_process(struct namer *n, const struct msg_process_end *m, uint64_
 			return r;
 		jit_drop(n->jit, m->id);
 	}
-	/* A process without samples is passed on as well, but no file is opened for it: its exe is
-	 * only named if the receiver already knows that file. */
+	/* A process without samples is also passed on, but no file is opened for it: its executable
+	 * is only named if the receiver already knows that file. */
 	r = namer_send_process(n, m->id, now_ns, false);
 	if (r)
 		return r;
@@ -52,8 +52,8 @@ static int end_file(struct namer *n, struct definition_file *f)
 	return 0;
 }
 
-/* Samples before it may have been put aside, or are held back. Their frames are still to be named,
- * so the file stays until none is left. */
+/* Handles the end of a file. Earlier samples may have been put aside or held back, and their frames
+ * must still be named. So the file stays until none is left. */
 static int take_file_end(struct namer *n, const struct msg_file_end *m)
 {
 	struct definition_file *f = definitions_find_file(&n->defs, m->id);
@@ -103,7 +103,7 @@ int namer_run_event(struct namer *n, const struct event *e, uint64_t now_ns)
 	case EVENT_FILE_END:
 		return take_file_end(n, &e->file_end);
 	case EVENT_END:
-		break; /* namer.c: it ends what was put aside */
+		break; /* namer.c handles it, since it also ends events that were put aside */
 	}
 	return 0;
 }

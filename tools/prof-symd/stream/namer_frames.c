@@ -27,7 +27,7 @@ static int send_function(struct namer *n, const struct function *f, uint64_t *re
 							       .payer = n->payer } });
 }
 
-/* Adds the functions and lines in n->names to a frame, by way of n->list. */
+/* Adds the functions and lines in n->names to a frame. n->list holds the ids. */
 static int add_names(struct namer *n, struct msg_frame *m)
 {
 	uint32_t count = 0;
@@ -52,14 +52,14 @@ static int add_names(struct namer *n, struct msg_frame *m)
 	return 0;
 }
 
-/* Counts a frame that is sent without its name for lack of memory. */
+/* Counts a frame that is sent without its name because memory is short. */
 static int unnamed(struct namer *n)
 {
 	n->counts.unnamed++;
 	return 0;
 }
 
-/* Leaves a frame without its name, or for later, because its owner's turn is over. */
+/* Leaves a frame without its name (n->give_up), or for later, because its owner's turn is over. */
 static int skip_name(struct namer *n)
 {
 	if (!n->give_up)
@@ -71,7 +71,7 @@ static int skip_name(struct namer *n)
 	return 0;
 }
 
-/* The time of what follows is charged to n->owner. */
+/* Begin and end a period whose time is charged to n->owner. */
 static uint64_t spend_begin(const struct namer *n)
 {
 	return n->turn_ns ? clock_mono_ns() : 0;
@@ -86,7 +86,8 @@ static void spend_end(struct namer *n, uint64_t begun_ns)
 	naming_turns_spend(&n->turns, n->owner, now_ns - begun_ns, now_ns);
 }
 
-/* Requests a file that the program wants before a lookup can go on. False: go on now. */
+/* Requests a file that the program wants before a lookup can continue. Returns false if the lookup
+ * can continue now. */
 static bool complete(struct namer *n, uint64_t file, uint64_t now_ns)
 {
 	struct definition_file *f = definitions_find_file(&n->defs, file);
@@ -94,14 +95,15 @@ static bool complete(struct namer *n, uint64_t file, uint64_t now_ns)
 	return f && filestore_complete(n->files, &f->store, now_ns) == FILESTORE_WAIT;
 }
 
-/* Where a frame of a file is looked up: a caller's offset is behind its call. */
+/* Returns the offset at which a frame of a file is looked up: a caller's offset is after its
+ * call. */
 static uint64_t native_offset(const struct definition_frame *f)
 {
 	return f->offset - (f->flags & (FRAME_LEAF | FRAME_SIGNAL) || f->offset == 0 ? 0 : 1);
 }
 
-/* Announces the lookups in the same file of the next frames of the stack, so that all of them can
- * be one request. */
+/* Announces lookups for the next frames of the stack in the same file, so that one request can
+ * answer all of them. */
 static void expect_native(struct namer *n, struct program *program,
 			  const struct definition_frame *now)
 {
@@ -126,8 +128,8 @@ static void expect_native(struct namer *n, struct program *program,
 	program_expect(program, offsets, count);
 }
 
-/* Fills functions and lines of a frame that came without names; if unknown, its function's start.
- */
+/* Fills functions and lines of a frame that came without names, or the start of its function if
+ * there are none. */
 static int name_frame(struct namer *n, const struct definition_frame *f, struct msg_frame *m,
 		      uint64_t now_ns)
 {
@@ -138,7 +140,7 @@ static int name_frame(struct namer *n, const struct definition_frame *f, struct 
 	int r;
 
 	file = definitions_find_file(&n->defs, f->file);
-	/* An owner whose turn is over must not delay others by a slow file. */
+	/* If the owner's turn is over, a slow file must not delay the others. */
 	if (n->turn_ns && file && namer_owners(n) > 1 &&
 	    naming_turns_over(&n->turns, n->owner, namer_owners(n), now_ns))
 		filestore_try_patiently(&file->store);
@@ -197,13 +199,14 @@ static int name_frame(struct namer *n, const struct definition_frame *f, struct 
 	return add_names(n, m);
 }
 
-/* Where a frame of generated code is looked up: a caller's address is behind its call. */
+/* Returns the address at which a frame of generated code is looked up: a caller's address is after
+ * its call. */
 static uint64_t generated_address(const struct definition_frame *f)
 {
 	return f->offset - (f->flags & (FRAME_LEAF | FRAME_SIGNAL) ? 0 : 1);
 }
 
-/* The same for generated code of f->process. NAMER_HOLD: it has no name yet. */
+/* Like name_frame, for generated code of f->process. NAMER_HOLD: it has no name yet. */
 static int name_generated(struct namer *n, const struct definition_frame *f, struct msg_frame *m,
 			  uint64_t now_ns)
 {
@@ -232,7 +235,7 @@ static int name_generated(struct namer *n, const struct definition_frame *f, str
 	return n->give_up ? 0 : NAMER_HOLD;
 }
 
-/* Passes on the functions that a frame came with, by our ids. Drops functions without a name. */
+/* Passes on the functions that a frame came with, with new ids. Drops functions without a name. */
 static int pass_names(struct namer *n, const struct definition_frame *f, struct msg_frame *m)
 {
 	uint32_t count = 0;
@@ -256,7 +259,7 @@ static int pass_names(struct namer *n, const struct definition_frame *f, struct 
 	return 0;
 }
 
-/* The same for an interpreted frame. NAMER_WAIT, NAMER_HIDDEN. */
+/* Like name_frame, for an interpreted frame. Also returns NAMER_WAIT or NAMER_HIDDEN. */
 static int name_interpreted(struct namer *n, struct definition_frame *f, struct msg_frame *m,
 			    uint64_t now_ns)
 {
@@ -287,7 +290,7 @@ static int name_interpreted(struct namer *n, struct definition_frame *f, struct 
 	return r == 0 || r == OBJECTS_UNNAMED ? add_names(n, m) : r;
 }
 
-/* Whether an interpreted frame that lacked its name has it now. Waits for nothing. */
+/* Whether an interpreted frame that lacked its name has it now. Does not wait. */
 bool namer_name_came(struct namer *n, const struct definition_frame *f, uint64_t now_ns)
 {
 	const struct runtime_build *b = namer_build_of(n, f);
@@ -308,7 +311,8 @@ int namer_send_frame(struct namer *n, uint64_t id, bool strange, uint64_t now_ns
 
 	if (!f)
 		return NAMER_UNDEFINED;
-	/* A new stack may have a frame whose name came only after an earlier one was sent. */
+	/* A frame may have been sent earlier without its name, which has come since: send it again
+	 * for a new stack. */
 	if (namer_was_sent(n, f->sent, f->payers) && !(f->lacks && namer_name_came(n, f, now_ns)))
 		return 0;
 	n->skipped = false;
@@ -357,7 +361,8 @@ int namer_send_frame(struct namer *n, uint64_t id, bool strange, uint64_t now_ns
 	n->skipped |= skipped_before;
 	r = stream_put(n->out, &m);
 	if (r == 0) {
-		/* A frame that was skipped is sent again, with its name, when somebody needs it. */
+		/* A frame that was skipped is sent again, with its name, when another owner needs
+		 * it. */
 		namer_mark_sent(n, &f->sent, &f->payers);
 		f->sent = skipped ? 0 : n->epoch;
 		n->counts.named_frames += m.frame.functions.len > 0;
@@ -365,8 +370,8 @@ int namer_send_frame(struct namer *n, uint64_t id, bool strange, uint64_t now_ns
 	return r;
 }
 
-/* Announces the lookups in generated code of the next frames of a stack, so that all of them can be
- * one request. */
+/* Announces lookups for the next frames of a stack in generated code, so that one request can
+ * answer all of them. */
 void namer_expect_generated(struct namer *n, const struct definition_stack *s, uint32_t from)
 {
 	uint64_t addresses[JIT_EXPECTED], process = 0;

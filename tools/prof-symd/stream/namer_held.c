@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples of generated code that are held back until it has names (held_samples.h). */
+/* Samples that are held back until their generated code has names (held_samples.h). */
 #include <errno.h>
 #include "tools/prof-symd/stream/namer_internal.h"
 
-/* Holds a sample in the place of another owner's, which goes without its name. */
+/* Replaces a held sample of another owner, which is sent without its name. */
 static int displace(struct namer *n, const struct held_sample *s, uint64_t now_ns)
 {
 	struct held_sample *last = held_samples_last(&n->held, s->owner);
@@ -75,7 +75,7 @@ int namer_end_thread(struct namer *n, const struct msg_thread_end *m)
 	return 0;
 }
 
-/* Ends threads that ended before samples of theirs which were held back. */
+/* Ends threads whose end had to wait for samples that were held back. */
 static int end_threads(struct namer *n)
 {
 	const struct idtable *threads = &n->defs.threads;

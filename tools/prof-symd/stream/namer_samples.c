@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sends samples, and before each one the stack and whatever else it needs in its epoch. */
+/* Sends samples. Before each one it sends the stack and everything else that the sample needs. */
 #include "tools/prof-symd/stream/namer_internal.h"
 
-/* Whether a frame of the stack has its name now, but lacked it when the stack was sent. Then both
- * are sent again. Waits for nothing. */
+/* Whether a frame of the stack lacked its name when the stack was sent, and has it now. Then both
+ * are sent again. Does not wait. */
 static bool names_came(struct namer *n, const struct definition_stack *s, uint64_t now_ns)
 {
 	uint32_t lacking = 0;
@@ -87,7 +87,7 @@ int namer_send_sample(struct namer *n, const struct msg_sample *sample, uint64_t
 		return r;
 	namer_charge(n, sample->thread);
 	n->sample_ns = sample->time_ns;
-	/* A sample begins at most one new epoch. If its stack does not fit into an empty table, the
+	/* A sample begins at most one new epoch. If its stack does not fit even an empty table, the
 	 * sample is lost. */
 	for (int attempt = 0; attempt < 2; attempt++) {
 		r = sample->stack ? send_stack(n, sample->stack, now_ns) : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose turn it is (naming_turns.h), and how late it is. */
+/* Decides whose turn it is (naming_turns.h), and whether it is too late to wait for names. */
 #include "common/base/system/clock.h"
 #include "tools/prof-symd/stream/namer_internal.h"
 
@@ -53,7 +53,8 @@ bool namer_gives_up(const struct namer *n, uint64_t owner, uint64_t now_ns)
 		now_ns >= n->late_ns + (NAMER_LAST_NS - NAMER_LATE_NS));
 }
 
-/* Maps and jitdumps of those whose turn is over are read when nobody else waits. */
+/* A callback of jit.h. Perf maps and jitdumps of owners whose turn is over are read only when no
+ * other owner waits. */
 static bool may_read(void *ctx, uint64_t process, uint64_t now_ns)
 {
 	const struct namer *n = ctx;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include "common/base/bytes/hash.h"
 
-#define KIND_SHIFT 56 /* of a key: the kind above the id */
+#define KIND_SHIFT 56 /* of a key: the kind is above the id */
 #define OF_PROCESS 0xffull
 
 bool relayed_has(enum msg_id id)
@@ -14,7 +14,7 @@ bool relayed_has(enum msg_id id)
 	return id >= MSG_SOURCE && id <= MSG_MAPPING;
 }
 
-/* 0: the message belongs to a process, or its id is no id. */
+/* Returns the key; 0: the message belongs to a process, or its id is invalid. */
 static uint64_t key_of(enum msg_id kind, uint64_t id)
 {
 	return id && id >> KIND_SHIFT == 0 ? (uint64_t)kind << KIND_SHIFT | id : 0;
@@ -38,8 +38,8 @@ static uint64_t id_of(const struct msg *m)
 	}
 }
 
-/* A hash of the part that tells the messages of one process apart: the key of an attribute, the
- * start of a mapping. */
+/* Returns a hash of the part that distinguishes the messages of one process: the key of an
+ * attribute, the start of a mapping. */
 static uint64_t name_of(const struct msg *m)
 {
 	return m->id == MSG_MAPPING
@@ -47,7 +47,8 @@ static uint64_t name_of(const struct msg *m)
 		       : hash_bytes(HASH_START, m->attribute.key.data, m->attribute.key.len);
 }
 
-/* The one of the process that this message replaces; NULL: none, and *ret_count are there. */
+/* Returns the definition of the process that this message replaces; NULL: none, and the process has
+ * *ret_count of them. */
 static struct definition_relayed *find_former(const struct definitions *d,
 					      const struct definition_process *p,
 					      const struct msg *m, uint32_t *ret_count)
@@ -63,7 +64,7 @@ static struct definition_relayed *find_former(const struct definitions *d,
 	return NULL;
 }
 
-/* Gives it these bytes. */
+/* Replaces the bytes of a definition. */
 static void replace(struct definitions *d, struct definition_relayed *x, struct buf *bytes)
 {
 	d->text -= x->len;
@@ -75,7 +76,7 @@ static void replace(struct definitions *d, struct definition_relayed *x, struct 
 	*bytes = (struct buf){ 0 };
 }
 
-/* Adds an empty one with room for n bytes. */
+/* Adds an empty definition with space for n bytes. */
 static int add(struct definitions *d, uint64_t key, const struct msg *m, size_t len,
 	       struct definition_relayed **ret)
 {
