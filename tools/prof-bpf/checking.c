@@ -13,7 +13,7 @@
 #include "tools/prof-bpf/events.h"
 #include "tools/prof-bpf/run/prof.h"
 
-/* Logs one line for the check that ends the run; the others only with -v. */
+/* Logs the first check that ends the run; the others only with -v. */
 static void say_check(void *ctx, const struct check *c)
 {
 	bool *said = ctx;
@@ -56,7 +56,7 @@ static void give_check(void *ctx, const struct check *c)
 		log_warning("%s: the launcher does not read the check", c->name);
 }
 
-/* Tries to load the programs. r: the result of opening the events, on which they depend. */
+/* Tries to load the programs. They depend on the events; r is the result of opening these. */
 static void check_programs(struct prof *p, int r, struct check *ret)
 {
 	struct loader_figures f;

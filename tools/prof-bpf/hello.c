@@ -15,7 +15,7 @@
 #define NOTES_MAX (64u << 10)
 #define MACHINE_ID "/etc/machine-id"
 
-/* Reads an id of hex digits. False: these are none, or all are zero. */
+/* Reads an id in hex digits. Returns false if it is not one, or if all digits are zero. */
 static bool take_id(const char *digits, uint8_t ret[static ID_BYTES])
 {
 	uint8_t any = 0;
@@ -44,7 +44,7 @@ bool hello_derive(struct str machine_id, char ret[static HELLO_DERIVED])
 	    mbedtls_md_hmac(mbedtls_md_info_from_type(MBEDTLS_MD_SHA256), machine, sizeof(machine),
 			    app, sizeof(app), sum))
 		return false;
-	/* A version 4 UUID of the usual variant. */
+	/* Make it a version 4 UUID of the usual variant. */
 	sum[6] = (sum[6] & 0x0f) | 0x40;
 	sum[8] = (sum[8] & 0x3f) | 0x80;
 	for (size_t i = 0; i < ID_BYTES; i++) {

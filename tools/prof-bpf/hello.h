@@ -15,18 +15,18 @@ struct hello {
 	uint8_t kernel_build_id[HELLO_BUILD_ID];
 	size_t kernel_build_id_len; /* 0: unknown */
 	char derived[HELLO_DERIVED];
-	struct str host_id; /* empty: unknown, or none is wanted */
+	struct str host_id; /* empty: unknown, or not wanted */
 };
 
-/* Reads /sys/kernel/notes and /etc/machine-id. host_id: given by the operator, borrowed; NULL: it
- * is derived from the machine's. */
+/* Reads /sys/kernel/notes and /etc/machine-id. host_id: given by the operator, borrowed; NULL:
+ * derive it from the machine's id. */
 void hello_read(struct hello *h, const char *host_id);
 
 /*
  * Derives the id of the host, in hex digits, from the contents of /etc/machine-id. machine-id(5)
  * forbids disclosing the machine's own id: whoever has it can derive the ids that other programs
  * use for this host. So this computes the same id as `systemd-id128 machine-id --app-specific` for
- * HELLO_APP. Pure. False: there is no such id, or there was no memory.
+ * HELLO_APP. Pure. Returns false if there is no valid id, or no memory.
  */
 #define HELLO_APP "ddf71b38a9ce52127a6dba03ab03c326"
 bool hello_derive(struct str machine_id, char ret[static HELLO_DERIVED]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prof-bpf: the one process with privileges. It loads the BPF programs, keeps the tables that they
- * read, follows processes and mappings, opens files for others, and sends the raw stream. It parses
- * no file format.
+ * prof-bpf: the only process with privileges. It loads the BPF programs, maintains the tables that
+ * they read, follows processes and mappings, opens files for other tools, and sends the raw stream.
+ * It parses no file format.
  */
 #include <errno.h>
 #include <signal.h>
@@ -28,9 +28,9 @@
 #include "tools/prof-bpf/stream/definitions.h"
 #include "tools/prof-bpf/system_calls.h"
 
-/* Those of nng, the closers, and the one that reads kernel names. */
+/* Threads of nng, the closers, and the thread that reads kernel names. */
 #define THREADS 18
-#define COPIES_PART 8 /* of the limit, for copies of files */
+#define COPIES_PART 8 /* part of the limit that copies of files may use */
 #define SIDEBAND_LEAST (32u << 10)
 /* The smallest useful size of the tables: a slab for mappings and one for rows. */
 #define TABLES_LEAST (2 * SLAB_BYTES)
@@ -56,7 +56,7 @@ static long cpus(void)
 	return n > 0 ? n : 1;
 }
 
-/* Bytes of each cpu's ring of side-band records. */
+/* Returns the bytes of each cpu's ring of side-band records. */
 static size_t sideband_bytes(const struct prof *p)
 {
 	const uint64_t n = p->budget.sideband / (uint64_t)cpus();
@@ -66,7 +66,7 @@ static size_t sideband_bytes(const struct prof *p)
 					 : (size_t)n;
 }
 
-/* By hand, a stream is no text for a terminal. */
+/* Refuses to write the stream to a terminal when prof-bpf runs by hand. */
 static int check_terminal(const struct options *o)
 {
 	if (o->deploy.run_dir || o->output || o->check || o->cpus || !isatty(STDOUT_FILENO))
@@ -75,14 +75,15 @@ static int check_terminal(const struct options *o)
 	return EXITS_USAGE;
 }
 
-/* Opens what needs more rights than the tool will keep: perf events. */
+/* Opens perf events, which need more rights than the tool keeps. */
 static int open_privileged(struct prof *p)
 {
 	struct sideband_figures rings;
 	int r;
 
-	/* On a busy host the tables must follow an exec within microseconds, and side-band records
-	 * must not pile up. Without the right to this, prof-bpf runs at its normal priority. */
+	/* On a busy host, prof-bpf must update the tables within microseconds of an exec, and
+	 * side-band records must not pile up. Without the right to raise its priority, it runs at
+	 * the normal one. */
 	priority_raise();
 	r = events_open(p);
 	if (r)
@@ -104,7 +105,7 @@ static int open_privileged(struct prof *p)
 	return 0;
 }
 
-/* The initial size of the tables: what maps and rings leave of their guaranteed share. */
+/* Computes the initial size of the tables: what maps and rings leave of their guaranteed share. */
 static int share_tables(struct prof *p, size_t *ret)
 {
 	struct loader_figures f;
@@ -137,19 +138,20 @@ static int load_bpf(struct prof *p)
 	int r = loader_load(p->loader);
 
 	if (r && !loader_trouble(p->loader))
-		return r; /* logged */
+		return r; /* already logged */
 	if (r) {
 		log_error("the BPF programs cannot be loaded: %s (%s); this needs CAP_BPF, "
 			  "CAP_PERFMON, and Linux 5.10 or later with BTF",
 			  strerror(-r), loader_trouble(p->loader));
 		return r;
 	}
-	/* While there is only one thread. */
+	/* Do this while there is only one thread. */
 	if (p->options.deploy.run_dir) {
 		r = loader_start_late(p->loader);
 		if (r)
 			return fail("prof-bpf-loader cannot be started", r, REMEDY_PROCESSES);
-		/* Its programs are small, and most hosts run it. So its first frames are read. */
+		/* Load Python's programs at once, so that its first frames are read: they are
+		 * small, and most hosts run Python. */
 		(void)loader_runtime(p->loader, RUNTIME_PYTHON);
 	}
 	r = kernel_names_open(&p->names, p->budget.limit < BUDGET_DEFAULT);
@@ -293,7 +295,7 @@ static int open_host(struct prof *p)
 		.ctx = p,
 	};
 
-	/* The vDSO's rows are requested at once. */
+	/* host_new requests the vDSO's rows at once. */
 	p->deaths.quarantine = p->quarantine;
 	p->offers.wanted = p->output.bus != NULL;
 	int r = host_new(&c, &p->host);
@@ -325,8 +327,8 @@ static int open_host(struct prof *p)
 	}
 	if ((p->options.follow && p->options.resume) || s->targets.descendants)
 		(void)host_select_children(p->host);
-	/* The scan will find everything that happened so far. On a busy host the rings are full of
-	 * it. */
+	/* Discard all records so far: the scan will find everything they tell. On a busy host the
+	 * rings are full of them. */
 	sideband_drain(p->sideband, UINT64_MAX, pass_over, p);
 	losses_forget(&p->losses);
 	r = host_scan(p->host);
@@ -419,7 +421,7 @@ static void raise_memlock(void)
 	(void)setrlimit(RLIMIT_MEMLOCK, &all);
 }
 
-/* Call once the programs are loaded. */
+/* Gives up capabilities. Call it once the programs are loaded. */
 static int reduce(void)
 {
 	const char *step = NULL;
@@ -428,8 +430,8 @@ static int reduce(void)
 	return r ? fail(step, r, "this is a bug: report this line") : 0;
 }
 
-/* If seccomp is not available, the tool goes on without: then only our code limits the use of the
- * capabilities. */
+/* Restricts the system calls. Without seccomp the tool continues: then only its own code limits the
+ * use of the capabilities. */
 static int bound_calls(const struct prof *p)
 {
 	const int r = system_calls_enter(p->options.deploy.run_dir ? 0 : p->extractor.pid,
@@ -458,7 +460,7 @@ static int set_up(struct prof *p)
 	const char *run_dir = p->options.deploy.run_dir;
 	int r = checking_start(p, probe_event(0));
 
-	/* Before the events, whose descriptors the keeper must not have. */
+	/* Before the events are opened, since the keeper must not have their descriptors. */
 	if (!r && !run_dir)
 		r = output_open(&p->output, p->options.output, p->options.mode);
 	if (!r)
@@ -472,14 +474,15 @@ static int set_up(struct prof *p)
 				"make it or /tmp writable: prof-bpf needs a folder for sockets");
 		run_dir = p->extractor.dir;
 	}
-	/* By hand the tool keeps its user, with only the rights that it needs. Deployed, it is its
-	 * own user from here on. */
+	/* By hand the tool keeps its user, with only the rights that it needs. In a deployment it
+	 * runs as its own user from here on. */
 	if (!r)
 		r = deploy_enter(&p->options.deploy, DEPLOY_BPF, &sandbox);
-	/* The rights of root's ids and groups may be gone with them. */
+	/* Check again, since the rights of root's ids and groups may be gone now. */
 	if (!r && p->options.deploy.run_dir)
 		r = checking_start(p, 0);
-	/* Before there is anything that it must not have, and while there is only one thread. */
+	/* Start it before there are descriptors that it must not have, and while there is only one
+	 * thread. */
 	if (!r) {
 		r = workerpool_start("/proc", &p->pool);
 		if (r)
@@ -490,7 +493,7 @@ static int set_up(struct prof *p)
 		r = quarantine_new(&p->quarantine);
 	if (!r)
 		r = load_bpf(p);
-	/* While there is only one thread. */
+	/* Do this while there is only one thread. */
 	if (!r)
 		r = reduce();
 	if (!r)
@@ -514,7 +517,7 @@ static int set_up(struct prof *p)
 		if (r)
 			fail("the socket to prof-export", r, "see the messages of prof-export");
 	}
-	/* All threads exist now, and no untrusted byte was read yet. */
+	/* All threads exist now, and no untrusted byte has been read yet. */
 	if (!r)
 		r = bound_calls(p);
 	if (!r)
@@ -576,8 +579,8 @@ int main(int argc, char **argv)
 							 .events = p.options.events,
 							 .deploy = &p.options.deploy });
 	signal(SIGPIPE, SIG_IGN);
-	/* Before any thread starts: all threads inherit the mask, so that signals come through the
-	 * loop. */
+	/* Do this before any thread starts: all threads inherit the mask, so the loop gets the
+	 * signals. */
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);

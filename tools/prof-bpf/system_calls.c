@@ -12,7 +12,7 @@
 #include "common/base/system/clock.h"
 #include "common/cell/confine/baseline.h"
 
-/* Calls beside those of all tools (baseline.h). */
+/* Allowed calls besides those of all tools (baseline.h). */
 static const struct seccomp_rule calls[] = {
 	/* Reading and writing open files, beyond the common calls. */
 	CALL("pwrite64"),
@@ -32,7 +32,7 @@ static const struct seccomp_rule calls[] = {
 	CALL_IF("fcntl", SECCOMP_IS(1, F_SETFL)),
 	CALL_IF("fcntl", SECCOMP_IS(1, F_ADD_SEALS)),
 	CALL("memfd_create"),
-	/* Whether a copy of a file is still open anywhere. */
+	/* To find out whether a copy of a file is still open anywhere. */
 	CALL("flock"),
 	/* BPF and perf events. */
 	CALL_IF("bpf", SECCOMP_IS(0, BPF_MAP_CREATE)),
@@ -45,7 +45,7 @@ static const struct seccomp_rule calls[] = {
 	CALL_IF("ioctl", SECCOMP_IS(1, PERF_EVENT_IOC_ENABLE)),
 	CALL_IF("ioctl", SECCOMP_IS(1, PERF_EVENT_IOC_DISABLE)),
 	CALL_IF("ioctl", SECCOMP_IS(1, PERF_EVENT_IOC_SET_BPF)),
-	/* Peers, at existing sockets. */
+	/* Connections from peers, at existing sockets. */
 	CALL("accept"),
 	CALL("accept4"),
 	CALL("getpeername"),
@@ -57,10 +57,10 @@ static const struct seccomp_rule calls[] = {
 	CALL("timerfd_settime"),
 	CALL("timerfd_gettime"),
 	CALL("futex_waitv"),
-	/* Memory, but none that is executable. */
+	/* Memory that is not executable. */
 	CALL_IF("mmap", SECCOMP_CLEAR(2, PROT_EXEC), SECCOMP_CLEAR(3, MAP_ANONYMOUS)),
 	CALL("membarrier"),
-	/* Identity and time, also the cpu time of the tools. */
+	/* Identity and time, including the cpu time of the other tools. */
 	CALL_IF("clock_gettime", SECCOMP_SET(0, CLOCK_OTHERS)),
 	CALL("getppid"),
 	CALL("getuid"),
@@ -74,7 +74,7 @@ static const struct seccomp_rule calls[] = {
 	/* Reading limits, never setting them. */
 	CALL_IF("prlimit64", SECCOMP_IS(0, 0), SECCOMP_CLEAR(2, UINT64_MAX)),
 	CALL("getrlimit"),
-	/* The kernel makes programs call these while somebody traces their returns or entries. */
+	/* The kernel makes programs call these while their entries or returns are traced. */
 	CALL_NUMBER("uretprobe", 335),
 	CALL_NUMBER("uprobe", 336),
 	SECCOMP_END,
@@ -82,7 +82,8 @@ static const struct seccomp_rule calls[] = {
 
 int system_calls_enter(pid_t extractor, pid_t cpus)
 {
-	/* nng removes the names of its sockets at its end; deployed, the launcher does that. */
+	/* nng removes the names of its sockets when it ends. In a deployment, the launcher does
+	 * that. */
 	static const struct seccomp_rule deployed[] = { CALL_FAILS("unlink", EPERM), SECCOMP_END };
 	const struct seccomp_rule by_hand[] = {
 		CALL_IF("kill", SECCOMP_IS(0, extractor), SECCOMP_IS(1, SIGKILL)),
@@ -91,7 +92,7 @@ int system_calls_enter(pid_t extractor, pid_t cpus)
 		CALL("rmdir"),
 		SECCOMP_END,
 	};
-	/* So that abort() is seen as such. */
+	/* Allows abort(), so that it is reported as such. */
 	const struct seccomp_rule own[] = {
 		CALL_IF("tgkill", SECCOMP_IS(0, getpid()), SECCOMP_IS(2, SIGABRT)),
 		CALL_IF("wait4", SECCOMP_IS(0, cpus ? cpus : getpid())),

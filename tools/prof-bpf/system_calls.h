@@ -8,8 +8,9 @@
 
 #include <sys/types.h>
 
-/* Restricts all threads. extractor: by hand, the prof-deltas to end, whose folder it removes; 0 if
- * deployed. cpus: the process of cpus.h, to wait for; 0: none. The errors of seccomp_enter. */
+/* Restricts all threads. extractor: by hand, the prof-deltas that prof-bpf ends, and whose folder
+ * it removes; 0 in a deployment. cpus: the process of cpus.h, to wait for; 0: none. Returns 0 or
+ * the errors of seccomp_enter. */
 int system_calls_enter(pid_t extractor, pid_t cpus);
 
 #endif

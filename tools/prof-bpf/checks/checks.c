@@ -27,7 +27,7 @@
 #include "tools/prof-bpf/kernel/kallsyms.h"
 
 #define PROCESSES_LOOKED_AT 1000
-#define HIDDEN_SHARE 10 /* a tenth of the processes may hide: a few always do */
+#define HIDDEN_SHARE 10 /* a tenth of the processes may be hidden, since a few always are */
 #define MEMLOCK_LEAST (16ull << 20)
 #define MEMLOCK_WANTED (128ull << 20)
 
@@ -36,13 +36,14 @@ struct look {
 	struct utsname uts;
 	struct kernel_version version;
 	bool version_known, seccomp;
-	const char *container; /* "Docker" …; NULL: none that is known */
-	char lockdown[80];     /* the file without its line feed; empty: there is none */
+	const char *container; /* "Docker" …; NULL: no container that is known */
+	char lockdown[80];     /* contents of the file without the line feed; empty: there is
+			        * none */
 };
 
 /* --- reading --- */
 
-/* Reads the first line of a small file. False: it cannot be read or is empty. */
+/* Reads the first line of a small file. Returns false if it cannot be read or is empty. */
 static bool read_line(const char *path, char *ret, size_t size)
 {
 	(void)smallfile_read(AT_FDCWD, path, ret, size);
@@ -95,7 +96,8 @@ static bool have_cap(unsigned cap)
 
 /* --- the kernel --- */
 
-/* Whether the code of copy_from_user_nofault has the bug: 1 or 0; -errno if it cannot be read. */
+/* Returns whether the code of copy_from_user_nofault has the bug: 1 or 0; -errno if it cannot be
+ * read. */
 static int look_at_code(void)
 {
 	struct kernel_symbols s = { 0 };
@@ -197,8 +199,8 @@ static void check_user_namespace(struct look *l, struct check *c)
 			"run it outside, as the host's root (rootless containers cannot sample)");
 }
 
-/* A time namespace without offsets is as good as the host's. A kernel without time namespaces lacks
- * the file. */
+/* A time namespace without offsets is as good as the host's. The file is missing on a kernel
+ * without time namespaces. */
 static void check_time_namespace(struct look *l, struct check *c)
 {
 	FILE *f = fopen("/proc/self/timens_offsets", "re");
@@ -220,7 +222,8 @@ static void check_time_namespace(struct look *l, struct check *c)
 			   "nsenter -t 1 -T, by a process outside, or run it outside");
 }
 
-/* Counts the processes whose mappings we may not read, and all. Kernel threads have none. */
+/* Counts the processes whose mappings this process may not read, and all processes. Kernel threads
+ * have no mappings, and are not counted. */
 static unsigned count_hidden(unsigned *ret_all)
 {
 	DIR *d = opendir("/proc");
@@ -264,8 +267,8 @@ static void check_proc(struct look *l, struct check *c)
 			   "mount -t proc proc /proc");
 		return;
 	}
-	/* One of init and kthreadd may be hidden from everybody. Not access(2), which would check
-	 * the rights of a user without capabilities. */
+	/* One of init and kthreadd may be hidden from all users. access(2) is not used, since it
+	 * would check the rights of a user without capabilities. */
 	if (stat("/proc/1", &st) < 0 && errno == ENOENT && stat("/proc/2", &st) < 0) {
 		check_found(c, "mounted with hidepid, which hides processes");
 		check_fail(c, "profpipe cannot follow hidden processes",
@@ -286,7 +289,7 @@ static void check_proc(struct look *l, struct check *c)
 
 /* --- rights --- */
 
-/* If root lacks these rights, they were taken away by its starter. */
+/* If root lacks these rights, the process that started the tool took them away. */
 static const char *rights_remedy(const struct look *l)
 {
 	if (!l->config->by_root)
@@ -367,7 +370,7 @@ static void check_seccomp(struct look *l, struct check *c)
 	check_found(c, l->seccomp ? "a filter is in place" : "none");
 }
 
-/* The walls around the tools without rights, besides their users. */
+/* Checks what confines the tools without rights, besides their users. */
 static void check_cells(struct look *l, struct check *c)
 {
 	const int landlock = landlock_version();
@@ -388,7 +391,7 @@ static void check_cells(struct look *l, struct check *c)
 			      "boot Linux 5.13 or later with landlock among lsm=");
 }
 
-/* The remedy if a call is refused although its capabilities are there. */
+/* Returns the remedy if a call is refused although its capabilities are there. */
 static const char *refused_remedy(const struct look *l)
 {
 	if (namespace_is_first(NAMESPACE_USER) == NAMESPACE_OTHER)
@@ -479,7 +482,7 @@ static void check_btf(struct look *l, struct check *c)
 		check_found(c, "/sys/kernel/btf/vmlinux");
 		return;
 	}
-	/* libbpf also looks elsewhere. */
+	/* libbpf also looks for BTF elsewhere. */
 	struct btf *other = btf__load_vmlinux_btf();
 
 	if (other) {
@@ -544,7 +547,7 @@ static void show_sysctl(struct check *c, const char *path, const char *note)
 
 static void check_paranoid(struct look *l, struct check *c)
 {
-	/* The event at the start was perhaps opened with more rights. */
+	/* The event at the start may have been opened with more rights. */
 	const int r = l->config->clock ? 0 : probe_event(0);
 	const bool binds = r == -EACCES || r == -EPERM;
 
@@ -600,7 +603,7 @@ static void check_memlock(struct look *l, struct check *c)
 
 /* --- all of them --- */
 
-/* The plainest reason comes first. */
+/* The most obvious reason comes first. */
 static const struct {
 	const char *name;
 	void (*look)(struct look *l, struct check *c);
@@ -642,7 +645,7 @@ unsigned checks_run(const struct checks_config *config,
 	l.version_known = kernel_version_parse(l.uts.release, l.uts.version, &l.version);
 	(void)read_line("/sys/kernel/security/lockdown", l.lockdown, sizeof(l.lockdown));
 	capng_get_caps_process();
-	/* libbpf's messages about probes are of no use to users. */
+	/* Users cannot use libbpf's messages about probes. */
 	libbpf_set_print(NULL);
 	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
 		struct check c;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checks of what this host supports. Where possible a check tries the feature; otherwise it reads
- * what the kernel reports. `profpipe doctor` prints the same list that guards the start.
+ * what the kernel reports. `profpipe doctor` prints the same checks that precede a run.
  */
 #ifndef PROF_BPF_CHECKS_CHECKS_H
 #define PROF_BPF_CHECKS_CHECKS_H
@@ -10,20 +10,20 @@
 #include "common/status/check.h"
 
 enum checks_part {
-	/* Checks whose failure can end a run; cheap enough for each start. */
+	/* Checks whose failure can end a run. They are fast enough for each start. */
 	CHECKS_START,
 	/* All checks. */
 	CHECKS_ALL,
 };
 struct checks_config {
 	enum checks_part part;
-	bool ignore_unsafe_kernel; /* a kernel that may lock up is degraded, not fatal */
-	bool by_root;		   /* root started it, whatever its user is now */
-	bool no_new_privs;	   /* of the process that started it; rules out sudo as a remedy */
+	bool ignore_unsafe_kernel; /* a kernel that may lock up counts as degraded, not as fatal */
+	bool by_root;		   /* root started it, even if its user has changed since */
+	bool no_new_privs;	   /* of the process that started it; if set, sudo is no remedy */
 	/* Results of probe_event before rights were dropped. */
 	int clock, cycles;
 };
-/* Runs the checks with the present rights and hands each to `take`. Returns how many are fatal. */
+/* Runs the checks with the current rights and passes each to `take`. Returns how many are fatal. */
 unsigned checks_run(const struct checks_config *c, void (*take)(void *ctx, const struct check *c),
 		    void *ctx);
 

@@ -8,7 +8,7 @@
 #define CALL 0xe8
 #define JUMP 0xe9
 
-/* Takes up to three digits off *at: no release has more. */
+/* Takes up to three digits from *at: no release has more. */
 static bool take_number(const char **at, unsigned *ret)
 {
 	uint64_t n = *ret;

@@ -7,7 +7,8 @@
  * Detect vmalloc overruns"). In a perf interrupt on a cpu that holds this lock it waits forever,
  * and the host hangs. Fixed in 6.4, 6.3.10 and 6.1.36 by d319f344561d "mm: Fix
  * copy_from_user_nofault().", which makes the function ask nmi_uaccess_okay() first. Distributions
- * backported the fix under version numbers of their own, so the code tells more than the release.
+ * backported the fix under version numbers of their own, so the code is more reliable than the
+ * release.
  */
 #ifndef PROF_BPF_CHECKS_KERNEL_H
 #define PROF_BPF_CHECKS_KERNEL_H
@@ -20,12 +21,13 @@ struct kernel_version {
 	unsigned major, minor, patch;
 };
 /* Parses the version in release ("6.1.0-18-amd64") and version ("#1 SMP Debian 6.1.76-1
- * (2024-02-01)") of uname(2); Debian's is in the latter. False: neither begins like a version. */
+ * (2024-02-01)") of uname(2); Debian's is in the latter. Returns false if neither begins like a
+ * version. */
 bool kernel_version_parse(const char *release, const char *version, struct kernel_version *ret);
 bool kernel_older(const struct kernel_version *v, unsigned major, unsigned minor, unsigned patch);
-/* Whether kernels of this version can have the bug at all. */
+/* Whether kernels of this version may have the bug. */
 bool kernel_may_lock_up(const struct kernel_version *v);
-/* Whether they have it, by the version alone. */
+/* Whether the version alone shows that the kernel has the bug. */
 bool kernel_locks_up(const struct kernel_version *v);
 
 /* Symbols from /proc/kallsyms for the test of the code. */

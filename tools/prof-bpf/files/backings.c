@@ -10,12 +10,12 @@
 #include "tools/prof-bpf/open/opening/opening.h"
 #include "tools/prof-bpf/owners/owners.h"
 
-/* Files that owners leave free who hold more than their share. */
+/* Owners who hold more than their share leave this many files free. */
 #define FILES_FAIR 512
-#define CONFIRM_NS 2000000ull /* records of earlier events are drained by then */
-#define PAUSE_NS 250000000ull /* without openings, when no descriptor is left */
-#define OPENING_MAX 1024      /* files at once: requests take memory */
-#define OPENING_LEAST 8	      /* of each owner */
+#define CONFIRM_NS 2000000ull /* records of earlier events are drained after this time */
+#define PAUSE_NS 250000000ull /* no openings for this long after descriptors ran out */
+#define OPENING_MAX 1024      /* files opened at the same time: requests take memory */
+#define OPENING_LEAST 8	      /* for each owner */
 
 static void backing_uncache(struct files_backing *b)
 {
@@ -63,7 +63,7 @@ void files_backing_put(struct files_backing *b)
 	struct files *f = b->files;
 
 	if (--b->refs) {
-		/* Only the cache still holds it, for the next process. */
+		/* Only the cache still holds it, in case another process maps the file. */
 		if (b->refs == 1 && b->cached && b->file && b->file->refs == 1 && b->file->pub.slot)
 			tables_file_unmapped(f->config.tables, b->file->pub.slot);
 		if (b->refs == 1 && b->cached && is_crowded(f))
@@ -139,7 +139,7 @@ static bool is_unchanged(struct files *f, struct files_backing *b, uint64_t now_
 	return true;
 }
 
-/* From now on it is charged to another owner. It must be in no list. */
+/* Charges the backing to another owner from now on. It must be in no list. */
 static void backing_charge(struct files_backing *b, struct owner *owner)
 {
 	struct owners *o = b->files->config.owners;
@@ -150,9 +150,8 @@ static void backing_charge(struct files_backing *b, struct owner *owner)
 	owner_hold(o, b->owner, OWNER_MAPPINGS, FILES_BACKING_COST);
 }
 
-/* Another process has mapped a file that is still to be opened. It is charged to the owner with
- * fewer pending files. Otherwise a user with a long queue would delay a file that others also
- * map. */
+/* Another process has mapped a file that is not open yet. Charges the file to the owner with fewer
+ * pending files. Otherwise a user with a long queue would delay a file that others also map. */
 static void backing_change_owner(struct files_backing *b, struct files_mapper asker)
 {
 	struct files *f = b->files;
@@ -241,8 +240,8 @@ static void sweep(struct files *f)
 	}
 }
 
-/* Takes mappings away until a file is idle: from who found most files, and then from all who have
- * more mapped than the finder, since they may have mapped the same files. */
+/* Drops mappings until a file is idle: first those of the owner who found most files, then those of
+ * all owners who have more mapped than the finder, since they may have mapped the same files. */
 static void make_idle(struct files *f, const struct owner *finder)
 {
 	const struct owner *most = owners_largest(f->config.owners, OWNER_FILES);
@@ -253,8 +252,8 @@ static void make_idle(struct files *f, const struct owner *finder)
 		sweep(f);
 }
 
-/* Whether one more file may be known, at the cost of `finder`. If it holds less than its share,
- * others make room. */
+/* Whether one more file may be known, charged to `finder`. If the finder holds less than its share,
+ * others lose files. */
 static bool make_room(struct files *f, const struct owner *finder)
 {
 	struct owners *o = f->config.owners;
@@ -275,8 +274,8 @@ static bool make_room(struct files *f, const struct owner *finder)
 	return false;
 }
 
-/* The file of this identity, with a reference; made if it is new, at the cost of `finder`. NULL: no
- * memory, or too many files. */
+/* Returns the file of this identity, with a reference, and makes it if it is new, charged to
+ * `finder`. NULL: no memory, or too many files. */
 static struct file *file_of(struct files *f, const struct opener_file *o, struct str path,
 			    struct owner *finder)
 {
@@ -299,8 +298,8 @@ static struct files_mapper asker_of(const struct files_backing *b)
 	return m;
 }
 
-/* The open file belongs to the mapping: hands it to those who want it. fd is taken; -1: it is given
- * as a copy, once one is wanted. */
+/* The open file is known to be the mapping's: passes it on. fd is owned by this function; -1: a
+ * copy is made when one is needed. */
 static void backing_ready(struct files_backing *b, int fd, uint64_t now_ns)
 {
 	struct files *f = b->files;
@@ -320,8 +319,8 @@ static void backing_ready(struct files_backing *b, int fd, uint64_t now_ns)
 	backing_ends(b, FILES_BACKING_READY);
 }
 
-/* The search goes through the mappings of all processes, so it is charged to the owner who needs
- * it. */
+/* Finds a mapper. The search goes through the mappings of all processes, so the owner who needs it
+ * is charged for its time. */
 static struct files_mapper find_mapper(struct files *f, const struct files_mapper_search *s)
 {
 	const uint64_t began_ns = clock_mono_ns();
@@ -341,10 +340,10 @@ static void backing_opened(void *ctx, const struct opener_result *r)
 	files_backing_get(b);
 	b->ticket = 0;
 	f->figures.opens++;
-	/* It takes prof-bpf about as long as its worker. */
+	/* prof-bpf spends about as much time on it as its worker. */
 	f->config.opened(f->config.ctx, b->owner, 2 * r->cpu_ns);
 	if (opener_lacks_descriptors(r->status)) {
-		/* Neither another way nor another process can help now. */
+		/* Another way or another process cannot help now. */
 		f->pause_ns = now_ns + PAUSE_NS;
 		f->figures.deferred++;
 		backing_waits(b);
@@ -352,8 +351,8 @@ static void backing_opened(void *ctx, const struct opener_result *r)
 		return;
 	}
 	if (r->status) {
-		/* Another process may still have it mapped. If the owner of this one makes workers
-		 * wait, another owner's may not. */
+		/* Another process may still have the file mapped. If this one's owner makes workers
+		 * wait, try a process of another owner. */
 		if (++b->tries < FILES_TRIES && r->status != OPENER_NOT_REGULAR &&
 		    r->status != OPENER_TOO_LARGE && r->status != OPENER_NO_PROGRAM) {
 			const struct files_mapper tried = asker_of(b);
@@ -387,8 +386,8 @@ static void backing_opened(void *ctx, const struct opener_result *r)
 	} else if (r->file.dev == b->key.dev && r->file.inode == b->key.inode) {
 		backing_ready(b, r->fd, now_ns);
 	} else {
-		/* Overlayfs and btrfs report another device or inode by fstat than in the record.
-		 * To be sure that this is not another process's file, confirm later that the asker
+		/* On overlayfs and btrfs, fstat reports another device or inode than the record. To
+		 * be sure that this is not another process's file, confirm later that the asker
 		 * still has it mapped. By then all records before this opening have been seen. */
 		backing_leave_lists(b);
 		b->state = FILES_BACKING_CONFIRM;
@@ -417,7 +416,7 @@ void backings_confirm(struct files *f, uint64_t now_ns)
 	}
 }
 
-/* Has files of an owner opened, at most `most` at once. */
+/* Submits openings for files of an owner, at most `most` at the same time. */
 static void submit_of(struct files *f, uint32_t owner, uint32_t most, uint64_t now_ns)
 {
 	struct files_backing *b, *next;
@@ -447,7 +446,7 @@ static void submit_of(struct files *f, uint32_t owner, uint32_t most, uint64_t n
 			.inode = b->key.inode,
 		};
 		int r = opener_submit(f->config.opener, &q, backing_opened, b, &b->ticket);
-		/* It waits for too much already; others may not. */
+		/* This owner has too many open requests; others may not. */
 		if (r == -ENOBUFS)
 			return;
 		if (r) {

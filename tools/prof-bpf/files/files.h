@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files behind mappings, for host.c: each file once, by the kernel's identity. Backings stand
- * for a file while it is being opened.
+ * The files that are mapped, for host.c: each file once, identified by the kernel's numbers. A
+ * backing represents a file while it is being opened.
  *
  * A file gets a slot in the tables, and rows, with its first sample. So a file that was never
- * sampled takes nothing that others need.
+ * sampled takes no resources that others need.
  *
- * A backing belongs to one device, inode and generation, as the mapping's record names them.
- * Mappings of these share it in three cases: while it is being opened; for HOST_RECHECK_NS, if only
+ * A backing belongs to one device, inode and generation, as in the mapping's record. Mappings with
+ * the same numbers share it in three cases: while it is being opened; for HOST_RECHECK_NS, if only
  * root could have changed the file; and while the file is held open and fstat reports no change.
- * Otherwise the next mapping gets a new backing, and the file is opened anew.
+ * Otherwise the next mapping gets a new backing, and the file is opened again.
  */
 #ifndef PROF_BPF_FILES_FILES_H
 #define PROF_BPF_FILES_FILES_H
@@ -25,23 +25,24 @@ struct file_key {
 struct file {
 	struct host_file pub;
 	struct file_key key;
-	uint32_t refs;	      /* held by backings and operations under way */
+	uint32_t refs;	      /* held by backings and current operations */
 	bool known;	      /* files_config.known was called */
-	bool foreign;	      /* its file system's answers prove nothing */
-	bool unwanted;	      /* its rows were requested again and could not be had */
-	uint64_t idle_ns;     /* time when refs became 0 */
-	uint64_t slot_ns;     /* it gets no slot before */
+	bool foreign;	      /* its file system's answers cannot be trusted */
+	bool unwanted;	      /* its rows were requested again but are not available */
+	uint64_t idle_ns;     /* when refs became 0 */
+	uint64_t slot_ns;     /* it gets no slot before this time */
 	uint16_t was_slot;    /* its last slot; 0: none */
 	struct owner *owner;  /* who is charged for the slot; NULL: it has none */
 	struct owner *finder; /* who is charged for the file */
-	bool rows_later;      /* its rows are to be requested when there are descriptors again */
-	bool lost_slot; /* just now: published mappings name a slot that others may get soon */
-	struct runtime_config *runtime; /* owned; NULL: it holds no runtime that we know */
+	bool rows_later;      /* its rows must be requested when descriptors are available again */
+	bool lost_slot; /* it has just lost its slot: published mappings name a slot that another
+			 * file may soon get */
+	struct runtime_config *runtime; /* owned; NULL: no known runtime */
 	uint64_t again_ns;		/* when its rows are requested again; 0: never */
-	uint64_t pause_ns;		/* between the last two such requests */
-	bool copied;			/* its descriptors are copies, made when one is wanted */
+	uint64_t pause_ns;		/* interval between the last two such requests */
+	bool copied;			/* its descriptors are copies, made when one is needed */
 	int fd;				/* kept open, or -1 */
-	uint64_t fd_ns;			/* time of its last use */
+	uint64_t fd_ns;			/* when it was last used */
 	bool fd_stays;
 	struct file *prev, *next;	/* idle files, oldest first */
 	struct file *fd_prev, *fd_next; /* files with a descriptor, least recently used first */
@@ -53,9 +54,9 @@ struct files_backing_key {
 	uint64_t dev, inode, generation;
 };
 
-/* A place where a file is mapped now. */
+/* A process and place where a file is mapped now. */
 struct files_mapper {
-	uint32_t process_id, pid; /* pid 0: nowhere */
+	uint32_t process_id, pid; /* pid 0: not mapped anywhere */
 	struct owner *owner;	  /* of the process; borrowed */
 	uint32_t parent_pid;
 	uint64_t start, end;
@@ -65,9 +66,9 @@ struct files_mapper {
 struct files_mapper_search {
 	const struct files_backing *backing;
 	const struct file *file;
-	const struct files_mapper *tried; /* not these processes, and rather not their owners' */
+	const struct files_mapper *tried; /* excludes these processes, and avoids their owners */
 	unsigned tried_count;
-	bool other_owner; /* in no case their owners' */
+	bool other_owner; /* also excludes their owners */
 };
 
 enum files_backing_state {
@@ -78,23 +79,24 @@ enum files_backing_state {
 	FILES_BACKING_FAILED
 };
 
-#define FILES_BACKING_COST 9 /* mappings that take as much memory as a backing */
+#define FILES_BACKING_COST 9 /* a backing takes as much memory as this many mappings */
 
 struct files_backing {
 	struct files *files;
 	uint32_t refs; /* mappings, processes with it as executable, and the cache */
 	enum files_backing_state state;
 	struct files_backing_key key;
-	bool cached; /* can be found by its key */
+	bool cached; /* it can be found by its key */
 	bool root_only;
 	bool deleted;  /* according to its name */
 	bool unmapped; /* FILES_BACKING_FAILED: no process had it mapped any more */
-	bool by_name;  /* in that case, look it up by its name */
+	bool by_name;  /* unmapped: look the file up by its name */
 	uint8_t tries;
-	uint16_t was_slot; /* while file is unknown: slot of the same file, mapped here before */
-	/* Of the first asker: if that is gone, the name may be found here. */
+	uint16_t was_slot; /* if `file` is not known yet: slot of the same file, mapped here
+			    * before */
+	/* Of the first asker: if that is gone, the file may be found by its name here. */
 	uint32_t parent_pid;
-	int fd; /* FILES_BACKING_CONFIRM, else -1 */
+	int fd; /* FILES_BACKING_CONFIRM; otherwise -1 */
 	uint64_t checked_ns, confirm_ns;
 	uint64_t ticket;
 	struct files_mapper asker;
@@ -109,7 +111,7 @@ struct files_backing {
 struct files;
 struct runtime_config;
 struct files_config {
-	uint32_t max_files, all_mappings; /* ceilings */
+	uint32_t max_files, all_mappings; /* limits */
 	struct tables *tables;
 	struct opener *opener;
 	struct owners *owners;
@@ -117,61 +119,63 @@ struct files_config {
 	void (*needs_rows)(void *rows_ctx, struct host_file *f, int fd);
 	void (*gone)(void *rows_ctx, struct host_file *f);
 	void *rows_ctx;
-	/* Finds a living process that has it mapped. pid 0: none. */
+	/* Finds a living process that has the file mapped. pid 0: none. */
 	struct files_mapper (*find)(void *ctx, const struct files_mapper_search *s);
-	/* Whether an owner's files may be opened now (mapping_turns.h); and what that took. */
+	/* may_open tells whether an owner's files may be opened now (mapping_turns.h). opened
+	 * reports how much time an opening took. */
 	bool (*may_open)(void *ctx, const struct owner *w, uint64_t now_ns);
 	void (*opened)(void *ctx, struct owner *w, uint64_t ns);
 	/* Whether b is still mapped by its asker, according to the records. */
 	bool (*mapped)(void *ctx, const struct files_backing *b);
-	/* There are too many files: drops mappings of this owner's; NULL: of anybody who has more
-	 * mapped than `finder`. False: there are none. */
+	/* Called if there are too many files. Drops mappings of the owner `most`; NULL: of an owner
+	 * who has more mapped than `finder`. Returns false if there are none. */
 	bool (*crowded)(void *ctx, const struct owner *most, const struct owner *finder);
 	/* Files have lost their slots (lost_slot). */
 	void (*unslotted)(void *ctx);
-	/* A backing is ready or has failed: mappings that were left out can now be published. */
+	/* A backing is ready or has failed: mappings that were left out because of it can be
+	 * published. */
 	void (*resolved)(void *ctx);
 	void *ctx;
 };
 int files_new(const struct files_config *c, struct files **ret);
 /* Reports no file as gone. */
 void files_free(struct files *f);
-/* Submits openings, confirms results, closes and forgets what is old. */
+/* Submits openings, confirms results, and closes and forgets old entries. */
 void files_tick(struct files *f, uint64_t now_ns);
 bool files_settled(const struct files *f);
 
-/* The backing of a mapping, with a reference. NULL: no memory. path: copied. */
+/* Returns the backing of a mapping, with a reference. NULL: no memory. path is copied. */
 struct files_backing *files_backing(struct files *f, struct files_backing_key key,
 				    struct files_mapper asker, struct str path, bool deleted,
 				    uint64_t now_ns);
 /* A sample waits for the file. If opening failed because the process was gone, tries the name,
- * once. True: it is being opened. */
+ * once. Returns true if the file is being opened. */
 bool files_retry(struct files_backing *b);
-/* The backing of the vDSO, with a reference. NULL: there is none, or [start, end) differs from
- * ours. */
+/* Returns the backing of the vDSO, with a reference. NULL: there is none, or [start, end) has
+ * another size than ours. */
 struct files_backing *files_vdso(struct files *f, uint64_t start, uint64_t end);
-/* Both take NULL. */
+/* Both accept NULL. */
 struct files_backing *files_backing_get(struct files_backing *b);
 void files_backing_put(struct files_backing *b);
 
 struct file *files_by_slot(struct files *f, uint16_t slot);
 struct file *files_by_id(struct files *f, uint32_t id);
-/* The file was sampled: gives it a slot if it has none, at the cost of at.owner, and requests its
- * rows. at: where it is mapped. False: it gets no slot now. */
+/* The file was sampled: gives it a slot if it has none, charged to at.owner, and requests its rows.
+ * at: where it is mapped. Returns false if it gets no slot now. */
 bool files_sampled(struct files *f, struct file *file, struct files_mapper at, uint64_t now_ns);
-/* A sample of this owner is in a file with a slot. The slot is charged to the user of the file who
- * holds the fewest slots. */
+/* A sample of this owner is in a file with a slot. The slot is charged to the owner with the fewest
+ * slots among those who use the file. */
 void files_used(struct files *f, struct file *file, struct owner *by);
-/* The slot that stands for the file in published mappings. */
+/* Returns the slot that represents the file in published mappings. */
 uint16_t files_slot(const struct file *file, uint64_t now_ns);
-/* The file holds a runtime. 0, TABLES_FULL, -ENOMEM. */
+/* Records that the file contains a runtime. Returns 0, TABLES_FULL or -ENOMEM. */
 int files_runtime(struct files *f, struct file *file, const struct runtime_config *c);
 int files_open(struct files *f, struct file *file, opener_done *done, void *ctx);
 void files_want_rows(struct files *f, struct file *file);
 
 struct files_figures {
 	uint64_t files, fds, opens, spared, failed, limit;
-	uint64_t deferred; /* openings for which no descriptor was left */
+	uint64_t deferred; /* openings that had to wait for a descriptor */
 };
 void files_figures(const struct files *f, struct files_figures *ret);
 

@@ -17,16 +17,16 @@
 /* A mapped file. Borrowed from the host, valid until the next host_tick. */
 struct host_file {
 	uint32_t id;   /* from 1 on, never reused */
-	uint64_t sent; /* the caller's mark, 0 in a new file */
+	uint64_t sent; /* mark for the caller, 0 in a new file */
 	uint64_t dev;  /* as in struct opener_file: major << 32 | minor */
 	uint64_t inode, ctime_ns, size;
 	uint32_t uid, mode;
 	uint32_t flags;	    /* enum file_flags of common/wire/msg.h */
-	bool foreign_owner; /* uid comes from a file server (FUSE, NFS) */
-	bool described;	    /* the caller's: prof-symd has reported its runtime */
-	bool offered;	    /* the caller's: prof-symd is or will be told to look at it */
-	bool looked_at;	    /* the caller's: the result of that is known */
-	uint16_t slot;	    /* in the tables, from its first sample on; 0: none */
+	bool foreign_owner; /* uid was reported by a file server (FUSE, NFS) */
+	bool described;	    /* set by the caller: prof-symd has reported its runtime */
+	bool offered;	    /* set by the caller: prof-symd is or will be told to look at it */
+	bool looked_at;	    /* set by the caller: the result of that is known */
+	uint16_t slot;	    /* slot in the tables, from its first sample on; 0: none */
 	char *path;	    /* as seen by the first process that mapped it; NUL-terminated */
 	uint32_t path_len;
 };

@@ -9,25 +9,28 @@
 #include "tools/prof-bpf/open/closing.h"
 #include "tools/prof-bpf/open/opening/opening.h"
 
-#define AGAIN_NS 2000000000ull /* until the next try, after a want that may pass; doubles */
+#define AGAIN_NS \
+	2000000000ull /* wait before the next try, if a resource was missing for now;
+			        * doubles each time */
 #define AGAIN_MOST_NS 64000000000ull
 
 /* A request for a file that must be opened again. */
 struct reopen {
 	struct files *files;
 	struct file *file; /* holds a reference */
-	opener_done *done; /* NULL: for its rows */
+	opener_done *done; /* NULL: it is opened for its rows */
 	void *ctx;
 	uint64_t ticket;
-	struct files_mapper first; /* who is known to have it mapped; pid 0: nobody */
-	struct files_mapper tried[FILES_TRIES + 1]; /* processes that should have it mapped */
+	struct files_mapper first; /* a process that is known to have it mapped; pid 0: none */
+	struct files_mapper tried[FILES_TRIES + 1]; /* processes that were tried */
 	uint8_t tries;
-	bool waited;  /* the last one's owner makes workers wait, or has no room for copies */
-	bool by_path; /* the last resort was tried */
+	bool waited;  /* the owner of the last one makes workers wait, or has no space for copies */
+	bool by_path; /* the last resort, the path, was tried */
 	struct reopen *prev, *next;
 };
 
-/* The file cannot be opened for its rows. A want that may pass is given some time. */
+/* The file cannot be opened for its rows. If a resource is only missing for now, tries again
+ * later. */
 static void rows_failed(struct files *f, struct file *file, int status)
 {
 	const bool passes = status == OPENER_NO_ROOM || status == OPENER_TIMEOUT ||
@@ -82,7 +85,8 @@ static void reopen_end(struct reopen *q, const struct opener_result *r)
 
 static int reopen_submit(struct reopen *q);
 
-/* A file readable only through its mappings has no times, so compare device and inode. */
+/* If a file is readable only through its mappings, its times are unknown, so compare device and
+ * inode. */
 static bool is_same_file(const struct file *file, const struct opener_file *o)
 {
 	const struct file_key *key = &file->key;
@@ -105,8 +109,8 @@ static void reopened(void *ctx, const struct opener_result *r)
 		result.fd = -1;
 		result.status = OPENER_OTHER;
 	}
-	/* Another request for it was answered meanwhile, perhaps the last that its server lets
-	 * us make. */
+	/* Meanwhile another request for the file was answered. It may have been the last one that
+	 * the file's server allows. */
 	if (result.status && q->file->copied && q->file->fd >= 0) {
 		result = (struct opener_result){ .fd = file_dup_fd(f, q->file) };
 		result.status = result.fd < 0 ? -EMFILE : opening_stat(result.fd, &result.file);
@@ -139,7 +143,7 @@ static int reopen_submit(struct reopen *q)
 		m = q->first;
 	else if (q->tries < FILES_TRIES + 1)
 		m = f->config.find(f->config.ctx, &search);
-	/* Another way to the same file would wait as well. */
+	/* Another way to the same file would also have to wait. */
 	if (!m.pid && q->waited)
 		return -EBUSY;
 	struct opener_request o = {
@@ -166,7 +170,7 @@ static int reopen_submit(struct reopen *q)
 	return opener_submit(f->config.opener, &o, reopened, q, &q->ticket);
 }
 
-/* first: where it is mapped, if that is known. */
+/* first: where it is mapped, if known. */
 static int reopen(struct files *f, struct file *file, struct files_mapper first, opener_done *done,
 		  void *ctx)
 {
@@ -205,7 +209,7 @@ int files_open(struct files *f, struct file *file, opener_done *done, void *ctx)
 	};
 	struct opener_file now;
 
-	/* The size of the copy, for a file whose size is unknown. */
+	/* Use the size of the copy if the size of the file is unknown. */
 	if (file->copied && opening_stat(fd, &now) == 0)
 		r.file.size = now.size;
 	done(ctx, &r);

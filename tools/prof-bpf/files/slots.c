@@ -7,18 +7,22 @@
 #include "tools/prof-bpf/owners/owners.h"
 
 #define SLOTS (TABLES_SLOTS - 1 - TABLES_UNASKED)
-/* Slots that owners leave free who hold more than their share. A slot that was taken away is free
- * only after a while. */
+/* Owners who hold more than their share leave this many slots free. A slot that was taken away
+ * becomes free only after a while. */
 #define SLOTS_FAIR 512
-#define SLOTS_IDLE_NS 10000000000ull /* younger slots are not taken for one's own files */
-#define SLOT_RETRY_NS (TABLES_GRACE_NS + FILES_EXPIRE_NS) /* evicted slots are free by then */
+#define SLOTS_IDLE_NS \
+	10000000000ull /* for an owner's own files, only slots of files without
+				      * samples for this long are taken */
+#define SLOT_RETRY_NS \
+	(TABLES_GRACE_NS + FILES_EXPIRE_NS) /* evicted slots are free after this
+							   * time */
 
 struct file *files_by_slot(struct files *f, uint16_t slot)
 {
 	return slot < TABLES_MAX_FILES ? f->slots[slot] : NULL;
 }
 
-/* Whether an owner may take one more. */
+/* Whether an owner may take one more slot. */
 static bool slots_left(const struct files *f, const struct owner *by)
 {
 	const uint32_t left = tables_free_slots(f->config.tables);
@@ -79,8 +83,8 @@ static int by_age(const void *a, const void *b)
 	return l->touched_ns < r->touched_ns ? -1 : l->touched_ns > r->touched_ns;
 }
 
-/* The files of owners who hold more slots than `share`, the longest not sampled first. The
- * caller's; NULL: none, or no memory. */
+/* Returns the files of owners who hold more slots than `share`, those first that were not sampled
+ * for longest. The caller frees the array. NULL: none, or no memory. */
 static struct loser *losers_new(const struct files *f, uint64_t share, size_t *ret_count)
 {
 	struct loser *l = calloc(f->slots_taken ? f->slots_taken : 1, sizeof(*l));
@@ -147,7 +151,7 @@ void slots_want_rows(struct files *f)
 
 uint16_t files_slot(const struct file *file, uint64_t now_ns)
 {
-	/* A file that gets no slot is walked by frame pointers. */
+	/* In a file that gets no slot, the walker uses frame pointers. */
 	return file->pub.slot ? file->pub.slot : now_ns < file->slot_ns ? 0 : TABLES_UNASKED;
 }
 

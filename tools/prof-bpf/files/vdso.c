@@ -70,7 +70,7 @@ int vdso_new(struct files *f)
 
 struct files_backing *files_vdso(struct files *f, uint64_t start, uint64_t end)
 {
-	/* A 32-bit process has another vDSO. */
+	/* A 32-bit process has a different vDSO. */
 	if (!f->vdso || end - start != f->vdso_size || end <= UINT32_MAX)
 		return NULL;
 	return files_backing_get(f->vdso);

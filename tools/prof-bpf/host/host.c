@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Combines what records (records.c), samples and /proc (reading.c, recheck.c) tell of processes. */
+/* Combines what records (records.c), samples and /proc (reading.c, recheck.c) tell about
+ * processes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -25,19 +26,20 @@
 #include "tools/prof-bpf/host/shares/mapping_turns.h"
 #include "tools/prof-bpf/kernel/sideband.h"
 
-/* Bytes that one takes, with its name and its places in hashes. */
+/* Bytes that one process takes, with its name and its entries in hashes. */
 #define PROCESS_BYTES 640
 #define FILE_BYTES 512
 
 /* --- samples --- */
 
-/* Whether the sample can be of this process, by the start time. Corrects a guessed start time. */
+/* Whether the sample can belong to this process, by the start time. Corrects a guessed start
+ * time. */
 static bool start_agrees(struct host *h, struct process *p, const struct sample *s)
 {
 	if (p->pub.start_ns == s->start_ns)
 		return true;
-	/* A child's first sample comes after the record of its fork. So an older sample is of what
-	 * the pid was before. */
+	/* A child's first sample comes after the record of its fork. So an older sample belongs to
+	 * an earlier process with this pid. */
 	if (!p->start_guessed || s->time_ns < p->fork_ns || s->start_ns > p->pub.start_ns ||
 	    p->pub.start_ns - s->start_ns > 100 * START_TICK_NS + p->vague_ns)
 		return false;
@@ -48,7 +50,7 @@ static bool start_agrees(struct host *h, struct process *p, const struct sample 
 	return true;
 }
 
-/* The process that existed at the sample's time. */
+/* Returns the process that existed at the sample's time. */
 static struct process *process_at(struct host *h, const struct sample *s)
 {
 	struct process *p = process_find(h, s->pid), *fits = NULL;
@@ -63,12 +65,12 @@ static struct process *process_at(struct host *h, const struct sample *s)
 	return fits;
 }
 
-/* Makes a process that this sample is the first to name. */
+/* Makes a process from the first sample that names it. */
 static struct process *process_from(struct host *h, const struct sample *s)
 {
 	struct procfs_stat st;
 	struct process *newest = process_find(h, s->pid), *p;
-	/* It was tracked before its latest exec. */
+	/* An object exists from before its latest exec. */
 	const uint32_t execs = newest && newest->pub.start_ns == s->start_ns ? newest->pub.execs + 1
 									     : 0;
 	bool unknown = false;
@@ -99,7 +101,7 @@ static struct process *process_from(struct host *h, const struct sample *s)
 		p->pub.flags |= PROCESS_KERNEL;
 	process_set_comm(&p->pub, s->comm, strnlen(s->comm, sizeof(s->comm)));
 	p->scanned_ns = s->time_ns;
-	/* It has already ended, or another process has its pid. */
+	/* The process has already ended, or another one has its pid. */
 	if (!(s->flags & SAMPLE_KERNEL_THREAD) && !unknown)
 		process_end(h, p, s->time_ns);
 	h->resync |= unknown;
@@ -152,7 +154,7 @@ void host_title(struct host *h, const struct sample *s, const struct record_titl
 
 bool host_walked_with(const struct host_process *p, uint32_t generation)
 {
-	/* Generations continue from 1 after the largest number. */
+	/* Generations wrap around from the largest number to 1. */
 	return p->last_generation &&
 	       generation - p->first_generation <= p->last_generation - p->first_generation;
 }
@@ -204,7 +206,7 @@ static bool is_mapped(void *ctx, const struct files_backing *b)
 
 	if (!p || p->pub.id != b->asker.process_id)
 		return false;
-	/* It may be among what was read so far. */
+	/* The mapping may be in a part that was already read. */
 	if (p->reading)
 		return true;
 	if (!p->maps)
@@ -247,7 +249,8 @@ static uint32_t at_most(uint64_t n, uint32_t most)
 	return n < most ? (uint32_t)n : most;
 }
 
-/* How much there may be of each, so that all fits. Hardly ever are all of them full. */
+/* Sets the limits so that everything fits even if some are reached. All are rarely reached
+ * together. */
 static void set_ceilings(struct host *h, uint32_t *ret_files)
 {
 	const uint64_t memory = h->config.memory ? h->config.memory : UINT64_MAX;
@@ -340,15 +343,15 @@ int host_select(struct host *h, uint32_t pid)
 		return -ESRCH;
 	p->pub.selected = true;
 	process_mark_dirty(h, p);
-	/* A process without an entry in the tables is not sampled, and nothing counts that. So
-	 * enter it at once, before its files are open. If there is no room now, there may be when
+	/* A process without an entry in the tables is not sampled, and that loss is not counted. So
+	 * enter it at once, before its files are open. If there is no space now, there may be when
 	 * its mappings come. */
 	if (h->config.only_selected)
 		(void)entry_set(h, p, NULL, 0);
 	return 0;
 }
 
-#define FAMILY_ROUNDS 8 /* a child whose pid is below its parent's needs one more round */
+#define FAMILY_ROUNDS 8 /* if a child's pid is below its parent's, one more round is needed */
 
 struct host_family {
 	struct host *h;
@@ -403,7 +406,7 @@ int host_scan(struct host *h)
 	h->scanning = true;
 	const bool all = !h->config.only_selected && !h->config.is_wanted;
 	const int r = all ? procfs_each(h->proc, scan_pid, h) : 0;
-	/* Else until the last of them is read. */
+	/* otherwise until the last reading is done */
 	h->scanning = h->readings != NULL;
 	return r;
 }

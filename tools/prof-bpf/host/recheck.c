@@ -11,7 +11,7 @@
 #include "tools/prof-bpf/host/shares/eviction.h"
 
 #define RESYNC_BATCH 64 /* processes at once */
-/* Of the time, at most: any user may have many processes. */
+/* Limit of the time to spend: any user may have many processes. */
 #define RESYNC_PART 5
 #define RESYNC_PART_IDLE 50 /* for processes without samples */
 #define LEADER_CHECK_NS 500000000ull
@@ -25,12 +25,12 @@ bool recheck_says_gone(int r)
 
 enum recheck_seen {
 	SEEN_NOT,    /* /proc cannot be read now */
-	SEEN_GONE,   /* its last thread has ended, or the pid is another's */
+	SEEN_GONE,   /* its last thread has ended, or the pid belongs to another process */
 	SEEN_ENDING, /* its leader has ended or is about to */
 	SEEN_WHOLE,
 };
 
-/* The state of a process by /proc. */
+/* Reads the state of a process from /proc. */
 static enum recheck_seen see(const struct host *h, const struct process *p)
 {
 	struct procfs_stat st;
@@ -62,7 +62,7 @@ static void check_leaderless(struct host *h, uint64_t now_ns)
 	}
 }
 
-/* The run ends with the last selected process. A missing exit record must not make it endless. A
+/* The run ends with the last selected process, so a missing exit record must not make it endless. A
  * process must be seen gone twice, so that its last records, perhaps a fork, are known by then. */
 static void check_last(struct host *h, uint64_t now_ns)
 {
@@ -99,8 +99,8 @@ static void note_pid(struct host *h, uint32_t pid)
 	h->resync_pids[h->resync_len++] = pid;
 }
 
-/* Ends a process that is gone. Else its mappings are read anew: at once if samples need them, or at
- * its next sample. */
+/* Ends a process that is gone. Otherwise its mappings are read again: at once if samples need them,
+ * or at its next sample. */
 static void resync_one(struct host *h, struct process *p, uint64_t now_ns)
 {
 	struct procfs_stat st;
@@ -108,7 +108,7 @@ static void resync_one(struct host *h, struct process *p, uint64_t now_ns)
 	const int r = procfs_read_stat(h->proc, p->pub.pid, &st);
 
 	if (r < 0 && !recheck_says_gone(r)) {
-		h->resync = true; /* later */
+		h->resync = true; /* check again later */
 		return;
 	}
 	if (r || st.state == 'X' || (st.state == 'Z' && st.threads <= 1) ||
@@ -131,7 +131,7 @@ static void resync_one(struct host *h, struct process *p, uint64_t now_ns)
 	}
 }
 
-/* Those with samples come first. */
+/* Lists known processes; those with samples come first. */
 static void note_known(struct host *h, bool sampled)
 {
 	struct process *p, *next;
@@ -142,9 +142,10 @@ static void note_known(struct host *h, bool sampled)
 	}
 }
 
-/* After lost records, checks all known processes again, some per tick. One that began unheard is
- * known from its first sample on. Any user can make the kernel lose records without end, so this
- * takes a part of the time only, and a smaller one for processes without samples. */
+/* After lost records, checks all known processes again, a few per tick. If the record of a start
+ * was lost, the process becomes known with its first sample. Any user can make the kernel lose
+ * records all the time. So this may take only a part of the time, and a smaller part for processes
+ * without samples. */
 static void resync(struct host *h, uint64_t now_ns)
 {
 	uint64_t part = RESYNC_PART_IDLE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks processes in /proc when records may not suffice: after lost records, when a leader has
+/* Checks processes in /proc when records may not be enough: after lost records, when a leader has
  * exited, and when a run may end. */
 #ifndef PROF_BPF_HOST_RECHECK_H
 #define PROF_BPF_HOST_RECHECK_H
@@ -7,14 +7,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RECHECK_LOST_NS 2000000000ull /* between two checks of all, after lost records */
+#define RECHECK_LOST_NS \
+	2000000000ull /* interval between two checks of all processes, after lost
+				       * records */
 
 struct host;
 
-/* Makes the checks that are due, some processes per tick. */
+/* Makes the checks that are due, a few processes per tick. */
 void recheck(struct host *h, uint64_t now_ns);
-/* Whether this error of reading /proc means that the process is gone, unlike a lack of
- * descriptors. */
+/* Whether this error of reading /proc means that the process is gone. Other errors may come from a
+ * lack of descriptors. */
 bool recheck_says_gone(int r);
 
 #endif

@@ -2,14 +2,15 @@
 /*
  * Takes side-band records of processes.
  *
- * A reading of a process's /proc includes all that earlier records tell, so those are ignored
- * (scanned_ns, counted_ns). Threads are counted so that the exit of a leader is not mistaken for
- * the end of its process. If the count may be wrong, /proc is read again a little later.
+ * A reading of a process's /proc includes everything that earlier records tell, so those are
+ * ignored (scanned_ns, counted_ns). Threads are counted so that the exit of a leader is not
+ * mistaken for the end of its process. If the count may be wrong, /proc is read again a little
+ * later.
  *
  * The kernel writes one false exit record. An exec that makes a process undumpable removes all
  * events of tasks from it, as if it exited (begin_new_exec in fs/exec.c). This happens for set-id
  * programs, programs with file capabilities, and those that their user may not read. The record
- * follows directly on the exec's.
+ * follows the exec's record directly.
  */
 #include <string.h>
 #include "common/base/system/procfs.h"
@@ -52,7 +53,7 @@ static void on_mmap(struct host *h, const struct sideband_event *e)
 		return;
 	}
 	mapping_turns_spend(h, p->pub.owner, large, MAPPING_TURNS_RECORD_NS, e->time_ns);
-	/* A JIT makes the same pages writable and executable by turns. */
+	/* Ignore it: a JIT alternately makes the same pages writable and executable. */
 	if ((kind != PROCFS_FILE || !e->inode) && kind != PROCFS_VDSO && p->maps && !p->reading &&
 	    maps_has_anonymous(p->maps, m.start, m.end))
 		return;
@@ -65,7 +66,7 @@ static void on_mmap(struct host *h, const struct sideband_event *e)
 
 static void on_fork(struct host *h, const struct sideband_event *e)
 {
-	/* If it has ended, another process had the same pid. */
+	/* If the parent has ended, an earlier process had the same pid. */
 	struct process *parent = process_find_alive(h, e->parent_pid), *p = process_find(h, e->pid);
 
 	if (e->pid == e->parent_pid) {
@@ -93,7 +94,7 @@ static void on_fork(struct host *h, const struct sideband_event *e)
 	p->pub.start_ns = at - at % START_TICK_NS;
 	p->start_guessed = true;
 	if (!parent) {
-		/* Without an entry, a chosen process is not sampled. */
+		/* A selected process needs an entry to be sampled. */
 		p->wants_maps = h->config.only_selected;
 		p->dropped = !p->wants_maps;
 		process_mark_dirty(h, p);
@@ -104,7 +105,7 @@ static void on_fork(struct host *h, const struct sideband_event *e)
 	p->pub.flags |= parent->pub.flags & PROCESS_KERNEL;
 	memcpy(p->pub.comm, parent->pub.comm, sizeof(p->pub.comm));
 	p->pub.comm_len = parent->pub.comm_len;
-	/* The kernel's hook gave it its parent's mappings. */
+	/* The kernel's hook gave the child its parent's mappings. */
 	p->pub.first_generation = parent->pub.first_generation;
 	p->pub.last_generation = parent->pub.last_generation;
 	p->entered = parent->pub.last_generation;
@@ -129,7 +130,7 @@ static void on_exec(struct host *h, const struct sideband_event *e)
 	const bool wanted = !c->is_wanted || c->is_wanted(c->ctx, e->pid, e->time_ns);
 
 	if (!old) {
-		/* Only a process that was not wanted before its exec. */
+		/* Only for a process that was not wanted before its exec. */
 		if (c->is_wanted && wanted)
 			(void)admission_running(h, e->pid, true);
 		return;
@@ -142,7 +143,7 @@ static void on_exec(struct host *h, const struct sideband_event *e)
 		process_end(h, old, e->time_ns);
 		return;
 	}
-	/* Copy what is needed, since admission_process may forget the object. */
+	/* Copy what is needed: admission_process may forget the object. */
 	struct host_process was = old->pub;
 	const struct owner_key owner = old->pub.owner->key;
 	bool guessed = old->start_guessed, entered = old->entered || was.generation;
@@ -198,7 +199,7 @@ static void on_exit_record(struct host *h, const struct sideband_event *e)
 	} else if (e->tid == e->pid) {
 		process_lacks_leader(h, p);
 	} else if (!p->threads) {
-		/* The leader lives, so there were more threads than we knew. */
+		/* The leader is alive, so the count of threads was too low. */
 		p->threads = 1;
 	}
 }

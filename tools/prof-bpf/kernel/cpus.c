@@ -26,12 +26,12 @@
 
 #define SERVE_FD 3
 #define EVERY_MS 1000
-#define STOP_MS 1000   /* how long to wait for its end */
-#define CPUS_MOST 8192 /* the most that Linux can be built for */
+#define STOP_MS 1000   /* how long to wait for the helper's end */
+#define CPUS_MOST 8192 /* the most cpus that Linux can be built for */
 
 /* --- the command line between the two --- */
 
-/* By [cycles][ksymbols]. */
+/* Indexed by [cycles][ksymbols]. */
 static const char *const events_words[2][2] = { { "cpu-clock", "cpu-clock+ksymbols" },
 						{ "cycles", "cycles+ksymbols" } };
 
@@ -75,7 +75,7 @@ int cpus_start(const struct cpus_config *c, struct cpus *ret)
 	}
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
 		return -errno;
-	/* It gets the socket and stderr. */
+	/* The helper gets the socket and stderr. */
 	posix_spawn_file_actions_init(&files);
 	int r = -posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDWR, 0);
 	if (!r)
@@ -117,7 +117,7 @@ int cpus_next(struct cpus *c, uint32_t *ret_cpu, int *ret_sampling, int *ret_sid
 	if (c->fd >= 0) {
 		struct pollfd p = { .fd = c->fd, .events = POLLIN };
 		int fds[2];
-		uint32_t cpu[2]; /* one more than is sent */
+		uint32_t cpu[2]; /* one more than is sent, to detect a wrong size */
 
 		if (poll(&p, 1, 0) != 1)
 			return -EAGAIN;
@@ -146,7 +146,7 @@ int cpus_next(struct cpus *c, uint32_t *ret_cpu, int *ret_sampling, int *ret_sid
 	}
 	if (!c->pid)
 		return -EAGAIN;
-	/* Its socket closes a moment before it can be reaped. */
+	/* The helper's socket closes a moment before it can be reaped. */
 	c->waits = waitpid(c->pid, &c->wait_status, WNOHANG) == 0;
 	if (c->waits)
 		return -EAGAIN;
@@ -160,7 +160,8 @@ void cpus_stop(struct cpus *c)
 		close(c->fd);
 	c->fd = -1;
 	c->waits = false;
-	/* Its only task now is to end. If it is stopped, the kernel kills it when we end. */
+	/* The helper only has to end. If it is stopped, the kernel kills it when this process
+	 * ends. */
 	for (int i = 0; c->pid > 0 && i < STOP_MS && waitpid(c->pid, NULL, WNOHANG) == 0; i++)
 		usleep(1000);
 	c->pid = 0;
@@ -168,7 +169,8 @@ void cpus_stop(struct cpus *c)
 
 /* --- the helper --- */
 
-/* The list lacks mmap for events: the ring of an event tells about the programs that it meets. */
+/* The list has no mmap for events: the ring of an event would tell about the programs that it
+ * meets. */
 static const struct seccomp_rule serve_calls[] = {
 	CALL_IF("perf_event_open", SECCOMP_IS(1, -1), SECCOMP_IS(3, -1),
 		SECCOMP_IS(4, PERF_FLAG_FD_CLOEXEC)),
@@ -180,8 +182,8 @@ static const struct seccomp_rule serve_calls[] = {
 	SECCOMP_END,
 };
 
-/* Opens an event that counts time while its cpu is online, and never again once the cpu was
- * offline. */
+/* Opens an event that counts time while its cpu is online. Once the cpu was offline, it never
+ * counts again. */
 static int canary_open(unsigned cpu)
 {
 	struct perf_event_attr a = { .size = sizeof(a),
@@ -199,7 +201,7 @@ static int send_events(uint32_t cpu, int sampling, int sideband)
 	return n < 0 ? (int)n : 0;
 }
 
-/* Sends the events of a cpu. False: try again with the next look. */
+/* Sends the events of a cpu. Returns false if it must be tried again at the next look. */
 static bool give(const struct cpus_config *c, unsigned cpu)
 {
 	const int sampling = loader_event_open(c->hz, c->events.cycles, cpu),
@@ -220,7 +222,8 @@ struct watched {
 	uint64_t count;
 };
 
-/* Checks one cpu. -EACCES, -EPERM: nothing can be opened here (perf_event_paranoid). */
+/* Checks one cpu. Returns 0; -EACCES or -EPERM: no event can be opened here
+ * (perf_event_paranoid). */
 static int look(const struct cpus_config *c, struct watched *w, unsigned cpu, bool first)
 {
 	uint64_t count = 0;
@@ -237,7 +240,7 @@ static int look(const struct cpus_config *c, struct watched *w, unsigned cpu, bo
 	w->count = 0;
 	if (w->canary < 0)
 		return errno == EACCES || errno == EPERM ? -errno : 0;
-	/* The cpus of the start are already sampled. */
+	/* The cpus that were online at the start are already sampled. */
 	if (first || give(c, cpu))
 		return 0;
 	close(w->canary);
@@ -259,8 +262,8 @@ int cpus_serve(const struct cpus_config *c)
 	signal(SIGTERM, SIG_IGN);
 	if (!w || deploy_enter(c->deploy, DEPLOY_BPF, &sandbox))
 		return EXITS_FAILED;
-	/* If it is stopped, it does not see the other end close. Set this now, since entering the
-	 * identity clears it. */
+	/* If the helper is stopped, it does not notice that the other end closes. Set this now,
+	 * since entering the identity clears it. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* If one restriction is not available, the others are still useful. */
 	(void)landlock_enter(LANDLOCK_NOTHING, NULL);

@@ -17,7 +17,7 @@
 #include "common/cell/deploy.h"
 
 struct cpus_events {
-	bool cycles;   /* the sampling event counts hardware cycles, else cpu-clock */
+	bool cycles;   /* the sampling event counts hardware cycles; otherwise cpu-clock */
 	bool ksymbols; /* the side-band event has KSYMBOL records */
 };
 struct cpus_config {
@@ -27,24 +27,25 @@ struct cpus_config {
 };
 struct cpus {
 	pid_t pid;	 /* 0: none */
-	int fd;		 /* readable when a cpu has come or the helper has ended; -1 */
-	bool waits;	 /* call cpus_next again soon, whatever fd says */
+	int fd;		 /* readable when a cpu has come online or the helper has ended; -1: no
+			  * helper */
+	bool waits;	 /* call cpus_next again soon, even if fd is not readable */
 	int wait_status; /* of the helper, once it has ended */
 };
 
 /* The events as a word of the helper's command line. */
 const char *cpus_events_word(const struct cpus_events *e);
-/* False: no such word. */
+/* Parses that word. Returns false if it is not one. */
 bool cpus_events_parse(const char *word, struct cpus_events *ret);
 
-/* Starts the helper, with the rights of the caller. -ENOENT and the like: there will be no
- * helper. */
+/* Starts the helper, with the rights of the caller. Returns 0; -ENOENT and similar: there will be
+ * no helper. */
 int cpus_start(const struct cpus_config *c, struct cpus *ret);
-/* Returns the next new cpu and its events, which the caller owns.
+/* Gives the next new cpu and its events, which the caller owns. Returns 0 or
  *
- * - -EAGAIN: none now.
- * - -EMFILE: no descriptors are left for its events; they are kept.
- * - -ENFILE: the same, but the events are lost.
+ * - -EAGAIN: there is none now.
+ * - -EMFILE: there are no free descriptors for its events; the events are kept.
+ * - -ENFILE: likewise, but the events are lost.
  * - -EPIPE, once: the helper has ended with c->wait_status. 0 means that it is not permitted
  *   (perf_event_paranoid). */
 int cpus_next(struct cpus *c, uint32_t *ret_cpu, int *ret_sampling, int *ret_sideband);

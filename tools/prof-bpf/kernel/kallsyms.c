@@ -17,8 +17,8 @@
 #include "tools/prof-bpf/kernel/ksymbols.h"
 #include "tools/prof-bpf/kernel/sideband.h"
 
-#define LOOKED_AT (64 << 10) /* bytes searched for an address other than zero */
-/* Bytes read at once; a fuzz target has few, so that it reaches the ends. */
+#define LOOKED_AT (64 << 10) /* bytes that are searched for an address other than zero */
+/* Bytes read at once; small in a fuzz target, so that it reaches the boundaries. */
 #ifndef KALLSYMS_CHUNK
 #define KALLSYMS_CHUNK (256u << 10)
 #endif
@@ -29,7 +29,7 @@ struct kallsyms {
 	bool stale; /* the last reading failed */
 	uint64_t failures;
 	bool by_iterator;
-	uint64_t reads, packed; /* packed: which reading was */
+	uint64_t reads, packed; /* packed: number of the reading whose table was packed */
 	uint64_t pack_ns;	/* when to pack the table; 0: not known yet */
 	bool pack_at_once;
 	int file, modules;	    /* -1: not open */
@@ -39,7 +39,7 @@ struct kallsyms {
 
 /* --- /proc/kallsyms --- */
 
-/* "ffffffff81000000 T _text" or "… t name\t[module]". */
+/* Takes a line: "ffffffff81000000 T _text" or "… t name\t[module]". */
 static int take_line(struct ksymbols *t, const char *line, size_t len)
 {
 	uint64_t address = 0;
@@ -108,7 +108,7 @@ static int read_file(int fd, struct ksymbols *t)
 
 /* --- the iterator --- */
 
-/* Takes whole records from the front of data. Returns their bytes, or -errno. */
+/* Takes whole records from the front of data. Returns how many bytes they have, or -errno. */
 static ssize_t take_records(struct ksymbols *t, const char *data, size_t len)
 {
 	size_t at = 0;
@@ -165,7 +165,7 @@ static int quiet(enum libbpf_print_level level, const char *format, va_list args
 	return 0;
 }
 
-/* Whether the file shows us addresses, and not only zeros. It begins with per-cpu symbols, whose
+/* Whether the file shows addresses, and not only zeros. It begins with per-cpu symbols, whose
  * offsets begin at zero. */
 static bool shows_addresses(int fd)
 {
@@ -215,8 +215,8 @@ static int read_iterator(struct kallsyms *k, struct ksymbols *t)
 
 /* --- the whole --- */
 
-/* A hash of names and addresses in /proc/modules, without its use counts, which change all the
- * time. 0: no modules. */
+/* Returns a hash of names and addresses in /proc/modules, without its use counts, which change all
+ * the time. 0: no modules. */
 static uint64_t modules_hash(int fd)
 {
 	const int copy = fd < 0 || lseek(fd, 0, SEEK_SET) < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -246,7 +246,7 @@ static int read_all(struct kallsyms *k)
 	int r = k->file < 0 ? 0 : read_file(k->file, &t);
 
 	if (!r && !t.any) {
-		/* The kernel is too old for the iterator or refuses it: then there are no names. */
+		/* If the kernel is too old for the iterator or refuses it, there are no names. */
 		int i = read_iterator(k, &t);
 
 		by_iterator = t.any;
@@ -258,10 +258,10 @@ static int read_all(struct kallsyms *k)
 		return r;
 	}
 	ksymbols_finish(&t);
-	/* If it does not fit twice, it stays. */
+	/* Packing needs memory for both forms; without it, the table stays unpacked. */
 	if (k->pack_at_once)
 		(void)ksymbols_pack(&t);
-	/* Keep the lengths from side-band records. */
+	/* Keep the lengths that side-band records reported. */
 	ksymbols_keep_lengths(&t, &k->table);
 	ksymbols_done(&k->table);
 	k->table = t;
@@ -271,7 +271,7 @@ static int read_all(struct kallsyms *k)
 	return 0;
 }
 
-/* Short runs are over before it is worth it. */
+/* Packs the table later, since it is not worth it for short runs. */
 static void pack_later(struct kallsyms *k, uint64_t now_ns)
 {
 	if (!k->pack_ns)
@@ -279,7 +279,8 @@ static void pack_later(struct kallsyms *k, uint64_t now_ns)
 	if (now_ns < k->pack_ns || k->packed == k->reads)
 		return;
 	k->packed = k->reads;
-	/* Gives back what the table took; if it does not fit twice, it stays. */
+	/* Give the table's memory back. If there is no memory for both forms, the table stays
+	 * unpacked. */
 	if (ksymbols_pack(&k->table) == 0)
 		malloc_trim(0);
 }
@@ -316,7 +317,7 @@ int kallsyms_read(struct kallsyms *k)
 
 	k->stale = r != 0;
 	k->failures += k->stale;
-	/* A reading that fails for lack of memory may cost more each time. */
+	/* Wait longer: a reading that fails for lack of memory may cost more each time. */
 	k->check_ns = !r ? KALLSYMS_CHECK_NS : k->check_ns ? k->check_ns * 2 : KALLSYMS_CHECK_NS;
 	if (k->check_ns > KALLSYMS_LONGEST_NS)
 		k->check_ns = KALLSYMS_LONGEST_NS;

@@ -13,9 +13,9 @@
 #include <stdint.h>
 #include "common/base/bytes/str.h"
 
-#define KALLSYMS_CHECK_NS 5000000000ull		     /* how often /proc/modules is checked */
-#define KALLSYMS_PACK_NS 5000000000ull		     /* after which time a table is packed */
-#define KALLSYMS_LONGEST_NS (64 * KALLSYMS_CHECK_NS) /* likewise, after failed readings */
+#define KALLSYMS_CHECK_NS 5000000000ull		     /* interval between checks of /proc/modules */
+#define KALLSYMS_PACK_NS 5000000000ull		     /* age at which a table is packed */
+#define KALLSYMS_LONGEST_NS (64 * KALLSYMS_CHECK_NS) /* longest interval after failed readings */
 
 struct kallsyms;
 struct sideband_event;
@@ -23,32 +23,33 @@ struct sideband_event;
 struct kallsyms_config {
 	const char *path;    /* NULL: /proc/kallsyms */
 	const char *modules; /* NULL: /proc/modules */
-	bool pack_at_once; /* memory is scarce: do not keep the table as it was read for a while */
+	bool pack_at_once;   /* memory is scarce: pack the table directly after reading */
 	/* For tests: */
 	bool no_iterator;   /* never load BPF for names */
 	bool only_iterator; /* do not use the file */
 };
 /* Opens the source of names. This needs rights (CAP_SYSLOG; CAP_BPF and CAP_PERFMON for the
- * iterator), which are not needed later. The table is still empty. -errno if the file does not
- * exist, -ENOMEM. The caller owns *ret. */
+ * iterator), which are not needed later. The table is still empty. The caller owns *ret. Returns 0,
+ * -errno if the file does not exist, or -ENOMEM. */
 int kallsyms_open(const struct kallsyms_config *c, struct kallsyms **ret);
-/* Reads the names, which takes a tenth of a second. No names is not an error. -errno if the file
- * cannot be read, -ENOMEM. */
+/* Reads the names, which takes a tenth of a second. Having no names is not an error. Returns 0,
+ * -errno if the file cannot be read, or -ENOMEM. */
 int kallsyms_read(struct kallsyms *k);
-/* kallsyms_open and kallsyms_read. */
+/* Calls kallsyms_open and kallsyms_read. */
 int kallsyms_new(const struct kallsyms_config *c, struct kallsyms **ret);
 void kallsyms_free(struct kallsyms *k);
-/* False if no addresses are available, so that each look-up fails. */
+/* Returns false if no addresses are available, so that each lookup fails. */
 bool kallsyms_available(const struct kallsyms *k);
 /* Finds the function that covers an address: its name, its start, and its module (empty for the
- * kernel proper, "bpf" for BPF programs). Borrowed until the next call. False: unknown. */
+ * kernel proper, "bpf" for BPF programs). Borrowed until the next call. Returns false if
+ * unknown. */
 bool kallsyms_lookup(struct kallsyms *k, uint64_t addr, struct str *ret_name,
 		     struct str *ret_module, uint64_t *ret_start);
 /* Takes a SIDEBAND_KSYMBOL record and ignores others. */
 void kallsyms_event(struct kallsyms *k, const struct sideband_event *e);
 /* Reads all names again if the modules have changed or the last reading failed. Checks every
- * KALLSYMS_CHECK_NS, and half as often after each failure. now_ns: CLOCK_MONOTONIC. 0, -errno (the
- * old names stay). */
+ * KALLSYMS_CHECK_NS, and half as often after each failure. now_ns: CLOCK_MONOTONIC. Returns 0 or
+ * -errno (the old names stay). */
 int kallsyms_tick(struct kallsyms *k, uint64_t now_ns);
 
 struct kallsyms_figures {

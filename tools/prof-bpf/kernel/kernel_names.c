@@ -21,7 +21,7 @@ static void *read_names(void *ctx)
 	return NULL;
 }
 
-/* Logged once, since reading is retried. */
+/* Logs a failure once, since reading is retried. */
 static void log_failure(struct kernel_names *n, int r)
 {
 	if (r && !n->logged)
@@ -38,7 +38,7 @@ void kernel_names_start(struct kernel_names *n)
 	const int r = pthread_create(&n->thread, NULL, read_names, n);
 
 	n->reading = r == 0;
-	/* Without a thread, the timer reads them. */
+	/* If the thread cannot be started, the timer reads the names. */
 	if (r)
 		n->ready = n->unread;
 	log_failure(n, -r);

@@ -21,12 +21,12 @@ struct selection {
 	struct span types;
 	const char *strings;
 	uint32_t strings_len;
-	uint32_t *at;  /* by type: its place in `types` */
-	uint32_t *new; /* by type: its number in the selection, or 0 */
+	uint32_t *at;  /* indexed by type: its offset in `types` */
+	uint32_t *new; /* indexed by type: its number in the selection, or 0 */
 	uint32_t count;
 	uint32_t *chosen; /* the types of the selection */
 	uint32_t chosen_count;
-	struct str wanted[WANTED_SLOTS]; /* names, by hash; empty: a free slot */
+	struct str wanted[WANTED_SLOTS]; /* names in a hash table; empty: a free slot */
 	uint32_t wanted_count;
 };
 
@@ -35,13 +35,13 @@ static const struct btf_type *type_at(const struct selection *s, uint32_t type)
 	return (const struct btf_type *)(s->types.data + s->at[type]);
 }
 
-/* "" if it is not inside the strings. */
+/* Returns a name, or "" if the offset is outside of the strings. */
 static const char *name_at(const struct selection *s, uint32_t offset)
 {
 	return offset < s->strings_len ? s->strings + offset : "";
 }
 
-/* The bytes that follow a type's head; -1: this kind is not known. */
+/* Returns how many bytes follow a type's head; -1: this kind is not known. */
 static int64_t tail_of(const struct btf_type *t)
 {
 	switch (btf_kind(t)) {
@@ -98,7 +98,8 @@ static int open_btf(struct selection *s, struct span all)
 	return s->strings[h.str_len - 1] ? -EINVAL : 0;
 }
 
-/* Returns the type at *at, and moves *at behind it. NULL: it is cut off or of an unknown kind. */
+/* Returns the type at *at, and moves *at to the next one. NULL: the type is cut off or of an
+ * unknown kind. */
 static const struct btf_type *next_type(const struct selection *s, size_t *at)
 {
 	const struct btf_type *t = (const struct btf_type *)(s->types.data + *at);
@@ -111,7 +112,7 @@ static const struct btf_type *next_type(const struct selection *s, size_t *at)
 	return t;
 }
 
-/* Finds where each type is. Type 0 is void. */
+/* Finds the offset of each type. Type 0 is void. */
 static int find_types(struct selection *s)
 {
 	const size_t most = s->types.len / TYPE_LEAST + 1;
@@ -136,7 +137,7 @@ static bool has_wanted_kind(const struct btf_type *t)
 	return btf_is_composite(t) || btf_is_any_enum(t);
 }
 
-/* The slot of a name, or the free one where it belongs. */
+/* Returns the slot of a name, or the free one where it belongs. */
 static struct str *find_wanted(struct selection *s, struct str name)
 {
 	uint32_t i = (uint32_t)hash_bytes(HASH_START, name.data, name.len);
@@ -146,7 +147,8 @@ static struct str *find_wanted(struct selection *s, struct str name)
 	return &s->wanted[i % WANTED_SLOTS];
 }
 
-/* A kernel's struct may have several forms in our programs, told apart by what follows "___". */
+/* Returns a name up to "___". Our programs may declare a kernel struct in several forms, which
+ * differ in what follows "___". */
 static struct str name_without_form(const char *name)
 {
 	const char *end = strstr(name, "___");
@@ -176,7 +178,7 @@ static void choose(struct selection *s, uint32_t type)
 	s->new[type] = s->chosen_count;
 }
 
-/* Chooses what the names of our programs mean, and then what this holds by value. */
+/* Chooses the types that our programs name, and then the types that these contain by value. */
 static void choose_all(struct selection *s)
 {
 	for (uint32_t i = 1; i < s->count; i++) {
@@ -206,7 +208,7 @@ static uint32_t renumbered(const struct selection *s, uint32_t type)
 	return type < s->count ? s->new[type] : 0;
 }
 
-/* Copies a name. Its offset goes to the field at `field`. */
+/* Copies a name, and stores its new offset in *field. */
 static int copy_name(const struct selection *s, uint32_t *field, struct buf *strings)
 {
 	const char *name = name_at(s, *field);
@@ -315,7 +317,7 @@ int kernel_types_select(struct span all, const struct btf *ours, struct buf *ret
 #define TYPES_FILE "/sys/kernel/btf/vmlinux"
 #define TYPES_MAX (256u << 20) /* bytes */
 
-/* Reads what libbpf finds elsewhere, such as in /boot. */
+/* Reads BTF that libbpf finds elsewhere, such as in /boot. */
 static int read_elsewhere(struct buf *ret)
 {
 	struct btf *btf = btf__load_vmlinux_btf();

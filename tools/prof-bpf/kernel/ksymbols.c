@@ -6,7 +6,7 @@
 #include "common/base/bytes/numbers.h"
 #include "tools/prof-bpf/kernel/ksymbols.h"
 
-/* Initial sizes; a fuzz target has small ones, so that it reaches the ends. */
+/* Initial sizes; small in a fuzz target, so that it reaches the boundaries. */
 #ifndef KSYMBOLS_FIRST
 #define KSYMBOLS_FIRST (96u << 10)
 #define KSYMBOLS_FIRST_POOL (2u << 20)
@@ -17,25 +17,25 @@
 #define REACH (2u << 20) /* no function is larger: an address further on is in a gap */
 
 struct ksymbol {
-	uint32_t offset; /* from base */
-	uint32_t name;	 /* in the pool: a length of two bytes, then the name */
+	uint32_t offset; /* distance from base */
+	uint32_t name;	 /* offset in the pool, which has a length of two bytes, then the name */
 	uint16_t module; /* 0: the kernel proper */
-	uint8_t rank;	 /* the lower, the plainer the name */
+	uint8_t rank;	 /* lower: the name is plainer */
 	uint8_t zero;
 };
 
 #define PACK_SYMBOLS 256u
 #define PACK_EACH 8u
-/* zlib's: they suit packs of 7 KiB. */
+/* Parameters of zlib, which suit packs of 7 KiB. */
 #define PACK_WINDOW 13
 #define PACK_MEMORY 6
-#define PACK_RATIO 4 /* by which the names of a kernel shrink at least, as a rule */
+#define PACK_RATIO 4 /* the names of a kernel usually shrink at least by this factor */
 
-/* Some symbols, packed: the distance of each from the previous one (4 bytes), then modules and
- * lengths of names (2 bytes each), then the names. */
+/* A pack of symbols: the distance of each from the previous one (4 bytes), then modules and lengths
+ * of names (2 bytes each), then the names. */
 struct ksymbols_pack {
-	uint32_t offset; /* of the first, as in struct ksymbol */
-	uint32_t at;	 /* bytes in packed */
+	uint32_t offset; /* offset of the first symbol, as in struct ksymbol */
+	uint32_t at;	 /* its place in `packed` */
 	uint32_t plain;	 /* bytes unpacked */
 };
 
@@ -70,7 +70,7 @@ void ksymbols_done(struct ksymbols *t)
 
 /* --- symbols of BPF --- */
 
-/* The index of the first with a start above addr. */
+/* Returns the index of the first symbol with a start above addr. */
 static size_t dynamic_search(const struct ksymbols *t, uint64_t addr)
 {
 	size_t lo = 0, hi = t->dynamic_len;
@@ -99,7 +99,7 @@ void ksymbols_remove_bpf(struct ksymbols *t, uint64_t start)
 
 int ksymbols_add_bpf(struct ksymbols *t, uint64_t start, uint64_t length, struct str name)
 {
-	/* It is stored as a string, and an empty name is none. */
+	/* The name is stored as a string, and an empty one is useless. */
 	name.len = (uint32_t)strnlen(name.data, name.len);
 	if (!start || !name.len || t->dynamic_len >= DYNAMIC_MAX)
 		return 0;
@@ -132,7 +132,7 @@ static bool is_dynamic(struct str module)
 	       (module.len > 9 && memcmp(module.data, "__builtin", 9) == 0);
 }
 
-/* The module's number; 0 for the kernel proper, and if there are too many. */
+/* Gives the module's number; 0 for the kernel proper, and if there are too many. */
 static int module_number(struct ksymbols *t, struct str module, uint16_t *ret)
 {
 	*ret = 0;
@@ -189,7 +189,7 @@ static struct str pool_get(const struct ksymbols *t, uint32_t at)
 	return (struct str){ .data = t->pool + at + sizeof(len), .len = len };
 }
 
-/* Whether text ends at this symbol: addresses behind it belong to no function. */
+/* Whether text ends at this symbol: addresses after it belong to no function. */
 static bool is_end(struct str name)
 {
 	return str_eq(name, STR_LIT("_etext")) || str_eq(name, STR_LIT("_einittext")) ||
@@ -220,7 +220,8 @@ int ksymbols_add(struct ksymbols *t, uint64_t address, char type, struct str nam
 		t->base = address;
 	t->any = true;
 	if (address < t->base) {
-		/* The first symbol is not always the lowest: move the base, once or twice. */
+		/* The first symbol is not always the lowest: move the base, which happens once or
+		 * twice. */
 		uint64_t by = t->base - address;
 
 		for (size_t i = 0; i < t->len; i++) {
@@ -269,7 +270,8 @@ static int symbol_order(const void *a, const void *b)
 	return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* Lays out symbols [from, to) for packing, in `into` unless that is NULL. Returns the bytes. */
+/* Writes symbols [from, to) in the form to be packed to `into`, unless that is NULL. Returns the
+ * bytes. */
 static uint32_t gather(const struct ksymbols *t, size_t from, size_t to, char *into)
 {
 	size_t count = to - from, at = count * PACK_EACH;
@@ -291,7 +293,7 @@ static uint32_t gather(const struct ksymbols *t, size_t from, size_t to, char *i
 	return (uint32_t)at;
 }
 
-/* Makes room for `more` bytes behind the first `at` of t->packed, which has *cap. */
+/* Makes space for `more` bytes after the first `at` of t->packed, which has *cap. */
 static int grow_packed(struct ksymbols *t, size_t at, size_t more, size_t *cap)
 {
 	if (*cap - at >= more)
@@ -306,8 +308,7 @@ static int grow_packed(struct ksymbols *t, size_t at, size_t more, size_t *cap)
 	return 0;
 }
 
-/* Compresses one pack after the other with the same stream, since that costs less than a new one
- * each time. */
+/* Compresses all packs with the same stream, since a new stream for each would cost more. */
 static int compress_packs(struct ksymbols *t, z_stream *z, size_t count)
 {
 	size_t largest = 0, all = 0, at = 0, cap = 0;
@@ -376,7 +377,7 @@ int ksymbols_pack(struct ksymbols *t)
 	return 0;
 }
 
-/* Gives back room that no symbol took. */
+/* Shrinks the arrays to what the symbols need. */
 static void fit(struct ksymbols *t)
 {
 	void *at = t->len ? realloc(t->at, t->len * sizeof(*t->at)) : NULL;
@@ -449,7 +450,7 @@ void ksymbols_keep_lengths(struct ksymbols *t, const struct ksymbols *before)
 	}
 }
 
-/* The symbol at an offset, by the table as it was read. False: there is none. */
+/* Finds the symbol at an offset in the unpacked table. Returns false if there is none. */
 static bool find_read(const struct ksymbols *t, uint32_t offset, struct str *ret_name,
 		      uint16_t *ret_module, uint32_t *ret_start)
 {
@@ -473,7 +474,7 @@ static bool find_read(const struct ksymbols *t, uint32_t offset, struct str *ret
 	return ret_name->len && offset - s->offset < REACH;
 }
 
-/* The same by the packs. */
+/* Like find_read, in the packs. */
 static bool find_packed(struct ksymbols *t, uint32_t offset, struct str *ret_name,
 			uint16_t *ret_module, uint32_t *ret_start)
 {
@@ -505,7 +506,7 @@ bool ksymbols_find(struct ksymbols *t, uint64_t addr, struct str *ret_name, stru
 	if (i) {
 		const struct ksymbols_bpf *d = &t->dynamic[i - 1];
 
-		/* If the length is unknown, up to a page, which is more than most have. */
+		/* If the length is unknown, assume a page, which is more than most have. */
 		if (d->length ? addr - d->start < d->length : addr - d->start < 4096) {
 			*ret_name = str_from(d->name);
 			*ret_module = STR_LIT("bpf");

@@ -17,23 +17,24 @@ struct runtimes;
 
 struct late_loader {
 	pid_t pid; /* 0: there is none */
-	int fd;	   /* a socket to it, non-blocking; -1: there is none, or it ended */
+	int fd;	   /* a non-blocking socket to it; -1: there is none, or it ended */
 };
 #define LATE_LOADER_NONE ((struct late_loader){ .fd = -1 })
 
-/* What became of a runtime's programs. */
+/* The result of loading a runtime's programs. */
 struct late_loader_answer {
 	uint32_t runtime;
-	int32_t result;	   /* 0, -errno */
-	char trouble[256]; /* words of the verifier or libbpf, or empty */
+	int32_t result;	   /* 0 or -errno */
+	char trouble[256]; /* message of the verifier or libbpf, or empty */
 };
 
-/* Starts the process: from a process with one thread, which may load programs. trouble: where
- * libbpf's words are kept, borrowed forever. 0, -errno. */
+/* Starts the process. The caller must have one thread and the right to load programs. trouble:
+ * where libbpf's messages are stored, borrowed forever. Returns 0 or -errno. */
 int late_loader_start(struct runtimes *r, char *trouble, struct late_loader *ret);
-/* Asks for the programs of a runtime; call it once for each. 0; -EPIPE: it ended; -errno. */
+/* Requests the programs of a runtime; call it once for each. Returns 0; -EPIPE: the process ended;
+ * -errno. */
 int late_loader_ask(struct late_loader *l, enum runtime which);
-/* The next answer. 0; -EAGAIN: there is none yet; -EPIPE: it ended. */
+/* Gives the next answer. Returns 0; -EAGAIN: there is none yet; -EPIPE: the process ended. */
 int late_loader_hear(struct late_loader *l, struct late_loader_answer *ret);
 void late_loader_stop(struct late_loader *l);
 

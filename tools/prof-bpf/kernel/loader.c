@@ -30,12 +30,12 @@
 
 #define RING_MIN (256u << 10)
 #define DEFERRED_RING_MIN (512u << 10)
-#define DEFERRED_MEAN (40u << 10) /* bytes; on most hosts one sample in ten is large */
+#define DEFERRED_MEAN (40u << 10) /* bytes; on most hosts one deferred sample in ten is large */
 #define RING_BYTES_PER_SAMPLE 512 /* bytes of a sample on most hosts: 50 frames */
 #define RING_SECONDS 1
-#define DRAIN_LATE_MS 50 /* the loop may be late by this */
+#define DRAIN_LATE_MS 50 /* how late the loop may be */
 #define PROCESSES_MIN 4096u
-#define PROCESSES_SPARE 4 /* times the number of processes at the start */
+#define PROCESSES_SPARE 4 /* factor for the number of processes at the start */
 
 enum counter {
 #define COUNTER(name) COUNTER_##name,
@@ -48,24 +48,24 @@ struct loader {
 	struct sample_bpf *skel;
 	struct ring_buffer *ring, *deferred_ring;
 	struct runtimes *runtimes;
-	struct targeting *targeting; /* NULL: everybody is wanted */
+	struct targeting *targeting; /* NULL: all processes are wanted */
 	struct late_loader late;
-	/* Of loading each: 1: not asked for; -EAGAIN: asked for. */
+	/* Results of loading each: 1: not requested; -EAGAIN: requested. */
 	int runtime_results[RUNTIME_MAX];
-	int *events; /* by cpu number; -1: offline */
+	int *events; /* indexed by cpu number; -1: offline */
 	/* Links of the sampling program to the events; -1: none, or the event itself holds the
 	 * program. */
 	int *links;
-	uint64_t *values; /* one counter of all cpus, as read */
-	unsigned cpus;	  /* possible cpus */
+	uint64_t *values; /* one counter of all cpus, as read from the map */
+	unsigned cpus;	  /* number of possible cpus */
 	bool cycles, started;
-	bool bad_target; /* it was logged */
+	bool bad_target; /* a target was the reason of a failure, and this was logged */
 	uint64_t malformed;
 	uint64_t map_bytes;
 	void (*whole)(void *ctx, const struct sample *s);
 	void (*deferred)(void *ctx, const struct deferred_sample *d);
 	void *ctx;
-	uint32_t verified; /* instructions; 0: not asked yet */
+	uint32_t verified; /* instructions; 0: not read yet */
 };
 
 /* libbpf's callback has no context, so the first warning is kept here. */
@@ -78,7 +78,7 @@ static int keep_trouble(enum libbpf_print_level level, const char *fmt, va_list 
 	if (level != LIBBPF_WARN)
 		return 0;
 	vsnprintf(line, sizeof(line), fmt, ap);
-	/* Inner maps of a given value size have no BTF. libbpf tries with BTF first, and warns. */
+	/* Inner maps with our value size have no BTF. libbpf tries with BTF first, and warns. */
 	if (strstr(line, "Retrying without BTF"))
 		return 0;
 	line[strcspn(line, "\n")] = '\0';
@@ -175,7 +175,7 @@ int loader_new(const struct loader_config *c, struct loader **ret)
 	return 0;
 }
 
-/* The memory of a map, from the memlock line of its fdinfo. */
+/* Returns the memory of a map, from the memlock line of its fdinfo. */
 static uint64_t map_memory(int fd)
 {
 	char path[64], text[1024];
@@ -220,14 +220,14 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 	(void)sig, (void)info;
 	if (!u->uc_mcontext.fpregs)
 		return;
-	/* Its last bytes tell the size of what follows. */
+	/* The last bytes of this area hold the size of what follows. */
 	memcpy(&state, (const char *)(u->uc_mcontext.fpregs + 1) - sizeof(state), sizeof(state));
 	if (state.magic1 == FP_XSTATE_MAGIC1)
 		state_bytes = state.extended_size;
 }
 
-/* How many bytes of extended state the kernel puts on the stack for a signal handler. Only the cpu
- * knows, so this sends one signal. 0: unknown. */
+/* Returns how many bytes of extended state the kernel puts on the stack for a signal handler. Only
+ * the cpu knows, so this sends one signal. 0: unknown. */
 static uint32_t signal_state(void)
 {
 	struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO }, before;
@@ -239,7 +239,8 @@ static uint32_t signal_state(void)
 	return state_bytes;
 }
 
-/* Size of the map of processes. Its elements are preallocated, since a tick must not allocate. */
+/* Returns the size of the map of processes. Its elements are preallocated, since a tick must not
+ * allocate. */
 static uint32_t process_room(void)
 {
 	uint32_t room = PROCESSES_MIN, n = 0;
@@ -256,8 +257,8 @@ static uint32_t process_room(void)
 	return room;
 }
 
-/* Attaches the sampling program to a cpu's event. Not by libbpf: it would enable the event, and
- * first load a program to probe the kernel. */
+/* Attaches the sampling program to a cpu's event. libbpf is not used: it would enable the event,
+ * and first load a program to probe the kernel. */
 static int attach(struct loader *l, unsigned cpu)
 {
 	const int program = bpf_program__fd(l->skel->progs.on_tick);
@@ -269,8 +270,8 @@ static int attach(struct loader *l, unsigned cpu)
 	return ioctl(l->events[cpu], PERF_EVENT_IOC_SET_BPF, program) < 0 ? -errno : 0;
 }
 
-/* Opens the programs. libbpf gets only those of the kernel's types that they need, in a file of our
- * own, which has to be there until they are loaded. The file, or -errno. */
+/* Opens the programs. libbpf gets only those of the kernel's types that they need, in a file that
+ * must exist until they are loaded. Returns its descriptor, or -errno. */
 static int open_with(struct loader *l, struct span all)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, options);
@@ -292,15 +293,16 @@ static int open_with(struct loader *l, struct span all)
 	return r;
 }
 
-/* Opens the programs. *ret_types: a file that is needed until they are loaded, or -1. -errno. */
+/* Opens the programs. *ret_types: a file that is needed until they are loaded, or -1. Returns 0 or
+ * -errno. */
 static int open_programs(struct loader *l, int *ret_types)
 {
 	struct buf all = { 0 };
 	const int r = kernel_types_read(&all);
 
 	*ret_types = r ? -1 : open_with(l, buf_span(&all));
-	/* libbpf can read all types itself, and tells what is wrong with them. A limit of the size
-	 * of files does not stop it. */
+	/* libbpf can read all types itself, and reports what is wrong with them. A limit on the
+	 * size of files does not affect this. */
 	if (*ret_types < 0)
 		l->skel = sample_bpf__open();
 	const int opened = l->skel ? 0 : -errno;
@@ -311,14 +313,14 @@ static int open_programs(struct loader *l, int *ret_types)
 	return opened;
 }
 
-/* Attaches a program that follows the host. -errno. */
+/* Attaches a program that follows processes and cgroups. Returns 0 or -errno. */
 static int hook(const struct bpf_program *p, struct bpf_link **ret)
 {
 	*ret = bpf_program__attach(p);
 	return *ret ? 0 : -errno;
 }
 
-/* Before the programs are loaded: whom they sample. -errno. */
+/* Sets whom the programs sample. Call it before they are loaded. Returns 0 or -errno. */
 static int choose_targets(struct loader *l)
 {
 	const struct targets *targets = l->config.targets;
@@ -361,7 +363,7 @@ static int choose_targets(struct loader *l)
 	return 0;
 }
 
-/* Before any program runs. -errno. */
+/* Fills the maps of targets. Call it before any program runs. Returns 0 or -errno. */
 static int fill_targets(struct loader *l)
 {
 	struct sample_bpf *s = l->skel;
@@ -377,7 +379,8 @@ static int fill_targets(struct loader *l)
 	return r;
 }
 
-/* Looks for what is there already, once programs hear of all that comes. -errno. */
+/* Finds targets that already exist. Call it when the programs are already notified of new ones.
+ * Returns 0 or -errno. */
 static int find_targets(struct loader *l)
 {
 	const struct targeting_plan *p = l->targeting ? targeting_plan(l->targeting) : NULL;
@@ -397,7 +400,7 @@ static int find_targets(struct loader *l)
 	return r;
 }
 
-/* The number of our pid namespace, for the programs; 0: it is the host's. */
+/* Returns the number of our pid namespace, for the programs; 0: it is the host's. */
 static uint32_t viewer_pid_ns(void)
 {
 	uint32_t number;
@@ -408,7 +411,7 @@ static uint32_t viewer_pid_ns(void)
 		       : 0;
 }
 
-/* Sizes of maps. -errno. */
+/* Sets the sizes of maps. Returns 0 or -errno. */
 static int size_maps(struct loader *l)
 {
 	uint64_t ring = RING_MIN, deferred = DEFERRED_RING_MIN,
@@ -416,7 +419,7 @@ static int size_maps(struct loader *l)
 
 	while (ring < wanted && ring * 2 <= l->config.ring_max)
 		ring *= 2;
-	/* All samples between two turns of the loop may be deferred. If the ring cannot hold as
+	/* All samples between two turns of the loop may be deferred. If the ring cannot hold that
 	 * many, new processes wake the loop more often. */
 	wanted = (uint64_t)l->config.hz * l->cpus * (l->config.drain_ms + DRAIN_LATE_MS) / 1000 *
 		 DEFERRED_MEAN;
@@ -439,7 +442,7 @@ static int size_maps(struct loader *l)
 	return r;
 }
 
-/* What is constant for the programs. -errno. */
+/* Sets the constants of the programs. Returns 0 or -errno. */
 static int set_constants(struct loader *l)
 {
 	l->skel->rodata->only_selected = l->config.only_selected;
@@ -451,7 +454,7 @@ static int set_constants(struct loader *l)
 	return choose_targets(l);
 }
 
-/* Opens and loads the programs. -errno. */
+/* Opens and loads the programs. Returns 0 or -errno. */
 static int load_programs(struct loader *l)
 {
 	int types = -1, r;
@@ -472,7 +475,7 @@ static int load_programs(struct loader *l)
 	return r;
 }
 
-/* Attaches the programs to what they follow and to the events. -errno. */
+/* Attaches the programs to their tracepoints and to the events. Returns 0 or -errno. */
 static int attach_programs(struct loader *l)
 {
 	int r = hook(l->skel->progs.on_exec, &l->skel->links.on_exec);
@@ -633,7 +636,7 @@ int loader_drain(struct loader *l, void (*whole)(void *, const struct sample *),
 
 	if (r >= 0)
 		more = ring_buffer__consume(l->deferred_ring);
-	/* Their items may have come meanwhile. */
+	/* Items of deferred samples may have come meanwhile. */
 	if (whole && r >= 0 && more > 0)
 		r = ring_buffer__consume(l->ring);
 	return r < 0 ? r : more < 0 ? more : r + more;
@@ -654,7 +657,7 @@ uint64_t loader_period(const struct loader *l)
 	return l->cycles ? 0 : 1000000000u / l->config.hz;
 }
 
-/* A counter of one cpu, or the sum over all (-1). */
+/* Returns a counter of one cpu, or the sum over all (-1). */
 static uint64_t counter(struct loader *l, uint32_t which, int cpu)
 {
 	uint64_t sum = 0;

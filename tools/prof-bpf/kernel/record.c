@@ -57,7 +57,7 @@ bool record_object(const struct sample *s, struct record_object *keep, struct ms
 	return true;
 }
 
-/* Appends a character in UTF-8. False: it does not fit. */
+/* Appends a character in UTF-8. Returns false if it does not fit. */
 static bool append(struct record_title *t, uint32_t c)
 {
 	char s[4];
@@ -70,7 +70,7 @@ static bool append(struct record_title *t, uint32_t c)
 	return true;
 }
 
-/* The next character, of two halves if it is a pair. */
+/* Takes the next character, which may consist of two halves (a surrogate pair). */
 static uint32_t take_wide(const uint8_t *text, uint32_t bytes, uint32_t *at)
 {
 	uint16_t half[2] = { 0 };

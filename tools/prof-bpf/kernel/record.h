@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Records of the two rings (bpf/sample.h). The kernel's programs write them from data of processes.
- * So the size of a record is checked here, before anything else reads it.
+ * So the size of a record is checked here, before any other code reads it.
  */
 #ifndef PROF_BPF_KERNEL_RECORD_H
 #define PROF_BPF_KERNEL_RECORD_H
@@ -11,7 +11,7 @@
 #include "bpf/sample.h"
 #include "common/wire/msg.h"
 
-/* Returns the record, or NULL if it is shorter than it claims or larger than allowed. Borrowed. */
+/* Return the record, borrowed, or NULL if it is shorter than it claims or larger than allowed. */
 const struct sample *record_sample(const void *data, size_t size);
 const struct deferred_sample *record_deferred(const void *data, size_t size);
 
@@ -21,17 +21,18 @@ struct record_object {
 	uint8_t bytes[SAMPLE_OBJECT_BYTES];
 };
 /* Fills all of *ret but its process from a SAMPLE_OBJECT. Lengths are cut to the bytes that exist.
- * False: the record ends before them. */
+ * Returns false if the record ends before them. */
 bool record_object(const struct sample *s, struct record_object *keep, struct msg_object *ret);
 
 /* The name that a program gave a thread (titles.h). */
-#define RECORD_TITLE 128 /* bytes in UTF-8; the rest is cut off */
+#define RECORD_TITLE 128 /* bytes in UTF-8; longer names are truncated */
 struct record_title {
 	uint8_t len;
-	bool is_virtual; /* holds for samples with SAMPLE_TITLED only */
+	bool is_virtual; /* valid only for samples with SAMPLE_TITLED */
 	char text[RECORD_TITLE];
 };
-/* Fills *ret from a SAMPLE_THREAD. What is no character becomes U+FFFD. False: it is too short. */
+/* Fills *ret from a SAMPLE_THREAD. Invalid characters become U+FFFD. Returns false if the record is
+ * too short. */
 bool record_title(const struct sample *s, struct record_title *ret);
 
 #endif

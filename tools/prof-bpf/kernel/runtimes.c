@@ -10,7 +10,7 @@
 
 static const struct {
 	const void *(*object)(size_t *ret_size);
-	const char *program, *frame, *name; /* frame: of a program that some have */
+	const char *program, *frame, *name; /* frame: the second program, which some have */
 } sources[RUNTIME_MAX] = {
 #define RUNTIME(number, NAME, name, title, type, mark) \
 	[number] = { name##_bpf__elf_bytes, "on_" #name, "on_" #name "_frame", title },
@@ -31,7 +31,7 @@ static bool is_runtime(enum runtime which)
 	return which > RUNTIME_NONE && which < RUNTIME_MAX && sources[which].object;
 }
 
-/* The descriptor of the sampling program's map, or -ENOENT. */
+/* Returns the descriptor of the sampling program's map, or -ENOENT. */
 static int find_map(const struct runtimes *r, const char *name)
 {
 	for (unsigned i = 0; i < r->map_count; i++)
@@ -40,7 +40,7 @@ static int find_map(const struct runtimes *r, const char *name)
 	return -ENOENT;
 }
 
-/* Enters a program into the table of programs for the sampling program's tail calls. */
+/* Adds a program to the table of programs for the sampling program's tail calls. */
 static int enter(struct runtimes *r, struct bpf_object *o, const char *name, uint32_t at)
 {
 	const struct bpf_program *p = bpf_object__find_program_by_name(o, name);
@@ -153,8 +153,8 @@ bool runtimes_is_named(const char *path)
 	static const char *const names[] = {
 #define RUNTIME(number, NAME, name, title, type, mark) #name,
 #include "bpf/runtimes.def"
-		"jvm",	/* libjvm.so has HotSpot */
-		"node", /* has V8 */
+		"jvm",	/* libjvm.so contains HotSpot */
+		"node", /* contains V8 */
 	};
 	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
 

@@ -22,16 +22,16 @@
 /* An exec writes at least 300 bytes: its comm, its program, the vDSO. Exits, threads and single
  * mappings wait for more. */
 #define WAKEUP_BYTES 256u
-#define FILLS_PART 16	      /* of a ring */
+#define FILLS_PART 16	      /* part of a ring */
 #define SAMPLE_ID_BYTES 24u   /* TID, TIME, CPU: two u32, u64, two u32 */
-#define FUTURE_NS 1000000000u /* no record can be newer than now by this */
+#define FUTURE_NS 1000000000u /* no record can be this much newer than now */
 #define SIDEBAND_MAX_CPUS 8192u
 
 struct ring {
 	int fd;
 	unsigned cpu;
 	struct perf_event_mmap_page *page; /* page 0; data follows */
-	uint64_t head, tail;		   /* during this drain */
+	uint64_t head, tail;		   /* valid during this drain */
 	uint8_t *bounce;		   /* bounce_cap bytes */
 	size_t bounce_cap;
 	uint64_t lost;
@@ -41,12 +41,12 @@ struct ring {
 
 struct sideband {
 	struct ring *rings;
-	unsigned cpus, room, heap_len; /* rings now, and at most */
+	unsigned cpus, room, heap_len; /* number of rings now, and the limit */
 	struct ring **heap;
 	size_t ring_bytes, page_bytes;
 	int epoll_fd;
 	bool ksymbols;
-	uint64_t now_ns; /* of this drain */
+	uint64_t now_ns; /* time of the current drain */
 	uint64_t records, malformed;
 };
 
@@ -157,7 +157,7 @@ static int sideband_open(struct sideband *s, int pid)
 
 	if (n < 0)
 		return n;
-	/* Others may come online. */
+	/* More cpus may come online. */
 	const long conf = sysconf(_SC_NPROCESSORS_CONF);
 
 	s->room = conf > n && conf <= (long)SIDEBAND_MAX_CPUS ? (unsigned)conf : (unsigned)n;
@@ -303,7 +303,7 @@ void sideband_heard(struct sideband *s)
 		;
 }
 
-/* Takes a NUL-terminated name that fills the rest of a record's body. */
+/* Takes a NUL-terminated name, which is the rest of a record's body. */
 static bool take_name(struct span *s, struct str *ret)
 {
 	const uint8_t *end = s->len ? memchr(s->data, 0, s->len) : NULL;
@@ -342,9 +342,10 @@ static bool parse_mmap2(struct span body, struct sideband_event *e)
 	return m.length && m.addr + m.length > m.addr;
 }
 
-/* Works around a bug of the kernel (6.18 and before). Between two events it does not subtract the
- * size of the sample id again. So all events but the first get a longer record, with the id right
- * behind the name and garbage behind that. body: with the id. *ret_id: the place of the id. */
+/* Works around a bug of the kernel (6.18 and before). It adds the size of the sample id once for
+ * each event, and does not subtract it again. So all events but the first get a longer record, with
+ * the id directly after the name and garbage after that. body: includes the id. *ret_id: the place
+ * of the id. */
 static bool parse_ksymbol(struct span body, struct sideband_event *e, struct span *ret_id)
 {
 	struct span whole = body;
@@ -459,7 +460,7 @@ bool sideband_parse(struct span record, struct sideband_event *ret, bool *ret_ma
 	       !(h.type == PERF_RECORD_MMAP2 && !(ret->prot & PROT_EXEC));
 }
 
-/* The `size` bytes at tail, contiguous. */
+/* Returns the `size` bytes at tail, contiguous. */
 static const uint8_t *ring_bytes(const struct sideband *s, struct ring *r, uint32_t size)
 {
 	const uint8_t *data = (const uint8_t *)r->page + s->page_bytes;
@@ -485,7 +486,7 @@ static void ring_release(struct ring *r)
 	__atomic_store_n(&r->page->data_tail, r->tail, __ATOMIC_RELEASE);
 }
 
-/* Parses the next record of interest. False if the ring is empty. */
+/* Parses the next record of interest. Returns false if the ring is empty. */
 static bool ring_next(struct sideband *s, struct ring *r)
 {
 	while (r->head - r->tail >= sizeof(struct perf_event_header)) {
@@ -496,7 +497,8 @@ static bool ring_next(struct sideband *s, struct ring *r)
 
 		memcpy(&h, at, sizeof(h));
 		if (h.size < sizeof(h) || h.size & 7 || h.size > r->head - r->tail) {
-			/* The kernel did not write this; the next record cannot be found. */
+			/* The kernel did not write this, and the next record cannot be found: empty
+			 * the ring. */
 			s->malformed++;
 			r->tail = r->head;
 			break;
@@ -508,7 +510,7 @@ static bool ring_next(struct sideband *s, struct ring *r)
 					     &r->next, &malformed)) {
 			r->next_size = h.size;
 			r->next.cpu = r->cpu;
-			/* An impossible time would block the ring forever. */
+			/* A time in the far future would block the ring forever. */
 			if (r->next.time_ns > s->now_ns + FUTURE_NS) {
 				s->malformed++;
 				r->next.time_ns = s->now_ns;
@@ -579,7 +581,7 @@ size_t sideband_drain(struct sideband *s, uint64_t horizon_ns,
 		delivered++;
 		r->tail += r->next_size;
 		if (ring_next(s, r)) {
-			/* An interrupt between reading the clock and writing can swap
+			/* An interrupt between reading the clock and writing the record can swap
 			 * neighbours. */
 			if (r->next.time_ns < last_ns)
 				r->next.time_ns = last_ns;

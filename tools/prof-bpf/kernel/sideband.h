@@ -25,13 +25,14 @@ enum sideband_type {
 	/* addr, length, offset, dev_major.., prot, flags, name: the path, or "//anon", "[vdso]"
 	 * … */
 	SIDEBAND_MMAP = 1,
-	SIDEBAND_COMM, /* tid has a new name; exec: by an execve, and pid == tid */
-	/* A thread of parent_pid made tid; pid == parent_pid: a thread. */
+	SIDEBAND_COMM, /* tid has a new name; exec: set by an execve, and then pid == tid */
+	/* A thread of parent_pid created tid. If pid == parent_pid, it is a thread. */
 	SIDEBAND_FORK,
 	SIDEBAND_EXIT, /* tid has exited */
 	/* The ring of this cpu was full: `count` records are missing before the next one. */
 	SIDEBAND_LOST,
-	SIDEBAND_KSYMBOL,  /* kernel code appeared or went (unregister): addr, length, name */
+	SIDEBAND_KSYMBOL,  /* kernel code appeared or disappeared (unregister): addr, length,
+			    * name */
 	SIDEBAND_THROTTLE, /* the kernel throttled the event */
 };
 
@@ -53,22 +54,23 @@ struct sideband;
 /* Opens the events; recording starts at once. ring_bytes: per cpu, rounded down to a power of two
  * of pages, and halved as often as the memlock limit requires. If the kernel does not know KSYMBOL
  * records, they are left out. pid: -1 for the whole host (the normal case); otherwise only that
- * process, for tests without rights. -EACCES, -EPERM: not allowed; -errno. The caller owns *ret. */
+ * process, for tests without rights. The caller owns *ret. Returns 0; -EACCES or -EPERM: not
+ * allowed; -errno. */
 int sideband_new(size_t ring_bytes, int pid, struct sideband **ret);
 void sideband_free(struct sideband *s);
 /* Opens an event for sideband_cpu, as sideband_new does. Returns a descriptor, or -errno: -ENODEV
  * if the cpu is offline. */
 int sideband_event_open(unsigned cpu, bool ksymbols);
 /* Takes the event of a cpu that has come online. Drains and replaces the event that ended when the
- * cpu went offline. Earlier events on the cpu are unknown. -ENOSPC: the cpu was not expected at the
- * start; -errno: nothing has changed. */
+ * cpu went offline. What happened on the cpu before is unknown. Returns 0; -ENOSPC: the cpu was not
+ * expected at the start; -errno: nothing has changed. */
 int sideband_cpu(struct sideband *s, unsigned cpu, int event);
-/* An epoll descriptor. It becomes readable at about 256 bytes of records on one cpu, which each
- * exec writes. Fewer records wait without notice. Borrowed. */
+/* Returns an epoll descriptor, borrowed. It becomes readable at about 256 bytes of records on one
+ * cpu, which each exec writes. Fewer records do not make it readable. */
 int sideband_fd(const struct sideband *s);
-/* Whether a ring is filled so far that its records should be taken soon. */
+/* Whether a ring is so full that its records should be taken soon. */
 bool sideband_fills(const struct sideband *s);
-/* Call before sideband_drain: clears the readable state until more records come. */
+/* Clears the readable state until more records come. Call it before sideband_drain. */
 void sideband_heard(struct sideband *s);
 /* Delivers all records with time <= horizon_ns (CLOCK_MONOTONIC; UINT64_MAX: all), merged over the
  * cpus. Never blocks. Returns how many it delivered. */
@@ -82,11 +84,12 @@ struct sideband_figures {
 	uint64_t records, malformed;
 };
 void sideband_figures(const struct sideband *s, struct sideband_figures *ret);
-/* Records that ring i (below figures.cpus) had no room for since the start, and its cpu. */
+/* Returns how many records ring i (below figures.cpus) had no space for since the start, and its
+ * cpu. */
 uint64_t sideband_lost(const struct sideband *s, unsigned i, unsigned *ret_cpu);
 
-/* Parses one record in the kernel's layout, with its header; for tests and the fuzzer. False if it
- * is none of the above, of no interest, or malformed (*ret_malformed). */
+/* Parses one record in the kernel's layout, with its header; for tests and the fuzzer. Returns
+ * false if it is none of the types above, of no interest, or malformed (*ret_malformed). */
 bool sideband_parse(struct span record, struct sideband_event *ret, bool *ret_malformed);
 
 #endif

@@ -13,9 +13,9 @@
 #include "common/base/system/procfs.h"
 #include "common/cell/targets/cgrouptree.h"
 
-#define CGROUPS_MOST 4096 /* that targets name at one time */
+#define CGROUPS_MOST 4096 /* cgroups that targets name at one time */
 #define PIDS_MOST 4096	  /* excluded processes and their descendants at the start */
-#define FAMILY_ROUNDS 8	  /* a child whose pid is below its parent's needs one more round */
+#define FAMILY_ROUNDS 8	  /* if a child's pid is below its parent's, one more round is needed */
 
 static_assert(TARGET_NAME == TARGETS_NAME_MOST + 1 && TARGET_COMM == TARGETS_COMM + 1,
 	      "both sides cut at the same length");
@@ -106,7 +106,7 @@ static uint32_t flags_of(const struct target *t)
 	return t->exclude ? TARGET_EXCLUDE : TARGET_INCLUDE;
 }
 
-/* Adds flags to an element. -errno. */
+/* Adds flags to an element. Returns 0 or -errno. */
 static int add(int map, const void *key, uint32_t flags)
 {
 	uint32_t all = 0;
@@ -116,7 +116,8 @@ static int add(int map, const void *key, uint32_t flags)
 	return bpf_map_update_elem(map, key, &all, BPF_ANY) < 0 ? -errno : 0;
 }
 
-/* The bytes of a name that count, and whether all that begin so are meant. */
+/* Returns how many bytes of a name count. *ret_begins: whether names that begin with these are
+ * meant. */
 static size_t comm_of(const struct target *t, bool *ret_begins)
 {
 	const size_t len = strlen(t->text);
@@ -127,7 +128,8 @@ static size_t comm_of(const struct target *t, bool *ret_begins)
 	return len < TARGETS_COMM ? len : TARGETS_COMM;
 }
 
-/* Adds a name with the flags of all that match it: the kernel looks at the longest one only. */
+/* Adds a name with the flags of all that match it, since the kernel only looks at the longest
+ * match. */
 static int add_comm(struct targeting *t, const struct target *target)
 {
 	struct target_comm key = { 0 };
@@ -152,7 +154,7 @@ static int add_comm(struct targeting *t, const struct target *target)
 	return add(t->maps.comms, &key, flags);
 }
 
-/* The same for the beginnings of ids. */
+/* Like add_comm, for the beginnings of ids. */
 static int add_id(struct targeting *t, const struct target *target)
 {
 	const size_t len = strlen(target->text);
@@ -181,7 +183,7 @@ static int add_unit(struct targeting *t, const struct target *target)
 struct finding {
 	struct targeting *t;
 	const struct target *target;
-	bool names; /* enter the name, for a cgroup that will be made anew */
+	bool names; /* add the name, for a cgroup that will be created later */
 	int error;
 };
 
@@ -241,7 +243,7 @@ int targeting_fill(struct targeting *t, const struct targeting_maps *maps)
 	return 0;
 }
 
-/* --- what is there at the start --- */
+/* --- targets that exist at the start --- */
 
 static int find_cgroups(struct targeting *t, const struct target *target)
 {
@@ -260,7 +262,7 @@ static int find_cgroups(struct targeting *t, const struct target *target)
 			  targets_name(target), target->text);
 		return -ENOENT;
 	}
-	/* Excluding something that does not run is nothing to warn of. */
+	/* If an excluded cgroup does not exist, no warning is needed. */
 	if (target->exclude)
 		log_info("--%s: %s: no cgroup has this name yet", targets_name(target),
 			 target->text);
@@ -306,7 +308,7 @@ static void note_child(void *ctx, uint32_t pid)
 	struct targeting_family *f = ctx;
 	struct procfs_stat st;
 
-	/* A parent is no younger than its child. */
+	/* A parent is not younger than its child. */
 	if (f->error || procfs_read_stat(f->proc, pid, &st) ||
 	    is_entered(f->t, pid, st.start_ns, st.start_ns) ||
 	    !is_entered(f->t, st.parent_pid, 0, st.start_ns))
@@ -315,7 +317,7 @@ static void note_child(void *ctx, uint32_t pid)
 	f->grown = true;
 }
 
-/* Later descendants are the business of the hook of forks. */
+/* The hook of forks handles later descendants. */
 static int find_descendants(struct targeting *t, int proc)
 {
 	struct targeting_family f = { .t = t, .proc = proc, .grown = true };

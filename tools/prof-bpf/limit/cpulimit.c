@@ -5,10 +5,12 @@
 
 #define WINDOW_NS (CPULIMIT_STEP_NS * CPULIMIT_STEPS)
 #define SECOND_STEPS (1000000000ull / CPULIMIT_STEP_NS)
-#define SAMPLE_NS 100000ull /* what a sample may cost all tools, for `least` */
-#define LEAST_PART 2	    /* of the limit, for these samples */
+#define SAMPLE_NS 100000ull /* cpu time that all tools may spend on a sample; used for `least` */
+#define LEAST_PART 2	    /* part of the limit that these samples may use */
 #define KEEP_FIRST (CPULIMIT_ALL / 64)
-#define KEEP_MORE 4 /* a part of what is kept, or of this: this much more is in the next step */
+#define KEEP_MORE \
+	4 /* in the next step, more samples are kept by this part of the kept ones, or of
+		     * `least` */
 
 void cpulimit_init(struct cpulimit *c, unsigned percent, unsigned cpus)
 {
@@ -18,14 +20,14 @@ void cpulimit_init(struct cpulimit *c, unsigned percent, unsigned cpus)
 
 void cpulimit_set(struct cpulimit *c, unsigned percent)
 {
-	/* Without a limit nobody looked. */
+	/* Without a limit, cpu time was not measured. */
 	if (!c->limit_ns)
 		c->last_ns = 0;
 	c->limit_ns = WINDOW_NS / 100 * percent * c->cpus;
 	c->least = (uint32_t)(c->limit_ns / CPULIMIT_STEPS / LEAST_PART / SAMPLE_NS);
 }
 
-/* How far x is on the way from `from` to `to`, in parts of `all`. */
+/* Returns how far x is between `from` and `to`, in parts of `all`. */
 static uint64_t part(uint64_t x, uint64_t from, uint64_t to, uint64_t all)
 {
 	return x <= from ? 0 : x >= to ? all : (x - from) * all / (to - from);

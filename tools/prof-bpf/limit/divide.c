@@ -3,15 +3,17 @@
 #include "tools/prof-bpf/limit/limit.h"
 
 #define MIB (1ull << 20)
-#define MARGIN_PART 32 /* of the limit, for growth between two looks */
+#define MARGIN_PART 32 /* part of the limit, for growth between two looks */
 #define MARGIN_LEAST (2 * MIB)
 #define MARGIN_MOST (64 * MIB)
-#define GROWTH_PART 32	      /* of the limit, for continued growth */
-#define EXPORT_NEXT (1 * MIB) /* growth of its model until the next grant */
-#define EXPORT_MORE (4 * MIB) /* extra memory if nobody else wants it */
-#define ROWS_PART 8	      /* of the limit, for the rows of the next large file */
-#define TABLES_SPARE_PART 16  /* of their room, left free for mappings (tables_rows.c) */
-#define SCALE_PART 3	      /* of a raised limit, for shares that grow with it */
+#define GROWTH_PART 32	      /* part of the limit, for continued growth */
+#define EXPORT_NEXT (1 * MIB) /* how much prof-export's model may grow until the next grant */
+#define EXPORT_MORE (4 * MIB) /* extra memory if no other tool wants it */
+#define ROWS_PART 8	      /* part of the limit, for the rows of the next large file */
+#define TABLES_SPARE_PART \
+	16	     /* part of the tables that is left free for mappings
+			       * (tables_rows.c) */
+#define SCALE_PART 3 /* part of a raised limit, for shares that grow with it */
 
 enum { SELF, DELTAS, SYMD, EXPORT, SEND, METRICS, TABLES, CLAIMS };
 
@@ -26,7 +28,7 @@ static uint64_t margin(uint64_t limit)
 	return numbers_smaller(numbers_larger(limit / MARGIN_PART, MARGIN_LEAST), MARGIN_MOST);
 }
 
-/* The peak in second s; 0: nobody looked then. */
+/* Returns the peak in second s; 0: not measured. */
 static uint64_t *most_in(struct limit_past *p, uint64_t s)
 {
 	return &p->most[s % LIMIT_PAST];
@@ -56,15 +58,15 @@ static uint64_t rows_with_room(const struct budget *b, const struct limit_asked 
 {
 	const uint64_t next = numbers_larger(LIMIT_TABLES_MORE, b->limit / ROWS_PART);
 
-	/* The room of idle rows becomes free only after the grace period. */
+	/* The memory of idle rows becomes free only after the grace period. */
 	return a->lacking ? numbers_larger(a->tables, a->useful) + a->lacking + next
 			  : a->useful + next;
 }
 
 /*
- * Settles the claims. Memory that is held and used comes first, and rows that lack room. From the
- * rest the tables get room for the next large file. Then prof-symd gets what it asks for, while the
- * tables keep idle rows. Returns what is left.
+ * Settles the claims. Memory that is held and used comes first, and rows that do not fit. Then the
+ * tables get space for the next large file. Then prof-symd gets what it asks for, while the tables
+ * keep idle rows. Returns what is left.
  */
 static uint64_t settle(uint64_t all, const struct budget *b, const struct limit_asked *a,
 		       struct budget_claim c[static CLAIMS])
@@ -77,7 +79,7 @@ static uint64_t settle(uint64_t all, const struct budget *b, const struct limit_
 	left = budget_settle(left, next, 1);
 	c[TABLES].granted += next[0].granted;
 
-	/* Within its guaranteed share it need not ask. */
+	/* prof-symd need not ask for its guaranteed share. */
 	const uint64_t asked = a->symd > b->symd ? a->symd : 0;
 	struct budget_claim more[] = { { .wanted = numbers_less(a->tables, c[TABLES].granted) },
 				       { .wanted = numbers_less(asked, c[SYMD].granted) } };
@@ -88,7 +90,7 @@ static uint64_t settle(uint64_t all, const struct budget *b, const struct limit_
 	return left;
 }
 
-/* A limit with which everything wanted now would have had room. */
+/* Returns a limit that would have been enough for everything that is wanted now. */
 static uint64_t sufficient(const struct limit *l, const struct budget *b,
 			   const struct limit_asked *a, const struct budget_claim *c)
 {
@@ -131,19 +133,19 @@ uint64_t limit_divide(struct limit *l, const struct budget *b, const struct limi
 
 	for (size_t i = 0; i < TOOLS; i++)
 		over += numbers_less(held[tools[i].tool], c[tools[i].claim].granted);
-	/* Not more than is free now: the tables give memory back soon, but not at once. */
+	/* No more than is free now: the tables give memory back soon, but not at once. */
 	uint64_t free = all;
 
 	for (int i = 0; i < CLAIMS; i++)
 		free = numbers_less(free, i == TABLES ? a->tables : i == SYMD ? 0 : c[i].granted);
 	l->symd = numbers_larger(numbers_smaller(c[SYMD].granted, free),
 				 numbers_smaller(c[SYMD].granted, b->symd));
-	/* It may take its guaranteed share at once. */
+	/* prof-export may take its guaranteed share at once. */
 	l->export = numbers_larger(c[EXPORT].granted,
 				   numbers_smaller(b->export, held[DEPLOY_EXPORT] + EXPORT_MORE)) +
 		    numbers_smaller(left, EXPORT_MORE);
-	/* The tables get memory that nobody wants, for future rows, but no memory that others must
-	 * still give back. */
+	/* The tables get memory that no tool wants, for future rows, but not memory that others
+	 * must still give back. */
 	l->ceiling = numbers_larger(numbers_less(c[TABLES].granted + left, over),
 				    numbers_smaller(l->sure, all));
 	return l->ceiling;

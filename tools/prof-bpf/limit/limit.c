@@ -9,11 +9,11 @@
 #include "tools/prof-bpf/open/opener.h"
 #include "tools/prof-bpf/peers/file_server.h"
 
-#define LOOK_NS 250000000ull  /* while something is short */
-#define CALM_NS 1000000000ull /* otherwise: a look costs half a millisecond */
-#define REST_NS 3000000000ull /* while much is free */
-#define HURRY_NS 100000000ull /* while prof-symd waits */
-#define TRIM_NS 2000000000ull /* between two trims: a trim visits all free memory */
+#define LOOK_NS 250000000ull  /* interval while memory is short */
+#define CALM_NS 1000000000ull /* interval otherwise: a look costs half a millisecond */
+#define REST_NS 3000000000ull /* interval while much is free */
+#define HURRY_NS 100000000ull /* interval while prof-symd waits */
+#define TRIM_NS 2000000000ull /* interval between two trims: a trim visits all free memory */
 
 int limit_init(struct limit *l, const struct budget *budget, const struct deploy *deploy,
 	       uint64_t fixed, uint64_t sure)
@@ -28,7 +28,7 @@ int limit_init(struct limit *l, const struct budget *budget, const struct deploy
 	return l->meter.proc < 0 ? -errno : 0;
 }
 
-/* Divides the memory. more: bytes of arriving rows that have no room yet. */
+/* Divides the memory. more: bytes of arriving rows that do not fit yet. */
 static void look(struct limit *l, uint64_t now_ns, uint64_t more)
 {
 	struct limit_asked a = { .symd = 0 };
@@ -36,7 +36,7 @@ static void look(struct limit *l, uint64_t now_ns, uint64_t more)
 	struct tables_figures f;
 	uint64_t held = 0;
 
-	/* prof-symd may say anything. */
+	/* Limited, since prof-symd may send any number. */
 	a.symd = file_server_wanted(l->file_server);
 	if (a.symd > 4 * l->budget->limit)
 		a.symd = 4 * l->budget->limit;
@@ -44,7 +44,7 @@ static void look(struct limit *l, uint64_t now_ns, uint64_t more)
 	a.lacking = tables_lacking(l->tables, &a.refused) + more;
 	a.refused += more;
 	meter_read(&l->meter, now_ns, a.held);
-	/* Nobody maps copies, so no process's memory has them. */
+	/* No process maps the copies, so no process's memory includes them. */
 	opener_figures(l->opener, &copies);
 	if (a.held[DEPLOY_BPF])
 		a.held[DEPLOY_BPF] += copies.copy_bytes;
@@ -63,7 +63,7 @@ static void look(struct limit *l, uint64_t now_ns, uint64_t more)
 	const uint64_t used = l->fixed + l->budget->launcher + held + f.bytes;
 
 	/* Memory that prof-bpf held for many owners may be free by now, but not yet returned to the
-	 * kernel. After that, the next look counts less. */
+	 * kernel. Return it, so that the next look counts less. */
 	if (a.lacking && a.held[DEPLOY_BPF] > l->budget->bpf && now_ns >= l->trimmed_ns + TRIM_NS) {
 		l->trimmed_ns = now_ns;
 		malloc_trim(0);
@@ -78,7 +78,7 @@ void limit_run(struct limit *l, uint64_t now_ns)
 	/* By hand only prof-deltas is known, and the shares are fixed. */
 	if (!l->file_server)
 		return;
-	/* prof-symd waits for what it wants. */
+	/* prof-symd waits for memory, so look sooner. */
 	if (file_server_wanted(l->file_server) > l->symd &&
 	    file_server_wanted(l->file_server) > l->budget->symd &&
 	    l->next_ns > l->looked_ns + HURRY_NS)
@@ -89,7 +89,7 @@ void limit_run(struct limit *l, uint64_t now_ns)
 
 void limit_rows(struct limit *l, uint64_t bytes, uint64_t now_ns)
 {
-	/* Memory that was granted to prof-symd and not taken goes to rows. */
+	/* Memory that was granted to prof-symd but not taken goes to rows. */
 	if (l->file_server && !tables_fit(l->tables, bytes))
 		look(l, now_ns, bytes);
 }

@@ -8,9 +8,10 @@
 
 #define SEARCH_NS 3000000000ull
 #define LIST_NS 3000000000ull
-#define SIBLINGS 1024 /* the command may leave the launcher its orphans */
-#define CHILDREN 120  /* of one process of a tool; the keeper has most (workerpool.h) */
-/* How long a proportional set size holds, and by which part of the resident one it may differ. */
+#define SIBLINGS 1024 /* the command may leave its orphans to the launcher */
+#define CHILDREN 120  /* children of one process of a tool; the keeper has most (workerpool.h) */
+/* How long a proportional set size is used, and by which part the resident set size may change
+ * until then. */
 #define PSS_NS 10000000000ull
 #define PSS_PART 8
 
@@ -69,7 +70,7 @@ static void search(struct meter *m)
 	(void)procfs_each_child(m->proc, (uint32_t)getppid(), SIBLINGS, look_at, m);
 }
 
-/* Keeps the cpu times of processes that are still there. */
+/* Copies the cpu times of processes that still exist. */
 static void keep_cpu(const struct meter_tool *then, const struct meter_tool *now,
 		     uint64_t cpu_ns[static METER_PIDS])
 {
@@ -104,7 +105,7 @@ static void list(struct meter *m, uint64_t now_ns)
 	}
 }
 
-/* A process of a tool has exited, and may have a successor. */
+/* Handles the exit of a tool's process, which may have a successor. */
 static void gone(struct meter *m, int tool, unsigned k)
 {
 	m->listed_ns = 0;
@@ -113,7 +114,8 @@ static void gone(struct meter *m, int tool, unsigned k)
 }
 
 /* Adds what each process has used since it was last read. The time of processes that have exited
- * remains in the sum: if it fell, all that a tool ever used would count as used now. */
+ * remains in the sum. If it fell, the total of the remaining processes would later count as used
+ * now. */
 static void read_cpu(struct meter *m, int tool)
 {
 	const struct meter_tool *t = &m->family[tool];
@@ -131,7 +133,7 @@ static void read_cpu(struct meter *m, int tool)
 	}
 }
 
-/* The entry of a process, or else the one that was read longest ago. */
+/* Returns the entry of a process, or the one that was read longest ago. */
 static struct meter_read *place_of(struct meter *m, uint32_t pid)
 {
 	struct meter_read *oldest = &m->reads[0];
@@ -145,8 +147,9 @@ static struct meter_read *place_of(struct meter *m, uint32_t pid)
 	return oldest;
 }
 
-/* The proportional set size. Between two readings it has changed by as much as the resident set
- * size. That is so for private memory; other memory is mostly text, which hardly changes. */
+/* Reads the proportional set size. Between two readings, the change of the resident set size is
+ * added to it. That is correct for private memory; other memory is mostly text, which hardly
+ * changes. */
 static int read_memory(struct meter *m, uint32_t pid, uint64_t now_ns, uint64_t *ret)
 {
 	struct meter_read *at = place_of(m, pid), new = { .pid = pid, .read_ns = now_ns };

@@ -6,14 +6,14 @@
 #include "tools/prof-bpf/limit/cpulimit.h"
 
 #define PLACES (sizeof(((struct thinning *)NULL)->places) / sizeof(uint16_t))
-#define MEAN_PART 4 /* the latest step in the mean */
+#define MEAN_PART 4 /* weight of the latest step in the mean */
 
 static size_t home(uint64_t key)
 {
 	return (size_t)(key * 0x9e3779b97f4a7c15u >> 32) % PLACES;
 }
 
-/* The owner's place in owners; the last one if there is no other. */
+/* Returns the owner's entry in owners; the last one if there is no other. */
 static struct thinning_owner *place_of(struct thinning *d, uint64_t key)
 {
 	size_t at = home(key);
@@ -45,7 +45,7 @@ bool thinning_drops(struct thinning *d, uint32_t uid, uint32_t container)
 	w->count++;
 	if (!d->active)
 		return false;
-	/* It may have more than before. */
+	/* The owner may have more samples than before. */
 	if (w->count > has / THINNING_UNIT)
 		has = w->count * THINNING_UNIT;
 	return has > d->share && random_below(d, has) >= d->share;
@@ -71,7 +71,8 @@ static void forget_idle(struct thinning *d)
 	d->len = kept;
 }
 
-/* The share that each owner gets of all samples: owners with fewer leave the rest to the others. */
+/* Returns how many samples each owner may keep of all. Owners with fewer samples leave the rest to
+ * the others. */
 static uint64_t share_of(const struct thinning *d, uint64_t all)
 {
 	uint64_t share = 0;
@@ -103,7 +104,7 @@ void thinning_step(struct thinning *d, unsigned drop, uint32_t least)
 			       count = w->count < most ? w->count : most;
 
 		w->mean = w->mean - w->mean / MEAN_PART + count * THINNING_UNIT / MEAN_PART;
-		/* A quarter of a small mean is nothing. */
+		/* A quarter of a small mean would never become zero. */
 		if (w->mean < THINNING_UNIT / 16)
 			w->mean = 0;
 		w->count = 0;

@@ -11,7 +11,7 @@ void throttle_init(struct throttle *t, unsigned percent, unsigned cpus)
 	cpulimit_init(&t->limit, percent, cpus);
 }
 
-/* How long prof-deltas and prof-symd rest. */
+/* Sets how long prof-deltas and prof-symd sleep. */
 static void rest(struct throttle *t, uint64_t ms)
 {
 	row_server_rest(t->row_server, ms);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The throttle keeps the tools to --cpu-limit: optional work and samples give way (cpulimit.h). */
+/* The throttle keeps the tools within --cpu-limit by slowing optional work and dropping samples
+ * (cpulimit.h). */
 #ifndef PROF_BPF_LIMIT_THROTTLE_H
 #define PROF_BPF_LIMIT_THROTTLE_H
 
@@ -16,7 +17,7 @@ struct throttle {
 	unsigned percent;		 /* of all cpus; 0: there is no limit */
 	struct cpulimit limit;
 	struct thinning thinning;
-	bool told; /* that samples are dropped */
+	bool told; /* it was logged that samples are dropped */
 };
 
 /* percent: as in struct throttle. The caller sets the borrowed fields. */
@@ -25,9 +26,9 @@ void throttle_init(struct throttle *t, unsigned percent, unsigned cpus);
 void throttle_run(struct throttle *t, struct meter *m, uint64_t now_ns);
 /* Changes the limit. */
 void throttle_set(struct throttle *t, unsigned percent);
-/* Sampling has ended: prof-deltas and prof-symd no longer rest. */
+/* Ends the limit when sampling has ended: prof-deltas and prof-symd no longer sleep. */
 void throttle_end(struct throttle *t);
-/* Which samples to drop; NULL: none, since there is no limit. */
+/* Decides which samples to drop; NULL: there is no limit. */
 struct thinning *throttle_thinning(struct throttle *t);
 
 #endif

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* One device can block at most one of them. */
+/* Several, since one device can block at most one of them. */
 #define THREADS 3
 #define THREAD_STACK (64u << 10)
 
@@ -24,7 +24,7 @@ struct entry {
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t work;
-	struct entry waiting[CLOSING_MAX]; /* the oldest first */
+	struct entry waiting[CLOSING_MAX]; /* oldest first */
 	unsigned count;
 	struct {
 		uint64_t dev;
@@ -41,8 +41,8 @@ static bool is_being_closed(uint64_t dev)
 	return false;
 }
 
-/* Under the lock: the oldest descriptor of a device that occupies no thread. False: there is
- * none. */
+/* Takes the oldest descriptor of a device that occupies no thread. Call it under the lock. Returns
+ * false if there is none. */
 static bool take_next(struct entry *ret)
 {
 	for (unsigned i = 0; i < closing.count; i++) {
@@ -84,7 +84,7 @@ int closing_start(void)
 	sigset_t all, old;
 	int r = 0;
 
-	/* The main thread handles signals. */
+	/* Block signals: the main thread handles them. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_attr_init(&attr);
@@ -94,7 +94,7 @@ int closing_start(void)
 		pthread_t thread;
 
 		r = -pthread_create(&thread, &attr, close_them, (void *)i);
-		/* Fewer threads are enough. */
+		/* A failure does not matter, since fewer threads are enough. */
 		closing.started |= !r;
 	}
 	pthread_attr_destroy(&attr);
@@ -108,7 +108,7 @@ void closing_give(int fd)
 
 	if (fd < 0)
 		return;
-	/* With what the kernel already knows: this asks no server. */
+	/* Use only what the kernel already knows, so that no server is asked. */
 	(void)statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &x);
 	pthread_mutex_lock(&closing.lock);
 	const bool taken = closing.started && closing.count < CLOSING_MAX;

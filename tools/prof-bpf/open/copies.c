@@ -47,7 +47,7 @@ static void drop(struct copies *c, unsigned i)
 
 static void look(struct copies *c)
 {
-	/* Each reader's open file has a shared lock. */
+	/* Each reader's open file has a shared lock, so this only succeeds if there is none. */
 	for (unsigned i = c->count; i-- > 0;)
 		if (flock(c->at[i].probe, LOCK_EX | LOCK_NB) == 0)
 			drop(c, i);
@@ -68,7 +68,7 @@ static uint64_t left(const struct copies *c, uint64_t of)
 	return c->count < COPIES_MAX && used < of ? of - used : 0;
 }
 
-/* Returns all free room while there is plenty, else the owner's share. */
+/* Returns all free space while there is plenty, otherwise what the owner's share allows. */
 static uint64_t share(const struct copies *c, struct owner *owner)
 {
 	const uint64_t rest = left(c, c->max);
@@ -77,7 +77,7 @@ static uint64_t share(const struct copies *c, struct owner *owner)
 		return rest;
 	const uint64_t all = owners_share(c->owners, owner, OWNER_COPIES, c->max),
 		       has = owner->held[OWNER_COPIES];
-	/* A half of all is kept for others, until they come. */
+	/* A half of all is kept for other owners, until they come. */
 	const uint64_t fair = numbers_smaller(all, c->max / 2);
 	const uint64_t more = has < fair ? fair - has : 0;
 
@@ -101,7 +101,7 @@ uint64_t copies_room(struct copies *c, struct owner *owner)
 
 void copies_add(struct copies *c, int probe, uint64_t bytes, struct owner *owner)
 {
-	/* copies_room has left a place, unless several were made at once. */
+	/* copies_room has left a free element, unless several copies were made at the same time. */
 	if (c->count == COPIES_MAX) {
 		closing_give(probe);
 		return;

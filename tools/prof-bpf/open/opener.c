@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A request goes to the safe lane first. If it leads to a foreign file system, the worker says so
- * before it asks that file system anything. The request then goes to the lane for foreign file
- * systems, with leave for this one device. The opener remembers such devices, so that requests for
- * mapped files there go to that lane directly.
+ * A request goes to the safe lane first. If it leads to a foreign file system, the worker reports
+ * that before it asks that file system anything. The request then goes to the lane for foreign file
+ * systems, with permission for this one device. The opener remembers such devices, so that requests
+ * for mapped files there go to that lane directly.
  *
- * A file that has to be copied is opened twice: the first time tells what it is.
+ * A file that has to be copied is opened twice: the first time shows what it is.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +31,7 @@ struct opener_job {
 	bool cancelled;
 	uint64_t reserved;
 	UT_hash_handle hh; /* by ticket, until the callback */
-	/* The message, with its strings behind it. */
+	/* The message, followed by its strings. */
 	struct work work;
 	char text[];
 };
@@ -107,8 +107,8 @@ static void note_foreign(struct opener *o, uint64_t dev)
 		o->foreign[o->next_foreign++ % FOREIGN_KNOWN] = dev;
 }
 
-/* Gives leave to wait for one more device. Device 0 stands for pages of the process, which are not
- * on a foreign file system. False: it has enough. */
+/* Allows waiting for one more device. Device 0 stands for pages of the process, which are not on a
+ * foreign file system. Returns false if the job has too many devices. */
 static bool grant(struct opener_job *j, uint64_t dev)
 {
 	if (j->work.grants == OPENING_GRANTS)
@@ -192,13 +192,13 @@ static void done(struct workerpool_job *pub, const struct workerpool_end *e)
 	}
 	if (e->fds[1] >= 0)
 		copies_add(&o->copies, e->fds[1], e->answer->copy_bytes, pub->owner);
-	/* The kernel drops descriptors for which there is no room here. */
+	/* The kernel drops received descriptors if this process has none free. */
 	const bool lost = !e->status && !r.status && r.fd < 0 &&
 			  (!r.file.copied || j->work.may_copy);
 
 	if (r.status == OPENER_FOREIGN)
 		note_foreign(o, r.file.dev);
-	/* What is below a foreign file system is foreign. */
+	/* Everything below a foreign file system is foreign. */
 	if (r.status == OPENER_FOREIGN && j->q.by_users)
 		r.status = OPENER_REFUSED;
 	if (j->cancelled)
@@ -218,7 +218,7 @@ static void done(struct workerpool_job *pub, const struct workerpool_end *e)
 	}
 }
 
-/* --- for the caller --- */
+/* --- the public functions --- */
 
 int opener_new(struct workerpool *pool, uint64_t copies_max, struct opener **ret)
 {
@@ -263,7 +263,8 @@ int opener_submit(struct opener *o, const struct opener_request *q, opener_done 
 	j->ctx = ctx;
 	j->pub.devs[0] = q->dev;
 	j->pub.dev_count = 1;
-	/* Looking at a mapped file asks nothing of its file system. */
+	/* Examining a mapped file asks nothing of its file system, so it need not go to that
+	 * lane. */
 	if (q->kind == OPENER_MAPPING && !q->look_only && is_known_foreign(o, q->dev)) {
 		j->work.may_copy = true;
 		(void)grant(j, q->dev);
@@ -287,7 +288,7 @@ void opener_cancel(struct opener *o, uint64_t ticket)
 	if (!j)
 		return;
 	j->cancelled = true;
-	/* Else it would keep its memory while the openings of others go first. */
+	/* Otherwise it would keep its memory while other owners' requests go first. */
 	workerpool_withdraw(o->pool, &j->pub);
 }
 

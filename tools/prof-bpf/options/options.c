@@ -112,11 +112,11 @@ int options_parse(int argc, char **argv, struct options *ret)
 		return cmdline_refuse_all("--follow: not together with --pid; give one of them");
 	if (sampling_check(&ret->sampling) != EXITS_GO_ON)
 		return EXITS_USAGE;
-	/* --check reports to profpipe doctor; neither it nor the helper serves a run. */
+	/* --check reports to profpipe doctor; neither --check nor the helper is part of a run. */
 	if (!ret->check && !ret->cpus &&
 	    deploy_check_options(&ret->deploy, DEPLOY_BPF) != EXITS_GO_ON)
 		return EXITS_USAGE;
-	/* By hand there is no limit for all memory. */
+	/* By hand there is no limit for all memory, so the tables get a fixed one. */
 	if (!ret->table_bytes && !ret->deploy.run_dir && !ret->deploy.limit)
 		ret->table_bytes = TABLES_DEFAULT;
 	return EXITS_GO_ON;

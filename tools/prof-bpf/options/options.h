@@ -14,17 +14,17 @@ struct options {
 	struct sampling sampling;
 	uint32_t follow;    /* sample this process and its descendants; 0: none */
 	const char *output; /* by hand: a path, or NULL for standard output */
-	unsigned mode;	    /* of a new output */
-	size_t table_bytes; /* ceiling of the unwind tables; 0: the rest of --memory-limit */
+	unsigned mode;	    /* mode of a new output file */
+	size_t table_bytes; /* limit of the unwind tables; 0: the rest of --memory-limit */
 	bool check;	    /* print what the host supports, and end */
 	bool resume;	    /* the followed process may already have children */
 	bool cpus;	    /* be the helper of cpus.h, with these events */
 	struct cpus_events events;
 	struct deploy deploy;
 };
-/* A part of main (exits.h). */
+/* Parses the command line. Returns as a part of main does (exits.h). */
 int options_parse(int argc, char **argv, struct options *ret);
-/* Whether descendants of the sampled processes are sampled too. */
+/* Whether descendants of the sampled processes are also sampled. */
 bool options_follow_forks(const struct options *o);
 
 #endif

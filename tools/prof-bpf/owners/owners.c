@@ -7,7 +7,7 @@
 #include <utlist.h>
 #include "common/base/shares/fairshare.h"
 
-#define OTHERS 0 /* the number of the owner that stands for all who have no place */
+#define OTHERS 0 /* number of the owner that stands for all owners without an entry */
 
 struct owners {
 	struct owner others;
@@ -69,8 +69,8 @@ struct owner *owner_get(struct owner *w)
 	return w;
 }
 
-/* An owner that nothing refers to and that holds nothing goes when its place is needed; until then
- * it keeps what it has spent. */
+/* Makes an owner. It replaces an owner that nothing refers to and that holds nothing; until then,
+ * that owner's spent time is kept. */
 static struct owner *owner_new(struct owners *o, struct owner_key key)
 {
 	if (o->count == OWNERS_MAX && o->unused)
@@ -111,7 +111,7 @@ struct owner *owners_numbered(const struct owners *o, uint32_t number)
 	return number < OWNERS_MAX ? o->numbered[number] : NULL;
 }
 
-/* A holding refers to its owner, so that the owner is not forgotten. */
+/* Each holding counts as a reference, so that the owner is not forgotten. */
 void owner_hold(struct owners *o, struct owner *w, enum owner_resource t, uint64_t n)
 {
 	if (!n)

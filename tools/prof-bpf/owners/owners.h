@@ -6,9 +6,9 @@
  * (struct sample: owner_uid, owner_container). Costs are charged to the owner of the process that
  * causes them, not to the owner of a file that it uses.
  *
- * A resource is divided only when it is scarce. Then owners with more than a fair share give way to
- * owners with less. There are two kinds of resources: those that are held and given back (slots),
- * and those that are spent (cpu time), which the ledger gradually forgets.
+ * A resource is divided only when it is scarce. Then owners with more than a fair share lose some
+ * to owners with less. There are two kinds of resources: those that are held and given back
+ * (slots), and those that are spent (cpu time), which the ledger gradually forgets.
  */
 #ifndef PROF_BPF_OWNERS_OWNERS_H
 #define PROF_BPF_OWNERS_OWNERS_H
@@ -19,7 +19,7 @@
 #include "common/base/tables/hashtable.h"
 
 #define OWNERS_MAX 4096
-#define OWNERS_HALVED_NS 30000000000ull /* what was spent counts half after this time */
+#define OWNERS_HALVED_NS 30000000000ull /* after this time, spent resources count half */
 
 enum owner_resource {
 #define OWNER_RESOURCE(NAME, name, text) OWNER_##NAME,
@@ -37,56 +37,57 @@ struct owner_key {
 
 struct owner {
 	struct owner_key key;
-	uint32_t number;    /* from 1 on, below OWNERS_MAX; another owner may get it later */
-	uint32_t processes; /* and other objects that refer to it */
+	uint32_t number;    /* from 1 to OWNERS_MAX - 1; another owner may get it later */
+	uint32_t processes; /* number of processes and other objects that refer to it */
 	uint64_t held[OWNER_RESOURCES];
-	uint64_t spent_ns[OWNER_RESOURCES]; /* as of the period `period` */
+	uint64_t spent_ns[OWNER_RESOURCES]; /* as of the time in `period` */
 	uint64_t refused[OWNER_RESOURCES];  /* how often it did not get what it asked for */
-	uint64_t lost[OWNER_LOSSES];	    /* that owners_tell_losses has yet to tell */
+	uint64_t lost[OWNER_LOSSES];	    /* losses that owners_tell_losses must still report */
 	uint64_t period;
 	/* When its budget covers what it spent on mappings (host/mapping_turns.h), and what small
 	 * processes spent beyond that. */
 	uint64_t maps_paid_ns, small_paid_ns;
-	uint64_t offers_paid_ns; /* likewise, its offers (peers/offers.h) */
+	uint64_t offers_paid_ns; /* when its budget covers its offers (peers/offers.h) */
 	UT_hash_handle hh;
-	struct owner *prev, *next; /* those without references, oldest first */
+	struct owner *prev, *next; /* list of owners without references, oldest first */
 };
 
-/* As the stream has it. */
+/* Returns the owner as it is written in the stream. */
 static inline uint64_t owner_word(const struct owner *w)
 {
 	return (uint64_t)w->key.container << 32 | w->key.uid;
 }
 
 #define OWNER_TEXT 48
-/* `user 5`, or with a container `user 5 (container 7)`, for messages. Returns to. */
+/* Writes `user 5`, or with a container `user 5 (container 7)`, for messages. Returns `to`. */
 const char *owner_text(const struct owner *w, char to[static OWNER_TEXT]);
 
 struct owners;
 
-/* -ENOMEM. The caller owns *ret. */
+/* Makes an empty ledger; the caller owns *ret. Returns 0 or -ENOMEM. */
 int owners_new(struct owners **ret);
 void owners_free(struct owners *o);
-/* The owner with this key, with a reference for owner_put. Never NULL: if there are too many, or no
- * memory, it is the one that stands for all others. */
+/* Returns the owner with this key, with a reference for owner_put. Never NULL: if there are too
+ * many owners, or no memory, it is the owner that stands for all others. */
 struct owner *owners_get(struct owners *o, struct owner_key key);
 struct owner *owner_get(struct owner *w);
 void owner_put(struct owners *o, struct owner *w);
-/* The owner with this number, or NULL. */
+/* Returns the owner with this number, or NULL. */
 struct owner *owners_numbered(const struct owners *o, uint32_t number);
 
-/* The owner takes n more of a thing, or gives n back. */
+/* The owner takes n more of a resource, or gives n back. */
 void owner_hold(struct owners *o, struct owner *w, enum owner_resource t, uint64_t n);
 void owner_release(struct owners *o, struct owner *w, enum owner_resource t, uint64_t n);
-/* The owner has spent this long. */
+/* Records that the owner has spent this much time. */
 void owner_spend(struct owner *w, enum owner_resource t, uint64_t ns, uint64_t now_ns);
-/* The part of it that still counts. */
+/* Returns the part of that time that still counts. */
 uint64_t owner_spent(const struct owner *w, enum owner_resource t, uint64_t now_ns);
-/* The sum that all owners hold of a resource. */
+/* Returns the sum that all owners hold of a resource. */
 uint64_t owners_held(const struct owners *o, enum owner_resource t);
+/* Records that the owner did not get n of a resource. */
 void owner_refuse(struct owner *w, enum owner_resource t, uint64_t n);
 
-/* A sample of the owner with this key was lost. */
+/* Records that a sample of the owner with this key was lost. */
 void owners_lose(struct owners *o, struct owner_key key, enum owner_loss l);
 /* Calls tell for each owner and kind with the losses since the last call. An owner that was
  * forgotten in between is left out. */
@@ -95,12 +96,13 @@ void owners_tell_losses(struct owners *o,
 				     uint64_t n),
 			void *ctx);
 
-/* The fair share (fairshare.h) of `all`. taker: NULL: there is none. */
+/* Returns the fair share (fairshare.h) of `all`. taker counts as one who wants more; NULL: none
+ * does. */
 uint64_t owners_share(const struct owners *o, const struct owner *taker, enum owner_resource t,
 		      uint64_t all);
-/* The owner that holds most of a resource; NULL: nobody holds any. */
+/* Returns the owner that holds most of a resource; NULL: none holds any. */
 struct owner *owners_largest(const struct owners *o, enum owner_resource t);
-/* Calls fn with each owner. */
+/* Calls fn for each owner. */
 void owners_each(const struct owners *o, void (*fn)(void *ctx, const struct owner *w), void *ctx);
 
 #endif

@@ -36,7 +36,7 @@ int extractor_start(struct extractor *x)
 
 	if (r)
 		return r;
-	/* Our end is close-on-exec; the child keeps the other. */
+	/* Our end is close-on-exec; the child inherits the other one. */
 	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
 		return -errno;
 	if (fcntl(pipe_fds[0], F_SETFD, 0) < 0) {
@@ -52,7 +52,7 @@ int extractor_start(struct extractor *x)
 	sigset_t none;
 	sigemptyset(&none);
 	posix_spawnattr_init(&attr);
-	/* In a session of its own, so that Ctrl-C reaches only us. */
+	/* In its own session, so that Ctrl-C reaches only this process. */
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
 	posix_spawnattr_setsigmask(&attr, &none);
 	r = -posix_spawn(&x->pid, path, NULL, &attr, (char *const *)argv, envp);

@@ -10,12 +10,12 @@
 #define BATCHES_AT_ONCE 32
 
 struct ticket {
-	uint64_t number; /* ours */
-	uint64_t id;	 /* the peer's */
+	uint64_t number; /* our number of the request */
+	uint64_t id;	 /* the peer's id of the request */
 	bool answered, message_sent;
 	int fd, status;
 	uint64_t size, place;
-	bool memory; /* the answer has bytes */
+	bool memory; /* the answer contains bytes */
 	struct buf bytes;
 	uint64_t *lengths;
 	uint32_t pieces;
@@ -27,7 +27,7 @@ struct file_server {
 	struct peer *peer;
 	uint64_t next_ticket;
 	struct ticket places[FILE_SERVER_OPEN_MAX];
-	struct ticket *tickets, *unused; /* of the places */
+	struct ticket *tickets, *unused; /* lists of elements */
 };
 
 int file_server_new(const struct file_server_config *c, struct file_server **ret)
@@ -43,7 +43,7 @@ int file_server_new(const struct file_server_config *c, struct file_server **ret
 					  .run_dir = c->run_dir,
 					  .uid = c->peer,
 					  .producer = "prof-bpf",
-					  /* An answer per batch: this route's messages are
+					  /* One answer per batch: this route's messages are
 					   * small. */
 					  .batch_max = 1024,
 					  .batches_at_once = BATCHES_AT_ONCE };
@@ -96,7 +96,7 @@ int file_server_lane_fd(const struct file_server *f)
 	return peer_lane_fd(f->peer);
 }
 
-/* Takes one message. False: the peer broke the rules. */
+/* Takes one message. Returns false if the peer broke the rules. */
 static bool take(struct file_server *f, const struct msg *m)
 {
 	if (m->id == MSG_RUNTIME)
@@ -106,7 +106,7 @@ static bool take(struct file_server *f, const struct msg *m)
 	struct ticket *t = f->unused;
 	LL_DELETE(f->unused, t);
 	*t = (struct ticket){ .number = ++f->next_ticket,
-			      .id = m->file_request.id, /* the first field of all */
+			      .id = m->file_request.id, /* id is the first field of all requests */
 			      .fd = -1 };
 	DL_APPEND(f->tickets, t);
 	switch (m->id) {
@@ -122,14 +122,14 @@ static bool take(struct file_server *f, const struct msg *m)
 	case MSG_MEMORY_REQUEST:
 		f->config.want_memory(f->config.ctx, t->number, &m->memory_request);
 		break;
-	default: /* this route allows no other */
+	default: /* this route allows no other message */
 		ticket_free(f, t);
 		return false;
 	}
 	return true;
 }
 
-/* The pending ticket. NULL: the peer that asked is gone. */
+/* Returns the pending ticket. NULL: the peer that made the request is gone. */
 static struct ticket *find_ticket(struct file_server *f, uint64_t number)
 {
 	struct ticket *t;
@@ -233,7 +233,7 @@ static int transmit(struct file_server *f)
 	return r == -EAGAIN || r == -ENOTCONN ? 0 : r;
 }
 
-/* Nobody waits for this peer's answers any more. */
+/* Drops all requests of a peer that is gone. */
 static void lost_peer(struct file_server *f)
 {
 	const struct lastword last = peer_lastword(f->peer);
@@ -243,7 +243,7 @@ static void lost_peer(struct file_server *f)
 		f->config.peer_died(f->config.ctx, &last);
 }
 
-/* 0, -errno. */
+/* Takes all waiting messages. Returns 0 or -errno. */
 static int receive(struct file_server *f)
 {
 	for (;;) {
@@ -274,7 +274,7 @@ static int receive(struct file_server *f)
 
 int file_server_run(struct file_server *f)
 {
-	/* A lane that cannot take a peer, for lack of descriptors, must not block the rest. */
+	/* If the lane cannot accept a peer for lack of descriptors, continue with the rest. */
 	const int lane = peer_poll_lane(f->peer);
 	int r = receive(f);
 

@@ -8,9 +8,10 @@
 #include "tools/prof-bpf/owners/owners.h"
 
 #define OFFER_NS 1000000000ull
-#define OWNERS_PART 4 /* of the offers, that one owner may make */
+#define OWNERS_PART 4 /* part of the offers that one owner may make */
 
-/* Whether the owner may offer another file. Root's are those of the host's own programs. */
+/* Whether the owner may offer another file. Root may always: its files are the host's own
+ * programs. */
 static bool may_offer(struct owner *w, uint64_t now_ns)
 {
 	if (!w || (!w->key.uid && !w->key.container))

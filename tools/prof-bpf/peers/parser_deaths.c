@@ -57,7 +57,7 @@ bool parser_deaths_refuse_process(struct parser_deaths *d, uint64_t id)
 	const struct host_process *h = NULL;
 	struct quarantine_key of;
 
-	/* This searches through all processes. */
+	/* Do this only if necessary, since it searches through all processes. */
 	if (!quarantine_is_empty(d->quarantine) && id <= UINT32_MAX)
 		h = host_process(d->host, (uint32_t)id);
 	if (!h)

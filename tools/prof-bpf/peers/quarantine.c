@@ -20,8 +20,8 @@ struct quarantine_file_key {
 /* A file that a parser died on. */
 struct suspect {
 	struct quarantine_file_key key;
-	unsigned crashes, doubts, times; /* times: how often it was given up in doubt */
-	bool given_up, freed;		 /* freed: quarantine_freed returned it */
+	unsigned crashes, doubts, times; /* times: how often it was given up temporarily */
+	bool given_up, freed;		 /* freed: quarantine_freed has returned it */
 	uint64_t until_ns;		 /* end of a temporary quarantine; 0: permanent */
 	UT_hash_handle hh;
 };
@@ -41,10 +41,10 @@ struct blamed {
 };
 
 struct quarantine {
-	struct suspect *suspects; /* both in the order of their first death */
+	struct suspect *suspects; /* both lists are in the order of their first death */
 	struct blamed *blamed;
-	uint64_t free_ns; /* next time to free a suspect; 0: none */
-	/* The file and the owners of the last unexplained death. */
+	uint64_t free_ns; /* when the next suspect must be freed; 0: none */
+	/* The file of the last unexplained death, and who was charged for it. */
 	struct quarantine_file_key doubted;
 	struct blamed_key doubted_blamed[2];
 };
@@ -102,9 +102,9 @@ static struct suspect *find_suspect(const struct quarantine *q,
 	return s;
 }
 
-/* --- owners --- */
+/* --- who is charged --- */
 
-/* An owner who is charged, and the number of deaths that is too many. */
+/* A user or group that is charged, and the number of deaths that is too many. */
 struct charged {
 	struct blamed_key key;
 	unsigned limit;
@@ -155,7 +155,7 @@ static bool is_refused(const struct quarantine *q, const struct charged *c, uint
 	return o && o->deaths >= c->limit && now_ns - o->last_ns < QUARANTINE_USER_NS;
 }
 
-/* The owner, made if new; NULL: no memory. */
+/* Returns the entry of a user or group, and makes it if it is new; NULL: no memory. */
 static struct blamed *blamed_get(struct quarantine *q, const struct blamed_key *key)
 {
 	struct blamed *o = find_blamed(q, key);
@@ -172,8 +172,8 @@ static struct blamed *blamed_get(struct quarantine *q, const struct blamed_key *
 	return o;
 }
 
-/* True if this death reaches the limit, and this was not logged yet. former: the owner of the last
- * unexplained death. */
+/* Charges a death. Returns true if it reaches the limit, and this was not logged yet. former: who
+ * was charged for the last unexplained death. */
 static bool charge(struct quarantine *q, const struct charged *c, struct blamed_key *former,
 		   enum lastword_end end, uint64_t now_ns)
 {
@@ -195,7 +195,7 @@ static bool charge(struct quarantine *q, const struct charged *c, struct blamed_
 		if (++o->doubts >= DOUBTS_FOR_DEATHS * c->limit)
 			o->deaths = c->limit;
 	} else {
-		/* A slow file also delays all others. */
+		/* A slow file counts more, since it also delays all others. */
 		o->deaths += end == LASTWORD_SLOW ? SLOW_FOR_DEATHS : 1;
 		if (o->deaths > c->limit)
 			o->deaths = c->limit;
@@ -232,7 +232,7 @@ unsigned quarantine_deaths(const struct quarantine *q, enum quarantine_parser pa
 	return s ? s->crashes + s->doubts : 0;
 }
 
-/* True if the file is given up now and was not before. */
+/* Returns true if the file is given up now and was not before. */
 static bool give_up(struct quarantine *q, struct suspect *s, enum lastword_end end, uint64_t now_ns)
 {
 	const bool before = s->given_up;
@@ -243,7 +243,7 @@ static bool give_up(struct quarantine *q, struct suspect *s, enum lastword_end e
 		q->doubted = s->key;
 		if (++s->doubts <= DOUBTS_ALLOWED)
 			return false;
-		s->doubts = DOUBTS_ALLOWED; /* then one more is enough */
+		s->doubts = DOUBTS_ALLOWED; /* after that, one more is enough */
 		s->given_up = true;
 		s->freed = false;
 		s->until_ns = now_ns + (QUARANTINE_DOUBT_NS << s->times);
@@ -274,7 +274,7 @@ bool quarantine_freed(struct quarantine *q, uint64_t now_ns, enum quarantine_par
 			const struct quarantine_file_key *k = &s->key;
 
 			s->freed = true;
-			q->free_ns = now_ns; /* there may be another */
+			q->free_ns = now_ns; /* there may be more, so look again at once */
 			*ret_parser = (enum quarantine_parser)k->parser;
 			*ret_of = (struct quarantine_key){ .dev = k->dev,
 							   .inode = k->inode,

@@ -25,12 +25,13 @@
 struct wanted {
 	struct requests *rq;
 	uint64_t ticket;
-	uint64_t file;	  /* requested as itself; 0: a debug file of it, or none */
-	const char *what; /* of process `pid`, for the log; NULL: nothing of a process */
+	uint64_t file; /* set if the file itself was requested; 0: a debug file of it, or none */
+	const char *
+		what; /* for the log: the requested file of process `pid`; NULL: not of a process */
 	uint32_t pid;
 };
 
-/* prof-symd does not get the file that it was to look at. */
+/* Ends the offer of a file that prof-symd does not get. */
 static void end_offer(struct requests *rq, uint64_t file)
 {
 	struct host_file *f = file && file <= UINT32_MAX ? host_file(rq->host, (uint32_t)file)
@@ -79,7 +80,7 @@ static void refused(struct wanted *w, struct requests *rq, uint64_t ticket, int 
 	file_server_answer(rq->file_server, ticket, -1, -r, 0, 0);
 }
 
-/* The file with this id. NULL: there is none, or prof-symd must not get it. */
+/* Returns the file with this id. NULL: there is none, or prof-symd must not get it. */
 static struct host_file *file_for(struct requests *rq, uint64_t id)
 {
 	struct host_file *f = id <= UINT32_MAX ? host_file(rq->host, (uint32_t)id) : NULL;
@@ -136,8 +137,8 @@ void requests_jit(void *ctx, uint64_t ticket, const struct msg_jit_request *m)
 					m->kind, opened, w));
 }
 
-/* Checks the numbers that prof-bpf uses, and drops steps that lead to more than naming needs. `own`
- * is for the runtime's program, which does not trust it. */
+/* Checks the numbers that prof-bpf uses, and drops steps that lead to more memory than naming
+ * needs. The runtime's program uses `own`, and does not trust it. */
 static bool config_is_sane(struct runtime_config *c)
 {
 	if (!runtime_mark(c->runtime) || c->by_loop >= RUNTIME_BY_LOOPS ||
@@ -181,13 +182,13 @@ static void say_unknown(struct requests *rq, struct str name)
 	}
 }
 
-/* How often to look for a mark, if a busy host or a server prevented it. */
+/* How often to look for a mark, if a busy host or a file server prevented it. */
 #define MARK_TRIES 8
 #define MARK_RETRY_NS 500000000ull
 
-/* prof-symd's report on a file, while it is being checked. */
+/* prof-symd's report about a file, while it is being checked. */
 struct requests_described {
-	struct requests_described *next; /* in unmarked or unloaded of struct requests */
+	struct requests_described *next; /* list of `unmarked` or `unloaded` of struct requests */
 	struct requests *rq;
 	uint32_t file;
 	unsigned tries;
@@ -195,7 +196,7 @@ struct requests_described {
 	struct runtime_config config;
 };
 
-/* Owns d. The run's begin waits for files that are offered, so also for the programs. */
+/* Owns d. The start of the run waits for offered files, and so also for the programs. */
 static void use_runtime(struct requests_described *d)
 {
 	struct requests *rq = d->rq;
@@ -246,7 +247,7 @@ static void say_lie(struct requests *rq, const struct host_file *f, enum runtime
 	buf_done(&path);
 }
 
-/* prof-symd reports only once, so check again a little later. */
+/* Check again a little later, since prof-symd reports only once. */
 static void defer(struct requests_described *d)
 {
 	struct host_file *f = host_file(d->rq->host, d->file);
@@ -365,8 +366,8 @@ bool requests_runtime(void *ctx, const struct msg_runtime *m)
 	memcpy(&c, m->config.data, sizeof(c));
 	if (!config_is_sane(&c))
 		return false;
-	/* The file is unmapped, or this is no news. Each report costs an opening, and publishing
-	 * all processes that map the file. */
+	/* The file is not mapped any more, or was already reported. Each report costs an opening,
+	 * and publishing all processes that map the file. */
 	if (!f || f->described)
 		return true;
 	f->described = true;
@@ -390,7 +391,7 @@ static void memory_is_read(void *ctx, struct reader_result *r)
 	int e = r->status ? r->status
 			  : memory_end(m->rq->host, &m->of, r->exe_same ? r->exe_mode : 0);
 	struct span rest = buf_span(&r->bytes), bytes;
-	uint64_t lengths[MEMORY_PIECES] = { 0 }; /* of all pieces that were requested */
+	uint64_t lengths[MEMORY_PIECES] = { 0 }; /* lengths of all requested pieces */
 	size_t kept = 0;
 
 	for (uint32_t i = 0; !e && i < r->pieces; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests of prof-symd: files of the stream, their debug files, perf maps and jitdumps, and memory
- * of interpreters. It also takes prof-symd's reports about which files hold a runtime.
+ * of interpreters. Also takes prof-symd's reports about which files contain a runtime.
  */
 #ifndef PROF_BPF_PEERS_REQUESTS_H
 #define PROF_BPF_PEERS_REQUESTS_H
@@ -34,15 +34,17 @@ struct requests {
 	struct offers *offers;
 	struct parser_deaths *deaths;
 	bool may_read_memory;
-	/* Unknown builds of interpreters, to log each once. */
+	/* Unknown builds of interpreters, so that each is logged once. */
 	char unknown[REQUESTS_UNKNOWN][64];
-	bool lie_logged; /* logged: prof-symd reported a runtime in a file that has none */
-	/* prof-symd's reports on files that could not be checked yet, and when they were last
+	bool lie_logged; /* it was logged that prof-symd reported a runtime in a file that has
+			  * none */
+	/* prof-symd's reports about files that could not be checked yet, and when they were last
 	 * tried. */
 	struct requests_described *unmarked;
 	uint64_t unmarked_ns;
 	struct requests_described *unloaded; /* reports that wait for the runtime's programs */
-	uint64_t refused; /* a bit for each runtime of which it was logged that it has none */
+	uint64_t refused; /* a bit for each runtime of which it was logged that it has no
+			   * programs */
 };
 
 /* The callbacks of file_server.h; ctx is the struct requests. */
@@ -54,9 +56,9 @@ bool requests_runtime(void *ctx, const struct msg_runtime *m);
 void requests_peer_died(void *ctx, const struct lastword *last);
 /* Retries the files that could not be checked. */
 void requests_tick(struct requests *r, uint64_t now_ns);
-/* A runtime's programs were loaded, or could not be. */
+/* Continues after a runtime's programs were loaded, or could not be. */
 void requests_loaded(struct requests *r);
-/* Frees what it owns. */
+/* Frees what the struct owns. */
 void requests_done(struct requests *r);
 
 #endif

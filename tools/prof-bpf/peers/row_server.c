@@ -13,9 +13,9 @@
 #include "tools/prof-bpf/peers/row_server.h"
 #include "tools/prof-bpf/peers/rowqueue.h"
 
-#define IN_FLIGHT 3 /* one in work, and some that it finds when it has done that */
+#define IN_FLIGHT 3 /* one that it works on, and some that it can begin next */
 #define BATCHES_AT_ONCE 8
-#define DEADLINE_NS 60000000000ull /* per file: LASTWORD_SLOW_S on a busy host */
+#define DEADLINE_NS 60000000000ull /* time for each file: LASTWORD_SLOW_S on a busy host */
 
 struct row_server {
 	struct row_server_config config;
@@ -26,8 +26,8 @@ struct row_server {
 	struct rowqueue_request *outstanding;
 	unsigned in_flight;
 	uint64_t rest_ms;
-	uint64_t stopped, stopped_after_ns; /* what the extractor was told to put aside last */
-	uint64_t moved_ns; /* when the extractor finished one of them, or got the first */
+	uint64_t stopped, stopped_after_ns; /* what the extractor was last told to put aside */
+	uint64_t moved_ns; /* when the extractor finished a request, or got the first one */
 	/* Requests whose turn has come without a descriptor. */
 	struct unopened {
 		uint16_t slot;
@@ -74,7 +74,7 @@ void row_server_free(struct row_server *r)
 
 	if (!r)
 		return;
-	/* The ledger may be gone. */
+	/* The ledger may already be gone. */
 	rowqueue_done(&r->waiting);
 	DL_FOREACH_SAFE(r->outstanding, q, next)
 		rowqueue_request_free(q);
@@ -118,7 +118,8 @@ void row_server_rest(struct row_server *r, uint64_t ms)
 	peer_rest(r->peer, ms);
 }
 
-/* A request that waits already, perhaps without a descriptor, is not made twice. */
+/* Renews a request that already waits, perhaps without a descriptor, instead of making a second
+ * one. */
 static bool renew(struct row_server *r, uint16_t slot, int fd)
 {
 	struct rowqueue_request *q = rowqueue_find(&r->waiting, slot,
@@ -203,7 +204,7 @@ bool row_server_take_unopened(struct row_server *r, uint16_t *ret_slot)
 	return false;
 }
 
-/* Ends what was under way. */
+/* Removes a request from the outstanding ones. */
 static void leave(struct row_server *r, struct rowqueue_request *q)
 {
 	DL_DELETE(r->outstanding, q);
@@ -217,7 +218,8 @@ static void finish(struct row_server *r, struct rowqueue_request *q)
 	forget(r, q);
 }
 
-/* Charges the owner the time that the extractor reports, but at most the time that has passed. */
+/* Charges the owner for the time that the extractor reports, but at most for the time that has
+ * passed. */
 static void pay(struct row_server *r, struct rowqueue_request *q, uint64_t cpu_ns, uint64_t now_ns)
 {
 	const uint64_t passed = now_ns > q->sent_ns ? now_ns - q->sent_ns : 0;
@@ -228,7 +230,7 @@ static void pay(struct row_server *r, struct rowqueue_request *q, uint64_t cpu_n
 		owner_spend(q->owner, OWNER_ROWS_CPU, cpu_ns, now_ns);
 }
 
-/* An outstanding request waits once more. Without a descriptor the file will be opened again. */
+/* Queues an outstanding request again. Without a descriptor the file will be opened again. */
 static void repeat(struct row_server *r, struct rowqueue_request *q)
 {
 	leave(r, q);
@@ -242,7 +244,7 @@ static void repeat(struct row_server *r, struct rowqueue_request *q)
 	forget(r, q);
 }
 
-/* The extractor put the file aside. */
+/* Handles that the extractor put the file aside. */
 static void put_aside(struct row_server *r, struct rowqueue_request *q)
 {
 	q->stops++;
@@ -257,7 +259,7 @@ static void put_aside(struct row_server *r, struct rowqueue_request *q)
 	r->moved_ns = clock_mono_ns();
 }
 
-/* The file gets no rows. */
+/* Ends a request without rows. */
 static void give_up(struct row_server *r, struct rowqueue_request *q)
 {
 	if (tables_file_serial(r->config.tables, q->slot) == q->serial) {
@@ -289,15 +291,15 @@ static struct rowqueue_request *find(struct row_server *r, uint64_t id)
 	return NULL;
 }
 
-/* The request that the extractor was working on by its last word. NULL: none, and no file is to
- * blame: the extractor names each file before it parses it, and may end for other reasons. */
+/* Returns the request that the extractor was working on by its last word. NULL: none, and no file
+ * is to blame: the extractor names each file before it parses it, and may end for other reasons. */
 static struct rowqueue_request *guilty(struct row_server *r, const struct lastword *last)
 {
 	return last->kind == LASTWORD_FILE ? find(r, last->id) : NULL;
 }
 
-/* The extractor is gone: repeats its requests. If we dropped it, drop() has already blamed the
- * file. */
+/* Handles that the extractor is gone: repeats its requests. If it was dropped here, drop() has
+ * already blamed the file. */
 static void lost_peer(struct row_server *r)
 {
 	const struct lastword last = peer_lastword(r->peer);
@@ -321,7 +323,7 @@ static void lost_peer(struct row_server *r)
 	}
 }
 
-/* Drops the extractor for what it did with a file: q, or else the one that it was working on. */
+/* Drops the extractor for its handling of a file: q, or else the one that it was working on. */
 static void drop(struct row_server *r, struct rowqueue_request *q, enum lastword_end end,
 		 uint64_t now_ns)
 {
@@ -336,13 +338,13 @@ static void drop(struct row_server *r, struct rowqueue_request *q, enum lastword
 	peer_drop(r->peer);
 }
 
-/* Takes one message of the extractor. False: it broke the rules and loses the pipe; *ret_about is
- * the request concerned, or NULL. */
+/* Takes one message of the extractor. Returns false if it broke the rules and must be disconnected;
+ * *ret_about is the request concerned, or NULL. */
 static bool take(struct row_server *r, const struct msg *m, struct rowqueue_request **ret_about)
 {
 	struct tables *t = r->config.tables;
 	const uint64_t now_ns = clock_mono_ns();
-	uint64_t id = m->rows_end.id; /* the first field of all four */
+	uint64_t id = m->rows_end.id; /* id is the first field of all four messages */
 	int v = 0;
 
 	struct rowqueue_request *q = find(r, id);
@@ -350,7 +352,7 @@ static bool take(struct row_server *r, const struct msg *m, struct rowqueue_requ
 	*ret_about = q;
 	if (!q)
 		return false;
-	/* The file may be gone, or we may have given up the transfer. */
+	/* The file may be gone, or the transfer may have been given up here. */
 	if (tables_file_serial(t, q->slot) != q->serial ||
 	    (q->began && !tables_rows_coming(t, q->slot)))
 		q->slot = 0;
@@ -373,7 +375,7 @@ static bool take(struct row_server *r, const struct msg *m, struct rowqueue_requ
 			finish(r, q);
 			return true;
 		}
-		/* It has got rows in another way, or was given up. */
+		/* The file has got rows in another way, or was given up. */
 		if (tables_file_state(t, q->slot) != FILE_PENDING || tables_rows_coming(t, q->slot))
 			q->slot = 0;
 		if (r->config.rows_come && q->slot)
@@ -410,8 +412,8 @@ static bool take(struct row_server *r, const struct msg *m, struct rowqueue_requ
 	if (v) {
 		const bool full = v == TABLES_FULL || v == -ENOMEM;
 
-		/* No room, no memory, or nobody maps the file any more. So it has no rows, for now
-		 * or permanently, and the rest of the answer is ignored. */
+		/* The rows do not fit, memory is short, or no process maps the file any more. So it
+		 * has no rows, for now or permanently, and the rest of the answer is ignored. */
 		r->figures.full += full;
 		tables_rows_abort(t, q->slot);
 		if (full)
@@ -425,7 +427,7 @@ static bool take(struct row_server *r, const struct msg *m, struct rowqueue_requ
 	return true;
 }
 
-/* 0, -errno. */
+/* Takes all waiting messages. Returns 0 or -errno. */
 static int receive(struct row_server *r)
 {
 	for (;;) {
@@ -455,7 +457,7 @@ static int receive(struct row_server *r)
 	}
 }
 
-/* While an owner's files take long, nothing is sent ahead: it would wait behind them. */
+/* While an owner's files take long, no request is sent in advance: it would wait behind them. */
 static unsigned most_in_flight(const struct row_server *r, uint64_t now_ns)
 {
 	const struct rowqueue_request *q;
@@ -473,7 +475,7 @@ static int transmit(struct row_server *r, uint64_t now_ns)
 
 	int e = peer_greet(r->peer);
 
-	/* It gets no file before it can say which one it is working on. */
+	/* The extractor gets no file before it can report which one it is working on. */
 	if (e || !peer_has_page(r->peer))
 		return e == -ENOTCONN ? 0 : e;
 	/* A file that an extractor died on is requested alone. */
@@ -531,7 +533,7 @@ static int transmit(struct row_server *r, uint64_t now_ns)
 	return e == -EAGAIN || e == -ENOTCONN ? 0 : e;
 }
 
-/* How much cpu time a file may take while others wait. */
+/* Returns how much cpu time a file may take while others wait. */
 static uint64_t slice_of(const struct rowqueue_request *q, unsigned others, uint64_t now_ns)
 {
 	const unsigned doubled = q->stops < ROW_SERVER_SLICES_MAX ? q->stops
@@ -543,7 +545,8 @@ static uint64_t slice_of(const struct rowqueue_request *q, unsigned others, uint
 									: slice << doubled;
 }
 
-/* Has the file that the extractor works on put aside when it takes long and others wait. */
+/* Tells the extractor to put aside the file that it works on, if that takes long and others
+ * wait. */
 static void make_way(struct row_server *r, uint64_t now_ns)
 {
 	struct rowqueue_request *q = r->outstanding, *o;
@@ -566,13 +569,13 @@ static void make_way(struct row_server *r, uint64_t now_ns)
 
 int row_server_run(struct row_server *r, uint64_t now_ns)
 {
-	/* A lane that cannot take a peer, for lack of descriptors, must not block the rest. */
+	/* If the lane cannot accept a peer for lack of descriptors, continue with the rest. */
 	const int lane = peer_poll_lane(r->peer);
 	int e = receive(r);
 
 	if (e)
 		return e;
-	/* Its work may be only a small part of the time. */
+	/* The extractor may have to sleep for most of the time. */
 	const uint64_t patience = DEADLINE_NS + DEADLINE_NS / LASTWORD_TICK_MS * r->rest_ms;
 
 	if (r->outstanding && !peer_dropped(r->peer) && now_ns > r->moved_ns &&

@@ -10,7 +10,7 @@
 /* The waiting requests of an owner. */
 struct rowline {
 	const struct owner *owner;
-	struct rowqueue_request *requests; /* in the order in which they came */
+	struct rowqueue_request *requests; /* in the order of arrival */
 	unsigned held;
 	struct rowline *prev, *next;
 };
@@ -56,7 +56,7 @@ static struct rowline *line_of(struct rowqueue *q, const struct owner *owner)
 	return line;
 }
 
-/* Takes a descriptor from the last one in the longest line. */
+/* Closes a descriptor of the last request in the longest line. */
 static void let_go(struct rowqueue *q)
 {
 	struct rowline *line, *most = NULL;
@@ -110,7 +110,8 @@ void rowqueue_take(struct rowqueue *q, struct rowqueue_request *r)
 	}
 }
 
-/* The first of a line, among those that were put aside, or not; NULL: there is none. */
+/* Returns the first request of a line among those that were put aside, or among the others; NULL:
+ * there is none. */
 static struct rowqueue_request *first_of(const struct rowqueue *q, const struct rowline *line,
 					 bool aside)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The queue of row requests: which request comes next.
+ * The queue of row requests: which request is next.
  *
  * Each owner has a line. The owner who has spent the least of prof-deltas' cpu time comes first, so
  * that no owner's files keep those of others waiting. Owners with nearly the same time come in the
@@ -8,7 +8,7 @@
  * aside, because it took long while others waited, comes when no other file waits.
  *
  * Waiting requests may hold ROWQUEUE_HELD descriptors. Beyond that the owner who holds most loses
- * one, and its file is opened again in its turn.
+ * one, and its file is opened again when its turn comes.
  */
 #ifndef PROF_BPF_PEERS_ROWQUEUE_H
 #define PROF_BPF_PEERS_ROWQUEUE_H
@@ -27,12 +27,14 @@ struct rowline;
 struct tables;
 
 struct rowqueue_request {
-	uint64_t id; /* rises in the order of sending; 0: not sent */
+	uint64_t id; /* rises in the order of sending; 0: not sent yet */
 	uint16_t slot;
-	uint32_t serial;     /* of the slot, which may be another file's when the answer comes */
-	int fd;		     /* until it is sent */
-	int spare_fd;	     /* for repeating the request */
-	struct owner *owner; /* NULL: nobody's; it holds the request (OWNER_QUEUE) */
+	uint32_t serial;     /* serial of the slot, which another file may have when the answer
+			      * comes */
+	int fd;		     /* descriptor to send; -1 after that */
+	int spare_fd;	     /* descriptor for repeating the request */
+	struct owner *owner; /* NULL: no owner; otherwise it is charged for the request
+			      * (OWNER_QUEUE) */
 	struct quarantine_key of;
 	uint64_t sent_ns;
 	unsigned stops; /* how often it was put aside */
@@ -41,36 +43,38 @@ struct rowqueue_request {
 	bool alone;    /* an extractor died on it */
 	bool stopping; /* the extractor was told to put it aside when it takes long */
 	uint32_t name_len;
-	struct rowline *line;		      /* of the queue that it waits in, or NULL */
-	struct rowqueue_request *prev, *next; /* the queue's while it waits, then the caller's */
+	struct rowline *line;		      /* the line that it waits in, or NULL */
+	struct rowqueue_request *prev, *next; /* list of the queue while it waits, later of the
+					       * caller */
 	char name[ROWQUEUE_NAME_MAX];
 };
 
 struct rowqueue {
 	const struct tables *tables; /* borrowed */
 	struct rowline *lines;
-	unsigned count, held; /* requests; descriptors */
+	unsigned count, held; /* number of requests, and of descriptors */
 };
 
-/* Frees all requests. Takes a zeroed queue. */
+/* Frees all requests. Accepts a zeroed queue. */
 void rowqueue_done(struct rowqueue *q);
-/* The request waits from now on. owner and fd are set. False: no memory. */
+/* Adds a request, whose owner and fd are set. Returns false without memory. */
 bool rowqueue_add(struct rowqueue *q, struct rowqueue_request *r);
-/* The next request, or NULL. idle: nothing else is in flight. */
+/* Returns the next request, or NULL. idle: no other request is in flight. */
 struct rowqueue_request *rowqueue_next(const struct rowqueue *q, bool idle, uint64_t now_ns);
-/* It waits no more. */
+/* Removes a request from the queue. */
 void rowqueue_take(struct rowqueue *q, struct rowqueue_request *r);
-/* The request that waits for this slot, or NULL. */
+/* Returns the request that waits for this slot, or NULL. */
 struct rowqueue_request *rowqueue_find(const struct rowqueue *q, uint16_t slot, uint32_t serial);
-/* How many other owners have a file that waits, not put aside, and have spent less than this one,
- * who spends ns just now. */
+/* Returns how many other owners have spent less than this one, who is about to spend ns, and have a
+ * waiting file that was not put aside. */
 unsigned rowqueue_poorer(const struct rowqueue *q, const struct owner *owner, uint64_t ns,
 			 uint64_t now_ns);
-/* Puts a waiting request into another line. False: no memory, and it stays where it is. */
+/* Moves a waiting request to another line. Returns false without memory; then it stays where it
+ * is. */
 bool rowqueue_move(struct rowqueue *q, struct rowqueue_request *r, struct owner *owner);
-/* The part of the owner's cpu time that still counts; 0 for NULL. */
+/* Returns the part of the owner's cpu time that still counts; 0 for NULL. */
 uint64_t rowqueue_spent(const struct owner *owner, uint64_t now_ns);
-/* Closes its descriptors. */
+/* Frees a request and closes its descriptors. */
 void rowqueue_request_free(struct rowqueue_request *r);
 
 #endif

@@ -7,16 +7,16 @@
 #include <stdint.h>
 #include "common/base/system/clock.h"
 
-/* COURSE_DRAINING: sampling has ended, and the last samples wait for what they need.
+/* COURSE_DRAINING: sampling has ended, and the last samples wait for rows and names.
  * COURSE_FINISHING: the end was sent. */
 enum course_phase { COURSE_CONNECTING, COURSE_SAMPLING, COURSE_DRAINING, COURSE_FINISHING };
 
 struct course {
 	enum course_phase phase;
-	uint64_t since_ns;		  /* start of the phase */
-	uint64_t began_ns;		  /* start of this process */
-	uint64_t sampling_ns, sampled_ns; /* begin and end of sampling; 0: not yet */
-	bool paused;			  /* by the launcher */
+	uint64_t since_ns;		  /* when the phase began */
+	uint64_t began_ns;		  /* when this process began */
+	uint64_t sampling_ns, sampled_ns; /* beginning and end of sampling; 0: not yet */
+	bool paused;			  /* paused by the launcher */
 	bool exit_now, failed;
 	bool again; /* failed, but a restart may succeed */
 };
@@ -27,7 +27,7 @@ static inline void course_enter(struct course *c, enum course_phase phase)
 	c->since_ns = clock_mono_ns();
 }
 
-/* The run cannot go on; the reason was logged. again: a restart may help. */
+/* Ends the run because it cannot continue; the reason was logged. again: a restart may help. */
 static inline void course_fail(struct course *c, bool again)
 {
 	c->again = again;

@@ -17,17 +17,17 @@ static void send_process(void *ctx, struct host_process *h)
 	output_emitted(&p->output, emit_process(p->output.emit, &changed));
 }
 
-/* If the output has no room for the end, or there is no memory, it is sent at a later tick. */
+/* Sends the end. If the output is full or there is no memory, it is sent at a later tick. */
 static void put_end(struct prof *p)
 {
 	p->ending.breaks = p->output.breaks;
 	p->ending.due = emit_end(p->output.emit, p->ending.reason) != 0;
 }
 
-/* Sends what was lost, the figures and the end of the stream. */
+/* Sends the losses, the figures and the end of the stream. */
 static void send_end(struct prof *p)
 {
-	/* Without a receiver the losses wait for the next one. */
+	/* Without a receiver, the losses are kept for the next one. */
 	if (output_has_receiver(&p->output))
 		losses_send(&p->losses);
 	figures_send(p);
@@ -35,11 +35,11 @@ static void send_end(struct prof *p)
 	put_end(p);
 }
 
-/* Everything was drained, or the time is over. */
+/* Ends the draining phase: everything was drained, or the time is over. */
 static void conclude(struct prof *p)
 {
 	deferred_run(p->deferred, clock_mono_ns(), true);
-	/* Those that changed after they were sent. */
+	/* Send processes again that changed after they were sent. */
 	host_each_process(p->host, send_process, p);
 	course_enter(&p->course, COURSE_FINISHING);
 	p->samples.ended = true;
@@ -47,8 +47,8 @@ static void conclude(struct prof *p)
 	if (p->ending.due && !p->output.bus)
 		log_warning("the recording has no end: out of memory; it is usable, but called cut "
 			    "short; leave prof-bpf more memory");
-	/* Nobody is there to take the end. With a launcher, another prof-symd may come until the
-	 * launcher says otherwise. */
+	/* There is no receiver for the end. With a launcher, another prof-symd may connect until
+	 * the launcher ends the run. */
 	if (!p->output.bus || (!p->output.has_peer && p->options.deploy.life_fd < 0))
 		p->course.exit_now = true;
 }
@@ -111,8 +111,8 @@ void ending_peer_came(struct prof *p)
 
 void ending_peer_went(struct prof *p)
 {
-	/* It has taken the end of the stream and everything before. If not, only the launcher
-	 * knows. */
+	/* prof-symd has taken the end of the stream and everything before. If not, only the
+	 * launcher knows. */
 	if (p->course.phase == COURSE_FINISHING && p->options.deploy.life_fd < 0)
 		p->course.exit_now = true;
 }

@@ -13,11 +13,11 @@
 
 struct prof;
 
-/* Ends sampling, unless that was done. */
+/* Ends sampling, unless it has ended. */
 void ending_begin(struct prof *p, enum end_reason reason);
-/* Does what is left to do in the last two phases. Call it at each tick. */
+/* Does the remaining work of the last two phases. Call it at each tick. */
 void ending_tick(struct prof *p, uint64_t now_ns);
-/* prof-symd came or went. */
+/* Call these when prof-symd connects or disconnects. */
 void ending_peer_came(struct prof *p);
 void ending_peer_went(struct prof *p);
 /* Whether sampling has lasted for as long as it should, or the followed programs are gone. */

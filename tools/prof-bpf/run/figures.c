@@ -3,8 +3,8 @@
 
 #include "tools/prof-bpf/run/prof.h"
 
-/* Includes samples that the ring lost: a loss is sent only once, perhaps to a prof-symd that then
- * dies. */
+/* Includes samples that the ring lost: a loss is sent only once, perhaps to a prof-symd that dies
+ * after that. */
 uint64_t figures_taken(struct prof *p)
 {
 	struct loader_figures l;

@@ -7,7 +7,7 @@
 
 struct prof;
 
-/* Samples that the kernel took of selected processes, whether lost or not. */
+/* Returns how many samples the kernel took of selected processes, lost ones included. */
 uint64_t figures_taken(struct prof *p);
 void figures_send(struct prof *p);
 

@@ -3,7 +3,7 @@
 #include "common/base/bytes/numbers.h"
 
 #define PERIOD_PART 5
-#define MANY_NS 3000000ull	   /* records that take longer are many */
+#define MANY_NS 3000000ull	   /* if taking records takes longer, there are many */
 #define KEEN_FILES_NS 200000000ull /* after a new file */
 #define KEEN_MANY_NS 1000000000ull /* after many records */
 #define TIME_PART 4 /* records take at most a quarter of the time between two timer ticks */

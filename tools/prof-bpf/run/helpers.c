@@ -4,7 +4,8 @@
 #include "common/base/command/log.h"
 #include "tools/prof-bpf/run/prof.h"
 
-/* Only the keeper can start workers, and prof-bpf cannot start a keeper. */
+/* Fails the run if the keeper is gone: only it can start workers, and prof-bpf cannot start a
+ * keeper. */
 void helpers_run(struct prof *p, uint64_t now_ns)
 {
 	workerpool_run(p->pool, now_ns);
@@ -15,7 +16,7 @@ void helpers_run(struct prof *p, uint64_t now_ns)
 	course_fail(&p->course, p->output.bus != NULL);
 }
 
-/* Only it may load programs. */
+/* Fails the run if the loader is gone: only it may load programs. */
 void helpers_hear_loader(struct prof *p)
 {
 	const int r = loader_hear_late(p->loader);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Helper processes that prof-bpf cannot do without, nor start again: it no longer has the rights.
- * If one of them ends, so does the run. */
+/* Helper processes that prof-bpf needs but cannot restart, since it no longer has the rights. If
+ * one of them ends, so does the run. */
 #ifndef PROF_BPF_RUN_HELPERS_H
 #define PROF_BPF_RUN_HELPERS_H
 
@@ -8,9 +8,9 @@
 
 struct prof;
 
-/* Opens files and reads memory, in workers. */
+/* Runs the pool of workers, which open files and read memory. */
 void helpers_run(struct prof *p, uint64_t now_ns);
-/* prof-bpf-loader has loaded a program, or has ended. */
+/* Handles a message of prof-bpf-loader, which has loaded a program, or has ended. */
 void helpers_hear_loader(struct prof *p);
 
 #endif

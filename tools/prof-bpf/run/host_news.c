@@ -6,7 +6,7 @@
 #include "tools/prof-bpf/run/starting.h"
 #include "tools/prof-bpf/stream/definitions.h"
 
-/* Interpreters, and files of the chosen programs, get their rows before the first sample. */
+/* Interpreters, and files of the selected programs, get their rows before the first sample. */
 bool host_news_file_known(void *ctx, struct host_file *f)
 {
 	struct prof *p = ctx;
@@ -49,8 +49,8 @@ void host_news_process_gone(void *ctx, struct host_process *h)
 	struct prof *p = ctx;
 	struct emit_file exe;
 
-	/* While prof-bpf starts, on a host with more processes than it keeps: it was not sent to
-	 * anybody. */
+	/* prof-bpf is still starting, on a host with more processes than it keeps. This process was
+	 * not sent to any receiver. */
 	if (!p->output.emit)
 		return;
 	struct emit_process gone = definition_of_process(h, &exe);

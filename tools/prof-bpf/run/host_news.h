@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* News of the host: what follows from new files, and from processes and threads that end. These are
+/* News of the host: the consequences of new files, and of processes and threads that end. These are
  * the callbacks of struct host_config; ctx is the struct prof. */
 #ifndef PROF_BPF_RUN_HOST_NEWS_H
 #define PROF_BPF_RUN_HOST_NEWS_H

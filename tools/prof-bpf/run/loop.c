@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stream is flushed once a second, or at the next timer tick if prof-symd will need to open
+/* The stream is flushed once a second, or at the next timer tick if prof-symd will have to open
  * something. */
 #include "tools/prof-bpf/run/loop.h"
 
@@ -17,7 +17,7 @@
 #define FLUSH_NS 1000000000ull
 #define CLOCK_NS 60000000000ull
 #define COMMAND_NS 200000000ull /* time for the command to exec; not needed by hand */
-#define EVENTS 16		/* of the loop, taken at once */
+#define EVENTS 16		/* events that the loop takes at once */
 
 int loop_open(struct prof *p)
 {
@@ -26,8 +26,8 @@ int loop_open(struct prof *p)
 		enum wakeups_source from;
 		enum wakeups_how how;
 	} sources[] = {
-		/* The first record wakes the loop, which then takes all that come until a certain
-		 * time. */
+		/* The first record wakes the loop, which takes all records some time later
+		 * (gathering.h). */
 		{ sideband_fd(p->sideband), WAKEUPS_SIDEBAND, WAKEUPS_ONCE },
 		{ workerpool_fd(p->pool), WAKEUPS_HELPERS, WAKEUPS_ALWAYS },
 		{ row_server_bus_fd(p->row_server), WAKEUPS_ROWS, WAKEUPS_ALWAYS },
@@ -37,7 +37,8 @@ int loop_open(struct prof *p)
 		  WAKEUPS_ALWAYS },
 		{ p->file_server ? file_server_lane_fd(p->file_server) : -1, WAKEUPS_FILES_LANE,
 		  WAKEUPS_ALWAYS },
-		/* What finds no room stays in the socket. */
+		/* Events that cannot be taken now stay in the socket, so do not wake the loop for
+		 * them again. */
 		{ p->cpus.fd, WAKEUPS_CPUS, WAKEUPS_EDGE },
 		{ loader_late_fd(p->loader), WAKEUPS_LATE_LOADER, WAKEUPS_ALWAYS },
 		{ p->options.deploy.life_fd, WAKEUPS_LIFE, WAKEUPS_ALWAYS },
@@ -70,7 +71,7 @@ static void set_end(struct prof *p, uint64_t now)
 		wakeups_tick_after(&p->wakeups, end - now);
 }
 
-/* Makes the next tick come a sampling period from now, if it may. */
+/* Makes the next tick come after one sampling period, if that is allowed. */
 static void hasten(struct prof *p, uint64_t now)
 {
 	const uint64_t soon = 1200000000ull / p->options.sampling.hz;
@@ -79,15 +80,15 @@ static void hasten(struct prof *p, uint64_t now)
 		wakeups_tick_after(&p->wakeups, soon);
 }
 
-/* Whether to flush the stream now. A command that cannot be run must leave no trace, so not before
- * it runs. */
+/* Whether to flush the stream now. Not before the command runs, since a command that cannot be run
+ * must leave no output. */
 static bool is_urgent(const struct prof *p, uint64_t now)
 {
 	return emit_urgent(p->output.emit) && (!p->options.follow || p->samples.command_runs ||
 					       now - p->course.since_ns > COMMAND_NS);
 }
 
-/* Once a second. */
+/* Runs once a second. */
 static void report(struct prof *p)
 {
 	if (output_has_receiver(&p->output)) {
@@ -101,7 +102,7 @@ static void report(struct prof *p)
 		newcpus_take(p);
 }
 
-/* What only a tick while sampling does. */
+/* Does the tasks of a tick that are only for sampling. */
 static void keep_sampling(struct prof *p, uint64_t now)
 {
 	if (is_due(p, &p->last.figures_ns, FIGURES_NS, now))
@@ -148,7 +149,7 @@ static void on_timer(struct prof *p)
 
 /* --- records and signals --- */
 
-/* The first record ended the listening. */
+/* Makes records wake the loop again: after the first one they do not. */
 static void listen_to_records(struct prof *p)
 {
 	wakeups_listen_again(&p->wakeups, sideband_fd(p->sideband), WAKEUPS_SIDEBAND);
@@ -224,7 +225,7 @@ static void handle(struct prof *p, enum wakeups_source from)
 	case WAKEUPS_ROWS_LANE:
 	case WAKEUPS_FILES:
 	case WAKEUPS_FILES_LANE:
-		break; /* routes_run takes them */
+		break; /* routes_run takes these */
 	}
 }
 
@@ -232,7 +233,7 @@ void loop_run(struct prof *p)
 {
 	struct epoll_event events[EVENTS];
 
-	/* Read them before the first sample, which needs them. */
+	/* Read the kernel's names before the first sample, which needs them. */
 	kernel_names_start(&p->names);
 	while (!p->course.exit_now && !p->output.failed) {
 		const bool gathers = p->gathering.due_ns;

@@ -7,7 +7,8 @@
 #include "common/base/command/log.h"
 #include "tools/prof-bpf/run/prof.h"
 
-/* A new prof-cpus cannot be started, since prof-bpf no longer has the right. */
+/* Logs that the helper has ended: a new one cannot be started, since prof-bpf no longer has the
+ * right. */
 static void say_ended(int wait_status)
 {
 	static const char lost[] = "cpus that come online later are not sampled";
@@ -28,7 +29,7 @@ static void take(struct prof *p, uint32_t cpu, int sampling, int sideband)
 {
 	const struct sideband_event unknown = { .type = SIDEBAND_LOST };
 
-	/* Drain what the cpu's old ring still holds. */
+	/* Drain what is left in the cpu's old ring. */
 	samples_drain(&p->samples);
 	int r = sideband_cpu(p->sideband, cpu, sideband);
 	const int e = loader_cpu(p->loader, cpu, sampling);
@@ -38,7 +39,7 @@ static void take(struct prof *p, uint32_t cpu, int sampling, int sideband)
 		log_warning("cpu %u came online but is not sampled: %s", cpu, strerror(-r));
 	else
 		log_info("cpu %u came online", cpu);
-	/* Events on that cpu until now are unknown, so read the processes again. */
+	/* Earlier events on that cpu are unknown, so read the processes again. */
 	host_event(p->host, &unknown);
 }
 

@@ -7,7 +7,7 @@
 #include "tools/prof-bpf/run/ending.h"
 #include "tools/prof-bpf/run/prof.h"
 
-/* Events that were opened before sampling begins are disabled. */
+/* Pauses or resumes sampling. Events that are opened before sampling begins are disabled. */
 static void pause_sampling(struct prof *p, bool paused)
 {
 	if (p->course.paused == paused)
@@ -22,7 +22,7 @@ static void pause_sampling(struct prof *p, bool paused)
 			    strerror(-r));
 }
 
-/* Unknown orders are of a newer launcher. */
+/* Follows an order. Unknown orders come from a newer launcher, and are ignored. */
 static void follow(struct prof *p, uint8_t order)
 {
 	if (order == DEPLOY_STOP) {

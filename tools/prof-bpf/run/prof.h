@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * All of prof-bpf. main.c makes the parts, which are in the folders, and connects them. The parts
- * do not know this struct. The files beside it do: each is one matter in which parts meet, such as
- * the start of sampling or the end of the stream. loop.c calls them.
+ * do not know this struct. The files beside it do: each handles one matter that involves several
+ * parts, such as the start of sampling or the end of the stream. loop.c calls them.
  */
 #ifndef PROF_BPF_RUN_PROF_H
 #define PROF_BPF_RUN_PROF_H
@@ -39,9 +39,9 @@
 #include "tools/prof-bpf/stream/samples.h"
 #include "tools/prof-bpf/stream/testimony.h"
 
-/* routes.c: a peer's bus and lane. After a failure it rests until the next timer tick. */
+/* routes.c: a peer's bus and lane. After a failure it is not used until the next timer tick. */
 struct prof_route {
-	bool due; /* something has come, or is to be sent */
+	bool due; /* a message has come, or must be sent */
 	bool rests;
 	uint64_t failures;
 };
@@ -50,20 +50,21 @@ struct prof_routes {
 	struct prof_route rows, files;
 };
 
-/* starting.c. */
+/* Fields of starting.c. */
 struct prof_starting {
-	uint64_t connected_ns; /* when all peers were there; 0: not yet */
-	unsigned chosen_files; /* that got slots since the programs of the run had mapped them */
+	uint64_t connected_ns; /* when all peers were connected; 0: not yet */
+	unsigned chosen_files; /* files that got slots because programs of the run have mapped
+			        * them */
 };
 
-/* ending.c. */
+/* Fields of ending.c. */
 struct prof_ending {
 	enum end_reason reason;
-	uint64_t breaks; /* the output's, when the end of the stream was sent */
-	bool due;	 /* it could not be sent */
+	uint64_t breaks; /* the output's `breaks` when the end of the stream was sent */
+	bool due;	 /* the end could not be sent yet */
 };
 
-/* loop.c: when each of these was last done. */
+/* Fields of loop.c: when each of these was last done. */
 struct prof_last {
 	uint64_t figures_ns, clock_ns, flushed_ns, testimony_ns;
 };
@@ -71,9 +72,9 @@ struct prof_last {
 struct prof {
 	/* The options, and the limits. */
 	struct options options;
-	struct budget budget;	  /* the shares at the start */
-	struct limit limit;	  /* the present division */
-	struct throttle throttle; /* for the limit of cpu time */
+	struct budget budget;	  /* the initial shares */
+	struct limit limit;	  /* the current division of memory */
+	struct throttle throttle; /* enforces the limit of cpu time */
 
 	/* The kernel's side. */
 	struct loader *loader;
@@ -86,19 +87,19 @@ struct prof {
 	struct host *host;
 	struct workerpool *pool;
 	struct opener *opener;
-	struct jitfiles *jitfiles; /* deployed only */
+	struct jitfiles *jitfiles; /* in a deployment only */
 
 	/* Peers: rows come from prof-deltas, names from prof-symd. */
 	struct extractor extractor; /* by hand only */
 	struct quarantine *quarantine;
 	struct parser_deaths deaths;
 	struct row_server *row_server;
-	struct file_server *file_server; /* deployed only */
+	struct file_server *file_server; /* in a deployment only */
 	struct requests requests;
 	struct offers offers;
 	struct prof_routes routes;
 
-	/* The way of samples to the stream. */
+	/* From samples to the stream. */
 	struct output output;
 	struct deferred_queue *deferred;
 	struct samples samples;

@@ -25,8 +25,8 @@ void routes_wake(struct prof *p, enum wakeups_source from)
 {
 	struct prof_route *rows = &p->routes.rows, *files = &p->routes.files;
 
-	/* The routes have descriptors of their own. But these do not report unsent data, opened
-	 * files or deadlines, nor anything while a route rests. */
+	/* The routes have their own descriptors. But these do not report unsent data, opened files
+	 * or deadlines, nor anything while a route is not used. */
 	rows->due |= from == WAKEUPS_ROWS || from == WAKEUPS_ROWS_LANE ||
 		     (from == WAKEUPS_TIMER && (rows->rests || !row_server_idle(p->row_server)));
 	files->due |= from == WAKEUPS_FILES || from == WAKEUPS_FILES_LANE ||
@@ -36,7 +36,7 @@ void routes_wake(struct prof *p, enum wakeups_source from)
 
 /*
  * Handles the result of a route. A route that fails, e.g. for lack of memory, is tried again at the
- * next timer tick, so it costs only a delay. Until then the loop ignores its descriptors, which
+ * next timer tick, so this costs only a delay. Until then the loop ignores its descriptors, which
  * stay readable.
  */
 static void ran(struct prof *p, struct prof_route *route, const char *name,
@@ -83,7 +83,7 @@ static void send_offers(struct prof *p)
 		output_emitted(&p->output, emit_file(p->output.emit, &offered));
 		offers_sent(&p->offers);
 	}
-	/* The command has mapped it, so it runs, unless it is still held. */
+	/* The command has mapped the file, so it runs, unless it is still held. */
 	p->samples.command_runs |= p->course.phase != COURSE_CONNECTING;
 	output_emitted(&p->output, emit_flush(p->output.emit));
 }
@@ -154,7 +154,7 @@ void routes_ask_again(struct prof *p, uint64_t now_ns)
 				host_want_rows(p->host, f);
 		}
 	}
-	/* In a new epoch, prof-symd requests the files anew. */
+	/* In a new epoch, prof-symd requests the files again. */
 	if (names && p->output.has_peer)
 		output_emitted(&p->output, emit_restart(p->output.emit));
 }

@@ -6,12 +6,14 @@
 #include "tools/prof-bpf/run/prof.h"
 
 #define CONNECT_NS 20000000000ull /* how long the start waits for the peers */
-/* And how long it then waits for files that are already mapped. Later rows still help deferred
- * samples. Until interpreters are described, their frames are native ones. */
+/* How long the start then waits for files that are already mapped. Later rows still help deferred
+ * samples. Until interpreters are described, their frames appear as native ones. */
 #define ROWS_WAIT_NS 200000000ull
 #define OFFERS_WAIT_NS 1000000000ull
-#define CHOSEN_WAIT_NS 5000000000ull /* likewise, for files of the chosen programs */
-#define HEARD_WAIT_NS 5000000000ull  /* and for prof-export to take prof-bpf's word */
+#define CHOSEN_WAIT_NS 5000000000ull /* likewise, for files of the selected programs */
+#define HEARD_WAIT_NS \
+	5000000000ull /* and for prof-export to take prof-bpf's first word
+				      * (testimony.h) */
 #define CHOSEN_FILES 512
 
 bool starting_is_chosen(const struct prof *p)

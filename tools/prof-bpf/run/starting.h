@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The start of sampling: it waits for the peers, and for what they should know by then. */
+/* The start of sampling. It waits for the peers, and for the facts that they should know by
+ * then. */
 #ifndef PROF_BPF_RUN_STARTING_H
 #define PROF_BPF_RUN_STARTING_H
 
@@ -7,10 +8,10 @@
 
 struct prof;
 
-/* Whether files mapped now belong to the programs that the run is about. Before sampling begins,
+/* Whether files mapped now belong to the programs that the run samples. Before sampling begins,
  * only their files are offered. */
 bool starting_is_chosen(const struct prof *p);
-/* Such a file is mapped. Whether it gets a slot before its first sample. */
+/* Records that such a file is mapped. Returns whether it gets a slot before its first sample. */
 bool starting_takes_file(struct prof *p);
 /* Starts sampling once all peers are connected. It then waits for the rows of mapped files, for
  * reports on their interpreters, and until prof-export can check samples, but only for a limited

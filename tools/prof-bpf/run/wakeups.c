@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "common/base/system/clock.h"
 
-#define DRAIN_MS_AT_99_HZ 50 /* shorter at higher rates, since deferred samples are large */
+#define DRAIN_MS_AT_99_HZ 50 /* less at higher rates, since deferred samples are large */
 #define DRAIN_MS_MIN 10
 #define DRAIN_MS_MAX 250
 

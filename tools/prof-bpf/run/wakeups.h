@@ -29,25 +29,26 @@ enum wakeups_how {
 
 struct wakeups {
 	int epoll, timer, signals;
-	unsigned drain_ms; /* between two ticks of the timer */
+	unsigned drain_ms; /* interval between two ticks of the timer */
 };
 
-/* Opens the timer, for this sampling rate, and SIGINT and SIGTERM, which are blocked. -errno. */
+/* Opens the timer, for this sampling rate, and a descriptor for SIGINT and SIGTERM, which are
+ * blocked. Returns 0 or -errno. */
 int wakeups_open(struct wakeups *w, unsigned hz);
-/* The time between two ticks at this rate. */
+/* Returns the interval between two ticks at this rate. */
 unsigned wakeups_drain_ms(unsigned hz);
-/* Listens to a descriptor; nothing if it is -1. -errno. */
+/* Listens to a descriptor; does nothing if it is -1. Returns 0 or -errno. */
 int wakeups_add(struct wakeups *w, int fd, enum wakeups_source from, enum wakeups_how how);
-/* Whether to listen to a descriptor of WAKEUPS_ALWAYS. */
+/* Sets whether to listen to a descriptor of WAKEUPS_ALWAYS. */
 void wakeups_listen(struct wakeups *w, int fd, enum wakeups_source from, bool hears);
-/* Listens to a descriptor of WAKEUPS_ONCE until it is readable. */
+/* Listens to a descriptor of WAKEUPS_ONCE until it is next readable. */
 void wakeups_listen_again(struct wakeups *w, int fd, enum wakeups_source from);
 
 /* Whether the timer has expired since the last call. */
 bool wakeups_ticked(struct wakeups *w);
-/* How long until the next tick, in ns; 0: unknown. */
+/* Returns the time until the next tick, in ns; 0: unknown. */
 uint64_t wakeups_next_ns(const struct wakeups *w);
-/* Makes the next tick come after so many ns; those behind it keep their distance. */
+/* Makes the next tick come after this many ns; later ticks keep their interval. */
 void wakeups_tick_after(struct wakeups *w, uint64_t ns);
 /* Whether SIGINT or SIGTERM came since the last call. */
 bool wakeups_signalled(struct wakeups *w);

@@ -7,9 +7,13 @@
 #include "tools/prof-bpf/stream/outbox.h"
 
 #define COUNT_MAX 8192
-#define NEAR 16		    /* charges that may take more of their owner's */
-#define NEAR_BYTES 65536    /* of the stream */
-#define RESERVE_EIGHTHS 1ul /* of the outbox: for definitions and answers */
+#define NEAR \
+	16		 /* how many of the last charges are searched for one of the same
+			     * owner */
+#define NEAR_BYTES 65536 /* bytes of the stream that these charges may span */
+#define RESERVE_EIGHTHS \
+	1ul /* eighths of the outbox that are reserved for definitions and
+			     * answers */
 
 struct charge {
 	struct owner *owner;
@@ -27,7 +31,7 @@ uint64_t charges_at(const struct charges *c, size_t packed)
 	return c->flushed + packed;
 }
 
-/* The owner's charge near the end of the stream; NULL: none. */
+/* Returns the owner's charge near the end of the stream; NULL: none. */
 static struct charge *near_end(const struct charges *c, const struct owner *w, uint64_t to)
 {
 	struct charge *q = c->list ? c->list->prev : NULL;

@@ -8,34 +8,36 @@
 #include "tools/prof-bpf/owners/owners.h"
 #include "tools/prof-bpf/stream/deferred.h"
 
-#define BELOW_RSP 256 /* bytes kept below RSP: the red zone, and what is read together with it */
+#define BELOW_RSP \
+	256 /* bytes kept below RSP: the red zone, and bytes that are read together with
+		       * it */
 /* How many of the newest items are searched for equal pieces. */
 #define SHARE_AMONG 8
 
 #define MANY_MAPPINGS 1024
 #define AGAIN_NS_PER_MAPPING 2000u
 
-/* A piece of a stack. Items share it if they can: samples of one thread, or of children made by
- * vfork, differ only in the leaf's page. */
+/* A piece of a stack. Items share equal pieces: samples of one thread, or of children made by
+ * vfork, often differ only in the leaf's page. */
 struct piece {
-	uint32_t items;	     /* that share it */
+	uint32_t items;	     /* number of items that share it */
 	uint32_t from;	     /* offset in its DEFERRED_CHUNK; the bytes before are not kept */
-	struct owner *owner; /* who is charged for it; NULL: nobody */
+	struct owner *owner; /* who is charged for it; NULL: no owner */
 	uint8_t bytes[];
 };
 
 struct deferred_item {
 	struct deferred_item *prev, *next;
-	size_t bytes;	     /* without its pieces */
-	struct owner *owner; /* who is charged for it; NULL: nobody */
+	size_t bytes;	     /* size without its pieces */
+	struct owner *owner; /* who is charged for it; NULL: no owner */
 	uint64_t again_ns;   /* not tried again before */
 	struct sample sample;
 	uint64_t pc, regs[16], tls;
 	uint32_t exact, chunks, g_below;
 	bool scanned;		  /* its stack was searched for return addresses */
-	bool lacks_items;	  /* its items have not come yet: their place in head[] is empty */
-	bool lacks_lines;	  /* likewise lines */
-	struct sample_line *line; /* that runtimes fetched; owned, and charged to the owner */
+	bool lacks_items;	  /* its items have not come yet: their space in head[] is empty */
+	bool lacks_lines;	  /* likewise, for lines */
+	struct sample_line *line; /* fetched by runtimes; owned, and charged to the owner */
 	uint32_t lines;
 	uint8_t code[8]; /* from pc - 4 on */
 	struct probed_return returns[DEFERRED_RETURNS];
@@ -43,8 +45,8 @@ struct deferred_item {
 	uint64_t chunk_at[DEFERRED_CHUNKS];
 	struct piece *piece[DEFERRED_CHUNKS]; /* `chunks` of them; NULL: no memory */
 	uint32_t objects;
-	struct deferred_words *object; /* stored behind head[] */
-	uint64_t head[];	       /* as many words as the sample says */
+	struct deferred_words *object; /* stored after head[] */
+	uint64_t head[];	       /* as many words as the sample's counts say */
 };
 
 /* A runtime's items, or lines of memory, for a deferred sample that comes before or after them: the
@@ -52,21 +54,22 @@ struct deferred_item {
 struct ahead {
 	uint64_t time_ns;
 	uint32_t tid, words;
-	bool fetched;	/* lines */
+	bool fetched;	/* these are lines */
 	uint64_t *data; /* NULL: unused */
 };
-#define AHEAD 64 /* without a sample; the oldest are dropped */
+#define AHEAD 64 /* entries without a sample; the oldest are dropped */
 
 struct deferred_queue {
 	struct deferred_config config;
-	struct owners *owners; /* NULL: nobody is charged */
+	struct owners *owners; /* NULL: no owner is charged */
 	struct ahead ahead[AHEAD];
 	uint32_t next_ahead;
 	struct deferred_item *items;
 	size_t bytes;
 	uint64_t now_ns;
-	const struct deferred_item *reading; /* the item whose stack env reads */
-	bool past_end;			     /* the last failed read was behind the copy's end */
+	const struct deferred_item *reading; /* the item whose stack is being read */
+	bool past_end;			     /* the last failed read was after the end of the
+					      * copy */
 	struct env env;
 	struct walk walk;
 	struct {
@@ -82,7 +85,7 @@ static int compare_lines(const void *a, const void *b)
 	return (x->at > y->at) - (x->at < y->at);
 }
 
-/* The bytes at addr that a runtime fetched: at most *ret_n of them, or NULL. */
+/* Returns the bytes at addr that a runtime fetched, at most *ret_n of them, or NULL. */
 static const uint8_t *fetched_line(const struct deferred_item *i, uint64_t addr, size_t *ret_n)
 {
 	const struct sample_line key = { .at = addr & ~(SAMPLE_FETCHED_BYTES - 1ull) };
@@ -95,7 +98,7 @@ static const uint8_t *fetched_line(const struct deferred_item *i, uint64_t addr,
 	return line->bytes + (addr - line->at);
 }
 
-/* The copied bytes at addr: at most *ret_n of them, or NULL. */
+/* Returns the copied bytes at addr, at most *ret_n of them, or NULL. */
 static const uint8_t *copied(const struct deferred_item *i, uint64_t addr, size_t *ret_n)
 {
 	for (uint32_t n = 0; n < i->chunks; n++) {
@@ -130,7 +133,8 @@ static bool past_end(const struct deferred_item *i, uint64_t addr)
 	return i->chunks == DEFERRED_CHUNKS;
 }
 
-/* Whether a runtime may have read more for the frame that the walk has got to. */
+/* Whether a runtime may need more lines than were fetched, for the frame that the walk has
+ * reached. */
 static bool is_short(const struct deferred_queue *q, const struct deferred_item *i)
 {
 	const uint64_t above = q->walk.sp - i->regs[UNWIND_REG_RSP];
@@ -138,8 +142,8 @@ static bool is_short(const struct deferred_queue *q, const struct deferred_item 
 	return i->lines == SAMPLE_FETCHED_LINES || (i->lines && above >= SAMPLE_FETCHED_STACK);
 }
 
-/* The copy holds untrusted data: everything outside it is unreadable, and so is what the kernel
- * could not read. */
+/* Reads from the copy. It holds untrusted data: everything outside it is unreadable, and so is what
+ * the kernel could not read. */
 static long read_copy(void *ctx, void *dst, uint32_t size, uint64_t addr)
 {
 	struct deferred_queue *q = ctx;
@@ -205,7 +209,8 @@ static size_t piece_bytes(const struct piece *p)
 	return sizeof(*p) + DEFERRED_CHUNK - p->from;
 }
 
-/* A piece of the copy from `from` on: an equal existing one, or a new one. NULL: no memory. */
+/* Returns a piece of the copy from `from` on: an existing equal one, or a new one. NULL: no
+ * memory. */
 static struct piece *piece_get(struct deferred_queue *q, struct owner *owner, uint64_t at,
 			       uint32_t from, const uint8_t *bytes)
 {
@@ -271,16 +276,16 @@ void deferred_free(struct deferred_queue *q)
 	free(q);
 }
 
-/* Emits the sample with the frames that w found, or none (NULL). */
+/* Emits the sample with the frames that w found, or without frames (NULL). */
 static void emit(struct deferred_queue *q, const struct sample *s, const uint64_t *head,
 		 const struct walk *w)
 {
 	uint32_t head_words = sample_head(s);
 
 	q->out.sample = *s;
-	/* By now the thread may run another virtual thread. */
+	/* By now the thread may run another virtual thread, so the title may be wrong. */
 	q->out.sample.flags &= (uint16_t) ~(SAMPLE_DEFERRED | SAMPLE_TITLED);
-	q->out.sample.generation = 0; /* its frames are from the mappings of its time */
+	q->out.sample.generation = 0; /* its frames come from the mappings of its time */
 	memcpy(q->out.words, head, head_words * sizeof(*head));
 	if (w) {
 		q->out.sample.reason = w->reason;
@@ -293,7 +298,7 @@ static void emit(struct deferred_queue *q, const struct sample *s, const uint64_
 	q->config.emit(q->config.ctx, &q->out.sample);
 }
 
-/* Puts a runtime's items, or lines that it fetched, into their place, if they have come. */
+/* Copies a runtime's items, or lines that it fetched, into the item, if they have come. */
 static void take_ahead(struct deferred_queue *q, struct deferred_item *i)
 {
 	const struct sample *s = &i->sample;
@@ -322,8 +327,8 @@ static void take_ahead(struct deferred_queue *q, struct deferred_item *i)
 	}
 }
 
-/* The walk got to a file without rows. The stack shows which files come next: they are requested
- * together. */
+/* Requests rows after the walk reached a file without rows. The stack shows which files come next,
+ * so they are requested together. */
 static void want_files(struct deferred_queue *q, struct deferred_item *i)
 {
 	uint64_t at[1 + DEFERRED_CHUNK / sizeof(uint64_t)];
@@ -347,8 +352,8 @@ static void want_files(struct deferred_queue *q, struct deferred_item *i)
 	i->scanned = true;
 }
 
-/* Walks a copy with the present tables. False: they do not know enough yet, or something of it has
- * not come. last: walk what is known. */
+/* Walks a copy with the current tables. Returns false if they do not know enough yet, or if a part
+ * has not come. last: walk what is known. */
 static bool walk(struct deferred_queue *q, struct deferred_item *i, bool last)
 {
 	take_ahead(q, i);
@@ -364,7 +369,7 @@ static bool walk(struct deferred_queue *q, struct deferred_item *i, bool last)
 	bool whole;
 	ssize_t n = q->config.mappings(q->config.ctx, &i->sample, &m, &whole);
 
-	/* Gathering many mappings takes long. */
+	/* Gathering many mappings takes long, so wait longer before the next try. */
 	i->again_ns = n > MANY_MAPPINGS ? q->now_ns + (uint64_t)n * AGAIN_NS_PER_MAPPING : 0;
 	if (n < 0 || (n == 0 && !whole) || tables_walk_maps(q->config.tables, m, (size_t)n, &p))
 		return false;
@@ -406,7 +411,8 @@ static void give_up(struct deferred_queue *q, struct deferred_item *i)
 	item_drop(q, i);
 }
 
-/* It is referred to by what it holds. */
+/* Returns the owner of a sample, without a reference: what is charged to the owner keeps it
+ * alive. */
 static struct owner *owner_of(struct deferred_queue *q, const struct sample *s)
 {
 	if (!q->owners)
@@ -418,7 +424,8 @@ static struct owner *owner_of(struct deferred_queue *q, const struct sample *s)
 	return w;
 }
 
-/* The offset from which the page at `at` is kept: nobody reads far below the leaf's RSP. */
+/* Returns the offset from which the page at `at` is kept: bytes far below the leaf's RSP are never
+ * read. */
 static uint32_t kept_from(const struct deferred *d, uint64_t at)
 {
 	uint64_t rsp = d->regs[UNWIND_REG_RSP];
@@ -428,7 +435,7 @@ static uint32_t kept_from(const struct deferred *d, uint64_t at)
 		       : 0;
 }
 
-/* The oldest sample of the owner who has most. */
+/* Returns the oldest sample of the owner who has most. */
 static struct deferred_item *first_to_go(struct deferred_queue *q)
 {
 	struct owner *most = q->owners ? owners_largest(q->owners, OWNER_STACKS) : NULL;
@@ -446,7 +453,7 @@ static struct deferred_item *first_to_go(struct deferred_queue *q)
 void deferred_ahead(struct deferred_queue *q, const struct sample *s)
 {
 	const bool fetched = s->flags & SAMPLE_FETCHED;
-	/* Behind the number of lines, which their bytes tell as well. */
+	/* Skip the number of lines, which follows from the number of bytes. */
 	const uint64_t *from = fetched ? sample_words(s) + 1 : sample_items(s);
 	uint32_t words = s->items * 2u;
 

@@ -8,7 +8,7 @@
 #include "tools/prof-bpf/stream/emit.h"
 
 struct emit_file definition_of_file(struct host_file *f);
-/* exe: filled with its executable, if that is known. */
+/* exe is filled with the process's executable, if that is known. */
 struct emit_process definition_of_process(struct host_process *p, struct emit_file *exe);
 struct emit_thread definition_of_thread(struct host_thread *t);
 

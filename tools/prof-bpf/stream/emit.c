@@ -13,14 +13,16 @@
 
 #define BATCH_BYTES (64u << 10)
 #define MAX_FRAMES (SAMPLE_MAX_KERNEL + WEAVE_MAX)
-/* An owner with more than its fair share begins no new epoch before this time: each one costs all
- * others their names for a moment. */
+/* An owner with more than its fair share begins no new epoch before this time: each new epoch costs
+ * all others their names for a moment. */
 #define EPOCH_LEAST_NS 1000000000ull
 #define JUDGED 64
 #define JUDGED_NS 10000000ull
-#define SOFT_EIGHTHS 6u /* beyond this many eighths of the ceiling it is truncated instead */
+#define SOFT_EIGHTHS \
+	6u /* beyond this many eighths of the limit, such an owner's stacks are
+			 * truncated instead */
 
-/* Whether an owner holds its fair share, as of a moment ago. */
+/* Whether an owner held its fair share a moment ago. */
 struct judged {
 	uint64_t incarnation, ns;
 	uint32_t owner;
@@ -31,15 +33,16 @@ struct emit {
 	struct emit_config config;
 	struct stream_out out;
 	struct intern *intern;
-	/* Compared with marks. Never repeats, unlike the epochs of pipes. */
+	/* Compared with marks. Unlike the epochs of pipes, it never repeats. */
 	uint64_t incarnation;
 	uint64_t received;   /* cost of this epoch's definitions at the receiver */
-	uint64_t begun_ns;   /* of this epoch */
-	struct owner *payer; /* whom the present definition is charged to */
+	uint64_t begun_ns;   /* when this epoch began */
+	struct owner *payer; /* who is charged for the current definition */
 	struct emit_truncations truncations;
 	struct judged judged[JUDGED];
 	bool ended;
-	bool urgent, generated; /* the stack being defined has new frames in no file */
+	bool urgent, generated; /* the stack that is being defined has new frames in generated
+				 * code */
 	uint32_t frames[MAX_FRAMES];
 	uint64_t list[MAX_FRAMES];
 	struct weave_frame woven[WEAVE_MAX];
@@ -88,7 +91,7 @@ struct emit_truncations emit_truncations(const struct emit *e)
 	return e->truncations;
 }
 
-/* A definition was sent. */
+/* Charges a definition that was sent. */
 static void charge(struct emit *e, uint64_t bytes)
 {
 	e->received += bytes;
@@ -107,7 +110,7 @@ static void release_all(struct emit *e)
 	}
 }
 
-/* Forgets all definitions, and begins anew with a hello. */
+/* Forgets all definitions, and begins an epoch with a hello. */
 static int begin_epoch(struct emit *e)
 {
 	struct msg m = { .id = MSG_HELLO, .hello = e->config.hello };
@@ -128,7 +131,7 @@ static int begin_epoch(struct emit *e)
 	return stream_put(&e->out, &m);
 }
 
-/* Nothing follows the end of a stream: later messages are dropped. */
+/* Adds a message. Nothing follows the end of a stream, so later messages are dropped. */
 static int put(struct emit *e, const struct msg *m)
 {
 	return e->ended ? 0 : stream_put(&e->out, m);
@@ -213,8 +216,8 @@ static int define_thread(struct emit *e, const struct emit_process *p, const str
 	return 0;
 }
 
-/* Defines the function of a kernel address: its id, or 0. A return address is looked up one byte
- * before, where the call is. */
+/* Defines the function of a kernel address; *ret_id is its id, or 0. A return address is looked up
+ * one byte before, where the call is. */
 static int define_kernel_function(struct emit *e, uint64_t address, bool leaf, uint64_t *ret_id)
 {
 	struct str name, module;
@@ -264,7 +267,7 @@ static int define_frame(struct emit *e, const struct intern_frame *f, uint32_t *
 				  &is_new);
 		if (r)
 			return r;
-		/* The process may free the object at any moment. */
+		/* Flush soon: the process may free the object at any moment. */
 		e->urgent |= is_new;
 		if (f->object2)
 			r = intern_object(e->intern, f->process, f->object2,
@@ -326,7 +329,7 @@ static int define_user_frame(struct emit *e, const struct weave_frame *w, uint32
 	return define_frame(e, &f, ret_id);
 }
 
-/* Defines the stack of a sample. INTERN_FULL: nothing more fits in this epoch. */
+/* Defines the stack of a sample. Returns INTERN_FULL if it does not fit in this epoch. */
 static int define_stack(struct emit *e, const struct sample *s, uint32_t reason, uint32_t process,
 			uint32_t *ret_id)
 {
@@ -371,7 +374,7 @@ static int define_stack(struct emit *e, const struct sample *s, uint32_t reason,
 	return put(e, &m);
 }
 
-/* Whether more than `eighths` of the room are taken, here or at the receiver. */
+/* Whether more than `eighths` of the space are used, here or at the receiver. */
 static bool beyond(const struct emit *e, unsigned eighths)
 {
 	return (e->config.receiver && e->received > e->config.receiver / 8 * eighths) ||
@@ -390,12 +393,13 @@ static bool holds_its_share(const struct emit *e, const struct owner *w)
 
 		others = o && o != w && o->held[OWNER_DEFINITIONS];
 	}
-	/* Some definitions belong to nobody, so not exactly. */
+	/* Some definitions have no owner, so compare with a margin. */
 	return others &&
 	       held + held / 8 >= owners_share(e->config.owners, w, OWNER_DEFINITIONS, e->received);
 }
 
-/* The same; the answer is kept for a moment, since it takes a visit to all owners. */
+/* Like holds_its_share, but the answer is kept for a moment, since it takes a visit to all
+ * owners. */
 static bool has_its_share(struct emit *e, const struct owner *w)
 {
 	if (!w || !e->config.owners)
@@ -412,7 +416,7 @@ static bool has_its_share(struct emit *e, const struct owner *w)
 	return j->has_its_share;
 }
 
-/* Both sides forget all definitions. */
+/* Begins a new epoch, in which both sides forget all definitions. */
 static int next_epoch(struct emit *e)
 {
 	const int r = stream_flush(&e->out);
@@ -420,7 +424,7 @@ static int next_epoch(struct emit *e)
 	return r ? r : begin_epoch(e);
 }
 
-/* The sample without its user frames. */
+/* Defines the stack of the sample without its user frames. */
 static int define_cut_stack(struct emit *e, const struct sample *s, uint32_t process,
 			    uint32_t *ret_id)
 {
@@ -431,8 +435,9 @@ static int define_cut_stack(struct emit *e, const struct sample *s, uint32_t pro
 	return define_stack(e, &e->cut_sample.sample, WALK_DEFINITIONS, process, ret_id);
 }
 
-/* The stack, in a new epoch if there is no room. The owner with most definitions must not make one
- * too often: it loses its user frames, while others go on. */
+/* Defines the stack, in a new epoch if there is no space. An owner who holds its fair share of the
+ * definitions must not begin one too often: its stacks lose their user frames, while others
+ * continue. */
 static int make_room_and_define(struct emit *e, const struct sample *s, uint32_t reason,
 				const struct emit_process *p, uint32_t *ret_stack)
 {
@@ -500,7 +505,7 @@ int emit_file(struct emit *e, const struct emit_file *f)
 	return define_file(e, f);
 }
 
-/* Its cost stays: the receiver forgets the file, but maybe only when the epoch ends. */
+/* The cost stays charged: the receiver forgets the file, but maybe only when the epoch ends. */
 int emit_file_end(struct emit *e, const struct emit_file *f)
 {
 	if (*f->sent != e->incarnation)
@@ -513,7 +518,7 @@ int emit_process(struct emit *e, const struct emit_process *p)
 	return *p->sent == e->incarnation ? define_process(e, p) : 0;
 }
 
-/* The receiver forgets this much of what was defined for the process. */
+/* Releases this much of what was charged for the process, because the receiver forgets it. */
 static void release(struct emit *e, const struct emit_process *p, uint64_t bytes)
 {
 	bytes = bytes < *p->charged ? bytes : *p->charged;

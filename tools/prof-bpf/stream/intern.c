@@ -7,23 +7,23 @@
 #include "common/base/bytes/numbers.h"
 #include "tools/prof-bpf/stream/intern.h"
 
-/* id 0: empty. The hash saves most comparisons of keys. */
+/* id 0: empty. The hash makes most comparisons of keys unnecessary. */
 struct slot {
 	uint32_t hash, id;
 };
 
-/* Keys are stored one behind the other in the order of their ids, each after its number of words. A
+/* Keys are stored one after the other in the order of their ids, each after its number of words. A
  * hash table of pointers would take three times as much. */
 struct table {
 	uint32_t *words;
 	size_t words_len, words_cap;
-	uint32_t *at; /* by id - 1: index in words */
+	uint32_t *at; /* indexed by id - 1: index in words */
 	size_t len, at_cap;
 	struct slot *slots; /* slot_count of them, a power of two; at least a quarter is empty */
 	size_t slot_count;
 };
 
-/* Only hashes, 0: empty. At least a quarter is empty. */
+/* A set of hashes; 0: empty. At least a quarter is empty. */
 struct intern_seen {
 	uint32_t *at;
 	size_t len, count;
@@ -33,8 +33,8 @@ struct intern {
 	struct table frames, stacks, functions;
 	struct intern_seen objects;
 	size_t bytes, ceiling;
-	uint64_t seed; /* random, so that nobody can choose colliding addresses */
-	uint32_t *key; /* of the present stack: reason, at_file, frames */
+	uint64_t seed; /* random, so that no process can choose addresses that collide */
+	uint32_t *key; /* key of the current stack: reason, at_file, frames */
 	size_t key_cap;
 };
 
@@ -123,7 +123,7 @@ static void put_slot(struct slot *slots, size_t count, struct slot s)
 	slots[i] = s;
 }
 
-/* Makes room for one more key. */
+/* Makes space for one more key. */
 static int table_grow(struct table *t, uint32_t words)
 {
 	int r = grow((void **)&t->words, &t->words_cap, t->words_len + 1 + words,

@@ -35,7 +35,7 @@ static void send_loss(struct losses *l, enum lost_reason reason, uint64_t now, u
 	*sent = now;
 }
 
-/* Sends the losses of samples whose owner is known. The rest is sent without an owner. */
+/* Sends losses of samples whose owner is known. The others are sent without an owner. */
 static void send_owners_loss(void *ctx, const struct owner *w, enum owner_loss loss, uint64_t n)
 {
 	struct losses *l = ctx;
@@ -68,7 +68,8 @@ static void log_deferred(struct losses *l, uint64_t deferred)
 		"and names until there is; raise fs.file-max, or LimitNOFILE= of the service");
 }
 
-/* The samples themselves say that they were truncated (WALK_DEFINITIONS). */
+/* Logs truncations. They are not sent as losses, since the samples themselves have the reason
+ * WALK_DEFINITIONS. */
 static void log_truncations(struct losses *l)
 {
 	const struct emit_truncations truncations = emit_truncations(l->output->emit);
@@ -97,7 +98,7 @@ static void note_refused(void *ctx, const struct owner *w)
 		r->most = w;
 }
 
-/* Logs for each resource the owner that was refused most, since its programs lose that. */
+/* Logs for each resource the owner that was refused most, since its programs are affected. */
 static void log_refused(struct losses *l)
 {
 	static const char *const text[] = {

@@ -14,11 +14,11 @@ struct loader;
 struct output;
 struct sideband;
 
-/* Dropped samples, of those that the kernel handed over, counted from the start. */
+/* Dropped samples, among those that the kernel delivered, counted from the start. */
 struct losses_of_samples {
 	uint64_t queue_full, throttled;
 	uint64_t cpu_limited; /* dropped for the cpu limit */
-	uint64_t unkept;      /* their process or thread found no room */
+	uint64_t unkept;      /* their process or thread did not fit the host's tables */
 };
 
 struct losses {
@@ -31,12 +31,12 @@ struct losses {
 	/* Counts sent so far. */
 	uint64_t ring_full[LOSSES_CPUS], side_band[LOSSES_CPUS];
 	uint64_t malformed, undecoded, untracked, unkept, queue_full, throttled, cpu_limited;
-	uint64_t sent[STATUS_REASONS]; /* the same in sum, by enum lost_reason */
-	/* The most refusals of one owner when that was last logged, and the time of that. */
+	uint64_t sent[STATUS_REASONS]; /* sums of these, by enum lost_reason */
+	/* For each resource: the most refusals of one owner when that was last logged, and when. */
 	uint64_t refused[OWNER_RESOURCES], refused_ns[OWNER_RESOURCES];
-	/* Deferred openings when that was last logged, and the time of that. */
+	/* Number of deferred openings when that was last logged, and when. */
 	uint64_t deferred, deferred_ns;
-	/* Samples truncated for lack of room for definitions, likewise. */
+	/* Number of samples truncated because definitions did not fit, likewise. */
 	uint64_t truncations, truncations_ns;
 };
 

@@ -49,7 +49,7 @@ bool output_close(struct output *o)
 	return !r;
 }
 
-/* An output file keeps its old contents until there is something to write. */
+/* Begins to write. An output file keeps its old contents until then. */
 static int begin(struct output *o)
 {
 	struct stat st;
@@ -64,7 +64,7 @@ int output_batch(void *ctx, struct span batch)
 {
 	struct output *o = ctx;
 
-	/* The bus may already have another peer than the one meant. */
+	/* The bus may already have another peer than the one that the batch is meant for. */
 	charges_flushed(&o->charges, batch.len);
 	if (o->bus)
 		return o->has_peer ? outbox_put(&o->outbox, batch) : -ENOTCONN;
@@ -115,7 +115,7 @@ void output_peer_came(struct output *o)
 	outbox_reset(&o->outbox);
 	o->breaks += o->has_peer;
 	o->has_peer = true;
-	o->objects_lost = true; /* the former peer had them */
+	o->objects_lost = true; /* only the previous peer had them */
 	output_emitted(o, emit_restart(o->emit));
 }
 

@@ -85,7 +85,7 @@ static void catch_up(struct samples *p, const struct sample *s)
 	}
 }
 
-/* The rest of a sample that was walked with another program's mappings. */
+/* What is left of a sample that was walked with another program's mappings. */
 struct user_less {
 	struct sample sample;
 	uint64_t kernel[SAMPLE_MAX_KERNEL + 1];
@@ -94,7 +94,7 @@ struct user_less {
 static const struct sample *without_user_part(const struct sample *s, struct user_less *ret)
 {
 	ret->sample = *s;
-	/* Within exec it has no user stack of its own any more, and none of the next program
+	/* Within exec it has no user stack any more, and does not have that of the next program
 	 * yet. */
 	ret->sample.reason = s->flags & SAMPLE_IN_EXEC ? WALK_COMPLETE : WALK_STALE;
 	ret->sample.user_frames = ret->sample.items = ret->sample.at_slot = 0;
@@ -102,7 +102,8 @@ static const struct sample *without_user_part(const struct sample *s, struct use
 	return &ret->sample;
 }
 
-/* A copy of the sample, truncated behind this many user frames; the caller's. NULL: no memory. */
+/* Returns a copy of the sample, truncated after this many user frames; the caller frees it. NULL:
+ * no memory. */
 static struct sample *cut_behind(const struct sample *s, unsigned frames, enum walk_reason reason)
 {
 	size_t words = ((size_t)sample_head(s) + frames) * sizeof(uint64_t);
@@ -118,7 +119,7 @@ static struct sample *cut_behind(const struct sample *s, unsigned frames, enum w
 	return ret;
 }
 
-/* Whether the walk ended at a file without a slot, so that the last frame names no file. */
+/* Whether the walk ended at a file without a slot, so that the last frame belongs to no file. */
 static bool ends_unasked(const struct sample *s)
 {
 	const uint64_t *frames = sample_user_frames(s);
@@ -164,7 +165,7 @@ static void hash_mapping(void *ctx, struct host_file *f, uint64_t start, uint64_
 		*h = (*h ^ numbers[i]) * 0x9e3779b97f4a7c15u;
 }
 
-/* Sends where a process has its runtimes, once an epoch and whenever that changes. */
+/* Sends where a process has mapped its runtimes, once per epoch and whenever that changes. */
 static void send_mappings(struct samples *p, struct host_process *h)
 {
 	struct samples_mapped by = { p, h };
@@ -201,14 +202,14 @@ void samples_send_attributes(struct samples *p, struct host_process *h)
 	struct samples_described by = { p, h };
 	const uint64_t mark = emit_mark(p->output->emit);
 
-	/* The process is in this epoch already, with its sample. */
+	/* Only if the process is already in this epoch, with a sample. */
 	if (p->ended || !h->has_attributes || h->sent != mark || h->attributes_sent == mark)
 		return;
 	h->attributes_sent = mark;
 	attributes_each(p->host, h, send_attribute, &by);
 }
 
-/* Counts the sample as lost, for its owner too. */
+/* Counts the sample as lost, also for its owner. */
 static void lose(struct samples *p, const struct sample *s, uint64_t *count, enum owner_loss l)
 {
 	++*count;
@@ -278,11 +279,11 @@ static void send_sample(struct samples *p, const struct sample *s)
 	free(shorter);
 }
 
-#define HELD_BYTES (2u << 20) /* of samples that wait for names */
+#define HELD_BYTES (2u << 20) /* limit of bytes of samples that wait for names */
 
 struct samples_held {
 	struct samples_held *next;
-	struct sample sample; /* its words follow */
+	struct sample sample; /* followed by its words */
 };
 
 void samples_walked(void *ctx, const struct sample *s)
@@ -305,7 +306,7 @@ void samples_walked(void *ctx, const struct sample *s)
 	p->held_end = &h->next;
 }
 
-/* Kernel names are available: sends the samples that waited for them. */
+/* Sends the samples that waited for kernel names, which are available now. */
 static void send_held(struct samples *p)
 {
 	while (p->held) {
@@ -318,7 +319,7 @@ static void send_held(struct samples *p)
 	p->held_bytes = 0;
 }
 
-#define RENEW_NS 1000000000ull /* between two renewals of all objects */
+#define RENEW_NS 1000000000ull /* interval between two renewals of all objects */
 
 /* Takes the kernel program's copy of an interpreted frame's object. */
 static void on_object(struct samples *p, const struct sample *s)
@@ -329,7 +330,7 @@ static void on_object(struct samples *p, const struct sample *s)
 
 	if (p->without_objects || !record_object(s, &keep, &m) || host_sample(p->host, s, &ref))
 		return;
-	/* Empty: so prof-symd need not wait for it. */
+	/* Empty, so that prof-symd need not wait for the memory. */
 	if (!memory_may_take(ref.process) ||
 	    parser_deaths_refuse_process(p->deaths, ref.process->id)) {
 		m.bytes.len = 0;
@@ -402,7 +403,7 @@ static void on_early_sample(void *ctx, const struct sample *s)
 	samples_walked(ctx, s);
 }
 
-/* The sample's walk stopped at a file whose rows are still to come: its owner wants them. */
+/* Tells the row server whose sample stopped at a file whose rows are still to come. */
 static void want_rows(struct samples *p, const struct sample *s)
 {
 	struct host_sample_ref ref;
@@ -454,7 +455,7 @@ void samples_are_behind(void *ctx, const struct sample *s)
 		host_is_behind(p->host, ref.process);
 }
 
-/* Has lost copies of objects made again, once there is a receiver with room. */
+/* Makes lost copies of objects again, once there is a receiver that keeps up. */
 static void renew_objects(struct samples *p, uint64_t now)
 {
 	if (!p->output->objects_lost || now - p->renewed_ns < RENEW_NS ||

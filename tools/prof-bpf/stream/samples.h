@@ -44,17 +44,17 @@ struct samples {
 	struct output *output;
 	struct testimony *testimony;
 	struct thinning *thinning; /* NULL: there is no cpu limit */
-	bool without_objects;	   /* copy no memory of interpreters */
-	uint32_t command;	   /* pid of the command that is followed from its start; 0: none */
+	bool without_objects;	   /* do not copy memory of interpreters */
+	uint32_t command;	   /* pid of the command that is sampled from its start; 0: none */
 
-	bool command_runs; /* it had a sample after its exec, or a child had one */
+	bool command_runs; /* the command had a sample after its exec, or a child of it had one */
 	bool ended;	   /* the end of the stream was sent: drop samples */
 	/* Samples that wait for names of kernel functions, oldest first. */
 	struct samples_held *held, **held_end;
 	size_t held_bytes;
 	uint64_t drained_ns; /* side-band records up to this time have been handled */
 	uint64_t renewed_ns; /* when lost objects were last copied again */
-	uint64_t passed_on;  /* meant for prof-symd, counted from the start */
+	uint64_t passed_on;  /* samples meant for prof-symd, counted from the start */
 	struct losses_of_samples lost;
 };
 
@@ -68,7 +68,7 @@ ssize_t samples_mappings(void *ctx, const struct sample *s, const struct tables_
 void samples_want(void *ctx, const struct sample *s, const uint64_t *addresses, size_t n);
 void samples_are_behind(void *ctx, const struct sample *s);
 void samples_walked(void *ctx, const struct sample *s);
-/* Frees what it owns. */
+/* Frees what the struct owns. */
 void samples_done(struct samples *s);
 
 #endif

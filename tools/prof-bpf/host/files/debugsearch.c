@@ -12,8 +12,8 @@
 #define ROOT_OF_HOST 1
 
 struct root {
-	uint32_t pid;	     /* 0: of the host */
-	struct owner *payer; /* a reference; NULL: nobody */
+	uint32_t pid;	     /* 0: the host's root */
+	struct owner *payer; /* holds a reference; NULL: no owner */
 };
 
 struct debug_search {
@@ -21,10 +21,10 @@ struct debug_search {
 	opener_done *done;
 	void *ctx;
 	uint64_t ticket;
-	struct opener_request q; /* its strings are in text */
+	struct opener_request q; /* its strings are in `text` */
 	struct root roots[DEBUGSEARCH_ROOTS];
 	size_t count, at;
-	int status; /* of the roots so far: the first that says more than "not there" */
+	int status; /* the first status of earlier roots that is more than "not there" */
 	struct debug_search *prev, *next;
 	char text[];
 };
@@ -42,8 +42,8 @@ static void add_root(struct debug_search *s, uint32_t pid, struct owner *payer)
 					      .payer = payer ? owner_get(payer) : NULL };
 }
 
-/* The owner to whom the search below the host's root is charged: of those who have the file mapped,
- * the one whose jobs make workers wait least. */
+/* Returns the owner who is charged for the search below the host's root: among those who have the
+ * file mapped, the one whose jobs make workers wait least. */
 static struct owner *least_of(const struct files_mapper *m, size_t n)
 {
 	struct owner *least = NULL;
@@ -64,7 +64,7 @@ static void add_roots(struct debug_search *s, const struct file *f)
 	struct files_mapper m[DEBUGSEARCH_ROOTS - 1];
 	const size_t n = mappers_list(s->host, f, m, DEBUGSEARCH_ROOTS - 1);
 
-	/* The host's root keeps its number if there is no process. */
+	/* If there is no process, the host's root still has its own number. */
 	add_root(s, n ? m[0].pid : 0, n ? m[0].owner : NULL);
 	if (!n && s->at < ROOT_OF_HOST) {
 		s->at = ROOT_OF_HOST;
@@ -112,7 +112,7 @@ static struct debug_search *search_new(struct host *h, const struct file *f, str
 
 static void looked(void *ctx, const struct opener_result *r);
 
-/* Looks below the next root. 0; else there is none, and why. */
+/* Looks below the next root. Returns 0; otherwise there is none, and the result is the reason. */
 static int look(struct debug_search *s)
 {
 	for (; s->at < s->count; s->at++, s->q.place = 0) {

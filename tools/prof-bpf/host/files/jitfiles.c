@@ -11,7 +11,7 @@
 #include "tools/prof-bpf/host/processes/processes.h"
 #include "tools/prof-bpf/open/closing.h"
 
-#define PARENTS 4 /* forks of forks */
+#define PARENTS 4 /* limit of generations of forks */
 
 /* The /tmp of a process that had no map. */
 struct folder {
@@ -19,7 +19,7 @@ struct folder {
 	int fd;		  /* -1: being opened */
 	uint64_t used_ns;
 	struct opener_request
-		q; /* that of the map, without its path; holds a reference to its owner */
+		q; /* the request for the map, without its path; holds a reference to its owner */
 	uint32_t inner_pid;
 };
 
@@ -33,12 +33,12 @@ struct jitfiles {
 
 struct asked {
 	struct jitfiles *jitfiles;
-	/* Owner of the file: the process itself, or one that it was forked from. */
+	/* The owner of the file: the process itself, or one that it was forked from. */
 	uint32_t process, pid;
 	uint64_t start_ns;
 	bool map;
 	bool gone;	  /* search in a folder that was kept */
-	unsigned parents; /* generations of forks upwards */
+	unsigned parents; /* how many generations of forks it goes back */
 	opener_done *done;
 	void *ctx;
 };
@@ -110,9 +110,9 @@ static void folder_keep(const struct asked *a, const struct opener_request *q, u
 		(void)owner_get(q->payer);
 }
 
-/* Offset from the clock since boot to the clock of file times, which can be set. The smallest
- * offset seen is used: a file as old as its process then still counts after the clock was set
- * forward. */
+/* Returns the offset from the clock since boot to the clock of file times, which can be set. The
+ * smallest offset seen is used, so that a file as old as its process still counts after the clock
+ * was set forward. */
 static int64_t wall_offset(struct jitfiles *j)
 {
 	const int64_t now = (int64_t)(clock_wall_ns() - clock_ns(CLOCK_BOOTTIME));
@@ -159,7 +159,7 @@ void jitfiles_tick(struct jitfiles *j, uint64_t now_ns)
 
 /* --- opening --- */
 
-/* Whether the process is still the one that was meant. */
+/* Whether the pid still belongs to the requested process. */
 static bool is_same(const struct asked *a)
 {
 	struct host *h = a->jitfiles->host;
@@ -170,8 +170,8 @@ static bool is_same(const struct asked *a)
 	       st.start_ns == a->start_ns;
 }
 
-/* The process that a->pid was forked from, if both still run the same program: then code and names
- * are the same. NULL: none. */
+/* Returns the process that a->pid was forked from, if both still run the same program: then code
+ * and names are the same. NULL: none. */
 static struct process *parent_of(const struct asked *a)
 {
 	struct host *h = a->jitfiles->host;
@@ -205,13 +205,13 @@ static void opened(void *ctx, const struct opener_result *r)
 		if (open_map(a) == 0)
 			return;
 	} else if (result.status == -ENOENT && !a->gone && !a->parents && open_gone(a) == 0) {
-		return; /* it may have ended meanwhile */
+		return; /* the process may have ended meanwhile */
 	}
 	a->done(a->ctx, &result);
 	free(a);
 }
 
-/* Determines allowed owners and the minimum mtime. */
+/* Sets allowed owners and the minimum mtime. */
 static int describe(struct asked *a, struct opener_request *q, uint32_t *ret_inner_pid)
 {
 	struct host *h = a->jitfiles->host;
@@ -234,7 +234,7 @@ static int describe(struct asked *a, struct opener_request *q, uint32_t *ret_inn
 	return 0;
 }
 
-/* The callback frees a, unless this fails. */
+/* Opens the map. The callback frees a, unless this fails. */
 static int open_map(struct asked *a)
 {
 	struct opener_request q;
@@ -272,7 +272,7 @@ static int open_gone(struct asked *a)
 	return opener_submit(a->jitfiles->opener, &q, opened, a, &ticket);
 }
 
-/* jit-NUMBER.dump */
+/* Whether the name is jit-NUMBER.dump. */
 static bool is_dump_name(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -284,7 +284,7 @@ static bool is_dump_name(const char *path)
 	return digits > 0 && strcmp(name + 4 + digits, ".dump") == 0;
 }
 
-/* The last such mapping by address; there is hardly ever more than one. */
+/* Returns the last such mapping by address; usually there is only one. */
 static const struct map *find_dump(struct host *h, struct process *p)
 {
 	process_settle(h, p);
@@ -315,7 +315,8 @@ static int open_dump(struct asked *a)
 	q.path = (struct str){ .data = m->backing->path, .len = m->backing->path_len };
 	q.dev = m->backing->key.dev;
 	q.inode = m->backing->key.inode;
-	q.since_ns = 0; /* the mapping proves the owner; a fork has its parent's */
+	q.since_ns = 0; /* not needed: the mapping proves the owner, and a fork has its parent's
+			 * file */
 	return opener_submit(a->jitfiles->opener, &q, opened, a, &ticket);
 }
 

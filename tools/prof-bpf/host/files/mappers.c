@@ -3,7 +3,7 @@
 
 #include "tools/prof-bpf/host/processes/processes.h"
 
-#define FIND_AMONG 8192 /* mappings; larger processes are not searched for one of a file */
+#define FIND_AMONG 8192 /* mappings; larger processes are not searched */
 
 bool mappers_maps_have(const struct map *at, size_t n, const struct files_backing *b,
 		       const struct file *f, struct files_mapper *ret)
@@ -18,7 +18,7 @@ bool mappers_maps_have(const struct map *at, size_t n, const struct files_backin
 	return false;
 }
 
-/* Whether a living process has it mapped, and where. */
+/* Whether a living process has the file mapped, and where. */
 static bool is_mapper(const struct process *p, const struct files_backing *b, const struct file *f,
 		      struct files_mapper *ret)
 {
@@ -32,7 +32,7 @@ static bool is_mapper(const struct process *p, const struct files_backing *b, co
 	return true;
 }
 
-/* How well a process stands for what is searched; 0: not at all. */
+/* Returns how suitable a process is for a search; 0: not at all. */
 static unsigned rank_of(const struct process *p, const struct files_mapper_search *s)
 {
 	const struct owner *owner = p->pub.owner;
@@ -69,7 +69,8 @@ struct files_mapper mappers_find(void *ctx, const struct files_mapper_search *s)
 		best = m;
 		best_rank = rank;
 		best_ns = p->sampled_ns;
-		/* Whether it was sampled matters less for a file that is opened at first. */
+		/* When a file is opened for the first time, it matters less whether the process was
+		 * sampled. */
 		if (s->backing && !s->tried_count)
 			break;
 	}
@@ -89,7 +90,8 @@ size_t mappers_list(struct host *h, const struct file *f, struct files_mapper *r
 		struct files_mapper m = { 0 };
 		bool known = !p->sampled;
 
-		/* The first one is listed again, so that the numbers of the others stay. */
+		/* The first process may be listed twice, so that the numbers of the others stay the
+		 * same. */
 		for (size_t i = 1; i < n; i++)
 			known |= ret[i].owner == p->pub.owner;
 		if (!known && is_mapper(p, NULL, f, &m))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The living processes that have a file mapped. Only processes with samples, and processes of the
- * owner to whom the file is charged, count: an idle process of another user proves nothing about
+ * owner who is charged for the file, count: an idle process of another user proves nothing about
  * the file. */
 #ifndef PROF_BPF_HOST_FILES_MAPPERS_H
 #define PROF_BPF_HOST_FILES_MAPPERS_H
@@ -13,10 +13,10 @@ struct map;
 /* Finds a process for a backing, or else for a file (struct files_mapper_search). pid 0: none. ctx:
  * the struct host. */
 struct files_mapper mappers_find(void *ctx, const struct files_mapper_search *s);
-/* Those of different owners that have samples: first the one sampled last, then the others in a
- * fixed order. Returns how many there are, at most `most`. */
+/* Lists such processes of different owners that have samples: first the one sampled last, then the
+ * others in a fixed order. Returns how many there are, at most `most`. */
 size_t mappers_list(struct host *h, const struct file *f, struct files_mapper *ret, size_t most);
-/* Whether one of n mappings is of b (f if b is NULL). *ret gets its place. */
+/* Whether one of n mappings is of b (of f if b is NULL). *ret gets its place. */
 bool mappers_maps_have(const struct map *at, size_t n, const struct files_backing *b,
 		       const struct file *f, struct files_mapper *ret);
 

@@ -7,20 +7,22 @@
 struct part {
 	uint64_t at, to;     /* user addresses */
 	uint64_t start, end; /* file offsets */
-	uint64_t first_ns;   /* from then on it may be gone */
+	uint64_t first_ns;   /* from this time on it may be gone */
 	uint64_t last_ns;    /* when something was last mapped there */
-	uint32_t generation; /* the newest generation that still has it */
+	uint32_t generation; /* the newest generation that still contains it */
 	uint16_t slot;	     /* NO_SLOT: the file was never sampled, so no frame is in it */
 };
 #define NO_SLOT UINT16_MAX
-#define NOTED_MOST 32 /* of the latest noted mappings; a process may note any number */
+#define NOTED_MOST \
+	32 /* only the latest noted mappings are examined; a process may note any
+		       * number */
 
 struct displaced {
-	unsigned n, next; /* next: to be replaced */
+	unsigned n, next; /* next: index that is replaced next */
 	struct part part[DISPLACED_MAX];
 };
 
-/* Whether both map the same bytes at the same place, as far as known. */
+/* Whether both map the same bytes at the same place, as far as is known. */
 static bool is_same(const struct map *a, const struct map *b)
 {
 	if (!a->backing || !b->backing || a->start - a->offset != b->start - b->offset)
@@ -30,8 +32,8 @@ static bool is_same(const struct map *a, const struct map *b)
 		a->backing->key.inode == b->backing->key.inode);
 }
 
-/* The slot in samples of the file. A file that is mapped again may have to be opened again, and has
- * no slot until then. */
+/* Returns the slot of the file in samples. A file that is mapped again may have to be opened again,
+ * and has no slot until then. */
 static uint16_t slot_of(const struct files_backing *b)
 {
 	return !b ? 0 : b->file ? b->file->was_slot : b->was_slot;
@@ -59,7 +61,7 @@ static uint32_t add(struct displaced *d, const struct part *add)
 	return lost;
 }
 
-/* Whether it is known that something was mapped in [start, end). */
+/* Whether it is known that [start, end) contains displaced mappings. */
 static bool covers(const struct displaced *d, uint64_t start, uint64_t end)
 {
 	for (unsigned i = 0; d && i < d->n; i++) {
@@ -69,7 +71,7 @@ static bool covers(const struct displaced *d, uint64_t start, uint64_t end)
 	return false;
 }
 
-/* Notes what `by` takes of m. Returns as displaced_note. */
+/* Notes the part of m that `by` displaces. Returns as displaced_note does. */
 static uint32_t displace(struct displaced **d, const struct map *m, const struct map *by,
 			 const struct part *at)
 {
@@ -82,11 +84,11 @@ static uint32_t displace(struct displaced **d, const struct map *m, const struct
 			by->backing->was_slot = slot;
 		return 0;
 	}
-	/* Code in no file within a file's mapping is its text, moved to huge pages. */
+	/* Anonymous code within a file's mapping is the file's text, moved to huge pages. */
 	if (!by->backing && m->start < by->start && m->end > by->end)
 		return 0;
 	/* Nothing was walked with it. But samples that wait for its rows must not be walked with
-	 * what is there now. */
+	 * the new mapping. */
 	if (!slot && (!m->backing || covers(*d, start, end)))
 		return 0;
 	if (!*d)
@@ -137,7 +139,7 @@ uint32_t displaced_note(struct displaced **d, const struct maps *was, const stru
 	return lost;
 }
 
-/* Whether the frame was walked with this part although it was already gone. */
+/* Whether the frame was walked with this part although the part was already gone. */
 static bool is_in(const struct part *p, const struct sample *s, uint64_t frame)
 {
 	uint64_t at = frame & SAMPLE_FRAME_OFFSET_MASK;

@@ -2,7 +2,7 @@
 /*
  * A few noted mappings are inserted one by one, by moving the rest of the array. Many are merged in
  * one sweep over the addresses, in which the newest mapping wins. A heap holds those that cover the
- * present address.
+ * current address.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -159,7 +159,7 @@ bool maps_has_anonymous(const struct maps *m, uint64_t start, uint64_t end)
 	return at && !at->backing && at->end >= end;
 }
 
-/* The rest of a mapping in [start, end), with a reference of its own. */
+/* Returns the part of a mapping in [start, end), with its own reference. */
 static struct map part(const struct map *m, uint64_t start, uint64_t end)
 {
 	files_backing_get(m->backing);
@@ -169,7 +169,7 @@ static struct map part(const struct map *m, uint64_t start, uint64_t end)
 			     .backing = m->backing };
 }
 
-/* Takes the reference. There is room for two more. */
+/* Inserts a mapping, and takes over its reference. There is space for two more. */
 static void put_in(struct maps *m, const struct map *add)
 {
 	struct map in[3];
@@ -191,7 +191,7 @@ static void put_in(struct maps *m, const struct map *add)
 
 struct maps_item {
 	struct map map;
-	uint32_t age; /* the higher, the newer; 0: already in place */
+	uint32_t age; /* a higher number is newer; 0: already in place */
 };
 
 static int item_order(const void *a, const void *b)
@@ -203,7 +203,7 @@ static int item_order(const void *a, const void *b)
 	return x->age < y->age ? -1 : x->age > y->age;
 }
 
-/* Items that cover the present address, or did; the newest first. */
+/* A heap of items that cover the current address, or did; the newest comes first. */
 struct cover {
 	const struct maps_item **at;
 	uint32_t len;
@@ -240,7 +240,7 @@ static void cover_pop(struct cover *c)
 	c->at[at] = last;
 }
 
-/* Merges sorted items into out, which has room for twice as many. Returns the number. */
+/* Merges sorted items into out, which has space for twice as many. Returns how many it has then. */
 static uint32_t sweep(const struct maps_item *items, uint32_t n, struct cover *c, struct map *out)
 {
 	const struct maps_item *last = NULL;
@@ -301,7 +301,7 @@ static int put_in_all(struct maps *m)
 	free(m->at);
 	free(items);
 	free(c.at);
-	/* Gives back unused memory; if that fails, keeps all. */
+	/* Shrink the array; if that fails, keep it. */
 	struct map *fit = reallocarray(out, len, sizeof(*out));
 	m->at = fit ? fit : out;
 	m->cap = fit ? len : n * 2;

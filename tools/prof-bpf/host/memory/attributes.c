@@ -12,7 +12,7 @@
 #include "tools/prof-bpf/host/processes/processes.h"
 #include "tools/prof-bpf/open/readers/startreader.h"
 
-/* Of OpenTelemetry's conventions. */
+/* Keys from OpenTelemetry's conventions. */
 #define KEY_COMMAND_LINE "process.command_args"
 #define KEY_VARIABLE "process.environment_variable."
 #define KEY_MAX (sizeof(KEY_VARIABLE) + SAMPLING_ENV_NAME_MAX)
@@ -100,7 +100,7 @@ void attributes_want(struct host *h, struct process *p)
 		reading_free(r);
 }
 
-/* Whether the owner may have this many bytes more. An eighth is left to those with less than their
+/* Whether the owner may have this many more bytes. An eighth is left to those with less than their
  * share. */
 static bool has_room(const struct host *h, const struct owner *w, uint64_t n)
 {
@@ -143,7 +143,8 @@ void attributes_tick(struct host *h)
 
 		r->got = NULL;
 		reading_free(r);
-		/* Else it ran another program by then, or its pid was another process's. */
+		/* Otherwise the process ran another program by then, or another process has its
+		 * pid. */
 		if (p && process_find(h, p->pub.pid) == p)
 			keep(h, p, a);
 		else

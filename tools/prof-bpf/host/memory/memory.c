@@ -31,8 +31,8 @@ static bool is_denied_name(const char *path)
 	return !slash;
 }
 
-/* By the program as it is now: the record of an exec may still be on its way. Only its name is
- * read, since its file may lie on a file system that keeps us waiting. */
+/* Checks the program that runs now, since the record of an exec may not have arrived yet. Only the
+ * name of its file is read: the file itself may lie on a file system that does not answer. */
 static bool is_denied_now(struct host *h, const struct process *p)
 {
 	char name[16], path[HOST_PATH_MAX + 1];
@@ -77,7 +77,7 @@ static bool is_dumpable(struct host *h, struct process *p)
 	return fstatat(h->proc, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid == uid;
 }
 
-/* Whether it is still the same process. */
+/* Whether the pid still belongs to the same process. */
 static bool is_same(struct host *h, const struct process *p)
 {
 	struct procfs_stat st;
@@ -87,7 +87,7 @@ static bool is_same(struct host *h, const struct process *p)
 		(p->start_guessed && st.start_ns <= p->pub.start_ns));
 }
 
-/* What a process has left of a rate after it earned some. */
+/* Returns what a process has left of a rate, including what it has earned since. */
 static int64_t left_of(int64_t left, uint64_t since_ns, uint64_t rate, int64_t burst)
 {
 	const uint64_t earned = since_ns / 1000 * rate / 1000000;
@@ -128,7 +128,7 @@ static struct reach_rule rule_of(void *ctx, uint16_t slot)
 				    .need = runtime_need(c ? c->runtime : RUNTIME_NONE) };
 }
 
-/* Whether there is room for more of the process's addresses. */
+/* Whether there is space for more of the process's addresses. */
 static bool may_grow(struct host *h, const struct process *p)
 {
 	const uint64_t more = reach_bytes(p->reach) + REACH_FIRST * 16,
@@ -139,7 +139,7 @@ static bool may_grow(struct host *h, const struct process *p)
 		       owners_share(h->owners, p->pub.owner, OWNER_REACH, MEMORY_PLACES);
 }
 
-/* Charges what its addresses take more than before. */
+/* Charges the growth of its addresses. */
 static void charge_reach(struct host *h, struct process *p, size_t before)
 {
 	if (!p->reach)

@@ -2,16 +2,16 @@
 /*
  * Decides which memory prof-symd may read to name interpreted frames; reader.h reads it.
  *
- * The process must meet all of these:
+ * The process must meet all of these conditions:
  *
  * - it maps the file of a runtime (runtimes.def)
  * - a sample within the last minute had interpreted frames of it
  * - it is not one of profpipe's, not set-id, and dumpable (/proc/PID belongs to its own user)
  * - the name of its executable is not on the deny list
- * - it stays within a rate of its own
+ * - it stays within its rate
  *
  * And the memory must be within reach of its frames (reach.h). In the bytes that it passes on,
- * prof-bpf looks only for pointers and sizes. The bytes of long pieces, such as tables of lines,
+ * prof-bpf only interprets pointers and sizes. The bytes of long pieces, such as tables of lines,
  * are limited for each process.
  */
 #ifndef PROF_BPF_HOST_MEMORY_MEMORY_H
@@ -25,44 +25,44 @@ struct host;
 
 #define MEMORY_PIECES 256
 #define MEMORY_BYTES 131072u	 /* per request */
-#define MEMORY_RATE (4u << 20)	 /* bytes per second of one process */
+#define MEMORY_RATE (4u << 20)	 /* bytes per second for one process */
 #define MEMORY_BURST (16u << 20) /* bytes at once */
-#define MEMORY_LONG 512u	 /* bytes of a piece; those beyond count as long, */
-#define MEMORY_LONG_RATE 65536u	 /* which have a rate of their own */
+#define MEMORY_LONG 512u	 /* bytes of a piece; the bytes after these count as long, */
+#define MEMORY_LONG_RATE 65536u	 /* and have their own rate */
 #define MEMORY_LONG_BURST (1u << 20)
 #define MEMORY_PLACES (4u << 20) /* bytes for the addresses within reach, of all processes */
 #define MEMORY_SAMPLED_NS 60000000000ull
 
-/* The process whose memory is read, to check afterwards that it is still the same. */
+/* The process whose memory is read. It is checked afterwards that it is still the same. */
 struct memory_read {
 	uint32_t process, pid;
-	struct owner *payer;	/* borrowed; whom the read is charged to */
-	uint32_t asked, pieces; /* requested, and of these within reach */
-	/* Of the pieces within reach; places: in the request. */
+	struct owner *payer;	/* borrowed; who is charged for the read */
+	uint32_t asked, pieces; /* pieces requested, and those of them within reach */
+	/* Of the pieces within reach; places: their indices in the request. */
 	uint64_t addresses[MEMORY_PIECES], lengths[MEMORY_PIECES];
 	uint8_t places[MEMORY_PIECES];
 };
 
-/* Finds the pieces that a request may read, without those out of reach. 0; -ESRCH: the
- * process is gone or another one by now; -EACCES: refused; -EAGAIN: above the rate; -EFAULT:
- * nothing is within reach; -EINVAL. */
+/* Finds the pieces that a request may read, and leaves out those that are out of reach. Returns 0;
+ * -ESRCH: the process is gone or another one by now; -EACCES: refused; -EAGAIN: above the rate;
+ * -EFAULT: nothing is within reach; -EINVAL. */
 int memory_begin(struct host *h, const struct msg_memory_request *m, uint64_t now_ns,
 		 struct memory_read *ret);
-/* Whether the bytes may be handed out: meanwhile the pid may belong to another process, or run
- * another program. exe_mode: of the program that it ran before and after the read; 0: of several,
- * or unknown. 0, -ESRCH, -EACCES. */
+/* Whether the bytes may be passed on: meanwhile the pid may belong to another process, or run
+ * another program. exe_mode: mode of the program that ran before and after the read; 0: not the
+ * same one, or unknown. Returns 0 if so, -ESRCH or -EACCES. */
 int memory_end(struct host *h, const struct memory_read *m, uint32_t exe_mode);
-/* Memory that was read for a request, of one of its pieces. Memory that it points to is then within
+/* Takes memory that was read for one piece of a request. Memory that it points to is then within
  * reach. Returns how many of the bytes may be passed on. */
 size_t memory_was_read(struct host *h, const struct memory_read *m, uint32_t piece,
 		       struct span bytes);
-/* The objects of a sample are then within reach. */
+/* Brings the objects of a sample within reach. */
 void memory_was_sampled(struct host *h, const struct host_process *p, const struct sample *s);
 
 /* Whether the process may be dumped now, as far as is known, and is not on the deny list. */
 bool memory_may_look(struct host *h, struct host_process *p);
 
-/* Whether the kernel program's copies of a dumpable process's objects may be passed on. */
+/* Whether copies of objects that the kernel program made of a dumpable process may be passed on. */
 bool memory_may_take(const struct host_process *p);
 
 #endif

@@ -2,10 +2,10 @@
 #include "common/base/system/clock.h"
 #include "tools/prof-bpf/host/processes/bootclock.h"
 
-/* The thread may be interrupted between the two clocks. */
+/* Retry, since the thread may be interrupted between the two clocks. */
 #define TRIES 5
 #define CLOSE_NS 5000u
-/* Less is no suspend, since the clocks are read one after the other. */
+/* A smaller difference is not a suspend, since the clocks are read one after the other. */
 #define SUSPEND_MIN_NS 10000000ll
 
 void bootclock_note(struct bootclock *b, uint64_t mono_ns, uint64_t boot_ns)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The boot clock translates CLOCK_MONOTONIC to CLOCK_BOOTTIME. Records carry the former, which
- * stops while the host is suspended; start times of processes are in the latter. Both are read from
- * time to time, so the moment of a suspend is known only that precisely.
+ * The boot clock converts CLOCK_MONOTONIC to CLOCK_BOOTTIME. Records use the former, which stops
+ * while the host is suspended; start times of processes use the latter. Both are read from time to
+ * time, so the moment of a suspend is known only that precisely.
  */
 #ifndef PROF_BPF_HOST_PROCESSES_BOOTCLOCK_H
 #define PROF_BPF_HOST_PROCESSES_BOOTCLOCK_H
@@ -10,10 +10,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Zeroed: nothing was read yet. */
+/* All zeros: not read yet. */
 struct bootclock {
 	uint64_t noted_ns; /* CLOCK_MONOTONIC of the last reading */
-	int64_t offset_ns; /* CLOCK_BOOTTIME - CLOCK_MONOTONIC, then */
+	int64_t offset_ns; /* CLOCK_BOOTTIME - CLOCK_MONOTONIC at that time */
 	/* The last suspend lies between these two readings; before_ns is the offset before it. */
 	uint64_t awake_ns, woken_ns;
 	int64_t before_ns;
@@ -21,10 +21,10 @@ struct bootclock {
 
 /* Reads both clocks. */
 void bootclock_read(struct bootclock *b);
-/* Takes readings of both clocks at one moment. */
+/* Takes readings of both clocks from the same moment. */
 void bootclock_note(struct bootclock *b, uint64_t mono_ns, uint64_t boot_ns);
-/* CLOCK_BOOTTIME at a time of CLOCK_MONOTONIC. *ret_vague_ns: nonzero if the host was suspended
- * about then; the result may be up to this much too late. */
+/* Converts a time of CLOCK_MONOTONIC to CLOCK_BOOTTIME. *ret_vague_ns: nonzero if the host was
+ * suspended at about that time; the result may be up to this much too late. */
 uint64_t bootclock_at(const struct bootclock *b, uint64_t mono_ns, uint64_t *ret_vague_ns);
 
 #endif

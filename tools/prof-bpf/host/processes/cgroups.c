@@ -13,7 +13,7 @@
 
 #define PATH_BYTES 4096
 
-/* Opens a folder if it is the root of a unified hierarchy. False: it is not. */
+/* Opens a folder if it is the root of a unified hierarchy. Returns false otherwise. */
 static bool take_root(struct cgroups *c, const char *path)
 {
 	const int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -49,7 +49,7 @@ void cgroups_done(struct cgroups *c)
 	c->root = -1;
 }
 
-/* Whether the path leads upwards: the kernel shows cgroups outside of our namespace so. */
+/* Whether the path leads upwards: this is how the kernel shows cgroups outside of our namespace. */
 static bool leads_out(const char *path)
 {
 	const size_t len = strlen(path);

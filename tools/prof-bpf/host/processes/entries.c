@@ -22,11 +22,11 @@ int entry_set(struct host *h, struct process *p, const struct tables_mapping *m,
 	return 0;
 }
 
-/* Removes its entry: what the kernel's hook copied from its parent, what another program left, or
- * what names a slot that its file has lost. The room and the slots in it may soon be used again. */
+/* Removes an entry: what the kernel's hook copied from its parent, what another program left, or
+ * what names a slot that its file has lost. Its memory and slots may soon be used again. */
 void entry_drop(struct host *h, struct process *p)
 {
-	/* Without an entry a chosen process is not sampled. */
+	/* A selected process is not sampled without an entry, so it gets an empty one. */
 	if (h->config.only_selected && p->pub.selected && !entry_set(h, p, NULL, 0))
 		return;
 	if (p->entered || p->pub.generation)

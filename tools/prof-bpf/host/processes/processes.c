@@ -123,7 +123,7 @@ static void drop_reach(struct host *h, struct process *p)
 	p->reach = NULL;
 }
 
-/* The mappings stay too, for the deferred walk. */
+/* The mappings also stay, for deferred walks. */
 void process_retire(struct host *h, struct process *p, uint64_t now_ns)
 {
 	p->pub.end_ns = now_ns ? now_ns : 1;
@@ -216,7 +216,7 @@ void process_read_surroundings(struct host *h, struct process *p, bool in_namesp
 	const bool has_path = procfs_read_cgroup(h->proc, p->pub.pid, text, &path, &unified) == 0;
 	const bool has_ids = in_namespace && procfs_read_ids(h->proc, p->pub.pid, &ids) == 0;
 
-	/* If it is this process now, it was when they were read. */
+	/* If the pid belongs to this process now, it also did when these were read. */
 	if (procfs_read_stat(h->proc, p->pub.pid, &st) || st.start_ns != p->pub.start_ns)
 		return;
 	p->pub.cgroup = has_path ? cgroups_get(&h->cgroups, path, unified) : NULL;
@@ -316,7 +316,7 @@ bool process_may_rename(struct process *p, uint64_t now_ns)
 	return true;
 }
 
-/* Whether the thread is another one, which got its id since. */
+/* Whether the sample belongs to another thread, which got the same id later. */
 static bool is_another(const struct process_thread *t, const struct sample *s)
 {
 	return t->end_ns && s->time_ns > t->end_ns && s->tid != s->pid;

@@ -3,7 +3,7 @@
  * The objects of host.c: processes over time, and sampled threads.
  *
  * A hash holds the newest object of each pid. Older ones (ended, or from before an exec) are linked
- * behind it. They also wait in a queue, in the order in which they will be forgotten.
+ * from it. They are also in a queue, in the order in which they will be forgotten.
  */
 #ifndef PROF_BPF_HOST_PROCESSES_PROCESSES_H
 #define PROF_BPF_HOST_PROCESSES_PROCESSES_H
@@ -19,14 +19,19 @@
 #include "tools/prof-bpf/host/maps/maps.h"
 #include "tools/prof-bpf/owners/owners.h"
 
-#define PROCESSES_NOTED_MAX 256u /* minimum of mappings to note before they are put in place */
-#define PROCESSES_RESCAN_NS 1000000000ull      /* between two readings of a process's maps */
-#define PROCESSES_RESCAN_NS_PER_MAPPING 50000u /* and this much more */
-/* A thread without samples for this long is forgotten; it then gets a new id. */
+#define PROCESSES_NOTED_MAX \
+	256u /* at least this many mappings are noted before they are put in
+				  * place */
+#define PROCESSES_RESCAN_NS \
+	1000000000ull			       /* interval between two readings of a process's
+					        * maps */
+#define PROCESSES_RESCAN_NS_PER_MAPPING 50000u /* and this much more per mapping */
+/* A thread without samples for this long is forgotten; later it gets a new id. */
 #define PROCESSES_THREAD_IDLE_NS 60000000000ull
 #define PROCESSES_SELF_MAX 64
-/* A process may rename its threads this often at once, and once more after each such time. Further
- * names are ignored: a sample has its thread's former name, or no title (titles.h). */
+/* A process may rename its threads this often at once, and once more after each
+ * PROCESSES_RENAME_NS. Further names are ignored: a sample has its thread's previous name, or no
+ * title (titles.h). */
 #define PROCESSES_RENAMES 256u
 #define PROCESSES_RENAME_NS 4000000000ull
 
@@ -36,18 +41,21 @@ struct process_thread {
 		uint32_t process, tid;
 	} key;
 	uint64_t last_ns, end_ns;
-	struct record_title *title; /* that it has now; NULL: none is known. Owned. */
+	struct record_title *title; /* its current title; NULL: not known. Owned. */
 	struct process_thread *titled,
-		*of; /* the same thread by its titles, linked by more; of which */
+		*of; /* titled: the same thread under its titles, linked by `more`; of: the thread
+		      * that this title belongs to */
 	struct process_thread *more;
-	struct process_thread *prev, *next;	  /* in the order of their last use */
-	struct process_thread *of_prev, *of_next; /* in their process */
+	struct process_thread *prev, *next;	  /* list of all threads, in the order of last
+						   * use */
+	struct process_thread *of_prev, *of_next; /* list of the threads of their process */
 	UT_hash_handle hh;
 };
 
-/* Variables and command line of a process (attributes.h). The texts follow each other. */
+/* Variables and command line of a process (attributes.h). The texts are stored one after the
+ * other. */
 struct process_attributes_value {
-	uint16_t which, len; /* as of startup_next */
+	uint16_t which, len; /* which: as in startup_next */
 };
 struct process_attributes {
 	struct owner *owner; /* who is charged; holds a reference */
@@ -56,72 +64,72 @@ struct process_attributes {
 	char text[];
 };
 
-/* A reading of it. */
+/* A reading of these. */
 struct process_attributes_reading {
-	struct host *host;		/* NULL: it is gone */
+	struct host *host;		/* NULL: the host is gone */
 	struct process *process;	/* NULL: cancelled */
-	uint64_t done_ns;		/* 0: it is under way */
-	struct process_attributes *got; /* owned; NULL until it is done */
+	uint64_t done_ns;		/* 0: still in progress */
+	struct process_attributes *got; /* owned; NULL until the reading is done */
 	struct process_attributes_reading *prev, *next;
 };
 
 struct process {
 	struct host_process pub;
-	struct process *older;	 /* the former object of this pid */
+	struct process *older;	 /* the previous object of this pid */
 	uint64_t born_ns;	 /* CLOCK_MONOTONIC of its fork or exec; 0: before profpipe */
-	uint64_t fork_ns;	 /* the same, of its fork alone */
+	uint64_t fork_ns;	 /* likewise, of its fork only */
 	uint64_t scanned_ns;	 /* older records of mappings are ignored */
 	uint64_t counted_ns;	 /* older records of threads are ignored */
-	uint64_t vague_ns;	 /* start_guessed: it may have begun this much earlier */
-	uint64_t publish_ns;	 /* do not publish before */
-	uint64_t rescan_ns;	 /* do not rescan before */
+	uint64_t vague_ns;	 /* start_guessed: the process may have begun this much earlier */
+	uint64_t publish_ns;	 /* not published again before this time */
+	uint64_t rescan_ns;	 /* not read again before this time */
 	uint64_t memory_ns;	 /* time of the last read of its memory (memory.h) */
-	uint32_t memory_left;	 /* bytes that could be read then, */
-	int32_t memory_long;	 /* and those of long pieces; below 0: none */
+	uint32_t memory_left;	 /* bytes that it could still have read then, */
+	int32_t memory_long;	 /* and those of long pieces; negative: none */
 	uint64_t interpreted_ns; /* CLOCK_MONOTONIC: its latest sample with interpreted frames */
-	bool undumpable;	 /* at that sample */
+	bool undumpable;	 /* it was undumpable at that sample */
 	struct reach *reach;	 /* owned; NULL: no memory is within reach */
-	struct owner *reach_by;	 /* a reference; NULL: reach is NULL */
+	struct owner *reach_by;	 /* who is charged; holds a reference; NULL if reach is NULL */
 	uint32_t threads;
-	uint64_t renames_ns;  /* when the budget covers the renames so far */
-	uint32_t unpublished; /* mappings without room in the tables, at most */
-	uint32_t scanned_len; /* mappings at the last full reading */
-	bool dirty;	      /* in the list of processes to publish, or: */
-	bool waits;	      /* in that of those that wait for a turn */
-	bool changed;	      /* since it was published */
+	uint64_t renames_ns;  /* when the budget covers all renames so far */
+	uint32_t unpublished; /* at most this many mappings did not fit the tables */
+	uint32_t scanned_len; /* number of mappings at the last full reading */
+	bool dirty;	      /* it is in the list of processes to publish, or: */
+	bool waits;	      /* in the list of those that wait for a turn */
+	bool changed;	      /* changed since it was published */
 	bool unresolved, leader_gone, start_guessed, described, wants_maps, seen_gone;
 	bool just_execed; /* its last record was an exec */
 	bool unwanted;	  /* it ended by an exec of a program that is not known to be wanted */
 	bool sampled;
 	uint64_t sampled_ns; /* CLOCK_MONOTONIC of its latest sample; 0: none */
-	bool dropped;	     /* its mappings were forgotten, until its next sample */
+	bool dropped;	     /* its mappings were dropped, and are read again at its next sample */
 	uint8_t read_failures, publish_failures;
 	bool entered;	   /* the tables have an entry that was not published for it */
 	struct maps *maps; /* NULL: none */
-	struct process_reading *reading; /* of its mappings, under way; NULL: none */
+	struct process_reading *reading; /* the current reading of its mappings; NULL: none */
 	struct displaced *displaced;
 	struct process_attributes *attributes; /* owned; NULL: none */
 	struct process_attributes_reading *attributes_reading;
 	struct files_backing *exe;
 	struct process_thread *thread_list;
-	struct process *prev, *next; /* of retired processes */
+	struct process *prev, *next; /* list of retired processes */
 	struct process *dirty_prev, *dirty_next, *unresolved_prev, *unresolved_next;
 	struct process *leader_prev, *leader_next;
 	UT_hash_handle hh;
 };
 
-/* A reading of its mappings (reading.h), under way. */
+/* A current reading of a process's mappings (reading.h). */
 struct process_reading {
-	struct host *host;	 /* NULL: it is gone */
+	struct host *host;	 /* NULL: the host is gone */
 	struct process *process; /* NULL: cancelled */
 	struct maps *maps;	 /* read so far */
-	struct maps *since;	 /* of records since the beginning; NULL: none */
+	struct maps *since;	 /* from records since the reading began; NULL: none */
 	size_t most, count;
-	/* The beginning, and the time up to which records were taken then. */
+	/* When the reading began, and the time up to which records had been taken then. */
 	uint64_t began_ns, heard_ns;
 	char *exe; /* the program's path; NULL: not needed, or unknown */
 	bool failed;
-	bool full;	 /* its owner has too many: the rest is left out */
+	bool full;	 /* its owner has too many mappings: the rest is left out */
 	bool incomplete; /* records since the beginning were lost for lack of memory */
 	struct process_reading *prev, *next;
 };
@@ -137,62 +145,64 @@ struct host {
 	struct process_thread *threads, *thread_lru;
 	uint32_t process_count, thread_count, next_process, next_thread;
 	uint32_t living;		      /* processes that are not retired */
-	uint32_t max_processes, all_mappings; /* ceilings */
+	uint32_t max_processes, all_mappings; /* limits */
 	uint32_t self[PROCESSES_SELF_MAX];
 	unsigned self_count;
 	struct bootclock boot;
-	/* When the budget covers the time spent on mappings (mapping_turns.h). */
+	/* When the budget covers all time spent on mappings so far (mapping_turns.h). */
 	uint64_t maps_paid_ns;
 	uint64_t heard_ns; /* records up to this time were taken */
 	uint64_t leader_check_ns, last_check_ns, resync_ns;
-	uint64_t resync_paid_ns, waiting_look_ns; /* not earlier, since looking has a cost */
+	uint64_t resync_paid_ns, waiting_look_ns; /* next times, since looking has a cost */
 	bool resync, resolved;
 	struct process_reading *readings;
 	struct process_attributes_reading *attributes_readings;
 	uint64_t attributes_max; /* bytes */
 	struct debug_search *debug_searches;
-	bool scanning; /* reads all processes */
+	bool scanning; /* the first reading of all processes is in progress */
 	uint32_t *resync_pids;
 	size_t resync_len, resync_cap, resync_at;
-	struct tables_mapping *publish; /* being filled */
+	struct tables_mapping *publish; /* a buffer */
 	size_t publish_cap;
 	struct host_figures figures;
 };
 
-/* The newest object of a pid, alive or not; NULL: none. */
+/* Returns the newest object of a pid, alive or not; NULL: none. */
 struct process *process_find(struct host *h, uint32_t pid);
 struct process *process_find_alive(struct host *h, uint32_t pid);
-/* Sets and clears that the leader has exited by its records. If so, /proc is asked later whether
- * this is true and other threads are left. */
+/* Record, and take back, that the leader has exited according to records. If so, /proc is checked
+ * later for whether this is true and other threads are left. */
 void process_lacks_leader(struct host *h, struct process *p);
 void process_keeps_leader(struct host *h, struct process *p);
-/* Nothing runs in the process any more: retires it and tells the tables. */
+/* Ends a process in which nothing runs any more: retires it and updates the tables. */
 void process_end(struct host *h, struct process *p, uint64_t now_ns);
-/* Drops its mappings; the object stays for late samples. */
+/* Drops a process's mappings; the object stays for late samples. */
 void process_retire(struct host *h, struct process *p, uint64_t now_ns);
 /* Forgets a retired process and its threads. */
 void process_forget(struct host *h, struct process *p);
 void process_set_comm(struct host_process *p, const char *comm, size_t len);
-/* Reads its cgroup and its inner pid at its first sample. in_namespace: it has a pid namespace. */
+/* Reads its cgroup and its inner pid at its first sample. in_namespace: it is in a pid namespace of
+ * its own. */
 void process_read_surroundings(struct host *h, struct process *p, bool in_namespace);
-/* Looks up its executable, once that is open. */
+/* Looks up its executable, once that file is open. */
 void process_find_exe(struct process *p);
 /* Sets its user, once: that of its first sample. */
 void process_describe(struct host *h, struct process *p, uint32_t uid);
-/* Sets whom its costs are charged to. Files and mappings that it has stay where they are. */
+/* Sets who is charged for it. Its current files and mappings stay charged as they are. */
 void process_set_owner(struct host *h, struct process *p, struct owner_key key);
 /* Queues it for publishing. */
 void process_mark_dirty(struct host *h, struct process *p);
 
-/* The backing of a mapping, with a reference; NULL: code in no file. */
+/* Returns the backing of a mapping, with a reference; NULL: code that belongs to no file. */
 struct files_backing *process_backing(struct host *h, struct process *p, const struct map *m,
 				      enum procfs_name kind, struct files_backing_key key,
 				      struct str path, bool deleted, uint64_t now_ns);
-/* Walks must not use the mappings in `was` that `by`, mapped between since_ns and time_ns,
- * displaces. */
+/* Notes the mappings in `was` that `by`, mapped between since_ns and time_ns, displaces, so that
+ * walks do not use them. */
 void process_note_displaced(struct process *p, const struct maps *was, const struct map *by,
 			    uint64_t since_ns, uint64_t time_ns);
-/* Samples walked with mappings up to this generation no longer count as this process's. */
+/* From now on, samples walked with mappings up to this generation no longer count as this
+ * process's. */
 void process_forget_generations(struct process *p, uint32_t up_to);
 /* Puts noted mappings in place. */
 void process_settle(struct host *h, struct process *p);
@@ -200,10 +210,10 @@ void process_settle(struct host *h, struct process *p);
 void process_cancel_reading(struct process *p);
 /* Drops what was read so far. */
 void process_drop_reading(struct process_reading *r);
-/* The thread of a sample; made if there is none with its name. NULL: no memory. */
+/* Returns the thread of a sample, and makes it if there is none with its name. NULL: no memory. */
 struct process_thread *process_thread_of(struct host *h, struct process *p, const struct sample *s);
 void process_thread_free(struct host *h, struct process_thread *t);
-/* It had a sample. */
+/* Records a sample of the thread. */
 void process_thread_touch(struct host *h, struct process_thread *t, uint64_t time_ns);
 /* Whether the process may give a thread another name at this time. */
 bool process_may_rename(struct process *p, uint64_t now_ns);

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #define WAYS 8
-#define TIME_SHIFT 28	    /* of nanoseconds: times are counted in quarters of a second */
-#define OLD 8		    /* this long after the last sample, nobody waits for a place */
+#define TIME_SHIFT 28	    /* shift of nanoseconds: times are counted in quarters of a second */
+#define OLD 8		    /* if the last sample is this old, a place is not needed any more */
 #define LOWEST (1ull << 16) /* no pointer is below */
 #define HIGHEST (1ull << 47)
-/* Of a piece whose size is in memory, as real ones have them. */
+/* Limits for a piece whose size is in memory; real ones are smaller. */
 #define SIZE_AT 64u
 #define SIZE_ADD 128u
 #define SIZE_SHIFT 3u
@@ -17,16 +17,16 @@
 struct place {
 	uint64_t address; /* 0: unused */
 	uint16_t slot;
-	uint16_t steps;	   /* a bit for each */
-	uint16_t distance; /* pointers from an object of a sample */
-	uint16_t last;	   /* `now` when it was noted last */
+	uint16_t steps;	   /* a bit for each step */
+	uint16_t distance; /* number of pointers from an object of a sample */
+	uint16_t last;	   /* `now` when it was last added */
 };
 static_assert(sizeof(struct place) == 16 && RUNTIME_STEPS <= 16, "no padding, a bit a step");
 
 struct reach {
 	uint32_t sets;	   /* a power of two */
-	uint32_t replaced; /* places that gave way since it grew */
-	uint32_t turn;	   /* which way gives way next, among equals */
+	uint32_t replaced; /* places that were replaced since it grew */
+	uint32_t turn;	   /* which of several equal places is replaced next */
 	uint16_t now;	   /* the time of the last sample */
 	struct place at[][WAYS];
 };
@@ -60,8 +60,8 @@ static uint16_t age_of(const struct reach *r, const struct place *p)
 	return (uint16_t)(r->now - p->last);
 }
 
-/* An unused place; or the oldest one, if nobody waits for it any more; or one of the largest
- * distance. NULL: all are needed, and nearer than the new one. */
+/* Returns an unused place; or the oldest one, if it is not needed any more; or one with the largest
+ * distance. NULL: all are needed, and are nearer than the new one. */
 static struct place *room_for(struct reach *r, const struct place *p)
 {
 	struct place *set = r->at[set_of(r, p->address)], *old = NULL, *far = NULL;
@@ -98,8 +98,8 @@ static void put(struct reach *r, const struct place *p)
 	*e = *p;
 }
 
-/* Whether to grow before this place is put: it would find no room, or an object of a sample would
- * take another place's, or many places did. */
+/* Whether to grow before this place is added: it would not fit, or an object of a sample would
+ * replace another place, or many places were replaced. */
 static bool is_short(struct reach *r, const struct place *p)
 {
 	const struct place *e = room_for(r, p);
@@ -109,7 +109,7 @@ static bool is_short(struct reach *r, const struct place *p)
 		(!find(r, p->address) && (!e || (!p->distance && e->address))));
 }
 
-/* False: there is no memory. */
+/* Doubles the set. Returns false if there is no memory. */
 static bool grow(struct reach **reach)
 {
 	struct reach *old = *reach, *r = new (old->sets * 2);
@@ -191,7 +191,7 @@ void reach_add(struct reach **reach, uint64_t address, uint16_t slot, uint64_t t
 	     may_grow);
 }
 
-/* The number that stands in memory. False: it is not within the bytes. */
+/* Reads a number from memory. Returns false if it is not within the bytes. */
 static bool read_number(struct span bytes, uint32_t at, uint32_t width, uint64_t *ret)
 {
 	uint64_t v = 0;
@@ -203,7 +203,7 @@ static bool read_number(struct span bytes, uint32_t at, uint32_t width, uint64_t
 	return true;
 }
 
-/* How many bytes the piece of a step has at most. */
+/* Returns the most bytes that the piece of a step may have. */
 static uint64_t most_of(const struct reach_rule *r, uint32_t i)
 {
 	if (!r->copy->step[i].size_bytes)
@@ -211,7 +211,7 @@ static uint64_t most_of(const struct reach_rule *r, uint32_t i)
 	return i == r->copy->steps - 1 ? REACH_BYTES : i ? r->need.bytes : r->need.object;
 }
 
-/* How many bytes the piece of a step has, which `bytes` begin with. */
+/* Returns how many bytes the piece of a step has. The piece begins with `bytes`. */
 static size_t size_of(const struct reach_rule *r, uint32_t i, struct span bytes)
 {
 	const struct runtime_step *s = &r->copy->step[i];
@@ -222,14 +222,14 @@ static size_t size_of(const struct reach_rule *r, uint32_t i, struct span bytes)
 		size = 0;
 	else if (s->size_bytes)
 		size = size < REACH_BYTES ? (size << (s->size_shift & 7)) + s->size_add
-					  : 0; /* it is none, so nothing is read behind it */
+					  : 0; /* not a valid size, so nothing after it is read */
 	if (s->size_bytes && size < s->size_at + (uint64_t)s->size_bytes)
 		size = s->size_at + s->size_bytes;
 	size = size < most ? size : most;
 	return size < bytes.len ? (size_t)size : bytes.len;
 }
 
-/* A place, what its runtime needs, and how many bytes before it an address is. */
+/* A place, the needs of its runtime, and how many bytes before the place an address is. */
 struct found {
 	struct place place;
 	struct reach_rule rule;
@@ -275,7 +275,7 @@ uint64_t reach_of(const struct reach *reach, uint64_t address, uint64_t length,
 	return length < most ? length : most;
 }
 
-/* Notes where the steps lead that go on from step `from`, whose piece this is. */
+/* Adds the places that further steps lead to from step `from`, whose piece this is. */
 static void follow(struct reach **reach, const struct found *f, uint32_t from, struct span piece,
 		   bool may_grow)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Titles: the names that programs give their threads by a runtime's means, as Java's threads have
+ * Titles: the names that programs give their threads through a runtime, as Java's threads have
  * them. The kernel's programs send a title before the first sample that has it (struct
  * sample_thread). A thread that runs virtual threads has many, one after the other.
  *
- * A thread has an id for itself and one for each of its titles. New titles are bounded like new
+ * A thread has an id for itself and one for each of its titles. New titles are limited like new
  * names (PROCESSES_RENAMES): beyond that, samples have the thread without a title. So a process can
  * neither fill the table nor show a title that is not that of the sample.
  */
@@ -14,9 +14,9 @@
 #include "tools/prof-bpf/host/processes/processes.h"
 #include "tools/prof-bpf/kernel/record.h"
 
-/* Takes the title that a thread has from now on. Without memory, the thread has none. */
+/* Sets the title that a thread has from now on. Without memory, the thread has none. */
 void titles_take(struct process_thread *t, const struct record_title *title);
-/* The thread by the title that it has in a sample; t itself if there is none. */
+/* Returns the thread with the title that it has in a sample; t itself if there is none. */
 struct process_thread *titles_of(struct host *h, struct process_thread *t, const struct sample *s);
 
 #endif

@@ -15,17 +15,18 @@
 
 #define PUBLISH_NS_PER_MAPPING 2000u /* delay per mapping before a process is published again */
 #define FULL_RETRY_NS 1000000000ull
-#define WAITING_FEW 256u  /* processes that wait for a turn: each look at them costs little */
-#define WAITING_NS 1000u  /* else the next look is this much later for each */
-#define LOWEST 256u	  /* mappings at the lowest addresses, mostly of the program */
-#define FEW 1024u	  /* so few mappings fit if anything does */
-#define WANTED_AT_ONCE 32 /* files of one sample that get slots */
-#define SMALL 64u	  /* so few mappings are published before the first sample */
-/* A fork's record is hardly ever later than this after the start of the process. */
+#define WAITING_FEW 256u  /* processes that wait for a turn; looking at this few costs little */
+#define WAITING_NS 1000u  /* otherwise the next look is this much later for each of them */
+#define LOWEST 256u	  /* mappings at the lowest addresses, usually of the program */
+#define FEW 1024u	  /* this many mappings fit if anything does */
+#define WANTED_AT_ONCE 32 /* files of one sample that get slots at once */
+#define SMALL 64u	  /* only up to this many mappings are published before the first sample */
+/* A fork's record comes at most this much later than the start of the process, with few
+ * exceptions. */
 #define GUESS_SAFE_NS 3000000ull
 
-/* Corrects a guessed start time. A fork's record comes a moment after the start, so near the edge
- * of a clock tick only the kernel knows the right tick. */
+/* Corrects a guessed start time. A fork's record comes a moment after the start, so near the
+ * boundary of a clock tick only the kernel knows the right tick. */
 static void check_start(struct host *h, struct process *p)
 {
 	struct procfs_stat st;
@@ -35,8 +36,8 @@ static void check_start(struct host *h, struct process *p)
 	    (!p->vague_ns &&
 	     bootclock_at(&h->boot, p->fork_ns, &vague_ns) % START_TICK_NS > GUESS_SAFE_NS))
 		return;
-	/* The kernel's hook has stored it, if the parent was known then. An entry of a former
-	 * process with this pid is older. */
+	/* The kernel's hook has stored the start time, if the parent was known then. An entry of an
+	 * earlier process with this pid is older. */
 	if (tables_process_start(h->config.tables, p->pub.pid, &start_ns) &&
 	    start_ns <= p->pub.start_ns &&
 	    p->pub.start_ns - start_ns <= START_TICK_NS + p->vague_ns) {
@@ -117,9 +118,9 @@ static ssize_t make_publish(struct host *h, struct process *p, bool sampled, uin
 	return (ssize_t)n;
 }
 
-/* Reduces the n mappings in h->publish to `most`. Drops code in no file first, then mappings that
- * are neither among the lowest nor the highest addresses, where the program and its libraries
- * are. */
+/* Reduces the n mappings in h->publish to `most`. Drops code that belongs to no file first, then
+ * mappings that are neither among the lowest nor the highest addresses, where the program and its
+ * libraries are. */
 static size_t fit_publish(struct host *h, size_t n, size_t most)
 {
 	struct tables_mapping *at = h->publish;
@@ -140,7 +141,8 @@ static size_t fit_publish(struct host *h, size_t n, size_t most)
 	return left;
 }
 
-/* Drops mappings in places where another file was at that time. Returns how many are left. */
+/* Drops mappings in places where another file was mapped at that time. Returns how many are
+ * left. */
 static size_t as_of(struct host *h, const struct process *p, size_t n, uint64_t time_ns)
 {
 	struct tables_mapping *at = h->publish;
@@ -215,9 +217,9 @@ void publish_wants(struct host *h, struct host_process *of, const uint64_t *addr
 		process_mark_dirty(h, p);
 }
 
-/* Whether samples of the process are walked better if its n mappings in h->publish are in the
- * tables. A process that was never sampled takes little room there, and none if no file of it but
- * the vDSO has a slot. A run for a command samples only what has an entry. */
+/* Whether publishing the n mappings in h->publish is useful for samples of the process. A process
+ * that was never sampled takes little space in the tables, and none if the vDSO is its only file
+ * with a slot. A run for a command samples only processes with an entry. */
 static bool is_worth(const struct host *h, const struct process *p, size_t n)
 {
 	unsigned slots = 0;
@@ -234,7 +236,7 @@ static bool is_worth(const struct host *h, const struct process *p, size_t n)
 	return slots;
 }
 
-/* True: done; false: again later. */
+/* Publishes a process. Returns true if done; false: try again later. */
 static bool publish_now(struct host *h, struct process *p, uint64_t now_ns)
 {
 	uint32_t left_out;
@@ -255,7 +257,7 @@ static bool publish_now(struct host *h, struct process *p, uint64_t now_ns)
 		p->unresolved = true;
 		DL_PREPEND2(h->unresolved, p, unresolved_prev, unresolved_next);
 	}
-	/* Nothing useful yet: after an exec the vDSO is known first. */
+	/* Nothing useful is known yet: after an exec the vDSO is known first. */
 	if (!p->maps || (left_out && left_out >= p->maps->len - 1 && !p->pub.generation))
 		return !p->wants_maps;
 	if (!is_worth(h, p, (size_t)n)) {
@@ -267,7 +269,7 @@ static bool publish_now(struct host *h, struct process *p, uint64_t now_ns)
 	int r;
 
 	/* A process without an entry costs more than one with some mappings missing, since each of
-	 * its samples is walked here. */
+	 * its samples must be walked in user space. */
 	for (;; fit = fit_publish(h, fit, fit / 2)) {
 		r = entry_set(h, p, h->publish, fit);
 		if (r != TABLES_FULL || fit <= FEW)
@@ -288,8 +290,8 @@ static bool publish_now(struct host *h, struct process *p, uint64_t now_ns)
 	h->figures.publishes++;
 	p->changed = false;
 	p->publish_ns = now_ns + (uint64_t)p->maps->len * PUBLISH_NS_PER_MAPPING;
-	/* Much was mapped since the last full reading, and unmappings are never reported: read
-	 * again. */
+	/* Many mappings were added since the last full reading, and unmappings are never reported:
+	 * read again. */
 	if (p->maps->len > 2 * p->scanned_len + PROCESSES_NOTED_MAX)
 		p->wants_maps = true;
 	return !p->wants_maps;
@@ -304,13 +306,13 @@ static void wait_for_turn(struct host *h, struct process *p)
 	DL_PREPEND2(h->waiting, p, dirty_prev, dirty_next);
 }
 
-/* The same; the time that it takes is spent. */
+/* Like publish_now, and charges the time that it takes. */
 static bool publish(struct host *h, struct process *p, uint64_t now_ns)
 {
 	struct owner *w = p->pub.owner;
 	const bool large = mapping_turns_large(p);
 
-	/* The kernel's hook may have entered its parent's mappings, which may not stay. */
+	/* The kernel's hook may have added its parent's mappings, which must not stay. */
 	if (!mapping_turns_may(h, w, large, now_ns)) {
 		if (p->entered)
 			entry_drop(h, p);
@@ -362,7 +364,7 @@ void publish_lost_slots(struct host *h)
 	}
 }
 
-/* Publishes those of a list. Returns how many wait. */
+/* Publishes the processes of a list. Returns how many wait. */
 static unsigned publish_list(struct host *h, struct process *list, uint64_t now_ns)
 {
 	struct process *p, *large = NULL;
@@ -405,7 +407,8 @@ void publish_all(struct host *h, uint64_t now_ns)
 			process_mark_dirty(h, p);
 		}
 	}
-	/* A user may have many that wait. Nobody else's new process waits for them. */
+	/* A user may have many processes that wait. New processes of others do not wait for
+	 * them. */
 	if (now_ns >= h->waiting_look_ns) {
 		list = h->waiting;
 		h->waiting = NULL;

@@ -16,7 +16,7 @@
 #include "tools/prof-bpf/open/opener.h"
 #include "tools/prof-bpf/open/readers/mapreader.h"
 
-#define CHARGED_AT_ONCE 256 /* mappings */
+#define CHARGED_AT_ONCE 256 /* mappings that are charged at once */
 
 static void reading_free(struct process_reading *r)
 {
@@ -50,7 +50,7 @@ void reading_heard(struct process *p, const struct map *m, uint64_t time_ns)
 	r->incomplete |= r->since->noted_len > HOST_MAX_MAPPINGS || maps_add(&r->since, &copy);
 }
 
-/* How many more mappings of an owner may be kept. large: of a large process. */
+/* Returns how many more mappings of an owner may be kept. large: for a large process. */
 static uint64_t owners_left(const struct host *h, const struct owner *w, bool large)
 {
 	const uint64_t all = eviction_all_mappings(h, large),
@@ -60,7 +60,7 @@ static uint64_t owners_left(const struct host *h, const struct owner *w, bool la
 			      numbers_less(share, w->held[OWNER_MAPPINGS]));
 }
 
-/* How many mappings of the process may be kept. */
+/* Returns how many mappings of the process may be kept. */
 static size_t mappings_left(struct host *h, struct process *p)
 {
 	const struct owner *w = p->pub.owner;
@@ -72,7 +72,7 @@ static size_t mappings_left(struct host *h, struct process *p)
 	return numbers_smaller(most, HOST_MAX_MAPPINGS);
 }
 
-/* Readings under way also count: several processes are read at the same time. */
+/* Charges what a current reading holds: several processes are read at the same time. */
 static void charge(struct process_reading *r)
 {
 	struct host *h = r->host;
@@ -122,7 +122,7 @@ static void on_mapping(void *ctx, const struct procfs_mapping *from)
 		charge(r);
 }
 
-/* Replaces the known mappings by those that were read. 0, -ENOMEM. */
+/* Replaces the known mappings by those that were read. Returns 0 or -ENOMEM. */
 static int apply(struct process_reading *r)
 {
 	struct host *h = r->host;
@@ -142,7 +142,7 @@ static int apply(struct process_reading *r)
 	p->maps = r->maps;
 	r->maps = NULL;
 	process_settle(h, p);
-	/* Records from before the beginning, which tell when these mappings began, will be
+	/* Records from before the beginning, which tell since when these mappings existed, will be
 	 * ignored now. */
 	for (uint32_t i = 0; was && i < p->maps->len; i++)
 		process_note_displaced(p, was, &p->maps->at[i], r->heard_ns, r->began_ns);
@@ -159,7 +159,7 @@ static int apply(struct process_reading *r)
 	return 0;
 }
 
-/* Whether another reading may succeed, unlike that of a process that is gone or forbids it. */
+/* Whether another reading may succeed. If the process is gone or forbids it, none will. */
 static bool may_retry(int status)
 {
 	return status == -ENOMEM || status == -ETIMEDOUT || status == -EBUSY || status == -EIO ||
@@ -213,7 +213,7 @@ static char *path_of_exe(const struct host *h, uint32_t pid)
 	return n > 0 ? strndup(path, (size_t)n) : NULL;
 }
 
-/* 0; -ENOMEM, -ENOBUFS. */
+/* Begins a reading. Returns 0, -ENOMEM or -ENOBUFS. */
 static int begin(struct host *h, struct process *p, size_t most, uint64_t now_ns)
 {
 	struct process_reading *r = calloc(1, sizeof(*r));

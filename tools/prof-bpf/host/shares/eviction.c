@@ -6,7 +6,7 @@
 #include "tools/prof-bpf/host/processes/processes.h"
 #include "tools/prof-bpf/host/shares/mapping_turns.h"
 
-#define AT_ONCE 64	 /* processes that give way */
+#define AT_ONCE 64	 /* processes that are evicted at once */
 #define LEFT_BY_LARGE 16 /* large processes leave this part of all mappings */
 
 void eviction_drop_maps(struct host *h, struct process *p)
@@ -29,7 +29,7 @@ static void drop_maps(struct host *h, struct process *p)
 		       mapping_turns_delay(&p->read_failures, PROCESSES_RESCAN_NS);
 }
 
-/* Whether a's mappings go before b's. */
+/* Whether a's mappings are evicted before b's. */
 static bool goes_before(const struct process *a, const struct process *b)
 {
 	if (a->sampled != b->sampled)
@@ -37,7 +37,8 @@ static bool goes_before(const struct process *a, const struct process *b)
 	return a->maps->len > b->maps->len;
 }
 
-/* Drops the mappings of one process of this owner's. False: it has none. */
+/* Drops the mappings of one process of this owner, but not of `but`. Returns false if it has
+ * none. */
 static bool drop_one(struct host *h, const struct owner *w, const struct process *but)
 {
 	struct process *p, *next, *first = NULL;
@@ -95,7 +96,7 @@ bool eviction_keep_mappings(struct host *h, struct process *p, uint64_t more)
 	while (owners_held(h->owners, OWNER_MAPPINGS) + more > h->all_mappings) {
 		const struct owner *most = owners_largest(h->owners, OWNER_MAPPINGS);
 
-		/* It may hold files alone, which others have mapped. */
+		/* The owner may hold only files, which others have mapped. */
 		if (!most || most == w || !drop_one(h, most, p))
 			break;
 	}

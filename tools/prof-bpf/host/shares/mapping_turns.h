@@ -3,11 +3,11 @@
  * Turns: whose mappings prof-bpf reads and publishes next.
  *
  * Mappings cost time, and a user can make any number of them. So each owner has a part of the time,
- * and all together have another. An owner that has used up its part waits; the others go on. Owners
- * who spent little lately may exceed the common part.
+ * and all together have another. An owner that has used up its part waits while the others
+ * continue. Owners who spent little recently may exceed the common part.
  *
- * When an owner has used up its part, its small processes have another one. Otherwise a large one
- * could use up the time of all, and those that end soon would never have mappings.
+ * When an owner has used up its part, its small processes have another one. Otherwise a large
+ * process could use up the time of all, and short-lived ones would never have mappings.
  */
 #ifndef PROF_BPF_HOST_SHARES_MAPPING_TURNS_H
 #define PROF_BPF_HOST_SHARES_MAPPING_TURNS_H
@@ -18,17 +18,19 @@
 #define MAPPING_TURNS_OWNER_PART 10 /* one owner's mappings take at most a tenth of the time, */
 #define MAPPING_TURNS_SMALL_PART 20 /* and then those of its small processes a twentieth */
 #define MAPPING_TURNS_ALL_PART 5
-/* Unused time accumulates up to the first of these, and up to the second while prof-bpf reads all
+/* Unused time accumulates up to the first value, or up to the second while prof-bpf reads all
  * processes at its start. */
 #define MAPPING_TURNS_SAVED_NS 2000000000ull
 #define MAPPING_TURNS_SAVED_AT_START_NS 10000000000ull
-/* An owner who spent no more than this lately never waits for the others. */
+/* An owner who recently spent no more than this never waits for the others. */
 #define MAPPING_TURNS_LITTLE_NS 20000000ull
-#define MAPPING_TURNS_LARGE 1024u	 /* mappings; larger processes come last */
+#define MAPPING_TURNS_LARGE 1024u	 /* mappings; processes with more come last */
 #define MAPPING_TURNS_TICK_NS 5000000ull /* for large processes in one tick */
-#define MAPPING_TURNS_PUBLISH_NS 5000u	 /* assumed for publishing a process that is not large */
-#define MAPPING_TURNS_RECORD_NS 200u	 /* assumed for a record of a mapping */
-#define MAPPING_TURNS_GATHER_NS 100u	 /* likewise, for a mapping that a deferred walk needs */
+#define MAPPING_TURNS_PUBLISH_NS \
+	5000u			     /* assumed time for publishing a process that is not
+					  * large */
+#define MAPPING_TURNS_RECORD_NS 200u /* assumed time for a record of a mapping */
+#define MAPPING_TURNS_GATHER_NS 100u /* assumed time for a mapping that a deferred walk needs */
 
 struct host;
 struct owner;
@@ -36,19 +38,19 @@ struct process;
 
 /* Whether the owner may spend time now. large: on a large process. */
 bool mapping_turns_may(const struct host *h, const struct owner *w, bool large, uint64_t now_ns);
-/* Measures what is spent. Time in which prof-bpf waits counts a quarter: a busy host costs others
- * little, but a process may keep its mappings locked. */
+/* Measures the time spent. Time in which prof-bpf sleeps counts a quarter: on a busy host that
+ * costs others little, but a process may keep its mappings locked. */
 struct mapping_turns_timer {
 	uint64_t wall_ns, cpu_ns;
 };
 struct mapping_turns_timer mapping_turns_begin(void);
 void mapping_turns_end(struct host *h, struct owner *w, bool large,
 		       struct mapping_turns_timer since);
-/* It has spent this. */
+/* Charges this much time to the owner. */
 void mapping_turns_spend(struct host *h, struct owner *w, bool large, uint64_t ns, uint64_t now_ns);
 /* Whether the process has more than MAPPING_TURNS_LARGE mappings. */
 bool mapping_turns_large(const struct process *p);
-/* A delay that doubles with each failure, and counts this one. */
+/* Returns a delay that doubles with each failure, and counts this failure. */
 uint64_t mapping_turns_delay(uint8_t *failures, uint64_t first_ns);
 
 #endif

@@ -73,8 +73,8 @@ bool mounts_feed(struct mounts_parser *p, char c)
 
 enum mounts_trust mounts_trust(const char *type)
 {
-	/* Network file systems are not here, however local their servers: a hanging one would keep
-	 * its users waiting. Nor is autofs, which waits for a daemon. */
+	/* Network file systems are not listed, even if their servers are local: a server that hangs
+	 * would keep its users waiting. Nor is autofs, which waits for a daemon. */
 	static const char *const local[] = {
 		"ext2",	   "ext3",     "ext4",	   "xfs",      "btrfs",	 "f2fs",    "jfs",
 		"zfs",	   "bcachefs", "reiserfs", "nilfs2",   "vfat",	 "exfat",   "msdos",
@@ -91,8 +91,8 @@ enum mounts_trust mounts_trust(const char *type)
 
 /* --- the tables of mounts --- */
 
-/* Finds the mount with this number, or with number 0 the first of this device, in the namespace of
- * a process. who: "1", "self". */
+/* Finds the mount with this number in the namespace of a process; with number 0, the first mount of
+ * this device. who: "1", "self". */
 static bool find(const struct mounts *m, const char *who, uint64_t id, uint64_t dev,
 		 struct mounts_line *ret)
 {
@@ -117,7 +117,7 @@ static bool find(const struct mounts *m, const char *who, uint64_t id, uint64_t 
 	return found;
 }
 
-/* In the namespace of the host, or of what counts as the host in a container. */
+/* Finds a mount in the namespace of the host, or of what counts as the host in a container. */
 static bool find_on_host(const struct mounts *m, uint64_t id, uint64_t dev, struct mounts_line *ret)
 {
 	return find(m, "1", id, dev, ret) || find(m, "self", id, dev, ret);
@@ -138,7 +138,7 @@ static uint64_t device_of(int fd)
 {
 	struct statx x;
 
-	/* Asked for nothing, FUSE tells the device even where it lets nobody in. */
+	/* If no fields are requested, FUSE gives the device even if the user may not enter. */
 	if (fd < 0 || statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &x))
 		return 0;
 	return (uint64_t)x.stx_dev_major << 32 | x.stx_dev_minor;
@@ -217,7 +217,8 @@ static bool look(const struct mounts *m, uint64_t id, int fd, uint32_t pid, uint
 		*ret_dev = line.dev;
 		return is_foreign(m, &line, false);
 	}
-	/* A mount that nobody shows: the kernel's own for memfds, or one that was taken away. */
+	/* A mount that is in no namespace: the kernel's own for memfds, or one that was
+	 * unmounted. */
 	*ret_dev = device_of(fd);
 	if (is_one_of(m->memory, *ret_dev))
 		return false;

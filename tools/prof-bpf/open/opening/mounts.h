@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which file systems may keep their users waiting, because their server or a user wants it: FUSE,
+ * Which file systems may keep their users waiting, because their server or a user makes them: FUSE,
  * network file systems, and all unknown ones. Such a file system is *foreign*.
  *
- * A file's mount is known by its number in fdinfo, and the mount's type by mountinfo. Neither asks
- * a file system anything. An overlay counts as foreign unless the host's own mount namespace shows
- * it: any user can mount one, in their own namespace, over their own FUSE file system.
+ * A file's mount is identified by its number in fdinfo, and the mount's type by mountinfo. Reading
+ * these asks no file system anything. An overlay counts as foreign unless the host's own mount
+ * namespace shows it: any user can mount one, in their own namespace, over their own FUSE file
+ * system.
  *
  * Local are: file systems that only root can mount, on block devices; those in memory; and the ones
  * that profpipe itself runs from.
@@ -17,8 +18,8 @@
 #include <stdint.h>
 
 #define MOUNTS_KEPT 32		     /* answers that are remembered */
-#define MOUNTS_KEPT_NS 2000000000ull /* for this long: numbers are reused */
-#define MOUNTS_TYPE 24		     /* of a type's name that matter */
+#define MOUNTS_KEPT_NS 2000000000ull /* how long they are kept: numbers are reused */
+#define MOUNTS_TYPE 24		     /* bytes of a type's name that are compared */
 
 /* One line of mountinfo. */
 struct mounts_line {
@@ -26,7 +27,8 @@ struct mounts_line {
 	char type[MOUNTS_TYPE];
 };
 
-/* Reads mountinfo (proc(5)) byte by byte: a line has no bound. Zeroed at first. Pure. */
+/* A parser of mountinfo (proc(5)), byte by byte, since lines are not limited in length. Zeroed at
+ * first. Pure. */
 struct mounts_parser {
 	struct mounts_line line;
 	unsigned field, len;
@@ -34,12 +36,13 @@ struct mounts_parser {
 	bool dash, typed, bad;
 	char last;
 };
-/* True: the line ends here, and is in p->line. Skips lines that are none. */
+/* Takes a character. Returns true if a line ends here; it is then in p->line. Skips invalid
+ * lines. */
 bool mounts_feed(struct mounts_parser *p, char c);
 
 enum mounts_trust { MOUNTS_LOCAL, MOUNTS_LAYERED, MOUNTS_FOREIGN };
-/* The trust in a file system, by the name of its type. MOUNTS_LAYERED: as good as those below.
- * Pure. */
+/* Returns the trust in a file system, by the name of its type. MOUNTS_LAYERED: the same as for
+ * those below it. Pure. */
 enum mounts_trust mounts_trust(const char *type);
 
 struct mounts {
@@ -54,7 +57,7 @@ struct mounts {
 
 void mounts_init(struct mounts *m, int proc);
 /* Whether the file system of an open file (also O_PATH) is foreign. pid: a process that uses it; 0:
- * none. *ret_dev: its device, or 0. Asks no file system but proc. */
+ * none. *ret_dev: its device, or 0. Asks no file system except proc. */
 bool mounts_is_foreign(struct mounts *m, int fd, uint32_t pid, uint64_t *ret_dev);
 
 #endif

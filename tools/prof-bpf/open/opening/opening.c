@@ -15,7 +15,7 @@
 #include "tools/prof-bpf/open/opening/rooted.h"
 #include "tools/prof-bpf/open/opening/sealed.h"
 
-#define WRITTEN_SLACK_NS 2000000000u /* file systems round times by two seconds at worst */
+#define WRITTEN_SLACK_NS 2000000000u /* file systems round times by at most two seconds */
 #ifndef CIFS_SUPER_MAGIC
 #define CIFS_SUPER_MAGIC 0xff534d42
 #endif
@@ -44,7 +44,8 @@ int opening_stat(int fd, struct opener_file *ret)
 	return file_stat(fd, AT_STATX_DONT_SYNC, ret);
 }
 
-/* Whether the file has no name and lives in memory: only descriptors and mappings lead to it. */
+/* Whether the file has no name and lives in memory, so that only descriptors and mappings lead to
+ * it. */
 static bool is_memory_file(int fd, const struct opener_file *f)
 {
 	struct statfs s;
@@ -70,8 +71,8 @@ static bool is_elf(int fd)
 	       memcmp(magic, "\177ELF", sizeof(magic)) == 0;
 }
 
-/* Whether these users wrote the file about their process. Root may have written it for them; but a
- * link to another file of root's does not count. */
+/* Whether these users wrote the file about their process. Root may have written it for them, but a
+ * link to another file of root does not count. */
 static bool is_by_users(const struct opener_file *f, const struct opener_request *q)
 {
 	bool own = f->uid == q->uids[0] || f->uid == q->uids[1];
@@ -82,7 +83,8 @@ static bool is_by_users(const struct opener_file *f, const struct opener_request
 
 /* --- foreign file systems --- */
 
-/* Whether the file system of an open file may be asked anything. Else notes which one it is. */
+/* Whether the file system of an open file may be asked anything. If not, records which one it
+ * is. */
 static bool may_ask(void *ctx, int fd)
 {
 	struct opening *o = ctx;
@@ -105,7 +107,8 @@ static bool is_foreign(const struct opening *o, int fd)
 	return o->mounts && mounts_is_foreign(o->mounts, fd, o->pid, &dev);
 }
 
-/* Closes a descriptor, which may hang if its file system is foreign. */
+/* Closes a descriptor, or leaves that to the caller if its file system is foreign, since it may
+ * hang. */
 static void close_later(struct opening *o, int fd)
 {
 	if (is_foreign(o, fd) && o->laters < OPENING_LATER)
@@ -126,7 +129,8 @@ static int give_copy(struct opening *o, int r, const struct sealed *s, struct op
 	return 0;
 }
 
-/* Fills *ret with the descriptor to hand out for an open file: the file or a copy. Takes fd. */
+/* Fills *ret with the descriptor to hand out for an open file: the file or a copy. Owns fd from
+ * then on. */
 static int give(struct opening *o, int fd, const struct opener_request *q, struct opener_file *f,
 		struct opener_result *ret)
 {
@@ -151,8 +155,8 @@ static int give(struct opening *o, int fd, const struct opener_request *q, struc
 	return r;
 }
 
-/* Opens the file of an O_PATH descriptor (borrowed). -EACCES: the kernel or the file system
- * refused; OPENER_REFUSED: we did. */
+/* Opens the file of an O_PATH descriptor (borrowed). Returns -EACCES if the kernel or the file
+ * system refused, OPENER_REFUSED if our own rules did. */
 static int open_checked(struct opening *o, int path_fd, const struct opener_request *q, bool expect,
 			struct opener_result *ret)
 {
@@ -163,10 +167,10 @@ static int open_checked(struct opening *o, int path_fd, const struct opener_requ
 
 	if (q->by_users && foreign)
 		return OPENER_REFUSED; /* its reader could be made to wait */
-	/* Without a copy, nothing is asked of it. */
+	/* If no copy may be made, the file system is not asked anything. */
 	if (o->may_copy && !may_ask(o, path_fd))
 		return OPENER_FOREIGN;
-	/* With what the kernel already knows. */
+	/* Use only what the kernel already knows. */
 	int r = file_stat(path_fd, AT_STATX_DONT_SYNC, &f);
 
 	if (r)
@@ -175,8 +179,8 @@ static int open_checked(struct opening *o, int path_fd, const struct opener_requ
 		return OPENER_OTHER;
 	if (q->by_users && !is_by_users(&f, q))
 		return OPENER_REFUSED;
-	/* fstat data suffices to identify the file. Opening it would gain nothing, and closing it
-	 * may take long. */
+	/* These facts are enough to identify the file. Opening it would gain nothing, and closing
+	 * it may take long. */
 	if (!o->may_copy && foreign) {
 		f.foreign = f.copied = true;
 		ret->file = f;
@@ -193,7 +197,7 @@ static int open_checked(struct opening *o, int path_fd, const struct opener_requ
 	return r;
 }
 
-/* The result of a lookup below a root. */
+/* Converts the result of a lookup below a root. */
 static int verdict_of(const struct opening *o, int r)
 {
 	return r != -ETIMEDOUT ? r : o->at_foreign ? OPENER_FOREIGN : OPENER_TIMEOUT;
@@ -211,7 +215,7 @@ static int open_below(struct opening *o, int root, const char *path, const struc
 	return r;
 }
 
-/* The root of a process, or ours for pid 0. */
+/* Opens the root of a process, or ours for pid 0. */
 static int open_root(const struct opening *o, uint32_t pid)
 {
 	char path[32];
@@ -227,7 +231,7 @@ static int open_root(const struct opening *o, uint32_t pid)
 }
 
 /* Opens by name, if that still leads to the mapped inode. A process that lived for milliseconds is
- * already gone with its root; its parent's root is probably the same, or ours. */
+ * already gone with its root; its parent's root is probably the same, or ours is. */
 static int open_by_name(struct opening *o, const struct opener_request *q,
 			struct opener_result *ret)
 {
@@ -249,7 +253,7 @@ static int open_by_name(struct opening *o, const struct opener_request *q,
 	return result;
 }
 
-/* For a file that nobody else may open: copies what the process has mapped. This may wait for the
+/* Copies what the process has mapped of a file that nobody else may open. This may wait for the
  * process's pages, as for a foreign file system. dev: that file system, or 0: a local one. */
 static int open_mapped(struct opening *o, const struct opener_request *q, uint64_t dev,
 		       struct opener_result *ret)
@@ -273,7 +277,7 @@ static int open_mapped(struct opening *o, const struct opener_request *q, uint64
 			&s, ret);
 	else
 		r = sealed_find_mapped(o->proc, q->pid, q->dev, q->inode);
-	/* It is unique to this mapping: no other shares it. */
+	/* It is unique to this mapping: no other one shares it. */
 	ret->file = (struct opener_file){
 		.dev = q->dev,
 		.inode = q->inode,
@@ -325,7 +329,7 @@ static int open_mapping(struct opening *o, const struct opener_request *q,
 	}
 	if (fd >= 0)
 		close(fd);
-	/* The mapping is gone, or we may not follow it. */
+	/* The mapping is gone, or may not be followed. */
 	if (opener_lacks_descriptors(error) || !q->path.len || q->path.data[0] != '/' || !q->inode)
 		return error;
 	return open_by_name(o, q, ret);
@@ -333,7 +337,8 @@ static int open_mapping(struct opening *o, const struct opener_request *q,
 
 /* --- debug files --- */
 
-/* The n-th place where a debug file may lie; an empty path: none. False: there are no more. */
+/* Gives the n-th place where a debug file may be; an empty path: there is none. Returns false if
+ * there are no more. */
 static bool debug_path(const struct opener_request *q, unsigned n, char *to, size_t size)
 {
 	if (q->kind == OPENER_BUILD_ID || (q->kind == OPENER_ALT && n == 0)) {
@@ -380,9 +385,9 @@ static bool debug_path(const struct opener_request *q, unsigned n, char *to, siz
 	return true;
 }
 
-/* The requester names the debug file. So it only gets an ELF file that everybody on the host may
- * read, and no other file beside a program. The root of the search may belong to anybody who maps
- * the program. */
+/* Whether a file may be given as a debug file. The requester names it, so it must only get an ELF
+ * file that all users on the host may read, and no other file beside a program. The root of the
+ * search may belong to any user who maps the program. */
 static bool is_debug_file(const struct opener_file *f, const struct opener_request *q)
 {
 	return f->mode & S_IROTH && (f->uid == 0 || f->uid == q->owner) &&
@@ -406,7 +411,7 @@ static int open_debug_below(struct opening *o, int root, const char *path,
 	return OPENER_REFUSED;
 }
 
-/* Whether another place may have what this one has not. */
+/* Whether to try another place, which may have what this one lacks. */
 static bool goes_on(int r)
 {
 	return r && r != OPENER_FOREIGN && r != OPENER_NO_ROOM && !opener_lacks_descriptors(r);
@@ -419,7 +424,7 @@ static int open_debug(struct opening *o, const struct opener_request *q, struct 
 
 	if (root < 0)
 		return root;
-	/* As anybody would open them: a folder on the way may be closed to others. */
+	/* Use only the rights that any user has: a folder on the way may be closed to others. */
 	if (o->set_rights)
 		o->set_rights(OPENING_FILES_OF_ALL);
 	for (unsigned n = q->place; goes_on(r) && debug_path(q, n, path, sizeof(path)); n++) {
@@ -435,7 +440,7 @@ static int open_debug(struct opening *o, const struct opener_request *q, struct 
 	return result;
 }
 
-/* --- every kind --- */
+/* --- all kinds of requests --- */
 
 static int open_folder(struct opening *o, const struct opener_request *q, struct opener_result *ret)
 {
@@ -449,7 +454,7 @@ static int open_folder(struct opening *o, const struct opener_request *q, struct
 	close(root);
 	if (fd < 0)
 		return verdict_of(o, fd);
-	/* Files of foreign folders would be refused. */
+	/* Refuse foreign folders, since their files would be refused. */
 	if (is_foreign(o, fd)) {
 		close(fd);
 		return OPENER_REFUSED;

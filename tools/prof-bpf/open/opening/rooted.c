@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 struct way {
-	int root, at[ROOTED_DEPTH]; /* folders on the way without the root, the innermost last */
+	int root, at[ROOTED_DEPTH]; /* folders on the way without the root, innermost last */
 	unsigned depth, links;
-	char left[PATH_MAX]; /* rest of the path */
+	char left[PATH_MAX]; /* remaining part of the path */
 	bool (*may_ask)(void *ctx, int fd);
 	void *ctx;
 };
@@ -30,7 +30,7 @@ static void back_to(struct way *w, unsigned depth)
 		close(w->at[--w->depth]);
 }
 
-/* Takes the next name off the rest of the path. False: there is none. */
+/* Takes the next name from the remaining path. Returns false if there is none. */
 static bool next_name(struct way *w, char name[static NAME_MAX + 1], int *ret_error)
 {
 	const char *from = w->left + strspn(w->left, "/");
@@ -45,7 +45,7 @@ static bool next_name(struct way *w, char name[static NAME_MAX + 1], int *ret_er
 	return true;
 }
 
-/* Puts the target of a link before the rest of the path. */
+/* Puts the target of a link before the remaining path. */
 static int take_link(struct way *w, int link)
 {
 	char text[PATH_MAX], left[PATH_MAX];
@@ -70,7 +70,7 @@ static int take_link(struct way *w, int link)
 	return 0;
 }
 
-/* With what the kernel knows, without asking a server. */
+/* Uses only what the kernel already knows, without asking a server. */
 static int look_at(int fd, struct statx *ret)
 {
 	return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, ret) < 0 ? -errno : 0;
@@ -83,7 +83,7 @@ static bool is_link(int fd)
 	return look_at(fd, &x) == 0 && S_ISLNK(x.stx_mode);
 }
 
-/* Follows one name. A slash behind it requires a folder. */
+/* Follows one name. A slash after it requires a folder. */
 static int step(struct way *w, const char *name, bool follow)
 {
 	const int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
@@ -100,7 +100,7 @@ static int step(struct way *w, const char *name, bool follow)
 		return -ENAMETOOLONG;
 	if (w->may_ask && !w->may_ask(w->ctx, here(w)))
 		return -ETIMEDOUT;
-	/* Try it as a folder first: this triggers mounts on demand. */
+	/* Try it as a folder first: this triggers automounts. */
 	if (!last)
 		fd = openat(here(w), name, flags | O_DIRECTORY);
 	if (last || (fd < 0 && errno == ENOTDIR)) {

@@ -14,8 +14,8 @@
 #include "tools/prof-bpf/open/opening/opener_request.h"
 #include "tools/prof-bpf/open/opening/sealed.h"
 
-#define MAPPINGS 65536 /* of a process, searched for those of one file */
-#define PIECE 32768u   /* read at once */
+#define MAPPINGS 65536 /* mappings of a process that are searched for those of one file */
+#define PIECE 32768u   /* bytes read at once */
 
 /* A copy that is being made. */
 struct copy {
@@ -61,7 +61,7 @@ static int reopen(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Ends the copy: seals it, and opens it for its readers. r: what went wrong before, or 0. */
+/* Ends the copy: seals it, and opens it for its readers. r: an earlier error, or 0. */
 static int copy_end(struct copy *c, int r, struct sealed *ret)
 {
 	struct sealed s = { .fd = -1, .probe = -1, .size = c->size };
@@ -69,7 +69,7 @@ static int copy_end(struct copy *c, int r, struct sealed *ret)
 	char path[40];
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", c->to);
-	/* A memfd's own descriptor is writable. */
+	/* The memfd's own descriptor is writable, so open the copy again read-only. */
 	if (!r &&
 	    (ftruncate(c->to, (off_t)c->size) || fstat(c->to, &st) ||
 	     fcntl(c->to, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)))
@@ -149,7 +149,7 @@ int sealed_copy(int fd, uint64_t size, uint64_t max, struct sealed *ret)
 	return copy_end(&c, copy_extents(&c, fd, size), ret);
 }
 
-/* --- of what a process has mapped --- */
+/* --- copying what a process has mapped --- */
 
 struct sealed_mapped {
 	uint64_t dev, inode;
@@ -159,8 +159,8 @@ struct sealed_mapped {
 	bool found;
 };
 
-/* process_vm_readv, not /proc/PID/mem: a read that waits for a page there would block the process's
- * own calls of mmap, and with them whoever reads its maps. */
+/* Reads with process_vm_readv, not /proc/PID/mem: a read there that waits for a page would block
+ * the process's own calls of mmap, and with them the readers of its maps. */
 static ssize_t read_memory(uint32_t pid, uint64_t at, uint8_t *to, size_t n)
 {
 	const struct iovec local = { .iov_base = to, .iov_len = n },
@@ -189,7 +189,7 @@ static void copy_pages(void *ctx, const struct procfs_mapping *m)
 		const size_t want = length - at < PIECE ? (size_t)(length - at) : PIECE;
 		ssize_t n = read_memory(w->pid, m->start + at, piece, want);
 
-		/* Pages behind the file's end are unreadable. */
+		/* Pages after the file's end are unreadable. */
 		if (n < (ssize_t)NUMBERS_PAGE) {
 			if (n < 0 && errno != EFAULT)
 				w->r = -errno;

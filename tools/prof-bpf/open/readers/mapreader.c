@@ -15,7 +15,7 @@ struct mapreader_job {
 	bool malformed;
 };
 
-/* Whole mappings; bytes of another shape end the job. */
+/* Takes whole mappings. Bytes of another form end the job. */
 static void take(struct mapreader_job *j, struct span bytes)
 {
 	struct work_mapping m;

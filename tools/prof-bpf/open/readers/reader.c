@@ -19,7 +19,7 @@ struct reader_job {
 	struct buf bytes;
 	uint64_t lengths[READER_PIECES];
 	struct work work;
-	uint64_t sent[]; /* addresses, lengths */
+	uint64_t sent[]; /* addresses, then lengths */
 };
 
 static void job_free(struct reader_job *j)

@@ -2,8 +2,8 @@
 /*
  * The reader reads memory of processes, and files that the opener opened, in workers
  * (workerpool.h). A read of memory may hang forever (userfaultfd, pages of FUSE and NFS); the
- * worker is then given up. While it hangs, its process is not read again; if two hang, no process
- * of their owner.
+ * worker is then given up. While it hangs, its process is not read again. If two hang, no process
+ * of their owner is read.
  */
 #ifndef PROF_BPF_OPEN_READERS_READER_H
 #define PROF_BPF_OPEN_READERS_READER_H
@@ -18,21 +18,23 @@
 struct owner;
 
 struct reader_request {
-	/* A file, owned once reader_submit returned 0; -1: memory. */
+	/* A file, owned by the reader once reader_submit returned 0; -1: read memory. */
 	int fd;
-	uint32_t pid;	     /* of the memory; 0 for a file */
-	struct owner *payer; /* whom this is charged to; NULL: nobody */
+	uint32_t pid;	     /* whose memory is read; 0 for a file */
+	struct owner *payer; /* who is charged for this; NULL: no owner */
 	uint32_t pieces;
-	const uint64_t *addresses, *lengths; /* copied; lengths are above 0 */
+	const uint64_t *addresses, *lengths; /* copied; each length is above 0 */
 };
 
 struct reader_result {
 	int status;		 /* 0; -ETIMEDOUT, -EBUSY: it hangs; -errno: nothing was read */
-	struct buf bytes;	 /* of all pieces, in order; the callback may take it */
-	uint32_t pieces;	 /* as requested */
-	const uint64_t *lengths; /* how much of each could be read, from its beginning */
-	/* Of memory: the mode of the process's program, and whether it was the same one before and
-	 * after. */
+	struct buf bytes;	 /* bytes of all pieces, in order; the callback may take
+				  * ownership */
+	uint32_t pieces;	 /* number of pieces, as requested */
+	const uint64_t *lengths; /* how many bytes of each piece could be read, from its
+				  * beginning */
+	/* For memory: the mode of the process's program, and whether it was the same program before
+	 * and after. */
 	uint32_t exe_mode;
 	bool exe_same;
 };
@@ -40,8 +42,8 @@ typedef void reader_done(void *ctx, struct reader_result *r);
 
 struct workerpool;
 
-/* A later workerpool_run calls done, once. 0; -ENOBUFS: its owner waits for too much; -EINVAL,
- * -ENOMEM. */
+/* Queues a request. A later workerpool_run calls done, once. Returns 0; -ENOBUFS: its owner has too
+ * many open requests; -EINVAL; or -ENOMEM. */
 int reader_submit(struct workerpool *pool, const struct reader_request *q, reader_done *done,
 		  void *ctx);
 

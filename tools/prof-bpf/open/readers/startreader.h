@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads what a process was started with (startup.h), in workers (workerpool.h): it lies in the
- * memory of the process, so the read may hang forever. While it hangs, nothing else is read of
- * that process; if two hang, of no process of their owner.
+ * Reads the environment and command line that a process was started with (startup.h), in workers
+ * (workerpool.h). They are in the memory of the process, so the read may hang forever. While it
+ * hangs, nothing else of that process is read. If two hang, nothing of any process of their owner
+ * is.
  */
 #ifndef PROF_BPF_OPEN_READERS_STARTREADER_H
 #define PROF_BPF_OPEN_READERS_STARTREADER_H
@@ -16,8 +17,9 @@ struct owner;
 
 struct startreader_result {
 	int status;	    /* 0; -ETIMEDOUT, -EBUSY: it hangs; -errno: nothing was read */
-	struct span values; /* as of startup_next; borrowed */
-	/* The mode of the process's program, and whether it was the same one before and after. */
+	struct span values; /* for startup_next; borrowed */
+	/* The mode of the process's program, and whether it was the same program before and
+	 * after. */
 	uint32_t exe_mode;
 	bool exe_same;
 };
@@ -26,12 +28,12 @@ struct startreader_request {
 	uint32_t pid;
 	struct owner *payer;
 	struct startup_wanted wanted; /* its names are copied */
-	/* Called once, from workerpool_run: done, or from workerpool_free: drop. */
+	/* One of these is called, once: done by workerpool_run, or drop by workerpool_free. */
 	void (*done)(void *ctx, const struct startreader_result *r);
 	void (*drop)(void *ctx);
 	void *ctx;
 };
-/* 0; -ENOBUFS: its owner waits for too much; -ENOMEM. */
+/* Queues a request. Returns 0; -ENOBUFS: its owner has too many open requests; or -ENOMEM. */
 int startreader_submit(struct workerpool *pool, const struct startreader_request *q);
 
 #endif

@@ -16,10 +16,10 @@
 #include "common/cell/keeper.h"
 #include "tools/prof-bpf/open/workers/worker.h"
 
-/* Descriptors of the keeper and its workers beside the socket. */
+/* Descriptors of the keeper and its workers besides the socket. */
 enum { PROC = KEEPER_SOCKET + 1, HELD = 2 };
 
-#define KEPT 128 /* workers, those that hang included */
+#define KEPT 128 /* workers, including those that hang */
 
 /* Calls of the keeper, and of a new worker before it enters its own list. */
 static const struct seccomp_rule own_calls[] = {
@@ -48,7 +48,7 @@ static void be_worker(int socket)
 
 /* --- the keeper --- */
 
-static pid_t workers[KEPT]; /* that have not been waited for */
+static pid_t workers[KEPT]; /* those that have not been waited for */
 
 static void reap(void)
 {
@@ -114,7 +114,7 @@ static void be_keeper(int socket, int proc)
 
 	keeper_ignore_signals();
 	prctl(PR_SET_NAME, "prof-bpf-keeper", 0, 0, 0);
-	/* Without stderr: a worker that hangs must not keep prof-bpf's log open. */
+	/* Close stderr: a worker that hangs must not keep prof-bpf's log open. */
 	int r = keeper_hold(held, HELD, true);
 
 	if (!r)

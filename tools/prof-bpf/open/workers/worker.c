@@ -33,15 +33,15 @@ const struct seccomp_rule worker_calls[] = {
 	CALL("pread64"),
 	CALL("lseek"),
 	CALL_IF("fcntl", SECCOMP_IS(1, F_DUPFD_CLOEXEC)),
-	/* Copies. */
+	/* Making copies. */
 	CALL("memfd_create"),
 	CALL("ftruncate"),
 	CALL("pwrite64"),
 	CALL("flock"),
 	CALL_IF("fcntl", SECCOMP_IS(1, F_ADD_SEALS)),
-	/* Memory of processes. */
+	/* Reading memory of processes. */
 	CALL("process_vm_readv"),
-	/* To give up rights for a moment. Nothing can add any. */
+	/* Giving up rights for a moment. No call can add any. */
 	CALL("capset"),
 	CALL_NUMBER("uretprobe", 335),
 	CALL_NUMBER("uprobe", 336),
@@ -59,7 +59,7 @@ struct worker {
 
 /* --- rights --- */
 
-/* The capabilities that this process may have at all. */
+/* The most capabilities that this process may have. */
 static struct __user_cap_data_struct permitted[_LINUX_CAPABILITY_U32S_3];
 
 static void set_rights(enum opening_rights rights)
@@ -73,7 +73,7 @@ static void set_rights(enum opening_rights rights)
 	if (rights == OPENING_FILES_OF_ALL)
 		data[CAP_TO_INDEX(CAP_DAC_READ_SEARCH)].effective &=
 			~(CAP_TO_MASK(CAP_DAC_READ_SEARCH) | CAP_TO_MASK(CAP_DAC_OVERRIDE));
-	/* Without the call, whoever needs fewer rights must get nothing at all. */
+	/* If the call fails, a request that needs fewer rights must not be served at all. */
 	if (syscall(SYS_capset, &head, data))
 		_exit(EXITS_FAILED);
 }
@@ -152,7 +152,7 @@ struct worker_reading {
 	size_t cap, len;
 };
 
-/* Reads what exists of each piece, up to its first unreadable page. */
+/* Reads as much as exists of each piece, up to its first unreadable page. */
 static int read_memory(uint32_t pid, struct worker_reading *r)
 {
 	struct iovec remote[WORK_PIECES];
@@ -195,7 +195,7 @@ static int read_file(int fd, struct worker_reading *r)
 	return 0;
 }
 
-/* The program of a process: where it is, and its mode. False: unknown. */
+/* Finds the program of a process: its identity and its mode. Returns false if it is unknown. */
 static bool find_exe(const struct worker *w, uint32_t pid, struct statx *ret)
 {
 	char path[16];
@@ -307,7 +307,7 @@ static void read_maps(struct worker *w)
 	tell_mappings(&l, &a);
 }
 
-/* --- what a process was started with --- */
+/* --- environment and command line --- */
 
 struct started {
 	size_t len;
@@ -353,7 +353,7 @@ static int read_environ(const struct worker *w, const char *const *names, struct
 
 static int read_command_line(const struct worker *w, struct started *s)
 {
-	/* More than a value holds, so that it is cut between characters. */
+	/* More than a value holds, so that it is truncated between characters. */
 	static char bytes[STARTUP_VALUE_MAX + 4];
 	const int fd = open_of(w, "cmdline");
 	size_t done = 0;
@@ -374,7 +374,7 @@ static int read_command_line(const struct worker *w, struct started *s)
 	return r;
 }
 
-/* The names that follow the request. False: there are not this many. */
+/* Takes the names that follow the request. Returns false if there are fewer. */
 static bool take_names(const struct worker *w, size_t len, const char **ret)
 {
 	const char *at = (const char *)w->request.bytes;
@@ -391,7 +391,7 @@ static bool take_names(const struct worker *w, size_t len, const char **ret)
 	return true;
 }
 
-/* len: of the bytes of the request. */
+/* len: bytes of the request after its struct. */
 static void read_startup(struct worker *w, size_t len)
 {
 	static struct started s;

@@ -11,11 +11,11 @@
 
 #include "common/cell/confine/seccomp.h"
 
-/* The system calls that it needs beside baseline_calls. */
+/* The system calls that it needs besides baseline_calls. */
 extern const struct seccomp_rule worker_calls[];
 
-/* Serves requests (work.h) of a socket until the other end is closed. proc: an O_PATH descriptor of
- * a mounted proc. Returns the exit status. */
+/* Serves requests (work.h) from a socket until the other end is closed. proc: an O_PATH descriptor
+ * of a mounted proc. Returns the exit status. */
 int worker_serve(int socket, int proc);
 
 #endif

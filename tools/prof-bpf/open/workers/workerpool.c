@@ -16,13 +16,13 @@
 #include "tools/prof-bpf/open/workers/openkeeper.h"
 #include "tools/prof-bpf/open/workers/workerpool_internal.h"
 
-#define DEATHS 2 /* workers that may die of one job */
+#define DEATHS 2 /* how many workers may die of one job */
 #define EVENTS 16
 #define FROM_KEEPER WORKERPOOL_WORKERS
 #define FROM_SELF (WORKERPOOL_WORKERS + 1)
-#define RETRY_NS 1000000000ull /* after the keeper could not start a worker */
+#define RETRY_NS 1000000000ull /* wait after the keeper could not start a worker */
 
-/* This may submit others. */
+/* Ends a job. Its callback may submit others. */
 static void finish(struct workerpool *pool, struct workerpool_job *j,
 		   const struct workerpool_end *e)
 {
@@ -38,7 +38,7 @@ static int worker_watch(struct workerpool *pool, unsigned at)
 	return epoll_ctl(pool->epoll, EPOLL_CTL_ADD, pool->workers[at].fd, &e) ? -errno : 0;
 }
 
-/* The first of its jobs is the one that it does. */
+/* Begins the first of the worker's jobs. */
 static void begins(struct workerpool *pool, struct workerpool_worker *w)
 {
 	const struct workerpool_job *j = w->jobs;
@@ -51,19 +51,19 @@ static void begins(struct workerpool *pool, struct workerpool_worker *w)
 	workerpool_claims_take(pool, w, j);
 }
 
-/* Its jobs wait again. */
+/* Puts a worker's jobs back into the queue. */
 static void worker_take_back(struct workerpool *pool, struct workerpool_worker *w, bool died)
 {
 	struct workerpool_job *list = w->jobs;
 
 	w->jobs = NULL;
 	w->count = 0;
-	/* The last one first, since each goes to the front. */
+	/* Begin with the last one, since each goes to the front. */
 	while (list) {
 		struct workerpool_job *j = list->prev;
 
 		DL_DELETE(list, j);
-		/* The first one is what it was doing. */
+		/* The first one is the job that it was working on. */
 		if (!list && died && ++j->deaths >= DEATHS)
 			workerpool_queue_end(pool, j, -EIO);
 		else if (workerpool_queue_put(pool, j, true))
@@ -109,7 +109,7 @@ static void give_up(struct workerpool *pool, struct workerpool_worker *w)
 	order(pool, &(struct openkeeper_order){ .what = OPENKEEPER_END, .pid = w->pid });
 }
 
-/* --- what workers say --- */
+/* --- messages from workers --- */
 
 static void close_all(const int fds[2])
 {
@@ -217,7 +217,7 @@ static void hear_keeper(struct workerpool *pool)
 	pool->figures.workers++;
 }
 
-/* --- what workers do --- */
+/* --- giving work to workers --- */
 
 static void want_worker(struct workerpool *pool, bool slow)
 {
@@ -228,8 +228,8 @@ static void want_worker(struct workerpool *pool, bool slow)
 	order(pool, &(struct openkeeper_order){ .what = OPENKEEPER_START });
 }
 
-/* The worker that has least to do. *ret_active: how many there are. *ret_waits: whether the one is
- * busy for a while. */
+/* Returns the worker with the fewest jobs. *ret_active: how many workers there are. *ret_waits:
+ * whether that worker has been busy for a while. */
 static struct workerpool_worker *least_busy(struct workerpool *pool, bool slow,
 					    unsigned *ret_active, bool *ret_waits)
 {
@@ -261,7 +261,8 @@ static void give(struct workerpool *pool, struct workerpool_worker *w, struct wo
 	const ssize_t n = scm_send(w->fd, j->message, j->size, &j->fd, j->fd >= 0, MSG_DONTWAIT);
 
 	if (n < 0) {
-		/* It is full, which it cannot be, or has died, which hear will find. */
+		/* The socket is full, which is not possible, or the worker has died, which `hear`
+		 * will find. */
 		if (workerpool_queue_put(pool, j, true))
 			workerpool_queue_end(pool, j, -ENOMEM);
 		return;
@@ -296,8 +297,8 @@ static void serve(struct workerpool *pool, enum workerpool_lane lane)
 	}
 }
 
-/* Whether a worker past its deadline waits for a cpu, or has one. A hanging worker sleeps in the
- * kernel. */
+/* Whether a worker past its deadline waits for a cpu, or has one. A worker that hangs sleeps in the
+ * kernel instead. */
 static bool is_starved(const struct workerpool *pool, const struct workerpool_worker *w)
 {
 	struct procfs_stat st;
@@ -362,7 +363,7 @@ void workerpool_run(struct workerpool *pool, uint64_t now_ns)
 	}
 }
 
-/* --- the whole --- */
+/* --- the public functions --- */
 
 int workerpool_start(const char *proc, struct workerpool **ret)
 {
@@ -442,7 +443,7 @@ void workerpool_charge(struct workerpool *pool, struct owners *owners)
 		pool->owners = owners;
 		return;
 	}
-	/* All jobs become nobody's. */
+	/* From now on no job has an owner. */
 	for (int lane = 0; lane < WORKERPOOL_LANES; lane++)
 		for (int i = 0; i < 2; i++)
 			while (pool->lanes[lane].lines[i]) {

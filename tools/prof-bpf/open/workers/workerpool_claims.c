@@ -2,7 +2,7 @@
 #include <string.h>
 #include "tools/prof-bpf/open/workers/workerpool_internal.h"
 
-#define SAFE_OF_OWNER 3 /* hanging workers of the safe lane */
+#define SAFE_OF_OWNER 3 /* hanging workers of the safe lane that one owner may have */
 
 void workerpool_claims_charge(struct workerpool *pool, struct owner *w, enum owner_resource t)
 {
@@ -36,8 +36,8 @@ static bool is_same_lane(const struct workerpool_claim *claim, const struct work
 	return (claim->lane == WORKERPOOL_SAFE) == (j->lane == WORKERPOOL_SAFE);
 }
 
-/* Whether a job is for what is claimed: a foreign device, a process; in the safe lane a device, for
- * the same owner. */
+/* Whether a job asks what is claimed: the same foreign device or process; in the safe lane the same
+ * device, for the same owner. */
 static bool is_same_thing(const struct workerpool_claim *claim, const struct workerpool_job *j)
 {
 	if (claim->lane != j->lane)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Private to the pool (workerpool.h), from the bottom to the top:
+ * Private to the pool (workerpool.h). Each part uses only those above it:
  *
  * - workerpool_claims.c: which owners and devices occupy workers, and which jobs must wait for that
  * - workerpool_queue.c: the jobs that wait, and whose turn it is
- * - workerpool.c: the workers, and the whole
+ * - workerpool.c: the workers, and the public functions
  */
 #ifndef PROF_BPF_OPEN_WORKERS_WORKERPOOL_INTERNAL_H
 #define PROF_BPF_OPEN_WORKERS_WORKERPOOL_INTERNAL_H
@@ -23,15 +23,15 @@ struct workerpool_line {
 	struct owner *owner;
 	struct workerpool_job *jobs;
 	struct workerpool_line *prev, *next;
-	UT_hash_handle hh; /* by owner */
+	UT_hash_handle hh; /* key: owner */
 };
 
 struct workerpool_waiting {
-	/* The lines by turns, for sampled files and for others. */
+	/* The lines in the order of their turns: for sampled files, and for others. */
 	struct workerpool_line *lines[2], *by_owner[2];
 };
 
-/* The owner, the devices and the process that a job occupies, while a worker does it or hangs. */
+/* The owner, the devices and the process that a job occupies, while a worker runs it or hangs. */
 struct workerpool_claim {
 	enum workerpool_lane lane;
 	struct owner *owner; /* a reference, if there is a ledger */
@@ -40,23 +40,24 @@ struct workerpool_claim {
 	uint32_t pid;
 };
 
-/* Counts like a worker that hangs. */
+/* A penalty counts like a worker that hangs. */
 struct workerpool_penalty {
 	struct workerpool_claim claim;
 	uint64_t until_ns;
 };
 
 struct workerpool_worker {
-	int fd; /* -1: this place is free */
+	int fd; /* -1: this element is free */
 	pid_t pid;
 	bool slow;
 	bool hung;
-	bool closing;		     /* it has answered a slow job, but not closed its file */
-	bool charged;		     /* OWNER_OPENERS */
-	bool penalized;		     /* it hangs, and its penalty lasts */
+	bool closing;		     /* it has answered a slow job, but has not closed its file
+				      * yet */
+	bool charged;		     /* charged as OWNER_OPENERS */
+	bool penalized;		     /* it hangs, and its penalty is still running */
 	struct workerpool_job *jobs; /* in the order of sending */
 	unsigned count;
-	uint64_t since_ns; /* when it began with the first */
+	uint64_t since_ns; /* when it began the first job */
 	uint64_t deadline_ns;
 	struct workerpool_claim claim; /* valid while it is busy or hung */
 };
@@ -68,7 +69,7 @@ struct workerpool {
 	struct owners *owners;
 	struct workerpool_waiting lanes[WORKERPOOL_LANES];
 	unsigned waiting;
-	struct workerpool_job *ended; /* to be called back without an answer */
+	struct workerpool_job *ended; /* jobs to call back without an answer */
 	struct workerpool_worker workers[WORKERPOOL_WORKERS];
 	struct workerpool_penalty penalties[WORKERPOOL_PENALTIES];
 	unsigned next_penalty;
@@ -83,14 +84,14 @@ struct workerpool {
 
 /* --- workerpool_claims.c --- */
 
-/* Charges an owner for one more, if there is a ledger. */
+/* Charges an owner for one more, if there is a ledger. _release takes that back. */
 void workerpool_claims_charge(struct workerpool *pool, struct owner *w, enum owner_resource t);
 void workerpool_claims_release(struct workerpool *pool, struct owner *w, enum owner_resource t);
-/* The worker keeps whom and what the job asks, and gives it free again. */
+/* Claims for the worker the owner and the things that the job asks. _drop releases them. */
 void workerpool_claims_take(struct workerpool *pool, struct workerpool_worker *w,
 			    const struct workerpool_job *j);
 void workerpool_claims_drop(struct workerpool *pool, struct workerpool_worker *w);
-/* A job that hung counts like a worker for some time, and is then forgiven. */
+/* Counts a job that hung like a worker for some time. _forgive ends that. */
 void workerpool_claims_penalize(struct workerpool *pool, const struct workerpool_claim *claim);
 void workerpool_claims_forgive(struct workerpool *pool, struct workerpool_penalty *p);
 bool workerpool_claims_is_busy(const struct workerpool_worker *w);
@@ -100,21 +101,21 @@ enum workerpool_claims_may {
 	WORKERPOOL_CLAIMS_MAY_WAIT,
 	WORKERPOOL_CLAIMS_MAY_NEVER
 };
-/* Whether a job may be given to a worker now, for all that others do and that hangs. */
+/* Whether a job may be given to a worker now, considering what other workers do and what hangs. */
 enum workerpool_claims_may workerpool_claims_may_begin(const struct workerpool *pool,
 						       const struct workerpool_job *j);
 
 /* --- workerpool_queue.c --- */
 
-/* front: it was taken out, and goes back. 0, -ENOMEM. */
+/* Queues a job. front: it was taken out, and goes back to the front. Returns 0 or -ENOMEM. */
 int workerpool_queue_put(struct workerpool *pool, struct workerpool_job *j, bool front);
 void workerpool_queue_remove(struct workerpool *pool, struct workerpool_job *j);
-/* Takes a job from the queue: of the owners by turns, those for sampled files first. */
+/* Takes a job from the queue. Owners take turns, and jobs for sampled files come first. */
 struct workerpool_job *workerpool_queue_take(struct workerpool *pool, enum workerpool_lane lane);
 bool workerpool_queue_is_empty(const struct workerpool *pool, enum workerpool_lane lane);
-/* Ends a job without an answer, from the next workerpool_run on. */
+/* Ends a job without an answer, in the next workerpool_run. */
 void workerpool_queue_end(struct workerpool *pool, struct workerpool_job *j, int status);
-/* Ends all that wait. */
+/* Ends all waiting jobs. */
 void workerpool_queue_end_all(struct workerpool *pool, int status);
 
 #endif

@@ -5,7 +5,7 @@
 #include <utlist.h>
 #include "tools/prof-bpf/open/workers/workerpool_internal.h"
 
-#define LOOKED_AT 64 /* jobs of one owner, in search for one that need not wait */
+#define LOOKED_AT 64 /* jobs of one owner that are searched for one that need not wait */
 
 static void put_line(struct workerpool *pool, struct workerpool_line *l,
 		     struct workerpool_waiting *of, bool sampled)
@@ -66,7 +66,7 @@ int workerpool_submit(struct workerpool *pool, struct workerpool_job *j)
 {
 	if (pool->waiting >= 2 * WORKERPOOL_QUEUE)
 		return -ENOBUFS;
-	/* The share takes long to compute. */
+	/* Computing the share takes long, so do it only when the queue is half full. */
 	if (pool->waiting >= WORKERPOOL_QUEUE / 2) {
 		const uint64_t share = pool->owners ? owners_share(pool->owners, j->owner,
 								   OWNER_QUEUE, WORKERPOOL_QUEUE)
@@ -100,7 +100,7 @@ void workerpool_withdraw(struct workerpool *pool, struct workerpool_job *j)
 	workerpool_queue_end(pool, j, -ECANCELED);
 }
 
-/* The next job of a line that may begin; ends those that never may. */
+/* Returns the next job of a line that may begin; ends those that never may. */
 static struct workerpool_job *next_of_line(struct workerpool *pool, struct workerpool_line *l)
 {
 	struct workerpool_job *j, *next, *found = NULL, *never = NULL;
@@ -118,7 +118,7 @@ static struct workerpool_job *next_of_line(struct workerpool *pool, struct worke
 		pool->figures.refused++;
 		if (pool->owners && j->owner)
 			owner_refuse(j->owner, OWNER_OPENERS, 1);
-		/* The line goes with its last job. */
+		/* The line is freed with its last job. */
 		if (never) {
 			struct workerpool_job *last = never;
 
@@ -153,7 +153,8 @@ struct workerpool_job *workerpool_queue_take(struct workerpool *pool, enum worke
 
 			if (!j)
 				continue;
-			/* Its owner's turn comes after all others'. The line may be gone. */
+			/* Now its owner's turn comes after all others'. The line may have been
+			 * freed. */
 			HASH_FIND_PTR(of->by_owner[i], &owner, l);
 			if (l) {
 				DL_DELETE(of->lines[i], l);
