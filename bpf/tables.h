@@ -25,9 +25,8 @@
 /* About 30 rows per block, two cache lines. Half the size would cost a tenth more memory. */
 #define BLOCK_SHIFT 11
 #define TABLES_MAX_FILES (1u << 13) /* slots; fits SAMPLE_FRAME_SLOT_MASK */
-#define TABLES_SLOTS \
-	(TABLES_MAX_FILES - 8) /* slots for files; the other numbers have a meaning in
-					     * words of frames */
+/* Slots for files; the other numbers have a meaning in words of frames. */
+#define TABLES_SLOTS (TABLES_MAX_FILES - 8)
 #define TABLES_MAX_PROCESSES (1u << 14)
 #define TABLES_MAX_RULES (1u << 14) /* distinct rules of all files */
 #define RULE_STRIDE 32		    /* bytes; so that no rule crosses a cache line */
@@ -41,9 +40,8 @@
 #define RULE_SHORT 0x8000u		   /* set in such numbers */
 #define RULE_SHORT_RBP 0x4000u		   /* the CFA is relative to RBP, not RSP */
 #define RULE_SHORT_CFA(n) ((n) >> 6 & 255) /* words up to the CFA */
-#define RULE_SHORT_RBP_AT(n) \
-	((n) >> 3 & 7)		     /* words below the CFA where RBP is saved; 0:
-					     * unchanged */
+/* Words below the CFA where RBP is saved; 0: unchanged. */
+#define RULE_SHORT_RBP_AT(n) ((n) >> 3 & 7)
 #define RULE_SHORT_RBX_AT(n) ((n)&7) /* likewise RBX */
 /* A short rule with all other bits 0: the code has no layout, but was called by a stub that has one
  * (stub.h). */
@@ -96,9 +94,8 @@ struct map_entry {
 #define MAP_RULER 8
 
 #define PROCESS_SELECTED 1 /* to be sampled */
-#define PROCESS_RUNTIMES_SHIFT \
-	8 /* from this bit on: number of struct runtime_entry after the
-				  * mappings */
+/* From this bit on: number of struct runtime_entry after the mappings. */
+#define PROCESS_RUNTIMES_SHIFT 8
 #define PROCESS_RUNTIMES_MAX 4
 
 struct process_entry {

@@ -17,15 +17,13 @@
 
 #include "bpf/hotspot/hotspot_object.h"
 
-#define HOTSPOT_CONT \
-	8		  /* offset in a ContinuationEntry: the Continuation, or its parent and then
-		        * the Continuation */
+/* Offset in a ContinuationEntry: the Continuation, or its parent and then the Continuation. */
+#define HOTSPOT_CONT 8
 #define HOTSPOT_CHUNKS 32 /* limits: chunks that a walk reads, */
 #define HOTSPOT_EMPTY 8	  /* empty ones in a row, */
 #define HOTSPOT_BARRIER 8 /* and finding the first chunk of a thread counts as this many */
-#define HOTSPOT_THREADS \
-	3 /* classes to examine: a virtual thread's Continuation, and its
-			   * superclasses */
+/* Classes to examine: a virtual thread's Continuation, and its superclasses. */
+#define HOTSPOT_THREADS 3
 #define HOTSPOT_CHUNK_WORDS (1u << 24) /* words of a chunk, at most */
 
 /* Ends the walk, because the frames in the heap cannot be walked any further. */

@@ -21,9 +21,8 @@
 #define HOTSPOT_R13 13
 #define HOTSPOT_SENDER 8  /* bytes below RBP: the caller's RSP, */
 #define HOTSPOT_METHOD 24 /* and the method */
-#define HOTSPOT_RETURNED \
-	64		      /* bytes of code after a return, in which R13 and RBX are still those
-			       * of the callee */
+/* Bytes of code after a return, in which R13 and RBX are still those of the callee. */
+#define HOTSPOT_RETURNED 64
 #define HOTSPOT_INDICES 65536 /* smaller numbers are indices of bytecode, not addresses */
 
 /* Returns the index of the bytecode at `at` in the method; -1: it is not in this method. */

@@ -19,9 +19,8 @@
 #define HOTSPOT_COMPACT_SHIFT 42  /* shift of the class in the first word of an object (JDK 24) */
 #define HOTSPOT_STATIC 8	  /* flag in a field's access flags */
 #define HOTSPOT_NO_OBJECT (~0ull) /* result of hotspot_reference: unknown */
-#define HOTSPOT_COLOURS \
-	12		      /* number of the first of Z's four colour bits, which tell the
-				   * shift */
+/* Number of the first of Z's four colour bits, which tell the shift. */
+#define HOTSPOT_COLOURS 12
 #define HOTSPOT_UNCOLOURED 13 /* the shift if this bit is set */
 
 /* Whether an address is that of a class. */

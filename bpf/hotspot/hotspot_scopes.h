@@ -10,14 +10,12 @@
 #include "bpf/hotspot/hotspot_state.h"
 
 #define HOTSPOT_PC_SHIFT 16 /* log2 of the limit of places of an nmethod */
-#define HOTSPOT_PC_BYTES \
-	16		      /* bytes of a PcDesc: four ints, of which only the first two are
-				 * used */
+/* Bytes of a PcDesc: four ints, of which only the first two are used. */
+#define HOTSPOT_PC_BYTES 16
 #define HOTSPOT_SCOPES 32     /* nested scopes, at most */
 #define HOTSPOT_NUMBER_BITS 6 /* bits in each byte of a number except the first */
-#define HOTSPOT_NUMBER_HIGH \
-	192		     /* if a byte is at least this (1 less without zeros), another byte
-				 * follows */
+/* If a byte is at least this (1 less without zeros), another byte follows. */
+#define HOTSPOT_NUMBER_HIGH 192
 #define HOTSPOT_SCOPE_NONE 0 /* no scope: of a caller, or of a place */
 
 /* Returns a 16-bit field in head[]. */

@@ -8,12 +8,10 @@
 
 #define HOTSPOT_KNOWN 8		     /* methods that a walk remembers */
 #define HOTSPOT_FRAME_MAX (1u << 17) /* limit of a frame, in words */
-#define HOTSPOT_NEAR \
-	(1u << 20) /* limit of the distance between two places of one frame, in
-				      * bytes */
-#define HOTSPOT_STACK \
-	(8u << 20)	      /* bytes from a stack's top, within which frames of a deferred
-				      * walk lie */
+/* Limit of the distance between two places of one frame, in bytes. */
+#define HOTSPOT_NEAR (1u << 20)
+/* Bytes from a stack's top, within which frames of a deferred walk lie. */
+#define HOTSPOT_STACK (8u << 20)
 #define HOTSPOT_ARGUMENTS 16  /* words of arguments above a virtual thread's frames */
 #define HOTSPOT_ADAPTED 4096  /* limit of arguments that an adapter moves, in bytes */
 #define HOTSPOT_CODE_BEFORE 8 /* bytes of code before the pc that are read */

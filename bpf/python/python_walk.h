@@ -9,9 +9,8 @@
 
 /* A distance on the stack in bytes: more than C functions need, less than a whole stack. */
 #define PYTHON_NEAR (64u << 10)
-#define PYTHON_WINDOW \
-	512 /* bytes read at once, since from 3.11 on callers' frames lie below a
-			   * frame */
+/* Bytes read at once, since from 3.11 on callers' frames lie below a frame. */
+#define PYTHON_WINDOW 512
 #define PYTHON_KNOWN 16
 
 struct python_known {

@@ -14,9 +14,8 @@
 
 #include "bpf/walk/env.h"
 
-#define CONTAINER_NAME \
-	240		/* bytes of a name, filled with zeros; a longer name is not a
-			    * container's */
+/* Bytes of a name, filled with zeros; a longer name is not a container's. */
+#define CONTAINER_NAME 240
 #define CONTAINER_ID 64 /* bytes of an id, at most */
 #define CONTAINER_TASK 32
 

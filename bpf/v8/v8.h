@@ -61,9 +61,8 @@ struct v8_config {
 	UW_U8 zero;
 };
 
-#define V8_LENGTH \
-	12 /* an array's number of elements, or a string's number of characters: 32
-		      * bits */
+/* An array's number of elements, or a string's number of characters: 32 bits. */
+#define V8_LENGTH 12
 #define V8_ELEMENTS 16
 #define V8_SHARED_BYTES 72 /* bytes that are read of each object */
 #define V8_CODE_BYTES 96

@@ -35,9 +35,8 @@
 #include "bpf/walk/env.h"
 #include "bpf/walk/owner.h"
 
-#define OWNER_SBCL_BACK \
-	48		       /* bytes before an address in which the beginning of a call is
-			        * searched */
+/* Bytes before an address in which the beginning of a call is searched. */
+#define OWNER_SBCL_BACK 48
 #define OWNER_SBCL_ROUTINE 512 /* bytes of an assembly routine, including one that it jumps to */
 #define OWNER_SBCL_WORDS 4     /* words of stack searched for its return address */
 #define OWNER_SBCL_POP 0x08458full /* pop [rbp+8] */

@@ -21,13 +21,11 @@
 #define WALK_NULL_END 4096	     /* below this, the kernel maps nothing (mmap_min_addr) */
 #define WALK_FP_MAX_FRAME (8u << 20) /* a frame pointer this far above RSP is not one */
 #define WALK_JUMP_MIN 4096	     /* shortest distance down to another stack, in bytes */
-#define WALK_JUMPS \
-	64		  /* limit of such jumps in one walk: RBP may be wrong and lead in
-			   * circles */
+/* Limit of these jumps in one walk: RBP may be wrong and lead in circles. */
+#define WALK_JUMPS 64
 #define WALK_SWITCHES 512 /* limit of jumps by a loaded CFA */
-#define WALK_NOT_BEGUN \
-	2		  /* a value of `exact`: the thread has not started, and the leaf is the
-			   * only frame */
+/* A value of `exact`: the thread has not started, and the leaf is the only frame. */
+#define WALK_NOT_BEGUN 2
 #define WALK_FP_UNKNOWN 1 /* there is no frame pointer, not even the 0 of the outermost frame */
 
 /* How often the walk continues in a runtime's program. The kernel allows 33 tail calls, of which

@@ -35,9 +35,8 @@
 #define THREADS 16		  /* threads that nng starts */
 #define KEEPER_BYTES (2ull << 20) /* bytes of memory of the workers' keeper */
 #define BY_HAND_HEAP (192ull << 20)
-#define CODE_BESIDE \
-	(8ull << 20) /* bytes that a worker for perf maps and jitdumps uses besides
-				  * their names */
+/* Bytes that a worker for perf maps and jitdumps uses besides their names. */
+#define CODE_BESIDE (8ull << 20)
 
 struct options {
 	struct deploy deploy;

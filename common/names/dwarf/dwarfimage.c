@@ -9,9 +9,8 @@
 #include <zlib.h>
 #include "common/base/bytes/numbers.h"
 
-#define LAZY_PART \
-	4 /* a lazy image may be this many times the memory limit, since little of it is
-		     * read */
+/* A lazy image may be this many times the memory limit, since little of it is read. */
+#define LAZY_PART 4
 
 static const char *const wanted[DWARFIMAGE_SECTIONS] = {
 	"debug_info",	     "debug_abbrev", "debug_line",   "debug_line_str", "debug_str",

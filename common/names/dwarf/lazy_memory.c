@@ -8,9 +8,8 @@
 #include "common/names/dwarf/lazy_memory.h"
 
 #define PIECE_MIN (8u << 10)
-#define PIECES_MAX \
-	8192u /* each may become a mapping of its own; the kernel allows 65,530 per
-			  * process */
+/* Limit of pieces: each may become its own mapping, and a process may have 65,530 of these. */
+#define PIECES_MAX 8192u
 
 struct region {
 	struct lazy_memory pub;

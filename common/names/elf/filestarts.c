@@ -13,9 +13,8 @@
 #define MAX_WORDS (16u << 20)  /* bytes of data that are searched for addresses of code */
 #define MAX_RELAS (32u << 20)  /* bytes */
 #define STATIC_BASE 0x10000    /* smaller words of data may be numbers */
-#define MAX_FOLLOW \
-	(16ull << 20) /* bytes of all gaps together; decoding them takes at most a
-				  * second */
+/* Bytes of all gaps together; decoding them takes at most a second. */
+#define MAX_FOLLOW (16ull << 20)
 
 void filestarts_init(struct filestarts *x, const struct symfile *f)
 {

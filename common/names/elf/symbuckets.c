@@ -17,9 +17,8 @@
 
 #define PER_BUCKET 32u
 #define MAX_ENTRIES (16u << 20)
-#define WIDE \
-	256u	       /* a symbol that reaches into more buckets is wide: it is in no bucket, but
-		        * in a list of its own */
+/* A symbol that reaches into more buckets is wide: it is in no bucket, but in a list of its own. */
+#define WIDE 256u
 #define MAX_WIDE 1024u /* symbols in that list */
 #define MAX_GATHERED 65536u
 

@@ -25,16 +25,14 @@
 #include "common/names/names.h"
 #include "common/wire/msg.h"
 
-#define JIT_MEMORY \
-	(96u << 20)	       /* bytes, of all maps and dumps together; one file may take
-				        * two thirds */
+/* Limit of bytes for all maps and dumps together; one file may take two thirds. */
+#define JIT_MEMORY (96u << 20)
 #define JIT_PROCESSES 4096     /* known at once */
 #define JIT_OPEN 96	       /* files open at once */
 #define JIT_IN_FLIGHT 12       /* requests at a time */
 #define JIT_TICK_NS 5000000ull /* reading time of one call of jit_tick */
-#define JIT_WAIT_NS \
-	2000000000ull		       /* timeout of an answer, and of all answers when a process
-				        * ends */
+/* Timeout of an answer, and of all answers when a process ends. */
+#define JIT_WAIT_NS 2000000000ull
 #define JIT_REREAD_NS 250000000ull     /* wait between two reads of a file that lacks a name */
 #define JIT_RETRY_NS 1000000000ull     /* wait before a missing file is requested again */
 #define JIT_RETRY_MAX_NS 8000000000ull /* the wait is doubled each time, up to this */
@@ -43,9 +41,8 @@
 /* How much of one process's files is read: bytes at first, and more bytes each second. */
 #define JIT_BURST (128ull << 20)
 #define JIT_RATE (4ull << 20)
-#define JIT_REQUEST \
-	(1ull << 63) /* set in the ids of all requests from here, and not in those from
-				  * filestore.h */
+/* Set in the ids of all requests from here, and not in those from filestore.h. */
+#define JIT_REQUEST (1ull << 63)
 
 /* A request for a file of a process. `process` is its id in the stream. */
 struct jit_request {

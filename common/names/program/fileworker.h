@@ -15,9 +15,8 @@
 
 #include "common/names/program/filekeeper.h"
 
-#define FILEWORKER_CPU_S \
-	3		      /* seconds per request; one more for each 16 MiB by which a file's max
-			       * exceeds 48 MiB */
+/* Seconds per request; one more for each 16 MiB by which a file's max exceeds 48 MiB. */
+#define FILEWORKER_CPU_S 3
 #define FILEWORKER_LIFE_S 600 /* seconds of work, after which workers.c starts the next worker */
 
 /* Serves the socket until the other end closes. */

@@ -19,12 +19,10 @@
 #define MOST_AGAIN 64	      /* wants of one lookup; an honest worker has fewer */
 #define SLICE_OF_ROOT_NS 500000000ull
 #define PATIENT_NS 1000000ull /* how long a call waits for an answer of the patient worker */
-#define KEPT_NS \
-	2500000000ull /* how long the patient worker is reserved for a program that
-				    * waits for a file */
-#define UNCLAIMED_NS \
-	1000000000ull /* age after which an answer that was not requested again is
-				    * dropped */
+/* How long the patient worker is reserved for a program that waits for a file. */
+#define KEPT_NS 2500000000ull
+/* Age after which an answer that was not requested again is dropped. */
+#define UNCLAIMED_NS 1000000000ull
 
 _Static_assert(PROGRAM_LATER == (int)WORKER_LATER, "");
 

@@ -22,9 +22,8 @@
  * at least one for this many functions. */
 #define FOREIGN_MIN 32
 #define FOREIGN_SHARE 8
-#define FOREIGN_PLAIN \
-	256 /* with this many, a file counts as foreign before the whole file is
-			   * read */
+/* With this many foreign places, a file counts as foreign before the whole file is read. */
+#define FOREIGN_PLAIN 256
 /* If the gaps together are smaller, they hold no code worth reading symbols for. */
 #define SYMBOLS_MIN 64
 /* If the gaps are smaller, or their share of the code is (1/TAKEN_ADDRESSES_SHARE), the file is not

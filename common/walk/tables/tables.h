@@ -160,9 +160,8 @@ struct tables_mapping {
 	uint64_t start, end, offset;
 	uint16_t slot;
 };
-#define TABLES_MAX_MAPPINGS \
-	(SLAB_WORDS / 8 - PROCESS_RUNTIMES_MAX) /* mappings of a process, which
-								     * must fit one slab */
+/* Mappings of a process, which must fit one slab. */
+#define TABLES_MAX_MAPPINGS (SLAB_WORDS / 8 - PROCESS_RUNTIMES_MAX)
 /* Publishes the executable mappings of a process, in place of its former ones. They are sorted by
  * start and do not overlap. start_ns: start time of the group leader. heard_ns: all execs of the
  * process before this time are known. *ret_generation: the number in samples that are walked with

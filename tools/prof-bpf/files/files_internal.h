@@ -17,9 +17,8 @@
 #include "tools/prof-bpf/owners/owners.h"
 
 #define FILES_EXPIRE_NS 500000000ull /* interval between removals of expired entries */
-#define FILES_TRIES \
-	3 /* how many processes are tried that should have a file
-				      * mapped */
+/* How many of the processes that should have a file mapped are tried. */
+#define FILES_TRIES 3
 
 struct reopen;
 

@@ -9,9 +9,8 @@
 #include "tools/prof-bpf/open/closing.h"
 #include "tools/prof-bpf/open/opening/opening.h"
 
-#define AGAIN_NS \
-	2000000000ull /* wait before the next try, if a resource was missing for now;
-			        * doubles each time */
+/* Wait before the next try, if a resource was missing for now; doubles each time. */
+#define AGAIN_NS 2000000000ull
 #define AGAIN_MOST_NS 64000000000ull
 
 /* A request for a file that must be opened again. */

@@ -10,12 +10,10 @@
 /* Owners who hold more than their share leave this many slots free. A slot that was taken away
  * becomes free only after a while. */
 #define SLOTS_FAIR 512
-#define SLOTS_IDLE_NS \
-	10000000000ull /* for an owner's own files, only slots of files without
-				      * samples for this long are taken */
-#define SLOT_RETRY_NS \
-	(TABLES_GRACE_NS + FILES_EXPIRE_NS) /* evicted slots are free after this
-							   * time */
+/* For an owner's own files, only slots of files without samples for this long are taken. */
+#define SLOTS_IDLE_NS 10000000000ull
+/* Evicted slots are free after this time. */
+#define SLOT_RETRY_NS (TABLES_GRACE_NS + FILES_EXPIRE_NS)
 
 struct file *files_by_slot(struct files *f, uint16_t slot)
 {

@@ -7,9 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RECHECK_LOST_NS \
-	2000000000ull /* interval between two checks of all processes, after lost
-				       * records */
+/* Interval between two checks of all processes, after lost records. */
+#define RECHECK_LOST_NS 2000000000ull
 
 struct host;
 

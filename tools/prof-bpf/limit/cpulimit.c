@@ -8,9 +8,8 @@
 #define SAMPLE_NS 100000ull /* cpu time that all tools may spend on a sample; used for `least` */
 #define LEAST_PART 2	    /* part of the limit that these samples may use */
 #define KEEP_FIRST (CPULIMIT_ALL / 64)
-#define KEEP_MORE \
-	4 /* in the next step, more samples are kept by this part of the kept ones, or of
-		     * `least` */
+/* In the next step, more samples are kept by this part of the kept ones, or of `least`. */
+#define KEEP_MORE 4
 
 void cpulimit_init(struct cpulimit *c, unsigned percent, unsigned cpus)
 {

@@ -10,9 +10,8 @@
 #define EXPORT_NEXT (1 * MIB) /* how much prof-export's model may grow until the next grant */
 #define EXPORT_MORE (4 * MIB) /* extra memory if no other tool wants it */
 #define ROWS_PART 8	      /* part of the limit, for the rows of the next large file */
-#define TABLES_SPARE_PART \
-	16	     /* part of the tables that is left free for mappings
-			       * (tables_rows.c) */
+/* Part of the tables that is left free for mappings (tables_rows.c). */
+#define TABLES_SPARE_PART 16
 #define SCALE_PART 3 /* part of a raised limit, for shares that grow with it */
 
 enum { SELF, DELTAS, SYMD, EXPORT, SEND, METRICS, TABLES, CLAIMS };

@@ -11,9 +11,8 @@
 #define ROWS_WAIT_NS 200000000ull
 #define OFFERS_WAIT_NS 1000000000ull
 #define CHOSEN_WAIT_NS 5000000000ull /* likewise, for files of the selected programs */
-#define HEARD_WAIT_NS \
-	5000000000ull /* and for prof-export to take prof-bpf's first word
-				      * (testimony.h) */
+/* How long to wait until prof-export has taken prof-bpf's first message (testimony.h). */
+#define HEARD_WAIT_NS 5000000000ull
 #define CHOSEN_FILES 512
 
 bool starting_is_chosen(const struct prof *p)

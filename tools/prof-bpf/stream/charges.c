@@ -7,13 +7,11 @@
 #include "tools/prof-bpf/stream/outbox.h"
 
 #define COUNT_MAX 8192
-#define NEAR \
-	16		 /* how many of the last charges are searched for one of the same
-			     * owner */
+/* How many of the last charges are searched for one of the same owner. */
+#define NEAR 16
 #define NEAR_BYTES 65536 /* bytes of the stream that these charges may span */
-#define RESERVE_EIGHTHS \
-	1ul /* eighths of the outbox that are reserved for definitions and
-			     * answers */
+/* Eighths of the outbox that are reserved for definitions and answers. */
+#define RESERVE_EIGHTHS 1ul
 
 struct charge {
 	struct owner *owner;

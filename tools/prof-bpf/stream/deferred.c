@@ -8,9 +8,8 @@
 #include "tools/prof-bpf/owners/owners.h"
 #include "tools/prof-bpf/stream/deferred.h"
 
-#define BELOW_RSP \
-	256 /* bytes kept below RSP: the red zone, and bytes that are read together with
-		       * it */
+/* Bytes kept below RSP: the red zone, and bytes that are read together with it. */
+#define BELOW_RSP 256
 /* How many of the newest items are searched for equal pieces. */
 #define SHARE_AMONG 8
 

@@ -18,9 +18,8 @@
 #define EPOCH_LEAST_NS 1000000000ull
 #define JUDGED 64
 #define JUDGED_NS 10000000ull
-#define SOFT_EIGHTHS \
-	6u /* beyond this many eighths of the limit, such an owner's stacks are
-			 * truncated instead */
+/* Beyond this many eighths of the limit, the stacks of such an owner are truncated until then. */
+#define SOFT_EIGHTHS 6u
 
 /* Whether an owner held its fair share a moment ago. */
 struct judged {

@@ -18,9 +18,8 @@
 #include "tools/prof-symd/stream/namer.h"
 
 #define CHUNK (64u << 10)
-#define SAME_BOOT_NS \
-	10000000000ull /* how much a clock may have been adjusted since the
-				     * recording */
+/* How much a clock may have been adjusted since the recording. */
+#define SAME_BOOT_NS 10000000000ull
 
 struct recording {
 	struct filestore files;

@@ -19,23 +19,20 @@
 
 #define OBJECTS_MAX (1u << 16)
 #define OBJECTS_BUDGET (8u << 20) /* bytes of named objects */
-#define OBJECTS_READING \
-	8192			      /* objects being read at one time; half of them for one
-				       * owner */
+/* Objects being read at one time; half of them for one owner. */
+#define OBJECTS_READING 8192
 #define OBJECTS_PROCESSES 4096	      /* processes known at one time */
 #define OBJECTS_WAIT_NS 1000000000ull /* timeout of reading one object */
 #define OBJECTS_SOON_NS 100000000ull
 #define OBJECTS_RETRY_NS 10000000000ull
-#define OBJECTS_ATTEMPTS \
-	4			     /* attempts to read one object, if prof-bpf does not give all
-				      * of it */
+/* Attempts to read one object, if prof-bpf does not give all of it. */
+#define OBJECTS_ATTEMPTS 4
 #define OBJECTS_AGAIN_NS 50000000ull /* wait after an answer that reports an exceeded rate */
 #define OBJECTS_IN_FLIGHT 32	     /* requests at a time; half of them for one owner */
 #define OBJECTS_PIECES 256	     /* pieces of one request */
 #define OBJECTS_BYTES (128u << 10)   /* bytes of one request */
-#define OBJECTS_REQUEST \
-	(1ull << 62) /* set in the ids of all requests from here, and in no
-				      * others */
+/* Set in the ids of all requests from here, and in no others. */
+#define OBJECTS_REQUEST (1ull << 62)
 
 struct objects_request {
 	uint64_t id, process;

@@ -9,9 +9,8 @@
 
 #define LOOK_NS 100000000ull	   /* how long naming waits for offered files to be opened */
 #define HELD_LOOK_NS 1000000000ull /* interval between looks at held samples, if no name is new */
-#define HELD_EACH_NS \
-	100000ull /* added for each held sample; a look takes a twentieth of
-				    * that */
+/* Added to this interval for each held sample, of which a look takes a twentieth of this time. */
+#define HELD_EACH_NS 100000ull
 
 static const uint64_t why_lost[3] = { LOST_LIMIT, LOST_SEQUENCE, LOST_MALFORMED };
 

@@ -13,9 +13,8 @@ struct part {
 	uint16_t slot;	     /* NO_SLOT: the file was never sampled, so no frame is in it */
 };
 #define NO_SLOT UINT16_MAX
-#define NOTED_MOST \
-	32 /* only the latest noted mappings are examined; a process may note any
-		       * number */
+/* Only the latest noted mappings are examined; a process may note any number. */
+#define NOTED_MOST 32
 
 struct displaced {
 	unsigned n, next; /* next: index that is replaced next */

@@ -21,9 +21,8 @@
 struct host;
 struct process;
 
-#define ATTRIBUTES_BYTES \
-	(4u << 20) /* limit for all processes; lower if memory is scarce
-				     * (host.c) */
+/* Limit of bytes for all processes; lower if memory is scarce (host.c). */
+#define ATTRIBUTES_BYTES (4u << 20)
 
 /* Starts a reading of a process's attributes, if any are wanted. */
 void attributes_want(struct host *h, struct process *p);

@@ -13,9 +13,8 @@
 
 #define HOST_GRACE_NS 2500000000ull /* longer than TABLES_GRACE_NS */
 #define HOST_MAX_PROCESSES 32768
-#define HOST_MAX_THREADS \
-	16384 /* threads with samples; beyond that the least recent one is
-			        * forgotten */
+/* Threads with samples; beyond that the least recent one is forgotten. */
+#define HOST_MAX_THREADS 16384
 /* Limit for all processes; a mapped file counts as several. Lower if memory is scarce. */
 #define HOST_ALL_MAPPINGS 262144
 #define HOST_MAX_FILES 8191 /* likewise */

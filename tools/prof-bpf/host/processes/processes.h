@@ -19,12 +19,10 @@
 #include "tools/prof-bpf/host/maps/maps.h"
 #include "tools/prof-bpf/owners/owners.h"
 
-#define PROCESSES_NOTED_MAX \
-	256u /* at least this many mappings are noted before they are put in
-				  * place */
-#define PROCESSES_RESCAN_NS \
-	1000000000ull			       /* interval between two readings of a process's
-					        * maps */
+/* At least this many mappings are noted before they are put in place. */
+#define PROCESSES_NOTED_MAX 256u
+/* Interval between two readings of a process's maps. */
+#define PROCESSES_RESCAN_NS 1000000000ull
 #define PROCESSES_RESCAN_NS_PER_MAPPING 50000u /* and this much more per mapping */
 /* A thread without samples for this long is forgotten; later it gets a new id. */
 #define PROCESSES_THREAD_IDLE_NS 60000000000ull

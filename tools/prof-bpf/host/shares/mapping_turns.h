@@ -26,9 +26,8 @@
 #define MAPPING_TURNS_LITTLE_NS 20000000ull
 #define MAPPING_TURNS_LARGE 1024u	 /* mappings; processes with more come last */
 #define MAPPING_TURNS_TICK_NS 5000000ull /* for large processes in one tick */
-#define MAPPING_TURNS_PUBLISH_NS \
-	5000u			     /* assumed time for publishing a process that is not
-					  * large */
+/* Assumed time for publishing a process that is not large. */
+#define MAPPING_TURNS_PUBLISH_NS 5000u
 #define MAPPING_TURNS_RECORD_NS 200u /* assumed time for a record of a mapping */
 #define MAPPING_TURNS_GATHER_NS 100u /* assumed time for a mapping that a deferred walk needs */
 

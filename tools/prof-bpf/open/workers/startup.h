@@ -18,9 +18,8 @@
 #define STARTUP_ENVIRON_MAX (256u << 10)      /* bytes of an environment that are read */
 #define STARTUP_COMMAND_LINE SAMPLING_ENV_MAX /* its number, which follows those of the variables */
 #define STARTUP_VALUES (SAMPLING_ENV_MAX + 1)
-#define STARTUP_BYTES \
-	(STARTUP_VALUES * (STARTUP_VALUE_MAX + 8)) /* limit of all values in the form
-								  * of startup_put */
+/* Limit of all values in the form of startup_put. */
+#define STARTUP_BYTES (STARTUP_VALUES * (STARTUP_VALUE_MAX + 8))
 
 /* Which parts are wanted. names is borrowed. */
 struct startup_wanted {

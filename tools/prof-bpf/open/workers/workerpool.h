@@ -29,12 +29,10 @@
 #include "tools/prof-bpf/open/workers/work.h"
 
 #define WORKERPOOL_SAFE_MAX 4 /* workers at once */
-#define WORKERPOOL_SLOW_MAX \
-	4 /* workers at once in the two other lanes together, not counting those
-			       * that hang */
-#define WORKERPOOL_OF_LANE \
-	3		      /* how many of these one lane may have, so that it does not keep the
-			       * other one waiting */
+/* Workers at once in the two other lanes together, not counting those that hang. */
+#define WORKERPOOL_SLOW_MAX 4
+/* How many workers one of these lanes may have, so that the other one need not wait. */
+#define WORKERPOOL_OF_LANE 3
 #define WORKERPOOL_OF_OWNER 2 /* workers of one owner in the slow lanes */
 /* Limits of workers that hang: in the safe lane, and in each other lane. */
 #define WORKERPOOL_SAFE_HANGING 16
@@ -44,9 +42,8 @@
 #define WORKERPOOL_PENALTY_NS 10000000000ull
 #define WORKERPOOL_PATIENCE 8	       /* a worker that waits for a cpu has this many deadlines */
 #define WORKERPOOL_MORE_NS 20000000ull /* another worker is started if one is busy this long */
-#define WORKERPOOL_IDLE_NS \
-	5000000000ull /* it is ended after this idle time, unless it is the only
-					  * one */
+/* A worker is ended after this idle time, unless it is the only one. */
+#define WORKERPOOL_IDLE_NS 5000000000ull
 
 struct owner;
 struct owners;
