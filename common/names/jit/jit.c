@@ -602,7 +602,7 @@ int jit_settle(struct jit *j, uint64_t process, uint64_t now_ns)
 	for (unsigned k = 0; r == 0 && k < JIT_KINDS; k++) {
 		const struct jit_file *f = &p->files[k];
 
-		/* It stays so while there are too many requests. */
+		/* A file remains in this state while there are too many requests. */
 		if (f->state == JIT_FILE_UNASKED)
 			ask(j, p, k, now_ns);
 		if (f->behind)

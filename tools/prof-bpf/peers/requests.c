@@ -25,9 +25,8 @@
 struct wanted {
 	struct requests *rq;
 	uint64_t ticket;
-	uint64_t file; /* set if the file itself was requested; 0: a debug file of it, or none */
-	const char *
-		what; /* for the log: the requested file of process `pid`; NULL: not of a process */
+	uint64_t file;	  /* set if the file itself was requested; 0: a debug file of it, or none */
+	const char *what; /* for the log: which file of process `pid`; NULL: not of a process */
 	uint32_t pid;
 };
 

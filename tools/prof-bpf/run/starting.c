@@ -11,7 +11,7 @@
 #define ROWS_WAIT_NS 200000000ull
 #define OFFERS_WAIT_NS 1000000000ull
 #define CHOSEN_WAIT_NS 5000000000ull /* likewise, for files of the selected programs */
-/* How long to wait until prof-export has taken prof-bpf's first message (testimony.h). */
+/* How long to wait until prof-export has the key (testimony.h). */
 #define HEARD_WAIT_NS 5000000000ull
 #define CHOSEN_FILES 512
 
