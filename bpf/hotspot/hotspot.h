@@ -63,8 +63,8 @@ struct hotspot_config {
 		const_signature;
 	/* Where an interpreter's frame holds the address of the bytecode, in words below RBP. */
 	UW_U16 frame_bcp;
-	/* Of virtual threads; 0: the build has none. Field of a JavaThread: its ContinuationEntry.
-	 * And how many bytes that has (0: not known). */
+	/* For virtual threads. cont_entry: field of a JavaThread with its ContinuationEntry; 0: the
+	 * build has none. cont_entry_bytes: size of a ContinuationEntry; 0: not known. */
 	UW_U16 cont_entry, cont_entry_bytes;
 	/* Of objects (hotspot_object.h); fields is 0: not supported. Fields of a class: the
 	 * superclass, the layout, the table of fields, the constants. */

@@ -287,7 +287,8 @@ static int try_table(struct gopclntab *t, uint64_t offset, uint64_t vaddr, uint6
 			tell_late(t);
 		return text_fits(t, 1) && entry == t->low ? 0 : GOPCLNTAB_MALFORMED;
 	}
-	/* Both values give the distance of the first function from the start of text. */
+	/* The description and the first entry both give the distance of the first function from the
+	 * start of text. */
 	t->text = 0;
 	r = gopclntab_fetch(t, description, &relative, 4);
 	if (r == 0)

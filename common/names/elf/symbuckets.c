@@ -69,7 +69,7 @@ static int count(void *ctx, uint32_t number, const struct symtable_symbol *s)
 		b->wide[b->wide_count++] = number;
 		return 0;
 	}
-	/* In an honest file few symbols overlap. */
+	/* In files of compilers few symbols overlap. A file beyond this limit is refused. */
 	b->member_count += last - first + 1;
 	if (b->member_count > 2 * (uint64_t)b->table.count + b->count)
 		return SYMFILE_TOO_LARGE;

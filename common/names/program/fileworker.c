@@ -353,8 +353,8 @@ static _Noreturn void run(int socket, uint64_t heap)
 
 	if (!WORKERCELL_ASAN)
 		watch_end(socket, heap);
-	/* The limit covers all requests of the worker's life, so that an honest worker never
-	 * reaches it. */
+	/* The limit covers all requests of the worker's life, so that a worker that is not taken
+	 * over never reaches it. */
 	workercell_enter(worker_calls, heap, FILEWORKER_LIFE_S + LIFE_SPARE_S + request_s(heap));
 	w.socket = socket;
 	work(&w);

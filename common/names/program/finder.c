@@ -170,9 +170,9 @@ static int open_beside(const char *name, const char *path)
 	return -ENOENT;
 }
 
-/* Opens the file of .gnu_debugaltlink. A relative path starts at the file that names it: a debug
- * file below .build-id/xx or beside the program. On Debian it leads to /usr/lib/debug/.dwz in
- * either case. */
+/* Opens the file of .gnu_debugaltlink. A relative path is relative to the folder of the file that
+ * names it: a debug file below .build-id/xx or in the folder of the program. On Debian it leads to
+ * /usr/lib/debug/.dwz in either case. */
 static int open_alt(struct span build_id, const char *name, const char *path)
 {
 	const char *dwz = strstr(name, ".dwz/");

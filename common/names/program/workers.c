@@ -16,7 +16,7 @@
 #define LIMIT_S (FILEWORKER_CPU_S + 2)
 #define SMALL_MAX (48ull << 20)
 #define GROWS_NS 700000000ull /* prof-bpf reads the wanted heap about ten times a second */
-#define MOST_AGAIN 64	      /* wants of one lookup; an honest worker has fewer */
+#define MOST_AGAIN 64	      /* wants of one lookup; only a worker that is taken over has more */
 #define SLICE_OF_ROOT_NS 500000000ull
 #define PATIENT_NS 1000000ull /* how long a call waits for an answer of the patient worker */
 /* How long the patient worker is reserved for a program that waits for a file. */

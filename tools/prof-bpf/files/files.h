@@ -94,7 +94,8 @@ struct files_backing {
 	uint8_t tries;
 	uint16_t was_slot; /* if `file` is not known yet: slot of the same file, mapped here
 			    * before */
-	/* Of the first asker: if that is gone, the file may be found by its name here. */
+	/* Parent of the first asker: if the asker is gone, the file may be found by its name in the
+	 * root of the parent. */
 	uint32_t parent_pid;
 	int fd; /* FILES_BACKING_CONFIRM; otherwise -1 */
 	uint64_t checked_ns, confirm_ns;
@@ -154,7 +155,7 @@ bool files_retry(struct files_backing *b);
 /* Returns the backing of the vDSO, with a reference. NULL: there is none, or [start, end) has
  * another size than ours. */
 struct files_backing *files_vdso(struct files *f, uint64_t start, uint64_t end);
-/* Both accept NULL. */
+/* files_backing_get takes a reference, files_backing_put drops it. Both accept NULL. */
 struct files_backing *files_backing_get(struct files_backing *b);
 void files_backing_put(struct files_backing *b);
 

@@ -169,8 +169,7 @@ void cpus_stop(struct cpus *c)
 
 /* --- the helper --- */
 
-/* The list has no mmap for events: the ring of an event would tell about the programs that it
- * meets. */
+/* mmap of events is not allowed: the ring of an event would reveal which programs run. */
 static const struct seccomp_rule serve_calls[] = {
 	CALL_IF("perf_event_open", SECCOMP_IS(1, -1), SECCOMP_IS(3, -1),
 		SECCOMP_IS(4, PERF_FLAG_FD_CLOEXEC)),

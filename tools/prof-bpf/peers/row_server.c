@@ -291,8 +291,9 @@ static struct rowqueue_request *find(struct row_server *r, uint64_t id)
 	return NULL;
 }
 
-/* Returns the request that the extractor was working on by its last word. NULL: none, and no file
- * is to blame: the extractor names each file before it parses it, and may end for other reasons. */
+/* Returns the request whose file the extractor named last; this file is blamed for its end. NULL:
+ * no file is blamed: the extractor names each file before it parses it, and may end for other
+ * reasons. */
 static struct rowqueue_request *guilty(struct row_server *r, const struct lastword *last)
 {
 	return last->kind == LASTWORD_FILE ? find(r, last->id) : NULL;

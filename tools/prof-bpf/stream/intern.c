@@ -151,7 +151,7 @@ static int lookup(struct intern *in, struct table *t, const void *key, uint32_t 
 		  uint32_t *ret_id, bool *ret_new)
 {
 	uint32_t words = bytes / 4, h = hash(in, key, words);
-	/* Its share of the three arrays, some of which are half empty. */
+	/* 32: the entry's share of the three arrays, some of which are half empty. */
 	size_t cost = bytes + 32;
 
 	for (size_t i = h & (t->slot_count - 1); t->slot_count && t->slots[i].id;

@@ -35,7 +35,7 @@ struct flow {
 	bool contradicts, foreign, misaligned, returns, rets, indirect, has_jump_frame;
 	bool lost;		 /* a ret was reached with unknown RSP */
 	bool nests;		 /* it calls into its own middle, after RSP was aligned */
-	bool nests_wrong;	 /* it does so from a place where an inner frame may look like the
+	bool nests_wrong;	 /* such a call is made where an inner frame may look like the
 				  * outermost */
 	uint32_t wrong;		 /* offset of the first contradiction */
 	unsigned tracked;	 /* flow_set_tracked */

@@ -487,8 +487,8 @@ static bool merge(const struct goasm *a, uint32_t label, struct gostate *s,
 		if (govalue_same(&s->reg[r], &now->reg[r]))
 			continue;
 		if (r == INSN_RSP) {
-			/* Both are in the frame but differ, since one path comes from a call that
-			 * does not return. */
+			/* Both values of RSP are in the frame but differ, since one path comes from
+			 * a call that does not return. */
 			if (govalue_in_frame(&s->reg[r]) && govalue_in_frame(&now->reg[r]))
 				other = govalue_address(
 					GOVALUE_CFA,

@@ -86,8 +86,8 @@ static uint32_t displace(struct displaced **d, const struct map *m, const struct
 	/* Anonymous code within a file's mapping is the file's text, moved to huge pages. */
 	if (!by->backing && m->start < by->start && m->end > by->end)
 		return 0;
-	/* Nothing was walked with it. But samples that wait for its rows must not be walked with
-	 * the new mapping. */
+	/* Without a slot, no sample was walked with the old mapping. But samples that wait for its
+	 * rows must not be walked with the new one. */
 	if (!slot && (!m->backing || covers(*d, start, end)))
 		return 0;
 	if (!*d)

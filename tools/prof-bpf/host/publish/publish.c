@@ -257,7 +257,7 @@ static bool publish_now(struct host *h, struct process *p, uint64_t now_ns)
 		p->unresolved = true;
 		DL_PREPEND2(h->unresolved, p, unresolved_prev, unresolved_next);
 	}
-	/* Nothing useful is known yet: after an exec the vDSO is known first. */
+	/* No useful mapping is known yet: after an exec the vDSO is known first. */
 	if (!p->maps || (left_out && left_out >= p->maps->len - 1 && !p->pub.generation))
 		return !p->wants_maps;
 	if (!is_worth(h, p, (size_t)n)) {

@@ -41,8 +41,8 @@ struct mounts_parser {
 bool mounts_feed(struct mounts_parser *p, char c);
 
 enum mounts_trust { MOUNTS_LOCAL, MOUNTS_LAYERED, MOUNTS_FOREIGN };
-/* Returns the trust in a file system, by the name of its type. MOUNTS_LAYERED: the same as for
- * those below it. Pure. */
+/* Returns how far a file system can be trusted, by the name of its type. MOUNTS_LAYERED: as far as
+ * the file systems below it. Pure. */
 enum mounts_trust mounts_trust(const char *type);
 
 struct mounts {

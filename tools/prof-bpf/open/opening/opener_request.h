@@ -72,8 +72,8 @@ struct opener_file {
 	uint64_t dev; /* major << 32 | minor */
 	uint64_t inode, ctime_ns, mtime_ns, size;
 	uint32_t uid, mode, links;
-	/* It is in memory, or foreign: fd is a sealed copy, and the other fields describe the
-	 * original. */
+	/* fd is a sealed copy, because the file is in memory or foreign. The other fields describe
+	 * the original. */
 	bool copied;
 	bool memfd;
 	/* The copy has only what the process has mapped, because the file system allows nothing

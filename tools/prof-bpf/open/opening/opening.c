@@ -179,8 +179,8 @@ static int open_checked(struct opening *o, int path_fd, const struct opener_requ
 		return OPENER_OTHER;
 	if (q->by_users && !is_by_users(&f, q))
 		return OPENER_REFUSED;
-	/* These facts are enough to identify the file. Opening it would gain nothing, and closing
-	 * it may take long. */
+	/* What is known by now is enough to identify the file. Opening it is not needed, and
+	 * closing it may take long. */
 	if (!o->may_copy && foreign) {
 		f.foreign = f.copied = true;
 		ret->file = f;
@@ -277,7 +277,7 @@ static int open_mapped(struct opening *o, const struct opener_request *q, uint64
 			&s, ret);
 	else
 		r = sealed_find_mapped(o->proc, q->pid, q->dev, q->inode);
-	/* It is unique to this mapping: no other one shares it. */
+	/* The identity contains the mapping, so that no other mapping shares it. */
 	ret->file = (struct opener_file){
 		.dev = q->dev,
 		.inode = q->inode,

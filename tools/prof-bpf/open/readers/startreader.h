@@ -28,7 +28,8 @@ struct startreader_request {
 	uint32_t pid;
 	struct owner *payer;
 	struct startup_wanted wanted; /* its names are copied */
-	/* One of these is called, once: done by workerpool_run, or drop by workerpool_free. */
+	/* Exactly one of these callbacks is called: done by workerpool_run, or drop by
+	 * workerpool_free. */
 	void (*done)(void *ctx, const struct startreader_result *r);
 	void (*drop)(void *ctx);
 	void *ctx;

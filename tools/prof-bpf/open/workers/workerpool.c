@@ -105,7 +105,8 @@ static void give_up(struct workerpool *pool, struct workerpool_worker *w)
 	pool->figures.hanging++;
 	pool->figures.given_up++;
 	worker_take_back(pool, w, false);
-	/* Its further messages are ignored. It counts until its end of the socket is closed. */
+	/* The worker's further messages are ignored. It counts as hanging until its end of the
+	 * socket is closed. */
 	order(pool, &(struct openkeeper_order){ .what = OPENKEEPER_END, .pid = w->pid });
 }
 
