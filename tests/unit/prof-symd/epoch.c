@@ -174,6 +174,29 @@ static struct program *program_of(struct definitions *d, uint64_t id, uint64_t c
 	return ret;
 }
 
+Test(epoch, a_file_that_is_defined_again_has_no_more_room_than_a_new_one)
+{
+	static const char path[4096] = { [0 ... 4095] = 'x' };
+	const struct definitions_limits limits = { .files = 100, .bytes = 64 << 10 };
+	struct definitions d;
+	struct filestore store;
+
+	filestore_init(&store, 1u << 20, 1u << 20, ask, NULL);
+	cr_assert_eq(definitions_init(&d, &limits, &store), 0);
+	for (uint64_t id = 1; id <= 50; id++)
+		cr_assert_eq(file(&d, id), 0);
+	cr_expect(!d.limit_hit);
+	for (uint64_t id = 1; id <= 50; id++)
+		cr_assert_eq(definitions_file(
+				     &d, &(struct msg_file){ .id = id, .path = { path, 4096 } }),
+			     0);
+	cr_expect(d.limit_hit);
+	cr_expect_leq(definitions_bytes(&d), 64 << 10);
+	cr_expect_eq(definitions_find_file(&d, 1)->def.path.len, 4096);
+	cr_expect_lt(definitions_find_file(&d, 50)->def.path.len, 4096, "it keeps the former one");
+	definitions_done(&d);
+}
+
 Test(epoch, a_program_stays_open_if_the_next_epoch_defines_the_same_file)
 {
 	const struct definitions_limits limits = { .files = 100 };

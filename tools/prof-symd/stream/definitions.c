@@ -244,12 +244,14 @@ static char *put(char *at, const void *data, size_t len)
 	return at + len;
 }
 
-/* Gives the file this definition, with copies of its texts and lists. Returns 0 or -ENOMEM. */
+/* Gives the file this definition, with copies of its texts and lists. 0, -ENOBUFS, -ENOMEM: it is unchanged. */
 static int fill_file(struct definitions *d, struct definition_file *f, const struct msg_file *m)
 {
 	const struct str path = m->path, go = m->go_build_id;
 	const size_t segments = m->segments.len * sizeof(*m->segments.data),
 		     len = segments + path.len + go.len + m->build_id.len + m->htlhash.len;
+	if (definitions_bytes(d) - f->text_len + len > d->bytes_max)
+		return -ENOBUFS;
 	char *text = malloc(len + 1), *at = text;
 
 	if (!text)
@@ -282,9 +284,10 @@ int definitions_file(struct definitions *d, const struct msg_file *m)
 
 	if (f) {
 		r = fill_file(d, f, m);
-		if (r == 0)
-			f->sent = 0;
-		return r;
+		if (r)
+			return not_kept(d, r);
+		f->sent = 0;
+		return 0;
 	}
 	f = take_open(d, m);
 	if (!f)
