@@ -7,6 +7,8 @@ import signal
 import subprocess
 import time
 
+import pytest
+
 from conftest import BUILD, profpipe, record
 from fairness import ATTACKER, VICTIM, as_user, end
 
@@ -93,6 +95,7 @@ def run_ns(pid):
         return int(f.read().split()[0])
 
 
+@pytest.mark.all
 def test_who_has_few_samples_loses_none_for_the_cpu_limit(tmp_path):
     """A user with loads on all cpus, and one whose program needs a hundredth of one: only the
     first loses samples."""

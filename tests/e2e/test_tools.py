@@ -144,6 +144,7 @@ def test_tools_killed_at_random_moments_hang_nothing(tmp_path, times, seed):
         assert status == 0 or "profpipe: error: " in err
 
 
+@pytest.mark.all
 def test_5000_short_processes_leave_no_trace_in_memory(tmp_path):
     """After they are gone, memory is as after the first of them, and losses are counted."""
     def memory(tools):
