@@ -124,7 +124,8 @@ def test_stacks_are_exact_in_the_kernel_and_in_deferred_walks(tree):
     """Each sample without exception, but for what programs do beside their own code. Deferred are
     all walks that get to libc, whose mapping the kernel does not hear of."""
     programs = [f"{TOY}/{name}" for name in WAYS]
-    commands = " 60 -- ".join(programs) + " 60"
+    # Short enough that all that a program does is seen in 30 samples, on a slow machine as well.
+    commands = "".join(f" -- {program} 60 50000" for program in programs)[len(" -- "):]
     p = subprocess.run([f"{tree}/toy/live", "-f", "199", "-n", "30", "-d", "libc.so",
                         *commands.split()],
                        capture_output=True, text=True, timeout=120)

@@ -244,7 +244,8 @@ static char *put(char *at, const void *data, size_t len)
 	return at + len;
 }
 
-/* Gives the file this definition, with copies of its texts and lists. 0, -ENOBUFS, -ENOMEM: it is unchanged. */
+/* Gives the file this definition, with copies of its texts and lists. Returns 0, or -ENOBUFS or
+ * -ENOMEM, with the file unchanged. */
 static int fill_file(struct definitions *d, struct definition_file *f, const struct msg_file *m)
 {
 	const struct str path = m->path, go = m->go_build_id;
