@@ -222,7 +222,9 @@ def test_generated_code_has_whole_stacks_and_the_names_that_honest_processes_giv
     try:
         for how in NAMED + UNNAMED:
             running.append(Running(program, how, tmp_path if "dump" in how else tmp_path / how))
-        got = record(tmp_path, "-v", "-F", 299, "-d", 2)
+        # With all that runs beside other tests to name, the names of these may come too late.
+        chosen = [x for how in NAMED + UNNAMED for x in ("--comm", how)]
+        got = record(tmp_path, "-v", "-F", 299, "-d", 2, *chosen)
         files = {path: os.stat(path) for path in glob.glob("/tmp/perf-*.map")}
     finally:
         for r in running:

@@ -401,6 +401,16 @@ int procfs_read_ids(int proc, uint32_t pid, struct procfs_ids *ret)
 					       ret);
 }
 
+ssize_t procfs_read_link(int proc, uint32_t pid, const char *link, char ret[static PATH_MAX])
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%u/%s", pid, link);
+	const ssize_t n = readlinkat(proc, path, ret, PATH_MAX);
+
+	return n < 0 ? -errno : n;
+}
+
 /* How useful a line of a cgroup file is; 0: not at all. */
 static int rank_cgroup(struct str controllers, struct str path)
 {

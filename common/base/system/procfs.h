@@ -8,6 +8,7 @@
 #ifndef COMMON_BASE_SYSTEM_PROCFS_H
 #define COMMON_BASE_SYSTEM_PROCFS_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -89,6 +90,9 @@ ssize_t procfs_read_all_maps(int proc, uint32_t pid, size_t max,
 int procfs_read_stat(int proc, uint32_t pid, struct procfs_stat *ret);
 int procfs_read_uid(int proc, uint32_t pid, uint32_t *ret_uid);
 int procfs_read_ids(int proc, uint32_t pid, struct procfs_ids *ret);
+/* Reads where a link of the process leads, such as "exe". No file system but proc is asked. Returns
+ * the length of the text, which does not end with NUL. */
+ssize_t procfs_read_link(int proc, uint32_t pid, const char *link, char ret[static PATH_MAX]);
 /* Finds the path of the cgroup in a cgroup file: that of the unified hierarchy, unless it is only
  * the root; else that of systemd's hierarchy, else any. *ret_unified: whether it is the first of
  * these. Borrows the text. PROCFS_SKIP: there is none. */

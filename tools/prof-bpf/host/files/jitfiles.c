@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,8 @@ struct jitfiles {
 struct asked {
 	struct jitfiles *jitfiles;
 	/* The owner of the file: the process itself, or one that it was forked from. */
-	uint32_t process, pid;
+	uint32_t process, pid; /* process 0: the host does not know it */
+	uint32_t of_pid; /* whose code is to have names: it is charged for its parents' files */
 	uint64_t start_ns;
 	bool map;
 	bool gone;	  /* search in a folder that was kept */
@@ -166,22 +168,48 @@ static bool is_same(const struct asked *a)
 	const struct process *p = process_find_alive(h, a->pid);
 	struct procfs_stat st;
 
-	return p && p->pub.id == a->process && procfs_read_stat(h->proc, a->pid, &st) == 0 &&
-	       st.start_ns == a->start_ns;
+	return (!a->process || (p && p->pub.id == a->process)) &&
+	       procfs_read_stat(h->proc, a->pid, &st) == 0 && st.start_ns == a->start_ns;
 }
 
-/* Returns the process that a->pid was forked from, if both still run the same program: then code
- * and names are the same. NULL: none. */
-static struct process *parent_of(const struct asked *a)
+/* Whether a link of two processes leads to the same. */
+static bool links_agree(const struct host *h, const char *link, uint32_t a, uint32_t b)
+{
+	char to[2][PATH_MAX];
+	const ssize_t n = procfs_read_link(h->proc, a, link, to[0]),
+		      m = procfs_read_link(h->proc, b, link, to[1]);
+
+	return n > 0 && n == m && memcmp(to[0], to[1], (size_t)n) == 0;
+}
+
+/* Whether two processes run the same program. The host does not know the program of one that was
+ * never sampled, or that is no target. Then its path tells, which has one meaning in one mount
+ * namespace. */
+static bool run_same_program(struct host *h, uint32_t a, uint32_t b)
+{
+	const struct process *p = process_find_alive(h, a), *q = process_find_alive(h, b);
+
+	if (p && q && p->exe && q->exe && p->exe->file && q->exe->file)
+		return p->exe->file == q->exe->file;
+	return links_agree(h, "exe", a, b) && links_agree(h, "ns/mnt", a, b);
+}
+
+/* Goes on with the process that a->pid was forked from, if both still run the same program: then
+ * code and names are the same. False: there is none. */
+static bool step_to_parent(struct asked *a)
 {
 	struct host *h = a->jitfiles->host;
-	const struct process *p = process_find_alive(h, a->pid);
-	struct process *parent = p ? process_find_alive(h, p->pub.parent_pid) : NULL;
+	struct procfs_stat st;
 
-	if (!parent || a->parents == PARENTS || !p->exe || !parent->exe || !p->exe->file ||
-	    p->exe->file != parent->exe->file)
-		return NULL;
-	return parent;
+	if (a->parents == PARENTS || procfs_read_stat(h->proc, a->pid, &st) != 0 ||
+	    st.start_ns != a->start_ns || !run_same_program(h, a->pid, st.parent_pid))
+		return false;
+	const struct process *parent = process_find_alive(h, st.parent_pid);
+
+	a->process = parent ? parent->pub.id : 0;
+	a->pid = st.parent_pid;
+	a->parents++;
+	return true;
 }
 
 static int open_map(struct asked *a);
@@ -196,12 +224,7 @@ static void opened(void *ctx, const struct opener_result *r)
 		closing_give(result.fd);
 		result = (struct opener_result){ .status = -ESRCH, .fd = -1 };
 	}
-	struct process *parent = a->map && result.status == -ENOENT && !a->gone ? parent_of(a)
-										: NULL;
-	if (parent) {
-		a->process = parent->pub.id;
-		a->pid = parent->pub.pid;
-		a->parents++;
+	if (a->map && result.status == -ENOENT && !a->gone && step_to_parent(a)) {
 		if (open_map(a) == 0)
 			return;
 	} else if (result.status == -ENOENT && !a->gone && !a->parents && open_gone(a) == 0) {
@@ -215,7 +238,7 @@ static void opened(void *ctx, const struct opener_result *r)
 static int describe(struct asked *a, struct opener_request *q, uint32_t *ret_inner_pid)
 {
 	struct host *h = a->jitfiles->host;
-	const struct process *p = process_find_alive(h, a->pid);
+	const struct process *p = process_find_alive(h, a->of_pid);
 	struct procfs_stat st;
 	struct procfs_ids ids;
 
@@ -335,6 +358,7 @@ int jitfiles_open(struct jitfiles *j, uint32_t process, uint32_t pid, uint64_t k
 	*a = (struct asked){ .jitfiles = j,
 			     .process = process,
 			     .pid = pid,
+			     .of_pid = pid,
 			     .map = kind == JIT_PERF_MAP,
 			     .done = done,
 			     .ctx = ctx };

@@ -205,10 +205,8 @@ static void on_drop(void *ctx)
 
 static char *path_of_exe(const struct host *h, uint32_t pid)
 {
-	char link[32], path[PATH_MAX];
-
-	snprintf(link, sizeof(link), "%u/exe", pid);
-	const ssize_t n = readlinkat(h->proc, link, path, sizeof(path));
+	char path[PATH_MAX];
+	const ssize_t n = procfs_read_link(h->proc, pid, "exe", path);
 
 	return n > 0 ? strndup(path, (size_t)n) : NULL;
 }
