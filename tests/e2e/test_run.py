@@ -266,7 +266,7 @@ def test_another_receiver_gets_all_from_a_reload_on(tmp_path):
         assert len(a.taken) == had <= 3 and not a.wrong and not b.wrong
         m = re.search(r"OTLP: (\d+) requests with (\d+) samples; (\d+) delivered", said)
         assert m and int(m[1]) == int(m[3]) == len(a.taken) + len(b.taken), said
-        assert count([a, b]) == int(m[2]) > 100, said
+        assert count([a, b]) == int(m[2]) > 20, said
 
 
 def test_what_cannot_change_is_refused_by_name_and_the_rest_stays(tmp_path):
