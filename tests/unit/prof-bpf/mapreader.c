@@ -2,10 +2,12 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "common/base/system/clock.h"
 #include "common/base/system/procfs.h"
@@ -189,6 +191,53 @@ Test(mapreader, process_that_does_not_let_its_mappings_be_read_is_given_up, .fin
 	cr_assert_eq(ask(7, 1000, MOST, &got), 0);
 	wait_for_answer(pool, &got.ends);
 	cr_assert_eq(got.status, -EBUSY);
+}
+
+/* Writes mappings into the FIFO of fake process 7, 250 at a time. */
+static pid_t trickle(unsigned times, unsigned each_ms)
+{
+	const pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/7/maps", fake);
+	FILE *f = fopen(path, "we");
+
+	for (unsigned i = 0; f && i < 250 * times; i++) {
+		fprintf(f, "%x000-%x000 r-xp 00000000 08:01 %u /a/rather/long/name/of/file%080u\n",
+			2 * i + 16, 2 * i + 17, i + 1, i);
+		if (i % 250 == 249) {
+			fflush(f);
+			usleep(each_ms * 1000);
+		}
+	}
+	_exit(0);
+}
+
+/* On a busy machine, prof-bpf takes the parts of a long answer so late that their sender waits. */
+Test(mapreader, mappings_that_come_slowly_are_waited_for_but_not_for_ever, .fini = finish)
+{
+	start_fake();
+	fake_maps(7, true);
+	pid_t writer = trickle(10, 100);
+	uint64_t began = clock_mono_ns();
+
+	cr_assert_eq(ask(7, 1000, MOST, &got), 0);
+	wait_for_answer(pool, &got.ends);
+	cr_assert_gt(clock_mono_ns() - began, MAPREADER_DEADLINE_NS);
+	cr_assert_eq(got.status, 0);
+	cr_assert_eq(got.count, 2500);
+	waitpid(writer, NULL, 0);
+	writer = trickle(16, 300);
+	began = clock_mono_ns();
+	cr_assert_eq(ask(7, 1000, MOST, &got), 0);
+	wait_for_answer(pool, &got.ends);
+	cr_assert_eq(got.status, -ETIMEDOUT);
+	cr_assert_geq(clock_mono_ns() - began, WORKERPOOL_PATIENCE * MAPREADER_DEADLINE_NS);
+	kill(writer, SIGKILL);
+	waitpid(writer, NULL, 0);
 }
 
 Test(mapreader, what_is_not_answered_at_the_end_is_dropped, .fini = finish)

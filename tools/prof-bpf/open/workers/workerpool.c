@@ -45,6 +45,7 @@ static void begins(struct workerpool *pool, struct workerpool_worker *w)
 
 	workerpool_claims_drop(pool, w);
 	w->since_ns = pool->now_ns;
+	w->part_ns = 0;
 	if (!j)
 		return;
 	w->deadline_ns = j->deadline_ns;
@@ -125,6 +126,7 @@ static void answered(struct workerpool *pool, struct workerpool_worker *w,
 	struct workerpool_job *j = w->jobs;
 
 	if (!e->answer->last) {
+		w->part_ns = pool->now_ns;
 		if (j->part)
 			j->part(j, e);
 		else
@@ -298,14 +300,17 @@ static void serve(struct workerpool *pool, enum workerpool_lane lane)
 	}
 }
 
-/* Whether a worker past its deadline waits for a cpu, or has one. A worker that hangs sleeps in the
- * kernel instead. */
-static bool is_starved(const struct workerpool *pool, const struct workerpool_worker *w)
+/* Whether a worker past its deadline has some more time: it has a cpu, or waits for one, or it sent
+ * a part of its answer since one deadline. A hanging worker sleeps in the kernel and sends nothing. */
+static bool is_getting_on(const struct workerpool *pool, const struct workerpool_worker *w)
 {
 	struct procfs_stat st;
 
-	return pool->now_ns < w->since_ns + WORKERPOOL_PATIENCE * w->deadline_ns &&
-	       procfs_read_stat(pool->proc, (uint32_t)w->pid, &st) == 0 && st.state == 'R';
+	if (pool->now_ns >= w->since_ns + WORKERPOOL_PATIENCE * w->deadline_ns)
+		return false;
+	if (w->part_ns && pool->now_ns < w->part_ns + w->deadline_ns)
+		return true;
+	return procfs_read_stat(pool->proc, (uint32_t)w->pid, &st) == 0 && st.state == 'R';
 }
 
 static void expire(struct workerpool *pool)
@@ -321,7 +326,7 @@ static void expire(struct workerpool *pool)
 		const bool late = workerpool_claims_is_busy(w) &&
 				  pool->now_ns > w->since_ns + w->deadline_ns;
 
-		if (late && !is_starved(pool, w))
+		if (late && !is_getting_on(pool, w))
 			give_up(pool, w);
 		else if (!workerpool_claims_is_busy(w) && (w->slow || idle++) &&
 			 pool->now_ns > w->since_ns + WORKERPOOL_IDLE_NS)

@@ -12,8 +12,8 @@
  * requests for that device or process are refused at once. If two hang, all requests of that owner
  * in these lanes are; one is enough if half of the workers that may hang in a lane do. A worker
  * that is given up is killed. It counts as hanging until the kernel lets it end, and at least for
- * WORKERPOOL_PENALTY_NS. A worker that lacks a cpu does not hang, so it has WORKERPOOL_PATIENCE
- * times as long.
+ * WORKERPOOL_PENALTY_NS. A worker that lacks a cpu, or sends one part of its answer after the other,
+ * does not hang, so it has WORKERPOOL_PATIENCE times as long.
  *
  * Owners take turns with their requests, and requests for sampled files come first. Places in the
  * queue are charged to the owner (OWNER_QUEUE), and so are workers that may hang (OWNER_OPENERS).
@@ -40,7 +40,7 @@
 #define WORKERPOOL_AHEAD 8    /* requests that are sent to a safe worker in advance */
 #define WORKERPOOL_QUEUE 8192 /* waiting requests; an owner may have its fair share of these */
 #define WORKERPOOL_PENALTY_NS 10000000000ull
-#define WORKERPOOL_PATIENCE 8	       /* a worker that waits for a cpu has this many deadlines */
+#define WORKERPOOL_PATIENCE 8	       /* a worker that does not hang has this many deadlines */
 #define WORKERPOOL_MORE_NS 20000000ull /* another worker is started if one is busy this long */
 /* A worker is ended after this idle time, unless it is the only one. */
 #define WORKERPOOL_IDLE_NS 5000000000ull

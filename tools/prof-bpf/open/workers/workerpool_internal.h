@@ -58,6 +58,7 @@ struct workerpool_worker {
 	struct workerpool_job *jobs; /* in the order of sending */
 	unsigned count;
 	uint64_t since_ns; /* when it began the first job */
+	uint64_t part_ns;  /* when it last sent a part of its answer to that; 0: not yet */
 	uint64_t deadline_ns;
 	struct workerpool_claim claim; /* valid while it is busy or hung */
 };
