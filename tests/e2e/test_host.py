@@ -191,7 +191,9 @@ def test_hundred_thousand_mappings_are_known_and_cost_little(tmp_path, programs,
     time.sleep(1 + 100000 * 50e-6)
     watch.wait_until_known(programs.pids, 60)
     text, figures = watch.end(programs.pids)
-    assert watch.comparisons()[-1] == "0", text[:2000]
+    # On a busy machine the kernel drops records. Then the mappings of a process are read at its
+    # next sample, and this one has none.
+    assert watch.comparisons()[-1] == "0" or figures["lost"], text[:2000]
     assert figures["cpu_ms"] < 5000, text
 
 
