@@ -301,7 +301,8 @@ static void serve(struct workerpool *pool, enum workerpool_lane lane)
 }
 
 /* Whether a worker past its deadline has some more time: it has a cpu, or waits for one, or it sent
- * a part of its answer since one deadline. A hanging worker sleeps in the kernel and sends nothing. */
+ * a part of its answer within the last deadline. A hanging worker sleeps in the kernel and sends
+ * nothing. */
 static bool is_getting_on(const struct workerpool *pool, const struct workerpool_worker *w)
 {
 	struct procfs_stat st;

@@ -12,8 +12,8 @@
  * requests for that device or process are refused at once. If two hang, all requests of that owner
  * in these lanes are; one is enough if half of the workers that may hang in a lane do. A worker
  * that is given up is killed. It counts as hanging until the kernel lets it end, and at least for
- * WORKERPOOL_PENALTY_NS. A worker that lacks a cpu, or sends one part of its answer after the other,
- * does not hang, so it has WORKERPOOL_PATIENCE times as long.
+ * WORKERPOOL_PENALTY_NS. A worker that lacks a cpu, or that sends one part of its answer after the
+ * other, does not hang, so it has WORKERPOOL_PATIENCE times as long.
  *
  * Owners take turns with their requests, and requests for sampled files come first. Places in the
  * queue are charged to the owner (OWNER_QUEUE), and so are workers that may hang (OWNER_OPENERS).
