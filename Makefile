@@ -53,7 +53,7 @@ ifeq ($(SAN),)
 CPPFLAGS  ?= -D_FORTIFY_SOURCE=2
 else
 OUR_CFLAGS += $(SANITIZE)
-# Where there is gold, its 240 programs are linked in a third of the time.
+# This tree has 240 programs. gold, if it is installed, links them in a third of the time.
 OUR_LDFLAGS += $(SANITIZE) $(if $(shell command -v ld.gold 2>/dev/null),-fuse-ld=gold)
 endif
 # At -Og gcc knows too little of lengths to judge formats.

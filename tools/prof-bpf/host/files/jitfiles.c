@@ -172,7 +172,7 @@ static bool is_same(const struct asked *a)
 	       procfs_read_stat(h->proc, a->pid, &st) == 0 && st.start_ns == a->start_ns;
 }
 
-/* Whether a link of two processes leads to the same. */
+/* Whether a link of two processes in /proc, such as "exe", has the same text. */
 static bool links_agree(const struct host *h, const char *link, uint32_t a, uint32_t b)
 {
 	char to[2][PATH_MAX];
@@ -182,9 +182,9 @@ static bool links_agree(const struct host *h, const char *link, uint32_t a, uint
 	return n > 0 && n == m && memcmp(to[0], to[1], (size_t)n) == 0;
 }
 
-/* Whether two processes run the same program. The host does not know the program of one that was
- * never sampled, or that is no target. Then its path tells, which has one meaning in one mount
- * namespace. */
+/* Whether two processes run the same program. The host does not know the program of a process that
+ * was never sampled, or that is no target. Then the paths of both are compared. A path names the
+ * same file only in the same mount namespace. */
 static bool run_same_program(struct host *h, uint32_t a, uint32_t b)
 {
 	const struct process *p = process_find_alive(h, a), *q = process_find_alive(h, b);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -35,10 +36,9 @@ static bool is_denied_name(const char *path)
  * name of its file is read: the file itself may lie on a file system that does not answer. */
 static bool is_denied_now(struct host *h, const struct process *p)
 {
-	char name[16], path[HOST_PATH_MAX + 1];
+	char path[PATH_MAX + 1];
+	const ssize_t n = procfs_read_link(h->proc, p->pub.pid, "exe", path);
 
-	snprintf(name, sizeof(name), "%u/exe", p->pub.pid);
-	ssize_t n = readlinkat(h->proc, name, path, sizeof(path) - 1);
 	if (n < 0)
 		return true;
 	path[n] = '\0';

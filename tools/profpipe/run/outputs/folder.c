@@ -79,8 +79,8 @@ static void hear(struct folder *f)
 		f->sum = word.sum;
 		f->file++;
 		f->waits = false;
-		/* On a busy host it may begin late. Counted from when it was asked for, it would
-		 * then be short, or cover no time at all. */
+		/* On a busy host, prof-export begins a file some time after it was told to. If the
+		 * file's time counted from then, it could cover no time at all. */
 		f->since_ns = clock_mono_ns();
 	}
 }
