@@ -82,6 +82,7 @@ static void come(struct peer *p)
 
 	/* It may still be busy with throwing us out. */
 	do {
+		p->bus = NULL; /* stays so if nobody answers */
 		r = bus_dial(BUSROUTE_ROWS, p->dir, p->uid, 2000, &p->bus);
 		if (!r)
 			r = fdlane_dial(BUSROUTE_ROWS, p->dir, p->uid, 2000, &p->lane);
