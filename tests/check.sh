@@ -10,9 +10,9 @@
 #
 # First come most of the whole-tool tests, several at a time. Beside them are those that only wait
 # (`waits`). The sanitizers' tree is built with the cpu time that they leave; then its unit tests
-# and replays run. The tests that run a program of that tree come next (`asan`). The tests that are
-# marked `alone` follow, one by one, and then the emulated kernels. These are so slow that beside
-# other work they miss the tools' own deadlines. Each line says when it was done.
+# and replays run, and the tests that run a program of that tree (`asan`). The tests that are marked
+# `alone` follow, one by one, and then the emulated kernels. These are so slow that beside other work
+# they miss the tools' own deadlines. Each line says when it was done.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 what=${1:-all}
@@ -22,7 +22,8 @@ rm -f $said/*
 durations=$PWD/$said/durations
 touch $durations
 export PROFPIPE_BUILD=build/release
-unset MAKEFLAGS MAKELEVEL
+# Each lane starts Python's processes anew, which then find the tests compiled.
+unset MAKEFLAGS MAKELEVEL PYTHONDONTWRITEBYTECODE
 passed=0 failed=0
 trees=() lanes=()
 
@@ -99,12 +100,15 @@ report() {
 	fi
 }
 
-# The sanitizers' tree, and what runs in both.
+# The sanitizers' tree, and what runs in both. Most of the latter waits.
 sanitized() {
 	nice make -k SAN=asan sanitized >"$said/build-asan.log" 2>&1
 	echo "build/asan is built, $SECONDS s"
+	units release bare-units -j"$workers" &
+	lane asan -n "$(nproc)" -m 'asan and not vm and not alone and not waits and not all' \
+		$(grep -l asan tests/e2e/test_*.py) &
 	units asan units SAN=asan -j"$workers"
-	units release bare-units -j"$workers"
+	wait
 }
 
 # Most tests mostly wait for their time to be over.
@@ -112,18 +116,16 @@ workers=$(($(nproc) * 3))
 case $what in
 quick)
 	{ units asan units SAN=asan; units release bare-units; } &
-	lane pure -n "$workers" --dist loadfile -m 'pure and not all'
+	lane pure -n "$workers" --dist loadfile tests/e2e -m 'pure and not all'
 	wait
 	lanes=(pure) trees=(asan bare) ;;
 all)
 	sanitized &
 	lint &
-	lane waits -m 'waits and not all' &
-	lane together -n "$workers" --dist loadfile \
+	lane waits -m 'waits and not all' tests/e2e &
+	lane together -n "$workers" --dist loadfile tests/e2e \
 		-m 'not vm and not alone and not waits and not asan and not all'
 	wait
-	lane asan -n "$(nproc)" -m 'asan and not vm and not alone and not waits and not all' \
-		$(grep -l asan tests/e2e/test_*.py)
 	lane alone -m 'alone and not all'
 	lane vm -m 'vm and not all' tests/e2e/test_vm.py
 	lanes=(together waits asan vm alone) trees=(asan bare) ;;

@@ -173,7 +173,7 @@ MARKS = {
     "pure": ["test_bus", "test_go_names", "test_otlp", "test_page", "test_pprof",
              "test_prof_deltas", "test_prof_export", "test_prof_symd", "test_protocol"],
     "vm": ["test_vm"],
-    "all": ["test_podman"],
+    "all": ["test_fair_model", "test_podman"],
     "alone": [
         # How much memory or cpu is used at which load.
         "test_thousands_of_short_processes_are_all_seen_and_forgotten",

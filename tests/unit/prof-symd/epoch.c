@@ -43,7 +43,7 @@ static void fill_each(size_t cost, int (*define)(struct definitions *d, uint64_t
 {
 	for (size_t mib = 3; mib < 9; mib += 2)
 		fill(mib << 20, cost, define);
-	fill(128u << 20, cost, define);
+	fill(32u << 20, cost, define);
 }
 
 static int process(struct definitions *d, uint64_t id)
