@@ -11,8 +11,8 @@
 # First come most of the whole-tool tests, several at a time. Beside them are those that only wait
 # (`waits`). The sanitizers' tree is built with the cpu time that they leave; then its unit tests
 # and replays run, and the tests that run a program of that tree (`asan`). The tests that are marked
-# `alone` follow, one by one, and then the emulated kernels. These are so slow that beside other work
-# they miss the tools' own deadlines. Each line says when it was done.
+# `alone` follow, one by one, and then the emulated kernels. These are so slow that beside other
+# work they miss the tools' own deadlines. Each line says when it was done.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 what=${1:-all}

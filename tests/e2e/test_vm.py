@@ -146,10 +146,10 @@ STEPS = [
     # CAP_SYS_ADMIN open events, by default.
     ("allow", 10, ("6.12",), "echo 2 >/proc/sys/kernel/perf_event_paranoid"),
     # Cpu 1 goes with the suspend and comes back, and is not sampled any more.
-    ("suspend", 300, (NEWEST,), during(
+    ("suspend", 300, ("6.1",), during(
         "suspend", "echo +8 >/sys/class/rtc/rtc0/wakealarm; echo mem >/sys/power/state || exit 9",
         then=f"taskset 1 chain{DEPTH} 2")),
-    ("start", 200, (NEWEST,), """
+    ("start", 200, ("6.1",), """
         date +%s
         chain10 600 & p=$!
         date +%s
