@@ -13,5 +13,10 @@ enum lost_reason {
 #include "bpf/errors.def"
 	LOST_REASONS
 };
+enum unnamed_reason {
+#define UNNAMED_REASON(n, NAME, word, text) UNNAMED_##NAME = n,
+#include "bpf/errors.def"
+	UNNAMED_REASONS
+};
 
 #endif

@@ -105,10 +105,10 @@ sanitized() {
 	nice make -k SAN=asan sanitized >"$said/build-asan.log" 2>&1
 	echo "build/asan is built, $SECONDS s"
 	units release bare-units -j"$workers" &
-	lane asan -n "$(nproc)" -m 'asan and not vm and not alone and not waits and not all' \
-		$(grep -l asan tests/e2e/test_*.py) &
 	units asan units SAN=asan -j"$workers"
 	wait
+	lane asan -n "$(nproc)" -m 'asan and not vm and not alone and not waits and not all' \
+		$(grep -l asan tests/e2e/test_*.py)
 }
 
 # Most tests mostly wait for their time to be over.

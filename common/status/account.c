@@ -58,6 +58,12 @@ size_t account_lines(const struct status *f, struct account_line ret[static ACCO
 							  .word = reason_walk_word(i),
 							  .text = reason_walk_text(i),
 							  .count = f->truncated[i] };
+	for (unsigned i = 1; i < STATUS_UNNAMED_REASONS; i++)
+		if (f->unnamed[i])
+			ret[n++] = (struct account_line){ .kind = ACCOUNT_UNNAMED,
+							  .word = reason_unnamed_word(i),
+							  .text = reason_unnamed_text(i),
+							  .count = f->unnamed[i] };
 	for (int samples = 1; samples >= 0; samples--)
 		for (unsigned i = 0; i < STATUS_REASONS; i++)
 			if (f->lost[i] && reason_lost_is_samples(i) == samples)
@@ -71,14 +77,24 @@ size_t account_lines(const struct status *f, struct account_line ret[static ACCO
 
 const char *account_blame_word(const struct status_blame *b)
 {
-	return b->lost ? reason_lost_word(b->reason) : reason_walk_word(b->reason);
+	return b->harm == STATUS_LOST	   ? reason_lost_word(b->reason)
+	       : b->harm == STATUS_UNNAMED ? reason_unnamed_word(b->reason)
+					   : reason_walk_word(b->reason);
+}
+
+const char *account_harm_word(const struct status_blame *b)
+{
+	static const enum account_kind kinds[STATUS_HARMS] = { ACCOUNT_TRUNCATED, ACCOUNT_LOST,
+							       ACCOUNT_UNNAMED };
+
+	return account_word(kinds[b->harm < STATUS_HARMS ? b->harm : STATUS_TRUNCATED]);
 }
 
 bool account_is_share(const struct status_blame *b)
 {
-	return b->samples &&
-	       (b->lost || b->reason == WALK_DEFINITIONS || b->reason == WALK_TABLES_FULL ||
-		b->reason == WALK_MEMORY_LIMIT || b->reason == WALK_ROWS_PENDING);
+	return b->samples && (b->harm != STATUS_TRUNCATED || b->reason == WALK_DEFINITIONS ||
+			      b->reason == WALK_TABLES_FULL || b->reason == WALK_MEMORY_LIMIT ||
+			      b->reason == WALK_ROWS_PENDING);
 }
 
 uint32_t account_uid(const struct status_blame *b)
@@ -93,7 +109,8 @@ uint32_t account_container(const struct status_blame *b)
 
 const char *account_word(enum account_kind kind)
 {
-	static const char *const words[ACCOUNT_KINDS] = { "truncated", "lost", "missed", "remedy" };
+	static const char *const words[ACCOUNT_KINDS] = { "truncated", "unnamed", "lost", "missed",
+							  "remedy" };
 
 	return words[kind];
 }

@@ -16,6 +16,7 @@
 
 enum account_kind {
 	ACCOUNT_TRUNCATED, /* samples with a truncated stack, by reason */
+	ACCOUNT_UNNAMED,   /* samples with a frame that lacks its name for want of time or memory */
 	ACCOUNT_LOST,	   /* lost samples */
 	ACCOUNT_MISSED,	   /* lost events and messages that are not samples */
 	/* Samples that the user of the profiled program can improve, with the remedy. */
@@ -28,12 +29,12 @@ struct account_line {
 	const char *what;	 /* for a remedy: what these samples lack; else NULL */
 	uint64_t count;
 };
-#define ACCOUNT_LINES (2 * STATUS_REASONS + 2 * STATUS_RUNTIMES)
+#define ACCOUNT_LINES (2 * STATUS_REASONS + STATUS_UNNAMED_REASONS + 2 * STATUS_RUNTIMES)
 
 /* Writes all lines except the totals, in the order of the kinds, and returns their number. A
  * runtime gets a remedy if a tenth of its samples is truncated, or a hundredth lacks names. */
 size_t account_lines(const struct status *f, struct account_line ret[static ACCOUNT_LINES]);
-/* "truncated", "lost", "missed", "remedy". */
+/* "truncated", "unnamed", "lost", "missed", "remedy". */
 const char *account_word(enum account_kind kind);
 /* "native", "kernel", "interpreted"; "other" for every other number. */
 const char *account_top_kind(uint64_t kind);
@@ -47,7 +48,8 @@ void account_share(char ret[static ACCOUNT_SHARE], uint64_t part, uint64_t whole
 int account_count(struct buf *b, uint64_t n, const char *noun);
 /* "of 1 process and 2 threads; 99 stacks complete (99.00 %)". Errors of buf_append. */
 int account_scope(struct buf *b, const struct status *f);
-/* The word for a blame's reason. */
+/* "truncated", "lost" or "unnamed", and the word for a blame's reason. */
+const char *account_harm_word(const struct status_blame *b);
 const char *account_blame_word(const struct status_blame *b);
 /* Whether the reason is a shortage of something that owners share: memory, room or time. */
 bool account_is_share(const struct status_blame *b);

@@ -13,6 +13,7 @@
 
 #define STATUS_MAGIC 0x70667374u /* "pfst" */
 #define STATUS_REASONS 32
+#define STATUS_UNNAMED_REASONS 4
 #define STATUS_TOP 10
 #define STATUS_NAME 120
 #define STATUS_EVENT 32
@@ -33,11 +34,12 @@ struct status_top {
 	uint64_t kind;		/* enum status_kind */
 	char name[STATUS_NAME]; /* untrusted bytes, zero-filled; printers must escape them */
 };
-/* How many samples of one owner were truncated or lost, for one reason. */
+enum status_harm { STATUS_TRUNCATED, STATUS_LOST, STATUS_UNNAMED, STATUS_HARMS };
+/* How many samples of one owner were truncated, were lost or lack names, for one reason. */
 struct status_blame {
 	uint64_t owner;	 /* as the stream has it: the container, and below it the user */
-	uint64_t lost;	 /* 0: truncated; 1: lost */
-	uint64_t reason; /* enum walk_reason or lost_reason */
+	uint64_t harm;	 /* enum status_harm */
+	uint64_t reason; /* enum walk_reason, lost_reason or unnamed_reason */
 	uint64_t samples;
 };
 struct status {
@@ -78,6 +80,8 @@ struct status {
 	uint64_t witness_more, witness_fewer, witness_losses;
 	/* prof-export: messages and fields of a newer version that were skipped. */
 	uint64_t skipped_messages, skipped_fields;
+	uint64_t unnamed
+		[STATUS_UNNAMED_REASONS]; /* samples that lack a name, by enum unnamed_reason */
 	struct status_blame blames[STATUS_BLAMES]; /* prof-export: the largest counts first */
 	/* prof-send, over all endpoints: requests that came, that receivers took, and that were
 	 * lost; `samples` counts those in the taken requests. prof-export: requests that it made,

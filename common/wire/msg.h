@@ -105,6 +105,9 @@ enum frame_flags {
 	FRAME_SIGNAL = 4, /* a signal interrupted it: offset is the pc itself */
 	/* In an interpreter's own loop, which runs the interpreted frame after it. */
 	FRAME_LOOP = 8,
+	/* It has no name, for a reason of enum unnamed_reason: SLOW, or MEMORY_LIMIT. */
+	FRAME_UNNAMED_SLOW = 16,
+	FRAME_UNNAMED_MEMORY = 32,
 };
 enum rows_status {
 	ROWS_OK = 0,

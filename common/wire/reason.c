@@ -16,6 +16,10 @@ static const struct reason lost_reasons[] = {
 #define LOST_REASON(n, NAME, word, text) [n] = { word, text },
 #include "bpf/errors.def"
 };
+static const struct reason unnamed_reasons[] = {
+#define UNNAMED_REASON(n, NAME, word, text) [n] = { word, text },
+#include "bpf/errors.def"
+};
 
 static const struct reason *look_up(const struct reason *table, size_t len, uint64_t n)
 {
@@ -45,6 +49,16 @@ const char *reason_lost_word(uint64_t reason)
 const char *reason_lost_text(uint64_t reason)
 {
 	return LOOK_UP(lost_reasons, reason)->text;
+}
+
+const char *reason_unnamed_word(uint64_t reason)
+{
+	return LOOK_UP(unnamed_reasons, reason)->word;
+}
+
+const char *reason_unnamed_text(uint64_t reason)
+{
+	return LOOK_UP(unnamed_reasons, reason)->text;
 }
 
 bool reason_lost_is_samples(uint64_t reason)

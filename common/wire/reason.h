@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of reasons (bpf/errors.def): why a walk ended, and why samples were lost. */
+/* The words of reasons (bpf/errors.def): why a walk ended, why samples were lost, and why frames
+ * have no names. */
 #ifndef COMMON_WIRE_REASON_H
 #define COMMON_WIRE_REASON_H
 
@@ -13,6 +14,8 @@ const char *reason_walk_word(uint64_t reason);
 const char *reason_walk_text(uint64_t reason);
 const char *reason_lost_word(uint64_t reason);
 const char *reason_lost_text(uint64_t reason);
+const char *reason_unnamed_word(uint64_t reason);
+const char *reason_unnamed_text(uint64_t reason);
 /* Whether the reason counts samples rather than other losses. */
 bool reason_lost_is_samples(uint64_t reason);
 /* The sum of those counts by reason that count samples. */

@@ -2,7 +2,7 @@
 """The cost to others of naming one user's programs: their files decide how long it takes."""
 import pytest
 from attacks import decoys, new_kit, slow_names
-from fairness import ATTACKER, assert_unharmed, beside
+from fairness import ATTACKER, VICTIM, assert_unharmed, beside
 
 
 @pytest.fixture(scope="module")
@@ -12,9 +12,13 @@ def kit():
 
 
 def assert_slow(got, users):
-    """Each of these users lost names, and the log says so."""
+    """Each of these users lost names; the log and the summary say so."""
+    unnamed = {o["uid"]: o["unnamed"].get("slow", 0) for o in got.summary["owners"]}
+    assert not unnamed.get(VICTIM), got.summary
     for user in users:
         assert f"the programs of user {user} (container 0) take too long to name" in got.stderr
+        assert unnamed[user], got.summary
+    assert sum(unnamed.values()) == got.summary["unnamed"]["slow"], got.summary
 
 
 @pytest.mark.all

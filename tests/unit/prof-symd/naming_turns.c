@@ -295,7 +295,7 @@ Test(namer, what_one_loses_another_has)
 {
 	struct bench *b = bench_new();
 	struct msg m;
-	unsigned frames = 0;
+	unsigned frames = 0, slowed = 0;
 
 	naming_turns_spend(&b->namer->turns, 1, SECOND, SECOND);
 	sample(b, 10, 1);
@@ -312,9 +312,14 @@ Test(namer, what_one_loses_another_has)
 	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = 10, .thread = 2 } });
 	cr_assert_geq(namer_run(b->namer, 2 * SECOND), 0);
 	cr_assert_eq(stream_flush(&b->out), 0);
-	while (stream_next(&b->in, &m) == 0)
-		frames += m.id == MSG_FRAME && m.frame.id == 10;
+	while (stream_next(&b->in, &m) == 0) {
+		if (m.id != MSG_FRAME || m.frame.id != 10)
+			continue;
+		frames++;
+		slowed += (m.frame.flags & FRAME_UNNAMED_SLOW) != 0;
+	}
 	cr_expect_geq(frames, 2);
+	cr_expect_eq(slowed, frames - 1);
 	bench_free(b);
 }
 

@@ -282,6 +282,10 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 	t->samples++;
 	model_add(&t->value, msg->value);
 	t->user_stacks += s->user;
+	if (s->lacks) {
+		t->unnamed[s->lacks]++;
+		blames_add(m->blames.unnamed[w - m->shares.at], s->lacks, 1);
+	}
 	if (s->reason) {
 		t->truncated[reason_slot(s->reason)]++;
 		blames_add(blames_of(m->blames.truncated, m, w), reason_slot(s->reason), 1);

@@ -64,7 +64,7 @@ struct model_header {
 struct model_totals {
 	uint64_t samples, value, user_stacks, complete;
 	uint64_t processes, threads; /* number of distinct ones in the stream */
-	uint64_t truncated[STATUS_REASONS], lost[STATUS_REASONS];
+	uint64_t truncated[STATUS_REASONS], lost[STATUS_REASONS], unnamed[STATUS_UNNAMED_REASONS];
 	uint64_t first_ns, last_ns,
 		end_ns; /* CLOCK_MONOTONIC; first_ns is UINT64_MAX before a sample */
 	uint64_t first_complete_ns;

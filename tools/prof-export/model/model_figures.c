@@ -233,6 +233,7 @@ void model_status(const struct model *m, struct status *st, bool with_top)
 			       .skipped_fields = sum(t->skipped_fields) };
 	memcpy(st->truncated, t->truncated, sizeof(st->truncated));
 	memcpy(st->lost, t->lost, sizeof(st->lost));
+	memcpy(st->unnamed, t->unnamed, sizeof(st->unnamed));
 	memcpy(st->restarts, m->launched.restarts, sizeof(st->restarts));
 	memcpy(st->runtime_samples, t->runtime_samples, sizeof(st->runtime_samples));
 	memcpy(st->runtime_truncated, t->runtime_truncated, sizeof(st->runtime_truncated));

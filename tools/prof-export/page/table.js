@@ -179,11 +179,12 @@ function showHead() {
 	if (!H.ended)
 		fact("stream", "cut short", true);
 	document.title = (H.host ? H.host + ": " : "") + "profpipe";
-	if (!cut && !lost && !H.missed.length && !H.remedy.length && !H.notes.length)
+	if (!cut && !lost && !H.unnamed.length && !H.missed.length && !H.remedy.length &&
+		!H.notes.length)
 		return;
 	$("quality").hidden = false;
 	d3.select("#quality summary").text("What is missing: " + H.loss);
-	var rows = ["truncated", "lost", "missed", "remedy"].flatMap(function (k) {
+	var rows = ["truncated", "unnamed", "lost", "missed", "remedy"].flatMap(function (k) {
 		return H[k].map(function (r) {
 			return [k + ": " + r[0], count(r[2]), (r[3] ? r[3] + ": " : "") + r[1]];
 		});

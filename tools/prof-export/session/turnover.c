@@ -52,6 +52,7 @@ static void add(struct status *sum, const struct status *one)
 	sum->threads = numbers_larger(sum->threads, one->threads);
 	ADD_ALL(sum->truncated, one->truncated);
 	ADD_ALL(sum->lost, one->lost);
+	ADD_ALL(sum->unnamed, one->unnamed);
 	ADD_ALL(sum->runtime_samples, one->runtime_samples);
 	ADD_ALL(sum->runtime_truncated, one->runtime_truncated);
 	ADD_ALL(sum->runtime_unnamed, one->runtime_unnamed);

@@ -56,6 +56,7 @@ static int add_names(struct namer *n, struct msg_frame *m)
 static int unnamed(struct namer *n)
 {
 	n->counts.unnamed++;
+	n->without = FRAME_UNNAMED_MEMORY;
 	return 0;
 }
 
@@ -65,6 +66,7 @@ static int skip_name(struct namer *n)
 	if (!n->give_up)
 		return NAMER_ASIDE;
 	n->skipped = true;
+	n->without = FRAME_UNNAMED_SLOW;
 	n->counts.late++;
 	if (naming_turns_lose(&n->turns, n->owner, n->files->now_ns) && n->say_slow)
 		n->say_slow(n->owner);
@@ -149,6 +151,8 @@ static int name_frame(struct namer *n, const struct definition_frame *f, struct 
 		return r ? r : namer_send_file_as_it_is(n, file);
 	}
 	r = namer_send_file(n, f->file, now_ns, &program);
+	if (r == 0 && !program && n->skipped)
+		n->without = FRAME_UNNAMED_SLOW; /* its file did not come in time */
 	if (r || !program)
 		return r;
 	if (n->wanted != REPORTING_ALL) {
@@ -316,6 +320,7 @@ int namer_send_frame(struct namer *n, uint64_t id, bool strange, uint64_t now_ns
 	if (namer_was_sent(n, f->sent, f->payers) && !(f->lacks && namer_name_came(n, f, now_ns)))
 		return 0;
 	n->skipped = false;
+	n->without = 0;
 	m.frame = (struct msg_frame){ .id = id,
 				      .kind = f->kind,
 				      .file = f->file,
@@ -359,6 +364,7 @@ int namer_send_frame(struct namer *n, uint64_t id, bool strange, uint64_t now_ns
 	const bool skipped = n->skipped;
 
 	n->skipped |= skipped_before;
+	m.frame.flags |= n->without;
 	r = stream_put(n->out, &m);
 	if (r == 0) {
 		/* A frame that was skipped is sent again, with its name, when another owner needs

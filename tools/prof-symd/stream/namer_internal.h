@@ -69,6 +69,7 @@ struct namer {
 	uint32_t payer_bit;    /* bit in `payers` of definitions; several owners may share one */
 	bool lean;	       /* the owner's turn is over: neither look names up nor wait for
 			        * them */
+	uint64_t without;      /* enum frame_flags: why the frame that is being sent has no name */
 	bool skipped;	       /* the stack that is being sent lacks names that it could have */
 	uint64_t head_ns;      /* when the queue's head was last found waiting; 0: it was not */
 	uint64_t epoch_ns;     /* when the raw epoch began */

@@ -69,6 +69,7 @@ struct model_stack {
 	bool user;		/* the stack has a user part, or should have one */
 	bool generated;		/* the stack contains code outside files, such as a JIT's */
 	bool unnamed;		/* some of that generated code has no name */
+	uint8_t lacks;		/* enum unnamed_reason of a frame; 0: of none */
 	/* The runtime of the first frame that is in a runtime's library; STATUS_RUNTIMES: none. */
 	uint8_t runtime;
 };

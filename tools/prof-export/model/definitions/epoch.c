@@ -9,6 +9,7 @@
 /* Marks the value of a frame id that stands for several frames. The other bits are an index into
  * `groups`. */
 #define GROUP 0x80000000u
+#define UNNAMED (FRAME_UNNAMED_SLOW | FRAME_UNNAMED_MEMORY)
 
 void epoch_init(struct epoch *e, struct definitions *d, const struct epoch_options *o)
 {
@@ -351,8 +352,9 @@ int epoch_frame(struct epoch *e, const struct msg_frame *msg)
 				 .file = MODEL_NONE,
 				 .process = MODEL_NONE,
 				 .kind = msg_frame_kind(msg->kind),
-				 .flags = (uint8_t)(msg->flags & (FRAME_LEAF | FRAME_BY_FP |
-								  FRAME_SIGNAL | FRAME_LOOP)) };
+				 .flags = (uint8_t)(msg->flags &
+						    (FRAME_LEAF | FRAME_BY_FP | FRAME_SIGNAL |
+						     FRAME_LOOP | UNNAMED)) };
 	uint32_t calls[2 * 256], frame;
 	uint32_t n = msg->functions.len < 256 ? msg->functions.len : 256;
 
@@ -393,7 +395,7 @@ int epoch_frame(struct epoch *e, const struct msg_frame *msg)
 		if (f.kind == MODEL_NATIVE && !msg->functions.len)
 			f.start = msg->start;
 		if (e->definitions->detail == MODEL_NAMES) {
-			f.flags &= FRAME_LOOP;
+			f.flags &= FRAME_LOOP | UNNAMED;
 			if (f.start)
 				f.offset = f.address = msg->address;
 		}

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-void blames_add(uint32_t counts[static STATUS_REASONS], uint64_t reason, uint64_t samples)
+void blames_add(uint32_t *counts, uint64_t reason, uint64_t samples)
 {
 	if (__builtin_add_overflow(counts[reason], samples, &counts[reason]))
 		counts[reason] = UINT32_MAX;
@@ -27,16 +27,24 @@ void blames_most(const struct blames *b, const struct shares *s,
 {
 	memset(ret, 0, STATUS_BLAMES * sizeof(ret[0]));
 	for (uint32_t i = 0; i <= SHARES_OWNERS; i++) {
-		for (unsigned k = 0; k < 2 * STATUS_REASONS; k++) {
-			const unsigned reason = k / 2, lost = k % 2;
-			const struct status_blame blame = {
-				.owner = s->at[i].owner,
-				.lost = lost,
-				.reason = reason,
-				.samples = lost ? b->lost[i][reason] : b->truncated[i][reason]
-			};
+		const struct {
+			const uint32_t *counts;
+			unsigned reasons;
+		} harms[STATUS_HARMS] = { { b->truncated[i], STATUS_REASONS },
+					  { b->lost[i], STATUS_REASONS },
+					  { b->unnamed[i], STATUS_UNNAMED_REASONS } };
 
-			insert(ret, &blame);
+		for (unsigned harm = 0; harm < STATUS_HARMS; harm++) {
+			for (unsigned reason = 0; reason < harms[harm].reasons; reason++) {
+				const struct status_blame blame = {
+					.owner = s->at[i].owner,
+					.harm = harm,
+					.reason = reason,
+					.samples = harms[harm].counts[reason]
+				};
+
+				insert(ret, &blame);
+			}
 		}
 	}
 }

@@ -113,7 +113,7 @@ static void print_lines(FILE *out, const char *head, const struct status *f, enu
 		fprintf(out, "%s  %8lu", head, l->count);
 		head = "";
 		account_share(share, l->count, f->samples);
-		if (kind == ACCOUNT_TRUNCATED)
+		if (kind == ACCOUNT_TRUNCATED || kind == ACCOUNT_UNNAMED)
 			fprintf(out, "  %8s", share);
 		if (l->what)
 			fprintf(out, "  %s, %s: %s\n", l->word, l->what, l->text);
@@ -122,10 +122,11 @@ static void print_lines(FILE *out, const char *head, const struct status *f, enu
 	}
 }
 
-/* Prints the owners whose samples were truncated or lost for lack of shared resources. */
+/* Prints the owners whose samples were truncated, lost or left without names for lack of shared
+ * resources. */
 static void print_owners(FILE *out, const struct status *f)
 {
-	const char *head = "truncated or lost for lack of shared resources, by owner:\n";
+	const char *head = "for lack of shared resources, by owner:\n";
 
 	for (unsigned i = 0, shown = 0; i < STATUS_BLAMES && shown < OWNER_LINES; i++) {
 		const struct status_blame *b = &f->blames[i];
@@ -135,7 +136,7 @@ static void print_owners(FILE *out, const struct status *f)
 		fprintf(out, "%s  %8lu  user %u", head, b->samples, account_uid(b));
 		if (account_container(b))
 			fprintf(out, " in container %u", account_container(b));
-		fprintf(out, ": %s\n", account_blame_word(b));
+		fprintf(out, ": %s: %s\n", account_harm_word(b), account_blame_word(b));
 		head = "";
 		shown++;
 	}
@@ -167,6 +168,7 @@ void summary_print(FILE *out, const struct summary *s)
 	print_words(out, &scope);
 	fputs("\n", out);
 	print_lines(out, "truncated:\n", f, ACCOUNT_TRUNCATED);
+	print_lines(out, "without some of their names:\n", f, ACCOUNT_UNNAMED);
 	print_lines(out, "remedies:\n", f, ACCOUNT_REMEDY);
 	if (!reason_lost_samples(f->lost) || account_falsified(f))
 		fprintf(out, "%s\n", account_loss(f));
@@ -243,12 +245,11 @@ static void add_remedy(cJSON *to, const struct account_line *l)
 	cJSON_AddItemToArray(to, o);
 }
 
-/* Adds the truncated and lost samples of each owner, by reason. */
+/* Adds the truncated, lost and unnamed samples of each owner, by reason. */
 static void add_owners(cJSON *to, const struct status *f)
 {
 	for (unsigned i = 0; i < STATUS_BLAMES && f->blames[i].samples; i++) {
 		const struct status_blame *b = &f->blames[i];
-		const char *kind = b->lost ? "lost" : "truncated";
 		cJSON *o = NULL, *at;
 
 		cJSON_ArrayForEach(at, to)
@@ -266,10 +267,11 @@ static void add_owners(cJSON *to, const struct status *f)
 			cJSON_AddNumberToObject(o, "container", account_container(b));
 			cJSON_AddObjectToObject(o, "truncated");
 			cJSON_AddObjectToObject(o, "lost");
+			cJSON_AddObjectToObject(o, "unnamed");
 			cJSON_AddItemToArray(to, o);
 		}
-		cJSON_AddNumberToObject(cJSON_GetObjectItem(o, kind), account_blame_word(b),
-					(double)b->samples);
+		cJSON_AddNumberToObject(cJSON_GetObjectItem(o, account_harm_word(b)),
+					account_blame_word(b), (double)b->samples);
 	}
 }
 
@@ -315,12 +317,13 @@ int summary_json(int fd, const struct summary *s)
 	cJSON_AddNumberToObject(j, "processes", (double)f->processes);
 	cJSON_AddNumberToObject(j, "threads", (double)f->threads);
 	cJSON *truncated = cJSON_AddObjectToObject(j, "truncated"),
+	      *unnamed = cJSON_AddObjectToObject(j, "unnamed"),
 	      *lost = cJSON_AddObjectToObject(j, "lost"),
 	      *missed = cJSON_AddObjectToObject(j, "missed");
 	cJSON *remedies = cJSON_AddArrayToObject(j, "remedies");
 	struct account_line lines[ACCOUNT_LINES];
 	const size_t n = account_lines(f, lines);
-	cJSON *const kinds[ACCOUNT_KINDS] = { truncated, lost, missed };
+	cJSON *const kinds[ACCOUNT_KINDS] = { truncated, unnamed, lost, missed };
 
 	for (size_t i = 0; i < n; i++) {
 		const struct account_line *l = &lines[i];
