@@ -270,7 +270,7 @@ def test_variables_stand_in_and_reach_only_prof_send(tmp_path):
 def test_prof_send_has_a_user_of_its_own(tmp_path):
     if os.getuid():
         pytest.skip("only root has users for the tools")
-    with GrpcReceiver() as r, Run("-F", "99", *SHORT, "--otlp", r.url, "--", *work(1)) as run:
+    with GrpcReceiver() as r, Run("-F", "99", *SHORT, "--otlp", r.url, "--", *work(2)) as run:
         assert r.wait(1)
         users = {}
         for name, pid in children(run.p.pid).items():

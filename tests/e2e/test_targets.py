@@ -169,6 +169,7 @@ def read(path):
 def recording(tmp_path, *args):
     """prof-bpf in the background, once it samples; yields what it recorded when it has ended."""
     out, got = tmp_path / "x.raw", SimpleNamespace()
+    out.unlink(missing_ok=True)
     with subprocess.Popen([f"{BUILD}/prof-bpf", "-F", HZ, "-o", out, *map(str, args)],
                           stderr=subprocess.PIPE, text=True) as p:
         try:
