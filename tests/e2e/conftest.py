@@ -170,8 +170,10 @@ def chain(tmp_path_factory):
 
 # Where a test runs (pytest.ini, tests/check.sh), by its file or by its name.
 MARKS = {
-    "pure": ["test_bus", "test_go_names", "test_otlp", "test_page", "test_pprof",
-             "test_prof_deltas", "test_prof_export", "test_prof_symd", "test_protocol"],
+    "pure": ["test_bus", "test_go_names", "test_labels", "test_old_recordings", "test_otlp",
+             "test_page", "test_pprof", "test_prof_deltas", "test_prof_export", "test_prof_send",
+             "test_prof_send_hostile", "test_prof_send_queues", "test_prof_symd", "test_protocol",
+             "test_usage"],
     "vm": ["test_vm"],
     "all": ["test_fair_model", "test_podman"],
     "alone": [

@@ -367,26 +367,24 @@ class Deployed(Target):
         return None if code is None else said(-code if code < 0 else code << 8)
 
     def attempt(self, name, spinner, in_memory=False):
-        try:
-            return self.attempt_once(name, spinner, in_memory)
-        except AssertionError:
-            # A prof-symd that has given up each file for the deaths of its workers asks libdw
-            # nothing more.
-            if self.name != "worker":
-                raise
-            self.stop("symd", "export")
+        if self.name == "worker":
+            # After many deaths of its workers, prof-symd starts the next one only later.
+            try:
+                return self.attempt_once(name, spinner, in_memory, patience=4)
+            except AssertionError:
+                self.stop("symd", "export")
         return self.attempt_once(name, spinner, in_memory)
 
-    def attempt_once(self, name, spinner, in_memory):
+    def attempt_once(self, name, spinner, in_memory, patience=30):
         self.bring_up()
         self.scene.order(name)
         if name not in HELD and (
                 self.name != "worker" or self.scene.taken and not ended(self.scene.taken)):
-            how = outcome(self.scene, self.scene.signal, self.how_ended)
+            how = outcome(self.scene, self.scene.signal, self.how_ended, patience)
         else:
             with self.program(spinner, in_memory):
                 how = outcome(self.scene, (lambda: None) if name in HELD else self.scene.signal,
-                              self.how_ended)
+                              self.how_ended, patience)
         if how is None and name not in ACTS:
             self.start_over()
         return how

@@ -55,14 +55,8 @@ while True:
 # something happens to the host; a program runs after that.
 DURING = """
 python3 -S -E /test/script.py rest &
-for try in 1 2 3; do
-    profpipe record -v -F 199 {options} --summary /out/{name}.json 2>/out/{name}.log & run=$!
-    until grep -q 'sampling has begun' /out/{name}.log; do
-        sleep 0.1
-        grep -q '^profpipe: error' /out/{name}.log && continue 2
-    done
-    break
-done
+profpipe record -v -F 199 {options} --summary /out/{name}.json 2>/out/{name}.log & run=$!
+until grep -qE 'sampling has begun|^profpipe: error' /out/{name}.log; do sleep 0.1; done
 sleep 2
 {what}
 {then}
@@ -86,8 +80,7 @@ walk-live $p 1 199
 """
 STEPS = [
     ("load", 120, ALL, "ulimit -l unlimited; load-programs"),
-    ("doctor", 300, ALL, "for try in 1 2 3; do profpipe doctor --json >/out/doctor.json && break; "
-     "done; cat /out/doctor.json"),
+    ("doctor", 300, ALL, "profpipe doctor --json >/out/doctor.json; cat /out/doctor.json"),
     ("late-exec", 150, ALL, "late exec"),
     ("late-call", 150, ALL, "late call"),
     ("live-chain", 150, ALL, LIVE.format(program=f"chain{DEPTH} 60")),
@@ -108,9 +101,9 @@ STEPS = [
         done
         exit 1"""),
     ("command", 200, ALL, """
-        for try in 1 2 3; do
+        for s in 0.3 1 3; do
             profpipe record -F 499 -o /out/command.folded --summary /out/command.json -- \\
-                sh -c 'for i in 1 2 3 4 5 6 7 8; do chain10 0.3; done; true' &&
+                sh -c "for i in 1 2 3 4 5 6 7 8; do chain10 $s; done; true" &&
                 test "$(grep -c '^chain10;.*;f1;' /out/command.folded)" -gt 8 && exit 0
         done
         exit 1"""),
@@ -153,7 +146,7 @@ STEPS = [
         date +%s
         chain10 600 & p=$!
         date +%s
-        for try in 1 2 3; do profpipe record -d 1 -p $p -o /out/start.prof && break; done
+        profpipe record -d 3 -p $p -o /out/start.prof
         echo $p
         symd-peer print </out/start.prof"""),
     ("cpus", 300, ("6.12",), during(
