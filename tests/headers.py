@@ -15,12 +15,11 @@ import re
 import sys
 
 # How other names begin. HASH_FUNCTION is uthash's. The rows of a list of system calls, and the
-# fields of messages.def, are words of a table. The values of a field begin with the field's or the
-# message's name, without MSG_, which the messages themselves begin with.
+# fields of messages.def, are words of a table.
 OTHERS = {
     "common/base/tables/hashtable.h": "HASH_FUNCTION",
     "common/cell/confine/seccomp.h": "CALL",
-    "common/wire/msg.h": "U64 STR BIN LIST STREAM PROCESS SOURCE FILE FRAME ROWS END JIT LOST",
+    "common/wire/msg.h": "U64 STR BIN LIST",
 }
 SKIPPED = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|^[ \t]*#(?:[^\n\\]|\\.)*',
                      re.S | re.M)

@@ -43,7 +43,7 @@ void rows_reset(struct rows *r)
 int rows_segment_add(struct rows *r, uint64_t vaddr, uint64_t offset, uint64_t size)
 {
 	if (r->segments == ROWS_MAX_SEGMENTS)
-		return ROWS_UNSUPPORTED;
+		return MSG_ROWS_UNSUPPORTED;
 	r->segment[r->segments++] =
 		(struct rows_segment){ .vaddr = vaddr, .offset = offset, .size = size };
 	return 0;
@@ -54,7 +54,7 @@ int rows_layout(struct rows *r)
 	uint64_t low = UINT64_MAX, high = 0;
 
 	if (!r->segments)
-		return ROWS_NONE;
+		return MSG_ROWS_NONE;
 	for (unsigned i = 0; i < r->segments; i++) {
 		const struct rows_segment *s = &r->segment[i];
 
@@ -65,7 +65,7 @@ int rows_layout(struct rows *r)
 	}
 	low &= ~(uint64_t)4095;
 	if (high - low > UNWIND_MAX_SPAN)
-		return ROWS_TOO_LARGE;
+		return MSG_ROWS_TOO_LARGE;
 	r->base = low;
 	r->span = high - low;
 
@@ -209,7 +209,7 @@ static int grow(void **array, size_t *cap, size_t least, size_t item)
 	if (n > ROWS_MAX_BYTES / item)
 		n = ROWS_MAX_BYTES / item;
 	if (n < least)
-		return ROWS_TOO_LARGE;
+		return MSG_ROWS_TOO_LARGE;
 
 	void *p = realloc(*array, n * item);
 
@@ -242,7 +242,7 @@ int rows_open(struct rows *r, uint32_t start, uint32_t end)
 {
 	if (start >= end) {
 		r->skipped[ROWS_SKIP_DISCARDED]++;
-		return ROWS_NONE;
+		return MSG_ROWS_NONE;
 	}
 	if (r->filling) {
 		size_t i = settled_after(r, start);
@@ -250,7 +250,7 @@ int rows_open(struct rows *r, uint32_t start, uint32_t end)
 
 		if (next <= start) {
 			r->skipped[ROWS_SKIP_COVERED]++;
-			return ROWS_NONE;
+			return MSG_ROWS_NONE;
 		}
 		if (next < end)
 			end = next;
@@ -345,7 +345,7 @@ int rows_add_end(struct rows *r, uint64_t vaddr, uint64_t size)
 		e = rows_add(r, at, number);
 	if (!e)
 		rows_close(r);
-	return e == ROWS_NONE ? 0 : e;
+	return e == MSG_ROWS_NONE ? 0 : e;
 }
 
 void rows_extent(const struct rows *r, size_t i, uint32_t *ret_start, uint32_t *ret_end)
@@ -430,8 +430,8 @@ static void sort_functions(const struct rows *r, uint64_t *v, size_t n)
 		sort_values(v, n, 56 - (unsigned)__builtin_clz((uint32_t)r->span | 255));
 }
 
-/* Appends a copy of f that begins at `start`, inside f, to the code. Returns 0, ROWS_TOO_LARGE or
- * -ENOMEM. */
+/* Appends a copy of f that begins at `start`, inside f, to the code. Returns 0, MSG_ROWS_TOO_LARGE
+ * or -ENOMEM. */
 static int trim(struct rows *r, const struct function *f, uint32_t start, uint64_t *ret_value)
 {
 	size_t offset = (size_t)(f->p - r->code);
@@ -605,7 +605,7 @@ int rows_finish(struct rows *r)
 		for (r->count = 0; rows_next(&c, &row); r->count++)
 			;
 	}
-	return r->count > UNWIND_MAX_ROWS ? ROWS_TOO_LARGE : 0;
+	return r->count > UNWIND_MAX_ROWS ? MSG_ROWS_TOO_LARGE : 0;
 }
 
 /* --- reading --- */

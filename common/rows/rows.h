@@ -105,8 +105,8 @@ static inline uint32_t rows_words_hash(struct rows_words w)
 
 int rows_rules_add(struct rows_rules *s, const struct unwind_rule *rule, uint16_t *ret);
 
-/* Looks up the number of a rule, and adds the rule at its first use. Returns 0, ROWS_TOO_LARGE (the
- * set is full) or -ENOMEM. */
+/* Looks up the number of a rule, and adds the rule at its first use. Returns 0, MSG_ROWS_TOO_LARGE
+ * (the set is full) or -ENOMEM. */
 static inline int rows_rules_put(struct rows_rules *s, const struct unwind_rule *rule,
 				 uint16_t *ret)
 {
@@ -218,7 +218,8 @@ struct rows {
 	/* The register that rows of call frame information restore besides RSP and RBP:
 	 * UNWIND_REG_RBX or UNWIND_REG_R12. */
 	uint8_t tracked;
-	bool (*stopped)(void); /* returns whether to give up with ROWS_LATER; NULL: never give up */
+	bool (*stopped)(
+		void); /* returns whether to give up with MSG_ROWS_LATER; NULL: never give up */
 	bool filling;
 	bool replaced; /* a row was replaced, so neighbouring rows may be equal */
 };
@@ -233,10 +234,10 @@ static inline bool rows_stopped(const struct rows *r)
 	return r->stopped && r->stopped();
 }
 /* Adds an executable segment. Call it before the first function is added; rows_layout then sets
- * base and span. Returns 0 or ROWS_UNSUPPORTED (too many). */
+ * base and span. Returns 0 or MSG_ROWS_UNSUPPORTED (too many). */
 int rows_segment_add(struct rows *r, uint64_t vaddr, uint64_t offset, uint64_t size);
-/* Sets base and span from the segments. Returns 0, ROWS_NONE (no executable segment) or
- * ROWS_TOO_LARGE (over UNWIND_MAX_SPAN). */
+/* Sets base and span from the segments. Returns 0, MSG_ROWS_NONE (no executable segment) or
+ * MSG_ROWS_TOO_LARGE (over UNWIND_MAX_SPAN). */
 int rows_layout(struct rows *r);
 /* Converts an ELF address to an offset relative to base. *ret_left is the number of bytes left in
  * its segment. Returns false outside of all segments. */
@@ -245,22 +246,22 @@ bool rows_locate(struct rows *r, uint64_t vaddr, uint32_t *ret_at, uint64_t *ret
  * inside it. */
 uint64_t rows_address(const struct rows *r, uint32_t at);
 
-/* Begins a function over [start, end). Returns 0, ROWS_TOO_LARGE or -ENOMEM. ROWS_NONE means that
- * the function is empty or already covered: it is counted, and the caller skips it. */
+/* Begins a function over [start, end). Returns 0, MSG_ROWS_TOO_LARGE or -ENOMEM. MSG_ROWS_NONE
+ * means that the function is empty or already covered: it is counted, and the caller skips it. */
 int rows_open(struct rows *r, uint32_t start, uint32_t end);
 /* Adds a row to the open function: `rule` holds from `at` on. `at` lies inside the function and
  * never decreases within it. A second row for the same place replaces the first. Returns 0,
- * ROWS_TOO_LARGE or -ENOMEM. */
+ * MSG_ROWS_TOO_LARGE or -ENOMEM. */
 int rows_add(struct rows *r, uint32_t at, uint16_t rule);
 /* Reserves space for n rows of the open function. Then the caller may use rows_pen_put on r->pen,
- * or on a copy that it writes back. Returns 0, ROWS_TOO_LARGE or -ENOMEM. */
+ * or on a copy that it writes back. Returns 0, MSG_ROWS_TOO_LARGE or -ENOMEM. */
 int rows_reserve(struct rows *r, size_t n);
 /* Ends the open function. A function without rows is dropped. */
 void rows_close(struct rows *r);
 /* Makes stacks end in the function of `size` bytes at `vaddr`. The range begins one byte early, so
  * that stacks also end if the return address is the function's first byte. Since it starts lower,
  * it wins over the function's own rows, which come later. Returns 0 (also if vaddr is in no
- * segment), ROWS_TOO_LARGE or -ENOMEM. */
+ * segment), MSG_ROWS_TOO_LARGE or -ENOMEM. */
 int rows_add_end(struct rows *r, uint64_t vaddr, uint64_t size);
 /* From here on, added functions only fill gaps between existing ones. Call it after rows_finish. */
 void rows_fill(struct rows *r);
@@ -269,7 +270,7 @@ void rows_forget(struct rows *r);
 /* Returns the extent of function i, 0 <= i < r->settled. Extents rise with i. Call it after
  * rows_finish. */
 void rows_extent(const struct rows *r, size_t i, uint32_t *ret_start, uint32_t *ret_end);
-/* Sorts the functions, resolves overlaps and counts the rows. Returns 0, ROWS_TOO_LARGE (over
+/* Sorts the functions, resolves overlaps and counts the rows. Returns 0, MSG_ROWS_TOO_LARGE (over
  * UNWIND_MAX_ROWS) or -ENOMEM. */
 int rows_finish(struct rows *r);
 

@@ -67,7 +67,7 @@ int rows_rules_add(struct rows_rules *s, const struct unwind_rule *rule, uint16_
 		}
 	}
 	if (s->n >= ROWS_MAX_RULES)
-		return ROWS_TOO_LARGE;
+		return MSG_ROWS_TOO_LARGE;
 	s->rule[s->n] = *rule;
 	s->slot[at] = (uint16_t)s->n;
 	*ret = (uint16_t)s->n++;

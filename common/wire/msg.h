@@ -69,68 +69,69 @@ struct msg {
 	};
 };
 
-enum stream_kind { STREAM_RAW = 0, STREAM_NAMED = 1 };
-enum process_flags { PROCESS_KERNEL = 1, PROCESS_SELF = 2 /* a process of profpipe */ };
-enum source_kind {
-	SOURCE_OTHER = 0,
-	SOURCE_CPU = 1,
-	SOURCE_EVENTS = 2, /* of the cpu */
-	SOURCE_OFF_CPU = 3,
-	SOURCE_MEMORY = 4,
-	SOURCE_LOCKS = 5,
+enum msg_stream_kind { MSG_STREAM_RAW = 0, MSG_STREAM_NAMED = 1 };
+enum msg_process_flags { MSG_PROCESS_KERNEL = 1, MSG_PROCESS_SELF = 2 /* a process of profpipe */ };
+enum msg_source_kind {
+	MSG_SOURCE_OTHER = 0,
+	MSG_SOURCE_CPU = 1,
+	MSG_SOURCE_EVENTS = 2, /* of the cpu */
+	MSG_SOURCE_OFF_CPU = 3,
+	MSG_SOURCE_MEMORY = 4,
+	MSG_SOURCE_LOCKS = 5,
 };
-enum file_flags {
-	FILE_DELETED = 1,
-	FILE_MEMFD = 2,
-	FILE_VDSO = 4,
-	FILE_ROOT_ONLY = 8, /* only root could have written it */
+enum msg_file_flags {
+	MSG_FILE_DELETED = 1,
+	MSG_FILE_MEMFD = 2,
+	MSG_FILE_VDSO = 4,
+	MSG_FILE_ROOT_ONLY = 8, /* only root could have written it */
 	/* Its name is like an interpreter's: inspect it before its frames come. */
-	FILE_OFFERED = 16,
+	MSG_FILE_OFFERED = 16,
 };
-enum frame_kind {
-	FRAME_NATIVE = 0,
-	FRAME_KERNEL = 1,
-	FRAME_INTERPRETED = 2,
-	FRAME_KIND_MAX = 253,
+enum msg_frame_kind {
+	MSG_FRAME_NATIVE = 0,
+	MSG_FRAME_KERNEL = 1,
+	MSG_FRAME_INTERPRETED = 2,
+	MSG_FRAME_KIND_MAX = 253,
 };
 /* Stores a kind in one byte. Unknown kinds of a newer sender keep their number. */
 static inline uint8_t msg_frame_kind(uint64_t kind)
 {
-	return (uint8_t)(kind < FRAME_KIND_MAX ? kind : FRAME_KIND_MAX);
+	return (uint8_t)(kind < MSG_FRAME_KIND_MAX ? kind : MSG_FRAME_KIND_MAX);
 }
-enum frame_flags {
+enum msg_frame_flags {
 	/* offset is the pc itself, not a return address: look up offset, not offset - 1. */
-	FRAME_LEAF = 1,
-	FRAME_BY_FP = 2,  /* found by frame pointer, because rows are missing */
-	FRAME_SIGNAL = 4, /* a signal interrupted it: offset is the pc itself */
+	MSG_FRAME_LEAF = 1,
+	MSG_FRAME_BY_FP = 2,  /* found by frame pointer, because rows are missing */
+	MSG_FRAME_SIGNAL = 4, /* a signal interrupted it: offset is the pc itself */
 	/* In an interpreter's own loop, which runs the interpreted frame after it. */
-	FRAME_LOOP = 8,
+	MSG_FRAME_LOOP = 8,
 	/* It has no name, for a reason of enum unnamed_reason: SLOW, or MEMORY_LIMIT. */
-	FRAME_UNNAMED_SLOW = 16,
-	FRAME_UNNAMED_MEMORY = 32,
+	MSG_FRAME_UNNAMED_SLOW = 16,
+	MSG_FRAME_UNNAMED_MEMORY = 32,
 };
-enum rows_status {
-	ROWS_OK = 0,
-	ROWS_NOT_ELF = 1,
-	ROWS_UNSUPPORTED = 2,
-	ROWS_MALFORMED = 3,
-	ROWS_TOO_LARGE = 4,
-	ROWS_NONE = 5,
-	ROWS_UNREADABLE = 6,
-	ROWS_LATER = 7
+enum msg_rows_status {
+	MSG_ROWS_OK = 0,
+	MSG_ROWS_NOT_ELF = 1,
+	MSG_ROWS_UNSUPPORTED = 2,
+	MSG_ROWS_MALFORMED = 3,
+	MSG_ROWS_TOO_LARGE = 4,
+	MSG_ROWS_NONE = 5,
+	MSG_ROWS_UNREADABLE = 6,
+	MSG_ROWS_LATER = 7
 };
-enum end_reason {
-	END_DONE = 0,
-	END_KILLED = 1 /* the sender was told to stop */,
-	END_FAILED = 2,
-	END_PEER_LOST = 3
+enum msg_end_reason {
+	MSG_END_DONE = 0,
+	MSG_END_KILLED = 1 /* the sender was told to stop */,
+	MSG_END_FAILED = 2,
+	MSG_END_PEER_LOST = 3
 };
-enum jit_kind {
-	JIT_PERF_MAP = 0, /* /tmp/perf-PID.map in the process's root; PID is its innermost pid */
-	JIT_DUMP = 1,	  /* the jitdump that the process has mapped */
-	JIT_KINDS
+enum msg_jit_kind {
+	/* /tmp/perf-PID.map in the process's root; PID is its innermost pid */
+	MSG_JIT_PERF_MAP = 0,
+	MSG_JIT_DUMP = 1, /* the jitdump that the process has mapped */
+	MSG_JIT_KINDS
 };
-#define LOST_ANY_CPU UINT64_MAX
+#define MSG_LOST_ANY_CPU UINT64_MAX
 
 /* hello.schema: increased only when a reader of the previous number would misunderstand a stream.
  * New messages, and new fields at the end of messages, do not change it. */

@@ -114,7 +114,7 @@ static void begin(struct peer *p, uint64_t id, uint64_t span, uint64_t rows, uin
 {
 	put(p, (struct msg){ .id = MSG_ROWS_BEGIN,
 			     .rows_begin = { .id = id,
-					     .status = ROWS_OK,
+					     .status = MSG_ROWS_OK,
 					     .base = 0,
 					     .span = span,
 					     .rows = rows,

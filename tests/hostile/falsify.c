@@ -56,7 +56,7 @@ static int put_end(struct stream_out *s, uint64_t time_ns)
 			.id = MSG_END
 			,
 				.end = {.time_ns = time_ns,
-					.reason = does("gone") ? END_PEER_LOST : END_DONE }
+					.reason = does("gone") ? MSG_END_PEER_LOST : MSG_END_DONE }
 		});
 }
 

@@ -161,9 +161,10 @@ static void take_raw(struct peer *p, const struct msg *m)
 		p->process_of[m->thread.id % THINGS] = m->thread.process;
 		break;
 	case MSG_FRAME:
-		p->frames[m->frame.id % THINGS] = m->frame.kind == FRAME_INTERPRETED ? INTERPRETED
-										     : 0;
-		if (m->frame.kind == FRAME_INTERPRETED)
+		p->frames[m->frame.id % THINGS] = m->frame.kind == MSG_FRAME_INTERPRETED
+							  ? INTERPRETED
+							  : 0;
+		if (m->frame.kind == MSG_FRAME_INTERPRETED)
 			add_root(p, m->frame.process, m->frame.offset);
 		break;
 	case MSG_OBJECT:
@@ -621,8 +622,8 @@ static void want_lane(struct peer *p)
 
 static void jit(struct peer *p, uint64_t pid)
 {
-	static const char *const names[] = { [JIT_PERF_MAP] = "map", [JIT_DUMP] = "dump" };
-	const uint64_t kinds[] = { JIT_PERF_MAP, JIT_DUMP }, process = find_process(p, pid);
+	static const char *const names[] = { [MSG_JIT_PERF_MAP] = "map", [MSG_JIT_DUMP] = "dump" };
+	const uint64_t kinds[] = { MSG_JIT_PERF_MAP, MSG_JIT_DUMP }, process = find_process(p, pid);
 
 	want_lane(p);
 	for (size_t i = 0; i < 2; i++) {

@@ -98,7 +98,7 @@ static void take(const struct msg *m)
 		a->span = m->rows_begin.span;
 		a->rows = m->rows_begin.rows;
 		a->rules = m->rows_begin.rules;
-		a->ended = a->status != ROWS_OK;
+		a->ended = a->status != MSG_ROWS_OK;
 		break;
 	case MSG_ROWS_RULES:
 		must(buf_append(&a->rule, m->rows_rules.rules.data, m->rows_rules.rules.len) == 0,
@@ -126,7 +126,7 @@ static void print(const struct answer *a)
 	uint64_t last = 0;
 
 	printf("%s status %" PRIu64 "\n", a->name, a->status);
-	for (uint64_t i = 0; i < a->rows && a->status == ROWS_OK; i++) {
+	for (uint64_t i = 0; i < a->rows && a->status == MSG_ROWS_OK; i++) {
 		char text[PRINT_RULE_SIZE];
 
 		must(row[i].rule < a->rules && row[i].offset < a->span &&

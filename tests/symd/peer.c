@@ -56,7 +56,7 @@ struct place {
 
 static struct place parse_place(char *arg)
 {
-	struct place p = { .path = strtok(arg, ":"), .flags = FRAME_LEAF };
+	struct place p = { .path = strtok(arg, ":"), .flags = MSG_FRAME_LEAF };
 	const char *offset = strtok(NULL, ":"), *flags = strtok(NULL, ":");
 
 	p.offset = offset ? strtoull(offset, NULL, 16) : 0;
@@ -72,7 +72,7 @@ static void put_all(struct stream_out *out, struct place *places, int count, boo
 	put(out, (struct msg){ .id = MSG_HELLO,
 			       .hello = { .schema = MSG_SCHEMA,
 					  .build = msg_build(),
-					  .kind = STREAM_RAW,
+					  .kind = MSG_STREAM_RAW,
 					  .producer = STR_LIT("symd-peer"),
 					  .event = STR_LIT("cpu-clock"),
 					  .unit = STR_LIT("nanoseconds"),
@@ -114,7 +114,7 @@ static void put_all(struct stream_out *out, struct place *places, int count, boo
 					     .source = STR_LIT("vmlinux") } });
 	put(out, (struct msg){ .id = MSG_FRAME,
 			       .frame = { .id = 1,
-					  .kind = FRAME_KERNEL,
+					  .kind = MSG_FRAME_KERNEL,
 					  .offset = 0xffff0000,
 					  .functions = { (uint64_t[]){ 7 }, 1 },
 					  .lines = { (uint64_t[]){ 0 }, 1 } } });
@@ -123,7 +123,7 @@ static void put_all(struct stream_out *out, struct place *places, int count, boo
 
 		put(out, (struct msg){ .id = MSG_FRAME,
 				       .frame = { .id = id,
-						  .kind = FRAME_NATIVE,
+						  .kind = MSG_FRAME_NATIVE,
 						  .file = places[i].file,
 						  .offset = places[i].offset,
 						  .flags = places[i].flags } });

@@ -94,7 +94,7 @@ static inline void kernel_sample(struct bench *b, uint64_t id, const char *name)
 	     (struct msg){ .id = MSG_FUNCTION, .function = { .id = id, .name = str_from(name) } });
 	take(b, (struct msg){ .id = MSG_FRAME,
 			      .frame = { .id = id,
-					 .kind = FRAME_KERNEL,
+					 .kind = MSG_FRAME_KERNEL,
 					 .functions = { &id, 1 },
 					 .lines = { (uint64_t[]){ 0 }, 1 } } });
 	take(b, (struct msg){ .id = MSG_STACK, .stack = { .id = id, .frames = { &id, 1 } } });
@@ -104,9 +104,10 @@ static inline void kernel_sample(struct bench *b, uint64_t id, const char *name)
 static inline void file_sample(struct bench *b, uint64_t id)
 {
 	take(b, (struct msg){ .id = MSG_FILE, .file = { .id = id, .path = STR_LIT("/bin/x") } });
-	take(b, (struct msg){
-			.id = MSG_FRAME,
-			.frame = { .id = id, .kind = FRAME_NATIVE, .file = id, .offset = 0x10 } });
+	take(b,
+	     (struct msg){
+		     .id = MSG_FRAME,
+		     .frame = { .id = id, .kind = MSG_FRAME_NATIVE, .file = id, .offset = 0x10 } });
 	take(b, (struct msg){ .id = MSG_STACK, .stack = { .id = id, .frames = { &id, 1 } } });
 	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = id, .thread = 1 } });
 }

@@ -134,12 +134,13 @@ static int one_file(const char *path, const char *name, const struct wanted *w, 
 	if (r < 0) {
 		log_error("%s: cannot be read: %s; %s", path, strerror(-r),
 			  r == -ENOMEM ? "free memory on this host" : "name a readable ELF file");
-	} else if (r == ROWS_NONE || (r == 0 && !rows.count && !e.truncated)) {
+	} else if (r == MSG_ROWS_NONE || (r == 0 && !rows.count && !e.truncated)) {
 		/* A valid file may have no rows. */
 		printf("# %s: no rows: %s\n", name, e.why);
 		r = 0;
 	} else if (r > 0) {
-		log_error("%s: %s%s", path, e.why, r == ROWS_NOT_ELF ? "; name an ELF file" : "");
+		log_error("%s: %s%s", path, e.why,
+			  r == MSG_ROWS_NOT_ELF ? "; name an ELF file" : "");
 	} else {
 		struct print_stats s;
 

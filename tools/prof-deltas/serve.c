@@ -37,13 +37,13 @@ static int patience(void *ctx, unsigned waits)
 	return waits < SEND_TRIES ? 0 : -ETIMEDOUT;
 }
 
-static int send_begin(struct serve *s, uint64_t id, enum rows_status status,
+static int send_begin(struct serve *s, uint64_t id, enum msg_rows_status status,
 		      const struct rows *rows, uint64_t cpu_ns)
 {
 	struct msg m = { .id = MSG_ROWS_BEGIN,
 			 .rows_begin = { .id = id, .status = status, .cpu_ns = cpu_ns } };
 
-	if (status == ROWS_OK) {
+	if (status == MSG_ROWS_OK) {
 		m.rows_begin.base = rows->base;
 		m.rows_begin.span = rows->span;
 		m.rows_begin.rows = rows->count;
@@ -93,21 +93,21 @@ static int send_rows(struct serve *s, uint64_t id, const struct rows *rows)
 	return 0;
 }
 
-static enum rows_status status_of(int r, const struct rows *rows, const struct extract *e)
+static enum msg_rows_status status_of(int r, const struct rows *rows, const struct extract *e)
 {
 	if (r == -ENOMEM)
-		return ROWS_TOO_LARGE;
+		return MSG_ROWS_TOO_LARGE;
 	if (r < 0)
-		return ROWS_UNREADABLE;
+		return MSG_ROWS_UNREADABLE;
 	if (r > 0)
-		return (enum rows_status)r;
-	return rows->count ? ROWS_OK : e->truncated ? ROWS_MALFORMED : ROWS_NONE;
+		return (enum msg_rows_status)r;
+	return rows->count ? MSG_ROWS_OK : e->truncated ? MSG_ROWS_MALFORMED : MSG_ROWS_NONE;
 }
 
 /* Answers a request, and closes fd; -1: the descriptor did not come. */
 static int answer(struct serve *s, uint64_t id, int fd)
 {
-	enum rows_status status = ROWS_UNREADABLE;
+	enum msg_rows_status status = MSG_ROWS_UNREADABLE;
 	struct extract e;
 	struct rows rows;
 	int r;
@@ -125,7 +125,7 @@ static int answer(struct serve *s, uint64_t id, int fd)
 		status = status_of(r, &rows, &e);
 	}
 	r = send_begin(s, id, status, &rows, clock_ns(CLOCK_PROCESS_CPUTIME_ID) - began_ns);
-	if (!r && status == ROWS_OK) {
+	if (!r && status == MSG_ROWS_OK) {
 		r = send_rules(s, id, &rows.rules);
 		if (!r)
 			r = send_rows(s, id, &rows);

@@ -176,13 +176,13 @@ static bool same_program(uint32_t a, uint32_t b)
 
 /* Follows the rules of the deployment (tools/prof-bpf/host/files/jitfiles.h): a fork that wrote no
  * map of its own uses its parent's. */
-static int open_generated(int proc, const struct live *l, enum jit_kind kind)
+static int open_generated(int proc, const struct live *l, enum msg_jit_kind kind)
 {
 	struct msg_process p = { .pid = (uint32_t)l->pid, .uid = l->uid, .start_ns = l->start_ns };
 	struct procfs_stat st;
 	int fd = jitfinder_open(kind, &p, true);
 
-	for (int i = 0; fd == -ENOENT && kind == JIT_PERF_MAP && i < FORKS; i++) {
+	for (int i = 0; fd == -ENOENT && kind == MSG_JIT_PERF_MAP && i < FORKS; i++) {
 		uint32_t pid = (uint32_t)p.pid;
 
 		if (procfs_read_stat(proc, pid, &st) || !same_program(pid, st.parent_pid))
@@ -201,9 +201,9 @@ static int send_generated(int socket, int proc, const struct live *l)
 {
 	int r = 0;
 
-	for (unsigned kind = 0; !r && kind < JIT_KINDS; kind++) {
+	for (unsigned kind = 0; !r && kind < MSG_JIT_KINDS; kind++) {
 		const struct message out = { .kind = MESSAGE_GENERATED, .generated = kind };
-		int fd = open_generated(proc, l, (enum jit_kind)kind);
+		int fd = open_generated(proc, l, (enum msg_jit_kind)kind);
 
 		if (fd >= 0) {
 			r = message_send(socket, &out, fd);

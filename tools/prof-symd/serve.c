@@ -501,7 +501,7 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 			/* If no hello was sent, the named stream needs no end. */
 			if (!namer_begun(s->namer))
 				return refused;
-			r = forgive(s, namer_end(s->namer, END_PEER_LOST, now_ns));
+			r = forgive(s, namer_end(s->namer, MSG_END_PEER_LOST, now_ns));
 			if (r < 0)
 				return r;
 		}

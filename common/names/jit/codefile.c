@@ -13,7 +13,7 @@
 
 struct codefile {
 	int fd;
-	enum jit_kind kind;
+	enum msg_jit_kind kind;
 	size_t max;
 	uint64_t offset;
 	int over;	  /* the verdict after which reading stopped; 0: it has not stopped */
@@ -28,7 +28,7 @@ static void begin(struct codefile *f)
 	f->offset = 0;
 	f->tail_len = 0;
 	f->over = 0;
-	if (f->kind == JIT_DUMP)
+	if (f->kind == MSG_JIT_DUMP)
 		jitdump_init(&f->d, f->max);
 	else
 		perfmap_init(&f->m, f->max);
@@ -36,13 +36,13 @@ static void begin(struct codefile *f)
 
 static void forget(struct codefile *f)
 {
-	if (f->kind == JIT_DUMP)
+	if (f->kind == MSG_JIT_DUMP)
 		jitdump_done(&f->d);
 	else
 		perfmap_done(&f->m);
 }
 
-int codefile_open(int fd, enum jit_kind kind, size_t max, struct codefile **ret)
+int codefile_open(int fd, enum msg_jit_kind kind, size_t max, struct codefile **ret)
 {
 	struct codefile *f = calloc(1, sizeof(*f));
 
@@ -69,12 +69,12 @@ void codefile_free(struct codefile *f)
 
 static struct codemap *code_of(struct codefile *f)
 {
-	return f->kind == JIT_DUMP ? &f->d.code : &f->m.code;
+	return f->kind == MSG_JIT_DUMP ? &f->d.code : &f->m.code;
 }
 
 size_t codefile_bytes(const struct codefile *f)
 {
-	return sizeof(*f) + (f->kind == JIT_DUMP
+	return sizeof(*f) + (f->kind == MSG_JIT_DUMP
 				     ? f->d.pending.cap + f->d.table.cap + codemap_bytes(&f->d.code)
 				     : codemap_bytes(&f->m.code));
 }
@@ -105,7 +105,7 @@ static int feed(struct codefile *f, struct span bytes)
 	int r;
 
 	f->offset += bytes.len;
-	if (f->kind == JIT_DUMP) {
+	if (f->kind == MSG_JIT_DUMP) {
 		r = jitdump_feed(&f->d, bytes, &skip);
 		f->offset += skip;
 	} else {
@@ -128,7 +128,7 @@ int codefile_read(struct codefile *f, uint64_t most, uint64_t cpu_ns, struct cod
 		return 0;
 	/* A jitdump may end within its last record, while our offset is already after that record.
 	 * So only a perf map that is shorter than the offset was truncated. */
-	if (((uint64_t)st.st_size < f->offset && f->kind == JIT_PERF_MAP) ||
+	if (((uint64_t)st.st_size < f->offset && f->kind == MSG_JIT_PERF_MAP) ||
 	    ((uint64_t)st.st_size > f->offset && !same_tail(f))) {
 		forget(f);
 		begin(f);
@@ -164,7 +164,7 @@ int codefile_read(struct codefile *f, uint64_t most, uint64_t cpu_ns, struct cod
 
 int codefile_flush(struct codefile *f)
 {
-	const int r = f->kind == JIT_PERF_MAP ? perfmap_flush(&f->m) : 0;
+	const int r = f->kind == MSG_JIT_PERF_MAP ? perfmap_flush(&f->m) : 0;
 
 	return r < 0 ? r : 0;
 }

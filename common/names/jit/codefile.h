@@ -35,7 +35,7 @@ struct codefile_answer {
 
 /* Opens a file that owns fd from then on; fd is closed on error. max: limit of memory in bytes.
  * Returns 0 or -ENOMEM. */
-int codefile_open(int fd, enum jit_kind kind, size_t max, struct codefile **ret);
+int codefile_open(int fd, enum msg_jit_kind kind, size_t max, struct codefile **ret);
 void codefile_free(struct codefile *f);
 /* Reads about `most` new bytes. Stops after this much cpu time of the process (0: no limit).
  * Returns 0, or -ENOMEM, after which the file is read again from its beginning. *ret is always

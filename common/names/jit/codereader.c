@@ -31,7 +31,7 @@ struct codereader {
 	struct codefile *file;	      /* owned; set if it is read in this process */
 	struct codereader_worker *at; /* otherwise the worker of its class */
 	int fd;			      /* -1: it is read in this process */
-	enum jit_kind kind;
+	enum msg_jit_kind kind;
 	uint32_t slot;
 	size_t max, bytes;
 	uint64_t worker; /* the number of the worker in which it is open; 0: none */
@@ -207,7 +207,7 @@ static bool is_of_root(int fd)
 	return fstat(fd, &st) == 0 && st.st_uid == 0 && !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-int codereader_open(int fd, enum jit_kind kind, size_t max, struct codereader **ret)
+int codereader_open(int fd, enum msg_jit_kind kind, size_t max, struct codereader **ret)
 {
 	struct codereader *c = calloc(1, sizeof(*c));
 	int r = c ? 0 : -ENOMEM;

@@ -36,7 +36,7 @@ void codereader_use_workers(uint64_t heap);
 
 /* Opens a file that owns fd from then on; fd is closed on error. max: limit of memory in bytes.
  * Returns 0, -ENOMEM or -EMFILE. */
-int codereader_open(int fd, enum jit_kind kind, size_t max, struct codereader **ret);
+int codereader_open(int fd, enum msg_jit_kind kind, size_t max, struct codereader **ret);
 void codereader_free(struct codereader *c);
 /* Returns the current size of the file; UINT64_MAX: unknown. */
 uint64_t codereader_file_size(const struct codereader *c);

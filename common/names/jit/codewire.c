@@ -32,7 +32,7 @@ size_t codewire_size(const struct codewire_ask *a)
 bool codewire_is_ask(const struct codewire_ask *a, size_t size)
 {
 	return size >= offsetof(struct codewire_ask, addresses) && a->count <= CODEWIRE_BATCH &&
-	       size == codewire_size(a) && a->file < CODEWIRE_FILES && a->jit < JIT_KINDS;
+	       size == codewire_size(a) && a->file < CODEWIRE_FILES && a->jit < MSG_JIT_KINDS;
 }
 
 /* --- answers --- */

@@ -68,7 +68,7 @@ static bool serve(struct codeworker *w, const struct codewire_ask *a, int *fd)
 	if (a->kind == CODEWIRE_CLOSE)
 		return false;
 	if (a->kind == CODEWIRE_OPEN && *fd >= 0) {
-		h->verdict = codefile_open(*fd, (enum jit_kind)a->jit, a->value, f);
+		h->verdict = codefile_open(*fd, (enum msg_jit_kind)a->jit, a->value, f);
 		*fd = -1;
 	}
 	if (*f && a->kind == CODEWIRE_READ)

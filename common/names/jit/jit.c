@@ -37,7 +37,7 @@ struct jit_process {
 	uint64_t version;
 	uint64_t generation; /* rises whenever lookups may get other answers */
 	size_t bytes;
-	struct jit_file files[JIT_KINDS];
+	struct jit_file files[MSG_JIT_KINDS];
 };
 
 int jit_init(struct jit *j, size_t total_max, int (*ask)(void *, const struct jit_request *),
@@ -61,7 +61,7 @@ static void charge(struct jit *j, struct jit_process *p)
 {
 	holdings_give(&j->bytes_of, p->owner, p->bytes);
 	p->bytes = sizeof(*p);
-	for (unsigned k = 0; k < JIT_KINDS; k++) {
+	for (unsigned k = 0; k < MSG_JIT_KINDS; k++) {
 		const struct jit_file *f = &p->files[k];
 
 		if (f->reader)
@@ -72,7 +72,7 @@ static void charge(struct jit *j, struct jit_process *p)
 
 static void close_files(struct jit *j, struct jit_process *p)
 {
-	for (unsigned k = 0; k < JIT_KINDS; k++)
+	for (unsigned k = 0; k < MSG_JIT_KINDS; k++)
 		file_close(j, p, &p->files[k]);
 	p->generation = ++j->generation;
 	charge(j, p);
@@ -80,7 +80,7 @@ static void close_files(struct jit *j, struct jit_process *p)
 
 static bool has_open(const struct jit_process *p)
 {
-	for (unsigned k = 0; k < JIT_KINDS; k++)
+	for (unsigned k = 0; k < MSG_JIT_KINDS; k++)
 		if (p->files[k].state == JIT_FILE_OPEN)
 			return true;
 	return false;
@@ -255,13 +255,13 @@ static void ask(struct jit *j, struct jit_process *p, unsigned kind, uint64_t no
 	if (j->ask(j->ctx, &(struct jit_request){ .id = f->request,
 						  .process = p->id,
 						  .pid = p->pid,
-						  .kind = (enum jit_kind)kind }) != 0)
+						  .kind = (enum msg_jit_kind)kind }) != 0)
 		absent(j, p, f, now_ns);
 }
 
 static void ask_due(struct jit *j, struct jit_process *p, uint64_t now_ns)
 {
-	for (unsigned k = 0; k < JIT_KINDS; k++) {
+	for (unsigned k = 0; k < MSG_JIT_KINDS; k++) {
 		struct jit_file *f = &p->files[k];
 
 		if (f->state == JIT_FILE_UNASKED ||
@@ -373,13 +373,13 @@ bool jit_answer(struct jit *j, uint64_t id, int fd, uint64_t now_ns)
 	for (uint32_t i = 0; i < j->len; i++) {
 		struct jit_process *p = j->processes[i];
 
-		for (unsigned k = 0; p && k < JIT_KINDS; k++) {
+		for (unsigned k = 0; p && k < MSG_JIT_KINDS; k++) {
 			struct jit_file *f = &p->files[k];
 
 			if (f->state != JIT_FILE_ASKED || f->request != id)
 				continue;
 			f->request = 0;
-			if (fd >= 0 && codereader_open(fd, (enum jit_kind)k, most_of_file(j, p),
+			if (fd >= 0 && codereader_open(fd, (enum msg_jit_kind)k, most_of_file(j, p),
 						       &f->reader) != 0)
 				fd = -1;
 			if (fd < 0) {
@@ -493,7 +493,7 @@ static int find(struct jit *j, struct jit_process *p, uint64_t address, uint64_t
 {
 	static const struct codefile_answer nothing = { .until_ns = UINT64_MAX };
 	/* Prefer the jitdump, which has times and lines. */
-	static const enum jit_kind order[JIT_KINDS] = { JIT_DUMP, JIT_PERF_MAP };
+	static const enum msg_jit_kind order[MSG_JIT_KINDS] = { MSG_JIT_DUMP, MSG_JIT_PERF_MAP };
 	const struct codecache_answer *cached = cached_find(j, p, address, time_ns);
 	struct batch b = { .is_certain = true, .names = ret };
 	int r = 0;
@@ -503,7 +503,7 @@ static int find(struct jit *j, struct jit_process *p, uint64_t address, uint64_t
 	if (!has_open(p))
 		return JIT_UNKNOWN;
 	batch_make(j, p, address, time_ns, &b);
-	for (unsigned i = 0; i < JIT_KINDS && b.count && r == 0; i++)
+	for (unsigned i = 0; i < MSG_JIT_KINDS && b.count && r == 0; i++)
 		if (p->files[order[i]].reader)
 			r = batch_find(j, p, &p->files[order[i]], time_ns, now_ns, &b);
 	if (r)
@@ -533,7 +533,7 @@ int jit_lookup(struct jit *j, uint64_t process, uint32_t pid, uint64_t address, 
 	p->used_ns = now_ns;
 	ask_due(j, p, now_ns);
 	r = find(j, p, address, time_ns, now_ns, ret);
-	for (unsigned k = 0; r == JIT_UNKNOWN && k < JIT_KINDS; k++) {
+	for (unsigned k = 0; r == JIT_UNKNOWN && k < MSG_JIT_KINDS; k++) {
 		struct jit_file *f = &p->files[k];
 
 		if (f->state == JIT_FILE_OPEN && !f->behind &&
@@ -547,11 +547,11 @@ int jit_lookup(struct jit *j, uint64_t process, uint32_t pid, uint64_t address, 
 	}
 	if (r == JIT_UNKNOWN) {
 		p->wanted = true;
-		for (unsigned k = 0; k < JIT_KINDS; k++)
+		for (unsigned k = 0; k < MSG_JIT_KINDS; k++)
 			later |= p->files[k].state == JIT_FILE_ASKED || p->files[k].behind;
 		return later ? JIT_LATER : JIT_UNKNOWN;
 	}
-	for (unsigned k = 0; r == 0 && k < JIT_KINDS; k++) {
+	for (unsigned k = 0; r == 0 && k < MSG_JIT_KINDS; k++) {
 		const struct jit_file *f = &p->files[k];
 
 		if (f->behind && !f->over && !p->settled && now_ns - f->opened_ns < CATCH_UP_NS) {
@@ -590,7 +590,7 @@ int jit_settle(struct jit *j, uint64_t process, uint64_t now_ns)
 	if (!p->settling) {
 		p->settling = true;
 		p->settle_ns = now_ns;
-		for (unsigned k = 0; k < JIT_KINDS; k++) {
+		for (unsigned k = 0; k < MSG_JIT_KINDS; k++) {
 			struct jit_file *f = &p->files[k];
 
 			if (f->state == JIT_FILE_OPEN)
@@ -599,7 +599,7 @@ int jit_settle(struct jit *j, uint64_t process, uint64_t now_ns)
 				f->state = JIT_FILE_UNASKED;
 		}
 	}
-	for (unsigned k = 0; r == 0 && k < JIT_KINDS; k++) {
+	for (unsigned k = 0; r == 0 && k < MSG_JIT_KINDS; k++) {
 		const struct jit_file *f = &p->files[k];
 
 		/* A file remains in this state while there are too many requests. */
@@ -613,8 +613,8 @@ int jit_settle(struct jit *j, uint64_t process, uint64_t now_ns)
 		return r;
 	if (waits && now_ns - p->settle_ns < JIT_WAIT_NS)
 		return JIT_LATER;
-	if (p->files[JIT_PERF_MAP].reader)
-		r = codereader_flush(p->files[JIT_PERF_MAP].reader);
+	if (p->files[MSG_JIT_PERF_MAP].reader)
+		r = codereader_flush(p->files[MSG_JIT_PERF_MAP].reader);
 	p->generation = ++j->generation;
 	p->settled = true;
 	return r < 0 ? r : 0;
@@ -624,7 +624,7 @@ int jit_settle(struct jit *j, uint64_t process, uint64_t now_ns)
 
 static void tick(struct jit *j, struct jit_process *p, uint64_t now_ns)
 {
-	for (unsigned k = 0; k < JIT_KINDS; k++) {
+	for (unsigned k = 0; k < MSG_JIT_KINDS; k++) {
 		struct jit_file *f = &p->files[k];
 
 		if (f->state == JIT_FILE_ASKED && now_ns - f->asked_ns >= JIT_WAIT_NS)
@@ -663,7 +663,7 @@ uint64_t jit_deadline(const struct jit *j, uint64_t now_ns)
 	for (uint32_t i = 0; i < j->len; i++) {
 		const struct jit_process *p = j->processes[i];
 
-		for (unsigned k = 0; p && k < JIT_KINDS; k++) {
+		for (unsigned k = 0; p && k < MSG_JIT_KINDS; k++) {
 			const struct jit_file *f = &p->files[k];
 			uint64_t at = 0;
 

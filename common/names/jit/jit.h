@@ -48,7 +48,7 @@
 struct jit_request {
 	uint64_t id, process;
 	uint32_t pid;
-	enum jit_kind kind;
+	enum msg_jit_kind kind;
 };
 
 struct jit_process;

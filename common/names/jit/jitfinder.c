@@ -147,11 +147,11 @@ static int open_map(int root, const struct owner *o)
 	return open_owned(root, path, o);
 }
 
-static int open_of_gone(enum jit_kind kind, const struct msg_process *p, struct owner *o)
+static int open_of_gone(enum msg_jit_kind kind, const struct msg_process *p, struct owner *o)
 {
 	int root, r;
 
-	if (kind != JIT_PERF_MAP)
+	if (kind != MSG_JIT_PERF_MAP)
 		return -ENOENT;
 	root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
@@ -162,7 +162,7 @@ static int open_of_gone(enum jit_kind kind, const struct msg_process *p, struct 
 	return r;
 }
 
-int jitfinder_open(enum jit_kind kind, const struct msg_process *p, bool same_boot)
+int jitfinder_open(enum msg_jit_kind kind, const struct msg_process *p, bool same_boot)
 {
 	struct owner o = { .pid = (uint32_t)p->pid, .since_ns = began_ns(p->start_ns) };
 	int dir, root = -1, r = -ESRCH;
@@ -179,7 +179,7 @@ int jitfinder_open(enum jit_kind kind, const struct msg_process *p, bool same_bo
 			r = root < 0 ? -errno : 0;
 		}
 		if (r == 0)
-			r = kind == JIT_DUMP ? open_dump(dir, root, &o) : open_map(root, &o);
+			r = kind == MSG_JIT_DUMP ? open_dump(dir, root, &o) : open_map(root, &o);
 	}
 	if (root >= 0)
 		close(root);

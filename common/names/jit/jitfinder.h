@@ -16,7 +16,7 @@
 /* Opens a file. Returns a descriptor that the caller owns, or -errno. same_boot: the stream was
  * recorded since this host booted. Then the perf map of a process that has ended is searched in our
  * own /tmp. */
-int jitfinder_open(enum jit_kind kind, const struct msg_process *process, bool same_boot);
+int jitfinder_open(enum msg_jit_kind kind, const struct msg_process *process, bool same_boot);
 /* Finds the path of a jitdump in a line of /proc/PID/maps, and NUL-terminates it there. Returns
  * false if there is none. */
 bool jitfinder_dump_path(char *line, char **ret_path);

@@ -97,7 +97,7 @@ int finder_open_stream(const struct msg_file *file, bool same_kernel)
 	struct stat st;
 	int fd;
 
-	if (file->flags & FILE_VDSO)
+	if (file->flags & MSG_FILE_VDSO)
 		return same_kernel ? open_vdso() : -ENOENT;
 	if (file->path.len == 0 || file->path.len >= sizeof(path) || file->path.data[0] != '/' ||
 	    memchr(file->path.data, '\0', file->path.len))

@@ -288,7 +288,7 @@ static int fde_run(struct cfi *c, const struct cfi_cie *cie, struct span s, uint
 		size = left;
 	r = rows_open(c->machine.rows, at, at + (uint32_t)size);
 	if (r)
-		return r == ROWS_NONE ? 0 : r;
+		return r == MSG_ROWS_NONE ? 0 : r;
 	if (cie->at_entry && c->moved && cfi_run_only_nops(first, s.data, s.data + s.len) &&
 	    c->moved(c->ctx, start, size)) {
 		skipped[ROWS_SKIP_NO_RULES]++;

@@ -53,7 +53,8 @@ void cfi_done(struct cfi *c);
 /* Consumes whole entries from the front of `bytes`, which begin at c->pos. `last`: these are the
  * section's last bytes. *ret_used is the number of bytes consumed. *ret_want is the number of bytes
  * that the next entry needs, more than are left. If *ret_want exceeds CFI_MAX_ENTRY, skip that
- * entry with cfi_skip and continue at c->pos + *ret_want. Returns 0, ROWS_TOO_LARGE or -ENOMEM. */
+ * entry with cfi_skip and continue at c->pos + *ret_want. Returns 0, MSG_ROWS_TOO_LARGE or
+ * -ENOMEM. */
 int cfi_feed(struct cfi *c, struct span bytes, bool last, size_t *ret_used, uint64_t *ret_want);
 /* Skips n bytes of an entry that is too long. */
 void cfi_skip(struct cfi *c, uint64_t n);

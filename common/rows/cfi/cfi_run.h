@@ -70,7 +70,7 @@ struct cfi_run {
 	struct ehreturn spoiled;
 };
 
-/* Returned besides enum rows_status, which is passed through. */
+/* Returned besides enum msg_rows_status, which is passed through. */
 enum cfi_run_verdict {
 	/* The instructions ended, or the location passed the function's end. The last row is
 	 * written. */

@@ -12,7 +12,7 @@
 
 /* Adds a row that ends stacks in __start_context, if the file contains it. Call it before the rows
  * of .eh_frame are added: this range begins lower, so it wins. fd is borrowed. Returns 0,
- * ROWS_TOO_LARGE, -ENOMEM, or -errno of reading. */
+ * MSG_ROWS_TOO_LARGE, -ENOMEM, or -errno of reading. */
 int ucontext_read(int fd, const struct elf_file *f, const struct dynamic *d, struct rows *rows);
 
 #endif

@@ -396,7 +396,7 @@ static int one_gap(struct derive *d)
 		bool trusted = known == pos, is = false;
 
 		if (rows_stopped(d->rows))
-			return ROWS_LATER;
+			return MSG_ROWS_LATER;
 		/* The walker handles code with frame pointers without rows. */
 		if (d->known.accepted.n >= FRAMED_MIN &&
 		    d->framed * 100ull >= d->known.accepted.n * FRAMED_SHARE)
@@ -461,7 +461,7 @@ static int what_was_left_out(struct derive *d)
 		bool is;
 
 		if (rows_stopped(d->rows))
-			return ROWS_LATER;
+			return MSG_ROWS_LATER;
 		if (derive_is_claimed(d, p.at) || !d->budget)
 			continue;
 		p.limit = known_starts_next(&d->known, p.at + 1, d->now->end);
@@ -497,7 +497,7 @@ static int cut_between(struct derive *d)
 			r = rows_add(d->rows, begin, ROWS_RULE_GAP);
 		if (!r)
 			rows_close(d->rows);
-		if (r && r != ROWS_NONE)
+		if (r && r != MSG_ROWS_NONE)
 			return r;
 	}
 	return 0;

@@ -25,8 +25,8 @@
 #define DERIVE_MAX_BYTES (24u << 20) /* of code looked at in one file: about one second of work */
 
 /* Adds rows to `rows`, which is finished before and after the call. Reads the file behind fd
- * (borrowed) with pread. Returns 0 (also if it finds nothing), ROWS_TOO_LARGE, -ENOMEM, or -errno
- * of reading. Time is linear in the bytes that nothing covers, up to the ceiling. */
+ * (borrowed) with pread. Returns 0 (also if it finds nothing), MSG_ROWS_TOO_LARGE, -ENOMEM, or
+ * -errno of reading. Time is linear in the bytes that nothing covers, up to the ceiling. */
 int derive_rows(int fd, const struct elf_file *f, struct rows *rows);
 
 #endif

@@ -171,7 +171,7 @@ int derive_put_pieces(struct derive *d, uint32_t at, const struct stub_piece *p,
 		derive_claim(d, at, end);
 	r = rows_open(d->rows, at, end);
 	if (r)
-		return r == ROWS_NONE ? 0 : r;
+		return r == MSG_ROWS_NONE ? 0 : r;
 	for (unsigned i = 0; i < n && !r; i++) {
 		if (p[i].len)
 			r = put(d, at, &p[i].rule);
@@ -219,7 +219,7 @@ static int put_run(struct derive *d, uint32_t begin, uint32_t end)
 
 	derive_claim(d, d->from + begin, d->from + end);
 	if (r)
-		return r == ROWS_NONE ? 0 : r;
+		return r == MSG_ROWS_NONE ? 0 : r;
 	while (pos < end && !r) {
 		struct unwind_rule rule;
 		bool known;

@@ -35,11 +35,11 @@ static int check_header(int fd, struct elf_file *f, bool *ret_sections, const ch
 		return -errno;
 	if (S_ISDIR(st.st_mode)) {
 		*ret_why = "a folder";
-		return ROWS_NOT_ELF;
+		return MSG_ROWS_NOT_ELF;
 	}
 	if (!S_ISREG(st.st_mode)) {
 		*ret_why = "not a regular file";
-		return ROWS_NOT_ELF;
+		return MSG_ROWS_NOT_ELF;
 	}
 	f->size = (uint64_t)st.st_size;
 	n = fd_pread_all(fd, &h, sizeof(h), 0);
@@ -47,34 +47,34 @@ static int check_header(int fd, struct elf_file *f, bool *ret_sections, const ch
 		return (int)n;
 	if (n < SELFMAG || memcmp(h.e_ident, ELFMAG, SELFMAG) != 0) {
 		*ret_why = "no ELF magic at its start";
-		return ROWS_NOT_ELF;
+		return MSG_ROWS_NOT_ELF;
 	}
 	if (n < EI_NIDENT) {
 		*ret_why = "truncated: it ends inside the ELF header";
-		return ROWS_MALFORMED;
+		return MSG_ROWS_MALFORMED;
 	}
 	if (h.e_ident[EI_CLASS] != ELFCLASS64) {
 		*ret_why = h.e_ident[EI_CLASS] == ELFCLASS32
 				   ? "a 32-bit ELF file; only x86-64 is supported"
 				   : "unknown ELF class";
-		return ROWS_UNSUPPORTED;
+		return MSG_ROWS_UNSUPPORTED;
 	}
 	if (h.e_ident[EI_DATA] != ELFDATA2LSB) {
 		*ret_why = "a big-endian ELF file; only x86-64 is supported";
-		return ROWS_UNSUPPORTED;
+		return MSG_ROWS_UNSUPPORTED;
 	}
 	if (n < (int64_t)sizeof(h)) {
 		*ret_why = "truncated: it ends inside the ELF header";
-		return ROWS_MALFORMED;
+		return MSG_ROWS_MALFORMED;
 	}
 	if (h.e_machine != EM_X86_64) {
 		*ret_why = "for another machine; only x86-64 is supported";
-		return ROWS_UNSUPPORTED;
+		return MSG_ROWS_UNSUPPORTED;
 	}
 	if (h.e_phnum && (h.e_phentsize != sizeof(Elf64_Phdr) ||
 			  !within(h.e_phoff, (uint64_t)h.e_phnum * sizeof(Elf64_Phdr), f->size))) {
 		*ret_why = "truncated or damaged: its program headers lie past its end";
-		return ROWS_MALFORMED;
+		return MSG_ROWS_MALFORMED;
 	}
 	*ret_sections = false;
 	if (!h.e_shoff)
@@ -95,7 +95,7 @@ static int check_header(int fd, struct elf_file *f, bool *ret_sections, const ch
 	}
 	if (count > MAX_SECTION_HEADERS) {
 		*ret_why = "it claims too many sections";
-		return ROWS_MALFORMED;
+		return MSG_ROWS_MALFORMED;
 	}
 	*ret_sections = true;
 	return 0;
@@ -223,14 +223,14 @@ static int read_segments(Elf *elf, struct elf_file *f, uint64_t *ret_hdr_vaddr,
 
 	if (elf_getphdrnum(elf, &count) != 0) {
 		*ret_why = "damaged: its program headers cannot be read";
-		return ROWS_MALFORMED;
+		return MSG_ROWS_MALFORMED;
 	}
 	for (size_t i = 0; i < count; i++) {
 		GElf_Phdr p;
 
 		if (!gelf_getphdr(elf, (int)i, &p)) {
 			*ret_why = "damaged: its program headers cannot be read";
-			return ROWS_MALFORMED;
+			return MSG_ROWS_MALFORMED;
 		}
 		if (p.p_type == PT_INTERP)
 			f->entry_certain = f->interpreted = true;
@@ -247,11 +247,11 @@ static int read_segments(Elf *elf, struct elf_file *f, uint64_t *ret_hdr_vaddr,
 		if (p.p_offset > INT64_MAX || p.p_filesz > INT64_MAX ||
 		    p.p_vaddr > UINT64_MAX - p.p_filesz) {
 			*ret_why = "damaged: a segment's sizes cannot be right";
-			return ROWS_MALFORMED;
+			return MSG_ROWS_MALFORMED;
 		}
 		if (f->loads == ELF_MAX_LOADS) {
 			*ret_why = "it has too many segments";
-			return ROWS_UNSUPPORTED;
+			return MSG_ROWS_UNSUPPORTED;
 		}
 		f->load[f->loads++] = (struct elf_load){ .vaddr = p.p_vaddr,
 							 .offset = p.p_offset,
@@ -290,7 +290,7 @@ static int read_name(int fd, const struct elf_names *n, uint64_t at, char ret[16
 }
 
 /* Reads the header of a compressed section, in either format, and updates s. Returns 0,
- * ROWS_UNSUPPORTED or -errno. */
+ * MSG_ROWS_UNSUPPORTED or -errno. */
 static int read_packed(int fd, bool old, struct elf_section *s)
 {
 	union {
@@ -304,13 +304,13 @@ static int read_packed(int fd, bool old, struct elf_section *s)
 	if (n < 0)
 		return (int)n;
 	if (s->size < size || n < (int64_t)size)
-		return ROWS_UNSUPPORTED;
+		return MSG_ROWS_UNSUPPORTED;
 	if (old ? memcmp(h.old, "ZLIB", 4) == 0 : h.new.ch_type == ELFCOMPRESS_ZLIB)
 		s->packing = ELF_ZLIB;
 	else if (!old && h.new.ch_type == ELF_COMPRESS_ZSTD)
 		s->packing = ELF_ZSTD;
 	else
-		return ROWS_UNSUPPORTED;
+		return MSG_ROWS_UNSUPPORTED;
 	s->offset += size;
 	s->size -= size;
 	return 0;
@@ -439,7 +439,7 @@ int elf_read(int fd, struct elf_file *f, const char **ret_why)
 	if (!elf || elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &ehdr)) {
 		*ret_why = "damaged: its ELF header cannot be read";
 		elf_end(elf);
-		return ROWS_MALFORMED;
+		return MSG_ROWS_MALFORMED;
 	}
 	f->entry = ehdr.e_entry;
 	f->entry_certain = ehdr.e_type == ET_EXEC;

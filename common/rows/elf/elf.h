@@ -53,9 +53,9 @@ struct elf_file {
 	unsigned build_id_len; /* 0: none, or too long */
 };
 
-/* Reads the headers of fd (borrowed; its position does not move). Returns 0; ROWS_NOT_ELF;
- * ROWS_UNSUPPORTED (class, byte order, machine, or too many segments); ROWS_MALFORMED; -errno of
- * reading; -ENOMEM. *ret_why is static text that explains a verdict. */
+/* Reads the headers of fd (borrowed; its position does not move). Returns 0; MSG_ROWS_NOT_ELF;
+ * MSG_ROWS_UNSUPPORTED (class, byte order, machine, or too many segments); MSG_ROWS_MALFORMED;
+ * -errno of reading; -ENOMEM. *ret_why is static text that explains a verdict. */
 int elf_read(int fd, struct elf_file *ret, const char **ret_why);
 
 /* Reads n bytes at an ELF address, or as many as the segment has. Returns the number of bytes. */

@@ -25,7 +25,7 @@ static int feed(struct section_reader *s, struct cfi *c)
 
 	do {
 		if (rows_stopped(c->machine.rows))
-			return ROWS_LATER;
+			return MSG_ROWS_LATER;
 		r = section_reader_fill(s, want);
 		if (r == -EBADMSG) {
 			c->machine.rows->skipped[ROWS_SKIP_SECTION]++;
@@ -185,7 +185,7 @@ static int read_debug_file(int fd, struct code *of_code, struct rows *rows, stru
 	if (f.build_id_len != of->build_id_len ||
 	    memcmp(f.build_id, of->build_id, f.build_id_len) != 0) {
 		ret->why = "the debug file belongs to another file: build ids differ";
-		return ROWS_MALFORMED;
+		return MSG_ROWS_MALFORMED;
 	}
 	f.bases = of->bases;
 	return read_kind(fd, &f, false, of_code, rows);
@@ -211,7 +211,7 @@ static int begin(int fd, struct elf_file *f, struct rows *rows, struct extract *
 		}
 	}
 	r = rows_layout(rows);
-	if (r == ROWS_NONE)
+	if (r == MSG_ROWS_NONE)
 		ret->why = "it has no executable segment";
 	return r;
 }
@@ -223,7 +223,7 @@ int extract_derived(int fd, struct rows *rows, struct extract *ret)
 
 	if (!r)
 		r = derive_rows(fd, &f, rows);
-	if (r == ROWS_TOO_LARGE)
+	if (r == MSG_ROWS_TOO_LARGE)
 		ret->why = "its text or its rows are over the limits that bound memory";
 	if (!r && !rows->count)
 		ret->why = "no rows follow from its code";
@@ -238,7 +238,7 @@ static int read_tables(int fd, int debug_fd, struct elf_file *f, struct rows *ro
 	struct dynamic d;
 	int r = begin(fd, f, rows, ret);
 
-	if (r && r != ROWS_TOO_LARGE)
+	if (r && r != MSG_ROWS_TOO_LARGE)
 		return r;
 	rows->skipped[ROWS_SKIP_SECTION] += f->empty_sections;
 	if (!r)
@@ -282,19 +282,19 @@ int extract_rows(int fd, int debug_fd, struct rows *rows, struct extract *ret)
 		rows->tracked = UNWIND_REG_R12;
 		r = read_tables(fd, debug_fd, &f, rows, ret);
 	}
-	if (r && r != ROWS_TOO_LARGE)
+	if (r && r != MSG_ROWS_TOO_LARGE)
 		return r;
 	if (!r) {
 		r = derive_rows(fd, &f, rows);
 		/* Derived rows do not fit: start again and keep only those from the tables. */
-		if (r == -ENOMEM || r == ROWS_TOO_LARGE) {
+		if (r == -ENOMEM || r == MSG_ROWS_TOO_LARGE) {
 			rows_reset(rows);
 			r = read_tables(fd, debug_fd, &f, rows, ret);
 			if (!r && !rows->count)
-				r = ROWS_TOO_LARGE;
+				r = MSG_ROWS_TOO_LARGE;
 		}
 	}
-	if (r == ROWS_TOO_LARGE)
+	if (r == MSG_ROWS_TOO_LARGE)
 		ret->why = "its text or its rows are over the limits that bound memory";
 	if (!r && !rows->count)
 		ret->why = f.sections ? "its call frame information gives no rows"

@@ -153,7 +153,7 @@ static bool sets_rsp(const uint8_t *code, size_t len, bool unsaid)
 
 /* --- steps of compiled functions --- */
 
-/* Reads the stack depths of f. Returns 0, ROWS_MALFORMED or -errno. */
+/* Reads the stack depths of f. Returns 0, MSG_ROWS_MALFORMED or -errno. */
 static int read_deltas(struct gorows *g, const struct gopclntab_func *f)
 {
 	struct gopclntab_values v;
@@ -165,11 +165,11 @@ static int read_deltas(struct gorows *g, const struct gopclntab_func *f)
 	gopclntab_values(g->table, f, f->pcsp, &v);
 	while ((r = gopclntab_next(&v, &start, &end, &value)) == 0) {
 		if (value < -8 || value > INT32_MAX - 16 || g->deltas == MAX_STEPS)
-			return ROWS_MALFORMED;
+			return MSG_ROWS_MALFORMED;
 		g->delta[g->deltas++] = (struct goasm_delta){ .at = (uint32_t)(start - f->entry),
 							      .delta = value };
 	}
-	return r < 0 ? r : r == GOPCLNTAB_NONE && g->deltas ? 0 : ROWS_MALFORMED;
+	return r < 0 ? r : r == GOPCLNTAB_NONE && g->deltas ? 0 : MSG_ROWS_MALFORMED;
 }
 
 /* Returns how RBP is saved where RSP first goes down, at d. *ret_len is the length of the
@@ -257,7 +257,7 @@ static int add_rule(struct gorows *g, uint32_t at, const struct unwind_rule *rul
 
 	int r = rows_rules_put(&g->rows->rules, &put, &number);
 
-	if (r == ROWS_TOO_LARGE) {
+	if (r == MSG_ROWS_TOO_LARGE) {
 		g->rows->skipped[ROWS_SKIP_RULE_LIMIT]++;
 		number = ROWS_RULE_GAP;
 		r = 0;
@@ -274,7 +274,7 @@ static int add_one(struct gorows *g, uint32_t at, uint32_t end, const struct unw
 		r = add_rule(g, at, rule);
 	if (r == 0)
 		rows_close(g->rows);
-	return r == ROWS_NONE ? 0 : r;
+	return r == MSG_ROWS_NONE ? 0 : r;
 }
 
 static int add_steps(struct gorows *g, uint32_t at, uint32_t end)
@@ -285,7 +285,7 @@ static int add_steps(struct gorows *g, uint32_t at, uint32_t end)
 		r = add_rule(g, at + g->step[i].at, &g->step[i].rule);
 	if (r == 0)
 		rows_close(g->rows);
-	return r == ROWS_NONE ? 0 : r;
+	return r == MSG_ROWS_NONE ? 0 : r;
 }
 
 /* Adds an assembly function, with the rules that its instructions give. */
@@ -307,10 +307,11 @@ static int add_assembly(struct gorows *g, uint32_t at, uint32_t end, const uint8
 	}
 	if (r == 0)
 		rows_close(g->rows);
-	return r == ROWS_NONE ? 0 : r;
+	return r == MSG_ROWS_NONE ? 0 : r;
 }
 
-/* Adds the rows of f. Returns 0; ROWS_MALFORMED: not a valid function; ROWS_TOO_LARGE; -errno. */
+/* Adds the rows of f. Returns 0; MSG_ROWS_MALFORMED: not a valid function; MSG_ROWS_TOO_LARGE;
+ * -errno. */
 static int add_function(struct gorows *g, const struct gopclntab_func *f)
 {
 	const struct unwind_rule over = { .cfa = UNWIND_CFA_REG,
@@ -333,7 +334,7 @@ static int add_function(struct gorows *g, const struct gopclntab_func *f)
 	if (f->pcsp == 0 || size == 0)
 		return 0;
 	if (!rows_locate(g->rows, f->entry, &at, &left) || left < size)
-		return ROWS_MALFORMED;
+		return MSG_ROWS_MALFORMED;
 	end = at + (uint32_t)size;
 	r = code_at(g, g->rows->base + at, numbers_smaller(size, GOASM_MAX_CODE), &code, &len);
 	if (r)
@@ -412,7 +413,7 @@ static int add_functions(struct gorows *g)
 			at = last;
 		}
 		if (rows_stopped(g->rows))
-			return ROWS_LATER;
+			return MSG_ROWS_LATER;
 		r = gopclntab_func(g->table, at, &f);
 		if (r == 0 && i < n && last == UINT32_MAX && !g->curg.known &&
 		    (!g->flags || f.flags) && what_is(g, &f) == GOASM_MORESTACK) {
@@ -421,7 +422,7 @@ static int add_functions(struct gorows *g)
 		}
 		if (r == 0)
 			r = add_function(g, &f);
-		if (r < 0 || r == ROWS_TOO_LARGE)
+		if (r < 0 || r == MSG_ROWS_TOO_LARGE)
 			return r;
 		if (r)
 			g->rows->skipped[ROWS_SKIP_GO]++;

@@ -18,7 +18,7 @@
 /* Adds the rows of the Go functions in the file behind fd (borrowed; its position does not move),
  * `size` bytes long, where there are none yet. rows is laid out, and is finished again afterwards.
  * Returns 0, also if the file is no Go program or has an unusable table (counted). Otherwise
- * returns ROWS_TOO_LARGE, -ENOMEM, or -errno of reading. */
+ * returns MSG_ROWS_TOO_LARGE, -ENOMEM, or -errno of reading. */
 int gorows_read(int fd, uint64_t size, struct rows *rows);
 
 #endif

@@ -35,9 +35,9 @@ static void make_stream(void)
 
 	stream_out_init(&o, 4096, collect, &sent);
 	stream_out_epoch(&o, 1ull << 40);
-	must(!stream_put(&o,
-			 &(struct msg){ .id = MSG_HELLO,
-					.hello = { .schema = MSG_SCHEMA, .kind = STREAM_NAMED } }));
+	must(!stream_put(
+		&o, &(struct msg){ .id = MSG_HELLO,
+				   .hello = { .schema = MSG_SCHEMA, .kind = MSG_STREAM_NAMED } }));
 	must(!stream_put(&o, &(struct msg){ .id = MSG_STACK, .stack = { .id = 1 } }));
 	must(!stream_put(&o,
 			 &(struct msg){ .id = MSG_SAMPLE, .sample = { .stack = 1, .value = 1 } }));

@@ -273,7 +273,7 @@ static void take(struct bench *b, struct msg *m)
 		b->checks[m->object.address % OBJECTS].address = m->object.address;
 		*kept = m->object.check ? m->object.check : check_of(&m->object);
 		m->object.check = *kept;
-	} else if (m->id == MSG_FRAME && m->frame.kind == FRAME_INTERPRETED &&
+	} else if (m->id == MSG_FRAME && m->frame.kind == MSG_FRAME_INTERPRETED &&
 		   !(m->frame.mark >> RUNTIME_CHECK_SHIFT) &&
 		   b->checks[m->frame.offset % OBJECTS].address == m->frame.offset) {
 		m->frame.mark |= b->checks[m->frame.offset % OBJECTS].check << RUNTIME_CHECK_SHIFT;
@@ -338,7 +338,7 @@ static void end(struct bench *b)
 
 	settle(b);
 	for (int i = 0; r && i < TURNS; i++) {
-		r = namer_end(b->namer, END_DONE, b->now_ns);
+		r = namer_end(b->namer, MSG_END_DONE, b->now_ns);
 		must(r == 0 || r == NAMER_WAIT);
 		b->now_ns += SECOND;
 	}

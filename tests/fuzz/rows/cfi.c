@@ -32,7 +32,7 @@ static void feed(struct cfi *c, const uint8_t *data, size_t size, size_t piece)
 		int r = cfi_feed(c, (struct span){ .data = copy, .len = have }, last, &used, &want);
 
 		free(copy);
-		must(used <= have && (r == 0 || r == ROWS_TOO_LARGE));
+		must(used <= have && (r == 0 || r == MSG_ROWS_TOO_LARGE));
 		at += used;
 		have -= used;
 		if (r || last)

@@ -110,7 +110,7 @@ static struct codereader *open_map(const char *text, bool shared)
 {
 	struct codereader *c;
 
-	cr_assert_eq(codereader_open(file_of(text, shared), JIT_PERF_MAP, MAX, &c), 0);
+	cr_assert_eq(codereader_open(file_of(text, shared), MSG_JIT_PERF_MAP, MAX, &c), 0);
 	return c;
 }
 
@@ -163,7 +163,7 @@ Test(codereader, what_is_appended_is_read_by_the_worker)
 	const int fd = file_of("1000 10 f\n", true);
 	struct codereader *c;
 
-	cr_assert_eq(codereader_open(dup(fd), JIT_PERF_MAP, MAX, &c), 0);
+	cr_assert_eq(codereader_open(dup(fd), MSG_JIT_PERF_MAP, MAX, &c), 0);
 	cr_assert_eq(read_map(c), 0);
 	cr_expect(has_name(c, 0x2000, NULL));
 	cr_assert_eq(write(fd, "2000 10 g", 9), 9);
@@ -329,7 +329,7 @@ struct bench {
 static int ask(void *ctx, const struct jit_request *rq)
 {
 	struct bench *b = ctx;
-	const int fd = rq->kind == JIT_PERF_MAP ? b->fd[rq->process - 1] : -1;
+	const int fd = rq->kind == MSG_JIT_PERF_MAP ? b->fd[rq->process - 1] : -1;
 
 	jit_answer(&b->jit, rq->id, fd < 0 ? -1 : dup(fd), SECOND);
 	return 0;

@@ -79,7 +79,7 @@ static int look(struct bench *b, uint64_t address, uint64_t now_ns)
 }
 
 /* Answers every request of this kind with the file, and the others with none. */
-static void answer(struct bench *b, enum jit_kind kind, uint64_t now_ns)
+static void answer(struct bench *b, enum msg_jit_kind kind, uint64_t now_ns)
 {
 	for (unsigned i = 0; i < b->count; i++) {
 		int fd = b->asked[i].kind == kind ? open(b->path, O_RDONLY | O_CLOEXEC) : -1;
@@ -104,7 +104,7 @@ Test(jit, both_files_are_asked_for_at_the_first_frame)
 	cr_expect_eq(b->asked[0].process, P);
 	cr_expect_eq(b->asked[0].pid, PID);
 	cr_expect_neq(b->asked[0].kind, b->asked[1].kind);
-	answer(b, JIT_PERF_MAP, SECOND);
+	answer(b, MSG_JIT_PERF_MAP, SECOND);
 	cr_assert_eq(look(b, 0x1000, SECOND), 0);
 	cr_expect(named(b, "f"));
 	cr_expect_eq(look(b, 0x2000, SECOND), JIT_UNKNOWN);
@@ -119,7 +119,7 @@ Test(jit, what_is_appended_is_found_soon)
 
 	look(b, 0x2000, SECOND);
 	append(b, "1000 10 f\n");
-	answer(b, JIT_PERF_MAP, SECOND);
+	answer(b, MSG_JIT_PERF_MAP, SECOND);
 	cr_expect_eq(look(b, 0x2000, SECOND), JIT_UNKNOWN);
 	version = jit_version(&b->jit, P);
 	append(b, "2000 10 g\n");
@@ -137,7 +137,7 @@ Test(jit, a_map_that_is_written_anew_is_read_anew)
 
 	append(b, "1000 10 old\n2000 10 other\n");
 	look(b, 0x1000, SECOND);
-	answer(b, JIT_PERF_MAP, SECOND);
+	answer(b, MSG_JIT_PERF_MAP, SECOND);
 	cr_expect_eq(look(b, 0x1000, SECOND), 0);
 	cr_assert_eq(ftruncate(b->fd, 0), 0);
 	cr_assert_eq(lseek(b->fd, 0, SEEK_SET), 0);
@@ -157,7 +157,7 @@ Test(jit, a_map_that_there_was_no_memory_for_is_read_again)
 	look(b, 0x2000, SECOND);
 	append(b, "1000 10 f\n2000 10 g\n3000 10 h\n");
 	starved = true;
-	answer(b, JIT_PERF_MAP, SECOND);
+	answer(b, MSG_JIT_PERF_MAP, SECOND);
 	cr_assert(!starved);
 	cr_expect_eq(look(b, 0x2000, SECOND), JIT_LATER);
 	jit_tick(&b->jit, 2 * SECOND);
@@ -177,13 +177,13 @@ Test(jit, a_file_that_is_not_there_is_asked_for_less_and_less)
 		cr_expect_neq(look(b, 0x1000, now_ns), 0);
 		jit_tick(&b->jit, now_ns);
 		asked += b->count;
-		answer(b, JIT_KINDS, now_ns);
+		answer(b, MSG_JIT_KINDS, now_ns);
 	}
 	cr_expect_geq(asked, 2 * 8);
 	cr_expect_leq(asked, 2 * 14);
 	append(b, "1000 10 f\n");
 	look(b, 0x1000, 80 * SECOND);
-	answer(b, JIT_PERF_MAP, 80 * SECOND);
+	answer(b, MSG_JIT_PERF_MAP, 80 * SECOND);
 	cr_expect_eq(look(b, 0x1000, 80 * SECOND), 0);
 	bench_free(b);
 }
@@ -196,7 +196,7 @@ Test(jit, an_answer_that_does_not_come_is_done_without)
 	cr_expect_eq(jit_deadline(&b->jit, SECOND), SECOND + JIT_WAIT_NS);
 	jit_tick(&b->jit, SECOND + JIT_WAIT_NS);
 	cr_expect_eq(look(b, 0x1000, SECOND + JIT_WAIT_NS), JIT_UNKNOWN);
-	answer(b, JIT_PERF_MAP, 9 * SECOND);
+	answer(b, MSG_JIT_PERF_MAP, 9 * SECOND);
 	cr_expect_eq(b->jit.open_of.held, 0, "a late one is closed");
 	bench_free(b);
 }
@@ -206,11 +206,11 @@ Test(jit, settling_reads_the_last_lines_and_asks_once_more)
 	struct bench *b = bench_new();
 
 	cr_expect_eq(look(b, 0x1000, SECOND), JIT_LATER);
-	answer(b, JIT_KINDS, SECOND);
+	answer(b, MSG_JIT_KINDS, SECOND);
 	append(b, "1000 10 f");
 	cr_expect_eq(jit_settle(&b->jit, P, SECOND), JIT_LATER);
 	cr_assert_eq(b->count, 2);
-	answer(b, JIT_PERF_MAP, SECOND);
+	answer(b, MSG_JIT_PERF_MAP, SECOND);
 	cr_expect_eq(jit_settle(&b->jit, P, SECOND), 0);
 	cr_expect_eq(look(b, 0x1000, SECOND), 0, "a line without its end counts then");
 	cr_expect_eq(jit_settle(&b->jit, P, SECOND), 0);
@@ -224,7 +224,7 @@ static unsigned read_all(struct bench *b, uint64_t now_ns)
 	unsigned pieces = 0;
 
 	look(b, 0x1000, now_ns);
-	answer(b, JIT_PERF_MAP, now_ns);
+	answer(b, MSG_JIT_PERF_MAP, now_ns);
 	cr_expect_eq(look(b, 0x1000, now_ns), JIT_LATER, "a later line may say otherwise");
 	while (look(b, 0xffffffff, now_ns) == JIT_LATER) {
 		cr_expect_leq(jit_deadline(&b->jit, now_ns), now_ns + SECOND / 10);
@@ -261,7 +261,7 @@ Test(jit, garbage_names_nothing)
 
 	append(b, "\177ELF\2\1\1 not a map at all \n\n\n   \n");
 	look(b, 0x1000, SECOND);
-	answer(b, JIT_PERF_MAP, SECOND);
+	answer(b, MSG_JIT_PERF_MAP, SECOND);
 	cr_expect_eq(look(b, 0x1000, SECOND), JIT_UNKNOWN);
 	bench_free(b);
 }
@@ -272,7 +272,7 @@ Test(jit, a_garbage_jitdump_is_given_up)
 
 	append(b, "\177ELF\2\1\1 not a jitdump, and long enough to have a header of forty bytes\n");
 	look(b, 0x1000, SECOND);
-	answer(b, JIT_DUMP, SECOND);
+	answer(b, MSG_JIT_DUMP, SECOND);
 	cr_expect_eq(look(b, 0x1000, SECOND), JIT_UNKNOWN);
 	cr_expect_eq(b->jit.malformed, 1);
 	bench_free(b);
@@ -286,7 +286,7 @@ Test(jit, of_too_many_files_the_least_used_are_closed)
 	append(b, "1000 10 f\n");
 	for (uint64_t id = 1; id <= n; id++) {
 		jit_want(&b->jit, id, (uint32_t)id, SECOND + id);
-		answer(b, JIT_PERF_MAP, SECOND + id);
+		answer(b, MSG_JIT_PERF_MAP, SECOND + id);
 		cr_expect_leq(b->jit.open_of.held, JIT_OPEN);
 	}
 	cr_expect_eq(jit_lookup(&b->jit, n, n, 0x1000, 1, 2 * SECOND, &b->names), 0);
@@ -310,10 +310,10 @@ Test(jit, who_has_many_files_closes_none_of_another_owner)
 	b->jit.owner_of = owner_of;
 	append(b, "1000 10 f\n");
 	jit_want(&b->jit, 1000, 1000, SECOND);
-	answer(b, JIT_PERF_MAP, SECOND);
+	answer(b, MSG_JIT_PERF_MAP, SECOND);
 	for (uint64_t id = 1; id <= 2 * JIT_OPEN; id++) {
 		jit_want(&b->jit, id, (uint32_t)id, SECOND + id);
-		answer(b, JIT_PERF_MAP, SECOND + id);
+		answer(b, MSG_JIT_PERF_MAP, SECOND + id);
 	}
 	cr_expect_leq(b->jit.open_of.held, JIT_OPEN);
 	cr_expect_eq(jit_lookup(&b->jit, 1000, 1000, 0x1000, 1, 2 * SECOND, &b->names), 0);
@@ -375,10 +375,10 @@ Test(jit, settling_waits_while_there_are_too_many_requests)
 	cr_expect_eq(look(b, 0x1000, SECOND), JIT_UNKNOWN);
 	cr_expect_eq(jit_settle(&b->jit, P, SECOND), JIT_LATER);
 	cr_assert_eq(b->count, before);
-	answer(b, JIT_KINDS, SECOND);
+	answer(b, MSG_JIT_KINDS, SECOND);
 	cr_expect_eq(jit_settle(&b->jit, P, SECOND), JIT_LATER);
 	cr_assert_eq(b->count, 2);
-	answer(b, JIT_PERF_MAP, SECOND);
+	answer(b, MSG_JIT_PERF_MAP, SECOND);
 	cr_expect_eq(jit_settle(&b->jit, P, SECOND), 0);
 	cr_expect_eq(look(b, 0x1000, SECOND), 0);
 	bench_free(b);

@@ -48,7 +48,7 @@ Test(emit, nothing_comes_behind_the_end_until_somebody_else_takes_the_stream)
 		0);
 	cr_assert_eq(emit_restart(e), 0);
 	cr_assert_eq(emit_file(e, &f), 0);
-	cr_assert_eq(emit_end(e, END_DONE), 0);
+	cr_assert_eq(emit_end(e, MSG_END_DONE), 0);
 	cr_expect_eq(count(&in, MSG_FILE), 1);
 
 	/* A process of the host may end at any time. */
@@ -63,7 +63,7 @@ Test(emit, nothing_comes_behind_the_end_until_somebody_else_takes_the_stream)
 	stream_in_init(&in);
 	cr_expect_eq(emit_restart(e), 0);
 	cr_expect_eq(emit_lost(e, &(struct msg_lost){ .reason = LOST_RING_FULL, .count = 1 }), 0);
-	cr_expect_eq(emit_end(e, END_DONE), 0);
+	cr_expect_eq(emit_end(e, MSG_END_DONE), 0);
 	cr_expect_eq(count(&in, MSG_LOST), 1);
 	stream_in_done(&in);
 	emit_free(e);

@@ -523,7 +523,7 @@ Test(host, kernel_thread_has_no_mappings_and_is_flagged)
 
 	s.flags = SAMPLE_KERNEL_THREAD;
 	struct host_sample_ref r = look(s);
-	cr_assert_eq(r.process->flags, PROCESS_KERNEL);
+	cr_assert_eq(r.process->flags, MSG_PROCESS_KERNEL);
 	cr_assert_eq(r.process->end_ns, 0);
 	settle();
 	cr_assert_null(fake_tables_process(tables, 40));

@@ -65,7 +65,7 @@ Test(host_files, vdso_is_one_file_of_all_with_offsets_from_its_start)
 
 	for (unsigned slot = 1; slot < 4 && !f; slot++)
 		f = host_slot_file(host, (uint16_t)slot);
-	cr_assert(f && f->flags & FILE_VDSO);
+	cr_assert(f && f->flags & MSG_FILE_VDSO);
 	cr_assert_eq(f->inode, 0);
 	size = f->size;
 	cr_assert(size && size % 4096 == 0);
@@ -348,7 +348,7 @@ Test(host_files, only_what_nobody_but_root_can_write_is_trusted)
 		settle();
 		struct host_file *f =
 			host_slot_file(host, fake_tables_process(tables, 10 + i)->at[0].slot);
-		cr_assert_eq(!!(f->flags & FILE_ROOT_ONLY), cases[i].root_only, "case %u", i);
+		cr_assert_eq(!!(f->flags & MSG_FILE_ROOT_ONLY), cases[i].root_only, "case %u", i);
 	}
 }
 

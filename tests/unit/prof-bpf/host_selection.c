@@ -160,11 +160,11 @@ Test(host_selection, our_own_are_flagged_by_pid_and_by_user)
 	host_mark_self(host, 31);
 	cr_assert_eq(host_scan(host), 0);
 	now = clock_mono_ns();
-	cr_assert_eq(look(sample_of(30, 30, START_TICK_NS, "x")).process->flags, PROCESS_SELF);
-	cr_assert_eq(look(sample_of(31, 31, START_TICK_NS, "x")).process->flags, PROCESS_SELF);
+	cr_assert_eq(look(sample_of(30, 30, START_TICK_NS, "x")).process->flags, MSG_PROCESS_SELF);
+	cr_assert_eq(look(sample_of(31, 31, START_TICK_NS, "x")).process->flags, MSG_PROCESS_SELF);
 	cr_assert_eq(look(sample_of(32, 32, START_TICK_NS, "x")).process->flags, 0);
 	host_mark_self(host, 32);
-	cr_assert_eq(look(sample_of(32, 32, START_TICK_NS, "x")).process->flags, PROCESS_SELF);
+	cr_assert_eq(look(sample_of(32, 32, START_TICK_NS, "x")).process->flags, MSG_PROCESS_SELF);
 }
 
 /* --- processes that the kernel's programs choose --- */

@@ -287,10 +287,10 @@ Test(row_server, an_answer_that_there_is_no_memory_for_waits_and_is_blamed_on_no
 	come(1);
 	at_work_on(1);
 	buf_reset(&fake_peer.batch);
-	cr_assert_eq(
-		stream_put(&out, &(struct msg){ .id = MSG_ROWS_BEGIN,
-						.rows_begin = { .id = 1, .status = ROWS_NONE } }),
-		0);
+	cr_assert_eq(stream_put(&out, &(struct msg){ .id = MSG_ROWS_BEGIN,
+						     .rows_begin = { .id = 1,
+								     .status = MSG_ROWS_NONE } }),
+		     0);
 	cr_assert_eq(stream_flush(&out), 0);
 	fake_peer.has_batch = true;
 	starved_feeds = 2;
@@ -298,11 +298,11 @@ Test(row_server, an_answer_that_there_is_no_memory_for_waits_and_is_blamed_on_no
 	for (unsigned i = 0; i < 3; i++) {
 		cr_assert_eq(row_server_run(server, ++now_ns), -ENOMEM);
 		row_server_figures(server, &f);
-		cr_assert_eq(f.refused[ROWS_NONE], 0);
+		cr_assert_eq(f.refused[MSG_ROWS_NONE], 0);
 	}
 	run();
 	row_server_figures(server, &f);
-	cr_assert_eq(f.refused[ROWS_NONE], 1);
+	cr_assert_eq(f.refused[MSG_ROWS_NONE], 1);
 	cr_assert(!fake_peer.dropped && blamed.count == 0 && deaths(0) == 0);
 	cr_assert(row_server_idle(server));
 }
@@ -447,18 +447,18 @@ Test(row_server, a_file_that_takes_long_is_put_aside_while_others_wait)
 	run();
 	say(&(struct msg){
 		.id = MSG_ROWS_BEGIN,
-		.rows_begin = { .id = 1, .status = ROWS_LATER, .cpu_ns = SECOND / 20 } });
+		.rows_begin = { .id = 1, .status = MSG_ROWS_LATER, .cpu_ns = SECOND / 20 } });
 	row_server_figures(server, &f);
 	cr_assert(f.aside == 1 && rich->refused[OWNER_ROWS_CPU] == 1);
 	cr_assert_eq(fake_peer.files, 2, "it waits for the other's file");
 	say(&(struct msg){ .id = MSG_ROWS_BEGIN,
-			   .rows_begin = { .id = 2, .status = ROWS_NONE, .cpu_ns = 1000 } });
+			   .rows_begin = { .id = 2, .status = MSG_ROWS_NONE, .cpu_ns = 1000 } });
 	cr_assert_eq(fake_peer.files, 3, "it is tried again");
 	cr_assert(owner_spent(poor, OWNER_ROWS_CPU, now) <= 1000);
 	cr_assert_eq(poor->held[OWNER_QUEUE], 0);
 	cr_assert_eq(rich->held[OWNER_QUEUE], 1);
 	say(&(struct msg){ .id = MSG_ROWS_BEGIN,
-			   .rows_begin = { .id = 3, .status = ROWS_NONE, .cpu_ns = 1000 } });
+			   .rows_begin = { .id = 3, .status = MSG_ROWS_NONE, .cpu_ns = 1000 } });
 	cr_assert(row_server_idle(server) && rich->held[OWNER_QUEUE] == 0);
 	cr_assert_eq(blamed.count, 0);
 	owners_free(owners);

@@ -40,9 +40,10 @@ Test(label, frames_without_names_say_where_they_are)
 	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 2, .file = 1, .offset = 0x1000 } });
 	take(m,
 	     (struct msg){ .id = MSG_FRAME, .frame = { .id = 3, .offset = 0x7f00, .process = 1 } });
-	take(m, (struct msg){
-			.id = MSG_FRAME,
-			.frame = { .id = 4, .kind = FRAME_KERNEL, .offset = 0xffffffff81000000 } });
+	take(m, (struct msg){ .id = MSG_FRAME,
+			      .frame = { .id = 4,
+					 .kind = MSG_FRAME_KERNEL,
+					 .offset = 0xffffffff81000000 } });
 	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 5, .file = 2, .offset = 0x10 } });
 	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 6, .kind = 7, .offset = 0x20 } });
 	take(m, (struct msg){ .id = MSG_FRAME, .frame = { .id = 7, .kind = 256, .offset = 0x30 } });
@@ -124,7 +125,7 @@ static void interpreted(struct model *m, uint64_t id, const char *name, const ch
 				      .start_line = first } });
 	take(m, (struct msg){ .id = MSG_FRAME,
 			      .frame = { .id = id,
-					 .kind = FRAME_INTERPRETED,
+					 .kind = MSG_FRAME_INTERPRETED,
 					 .offset = line,
 					 .functions = LIST(id),
 					 .lines = LIST(line) } });
@@ -206,7 +207,7 @@ static void check_code(bool shown, const char *expected)
 	for (uint64_t i = 1; i <= 6; i++) {
 		take(m, (struct msg){ .id = MSG_FRAME,
 				      .frame = { .id = i,
-						 .kind = FRAME_INTERPRETED,
+						 .kind = MSG_FRAME_INTERPRETED,
 						 .functions = LIST(1),
 						 .lines = LIST(7),
 						 .code = i - 1 } });

@@ -27,7 +27,7 @@ static struct buf stream(uint64_t epoch, unsigned samples, bool lost_its_own)
 	stream_out_epoch(&o, epoch);
 	cr_assert_eq(stream_put(&o, &(struct msg){ .id = MSG_HELLO,
 						   .hello = { .schema = MSG_SCHEMA,
-							      .kind = STREAM_NAMED } }),
+							      .kind = MSG_STREAM_NAMED } }),
 		     0);
 	cr_assert_eq(stream_put(&o, &(struct msg){ .id = MSG_STACK, .stack = { .id = 1 } }), 0);
 	for (unsigned i = 0; i < samples; i++)
@@ -39,7 +39,7 @@ static struct buf stream(uint64_t epoch, unsigned samples, bool lost_its_own)
 				     &o,
 				     &(struct msg) {
 					     .id = MSG_END
-					     , .end = {.reason = END_PEER_LOST }
+					     , .end = {.reason = MSG_END_PEER_LOST }
 				     }),
 			     0);
 	cr_assert_eq(stream_flush(&o), 0);
@@ -245,7 +245,7 @@ static void feed_epoch(struct run *r, unsigned samples, bool hello)
 	if (hello)
 		cr_assert_eq(stream_put(&o, &(struct msg){ .id = MSG_HELLO,
 							   .hello = { .schema = MSG_SCHEMA,
-								      .kind = STREAM_NAMED,
+								      .kind = MSG_STREAM_NAMED,
 								      .hostname = STR_LIT("h") } }),
 			     0);
 	cr_assert_eq(stream_put(&o, &(struct msg){ .id = MSG_PROCESS,

@@ -47,7 +47,7 @@ Test(model, what_was_taken_and_neither_came_nor_is_told_of_was_in_the_hands_of_a
 		take(
 			m, (struct msg) {
 				.id = MSG_END
-				, .end = {.reason = END_DONE }
+				, .end = {.reason = MSG_END_DONE }
 			});
 		cr_assert_eq(model_totals(m)->lost[LOST_RESTART], 12 - 5 - told);
 		model_free(m);
@@ -97,7 +97,7 @@ Test(model, samples_without_names_are_told_by_owner_and_reason)
 				      .process = { .id = 2, .pid = 9, .owner = ann } });
 		take(m, (struct msg){ .id = MSG_THREAD,
 				      .thread = { .id = 2, .process = 2, .tid = 9 } });
-		for (uint64_t flags = FRAME_UNNAMED_SLOW; flags <= FRAME_UNNAMED_MEMORY;
+		for (uint64_t flags = MSG_FRAME_UNNAMED_SLOW; flags <= MSG_FRAME_UNNAMED_MEMORY;
 		     flags *= 2) {
 			f.frame.flags = flags;
 			take(m, f);
@@ -105,7 +105,7 @@ Test(model, samples_without_names_are_told_by_owner_and_reason)
 					      .stack = { .id = flags, .frames = LIST(9, 1) } });
 			sample(m, flags, 2);
 		}
-		sample(m, FRAME_UNNAMED_MEMORY, 2);
+		sample(m, MSG_FRAME_UNNAMED_MEMORY, 2);
 		sample(m, 1, 2);
 		model_status(m, &st, false);
 		cr_expect_eq(st.unnamed[UNNAMED_SLOW], 1);
@@ -243,11 +243,11 @@ Test(model, a_second_definition_of_a_file_updates_the_first)
 			    .file = { .id = 9, .inode = 3, .path = STR_LIT("/usr/bin/x") } };
 
 	take(m, file);
-	file.file.flags = FILE_DELETED;
+	file.file.flags = MSG_FILE_DELETED;
 	file.file.build_id = (struct span){ .data = (const uint8_t *)"\xab", .len = 1 };
 	take(m, file);
 	cr_assert_eq(model_files(m, &f), 1);
-	cr_expect_eq(f->flags, FILE_DELETED);
+	cr_expect_eq(f->flags, MSG_FILE_DELETED);
 	cr_expect(str_eq(model_string(m, f->build_id), STR_LIT("ab")));
 	/* A later epoch that does not know it takes nothing away. */
 	model_forget(m);
@@ -543,7 +543,7 @@ Test(model, figures_and_user_stacks_are_counted)
 	take(m,
 	     (struct msg){ .id = MSG_FIGURE, .figure = { .name = STR_LIT("bpf_ns"), .value = 9 } });
 	take(m, (struct msg){ .id = MSG_FRAME,
-			      .frame = { .id = 7, .kind = FRAME_KERNEL, .offset = 9 } });
+			      .frame = { .id = 7, .kind = MSG_FRAME_KERNEL, .offset = 9 } });
 	take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 2, .frames = LIST(7) } });
 	take(m, (struct msg){ .id = MSG_STACK,
 			      .stack = { .id = 3, .frames = LIST(7), .reason = WALK_NO_PROCESS } });
@@ -597,7 +597,7 @@ Test(model, what_was_not_sampled_is_reckoned_from_the_last_sample_to_the_next_li
 	take(
 		m, (struct msg) {
 			.id = MSG_END
-			, .end = {.reason = END_DONE, .time_ns = 25 * S }
+			, .end = {.reason = MSG_END_DONE, .time_ns = 25 * S }
 		});
 	model_conclude(m);
 	model_status(m, &st, false);
@@ -627,7 +627,7 @@ Test(model, what_a_life_took_that_nobody_heard_of_is_added_to_what_the_last_one_
 	take(
 		m, (struct msg) {
 			.id = MSG_END
-			, .end = {.reason = END_DONE, .time_ns = 25 * S }
+			, .end = {.reason = MSG_END_DONE, .time_ns = 25 * S }
 		});
 	model_conclude(m);
 	cr_assert_eq(model_totals(m)->lost[LOST_RESTART], 9 + 1);
@@ -670,7 +670,7 @@ Test(model, the_next_output_begins_where_the_former_one_ended)
 	take(
 		m, (struct msg) {
 			.id = MSG_END
-			, .end = {.reason = END_DONE, .time_ns = 14 * S }
+			, .end = {.reason = MSG_END_DONE, .time_ns = 14 * S }
 		});
 	model_conclude(m);
 	model_status(m, &st, false);
@@ -707,7 +707,7 @@ Test(model, what_joins_a_run_takes_the_first_counts_for_those_of_former_outputs)
 	take(
 		m, (struct msg) {
 			.id = MSG_END
-			, .end = {.reason = END_DONE, .time_ns = 12 * S }
+			, .end = {.reason = MSG_END_DONE, .time_ns = 12 * S }
 		});
 	model_conclude(m);
 	cr_assert_eq(model_totals(m)->lost[LOST_RESTART], 2);

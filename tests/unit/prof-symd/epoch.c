@@ -205,17 +205,16 @@ Test(epoch, a_program_stays_open_if_the_next_epoch_defines_the_same_file)
 
 	filestore_init(&store, 64u << 20, 1u << 20, answer, &store);
 	cr_assert_eq(definitions_init(&d, &limits, &store), 0);
-	struct program *const root = program_of(&d, 1, 5, FILE_ROOT_ONLY), *const other =
-										   program_of(&d, 2,
-											      5, 0);
+	struct program *const root = program_of(&d, 1, 5, MSG_FILE_ROOT_ONLY),
+			      *const other = program_of(&d, 2, 5, 0);
 	const unsigned both = asked;
 
 	definitions_clear(&d);
-	cr_expect_eq(program_of(&d, 1, 5, FILE_ROOT_ONLY), root);
+	cr_expect_eq(program_of(&d, 1, 5, MSG_FILE_ROOT_ONLY), root);
 	cr_expect_eq(program_of(&d, 2, 5, 0), other);
 	cr_expect_eq(asked, both);
 	definitions_clear(&d);
-	program_of(&d, 1, 6, FILE_ROOT_ONLY);
+	program_of(&d, 1, 6, MSG_FILE_ROOT_ONLY);
 	cr_expect_gt(asked, both, "it has changed");
 	definitions_clear(&d);
 	cr_expect_eq(store.open_count, 1, "nobody has needed the others for an epoch");

@@ -53,7 +53,7 @@ static void map_bench_free(struct map_bench *m)
 static void answer_jit(struct map_bench *m, bool there, uint64_t now_ns)
 {
 	for (unsigned i = 0; i < m->count; i++) {
-		bool map = there && m->asked[i].kind == JIT_PERF_MAP;
+		bool map = there && m->asked[i].kind == MSG_JIT_PERF_MAP;
 
 		jit_answer(&m->jit, m->asked[i].id, map ? open(m->path, O_RDONLY | O_CLOEXEC) : -1,
 			   now_ns);
@@ -70,10 +70,10 @@ static void generated_sample(struct map_bench *m, uint64_t id, uint64_t address,
 {
 	take(m->b, (struct msg){ .id = MSG_FRAME,
 				 .frame = { .id = id,
-					    .kind = FRAME_NATIVE,
+					    .kind = MSG_FRAME_NATIVE,
 					    .offset = address,
 					    .process = 1,
-					    .flags = FRAME_LEAF } });
+					    .flags = MSG_FRAME_LEAF } });
 	take(m->b, (struct msg){ .id = MSG_STACK,
 				 .stack = { .id = id, .frames = { &id, 1 }, .reason = reason } });
 	take(m->b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = id, .thread = 1 } });
@@ -246,13 +246,14 @@ Test(generated, a_file_ends_once_no_sample_before_its_end_is_held_back)
 	take(m->b, (struct msg){ .id = MSG_FILE, .file = { .id = 9, .path = STR_LIT("/bin/x") } });
 	take(m->b, (struct msg){ .id = MSG_FRAME,
 				 .frame = { .id = 1,
-					    .kind = FRAME_NATIVE,
+					    .kind = MSG_FRAME_NATIVE,
 					    .offset = 0x1008,
 					    .process = 1,
-					    .flags = FRAME_LEAF } });
+					    .flags = MSG_FRAME_LEAF } });
 	take(m->b,
-	     (struct msg){ .id = MSG_FRAME,
-			   .frame = { .id = 2, .kind = FRAME_NATIVE, .file = 9, .offset = 16 } });
+	     (struct msg){
+		     .id = MSG_FRAME,
+		     .frame = { .id = 2, .kind = MSG_FRAME_NATIVE, .file = 9, .offset = 16 } });
 	take(m->b, (struct msg){ .id = MSG_STACK, .stack = { .id = 1, .frames = { frames, 2 } } });
 	take(m->b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = 1, .thread = 1 } });
 	take(m->b, (struct msg){ .id = MSG_FILE_END, .file_end = { .id = 9 } });

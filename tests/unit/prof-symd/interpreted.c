@@ -88,7 +88,7 @@ static void define(struct bench *b)
 			      .file = { .id = LIBRARY_FILE, .path = STR_LIT("/lib/some.so") } });
 	take(b, (struct msg){ .id = MSG_FRAME,
 			      .frame = { .id = LIBRARY_FRAME,
-					 .kind = FRAME_NATIVE,
+					 .kind = MSG_FRAME_NATIVE,
 					 .file = LIBRARY_FILE,
 					 .offset = 0x460 } });
 }
@@ -158,7 +158,7 @@ static void object_in_stack(struct bench *b, uint64_t i, uint64_t file,
 
 	take(b, (struct msg){ .id = MSG_FRAME,
 			      .frame = { .id = i + 1,
-					 .kind = FRAME_INTERPRETED,
+					 .kind = MSG_FRAME_INTERPRETED,
 					 .process = 1,
 					 .file = file,
 					 .runtime = RUNTIME_PYTHON,
@@ -263,7 +263,7 @@ Test(interpreted, a_file_that_was_offered_is_looked_at_before_anything_is_named)
 	take(b, (struct msg){ .id = MSG_FILE,
 			      .file = { .id = OTHER_FILE,
 					.path = STR_LIT("/usr/bin/python-config"),
-					.flags = FILE_OFFERED } });
+					.flags = MSG_FILE_OFFERED } });
 	cr_expect_gt(namer_looks_until(b->namer), SECOND);
 	cr_assert_neq(b->file_request, 0);
 	filestore_answer(&b->files, b->file_request, open("/usr/bin/true", O_RDONLY | O_CLOEXEC),
@@ -295,7 +295,7 @@ Test(interpreted, a_sample_waits_for_the_names_of_its_frames)
 		cr_expect(str_eq(m.function.source, str_from(b->k->objects[i].source)));
 		cr_expect_eq(m.function.start_line, b->k->objects[i].first);
 		cr_assert(next(b, MSG_FRAME, &m));
-		cr_expect_eq(m.frame.kind, FRAME_INTERPRETED);
+		cr_expect_eq(m.frame.kind, MSG_FRAME_INTERPRETED);
 		cr_expect_eq(m.frame.runtime, RUNTIME_PYTHON);
 		cr_expect_eq(m.frame.file, LIBRARY_FILE);
 		cr_expect_eq(m.frame.address, 0);
@@ -329,7 +329,7 @@ Test(interpreted, a_frame_of_no_file_has_no_name)
 	object_in_stack(b, 0, 0, (uint64_t[]){ 1, LIBRARY_FRAME });
 	cr_expect_eq(namer_run(b->namer, SECOND), 0);
 	cr_assert(next(b, MSG_FRAME, &m));
-	cr_expect_eq(m.frame.kind, FRAME_INTERPRETED);
+	cr_expect_eq(m.frame.kind, MSG_FRAME_INTERPRETED);
 	cr_expect_eq(m.frame.functions.len, 0);
 	cr_assert(next(b, MSG_SAMPLE, &m));
 	bench_free(b);
@@ -345,7 +345,7 @@ Test(interpreted, of_two_runtimes_in_a_process_each_names_its_own)
 			      .file = { .id = OTHER_FILE, .path = STR_LIT("/lib/other.so") } });
 	take(b, (struct msg){ .id = MSG_FRAME,
 			      .frame = { .id = OTHER_FRAME,
-					 .kind = FRAME_NATIVE,
+					 .kind = MSG_FRAME_NATIVE,
 					 .file = OTHER_FILE,
 					 .offset = 0x460 } });
 	open_file(b, OTHER);

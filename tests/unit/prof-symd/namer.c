@@ -75,7 +75,7 @@ Test(namer, a_frame_of_a_kind_that_is_not_known_keeps_its_number)
 	cr_assert_eq(next(b, &m), MSG_HELLO);
 	cr_assert_eq(next(b, &m), MSG_FILE);
 	cr_assert_eq(next(b, &m), MSG_FRAME);
-	cr_assert_eq(m.frame.kind, FRAME_KIND_MAX);
+	cr_assert_eq(m.frame.kind, MSG_FRAME_KIND_MAX);
 	cr_assert_eq(m.frame.file, 1);
 	bench_free(b);
 }
@@ -549,12 +549,12 @@ Test(namer, a_stream_without_an_end_gets_one)
 	struct msg m;
 
 	hello(b);
-	cr_assert_eq(namer_end(b->namer, END_PEER_LOST, 7), 0);
+	cr_assert_eq(namer_end(b->namer, MSG_END_PEER_LOST, 7), 0);
 	cr_assert_eq(stream_flush(&b->out), 0);
 	cr_assert_eq(next(b, &m), MSG_HELLO);
-	cr_expect_eq(m.hello.kind, STREAM_NAMED);
+	cr_expect_eq(m.hello.kind, MSG_STREAM_NAMED);
 	cr_assert_eq(next(b, &m), MSG_END);
-	cr_expect_eq(m.end.reason, END_PEER_LOST);
+	cr_expect_eq(m.end.reason, MSG_END_PEER_LOST);
 	cr_expect(namer_ended(b->namer));
 	bench_free(b);
 }
@@ -640,9 +640,9 @@ Test(namer, whichever_allocation_fails_no_sample_is_lost_or_without_its_definiti
 			cr_assert(r == 0 || (r == -ENOMEM && starved), "%d", r);
 		}
 		cr_assert_eq(namer_run(b->namer, 2), 0);
-		r = namer_end(b->namer, END_DONE, 9);
+		r = namer_end(b->namer, MSG_END_DONE, 9);
 		cr_assert(r == 0 || (r == -ENOMEM && starved), "%d", r);
-		cr_assert_eq(namer_end(b->namer, END_DONE, 9), 0);
+		cr_assert_eq(namer_end(b->namer, MSG_END_DONE, 9), 0);
 		starves_in = 0;
 		cr_assert_eq(stream_flush(&b->out), 0);
 		while (next(b, &m)) {

@@ -146,9 +146,10 @@ static void sample(struct bench *b, uint64_t id, uint64_t owner)
 {
 	take(b, (struct msg){ .id = MSG_FILE,
 			      .file = { .id = id, .path = STR_LIT("/bin/x"), .uid = owner } });
-	take(b, (struct msg){
-			.id = MSG_FRAME,
-			.frame = { .id = id, .kind = FRAME_NATIVE, .file = id, .offset = 0x10 } });
+	take(b,
+	     (struct msg){
+		     .id = MSG_FRAME,
+		     .frame = { .id = id, .kind = MSG_FRAME_NATIVE, .file = id, .offset = 0x10 } });
 	take(b, (struct msg){ .id = MSG_STACK, .stack = { .id = id, .frames = { &id, 1 } } });
 	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = id, .thread = owner } });
 }
@@ -316,7 +317,7 @@ Test(namer, what_one_loses_another_has)
 		if (m.id != MSG_FRAME || m.frame.id != 10)
 			continue;
 		frames++;
-		slowed += (m.frame.flags & FRAME_UNNAMED_SLOW) != 0;
+		slowed += (m.frame.flags & MSG_FRAME_UNNAMED_SLOW) != 0;
 	}
 	cr_expect_geq(frames, 2);
 	cr_expect_eq(slowed, frames - 1);

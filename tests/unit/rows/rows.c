@@ -32,7 +32,7 @@ static void function(uint32_t start, uint32_t end, const int32_t *pairs)
 {
 	int r = rows_open(&rows, start, end);
 
-	if (r == ROWS_NONE)
+	if (r == MSG_ROWS_NONE)
 		return;
 	cr_assert_eq(r, 0);
 	for (; pairs[1] >= 0; pairs += 2)
@@ -174,7 +174,7 @@ Test(rows, rules_are_numbered_once_up_to_the_ceiling)
 	cr_assert_eq(rows_rules_put(&rows.rules, &r, &again), 0);
 	cr_assert_eq(again, 77);
 	r.cfa_off = 1 << 20;
-	cr_assert_eq(rows_rules_put(&rows.rules, &r, &number), ROWS_TOO_LARGE);
+	cr_assert_eq(rows_rules_put(&rows.rules, &r, &number), MSG_ROWS_TOO_LARGE);
 }
 
 Test(rows, addresses_are_converted_by_their_segment)
@@ -204,9 +204,9 @@ Test(rows, span_over_the_limit_is_refused)
 	struct rows r;
 
 	rows_init(&r);
-	cr_assert_eq(rows_layout(&r), ROWS_NONE);
+	cr_assert_eq(rows_layout(&r), MSG_ROWS_NONE);
 	rows_segment_add(&r, 0, 0, (uint64_t)UNWIND_MAX_SPAN + 4096);
-	cr_assert_eq(rows_layout(&r), ROWS_TOO_LARGE);
+	cr_assert_eq(rows_layout(&r), MSG_ROWS_TOO_LARGE);
 	rows_done(&r);
 }
 

@@ -314,7 +314,7 @@ static void backing_ready(struct files_backing *b, int fd, uint64_t now_ns)
 		if (f->config.known && f->config.known(f->config.rows_ctx, &file->pub))
 			(void)files_sampled(f, file, asker_of(b), now_ns);
 	}
-	b->root_only = file->pub.flags & FILE_ROOT_ONLY;
+	b->root_only = file->pub.flags & MSG_FILE_ROOT_ONLY;
 	b->checked_ns = now_ns;
 	backing_ends(b, FILES_BACKING_READY);
 }

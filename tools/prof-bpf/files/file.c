@@ -149,11 +149,11 @@ struct file *file_new(struct files *f, const struct opener_file *o, struct str p
 		.path_len = (uint32_t)strlen(copy),
 	};
 	if (o->memfd)
-		file->pub.flags |= FILE_MEMFD;
+		file->pub.flags |= MSG_FILE_MEMFD;
 	else if (o->links == 0)
-		file->pub.flags |= FILE_DELETED;
+		file->pub.flags |= MSG_FILE_DELETED;
 	if (is_root_only(o))
-		file->pub.flags |= FILE_ROOT_ONLY;
+		file->pub.flags |= MSG_FILE_ROOT_ONLY;
 	file->finder = finder;
 	owner_hold(f->config.owners, finder, OWNER_FILES, 1);
 	HASH_ADD(hh, f->by_key, key, sizeof(file->key), file);

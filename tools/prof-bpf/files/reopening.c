@@ -204,7 +204,7 @@ int files_open(struct files *f, struct file *file, opener_done *done, void *ctx)
 			  .size = file->key.size,
 			  .uid = file->pub.uid,
 			  .mode = file->pub.mode,
-			  .memfd = file->pub.flags & FILE_MEMFD },
+			  .memfd = file->pub.flags & MSG_FILE_MEMFD },
 	};
 	struct opener_file now;
 

@@ -55,7 +55,7 @@ int vdso_new(struct files *f)
 		close(fd);
 		return -ENOMEM;
 	}
-	file->pub.flags = FILE_VDSO | FILE_ROOT_ONLY;
+	file->pub.flags = MSG_FILE_VDSO | MSG_FILE_ROOT_ONLY;
 	file_keep_fd(f, file, fd, clock_mono_ns());
 	file->fd_stays = file->known = true;
 	*b = (struct files_backing){

@@ -47,7 +47,7 @@ struct process *admission_process(struct host *h, uint32_t pid, uint64_t born_ns
 	h->figures.processes_seen++;
 	for (unsigned i = 0; i < h->self_count; i++) {
 		if (h->self[i] == pid)
-			p->pub.flags |= PROCESS_SELF;
+			p->pub.flags |= MSG_PROCESS_SELF;
 	}
 	return p;
 }
@@ -87,7 +87,7 @@ struct process *admission_running(struct host *h, uint32_t pid, bool selected)
 	p->pub.parent_pid = st.parent_pid;
 	p->pub.start_ns = st.start_ns;
 	p->pub.selected = selected;
-	p->pub.flags |= st.kernel ? PROCESS_KERNEL : 0;
+	p->pub.flags |= st.kernel ? MSG_PROCESS_KERNEL : 0;
 	process_set_comm(&p->pub, st.comm, st.comm_len);
 	p->threads = st.threads ? st.threads : 1;
 	p->scanned_ns = p->counted_ns = now_ns;

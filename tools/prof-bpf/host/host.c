@@ -98,7 +98,7 @@ static struct process *process_from(struct host *h, const struct sample *s)
 	p->pub.execs = execs;
 	p->pub.selected = true;
 	if (s->flags & SAMPLE_KERNEL_THREAD)
-		p->pub.flags |= PROCESS_KERNEL;
+		p->pub.flags |= MSG_PROCESS_KERNEL;
 	process_set_comm(&p->pub, s->comm, strnlen(s->comm, sizeof(s->comm)));
 	p->scanned_ns = s->time_ns;
 	/* The process has already ended, or another one has its pid. */
@@ -388,7 +388,7 @@ void host_mark_self(struct host *h, uint32_t pid)
 	struct process *p = process_find_alive(h, pid);
 
 	if (p)
-		p->pub.flags |= PROCESS_SELF;
+		p->pub.flags |= MSG_PROCESS_SELF;
 	if (h->self_count < PROCESSES_SELF_MAX)
 		h->self[h->self_count++] = pid;
 }

@@ -48,7 +48,7 @@ int host_select(struct host *h, uint32_t pid);
 /* Selects the living children of selected processes, and their descendants. Returns 0 or -errno of
  * /proc. */
 int host_select_children(struct host *h);
-/* Flags a process PROCESS_SELF, now or when it becomes known. */
+/* Flags a process MSG_PROCESS_SELF, now or when it becomes known. */
 void host_mark_self(struct host *h, uint32_t pid);
 /* Reads the running processes from /proc. Returns 0 or -errno. */
 int host_scan(struct host *h);

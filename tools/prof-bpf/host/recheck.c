@@ -121,7 +121,7 @@ static void resync_one(struct host *h, struct process *p, uint64_t now_ns)
 	p->counted_ns = stat_ns;
 	p->pub.start_ns = st.start_ns;
 	p->start_guessed = false;
-	if (p->pub.flags & PROCESS_KERNEL)
+	if (p->pub.flags & MSG_PROCESS_KERNEL)
 		return;
 	if (p->sampled || h->config.only_selected) {
 		p->wants_maps = true;

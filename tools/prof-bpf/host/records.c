@@ -32,7 +32,7 @@ static void on_mmap(struct host *h, const struct sideband_event *e)
 	if (!p)
 		return;
 	p->just_execed = false;
-	if (e->time_ns < p->scanned_ns || (p->pub.flags & PROCESS_KERNEL))
+	if (e->time_ns < p->scanned_ns || (p->pub.flags & MSG_PROCESS_KERNEL))
 		return;
 	enum procfs_name kind = procfs_name_kind(&name, &deleted);
 	uint64_t end_addr;
@@ -102,7 +102,7 @@ static void on_fork(struct host *h, const struct sideband_event *e)
 	}
 	p->pub.uid = parent->pub.uid;
 	process_set_owner(h, p, parent->pub.owner->key);
-	p->pub.flags |= parent->pub.flags & PROCESS_KERNEL;
+	p->pub.flags |= parent->pub.flags & MSG_PROCESS_KERNEL;
 	memcpy(p->pub.comm, parent->pub.comm, sizeof(p->pub.comm));
 	p->pub.comm_len = parent->pub.comm_len;
 	/* The kernel's hook gave the child its parent's mappings. */
@@ -115,7 +115,7 @@ static void on_fork(struct host *h, const struct sideband_event *e)
 	p->dropped = parent->dropped;
 	p->wants_maps = parent->wants_maps || parent->reading ||
 			(!parent->maps && !parent->dropped &&
-			 !(parent->pub.flags & PROCESS_KERNEL));
+			 !(parent->pub.flags & MSG_PROCESS_KERNEL));
 	if (parent->maps)
 		p->maps = maps_get(parent->maps);
 	if (p->dropped)

@@ -30,7 +30,7 @@ void offers_add(struct offers *o, struct host_file *f, bool chosen, uint64_t now
 		return;
 	o->paid_ns = numbers_larger(o->paid_ns, now_ns) + OFFER_NS;
 	f->offered = true;
-	f->flags |= FILE_OFFERED;
+	f->flags |= MSG_FILE_OFFERED;
 	o->files[o->count++] = f->id;
 }
 

@@ -124,7 +124,7 @@ void requests_jit(void *ctx, uint64_t ticket, const struct msg_jit_request *m)
 	struct wanted *w = wanted_new(rq, ticket);
 
 	if (w) {
-		w->what = m->kind == JIT_DUMP ? "jitdump" : "perf map";
+		w->what = m->kind == MSG_JIT_DUMP ? "jitdump" : "perf map";
 		w->pid = (uint32_t)m->pid;
 	}
 	refused(w, rq, ticket,

@@ -362,13 +362,13 @@ static bool take(struct row_server *r, const struct msg *m, struct rowqueue_requ
 		if (q->began)
 			return false;
 		q->began = true;
-		if (m->rows_begin.status != ROWS_OK)
+		if (m->rows_begin.status != MSG_ROWS_OK)
 			pay(r, q, m->rows_begin.cpu_ns, now_ns);
-		if (m->rows_begin.status == ROWS_LATER && q->stopping && q->slot) {
+		if (m->rows_begin.status == MSG_ROWS_LATER && q->stopping && q->slot) {
 			put_aside(r, q);
 			return true;
 		}
-		if (m->rows_begin.status != ROWS_OK) {
+		if (m->rows_begin.status != MSG_ROWS_OK) {
 			if (m->rows_begin.status <
 			    sizeof(r->figures.refused) / sizeof(r->figures.refused[0]))
 				r->figures.refused[m->rows_begin.status]++;

@@ -79,7 +79,7 @@ bool row_server_take_unopened(struct row_server *r, uint16_t *ret_slot);
 
 struct row_server_figures {
 	uint64_t asked, answered;
-	uint64_t refused[8];  /* by enum rows_status; [0]: answers with invalid rows */
+	uint64_t refused[8];  /* by enum msg_rows_status; [0]: answers with invalid rows */
 	uint64_t full;	      /* files whose rows did not fit the tables */
 	uint64_t quarantined; /* files that needed rows but are quarantined */
 	uint64_t aside;	      /* how often a file was put aside */

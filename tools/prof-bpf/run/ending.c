@@ -71,7 +71,7 @@ bool ending_is_due(const struct prof *p, uint64_t now_ns)
 	       followed_are_gone(p);
 }
 
-void ending_begin(struct prof *p, enum end_reason reason)
+void ending_begin(struct prof *p, enum msg_end_reason reason)
 {
 	if (p->course.phase >= COURSE_DRAINING)
 		return;

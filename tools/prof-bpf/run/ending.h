@@ -14,7 +14,7 @@
 struct prof;
 
 /* Ends sampling, unless it has ended. */
-void ending_begin(struct prof *p, enum end_reason reason);
+void ending_begin(struct prof *p, enum msg_end_reason reason);
 /* Does the remaining work of the last two phases. Call it at each tick. */
 void ending_tick(struct prof *p, uint64_t now_ns);
 /* Call these when prof-symd connects or disconnects. */

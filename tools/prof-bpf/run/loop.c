@@ -117,7 +117,7 @@ static void keep_sampling(struct prof *p, uint64_t now)
 		hasten(p, now);
 	set_end(p, now);
 	if (ending_is_due(p, now))
-		ending_begin(p, END_DONE);
+		ending_begin(p, MSG_END_DONE);
 }
 
 static void on_timer(struct prof *p)
@@ -179,7 +179,7 @@ static void on_signal(struct prof *p)
 		return;
 	if (p->course.phase == COURSE_CONNECTING)
 		p->course.exit_now = true;
-	ending_begin(p, END_KILLED);
+	ending_begin(p, MSG_END_KILLED);
 }
 
 /* --- the loop --- */

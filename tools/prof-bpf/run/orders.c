@@ -26,7 +26,7 @@ static void pause_sampling(struct prof *p, bool paused)
 static void follow(struct prof *p, uint8_t order)
 {
 	if (order == DEPLOY_STOP) {
-		ending_begin(p, END_KILLED);
+		ending_begin(p, MSG_END_KILLED);
 	} else if (order == DEPLOY_PAUSE || order == DEPLOY_RESUME) {
 		pause_sampling(p, order == DEPLOY_PAUSE);
 	} else if (order >= DEPLOY_CPU_LIMIT && order <= DEPLOY_CPU_LIMIT_LAST) {

@@ -59,7 +59,7 @@ struct prof_starting {
 
 /* Fields of ending.c. */
 struct prof_ending {
-	enum end_reason reason;
+	enum msg_end_reason reason;
 	uint64_t breaks; /* the output's `breaks` when the end of the stream was sent */
 	bool due;	 /* the end could not be sent yet */
 };

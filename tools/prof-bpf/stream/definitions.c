@@ -13,9 +13,9 @@ struct emit_file definition_of_file(struct host_file *f)
 			 .size = f->size,
 			 .path = { .data = f->path, .len = f->path_len },
 			 .flags = f->flags,
-			 .uid = f->flags & FILE_ROOT_ONLY ? 0
-				: f->foreign_owner	  ? UINT32_MAX
-							  : f->uid },
+			 .uid = f->flags & MSG_FILE_ROOT_ONLY ? 0
+				: f->foreign_owner	      ? UINT32_MAX
+							      : f->uid },
 		.sent = &f->sent,
 	};
 }

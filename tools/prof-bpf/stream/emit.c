@@ -123,7 +123,7 @@ static int begin_epoch(struct emit *e)
 	stream_out_epoch(&e->out, e->incarnation);
 	m.hello.schema = MSG_SCHEMA;
 	m.hello.build = msg_build();
-	m.hello.kind = STREAM_RAW;
+	m.hello.kind = MSG_STREAM_RAW;
 	m.hello.mono_ns = clock_mono_ns();
 	m.hello.wall_ns = clock_wall_ns();
 	m.hello.boot_ns = clock_boot_ns();
@@ -260,8 +260,8 @@ static int define_frame(struct emit *e, const struct intern_frame *f, uint32_t *
 				    .mark2 = f->mark2 } };
 	uint64_t function, line = 0;
 	charge(e, EPOCH_FRAME);
-	e->generated |= f->kind == FRAME_NATIVE && !f->file;
-	if (f->kind == FRAME_INTERPRETED) {
+	e->generated |= f->kind == MSG_FRAME_NATIVE && !f->file;
+	if (f->kind == MSG_FRAME_INTERPRETED) {
 		r = intern_object(e->intern, f->process, f->offset, f->mark >> RUNTIME_CHECK_SHIFT,
 				  &is_new);
 		if (r)
@@ -275,8 +275,8 @@ static int define_frame(struct emit *e, const struct intern_frame *f, uint32_t *
 			return r;
 		e->urgent |= is_new;
 	}
-	if (f->kind == FRAME_KERNEL) {
-		r = define_kernel_function(e, f->offset, f->flags & FRAME_LEAF, &function);
+	if (f->kind == MSG_FRAME_KERNEL) {
+		r = define_kernel_function(e, f->offset, f->flags & MSG_FRAME_LEAF, &function);
 		if (r)
 			return r;
 		m.frame.address = f->offset;
@@ -297,7 +297,7 @@ static int define_interpreted(struct emit *e, const struct weave_frame *w, uint3
 				  .object2 = w->address2,
 				  .mark2 = w->address2 ? w->mark2 : 0,
 				  .process = process,
-				  .kind = FRAME_INTERPRETED,
+				  .kind = MSG_FRAME_INTERPRETED,
 				  .runtime = (uint16_t)(c ? c->runtime : RUNTIME_NONE) };
 	int r = define_slot(e, w->slot, &f.file);
 
@@ -308,7 +308,7 @@ static int define_user_frame(struct emit *e, const struct weave_frame *w, uint32
 			     bool first, uint32_t *ret_id)
 {
 	struct intern_frame f = { .offset = w->word & SAMPLE_FRAME_OFFSET_MASK,
-				  .kind = FRAME_NATIVE };
+				  .kind = MSG_FRAME_NATIVE };
 
 	if (w->interpreted)
 		return define_interpreted(e, w, process, ret_id);
@@ -320,11 +320,11 @@ static int define_user_frame(struct emit *e, const struct weave_frame *w, uint32
 	if (!f.file)
 		f.process = process;
 	if (w->word & SAMPLE_FRAME_FP)
-		f.flags |= FRAME_BY_FP;
+		f.flags |= MSG_FRAME_BY_FP;
 	if (w->word & SAMPLE_FRAME_EXACT)
-		f.flags |= first ? FRAME_LEAF : FRAME_SIGNAL;
+		f.flags |= first ? MSG_FRAME_LEAF : MSG_FRAME_SIGNAL;
 	if (w->loop)
-		f.flags |= FRAME_LOOP;
+		f.flags |= MSG_FRAME_LOOP;
 	return define_frame(e, &f, ret_id);
 }
 
@@ -339,8 +339,8 @@ static int define_stack(struct emit *e, const struct sample *s, uint32_t reason,
 
 	for (uint32_t i = 0; i < s->kernel_frames && n < MAX_FRAMES; i++, n++) {
 		struct intern_frame f = { .offset = kernel[i],
-					  .kind = FRAME_KERNEL,
-					  .flags = i == 0 ? FRAME_LEAF : 0 };
+					  .kind = MSG_FRAME_KERNEL,
+					  .flags = i == 0 ? MSG_FRAME_LEAF : 0 };
 		int r = define_frame(e, &f, &e->frames[n]);
 
 		if (r)
@@ -619,7 +619,7 @@ int emit_clock(struct emit *e)
 	return put(e, &m);
 }
 
-int emit_end(struct emit *e, enum end_reason reason)
+int emit_end(struct emit *e, enum msg_end_reason reason)
 {
 	struct msg m = {.id = MSG_END, .end = { .reason = reason, .time_ns = clock_mono_ns() } };
 	const int r = put(e, &m);

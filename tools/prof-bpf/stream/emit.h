@@ -94,7 +94,7 @@ uint64_t emit_mark(const struct emit *e);
 int emit_lost(struct emit *e, const struct msg_lost *lost);
 int emit_figure(struct emit *e, const char *name, uint64_t value);
 int emit_clock(struct emit *e);
-int emit_end(struct emit *e, enum end_reason reason);
+int emit_end(struct emit *e, enum msg_end_reason reason);
 int emit_flush(struct emit *e);
 /* Returns the bytes of messages that are not flushed yet. */
 size_t emit_packed(const struct emit *e);

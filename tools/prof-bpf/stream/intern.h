@@ -17,8 +17,8 @@ struct intern_frame {
 	uint64_t offset;	 /* file offset, or address */
 	uint64_t mark;		 /* interpreted: the mark, as in the stream */
 	uint32_t file, process;	 /* ids, or 0 */
-	uint16_t kind, runtime;	 /* enum frame_kind, enum runtime */
-	uint32_t flags;		 /* enum frame_flags */
+	uint16_t kind, runtime;	 /* enum msg_frame_kind, enum runtime */
+	uint32_t flags;		 /* enum msg_frame_flags */
 	uint64_t object2, mark2; /* interpreted: address and mark of a second object; 0: none */
 };
 

@@ -50,7 +50,7 @@ static void send_owners_loss(void *ctx, const struct owner *w, enum owner_loss l
 
 	send_message(l, &(struct msg_lost){ .reason = to[loss].reason,
 					    .count = n,
-					    .cpu = LOST_ANY_CPU,
+					    .cpu = MSG_LOST_ANY_CPU,
 					    .owner = owner_word(w) + 1 });
 	*to[loss].sent += n;
 }
@@ -150,12 +150,12 @@ void losses_send(struct losses *l)
 	log_deferred(l, h.deferred);
 	log_truncations(l);
 	log_refused(l);
-	send_loss(l, LOST_SIDEBAND, rings.malformed, &l->undecoded, LOST_ANY_CPU);
-	send_loss(l, LOST_MALFORMED, loader_malformed(l->loader), &l->malformed, LOST_ANY_CPU);
-	send_loss(l, LOST_UNTRACKED, h.limit, &l->untracked, LOST_ANY_CPU);
+	send_loss(l, LOST_SIDEBAND, rings.malformed, &l->undecoded, MSG_LOST_ANY_CPU);
+	send_loss(l, LOST_MALFORMED, loader_malformed(l->loader), &l->malformed, MSG_LOST_ANY_CPU);
+	send_loss(l, LOST_UNTRACKED, h.limit, &l->untracked, MSG_LOST_ANY_CPU);
 	owners_tell_losses(host_owners(l->host), send_owners_loss, l);
-	send_loss(l, LOST_LIMIT, s->unkept, &l->unkept, LOST_ANY_CPU);
-	send_loss(l, LOST_QUEUE_FULL, s->queue_full, &l->queue_full, LOST_ANY_CPU);
-	send_loss(l, LOST_CPU_LIMIT, s->cpu_limited, &l->cpu_limited, LOST_ANY_CPU);
-	send_loss(l, LOST_THROTTLED, s->throttled, &l->throttled, LOST_ANY_CPU);
+	send_loss(l, LOST_LIMIT, s->unkept, &l->unkept, MSG_LOST_ANY_CPU);
+	send_loss(l, LOST_QUEUE_FULL, s->queue_full, &l->queue_full, MSG_LOST_ANY_CPU);
+	send_loss(l, LOST_CPU_LIMIT, s->cpu_limited, &l->cpu_limited, MSG_LOST_ANY_CPU);
+	send_loss(l, LOST_THROTTLED, s->throttled, &l->throttled, MSG_LOST_ANY_CPU);
 }

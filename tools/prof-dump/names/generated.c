@@ -10,13 +10,13 @@
 void generated_init(struct generated *g)
 {
 	*g = (struct generated){ 0 };
-	for (unsigned k = 0; k < JIT_KINDS; k++)
+	for (unsigned k = 0; k < MSG_JIT_KINDS; k++)
 		g->files[k] = -1;
 }
 
 void generated_done(struct generated *g)
 {
-	for (unsigned k = 0; k < JIT_KINDS; k++)
+	for (unsigned k = 0; k < MSG_JIT_KINDS; k++)
 		generated_take(g, k, -1);
 	if (g->ready)
 		jit_done(&g->jit);
@@ -25,7 +25,7 @@ void generated_done(struct generated *g)
 
 void generated_take(struct generated *g, uint64_t kind, int fd)
 {
-	int *to = kind < JIT_KINDS ? &g->files[kind] : &fd;
+	int *to = kind < MSG_JIT_KINDS ? &g->files[kind] : &fd;
 
 	if (*to >= 0)
 		close(*to);

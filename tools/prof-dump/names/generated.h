@@ -11,7 +11,7 @@
 #include "common/names/jit/jit.h"
 
 struct generated {
-	int files[JIT_KINDS]; /* enum jit_kind; -1: none */
+	int files[MSG_JIT_KINDS]; /* enum msg_jit_kind; -1: none */
 	struct jit jit;
 	bool ready, failed;
 	uint64_t time_ns; /* CLOCK_MONOTONIC when the threads were stopped; later code is ignored */
@@ -19,7 +19,7 @@ struct generated {
 
 void generated_init(struct generated *g);
 void generated_done(struct generated *g);
-/* Takes fd and closes an earlier file of that kind. kind: enum jit_kind; fd is closed if it is
+/* Takes fd and closes an earlier file of that kind. kind: enum msg_jit_kind; fd is closed if it is
  * none. */
 void generated_take(struct generated *g, uint64_t kind, int fd);
 /* Finds the call at an address. The first lookup reads the files, up to the ceilings of jit.h.

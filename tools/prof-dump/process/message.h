@@ -85,7 +85,7 @@ struct message {
 		struct message_mapping mapping;
 		struct message_thread thread;
 		struct message_debug debug;
-		uint64_t generated; /* enum jit_kind */
+		uint64_t generated; /* enum msg_jit_kind */
 	};
 	uint32_t text_len; /* without a NUL */
 	char text[MESSAGE_TEXT];

@@ -606,7 +606,7 @@ int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_
 		take_figure(m, &msg->figure);
 		break;
 	case MSG_END:
-		if (msg->end.reason != END_PEER_LOST)
+		if (msg->end.reason != MSG_END_PEER_LOST)
 			end_sampler(m);
 		else
 			m->witness_check.broken = true;
@@ -624,7 +624,7 @@ bool model_ended_well(const struct model *m)
 {
 	const struct model_totals *t = &m->totals;
 
-	return t->ended && t->end_reason != END_PEER_LOST && t->end_reason != END_FAILED;
+	return t->ended && t->end_reason != MSG_END_PEER_LOST && t->end_reason != MSG_END_FAILED;
 }
 
 void model_witness(struct model *m, const struct witness_word *w)
@@ -684,7 +684,7 @@ void model_conclude(struct model *m)
 void model_hand_on(struct model *m)
 {
 	m->totals.ended = true;
-	m->totals.end_reason = END_DONE;
+	m->totals.end_reason = MSG_END_DONE;
 	m->totals.end_ns = uptime_end_ns(&m->uptime);
 }
 

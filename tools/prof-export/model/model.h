@@ -54,7 +54,7 @@ struct model_clock {
 
 struct model_header {
 	bool seen;
-	uint64_t kind;							   /* enum stream_kind */
+	uint64_t kind; /* enum msg_stream_kind */
 	struct str producer, arch, kernel, hostname, event, unit, host_id; /* owned by the model */
 	struct str kernel_build_id;					   /* the same; in hex */
 	uint8_t build_id[64], build_id_len;				   /* the same, in binary */
@@ -78,7 +78,7 @@ struct model_totals {
 	 * tools before it. */
 	uint64_t skipped_messages[2], skipped_fields[2];
 	bool ended;
-	uint64_t end_reason; /* enum end_reason */
+	uint64_t end_reason; /* enum msg_end_reason */
 };
 
 struct model;

@@ -171,13 +171,13 @@ static int get_source(struct window *w, const struct model *m, const struct mode
 	const struct str event = model_string(m, from->event), unit = model_string(m, from->unit);
 
 	source.period = from->period;
-	if (from->kind == SOURCE_CPU || from->kind == SOURCE_EVENTS) {
-		r = name_counted(w, from->kind == SOURCE_CPU, event, unit, &source);
+	if (from->kind == MSG_SOURCE_CPU || from->kind == MSG_SOURCE_EVENTS) {
+		r = name_counted(w, from->kind == MSG_SOURCE_CPU, event, unit, &source);
 		source.period = source.period ? source.period : 1;
 	} else {
 		source.shape = WINDOW_BOTH;
 		*ret_value = s->value;
-		r = name_valued(w, event, unit, from->kind == SOURCE_OFF_CPU, &source);
+		r = name_valued(w, event, unit, from->kind == MSG_SOURCE_OFF_CPU, &source);
 	}
 	return r ? r : put_source(w, &source, ret);
 }

@@ -59,7 +59,7 @@ int record_missing(struct record *r, uint64_t n)
 	return stream_put(&r->out, &(struct msg){ .id = MSG_LOST,
 						  .lost = { .reason = LOST_SEQUENCE,
 							    .count = n,
-							    .cpu = LOST_ANY_CPU } });
+							    .cpu = MSG_LOST_ANY_CPU } });
 }
 
 int record_finish(struct record *r, uint64_t time_ns)
@@ -70,7 +70,7 @@ int record_finish(struct record *r, uint64_t time_ns)
 		e = stream_put(
 			&r->out, &(struct msg) {
 				.id = MSG_END
-				, .end = {.reason = END_PEER_LOST, .time_ns = time_ns }
+				, .end = {.reason = MSG_END_PEER_LOST, .time_ns = time_ns }
 			});
 	return e ? e : stream_flush(&r->out);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A recording: the stream's messages as they came, with new sequence numbers. A LOST message counts
- * the missing messages, and a stream that was cut off ends with END_PEER_LOST. */
+ * the missing messages, and a stream that was cut off ends with MSG_END_PEER_LOST. */
 #ifndef PROF_EXPORT_OUTPUT_RECORD_H
 #define PROF_EXPORT_OUTPUT_RECORD_H
 

@@ -168,7 +168,7 @@ static int take(struct session *s, const struct msg *m)
 	const bool is_sample = model_take(s->model, m, &sample) == MODEL_SAMPLE;
 
 	s->lost = s->options.many && m->id == MSG_END
-	&&m->end.reason == END_PEER_LOST;
+	&&m->end.reason == MSG_END_PEER_LOST;
 	if (!r && recording && m->id == MSG_END && !s->lost)
 		r = put_verdict(s);
 	if (!r && recording && !s->lost) {

@@ -135,7 +135,7 @@ static int take(struct recording *h)
 			return r;
 		if (m.id == MSG_HELLO && !h->known) {
 			h->known = true;
-			h->named_already = m.hello.kind == STREAM_NAMED;
+			h->named_already = m.hello.kind == MSG_STREAM_NAMED;
 			h->same_kernel = is_our_kernel(m.hello.kernel);
 			h->same_boot = h->same_kernel && is_our_boot(&m.hello);
 			if (h->named_already)
@@ -255,7 +255,7 @@ static int run(struct recording *h)
 	if (r >= 0 && h->known && !h->named_already) {
 		end = run_namer(h);
 		while (end == 0 && !namer_ended(h->namer)) {
-			end = namer_end(h->namer, END_PEER_LOST, clock_mono_ns());
+			end = namer_end(h->namer, MSG_END_PEER_LOST, clock_mono_ns());
 			end = end == NAMER_WAIT ? 0 : end;
 		}
 		if (end == 0)

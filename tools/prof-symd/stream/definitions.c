@@ -78,7 +78,7 @@ static struct definition_file *take_open(struct definitions *d, const struct msg
 
 		if (o->id != m->id || o->dev != m->dev || o->inode != m->inode ||
 		    o->ctime_ns != m->ctime_ns || o->size != m->size || o->uid != m->uid ||
-		    f->store.of_root != ((m->flags & FILE_ROOT_ONLY) != 0))
+		    f->store.of_root != ((m->flags & MSG_FILE_ROOT_ONLY) != 0))
 			continue;
 		*at = f->next;
 		return f;
@@ -305,7 +305,7 @@ int definitions_file(struct definitions *d, const struct msg_file *m)
 	}
 	f->store.file = m->id;
 	f->store.owner = m->uid;
-	f->store.of_root = m->flags & FILE_ROOT_ONLY;
+	f->store.of_root = m->flags & MSG_FILE_ROOT_ONLY;
 	at = idtable_at(&d->files, slot);
 	*at = f;
 	return 0;
@@ -386,7 +386,7 @@ int definitions_frame(struct definitions *d, const struct msg_frame *m,
 		.offset = m->offset,
 		.file = m->file,
 		.process = m->process,
-		.address = m->kind == FRAME_INTERPRETED ? m->mark : m->address,
+		.address = m->kind == MSG_FRAME_INTERPRETED ? m->mark : m->address,
 		.runtime = (uint8_t)(m->runtime < RUNTIME_MAX ? m->runtime : 0),
 		.numbers = numbers,
 		.count = (uint16_t)count,

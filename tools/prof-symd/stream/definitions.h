@@ -54,7 +54,7 @@ struct definition_frame {
 	uint64_t offset, file, process;
 	union {
 		uint64_t address;
-		uint64_t mark; /* FRAME_INTERPRETED */
+		uint64_t mark; /* MSG_FRAME_INTERPRETED */
 	};
 	uint64_t sent;
 	uint32_t payers;

@@ -115,7 +115,7 @@ static void want_waiting(struct namer *n, uint64_t file)
 	for (uint32_t i = 0; i < n->defs.frames.len; i++) {
 		const struct definition_frame *f = idtable_at(&n->defs.frames, i);
 
-		if (f->kind == FRAME_INTERPRETED && f->file == file)
+		if (f->kind == MSG_FRAME_INTERPRETED && f->file == file)
 			want_object(n, f, n->files->now_ns);
 	}
 }
@@ -135,7 +135,7 @@ static void file_opened(void *ctx, struct filestore_file *store, struct program 
 	f->awaited = false;
 	if (!p) {
 		/* prof-bpf, which offered the file, waits for an answer. */
-		if (f->def.flags & FILE_OFFERED)
+		if (f->def.flags & MSG_FILE_OFFERED)
 			tell_runtime(n, f);
 		return;
 	}
@@ -149,7 +149,7 @@ static void file_opened(void *ctx, struct filestore_file *store, struct program 
 		/* If there was no memory, try again when the file is next opened. */
 		f->described = r != -ENOMEM;
 		free(b);
-		if (f->def.flags & FILE_OFFERED)
+		if (f->def.flags & MSG_FILE_OFFERED)
 			tell_runtime(n, f);
 		return;
 	}
@@ -191,7 +191,7 @@ static void want_objects(struct namer *n, const struct definition_stack *s, uint
 		const struct definition_frame *f =
 			definitions_find_frame(&n->defs, n->defs.numbers[s->numbers + i]);
 
-		if (f && f->kind == FRAME_INTERPRETED)
+		if (f && f->kind == MSG_FRAME_INTERPRETED)
 			want_object(n, f, now_ns);
 	}
 }
@@ -252,7 +252,7 @@ static int tell_lost(struct namer *n)
 		r = stream_put(n->out, &(struct msg){ .id = MSG_LOST,
 						      .lost = { .reason = why_lost[i],
 								.count = n->lost[i],
-								.cpu = LOST_ANY_CPU } });
+								.cpu = MSG_LOST_ANY_CPU } });
 		if (r)
 			return r;
 		n->lost[i] = 0;
@@ -269,7 +269,7 @@ static int take_file(struct namer *n, const struct msg_file *m, uint64_t now_ns)
 	int r = definitions_file(&n->defs, m);
 	struct definition_file *f = r || !n->objects ? NULL
 						     : definitions_find_file(&n->defs, m->id);
-	const bool offered = m->flags & FILE_OFFERED;
+	const bool offered = m->flags & MSG_FILE_OFFERED;
 
 	if (!f)
 		return r;
@@ -295,9 +295,10 @@ static int take_frame(struct namer *n, const struct msg_frame *m, uint64_t now_n
 
 	if (r || !f || f->count)
 		return r;
-	if (file && (f->kind == FRAME_NATIVE || (f->kind == FRAME_INTERPRETED && n->objects)))
+	if (file &&
+	    (f->kind == MSG_FRAME_NATIVE || (f->kind == MSG_FRAME_INTERPRETED && n->objects)))
 		filestore_want(n->files, &file->store, now_ns);
-	if (n->jit && !f->file && f->kind == FRAME_NATIVE) {
+	if (n->jit && !f->file && f->kind == MSG_FRAME_NATIVE) {
 		const struct definition_process *p = definitions_find_process(&n->defs, f->process);
 
 		if (p)
@@ -424,7 +425,7 @@ int namer_take(struct namer *n, const struct msg *m, uint64_t now_ns)
 		hello = *m;
 		hello.hello.schema = MSG_SCHEMA;
 		hello.hello.build = msg_build();
-		hello.hello.kind = STREAM_NAMED;
+		hello.hello.kind = MSG_STREAM_NAMED;
 		n->begun = true;
 		n->epoch_ns = now_ns;
 		if (n->objects)
@@ -619,7 +620,7 @@ bool namer_begun(const struct namer *n)
 	return n->begun;
 }
 
-int namer_end(struct namer *n, enum end_reason reason, uint64_t now_ns)
+int namer_end(struct namer *n, enum msg_end_reason reason, uint64_t now_ns)
 {
 	const struct msg_end end = { .reason = reason, .time_ns = now_ns };
 

@@ -131,7 +131,7 @@ bool namer_begun(const struct namer *n);
 /* Ends the named stream after the raw stream is over. If the raw stream had no end message, sends
  * one with this reason. Call it with an empty queue. Returns 0; NAMER_WAIT: call again later; or
  * errors of stream_put. */
-int namer_end(struct namer *n, enum end_reason reason, uint64_t now_ns);
+int namer_end(struct namer *n, enum msg_end_reason reason, uint64_t now_ns);
 bool namer_ended(const struct namer *n);
 
 /* Bytes of memory that definitions and names take. */

@@ -56,7 +56,7 @@ static int add_names(struct namer *n, struct msg_frame *m)
 static int unnamed(struct namer *n)
 {
 	n->counts.unnamed++;
-	n->without = FRAME_UNNAMED_MEMORY;
+	n->without = MSG_FRAME_UNNAMED_MEMORY;
 	return 0;
 }
 
@@ -66,7 +66,7 @@ static int skip_name(struct namer *n)
 	if (!n->give_up)
 		return NAMER_ASIDE;
 	n->skipped = true;
-	n->without = FRAME_UNNAMED_SLOW;
+	n->without = MSG_FRAME_UNNAMED_SLOW;
 	n->counts.late++;
 	if (naming_turns_lose(&n->turns, n->owner, n->files->now_ns) && n->say_slow)
 		n->say_slow(n->owner);
@@ -101,7 +101,8 @@ static bool complete(struct namer *n, uint64_t file, uint64_t now_ns)
  * call. */
 static uint64_t native_offset(const struct definition_frame *f)
 {
-	return f->offset - (f->flags & (FRAME_LEAF | FRAME_SIGNAL) || f->offset == 0 ? 0 : 1);
+	return f->offset -
+	       (f->flags & (MSG_FRAME_LEAF | MSG_FRAME_SIGNAL) || f->offset == 0 ? 0 : 1);
 }
 
 /* Announces lookups for the next frames of the stack in the same file, so that one request can
@@ -119,7 +120,7 @@ static void expect_native(struct namer *n, struct program *program,
 		const struct definition_frame *f =
 			definitions_find_frame(&n->defs, n->defs.numbers[s->numbers + i]);
 
-		if (!f || f->file != now->file || f->kind != FRAME_NATIVE || f->count ||
+		if (!f || f->file != now->file || f->kind != MSG_FRAME_NATIVE || f->count ||
 		    namer_was_sent(n, f->sent, f->payers))
 			continue;
 		const uint64_t offset = native_offset(f);
@@ -152,7 +153,7 @@ static int name_frame(struct namer *n, const struct definition_frame *f, struct 
 	}
 	r = namer_send_file(n, f->file, now_ns, &program);
 	if (r == 0 && !program && n->skipped)
-		n->without = FRAME_UNNAMED_SLOW; /* its file did not come in time */
+		n->without = MSG_FRAME_UNNAMED_SLOW; /* its file did not come in time */
 	if (r || !program)
 		return r;
 	if (n->wanted != REPORTING_ALL) {
@@ -207,7 +208,7 @@ static int name_frame(struct namer *n, const struct definition_frame *f, struct 
  * its call. */
 static uint64_t generated_address(const struct definition_frame *f)
 {
-	return f->offset - (f->flags & (FRAME_LEAF | FRAME_SIGNAL) ? 0 : 1);
+	return f->offset - (f->flags & (MSG_FRAME_LEAF | MSG_FRAME_SIGNAL) ? 0 : 1);
 }
 
 /* Like name_frame, for generated code of f->process. NAMER_HOLD: it has no name yet. */
@@ -328,7 +329,7 @@ int namer_send_frame(struct namer *n, uint64_t id, bool strange, uint64_t now_ns
 				      .process = f->process,
 				      .flags = f->flags,
 				      .payer = n->payer };
-	if (f->kind == FRAME_INTERPRETED) {
+	if (f->kind == MSG_FRAME_INTERPRETED) {
 		m.frame.runtime = f->runtime;
 		m.frame.mark = f->mark;
 		m.frame.code = runtime_code((UW_U32)f->runtime, f->mark);
@@ -343,11 +344,11 @@ int namer_send_frame(struct namer *n, uint64_t id, bool strange, uint64_t now_ns
 		r = namer_send_process(n, f->process, now_ns, true);
 	if (r == 0 && f->count > 0)
 		r = pass_names(n, f, &m.frame);
-	else if (r == 0 && f->kind == FRAME_INTERPRETED)
+	else if (r == 0 && f->kind == MSG_FRAME_INTERPRETED)
 		r = name_interpreted(n, f, &m.frame, now_ns);
-	else if (r == 0 && f->kind == FRAME_NATIVE && f->file)
+	else if (r == 0 && f->kind == MSG_FRAME_NATIVE && f->file)
 		r = name_frame(n, f, &m.frame, now_ns);
-	else if (r == 0 && f->process && f->kind == FRAME_NATIVE && !strange)
+	else if (r == 0 && f->process && f->kind == MSG_FRAME_NATIVE && !strange)
 		r = name_generated(n, f, &m.frame, now_ns);
 	if (r == NAMER_HIDDEN) {
 		n->skipped = skipped_before;
@@ -356,7 +357,7 @@ int namer_send_frame(struct namer *n, uint64_t id, bool strange, uint64_t now_ns
 		return 0;
 	}
 	if (r == 0 && f->file &&
-	    (f->count > 0 || (f->kind != FRAME_NATIVE && f->kind != FRAME_INTERPRETED)))
+	    (f->count > 0 || (f->kind != MSG_FRAME_NATIVE && f->kind != MSG_FRAME_INTERPRETED)))
 		r = namer_send_file(n, f->file, now_ns, NULL);
 	if (r)
 		return r;
@@ -387,7 +388,7 @@ void namer_expect_generated(struct namer *n, const struct definition_stack *s, u
 		const struct definition_frame *f =
 			definitions_find_frame(&n->defs, n->defs.numbers[s->numbers + i]);
 
-		if (!f || f->file || !f->process || f->kind != FRAME_NATIVE || f->count ||
+		if (!f || f->file || !f->process || f->kind != MSG_FRAME_NATIVE || f->count ||
 		    f->sent == n->epoch || (process && f->process != process))
 			continue;
 		process = f->process;

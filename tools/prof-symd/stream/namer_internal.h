@@ -64,16 +64,16 @@ struct namer {
 	struct naming_turns turns;
 	struct events_aside aside;
 	struct namer_round round;
-	uint64_t owner;	       /* whom the sample that is being sent is charged to */
-	uint64_t payer;	       /* likewise, as in its process's definition */
-	uint32_t payer_bit;    /* bit in `payers` of definitions; several owners may share one */
-	bool lean;	       /* the owner's turn is over: neither look names up nor wait for
+	uint64_t owner;	    /* whom the sample that is being sent is charged to */
+	uint64_t payer;	    /* likewise, as in its process's definition */
+	uint32_t payer_bit; /* bit in `payers` of definitions; several owners may share one */
+	bool lean;	    /* the owner's turn is over: neither look names up nor wait for
 			        * them */
-	uint64_t without;      /* enum frame_flags: why the frame that is being sent has no name */
-	bool skipped;	       /* the stack that is being sent lacks names that it could have */
-	uint64_t head_ns;      /* when the queue's head was last found waiting; 0: it was not */
-	uint64_t epoch_ns;     /* when the raw epoch began */
-	uint64_t late_ns;      /* from when on owners give up names (namer_gives_up); 0: not yet */
+	uint64_t without;   /* enum msg_frame_flags: why the frame that is being sent has no name */
+	bool skipped;	    /* the stack that is being sent lacks names that it could have */
+	uint64_t head_ns;   /* when the queue's head was last found waiting; 0: it was not */
+	uint64_t epoch_ns;  /* when the raw epoch began */
+	uint64_t late_ns;   /* from when on owners give up names (namer_gives_up); 0: not yet */
 	uint64_t late_look_ns; /* time of the last look at events that were put aside, after
 			        * late_ns */
 	bool ending;	       /* late_ns was set for the stream's end, and is not reset */

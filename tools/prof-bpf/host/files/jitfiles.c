@@ -350,7 +350,7 @@ int jitfiles_open(struct jitfiles *j, uint32_t process, uint32_t pid, uint64_t k
 	struct asked *a;
 	int r = -ESRCH;
 
-	if (!process || (kind != JIT_DUMP && kind != JIT_PERF_MAP))
+	if (!process || (kind != MSG_JIT_DUMP && kind != MSG_JIT_PERF_MAP))
 		return -EINVAL;
 	a = malloc(sizeof(*a));
 	if (!a)
@@ -359,11 +359,11 @@ int jitfiles_open(struct jitfiles *j, uint32_t process, uint32_t pid, uint64_t k
 			     .process = process,
 			     .pid = pid,
 			     .of_pid = pid,
-			     .map = kind == JIT_PERF_MAP,
+			     .map = kind == MSG_JIT_PERF_MAP,
 			     .done = done,
 			     .ctx = ctx };
 	if (p && p->pub.id == process)
-		r = kind == JIT_DUMP ? open_dump(a) : open_map(a);
+		r = kind == MSG_JIT_DUMP ? open_dump(a) : open_map(a);
 	if (r == -ESRCH)
 		r = open_gone(a);
 	if (r)

@@ -34,7 +34,7 @@ int jitfiles_new(struct host *h, struct opener *o, struct jitfiles **ret);
 /* Call it after opener_free. */
 void jitfiles_free(struct jitfiles *j);
 /* Opens a file. process: the host's id of the process that has, or had, this pid. kind: enum
- * jit_kind of common/wire/msg.h. workerpool_run calls done. Returns 0; or -errno, in which case
+ * msg_jit_kind of common/wire/msg.h. workerpool_run calls done. Returns 0; or -errno, in which case
  * done is not called: -ESRCH (gone, or another process by now), -ENOENT (no jitdump mapped). */
 int jitfiles_open(struct jitfiles *j, uint32_t process, uint32_t pid, uint64_t kind,
 		  opener_done *done, void *ctx);

@@ -81,7 +81,7 @@ void attributes_want(struct host *h, struct process *p)
 	};
 
 	if ((!q.wanted.count && !q.wanted.command_line) || p->attributes || p->attributes_reading ||
-	    p->pub.end_ns || p->pub.flags & (PROCESS_KERNEL | PROCESS_SELF))
+	    p->pub.end_ns || p->pub.flags & (MSG_PROCESS_KERNEL | MSG_PROCESS_SELF))
 		return;
 	if (q.wanted.count && !memory_may_look(h, &p->pub))
 		q.wanted.count = 0;

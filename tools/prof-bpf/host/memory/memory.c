@@ -111,7 +111,7 @@ static bool within_rate(struct process *p, size_t bytes, uint64_t now_ns)
 
 static int check_rights(struct host *h, struct process *p, uint64_t now_ns)
 {
-	if (p->pub.flags & (PROCESS_SELF | PROCESS_KERNEL) || !p->interpreted_ns ||
+	if (p->pub.flags & (MSG_PROCESS_SELF | MSG_PROCESS_KERNEL) || !p->interpreted_ns ||
 	    now_ns - p->interpreted_ns > MEMORY_SAMPLED_NS || is_denied(h, p) || !has_runtime(p) ||
 	    !is_dumpable(h, p))
 		return -EACCES;
@@ -254,6 +254,6 @@ bool memory_may_look(struct host *h, struct host_process *p)
 
 bool memory_may_take(const struct host_process *p)
 {
-	return !(p->flags & (PROCESS_SELF | PROCESS_KERNEL)) && p->exe &&
+	return !(p->flags & (MSG_PROCESS_SELF | MSG_PROCESS_KERNEL)) && p->exe &&
 	       !(p->exe->mode & (S_ISUID | S_ISGID)) && !is_denied_name(p->exe->path);
 }

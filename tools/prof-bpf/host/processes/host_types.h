@@ -39,7 +39,7 @@ struct host_process {
 				       * threads */
 	bool changed; /* differs from the stream's definition; the caller clears it */
 	uint32_t pid, parent_pid, uid, execs;
-	uint32_t flags; /* enum process_flags of common/wire/msg.h */
+	uint32_t flags; /* enum msg_process_flags of common/wire/msg.h */
 	/* Set by its first sample; before that, by its user alone. */
 	struct owner *owner;
 	uint64_t start_ns; /* CLOCK_BOOTTIME, rounded down to START_TICK_NS */
@@ -87,7 +87,7 @@ struct host_config {
 	 * first sample on, or from an exec on if this returns true, which means that it will be
 	 * sampled. The exec was at exec_ns. Also returns false if the answer is not known yet. */
 	bool (*is_wanted)(void *ctx, uint32_t pid, uint64_t exec_ns);
-	const uint32_t *self_uids; /* processes of these users are flagged PROCESS_SELF */
+	const uint32_t *self_uids; /* processes of these users are flagged MSG_PROCESS_SELF */
 	size_t self_uid_count;
 	struct startup_wanted startup; /* what to read of sampled processes */
 	uint64_t memory;	       /* limit of bytes for processes, mappings and files; 0: no

@@ -211,7 +211,7 @@ void process_read_surroundings(struct host *h, struct process *p, bool in_namesp
 	struct str path;
 	bool unified;
 
-	if (p->pub.end_ns || p->pub.flags & PROCESS_KERNEL || p->pub.cgroup)
+	if (p->pub.end_ns || p->pub.flags & MSG_PROCESS_KERNEL || p->pub.cgroup)
 		return;
 	const bool has_path = procfs_read_cgroup(h->proc, p->pub.pid, text, &path, &unified) == 0;
 	const bool has_ids = in_namespace && procfs_read_ids(h->proc, p->pub.pid, &ids) == 0;
@@ -296,7 +296,7 @@ void process_describe(struct host *h, struct process *p, uint32_t uid)
 	p->pub.uid = uid;
 	for (size_t i = 0; i < h->config.self_uid_count; i++) {
 		if (h->config.self_uids[i] == uid)
-			p->pub.flags |= PROCESS_SELF;
+			p->pub.flags |= MSG_PROCESS_SELF;
 	}
 }
 

@@ -231,7 +231,7 @@ static bool is_worth(const struct host *h, const struct process *p, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		const struct file *f = files_by_slot(h->files, h->publish[i].slot);
 
-		slots += f && !(f->pub.flags & FILE_VDSO);
+		slots += f && !(f->pub.flags & MSG_FILE_VDSO);
 	}
 	return slots;
 }
@@ -241,7 +241,7 @@ static bool publish_now(struct host *h, struct process *p, uint64_t now_ns)
 {
 	uint32_t left_out;
 
-	if (p->pub.flags & PROCESS_KERNEL)
+	if (p->pub.flags & MSG_PROCESS_KERNEL)
 		return true;
 	if (now_ns < p->publish_ns)
 		return false;

@@ -263,9 +263,9 @@ static void look_at_frame(const struct definitions *d, uint32_t frame, bool lead
 		s->generated = true;
 		s->unnamed |= !f->count;
 	}
-	if (f->flags & FRAME_UNNAMED_SLOW)
+	if (f->flags & MSG_FRAME_UNNAMED_SLOW)
 		s->lacks = UNNAMED_SLOW;
-	else if (f->flags & FRAME_UNNAMED_MEMORY)
+	else if (f->flags & MSG_FRAME_UNNAMED_MEMORY)
 		s->lacks = UNNAMED_MEMORY_LIMIT;
 	if (s->runtime >= STATUS_RUNTIMES && f->file != MODEL_NONE)
 		s->runtime = d->files.data[f->file].runtime;

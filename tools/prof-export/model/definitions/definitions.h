@@ -27,7 +27,7 @@ struct model_file {
 	/* MODEL_ADDRESSES only. Strings; htlhash is in hex. segments: as in the message, three
 	 * 64-bit numbers for each segment. */
 	uint32_t htlhash, go_build_id, segments;
-	uint32_t flags; /* enum file_flags */
+	uint32_t flags; /* enum msg_file_flags */
 	uint64_t dev, inode, ctime_ns, size;
 	/* The runtime (remedies.def) whose library this file is; STATUS_RUNTIMES: none. */
 	uint8_t runtime;
@@ -40,12 +40,12 @@ struct model_function {
 
 /* An unknown kind keeps its number, and labels show that number. */
 enum model_kind {
-	MODEL_NATIVE = FRAME_NATIVE,
-	MODEL_KERNEL = FRAME_KERNEL,
-	MODEL_INTERPRETED = FRAME_INTERPRETED,
+	MODEL_NATIVE = MSG_FRAME_NATIVE,
+	MODEL_KERNEL = MSG_FRAME_KERNEL,
+	MODEL_INTERPRETED = MSG_FRAME_INTERPRETED,
 	/* The root of a truncated stack. offset is enum walk_reason; file is the file in which the
 	 * walk ended. */
-	MODEL_TRUNCATED = FRAME_KIND_MAX + 1,
+	MODEL_TRUNCATED = MSG_FRAME_KIND_MAX + 1,
 };
 /* In flags, MODEL_NAMES only: this call was inlined into the next frame towards the root. */
 #define MODEL_INLINED 0x80
@@ -77,7 +77,7 @@ struct model_stack {
 struct model_process {
 	uint64_t pid, start_ns, execs;
 	uint32_t comm;	/* string */
-	uint32_t flags; /* enum process_flags */
+	uint32_t flags; /* enum msg_process_flags */
 	uint32_t exe;	/* file, or MODEL_NONE */
 };
 
@@ -141,7 +141,7 @@ int definitions_bucket(struct definitions *d, uint32_t thread, uint32_t stack, u
  * subtracted. */
 static inline uint64_t definitions_call(const struct model_frame *f, uint64_t pc)
 {
-	return pc && !(f->flags & (FRAME_LEAF | FRAME_SIGNAL)) ? pc - 1 : pc;
+	return pc && !(f->flags & (MSG_FRAME_LEAF | MSG_FRAME_SIGNAL)) ? pc - 1 : pc;
 }
 
 /* A segment of a file, as in the message. */

@@ -9,7 +9,7 @@
 /* Marks the value of a frame id that stands for several frames. The other bits are an index into
  * `groups`. */
 #define GROUP 0x80000000u
-#define UNNAMED (FRAME_UNNAMED_SLOW | FRAME_UNNAMED_MEMORY)
+#define UNNAMED (MSG_FRAME_UNNAMED_SLOW | MSG_FRAME_UNNAMED_MEMORY)
 
 void epoch_init(struct epoch *e, struct definitions *d, const struct epoch_options *o)
 {
@@ -304,7 +304,7 @@ static int split_frame(struct epoch *e, const struct model_frame *whole, const u
 		const bool keeps_line = whole->kind == MODEL_INTERPRETED && e->options.lines;
 		const uint32_t call[2] = { calls[i], keeps_line ? calls[whole->count + i] : 0 };
 
-		f.flags = whole->flags & FRAME_LOOP;
+		f.flags = whole->flags & MSG_FRAME_LOOP;
 		if (i + 1 < whole->count)
 			f.flags |= MODEL_INLINED;
 		int r = definitions_frame(e->definitions, f, call, &e->groups.data[at + 1 + i]);
@@ -325,7 +325,7 @@ static int split_frame(struct epoch *e, const struct model_frame *whole, const u
 static bool keeps_names(const struct epoch *e, const struct msg_frame *msg)
 {
 	if (e->options.names == REPORTING_INTERPRETED)
-		return msg->kind != FRAME_NATIVE || !msg->file;
+		return msg->kind != MSG_FRAME_NATIVE || !msg->file;
 	return e->options.names == REPORTING_ALL;
 }
 
@@ -352,9 +352,9 @@ int epoch_frame(struct epoch *e, const struct msg_frame *msg)
 				 .file = MODEL_NONE,
 				 .process = MODEL_NONE,
 				 .kind = msg_frame_kind(msg->kind),
-				 .flags = (uint8_t)(msg->flags &
-						    (FRAME_LEAF | FRAME_BY_FP | FRAME_SIGNAL |
-						     FRAME_LOOP | UNNAMED)) };
+				 .flags = (uint8_t)(msg->flags & (MSG_FRAME_LEAF | MSG_FRAME_BY_FP |
+								  MSG_FRAME_SIGNAL |
+								  MSG_FRAME_LOOP | UNNAMED)) };
 	uint32_t calls[2 * 256], frame;
 	uint32_t n = msg->functions.len < 256 ? msg->functions.len : 256;
 
@@ -395,7 +395,7 @@ int epoch_frame(struct epoch *e, const struct msg_frame *msg)
 		if (f.kind == MODEL_NATIVE && !msg->functions.len)
 			f.start = msg->start;
 		if (e->definitions->detail == MODEL_NAMES) {
-			f.flags &= FRAME_LOOP | UNNAMED;
+			f.flags &= MSG_FRAME_LOOP | UNNAMED;
 			if (f.start)
 				f.offset = f.address = msg->address;
 		}
@@ -419,7 +419,7 @@ static bool is_folded(const struct epoch *e, const struct msg_stack *msg, uint32
 		const uint32_t frame = table_ids_get(&e->frame_ids, msg->frames.data[i++]);
 		const struct model_frame *f = frame == TABLE_NONE ? NULL : frame_at(e, frame);
 
-		if (!f || !(f->flags & FRAME_LOOP))
+		if (!f || !(f->flags & MSG_FRAME_LOOP))
 			return f && f->kind == MODEL_INTERPRETED;
 	}
 	return false;
@@ -441,7 +441,7 @@ int epoch_stack(struct epoch *e, const struct msg_stack *msg)
 			from = &e->groups.data[(frame & ~GROUP) + 1];
 			one = from[-1];
 		}
-		if (frame_at(e, frame)->flags & FRAME_LOOP && is_folded(e, msg, i))
+		if (frame_at(e, frame)->flags & MSG_FRAME_LOOP && is_folded(e, msg, i))
 			continue;
 		if (!POOL_ARRAY_ROOM(&e->definitions->pool, &e->scratch, one + 1))
 			return -ENOBUFS;
