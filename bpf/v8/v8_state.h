@@ -119,20 +119,23 @@ ENV_INLINE __u32 v8_smi(__u64 word)
 	return (__u32)(word >> 32);
 }
 
-/* Returns the instance type of an object. The type 0 is valid for a string. While the garbage
- * collector moves an object, its map is replaced by the object's new address. */
+/* The instance type of a string: its shape, in the lowest three bits, and flags. */
 #define V8_STRING_SHAPE 7
-#define V8_STRING_NARROW 8
-#define V8_STRING_UNCACHED 16
-enum v8_string {
+enum v8_string_shape {
 	V8_STRING_SEQUENTIAL = 0,
 	V8_STRING_CONS = 1,
 	V8_STRING_EXTERNAL = 2,
 	V8_STRING_SLICED = 3,
 	V8_STRING_THIN = 5,
 };
+enum v8_string_flags {
+	V8_STRING_NARROW = 8,	 /* one byte for each character, not two */
+	V8_STRING_UNCACHED = 16, /* external: the object has no pointer to the characters */
+};
 
 #define V8_NO_TYPE 0xffff /* unreadable */
+/* Returns the instance type of an object. The type 0 is valid for a string. While the garbage
+ * collector moves an object, its map is replaced by the object's new address. */
 ENV_INLINE __u32 v8_type(struct v8_walk *p, __u64 object)
 {
 	__u64 map, word;

@@ -20,13 +20,12 @@
 #define WALK_VSYSCALL 0xffffffffff600ull
 #define WALK_NULL_END 4096	     /* below this, the kernel maps nothing (mmap_min_addr) */
 #define WALK_FP_MAX_FRAME (8u << 20) /* a frame pointer this far above RSP is not one */
-#define WALK_JUMP_MIN 4096	     /* shortest distance down to another stack, in bytes */
+/* A value of walk.fp: there is no frame pointer, not even the 0 of the outermost frame. */
+#define WALK_FP_UNKNOWN 1
+#define WALK_JUMP_MIN 4096 /* shortest distance down to another stack, in bytes */
 /* Limit of these jumps in one walk: RBP may be wrong and lead in circles. */
 #define WALK_JUMPS 64
 #define WALK_SWITCHES 512 /* limit of jumps by a loaded CFA */
-/* A value of `exact`: the thread has not started, and the leaf is the only frame. */
-#define WALK_NOT_BEGUN 2
-#define WALK_FP_UNKNOWN 1 /* there is no frame pointer, not even the 0 of the outermost frame */
 
 /* How often the walk continues in a runtime's program. The kernel allows 33 tail calls, of which
  * one for each runtime and one to the walk come first. Each turn takes two, there and back. */
@@ -59,10 +58,14 @@ enum walk_tracked {
 	WALK_TRACKS_R12 = 2,
 };
 
+/* A value of walk.exact besides 0 and 1: the thread has not started, and the leaf is the only
+ * frame. */
+#define WALK_NOT_BEGUN 2
+
 struct walk {
-	__u64 pc, sp, fp;
-	__u64 regs[16]; /* of the leaf, by DWARF number */
-	__u64 regs_at;	/* user address of the mcontext that holds them instead; 0: regs[] */
+	__u64 pc, sp, fp; /* fp: or WALK_FP_UNKNOWN */
+	__u64 regs[16];	  /* of the leaf, by DWARF number */
+	__u64 regs_at;	  /* user address of the mcontext that holds them instead; 0: regs[] */
 	/* User address where this frame's RBX or R12 is saved; 0: it is still the leaf's. */
 	__u64 tracked_at;
 	__u64 leaf_pc;		    /* pc at the leaf; a deferred walk starts there again */
@@ -86,7 +89,7 @@ struct walk {
 	__u64 entry_at; /* the nearest address in entries; 0: none */
 	__u16 reason;
 	__u16 at_slot;
-	__u8 exact;   /* pc is not a return address */
+	__u8 exact;   /* 1: pc is not a return address; or WALK_NOT_BEGUN */
 	__u8 leaf;    /* the leaf's registers are still valid: no call since */
 	__u8 near;    /* 1: this frame called the leaf, or assembly that called the leaf */
 	__u8 tracked; /* enum walk_tracked: known registers besides RSP and RBP */

@@ -58,10 +58,12 @@ enum gopclntab_format gopclntab_format(const struct gopclntab *t);
 uint32_t gopclntab_count(const struct gopclntab *t);
 size_t gopclntab_bytes(const struct gopclntab *t); /* returns the memory in use */
 
-/* Flags, from Go 1.17 on. */
-#define GOPCLNTAB_TOP_FRAME 1 /* the outermost function of a stack */
-#define GOPCLNTAB_SP_WRITE 2  /* sets the stack pointer in a way that the table cannot express */
-#define GOPCLNTAB_ASM 4
+/* From Go 1.17 on. */
+enum gopclntab_flags {
+	GOPCLNTAB_TOP_FRAME = 1, /* the outermost function of a stack */
+	GOPCLNTAB_SP_WRITE = 2,	 /* sets the stack pointer in a way that the table cannot express */
+	GOPCLNTAB_ASM = 4,
+};
 
 /* The numbers of PCDATA_... and FUNCDATA_... tables differ from version to version. gopclntab_calls
  * finds those of inlined calls. */
@@ -77,7 +79,7 @@ struct gopclntab_func {
 	uint32_t npcdata, nfuncdata;
 	/* FUNCID_..., which differ from version to version; 0: an ordinary function. */
 	uint8_t id;
-	uint8_t flags; /* GOPCLNTAB_... */
+	uint8_t flags; /* enum gopclntab_flags */
 	uint64_t data; /* file offset of its pcdata and funcdata; private */
 };
 
