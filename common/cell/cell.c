@@ -8,15 +8,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "common/base/command/log.h"
 #include "common/cell/confine/baseline.h"
 #include "common/cell/confine/landlock.h"
+#include "common/cell/confine/sandbox.h"
 #include "common/cell/confine/seccomp.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -183,14 +182,6 @@ void cell_prepare(struct cell *c, const char *folder, bool user)
 		(void)emptyroot_prepare(&c->place, folder, user);
 }
 
-static int say(int r)
-{
-	if (r)
-		log_error("the tool cannot be confined: %s; report this, with the kernel's version",
-			  strerror(-r));
-	return r;
-}
-
 int cell_enter(struct cell *c, const char *own)
 {
 	const struct itself self = itself();
@@ -213,7 +204,7 @@ int cell_enter(struct cell *c, const char *own)
 	c->root = emptyroot_enter(&c->place) == 0;
 	const int r = enter_landlock(c, own ? LANDLOCK_SOCKETS : LANDLOCK_NO_FILES, own);
 
-	return say(r ? r : enter_calls(c, lists, COUNT(lists), false));
+	return sandbox_report(NULL, r ? r : enter_calls(c, lists, COUNT(lists), false));
 }
 
 int cell_seal(struct cell *c)
@@ -237,7 +228,7 @@ int cell_seal(struct cell *c)
 		c->root = emptyroot_close(&c->place) == 0;
 	const int r = enter_landlock(c, LANDLOCK_NOTHING, NULL);
 
-	return say(r ? r : enter_calls(c, lists, COUNT(lists), true));
+	return sandbox_report(NULL, r ? r : enter_calls(c, lists, COUNT(lists), true));
 }
 
 int cell_by_hand(enum cell_hand how)
@@ -263,5 +254,5 @@ int cell_by_hand(enum cell_hand how)
 	 * /proc, which Landlock would prevent. */
 	if (!r && writes)
 		r = enter_landlock(&c, LANDLOCK_NOTHING, NULL);
-	return say(r ? r : enter_calls(&c, lists, COUNT(lists), false));
+	return sandbox_report(NULL, r ? r : enter_calls(&c, lists, COUNT(lists), false));
 }

@@ -7,12 +7,10 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "common/base/command/log.h"
 #include "common/cell/confine/baseline.h"
 #include "common/cell/confine/landlock.h"
 #include "common/cell/confine/sandbox.h"
@@ -39,15 +37,6 @@ static const struct seccomp_rule serving[] = {
 	SECCOMP_END,
 };
 
-static int say(const char *step, int r)
-{
-	if (r)
-		log_error("the tool cannot be confined: %s: %s; report this, with the kernel's "
-			  "version",
-			  step, strerror(-r));
-	return r;
-}
-
 int confine_seal(void)
 {
 	const struct sandbox box = { .caps = SANDBOX_NO_CAPS,
@@ -62,14 +51,14 @@ int confine_seal(void)
 	int r = sandbox_enter(&box, &step);
 
 	if (r)
-		return say(step, r);
+		return sandbox_report(step, r);
 		/* A kernel may lack one of the two; each alone stops most attacks. */
 #ifndef __SANITIZE_ADDRESS__
 	if (landlock_version() > 0)
 		r = landlock_enter(LANDLOCK_NOTHING, NULL);
 	if (r)
-		return say("Landlock", r);
+		return sandbox_report("Landlock", r);
 #endif
 	r = seccomp_enter(lists, sizeof(lists) / sizeof(lists[0]), true);
-	return r == -EOPNOTSUPP ? 0 : say("system calls", r);
+	return r == -EOPNOTSUPP ? 0 : sandbox_report("system calls", r);
 }

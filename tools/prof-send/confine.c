@@ -11,7 +11,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -20,6 +19,7 @@
 #include "common/base/command/log.h"
 #include "common/cell/confine/baseline.h"
 #include "common/cell/confine/landlock.h"
+#include "common/cell/confine/sandbox.h"
 #include "common/cell/confine/seccomp.h"
 
 #define DNS_PORT 53
@@ -157,14 +157,6 @@ static void add_ports(struct confine *c, const struct options *o)
 		add_port(c, o->targets[i].endpoint.port);
 }
 
-static int say(int r)
-{
-	if (r)
-		log_error("the tool cannot be confined: %s; report this, with the kernel's version",
-			  strerror(-r));
-	return r;
-}
-
 /* newest: also give up rights that are newer than this program. Connecting to prof-export may need
  * such a right. */
 static int enter_landlock(struct confine *c, bool newest)
@@ -205,7 +197,7 @@ int confine_enter(struct confine *c, const struct options *o, int spool)
 {
 	*c = (struct confine){ .spool = spool };
 	add_ports(c, o);
-	return say(enter_landlock(c, false));
+	return sandbox_report(NULL, enter_landlock(c, false));
 }
 
 int confine_seal(struct confine *c)
@@ -227,5 +219,5 @@ int confine_seal(struct confine *c)
 	if (!r)
 		log_info("network: the host's; Landlock: %d; system calls: %s", c->landlock,
 			 c->calls ? "limited" : "all");
-	return say(r);
+	return sandbox_report(NULL, r);
 }

@@ -10,10 +10,12 @@
 #include <cap-ng.h>
 #include <errno.h>
 #include <grp.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "common/base/command/log.h"
 
 #ifndef CAP_PERFMON
 #error "Linux 5.9 or newer headers are needed"
@@ -270,5 +272,14 @@ int sandbox_reduce(enum sandbox_caps caps, const char **ret_step)
 	}
 	if (r)
 		*ret_step = step;
+	return r;
+}
+
+int sandbox_report(const char *step, int r)
+{
+	if (r)
+		log_error("the tool cannot be confined: %s%s%s; report this, with the kernel's "
+			  "version",
+			  step ? step : "", step ? ": " : "", strerror(-r));
 	return r;
 }
