@@ -26,62 +26,62 @@
 
 static void on_sideband(void *ctx, const struct sideband_event *e)
 {
-	struct samples *p = ctx;
+	struct samples *samples = ctx;
 
 	if (e->type == SIDEBAND_KSYMBOL)
-		kernel_names_event(p->names, e);
+		kernel_names_event(samples->names, e);
 	else if (e->type == SIDEBAND_THROTTLE)
-		p->lost.throttled++;
+		samples->lost.throttled++;
 	else
-		host_event(p->host, e);
+		host_event(samples->host, e);
 }
 
 /* Marks the process and the files of a sample as in use, and requests evicted rows again. */
-static void touch_files(struct samples *p, const struct sample *s,
+static void touch_files(struct samples *samples, const struct sample *s,
 			const struct host_process *process)
 {
 	const uint64_t *frames = sample_user_frames(s);
 	uint16_t before = 0;
 
-	tables_process_touch(p->tables, s->pid, s->time_ns);
+	tables_process_touch(samples->tables, s->pid, s->time_ns);
 	for (unsigned i = 0; i < s->user_frames; i += sample_frame_words(frames[i])) {
 		const uint16_t slot = sample_frame_slot(frames[i]);
 
 		if (slot == before || slot >= SAMPLE_FRAME_TAKEN)
 			continue;
 		before = slot;
-		tables_file_touch(p->tables, slot, s->time_ns);
+		tables_file_touch(samples->tables, slot, s->time_ns);
 		if (process)
-			host_slot_used(p->host, slot, process);
-		const enum file_state state = tables_file_state(p->tables, slot);
+			host_slot_used(samples->host, slot, process);
+		const enum file_state state = tables_file_state(samples->tables, slot);
 
 		if (state != FILE_EVICTED && state != FILE_PENDING)
 			continue;
-		struct host_file *f = host_slot_file(p->host, slot);
-		const uint64_t needs = tables_file_needs(p->tables, slot);
+		struct host_file *f = host_slot_file(samples->host, slot);
+		const uint64_t needs = tables_file_needs(samples->tables, slot);
 
 		if (needs)
-			limit_again(p->limit, needs, clock_mono_ns());
-		if (f && tables_file_again(p->tables, slot)) {
-			tables_file_pending(p->tables, slot);
-			host_want_rows(p->host, f);
+			limit_again(samples->limit, needs, clock_mono_ns());
+		if (f && tables_file_again(samples->tables, slot)) {
+			tables_file_pending(samples->tables, slot);
+			host_want_rows(samples->host, f);
 		}
 	}
 }
 
 /* Whether the walk ended in a file whose rows are missing for lack of memory. */
-static bool lacks_rows(const struct samples *p, const struct sample *s)
+static bool lacks_rows(const struct samples *samples, const struct sample *s)
 {
 	return (s->reason == WALK_NO_ROWS || s->reason == WALK_ROWS_PENDING) &&
-	       tables_file_lacks(p->tables, s->at_slot);
+	       tables_file_lacks(samples->tables, s->at_slot);
 }
 
 /* Handles all events before the sample's time. */
-static void catch_up(struct samples *p, const struct sample *s)
+static void catch_up(struct samples *samples, const struct sample *s)
 {
-	if (s->time_ns > p->drained_ns) {
-		sideband_drain(p->sideband, s->time_ns, on_sideband, p);
-		p->drained_ns = s->time_ns;
+	if (s->time_ns > samples->drained_ns) {
+		sideband_drain(samples->sideband, s->time_ns, on_sideband, samples);
+		samples->drained_ns = s->time_ns;
 	}
 }
 
@@ -166,10 +166,10 @@ static void hash_mapping(void *ctx, struct host_file *f, uint64_t start, uint64_
 }
 
 /* Sends where a process has mapped its runtimes, once per epoch and whenever that changes. */
-static void send_mappings(struct samples *p, struct host_process *h)
+static void send_mappings(struct samples *samples, struct host_process *h)
 {
-	struct samples_mapped by = { p, h };
-	const uint64_t mark = emit_mark(p->output->emit);
+	struct samples_mapped by = { samples, h };
+	const uint64_t mark = emit_mark(samples->output->emit);
 	uint64_t hash = 1;
 
 	if (h->mappings_sent == mark && h->mappings_as_of == h->generation)
@@ -197,46 +197,47 @@ static void send_attribute(void *ctx, struct str key, struct str value)
 		       emit_attribute(by->samples->output->emit, &process, key, value));
 }
 
-void samples_send_attributes(struct samples *p, struct host_process *h)
+void samples_send_attributes(struct samples *samples, struct host_process *h)
 {
-	struct samples_described by = { p, h };
-	const uint64_t mark = emit_mark(p->output->emit);
+	struct samples_described by = { samples, h };
+	const uint64_t mark = emit_mark(samples->output->emit);
 
 	/* Only if the process is already in this epoch, with a sample. */
-	if (p->ended || !h->has_attributes || h->sent != mark || h->attributes_sent == mark)
+	if (samples->ended || !h->has_attributes || h->sent != mark || h->attributes_sent == mark)
 		return;
 	h->attributes_sent = mark;
-	attributes_each(p->host, h, send_attribute, &by);
+	attributes_each(samples->host, h, send_attribute, &by);
 }
 
 /* Counts the sample as lost, also for its owner. */
-static void lose(struct samples *p, const struct sample *s, uint64_t *count, enum owner_loss l)
+static void lose(struct samples *samples, const struct sample *s, uint64_t *count,
+		 enum owner_loss l)
 {
 	++*count;
-	owners_lose(host_owners(p->host),
+	owners_lose(host_owners(samples->host),
 		    (struct owner_key){ .uid = s->owner_uid, .container = s->owner_container }, l);
 }
 
-static void send_sample(struct samples *p, const struct sample *s)
+static void send_sample(struct samples *samples, const struct sample *s)
 {
 	struct host_sample_ref ref;
 
-	if (p->ended)
+	if (samples->ended)
 		return;
-	const int r = host_sample(p->host, s, &ref);
-	touch_files(p, s, r ? NULL : ref.process);
+	const int r = host_sample(samples->host, s, &ref);
+	touch_files(samples, s, r ? NULL : ref.process);
 	struct owner *owner = r ? NULL : ref.process->owner;
 
-	if (p->output->bus &&
-	    (!output_peer_takes_of(p->output, owner) || !bus_connected(p->output->bus))) {
-		lose(p, s, &p->lost.queue_full, OWNER_LOST_QUEUE_FULL);
-		if (owner && p->output->has_peer)
+	if (samples->output->bus && (!output_peer_takes_of(samples->output, owner) ||
+				     !bus_connected(samples->output->bus))) {
+		lose(samples, s, &samples->lost.queue_full, OWNER_LOST_QUEUE_FULL);
+		if (owner && samples->output->has_peer)
 			owner_refuse(owner, OWNER_OUTBOX, 1);
 		return;
 	}
-	p->passed_on++;
+	samples->passed_on++;
 	if (r) {
-		lose(p, s, &p->lost.unkept, OWNER_LOST_LIMIT);
+		lose(samples, s, &samples->lost.unkept, OWNER_LOST_LIMIT);
 		return;
 	}
 	struct user_less less;
@@ -248,34 +249,34 @@ static void send_sample(struct samples *p, const struct sample *s)
 		shorter = cut_behind(s, hold, WALK_STALE);
 		s = shorter ? shorter : without_user_part(s, &less);
 	} else if (ends_unasked(s)) {
-		host_is_behind(p->host, ref.process);
+		host_is_behind(samples->host, ref.process);
 		shorter = cut_behind(s, s->user_frames - 1u, s->reason);
 		s = shorter ? shorter : without_user_part(s, &less);
 	}
-	memory_was_sampled(p->host, ref.process, s);
-	p->command_runs |= ref.process->execs || s->pid != p->command;
+	memory_was_sampled(samples->host, ref.process, s);
+	samples->command_runs |= ref.process->execs || s->pid != samples->command;
 	struct emit_file exe;
 	struct emit_process process = definition_of_process(ref.process, &exe);
 	struct emit_thread thread = definition_of_thread(ref.thread);
-	enum walk_reason reason = !lacks_rows(p, s) ? s->reason
-				  : tables_file_lacks_rules(p->tables, s->at_slot)
+	enum walk_reason reason = !lacks_rows(samples, s) ? s->reason
+				  : tables_file_lacks_rules(samples->tables, s->at_slot)
 					  ? WALK_TABLES_FULL
 					  : WALK_MEMORY_LIMIT;
 	if (reason == WALK_NO_MAPPING && !s->generation &&
 	    host_mapped_since(ref.process, s->time_ns))
 		reason = WALK_STALE;
-	const uint64_t at = output_at(p->output);
+	const uint64_t at = output_at(samples->output);
 
 	if (s->items)
-		send_mappings(p, ref.process);
-	const int emitted = emit_sample(p->output->emit, s, reason, &process, &thread);
+		send_mappings(samples, ref.process);
+	const int emitted = emit_sample(samples->output->emit, s, reason, &process, &thread);
 
 	if (!emitted)
-		samples_send_attributes(p, ref.process);
-	output_charge(p->output, owner, at);
+		samples_send_attributes(samples, ref.process);
+	output_charge(samples->output, owner, at);
 	if (!emitted)
-		testimony_sample(p->testimony, s, &process, &thread);
-	output_emitted(p->output, emitted);
+		testimony_sample(samples->testimony, s, &process, &thread);
+	output_emitted(samples->output, emitted);
 	free(shorter);
 }
 
@@ -288,105 +289,106 @@ struct samples_held {
 
 void samples_walked(void *ctx, const struct sample *s)
 {
-	struct samples *p = ctx;
+	struct samples *samples = ctx;
 	size_t words = ((size_t)sample_head(s) + s->user_frames) * sizeof(uint64_t);
 	struct samples_held *h = NULL;
 
-	if (p->names->reading && p->held_bytes < HELD_BYTES)
+	if (samples->names->reading && samples->held_bytes < HELD_BYTES)
 		h = malloc(sizeof(*h) + words);
 	if (!h) {
-		send_sample(p, s);
+		send_sample(samples, s);
 		return;
 	}
 	h->next = NULL;
 	h->sample = *s;
 	memcpy(h + 1, sample_words(s), words);
-	p->held_bytes += sizeof(*h) + words;
-	*(p->held ? p->held_end : &p->held) = h;
-	p->held_end = &h->next;
+	samples->held_bytes += sizeof(*h) + words;
+	*(samples->held ? samples->held_end : &samples->held) = h;
+	samples->held_end = &h->next;
 }
 
 /* Sends the samples that waited for kernel names, which are available now. */
-static void send_held(struct samples *p)
+static void send_held(struct samples *samples)
 {
-	while (p->held) {
-		struct samples_held *h = p->held;
+	while (samples->held) {
+		struct samples_held *h = samples->held;
 
-		p->held = h->next;
-		send_sample(p, &h->sample);
+		samples->held = h->next;
+		send_sample(samples, &h->sample);
 		free(h);
 	}
-	p->held_bytes = 0;
+	samples->held_bytes = 0;
 }
 
 #define RENEW_NS 1000000000ull /* interval between two renewals of all objects */
 
 /* Takes the kernel program's copy of an interpreted frame's object. */
-static void on_object(struct samples *p, const struct sample *s)
+static void on_object(struct samples *samples, const struct sample *s)
 {
 	struct host_sample_ref ref;
 	struct record_object keep;
 	struct msg_object m;
 
-	if (p->without_objects || !record_object(s, &keep, &m) || host_sample(p->host, s, &ref))
+	if (samples->without_objects || !record_object(s, &keep, &m) ||
+	    host_sample(samples->host, s, &ref))
 		return;
 	/* Empty, so that prof-symd need not wait for the memory. */
 	if (!memory_may_take(ref.process) ||
-	    parser_deaths_refuse_process(p->deaths, ref.process->id)) {
+	    parser_deaths_refuse_process(samples->deaths, ref.process->id)) {
 		m.bytes.len = 0;
 		m.addresses.len = m.lengths.len = 0;
 	}
-	if (p->output->bus && !output_peer_takes_of(p->output, ref.process->owner)) {
-		p->output->objects_lost = true;
+	if (samples->output->bus && !output_peer_takes_of(samples->output, ref.process->owner)) {
+		samples->output->objects_lost = true;
 		return;
 	}
 	m.process = ref.process->id;
-	const uint64_t at = output_at(p->output);
+	const uint64_t at = output_at(samples->output);
 
-	output_emitted(p->output, emit_object(p->output->emit, &m));
-	output_charge(p->output, ref.process->owner, at);
+	output_emitted(samples->output, emit_object(samples->output->emit, &m));
+	output_charge(samples->output, ref.process->owner, at);
 }
 
-static void on_title(struct samples *p, const struct sample *s)
+static void on_title(struct samples *samples, const struct sample *s)
 {
 	struct host_sample_ref ref;
 	struct record_title title;
 
-	if (!p->without_objects && record_title(s, &title) && !host_sample(p->host, s, &ref) &&
-	    memory_may_take(ref.process))
-		host_title(p->host, s, &title);
+	if (!samples->without_objects && record_title(s, &title) &&
+	    !host_sample(samples->host, s, &ref) && memory_may_take(ref.process))
+		host_title(samples->host, s, &title);
 }
 
 /* Whether to drop a sample for the cpu limit. */
-static bool drops(struct samples *p, const struct sample *s)
+static bool drops(struct samples *samples, const struct sample *s)
 {
-	const bool ret = p->thinning &&
-			 thinning_drops(p->thinning, s->owner_uid, s->owner_container);
+	const bool ret = samples->thinning &&
+			 thinning_drops(samples->thinning, s->owner_uid, s->owner_container);
 
 	if (ret)
-		lose(p, s, &p->lost.cpu_limited, OWNER_LOST_CPU_LIMIT);
+		lose(samples, s, &samples->lost.cpu_limited, OWNER_LOST_CPU_LIMIT);
 	return ret;
 }
 
 static void on_sample(void *ctx, const struct sample *s)
 {
-	struct samples *p = ctx;
+	struct samples *samples = ctx;
 
 	if (s->flags & SAMPLE_THREAD) {
-		catch_up(p, s);
-		on_title(p, s);
+		catch_up(samples, s);
+		on_title(samples, s);
 		return;
 	}
 	if (s->flags & SAMPLE_OBJECT) {
-		catch_up(p, s);
-		on_object(p, s);
+		catch_up(samples, s);
+		on_object(samples, s);
 		return;
 	}
 	if (s->flags & (SAMPLE_ITEMS | SAMPLE_FETCHED)) {
-		deferred_ahead(p->deferred, s);
+		deferred_ahead(samples->deferred, s);
 		return;
 	}
-	if (drops(p, s))
+	if (drops(samples, s))
 		return;
 	catch_up(ctx, s);
 	send_sample(ctx, s);
@@ -404,88 +406,90 @@ static void on_early_sample(void *ctx, const struct sample *s)
 }
 
 /* Tells the row server whose sample stopped at a file whose rows are still to come. */
-static void want_rows(struct samples *p, const struct sample *s)
+static void want_rows(struct samples *samples, const struct sample *s)
 {
 	struct host_sample_ref ref;
 
-	if (tables_file_state(p->tables, s->at_slot) != FILE_PENDING)
+	if (tables_file_state(samples->tables, s->at_slot) != FILE_PENDING)
 		return;
-	tables_file_touch(p->tables, s->at_slot, s->time_ns);
-	if (!host_sample(p->host, s, &ref) && ref.process->owner)
-		row_server_wanted(p->row_server, s->at_slot, ref.process->owner, clock_mono_ns());
+	tables_file_touch(samples->tables, s->at_slot, s->time_ns);
+	if (!host_sample(samples->host, s, &ref) && ref.process->owner)
+		row_server_wanted(samples->row_server, s->at_slot, ref.process->owner,
+				  clock_mono_ns());
 }
 
 static void on_deferred(void *ctx, const struct deferred_sample *d)
 {
-	struct samples *p = ctx;
+	struct samples *samples = ctx;
 
-	if (drops(p, &d->sample))
+	if (drops(samples, &d->sample))
 		return;
-	catch_up(p, &d->sample);
-	want_rows(p, &d->sample);
-	deferred_put(p->deferred, d);
+	catch_up(samples, &d->sample);
+	want_rows(samples, &d->sample);
+	deferred_put(samples->deferred, d);
 }
 
 ssize_t samples_mappings(void *ctx, const struct sample *s, const struct tables_mapping **ret,
 			 bool *ret_whole)
 {
-	struct samples *p = ctx;
+	struct samples *samples = ctx;
 	struct host_sample_ref ref;
 
-	if (host_sample(p->host, s, &ref))
+	if (host_sample(samples->host, s, &ref))
 		return -ESRCH;
-	return publish_mappings(p->host, ref.process, s->time_ns, ret, ret_whole);
+	return publish_mappings(samples->host, ref.process, s->time_ns, ret, ret_whole);
 }
 
 void samples_want(void *ctx, const struct sample *s, const uint64_t *addresses, size_t n)
 {
-	struct samples *p = ctx;
+	struct samples *samples = ctx;
 	struct host_sample_ref ref;
 
-	if (n && !host_sample(p->host, s, &ref))
-		publish_wants(p->host, ref.process, addresses, n);
+	if (n && !host_sample(samples->host, s, &ref))
+		publish_wants(samples->host, ref.process, addresses, n);
 }
 
 void samples_are_behind(void *ctx, const struct sample *s)
 {
-	struct samples *p = ctx;
+	struct samples *samples = ctx;
 	struct host_sample_ref ref;
 
-	if (!host_sample(p->host, s, &ref))
-		host_is_behind(p->host, ref.process);
+	if (!host_sample(samples->host, s, &ref))
+		host_is_behind(samples->host, ref.process);
 }
 
 /* Makes lost copies of objects again, once there is a receiver that keeps up. */
-static void renew_objects(struct samples *p, uint64_t now)
+static void renew_objects(struct samples *samples, uint64_t now)
 {
-	if (!p->output->objects_lost || now - p->renewed_ns < RENEW_NS ||
-	    !output_peer_takes(p->output))
+	if (!samples->output->objects_lost || now - samples->renewed_ns < RENEW_NS ||
+	    !output_peer_takes(samples->output))
 		return;
-	p->output->objects_lost = loader_forget_objects(p->loader) != 0;
-	p->renewed_ns = now;
+	samples->output->objects_lost = loader_forget_objects(samples->loader) != 0;
+	samples->renewed_ns = now;
 }
 
-void samples_drain(struct samples *p)
+void samples_drain(struct samples *samples)
 {
 	uint64_t now = clock_mono_ns();
 
-	if (!p->names->reading)
-		send_held(p);
-	renew_objects(p, now);
-	loader_drain(p->loader, p->names->reading ? on_early_sample : on_sample, on_deferred, p);
-	sideband_drain(p->sideband, now, on_sideband, p);
-	p->drained_ns = now;
-	tables_tick(p->tables, now);
-	host_tick(p->host, now, now);
-	deferred_run(p->deferred, now, false);
+	if (!samples->names->reading)
+		send_held(samples);
+	renew_objects(samples, now);
+	loader_drain(samples->loader, samples->names->reading ? on_early_sample : on_sample,
+		     on_deferred, samples);
+	sideband_drain(samples->sideband, now, on_sideband, samples);
+	samples->drained_ns = now;
+	tables_tick(samples->tables, now);
+	host_tick(samples->host, now, now);
+	deferred_run(samples->deferred, now, false);
 }
 
-void samples_done(struct samples *p)
+void samples_done(struct samples *samples)
 {
-	while (p->held) {
-		struct samples_held *h = p->held;
+	while (samples->held) {
+		struct samples_held *h = samples->held;
 
-		p->held = h->next;
+		samples->held = h->next;
 		free(h);
 	}
 }

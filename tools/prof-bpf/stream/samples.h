@@ -59,9 +59,9 @@ struct samples {
 };
 
 /* Takes everything that the kernel has written: samples and side-band records, in order of time. */
-void samples_drain(struct samples *s);
+void samples_drain(struct samples *samples);
 /* Sends the variables and the command line of a process, if the stream has the process. */
-void samples_send_attributes(struct samples *s, struct host_process *h);
+void samples_send_attributes(struct samples *samples, struct host_process *h);
 /* The callbacks of struct deferred_config; ctx is the struct samples. */
 ssize_t samples_mappings(void *ctx, const struct sample *s, const struct tables_mapping **ret,
 			 bool *ret_whole);
@@ -69,6 +69,6 @@ void samples_want(void *ctx, const struct sample *s, const uint64_t *addresses, 
 void samples_are_behind(void *ctx, const struct sample *s);
 void samples_walked(void *ctx, const struct sample *s);
 /* Frees what the struct owns. */
-void samples_done(struct samples *s);
+void samples_done(struct samples *samples);
 
 #endif
