@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # RUNTIMES: the names in runtimes.def. Two generated headers include all their programs and all
 # their walks: in C, no macro can make an #include of a name.
 RUNTIMES := $(shell sed -n 's/^RUNTIME.[0-9]*, [A-Z0-9_]*, \([a-z0-9_]*\),.*/\1/p' bpf/runtimes.def)
