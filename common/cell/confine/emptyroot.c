@@ -80,15 +80,18 @@ static bool user_namespace_works(void)
 	bool network;
 	const pid_t pid = fork();
 
-	if (pid == 0)
-		_exit(enter_user() || enter_namespaces(&network) ||
-		      mount("none", "/proc", "tmpfs", BARE, NULL));
+	if (pid == 0) {
+		const bool works = !enter_user() && !enter_namespaces(&network) &&
+				   !mount("none", "/proc", "tmpfs", BARE, NULL);
+
+		_exit(works ? EXITS_DONE : EXITS_FAILED);
+	}
 	if (pid < 0)
 		return false;
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return false;
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	return WIFEXITED(status) && WEXITSTATUS(status) == EXITS_DONE;
 }
 
 /* --- the child --- */

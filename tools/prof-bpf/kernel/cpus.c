@@ -277,9 +277,9 @@ int cpus_serve(const struct cpus_config *c)
 	for (bool first = true;; first = false) {
 		for (unsigned i = 0; i < n; i++)
 			if (look(c, &w[i], i, first))
-				return 0;
+				return EXITS_DONE;
 		if (poll(&p, 1, EVERY_MS) != 0)
 			break;
 	}
-	return 0;
+	return EXITS_DONE;
 }

@@ -33,7 +33,7 @@ static void run(char **argv, int hold, int error)
 	target_map(argv[0]);
 	/* The pipe ended without a byte, so sampling never began. */
 	if (read_all(hold, &byte, 1) != 1)
-		_exit(0);
+		_exit(EXITS_DONE);
 	/* Keep only standard input, output and error; exec closes the error pipe. */
 	if (error != 3 && dup3(error, 3, O_CLOEXEC) < 0)
 		_exit(EXITS_NOT_RUN);
