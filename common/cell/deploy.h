@@ -28,6 +28,11 @@
 #include "common/cell/confine/sandbox.h"
 #include "common/status/status.h"
 
+/* For a tool's --help, below the options of a deployment. */
+#define DEPLOY_USAGE \
+	"    --ids: the run's group, then the users of prof-bpf, prof-deltas, prof-symd,\n" \
+	"    prof-export and (N) prof-send\n"
+
 /* The launcher takes the ids of a run from one of these ranges, which contain no other user. */
 #define DEPLOY_IDS_BASE 2000000000u
 #define DEPLOY_IDS_STEP 16u

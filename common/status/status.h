@@ -74,7 +74,7 @@ struct status {
 	 * without a prof-bpf, and an estimate of the samples missed then; how often each tool was
 	 * restarted. */
 	uint64_t duration_ns, unsampled_ns, unsampled, restarts[STATUS_TOOLS];
-	/* Prof-export: the peak of the memory that the limit covers; 0: unknown. */
+	/* prof-export: the peak of the memory that the limit covers; 0: unknown. */
 	uint64_t memory_peak;
 	/* prof-export: the differences from prof-bpf's own counts (witness.h). */
 	uint64_t witness_more, witness_fewer, witness_losses;

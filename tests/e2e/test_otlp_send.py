@@ -168,7 +168,7 @@ def test_a_killed_prof_send_is_started_again_and_the_rest_is_counted(tmp_path):
         rs = decoded(r)
         assert len(r.taken) >= before + 2, err
     s = told(summary)
-    assert "prof-send ended (signal 9 (Killed)); starting it again" in err
+    assert "prof-send ended (signal 9 (Killed)); restarting it" in err
     assert s["restarts"] == 1, err
     missing = s["dropped_away"] + s["dropped_slow"] + s["unknown"] + s["lost"]
     assert s["delivered"] + missing == s["requests"]

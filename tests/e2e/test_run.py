@@ -227,7 +227,7 @@ def test_a_killed_tool_is_started_again(tmp_path):
             assert r.wait(len(r.taken) + 4)
             status, said = s.end()
         assert status == 0, said
-        assert "prof-symd ended (signal 9 (Killed)); starting it again" in said, said
+        assert "prof-symd ended (signal 9 (Killed)); restarting it" in said, said
 
 
 # --- reloading ---
@@ -245,7 +245,7 @@ def test_reloads_lose_no_sample(tmp_path):
             time.sleep(1)
             spent = cpu_s(pid) - before
             status, said = s.end()
-        assert status == 0 and said.count("was read again") == 5, said
+        assert status == 0 and said.count("reloaded") == 5, said
         n = count([a, b])
     assert "samples were lost" not in said, said
     # A virtual machine loses ticks. The summary counts samples that profpipe misses.
@@ -288,7 +288,7 @@ def test_what_cannot_change_is_refused_by_name_and_the_rest_stays(tmp_path):
         ": the settings stay as they were",
         ":1: cpu-limit: 500: out of range; give a whole number from 1 to 100",
         ": the settings stay as they were"], said
-    assert status == 0 and said.count("was read again") == 1, said
+    assert status == 0 and said.count("reloaded") == 1, said
 
 
 # --- a folder of files ---

@@ -98,7 +98,7 @@ def test_a_killed_extractor_is_started_again(tmp_path):
         r.p.stdin.flush()
         status, _, err = r.end()
     assert status == 0, err
-    assert "prof-deltas ended" in err and "starting it again" in err
+    assert "prof-deltas ended" in err and "restarting it" in err
     mine = [(line.rsplit(" ", 1)[0].split(";"), int(line.rsplit(" ", 1)[1]))
             for line in out.read_text().splitlines() if line.startswith("late")]
     whole = sum(c for s, c in mine if not any(f.startswith("[truncated") for f in s))

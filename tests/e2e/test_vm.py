@@ -555,7 +555,7 @@ def test_a_host_out_of_memory_costs_a_tool_and_not_the_recording(machine):
     status, _, err = machine.step("memory")
     said, summary = machine.text("memory.log"), json.loads(machine.text("memory.json"))
     assert status == 0, f"{err}\n{said}"
-    assert re.search(r"prof-symd ended \(.*\), because memory ran out: .*; starting it again",
+    assert re.search(r"prof-symd ended \(.*\), because memory ran out: .*; restarting it",
                      said), said
     assert summary["restarts"]["prof-symd"] >= 1, summary
     assert any(s[0] == f"chain{DEPTH}" for s, _ in machine.stacks("memory.folded")), said

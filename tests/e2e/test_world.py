@@ -313,7 +313,7 @@ def test_who_does_not_read_ends_no_run_but_by_going_or_by_hand(unread, how):
         p.stdout.close()
     else:
         p.send_signal(signal.SIGINT)
-        assert "interrupt again to give it up" in p.stderr.readline()
+        assert "interrupt again to abandon it" in p.stderr.readline()
         p.send_signal(signal.SIGINT)
     err = p.stderr.read()
     assert p.wait(30) == 1, (said, err)

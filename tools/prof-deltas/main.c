@@ -39,7 +39,7 @@ static const char usage[] =
 	"\n"
 	"In a deployment (see prof-deltas(1)):\n"
 	"  --run-dir DIR --ids GID:B:D:S:E --memory-limit SIZE --status-fd N --life-fd N\n"
-	"    [--with-send] [--with-metrics]\n";
+	"    [--with-send] [--with-metrics]\n" DEPLOY_USAGE;
 
 /* --- by hand --- */
 
@@ -201,10 +201,8 @@ static int by_hand(char **paths, int n, const struct wanted *w)
 		print_stats(stdout, "total", &t.stats);
 	}
 	rows_rules_done(&t.rules);
-	if (fflush(stdout) != 0 || ferror(stdout)) {
-		log_error("standard output: %s", strerror(errno));
+	if (stdfds_flush() != EXITS_DONE)
 		status = EXITS_FAILED;
-	}
 	return status;
 }
 

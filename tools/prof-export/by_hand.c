@@ -72,7 +72,8 @@ static int read_stream(struct job *job)
 		const ssize_t n = read(STDIN_FILENO, chunk, sizeof(chunk));
 
 		if (n < 0 && errno != EINTR) {
-			log_error("standard input: %s", strerror(errno));
+			log_error("standard input: %s; give it the output of prof-symd or prof-bpf",
+				  strerror(errno));
 			break;
 		}
 		if (!n)
@@ -91,7 +92,8 @@ static void print_stats(const struct job *job)
 	struct buf b = BUF_INIT(0);
 
 	if (figures_print(&b, &job->status))
-		log_error("the figures cannot be made: %s", strerror(ENOMEM));
+		log_error("the figures cannot be made: %s; free memory on this host",
+			  strerror(ENOMEM));
 	(void)fd_write_all(STDERR_FILENO, b.data, b.len);
 	buf_done(&b);
 }

@@ -32,6 +32,7 @@ static const char usage[] =
 	"    [--with-send] [--with-metrics]\n"
 	"  --run-dir DIR --ids GID:B:D:S:E:N ... --send: hand requests of OTLP to prof-send,\n"
 	"    beside the output, or with -f otlp and no output instead of one\n"
+	DEPLOY_USAGE
 	"\n"
 	"Exit status: 0 done; 1 output not written, or not completely; 2 bad usage; 3 all "
 	"input was\n"

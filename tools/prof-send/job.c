@@ -117,8 +117,9 @@ static int open_spool(struct job *j)
 	if (by_launcher)
 		r = spool_hand_over(&j->spool, d->uid[DEPLOY_SEND], d->gid);
 	if (r)
-		log_error("--otlp-spool: %s: cannot be given to user %u: %s", o->spool,
-			  (unsigned)d->uid[DEPLOY_SEND], strerror(-r));
+		log_error("--otlp-spool: %s: cannot be given to user %u: %s; run as root with "
+			  "CAP_CHOWN, and name a local folder",
+			  o->spool, (unsigned)d->uid[DEPLOY_SEND], strerror(-r));
 	return r;
 }
 
@@ -168,7 +169,9 @@ static int resume(struct job *j, struct transfer *t, struct spool_found *found)
 	const int r = queue_resume(&t->queue, found);
 
 	if (r) {
-		log_error("--otlp-spool: %s: cannot be read: %s", j->options->spool, strerror(-r));
+		log_error(
+			"--otlp-spool: %s: cannot be read: %s; free memory, or name another folder",
+			j->options->spool, strerror(-r));
 		return EXITS_FAILED;
 	}
 	if (found->n)

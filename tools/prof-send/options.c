@@ -52,8 +52,7 @@ static const char usage[] =
 	"\n"
 	"In a deployment (see prof-send(1)):\n"
 	"  --run-dir DIR --ids GID:B:D:S:E:N --memory-limit SIZE --status-fd N --life-fd N\n"
-	"    [--with-metrics]\n"
-	"\n"
+	"    [--with-metrics]\n" DEPLOY_USAGE "\n"
 	"Exit status: 0 all was delivered; 1 some was not; 2 bad usage.\n";
 
 enum {

@@ -53,7 +53,7 @@ static const char usage[] =
 	"       prof-symd -e FILE [-as] [-m SIZE] [ADDR...]\n"
 	"       prof-symd --describe FILE\n"
 	"\n"
-	"Put names on the native frames of a recorded stream, or on addresses of one file (from\n"
+	"Name the native frames of a recorded stream, or the addresses of one file (from\n"
 	"standard input when none are given).\n"
 	"\n"
 	"  -e, --exe FILE      print the functions, files and lines of ELF addresses of FILE\n"
@@ -67,7 +67,8 @@ static const char usage[] =
 	"\n"
 	"In a deployment (see prof-symd(1)):\n"
 	"  --run-dir DIR --ids GID:B:D:S:E --memory-limit SIZE --status-fd N --life-fd N\n"
-	"    [--with-send] [--with-metrics]\n";
+	"    [--with-send] [--with-metrics]\n"
+	DEPLOY_USAGE;
 /* clang-format on */
 
 /* --- the processes that parse files --- */

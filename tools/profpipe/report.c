@@ -202,8 +202,9 @@ static int verdict(struct pipeline *p, const struct options *o)
 			log_error("%s: some requests were not delivered; see the warnings",
 				  o->input);
 		} else if (!c->pending_ns) {
-			log_error("%s: %s ended with %s", o->input, c->name,
-				  child_how(c->wait_status));
+			log_error("%s: %s ended with %s; if memory ran out, free some, otherwise "
+				  "report this",
+				  o->input, c->name, child_how(c->wait_status));
 		} else {
 			/* Messages of prof-send are about receivers. Messages of the others are
 			 * about the recording, which they call standard input. */

@@ -49,7 +49,7 @@ enum { REPORTING_WINDOW = 1200, REPORTING_JITTER, REPORTING_NAMES, REPORTING_REC
 	"                      names for native code in files\n"
 #define REPORTING_USAGE \
 	REPORTING_NAMES_USAGE \
-	"  --window SECONDS    otlp: make a request after this time (default 5)\n" \
+	"  --window SECONDS    otlp: end a request after this time (default 5)\n" \
 	"  --window-jitter PERCENT\n" \
 	"                      otlp: make windows longer or shorter by up to this (default 20)\n" \
 	"  --receiver collector|devfiler\n" \

@@ -29,6 +29,19 @@ int stdfds_flush(void)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return EXITS_DONE;
-	log_error("standard output: %s", strerror(errno));
+	stdfds_say(errno);
 	return EXITS_FAILED;
+}
+
+void stdfds_say(int error)
+{
+	const char *remedy = "redirect it to a file or a pipe";
+
+	if (error == ENOSPC || error == EDQUOT)
+		remedy = "make room, or redirect it to another file system";
+	else if (error == EFBIG)
+		remedy = "raise the limit of a file's size (ulimit -f)";
+	else if (error == EPIPE)
+		remedy = "its reader went away before the end";
+	log_error("standard output: %s; %s", strerror(error), remedy);
 }

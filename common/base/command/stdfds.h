@@ -10,5 +10,7 @@ void stdfds_hold(void);
 /* Flushes standard output, after a help text or a version. Returns EXITS_DONE, or EXITS_FAILED
  * after logging that the text could not be written. */
 int stdfds_flush(void);
+/* Logs that standard output could not be written, with a remedy. */
+void stdfds_say(int error);
 
 #endif

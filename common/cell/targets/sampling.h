@@ -63,16 +63,14 @@ enum {
 #define SAMPLING_OPTIONS \
 	{ "duration", required_argument, NULL, SAMPLING_SECONDS }, SAMPLING_ENDLESS_OPTIONS
 
-/* For a tool's --help. */
-#define SAMPLING_USAGE \
-	"  -F, --frequency HZ  samples per second and cpu, 1 to 10000 (default 99; profpipe\n" \
-	"                      run: 20)\n" \
+/* For a tool's --help. hz, limit: what else to say of the defaults. */
+#define SAMPLING_USAGE(hz, limit) \
+	"  -F, --frequency HZ  samples per second and cpu, 1 to 10000 (default 99" hz ")\n" \
 	"  -d, --duration SECONDS\n" \
 	"                      stop after this time (default: run until Ctrl-C)\n" \
 	"  -p, --pid PID       sample only this process; may be repeated\n" \
 	"  --cpu-limit PERCENT cpu time of all tools, in percent of all cpus over ten seconds\n" \
-	"                      (default: no limit; profpipe run: 5); samples dropped for it are\n" \
-	"                      counted\n" \
+	"                      (default: no limit" limit "); samples dropped for it are counted\n" \
 	"  --read-memory interpreters|none\n" \
 	"                      processes whose memory may be read to name interpreted frames;\n" \
 	"                      none: these frames have no names (default: interpreters)\n" \

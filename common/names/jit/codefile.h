@@ -20,9 +20,9 @@ struct codefile_progress {
 	uint64_t read;	/* bytes read by this call */
 	bool behind;	/* there is more to read */
 	bool anew;	/* the file was rewritten, and is read from its beginning again */
-	bool reopened;	/* likewise, because a new worker reads it (codereader.h) */
+	bool reopened;	/* lost: a new worker reads it again (codereader.h) */
 	bool full;	/* the limit was reached: the rest is not read */
-	bool malformed; /* likewise, since it is no such file, or garbage follows */
+	bool malformed; /* likewise, since it is no perf map or jitdump, or garbage follows */
 };
 
 /* The answer to a lookup. */

@@ -14,7 +14,8 @@
 #define NAME_MAX_BYTES 1023u
 #define MODULES_MAX 4096u
 #define DYNAMIC_MAX 65536u
-#define REACH (2u << 20) /* no function is larger: an address further on is in a gap */
+/* The largest size of a function; an address beyond it has no symbol. */
+#define REACH (2u << 20)
 
 struct ksymbol {
 	uint32_t offset; /* distance from base */

@@ -20,7 +20,7 @@ static const char usage[] =
 	"\n"
 	"Sample every cpu, and write the raw stream to FILE or standard output.\n"
 	"\n"
-	SAMPLING_USAGE
+	SAMPLING_USAGE("", "")
 	"  --follow PID        sample only this process and its descendants, until all have\n"
 	"                      ended\n"
 	"  -o, --output FILE   write to FILE\n"
@@ -36,6 +36,7 @@ static const char usage[] =
 	"  --run-dir DIR --ids GID:B:D:S:E --memory-limit SIZE --status-fd N --life-fd N "
 	"--resume\n"
 	"    [--with-send] [--with-metrics]\n"
+	DEPLOY_USAGE
 	"Internal: --cpus EVENTS, the process that opens events of cpus that come online\n";
 /* clang-format on */
 

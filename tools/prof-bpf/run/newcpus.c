@@ -36,7 +36,9 @@ static void take(struct prof *p, uint32_t cpu, int sampling, int sideband)
 
 	r = r ? r : e;
 	if (r)
-		log_warning("cpu %u came online but is not sampled: %s", cpu, strerror(-r));
+		log_warning("cpu %u came online but is not sampled: %s; restart profpipe to sample "
+			    "it",
+			    cpu, strerror(-r));
 	else
 		log_info("cpu %u came online", cpu);
 	/* Earlier events on that cpu are unknown, so read the processes again. */
@@ -56,10 +58,14 @@ void newcpus_take(struct prof *p)
 		take(p, cpu, sampling, sideband);
 	}
 	if (r == -EMFILE && !waited)
-		log_warning("a cpu came online but is not sampled until descriptors are free: %s",
+		log_warning("a cpu came online but is not sampled until descriptors are free: %s; "
+			    "allow more open files (ulimit -n)",
 			    strerror(-r));
 	if (r == -ENFILE)
-		log_warning("a cpu came online but is not sampled: %s", strerror(-r));
+		log_warning(
+			"a cpu came online but is not sampled: %s; raise fs.file-max and restart "
+			"profpipe",
+			strerror(-r));
 	if (r == -EPIPE)
 		say_ended(p->cpus.wait_status);
 }

@@ -18,8 +18,8 @@ static void pause_sampling(struct prof *p, bool paused)
 	const int r = paused ? loader_pause(p->loader) : loader_start(p->loader);
 
 	if (r)
-		log_warning("sampling cannot be %s: %s", paused ? "interrupted" : "resumed",
-			    strerror(-r));
+		log_warning("sampling cannot be %s: %s; restart profpipe",
+			    paused ? "interrupted" : "resumed", strerror(-r));
 }
 
 /* Follows an order. Unknown orders come from a newer launcher, and are ignored. */

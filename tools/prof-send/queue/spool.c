@@ -281,7 +281,12 @@ const char *spool_error(int r)
 		return "does not exist; make it, with mode 700";
 	case -ENOTDIR:
 		return "is not a folder; name a folder";
-	default:
-		return strerror(r < 0 ? -r : EIO);
+	default: {
+		static char text[160];
+
+		snprintf(text, sizeof(text), "%s; name a folder that prof-send may write to",
+			 strerror(r < 0 ? -r : EIO));
+		return text;
+	}
 	}
 }

@@ -398,7 +398,10 @@ static void take_answer(struct transfer *t, const struct answer *a)
 	case ANSWER_TOO_LARGE:
 	case ANSWER_VERDICTS:
 		if (is_time_to_say(t))
-			log_warning("%s: %s; a request is lost", t->endpoint.name, a->why);
+			log_warning("%s: %s; a request is lost: %s", t->endpoint.name, a->why,
+				    a->verdict == ANSWER_TOO_LARGE
+					    ? "raise the receiver's size limit"
+					    : "see the receiver's log");
 		queue_give_up(&t->queue,
 			      a->verdict == ANSWER_TOO_LARGE ? QUEUE_TOO_LARGE : QUEUE_REFUSED);
 		break;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include "common/base/command/exits.h"
 #include "common/base/command/log.h"
+#include "common/base/command/stdfds.h"
 #include "common/names/program/finder.h"
 #include "common/names/runtime/runtime.h"
 #include "tools/prof-symd/by_hand/addresses.h"
@@ -82,10 +83,8 @@ int one_file_addresses(const struct one_file *o, int count, char **args)
 			goto out;
 		}
 	}
-	if (fflush(stdout) != 0) {
-		log_error("standard output: %s", strerror(errno));
+	if (stdfds_flush() != EXITS_DONE)
 		goto out;
-	}
 	if (program_dwarf_lost(p))
 		worker_warnings_lost(str_from(o->path), program_dwarf_kills(p));
 	else if (program_dwarf_kills(p) > 0)
@@ -124,16 +123,16 @@ int one_file_describe(const char *path)
 	r = runtime_describe(f, &build);
 	if (r == 0)
 		r = runtime_print(&build, &text);
-	if (r == 0)
-		r = put_out(&text);
 	if (r == RUNTIME_NOT_MINE)
-		log_error("%s: contains no known interpreter", path);
+		log_error("%s: contains no known interpreter; name an interpreter, or the "
+			  "library that it uses",
+			  path);
 	else if (r)
-		log_error("%s: %s", path, strerror(-r));
-	else if (fflush(stdout) != 0)
-		log_error("standard output: %s", strerror(errno));
+		log_error("%s: %s; name a readable ELF file", path, strerror(-r));
+	else if (put_out(&text))
+		stdfds_say(errno);
 	else
-		status = EXITS_DONE;
+		status = stdfds_flush();
 	buf_done(&text);
 	symfile_free(f);
 	return status;

@@ -196,7 +196,9 @@ static void say_stream(int r, const struct recording *h)
 				h->in.pending.len ? "not a whole profpipe stream" : "empty");
 		break;
 	default:
-		log_error("the stream cannot be passed on: %s", strerror(-r));
+		log_error("the stream cannot be passed on: %s; %s", strerror(-r),
+			  r == -ENOMEM ? "free memory on this host"
+				       : "see where standard output goes");
 	}
 }
 
@@ -224,7 +226,9 @@ static int run(struct recording *h)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0) {
-			log_error("standard input: %s", strerror(errno));
+			log_error("standard input: %s; pass a recording, such as one of prof-bpf "
+				  "-o",
+				  strerror(errno));
 			return EXITS_FAILED;
 		}
 		if (n == 0)

@@ -12,6 +12,7 @@
 #include "common/base/bytes/buf.h"
 #include "common/base/command/exits.h"
 #include "common/base/command/log.h"
+#include "common/base/command/stdfds.h"
 #include "common/base/system/clock.h"
 #include "common/cell/confine/namespace.h"
 #include "common/status/check.h"
@@ -298,13 +299,11 @@ int doctor_run(const struct options *o)
 	const uint32_t worst = d.verdicts[CHECK_FATAL]	    ? CHECK_FATAL
 			       : d.verdicts[CHECK_DEGRADED] ? CHECK_DEGRADED
 							    : CHECK_FINE;
-	int r = o->json ? print_json(&d, worst) : 0;
+	const int r = o->json ? print_json(&d, worst) : 0;
 
-	if (!r && (fflush(stdout) || ferror(stdout)))
-		r = -errno;
-	if (r) {
-		log_error("standard output: %s", strerror(-r));
+	if (r)
+		stdfds_say(-r);
+	if (r || stdfds_flush() != EXITS_DONE)
 		return EXITS_FAILED;
-	}
 	return worst == CHECK_FATAL ? EXITS_FAILED : EXITS_DONE;
 }

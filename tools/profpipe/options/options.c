@@ -51,7 +51,7 @@ static const char usage[] =
 	"dump    prints the stacks of a live process or of a core file (see prof-dump --help)\n"
 	"doctor  checks what this host supports, what is missing, and how to fix it\n"
 	"\n"
-	SAMPLING_USAGE
+	SAMPLING_USAGE("; run: 20", "; run: 5")
 	BUDGET_USAGE
 	"  -o, --output FILE   write to FILE, or to standard output for - (default: "
 	"flame.html for\n"
@@ -78,7 +78,7 @@ static const char usage[] =
 	"                      run: keep the newest files in DIR, up to this many and this size\n"
 	"                      (default 168 and 1G)\n"
 	"  --probabilistic-threshold PERCENT\n"
-	"                      run: sample only in this part of all intervals (default 100)\n"
+	"                      run: sample in this percentage of intervals (default 100)\n"
 	"  --probabilistic-interval TIME\n"
 	"                      run: length of these intervals (default 1m)\n"
 	"  --metrics ADDRESS:PORT\n"

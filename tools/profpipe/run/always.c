@@ -169,7 +169,7 @@ void always_reload(struct run *r)
 		follow(r, &before);
 		if (old)
 			service_done(old);
-		log_info("%s: was read again", new->path);
+		log_info("%s: reloaded", new->path);
 	} else {
 		log_error("%s: the settings stay as they were", a->now->path);
 	}

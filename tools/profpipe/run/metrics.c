@@ -90,10 +90,10 @@ static void look(struct metrics *m, struct run *r)
 	if (child_reap(&m->child)) {
 		child_show_pending(&m->child, UINT64_MAX, run_show, r);
 		if (restarts_plan(&m->again, now, now - m->child.started_ns, RESTARTS_STREAK_MAX))
-			log_warning("prof-metrics ended (%s); starting it again",
+			log_warning("prof-metrics ended (%s); restarting it",
 				    child_how(m->child.wait_status));
 		else
-			log_error("prof-metrics ended (%s), again and again; there are no metrics",
+			log_error("prof-metrics keeps ending (%s); there are no metrics",
 				  child_how(m->child.wait_status));
 	}
 	if (!m->child.pid && m->again.due_ns && now >= m->again.due_ns)

@@ -31,7 +31,7 @@ static const char *lacking(struct run *r, const struct child *c)
 }
 
 /* Logs the end of a tool together with its last log line. */
-static void say_ended(struct run *r, struct child *c, const char *consequence)
+static void say_ended(struct run *r, struct child *c, const char *ended, const char *consequence)
 {
 	const char *line = c->pending_ns ? c->pending : "";
 	const size_t n = strlen(c->name);
@@ -41,7 +41,7 @@ static void say_ended(struct run *r, struct child *c, const char *consequence)
 		line += n + 1 + (line[n + 1] == ' ');
 	if (strncmp(line, "error: ", 7) == 0)
 		line += 7;
-	run_fail(r, "%s ended (%s)%s%s%s%s", c->name, child_how(c->wait_status),
+	run_fail(r, "%s %s (%s)%s%s%s%s", c->name, ended, child_how(c->wait_status),
 		 line[0] ? ": " : "", line, lacking(r, c), consequence);
 	c->pending_ns = 0;
 }
@@ -121,21 +121,19 @@ static bool start_again(struct run *r, enum deploy_tool t)
 		return true;
 	}
 	if (!restarts_plan(&r->again[t], now, now - c->started_ns, most_restarts(r, t))) {
-		say_ended(r, c,
-			  r->phase == RUN_STARTING ? ", again and again, before sampling began"
-			  : t == DEPLOY_DELTAS
-				  ? ", again and again; programs that start from now on have "
-				    "incomplete stacks"
-			  : t == DEPLOY_SEND
-				  ? ", again and again; nothing is sent from now on"
-				  : ", again and again; what was collected until then is written");
+		say_ended(r, c, "keeps ending",
+			  r->phase == RUN_STARTING ? ", before sampling began"
+			  : t == DEPLOY_DELTAS	   ? "; programs that start from now on have "
+						     "incomplete stacks"
+			  : t == DEPLOY_SEND	   ? "; nothing is sent from now on"
+						   : "; what was collected until then is written");
 		return false;
 	}
 	if (!follows && (!r->said_ns[t] || run_ms_since(r->said_ns[t]) > SAID_MS)) {
 		r->said_ns[t] = now;
 		run_clear_line(r);
-		log_warning("%s ended (%s)%s; starting it again", c->name,
-			    child_how(c->wait_status), lacking(r, c));
+		log_warning("%s ended (%s)%s; restarting it", c->name, child_how(c->wait_status),
+			    lacking(r, c));
 	}
 	/* Its last log line does not give the reason then. */
 	if (follows || WIFSIGNALED(c->wait_status))
@@ -166,7 +164,7 @@ static void send_ended(struct run *r)
 		if (cut && start_again(r, DEPLOY_SEND))
 			return;
 		if (!cut)
-			say_ended(r, c, c->pending_ns ? "" : " before sampling began");
+			say_ended(r, c, "ended", c->pending_ns ? "" : " before sampling began");
 		if (ended_by(c, EXITS_USAGE))
 			r->status = EXITS_USAGE;
 		r->phase = RUN_OVER;
@@ -220,7 +218,7 @@ static void tool_ended(struct run *r, enum deploy_tool t)
 		return;
 	}
 	if (r->phase == RUN_STARTING) {
-		say_ended(r, c, c->pending_ns ? "" : " before sampling began");
+		say_ended(r, c, "ended", c->pending_ns ? "" : " before sampling began");
 		r->phase = RUN_OVER;
 		return;
 	}
@@ -228,10 +226,10 @@ static void tool_ended(struct run *r, enum deploy_tool t)
 		/* If prof-export reported "done", it has written everything that came. If the
 		 * stream was cut off, the user may know the reason already. */
 		if (!c->done)
-			say_ended(r, c, "; the output is not complete");
+			say_ended(r, c, "ended", "; the output is not complete");
 		else if (!well && !r->failed && !WIFSIGNALED(c->wait_status) &&
 			 !((r->broken || r->again[DEPLOY_EXPORT].count) && ended_by(c, EXITS_CUT)))
-			say_ended(r, c, "");
+			say_ended(r, c, "ended", "");
 		r->phase = RUN_OVER;
 		return;
 	}
@@ -247,7 +245,7 @@ static void tool_ended(struct run *r, enum deploy_tool t)
 		log_warning("%s ended (%s); the samples that it held are lost", c->name,
 			    child_how(c->wait_status));
 	} else {
-		say_ended(r, c, "; what was collected until then is written");
+		say_ended(r, c, "ended", "; what was collected until then is written");
 		/* Later messages of the other tools would only say that they lost their peer. */
 		r->mute = true;
 	}

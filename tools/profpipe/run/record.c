@@ -104,7 +104,7 @@ static void on_signals(struct run *r)
 			r->phase = RUN_OVER;
 		} else if (r->phase == RUN_FINISHING) {
 			run_clear_line(r);
-			log_warning("%s is being written; interrupt again to give it up",
+			log_warning("%s is being written; interrupt again to abandon it",
 				    run_output(r));
 		}
 	}
@@ -220,7 +220,7 @@ static void check_finishing(struct run *r)
 		if (!r->held_said && run_ms_since(r->held_ns) > HELD_SAID_MS) {
 			r->held_said = true;
 			run_clear_line(r);
-			log_warning("%s: waits for its reader; interrupt%s to give it up",
+			log_warning("%s: waits for its reader; interrupt%s to abandon it",
 				    run_output(r), r->asked ? " again" : "");
 		}
 		return;

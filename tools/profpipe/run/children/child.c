@@ -507,8 +507,9 @@ const char *child_trouble(int r)
 			     : r == -EAGAIN || r == -ENOMEM
 				     ? "; raise the limits of processes and memory (pids.max, "
 				       "memory.max, ulimit -u)"
-			     : r == -EACCES || r == -ENOEXEC ? "; install profpipe again"
-							     : "";
+			     : r == -EACCES || r == -ENOEXEC
+				     ? "; install profpipe again"
+				     : "; report this, with the kernel's version";
 
 	snprintf(text, sizeof(text), "%s%s", strerror(-r), remedy);
 	return text;
