@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/fuzz/must.h"
-#include "tools/profpipe/settings/nearest.h"
+#include "tools/profpipe/settings/spelling.h"
 #include "tools/profpipe/settings/settings.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -72,8 +72,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		must(at->line > line && is_trimmed(at->key) && is_trimmed(at->value));
 		line = at->line;
-		must(nearest_distance(at->key, at->value) == nearest_distance(at->value, at->key));
-		must(nearest_distance(at->key, at->key) == 0);
+		must(spelling_distance(at->key, at->value) ==
+		     spelling_distance(at->value, at->key));
+		must(spelling_distance(at->key, at->key) == 0);
 	}
 	read_again(&s);
 	settings_done(&s);

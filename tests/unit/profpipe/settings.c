@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
-#include "tools/profpipe/settings/nearest.h"
+#include "tools/profpipe/settings/spelling.h"
 
 static struct settings s;
 static char refused[4096];
@@ -99,18 +99,18 @@ Test(settings, too_many_are_refused)
 	settings_done(&s);
 }
 
-Test(nearest, letters_are_counted)
+Test(spelling, letters_are_counted)
 {
-	cr_assert_eq(nearest_distance("frequency", "frequency"), 0);
-	cr_assert_eq(nearest_distance("frequncy", "frequency"), 1);
-	cr_assert_eq(nearest_distance("lines", "liens"), 2);
-	cr_assert_eq(nearest_distance("", "abc"), 3);
+	cr_assert_eq(spelling_distance("frequency", "frequency"), 0);
+	cr_assert_eq(spelling_distance("frequncy", "frequency"), 1);
+	cr_assert_eq(spelling_distance("lines", "liens"), 2);
+	cr_assert_eq(spelling_distance("", "abc"), 3);
 }
 
-Test(nearest, a_word_with_few_letters_in_common_is_not_meant)
+Test(spelling, a_word_with_few_letters_in_common_is_not_meant)
 {
-	cr_assert(nearest_is_likely("frequncy", 1));
-	cr_assert(nearest_is_likely("pids", 1));
-	cr_assert_not(nearest_is_likely("pids", 3));
-	cr_assert_not(nearest_is_likely("banana", 4));
+	cr_assert(spelling_is_likely("frequncy", 1));
+	cr_assert(spelling_is_likely("pids", 1));
+	cr_assert_not(spelling_is_likely("pids", 3));
+	cr_assert_not(spelling_is_likely("banana", 4));
 }

@@ -12,7 +12,7 @@ bool host_news_file_known(void *ctx, struct host_file *f)
 	struct prof *p = ctx;
 	const bool chosen = starting_takes_file(p);
 
-	p->hurry.new_files = true;
+	p->early_ticks.new_files = true;
 	offers_add(&p->offers, f, starting_is_chosen(p), clock_mono_ns());
 	return chosen || f->offered;
 }
@@ -22,7 +22,7 @@ void host_news_file_needs_rows(void *ctx, struct host_file *f, int fd)
 	struct prof *p = ctx;
 	const struct quarantine_key of = parser_deaths_key(f);
 
-	p->routes.rows.due = p->hurry.new_files = true;
+	p->routes.rows.due = p->early_ticks.new_files = true;
 	if (parser_deaths_refuse(&p->deaths, QUARANTINE_ROWS, &of)) {
 		closing_give(fd);
 		tables_file_none(p->tables, f->slot);

@@ -76,7 +76,7 @@ static void hasten(struct prof *p, uint64_t now)
 {
 	const uint64_t soon = 1200000000ull / p->options.sampling.hz;
 
-	if (hurry_may(&p->hurry, now, wakeups_next_ns(&p->wakeups), soon))
+	if (early_ticks_may(&p->early_ticks, now, wakeups_next_ns(&p->wakeups), soon))
 		wakeups_tick_after(&p->wakeups, soon);
 }
 
@@ -113,7 +113,7 @@ static void keep_sampling(struct prof *p, uint64_t now)
 		p->last.flushed_ns = 0;
 	if (is_due(p, &p->last.flushed_ns, FLUSH_NS, now))
 		output_emitted(&p->output, emit_flush(p->output.emit));
-	if (hurry_tick(&p->hurry))
+	if (early_ticks_next(&p->early_ticks))
 		hasten(p, now);
 	set_end(p, now);
 	if (ending_is_due(p, now))
@@ -248,7 +248,7 @@ void loop_run(struct prof *p)
 		routes_run(p);
 		if (p->course.phase == COURSE_CONNECTING)
 			starting_try(p);
-		if (hurry_begin(&p->hurry)) {
+		if (early_ticks_begin(&p->early_ticks)) {
 			gathering_new_file(&p->gathering, clock_mono_ns());
 			if (p->course.phase == COURSE_SAMPLING)
 				hasten(p, clock_mono_ns());

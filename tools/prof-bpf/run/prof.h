@@ -31,7 +31,7 @@
 #include "tools/prof-bpf/peers/row_server.h"
 #include "tools/prof-bpf/run/course.h"
 #include "tools/prof-bpf/run/gathering.h"
-#include "tools/prof-bpf/run/hurry.h"
+#include "tools/prof-bpf/run/early_ticks.h"
 #include "tools/prof-bpf/run/wakeups.h"
 #include "tools/prof-bpf/stream/deferred.h"
 #include "tools/prof-bpf/stream/losses.h"
@@ -110,7 +110,7 @@ struct prof {
 	struct status status;
 	struct wakeups wakeups;
 	struct gathering gathering;
-	struct hurry hurry;
+	struct early_ticks early_ticks;
 	struct prof_last last;
 	struct course course;
 	struct prof_starting starting;

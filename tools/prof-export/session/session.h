@@ -11,7 +11,7 @@
 #include "common/base/command/format.h"
 #include "common/base/command/reporting.h"
 #include "common/wire/stream.h"
-#include "tools/prof-export/model/saved.h"
+#include "tools/prof-export/model/journal_state.h"
 #include "tools/prof-export/otlp/otlp.h"
 #include "tools/prof-export/output/output.h"
 #include "tools/prof-export/output/record.h"
@@ -69,7 +69,7 @@ void session_reopen(struct session *s);
 struct session_mark {
 	uint64_t output_bytes, record_epoch;
 	uint64_t window_begin_ns, window_end_ns; /* of the OTLP window; both 0: none is open */
-	struct model_saved model;
+	struct model_journal_state model;
 };
 /* Whether the format of the session can have such a mark. */
 bool session_may_settle(const struct session *s);

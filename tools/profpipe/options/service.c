@@ -17,7 +17,7 @@
 #include "common/base/files/outfile.h"
 #include "tools/profpipe/options/options_internal.h"
 #include "tools/profpipe/options/sendcheck.h"
-#include "tools/profpipe/settings/nearest.h"
+#include "tools/profpipe/settings/spelling.h"
 
 #define HZ_DEFAULT 20
 #define CPU_LIMIT_DEFAULT 5
@@ -128,7 +128,7 @@ static void refuse(void *ctx, unsigned line, const char *key, const char *why)
 {
 	struct errors *e = ctx;
 	struct buf b = BUF_INIT(0);
-	int r = key ? log_escape(&b, str_from(key), NEAREST_LETTERS) : 0;
+	int r = key ? log_escape(&b, str_from(key), SPELLING_LETTERS) : 0;
 
 	if (!r)
 		r = buf_append(&b, "", 1);
@@ -145,14 +145,14 @@ static void refuse_unknown(struct errors *e, const struct setting *at)
 	char why[160];
 
 	for (const struct option *o = longs; o->name; o++) {
-		const unsigned distance = nearest_distance(at->key, o->name);
+		const unsigned distance = spelling_distance(at->key, o->name);
 
 		if (!is_key(o->val) || distance >= least)
 			continue;
 		least = distance;
 		nearest = o->name;
 	}
-	if (nearest && nearest_is_likely(at->key, least))
+	if (nearest && spelling_is_likely(at->key, least))
 		snprintf(why, sizeof(why), "unknown key; did you mean %s?", nearest);
 	else
 		snprintf(why, sizeof(why), "unknown key; see `profpipe --help` for all options");

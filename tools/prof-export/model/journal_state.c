@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/prof-export/model/saved.h"
+#include "tools/prof-export/model/journal_state.h"
 
 /* The texts of a header, in the order of header_text. */
 #define TEXTS(h) \
@@ -8,12 +8,12 @@
 			&(h)->host_id, &(h)->kernel_build_id \
 	}
 
-void model_save(const struct model *m, struct model_saved *ret)
+void model_save(const struct model *m, struct model_journal_state *ret)
 {
 	const struct str *const texts[] = TEXTS(&m->header);
 	const struct str none = { 0 };
 
-	*ret = (struct model_saved){
+	*ret = (struct model_journal_state){
 		.header = m->header,
 		.clock = m->clock,
 		.totals = m->totals,
@@ -22,14 +22,14 @@ void model_save(const struct model *m, struct model_saved *ret)
 		.launched = m->launched,
 		.witness_check = m->witness_check,
 	};
-	for (size_t i = 0; i < MODEL_SAVED_TEXTS; i++) {
+	for (size_t i = 0; i < MODEL_JOURNAL_TEXTS; i++) {
 		memcpy(ret->texts[i], m->header_text[i], sizeof(ret->texts[i]));
 		ret->lengths[i] = texts[i]->len;
 	}
 	/* The saved pointers were addresses in another process. */
 	struct str *const addresses[] = TEXTS(&ret->header);
 
-	for (size_t i = 0; i < MODEL_SAVED_TEXTS; i++)
+	for (size_t i = 0; i < MODEL_JOURNAL_TEXTS; i++)
 		*addresses[i] = none;
 }
 
@@ -64,11 +64,11 @@ static void restore_witness(struct witness_check *w, const struct witness_check 
 	w->taken_before += other ? s->word.taken : 0;
 }
 
-bool model_restore(struct model *m, const struct model_saved *s)
+bool model_restore(struct model *m, const struct model_journal_state *s)
 {
 	struct str *const texts[] = TEXTS(&m->header);
 
-	for (size_t i = 0; i < MODEL_SAVED_TEXTS; i++)
+	for (size_t i = 0; i < MODEL_JOURNAL_TEXTS; i++)
 		if (s->lengths[i] > sizeof(s->texts[i]))
 			return false;
 	m->header.seen = true;
@@ -79,7 +79,7 @@ bool model_restore(struct model *m, const struct model_saved *s)
 	m->header.mono_ns = s->header.mono_ns;
 	m->header.wall_ns = s->header.wall_ns;
 	m->header.boot_ns = s->header.boot_ns;
-	for (size_t i = 0; i < MODEL_SAVED_TEXTS; i++) {
+	for (size_t i = 0; i < MODEL_JOURNAL_TEXTS; i++) {
 		memcpy(m->header_text[i], s->texts[i], sizeof(m->header_text[i]));
 		*texts[i] = (struct str){ .data = m->header_text[i],
 					  .len = (uint32_t)s->lengths[i] };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/profpipe/settings/nearest.h"
+#include "tools/profpipe/settings/spelling.h"
 
 #include <string.h>
 
@@ -9,10 +9,10 @@ static unsigned least(unsigned a, unsigned b)
 }
 
 /* The Levenshtein distance, computed row by row. */
-unsigned nearest_distance(const char *a, const char *b)
+unsigned spelling_distance(const char *a, const char *b)
 {
-	const size_t m = strnlen(a, NEAREST_LETTERS), n = strnlen(b, NEAREST_LETTERS);
-	unsigned row[NEAREST_LETTERS + 1];
+	const size_t m = strnlen(a, SPELLING_LETTERS), n = strnlen(b, SPELLING_LETTERS);
+	unsigned row[SPELLING_LETTERS + 1];
 
 	for (size_t k = 0; k <= n; k++)
 		row[k] = (unsigned)k;
@@ -31,7 +31,7 @@ unsigned nearest_distance(const char *a, const char *b)
 	return row[n];
 }
 
-bool nearest_is_likely(const char *word, unsigned distance)
+bool spelling_is_likely(const char *word, unsigned distance)
 {
-	return distance <= (strnlen(word, NEAREST_LETTERS) + 2) / 3;
+	return distance <= (strnlen(word, SPELLING_LETTERS) + 2) / 3;
 }
