@@ -191,7 +191,7 @@ STEPS = [
 ]
 # What a kernel does against attacks takes a third of the time of an emulated machine, and changes
 # nothing that profpipe sees. `make check-all` boots the kernels as Debian does.
-BARE = " mitigations=off init_on_alloc=0 hardened_usercopy=off"
+BARE = " mitigations=off init_on_alloc=0"
 # One kernel is locked down from its boot, and all of its steps work as elsewhere.
 LOCKED = "6.12"
 
