@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Every rule; a folder only adds its list (module.mk). `make help` says what there is.
+# Every rule; a folder only adds its list (module.mk). `make help` lists the targets.
 
 VERSION   := 0.1.0
 # SAN=asan: AddressSanitizer and UBSan, in a tree of its own. SAN=fuzz: the same for libFuzzer.
@@ -29,7 +29,7 @@ PYTHON    := /usr/bin/python3
 WARN      := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes \
              -Wold-style-definition -Wvla -Wundef -Wwrite-strings -Wformat=2 -Wnull-dereference \
              -Wimplicit-fallthrough -Wno-unused-parameter
-# At other levels of optimization gcc guesses more.
+# At other levels of optimization gcc gives false warnings.
 ifeq ($(origin CFLAGS)$(PACKAGER),undefined)
 WARN      += -Werror
 endif
@@ -39,7 +39,7 @@ endif
 ifeq ($(origin CFLAGS),undefined)
 TEST_CFLAGS := $(if $(SAN),-O0,-Og) -g1
 endif
-# The sanitizers' tree is compiled in two fifths of the time so, and its tests take little longer.
+# Compiles the sanitizers' tree in two fifths of the time; its tests take little longer.
 ifeq ($(SAN),asan)
 CFLAGS    ?= -O0 -g1 -fno-omit-frame-pointer
 endif
@@ -56,13 +56,13 @@ OUR_CFLAGS += $(SANITIZE)
 # This tree has 240 programs. gold, if it is installed, links them in a third of the time.
 OUR_LDFLAGS += $(SANITIZE) $(if $(shell command -v ld.gold 2>/dev/null),-fuse-ld=gold)
 endif
-# At -Og gcc knows too little of lengths to judge formats.
+# At this level gcc's warnings about formats and null pointers are often false.
 ifeq ($(SAN),asan)
 OUR_CFLAGS += -Wno-format-truncation -Wno-null-dereference
 endif
 ifeq ($(SAN),fuzz)
 CC        := $(CLANG)
-# clang warns of more than gcc, which compiles all this as well, and whose warnings are errors.
+# clang warns about more than gcc does. gcc also compiles this code, with warnings as errors.
 OUR_CFLAGS += -fsanitize=fuzzer-no-link -Wno-unknown-warning-option -Wno-error
 endif
 COMPILE    = $(CC) $(OUR_CPPFLAGS) $(CPPFLAGS) $(OUR_CFLAGS) $(CFLAGS)
@@ -124,7 +124,7 @@ help:
 	@echo "make check-vm   what runs on Debian's kernels from 5.10 on, in an emulated machine"
 	@echo "make lint       formatting and static checks"
 	@echo "make format     format the C code"
-	@echo "make bench      completeness and overhead, beside the peers that are there"
+	@echo "make bench      completeness and overhead, compared with the installed profilers"
 	@echo "make fuzz SECONDS=60   run each fuzz target that long"
 	@echo "make install    DESTDIR= PREFIX=/usr/local"
 	@echo "make deb        a Debian package, into build/deb"
@@ -139,7 +139,7 @@ $$(call obj,$$($(1)_SRCS)): | $$($(1)_GEN)
 endef
 $(foreach l,$(LIBRARIES) $(TOOLS),$(eval $(call library,$(l))))
 
-# What a tree was made with, and for which folder: with other flags its objects are made again.
+# If the flags or the folder change, the tree is built again.
 define made_with
 ifneq ($$(file <$(B)/$(1)),$$(MADE_WITH_$(1)))
 .PHONY: $(B)/$(1)
@@ -170,7 +170,7 @@ $(B)/gen/%.o: $(B)/gen/%.c
 	@echo "  CC      $<"
 	@$(COMPILE) -Wno-shadow -Wno-undef -MMD -MP -c $< -o $@
 
-# The map tells which archives' members are in a program: `make lint` holds it to its lists.
+# The map lists the archive members in a program; `make lint` compares it with its lists.
 define program
 $$(call obj,$$($(1)_SRCS)): | $$($(1)_GEN) $$(foreach u,$$(call uses,$$($(1)_USES)),$$($$(u)_GEN))
 $(B)/$(1): $$(call obj,$$($(1)_SRCS)) $$($(1)_OBJS) $$(call archives,$$($(1)_USES))
@@ -213,7 +213,7 @@ $(B)/gen/%.skel.h: $(B)/gen/%.bpf.o
 	@echo "  SKEL    $@"
 	@$(BPFTOOL) gen skeleton $< name $(subst -,_,$*)_bpf > $@.tmp && mv $@.tmp $@
 
-# Needs that no compiler would name: said once, with the remedy, instead of a page of errors.
+# Reports missing tools once, instead of a page of compiler errors.
 NEEDS := $(CLANG) llvm-strip protoc-c
 MISSING := $(foreach n,$(NEEDS),$(if $(shell command -v $(n) 2>/dev/null),,$(n))) \
            $(if $(BPFTOOL),,bpftool)
@@ -226,7 +226,7 @@ endif
 deps:
 	@packaging/deps.sh
 
-# Builds all that whole-tool tests run. `units` builds the unit tests and replays.
+# Builds what whole-tool tests run. `units` builds the unit tests and replays.
 tests: $(PROGS) $(addprefix $(B)/,$(filter-out $(UNITS) $(FUZZERS),$(PROGRAMS)))
 
 # A unit test or a replay that passed leaves a stamp, and runs again when something that it depends
@@ -237,27 +237,27 @@ $(B)/passed/unit/%: $(B)/unit/% $(shell find tests/data -type f) tests/once.sh
 $(B)/passed/fuzz/%: $(B)/fuzz/% $$(wildcard tests/fuzz/corpus/$$(notdir $$*)/*) tests/once.sh
 	@tests/once.sh $@ $< tests/fuzz/corpus/$(notdir $*)
 
-# Lists of system calls, among others, are not in force in the sanitizers' tree.
+# Unit tests that depend on the sanitizers: their build has no filter of system calls, for example.
 BARE := $(patsubst tests/%.c,$(B)/passed/%,\
           $(shell grep -l __SANITIZE_ADDRESS__ $(UNITS:%=tests/%.c)))
 .PHONY: units bare-units
 units: $(STAMPS)
 bare-units: $(BARE)
 
-# In the sanitizers' tree only what its tests run.
+# Of the sanitizers' tree, only what its tests run.
 .PHONY: sanitized
 sanitized: $(B)/prof-dump $(UNITS:%=$(B)/%) $(FUZZERS:%=$(B)/%) \
 		$(addprefix $(B)/,tests/step toy/step toy/live toy/toyjit toy/toyjit-loop)
 
-# A make of its own for what follows the installation: what is there is looked for when make starts.
+# Runs make again after installing, because make looks for tools when it starts.
 test:
 	@packaging/deps.sh test
 	@$(MAKE) --no-print-directory tests
 	@$(MAKE) --no-print-directory SAN=asan sanitized
 	@tests/check.sh quick
 
-# What tests need is installed while what they run is built, which needs less. make runs a line that
-# names $(MAKE) even with -n, which is to install nothing.
+# The build needs fewer packages than the tests, so it starts while the others are installed. Even
+# with -n, make runs lines that name $(MAKE); those must not install anything.
 INSTALL_FOR_TESTS = $(if $(findstring n,$(firstword -$(MAKEFLAGS))),true,packaging/deps.sh test)
 check:
 	@packaging/deps.sh
@@ -275,10 +275,10 @@ check-vm:
 	@$(MAKE) --no-print-directory tests
 	@PROFPIPE_BUILD=$(B) $(PYTHON) -m pytest -q -rP --tb=short tests/e2e/test_vm.py
 
-# The load makes sure that a quiet machine shows something: it compiles this very tree, and then
-# compresses the result.
+# The load gives a quiet machine something to show: it compiles this tree and then compresses the
+# result.
 DEMO_SECONDS ?= 5
-# make runs a line that names $(MAKE) even with -n.
+# Even with -n, make runs lines that name $(MAKE).
 LOAD_MAKE := $(MAKE)
 demo:
 	@packaging/deps.sh

@@ -3,7 +3,7 @@
 # Runs whole-tool tests of build/release, unit tests and replays of build/asan, the unit tests that
 # tell the two trees apart (of system calls, of resources) in both, and `make lint`. It ends with
 # the slowest tests, the reports of those that failed, and one line, "N passed, N failed". It fails
-# if a test failed, was skipped, or none ran. All that the tests said is in build/check.
+# if a test failed, was skipped, or none ran. All output is in build/check.
 #   tests/check.sh quick   unit tests, replays, and tests that need no live sampling
 #   tests/check.sh all     all but those that are marked `all`
 #   tests/check.sh rest    those that are marked `all`, and unit tests and replays of build/release
@@ -27,8 +27,8 @@ unset MAKEFLAGS MAKELEVEL PYTHONDONTWRITEBYTECODE
 passed=0 failed=0
 trees=() lanes=()
 
-# NAME ARGUMENTS...: pytest, with all that it says in a file. To collect all files takes three
-# seconds, so lanes of few tests name theirs.
+# NAME ARGUMENTS...: runs pytest, with its output in a file. Collecting all files takes three
+# seconds, so lanes of few tests name their files.
 lane() {
 	local name=$1
 	shift
@@ -55,8 +55,8 @@ units() {
 programs"
 }
 
-# `make lint`, which counts as one test. It asks git for the files, whoever they belong to. Sources
-# without a repository have no list.
+# `make lint`, which counts as one test. It asks git for the list of files, also if they belong to
+# another user. Without a repository, it cannot run.
 lint() {
 	export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'
 	if ! git ls-files --error-unmatch Makefile >/dev/null 2>&1; then
@@ -71,7 +71,7 @@ lint() {
 	echo "lint, $SECONDS s: $(tail -n 1 "$said/lint.log")"
 }
 
-# TREE SOURCE...: adds up its unit tests and replays, each of which has to have left its figures.
+# TREE SOURCE...: adds up its unit tests and replays. One that left no figures counts as failed.
 count_units() {
 	local tree=build/$1 program log ok bad seconds
 	while read -r program; do
@@ -90,7 +90,7 @@ count_units() {
 	done)
 }
 
-# NAME: of a lane, the reports of what did not pass, and then a line for each.
+# NAME: prints the reports of a lane's tests that did not pass, and then a line for each.
 report() {
 	awk '/^=+ (PASSES|short test summary info) =+$/ { shown = 0 } shown
 	     /^=+ (FAILURES|ERRORS) =+$/ { shown = 1 }' "$said/$1.log" | cut -c1-300 | tail -n 300
@@ -100,7 +100,8 @@ report() {
 	fi
 }
 
-# The sanitizers' tree, and what runs in both. Most of the latter waits.
+# Builds the sanitizers' tree and runs its tests, and the unit tests that run in both trees. Most of
+# the latter only wait.
 sanitized() {
 	nice make -k SAN=asan sanitized >"$said/build-asan.log" 2>&1
 	echo "build/asan is built, $SECONDS s"
@@ -111,7 +112,7 @@ sanitized() {
 		$(grep -l asan tests/e2e/test_*.py)
 }
 
-# Most tests mostly wait for their time to be over.
+# Most tests spend most of their time waiting.
 workers=$(($(nproc) * 3))
 case $what in
 quick)

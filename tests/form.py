@@ -22,6 +22,8 @@ LONG_ADDRESS = re.compile(r"://\S{60}")
 UNDONE = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 FORBIDDEN = re.compile(r"\b(sprintf|strcat|alloca|gets|system|popen)\(")
 TOO, HE = re.compile(r", too[.;:,)]"), re.compile(r"(?<!\w)(he|him|his)(?!\w)", re.I)
+# The name of a test is a statement: it does not begin with a clause as its subject.
+TEST = re.compile(r"(def test_|Test\(\w+, )(what|who|whoever|whose|nobody)_")
 INCLUDE = re.compile(r"[ \t]*#[ \t]*include")
 WHOLE = re.compile(r'#include ("(bpf|common|tools)/[a-z]|"[a-z]+(\.skel|_walk)\.h"|<)')
 ODD = re.compile(r'#include (<(common|tools|tests)/|"[^"]*\.\.)')
@@ -56,6 +58,8 @@ def check_lines(path, text):
             say(f'{at}: a trailing "too": write "also"')
         if prose and HE.search(line):
             say(f'{at}: a user is no he: write "it" or "their"')
+        if path.startswith("tests/") and not rules and TEST.search(line):
+            say(f"{at}: a test's name begins with a subject clause: state what happens")
         if code and INCLUDE.match(line):
             # So that the checks of what includes what see it.
             if not WHOLE.match(line):

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Checks that no compiler makes: form, which file may include and which program link what, what
-# nobody uses, and the manual pages. New files count, whether git knows them or not.
+# Checks that no compiler makes: form, includes, linked libraries, unused names, links between pages
+# and the manual pages. Files that git does not know yet are also checked.
 #   tests/lint.sh TREE TOOL...
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -13,21 +13,21 @@ listed=$(git ls-files --cached --others --exclude-standard | sort -u |
 # PATTERN: the project's files that match it.
 files() { grep -E "$1" <<<"$listed"; }
 
-# Kernel style as far as a machine can say it, and plain English likewise.
+# Checks of form and wording.
 clang-format --dry-run -Werror $(files '\.[ch]$') || fail "form: \`make format\` mends it"
 MAKEFLAGS= make -s uses | python3 tests/form.py $listed || fail "form"
 
-# A name says which header it is from.
+# A public name begins with the noun of its header.
 python3 tests/headers.py $(files '^(common|tools)/.*\.[ch]$') ||
 	fail "a name that does not begin with its header's noun"
 
-# Folders stand on each other: no circle among those of a library, of a tool, or of all.
+# Includes between folders form no circle: neither within a library or tool, nor among all.
 git grep --untracked -nE '^#include "(common|tools)/' -- 'common/*.[ch]' 'tools/*.[ch]' |
 	sed -E 's,/[^/:]*:[0-9]+:#include "([^"]*)/[^/"]*".*,\t\1,' |
 	sort -u | tsort >/dev/null || fail "folders include each other in a circle"
 
-# So do nouns. A noun is NOUN.c, NOUN.h and NOUN_internal.h, and each file without a header of its
-# own that includes the latter.
+# Nor do includes between nouns. A noun is NOUN.c, NOUN.h and NOUN_internal.h, and each file without
+# a header of its own that includes the latter.
 git grep --untracked -E '^#include "(bpf|common|tools)/' -- \
 	'bpf/*.[ch]' 'common/*.[ch]' 'tools/*.[ch]' |
 	perl -ne '
@@ -39,7 +39,7 @@ git grep --untracked -E '^#include "(bpf|common|tools)/' -- \
 	END { print $part_of{$_->[0]} // $_->[0], "\t$_->[1]\n" for @edges }' |
 	sort -u | tsort >/dev/null || fail "nouns include each other in a circle"
 
-# So do object files. The registry of runtimes is the exception: it and each of them use each other.
+# Nor do object files. The exception: the registry of runtimes and each runtime use each other.
 libraries=$(cd common && echo */ | tr -d /)
 for lib in $libraries "$@"; do
 	nm -A -g "$tree/lib/lib$lib.a" | perl -ne '
@@ -50,7 +50,7 @@ for lib in $libraries "$@"; do
 		sort -u | tsort >/dev/null || fail "object files of $lib use each other in a circle"
 done
 
-# No tool and no other library defines a function of a library again: the linker would take either.
+# No function of a library is defined again elsewhere: the linker would take either.
 again=$(for lib in $libraries "$@"; do
 	nm -g --defined-only "$tree/lib/lib$lib.a" |
 		awk -v from="$lib" 'NF == 3 { print $3, from }' | sort -u
@@ -59,7 +59,7 @@ done | awk -v libs=" $libraries " '
 	index(libs, " " $2 " ") { of[$1] = $2 }')
 [ -z "$again" ] || fail "defined twice: $again"
 
-# Which tools may link a library.
+# The tools that may link each library.
 declare -A linkers=(
 	[base]="$*"
 	[wire]="$*"
@@ -87,7 +87,7 @@ for t in "$@"; do
 	done
 done
 
-# The libraries that each binary may link. A privileged tool that grows a parser library fails here.
+# The shared libraries that each tool may link. A privileged tool that links a parser library fails.
 declare -A may=(
 	[profpipe]="cjson inih"
 	[prof-bpf]="seccomp bpf z mbedcrypto"
@@ -116,7 +116,7 @@ for what in corpora told; do
 	[ -z "$differ" ] || fail "tests/fuzz: targets and $what differ: $differ"
 done
 
-# A link from one page to another file of the tree.
+# The target of a link from a page to a file of the tree exists.
 for page in $(files '\.md$'); do
 	for link in $(grep -oE '\]\([^)#:]+[)#]' "$page" | sed 's/^..//; s/.$//'); do
 		[ -e "$(dirname "$page")/$link" ] ||

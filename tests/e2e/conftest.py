@@ -207,9 +207,9 @@ MARKS = {
         "test_no_file_is_given_by_another_way",
         "test_prof_cpus_ends_with_a_prof_bpf_by_hand_even_if_it_was_stopped",
         "test_stacks_of_other_suites_in_a_container_are_as_python_says",
-        "test_what_is_missing_at_the_end_is_no_more_than_there_was",
-        "test_what_was_not_sampled_is_said_everywhere_and_overlaps_nothing",
-        "test_who_does_not_read_ends_no_run_but_by_going_or_by_hand",
+        "test_the_loss_at_the_end_is_not_overestimated",
+        "test_a_gap_is_in_all_outputs_and_overlaps_no_sample",
+        "test_a_reader_that_does_not_read_blocks_until_it_goes_or_an_interrupt",
     ],
 }
 

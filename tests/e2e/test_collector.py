@@ -120,7 +120,7 @@ openssl speed -seconds 1 md5 & wait"""
 STEADY = ("--window-jitter", "0")  # the same windows each time
 
 
-def test_what_a_collector_writes_is_what_we_write(running, tmp_path):
+def test_the_collector_writes_the_same_as_prof_export(running, tmp_path):
     out = tmp_path / "run.prof"
     p = profpipe("record", "-F", "299", "-o", out, "--env", "OTEL_SERVICE_NAME", "--cmdline", "--",
                  "sh", "-c", LOAD)

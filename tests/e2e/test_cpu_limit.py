@@ -96,7 +96,7 @@ def run_ns(pid):
 
 
 @pytest.mark.all
-def test_who_has_few_samples_loses_none_for_the_cpu_limit(tmp_path):
+def test_the_cpu_limit_drops_no_samples_of_a_light_user(tmp_path):
     """A user with loads on all cpus, and one whose program needs a hundredth of one: only the
     first loses samples."""
     loads = [as_user(ATTACKER, ["/usr/bin/python3", "-c", LOAD], nice=10)

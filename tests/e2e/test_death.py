@@ -310,7 +310,7 @@ def test_a_launcher_that_is_killed_takes_all_along(tmp_path, spinning):
 
 
 @pytest.mark.parametrize("tool", ["prof-bpf", "prof-export"])
-def test_what_is_missing_at_the_end_is_no_more_than_there_was(tmp_path, spinning, tool):
+def test_the_loss_at_the_end_is_not_overestimated(tmp_path, spinning, tool):
     """The tool is stopped shortly before the run's own end, and killed after it. The status is 0.
     Neither the samples in between nor those that would have followed count as missing."""
     run = Launched(tmp_path, spinning, "-d", "3")
@@ -340,7 +340,7 @@ int main(void) { return deep(1500); }
 """
 
 
-def test_what_the_ring_lost_is_counted_when_who_was_told_of_it_dies(tmp_path):
+def test_ring_losses_count_although_their_reader_dies(tmp_path):
     """prof-bpf is stopped until its ring is full. It then reports the loss to a prof-symd that is
     stopped, and that is killed later."""
     (tmp_path / "a.c").write_text(DEEP)
@@ -384,7 +384,7 @@ def test_a_first_life_that_was_too_short_for_a_rate_has_the_next_ones(tmp_path, 
 
 @pytest.mark.parametrize("form", [
     "stream", *(pytest.param(form, marks=pytest.mark.all) for form in ("html", "pprof"))])
-def test_what_was_not_sampled_is_said_everywhere_and_overlaps_nothing(tmp_path, spinning, form):
+def test_a_gap_is_in_all_outputs_and_overlaps_no_sample(tmp_path, spinning, form):
     """prof-bpf is killed shortly before its next status word. Its samples came, so the gap begins
     with the last of them. Terminal, JSON, page and pprof say the same, also for a recording."""
     run = Launched(tmp_path, spinning, "-f", form)
@@ -427,7 +427,7 @@ def test_what_was_not_sampled_is_said_everywhere_and_overlaps_nothing(tmp_path, 
         assert all(word.encode() in comments for word in [s["loss"], *s["notes"]]), comments[-400:]
 
 
-def test_who_starts_libdws_process_is_stopped_and_prof_symd_begins_anew(tmp_path):
+def test_prof_symd_restarts_when_its_keeper_is_stopped(tmp_path):
     """A stopped keeper does not answer. prof-symd waits for it once, not for each file. It does not
     outlive its prof-symd, nor prof-bpf's helpers their prof-bpf."""
     (tmp_path / "a.c").write_text(
@@ -466,7 +466,7 @@ def comm_of(pid):
         return f.read().strip()
 
 
-def test_what_loads_programs_is_killed_and_prof_bpf_begins_anew(tmp_path):
+def test_prof_bpf_restarts_when_its_loader_is_killed(tmp_path):
     """Without this process, no interpreter that comes later could be read."""
     run = Launched(tmp_path, [])
     assert run.begun.wait(60), run.err

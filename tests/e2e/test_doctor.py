@@ -142,7 +142,7 @@ def test_json_says_the_same():
 
 
 @pytest.mark.parametrize("options", [["--nosuch"], ["x"], ["-o", "f"], ["--json=1"]])
-def test_what_doctor_does_not_know_is_refused(options):
+def test_doctor_refuses_unknown_options(options):
     p = profpipe("doctor", *options)
     assert p.returncode == 2 and len(p.stderr.splitlines()) == 1 and p.stdout == ""
 
@@ -175,7 +175,7 @@ def test_a_pid_namespace_costs_what_is_outside_of_it():
 
 
 @pytest.mark.parametrize("name", FATAL)
-def test_what_is_fatal_is_named_by_doctor_and_ends_a_run(name, tmp_path):
+def test_fatal_conditions_are_named_by_doctor_and_end_a_run(name, tmp_path):
     wrap, wanted, word = FATAL[name]
     _, checks = doctor(wrap)
     assert fatal(checks) == wanted, checks
@@ -233,7 +233,7 @@ GOES_ON = {
 }
 
 
-def test_who_may_look_into_all_processes_is_not_hindered_by_a_proc_that_hides_them(tmp_path):
+def test_root_is_not_hindered_by_hidepid(tmp_path):
     def wrap(*argv):
         return mounts("mount -t proc -o hidepid=2 proc /proc", *argv)
     got, checks = doctor(wrap)
@@ -248,7 +248,7 @@ def test_root_without_rights_is_not_told_to_become_root():
 
 
 @pytest.mark.parametrize("name", GOES_ON)
-def test_what_is_less_than_it_could_be_ends_nothing(name):
+def test_degraded_conditions_end_nothing(name):
     got, checks = doctor(GOES_ON[name])
     assert not fatal(checks) and got["self_test"]["samples"] > 0, checks
     if name == "no tracefs":
@@ -284,7 +284,7 @@ def test_a_limit_is_named_by_doctor_and_by_record_in_the_same_words(option, name
     assert p.returncode == 0 and "limit" not in p.stderr, p.stderr
 
 
-def test_where_few_files_can_be_open_that_is_said_and_sampling_goes_on():
+def test_a_low_limit_of_open_files_is_reported_and_sampling_works():
     got, checks = doctor(lambda *a: ["prlimit", "--nofile=300", *a])
     assert not fatal(checks) and checks["open files"]["verdict"] == "degraded"
     assert got["self_test"]["samples"] > 0
@@ -413,7 +413,7 @@ def test_a_prof_bpf_that_says_nothing_of_use_is_an_error(how, tmp_path):
             and all(line.startswith(LAUNCHERS) for line in p.stdout.splitlines()))
 
 
-def test_what_prof_bpf_says_is_escaped_and_bounded(tmp_path):
+def test_output_of_prof_bpf_is_escaped_and_bounded(tmp_path):
     shutil.copy(f"{BUILD}/profpipe", tmp_path)
     (tmp_path / "prof-bpf").write_text(
         STAND_IN.replace("{how}", r"for _ in range(500): word(2, b'x', b'\x1b[2J\r\xff')"))

@@ -252,7 +252,7 @@ def test_threads_outlive_the_first_one(program, start):
     assert len(re.findall(r"^thread \d+$", out.stdout, re.M)) == 1
 
 
-def test_what_is_dumped_goes_on_and_loses_no_signal(program, start):
+def test_a_dumped_process_continues_and_loses_no_signal(program, start):
     p = start(program, "i", 300, state="")
     stood = []
     while p.poll() is None:
@@ -370,7 +370,7 @@ def test_a_deleted_library_is_walked_and_named_from_memory(start, tmp_path):
         assert names[at + 1] == "main" and names[-1] == "_start" and got.stderr == "", got
 
 
-def test_what_cannot_be_dumped_is_told_why(program, start, tmp_path):
+def test_a_refused_dump_says_why(program, start, tmp_path):
     p = start(program, "t", 1)
     other = max(int(t) for t in os.listdir(f"/proc/{p.pid}/task"))
     assert f"{other}: is a thread of process {p.pid}" in refused(other)
@@ -389,7 +389,7 @@ def test_what_cannot_be_dumped_is_told_why(program, start, tmp_path):
             == dump("--none", p.pid).returncode == 2)
 
 
-def test_who_may_not_trace_is_told_so(program, start):
+def test_a_user_without_the_right_to_trace_is_told_so(program, start):
     p = start(program, "d", 2)
     as_nobody = ["setpriv", "--reuid", "65534", "--regid", "65534",
                  "--clear-groups"] if os.geteuid() == 0 else []

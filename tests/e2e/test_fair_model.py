@@ -25,7 +25,7 @@ while True:
 
 
 @pytest.mark.parametrize("load", [pytest.param(LOAD, id="stacks"), pytest.param(NAMES, id="names")])
-def test_who_has_endless_stacks_takes_no_memory_from_others(tmp_path, chain, load):
+def test_a_user_with_endless_stacks_takes_no_memory_from_others(tmp_path, chain, load):
     """With little memory. The victim's program starts when there is none left."""
     attackers = [as_user(ATTACKER, ["/usr/bin/python3", "-c", load], nice=5)
                  for _ in range(os.cpu_count())]

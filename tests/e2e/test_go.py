@@ -329,7 +329,7 @@ def test_rows_agree_with_dwarf(built):
     assert figures["derived"] > 5000 and figures["overruled"] < 100, oracle.stdout
 
 
-def test_what_a_signal_handler_puts_on_a_stack_is_known(built):
+def test_asyncpreempt_is_marked_as_an_interruption(built):
     program = built()
     symbols = subprocess.run(["nm", "--defined-only", program], capture_output=True,
                              text=True).stdout

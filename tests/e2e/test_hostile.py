@@ -409,7 +409,7 @@ loop(box)
 
 
 @pytest.mark.parametrize("how,most", [("tell", 4 << 10), ("greedy", 64 << 10)])
-def test_whoever_follows_all_words_gets_what_names_functions(peer, how, most):
+def test_a_peer_that_follows_all_words_reads_only_names(peer, how, most):
     secret = f"{peer.dir}/secret"
     with open(secret, "w") as f:
         f.write("TOP-SECRET-SECRET" * 20)
@@ -440,7 +440,7 @@ def test_a_peer_that_floods_or_takes_no_answer_gets_no_more_than_its_rate_and_st
     peer.end()
 
 
-def test_what_names_code_is_copied_for_each_peer_and_at_the_end_none_is_waited_for(peer):
+def test_code_names_are_copied_for_each_peer_and_not_awaited_at_the_end(peer):
     good = peer.start(PYTHON, "-c", SPIN)
     peer.profile()
     first = figures(peer.say("tell", PYTHON, "await", good, "watch", 60, good)[-1])

@@ -98,7 +98,7 @@ def test_only_a_go_program_has_gos_build_id(programs):
     assert file_of(programs / "c")["go_build_id"] == '""'
 
 
-def test_what_is_no_program_has_no_labels(programs):
+def test_a_script_has_no_labels(programs):
     path = programs / "text"
     path.write_bytes(b"#!/bin/sh\n" * 1000)
     f = file_of(path)

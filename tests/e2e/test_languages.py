@@ -359,7 +359,7 @@ def test_samples_of_printed_fractions_are_complete():
     assert samples > 20 and complete == samples, said
 
 
-def test_who_called_sbcls_first_function_is_there(tmp_path):
+def test_the_callers_of_sbcls_first_function_are_shown(tmp_path):
     """The runtime's call of a Lisp function has rules that hold only before the call."""
     (tmp_path / "loop.lisp").write_text("(loop)")
     with subprocess.Popen(["sbcl", "--script", tmp_path / "loop.lisp"]) as p:

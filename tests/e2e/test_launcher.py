@@ -228,7 +228,7 @@ with open({str(seen)!r} + '/' + name, 'w') as f:
         assert (seen / name).read_text() == f"{fds} [] True\n"
 
 
-def test_what_only_looks_like_a_run_is_left_alone(tmp_path):
+def test_folders_that_resemble_a_run_are_left_alone(tmp_path):
     """Folders of users whose names happen to look like those of runs stay; folders of killed runs
     are removed."""
     kept = {"profpipe.results/deep": 0o755, "profpipe.abcdef/bpf": 0o755,

@@ -57,7 +57,7 @@ def test_an_old_raw_stream_is_named():
 @pytest.mark.parametrize("fields", [(), NEWS])
 @pytest.mark.parametrize("every", [0, 3])
 @pytest.mark.parametrize("name", ["host", "python"])
-def test_what_a_later_version_adds_is_skipped_and_counted(name, every, fields):
+def test_additions_of_a_later_version_are_skipped_and_counted(name, every, fields):
     data, unknown, more = of_the_future(recording(name), fields, every)
     p = exported(data, "folded")
     assert p.returncode == 0

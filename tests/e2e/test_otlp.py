@@ -260,7 +260,7 @@ def test_a_machine_has_a_name_and_no_id():
     assert (r["container.name"], r["service.name"]) == ("web", "web") and "container.id" not in r
 
 
-def test_what_is_known_of_a_process_last_holds_for_all_of_a_window():
+def test_the_last_attributes_of_a_process_hold_for_its_window():
     """The program, and another one's name for the same process."""
     lines = HELLO + """
 process id=1 pid=7 start_ns=5 comm="x"
@@ -497,7 +497,7 @@ def test_a_stack_that_is_too_large_is_cut_and_says_so():
     assert lengths == {(501, "[truncated: definitions]"): 1, (4000, "0001" + "x" * 20): 1}
 
 
-def test_what_finds_no_room_at_all_is_counted():
+def test_samples_that_find_no_room_are_counted():
     """In 1 MiB no window has room for such a thread's first stack, and the model for few."""
     data = stream(hostile(400, 1000))
     p = export(data, "-f", "otlp", "-m", "1M", raw=True)

@@ -46,7 +46,7 @@ def one_line(stderr):
 
 
 @pytest.mark.parametrize("receiver,how", RECEIVERS)
-def test_what_arrives_is_what_a_recording_has(tmp_path, receiver, how):
+def test_a_server_gets_the_samples_of_the_recording(tmp_path, receiver, how):
     out, summary = tmp_path / "run.prof", tmp_path / "summary.json"
     with receiver() as r:
         p = profpipe("record", "-F", "199", *SHORT, "-o", out, "--summary", summary,

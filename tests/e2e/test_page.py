@@ -16,7 +16,7 @@ import pytest
 from streams import BODY, END, HELLO, LOST, ROOT, WHOLE, export, namesakes
 
 
-def test_what_is_missed_is_told_apart_from_samples_that_are_lost():
+def test_other_losses_are_told_apart_from_lost_samples():
     data = HELLO + "\n" + BODY + LOST + "lost reason=8 count=7447 cpu=1\n" + END
     page = export(data, "-f", "html").text
     lost, missed = (json.loads(re.search(rf'"{key}":(\[\[.*?\]\])', page)[1])

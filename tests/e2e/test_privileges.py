@@ -101,7 +101,7 @@ def test_every_running_tool_is_who_the_page_says(tmp_path):
     assert len(uids) == len(TOOLS)
 
 
-def test_what_opens_events_of_new_cpus_has_that_right_alone(tmp_path):
+def test_prof_cpus_has_only_its_right(tmp_path):
     assert "\n| `prof-cpus` | prof-bpf's | see below |\n" in page()
     with running(tmp_path) as tools:
         pid = wait_for(lambda: children(tools["prof-bpf"]).get("prof-cpus"), "prof-cpus")
@@ -118,7 +118,7 @@ def test_what_opens_events_of_new_cpus_has_that_right_alone(tmp_path):
     wait_for(lambda: not os.path.exists(f"/proc/{pid}"), "its end")
 
 
-def test_what_loads_programs_has_the_rights_for_that_alone(tmp_path):
+def test_the_loader_has_only_its_rights(tmp_path):
     assert "\n| `prof-bpf-loader` | prof-bpf's | see below |\n" in page()
     with running(tmp_path) as tools:
         pid = wait_for(lambda: children(tools["prof-bpf"]).get("prof-bpf-loader"), "the process")
@@ -139,7 +139,7 @@ def test_what_loads_programs_has_the_rights_for_that_alone(tmp_path):
     wait_for(lambda: not os.path.exists(f"/proc/{pid}"), "its end")
 
 
-def test_what_opens_files_has_the_rights_for_that_alone(tmp_path):
+def test_the_file_openers_have_only_their_rights(tmp_path):
     assert ("\n| `prof-bpf-keeper` and its workers, `prof-bpf-open` | prof-bpf's | see below |"
             in page())
     with running(tmp_path) as tools:

@@ -449,7 +449,7 @@ def test_a_missing_folder_of_a_run_is_an_error_at_once(tmp_path, tool):
 
 
 @pytest.mark.skipif("asan" in BUILD, reason="a sanitizer's shadow counts as data")
-def test_where_libgcc_installs_a_handler_its_rows_do_not_hold():
+def test_rows_of_libgcc_end_where_it_installs_a_handler():
     """From the call that overwrites what its frame has saved to where RSP is taken from RCX, in
     each of the functions that raise and resume."""
     text = rows("/lib/x86_64-linux-gnu/libgcc_s.so.1")

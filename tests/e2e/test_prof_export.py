@@ -269,13 +269,13 @@ def test_damage_ends_the_stream_and_keeps_what_came_before():
                           (stream(HELLO.replace("kind", "schema=5 kind") + "\n")
                            if os.path.exists(f"{BUILD}/tests/mkstream") else b"", "schema"),
                           (b"\x92", "cut short")])
-def test_what_is_no_stream_is_refused_and_leaves_no_file(data, says, tmp_path):
+def test_a_malformed_stream_is_refused_and_leaves_no_file(data, says, tmp_path):
     out = tmp_path / "x.folded"
     p = export(data, "-o", out, code=1)
     assert says in p.err and p.err.count("\n") == 1 and not out.exists()
 
 
-def test_what_is_no_stream_leaves_an_older_file_alone(tmp_path):
+def test_a_malformed_stream_leaves_an_older_file_alone(tmp_path):
     out = tmp_path / "x.folded"
     out.write_text("precious")
     export(b"rubbish, and more of it", "-o", out, code=1)

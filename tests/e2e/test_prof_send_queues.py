@@ -30,7 +30,7 @@ def test_a_dead_receiver_delays_no_other_one():
         assert good.times[-1] - t < 1.4 and p.returncode == 1
 
 
-def test_what_does_not_fit_is_dropped_from_the_front_and_counted():
+def test_a_full_queue_drops_the_oldest_and_counts_them():
     requests = noise(40, 100_000)
     with HttpReceiver() as r:
         port = r.port

@@ -247,7 +247,7 @@ def control():
     return worked
 
 
-def test_what_is_tried_works_for_root(control):
+def test_the_attempts_work_for_root(control):
     lacking = [name for name in ATTEMPTS if name not in control]
     print(f"{len(control)} of {len(ATTEMPTS)}; not: {lacking}")
     assert set(lacking) <= MAY_LACK, set(lacking) - MAY_LACK
@@ -536,7 +536,7 @@ def all_attempts(t, spinner):
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_who_was_taken_over_can_do_nothing(name, control, spinner):
+def test_a_tool_taken_over_can_do_nothing(name, control, spinner):
     with contextlib.ExitStack() as stack:
         refused, worked = all_attempts(target(stack, name), spinner)
     for how, tried in refused.items():
@@ -643,7 +643,7 @@ def ends(p):
 
 
 @pytest.mark.parametrize("name", ["deltas", "symd", "export"])
-def test_what_it_says_to_others_costs_them_nothing(name, spinner):
+def test_messages_of_a_tool_taken_over_harm_no_other(name, spinner):
     """It sends unwanted descriptors, queues full of noise, and wild claims about its death."""
     with contextlib.ExitStack() as stack:
         t = target(stack, name)

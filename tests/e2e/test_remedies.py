@@ -142,7 +142,7 @@ def test_the_remedy_is_said_and_helps(tmp_path, monkeypatch, runtime):
     assert after.get((who, what), 0) <= 0.6 * before[who, what], (before, after, got.stderr)
 
 
-def test_what_was_done_already_is_not_asked_for(tmp_path):
+def test_a_remedy_that_was_applied_is_not_proposed(tmp_path):
     """LuaJIT's own assembly has a function in it whose table is wrong: no generated code is in
     these stacks."""
     share, got = costs(tmp_path,

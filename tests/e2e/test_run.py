@@ -269,7 +269,7 @@ def test_another_receiver_gets_all_from_a_reload_on(tmp_path):
         assert count([a, b]) == int(m[2]) > 20, said
 
 
-def test_what_cannot_change_is_refused_by_name_and_the_rest_stays(tmp_path):
+def test_a_reload_refuses_fixed_settings_by_name(tmp_path):
     out = f"output = {tmp_path / 'out.otlp'}"
     with Service(tmp_path, [*GOOD, out, "probabilistic-threshold = 100"], "-v") as s:
         s.manager.wait("READY=1")
@@ -360,7 +360,7 @@ def test_only_the_newest_files_are_kept(tmp_path):
     assert status == 0 and len(files(tmp_path)) == 2, said
 
 
-def test_what_is_sent_beside_files_is_all_of_it(tmp_path):
+def test_all_samples_are_sent_beside_files(tmp_path):
     lines = folder(tmp_path, "rotate = 2s", "format = folded", "window = 0.5")
     with spinner() as pid, GrpcReceiver() as r:
         with Service(tmp_path, [*lines, f"pid = {pid}", f"otlp = {r.url}"]) as s:

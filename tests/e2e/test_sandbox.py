@@ -131,7 +131,7 @@ def test_nothing_that_it_holds_leads_further(run, name):
                     and is_nameless(to)), to
 
 
-def test_who_runs_libdw_for_prof_symd_is_confined_as_it_is(run, may_mount):
+def test_the_libdw_worker_is_confined_like_prof_symd(run, may_mount):
     (keeper,) = children(run[0]["prof-symd"])[KEEPER]
     for pid in keeper, *sum(children(keeper).values(), []):
         s = status_of(pid)
@@ -210,7 +210,7 @@ def test_prof_dump_works_with_whatever_cell_it_can_have(tmp_path, wrap):
     assert "spin" in text and "<module>" in text, text
 
 
-def test_what_names_a_program_is_opened_by_the_other_half(tmp_path):
+def test_the_privileged_half_opens_programs_and_debug_files(tmp_path):
     """Also debug files: the half that parses has no root to find them in. If root asks, only files
     that everybody may read."""
     (tmp_path / "p.c").write_text("#include <stdio.h>\n#include <unistd.h>\n"

@@ -208,7 +208,7 @@ def test_a_stack_that_lacks_a_function_and_is_called_complete_is_counted(tmp_pat
     assert status == 1 and 100 <= f["false"] == f["wrong"] <= 110, out[-3000:]
 
 
-def test_what_calls_and_returns_do_not_tell_of_a_switched_stack_is_unknown(tmp_path):
+def test_frames_of_switched_stacks_count_as_unknown(tmp_path):
     status, f, out = step(tmp_path, SWITCHES, "-c", "1")
     assert status == 0 and f["wrong"] == f["false"] == 0, out[-3000:]
     assert f["unknown"] > 1000 and f["equal"] > 1000 and f["cut"] + f["jumps"] < 200, out[-3000:]

@@ -65,7 +65,7 @@ def test_two_runs_at_once_share_no_identity(tmp_path):
     assert len(set(seen)) == 8
 
 
-def test_what_a_killed_launcher_left_is_removed(tmp_path):
+def test_leftovers_of_a_killed_launcher_are_removed(tmp_path):
     with Run("-q", "-o", tmp_path / "a.folded") as r:
         tools = r.sampling()
         with open(f"/proc/{tools['prof-bpf']}/cmdline") as f:

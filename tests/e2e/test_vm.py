@@ -571,7 +571,7 @@ def test_descriptors_that_run_out_are_told_and_files_opened_when_there_are_some_
 
 
 @on("open")
-def test_what_sysctls_allow_beyond_need_is_fine(machine):
+def test_permissive_sysctls_are_fine(machine):
     checks = machine.checks("open")
     names = ("kptr_restrict", "perf_event_paranoid", "unprivileged_bpf_disabled")
     assert [checks[c][1].split(";")[0] for c in names] == ["0", "-1", "0"], checks
@@ -587,7 +587,7 @@ def test_a_kernel_without_types_is_fatal_and_named(machine):
 
 
 @at_both_ends
-def test_what_sysctls_forbid_is_told(machine):
+def test_restrictive_sysctls_are_reported(machine):
     checks = machine.checks("sysctls")
     assert not [c for c, (verdict, _) in checks.items() if verdict == "fatal"], checks
     assert checks["perf_event_paranoid"][1].startswith("4;")

@@ -67,7 +67,7 @@ def test_each_output_says_so(tmp_path, form):
         assert MARK in out.read_text(errors="replace")
 
 
-def test_what_only_the_launcher_knows_cannot_be_said_by_the_stream(tmp_path):
+def test_the_stream_cannot_set_the_launchers_figures(tmp_path):
     done, summary, _ = falsified(tmp_path, "figures")
     assert done.returncode == 0, done.stderr
     assert summary["lost_total"] == 0 and summary["restarts"] == {}, summary

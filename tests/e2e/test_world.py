@@ -126,7 +126,7 @@ def own():
         yield folder
 
 
-def test_whoever_makes_ever_new_files_that_kill_a_parser_costs_only_himself(world, own, tmp_path):
+def test_files_that_kill_a_parser_harm_only_their_owner(world, own, tmp_path):
     """Each copy has its own name, inode and process, until the parser gets no more of them. After
     that, another user's program runs at the same time."""
     out, err, victim = tmp_path / "out.folded", tmp_path / "err", tmp_path / "victim"
@@ -302,7 +302,7 @@ def test_a_slow_reader_is_waited_for(unread, tmp_path, fmt):
 
 
 @pytest.mark.parametrize("how", ["goes", "interrupted"])
-def test_who_does_not_read_ends_no_run_but_by_going_or_by_hand(unread, how):
+def test_a_reader_that_does_not_read_blocks_until_it_goes_or_an_interrupt(unread, how):
     p = unread("-d", "2", "-f", "text")
     said = []
     for line in p.stderr:
@@ -321,7 +321,7 @@ def test_who_does_not_read_ends_no_run_but_by_going_or_by_hand(unread, how):
             else "interrupted again: - is not complete") in err, (said, err)
 
 
-def test_who_is_ended_first_when_memory_runs_out(world):
+def test_the_order_of_out_of_memory_kills(world):
     """The out-of-memory killer takes the parsers and the DWARF reader first, then prof-bpf, then
     the profiled programs; never later than the process that started profpipe."""
     for own in (None, 450):

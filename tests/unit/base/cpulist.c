@@ -24,7 +24,7 @@ Test(cpulist, a_list_is_printed_in_order_and_with_ranges)
 	expect("63-65,8191", "63-65,8191");
 }
 
-Test(cpulist, what_is_no_list_is_refused)
+Test(cpulist, malformed_list_is_refused)
 {
 	static const char *const bad[] = { "",	   ",",	   "0,",    ",0",	 "-1",	 "1-",
 					   "3-1",  " 1",   "1 ",    "0x1",	 "1--2", "1-2-3",

@@ -18,13 +18,13 @@ static uint64_t share_of(uint64_t all, bool taker, const uint64_t *held, unsigne
 	share_of(all, taker, (const uint64_t[]){ __VA_ARGS__ }, \
 		 sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))
 
-Test(fairshare, who_is_alone_gets_all)
+Test(fairshare, a_single_owner_gets_all)
 {
 	cr_assert_eq(share_of(900, true, NULL, 0), 900);
 	cr_assert_eq(share_of(900, false, NULL, 0), 900);
 }
 
-Test(fairshare, who_holds_less_leaves_the_rest_to_the_others)
+Test(fairshare, others_share_the_rest_of_a_small_holder)
 {
 	cr_assert_eq(SHARE_OF(900, true, 890), 450);
 	cr_assert_eq(SHARE_OF(900, true, 890, 100), 400);
@@ -39,7 +39,7 @@ Test(fairshare, without_a_taker_nobody_is_bounded_while_there_is_enough)
 	cr_assert_eq(SHARE_OF(900, false, 600, 300), 900);
 }
 
-Test(fairshare, who_holds_nothing_changes_nothing)
+Test(fairshare, owners_without_holdings_do_not_count)
 {
 	cr_assert_eq(SHARE_OF(900, true, 0, 890, 0), 450);
 	cr_assert_eq(SHARE_OF(900, false, 0), 900);

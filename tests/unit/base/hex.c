@@ -30,7 +30,7 @@ Test(hex, two_digits_are_a_byte)
 	}
 }
 
-Test(hex, what_is_no_pair_of_digits_is_refused)
+Test(hex, malformed_pair_is_refused)
 {
 	static const char *const bad[] = { "",	 "0",  "0x", "g0", "0g", " 1", "1 ",
 					   "-1", "+1", "/0", "0:", "@0", "0`" };

@@ -44,7 +44,7 @@ Test(holdings, in_the_end_all_hold_the_same)
 	cr_expect_not(holdings_is_small(&r, 1));
 }
 
-Test(holdings, who_gave_all_back_is_forgotten)
+Test(holdings, an_owner_that_gave_all_back_is_forgotten)
 {
 	struct holdings r = { 0 };
 

@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 
-Test(idmap, what_was_put_is_found_until_removed)
+Test(idmap, an_entry_is_found_until_removed)
 {
 	struct idmap m;
 	uint64_t x = 1;

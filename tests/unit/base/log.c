@@ -40,7 +40,7 @@ Test(log, backslash_is_doubled)
 	EXPECT("a\\x1b", "a\\\\x1b");
 }
 
-Test(log, what_was_escaped_is_escaped_again_without_a_change)
+Test(log, escaping_again_keeps_existing_escapes)
 {
 	struct buf b = BUF_INIT(0);
 

@@ -121,7 +121,7 @@ Test(outfile, a_new_file_is_its_owners_and_has_no_name_until_it_is_whole)
 	expect_text("x", "new");
 }
 
-Test(outfile, what_is_not_whole_leaves_nothing)
+Test(outfile, an_incomplete_file_is_removed)
 {
 	struct outfile o;
 

@@ -36,7 +36,7 @@ Test(budget, a_tool_that_the_run_lacks_takes_nothing_of_the_others)
 	cr_assert_gt(with.queues, 4 << 20);
 }
 
-Test(budget, what_a_tool_gives_out_is_within_its_share)
+Test(budget, parts_fit_into_their_tools_share)
 {
 	for (uint64_t limit = BUDGET_LEAST; limit <= 1ull << 36; limit += limit / 3)
 		for (unsigned extra = 0; extra <= BOTH; extra++) {
@@ -54,7 +54,7 @@ Test(budget, what_a_tool_gives_out_is_within_its_share)
 		}
 }
 
-Test(budget, what_one_does_not_want_the_others_have)
+Test(budget, unwanted_shares_go_to_the_others)
 {
 	struct budget_claim c[] = { { .sure = 50, .wanted = 10 },
 				    { .sure = 30, .wanted = 70 },
@@ -66,7 +66,7 @@ Test(budget, what_one_does_not_want_the_others_have)
 	cr_assert_eq(c[2].granted, 5);
 }
 
-Test(budget, who_wants_much_takes_nothing_that_another_is_sure_of)
+Test(budget, a_large_claim_leaves_the_guaranteed_shares)
 {
 	struct budget_claim c[] = { { .sure = 40, .wanted = UINT64_MAX },
 				    { .sure = 40, .wanted = 40 },

@@ -218,7 +218,7 @@ static int one_attempt(const void *a)
 	return FILTERED ? attempt(a) : 0;
 }
 
-Test(cell, whatever_is_tried_from_a_sealed_cell_fails)
+Test(cell, a_sealed_cell_refuses_every_attempt)
 {
 	for (size_t c = 0; c < sizeof(cells) / sizeof(cells[0]); c++) {
 		for (size_t i = 0; i < sizeof(attempts) / sizeof(attempts[0]); i++) {

@@ -114,7 +114,7 @@ Test(container, the_innermost_service_counts)
 	says("/system.slice/containerd.service", "", "", "");
 }
 
-Test(container, what_only_looks_like_a_container_is_none)
+Test(container, similar_paths_are_no_containers)
 {
 	says("/system.slice/libpod-conmon-" ID ".scope", "", "", "");
 	says("/machine.slice/crio-conmon-" ID ".scope", "", "", "");

@@ -223,7 +223,7 @@ static int live_in_a_folder_too_deep(void)
 	return r;
 }
 
-Test(emptyroot, what_fails_half_way_is_undone)
+Test(emptyroot, a_failed_change_of_root_is_undone)
 {
 	const int r = in_child(live_in_a_folder_too_deep);
 
@@ -259,7 +259,7 @@ static int wait_for_the_helper(void)
 	return 0;
 }
 
-Test(emptyroot, who_keeps_the_rights_ends_with_the_tool)
+Test(emptyroot, the_privileged_helper_ends_with_the_tool)
 {
 	int pipe_[2];
 	char byte;

@@ -146,7 +146,7 @@ Test(landlock, nothing_is_left_below_no_folder)
 	close(listening);
 }
 
-Test(landlock, what_is_granted_is_left_and_nothing_else)
+Test(landlock, only_granted_operations_are_allowed)
 {
 	cr_expect_eq(in_domain(LANDLOCK_SOCKETS, "/var", make_socket), covered(1, EACCES));
 	cr_expect_eq(in_domain(LANDLOCK_SOCKETS, folder, make_socket), 0);

@@ -25,7 +25,7 @@ Test(namespace, the_first_one_has_all_ids_but_the_last)
 	cr_expect_not(namespace_maps(map, 4294967295));
 }
 
-Test(namespace, what_is_no_map_has_no_id)
+Test(namespace, a_malformed_map_has_no_id)
 {
 	cr_expect_not(namespace_maps("", 0));
 	cr_expect_not(namespace_maps("0 0", 0));

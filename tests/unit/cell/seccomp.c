@@ -114,13 +114,13 @@ static int call_as_32_bits(void)
 }
 #endif
 
-Test(seccomp, what_is_named_goes_on)
+Test(seccomp, allowed_calls_work)
 {
 	cr_assert_eq(in_child(nothing), 0);
 	cr_assert_eq(in_child(read_and_ask), 0);
 }
 
-Test(seccomp, what_is_not_named_kills)
+Test(seccomp, other_calls_kill)
 {
 	cr_assert_eq(in_child(call_another), FILTERED ? KILLED : 0);
 }

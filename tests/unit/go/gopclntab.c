@@ -179,7 +179,7 @@ Test(gopclntab, in_a_section_of_another_name_it_is_found)
 	gopclntab_free(t);
 }
 
-Test(gopclntab, what_only_looks_like_a_header_is_passed_over)
+Test(gopclntab, a_false_header_is_skipped)
 {
 	struct gotable *g = made_of(GO_1_20);
 	struct gopclntab *t;

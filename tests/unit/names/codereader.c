@@ -157,7 +157,7 @@ Test(codereader, a_worker_names_what_it_reads)
 	codereader_free(c);
 }
 
-Test(codereader, what_is_appended_is_read_by_the_worker)
+Test(codereader, the_worker_reads_appended_lines)
 {
 	start();
 	const int fd = file_of("1000 10 f\n", true);

@@ -314,7 +314,7 @@ Test(fileworker, work_without_end_costs_its_file_only)
 	costs_its_file_only(LOOP);
 }
 
-Test(fileworker, what_is_no_answer_costs_its_file_only)
+Test(fileworker, a_malformed_answer_costs_only_its_file)
 {
 	costs_its_file_only(CHATTER);
 }
@@ -352,7 +352,7 @@ Test(fileworker, a_file_whose_reading_goes_through_memory_it_was_refused_is_too_
 	is_too_large(MEMORY_THROUGH);
 }
 
-Test(fileworker, what_libdw_says_reaches_no_terminal)
+Test(fileworker, output_of_libdw_does_not_reach_the_terminal)
 {
 	struct symfile *f = self();
 	struct program *d;

@@ -112,7 +112,7 @@ Test(jit, both_files_are_asked_for_at_the_first_frame)
 	bench_free(b);
 }
 
-Test(jit, what_is_appended_is_found_soon)
+Test(jit, appended_lines_are_found_soon)
 {
 	struct bench *b = bench_new();
 	uint64_t version;
@@ -303,7 +303,7 @@ static uint64_t owner_of(void *ctx, uint64_t process)
 	return process < 1000 ? 1 : 2;
 }
 
-Test(jit, who_has_many_files_closes_none_of_another_owner)
+Test(jit, many_files_of_an_owner_close_none_of_another)
 {
 	struct bench *b = bench_new();
 
@@ -328,7 +328,7 @@ static int asked_nothing(void *ctx, const struct jit_request *rq)
 	return -ENOENT;
 }
 
-Test(jit, who_has_many_processes_keeps_none_of_another_owner_out)
+Test(jit, many_processes_of_an_owner_evict_none_of_another)
 {
 	struct bench *b = bench_new();
 	const uint64_t many = 1000 + 2 * JIT_PROCESSES;
@@ -349,7 +349,7 @@ Test(jit, who_has_many_processes_keeps_none_of_another_owner_out)
 	bench_free(b);
 }
 
-Test(jit, who_has_many_requests_leaves_some_for_another_owner)
+Test(jit, many_requests_of_an_owner_leave_room_for_another)
 {
 	struct bench *b = bench_new();
 

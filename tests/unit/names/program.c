@@ -141,7 +141,7 @@ Test(program, a_wrong_file_is_wanted_again_from_elsewhere)
 	symfile_free(f);
 }
 
-Test(program, who_is_left_alone_wants_nothing)
+Test(program, a_program_that_was_given_up_wants_nothing)
 {
 	struct symfile *f = self();
 	struct program *d;

@@ -506,7 +506,7 @@ Test(python, a_python_that_is_not_read_is_named)
 	cr_expect_eq(describe("/bin/bash", &b), RUNTIME_NOT_MINE);
 }
 
-Test(python, what_only_links_to_it_is_none)
+Test(python, a_program_linked_to_libpython_is_not_the_runtime)
 {
 	struct runtime_build b;
 

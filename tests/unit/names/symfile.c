@@ -309,7 +309,7 @@ Test(symfile, the_innermost_of_nested_symbols_wins_and_the_outer_resumes)
 	free(m);
 }
 
-Test(symfile, what_others_see_beats_local_beats_untyped)
+Test(symfile, visible_symbols_beat_local_and_those_beat_untyped)
 {
 	struct made *m = made_new();
 
@@ -552,7 +552,7 @@ Test(demangle, an_at_sign_within_a_name_is_no_version)
 	expect_demangled("read@GLIBC_2.2.5", "read");
 }
 
-Test(demangle, what_is_not_mangled_stays)
+Test(demangle, names_that_are_not_mangled_stay)
 {
 	expect_demangled("main", "main");
 	expect_demangled("f.part.0", "f.part.0");

@@ -25,7 +25,7 @@ Test(bootclock, clocks_that_stay_together_are_one_offset_apart)
 	expect(21 * S, 26 * S, 0);
 }
 
-Test(bootclock, what_was_before_a_suspend_has_the_offset_of_then)
+Test(bootclock, times_before_a_suspend_keep_their_offset)
 {
 	bootclock_note(&b, 10 * S, 10 * S);
 	bootclock_note(&b, 20 * S, 20 * S);

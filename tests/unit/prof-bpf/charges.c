@@ -44,7 +44,7 @@ static void send(size_t n)
 	charges_sent(&c, &box);
 }
 
-Test(charges, who_fills_the_outbox_does_not_cost_others_samples)
+Test(charges, an_owner_that_fills_the_outbox_costs_others_nothing)
 {
 	struct owner *large = user(1), *small = user(2);
 
@@ -61,7 +61,7 @@ Test(charges, who_fills_the_outbox_does_not_cost_others_samples)
 	cr_assert(!charges_may(&c, &box, small));
 }
 
-Test(charges, what_was_sent_is_given_back)
+Test(charges, sent_bytes_are_given_back)
 {
 	struct owner *large = user(1), *small = user(2);
 

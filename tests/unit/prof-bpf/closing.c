@@ -53,7 +53,7 @@ Test(closing, all_is_closed_at_once_before_the_threads_are_there)
 	cr_assert(ends(p[0], 0));
 }
 
-Test(closing, who_hangs_keeps_neither_the_caller_nor_what_is_elsewhere)
+Test(closing, a_slow_close_delays_neither_the_caller_nor_other_closes)
 {
 	int p[2];
 

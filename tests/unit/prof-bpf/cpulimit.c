@@ -32,7 +32,7 @@ static struct cpulimit begin(void)
 	return c;
 }
 
-Test(cpulimit, whoever_needs_little_is_left_alone)
+Test(cpulimit, a_tool_below_the_limit_does_not_rest)
 {
 	struct cpulimit c = begin();
 

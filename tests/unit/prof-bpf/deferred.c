@@ -348,7 +348,7 @@ Test(deferred, words_that_did_not_travel_are_unreadable)
 	}
 }
 
-Test(deferred, what_a_stranger_says_of_its_copy_is_held_within_it)
+Test(deferred, wrong_bounds_in_a_copy_are_clamped)
 {
 	rows_come();
 	d.deferred.chunks = UINT32_MAX;

@@ -35,7 +35,7 @@ Test(hello, a_machine_without_an_id_has_none_derived)
 		cr_expect(!hello_derive(str_from(none[i]), id), "%s", none[i]);
 }
 
-Test(hello, what_the_operator_says_is_taken)
+Test(hello, a_configured_host_id_is_used)
 {
 	struct hello h;
 

@@ -61,7 +61,7 @@ Test(host, sample_gets_the_process_of_its_time)
 	cr_assert_neq(old.thread->id, new.thread->id);
 }
 
-Test(host, what_was_walked_with_another_programs_mappings_is_known)
+Test(host, a_sample_walked_with_former_mappings_is_recognized)
 {
 	uint64_t start = start_program(10, 100);
 
@@ -87,7 +87,7 @@ Test(host, what_was_walked_with_another_programs_mappings_is_known)
 	cr_assert(host_walked_with(p, p->generation) && !host_walked_with(p, second));
 }
 
-Test(host, what_is_published_says_up_to_when_execs_were_heard_of)
+Test(host, published_mappings_say_when_execs_were_last_read)
 {
 	start_program(10, 100);
 	settle();
@@ -386,7 +386,7 @@ Test(host, process_renames_itself)
 	cr_assert_eq(p->execs, 1);
 }
 
-Test(host, what_is_learned_of_a_process_after_a_sample_is_said_to_have_changed)
+Test(host, news_about_a_process_after_a_sample_mark_it_changed)
 {
 	uint64_t start = start_program(10, 100);
 	struct host_process *p = look(sample_of(10, 10, start, "program")).process;
@@ -439,7 +439,7 @@ Test(host, guessed_start_is_set_right_by_the_kernels_hook)
 	cr_assert_eq(fake_tables_process(tables, 10)->start_ns, start - START_TICK_NS);
 }
 
-Test(host, what_the_hook_entered_for_an_earlier_process_is_not_believed)
+Test(host, the_hooks_entry_for_a_former_process_is_ignored)
 {
 	uint64_t start = start_at_an_edge(10);
 

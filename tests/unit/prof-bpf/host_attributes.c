@@ -89,7 +89,7 @@ Test(host_attributes, they_are_read_at_the_first_sample_and_kept)
 	cr_expect_eq(starting.pid, 0, "once");
 }
 
-Test(host_attributes, what_another_program_was_started_with_is_not_its_own)
+Test(host_attributes, attributes_read_before_an_exec_is_heard_of_are_dropped)
 {
 	struct host_process *p = sampled(10);
 

@@ -609,7 +609,7 @@ Test(host_files, evicted_rows_are_asked_for_again)
 	cr_assert_eq(tables_file_state(fake_tables_as_tables(tables), f->slot), FILE_NO_ROWS);
 }
 
-Test(host_files, what_no_process_maps_any_more_is_told_once_the_last_has_gone)
+Test(host_files, a_file_is_unmapped_when_its_last_process_ends)
 {
 	start_program(10, 100);
 	settle();

@@ -185,7 +185,7 @@ Test(host_reading, the_same_file_mapped_again_takes_no_place)
 	cr_assert_eq(host_frames_that_hold(p, &f.sample), 1);
 }
 
-Test(host_reading, what_took_a_place_is_in_no_mappings_of_a_time_before)
+Test(host_reading, a_later_mapping_is_not_used_for_an_earlier_time)
 {
 	uint64_t start = start_program(10, 100);
 	const struct tables_mapping *m;
@@ -204,7 +204,7 @@ Test(host_reading, what_took_a_place_is_in_no_mappings_of_a_time_before)
 }
 
 /* Nothing was sampled in it, so it has no slot. But a sample may wait for its rows by now. */
-Test(host_reading, what_took_the_place_of_a_file_without_a_slot_is_not_taken_for_it)
+Test(host_reading, a_replaced_file_without_a_slot_is_not_confused)
 {
 	const struct tables_mapping *m;
 	bool whole;
@@ -226,7 +226,7 @@ Test(host_reading, what_took_the_place_of_a_file_without_a_slot_is_not_taken_for
 }
 
 /* The same if prof-bpf hears of both at once. */
-Test(host_reading, what_took_the_place_of_a_file_a_moment_later_is_not_taken_for_it)
+Test(host_reading, a_file_replaced_at_once_is_not_confused)
 {
 	const struct tables_mapping *m;
 	bool whole;

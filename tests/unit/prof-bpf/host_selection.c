@@ -114,7 +114,7 @@ Test(host_selection, one_that_cannot_be_looked_at_now_is_not_taken_for_ended)
 	cr_assert_eq(f.processes, 0);
 }
 
-Test(host_selection, what_gets_the_pid_of_a_selected_one_that_ended_is_not_selected)
+Test(host_selection, a_reused_pid_is_not_selected)
 {
 	make_chosen();
 	fork_of(30, 40);
@@ -188,7 +188,7 @@ static uint64_t known_processes(void)
 
 static const char program_maps[] = "400000-401000 r-xp 00001000 08:01 100 /bin/x\n";
 
-Test(host_selection, who_is_not_sampled_costs_no_reading_and_no_opening)
+Test(host_selection, processes_that_are_not_sampled_are_not_read)
 {
 	const uint64_t start = 7 * START_TICK_NS;
 

@@ -42,7 +42,7 @@ static uint64_t slots_of(uint32_t uid)
 	return held_by(uid, OWNER_SLOTS);
 }
 
-Test(host_shares, who_takes_all_slots_leaves_some_and_gives_back_first)
+Test(host_shares, the_owner_with_most_slots_leaves_some_and_gives_up_first)
 {
 	eager = false;
 	use_files(10, 1, 1000, 5000);
@@ -97,7 +97,7 @@ Test(host_shares, process_is_published_again_when_a_file_of_it_lost_its_slot)
 	cr_assert_eq(p->at[p->len - 1].slot, TABLES_UNASKED);
 }
 
-Test(host_shares, who_maps_too_many_files_makes_room_for_others)
+Test(host_shares, an_owner_with_too_many_files_makes_room_for_others)
 {
 	struct host_figures f;
 
@@ -145,7 +145,7 @@ static void map_many(uint32_t pid, uint32_t uid, unsigned n)
 	settle();
 }
 
-Test(host_shares, who_has_most_mappings_gets_no_more_and_loses_them_for_others)
+Test(host_shares, the_owner_with_most_mappings_loses_some_for_others)
 {
 	struct host_figures f;
 
@@ -176,7 +176,7 @@ Test(host_shares, large_processes_leave_mappings_to_small_ones_of_the_same_owner
 	}
 }
 
-Test(host_shares, who_has_most_processes_loses_those_without_samples_for_others)
+Test(host_shares, the_owner_with_most_processes_loses_unsampled_ones)
 {
 	fork_of(1, 5);
 	struct sample s = sample_of(5, 5, tick_start(now), "many");
@@ -197,7 +197,7 @@ Test(host_shares, who_has_most_processes_loses_those_without_samples_for_others)
 	cr_assert_gt(held_by(1, OWNER_PROCESSES), 0);
 }
 
-Test(host_shares, who_spends_too_much_time_waits_and_others_do_not)
+Test(host_shares, an_owner_that_spent_too_much_time_waits_alone)
 {
 	struct owners *o = host_owners(host);
 	struct owner *busy = owners_get(o, (struct owner_key){ .uid = 1 }),

@@ -56,7 +56,7 @@ Test(limit, the_sum_stays_below_the_limit)
 	}
 }
 
-Test(limit, what_the_tables_have_is_granted_to_prof_symd_when_they_have_handed_it_back)
+Test(limit, prof_symd_gets_memory_when_the_tables_have_freed_it)
 {
 	struct limit_asked a = quiet;
 
@@ -144,7 +144,7 @@ Test(limit, rows_lack_memory_only_when_the_limit_is_reached)
 	}
 }
 
-Test(limit, what_a_tool_held_a_moment_ago_it_may_take_again)
+Test(limit, a_tool_may_take_again_memory_that_it_just_freed)
 {
 	struct limit_past p = { .last_s = 0 };
 	const uint64_t s = 1000000000, limit = 64 * MIB;
@@ -193,7 +193,7 @@ Test(limit, a_tool_of_which_nothing_is_known_keeps_its_share)
 	cr_assert_leq(tables + b.bpf + b.deltas + b.symd + b.export, 128 * MIB);
 }
 
-Test(limit, what_tools_of_only_some_runs_hold_comes_off_the_tables)
+Test(limit, memory_of_optional_tools_comes_off_the_tables)
 {
 	for (int t = DEPLOY_SEND; t <= METER_METRICS; t++) {
 		struct limit_asked a = quiet;

@@ -240,7 +240,7 @@ Test(mapreader, mappings_that_come_slowly_are_waited_for_but_not_for_ever, .fini
 	waitpid(writer, NULL, 0);
 }
 
-Test(mapreader, what_is_not_answered_at_the_end_is_dropped, .fini = finish)
+Test(mapreader, requests_unanswered_at_the_end_are_dropped, .fini = finish)
 {
 	start_fake();
 	fake_maps(7, true);

@@ -25,7 +25,7 @@ Test(opener, regular_file_is_opened_with_its_identity)
 	close(r.fd);
 }
 
-Test(opener, what_is_not_a_regular_file_is_never_opened)
+Test(opener, only_regular_files_are_opened)
 {
 	mkfifo(path_of("fifo"), 0600);
 	cr_assert_eq(open_path(path_of("fifo")).status, OPENER_NOT_REGULAR);

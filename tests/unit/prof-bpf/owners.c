@@ -49,7 +49,7 @@ Test(owners, an_owner_without_processes_goes_only_when_its_place_is_needed)
 	cr_assert_eq(user(2)->key.uid, 2);
 }
 
-Test(owners, who_holds_something_is_not_forgotten)
+Test(owners, an_owner_that_holds_something_is_not_forgotten)
 {
 	struct owner *a = user(1);
 
@@ -64,7 +64,7 @@ Test(owners, who_holds_something_is_not_forgotten)
 	cr_assert_neq(user(5000)->number, 0, "its place is free now");
 }
 
-Test(owners, what_was_spent_is_forgotten_by_and_by)
+Test(owners, spent_time_decays)
 {
 	struct owner *a = user(1);
 
@@ -76,7 +76,7 @@ Test(owners, what_was_spent_is_forgotten_by_and_by)
 	cr_assert_eq(owner_spent(a, OWNER_ROWS_CPU, 1000 * OWNERS_HALVED_NS), 0);
 }
 
-Test(owners, who_holds_less_than_a_fair_share_leaves_the_rest_to_the_others)
+Test(owners, others_share_the_rest_of_a_small_holder)
 {
 	struct owner *a = user(1), *b = user(2), *c = user(3);
 

@@ -101,7 +101,7 @@ Test(reach, only_words_of_steps_lead_further)
 	reach_free(r);
 }
 
-Test(reach, what_is_read_in_part_leads_only_as_far_as_it_was_read)
+Test(reach, a_partial_read_reaches_only_what_was_read)
 {
 	struct reach *r = NULL;
 

@@ -111,7 +111,7 @@ static uint8_t *tar_pit(int *ret_fd)
 	return at;
 }
 
-Test(reader, what_is_there_of_each_piece_is_read)
+Test(reader, the_readable_part_of_each_piece_is_read)
 {
 	uint8_t *at = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 			   0);

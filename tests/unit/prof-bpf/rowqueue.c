@@ -61,7 +61,7 @@ static struct rowqueue_request *serve(uint64_t ns, uint64_t now_ns)
 	return r;
 }
 
-Test(rowqueue, who_has_spent_least_comes_first)
+Test(rowqueue, the_owner_that_spent_least_comes_first)
 {
 	unsigned first_of_bob = 0;
 
@@ -96,7 +96,7 @@ Test(rowqueue, the_file_with_the_most_samples_comes_first_within_an_owner)
 	cr_assert_eq(rowqueue_next(&queue, true, 5), seldom);
 }
 
-Test(rowqueue, what_was_put_aside_comes_when_nobody_else_waits)
+Test(rowqueue, a_request_put_aside_runs_when_no_other_waits)
 {
 	struct rowqueue_request *aside = ask(alice, -1), *r;
 
@@ -112,7 +112,7 @@ Test(rowqueue, what_was_put_aside_comes_when_nobody_else_waits)
 	cr_assert_eq(rowqueue_next(&queue, true, 1), aside);
 }
 
-Test(rowqueue, who_holds_most_descriptors_gives_one)
+Test(rowqueue, the_owner_with_most_descriptors_gives_one_up)
 {
 	struct rowqueue_request *mine = ask(bob, open("/dev/null", O_RDONLY | O_CLOEXEC)),
 				*last = NULL;

@@ -285,7 +285,7 @@ Test(sideband, records_are_whole_over_many_turns_of_a_small_ring)
 	sideband_free(s);
 }
 
-Test(sideband, what_a_full_ring_drops_is_counted)
+Test(sideband, records_dropped_by_a_full_ring_are_counted)
 {
 	struct sideband *s = open_all(1);
 	struct sideband_figures f;

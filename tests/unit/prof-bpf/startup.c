@@ -60,7 +60,7 @@ Test(startup, arguments_have_a_nul_between_them)
 	cr_expect_eq(startup_command_line(bytes, sizeof(bytes)).len, 0);
 }
 
-Test(startup, what_a_worker_tells_is_read_back_and_lies_are_not)
+Test(startup, values_are_read_back_and_malformed_ones_refused)
 {
 	static uint8_t bytes[STARTUP_BYTES];
 	size_t used = startup_put(bytes, 0, 2, STR_LIT("two"));

@@ -64,7 +64,7 @@ static int try(const struct attempt *a)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-Test(system_calls, what_is_more_than_reading_kills_it_and_its_work_goes_on)
+Test(system_calls, calls_beyond_reading_kill_and_reading_works)
 {
 	const struct attempt all[] = {
 		{ "open to write", SYS_openat, { AT_FDCWD, P(path), O_WRONLY }, KILLED },

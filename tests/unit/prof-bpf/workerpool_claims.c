@@ -53,7 +53,7 @@ Test(workerpool_claims, a_device_that_is_not_known_is_nobodys)
 	cr_expect_eq(may(WORKERPOOL_FOREIGN, 1, DEVICE + 1), WORKERPOOL_CLAIMS_MAY_BEGIN);
 }
 
-Test(workerpool_claims, whoever_makes_two_workers_hang_harms_only_itself)
+Test(workerpool_claims, an_owner_that_hangs_two_workers_harms_only_itself)
 {
 	begin();
 	occupy(WORKERPOOL_FOREIGN, 0, 1, true);

@@ -212,7 +212,7 @@ Test(core, the_number_of_headers_may_stand_in_a_section)
 	core_free(c);
 }
 
-Test(core, what_is_cut_off_is_known_and_not_read)
+Test(core, a_truncated_core_is_detected)
 {
 	struct core *c = NULL;
 	uint64_t word;
@@ -240,7 +240,7 @@ Test(core, of_ranges_that_overlap_the_lower_one_counts)
 	core_free(c);
 }
 
-Test(core, what_is_no_core_of_ours_is_refused)
+Test(core, unsupported_and_malformed_cores_are_refused)
 {
 	struct core *c;
 

@@ -114,7 +114,7 @@ Test(journal, successor_has_all_and_goes_on_behind_a_message_that_was_cut)
 	end(&j, &a, &b, &c);
 }
 
-Test(journal, what_a_sender_left_half_said_or_said_wrong_is_not_in_the_way_of_the_next)
+Test(journal, a_senders_partial_or_malformed_message_does_not_hinder_the_next)
 {
 	struct journal j = { .fd = memfd_create("journal", 0), .max = 1u << 20 };
 	struct buf a = stream(1, 10, false), b = stream(2, 20, false), c = stream(3, 30, false);

@@ -90,7 +90,7 @@ Test(label, no_name_imitates_a_mark)
 		expect(names[i][0], names[i][1]);
 }
 
-Test(label, what_was_escaped_is_guarded_too)
+Test(label, escaped_labels_are_also_guarded)
 {
 	expect("\x01_[k]", "\\x01_\\[k]");
 	expect("[truncated: \xff", "\\[truncated: \\xff");

@@ -23,7 +23,7 @@ Test(model, the_same_stack_in_two_epochs_is_one)
 }
 
 /* The loss that the sampler told of may be in the hands of a tool that died, or have come. */
-Test(model, what_was_taken_and_neither_came_nor_is_told_of_was_in_the_hands_of_a_tool)
+Test(model, samples_missing_without_a_report_count_as_lost_by_restart)
 {
 	static const struct str began = STR_LIT("began"), taken = STR_LIT("taken");
 
@@ -54,7 +54,7 @@ Test(model, what_was_taken_and_neither_came_nor_is_told_of_was_in_the_hands_of_a
 	}
 }
 
-Test(model, who_lost_samples_is_told_by_owner_and_reason)
+Test(model, losses_are_reported_by_owner_and_reason)
 {
 	const uint64_t ann = 5ull << 32 | 1000, ben = 1001;
 	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
@@ -389,7 +389,7 @@ static uint64_t cut(const struct model *m)
 	return model_totals(m)->truncated[WALK_DEFINITIONS];
 }
 
-Test(model, who_has_endless_stacks_takes_nothing_from_others)
+Test(model, an_owner_of_endless_stacks_costs_others_nothing)
 {
 	for (int names = 0; names < 2; names++) {
 		struct model *m = new_model(names ? MODEL_NAMES : MODEL_ADDRESSES, true, 4 << 20);
@@ -435,7 +435,7 @@ Test(model, many_who_have_endless_stacks_leave_room_for_one_more)
 	model_free(m);
 }
 
-Test(model, what_one_owner_had_no_room_for_another_may_send_again)
+Test(model, a_stack_refused_for_one_owner_is_accepted_for_another)
 {
 	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
 	uint64_t id = 10000000;
@@ -574,7 +574,7 @@ static void sample_at(struct model *m, uint64_t time_ns)
 
 /* 50 samples in 5 s, 8 s away from the last sample on, and 1 s at the end; the launcher knows of 3
  * samples that did not come, and of who was started again. */
-Test(model, what_was_not_sampled_is_reckoned_from_the_last_sample_to_the_next_life)
+Test(model, a_gap_lasts_from_the_last_sample_to_the_restart)
 {
 	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
 	struct status st;
@@ -611,7 +611,7 @@ Test(model, what_was_not_sampled_is_reckoned_from_the_last_sample_to_the_next_li
 
 /* Of the first life nothing came: the launcher knew of 9 samples when the second one began, whose
  * own word at the end is newer than the launcher's. */
-Test(model, what_a_life_took_that_nobody_heard_of_is_added_to_what_the_last_one_took)
+Test(model, unreported_samples_of_a_former_life_are_added)
 {
 	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
 
@@ -686,7 +686,7 @@ Test(model, the_next_output_begins_where_the_former_one_ended)
 }
 
 /* A killed prof-export had the first outputs, and its successor does not know what is in them. */
-Test(model, what_joins_a_run_takes_the_first_counts_for_those_of_former_outputs)
+Test(model, a_joining_model_excludes_the_counts_of_former_outputs)
 {
 	struct model_options o = {
 		.detail = MODEL_NAMES, .aggregate = true, .memory_max = 1 << 20, .joins = true

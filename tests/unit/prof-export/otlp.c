@@ -136,7 +136,7 @@ static void hostile_stack(struct model *m, uint64_t id, unsigned frames, size_t 
 			      .stack = { .id = id, .frames = { .data = list, .len = frames } } });
 }
 
-Test(otlp, what_gzip_does_not_make_smaller_is_several_requests)
+Test(otlp, incompressible_samples_need_several_requests)
 {
 	struct taken t = { 0 };
 	struct otlp *o = begin(&t, 64u << 20);

@@ -16,7 +16,7 @@ Test(backoff, it_doubles_up_to_a_maximum_between_half_and_whole)
 	cr_assert_eq(backoff_ms(UINT32_MAX, 0, 0), BACKOFF_MOST_MS / 2);
 }
 
-Test(backoff, what_the_server_asks_for_is_never_undercut)
+Test(backoff, the_servers_wait_is_the_minimum)
 {
 	cr_assert_eq(backoff_ms(1, 10000, 0), 10000);
 	cr_assert_leq(backoff_ms(1, 10000, UINT32_MAX), 11250);

@@ -70,7 +70,7 @@ Test(endpoint, a_scheme_may_be_missing_only_in_a_variable_of_grpc)
 	cr_assert_str_eq(e.name, "http://h:4317");
 }
 
-Test(endpoint, what_everybody_could_see_is_refused)
+Test(endpoint, credentials_and_queries_in_urls_are_refused)
 {
 	struct endpoint e;
 

@@ -58,7 +58,7 @@ Test(environment, the_variables_of_profiles_count_first)
 	cr_assert_eq(e.timeout_ms, 2500);
 }
 
-Test(environment, what_is_unknown_is_refused_by_its_name)
+Test(environment, bad_values_are_refused_with_the_variables_name)
 {
 	static const char *const cases[][2] = {
 		{ "OTEL_EXPORTER_OTLP_PROTOCOL", "http/json" },

@@ -131,7 +131,7 @@ Test(queue, the_number_of_requests_is_bounded_as_well)
 	queue_done(&q);
 }
 
-Test(queue, what_is_left_at_the_end_is_lost_or_kept)
+Test(queue, requests_left_at_the_end_are_lost_or_kept)
 {
 	struct queue q;
 

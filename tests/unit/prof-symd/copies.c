@@ -66,7 +66,7 @@ Test(copies, each_belongs_to_one_object_of_one_process)
 	cr_expect_eq(copies.places.held, 1);
 }
 
-Test(copies, who_has_most_gives_way_with_the_oldest)
+Test(copies, the_largest_holder_loses_its_oldest_copy)
 {
 	take(2, 1);
 	for (uint64_t i = 1; i <= COPIES_MAX; i++)

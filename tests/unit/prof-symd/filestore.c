@@ -64,7 +64,7 @@ static size_t bytes_of_one(void)
 	return bytes;
 }
 
-Test(filestore, what_is_in_use_may_exceed_the_budget_by_half_for_a_while)
+Test(filestore, files_in_use_may_briefly_exceed_the_budget_by_half)
 {
 	size_t one = bytes_of_one(), budget = one + one / 2;
 
@@ -88,7 +88,7 @@ Test(filestore, what_is_in_use_may_exceed_the_budget_by_half_for_a_while)
 	filestore_drop(&s, &b);
 }
 
-Test(filestore, what_is_in_use_exceeds_the_budget_by_no_more)
+Test(filestore, files_in_use_never_exceed_the_budget_by_more_than_half)
 {
 	size_t one = bytes_of_one(), budget = one + one / 8;
 

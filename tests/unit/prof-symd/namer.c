@@ -404,7 +404,7 @@ Test(namer, a_file_that_the_receiver_was_not_told_of_ends_without_a_word)
 }
 
 /* Messages that prof-symd only passes on come before their first use in each epoch, no earlier. */
-Test(namer, what_a_sample_names_is_passed_on_before_it)
+Test(namer, definitions_are_passed_on_before_their_sample)
 {
 	static const uint64_t list[] = { 7, 8 };
 	struct bench *b = bench_new(&NAMER_LIMITS);
@@ -459,7 +459,7 @@ Test(namer, what_a_sample_names_is_passed_on_before_it)
 	bench_free(b);
 }
 
-Test(namer, what_belongs_to_a_process_is_passed_on_with_it)
+Test(namer, a_processs_cgroup_and_mappings_are_passed_on_with_it)
 {
 	struct bench *b = bench_new(&NAMER_LIMITS);
 	struct msg m;

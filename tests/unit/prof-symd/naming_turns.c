@@ -165,7 +165,7 @@ static uint64_t sent(const struct bench *b)
 	return namer_counts(b->namer).samples;
 }
 
-Test(namer, who_waits_too_long_for_files_waits_alone)
+Test(namer, an_owner_waiting_for_files_delays_no_other)
 {
 	struct bench *b = bench_new();
 
@@ -183,7 +183,7 @@ Test(namer, who_waits_too_long_for_files_waits_alone)
 	bench_free(b);
 }
 
-Test(namer, who_is_alone_waits_for_nobody)
+Test(namer, a_single_owner_waits_for_nobody)
 {
 	struct bench *b = bench_new();
 
@@ -221,7 +221,7 @@ Test(namer, a_process_ends_behind_its_samples)
 	bench_free(b);
 }
 
-Test(namer, what_was_put_aside_ends_soon_after_the_stream)
+Test(namer, events_put_aside_end_soon_after_the_stream)
 {
 	struct bench *b = bench_new();
 
@@ -292,7 +292,7 @@ Test(namer, an_epoch_waits_at_its_end_for_a_part_of_its_time)
 }
 
 /* A frame that went without its name is sent again with it, for others. */
-Test(namer, what_one_loses_another_has)
+Test(namer, a_frame_sent_unnamed_is_sent_again_with_its_name)
 {
 	struct bench *b = bench_new();
 	struct msg m;
@@ -324,7 +324,7 @@ Test(namer, what_one_loses_another_has)
 	bench_free(b);
 }
 
-Test(events_aside, who_has_most_gives_way)
+Test(events_aside, the_largest_holder_gives_way)
 {
 	struct events_aside a = { 0 };
 	struct event e = { .kind = EVENT_SAMPLE, .owner = 1 };

@@ -64,7 +64,7 @@ Test(objects, another_object_is_gone_and_asked_for_again_later)
 	bench_free(b);
 }
 
-Test(objects, what_an_object_leads_to_is_read_again_if_it_was_not_given)
+Test(objects, withheld_objects_are_read_again)
 {
 	struct bench *b = bench_new();
 
@@ -82,7 +82,7 @@ Test(objects, what_an_object_leads_to_is_read_again_if_it_was_not_given)
 	bench_free(b);
 }
 
-Test(objects, what_is_never_given_is_not_asked_for_for_ever)
+Test(objects, withheld_objects_are_given_up_in_the_end)
 {
 	struct bench *b = bench_new();
 
@@ -111,7 +111,7 @@ Test(objects, memory_that_is_refused_is_said_to_be)
 	bench_free(b);
 }
 
-Test(objects, what_is_too_much_for_now_is_asked_for_again)
+Test(objects, a_busy_answer_is_retried)
 {
 	struct bench *b = bench_new();
 
@@ -432,7 +432,7 @@ Test(objects, the_rest_of_one_that_was_taken_in_part_is_asked_for)
 	bench_free(b);
 }
 
-Test(objects, what_was_taken_of_another_names_nothing)
+Test(objects, an_object_taken_from_another_names_nothing)
 {
 	struct bench *b = bench_new();
 	uint64_t mark = mark_of(b, 1) ^ 1ull << RUNTIME_CHECK_SHIFT;
@@ -448,7 +448,7 @@ Test(objects, what_was_taken_of_another_names_nothing)
 	bench_free(b);
 }
 
-Test(objects, what_is_taken_again_of_a_named_one_is_not_kept)
+Test(objects, a_second_copy_of_a_named_object_is_dropped)
 {
 	struct bench *b = bench_new();
 

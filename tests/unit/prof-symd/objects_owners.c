@@ -18,7 +18,7 @@ static int look_other(struct bench *b)
 			      false, SECOND, &b->names);
 }
 
-Test(objects_owners, who_has_all_that_can_be_read_leaves_places_to_others)
+Test(objects_owners, an_owner_that_uses_all_reads_leaves_room_for_others)
 {
 	struct bench *b = bench_new();
 
@@ -61,7 +61,7 @@ Test(objects_owners, processes_that_never_answer_leave_requests_to_others)
 	bench_free(b);
 }
 
-Test(objects_owners, who_has_many_processes_displaces_its_own)
+Test(objects_owners, an_owner_of_many_processes_evicts_its_own)
 {
 	struct bench *b = bench_new();
 
@@ -84,7 +84,7 @@ Test(objects_owners, who_has_many_processes_displaces_its_own)
 	bench_free(b);
 }
 
-Test(objects_owners, who_has_many_copies_displaces_its_own)
+Test(objects_owners, an_owner_of_many_copies_evicts_its_own)
 {
 	struct bench *b = bench_new();
 	uint64_t at = 0x1000, len = 8;
@@ -107,7 +107,7 @@ Test(objects_owners, who_has_many_copies_displaces_its_own)
 	bench_free(b);
 }
 
-Test(objects_owners, who_has_many_makes_room_for_who_has_few)
+Test(objects_owners, eviction_hits_the_owner_with_most_objects)
 {
 	for (int owners = 0; owners <= 1; owners++) {
 		struct bench *b = bench_new();

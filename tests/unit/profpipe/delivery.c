@@ -32,7 +32,7 @@ static bool says(const struct delivery *d, const char *what)
 	return found;
 }
 
-Test(delivery, what_every_endpoint_took_misses_nothing)
+Test(delivery, nothing_is_missing_if_every_endpoint_took_all)
 {
 	const struct delivery_sum export = made(5, 0, 0);
 	struct delivery_sum send = { 0 };

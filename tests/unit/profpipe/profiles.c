@@ -69,7 +69,7 @@ Test(profiles, a_file_has_its_name_when_it_is_whole)
 	cr_assert_eq(profiles_begin(&p, folder, ".pb.gz", BEGIN, true), -EEXIST);
 }
 
-Test(profiles, what_was_not_written_leaves_nothing_and_half_of_it_stays_a_part)
+Test(profiles, an_empty_failed_file_is_removed_and_a_partial_one_kept)
 {
 	struct profiles p = limits(3, 1000);
 
@@ -100,7 +100,7 @@ Test(profiles, the_oldest_go_beyond_the_number)
 }
 
 /* A file that follows another one begins before that one is whole. */
-Test(profiles, what_is_written_stays_and_takes_no_whole_files_place)
+Test(profiles, files_being_written_are_not_evicted)
 {
 	struct profiles p = limits(2, 1000), next = limits(2, 1000);
 
@@ -140,7 +140,7 @@ Test(profiles, the_oldest_go_beyond_the_size_and_never_the_newest)
 	cr_assert(there("20261121T180001Z.pb.gz"));
 }
 
-Test(profiles, what_is_no_profile_is_not_touched)
+Test(profiles, other_files_are_not_touched)
 {
 	static const char *const others[] = { "README", "20261121", "20261121T150000Z",
 					      "x20261121T150000Z.pb.gz", "20261121T15000Z.pb.gz" };
@@ -183,7 +183,7 @@ Test(profiles, an_empty_part_that_nobody_holds_goes)
 	cr_assert(there("20261121T180000Z.pb.gz") && there("20261121T180001Z.pb.gz"));
 }
 
-Test(profiles, what_was_killed_is_gone_on_with)
+Test(profiles, a_killed_profile_is_resumed)
 {
 	struct profiles p = limits(9, 1000), next = limits(9, 1000);
 
@@ -216,7 +216,7 @@ Test(profiles, what_was_killed_is_gone_on_with)
 	cr_assert(there("20261121T180003Z.pb.gz") && !there("20261121T180003Z.pb.gz.journal"));
 }
 
-Test(profiles, what_was_gone_on_with_is_whole_and_has_no_journal)
+Test(profiles, a_resumed_profile_becomes_whole_without_a_journal)
 {
 	struct profiles p = limits(3, 1000);
 
@@ -231,7 +231,7 @@ Test(profiles, what_was_gone_on_with_is_whole_and_has_no_journal)
 	cr_assert(!there("20261121T170000Z.pb.gz.journal1"));
 }
 
-Test(profiles, what_was_killed_long_ago_stays_as_it_is)
+Test(profiles, a_profile_killed_long_ago_is_not_resumed)
 {
 	const struct timespec then[2] = { { .tv_sec = BEGIN - 3600 }, { .tv_sec = BEGIN - 3600 } };
 	struct profiles p = limits(3, 1000);

@@ -108,7 +108,7 @@ Test(summary, memory_of_a_tool_that_cannot_be_read_is_not_zero_and_the_sum_is_no
 	cr_assert(says(&s, "; an unknown amount of memory"));
 }
 
-Test(summary, where_nothing_was_sampled_for_a_while_only_what_was_sampled_was_not_lost)
+Test(summary, a_gap_in_sampling_is_told_apart_from_losses)
 {
 	struct summary s = some();
 
@@ -127,7 +127,7 @@ Test(summary, where_nothing_was_sampled_for_a_while_only_what_was_sampled_was_no
 	cr_assert(says(&s, "\nlost:\n"));
 }
 
-Test(summary, what_is_missed_is_no_nothing_lost)
+Test(summary, other_losses_are_listed_when_no_sample_was_lost)
 {
 	struct summary s = some();
 

@@ -46,7 +46,7 @@ Test(tally, name_of_the_process_is_no_frame)
 	cr_assert_eq(t.user_named, 1);
 }
 
-Test(tally, what_is_no_line_is_passed_over)
+Test(tally, malformed_lines_are_skipped)
 {
 	const struct tally t = count(
 		"\n\n ;\n;\nx\nx;y\nx;y \nx;y 12z\nx;y -1\nx;y 99999999999999999999\na b;c d 4");

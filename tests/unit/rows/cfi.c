@@ -222,7 +222,7 @@ static void throws(bool both, const char *want)
 	setup();
 }
 
-Test(cfi, where_an_exception_is_installed_rules_do_not_hold)
+Test(cfi, rules_end_where_an_exception_is_installed)
 {
 	static const struct {
 		struct ehreturn spoils;

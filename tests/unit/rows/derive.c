@@ -279,7 +279,7 @@ Test(derive, only_what_is_equal_ends_such_a_loop)
 }
 
 /* As clang writes it with -mspeculative-load-hardening. */
-Test(derive, what_only_a_wrong_guess_does_to_rsp_is_passed_over)
+Test(derive, speculation_guards_on_rsp_are_ignored)
 {
 	struct flow_result r;
 
@@ -403,7 +403,7 @@ Test(derive, a_barrier_on_the_return_address_does_not_change_it)
 	cr_assert(eq(int, RUN("\xf0\x83\x0c\x24\x01\xc3", 0, &r), FLOW_CONTRADICTS));
 }
 
-Test(derive, what_went_wrong_before_a_call_is_not_tried_again_without_its_return)
+Test(derive, a_failure_before_a_call_is_not_retried_without_it)
 {
 	enum { CALLS = 4096 };
 	static uint8_t code[16 + 16 * CALLS + 1];
@@ -695,7 +695,7 @@ Test(derive, a_jump_to_what_may_be_no_label_is_not_understood)
 	cr_assert(eq(int, run(code, sizeof(code) - 1, FLOW_ASSEMBLY, &r), FLOW_CONTRADICTS));
 }
 
-Test(derive, what_leaves_with_another_rbp_is_not_called)
+Test(derive, a_jump_with_another_rbp_marks_code_that_is_not_called)
 {
 	struct flow_result r;
 

@@ -116,7 +116,7 @@ Test(expr, a_load_may_follow_a_load)
 	cr_assert_eq(e.add, 0);
 }
 
-Test(expr, what_no_rule_can_hold_is_unsupported)
+Test(expr, expressions_that_no_rule_can_hold_are_unsupported)
 {
 	struct expr e;
 

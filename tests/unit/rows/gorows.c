@@ -100,7 +100,7 @@ Test(goasm, g_of_a_shared_library_is_where_its_got_says)
 			 "go-switch(*+12295,24,144,40)+0 undefined g+48 derived");
 }
 
-Test(goasm, what_grows_the_stack_left_its_caller_in_g)
+Test(goasm, morestack_finds_its_caller_in_g)
 {
 	curg = (struct goasm_curg){ 0 };
 	cr_assert_str_eq(RULE(grows, 0, GOASM_MORESTACK), "end undefined undefined");
@@ -134,7 +134,7 @@ Test(goasm, a_return_address_may_be_popped_around_a_system_call)
 	cr_assert_str_eq(RULE(forks, 0, GOASM_PLAIN), "rsp+0 same r12 derived");
 }
 
-Test(goasm, who_leaves_a_stack_for_good_is_nobodys_callee)
+Test(goasm, code_that_leaves_a_stack_for_good_has_no_caller)
 {
 	cr_assert_str_eq(RULE(leaves, 0, GOASM_LEAVES), "rsp+8 same undefined derived");
 	/* Its last instruction has the other goroutine's pc. */
@@ -221,7 +221,7 @@ Test(gorows, before_go_1_7_rbp_is_anybodys)
 	rows_done(&rows);
 }
 
-Test(gorows, what_is_covered_already_stays)
+Test(gorows, existing_rows_stay)
 {
 	struct unwind_rule rule = { .cfa = UNWIND_CFA_REG, .cfa_reg = 7, .cfa_off = 400 };
 	int fd = memfd_create("go", MFD_CLOEXEC);

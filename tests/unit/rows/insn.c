@@ -114,7 +114,7 @@ Test(insn, vector_instructions_are_remembered_as_they_are)
 	}
 }
 
-Test(insn, what_has_no_opposite_is_told_apart)
+Test(insn, the_smallest_immediate_is_told_apart)
 {
 	static const uint8_t sub[] = { 0x48, 0x81, 0xec, 0, 1, 0, 0, 0x90, 0x90, 0x90, 0x90 };
 	static const uint8_t least[] = { 0x48, 0x81, 0xec, 0, 0, 0, 0x80, 0x90, 0x90, 0x90, 0x90 };

@@ -131,7 +131,7 @@ Test(rows, jumps_of_more_than_65535_bytes_are_kept)
 	is_row(2, 0x1f0000, -1);
 }
 
-Test(rows, what_is_filled_in_counts_only_where_nothing_was)
+Test(rows, filled_rows_only_cover_gaps)
 {
 	FUNCTION(0x200, 0x300, 0x200, 8);
 	cr_assert_eq(finish(), 2);

@@ -37,7 +37,7 @@ static bool find(const uint8_t *code, uint32_t n, struct stackcheck *ret)
 			       (struct span){ .data = code + n - tail, .len = tail }, n, ret);
 }
 
-Test(stackcheck, where_the_slow_path_leads_is_where_the_check_ends)
+Test(stackcheck, the_slow_path_jumps_back_to_the_check)
 {
 	struct stackcheck c = { 0 };
 

@@ -46,7 +46,7 @@ Test(witness, samples_of_another_process_disagree)
 	cr_assert(v.more > 20 && v.fewer == v.more);
 }
 
-Test(witness, what_is_counted_twice_disagrees)
+Test(witness, samples_counted_twice_disagree)
 {
 	const struct witness_word w = word_of(1, 100);
 	const uint64_t lost[STATUS_REASONS] = { 0 };
@@ -57,7 +57,7 @@ Test(witness, what_is_counted_twice_disagrees)
 	cr_assert_eq(witness_compare(&w, &came, lost, 0, false).more, 1);
 }
 
-Test(witness, what_comes_without_a_thread_disagrees)
+Test(witness, samples_without_a_thread_disagree)
 {
 	const struct witness_word w = word_of(1, 100);
 	const uint64_t lost[STATUS_REASONS] = { 0 };

@@ -169,7 +169,7 @@ Test(owner, a_frame_is_set_up_by_hotspots_stubs_too)
 	ends(WALK_COMPLETE, "mov rbp, rsp; add rbp, 16");
 }
 
-Test(owner, where_the_stack_pointer_is_the_frame_pointer_no_return_address_lies_between)
+Test(owner, no_return_address_between_equal_stack_and_frame_pointers)
 {
 	without_rows(LEAF);
 	w.sp = w.fp;
@@ -244,7 +244,7 @@ Test(owner, prologues_and_epilogues_tell_where_the_return_address_is)
 	RETURNS("\x48\x89\xec\x5d", 4, 0, false);
 }
 
-Test(owner, what_is_stored_upwards_is_no_prologue)
+Test(owner, a_store_above_the_stack_pointer_is_no_prologue)
 {
 	without_rows(LEAF);
 	at_code(LEAF, "\x89\x84\x24\x00\x40\x01\x00\x55", 8);

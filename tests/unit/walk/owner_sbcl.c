@@ -85,7 +85,7 @@ Test(owner_sbcl, before_sbcls_call_the_frame_pointer_is_the_callees)
 	ends(WALK_CALLER_UNSURE, "by code that is not known");
 }
 
-Test(owner_sbcl, where_sbcls_function_begins_the_return_address_is_on_top)
+Test(owner_sbcl, the_return_address_is_on_top_where_sbcls_function_begins)
 {
 	static const char *const jump[] = { "\x8f\x45\x08", "\xff\x60\xfd",
 					    "\x48\x8b\x05\xe9\xff\xff\xff\xff\x60\xfd",

@@ -98,7 +98,7 @@ Test(stub, c_code_that_calls_all_traces_is_found_below_rbp)
 	cr_expect_not(leads_to_main_by(7), "below RSP");
 }
 
-Test(stub, what_is_none_is_not_taken_for_one)
+Test(stub, changed_stubs_are_not_recognized)
 {
 	/* Any changed byte from the call on, except in numbers of registers: another register is
 	 * popped then, or the same. */

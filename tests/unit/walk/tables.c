@@ -131,7 +131,7 @@ Test(tables, an_ordinary_rule_is_its_own_number)
 	}
 }
 
-Test(tables, what_a_short_rule_cannot_say_is_in_the_array)
+Test(tables, rules_that_do_not_fit_a_short_one_use_the_array)
 {
 	const struct unwind_rule still = { .cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_REG_RSP };
 
@@ -489,7 +489,7 @@ Test(tables, the_grace_period_begins_with_the_first_drain_after_the_freeing)
 	cr_assert_eq(a, b);
 }
 
-Test(tables, what_is_above_a_lower_ceiling_is_handed_back)
+Test(tables, memory_above_a_lowered_limit_is_handed_back)
 {
 	struct tables_mapping m[3] = { { 0x1000, 0x2000, 0, 0 }, { 0x3000, 0x5000, 0x1000, 0 } };
 	struct tables_figures f;

@@ -89,7 +89,7 @@ static uint16_t add_for(uint32_t owner, uint32_t rows, uint32_t rules, int32_t f
 	return r ? 0 : slot;
 }
 
-Test(tables_owners, who_takes_all_rules_leaves_some_and_gives_back_first)
+Test(tables_owners, the_owner_with_most_rules_leaves_some_and_gives_up_first)
 {
 	uint16_t slot[400];
 	unsigned n = 0;
@@ -116,7 +116,7 @@ Test(tables_owners, who_takes_all_rules_leaves_some_and_gives_back_first)
 }
 
 /* One owner has more than its share, and another takes at once whatever becomes free of it. */
-Test(tables_owners, who_is_quick_leaves_room_for_who_needs_little)
+Test(tables_owners, a_quick_owner_leaves_room_for_a_small_one)
 {
 	int32_t from = 1;
 
@@ -150,7 +150,7 @@ Test(tables_owners, rows_that_gave_way_leave_the_rest_to_others)
 	cr_assert_neq(add_for(3, 100, 100, 300000), 0, "a new file finds room");
 }
 
-Test(tables_owners, what_was_taken_is_given_back)
+Test(tables_owners, held_words_and_rules_are_given_back)
 {
 	const uint16_t a = add_for(1, 5000, 10, 1), b = add_for(2, 5000, 10, 1);
 
@@ -171,7 +171,7 @@ Test(tables_owners, what_was_taken_is_given_back)
 	}
 }
 
-Test(tables_owners, who_fills_all_room_leaves_some_and_gives_back_first)
+Test(tables_owners, the_owner_with_most_words_leaves_some_and_gives_up_first)
 {
 	uint16_t slot[100], other;
 	unsigned n = 0;

@@ -485,7 +485,7 @@ Test(walk, a_runtime_is_asked_for_frames_behind_its_code)
 	tables_free(t);
 }
 
-Test(walk, nobody_is_asked_for_frames_behind_other_code_or_far_behind)
+Test(walk, a_pc_far_outside_a_runtimes_code_is_not_its_frame)
 {
 	for (int far = 0; far < 2; far++) {
 		program((struct unwind_rule[]){ by_rsp16, root }, 2);

@@ -3,7 +3,7 @@
 #include "tests/unit/walk_fixture.h"
 
 /* Go's asyncPreempt: the first byte of the next row is where its caller stopped. */
-Test(walk_go, what_was_put_on_the_stack_interrupts_its_caller_at_the_pc_itself)
+Test(walk_go, asyncpreempt_interrupts_its_caller_at_the_pc_itself)
 {
 	struct unwind_rule puts = by_rsp16, other = by_rsp16;
 

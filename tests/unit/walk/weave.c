@@ -135,7 +135,7 @@ Test(weave, an_entry_that_has_no_frame_goes_with_the_next_one)
 	cr_assert_str_eq(woven(), "l12n");
 }
 
-Test(weave, what_the_native_walk_did_not_reach_stands_at_the_end)
+Test(weave, frames_not_reached_natively_stand_at_the_end)
 {
 	begin(RUNTIME_BY_ADDRESS);
 	item(RUNTIME_FRAME, 1);
@@ -294,7 +294,7 @@ static void taken_item(uint64_t kind, uint64_t address)
 	native(address * 10);
 }
 
-Test(weave, what_runs_in_a_frame_that_was_taken_stands_in_its_place)
+Test(weave, frames_inside_a_taken_frame_replace_it)
 {
 	begin(RUNTIME_BY_ADDRESS);
 	native(OTHER(0x10));

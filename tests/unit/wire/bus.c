@@ -131,7 +131,7 @@ static int await_event(struct bus *b)
 	return BUS_EMPTY;
 }
 
-Test(bus, who_speaks_where_nothing_is_to_be_said_is_dropped)
+Test(bus, a_peer_that_sends_on_a_one_way_route_is_dropped)
 {
 	struct ends e = open_ends(BUSROUTE_FILES);
 	struct bus *next;
@@ -252,7 +252,7 @@ Test(bus, message_over_the_limit_is_refused_by_the_sender)
 	close_ends(&e);
 }
 
-Test(bus, nobody_there_is_not_connected)
+Test(bus, a_bus_without_a_peer_is_not_connected)
 {
 	struct bus *b;
 	struct buf into = BUF_INIT(0);
@@ -353,7 +353,7 @@ Test(bus, two_peers_after_each_other_are_not_mixed_up)
 	buf_done(&into);
 }
 
-Test(bus, what_waited_for_a_dead_peer_does_not_reach_the_next)
+Test(bus, messages_for_a_dead_peer_do_not_reach_the_next)
 {
 	struct bus *b;
 	struct buf into = BUF_INIT(0);

@@ -122,7 +122,7 @@ Test(buswire, a_message_is_its_length_and_its_bytes_after_a_greeting)
 	buf_done(&into);
 }
 
-Test(buswire, who_says_too_little_is_dropped_and_keeps_others_out_no_longer)
+Test(buswire, a_peer_with_a_short_greeting_is_dropped_in_time)
 {
 	struct bus *b = listen_to(BUSROUTE_ROWS), *d;
 	struct buf into = BUF_INIT(0);
@@ -149,7 +149,7 @@ Test(buswire, who_says_too_little_is_dropped_and_keeps_others_out_no_longer)
 	buf_done(&into);
 }
 
-Test(buswire, who_speaks_something_else_never_came)
+Test(buswire, a_peer_with_a_wrong_greeting_is_not_reported)
 {
 	struct bus *b = listen_to(BUSROUTE_ROWS);
 	struct buf into = BUF_INIT(0);
@@ -251,7 +251,7 @@ Test(buswire, no_more_is_read_than_may_wait)
 	buf_done(&into);
 }
 
-Test(buswire, who_was_thrown_out_is_closed_and_nothing_of_it_comes)
+Test(buswire, a_dropped_peer_is_closed_and_its_leftovers_ignored)
 {
 	struct bus *b = listen_to(BUSROUTE_ROWS);
 	struct buf into = BUF_INIT(0);
@@ -279,7 +279,7 @@ Test(buswire, who_was_thrown_out_is_closed_and_nothing_of_it_comes)
 }
 
 /* It sends what it has, and is gone before anything is taken, with an answer unread. */
-Test(buswire, what_a_peer_said_before_it_died_comes_though_an_answer_was_lost)
+Test(buswire, messages_of_a_dead_peer_arrive_although_an_answer_was_lost)
 {
 	struct bus *b = listen_to(BUSROUTE_FILES);
 	struct buf into = BUF_INIT(0);

@@ -33,7 +33,7 @@ static void remove_folder(void)
 
 TestSuite(datagram, .init = make_folder, .fini = remove_folder);
 
-Test(datagram, what_the_peer_sends_comes)
+Test(datagram, datagrams_of_the_peer_arrive)
 {
 	struct datagram to = DATAGRAM_NONE, from = DATAGRAM_NONE;
 	uint64_t n = 42, got = 0;
@@ -55,7 +55,7 @@ Test(datagram, what_the_peer_sends_comes)
 	datagram_done(&to);
 }
 
-Test(datagram, what_others_send_and_other_sizes_are_dropped)
+Test(datagram, datagrams_of_others_and_of_other_sizes_are_dropped)
 {
 	struct datagram to = DATAGRAM_NONE, from = DATAGRAM_NONE;
 	uint64_t n[2] = { 1, 2 }, got = 0;

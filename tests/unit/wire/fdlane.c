@@ -196,7 +196,7 @@ Test(fdlane, acknowledgement_of_what_was_not_sent_costs_the_pipe)
 	cr_assert_neq(access(path, F_OK), 0);
 }
 
-Test(fdlane, who_cannot_be_let_in_for_want_of_descriptors_is_no_success)
+Test(fdlane, accepting_without_free_descriptors_is_an_error)
 {
 	struct ends e;
 	struct rlimit few, old;

@@ -110,7 +110,7 @@ Test(lastword, says_what_was_worked_on_and_how_it_ended)
 #endif
 }
 
-Test(lastword, whoever_takes_too_long_ends_itself)
+Test(lastword, a_process_that_takes_too_long_ends_itself)
 {
 	int status;
 	const struct lastword w = of(spin, &status);
@@ -222,7 +222,7 @@ Test(lastword, a_parser_can_say_that_it_rests)
 	close(fd);
 }
 
-Test(lastword, what_is_done_is_not_blamed)
+Test(lastword, a_finished_item_is_not_blamed)
 {
 	int status;
 

@@ -294,7 +294,7 @@ Test(msg, unknown_message_is_passed_over)
 	cr_assert_eq(in.len, 0);
 }
 
-Test(msg, what_is_no_message_is_malformed)
+Test(msg, malformed_messages_are_refused)
 {
 	struct msg m;
 

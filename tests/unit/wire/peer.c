@@ -200,7 +200,7 @@ Test(peer, another_build_is_told_apart)
 	peer_free(listener);
 }
 
-Test(peer, who_floods_the_route_leaves_others_their_turn)
+Test(peer, a_flood_of_messages_is_read_in_turns)
 {
 	struct peer *listener = listen_on(BUSROUTE_ROWS), *dialer = dial(BUSROUTE_ROWS);
 	unsigned turns = 0, messages = 0;

@@ -61,7 +61,7 @@ Test(scm, descriptors_arrive_in_order_and_are_closed_on_exec)
 	cr_expect_eq(fcntl(got[1], F_GETFD), FD_CLOEXEC);
 }
 
-Test(scm, where_none_came_there_is_none)
+Test(scm, a_message_without_descriptors_yields_none)
 {
 	char byte;
 	int got[2] = { 7, 7 };

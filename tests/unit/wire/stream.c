@@ -324,7 +324,7 @@ static void put_later(struct buf *b, struct msg m)
 	cr_assert_eq(buf_append(b, "\x08\xa1x", 3), 0);
 }
 
-Test(stream, what_is_unknown_is_counted)
+Test(stream, unknown_messages_and_fields_are_counted)
 {
 	struct buf b = BUF_INIT(0);
 	struct stream_in in;
