@@ -16,8 +16,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* The first ones are for no worker. libdw looks for paths and holes, and is refused the paths;
- * the others are for no worker that reads generated code. */
+/* No worker may make the first ones. libdw looks for paths and holes, and paths are refused;
+ * workers that read generated code may not make those calls at all. */
 #define FORBIDDEN_TO_ALL 18
 #define FORBIDDEN_TO_CODE 20
 

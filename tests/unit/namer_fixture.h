@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A named stream under test, its output decoded again, and files that are answered when the test
- * says so. */
+/* A named stream under test, its output decoded again, and files that are answered on the test's
+ * command. */
 #ifndef TESTS_UNIT_NAMER_FIXTURE_H
 #define TESTS_UNIT_NAMER_FIXTURE_H
 
@@ -21,7 +21,7 @@ struct bench {
 	bool answer_at_once;
 };
 
-/* In a test that wraps allocations, the one that finds no memory, counted from 1. 0: none. */
+/* In a test that wraps allocations: the number of the one that fails, from 1 on. 0: none. */
 static unsigned starves_in;
 
 static int to_in(void *ctx, struct span batch)
@@ -87,7 +87,7 @@ static inline void thread(struct bench *b, uint64_t id)
 	take(b, (struct msg){ .id = MSG_THREAD, .thread = { .id = id, .process = id, .tid = id } });
 }
 
-/* A sample of a stack of one kernel frame whose function is named so. */
+/* A sample of a stack with one kernel frame, whose function has this name. */
 static inline void kernel_sample(struct bench *b, uint64_t id, const char *name)
 {
 	take(b,

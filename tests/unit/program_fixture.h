@@ -21,7 +21,7 @@ static inline struct symfile *self(void)
 	return f;
 }
 
-/* Criterion has some 110 MiB before anything is done. */
+/* Criterion has some 110 MiB before a test starts. */
 #define HEAP (192u << 20)
 
 static inline void start_for(unsigned life_s)
@@ -56,7 +56,7 @@ static inline void expect_names(struct program *d, const char *outer)
 	cr_assert(!program_dwarf_lost(d) && program_bytes(d) >= 4096);
 }
 
-/* Does this in the middle of a file's life. It must cost that file only. */
+/* Does this in the middle of a file's life, which must cost only that file. */
 static inline void costs_its_file_only(uint64_t deed)
 {
 	struct symfile *f = self();

@@ -120,7 +120,7 @@ static inline void capture_close(struct capture *k)
 	free(k);
 }
 
-/* As much as the capture has. */
+/* As much as the capture contains. */
 static inline struct span capture_read(const struct capture *k, uint64_t address, size_t n)
 {
 	for (size_t i = 0; i < k->count; i++) {
@@ -148,7 +148,7 @@ static inline uint64_t check_of(const struct capture *k, uint64_t address)
 	return python_sum(&n, code.data, capture_read(k, name, n.text_ascii + 32u));
 }
 
-/* Names an object by rounds, as a process would be read. */
+/* Names an object in rounds, like an object of a live process. */
 static inline int name_object(const struct capture *k, uint64_t address, uint64_t check,
 			      struct runtime_object *o, unsigned *ret_rounds)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run's folder for tests of what joins the tools: TestSuite(…, .init = make_run_dir, .fini =
- * remove_run_dir). */
+/* For tests of the connections between tools: a run's folder, with TestSuite(…, .init =
+ * make_run_dir, .fini = remove_run_dir). */
 #ifndef TESTS_UNIT_RUN_DIR_H
 #define TESTS_UNIT_RUN_DIR_H
 
@@ -33,13 +33,14 @@ static inline void remove_run_dir(void)
 	cr_assert_eq(system(command), 0);
 }
 
-/* The next thing that happens on a bus, within ten seconds. */
+/* The next event or message on a bus, within ten seconds. */
 static inline int await(struct bus *b, struct buf *into)
 {
 	for (int i = 0; i < 1000; i++) {
 		struct pollfd p = { .fd = bus_fd(b), .events = POLLIN };
 
-		/* Only when the descriptor says so: one that does not is a failure. */
+		/* Receives only when the descriptor is readable. One that stays unreadable is a
+		 * failure. */
 		if (poll(&p, 1, 10) != 1)
 			continue;
 		const int r = bus_recv(b, into);

@@ -24,7 +24,7 @@ static inline void teardown(void)
 	tables_free(t);
 }
 
-/* One that is not its own number. */
+/* A rule that is not its own number. */
 static inline struct unwind_rule rule(int32_t off)
 {
 	return (struct unwind_rule){ .cfa = UNWIND_CFA_REG, .cfa_reg = 10, .cfa_off = off };

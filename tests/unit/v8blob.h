@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A small program with builtins as V8's (common/names/runtime/v8/builtins.h), made by hand.
+ * A small handmade program with builtins like V8's (common/names/runtime/v8/builtins.h).
  * Addresses are file offsets plus V8BLOB_BASE.
  *
  *   0x0000 headers; 0x1000 the code; 0x6000 constants: names, then the layout; 0xa000 the metadata

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program made by hand that tests walk: its stack, a file whose rules they choose, and code that
- * no file has. */
+/* A handmade program for tests of walk: its stack, a file whose rules the tests choose, and code
+ * that belongs to no file. */
 #ifndef TESTS_UNIT_WALK_FIXTURE_H
 #define TESTS_UNIT_WALK_FIXTURE_H
 
@@ -104,7 +104,7 @@ static const struct unwind_rule root = {
 #define INNER (CODE + 0x200)  /* a leaf with rows */
 #define SECOND (CODE + 0x340) /* behind a call, without rows */
 
-/* From where there are no rows to the root, by a frame pointer 8 words above RSP. */
+/* A frame without rows that leads to the root by a frame pointer 8 words above RSP. */
 static inline void without_rows(uint64_t pc)
 {
 	const struct unwind_rule gap = { .cfa = UNWIND_CFA_END, .cfa_add = UNWIND_END_GAP };
@@ -127,7 +127,7 @@ static inline void without_rows(uint64_t pc)
 	*at(w.fp + 8) = MAIN;
 }
 
-/* The n-th word above where the stack pointer is in the frame without rows. */
+/* The n-th word above the stack pointer in the frame without rows. */
 static inline uint64_t *above(unsigned n)
 {
 	return at(w.fp - 64 + 8 * n);

@@ -10,7 +10,7 @@
 
 #define PATIENCE_NS 10000000000ull
 
-/* Runs the pool until an answer is counted, which has to be the only one. */
+/* Runs the pool until one answer is counted, which must be the only one. */
 static inline void wait_for_answer(struct workerpool *pool, const unsigned *answers)
 {
 	const uint64_t end_ns = clock_mono_ns() + PATIENCE_NS;

@@ -8,7 +8,7 @@
 #include "common/base/command/exits.h"
 #include "common/base/command/log.h"
 
-/* The text that is written to fd while it is caught. */
+/* The text written to fd while it is captured. */
 struct caught {
 	int fd, saved, pipe[2];
 	char text[2048];

@@ -27,7 +27,7 @@ Test(decimal, a_number_that_is_too_large_is_the_largest)
 	expect("18446744073709551616", UINT64_MAX);
 	expect("18446744073709551620", UINT64_MAX);
 	expect("99999999999999999999999", UINT64_MAX);
-	/* The product overflows first, and later ones may not. */
+	/* The product overflows before the sum; later products may not overflow. */
 	expect("300000000000000000000000000000000000000000000000000", UINT64_MAX);
 }
 

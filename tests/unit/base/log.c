@@ -142,7 +142,7 @@ Test(log, overlong_line_is_cut_in_its_middle_and_keeps_its_reason)
 	cr_assert_lt(n, 2200);
 	cr_assert_not_null(strstr(text, "y…y"));
 	cr_assert_str_eq(text + n - strlen(reason), reason);
-	/* Not within a letter; and a line of any length ends. */
+	/* Not within a character; and a line of any length ends. */
 	for (size_t i = 0; i + 1 < sizeof(more); i += 2)
 		memcpy(more + i, "ä", 2);
 	more[sizeof(more) - 2] = '\0';

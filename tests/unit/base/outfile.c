@@ -43,7 +43,7 @@ static void be(uid_t uid)
 	cr_assert_eq(seteuid(uid), 0);
 }
 
-/* Without the right to be other users, these tests fail: they must not pass unnoticed. */
+/* Without the right to become other users, these tests fail: they must not be skipped unnoticed. */
 static void need_root(void)
 {
 	cr_assert_eq(geteuid(), 0, "run this as root: it takes the part of other users");

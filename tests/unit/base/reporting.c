@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options of reporting: what one tool says, another one understands. */
+/* Options of reporting: one tool writes them, another one parses them. */
 #include <criterion/criterion.h>
 #include "common/base/command/exits.h"
 #include "common/base/command/reporting.h"

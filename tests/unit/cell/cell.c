@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each attempt is made in a child of its own, from within the cell: what has been taken over has
- * the same calls. Under AddressSanitizer there are no filters, and nothing is attempted. */
+/* A child in the cell makes each attempt: code that has taken a tool over has the same calls. Under
+ * AddressSanitizer there are no filters, and nothing is attempted. */
 #include "common/cell/cell.h"
 
 #include <criterion/criterion.h>
@@ -203,7 +203,7 @@ static int in_child(const struct cell *c, int (*body)(const void *), const void 
 		setrlimit(RLIMIT_CORE, &(struct rlimit){ 0 });
 		struct cell mine = *c;
 
-		/* The root is the host's: the calls alone are to be enough. */
+		/* The root is the host's: the filter of calls alone must suffice. */
 		mine.place = EMPTYROOT_NONE;
 		if (cell_enter(&mine, c->listens ? "/" : NULL) || cell_seal(&mine))
 			_exit(99);
@@ -231,7 +231,7 @@ Test(cell, a_sealed_cell_refuses_every_attempt)
 	}
 }
 
-/* By the gate of 32-bit programs, whose numbers are others: 11 is execve there. */
+/* Through the gate of 32-bit programs, which have other numbers: 11 is execve there. */
 static int call_by_another_gate(const void *arg)
 {
 	long r = 11;
@@ -256,7 +256,7 @@ Test(cell, other_gates_into_the_kernel_are_closed)
 	cr_expect_eq(in_child(&cells[0], call_by_x32, NULL), FILTERED ? DIED : 0);
 }
 
-/* --- what is left --- */
+/* --- what still works --- */
 
 static int live(const void *arg)
 {
@@ -277,7 +277,7 @@ static int live(const void *arg)
 	if (clock_gettime(CLOCK_MONOTONIC, &t) || nanosleep(&(struct timespec){ 0, 1000 }, NULL) ||
 	    poll(NULL, 0, 1) || fcntl(0, F_GETFL) < 0)
 		return 2;
-	/* A descriptor that was handed over works; one that was not is told so. */
+	/* A descriptor that was handed over works; one that was not gives an error. */
 	if (write(STDERR_FILENO, &byte, 0) || read(fds[0], &byte, 1) != -1 || errno != EBADF)
 		return 3;
 	return 0;

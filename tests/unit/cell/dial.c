@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long a dialer waits, and what it says meanwhile. */
+/* How long a dialer waits, and what it logs meanwhile. */
 #include "common/cell/dial.h"
 
 #include <criterion/criterion.h>

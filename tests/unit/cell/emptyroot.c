@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each root is entered by a forked child. Run as root, as `make check` is; where a host forbids
- * namespaces even to root, what is said is checked, and that the root is what it was. */
+/* A forked child enters each root. The tests run as root, like `make check`. If the host forbids
+ * namespaces, the tests check the error and that the root is unchanged. */
 #include "common/cell/confine/emptyroot.h"
 
 #include <criterion/criterion.h>
@@ -120,7 +120,7 @@ static int live_in(struct emptyroot *e)
 
 	snprintf(tool, sizeof(tool), "%s/tool", folder);
 	REQUIRE(emptyroot_enter(e) == 0);
-	/* The folder, at its path, and nothing beside it. */
+	/* The folder is at its path, and nothing else is there. */
 	REQUIRE(entries("/") == 1 && entries("/tmp") == 1 && access("/proc", F_OK) < 0);
 	const int fd = bind_in_folder();
 
@@ -152,7 +152,7 @@ Test(emptyroot, nothing_is_there_but_the_folder_and_in_the_end_nothing)
 	const int r = in_child(live_as_root_made_it);
 
 	cr_expect(r == 0 || r == NOT_ALLOWED, "%d", r);
-	/* Made in there, seen out here. */
+	/* A file made inside is seen outside. */
 	char path[64];
 	struct stat st;
 
@@ -254,8 +254,7 @@ static int wait_for_the_helper(void)
 
 	if (emptyroot_prepare(&e, folder, false))
 		return NOT_ALLOWED;
-	/* The process with rights ends with us: the parent of the test reads to the end of this
-	 * pipe. */
+	/* The privileged process ends with us: the test's parent reads this pipe to its end. */
 	return 0;
 }
 

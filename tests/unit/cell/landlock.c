@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* As root, which Landlock does not spare. Each domain is entered by a forked child. Where the
- * kernel has no Landlock, or an older one, what it does not cover goes through. */
+/* Runs as root, which Landlock also restricts. A forked child enters each domain. If the kernel has
+ * no Landlock or an older one, operations that it does not cover succeed. */
 #include "common/cell/confine/landlock.h"
 
 #include <criterion/criterion.h>

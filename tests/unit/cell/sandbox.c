@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each sandbox is entered in a forked child, which has one thread; its answer is its exit status.
- * Run as root, as `make check` is. */
+/* A forked child with one thread enters each sandbox; its exit status is its answer. Run as root,
+ * like `make check`. */
 #include "common/cell/confine/sandbox.h"
 
 #include <criterion/criterion.h>

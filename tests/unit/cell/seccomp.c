@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each filter is entered in a forked child, which tries something: its status is the answer. Under
+/* A forked child enters each filter and tries something; its status is the answer. Under
  * AddressSanitizer there are no filters, so nothing is killed there. */
 #include "common/cell/confine/seccomp.h"
 

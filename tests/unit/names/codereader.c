@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The workers that read perf maps and jitdumps, with a reader of maps that does what a bug in it,
- * or whoever took it over, would do: a line `@DEED` of a map says what. */
+/* The workers that read perf maps and jitdumps. Their reader of maps does what a bug or an attacker
+ * in it could do: a line `@DEED` of a map says what. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 #include "tests/unit/forbidden.h"
 
 #define SECOND 1000000000ull
-#define HEAP (192u << 20) /* Criterion has some 110 MiB before anything is done */
+#define HEAP (192u << 20) /* Criterion has some 110 MiB before a test starts */
 #define MAX (8u << 20)
 
 /* --- the reader of maps --- */
@@ -175,7 +175,7 @@ Test(codereader, the_worker_reads_appended_lines)
 	close(fd);
 }
 
-/* The other file of its class is read again, that of the other class is still there. */
+/* The other file of its class is read again; the file of the other class is still known. */
 static void costs_its_file_only(const char *text)
 {
 	start();
@@ -235,7 +235,7 @@ Test(codereader, one_killed_from_outside_is_tried_once_more)
 	struct codereader *c = open_map("1000 10 f\n", true);
 
 	cr_assert_eq(read_map(c), 0);
-	/* The killed worker sends SIGKILL to itself, since nobody else knows it here. */
+	/* The worker sends SIGKILL to itself, since the test does not know its pid. */
 	struct codereader *killer = open_map("@killed\n", true);
 
 	cr_expect_neq(read_map(killer), 0);
@@ -247,7 +247,7 @@ Test(codereader, one_killed_from_outside_is_tried_once_more)
 	codereader_free(c);
 }
 
-#ifndef __SANITIZE_ADDRESS__ /* it has neither the limits nor the list of calls */
+#ifndef __SANITIZE_ADDRESS__ /* it has neither the limits nor the filter of system calls */
 static bool is_forbidden(unsigned call)
 {
 	char text[32];
@@ -261,7 +261,7 @@ static bool is_forbidden(unsigned call)
 	return forbidden;
 }
 
-/* A process for each call: the successors of a worker that died wait longer and longer. */
+/* A process for each call: the successors of a worker that died start later and later. */
 Test(codereader, a_worker_may_do_nothing_else)
 {
 	pid_t pids[FORBIDDEN_TO_CODE];
@@ -388,7 +388,7 @@ Test(codereader, frames_of_a_stack_are_one_request)
 	jit_expect(&b.jit, 1, addresses, 3);
 	cr_expect_eq(jit_lookup(&b.jit, 1, 11, 0x2000, 5, SECOND, &b.names), 0);
 	cr_expect(str_eq(b.names.calls[0].name, STR_LIT("g")));
-	/* The others are known without the worker. */
+	/* The other names are known without the worker. */
 	finds = 0;
 	cr_expect_eq(jit_lookup(&b.jit, 1, 11, 0x1000, 5, SECOND, &b.names), 0);
 	cr_expect(str_eq(b.names.calls[0].name, STR_LIT("f")));

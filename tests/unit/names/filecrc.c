@@ -9,7 +9,7 @@
 #include <zlib.h>
 #include "common/names/elf/filecrc.h"
 
-/* In this file's tests, only filecrc.c reads by this. */
+/* In the tests of this file, only filecrc.c reads with this function. */
 static uint64_t bytes_read;
 
 int __real_symfile_read(const struct symfile *f, uint64_t offset, void *into, size_t n);
@@ -97,7 +97,7 @@ Test(filecrc, of_one_file_is_computed_once)
 	symfile_free(f);
 }
 
-/* A file all of data would take long. Its bytes in memory have no holes. */
+/* Reading a file without holes would take long. Its bytes in memory have no holes. */
 Test(filecrc, an_owner_has_only_so_much_read)
 {
 	static uint8_t bytes[64 << 20];

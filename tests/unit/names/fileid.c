@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ids of files for backends. test_otlp_live.py compares them with those of others' tools. */
+/* Ids of files for backends. test_otlp_live.py compares them with those of other tools. */
 #include <criterion/criterion.h>
 #include <elf.h>
 #include <fcntl.h>
@@ -87,7 +87,7 @@ Test(fileid, lengths_beyond_the_arrays_are_refused)
 
 #define SIZE 10000u
 
-/* An ELF file of this size with so many executable segments, whose last byte is 1. */
+/* An ELF file of this size with this many executable segments, whose last byte is 1. */
 static struct symfile *file_of(uint8_t bytes[static SIZE], size_t size, unsigned segments)
 {
 	Elf64_Ehdr e = { .e_type = ET_DYN,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keeper of workers, when its owner ends or it is stopped itself. */
+/* The keeper of workers, when its owner ends or the keeper itself is stopped. */
 #include <signal.h>
 #include <sys/wait.h>
 #include "common/base/system/clock.h"
@@ -40,7 +40,7 @@ Test(filekeeper, a_keeper_that_is_stopped_is_waited_for_once)
 	cr_assert_eq(program_lookup(d, LEAVE, &names), SYMFILE_NONE);
 	const uint64_t before_ns = clock_mono_ns();
 
-	/* Dead now, if it was not a moment ago. */
+	/* Dead now, even if it was not a moment ago. */
 	for (int i = 0; i < 5; i++)
 		cr_assert_eq(program_lookup(d, NAME, &names), SYMFILE_NONE);
 	for (int i = 0; i < 5; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process that libdw runs in, when it dies, hangs, lacks memory, or was taken over. */
+/* The process in which libdw runs, when it dies, hangs, lacks memory, or has been taken over. */
 #include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -21,7 +21,7 @@ Test(fileworker, a_worker_that_is_killed_while_nothing_is_asked_costs_nothing)
 		const pid_t worker = the_worker();
 
 		cr_assert_eq(kill(worker, SIGKILL), 0);
-		/* Dead when its socket is closed; a process that is not waited for still is one. */
+		/* Dead when its socket is closed; a zombie still exists. */
 		for (char state = 0; state != 'Z';) {
 			char path[64];
 
@@ -37,7 +37,7 @@ Test(fileworker, a_worker_that_is_killed_while_nothing_is_asked_costs_nothing)
 	symfile_free(f);
 }
 
-/* Kills a worker that was stopped, when it has been asked something. */
+/* Kills a stopped worker once it has a request. */
 static pid_t kill_when_asked(void)
 {
 	const pid_t worker = the_worker();
@@ -275,7 +275,7 @@ Test(fileworker, lookups_that_were_announced_have_the_same_answers)
 		}
 	}
 	cr_assert_gt(named, 1000);
-	/* Some come one by one, since the worker had no time for them. */
+	/* Some come one by one, because the worker had no time for them. */
 	cr_assert_gt(ahead, 100);
 	program_free(a);
 	program_free(b);
@@ -319,7 +319,7 @@ Test(fileworker, a_malformed_answer_costs_only_its_file)
 	costs_its_file_only(CHATTER);
 }
 
-#ifndef __SANITIZE_ADDRESS__ /* it has neither the limits nor the list of calls */
+#ifndef __SANITIZE_ADDRESS__ /* it has neither the limits nor the filter of system calls */
 static void is_too_large(uint64_t deed)
 {
 	struct symfile *f = self();

@@ -56,7 +56,7 @@ Test(gosym, shapes_of_generic_functions_are_shown_as_dots)
 	gosym_free(g);
 	symfile_free(f);
 
-	/* Before Go 1.18 brackets were those of arrays. */
+	/* Before Go 1.18, brackets belonged to arrays. */
 	g = open_made(GO_1_16, &f);
 	cr_assert_eq(gosym_lookup(g, GO_TEXT + 0x40, &names), 0);
 	cr_assert(is(names.calls[0].name, "main.work[go.shape.int]"));

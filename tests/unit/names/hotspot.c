@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Methods as they lie in a JVM's memory, which the tests make. */
+/* Methods as they are laid out in a JVM's memory, made by the tests. */
 #include <criterion/criterion.h>
 #include <string.h>
 #include "common/names/runtime/hotspot/hotspot.h"
@@ -40,7 +40,7 @@ struct part {
 struct process {
 	struct part part[12];
 	unsigned parts;
-	uint64_t wanted[64]; /* addresses that were asked for */
+	uint64_t wanted[64]; /* addresses that were read */
 	unsigned wants;
 };
 
@@ -100,7 +100,7 @@ static struct span read_part(struct process *p, uint64_t at, uint32_t wanted)
 	for (unsigned i = 0; i < p->parts; i++) {
 		const struct part *k = &p->part[i];
 
-		/* The bytes before an object belong to it. */
+		/* The bytes before an object are also read. */
 		if (at + 8 == k->at && wanted > 8) {
 			static uint8_t more[1032];
 
@@ -204,7 +204,7 @@ Test(hotspot, another_method_at_the_address_is_gone)
 	free(p);
 }
 
-/* All that naming asks for begins where the steps lead. */
+/* Naming asks only for memory that the steps reach. */
 Test(hotspot, only_places_of_the_steps_are_read)
 {
 	struct process *p = make("A", "run", "()V", "A.java", (struct span){ 0 });

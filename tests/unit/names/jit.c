@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Perf maps while they grow: real files, and a clock of our own. */
+/* Perf maps while they grow: real files, and a fake clock. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #define P 7 /* the process */
 #define PID 70
 
-/* There is no memory for a line in the middle of the next piece. */
+/* Memory for a line in the middle of the next piece is refused. */
 static bool starved;
 
 int __real_perfmap_feed(struct perfmap *p, struct span bytes);
@@ -218,7 +218,7 @@ Test(jit, settling_reads_the_last_lines_and_asks_once_more)
 	bench_free(b);
 }
 
-/* Looks up what is nowhere until all was read: by how many pieces. */
+/* Looks up an unknown address until all is read. Returns in how many pieces. */
 static unsigned read_all(struct bench *b, uint64_t now_ns)
 {
 	unsigned pieces = 0;

@@ -6,7 +6,7 @@
 
 #define CODE 0x7f0000001000ull
 
-/* A jitdump being written. */
+/* A jitdump that is being written. */
 struct dump {
 	struct buf b;
 };
@@ -90,7 +90,7 @@ static void lines(struct dump *d, uint64_t address, const struct line *l, unsign
 	}
 }
 
-/* Feeds it as a reader would, by pieces, passing over what need not be given. */
+/* Feeds it in pieces, like a reader, and skips bytes that the parser does not need. */
 static int feed(struct jitdump *j, struct dump *d, size_t piece)
 {
 	int r = 0;

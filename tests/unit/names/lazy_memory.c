@@ -86,7 +86,7 @@ Test(lazy_memory, a_fault_elsewhere_is_one)
 	cr_assert_eq(l->bytes[0], pattern(0));
 	child = fork();
 	if (child == 0) {
-		/* A sanitizer's handler has much to say. */
+		/* A sanitizer's signal handler would print a lot. */
 		close(STDERR_FILENO);
 		(void)none[0];
 		_exit(0);
@@ -96,7 +96,7 @@ Test(lazy_memory, a_fault_elsewhere_is_one)
 	lazy_memory_free(l);
 }
 
-/* --- programs whose DWARF is read so --- */
+/* --- programs whose DWARF is read lazily --- */
 
 static void lookup(struct program *p, uint64_t address, char into[static 256])
 {
@@ -173,7 +173,7 @@ Test(lazy_memory, names_of_packed_sections_are_the_same_after_a_rest)
 	unlink(path);
 }
 
-/* Makes a copy of this program, to be cut. */
+/* Copies this program, to be truncated. */
 static int copy_exe(char path[static 1])
 {
 	int to = mkstemp(path), from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -187,8 +187,8 @@ static int copy_exe(char path[static 1])
 	return to;
 }
 
-/* Bytes that libdw has read by then stay; others read as zeros. No address may make it read for
- * ever, nor die. */
+/* Bytes that libdw has already read stay; others read as zeros. No address may make it loop or
+ * crash. */
 Test(lazy_memory, a_file_that_shrinks_in_use_is_looked_into_to_its_end, .timeout = 30)
 {
 	char path[] = "/tmp/profpipe-lazy.XXXXXX";
@@ -208,8 +208,8 @@ Test(lazy_memory, a_file_that_shrinks_in_use_is_looked_into_to_its_end, .timeout
 	unlink(path);
 }
 
-/* Bytes that are read after a file was cut are zeros: no address has a name then, and nothing
- * dies. */
+/* Bytes read after the file was truncated are zeros: no address has a name then, and nothing
+ * crashes. */
 Test(lazy_memory, a_file_that_shrinks_has_no_names)
 {
 	char path[] = "/tmp/profpipe-lazy.XXXXXX";

@@ -120,7 +120,7 @@ Test(perfmap, later_lines_hold_over_earlier_ones)
 	perfmap_done(&p);
 }
 
-/* --- the map, against the plain way --- */
+/* --- the map, compared with a simple model --- */
 
 struct piece {
 	uint64_t start, size, time_ns;
@@ -192,8 +192,8 @@ Test(codemap, stops_at_its_ceiling_and_keeps_what_it_has)
 	codemap_done(&m);
 }
 
-/* A million pieces at one address, at falling ones, or each within the one before: in the time that
- * a million ordinary ones take, or about. */
+/* A million pieces at one address, at falling addresses, or each within the one before: this takes
+ * about as long as a million ordinary ones. */
 Test(codemap, takes_its_time_and_no_more, .timeout = 60)
 {
 	for (unsigned kind = 0; kind < 3; kind++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names that a worker found with libdw, and files that libdw wants beside the first. */
+/* Names that a worker found with libdw, and the additional files that libdw wants. */
 #include <elf.h>
 #include <errno.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers of a worker that lie. */
+/* False answers of a worker. */
 #include <criterion/criterion.h>
 #include <string.h>
 #include "common/names/program/program.h"

@@ -122,7 +122,7 @@ Test(python, the_function_that_calls_traces_is_known_by_its_first_instructions)
 	cr_expect_eq(python_words_below(code), 7);
 	memcpy(code + 13, "\x48\x83\xec\x18", 4); /* sub rsp, 24 */
 	cr_expect_eq(python_words_below(code), 9);
-	/* Nothing behind its end is looked at, whatever it pushes. */
+	/* Code behind its end is not searched, whatever it pushes. */
 	for (unsigned from = 4; from < 6; from++) {
 		memset(code + 4, 0x53, sizeof(code) - 4);
 		for (unsigned i = from; i + 1 < sizeof(code); i += 2)
@@ -222,7 +222,7 @@ static void expect_gone(struct capture *k, const char *path)
 	runtime_object_done(&o);
 }
 
-/* A freed object holds a pointer where its count of references was, and is else as before. */
+/* A freed object holds a pointer in place of its reference count, and is otherwise unchanged. */
 static void expect_freed_is_gone(struct capture *k, const char *path)
 {
 	struct runtime_object o = { 0 };
@@ -250,7 +250,7 @@ Test(python, another_object_at_that_place_is_not_named)
 	each_capture(expect_gone);
 }
 
-/* Memory with some wrong bits, for each object anew: it is read to an end, whatever comes of it. */
+/* Memory with some wrong bits, other ones for each object: naming ends, whatever the result. */
 static void expect_an_end(struct capture *k, const char *path)
 {
 	struct runtime_object o = { 0 };
@@ -388,7 +388,7 @@ Test(python, each_way_to_the_thread_state_is_found)
 		elfview_init(&im, f);
 		cr_assert(elfview_exported(&im, "_PyRuntime", &s) == 0 ||
 			  elfview_local(&im, "_PyRuntime", &s) == 0);
-		/* From where the file is mapped on: at 0, but for the static one. */
+		/* From the start of the file's mapping: at 0, except for the static one. */
 		cr_expect_eq(c.state & 0xffff, (s.value + 780) & 0xffff, "%s", path);
 		elfview_done(&im);
 		symfile_free(f);

@@ -331,7 +331,7 @@ Test(symfile, of_aliases_the_shortest_demangled_is_taken)
 {
 	struct made *m = made_new();
 
-	/* Shorter as the table has it, longer as it is shown. */
+	/* Shorter in the table, longer when demangled. */
 	add(m, "_ZNSsC1Ev", 0x1000, 0x10, STB_GLOBAL, STT_FUNC, TEXT);
 	add(m, "longer_than_it", 0x1000, 0x10, STB_GLOBAL, STT_FUNC, TEXT);
 	add(m, "b", 0x1100, 0x10, STB_WEAK, STT_GNU_IFUNC, TEXT);
@@ -390,7 +390,7 @@ static uint32_t dice(uint32_t below)
 	return (uint32_t)(state >> 33) % below;
 }
 
-/* Symbols of all kinds, some within others, with holes between; in one table in three, large. */
+/* Symbols of all kinds, some nested, with holes between them; every third table is large. */
 static struct symfile *any_symbols(struct made *m)
 {
 	static const int kinds[] = { STT_FUNC, STT_FUNC, STT_FUNC, STT_NOTYPE, STT_OBJECT };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions and code as the walk copies them (bpf/v8/v8.h). The tables are those of real builds: of
  * `function inner(n) { let s = 0; for (let i = 0; i < n; i++) { s += i % 7; } return s; }` and of a
- * function that has it inlined. */
+ * function into which it is inlined. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include "common/names/runtime/v8/v8.h"
@@ -33,7 +33,7 @@ static void tell(struct copy *c, enum v8_kind kind, uint64_t identity, const cha
 			  (struct span){ (const uint8_t *)script, strlen(script) });
 }
 
-/* Adds bytes of a piece, whose address and size are told. */
+/* Adds bytes of a piece with its address and size. */
 static void add(struct copy *c, enum v8_told what, uint64_t address, const void *bytes, size_t n)
 {
 	c->told[what] = address;
@@ -133,8 +133,8 @@ Test(v8, a_position_names_its_inlined_call)
 	cr_expect_eq(v8_position_of(0).character, V8_NO_POSITION);
 }
 
-/* Of `function plain(f) { const r = f(); return r; }` by the Maglev of V8 12.9: the stack's guard,
- * the call, and one that cannot deoptimize. And the same by that of 13.6. */
+/* Of `function plain(f) { const r = f(); return r; }`, compiled by the Maglev of V8 12.9 and by
+ * that of 13.6: the stack guard, the call, and a call that cannot deoptimize. */
 static const uint8_t plain_safepoints[][31] = {
 	{ 0x03, 0,    0,    0, 0x93, 0,	   0,	 0,    0, 0, 0,	   0,	 0,    0,    0,	  0,
 	  0x3f, 0x01, 0xb4, 0, 0,    0x60, 0x02, 0xb8, 0, 0, 0xaf, 0x00, 0x00, 0x01, 0x01 },
@@ -182,7 +182,7 @@ Test(v8, functions_of_classes_that_no_text_has_are_named_by_their_kind)
 	}
 }
 
-/* With one eager exit more, which is not told. */
+/* With one more eager exit, which is not listed. */
 Test(v8, code_without_positions_has_the_lines_of_its_calls)
 {
 	static const uint32_t ends[] = { 40, 60, 200 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* V8's builtins in a small file (v8blob.h), whole and with something wrong in it. */
+/* V8's builtins in a small file (v8blob.h), intact and with errors. */
 #include <criterion/criterion.h>
 #include "common/names/runtime/v8/builtins.h"
 #include "tests/unit/v8blob.h"

@@ -56,7 +56,7 @@ Test(charges, an_owner_that_fills_the_outbox_costs_others_nothing)
 		cr_assert(charges_may(&c, &box, small), "%u", i);
 		add(small, 10);
 	}
-	/* Half of the half is its share. */
+	/* Its share is a half of the half. */
 	add(small, 10);
 	cr_assert(!charges_may(&c, &box, small));
 }

@@ -13,7 +13,8 @@
 
 #define LINGER_S 3
 
-/* A socket whose close() takes LINGER_S seconds: its other end reads nothing of what it sent. */
+/* A socket whose close() takes LINGER_S seconds: its other end does not read the data that was
+ * sent. */
 static int slow_to_close(void)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies of files that are not given themselves. */
+/* Copies of files, given in place of the files themselves. */
 #include "tests/unit/opener_fixture.h"
 
 TestSuite(copies, .init = set_up, .fini = clean_up);
@@ -50,13 +50,13 @@ Test(copies, copies_end_with_their_last_descriptor_and_stay_within_their_bound)
 					    .end = at[i] + 4096 };
 		r[i] = ask(&q, 3000);
 	}
-	/* A MiB is all there is. */
+	/* All copies together have one MiB. */
 	for (unsigned i = 0; i < 3; i++)
 		cr_assert_eq(r[i].status, 0);
 	cr_assert_eq(r[3].status, OPENER_NO_ROOM);
 	opener_figures(opener, &f);
 	cr_assert(f.copies == 3 && f.copy_bytes == 3 * sizeof(bytes) && f.no_room >= 1);
-	/* Duplicates count, also in another process. */
+	/* Duplicates also count, even in another process. */
 	int twin = dup(r[0].fd);
 	pid_t holder = fork();
 	if (holder == 0) {

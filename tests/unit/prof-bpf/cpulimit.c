@@ -5,8 +5,8 @@
 
 #define SECOND 1000000000ull
 
-/* Tools that want so much of a cpu for files, in thousandths, and so much for samples. The limit is
- * 100 thousandths. Returns the thousandths used over the last ten of these seconds. */
+/* Tools that want this much of a cpu for files, in thousandths, and this much for samples. The
+ * limit is 100 thousandths. Returns the thousandths used over the last ten of these seconds. */
 static uint64_t wanted(struct cpulimit *c, unsigned files, unsigned samples, unsigned seconds)
 {
 	uint64_t sum = 0;
@@ -56,13 +56,13 @@ Test(cpulimit, samples_give_way_when_nothing_else_can)
 
 	cr_assert(used > 70 && used <= 102, "%u", (unsigned)used);
 	cr_assert(c.drop > 0);
-	/* And come back when there is room. */
+	/* They come back when there is room. */
 	(void)wanted(&c, 0, 20, 20);
 	cr_assert(c.drop == 0 && c.rest_ms == 0);
 }
 
-/* prof-symd works for samples later: most of their cost waits in its queue, of which it does a
- * cpu's worth at a time. Draining costs a little, even if all samples are dropped. */
+/* prof-symd works on samples later: most of their cost waits in its queue, and it uses at most one
+ * cpu. Draining costs a little, even if all samples are dropped. */
 Test(cpulimit, the_limit_holds_though_samples_cost_time_later)
 {
 	for (unsigned cpus = 1; cpus <= 4; cpus++) {

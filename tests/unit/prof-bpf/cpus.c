@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prof-bpf's side of prof-cpus, with a socket's other end in its place. */
+/* prof-bpf's side of prof-cpus; the test holds the other end of the socket. */
 #include "tools/prof-bpf/kernel/cpus.h"
 
 #include <criterion/criterion.h>
@@ -17,7 +17,7 @@
 #include "tools/prof-bpf/kernel/loader.h"
 #include "tools/prof-bpf/kernel/sideband.h"
 
-/* Of the other side, which is not run here. */
+/* Of the other side, which does not run here. */
 int loader_event_open(unsigned hz, bool cycles, unsigned cpu)
 {
 	abort();
@@ -58,7 +58,7 @@ static int next(struct cpus *c, uint32_t *ret_cpu)
 	return r;
 }
 
-/* Leaves room for `more` descriptors above those that are open. */
+/* Leaves room for `more` descriptors above the open ones. */
 static void leave_room(int above, unsigned more)
 {
 	const struct rlimit limit = { .rlim_cur = (rlim_t)above + 1 + more, .rlim_max = 4096 };
@@ -122,7 +122,7 @@ Test(cpus, its_end_is_told_once_and_it_is_reaped)
 		for (;;)
 			pause();
 	}
-	/* Its socket is closed first, and it can be reaped later. */
+	/* Its socket is closed first; the process may be reaped later. */
 	close(other);
 	cr_assert_eq(poll(&(struct pollfd){ .fd = c.fd, .events = POLLIN }, 1, 60000), 1);
 	cr_assert_eq(next(&c, &cpu), -EAGAIN);

@@ -284,7 +284,7 @@ static void object(enum deferred_object which, uint64_t at, uint32_t word, uint6
 	d.deferred.objects[which].words[word] = value;
 }
 
-/* As Go's systemstack is: what it was called from stands in the goroutine. */
+/* Like Go's systemstack: its caller is found in the goroutine. */
 static void switch_rows(bool by_word)
 {
 	const struct unwind_rule rules[] = {
@@ -318,7 +318,7 @@ static void switch_rows(bool by_word)
 
 Test(deferred, a_stack_that_was_left_for_another_is_walked_too)
 {
-	/* The word that says where a library's g is does not travel: g was found without it. */
+	/* The word with the place of a library's g is not copied: g was found without it. */
 	for (int by_word = 0; by_word < 2; by_word++) {
 		teardown();
 		setup();

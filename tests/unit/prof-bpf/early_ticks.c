@@ -50,7 +50,7 @@ Test(early_ticks, files_without_end_get_a_burst_and_then_ten_ticks_a_second)
 	for (; now <= 11000 * MS; now += 10 * MS)
 		early += early_ticks_may(&h, now, NEXT, SOON);
 	cr_expect_eq(early, 100);
-	/* What was not used is no credit. */
+	/* Unused early ticks do not accumulate. */
 	now += 60000 * MS;
 	early = 0;
 	while (early_ticks_may(&h, now, NEXT, SOON))

@@ -14,7 +14,7 @@ static int to_in(void *ctx, struct span batch)
 	return stream_feed(ctx, batch);
 }
 
-/* How many messages of a kind come until there are no more. */
+/* The number of messages of a kind until the stream is empty. */
 static unsigned count(struct stream_in *in, enum msg_id id)
 {
 	struct msg m;
@@ -51,7 +51,7 @@ Test(emit, nothing_comes_behind_the_end_until_somebody_else_takes_the_stream)
 	cr_assert_eq(emit_end(e, MSG_END_DONE), 0);
 	cr_expect_eq(count(&in, MSG_FILE), 1);
 
-	/* A process of the host may end at any time. */
+	/* Any process of the host may end at this time. */
 	sent = 1;
 	cr_expect_eq(emit_process_end(e, &p, 1), 0);
 	cr_expect_eq(emit_lost(e, &(struct msg_lost){ .reason = LOST_RING_FULL, .count = 1 }), 0);
@@ -225,7 +225,7 @@ Test(emit, stacks_without_end_cost_only_their_owner)
 	cr_expect_gt(truncated.samples, 10000);
 	cr_expect_eq(attackers, truncated.samples);
 	cr_expect_eq(victims, 0);
-	/* No faster than one a second. */
+	/* At most one a second. */
 	cr_expect_leq(w.epochs, 2 + (clock_mono_ns() - began_ns) / 1000000000u);
 }
 
@@ -268,7 +268,7 @@ Test(emit, threads_that_ended_cost_nothing)
 	cr_expect_eq(w.epochs, 0);
 }
 
-/* A thread that this epoch does not know has no end in it. */
+/* The end of a thread that this epoch does not know is not sent. */
 Test(emit, only_what_was_defined_ends)
 {
 	uint64_t sent = 0, generated = 0, charged = 0, thread_sent = 0, cgroup_sent = 0;
@@ -299,7 +299,7 @@ Test(emit, only_what_was_defined_ends)
 	cr_expect_eq(emit_file_end(e, &f), 0);
 	cr_expect_eq(emit_flush(e), 0);
 	cr_expect_eq(count(&in, MSG_FILE_END), 0);
-	/* A mapping needs its process, which needs its cgroup, and its file. */
+	/* A mapping needs its process and its file; the process needs its cgroup. */
 	cr_expect_eq(emit_mapping(e, &p, &f, &mapping), 0);
 	cr_expect_eq(emit_flush(e), 0);
 	struct msg m;

@@ -7,7 +7,7 @@
 
 static struct gathering g;
 
-/* For how many ms records gather that come now. */
+/* For how many ms records that come now are gathered. */
 static uint64_t gathers_ms(uint64_t now_ns, unsigned hz)
 {
 	gathering_begin(&g, now_ns, hz);
@@ -18,7 +18,7 @@ static uint64_t gathers_ms(uint64_t now_ns, unsigned hz)
 	return ms;
 }
 
-/* They are taken when they are due, in so many ms. Returns when. */
+/* Takes records when they are due, which takes this many ms. Returns the time. */
 static uint64_t take(uint64_t ms)
 {
 	const uint64_t began_ns = g.due_ns;
@@ -49,7 +49,7 @@ Test(gathering, a_ring_that_fills_ends_it_and_records_are_taken_soon_for_a_while
 	cr_assert(gathering_is_due(&g, 1003 * MS, true));
 	gathering_end(&g, 1003 * MS, 1004 * MS);
 	cr_assert_eq(gathers_ms(1500 * MS, 20), 1);
-	/* A new file does not shorten that. */
+	/* A new file does not shorten that wait. */
 	gathering_new_file(&g, 1510 * MS);
 	cr_assert_eq(gathers_ms(1900 * MS, 20), 1);
 	cr_assert_eq(gathers_ms(2100 * MS, 20), 10);

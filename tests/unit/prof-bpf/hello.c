@@ -5,7 +5,7 @@
 #include <criterion/criterion.h>
 
 #define MACHINE "0123456789abcdef0123456789abcdef"
-#define DERIVED "19c1cfd873a24cdd92277291702f0f43" /* by Python's hmac */
+#define DERIVED "19c1cfd873a24cdd92277291702f0f43" /* computed with Python's hmac */
 
 static bool derives(const char *text)
 {

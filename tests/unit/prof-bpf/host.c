@@ -93,7 +93,7 @@ Test(host, published_mappings_say_when_execs_were_last_read)
 	settle();
 	const uint64_t heard = now;
 	map_at(10, 0x700000, 0x1000, 0, 101, "/lib/a");
-	/* Something was opened, and published at once: records wait in the rings meanwhile. */
+	/* A file was opened and published at once, while records still wait in the rings. */
 	for (int i = 0; i < 5; i++) {
 		now += 5 * MS;
 		answer_all();
@@ -172,7 +172,7 @@ Test(host, leader_may_go_before_its_threads)
 	begin_thread(10, 12);
 	settle();
 	exit_of(10, 10);
-	/* Its threads are there yet, so /proc has a zombie with threads. */
+	/* Its threads still exist, so /proc has a zombie with threads. */
 	make_proc(10, "program", 'Z', 3, start, 0, "");
 	let_time_pass(1000 * MS);
 	cr_assert_not_null(fake_tables_process(tables, 10));
@@ -186,7 +186,7 @@ Test(host, leader_without_threads_that_we_believed_in_ends)
 {
 	uint64_t start = start_program(10, 100);
 
-	/* A thread whose exit was lost. */
+	/* A thread whose exit record was lost. */
 	begin_thread(10, 11);
 	settle();
 	exit_of(10, 10);
@@ -201,7 +201,8 @@ Test(host, exec_by_a_thread_goes_on_as_the_leader)
 	uint64_t start = start_program(10, 100);
 
 	begin_thread(10, 11);
-	/* The kernel ends all others, the old leader too, then the thread takes its id. */
+	/* The kernel ends all other threads, also the old leader; then this thread takes the
+	 * leader's id. */
 	exit_of(10, 10);
 	exec_of(10, "second");
 	map_at(10, 0x500000, 0x1000, 0, 101, "/bin/second");
@@ -300,7 +301,7 @@ Test(host, a_thread_has_an_id_for_each_of_its_titles)
 	const struct host_thread *b = titled(start, true);
 	cr_expect_neq(b->id, a->id);
 	cr_expect_arr_eq(b->title, "virtual", 7);
-	/* It may run another one by now. */
+	/* It may run another program by now. */
 	cr_expect_eq(titled(start, false)->id, plain);
 	title(start, "main", false);
 	cr_expect_eq(titled(start, true)->id, a->id);
@@ -421,7 +422,7 @@ Test(host, executable_is_known_at_the_end_also_of_who_is_not_sampled_any_more)
 	cr_assert_not_null(exe);
 }
 
-/* A fork whose record comes just after the turn of a tick, as the clocks have it. */
+/* A fork whose record comes just after a tick of the start time, as the clocks show it. */
 static uint64_t start_at_an_edge(uint32_t pid)
 {
 	uint64_t offset = clock_ns(CLOCK_BOOTTIME) - clock_mono_ns();
@@ -457,7 +458,7 @@ Test(host, user_is_the_first_samples)
 	cr_assert_eq(look(s).process->uid, 1000);
 	s.uid = 1001;
 	cr_assert_eq(look(s).process->uid, 1000);
-	/* One that is gone when its sample is taken. */
+	/* A process that is gone when its sample is drained. */
 	s = sample_of(30, 30, START_TICK_NS, "gone");
 	s.uid = 1002;
 	cr_assert_eq(look(s).process->uid, 1002);
@@ -469,11 +470,11 @@ Test(host, guessed_start_is_set_right_by_a_sample)
 
 	settle();
 	cr_assert_eq(fake_tables_process(tables, 10)->start_ns, start);
-	/* The fork's record came just after the turn of a tick. */
+	/* The fork's record came just after a tick of the start time. */
 	uint32_t id = look(sample_of(10, 10, start - START_TICK_NS, "program")).process->id;
 	tick();
 	cr_assert_eq(fake_tables_process(tables, 10)->start_ns, start - START_TICK_NS);
-	/* From now on it is known, and no other start is the same process. */
+	/* From now on its start is known, and another start is another process. */
 	cr_assert_neq(look(sample_of(10, 10, start - 2 * START_TICK_NS, "program")).process->id,
 		      id);
 	cr_assert_eq(look(sample_of(10, 10, start - START_TICK_NS, "program")).process->id, id);
@@ -504,11 +505,11 @@ Test(host, sample_of_a_process_that_is_gone_makes_one_that_ends)
 		     r.process->id);
 	let_time_pass(HOST_GRACE_NS * 2);
 	cr_assert_eq(gone, 1);
-	/* Another has its pid, with another start: that is not it. */
+	/* Another process has its pid, with another start time. */
 	make_proc(30, "other", 'R', 1, 9 * START_TICK_NS, 0, "");
 	r = look(sample_of(30, 31, 7 * START_TICK_NS, "short"));
 	cr_assert_neq(r.process->end_ns, 0);
-	/* And the newer one is not harmed by a late sample of the older. */
+	/* A late sample of the older process does not harm the newer one. */
 	struct host_sample_ref newer = look(sample_of(30, 30, 9 * START_TICK_NS, "other"));
 	cr_assert_eq(newer.process->end_ns, 0);
 	look(sample_of(30, 31, 5 * START_TICK_NS, "oldest"));
@@ -527,7 +528,7 @@ Test(host, kernel_thread_has_no_mappings_and_is_flagged)
 	cr_assert_eq(r.process->end_ns, 0);
 	settle();
 	cr_assert_null(fake_tables_process(tables, 40));
-	/* A helper that the kernel starts is a program. */
+	/* A helper program that the kernel starts is not a kernel thread. */
 	fork_of(40, 41);
 	exec_of(41, "modprobe");
 	map_at(41, 0x400000, 0x1000, 0, 100, "/sbin/modprobe");

@@ -18,7 +18,7 @@ static void begin(void)
 
 TestSuite(host_attributes, .init = begin, .fini = clean_up);
 
-/* A process of this user, whose folder belongs to root, and its first sample. */
+/* A process of this user, whose /proc folder belongs to root, and its first sample. */
 static struct host_process *sampled_of(uint32_t pid, uint32_t uid, const char *exe)
 {
 	const uint64_t start = start_program(pid, 100);
@@ -66,7 +66,7 @@ static const char *attributes_of(const struct host_process *p)
 	return text;
 }
 
-/* All records until now were taken. */
+/* All records up to now were drained. */
 static void hear(void)
 {
 	now = clock_mono_ns() + MS;

@@ -75,7 +75,7 @@ Test(host_files, vdso_is_one_file_of_all_with_offsets_from_its_start)
 	settle();
 	const struct fake_process *p = fake_tables_process(tables, 10);
 	cr_assert_eq(p->len, 3);
-	/* Below 4 GiB it is that of a 32-bit process. */
+	/* Below 4 GiB it belongs to a 32-bit process. */
 	cr_assert_eq(p->at[1].slot, 0);
 	cr_assert_eq(p->at[2].slot, f->slot);
 	cr_assert_eq(p->at[2].offset, 0);
@@ -200,7 +200,7 @@ Test(host_files, file_gets_slot_and_rows_where_a_sample_got_to_it)
 	cr_assert_eq(p->at[0].slot, TABLES_UNASKED);
 	cr_assert_eq(host_slot_file(host, p->at[1].slot)->inode, 101);
 	cr_assert_eq(rows_asked, 1);
-	/* Before its first sample another process finds the rows ready. */
+	/* Another process finds the rows ready before its first sample. */
 	start_program(11, 101);
 	settle();
 	expect_published(11, 1, M(0x400000, 0x401000, 0x1000, 101));
@@ -277,7 +277,7 @@ Test(host_files, file_that_is_open_and_unchanged_is_not_opened_again)
 	cr_assert_eq(job_count, 1);
 	cr_assert_eq(rows_asked, 1);
 	expect_published(39, 1, M(0x400000, 0x401000, 0x1000, 100));
-	/* Changed in place: another file. */
+	/* Changed in place: it counts as another file. */
 	the_stat.ctime_ns = the_file.ctime_ns = 6;
 	start_program(50, 100);
 	settle();
@@ -285,7 +285,7 @@ Test(host_files, file_that_is_open_and_unchanged_is_not_opened_again)
 	cr_assert_eq(rows_asked, 2);
 	cr_assert_neq(fake_tables_process(tables, 50)->at[0].slot,
 		      fake_tables_process(tables, 39)->at[0].slot);
-	/* One that nobody uses is closed all the same, and then opened anew. */
+	/* A descriptor that nobody uses is closed anyway, and opened again later. */
 	the_file = other;
 	let_time_pass(HOST_FD_IDLE_NS + MS);
 	let_time_pass(HOST_RECHECK_NS + MS);
@@ -318,7 +318,7 @@ Test(host_files, file_that_others_can_write_is_opened_for_every_mapping)
 	settle();
 	cr_assert_eq(job_count, 2);
 	cr_assert_eq(rows_asked, 1);
-	/* Changed in place: another file, with rows of its own. */
+	/* Changed in place: it counts as another file with its own rows. */
 	the_file.ctime_ns = 6;
 	start_program(30, 100);
 	settle();
@@ -354,7 +354,7 @@ Test(host_files, only_what_nobody_but_root_can_write_is_trusted)
 
 Test(host_files, other_inode_than_the_records_counts_only_while_it_is_still_mapped)
 {
-	/* As on overlayfs: fstat names another device and inode. */
+	/* As on overlayfs: fstat reports another device and inode. */
 	the_file.dev = 99;
 	the_file.inode = 12345;
 	start_program(10, 100);
@@ -369,7 +369,8 @@ Test(host_files, other_inode_than_the_records_counts_only_while_it_is_still_mapp
 	expect_published(10, 1, M(0x400000, 0x401000, 0x1000, 12345));
 	cr_assert_eq(rows_asked, 1);
 
-	/* It execs while its file is opened: whose file came is not known. */
+	/* The process execs while its file is being opened: the file may belong to either
+	 * program. */
 	the_file.inode = 54321;
 	start_program(20, 101);
 	tick();
@@ -437,7 +438,7 @@ Test(host_files, file_is_served_from_its_descriptor_then_opened_again)
 	cr_assert_eq(got_calls, 1);
 	cr_assert_eq(job_count, 2);
 	cr_assert_eq(jobs[1].q.kind, OPENER_MAPPING);
-	/* Another file answers: it is not taken for ours, and the path is tried. */
+	/* Another file is opened: it is not taken for ours, and the path is tried. */
 	the_file.dev = DEV;
 	the_file.inode = 100;
 	struct opener_file other = the_file;
@@ -469,7 +470,7 @@ Test(host_files, file_that_two_processes_unmapped_is_not_asked_of_them_for_ever)
 	cr_assert_eq(jobs[job_count - 1].q.kind, OPENER_PATH);
 }
 
-/* A sampled process of a user's. */
+/* A sampled process of a user. */
 static struct host_process *sampled(uint32_t pid, uint64_t inode, uint32_t uid)
 {
 	struct sample s = sample_of(pid, pid, start_program(pid, inode), "program");
@@ -555,7 +556,7 @@ Test(host_files, debug_file_is_searched_below_the_roots_of_samples_and_of_the_ho
 	cr_assert_eq(pids[1], 0);
 	for (size_t i = 0; i < n; i++)
 		cr_assert_neq(pids[i], 9);
-	/* The file that was found is a wrong one: the next search begins behind it. */
+	/* The file that was found is a wrong one: the next search starts after it. */
 	struct opener_result found = { .fd = -1, .place = 0 };
 	const size_t again = search(f, 0);
 

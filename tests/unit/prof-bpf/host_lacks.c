@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host when records were lost, or when memory, room or descriptors are short. */
+/* The host when records are lost, or when memory, room or descriptors are short. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 
 TestSuite(host_lacks, .init = set_up, .fini = clean_up);
 
-/* The number of calls for which there is no memory for mappings. */
+/* The number of calls that fail to get memory for mappings. */
 static unsigned starved;
 
 struct maps *__real_maps_new(void);
@@ -43,7 +43,7 @@ Test(host_lacks, scan_holds_what_older_records_say)
 		  "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
 	make_proc(31, "zombie", 'Z', 1, 7 * START_TICK_NS, 0, "");
 	cr_assert_eq(host_scan(host), 0);
-	/* Records from before the scan: replayed after it. */
+	/* Records from before the scan are replayed after it. */
 	now = before - 50 * MS;
 	fork_of(1, 30);
 	exec_of(30, "older");
@@ -89,7 +89,7 @@ Test(host_lacks, lost_records_have_all_read_again)
 	look(sample_of(10, 10, start, "program"));
 	start_program(13, 100);
 	settle();
-	/* Meanwhile, unheard: 10 and 13 mapped more, 11 ended, 12 began. */
+	/* Meanwhile, unnoticed: 10 and 13 mapped more, 11 ended, 12 began. */
 	const char *maps = "400000-401000 r-xp 00001000 08:01 100 /bin/program\n"
 			   "500000-501000 r-xp 00000000 08:01 105 /lib/new\n";
 	make_proc(10, "program", 'S', 1, start, 0, maps);
@@ -104,7 +104,7 @@ Test(host_lacks, lost_records_have_all_read_again)
 	settle();
 	expect_published(10, 2, M(0x400000, 0x401000, 0x1000, 100), M(0x500000, 0x501000, 0, 105));
 	cr_assert_null(fake_tables_process(tables, 11));
-	/* These have no samples, and are read when they have. */
+	/* These have no samples, and are read when they have some. */
 	cr_assert_null(fake_tables_process(tables, 12));
 	cr_assert_null(fake_tables_process(tables, 13));
 	look(sample_of(12, 12, other_start, "unheard"));
@@ -115,8 +115,8 @@ Test(host_lacks, lost_records_have_all_read_again)
 	cr_assert(host_settled(host));
 }
 
-/* A tick comes with each answer of a worker. Once all of them together took a whole cpu, when a
- * user had many processes and made the kernel lose records. */
+/* A tick comes with each answer of a worker. Such ticks once used a whole cpu, when a user had many
+ * processes and made the kernel lose records. */
 Test(host_lacks, a_check_after_lost_records_takes_a_part_of_the_time)
 {
 	struct host_figures f;
@@ -141,7 +141,7 @@ Test(host_lacks, a_check_after_lost_records_takes_a_part_of_the_time)
 	cr_assert_lt(f.processes, left);
 }
 
-/* Any user may have many of these, and can make the kernel lose records without end. */
+/* Any user can have many of these, and can make the kernel lose records endlessly. */
 Test(host_lacks, after_lost_records_processes_without_samples_are_not_read)
 {
 	struct host_figures f;
@@ -179,7 +179,7 @@ Test(host_lacks, mappings_that_there_was_no_memory_for_are_read_later)
 	uint64_t start = start_program(10, 100);
 
 	settle();
-	/* One is mapped that is not kept; then not all of them are, or none. */
+	/* If one of a file's mappings is dropped, either the others are kept or none. */
 	starved = 1;
 	map_at(10, 0x500000, 0x1000, 0, 105, "/lib/new");
 	make_proc(10, "program", 'S', 1, start, 0,
@@ -205,7 +205,7 @@ Test(host_lacks, ceiling_of_processes_is_kept_and_counted)
 	for (uint32_t i = 0; i < HOST_MAX_PROCESSES + 500; i++)
 		fork_of(1, 1000 + i);
 	host_figures(host, &f);
-	/* Some without samples gave way. */
+	/* Some processes without samples were evicted. */
 	cr_assert_leq(f.processes, HOST_MAX_PROCESSES);
 	cr_assert_gt(f.processes, HOST_MAX_PROCESSES - 100);
 	cr_assert_geq(f.limit, 500);

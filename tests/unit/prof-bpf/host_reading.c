@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mappings that are read while records go on, and files whose place another takes. */
+/* Mappings that are read while records arrive, and files that another file replaces. */
 #include <errno.h>
 #include "common/base/system/clock.h"
 #include "common/wire/msg.h"
@@ -158,7 +158,7 @@ Test(host_reading, frames_in_a_file_that_another_took_the_place_of_do_not_hold)
 	fork_of(10, 11);
 	struct host_process *child = look(sample_of(11, 11, tick_start(now), "program")).process;
 	cr_assert_eq(host_frames_that_hold(child, &there.sample), 1);
-	/* A sample that was walked with mappings that have it is right again. */
+	/* A sample is right again if it was walked with mappings that include the file. */
 	settle();
 	there.sample.generation = p->generation;
 	cr_assert_eq(host_frames_that_hold(p, &there.sample), 3);
@@ -175,7 +175,7 @@ Test(host_reading, the_same_file_mapped_again_takes_no_place)
 
 	now += MS;
 	map_at(10, 0x700000, 0x3000, 0x1000, 101, "/lib/a");
-	/* Its text moved to huge pages. */
+	/* Its text was moved to huge pages. */
 	map_at(10, 0x701000, 0x1000, 0, 0, "//anon");
 	f.sample.time_ns = ++now;
 	cr_assert_eq(host_frames_that_hold(p, &f.sample), 3);
@@ -203,7 +203,7 @@ Test(host_reading, a_later_mapping_is_not_used_for_an_earlier_time)
 	cr_assert_eq(m[0].start, 0x400000);
 }
 
-/* Nothing was sampled in it, so it has no slot. But a sample may wait for its rows by now. */
+/* It had no sample, so it has no slot. But a sample may be waiting for its rows by now. */
 Test(host_reading, a_replaced_file_without_a_slot_is_not_confused)
 {
 	const struct tables_mapping *m;
@@ -225,7 +225,7 @@ Test(host_reading, a_replaced_file_without_a_slot_is_not_confused)
 	cr_assert_eq(m[0].start, 0x400000);
 }
 
-/* The same if prof-bpf hears of both at once. */
+/* The same if prof-bpf reads both records at once. */
 Test(host_reading, a_file_replaced_at_once_is_not_confused)
 {
 	const struct tables_mapping *m;
@@ -247,7 +247,7 @@ Test(host_reading, a_file_replaced_at_once_is_not_confused)
 	cr_assert_eq(m[0].start, 0x400000);
 }
 
-/* More than are kept: then nothing that was walked with older mappings is believed. */
+/* More than are kept: then no sample walked with older mappings is trusted. */
 Test(host_reading, too_many_files_that_lost_their_places_cost_all_that_was_walked_with_them)
 {
 	uint64_t start = start_program(10, 100);
@@ -266,7 +266,7 @@ Test(host_reading, too_many_files_that_lost_their_places_cost_all_that_was_walke
 	cr_assert(host_walked_with(p, p->generation) && !host_walked_with(p, before));
 }
 
-/* Process `pid` runs in a cgroup and perhaps in a pid namespace, and is sampled. */
+/* Process `pid` runs in a cgroup and perhaps in a pid namespace; it is sampled. */
 static struct host_process *surrounded(uint32_t pid, const char *cgroup, uint32_t container)
 {
 	const uint64_t start = 7 * START_TICK_NS;
@@ -300,7 +300,7 @@ Test(host_reading, first_sample_tells_the_cgroup_and_the_inner_pid)
 	cr_expect_eq(b->inner_pid, 3);
 	cr_expect_eq(c->inner_pid, 3);
 	cr_expect_eq(d->inner_pid, 33);
-	/* The last one who is in it takes it away. */
+	/* The last process in it removes it. */
 	const uint32_t id = b->cgroup->id;
 
 	now = clock_mono_ns();
@@ -311,7 +311,7 @@ Test(host_reading, first_sample_tells_the_cgroup_and_the_inner_pid)
 	cr_expect_gt(b->cgroup->id, id);
 }
 
-/* Between the sample and the reading the pid may have become another process's. */
+/* Between the sample and the read, another process may have got the pid. */
 Test(host_reading, cgroup_of_another_process_is_not_taken)
 {
 	const uint64_t start = start_program(30, 100);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which processes are followed if not all are. */
+/* The processes that prof-bpf follows if it does not follow all. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +56,7 @@ Test(host_selection, the_last_selected_one_ends_also_when_nothing_told_of_it)
 	cr_assert_eq(f.processes, 0);
 }
 
-/* A host where 30 is selected, and nobody else. */
+/* A host on which only 30 is selected. */
 static void make_chosen(void)
 {
 	make_host(true, true);
@@ -78,7 +78,7 @@ Test(host_selection, a_selected_one_is_sampled_before_its_file_is_open)
 	expect_published(30, 1, M(0x400000, 0x401000, 0x1000, 100));
 }
 
-/* Its stat opens, and reading fails: as for lack of a descriptor or of memory. */
+/* Its stat opens, but reading fails, as for lack of a descriptor or of memory. */
 static void make_unreadable(uint32_t pid)
 {
 	char command[128];
@@ -100,12 +100,12 @@ Test(host_selection, one_that_cannot_be_looked_at_now_is_not_taken_for_ended)
 	host_figures(host, &f);
 	cr_assert_eq(f.processes, 1);
 	cr_assert_not_null(fake_tables_process(tables, 30));
-	/* Nor is one whose first sample comes then. */
+	/* The same holds for a process whose first sample comes then. */
 	make_proc(40, "fresh", 'S', 1, 9 * START_TICK_NS, 0,
 		  "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
 	make_unreadable(40);
 	cr_assert_eq(look(sample_of(40, 40, 9 * START_TICK_NS, "fresh")).process->end_ns, 0);
-	/* Those that are gone are. */
+	/* Those that have ended are forgotten. */
 	remove_proc(30);
 	remove_proc(40);
 	let_time_pass(2000 * MS);
@@ -122,7 +122,7 @@ Test(host_selection, a_reused_pid_is_not_selected)
 	cr_assert(fake_tables_process(tables, 40)->selected);
 	exit_of(40, 40);
 	now += 20 * MS;
-	/* Of somebody else, whose forks are not heard of. */
+	/* A process of another tree, whose forks are not reported. */
 	exec_of(40, "foreign");
 	fork_of(40, 41);
 	settle();
@@ -167,7 +167,7 @@ Test(host_selection, our_own_are_flagged_by_pid_and_by_user)
 	cr_assert_eq(look(sample_of(32, 32, START_TICK_NS, "x")).process->flags, MSG_PROCESS_SELF);
 }
 
-/* --- processes that the kernel's programs choose --- */
+/* --- processes that the kernel's programs select --- */
 
 static uint32_t wanted_pid;
 
@@ -204,7 +204,7 @@ Test(host_selection, processes_that_are_not_sampled_are_not_read)
 	cr_assert_eq(open_jobs(), 0);
 	cr_assert_null(fake_tables_process(tables, 30));
 	cr_assert_null(fake_tables_process(tables, 40));
-	/* Lost records are no reason to read those of others. */
+	/* Lost records are no reason to read the processes of others. */
 	event((struct sideband_event){ .type = SIDEBAND_LOST, .count = 1 });
 	let_time_pass(3000 * MS);
 	cr_assert_eq(known_processes(), 0);
@@ -235,20 +235,20 @@ Test(host_selection, an_exec_decides_anew_who_is_known)
 	cr_assert_eq(host_scan(host), 0);
 	const uint32_t first = look(sample_of(30, 30, start, "a")).process->id;
 	settle();
-	/* Not wanted any more. */
+	/* It is no longer wanted. */
 	wanted_pid = 0;
 	exec_of(30, "b");
 	settle();
 	cr_assert_eq(known_processes(), 0);
 	cr_assert_null(fake_tables_process(tables, 30));
-	/* It is sampled all the same, as when the answer came too late: the third program of this
-	 * pid is the second one that is known. */
+	/* It is still sampled, because the answer came too late: the third program of this pid
+	 * counts as the second one, which is known. */
 	struct host_process *p = look(sample_of(30, 30, start, "b")).process;
 	cr_assert(p->id != first);
 	cr_assert_eq(p->execs, 1);
 	settle();
 	expect_published(30, 1, M(0x400000, 0x401000, 0x1000, 100));
-	/* One that nobody knew is wanted. */
+	/* A process that was unknown is wanted. */
 	make_proc(50, "c", 'S', 1, start, 0, program_maps);
 	wanted_pid = 50;
 	exec_of(50, "c");
@@ -266,7 +266,7 @@ Test(host_selection, processes_outside_of_our_pid_namespace_have_no_number)
 	map_at(0, 0x400000, 0x1000, 0x1000, 100, "/bin/x");
 	settle();
 	cr_assert_eq(known_processes(), 0);
-	/* But one that comes in from there is ours. */
+	/* But a process that enters from there is ours. */
 	fork_of(0, 60);
 	cr_assert_eq(known_processes(), 1);
 }

@@ -106,7 +106,7 @@ Test(host_shares, an_owner_with_too_many_files_makes_room_for_others)
 	use_files(11, 1, 10000, 5000);
 	host_figures(host, &f);
 	cr_assert_leq(f.files, HOST_MAX_FILES - 500);
-	/* Even if many who hold less than their share have taken the rest. */
+	/* Even if many owners below their share have taken the rest. */
 	for (uint32_t i = 0; i < 20; i++)
 		use_files(20 + i, 20 + i, 20000 + 100 * i, 60);
 	use_files(12, 2, 30000, 60);
@@ -121,7 +121,7 @@ Test(host_shares, files_that_several_users_map_make_room_for_others)
 	eager = false;
 	for (uint32_t i = 0; i < 3; i++)
 		use_files(10 + i, 1 + i, 1000, 8000);
-	/* Those below their share take the rest. */
+	/* The owners below their share take the rest. */
 	for (uint32_t i = 0; i < 10; i++)
 		use_files(20 + i, 20 + i, 20000 + 100 * i, 60);
 	use_files(40, 40, 30000, 60);
@@ -206,7 +206,8 @@ Test(host_shares, an_owner_that_spent_too_much_time_waits_alone)
 
 	mapping_turns_spend(host, calm, false, 1 * MS, at);
 	cr_assert(mapping_turns_may(host, busy, false, at));
-	/* Its small processes do not wait for what its large ones cost, but for what they cost. */
+	/* Its small processes wait only for the cost of small ones, not for that of its large
+	 * ones. */
 	mapping_turns_spend(host, busy, true, 300 * MS, at);
 	cr_assert_not(mapping_turns_may(host, busy, true, at + 500 * MS));
 	cr_assert(mapping_turns_may(host, busy, false, at));
@@ -218,7 +219,7 @@ Test(host_shares, an_owner_that_spent_too_much_time_waits_alone)
 	owner_put(o, calm);
 }
 
-/* Of a user whose time is used up, 300 processes wait for a turn. */
+/* 300 processes of a user whose time is used up wait for a turn. */
 Test(host_shares, many_that_wait_are_looked_at_less_often_and_hold_up_nobody)
 {
 	struct owners *o = host_owners(host);
@@ -244,7 +245,8 @@ Test(host_shares, many_that_wait_are_looked_at_less_often_and_hold_up_nobody)
 		       looked_ns = now;
 
 	cr_assert_geq(refused, 300);
-	/* The next look at them is 300 us later. Another user's process waits for no look. */
+	/* The next check of them is 300 us later. The process of another user does not wait for
+	 * it. */
 	map_at(10, 0x70000000, 0x1000, 0, 200, "/bin/program");
 	host_tick(host, looked_ns + 100000, now);
 	host_figures(host, &f);

@@ -96,7 +96,7 @@ Test(intern, a_full_one_knows_what_it_has_and_begins_anew)
 	intern_free(in);
 }
 
-/* The ceiling is of memory: what is charged covers what is taken. */
+/* The ceiling limits memory: the charges cover the memory that is used. */
 Test(intern, it_takes_no_more_than_its_ceiling)
 {
 	const size_t ceiling = 8 << 20;

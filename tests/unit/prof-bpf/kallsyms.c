@@ -12,7 +12,7 @@
 
 static char path[64], modules[64];
 
-/* The number of calls for which there is no memory. */
+/* The number of calls that find no memory. */
 static unsigned starved;
 
 void *__real_malloc(size_t n);
@@ -72,7 +72,7 @@ static void expect(struct kallsyms *k, uint64_t addr, const char *name, const ch
 	cr_assert_eq(got_start, start);
 }
 
-/* The table is packed when it has been there for a while. */
+/* The table is packed after a while. */
 static void pack(struct kallsyms *k)
 {
 	struct kallsyms_figures before, after;
@@ -178,7 +178,7 @@ Test(kallsyms, bpf_programs_come_and_go)
 	kallsyms_event(k, &e);
 	expect(k, 0xffffffffc090007f, "bpf_prog_2_b", "bpf", 0xffffffffc0900000);
 	expect(k, 0xffffffffc0900080, NULL, NULL, 0);
-	/* Another one in its place. */
+	/* Another module takes its place. */
 	e.name = STR_LIT("bpf_trampoline_9");
 	kallsyms_event(k, &e);
 	expect(k, 0xffffffffc0900000, "bpf_trampoline_9", "bpf", 0xffffffffc0900000);

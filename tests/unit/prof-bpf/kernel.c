@@ -33,7 +33,7 @@ Test(kernel, debian_says_the_patch_level_in_the_version)
 	cr_assert(kernel_version_parse("6.1.0-18-amd64",
 				       "#1 SMP PREEMPT_DYNAMIC Debian 6.1.76-1 (2024-02-01)", &v));
 	cr_assert(v.major == 6 && v.minor == 1 && v.patch == 76);
-	/* Another kernel's, as of a rebuilt one, says nothing of this one. */
+	/* The code of another kernel, such as a rebuilt one, proves nothing about this one. */
 	cr_assert(kernel_version_parse("5.19.0-1", "#1 SMP Debian 6.1.76-1", &v));
 	cr_assert(v.major == 5 && v.minor == 19 && v.patch == 0);
 }
@@ -77,7 +77,7 @@ Test(kernel, symbols_are_taken_from_their_lines)
 	cr_assert_eq(s.function_end, 0xffffffff8159a860);
 	cr_assert_eq(s.uaccess_okay, 0xffffffff81345910);
 	cr_assert_eq(s.object_size, 0xffffffff816ae6f0);
-	/* Hidden addresses, and what is no such line. */
+	/* Hidden addresses, and malformed lines. */
 	static const char *const none[] = { "0000000000000000 T copy_from_user_nofault", "",
 					    "ffffffff8159a7b0", "ffffffff8159a7b0 T",
 					    "x T copy_from_user_nofault" };
@@ -86,7 +86,7 @@ Test(kernel, symbols_are_taken_from_their_lines)
 	cr_assert_eq(s.function, 0);
 }
 
-/* A call at `at`, of a function that begins there. */
+/* A call at `at` of a function that starts there. */
 static void put_call(uint8_t *code, size_t at, uint64_t function, uint64_t to)
 {
 	const int32_t distance = (int32_t)(to - (function + at + 5));
@@ -114,7 +114,7 @@ Test(kernel, code_tells_the_bug_from_the_mended)
 	memset(code, 0x90, sizeof(code));
 	put_call(code, 0xb0, s.function, s.object_size);
 	cr_assert_not(kernel_code_locks_up(&s, code, sizeof(code)));
-	/* A call that the end cuts. */
+	/* A call that is truncated at the end. */
 	memset(code, 0x90, sizeof(code));
 	code[sizeof(code) - 2] = 0xe8;
 	cr_assert_not(kernel_code_locks_up(&s, code, sizeof(code)));

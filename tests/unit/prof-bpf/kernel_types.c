@@ -42,7 +42,7 @@ static const char *name_of(const struct btf *btf, uint32_t offset)
 	return btf__name_by_offset(btf, offset);
 }
 
-/* What a type is, behind typedefs and qualifiers. */
+/* The type behind typedefs and qualifiers. */
 static const struct btf_type *meant(const struct btf *btf, uint32_t id)
 {
 	const struct btf_type *t = btf__type_by_id(btf, id);
@@ -52,7 +52,7 @@ static const struct btf_type *meant(const struct btf *btf, uint32_t id)
 	return t;
 }
 
-/* How many structs they have, one inside the other, all with the same members. */
+/* The number of nested structs, which all have the same members. */
 static unsigned compare(const struct btf *a, const struct btf_type *of_a, const struct btf *b,
 			const struct btf_type *of_b)
 {
@@ -188,7 +188,7 @@ Test(kernel_types, damaged_ones_are_refused_or_selected_from)
 		for (unsigned k = 0; k < 1 + i % 20; k++)
 			copy[random_next(&random) % (i % 2 ? few.len : 512)] =
 				(uint8_t)random_next(&random);
-		/* Of its own length, so that a sanitizer sees what is behind it. */
+		/* Of exactly its length, so that a sanitizer sees reads beyond it. */
 		uint8_t *exact = malloc(len ? len : 1);
 		memcpy(exact, copy, len);
 		const int r = kernel_types_select((struct span){ exact, len }, wanted, &bytes);

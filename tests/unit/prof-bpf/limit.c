@@ -20,11 +20,11 @@ static void begin(uint64_t limit)
 	l = (struct limit){ .fixed = 6 * MIB, .sure = b.maps - 6 * MIB };
 }
 
-/* The memory of all tools when little happens. */
+/* The memory of all tools when there is little load. */
 static const struct limit_asked quiet = { .held = { 8 * MIB, 5 * MIB, 9 * MIB, 3 * MIB },
 					  .tables = 4 * MIB };
 
-/* The share of prof-symd is lent to others as long as it does not hold it. */
+/* Others may use the part of prof-symd's share that it does not hold. */
 static uint64_t all_of(const struct limit_asked *a, uint64_t tables)
 {
 	const uint64_t symd = l.symd > b.symd ? l.symd : a->held[DEPLOY_SYMD];
@@ -96,7 +96,7 @@ Test(limit, rows_in_use_do_not_go_for_what_prof_symd_only_asks_for)
 	a.tables = tables;
 	(void)limit_divide(&l, &b, &a);
 	cr_assert_gt(l.symd, before);
-	/* And what prof-symd holds counts as much. */
+	/* Memory that prof-symd holds counts in the same way. */
 	a.held[DEPLOY_SYMD] = b.symd;
 	a.tables = a.useful = 60 * MIB;
 	(void)limit_divide(&l, &b, &a);
@@ -107,7 +107,7 @@ Test(limit, rows_in_use_do_not_go_for_what_prof_symd_only_asks_for)
 
 Test(limit, rows_that_lack_room_have_what_prof_symd_asked_for_and_does_not_hold)
 {
-	/* Half of the rows are idle, and their room is free after the grace period only. */
+	/* Half of the rows are idle, and their room becomes free only after the grace period. */
 	struct limit_asked a = quiet;
 
 	begin(200 * MIB);
@@ -120,7 +120,7 @@ Test(limit, rows_that_lack_room_have_what_prof_symd_asked_for_and_does_not_hold)
 	cr_assert_geq(limit_divide(&l, &b, &a), (a.tables + a.lacking) / 15 * 16);
 }
 
-/* Once what all held at the 64 MiB that were used up, by 43. */
+/* What the tools held when a limit of 64 MiB once counted as reached at 43 MiB. */
 Test(limit, rows_lack_memory_only_when_the_limit_is_reached)
 {
 	for (uint64_t limit = BUDGET_LEAST; limit <= 1024 * MIB; limit += limit / 3) {
@@ -130,7 +130,7 @@ Test(limit, rows_lack_memory_only_when_the_limit_is_reached)
 					 .lacking = 2 * limit };
 
 		begin(limit);
-		/* As long as rows lack room it may ask, and waits. */
+		/* As long as rows lack room, it may only ask and wait. */
 		a.symd = b.symd + 8 * MIB;
 		for (uint64_t now = 1; now < 8; now++) {
 			a.swing = limit_swing(&l.past, limit, 28 * MIB, now * 1000000000);
@@ -248,7 +248,7 @@ Test(limit, the_meter_reads_what_the_kernel_says)
 	for (size_t i = 0; i < n; i += 4096)
 		p[i] = (char)i;
 	meter_read(&m, 2, then);
-	/* Pages that it shares with the other tests count in part, and they come and go. */
+	/* Pages shared with the other tests count in part, and change at any time. */
 	cr_assert_geq(then[DEPLOY_BPF], n);
 	cr_assert_lt(first[DEPLOY_BPF], n);
 	free((void *)p);
@@ -295,7 +295,7 @@ static void burn(uint64_t ns)
 		;
 }
 
-/* Workers come and go. Once the end of one made all that prof-bpf had ever used count anew, and so
+/* Workers come and go. The end of one once made all cpu time of prof-bpf count again, so that
  * samples were dropped. */
 Test(limit, cpu_time_is_counted_once_though_processes_end)
 {
@@ -349,7 +349,7 @@ static void be_symd(int ready)
 	_exit(0);
 }
 
-/* As the launcher: makes a prof-symd, and a prof-bpf that looks for it. */
+/* Like the launcher: starts a prof-symd, and a prof-bpf that looks for it. */
 static int be_launcher(void)
 {
 	const struct deploy d = { .uid = { [DEPLOY_SYMD] = 59303, [DEPLOY_EXPORT] = 59304 } };

@@ -169,7 +169,7 @@ Test(mapreader, process_that_does_not_exist_is_said_to_be_gone, .fini = finish)
 	cr_assert_eq(got.count, 0);
 }
 
-/* Whoever keeps the lock of its mappings holds up only itself. */
+/* A process that keeps the lock of its mappings delays only itself. */
 Test(mapreader, process_that_does_not_let_its_mappings_be_read_is_given_up, .fini = finish)
 {
 	start_fake();

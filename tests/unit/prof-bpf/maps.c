@@ -156,7 +156,7 @@ Test(maps, look_up_finds_the_covering_one_only)
 	maps_put(m);
 }
 
-/* Against one word per page, for bursts of all sizes: one by one, and the sweep. */
+/* Compared with one word per page, for bursts of all sizes: one by one, and by sweeps. */
 Test(maps, any_sequence_agrees_with_a_page_table)
 {
 	srand(7);
@@ -210,7 +210,7 @@ Test(maps, a_hundred_thousand_mappings_take_no_square_time)
 	struct maps *m = maps_new();
 	uint64_t before = clock_mono_ns();
 
-	/* Downwards, as the kernel gives addresses, in bursts as they would be drained. */
+	/* Downwards, as the kernel assigns addresses, in bursts like those of a drain. */
 	for (unsigned i = 100000; i-- > 0;) {
 		add(&m, (uint64_t)i * 0x2000, (uint64_t)i * 0x2000 + 0x1000, 0, 0);
 		if (i % 5000 == 0)

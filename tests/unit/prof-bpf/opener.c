@@ -164,7 +164,7 @@ Test(opener, path_stands_in_for_a_mapping_only_with_the_same_inode)
 	cr_assert_eq(r.status, OPENER_OTHER);
 }
 
-/* Where a process maps one file after the other, another may be there by now. */
+/* Where a process maps one file after another, a different one may be mapped by now. */
 Test(opener, a_mapping_of_another_file_is_not_taken_for_the_one_that_was_there)
 {
 	const char *path = path_of("lib");
@@ -209,7 +209,7 @@ Test(opener, debug_files_are_found_by_build_id_and_by_name)
 	int fds[2];
 	char c;
 
-	/* Below a root of its own, since /usr/lib/debug is not ours to write. */
+	/* Below another root, since the test may not write to /usr/lib/debug. */
 	char command[1024];
 	snprintf(command, sizeof(command),
 		 "cd %s && umask 022 && mkdir -p r/usr/lib/debug/.build-id/ab "
@@ -246,7 +246,7 @@ Test(opener, debug_files_are_found_by_build_id_and_by_name)
 			{ "none", -1 },
 			{ "p", -1 },
 			{ "d", -1 },
-			/* No ELF, and one that not everybody may read. */
+			/* A file that is not ELF, and one that not everybody may read. */
 			{ "secret", -1 },
 			{ "private", -1 } };
 	for (size_t i = 0; i < sizeof(by_name) / sizeof(by_name[0]); i++) {
@@ -288,7 +288,7 @@ Test(opener, debug_files_are_found_by_build_id_and_by_name)
 		cr_assert_eq(fifth_byte(&r), '1');
 		close(r.fd);
 	}
-	/* Another user's: who maps a file of root's does not say what is in it. */
+	/* Another user's: a process that maps a file of root does not decide its contents. */
 	cr_assert_eq(chown(path_of("r/opt/x/.debug/p.debug"), 1234, 1234), 0);
 	q.name = STR_LIT("p.debug");
 	open_now(&q, &r);
@@ -357,7 +357,7 @@ Test(opener, a_debug_file_below_a_closed_folder_is_not_given)
 	finish();
 }
 
-/* --- what a process wrote about itself --- */
+/* --- files that a process wrote about itself --- */
 
 static struct opener_request theirs(const char *path, uint32_t uid, uint64_t since_ns)
 {
@@ -386,7 +386,7 @@ Test(opener, a_file_of_theirs_is_their_users_or_roots_alone)
 	write_file(path, "1000 10 f");
 	cr_assert_eq(chmod(path, 0600), 0);
 	cr_expect_eq(status_of(theirs(path, getuid(), 0)), 0);
-	/* Owned by us, asked for another's process. */
+	/* Owned by us, requested for a process of another user. */
 	cr_expect_eq(status_of(theirs(path, getuid() + 1, 0)), OPENER_REFUSED, "not for everybody");
 	cr_assert_eq(chmod(path, 0644), 0);
 	cr_expect_eq(status_of(theirs(path, getuid() + 1, 0)), getuid() == 0 ? 0 : OPENER_REFUSED);
@@ -408,7 +408,8 @@ Test(opener, a_file_of_theirs_is_no_link_and_no_pipe)
 	cr_expect_eq(status_of(theirs(pipe_path, getuid(), 0)), OPENER_NOT_REGULAR);
 }
 
-/* A jitdump: refused, it is not given by another way, such as the memory of who maps it. */
+/* A refused jitdump is not given in another way, such as from the memory of the process that maps
+ * it. */
 Test(opener, a_mapped_file_of_theirs_that_is_refused_is_not_copied)
 {
 	const char *path = path_of("jit-1.dump");

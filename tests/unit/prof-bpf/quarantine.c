@@ -154,7 +154,7 @@ Test(quarantine, server_of_files_blames_nobody_else)
 	cr_assert_eq(check(file(999, 1000)), QUARANTINE_FREE);
 }
 
-/* Its root can give a file any owner, and mount it on any device that it has. */
+/* Its root can give a file any owner, and can mount it on any of its devices. */
 Test(quarantine, a_container_blames_nobody_outside)
 {
 	for (uint64_t i = 1; i <= QUARANTINE_USER_DEATHS; i++) {

@@ -51,7 +51,7 @@ static size_t read_words(struct reach **r, uint64_t address, const uint64_t *w, 
 	return reach_read(r, address, words(w, n), &rules, true);
 }
 
-/* The object, whose other words also point somewhere. */
+/* The object, whose other words also point to memory. */
 static const uint64_t object[8] = { OTHER, OTHER, STRING, TABLE, OTHER, OTHER, OTHER, OTHER };
 
 static struct reach *with_object(void)

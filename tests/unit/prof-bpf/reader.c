@@ -77,7 +77,7 @@ static int ask(struct workerpool *r, uint32_t pid, uint32_t uid, uint64_t addres
 	return reader_submit(r, &q, take, a);
 }
 
-/* A process that has what we have, and does nothing. */
+/* A process that shares our memory contents and does nothing. */
 static pid_t sleeper(void)
 {
 	pid_t pid = fork();
@@ -95,7 +95,7 @@ static void end(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-/* Memory that whoever reads it waits for, until *ret_fd is closed. */
+/* Memory that blocks its readers until *ret_fd is closed. */
 static uint8_t *tar_pit(int *ret_fd)
 {
 	struct uffdio_api api = { .api = UFFD_API };
@@ -174,7 +174,7 @@ Test(reader, a_process_that_is_gone_is_an_error)
 	finish(r);
 }
 
-/* A process with memory that keeps its readers waiting. */
+/* A process with memory that blocks its readers. */
 static pid_t tar_pit_process(uint64_t *ret_at)
 {
 	int to[2];
@@ -207,7 +207,7 @@ static void expect_word(struct workerpool *r, pid_t pid, uint32_t uid)
 	cr_expect_eq(a.bytes[0], 7);
 }
 
-/* Its worker can be killed, so nothing hangs any more when it was given up. */
+/* Its worker can be killed, so nothing hangs once the request is given up. */
 Test(reader, memory_that_hangs_its_reader_costs_only_its_request)
 {
 	const uint32_t uid = 1000, other_uid = 1001;
@@ -220,7 +220,8 @@ Test(reader, memory_that_hangs_its_reader_costs_only_its_request)
 	const uint64_t begun_ns = clock_mono_ns();
 
 	cr_assert_eq(ask(r, (uint32_t)pit, uid, at, &hung), 0);
-	/* Others go on meanwhile, of the same owner too. On a busy machine that may take longer. */
+	/* Other requests continue meanwhile, also those of the same owner. On a busy machine that
+	 * may take longer. */
 	expect_word(r, other, other_uid);
 	expect_word(r, other, uid);
 	cr_expect(!hung.calls || clock_mono_ns() - begun_ns > READER_DEADLINE_NS);
@@ -238,7 +239,7 @@ Test(reader, memory_that_hangs_its_reader_costs_only_its_request)
 	finish(r);
 }
 
-/* Twenty users who make readers hang, each as much as it can. */
+/* Twenty users who block as many readers as they can. */
 Test(reader, many_who_hang_it_do_not_keep_others_waiting)
 {
 	enum { USERS = 20, EACH = 3 };
@@ -255,7 +256,7 @@ Test(reader, many_who_hang_it_do_not_keep_others_waiting)
 	const uint64_t began_ns = clock_mono_ns();
 
 	expect_word(r, other, 1001);
-	/* It may wait for each of them once, four at a time. */
+	/* It may have to wait for each of them once, four at a time. */
 	cr_expect_lt(clock_mono_ns() - began_ns, (USERS / 4 + 3) * READER_DEADLINE_NS);
 	for (unsigned i = 0; i < USERS * EACH; i++)
 		end(pits[i]);

@@ -21,7 +21,7 @@ static void fill(struct sample_object *o)
 	memset(o->bytes + 336, 'l', SAMPLE_PIECE_BYTES);
 }
 
-/* Cuts the pieces to `bytes` in all. */
+/* Truncates the pieces to `bytes` in all. */
 static void cut_bytes(struct sample_object *o, uint32_t bytes)
 {
 	o->sample.user_frames =

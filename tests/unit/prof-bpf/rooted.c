@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The oracle is openat2 with RESOLVE_IN_ROOT, over a tree of folders, files and links of every
- * kind, and paths made of their names by chance. */
+ * kind, and random paths of their names. */
 #include "tools/prof-bpf/open/opening/rooted.h"
 
 #include <criterion/criterion.h>
@@ -162,7 +162,7 @@ Test(rooted, long_and_deep_paths_are_refused_and_leak_nothing)
 	path[300] = '\0';
 	cr_assert_eq(rooted_open(root, path, true, NULL, NULL), -ENAMETOOLONG);
 	close(before);
-	/* Deeper than our own bound: the kernel has none. */
+	/* Deeper than our own bound; the kernel has none. */
 	int at = fcntl(root, F_DUPFD_CLOEXEC, 3);
 	for (int i = 0; i <= ROOTED_DEPTH; i++) {
 		cr_assert_eq(mkdirat(at, "d", 0755), 0);

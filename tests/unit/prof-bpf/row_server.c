@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file that is blamed for the extractor's end. The bus and the lane are fake_peer.h's. */
+/* The file that is blamed when the extractor ends. fake_peer.h has the bus and the lane. */
 #include "tools/prof-bpf/peers/row_server.h"
 
 #include <criterion/criterion.h>
@@ -19,7 +19,7 @@ static struct quarantine *quarantine;
 static struct row_server *server;
 static uint16_t slots[FILES];
 
-/* The number of calls of the stream's receiver for which there is no memory. */
+/* The number of calls of the stream's receiver that find no memory. */
 static unsigned starved_feeds, starved_nexts;
 
 int __real_stream_feed(struct stream_in *s, struct span bytes);
@@ -42,7 +42,7 @@ int __wrap_stream_next(struct stream_in *s, struct msg *ret)
 	return -ENOMEM;
 }
 
-/* How often memory fails, from the call `fails_at` on. 0: never. */
+/* How many allocations fail, from call `fails_at` on. 0: none. */
 static unsigned calls, fails_at, fails;
 
 static bool fail_now(void)
@@ -160,7 +160,7 @@ static void say(const struct msg *m)
 	run();
 }
 
-/* Comes, and is asked for `files` files. */
+/* Connects, and gets requests for `files` files. */
 static void come(unsigned files)
 {
 	fake_peer.came = true;
@@ -190,7 +190,7 @@ static void at_work_on(uint64_t id)
 	fake_peer.last = (struct lastword){ .kind = LASTWORD_FILE, .id = id };
 }
 
-/* Longer than is waited for it; since when is by the clock. */
+/* Longer than the timeout, which is measured by the real clock. */
 static void stand_still(void)
 {
 	cr_assert_eq(row_server_run(server, clock_mono_ns() + 61 * SECOND), 0);
@@ -208,10 +208,10 @@ Test(row_server, an_extractor_that_goes_while_it_parses_nothing_is_blamed_on_no_
 {
 	for (unsigned i = 0; i < FILES; i++)
 		ask(i);
-	/* More often than is allowed of a file. */
+	/* More often than is allowed for one file. */
 	for (int i = 0; i < 12; i++) {
 		come(FILES);
-		/* It has begun to answer the first. */
+		/* It has begun to answer the first request. */
 		say(&(struct msg){ .id = MSG_ROWS_BEGIN,
 				   .rows_begin = { .id = 1, .rows = 1, .rules = 1, .span = 1 } });
 		go();
@@ -327,9 +327,9 @@ Test(row_server, a_file_without_a_descriptor_is_given_back_once_and_only_while_i
 	cr_assert(row_server_idle(server));
 }
 
-/* --- our own failures --- */
+/* --- failures of our own --- */
 
-/* A whole answer of one message each. */
+/* A whole answer, each message of which is sent alone. */
 static void answer(uint64_t id)
 {
 	struct unwind_rule rule = { .cfa = UNWIND_CFA_REG,
@@ -354,7 +354,7 @@ static void answer(uint64_t id)
 		cr_assert_eq(stream_put(&out, &all[i]), 0);
 		cr_assert_eq(stream_flush(&out), 0);
 		fake_peer.has_batch = true;
-		/* Without memory for the message it is tried again. */
+		/* If the message finds no memory, it is tried again. */
 		for (int tries = 0; row_server_run(server, ++now_ns) && tries < 100; tries++)
 			;
 	}
@@ -364,7 +364,7 @@ Test(row_server, our_own_want_of_memory_is_blamed_on_nobody_wherever_it_strikes)
 {
 	unsigned most;
 
-	/* Once without a failure, to count. */
+	/* Once without a failure, to count the allocations. */
 	ask(0);
 	come(1);
 	at_work_on(1);
@@ -412,7 +412,7 @@ Test(row_server, an_answer_for_a_file_that_has_its_rows_already_is_blamed_on_nob
 	cr_assert(row_server_idle(server));
 }
 
-/* --- who comes first --- */
+/* --- the order of requests --- */
 
 Test(row_server, a_file_that_takes_long_is_put_aside_while_others_wait)
 {
@@ -437,7 +437,7 @@ Test(row_server, a_file_that_takes_long_is_put_aside_while_others_wait)
 		     0);
 	now_ns = now;
 	come(1);
-	/* Nobody else waits: it does not give way. */
+	/* No other request waits, so it does not give way. */
 	cr_assert_eq(row_server_request(server, slots[1], open("/dev/null", O_RDONLY | O_CLOEXEC),
 					&of, STR_LIT("/short"), rich),
 		     0);

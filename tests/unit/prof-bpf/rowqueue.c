@@ -50,7 +50,7 @@ static struct rowqueue_request *ask(struct owner *owner, int fd)
 	return r;
 }
 
-/* The next one; it takes so long. */
+/* The next request, which takes this long. */
 static struct rowqueue_request *serve(uint64_t ns, uint64_t now_ns)
 {
 	struct rowqueue_request *r = rowqueue_next(&queue, true, now_ns);
@@ -77,7 +77,7 @@ Test(rowqueue, the_owner_that_spent_least_comes_first)
 		rowqueue_request_free(r);
 	}
 	cr_assert_eq(first_of_bob, 2);
-	/* The time that an owner has spent is forgotten. */
+	/* Spent time decays. */
 	cr_assert_eq(rowqueue_spent(alice, 64 * OWNERS_HALVED_NS), 0);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Real events of this kernel; every test makes its own processes and looks at their records only.
- */
+/* Real events of this kernel. Every test starts its own processes and looks only at their
+ * records. */
 #include <criterion/criterion.h>
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -57,7 +57,7 @@ static struct seen seen;
 static void drain(struct sideband *s, uint64_t horizon_ns)
 {
 	seen.horizon_ns = horizon_ns;
-	/* Only what is older than the horizon is there for certain. */
+	/* Only records older than the horizon are certain to be there. */
 	if (horizon_ns == UINT64_MAX)
 		seen.last_ns = 0;
 	sideband_drain(s, horizon_ns, keep, &seen);
@@ -244,7 +244,7 @@ Test(sideband, a_ring_that_fills_is_seen_before_it_is_full)
 		waitpid(pid, NULL, 0);
 		forks++;
 	}
-	/* Other programs' forks fill it as well. */
+	/* Forks of other programs also fill it. */
 	cr_assert(sideband_fills(s) && forks > 1, "%u", forks);
 	drain(s, UINT64_MAX);
 	cr_assert(!seen.lost && !sideband_fills(s));
@@ -260,7 +260,7 @@ Test(sideband, records_are_whole_over_many_turns_of_a_small_ring)
 
 	sideband_figures(s, &f);
 	cr_assert_eq(f.ring_bytes, (size_t)sysconf(_SC_PAGESIZE));
-	/* Each turn of a page-sized ring cuts another record in two. */
+	/* Each turn of a ring of one page splits another record. */
 	for (unsigned i = 0; i < 400; i++) {
 		pid_t pid = fork();
 
@@ -300,7 +300,7 @@ Test(sideband, records_dropped_by_a_full_ring_are_counted)
 		waitpid(pid, NULL, 0);
 	}
 	drain(s, UINT64_MAX);
-	/* The count comes with the next record of the cpu. */
+	/* The count arrives with the next record of the cpu. */
 	sideband_figures(s, &f);
 	for (unsigned i = 0; i < f.cpus; i++) {
 		cpu_set_t set;
@@ -425,8 +425,8 @@ Test(sideband, rings_shrink_to_the_memlock_limit)
 
 		if (setrlimit(RLIMIT_MEMLOCK, &none) || setresuid(65534, 65534, 65534))
 			_exit(9);
-		/* Its own events: allowed to anybody, for user space; a ring that the limit does
-		 * not allow. */
+		/* Its own events, which everybody may have for user space, with a ring that the
+		 * limit does not allow. */
 		if (sideband_new(64u << 20, getpid(), &s))
 			_exit(1);
 		sideband_figures(s, &f);

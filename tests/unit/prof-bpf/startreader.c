@@ -137,10 +137,10 @@ static struct uffdio_range environment(void)
 	return (struct uffdio_range){ .start = start, .len = last - start };
 }
 
-/* Makes whoever reads our environment wait. Nothing here may need it any more. */
+/* Blocks readers of our environment. The test itself must not need it any more. */
 static void close_environment(int say)
 {
-	volatile char deep[16 * PAGE]; /* so that our own frame is in other pages */
+	volatile char deep[16 * PAGE]; /* so that our own stack frame is in other pages */
 	struct uffdio_api api = { .api = UFFD_API };
 	struct uffdio_register range = { .range = environment(),
 					 .mode = UFFDIO_REGISTER_MODE_MISSING };
@@ -210,7 +210,7 @@ Test(startreader, a_process_that_is_gone_is_an_error)
 	cr_expect_eq(a.status, -ENOENT);
 }
 
-/* The kernel reads an environment only if nobody has to be waited for. */
+/* The kernel reads an environment only if it does not have to wait. */
 Test(startreader, an_environment_that_is_not_in_memory_is_none)
 {
 	const pid_t slow = start_tar_pit(),
@@ -227,7 +227,8 @@ Test(startreader, an_environment_that_is_not_in_memory_is_none)
 	end(quick);
 }
 
-/* Process `pid` of a /proc of our own, whose environment is this text; NULL: nobody writes it. */
+/* Process `pid` in a /proc of our own, with this text as its environment; NULL: the text is never
+ * written. */
 static void fake(const char *proc, int pid, const char *text)
 {
 	char path[64];

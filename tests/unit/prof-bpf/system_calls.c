@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attempts of somebody who runs code in prof-bpf. Each runs in a forked child of root's that has
- * entered its filter and nothing else, so that only this can stop it. Under AddressSanitizer there
- * is no filter. */
+/* Attempts of an attacker who runs code in prof-bpf. Each runs in a forked child of root that has
+ * entered prof-bpf's filter and nothing else, so only the filter can stop it. Under
+ * AddressSanitizer there is no filter. */
 #include "tools/prof-bpf/system_calls.h"
 
 #include <criterion/criterion.h>
@@ -34,7 +34,7 @@
 struct attempt {
 	const char *name;
 	long number, args[6];
-	int want; /* KILLED, an errno, or 0: it goes on */
+	int want; /* KILLED, an errno, or 0: it succeeds */
 };
 
 static struct open_how reads = { .flags = O_RDONLY };
@@ -157,7 +157,7 @@ Test(system_calls, calls_beyond_reading_kill_and_reading_works)
 		{ "time", SYS_clock_settime, { 0, P(memory) }, KILLED },
 		{ "the end", SYS_reboot, { 0 }, KILLED },
 		{ "a call of tomorrow", 500, { 0 }, ENOSYS },
-		/* And what it does all day. */
+		/* Its ordinary work. */
 		{ "read a file", SYS_openat, { AT_FDCWD, P(path), O_RDONLY | O_CLOEXEC }, 0 },
 		{ "find a file", SYS_openat, { AT_FDCWD, P("/tmp"), O_PATH | O_DIRECTORY }, 0 },
 		{ "who am i", SYS_getpid, { 0 }, 0 },
@@ -177,7 +177,7 @@ static void *idle(void *arg)
 	return arg;
 }
 
-/* Its own spares are started so. */
+/* Its spare threads are started in this way. */
 Test(system_calls, threads_can_be_started)
 {
 	const pid_t child = fork();

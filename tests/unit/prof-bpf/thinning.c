@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include "tools/prof-bpf/limit/cpulimit.h"
 
-/* Feeds samples of owners 0, 1, ... in each of `count` steps. kept: how many were kept. */
+/* Feeds samples of owners 0, 1, ... in each of `count` steps. kept: how many are kept. */
 static void steps(struct thinning *d, unsigned count, unsigned drop, uint32_t least,
 		  const unsigned *samples, unsigned owners, unsigned *kept)
 {
@@ -35,7 +35,7 @@ Test(thinning, an_owner_of_few_samples_loses_none)
 	steps(&d, 20, CPULIMIT_ALL * 9 / 10, 0, (unsigned[]){ 1000, 25 }, 2, kept);
 	steps(&d, 20, CPULIMIT_ALL * 9 / 10, 0, (unsigned[]){ 1000, 25 }, 2, kept);
 	cr_assert_eq(kept[1], 500);
-	/* A tenth of all are kept. */
+	/* A tenth of all samples is kept. */
 	cr_assert(kept[0] > 1300 && kept[0] < 1900, "%u", kept[0]);
 }
 

@@ -26,7 +26,7 @@ static void open_both(void)
 
 TestSuite(wakeups, .init = open_both, .timeout = 10);
 
-/* What wakes within so many ms, as 1 << enum wakeups_source. */
+/* The sources that wake within this many ms, as 1 << enum wakeups_source. */
 static unsigned woken(int ms)
 {
 	struct epoll_event e[8];

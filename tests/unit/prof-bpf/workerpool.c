@@ -202,7 +202,7 @@ Test(workerpool, a_foreign_file_is_given_as_a_copy)
 	cr_assert_eq(fcntl(r.fd, F_GET_SEALS),
 		     F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
 	close(r.fd);
-	/* A request that only asks for the file's identity makes no copy. */
+	/* A request for only the file's identity makes no copy. */
 	q.look_only = true;
 	r = ask(&q, 3000);
 	cr_assert(r.status == 0 && r.fd == -1 && r.file.copied && r.file.size == 4096);
@@ -244,7 +244,7 @@ Test(workerpool, hanging_file_costs_one_worker_and_its_device_is_left_alone)
 		if (i == 1)
 			break;
 	}
-	/* Nobody is charged here, so only the two devices count. */
+	/* Nobody is charged here, so only the two devices matter. */
 	cr_assert_leq(hanging(), 2);
 	const unsigned hung_now = hanging();
 	cr_assert_geq(hung_now, 1);
@@ -285,7 +285,7 @@ int __wrap_procfs_read_stat(int at, uint32_t pid, struct procfs_stat *ret)
 	return r;
 }
 
-/* How long a request takes that hangs, in nanoseconds. */
+/* How long a hanging request takes, in nanoseconds. */
 static uint64_t hung_for(const char *folder)
 {
 	struct answer hung = { 0 };
@@ -321,7 +321,7 @@ Test(workerpool, worker_that_sleeps_is_given_up_at_its_deadline)
 	finish();
 }
 
-/* Not even names can be looked up. */
+/* Even lookups of names hang. */
 Test(workerpool, mount_that_answers_nothing_costs_one_worker)
 {
 	enum { ASKED = 40 };
@@ -339,7 +339,7 @@ Test(workerpool, mount_that_answers_nothing_costs_one_worker)
 	for (int i = 0; i < ASKED; i++) {
 		char path[300];
 
-		/* Also folders in it; and as debug files beside programs. */
+		/* Also subfolders, and debug files beside programs. */
 		snprintf(path, sizeof(path), "%s/%d/f", path_of("m"), i);
 		struct opener_request q = { .kind = i % 2 ? OPENER_PATH : OPENER_DEBUGLINK,
 					    .path = str_from(path),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who must wait for whom, and whom those harm who make workers hang. */
+/* Which requests must wait, and who is harmed when somebody makes workers hang. */
 #include <criterion/criterion.h>
 #include "tools/prof-bpf/open/workers/workerpool_internal.h"
 

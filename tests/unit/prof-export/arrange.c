@@ -122,7 +122,7 @@ Test(arrange, neighbours_stand_side_by_side_and_what_nobody_uses_is_left_out)
 	EXPECT_STACK(2, 5);
 	EXPECT_STACK(3, 1, 5);
 	EXPECT_STACK(4, 3, 5);
-	/* The copies are known. */
+	/* The duplicates are known. */
 	cr_assert_eq(dictionary_copy(&to, &from, DICTIONARY_STACKS, used_stacks[0], &memo, &i), 0);
 	cr_expect_eq(i, 4);
 	table_ids_done(&memo, &pool);

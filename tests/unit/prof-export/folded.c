@@ -113,7 +113,7 @@ Test(folded, names_that_become_equal_are_one_line)
 	model_free(m);
 }
 
-/* An interpreted function that was seen on a line, and a stack of it alone. */
+/* An interpreted function that was seen on a line, with a stack of this frame alone. */
 static void interpreted(struct model *m, uint64_t id, const char *name, const char *source,
 			uint64_t first, uint64_t line)
 {
@@ -146,7 +146,7 @@ static void define_namesakes(struct model *m)
 	interpreted(m, 8, "deep.f", "/2/c/b/a/deep.py", 1, 2);
 	interpreted(m, 9, "gone", "", 0, 0);
 	interpreted(m, 10, "gone", "/x/go;n\ne.py", 7, 0);
-	/* Native ones of one name are one. */
+	/* Native functions with equal names are merged. */
 	for (uint64_t i = 11; i < 13; i++) {
 		take(m, (struct msg){ .id = MSG_FUNCTION,
 				      .function = { .id = i,
@@ -196,7 +196,7 @@ Test(folded, lines_of_interpreted_functions_stand_behind_them)
 	model_free(m);
 }
 
-/* One function by each kind of code, and by one that this version does not know. */
+/* One function for each kind of code, and one of a kind that this version does not know. */
 static void check_code(bool shown, const char *expected)
 {
 	struct model *m = model_of(&(struct model_options){

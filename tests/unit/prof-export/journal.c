@@ -108,7 +108,7 @@ Test(journal, successor_has_all_and_goes_on_behind_a_message_that_was_cut)
 	cr_assert_eq(lseek(j.fd, 0, SEEK_END), (off_t)j.bytes);
 	feed(&j, &c);
 	cr_assert_eq(samples(), 156);
-	/* And the next one after that. */
+	/* And the next message after that. */
 	cr_assert_eq(again(&j), 156);
 	cr_assert_eq(model_totals(session.model)->lost[LOST_MALFORMED], 0);
 	end(&j, &a, &b, &c);
@@ -121,15 +121,15 @@ Test(journal, a_senders_partial_or_malformed_message_does_not_hinder_the_next)
 	const uint8_t wrong = 0xc1;
 
 	begin();
-	/* Half a message, and the sender goes. */
+	/* Half a message, and then the sender goes. */
 	a.len--;
 	feed(&j, &a);
 	journal_reopen(&j, &session);
 	cr_assert_lt(j.bytes, a.len);
-	/* No message, and it is shut out. */
+	/* A malformed message: its sender is disconnected. */
 	cr_assert_eq(buf_append(&b, &wrong, 1), 0);
 	cr_assert_eq(journal_feed(&j, &session, buf_span(&b)), STREAM_MALFORMED);
-	/* Killed before it was. */
+	/* Killed before it was disconnected. */
 	cr_assert_eq(again(&j), 29);
 	cr_assert_eq(model_totals(session.model)->lost[LOST_MALFORMED], 1);
 	feed(&j, &c);
@@ -146,7 +146,7 @@ Test(journal, beyond_its_ceiling_nothing_is_kept)
 	begin();
 	feed(&j, &a);
 	feed(&j, &b);
-	/* Nor what would fit: what is between would be missing. */
+	/* Nor is a later one that would fit, since the messages in between would be missing. */
 	feed(&j, &c);
 	journal_reopen(&j, &session);
 	cr_assert_eq(samples(), 201);
@@ -170,7 +170,7 @@ Test(journal, without_a_file_there_is_nothing)
 	buf_done(&a);
 }
 
-/* The second journal alone leads its successor to the second output. */
+/* The second journal alone leads the successor to the second output. */
 Test(journal, the_next_journal_begins_with_what_a_successor_has_to_know)
 {
 	struct journal j = { .fd = memfd_create("first", 0), .max = 1u << 20 };
@@ -189,7 +189,7 @@ Test(journal, the_next_journal_begins_with_what_a_successor_has_to_know)
 	cr_assert_eq(st.samples, 10);
 	cr_assert_eq(st.bytes, (uint64_t)lseek(output, 0, SEEK_END));
 	journal_next(&j, second, session.model);
-	/* As prof-symd begins an epoch: without another hello. */
+	/* prof-symd begins an epoch like this, without another hello. */
 	c = BUF_INIT(0);
 	stream_out_init(&o, 4096, collect, &c);
 	stream_out_epoch(&o, 2);
@@ -234,7 +234,7 @@ static void begin_run(struct run *r, enum format format, int output)
 	cr_assert_eq(session_init(&session, &o, output), 0);
 }
 
-/* An epoch with its definitions and so many samples, in several batches. A stream continues. */
+/* An epoch with its definitions and this many samples, in several batches. A stream continues. */
 static void feed_epoch(struct run *r, unsigned samples, bool hello)
 {
 	struct buf b = BUF_INIT(0);
@@ -276,7 +276,7 @@ static void feed_epoch(struct run *r, unsigned samples, bool hello)
 	buf_done(&b);
 }
 
-/* As after SIGKILL, in the middle of a write of the output and of one of the journal. */
+/* As after SIGKILL during a write to the output and one to the journal. */
 static void kill_run(struct run *r, enum format format)
 {
 	unsigned beats = 0;
@@ -300,7 +300,7 @@ static uint64_t journal_space(const struct run *r)
 	return (uint64_t)st.st_blocks * 512;
 }
 
-/* How many samples the output has, which is text or a recording. */
+/* The number of samples in the output, which is text or a recording. */
 static uint64_t samples_of(int output, enum format format)
 {
 	static char text[4u << 20];
@@ -311,7 +311,7 @@ static uint64_t samples_of(int output, enum format format)
 	text[n] = '\0';
 	cr_assert_null(strstr(text, "torn"));
 	if (format == FORMAT_TEXT) {
-		/* A sample's first line begins with its name. */
+		/* The first line of a sample starts with its name. */
 		for (const char *at = strstr(text, "pid-1"); at; at = strstr(at + 1, "pid-1"))
 			count++;
 		return count;
@@ -384,7 +384,7 @@ Test(journal, without_new_epochs_the_output_keeps_what_it_has)
 
 	cr_assert_gt(kept, 0);
 	kill_run(&r, FORMAT_TEXT);
-	/* All bytes behind the mark are lost, and no more. */
+	/* Exactly the bytes behind the mark are lost. */
 	cr_assert_eq(session.output.bytes, kept);
 	const uint64_t samples = model_totals(session.model)->samples;
 

@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-/* Expects these pairs, as `key|value;`, and so many that are left out. */
+/* Expects these pairs, as `key|value;`, and this number of omitted pairs. */
 static void expect(struct str list, const char *found, uint32_t left_out)
 {
 	static char text[2 * KEY_VALUES_TEXT];

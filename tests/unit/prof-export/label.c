@@ -43,7 +43,7 @@ Test(label, ordinary_names_stay_as_they_are)
 		expect(names[i], names[i]);
 }
 
-/* A process cannot call itself by a name that stands for a process without a name. */
+/* A process cannot have a name that stands for a process without a name. */
 Test(label, no_process_imitates_one_that_is_not_known)
 {
 	static const char *const names[][2] = {
@@ -94,7 +94,7 @@ Test(label, escaped_labels_are_also_guarded)
 {
 	expect("\x01_[k]", "\\x01_\\[k]");
 	expect("[truncated: \xff", "\\[truncated: \\xff");
-	/* Readers may trim blanks. */
+	/* Readers may trim spaces. */
 	expect("vfs_read_[k] ", "vfs_read_[k]\\x20");
 	expect("  [truncated: x]", "\\x20\\x20[truncated: x]");
 	expect("a b", "a b");

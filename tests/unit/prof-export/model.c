@@ -22,7 +22,7 @@ Test(model, the_same_stack_in_two_epochs_is_one)
 	model_free(m);
 }
 
-/* The loss that the sampler told of may be in the hands of a tool that died, or have come. */
+/* Samples that the sampler reported as lost are not counted again. */
 Test(model, samples_missing_without_a_report_count_as_lost_by_restart)
 {
 	static const struct str began = STR_LIT("began"), taken = STR_LIT("taken");
@@ -38,7 +38,7 @@ Test(model, samples_missing_without_a_report_count_as_lost_by_restart)
 			take(m,
 			     (struct msg){ .id = MSG_LOST,
 					   .lost = { .reason = LOST_RING_FULL, .count = told } });
-		/* These are no samples, and stand for none. */
+		/* These reasons count events, not samples. */
 		for (uint64_t i = 0; i < LOST_REASONS; i++)
 			if (!reason_lost_is_samples(i))
 				take(m, (struct msg){ .id = MSG_LOST,
@@ -116,7 +116,7 @@ Test(model, samples_without_names_are_told_by_owner_and_reason)
 		cr_expect_eq(st.blames[0].samples, 2);
 		cr_expect_eq(st.blames[1].reason, UNNAMED_SLOW);
 		cr_expect_eq(st.blames[1].samples, 1);
-		/* It came late: from then on the frame has its name. */
+		/* The name came late: the frame has it from then on. */
 		frame(m, 9, 9, 1);
 		take(m,
 		     (struct msg){ .id = MSG_STACK, .stack = { .id = 7, .frames = LIST(9, 1) } });
@@ -206,7 +206,7 @@ Test(model, a_second_definition_of_a_process_updates_the_first)
 	cr_expect(str_eq(model_string(m, p->comm), STR_LIT("late")));
 	cr_expect_eq(model_totals(m)->processes, 1);
 	cr_expect_str_eq(folded(m, false), "late;main;leaf 2\n");
-	/* A later epoch that does not know it takes nothing away. */
+	/* A later epoch without it changes nothing. */
 	model_forget(m);
 	simple(m);
 	cr_assert_eq(sample(m, 1, 1), MODEL_SAMPLE);
@@ -249,13 +249,13 @@ Test(model, a_second_definition_of_a_file_updates_the_first)
 	cr_assert_eq(model_files(m, &f), 1);
 	cr_expect_eq(f->flags, MSG_FILE_DELETED);
 	cr_expect(str_eq(model_string(m, f->build_id), STR_LIT("ab")));
-	/* A later epoch that does not know it takes nothing away. */
+	/* A later epoch without it changes nothing. */
 	model_forget(m);
 	file.file.build_id.len = 0;
 	take(m, file);
 	cr_assert_eq(model_files(m, &f), 1);
 	cr_expect(str_eq(model_string(m, f->build_id), STR_LIT("ab")));
-	/* Another file of this name is another one. */
+	/* Another file with this name is a different one. */
 	file.file.inode = 4;
 	take(m, file);
 	cr_assert_eq(model_files(m, &f), 2);
@@ -344,7 +344,8 @@ Test(model, ceiling_is_kept_and_what_was_collected_stays)
 	model_free(m);
 }
 
-/* A process of one thread that belongs to an owner. Its id is also its owner and its thread's. */
+/* A process with one thread that belongs to an owner. The ids of process, thread and owner are
+ * equal. */
 static void owned(struct model *m, uint64_t owner)
 {
 	take(m, (struct msg){ .id = MSG_PROCESS,
@@ -360,7 +361,7 @@ static void owned(struct model *m, uint64_t owner)
 					  .comm = STR_LIT("p") } });
 }
 
-/* A sample with frames, functions and a stack of its own, which are charged to the owner. Returns
+/* A sample with its own frames, functions and stack, which are charged to the owner. Returns
  * whether it was counted. */
 static bool fresh_sample(struct model *m, uint64_t owner, uint64_t id, bool names)
 {
@@ -395,7 +396,7 @@ Test(model, an_owner_of_endless_stacks_costs_others_nothing)
 		struct model *m = new_model(names ? MODEL_NAMES : MODEL_ADDRESSES, true, 4 << 20);
 		uint64_t id = 10000000, folded;
 
-		/* In several epochs, in which all is defined again. */
+		/* In several epochs, each of which defines everything again. */
 		for (int epoch = 0; epoch < 4; epoch++) {
 			owned(m, ATTACKER);
 			for (int i = 0; i < 30000; i++)
@@ -450,7 +451,7 @@ Test(model, a_stack_refused_for_one_owner_is_accepted_for_another)
 	cr_assert_eq(cut(m), folded + 1, "%u of %u", (unsigned)cut(m), (unsigned)folded);
 	cr_assert(fresh_sample(m, VICTIM, 7, true));
 	cr_assert_eq(cut(m), folded + 1, "%u of %u", (unsigned)cut(m), (unsigned)folded);
-	/* And nobody takes that away. */
+	/* Later refusals do not undo that. */
 	cr_assert(fresh_sample(m, ATTACKER, 7, true));
 	cr_assert(sample(m, 7, VICTIM) == MODEL_SAMPLE);
 	cr_assert_eq(cut(m), folded + 1, "%u of %u", (unsigned)cut(m), (unsigned)folded);
@@ -572,8 +573,8 @@ static void sample_at(struct model *m, uint64_t time_ns)
 
 #define S 1000000000ull
 
-/* 50 samples in 5 s, 8 s away from the last sample on, and 1 s at the end; the launcher knows of 3
- * samples that did not come, and of who was started again. */
+/* 50 samples in 5 s, a gap of 8 s after the last sample, and 1 s at the end. The launcher knows of
+ * 3 samples that did not arrive, and which tools were restarted. */
 Test(model, a_gap_lasts_from_the_last_sample_to_the_restart)
 {
 	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
@@ -609,8 +610,8 @@ Test(model, a_gap_lasts_from_the_last_sample_to_the_restart)
 	model_free(m);
 }
 
-/* Of the first life nothing came: the launcher knew of 9 samples when the second one began, whose
- * own word at the end is newer than the launcher's. */
+/* No count of the first life arrived. The launcher knew of 9 samples when the second life began,
+ * whose own count at the end is newer than the launcher's. */
 Test(model, unreported_samples_of_a_former_life_are_added)
 {
 	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
@@ -634,7 +635,7 @@ Test(model, unreported_samples_of_a_former_life_are_added)
 	model_free(m);
 }
 
-/* Five samples in the first output, of 12 taken; the rest comes in the second, but for two. */
+/* Of 12 samples taken, five are in the first output and all others but two in the second. */
 Test(model, the_next_output_begins_where_the_former_one_ended)
 {
 	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
@@ -685,7 +686,8 @@ Test(model, the_next_output_begins_where_the_former_one_ended)
 	model_free(m);
 }
 
-/* A killed prof-export had the first outputs, and its successor does not know what is in them. */
+/* A killed prof-export wrote the first outputs, and its successor does not know what they
+ * contain. */
 Test(model, a_joining_model_excludes_the_counts_of_former_outputs)
 {
 	struct model_options o = {
@@ -714,7 +716,7 @@ Test(model, a_joining_model_excludes_the_counts_of_former_outputs)
 	model_free(m);
 }
 
-/* Neither times nor rates that cannot be make more of it than there can have been. */
+/* Impossible times and rates do not make the result larger than it can be. */
 Test(model, hostile_times_make_no_more_samples_than_ticks)
 {
 	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
@@ -738,8 +740,8 @@ Test(model, hostile_times_make_no_more_samples_than_ticks)
 	model_free(m);
 }
 
-/* The program may have any name; a library in some stack of its tells. Samples from before that
- * count, and those of others do not. */
+/* The program may have any name; a library in one of its stacks identifies the runtime. Earlier
+ * samples of the process count, and those of other processes do not. */
 Test(model, a_runtime_is_known_by_a_library_in_a_stack)
 {
 	static const struct str jvm = STR_LIT("/usr/lib/jvm/lib/server/libjvm.so");
@@ -773,8 +775,8 @@ Test(model, a_runtime_is_known_by_a_library_in_a_stack)
 	model_free(m);
 }
 
-/* The options of a runtime do not help where a walk ends in the runtime itself. And an address that
- * belongs to no code is no generated code. */
+/* Options of a runtime do not help if a walk ends in the runtime itself. An address outside of all
+ * code is not generated code. */
 Test(model, a_stack_that_is_cut_outside_of_generated_code_asks_for_no_remedy)
 {
 	static const struct str jvm = STR_LIT("/usr/lib/jvm/lib/server/libjvm.so");

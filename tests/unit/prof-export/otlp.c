@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows and requests of OTLP: what they hold, how they are divided, and their memory. */
+/* Windows and requests of OTLP: their contents, how they are divided, and their memory. */
 #include <errno.h>
 #include "tests/otlp/rules.h"
 #include "tests/unit/model_fixture.h"
@@ -7,7 +7,7 @@
 
 #define MS 1000000u
 
-/* The requests that came out. */
+/* The requests that were made. */
 struct taken {
 	uint64_t requests, samples, largest, largest_gzip;
 	int result; /* of flush */
@@ -112,7 +112,7 @@ Test(otlp, the_models_numbers_may_become_void_within_a_window)
 	cr_expect_eq(t.samples, 2);
 }
 
-/* A stack with names that gzip hardly makes smaller. */
+/* A stack with names that hardly compress. */
 static void hostile_stack(struct model *m, uint64_t id, unsigned frames, size_t name_len)
 {
 	uint64_t list[512];

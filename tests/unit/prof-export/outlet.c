@@ -33,7 +33,7 @@ static struct bus *dial(void)
 	return b;
 }
 
-/* The next message of a stream from prof-export; batches come one by one. */
+/* The next message of a stream from prof-export, whose batches arrive one by one. */
 static uint32_t next(struct bus *b, struct stream_in *in, struct msg *ret)
 {
 	static struct buf batch;
@@ -105,7 +105,7 @@ Test(outlet, a_prof_send_that_hangs_costs_one_wait_and_may_recover)
 		cr_assert_eq(m.export.request.len, SIZE);
 		cr_assert_eq(m.export.samples, 7);
 	}
-	/* Then it takes requests again. */
+	/* Then it accepts requests again. */
 	const uint64_t slow = o.slow;
 
 	cr_assert_eq(outlet_put(&o, &some), 0);

@@ -9,7 +9,7 @@ Test(uptime, one_that_uptime_on_leaves_no_gap)
 
 	uptime_since(&l, 100);
 	uptime_until(&l, 250);
-	uptime_since(&l, 100); /* said again to another prof-symd */
+	uptime_since(&l, 100); /* repeated for another prof-symd */
 	uptime_until(&l, 900);
 	uptime_until(&l, 700);
 	uptime_conclude(&l, true, 950);
@@ -19,7 +19,7 @@ Test(uptime, one_that_uptime_on_leaves_no_gap)
 	cr_assert_eq(l.first_ns, 100);
 }
 
-/* A sample that came after the last word of its life is one that was taken. */
+/* A sample that arrived after the last count of its life was also taken. */
 Test(uptime, a_gap_begins_with_the_last_that_came_and_ends_when_the_next_samples)
 {
 	struct uptime l = { 0 };
@@ -61,7 +61,7 @@ Test(uptime, one_that_came_back_too_late_to_sample_is_missing_until_the_end)
 	cr_assert_eq(l.unsampled_ns, 500);
 }
 
-/* Nobody says until when there would have been sampling. */
+/* The end of sampling is not known. */
 Test(uptime, a_stream_that_was_cut_has_no_gap_at_its_end)
 {
 	struct uptime l = { 0 };

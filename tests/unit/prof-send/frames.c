@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-/* Feeds the bytes in pieces of this size, and writes down what comes. */
+/* Feeds the bytes in pieces of this size, and records the results. */
 static const char *fed(const char *bytes, size_t n, size_t piece, bool *ret_end)
 {
 	static char text[256];

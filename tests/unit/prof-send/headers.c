@@ -79,7 +79,7 @@ Test(headers, bad_lines_are_refused_by_number_and_leave_the_others)
 		cr_assert_eq(h.n, 1);
 		cr_assert_str_eq(headers_get(&h, 0), "x: y");
 	}
-	/* No second header can be smuggled in. */
+	/* A value cannot smuggle in a second header. */
 	cr_assert_eq(headers_parse_list(&h, span_of("a=b%0d%0aevil: c"), &line), HEADERS_VALUE);
 	cr_assert_eq(h.n, 1);
 	headers_done(&h);

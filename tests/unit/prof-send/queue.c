@@ -48,7 +48,7 @@ static void put(struct queue *q, uint8_t number)
 	request_drop(r);
 }
 
-/* The number of the next one, which is then delivered; -1: there is none. */
+/* Delivers the next request and returns its number; -1: there is none. */
 static int next(struct queue *q)
 {
 	struct request *r = queue_begin(q);

@@ -97,7 +97,7 @@ Test(copies, an_empty_one_is_found_once)
 	cr_expect(have(1, 0x20));
 }
 
-/* Takes a copy of a function of V8, and names it. more: by so much its lengths exceed its bytes. */
+/* Takes a copy of a function of V8, and names it. more: how much its lengths exceed its bytes. */
 static struct copy_names name_of(size_t more)
 {
 	static const char name[] = "keyed";

@@ -14,7 +14,7 @@ static int ask(void *ctx, const struct filestore_request *rq)
 	return -ENOENT;
 }
 
-/* Defines processes and the like until their cost is at the ceiling, also at sizes where tables
+/* Defines processes and the like until their cost reaches the ceiling, also at sizes where tables
  * have just grown. */
 static void fill(size_t ceiling, size_t cost, int (*define)(struct definitions *d, uint64_t id))
 {

@@ -11,7 +11,7 @@ static struct filestore s;
 static struct filestore_file a = { .file = 1 }, b = { .file = 2 };
 static uint64_t now = 100 * SECOND;
 
-/* Each file is this program, and nothing has a debug file. */
+/* Each file is this program, and no file has a debug file. */
 static int ask(void *ctx, const struct filestore_request *rq)
 {
 	(void)ctx;
@@ -52,7 +52,7 @@ static void look_into(struct filestore_file *f)
 	filestore_charge(&s, f);
 }
 
-/* Bytes of one that was looked into. */
+/* The bytes of a file that was looked into. */
 static size_t bytes_of_one(void)
 {
 	filestore_init(&s, 1u << 30, 1u << 30, ask, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Interpreted frames in the named stream: a file that holds a runtime, and the memory of a process
- * of it, answered when the test says so. */
+/* Interpreted frames in the named stream: a file that contains a runtime, and the memory of its
+ * process. The test decides when requests are answered. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -78,7 +78,7 @@ static void take(struct bench *b, struct msg m)
 	cr_assert_eq(namer_take(b->namer, &m, SECOND), 0);
 }
 
-/* Definitions that every epoch has. */
+/* Definitions that every epoch repeats. */
 static void define(struct bench *b)
 {
 	take(b, (struct msg){ .id = MSG_PROCESS,
@@ -120,7 +120,7 @@ static void bench_free(struct bench *b)
 	free(b);
 }
 
-/* The fakes lack the mark of a runtime, which they get at their end. */
+/* The fakes lack the string that marks a runtime, so it is appended. */
 static int open_marked(const char *path)
 {
 	const char *mark = runtime_mark(RUNTIME_PYTHON);
@@ -150,7 +150,7 @@ static void open_library(struct bench *b)
 	open_file(b, LIBRARY);
 }
 
-/* Frame and stack i: of object i, by the runtime in a file, beside a native frame. */
+/* Frame and stack i: object i of the runtime in a file, beside a native frame. */
 static void object_in_stack(struct bench *b, uint64_t i, uint64_t file,
 			    const uint64_t frames[static 2])
 {
@@ -253,7 +253,7 @@ Test(interpreted, a_file_that_holds_a_runtime_is_told_once)
 	bench_free(b);
 }
 
-/* A file merely named like an interpreter is reported as none. */
+/* A file that only has the name of an interpreter is reported as none. */
 Test(interpreted, a_file_that_was_offered_is_looked_at_before_anything_is_named)
 {
 	struct bench *b = bench_new();
@@ -282,7 +282,7 @@ Test(interpreted, a_sample_waits_for_the_names_of_its_frames)
 	object_sample(b, 0);
 	cr_expect_eq(namer_run(b->namer, SECOND), NAMER_WAIT); /* for the file */
 	open_library(b);
-	object_sample(b, 1); /* its build is known: it is asked for with this */
+	object_sample(b, 1); /* its build is known: requests for it have this value */
 	cr_expect_eq(namer_run(b->namer, SECOND), NAMER_WAIT);
 	settle(b);
 	cr_expect_leq(b->asked, 3);
@@ -350,7 +350,7 @@ Test(interpreted, of_two_runtimes_in_a_process_each_names_its_own)
 					 .offset = 0x460 } });
 	open_file(b, OTHER);
 	cr_assert_eq(b->told, 2);
-	/* Which is none of its objects. */
+	/* This is none of its objects. */
 	object_in_stack(b, 0, OTHER_FILE, (uint64_t[]){ LIBRARY_FRAME, 1 });
 	object_in_stack(b, 1, LIBRARY_FILE, (uint64_t[]){ OTHER_FRAME, 2 });
 	settle(b);
@@ -408,7 +408,7 @@ Test(interpreted, a_name_that_comes_later_is_sent_with_the_next_sample)
 	cr_assert(next(b, MSG_FUNCTION, &m));
 	cr_expect(str_eq(m.function.name, STR_LIT("[python: gone]")));
 	cr_assert(next(b, MSG_SAMPLE, &m));
-	/* It is asked for again, and nobody waits for it. */
+	/* It is requested again, but nothing waits for it. */
 	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = 1, .thread = 1 } });
 	cr_expect_eq(namer_run(b->namer, again_ns), 0);
 	cr_assert_eq(stream_flush(&b->out), 0);

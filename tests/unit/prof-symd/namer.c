@@ -138,7 +138,7 @@ Test(namer, at_most_sixteen_requests_of_a_user_are_under_way)
 	bench_free(b);
 }
 
-/* For the next output of prof-export, which knows nothing of the former one. */
+/* For the next output of prof-export, which does not know the former one. */
 Test(namer, when_told_it_begins_an_epoch_and_defines_anew_what_is_used)
 {
 	struct namer_limits limits = NAMER_LIMITS;
@@ -260,7 +260,7 @@ Test(namer, a_process_that_is_defined_again_is_passed_on_again)
 	cr_expect_eq(m.process.exe, 7);
 	cr_expect(str_eq(m.process.comm, STR_LIT("q")));
 	EXPECT(b, MSG_SAMPLE, MSG_SAMPLE);
-	/* Its thread is still one of its threads: it ends with it. */
+	/* Its thread still belongs to it, and ends with it. */
 	take(b, (struct msg){ .id = MSG_PROCESS_END, .process_end = { .id = 1 } });
 	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = 1, .thread = 1 } });
 	cr_assert_eq(namer_run(b->namer, 1), 0);
@@ -359,7 +359,7 @@ Test(namer, threads_that_ended_are_forgotten)
 	bench_free(b);
 }
 
-/* One after another is mapped, sampled and unmapped, in one epoch. */
+/* Files are mapped, sampled and unmapped one after another, in one epoch. */
 Test(namer, files_that_ended_are_forgotten)
 {
 	struct namer_limits limits = NAMER_LIMITS;
@@ -380,7 +380,7 @@ Test(namer, files_that_ended_are_forgotten)
 		EXPECT(b, MSG_FILE, MSG_FRAME, MSG_STACK, MSG_SAMPLE, MSG_FILE_END);
 	}
 	cr_expect_eq(namer_counts(b->namer).lost, 0);
-	/* The first one is still there, and a stack in one that ended may be. */
+	/* The first file is still there. A stack may also be there, in a file that has ended. */
 	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = 1, .thread = 1 } });
 	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = 10, .thread = 1 } });
 	take(b, (struct msg){ .id = MSG_FILE_END, .file_end = { .id = 1 } });
@@ -403,7 +403,7 @@ Test(namer, a_file_that_the_receiver_was_not_told_of_ends_without_a_word)
 	bench_free(b);
 }
 
-/* Messages that prof-symd only passes on come before their first use in each epoch, no earlier. */
+/* Messages that prof-symd only passes on are sent in each epoch just before their first use. */
 Test(namer, definitions_are_passed_on_before_their_sample)
 {
 	static const uint64_t list[] = { 7, 8 };
@@ -489,7 +489,7 @@ Test(namer, a_processs_cgroup_and_mappings_are_passed_on_with_it)
 	cr_assert_eq(next(b, &m), MSG_THREAD);
 	cr_assert_eq(next(b, &m), MSG_SAMPLE);
 
-	/* Later attributes follow alone, and the latest one of a key counts. */
+	/* Later attributes are sent alone, and the latest value of a key counts. */
 	for (int i = 0; i < 3; i++)
 		take(b, (struct msg){ .id = MSG_ATTRIBUTE,
 				      .attribute = { .process = 1,
@@ -582,7 +582,7 @@ Test(namer, ids_of_an_older_raw_epoch_are_void)
 
 #define KERNEL_SAMPLES 100
 
-/* Whether each thing is defined before its use, in its epoch. */
+/* Whether each thing is defined in its epoch before it is used. */
 struct defined {
 	bool functions[2 * KERNEL_SAMPLES], frames[2 * KERNEL_SAMPLES], stacks[2 * KERNEL_SAMPLES];
 	bool thread;

@@ -78,8 +78,8 @@ Test(naming_turns, owners_without_a_place_are_one)
 	cr_expect_eq(t.owners, 0);
 }
 
-/* A named stream of two owners. Each sample's frame lies in a file of its own, which is answered
- * when the test says so. */
+/* A named stream of two owners. The frame of each sample is in a file of its own, which is answered
+ * on the test's command. */
 struct bench {
 	struct filestore files;
 	struct stream_out out;
@@ -248,7 +248,7 @@ Test(namer, only_who_rests_is_not_looked_at)
 	struct bench *b = bench_new();
 	struct naming_turns *t = &b->namer->turns;
 
-	/* Both are over their allowance, and a third has samples: both are put aside. */
+	/* Both are over their allowance, and a third owner has samples: both are put aside. */
 	naming_turns_spend(t, 1, 100 * SECOND, SECOND);
 	naming_turns_spend(t, 2, 100 * SECOND, SECOND);
 	naming_turns_enter(t, 3, SECOND);
@@ -272,7 +272,7 @@ Test(namer, only_who_rests_is_not_looked_at)
 	bench_free(b);
 }
 
-/* A stream whose epochs are short does not wait longer and longer. */
+/* A stream of short epochs does not wait longer and longer. */
 Test(namer, an_epoch_waits_at_its_end_for_a_part_of_its_time)
 {
 	struct bench *b = bench_new();
@@ -291,7 +291,7 @@ Test(namer, an_epoch_waits_at_its_end_for_a_part_of_its_time)
 	bench_free(b);
 }
 
-/* A frame that went without its name is sent again with it, for others. */
+/* If a frame was sent unnamed, it is sent again with its name, for other owners. */
 Test(namer, a_frame_sent_unnamed_is_sent_again_with_its_name)
 {
 	struct bench *b = bench_new();

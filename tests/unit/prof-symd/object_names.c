@@ -146,7 +146,7 @@ Test(object_names, inlined_calls_are_told_from_the_innermost_one_on)
 		cr_assert_eq(names.calls[0].line, expected[i].line);
 		cr_assert_eq(names.calls[names.count - 1].line, expected[i].last);
 		cr_assert(str_eq(names.calls[names.count - 1].source, STR_LIT("/o.js")));
-		/* The same without being kept. */
+		/* The same if it is not kept. */
 		cr_assert_eq(runtime_calls(o, expected[i].position, calls, 4), names.count);
 		cr_assert(str_eq(calls[0].name, names.calls[0].name));
 		for (unsigned n = 0; n < names.count; n++)

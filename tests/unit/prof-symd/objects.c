@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects of one owner: what is asked for, read, taken and kept. */
+/* Objects of one owner: which are requested, read, taken and kept. */
 #include <errno.h>
 #include "common/names/runtime/v8/v8.h"
 #include "tests/unit/prof-symd/objects_bench.h"
@@ -103,7 +103,7 @@ Test(objects, memory_that_is_refused_is_said_to_be)
 	answer(b, EACCES, SECOND);
 	cr_expect_eq(look(b, 0, false, SECOND), OBJECTS_UNNAMED);
 	cr_expect(is_called(b, "[python: memory not read]"));
-	/* Also others of that process, and without asking. */
+	/* Also others of that process, without a request. */
 	cr_expect_eq(look(b, 1, false, SECOND), OBJECTS_UNNAMED);
 	cr_expect(is_called(b, "[python: memory not read]"));
 	cr_expect_eq(settle(b, SECOND), 0);
@@ -141,7 +141,7 @@ Test(objects, an_answer_that_does_not_come_is_not_waited_for)
 	cr_expect(is_called(b, "[python: gone]"));
 	cr_expect_eq(objects_deadline(b->o), 0);
 	answer(b, 0, SECOND + OBJECTS_WAIT_NS); /* late, of no use */
-	/* The process is asked again for others. */
+	/* The process may be asked again for other objects. */
 	look(b, 1, false, 2 * SECOND);
 	settle(b, 2 * SECOND);
 	cr_expect_eq(look(b, 1, false, 2 * SECOND), 0);
@@ -174,7 +174,7 @@ Test(objects, a_process_that_ends_takes_its_objects_along)
 	cr_expect_eq(objects_counts(b->o).kept, 0);
 	answer(b, 0, SECOND);
 	cr_expect_eq(objects_counts(b->o).named, 0);
-	/* The next under that number is another. */
+	/* The next process with that number is another one. */
 	look(b, 0, false, SECOND);
 	settle(b, SECOND);
 	cr_expect_eq(look(b, 0, false, SECOND), 0);
@@ -212,7 +212,7 @@ Test(objects, many_objects_stay_within_their_ceilings)
 	}
 	settle(b, SECOND);
 	c = objects_counts(b->o);
-	cr_expect_eq(c.gone, c.kept); /* none of them lies there */
+	cr_expect_eq(c.gone, c.kept); /* no object is there */
 	cr_expect_eq(objects_deadline(b->o), 0);
 	bench_free(b);
 }
@@ -475,7 +475,7 @@ Test(objects, only_so_many_are_kept_that_nobody_wants)
 								 .lengths = { &len, 1 },
 								 .bytes = { (uint8_t *)&at, 8 } }),
 			0);
-	/* More than it has, and no pieces. */
+	/* More than it has, and without pieces. */
 	len = 9;
 	cr_assert_eq(objects_take(b->o, &(struct msg_object){ .process = P,
 							      .addresses = { &at, 1 },
@@ -548,7 +548,7 @@ Test(objects, a_process_that_an_epoch_did_not_sample_is_dropped)
 	cr_expect_eq(objects_counts(b->o).kept, 1);
 	objects_renew(b->o, SECOND);
 	cr_expect_eq(objects_counts(b->o).kept, 0);
-	/* The ends of these are never told. */
+	/* The ends of these processes are never reported. */
 	for (uint64_t process = 100; process < 100 + 3 * OBJECTS_PROCESSES; process++) {
 		if (process % OBJECTS_PROCESSES == 0) {
 			objects_renew(b->o, SECOND);

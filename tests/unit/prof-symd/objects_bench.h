@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Naming by batches, of a process that is a capture of a Python's memory, and a clock of our own.
- */
+/* Naming in batches for a process that is a capture of Python's memory, with a fake clock. */
 #ifndef TESTS_UNIT_PROF_SYMD_OBJECTS_BENCH_H
 #define TESTS_UNIT_PROF_SYMD_OBJECTS_BENCH_H
 
@@ -26,7 +25,7 @@ struct bench {
 	unsigned count;
 	int refuse; /* what ask says */
 	struct names names;
-	bool withheld; /* answers have only the first object's own memory */
+	bool withheld; /* answers contain only the first object's own memory */
 };
 
 static inline int ask(void *ctx, const struct objects_request *rq)
@@ -96,7 +95,7 @@ static inline void answer(struct bench *b, uint64_t status, uint64_t now_ns)
 	cr_assert_eq(objects_answer(b->o, &m, now_ns), 0);
 }
 
-/* Rounds until nothing is asked for. */
+/* Answers requests until there are none. Returns the number of rounds. */
 static inline unsigned settle(struct bench *b, uint64_t now_ns)
 {
 	unsigned rounds = 0;
@@ -128,7 +127,7 @@ static inline bool is_called(const struct bench *b, const char *name)
 
 enum { OBJECT, NAME, SOURCE, LINES, PIECES_TAKEN };
 
-/* Has so much of the object, its strings and its lines taken, as the kernel's program does. */
+/* Takes this much of the object, its strings and its lines, like the kernel's program. */
 static inline void take_most(struct bench *b, uint64_t process, size_t i,
 			     const uint64_t most[static PIECES_TAKEN])
 {

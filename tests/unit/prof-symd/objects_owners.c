@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects of several owners: none takes another's places. */
+/* Objects of several owners: none takes the place of another's. */
 #include <errno.h>
 #include "tests/unit/prof-symd/objects_bench.h"
 #include "tools/prof-symd/objects/copies.h"
@@ -11,7 +11,7 @@ static uint64_t owner_of(void *ctx, uint64_t process)
 
 #define MANY_PROCESSES (2 * OBJECTS_PROCESSES)
 
-/* Of process Q, which has another owner than all the others. */
+/* An object of process Q, which has a different owner from all others. */
 static int look_other(struct bench *b)
 {
 	return objects_lookup(b->o, &b->k->build, Q, PID, b->k->objects[0].address, mark_of(b, 0),
@@ -52,7 +52,7 @@ Test(objects_owners, processes_that_never_answer_leave_requests_to_others)
 			     mark_of(b, 0), SECOND);
 	cr_assert_eq(objects_send(b->o, SECOND), 0);
 	cr_expect_eq(b->count, OBJECTS_IN_FLIGHT / 2);
-	/* Nobody answers these. */
+	/* These are never answered. */
 	b->count = 0;
 	cr_expect_eq(look_other(b), OBJECTS_LATER);
 	settle(b, SECOND);
@@ -114,7 +114,7 @@ Test(objects_owners, eviction_hits_the_owner_with_most_objects)
 
 		if (owners)
 			objects_owners(b->o, owner_of, b);
-		/* Of the other process one object, which is the oldest. */
+		/* One object of the other process, which is the oldest. */
 		(void)objects_lookup(b->o, &b->k->build, Q, PID, b->k->objects[0].address,
 				     mark_of(b, 0), false, SECOND, &b->names);
 		settle(b, SECOND);

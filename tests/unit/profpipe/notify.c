@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A manager that listens at an abstract name. */
+/* A manager that listens on an abstract socket. */
 static int listen_as(const char *name)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };

@@ -99,7 +99,7 @@ Test(profiles, the_oldest_go_beyond_the_number)
 	cr_assert(!there("20261121T160000Z.html.part"));
 }
 
-/* A file that follows another one begins before that one is whole. */
+/* A file that follows another one begins before the former is whole. */
 Test(profiles, files_being_written_are_not_evicted)
 {
 	struct profiles p = limits(2, 1000), next = limits(2, 1000);
@@ -190,12 +190,12 @@ Test(profiles, a_killed_profile_is_resumed)
 	cr_assert_eq(profiles_begin(&p, folder, ".pb.gz", BEGIN, true), 0);
 	cr_assert(there("20261121T180000Z.pb.gz.journal") && !p.resumed);
 	cr_assert_eq(write(p.journal, "x", 1), 1);
-	/* It lives: its journal is its own. */
+	/* It still runs, so nobody else takes its journal. */
 	cr_assert_eq(profiles_begin(&next, folder, ".html", BEGIN + 1, true), 0);
 	cr_assert(!next.resumed);
 	cr_assert_eq(profiles_end(&next, PROFILES_FAILED), 0);
 	cr_assert_eq(profiles_end(&p, PROFILES_KILLED), 0);
-	/* Another format cannot. */
+	/* Another format cannot continue it. */
 	cr_assert_eq(profiles_begin(&next, folder, ".html", BEGIN + 1, true), 0);
 	cr_assert(!next.resumed);
 	cr_assert_eq(profiles_end(&next, PROFILES_FAILED), 0);

@@ -9,7 +9,7 @@
 #include "common/base/command/exits.h"
 #include "common/base/files/contents.h"
 
-/* What the wrapped functions fail with; 0: they work. */
+/* The error of the wrapped functions; 0: they work. */
 static int reading, parsing;
 
 int __real_contents_read(int fd, size_t max, uint8_t **ret, size_t *ret_len, struct stat *ret_stat);
@@ -26,7 +26,7 @@ int __wrap_settings_parse(struct settings *s, struct str text, settings_refuse *
 	return parsing ? parsing : __real_settings_parse(s, text, refuse, ctx);
 }
 
-/* The status of `profpipe run` with a file of this text. */
+/* The status of `profpipe run` with a file that contains this text. */
 static int status_of(const char *text)
 {
 	char path[] = "/tmp/service-XXXXXX";

@@ -42,7 +42,7 @@ static bool says(const struct summary *s, const char *what)
 	return found;
 }
 
-/* `cost` of the JSON. */
+/* `cost` in the JSON. */
 static const cJSON *cost_of(const struct summary *s, cJSON **ret_all)
 {
 	const int fd = memfd_create("summary", MFD_CLOEXEC);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows that the instructions of a function give. */
+/* The rows that result from the instructions of a function. */
 #include "tests/unit/cfi_fixture.h"
 
 TestSuite(cfi, .init = setup, .fini = teardown);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sections of either kind: how they encode, what they lie about, and what one bad entry costs. */
+/* Sections of either kind: their encodings, false values in them, and the cost of one bad entry. */
 #include "tests/unit/cfi_fixture.h"
 
 TestSuite(cfi_sections, .init = setup, .fini = teardown);

@@ -70,7 +70,7 @@ Test(derive, pushes_and_pops_move_the_cfa_and_save_registers)
 	cr_assert(eq(int, rule_at(12).rbp, UNWIND_RBP_SAME));
 }
 
-/* SBCL's runtime lays out the frame of a Lisp function, which takes it away. */
+/* SBCL's runtime sets up the frame of a Lisp function, which the function removes. */
 Test(derive, a_callee_takes_the_frame_away_that_was_laid_out_for_it)
 {
 	struct flow_result r;
@@ -234,7 +234,7 @@ Test(derive, the_entry_ends_with_the_call_that_does_not_return)
 	cr_assert(eq(i64, call, 7 + 16));
 }
 
-/* As gcc and clang write it with -fstack-clash-protection. */
+/* As gcc and clang write it for -fstack-clash-protection. */
 Test(derive, a_loop_that_touches_the_pages_of_a_frame_ends_where_it_was_to)
 {
 	struct flow_result r;
@@ -278,7 +278,7 @@ Test(derive, only_what_is_equal_ends_such_a_loop)
 	cr_assert(eq(int, rule_at(10).cfa_off, 16));
 }
 
-/* As clang writes it with -mspeculative-load-hardening. */
+/* As clang writes it for -mspeculative-load-hardening. */
 Test(derive, speculation_guards_on_rsp_are_ignored)
 {
 	struct flow_result r;

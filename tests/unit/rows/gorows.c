@@ -21,7 +21,7 @@ FUNCTION(returns, "push rbp\nmov rbp, rsp\n"
 			  returns) "call [rdi]\n"
 				   "mov rax, fs:[-16]\nmov rbx, [rax + 24]\nmov rax, [rbx + 144]\n"
 				   "mov rsp, [rax + 40]\nmov rbp, [rax + 72]\npop rbp\nret\n");
-/* As in a shared library: a word at file offset 0x3007 has the place of g. */
+/* As in a shared library: a word at file offset 0x3007 gives the place of g. */
 FUNCTION(shared, "mov rcx, [rip + shared_begin + 0x2007]\nmov rax, fs:[rcx]\nmov rbx, [rax + 24]\n"
 		 "mov rdx, [rbx]\nmov fs:[rcx], rdx\nmov rsp, [rdx + 40]\n" MARK(
 			 shared) "call [rdi]\nmov rcx, [rip + shared_begin + 0x2007]\n"
@@ -86,7 +86,7 @@ Test(goasm, a_stack_is_taken_back_from_where_the_code_will)
 			 "go-switch(-16,24,144,40)+16 cfa-16 cfa-8 derived");
 	cr_assert(curg.known);
 	cr_assert(curg.tls == -16 && curg.m == 24 && curg.curg == 144);
-	/* Here nothing shows that the stack may move, so RBP works at any depth of calls. */
+	/* Nothing here shows that the stack may move, so RBP works at any depth of calls. */
 	cr_assert_str_eq(RULE(returns, 8, GOASM_PLAIN), "rbp+16 cfa-16 cfa-8 derived");
 }
 

@@ -87,7 +87,7 @@ Test(account, lines_come_by_kind)
 	cr_assert_eq(account_lines(&f, l), 3);
 }
 
-/* All that a status word can hold fits. */
+/* The largest values of a status word fit. */
 Test(account, everything_at_once_fits)
 {
 	struct account_line l[ACCOUNT_LINES];
@@ -122,7 +122,7 @@ Test(account, notes_are_of_memory_restarts_and_gaps)
 			 "this one, and were skipped");
 }
 
-/* The longest that there are. */
+/* The longest texts that exist. */
 Test(account, notes_fit)
 {
 	char notes[ACCOUNT_NOTES][ACCOUNT_NOTE];

@@ -76,9 +76,9 @@ Test(witness, a_later_loss_explains_what_is_missing)
 
 	count(&came, 1, 90);
 	cr_assert_eq(witness_compare(&w, &came, lost, 0, false).fewer, 0);
-	/* Not if these came before they were lost. */
+	/* Not if these arrived before the loss. */
 	cr_assert_eq(witness_compare(&w, &came, lost, 10, false).fewer, 10);
-	/* Nor does a restart, if there was none. */
+	/* Nor does a restart, if none happened. */
 	lost[LOST_LIMIT] = 0;
 	lost[LOST_RESTART] = 10;
 	cr_assert_eq(witness_compare(&w, &came, lost, 0, false).fewer, 10);

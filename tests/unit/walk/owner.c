@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose frame it is that a frame pointer leads to, where there are no rows (bpf/walk/owner.h). */
+/* Whether a frame pointer belongs to the frame in question, in code without rows
+ * (bpf/walk/owner.h). */
 #include "tests/unit/walk_fixture.h"
 
 Test(owner, a_leaf_without_rows_may_have_no_frame_where_a_word_leads_into_code)
@@ -62,7 +63,7 @@ Test(owner, a_leaf_without_rows_may_have_no_frame_where_a_register_leads_into_co
 	w.regs[0] = CODE + 0x20;
 	ends(WALK_COMPLETE, "not what a caller had");
 
-	/* As it was interrupted by a signal. */
+	/* As if a signal had interrupted it. */
 	for (int held = 0; held < 2; held++) {
 		struct unwind_rule signal = { .flags = UNWIND_SIGNAL_FRAME };
 		const struct unwind_rule gap = { .cfa = UNWIND_CFA_END, .cfa_add = UNWIND_END_GAP };
@@ -304,8 +305,8 @@ Test(owner, a_frame_of_no_known_size_is_not_anothers)
 	}
 }
 
-/* Generated code that is called by generated code has a frame; what its frame holds says nothing.
- */
+/* Generated code that generated code called has a frame; the contents of the frame prove
+ * nothing. */
 Test(owner, behind_a_frame_pointer_that_was_followed_none_is_asked_about)
 {
 	without_rows(LEAF);
@@ -319,7 +320,7 @@ Test(owner, behind_a_frame_pointer_that_was_followed_none_is_asked_about)
 	cr_assert_eq(w.count, 3);
 }
 
-/* The function that was called returns there, and not the code whose RBP leads there. */
+/* The called function returns there, not the code that RBP leads to. */
 Test(owner, a_call_of_a_function_with_rows_says_that_it_is_skipped)
 {
 	static const uint64_t targets[] = { INNER, LEAF - 40 };
@@ -348,7 +349,7 @@ Test(owner, a_call_of_a_function_with_rows_says_that_it_is_skipped)
 	}
 }
 
-/* It was not found by RBP: that may be its caller's. */
+/* It was not found through RBP, which may still be its caller's. */
 Test(owner, behind_a_prologue_or_a_return_it_is_asked_whose_frame_pointer_it_is)
 {
 	for (int word = 0; word < 2; word++) {
@@ -363,7 +364,7 @@ Test(owner, behind_a_prologue_or_a_return_it_is_asked_whose_frame_pointer_it_is)
 	}
 }
 
-/* As over a copy of the stack. */
+/* As on a copy of the stack. */
 Test(owner, code_that_cannot_be_read_proves_nothing)
 {
 	without_rows(CODE + 4);
@@ -372,7 +373,7 @@ Test(owner, code_that_cannot_be_read_proves_nothing)
 	ends(WALK_COMPLETE, "enough before it");
 }
 
-/* libjvm jumps to a stub of HotSpot's that has no frame. */
+/* libjvm jumps to a stub of HotSpot that has no frame. */
 Test(owner, a_function_with_rows_may_have_jumped_to_a_leaf)
 {
 	for (unsigned n = 0; n < 2; n++) {

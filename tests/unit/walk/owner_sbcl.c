@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose frame pointer RBP is, in code of SBCL (bpf/walk/owner_sbcl.h). */
+/* Whether RBP belongs to the frame in question, in code of SBCL (bpf/walk/owner_sbcl.h). */
 #include "tests/unit/walk_fixture.h"
 
 #define PAIR "\x48\x89\x2c\x24\x48\x8b\xec" /* mov [rsp], rbp; mov rbp, rsp */
 #define CALLEE (CODE + 0x40)
 #define ROUTINE (CODE + 0x70)
 
-/* SBCL's: the frame that RBP points at was called before MAIN. A word is left that an indirect call
- * had laid. */
+/* SBCL's: the frame that RBP points to was called before MAIN. An indirect call left a word on the
+ * stack. */
 static void sbcl(uint64_t pc)
 {
 	without_rows(pc);
@@ -18,7 +18,7 @@ static void sbcl(uint64_t pc)
 	*above(2) = SECOND;
 }
 
-/* RBP is the callee's, which returns nowhere yet; it leads to its caller's frame. */
+/* RBP is the callee's, which has no return address yet; it leads to its caller's frame. */
 static void sbcl_callee(uint64_t pc)
 {
 	sbcl(pc);

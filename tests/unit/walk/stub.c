@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code that was called by a stub (bpf/walk/stub.h). */
+/* Code that a stub called (bpf/walk/stub.h). */
 #include "tests/unit/walk_fixture.h"
 
 /* CPython 3.14's stub. It pushes r15 to r12 and rbx. */
 static const char cpython[] =
 	"\x41\x57\x41\x56\x41\x55\x41\x54\x53\x49\x89\xfc\x49\x89\xf5\x49\x89\xd6"
 	"\xe8\x0a\x00\x00\x00\x5b\x41\x5c\x41\x5d\x41\x5e\x41\x5f\xc3";
-/* One with room, that pushes rbp and rbx. */
+/* A stub with room, which pushes rbp and rbx. */
 static const char other[] = "\x55\x53\x48\x83\xec\x18\xe8\x07\x00\x00\x00"
 			    "\x48\x83\xc4\x18\x5b\x5d\xc3";
 
-/* A trace at MADE + 0x100 with a frame of so many words, of which each leads to the stub, but from
- * nowhere. stub: at MADE; pops: words that it takes off. */
+/* A trace at MADE + 0x100 with a frame of this many words. Each leads to the stub, but none from a
+ * call. stub: at MADE; pops: the number of words that it pops. */
 static void trace(const char *stub, size_t bytes, uint64_t back, unsigned words, unsigned pops)
 {
 	without_rows(LEAF);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows, rules and mappings in the tables, and what gives way when there is no room. */
+/* Rows, rules and mappings in the tables, and their eviction when there is no room. */
 #include "bpf/walk/walk.h"
 #include "tests/unit/tables_fixture.h"
 
@@ -88,7 +88,7 @@ Test(tables, equal_rules_of_two_files_are_one)
 	cr_assert_eq(f.rules, 5);
 }
 
-/* The number by which one rule of a file goes. */
+/* The number of a file's only rule. */
 static uint32_t number_of(const struct unwind_rule *r)
 {
 	struct unwind_row_wire row = { 0 };
@@ -215,7 +215,7 @@ Test(tables, at_the_ceiling_the_file_sampled_least_is_evicted_for_one_sampled_mo
 	for (int k = 0; k < 9; k++)
 		tables_file_touch(t, a, 100 + k);
 	tables_file_touch(t, b, 50);
-	/* Large ones until nothing fits: two bytes a row, each block almost full. */
+	/* Large files until no more fits: two bytes a row, each block almost full. */
 	for (int i = 0; i < 40 && !v; i++) {
 		cr_assert_eq(tables_file_new(t, &slot), 0);
 		for (int k = 0; k < 5; k++)
@@ -315,7 +315,8 @@ Test(tables, files_sampled_alike_do_not_take_each_others_place)
 	cr_assert_not(tables_file_again(t, slot));
 }
 
-/* Files, each sampled `samples` times, until one finds no room. That one, or the last. */
+/* Adds files, each sampled `samples` times, until one finds no room. Returns that one, or the
+ * last. */
 static uint16_t fill(unsigned samples, uint64_t now_ns)
 {
 	struct unwind_rule r = rule(8);
@@ -362,7 +363,7 @@ Test(tables, rows_that_were_not_sampled_for_long_go_for_a_file_that_comes)
 	add_file(0, 0x40000, 0x8000, 8, 1);
 }
 
-/* As a process has them: n, from address 0 on. */
+/* Mappings like those of a process: n of them, from address 0 on. */
 static struct tables_mapping *many(size_t n)
 {
 	struct tables_mapping *m = calloc(n, sizeof(*m));
@@ -390,7 +391,7 @@ Test(tables, many_mappings_of_a_process_that_is_not_sampled_take_no_rows_place)
 	tables_tick(t, 2);
 	tables_tick(t, 2 + TABLES_GRACE_NS);
 	cr_assert_eq(tables_process_set(t, 1, 1, 0, m, 1000, true, &generation), 0);
-	/* And all of them when it was sampled. */
+	/* All of them fit once it was sampled. */
 	tables_figures(t, &f);
 	const uint64_t then = f.evictions;
 
@@ -415,7 +416,7 @@ Test(tables, many_mappings_published_again_and_again_have_a_part_of_the_room)
 		taken += !tables_process_set(t, 1, 1, 0, m, 4000, true, &generation);
 	tables_figures(t, &f);
 	cr_assert(taken > 0 && f.bytes_used <= 3 * SLAB_BYTES / 8, "%u, %lu", taken, f.bytes_used);
-	/* When the grace period is over it goes on. */
+	/* It continues after the grace period. */
 	tables_tick(t, 2);
 	tables_tick(t, 2 + TABLES_GRACE_NS);
 	cr_assert_eq(tables_process_set(t, 1, 1, 0, m, 4000, true, &generation), 0);
@@ -475,8 +476,8 @@ Test(tables, the_grace_period_begins_with_the_first_drain_after_the_freeing)
 
 	cr_assert_eq(tables_file_new(t, &a), 0);
 	tables_tick(t, 10);
-	/* Freed at the end of a stall, of which the tables do not know: samples of its last moments
-	 * that name the slot are not drained yet. */
+	/* Freed at the end of a stall that the tables do not know about: samples of its last
+	 * moments, which name the slot, are not drained yet. */
 	tables_file_free(t, a);
 	tables_tick(t, 10 + 3 * TABLES_GRACE_NS);
 	cr_assert_eq(tables_file_new(t, &b), 0);
@@ -521,7 +522,7 @@ Test(tables, memory_above_a_lowered_limit_is_handed_back)
 	cr_assert_eq(f.processes, 8, "a process keeps its mappings");
 	cr_assert_geq(f.evictions, 5, "more than half of the rows");
 	cr_assert_gt(tables_lacking(t, &all), 0);
-	/* Room that comes back for a while is used, and what is there for a moment is not. */
+	/* Room that becomes free for a while is used; room that is free for a moment is not. */
 	tables_limit(t, 2 * SLAB_BYTES);
 	tables_limit(t, SLAB_BYTES);
 	for (uint64_t s = 9; s < 12; s++) {
@@ -625,7 +626,7 @@ Test(tables, many_files_that_are_sampled_do_not_go_for_one_that_is_sampled_less_
 	cr_assert_eq(tables_file_new(t, &large), 0);
 	for (int k = 0; k < 50; k++)
 		tables_file_touch(t, large, 1000 + k);
-	/* Seven of them would have to go, of 70 samples. */
+	/* Seven of them would have to be evicted, with 70 samples. */
 	cr_assert_eq(tables_rows_begin(t, large, 0, 0x100000, 2 * SLAB_WORDS, 1), TABLES_FULL);
 	tables_figures(t, &f);
 	cr_assert_eq(f.evictions, 0);
@@ -652,8 +653,8 @@ Test(tables, rows_that_nobody_uses_go_before_others_need_the_room)
 	cr_assert_leq(f.bytes_used, 21 * SLAB_BYTES / 8, "%lu", f.bytes_used);
 	cr_assert_gt(f.bytes_used, 2 * SLAB_BYTES, "but not more than that");
 	cr_assert_eq(tables_lacking(t, &all), 0, "nobody lacks them");
-	/* A file that runs again has its rows after a moment. A walk is cut only where there is no
-	 * room. */
+	/* The rows of a file that runs again are back after a moment. A walk is cut only where
+	 * there is no room. */
 	cr_assert_eq(tables_file_state(t, first), FILE_PENDING);
 	cr_assert_not(tables_file_lacks(t, first));
 	tables_file_touch(t, first, 14200000001ull);

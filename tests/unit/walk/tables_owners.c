@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The charges of owners in the tables, and the owners who give way when room is scarce. */
+/* Charges of owners in the tables, and which owners are evicted when room is scarce. */
 #include "tests/unit/tables_fixture.h"
 
 #define FEW_OWNERS 4
@@ -16,7 +16,7 @@ static uint64_t ledger_held(void *ctx, uint32_t owner, enum tables_resource what
 	return held[owner][what];
 }
 
-/* Every owner may have as much as the others, and what they leave. */
+/* Every owner may have as much as the others, and the rest that they leave. */
 static uint64_t ledger_share(void *ctx, uint32_t taker, enum tables_resource what, uint64_t all)
 {
 	uint64_t share = 0;
@@ -57,8 +57,8 @@ static void owners_setup(void)
 
 TestSuite(tables_owners, .init = owners_setup, .fini = teardown);
 
-/* A file of an owner with `rules` rules from number `from` on, which nobody else has. Returns its
- * slot; 0: it found no room. */
+/* A file of an owner, with `rules` rules from number `from` on that no other file has. Returns its
+ * slot; 0: there was no room. */
 static uint16_t add_for(uint32_t owner, uint32_t rows, uint32_t rules, int32_t from)
 {
 	uint16_t slot;
@@ -103,7 +103,7 @@ Test(tables_owners, the_owner_with_most_rules_leaves_some_and_gives_up_first)
 	cr_assert_lt(n, 160);
 	cr_assert(held[1][TABLES_RULES] == n * 100);
 	cr_assert_gt(refused[1][TABLES_RULES], 0);
-	/* Another finds room at once, and what it took is freed again. */
+	/* Another owner finds room at once, and the room that it used is freed again. */
 	cr_assert_neq(add_for(2, 100, 600, 200000), 0);
 	cr_assert_eq(refused[2][TABLES_RULES], 0);
 	tables_tick(t, 3000000000ull);
@@ -131,7 +131,7 @@ Test(tables_owners, a_quick_owner_leaves_room_for_a_small_one)
 	cr_assert_eq(refused[2][TABLES_RULES], 0);
 }
 
-/* Rows gave way, and another owner, who holds nothing, asks for them first. */
+/* Rows were evicted, and another owner, who holds nothing, asks for room first. */
 Test(tables_owners, rows_that_gave_way_leave_the_rest_to_others)
 {
 	uint16_t first = 0, slot;
@@ -185,7 +185,7 @@ Test(tables_owners, the_owner_with_most_words_leaves_some_and_gives_up_first)
 	}
 	cr_assert_lt(n, 100);
 	cr_assert_gt(refused[1][TABLES_WORDS], 0);
-	/* Some room is left for others, whatever their files are worth. */
+	/* Some room is left for others, whatever the value of their files. */
 	other = add_for(2, 0x4000, 4, 1);
 	cr_assert_neq(other, 0);
 	tables_tick(t, 1000000000ull);
@@ -193,7 +193,7 @@ Test(tables_owners, the_owner_with_most_words_leaves_some_and_gives_up_first)
 	tables_tick(t, 7000000000ull);
 	cr_assert_neq(add_for(2, 0x4000, 4, 1), 0);
 	cr_assert_eq(tables_file_state(t, other), FILE_READY);
-	/* More than is left: the largest gives back what is needed. */
+	/* More than is left: the largest owner gives back as much as is needed. */
 	if (!add_for(2, 0x30000, 4, 1)) {
 		tables_tick(t, 8000000000ull);
 		tables_tick(t, 11000000000ull);
@@ -211,7 +211,7 @@ Test(tables_owners, rows_of_who_holds_little_take_what_is_kept_for_mappings)
 	cr_assert_not_null(m);
 	for (size_t i = 0; i < TABLES_MAX_MAPPINGS; i++)
 		m[i] = (struct tables_mapping){ 0x1000 + i * 0x2000, 0x2000 + i * 0x2000, 0, 0 };
-	/* Two owners fill all that mappings may take, down to a few words. */
+	/* Two owners fill the room for mappings, except for a few words. */
 	while (n) {
 		tables_charge_mappings(t, pid % 2);
 		if (tables_process_set(t, pid, 1, 0, m, n, true, &generation))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The walker over hand-made stacks: what each rule does, and how each walk ends. */
+/* The walker on handmade stacks: the effect of each rule, and how each walk ends. */
 #include "tests/unit/walk_fixture.h"
 
 Test(walk, the_return_address_below_the_cfa_leads_to_the_root)
@@ -163,7 +163,7 @@ Test(walk, a_leafs_caller_may_keep_its_cfa_in_a_register_of_the_leaf)
 	cr_assert_eq(w.reason, WALK_COMPLETE);
 	cr_assert_eq(w.count, 3);
 
-	/* Not two calls from the leaf. */
+	/* Not two calls above the leaf. */
 	program((struct unwind_rule[]){ by_rsp16, rax, root }, 3);
 	w.pc = CODE;
 	w.regs[0] = w.sp + 512;
@@ -301,13 +301,13 @@ Test(walk, rows_that_are_on_their_way_are_said)
 	cr_assert_eq(w.reason, WALK_ROWS_PENDING);
 }
 
-/* The bytes around a leaf's pc, and where its return address then lies, in words above RSP. */
+/* The bytes around a leaf's pc, and the place of its return address, in words above RSP. */
 static const struct {
 	const char *code; /* four bytes before pc, four from it on */
 	int above;
 } leaf_code[] = {
 	{ "\x90\x90\x90\x90\x55\x48\x89\xe5", 0 }, /* push rbp; mov rbp, rsp */
-	{ "\x90\x90\x90\x90\x55\x48\x8b\xec", 0 }, /* the same, as others encode it */
+	{ "\x90\x90\x90\x90\x55\x48\x8b\xec", 0 }, /* the same in another encoding */
 	{ "\x90\x90\x90\x90\xf3\x0f\x1e\xfa", 0 }, /* endbr64 */
 	{ "\x90\x90\x90\x55\x48\x89\xe5\x90", 1 }, /* behind the push */
 	{ "\x90\x90\x90\x90\x5d\xc3\x90\x90", 1 }, /* pop rbp; ret */
@@ -358,7 +358,7 @@ Test(walk, a_frame_pointer_of_zero_is_no_root)
 	cr_assert_eq(w.reason, WALK_NO_ROWS);
 }
 
-/* By rule 0 to what returns to zero by rule 1. */
+/* Rule 0 leads to code that returns to zero by rule 1. */
 static int ends_at_zero(uint8_t leaf_flags, uint8_t caller_flags)
 {
 	struct unwind_rule leaf = by_rsp16, caller = by_rsp16;
@@ -384,7 +384,7 @@ Test(walk, a_return_address_of_zero_is_a_root_where_no_guess_led_to_it)
 	cr_assert_eq(ends_at_zero(0, guess), WALK_NO_ROOT);
 	cr_assert_eq(w.at_slot, slot);
 
-	/* Nor in the leaf, as of GHC's code, by any row. */
+	/* Nor in the leaf, by any row, as in code of GHC. */
 	for (int by_table = 0; by_table < 2; by_table++) {
 		struct unwind_rule rule = by_rsp16;
 
@@ -419,7 +419,7 @@ Test(walk, entries_of_two_runtimes_are_marked_where_they_lie)
 	program((struct unwind_rule[]){ by_rsp16, root }, 2);
 	w.pc = CODE + 0x10;
 	w.sample.kernel_frames = w.sample.items = 0;
-	/* Frames of 16 bytes each: the first and the third are of one runtime, the second is of
+	/* Frames of 16 bytes each: the first and the third belong to one runtime, the second to
 	 * another. */
 	const __u64 entries[] = { w.sp + 8, w.sp + 40, w.sp + 24 };
 
@@ -457,7 +457,7 @@ Test(walk, entries_of_two_runtimes_are_marked_where_they_lie)
 	cr_expect_eq(again.entry_at, 0);
 }
 
-/* The mapping of generated code, whose frames the first runtime may take. */
+/* The mapping of generated code whose frames the first runtime may take. */
 static void made_is_taken(uint32_t takers)
 {
 	const uint32_t position = w.maps + 8;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules of Go: switches between stacks, and goroutines that are being moved. */
+/* Rules for Go: switches between stacks, and goroutines that are being moved. */
 #include "tests/unit/walk_fixture.h"
 
 /* Go's asyncPreempt: the first byte of the next row is where its caller stopped. */
@@ -112,7 +112,7 @@ Test(walk_go, the_pc_of_a_goroutine_whose_stack_is_being_moved_is_in_its_g)
 	cr_assert_eq(w.sp, STACK + 4096);
 	cr_assert_eq(w.count, 2);
 
-	/* The goroutine was taken off the thread meanwhile. */
+	/* Meanwhile the goroutine was taken off the thread. */
 	program((struct unwind_rule[]){ go, root }, 2);
 	w.pc = CODE + 0x10;
 	env.tls = tls;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules that need a register or a word of memory of an earlier frame. */
+/* Rules that need a register of an earlier frame or a word of its memory. */
 #include "tests/unit/walk_fixture.h"
 
 Test(walk_registers, an_index_is_the_leafs_or_its_callers)
@@ -47,7 +47,7 @@ Test(walk_registers, a_number_that_rsp_was_lowered_by_leads_to_the_cfa)
 	cr_assert_eq(w.reason, WALK_COMPLETE);
 	cr_assert_eq(w.count, 3);
 	cr_assert_eq(w.sp, STACK + 1024 + 104 + 56);
-	/* Down, or nowhere. */
+	/* Down, or to no memory. */
 	for (unsigned i = 0; i < 2; i++) {
 		program((struct unwind_rule[]){ sum, root }, 2);
 		w.pc = CODE + 0x10;
@@ -58,7 +58,7 @@ Test(walk_registers, a_number_that_rsp_was_lowered_by_leads_to_the_cfa)
 	}
 }
 
-/* Where only assembly lies between, which keeps what its caller keeps. */
+/* If only assembly lies between, which saves its caller's registers. */
 Test(walk_registers, a_cfa_in_a_register_is_known_behind_helpers_of_helpers)
 {
 	struct unwind_rule kept = { .cfa = UNWIND_CFA_REG, .cfa_reg = 10, .cfa_off = 8 };
@@ -79,7 +79,7 @@ Test(walk_registers, a_cfa_in_a_register_is_known_behind_helpers_of_helpers)
 	}
 }
 
-/* The outermost frame of a nest is told from inner ones by the leaf's register, however deep. */
+/* The leaf's register tells the outermost frame of a nest from the inner ones, at any depth. */
 Test(walk_registers, each_frame_of_a_nest_is_found)
 {
 	struct unwind_rule nest = { .cfa = UNWIND_CFA_NEST,
@@ -104,14 +104,14 @@ Test(walk_registers, each_frame_of_a_nest_is_found)
 		cr_assert_eq(w.count, inner + 2);
 		cr_assert_eq(w.sp, STACK + 2080);
 	}
-	/* Above the outermost one is none of the nest's. */
+	/* No frame above the outermost one belongs to the nest. */
 	program((struct unwind_rule[]){ nest, root }, 2);
 	w.pc = CODE + 0x10;
 	w.regs[11] = STACK + 2072;
 	w.sp = STACK + 2048 - 56;
 	run();
 	cr_assert_eq(w.reason, WALK_NO_PROGRESS);
-	/* Of what called something else nobody knows the register. */
+	/* The register of a frame that called something else is not known. */
 	program((struct unwind_rule[]){ by_rsp16, by_rsp16, nest, root }, 4);
 	w.pc = CODE + 0x10;
 	w.regs[11] = STACK + 2072;
@@ -162,7 +162,7 @@ Test(walk_registers, loads_that_lead_in_circles_end)
 	cr_assert_eq(w.reason, WALK_NO_PROGRESS);
 	cr_assert_eq(w.count, 2 * WALK_SWITCHES + 1);
 
-	/* To itself: not even once. */
+	/* To itself: not followed even once. */
 	program(&to, 1);
 	w.pc = CODE + 0x10;
 	*at(w.sp) = w.sp - 8;
@@ -194,8 +194,8 @@ Test(walk_registers, rbx_of_a_caller_is_where_rows_say_that_it_was_saved)
 	}
 }
 
-/* racecall of Go's race detector: what it calls pushes R12, or leaves it alone, and rows that do
- * not speak of R12 do not say that they leave it alone. */
+/* racecall of Go's race detector: its callee pushes R12, or leaves it alone. Rows without R12 do
+ * not say that they leave it alone. */
 Test(walk_registers, r12_of_a_caller_is_where_rows_that_speak_of_it_say)
 {
 	struct unwind_rule speaks = by_rsp16, uses = { .cfa = UNWIND_CFA_REG,

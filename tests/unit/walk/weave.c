@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where interpreted frames stand among native ones: weave.c. */
+/* The places of interpreted frames among native ones: weave.c. */
 #include <criterion/criterion.h>
 #include <string.h>
 #include "common/walk/weave.h"
@@ -55,7 +55,8 @@ static void native(uint64_t word)
 	s.words[sample_head(&s.sample) + s.sample.user_frames++] = word;
 }
 
-/* One letter a frame: n native, l native in a loop, digits interpreted ones by their address. */
+/* One letter for each frame: n native, l native in a loop; digits are interpreted frames, by
+ * address. */
 static const char *woven(void)
 {
 	static char text[WEAVE_MAX + 1];

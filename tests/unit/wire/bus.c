@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both ends in one process where that shows all there is; a process of its own where one end must
- * die. Criterion uses nng itself, and nng cannot be used behind a fork, so such a process runs this
- * binary anew, with its role in the environment, and never gets to Criterion's main.
+ * Both ends in one process if that suffices; a process of its own if one end must die. Criterion
+ * uses nng itself, and nng does not work after a fork, so such a process runs this binary again,
+ * with its role in the environment, and never reaches Criterion's main.
  */
 #include "common/wire/bus/bus.h"
 
@@ -25,7 +25,7 @@
 
 TestSuite(bus, .init = make_run_dir, .fini = remove_run_dir, .timeout = 60);
 
-/* The number of blocks of this size for which there is no memory. */
+/* The number of blocks of this size that find no memory. */
 static size_t starved_size;
 static int starved;
 
@@ -153,7 +153,7 @@ Test(bus, a_message_that_there_is_no_memory_for_comes_later_and_the_peer_stays)
 	struct ends e = open_ends(BUSROUTE_ROWS);
 	static uint8_t bytes[100000];
 
-	/* Its length and where it is kept in front of it, but no head: as the receiver has it. */
+	/* With its length and its capacity in front of it, but no head, as the receiver has it. */
 	starved_size = sizeof(bytes) + sizeof(void *) + sizeof(size_t);
 	starved = 2;
 	cr_assert_eq(bus_send_wait(e.dialer, (struct span){ .data = bytes, .len = sizeof(bytes) },
@@ -175,7 +175,7 @@ Test(bus, a_message_that_there_is_no_memory_to_hand_out_waits)
 	send_number(e.dialer, 7);
 	cr_assert_eq(poll(&p, 1, 5000), 1);
 	buf_done(&e.into);
-	starved_size = 64; /* that a buffer begins with */
+	starved_size = 64; /* that starts a buffer */
 	starved = 1;
 	cr_assert_eq(bus_recv(e.listener, &e.into), -ENOMEM);
 	cr_assert_eq(bus_recv(e.listener, &e.into), 0);
@@ -304,7 +304,7 @@ Test(bus, all_that_was_received_comes_before_the_departure)
 	cr_assert_eq(write(hold[1], "k", 1), 1);
 	cr_assert_eq(waitpid(first, NULL, 0), first);
 	usleep(100000);
-	/* The peer is long dead; nothing of it was taken yet. */
+	/* The peer died long ago; none of its messages was taken yet. */
 	cr_assert_eq(await(b, &into), BUS_PEER_CAME);
 	for (uint64_t i = 0; i < 5; i++) {
 		cr_assert_eq(await(b, &into), 0);
@@ -329,7 +329,7 @@ Test(bus, two_peers_after_each_other_are_not_mixed_up)
 	}
 	cr_assert_eq(bus_listen(BUSROUTE_ROWS, run_dir, getuid(), &b), 0);
 	usleep(400000);
-	/* One of the two was let in and has sent; the other one waits for its greeting. Let both
+	/* One of the two was accepted and has sent; the other one waits for its greeting. Let both
 	 * die in turn. */
 	cr_assert_eq(write(hold[0][1], "k", 1), 1);
 	cr_assert_eq(write(hold[1][1], "k", 1), 1);
@@ -426,7 +426,7 @@ Test(bus, peer_of_another_uid_is_turned_away)
 	cr_assert_eq(bus_dial(BUSROUTE_ROWS, run_dir, getuid(), 300, &d), -ETIMEDOUT);
 	cr_assert_eq(bus_recv(b, &into), BUS_EMPTY);
 	bus_free(b);
-	/* And the dialer looks at the listener's. */
+	/* The dialer also checks the listener's uid. */
 	cr_assert_eq(bus_listen(BUSROUTE_ROWS, run_dir, getuid(), &b), 0);
 	cr_assert_eq(bus_dial(BUSROUTE_ROWS, run_dir, getuid() + 1, 300, &d), -ETIMEDOUT);
 	cr_assert_null(d);
@@ -434,7 +434,7 @@ Test(bus, peer_of_another_uid_is_turned_away)
 	buf_done(&into);
 }
 
-/* A peer with the right uid that does not speak as it should: nng's header, then a message of 2^40
+/* A peer with the right uid that breaks the protocol: nng's header, then a message of 2^40
  * bytes. */
 Test(bus, message_over_the_limit_costs_its_sender_the_pipe)
 {
@@ -464,7 +464,7 @@ Test(bus, message_over_the_limit_costs_its_sender_the_pipe)
 
 /* --- the other processes --- */
 
-/* Dials, sends `count` numbers from `base` on, waits for a byte and a little longer, and dies. */
+/* Dials, sends `count` numbers from `base` on, waits for a byte and a little longer, and exits. */
 static int sender(uint64_t base, uint64_t count, int fd)
 {
 	struct bus *b;
@@ -478,7 +478,7 @@ static int sender(uint64_t base, uint64_t count, int fd)
 			return 2;
 	if (read(fd, &c, 1) < 0)
 		return 3;
-	usleep(100000); /* what nng accepted a moment ago has left by then */
+	usleep(100000); /* messages that nng just accepted have left by then */
 	kill(getpid(), SIGKILL);
 	return 4;
 }
@@ -506,7 +506,7 @@ static int expects_77(int fd)
 	return into.len == sizeof(uint64_t) && number_in(&into) == 77 ? 0 : 3;
 }
 
-/* Asks, takes no answer, and dies in the midst of that. */
+/* Asks, takes no answer, and dies meanwhile. */
 static int deaf(uint64_t microseconds)
 {
 	static uint8_t question[3000];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The messages of a bus on its socket, and how it takes those of strangers. The other end is a bare
- * socket, or nng's own pair. That one is in a process of its own (see tests/unit/wire/bus.c), which
- * ends without closing it, since nng may wait forever there.
+ * The messages of a bus on its socket, and its treatment of messages from strangers. The other end
+ * is a bare socket or nng's own pair. The pair is in a process of its own (see
+ * tests/unit/wire/bus.c), which exits without closing it, since nng may wait forever there.
  */
 #include "common/wire/bus/bus.h"
 
@@ -215,7 +215,7 @@ Test(buswire, a_message_of_no_allowed_size_or_kind_costs_its_sender_the_pipe)
 	buf_done(&into);
 }
 
-/* The kernel's buffer, ours, and as many as may wait. */
+/* The kernel's buffer, ours, and as many messages as may wait. */
 Test(buswire, no_more_is_read_than_may_wait)
 {
 	static uint8_t ballast[100000];
@@ -278,7 +278,7 @@ Test(buswire, a_dropped_peer_is_closed_and_its_leftovers_ignored)
 	buf_done(&into);
 }
 
-/* It sends what it has, and is gone before anything is taken, with an answer unread. */
+/* The peer sends all it has and is gone before anything is read; an answer is unread. */
 Test(buswire, messages_of_a_dead_peer_arrive_although_an_answer_was_lost)
 {
 	struct bus *b = listen_to(BUSROUTE_FILES);
@@ -392,7 +392,7 @@ Test(buswire, a_pair_of_nngs_can_be_dialed)
 	bus_free(b);
 }
 
-/* Gives back what it gets, until it gets "end". */
+/* Echoes messages until it gets "end". */
 static int be_pair(const char *role)
 {
 	nng_socket s;

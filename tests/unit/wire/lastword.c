@@ -9,7 +9,7 @@
 #include "common/base/system/clock.h"
 #include "common/wire/peer/lastword.h"
 
-/* Returns the last word of a child that begins with a file and then does this. */
+/* Returns the last word of a child that starts on a file and then does this. */
 static struct lastword of(void (*deed)(void), int *ret_status)
 {
 	const int fd = lastword_new();
@@ -105,7 +105,7 @@ Test(lastword, says_what_was_worked_on_and_how_it_ended)
 	EXPECT(abort, LASTWORD_CRASH);
 	EXPECT(overflow, LASTWORD_CRASH);
 	EXPECT(killed, LASTWORD_NONE);
-#ifndef __SANITIZE_ADDRESS__ /* which has a handler of its own for that signal, and aborts */
+#ifndef __SANITIZE_ADDRESS__ /* which handles that signal and aborts */
 	EXPECT(killed_by_another, LASTWORD_NONE);
 #endif
 }
@@ -121,7 +121,7 @@ Test(lastword, a_process_that_takes_too_long_ends_itself)
 
 static int stop_page;
 
-/* Works until it is told to stop; prof-bpf wants that after 50 ms. */
+/* Works until it is told to stop; prof-bpf asks for that after 50 ms. */
 static void stop_when_told(void)
 {
 	lastword_stop(stop_page, 6, 0);
@@ -197,7 +197,7 @@ static void rest_often(void)
 	unsigned rested = 0;
 
 	lastword_rest_with(count, &rested);
-	/* Worth a rest of half a second. */
+	/* It deserves a rest of half a second. */
 	lastword_rest_for(LASTWORD_TICK_MS * 1000000ull);
 	lastword_rest_with(NULL, NULL);
 	_exit(rested >= 2 && rested <= 20 ? 1 : 2);

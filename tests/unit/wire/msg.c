@@ -17,7 +17,7 @@ static struct msg_scratch decode_scratch;
 
 static int decode_bytes(const void *bytes, size_t len, struct msg *ret)
 {
-	/* In memory of its exact size, so that a sanitizer sees one byte too many. */
+	/* In memory of its exact size, so that a sanitizer sees a read beyond it. */
 	uint8_t *exact = malloc(len ? len : 1);
 
 	memcpy(exact, bytes, len);
@@ -263,7 +263,7 @@ Test(msg, fields_that_are_unknown_are_skipped)
 {
 	struct msg m;
 
-	/* An end message with a number, a string, a binary and a list more than it has. */
+	/* An end message with an additional number, string, binary and list. */
 	cr_assert_eq(
 		DECODE("\x92\x0e\x96\x01\x02\xce\x01\x02\x03\x04\xa2hi\xc4\x01z\x92\x01\x02", &m),
 		0);
@@ -408,7 +408,7 @@ Test(msg, build_is_the_same_each_time_and_not_trivial)
 	cr_assert_neq(msg_build() >> 32, 0);
 }
 
-/* Before the schema had a number, the hello had a hash of the table. */
+/* Before the schema had a number, the hello contained a hash of the table. */
 Test(msg, schemas_of_older_recordings_are_read_and_others_are_not)
 {
 	cr_assert(msg_reads(MSG_SCHEMA));
@@ -434,7 +434,7 @@ Test(msg, reasons_have_words_and_strangers_numbers_are_unknown)
 		cr_assert_neq(reason_lost_text(i)[0], 0);
 }
 
-/* A sample passes through three tools; the budget of each is far above this, so that a slow or
+/* A sample passes through three tools. Each is far faster than this limit, so that a slow or
  * sanitized machine passes. */
 Test(msg, sample_costs_well_under_a_microsecond)
 {

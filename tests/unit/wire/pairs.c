@@ -135,7 +135,7 @@ Test(pairs, oldest_half_makes_room)
 		pairs_message(&p, id, true, 0);
 	}
 	cr_assert(pairs_full(&p));
-	/* The other half of one that is there needs no room. */
+	/* The second half of a pair needs no additional room. */
 	pairs_file(&p, 9, -1, 0);
 	cr_assert(pairs_take(&p, 0, &x));
 	cr_assert_eq(x.id, 9);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Both ends of a peer in one process, over real sockets. An end that breaks the rules is a bus of
- * its own. */
+/* Both ends of a peer in one process, over real sockets. An end that breaks the rules is a plain
+ * bus. */
 #include "common/wire/peer/peer.h"
 
 #include <criterion/criterion.h>
@@ -100,7 +100,7 @@ Test(peer, messages_and_files_come_and_hellos_are_not_handed_out)
 	cr_assert_eq(hear(dialer, &m), 0);
 	cr_assert_eq(m.id, MSG_ROWS_REQUEST);
 	cr_assert_eq(m.rows_request.id, 7);
-	/* The page came first, and was taken. */
+	/* The page arrived first, and was taken. */
 	cr_assert_eq(peer_recv_file(dialer, &id, &fd), 0);
 	cr_assert_eq(id, 7);
 	cr_assert_eq(fstat(file, &own), 0);
@@ -230,7 +230,7 @@ Test(peer, a_flood_of_messages_is_read_in_turns)
 	peer_free(listener);
 }
 
-/* No listener takes anything, and patience ends after this number of waits. */
+/* The listener never reads, and the dialer loses patience after this number of waits. */
 static int patience(void *ctx, unsigned waits)
 {
 	unsigned *most = ctx;

@@ -22,7 +22,7 @@ static void make_pair(void)
 
 TestSuite(scm, .init = make_pair);
 
-/* The lowest that is free: what was left open moves it. */
+/* The lowest free descriptor: one that is left open changes it. */
 static int next_fd(void)
 {
 	const int fd = dup(ours);
@@ -87,7 +87,8 @@ Test(scm, more_than_are_wanted_are_closed)
 	cr_expect_eq(next_fd(), before);
 }
 
-/* As many as a stranger can send are more than there is room for: the kernel keeps the rest. */
+/* The most descriptors that a stranger can send. They exceed the room, and the kernel keeps the
+ * rest. */
 Test(scm, a_stranger_with_many_leaves_nothing)
 {
 	union {

@@ -191,7 +191,7 @@ Test(stream, new_epoch_starts_the_count_again_and_is_said)
 	buf_done(&k.bytes);
 }
 
-/* The verdict of a receiver about these messages, each in a batch of the given seq. */
+/* The receiver's verdict on these messages, each in a batch of the given seq. */
 static int verdict(const struct msg *all, size_t n)
 {
 	struct buf b = BUF_INIT(0);
@@ -237,7 +237,7 @@ Test(stream, the_beginning_of_an_epoch_is_known_before_it_is_fed)
 	cr_assert_not(stream_begins_epoch(&in, buf_span(&k.bytes)));
 	feed(&in, &k.bytes);
 	buf_reset(&k.bytes);
-	/* Messages that wait are of the former epoch. */
+	/* Messages that still wait belong to the former epoch. */
 	stream_out_epoch(&out, 8);
 	cr_assert_eq(out.bytes, 0);
 	put(&out, sample(2));
@@ -311,7 +311,7 @@ Test(stream, unknown_messages_are_skipped_and_not_counted_as_missing)
 	buf_done(&b);
 }
 
-/* Appends a message as a later version has it, with two fields more. Its last one is not empty. */
+/* Appends a message of a later version, with two more fields. Its last one is not empty. */
 static void put_later(struct buf *b, struct msg m)
 {
 	const size_t at = b->len + 2;
@@ -420,7 +420,7 @@ Test(stream, message_larger_than_a_batch_goes_alone)
 	buf_done(&k.bytes);
 }
 
-/* Each message in a stream that holds only what travels one way. */
+/* Each message in a stream that carries only the other direction. */
 Test(stream, a_message_that_does_not_travel_this_way_is_malformed)
 {
 	static const struct {
