@@ -52,7 +52,8 @@ f{i}:	.cfi_startproc
 	ret
 	.cfi_endproc""" for i in range(RULES)) + "\n\t.balign 4096\n"
 
-# Maps files of its user's file system and, in a thread, runs in the only page that is served.
+# Maps files of its user's file system and, in a thread, runs in the only page that the server ever
+# serves.
 MUTE = r"""
 #include <fcntl.h>
 #include <pthread.h>
@@ -80,7 +81,7 @@ int main(int argc, char **argv)
 	pause();
 }
 """
-# Maps memfds that are all holes, but for the ELF header and an endless loop, and runs in them.
+# Maps memfds that are all hole, except for the ELF header and an endless loop, and runs in them.
 SPARSE = r"""
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -152,7 +153,7 @@ int main(int argc, char **argv)
 	return 1;
 }
 """
-# Makes, maps and removes files without end.
+# Makes, maps and removes files in an endless loop.
 FLEETING = r"""
 #include <fcntl.h>
 #include <stdio.h>
@@ -229,7 +230,7 @@ SPIN = r"""
 #include <stdio.h>
 int main(void) { volatile unsigned n = 0; puts("ready"); fflush(stdout); for (;;) n++; }
 """
-# A unit of forty million entries, each of which is one byte.
+# A unit of forty million entries of one byte each.
 DIES = """
 	.section .note.GNU-stack,"",@progbits
 	.section .debug_abbrev,"",@progbits
@@ -342,7 +343,7 @@ class Kit:
 
     @functools.cached_property
     def libraries(self):
-        """A folder of libraries whose rules all differ, and where their function lies."""
+        """A folder of libraries whose rules all differ, and the place of their function."""
         folder, libraries = self.folder, self.folder / "libraries"
         libraries.mkdir()
         (folder / "l.s").write_text(LIBRARY)
@@ -375,7 +376,7 @@ class Kit:
 
     @functools.cached_property
     def sparse_debug(self):
-        """A program without a build id whose debug file is one of 2 GiB, all of it a hole."""
+        """A program without a build id, whose debug file has 2 GiB that are all hole."""
         program = self.build("giant", SPIN, "-Wl,--build-id=none", "-g")
         debug = self.folder / "giant.debug"
         subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
@@ -395,7 +396,7 @@ class Kit:
 
 @contextlib.contextmanager
 def new_kit():
-    # Not below pytest's folder, which each pytest closes to others when it starts.
+    # Not below pytest's folder, which each pytest closes to other users when it starts.
     with tempfile.TemporaryDirectory(prefix="attacks.", dir="/tmp") as name:
         os.chmod(name, 0o755)
         yield Kit(name)
@@ -419,7 +420,8 @@ def started(programs, nice=19):
 
 @contextlib.contextmanager
 def copies(kit, program, uids, count, *beside):
-    """count copies of a program for each user, in folders of their own. Yields the programs."""
+    """Starts count copies of a program for each user, in folders of their own. Yields the
+    programs."""
     with tempfile.TemporaryDirectory(dir=kit.folder) as name:
         os.chmod(name, 0o755)
         programs = []
@@ -450,7 +452,7 @@ def mounted(folder, uid):
             assert p.stdout.readline() == "mounted\n"
             yield mount
         finally:
-            # Without a server the kernel answers in its place, and nobody waits any more.
+            # Without a server the kernel answers in its place, so nothing waits any more.
             p.kill()
             p.wait()
             subprocess.run(["umount", "-l", mount], check=True)
@@ -474,12 +476,12 @@ def mute_files(kit, uids):
 
 
 def deep_python(kit, uids):
-    """At an ordinary priority."""
+    """At ordinary priority."""
     return started([(uid, [sys.executable, kit.deep]) for uid in uids], nice=0)
 
 
 def fleeting_files(kit, uids):
-    """At an ordinary priority."""
+    """At ordinary priority."""
     folder = kit.folder / "fleeting.files"
     folder.mkdir()
     os.chmod(folder, 0o777)
@@ -530,7 +532,7 @@ def slow_names(kit, uids, count=None):
     return copies(kit, kit.slow, uids, count or max(60 // len(uids), 3))
 
 
-# By their names in the history of the project: all but the last two took the victim's stacks.
+# In the order in which the project found them: all but the last two took the victim's stacks.
 ATTACKS = {
     "A1": mute_files, "A2": sparse_memory, "A3": places, "A4": costly_rows, "A5": files,
     "A6": rules, "A9": thread_names, "B5": sparse_debug_file, "N": slow_names,

@@ -177,18 +177,18 @@ MARKS = {
     "vm": ["test_vm"],
     "all": ["test_fair_model", "test_podman"],
     "alone": [
-        # How much memory or cpu is used at which load.
+        # These measure how much memory or cpu profpipe uses at a given load.
         "test_thousands_of_short_processes_are_all_seen_and_forgotten",
         "test_the_limit_that_would_have_sufficed_is_named",
-        # These compare texts of tools about the whole host, word by word.
+        # These compare the tools' texts about the whole host, word by word.
         "test_a_limit_is_named_by_doctor_and_by_record_in_the_same_words",
-        # Users who take all that they can get: what the log and the figures say of the host then
-        # is not what other tests expect.
+        # Users who take all that they can get: the log and the figures of the host are then not
+        # what other tests expect.
         "test_fairness", "test_fairness_files", "test_fairness_table",
         "test_fair_names", "test_fair_samples", "test_cpu_limit",
-        # Takes a cpu away from everybody for a while.
+        # Takes a cpu offline for a while.
         "test_a_cpu_that_went_and_came_back_is_sampled_again",
-        # These expect something by the time of a first sample, or within a second of one.
+        # These expect something at the time of a first sample, or within a second of it.
         "test_the_first_sample_of_an_interpreter_nobody_has_run_yet_has_its_frames",
         "test_an_interpreter_that_is_the_command_has_its_frames_at_once",
     ],

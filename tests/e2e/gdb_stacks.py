@@ -18,14 +18,14 @@ gdb.execute("set backtrace past-entry on")
 
 WORD, ENTRY_AT = 8, 24  # of a 64-bit ELF header: e_entry
 AT_BASE = 7
-# Of ld.so's code at its entry: it ends with the jump to the program, and then comes a function with
-# call frame information.
+# The code at ld.so's entry ends with the jump to the program. A function with call frame
+# information follows.
 ENTRY_BYTES = 64
 
 
 def loaders_entry():
-    """Where ld.so begins. There is no call frame information there, so gdb would go on to argc and
-    the arguments as if they were return addresses. 0: the process has none."""
+    """The address where ld.so begins; 0: the process has no ld.so. There is no call frame
+    information there, so gdb would take argc and the arguments for return addresses."""
     inferior = gdb.selected_inferior()
     with open(f"/proc/{inferior.pid}/auxv", "rb") as f:
         words = memoryview(f.read()).cast("Q").tolist()
@@ -59,7 +59,7 @@ for line in sys.stdin:
     order, *words = line.rstrip("\n").split("\t")
     try:
         if order == "attach":
-            # Another program than before: nothing of the old one's symbols may stay.
+            # Another program than before: no symbol of the old one may stay.
             program = os.stat(f"/proc/{words[0]}/exe")
             if known != (program.st_dev, program.st_ino):
                 gdb.execute("file", to_string=True)

@@ -12,10 +12,10 @@ from conftest import profpipe
 
 FOLDER = os.path.join(os.path.dirname(__file__), "java")
 SCENES = os.path.join(FOLDER, "scenes")
-# Debian's own, and whatever else is on the machine.
+# Debian's own Java, and any other one on the machine.
 JAVAS = sorted({os.path.realpath(path) for path in glob.glob("/usr/lib/jvm/*/bin/java")})
 JAVA = os.path.realpath("/usr/bin/java")
-# Of cpu time in each phase of a scene.
+# Cpu time in each phase of a scene.
 SECONDS = "0.03"
 FREQUENCY = 499
 
@@ -67,7 +67,7 @@ def version(java, *prefix):
 
 
 def java_types(descriptor):
-    """The parameters of a descriptor, as Java writes them: "int, java.lang.String"."""
+    """The parameters of a descriptor, written as in Java: "int, java.lang.String"."""
     types = []
     for m in re.finditer(r"(\[*)(?:L([^;]*);|([BCDFIJSZ]))", descriptor[1:descriptor.index(")")]):
         types.append((m[2].replace("/", ".") if m[2] else BASE[m[3]]) + "[]" * len(m[1]))
@@ -75,7 +75,8 @@ def java_types(descriptor):
 
 
 def plain(name):
-    """A name without what differs from run to run: numbers and addresses of hidden classes."""
+    """A name without the parts that differ between runs: numbers and addresses of hidden
+    classes."""
     name = re.sub(r"\$\$Lambda(\$\d+)?((/|\.|\+)(0x[0-9a-f]+|\d+))?", "$$Lambda", name)
     name = re.sub(r"(LambdaForm\$\w+?)(\d+)?(([/+.])(0x[0-9a-f]+|\d+))?(?=\.|$)", r"\1", name)
     name = re.sub(r"(/|\+)(0x[0-9a-f]+|\d+)", "", name)
@@ -93,7 +94,7 @@ def reported(path):
                 stack = stacks[tuple(fields)] = []
                 continue
             _, owner, method, descriptor, file, number = fields
-            # Of a hidden frame, Java 8 counts bytes of its code, from a million on.
+            # For a hidden frame, Java 8 counts bytes of its code, from a million on.
             line_of = int(number) if 0 < int(number) < 1000000 else 0
             stack.insert(0, Frame(f"{plain(owner)}.{method}", descriptor, file, line_of, None))
     return stacks
@@ -123,10 +124,10 @@ def sampled(path):
             if m[3] == "inlined":
                 waiting.append(m)
                 continue
-            # Inlined calls stand before the frame that contains them.
+            # Inlined calls come before the frame that contains them.
             if m[3] == "[interpreted]":
                 stack += [frame_of(w, True) for w in waiting]
-                # Stubs are no methods.
+                # Stubs are not methods.
                 stack.append(m[2] if re.match(r"\[(?!\w+: )", m[2]) else frame_of(m, False))
             else:
                 stack += [w[2] for w in waiting] + [m[2]]
@@ -138,13 +139,13 @@ def sampled(path):
 
 def frame_of(m, inlined):
     name, _, arguments = m[2].partition("(")
-    # Of the file, Java knows only the last part.
+    # Java knows only the last part of the path.
     return Frame(plain(name), f"({arguments}" if arguments else "", m[4] or "", int(m[5] or 0),
                  inlined)
 
 
 def is_right(got, expected):
-    """Whether a sampled frame is the reported one."""
+    """Whether a sampled frame equals the reported one."""
     return (isinstance(got, Frame) and got.method == expected.method and
             (not got.descriptor or not expected.descriptor or
              got.descriptor == f"({java_types(expected.descriptor)})") and
@@ -152,7 +153,7 @@ def is_right(got, expected):
             (got.file == expected.file or not expected.line))
 
 
-# The root side of a virtual thread, which it does not report: its carrier.
+# The part of a virtual thread's stack near the root, which Java does not report: its carrier.
 CARRIER = re.compile(r"java\.util\.concurrent\.Fork.*|java\.lang\.VirtualThread.*|"
                      r"jdk\.internal\.vm\.Continuation.*|java\.lang\.invoke\..*|"
                      r"java\.util\.concurrent\.Executors.*|java\.lang\.Thread.*")
@@ -190,7 +191,7 @@ class Score:
             self.wrong.setdefault(scene, (got, expected))
 
     def share(self):
-        """Of all samples, those with exactly the stack."""
+        """The share of all samples that have exactly the reported stack."""
         return sum(self.right.values()) / max(1, sum(self.all_of.values()))
 
     def print_table(self, label):

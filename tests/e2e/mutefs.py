@@ -34,7 +34,7 @@ def serve(fd, uid):
         if opcode in (FORGET, BATCH_FORGET, INTERRUPT):
             continue
         if opcode == INIT:
-            # Without FUSE_ASYNC_READ whoever reads waits in the kernel, where nothing ends it.
+            # Without FUSE_ASYNC_READ the reader waits in the kernel, where nothing ends it.
             data = struct.pack("<IIIIHHIIHHI28x", 7, 31, 0, 0, 12, 9, 65536, 1, 0, 0, 0)
         elif opcode == LOOKUP and body[:1] == b"f" and body.rstrip(b"\0")[1:].isdigit():
             file = FIRST + int(body.rstrip(b"\0")[1:])

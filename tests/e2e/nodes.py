@@ -21,7 +21,7 @@ def is_known(program):
 
 
 def from_npm(number):
-    """The program of a version, out of npm's package. It is kept in build/node."""
+    """The program of a version, from npm's package. It is kept in build/node."""
     folder = f"{ROOT}/build/node/{number}"
     os.makedirs(folder, exist_ok=True)
     with open(f"{folder}/lock", "w") as lock:

@@ -44,9 +44,9 @@ def split(data):
 
 
 def requests(data, ours=True):
-    """All requests of a file, decoded and checked. Not ours: a Collector wrote it. It also encodes
-    fields without a value, even in the first attribute, and puts all texts into the dictionary;
-    what is returned has them in their places."""
+    """All requests of a file, decoded and checked. If a Collector wrote it (not ours), it also
+    encodes fields without a value, even in the first attribute, and puts all texts into the
+    dictionary; the result has the texts in their places."""
     found = []
     for plain in split(data):
         assert len(plain) < PLAIN_MAX
@@ -196,7 +196,8 @@ def check_profile(d, p):
     for t in [p.sample_type] + ([] if off_cpu else [p.period_type]):
         assert 0 < t.type_strindex < len(d.string_table)
         assert 0 < t.unit_strindex < len(d.string_table)
-    # Pyroscope knows time off the cpu by a period's type without a name; Parca refuses none.
+    # Pyroscope recognizes off-CPU time by a period type without a name; Parca refuses a period type
+    # without one.
     assert p.HasField("period_type")
     if off_cpu:
         assert p.period == p.period_type.type_strindex == p.period_type.unit_strindex == 0
@@ -256,7 +257,7 @@ def lookup(d, indices):
 
 
 def profiles(rs):
-    """(dictionary, resource's attributes, profile), without what was lost."""
+    """(dictionary, resource's attributes, profile) of each profile, without those of losses."""
     for r in rs:
         for rp in r.resource_profiles:
             for p in rp.scope_profiles[0].profiles:
@@ -287,7 +288,7 @@ def word(s):
 
 
 def is_interpreted(location, kind):
-    """A JIT's frame that only a perf map names has an address."""
+    """A frame of a JIT that only a perf map names has an address."""
     return kind == "cpython" or kind in ("jvm", "v8js") and not location.address
 
 
@@ -375,10 +376,10 @@ def clocks(recording):
 
 
 def assert_same(rs, text, offsets, exact=False):
-    """Both outputs have the same samples, in the same order for each thread and cpu. A caller's
-    address is one less in OTLP, and interpreted frames have none. offsets: as of clocks(); between
-    several of them times may be off by as much as these differ. exact: the first frame of each
-    stack is no caller. Returns how many samples and frames there are."""
+    """Checks that both outputs have the same samples, in the same order for each thread and cpu. A
+    caller's address is one less in OTLP, and interpreted frames have none. offsets: as of clocks();
+    between several of them, times may be off by their difference. exact: the first frame of each
+    stack is not a caller. Returns the numbers of samples and frames."""
     def key(x):
         return (*x[1:5], x[0])
     slack = (max(offsets) - min(offsets)) // 1000 + 1 if max(offsets) > min(offsets) else 0

@@ -55,8 +55,8 @@ def retry_info(seconds, nanos=0):
 
 
 def spare_port():
-    """Below those that the kernel gives to connections: a receiver that ends may begin again on its
-    port, and nobody else gets it meanwhile."""
+    """Below the ports that the kernel gives to connections: a receiver that ends may start again on
+    its port, which nobody else gets meanwhile."""
     while True:
         port = random.randrange(15000, 32000)
         with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
@@ -65,7 +65,7 @@ def spare_port():
 
 class Receiver:
     """The base of all receivers. plan: what to do with the first requests, in order; later ones are
-    taken."""
+    accepted."""
 
     def __init__(self, plan=()):
         self.plan, self.taken, self.wrong, self.times = list(plan), [], [], []
@@ -82,7 +82,7 @@ class Receiver:
             self.wrong.append(what)
 
     def wait(self, n, seconds=20):
-        """Waits until n requests were taken."""
+        """Waits until n requests were accepted."""
         until = time.monotonic() + seconds
         while len(self.taken) < n and time.monotonic() < until:
             time.sleep(0.01)
@@ -90,7 +90,8 @@ class Receiver:
 
 
 class GrpcReceiver(Receiver):
-    """By grpcio, which is not ours. A step gets the context, and returns the response or aborts."""
+    """gRPC by grpcio, an implementation that is not ours. A step gets the context, and returns the
+    response or aborts."""
 
     def __init__(self, plan=(), tls=None, port=0):
         super().__init__(plan)
@@ -203,8 +204,8 @@ def date_in(seconds):
 
 
 class H2Receiver(Receiver):
-    """gRPC by hand, on the library h2: sees each header, and can break any rule. A step gets the
-    receiver's Stream and answers by itself. True: the request counts as taken."""
+    """gRPC implemented here, on the library h2: sees each header, and can break any rule. A step
+    gets the receiver's Stream and answers by itself. True: the request counts as taken."""
 
     def __init__(self, plan=(), port=0):
         super().__init__(plan)
@@ -232,7 +233,7 @@ class H2Receiver(Receiver):
             self.trailers(("grpc-status", "0"))
 
         def data(self, data, end=False):
-            """As much as the peer's window allows at once."""
+            """As much as the peer's window allows."""
             while data:
                 n = min(len(data), self.conn.local_flow_control_window(self.number),
                         self.conn.max_outbound_frame_size)
@@ -334,7 +335,8 @@ def grpc_error(code, message="", details=b"", trailers_only=True, takes=False):
 
 
 class Listener:
-    """A server of bytes. Each connection has a thread, which runs `serve`. came: how many."""
+    """A server on a bare socket. Each connection has a thread, which runs `serve`. came: the number
+    of connections."""
 
     def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -443,8 +445,8 @@ def grpc_tls_of(certificate, key, clients=None):
 
 
 class Names:
-    """A server of names on port 53 of a loopback address: all names are 127.0.0.1, and none has an
-    address of IPv6. Over UDP it only says that its answer is too long."""
+    """A name server on port 53 of a loopback address: all names are 127.0.0.1, and none has an IPv6
+    address. Over UDP it only says that its answer is too long."""
 
     ADDRESS = "127.77.0.53"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""profpipe record in the background, and what it leaves."""
+"""profpipe record in the background, and the files that it leaves."""
 import fcntl
 import os
 import subprocess
@@ -36,7 +36,7 @@ def children(pid):
 
 
 def lives(pid):
-    """Zombies do not: nobody may reap them."""
+    """Zombies do not count as alive: their parent may never reap them."""
     try:
         with open(f"/proc/{pid}/stat") as f:
             return f.read().rpartition(")")[2].split()[0] not in "ZX"
@@ -64,7 +64,7 @@ def cpu_s(pid):
 
 
 def ran_s(pid):
-    """How long the main thread ran, as the scheduler counts it."""
+    """How long the main thread ran, by the scheduler's count."""
     with open(f"/proc/{pid}/schedstat") as f:
         return int(f.read().split()[0]) / 1e9
 
@@ -81,7 +81,7 @@ def wait_for(condition, what, seconds=40):
 
 
 class Run:
-    """profpipe record in the background; the with statement sees to its end."""
+    """profpipe record in the background; the with statement ends it."""
 
     def __init__(self, *args, **kw):
         self.args, self.kw, self.said = [f"{BUILD}/profpipe", "record", "-v",
@@ -100,7 +100,7 @@ class Run:
         self.p.stderr.close()
 
     def tools(self):
-        """The four tools, once all are there and stand in their own identity."""
+        """Returns the four tools, once all have started and have their own identities."""
         for _ in range(500):
             found = children(self.p.pid)
             if len(found) == 4 and all(
@@ -111,7 +111,7 @@ class Run:
         raise AssertionError(f"only {found} of the tools came up")
 
     def sampling(self):
-        """Waits until sampling has begun, and hands back the tools."""
+        """Waits until sampling has begun, and returns the tools."""
         for line in self.p.stderr:
             self.said += line
             if "sampling has begun" in line:

@@ -12,7 +12,7 @@ from conftest import BUILD
 from receivers import GrpcReceiver, HttpReceiver, reply
 
 SEND = f"{BUILD}/prof-send"
-# The tests' own surroundings may have proxies and receivers.
+# The environment of the tests may name proxies and receivers.
 CLEAN = {k: v for k, v in os.environ.items()
          if not k.lower().endswith("_proxy") and not k.startswith("OTEL_")}
 A, B, C = b"first", b"second" * 1000, b""
@@ -24,7 +24,7 @@ def frames(*requests):
 
 
 def noise(n, size, seed=1):
-    """Requests that no compressor makes smaller."""
+    """Requests that do not compress."""
     r = random.Random(seed)
     return [r.randbytes(size) for _ in range(n)]
 
@@ -61,7 +61,7 @@ def slow(seconds):
 
 
 class Live:
-    """prof-send that runs on; requests are written when the test likes."""
+    """prof-send in the background; the test decides when requests are written."""
 
     def __init__(self, *args, before=(), **kw):
         self.p = subprocess.Popen([*before, SEND, *map(str, args)], stdin=subprocess.PIPE,

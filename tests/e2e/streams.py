@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streams made by hand, and what prof-export makes of them."""
+"""Handmade streams, and the output that prof-export makes of them."""
 import gzip
 import os
 import subprocess
@@ -13,7 +13,7 @@ HELLO = ('hello kind=1 producer="prof-bpf 0.1.0" arch="x86_64" kernel="6.1.0-18-
          'hostname="build-7" cpus=2 event="cpu-clock" hz=99 period=10101010 unit="nanoseconds" '
          'mono_ns=1000000000 wall_ns=1795256400000000000')
 # main calls work, which has inner inlined and makes a system call; a thread without names; and one
-# stack that was cut.
+# truncated stack.
 BODY = """process id=1 pid=100 start_ns=5 comm="server"
 thread id=1 process=1 tid=100 comm="server"
 thread id=2 process=1 tid=101 comm="worker 1"

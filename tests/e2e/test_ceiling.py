@@ -20,8 +20,8 @@ def folder(tmp_path_factory):
     return str(path)
 
 
-# The names, how large a load is, and the limit in MiB, of which 64 is the minimum. The larger giant
-# takes a minute of cpu.
+# The names, the size of each load, and the limit in MiB; the minimum is 64. The larger giant takes
+# a minute of cpu.
 @pytest.mark.parametrize("name,scale,limit", [
     ("mappings", 0.3, 64), ("stacks", 1, 64),
     *of_which_check_has([("executables", 0.1, 64), ("shorts", 1, None), ("jit", 0.3, 64),
@@ -50,13 +50,13 @@ def test_no_stack_is_cut_for_want_of_memory_while_there_is_some(folder):
 @pytest.mark.all
 def test_the_limit_that_would_have_sufficed_is_named(folder):
     """The limit suffices for this load: nothing is cut while there is memory."""
-    # In the first seconds rows are still to come, and nobody knows what they will need.
+    # In the first seconds rows are still to come, and their size is not known yet.
     status, meter, summary, said, _, _ = ceiling.run(folder, ["rows"], seconds=8, limit=64)
     cut = summary["truncated"]["memory-limit"]
     assert status == 0 and cut > 50, said
     assert 0.78 * 64 * ceiling.MIB <= meter.peak <= 64 * ceiling.MIB, (meter.at_peak, said)
-    # prof-bpf counts the launcher with all that it may take, and reads one tool after the other:
-    # beside other work so late that memory which one gave back is counted with another's.
+    # prof-bpf counts all that the launcher may take, and reads one tool after another. On a busy
+    # machine it does so late, and then counts memory twice that moved from one tool to another.
     told = summary["cost"]["memory_peak_bytes"]
     assert 0.78 * 64 * ceiling.MIB <= told <= 1.1 * 64 * ceiling.MIB, said
     enough = summary["memory_enough_mib"]
@@ -81,7 +81,7 @@ def test_a_process_of_more_mappings_than_an_entry_holds_is_walked_by_the_kernel(
         counts = [(line.rsplit(" ", 1)[0].split(";"), int(line.rsplit(" ", 1)[1])) for line in f]
     whole = sum(n for frames, n in counts
                 if "main" in frames and any(s.startswith("step_") for s in frames))
-    # A quarter of the cpu time that it should have, on a busy machine; its first samples may come
+    # On a busy machine, a quarter of the cpu time that it should have; its first samples may come
     # before its rows.
     assert summary["samples"] > 20 and whole >= summary["samples"] * 0.7, said
     assert (summary["missed"]["untracked"] >= 30000

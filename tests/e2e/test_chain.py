@@ -20,7 +20,7 @@ def shape(stack, n, root):
     chain = [f for f in rest if f[0] == "f" and f[1:].isdigit()]
     if chain != [f"f{i + 1}" for i in range(len(chain))]:
         return False
-    # Below the chain there is only the clock that the loop reads.
+    # Below the chain there is only the call that reads the clock.
     return rest[:len(chain)] == chain and (len(rest) == len(chain) or not chain)
 
 
@@ -37,7 +37,7 @@ def test_every_stack_of_a_chain_is_whole_and_named(tmp_path, chain, n, threaded)
     deepest = max(len(s) for s, _ in got.stacks)
     # Of 1,000 samples on a core of its own. The loop ends by the clock, whatever else runs.
     assert everything > 40
-    # Each depth burns as long as any other.
+    # Each depth burns the same time.
     assert deepest >= 0.9 * n
     wrong = [(s[:6], s[-3:], c) for s, c in got.stacks if not shape(s, n, root)]
     assert everything - right <= few(everything, 0.005), (right, everything, wrong[:10])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The OpenTelemetry Collector, built by its own builder, takes what we send by gRPC and by HTTP.
-What it writes again has the samples of our text output, one by one."""
+"""The OpenTelemetry Collector, built by its own builder, receives our gRPC and HTTP requests. The
+requests that it writes have the samples of our text output, one by one."""
 import contextlib
 import os
 import re
@@ -51,8 +51,9 @@ def collector():
         if f.read() == manifest and os.path.exists(program):
             return program
     version = re.search(r"^  version: (\S+)", manifest, re.M)[1]
-    # The builder would tidy the module, which also fetches what only the tests of others need. So
-    # it finds a module: what it would require itself. The compiler adds what that uses.
+    # The builder would tidy the module, which also fetches modules that only tests of others need.
+    # So it finds a module with the requirements that it would write itself. The compiler adds the
+    # rest.
     env = {**os.environ, "GOCACHE": GO_CACHE, "GOBIN": FOLDER,
            "GOFLAGS": "-buildvcs=false -mod=mod"}
 
@@ -110,7 +111,7 @@ def running(collector, tmp_path):
     r.p.wait()
 
 
-# Native, interpreted and kernel frames; one process says its name.
+# Native, interpreted and kernel frames; one process sets its service name.
 LOAD = """OTEL_SERVICE_NAME=shop /usr/bin/python3 -c '
 import os, time
 while time.process_time() < 1: os.stat("/"); sum(range(1000))' &

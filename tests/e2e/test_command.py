@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The COMMAND of profpipe record, and what is recorded of it and of others."""
+"""The COMMAND of profpipe record: how it runs, and which processes are recorded."""
 import json
 import os
 import signal
@@ -13,8 +13,8 @@ from running import Run, burn, nothing_is_left_behind
 
 
 def test_command_is_the_callers(tmp_path):
-    """It gets its caller's environment, directory, descriptors, signals, groups and session, and
-    nothing of profpipe's."""
+    """The command gets its caller's environment, directory, descriptors, signals, groups and
+    session, and nothing of profpipe's."""
     script = r"""
 import json, os, signal, sys
 s = open("/proc/self/status").read()
@@ -223,5 +223,5 @@ def test_recording_begins_within_half_a_second(tmp_path):
             if first[-1] < 0.5:
                 break
         other.kill()
-    # The machine may be busy with something else for some of them.
+    # The machine may be busy with something else at some of the ticks.
     assert min(first) < 0.5, first

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--cpu-limit: what all tools together may use of the host's cpus."""
+"""--cpu-limit: the share of the host's cpus that all tools together may use."""
 import contextlib
 import json
 import os
@@ -13,7 +13,7 @@ from conftest import BUILD, profpipe, record
 from fairness import ATTACKER, VICTIM, as_user, end
 
 PERCENT = 5
-# Hardly two of its stacks are the same.
+# Nearly all of its stacks differ.
 LOAD = """
 import random
 def f(n):
@@ -115,7 +115,7 @@ def test_the_cpu_limit_drops_no_samples_of_a_light_user(tmp_path):
     assert kept >= 0.7 * due, (kept, due, got.summary)
     lost = got.summary["lost"]["cpu-limit"]
     assert lost > got.summary["samples"] / 2, got.summary
-    # The summary says whose samples these were.
+    # The summary says who owned these samples.
     of = {o["uid"]: o["lost"].get("cpu-limit", 0) for o in got.summary["owners"]}
     assert of[ATTACKER] > lost / 10 and of.get(VICTIM, 0) <= 0.3 * due, got.summary
     assert sum(of.values()) > 0.9 * lost, got.summary

@@ -23,7 +23,7 @@ TOOLS = ["prof-bpf", "prof-deltas", "prof-symd", "prof-export"]
 ASAN = "asan" in os.path.basename(BUILD)
 TIMES = int(os.environ.get("PROFPIPE_DEATHS", "1"))
 QUIET = 6  # seconds without a failure at the end
-# Both rest two thirds of the time. They are sampled all the same, and leave the cpus to the tools.
+# Both rest two thirds of the time. They are sampled anyway, and leave the cpus to the tools.
 PYTHON = ("import time\ndef inner():\n    n = 0\n    for i in range(50000): n += i * i\n    "
           "return n\nwhile True: inner(); time.sleep(0.007)")
 PERL = ("while (1) { for ($i = 0; $i < 100000; $i++) { $n += $i } "
@@ -114,8 +114,8 @@ def moment(stream):
 
 
 def accounted(run, err, ran_s=None):
-    """Returns the summary, after checking that the samples that came and those reported missing add
-    up. ran_s: the cpu time of what was sampled; None: it ran all the time."""
+    """Returns the summary, after checking that the samples that arrived and those reported missing
+    add up. ran_s: the cpu time of the sampled programs; None: they ran all the time."""
     s = json.loads(run.summary.read_text())
     expected = run.hz * (run.took if ran_s is None else ran_s)
     known = s["samples"] + s["lost_total"] + s["unsampled_samples"]
@@ -145,8 +145,8 @@ def check(run, status, err, since):
 
 
 def quiet(run, seconds=QUIET):
-    """Waits until all four tools have been there for so long. Returns the CLOCK_MONOTONIC time from
-    which on all should be well."""
+    """Waits until all four tools have been there for this long. Returns the CLOCK_MONOTONIC time
+    from which on stacks should be whole."""
     until = time.monotonic() + 60
     before, since = None, time.monotonic()
     while time.monotonic() < until:
@@ -367,7 +367,7 @@ def test_ring_losses_count_although_their_reader_dies(tmp_path):
 
 
 def test_a_first_life_that_was_too_short_for_a_rate_has_the_next_ones(tmp_path, spinning):
-    """prof-bpf is killed before it reported how many samples it takes in a second."""
+    """prof-bpf is killed before it has reported how many samples it takes in a second."""
     run = Launched(tmp_path, spinning)
     assert run.begun.wait(60), run.err
     time.sleep(0.4)
@@ -377,7 +377,7 @@ def test_a_first_life_that_was_too_short_for_a_rate_has_the_next_ones(tmp_path, 
     status, err = run.end()
     assert status == 0, err
     s = accounted(run, err)
-    # The samples of a starved program, a third of what it should have, give no rate.
+    # The samples of a starved program, a third of the usual number, give no rate.
     assert s["restarts"]["prof-bpf"] == 1, (s, err)
     assert s["unsampled_samples"] > 0 or s["samples"] < 200, (s, err)
 
@@ -385,8 +385,9 @@ def test_a_first_life_that_was_too_short_for_a_rate_has_the_next_ones(tmp_path, 
 @pytest.mark.parametrize("form", [
     "stream", *(pytest.param(form, marks=pytest.mark.all) for form in ("html", "pprof"))])
 def test_a_gap_is_in_all_outputs_and_overlaps_no_sample(tmp_path, spinning, form):
-    """prof-bpf is killed shortly before its next status word. Its samples came, so the gap begins
-    with the last of them. Terminal, JSON, page and pprof say the same, also for a recording."""
+    """prof-bpf is killed shortly before its next status word. Its samples arrived, so the gap
+    begins with the last of them. Terminal, JSON, page and pprof say the same, also for a
+    recording."""
     run = Launched(tmp_path, spinning, "-f", form)
     assert run.begun.wait(60), run.err
     time.sleep(2.8)
@@ -486,8 +487,8 @@ def test_prof_bpf_restarts_when_its_loader_is_killed(tmp_path):
 
 
 def test_the_workers_of_prof_symd_are_killed_and_others_go_on(tmp_path):
-    """Another process kills the parsers repeatedly. The next ones open the files again: nothing is
-    lost, and no work starts over."""
+    """Another process kills the parsers repeatedly. Their successors open the files again: nothing
+    is lost, and no work starts over."""
     (tmp_path / "a.c").write_text(
             "int main(void)\n{\n\tfor (volatile unsigned long i = 0;; i++)\n\t\t;\n}\n")
     run = Launched(tmp_path, [])

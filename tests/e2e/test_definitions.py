@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that make definitions without end (docs/fairness.md). tests/unit/prof-bpf/emit.c reaches
+"""Programs that cause endless definitions (docs/fairness.md). tests/unit/prof-bpf/emit.c reaches
 the ceilings themselves."""
 import re
 import subprocess

@@ -35,15 +35,15 @@ def settings(unit):
 
 
 def reachable(folder):
-    """Makes a folder reachable for other users than the one that runs the tests."""
+    """Opens a folder to users other than the one that runs the tests."""
     for path in (folder, *folder.parents):
         if not path.stat().st_mode & 0o1:
             path.chmod(path.stat().st_mode | 0o1)
 
 
 def install(root):
-    """As a package does. The tools are taken as they are, since other tests run them: they are not
-    made again for /usr."""
+    """Installs like a package. The existing tools are used, since other tests run them: they are
+    not built again for /usr."""
     with open(f"{BUILD}/folder") as f:
         made_for = f.read()
     return subprocess.run(["make", "-C", TOP, f"B={os.path.relpath(BUILD, TOP)}", "install",

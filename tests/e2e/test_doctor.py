@@ -79,7 +79,7 @@ def run(argv, **kw):
 
 
 def mounts(script, *argv):
-    """argv wrapped so that it runs in a mount namespace that the script has changed."""
+    """argv, wrapped to run in a mount namespace that the script has changed."""
     return ["unshare", "-m", "sh", "-ec", f"{script}; exec {shlex.join([str(a) for a in argv])}"]
 
 
@@ -203,8 +203,8 @@ def test_a_seccomp_filter_is_named(call, check, made, tmp_path):
 
 
 def test_a_paranoid_kernel_that_wants_more_is_named_with_its_sysctl(made):
-    """As on Debian's kernels with a value of 3 or more. Here a file mounted over the true one has
-    the value, and a seccomp filter refuses."""
+    """As on Debian's kernels with a value of 3 or more. Here a file with that value is mounted over
+    the true one, and a seccomp filter refuses the call."""
     _, checks = doctor(lambda *a: mounts("f=$(mktemp); echo 4 >$f; mount --bind $f "
                                          "/proc/sys/kernel/perf_event_paranoid; rm $f",
                                          *without("cap_sys_admin", made("deny"), PERF_CALL, EACCES,
@@ -277,7 +277,7 @@ def test_a_limit_is_named_by_doctor_and_by_record_in_the_same_words(option, name
     assert (p.returncode == 1
             and p.stderr == f"profpipe: error: the limit of {name} is {c['found']}: {c['reason']}; "
             f"{c['remedy']}\n"), p.stderr
-    # This much suffices.
+    # This limit suffices.
     switch, least = re.search(r"\(ulimit -H(\w) (\d+),", c["remedy"]).groups()
     p = record(lambda *argv: ["bash", "-c", f'ulimit -{switch} {least} && exec "$@"', "bash",
                               *argv], tmp_path)
@@ -380,7 +380,7 @@ def test_a_kernel_that_may_lock_up_is_refused_by_name_unless_told(made, tmp_path
 def test_no_samples_are_told_of(tmp_path):
     # One tick a second gives none in a third of a second.
     p = profpipe("record", "-q", "-F", "1", "-d", "0.3", "-o", tmp_path / "x.folded")
-    # Others of this host may take more than their share meanwhile.
+    # Other programs of this host may take more than their share meanwhile.
     said = [line for line in p.stderr.splitlines() if "takes more than its share" not in line]
     assert (p.returncode == 0 and len(said) == 1
             and "no samples: no process ran at any sampling time" in said[0]), p.stderr

@@ -426,7 +426,7 @@ def test_no_service_that_runs_as_nobody_can_end_a_dump(program, start):
         os.set_blocking(into, True)
     with subprocess.Popen([f"{BUILD}/prof-dump", str(p.pid)], stdout=into) as d:
         os.close(into)
-        # It waits for its reader.
+        # The dump waits for its reader.
         half, ids = half_of(d.pid)
         assert ids == {"2000001024"}
         nobody = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
@@ -438,7 +438,7 @@ def test_no_service_that_runs_as_nobody_can_end_a_dump(program, start):
     assert text.count("deep") == 2, text
 
 
-# Becomes root of a user namespace with as many ids as it is told, and dumps its own child there.
+# Becomes root of a user namespace with the given number of ids, and dumps its own child there.
 IN_NAMESPACE = """
 import ctypes, subprocess, sys
 assert ctypes.CDLL(None).unshare(0x10000000) == 0
@@ -553,7 +553,7 @@ def test_native_frames_stand_between_interpreted_ones(python_threads):
                         for end in (".method", ".callback"))
     assert any("qsort" in n for n in names[method:callback])
     assert not any("EvalFrameDefault" in n for n in names)
-    # The interpreter loop's own frames are shown on request.
+    # The frames of the interpreter loop are shown on request.
     shown = next(f for f in lines_of(dump("-a", "--interpreter-frames", p.pid)).values()
                  if any(n.endswith(".callback") for n, _, _ in f))
     rest = iter(shown)

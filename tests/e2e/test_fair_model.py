@@ -8,7 +8,7 @@ from fairness import ATTACKER, VICTIM, as_user, assert_unharmed, beside, end
 from test_cpu_limit import LOAD
 
 SECONDS = 10
-# Each stack is another, and so is each function.
+# Every stack and every function is a new one.
 NAMES = """
 import random
 def make(i):

@@ -36,7 +36,7 @@ def test_debug_information_that_takes_long(tmp_path, chain, kit, limit):
 @pytest.mark.parametrize("users,count", [
     (5, 10), pytest.param(20, 5, marks=pytest.mark.all)])
 def test_debug_information_of_many_users_that_takes_long(tmp_path, chain, kit, users, count):
-    """The same of many users: each has a share, and none of them costs the victim names."""
+    """The same with many users: each has a share, and none of them costs the victim names."""
     uids = range(ATTACKER, ATTACKER + users)
     with slow_names(kit, uids, count):
         got = beside(tmp_path, chain, options=("--memory-limit", "1G"))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many samples of others a user can cost, and how much cpu time: whole stacks are of no use if
-most are gone."""
+"""How many samples and how much cpu time a user can cost others: whole stacks are useless if most
+samples are lost."""
 import pytest
 from attacks import deep_python, fleeting_files, new_kit
 from fairness import ATTACKER, assert_unharmed, beside

@@ -77,11 +77,11 @@ def test_files_that_their_server_never_reads_cost_nobody_else_a_row(tmp_path, ch
         got = beside(tmp_path, chain)
         assert_unharmed(got)
         assert_counted(got, "mute", ["no-process", "no-rows", "rows-pending"])
-        # The run ends in its time: nothing of prof-bpf waits for the server.
+        # The run ends in time: nothing in prof-bpf waits for the server.
         assert got.summary["duration_s"] < 7
         assert "does not end" not in got.stderr, got.stderr
         assert "no longer waiting" not in got.stderr, got.stderr
-    # The workers that hung go when the server does.
+    # The hanging workers end when the server does.
     until = time.monotonic() + 10
     while left_behind() - before and time.monotonic() < until:
         time.sleep(0.1)

@@ -11,7 +11,8 @@ from fairness import ATTACKER, assert_counted, assert_unharmed, beside
 SMALL = ("--memory-limit", "64M")
 USERS = 20
 FREQUENT = ("-F", "999")  # so that each sample sees another name
-# How the attackers' names begin, why their stacks are cut, and of what they take too much.
+# How the attackers' names begin, why their stacks are truncated, and of which resource they take
+# too much.
 LOSSES = {
     "A1": ("mute", ["no-process", "no-rows", "rows-pending"], None),
     "A2": ("sparse", ["no-process", "no-rows", "rows-pending"], None),
@@ -36,11 +37,11 @@ def kit():
 
 
 def attacked(tmp_path, chain, attacks, users=1, options=(), seconds=5):
-    """Records a victim beside attacks, each by users of its own."""
+    """Records a victim during attacks, each by users of its own."""
     with contextlib.ExitStack() as stack:
         for i, attack in enumerate(attacks):
             stack.enter_context(attack([ATTACKER + 100 * i + k for k in range(users)]))
-        # The victim's frames are larger than what of its stack is copied at first.
+        # The victim's frames are larger than the part of its stack that is copied at first.
         return beside(tmp_path, lambda n: chain(n, frame=4096), seconds, options, delay=2)
 
 
@@ -90,11 +91,12 @@ def test_twenty_users_harm_no_other_in_little_memory(tmp_path, chain, kit, name)
     (1, ()), pytest.param(1, SMALL, marks=pytest.mark.all),
     pytest.param(3, (), marks=pytest.mark.all), pytest.param(3, SMALL, marks=pytest.mark.all)])
 def test_all_attacks_at_once_harm_nobody_else(tmp_path, chain, kit, users, options):
-    """By users of their own each. With 27 users in little memory, copies of stacks that wait for
-    rows have a megabyte in all: a victim of large frames loses some from its first moments."""
-    # Those first that need long to begin.
+    """Each attack has users of its own. With 27 users in little memory, copies of stacks that wait
+    for rows have a megabyte in all: a victim with large frames loses some from its first
+    moments."""
+    # Attacks that take long to begin come first.
     names = sorted(ATTACKS, key=lambda name: name not in ("A3", "A5", "A6"))
-    # Longer than others, since the victim has few samples in a second.
+    # Longer than the others, since the victim has few samples in a second.
     got = attacked(tmp_path, chain, [attack_of(kit, name) for name in names], users, options,
                    seconds=12)
     assert_unharmed(got, least=8, share=0.8 if users > 1 and options else 0.99)

@@ -75,7 +75,7 @@ def stream(path, addresses):
 
 
 def starts(path, addresses):
-    """Returns what prof-symd finds for each address: where its function begins; a name; or 0."""
+    """Returns for each address what prof-symd prints: the start of its function, a name, or 0."""
     text = run(PEER, "print",
                stdin=run(BUILD / "prof-symd", stdin=stream(path, addresses))).decode()
     names = dict(re.findall(r'^function id=(\d+) name="([^"]*)"', text, re.M))

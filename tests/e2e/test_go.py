@@ -16,7 +16,7 @@ BUILD = os.path.abspath(os.environ.get("PROFPIPE_BUILD", "build/release"))
 DEBIAN = "/usr/lib/go/bin/go"
 COMMAND = DEBIAN if os.path.exists(DEBIAN) else shutil.which("go")
 
-# "stack" prints its stack as the runtime knows it, and stops; the others are loads.
+# "stack" prints its stack as the runtime reports it, and stops; the others are loads.
 GO = r"""
 package main
 
@@ -260,7 +260,7 @@ def test_a_stack_is_what_the_runtime_says(built, variant):
     program = built(False, "-buildmode=pie") if variant == "pie" else built()
     said, ours = stopped_stacks(bare(program) if variant == "bare" else program, "stack")
     assert len(said) > 305 and said[-1][1] == "runtime.goexit"
-    # Only the innermost frame moved on, from Callers to Kill.
+    # Only the innermost frame has moved, from Callers to Kill.
     assert [pc for pc, _ in ours][-len(said) + 1:] == [pc for pc, _ in said][1:]
     assert len(ours) - len(said) < 5
 
@@ -325,7 +325,7 @@ def test_rows_agree_with_dwarf(built):
                             capture_output=True, text=True, timeout=60)
     figures = {k: int(v) for k, v in re.findall(r" ([a-z]+)=(\d+)", oracle.stdout.splitlines()[-1])}
     assert figures["disagreements"] == 0, oracle.stdout
-    # Go's own .debug_frame knows no change of stacks.
+    # Go's own .debug_frame does not describe changes of stacks.
     assert figures["derived"] > 5000 and figures["overruled"] < 100, oracle.stdout
 
 

@@ -38,12 +38,12 @@ class Watch:
             time.sleep(0.02)
 
     def name(self, pids):
-        """Tells which processes to compare."""
+        """Tells host-watch which processes to compare."""
         with open(self.list, "w") as f:
             f.write("\n".join(map(str, pids)) + "\n")
 
     def comparisons(self):
-        """How many differences each of them found."""
+        """The number of differences found for each."""
         return re.findall(r"^compared .* differences=(\d+)", self.text(), re.M)
 
     def wait_until_known(self, pids, seconds):
@@ -133,7 +133,8 @@ def start_all(programs, folder):
                     "    p and ctypes.CDLL(p)\n"
                     "print('ready', os.getpid(), flush=True)\ntime.sleep(1000)"])
 
-    # A path with a line feed, a backslash and what looks like the kernel's mark of deletion.
+    # A path with a line feed, a backslash and a suffix that resembles the kernel's mark of
+    # deletion.
     odd = folder / "a\nb\\012 (deleted)"
     shutil.copy(PROGRAMS, odd)
     programs.start([str(odd), "split"])
@@ -151,7 +152,7 @@ def start_all(programs, folder):
                     f"mount --bind {root} {root} && cd {root} && mkdir -p old proc && "
                     f"mount -t proc proc proc && pivot_root . old && exec /private split"])
 
-    # Overlayfs: the inode in a record is not what fstat says.
+    # Overlayfs: the inode in a record differs from the one that fstat reports.
     for f in ("lower", "upper", "work", "merged"):
         (folder / f).mkdir()
     shutil.copy(PROGRAMS, folder / "lower" / "p")
@@ -186,8 +187,8 @@ def test_hundred_thousand_mappings_are_known_and_cost_little(tmp_path, programs,
     p = programs.start([PROGRAMS, "many"], stderr=subprocess.PIPE)
     assert int(p.stderr.readline().split()[0]) == 100000
     p.stderr.close()
-    # If they were read in the midst of their making, they are read again so much later. Beside
-    # other work that may happen more than once.
+    # If they were read while they were being made, they are read again this much later. On a busy
+    # machine that may happen more than once.
     time.sleep(1 + 100000 * 50e-6)
     watch.wait_until_known(programs.pids, 60)
     text, figures = watch.end(programs.pids)
@@ -227,5 +228,5 @@ def test_thousands_of_short_processes_are_all_seen_and_forgotten(tmp_path):
     live = len([p for p in os.listdir("/proc") if p.isdigit()])
     assert figures["processes"] <= live + 20, text
     assert figures["bytes"] < 4 << 20 and figures["peak"] < 16 << 20, text
-    # 60 us a process; twice that here, for machines that do other things at the same time.
+    # 60 us for each process; twice that here, for machines that do other things at the same time.
     assert figures["cpu_ms"] < 5000 * 0.120, text

@@ -40,7 +40,7 @@ def victim():
     words[6] = was
 victim()
 """
-# Code that runs another function each moment.
+# Code that runs another function at every moment.
 NEIGHBOUR = """
 import time
 def spin(seconds):
@@ -63,7 +63,7 @@ def test_memory_that_hangs_its_reader_costs_nobody_else_a_name(tmp_path):
     assert p.returncode == 0, p.stderr
     names = collections.Counter(stack[-1][0] for stack in interpreted(out))
     print(names.most_common(8))
-    # The frame in the blocking memory has no name, and the process's others need not have one.
+    # The frame in the blocking memory has no name, and the process's others may also lack one.
     assert sum(any(name.startswith("[python: ") for name, _, _ in stack)
                for stack in interpreted(out)) > 5
     mine = [stack for stack in interpreted(out) if stack[-1][0] == "neighbour.spin"]
@@ -81,7 +81,7 @@ def spin():
     while True: pass
 spin()
 """
-# The run's group, and the users of its tools, as nobody else has them.
+# The run's group and the users of its tools, which no other run has.
 IDS = [61500, 61501, 61502, 61503, 61504]
 
 
@@ -118,7 +118,7 @@ class Peer:
             self.deltas = self.start(f"{BUILD}/prof-deltas", *where, nice=-15)
 
     def dead_mount(self, path, mode):
-        """A file system whose server never answers; mode: of what it is mounted on."""
+        """A file system whose server never answers; mode: the mode of the mounted root."""
         libc = ctypes.CDLL(None, use_errno=True)
         fd = os.open("/dev/fuse", os.O_RDWR)
         self.stack.callback(os.close, fd)
@@ -222,7 +222,7 @@ def test_no_answer_about_rows_ends_prof_bpf_or_fills_it(peer):
         attack(kind)
     listener.kill()
     listener.wait()
-    # An honest prof-symd comes, and its requests succeed.
+    # An honest prof-symd connects, and its requests succeed.
     peer.start(f"{BUILD}/prof-deltas", *peer.where, nice=-15)
     good, until = fresh("honest", 60), time.monotonic() + 30
     while True:
@@ -242,7 +242,7 @@ def fuse():
 
 
 def test_no_file_is_given_by_another_way(peer):
-    """Requests of a prof-symd that was taken over, with the help of a process that it works for."""
+    """Requests of a prof-symd that was taken over, together with a process that helps it."""
     folder = f"{peer.dir}/folder"
     os.makedirs(f"{folder}/.debug")
     os.makedirs(f"{peer.dir}/dead/.debug")
@@ -295,7 +295,7 @@ def test_no_file_is_given_by_another_way(peer):
     asked += [word for name in names for word in ("debug", spinner, name)]
     asked += ["debug", enclosed, "enclosed.debug"]
     dead = ["debug", beside, "in-dead.debug"] * 6
-    # A mount that never answers delays nobody else's answer.
+    # A mount that never answers delays no answer about other files.
     said = peer.say(*waited, *asked, "debug", spinner, "good.debug", *dead, "debug", spinner,
                     "good.debug", "jit", victims["good"], "watch", 10, victims["good"])
     jits = [line.split(maxsplit=2)[2] for line in said if line.startswith("jit map")]
@@ -362,7 +362,7 @@ def test_memory_is_given_of_what_runs_python_and_of_nothing_else(peer):
     of = figures(said[len(refused)])
     assert of["given"] == 64 and of["ok"] == 1
     given = {line.split()[1]: figures(line) for line in said[len(refused) + 1:]}
-    # An object has its own bytes, from its beginning on.
+    # An object consists of its own bytes, from its start on.
     most = given.pop("most")["given"]
     assert 100 * 256 <= most <= 300 * 256, most
     assert {name: f["given"] for name, f in given.items() if f["given"]} == {"plain": 64}
@@ -371,7 +371,7 @@ def test_memory_is_given_of_what_runs_python_and_of_nothing_else(peer):
     peer.end()
 
 
-# Spins beside memory to which none of its functions leads, and prints where that is.
+# Spins beside memory to which none of its functions leads, and prints its address.
 SECRET = """
 import ctypes, mmap
 m = mmap.mmap(-1, 1 << 20)
@@ -444,7 +444,7 @@ def test_code_names_are_copied_for_each_peer_and_not_awaited_at_the_end(peer):
     good = peer.start(PYTHON, "-c", SPIN)
     peer.profile()
     first = figures(peer.say("tell", PYTHON, "await", good, "watch", 60, good)[-1])
-    # It runs the same code all the while.
+    # It runs the same code all the time.
     second = figures(peer.say("watch", 60, good)[-1])
     assert first["copied"] >= 2 and 2 <= second["copied"] <= 6, (first, second)
     for of in first, second:

@@ -39,7 +39,7 @@ def test_stacks_are_as_java_says(java, classes, tmp_path):
     assert_native_frames(check(f"Java {version(java)}", java, classes, tmp_path))
 
 
-# What changes frames, code, or the layout of what names are read from.
+# Flags that change frames, code, or the layout of the data that names are read from.
 FLAGS = {
     "interpreter": ["-Xint"],
     "C1": ["-XX:TieredStopAtLevel=1"],
@@ -91,7 +91,7 @@ def test_kinds_of_code_are_marked(flag, mark, classes, tmp_path):
 
 
 # By method of Names, the title of the thread that runs it. Virtual threads have their carriers'
-# titles at times when that is not known, but never another one's.
+# titles while their own are not known, but never another thread's.
 TITLES = {"plain": "a plain thread of Java", "wide": "\u03a9 wide \U0001f980",
           "former": "a former name of the thread", "latter": "a latter name of the thread",
           "first": "the first virtual thread", "second": "the second virtual thread",
@@ -133,7 +133,7 @@ def test_names_of_threads_are_not_read_without_leave(classes, tmp_path):
     assert "a plain thread" in text and not any(t in text for t in TITLES.values() if t)
 
 
-# What is between Java's own frames in a scene, by name, root first.
+# The native frames between Java's own in a scene, by name, root first.
 BETWEEN = {
     "jni": r"(scenes\.Native\.up;scenes\.Native\.down;Java_scenes_Native_down;"
            r"jni_CallStaticIntMethod;.*?){5}scenes\.Native\.up;scenes\.Spots\.jni;",
@@ -152,7 +152,7 @@ def assert_native_frames(score):
         texts = [re.sub(r"\([^;]*\)", "", text) for text in texts]
         whole = sum(bool(re.search(shape, text)) for text in texts)
         print(f"  native frames of {scene}: {whole} of {len(texts)}")
-        # Before the library's first samples, nobody has asked for its rows.
+        # Before the library's first samples, its rows were not requested.
         assert whole >= 0.7 * len(texts) > 0, next(t for t in texts if not re.search(shape, t))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real Java programs: whole stacks, with Java's frames, that have names."""
+"""Real Java programs: whole stacks in which Java's frames have names."""
 import json
 import os
 import re
@@ -9,7 +9,7 @@ import pytest
 from conftest import profpipe
 from java_stacks import FOLDER, JAVA, JAVAS, Frame, sampled, version
 
-# A class of many kinds of code, for the compiler of Java.
+# A class with many kinds of code, for the Java compiler.
 CLASS = """package made;
 import java.util.*;
 import java.util.function.*;
@@ -80,7 +80,7 @@ def test_stacks_of_a_program_are_whole_and_named(program, tmp_path):
     assert len(java) > 100
     # At the start, native frames lack the rows of their files for some milliseconds.
     assert said["complete"] >= 0.97 * said["samples"], said["truncated"]
-    # A walk that is put off has room for so much of the stack and of the code's descriptions.
+    # A deferred walk has room for this much of the stack and of the code's descriptions.
     assert len(cut) <= max(4, 0.01 * len(java))
     assert len(unnamed) <= max(4, 0.01 * len(java))
     assert share > 0.1

@@ -222,7 +222,7 @@ def test_generated_code_has_whole_stacks_and_the_names_that_honest_processes_giv
     try:
         for how in NAMED + UNNAMED:
             running.append(Running(program, how, tmp_path if "dump" in how else tmp_path / how))
-        # With all that runs beside other tests to name, the names of these may come too late.
+        # Other tests' programs also need names, so the names of these may come too late.
         chosen = [x for how in NAMED + UNNAMED for x in ("--comm", how)]
         got = record(tmp_path, "-v", "-F", 299, "-d", 2, *chosen)
         files = {path: os.stat(path) for path in glob.glob("/tmp/perf-*.map")}
@@ -232,7 +232,7 @@ def test_generated_code_has_whole_stacks_and_the_names_that_honest_processes_giv
     for how in NAMED:
         stacks = user_part(got.stacks, how)
         assert sum(c for _, c in stacks) > 0, how
-        # Before the leaf has its frame, its caller is not found.
+        # Before the leaf has set up its frame, its caller is not found.
         named = sum(c for s, c in stacks if s in (["main", "jit_outer(int)", "jit_leaf"],
                                                   ["main", "jit_outer(int)"],
                                                   ["main", "jit_leaf"]))
@@ -272,7 +272,7 @@ def test_a_map_that_is_written_when_its_process_exits_is_found(program, tmp_path
 
 
 def dumped(pid):
-    """The names of a process's frames, leaf first, at a time when it is in its generated code."""
+    """The names of a process's frames, leaf first, while it is in its generated code."""
     for _ in range(50):
         out = subprocess.run([f"{BUILD}/prof-dump", str(pid)], capture_output=True, text=True,
                              timeout=60, check=True)

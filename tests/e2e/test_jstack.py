@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A resting JVM: `profpipe dump --all-threads` beside jstack."""
+"""A resting JVM: `profpipe dump --all-threads` compared with jstack."""
 import os
 import re
 import subprocess
@@ -13,7 +13,8 @@ WAITING = {"interpreted", "compiled", "asleep", "locked out", "reads", "accepts"
 
 
 def jstacks(java, pid):
-    """By thread id: (name, [(method, file and line)]). What has no line has an empty text."""
+    """By thread id: (name, [(method, file and line)]). Where there is no line, the text is
+    empty."""
     p = subprocess.run([os.path.join(os.path.dirname(java), "jstack"), str(pid)],
                        capture_output=True, text=True, check=True, timeout=60)
     threads, frames = {}, None
@@ -30,8 +31,8 @@ def jstacks(java, pid):
 
 
 def dumped(pid):
-    """The frames of Java's methods by thread id, likewise. A method without parentheses is not
-    Java's."""
+    """The frames of Java's methods by thread id, in the same form. A method without parentheses is
+    not Java's."""
     p = profpipe("dump", "--all-threads", pid)
     assert p.returncode == 0, p.stderr
     threads, frames = {}, None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Labels of files in the named stream, compared with what other readers find: the hash, Go's build
-id and the executable segments."""
+"""Labels of files in the named stream, compared with the results of other readers: the hash, Go's
+build id and the executable segments."""
 import hashlib
 import os
 import re

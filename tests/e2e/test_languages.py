@@ -25,8 +25,8 @@ HEAD = """
 extern "C" FRAME int stop(int n) { kill(getpid(), SIGSTOP); KEEP(n); return n; }
 """
 
-# Deep throws through frames that have something to destroy, that catch and throw again, and that
-# catch another type.
+# Deep throws through frames with destructors, frames that rethrow, and frames that catch another
+# type.
 EXCEPTIONS = HEAD + """
 #include <stdexcept>
 #include <string>
@@ -183,8 +183,8 @@ FRAME int inner(int n)
 int main() { int r = inner(200); KEEP(r); return 0; }
 """
 
-# A runtime's own stacks, as in OCaml 5, at lower addresses than the one that is left. By the rows,
-# one load or two lead back.
+# A runtime's own stacks, as in OCaml 5, at lower addresses than the stack that was left. One or two
+# loads in the rows lead back.
 LOADS = HEAD + """
 extern "C" int once(void *top, int (*f)(int), int n);
 extern "C" int twice(void *top, int (*f)(int), int n, void **left);
@@ -249,7 +249,7 @@ ROOT = ["main", "__libc_start_call_main", "__libc_start_main", "_start"]
 
 
 def plain(names):
-    """Without the versions and other names that glibc gives its own."""
+    """Without versions and other names that glibc adds."""
     return [re.sub(r"^__libc_start_main_impl$", "__libc_start_main", n.split("@")[0])
             for n in names]
 
@@ -277,14 +277,14 @@ def test_a_stack_that_was_changed_to_is_whole(program, kind):
         assert names.count("once") == names.count("twice") == 9
         names = [n for n in names if n not in ("once", "twice")]
     if kind in ("ucontext", "static", "static-pie", "fiber"):
-        # The function that body returns to.
+        # The function to which body returns.
         names.pop()
     assert names[1:] == ["stop", *["inner"] * count, *rest]
 
 
 def calls(pid, back, into):
     """Whether the instruction before the address `back` calls, through a PLT, the function that
-    `into` is in, by the process's memory: its first kilobyte."""
+    contains `into`, according to the process's memory: the first kilobyte of it."""
     with open(f"/proc/{pid}/mem", "rb", buffering=0) as mem:
         def read(at, form):
             return struct.unpack(form, os.pread(mem.fileno(), struct.calcsize(form), at))
@@ -301,14 +301,14 @@ def calls(pid, back, into):
 
 
 def test_exceptions_in_flight_have_gdbs_stacks(program):
-    """Equal to gdb's stacks, but for one place: on its way out libgcc overwrites the return address
-    of its own frame with that of the landing pad. gdb takes that one, and may end there; we take
-    the frame's true caller."""
+    """Equal to gdb's stacks except for one place: on its way out libgcc overwrites the return
+    address of its own frame with that of the landing pad. gdb uses that one, and may end there; we
+    use the frame's true caller."""
     rng, stacks, better = random.Random(2), {}, 0
     p, gdb = subprocess.Popen([program(EXCEPTIONS)]), Gdb()
     try:
         deadline = time.time() + 90
-        # gdb shows what is above the first frame of the dynamic linker.
+        # gdb shows frames above the first frame of the dynamic linker.
         while ran_s(p.pid) < 0.1:
             time.sleep(0.01)
         # On a busy machine it may stop in the same place as before.

@@ -59,7 +59,7 @@ def stand_in(how, size):
 
 @pytest.fixture
 def launch(tmp_path, word_size):
-    """Runs profpipe record with stand-ins for some tools, which behave as the test says."""
+    """Runs profpipe record with stand-ins for some tools, which behave as the test specifies."""
     tools = tmp_path / "tools"
     tools.mkdir()
     shutil.copy(f"{BUILD}/profpipe", tools)
@@ -255,7 +255,7 @@ def test_folders_that_resemble_a_run_are_left_alone(tmp_path):
     assert (tmp_path / "profpipe.results/deep").is_dir()
 
 
-# --- what every tool says of itself ---
+# --- what every tool reports about itself ---
 
 @pytest.mark.parametrize("flag", ["--help", "--version"])
 @pytest.mark.parametrize("words",

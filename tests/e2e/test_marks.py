@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs whose functions are called like the marks of folded stacks."""
+"""Programs whose functions have the names of marks in folded stacks."""
 import json
 import subprocess
 import sys

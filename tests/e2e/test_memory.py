@@ -12,7 +12,7 @@ from conftest import BUILD, of_which_check_has
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "world")
 TOOLS = ("profpipe", "prof-bpf", "prof-deltas", "prof-symd", "prof-export")
 
-# New functions and stacks all the time, so that whoever keeps them needs memory.
+# New functions and stacks all the time, so that every tool that keeps them needs memory.
 BUSY = """
 import sys, time
 end = time.monotonic() + float(sys.argv[1])
@@ -45,7 +45,7 @@ def starve(tmp_path_factory):
         tools = folder / f"{tool}.{when}"
         if tools.exists():
             return tools
-        # It keeps its name, by which its peers know it.
+        # It keeps its name, by which its peers recognize it.
         (tools / "real").mkdir(parents=True)
         for t in TOOLS:
             shutil.copy(f"{BUILD}/{t}", tools / "real" / t if t == tool else tools / t)
@@ -83,7 +83,7 @@ def test_want_of_memory_does_not_end_the_run(starve, tmp_path, tool, when, outpu
     assert s["samples"] + lost >= 0.95 * expected - 3 * expected ** 0.5 - 10, (
         s["samples"], lost, ran, p.stderr)
     assert (lost > 0) == ("lost:" in p.stderr), p.stderr
-    # Samples from when there was memory again are whole.
+    # Samples taken after memory was available again are whole.
     if output in ("out.folded", "out.txt") and not when.startswith("5000"):
         late = [line for line in out.read_text(errors="replace").splitlines()
                 if "last_of_all" in line]

@@ -440,7 +440,8 @@ def test_a_clock_that_is_set_begins_another_window(wall_s):
     lines = many([second]) + later + f"sample stack=1 thread=1 time_ns={2 * second}\n" + END
     (_, _, a), (_, _, b) = profiles(requests(otlp(lines)))
     assert a.time_unix_nano == OFFSET + second
-    # Before 1970 there is no time, so a clock below that of the boot is taken for it.
+    # There are no times before 1970, so a wall clock below the time since boot is replaced by that
+    # time.
     assert b.time_unix_nano == max(wall_s, 2) * second
 
 
@@ -454,7 +455,7 @@ def test_epochs_roll_within_a_window():
 # --- sizes ---
 
 def hostile(n, name):
-    """n stacks of four functions with names that nothing makes smaller."""
+    """n stacks of four functions with names that do not compress."""
     rng = random.Random(1)
     lines = [HELLO, 'process id=1 pid=1 comm="p"', "thread id=1 process=1 tid=1"]
     for i in range(1, n + 1):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OTLP of live programs: the same samples as in text, and what a backend needs to name the rest."""
+"""OTLP of live programs: the same samples as in text, and the data that a backend needs to name the
+rest."""
 import gzip
 import hashlib
 import os
@@ -14,7 +15,7 @@ from otlp_rules import assert_same, clocks, lookup, lost, profiles, requests, sp
 from running import burn
 from test_labels import go_build_id
 
-# All of these burn cpu time, and not time, so that they have samples on a busy machine.
+# All of these run for a given cpu time, not wall time, so that they have samples on a busy machine.
 NATIVE = r"""
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""profpipe record and report with --otlp: what arrives at receivers, and what is reported about the
-rest. Only loopback addresses."""
+"""profpipe record and report with --otlp: what receivers get, and what is reported about the rest.
+Only loopback addresses."""
 import json
 import os
 import re
@@ -28,7 +28,7 @@ def work(seconds):
 
 
 def decoded(receiver):
-    """The requests that a receiver took, held to all rules."""
+    """The requests that a receiver accepted, checked against all rules."""
     assert receiver.wrong == []
     return requests(b"".join(len(r).to_bytes(4, "big") + r for r in receiver.taken))
 
@@ -175,7 +175,7 @@ def test_a_killed_prof_send_is_started_again_and_the_rest_is_counted(tmp_path):
     assert s["delivered"] <= len(rs) <= s["requests"] and len(rs) + missing >= s["requests"]
     assert status == (1 if missing else 0), err
     assert len(one_line(err)) == (1 if missing else 0)
-    # The output lacks nothing.
+    # The output is complete.
     text = out.read_text()
     assert sum(int(x.rsplit(" ", 1)[1]) for x in text.splitlines()) == s["samples"] >= count(rs)
 
@@ -198,7 +198,7 @@ def test_a_killed_prof_export_sends_nothing_twice(tmp_path, ending):
     s = all_of_it["otlp"]
     assert all_of_it["samples"] - s["outside"] <= len(arrived) <= all_of_it["samples"]
     assert s["outside"] < 150 < all_of_it["samples"], err
-    # The receiver is told of no other losses than those of the run: what it has is not lost.
+    # The receiver is told only of the run's losses: the samples that it has are not lost.
     assert sum(lost(rs).values()) <= all_of_it["lost_total"], err
     if ending:
         assert sum(int(x.rsplit(" ", 1)[1]) for x in out.read_text().splitlines()) \

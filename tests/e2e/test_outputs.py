@@ -58,7 +58,7 @@ def write_by(how, out, recording, summary=None):
 
 
 def plant(what, path):
-    """Opens it as another user. Returns a function that reads it to its end."""
+    """Opens a file as another user. Returns a function that reads it to its end."""
     script = {"empty": ": >{0}; chmod 666 {0}; exec tail -c +1 -f {0}",
               "file": "echo mine >{0}; chmod 666 {0}; exec tail -c +1 -f {0}",
               "fifo": "mkfifo -m 666 {0}; exec cat {0}"}[what]

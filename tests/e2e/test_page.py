@@ -341,7 +341,7 @@ def test_deep_stacks_scroll_both_ways(browser, tmp_path):
         browser.open(f"file://{path}" + fragment(view=view))
         assert browser.js("document.getElementById('graph').scrollHeight") >= 1002 * 18
         assert browser.js(f"(g => {at_root})(document.getElementById('graph'))"), view
-        # The root row, and after zooming to the leaf that row, are in sight.
+        # The root row is in sight, and after zooming to the leaf, the leaf's row.
         browser.open(f"file://{path}" + fragment(view=view, zoom="f1000"))
         top = "(g => %s - g.scrollTop)(document.getElementById('graph'))" % (
                 "g.scrollHeight - 1002 * 18" if view == "flame" else "1001 * 18")

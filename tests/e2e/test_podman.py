@@ -9,7 +9,7 @@ import pytest
 from conftest import BUILD, few, profpipe
 from otlp_rules import requests
 
-# runc also runs where the host has both versions of cgroups. Other limits than these would need
+# runc also runs where the host has both versions of cgroups. Higher limits than these would need
 # rights that a container may lack itself.
 PODMAN = ["podman", "--cgroup-manager", "cgroupfs", "--runtime", "runc"]
 LIMITS = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000", "--network", "none"]
@@ -25,7 +25,7 @@ def podman(*args, **kw):
 
 @pytest.fixture
 def container(tmp_path):
-    """A busy container of busybox: its id."""
+    """Starts a busy container of busybox, and returns its id."""
     root = tmp_path / "root"
     for folder in ("bin", "proc", "sys", "dev", "tmp", "etc"):
         (root / folder).mkdir(parents=True)

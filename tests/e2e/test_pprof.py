@@ -63,7 +63,7 @@ def test_pprof_holds_what_the_stream_said():
 
 def test_the_first_mapping_is_the_programs_that_ran_most():
     """pprof takes the first mapping for the main binary. If the stream does not name the programs,
-    it is at least not the kernel's."""
+    the first one is at least not the kernel's."""
     def files(lines):
         p = decode(export(lines, "-f", "pprof", raw=True).stdout)
         return [p["string_table"][one(m, "filename")] for m in p["mapping"]]

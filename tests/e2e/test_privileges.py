@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rights of each running tool, by the kernel, compared with docs/privilege-separation.md; and
-the ids that a run takes."""
+"""The rights of each running tool, as the kernel reports them, compared with
+docs/privilege-separation.md; and the ids that a run takes."""
 import contextlib
 import fcntl
 import os
@@ -79,12 +79,12 @@ def test_every_running_tool_is_who_the_page_says(tmp_path):
     uids = set()
     with running(tmp_path) as tools:
         for tool, pid in tools.items():
-            # Every thread: neither capabilities nor filters are a process's own.
+            # Every thread is checked, since capabilities and filters belong to threads.
             for thread in os.listdir(f"/proc/{pid}/task"):
                 try:
                     s = status_of(f"{pid}/task/{thread}")
                 except FileNotFoundError:
-                    # A spare opener that was not needed any more.
+                    # A spare opener that was no longer needed.
                     continue
                 want = set() if rows[tool] == "none" else capabilities(1)
                 assert named_caps(s["CapPrm"]) == named_caps(s["CapEff"]) == want, (tool, thread, s)
@@ -110,7 +110,7 @@ def test_prof_cpus_has_only_its_right(tmp_path):
         assert named_caps(s["CapPrm"]) == named_caps(s["CapEff"]) == capabilities(2) == {"PERFMON"}
         assert (s["NoNewPrivs"] == "1" and s["Uid"] == status_of(tools["prof-bpf"])["Uid"]
                 and not s["Groups"].strip())
-        # Nothing of its starter: neither its status and life pipes nor its output.
+        # It inherits nothing: neither the status and life pipes nor the output.
         kinds = sorted(os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0]
                        for fd in os.listdir(f"/proc/{pid}/fd") if fd != "2")
         assert set(kinds) <= {"/dev/null", "socket",
@@ -129,7 +129,7 @@ def test_the_loader_has_only_its_rights(tmp_path):
         assert not any(int(s[c], 16) for c in ("CapInh", "CapAmb", "CapBnd"))
         assert (s["NoNewPrivs"] == "1" and s["Uid"] == status_of(tools["prof-bpf"])["Uid"]
                 and not s["Groups"].strip())
-        # Maps and programs, but no event, and nothing of its starter.
+        # Maps and programs, but no event, and nothing inherited.
         kinds = [os.readlink(f"/proc/{pid}/fd/{fd}").split(":") for fd in
                  os.listdir(f"/proc/{pid}/fd")]
         assert [k[0] for k in kinds].count("socket") == 1, kinds
@@ -153,7 +153,8 @@ def test_the_file_openers_have_only_their_rights(tmp_path):
             assert not any(int(s[c], 16) for c in ("CapInh", "CapAmb", "CapBnd"))
             assert (s["NoNewPrivs"] == "1" and s["Uid"] == status_of(tools["prof-bpf"])["Uid"]
                     and not s["Groups"].strip())
-            # No event, no map, and not its starter's log, which must not stay open if it hangs.
+            # No event, no map, and not prof-bpf's log, which must not stay open if the process
+            # hangs.
             kinds = sorted(os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0]
                            for fd in os.listdir(f"/proc/{pid}/fd"))
             assert kinds.count("socket") == 1 and set(kinds) <= {"/proc", "pipe", "socket"}, kinds
@@ -265,7 +266,7 @@ def lived_in(ranges):
     return False
 
 
-# Ranges that few runs reach, and that differ from those of the same test run elsewhere.
+# Ranges that few runs use, and that differ from those of the same test in another run.
 FIRST = 20 + os.getpid() * 5 % 40
 R = range(FIRST, FIRST + 5)
 
@@ -290,7 +291,7 @@ def only_free(tmp_path, *free, lived=()):
 def test_ids_that_a_process_lives_under_are_not_taken(tmp_path):
     held = []
     try:
-        # As user, as group, as supplementary group.
+        # As user, as group and as supplementary group.
         for k, ids in zip(R,
                           (["--reuid", "{}"], ["--regid", "{}", "--clear-groups"],
                            ["--groups", "{}"])):
@@ -356,7 +357,7 @@ def test_a_root_that_cannot_change_users_is_told_what_it_lacks(tmp_path):
                         tmp_path / "x.folded"], capture_output=True, text=True, timeout=60)
     assert (p.returncode == 1 and len(p.stderr.splitlines()) == 1
             and "CAP_SETUID" in p.stderr), p.stderr
-    # With these three it is enough.
+    # These three suffice.
     limited[-1] += ",+setuid,+setgid,+chown"
     p = subprocess.run([*limited, f"{BUILD}/profpipe", "record", "-d", "0.5", "-q", "-o",
                         tmp_path / "x.folded", "--", *SPIN], capture_output=True, text=True,

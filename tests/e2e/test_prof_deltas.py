@@ -450,14 +450,13 @@ def test_a_missing_folder_of_a_run_is_an_error_at_once(tmp_path, tool):
 
 @pytest.mark.skipif("asan" in BUILD, reason="a sanitizer's shadow counts as data")
 def test_rows_of_libgcc_end_where_it_installs_a_handler():
-    """From the call that overwrites what its frame has saved to where RSP is taken from RCX, in
-    each of the functions that raise and resume."""
+    """From the call that overwrites the saved registers of its frame to the instruction that takes
+    RSP from RCX, in each of the functions that raise and resume."""
     text = rows("/lib/x86_64-linux-gnu/libgcc_s.so.1")
     ends = [i for i, row in enumerate(text) if row[1] == "rcx+8"]
     assert len(ends) == 4
     for i in ends:
-        # Where their return address is instead is known for the two calls, and of no use behind
-        # them.
+        # Their return address is elsewhere. It is known for the two calls, and useless after them.
         cfa, rbp, ra, derived = text[i - 2][1:]
         assert (cfa, rbp, derived) == ("rbp+16", "undefined", "derived"), text[i - 3:i + 1]
         assert re.fullmatch(r"cfa-\d+", ra) and ra != "cfa-8", text[i - 3:i + 1]

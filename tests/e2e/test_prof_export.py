@@ -115,7 +115,7 @@ def test_no_name_imitates_a_mark():
 def test_the_summary_shows_kinds_and_takes_no_name_for_a_mark(tmp_path):
     p = export(IMITATORS, "-f", "folded", "-s")
     assert r"do_sys_open_\[k]" in p.err and "  do_sys_open_[k]\n" in p.err
-    # One that would be cut behind what looks like a mark.
+    # A name that would be truncated right after text that resembles a mark.
     for n in range(110, 120):
         name = "n" * n + "_[k]" + "rest" * 20
         body = IMITATORS.replace('name="do_sys_open_[k]"', f'name="{name}"')
@@ -347,7 +347,7 @@ def test_ceiling_cuts_stacks_and_still_writes():
     p = export(data, "-f", "folded", "-m", "2M", "-s")
     kept = len(p.text.splitlines())
     assert 1000 < kept < 39000
-    # The samples of the other stacks count in one.
+    # The samples of the other stacks are counted in one stack.
     cut = 40001 - kept
     assert f"p;[truncated: definitions] {cut}\n" in p.text, p.text[-200:]
     assert "nothing was lost" in p.err, p.err
@@ -410,7 +410,7 @@ def deployed(tmp_path, lines, fmt="folded", last=False):
     sender.stdin.write(lines.encode())
     sender.stdin.close()
     if last:
-        # The launcher reports that no other one will come.
+        # The launcher reports that no other sender will come.
         assert sender.wait(30) == 0
         os.write(life_w, struct.pack("7Q", 1, *bytes(6)))
     words = b""

@@ -100,7 +100,7 @@ def test_the_standard_variables_stand_in_for_options(tmp_path, authority):
         assert (r.taken, r.wrong) == ([A], [])
         assert r.headers[0]["authorization"] == "Bearer abc" and r.headers[0]["x-two"] == "2"
         assert "content-encoding" not in r.headers[0]
-        # That of one signal is taken as it is, and counts before the other.
+        # The URL for one signal is used unchanged, and takes precedence.
         env["OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT"] = r.url + "/exact"
         r.path = "/exact"
         delivered(send(env=env), 1)
@@ -154,7 +154,7 @@ def test_a_sealed_one_asks_a_server_of_names(tmp_path):
         assert r.taken == [A] and ("udp", 1) in names.asked and ("tcp", 1) in names.asked
 
 
-# --- failures that pass ---
+# --- temporary failures ---
 
 def waited(r):
     return r.times[1] - r.times[0]
@@ -201,7 +201,7 @@ def test_a_status_of_http_stands_for_a_missing_one_of_grpc():
     with H2Receiver([http("503"), http("429")]) as r:
         delivered(send("--otlp", r.url), 1)
         assert len(r.times) == 3
-    # One that shuts down ends its streams like this.
+    # A server that shuts down ends its streams like this.
     def breaks_off(stream):
         stream.head(end=True)
         stream.flush()
@@ -268,12 +268,12 @@ def test_a_receiver_that_never_answers_costs_one_attempt_its_time():
 def test_a_dead_name_and_a_dead_port_are_named(host, words):
     p = send("--otlp", f"http://{host}", "--otlp-drain", "2")
     delivered(p, 0, 1, status=1)
-    # Without any network, a name is not even looked for.
+    # Without a network, names are not resolved.
     assert words in said(p) or "Resolving timed out" in said(p)
     gave_up(p, "2")
 
 
-# --- failures that do not pass ---
+# --- permanent failures ---
 
 @pytest.mark.parametrize("code,count", [(400, "refused by the receiver"), (413, "too large"),
                                         (401, "refused"), (404, "refused"), (500, "refused"),
@@ -424,7 +424,8 @@ def test_a_token_that_rotates_is_followed(tmp_path):
     with GrpcReceiver() as r, Live("--otlp", r.url, "--otlp-header-file", token) as live:
         live.give(A)
         assert r.wait(1)
-        # By another file under its name, in place, and by a link to another folder's file.
+        # Replaced by another file under its name, changed in place, and by a link to another
+        # folder's file.
         os.rename(write(tmp_path / "new", "authorization: two\n"), token)
         n = len(r.taken)
         live.give(A)
@@ -432,7 +433,7 @@ def test_a_token_that_rotates_is_followed(tmp_path):
         token.write_text("authorization: three\n")
         live.give(A)
         assert r.wait(n + 2) and r.headers[-1]["authorization"] == "three"
-        # A file that cannot be used leaves the last one in force; this is logged once.
+        # If the file becomes unusable, the last token stays in force; this is logged once.
         token.chmod(0o644)
         live.give(A)
         assert r.wait(n + 3) and r.headers[-1]["authorization"] == "three"
@@ -482,7 +483,7 @@ def test_a_lender_that_is_late_once_lends_again(tmp_path):
         token.write_text("authorization: two\n")
         live.give(A)
         assert r.wait(2) and r.headers[-1]["authorization"] == "one"
-        # Nobody waits for it again.
+        # It is not waited for again.
         t = time.monotonic()
         live.give(A)
         assert r.wait(3) and time.monotonic() - t < 0.9
@@ -547,7 +548,7 @@ def test_a_wrong_command_line_is_refused_in_one_line(args, line):
     assert "pw" not in said(p)
 
 
-# --- what it holds ---
+# --- rights and memory ---
 
 def test_it_holds_no_right_and_no_memory_of_others_can_be_read(tmp_path):
     token = write(tmp_path / "token", "authorization: one\n")
@@ -564,7 +565,7 @@ def test_it_holds_no_right_and_no_memory_of_others_can_be_read(tmp_path):
                               if ":\t" in line)
             assert {fields[c] for c in ("CapPrm", "CapEff", "CapInh", "CapAmb")} == {"0" * 16}
             assert fields["NoNewPrivs"] == "1" and fields["Seccomp"] == "2"
-        # The lender holds its socket, and a pipe that nobody reads.
+        # The lender holds its socket, and a pipe that is never read.
         held = os.listdir(f"/proc/{pids[1]}/fd")
         assert len(held) == 4, held
         live.end()

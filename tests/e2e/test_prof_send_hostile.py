@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""prof-send against receivers and servers of names that want to harm it, and against a prof-export
-that was taken over. Whatever they do, memory is bounded and other receivers get theirs. Only
-loopback addresses."""
+"""prof-send against hostile receivers and name servers, and against a prof-export that was taken
+over. Whatever they do, memory is bounded and other receivers get their requests. Only loopback
+addresses."""
 import contextlib
 import gzip
 import re
@@ -69,7 +69,7 @@ def peak_kib(pid):
 
 
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
-# The receiver's deed, whether the request counts as delivered, and a part of the message.
+# What the receiver does, whether the request counts as delivered, and a part of the message.
 HTTP = {
     "endless headers": (endless(HEAD, b"A: " + b"x" * 1000 + b"\r\n"), 0, "trying again"),
     "an endless header": (endless(HEAD + b"A: ", b"x" * 65536), 0, "or a header is too long"),
@@ -142,7 +142,7 @@ def large_trailers(stream):
 @pytest.mark.parametrize("step", [frames_of_nothing, endless_continuation, pings, large_trailers])
 def test_a_hostile_receiver_of_grpc_costs_little(step):
     with H2Receiver([step] * 99) as bad, GrpcReceiver() as good:
-        # A flood may keep it for three seconds.
+        # A flood may keep prof-send busy for three seconds.
         with Live("--otlp-timeout", "1", "--otlp-drain", "3", "--otlp", bad.url, "--otlp",
                   good.url) as live:
             live.give(A)
@@ -207,7 +207,7 @@ def test_a_name_that_exists_again_is_found(tmp_path):
 
 
 def test_a_request_that_no_memory_suffices_for_holds_up_the_others_for_a_while(tmp_path):
-    """A prof-export that was taken over sends what is 60 MiB when it is unpacked."""
+    """A prof-export that was taken over sends a request that unpacks to 60 MiB."""
     with HttpReceiver() as r, Deployment(tmp_path, "--otlp", r.url, "--otlp-protocol",
                                          "http/protobuf", "--otlp-compression", "none",
                                          "--memory-limit", "64M", "--otlp-drain", "30") as d:

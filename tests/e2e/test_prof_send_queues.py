@@ -34,7 +34,7 @@ def test_a_full_queue_drops_the_oldest_and_counts_them():
     requests = noise(40, 100_000)
     with HttpReceiver() as r:
         port = r.port
-    # Nobody listens at first: the queue of 1 MiB keeps the newest ten.
+    # No receiver listens at first: the queue of 1 MiB keeps the newest ten.
     with Live("--otlp", f"http://127.0.0.1:{port}", "--otlp-protocol", "http/protobuf", "-m", "1M",
               "--otlp-drain", "1") as live:
         writer = threading.Thread(target=live.give, args=requests)
@@ -44,7 +44,7 @@ def test_a_full_queue_drops_the_oldest_and_counts_them():
             assert r.wait(5)
             p = live.end()
         n = len(r.taken)
-        # The oldest one may be on its way when others are dropped.
+        # The oldest one may be in flight while others are dropped.
         assert r.taken[1:] == requests[1 - n:] and 9 <= n <= 11
         delivered(p, n, 40, status=1)
         assert f"{40 - n} dropped from the full queue" in said(p)
@@ -91,7 +91,7 @@ def test_a_kill_loses_nothing_and_may_send_one_request_twice(spool):
         args = ["--otlp", r.url, "--otlp-protocol", "http/protobuf", "--otlp-spool", spool]
         with Live(*args) as live:
             live.give(*requests)
-            # All are in the spool, or were delivered.
+            # All are in the spool or were delivered.
             until = time.monotonic() + 20
             while len(list(spool.glob("*.otlp"))) + len(r.taken) < 30 and time.monotonic() < until:
                 time.sleep(0.01)
@@ -243,7 +243,7 @@ def test_prof_export_never_waits_for_a_receiver(tmp_path):
             code, err, out = d.end()
         _, n, ms = out.split()
         assert code == 1 and int(n) == 60 and int(ms) < 15000
-        # 4 MiB of them fit.
+        # 4 MiB of requests fit.
         assert "60 requests, 0 delivered" in err and "not delivered in time" in err
         assert " dropped from the full queue" in err and "(600 samples lost)" in err, err
 
@@ -265,7 +265,7 @@ def test_a_slow_receiver_under_load_is_bounded_and_all_is_counted(tmp_path):
         with open(f"/proc/{d.p.pid}/smaps_rollup", encoding="ascii") as f:
             anonymous = int(re.search(r"^Anonymous:\s+(\d+)", f.read(), re.M)[1])
         code, err, _ = d.end()
-    # 4 MiB of requests, and 24 for all else.
+    # 4 MiB of requests, and 24 for everything else.
     assert code == 1 and anonymous < 28 << 10, (anonymous, err)
     m = re.search(r"400 requests, (\d+) delivered with \d+ samples, (\d+) dropped from the full "
                   r"queue, (\d+) not delivered in time", err)

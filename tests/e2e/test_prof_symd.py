@@ -395,7 +395,7 @@ def test_large_programs_take_under_a_second_and_64_mib(path):
 
 @pytest.mark.parametrize("kills", [1, 2])
 def test_a_file_over_which_its_reader_is_killed_is_read_once_more(programs, kills):
-    """Kills the largest worker, as the kernel does when memory is short: not the file's fault."""
+    """Kills the largest worker, like the kernel when memory is short: the file is not at fault."""
     path = programs["c-dwarf5"]
     address = text_addresses(path, {"hidden"})[0]
     plain = run(SYMD, "-e", path, f"{address:x}").stdout

@@ -15,9 +15,9 @@ from conftest import BUILD, few, of_which_check_has, profpipe
 
 ROOMS = os.path.join(os.path.dirname(__file__), "python", "rooms.py")
 ODD_ROOMS = os.path.join(os.path.dirname(__file__), "python", "odd_rooms.py")
-# Of cpu time in each room.
+# Cpu time in each room.
 SECONDS = "0.02"
-# Debian's own, and whatever else is on the machine.
+# Debian's own Python, and any other one on the machine.
 PYENV = glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python"))
 PYTHONS = ["/usr/bin/python3"] + sorted(p for p in PYENV if os.access(p, os.X_OK))
 
@@ -277,15 +277,15 @@ def test_native_frames_stand_between_interpreted_ones(tmp_path):
         print(stacks)
         total = sum(stacks.values())
         assert total > 50 and total - stacks[expected] <= few(total)
-        # The interpreter's own sort is between the frames of who calls it and of the key.
+        # The interpreter's own sort is between the frames of its caller and of the key function.
         between = re.compile(r"order\.main;.*?PyObject_\w+;.*order\.outer;.*order\.inner;"
                              r".*PyObject_\w+;.*order\.spin")
         assert all(between.search(line) for line in open(path) if "order.spin" in line)
 
 
 def test_two_interpreters_in_one_thread_are_told_apart(tmp_path):
-    """A frame names the file of its runtime: its names are read by the offsets of that build, and
-    each chain stands in the place of its own loop."""
+    """A frame names the file of its runtime: its names are read with the offsets of that build, and
+    each chain replaces its own loop."""
     library = glob.glob("/usr/lib/*-linux-gnu/libpython3.*.so.1.0")[0]
     out, command = tmp_path / "two.folded", ["/usr/bin/python3",
                                              os.path.join(os.path.dirname(ROOMS), "two.py"),
@@ -323,8 +323,8 @@ spin_here()
                          ["undumpable", "undumpable-roots", "sshd", "set-id", "none", "open"])
 def test_memory_that_is_not_to_be_read_is_not(how, tmp_path):
     python, options = "/usr/bin/python3", ["--read-memory", "none"] if how == "none" else []
-    # Of root's own processes /proc does not tell whether they may be dumped, but the kernel's
-    # program does.
+    # For root's processes /proc does not show whether they may be dumped, but the kernel's program
+    # knows.
     other_user = ["setpriv", "--reuid=65534", "--regid=65534",
                   "--clear-groups"] if how == "undumpable" else []
     if how in ("sshd", "set-id"):
@@ -512,7 +512,8 @@ GENERATED = """
 import time
 end, k = time.monotonic() + 2, 0
 while time.monotonic() < end:
-    # One shape, so that one lies where another was, and a length of its own.
+    # All have the same layout, so that a new one takes the place of an old one, and each has a
+    # length of its own.
     k = (k + 1) % 5
     source = "def g%d():\\n for i in range(%d): pass\\ng%d()" % (k, 5000 * (k + 1), k)
     exec(compile(source, "<gen%d>" % k, "exec"))
@@ -533,8 +534,7 @@ def test_code_that_has_anothers_place_has_not_its_name(tmp_path):
     assert wrong <= few(sum(seen.values()), 0.003)
 
 
-# Workers that run code inherited from their parent, and then code of their own in the same place of
-# memory.
+# Workers that run code inherited from their parent, and then code of their own at the same address.
 PREFORK = """
 import os, time
 def make(name):
@@ -577,7 +577,7 @@ def test_workers_that_change_their_code_show_their_own(tmp_path):
                 wrong += f"/made/{name}.py" not in source
     print(workers, wrong, stacks)
     own = [[name for name in names if name != "shared"] for names in workers.values()]
-    # Each name belongs to one worker, and appears in no other.
+    # Each name belongs to one worker, and appears in no other worker.
     assert sorted(own) == [[f"own{n}"] for n in range(6)]
     assert all(names["shared"] >= 5 for names in workers.values())
     assert stacks > 300 and wrong <= few(stacks)
@@ -613,8 +613,8 @@ def test_an_interpreter_that_is_the_command_has_its_frames_at_once(how, tmp_path
 
 @pytest.mark.parametrize("how", ["host", "command"])
 def test_the_first_sample_of_an_interpreter_nobody_has_run_yet_has_its_frames(how, tmp_path):
-    """A file is described when it is mapped, not at its first sample: here a copy that nobody can
-    know, which sleeps before it works."""
+    """A file is described when it is mapped, not at its first sample: here a new copy, which sleeps
+    before it works."""
     python, script, out = tmp_path / "python3", tmp_path / "script.py", tmp_path / "out.txt"
     shutil.copy(os.path.realpath("/usr/bin/python3"), python)
     script.write_text("import time\ntime.sleep(1.5)\nbegun = time.monotonic()\nprint(begun)\n"
@@ -633,8 +633,8 @@ def test_the_first_sample_of_an_interpreter_nobody_has_run_yet_has_its_frames(ho
                                timeout=60)
     begun, whole, native = float(p.stdout.splitlines()[0]), 0, 0
     for sample in out.read_text(errors="replace").split("\n\n"):
-        # Before its work the interpreter reads its script: a process can be sampled before
-        # anyone had the time to look at it.
+        # Before its work the interpreter reads its script: the process can be sampled before its
+        # files were read.
         if (f"({python})" in sample and "_PyEval_EvalFrameDefault" in sample
                 and float(re.search(r" (\d+\.\d+): ", sample)[1]) >= begun):
             interpreted = "[interpreted]" in sample

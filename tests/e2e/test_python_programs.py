@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real Python programs, not written for these tests: whole stacks, with Python's frames, that have
+"""Real Python programs, not written for these tests: whole stacks in which Python's frames have
 names."""
 import json
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""profpipe record: what it refuses, its outputs, and signals."""
+"""profpipe record: its errors, its outputs, and signals."""
 import os
 import pty
 import random
@@ -17,7 +17,7 @@ import pytest
 from conftest import BUILD, profpipe, record
 from running import NOBODY, Run, TOOLS, burn, nothing_is_left_behind
 
-# --- what is refused: one line, naming the thing ---
+# --- errors: one line that names the cause ---
 
 REFUSED = [
     ([], 2, "record"),
@@ -283,7 +283,7 @@ def test_progress_is_shown_on_a_terminal_and_ctrl_c_ends(tmp_path):
 
 
 def test_quiet_says_nothing_on_a_terminal(tmp_path):
-    # Of the host's other programs there may be something to say.
+    # There may be messages about other programs of the host.
     spin = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"
     seen, status = in_terminal([f"{BUILD}/profpipe", "record", "-q", "-o", str(tmp_path / "x.html"),
                                 "--", "sh", "-c", spin], [], 20)

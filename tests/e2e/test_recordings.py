@@ -64,7 +64,7 @@ def test_a_report_is_never_written_over_its_recording(recording):
 
 
 def test_a_recording_says_when_a_process_began_by_the_wall_clock(tmp_path):
-    """The start is by the clock that goes on while the host is suspended, samples are by one that
+    """The start uses the clock that continues while the host is suspended; samples use one that
     does not. The stream has both."""
     before = time.time()
     p = subprocess.Popen(burn(20))

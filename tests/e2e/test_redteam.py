@@ -32,7 +32,7 @@ NAMES = [words[0] for words in LIST]
 HELD = {words[0] for words in LIST if words[1:] == ["held"]}
 ACTS = [words[0] for words in LIST if words[1:] == ["act"]]
 ATTEMPTS = [name for name in NAMES if name not in ACTS]
-# If the kernel or the machine lacks something, or another reason stops even root, the control may
+# If the kernel or the machine lacks a feature, or something else stops even root, the control may
 # also fail.
 MAY_LACK = set("""
     make_secret_memfd make_vsock make_alg make_packet make_bluetooth make_xdp make_userfaultfd
@@ -62,7 +62,8 @@ int main(void)
 IN_MEMORY = ("import os, sys\nfd = os.memfd_create('program')\n"
              "with open(sys.argv[1], 'rb') as f: os.write(fd, f.read())\n"
              "os.execve(fd, ['program'], {})")
-# As the kernel names it: by its file; from memory by that, before Linux 6.14 by the descriptor.
+# The name that the kernel gives the process: that of its file; if it runs from memory, that too,
+# but before Linux 6.14 the descriptor's.
 COMMS = ("program", "memfd:program", "3")
 
 
@@ -76,7 +77,7 @@ def spinner(tmp_path_factory):
 
 
 def ended(pid):
-    """None while it lives; else how it ended, as far as known."""
+    """None while it lives; else how it ended, if known."""
     try:
         with open(f"/proc/{pid}/stat") as f:
             words = f.read().rpartition(")")[2].split()
@@ -96,8 +97,8 @@ def is_mapped(pid, name):
 
 
 class Scene:
-    """The targets of the attempts: a victim of root's and one of the tool's own user, a secret, a
-    writable file in a closed folder, servers for anybody."""
+    """The targets of the attempts: a victim of root and one of the tool's own user, a secret, a
+    writable file in a closed folder, servers for everybody."""
 
     def __init__(self, stack, run_dir, uid=0, gid=0):
         self.dir = tempfile.mkdtemp(dir="/var/tmp")  # where programs may run, and people look in
@@ -164,7 +165,7 @@ class Scene:
     def order(self, name):
         self.fresh()
         HEAD.pack_into(self.page, 0, NAMES.index(name), DONE, 0)
-        # The last, and in one step: whoever sees it acts at once.
+        # Written last and in one step, because the tool acts as soon as it sees it.
         self.page[AT_STATE] = ORDERED
 
     def state(self):
@@ -172,7 +173,7 @@ class Scene:
 
     @property
     def taken(self):
-        """The pid of what is taken over; 0: nothing yet."""
+        """The pid of the process that is taken over; 0: none yet."""
         return SELF.unpack_from(self.page, AT_SELF)[0]
 
     @property
@@ -208,7 +209,7 @@ def outcome(scene, poke, how_ended, patience=30):
         if state == DONE:
             return None if result >= 0 else os.strerror(-result)
         if state == BEGUN and how:
-            # The program that replaced it ended well.
+            # The program that replaced it succeeded.
             return None if how == "exit 0" or os.path.getsize(scene.ran) else how
         assert state != ORDERED or not how, f"it ended before it tried: {how}: {scene.log}"
         if state == ORDERED:
@@ -254,7 +255,7 @@ def test_the_attempts_work_for_root(control):
 
 
 class Target:
-    """A target that is taken over, and comes back when it died of that."""
+    """A target that is taken over, and that is restarted when it dies of that."""
 
     def __init__(self, stack, name, ids, without=""):
         self.stack, self.name, self.ids = stack, name, ids
@@ -275,7 +276,7 @@ class Target:
 
     @contextlib.contextmanager
     def program(self, spinner, in_memory):
-        """A descriptor that no tool was ever given, of a file that anybody may write."""
+        """A descriptor that no tool was ever given, of a file that everybody may write."""
         path = f"{self.scene.closed}/program"
         shutil.copy(spinner, path)
         with open(path, "ab") as f:
@@ -316,7 +317,7 @@ class Deployed(Target):
         argv = [f"{BUILD}/tests/redteam-{name}" if taken else f"{BUILD}/prof-{name}", "--run-dir",
                 self.dir, "--ids", ":".join(map(str, self.ids)), "--status-fd", str(status)]
         if name == "bpf":
-            # The programs of other tests, of which dozens may die with the taken tool, are no part
+            # Programs of other tests, dozens of which may die with the taken tool, must not be part
             # of this.
             argv += ["-F", "199", *(f"--comm={comm}" for comm in COMMS)]
         elif name == "export":
@@ -347,7 +348,7 @@ class Deployed(Target):
         self.stop(*gone)
         if gone & {"symd", "export"}:
             self.stop("symd", "export")
-        # Each waits until what it dials is there.
+        # Each waits for the tool that it dials.
         for name, ready in [(name, self.start(name))
                             for name in self.ORDER if name not in self.processes]:
             word = os.read(ready, 4096)
@@ -392,7 +393,7 @@ class Deployed(Target):
     def start_over(self):
         """Earlier attempts may have left traces."""
         self.stop(self.tool)
-        # prof-symd goes with its worker: it gives up a file that one died on.
+        # prof-symd goes with its worker: it gives up a file over which one died.
         if self.tool in ("symd", "export"):
             self.stop("symd", "export")
 
@@ -401,7 +402,7 @@ class Cpus(Target):
     """prof-cpus, started as prof-bpf does."""
 
     def attempt(self, name, spinner, in_memory=False):
-        # Each attempt has a new one, since it ends when a signal comes.
+        # Each attempt has a new one, since the process ends when a signal arrives.
         self.scene.forget()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         argv = ["bash", "-c", f'exec 3<&{theirs.fileno()}; exec "$@"', "bash",
@@ -446,7 +447,7 @@ class Dump(Target):
                 return outcome(self.scene, lambda: None, how_ended)
             finally:
                 p.kill()
-                # The next order is not for it.
+                # The next order is for another process.
                 if self.scene.taken:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(self.scene.taken, signal.SIGKILL)
@@ -458,7 +459,7 @@ class Dump(Target):
 
 
 class Send(Target):
-    """prof-send by hand, as a user of its own, or its lender. Nobody listens at its endpoint."""
+    """prof-send by hand, as a user of its own, or its lender. No server listens at its endpoint."""
 
     def uid(self):
         return self.ids[1]
@@ -500,7 +501,7 @@ class Send(Target):
 
 TARGETS = {"deltas": Deployed, "symd": Deployed, "worker": Deployed, "keeper": Deployed,
            "export": Deployed, "send": Send, "lender": Send, "cpus": Cpus, "dump": Dump}
-# the one that prof-export is handed is its output, to be written
+# the file that prof-export gets is its output, which it has to write
 NO_FILE = {"keeper", "cpus", "export", "send", "lender"}
 # The purpose of each.
 OWN = {"keeper": {"do_fork", "do_clone", "make_pair", "see_time_of_it"}, "dump": {"make_memfd"},
@@ -547,7 +548,7 @@ def test_a_tool_taken_over_can_do_nothing(name, control, spinner):
     assert worked == OWN.get(name, set()), worked ^ OWN.get(name, set())
 
 
-# --- the parts of a cell, one by one ---
+# --- each part of a cell ---
 
 # Attempts that the other parts allow without the list of system calls. Memory and programs of its
 # own:
@@ -601,7 +602,7 @@ LAYERS = {
     "calls landlock": NO_CALLS | NO_LANDLOCK,
     "calls landlock root": NO_CALLS | NO_ROOT | NO_LANDLOCK | A_USER,
 }
-# Some have threads, or their peers, their terminal, that folder and files, and some have not.
+# Whether a tool has threads, peers, a terminal, that folder or files depends on the tool.
 BY_WHO = set("new_user_namespace take_descriptor_of_peer list_held_folder send_urgent "
              "send_elsewhere set_terminal trace_me limit_kin".split()) | HELD
 # prof-cpus has a root and a network, of which it reads nothing. prof-send and its lender also keep
@@ -627,7 +628,7 @@ def test_each_part_of_a_cell_holds_by_itself(name, without, control, spinner):
     assert not missing, missing
 
 
-# --- what it may do ---
+# --- actions that are allowed ---
 
 
 def ends(p):
@@ -644,7 +645,7 @@ def ends(p):
 
 @pytest.mark.parametrize("name", ["deltas", "symd", "export"])
 def test_messages_of_a_tool_taken_over_harm_no_other(name, spinner):
-    """It sends unwanted descriptors, queues full of noise, and wild claims about its death."""
+    """It sends unwanted descriptors, queues full of noise, and false reports about its death."""
     with contextlib.ExitStack() as stack:
         t = target(stack, name)
         t.bring_up()
@@ -652,7 +653,7 @@ def test_messages_of_a_tool_taken_over_harm_no_other(name, spinner):
         for act in ACTS:
             how = t.attempt(act, spinner)
             assert act != "send_descriptors" or how is None and t.scene.state()[1] > 0
-            # Whether or not it was disconnected for that.
+            # Whether or not it was disconnected.
             t.start_over()
             t.bring_up()
             assert t.processes["bpf"] is bpf and bpf.poll() is None, t.scene.log

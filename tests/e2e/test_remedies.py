@@ -65,8 +65,8 @@ PHP_JIT = ["-d", "zend_extension=opcache", "-d", "opcache.enable_cli=1", "-d",
 ERL = ["-noshell", "-eval", "burn:main(2)."]
 
 GUILE = ["guile", "--no-auto-compile", "burn.scm"]
-# A JVM that profpipe does not know: it does not say what others say of themselves. `burner` is the
-# same, called otherwise, as an embedded one is.
+# A JVM that profpipe does not recognize by its name: it does not identify itself as others do.
+# `burner` is the same under another name, like an embedded one.
 JVM = ["sh", "-ec", """
 javac Burn.java
 home=$(dirname $(dirname $(readlink -f $(command -v java))))
@@ -143,8 +143,8 @@ def test_the_remedy_is_said_and_helps(tmp_path, monkeypatch, runtime):
 
 
 def test_a_remedy_that_was_applied_is_not_proposed(tmp_path):
-    """LuaJIT's own assembly has a function in it whose table is wrong: no generated code is in
-    these stacks."""
+    """LuaJIT's own assembly has a function whose table is wrong: no generated code is in these
+    stacks."""
     share, got = costs(tmp_path,
                        ["luajit", "-joff", "-e",
                         "local t={} for i=1,3e6 do t[i%1000]={i,tostring(i)} end"])

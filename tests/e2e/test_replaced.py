@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code that replaces other code while a program runs: libraries mapped one over the other. Their
-rows differ, and no stack may be walked by the rows of one that is gone."""
+"""Code that replaces other code while a program runs: libraries mapped over one another. Their rows
+differ, and no stack may be walked with the rows of a library that is gone."""
 import subprocess
 
 from conftest import record

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""profpipe run: its settings file, what it tells a service manager, reloading without losses, files
-that follow each other in a folder, and probabilistic profiling. Only loopback addresses."""
+"""profpipe run: its settings file, its messages to a service manager, reloading without losses,
+files that follow each other in a folder, and probabilistic profiling. Only loopback addresses."""
 import contextlib
 import os
 import re
@@ -19,7 +19,7 @@ from receivers import GrpcReceiver, spare_port
 from running import children, cpu_s, lives, status_of
 from streams import decode
 
-# For a spinner, which runs a third of the time.
+# For a spinner that runs a third of the time.
 HZ = 149
 GOOD = [f"frequency = {HZ}", "cpu-limit = 100", "window = 0.5", "window-jitter = 0"]
 
@@ -48,7 +48,7 @@ class Manager:
 
 
 class Service:
-    """profpipe run with a settings file and a manager; the with statement sees to its end."""
+    """profpipe run with a settings file and a manager; the with statement ends it."""
 
     def __init__(self, tmp_path, lines, *args, **env):
         self.file, self.err = tmp_path / "profpipe.conf", tmp_path / "stderr"
@@ -294,13 +294,13 @@ def test_a_reload_refuses_fixed_settings_by_name(tmp_path):
 # --- a folder of files ---
 
 def folder(tmp_path, *lines):
-    """Settings for one, below tmp_path."""
+    """Settings for a folder below tmp_path."""
     (tmp_path / "profiles").mkdir()
     return [*GOOD[:2], f"output-dir = {tmp_path / 'profiles'}", *lines]
 
 
 def files(tmp_path):
-    """The complete ones, the oldest first."""
+    """The complete files, the oldest first."""
     return sorted(p for p in (tmp_path / "profiles").iterdir()
                   if not p.name.endswith(".part") and ".journal" not in p.name)
 
@@ -319,7 +319,7 @@ def nothing_lost(said):
 
 
 def folded(paths):
-    """Samples in them."""
+    """The number of samples in the files."""
     return sum(int(x.rsplit(" ", 1)[1]) for p in paths for x in p.read_text().splitlines())
 
 
@@ -353,7 +353,7 @@ def test_only_the_newest_files_are_kept(tmp_path):
         until_s = time.monotonic() + 180
         while first.exists():
             assert time.monotonic() < until_s
-            # A new file is there before the oldest one goes.
+            # A new file is there before the oldest one is removed.
             assert len(files(tmp_path)) <= 3
             time.sleep(0.02)
         status, said = s.end()
@@ -397,7 +397,7 @@ def test_the_next_run_continues_the_file_of_a_killed_one(tmp_path):
             before, tools = time.monotonic(), children(s.p.pid).values()
             s.p.kill()
             s.p.wait()
-            # The file is its prof-export's until that has ended.
+            # The file belongs to its prof-export until that has ended.
             while any(map(lives, tools)):
                 time.sleep(0.01)
         assert not files(tmp_path)
@@ -452,7 +452,8 @@ def test_figures_are_served_on_this_host_alone(tmp_path):
     with spinner() as pid, GrpcReceiver() as r:
         with Service(tmp_path, [*GOOD, f"otlp = {r.url}", f"pid = {pid}"], "--metrics",
                      f"127.0.0.1:{port}") as s:
-            # Each tool says its own once a second, so one may be a second behind another.
+            # Each tool reports its own figures once a second, so one may be a second behind
+            # another.
             m = until(port, lambda m: m["requests_delivered_total"] >= 3
                       and 0 < m["samples_kept_total"] <= m["samples_total"])
             assert m["up"] == m["sampling"] == 1 and m["samples_total"] > 20
@@ -524,7 +525,7 @@ def test_clients_that_ask_for_nothing_keep_nobody_out():
             at_last.callback(p.kill)
             for i in range(40):
                 c = idle.enter_context(socket.create_connection(at, timeout=10))
-                # Some begin to ask, and one asks for an answer that it will not read.
+                # Some start a request, and one requests an answer that it does not read.
                 c.sendall([b"", b"G", b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
                            b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 20][i % 4])
             for _ in range(20):
@@ -561,7 +562,7 @@ def mix(n):
 
 
 def thrown(hours):
-    """The threshold above which this host samples now, with intervals of so many hours."""
+    """The threshold above which this host samples now, with intervals of this many hours."""
     with open("/proc/sys/kernel/random/boot_id", "rb") as f:
         seed = 0
         for byte in f.read():

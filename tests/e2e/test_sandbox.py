@@ -114,7 +114,7 @@ def is_nameless(path):
 
 @pytest.mark.parametrize("name", PARSERS)
 def test_nothing_that_it_holds_leads_further(run, name):
-    """No folder, no device, and nothing to be written but pipes, sockets, its log, and
+    """No folder, no device, and nothing to write to except pipes, sockets, its log, and
     prof-export's output and journal, which have no names."""
     pid = run[0][name]
     assert set(children(pid)) <= ({KEEPER} if name == "prof-symd" else set())
@@ -211,8 +211,8 @@ def test_prof_dump_works_with_whatever_cell_it_can_have(tmp_path, wrap):
 
 
 def test_the_privileged_half_opens_programs_and_debug_files(tmp_path):
-    """Also debug files: the half that parses has no root to find them in. If root asks, only files
-    that everybody may read."""
+    """Also debug files: the half that parses has no root in which to find them. If root asks, only
+    files that everybody may read."""
     (tmp_path / "p.c").write_text("#include <stdio.h>\n#include <unistd.h>\n"
                                   "static __attribute__((noinline)) void only_in_debug(void) "
                                   "{ puts(\"1\"); fflush(stdout); for (;;) pause(); }\n"

@@ -28,7 +28,7 @@ JIT_STACKS = {"toyjit_enter;alpha:10;beta:20",
               "toyjit_enter;alpha:10;beta:21;call_gamma;toyjit_enter;gamma:30",
               f"toyjit_enter;alpha:10;beta:21;call_gamma;toyjit_enter;{INLINED}",
               f"{DOWN}gamma:30", f"{DOWN}{INLINED}", "run_brief;toyjit_enter;brief:40"}
-# Where the function that enters it is taken over as well.
+# The same if the function that enters it is also taken over.
 ENTERED_STACKS = {s.replace("toyjit_enter", "enter:7") for s in JIT_STACKS}
 # The line before a function's first one is that of its prologue, which few samples meet.
 PROLOGUES = {"alpha:9": "alpha:10", "down:50": "down:51", "brief:39": "brief:40"}
@@ -49,7 +49,7 @@ def folded(path):
 @pytest.mark.parametrize("jit, stacks", [(JIT, JIT_STACKS), (LOOP_JIT, ENTERED_STACKS)],
                          ids=["generated", "loop"])
 def test_frames_of_a_jit_are_taken_over(jit, stacks, tmp_path):
-    """Without frame pointers, with frames of any size, and while all that describes code moves."""
+    """Without frame pointers, with frames of any size, and while the code's descriptions move."""
     out = tmp_path / "out.folded"
     p = subprocess.run([f"{TOY}/profpipe", "record", "-q", "-F", "499", "--lines", "-o", out, "--",
                         jit, "3"], capture_output=True, text=True, timeout=60)
@@ -57,7 +57,7 @@ def test_frames_of_a_jit_are_taken_over(jit, stacks, tmp_path):
     count = folded(out)
     right = 0
     for stack, n in count.items():
-        # Native code may have been called from the innermost frame.
+        # Native code may have been called by the innermost frame.
         code = max((stack.rfind(f";{name}:") for name in ("alpha", "beta", "gamma", "least", "down",
                                                          "brief")), default=-1)
         if code < 0:
@@ -121,10 +121,10 @@ def test_each_instruction_of_a_jit_has_its_exact_stack(jit, tree):
 
 @pytest.mark.parametrize("tree", TREES, ids=["release", "asan"])
 def test_stacks_are_exact_in_the_kernel_and_in_deferred_walks(tree):
-    """Each sample without exception, but for what programs do beside their own code. Deferred are
-    all walks that get to libc, whose mapping the kernel does not hear of."""
+    """Each sample without exception, apart from activity of the programs outside their own code.
+    Walks that reach libc are deferred, because the kernel does not hear of its mapping."""
     programs = [f"{TOY}/{name}" for name in WAYS]
-    # Short enough that all that a program does is seen in 30 samples, on a slow machine as well.
+    # Short enough that 30 samples see every activity of a program, also on a slow machine.
     commands = "".join(f" -- {program} 60 50000" for program in programs)[len(" -- "):]
     p = subprocess.run([f"{tree}/toy/live", "-f", "199", "-n", "30", "-d", "libc.so",
                         *commands.split()],
@@ -156,8 +156,8 @@ def test_walks_of_hostile_memory_are_bounded_and_say_that_they_were_cut():
         print(name, kind, dict(said), frames, items)
         # A frame that a runtime took over is three words (bpf/sample.h).
         assert sum(said.values()) >= 20 and frames <= 3840 and items <= 1088
-        # The toy misleads nobody about native frames. The JIT's stacks are never called complete.
-        # A sample may come before the program has made what misleads the walk.
+        # The toy does not falsify native frames. The JIT's stacks are never called complete. A
+        # sample may come before the program has prepared the misleading data.
         if name == "hostile":
             assert said["complete,stopped"] == sum(said.values()) - said["complete"], said
             assert said["complete"] <= few(sum(said.values())), said
@@ -226,8 +226,8 @@ def test_a_runtime_made_by_the_list_is_walked_and_named(program, tmp_path):
     # The first ones come before the file is known, and some while the program links a frame.
     assert sum(n for s, n in count.items() if s in STACKS) > 0.8 * sum(count.values()), count
     assert STACKS <= set(count), count
-    # Functions that were freed as soon as they ran have their names from what was copied with the
-    # sample.
+    # Functions that were freed right after they ran have their names from data that was copied with
+    # the sample.
     toys = sum(n for s, n in count.items() if "[toy: " in s)
     assert toys < 0.2 * count["main;run_brief;brief:40"], count
 

@@ -91,8 +91,8 @@ def id_of(program):
 
 
 def build(folder, compiler, version, package=False, flags=("-gsplit-dwarf",), name="program"):
-    """A program in a folder that others may look into, with its .dwo files, or a package, beside
-    it. Without flags it is whole."""
+    """A program in a folder that others may read, with its .dwo files, or a package, beside it.
+    Without flags it is whole."""
     for at in (folder, folder / "made"):
         at.mkdir(exist_ok=True)
         at.chmod(0o755)
@@ -125,7 +125,7 @@ def build(folder, compiler, version, package=False, flags=("-gsplit-dwarf",), na
 
 
 def addresses(program):
-    """All instructions of the functions above; what fills the space between them is nobody's."""
+    """All instructions of the functions above; the padding between them belongs to no function."""
     text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", "-j", ".text", program],
                           capture_output=True, text=True, check=True).stdout
     return [a for body in re.findall(r"<(?:main|_Z[35]\w+|_Z\w+\.cold)>:\n((?: .*\n)+)", text)
@@ -170,7 +170,7 @@ def by_gdb(folder, program, asked):
 
 def bare(name):
     """inner, of `long one_space::inner<long>(long)` and `inner<long int>`: readers of one file
-    differ in the rest."""
+    write the rest differently."""
     return re.sub(r"[<(].*", "", name.removesuffix(" [clone .cold]")).split(" ")[-1].split("::")[-1]
 
 
@@ -188,8 +188,8 @@ def calls(lines):
 @pytest.mark.parametrize("compiler, version, package", BUILDS, ids=IDS)
 def test_split_units_have_inlined_calls_and_lines(tmp_path, compiler, version, package):
     """llvm-symbolizer 14 takes the bases of ranges in split units for 0, and gdb 13 crashes on
-    packages of DWARF 5. So the one judges the whole program, and the other judges the split one as
-    far as it can."""
+    packages of DWARF 5. So one checks the whole program, and the other checks the split one as far
+    as it can."""
     program = build(tmp_path, compiler, version, package)
     asked = addresses(program)
     whole = build(tmp_path, compiler, version, package, flags=(), name="whole")

@@ -47,7 +47,7 @@ int main(void)
 	return 0;
 }
 """
-# As in FFmpeg's FFTs: the middle of a function, after it aligned the stack, calls itself. No table
+# As in FFmpeg's FFTs: the middle of a function, which has aligned the stack, calls itself. No table
 # describes it.
 NEST = r"""
 __asm__(".text\n.p2align 4\n.globl nest\n.type nest,@function\n"
@@ -65,7 +65,7 @@ __attribute__((noinline)) static int odd(int n)
 }
 int main(void) { int s = 0; for (int i = 2; i < 9; i++) s += odd(i); return s != 7; }
 """
-# As qhasm's code, of libsodium and BoringSSL: it aligns the stack by a number that it keeps there,
+# Like qhasm's code in libsodium and BoringSSL: it aligns the stack by a number that it keeps there,
 # and uses all registers.
 LOWERED = r"""
 __asm__(".text\n.p2align 4\n.globl lowered\n.type lowered,@function\n"
@@ -84,7 +84,7 @@ __attribute__((noinline)) static int odd(int n)
 int main(void) { int s = 0; for (int i = 2; i < 90; i++) s += odd(i); return s != 88; }
 """
 
-# Generated code: calls INNER, which runs until a second has gone by when it is called first.
+# Generated code that calls INNER, whose first call runs for a second.
 GENERATED = r"""
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -116,8 +116,8 @@ int main(void)
 	return 0;
 }
 """
-# As HotSpot's interpreter: by a push and a jump; the way back takes one word more, by another move
-# of RSP.
+# As in HotSpot's interpreter: a call by a push and a jump; the way back pops one word more, by
+# another move of RSP.
 BY_JUMPS = r"""
 1: push 0; lea rax, [rip + 2f]; push rax; lea rcx, [rip + 3f]; jmp rcx
 2: mov ecx, 200
@@ -126,7 +126,8 @@ BY_JUMPS = r"""
 5: cmp byte ptr [rdi], 0; je 5b
    leave; pop rsi; lea rbx, [rsp + 8]; mov rsp, rbx; jmp rsi
 """
-# As V8's calls with an array: the return address is copied down, and laid above where it had been.
+# As in V8's calls with an array: the return address is copied down, and pushed above its former
+# place.
 COPIED_DOWN = r"""
 1: push 0; call 3f; mov ecx, 50
 4: dec ecx; jnz 4b; jmp 1b
@@ -134,8 +135,8 @@ COPIED_DOWN = r"""
 5: dec ecx; jnz 5b
    leave; pop rcx; add rsp, 24; push rcx; ret
 """
-# As HotSpot's entries of compiled code from the interpreter: the return address is copied to where
-# the stack is aligned.
+# As in HotSpot's entries of compiled code from the interpreter: the return address is copied to the
+# place where the stack is aligned.
 ALIGNED = r"""
    sub rsp, 16
 1: mov [rbp - 8], rsp; lea rax, [rip + 2f]; push rax; lea rcx, [rip + 3f]; jmp rcx
@@ -146,7 +147,7 @@ ALIGNED = r"""
 5: cmp byte ptr [rdi], 0; je 5b
    pop rbp; ret
 """
-# As HotSpot's exceptions: a frame is left by a jump to a handler of its caller.
+# As in HotSpot's exceptions: code leaves a frame by a jump to a handler of its caller.
 LEFT_BY_JUMP = r"""
    call 3f; ud2
 2: mov ecx, 200
@@ -155,7 +156,7 @@ LEFT_BY_JUMP = r"""
 5: cmp byte ptr [rdi], 0; je 5b
    leave; pop rdx; lea rbx, [rip + 2b]; jmp rbx
 """
-# Likewise, by a return to a handler whose address is laid over the return address.
+# Likewise, by a return to a handler whose address overwrites the return address.
 REWRITTEN = r"""
    call 3f; ud2
 2: mov ecx, 200
@@ -175,8 +176,8 @@ PUSHED = r"""
 6: mov ecx, 200
 4: dec ecx; jnz 4b; pop rbp; ret
 """
-# As HotSpot's safepoints: a signal's handler goes on in other code, which returns to what was
-# interrupted, or behind it.
+# As at HotSpot's safepoints: a signal handler continues in other code, which returns to the
+# interrupted instruction or behind it.
 SAFEPOINT = r"""
    call 3f
 2: mov ecx, 200
@@ -188,7 +189,7 @@ SAFEPOINT = r"""
 """
 
 
-# Without a dynamic linker, whose steps are many.
+# Without a dynamic linker, which takes many steps.
 STATIC = ["-static"]
 
 
@@ -230,7 +231,7 @@ def test_returns_of_generated_code_are_seen(tmp_path, name):
     text = "#define BODY " + " ".join(f'"{line}\\n"'
                                       for line in BODIES[name].strip().splitlines()) + GENERATED
     status, f, out = step(tmp_path, text, "-k", "5", "-f", "0.3", "-t", "4")
-    # Code that leaves its frame by a jump is wrong for an instruction or two, and says so.
+    # Code that leaves its frame by a jump has a wrong stack for an instruction or two, and says so.
     assert f["false"] == 0 and f["wrong"] < 10, out[-3000:]
     assert f["unknown"] > 1000 and f["guessed"] < f["checked"] / 5, out[-3000:]
 

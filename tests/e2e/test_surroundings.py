@@ -22,7 +22,7 @@ HELLO = 1
 FILE, FRAME, ATTRIBUTE, FILE_END = 7, 9, 20, 24
 SAMPLE, PROCESS, THREAD, CGROUP, MAPPING, THREAD_END = 11, 4, 6, 21, 22, 23
 SPIN = "import time\nend = time.time() + %s\nwhile time.time() < end: pass\n"
-# Takes another name every 50 ms, which is another thread in the stream.
+# Takes another name every 50 ms, so it becomes another thread in the stream.
 RENAMES = """import ctypes, time
 prctl = ctypes.CDLL(None).prctl
 end, n = time.time() + 3, 0
@@ -118,7 +118,7 @@ def below(cgroup, length):
             if names and d != dirs[0]:
                 parent = dirs[len(names) - 1]
                 for _ in range(100):
-                    # The kernel still forgets who was in it.
+                    # The kernel has not finished removing its processes.
                     with contextlib.suppress(OSError):
                         os.rmdir(names[-1], dir_fd=parent)
                         break
@@ -152,7 +152,7 @@ def test_a_missing_cgroup_with_a_long_name_is_refused_with_a_reason():
 
 
 def derived_id():
-    """As systemd derives it."""
+    """Derived as by systemd."""
     with open(f"{ROOT}/tools/prof-bpf/hello.h", encoding="utf-8") as f:
         app = re.search(r'define HELLO_APP "(\w+)"', f.read())[1]
     return subprocess.run(["systemd-id128", "machine-id", f"--app-specific={app}"], check=True,
@@ -232,7 +232,7 @@ def test_a_recording_has_the_mappings_of_runtimes(tmp_path):
         assert real[where] == path
 
 
-# Says what /proc has of itself, and spins.
+# Prints what /proc says about itself, and spins.
 TELLS = """import sys, time
 out = open(sys.argv[1], "wb")
 for name in "environ", "cmdline": out.write(open("/proc/self/" + name, "rb").read() + b"\\n")

@@ -25,7 +25,7 @@ SPIN = "spin"
 UNIFIED, OLD = "cgroup2", "cgroup"
 CONTAINER = "0123456789abcdef" * 4
 DAEMON = pwd.getpwnam("daemon").pw_uid
-# Enough samples to tell something from nothing, also on a busy machine.
+# Enough samples to decide, also on a busy machine.
 HZ, SECONDS = "499", "0.5"
 # A fifth of the time, so that several loads leave the cpus to the tools. Arguments are ignored.
 SPINNER = r"""
@@ -63,7 +63,7 @@ class Loads:
         return path
 
     def start(self, suffix="", cgroup=None, script=SPIN, user=None, **kw):
-        """A process of this name, in its cgroup and under its user from the beginning. script:
+        """A process with this name, in its cgroup and under its user from the beginning. script:
         for a shell; without it the process spins."""
         def enter():
             if cgroup:
@@ -167,7 +167,7 @@ def read(path):
 
 @contextlib.contextmanager
 def recording(tmp_path, *args):
-    """prof-bpf in the background, once it samples; yields what it recorded when it has ended."""
+    """prof-bpf in the background, once it samples; yields what it has recorded at its end."""
     out, got = tmp_path / "x.raw", SimpleNamespace()
     out.unlink(missing_ok=True)
     with subprocess.Popen([f"{BUILD}/prof-bpf", "-F", HZ, "-o", out, *map(str, args)],
@@ -284,11 +284,12 @@ def test_a_cgroup_chooses_all_below_it(tmp_path, loads, cgroups, kind):
 
 
 def test_an_excluded_cgroup_costs_no_row_no_walk_and_no_event(tmp_path, loads, cgroups):
-    """The only loads that are named lie in it, so all figures are those of what is excluded."""
+    """The only loads whose names are given are in it, so all figures belong to excluded
+    processes."""
     folder = cgroups(loads.name)
     for i in range(3):
         loads.start(str(i), folder)
-    # It also starts programs, whose records come all the same.
+    # It also starts programs, whose records arrive anyway.
     shutil.copy("/bin/true", loads.path("true"))
     loads.start("new", folder, script=f"while :; do {loads.path('true')}; done")
     with recording(tmp_path, "--comm", loads.name + "*", "--exclude-cgroup", loads.name) as got:
@@ -315,7 +316,7 @@ def test_a_process_that_moves_is_judged_by_where_it_is(tmp_path, loads, cgroups)
 
 
 def test_a_cgroup_that_is_made_again_is_still_meant(tmp_path, loads, cgroups):
-    """As when a service is restarted."""
+    """Like a restart of a service."""
     folder = cgroups(loads.name + "/again")
     with recording(tmp_path, "--cgroup", f"{loads.name}/again") as got:
         number = os.stat(folder).st_ino
@@ -474,7 +475,7 @@ def test_descendants_are_those_of_now_and_those_to_come(tmp_path, loads):
         top.stdin.close()
         time.sleep(1)
     assert comms(loads, got) >= {"a", "c"} and "other" not in comms(loads, got)
-    # Without the option only the process itself, which rests.
+    # Without the option, only the process itself, which rests.
     with recording(tmp_path, "-p", top.pid) as got:
         time.sleep(0.5)
     assert not comms(loads, got) & {"a", "c"}
@@ -557,7 +558,7 @@ def test_a_viewer_in_a_namespace_sees_its_own_pids(tmp_path, loads, levels):
     assert p.returncode == 0, err
     want = dict(line.split() for line in said.splitlines())
     got = read(out)
-    # A process outside is neither sampled nor told of.
+    # A process outside is neither sampled nor reported.
     assert comms(loads, got) == {"here", "below"}
     assert {int(want["here"]), int(want["below"])} == set(got.pids)
     process = got.processes[int(want["here"])]
@@ -646,7 +647,7 @@ def test_a_prof_bpf_that_is_started_again_has_the_same_targets(tmp_path, loads, 
     assert {line.split(";")[0] for line in out.read_text().splitlines()} == {loads.name + "out"}
 
 
-# --- what is refused ---
+# --- errors ---
 
 NAMES = "0123456789abcdef"
 REFUSED = [

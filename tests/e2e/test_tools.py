@@ -170,8 +170,8 @@ def test_5000_short_processes_leave_no_trace_in_memory(tmp_path):
     with Run("-F", "99", "-o", tmp_path / "x.folded", "--summary", summary, "--", "/bin/dash", "-c",
              loop, stdin=subprocess.PIPE) as r:
         tools, seen = r.tools(), []
-        # What waits for an answer takes memory too: more on a machine that is busy for a while. A
-        # trace would be there after each time.
+        # Samples that wait for an answer also take memory: more on a machine that is busy for a
+        # while. A leak would remain each time.
         go_on = True
         while go_on:
             assert r.p.stdout.readline() == "done\n"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that their exec makes undumpable: set-id ones, ones with file capabilities, ones that
-their user may not read. The kernel writes an exit record in the middle of such an exec."""
+"""Programs that become undumpable by their exec: set-id ones, ones with file capabilities, ones
+that their user may not read. The kernel writes an exit record in the middle of such an exec."""
 import os
 import shutil
 import struct

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Command lines that are wrong: status 2 and one line, in place of silence. test_record.py,
-test_prof_deltas.py and test_prof_export.py have those of the other tools. And each --help has the
-options of the manual page."""
+"""Wrong command lines give status 2 and one line. test_record.py, test_prof_deltas.py and
+test_prof_export.py have those of the other tools. Each --help has the options of the manual
+page."""
 import os
 import pty
 import re

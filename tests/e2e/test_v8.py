@@ -17,7 +17,7 @@ from v8_stacks import Score, differs, interpreted, samples
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOMS = os.path.join(HERE, "javascript", "rooms.js")
 SUITE = os.path.join(HERE, "python", "suite.sh")
-# Of cpu time in each room.
+# Cpu time in each room.
 SECONDS = "0.015"
 # Packages of npm, one for each major version of V8 and more where its layout changed within one.
 NPM = ["12.22.12", "13.14.0", "14.21.3", "15.14.0", "16.20.2", "17.9.1", "18.0.0", "18.20.8",
@@ -81,7 +81,7 @@ def check(label, got, seconds=SECONDS, least=0.98):
 
 
 def check_native(label, tmp_path, command, **kw):
-    """A build that is not known says so, and keeps its native frames."""
+    """An unknown build is reported, and keeps its native frames."""
     p = profpipe("record", "-F", 199, "-o", tmp_path / "out.txt", "--", *command, "-e", SPIN % 600,
                  **kw)
     assert p.returncode == 0, p.stderr
@@ -93,7 +93,7 @@ def check_native(label, tmp_path, command, **kw):
 
 @pytest.mark.parametrize("asks", [True, False], ids=["lines", "no lines"])
 def test_stacks_are_as_v8_says(asks, tmp_path):
-    """V8 records lines only from the moment it is first asked for them."""
+    """V8 records lines only from the time when it is first asked for them."""
     some = "." if asks else "^(inlined|async|in_|worker|method|sort|far|vm|two_bytes)"
     env = {**os.environ, "ROOMS_ONLY": some}
     check(f"{version(NODE)}{'' if asks else ', which was asked for no line'}",
@@ -126,8 +126,8 @@ def test_stacks_of_debians_packages_are_as_v8_says(suite, tmp_path):
         shutil.copytree(os.path.dirname(ROOMS), root / "rooms")
         for folder in ("proc", "dev", "tmp"):
             (root / folder).mkdir(exist_ok=True)
-        # Unwind rows of the library take a moment, in which names may be lost. A first program
-        # waits for them.
+        # Rows of the library take a moment, during which names may be lost. A first program waits
+        # for them.
         wait = "for (const end = Date.now() + 2000; Date.now() < end;);"
         enter = ('mount --bind "$0" "$0" && cd "$0" && mount -t proc proc proc && '
                  f'mount --bind /dev dev && pivot_root . old && "$1" -e "{wait}" && exec "$@"')
@@ -145,7 +145,7 @@ def test_stacks_of_debians_packages_are_as_v8_says(suite, tmp_path):
         shutil.rmtree(root)
 
 
-# How V8 may be told to run. Most rooms end in the first tier of each kind.
+# Flags of V8. Most rooms end in the first tier of each kind.
 FLAGS = {
     "jitless": ["--jitless"],
     "bytecode": ["--no-opt"],
@@ -161,7 +161,7 @@ FLAGS = {
 
 @pytest.mark.parametrize("how", of_which_check_has(FLAGS, ["perf-map"]))
 def test_stacks_are_right_however_v8_runs(how, tmp_path):
-    """A perf map names frames that the runtime took over; each is there once."""
+    """A perf map names frames that the runtime took over; each appears once."""
     env = {**os.environ, "ROOMS_WARM_MS": "10"}
     if how == "perf-map":
         env["ROOMS_ONLY"] = "^(plain|inlined|sort|getter|async_after|wide|in_)"
@@ -265,8 +265,8 @@ def test_a_version_that_is_not_known_is_said_once_and_keeps_its_native_frames(tm
     assert "main" in (tmp_path / "out.txt").read_text(errors="replace")
 
 
-# Each function has a script whose name is put together, and makes objects that the garbage
-# collector moves, with that name.
+# Each function has a script whose name is a concatenation, and makes objects that the garbage
+# collector moves, together with that name.
 MOVING = r"""
 const vm = require("vm");
 const cpu = () => process.cpuUsage().user / 1000;

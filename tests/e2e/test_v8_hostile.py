@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Node.js programs that attack their profiler, by forged constants, objects and frames, and by code
-that never rests: only their own profile suffers, and nothing has another's name."""
+that never rests: only their own profile suffers, and no frame has a name of another process."""
 import collections
 import json
 import os
@@ -15,7 +15,7 @@ from nodes import NODE
 from v8_stacks import interpreted, samples
 
 FORGED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "javascript", "forged.c")
-# Runs another function each moment of its cpu time.
+# Runs another function at every moment of its cpu time.
 NEIGHBOUR = """
 const vm = require("vm");
 const cpu = () => process.cpuUsage().user / 1000;
@@ -118,7 +118,8 @@ def nothing(values):
 
 
 def shifted(values):
-    """Each has its neighbour's: most offsets lead into the object, but to another field."""
+    """Each has the value of its neighbour: most offsets lead into the object, but to another
+    field."""
     names = sorted(values)
     return {name: values[other][1] for name, other in zip(names, names[1:] + names[:1])}
 
@@ -148,7 +149,7 @@ def test_forged_constants_cost_nobody_else_a_frame(forge, tmp_path):
     print(theirs.most_common(5), re.findall(r".*V8.*", said))
 
 
-# New functions all the time, each with a name of its own file.
+# New functions all the time, each with a name that contains its file's.
 CHURN = """
 const vm = require("vm");
 const cpu = () => process.cpuUsage().user / 1000;

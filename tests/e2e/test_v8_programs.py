@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real JavaScript programs, not written for these tests: whole stacks, with V8's frames, that have
+"""Real JavaScript programs, not written for these tests: whole stacks in which V8's frames have
 names."""
 import json
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Debian's kernels, old and new, in an emulated machine: their verifiers accept each program, the
-walker is right, and profpipe works there as it does here."""
+walker is correct, and profpipe works as on this host."""
 import concurrent.futures
 import contextlib
 import functools
@@ -166,7 +166,7 @@ STEPS = [
         later 60 &
         until grep -q 'no descriptor is left' /out/descriptors.log; do sleep 0.1; done
         echo $max >/proc/sys/fs/file-max""", "-o /out/descriptors.folded", "sleep 5")),
-    # More than Debian's defaults allow, and less and less.
+    # Sysctls that allow more than Debian's defaults, and then less and less.
     ("open", 150, ("6.1",), "cd /proc/sys/kernel; echo 0 >kptr_restrict; "
      "echo -1 >perf_event_paranoid; echo 0 >unprivileged_bpf_disabled; prof-bpf --check"),
     ("types", 150, ("6.12",), "mount -t tmpfs none /sys/kernel/btf; prof-bpf --check; "
@@ -224,7 +224,7 @@ def on(name):
 
 
 def modules():
-    """The files of Python's library that a script needs which imports nothing."""
+    """The files of Python's library that a script without imports needs."""
     code = ("import os, sys; print('\\n'.join({m.__file__ for m in "
             "list(sys.modules.values()) if getattr(m, '__file__', None)}))")
     return subprocess.run(["/usr/bin/python3", "-S", "-E", "-c", code], capture_output=True,
@@ -244,8 +244,8 @@ def make_root(path, chain, whole):
     root = guest.Root()
     root.program("/bin/busybox")
     root.copy(f"{guest.HERE}/init", "/init", 0o755)
-    # As packages have them. Whoever profiles the host also names the tools, and lines of theirs
-    # would keep prof-symd busy, which is emulated.
+    # Modes as in packages. A profile of the host also names the tools, and their lines would keep
+    # prof-symd busy, which is emulated.
     for tool in TOOLS:
         stripped = f"{path}-{os.path.basename(tool)}"
         subprocess.run(["strip", "-g", "-o", stripped, f"{BUILD}/{tool}"], check=True)
@@ -327,14 +327,14 @@ def machines(chain, tmp_path_factory, request):
         return Results(series, version,
                        *guest.run(kernel, f"{folder}/initramfs", f"{folder}/{series}", words))
 
-    # Each has two cpus. Of those that run all steps, the tools miss deadlines with fewer.
+    # Each has two cpus. With fewer, the tools miss deadlines on those that run all steps.
     at_once = max(1, os.cpu_count() // (2 if whole else 1))
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         wanted = {item.callspec.params["machine"] for item in request.session.items
                   if "machine" in getattr(item, "fixturenames", ())}
         with contextlib.suppress(kernels.KernelError):
             archive()
-        # Those with most steps begin first.
+        # Kernels with most steps begin first.
         yield {series: pool.submit(one, series) for series in (OLDEST, *reversed(NEWER))
                if series in wanted}
 
@@ -426,7 +426,7 @@ def test_stacks_of_toy_runtimes_are_exact(machine):
     for n, (program, deferred) in enumerate(itertools.product(TOYS, (False, True))):
         got = Walked(out, n, f"{BUILD}/toy/{program}")
         print(f"{program}, {'deferred' if deferred else 'walked'}: {got.samples} samples")
-        # So slow a machine may leave no room for all that a deferred walk needs of memory.
+        # A machine this slow may leave no room for all the memory that a deferred walk needs.
         got.check(30, native=1)
         assert got.figures["deferred"] == (got.samples if deferred else 0), got.figures
 
@@ -434,7 +434,7 @@ def test_stacks_of_toy_runtimes_are_exact(machine):
 @on_the_oldest
 def test_a_stopped_process_is_dumped_with_names(machine):
     out = machine.good("dump")
-    # One of them finds it within the chain; where it looks at the clock is in between.
+    # One of them is sampled within the chain, and now and then where it reads the clock.
     assert " f1 " in out and " main " in out and "…" not in out, out
 
 
@@ -443,7 +443,7 @@ def test_a_recording_of_the_host_has_stacks_and_names(machine):
     machine.good("record")
     stacks = machine.stacks("host.folded")
     summary = json.loads(machine.text("host.json"))
-    # A stack that was interrupted goes on in the kernel.
+    # The stack of interrupted code continues in the kernel.
     users = [[f for f in s if not f.endswith("_[k]")] for s, _ in stacks if s[0] == f"chain{DEPTH}"]
     whole = [s for s in users if re.fullmatch(r"f\d+", s[-1])]
     assert any("start_thread" in s[1] or "thread" in s or "clone" in s[1]
@@ -539,7 +539,7 @@ def test_a_cpu_that_goes_is_not_missed_and_sampled_when_it_is_back(machine):
     samples, _ = check_during(machine, "cpus")
     later = {cpu for comm, cpu, _ in samples if comm == f"chain{DEPTH}"}
     assert later == {1}, later
-    # While it is away, the other one's go on, of which check_during makes sure.
+    # While that cpu is away, the other one's samples continue, which check_during checks.
     of_it = sorted(t for _, cpu, t in samples if cpu == 1)
     assert max(b - a for a, b in zip(of_it, of_it[1:])) > AWAY_SECONDS - 1, "it was away"
 
@@ -593,7 +593,7 @@ def test_restrictive_sysctls_are_reported(machine):
     assert checks["perf_event_paranoid"][1].startswith("4;")
     assert checks["unprivileged_bpf_disabled"][1].startswith("1;")
     verdict, text = checks["kernel names"]
-    # The iterator over kernel symbols is there from 6.0 on.
+    # The iterator over kernel symbols exists from 6.0 on.
     if machine.series == OLDEST:
         assert verdict == "degraded" and "kptr_restrict=1" in text, checks
     else:

@@ -131,7 +131,7 @@ class Gdb:
 
 
 def gdbs(what, core=None):
-    """The same by gdb, of a process or of a program's core."""
+    """The same from gdb, for a process or a program's core."""
     gdb = Gdb()
     try:
         return gdb.ask("core", what, core) if core else gdb.ask("attach", what)
@@ -174,7 +174,7 @@ def stop_and_compare(pid, gdb):
             pass
 
 
-# Of each program so many stacks.
+# This many stacks of each program.
 @pytest.mark.parametrize("count", of_which_check_has([8, 26], [8]))
 def test_every_stack_of_sixteen_programs_equals_gdbs(started, count):
     rng = random.Random(1)

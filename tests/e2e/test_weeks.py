@@ -116,7 +116,7 @@ class Seen(dict):
 
 
 class Sink(GrpcReceiver):
-    """Keeps no request."""
+    """A receiver that keeps no request."""
 
     def __init__(self, seen, port=0):
         super().__init__(port=port)
@@ -134,7 +134,7 @@ def window_of(request):
 
 
 def assert_gapless(windows, host):
-    """Each window begins where the last one ended, from the first sample to the last."""
+    """Each window starts where the last one ended, from the first sample to the last."""
     spans = sorted({w[:2] for w in windows})
     assert sum(w[2] for w in windows) == host.samples
     for (_, end), (begin, _) in zip(spans, spans[1:]):
@@ -219,7 +219,7 @@ class Tools:
 
 
 def memory_kib(p):
-    """Its own: what it shares with others depends on what else runs."""
+    """Private memory only: what it shares with other processes depends on what else runs."""
     with open(f"/proc/{p.pid}/smaps_rollup") as f:
         return int(re.search(r"^Anonymous:\s+(\d+)", f.read(), re.M)[1])
 

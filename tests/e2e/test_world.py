@@ -152,7 +152,7 @@ def test_files_that_kill_a_parser_harm_only_their_owner(world, own, tmp_path):
 
 
 def test_a_forged_libc_of_the_same_build_id_harms_no_other_file(tmp_path):
-    """A file whose names differ, and whose unwind rows are nonsense."""
+    """A file with other names and nonsensical unwind rows."""
     sort = build(tmp_path, "sort")
     libc = next(line.split()[2]
                 for line in subprocess.run(["ldd", sort], capture_output=True, text=True,
@@ -169,7 +169,7 @@ def test_a_forged_libc_of_the_same_build_id_harms_no_other_file(tmp_path):
             data[at + size // 4:at + size // 2] = bytes(size // 2 - size // 4)
     for name in (b"\0qsort_r\0", b"\0qsort\0"):
         assert name in data
-    # Of equal length, so that nothing moves; what looks names up for the linker finds qsort still.
+    # Of equal length, so that nothing moves; the dynamic linker still finds qsort.
     (forged / "libc.so.6").write_bytes(bytes(data))
     subprocess.run(["cp", sort, tmp_path / "honest"], check=True)
     subprocess.run(["cp", sort, tmp_path / "forger"], check=True)
@@ -417,7 +417,7 @@ def test_a_cpu_that_comes_back_is_sampled(world, tmp_path):
 
     out, err, later = tmp_path / "out.folded", tmp_path / "err", tmp_path / "later"
     shutil.copy(world.spin, later)
-    # Until it can be run there, some seconds at most.
+    # Until it can be taken offline, some seconds at most.
     script = (f"{world.spin} 3; n=0; until taskset -c {last} {later} 3 || [ $n -ge 100 ]; "
               f"do sleep 0.1; n=$((n+1)); done")
     with open(err, "wb") as log:

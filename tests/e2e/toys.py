@@ -40,7 +40,7 @@ def functions(program):
 
 
 def named(frame, program, serials):
-    """A frame of `live` with names. Functions that are freed at once have any other serial."""
+    """A frame of `live` with names. Functions that were freed may have any other serial."""
     m = re.fullmatch(r"@(\w+):(\d+)(?:/(\w+))?", frame)
     if m:
         name = serials.get(int(m[1], 16), "brief")
@@ -53,8 +53,8 @@ def named(frame, program, serials):
 
 
 def is_way(frames, way):
-    """Whether the frames lead along a way, to its end or not, and then to native frames. The
-    innermost interpreted one may be anywhere in its code."""
+    """Whether the frames follow a way, to its end or not, and then native frames. The innermost
+    interpreted one may be anywhere in its code."""
     innermost = max((i for i, f in enumerate(frames) if ":" in f), default=-1)
     for i, (frame, expected) in enumerate(itertools.zip_longest(frames, way)):
         if frame is None:

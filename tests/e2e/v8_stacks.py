@@ -8,7 +8,7 @@ import re
 import sys
 
 FRAME = re.compile(r"\t +[0-9a-f]+ (.*) \((.*?)\)(?: (.*?)(?::(\d+))?)?")
-# What shows a function without a name.
+# The marks of a function without a name.
 NAMELESS = ("", "<anonymous>", "(anonymous)", "anonymous", "<module>")
 # Functions of V8 that its tracebacks show, but that are native frames or no frames at all.
 NO_SCRIPT = ("native",)
@@ -68,7 +68,7 @@ def same_name(got, expected, what):
 
 
 def same(got, expected, lines=True):
-    """Whether a frame is as the traceback says. Code that was made at run time has no file,
+    """Whether a frame equals the traceback's. Code that was made at run time has no file,
     WebAssembly no lines, and a module is shown by its path. lines: whether each line has to be
     there."""
     (name, file, line), (function, source, at, what) = got, expected
@@ -84,7 +84,7 @@ def same(got, expected, lines=True):
 
 
 def differs(got, expected, lines):
-    """What is wrong with a stack, in a word: None if it is right."""
+    """What is wrong with a stack, in a word; None: it is right."""
     if len(got) == len(expected) and all(same(g, e, lines) for g, e in zip(got, expected)):
         return None
     if any(g[0].startswith("[") for g in got):

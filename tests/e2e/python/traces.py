@@ -1,4 +1,5 @@
-"""Work that CPython's JIT makes traces of: traces.py SECONDS. Says how often a trace ran it."""
+"""Work that CPython's JIT compiles into traces: traces.py SECONDS. Prints how often a trace ran
+it."""
 import sys
 import time
 
