@@ -16,7 +16,7 @@ GIVEN = re.compile(r"LICENSE$|tests/data/python/[0-9.]+\.txt$|tests/fuzz/corpus/
 SOURCE = re.compile(r".*\.(c|h|def|py|sh|js|css|mk)$|Makefile$|.*/Makefile$")
 PROSE = re.compile(r".*\.(c|h|def|py|sh|js|mk|md|1)$|Makefile$|.*/Makefile$|packaging/|debian/")
 CODE = re.compile(r"(bpf|common|tools)/.*\.[ch]$")
-# What this file and lint.sh name in order to forbid it.
+# These files name the words that they forbid.
 RULES = re.compile(r"tests/(lint\.sh|form\.py)$")
 LONG_ADDRESS = re.compile(r"://\S{60}")
 UNDONE = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
@@ -61,7 +61,7 @@ def check_lines(path, text):
         if path.startswith("tests/") and not rules and TEST.search(line):
             say(f"{at}: a test's name begins with a subject clause: state what happens")
         if code and INCLUDE.match(line):
-            # So that the checks of what includes what see it.
+            # The checks of includes need whole paths.
             if not WHOLE.match(line):
                 say(f"{at}: an include that does not begin with bpf/, common/ or tools/")
             if ODD.search(line):

@@ -14,7 +14,7 @@ import os
 import re
 import sys
 
-# How other names begin. HASH_FUNCTION is uthash's. The rows of a list of system calls, and the
+# Beginnings of other names. HASH_FUNCTION is uthash's. The rows of a list of system calls, and the
 # fields of messages.def, are words of a table.
 OTHERS = {
     "common/base/tables/hashtable.h": "HASH_FUNCTION",

@@ -9,7 +9,7 @@ import re
 import sys
 
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.S)
-# A definition or a declaration begins at the left margin, as does nothing that uses a function.
+# A definition or a declaration begins at the left margin, where uses never begin.
 FUNCTION = re.compile(r"^(?!#|typedef\b|struct \w+ \{)[a-zA-Z_].*?\b(\w+)\((?!\()", re.M)
 MACRO = re.compile(r"^#[ \t]*define[ \t]+(\w+)", re.M)
 WORD = re.compile(r"\b[A-Za-z_]\w*\b")
@@ -25,7 +25,7 @@ def main(paths):
         if not path.endswith((".c", ".h", ".def")):
             used.update(WORD.findall(text))
             continue
-        # Texts count, since assembly and names of parameters stand in them.
+        # Strings count, since assembly and names of parameters are in them.
         code = COMMENT.sub(lambda m: m[0] if m[0][0] == '"' else "\n" * m[0].count("\n"), text)
         ours = path.startswith(("common/", "tools/", "bpf/"))
         for m in FUNCTION.finditer(code):

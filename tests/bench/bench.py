@@ -120,7 +120,7 @@ class Load:
 
 
 def kernel_stacks(before):
-    """How many kernel stacks profpipe took so far, and in how many ns: two of the counters of its
+    """How many kernel stacks profpipe has taken so far, and in how many ns: two counters of its
     sampling program (bpf/programs/sample.bpf.c)."""
     tool = shutil.which("bpftool") or "/usr/sbin/bpftool"
     maps = json.loads(subprocess.run([tool, "map", "show", "-j"], capture_output=True,
@@ -221,7 +221,7 @@ def perf(folder, seconds, mode):
     return r
 
 
-# --- how fast rows are made ---
+# --- the cost of making rows ---
 
 
 def timed(argv):
@@ -283,8 +283,8 @@ def extractors(what, files, peer):
 
 
 def extraction(peer):
-    """prof-deltas over the ELF files of /usr, beside libdw (which has no rows of Go) and, where its
-    path is given, the leading peer's extractor."""
+    """Measures prof-deltas on the ELF files of /usr, and for comparison libdw (which has no rows of
+    Go) and, if its path is given, the leading peer's extractor."""
     files = compare.find(["/usr"])
     go = set(filter(is_go, files))
     if not peer:
@@ -351,7 +351,7 @@ def main():
                    help="another profiler to be measured over the same load: a command that runs "
                    "until it is interrupted; may be repeated")
     args = a.parse_args()
-    # So that the load does not outlive us.
+    # The load must not outlive us.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     if not args.python_only:
         extraction(None if args.no_peers else args.peer_deltas)

@@ -66,7 +66,7 @@ class Meter(threading.Thread):
             m = re.search(r"^Pss: +(\d+)", fields(f"/proc/{p}/smaps_rollup"), re.M)
             now[name] = now.get(name, 0) + (int(m[1]) * 1024 if m else 0)
             if name == "prof-bpf":
-                # A process that it has just forked still has its name, and no map.
+                # A process that was just forked still has our name, and no map.
                 now["maps"] = max(now.get("maps", 0), self.maps(p))
         total = sum(now.values())
         self.looks += 1
@@ -290,7 +290,7 @@ keeper = None
 def start(argv, **kw):
     global keeper
     if not keeper:
-        # Its standard input ends with this process, since nobody else holds the other end.
+        # Its standard input ends with this process, since no other process holds the other end.
         keeper = subprocess.Popen([sys.executable, "-c", KEEPER, MARK], start_new_session=True,
                                   stdin=subprocess.PIPE)
     env = dict([MARK.split("="), *(kw.pop("env", None) or os.environ).items()])
@@ -350,8 +350,8 @@ def quoted(word):
 
 
 def giant(folder, scale):
-    """An executable of a GiB: a million functions with long names, rows, symbols and DWARF, as a
-    compiler and a linker make them."""
+    """An executable of a GiB, as a compiler and a linker make it: a million functions with long
+    names, rows, symbols and DWARF."""
     path, functions = f"{folder}/giant", 20000 if scale >= 0.5 else 4000
     objects = max(1, int(52 * scale))
     if not os.path.exists(path):
@@ -546,7 +546,7 @@ def run(folder, names, scale=1.0, seconds=20, limit=None, hz=99, ending="folded"
     try:
         for name in names:
             children += LOADS[name](folder, scale)
-        # Not before, since a load may take long to make.
+        # Started only then, since a load may take long to prepare.
         children.append(start([f"{folder}/beside", "spin"]))
         p = subprocess.Popen(argv + (["--memory-limit", f"{limit}M"] if limit else []),
                              stderr=subprocess.PIPE, text=True, errors="replace")
@@ -564,7 +564,7 @@ def run(folder, names, scale=1.0, seconds=20, limit=None, hz=99, ending="folded"
                 frames = stack.split(";")
                 if frames[0] != "beside":
                     continue
-                # The stack has its calls down from main, and is not cut.
+                # The stack has the program's calls down from main, and is not truncated.
                 beside += int(count)
                 whole += int(count) if "main" in frames and "spin" in frames else 0
     return p.returncode, meter, json.loads(fields(summary) or "{}"), said, beside, whole

@@ -131,7 +131,7 @@ class Profiler:
                    default=(0, 0))
 
     def memory(self):
-        """KiB by process, and of all maps together."""
+        """Memory in KiB by process, and of all maps together."""
         out = collections.Counter()
         for p in self.pids:
             try:
@@ -144,7 +144,7 @@ class Profiler:
         return out
 
     def cpu(self):
-        """Seconds by process."""
+        """Cpu seconds by process."""
         out = collections.Counter()
         for p in self.pids:
             try:
@@ -197,8 +197,8 @@ def each(peers, hz, settle, measure, *more):
 
 
 def by_depth(peers, seconds):
-    """Runs such programs on each cpu, before everything else: one kind at a time, in turns, while
-    the others are stopped."""
+    """Runs these programs on each cpu with the highest priority: one kind at a time, in turns,
+    while the others are stopped."""
     kinds = [(kind, n) for kind in ("recursion", "distinct") for n in (BASE, *DEPTHS)]
     loops = {k: [Loop("depth", *k) for _ in range(os.cpu_count())] for k in kinds}
 
@@ -239,7 +239,7 @@ def by_depth(peers, seconds):
             loop.stop()
 
 
-# --- what the profiled programs lose ---
+# --- the slowdown of profiled programs ---
 
 
 def one_by_one(loops, units):
@@ -296,7 +296,7 @@ def slowdown(peers, pairs):
         loop.stop()
 
 
-# --- memory, and what is seen first ---
+# --- memory, and the first samples ---
 
 
 def growth(p, act):

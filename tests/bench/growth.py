@@ -128,11 +128,11 @@ def load(folder, what, n):
 
 
 def measure(argv, seconds):
-    """Percent of one core, of a profiler that runs until it is interrupted."""
+    """The cpu use of a profiler that runs until it is interrupted, in percent of one core."""
     p = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         time.sleep(SETTLE)
-        # Processes that end meanwhile do not count; workers are few.
+        # Processes that end meanwhile do not count; there are few such workers.
         before, t0 = {q: cpu_of([q]) for q in tree(p.pid)}, time.time()
         time.sleep(seconds)
         after, took = {q: cpu_of([q]) for q in tree(p.pid)}, time.time() - t0

@@ -8,7 +8,7 @@ import sys
 import time
 
 
-# --- loops such as benchmarks of interpreters have: a call is a unit of work ---
+# --- loops like those of benchmarks for interpreters: a call is a unit of work ---
 
 
 def nbody():

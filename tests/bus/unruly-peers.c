@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `unruly-peers DIR PEERS`: listens on the files route and takes that many peers, some of them at
- * the same time: who ask and take the answers, who die in the midst of it, who say half of a
- * greeting, a head or a message, or something wrong, who say nothing, or hear nothing. Some are
- * thrown out at a random message. Each honest one has to be let in; each message has to come in its
- * order, between its peer's coming and going, and each answer to who asked.
- * Prints how many peers came, were thrown out, and were honest and content, and the descriptors
- * that were opened and not closed. (`unruly-peers DIR KIND SEED` is such a peer.)
+ * the same time. Their kinds:
+ * - correct: asks, and reads the answers
+ * - dies in the middle of a request
+ * - sends a part of a greeting, a head or a message
+ * - sends wrong bytes
+ * - sends nothing
+ * - reads nothing
+ *
+ * Some are dropped at a random message. Each correct one must be accepted. Messages must arrive in
+ * order, between the arrival and the departure of their peer, and answers must reach the peer that
+ * asked. Prints how many peers arrived, were dropped, and were correct and got all answers, and how
+ * many descriptors were left open. (`unruly-peers DIR KIND SEED` is such a peer.)
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +33,7 @@
 #define AT_ONCE 3
 #define LARGEST 150000
 #define PATIENCE_MS 20000
-#define THROWN 3 /* exit status of an honest one that was thrown out */
+#define THROWN 3 /* exit status of a correct peer that was dropped */
 
 enum kind { HONEST, DEADLY, CUT, WRONG, SILENT, DEAF, KINDS };
 
@@ -90,7 +96,7 @@ static int die_amid(struct bus *b)
 	return 6;
 }
 
-/* Says something that is right, or that is cut off or wrong at some byte. */
+/* Sends correct bytes, or bytes that are truncated or wrong at some place. */
 static int speak(const char *dir, enum kind kind)
 {
 	static uint8_t said[100000] = { 0, 'S', 'P', 0, 0, 16, 0, 0, 1 };
@@ -144,7 +150,7 @@ static int be_peer(const char *dir, enum kind kind)
 	return r;
 }
 
-/* --- who listens --- */
+/* --- the listener --- */
 
 static struct peers {
 	pid_t pid[AT_ONCE];
@@ -252,7 +258,7 @@ int main(int argc, char **argv)
 			}
 		}
 	}
-	/* The last one has gone. */
+	/* The last peer has gone. */
 	for (int i = 0; there && i < PATIENCE_MS / 10; i++) {
 		struct pollfd p = { .fd = bus_fd(b), .events = POLLIN };
 

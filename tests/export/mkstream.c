@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes a stream out of lines, one a message, as msg_print has them: `sample stack=3 thread=1
- * time_ns=5`. Fields that are not named are zero. A string is "…" with \xNN for any byte, a binary
- * is hex, a list [1,2,3]. The hello's schema is ours unless it is named. Other lines:
+ * Makes a stream from lines, one for each message, in the form of msg_print: `sample stack=3
+ * thread=1 time_ns=5`. Fields that are not named are zero. A string is "…" with \xNN for any byte,
+ * a binary is hex, a list [1,2,3]. The hello's schema is ours unless it is named. Other lines:
  *
  *   epoch N      the next batch begins epoch N
  *   gap N        N messages are missing here
@@ -10,8 +10,8 @@
  *   bytes HEX    these bytes, as they are
  *   # …          nothing
  *
- * To standard output, or with a folder for an argument to prof-export over the bus, as prof-symd
- * does below a run's folder. `drop` then ends the pipe without more ado.
+ * Writes to standard output; with a folder as its argument, to prof-export over the bus, like
+ * prof-symd below a run's folder. `drop` then ends the pipe at once.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -114,7 +114,7 @@ static struct {
 } fields[FIELDS];
 static size_t field_count;
 
-/* Takes the line apart, in place. The first word. */
+/* Takes the line apart, in place. Returns the first word. */
 static const char *split(char *line)
 {
 	char *p = line;
@@ -203,7 +203,7 @@ static int run_line(struct stream_out *out, char *line)
 	}
 	if (!strcmp(line, "drop")) {
 		dropped = true;
-		/* All that was sent has to arrive, but bus_free drops messages that wait. */
+		/* Everything that was sent has to arrive, but bus_free drops messages that wait. */
 		int r = stream_flush(out);
 
 		usleep(200000);
@@ -221,7 +221,8 @@ static int run_line(struct stream_out *out, char *line)
 	return stream_put(out, &m);
 }
 
-/* The receiver closes its end after the last message; bus_free would drop what has not left. */
+/* The receiver closes its end after the last message; bus_free would drop messages that have not
+ * left. */
 static int await_end(void)
 {
 	const uint64_t until = clock_mono_ns() + 10000000000ull;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Computes the build's hash only once. A tool asks for it once per pipe, a target in each run. For
- * one C file of a target that is linked with BUILD_ONCE of module.mk.
+ * Computes the build's hash only once. A tool needs it once per pipe, a target in each run. For one
+ * C file of a target that is linked with BUILD_ONCE of module.mk.
  */
 #ifndef TESTS_FUZZ_BUILD_ONCE_H
 #define TESTS_FUZZ_BUILD_ONCE_H

@@ -15,16 +15,16 @@
 #include "tests/fuzz/build_once.h"
 #include "tests/fuzz/must.h"
 
-#define FAR_FD 1000000 /* a descriptor number that nobody has open, and all above */
+#define FAR_FD 1000000 /* a descriptor number that is not open, nor is any above */
 
 static struct {
 	bool connected, came, went, dropped;
 	unsigned files;	  /* files received, without the descriptor of its last word */
-	bool busy;	  /* it accepts nothing now */
+	bool busy;	  /* it accepts nothing at present */
 	struct buf batch; /* the batch that prof-bpf receives next */
 	bool has_batch;
 	struct lastword last;
-	void (*sent)(void *ctx, struct span batch); /* NULL: nobody looks */
+	void (*sent)(void *ctx, struct span batch); /* NULL: not needed */
 	void *ctx;
 } fake_peer;
 
@@ -136,7 +136,7 @@ struct lastword __wrap_lastword_read(int fd)
 	return fake_peer.last;
 }
 
-/* --- what the peer does --- */
+/* --- the peer's actions --- */
 
 static inline int fake_peer_keep(void *ctx, struct span batch)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks what must hold for names that came over a wire: each lies within their text. */
+/* Checks the conditions for names that came over a wire: each lies within their text. */
 #ifndef TESTS_FUZZ_NAMES_HOLD_H
 #define TESTS_FUZZ_NAMES_HOLD_H
 

@@ -20,7 +20,7 @@ static int replay_file(const char *path)
 		fprintf(stderr, "%s: %s\n", path, strerror(errno));
 		exit(1);
 	}
-	/* Memory of the exact size, so that a sanitizer sees one byte too many. */
+	/* Memory of the exact size, so that a sanitizer sees a read beyond it. */
 	const size_t size = (size_t)st.st_size;
 	uint8_t *data = malloc(size ? size : 1);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks what must hold for all rows, whatever they were made of: prof-bpf accepts no others. */
+/* Checks the conditions for all rows, whatever they were made of: prof-bpf accepts no others. */
 #ifndef TESTS_FUZZ_ROWS_HOLD_H
 #define TESTS_FUZZ_ROWS_HOLD_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All mappings that the host knows, for host-watch alone. */
+/* Iterates over all mappings that the host knows, for host-watch alone. */
 #ifndef TESTS_HOST_EACH_MAPPING_H
 #define TESTS_HOST_EACH_MAPPING_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables that only remember what they were told, for tests of what writes them. */
+/* Tables that only record the calls, for tests of the code that writes them. */
 #ifndef TESTS_HOST_FAKE_TABLES_H
 #define TESTS_HOST_FAKE_TABLES_H
 
@@ -21,18 +21,18 @@ static inline struct tables *fake_tables_as_tables(struct fake_tables *t)
 {
 	return (struct tables *)t;
 }
-/* The process as it was last set for a pid; NULL: there is none, or it was dropped. */
+/* The process as it was last set for a pid; NULL: it was never set, or was dropped. */
 const struct fake_process *fake_tables_process(struct fake_tables *t, uint32_t pid);
 size_t fake_tables_processes(struct fake_tables *t);
 size_t fake_tables_slots(struct fake_tables *t);
 /* The kernel's hook on forks enters a child. */
 void fake_tables_enter(struct fake_tables *t, uint32_t pid);
-/* How often a file was said to be mapped no more. */
+/* How often a file was reported as no longer mapped. */
 size_t fake_tables_unmapped(struct fake_tables *t);
 /* The kernel's hook on forks has entered this start for every pid; 0: none. */
 void fake_tables_hook(struct fake_tables *t, uint64_t start_ns);
 void fake_tables_touch(struct fake_tables *t, uint16_t slot, uint64_t time_ns);
-/* From here on there is no room: TABLES_FULL for processes and files. */
+/* From now on there is no room: TABLES_FULL for processes and files. */
 void fake_tables_set_full(struct fake_tables *t, bool full);
 
 #endif

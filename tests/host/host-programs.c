@@ -116,7 +116,7 @@ static void late_exec_right(void)
 	ready();
 }
 
-/* A hundred thousand, where the limit allows it. */
+/* A hundred thousand, if the limit allows it. */
 static void many(void)
 {
 	FILE *f = fopen("/proc/sys/vm/max_map_count", "re");

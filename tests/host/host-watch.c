@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Follows the whole host as prof-bpf does, without BPF, and says what it sees.
+ * Follows the whole host like prof-bpf, but without BPF, and prints its view.
  *
  *   host-watch [-v] [-d SECONDS] [-l FILE]
  *
- * At SIGINT, or after SECONDS, compares what it knows of each process (or those whose pids stand in
+ * At SIGINT, or after SECONDS, compares what it knows of each process (or those whose pids are in
  * FILE by then) with /proc/PID/maps and prints a line for each difference, then the figures. A line
- * that begins with "!" is a difference. SIGUSR1 compares and goes on; "compared" is said at its
- * end.
+ * that begins with "!" is a difference. SIGUSR1 compares and continues; "compared" is printed at
+ * its end.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -113,7 +113,7 @@ static void add_area(struct areas *a, struct area add)
 {
 	struct area *last = a->len ? &a->at[a->len - 1] : NULL;
 
-	/* The kernel and we may cut the same code differently. */
+	/* The kernel and we may split the same code differently. */
 	if (last && last->end == add.start && last->inode == add.inode &&
 	    last->pending == add.pending &&
 	    (!add.inode || last->offset + (last->end - last->start) == add.offset)) {
@@ -152,8 +152,8 @@ static void add_true(void *ctx, const struct procfs_mapping *m)
 					     .inode = real ? m->inode : 0 });
 }
 
-/* Every piece of code that is there must be known, with its file and place. A piece that is known
- * and not there has been unmapped, which no record tells: it is counted as stale. */
+/* Each piece of executable code must be known, with its file and place. A known piece that no
+ * longer exists was unmapped, which no record reports: it is counted as stale. */
 static unsigned compare_process(struct watch *w, int proc, uint32_t pid, unsigned *stale)
 {
 	struct areas known = { 0 }, there = { 0 };
@@ -300,7 +300,7 @@ int main(int argc, char **argv)
 		struct host_sizes now;
 
 		(void)epoll_wait(poll_fd, &e, 1, 50);
-		/* Records that come together are taken together. */
+		/* Records that arrive together are processed together. */
 		usleep(1000);
 		drain(&w);
 		if (clock_mono_ns() > figures_ns) {

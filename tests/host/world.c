@@ -70,7 +70,7 @@ void answer_maps(int status)
 		(void)mapreader_submit(NULL, &q);
 }
 
-/* --- the reader of what processes were started with --- */
+/* --- the reader of arguments and environments --- */
 
 struct startreader_request starting;
 
@@ -102,7 +102,7 @@ unsigned open_jobs(void)
 	return n;
 }
 
-/* The file that the opener finds, for every request until another is told. */
+/* The file that the opener finds for every request, until it is changed. */
 struct opener_file the_file;
 int the_status;
 
@@ -135,7 +135,7 @@ void answer_all(void)
 
 		if (jobs[i].cancelled || jobs[i].answered)
 			continue;
-		/* By default what was asked for is what is found. */
+		/* By default the opener finds the requested file. */
 		if (!f.inode && jobs[i].q.inode) {
 			f.inode = jobs[i].q.inode;
 			f.dev = jobs[i].q.dev;
@@ -247,7 +247,7 @@ void clean_up(void)
 	(void)!system(command);
 }
 
-/* --- what happens --- */
+/* --- events --- */
 
 uint64_t tick_start(uint64_t mono_ns)
 {
@@ -322,7 +322,7 @@ void settle(void)
 	tick();
 }
 
-/* Forgets what has been retired. */
+/* Forgets the jobs that are done. */
 void let_time_pass(uint64_t ns)
 {
 	now += ns;
@@ -347,7 +347,7 @@ struct host_sample_ref look(struct sample s)
 	return ref;
 }
 
-/* A process that is a fork of nobody we know, with a program. Its start. */
+/* A process that is a fork of an unknown process, with a program. Returns its start. */
 uint64_t start_program(uint32_t pid, uint64_t inode)
 {
 	fork_of(1, pid);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A world for a host, in tests: synthetic records, a /proc of text files, tables that only
- * remember, and an opener that answers when it is told to. */
+/* A simulated world for tests of the host: synthetic records, a /proc of text files, tables that
+ * only record calls, and an opener that answers on command. */
 #ifndef TESTS_HOST_WORLD_H
 #define TESTS_HOST_WORLD_H
 
@@ -26,7 +26,7 @@ struct job {
 
 extern struct job jobs[MAX_JOBS];
 extern size_t job_count;
-/* The file that the opener finds, for every request until another is told; and the answer about a
+/* The file that the opener finds for every request, until it is changed; and the answer about a
  * file that is still open. */
 extern struct opener_file the_file;
 extern int the_status;
@@ -43,12 +43,12 @@ extern uint32_t last_gone_pid, last_gone_execs, last_rows_id, last_gone_file;
 /* Whether files get slots before their first sample; true by default. */
 extern bool eager;
 
-/* Whether the next reading of a process's maps does not end before answer_maps. */
+/* Whether the next read of a process's maps lasts until answer_maps. */
 extern bool maps_hang;
-/* 0: with what is in /proc then. */
+/* status 0: with the present contents of /proc. */
 void answer_maps(int status);
 
-/* The reading of what a process was started with that is under way; pid 0: none. */
+/* The pending read of a process's arguments and environment; pid 0: none. */
 extern struct startreader_request starting;
 void answer_startup(int status, struct span values);
 
@@ -57,13 +57,13 @@ void answer(struct job *j, int status, const struct opener_file *f);
 void answer_all(void);
 void needs_rows(void *ctx, struct host_file *f, int fd);
 void process_gone(void *ctx, struct host_process *p);
-/* A new host instead of the one before; set_up makes one of all processes. */
+/* Makes a new host in place of the former one; set_up makes one that follows all processes. */
 extern struct startup_wanted wanted; /* of the next host; nothing by default */
 extern struct host_process *last_known;
 void make_host(bool only_selected, bool follow);
 /* Likewise, with this much memory. */
 void make_host_with(uint64_t memory);
-/* Likewise, of processes that are sampled, or that this says are wanted after an exec. */
+/* Likewise, one of processes that are sampled, or that this function wants after an exec. */
 void make_host_of_wanted(bool (*is_wanted)(void *ctx, uint32_t pid, uint64_t exec_ns));
 void set_up(void);
 void clean_up(void);

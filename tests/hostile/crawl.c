@@ -4,9 +4,9 @@
 #include <string.h>
 
 #define PIECE 4096u
-#define LONG (66u << 10) /* where a piece was not enough */
+#define LONG (66u << 10) /* pieces for which one answer was not enough */
 
-/* False: it is there already. */
+/* False: it is already in the set. */
 static bool set_add(uint64_t *set, uint64_t size, uint64_t address)
 {
 	uint64_t h = address * 0x9e3779b97f4a7c15u >> 32;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A crawl through the memory of a process: asks for the places to which all words of the answers
- * point, and for their pages. It counts the bytes that it got, and looks for a text in them. */
+/* A crawl through the memory of a process: requests the places to which all words of the answers
+ * point, and their pages. It counts the bytes that it got, and searches them for a text. */
 #ifndef TESTS_HOSTILE_CRAWL_H
 #define TESTS_HOSTILE_CRAWL_H
 
@@ -22,17 +22,17 @@ struct crawl {
 
 /* Adds an address and its page. */
 void crawl_add(struct crawl *c, uint64_t address);
-/* Takes some memory of the process. */
+/* Adds some memory of the process. */
 void crawl_take(struct crawl *c, uint64_t address, struct span bytes);
-/* The same of an answer to what is asked. */
+/* Adds the answer to a request. */
 void crawl_answer(struct crawl *c, const struct msg_memory_answer *m);
-/* Sets what to ask for next. Returns how many pieces that are. */
+/* Sets the next request. Returns its number of pieces. */
 uint32_t crawl_next(struct crawl *c);
 /* These n pieces were answered. */
 void crawl_done(struct crawl *c, uint32_t n);
-/* Asks for everything once more. */
+/* Requests everything again. */
 void crawl_again(struct crawl *c);
-/* How many pieces were not asked for yet. */
+/* The number of pieces that were not requested yet. */
 uint32_t crawl_left(const struct crawl *c);
 
 #endif

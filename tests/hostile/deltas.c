@@ -2,10 +2,10 @@
 /*
  * A prof-deltas that was taken over, towards a real prof-bpf:
  *   hostile-deltas DIR UID KIND N
- * UID is prof-bpf's. Answers N requests for rows in the way that KIND says, and comes again each
- * time that it is thrown out for it:
+ * UID is prof-bpf's. Answers N requests for rows as KIND says, and reconnects each time it is
+ * dropped for that:
  * - wrong: rows of every valid shape, sorted, with rules that lead anywhere
- * - circle: rows whose caller is where they are, for all of the file
+ * - circle: rows for the whole file by which a frame is its own caller
  * - unsorted: descending offsets
  * - outside: offsets beyond the span
  * - unknown: rules that were not sent
@@ -13,14 +13,14 @@
  * - torn: half a rule, half a row
  * - more: more rows than were promised
  * - fewer: fewer of them
- * - huge: promises of all that numbers can say
- * - endless: chunk after chunk, and never an end; each takes a second or until it is thrown out
- * - stranger: rows for requests that nobody made
+ * - huge: promises of the largest numbers
+ * - endless: chunks without an end; each answer lasts a second or until it is dropped
+ * - stranger: rows for requests that were never made
  * - twice: a second answer
  * - backwards: the messages of an answer in another order
- * - noise: what is no message at all
+ * - noise: bytes that are no message
  *
- * At the end it says how many it answered, and how often it was thrown out.
+ * At the end it prints how many requests it answered, and how often it was dropped.
  */
 #include <errno.h>
 #include <poll.h>
@@ -80,9 +80,9 @@ static void come(struct peer *p)
 	const uint64_t end = clock_mono_ns() + DIAL_NS;
 	int r;
 
-	/* It may still be busy with throwing us out. */
+	/* It may still be busy dropping us. */
 	do {
-		p->bus = NULL; /* stays so if nobody answers */
+		p->bus = NULL; /* stays like this if no answer is sent */
 		r = bus_dial(BUSROUTE_ROWS, p->dir, p->uid, 2000, &p->bus);
 		if (!r)
 			r = fdlane_dial(BUSROUTE_ROWS, p->dir, p->uid, 2000, &p->lane);
@@ -142,7 +142,7 @@ static void end(struct peer *p, uint64_t id)
 	put(p, (struct msg){ .id = MSG_ROWS_END, .rows_end = { .id = id } });
 }
 
-/* Of every shape that a rule may have: fields that its kind has no use for are 0. */
+/* All shapes of a rule: fields that its kind does not use are 0. */
 static struct unwind_rule wrong_rule(struct peer *p)
 {
 	struct unwind_rule r;
@@ -163,7 +163,7 @@ static struct unwind_rule wrong_rule(struct peer *p)
 		const bool nest = r.cfa == UNWIND_CFA_NEST;
 		r.index_reg = r.index || nest ? r.index_reg % UNWIND_REG_MAX : 0;
 		r.cfa_mid = unwind_loads(&r) == 2 || nest ? r.cfa_mid : 0;
-		/* Near, or anywhere. */
+		/* A distance that is near, or anywhere. */
 		if (random_next(&p->random) & 1)
 			r.cfa_off = (int)(random_next(&p->random) % 4096) * 8 - 8192;
 		if (unwind_rule_valid(&r))
@@ -179,8 +179,8 @@ static void answer(struct peer *p, const char *kind, uint64_t id)
 	const uint32_t span = 1u << 26;
 	const uint64_t since = clock_mono_ns();
 
-	/* The CFA is the stack pointer of the frame itself, and the return address what the caller
-	 * leaves there. */
+	/* The CFA is the frame's own stack pointer, and the caller leaves the return address
+	 * there. */
 	for (unsigned i = 0; i < RULES; i++)
 		rules[i] = strcmp(kind, "circle")
 				   ? wrong_rule(p)
@@ -289,7 +289,7 @@ int main(int argc, char **argv)
 			come(p);
 		}
 	}
-	/* It may throw us out for the last one yet. */
+	/* It may drop us for the last answer. */
 	for (int i = 0; i < 400 && !p->gone && !p->fresh; i++) {
 		p->gone = bus_recv(p->bus, &p->message) == BUS_PEER_WENT;
 		p->thrown += p->gone;

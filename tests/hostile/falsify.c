@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A prof-symd that was taken over, towards prof-export: it names what comes as ever, and falsifies
- * what it sends. How is the name of the folder that it lies in:
+ * A prof-symd that was taken over, towards prof-export: it names the stream as usual, and falsifies
+ * its output. The name of the folder that contains it says how:
  *   two-stacks  all samples get the stack and thread of one of the first two
  *   move        each sample gets the thread and stack of the one before
  *   late        each sample gets the time of the one before
  *   double      each sample comes twice
  *   drop        every second sample is dropped
  *   restart     the same, and the rest is called lost by restarts
- *   losses      losses are told that there were not
+ *   losses      losses are reported that did not happen
  *   threadless  each sample comes nine times more, without a thread
  *   early       each sample comes twice, and the stream ends after a hundred
  *   gone        the same, as if prof-bpf had gone
- *   figures     says what only the launcher knows
+ *   figures     sends figures that only the launcher knows
  *   honest      falsifies nothing
  */
 #include <limits.h>

@@ -2,10 +2,10 @@
 /*
  * A prof-symd that was taken over, towards a real prof-bpf:
  *   hostile-symd DIR UID COMMAND...
- * UID is prof-bpf's. Commands are carried out in order, and each says on a line what came of it:
- *   tell PATH       says what runtime the file holds, as prof-symd would
- *   lie PATH        says nonsense of it, and that it is the runtime's (its mark is right)
- *   wild N          says nonsense of all files there are and are not, N times
+ * UID is prof-bpf's. Runs the commands in order. Each prints its result on a line:
+ *   tell PATH       describes the runtime in the file, like prof-symd
+ *   lie PATH        describes it wrongly, as a file with the runtime (its mark is right)
+ *   wild N          describes all files wrongly, also nonexistent ones, N times
  *   await PID       waits for interpreted frames of the process
  *   watch N PID     waits for N samples of the process: all, complete, with interpreted frames;
  *                   and how many code objects were copied of it since this began
@@ -13,12 +13,12 @@
  *   shapes PID      asks for its memory in odd ways
  *   read PID AT     asks for 64 bytes of it
  *   greedy PATH     describes the Python in the file so that as much as possible is read
- *   crawl PID SECRET  asks for all to which its objects lead, and tells how many bytes it got,
- *                   and in how many pieces the secret was
- *   flood PID SECONDS  asks for all of it that is to be had
+ *   crawl PID SECRET  asks for all memory to which its objects lead, and prints how many bytes
+ *                   it got, and how many pieces contained the secret
+ *   flood PID SECONDS  asks for as much of it as possible
  *   jit PID         asks for the perf map and the jitdump of the process
  *   debug PATH NAME asks for a debug file of that name, for the file
- *   deaf PID        asks, and takes no answer, until it is thrown out; ends
+ *   deaf PID        asks without reading answers, until it is dropped; ends
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -49,12 +49,12 @@ struct peer {
 	const char *dir;
 	uid_t uid;
 	struct bus *stream, *files;
-	struct fdlane *lane; /* of the files route; NULL before it was wanted */
+	struct fdlane *lane; /* of the files route; NULL until it is needed */
 	struct stream_in raw, answers;
 	struct stream_out requests;
 	struct buf message;
 	bool gone; /* the pipe of the files route closed */
-	bool deaf; /* answers are not taken */
+	bool deaf; /* answers are not read */
 	uint64_t random, next_id, last_file, last_process;
 	char *paths[FILES];			/* of files, by id */
 	uint64_t pids[THINGS];			/* of processes */
@@ -117,7 +117,7 @@ static void add_root(struct peer *p, uint64_t process, uint64_t address)
 		p->roots[p->root_count++] = (struct root){ process, address };
 }
 
-/* Copies come before the crawl. */
+/* Copies arrive before the crawl. */
 static struct copied {
 	uint64_t process, address;
 	struct span bytes;
@@ -243,7 +243,7 @@ static void pump(struct peer *p, int ms)
 		drain_answers(p);
 }
 
-/* --- what goes --- */
+/* --- sending --- */
 
 static int send_batch(void *ctx, struct span batch)
 {
@@ -251,7 +251,7 @@ static int send_batch(void *ctx, struct span batch)
 	uint64_t end = clock_mono_ns() + PATIENCE_NS;
 	int r;
 
-	/* Samples are taken meanwhile, or they would be dropped. */
+	/* Samples are read meanwhile, or they would be dropped. */
 	while ((r = bus_send(p->files, batch)) == -EAGAIN && clock_mono_ns() < end)
 		pump(p, 1);
 	return r;
@@ -364,7 +364,7 @@ static uint64_t find_file(struct peer *p, const char *path)
 	return 0;
 }
 
-/* The newest under that number; 0: none is known. */
+/* The newest process with that number; 0: none is known. */
 static uint64_t find_process(const struct peer *p, uint64_t pid)
 {
 	for (uint64_t i = p->last_process; i > 0; i--) {
@@ -504,7 +504,7 @@ static void flood(struct peer *p, uint64_t pid, uint64_t at, uint64_t ns)
 		lengths[i] = 1024;
 	}
 	forget_answers(p);
-	/* A busy machine may need longer to ask for more than there is. */
+	/* A busy machine may need longer to request all of that. */
 	while (!p->gone && (clock_mono_ns() - since < ns ||
 			    (!p->statuses[EAGAIN] && clock_mono_ns() - since < 10 * ns)))
 		ask(p, process, pid, addresses, lengths, 128);
@@ -518,7 +518,7 @@ static void greedy(struct peer *p, const char *path)
 	struct runtime_build b;
 
 	describe(path, &b);
-	/* As far as prof-bpf lets it: the constants, some of which are texts, and the type. */
+	/* As far as prof-bpf allows: the constants, some of which are texts, and the type. */
 	b.config.copy =
 		(struct runtime_copy){ .steps = 4,
 				       .more = 2,
@@ -557,7 +557,7 @@ static void crawl(struct peer *p, uint64_t pid, const char *secret)
 				roots++;
 			}
 		n = crawl_next(c);
-		/* Once more: an answer may have brought within reach what was asked for before. */
+		/* Again, because an answer may have made earlier requests reachable. */
 		if (!n && pass++ == 0) {
 			crawl_again(c);
 			continue;
@@ -647,7 +647,7 @@ static void debug(struct peer *p, const char *path, const char *name)
 	print_file(p, "debug", name);
 }
 
-/* Until it is thrown out for more than it may have open. */
+/* Until it is disconnected for having too many open. */
 static void deaf(struct peer *p, uint64_t pid, uint64_t at)
 {
 	uint64_t process = find_process(p, pid), n = 0, length = 131072;

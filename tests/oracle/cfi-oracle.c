@@ -3,9 +3,9 @@
  * prof-deltas --registers FILE | cfi-oracle [-n EVERY] FILE
  *
  * Asks libdw for the unwind state at every one of its own row boundaries inside each row that
- * prof-deltas printed (or each EVERY-th), writes it in prof-deltas' words, and compares: CFA, RBP,
- * return address, RBX, and RSP where that is not the CFA. Where prof-deltas says `end` because a
- * rule cannot be expressed, libdw must know one that indeed cannot be; those are counted. Where a
+ * prof-deltas printed (or each EVERY-th), prints it in prof-deltas' form, and compares: CFA, RBP,
+ * return address, RBX, and RSP if that is not the CFA. If prof-deltas prints `end` because a
+ * rule cannot be expressed, libdw must know one that cannot be either; those are counted. If a
  * row is derived from code or from Go's tables, libdw should know nothing, or the same CFA; others
  * are counted, since prof-deltas knows more of Go's switches of stacks than Go's own .debug_frame.
  * Exit 1 on any disagreement.
@@ -38,7 +38,7 @@ struct row {
 struct oracle {
 	Dwarf_CFI *cfi[2]; /* .eh_frame, .debug_frame */
 	uint64_t states, unsupported, disagreements;
-	bool invalid; /* of the state asked for last */
+	bool invalid; /* of the state that was requested last */
 	uint64_t derived, overruled;
 	uint64_t refused; /* states of functions that libdw finds invalid and others do not: a
 			     register named after an expression, whose offset is the one from before
@@ -71,7 +71,7 @@ static bool is_plt(const Dwarf_Op *ops, size_t n)
 
 enum kind { POOR, SAME, UNDEFINED, AT_CFA, IS_CFA, AT_REG, IS_REG, DEREF, INDEXED, TWICE, PLT };
 
-/* Where a value is, or what it is; POOR where prof-deltas has no words for it. */
+/* The place of a value, or the value; POOR if prof-deltas has no words for it. */
 struct place {
 	enum kind kind;
 	unsigned reg;
@@ -80,7 +80,7 @@ struct place {
 	int64_t between; /* TWICE: *(*(reg + off) + between) + add */
 };
 
-/* As OpenSSL has it: breg, breg index, lit8, mul, plus, deref, plus_uconst. */
+/* OpenSSL's expression: breg, breg index, lit8, mul, plus, deref, plus_uconst. */
 static bool is_indexed(const Dwarf_Op *ops, size_t n, struct place *p)
 {
 	int64_t index_off = 0;
@@ -90,7 +90,7 @@ static bool is_indexed(const Dwarf_Op *ops, size_t n, struct place *p)
 	       ops[5].atom == DW_OP_deref && ops[6].atom == DW_OP_plus_uconst;
 }
 
-/* As OCaml has it: breg, deref, plus_uconst, deref, plus_uconst. */
+/* OCaml's expression: breg, deref, plus_uconst, deref, plus_uconst. */
 static bool is_twice(const Dwarf_Op *ops, size_t n)
 {
 	return n == 5 && ops[1].atom == DW_OP_deref && ops[2].atom == DW_OP_plus_uconst &&
@@ -156,8 +156,8 @@ static struct place register_of(Dwarf_Frame *frame, int regno)
 		p.reg = ops[0].atom - DW_OP_reg0;
 	} else if (n == 2 && ops[0].atom == DW_OP_call_frame_cfa &&
 		   is_breg(&ops[1], &p.reg, &p.off)) {
-		/* libdw puts the CFA before every expression, as the standard has it; this one does
-		 * not use it. */
+		/* libdw puts the CFA before every expression, as the standard demands; this
+		 * expression does not use it. */
 		p.kind = value ? IS_REG : AT_REG;
 	}
 	return p;
@@ -177,8 +177,8 @@ static void print_place(const struct place *p, char *out, size_t size)
 		snprintf(out, size, "undefined");
 }
 
-/* Where the caller's RSP is not the CFA, the CFA becomes what it is. False where that cannot be
- * said. */
+/* If the caller's RSP is not the CFA, the caller's RSP becomes the CFA. False if that cannot be
+ * expressed. */
 static bool move_cfa(const struct place *sp, struct place *cfa, struct place *rbp,
 		     struct place *rbx, struct place *ra)
 {
@@ -248,8 +248,8 @@ static bool ask(struct oracle *o, uint64_t pc, char *out, size_t size, uint64_t 
 		return false;
 	*ret_end = end > pc ? end : pc + 1;
 	*ret_poor = false;
-	/* The signal form is the kernel's; what else says 'S' is an ordinary frame to prof-deltas.
-	 */
+	/* The signal form is the kernel's; for prof-deltas, other frames marked 'S' are ordinary
+	 * ones. */
 	is_signal = is_signal && cfa.kind == DEREF && cfa.reg == 7 && cfa.off == 160 && !cfa.add &&
 		    ra.kind == AT_REG && ra.reg == 7 && ra.off == 168;
 	if (ra.kind == SAME && ra_reg < 16)
@@ -292,7 +292,7 @@ static void disagree(struct oracle *o, uint64_t pc, const char *ours, const char
 		printf("at 0x%" PRIx64 ": prof-deltas `%s', libdw `%s'\n", pc, ours, theirs);
 }
 
-/* A row without a rule: libdw must know nothing there, or nothing that can be said. */
+/* A row without a rule: libdw must know no rule there, or one that cannot be expressed. */
 static void check_end(struct oracle *o, const struct row *row, uint64_t end)
 {
 	char text[192];
@@ -337,7 +337,7 @@ static void check_row(struct oracle *o, const struct row *row, uint64_t end)
 				o->refused++;
 				return;
 			}
-			/* Functions stretch over padding. */
+			/* Functions extend over padding. */
 			if (++silent > PADDING && o->cfi[1]) {
 				o->unknown++;
 				return;

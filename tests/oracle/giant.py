@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A large ELF file for the bench and the tests: the call frame information of another file many
-times over, each time for text of its own. Text and the rest are holes."""
+times over, each time for text of its own. Text and the other sections are holes."""
 import struct
 
 

@@ -42,8 +42,8 @@ static struct span section(Elf *elf, const char *name)
 	return (struct span){ 0 };
 }
 
-/* Whether a sequence ends where this line begins. libdw has ends first of what is at an address, so
- * that a row at the very end counts for code behind it. */
+/* Whether a sequence ends where this line begins. For one address libdw has ends first, so that a
+ * row at the very end belongs to the code behind it. */
 static bool at_an_end(Dwarf_Lines *lines, size_t n, Dwarf_Line *line)
 {
 	Dwarf_Addr address, other;
@@ -56,7 +56,7 @@ static bool at_an_end(Dwarf_Lines *lines, size_t n, Dwarf_Line *line)
 	return end;
 }
 
-/* Whether libdw's path, which begins with the unit's folder, is ours. */
+/* Whether libdw's path, which begins with the unit's folder, equals ours. */
 static bool same_path(const char *theirs, const char *ours)
 {
 	const size_t n = strlen(theirs), m = strlen(ours);

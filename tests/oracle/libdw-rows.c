@@ -66,8 +66,8 @@ static uint64_t file_rows(const char *path)
 	Elf_Data *hdr = elf ? section(elf, ".eh_frame_hdr", &addr) : NULL;
 	Dwarf_CFI *cfi = hdr ? dwarf_getcfi_elf(elf) : NULL;
 
-	/* The only form there is: version 1, count as udata4, pairs of sdata4 from the section on.
-	 */
+	/* The only form that exists: version 1, count as udata4, pairs of sdata4 relative to the
+	 * section. */
 	if (cfi && hdr->d_size >= 12 && memcmp(hdr->d_buf, "\1\x1b\3\x3b", 4) == 0) {
 		const int32_t *word = hdr->d_buf;
 		size_t n = (uint32_t)word[2], fit = (hdr->d_size - 12) / 8;

@@ -4,7 +4,7 @@
 #include "tests/fuzz/must.h"
 #include "tests/otlp/profiles.pb-c.h"
 
-/* How often each entry of a table is referred to. */
+/* The number of references to each entry of a table. */
 struct used {
 	uint8_t *strings, *attributes, *mappings, *functions, *locations, *stacks, *links;
 	const Public__ProfilesDictionary *d;
@@ -130,7 +130,7 @@ static uint64_t check_profile(const struct used *u, const Public__Profile *p)
 		use(u->stacks, u->d->n_stack_table, s->stack_index);
 		use_attributes(u, s->attribute_indices, s->n_attribute_indices);
 		use(u->links, u->d->n_link_table, s->link_index);
-		/* One shape for all: timestamps, one value, or as many of both. */
+		/* All samples have the same shape: timestamps, one value, or as many of both. */
 		must(!s->n_values == !p->samples[0]->n_values &&
 		     !s->n_timestamps_unix_nano == !p->samples[0]->n_timestamps_unix_nano);
 		must(s->n_timestamps_unix_nano
@@ -171,7 +171,7 @@ static uint8_t *zeros(size_t n)
 	return p;
 }
 
-/* All are used. Frees. */
+/* All entries are used. Frees. */
 static void conclude(uint8_t *used, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -221,7 +221,7 @@ uint64_t otlp_rules_check(struct span plain)
 	must(data != NULL && !data->base.n_unknown_fields);
 	const uint64_t samples = check_data(data);
 
-	/* Nothing is lost by decoding, so nothing is unknown. */
+	/* Decoding lost nothing, so there are no unknown fields. */
 	must(public__profiles_data__get_packed_size(data) == plain.len);
 	public__profiles_data__free_unpacked(data, NULL);
 	return samples;

@@ -88,8 +88,8 @@ static char *read_whole(const char *path)
 	return text;
 }
 
-/* Markdown gives a meaning to angle brackets only outside of code; names with an underscore stand
- * as they are. */
+/* Markdown interprets angle brackets only outside of code; names with an underscore remain
+ * unchanged. */
 static void print_text(const char *from, const char *to)
 {
 	bool line_start = true;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Acts that a tool that was taken over may do, and that the others have to live with. Each returns
- * how often it could. */
+/* Allowed actions that the other tools must tolerate. Each returns how often it succeeded. */
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -31,8 +30,8 @@ static long give(int socket, int fd)
 	return CALL(SYS_sendmsg, socket, &h, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* Every descriptor that it has over every socket: its own end, which makes a circle, its epoll, its
- * log, files that others handed over. */
+/* Sends every descriptor over every socket: its own end, which makes a circle, its epoll, its log,
+ * and files that other tools handed over. */
 long send_descriptors(void)
 {
 	long n = 0;
@@ -61,7 +60,7 @@ long fill_queues(void)
 	return n;
 }
 
-/* Blames whatever can be said in the page that prof-bpf reads when it is dead, and dies. */
+/* Writes every possible blame into the page that prof-bpf reads after its death, and dies. */
 long blame_others(void)
 {
 	uint64_t id = 0;

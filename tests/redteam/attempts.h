@@ -8,9 +8,9 @@
 #include "tests/redteam/takeover.h"
 
 extern struct takeover_orders *takeover_orders;
-/* Of a file of somebody's, which the tool was handed. */
+/* The descriptor of another user's file that the tool was handed. */
 extern int takeover_held;
-/* Of the closed folder, as if the tool had been started with it. */
+/* The descriptor of the closed folder, as if the tool had been started with it. */
 extern int takeover_folder;
 
 static inline long call6(long n, long a, long b, long c, long d, long e, long f)
@@ -35,7 +35,7 @@ static inline long call6(long n, long a, long b, long c, long d, long e, long f)
 		return CALL(__VA_ARGS__); \
 	}
 
-/* Of something that gave an address, and can be told from an errno only so. */
+/* For a call that returns an address, which differs from an errno only by its range. */
 static inline long address_or_error(long at)
 {
 	return at < 0 && at > -4096 ? at : 0;
@@ -50,7 +50,7 @@ static inline char *append(char *at, const char *text)
 	return at;
 }
 
-/* Another name in the folder of the file that anybody may write. */
+/* Another name in the folder of the file that everybody may write. */
 static inline const char *beside(char *ret)
 {
 	append(append(ret, takeover_orders->open_file), "-too");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The same attempts from a process that nothing was taken from, holding a file that it may write
- * (its argument): what does not work from here proves nothing when it does not work from a tool.
+ * The same attempts from a process with all rights that holds a file which it may write (its
+ * argument). An attempt that fails here proves nothing when it fails in a tool.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ int main(int argc, char **argv)
 	int fds[4];
 
 	takeover_held = argc > 1 ? open(argv[1], O_RDWR) : -1;
-	/* A socket as tools have one, and one that is told with each datagram where it goes. */
+	/* A socket like those of tools, and one whose datagrams each name their destination. */
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds) || socketpair(AF_UNIX, SOCK_DGRAM, 0, fds + 2))
 		return 1;
 	puts("ready");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attempts by the descriptor of a file that the tool holds. */
+/* Attempts through the descriptor of a file that the tool holds. */
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <stdbool.h>
@@ -118,7 +118,7 @@ long execute_held(void)
 long flags_of_held(void)
 {
 	const int fd = takeover_held;
-	long flags = 0x40; /* not to be dumped */
+	long flags = 0x40; /* excluded from core dumps */
 
 	return CALL(SYS_ioctl, fd, FS_IOC_SETFLAGS, &flags);
 }
@@ -165,7 +165,7 @@ long copy_into_held(void)
 	return CALL(SYS_copy_file_range, takeover_held, &from, takeover_held, &to, 16, 0);
 }
 
-/* The pages of a file in a pipe are where more than one hole of the kernel's began. */
+/* Several holes of the kernel involved pages of a file in a pipe. */
 static long through_pipe(int from, int to, bool into)
 {
 	int fds[2];

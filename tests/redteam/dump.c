@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The half of prof-dump that has no right: taken over before it begins, or with the first file. */
+/* The half of prof-dump without rights: taken over before it begins, or with the first file. */
 #include "tests/redteam/takeover.h"
 #include "tools/prof-dump/space/space.h"
 #include "tools/prof-dump/walker.h"

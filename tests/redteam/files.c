@@ -184,7 +184,7 @@ long make_secret_memfd(void)
 
 AS_CALL(open_terminal, SYS_openat, AT_FDCWD, "/dev/ptmx", O_RDWR | O_NOCTTY)
 
-/* --- a folder that was left open --- */
+/* --- a folder that is still open --- */
 
 AS_CALL(open_in_folder, SYS_openat, takeover_folder, "open", O_RDWR)
 AS_CALL(open_above_folder, SYS_openat, takeover_folder, "../orders", O_RDONLY)

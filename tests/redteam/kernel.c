@@ -142,7 +142,7 @@ long make_aio(void)
 	return CALL(SYS_io_setup, 1, &context);
 }
 
-/* --- the terminal that its log goes to --- */
+/* --- the terminal to which its log goes --- */
 
 AS_CALL(push_to_terminal, SYS_ioctl, 2, TIOCSTI, "x")
 AS_CALL(see_keyboard, SYS_ioctl, 2, FIONREAD, &(int){ 0 })

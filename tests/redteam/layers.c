@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cell of a tool that is taken over, with parts of it left out: what holds is then what the
- * others hold. REDTEAM_WITHOUT names them: calls, landlock, root.
+ * The cell of a tool that is taken over, with parts of it left out, to test the remaining ones.
+ * REDTEAM_WITHOUT names the parts: calls, landlock, root.
  */
 #include <errno.h>
 #include <stdlib.h>

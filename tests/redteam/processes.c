@@ -120,7 +120,7 @@ long see_cpus_of_it(void)
 	return CALL(SYS_sched_getaffinity, takeover_orders->victim, sizeof(mask), mask);
 }
 
-/* The clock of a process's cpu time, as clock_getcpuclockid(3) gives it. */
+/* The clock of a process's cpu time, as computed by clock_getcpuclockid(3). */
 static long clock_of_it(void)
 {
 	return (long)(int)((~(uint32_t)takeover_orders->victim << 3) | 2);
@@ -140,7 +140,8 @@ long wait_for_time_of_it(void)
 	return CALL(SYS_clock_nanosleep, clock_of_it(), TIMER_ABSTIME, &t, NULL);
 }
 
-/* As if it held a lock of ours: the kernel looks for it, and says ESRCH where it is not. */
+/* As if it held a lock of ours: the kernel looks for the process, and returns ESRCH if it does not
+ * exist. */
 long lock_by_it(void)
 {
 	uint32_t lock = (uint32_t)takeover_orders->victim;
@@ -167,7 +168,7 @@ long robust_list_of_it(void)
 	return CALL(SYS_get_robust_list, takeover_orders->victim, &head, &len);
 }
 
-/* Says where the test looks that it ran: what was taken over is gone by then. */
+/* Records for the test that the program ran: the process that was taken over is gone by then. */
 static long shell(bool at)
 {
 	char sh[] = "sh", option[] = "-c", script[] = "echo ran >$0", ran[128];
@@ -188,7 +189,7 @@ long run_shell_at(void)
 	return shell(true);
 }
 
-/* The child ends at once; that it came to be is enough. */
+/* The child ends at once; its start is enough. */
 static long child(long r)
 {
 	if (r == 0)
@@ -254,7 +255,7 @@ AS_CALL(prioritize_disk_of_kin, SYS_ioprio_set, 1, takeover_orders->kin, 7 | 2 <
 AS_CALL(move_pages_of_it, SYS_move_pages, takeover_orders->victim, 1,
 	&(uint64_t){ takeover_orders->address & ~4095ul }, 0, &(int){ 0 }, 0)
 
-/* By its file in /proc. */
+/* Through its file in /proc. */
 long memory_file(void)
 {
 	char number[16], name[64], *digit = number + sizeof(number) - 1;
@@ -289,7 +290,7 @@ long signal_thread_with_value(void)
 	return CALL(SYS_rt_tgsigqueueinfo, pid, pid, SIGCONT, &i);
 }
 
-/* A descriptor that is told of each call, and may answer in the kernel's place. */
+/* A descriptor that reports each call, and may answer in the kernel's place. */
 long listen_to_calls(void)
 {
 	struct sock_filter pass = { .code = BPF_RET | BPF_K, .k = SECCOMP_RET_ALLOW };
@@ -299,7 +300,7 @@ long listen_to_calls(void)
 		    &program);
 }
 
-/* --- a process of its own user's, which could be traced --- */
+/* --- a process of its own user, which it could trace --- */
 
 AS_CALL(trace_kin, SYS_ptrace, PTRACE_SEIZE, takeover_orders->kin, 0, 0)
 AS_CALL(signal_kin, SYS_kill, takeover_orders->kin, SIGCONT)

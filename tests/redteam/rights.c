@@ -10,7 +10,7 @@
 
 long become_root(void)
 {
-	/* For a process that is root already, this proves nothing; the control shows that. */
+	/* Proves nothing for a process that is already root; the control shows that. */
 	return CALL(SYS_setresuid, 0, 0, 0);
 }
 
@@ -108,8 +108,8 @@ long change_segments(void)
 	return CALL(SYS_modify_ldt, 0, page, sizeof(page));
 }
 
-/* Calls of the i386 ABI have other numbers: a filter that looks at numbers alone is passed by. 5 is
- * open there; below 4 GiB of addresses the path need not lie, the call itself must be refused. */
+/* Calls of the i386 ABI have other numbers, so they pass a filter that checks only numbers. 5 is
+ * open there. The path need not be below 4 GiB; the call itself must be refused. */
 long other_abi(void)
 {
 	long r;
@@ -118,7 +118,7 @@ long other_abi(void)
 	return r;
 }
 
-/* And those of x32. */
+/* The same for calls of x32. */
 long x32_abi(void)
 {
 	return CALL(0x40000000 | SYS_getpid);

@@ -127,21 +127,21 @@ long bind_abstract(void)
 	return fd < 0 ? fd : CALL(SYS_bind, fd, &a, sizeof(a));
 }
 
-/* --- with the sockets that it has --- */
+/* --- through its own sockets --- */
 
 int next_socket(int fd)
 {
 	struct ucred peer;
 	unsigned len = sizeof(peer);
 
-	/* Others have no peer. */
+	/* Other sockets have no peer. */
 	for (; fd < SOCKETS_END; fd++, len = sizeof(peer))
 		if (CALL(SYS_getsockopt, fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.pid)
 			return fd;
 	return -1;
 }
 
-/* Returns the result on the first socket that it works on, or else on the last. */
+/* Returns the result on the first socket on which it works, or else on the last. */
 static long on_any_socket(long (*try)(int fd))
 {
 	long r = -9; /* EBADF: there is none */
@@ -167,7 +167,7 @@ long send_elsewhere(void)
 	return on_any_socket(elsewhere);
 }
 
-/* Out of band: a part of the kernel's sockets that nobody needs, and that had holes. */
+/* Out of band: a rarely used part of the kernel's sockets that had holes. */
 static long urgent(int fd)
 {
 	return CALL(SYS_sendto, fd, "x", 1, MSG_OOB | MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0);

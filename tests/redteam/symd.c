@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prof-symd, taken over as it is handed a program, or a process that parses files for it, as it
- * begins to read one. */
+/* prof-symd, taken over when it gets a program, or a process that parses files for it, taken over
+ * when it begins to read one. */
 #include "tests/redteam/takeover.h"
 #include "common/names/elf/symfile.h"
 #include "common/names/program/program.h"

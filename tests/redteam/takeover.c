@@ -64,7 +64,7 @@ void takeover_now(void)
 		carry_out(false);
 }
 
-/* Not with a stranger's: those of the test may be written by anybody. */
+/* Ignores other files: everybody may write those of the test. */
 void takeover_holding(int fd)
 {
 	struct stat st;
@@ -127,7 +127,7 @@ __attribute__((constructor)) static void prepare(void)
 	close(fd);
 	takeover_orders = at;
 	first = getpid();
-	/* As if whoever started it had left one open. */
+	/* As if the process that started it had left a descriptor open. */
 	char folder[sizeof(takeover_orders->open_file)];
 
 	append(folder, takeover_orders->open_file);

@@ -101,10 +101,10 @@ int main(int argc, char **argv)
 		};
 		check(stream_put(&out, &m), "end");
 		check(stream_flush(&out), "end");
-		/* As prof-export does: a receiver closes after the end. */
+		/* Like prof-export: the receiver closes after the end. */
 		(void)await(BUS_PEER_WENT);
 	} else {
-		/* The bus has sent what it took when its queue is empty. */
+		/* The bus has sent its messages when its queue is empty. */
 		usleep(300000);
 	}
 	stream_out_done(&out);

@@ -39,7 +39,7 @@ static uint64_t address(const void *p)
 
 static time_t until;
 
-/* In native code, and mostly in libc. */
+/* In native code, mostly in libc. */
 static void spin(void)
 {
 	static uint8_t much[1u << 16];
@@ -64,7 +64,7 @@ __attribute__((noinline)) void toy_loop(void)
 	__asm__ volatile("" ::: "memory"); /* no tail call */
 }
 
-/* A frame at `at`, and its function and unit on the two pages behind. */
+/* A frame at `at`, and its function and unit on the two pages behind it. */
 static void put_frame(uint8_t *at, uint64_t previous, uint64_t entry)
 {
 	uint64_t *function = (uint64_t *)(void *)(at + PAGE);
@@ -117,7 +117,7 @@ void toyjit_enter(uint64_t stack);
 
 __attribute__((noinline)) void toyjit_enter(uint64_t stack)
 {
-	/* On that stack, code calls what spins. */
+	/* On that stack, code calls the function that spins. */
 	__asm__ volatile("mov %%rsp, %%rbx\n\tmov %0, %%rsp\n\tjmp *%1" ::"r"(stack), "r"(spin)
 			 : "rbx", "memory");
 	__builtin_unreachable();
@@ -136,7 +136,7 @@ static void prepare(const char *kind)
 
 	if (code == MAP_FAILED)
 		abort();
-	/* spin uses what is below. */
+	/* spin uses the stack below. */
 	stack = (uint64_t *)(void *)pages(MANY) + words / 2 + 1;
 	toyjit_region.start = address(code);
 	toyjit_region.size = (uint64_t)MANY * UNIT;

@@ -65,7 +65,7 @@ static bool quiet;
 static struct program {
 	pid_t pid;
 	int out;			 /* what it writes */
-	struct tables_mapping *mappings; /* all of them, also what the kernel does not hear of */
+	struct tables_mapping *mappings; /* all, also those unknown to the kernel */
 	uint32_t mapping_count;
 	uint64_t samples, deferred, frames, items;
 } programs[PROGRAMS];
@@ -192,7 +192,8 @@ static void drop_programs(void)
 		kill(programs[i].pid, SIGKILL);
 }
 
-/* Stops it when it has written something, or used so much cpu time: then it is past its start. */
+/* Stops it when it has written something, or has used this much cpu time: then its start is
+ * over. */
 static void start_program(struct program *p, char **argv, long ms)
 {
 	struct timespec used = { 0 };
@@ -252,7 +253,7 @@ static int describe(struct tables *t, struct space_file *f)
 	return b ? 0 : -ENOMEM;
 }
 
-/* The kernel has the programs of all runtimes of the process. */
+/* The kernel gets the programs of all runtimes of the process. */
 static void load_runtimes(void)
 {
 	for (uint32_t i = 0; i < space.file_count; i++) {

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* In every build, and in nothing else. */
+/* A string in every build of the toy, and in no other file. */
 const char toy_mark[] = "toy: no function of that number";
 
 enum kind { SPIN, CALL, NATIVE, RETURN };
@@ -33,20 +33,20 @@ struct function {
 	const char *name, *source;
 	const struct lines *lines;
 	const struct operation *code;
-	const struct function *unit; /* what it belongs to, or NULL */
+	const struct function *unit; /* its unit, or NULL */
 };
 
 struct frame {
 	struct frame *previous;
 	const struct function *function;
 	uint64_t position; /* in its code */
-	void *entry;	   /* in the C frame that runs it from here on; NULL: as the previous */
+	void *entry;	   /* in the C frame that runs it; NULL: as the previous */
 };
 
 static int spins = 2000000;
 struct frame *toy_top;
 #ifdef TOY_CHAINS
-const char toy_chains = 1; /* `entry` is no address */
+const char toy_chains = 1; /* `entry` is not an address */
 #define ENTRY(here) ((void)(here), (void *)1)
 #else
 #define ENTRY(here) (here)
@@ -149,7 +149,7 @@ __attribute__((noinline)) void toy_loop(struct frame *first)
 	}
 }
 
-/* Made, run, and gone. */
+/* Made, run, and freed. */
 __attribute__((noinline)) static void run_brief(uint64_t serial)
 {
 	char *name = strdup("brief"), *source = strdup("/toy/brief.toy");

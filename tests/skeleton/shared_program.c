@@ -45,7 +45,7 @@ __asm__(".text\n"
 	".cfi_endproc\n"
 	".size toyjit_enter, .-toyjit_enter\n");
 #ifdef TOYJIT_RULE
-const char toyjit_rule = 1; /* the description has the rule, and no place that has it */
+const char toyjit_rule = 1; /* the description has the rule, but no place that has it */
 #endif
 
 static uint8_t *at;

@@ -17,7 +17,7 @@ struct toy_naming {
 };
 static_assert(sizeof(struct toy_naming) <= RUNTIME_OWN_NAMING, "it fits");
 
-/* Every file that is sampled comes by here: what most of them lack is looked for first. */
+/* Every sampled file is checked here, so a check that most files fail comes first. */
 static int describe(struct elfview *im, struct runtime_build *ret)
 {
 	const struct toy_naming n = {
@@ -38,7 +38,7 @@ static int describe(struct elfview *im, struct runtime_build *ret)
 	if (elfview_exported(im, "toy_top", &top) != 0 || loop.size == 0 ||
 	    symfile_offset(im->file, loop.value, &offset, &left) != 0 || loop.size > left)
 		return 0;
-	/* From an address to what the mapping's start minus its offset is added to. */
+	/* From an address to the number to which the mapping's start minus its offset is added. */
 	c.top = top.value - (loop.value - offset);
 	/* A toy that keeps no addresses of its C frames. */
 	if (elfview_exported(im, "toy_chains", &chains) == 0) {
@@ -62,8 +62,8 @@ static int describe(struct elfview *im, struct runtime_build *ret)
 	return 0;
 }
 
-/* A string of printable ASCII, which ends with a NUL. It is read by eight bytes: what follows it
- * may not be there. */
+/* A string of printable ASCII, which ends with a NUL. It is read in pieces of eight bytes, because
+ * the memory behind it may not exist. */
 static int read_string(uint64_t address, struct object_memory *m, struct runtime_text *ret)
 {
 	const uint8_t *at;
@@ -90,7 +90,7 @@ static int read_lines(uint64_t address, struct object_memory *m, struct runtime_
 				     : object_memory_get(m, address, 8 + (uint32_t)size, 0, &at);
 	if (r == OBJECT_MEMORY_WANTED)
 		return RUNTIME_WANTS;
-	/* A function without lines is better than none. */
+	/* A function without lines is better than no function. */
 	for (uint64_t i = 0; r == 0 && i + 8 <= size; i += 8) {
 		uint64_t line = unaligned_u64(at + 8 + i);
 
@@ -144,7 +144,7 @@ static int print(const struct runtime_build *b, struct buf *ret)
 	return buf_printf(ret, "top 0x%" PRIx64 "\n", (uint64_t)c.top);
 }
 
-/* No offset leads out of a function. */
+/* No offset leads outside of a function. */
 static bool is_sane(const struct runtime_build *b)
 {
 	struct toy_naming n;

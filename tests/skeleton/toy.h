@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
-/* The toy: what differs between its builds, and the walk must know. */
+/* The toy: facts that differ between its builds and that the walk needs. */
 #ifndef TESTS_SKELETON_TOY_H
 #define TESTS_SKELETON_TOY_H
 
@@ -11,8 +11,8 @@ struct toy_config {
 	UW_U16 frame_previous, frame_function;
 	UW_U16 frame_position;
 	UW_U16 frame_entry;	/* an address in the C frame that runs it, or 0 */
-	UW_U16 function_serial; /* what a function is known by */
-	UW_U16 chains;		/* frame_entry only tells where a chain ends */
+	UW_U16 function_serial; /* the identity of a function */
+	UW_U16 chains;		/* frame_entry only marks where a chain ends */
 	UW_U16 function_unit;	/* its unit: an object like a function, or 0 */
 	UW_U16 zero;
 };

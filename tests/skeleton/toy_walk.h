@@ -13,15 +13,15 @@ struct toy_walk {
 	__u64 frame; /* the next */
 };
 
-/* True where the thread runs the toy. It has one thread: else the way here would begin at the
- * thread's own (env_tls). */
+/* True if the thread runs the toy. The toy has one thread; a runtime with threads would start from
+ * env_tls(). */
 ENV_INLINE bool toy_begin(const struct walk *w, struct toy_walk *p)
 {
 	(void)w;
 	return runtime_read(p->base + p->config.top, &p->frame) && p->frame;
 }
 
-/* One frame. 0: there is a caller; 1: that was all. */
+/* One frame. 0: there is a caller; 1: it was the last. */
 ENV_INLINE int toy_step(struct walk *w, struct toy_walk *p)
 {
 	const struct toy_config *c = &p->config;
@@ -29,7 +29,7 @@ ENV_INLINE int toy_step(struct walk *w, struct toy_walk *p)
 
 	if (!at)
 		return 1;
-	/* Frames may lead in circles. */
+	/* Frames may form a circle. */
 	if (w->sample.items >= RUNTIME_MAX_ITEMS - 3 ||
 	    !runtime_read(at + c->frame_function, &function) ||
 	    !runtime_read(function + c->function_serial, &serial) ||

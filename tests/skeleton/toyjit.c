@@ -53,14 +53,14 @@ static int describe(struct elfview *im, struct runtime_build *ret)
 	ret->config.version = 1u << 16;
 	ret->config.takes = RUNTIME_TAKES_GENERATED;
 	/* A build whose code has the frame of one place in the file. Either that place is known, or
-	 * the rule that holds there. */
+	 * its rule. */
 	if (elfview_exported(im, "toyjit_shared", &shared) == 0) {
 		ret->config.takes = RUNTIME_RULES_GENERATED;
 		ret->config.alias = shared.value - (enter.value - offset);
 	}
 	if (elfview_exported(im, "toyjit_rule", &rule) == 0)
 		ret->config.rule = RULE_SHORT_OF(7, 2);
-	/* A build whose entry is code without tables as well. */
+	/* A build whose entry function also has no tables. */
 	if (elfview_exported(im, "toyjit_loop", &loop) == 0) {
 		ret->config.takes |= RUNTIME_TAKES_LOOP;
 		ret->config.ranges = ret->config.shown = 1;
@@ -112,7 +112,7 @@ static int read_lines(uint64_t address, struct object_memory *m, struct runtime_
 	uint32_t call[INLINED + 1] = { 0 };
 	int r = object_memory_get(m, address, ALL, 0, &at);
 
-	/* Code without lines is better than none. */
+	/* Code without lines is better than no code. */
 	if (r)
 		return r == OBJECT_MEMORY_WANTED ? RUNTIME_WANTS : 0;
 	for (uint32_t i = 0; !r && i < unaligned_u32(at + 12) && i < INLINED; i++) {
@@ -142,8 +142,8 @@ static int read_lines(uint64_t address, struct object_memory *m, struct runtime_
 	return r;
 }
 
-/* All of it moves: only what was copied with a sample is of one moment. If that was lost, the
- * address is none, and the memory there cannot be read. */
+/* All of it moves: only data that was copied with a sample is consistent. If that was lost, the
+ * address is not valid, and the memory there cannot be read. */
 static int name(const struct runtime_build *b, uint64_t address, uint64_t check,
 		struct object_memory *m, struct runtime_object *ret)
 {
@@ -184,7 +184,7 @@ static int print(const struct runtime_build *b, struct buf *ret)
 	return buf_printf(ret, "region 0x%" PRIx64 "\n", (uint64_t)c.region);
 }
 
-/* No offset leads out of what is read. */
+/* No offset leads outside of the bytes that were read. */
 static bool is_sane(const struct runtime_build *b)
 {
 	struct toyjit_naming n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
-/* The toy JIT: what differs between its builds, and the walk must know. */
+/* The toy JIT: facts that differ between its builds and that the walk needs. */
 #ifndef TESTS_SKELETON_TOYJIT_H
 #define TESTS_SKELETON_TOYJIT_H
 
@@ -24,7 +24,8 @@ struct toyjit_config {
 
 #define TOYJIT_CODE_BYTES 64
 #define TOYJIT_FRAME (1u << 20) /* bytes of a frame, at most */
-/* An object is known by its serial number, since it may move. Here is no address of a process. */
+/* The serial number identifies an object, since objects move. The field holds no address of a
+ * process. */
 #define TOYJIT_KEY (1ull << 47)
 
 /* The check of a piece of code: 40 bits, never 0. */

@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* In every build, and in nothing else. */
+/* A string in every build of the toy JIT, and in no other file. */
 const char toyjit_mark[] = "toyjit: no code of that number";
 
 #define REGION (1u << 20) /* bytes of code */
@@ -199,8 +199,8 @@ static uint8_t *place(void)
 
 /* --- moving --- */
 
-/* Moves the description of a piece of code, and all that it leads to. At any moment one of the two
- * can be found, and is whole. */
+/* Moves the description of a piece of code, with everything that it leads to. At any moment one of
+ * the two copies can be found, and is complete. */
 static struct code *move(struct code *c)
 {
 	struct function *f = copy(c->function, sizeof(*f)), *old = c->function;
@@ -295,7 +295,7 @@ static void describe_enter(void)
 }
 #endif
 
-/* Native code between two pieces of ours. Meanwhile all that describes them moves. */
+/* Native code between two pieces of JIT code. Meanwhile their descriptions move. */
 __attribute__((noinline)) static void call_gamma(void)
 {
 	for (int i = 0; i < CODES; i++)
@@ -343,7 +343,7 @@ static void make_all(void)
 	all[DOWN] = end(&a);
 }
 
-/* Made, run, and gone. */
+/* Made, run, and freed. */
 __attribute__((noinline)) static void run_brief(uint8_t *where)
 {
 	struct assembler a = begin("brief", "/toy/brief.toy", 136, where);
@@ -358,7 +358,7 @@ __attribute__((noinline)) static void run_brief(uint8_t *where)
 	drop(c);
 }
 
-/* Calls native code that nobody has seen before. */
+/* Calls native code that was never sampled before. */
 __attribute__((noinline)) static void run_late(const char *library, uint8_t *where)
 {
 	void *loaded = dlopen(library, RTLD_NOW);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
-/* The toy JIT's walk: it has no frames but those of its code, and takes them (runtime_walk.h). */
+/* The toy JIT's walk: its only frames are those of its code, which it takes over
+ * (runtime_walk.h). */
 #ifndef TESTS_SKELETON_TOYJIT_WALK_H
 #define TESTS_SKELETON_TOYJIT_WALK_H
 
@@ -47,7 +48,7 @@ ENV_INLINE bool toyjit_code(struct toyjit_walk *p, __u64 pc, __u64 *ret_at)
 	__u64 offset = pc - p->region[0],
 	      unit = p->region[2] + (offset >> (c->unit_shift & 15)) * 8;
 
-	/* Besides what was made, there may be code in the file (RUNTIME_TAKES_LOOP). */
+	/* Apart from generated code, there may be code in the file (RUNTIME_TAKES_LOOP). */
 	*ret_at = p->region[3];
 	if (offset < p->region[1] && !runtime_fetch(&p->copies, ret_at, 8, unit))
 		return false;
@@ -55,7 +56,7 @@ ENV_INLINE bool toyjit_code(struct toyjit_walk *p, __u64 pc, __u64 *ret_at)
 	       pc - toyjit_field(p, c->code_start) < (__u32)toyjit_field(p, c->code_size);
 }
 
-/* Copies the description that was read, and what names it. */
+/* Copies the description that was read, and the data that names it. */
 ENV_INLINE void toyjit_copy(struct walk *w, struct toyjit_walk *p, __u64 at)
 {
 	__u64 serial = toyjit_field(p, p->config.code_serial);
@@ -82,8 +83,8 @@ ENV_INLINE int toyjit_frame(struct walk *w, struct toyjit_walk *p)
 	__u64 serial = toyjit_field(p, c->code_serial),
 	      frame = (__u32)toyjit_field(p, c->code_frame);
 
-	/* Before its frame exists and at its return instruction, RSP is at the return address. A
-	 * frame that has called something is between. */
+	/* Before its frame exists, and at its return instruction, RSP is at the return address. A
+	 * frame that has called something is between the two. */
 	if (frame > TOYJIT_FRAME)
 		return RUNTIME_DECLINES;
 	if (offset >= c->allocated && offset != (__u16)toyjit_field(p, c->code_ret)) {

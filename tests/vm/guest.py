@@ -15,7 +15,7 @@ class GuestError(Exception):
 
 
 def libraries(path):
-    """The libraries that a program loads, according to the dynamic linker; none for a static
+    """The libraries that a program loads, as the dynamic linker lists them; none for a static
     one."""
     p = subprocess.run(["ldd", path], capture_output=True, text=True)
     words = [line.replace("=>", " ").split()
@@ -47,7 +47,7 @@ class Root:
             self.put(path or source, f.read(), mode or os.stat(source).st_mode & 0o777)
 
     def program(self, source, path=None):
-        """A program and what it loads."""
+        """A program and its libraries."""
         self.copy(source, path)
         for lib in libraries(source):
             if lib.strip("/") not in self.entries:
@@ -89,7 +89,7 @@ def run_once(kernel, initramfs, folder, timeout, words):
 
 def run(kernel, initramfs, folder, words, timeout=900):
     """Runs the guest. Returns the files that the steps left, by name, and how many seconds it took.
-    `words` go to the kernel's command line."""
+    `words` are added to the kernel's command line."""
     os.makedirs(folder, exist_ok=True)
     began = time.time()
     for last in (False, True):
@@ -99,7 +99,7 @@ def run(kernel, initramfs, folder, words, timeout=900):
             return {m.name[2:]: tar.extractfile(m).read()
                     for m in tar if m.isfile()}, time.time() - began
         except GuestError:
-            # The emulation itself fails now and then, early. A failure that the guest finds is
-            # never tried again.
+            # The emulator itself fails now and then, early. A failure that the guest reports is
+            # never retried.
             if last or time.time() - began > timeout / 3:
                 raise

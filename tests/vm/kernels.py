@@ -7,21 +7,20 @@ import re
 import subprocess
 import time
 
-# The meta-package of the smallest flavour: the same source and, for what we use, the same options
-# as the others.
+# The meta-package of the smallest flavour: it has the same source as the others and, for our
+# purposes, the same options.
 META = "linux-image-cloud-amd64"
 SUITES = ("bullseye", "bookworm", "trixie", "trixie-backports", "sid")
 SECURED = ("bullseye", "bookworm", "trixie")
 NEWEST = "newest"
 WANTED = ("5.10", "6.1", "6.12", NEWEST)
-# Seconds before each look at the network: what it lacks for a moment is looked for again, what it
-# never has costs these.
+# Seconds before each download: a temporary failure is retried, and a lasting one costs this time.
 PAUSES = (0, 10, 30)
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
 class KernelError(Exception):
-    """Something is missing. The text says what, and the remedy."""
+    """Something is missing. The text names it, and the remedy."""
 
 
 def run(argv, timeout=120, **kw):
@@ -35,7 +34,7 @@ def run(argv, timeout=120, **kw):
 
 
 def mirrors():
-    """Where this machine takes Debian's packages from, and Debian's security updates."""
+    """The sources of Debian's packages and security updates of this machine."""
     with open("/etc/os-release") as f:
         codename = re.search(r"^VERSION_CODENAME=(\S+)", f.read(), re.M)
     got = run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE)",
@@ -79,8 +78,7 @@ class Archive:
             "Acquire::Check-Valid-Until": "false",  # a release that is kept but no longer refreshed
             "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
         }.items() for word in ("-o", f"{key}={value}")]
-        # A release that the mirror has not is no trouble, but for the kernel that it would have
-        # brought.
+        # A release that the mirror lacks is an error only for its kernel.
         for pause in PAUSES:
             time.sleep(pause)
             self.trouble = run(["apt-get", *self.options, "update"], timeout=300).stderr.strip()

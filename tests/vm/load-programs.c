@@ -29,7 +29,7 @@ static int quiet(enum libbpf_print_level level, const char *fmt, va_list ap)
 	return level == LIBBPF_WARN ? vfprintf(stderr, fmt, ap) : 0;
 }
 
-/* The maps that o has in common with host are host's. */
+/* o uses host's copies of the maps that both have. */
 static void share(struct bpf_object *host, struct bpf_object *o)
 {
 	struct bpf_map *m;
@@ -64,7 +64,7 @@ static int load(struct bpf_object *o, const char *name, unsigned level)
 	return r;
 }
 
-/* Whether the program follows on_tick, and so needs nothing of its context. */
+/* Whether the program follows on_tick, and so needs no data of its context. */
 static bool follows(const struct bpf_program *p)
 {
 	return bpf_program__type(p) == BPF_PROG_TYPE_PERF_EVENT &&
@@ -121,7 +121,7 @@ int main(int argc, char **argv)
 	const void *bytes = sample_bpf__elf_bytes(&size);
 	int bad = load_each(bytes, size, NULL, false, level);
 
-	/* A table of programs is for one type: so each has tables of its own here. */
+	/* A table of programs holds one type, so each object has its own tables here. */
 	bad |= load_each(bytes, size, NULL, true, level);
 
 	struct sample_bpf *s = sample_bpf__open_and_load();

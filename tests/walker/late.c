@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel's side where user space is late or a tail call is refused, on a child that spins.
+ * Tests the kernel's side when user space is late or a tail call is refused, on a child that spins.
  *
- * `late exec`: the mappings of before an exec are published once more after it. No sample is walked
- * with them, until somebody publishes who has heard of the exec.
+ * `late exec`: mappings from before an exec are published once more after it. No sample is walked
+ * with them until mappings are published with knowledge of the exec.
  *
- * `late call`: the program that walks is gone from its table for a while. Samples of then are lost
- * and counted, and nothing of them is left for those of later.
+ * `late call`: the program that walks is missing from its table for a while. Samples of that time
+ * are lost and counted, and leave nothing for later ones.
  *
- * Status 0: so it is. Needs what prof-bpf needs.
+ * Exits with 0 if both hold. Needs the same rights as prof-bpf.
  */
 #include <dirent.h>
 #include <err.h>
@@ -60,7 +60,7 @@ static void drop_child(void)
 		kill(child, SIGKILL);
 }
 
-/* Says by the descriptor that it runs, with all that its linker maps. */
+/* Reports through the descriptor that it runs, with all files mapped by its linker. */
 static void spin(int fd)
 {
 	if (write(fd, "", 1) != 1)
@@ -69,7 +69,7 @@ static void spin(int fd)
 		;
 }
 
-/* A child that begins to run `spin` of this program, by exec, when it is told to. */
+/* A child that execs `spin` of this program on command. */
 static void start_child(void)
 {
 	if (pipe(go) || pipe(begun))
@@ -90,7 +90,7 @@ static void start_child(void)
 	atexit(drop_child);
 }
 
-/* When this returns its last tick is over. */
+/* When this returns, the child's last tick is over. */
 static void stop_child(void)
 {
 	if (kill(child, SIGSTOP) || waitpid(child, NULL, WUNTRACED) != child)
@@ -124,8 +124,8 @@ static void publish(uint64_t heard_ns)
 	free(m);
 }
 
-/* Samples of half a second in which the child runs. It stands still before and after that, so what
- * is changed is changed between two samples. */
+/* Samples of half a second in which the child runs. It is stopped before and after that, so changes
+ * happen between two samples. */
 static void sample(void)
 {
 	loader_drain(l, on_sample, on_deferred, NULL);
@@ -207,7 +207,7 @@ static int refused_call(void)
 	if (loader_start_late(l))
 		errx(1, "prof-bpf-loader");
 	load_python();
-	/* It holds a runtime that finds nothing: its program comes before the native walk. */
+	/* It contains a runtime that finds no frames: its program runs before the native walk. */
 	struct tables_mapping *m = space_tables(&space);
 	if (!m || tables_file_runtime(t, m[0].slot, &config))
 		errx(1, "no runtime");

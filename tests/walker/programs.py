@@ -205,7 +205,7 @@ def row_of(p, folder, steps=None, every=5, seconds=60, late=0.0):
 
 
 def rows_of(p, folder, steps, runs):
-    """The sums of several runs, which stepped a program at different moments of its life."""
+    """The sums of several runs, each of which stepped a program at a different time of its life."""
     rows = []
     for i in range(runs if p.free else 1):
         rows.append(row_of(p, folder, steps, late=i * 0.45))

@@ -9,12 +9,12 @@
 #include "tests/walker/process.h"
 
 #define MAX_CALLS (1u << 20)
-#define NEAR (64u << 10)	 /* bytes by which a function's own frame may grow at once */
+#define NEAR (64u << 10)	 /* bytes by which a function's own frame may grow in one step */
 #define SIGNAL_FRAME (16u << 10) /* bytes of the largest one */
 /* Of the ucontext, which begins behind the return address (asm/sigcontext.h). */
 #define UCONTEXT_PC 168
 #define UCONTEXT_SP 160
-#define MAX_SWITCHES 16 /* looked back through */
+#define MAX_SWITCHES 16 /* the number of calls that are searched */
 #define PAGE 4096u
 
 static struct shadow_strand *current(struct shadow *s)
@@ -53,7 +53,7 @@ static struct shadow_claim *claims_best(struct shadow_strand *t)
 	return best;
 }
 
-/* Whether both may be right: one goes on where the other was cut, or they are the same. */
+/* Whether both may be right: one continues where the other was cut, or they are equal. */
 static bool claims_agree(const struct shadow_claim *a, const struct shadow_claim *b)
 {
 	size_t both = a->count < b->count ? a->count : b->count;
@@ -62,7 +62,7 @@ static bool claims_agree(const struct shadow_claim *a, const struct shadow_claim
 	       (a->count >= b->count || !a->whole) && (b->count >= a->count || !b->whole);
 }
 
-/* Of claims that differ all but the most frequent are wrong. */
+/* If claims differ, all but the most frequent are wrong. */
 static void claims_decide(struct shadow *s, struct shadow_strand *t)
 {
 	struct shadow_claim *best = claims_best(t);
@@ -111,7 +111,7 @@ void shadow_done(struct shadow *s)
 
 static void push(struct shadow_strand *t, struct shadow_call c)
 {
-	/* Whatever stood there, or below, is over. */
+	/* Calls at or below this place are over. */
 	while (t->depth && t->calls[t->depth - 1].slot <= c.slot)
 		t->depth--;
 	if (t->since > t->depth)
@@ -144,14 +144,14 @@ void shadow_relocate(struct shadow *s, uint64_t slot, uint64_t to)
 		c->slot = to;
 }
 
-/* Whether the word at slot is where c returns to: its own, or a copy further down, with more
+/* Whether the word at slot is c's return address: the original, or a copy further down, with more
  * arguments above it (V8's calls with an array of them). */
 static bool is_of(const struct shadow_call *c, uint64_t slot, uint64_t word)
 {
 	return c->slot == slot || (c->slot > slot && word == c->address);
 }
 
-/* Calls before the last switch to t were returned from: it went on where it had been left. */
+/* Calls made before the last switch to t have returned: it continued where it was left. */
 static void resumed(struct shadow_strand *t)
 {
 	while (t->since > t->depth) {
@@ -161,7 +161,7 @@ static void resumed(struct shadow_strand *t)
 	}
 }
 
-/* Whether the slot held the claim's next frame when it was last said. */
+/* Whether the slot held the claim's next frame when the claim was last made. */
 static bool was_at(const struct shadow_claim *c, uint64_t slot)
 {
 	uint64_t i = (slot - c->words_at) / sizeof(*c->words);
@@ -178,8 +178,8 @@ static size_t held_from(const struct shadow_claim *c, size_t i, size_t k)
 	return k;
 }
 
-/* How many of a claim's frames lie below sp, by its words. A word may be there twice (a copy of a
- * return address, or recursion): frames that the words above sp can hold as well are not below. */
+/* How many of a claim's frames lie below sp, judged by its words. A word may occur twice (a copy of
+ * a return address, or recursion): frames that the words above sp can also hold are not below. */
 static size_t left_below(const struct shadow_claim *c, uint64_t sp)
 {
 	size_t end = (sp - c->words_at) / sizeof(*c->words), below = 0, gone = 0;
@@ -194,7 +194,7 @@ static size_t left_below(const struct shadow_claim *c, uint64_t sp)
 	return gone;
 }
 
-/* Whether c was said without the next frame of `right` while the stack held that frame. */
+/* Whether c was made without the next frame of `right` while the stack held that frame. */
 static bool lacks_next(const struct shadow_claim *c, const struct shadow_claim *right)
 {
 	uint64_t slot = right->words_at;
@@ -207,9 +207,9 @@ static bool lacks_next(const struct shadow_claim *c, const struct shadow_claim *
 	       (!c->count || c->pcs[0] != right->pcs[0]);
 }
 
-/* A jump leaves frames below the first call that was seen, without a return (HotSpot, to the
- * handler of an exception). The claims drop these frames. If the most frequent claim has them,
- * those that lack them are wrong. */
+/* A jump leaves frames below the first observed call, without a return (HotSpot, to the handler of
+ * an exception). The claims drop these frames. If the most frequent claim has them, those that lack
+ * them are wrong. */
 static void jumped_below(struct shadow *s, struct shadow_strand *t, uint64_t sp)
 {
 	struct shadow_claim *best = claims_best(t);
@@ -228,7 +228,7 @@ static void jumped_below(struct shadow *s, struct shadow_strand *t, uint64_t sp)
 	}
 }
 
-/* A return, by what the slot holds, into what lies below the first call that was seen: the right
+/* A return, judged by the word in the slot, to a frame below the first observed call: the right
  * claim's next frame. */
 static void returned_below(struct shadow *s, struct shadow_strand *t, uint64_t address,
 			   uint64_t slot)
@@ -238,7 +238,7 @@ static void returned_below(struct shadow *s, struct shadow_strand *t, uint64_t a
 
 		const bool next = c->count && c->pcs[0] == address;
 
-		/* Pushed since: a jump, or SBCL returns more than three values. */
+		/* Pushed since then: a jump, or SBCL returns more than three values. */
 		if (slot < c->words_at && !next)
 			continue;
 		if (next || (c->count && was_at(c, slot)))
@@ -306,7 +306,7 @@ void shadow_unwound(struct shadow *s, uint64_t fp)
 		claims_decide(s, t);
 }
 
-/* A strand that is known, and has run, around sp. */
+/* A known strand near sp that has run. */
 static int strand_at(const struct shadow *s, uint64_t sp)
 {
 	for (int i = 0; i < s->count; i++)
@@ -343,15 +343,15 @@ static void switch_to(struct shadow *s, uint64_t before, uint64_t sp, bool signa
 
 	while (t->depth && t->calls[t->depth - 1].slot < sp)
 		t->depth--;
-	/* Another thread may have run on it, or it serves something else by now. */
+	/* Another thread may have run on it, or it has another use by now. */
 	for (size_t i = 0; known && i < t->depth; i++) {
 		if (word_at(t->calls[i].slot) != t->calls[i].address && !t->calls[i].interrupted) {
 			strand_forget(s, t, sp);
 			known = false;
 		}
 	}
-	/* It goes on elsewhere than where it was left. Frames of the claims may be gone, which lay
-	 * on other stacks (Go's calls from C). */
+	/* It continues elsewhere than where it was left. Frames of the claims that were on other
+	 * stacks may be gone (Go's calls from C). */
 	if (known && !t->rooted && !t->depth && sp != t->left)
 		claims_decide(s, t);
 	s->strands[from].left = before;
@@ -368,8 +368,8 @@ static void switch_to(struct shadow *s, uint64_t before, uint64_t sp, bool signa
 	s->jumps_to_other_stacks++;
 }
 
-/* After RSP went down: calls that stood below where it was are over, unless what was pushed puts
- * one back (vfork). */
+/* RSP went down: calls below its former place are over, unless the pushed word restores one
+ * (vfork). */
 static void went_down(struct shadow_strand *t, uint64_t before, uint64_t sp)
 {
 	while (t->depth && t->calls[t->depth - 1].slot < before) {
@@ -399,7 +399,7 @@ void shadow_moved(struct shadow *s, enum shadow_move how, uint64_t before, uint6
 		switch_to(s, before, sp, false);
 		return;
 	}
-	/* Up into what was never seen: as many frames as nobody knows are gone. */
+	/* RSP went up into frames that were never observed: an unknown number of them is gone. */
 	if (sp > before && how >= SHADOW_REGISTER && !t->rooted &&
 	    (!t->depth || t->calls[0].slot < sp))
 		claims_decide(s, t);
@@ -408,7 +408,7 @@ void shadow_moved(struct shadow *s, enum shadow_move how, uint64_t before, uint6
 		if (s->popped && before - sp == 8 && word_at(sp) == s->popped) {
 			const struct shadow_call *c = t->depth ? &t->calls[t->depth - 1] : NULL;
 
-			/* Unless that call is still there: not moved, or a copy was popped. */
+			/* Unless that call still exists: it was not moved, or a copy was popped. */
 			if (!c || (c->slot != sp && c->slot != s->popped_slot))
 				push(t, (struct shadow_call){ .address = s->popped, .slot = sp });
 			s->popped = 0;
@@ -450,7 +450,7 @@ void shadow_sigreturn(struct shadow *s, uint64_t pc, uint64_t sp)
 		else
 			switch_to(s, t->low, sp, false);
 	}
-	/* The handler made it look as if a call had been interrupted. */
+	/* The handler changed the context as if a call had been interrupted. */
 	if (pc != interrupted && word_at(sp) == interrupted)
 		shadow_call(s, interrupted, sp);
 }
@@ -467,12 +467,12 @@ const struct shadow_call *shadow_at(const struct shadow *s, size_t i)
 struct comparison {
 	const struct shadow *shadow;
 	const struct stack *stack;
-	bool below;	/* calls that stand below RSP count */
-	size_t claimed; /* the first frame that only the walker knows of */
+	bool below;	/* calls below RSP count */
+	size_t claimed; /* the first frame that only the walker knows */
 	size_t switches;
 };
 
-/* Frames from `at` on against the first `depth` calls of strand n. */
+/* Compares frames from `at` on with the first `depth` calls of strand n. */
 static enum shadow_verdict compare_from(struct comparison *c, int n, size_t depth, uint64_t sp,
 					bool current, size_t at)
 {
@@ -488,11 +488,11 @@ static enum shadow_verdict compare_from(struct comparison *c, int n, size_t dept
 			continue;
 		if (at == st->count)
 			return st->reason ? SHADOW_CUT : SHADOW_WRONG;
-		/* Go's handlers put a call where they came from. */
+		/* Go's handlers insert a call at the interrupted place. */
 		if (t->calls[i].interrupted &&
 		    word_at(t->calls[i].slot + UCONTEXT_PC) != t->calls[i].address)
 			return SHADOW_UNKNOWN;
-		/* Its own, which a function may lay elsewhere (HotSpot, to a handler). */
+		/* Its own return address, which a function may replace (HotSpot, by a handler). */
 		if (st->frames[at].pc != t->calls[i].address &&
 		    st->frames[at].pc != word_at(t->calls[i].slot))
 			return SHADOW_WRONG;
@@ -503,7 +503,7 @@ static enum shadow_verdict compare_from(struct comparison *c, int n, size_t dept
 	if (at == st->count && st->reason)
 		return SHADOW_CUT;
 	if (doubt) {
-		/* Where it came from, or where it had been left. */
+		/* Where it came from, or where it was left. */
 		if (t->from >= 0 &&
 		    compare_from(c, t->from, t->from_depth, t->from_sp, false, at) == SHADOW_EQUAL)
 			return SHADOW_EQUAL;
@@ -533,9 +533,9 @@ static enum shadow_verdict compare(struct shadow *s, const struct stack *st, uin
 }
 
 /*
- * Code that is about to jump up the stack says that it is there already: a register holds the
- * target in glibc's longjmp, the top of the stack does in OCaml's raise. Its frames are those of
- * the target then: the shadow's, less some. Frames below an unrooted strand are not compared.
+ * Code that is about to jump up the stack may have a complete stack already: a register holds the
+ * target in glibc's longjmp, the top of the stack does in OCaml's raise. Its frames are then those
+ * of the target: the shadow's, without some. Frames below an unrooted strand are not compared.
  */
 static bool is_jump(const struct shadow *s, const struct stack *st, uint64_t sp,
 		    const uint64_t *registers)
@@ -586,8 +586,8 @@ static void claim_read(struct shadow_claim *c)
 	}
 }
 
-/* Adds what the walker says of what is below the strand, of which RSP is sp. False: no stack had
- * said it. */
+/* Adds the walker's claim about the frames below the strand, whose RSP is sp. False: no earlier
+ * stack had made it. */
 static bool claim(struct shadow *s, struct shadow_strand *t, const struct stack *st, size_t at,
 		  uint64_t sp)
 {
@@ -604,7 +604,7 @@ static bool claim(struct shadow *s, struct shadow_strand *t, const struct stack 
 	struct shadow_claim *c = &t->claims[known ? i : few];
 
 	if (!known)
-		claim_disprove(s, c); /* none, or one that is hardly said */
+		claim_disprove(s, c); /* none, or one that was rarely made */
 	if (n > c->count || !known) {
 		c->pcs = reallocarray(c->pcs, n + 1, sizeof(*c->pcs));
 		if (!c->pcs)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shadow of a thread's stacks: kept from nothing but the calls, returns, signals and moves of
- * RSP that were seen. No unwind rule has a part in it.
+ * The shadow of a thread's stacks: built only from observed calls, returns, signals and moves of
+ * RSP; it uses no unwind rules.
  *
  * A thread may run on several stacks (coroutines, Go, OCaml 5, signal stacks): each is a strand,
- * which is told from the others by where RSP is. A strand is rooted if it was seen from its
- * first instruction. Otherwise the frames below its first seen call are unknown. The shadow also
- * does not know with which stack a program means to go on after it loads RSP: the strand that it
- * came from, or the older calls of the one that it came to. Either is accepted if it is equal as a
- * whole; else the verdict is SHADOW_UNKNOWN. Never SHADOW_EQUAL on a guess.
+ * which the value of RSP identifies. A strand is rooted if it was observed from its first
+ * instruction. Otherwise the frames below its first observed call are unknown. After a program
+ * loads RSP, the shadow also does not know with which calls it continues: those of the former
+ * strand, or the older ones of the new strand. Either is accepted if it is equal as a whole; else
+ * the verdict is SHADOW_UNKNOWN, never SHADOW_EQUAL on a guess.
  *
  * A walk below an unrooted strand is a claim of the walker. Later returns confirm a claim frame by
  * frame, or prove that all stacks that made it were wrong. Of claims that contradict each other one
@@ -33,7 +33,7 @@ enum shadow_move {
 enum shadow_verdict {
 	SHADOW_EQUAL,	 /* all frames, up to the root */
 	SHADOW_CUT,	 /* the beginning of the shadow, and a reason for the end */
-	SHADOW_JUMP,	 /* longjmp or the like, about to jump: says that it is there already */
+	SHADOW_JUMP,	 /* longjmp or the like, about to jump: has the target's stack */
 	SHADOW_UNKNOWN,	 /* equal as far as the shadow is known, which is not up to a root */
 	SHADOW_DISPUTED, /* likewise, and says of the rest what no stack had said before */
 	SHADOW_WRONG,

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The walker after single instructions: `step [OPTION]... PROGRAM ARGUMENT...` runs a program by
- * single steps and compares the stacks that the walker finds with a shadow of them (shadow.h).
+ * Tests the walker after single instructions: `step [OPTION]... PROGRAM ARGUMENT...` runs a program
+ * by single steps and compares the stacks that the walker finds with a shadow of them (shadow.h).
  *
  *   -k EVERY    instructions between two comparisons (1)
  *   -m MAX      instructions, after which the program is killed (all)
  *   -t SECONDS  likewise
- *   -f SECONDS  first lets the program run freely so long, then steps the thread that ran most.
- *               What lies below that thread's frames is learned when it returns there, and unknown
- *               until then.
+ *   -f SECONDS  first lets the program run freely this long, then steps the thread that ran most.
+ *               The frames below that thread's are unknown until it returns to them.
  *   -c THREAD   steps the THREAD-th thread that the program makes, from its first instruction
  *   -r          finds runtimes, and lets them take over frames of their code
  *   -q          does not show the stacks that are not equal
@@ -20,10 +19,10 @@
  * are not equal, one for each pc:
  *
  *   cut      the beginning of the shadow, with a reason for its end
- *   jumps    longjmp or the like, about to jump, says that it is there already
+ *   jumps    longjmp or the like, which is about to jump: has the target's stack already
  *   unknown  equal as far as the shadow is known, which is not up to a root
- *   disputed of the unknown: says of the rest what no stack had said before
- *   guessed  not equal, but a frame says that it was found by frame pointer for lack of rows
+ *   disputed of the unknown: the rest is a claim that no stack had made before
+ *   guessed  not equal, but a frame is marked as found by frame pointer for lack of rows
  *   wrong    not equal
  *   false    of the guessed and the wrong: those that were called complete
  *
@@ -56,7 +55,7 @@
 #define PAGES 4096u
 #define RED_ZONE 128
 #define WRITABLE 256
-#define RELOAD_EVERY 64 /* comparisons between two looks for mappings that another thread made */
+#define RELOAD_EVERY 64 /* comparisons between two checks for mappings that another thread made */
 
 enum instruction {
 	OTHER,
@@ -77,15 +76,15 @@ static struct tables *tables;
 static struct space space;
 static struct shadow shadow;
 static struct user_regs_struct regs;
-static pid_t process, thread; /* the one that is stepped */
+static pid_t process, thread; /* the stepped thread */
 static uint64_t checked, complete, equal, cut, unknown, guessed, wrong, false_complete, jumps;
 static uint64_t loaded_at, reasons[WALK_REASONS];
-/* The last word that a push laid, and the last that a pop took, and where. */
+/* The last pushed word and the last popped word, and their places. */
 static struct {
 	uint64_t word, slot;
 } pushed, popped;
 static uint64_t aligned; /* where RSP was when it was aligned last */
-/* Memory that may be written and executed. */
+/* Memory that is writable and executable. */
 static struct {
 	uint64_t start, end;
 } writable[WRITABLE];
@@ -116,7 +115,7 @@ static uint8_t code_byte(uint64_t at)
 	return code[i].bytes[at - page];
 }
 
-/* The effect on RSP of an instruction that is no call, return or jump. */
+/* The effect on RSP of an instruction other than a call, return or jump. */
 static enum shadow_move look_move(uint64_t pc)
 {
 	uint8_t b = code_byte(pc), modrm = code_byte(pc + 1);
@@ -125,7 +124,7 @@ static enum shadow_move look_move(uint64_t pc)
 	if ((b & 0xfe) == 0xc8 || (b == 0x89 && modrm == 0xec) || (b == 0x8b && modrm == 0xe5))
 		return SHADOW_FRAME; /* enter, leave, mov rsp, rbp */
 	if (b == 0x8b && modrm >= 0x40 && modrm < 0xc0 && rm == 5)
-		return SHADOW_FRAME; /* mov rsp, [rbp+N], where it was kept */
+		return SHADOW_FRAME; /* mov rsp, [rbp+N], where it was saved */
 	if (b == 0x5c || (b == 0x8b && modrm < 0xc0) || (b == 0x87 && modrm < 0xc0))
 		return SHADOW_MEMORY;
 	if (b == 0x8b || b == 0x89 || b == 0x87 || (b & 0xf8) == 0x90)
@@ -152,7 +151,7 @@ static enum instruction look(uint64_t pc, enum shadow_move *ret_move)
 	uint8_t reg = code_byte(pc + 1) >> 3 & 7;
 
 	*ret_move = look_move(pc);
-	/* r13 for RBP, r12 for an index: no frame. */
+	/* r13 in place of RBP, r12 as an index: not a frame. */
 	if (rex & 1 && *ret_move == SHADOW_FRAME && b != 0xc9)
 		*ret_move = SHADOW_REGISTER;
 	if (rex & 1 && b == 0x5c)
@@ -181,7 +180,8 @@ static uint64_t word_at(uint64_t address)
 	return word;
 }
 
-/* Of SBCL's code a part lies in a file: it is known by memory that may be written and executed. */
+/* A part of SBCL's code is in a file: it is recognized as memory that is writable and
+ * executable. */
 static void find_writable(void)
 {
 	unsigned long start, end;
@@ -218,7 +218,7 @@ static void load(void)
 	loaded_at = checked;
 }
 
-/* Some frame was found by frame pointer, and says so. */
+/* A frame was found by frame pointer, and is marked as such. */
 static bool is_guess(const struct stack *s)
 {
 	for (size_t i = 0; i < s->count; i++)
@@ -356,7 +356,7 @@ static void jumped(const struct user_regs_struct *before)
 	pushed.slot = popped.word = aligned = 0;
 }
 
-/* By a pop into memory: not to where RSP has passed. */
+/* By a pop into memory, but not into memory that RSP has passed. */
 static void popped_to(uint64_t slot, uint64_t to)
 {
 	if (to > slot)
@@ -381,8 +381,8 @@ static void registers(void)
 		err(1, "registers");
 }
 
-/* From a stop, with its signal. A SIGTRAP that is no event is the program's own: SBCL collects
- * garbage in the handler of one. */
+/* Continues from a stop, with its signal. A SIGTRAP that is no event is the program's own: SBCL
+ * collects garbage in the handler of one. */
 static void let_go(pid_t p, int status)
 {
 	ptrace(PTRACE_CONT, p, NULL, (long)(status >> 16 ? 0 : WSTOPSIG(status)));
@@ -394,7 +394,7 @@ static bool is_breakpoint(const struct user_regs_struct *before)
 	return code_byte(before->rip) == 0xcc && regs.rip == before->rip + 1;
 }
 
-/* The thread's next stop; others go on. False: it is over, or it is too late. */
+/* Waits for the thread's next stop; others continue. False: it has ended, or time is up. */
 static bool wait_stop(int *ret_status)
 {
 	while (!late) {
@@ -431,7 +431,7 @@ static void after_exec(void)
 	shadow_begin(&shadow, regs.rsp, true);
 }
 
-/* One step; `signal` is delivered first. False when the program is over. */
+/* One step; `signal` is delivered first. False if the program has ended. */
 static bool step(int *signal)
 {
 	struct user_regs_struct before = regs;
@@ -459,7 +459,7 @@ static bool step(int *signal)
 		*signal = WSTOPSIG(status);
 	if (delivered && regs.rip != before.rip &&
 	    (regs.rsp < before.rsp - RED_ZONE || regs.rsp > before.rsp + RED_ZONE)) {
-		/* The kernel laid a frame, and no instruction ran. */
+		/* The kernel set up a signal frame, and no instruction ran. */
 		shadow_signal(&shadow, before.rip, before.rsp, regs.rsp, word_at(regs.rsp));
 		return true;
 	}
@@ -478,14 +478,14 @@ static bool step(int *signal)
 	} else if (i == SYSCALL && changes_mappings(before.rax)) {
 		load();
 	} else if (i == LOAD_RBP) {
-		/* From a record of where to go on (SBCL, to a handler). */
+		/* From a record of the place where it continues (SBCL, to a handler). */
 		if (is_writable(before.rip) && shadow_is_frame(&shadow, regs.rbp))
 			shadow_unwound(&shadow, regs.rbp);
 	} else if (regs.rsp != before.rsp) {
-		/* Such a return may also leave arguments behind, by as much as a pop does. */
+		/* Such a return may also remove arguments, just as a pop does. */
 		if (move == SHADOW_ADJUST)
 			note_word(&before);
-		/* Within generated code a stack is left by calls alone. */
+		/* Within generated code only calls leave a stack. */
 		if (move == SHADOW_REGISTER &&
 		    (is_generated(before.rip) || is_writable(before.rip)))
 			move = SHADOW_FRAME;
@@ -533,7 +533,7 @@ static pid_t start(char **argv)
 	return pid;
 }
 
-/* Lets all threads run until the n-th new one stands at its first instruction: it is stepped. */
+/* Lets all threads run until the n-th new one is at its first instruction; that one is stepped. */
 static void choose_new(long n)
 {
 	int status;
@@ -578,9 +578,9 @@ static double seconds_of(clockid_t clock)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Lets all threads run for so long: the one that ran most is stepped. On a busy machine they run
- * up to four times as long, until they have had the cpu for most of the time: what a program does
- * depends on it. */
+/* Lets all threads run for this long; the one that ran most is stepped. On a busy machine they run
+ * up to four times as long, until they have had the cpu for most of the time, because the stacks of
+ * a program depend on that. */
 static void choose_busy(double seconds)
 {
 	const double start = seconds_of(CLOCK_MONOTONIC);
@@ -591,7 +591,7 @@ static void choose_busy(double seconds)
 
 	(void)clock_getcpuclockid(process, &cpu);
 	ptrace(PTRACE_CONT, thread, NULL, 0);
-	thread = 0; /* of none: all go on */
+	thread = 0; /* of none: all continue */
 	for (;;) {
 		pid_t p = waitpid(-1, &stop, __WALL | WNOHANG);
 
@@ -636,7 +636,7 @@ static double share(uint64_t n)
 
 static void print(uint64_t steps)
 {
-	/* Whether a frame of those was a guess is not known any more. */
+	/* Whether one of those frames was a guess is no longer known. */
 	shadow_end(&shadow);
 	unknown -= shadow.disproved;
 	wrong += shadow.disproved;

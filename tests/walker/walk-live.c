@@ -2,7 +2,7 @@
 /*
  * The walker in the kernel, on one live process: `walk-live PID SECONDS HZ` loads the BPF programs
  * and the rows of the files that PID maps, samples it, and prints how its stacks ended, how deep
- * they were, and what a sample cost. It leaves out all other work of the pipeline.
+ * they were, and the cost of a sample. It does no other work of the pipeline.
  */
 #include <err.h>
 #include <stdio.h>

@@ -14,7 +14,7 @@ static void is_inside(struct str s, struct str whole)
 			!memchr(s.data, '/', s.len)));
 }
 
-/* The part of the path that this lies in. */
+/* The component of the path that contains this text. */
 static char *part_of(struct str s, struct str whole)
 {
 	const char *from = s.data, *to = s.data + s.len, *end = whole.data + whole.len;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Input: a file with DWARF, read through libdw. If the size is odd, it is also the file that both
- * share strings with (dwz). The client accepts each answer of the worker.
+ * Input: a file with DWARF, read through libdw. If the size is odd, it is also the file with
+ * which both share strings (dwz). The client accepts each answer of the worker.
  *
  * An answer comes in bounded time and lies within its own text. The file can be closed and opened
  * again at any time.

@@ -72,7 +72,7 @@ static const struct hotspot_naming layouts[OWN_LAYOUT] = {
 	  .symbol_text = 6 },
 };
 
-/* What the first piece that has the address has of n bytes. */
+/* The bytes of n that the first piece with this address has. */
 static struct span read_at(struct span all, uint64_t address, uint64_t n)
 {
 	while (all.len) {
@@ -101,7 +101,7 @@ static void expect_utf8(const struct runtime_text *t)
 	}
 }
 
-/* The check that the kernel program makes of the method as it is. */
+/* The check value that the kernel's program computes for the method. */
 static uint64_t check_of(const struct hotspot_naming *n, struct span all, uint64_t address)
 {
 	struct span pointer = read_at(all, address + n->method_const, 8);

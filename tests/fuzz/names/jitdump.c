@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input: a jitdump, read in pieces whose size is the first byte. The result does not depend on the
+/* Input: a jitdump, read in pieces whose size is the first byte. The result is the same for any
  * pieces. */
 #include <assert.h>
 #include "common/names/jit/jitdump.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Input: copies of V8's functions, as the walk of a hostile process may have made them. The first
- * byte is whether the build's bytecodes are known, then OBJECTS times what is told of a function;
- * the rest is the memory from BASE on. The first function is named. What it has inlined are the
- * others. That takes bounded time and memory. The result is UTF-8, with lines in order and calls
- * after their callers.
+ * byte says whether the build's bytecodes are known; OBJECTS descriptions of functions follow; the
+ * rest is the memory from BASE on. The first function is named; the others are inlined into it.
+ * That takes bounded time and memory. The result is UTF-8, with lines in order and calls after
+ * their callers.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static void add_piece(struct object_memory *m, struct span all, const uint64_t *
 	assert(object_memory_add(m, told[what], piece) == 0);
 }
 
-/* As the walk copies an object. Its identity leads back to it, and calls lead to objects. */
+/* Like an object that the walk copied. Its identity leads back to it, and calls lead to objects. */
 static void copy(unsigned object, const uint8_t *at, struct span all)
 {
 	struct object_memory *m = &memory[object];

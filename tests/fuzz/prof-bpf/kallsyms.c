@@ -23,7 +23,7 @@
 
 #define SEPARATOR 0xff
 #define NAME_BYTES 1023
-#define FAR_FD 1000000 /* a descriptor number that nobody has open, and all above */
+#define FAR_FD 1000000 /* a descriptor number that is not open, nor is any above */
 
 enum part { MODULES, TEXT, EVENTS, RECORDS, PARTS };
 enum flags { NO_ITERATOR = 2, AGAIN = 4 };
@@ -277,7 +277,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		(void)kallsyms_tick(k, 1 + KALLSYMS_PACK_NS);
 		look_up_all(k, input.part[TEXT]);
 		if (data[0] & AGAIN) {
-			/* The modules change: their old text takes the place of /proc/kallsyms. */
+			/* The modules change: their old text replaces /proc/kallsyms. */
 			input.part[TEXT] = input.part[MODULES];
 			input.part[MODULES].len /= 2;
 			(void)kallsyms_tick(k, 3 * KALLSYMS_CHECK_NS);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mountinfo, in which users choose names: whatever it says, a type ends with NUL. */
+/* mountinfo, in which users choose names: whatever it contains, a type ends with NUL. */
 #include "tools/prof-bpf/open/opening/mounts.h"
 
 #include <stddef.h>

@@ -114,7 +114,7 @@ static void pass_object(const struct sample *s)
 	buf_done(&wire);
 }
 
-/* What a thread's name becomes is UTF-8. */
+/* The name of a thread is converted to UTF-8. */
 static void check_title(const struct sample *s)
 {
 	struct record_title t;

@@ -183,7 +183,8 @@ bool runtimes_is_named(const char *path)
 	return false;
 }
 
-/* No process: memory_begin has already refused what it refuses by the request alone. */
+/* Not the process: memory_begin has already refused requests that it refuses without looking at the
+ * process. */
 struct process *process_find_alive(struct host *h, uint32_t pid)
 {
 	return NULL;
@@ -334,7 +335,7 @@ static void ask(struct stream_out *out, enum step what, uint8_t which, struct sp
 		m.memory_request.addresses = take_numbers(rest, addresses, n[0]);
 		m.memory_request.lengths = take_numbers(rest, lengths, n[1]);
 	}
-	/* Or more than one peer may request at once. */
+	/* Or more requests than one peer may have at once. */
 	const unsigned times = which < 0xf8 ? 1 : FILE_SERVER_OPEN_MAX + 1;
 
 	bench.asked += times;

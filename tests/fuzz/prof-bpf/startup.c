@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Input: a byte that chooses, then an environment in pieces of that size (1 to 127), a command line
- * (above), or what a worker tells of both (0). The texts that are found lie within the bytes and
- * their limits, and are the same however the pieces are cut.
+ * (above), or a worker's answer about both (0). The texts that are found lie within the bytes and
+ * their limits, and do not depend on the pieces.
  */
 #include "tools/prof-bpf/open/workers/startup.h"
 

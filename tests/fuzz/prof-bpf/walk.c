@@ -16,7 +16,7 @@
 #define CODE 0x400000ull
 #define SPAN 0x10000ull
 
-/* exact: bit 0. Bits 1 and 2 tell when the items of a runtime come, if they do; the bits above are
+/* exact: bit 0. Bits 1 and 2 tell when the items of a runtime arrive, if at all; the bits above are
  * their number. The items' words come from the stack. */
 struct head {
 	uint8_t rules, rows, exact, kernel_frames;
@@ -43,7 +43,7 @@ static ssize_t mappings(void *ctx, const struct sample *s, const struct tables_m
 	return 2;
 }
 
-/* Sends the items of the sample, which come in a ring of their own. */
+/* Sends the items of the sample, which arrive in a ring of their own. */
 static void send_items(void)
 {
 	static struct {

@@ -2,7 +2,7 @@
 /*
  * Input: a struct head, then the memory of a process with HotSpot, in pieces: address, length in 16
  * bits, bytes. The head chooses a layout: those of three versions, or one that the following bytes
- * are. The walk ends in bounded time, and what it puts out is well formed.
+ * are. The walk ends in bounded time, and its output is well formed.
  */
 #include <string.h>
 #include "bpf/hotspot/hotspot_walk.h"
@@ -12,7 +12,7 @@
 #include "tests/fuzz/take.h"
 
 #define OWN_LAYOUT 3
-#define READS_OF_FRAME 400 /* with all that is inlined in it */
+#define READS_OF_FRAME 400 /* with all calls that are inlined in it */
 
 struct head {
 	uint8_t layout, exact;
@@ -172,7 +172,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (own.len)
 			memcpy(&p.config, own.data, own.len);
 	}
-	/* All of memory but the first pages is executable and of no file. */
+	/* All memory but the first pages is executable and belongs to no file. */
 	const struct tables_mapping m[] = {
 		{ .start = 0x1000, .end = 0x2000, .slot = slot },
 		{ .start = 0x10000, .end = WALK_ADDRESS_END },

@@ -103,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	for (uint32_t i = 0; i < count; i += sample_frame_words(native[i])) {
 		plain += !sample_frame_items(native[i]);
-		/* The items that run in a frame that was taken. */
+		/* The items that run in a frame that was taken over. */
 		for (uint32_t k = i + 1; k + 1 < count && k < i + sample_frame_words(native[i]);
 		     k += 2) {
 			unsigned kind = (unsigned)(native[k] >> RUNTIME_ITEM_SHIFT);

@@ -22,7 +22,7 @@
 #include "common/names/program/finder.h"
 #include "tests/fuzz/must.h"
 
-#define SOCKET 1000000 /* a descriptor number that nobody has open, and all above */
+#define SOCKET 1000000 /* a descriptor number that is not open, nor is any above */
 #define CORE 1000001
 #define FIRST 1000002
 #define FDS 4096

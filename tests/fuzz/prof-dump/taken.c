@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Input: a struct head, then the memory of a hostile process from BASE on, in which a runtime takes
- * frames over (tests/skeleton), with a hostile config. The walk ends in bounded time, and what it
- * puts out is well formed. The same memory is named.
+ * frames over (tests/skeleton), with a hostile config. The walk ends in bounded time, and its
+ * output is well formed. The same memory is named.
  */
 #include <string.h>
 #include "common/names/runtime/runtime.h"

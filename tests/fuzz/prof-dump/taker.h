@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the targets share that walk a runtime's frames (bpf/walk/runtime_walk.h). Include it with
- * RUNTIME_WALK defined as the runtime's name, behind its walk. */
+/* Shared by fuzz targets that walk a runtime's frames (bpf/walk/runtime_walk.h). Include it after
+ * the runtime's walk, with RUNTIME_WALK defined as the runtime's name. */
 #ifndef TESTS_FUZZ_PROF_DUMP_TAKER_H
 #define TESTS_FUZZ_PROF_DUMP_TAKER_H
 
@@ -28,7 +28,7 @@ static inline void begin_tables(const struct runtime_config *r)
 	tables_file_none(tables, slot);
 }
 
-/* Walks as the kernel's programs do. Returns how many frames the runtime put out. */
+/* Walks as the kernel's programs do. Returns the number of frames that the runtime put out. */
 static inline unsigned walk(struct walk *w, struct TAKER_OF(_walk) * p)
 {
 	unsigned steps = 0, taken = 0;
@@ -56,7 +56,7 @@ static inline unsigned walk(struct walk *w, struct TAKER_OF(_walk) * p)
 	return taken;
 }
 
-/* What was put out is well formed. Returns how many frames have items or a runtime's slot. */
+/* The output is well formed. Returns how many frames have items or a runtime's slot. */
 static inline unsigned check_frames(const struct walk *w)
 {
 	static struct weave_frame woven[SAMPLE_MAX_USER];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Input: a struct head, then the memory of a hostile process from BASE on, in which V8's walk takes
- * frames over, by any config. It ends in bounded time, and what it puts out is well formed. Objects
- * that it meets are copied and named.
+ * frames over, with any config. The walk ends in bounded time, and its output is well formed.
+ * Objects that it meets are copied and named.
  */
 #include <string.h>
 #include "bpf/v8/v8_walk.h"
@@ -59,7 +59,7 @@ static void take(void *ctx, const struct runtime_copy *how, uint64_t key, uint64
 	moving_take(&moving, how, key, check, address, told);
 }
 
-/* As prof-symd describes V8. */
+/* The description of V8 that prof-symd sends. */
 #define PIECE(what, most) \
 	{ \
 		.pointer = (what)*8, .size_bytes = RUNTIME_SIZE_TOLD, .size_at = ((what) + 1) * 8, \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Input: a journal that has rolled, as a prof-export that was taken over may leave it. Only the
- * number of the build is made right. The next prof-export refuses it, or goes on: with a sender's
- * stream, and to a good end.
+ * number of the build is corrected. The next prof-export refuses it, or continues with a sender's
+ * stream and ends properly.
  */
 #include <errno.h>
 #include <sys/mman.h>

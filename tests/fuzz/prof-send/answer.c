@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input: what a receiver answers: choices, the HTTP status, four texts with their lengths, and the
+/* Input: a receiver's answer: choices, the HTTP status, four texts with their lengths, and the
  * body. The verdict keeps to the protocol, and its delay to our limit. */
 #include <stdint.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input: a byte of choices, and the text of a URL. A URL that is taken has no secret in it, and
- * fits. */
+/* Input: a byte of choices, and the text of a URL. An accepted URL contains no secret, and fits. */
 #include <curl/curl.h>
 #include <stdint.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input: the size of the pieces, and requests with their lengths. The same requests come whatever
- * the pieces are. */
+/* Input: the size of the pieces, and requests with their lengths. The requests do not depend on the
+ * pieces. */
 #include <stdint.h>
 #include "tests/fuzz/must.h"
 #include "tools/prof-send/intake/frames.h"
@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A sum over what comes. */
+/* A sum over the requests. */
 static uint64_t fed(struct span all, size_t piece, bool *ret_end)
 {
 	struct frames f = { .max = LIMIT };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input: a byte of choices, and the text of a header file or of the variable. A header that is
- * taken is one line with a name in lower case, and no message shows its value. */
+/* Input: a byte of choices, and the text of a header file or of the variable. An accepted header is
+ * one line with a name in lower case, and no message shows its value. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static void check(const struct headers *h, size_t i)
 		must(*c > ' ' && *c < 0x7f && !(*c >= 'A' && *c <= 'Z') && *c != ':');
 	for (const char *c = colon; *c; c++)
 		must((uint8_t)*c >= ' ' || *c == '\t');
-	/* One with asterisks may come out of hiding others. */
+	/* A value with asterisks may result from hiding others. */
 	if (strlen(colon + 2) < 4 || strchr(colon + 2, '*'))
 		return;
 	char *echo = strdup(line);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input: the head of a file in the spool, and behind it the file's name. Both are taken only if
- * they are what we write. */
+/* Input: the head of a file in the spool, followed by the file's name. Both are accepted only if
+ * they are exactly what prof-send writes. */
 #include <stdint.h>
 #include <string.h>
 #include "tests/fuzz/must.h"

@@ -18,7 +18,7 @@
 #include "tools/profpipe/run/children/child.h"
 #include "tools/profpipe/run/summary/summary.h"
 
-#define STATUS_FD 1000000 /* a descriptor number that nobody has open; so is the next */
+#define STATUS_FD 1000000 /* a descriptor number that is not open, nor is the next */
 #define LOG_FD 1000001
 #define MAX_STEPS 32
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Input: a settings file. Each line is a setting, is refused once, or is blank or a comment. What
- * was read reads the same when it is written again.
+ * Input: a settings file. Each line is a setting, is refused once, or is blank or a comment.
+ * Settings that were read and written again read the same.
  */
 #include <ctype.h>
 #include <stdio.h>

@@ -22,7 +22,7 @@ static void feed(struct cfi *c, const uint8_t *data, size_t size, size_t piece)
 
 		bool last = at + have == size;
 
-		/* Memory of the exact size, so that a sanitizer sees one byte too many. */
+		/* Memory of the exact size, so that a sanitizer sees a read beyond it. */
 		uint8_t *copy = malloc(have ? have : 1);
 
 		must(copy);

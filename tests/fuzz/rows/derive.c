@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	must(f || flow_new(MAX_CODE, &f) == 0);
 
-	/* Memory of the exact size, so that a sanitizer sees one byte too many. */
+	/* Memory of the exact size, so that a sanitizer sees a read beyond it. */
 	uint32_t n = (uint32_t)size - 1;
 	uint8_t *code = malloc(n ? n : 1);
 

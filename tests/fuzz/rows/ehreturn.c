@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* Memory of the exact size, so that a sanitizer sees one byte too many. */
+	/* Memory of the exact size, so that a sanitizer sees a read beyond it. */
 	uint8_t *code = malloc(size ? size : 1);
 	struct ehreturn e;
 

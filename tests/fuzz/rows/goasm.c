@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		deltas[deltas_n++] = (struct goasm_delta){ .at = at, .delta = (int8_t)data[1] * 8 };
 	}
 
-	/* Memory of the exact size, so that a sanitizer sees one byte too many. */
+	/* Memory of the exact size, so that a sanitizer sees a read beyond it. */
 	uint8_t *code = malloc(size ? size : 1);
 
 	must(code);

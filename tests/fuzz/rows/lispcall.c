@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* Memory of the exact size, so that a sanitizer sees one byte too many. */
+	/* Memory of the exact size, so that a sanitizer sees a read beyond it. */
 	uint8_t *copy = malloc(size ? size : 1);
 	struct lispcall c;
 

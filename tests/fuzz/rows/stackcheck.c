@@ -6,7 +6,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Memory of the exact size, so that a sanitizer sees one byte too many. */
+/* Memory of the exact size, so that a sanitizer sees a read beyond it. */
 static uint8_t *copy_of(const uint8_t *data, size_t n)
 {
 	uint8_t *copy = malloc(n ? n : 1);

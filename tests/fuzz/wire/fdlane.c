@@ -21,7 +21,7 @@
 #include "tests/fuzz/must.h"
 
 #define UID 1000
-#define FAR_FD 1000000 /* a descriptor number that nobody has open, and all above */
+#define FAR_FD 1000000 /* a descriptor number that is not open, nor is any above */
 #define FDS 4096
 #define MAX_STEPS 256
 
@@ -221,7 +221,7 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags)
 	count = count < fit ? count : fit;
 	m->msg_controllen = 0;
 	if (what & 4 && room >= CMSG_LEN(0)) {
-		/* Another control message than descriptors. */
+		/* A control message that is not one of descriptors. */
 		struct cmsghdr c = { .cmsg_len = CMSG_LEN(4),
 				     .cmsg_level = SOL_SOCKET,
 				     .cmsg_type = SCM_CREDENTIALS };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recursion, callbacks, variable arguments, longjmp, and handlers on both kinds of stacks. It has
- * no headers of its own to fail on: any C compiler takes it. */
+/* Recursion, callbacks, variable arguments, longjmp, and handlers on both kinds of stacks. It
+ * includes only headers of the C library, so any C compiler accepts it. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
