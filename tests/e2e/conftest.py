@@ -189,7 +189,7 @@ MARKS = {
         # Takes a cpu offline for a while.
         "test_a_cpu_that_went_and_came_back_is_sampled_again",
         # These expect something at the time of a first sample, or within a second of it.
-        "test_the_first_sample_of_an_interpreter_nobody_has_run_yet_has_its_frames",
+        "test_the_first_sample_of_a_new_interpreter_has_its_frames",
         "test_an_interpreter_that_is_the_command_has_its_frames_at_once",
     ],
     "waits": [
@@ -200,13 +200,13 @@ MARKS = {
         "test_a_tool_that_is_never_ready_is_not_waited_for",
         "test_an_extractor_that_cannot_live_is_not_restarted_for_ever",
         "test_an_output_that_never_comes_is_given_up",
-        "test_each_tool_dies_again_and_again_and_the_run_goes_on",
+        "test_a_run_survives_repeated_deaths_of_each_tool",
         "test_garbage_on_the_status_pipe_ends_the_tool",
         "test_hundred_thousand_mappings_are_known_and_cost_little",
         "test_no_answer_about_rows_ends_prof_bpf_or_fills_it",
         "test_no_file_is_given_by_another_way",
         "test_prof_cpus_ends_with_a_prof_bpf_by_hand_even_if_it_was_stopped",
-        "test_stacks_of_other_suites_in_a_container_are_as_python_says",
+        "test_stacks_of_other_suites_equal_pythons_tracebacks",
         "test_the_loss_at_the_end_is_not_overestimated",
         "test_a_gap_is_in_all_outputs_and_overlaps_no_sample",
         "test_a_reader_that_does_not_read_blocks_until_it_goes_or_an_interrupt",

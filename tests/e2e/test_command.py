@@ -12,7 +12,7 @@ from conftest import BUILD, profpipe, record
 from running import Run, burn, nothing_is_left_behind
 
 
-def test_command_is_the_callers(tmp_path):
+def test_a_command_runs_like_the_callers_own(tmp_path):
     """The command gets its caller's environment, directory, descriptors, signals, groups and
     session, and nothing of profpipe's."""
     script = r"""
@@ -54,7 +54,7 @@ print(json.dumps({"env": dict(os.environ), "cwd": os.getcwd(), "fds": fds, "bloc
     assert got == plain
 
 
-def test_status_of_a_command_is_said_and_is_not_profpipes(tmp_path):
+def test_the_status_of_a_command_is_reported_and_not_returned(tmp_path):
     p = profpipe("record", "-o", tmp_path / "x.folded", "--", "sh", "-c", "exit 3")
     assert p.returncode == 0 and "exit status 3" in p.stderr
     p = profpipe("record", "-o", tmp_path / "x.folded", "--", "sh", "-c", "kill -9 $$")

@@ -243,7 +243,7 @@ def edges(folder, spinning, times):
 
 
 @pytest.mark.parametrize("times", [TIMES, pytest.param(3 * TIMES, marks=pytest.mark.all)])
-def test_each_tool_dies_again_and_again_and_the_run_goes_on(tmp_path, spinning, times):
+def test_a_run_survives_repeated_deaths_of_each_tool(tmp_path, spinning, times):
     jobs = {"kills": kills, "stops": stops, "edges": edges}
     for name in jobs:
         (tmp_path / name).mkdir()
@@ -296,7 +296,7 @@ def test_a_second_after_a_death_stacks_are_whole_and_named_again(tmp_path, spinn
             f.result()
 
 
-def test_a_launcher_that_is_killed_takes_all_along(tmp_path, spinning):
+def test_a_killed_launcher_ends_all_tools(tmp_path, spinning):
     run = Launched(tmp_path, spinning)
     assert run.begun.wait(60), run.err
     tools = [run.child(t) for t in TOOLS]
@@ -536,7 +536,7 @@ def cpus_of(pid):
     raise AssertionError("prof-cpus is not there")
 
 
-def test_prof_cpus_that_dies_is_reaped_and_what_is_lost_is_said_once(tmp_path):
+def test_a_dead_prof_cpus_is_reaped_and_reported_once(tmp_path):
     """prof-cpus cannot be started again, so prof-bpf warns that it misses cpus that come online
     later."""
     run = Launched(tmp_path, [])

@@ -214,7 +214,7 @@ def test_a_paranoid_kernel_that_wants_more_is_named_with_its_sysctl(made):
     assert checks["perf events"]["remedy"] == "sysctl kernel.perf_event_paranoid=2"
 
 
-def test_without_proc_one_line_says_so(tmp_path):
+def test_a_missing_proc_is_reported_in_one_line(tmp_path):
     for argv in (["doctor"], ["record", "-o", tmp_path / "x.folded"]):
         p = run(mounts("mount -t tmpfs none /proc", f"{BUILD}/profpipe", *argv))
         assert (p.returncode == 1 and len(p.stderr.splitlines()) == 1
@@ -290,7 +290,7 @@ def test_a_low_limit_of_open_files_is_reported_and_sampling_works():
     assert got["self_test"]["samples"] > 0
 
 
-def test_small_memory_and_files_are_told_of_and_sampling_goes_on():
+def test_low_memory_and_file_limits_are_reported_and_sampling_works():
     got, checks = doctor(lambda *a: ["prlimit", "--data=50000000", "--as=500000000",
                                      "--fsize=1000000", *a])
     assert not fatal(checks) and got["self_test"]["samples"] > 0
@@ -377,7 +377,7 @@ def test_a_kernel_that_may_lock_up_is_refused_by_name_unless_told(made, tmp_path
         assert re.match("kernel +fine ", bpf(release, "--check", hide=hide).stdout), release
 
 
-def test_no_samples_are_told_of(tmp_path):
+def test_a_run_without_samples_is_reported(tmp_path):
     # One tick a second gives none in a third of a second.
     p = profpipe("record", "-q", "-F", "1", "-d", "0.3", "-o", tmp_path / "x.folded")
     # Other programs of this host may take more than their share meanwhile.
@@ -404,7 +404,7 @@ def word(verdict, name, found, magic=0x7066636b):
                          ["", "sys.exit(3)", "os.write(fd, os.urandom(4000))",
                           "word(0, b'x', b'y', magic=1)", "word(7, b'x', b'y')",
                           "os.kill(os.getpid(), 9)", "word(0, b'x' * 32, b'y')"])
-def test_a_prof_bpf_that_says_nothing_of_use_is_an_error(how, tmp_path):
+def test_useless_output_of_prof_bpf_is_an_error(how, tmp_path):
     shutil.copy(f"{BUILD}/profpipe", tmp_path)
     (tmp_path / "prof-bpf").write_text(STAND_IN.replace("{how}", how))
     (tmp_path / "prof-bpf").chmod(0o755)

@@ -3,5 +3,5 @@
 from fairness import assert_unharmed, beside
 
 
-def test_a_victim_beside_nobody_is_whole(tmp_path, chain):
+def test_a_victim_without_attackers_is_whole(tmp_path, chain):
     assert_unharmed(beside(tmp_path, chain, seconds=3))

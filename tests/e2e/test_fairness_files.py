@@ -70,7 +70,7 @@ def kit():
         yield k
 
 
-def test_files_that_their_server_never_reads_cost_nobody_else_a_row(tmp_path, chain, kit):
+def test_files_that_are_never_served_cost_others_no_row(tmp_path, chain, kit):
     reachable(tmp_path)
     before = left_behind()
     with mute_files(kit, [ATTACKER]):

@@ -90,7 +90,7 @@ def test_twenty_users_harm_no_other_in_little_memory(tmp_path, chain, kit, name)
 @pytest.mark.parametrize("users,options", [
     (1, ()), pytest.param(1, SMALL, marks=pytest.mark.all),
     pytest.param(3, (), marks=pytest.mark.all), pytest.param(3, SMALL, marks=pytest.mark.all)])
-def test_all_attacks_at_once_harm_nobody_else(tmp_path, chain, kit, users, options):
+def test_all_attacks_at_once_harm_no_other(tmp_path, chain, kit, users, options):
     """Each attack has users of its own. With 27 users in little memory, copies of stacks that wait
     for rows have a megabyte in all: a victim with large frames loses some from its first
     moments."""

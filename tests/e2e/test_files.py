@@ -87,7 +87,7 @@ def check(got):
                          [["-static-pie"], ["-static"], ["-no-pie"], ["-Wl,-z,noseparate-code"],
                           ["-no-pie", "-Wl,-Ttext-segment=0x70000000"],
                           ["-Wl,-z,max-page-size=0x200000"]], ids=lambda f: f[-1].strip("-"))
-def test_however_it_is_linked(tmp_path, flags):
+def test_a_program_linked_in_any_way_is_named(tmp_path, flags):
     check(record(tmp_path, "-F", "499", command=[build(tmp_path, *flags), "0.3"]))
 
 

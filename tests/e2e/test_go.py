@@ -256,7 +256,7 @@ def stopped_stacks(program, mode):
 
 @pytest.mark.parametrize("variant", [
     "whole", "bare", pytest.param("pie", marks=pytest.mark.all)])
-def test_a_stack_is_what_the_runtime_says(built, variant):
+def test_a_stack_equals_the_runtimes_report(built, variant):
     program = built(False, "-buildmode=pie") if variant == "pie" else built()
     said, ours = stopped_stacks(bare(program) if variant == "bare" else program, "stack")
     assert len(said) > 305 and said[-1][1] == "runtime.goexit"

@@ -173,7 +173,7 @@ def stacks(path):
 @pytest.mark.parametrize("kind,how",
                          [("exe", "built"), ("exe", "unlinked"), ("exe", "stripped"),
                           ("exe", "bare"), ("pie", "built"), ("pie", "stripped"), ("pie", "bare")])
-def test_frames_are_what_the_program_itself_says(programs, kind, how):
+def test_frames_equal_the_programs_own_report(programs, kind, how):
     path = programs[kind][how]
     seen = set()
     for stack in stacks(path):

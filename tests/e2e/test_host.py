@@ -165,7 +165,7 @@ def start_all(programs, folder):
                     f"exec {folder}/upper/q split"])
 
 
-def test_every_hard_case_is_known_as_proc_shows_it(tmp_path, programs):
+def test_every_hard_case_equals_proc(tmp_path, programs):
     # Some programs start before host-watch, which finds them by its scan; the same start again
     # later, and it finds them by records.
     (tmp_path / "before").mkdir()

@@ -53,7 +53,7 @@ for i in range(26):
 """
 
 
-def test_memory_that_hangs_its_reader_costs_nobody_else_a_name(tmp_path):
+def test_memory_that_hangs_its_reader_costs_others_no_name(tmp_path):
     (tmp_path / "hostile.py").write_text(TAR_PIT)
     (tmp_path / "neighbour.py").write_text(NEIGHBOUR)
     out = tmp_path / "out.txt"
@@ -336,7 +336,7 @@ def test_wild_configs_change_nothing_but_names(peer, tmp_path):
     assert peer.end().count("which the file does not contain") == 1
 
 
-def test_memory_is_given_of_what_runs_python_and_of_nothing_else(peer):
+def test_memory_is_read_only_from_processes_that_run_python(peer):
     for name, mode in ("sshd", 0o755), ("set-id", 0o4755):
         shutil.copy(PYTHON, f"{peer.dir}/{name}")
         os.chmod(f"{peer.dir}/{name}", mode)
@@ -424,7 +424,7 @@ def test_a_peer_that_follows_all_words_reads_only_names(peer, how, most):
     peer.end()
 
 
-def test_a_peer_that_floods_or_takes_no_answer_gets_no_more_than_its_rate_and_stops_nothing(peer):
+def test_a_peer_that_floods_or_reads_no_answer_is_limited(peer):
     good = peer.start(PYTHON, "-c", SPIN)
     native = peer.start("xz", "-T1", "-9", "-c", "/dev/zero", stdout=subprocess.DEVNULL)
     peer.profile()

@@ -35,7 +35,7 @@ def check(label, java, classes, tmp_path, *flags, least=0.99, phases=0.9, **kw):
 
 
 @pytest.mark.parametrize("java", of_which_check_has(JAVAS, [JAVA]))
-def test_stacks_are_as_java_says(java, classes, tmp_path):
+def test_stacks_equal_javas_report(java, classes, tmp_path):
     assert_native_frames(check(f"Java {version(java)}", java, classes, tmp_path))
 
 
@@ -59,7 +59,7 @@ FLAGS = {
 
 @pytest.mark.all
 @pytest.mark.parametrize("how", FLAGS)
-def test_stacks_by_other_flags_are_as_java_says(how, classes, tmp_path):
+def test_stacks_with_other_flags_equal_javas_report(how, classes, tmp_path):
     check(f"Java {version(JAVA)}, {how}", JAVA, classes, tmp_path, *FLAGS[how])
 
 
@@ -124,7 +124,7 @@ def test_threads_have_the_names_that_java_gave_them(java, classes, tmp_path):
             assert names[title] >= 0.8 * sum(names.values()), names
 
 
-def test_names_of_threads_are_not_read_without_leave(classes, tmp_path):
+def test_thread_names_are_not_read_without_permission(classes, tmp_path):
     out = tmp_path / "out.txt"
     p = profpipe("record", "-q", "-F", 199, "--read-memory", "none", "-o", out, "--", JAVA, "-cp",
                  classes, "Names", "0.5")
@@ -166,7 +166,7 @@ SUITES = {
 
 @pytest.mark.all
 @pytest.mark.parametrize("suite", SUITES)
-def test_stacks_of_other_suites_in_a_container_are_as_java_says(suite, tmp_path):
+def test_stacks_of_other_suites_equal_javas_report(suite, tmp_path):
     packages, has = SUITES[suite]
     root = tmp_path / "root"
     p = subprocess.run([os.path.join(os.path.dirname(FOLDER), "python", "suite.sh"), suite, root,

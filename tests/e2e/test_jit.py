@@ -216,7 +216,7 @@ def user_part(stacks, how):
     return out
 
 
-def test_generated_code_has_whole_stacks_and_the_names_that_honest_processes_give_it(
+def test_generated_code_has_whole_stacks_and_names_of_honest_processes(
         program, tmp_path):
     running = []
     try:

@@ -92,7 +92,7 @@ def test_well_behaved_stand_ins_make_a_run(launch):
             and "9 stacks complete" in p.err)
 
 
-def test_missing_tools_are_said(tmp_path):
+def test_missing_tools_are_reported(tmp_path):
     tools = tmp_path / "alone"
     tools.mkdir()
     shutil.copy(f"{BUILD}/profpipe", tools)
@@ -262,7 +262,7 @@ def test_folders_that_resemble_a_run_are_left_alone(tmp_path):
                          [["profpipe"], ["profpipe", "record"], ["profpipe", "report"],
                           ["profpipe", "doctor"], *([t] for t in (*GOOD, "prof-dump"))],
                          ids=" ".join)
-def test_help_and_version_are_written_or_it_is_said(words, flag):
+def test_a_failed_write_of_help_and_version_is_reported(words, flag):
     argv = [f"{BUILD}/{words[0]}", *words[1:], flag]
     p = subprocess.run(argv, capture_output=True, text=True)
     assert p.returncode == 0 and p.stderr == "" and words[0] in p.stdout

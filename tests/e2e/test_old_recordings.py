@@ -31,7 +31,7 @@ def exported(data, fmt):
 
 @pytest.mark.parametrize("name", ["host", "python"])
 @pytest.mark.parametrize("fmt", ["text", "folded"])
-def test_an_old_recording_gives_what_it_gave_then(name, fmt):
+def test_an_old_recording_gives_the_same_output_as_then(name, fmt):
     p = exported(recording(name), fmt)
     assert (p.returncode, p.stderr) == (0, b"")
     assert p.stdout.decode(errors="replace") == expected(name, fmt)
@@ -73,7 +73,7 @@ def test_additions_of_a_later_version_are_skipped_and_counted(name, every, field
         assert f" {unknown} messages and {more} fields " in said[0]
 
 
-def test_outputs_and_recordings_say_what_was_skipped():
+def test_outputs_and_recordings_count_skipped_fields():
     data, unknown, more = of_the_future(recording("python"), NEWS, 5)
     words = f"{unknown} messages and {more} fields"
     again = exported(data, "stream").stdout
@@ -85,7 +85,7 @@ def test_outputs_and_recordings_say_what_was_skipped():
     assert words.encode() in p.stderr
 
 
-def test_prof_symd_says_what_it_skipped_and_passes_it_on():
+def test_prof_symd_reports_skipped_fields_and_passes_them_on():
     data, unknown, more = of_the_future(recording("raw"), NEWS, 4)
     named = subprocess.run([f"{BUILD}/prof-symd"], input=data, stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE, timeout=60)

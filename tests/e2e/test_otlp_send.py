@@ -205,7 +205,7 @@ def test_a_killed_prof_export_sends_nothing_twice(tmp_path, ending):
             == all_of_it["samples"]
 
 
-def test_a_dead_endpoint_delays_the_end_by_little_and_is_told(tmp_path):
+def test_a_dead_endpoint_is_reported_and_delays_the_end_little(tmp_path):
     out, summary = tmp_path / "out.folded", tmp_path / "summary.json"
     with socket.create_server(("127.0.0.1", 0)) as silent, GrpcReceiver() as good:
         dead = f"http://127.0.0.1:{silent.getsockname()[1]}"
@@ -222,7 +222,7 @@ def test_a_dead_endpoint_delays_the_end_by_little_and_is_told(tmp_path):
 
 
 @pytest.mark.all
-def test_without_a_receiver_what_waits_stays_in_the_spool(tmp_path):
+def test_without_a_receiver_requests_stay_in_the_spool(tmp_path):
     spool = tmp_path / "spool"
     spool.mkdir(mode=0o700)
     with HttpReceiver() as r:

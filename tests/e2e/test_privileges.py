@@ -71,7 +71,7 @@ def running(tmp_path, *wrap, **kw):
         p.communicate(timeout=60)
 
 
-def test_every_running_tool_is_who_the_page_says(tmp_path):
+def test_every_running_tool_has_the_identity_in_the_page(tmp_path):
     rows = dict(re.findall(r"^\| `(prof-\w+)` \| a user of its own \| (see below|none) \|$", page(),
                            re.M))
     assert rows.pop("prof-metrics") == "none"  # test_run.py looks at it

@@ -265,7 +265,7 @@ def test_a_receiver_that_never_answers_costs_one_attempt_its_time():
 
 @pytest.mark.parametrize("host,words", [("no-such-host.invalid", "Could not resolve host"),
                                         ("127.0.0.1:9", "Connection refused")])
-def test_a_dead_name_and_a_dead_port_are_named(host, words):
+def test_an_unknown_name_and_a_closed_port_are_named(host, words):
     p = send("--otlp", f"http://{host}", "--otlp-drain", "2")
     delivered(p, 0, 1, status=1)
     # Without a network, names are not resolved.
@@ -363,7 +363,7 @@ def test_a_token_is_sent_and_never_shown(tmp_path):
         assert "s3cr3t" not in said(p) and "no access with ******" in said(p), said(p)
 
 
-def test_a_token_that_others_could_overhear_is_told(tmp_path):
+def test_a_token_sent_without_encryption_is_reported(tmp_path):
     token = write(tmp_path / "token", "a: b\n")
     p = send("--otlp", "http://no-such-host.invalid", "--otlp-header-file", token, requests=[])
     assert b"the headers go over the network unencrypted; use https://" in p.stderr
@@ -502,7 +502,7 @@ def test_a_lender_that_is_late_once_lends_again(tmp_path):
 
 # --- the input ---
 
-def test_input_that_is_cut_or_no_requests_is_said():
+def test_truncated_or_foreign_input_is_reported():
     with GrpcReceiver() as r:
         p = send("--otlp", r.url, data=frames(A, B)[:-1])
         delivered(p, 1, status=1)

@@ -142,7 +142,7 @@ def test_the_spool_is_bounded_and_keeps_the_newest(spool):
         assert r.taken[1:] == requests[1 - kept:]
 
 
-def test_a_full_disk_is_said_once_and_memory_serves(spool):
+def test_a_full_disk_is_reported_once_and_memory_is_used(spool):
     requests = noise(6, 40_000)
     mount = f"mount -t tmpfs -o size=128k,mode=700 none {spool} && exec \"$@\""
     with HttpReceiver() as r:

@@ -88,7 +88,7 @@ def version(python, *prefix):
 
 
 @pytest.mark.parametrize("python", of_which_check_has(PYTHONS, PYTHONS[:2] + PYTHONS[-1:]))
-def test_stacks_are_as_python_says(python, tmp_path):
+def test_stacks_equal_pythons_tracebacks(python, tmp_path):
     check(version(python), tmp_path, lambda *args: [python, *args])
 
 
@@ -99,7 +99,7 @@ def test_a_renamed_and_stripped_interpreter_is_known_by_what_is_in_it(tmp_path):
           lambda *args: [snake, *args], env={**os.environ, "PYTHONHOME": "/usr"})
 
 
-def test_a_version_that_is_not_known_is_said_once_and_keeps_its_native_frames(tmp_path):
+def test_an_unknown_version_is_logged_once_and_keeps_native_frames(tmp_path):
     python = os.path.realpath("/usr/bin/python3")
     p = subprocess.run([python, "-c", "import sys; print(sys.hexversion)"], capture_output=True,
                        text=True)
@@ -213,7 +213,7 @@ SUITES = {
 
 
 @pytest.mark.parametrize("suite", of_which_check_has(SUITES, ("bullseye",)))
-def test_stacks_of_other_suites_in_a_container_are_as_python_says(suite, tmp_path):
+def test_stacks_of_other_suites_equal_pythons_tracebacks(suite, tmp_path):
     packages, has = SUITES[suite]
     root = tmp_path / "root"
     p = subprocess.run([os.path.join(os.path.dirname(ROOMS), "suite.sh"), suite, root, packages,
@@ -239,7 +239,7 @@ def test_stacks_of_other_suites_in_a_container_are_as_python_says(suite, tmp_pat
         shutil.rmtree(root)
 
 
-def test_odd_rooms_too(tmp_path):
+def test_stacks_of_odd_rooms_equal_pythons_tracebacks(tmp_path):
     out = tmp_path / "out.txt"
     p = profpipe("record", "-q", "-F", 499, "-o", out, "--", "/usr/bin/python3", ODD_ROOMS, "0.15",
                  tmp_path / "rooms.json")
@@ -321,7 +321,7 @@ spin_here()
 
 @pytest.mark.parametrize("how",
                          ["undumpable", "undumpable-roots", "sshd", "set-id", "none", "open"])
-def test_memory_that_is_not_to_be_read_is_not(how, tmp_path):
+def test_protected_memory_is_not_read(how, tmp_path):
     python, options = "/usr/bin/python3", ["--read-memory", "none"] if how == "none" else []
     # For root's processes /proc does not show whether they may be dumped, but the kernel's program
     # knows.
@@ -520,7 +520,7 @@ while time.monotonic() < end:
 """
 
 
-def test_code_that_has_anothers_place_has_not_its_name(tmp_path):
+def test_code_in_a_reused_place_does_not_get_the_old_name(tmp_path):
     out = tmp_path / "out.txt"
     p = profpipe("record", "-q", "-F", 997, "-o", out, "--", "/usr/bin/python3", "-S", "-c",
                  GENERATED)
@@ -612,7 +612,7 @@ def test_an_interpreter_that_is_the_command_has_its_frames_at_once(how, tmp_path
 
 
 @pytest.mark.parametrize("how", ["host", "command"])
-def test_the_first_sample_of_an_interpreter_nobody_has_run_yet_has_its_frames(how, tmp_path):
+def test_the_first_sample_of_a_new_interpreter_has_its_frames(how, tmp_path):
     """A file is described when it is mapped, not at its first sample: here a new copy, which sleeps
     before it works."""
     python, script, out = tmp_path / "python3", tmp_path / "script.py", tmp_path / "out.txt"

@@ -81,7 +81,7 @@ def test_a_thread_is_no_process(tmp_path):
     assert p.returncode == 1 and f"--pid: {t.native_id}: there is no such process" in p.stderr
 
 
-def test_without_rights_it_says_which_are_missing(tmp_path):
+def test_missing_rights_are_named(tmp_path):
     os.chmod(tmp_path, 0o777)
     out = tmp_path / "x.html"
     tools = tmp_path / "tools"
@@ -196,7 +196,7 @@ def test_a_fifo_may_be_the_output_and_is_waited_for(tmp_path):
     assert got and "python3" in got[0]
 
 
-def test_a_full_disk_is_said(tmp_path):
+def test_a_full_disk_is_reported(tmp_path):
     p = profpipe("record", "-F", "499", "-f", "folded", "-o", "/dev/full", "--", *burn(0.3))
     assert p.returncode == 1 and "No space left" in p.stderr
 

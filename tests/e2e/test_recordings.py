@@ -34,7 +34,7 @@ def test_a_report_goes_to_standard_output(recording):
     assert p.returncode == 0 and p.stdout.startswith("python3") and p.stderr == ""
 
 
-def test_a_cut_recording_is_said_and_its_beginning_written(tmp_path, recording):
+def test_a_truncated_recording_is_reported_and_its_start_written(tmp_path, recording):
     cut = tmp_path / "cut.prof"
     data = recording.read_bytes()
     cut.write_bytes(data[: len(data) * 3 // 4])

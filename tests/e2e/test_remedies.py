@@ -126,7 +126,7 @@ def costs(tmp_path, argv):
 
 
 @pytest.mark.parametrize("runtime", of_which_check_has(RUNTIMES, ("java", "java-names", "php")))
-def test_the_remedy_is_said_and_helps(tmp_path, monkeypatch, runtime):
+def test_the_remedy_is_printed_and_helps(tmp_path, monkeypatch, runtime):
     name, text, make, who, what, without, mended = RUNTIMES[runtime]
     (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
@@ -151,7 +151,7 @@ def test_a_remedy_that_was_applied_is_not_proposed(tmp_path):
     assert got.summary["samples"] >= 20 and not share, got.stderr
 
 
-def test_of_what_nothing_mends_that_is_said(tmp_path):
+def test_problems_without_a_remedy_are_reported(tmp_path):
     (tmp_path / "burn.sml").write_text(SML)
     share, got = costs(tmp_path, ["poly", "--script", tmp_path / "burn.sml"])
     assert (share["poly", "truncated"] >= 0.3
@@ -159,7 +159,7 @@ def test_of_what_nothing_mends_that_is_said(tmp_path):
     assert share["poly", "with functions that have no name"] >= 0.3, got.stderr
 
 
-def test_of_erlangs_stacks_that_is_said_too(tmp_path, monkeypatch):
+def test_erlangs_stacks_are_reported_as_without_a_remedy(tmp_path, monkeypatch):
     (tmp_path / "burn.erl").write_text(ERLANG)
     monkeypatch.chdir(tmp_path)
     subprocess.run(["erlc", "burn.erl"], check=True)

@@ -117,7 +117,7 @@ def count(receivers):
 
 # --- the settings file ---
 
-def test_a_good_file_is_said_to_be_good(tmp_path):
+def test_a_correct_file_is_confirmed(tmp_path):
     f = tmp_path / "a.conf"
     f.write_text("# all hosts\n\nfrequency = 20\n; two\npid = %d\npid = 1\nlines = no\n"
                  "probabilistic-interval = 2m\notlp = http://127.0.0.1:4317\n" % os.getpid())
@@ -147,7 +147,7 @@ def test_each_error_of_a_file_has_its_line(tmp_path):
     (["frequency = 20", "otlp = htp://x:1"], "2: otlp: htp://x:1: has neither http:// nor"),
     (["otlp = http://127.0.0.1:1", "otlp-key = /no/key"], "2: otlp-key: "),
 ])
-def test_prof_send_checks_what_only_it_knows(tmp_path, lines, line):
+def test_prof_send_checks_its_own_settings(tmp_path, lines, line):
     f = tmp_path / "a.conf"
     f.write_text("\n".join(lines))
     p = profpipe("run", "--check", f)
@@ -506,7 +506,7 @@ def test_the_server_holds_nothing_and_is_started_again(tmp_path):
     assert status == 0 and "prof-metrics ended (signal 9 (Killed))" in said, said
 
 
-def test_a_port_that_is_taken_is_said(tmp_path):
+def test_a_port_in_use_is_reported(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as other:
         at = f"127.0.0.1:{other.getsockname()[1]}"
         p = profpipe("run", "-o", tmp_path / "o.otlp", "--metrics", at)
@@ -515,7 +515,7 @@ def test_a_port_that_is_taken_is_said(tmp_path):
                         "choose another port\n")
 
 
-def test_clients_that_ask_for_nothing_keep_nobody_out():
+def test_silent_clients_keep_no_other_client_out():
     life, word = os.pipe()
     with socket.create_server(("127.0.0.1", 0)) as listener, contextlib.ExitStack() as idle:
         fds = [listener.fileno(), life]

@@ -113,7 +113,7 @@ def is_nameless(path):
 
 
 @pytest.mark.parametrize("name", PARSERS)
-def test_nothing_that_it_holds_leads_further(run, name):
+def test_no_descriptor_of_a_tool_leads_further(run, name):
     """No folder, no device, and nothing to write to except pipes, sockets, its log, and
     prof-export's output and journal, which have no names."""
     pid = run[0][name]
@@ -143,7 +143,7 @@ def test_the_libdw_worker_is_confined_like_prof_symd(run, may_mount):
                     f"/proc/{run[0]['prof-symd']}/ns/net")
 
 
-def test_each_says_what_it_has(run):
+def test_each_tool_logs_its_confinement(run):
     for name in PARSERS:
         landlock, calls = what_it_has(run, name)[2:]
         assert calls == "limited"

@@ -222,7 +222,7 @@ def test_split_units_have_inlined_calls_in_record(tmp_path, compiler, version, p
                          ids=lambda f: f[0][1:])
 @pytest.mark.parametrize("compiler, version", of_which_check_has(
     [("g++", 4), ("g++", 5), ("clang++", 4), ("clang++", 5)], [("g++", 5), ("clang++", 4)]))
-def test_a_split_build_says_what_the_whole_one_says(tmp_path, compiler, version, flags):
+def test_a_split_build_gives_the_same_answers_as_a_whole_one(tmp_path, compiler, version, flags):
     whole = build(tmp_path / "made", compiler, version, flags=flags)
     asked = addresses(whole)
     expected = by_us(whole, asked)

@@ -267,7 +267,7 @@ def test_only_wanted_variables_and_the_command_line_are_told(tmp_path):
     assert b"n-o-" not in data
 
 
-def test_another_prof_symd_is_told_again(tmp_path):
+def test_another_prof_symd_gets_the_attributes_again(tmp_path):
     out = tmp_path / "x.prof"
     with Run("-F", "99", "-o", out, "--cmdline", "--", sys.executable, "-c", SPIN % 6) as run:
         symd = run.sampling()["prof-symd"]
@@ -283,7 +283,7 @@ def test_another_prof_symd_is_told_again(tmp_path):
             sys.executable]
 
 
-def test_nothing_is_told_unless_it_is_wanted(tmp_path):
+def test_no_attributes_are_sent_unless_requested(tmp_path):
     out = tmp_path / "x.prof"
     p = profpipe("record", "-F", "99", "-o", out, "--", sys.executable, "-c", SPIN % 1,
                  env={**os.environ, "OTEL_SERVICE_NAME": "hidden"})

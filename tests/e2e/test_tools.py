@@ -15,7 +15,7 @@ from conftest import record
 from running import Run, TOOLS, children, nothing_is_left_behind, status_of
 
 
-def test_only_the_thread_that_drains_the_rings_comes_first_on_a_busy_host(tmp_path):
+def test_only_the_draining_thread_has_priority_on_a_busy_host(tmp_path):
     def nice(task):
         return os.getpriority(os.PRIO_PROCESS, int(task))
 

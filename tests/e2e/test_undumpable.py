@@ -109,33 +109,33 @@ def said_by(folder, argv, through="exec %s"):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_such_a_command_runs_to_its_end_and_is_sampled(tmp_path, folder, spinner, kind):
+def test_an_undumpable_command_runs_to_its_end_and_is_sampled(tmp_path, folder, spinner, kind):
     got = record(tmp_path, "-F", HZ, command=said_by(folder, spinner(kind)))
     check(got, open(f"{folder}/said").read(), kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_such_children_of_a_command_are_sampled(tmp_path, folder, spinner, kind):
+def test_undumpable_children_of_a_command_are_sampled(tmp_path, folder, spinner, kind):
     argv = spinner(kind)
     got = record(tmp_path, "-F", HZ, command=said_by(folder, argv, through="(%s & wait); true"))
     check(got, open(f"{folder}/said").read(), kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_selected_process_stays_so_over_such_an_exec(tmp_path, folder, spinner, kind):
+def test_a_process_stays_selected_when_an_exec_makes_it_undumpable(tmp_path, folder, spinner, kind):
     with subprocess.Popen(said_by(folder, spinner(kind), through="sleep 2; exec %s")) as p:
         got = record(tmp_path, "-F", HZ, "-p", str(p.pid))
     check(got, open(f"{folder}/said").read(), kind)
 
 
-def test_such_programs_of_the_host_are_sampled(tmp_path, folder, spinner):
+def test_undumpable_programs_of_the_host_are_sampled(tmp_path, folder, spinner):
     with subprocess.Popen(said_by(folder, spinner("setuid"), through="sleep 2; exec %s")):
         got = record(tmp_path, "-F", HZ, "-d", "5")
     got.summary["complete"] = got.summary["samples"]  # of others, too
     check(got, open(f"{folder}/said").read(), "setuid")
 
 
-def test_many_short_ones_in_a_tree_of_processes_are_sampled(tmp_path, folder, spinner):
+def test_many_short_undumpable_programs_in_a_tree_are_sampled(tmp_path, folder, spinner):
     path = spinner("setuid")[0]
     tree = f"(for i in 1 2 3 4 5; do %s; done) & for i in 1 2 3 4 5; do (%s); done; wait" % (
             (f"{path} 0.2 >> {folder}/said",) * 2)

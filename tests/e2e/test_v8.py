@@ -92,7 +92,7 @@ def check_native(label, tmp_path, command, **kw):
 
 
 @pytest.mark.parametrize("asks", [True, False], ids=["lines", "no lines"])
-def test_stacks_are_as_v8_says(asks, tmp_path):
+def test_stacks_equal_v8s_tracebacks(asks, tmp_path):
     """V8 records lines only from the time when it is first asked for them."""
     some = "." if asks else "^(inlined|async|in_|worker|method|sort|far|vm|two_bytes)"
     env = {**os.environ, "ROOMS_ONLY": some}
@@ -107,7 +107,7 @@ LEAST = {"14.21.3": 0.94, "15.14.0": 0.94, "22.0.0": 0.97, "23.11.1": 0.96, "24.
 
 @pytest.mark.all
 @pytest.mark.parametrize("number", NPM)
-def test_stacks_of_each_version_are_as_v8_says(number, tmp_path):
+def test_stacks_of_each_version_equal_v8s_tracebacks(number, tmp_path):
     node = from_npm(number)
     if not is_known(node):
         check_native(version(node), tmp_path, [node])
@@ -118,7 +118,7 @@ def test_stacks_of_each_version_are_as_v8_says(number, tmp_path):
 
 @pytest.mark.all
 @pytest.mark.parametrize("suite", SUITES)
-def test_stacks_of_debians_packages_are_as_v8_says(suite, tmp_path):
+def test_stacks_of_debians_packages_equal_v8s_tracebacks(suite, tmp_path):
     root = tmp_path / "root"
     p = subprocess.run([SUITE, suite, root, "nodejs", ".*"], capture_output=True, text=True)
     assert p.returncode == 0, p.stderr
@@ -218,7 +218,7 @@ main();
 
 
 @pytest.mark.parametrize("how", of_which_check_has(["none", "set-id", "open"], ["none", "set-id"]))
-def test_memory_that_is_not_to_be_read_is_not(how, tmp_path):
+def test_protected_memory_is_not_read(how, tmp_path):
     node, options = NODE, ["--read-memory", "none"] if how == "none" else []
     if how == "set-id":
         node = tmp_path / "node"
@@ -251,7 +251,7 @@ int main(void)
 """
 
 
-def test_a_version_that_is_not_known_is_said_once_and_keeps_its_native_frames(tmp_path):
+def test_an_unknown_version_is_logged_once_and_keeps_native_frames(tmp_path):
     """Two files that claim to be V8 99."""
     (tmp_path / "unknown.c").write_text(UNKNOWN)
     for number in "12":

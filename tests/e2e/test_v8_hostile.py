@@ -91,7 +91,7 @@ def keeps_to_its_time(summary):
     assert us < 1000
 
 
-def test_forged_frames_and_objects_cost_nobody_else_a_frame(tmp_path):
+def test_forged_frames_and_objects_cost_others_no_frame(tmp_path):
     library = tmp_path / "forged.so"
     subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", library, FORGED, "-lpthread"],
                    check=True)
@@ -131,7 +131,7 @@ def odd(values):
 @pytest.mark.all
 @pytest.mark.parametrize("forge", [huge, negative, nothing, shifted, odd],
                          ids=lambda f: f.__name__)
-def test_forged_constants_cost_nobody_else_a_frame(forge, tmp_path):
+def test_forged_constants_cost_others_no_frame(forge, tmp_path):
     """V8 itself does not use them."""
     values = constants(NODE)
     node = tmp_path / "forger"
@@ -167,7 +167,7 @@ for (; cpu() < end; n++) {
 """
 
 
-def test_functions_that_are_gone_at_once_have_nobody_elses_name(tmp_path):
+def test_short_lived_functions_never_get_anothers_name(tmp_path):
     (tmp_path / "churn.js").write_text(CHURN)
     mine, stacks, summary, _ = beside(tmp_path, [NODE, "--expose-gc", "churn.js"])
     neighbour_is_right(mine)

@@ -515,14 +515,14 @@ def check_during(machine, name):
 
 
 @on("suspend")
-def test_a_host_that_sleeps_is_sampled_when_it_is_awake_and_its_sleep_told(machine):
+def test_a_host_that_sleeps_is_sampled_while_awake_and_its_sleep_shown(machine):
     _, summary = check_during(machine, "suspend")
     assert 1 < summary["suspended_s"] < 9, summary
     assert "the host was suspended for " in machine.text("suspend.log")
 
 
 @on("start")
-def test_a_process_began_when_it_did_by_the_wall_clock_after_a_sleep_too(machine):
+def test_start_times_are_right_by_the_wall_clock_after_a_sleep(machine):
     out = machine.good("start")
     # Busybox's date has no fractions of a second.
     before, after, pid = map(int, re.findall(r"^\d+$", out, re.M)[:3])
@@ -601,7 +601,7 @@ def test_restrictive_sysctls_are_reported(machine):
 
 
 @on("memlock")
-def test_memory_that_may_not_be_locked_is_told_where_it_matters(machine):
+def test_a_limit_of_locked_memory_is_reported_where_it_matters(machine):
     checks = machine.checks("memlock")
     verdict, text = checks["memlock"]
     assert text.startswith("64 KiB")
@@ -612,7 +612,7 @@ def test_memory_that_may_not_be_locked_is_told_where_it_matters(machine):
 
 
 @on("few")
-def test_few_capabilities_are_told(machine):
+def test_missing_capabilities_are_reported(machine):
     """Where perf_event_paranoid is 4, as the step before left it, Debian's kernels want
     CAP_SYS_ADMIN."""
     checks = machine.checks("few")

@@ -29,7 +29,7 @@ def falsified(tmp_path, act, form="html"):
     return done, json.loads(summary.read_text()), out
 
 
-def test_an_honest_one_agrees(tmp_path):
+def test_an_honest_prof_symd_agrees(tmp_path):
     done, summary, _ = falsified(tmp_path, "honest")
     assert done.returncode == 0, done.stderr
     assert summary["samples"] > 20, summary
@@ -40,7 +40,7 @@ def test_an_honest_one_agrees(tmp_path):
     ("two-stacks", "more"), ("move", "more"), ("late", "more"), ("double", "more"),
     ("threadless", "more"), ("early", "more"), ("gone", "more"), ("drop", "fewer"),
     ("restart", "fewer"), ("losses", "losses")])
-def test_a_taken_over_one_is_noticed(tmp_path, act, what):
+def test_a_prof_symd_taken_over_is_noticed(tmp_path, act, what):
     done, summary, out = falsified(tmp_path, act)
     assert done.returncode == 1, done.stderr
     assert "the samples differ from those that prof-bpf sent" in done.stderr
@@ -52,7 +52,7 @@ def test_a_taken_over_one_is_noticed(tmp_path, act, what):
 
 
 @pytest.mark.parametrize("form", ["folded", "pprof", "text", "stream"])
-def test_each_output_says_so(tmp_path, form):
+def test_each_output_reports_the_disagreement(tmp_path, form):
     done, _, out = falsified(tmp_path, "double", form)
     assert done.returncode == 1, done.stderr
     if form == "stream":

@@ -241,7 +241,7 @@ def test_closed_standard_descriptors_are_no_outputs(world, tmp_path, closed):
                for line in out.read_text().splitlines()), "nobody's messages went there"
 
 
-def test_an_output_that_is_closed_is_said(world):
+def test_a_closed_output_is_reported(world):
     p = subprocess.run(["sh", "-c",
                         f"{BUILD}/profpipe record -f folded -o - -- {world.spin} 0.3 >&-"],
                        capture_output=True, text=True, timeout=60)
@@ -375,7 +375,7 @@ def test_limits_that_are_too_low_are_named(world, tmp_path, limit, low, name):
     assert out.read_text() == "old\n"
 
 
-def test_low_limits_that_are_enough_are_enough(world, tmp_path):
+def test_low_but_sufficient_limits_are_no_error(world, tmp_path):
     def lower():
         resource.setrlimit(resource.RLIMIT_NOFILE, (192, 192))
         resource.setrlimit(resource.RLIMIT_MEMLOCK, (0, 0))

@@ -34,7 +34,7 @@ Test(fairshare, others_share_the_rest_of_a_small_holder)
 	cr_assert_eq(SHARE_OF(900, false, 900, 100), 800);
 }
 
-Test(fairshare, without_a_taker_nobody_is_bounded_while_there_is_enough)
+Test(fairshare, existing_owners_are_unbounded_while_there_is_enough)
 {
 	cr_assert_eq(SHARE_OF(900, false, 600, 300), 900);
 }

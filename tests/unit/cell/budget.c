@@ -78,7 +78,7 @@ Test(budget, a_large_claim_leaves_the_guaranteed_shares)
 	cr_assert_eq(c[2].granted, 1);
 }
 
-Test(budget, of_several_that_want_more_the_smaller_wish_is_met_first)
+Test(budget, the_smallest_of_several_wishes_is_met_first)
 {
 	struct budget_claim c[] = { { .sure = 10, .wanted = 100 },
 				    { .sure = 10, .wanted = 22 },

@@ -250,7 +250,7 @@ static int call_by_x32(const void *arg)
 	return FILTERED && syscall(0x40000000 | SYS_getpid) != 12345 ? WENT_THROUGH : 0;
 }
 
-Test(cell, other_gates_into_the_kernel_are_closed)
+Test(cell, other_entries_into_the_kernel_are_closed)
 {
 	cr_expect_eq(in_child(&cells[0], call_by_another_gate, NULL), FILTERED ? DIED : 0);
 	cr_expect_eq(in_child(&cells[0], call_by_x32, NULL), FILTERED ? DIED : 0);
@@ -305,7 +305,7 @@ static int truncate_output(const void *arg)
 	return ftruncate(*(const int *)arg, 0) ? errno : 0;
 }
 
-Test(cell, only_who_writes_a_file_may_cut_it)
+Test(cell, only_a_writer_may_truncate_a_file)
 {
 	const int file = memfd_create("output", MFD_CLOEXEC);
 
@@ -344,7 +344,7 @@ static int run_a_thread(void)
 	return WENT_THROUGH;
 }
 
-Test(cell, threads_that_ran_before_are_sealed_in_too)
+Test(cell, running_threads_are_also_sealed)
 {
 	const pid_t child = fork();
 	int status;

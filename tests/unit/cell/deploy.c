@@ -130,7 +130,7 @@ static void say_much(struct deploy *d)
 		deploy_status(d, &st, STATUS_RUNNING);
 }
 
-Test(deploy, launcher_that_does_not_read_or_is_gone_holds_nobody, .timeout = 10)
+Test(deploy, a_launcher_that_does_not_read_or_is_gone_blocks_no_tool, .timeout = 10)
 {
 	struct deploy d;
 	int p[2];

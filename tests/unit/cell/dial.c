@@ -44,7 +44,7 @@ static void assert_said(const char *first, const char *second)
 	free(lines[1]);
 }
 
-Test(dial, a_peer_that_does_not_come_is_waited_for_aloud)
+Test(dial, waiting_for_a_peer_is_logged)
 {
 	const uint64_t since = clock_mono_ns();
 	struct deploy d;
@@ -55,7 +55,7 @@ Test(dial, a_peer_that_does_not_come_is_waited_for_aloud)
 		    "cannot reach prof-bpf there: Connection timed out; start it");
 }
 
-Test(dial, under_a_launcher_only_the_end_is_said)
+Test(dial, under_a_launcher_only_giving_up_is_logged)
 {
 	struct deploy d;
 

@@ -374,7 +374,7 @@ Test(fileworker, output_of_libdw_does_not_reach_the_terminal)
 	symfile_free(f);
 }
 
-Test(fileworker, a_worker_that_was_taken_over_is_killed_at_its_first_deed)
+Test(fileworker, a_worker_that_was_taken_over_is_killed_at_its_first_call)
 {
 	struct symfile *f = self();
 

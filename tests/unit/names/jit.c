@@ -150,7 +150,7 @@ Test(jit, a_map_that_is_written_anew_is_read_anew)
 	bench_free(b);
 }
 
-Test(jit, a_map_that_there_was_no_memory_for_is_read_again)
+Test(jit, a_map_that_found_no_memory_is_read_again)
 {
 	struct bench *b = bench_new();
 
@@ -188,7 +188,7 @@ Test(jit, a_file_that_is_not_there_is_asked_for_less_and_less)
 	bench_free(b);
 }
 
-Test(jit, an_answer_that_does_not_come_is_done_without)
+Test(jit, a_missing_answer_is_not_waited_for)
 {
 	struct bench *b = bench_new();
 

@@ -290,7 +290,7 @@ Test(v8, a_name_is_put_together_of_its_parts)
 	done(&c, &o);
 }
 
-Test(v8, another_object_is_not_taken_for_it)
+Test(v8, another_object_is_not_taken_for_a_function)
 {
 	struct copy c = { 0 };
 	struct runtime_object o = { 0 };

@@ -66,7 +66,7 @@ static void leave_room(int above, unsigned more)
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-Test(cpus, each_that_came_is_taken_once)
+Test(cpus, each_new_cpu_is_taken_once)
 {
 	struct cpus c;
 	uint32_t cpu = 0;
@@ -83,7 +83,7 @@ Test(cpus, each_that_came_is_taken_once)
 	cpus_stop(&c);
 }
 
-Test(cpus, one_that_there_is_no_room_for_is_kept)
+Test(cpus, a_new_cpu_is_kept_until_there_is_room)
 {
 	struct cpus c;
 	uint32_t cpu = 0;

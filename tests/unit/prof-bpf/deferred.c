@@ -316,7 +316,7 @@ static void switch_rows(bool by_word)
 	memcpy(d.deferred.stack + 4096 + 0x208, &(uint64_t){ CODE + 0x110 }, 8);
 }
 
-Test(deferred, a_stack_that_was_left_for_another_is_walked_too)
+Test(deferred, a_stack_that_was_left_for_another_is_also_walked)
 {
 	/* The word with the place of a library's g is not copied: g was found without it. */
 	for (int by_word = 0; by_word < 2; by_word++) {
@@ -375,7 +375,7 @@ Test(deferred, within_execve_there_may_be_no_user_part)
 	cr_assert_eq(last.sample.kernel_frames, 1);
 }
 
-Test(deferred, at_the_ceiling_the_oldest_goes_as_it_is)
+Test(deferred, at_the_ceiling_the_oldest_is_sent_as_it_is)
 {
 	copy_chunks(DEFERRED_CHUNKS);
 	for (int i = 0; i < 5; i++) {
@@ -407,7 +407,7 @@ Test(deferred, at_the_end_everything_goes)
 	cr_assert(deferred_empty(q));
 }
 
-Test(deferred, of_whoever_has_most_the_oldest_goes)
+Test(deferred, the_owner_with_most_samples_sends_its_oldest)
 {
 	struct owners *o;
 

@@ -27,7 +27,7 @@ static unsigned count(struct stream_in *in, enum msg_id id)
 	return n;
 }
 
-Test(emit, nothing_comes_behind_the_end_until_somebody_else_takes_the_stream)
+Test(emit, nothing_follows_the_end_until_another_peer_takes_the_stream)
 {
 	uint64_t sent = 0, generated = 0, charged = 0;
 	bool changed = false;

@@ -182,7 +182,7 @@ Test(host, leader_may_go_before_its_threads)
 	cr_assert_null(fake_tables_process(tables, 10));
 }
 
-Test(host, leader_without_threads_that_we_believed_in_ends)
+Test(host, a_leader_whose_threads_ended_unseen_ends)
 {
 	uint64_t start = start_program(10, 100);
 
@@ -411,7 +411,7 @@ static void note_exe(void *ctx, struct host_process *p)
 		*(struct host_file **)ctx = p->exe;
 }
 
-Test(host, executable_is_known_at_the_end_also_of_who_is_not_sampled_any_more)
+Test(host, the_executable_is_known_at_the_end_without_further_samples)
 {
 	uint64_t start = start_program(10, 100);
 	struct host_file *exe = NULL;

@@ -328,7 +328,7 @@ Test(host_files, file_that_others_can_write_is_opened_for_every_mapping)
 		      fake_tables_process(tables, 20)->at[0].slot);
 }
 
-Test(host_files, only_what_nobody_but_root_can_write_is_trusted)
+Test(host_files, only_files_that_root_alone_can_write_are_trusted)
 {
 	static const struct {
 		uint32_t uid, mode;
@@ -452,7 +452,7 @@ Test(host_files, file_is_served_from_its_descriptor_then_opened_again)
 	cr_assert_eq(got.status, 0);
 }
 
-Test(host_files, file_that_two_processes_unmapped_is_not_asked_of_them_for_ever)
+Test(host_files, a_file_unmapped_by_two_processes_is_not_requested_forever)
 {
 	start_program(10, 100);
 	settle();

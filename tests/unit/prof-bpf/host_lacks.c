@@ -82,7 +82,7 @@ Test(host_lacks, exit_recorded_before_the_scan_saw_it_is_not_missed)
 	cr_assert_eq(f.processes, 0);
 }
 
-Test(host_lacks, lost_records_have_all_read_again)
+Test(host_lacks, lost_records_cause_all_processes_to_be_read_again)
 {
 	uint64_t start = start_program(10, 100), other_start = start_program(11, 100);
 

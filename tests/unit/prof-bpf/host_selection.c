@@ -9,7 +9,7 @@
 
 TestSuite(host_selection, .init = set_up, .fini = clean_up);
 
-Test(host_selection, only_the_selected_and_what_comes_of_them_are_tracked)
+Test(host_selection, only_selected_processes_and_their_descendants_are_tracked)
 {
 	uint64_t start = 7 * START_TICK_NS;
 
@@ -33,7 +33,7 @@ Test(host_selection, only_the_selected_and_what_comes_of_them_are_tracked)
 	cr_assert_null(fake_tables_process(tables, 50));
 }
 
-Test(host_selection, the_last_selected_one_ends_also_when_nothing_told_of_it)
+Test(host_selection, the_end_of_the_last_selected_process_is_noticed)
 {
 	const uint64_t start = 7 * START_TICK_NS;
 	struct host_figures f;

@@ -58,7 +58,7 @@ Test(host_shares, the_owner_with_most_slots_leaves_some_and_gives_up_first)
 	cr_assert_leq(slots_of(1), 7678 - 60);
 }
 
-Test(host_shares, of_those_who_use_a_file_the_smallest_pays_for_it)
+Test(host_shares, the_smallest_owner_of_a_file_pays_for_it)
 {
 	const uint64_t lib = 0x700000;
 	uint64_t start;
@@ -220,7 +220,7 @@ Test(host_shares, an_owner_that_spent_too_much_time_waits_alone)
 }
 
 /* 300 processes of a user whose time is used up wait for a turn. */
-Test(host_shares, many_that_wait_are_looked_at_less_often_and_hold_up_nobody)
+Test(host_shares, many_waiting_processes_are_checked_rarely_and_delay_no_other)
 {
 	struct owners *o = host_owners(host);
 	struct owner *busy = owners_get(o, (struct owner_key){ .uid = 1 });

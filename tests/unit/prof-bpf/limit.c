@@ -33,7 +33,7 @@ static uint64_t all_of(const struct limit_asked *a, uint64_t tables)
 	       a->held[DEPLOY_EXPORT] + tables;
 }
 
-Test(limit, rows_have_what_nobody_else_wants)
+Test(limit, rows_get_the_memory_that_no_other_wants)
 {
 	begin(128 * MIB);
 	cr_assert_gt(limit_divide(&l, &b, &quiet), 40 * MIB, "of 128");
@@ -75,7 +75,7 @@ Test(limit, prof_symd_gets_memory_when_the_tables_have_freed_it)
 	cr_assert_gt(l.symd, first);
 }
 
-Test(limit, rows_in_use_do_not_go_for_what_prof_symd_only_asks_for)
+Test(limit, rows_in_use_are_not_evicted_for_mere_wishes_of_prof_symd)
 {
 	struct limit_asked a = quiet;
 
@@ -105,7 +105,7 @@ Test(limit, rows_in_use_do_not_go_for_what_prof_symd_only_asks_for)
 	cr_assert_geq(l.symd, b.symd, "%lu of %lu", l.symd, b.symd);
 }
 
-Test(limit, rows_that_lack_room_have_what_prof_symd_asked_for_and_does_not_hold)
+Test(limit, rows_get_memory_that_prof_symd_wants_but_does_not_hold)
 {
 	/* Half of the rows are idle, and their room becomes free only after the grace period. */
 	struct limit_asked a = quiet;
@@ -182,7 +182,7 @@ Test(limit, the_limit_that_would_have_sufficed_is_named_and_suffices)
 	}
 }
 
-Test(limit, a_tool_of_which_nothing_is_known_keeps_its_share)
+Test(limit, a_tool_without_measurements_keeps_its_share)
 {
 	const struct limit_asked unknown = { .tables = 4 * MIB };
 

@@ -99,7 +99,7 @@ Test(quarantine, file_given_up_in_doubt_is_tried_again_less_and_less_often)
 	}
 }
 
-Test(quarantine, user_of_ever_new_files_is_given_up_and_others_are_not)
+Test(quarantine, a_user_of_endless_new_files_is_given_up_alone)
 {
 	for (uint64_t i = 1; i < QUARANTINE_USER_DEATHS; i++)
 		cr_assert_eq(died(file(i, 1000), LASTWORD_CRASH), QUARANTINE_FREE);
@@ -140,7 +140,7 @@ Test(quarantine, roots_files_count_by_file_system)
 	cr_assert_eq(check(elsewhere), QUARANTINE_FREE);
 }
 
-Test(quarantine, server_of_files_blames_nobody_else)
+Test(quarantine, a_file_server_blames_no_other_user)
 {
 	struct quarantine_key k = file(1, 1000);
 
@@ -155,7 +155,7 @@ Test(quarantine, server_of_files_blames_nobody_else)
 }
 
 /* Its root can give a file any owner, and can mount it on any of its devices. */
-Test(quarantine, a_container_blames_nobody_outside)
+Test(quarantine, a_container_blames_no_process_outside)
 {
 	for (uint64_t i = 1; i <= QUARANTINE_USER_DEATHS; i++) {
 		struct quarantine_key k = file(i, i % 2 ? 0 : 1000);

@@ -240,7 +240,7 @@ Test(reader, memory_that_hangs_its_reader_costs_only_its_request)
 }
 
 /* Twenty users who block as many readers as they can. */
-Test(reader, many_who_hang_it_do_not_keep_others_waiting)
+Test(reader, many_hanging_reads_do_not_delay_others)
 {
 	enum { USERS = 20, EACH = 3 };
 	static struct answer hung[USERS * EACH];

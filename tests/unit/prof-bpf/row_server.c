@@ -235,7 +235,7 @@ Test(row_server, the_file_that_the_last_word_names_is_blamed)
 	cr_assert(deaths(2) == 1 && deaths(0) == 0);
 }
 
-Test(row_server, a_last_word_about_what_was_not_asked_blames_nothing)
+Test(row_server, a_last_word_about_an_unrequested_file_blames_nothing)
 {
 	ask(0);
 	come(1);
@@ -360,7 +360,7 @@ static void answer(uint64_t id)
 	}
 }
 
-Test(row_server, our_own_want_of_memory_is_blamed_on_nobody_wherever_it_strikes)
+Test(row_server, our_own_lack_of_memory_is_never_blamed_on_a_file)
 {
 	unsigned most;
 

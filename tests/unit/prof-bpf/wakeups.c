@@ -77,7 +77,7 @@ Test(wakeups, one_with_an_edge_wakes_for_what_is_new)
 	cr_expect_eq(woken(0), 1u << WAKEUPS_CPUS);
 }
 
-Test(wakeups, none_is_no_error)
+Test(wakeups, a_missing_descriptor_is_no_error)
 {
 	cr_expect_eq(wakeups_add(&w, -1, WAKEUPS_LIFE, WAKEUPS_ALWAYS), 0);
 }

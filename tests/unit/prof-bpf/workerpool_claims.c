@@ -43,7 +43,7 @@ static void begin(void)
 		pool.workers[i] = (struct workerpool_worker){ .fd = -1 };
 }
 
-Test(workerpool_claims, a_device_that_is_not_known_is_nobodys)
+Test(workerpool_claims, an_unknown_device_belongs_to_no_owner)
 {
 	begin();
 	occupy(WORKERPOOL_FOREIGN, 0, 0, true);

@@ -268,7 +268,7 @@ Test(core, unsupported_and_malformed_cores_are_refused)
 	cr_assert_eq(opened(sizeof(file), &c), CORE_MALFORMED);
 }
 
-Test(core, a_list_of_files_that_lies_is_refused)
+Test(core, a_false_list_of_files_is_refused)
 {
 	const uint64_t lies[] = { UINT64_MAX / 24, 4096, 0, 0 };
 	struct core *c;

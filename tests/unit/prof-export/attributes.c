@@ -54,7 +54,7 @@ Test(attributes, the_last_value_of_a_key_holds)
 	expect("b=longer;c=x;a=again;");
 }
 
-Test(attributes, there_is_an_end_to_them_and_their_memory_is_given_back)
+Test(attributes, attributes_are_limited_and_their_memory_is_freed)
 {
 	char key[32];
 	int r = 0;

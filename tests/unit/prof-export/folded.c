@@ -79,7 +79,7 @@ Test(folded, hostile_names_keep_the_format)
 	model_free(m);
 }
 
-Test(folded, falsified_samples_are_said)
+Test(folded, falsified_samples_are_reported)
 {
 	struct model *m = new_model(MODEL_NAMES, true, 1 << 20);
 	const struct witness_word word = { .magic = WITNESS_MAGIC, .final = 1 };

@@ -171,7 +171,7 @@ Test(journal, without_a_file_there_is_nothing)
 }
 
 /* The second journal alone leads the successor to the second output. */
-Test(journal, the_next_journal_begins_with_what_a_successor_has_to_know)
+Test(journal, the_next_journal_begins_with_the_facts_a_successor_needs)
 {
 	struct journal j = { .fd = memfd_create("first", 0), .max = 1u << 20 };
 	const int first = j.fd, second = memfd_create("second", 0),

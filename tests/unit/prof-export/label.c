@@ -44,7 +44,7 @@ Test(label, ordinary_names_stay_as_they_are)
 }
 
 /* A process cannot have a name that stands for a process without a name. */
-Test(label, no_process_imitates_one_that_is_not_known)
+Test(label, no_process_imitates_an_unknown_one)
 {
 	static const char *const names[][2] = {
 		{ "[unknown]", "\\[unknown]" },

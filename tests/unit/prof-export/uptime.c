@@ -3,7 +3,7 @@
 
 #include <criterion/criterion.h>
 
-Test(uptime, one_that_uptime_on_leaves_no_gap)
+Test(uptime, repeated_reports_of_one_life_leave_no_gap)
 {
 	struct uptime l = { 0 };
 
@@ -38,7 +38,7 @@ Test(uptime, a_gap_begins_with_the_last_that_came_and_ends_when_the_next_samples
 	cr_assert_eq(uptime_end_ns(&l), 2000);
 }
 
-Test(uptime, one_that_went_before_the_end_is_missing_until_then)
+Test(uptime, a_tool_gone_before_the_end_leaves_a_gap_up_to_it)
 {
 	struct uptime l = { 0 };
 
@@ -50,7 +50,7 @@ Test(uptime, one_that_went_before_the_end_is_missing_until_then)
 	cr_assert_eq(uptime_end_ns(&l), 1000);
 }
 
-Test(uptime, one_that_came_back_too_late_to_sample_is_missing_until_the_end)
+Test(uptime, a_tool_restarted_too_late_leaves_a_gap_up_to_the_end)
 {
 	struct uptime l = { 0 };
 

@@ -20,7 +20,7 @@ static void sample(struct witness_check *c, uint64_t number)
 	witness_check_sample(c, &(struct witness_sample){ .time_ns = 10 + number });
 }
 
-Test(witness_check, samples_before_the_first_word_are_nobodys)
+Test(witness_check, a_sample_before_the_first_word_disagrees)
 {
 	struct witness_check c = { 0 };
 	const struct witness_word w = word(2);

@@ -84,7 +84,7 @@ Test(grpc, odd_delays_are_bounded)
 	cr_assert_eq(s.delay_ms, 3600000);
 }
 
-Test(grpc, broken_details_are_none)
+Test(grpc, broken_details_are_ignored)
 {
 	static const char *const broken[] = { "!", "CAga", "////", "=", "CAgaMA" };
 	struct grpc_status s;

@@ -169,7 +169,7 @@ Test(namer, when_told_it_begins_an_epoch_and_defines_anew_what_is_used)
 	bench_free(b);
 }
 
-Test(namer, at_the_ceiling_of_functions_a_new_epoch_defines_what_is_live_again)
+Test(namer, at_the_ceiling_a_new_epoch_defines_live_functions_again)
 {
 	struct namer_limits limits = NAMER_LIMITS;
 	struct bench *b;

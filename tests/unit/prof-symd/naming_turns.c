@@ -44,7 +44,7 @@ Test(naming_turns, others_are_those_with_samples_in_the_queue)
 	cr_expect_not(naming_turns_others(&t, 7));
 }
 
-Test(naming_turns, of_too_many_users_those_who_spent_least_are_forgotten)
+Test(naming_turns, the_users_that_spent_least_are_forgotten_first)
 {
 	struct naming_turns t = { 0 };
 
@@ -243,7 +243,7 @@ Test(namer, events_put_aside_end_soon_after_the_stream)
 	bench_free(b);
 }
 
-Test(namer, only_who_rests_is_not_looked_at)
+Test(namer, only_resting_owners_are_skipped)
 {
 	struct bench *b = bench_new();
 	struct naming_turns *t = &b->namer->turns;

@@ -77,7 +77,7 @@ Test(summary, memory_that_is_known_is_a_number)
 	cr_assert(says(&s, "; 4.0 MiB of memory and 0 KiB of BPF maps"));
 }
 
-Test(summary, the_most_that_was_in_use_at_one_time_is_said)
+Test(summary, the_peak_of_memory_use_is_reported)
 {
 	struct summary s = some();
 	cJSON *all;
@@ -135,7 +135,7 @@ Test(summary, other_losses_are_listed_when_no_sample_was_lost)
 	cr_assert(says(&s, "\nno sample was lost\nother losses:\n        49  sideband: "));
 }
 
-Test(summary, one_of_a_thing_has_no_plural)
+Test(summary, a_count_of_one_has_no_plural)
 {
 	struct summary s = some();
 

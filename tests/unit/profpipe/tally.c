@@ -68,7 +68,7 @@ Test(check, verdict_only_gets_worse)
 	cr_assert_str_eq(check_word(c.verdict), "fatal");
 }
 
-Test(check, words_that_are_none_are_refused)
+Test(check, malformed_words_are_refused)
 {
 	struct check c, bad;
 

@@ -345,7 +345,7 @@ Test(derive, cases_of_a_table_have_the_state_of_their_jump)
 	cr_assert(eq(int, rule_at(30).cfa_off, 8));
 }
 
-Test(derive, tables_of_addresses_are_read_too)
+Test(derive, tables_of_addresses_are_also_read)
 {
 	/* and edi, 1; push rax; jmp [table + rdi * 8]; (11) pop rax; ret; (13) nop; pop rax; ret;
 	 * (16) the table: 11, 13 */
@@ -382,7 +382,7 @@ Test(derive, a_jump_to_a_register_at_the_return_address_ends_a_function)
 	cr_assert(r.returns);
 }
 
-Test(derive, a_call_with_rsp_elsewhere_than_at_a_multiple_of_16_is_said)
+Test(derive, a_call_with_rsp_not_at_a_multiple_of_16_is_reported)
 {
 	struct flow_result r;
 
@@ -633,7 +633,7 @@ Test(derive, rsp_is_followed_where_a_known_number_is_taken_from_it)
 	cr_assert(eq(int, rule_at(12).cfa_off, 8));
 }
 
-Test(derive, another_number_than_rsp_was_lowered_by_leads_nowhere)
+Test(derive, a_number_other_than_the_one_rsp_was_lowered_by_is_no_cfa)
 {
 	struct flow_result r;
 
@@ -683,7 +683,7 @@ Test(derive, code_goes_on_at_labels_that_come_to_a_jump)
 	cr_assert(eq(int, rule_at(29).cfa_off, 8));
 }
 
-Test(derive, a_jump_to_what_may_be_no_label_is_not_understood)
+Test(derive, a_jump_to_a_possible_non_label_is_not_understood)
 {
 	/* push rbx; test edi, edi; jz 12; lea r8, [15]; (12) jmp r8; (15) pop rbx; ret */
 	static const uint8_t code[] = "\x53\x85\xff\x74\x07\x4c\x8d\x05\x03\0\0\0\x41\xff\xe0"
@@ -727,7 +727,7 @@ Test(derive, a_jump_to_a_sum_does_not_end_a_function)
 	cr_assert(r.returns);
 }
 
-Test(derive, jumps_lead_before_the_first_instruction_too)
+Test(derive, jumps_may_lead_before_the_first_instruction)
 {
 	/* (0) pop rbx; ret; (2) push rbx; jmp 0 */
 	static const uint8_t bytes[] = "\x5b\xc3\x53\xeb\xfb";

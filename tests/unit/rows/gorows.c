@@ -212,7 +212,7 @@ Test(gorows, rbp_is_saved_from_the_instruction_behind_the_store_on)
 	}
 }
 
-Test(gorows, before_go_1_7_rbp_is_anybodys)
+Test(gorows, before_go_1_7_rbp_has_no_fixed_use)
 {
 	static const uint8_t plain[] = { 0x48, 0x83, 0xec, 24, 0x90 };
 

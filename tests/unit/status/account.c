@@ -13,7 +13,7 @@ static const char *share(uint64_t part, uint64_t whole)
 	return text;
 }
 
-Test(account, only_what_is_whole_is_a_hundred_per_cent)
+Test(account, only_a_complete_share_is_shown_as_100_percent)
 {
 	cr_assert_str_eq(share(99999, 100000), "99.99 %");
 	cr_assert_str_eq(share(100000, 100000), "100.00 %");
@@ -33,7 +33,7 @@ static struct str scope(const struct status *f)
 	return (struct str){ .data = (const char *)b.data, .len = (uint32_t)b.len };
 }
 
-Test(account, one_has_no_plural)
+Test(account, a_count_of_one_has_no_plural)
 {
 	struct status f = { .samples = 2, .complete = 1, .processes = 1, .threads = 1 };
 
@@ -47,7 +47,7 @@ Test(account, one_has_no_plural)
 			 STR_LIT("of 0 processes and 2 threads; 2 stacks complete (100.00 %)")));
 }
 
-Test(account, nothing_was_lost_is_said_of_nothing_else)
+Test(account, only_a_run_without_losses_says_that_nothing_was_lost)
 {
 	struct status f = { .samples = 2, .complete = 2 };
 

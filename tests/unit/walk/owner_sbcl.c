@@ -34,7 +34,7 @@ static void leads_over_second(const char *what)
 	cr_assert_eq(w.words[1] & SAMPLE_FRAME_OFFSET_MASK, SECOND - CODE, "%s", what);
 }
 
-Test(owner_sbcl, a_function_of_sbcl_has_its_own_frame_whatever_older_calls_left)
+Test(owner_sbcl, an_sbcl_function_has_its_own_frame_despite_older_words)
 {
 	sbcl(LEAF);
 	ends(WALK_COMPLETE, "by both");

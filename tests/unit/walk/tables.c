@@ -575,7 +575,7 @@ Test(tables, a_ceiling_falls_at_once_after_another_has_fallen)
 	cr_assert_not(tables_fit(t, 2 * SLAB_BYTES), "the new ceiling holds");
 }
 
-Test(tables, nothing_goes_for_rows_that_would_not_have_room_even_then)
+Test(tables, nothing_is_evicted_for_rows_that_would_still_not_fit)
 {
 	struct tables_figures f;
 	uint64_t all;
@@ -613,7 +613,7 @@ Test(tables, nothing_goes_for_rows_that_would_not_have_room_even_then)
 	cr_assert_not(tables_file_lacks(t, large), "it waits, and not for memory");
 }
 
-Test(tables, many_files_that_are_sampled_do_not_go_for_one_that_is_sampled_less_than_all_of_them)
+Test(tables, many_sampled_files_are_not_evicted_for_a_less_sampled_one)
 {
 	struct tables_figures f;
 	uint16_t small[8], large;

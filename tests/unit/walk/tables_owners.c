@@ -132,7 +132,7 @@ Test(tables_owners, a_quick_owner_leaves_room_for_a_small_one)
 }
 
 /* Rows were evicted, and another owner, who holds nothing, asks for room first. */
-Test(tables_owners, rows_that_gave_way_leave_the_rest_to_others)
+Test(tables_owners, evicted_rows_leave_the_rest_to_others)
 {
 	uint16_t first = 0, slot;
 	int32_t from = 1;
@@ -202,7 +202,7 @@ Test(tables_owners, the_owner_with_most_words_leaves_some_and_gives_up_first)
 	cr_assert_eq(tables_file_state(t, other), FILE_READY);
 }
 
-Test(tables_owners, rows_of_who_holds_little_take_what_is_kept_for_mappings)
+Test(tables_owners, rows_of_a_small_owner_may_use_room_kept_for_mappings)
 {
 	struct tables_mapping *m = calloc(TABLES_MAX_MAPPINGS, sizeof(*m));
 	uint32_t generation, pid = 1;

@@ -274,7 +274,7 @@ Test(walk, the_last_words_of_a_stack_are_read_one_by_one)
 	cr_assert_eq(w.reason, WALK_COMPLETE);
 }
 
-Test(walk, a_pc_in_no_mapping_is_shown_and_said)
+Test(walk, a_pc_in_no_mapping_is_shown_with_the_reason)
 {
 	program((struct unwind_rule[]){ by_rsp16 }, 1);
 	w.pc = CODE;
@@ -285,7 +285,7 @@ Test(walk, a_pc_in_no_mapping_is_shown_and_said)
 	cr_assert_eq(w.words[1], 0x123456);
 }
 
-Test(walk, rows_that_are_on_their_way_are_said)
+Test(walk, a_walk_into_pending_rows_says_so)
 {
 	program(&root, 1);
 	w.pc = CODE;

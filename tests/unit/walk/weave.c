@@ -234,7 +234,7 @@ Test(weave, kernel_frames_are_passed_over)
 	cr_assert_str_eq(woven(), "l1");
 }
 
-Test(weave, a_walk_that_stopped_is_said)
+Test(weave, a_stopped_walk_is_reported)
 {
 	begin(RUNTIME_BY_ADDRESS);
 	item(RUNTIME_FRAME, 1);

@@ -213,7 +213,7 @@ Test(bus, socket_has_mode_0660)
 	close_ends(&e);
 }
 
-Test(bus, full_queue_is_said_and_never_waits)
+Test(bus, a_full_queue_is_an_error_and_never_waits)
 {
 	struct ends e = open_ends(BUSROUTE_STREAM);
 	static uint8_t batch[65536];
@@ -266,7 +266,7 @@ Test(bus, a_bus_without_a_peer_is_not_connected)
 	cr_assert_eq(bus_dial(BUSROUTE_ROWS, run_dir, getuid(), 100, &b), -ETIMEDOUT);
 }
 
-Test(bus, path_that_is_too_long_is_said)
+Test(bus, a_path_that_is_too_long_is_an_error)
 {
 	char dir[300];
 	struct bus *b = NULL;
@@ -558,7 +558,7 @@ static int take_deaf_ones(void)
 	return 0;
 }
 
-Test(bus, each_peer_is_let_in_after_those_that_died_amid_their_messages, .timeout = 200)
+Test(bus, a_peer_is_accepted_after_others_died_amid_their_messages, .timeout = 200)
 {
 	const pid_t child = spawn("rounds", 0, 0, -1);
 	int status;

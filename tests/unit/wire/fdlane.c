@@ -104,7 +104,7 @@ Test(fdlane, receiver_without_free_descriptors_is_told_and_acknowledges)
 	close_ends(e);
 }
 
-Test(fdlane, peer_that_went_is_replaced_and_what_it_owed_is_forgotten)
+Test(fdlane, a_departed_peer_is_replaced_and_its_debts_are_forgotten)
 {
 	struct ends e = open_ends();
 	uint64_t id;
@@ -169,7 +169,7 @@ Test(fdlane, second_peer_is_turned_away_while_one_is_there)
 	close_ends(e);
 }
 
-Test(fdlane, acknowledgement_of_what_was_not_sent_costs_the_pipe)
+Test(fdlane, acknowledging_an_unsent_descriptor_closes_the_pipe)
 {
 	struct fdlane *l;
 	char path[108];

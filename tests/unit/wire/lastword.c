@@ -229,7 +229,7 @@ Test(lastword, a_finished_item_is_not_blamed)
 	cr_assert_eq(of(done, &status).kind, LASTWORD_NOTHING);
 }
 
-Test(lastword, nonsense_and_no_page_are_nothing)
+Test(lastword, a_malformed_or_missing_page_says_nothing)
 {
 	static const uint64_t nonsense[2] = { UINT64_MAX, UINT64_MAX };
 	const int fd = lastword_new();

@@ -89,7 +89,7 @@ Test(scm, more_than_are_wanted_are_closed)
 
 /* The most descriptors that a stranger can send. They exceed the room, and the kernel keeps the
  * rest. */
-Test(scm, a_stranger_with_many_leaves_nothing)
+Test(scm, a_peer_that_sends_many_descriptors_leaves_none_open)
 {
 	union {
 		struct cmsghdr head;
