@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A FUSE file system of files f0, f1, ... that a user mounted for himself: only the first page of
-each is ever served, and reads of all others are never answered.
+"""A FUSE file system of files f0, f1, ... that a user mounted: only the first page of each is ever
+served, and reads of all others are never answered.
 
     mutefs.py FOLDER UID      mounts it, and serves until it is killed
 """

@@ -6,7 +6,7 @@ tests/hostile-symd_USES   := names cell
 # A prof-deltas that was taken over.
 tests/hostile-deltas_SRCS := tests/hostile/deltas.c
 tests/hostile-deltas_USES := cell
-# The same, as it is towards its prof-bpf, and a liar towards prof-export.
+# prof-symd, honest towards prof-bpf, but with falsified output for prof-export.
 PROGRAMS += tests/false-symd
 tests/false-symd_SRCS := tests/hostile/falsify.c tools/prof-symd/main.c
 tests/false-symd_USES := prof-symd

@@ -8,7 +8,7 @@ tests/cfi-oracle_LIBS := -ldw -lelf
 # prof-bpf's side of the service, without prof-bpf.
 tests/rows-peer_SRCS  := tests/oracle/rows-peer.c
 tests/rows-peer_USES  := rows cell
-# How fast libdw goes through the same rows, for the bench.
+# Measures how fast libdw reads the same rows, for the bench.
 tests/libdw-rows_SRCS := tests/oracle/libdw-rows.c
 tests/libdw-rows_USES := base
 tests/libdw-rows_LIBS := -ldw -lelf

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Each tool that reads foreign bytes, as it is, with code that attacks its cell from inside and can
-# leave out parts of that cell.
+# Each tool that reads untrusted bytes, unchanged, with code that attacks its cell from inside and
+# can leave out parts of that cell.
 REDTEAM := $(patsubst %,tests/redteam/%.c,\
 	takeover layers files descriptors sockets processes kernel rights acts)
-# The parts of a cell.
+# The functions that enter the parts of a cell.
 REDTEAM_LAYERS := seccomp_enter landlock_enter landlock_enter_allowed emptyroot_prepare
 PROGRAMS += $(patsubst %,tests/redteam-%,deltas symd export send cpus dump control)
 
@@ -16,9 +16,9 @@ endef
 $(eval $(call redteam,deltas,prof-deltas,tests/redteam/deltas.c,extract_rows))
 $(eval $(call redteam,symd,prof-symd,tests/redteam/symd.c,symfile_open program_open))
 $(eval $(call redteam,export,prof-export))
-# And the lender, which it starts.
+# Also the lender, which prof-send starts.
 $(eval $(call redteam,send,prof-send))
-# prof-bpf, of which prof-cpus is a part.
+# prof-cpus is a part of prof-bpf.
 $(eval $(call redteam,cpus,prof-bpf))
 $(eval $(call redteam,dump,prof-dump,tests/redteam/dump.c,walker_run space_add))
 tests/redteam-control_SRCS := $(REDTEAM) tests/redteam/control.c

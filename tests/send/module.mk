@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# prof-export, as prof-send sees it.
+# A stand-in for prof-export in tests of prof-send.
 PROGRAMS += tests/feed
 tests/feed_SRCS := tests/send/feed.c
 tests/feed_USES := wire

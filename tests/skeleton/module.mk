@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The skeletons of two runtimes, in tools of their own under toy/: the files that read
-# bpf/runtimes.def are compiled again with their lines in it; the rest is the product's.
+# The skeletons of two runtimes, in tools of their own under toy/. The files that include
+# bpf/runtimes.def are compiled again with the skeletons' lines added; all others are profpipe's.
 TOY      := $(B)/toy
 TOY_prof-bpf  := tools/prof-bpf/peers/requests.c tools/prof-bpf/kernel/runtimes.c \
                  common/walk/taken.c
@@ -38,10 +38,10 @@ PROGRAMS += toy/program toy/chains toy/toyjit toy/toyjit-loop \
             toy/shared toy/ruled $(addprefix toy/,$(TOOLS))
 toy/program_SRCS := tests/skeleton/program.c
 toy/program_LIBS := -rdynamic
-# The same, but its chains are found by its loop.
+# The same, but the loop shows where its chains are.
 toy/chains_OBJS := $(TOY)/program-chains.o
 toy/chains_LIBS := -rdynamic
-# Memory that misleads both.
+# Memory that misleads the walks of both.
 PROGRAMS += toy/hostile toy/toyjit-hostile
 toy/hostile_SRCS := tests/skeleton/hostile_program.c
 toy/hostile_LIBS := -rdynamic
@@ -49,7 +49,7 @@ toy/toyjit-hostile_OBJS := $(TOY)/hostile_program-jit.o
 toy/toyjit-hostile_LIBS := -rdynamic
 $(TOY)/hostile_program-jit.o: OUR_CPPFLAGS += -DTOYJIT_HOSTILE
 $(TOY)/hostile_program-jit.o: tests/skeleton/hostile_program.c
-# Code without frames of its own; what holds in it is known by its place, or by a rule.
+# Code without frames of its own; its place or a rule describes its frame.
 toy/shared_SRCS := tests/skeleton/shared_program.c
 toy/shared_LIBS := -rdynamic
 toy/ruled_OBJS := $(TOY)/shared_program-rule.o
@@ -65,7 +65,7 @@ $(TOY)/hostile_program-jit.o:
 	@mkdir -p $(@D)
 	@echo "  CC      $@"
 	@$(COMPILE) -c $< -o $@
-# Called like its runtime, it is described as soon as it is mapped.
+# Its name is that of its runtime, so it is described as soon as it is mapped.
 toy/toyjit_SRCS := tests/skeleton/toyjit_program.c
 toy/toyjit_LIBS := -rdynamic -ldl
 # The same, but its runtime also takes frames of the function that enters the code.

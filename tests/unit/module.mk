@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/unit/PART/NOUN.c becomes unit/PART/NOUN and links PART, a library or a tool, with all that
-# it uses. Only what differs stands here.
+# it uses. Only exceptions are listed here.
 UNITS    := $(patsubst tests/%.c,%,$(wildcard tests/unit/*/*.c))
 PROGRAMS += $(UNITS)
 
@@ -22,7 +22,7 @@ unit/profpipe/service_LIBS += $(call wrap,contents_read settings_parse)
 unit/prof-bpf/workerpool_LIBS  += $(call wrap,procfs_read_stat)
 unit/prof-bpf/row_server_LIBS  += $(call wrap,$(FAKE_PEER) stream_feed stream_next malloc calloc \
                                 realloc reallocarray)
-# The host in a world of files, with tables that only note what they are told.
+# The host in a simulated world, with tables that only record calls.
 HOST_UNITS := $(filter unit/prof-bpf/host unit/prof-bpf/host_%,$(UNITS))
 $(foreach u,$(HOST_UNITS),$(eval $(u)_SRCS += tests/host/world.c tests/host/fake-tables.c))
 unit/prof-bpf/host_lacks_LIBS += $(call wrap,maps_new maps_add)

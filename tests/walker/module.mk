@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The walker on live processes: by prof-dump's side, and beside it the kernel's.
+# The walker on live processes: that of prof-dump, and that of the kernel's programs.
 PROGRAMS += tests/walk-live tests/late tests/step
 tests/walk-live_SRCS := tests/walker/walk-live.c tests/walker/process.c
 tests/walk-live_USES := prof-dump prof-bpf

@@ -144,7 +144,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Memory whose missing pages nobody ever gives. */
+/* Memory whose missing pages are never provided. */
 static uint64_t dig(void)
 {
 	void *at = mmap(NULL, PIT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,

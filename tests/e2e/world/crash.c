@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded into a parser: it dies when it reads the head of a file that says so, in the padding of
- * e_ident, which nobody else reads: "CRASH", and how.
+ * Preloaded into a parser, which then dies when it reads the head of a marked file. The mark is in
+ * the padding of e_ident, which no other code reads: "CRASH", and how.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -76,7 +76,7 @@ int main(int argc, char **argv)
 
 	if (!at || region == MAP_FAILED)
 		return 1;
-	/* Every second page stays unmapped, since what is reserved counts as a mapping. */
+	/* Every second page stays unmapped, since a reserved range counts as a mapping. */
 	munmap(region, 2 * PAGE * count);
 	if (places)
 		map_places(fd, count, offset, at, region);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Preloaded: no memory is to be had for some time. STARVE=FROM:TO:EACH: between FROM
+/* Preloaded: makes allocations fail for some time. STARVE=FROM:TO:EACH: between FROM
  * and TO milliseconds after the start, one in EACH calls fails. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

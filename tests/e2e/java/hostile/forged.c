@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * No JVM, but it exports what a libjvm says of itself (tests/data/hotspot/fake.c), with lies behind
- * it: forged HOW SECONDS
+ * Not a JVM, but it exports a libjvm's description of itself (tests/data/hotspot/fake.c), with
+ * forged data: forged HOW SECONDS
  *  - pit: its code heaps lie in memory that blocks its readers forever;
  *  - wild: a heap of all memory, long ways through its map of segments, sizes of 2^31 and 2^63, and
  *    a thread that changes all of it all the time.
- * Beside that, it runs 200 calls in one another of code that is in no file.
+ * It also runs 200 nested calls of code that is in no file.
  */
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
@@ -60,7 +60,7 @@ static uint64_t wild(void)
 	return i < 8 ? numbers[i] : (uintptr_t)forged + (uint64_t)rand() % SIZE;
 }
 
-/* In the layout of JDK 17: fields of a block of code and of what it leads to. */
+/* In the layout of JDK 17: fields of a block of code and of the objects it leads to. */
 static void *lie(void *ignored)
 {
 	static const unsigned words[] = { 112, 48, 128, 136, 144, 152 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attacks of a Java program on its profiler, from a native method that interpreted frames called:
+ * Attacks of a Java program on its profiler, from a native method with interpreted callers:
  *  - pit: the methods of its callers lie in memory that blocks its readers forever;
  *  - circle: a caller's frame is its own caller;
  *  - far: methods, code positions and stack pointers of its callers are wild;
  *  - heap: another thread's compiled code goes on while the descriptions of all code change.
- * Frames are as they were when the method returns; after `heap` it does not return.
+ * The frames are restored when the method returns; after `heap` it does not return.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -127,7 +127,7 @@ static uint64_t word_at(uint64_t address)
 	return *(const uint64_t *)address;
 }
 
-/* Changes the maps of segments, and what each piece of code says of itself. */
+/* Changes the maps of segments, and the description of each piece of code. */
 static void spoil_heaps(double end)
 {
 	uint64_t heaps = word_at(field("CodeCache", "_heaps", 0));
