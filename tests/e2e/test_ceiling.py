@@ -123,7 +123,7 @@ def test_a_load_ends_with_the_bench_that_is_killed(tmp_path):
 
 @pytest.mark.parametrize("size",
                          ["63M", "1", "", "x", "128X", "-1", "99999999999999999999", "1.5G"])
-def test_a_limit_that_is_none_or_too_low_is_refused_in_one_line(tmp_path, size):
+def test_a_malformed_or_too_low_limit_is_refused_in_one_line(tmp_path, size):
     p = profpipe("record", "--memory-limit", size, "-o", tmp_path / "out.folded", "-d", "1")
     assert p.returncode == 2 and len(p.stderr.splitlines()) == 1 and "--memory-limit" in p.stderr
     assert not (tmp_path / "out.folded").exists()

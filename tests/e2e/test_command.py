@@ -169,7 +169,7 @@ int main(void)
 """
 
 
-def test_first_samples_in_a_signal_handler_on_its_own_stack_have_what_it_interrupted(tmp_path):
+def test_first_samples_in_a_signal_handler_show_the_interrupted_stack(tmp_path):
     (tmp_path / "handler.c").write_text(IN_HANDLER)
     subprocess.run(["gcc", "-O1", "-fno-optimize-sibling-calls", "-o", tmp_path / "handler",
                     tmp_path / "handler.c"], check=True)

@@ -45,7 +45,7 @@ def cpu_seconds(pid):
     return total * TICK
 
 
-def test_the_tools_keep_to_the_cpu_limit(tmp_path):
+def test_the_tools_obey_the_cpu_limit(tmp_path):
     """At a rate at which the tools would use several times the limit. Their use until sampling
     begins is not limited, and depends on the machine."""
     summary = tmp_path / "summary.json"

@@ -366,7 +366,7 @@ def test_ring_losses_count_although_their_reader_dies(tmp_path):
     assert s["restarts"] == {"prof-symd": 1} and s["lost"]["restart"] > 0, (s, err)
 
 
-def test_a_first_life_that_was_too_short_for_a_rate_has_the_next_ones(tmp_path, spinning):
+def test_a_life_too_short_for_a_rate_uses_that_of_the_next(tmp_path, spinning):
     """prof-bpf is killed before it has reported how many samples it takes in a second."""
     run = Launched(tmp_path, spinning)
     assert run.begun.wait(60), run.err

@@ -111,7 +111,7 @@ def test_the_unit_is_well_formed(installed):
     assert p.returncode == 0 and p.stdout + p.stderr == "", p.stdout + p.stderr
 
 
-def test_the_unit_starts_what_is_installed_with_the_settings_that_are(installed, unit):
+def test_the_unit_starts_the_installed_tool_and_settings(installed, unit):
     argv = settings(unit)["ExecStart"]
     assert os.access(f"{installed}{argv[0]}", os.X_OK)
     assert argv[1:] == ["run", "-q", "--settings", "/etc/profpipe/profpipe.conf"]
@@ -192,7 +192,7 @@ def test_the_manifest_gives_nothing_else_and_has_one_variable_to_set(pod, instal
     assert limit == f"--memory-limit={asked}M" and most * 2 >= asked * 3
 
 
-def test_the_package_is_built_with_what_the_build_needs():
+def test_the_package_lists_all_build_dependencies():
     with open(f"{TOP}/packaging/deps.sh") as f:
         build = set(re.search(r'^build="(.*?)"', f.read(), re.M | re.S)[1].split())
     with open(f"{TOP}/debian/control") as f:

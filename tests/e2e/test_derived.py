@@ -90,7 +90,7 @@ def spans(a, b):
 
 @pytest.mark.parametrize("path, least",
                          [("/bin/bash", 0.6), ("/lib/x86_64-linux-gnu/libm.so.6", 0.6)])
-def test_the_code_says_what_cfi_says(path, least):
+def test_rows_from_code_equal_those_from_cfi(path, least):
     text = derived = wrong = 0
     for size, cfi, code in spans(rows(path), rows(path, "--derive-only")):
         if cfi[0] == "end":

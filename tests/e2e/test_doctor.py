@@ -166,7 +166,7 @@ FATAL = {"pid namespace with the host's proc": (lambda *a: ["unshare", "-pf", *a
                         "CAP_BPF"),}
 
 
-def test_a_pid_namespace_costs_what_is_outside_of_it():
+def test_a_pid_namespace_hides_outside_processes():
     got, checks = doctor(lambda *a: ["unshare", "-pf", "--mount-proc", *a])
     check = checks["pid namespace"]
     assert not fatal(checks) and check["verdict"] == "degraded", checks
@@ -319,7 +319,7 @@ def test_a_lock_that_cannot_be_made_is_a_line_of_its_own():
             and "/run" in c["remedy"])
 
 
-def test_without_dev_null_it_is_named(tmp_path):
+def test_a_missing_dev_null_is_named(tmp_path):
     for argv in (["doctor"], ["record", "-o", tmp_path / "x.folded"]):
         p = run(mounts("mount -t tmpfs none /dev", f"{BUILD}/profpipe", *argv))
         assert p.returncode == 1 and len(p.stderr.splitlines()) == 1, p.stderr
@@ -341,7 +341,7 @@ def test_a_user_under_no_new_privs_is_not_told_of_sudo(tmp_path):
                     and "no_new_privs is set" in said), said
 
 
-def test_a_user_without_rights_is_told_which():
+def test_missing_rights_of_a_user_are_named():
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         os.chmod(folder, 0o755)
         for tool in ("profpipe", "prof-bpf"):

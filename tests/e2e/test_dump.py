@@ -288,7 +288,7 @@ def test_cores_of_gcore_and_of_the_kernel_equal_gdbs(program, start, tmp_path, t
         assert {tid: (pcs, "complete") for tid, pcs in theirs.items()} == mine, core
 
 
-def test_a_core_that_is_cut_short_gives_what_it_has(program, start, tmp_path):
+def test_a_truncated_core_gives_its_readable_stacks(program, start, tmp_path):
     live = start(program, "d", 40)
     subprocess.run(["gcore", "-o", tmp_path / "core", str(live.pid)], check=True,
                    capture_output=True, timeout=60)
@@ -534,7 +534,7 @@ def interpreted(frames):
 
 
 @pytest.mark.parametrize("tree", TREES, ids=["release", "asan"])
-def test_every_threads_python_frames_are_as_python_says(python_threads, tree):
+def test_python_frames_of_every_thread_equal_pythons_report(python_threads, tree):
     p, said = python_threads
     threads = lines_of(dump("-a", p.pid, tree=tree))
     assert len(said) == 9 and {tid: interpreted(threads[tid]) for tid in said} == said

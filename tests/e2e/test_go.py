@@ -298,7 +298,7 @@ def test_c_that_go_linked_has_rows(built):
 
 
 @pytest.mark.parametrize("load", ["traces", "stacks", "clock", "c", "library"])
-def test_first_samples_have_the_stacks_that_were_left_too(built, tmp_path, load):
+def test_first_samples_also_have_the_stacks_that_were_left(built, tmp_path, load):
     """The program is new, and ends before its rows arrive, so each sample carries its stack."""
     if load == "library":
         run, program = f"$4 -c '{RUN}' $2$i 50", built(True, "-buildmode=c-shared")

@@ -151,7 +151,7 @@ def test_a_tool_that_is_never_ready_is_not_waited_for(launch, tmp_path):
     assert not p.output.exists()
 
 
-def test_a_tool_that_fails_at_the_start_is_the_one_line(launch):
+def test_a_tool_that_fails_at_the_start_gives_one_line(launch):
     p = launch(prof_bpf="time.sleep(0.1); log(b'prof-bpf: error: no BPF here; boot another "
                "kernel\\n'); sys.exit(1)",
                prof_symd="say(1); time.sleep(0.3); log(b'prof-symd: error: prof-bpf cannot be "

@@ -37,7 +37,7 @@ def test_an_old_recording_gives_the_same_output_as_then(name, fmt):
     assert p.stdout.decode(errors="replace") == expected(name, fmt)
 
 
-def test_an_old_recording_is_recorded_anew_without_a_change():
+def test_an_old_recording_is_recorded_again_without_a_change():
     p = exported(recording("python"), "stream")
     assert (p.returncode, p.stderr) == (0, b"")
     assert exported(p.stdout, "text").stdout.decode(errors="replace") == expected("python", "text")

@@ -29,7 +29,7 @@ def steady(*args):
 
 # --- one request ---
 
-def test_a_request_holds_what_the_stream_said():
+def test_a_request_holds_the_contents_of_the_stream():
     rs = requests(otlp(WHOLE))
     assert assert_same(rs, text(WHOLE), [OFFSET]) == (5, 3 * 5 + 3 + 1)
     assert lost(rs) == {"ring-full": 12}
@@ -59,7 +59,7 @@ def test_samples_of_one_stack_thread_and_cpu_are_one_with_many_timestamps():
     assert [len(s.timestamps_unix_nano) for s in p.samples] == [100]
 
 
-def test_period_of_cycles_is_what_samples_stand_for_on_average():
+def test_the_period_of_cycles_is_the_average_of_its_samples():
     lines = WHOLE.replace("period=10101010", "period=0").replace("value=10101010", "value=500")
     lines = lines.replace('"cpu-clock"', '"cycles"').replace('"nanoseconds"', '"cycles"')
     for d, _, p in profiles(requests(otlp(lines))):
@@ -214,7 +214,7 @@ stack id=1 frames=[1]
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_a_service_is_called_what_its_process_says(after):
+def test_a_service_has_the_name_that_its_process_sets(after):
     unit, listed = "/system.slice/unit.service", (VARIABLE + "OTEL_RESOURCE_ATTRIBUTES",
                                                   "service.name=listed,service.name=%6cast")
     said = (VARIABLE + "OTEL_SERVICE_NAME", "said")
@@ -225,7 +225,7 @@ def test_a_service_is_called_what_its_process_says(after):
     assert resource_of(said, (said[0], ""), after=after)["service.name"] == "x"
 
 
-def test_the_attributes_that_a_process_says_are_those_of_its_resource():
+def test_the_attributes_that_a_process_sets_are_in_its_resource():
     r = resource_of((VARIABLE + "OTEL_RESOURCE_ATTRIBUTES",
                      "deployment.environment.name = a%2Cb ,nothing,k%3D=\\x0a%c3%a4%ff,"
                      "process.pid=1,host.name=other,t=1,t=2"),

@@ -115,7 +115,7 @@ def test_a_report_that_is_not_sent_says_why_in_one_line(tmp_path, args, status, 
     assert os.listdir(tmp_path) == ["run.prof"]
 
 
-def test_a_report_to_a_receiver_that_never_answers_ends_in_time_and_says_so(tmp_path):
+def test_a_report_to_a_silent_receiver_ends_in_time_with_a_message(tmp_path):
     out = tmp_path / "run.prof"
     p = profpipe("record", "-d", "0.3", "-q", "-o", out, "--", *work(0.2))
     assert p.returncode == 0, p.stderr

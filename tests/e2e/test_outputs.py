@@ -137,7 +137,7 @@ def test_the_stream_of_prof_bpf_by_hand_is_its_callers(sticky):
         out.unlink()
 
 
-def test_a_user_is_told_of_a_strangers_file_before_the_run(sticky, recording):
+def test_another_users_output_file_is_refused_before_the_run(sticky, recording):
     out = sticky / "x.folded"
     spy = plant("file", out)
     code, _, err = as_(VICTIM, EXPORT, "-o", out, stdin=open(recording, "rb"))
@@ -179,7 +179,7 @@ def test_the_mode_is_0600_or_the_given_one_whatever_the_umask(tmp_path, recordin
 
 
 @pytest.mark.parametrize("given", ["1000", "u=rw", "8", "", "-1", "0x1ff"])
-def test_a_mode_that_is_none_is_refused(tmp_path, given):
+def test_a_malformed_mode_is_refused(tmp_path, given):
     for argv in (["record"], ["report", "x.prof"]):
         p = profpipe(*argv, "-o", tmp_path / "x.html", f"--mode={given}")
         assert p.returncode == 2 and p.stderr.count("\n") == 1 and "--mode" in p.stderr, p.stderr

@@ -9,12 +9,12 @@ from conftest import GO_CACHE
 from streams import WHOLE, decode, export, one
 
 
-def test_period_of_cycles_is_what_samples_stand_for_on_average():
+def test_the_period_of_cycles_is_the_average_of_its_samples():
     lines = WHOLE.replace("period=10101010", "period=0").replace("value=10101010", "value=500")
     assert one(decode(export(lines, "-f", "pprof", raw=True).text), "period") == 500
 
 
-def test_pprof_holds_what_the_stream_said():
+def test_pprof_holds_the_contents_of_the_stream():
     p = decode(export(WHOLE, "-f", "pprof", raw=True).stdout)
     s = p["string_table"]
     assert s[0] == ""

@@ -350,7 +350,7 @@ def test_no_free_ids_and_a_lock_that_is_not_roots_are_one_line_each(tmp_path):
     assert not (tmp_path / "x.folded").exists()
 
 
-def test_a_root_that_cannot_change_users_is_told_what_it_lacks(tmp_path):
+def test_root_that_cannot_change_users_is_told_the_reason(tmp_path):
     six = ",".join(f"+{c.lower()}" for c in CAPS.values())
     limited = ["setpriv", "--inh-caps=-all", f"--bounding-set=-all,{six}"]
     p = subprocess.run([*limited, f"{BUILD}/profpipe", "record", "-d", "1", "-o",

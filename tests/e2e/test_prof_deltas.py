@@ -53,7 +53,7 @@ def patched(tmp_path, at, fmt, value, source="ordinary"):
 @pytest.mark.parametrize("name, options",
                          [("ordinary", []), ("unusual", []), ("debugframe", []),
                           ("rare", ["--registers"]), ("framepointer", ["--registers"])])
-def test_rows_of_a_kept_object_are_as_ever(name, options):
+def test_rows_of_a_kept_object_are_unchanged(name, options):
     p = deltas(*options, name, cwd=DATA)
     assert (p.returncode, p.stderr) == (0, "")
     assert p.stdout == open(f"{DATA}/{name}.rows").read()
@@ -127,7 +127,7 @@ def test_a_packed_section_has_the_same_rows(tmp_path, packing, name):
         assert figures(deltas("--stats", path).stdout.splitlines()[0])["section"] == 1
 
 
-def test_a_separate_debug_file_fills_what_the_file_is_silent_on(tmp_path):
+def test_a_separate_debug_file_fills_gaps_of_the_file(tmp_path):
     flags = ["gcc", "-O1", "-g", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables",
              "-nostdlib", "-static", f"{DATA}/ordinary.c"]
     for name in "whole", "other":
@@ -152,7 +152,7 @@ def test_a_separate_debug_file_fills_what_the_file_is_silent_on(tmp_path):
                   tmp_path / "whole").returncode == 2
 
 
-def test_stats_say_what_a_file_holds_and_all_together():
+def test_stats_describe_each_file_and_the_total():
     p = deltas("--stats", LIBC, LOADER)
     assert p.returncode == 0
     libc, loader, total = map(figures, p.stdout.splitlines())
@@ -327,7 +327,7 @@ def test_a_stack_through_the_lazy_resolver_is_whole(tmp_path):
             and names[-1] == "_start"), names
 
 
-def test_saved_rbx_is_printed_when_it_is_asked_for():
+def test_saved_rbx_is_printed_on_request():
     plain, more = deltas(LIBC).stdout.splitlines(), deltas("--registers", LIBC).stdout.splitlines()
     assert not [line for line in plain if "rbx=" in line]
     stripped = [re.sub(r" rbx=cfa-\d+$", "", line).split() for line in more[1:]]
@@ -429,7 +429,7 @@ def test_the_service_ends_when_its_life_pipe_closes(tmp_path):
     assert peer.communicate(timeout=60)[0] in ("gone\n", "")
 
 
-def test_without_a_peer_the_service_says_that_it_waits(tmp_path):
+def test_without_a_peer_the_service_logs_that_it_waits(tmp_path):
     # For a minute; tests/unit/cell/dial.c tests how that ends.
     with subprocess.Popen([f"{BUILD}/prof-deltas", "--run-dir", tmp_path], stderr=subprocess.PIPE,
                           text=True) as tool:

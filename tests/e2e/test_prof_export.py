@@ -213,7 +213,7 @@ def test_text_is_read_by_the_grammar_of_its_importers():
 
 # --- recordings ---
 
-def test_recording_says_the_same_again():
+def test_replaying_a_recording_gives_the_same_output():
     again = export(WHOLE, "-f", "stream", raw=True).stdout
     assert folded(again) == folded(WHOLE)
     assert export(again, "-f", "text").text == export(WHOLE, "-f", "text").text
@@ -258,7 +258,7 @@ def test_end_says_whether_it_was_the_end(reason, code):
     folded(HELLO + "\n" + BODY + f"end reason={reason}\n", code=code)
 
 
-def test_damage_ends_the_stream_and_keeps_what_came_before():
+def test_damage_ends_the_stream_and_keeps_its_start():
     p = export(HELLO + "\n" + BODY + "bytes c1c1c1\n", "-f", "folded", code=3)
     assert p.text == folded(WHOLE) and "is damaged" in p.err
 
@@ -464,7 +464,7 @@ def test_deployment_writes_every_format(tmp_path, fmt):
     assert out == export(WHOLE, "-f", fmt, raw=True).stdout
 
 
-def test_sender_that_goes_early_leaves_what_came(tmp_path):
+def test_a_sender_that_goes_early_leaves_its_samples(tmp_path):
     code, out, states, err = deployed(tmp_path, HELLO + "\n" + BODY + "drop\n", last=True)
     assert code == 3 and out.decode() == folded(WHOLE)
     assert states[-1]["cut"] == 1 and states[-1]["phase"] == 3

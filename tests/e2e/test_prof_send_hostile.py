@@ -217,7 +217,7 @@ def test_a_request_that_no_memory_suffices_for_holds_up_the_others_for_a_while(t
         assert "2 requests, 1 delivered with 10 samples, 1 dropped for lack of memory" in err
 
 
-def test_requests_that_are_not_what_they_say_are_lost_alone(tmp_path):
+def test_malformed_requests_are_lost_alone(tmp_path):
     with HttpReceiver() as r, Deployment(tmp_path, "--otlp", r.url, "--otlp-protocol",
                                          "http/protobuf", "--otlp-compression", "none") as d:
         for data, size in [(b"no gzip", 7), (gzip.compress(A), 1 << 20), (gzip.compress(A), 1),

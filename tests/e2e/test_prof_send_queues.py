@@ -178,7 +178,7 @@ def test_a_spool_that_others_can_change_or_use_is_refused(spool):
     assert p.returncode == 1 and b"does not exist" in p.stderr and p.stderr.count(b"\n") == 1
 
 
-def test_endpoints_share_a_spool_and_those_that_are_gone_are_told(spool):
+def test_endpoints_share_a_spool_and_removed_ones_are_reported(spool):
     with GrpcReceiver() as one, GrpcReceiver() as two:
         urls = one.url, two.url
     ports = one.port, two.port
@@ -196,7 +196,7 @@ def test_endpoints_share_a_spool_and_those_that_are_gone_are_told(spool):
 # --- in a deployment ---
 
 @pytest.mark.parametrize("protocol,receiver", BOTH)
-def test_a_deployment_delivers_what_prof_export_sends(tmp_path, protocol, receiver):
+def test_a_deployment_delivers_the_requests_of_prof_export(tmp_path, protocol, receiver):
     requests = [A, B, *noise(3, 500_000)]
     with receiver() as r, Deployment(tmp_path, "--otlp", r.url, "--otlp-protocol", protocol) as d:
         d.give(*requests)

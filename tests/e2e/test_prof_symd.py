@@ -625,7 +625,7 @@ def test_a_file_that_was_replaced_is_not_used(programs, tmp_path):
     assert fields(text, "file")[0]["build_id"] == ""
 
 
-def test_a_cut_or_foreign_stream_gets_one_line_and_what_was_whole(programs):
+def test_a_truncated_or_foreign_stream_gets_one_line_and_its_start(programs):
     path = programs["c-dwarf5"]
     offset, address = offset_of(path, "hidden")
     raw = run(PEER, "raw", "-c", *[f"{path}:{offset:x}"] * 40).stdout

@@ -8,7 +8,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / os.environ.get("PROFPIPE_BUILD", "build/release")
 
 
-def test_page_is_what_the_table_prints():
+def test_the_page_equals_the_output_of_the_table():
     printed = subprocess.run([BUILD / "tests/print-protocol"], cwd=ROOT, check=True,
                              capture_output=True, text=True).stdout
     page = (ROOT / "docs/protocol.md").read_text()

@@ -92,7 +92,7 @@ def test_stacks_equal_pythons_tracebacks(python, tmp_path):
     check(version(python), tmp_path, lambda *args: [python, *args])
 
 
-def test_a_renamed_and_stripped_interpreter_is_known_by_what_is_in_it(tmp_path):
+def test_a_renamed_and_stripped_interpreter_is_recognized_by_its_contents(tmp_path):
     snake = tmp_path / "snake"
     subprocess.run(["strip", "-s", "-o", snake, os.path.realpath("/usr/bin/python3")], check=True)
     check(f"renamed, stripped {version('/usr/bin/python3')}", tmp_path,
@@ -133,7 +133,7 @@ ASKED = ("_PyEval_EvalFrameDefault PyGILState_GetThisThreadState PyThread_tss_ge
          "PyEval_EvalFrameEx")
 
 
-def test_an_interpreter_that_is_linked_in_and_stripped_is_known_by_what_is_in_it(tmp_path):
+def test_a_linked_in_and_stripped_interpreter_is_recognized(tmp_path):
     python = "/usr/bin/python3"
     where = ("import sys, sysconfig; print(sysconfig.get_path('include'), "
              "sysconfig.get_config_var('LIBPL'), 'libpython%d.%d' % sys.version_info[:2])")
@@ -379,7 +379,7 @@ survived_here()
 """
 
 
-def test_a_program_that_rewrites_its_own_frames_harms_nobody_else(tmp_path):
+def test_a_program_that_rewrites_its_own_frames_harms_no_other(tmp_path):
     out, hostile = tmp_path / "out.txt", tmp_path / "hostile.py"
     hostile.write_text(HOSTILE)
     neighbour = tmp_path / "neighbour.py"

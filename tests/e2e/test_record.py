@@ -98,7 +98,7 @@ def test_missing_rights_are_named(tmp_path):
     assert not out.exists()
 
 
-def test_root_without_the_capability_is_told(tmp_path):
+def test_root_without_the_capability_gets_a_message(tmp_path):
     out = tmp_path / "x.html"
     p = subprocess.run(["setpriv", "--bounding-set", "-sys_admin,-bpf", "--inh-caps",
                         "-sys_admin,-bpf", f"{BUILD}/profpipe", "record", "-d", "1", "-o", out],

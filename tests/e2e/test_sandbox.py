@@ -151,7 +151,7 @@ def test_each_tool_logs_its_confinement(run):
             assert (int(landlock) > 0) == ("landlock" in f.read().split(","))
 
 
-def test_the_page_lists_what_a_sealed_cell_leaves():
+def test_the_page_lists_the_calls_that_a_sealed_cell_allows():
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     with open(f"{root}/docs/privilege-separation.md") as f:
         listed = re.search(r"<!-- calls of a sealed cell -->\n+```\n(.*?)```", f.read(),

@@ -127,7 +127,7 @@ def below(cgroup, length):
 
 
 @pytest.mark.parametrize("length", [4000, 4090, 4500])
-def test_a_cgroup_whose_path_has_4_kib_is_told_as_the_kernel_tells_it(tmp_path, cgroup, length):
+def test_a_cgroup_path_of_4_kib_equals_the_kernels(tmp_path, cgroup, length):
     with below(cgroup, length) as (path, folder):
         with subprocess.Popen([sys.executable, "-c", SPIN % 10]) as p:
             with open("cgroup.procs", "w", opener=lambda name, flags: os.open(
@@ -250,7 +250,7 @@ def attributes(found):
     return properties
 
 
-def test_only_wanted_variables_and_the_command_line_are_told(tmp_path):
+def test_only_requested_variables_and_the_command_line_are_sent(tmp_path):
     out, told = tmp_path / "x.prof", tmp_path / "told"
     env = {**os.environ, "OTEL_SERVICE_NAME": "wäb server", "OTEL_SERVICE_NAMES": "n-o-1",
            "SECRET": "n-o-2", "EMPTY": ""}
@@ -291,7 +291,7 @@ def test_no_attributes_are_sent_unless_requested(tmp_path):
     assert b"hidden" not in out.read_bytes() and b"time.time()" not in out.read_bytes()
 
 
-def test_a_process_has_what_its_own_program_was_started_with(tmp_path):
+def test_a_process_has_the_arguments_of_its_own_program(tmp_path):
     out = tmp_path / "x.prof"
     again = ("import os, sys\n" + SPIN % 1 + "os.environ['NAME'] = 'second'\n"
              f"os.execv(sys.executable, [sys.executable, '-c', {SPIN % 1!r}])\n")

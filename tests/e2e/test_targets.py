@@ -384,7 +384,7 @@ def test_a_container_is_known_by_its_id_before_and_after_it_starts(tmp_path, loa
     assert comms(loads, sampled(tmp_path, *mine, "--exclude-container", whole[:20])) == {"other"}
 
 
-def test_a_container_is_what_otlp_shows_as_one_before_and_after_it_starts(tmp_path, loads, cgroups):
+def test_containers_equal_those_of_otlp_before_and_after_their_start(tmp_path, loads, cgroups):
     """A monitor is outside of its container, and a pod's number is no id; a task of ECS has one."""
     whole, task = secrets.token_hex(32), secrets.token_hex(16)
     fargate = f"{task}-1234567890"

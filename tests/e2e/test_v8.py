@@ -52,7 +52,7 @@ def score(tmp_path, command, root="", seconds=SECONDS, asks=False, rooms=ROOMS, 
     return Score(expected, interpreted(out), asks)
 
 
-def test_the_comparison_sees_what_is_wrong_with_a_stack():
+def test_the_comparison_detects_wrong_stacks():
     expected = [["", "/x/a.js", 5, ""], ["f", "file:///x/b.mjs", 7, ""], ["eval", "", 3, "eval"]]
     right = [("(anonymous)", "/x/a.js", 5), ("b.f", "/x/b.mjs", 7), ("anonymous", "evalX", 3)]
 
@@ -198,7 +198,7 @@ def test_builtins_have_the_names_of_their_symbols_in_stripped_programs(number, t
 
 
 @pytest.mark.all
-def test_a_renamed_and_stripped_node_is_known_by_what_is_in_it(tmp_path):
+def test_a_renamed_and_stripped_node_is_recognized_by_its_contents(tmp_path):
     knot = tmp_path / "knot"
     shutil.copy(NODE, knot)
     subprocess.run(["strip", "-s", knot], check=True)

@@ -393,7 +393,7 @@ def check_live(machine, program):
 
 @pytest.mark.parametrize("what", ["exec", "call"])
 @on_the_oldest
-def test_a_sample_is_never_walked_by_what_is_not_its_own(machine, what):
+def test_a_sample_is_never_walked_with_anothers_mappings(machine, what):
     machine.good(f"late-{what}")
 
 
@@ -482,7 +482,7 @@ def test_targets_are_chosen_in_the_kernel(machine):
 
 
 @on_the_oldest
-def test_a_pid_namespace_has_its_own_pids_and_nobody_else(machine):
+def test_a_pid_namespace_shows_only_its_own_pids(machine):
     pid = int(machine.good("namespace").split()[-1])
     found = sampled_in(machine, "namespace")
     assert ("chain10", pid) in {(comm, at) for comm, at, _ in found}, found
@@ -562,7 +562,7 @@ def test_a_host_out_of_memory_costs_a_tool_and_not_the_recording(machine):
 
 
 @on("descriptors")
-def test_descriptors_that_run_out_are_told_and_files_opened_when_there_are_some_again(machine):
+def test_missing_descriptors_are_reported_and_files_opened_later(machine):
     status, _, err = machine.step("descriptors")
     said = machine.text("descriptors.log")
     assert status == 0, f"{err}\n{said}"

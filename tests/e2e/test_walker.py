@@ -232,7 +232,7 @@ def test_a_program_that_begins_is_walked_to_the_entry_of_its_loader(started, sto
 
 
 @pytest.mark.parametrize("what", ["exec", "call"])
-def test_a_sample_is_never_walked_by_what_is_not_its_own(what):
+def test_a_sample_is_never_walked_with_anothers_mappings(what):
     """exec: the mappings from before an exec, published once more after it; call: leftovers of a
     sample whose walk the kernel refused."""
     p = subprocess.run([f"{BUILD}/tests/late", what], capture_output=True, text=True, timeout=60)

@@ -51,7 +51,7 @@ Test(notes, contents_that_are_empty_or_too_long_are_passed_over)
 	cr_assert(found.len == 5 && memcmp(found.data, "right", 5) == 0);
 }
 
-Test(notes, a_note_that_is_cut_is_none)
+Test(notes, a_truncated_note_is_ignored)
 {
 	struct span rest, found;
 	struct note n;

@@ -171,7 +171,7 @@ Test(fileworker, a_slow_lookup_holds_up_no_other_program)
 	symfile_free(f);
 }
 
-Test(fileworker, an_answer_that_nobody_takes_holds_up_none)
+Test(fileworker, an_unread_answer_delays_no_other)
 {
 	struct symfile *f = self();
 	struct program *slow, *slow_too;

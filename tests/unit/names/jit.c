@@ -131,7 +131,7 @@ Test(jit, appended_lines_are_found_soon)
 	bench_free(b);
 }
 
-Test(jit, a_map_that_is_written_anew_is_read_anew)
+Test(jit, a_rewritten_map_is_read_again)
 {
 	struct bench *b = bench_new();
 

@@ -241,7 +241,7 @@ Test(symfile, a_symbol_without_size_ends_where_a_call_leads_in_a_table_that_lack
 	}
 }
 
-Test(symfile, a_symbol_without_size_ends_where_unwind_information_begins_anew)
+Test(symfile, a_symbol_without_size_ends_at_the_next_unwind_entry)
 {
 	static const uint8_t head[] = { 1, 0x1b, 0x03, 0x3b };
 	const int32_t table[] = { 0, 2, 0x1100 - 0x3200, 0, 0x1180 - 0x3200, 0 };

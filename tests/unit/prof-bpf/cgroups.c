@@ -67,7 +67,7 @@ Test(cgroups, a_path_out_of_the_mount_has_no_number, .init = begin, .fini = end)
 	cr_expect_eq(cgroups_kernel_id(&cgroups, STR_LIT("/a")), 0, "another file system is there");
 }
 
-Test(cgroups, one_made_anew_under_a_path_is_another_one, .init = begin, .fini = end)
+Test(cgroups, a_cgroup_recreated_at_a_path_is_another_one, .init = begin, .fini = end)
 {
 	const uint64_t first = make("a");
 	struct host_cgroup *a = cgroups_get(&cgroups, STR_LIT("/a"), true),

@@ -108,7 +108,7 @@ Test(cpus, a_new_cpu_is_kept_until_there_is_room)
 	cpus_stop(&c);
 }
 
-Test(cpus, its_end_is_told_once_and_it_is_reaped)
+Test(cpus, the_helpers_end_is_reported_once_and_it_is_reaped)
 {
 	struct cpus c;
 	uint32_t cpu = 0;

@@ -182,7 +182,7 @@ Test(deferred, a_sample_whose_interpreted_frames_are_lost_keeps_its_native_ones)
 	d.sample.items = 0;
 }
 
-Test(deferred, more_items_than_a_sample_can_have_are_none)
+Test(deferred, too_many_items_of_a_sample_are_ignored)
 {
 	rows_come();
 	d.sample.items = UINT16_MAX;
@@ -231,7 +231,7 @@ Test(deferred, mappings_that_are_on_their_way_are_waited_for)
 	cr_assert_eq(last.sample.reason, WALK_COMPLETE);
 }
 
-Test(deferred, a_mapping_that_nobody_knows_is_said_once_all_are_known)
+Test(deferred, an_unknown_mapping_is_reported_once_all_are_known)
 {
 	rows_come();
 	d.deferred.pc = 0x1234560;
@@ -245,7 +245,7 @@ Test(deferred, a_mapping_that_nobody_knows_is_said_once_all_are_known)
 	cr_assert_eq(last.sample.user_frames, 1);
 }
 
-Test(deferred, the_end_of_the_copy_is_said)
+Test(deferred, a_walk_past_the_copy_says_so)
 {
 	rows_come();
 	copy_chunks(DEFERRED_CHUNKS);

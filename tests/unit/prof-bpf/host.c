@@ -139,7 +139,7 @@ Test(host, lost_exit_is_made_up_for_by_the_next_fork_of_the_pid)
 	cr_assert_neq(look(sample_of(10, 10, tick_start(now), "x")).process->id, id);
 }
 
-Test(host, end_is_told_after_the_grace_period_and_leaves_nothing)
+Test(host, the_end_is_reported_after_the_grace_period)
 {
 	struct host_figures f;
 
@@ -312,7 +312,7 @@ Test(host, a_thread_has_an_id_for_each_of_its_titles)
 	cr_expect_eq(titled(start, true)->title_len, 0, "another thread");
 }
 
-Test(host, titles_without_end_are_not_told)
+Test(host, endless_titles_are_not_reported)
 {
 	const uint64_t start = start_program(10, 100);
 	const uint32_t plain = titled(start, false)->id;

@@ -226,7 +226,7 @@ Test(host_selection, a_process_is_known_from_its_first_sample_on_with_all_its_ma
 	cr_assert_eq(known_processes(), 2);
 }
 
-Test(host_selection, an_exec_decides_anew_who_is_known)
+Test(host_selection, an_exec_decides_again_whether_a_process_is_known)
 {
 	const uint64_t start = 7 * START_TICK_NS;
 

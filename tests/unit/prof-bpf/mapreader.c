@@ -160,7 +160,7 @@ Test(mapreader, many_mappings_come_in_order_up_to_the_most, .fini = finish)
 	cr_assert_eq(got.count, 1000);
 }
 
-Test(mapreader, process_that_does_not_exist_is_said_to_be_gone, .fini = finish)
+Test(mapreader, a_nonexistent_process_is_reported_as_gone, .fini = finish)
 {
 	start_fake();
 	cr_assert_eq(ask(7, 0, MOST, &got), 0);
@@ -217,7 +217,7 @@ static pid_t trickle(unsigned times, unsigned each_ms)
 }
 
 /* On a busy machine, prof-bpf takes the parts of a long answer so late that their sender waits. */
-Test(mapreader, mappings_that_come_slowly_are_waited_for_but_not_for_ever, .fini = finish)
+Test(mapreader, slow_mappings_are_waited_for_up_to_a_limit, .fini = finish)
 {
 	start_fake();
 	fake_maps(7, true);

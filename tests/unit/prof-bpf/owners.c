@@ -34,7 +34,7 @@ Test(owners, one_for_each_user_and_container)
 	cr_assert_neq(a->number, 0);
 }
 
-Test(owners, an_owner_without_processes_goes_only_when_its_place_is_needed)
+Test(owners, an_owner_without_processes_stays_until_its_place_is_needed)
 {
 	struct owner *a = user(1);
 
@@ -97,7 +97,7 @@ static void note_loss(void *ctx, const struct owner *w, enum owner_loss l, uint6
 	((uint64_t(*)[OWNER_LOSSES])ctx)[w->key.uid][l] += n;
 }
 
-Test(owners, a_loss_is_told_once)
+Test(owners, a_loss_is_reported_once)
 {
 	uint64_t told[3][OWNER_LOSSES] = { 0 };
 

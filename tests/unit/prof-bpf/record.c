@@ -28,7 +28,7 @@ static void cut_bytes(struct sample_object *o, uint32_t bytes)
 		(uint16_t)((offsetof(struct sample_object, bytes) - sizeof(o->sample) + bytes) / 8);
 }
 
-Test(record, one_that_has_less_than_it_says_is_none)
+Test(record, a_record_shorter_than_its_length_is_refused)
 {
 	struct {
 		struct sample sample;
@@ -161,7 +161,7 @@ Test(record, a_long_title_is_cut_between_two_characters)
 	check_title(0, text, SAMPLE_THREAD_BYTES, expected);
 }
 
-Test(record, a_title_that_has_less_than_it_says_is_none)
+Test(record, a_title_shorter_than_its_length_is_ignored)
 {
 	struct sample_thread t = { .sample = { .flags = SAMPLE_THREAD, .user_frames = 3 } };
 	struct record_title got;

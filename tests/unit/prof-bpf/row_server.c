@@ -279,7 +279,7 @@ Test(row_server, an_extractor_that_stands_still_over_no_file_is_blamed_on_none)
 	cr_assert(blamed.count == 1 && blamed.inode == 2 && blamed.end == LASTWORD_SLOW);
 }
 
-Test(row_server, an_answer_that_there_is_no_memory_for_waits_and_is_blamed_on_nobody)
+Test(row_server, an_answer_that_finds_no_memory_waits_and_blames_no_file)
 {
 	struct row_server_figures f;
 
@@ -402,7 +402,7 @@ Test(row_server, our_own_lack_of_memory_is_never_blamed_on_a_file)
 	}
 }
 
-Test(row_server, an_answer_for_a_file_that_has_its_rows_already_is_blamed_on_nobody)
+Test(row_server, an_answer_for_a_file_that_has_rows_blames_no_file)
 {
 	ask(0);
 	come(1);

@@ -168,7 +168,7 @@ static void run_thread(void)
 	pthread_join(t, NULL);
 }
 
-Test(sideband, threads_and_their_names_are_told)
+Test(sideband, threads_and_their_names_are_reported)
 {
 	struct sideband *s = open_all(SIDEBAND_RING_BYTES);
 	pid_t pid = start(run_thread);

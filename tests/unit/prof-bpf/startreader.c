@@ -211,7 +211,7 @@ Test(startreader, a_process_that_is_gone_is_an_error)
 }
 
 /* The kernel reads an environment only if it does not have to wait. */
-Test(startreader, an_environment_that_is_not_in_memory_is_none)
+Test(startreader, an_environment_that_is_not_in_memory_is_not_read)
 {
 	const pid_t slow = start_tar_pit(),
 		    quick = start((const char *const[]){ "WANTED=quick", NULL });
@@ -253,7 +253,7 @@ static void fake(const char *proc, int pid, const char *text)
 }
 
 /* A process can keep the lock of its mappings, which the kernel takes to read its environment. */
-Test(startreader, a_process_that_lets_its_reader_wait_delays_nobody)
+Test(startreader, a_process_that_blocks_its_reader_delays_no_other)
 {
 	char proc[] = "/tmp/startreader.XXXXXX", command[64];
 	struct answer waits, other, again;

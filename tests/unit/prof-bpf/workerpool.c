@@ -299,7 +299,7 @@ static uint64_t hung_for(const char *folder)
 	return clock_mono_ns() - before;
 }
 
-Test(workerpool, worker_that_lacks_a_cpu_has_more_time_but_not_for_ever)
+Test(workerpool, a_worker_without_cpu_time_gets_more_time_up_to_a_limit)
 {
 	const struct mounted m = mount_fuse("starved", FUSE_OPEN);
 

@@ -140,7 +140,7 @@ Test(core, ranges_and_files_are_found_by_address)
 	core_free(c);
 }
 
-Test(core, memory_is_what_the_core_has_of_it)
+Test(core, only_memory_in_the_core_is_read)
 {
 	uint64_t word = 0;
 
@@ -155,7 +155,7 @@ Test(core, memory_is_what_the_core_has_of_it)
 	core_free(c);
 }
 
-Test(core, a_read_may_span_ranges_that_touch)
+Test(core, a_read_may_span_adjacent_ranges)
 {
 	uint64_t word = 0;
 

@@ -96,7 +96,7 @@ static void expect_stack(uint32_t i, size_t n, const int32_t *locations)
 	expect_stack(i, sizeof((int32_t[]){ __VA_ARGS__ }) / sizeof(int32_t), \
 		     (int32_t[]){ __VA_ARGS__ })
 
-Test(arrange, neighbours_stand_side_by_side_and_what_nobody_uses_is_left_out)
+Test(arrange, neighbours_adjoin_and_unused_functions_are_left_out)
 {
 	const int32_t a = mapping("/a"), b = mapping("/b"), a9 = location(a, 0x90000),
 		      b5 = location(b, 0x5), a1 = location(a, 0x1), none = location(a, 0x7),

@@ -36,7 +36,7 @@ static void expect(const char *wanted)
 	cr_expect_eq(rest.len, 0);
 }
 
-Test(attributes, the_last_value_of_a_key_holds)
+Test(attributes, the_last_value_of_a_key_counts)
 {
 	expect("");
 	set("a", "1");

@@ -92,7 +92,7 @@ static void end(struct journal *j, struct buf *a, struct buf *b, struct buf *c)
 	close(j->fd);
 }
 
-Test(journal, successor_has_all_and_goes_on_behind_a_message_that_was_cut)
+Test(journal, a_successor_continues_behind_a_truncated_message)
 {
 	struct journal j = { .fd = memfd_create("journal", 0), .max = 1u << 20 };
 	struct buf a = stream(1, 100, true), b = stream(2, 50, false), c = stream(3, 7, false);
@@ -362,12 +362,12 @@ static void run_for_long(enum format format)
 	close(r.output);
 }
 
-Test(journal, a_text_goes_on_for_ever_in_bounded_space)
+Test(journal, an_endless_text_needs_bounded_space)
 {
 	run_for_long(FORMAT_TEXT);
 }
 
-Test(journal, a_recording_goes_on_for_ever_in_bounded_space)
+Test(journal, an_endless_recording_needs_bounded_space)
 {
 	run_for_long(FORMAT_STREAM);
 }

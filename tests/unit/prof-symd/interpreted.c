@@ -233,7 +233,7 @@ static bool next(struct bench *b, enum msg_id id, struct msg *ret)
 	}
 }
 
-Test(interpreted, a_file_that_holds_a_runtime_is_told_once)
+Test(interpreted, a_file_with_a_runtime_is_reported_once)
 {
 	struct bench *b = bench_new();
 	struct msg m;
@@ -364,7 +364,7 @@ Test(interpreted, of_two_runtimes_in_a_process_each_names_its_own)
 	bench_free(b);
 }
 
-Test(interpreted, memory_that_is_not_read_is_said_in_the_frame)
+Test(interpreted, a_frame_says_when_memory_is_not_read)
 {
 	struct bench *b = bench_new();
 	struct msg m;
@@ -472,7 +472,7 @@ static void begin_epoch(struct bench *b)
 	define(b);
 }
 
-Test(interpreted, a_new_epoch_waits_for_no_object_of_who_used_up_the_allowance)
+Test(interpreted, a_new_epoch_does_not_wait_for_owners_over_their_allowance)
 {
 	struct bench *b = bench_new();
 
@@ -526,7 +526,7 @@ Test(interpreted, names_of_an_older_epoch_serve_without_asking)
 	bench_free(b);
 }
 
-Test(interpreted, code_that_is_freed_by_a_new_epoch_is_said_to_be_gone)
+Test(interpreted, code_freed_by_a_new_epoch_is_shown_as_gone)
 {
 	struct bench *b = bench_new();
 	struct msg m;

@@ -56,7 +56,7 @@ Test(namer, definitions_are_sent_once_and_before_use)
 	bench_free(b);
 }
 
-Test(namer, a_frame_of_a_kind_that_is_not_known_keeps_its_number)
+Test(namer, a_frame_of_an_unknown_kind_keeps_its_number)
 {
 	struct bench *b = bench_new(&NAMER_LIMITS);
 	uint64_t id = 1;
@@ -139,7 +139,7 @@ Test(namer, at_most_sixteen_requests_of_a_user_are_under_way)
 }
 
 /* For the next output of prof-export, which does not know the former one. */
-Test(namer, when_told_it_begins_an_epoch_and_defines_anew_what_is_used)
+Test(namer, on_request_a_new_epoch_defines_again_what_is_used)
 {
 	struct namer_limits limits = NAMER_LIMITS;
 	struct bench *b = bench_new(&limits);
@@ -391,7 +391,7 @@ Test(namer, files_that_ended_are_forgotten)
 	bench_free(b);
 }
 
-Test(namer, a_file_that_the_receiver_was_not_told_of_ends_without_a_word)
+Test(namer, the_end_of_an_unsent_file_is_not_sent)
 {
 	struct bench *b = bench_new(&NAMER_LIMITS);
 
@@ -617,7 +617,7 @@ static void look_at(struct defined *d, const struct msg *m)
 	}
 }
 
-Test(namer, whichever_allocation_fails_no_sample_is_lost_or_without_its_definitions)
+Test(namer, a_failed_allocation_loses_no_sample_or_definition)
 {
 	starved = true;
 	for (unsigned nth = 1; starved; nth++) {

@@ -94,7 +94,7 @@ Test(objects, withheld_objects_are_given_up_in_the_end)
 	bench_free(b);
 }
 
-Test(objects, memory_that_is_refused_is_said_to_be)
+Test(objects, refused_memory_is_shown_as_refused)
 {
 	struct bench *b = bench_new();
 
@@ -460,7 +460,7 @@ Test(objects, a_second_copy_of_a_named_object_is_dropped)
 	bench_free(b);
 }
 
-Test(objects, only_so_many_are_kept_that_nobody_wants)
+Test(objects, the_number_of_unwanted_objects_is_bounded)
 {
 	struct bench *b = bench_new();
 	uint64_t at = 0x1000, len = 8;

@@ -167,7 +167,7 @@ Test(profiles, a_planted_link_is_not_followed)
 	cr_assert_eq(profiles_begin(&p, "/nowhere", ".pb.gz", BEGIN, true), -ENOENT);
 }
 
-Test(profiles, an_empty_part_that_nobody_holds_goes)
+Test(profiles, an_unused_empty_part_is_removed)
 {
 	struct profiles p = limits(100, 1000), other = limits(100, 1000);
 

@@ -31,7 +31,7 @@ Test(restarts, short_lives_are_waited_for_longer_and_longer_and_end)
 	cr_assert_eq(r.count, RESTARTS_STREAK_MAX);
 }
 
-Test(restarts, a_tool_that_lives_is_started_again_for_ever)
+Test(restarts, a_tool_that_lives_long_is_always_restarted)
 {
 	struct restarts r = { 0 };
 

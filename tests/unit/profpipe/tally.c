@@ -27,7 +27,7 @@ Test(tally, stacks_are_told_apart)
 	cr_assert_eq(t.user_named, 12);
 }
 
-Test(tally, a_name_like_a_mark_is_none)
+Test(tally, a_name_like_a_mark_is_not_counted_as_one)
 {
 	const struct tally t = count("p;\\[truncated: no-rows];\\[kernel+0x1];open_\\[k] 5\n");
 

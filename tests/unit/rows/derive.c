@@ -147,7 +147,7 @@ Test(derive, a_return_address_is_taken_from_the_stack_before_a_register)
 	cr_assert(eq(int, rule_at(1).ra, UNWIND_RA_REG));
 }
 
-Test(derive, an_aligned_stack_keeps_the_old_one_in_a_slot)
+Test(derive, an_aligned_stack_saves_the_old_rsp_in_a_slot)
 {
 	struct flow_result r;
 
@@ -552,7 +552,7 @@ Test(derive, code_that_calls_its_own_middle_is_a_nest)
 	cr_assert(eq(int, rule_at(34).cfa_off, 8));
 }
 
-Test(derive, a_nest_whose_inner_frames_may_look_like_the_outermost_one_is_none)
+Test(derive, frames_of_a_nest_that_resemble_the_outermost_prevent_rules)
 {
 	/* The same as before, but with (19) pop rcx; call 14; (25) push rcx. */
 	static const uint8_t code[] = "\x49\x89\xe3\x48\x83\xe4\xe0\x48\x81\xec\x10\x01\0\0"

@@ -81,7 +81,7 @@ Test(stackcheck, other_code_has_none)
 }
 
 /* A check is at the start of a function; code further on is not searched. */
-Test(stackcheck, a_check_that_is_not_at_the_beginning_is_none)
+Test(stackcheck, a_check_must_be_at_the_start)
 {
 	uint8_t code[64];
 	struct stackcheck c;

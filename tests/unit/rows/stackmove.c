@@ -24,7 +24,7 @@ Test(stackmove, code_that_moves_the_stack_is_found)
 	cr_expect(FINDS(0x9c), "pushf");
 }
 
-Test(stackmove, a_move_that_is_undone_is_none)
+Test(stackmove, an_undone_move_does_not_count)
 {
 	cr_expect_not(FINDS(0x9c, 0x9d, 0xc3), "pushf; popf; ret");
 	cr_expect_not(FINDS(0x50, 0x9d, 0xeb, 0), "push rax; popf; jmp");

@@ -632,7 +632,7 @@ Test(tables, many_sampled_files_are_not_evicted_for_a_less_sampled_one)
 	cr_assert_eq(f.evictions, 0);
 }
 
-Test(tables, rows_that_nobody_uses_go_before_others_need_the_room)
+Test(tables, unused_rows_are_evicted_before_room_is_needed)
 {
 	struct tables_figures f;
 	uint64_t all;

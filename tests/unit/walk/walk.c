@@ -55,7 +55,7 @@ Test(walk, a_rule_that_cannot_be_expressed_is_not_passed_by_a_frame_pointer)
 	cr_assert_eq(w.count, 1);
 }
 
-Test(walk, a_return_address_that_is_none_sets_no_bits_of_its_frame)
+Test(walk, a_false_return_address_sets_no_bits_of_its_frame)
 {
 	program((struct unwind_rule[]){ by_rsp16, root }, 2);
 	w.pc = CODE + 0x10;
@@ -255,7 +255,7 @@ Test(walk, a_stack_of_more_than_the_limit_is_cut_as_too_deep)
 	cr_assert_eq(w.count, SAMPLE_MAX_USER);
 }
 
-Test(walk, the_end_of_readable_memory_is_said)
+Test(walk, a_walk_to_the_end_of_readable_memory_says_so)
 {
 	program(&by_rsp16, 1);
 	w.pc = CODE;

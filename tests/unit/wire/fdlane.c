@@ -81,7 +81,7 @@ Test(fdlane, no_more_than_the_ceiling_are_in_flight)
 	close_ends(e);
 }
 
-Test(fdlane, receiver_without_free_descriptors_is_told_and_acknowledges)
+Test(fdlane, a_receiver_without_free_descriptors_reports_and_acknowledges)
 {
 	struct ends e = open_ends();
 	struct rlimit old, none = { 0 };

@@ -161,7 +161,7 @@ Test(lastword, work_is_put_aside_when_it_took_so_long)
 	close(stop_page);
 }
 
-Test(lastword, a_parser_rests_as_long_as_it_is_told)
+Test(lastword, a_parser_rests_as_long_as_it_is_asked)
 {
 	struct rusage used;
 	int status;

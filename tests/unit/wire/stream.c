@@ -158,7 +158,7 @@ Test(stream, dropped_batches_are_counted_once)
 	buf_done(&k.bytes);
 }
 
-Test(stream, new_epoch_starts_the_count_again_and_is_said)
+Test(stream, a_new_epoch_restarts_the_count_and_is_reported)
 {
 	struct sink k = { 0 };
 	struct stream_out out;
