@@ -22,7 +22,7 @@ rm -f $said/*
 durations=$PWD/$said/durations
 touch $durations
 export PROFPIPE_BUILD=build/release
-# Each lane starts Python's processes anew, which then find the tests compiled.
+# Each lane starts new Python processes, which then find the tests compiled.
 unset MAKEFLAGS MAKELEVEL PYTHONDONTWRITEBYTECODE
 passed=0 failed=0
 trees=() lanes=()

@@ -35,7 +35,7 @@ Test(filekeeper, a_keeper_that_is_stopped_is_waited_for_once)
 
 	cr_assert_eq(kill(keeper, SIGSTOP), 0);
 	expect_names(d, "outer");
-	cr_assert_not(program_keeper_gone(), "nobody asked it for anything");
+	cr_assert_not(program_keeper_gone(), "it had no request");
 	cr_assert_eq(kill(worker, SIGKILL), 0);
 	cr_assert_eq(program_lookup(d, LEAVE, &names), SYMFILE_NONE);
 	const uint64_t before_ns = clock_mono_ns();

@@ -293,7 +293,7 @@ Test(host_reading, first_sample_tells_the_cgroup_and_the_inner_pid)
 	cr_assert(a->cgroup && b->cgroup && c->cgroup);
 	cr_expect(str_eq(a->cgroup->path, STR_LIT("/a.slice")));
 	cr_expect(str_eq(b->cgroup->path, STR_LIT("/b.slice")));
-	cr_expect_eq(a->cgroup, c->cgroup, "one for all who are in it");
+	cr_expect_eq(a->cgroup, c->cgroup, "one for all processes in it");
 	cr_expect_neq(a->cgroup->id, b->cgroup->id);
 	cr_expect_null(d->cgroup);
 	cr_expect_eq(a->inner_pid, 30);

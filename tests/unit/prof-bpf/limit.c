@@ -156,7 +156,7 @@ Test(limit, a_tool_may_take_again_memory_that_it_just_freed)
 	cr_assert_eq(limit_swing(&p, limit, 20 * MIB, 105 * s), 0, "long ago");
 	cr_assert_eq(limit_swing(&p, limit, 21 * MIB, 106 * s), MIB, "it grows");
 	cr_assert_lt(limit_swing(&p, limit, 61 * MIB, 107 * s), 4 * MIB, "that has an end");
-	cr_assert_eq(limit_swing(&p, limit, 10 * MIB, 300 * s), 0, "nobody looked meanwhile");
+	cr_assert_eq(limit_swing(&p, limit, 10 * MIB, 300 * s), 0, "no measurement meanwhile");
 	cr_assert_eq(limit_swing(&p, limit, 10 * MIB, 1 * s), 0, "a clock that went back");
 }
 

@@ -343,7 +343,7 @@ Test(opener, a_debug_file_below_a_closed_folder_is_not_given)
 	q.path = str_from(path);
 	start();
 	cr_assert_eq(ask(&q, 3000).status, -EACCES);
-	/* Its own files are opened all the same. */
+	/* Its own files are opened anyway. */
 	struct opener_request file = { .kind = OPENER_PATH };
 	snprintf(path, sizeof(path), "%s/closed/p.debug", dir);
 	file.path = str_from(path);

@@ -101,7 +101,7 @@ Test(rowqueue, a_request_put_aside_runs_when_no_other_waits)
 	struct rowqueue_request *aside = ask(alice, -1), *r;
 
 	aside->stops = 1;
-	cr_assert_eq(rowqueue_poorer(&queue, bob, SECOND, 1), 0, "it makes nobody give way");
+	cr_assert_eq(rowqueue_poorer(&queue, bob, SECOND, 1), 0, "it makes no other give way");
 	owner_spend(bob, OWNER_ROWS_CPU, SECOND, 1);
 	r = ask(bob, -1);
 	cr_assert_eq(rowqueue_poorer(&queue, alice, 2 * SECOND, 1), 1);

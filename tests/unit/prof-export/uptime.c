@@ -104,7 +104,7 @@ Test(uptime, each_output_has_the_gaps_of_its_own_time)
 	uptime_until(&l, 600);
 	cr_assert_eq(uptime_sampled_ns(&l), 100);
 	uptime_next(&l);
-	uptime_divide(&l); /* while nobody samples */
+	uptime_divide(&l); /* during a gap */
 	uptime_since(&l, 650);
 	uptime_until(&l, 700);
 	uptime_conclude(&l, true, 700);

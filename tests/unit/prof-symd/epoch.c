@@ -217,7 +217,7 @@ Test(epoch, a_program_stays_open_if_the_next_epoch_defines_the_same_file)
 	program_of(&d, 1, 6, MSG_FILE_ROOT_ONLY);
 	cr_expect_gt(asked, both, "it has changed");
 	definitions_clear(&d);
-	cr_expect_eq(store.open_count, 1, "nobody has needed the others for an epoch");
+	cr_expect_eq(store.open_count, 1, "the others were not needed for an epoch");
 	definitions_done(&d);
 	cr_expect_eq(store.open_count, 0);
 }

@@ -174,7 +174,7 @@ Test(namer, an_owner_waiting_for_files_delays_no_other)
 	sample(b, 11, 2);
 	filestore_answer(&b->files, b->requests[1], -1, SECOND);
 	cr_assert_eq(namer_run(b->namer, SECOND + 1000000), NAMER_WAIT);
-	cr_expect_eq(sent(b), 0, "a moment of waiting harms nobody");
+	cr_expect_eq(sent(b), 0, "a moment of waiting harms no owner");
 	cr_assert_eq(namer_run(b->namer, SECOND + 2 * NAMING_TURNS_BURST_NS), 0);
 	cr_expect_eq(sent(b), 1, "the other's");
 	answer_all(b);
@@ -263,12 +263,12 @@ Test(namer, only_resting_owners_are_skipped)
 	b->namer->round.next_ns = 0;
 	cr_assert_geq(namer_run(b->namer, 2 * SECOND), 0);
 	cr_expect_eq(sent(b), 1, "the other's");
-	cr_expect_gt(b->namer->round.next_ns, clock_mono_ns(), "only who rests is left");
+	cr_expect_gt(b->namer->round.next_ns, clock_mono_ns(), "only resting owners are left");
 	take(
 		b, (struct msg) { .id = MSG_END });
 	(void)namer_run(b->namer, 2 * SECOND);
 	cr_assert_eq(namer_run(b->namer, 2 * SECOND + NAMER_LATE_NS), 0);
-	cr_expect_eq(sent(b), 2, "at the end nobody rests");
+	cr_expect_eq(sent(b), 2, "at the end no owner rests");
 	bench_free(b);
 }
 

@@ -652,7 +652,7 @@ Test(tables, unused_rows_are_evicted_before_room_is_needed)
 	tables_figures(t, &f);
 	cr_assert_leq(f.bytes_used, 21 * SLAB_BYTES / 8, "%lu", f.bytes_used);
 	cr_assert_gt(f.bytes_used, 2 * SLAB_BYTES, "but not more than that");
-	cr_assert_eq(tables_lacking(t, &all), 0, "nobody lacks them");
+	cr_assert_eq(tables_lacking(t, &all), 0, "no file lacks them");
 	/* The rows of a file that runs again are back after a moment. A walk is cut only where
 	 * there is no room. */
 	cr_assert_eq(tables_file_state(t, first), FILE_PENDING);

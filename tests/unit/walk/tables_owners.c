@@ -115,7 +115,7 @@ Test(tables_owners, the_owner_with_most_rules_leaves_some_and_gives_up_first)
 	cr_assert_neq(add_for(3, 100, 900, 300000), 0);
 }
 
-/* One owner has more than its share, and another takes at once whatever becomes free of it. */
+/* One owner has more than its share, and another takes at once all that it frees. */
 Test(tables_owners, a_quick_owner_leaves_room_for_a_small_one)
 {
 	int32_t from = 1;
@@ -221,6 +221,6 @@ Test(tables_owners, rows_of_a_small_owner_may_use_room_kept_for_mappings)
 	free(m);
 	cr_assert_gt(pid, 16);
 	cr_assert_eq(add_for(0, 0x1000, 4, 1), 0, "they leave room for others");
-	cr_assert_neq(add_for(2, 64, 4, 1), 0, "who holds nothing gets it");
+	cr_assert_neq(add_for(2, 64, 4, 1), 0, "an owner that holds nothing gets it");
 	cr_assert_eq(refused[2][TABLES_WORDS], 0);
 }
