@@ -66,7 +66,7 @@ def test_the_limit_that_would_have_sufficed_is_named(folder):
     assert status == 0 and summary["truncated"].get("memory-limit", 0) <= cut / 4, (cut, said)
 
 
-def test_a_process_of_more_mappings_than_an_entry_holds_is_walked_by_the_kernel(folder):
+def test_a_process_of_very_many_mappings_is_walked_by_the_kernel(folder):
     """There is room for 65,529 mappings; mappings of no file, here half of them, are dropped first.
     If the process had no entry, prof-bpf would walk each sample, and gather all mappings for it."""
     children = ceiling.mappings(folder, 1)

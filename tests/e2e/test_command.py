@@ -184,7 +184,7 @@ def test_first_samples_in_a_signal_handler_show_the_interrupted_stack(tmp_path):
 
 
 @pytest.mark.parametrize("file", ["new", "same"])
-def test_processes_of_few_milliseconds_have_all_their_samples_and_whole_stacks(
+def test_short_processes_have_all_samples_and_whole_stacks(
         tmp_path, burner, file):
     """Their samples come before their mappings are known, and often only after they are gone."""
     out, summary = tmp_path / "out.folded", tmp_path / "summary.json"

@@ -408,7 +408,7 @@ int main(int argc, char **argv) { (void)argv; last(argc, 1, 1); }
 """
 
 
-def test_a_function_that_never_returns_has_rows_though_another_follows_at_once(tmp_path):
+def test_a_function_that_never_returns_has_rows_before_the_next_one(tmp_path):
     program = compiled(tmp_path, UNPADDED, "gcc", "-Os", "-fno-toplevel-reorder")
     nm = subprocess.run(["nm", "-S", program], capture_output=True, text=True, check=True).stdout
     at, size = next((int(p[0], 16), int(p[1], 16)) for p in map(str.split, nm.splitlines())
@@ -460,7 +460,7 @@ table: .quad four - four, eight - four, sixteen - four, calls_c - four
 """
 
 
-def test_assembly_made_of_other_assembly_has_rows_where_only_a_table_leads_to_it(tmp_path):
+def test_assembly_reached_only_through_a_table_has_rows(tmp_path):
     (tmp_path / "pieces.s").write_text(PIECES)
     subprocess.run(["gcc", "-shared", "-nostartfiles", "-o", tmp_path / "pieces.so",
                     tmp_path / "pieces.s"], check=True)

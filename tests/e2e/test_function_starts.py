@@ -134,7 +134,7 @@ def test_a_file_without_section_headers_has_its_starts(made):
 
 @pytest.mark.parametrize("options",
                          [[], ["-static-pie", "-fPIE"], ["-Os", "-fno-asynchronous-unwind-tables"]])
-def test_code_without_call_frame_information_is_told_apart_by_calls_and_ends(made, options):
+def test_code_without_call_frame_information_is_split_by_calls_and_ends(made, options):
     bad, n = wrong(*made("musl" + "".join(options), "musl-gcc", "-static", *options))
     assert n > 200 and len(bad) <= n // 20, bad[:20]
 

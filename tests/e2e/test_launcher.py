@@ -180,7 +180,7 @@ def test_an_extractor_that_cannot_live_is_not_restarted_for_ever(launch):
     assert p.returncode == 1
 
 
-def test_an_extractor_that_goes_before_prof_bpf_has_gone_is_not_started_again(launch):
+def test_an_extractor_that_ends_just_before_prof_bpf_is_not_restarted(launch):
     """The two end together: prof-bpf has reported that it is done, and closes its BPF objects."""
     name = f"profpipe-test-{os.getpid()}"
     there = (f"import socket\ns = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"

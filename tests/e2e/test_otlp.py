@@ -109,7 +109,7 @@ def test_a_mapping_is_the_segment_in_the_addresses_of_the_file():
     assert place == (0x401000, 0x403000, 4096)
 
 
-def test_a_frame_that_came_without_its_address_gets_it_from_the_segment():
+def test_a_frame_without_its_address_gets_it_from_the_segment():
     lines = with_file(" segments=[4096,8192,0x401000]").replace("address=0x401100 ", "")
     rs = requests(otlp(lines))
     assert assert_same(rs, text(lines), [OFFSET])[0] == 5
@@ -368,7 +368,7 @@ source id=5 kind=0
         (("samples", "count", "cpu", "nanoseconds"), 1000, [(1, [])])]
 
 
-def test_more_sources_and_labels_than_a_request_has_room_for_lose_nothing():
+def test_too_many_sources_and_labels_for_a_request_lose_nothing():
     definitions = "".join(f'source id={i} kind=2 event="e{i}" unit="u" period=1\n'
                           f'label id={i} key="k{i}" number={i}\n' for i in range(1, 64))
     definitions += f"labels id=1 list=[{','.join(map(str, range(1, 64)))}]\n"

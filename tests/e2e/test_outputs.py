@@ -145,7 +145,7 @@ def test_another_users_output_file_is_refused_before_the_run(sticky, recording):
     assert heard(spy) == b"mine\n" and os.listdir(sticky) == ["x.folded"]
 
 
-def test_a_name_that_a_stranger_takes_meanwhile_does_not_cost_the_profile(sticky):
+def test_a_profile_survives_if_another_user_takes_its_name(sticky):
     out = sticky / "x.folded"
     p = as_user(VICTIM, [EXPORT, "-o", out], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
     sent = stream(HELLO + "\n" + BODY)

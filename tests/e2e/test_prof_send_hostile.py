@@ -206,7 +206,7 @@ def test_a_name_that_exists_again_is_found(tmp_path):
     assert "Could not resolve host: collector.test; trying again" in said(p)
 
 
-def test_a_request_that_no_memory_suffices_for_holds_up_the_others_for_a_while(tmp_path):
+def test_a_request_too_large_for_memory_delays_others_briefly(tmp_path):
     """A prof-export that was taken over sends a request that unpacks to 60 MiB."""
     with HttpReceiver() as r, Deployment(tmp_path, "--otlp", r.url, "--otlp-protocol",
                                          "http/protobuf", "--otlp-compression", "none",

@@ -32,7 +32,7 @@ int main(void)
 
 
 @pytest.mark.parametrize("absolute", [False, True])
-def test_inlined_calls_of_a_file_that_dwz_shares_with_another_are_recorded(tmp_path, absolute):
+def test_inlined_calls_in_a_file_shared_by_dwz_are_recorded(tmp_path, absolute):
     (tmp_path / "p.c").write_text(C)
     for folder in (tmp_path, *tmp_path.parents):  # debug files are opened as any user could
         if str(folder).startswith("/tmp/"):

@@ -141,7 +141,7 @@ HOSTILE = {"hostile": ("circle", "pages", "unmapped"),
            "toyjit-hostile": ("stack", "turns", "words", "wild")}
 
 
-def test_walks_of_hostile_memory_are_bounded_and_say_that_they_were_cut():
+def test_walks_of_hostile_memory_are_bounded_and_marked_as_cut():
     """In the kernel and deferred, beside a program whose stacks stay exact."""
     kinds = [(name, kind) for name, some in HOSTILE.items() for kind in some]
     commands = " -- ".join([*(f"{TOY}/{name} {kind} 60" for name, kind in kinds),

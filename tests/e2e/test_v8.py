@@ -331,7 +331,7 @@ NAMES = ["one", "two", "3", "[Symbol.iterator]", "[two words]", "", "日本", "(
          "another"]
 
 
-def test_functions_of_one_text_have_the_names_that_the_program_computed(tmp_path):
+def test_functions_of_one_text_have_their_computed_names(tmp_path):
     out, script = tmp_path / "out.txt", tmp_path / "named.js"
     script.write_text(NAMED)
     p = profpipe("record", "-q", "-F", 499, "-o", out, "--", NODE, script)

@@ -208,7 +208,7 @@ def test_an_old_output_stays_on_a_full_disk(world, tmp_path, fmt):
         subprocess.run(["umount", "-l", disk], check=True)
 
 
-def test_a_new_output_takes_the_place_of_an_old_one_but_for_its_owner_and_mode(world, tmp_path):
+def test_a_new_output_does_not_keep_the_old_ones_owner_and_mode(world, tmp_path):
     out = tmp_path / "out.folded"
     out.write_text("old\n")
     os.chown(out, 1, 2)

@@ -384,7 +384,7 @@ Test(jit, settling_waits_while_there_are_too_many_requests)
 	bench_free(b);
 }
 
-Test(jit, a_marker_is_told_by_its_name)
+Test(jit, a_marker_is_recognized_by_its_name)
 {
 	static const struct {
 		const char *line, *path;

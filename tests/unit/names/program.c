@@ -157,7 +157,7 @@ Test(program, a_program_that_was_given_up_wants_nothing)
 	symfile_free(f);
 }
 
-Test(program, a_worker_that_wants_without_end_is_left_alone_and_costs_its_file)
+Test(program, a_worker_with_endless_wants_loses_its_file)
 {
 	struct symfile *f = self();
 	struct program *d;

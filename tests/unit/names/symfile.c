@@ -219,7 +219,7 @@ Test(symfile, a_symbol_without_size_ends_at_the_next_of_any_kind)
 	free(m);
 }
 
-Test(symfile, a_symbol_without_size_ends_where_a_call_leads_in_a_table_that_lacks_symbols)
+Test(symfile, a_symbol_without_size_ends_at_a_call_target_in_dynsym)
 {
 	for (int dynamic = 0; dynamic < 2; dynamic++) {
 		struct made *m = made_new();
@@ -289,7 +289,7 @@ Test(symfile, without_section_headers_the_dynamic_segment_leads_to_symbols)
 	}
 }
 
-Test(symfile, the_innermost_of_nested_symbols_wins_and_the_outer_resumes)
+Test(symfile, the_innermost_of_nested_symbols_counts_and_the_outer_resumes)
 {
 	struct made *m = made_new();
 

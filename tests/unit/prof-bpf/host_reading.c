@@ -61,7 +61,7 @@ Test(host_reading, child_of_a_process_whose_maps_are_being_read_gets_its_own_rea
 	expect_published(31, 1, M(0x400000, 0x401000, 0x1000, 100));
 }
 
-Test(host_reading, maps_that_are_read_of_what_a_pid_was_before_an_exec_are_dropped)
+Test(host_reading, maps_read_before_an_exec_are_dropped)
 {
 	read_slowly();
 	exec_of(30, "second");
@@ -248,7 +248,7 @@ Test(host_reading, a_file_replaced_at_once_is_not_confused)
 }
 
 /* More than are kept: then no sample walked with older mappings is trusted. */
-Test(host_reading, too_many_files_that_lost_their_places_cost_all_that_was_walked_with_them)
+Test(host_reading, too_many_replaced_files_void_all_older_mappings)
 {
 	uint64_t start = start_program(10, 100);
 	const unsigned n = 20;

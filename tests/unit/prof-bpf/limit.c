@@ -255,7 +255,7 @@ Test(limit, the_meter_reads_what_the_kernel_says)
 	close(m.proc);
 }
 
-Test(limit, the_meter_visits_pages_only_when_the_resident_size_changed_or_time_passed)
+Test(limit, the_meter_visits_pages_only_after_a_change_or_some_time)
 {
 	const struct deploy d = { .uid = { 0 } };
 	struct meter m = { .proc = open("/proc", O_PATH | O_DIRECTORY), .deploy = &d };

@@ -112,7 +112,7 @@ Test(reach, a_partial_read_reaches_only_what_was_read)
 	reach_free(r);
 }
 
-Test(reach, an_object_that_is_read_with_what_is_before_it_leads_to_the_same)
+Test(reach, an_object_read_with_memory_before_it_leads_to_the_same)
 {
 	struct reach *r = NULL;
 	uint64_t with[9] = { CHARACTERS };

@@ -204,7 +204,7 @@ static unsigned deaths(unsigned i)
 	return quarantine_deaths(quarantine, QUARANTINE_ROWS, &of);
 }
 
-Test(row_server, an_extractor_that_goes_while_it_parses_nothing_is_blamed_on_no_file)
+Test(row_server, an_idle_extractor_that_goes_blames_no_file)
 {
 	for (unsigned i = 0; i < FILES; i++)
 		ask(i);
@@ -264,7 +264,7 @@ Test(row_server, a_wrong_answer_is_blamed_on_the_file_it_is_about_and_once)
 	cr_assert(blamed.count == 1 && blamed.inode == 2 && blamed.end == LASTWORD_CRASH);
 }
 
-Test(row_server, an_extractor_that_stands_still_over_no_file_is_blamed_on_none)
+Test(row_server, an_idle_extractor_that_hangs_blames_no_file)
 {
 	for (unsigned i = 0; i < FILES; i++)
 		ask(i);
@@ -307,7 +307,7 @@ Test(row_server, an_answer_that_finds_no_memory_waits_and_blames_no_file)
 	cr_assert(row_server_idle(server));
 }
 
-Test(row_server, a_file_without_a_descriptor_is_given_back_once_and_only_while_it_has_its_slot)
+Test(row_server, a_file_without_a_descriptor_is_given_back_once)
 {
 	const struct quarantine_key of = key(1);
 	uint16_t slot = 0;

@@ -20,7 +20,7 @@ Test(uptime, repeated_reports_of_one_life_leave_no_gap)
 }
 
 /* A sample that arrived after the last count of its life was also taken. */
-Test(uptime, a_gap_begins_with_the_last_that_came_and_ends_when_the_next_samples)
+Test(uptime, a_gap_lasts_from_the_last_sample_to_the_next_start)
 {
 	struct uptime l = { 0 };
 

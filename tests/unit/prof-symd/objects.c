@@ -348,7 +348,7 @@ Test(objects, none_is_requested_or_waited_for_if_no_memory_may_be_read)
 	bench_free(b);
 }
 
-Test(objects, one_that_is_freed_has_the_name_but_not_the_lines_of_what_was_taken)
+Test(objects, a_freed_object_has_the_name_but_not_the_lines_of_its_copy)
 {
 	struct bench *b = bench_new();
 
@@ -364,7 +364,7 @@ Test(objects, one_that_is_freed_has_the_name_but_not_the_lines_of_what_was_taken
 	bench_free(b);
 }
 
-Test(objects, one_whose_strings_were_not_taken_whole_is_gone_when_it_is_freed)
+Test(objects, a_freed_object_with_truncated_strings_is_gone)
 {
 	static const uint64_t cut[][PIECES_TAKEN] = {
 		{ 40, 128, 192, 1024 }, { 256, 50, 192, 1024 }, { 256, 128, 50, 1024 },
@@ -386,7 +386,7 @@ Test(objects, one_whose_strings_were_not_taken_whole_is_gone_when_it_is_freed)
 	}
 }
 
-Test(objects, one_whose_strings_were_not_taken_whole_is_named_when_it_is_there)
+Test(objects, a_live_object_with_truncated_strings_is_named)
 {
 	struct bench *b = bench_new();
 

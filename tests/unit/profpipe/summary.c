@@ -92,7 +92,7 @@ Test(summary, the_peak_of_memory_use_is_reported)
 	cr_assert(says(&s, "0 KiB of BPF maps, at most 59 MiB at one time"));
 }
 
-Test(summary, memory_of_a_tool_that_cannot_be_read_is_not_zero_and_the_sum_is_not_known)
+Test(summary, unreadable_memory_of_a_tool_is_unknown_and_so_is_the_sum)
 {
 	struct summary s = some();
 	cJSON *all;

@@ -151,7 +151,7 @@ Test(owner, a_function_has_the_frame_that_the_one_which_was_called_makes)
 	ends(WALK_COMPLETE, "in four bytes");
 }
 
-Test(owner, a_word_is_left_behind_where_the_frame_of_its_function_has_no_room)
+Test(owner, a_word_without_room_for_its_functions_frame_is_a_leftover)
 {
 	for (int room = 0; room < 2; room++) {
 		without_rows(INNER);
@@ -178,7 +178,7 @@ Test(owner, no_return_address_between_equal_stack_and_frame_pointers)
 	ends(WALK_COMPLETE, "pop rbp");
 }
 
-Test(owner, the_callers_frame_pointer_that_is_given_back_early_is_not_followed_in_peace)
+Test(owner, a_frame_pointer_restored_early_makes_the_caller_unsure)
 {
 	static const char give[] = "\x48\x8b\x6d\x00";
 
@@ -350,7 +350,7 @@ Test(owner, a_call_of_a_function_with_rows_says_that_it_is_skipped)
 }
 
 /* It was not found through RBP, which may still be its caller's. */
-Test(owner, behind_a_prologue_or_a_return_it_is_asked_whose_frame_pointer_it_is)
+Test(owner, at_a_return_the_owner_of_the_frame_pointer_is_checked)
 {
 	for (int word = 0; word < 2; word++) {
 		without_rows(LEAF);

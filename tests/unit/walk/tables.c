@@ -405,7 +405,7 @@ Test(tables, many_mappings_of_a_process_that_is_not_sampled_take_no_rows_place)
 	free(m);
 }
 
-Test(tables, many_mappings_published_again_and_again_have_a_part_of_the_room)
+Test(tables, mappings_published_repeatedly_use_a_part_of_the_room)
 {
 	struct tables_mapping *m = many(4000);
 	struct tables_figures f;

@@ -41,7 +41,7 @@ Test(walk, a_call_through_a_null_pointer_leads_to_its_caller)
 	cr_assert_eq(w.words[1] & SAMPLE_FRAME_OFFSET_MASK, 0x20);
 }
 
-Test(walk, a_rule_that_cannot_be_expressed_is_not_passed_by_a_frame_pointer)
+Test(walk, an_unsupported_rule_is_not_bypassed_by_a_frame_pointer)
 {
 	program(
 		(struct unwind_rule[]){
@@ -315,7 +315,7 @@ static const struct {
 	{ "\x90\x90\x90\x90\xc2\x08\x00\x90", 0 }, /* ret 8 */
 };
 
-Test(walk, a_frame_pointer_step_in_a_prologue_or_at_a_return_does_not_skip_the_caller)
+Test(walk, a_frame_pointer_step_at_either_end_keeps_the_caller)
 {
 	for (size_t i = 0; i < sizeof(leaf_code) / sizeof(leaf_code[0]); i++) {
 		memcpy(image + 0x10 - 4, leaf_code[i].code, 8);
@@ -333,7 +333,7 @@ Test(walk, a_frame_pointer_step_in_a_prologue_or_at_a_return_does_not_skip_the_c
 	}
 }
 
-Test(walk, a_trampoline_without_a_frame_pointer_is_told_by_what_follows_its_call)
+Test(walk, the_code_after_its_call_identifies_a_trampoline)
 {
 	program(NULL, 0);
 	memcpy(image + 0x20, "\x48\x83\xc4\x18\xc3\x90\x90\x90", 8);

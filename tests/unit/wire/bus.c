@@ -148,7 +148,7 @@ Test(bus, a_peer_that_sends_on_a_one_way_route_is_dropped)
 	close_ends(&e);
 }
 
-Test(bus, a_message_that_there_is_no_memory_for_comes_later_and_the_peer_stays)
+Test(bus, a_message_that_finds_no_memory_comes_later)
 {
 	struct ends e = open_ends(BUSROUTE_ROWS);
 	static uint8_t bytes[100000];

@@ -147,7 +147,7 @@ Test(peer, the_listener_reads_what_the_dialer_died_of_and_grants_it_memory)
 	peer_free(listener);
 }
 
-Test(peer, a_message_that_goes_the_other_way_is_refused_and_so_is_all_after_it)
+Test(peer, a_message_of_the_other_direction_and_later_ones_are_refused)
 {
 	struct peer *listener = listen_on(BUSROUTE_ROWS), *dialer = dial(BUSROUTE_ROWS);
 	const struct msg request = { .id = MSG_ROWS_REQUEST, .rows_request = { .id = 7 } };
