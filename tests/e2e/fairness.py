@@ -16,7 +16,7 @@ from conftest import BUILD
 from test_chain import shape
 
 VICTIM, ATTACKER = 61001, 62001  # users of no name; twenty attackers are 62001 to 62020
-DEPTH = 10
+DEPTH, RATE = 10, 99
 HERTZ = os.sysconf("SC_CLK_TCK")
 
 
@@ -117,7 +117,7 @@ def beside(tmp_path, chain, seconds=4, options=(), delay=1, uid=VICTIM, attack=N
     victim's program starts, whose files the profiler has not seen before. attack: attackers that
     need its paths, as a context manager of its program and its debug file. Returns the recording
     (recorded), with: samples of the victim; whole, those that are complete and named; cpu_s, its
-    cpu time during the run."""
+    cpu time during the run; due, the samples that this time should have."""
     folder = tmp_path / "victim"
     folder.mkdir(mode=0o755)
     reachable(tmp_path)
@@ -131,15 +131,19 @@ def beside(tmp_path, chain, seconds=4, options=(), delay=1, uid=VICTIM, attack=N
         victim = as_user(uid, ["sh", "-c", command])
         clock = Clock(victim.pid)
         try:
-            got = recorded(tmp_path, seconds, "-F", "99", *options)
+            got = recorded(tmp_path, seconds, "-F", RATE, *options)
         finally:
             clock.over.set()
             end([victim])
     # While the kernel executes it, a program has no frames yet.
     mine = [(s, n) for s, n in got.stacks
             if s[0] == "victim" and not any("execve" in f for f in s)]
+    cpu_s = clock.between(got.began, got.began + seconds)
+    rate = float(options[options.index("-F") + 1]) if "-F" in options else RATE
+    # At higher rates the kernel leaves out ticks.
+    rate = min(rate, 999)
     return SimpleNamespace(
-        cpu_s=clock.between(got.began, got.began + seconds),
+        cpu_s=cpu_s, due=cpu_s * rate,
         samples=sum(n for _, n in mine),
         whole=sum(n for s, n in mine if shape(s, DEPTH, {"_start"})),
         bad=[s for s, _ in mine if not shape(s, DEPTH, {"_start"})], **vars(got))
@@ -152,11 +156,12 @@ def assert_on_time(got):
 
 
 def assert_unharmed(got, least=20, share=0.99):
-    """At least `share` of the victim's stacks are complete and named, and the run ended in time.
-    least: the minimum number of the victim's samples, which is small because a busy machine may
-    leave it little cpu time."""
-    print(got.late, got.busy, got.whole, got.samples, got.stderr)
+    """At least `share` of the victim's stacks are complete and named, its cpu time has the samples
+    that it should have, except for chance, and the run ended in time. least: the minimum number of
+    the victim's samples, which is small because a busy machine may leave it little cpu time."""
+    print(got.late, got.busy, got.whole, got.samples, got.due, got.stderr)
     assert got.samples >= least, (got.samples, got.summary)
+    assert got.samples >= 0.9 * got.due - 3 * got.due ** 0.5, (got.samples, got.due, got.summary)
     assert got.whole >= share * got.samples, (
         got.whole, got.samples, got.stderr, got.bad[:5], got.summary)
     assert_on_time(got)
