@@ -49,8 +49,19 @@ Test(mounts, types_that_a_user_or_a_server_controls_are_foreign)
 	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
 		cr_expect_eq(mounts_trust(foreign[i]), MOUNTS_FOREIGN, "%s", foreign[i]);
 	cr_expect_eq(mounts_trust("ext4"), MOUNTS_LOCAL);
+	cr_expect_eq(mounts_trust("devtmpfs"), MOUNTS_LOCAL);
 	cr_expect_eq(mounts_trust("tmpfs"), MOUNTS_LOCAL);
 	cr_expect_eq(mounts_trust("overlay"), MOUNTS_LAYERED);
+}
+
+Test(mounts, types_whose_files_the_kernel_makes_are_pseudo)
+{
+	static const char *const pseudo[] = { "proc",	    "sysfs",   "cgroup", "cgroup2",
+					      "debugfs",    "tracefs", "bpf",	 "configfs",
+					      "securityfs", "devpts" };
+
+	for (size_t i = 0; i < sizeof(pseudo) / sizeof(pseudo[0]); i++)
+		cr_expect_eq(mounts_trust(pseudo[i]), MOUNTS_PSEUDO, "%s", pseudo[i]);
 }
 
 Test(mounts, files_of_this_host_and_in_memory_are_local)
@@ -64,8 +75,9 @@ Test(mounts, files_of_this_host_and_in_memory_are_local)
 
 	mounts_init(&m, proc);
 	for (unsigned i = 0; i < 2; i++) {
-		cr_expect(!mounts_is_foreign(&m, file, 0, &dev));
+		cr_expect(mounts_of(&m, file, 0, &dev) == MOUNTS_LOCAL);
 		cr_expect(fstat(file, &st) == 0 && dev != 0);
-		cr_expect(!mounts_is_foreign(&m, memory, 0, &dev));
+		cr_expect(mounts_of(&m, memory, 0, &dev) == MOUNTS_LOCAL);
 	}
+	cr_expect_eq(mounts_of(&m, proc, 0, &dev), MOUNTS_PSEUDO);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which files are opened, and which are refused. */
 #include "tests/unit/opener_fixture.h"
+#include <sched.h>
+#include <sys/mount.h>
 
 TestSuite(opener, .init = set_up, .fini = clean_up);
 
@@ -297,6 +299,82 @@ Test(opener, debug_files_are_found_by_build_id_and_by_name)
 	open_now(&q, &r);
 	cr_assert_eq(fifth_byte(&r), '2');
 	close(r.fd);
+	stop(pid);
+}
+
+/* A child with a file of proc in places where debug files are looked for, in its own namespace. */
+static pid_t start_mounter(void)
+{
+	static const char *const at[] = { "r/usr/lib/debug/.build-id/ab/cdef.debug",
+					  "r/opt/x/p.debug", "r/opt/x/p" };
+	char command[512], c = 0;
+	int fds[2];
+
+	snprintf(command, sizeof(command),
+		 "cd %s && mkdir -p r/usr/lib/debug/.build-id/ab r/opt/x r/proc && "
+		 "touch r/usr/lib/debug/.build-id/ab/cdef.debug r/opt/x/p.debug r/opt/x/p",
+		 dir);
+	cr_assert_eq(system(command), 0);
+	cr_assert_eq(pipe(fds), 0);
+	const pid_t pid = fork();
+
+	if (pid == 0) {
+		bool ok = !unshare(CLONE_NEWNS) &&
+			  !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+			  !mount("/proc", path_of("r/proc"), NULL, MS_BIND, NULL);
+
+		for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++)
+			ok = ok && !mount("/proc/self/maps", path_of(at[i]), NULL, MS_BIND, NULL);
+		if (!ok || chroot(path_of("r")) || chdir("/"))
+			_exit(1);
+		(void)!write(fds[1], "x", 1);
+		for (;;)
+			pause();
+	}
+	close(fds[1]);
+	cr_assert_eq(read(fds[0], &c, 1), 1);
+	close(fds[0]);
+	return pid;
+}
+
+Test(opener, files_that_the_kernel_makes_are_never_opened)
+{
+	static const uint8_t id[] = { 0xab, 0xcd, 0xef };
+	static struct mounts mounts;
+	const pid_t pid = start_mounter();
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/root/opt/x", pid);
+	const int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const struct opener_request q[] = {
+		{ .kind = OPENER_BUILD_ID, .build_id = { .data = id, .len = 3 } },
+		{ .kind = OPENER_DEBUGLINK,
+		  .path = STR_LIT("/opt/x/p"),
+		  .name = STR_LIT("p.debug") },
+		{ .kind = OPENER_PATH, .path = STR_LIT("/opt/x/p") },
+		{ .kind = OPENER_PATH, .path = STR_LIT("/proc/self/maps") },
+		{ .kind = OPENER_FOLDER, .path = STR_LIT("/proc") },
+		{ .kind = OPENER_IN_FOLDER, .folder = folder, .path = STR_LIT("p") },
+	};
+
+	mounts_init(&mounts, proc);
+	for (size_t i = 0; i < 2 * sizeof(q) / sizeof(q[0]); i++) {
+		struct opening o = { .proc = proc,
+				     .mounts = &mounts,
+				     .may_copy = i % 2,
+				     .copy_max = OPENER_COPY_MAX };
+		struct opener_request now = q[i / 2];
+		struct opener_result r;
+
+		now.pid = (uint32_t)pid;
+		now.name.data = now.name.len ? now.name.data : "";
+		now.path.data = now.path.len ? now.path.data : "";
+		opening_run(&o, &now, &r);
+		cr_expect_eq(r.status, OPENER_REFUSED, "%zu: %d", i, r.status);
+		if (r.fd >= 0)
+			close(r.fd);
+	}
+	close(folder);
 	stop(pid);
 }
 

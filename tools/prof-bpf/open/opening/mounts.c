@@ -71,21 +71,38 @@ bool mounts_feed(struct mounts_parser *p, char c)
 	return p->typed && !p->bad;
 }
 
+static bool is_in(const char *type, const char *const list[], size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(type, list[i]))
+			return true;
+	return false;
+}
+
 enum mounts_trust mounts_trust(const char *type)
 {
 	/* Network file systems are not listed, even if their servers are local: a server that hangs
 	 * would keep its users waiting. Nor is autofs, which waits for a daemon. */
 	static const char *const local[] = {
-		"ext2",	   "ext3",     "ext4",	   "xfs",      "btrfs",	 "f2fs",    "jfs",
-		"zfs",	   "bcachefs", "reiserfs", "nilfs2",   "vfat",	 "exfat",   "msdos",
-		"ntfs3",   "iso9660",  "udf",	   "squashfs", "erofs",	 "romfs",   "cramfs",
-		"hfsplus", "minix",    "ubifs",	   "jffs2",    "tmpfs",	 "ramfs",   "hugetlbfs",
-		"rootfs",  "devtmpfs", "proc",	   "sysfs",    "cgroup", "cgroup2",
+		"ext2",	 "ext3",  "ext4",     "xfs",	   "btrfs",  "f2fs",
+		"jfs",	 "zfs",	  "bcachefs", "reiserfs",  "nilfs2", "vfat",
+		"exfat", "msdos", "ntfs3",    "iso9660",   "udf",    "squashfs",
+		"erofs", "romfs", "cramfs",   "hfsplus",   "minix",  "ubifs",
+		"jffs2", "tmpfs", "ramfs",    "hugetlbfs", "rootfs", "devtmpfs",
+	};
+	static const char *const pseudo[] = {
+		"proc",	      "sysfs",	  "cgroup",	 "cgroup2",    "cpuset",       "debugfs",
+		"tracefs",    "bpf",	  "configfs",	 "securityfs", "devpts",       "mqueue",
+		"pstore",     "efivarfs", "binfmt_misc", "fusectl",    "selinuxfs",    "smackfs",
+		"rpc_pipefs", "nfsd",	  "resctrl",	 "nsfs",       "binder",       "functionfs",
+		"gadgetfs",   "xenfs",	  "openpromfs",	 "pidfs",      "anon_inodefs", "sockfs",
+		"pipefs",
 	};
 
-	for (size_t i = 0; i < sizeof(local) / sizeof(local[0]); i++)
-		if (!strcmp(type, local[i]))
-			return MOUNTS_LOCAL;
+	if (is_in(type, local, sizeof(local) / sizeof(local[0])))
+		return MOUNTS_LOCAL;
+	if (is_in(type, pseudo, sizeof(pseudo) / sizeof(pseudo[0])))
+		return MOUNTS_PSEUDO;
 	return strcmp(type, "overlay") == 0 ? MOUNTS_LAYERED : MOUNTS_FOREIGN;
 }
 
@@ -185,24 +202,20 @@ static bool is_one_of(const uint64_t of[static 2], uint64_t dev)
 	return dev && (dev == of[0] || dev == of[1]);
 }
 
-static bool is_foreign(const struct mounts *m, const struct mounts_line *l, bool on_host)
+static enum mounts_trust trust_of(const struct mounts *m, const struct mounts_line *l, bool on_host)
 {
+	const enum mounts_trust trust = mounts_trust(l->type);
 	struct mounts_line other;
 
 	if (is_one_of(m->base, l->dev))
-		return false;
-	switch (mounts_trust(l->type)) {
-	case MOUNTS_LOCAL:
-		return false;
-	case MOUNTS_LAYERED:
-		return !on_host && !find_on_host(m, 0, l->dev, &other);
-	case MOUNTS_FOREIGN:
-		break;
-	}
-	return true;
+		return MOUNTS_LOCAL;
+	if (trust != MOUNTS_LAYERED)
+		return trust;
+	return on_host || find_on_host(m, 0, l->dev, &other) ? MOUNTS_LOCAL : MOUNTS_FOREIGN;
 }
 
-static bool look(const struct mounts *m, uint64_t id, int fd, uint32_t pid, uint64_t *ret_dev)
+static enum mounts_trust look(const struct mounts *m, uint64_t id, int fd, uint32_t pid,
+			      uint64_t *ret_dev)
 {
 	struct mounts_line line;
 	char who[16];
@@ -210,22 +223,23 @@ static bool look(const struct mounts *m, uint64_t id, int fd, uint32_t pid, uint
 	*ret_dev = 0;
 	if (id && find_on_host(m, id, 0, &line)) {
 		*ret_dev = line.dev;
-		return is_foreign(m, &line, true);
+		return trust_of(m, &line, true);
 	}
 	snprintf(who, sizeof(who), "%u", pid);
 	if (id && pid && find(m, who, id, 0, &line)) {
 		*ret_dev = line.dev;
-		return is_foreign(m, &line, false);
+		return trust_of(m, &line, false);
 	}
 	/* A mount that is in no namespace: the kernel's own for memfds, or one that was
 	 * unmounted. */
 	*ret_dev = device_of(fd);
 	if (is_one_of(m->memory, *ret_dev))
-		return false;
-	return !*ret_dev || !find_on_host(m, 0, *ret_dev, &line) || is_foreign(m, &line, true);
+		return MOUNTS_LOCAL;
+	return *ret_dev && find_on_host(m, 0, *ret_dev, &line) ? trust_of(m, &line, true)
+							       : MOUNTS_FOREIGN;
 }
 
-bool mounts_is_foreign(struct mounts *m, int fd, uint32_t pid, uint64_t *ret_dev)
+enum mounts_trust mounts_of(struct mounts *m, int fd, uint32_t pid, uint64_t *ret_dev)
 {
 	const uint64_t id = mount_of(fd), now_ns = clock_mono_ns();
 
@@ -234,13 +248,13 @@ bool mounts_is_foreign(struct mounts *m, int fd, uint32_t pid, uint64_t *ret_dev
 
 		if (a->id == id && now_ns - a->since_ns < MOUNTS_KEPT_NS) {
 			*ret_dev = a->dev;
-			return a->foreign;
+			return a->trust;
 		}
 	}
-	const bool foreign = look(m, id, fd, pid, ret_dev);
+	const enum mounts_trust trust = look(m, id, fd, pid, ret_dev);
 
 	m->kept[m->next++ % MOUNTS_KEPT] = (struct mounts_answer){
-		.id = id, .dev = *ret_dev, .since_ns = now_ns, .foreign = foreign
+		.id = id, .dev = *ret_dev, .since_ns = now_ns, .trust = trust
 	};
-	return foreign;
+	return trust;
 }

@@ -3,6 +3,11 @@
  * Which file systems may keep their users waiting, because their server or a user makes them: FUSE,
  * network file systems, and all unknown ones. Such a file system is *foreign*.
  *
+ * Other file systems are *pseudo*: their files are made by the kernel, such as those of proc. No
+ * program, no debug file and no map of a program is on one. But a user can mount one of their files
+ * anywhere in their own namespace, and to open or read it may take a lock that the user holds:
+ * /proc/PID/maps waits for the memory of that process. So nothing there is ever opened.
+ *
  * A file's mount is identified by its number in fdinfo, and the mount's type by mountinfo. Reading
  * these asks no file system anything. An overlay counts as foreign unless the host's own mount
  * namespace shows it: any user can mount one, in their own namespace, over their own FUSE file
@@ -40,7 +45,7 @@ struct mounts_parser {
  * lines. */
 bool mounts_feed(struct mounts_parser *p, char c);
 
-enum mounts_trust { MOUNTS_LOCAL, MOUNTS_LAYERED, MOUNTS_FOREIGN };
+enum mounts_trust { MOUNTS_LOCAL, MOUNTS_LAYERED, MOUNTS_FOREIGN, MOUNTS_PSEUDO };
 /* Returns how far a file system can be trusted, by the name of its type. MOUNTS_LAYERED: as far as
  * the file systems below it. Pure. */
 enum mounts_trust mounts_trust(const char *type);
@@ -50,14 +55,15 @@ struct mounts {
 	uint64_t memory[2], base[2];
 	struct mounts_answer {
 		uint64_t id, dev, since_ns;
-		bool foreign;
+		enum mounts_trust trust; /* not MOUNTS_LAYERED */
 	} kept[MOUNTS_KEPT];
 	unsigned next;
 };
 
 void mounts_init(struct mounts *m, int proc);
-/* Whether the file system of an open file (also O_PATH) is foreign. pid: a process that uses it; 0:
- * none. *ret_dev: its device, or 0. Asks no file system except proc. */
-bool mounts_is_foreign(struct mounts *m, int fd, uint32_t pid, uint64_t *ret_dev);
+/* Returns what the file system of an open file (also O_PATH) is: MOUNTS_LOCAL, MOUNTS_FOREIGN or
+ * MOUNTS_PSEUDO. pid: a process that uses it; 0: none. *ret_dev: its device, or 0. Asks no file
+ * system except proc, where it opens its own files. */
+enum mounts_trust mounts_of(struct mounts *m, int fd, uint32_t pid, uint64_t *ret_dev);
 
 #endif

@@ -94,7 +94,8 @@ enum opener_verdict {
 	/* A mapped file in memory that is not ELF: generated code, which has no more identity than
 	 * anonymous memory. */
 	OPENER_NO_PROGRAM = 5,
-	/* Refused by our own rules (by_users, debug files). No other way to the file is tried. */
+	/* Refused by our own rules (by_users, debug files, files that the kernel makes). No other
+	 * way to the file is tried. */
 	OPENER_REFUSED = 6,
 	OPENER_NO_ROOM = 7, /* no memory is left for copies, or the owner has used its share */
 	/* Only within opener.c: it leads to a foreign file system, whose device is in the

@@ -81,7 +81,14 @@ static bool is_by_users(const struct opener_file *f, const struct opener_request
 	return (own || roots) && f->mtime_ns + WRITTEN_SLACK_NS >= q->since_ns;
 }
 
-/* --- foreign file systems --- */
+/* --- foreign and pseudo file systems --- */
+
+/* Without tables of mounts, all file systems are local. */
+static enum mounts_trust trust_of(const struct opening *o, int fd, uint64_t *ret_dev)
+{
+	*ret_dev = 0;
+	return o->mounts ? mounts_of(o->mounts, fd, o->pid, ret_dev) : MOUNTS_LOCAL;
+}
 
 /* Whether the file system of an open file may be asked anything. If not, records which one it
  * is. */
@@ -89,9 +96,11 @@ static bool may_ask(void *ctx, int fd)
 {
 	struct opening *o = ctx;
 	uint64_t dev;
+	const enum mounts_trust trust = trust_of(o, fd, &dev);
 
-	if (!o->mounts || !mounts_is_foreign(o->mounts, fd, o->pid, &dev))
-		return true;
+	o->at_pseudo = trust == MOUNTS_PSEUDO;
+	if (trust != MOUNTS_FOREIGN)
+		return !o->at_pseudo;
 	for (unsigned i = 0; i < o->grants; i++)
 		if (o->granted[i] == dev)
 			return true;
@@ -104,7 +113,15 @@ static bool is_foreign(const struct opening *o, int fd)
 {
 	uint64_t dev;
 
-	return o->mounts && mounts_is_foreign(o->mounts, fd, o->pid, &dev);
+	return trust_of(o, fd, &dev) == MOUNTS_FOREIGN;
+}
+
+/* Whether the kernel makes the files there, so that none of them is wanted. */
+static bool is_pseudo(const struct opening *o, int fd)
+{
+	uint64_t dev;
+
+	return trust_of(o, fd, &dev) == MOUNTS_PSEUDO;
 }
 
 /* Closes a descriptor, or leaves that to the caller if its file system is foreign, since it may
@@ -165,8 +182,9 @@ static int open_checked(struct opening *o, int path_fd, const struct opener_requ
 
 	const bool foreign = is_foreign(o, path_fd);
 
-	if (q->by_users && foreign)
-		return OPENER_REFUSED; /* its reader could be made to wait */
+	/* Its reader could be made to wait. */
+	if (is_pseudo(o, path_fd) || (q->by_users && foreign))
+		return OPENER_REFUSED;
 	/* If no copy may be made, the file system is not asked anything. */
 	if (o->may_copy && !may_ask(o, path_fd))
 		return OPENER_FOREIGN;
@@ -200,7 +218,9 @@ static int open_checked(struct opening *o, int path_fd, const struct opener_requ
 /* Converts the result of a lookup below a root. */
 static int verdict_of(const struct opening *o, int r)
 {
-	return r != -ETIMEDOUT ? r : o->at_foreign ? OPENER_FOREIGN : OPENER_TIMEOUT;
+	if (r != -ETIMEDOUT)
+		return r;
+	return o->at_pseudo ? OPENER_REFUSED : o->at_foreign ? OPENER_FOREIGN : OPENER_TIMEOUT;
 }
 
 static int open_below(struct opening *o, int root, const char *path, const struct opener_request *q,
@@ -322,7 +342,7 @@ static int open_mapping(struct opening *o, const struct opener_request *q,
 		int r = open_checked(o, fd, q, false, ret);
 		uint64_t dev = 0;
 
-		if (r == -EACCES && o->mounts && !mounts_is_foreign(o->mounts, fd, o->pid, &dev))
+		if (r == -EACCES && trust_of(o, fd, &dev) != MOUNTS_FOREIGN)
 			dev = 0;
 		close(fd);
 		return r == -EACCES ? open_mapped(o, q, dev, ret) : r;
@@ -454,8 +474,8 @@ static int open_folder(struct opening *o, const struct opener_request *q, struct
 	close(root);
 	if (fd < 0)
 		return verdict_of(o, fd);
-	/* Refuse foreign folders, since their files would be refused. */
-	if (is_foreign(o, fd)) {
+	/* Refuse these folders, since their files would be refused. */
+	if (is_foreign(o, fd) || is_pseudo(o, fd)) {
 		close(fd);
 		return OPENER_REFUSED;
 	}
@@ -506,7 +526,7 @@ void opening_run(struct opening *o, const struct opener_request *q, struct opene
 	o->copy_bytes = 0;
 	o->laters = 0;
 	o->pid = q->pid;
-	o->at_foreign = false;
+	o->at_foreign = o->at_pseudo = false;
 	ret->status = open_by_kind(o, q, ret);
 	if (ret->status == OPENER_FOREIGN)
 		ret->file = (struct opener_file){ .dev = o->foreign_dev };

@@ -43,7 +43,7 @@ struct opening {
 	/* Private to opening.c. */
 	uint32_t pid;
 	uint64_t foreign_dev;
-	bool at_foreign;
+	bool at_foreign, at_pseudo;
 };
 
 /* Checks whether the request is valid. Returns 0 or -EINVAL. */
