@@ -83,7 +83,7 @@ enum msg_file_flags {
 	MSG_FILE_DELETED = 1,
 	MSG_FILE_MEMFD = 2,
 	MSG_FILE_VDSO = 4,
-	MSG_FILE_ROOT_ONLY = 8, /* only root could have written it */
+	MSG_FILE_ROOT_ONLY = 8, /* only the host's root could have written it */
 	/* Its name is like an interpreter's: inspect it before its frames come. */
 	MSG_FILE_OFFERED = 16,
 };

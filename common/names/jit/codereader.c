@@ -199,7 +199,7 @@ static int open_there(struct codereader *c)
 
 /* --- files --- */
 
-/* Whether only root could have written the file. */
+/* Whether only root could have written the file: that of the host, or of a container. */
 static bool is_of_root(int fd)
 {
 	struct stat st;
@@ -207,7 +207,8 @@ static bool is_of_root(int fd)
 	return fstat(fd, &st) == 0 && st.st_uid == 0 && !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-int codereader_open(int fd, enum msg_jit_kind kind, size_t max, struct codereader **ret)
+int codereader_open(int fd, enum msg_jit_kind kind, bool contained, size_t max,
+		    struct codereader **ret)
 {
 	struct codereader *c = calloc(1, sizeof(*c));
 	int r = c ? 0 : -ENOMEM;
@@ -222,7 +223,7 @@ int codereader_open(int fd, enum msg_jit_kind kind, size_t max, struct codereade
 		r = codefile_open(fd, kind, max, &c->file);
 		fd = -1;
 	} else if (c) {
-		c->at = is_of_root(fd) ? &host.of_root : &host.of_others;
+		c->at = !contained && is_of_root(fd) ? &host.of_root : &host.of_others;
 		while (c->slot < CODEWIRE_FILES && c->at->files[c->slot])
 			c->slot++;
 		r = c->slot < CODEWIRE_FILES ? 0 : -EMFILE;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A perf map or jitdump of a process. A worker process (codeworker.h) reads it and answers which
- * code was at an address. There are two workers: one for files that only root could have written,
- * one for all others. Without a keeper (filekeeper.h), the files are read in this process.
+ * code was at an address. There are two workers: one for files that only the host's root could have
+ * written, one for all others. Without a keeper (filekeeper.h), the files are read in this process.
  *
  * - If the worker crashes on a file, takes too long for it or sends an invalid answer, that file is
  *   lost. If another process killed the worker, the file is tried once more.
@@ -34,9 +34,11 @@ enum codereader_verdict {
  * private memory that each may use. */
 void codereader_use_workers(uint64_t heap);
 
-/* Opens a file that owns fd from then on; fd is closed on error. max: limit of memory in bytes.
- * Returns 0, -ENOMEM or -EMFILE. */
-int codereader_open(int fd, enum msg_jit_kind kind, size_t max, struct codereader **ret);
+/* Opens a file that owns fd from then on; fd is closed on error. contained: it belongs to a process
+ * in a container, so its root is not the host's. max: limit of memory in bytes. Returns 0, -ENOMEM
+ * or -EMFILE. */
+int codereader_open(int fd, enum msg_jit_kind kind, bool contained, size_t max,
+		    struct codereader **ret);
 void codereader_free(struct codereader *c);
 /* Returns the current size of the file; UINT64_MAX: unknown. */
 uint64_t codereader_file_size(const struct codereader *c);

@@ -366,6 +366,12 @@ static size_t most_of_file(const struct jit *j, const struct jit_process *p)
 	return has_open(p) ? j->file_max / SECOND_PART : j->file_max;
 }
 
+/* Whether the process is in a container: the upper half of its owner's number. */
+static bool is_contained(const struct jit_process *p)
+{
+	return p->owner >> 32;
+}
+
 bool jit_answer(struct jit *j, uint64_t id, int fd, uint64_t now_ns)
 {
 	if (!(id & JIT_REQUEST))
@@ -379,8 +385,8 @@ bool jit_answer(struct jit *j, uint64_t id, int fd, uint64_t now_ns)
 			if (f->state != JIT_FILE_ASKED || f->request != id)
 				continue;
 			f->request = 0;
-			if (fd >= 0 && codereader_open(fd, (enum msg_jit_kind)k, most_of_file(j, p),
-						       &f->reader) != 0)
+			if (fd >= 0 && codereader_open(fd, (enum msg_jit_kind)k, is_contained(p),
+						       most_of_file(j, p), &f->reader) != 0)
 				fd = -1;
 			if (fd < 0) {
 				absent(j, p, f, now_ns);

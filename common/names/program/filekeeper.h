@@ -18,8 +18,8 @@
 #include <stdint.h>
 #include "common/cell/confine/seccomp.h"
 
-/* The kinds of workers. OF_ROOT: for files that only root could have written. SECOND: the second
- * worker for programs, which changes roles with the first one (workers.c). */
+/* The kinds of workers. OF_ROOT: for files that only the host's root could have written. SECOND:
+ * the second worker for programs, which changes roles with the first one (workers.c). */
 enum filekeeper_kind {
 	FILEKEEPER_PROGRAMS_OF_ROOT, /* fileworker_class */
 	FILEKEEPER_PROGRAMS_OF_OTHERS,

@@ -29,7 +29,7 @@
 struct program;
 
 enum program_class {
-	PROGRAM_OF_ROOT,   /* only root could have written its file */
+	PROGRAM_OF_ROOT,   /* only the host's root could have written its file */
 	PROGRAM_OF_OTHERS, /* also used if it is not known */
 	PROGRAM_CLASSES,
 };

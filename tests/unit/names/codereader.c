@@ -110,7 +110,7 @@ static struct codereader *open_map(const char *text, bool shared)
 {
 	struct codereader *c;
 
-	cr_assert_eq(codereader_open(file_of(text, shared), MSG_JIT_PERF_MAP, MAX, &c), 0);
+	cr_assert_eq(codereader_open(file_of(text, shared), MSG_JIT_PERF_MAP, false, MAX, &c), 0);
 	return c;
 }
 
@@ -163,7 +163,7 @@ Test(codereader, the_worker_reads_appended_lines)
 	const int fd = file_of("1000 10 f\n", true);
 	struct codereader *c;
 
-	cr_assert_eq(codereader_open(dup(fd), MSG_JIT_PERF_MAP, MAX, &c), 0);
+	cr_assert_eq(codereader_open(dup(fd), MSG_JIT_PERF_MAP, false, MAX, &c), 0);
 	cr_assert_eq(read_map(c), 0);
 	cr_expect(has_name(c, 0x2000, NULL));
 	cr_assert_eq(write(fd, "2000 10 g", 9), 9);
@@ -199,6 +199,20 @@ static void costs_its_file_only(const char *text)
 Test(codereader, one_that_crashes_the_worker_is_lost)
 {
 	costs_its_file_only("@crash\n");
+}
+
+Test(codereader, a_file_of_a_containers_root_costs_the_hosts_root_nothing)
+{
+	start();
+	struct codereader *roots = open_map("1000 10 r\n", false), *bad;
+
+	cr_assert_eq(codereader_open(file_of("@crash\n", false), MSG_JIT_PERF_MAP, true, MAX, &bad),
+		     0);
+	cr_assert_eq(read_map(roots), 0);
+	cr_expect_eq(read_map(bad), CODEREADER_LOST);
+	cr_expect(has_name(roots, 0x1000, "r"));
+	codereader_free(bad);
+	codereader_free(roots);
 }
 
 Test(codereader, one_that_makes_it_leave_is_lost)

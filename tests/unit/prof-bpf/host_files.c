@@ -328,7 +328,27 @@ Test(host_files, file_that_others_can_write_is_opened_for_every_mapping)
 		      fake_tables_process(tables, 20)->at[0].slot);
 }
 
-Test(host_files, only_files_that_root_alone_can_write_are_trusted)
+static struct host_file *file_of_pid(uint32_t pid)
+{
+	return host_slot_file(host, fake_tables_process(tables, pid)->at[0].slot);
+}
+
+/* A sample of a process in a container, or in none, in its program. */
+static struct host_file *sampled_in(uint32_t pid, uint64_t inode, uint32_t container)
+{
+	struct sample s = sample_of(pid, pid, start_program(pid, inode), "program");
+
+	s.owner_container = container;
+	struct host_process *p = look(s).process;
+
+	settle();
+	const uint16_t slot = fake_tables_process(tables, pid)->at[0].slot;
+
+	host_slot_used(host, slot, p);
+	return host_slot_file(host, slot);
+}
+
+Test(host_files, only_files_that_the_hosts_root_alone_can_write_are_trusted)
 {
 	static const struct {
 		uint32_t uid, mode;
@@ -344,12 +364,33 @@ Test(host_files, only_files_that_root_alone_can_write_are_trusted)
 						 .foreign = cases[i].foreign,
 						 .links = 1,
 						 .size = 4096 };
-		start_program(10 + i, 200 + i);
-		settle();
-		struct host_file *f =
-			host_slot_file(host, fake_tables_process(tables, 10 + i)->at[0].slot);
+		struct host_file *f = sampled_in(10 + i, 200 + i, 0);
+
 		cr_assert_eq(!!(f->flags & MSG_FILE_ROOT_ONLY), cases[i].root_only, "case %u", i);
 	}
+}
+
+Test(host_files, a_file_of_a_containers_root_is_not_of_the_hosts)
+{
+	the_file =
+		(struct opener_file){ .mode = S_IFREG | 0755, .uid = 0, .links = 1, .size = 4096 };
+	/* Nobody knows yet whether the process is in a container. */
+	start_program(9, 300);
+	settle();
+	cr_expect_not(file_of_pid(9)->flags & MSG_FILE_ROOT_ONLY);
+
+	struct host_file *f = sampled_in(10, 200, 5);
+
+	cr_expect_not(f->flags & MSG_FILE_ROOT_ONLY);
+	f->sent = 7;
+	/* It is also mapped outside, so the host's root has put it into the container. */
+	cr_expect_eq(sampled_in(11, 200, 0), f);
+	cr_expect(f->flags & MSG_FILE_ROOT_ONLY);
+	cr_expect_eq(f->sent, 0, "it is defined again");
+	f->sent = 7;
+	cr_expect_eq(sampled_in(12, 200, 5), f);
+	cr_expect(f->flags & MSG_FILE_ROOT_ONLY);
+	cr_expect_eq(f->sent, 7);
 }
 
 Test(host_files, other_inode_than_the_records_counts_only_while_it_is_still_mapped)
@@ -484,11 +525,6 @@ static void idle_child(uint32_t parent, uint32_t pid, uint64_t inode)
 	fork_of(parent, pid);
 	exec_of(pid, "program");
 	map_at(pid, 0x400000, 0x1000, 0x1000, inode, "/bin/program");
-}
-
-static struct host_file *file_of_pid(uint32_t pid)
-{
-	return host_slot_file(host, fake_tables_process(tables, pid)->at[0].slot);
 }
 
 static void forget_descriptors(void)

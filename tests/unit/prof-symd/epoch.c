@@ -197,6 +197,27 @@ Test(epoch, a_file_that_is_defined_again_has_no_more_room_than_a_new_one)
 	definitions_done(&d);
 }
 
+Test(epoch, a_file_that_turns_out_to_be_of_the_hosts_root_changes_its_worker)
+{
+	const struct definitions_limits limits = { .files = 100 };
+	struct filestore store;
+	struct definitions d;
+
+	filestore_init(&store, 64u << 20, 1u << 20, answer, &store);
+	cr_assert_eq(definitions_init(&d, &limits, &store), 0);
+	program_of(&d, 1, 5, 0);
+	const unsigned once = asked;
+
+	cr_expect_not(definitions_find_file(&d, 1)->store.of_root);
+	program_of(&d, 1, 5, 0);
+	cr_expect_eq(asked, once);
+	program_of(&d, 1, 5, MSG_FILE_ROOT_ONLY);
+	cr_expect_gt(asked, once, "another worker opens it");
+	cr_expect(definitions_find_file(&d, 1)->store.of_root);
+	cr_expect_eq(store.open_count, 1);
+	definitions_done(&d);
+}
+
 Test(epoch, a_program_stays_open_if_the_next_epoch_defines_the_same_file)
 {
 	const struct definitions_limits limits = { .files = 100 };

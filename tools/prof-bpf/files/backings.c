@@ -179,7 +179,7 @@ struct files_backing *files_backing(struct files *f, struct files_backing_key ke
 	if (b) {
 		bool under_way = b->state != FILES_BACKING_READY &&
 				 b->state != FILES_BACKING_FAILED;
-		bool fresh = b->root_only && now_ns < b->checked_ns + HOST_RECHECK_NS &&
+		bool fresh = b->roots && now_ns < b->checked_ns + HOST_RECHECK_NS &&
 			     b->deleted == deleted;
 
 		if (under_way)
@@ -314,7 +314,7 @@ static void backing_ready(struct files_backing *b, int fd, uint64_t now_ns)
 		if (f->config.known && f->config.known(f->config.rows_ctx, &file->pub))
 			(void)files_sampled(f, file, asker_of(b), now_ns);
 	}
-	b->root_only = file->pub.flags & MSG_FILE_ROOT_ONLY;
+	b->roots = file->pub.roots;
 	b->checked_ns = now_ns;
 	backing_ends(b, FILES_BACKING_READY);
 }

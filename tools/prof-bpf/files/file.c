@@ -100,7 +100,7 @@ void file_put(struct files *f, struct file *file)
 	DL_APPEND(f->idle, file);
 }
 
-static bool is_root_only(const struct opener_file *o)
+static bool is_roots(const struct opener_file *o)
 {
 	return o->uid == 0 && !(o->mode & 022) && !o->memfd && !o->foreign;
 }
@@ -143,6 +143,7 @@ struct file *file_new(struct files *f, const struct opener_file *o, struct str p
 		.ctime_ns = o->ctime_ns,
 		.size = o->size,
 		.uid = o->uid,
+		.roots = is_roots(o),
 		.foreign_owner = o->foreign,
 		.mode = o->mode,
 		.path = copy,
@@ -152,14 +153,21 @@ struct file *file_new(struct files *f, const struct opener_file *o, struct str p
 		file->pub.flags |= MSG_FILE_MEMFD;
 	else if (o->links == 0)
 		file->pub.flags |= MSG_FILE_DELETED;
-	if (is_root_only(o))
-		file->pub.flags |= MSG_FILE_ROOT_ONLY;
 	file->finder = finder;
 	owner_hold(f->config.owners, finder, OWNER_FILES, 1);
 	HASH_ADD(hh, f->by_key, key, sizeof(file->key), file);
 	HASH_ADD(hh_id, f->by_id, pub.id, sizeof(file->pub.id), file);
 	f->figures.files++;
 	return file;
+}
+
+void files_led_to(struct file *file, const struct owner *by)
+{
+	/* The root of a container is the root of its files only. */
+	if (!file->pub.roots || by->key.container || file->pub.flags & MSG_FILE_ROOT_ONLY)
+		return;
+	file->pub.flags |= MSG_FILE_ROOT_ONLY;
+	file->pub.sent = 0;
 }
 
 struct file *files_by_id(struct files *f, uint32_t id)

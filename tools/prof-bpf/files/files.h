@@ -86,8 +86,8 @@ struct files_backing {
 	uint32_t refs; /* mappings, processes with it as executable, and the cache */
 	enum files_backing_state state;
 	struct files_backing_key key;
-	bool cached; /* it can be found by its key */
-	bool root_only;
+	bool cached;   /* it can be found by its key */
+	bool roots;    /* as in struct host_file */
 	bool deleted;  /* according to its name */
 	bool unmapped; /* FILES_BACKING_FAILED: no process had it mapped any more */
 	bool by_name;  /* unmapped: look the file up by its name */
@@ -164,6 +164,10 @@ struct file *files_by_id(struct files *f, uint32_t id);
 /* The file was sampled: gives it a slot if it has none, charged to at.owner, and requests its rows.
  * at: where it is mapped. Returns false if it gets no slot now. */
 bool files_sampled(struct files *f, struct file *file, struct files_mapper at, uint64_t now_ns);
+/* A sampled process of this owner has mapped the file. If the process is in no container, and only
+ * root could have written the file, then that was the host's root: the file gets
+ * MSG_FILE_ROOT_ONLY, and is defined again. */
+void files_led_to(struct file *file, const struct owner *by);
 /* A sample of this owner is in a file with a slot. The slot is charged to the owner with the fewest
  * slots among those who use the file. */
 void files_used(struct files *f, struct file *file, struct owner *by);

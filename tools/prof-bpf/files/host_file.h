@@ -21,7 +21,8 @@ struct host_file {
 	uint64_t dev;  /* as in struct opener_file: major << 32 | minor */
 	uint64_t inode, ctime_ns, size;
 	uint32_t uid, mode;
-	uint32_t flags;	    /* enum msg_file_flags of common/wire/msg.h */
+	uint32_t flags; /* enum msg_file_flags of common/wire/msg.h */
+	bool roots;	/* only root could have written it: that of the host, or of a container */
 	bool foreign_owner; /* uid was reported by a file server (FUSE, NFS) */
 	bool described;	    /* set by the caller: prof-symd has reported its runtime */
 	bool offered;	    /* set by the caller: prof-symd is or will be told to look at it */

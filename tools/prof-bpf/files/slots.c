@@ -59,6 +59,7 @@ bool files_sampled(struct files *f, struct file *file, struct files_mapper at, u
 
 void files_used(struct files *f, struct file *file, struct owner *by)
 {
+	files_led_to(file, by);
 	if (!file->pub.slot || file->owner == by ||
 	    by->held[OWNER_SLOTS] + 1 >= file->owner->held[OWNER_SLOTS])
 		return;

@@ -131,6 +131,8 @@ int host_sample(struct host *h, const struct sample *s, struct host_sample_ref *
 		attributes_want(h, p);
 	}
 	process_find_exe(p);
+	if (p->exe && p->exe->state == FILES_BACKING_READY)
+		files_led_to(p->exe->file, p->pub.owner);
 	struct process_thread *t = process_thread_of(h, p, s);
 	if (!t)
 		return -ENOMEM;

@@ -51,7 +51,7 @@ struct filestore_file {
 	uint64_t asked_ns, used_ns, failed_ns;
 	uint64_t owner; /* who is charged: at first the user who owns the file */
 	uint64_t asker; /* who is charged for the current request */
-	bool of_root;	/* only root could have written it */
+	bool of_root;	/* only the host's root could have written it */
 	bool timed_out;
 	bool wanted;
 	/* The DWARF needs too much memory, or libdw died on it. It is not given to libdw again. */

@@ -277,6 +277,18 @@ static int fill_file(struct definitions *d, struct definition_file *f, const str
 	return 0;
 }
 
+/* Decides which worker reads the file. If that changes, another worker must open it. */
+static void set_class(struct definitions *d, struct definition_file *f)
+{
+	const bool of_root = f->def.flags & MSG_FILE_ROOT_ONLY;
+
+	if (f->store.of_root == of_root)
+		return;
+	filestore_drop(d->store, &f->store);
+	f->store.of_root = of_root;
+	f->store.slow = f->store.tried = false;
+}
+
 int definitions_file(struct definitions *d, const struct msg_file *m)
 {
 	struct definition_file *f = definitions_find_file(d, m->id), **at;
@@ -288,6 +300,7 @@ int definitions_file(struct definitions *d, const struct msg_file *m)
 		if (r)
 			return not_kept(d, r);
 		f->sent = 0;
+		set_class(d, f);
 		return 0;
 	}
 	f = take_open(d, m);
@@ -305,7 +318,7 @@ int definitions_file(struct definitions *d, const struct msg_file *m)
 	}
 	f->store.file = m->id;
 	f->store.owner = m->uid;
-	f->store.of_root = m->flags & MSG_FILE_ROOT_ONLY;
+	set_class(d, f);
 	at = idtable_at(&d->files, slot);
 	*at = f;
 	return 0;
