@@ -7,7 +7,8 @@
 /* A hash is never shown to anybody who does not know the key. */
 static unsigned bucket(const struct witness_key *k, const struct witness_sample *s)
 {
-	const uint64_t words[] = { s->pid, s->tid, s->cpu, s->time_ns, s->value };
+	const uint64_t words[] = { s->pid,    s->tid,	s->cpu,	   s->time_ns, s->value,
+				   s->source, s->count, s->labels, s->link };
 	uint64_t h = k->words[0];
 
 	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++)

@@ -4,9 +4,9 @@
  * cannot reach. So prof-export notices if prof-symd invents, repeats, drops or moves samples, or
  * hides losses.
  *
- * Both count each sample in one of WITNESS_BUCKETS buckets, chosen by a keyed hash of its process,
- * thread, cpu, time and value. prof-symd does not know the key. So it cannot change any of these,
- * even one sample for another, without changing the counts of two buckets, except by luck (1 in
+ * Both count each sample in one of WITNESS_BUCKETS buckets, chosen by a keyed hash of all numbers
+ * in struct witness_sample. prof-symd does not know the key. So it cannot change any of these, even
+ * one sample for another, without changing the counts of two buckets, except by luck (1 in
  * WITNESS_BUCKETS). The stack of a sample is not compared, since prof-symd makes it.
  */
 #ifndef COMMON_STATUS_WITNESS_H
@@ -27,6 +27,8 @@ struct witness_key {
 
 struct witness_sample {
 	uint64_t pid, tid, cpu, time_ns, value;
+	/* As in the message: ids, or 0. prof-bpf sends no count, no labels and no link. */
+	uint64_t source, count, labels, link;
 };
 
 struct witness_counts {

@@ -37,7 +37,8 @@ def test_an_honest_prof_symd_agrees(tmp_path):
 
 
 @pytest.mark.parametrize("act,what", [
-    ("two-stacks", "more"), ("move", "more"), ("late", "more"), ("double", "more"),
+    ("two-stacks", "more"), ("move", "more"), ("late", "more"), ("heavy", "more"),
+    ("labelled", "more"), ("double", "more"),
     ("threadless", "more"), ("early", "more"), ("gone", "more"), ("drop", "fewer"),
     ("restart", "fewer"), ("losses", "losses")])
 def test_a_prof_symd_taken_over_is_noticed(tmp_path, act, what):

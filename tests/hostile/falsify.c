@@ -5,6 +5,8 @@
  *   two-stacks  all samples get the stack and thread of one of the first two
  *   move        each sample gets the thread and stack of the one before
  *   late        each sample gets the time of the one before
+ *   heavy       each sample stands for a million
+ *   labelled    each sample gets labels
  *   double      each sample comes twice
  *   drop        every second sample is dropped
  *   restart     the same, and the rest is called lost by restarts
@@ -80,6 +82,10 @@ static int put_sample(struct stream_out *s, const struct msg *m)
 	}
 	if (does("late") && count > 1)
 		c->time_ns = before.time_ns;
+	if (does("heavy"))
+		c->count = 1000000;
+	if (does("labelled"))
+		c->labels = 1;
 	before = m->sample;
 	if ((does("drop") || does("restart")) && count % 2)
 		return 0;

@@ -735,3 +735,49 @@ Test(model, a_stack_that_is_cut_outside_of_generated_code_asks_for_no_remedy)
 	cr_assert_eq(st.runtime_unnamed[0], 1);
 	model_free(m);
 }
+
+/* A sample that stands for a million, with labels and a link. */
+static struct model_sample heavy(struct model *m)
+{
+	struct model_sample ret = { 0 };
+	const struct msg of = { .id = MSG_SAMPLE,
+				.sample = { .stack = 1,
+					    .thread = 1,
+					    .time_ns = 1000,
+					    .value = 7,
+					    .count = 1000000,
+					    .labels = 1,
+					    .link = 1 } };
+
+	cr_assert_eq(model_take(m, &of, &ret), MODEL_SAMPLE);
+	return ret;
+}
+
+Test(model, numbers_that_prof_bpf_never_sends_are_ignored_if_it_reports)
+{
+	const struct witness_word word = { .magic = WITNESS_MAGIC, .final = 1, .taken = 1 };
+
+	for (int reports = 0; reports < 2; reports++) {
+		struct model *m = model_of(&(struct model_options){
+			.detail = MODEL_NAMES, .memory_max = 1 << 20, .surroundings = true });
+
+		take(m, (struct msg){ .id = MSG_HELLO });
+		simple(m);
+		take(m, (struct msg){ .id = MSG_LABELS, .labels = { .id = 1 } });
+		take(m,
+		     (struct msg){ .id = MSG_LINK,
+				   .link = { .id = 1,
+					     .trace = { .data = (const uint8_t *)"0123456789abcdef",
+							.len = 16 },
+					     .span = { .data = (const uint8_t *)"01234567",
+						       .len = 8 } } });
+		if (reports)
+			model_witness(m, &word);
+		const struct model_sample s = heavy(m);
+
+		cr_expect_eq(s.count, reports ? 1 : 1000000);
+		cr_expect_eq(s.labels == MODEL_NONE, reports);
+		cr_expect_eq(s.link == MODEL_NONE, reports);
+		model_free(m);
+	}
+}

@@ -109,3 +109,27 @@ Test(witness, an_invented_loss_of_prof_bpf_disagrees)
 	count(&came, 1, 10);
 	cr_assert_eq(witness_compare(&w, &came, lost, 0, true).losses, 4);
 }
+
+/* What is in a sample besides its process, thread, cpu, time and value. */
+Test(witness, other_numbers_of_a_sample_are_compared)
+{
+	const struct witness_sample changes[] = {
+		{ .source = 1 }, { .count = 1000000 }, { .labels = 1 }, { .link = 1 }
+	};
+	const uint64_t lost[STATUS_REASONS] = { 0 };
+	const struct witness_word w = word_of(1, 100);
+
+	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+		struct witness_counts came = { 0 };
+
+		for (uint64_t n = 0; n < 100; n++) {
+			struct witness_sample s = changes[i];
+
+			s.pid = s.tid = s.cpu = 1;
+			s.time_ns = n;
+			s.value = 7;
+			witness_count(&came, &key, &s);
+		}
+		cr_expect_gt(witness_compare(&w, &came, lost, 0, false).more, 20, "%zu", i);
+	}
+}

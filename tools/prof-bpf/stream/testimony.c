@@ -41,7 +41,8 @@ void testimony_sample(struct testimony *t, const struct sample *s, const struct 
 						.tid = th->def.tid,
 						.cpu = s->cpu,
 						.time_ns = s->time_ns,
-						.value = s->value });
+						.value = s->value,
+						.source = s->source });
 }
 
 void testimony_repeat(struct testimony *t)

@@ -211,7 +211,11 @@ static void see(struct model *m, const struct msg_sample *msg, uint32_t thread_a
 					  .tid = d->tid,
 					  .cpu = msg->cpu,
 					  .time_ns = msg->time_ns,
-					  .value = msg->value });
+					  .value = msg->value,
+					  .source = msg->source,
+					  .count = msg->count,
+					  .labels = msg->labels,
+					  .link = msg->link });
 }
 
 static int take_sample(struct model *m, const struct msg_sample *msg, struct model_sample *ret)
@@ -224,6 +228,9 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 			? 0
 			: m->epoch.processes.data[m->epoch.threads.data[thread_at].process].owner;
 	struct share *w = shares_get(&m->shares, owner);
+	/* prof-bpf sends no count, no labels and no link (witness.h). So ignore them, also in runs
+	 * in which the samples cannot be compared. */
+	const bool plain = model_has_witness(m);
 	bool folds = false;
 
 	if (msg->stack && stack == TABLE_NONE && w->refused)
@@ -260,10 +267,10 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 		.cpu = msg->cpu,
 		.time_ns = msg->time_ns,
 		.value = msg->value,
-		.count = msg->count ? msg->count : 1,
+		.count = plain || !msg->count ? 1 : msg->count,
 		.source = table_ids_get(&m->epoch.annotations.source_ids, msg->source),
-		.labels = table_ids_get(&m->epoch.annotations.labels_ids, msg->labels),
-		.link = table_ids_get(&m->epoch.annotations.link_ids, msg->link),
+		.labels = table_ids_get(&m->epoch.annotations.labels_ids, plain ? 0 : msg->labels),
+		.link = table_ids_get(&m->epoch.annotations.link_ids, plain ? 0 : msg->link),
 		.stack = s
 	};
 	if (msg->thread) {
