@@ -505,6 +505,7 @@ int on_fork(struct bpf_raw_tracepoint_args *ctx)
 	if (only_selected && !(e.flags & PROCESS_SELECTED))
 		return 0;
 	e.start_ns = task_start(child);
+	/* If the map is full, user space makes room when it publishes the child. */
 	bpf_map_update_elem(&processes, &pid, &e, BPF_ANY);
 	return 0;
 }

@@ -184,7 +184,7 @@ MARKS = {
         "test_a_limit_is_named_by_doctor_and_by_record_in_the_same_words",
         # Users who take all that they can get: the log and the figures of the host are then not
         # what other tests expect.
-        "test_fairness", "test_fairness_files", "test_fairness_table",
+        "test_fairness", "test_fairness_files", "test_fairness_processes", "test_fairness_table",
         "test_fair_names", "test_fair_samples", "test_cpu_limit",
         # Takes a cpu offline for a while.
         "test_a_cpu_that_went_and_came_back_is_sampled_again",

@@ -7,6 +7,7 @@
 
 struct entry {
 	struct fake_process p;
+	uint32_t number; /* in the order in which they were made */
 	UT_hash_handle hh;
 };
 
@@ -18,11 +19,16 @@ struct fake_tables {
 	uint32_t generation;
 	bool full;
 	uint64_t hook_start_ns;
+	uint32_t places, next_number, swept;
 };
 
 struct fake_tables *fake_tables_new(void)
 {
-	return calloc(1, sizeof(struct fake_tables));
+	struct fake_tables *t = calloc(1, sizeof(*t));
+
+	if (t)
+		t->places = UINT32_MAX;
+	return t;
 }
 
 static struct entry *find(struct fake_tables *t, uint32_t pid)
@@ -79,10 +85,13 @@ int tables_process_set(struct tables *tables, uint32_t pid, uint64_t start_ns, u
 	}
 	struct entry *e = find(t, pid);
 	if (!e) {
+		if (HASH_COUNT(t->processes) >= t->places)
+			return TABLES_NO_PLACE;
 		e = calloc(1, sizeof(*e));
 		if (!e)
 			return -ENOMEM;
 		e->p.pid = pid;
+		e->number = ++t->next_number;
 		HASH_ADD(hh, t->processes, p.pid, sizeof(e->p.pid), e);
 	}
 	free(e->p.at);
@@ -100,11 +109,21 @@ int tables_process_set(struct tables *tables, uint32_t pid, uint64_t start_ns, u
 	return 0;
 }
 
-void fake_tables_enter(struct fake_tables *t, uint32_t pid)
+void fake_tables_enter_at(struct fake_tables *t, uint32_t pid, uint64_t start_ns)
 {
 	uint32_t generation;
 
-	(void)tables_process_set((struct tables *)t, pid, 0, 0, NULL, 0, false, &generation);
+	(void)tables_process_set((struct tables *)t, pid, start_ns, 0, NULL, 0, false, &generation);
+}
+
+void fake_tables_enter(struct fake_tables *t, uint32_t pid)
+{
+	fake_tables_enter_at(t, pid, 0);
+}
+
+void fake_tables_set_places(struct fake_tables *t, uint32_t n)
+{
+	t->places = n;
 }
 
 void fake_tables_hook(struct fake_tables *t, uint64_t start_ns)
@@ -199,8 +218,29 @@ uint32_t tables_free_slots(const struct tables *tables)
 	return TABLES_SLOTS - 2 - (uint32_t)((const struct fake_tables *)tables)->slots;
 }
 
-bool tables_processes_full(const struct tables *tables)
+uint32_t tables_process_places(const struct tables *tables)
 {
+	return ((const struct fake_tables *)tables)->places;
+}
+
+bool tables_sweep(struct tables *tables, bool (*stays)(void *ctx, uint32_t pid, uint64_t start_ns),
+		  void *ctx)
+{
+	struct fake_tables *t = (struct fake_tables *)tables;
+	struct entry *e, *next;
+	unsigned n = 0;
+
+	/* In the order in which they were made. */
+	HASH_ITER(hh, t->processes, e, next) {
+		if (e->number <= t->swept)
+			continue;
+		if (n++ == TABLES_SWEPT)
+			return true;
+		t->swept = e->number;
+		if (!stays(ctx, e->p.pid, e->p.start_ns))
+			tables_process_drop(tables, e->p.pid);
+	}
+	t->swept = 0;
 	return false;
 }
 

@@ -27,6 +27,10 @@ size_t fake_tables_processes(struct fake_tables *t);
 size_t fake_tables_slots(struct fake_tables *t);
 /* The kernel's hook on forks enters a child. */
 void fake_tables_enter(struct fake_tables *t, uint32_t pid);
+/* Likewise, one that started at this time. */
+void fake_tables_enter_at(struct fake_tables *t, uint32_t pid, uint64_t start_ns);
+/* From now on there are this many places for processes. At first there is no limit. */
+void fake_tables_set_places(struct fake_tables *t, uint32_t n);
 /* How often a file was reported as no longer mapped. */
 size_t fake_tables_unmapped(struct fake_tables *t);
 /* The kernel's hook on forks has entered this start for every pid; 0: none. */

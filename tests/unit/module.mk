@@ -11,6 +11,8 @@ $(1)_LIBS := -lcriterion
 endef
 $(foreach u,$(UNITS),$(eval $(call unit,$(u))))
 
+unit/walk/tables_processes_LIBS += $(call wrap,bpf_map_update_elem bpf_map_delete_elem \
+                                   bpf_map_lookup_batch)
 unit/wire/bus_LIBS         += $(call wrap,malloc realloc)
 unit/names/jit_LIBS        += $(call wrap,perfmap_feed)
 unit/names/codereader_LIBS += $(call wrap,perfmap_feed codereader_find)

@@ -37,6 +37,7 @@ static const struct seccomp_rule calls[] = {
 	/* BPF and perf events. */
 	CALL_IF("bpf", SECCOMP_IS(0, BPF_MAP_CREATE)),
 	CALL_IF("bpf", SECCOMP_IS(0, BPF_MAP_LOOKUP_ELEM)),
+	CALL_IF("bpf", SECCOMP_IS(0, BPF_MAP_LOOKUP_BATCH)),
 	CALL_IF("bpf", SECCOMP_IS(0, BPF_MAP_UPDATE_ELEM)),
 	CALL_IF("bpf", SECCOMP_IS(0, BPF_MAP_DELETE_ELEM)),
 	CALL_IF("bpf", SECCOMP_IS(0, BPF_OBJ_GET_INFO_BY_FD)),

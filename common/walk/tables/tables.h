@@ -37,11 +37,14 @@ enum tables_verdict {
 	/* The extractor sent unacceptable rows: unsorted, outside the span, or with an unknown
 	 * rule. */
 	TABLES_BAD_ROWS = 2,
+	/* The map of processes has no place left. It has one once a process is dropped. */
+	TABLES_NO_PLACE = 3,
 };
 
 struct tables_config {
 	int slabs_fd, files_fd, rules_fd, processes_fd; /* borrowed; all -1: ordinary memory */
-	size_t max_bytes; /* limit for slabs; rounded down to whole slabs, at least one */
+	size_t max_bytes;	/* limit for slabs; rounded down to whole slabs, at least one */
+	uint32_t max_processes; /* places in the map of processes; 0: TABLES_MAX_PROCESSES */
 };
 /* Makes empty tables; the caller owns *ret. Returns 0, -ENOMEM, or -errno of a map. */
 int tables_new(const struct tables_config *c, struct tables **ret);
@@ -165,7 +168,7 @@ struct tables_mapping {
 /* Publishes the executable mappings of a process, in place of its former ones. They are sorted by
  * start and do not overlap. start_ns: start time of the group leader. heard_ns: all execs of the
  * process before this time are known. *ret_generation: the number in samples that are walked with
- * these mappings, never 0. Returns 0, TABLES_FULL or -errno. */
+ * these mappings, never 0. Returns 0, TABLES_FULL, TABLES_NO_PLACE or -errno. */
 int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns, uint64_t heard_ns,
 		       const struct tables_mapping *m, size_t n, bool selected,
 		       uint32_t *ret_generation);
@@ -175,10 +178,17 @@ void tables_process_touch(struct tables *t, uint32_t pid, uint64_t now_ns);
 /* Gives the start time of the process in the map, which the kernel's fork hook or
  * tables_process_set stored. Returns false if there is no entry or no map. */
 bool tables_process_start(const struct tables *t, uint32_t pid, uint64_t *ret_start_ns);
-/* Whether no further process can be published. */
-bool tables_processes_full(const struct tables *t);
+/* Returns how many processes can be published. The kernel's hook also adds children, so the map has
+ * some more places, which are left to it. */
+uint32_t tables_process_places(const struct tables *t);
 /* Drops a process that has exited. */
 void tables_process_drop(struct tables *t, uint32_t pid);
+/* Passes the next entries of the map of processes to `stays`, at most TABLES_SWEPT of them, and
+ * drops those for which it returns false. start_ns: start time of the group leader. Returns false
+ * at the end of the map; then the next call begins again. */
+#define TABLES_SWEPT 128
+bool tables_sweep(struct tables *t, bool (*stays)(void *ctx, uint32_t pid, uint64_t start_ns),
+		  void *ctx);
 
 /* Figures for the summary. bytes: of all slabs. */
 struct tables_figures {

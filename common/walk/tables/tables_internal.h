@@ -89,6 +89,8 @@ struct tables {
 	uint32_t free_slot_count, next_slot;
 	struct rules rules;
 	struct table_process *processes;
+	bool sweeps;			    /* tables_sweep is not at the beginning of the map, */
+	uint32_t sweep_at;		    /* but here */
 	const struct tables_ledger *ledger; /* NULL: there are no owners */
 	uint32_t maps_owner;		    /* owner of mappings that are published next */
 	void *walk_maps;		    /* a slab of ordinary memory, or NULL */

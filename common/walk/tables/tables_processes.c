@@ -13,6 +13,9 @@
 #define LARGE_PART 2
 #define LARGE_IDLE_PART 8
 
+/* This part of the map of processes is left to the kernel's hook. */
+#define HOOK_PART 16
+
 /* Takes an extent for mappings of p (NULL: of a new process). A small array can have any rows
  * evicted. Large arrays get a limited part of the memory, and can have rows evicted only if their
  * process was sampled recently. */
@@ -140,10 +143,12 @@ static void find_runtimes(const struct tables *t, const struct tables_mapping *m
 	}
 }
 
-/* The kernel's hook also adds children, so some entries are left free for these. */
-bool tables_processes_full(const struct tables *t)
+uint32_t tables_process_places(const struct tables *t)
 {
-	return HASH_CNT(hh, t->processes) >= TABLES_MAX_PROCESSES - TABLES_MAX_PROCESSES / 16;
+	const uint32_t all = t->config.max_processes ? t->config.max_processes
+						     : TABLES_MAX_PROCESSES;
+
+	return all - all / HOOK_PART;
 }
 
 static void drop_maps(struct tables *t, struct table_process *p)
@@ -164,8 +169,8 @@ int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns, uint64
 		return TABLES_FULL;
 	find_runtimes(t, m, n, &runtimes);
 	HASH_FIND(hh, t->processes, &pid, sizeof(pid), p);
-	if (!p && tables_processes_full(t))
-		return TABLES_FULL;
+	if (!p && HASH_CNT(hh, t->processes) >= tables_process_places(t))
+		return TABLES_NO_PLACE;
 	if (n) {
 		int r = maps_take(t, p, (uint32_t)(n + runtimes.count) * 8, &e);
 
@@ -193,7 +198,7 @@ int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns, uint64
 
 		if (r < 0) {
 			tables_release_maps(t, e);
-			return r == -E2BIG ? TABLES_FULL : r;
+			return r == -E2BIG ? TABLES_NO_PLACE : r;
 		}
 	}
 	if (!p) {
@@ -250,6 +255,30 @@ void tables_process_drop(struct tables *t, uint32_t pid)
 	drop_maps(t, p);
 	free(p);
 	t->figures.processes--;
+}
+
+bool tables_sweep(struct tables *t, bool (*stays)(void *ctx, uint32_t pid, uint64_t start_ns),
+		  void *ctx)
+{
+	struct process_entry entry[TABLES_SWEPT];
+	uint32_t pid[TABLES_SWEPT], n = TABLES_SWEPT, next = 0;
+	/* Unlike the next key, the place in the map stays valid when an entry is dropped. */
+	const int r = t->config.processes_fd < 0
+			      ? -ENOENT
+			      : bpf_map_lookup_batch(t->config.processes_fd,
+						     t->sweeps ? &t->sweep_at : NULL, &next, pid,
+						     entry, &n, NULL);
+
+	/* -ENOENT: these were the last ones. */
+	if (t->config.processes_fd < 0 || (r && r != -ENOENT))
+		n = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		if (!stays(ctx, pid[i], entry[i].start_ns))
+			tables_process_drop(t, pid[i]);
+	}
+	t->sweep_at = next;
+	t->sweeps = !r;
+	return t->sweeps;
 }
 
 /* The old copies stay for walks that read them at the moment. */

@@ -24,6 +24,7 @@
 #include "tools/prof-bpf/host/publish/reading.h"
 #include "tools/prof-bpf/host/recheck.h"
 #include "tools/prof-bpf/host/shares/mapping_turns.h"
+#include "tools/prof-bpf/host/shares/places.h"
 #include "tools/prof-bpf/kernel/sideband.h"
 
 /* Bytes that one process takes, with its name and its entries in hashes. */
@@ -88,7 +89,7 @@ static struct process *process_from(struct host *h, const struct sample *s)
 			p->pub.execs = execs;
 			return p;
 		}
-		unknown = r < 0 && !recheck_says_gone(r);
+		unknown = r < 0 && !process_says_gone(r);
 		p = admission_process(h, s->pid, 0);
 	}
 	if (!p)
@@ -188,6 +189,7 @@ void host_tick(struct host *h, uint64_t now_ns, uint64_t heard_ns)
 	bootclock_read(&h->boot);
 	recheck(h, now_ns);
 	files_tick(h->files, now_ns);
+	places_tick(h, now_ns);
 	publish_all(h, now_ns);
 	attributes_tick(h);
 	expire(h, now_ns);

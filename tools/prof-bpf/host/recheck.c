@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <errno.h>
 #include <stdlib.h>
 #include "common/base/tables/hashtable.h"
 #include <utlist.h>
@@ -18,11 +17,6 @@
 #define LAST_CHECK_NS 2000000000ull
 #define LAST_FEW 64 /* processes, including ended ones that are still known */
 
-bool recheck_says_gone(int r)
-{
-	return r == -ENOENT || r == -ESRCH;
-}
-
 enum recheck_seen {
 	SEEN_NOT,    /* /proc cannot be read now */
 	SEEN_GONE,   /* its last thread has ended, or the pid belongs to another process */
@@ -37,7 +31,7 @@ static enum recheck_seen see(const struct host *h, const struct process *p)
 	const int r = procfs_read_stat(h->proc, p->pub.pid, &st);
 
 	if (r)
-		return recheck_says_gone(r) ? SEEN_GONE : SEEN_NOT;
+		return process_says_gone(r) ? SEEN_GONE : SEEN_NOT;
 	if (st.start_ns > p->pub.start_ns || st.state == 'X' ||
 	    (st.state == 'Z' && st.threads <= 1))
 		return SEEN_GONE;
@@ -107,7 +101,7 @@ static void resync_one(struct host *h, struct process *p, uint64_t now_ns)
 	const uint64_t stat_ns = clock_mono_ns();
 	const int r = procfs_read_stat(h->proc, p->pub.pid, &st);
 
-	if (r < 0 && !recheck_says_gone(r)) {
+	if (r < 0 && !process_says_gone(r)) {
 		h->resync = true; /* check again later */
 		return;
 	}

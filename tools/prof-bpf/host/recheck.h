@@ -14,8 +14,5 @@ struct host;
 
 /* Makes the checks that are due, a few processes per tick. */
 void recheck(struct host *h, uint64_t now_ns);
-/* Whether this error of reading /proc means that the process is gone. Other errors may come from a
- * lack of descriptors. */
-bool recheck_says_gone(int r);
 
 #endif

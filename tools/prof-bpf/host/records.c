@@ -64,6 +64,14 @@ static void on_mmap(struct host *h, const struct sideband_event *e)
 	admission_mapping(h, p, &m);
 }
 
+/* Drops what the kernel's hook copied for a process of which nothing else is known. A run for
+ * selected programs keeps it, since it does not sample processes without an entry. */
+static void drop_unknown(struct host *h, uint32_t pid)
+{
+	if (!h->config.only_selected)
+		tables_process_drop(h->config.tables, pid);
+}
+
 static void on_fork(struct host *h, const struct sideband_event *e)
 {
 	/* If the parent has ended, an earlier process had the same pid. */
@@ -82,8 +90,10 @@ static void on_fork(struct host *h, const struct sideband_event *e)
 	if (!selected)
 		return;
 	p = admission_process(h, e->pid, e->time_ns);
-	if (!p)
+	if (!p) {
+		drop_unknown(h, e->pid);
 		return;
+	}
 	/* admission_process may have forgotten the parent. */
 	parent = process_find_alive(h, e->parent_pid);
 	p->pub.parent_pid = e->parent_pid;
@@ -94,6 +104,8 @@ static void on_fork(struct host *h, const struct sideband_event *e)
 	p->pub.start_ns = at - at % START_TICK_NS;
 	p->start_guessed = true;
 	if (!parent) {
+		/* The parent may have had an entry when it forked. */
+		drop_unknown(h, e->pid);
 		/* A selected process needs an entry to be sampled. */
 		p->wants_maps = h->config.only_selected;
 		p->dropped = !p->wants_maps;
@@ -109,6 +121,7 @@ static void on_fork(struct host *h, const struct sideband_event *e)
 	p->pub.first_generation = parent->pub.first_generation;
 	p->pub.last_generation = parent->pub.last_generation;
 	p->entered = parent->pub.last_generation;
+	process_charge_entry(h, p);
 	if (!displaced_copy(parent->displaced, &p->displaced))
 		process_forget_generations(p, p->pub.last_generation);
 	p->exe = files_backing_get(parent->exe);
@@ -162,6 +175,7 @@ static void on_exec(struct host *h, const struct sideband_event *e)
 	p->pub.selected = was.selected;
 	p->start_guessed = guessed;
 	p->entered = entered;
+	process_charge_entry(h, p);
 	p->fork_ns = fork_ns;
 	process_set_comm(&p->pub, e->name.data, e->name.len);
 	h->figures.processes_seen--;
@@ -174,6 +188,10 @@ static void on_exit_record(struct host *h, const struct sideband_event *e)
 	struct process *p = process_find_alive(h, e->pid);
 	struct process_thread *t;
 
+	/* Of a process whose fork was lost or refused. Where only some processes are wanted, nearly
+	 * all are unknown, and have no entry; places.h finds the others. */
+	if (!p && e->tid == e->pid && !h->config.is_wanted)
+		drop_unknown(h, e->pid);
 	if (!p || e->time_ns < p->born_ns)
 		return;
 	struct {

@@ -570,6 +570,7 @@ void loader_tables(const struct loader *l, struct tables_config *ret)
 	ret->files_fd = bpf_map__fd(l->skel->maps.files);
 	ret->rules_fd = bpf_map__fd(l->skel->maps.rules);
 	ret->processes_fd = bpf_map__fd(l->skel->maps.processes);
+	ret->max_processes = bpf_map__max_entries(l->skel->maps.processes);
 }
 
 int loader_start(struct loader *l)

@@ -17,6 +17,7 @@ int entry_set(struct host *h, struct process *p, const struct tables_mapping *m,
 		return r;
 	p->pub.generation = p->pub.last_generation = generation;
 	p->entered = false;
+	process_charge_entry(h, p);
 	if (!p->pub.first_generation)
 		p->pub.first_generation = generation;
 	return 0;
@@ -33,4 +34,5 @@ void entry_drop(struct host *h, struct process *p)
 		tables_process_drop(h->config.tables, p->pub.pid);
 	p->entered = false;
 	p->pub.generation = 0;
+	process_charge_entry(h, p);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/prof-bpf/host/processes/processes.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "common/base/tables/hashtable.h"
@@ -23,6 +24,11 @@ struct process *process_find_alive(struct host *h, uint32_t pid)
 	struct process *p = process_find(h, pid);
 
 	return p && !p->pub.end_ns ? p : NULL;
+}
+
+bool process_says_gone(int r)
+{
+	return r == -ENOENT || r == -ESRCH;
 }
 
 void process_mark_dirty(struct host *h, struct process *p)
@@ -123,10 +129,22 @@ static void drop_reach(struct host *h, struct process *p)
 	p->reach = NULL;
 }
 
+void process_charge_entry(struct host *h, struct process *p)
+{
+	const bool has = !p->pub.end_ns && (p->entered || p->pub.generation);
+
+	if (has && !p->placed)
+		owner_hold(h->owners, p->pub.owner, OWNER_ENTRIES, 1);
+	else if (!has && p->placed)
+		owner_release(h->owners, p->pub.owner, OWNER_ENTRIES, 1);
+	p->placed = has;
+}
+
 /* The mappings also stay, for deferred walks. */
 void process_retire(struct host *h, struct process *p, uint64_t now_ns)
 {
 	p->pub.end_ns = now_ns ? now_ns : 1;
+	process_charge_entry(h, p);
 	process_cancel_reading(p);
 	h->living--;
 	drop_reach(h, p);
@@ -198,8 +216,11 @@ void process_set_owner(struct host *h, struct process *p, struct owner_key key)
 		return;
 	p->pub.owner = owners_get(h->owners, key);
 	owner_hold(h->owners, p->pub.owner, OWNER_PROCESSES, 1);
-	if (was)
+	owner_hold(h->owners, p->pub.owner, OWNER_ENTRIES, p->placed);
+	if (was) {
 		owner_release(h->owners, was, OWNER_PROCESSES, 1);
+		owner_release(h->owners, was, OWNER_ENTRIES, p->placed);
+	}
 	owner_put(h->owners, was);
 }
 

@@ -103,6 +103,7 @@ struct process {
 	bool dropped;	     /* its mappings were dropped, and are read again at its next sample */
 	uint8_t read_failures, publish_failures;
 	bool entered;	   /* the tables have an entry that was not published for it */
+	bool placed;	   /* its owner is charged for its entry in the tables */
 	struct maps *maps; /* NULL: none */
 	struct process_reading *reading; /* the current reading of its mappings; NULL: none */
 	struct displaced *displaced;
@@ -151,6 +152,8 @@ struct host {
 	uint64_t maps_paid_ns;
 	uint64_t heard_ns; /* records up to this time were taken */
 	uint64_t leader_check_ns, last_check_ns, resync_ns;
+	uint64_t sweep_ns;     /* when the next sweep of the tables may begin; 0: not known yet */
+	bool sweeps, no_place; /* a sweep is in progress; a process found no place since the last */
 	uint64_t resync_paid_ns, waiting_look_ns; /* next times, since looking has a cost */
 	bool resync, resolved;
 	struct process_reading *readings;
@@ -168,6 +171,9 @@ struct host {
 /* Returns the newest object of a pid, alive or not; NULL: none. */
 struct process *process_find(struct host *h, uint32_t pid);
 struct process *process_find_alive(struct host *h, uint32_t pid);
+/* Whether this error of reading /proc means that the process is gone. Other errors may come from a
+ * lack of descriptors. */
+bool process_says_gone(int r);
 /* Record, and take back, that the leader has exited according to records. If so, /proc is checked
  * later for whether this is true and other threads are left. */
 void process_lacks_leader(struct host *h, struct process *p);
@@ -188,6 +194,9 @@ void process_find_exe(struct process *p);
 void process_describe(struct host *h, struct process *p, uint32_t uid);
 /* Sets who is charged for it. Its current files and mappings stay charged as they are. */
 void process_set_owner(struct host *h, struct process *p, struct owner_key key);
+/* Charges its owner for its entry in the tables, or no longer. Call it when `entered` or the
+ * generation changed. */
+void process_charge_entry(struct host *h, struct process *p);
 /* Queues it for publishing. */
 void process_mark_dirty(struct host *h, struct process *p);
 

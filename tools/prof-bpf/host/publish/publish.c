@@ -10,8 +10,8 @@
 #include "tools/prof-bpf/host/processes/entries.h"
 #include "tools/prof-bpf/host/processes/processes.h"
 #include "tools/prof-bpf/host/publish/reading.h"
-#include "tools/prof-bpf/host/shares/eviction.h"
 #include "tools/prof-bpf/host/shares/mapping_turns.h"
+#include "tools/prof-bpf/host/shares/places.h"
 
 #define PUBLISH_NS_PER_MAPPING 2000u /* delay per mapping before a process is published again */
 #define FULL_RETRY_NS 1000000000ull
@@ -219,14 +219,15 @@ void publish_wants(struct host *h, struct host_process *of, const uint64_t *addr
 
 /* Whether publishing the n mappings in h->publish is useful for samples of the process. A process
  * that was never sampled takes little space in the tables, and none if the vDSO is its only file
- * with a slot. A run for a command samples only processes with an entry. */
+ * with a slot. If places are scarce, it takes none from others. A run for a command samples only
+ * processes with an entry. */
 static bool is_worth(const struct host *h, const struct process *p, size_t n)
 {
 	unsigned slots = 0;
 
 	if (p->sampled || h->config.only_selected)
 		return true;
-	if (n > SMALL)
+	if (n > SMALL || (!p->pub.generation && places_are_scarce(h, p->pub.owner)))
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		const struct file *f = files_by_slot(h->files, h->publish[i].slot);
@@ -234,6 +235,15 @@ static bool is_worth(const struct host *h, const struct process *p, size_t n)
 		slots += f && !(f->pub.flags & MSG_FILE_VDSO);
 	}
 	return slots;
+}
+
+/* Publishes the first n mappings in h->publish. Returns as entry_set does. */
+static int enter(struct host *h, struct process *p, size_t n)
+{
+	const int r = entry_set(h, p, h->publish, n);
+
+	return r == TABLES_NO_PLACE && places_make(h, p->pub.owner) ? entry_set(h, p, h->publish, n)
+								    : r;
 }
 
 /* Publishes a process. Returns true if done; false: try again later. */
@@ -271,7 +281,7 @@ static bool publish_now(struct host *h, struct process *p, uint64_t now_ns)
 	/* A process without an entry costs more than one with some mappings missing, since each of
 	 * its samples must be walked in user space. */
 	for (;; fit = fit_publish(h, fit, fit / 2)) {
-		r = entry_set(h, p, h->publish, fit);
+		r = enter(h, p, fit);
 		if (r != TABLES_FULL || fit <= FEW)
 			break;
 	}
@@ -280,9 +290,7 @@ static bool publish_now(struct host *h, struct process *p, uint64_t now_ns)
 		p->unpublished = (uint32_t)((size_t)n - fit);
 	}
 	if (r) {
-		h->figures.limit += r == TABLES_FULL;
-		if (r == TABLES_FULL && tables_processes_full(h->config.tables))
-			eviction_withdraw_processes(h);
+		h->figures.limit += r == TABLES_FULL || r == TABLES_NO_PLACE;
 		p->publish_ns = now_ns + mapping_turns_delay(&p->publish_failures, FULL_RETRY_NS);
 		return false;
 	}

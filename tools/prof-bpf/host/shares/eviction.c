@@ -110,7 +110,7 @@ static bool is_before(const struct process *a, const struct process *b)
 
 /* Collects living processes of an owner: those whose last sample is longest ago, or that have
  * none. */
-static unsigned oldest(struct host *h, const struct owner *w, uint32_t but_pid, bool published,
+static unsigned oldest(struct host *h, const struct owner *w, uint32_t but_pid, bool placed,
 		       struct process *ret[static AT_ONCE])
 {
 	struct process *p, *next;
@@ -120,7 +120,7 @@ static unsigned oldest(struct host *h, const struct owner *w, uint32_t but_pid, 
 		unsigned at = n;
 
 		if (p->pub.owner != w || p->pub.end_ns || p->pub.pid == but_pid ||
-		    (published && !p->pub.generation))
+		    (placed && !p->placed))
 			continue;
 		while (at && is_before(p, ret[at - 1]))
 			at--;
@@ -151,16 +151,18 @@ void eviction_forget_processes(struct host *h, uint32_t but_pid)
 	}
 }
 
-void eviction_withdraw_processes(struct host *h)
+unsigned eviction_withdraw_processes(struct host *h)
 {
 	struct process *p[AT_ONCE];
-	struct owner *most = owners_largest(h->owners, OWNER_PROCESSES);
-	const unsigned n = most && !h->config.only_selected ? oldest(h, most, 0, true, p) : 0;
+	struct owner *most = h->config.only_selected ? NULL
+						     : owners_largest(h->owners, OWNER_ENTRIES);
+	const unsigned n = most ? oldest(h, most, 0, true, p) : 0;
 
 	if (n)
-		owner_refuse(most, OWNER_PROCESSES, n);
+		owner_refuse(most, OWNER_ENTRIES, n);
 	for (unsigned i = 0; i < n; i++) {
 		entry_drop(h, p[i]);
 		p[i]->sampled = false;
 	}
+	return n;
 }

@@ -29,7 +29,9 @@ bool eviction_drop_others_mappings(struct host *h, const struct owner *than);
  * this pid. Those without samples go first, then those that were not sampled for longest. A run for
  * selected programs keeps these. */
 void eviction_forget_processes(struct host *h, uint32_t but_pid);
-/* Withdraws the entries of some processes in the same order, because the tables are full. */
-void eviction_withdraw_processes(struct host *h);
+/* Withdraws the entries of some processes from the tables, in the same order: those of the owner
+ * who has most entries. They are published again at their next sample. Returns how many. A run for
+ * selected programs keeps all, since it does not sample processes without an entry. */
+unsigned eviction_withdraw_processes(struct host *h);
 
 #endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The places in the map of processes. The map has a fixed size, and every process of every user may
+ * need a place in it.
+ *
+ * When few places are left, the owner with most entries loses those that were not sampled for
+ * longest. Some places stay free for the kernel's hook on forks. What the hook entered for a
+ * process that prof-bpf does not know, because a record was lost, is found by sweeps: about once a
+ * minute, a few entries per tick.
+ */
+#ifndef PROF_BPF_HOST_SHARES_PLACES_H
+#define PROF_BPF_HOST_SHARES_PLACES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PLACES_SWEEP_NS 60000000000ull /* between two sweeps */
+
+struct host;
+struct owner;
+
+/* Whether few places are left and this owner has its share of them. Then its processes get a place
+ * when they are sampled, and not before. */
+bool places_are_scarce(const struct host *h, const struct owner *w);
+/* Withdraws some entries, since a process of this owner found no place. Returns whether to try
+ * again at once: there are places, and the owner has less than its share of them. */
+bool places_make(struct host *h, const struct owner *w);
+/* Keeps places free, and continues the sweep. */
+void places_tick(struct host *h, uint64_t now_ns);
+
+#endif
