@@ -50,7 +50,7 @@ def victims_loop(end):
         sum(range(1000))
 victims_loop(time.monotonic() + 1)
 with open("/proc/self/comm", "w") as f:
-    f.write("victim")
+    f.write("herdless")
 victims_loop(time.monotonic() + 60)
 """
 
@@ -77,7 +77,7 @@ def test_a_user_with_more_processes_than_places_harms_no_other(tmp_path, herd):
             got = recorded(tmp_path, 12, "-F", "99")
         finally:
             end([victim])
-    mine = stacks_of(got, "victim")
+    mine = stacks_of(got, "herdless")
     samples = sum(n for _, n in mine)
     whole = sum(n for s, n in mine if any("victims_loop" in frame for frame in s))
     print(samples, whole, got.stderr)

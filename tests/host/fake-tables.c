@@ -135,9 +135,8 @@ bool tables_process_start(const struct tables *tables, uint32_t pid, uint64_t *r
 {
 	struct fake_tables *t = (struct fake_tables *)tables;
 
-	(void)pid;
 	*ret_start_ns = t->hook_start_ns;
-	return t->hook_start_ns != 0;
+	return t->hook_start_ns != 0 || find(t, pid);
 }
 
 void tables_process_drop(struct tables *tables, uint32_t pid)

@@ -33,7 +33,8 @@ void fake_tables_enter_at(struct fake_tables *t, uint32_t pid, uint64_t start_ns
 void fake_tables_set_places(struct fake_tables *t, uint32_t n);
 /* How often a file was reported as no longer mapped. */
 size_t fake_tables_unmapped(struct fake_tables *t);
-/* The kernel's hook on forks has entered this start for every pid; 0: none. */
+/* The kernel's hook on forks has entered this start for every pid; 0: only what
+ * fake_tables_enter did. */
 void fake_tables_hook(struct fake_tables *t, uint64_t start_ns);
 void fake_tables_touch(struct fake_tables *t, uint16_t slot, uint64_t time_ns);
 /* From now on there is no room: TABLES_FULL for processes and files. */

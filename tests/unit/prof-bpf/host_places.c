@@ -112,6 +112,33 @@ Test(host_places, places_that_the_hook_filled_are_free_at_the_next_tick)
 	cr_assert(is_entered(10));
 }
 
+Test(host_places, children_that_the_hook_could_not_enter_are_not_charged)
+{
+	fake_tables_set_places(tables, PLACES);
+	sampled_program(10, 2);
+	for (uint32_t i = 0; i < PLACES - 1; i++)
+		sampled_program(1000 + i, 1);
+	for (uint32_t pid = 2000; pid < 2100; pid++)
+		fork_of(1000, pid);
+	cr_assert_eq(entries_of(1), PLACES - 1);
+	/* So the entries that are withdrawn for another owner are real ones. */
+	sampled_program(11, 3);
+	cr_assert(is_entered(11));
+}
+
+Test(host_places, process_of_an_owner_below_its_share_does_not_wait_long)
+{
+	fake_tables_set_places(tables, PLACES);
+	/* Nobody knows of the entries that take all places. */
+	for (uint32_t pid = 2000; pid < 2000 + PLACES; pid++)
+		fake_tables_enter(tables, pid);
+	sampled_program(11, 2);
+	cr_assert_not(is_entered(11));
+	fake_tables_set_places(tables, PLACES + 10);
+	tick();
+	cr_assert(is_entered(11));
+}
+
 Test(host_places, unsampled_processes_take_no_scarce_place)
 {
 	fake_tables_set_places(tables, PLACES);
@@ -217,9 +244,9 @@ Test(host_places, sweep_comes_soon_when_a_process_found_no_place)
 		fake_tables_enter(tables, pid);
 	sampled_program(10, 1);
 	cr_assert_not(is_entered(10));
-	let_time_pass(1100 * MS);
+	let_time_pass(3100 * MS);
 	settle();
-	let_time_pass(1100 * MS);
+	let_time_pass(3100 * MS);
 	settle();
 	cr_assert(is_entered(10));
 	cr_assert_eq(fake_tables_processes(tables), 1);

@@ -21,6 +21,7 @@
 #include "tools/prof-bpf/host/processes/processes.h"
 #include "tools/prof-bpf/host/publish/reading.h"
 #include "tools/prof-bpf/host/shares/mapping_turns.h"
+#include "tools/prof-bpf/host/shares/places.h"
 #include "tools/prof-bpf/kernel/sideband.h"
 
 static void on_mmap(struct host *h, const struct sideband_event *e)
@@ -117,10 +118,10 @@ static void on_fork(struct host *h, const struct sideband_event *e)
 	p->pub.flags |= parent->pub.flags & MSG_PROCESS_KERNEL;
 	memcpy(p->pub.comm, parent->pub.comm, sizeof(p->pub.comm));
 	p->pub.comm_len = parent->pub.comm_len;
-	/* The kernel's hook gave the child its parent's mappings. */
+	/* The kernel's hook gave the child its parent's mappings, if there was a place. */
 	p->pub.first_generation = parent->pub.first_generation;
 	p->pub.last_generation = parent->pub.last_generation;
-	p->entered = parent->pub.last_generation;
+	p->entered = parent->pub.last_generation && places_has_entry(h, e->pid);
 	process_charge_entry(h, p);
 	if (!displaced_copy(parent->displaced, &p->displaced))
 		process_forget_generations(p, p->pub.last_generation);

@@ -20,6 +20,7 @@
 #define LOWEST 256u	  /* mappings at the lowest addresses, usually of the program */
 #define FEW 1024u	  /* this many mappings fit if anything does */
 #define WANTED_AT_ONCE 32 /* files of one sample that get slots at once */
+#define PLACE_TRIES 4	  /* times that places are made for a process at once */
 #define SMALL 64u	  /* only up to this many mappings are published before the first sample */
 /* A fork's record comes at most this much later than the start of the process, with few
  * exceptions. */
@@ -240,10 +241,14 @@ static bool is_worth(const struct host *h, const struct process *p, size_t n)
 /* Publishes the first n mappings in h->publish. Returns as entry_set does. */
 static int enter(struct host *h, struct process *p, size_t n)
 {
-	const int r = entry_set(h, p, h->publish, n);
+	int r = entry_set(h, p, h->publish, n);
 
-	return r == TABLES_NO_PLACE && places_make(h, p->pub.owner) ? entry_set(h, p, h->publish, n)
-								    : r;
+	for (unsigned i = 0; i < PLACE_TRIES && r == TABLES_NO_PLACE; i++) {
+		if (!places_make(h, p->pub.owner))
+			break;
+		r = entry_set(h, p, h->publish, n);
+	}
+	return r;
 }
 
 /* Publishes a process. Returns true if done; false: try again later. */
@@ -291,7 +296,11 @@ static bool publish_now(struct host *h, struct process *p, uint64_t now_ns)
 	}
 	if (r) {
 		h->figures.limit += r == TABLES_FULL || r == TABLES_NO_PLACE;
-		p->publish_ns = now_ns + mapping_turns_delay(&p->publish_failures, FULL_RETRY_NS);
+		if (r == TABLES_NO_PLACE && places_are_due(h, p->pub.owner))
+			p->publish_ns = now_ns;
+		else
+			p->publish_ns = now_ns +
+					mapping_turns_delay(&p->publish_failures, FULL_RETRY_NS);
 		return false;
 	}
 	p->publish_failures = 0;

@@ -4,7 +4,7 @@
 #include "tools/prof-bpf/host/processes/processes.h"
 #include "tools/prof-bpf/host/shares/eviction.h"
 
-#define SWEEP_SOON_NS 1000000000ull /* between two sweeps, if processes found no place */
+#define SWEEP_SOON_NS 3000000000ull /* between two sweeps, if processes found no place */
 #define FORK_LATE_NS 2000000000ull  /* a fork's record may be this late */
 #define WITHDRAWN_AT_ONCE 4	    /* times that some entries are withdrawn in a tick */
 
@@ -25,6 +25,20 @@ bool places_make(struct host *h, const struct owner *w)
 {
 	h->no_place = true;
 	return eviction_withdraw_processes(h) && !has_share(h, w);
+}
+
+bool places_are_due(const struct host *h, const struct owner *w)
+{
+	return !h->config.only_selected && !has_share(h, w);
+}
+
+bool places_has_entry(const struct host *h, uint32_t pid)
+{
+	uint64_t start_ns;
+
+	return (!h->no_place &&
+		owners_held(h->owners, OWNER_ENTRIES) < tables_process_places(h->config.tables)) ||
+	       tables_process_start(h->config.tables, pid, &start_ns);
 }
 
 struct sweep {

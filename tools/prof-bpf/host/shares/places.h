@@ -22,9 +22,15 @@ struct owner;
 /* Whether few places are left and this owner has its share of them. Then its processes get a place
  * when they are sampled, and not before. */
 bool places_are_scarce(const struct host *h, const struct owner *w);
-/* Withdraws some entries, since a process of this owner found no place. Returns whether to try
- * again at once: there are places, and the owner has less than its share of them. */
+/* Withdraws some entries, since a process of this owner found no place. Returns whether some were
+ * and the owner has less than its share of places: then try again at once. */
 bool places_make(struct host *h, const struct owner *w);
+/* Whether a process of this owner that found no place need not wait long: the owner has less than
+ * its share, so others lose entries for it. */
+bool places_are_due(const struct host *h, const struct owner *w);
+/* Whether the kernel's hook entered a child whose parent had an entry. Without a check, if there
+ * were places. */
+bool places_has_entry(const struct host *h, uint32_t pid);
 /* Keeps places free, and continues the sweep. */
 void places_tick(struct host *h, uint64_t now_ns);
 
