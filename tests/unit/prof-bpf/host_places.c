@@ -146,16 +146,20 @@ Test(host_places, unsampled_processes_take_no_scarce_place)
 	for (uint32_t i = 0; i < PLACES - 1; i++)
 		sampled_program(1000 + i, 1);
 	cr_assert_eq(fake_tables_processes(tables), PLACES);
-	for (uint32_t pid = 2000; pid < 2100; pid++)
+	for (uint32_t pid = 2001; pid < 2100; pid++)
 		fork_of(1000 + PLACES - 2, pid);
+	fork_of(1000 + PLACES - 2, 2000);
+	const uint64_t start = tick_start(now);
 	settle();
-	cr_assert(is_entered(1000 + PLACES - 2));
+	for (uint32_t i = 0; i < PLACES - 1; i++)
+		cr_assert(is_entered(1000 + i));
 	cr_assert_leq(fake_tables_processes(tables), PLACES);
 	/* But one with a sample does. */
-	struct sample s = sample_of(2050, 2050, tick_start(now), "program");
+	struct sample s = sample_of(2000, 2000, start, "program");
 	s.owner_uid = 1;
 	look(s);
 	settle();
+	cr_assert(is_entered(2000));
 	cr_assert(is_entered(10));
 }
 
