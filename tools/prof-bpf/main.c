@@ -168,6 +168,7 @@ static int load_bpf(struct prof *p)
 		const struct deferred_config d = { .tables = p->tables,
 						   .ceiling = p->budget.deferred,
 						   .mappings = samples_mappings,
+						   .changes = samples_changes,
 						   .wants = samples_want,
 						   .is_behind = samples_are_behind,
 						   .emit = samples_walked,

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 #include "bpf/reasons.h"
+#include "common/base/system/clock.h"
 #include "tests/memory_tables.h"
 #include "tools/prof-bpf/owners/owners.h"
 #include "tools/prof-bpf/stream/deferred.h"
@@ -14,7 +15,11 @@ static struct deferred_queue *q;
 static struct deferred_sample d;
 static uint16_t slot;
 static bool whole, known;
-static unsigned emitted;
+static unsigned emitted, gathered;
+static uint64_t changes;
+/* Gathering the mappings of this user's processes takes so much cpu time. */
+static uint32_t slow_uid;
+static uint64_t slow_ns;
 static struct {
 	struct sample sample;
 	uint64_t frames[16];
@@ -25,17 +30,39 @@ static ssize_t mappings(void *ctx, const struct sample *s, const struct tables_m
 {
 	static struct tables_mapping m;
 
+	gathered++;
+	if (s->owner_uid == slow_uid)
+		for (const uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		     clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns < slow_ns;)
+			;
 	m = (struct tables_mapping){ .start = CODE, .end = CODE + 0x10000, .slot = slot };
 	*ret = &m;
 	*ret_whole = whole;
 	return known ? 1 : whole ? -1 : 0;
 }
 
+static uint64_t get_changes(void *ctx, const struct sample *s)
+{
+	return changes;
+}
+
+static void want(void *ctx, const struct sample *s, const uint64_t *addresses, size_t n)
+{
+}
+
+static void is_behind(void *ctx, const struct sample *s)
+{
+}
+
+static unsigned emitted_of[3];
+
 static void emit(void *ctx, const struct sample *s)
 {
 	size_t n = (size_t)sample_head(s) + s->user_frames;
 
 	emitted++;
+	if (s->owner_uid < 3)
+		emitted_of[s->owner_uid]++;
 	last.sample = *s;
 	memcpy(last.frames, sample_words(s), (n < 16 ? n : 16) * sizeof(uint64_t));
 }
@@ -438,5 +465,207 @@ Test(deferred, the_owner_with_most_samples_sends_its_oldest)
 	cr_assert_eq(small->held[OWNER_STACKS], 0);
 	owner_put(o, small);
 	deferred_keep_owners(q, NULL);
+	owners_free(o);
+}
+
+#define TICK 50000000ull
+
+/* A queue that hears of changes of mappings, as prof-bpf's. */
+static void hear_changes(size_t ceiling)
+{
+	const struct deferred_config dc = { .tables = t,
+					    .ceiling = ceiling,
+					    .mappings = mappings,
+					    .changes = get_changes,
+					    .wants = want,
+					    .is_behind = is_behind,
+					    .emit = emit };
+
+	deferred_free(q);
+	cr_assert_eq(deferred_new(&dc, &q), 0);
+}
+
+/* Runs the queue for one second from `now` on. Returns the time of the next tick. */
+static uint64_t run_a_second(uint64_t now)
+{
+	for (unsigned n = 0; n < 20; n++, now += TICK)
+		deferred_run(q, now, false);
+	return now;
+}
+
+Test(deferred, a_sample_whose_rows_are_pending_is_not_walked_again_and_again)
+{
+	hear_changes(1 << 20);
+	deferred_put(q, &d);
+	uint64_t now = run_a_second(TICK);
+	cr_assert_leq(gathered, 5);
+	for (unsigned n = 0; n < 6; n++)
+		now = run_a_second(now);
+	cr_assert_leq(gathered, 12);
+	rows_come();
+	deferred_run(q, now, false);
+	cr_assert_eq(emitted, 1, "it is walked in the tick after its rows came");
+	cr_assert_eq(last.sample.reason, WALK_COMPLETE);
+}
+
+Test(deferred, a_sample_is_walked_as_soon_as_its_file_gets_no_rows)
+{
+	hear_changes(1 << 20);
+	deferred_put(q, &d);
+	deferred_run(q, TICK, false);
+	tables_file_none(t, slot);
+	deferred_run(q, TICK + 1, false);
+	cr_assert_eq(emitted, 1);
+	cr_assert_neq(last.sample.reason, WALK_ROWS_PENDING);
+}
+
+Test(deferred, a_sample_without_a_mapping_is_walked_when_the_mappings_change)
+{
+	for (unsigned none = 0; none < 2; none++) {
+		hear_changes(1 << 20);
+		gathered = emitted = 0;
+		d.deferred.pc = 0x1234560;
+		whole = false;
+		known = !none;
+		deferred_put(q, &d);
+		uint64_t now = run_a_second(TICK);
+		cr_assert_leq(gathered, 5);
+		cr_assert_eq(emitted, 0);
+		known = whole = true;
+		changes++;
+		deferred_run(q, now, false);
+		cr_assert_eq(emitted, 1);
+		cr_assert_eq(last.sample.reason, WALK_NO_MAPPING);
+	}
+}
+
+Test(deferred, a_sample_whose_file_has_no_slot_is_walked_again_in_the_next_tick)
+{
+	const uint16_t real = slot;
+
+	hear_changes(1 << 20);
+	rows_come();
+	slot = TABLES_UNASKED;
+	deferred_put(q, &d);
+	deferred_run(q, TICK, false);
+	cr_assert_eq(emitted, 0);
+	slot = real;
+	deferred_run(q, TICK + 1, false);
+	cr_assert_eq(emitted, 1);
+	cr_assert_eq(last.sample.reason, WALK_COMPLETE);
+}
+
+Test(deferred, a_sample_that_lacks_items_is_not_walked_until_some_come)
+{
+	hear_changes(1 << 20);
+	rows_come();
+	d.sample.items = 2;
+	deferred_put(q, &d);
+	const uint64_t now = run_a_second(TICK);
+	cr_assert_eq(gathered, 0);
+	send_items(d.sample.time_ns);
+	deferred_run(q, now, false);
+	cr_assert_eq(emitted, 1);
+	d.sample.items = 0;
+}
+
+/* Puts n samples of this user. */
+static void put_of(uint32_t uid, unsigned n, uint64_t now)
+{
+	d.sample.owner_uid = uid;
+	d.sample.time_ns = now;
+	while (n-- > 0)
+		deferred_put(q, &d);
+}
+
+static struct owners *with_owners(void)
+{
+	struct owners *o;
+
+	hear_changes(64 << 20);
+	cr_assert_eq(owners_new(&o), 0);
+	deferred_keep_owners(q, o);
+	memset(emitted_of, 0, sizeof(emitted_of));
+	return o;
+}
+
+#define START 100000000000ull /* so that unused time has accumulated */
+
+Test(deferred, hundreds_of_samples_of_one_owner_do_not_delay_those_of_another)
+{
+	struct owners *o = with_owners();
+
+	slow_uid = 1;
+	slow_ns = 1000000;
+	rows_come();
+	put_of(1, 300, START);
+	put_of(2, 3, START);
+	const uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	deferred_run(q, START + TICK, false);
+	cr_assert_lt(clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns, 30000000, "one tick is bounded");
+	cr_assert_eq(emitted_of[2], 3);
+	cr_assert_gt(emitted_of[1], 0);
+	cr_assert_lt(emitted_of[1], 20);
+	deferred_free(q);
+	q = NULL;
+	owners_free(o);
+}
+
+Test(deferred, an_owner_that_has_spent_its_part_waits_and_others_do_not)
+{
+	struct owners *o = with_owners();
+	uint64_t now = START;
+
+	slow_uid = 1;
+	slow_ns = 10000000;
+	put_of(1, 300, now);
+	/* It spends what it has saved, and then a tenth of the time. */
+	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	for (unsigned n = 0; n < 7; n++)
+		now = run_a_second(now + 1);
+	const uint64_t spent_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
+	cr_assert_lt(spent_ns, 2000000000);
+	struct owner *slow = owners_get(o, (struct owner_key){ .uid = 1 });
+	cr_assert_gt(owner_spent(slow, OWNER_WALKS_CPU, now), spent_ns / 2);
+	put_of(2, 3, now);
+	rows_come();
+	/* One walk of the slow owner may take a whole tick. */
+	for (unsigned n = 0; n < 3; n++)
+		deferred_run(q, now += TICK, false);
+	cr_assert_eq(emitted_of[2], 3);
+	/* Its samples go in the end, and cost little if it is far above its part. */
+	now += DEFERRED_PATIENCE_NS + TICK;
+	began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	deferred_run(q, now, true);
+	cr_assert_lt(clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns, 2500000000);
+	cr_assert_eq(emitted_of[1], 300);
+	cr_assert_gt(slow->refused[OWNER_WALKS_CPU], 0);
+	cr_assert(deferred_empty(q));
+	owner_put(o, slow);
+	deferred_free(q);
+	q = NULL;
+	owners_free(o);
+}
+
+Test(deferred, owners_take_turns_across_ticks)
+{
+	struct owners *o = with_owners();
+
+	slow_uid = 0;
+	slow_ns = 11000000;
+	d.sample.owner_container = 0;
+	rows_come();
+	/* Each walk takes the time of a whole tick. */
+	put_of(0, 4, START);
+	deferred_run(q, START + TICK, false);
+	cr_assert_eq(emitted_of[0], 1);
+	put_of(1, 1, START);
+	put_of(2, 1, START);
+	deferred_run(q, START + 2 * TICK, false);
+	cr_assert_eq(emitted_of[1], 1);
+	cr_assert_eq(emitted_of[2], 1);
+	cr_assert_eq(emitted_of[0], 2);
+	deferred_free(q);
+	q = NULL;
 	owners_free(o);
 }

@@ -423,6 +423,22 @@ Test(host_files, other_inode_than_the_records_counts_only_while_it_is_still_mapp
 	cr_assert_eq(rows_asked, 1);
 }
 
+Test(host_files, opening_that_ends_is_a_change_even_for_a_process_that_has_ended)
+{
+	const uint64_t start = start_program(10, 100);
+	const struct sample s = sample_of(10, 10, start, "program");
+
+	tick();
+	look(s);
+	exit_of(10, 10);
+	tick();
+	const uint64_t before = host_changes(host, &s);
+	tick();
+	cr_assert_eq(host_changes(host, &s), before);
+	answer_all();
+	cr_assert_neq(host_changes(host, &s), before);
+}
+
 Test(host_files, file_that_cannot_be_opened_is_code_in_no_file)
 {
 	the_status = OPENER_NOT_REGULAR;

@@ -39,6 +39,25 @@ Test(host_reading, process_whose_maps_are_being_read_is_not_whole)
 	cr_assert(whole);
 }
 
+Test(host_reading, number_of_changes_tells_when_mappings_may_be_others)
+{
+	const uint64_t start = read_slowly();
+	const struct sample s = sample_of(30, 30, start, "slow");
+
+	settle();
+	uint64_t before = host_changes(host, &s);
+	settle();
+	cr_assert_eq(host_changes(host, &s), before);
+	answer_maps(0);
+	cr_assert_neq(host_changes(host, &s), before);
+	settle();
+	before = host_changes(host, &s);
+	settle();
+	cr_assert_eq(host_changes(host, &s), before);
+	map_at(30, 0x700000, 0x1000, 0, 101, "/lib/a");
+	cr_assert_neq(host_changes(host, &s), before);
+}
+
 Test(host_reading, mapping_that_is_heard_of_while_maps_are_read_stays)
 {
 	read_slowly();

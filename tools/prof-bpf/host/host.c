@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "common/base/tables/hashtable.h"
 #include <utlist.h>
+#include "common/base/bytes/numbers.h"
 #include "common/base/system/clock.h"
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/host/processes/titles.h"
@@ -146,6 +147,13 @@ int host_sample(struct host *h, const struct sample *s, struct host_sample_ref *
 	return 0;
 }
 
+uint64_t host_changes(struct host *h, const struct sample *s)
+{
+	const struct process *p = process_at(h, s);
+
+	return p ? (uint64_t)p->pub.id << 40 ^ numbers_larger(p->changed_at, h->resolved_at) : 0;
+}
+
 void host_title(struct host *h, const struct sample *s, const struct record_title *title)
 {
 	struct process *p = process_at(h, s);
@@ -243,7 +251,10 @@ static void on_unslotted(void *ctx)
 
 static void on_resolved(void *ctx)
 {
-	((struct host *)ctx)->resolved = true;
+	struct host *h = ctx;
+
+	h->resolved = true;
+	h->resolved_at = ++h->changes;
 }
 
 /* --- the rest --- */

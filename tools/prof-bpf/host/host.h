@@ -64,6 +64,8 @@ struct host_sample_ref {
 /* Finds the process and thread of a sample, as of its time, or makes them from the sample. Returns
  * 0, -ENOBUFS at the limit of processes (counted), or -ENOMEM. */
 int host_sample(struct host *h, const struct sample *s, struct host_sample_ref *ret);
+/* Returns a number that changes whenever publish_mappings may give others for the sample. */
+uint64_t host_changes(struct host *h, const struct sample *s);
 /* Takes the name that a program gave a thread, which is valid from the next sample on. */
 struct record_title;
 void host_title(struct host *h, const struct sample *s, const struct record_title *title);

@@ -47,6 +47,7 @@ struct owner {
 	/* When its budget covers what it spent on mappings (host/mapping_turns.h), and what small
 	 * processes spent beyond that. */
 	uint64_t maps_paid_ns, small_paid_ns;
+	uint64_t walks_paid_ns;	 /* when its budget covers its walks (stream/walk_turns.h) */
 	uint64_t offers_paid_ns; /* when its budget covers its offers (peers/offers.h) */
 	UT_hash_handle hh;
 	struct owner *prev, *next; /* list of owners without references, oldest first */

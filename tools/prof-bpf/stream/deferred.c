@@ -7,6 +7,7 @@
 #include "common/walk/taken.h"
 #include "tools/prof-bpf/owners/owners.h"
 #include "tools/prof-bpf/stream/deferred.h"
+#include "tools/prof-bpf/stream/walk_turns.h"
 
 /* Bytes kept below RSP: the red zone, and bytes that are read together with it. */
 #define BELOW_RSP 256
@@ -15,6 +16,10 @@
 
 #define MANY_MAPPINGS 1024
 #define AGAIN_NS_PER_MAPPING 2000u
+
+/* Delays between two walks of an item while nothing changes that it waits for. */
+#define RETRY_NS 100000000ull
+#define RETRY_MOST_NS 1000000000ull
 
 /* A piece of a stack. Items share equal pieces: samples of one thread, or of children made by
  * vfork, often differ only in the leaf's page. */
@@ -25,11 +30,27 @@ struct piece {
 	uint8_t bytes[];
 };
 
+/* What an item needs before another walk is useful. */
+enum wait {
+	WAIT_NOTHING,  /* it was never walked, or another try costs little */
+	WAIT_PARTS,    /* its items or lines */
+	WAIT_ROWS,     /* rows of the file in `slot` */
+	WAIT_MAPPINGS, /* mappings of its process, or a slot for a file */
+};
+
 struct deferred_item {
 	struct deferred_item *prev, *next;
-	size_t bytes;	     /* size without its pieces */
-	struct owner *owner; /* who is charged for it; NULL: no owner */
-	uint64_t again_ns;   /* not tried again before */
+	struct deferred_item *next_due; /* in its lane */
+	size_t bytes;			/* size without its pieces */
+	struct owner *owner;		/* who is charged for it; NULL: no owner */
+	uint64_t again_ns;		/* not tried again before */
+	enum wait wait;
+	uint16_t slot;
+	uint32_t slot_serial; /* of `slot` */
+	uint32_t frames;      /* where the last walk ended */
+	uint64_t seen;	      /* WAIT_PARTS: parts_came; WAIT_MAPPINGS: what config.changes told */
+	uint64_t retry_ns;    /* walked again at this time, even if nothing changes */
+	uint64_t delay_ns;    /* the next delay until retry_ns */
 	struct sample sample;
 	uint64_t pc, regs[16], tls;
 	uint32_t exact, chunks, g_below;
@@ -58,14 +79,24 @@ struct ahead {
 };
 #define AHEAD 64 /* entries without a sample; the oldest are dropped */
 
+/* The items of one owner that are due in this tick, oldest first. */
+struct lane {
+	struct deferred_item *first, *last;
+	struct lane *next;
+};
+
 struct deferred_queue {
 	struct deferred_config config;
 	struct owners *owners; /* NULL: no owner is charged */
 	struct ahead ahead[AHEAD];
 	uint32_t next_ahead;
+	uint64_t parts_came; /* how many entries have come */
 	struct deferred_item *items;
 	size_t bytes;
 	uint64_t now_ns;
+	struct walk_turns turns;
+	struct lane lane[OWNERS_MAX]; /* by number of the owner; 0: also items without an owner */
+	uint32_t served;	      /* number of the owner who was served last */
 	const struct deferred_item *reading; /* the item whose stack is being read */
 	bool past_end;			     /* the last failed read was after the end of the
 					      * copy */
@@ -351,13 +382,86 @@ static void want_files(struct deferred_queue *q, struct deferred_item *i)
 	i->scanned = true;
 }
 
-/* Walks a copy with the current tables. Returns false if they do not know enough yet, or if a part
- * has not come. last: walk what is known. */
+/* Returns a number that changes with the mappings of the item's process. */
+static uint64_t changes(const struct deferred_queue *q, const struct deferred_item *i)
+{
+	return q->config.changes(q->config.ctx, &i->sample);
+}
+
+/* Notes what the item waits for after a walk that ended too early. slot, frames: where it ended.
+ * soon: the first retry is in the next tick, whatever happens. */
+static void wait_for(struct deferred_queue *q, struct deferred_item *i, enum wait wait,
+		     uint16_t slot, uint32_t frames, bool soon)
+{
+	const bool same = i->wait == wait && i->slot == slot && i->frames == frames;
+
+	i->wait = wait;
+	i->slot = slot;
+	i->slot_serial = tables_file_serial(q->config.tables, slot);
+	i->frames = frames;
+	if (!same)
+		i->delay_ns = RETRY_NS;
+	if (!same && soon) {
+		i->retry_ns = 0;
+		return;
+	}
+	i->retry_ns = q->now_ns + i->delay_ns;
+	i->delay_ns = i->delay_ns < RETRY_MOST_NS / 2 ? 2 * i->delay_ns : RETRY_MOST_NS;
+}
+
+/* The same, for a walk that reached code. Returns false if it is not worth waiting. */
+static bool wait_for_walk(struct deferred_queue *q, struct deferred_item *i, bool whole)
+{
+	const struct walk *w = &q->walk;
+
+	if (w->reason == WALK_ROWS_PENDING && w->at_slot != TABLES_UNASKED) {
+		wait_for(q, i, WAIT_ROWS, w->at_slot, w->count, false);
+		return true;
+	}
+	if (w->reason == WALK_ROWS_PENDING || w->reason == WALK_STALE) {
+		/* The file gets a slot now, or another one in the mappings of the next walk. */
+		wait_for(q, i, WAIT_MAPPINGS, w->at_slot, w->count, true);
+		if (w->reason == WALK_ROWS_PENDING)
+			want_files(q, i);
+		return true;
+	}
+	if (!whole && w->reason == WALK_NO_MAPPING) {
+		wait_for(q, i, WAIT_MAPPINGS, w->at_slot, w->count, false);
+		return true;
+	}
+	return false;
+}
+
+/* Whether another walk may find more than the last one. */
+static bool is_useful(const struct deferred_queue *q, const struct deferred_item *i)
+{
+	if (q->now_ns < i->again_ns)
+		return false;
+	switch (i->wait) {
+	case WAIT_NOTHING:
+		return true;
+	case WAIT_PARTS:
+		return i->seen != q->parts_came;
+	case WAIT_ROWS:
+		return q->now_ns >= i->retry_ns ||
+		       tables_file_state(q->config.tables, i->slot) != FILE_PENDING ||
+		       tables_file_serial(q->config.tables, i->slot) != i->slot_serial;
+	case WAIT_MAPPINGS:
+		return q->now_ns >= i->retry_ns || !q->config.changes || i->seen != changes(q, i);
+	}
+	return true;
+}
+
+/* Walks a copy with the current tables into q->walk. Returns false if they do not know enough yet,
+ * or if a part has not come. last: walk what is known. */
 static bool walk(struct deferred_queue *q, struct deferred_item *i, bool last)
 {
 	take_ahead(q, i);
-	if ((i->lacks_items || i->lacks_lines) && !last)
+	if ((i->lacks_items || i->lacks_lines) && !last) {
+		i->wait = WAIT_PARTS;
+		i->seen = q->parts_came;
 		return false;
+	}
 	if (i->lacks_items)
 		i->sample.items = 0;
 	i->lacks_items = false;
@@ -366,12 +470,21 @@ static bool walk(struct deferred_queue *q, struct deferred_item *i, bool last)
 	struct process_entry p;
 	struct walk *w = &q->walk;
 	bool whole;
+	/* Take the number first: the mappings may change while they are gathered. */
+	const uint64_t seen = q->config.changes && !last ? changes(q, i) : 0;
 	ssize_t n = q->config.mappings(q->config.ctx, &i->sample, &m, &whole);
 
 	/* Gathering many mappings takes long, so wait longer before the next try. */
 	i->again_ns = n > MANY_MAPPINGS ? q->now_ns + (uint64_t)n * AGAIN_NS_PER_MAPPING : 0;
-	if (n < 0 || (n == 0 && !whole) || tables_walk_maps(q->config.tables, m, (size_t)n, &p))
+	if (n < 0) {
+		i->wait = WAIT_NOTHING;
 		return false;
+	}
+	i->seen = seen;
+	if ((n == 0 && !whole) || tables_walk_maps(q->config.tables, m, (size_t)n, &p)) {
+		wait_for(q, i, WAIT_MAPPINGS, 0, 0, false);
+		return false;
+	}
 	w->pc = i->pc;
 	w->sp = i->regs[UNWIND_REG_RSP];
 	w->fp = i->regs[UNWIND_REG_RBP];
@@ -390,23 +503,41 @@ static bool walk(struct deferred_queue *q, struct deferred_item *i, bool last)
 	walk_find_entries(w);
 	while (!taken_step(w))
 		;
-	if (!last && w->reason == WALK_ROWS_PENDING && w->at_slot == TABLES_UNASKED)
-		want_files(q, i);
-	if (!last && (w->reason == WALK_ROWS_PENDING || w->reason == WALK_STALE ||
-		      (!whole && w->reason == WALK_NO_MAPPING)))
+	if (!last && wait_for_walk(q, i, whole))
 		return false;
 	if (w->reason == WALK_STACK_UNREADABLE && q->past_end)
 		w->reason = WALK_COPY_END;
 	if (i->sample.flags & SAMPLE_IN_EXEC)
 		walk_exec(w);
-	emit(q, &i->sample, i->head, w);
 	return true;
 }
 
+/* Walks, charges the time that it takes, and emits the sample if the walk is done. */
+static bool walk_and_emit(struct deferred_queue *q, struct deferred_item *i, bool last)
+{
+	const uint64_t began_ns = walk_turns_clock();
+	const bool done = walk(q, i, last);
+
+	walk_turns_spend(&q->turns, i->owner, walk_turns_clock() - began_ns, q->now_ns);
+	if (done)
+		emit(q, &i->sample, i->head, &q->walk);
+	return done;
+}
+
+/* Walks an item for the last time. If its owner has spent far too much, it keeps only what is
+ * known without a walk. */
 static void give_up(struct deferred_queue *q, struct deferred_item *i)
 {
-	if (!walk(q, i, true))
+	const bool may = walk_turns_may_last(&q->turns, i->owner, q->now_ns);
+
+	if (!may)
+		owner_refuse(i->owner, OWNER_WALKS_CPU, 1);
+	if (!may || !walk_and_emit(q, i, true)) {
+		take_ahead(q, i);
+		if (i->lacks_items)
+			i->sample.items = 0;
 		emit(q, &i->sample, i->head, NULL);
+	}
 	item_drop(q, i);
 }
 
@@ -462,6 +593,7 @@ void deferred_ahead(struct deferred_queue *q, const struct sample *s)
 		words = s->user_frames - 1u;
 
 	struct ahead *a = &q->ahead[q->next_ahead++ % AHEAD];
+	q->parts_came++;
 	size_t bytes = words * sizeof(uint64_t);
 
 	free(a->data);
@@ -502,6 +634,9 @@ void deferred_put(struct deferred_queue *q, const struct deferred_sample *d)
 	i->owner = owner_of(q, &d->sample);
 	hold(q, i->owner, bytes);
 	i->again_ns = 0;
+	i->wait = WAIT_NOTHING;
+	i->slot = 0;
+	i->frames = 0;
 	i->scanned = false;
 	i->sample = d->sample;
 	i->sample.kernel_frames = (uint16_t)kernel;
@@ -539,18 +674,91 @@ void deferred_put(struct deferred_queue *q, const struct deferred_sample *d)
 		give_up(q, first_to_go(q));
 }
 
+static bool is_expired(const struct deferred_queue *q, const struct deferred_item *i)
+{
+	return q->now_ns > i->sample.time_ns &&
+	       q->now_ns - i->sample.time_ns > DEFERRED_PATIENCE_NS;
+}
+
+static uint32_t lane_of(const struct deferred_item *i)
+{
+	return i->owner ? i->owner->number : 0;
+}
+
+/* Puts the items that are due into the lanes of their owners. Returns the lanes with items, as a
+ * ring of which it gives the last one: the owner after the one who was served last comes first. */
+static struct lane *lanes_fill(struct deferred_queue *q, bool all)
+{
+	struct deferred_item *i;
+	struct lane *last = NULL;
+	bool any = false;
+
+	DL_FOREACH(q->items, i) {
+		if (!all && !is_expired(q, i) &&
+		    (!is_useful(q, i) || !walk_turns_may(&q->turns, i->owner, q->now_ns)))
+			continue;
+		struct lane *l = &q->lane[lane_of(i)];
+
+		i->next_due = NULL;
+		if (l->first)
+			l->last->next_due = i;
+		else
+			l->first = i;
+		l->last = i;
+		any = true;
+	}
+	for (uint32_t n = 1; any && n <= OWNERS_MAX; n++) {
+		struct lane *l = &q->lane[(q->served + n) % OWNERS_MAX];
+
+		if (!l->first)
+			continue;
+		l->next = last ? last->next : l;
+		if (last)
+			last->next = l;
+		last = l;
+	}
+	return last;
+}
+
+/* Removes the first lane of the ring. Returns the last one, or NULL: none is left. */
+static struct lane *lanes_drop_first(struct lane *last)
+{
+	struct lane *l = last->next;
+
+	l->first = NULL;
+	if (l == last)
+		return NULL;
+	last->next = l->next;
+	return last;
+}
+
+static void serve(struct deferred_queue *q, struct deferred_item *i, bool all)
+{
+	q->served = lane_of(i);
+	if (all || is_expired(q, i))
+		give_up(q, i);
+	else if (walk_turns_may(&q->turns, i->owner, q->now_ns) && walk_and_emit(q, i, false))
+		item_drop(q, i);
+}
+
 void deferred_run(struct deferred_queue *q, uint64_t now_ns, bool all)
 {
-	struct deferred_item *i, *next;
-
 	q->now_ns = now_ns;
-	DL_FOREACH_SAFE(q->items, i, next) {
-		if (now_ns >= i->again_ns && walk(q, i, false))
-			item_drop(q, i);
-		else if (all || (now_ns > i->sample.time_ns &&
-				 now_ns - i->sample.time_ns > DEFERRED_PATIENCE_NS))
-			give_up(q, i);
+	walk_turns_tick(&q->turns);
+
+	struct lane *last = lanes_fill(q, all);
+
+	/* One item of each owner in turn. */
+	while (last && (all || !walk_turns_tick_is_over(&q->turns))) {
+		struct lane *l = last->next;
+		struct deferred_item *i = l->first;
+
+		l->first = i->next_due;
+		last = l->first ? l : lanes_drop_first(last);
+		serve(q, i, all);
 	}
+	while (last)
+		last = lanes_drop_first(last);
 }
 
 bool deferred_empty(const struct deferred_queue *q)

@@ -440,6 +440,11 @@ ssize_t samples_mappings(void *ctx, const struct sample *s, const struct tables_
 	return publish_mappings(samples->host, ref.process, s->time_ns, ret, ret_whole);
 }
 
+uint64_t samples_changes(void *ctx, const struct sample *s)
+{
+	return host_changes(((struct samples *)ctx)->host, s);
+}
+
 void samples_want(void *ctx, const struct sample *s, const uint64_t *addresses, size_t n)
 {
 	struct samples *samples = ctx;

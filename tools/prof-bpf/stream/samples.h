@@ -65,6 +65,7 @@ void samples_send_attributes(struct samples *samples, struct host_process *h);
 /* The callbacks of struct deferred_config; ctx is the struct samples. */
 ssize_t samples_mappings(void *ctx, const struct sample *s, const struct tables_mapping **ret,
 			 bool *ret_whole);
+uint64_t samples_changes(void *ctx, const struct sample *s);
 void samples_want(void *ctx, const struct sample *s, const uint64_t *addresses, size_t n);
 void samples_are_behind(void *ctx, const struct sample *s);
 void samples_walked(void *ctx, const struct sample *s);

@@ -34,6 +34,7 @@ bool process_says_gone(int r)
 void process_mark_dirty(struct host *h, struct process *p)
 {
 	p->changed = true;
+	p->changed_at = ++h->changes;
 	if (p->dirty || p->pub.end_ns)
 		return;
 	p->dirty = true;
@@ -114,6 +115,8 @@ void process_cancel_reading(struct process *p)
 	if (!p->reading)
 		return;
 	process_drop_reading(p->reading);
+	if (p->reading->host)
+		p->changed_at = ++p->reading->host->changes;
 	p->reading->process = NULL;
 	p->reading = NULL;
 }

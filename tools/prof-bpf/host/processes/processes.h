@@ -95,6 +95,7 @@ struct process {
 	bool dirty;	      /* it is in the list of processes to publish, or: */
 	bool waits;	      /* in the list of those that wait for a turn */
 	bool changed;	      /* changed since it was published */
+	uint64_t changed_at;  /* value of host.changes at its last change */
 	bool unresolved, leader_gone, start_guessed, described, wants_maps, seen_gone;
 	bool just_execed; /* its last record was an exec */
 	bool unwanted;	  /* it ended by an exec of a program that is not known to be wanted */
@@ -156,6 +157,9 @@ struct host {
 	bool sweeps, no_place; /* a sweep is in progress; a process found no place since the last */
 	uint64_t resync_paid_ns, waiting_look_ns; /* next times, since looking has a cost */
 	bool resync, resolved;
+	/* Counts changes of processes and openings that ended; and its value at the last
+	 * opening. */
+	uint64_t changes, resolved_at;
 	struct process_reading *readings;
 	struct process_attributes_reading *attributes_readings;
 	uint64_t attributes_max; /* bytes */

@@ -24,6 +24,8 @@ static void reading_free(struct process_reading *r)
 
 	if (r->process)
 		r->process->reading = NULL;
+	if (r->process && h)
+		r->process->changed_at = ++h->changes;
 	process_drop_reading(r);
 	if (h) {
 		DL_DELETE(h->readings, r);
