@@ -272,11 +272,75 @@ Test(row_server, an_idle_extractor_that_hangs_blames_no_file)
 	stand_still();
 	go();
 	cr_assert_eq(blamed.count, 0);
+}
+
+Test(row_server, only_cpu_time_makes_a_file_slow)
+{
+	for (unsigned i = 0; i < FILES; i++)
+		ask(i);
 	come(FILES);
-	at_work_on(FILES + 2);
+	at_work_on(2);
+	fake_peer.last.spent_ns = LASTWORD_SLOW_S * SECOND;
 	stand_still();
 	go();
 	cr_assert(blamed.count == 1 && blamed.inode == 2 && blamed.end == LASTWORD_SLOW);
+}
+
+/* The host has far more to do than it has cpus, so the extractor gets none. */
+Test(row_server, an_extractor_without_cpu_time_is_restarted_and_blames_no_file)
+{
+	uint64_t patience = 61 * SECOND;
+
+	ask(0);
+	come(1);
+	at_work_on(1);
+	stand_still();
+	go();
+	cr_assert_eq(deaths(0), 0);
+	/* The file pauses. */
+	ask(1);
+	now_ns = clock_mono_ns();
+	come(1);
+	say(&(struct msg){ .id = MSG_ROWS_BEGIN,
+			   .rows_begin = { .id = 2, .status = MSG_ROWS_NONE } });
+	cr_assert_eq(fake_peer.files, 1);
+	now_ns = clock_mono_ns() + 200 * SECOND;
+	run();
+	cr_assert_eq(fake_peer.files, 2, "it is tried again");
+	/* Each further time in a row it waits for longer. */
+	for (unsigned i = 0; i < 20; i++) {
+		at_work_on(3 + i);
+		cr_assert_eq(row_server_run(server, now_ns += patience / 2), 0);
+		cr_assert(!fake_peer.dropped);
+		cr_assert_eq(row_server_run(server, now_ns += patience), 0);
+		cr_assert(fake_peer.dropped, "%u", i);
+		go();
+		patience *= i < 3 ? 2 : 1;
+		come(0);
+		now_ns += 17 * 60 * SECOND;
+		run();
+		cr_assert_eq(fake_peer.files, 1);
+	}
+	cr_assert_eq(blamed.count, 0);
+	cr_assert_eq(deaths(0), 0);
+}
+
+Test(row_server, an_extractor_that_works_slowly_is_not_restarted)
+{
+	ask(0);
+	come(1);
+	now_ns = clock_mono_ns();
+	at_work_on(1);
+	for (unsigned i = 1; i <= 100; i++) {
+		fake_peer.last.spent_ns = i * SECOND / 40;
+		cr_assert_eq(row_server_run(server, now_ns += 61 * SECOND), 0);
+		cr_assert(!fake_peer.dropped);
+	}
+	/* It stands still. */
+	cr_assert_eq(row_server_run(server, now_ns += 61 * SECOND), 0);
+	cr_assert(fake_peer.dropped);
+	cr_assert_eq(blamed.count, 0);
+	go();
 }
 
 Test(row_server, an_answer_that_finds_no_memory_waits_and_blames_no_file)

@@ -5,10 +5,10 @@
  * serving others.
  *
  * A file is identified by the kernel's numbers, not by its name or contents. After a first crash
- * the parser gets it once more. After a second one, or a first timeout, it never gets the file
- * again. If a parser is killed from outside, or for lack of memory, nothing proves that the file is
- * to blame. So only five such deaths in a row count. The file is then given up for a second, and
- * for twice as long each further time.
+ * the parser gets it once more. After a second one, or if it took too much cpu time once, it never
+ * gets the file again. If a parser is killed from outside, or for lack of memory, nothing proves
+ * that the file is to blame. So only five such deaths in a row count. The file is then given up for
+ * a second, and for twice as long each further time.
  *
  * Crashes are also charged to those who could have written the file, even before it is given up.
  * After QUARANTINE_USER_DEATHS of a user, no file of the user is parsed for QUARANTINE_USER_NS.
@@ -19,8 +19,8 @@
  * - A group is the file system, for root's files and for files whose owners a file server reports.
  * - Otherwise a group is a range of 65,536 ids above the first 65,536, as user namespaces get them.
  *
- * A timeout counts as four crashes. For unexplained deaths the limit is twice as high, and they
- * must be in a row.
+ * Too much cpu time counts as four crashes. For unexplained deaths the limit is twice as high, and
+ * they must be in a row.
  */
 #ifndef PROF_BPF_PEERS_QUARANTINE_H
 #define PROF_BPF_PEERS_QUARANTINE_H

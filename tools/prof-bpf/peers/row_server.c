@@ -15,7 +15,12 @@
 
 #define IN_FLIGHT 3 /* one that it works on, and some that it can begin next */
 #define BATCHES_AT_ONCE 8
-#define DEADLINE_NS 60000000000ull /* time for each file: LASTWORD_SLOW_S on a busy host */
+/* If the extractor neither answers nor works for this long, it is restarted. This proves nothing
+ * about a file: the host may give it no cpu. */
+#define DEADLINE_NS 60000000000ull
+#define DEADLINE_DOUBLED_MAX 3 /* how often the wait is doubled, without an answer */
+#define PAUSE_DOUBLED_MAX 4    /* and how often the pause of a file is */
+#define SLOW_NS (LASTWORD_SLOW_S * 1000000000ull)
 
 struct row_server {
 	struct row_server_config config;
@@ -27,7 +32,10 @@ struct row_server {
 	unsigned in_flight;
 	uint64_t rest_ms;
 	uint64_t stopped, stopped_after_ns; /* what the extractor was last told to put aside */
-	uint64_t moved_ns; /* when the extractor finished a request, or got the first one */
+	uint64_t moved_ns; /* when the extractor finished a request, got the first one, or was last
+			    * seen to work */
+	struct lastword seen; /* its last word at that time, after a deadline */
+	unsigned timeouts;    /* since the last answer */
 	/* Requests whose turn has come without a descriptor. */
 	struct unopened {
 		uint16_t slot;
@@ -215,6 +223,7 @@ static void finish(struct row_server *r, struct rowqueue_request *q)
 {
 	leave(r, q);
 	r->moved_ns = clock_mono_ns();
+	r->timeouts = 0;
 	forget(r, q);
 }
 
@@ -336,6 +345,38 @@ static void drop(struct row_server *r, struct rowqueue_request *q, enum lastword
 		pay(r, q, last.spent_ns, now_ns);
 		blame(r, q, end, now_ns);
 	}
+	peer_drop(r->peer);
+}
+
+/* The extractor has not answered for long. If it did not work either, restarts it. The file that it
+ * was working on is blamed only if it took too much cpu time. Otherwise the host may be busy, so
+ * the file is tried again after a pause, when no other file waits. */
+static void time_out(struct row_server *r, uint64_t now_ns)
+{
+	const struct lastword last = peer_lastword(r->peer);
+	const bool works = last.kind != LASTWORD_NOTHING && last.spent_ns &&
+			   (last.id != r->seen.id || last.spent_ns != r->seen.spent_ns);
+	struct rowqueue_request *q = guilty(r, &last);
+
+	if (last.spent_ns >= SLOW_NS) {
+		drop(r, NULL, LASTWORD_SLOW, now_ns);
+		return;
+	}
+	if (works) {
+		r->seen = last;
+		r->moved_ns = now_ns;
+		return;
+	}
+	if (q) {
+		const unsigned doubled = numbers_smaller(q->timeouts, PAUSE_DOUBLED_MAX);
+
+		pay(r, q, last.spent_ns, now_ns);
+		q->alone = true;
+		q->stops++;
+		q->timeouts++;
+		q->again_ns = now_ns + (DEADLINE_NS << doubled);
+	}
+	r->timeouts++;
 	peer_drop(r->peer);
 }
 
@@ -577,11 +618,12 @@ int row_server_run(struct row_server *r, uint64_t now_ns)
 	if (e)
 		return e;
 	/* The extractor may have to sleep for most of the time. */
-	const uint64_t patience = DEADLINE_NS + DEADLINE_NS / LASTWORD_TICK_MS * r->rest_ms;
+	const uint64_t patience = (DEADLINE_NS + DEADLINE_NS / LASTWORD_TICK_MS * r->rest_ms)
+				  << numbers_smaller(r->timeouts, DEADLINE_DOUBLED_MAX);
 
 	if (r->outstanding && !peer_dropped(r->peer) && now_ns > r->moved_ns &&
 	    now_ns - r->moved_ns > patience)
-		drop(r, NULL, LASTWORD_SLOW, now_ns);
+		time_out(r, now_ns);
 	e = transmit(r, now_ns);
 	make_way(r, now_ns);
 	return e ? e : lane;

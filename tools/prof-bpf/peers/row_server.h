@@ -69,8 +69,8 @@ int row_server_request(struct row_server *r, uint16_t slot, int fd, const struct
 void row_server_wanted(struct row_server *r, uint16_t slot, struct owner *owner, uint64_t now_ns);
 /* Sets how long the extractor sleeps after each tick of work (lastword.h). */
 void row_server_rest(struct row_server *r, uint64_t ms);
-/* Takes all answers, sends what can be sent, and gives up requests that take too long. Returns 0,
- * or -errno if the route itself failed. */
+/* Takes all answers, sends what can be sent, and restarts an extractor that neither answers nor
+ * works. Returns 0, or -errno if the route itself failed. */
 int row_server_run(struct row_server *r, uint64_t now_ns);
 
 /* Takes one of the files whose turn has come but which have no descriptor. The caller requests it

@@ -113,7 +113,7 @@ void rowqueue_take(struct rowqueue *q, struct rowqueue_request *r)
 /* Returns the first request of a line among those that were put aside, or among the others; NULL:
  * there is none. */
 static struct rowqueue_request *first_of(const struct rowqueue *q, const struct rowline *line,
-					 bool aside)
+					 bool aside, uint64_t now_ns)
 {
 	struct rowqueue_request *r, *first = NULL;
 	uint32_t most = 0;
@@ -121,7 +121,7 @@ static struct rowqueue_request *first_of(const struct rowqueue *q, const struct 
 	DL_FOREACH(line->requests, r) {
 		const uint32_t samples = tables_file_samples(q->tables, r->slot);
 
-		if ((r->stops > 0) != aside)
+		if ((r->stops > 0) != aside || now_ns < r->again_ns)
 			continue;
 		if (!first || (aside && r->stops < first->stops) ||
 		    (samples > most && r->stops == first->stops)) {
@@ -151,7 +151,7 @@ struct rowqueue_request *rowqueue_next(const struct rowqueue *q, bool idle, uint
 		const struct rowline *line;
 
 		DL_FOREACH(q->lines, line) {
-			struct rowqueue_request *r = first_of(q, line, aside);
+			struct rowqueue_request *r = first_of(q, line, aside, now_ns);
 
 			if (r && (!next || is_before(q, r, next, now_ns)))
 				next = r;
@@ -185,7 +185,7 @@ unsigned rowqueue_poorer(const struct rowqueue *q, const struct owner *owner, ui
 
 	DL_FOREACH(q->lines, line)
 		n += line->owner != owner && rowqueue_spent(line->owner, now_ns) < spent &&
-		     first_of(q, line, false);
+		     first_of(q, line, false, now_ns);
 	return n;
 }
 

@@ -5,7 +5,8 @@
  * Each owner has a line. The owner who has spent the least of prof-deltas' cpu time comes first, so
  * that no owner's files keep those of others waiting. Owners with nearly the same time come in the
  * order of their files' recent samples, and so do the files within a line. A file that was put
- * aside, because it took long while others waited, comes when no other file waits.
+ * aside, because it took long while others waited, comes when no other file waits. After a timeout
+ * it also waits for a pause.
  *
  * Waiting requests may hold ROWQUEUE_HELD descriptors. Beyond that the owner who holds most loses
  * one, and its file is opened again when its turn comes.
@@ -37,7 +38,9 @@ struct rowqueue_request {
 			      * (OWNER_QUEUE) */
 	struct quarantine_key of;
 	uint64_t sent_ns;
-	unsigned stops; /* how often it was put aside */
+	unsigned stops;	   /* how often it was put aside */
+	unsigned timeouts; /* how often the extractor neither answered nor worked */
+	uint64_t again_ns; /* after a timeout: it does not come before this time */
 	bool message_sent;
 	bool began;    /* the extractor has begun to answer */
 	bool alone;    /* an extractor died on it */
