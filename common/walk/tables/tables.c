@@ -58,6 +58,7 @@ void tables_free(struct tables *t)
 	}
 	array_done(&t->files);
 	rules_done(&t->rules);
+	free(t->victims);
 	free(t->walk_maps);
 	free(t->waiting);
 	free(t->state);
@@ -133,6 +134,7 @@ static void hand_back(struct tables *t)
 void tables_tick(struct tables *t, uint64_t now_ns)
 {
 	t->now_ns = now_ns;
+	t->sorted = false;
 	tables_release_waiting(t);
 	/* Other tools wait for this memory, so do it at each tick. */
 	hand_back(t);

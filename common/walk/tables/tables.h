@@ -193,6 +193,7 @@ bool tables_sweep(struct tables *t, bool (*stays)(void *ctx, uint32_t pid, uint6
 /* Figures for the summary. bytes: of all slabs. */
 struct tables_figures {
 	uint64_t files, rows, rules, processes, bytes, bytes_used, evictions;
+	uint64_t sorts; /* for tests: how often the files were sorted in the order of eviction */
 };
 void tables_figures(const struct tables *t, struct tables_figures *ret);
 /* Fills *ret, except read_user and ctx, for a walk in user space. The contents are borrowed. */

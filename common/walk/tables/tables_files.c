@@ -73,6 +73,7 @@ uint32_t tables_file_drop_rows(struct tables *t, uint16_t slot)
 void tables_file_set_state(struct tables *t, uint16_t slot, enum file_state state)
 {
 	t->state[slot].state = (uint8_t)state;
+	t->sorted &= state != FILE_READY;
 	__atomic_store_n(&tables_file_at(t, slot)->state, (uint32_t)state, __ATOMIC_RELEASE);
 }
 
@@ -216,6 +217,7 @@ uint32_t tables_file_evict(struct tables *t, uint16_t slot)
 	f->again_ns = f->resting ? t->now_ns : t->now_ns + TABLES_AGAIN_NS;
 	f->lacks_rules = false;
 	t->figures.evictions++;
+	t->round++;
 	return tables_file_drop_rows(t, slot);
 }
 

@@ -28,6 +28,8 @@
 /* Arrays of mappings with at least this many words (2,048 mappings) are large. */
 #define TABLES_LARGE_WORDS 16384u
 
+struct victim;
+
 struct table_file {
 	uint8_t state; /* enum file_state, as in the map */
 	uint32_t serial;
@@ -61,6 +63,7 @@ struct table_process {
 	UT_hash_handle hh;
 };
 
+#define TABLES_VAIN 64
 #define TABLES_OWNERS 4096 /* numbers of owners are below this */
 
 /* Something that was freed and waits for the grace period. */
@@ -93,7 +96,17 @@ struct tables {
 	uint32_t sweep_at;		    /* but here */
 	const struct tables_ledger *ledger; /* NULL: there are no owners */
 	uint32_t maps_owner;		    /* owner of mappings that are published next */
-	void *walk_maps;		    /* a slab of ordinary memory, or NULL */
+	struct victim *victims;		    /* files with rows, in the order of eviction, */
+	size_t victim_count;
+	bool sorted; /* and whether this order is still valid */
+	/* Takers for whom nothing could be evicted, by their number modulo TABLES_VAIN, and whether
+	 * that is still true: evictions and sorting begin another round. */
+	struct tables_vain {
+		uint64_t round, worth, lacking;
+		uint32_t owner;
+	} vain[TABLES_VAIN];
+	uint64_t round;	 /* from 1 on, once the files are sorted */
+	void *walk_maps; /* a slab of ordinary memory, or NULL */
 	uint32_t generation, serial;
 	uint64_t now_ns, slabs_ns;     /* slabs_ns: time of the last slabs_tick */
 	uint64_t lowered_ns, raise_ns; /* for tables_limit. lowered_ns: when the limit was last

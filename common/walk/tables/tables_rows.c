@@ -47,31 +47,61 @@ static uint64_t extents_words(const struct slabs_extents *x)
 	return words;
 }
 
+static bool has_rows(const struct table_file *f)
+{
+	return f->state == FILE_READY && f->extents.len;
+}
+
+static struct victim victim_of(const struct tables *t, uint16_t slot)
+{
+	const struct table_file *f = &t->state[slot];
+	const bool idle = tables_file_is_idle(t, f);
+
+	return (struct victim){ .slot = slot,
+				.owner = f->owner,
+				.idle = idle,
+				.samples = idle && !f->unmapped ? 0
+								: tables_file_score(f, t->now_ns),
+				.touched_ns = f->touched_ns,
+				.words = extents_words(&f->extents) };
+}
+
+/* Sorts the files that have rows in the order of eviction. This takes up to a millisecond, and any
+ * user can cause many refusals. So the order is kept until the next tick, or until another file has
+ * rows. Returns false without memory. */
+static bool sort_files(struct tables *t)
+{
+	if (t->sorted)
+		return true;
+	if (!t->victims)
+		t->victims = calloc(TABLES_SLOTS, sizeof(*t->victims));
+	if (!t->victims)
+		return false;
+	t->victim_count = 0;
+	for (uint32_t i = 1; i < t->next_slot; i++)
+		if (has_rows(&t->state[i]))
+			t->victims[t->victim_count++] = victim_of(t, (uint16_t)i);
+	victims_sort(t->victims, t->victim_count);
+	t->sorted = true;
+	t->round++;
+	t->figures.sorts++;
+	return true;
+}
+
 /* Returns the files that have rows, in the order of eviction. The caller frees them. NULL: none, or
  * no memory. */
-static struct victim *victims_new(const struct tables *t, size_t *ret_count)
+static struct victim *victims_new(struct tables *t, size_t *ret_count)
 {
-	struct victim *v = calloc(t->next_slot, sizeof(*v));
+	struct victim *v = sort_files(t) ? calloc(t->victim_count + 1, sizeof(*v)) : NULL;
 
 	*ret_count = 0;
-	for (uint32_t i = 1; v && i < t->next_slot; i++) {
-		const struct table_file *f = &t->state[i];
+	for (size_t i = 0; v && i < t->victim_count; i++) {
+		const uint16_t slot = t->victims[i].slot;
 
-		if (f->state != FILE_READY || !f->extents.len)
-			continue;
-		const bool idle = tables_file_is_idle(t, f);
-
-		v[(*ret_count)++] = (struct victim){
-			.slot = (uint16_t)i,
-			.owner = f->owner,
-			.idle = idle,
-			.samples = idle && !f->unmapped ? 0 : tables_file_score(f, t->now_ns),
-			.touched_ns = f->touched_ns,
-			.words = extents_words(&f->extents)
-		};
+		/* It may have been evicted or sampled since. */
+		if (has_rows(&t->state[slot]))
+			v[(*ret_count)++] = victim_of(t, slot);
 	}
-	if (v)
-		victims_sort(v, *ret_count);
 	return v;
 }
 
@@ -132,6 +162,11 @@ static void make_room(struct tables *t, struct tables_taker by, uint64_t words)
 
 	if (!lacking && t->waiting_words)
 		return;
+	struct tables_vain *vain = &t->vain[by.owner % TABLES_VAIN];
+
+	if (t->sorted && vain->round == t->round && vain->owner == by.owner &&
+	    by.worth <= vain->worth && lacking >= vain->lacking)
+		return;
 	struct victim *v = victims_new(t, &n);
 	struct victim *others = v && t->ledger ? calloc(n ? n : 1, sizeof(*v)) : NULL;
 
@@ -149,10 +184,16 @@ static void make_room(struct tables *t, struct tables_taker by, uint64_t words)
 		n = none ? victims_of_owners(v, n, by.owner, none, false) : 0;
 		free(none);
 	}
-	n = v ? victims_choose(v, n, by.worth, lacking) : 0;
+	const bool known = v != NULL;
+
+	n = known ? victims_choose(v, n, by.worth, lacking) : 0;
 	for (size_t i = 0; i < n; i++)
 		tables_file_evict(t, v[i].slot);
 	free(v);
+	if (known && !n)
+		*vain = (struct tables_vain){
+			.round = t->round, .worth = by.worth, .lacking = lacking, .owner = by.owner
+		};
 }
 
 /* Returns how much of `kept` an owner must leave free. It grows as the owner comes closer to its

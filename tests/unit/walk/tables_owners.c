@@ -224,3 +224,25 @@ Test(tables_owners, rows_of_a_small_owner_may_use_room_kept_for_mappings)
 	cr_assert_neq(add_for(2, 64, 4, 1), 0, "an owner that holds nothing gets it");
 	cr_assert_eq(refused[2][TABLES_WORDS], 0);
 }
+
+Test(tables_owners, refusals_between_two_ticks_sort_the_files_once)
+{
+	struct tables_figures before, after;
+	uint64_t now = 2;
+	uint16_t slot;
+
+	while ((slot = add_for(1, 0x8000, 4, 1)) != 0)
+		for (unsigned i = 0; i < 100; i++)
+			tables_file_touch(t, slot, ++now);
+	tables_tick(t, 2000);
+	tables_figures(t, &before);
+	for (unsigned i = 0; i < 50; i++)
+		cr_assert_eq(add_for(1, 0x8000, 4, 1), 0);
+	tables_figures(t, &after);
+	cr_assert_eq(after.evictions, before.evictions);
+	cr_assert_eq(after.sorts, before.sorts + 1);
+	tables_tick(t, 3000);
+	cr_assert_eq(add_for(1, 0x8000, 4, 1), 0);
+	tables_figures(t, &after);
+	cr_assert_eq(after.sorts, before.sorts + 2);
+}
