@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
+#include "common/base/system/clock.h"
 #include "tests/host/fake-tables.h"
 
 struct entry {
@@ -18,7 +19,7 @@ struct fake_tables {
 	size_t slots, unmapped;
 	uint32_t generation;
 	bool full;
-	uint64_t hook_start_ns;
+	uint64_t hook_start_ns, set_ns;
 	uint32_t places, next_number, swept;
 };
 
@@ -65,6 +66,11 @@ size_t fake_tables_slots(struct fake_tables *t)
 	return t->slots;
 }
 
+void fake_tables_slow(struct fake_tables *t, uint64_t ns)
+{
+	t->set_ns = ns;
+}
+
 void fake_tables_set_full(struct fake_tables *t, bool full)
 {
 	t->full = full;
@@ -76,6 +82,8 @@ int tables_process_set(struct tables *tables, uint32_t pid, uint64_t start_ns, u
 {
 	struct fake_tables *t = (struct fake_tables *)tables;
 
+	for (const uint64_t until_ns = clock_mono_ns() + t->set_ns; clock_mono_ns() < until_ns;)
+		;
 	if (t->full)
 		return TABLES_FULL;
 	for (size_t i = 0; i < n; i++) {

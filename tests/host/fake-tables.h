@@ -37,6 +37,8 @@ size_t fake_tables_unmapped(struct fake_tables *t);
  * fake_tables_enter did. */
 void fake_tables_hook(struct fake_tables *t, uint64_t start_ns);
 void fake_tables_touch(struct fake_tables *t, uint16_t slot, uint64_t time_ns);
+/* From now on it takes this long to set a process. */
+void fake_tables_slow(struct fake_tables *t, uint64_t ns);
 /* From now on there is no room: TABLES_FULL for processes and files. */
 void fake_tables_set_full(struct fake_tables *t, bool full);
 

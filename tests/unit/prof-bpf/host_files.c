@@ -624,6 +624,60 @@ Test(host_files, debug_file_is_searched_below_the_roots_of_samples_and_of_the_ho
 	cr_assert_eq(got.place, 8);
 }
 
+static uint64_t spent_by(const struct owner *w)
+{
+	return owner_spent(w, OWNER_MAPS_CPU, clock_mono_ns());
+}
+
+Test(host_files, a_search_in_many_mappings_is_charged_and_kept)
+{
+	sampled(10, 100, 1001);
+	for (uint32_t pid = 20; pid < 32; pid++) {
+		sampled(pid, 101, 1002);
+		for (unsigned i = 0; i < 5000; i++)
+			map_at(pid, 0x70000000 + i * 0x2000ull, 0x1000, 0, 0, "//anon");
+	}
+	settle();
+	struct host_file *f = file_of_pid(10);
+	const struct owner *payer = host_file_owner(f);
+	const uint64_t before = spent_by(payer);
+
+	jobs[search(f, 0)].cancelled = true;
+	const uint64_t after = spent_by(payer);
+	cr_assert_gt(after, before);
+	for (uint64_t place = 1; place < 8; place++)
+		jobs[search(f, place)].cancelled = true;
+	cr_assert_eq(spent_by(payer), after);
+	/* Not when the process has ended. */
+	exit_of(10, 10);
+	jobs[search(f, 0)].cancelled = true;
+	cr_assert_gt(spent_by(payer), after);
+}
+
+Test(host_files, a_search_looks_at_some_mappings_of_each_owner)
+{
+	sampled(9, 101, 1003);
+	sampled(10, 100, 1001);
+	for (uint32_t pid = 20; pid < 24; pid++) {
+		sampled(pid, pid == 23 ? 100 : 101, 1002);
+		for (unsigned i = 0; i < 3000; i++)
+			map_at(pid, 0x70000000 + i * 0x2000ull, 0x1000, 0, 0, "//anon");
+	}
+	sampled(30, 100, 1002);
+	sampled(31, 100, 1003);
+	settle();
+	const size_t first = search(file_of_pid(10), 0);
+	bool small = false, other = false;
+
+	for (size_t i = first; i < job_count; i++) {
+		small |= jobs[i].q.pid == 30;
+		other |= jobs[i].q.pid == 31;
+		cr_assert_neq(jobs[i].q.pid, 23, "beyond the limit");
+		answer(&jobs[i], -ENOENT, &the_file);
+	}
+	cr_assert(small && other);
+}
+
 Test(host_files, file_that_has_changed_meanwhile_is_refused)
 {
 	start_program(10, 100);

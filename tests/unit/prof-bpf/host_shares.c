@@ -256,3 +256,158 @@ Test(host_shares, many_waiting_processes_are_checked_rarely_and_delay_no_other)
 	cr_assert_geq(busy->refused[OWNER_MAPS_CPU], refused + 300);
 	owner_put(o, busy);
 }
+
+/* A failing publication can take a thousand times as long as usual. */
+Test(host_shares, slow_publications_are_charged_and_bounded_in_each_tick)
+{
+	struct owner *busy, *calm;
+
+	for (uint32_t pid = 1000; pid < 1030; pid++) {
+		struct sample s = sample_of(pid, pid, start_program(pid, 100), "program");
+
+		s.owner_uid = 1;
+		look(s);
+	}
+	struct sample s = sample_of(10, 10, start_program(10, 101), "program");
+	s.owner_uid = 2;
+	look(s);
+	settle();
+	busy = owners_get(host_owners(host), (struct owner_key){ .uid = 1 });
+	calm = owners_get(host_owners(host), (struct owner_key){ .uid = 2 });
+	const uint64_t spent = owner_spent(busy, OWNER_MAPS_CPU, now);
+
+	/* Dirty processes are published in the reverse order. */
+	map_at(10, 0x70000000, 0x1000, 0, 101, "/lib/a");
+	for (uint32_t pid = 1000; pid < 1030; pid++)
+		map_at(pid, 0x70000000, 0x1000, 0, 101, "/lib/a");
+	now = now > clock_mono_ns() ? now : clock_mono_ns();
+	now += 5 * MS;
+	fake_tables_slow(tables, 2 * MS);
+	const unsigned before = fake_tables_process(tables, 10)->sets;
+	const uint64_t began_ns = clock_mono_ns();
+	host_tick(host, now, now);
+	const uint64_t took_ns = clock_mono_ns() - began_ns;
+	unsigned sets = 0;
+	for (uint32_t pid = 1000; pid < 1030; pid++)
+		sets += fake_tables_process(tables, pid)->len == 2;
+	cr_assert(sets > 0 && sets <= 10, "%u", sets);
+	/* It may only wait if the machine that runs the test is busy. */
+	cr_assert(fake_tables_process(tables, 10)->sets > before ||
+		  took_ns >= MAPPING_TURNS_SMALL_TICK_NS);
+	sets = 0;
+	cr_assert_geq(owner_spent(busy, OWNER_MAPS_CPU, now) - spent, 9 * MS);
+	/* The rest follows in the order of arrival. */
+	fake_tables_slow(tables, 0);
+	let_time_pass(10 * MS);
+	for (uint32_t pid = 1000; pid < 1030; pid++)
+		sets += fake_tables_process(tables, pid)->len == 2;
+	cr_assert_eq(sets, 30);
+	owner_put(host_owners(host), busy);
+	owner_put(host_owners(host), calm);
+}
+
+/* --- processes without a leader --- */
+
+/* A process of a user whose leader has exited. */
+static uint64_t leave_threads(uint32_t pid, uint32_t uid)
+{
+	const uint64_t start = start_program(pid, 100);
+	struct sample s = sample_of(pid, pid + 1, start, "thread");
+
+	begin_thread(pid, pid + 1);
+	begin_thread(pid, pid + 2);
+	s.owner_uid = uid;
+	look(s);
+	settle();
+	exit_of(pid, pid);
+	make_proc(pid, "program", 'Z', 3, start, uid, "");
+	return start;
+}
+
+static bool is_known(uint32_t pid)
+{
+	return fake_tables_process(tables, pid) != NULL;
+}
+
+static void pass_seconds(unsigned n)
+{
+	for (unsigned i = 0; i < 10 * n; i++)
+		let_time_pass(100 * MS);
+}
+
+Test(host_shares, an_idle_process_without_a_leader_is_checked_less_and_less_often)
+{
+	const uint64_t start = leave_threads(10, 1);
+
+	pass_seconds(70);
+	make_proc(10, "program", 'Z', 1, start, 1, "");
+	pass_seconds(5);
+	cr_assert(is_known(10));
+	pass_seconds(64);
+	cr_assert_not(is_known(10));
+}
+
+Test(host_shares, a_process_without_a_leader_is_checked_soon_after_an_exit)
+{
+	const uint64_t start = leave_threads(10, 1);
+
+	pass_seconds(70);
+	/* The record of the other thread is lost. */
+	exit_of(10, 11);
+	make_proc(10, "program", 'Z', 1, start, 1, "");
+	cr_assert(is_known(10));
+	pass_seconds(1);
+	cr_assert_not(is_known(10));
+}
+
+Test(host_shares, a_process_without_a_leader_is_checked_soon_after_samples)
+{
+	const uint64_t start = leave_threads(10, 1);
+
+	pass_seconds(70);
+	for (unsigned i = 0; i < 100; i++) {
+		struct sample s = sample_of(10, 11, start, "thread");
+
+		s.owner_uid = 1;
+		look(s);
+		let_time_pass(100 * MS);
+	}
+	make_proc(10, "program", 'Z', 1, start, 1, "");
+	pass_seconds(2);
+	cr_assert_not(is_known(10));
+}
+
+Test(host_shares, many_processes_without_a_leader_are_checked_a_few_at_a_time)
+{
+	uint64_t start[200];
+	unsigned known = 0;
+
+	for (uint32_t i = 0; i < 200; i++)
+		start[i] = leave_threads(1000 + 10 * i, 1);
+	for (uint32_t i = 0; i < 200; i++)
+		make_proc(1000 + 10 * i, "program", 'Z', 1, start[i], 1, "");
+	now += 1000 * MS;
+	host_tick(host, now, now);
+	for (uint32_t i = 0; i < 200; i++)
+		known += is_known(1000 + 10 * i);
+	cr_assert_geq(known, 200 - 64);
+	pass_seconds(3);
+	for (uint32_t i = 0; i < 200; i++)
+		cr_assert_not(is_known(1000 + 10 * i));
+}
+
+Test(host_shares, checks_of_processes_without_a_leader_wait_for_their_owner_alone)
+{
+	struct owner *busy = owners_get(host_owners(host), (struct owner_key){ .uid = 1 });
+	const uint64_t of_busy = leave_threads(10, 1), of_calm = leave_threads(20, 2);
+
+	mapping_turns_spend(host, busy, true, 2000 * MS, now);
+	make_proc(10, "program", 'Z', 1, of_busy, 1, "");
+	make_proc(20, "program", 'Z', 1, of_calm, 2, "");
+	pass_seconds(1);
+	cr_assert(is_known(10));
+	cr_assert_not(is_known(20));
+	pass_seconds(64);
+	cr_assert_not(is_known(10));
+	owner_put(host_owners(host), busy);
+}

@@ -71,6 +71,21 @@ struct files_mapper_search {
 	bool other_owner; /* also excludes their owners */
 };
 
+/* At most this many mappers of a file are listed. */
+#define FILES_LISTED 15u
+/* The last lists are kept for a second each: prof-symd requests the debug files of a file one after
+ * the other. */
+#define FILES_KEPT 16u
+#define FILES_KEPT_NS 1000000000ull
+
+/* A list of the processes that have a file mapped. */
+struct files_kept {
+	uint32_t file; /* its id; 0: none */
+	uint32_t count;
+	uint64_t until_ns;
+	struct files_mapper at[FILES_LISTED]; /* whose owners are not valid */
+};
+
 enum files_backing_state {
 	FILES_BACKING_WAITING,
 	FILES_BACKING_OPENING,

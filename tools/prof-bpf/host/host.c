@@ -123,6 +123,8 @@ int host_sample(struct host *h, const struct sample *s, struct host_sample_ref *
 		h, p, (struct owner_key){ .uid = s->owner_uid, .container = s->owner_container });
 	if (s->time_ns > p->sampled_ns)
 		p->sampled_ns = s->time_ns;
+	if (p->leader_gone)
+		process_lacks_leader(h, p, s->time_ns);
 	if (!p->sampled) {
 		p->sampled = true;
 		p->wants_maps |= p->dropped;

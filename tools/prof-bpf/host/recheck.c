@@ -8,12 +8,14 @@
 #include "tools/prof-bpf/host/processes/processes.h"
 #include "tools/prof-bpf/host/recheck.h"
 #include "tools/prof-bpf/host/shares/eviction.h"
+#include "tools/prof-bpf/host/shares/mapping_turns.h"
 
 #define RESYNC_BATCH 64 /* processes at once */
 /* Limit of the time to spend: any user may have many processes. */
 #define RESYNC_PART 5
-#define RESYNC_PART_IDLE 50 /* for processes without samples */
-#define LEADER_CHECK_NS 500000000ull
+#define RESYNC_PART_IDLE 50    /* for processes without samples */
+#define LEADERLESS_BATCH 64    /* processes without a leader that are read at once, */
+#define LEADERLESS_PUT_OFF 512 /* and those whose check is put off at once */
 #define LAST_CHECK_NS 2000000000ull
 #define LAST_FEW 64 /* processes, including ended ones that are still known */
 
@@ -38,21 +40,44 @@ static enum recheck_seen see(const struct host *h, const struct process *p)
 	return st.exiting || st.state == 'Z' ? SEEN_ENDING : SEEN_WHOLE;
 }
 
+/* Checks the processes whose leader has exited and whose time has come. If their threads were
+ * counted wrongly, nothing else ends them. Any user can have thousands of them. So an idle one is
+ * checked less and less often, and its owner is charged as for reading mappings. If the owner has
+ * used up its part, the check is put off. */
 static void check_leaderless(struct host *h, uint64_t now_ns)
 {
-	struct process *p, *next;
+	const unsigned first = h->leader_first++;
+	unsigned reads = 0, put_off = 0;
 
-	if (!h->leaderless || now_ns < h->leader_check_ns)
-		return;
-	h->leader_check_ns = now_ns + LEADER_CHECK_NS;
-	DL_FOREACH_SAFE2(h->leaderless, p, next, leader_next)
-	{
-		const enum recheck_seen s = see(h, p);
+	for (unsigned n = 0; n <= PROCESSES_LEADER_DOUBLED; n++) {
+		/* Begin with another interval each time, so that none is left out for long. */
+		const unsigned i = (first + n) % (PROCESSES_LEADER_DOUBLED + 1);
+		struct process *p;
 
-		if (s == SEEN_GONE)
-			process_end(h, p, now_ns);
-		else if (s == SEEN_WHOLE)
-			process_keeps_leader(h, p);
+		while ((p = h->leaderless[i]) && now_ns >= p->leader_look_ns &&
+		       reads < LEADERLESS_BATCH && put_off < LEADERLESS_PUT_OFF) {
+			/* Since the last check. */
+			const uint64_t since_ns = p->leader_look_ns - (PROCESSES_LEADER_NS << i);
+			const unsigned next = p->sampled_ns > since_ns	     ? 0
+					      : i < PROCESSES_LEADER_DOUBLED ? i + 1
+									     : i;
+
+			process_check_leader(h, p, next, now_ns);
+			if (!mapping_turns_may(h, p->pub.owner, true, now_ns)) {
+				put_off++;
+				continue;
+			}
+			const uint64_t began_ns = clock_mono_ns();
+			const enum recheck_seen s = see(h, p);
+
+			reads++;
+			mapping_turns_spend(h, p->pub.owner, true, clock_mono_ns() - began_ns,
+					    now_ns);
+			if (s == SEEN_GONE)
+				process_end(h, p, now_ns);
+			else if (s == SEEN_WHOLE)
+				process_keeps_leader(h, p);
+		}
 	}
 }
 

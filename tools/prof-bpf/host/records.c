@@ -208,15 +208,15 @@ static void on_exit_record(struct host *h, const struct sideband_event *e)
 	p->just_execed = false;
 	if (of_exec || e->time_ns < p->counted_ns) {
 		if (e->tid == e->pid)
-			process_lacks_leader(h, p);
+			process_lacks_leader(h, p, e->time_ns);
 		return;
 	}
 	if (p->threads)
 		p->threads--;
 	if (!p->threads && (e->tid == e->pid || p->leader_gone)) {
 		process_end(h, p, e->time_ns);
-	} else if (e->tid == e->pid) {
-		process_lacks_leader(h, p);
+	} else if (e->tid == e->pid || p->leader_gone) {
+		process_lacks_leader(h, p, e->time_ns);
 	} else if (!p->threads) {
 		/* The leader is alive, so the count of threads was too low. */
 		p->threads = 1;

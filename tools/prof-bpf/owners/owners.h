@@ -47,7 +47,10 @@ struct owner {
 	/* When its budget covers what it spent on mappings (host/mapping_turns.h), and what small
 	 * processes spent beyond that. */
 	uint64_t maps_paid_ns, small_paid_ns;
-	uint64_t walks_paid_ns;	 /* when its budget covers its walks (stream/walk_turns.h) */
+	uint64_t walks_paid_ns;	      /* when its budget covers its walks (stream/walk_turns.h) */
+	uint64_t tick, tick_spent_ns; /* spent on small processes in this tick of the host */
+	uint64_t searched_in; /* the last search for a file's processes (host/files/mappers.h), */
+	uint32_t search_left; /* and how many of its mappings this one may still look at */
 	uint64_t offers_paid_ns; /* when its budget covers its offers (peers/offers.h) */
 	UT_hash_handle hh;
 	struct owner *prev, *next; /* list of owners without references, oldest first */

@@ -11,11 +11,14 @@ struct host;
 struct map;
 
 /* Finds a process for a backing, or else for a file (struct files_mapper_search). pid 0: none. ctx:
- * the struct host. */
+ * the struct host. A search for a file looks at a limited number of mappings of each owner, and
+ * charges its time to the owner of the file (mapping_turns.h). The caller charges a search for a
+ * backing. */
 struct files_mapper mappers_find(void *ctx, const struct files_mapper_search *s);
 /* Lists such processes of different owners that have samples: first the one sampled last, then the
- * others in a fixed order. Returns how many there are, at most `most`. */
-size_t mappers_list(struct host *h, const struct file *f, struct files_mapper *ret, size_t most);
+ * others in a fixed order. Charges the owner of the file likewise. Returns how many there are. */
+size_t mappers_list(struct host *h, const struct file *f,
+		    struct files_mapper ret[static FILES_LISTED]);
 /* Whether one of n mappings is of b (of f if b is NULL). *ret gets its place. */
 bool mappers_maps_have(const struct map *at, size_t n, const struct files_backing *b,
 		       const struct file *f, struct files_mapper *ret);

@@ -88,18 +88,32 @@ void process_thread_free(struct host *h, struct process_thread *t)
 	thread_remove(h, t);
 }
 
-void process_lacks_leader(struct host *h, struct process *p)
+static void leaderless_add(struct host *h, struct process *p, unsigned doubled, uint64_t now_ns)
 {
-	if (p->leader_gone)
-		return;
+	p->leader_doubled = (uint8_t)doubled;
+	p->leader_look_ns = now_ns + (PROCESSES_LEADER_NS << doubled);
+	DL_APPEND2(h->leaderless[doubled], p, leader_prev, leader_next);
+}
+
+void process_check_leader(struct host *h, struct process *p, unsigned doubled, uint64_t now_ns)
+{
+	DL_DELETE2(h->leaderless[p->leader_doubled], p, leader_prev, leader_next);
+	leaderless_add(h, p, doubled, now_ns);
+}
+
+void process_lacks_leader(struct host *h, struct process *p, uint64_t now_ns)
+{
+	if (!p->leader_gone)
+		leaderless_add(h, p, 0, now_ns);
+	else if (p->leader_doubled)
+		process_check_leader(h, p, 0, now_ns);
 	p->leader_gone = true;
-	DL_APPEND2(h->leaderless, p, leader_prev, leader_next);
 }
 
 void process_keeps_leader(struct host *h, struct process *p)
 {
 	if (p->leader_gone)
-		DL_DELETE2(h->leaderless, p, leader_prev, leader_next);
+		DL_DELETE2(h->leaderless[p->leader_doubled], p, leader_prev, leader_next);
 	p->leader_gone = false;
 }
 

@@ -24,6 +24,10 @@
 /* Interval between two readings of a process's maps. */
 #define PROCESSES_RESCAN_NS 1000000000ull
 #define PROCESSES_RESCAN_NS_PER_MAPPING 50000u /* and this much more per mapping */
+/* A process whose leader has exited is checked after this time, and then after intervals that are
+ * doubled this often. */
+#define PROCESSES_LEADER_NS 500000000ull
+#define PROCESSES_LEADER_DOUBLED 7
 /* A thread without samples for this long is forgotten; later it gets a new id. */
 #define PROCESSES_THREAD_IDLE_NS 60000000000ull
 #define PROCESSES_SELF_MAX 64
@@ -101,7 +105,10 @@ struct process {
 	bool unwanted;	  /* it ended by an exec of a program that is not known to be wanted */
 	bool sampled;
 	uint64_t sampled_ns; /* CLOCK_MONOTONIC of its latest sample; 0: none */
-	bool dropped;	     /* its mappings were dropped, and are read again at its next sample */
+	/* leader_gone: when /proc is read next, and how often the interval was doubled. */
+	uint64_t leader_look_ns;
+	uint8_t leader_doubled;
+	bool dropped; /* its mappings were dropped, and are read again at its next sample */
 	uint8_t read_failures, publish_failures;
 	bool entered;	   /* the tables have an entry that was not published for it */
 	bool placed;	   /* its owner is charged for its entry in the tables */
@@ -141,7 +148,9 @@ struct host {
 	struct owners *owners;
 	struct tables_ledger ledger;
 	int proc;
-	struct process *by_pid, *retired, *dirty, *waiting, *unresolved, *leaderless;
+	struct process *by_pid, *retired, *dirty, *waiting, *unresolved;
+	struct process *leaderless[PROCESSES_LEADER_DOUBLED + 1]; /* by leader_doubled, in the order
+								   * of leader_look_ns */
 	struct process_thread *threads, *thread_lru;
 	uint32_t process_count, thread_count, next_process, next_thread;
 	uint32_t living;		      /* processes that are not retired */
@@ -151,11 +160,14 @@ struct host {
 	struct bootclock boot;
 	/* When the budget covers all time spent on mappings so far (mapping_turns.h). */
 	uint64_t maps_paid_ns;
-	uint64_t heard_ns; /* records up to this time were taken */
-	uint64_t leader_check_ns, last_check_ns, resync_ns;
+	uint64_t heard_ns;     /* records up to this time were taken */
+	uint32_t leader_first; /* where the next check of `leaderless` begins */
+	uint64_t last_check_ns, resync_ns;
 	uint64_t sweep_ns;     /* when the next sweep of the tables may begin; 0: not known yet */
 	bool sweeps, no_place; /* a sweep is in progress; a process found no place since the last */
 	uint64_t resync_paid_ns, waiting_look_ns; /* next times, since looking has a cost */
+	uint64_t tick, small_spent_ns; /* the number of the tick, and what it took to publish small
+					* processes */
 	bool resync, resolved;
 	/* Counts changes of processes and openings that ended; and its value at the last
 	 * opening. */
@@ -164,7 +176,9 @@ struct host {
 	struct process_attributes_reading *attributes_readings;
 	uint64_t attributes_max; /* bytes */
 	struct debug_search *debug_searches;
-	bool scanning; /* the first reading of all processes is in progress */
+	struct files_kept kept_mappers[FILES_KEPT];
+	uint64_t searches; /* number of searches in the mappings of all processes */
+	bool scanning;	   /* the first reading of all processes is in progress */
 	uint32_t *resync_pids;
 	size_t resync_len, resync_cap, resync_at;
 	struct tables_mapping *publish; /* a buffer */
@@ -179,9 +193,12 @@ struct process *process_find_alive(struct host *h, uint32_t pid);
  * lack of descriptors. */
 bool process_says_gone(int r);
 /* Record, and take back, that the leader has exited according to records. If so, /proc is checked
- * later for whether this is true and other threads are left. */
-void process_lacks_leader(struct host *h, struct process *p);
+ * later for whether this is true and other threads are left. If that is known already, another
+ * thread has ended or has a sample, and /proc is checked soon. */
+void process_lacks_leader(struct host *h, struct process *p, uint64_t now_ns);
 void process_keeps_leader(struct host *h, struct process *p);
+/* Schedules a check of a process without a leader. */
+void process_check_leader(struct host *h, struct process *p, unsigned doubled, uint64_t now_ns);
 /* Ends a process in which nothing runs any more: retires it and updates the tables. */
 void process_end(struct host *h, struct process *p, uint64_t now_ns);
 /* Drops a process's mappings; the object stays for late samples. */

@@ -314,13 +314,31 @@ static bool publish_now(struct host *h, struct process *p, uint64_t now_ns)
 	return !p->wants_maps;
 }
 
-/* Tries again at a later tick. */
+/* Tries again at a later tick, in the order of arrival. */
 static void wait_for_turn(struct host *h, struct process *p)
 {
 	if (p->dirty || p->pub.end_ns)
 		return;
 	p->dirty = p->waits = true;
-	DL_PREPEND2(h->waiting, p, dirty_prev, dirty_next);
+	DL_APPEND2(h->waiting, p, dirty_prev, dirty_next);
+}
+
+/* Whether the small processes of an owner may take more time in this tick. When prof-bpf starts, it
+ * publishes those of all owners. */
+static bool may_in_tick(const struct host *h, const struct owner *w)
+{
+	return h->scanning ||
+	       (h->small_spent_ns < MAPPING_TURNS_SMALL_TICK_NS &&
+		(w->tick != h->tick || w->tick_spent_ns < MAPPING_TURNS_OWNER_TICK_NS));
+}
+
+static void spend_in_tick(struct host *h, struct owner *w, uint64_t ns)
+{
+	if (w->tick != h->tick)
+		w->tick_spent_ns = 0;
+	w->tick = h->tick;
+	w->tick_spent_ns += ns;
+	h->small_spent_ns += ns;
 }
 
 /* Like publish_now, and charges the time that it takes. */
@@ -337,8 +355,14 @@ static bool publish(struct host *h, struct process *p, uint64_t now_ns)
 		return false;
 	}
 	if (!large) {
-		mapping_turns_spend(h, w, false, MAPPING_TURNS_PUBLISH_NS, now_ns);
-		return publish_now(h, p, now_ns);
+		/* Usually some microseconds, but up to a millisecond if the tables are full. */
+		const uint64_t began_ns = clock_mono_ns();
+		const bool done = publish_now(h, p, now_ns);
+		const uint64_t ns = clock_mono_ns() - began_ns;
+
+		mapping_turns_spend(h, w, false, ns, now_ns);
+		spend_in_tick(h, w, ns);
+		return done;
 	}
 	const struct mapping_turns_timer began = mapping_turns_begin();
 	const bool done = publish_now(h, p, now_ns);
@@ -395,7 +419,7 @@ static unsigned publish_list(struct host *h, struct process *list, uint64_t now_
 			p->dirty_next = large;
 			p->dirty = true;
 			large = p;
-		} else if (!publish(h, p, now_ns)) {
+		} else if (!may_in_tick(h, p->pub.owner) || !publish(h, p, now_ns)) {
 			wait_for_turn(h, p);
 			wait++;
 		}
@@ -415,6 +439,8 @@ void publish_all(struct host *h, uint64_t now_ns)
 {
 	struct process *p, *list;
 
+	h->tick++;
+	h->small_spent_ns = 0;
 	if (h->resolved) {
 		h->resolved = false;
 		while (h->unresolved) {

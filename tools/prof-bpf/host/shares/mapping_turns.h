@@ -2,9 +2,10 @@
 /*
  * Turns: whose mappings prof-bpf reads and publishes next.
  *
- * Mappings cost time, and a user can make any number of them. So each owner has a part of the time,
- * and all together have another. An owner that has used up its part waits while the others
- * continue. Owners who spent little recently may exceed the common part.
+ * Mappings cost time, and a user can make any number of them. The same holds for searches among the
+ * mappings (mappers.h), and for processes without a leader (recheck.h). So each owner has a part of
+ * the time, and all together have another. An owner that has used up its part waits while the
+ * others continue. Owners who spent little recently may exceed the common part.
  *
  * When an owner has used up its part, its small processes have another one. Otherwise a large
  * process could use up the time of all, and short-lived ones would never have mappings.
@@ -26,8 +27,9 @@
 #define MAPPING_TURNS_LITTLE_NS 20000000ull
 #define MAPPING_TURNS_LARGE 1024u	 /* mappings; processes with more come last */
 #define MAPPING_TURNS_TICK_NS 5000000ull /* for large processes in one tick */
-/* Assumed time for publishing a process that is not large. */
-#define MAPPING_TURNS_PUBLISH_NS 5000u
+/* For small processes in one tick: of one owner, and of all. */
+#define MAPPING_TURNS_OWNER_TICK_NS 10000000ull
+#define MAPPING_TURNS_SMALL_TICK_NS 20000000ull
 #define MAPPING_TURNS_RECORD_NS 200u /* assumed time for a record of a mapping */
 #define MAPPING_TURNS_GATHER_NS 100u /* assumed time for a mapping that a deferred walk needs */
 
