@@ -61,10 +61,9 @@ def attack_and_assert(tmp_path, chain, kit, name, users=1, options=()):
         assert got.summary["cost"]["tools"]["prof-symd"]["cpu_s"] < 1.5, got.summary
 
 
-# test_fairness_files.py does the first two. A3 takes most cpu time of prof-bpf.
-@pytest.mark.parametrize("name", [
-    pytest.param(name, marks=[] if name == "A3" else pytest.mark.all)
-    for name in sorted(set(ATTACKS) - {"A1", "A2", "N"})])
+# test_fairness_files.py does the first two, and test_fair_names.py the last.
+@pytest.mark.all
+@pytest.mark.parametrize("name", sorted(set(ATTACKS) - {"A1", "A2", "N"}))
 def test_a_user_harms_no_other(tmp_path, chain, kit, name):
     attack_and_assert(tmp_path, chain, kit, name)
 

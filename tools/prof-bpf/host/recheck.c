@@ -67,12 +67,11 @@ static void check_leaderless(struct host *h, uint64_t now_ns)
 				put_off++;
 				continue;
 			}
-			const uint64_t began_ns = clock_mono_ns();
+			const struct mapping_turns_timer since = mapping_turns_begin();
 			const enum recheck_seen s = see(h, p);
 
 			reads++;
-			mapping_turns_spend(h, p->pub.owner, true, clock_mono_ns() - began_ns,
-					    now_ns);
+			mapping_turns_end(h, p->pub.owner, true, since);
 			if (s == SEEN_GONE)
 				process_end(h, p, now_ns);
 			else if (s == SEEN_WHOLE)
