@@ -23,6 +23,8 @@ SECONDS = "0.015"
 NPM = ["12.22.12", "13.14.0", "14.21.3", "15.14.0", "16.20.2", "17.9.1", "18.0.0", "18.20.8",
        "19.8.1", "20.0.0", "20.20.2", "21.7.3", "22.0.0", "22.23.3", "23.11.1", "24.0.0", "24.11.1",
        "24.21.0", "25.9.0", "26.12.1"]
+# Builds of V8 that profpipe does not know.
+UNKNOWN = {"12.22.12", "13.14.0", "18.0.0"}
 SUITES = ["bullseye", "bookworm", "trixie", "sid"]
 
 
@@ -178,7 +180,8 @@ def builtins(program):
     return {int(at, 16): name for at, name in found}
 
 
-@pytest.mark.parametrize("number", of_which_check_has([None, *NPM[2:]], [None]))
+@pytest.mark.parametrize("number", of_which_check_has(
+    [None, *(n for n in NPM if n not in UNKNOWN)], [None]))
 def test_builtins_have_the_names_of_their_symbols_in_stripped_programs(number, tmp_path):
     node, knot = from_npm(number) if number else NODE, tmp_path / "knot"
     assert is_known(node), version(node)
