@@ -142,8 +142,8 @@ def large_trailers(stream):
 @pytest.mark.parametrize("step", [frames_of_nothing, endless_continuation, pings, large_trailers])
 def test_a_hostile_receiver_of_grpc_costs_little(step):
     with H2Receiver([step] * 99) as bad, GrpcReceiver() as good:
-        # A flood may keep prof-send busy for three seconds.
-        with Live("--otlp-timeout", "1", "--otlp-drain", "3", "--otlp", bad.url, "--otlp",
+        # A flood may keep prof-send and the good receiver busy for seconds.
+        with Live("--otlp-timeout", "2", "--otlp-drain", "5", "--otlp", bad.url, "--otlp",
                   good.url) as live:
             live.give(A)
             time.sleep(FLOOD_S)
