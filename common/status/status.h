@@ -80,8 +80,8 @@ struct status {
 	uint64_t witness_more, witness_fewer, witness_losses;
 	/* prof-export: messages and fields of a newer version that were skipped. */
 	uint64_t skipped_messages, skipped_fields;
-	uint64_t unnamed
-		[STATUS_UNNAMED_REASONS]; /* samples that lack a name, by enum unnamed_reason */
+	/* prof-export: samples that lack a name, by enum unnamed_reason. */
+	uint64_t unnamed[STATUS_UNNAMED_REASONS];
 	struct status_blame blames[STATUS_BLAMES]; /* prof-export: the largest counts first */
 	/* prof-send, over all endpoints: requests that came, that receivers took, and that were
 	 * lost; `samples` counts those in the taken requests. prof-export: requests that it made,

@@ -225,11 +225,10 @@ LONGEST = ["test_run", "test_python", "test_targets", "test_redteam", "test_doct
 def pytest_collection_modifyitems(items):
     ranks = {name: rank for rank, name in enumerate(LONGEST)}
     items.sort(key=lambda item: ranks.get(item.path.stem, len(LONGEST)))
-    names = {name: mark for mark, names in MARKS.items() for name in names}
     for item in items:
-        for name in (item.path.stem, item.originalname):
-            if name in names:
-                item.add_marker(names[name])
+        for mark, names in MARKS.items():
+            if item.path.stem in names or item.originalname in names:
+                item.add_marker(mark)
 
 
 def children_cpu():

@@ -63,7 +63,7 @@ struct table_process {
 	UT_hash_handle hh;
 };
 
-#define TABLES_VAIN 64
+#define TABLES_REFUSALS 64
 #define TABLES_OWNERS 4096 /* numbers of owners are below this */
 
 /* Something that was freed and waits for the grace period. */
@@ -99,12 +99,12 @@ struct tables {
 	struct victim *victims;		    /* files with rows, in the order of eviction, */
 	size_t victim_count;
 	bool sorted; /* and whether this order is still valid */
-	/* Takers for whom nothing could be evicted, by their number modulo TABLES_VAIN, and whether
-	 * that is still true: evictions and sorting begin another round. */
-	struct tables_vain {
+	/* Requests for which nothing could be evicted, by the owner's number modulo
+	 * TABLES_REFUSALS. They hold for one round: evictions and sorting begin another. */
+	struct tables_refusal {
 		uint64_t round, worth, lacking;
 		uint32_t owner;
-	} vain[TABLES_VAIN];
+	} refusals[TABLES_REFUSALS];
 	uint64_t round;	 /* from 1 on, once the files are sorted */
 	void *walk_maps; /* a slab of ordinary memory, or NULL */
 	uint32_t generation, serial;

@@ -162,10 +162,10 @@ static void make_room(struct tables *t, struct tables_taker by, uint64_t words)
 
 	if (!lacking && t->waiting_words)
 		return;
-	struct tables_vain *vain = &t->vain[by.owner % TABLES_VAIN];
+	struct tables_refusal *last = &t->refusals[by.owner % TABLES_REFUSALS];
 
-	if (t->sorted && vain->round == t->round && vain->owner == by.owner &&
-	    by.worth <= vain->worth && lacking >= vain->lacking)
+	if (t->sorted && last->round == t->round && last->owner == by.owner &&
+	    by.worth <= last->worth && lacking >= last->lacking)
 		return;
 	struct victim *v = victims_new(t, &n);
 	struct victim *others = v && t->ledger ? calloc(n ? n : 1, sizeof(*v)) : NULL;
@@ -191,7 +191,7 @@ static void make_room(struct tables *t, struct tables_taker by, uint64_t words)
 		tables_file_evict(t, v[i].slot);
 	free(v);
 	if (known && !n)
-		*vain = (struct tables_vain){
+		*last = (struct tables_refusal){
 			.round = t->round, .worth = by.worth, .lacking = lacking, .owner = by.owner
 		};
 }

@@ -86,6 +86,9 @@ void owner_release(struct owners *o, struct owner *w, enum owner_resource t, uin
 void owner_spend(struct owner *w, enum owner_resource t, uint64_t ns, uint64_t now_ns);
 /* Returns the part of that time that still counts. */
 uint64_t owner_spent(const struct owner *w, enum owner_resource t, uint64_t now_ns);
+/* Pays for ns of a budget. *paid_ns: when the budget covers all that was spent so far. saved_ns: up
+ * to this much unused time is saved. */
+void owners_pay(uint64_t *paid_ns, uint64_t ns, uint64_t saved_ns, uint64_t now_ns);
 /* Returns the sum that all owners hold of a resource. */
 uint64_t owners_held(const struct owners *o, enum owner_resource t);
 /* Records that the owner did not get n of a resource. */

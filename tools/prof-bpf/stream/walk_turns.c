@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/stream/walk_turns.h"
 
-#include "common/base/bytes/numbers.h"
 #include "common/base/system/clock.h"
 #include "tools/prof-bpf/owners/owners.h"
 
@@ -29,18 +28,13 @@ bool walk_turns_may_last(const struct walk_turns *t, const struct owner *w, uint
 	return !w || is_paid(t, w, now_ns + WALK_TURNS_DEBT_NS, now_ns);
 }
 
-static void pay(uint64_t *paid_ns, uint64_t ns, uint64_t now_ns)
-{
-	*paid_ns = numbers_larger(*paid_ns, numbers_less(now_ns, WALK_TURNS_SAVED_NS)) + ns;
-}
-
 void walk_turns_spend(struct walk_turns *t, struct owner *w, uint64_t ns, uint64_t now_ns)
 {
 	t->tick_ns += ns;
 	if (!w)
 		return;
-	pay(&w->walks_paid_ns, ns * WALK_TURNS_OWNER_PART, now_ns);
-	pay(&t->paid_ns, ns * WALK_TURNS_ALL_PART, now_ns);
+	owners_pay(&w->walks_paid_ns, ns * WALK_TURNS_OWNER_PART, WALK_TURNS_SAVED_NS, now_ns);
+	owners_pay(&t->paid_ns, ns * WALK_TURNS_ALL_PART, WALK_TURNS_SAVED_NS, now_ns);
 	owner_spend(w, OWNER_WALKS_CPU, ns, now_ns);
 }
 

@@ -64,7 +64,8 @@ static void add_roots(struct debug_search *s, const struct file *f)
 	struct files_mapper m[FILES_LISTED];
 	const size_t n = mappers_list(s->host, f, m);
 
-	_Static_assert(FILES_LISTED + 1 == DEBUGSEARCH_ROOTS, "and the host's root");
+	_Static_assert(FILES_LISTED + 1 == DEBUGSEARCH_ROOTS,
+		       "the last place is for the host's root");
 
 	/* If there is no process, the host's root still has its own number. */
 	add_root(s, n ? m[0].pid : 0, n ? m[0].owner : NULL);

@@ -14,7 +14,7 @@
 #define FIND_POOR 1024u
 
 /* A search of the processes of all owners. */
-struct walk {
+struct search {
 	struct host *h;
 	const struct files_backing *backing;
 	const struct file *file;
@@ -23,21 +23,22 @@ struct walk {
 	uint64_t began_ns;
 };
 
-static struct walk walk_begin(struct host *h, const struct files_backing *b, const struct file *f)
+static struct search search_begin(struct host *h, const struct files_backing *b,
+				  const struct file *f)
 {
 	struct owner *payer = b ? NULL : f->owner ? f->owner : f->finder;
 	const uint64_t now_ns = b ? 0 : clock_mono_ns();
 
 	h->searches++;
-	return (struct walk){ .h = h,
-			      .backing = b,
-			      .file = f,
-			      .payer = payer,
-			      .poor = payer && !mapping_turns_may(h, payer, false, now_ns),
-			      .began_ns = now_ns };
+	return (struct search){ .h = h,
+				.backing = b,
+				.file = f,
+				.payer = payer,
+				.poor = payer && !mapping_turns_may(h, payer, false, now_ns),
+				.began_ns = now_ns };
 }
 
-static void walk_end(const struct walk *w)
+static void search_end(const struct search *w)
 {
 	const uint64_t now_ns = w->payer ? clock_mono_ns() : 0;
 
@@ -45,8 +46,8 @@ static void walk_end(const struct walk *w)
 		mapping_turns_spend(w->h, w->payer, false, now_ns - w->began_ns, now_ns);
 }
 
-/* Whether the walk may look at n more mappings of an owner. */
-static bool walk_may(const struct walk *w, struct owner *of, size_t n)
+/* Whether the search may look at n more mappings of an owner. */
+static bool search_may(const struct search *w, struct owner *of, size_t n)
 {
 	if (w->backing)
 		return true;
@@ -74,10 +75,10 @@ bool mappers_maps_have(const struct map *at, size_t n, const struct files_backin
 }
 
 /* Whether a living process has the file mapped, and where. */
-static bool is_mapper(const struct walk *w, const struct process *p, struct files_mapper *ret)
+static bool is_mapper(const struct search *w, const struct process *p, struct files_mapper *ret)
 {
 	if (p->pub.end_ns || !p->maps || p->maps->len > FIND_AMONG ||
-	    !walk_may(w, p->pub.owner, (size_t)p->maps->len + p->maps->noted_len) ||
+	    !search_may(w, p->pub.owner, (size_t)p->maps->len + p->maps->noted_len) ||
 	    !(mappers_maps_have(p->maps->at, p->maps->len, w->backing, w->file, ret) ||
 	      mappers_maps_have(p->maps->noted, p->maps->noted_len, w->backing, w->file, ret)))
 		return false;
@@ -107,7 +108,7 @@ static unsigned rank_of(const struct process *p, const struct files_mapper_searc
 	return 1 + p->sampled + 2 * !tried;
 }
 
-static struct files_mapper find(const struct walk *w, const struct files_mapper_search *s)
+static struct files_mapper find(const struct search *w, const struct files_mapper_search *s)
 {
 	struct files_mapper best = { 0 };
 	unsigned best_rank = 0;
@@ -133,10 +134,10 @@ static struct files_mapper find(const struct walk *w, const struct files_mapper_
 
 struct files_mapper mappers_find(void *ctx, const struct files_mapper_search *s)
 {
-	const struct walk w = walk_begin(ctx, s->backing, s->file);
+	const struct search w = search_begin(ctx, s->backing, s->file);
 	const struct files_mapper ret = find(&w, s);
 
-	walk_end(&w);
+	search_end(&w);
 	return ret;
 }
 
@@ -189,7 +190,7 @@ static size_t list(struct host *h, const struct file *f, struct files_mapper *re
 	ret[0] = mappers_find(h, &any);
 	if (!ret[0].pid)
 		return 0;
-	const struct walk w = walk_begin(h, NULL, f);
+	const struct search w = search_begin(h, NULL, f);
 	for (struct process *p = h->by_pid; p && n < FILES_LISTED; p = p->hh.next) {
 		struct files_mapper m = { 0 };
 		bool known = !p->sampled;
@@ -201,7 +202,7 @@ static size_t list(struct host *h, const struct file *f, struct files_mapper *re
 		if (!known && is_mapper(&w, p, &m))
 			ret[n++] = m;
 	}
-	walk_end(&w);
+	search_end(&w);
 	return n;
 }
 

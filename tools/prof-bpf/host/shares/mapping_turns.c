@@ -12,11 +12,8 @@ static bool is_over(uint64_t paid_ns, uint64_t now_ns)
 
 static void pay(const struct host *h, uint64_t *paid_ns, uint64_t ns, uint64_t now_ns)
 {
-	const uint64_t saved = h->scanning ? MAPPING_TURNS_SAVED_AT_START_NS
-					   : MAPPING_TURNS_SAVED_NS,
-		       least = now_ns > saved ? now_ns - saved : 0;
-
-	*paid_ns = (*paid_ns > least ? *paid_ns : least) + ns;
+	owners_pay(paid_ns, ns,
+		   h->scanning ? MAPPING_TURNS_SAVED_AT_START_NS : MAPPING_TURNS_SAVED_NS, now_ns);
 }
 
 bool mapping_turns_may(const struct host *h, const struct owner *w, bool large, uint64_t now_ns)
