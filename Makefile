@@ -160,7 +160,7 @@ $(B)/%.o: %.c $(B)/flags
 	@$(COMPILE) -MMD -MP -c $< -o $@
 
 $(B)/common/base/files/toolpath.o: $(B)/folder
-$(B)/common/base/files/toolpath.o: CPPFLAGS += -DPROFPIPE_LIBEXECDIR='"$(LIBEXECDIR)"'
+$(B)/common/base/files/toolpath.o: OUR_CPPFLAGS += -DPROFPIPE_LIBEXECDIR='"$(LIBEXECDIR)"'
 
 $(B)/tests/unit/%.o $(B)/tests/fuzz/%.o: OUR_CFLAGS += -Wno-format-truncation -Wno-null-dereference
 $(B)/tests/unit/%.o $(B)/tests/fuzz/%.o: CFLAGS += $(TEST_CFLAGS)
@@ -230,10 +230,13 @@ deps:
 tests: $(PROGS) $(addprefix $(B)/,$(filter-out $(UNITS) $(FUZZERS),$(PROGRAMS)))
 
 # A unit test or a replay that passed leaves a stamp, and runs again when something that it depends
-# on has changed. Its log lies beside the stamp.
+# on has changed: its program, its corpus, or a folder of tests/data that it names. Its log lies
+# beside the stamp.
 STAMPS := $(patsubst %,$(B)/passed/%,$(UNITS) $(FUZZERS))
-$(B)/passed/unit/%: $(B)/unit/% $(shell find tests/data -type f) tests/once.sh
+$(B)/passed/unit/%: $(B)/unit/% tests/once.sh
 	@tests/once.sh $@ $< -j1
+reads = $(B)/passed/$(word 1,$(1)): $(shell find $(word 2,$(1)) -type f)
+$(foreach d,$(UNIT_DATA),$(eval $(call reads,$(subst =, ,$(d)))))
 $(B)/passed/fuzz/%: $(B)/fuzz/% $$(wildcard tests/fuzz/corpus/$$(notdir $$*)/*) tests/once.sh
 	@tests/once.sh $@ $< tests/fuzz/corpus/$(notdir $*)
 
@@ -254,7 +257,7 @@ test:
 	@packaging/deps.sh test
 	@$(MAKE) --no-print-directory tests
 	@$(MAKE) --no-print-directory SAN=asan sanitized
-	@tests/check.sh quick
+	@tests/check.sh test
 
 # The build needs fewer packages than the tests, so it starts while the others are installed. Even
 # with -n, make runs lines that name $(MAKE); those must not install anything.
@@ -263,11 +266,11 @@ check:
 	@packaging/deps.sh
 	@$(INSTALL_FOR_TESTS) & installing=$$!; $(MAKE) --no-print-directory tests; built=$$?; \
 	 wait $$installing && exit $$built
-	@tests/check.sh all
+	@tests/check.sh check
 
 # The tests that take `make check` too long, and programs of many languages by single steps.
 check-all: check
-	@tests/check.sh rest
+	@tests/check.sh check-all
 	@PROFPIPE_BUILD=$(B) $(PYTHON) tests/walker/programs.py --steps 100000
 
 check-vm:
@@ -321,7 +324,7 @@ deb:
 	@ls build/deb/*.deb
 
 format:
-	clang-format -i $$(git ls-files '*.c' '*.h')
+	clang-format -i $$(find bpf common tests tools -name '*.[ch]')
 
 lint:
 	@packaging/deps.sh test

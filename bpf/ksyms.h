@@ -3,6 +3,10 @@
 #ifndef BPF_KSYMS_H
 #define BPF_KSYMS_H
 
+#ifndef __bpf__
+#include <assert.h>
+#endif
+
 #define KSYM_NAME_MAX 512 /* bytes, a power of two; longer names are truncated */
 #define KSYM_MODULE_MAX 64
 
@@ -12,6 +16,9 @@ struct ksym_record {
 	unsigned short type;	     /* as in /proc/kallsyms: t T w W */
 	unsigned short zero;
 };
-_Static_assert(sizeof(struct ksym_record) == 16, "no padding");
+
+#ifndef __bpf__
+static_assert(sizeof(struct ksym_record) == 16, "no padding");
+#endif
 
 #endif

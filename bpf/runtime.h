@@ -8,8 +8,8 @@
  * - a line in runtimes.def
  * - a folder of its name, with its config (<runtime>.h), its walk (<runtime>_walk.h) and the
  *   programs that run it (<runtime>.bpf.c)
- * - a file in prof-symd, which recognizes the runtime in a file, describes this build in a config,
- *   and names its frames
+ * - a folder common/names/runtime/<runtime>/, which recognizes the runtime in a file, describes
+ *   this build in a config, and names its frames
  *
  * Before the native walk of a sample, the runtime's program reads the thread's interpreted frames
  * as items, innermost first. An item also marks the place where native code entered a chain of
@@ -75,7 +75,7 @@ struct runtime_step {
 	UW_U8 size_shift;  /* the size counts units of 1 << size_shift bytes, at most 7 */
 	UW_U8 index_bytes; /* width of the index: 2 or 4; 0: there is none */
 	UW_U16 pointer;	   /* offset of the pointer in that piece, a multiple of 8 */
-	UW_S16 start;	   /* where the piece begins, relative to the pointer's target */
+	UW_S16 start;	   /* beginning of the piece, relative to the pointer's target */
 	UW_U16 bytes;	   /* bytes of the piece, at most */
 	UW_U16 size_at;	   /* offset of the size from the piece's beginning */
 	UW_U16 size_add;   /* bytes of the piece that the size does not count */
@@ -119,7 +119,8 @@ struct runtime_config {
 	struct runtime_range loop[RUNTIME_RANGES];
 	struct runtime_copy copy;
 	UW_U32 takes; /* enum runtime_takes */
-	/* RUNTIME_RULES_GENERATED: a rule with RULE_SHORT, or RULE_STUB (bpf/tables.h); 0: alias */
+	/* RUNTIME_RULES_GENERATED: a rule with TABLES_RULE_SHORT, or TABLES_RULE_STUB
+	 * (bpf/tables.h); 0: alias */
 	UW_U32 rule;
 	UW_U64 alias;	 /* likewise: a file offset */
 	UW_U32 shown;	 /* how many ranges at the end of loop[] */

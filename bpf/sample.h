@@ -20,13 +20,13 @@ typedef __u16 __sample_u16;
 #define SAMPLE_MAX_USER 2048  /* frames in the user part, without items */
 #define SAMPLE_MAX_KERNEL 127 /* frames in the kernel part (PERF_MAX_STACK_DEPTH) */
 /* Words after a sample's header. A per-cpu value has at most 32 KiB. So if a sample has very many
- * items, fewer user frames fit: about 1,240 frames that a runtime took over, with an item each. */
+ * items, fewer user frames fit: about 1,270 frames that a runtime took over, with an item each. */
 #define SAMPLE_WORDS 3840
 #define SAMPLE_MAX_HEAD (SAMPLE_MAX_KERNEL + 1 + 2 * RUNTIME_MAX_ITEMS)
 
 #define SAMPLE_SOURCE_EVENT 0 /* the perf event that ticks on each cpu */
 
-#define START_TICK_NS 10000000ull /* USER_HZ is 100: start times are rounded down to this */
+#define SAMPLE_START_TICK_NS 10000000ull /* USER_HZ is 100: start times are rounded down to this */
 
 enum sample_flags {
 	SAMPLE_KERNEL_THREAD = 1,  /* no user part exists */
@@ -67,9 +67,15 @@ enum sample_flags {
 #define SAMPLE_FRAME_TAKEN 0x1ff8ull
 #define SAMPLE_TAKEN_ITEMS 7 /* of one frame, at most */
 
+static inline __sample_u16 sample_frame_slot(__sample_u64 word)
+{
+	return (__sample_u16)(word >> SAMPLE_FRAME_SLOT_SHIFT & SAMPLE_FRAME_SLOT_MASK);
+}
+
 struct sample {
 	__sample_u64 time_ns; /* CLOCK_MONOTONIC */
-	/* CLOCK_BOOTTIME start of the thread group's leader, rounded down to START_TICK_NS. */
+	/* CLOCK_BOOTTIME start of the thread group's leader, rounded down to
+	 * SAMPLE_START_TICK_NS. */
 	__sample_u64 start_ns;
 	__sample_u64 value; /* weight of the sample, in the event's unit */
 	__sample_u32 pid;   /* thread group; like all ids, as prof-bpf sees it */
@@ -159,83 +165,6 @@ struct sample_fetched {
 	struct sample_line line[SAMPLE_FETCHED_LINES]; /* the ring holds `lines` of them */
 };
 
-/*
- * The input of a deferred walk: the leaf's registers, and the user stack from RSP's page on. A walk
- * is deferred if the tables do not know the process, a mapping or a file's rows yet. The data comes
- * from a process that may be hostile.
- *
- * The thread may have switched from other stacks to this one: a signal interrupted it on another
- * stack, or Go switched between several. These are also copied, with the words that lead to them.
- */
-#define DEFERRED_STACK 131072 /* bytes at most, of all stacks */
-#define DEFERRED_CHUNK 4096
-#define DEFERRED_CHUNKS (DEFERRED_STACK / DEFERRED_CHUNK)
-
-/* The stacks to copy, in this order. Those of known size come first. */
-enum deferred_stack {
-	DEFERRED_CURG,	      /* the stack of the goroutine */
-	DEFERRED_G0,	      /* the stack of the thread that runs it */
-	DEFERRED_INTERRUPTED, /* the one that a signal interrupted */
-	DEFERRED_LEAF,
-	DEFERRED_STACKS,
-};
-struct deferred_range {
-	__sample_u64 start, end; /* user addresses; both 0: none */
-};
-
-/* Words at an address. */
-enum deferred_object {
-	DEFERRED_TLS, /* the word g_below bytes below the TLS base, which points to g */
-	DEFERRED_G_NOW,
-	DEFERRED_M,
-	DEFERRED_G_OF_THREAD,
-	DEFERRED_G_OF_USER,
-	DEFERRED_OBJECTS,
-};
-struct deferred_words {
-	__sample_u64 at; /* user address of words[0]; 0: nothing could be read */
-	__sample_u64 words[32];
-};
-
-/* A return address that a uretprobe's trampoline replaced. */
-struct probed_return {
-	__sample_u64 stack; /* user address where it was; 0: none */
-	__sample_u64 pc;
-};
-#define DEFERRED_RETURNS 8
-
-struct deferred {
-	__sample_u64 pc;
-	__sample_u64 regs[16]; /* by DWARF number */
-	__sample_u64 tls;      /* the address of fs:0; 0: unknown */
-	struct probed_return returns[DEFERRED_RETURNS];
-	unsigned char code[8]; /* from pc - 4 on; zeros if unreadable */
-	__sample_u32 exact;    /* as in struct walk: pc is exact, not a return address */
-	__sample_u32 next;     /* enum deferred_stack to copy next; used only while the program
-			        * runs */
-	struct deferred_range ranges[DEFERRED_STACKS];
-	struct deferred_words objects[DEFERRED_OBJECTS];
-	/* Number of chunks in stack[], at most DEFERRED_CHUNKS. Unreadable pages, such as pages
-	 * never written, are left out. */
-	__sample_u32 chunks;
-	__sample_u32 g_below; /* how many bytes below the TLS base a pointer to g was found; 0:
-			       * none */
-	__sample_u64 chunk_at[DEFERRED_CHUNKS]; /* user address of each */
-	unsigned char stack[DEFERRED_STACK];
-};
-
-/* A deferred sample in its ring. It has one of two sizes, since the kernel can only reserve
- * constant sizes. The small one ends after DEFERRED_SMALL_CHUNKS. */
-#define DEFERRED_SMALL_CHUNKS 6
-#define DEFERRED_SMALL_BYTES \
-	(sizeof(struct deferred_sample) - \
-	 (DEFERRED_CHUNKS - DEFERRED_SMALL_CHUNKS) * DEFERRED_CHUNK)
-struct deferred_sample {
-	struct sample sample;
-	__sample_u64 kernel[SAMPLE_MAX_KERNEL + 1];
-	struct deferred deferred;
-};
-
 #ifndef __bpf__
 static_assert(sizeof(struct sample) == 88, "no padding");
 static_assert(SAMPLE_FRAME_TAKEN + SAMPLE_TAKEN_ITEMS == SAMPLE_FRAME_SLOT_MASK, "it fits");
@@ -243,11 +172,6 @@ static_assert(sizeof(struct sample_object) == 88 + 24 + SAMPLE_PIECES * 16 + SAM
 	      "no padding");
 static_assert(sizeof(struct sample_thread) == 96 + SAMPLE_THREAD_BYTES, "no padding");
 static_assert(sizeof(struct sample_fetched) == 96 + SAMPLE_FETCHED_LINES * 72, "no padding");
-static_assert(sizeof(struct deferred) == (21 + 2 * DEFERRED_RETURNS + 2 * DEFERRED_STACKS +
-					  33 * DEFERRED_OBJECTS + DEFERRED_CHUNKS) *
-							 8 +
-						 DEFERRED_STACK,
-	      "no padding");
 
 /* Returns the words after a sample's header, borrowed. */
 static inline const uint64_t *sample_words(const struct sample *s)
@@ -269,11 +193,6 @@ static inline const uint64_t *sample_items(const struct sample *s)
 static inline const uint64_t *sample_user_frames(const struct sample *s)
 {
 	return sample_words(s) + sample_head(s);
-}
-
-static inline uint16_t sample_frame_slot(uint64_t word)
-{
-	return (uint16_t)(word >> SAMPLE_FRAME_SLOT_SHIFT & SAMPLE_FRAME_SLOT_MASK);
 }
 
 /* Returns how many items follow a user frame's word. */

@@ -18,7 +18,7 @@ libcap2-bin libc6-dbg musl-tools chromium
 postgresql linux-perf dwz mercurial gunicorn python3-flask
 libpython3-dev python3-greenlet qemu-system-x86 busybox-static debian-archive-keyring systemd
 podman runc python3-yaml python3-protobuf python3-grpcio python3-h2"
-# Compilers and runtimes that serve wherever they come from: command=package.
+# Compilers and runtimes that may also come from elsewhere: command=package.
 commands="go=golang-go rustc=rustc node=nodejs npm=npm
 javac=default-jdk-headless mcs=mono-mcs mono=mono-runtime pypy3=pypy3 erlc=erlang-base ruby=ruby
 php=php-cli luajit=luajit sbcl=sbcl

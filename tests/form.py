@@ -26,9 +26,14 @@ HE = re.compile(r"(?<!\w)(he|him|his|himself|herself)(?!\w)", re.I)
 # The name of a test is a statement: it does not begin with a clause as its subject.
 TEST = re.compile(r"(def test_|Test\(\w+, )(what|who|whoever|whose|nobody)_")
 INCLUDE = re.compile(r"[ \t]*#[ \t]*include")
+INCLUDED = re.compile(r"^#include (\S+)", re.M)
 WHOLE = re.compile(r'#include ("(bpf|common|tools)/[a-z]|"[a-z]+(\.skel|_walk)\.h"|<)')
 ODD = re.compile(r'#include (<(common|tools|tests)/|"[^"]*\.\.)')
 PART = re.compile(r'#include "(common/[a-z]+|tools/[a-z-]+)/')
+# Comments, strings and characters.
+SKIPPED = re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S)
+BRANCH = re.compile(r"\b(if|while|for|switch) ?\(")
+ASSIGNMENT = re.compile(r"[^=!<>]=(?!=)")
 
 bad = 0
 
@@ -70,13 +75,48 @@ def check_lines(path, text):
 
 
 def check_c(path, text):
-    if "SPDX-License-Identifier" not in text.split("\n", 1)[0]:
-        say(f"{path}: names no licence in its first line")
+    if not text.startswith("/* SPDX-License-Identifier: "):
+        say(f"{path}: does not begin with the comment that names its licence")
     # An include guard is the file's path, so that no two are alike. runtime.bpf.h is a template.
     guard = re.sub(r"[^A-Z0-9]", "_", re.sub(r"^tools/", "", path).upper())
     if (path.endswith(".h") and path != "bpf/programs/runtime.bpf.h"
             and not re.search(rf"^#ifndef {guard}$", text, re.M)):
         say(f"{path}: its include guard is not {guard}")
+
+
+def check_code(path, text):
+    """A file includes its own header first, so that each header is compiled by itself. Assertions
+    have one form and a reason; runtime.bpf.h has no assert.h."""
+    own = path[:-2]
+    if path.endswith(".c") and os.path.isfile(f"{own}.h"):
+        first = INCLUDED.search(text)
+        if not first or first[1] not in (f'"{own}.h"', f'"{own}_internal.h"'):
+            say(f"{path}: its first include is not {own}.h")
+    if path != "bpf/programs/runtime.bpf.h" and "_Static_assert" in text:
+        say(f"{path}: write static_assert")
+    if re.search(r'static_assert\([^;]*, ""\);', text):
+        say(f"{path}: an assertion without a reason")
+
+
+def condition(code, begin, is_for):
+    """The condition of a branch whose parentheses begin here, without the literals in it."""
+    depth, end = 0, begin
+    for end in range(begin, len(code)):
+        depth += {"(": 1, ")": -1}.get(code[end], 0)
+        if not depth:
+            break
+    inner = re.sub(r"\{[^{}]*\}", "", code[begin + 1:end])
+    parts = inner.split(";")
+    return parts[1] if is_for and len(parts) == 3 else "" if is_for else inner
+
+
+def check_conditions(path, text):
+    """No condition assigns."""
+    code = SKIPPED.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
+    for m in BRANCH.finditer(code):
+        if ASSIGNMENT.search(condition(code, m.end() - 1, m[1] == "for")):
+            n = code.count("\n", 0, m.start()) + 1
+            say(f"{path}:{n}: an assignment in a condition")
 
 
 def check_includes(path, text, parts):
@@ -111,10 +151,12 @@ def main(paths):
         check_lines(path, text)
         if SOURCE.match(path) and not text.endswith("\n"):
             say(f"{path}: no line feed at its end")
-        if path.endswith((".c", ".h")):
+        if path.endswith((".c", ".h", ".def")):
             check_c(path, text)
         if CODE.match(path):
             check_includes(path, text, parts)
+            check_conditions(path, text)
+            check_code(path, text)
     return bad
 
 

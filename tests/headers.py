@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Prints each name that a header of common/ or tools/ declares and that does not say which header
-that is, for `make lint`. A name begins with one of these:
+that is, for `make lint`. Of the headers of bpf/ it looks at constants and macros only, since the
+kernel's programs have few functions, and types that mirror the kernel's. A name begins with one of
+these:
 
 - the header's noun, which is its file's name, singular or plural
 - the name of its folder, or of one that this is in
@@ -15,8 +17,12 @@ import re
 import sys
 
 # Beginnings of other names. HASH_FUNCTION is uthash's. The rows of a list of system calls, and the
-# fields of messages.def, are words of a table.
+# fields of messages.def, are words of a table. The lists of errors.def have a prefix each. The
+# kernel numbers its cgroup subsystems in an enum.
 OTHERS = {
+    "bpf/programs/target.bpf.h": "cpu_cgrp_id memory_cgrp_id pids_cgrp_id",
+    "bpf/reasons.h": "WALK LOST UNNAMED",
+    "bpf/unwind.h": "UW",
     "common/base/tables/hashtable.h": "HASH_FUNCTION",
     "common/cell/confine/seccomp.h": "CALL",
     "common/wire/msg.h": "U64 STR BIN LIST",
@@ -33,7 +39,13 @@ OBJECT = re.compile(r"^(?:extern|typedef|static)\b.*?(\w+)\s*(?:\[[^\]]*\]\s*)*(
 INCLUDE = re.compile(r'^#include "([^"]*)"', re.M)
 
 
-def declared(text):
+def group(path):
+    """The names of headers must differ within a tool, a library, or bpf."""
+    folder, below = path.split("/")[:2]
+    return (folder,) if folder == "bpf" else (folder, below)
+
+
+def declared(text, only_constants):
     names = []
     for what, name in MACRO.findall(text):
         if what == "define":
@@ -41,9 +53,12 @@ def declared(text):
         elif name in names:
             names.remove(name)
     code = SKIPPED.sub("", text)
-    names += TAG.findall(code)
     for body in ENUM.findall(code):
         names += CONSTANT.findall(re.sub(r"\([^()]*\)", "", body))
+    names = [n for n in names if not n.endswith("_H")]
+    if only_constants:
+        return dict.fromkeys(names)
+    names += TAG.findall(code)
     code = re.sub(r"__attribute__\s*\(\(.*?\)\)|\b(?:_Static_assert|static_assert)\(.*?;", "", code,
                   flags=re.S)
     while INNERMOST.search(code):
@@ -52,7 +67,7 @@ def declared(text):
         m = FUNCTION.search(line) or OBJECT.search(line.strip())
         if m:
             names.append(m[1])
-    return dict.fromkeys(n for n in names if not n.endswith("_H"))
+    return dict.fromkeys(names)
 
 
 def plain(name):
@@ -75,7 +90,7 @@ def main(paths):
         folder, file = os.path.split(path)
         noun, ending = os.path.splitext(file)
         if ending == ".h":
-            nouns[tuple(path.split("/")[:2])].add(noun)
+            nouns[group(path)].add(noun)
         elif f"{folder}/{noun}.h" not in texts:
             for header in INCLUDE.findall(text):
                 if os.path.dirname(header) == folder:
@@ -85,9 +100,9 @@ def main(paths):
         if not path.endswith(".h"):
             continue
         folder, file = os.path.split(path)
-        noun = re.sub(r"_internal$", "", file[:-2])
+        noun = re.sub(r"_internal$|\.bpf$", "", file[:-2])
         words = noun.split("_")
-        known = nouns[tuple(path.split("/")[:2])]
+        known = nouns[group(path)]
         begins = numbers(noun)
         for part in folder.split("/")[1:]:
             begins |= numbers(part)
@@ -97,7 +112,7 @@ def main(paths):
         for part in parts[path]:
             begins |= numbers(part)
         begins |= {plain(word) for word in OTHERS.get(path, "").split()}
-        for name in declared(text):
+        for name in declared(text, folder.split("/")[0] == "bpf"):
             if not plain(name).startswith(tuple(begins)):
                 print(f"{path}: {name} does not begin with the header's noun")
                 bad = 1

@@ -1,35 +1,46 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Checks that no compiler makes: form, includes, linked libraries, unused names, links between pages
-# and the manual pages. Files that git does not know yet are also checked.
+# and the manual pages. It checks all files of the folder but those that .gitignore names, so it
+# also runs where there is no git repository.
 #   tests/lint.sh TREE TOOL...
 set -u
 cd "$(dirname "$0")/.." || exit 1
 tree=$1; shift
 bad=0
 fail() { echo "lint: $*"; bad=1; }
-listed=$(git ls-files --cached --others --exclude-standard | sort -u |
-	while IFS= read -r f; do [ ! -e "$f" ] || echo "$f"; done)
+ignored=()
+while IFS= read -r pattern; do
+	case $pattern in
+	/*) ignored+=(-o -path ".${pattern%/}") ;;
+	*) ignored+=(-o -name "${pattern%/}") ;;
+	esac
+done <.gitignore
+listed=$(find . \( -path ./.git "${ignored[@]}" \) -prune -o -type f -printf '%P\n' | sort)
 # PATTERN: the project's files that match it.
 files() { grep -E "$1" <<<"$listed"; }
+# For each library and tool: its name, its folder, and what it may include and link.
+uses=$(MAKEFLAGS= make -s uses)
 
 # Checks of form and wording.
 clang-format --dry-run -Werror $(files '\.[ch]$') || fail "form: \`make format\` mends it"
-MAKEFLAGS= make -s uses | python3 tests/form.py $listed || fail "form"
+python3 tests/form.py $listed <<<"$uses" || fail "form"
 
 # A public name begins with the noun of its header.
-python3 tests/headers.py $(files '^(common|tools)/.*\.[ch]$') ||
+python3 tests/headers.py $(files '^(bpf|common|tools)/.*\.[ch]$') ||
 	fail "a name that does not begin with its header's noun"
 
+# A comment names only what exists.
+python3 tests/stale.py $listed || fail "a comment with a stale name"
+
 # Includes between folders form no circle: neither within a library or tool, nor among all.
-git grep --untracked -nE '^#include "(common|tools)/' -- 'common/*.[ch]' 'tools/*.[ch]' |
+grep -HnE '^#include "(common|tools)/' $(files '^(common|tools)/.*\.[ch]$') |
 	sed -E 's,/[^/:]*:[0-9]+:#include "([^"]*)/[^/"]*".*,\t\1,' |
 	sort -u | tsort >/dev/null || fail "folders include each other in a circle"
 
 # Nor do includes between nouns. A noun is NOUN.c, NOUN.h and NOUN_internal.h, and each file without
 # a header of its own that includes the latter.
-git grep --untracked -E '^#include "(bpf|common|tools)/' -- \
-	'bpf/*.[ch]' 'common/*.[ch]' 'tools/*.[ch]' |
+grep -HE '^#include "(bpf|common|tools)/' $(files '^(bpf|common|tools)/.*\.[ch]$') |
 	perl -ne '
 	m{^(.*)\.[ch]:#include "(.*)\.(?:[a-z]+)"} or next;
 	my ($from, $to) = ($1, $2);
@@ -39,13 +50,21 @@ git grep --untracked -E '^#include "(bpf|common|tools)/' -- \
 	END { print $part_of{$_->[0]} // $_->[0], "\t$_->[1]\n" for @edges }' |
 	sort -u | tsort >/dev/null || fail "nouns include each other in a circle"
 
-# Nor do object files. The exception: the registry of runtimes and each runtime use each other.
+# NOUN_internal.h is for NOUN.c, and for files without a header of their own.
+for use in $(grep -HoE '^#include ".*_internal\.h"' $(files '^(common|tools)/.*\.[ch]$') |
+	sed 's/#include "//; s/"$//'); do
+	from=${use%.[ch]:*} to=${use#*:}
+	[ "$from" = "${to%_internal.h}" ] || [ ! -e "$from.h" ] ||
+		fail "$from includes ${to##*/}, a header of another noun"
+done
+
+# Object files do not use each other in a circle either.
 libraries=$(cd common && echo */ | tr -d /)
 for lib in $libraries "$@"; do
 	nm -A -g "$tree/lib/lib$lib.a" | perl -ne '
 	my ($file, $kind, $name) = /:([^:]+\.o):[\da-f ]* ([A-Za-z]) (\S+)$/ or next;
 	if ($kind ne "U") { $in{$name} = $file }
-	elsif ("$file $name" !~ /^runtime\.o \w+_runtime$/) { push @edges, [$file, $name] }
+	else { push @edges, [$file, $name] }
 	END { print map { my $to = $in{$_->[1]}; $to ? "$_->[0]\t$to\n" : () } @edges }' |
 		sort -u | tsort >/dev/null || fail "object files of $lib use each other in a circle"
 done
@@ -59,33 +78,53 @@ done | awk -v libs=" $libraries " '
 	index(libs, " " $2 " ") { of[$1] = $2 }')
 [ -z "$again" ] || fail "defined twice: $again"
 
-# The tools that may link each library.
-declare -A linkers=(
-	[base]="$*"
-	[wire]="$*"
-	[cell]="$*"
-	[status]="profpipe prof-bpf prof-export"
-	[walk]="prof-bpf prof-dump"
-	[rows]="prof-deltas prof-dump"
-	[names]="prof-symd prof-dump"
-	[go]="prof-deltas prof-symd prof-dump"
-)
+# A tool links parts of the libraries that its module.mk names (USES), and of no other tool. Each
+# library has a tool that uses it.
 for lib in $libraries; do
-	[ -n "${linkers[$lib]:-}" ] || fail "common/$lib: no tool may link it"
+	grep -qE "^[a-z-]+ tools/.* common/$lib( |$)" <<<"$uses" ||
+		fail "common/$lib: no tool uses it"
 done
 for t in "$@"; do
+	named=$(grep "^$t tools/" <<<"$uses")
 	for lib in $(grep -oE '/lib/lib[a-z-]+\.a\(' "$tree/lib/$t.map" |
 		sed 's,/lib/lib,,; s,\.a($,,' | sort -u); do
-		if [ -d "tools/$lib" ]; then
-			[ "$lib" = "$t" ] || fail "$t links parts of $lib"
-			continue
-		fi
-		case " ${linkers[$lib]:-} " in
-		*" $t "*) ;;
-		*) fail "$t links parts of common/$lib" ;;
+		case " $named " in
+		*" tools/$lib "* | *" common/$lib "*) ;;
+		*) fail "$t links parts of $lib, which its module.mk does not name" ;;
 		esac
 	done
 done
+
+# The users of each library. names, rows and go read files of any user of the host, so a tool with
+# rights must not get them by a line of its module.mk alone.
+tools="prof-bpf prof-deltas prof-dump prof-export prof-metrics prof-send prof-symd profpipe"
+declare -A users=(
+	[names]="prof-dump prof-symd"
+	[rows]="prof-deltas prof-dump"
+	[walk]="prof-bpf prof-dump"
+	[go]="names rows prof-deltas prof-dump prof-symd"
+	[cell]="names $tools"
+	[status]="names cell $tools"
+	[wire]="names rows walk cell status $tools"
+	[base]="names rows walk cell status wire $tools"
+)
+while read -r user _ used; do
+	for lib in $used; do
+		lib=${lib#common/}
+		case " ${users[$lib]:-} " in
+		*" $user "*) ;;
+		*) fail "$user uses common/$lib, but is not in its list of users (tests/lint.sh)" ;;
+		esac
+	done
+	for lib in "${!users[@]}"; do
+		case " ${users[$lib]} " in
+		*" $user "*)
+			[[ " $used " == *" common/$lib "* ]] ||
+				fail "$user does not use common/$lib, but is in its list of users"
+			;;
+		esac
+	done
+done <<<"$uses"
 
 # The shared libraries that each tool may link. A privileged tool that links a parser library fails.
 declare -A may=(

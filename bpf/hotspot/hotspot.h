@@ -14,6 +14,7 @@
 #ifndef BPF_HOTSPOT_HOTSPOT_H
 #define BPF_HOTSPOT_HOTSPOT_H
 
+#include "bpf/mix.h"
 #include "bpf/runtime.h"
 
 enum hotspot_flags {
@@ -61,7 +62,7 @@ struct hotspot_config {
 	/* Of a Method and its ConstMethod: fields, and the bytes of the header. */
 	UW_U16 method_const, const_bytes, const_pool, const_size, const_code_size, const_name,
 		const_signature;
-	/* Where an interpreter's frame holds the address of the bytecode, in words below RBP. */
+	/* The address of the bytecode in an interpreter's frame is this many words below RBP. */
 	UW_U16 frame_bcp;
 	/* For virtual threads. cont_entry: field of a JavaThread with its ContinuationEntry; 0: the
 	 * build has none. cont_entry_bytes: size of a ContinuationEntry; 0: not known. */
@@ -88,11 +89,11 @@ struct hotspot_config {
  * signature. */
 static inline UW_U64 hotspot_check(UW_U64 address, UW_U64 pool, UW_U64 sizes, UW_U64 names)
 {
-	UW_U64 h = address * 0x9e3779b97f4a7c15ull;
+	UW_U64 h = address * MIX_GOLDEN;
 
-	h = (h ^ h >> 32 ^ pool) * 0xff51afd7ed558ccdull;
-	h = (h ^ h >> 32 ^ sizes) * 0xc4ceb9fe1a85ec53ull;
-	h = (h ^ h >> 32 ^ names) * 0xff51afd7ed558ccdull;
+	h = mix_number(h, pool, MIX_FIRST);
+	h = mix_number(h, sizes, MIX_SECOND);
+	h = mix_number(h, names, MIX_FIRST);
 	h = (h ^ h >> 32) >> RUNTIME_CHECK_SHIFT;
 	return h ? h : 1;
 }
@@ -101,9 +102,9 @@ static inline UW_U64 hotspot_check(UW_U64 address, UW_U64 pool, UW_U64 sizes, UW
  * made of the first 16 bytes: 40 bits, never 0. */
 static inline UW_U64 hotspot_text_check(const UW_U64 text[2])
 {
-	UW_U64 h = (text[0] ^ text[0] >> 32) * 0x9e3779b97f4a7c15ull;
+	UW_U64 h = (text[0] ^ text[0] >> 32) * MIX_GOLDEN;
 
-	h = (h ^ h >> 32 ^ text[1]) * 0xc4ceb9fe1a85ec53ull;
+	h = mix_number(h, text[1], MIX_SECOND);
 	h = (h ^ h >> 32) >> RUNTIME_CHECK_SHIFT;
 	return h ? h : 1;
 }

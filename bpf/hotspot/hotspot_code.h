@@ -119,7 +119,7 @@ ENV_FUNCTION __u32 hotspot_read_block(HOTSPOT_PARAMETER __u64 block)
 	__u64 bytes = p->config.blob_bytes;
 
 	p->block = block;
-	ENV_OPAQUE(bytes); /* see at_most in sample.bpf.c */
+	ENV_OPAQUE(bytes); /* see at_most in shared.bpf.h */
 	if (bytes > HOTSPOT_BLOB_BYTES)
 		bytes = HOTSPOT_BLOB_BYTES;
 	if (!runtime_fetch(&p->copies, p->words, bytes, p->block))

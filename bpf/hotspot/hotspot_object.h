@@ -228,7 +228,7 @@ ENV_FUNCTION __u32 hotspot_fields(HOTSPOT_PARAMETER __u64 class)
 		length = 0;
 		runtime_read_bytes(&length, 2, class + c->fields_count);
 	}
-	ENV_OPAQUE(n); /* see at_most in sample.bpf.c */
+	ENV_OPAQUE(n); /* see at_most in shared.bpf.h */
 	if (!n || n > sizeof(p->words) || !runtime_read_bytes(p->words, n, table + 4))
 		return 0;
 	if (c->flags & HOTSPOT_FIXED_FIELDS) {

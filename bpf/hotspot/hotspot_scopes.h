@@ -81,12 +81,11 @@ ENV_FUNCTION __u32 hotspot_emit(HOTSPOT_PARAMETER __u64 method, __u64 index)
 	if (!p->copies.keep) {
 		if (!runtime_has_room(w))
 			return 0;
-		ENV_OPAQUE(taken); /* see at_most in sample.bpf.c */
+		ENV_OPAQUE(taken); /* see at_most in shared.bpf.h */
 		/* If a frame has no space for more items, they go into another frame with the same
 		 * pc. */
 		if (taken < SAMPLE_WORDS &&
-		    (w->words[taken] >> SAMPLE_FRAME_SLOT_SHIFT & SAMPLE_FRAME_SLOT_MASK) ==
-			    SAMPLE_FRAME_TAKEN + SAMPLE_TAKEN_ITEMS)
+		    sample_frame_slot(w->words[taken]) == SAMPLE_FRAME_TAKEN + SAMPLE_TAKEN_ITEMS)
 			runtime_take(w);
 		runtime_took(w, RUNTIME_FRAME, method,
 			     (index & RUNTIME_HOTSPOT_INDEX) |
@@ -104,7 +103,7 @@ ENV_FUNCTION __u32 hotspot_read_places(HOTSPOT_PARAMETER __u64 first)
 
 	if (first >= p->pcs_count)
 		return 0;
-	ENV_OPAQUE(bytes); /* see at_most in sample.bpf.c */
+	ENV_OPAQUE(bytes); /* see at_most in shared.bpf.h */
 	if (bytes > sizeof(p->place))
 		bytes = sizeof(p->place);
 	if (!runtime_fetch(&p->copies, p->place, bytes, p->pcs + first * HOTSPOT_PC_BYTES))
@@ -138,7 +137,6 @@ ENV_INLINE __u32 hotspot_find_scope(struct walk *w, struct hotspot_walk *p, __u6
 {
 	__u64 before = 0, k = 0; /* so many places are known not to be after the offset */
 
-	(void)w;
 	for (int i = 0; i <= HOTSPOT_PC_SHIFT - HOTSPOT_PLACES_SHIFT; i++)
 		before += hotspot_ahead(HOTSPOT_ARGUMENT(w, p) before, 1u << (HOTSPOT_PC_SHIFT - i),
 					offset);

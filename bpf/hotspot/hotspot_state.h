@@ -65,7 +65,7 @@ struct hotspot_walk {
 	__u32 heaps, keeps;
 	__u32 code_kind; /* enum runtime_code of the emitted methods */
 	struct hotspot_heap heap[HOTSPOT_HEAPS];
-	__u64 call_return;		      /* where methods that native code called return to */
+	__u64 call_return;		      /* methods that native code called return to it */
 	__u64 nmethod_name, interpreter_name; /* addresses of the names of blobs that were seen */
 	__u64 block;			      /* address of the block in words[] */
 	__u64 pcs, pcs_count, scopes, metadata;

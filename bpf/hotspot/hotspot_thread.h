@@ -12,6 +12,7 @@
 #define BPF_HOTSPOT_HOTSPOT_THREAD_H
 
 #include "bpf/hotspot/hotspot_object.h"
+#include "bpf/mix.h"
 
 #define HOTSPOT_STUB_THREAD 24 /* bytes above RBP in the stub's frame: the JavaThread */
 
@@ -44,9 +45,9 @@ struct {
 
 ENV_INLINE __u64 hotspot_hash(__u64 a, __u64 b)
 {
-	__u64 h = (a ^ a >> 32) * 0x9e3779b97f4a7c15ull;
+	__u64 h = (a ^ a >> 32) * MIX_GOLDEN;
 
-	h = (h ^ h >> 32 ^ b) * 0xff51afd7ed558ccdull;
+	h = mix_number(h, b, MIX_FIRST);
 	return h ^ h >> 32;
 }
 
@@ -124,7 +125,7 @@ ENV_FUNCTION __u32 hotspot_copy_title(HOTSPOT_PARAMETER __u64 at)
 		return 0;
 	/* Before JDK 9 a String has an array of characters, of two bytes each. */
 	n = p->field[HOTSPOT_CODER] ? length : length * 2ull;
-	ENV_OPAQUE(n); /* see at_most in sample.bpf.c */
+	ENV_OPAQUE(n); /* see at_most in shared.bpf.h */
 	if (n > SAMPLE_THREAD_BYTES)
 		n = SAMPLE_THREAD_BYTES;
 	if (n && bpf_probe_read_user(t->text, n, (void *)(value + base)))
@@ -141,9 +142,7 @@ ENV_FUNCTION __u32 hotspot_send_title(HOTSPOT_PARAMETER __u64 at, __u32 virtual)
 	__u32 zero = 0;
 	struct sample_thread *t = (struct sample_thread *)bpf_map_lookup_elem(&objects, &zero);
 
-	if (!t || !hotspot_copy_title(HOTSPOT_ARGUMENT(w, p) at) ||
-	    bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >
-		    bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2)
+	if (!t || !hotspot_copy_title(HOTSPOT_ARGUMENT(w, p) at) || shared_ring_fills())
 		return 0;
 	t->sample = w->sample;
 	t->sample.flags = SAMPLE_THREAD;

@@ -19,13 +19,11 @@
 /* HotSpot has only frames that it takes over, so there is nothing to walk here. */
 ENV_INLINE bool hotspot_begin(const struct walk *w, struct hotspot_walk *p)
 {
-	(void)w, (void)p;
 	return false;
 }
 
 ENV_INLINE int hotspot_step(struct walk *w, struct hotspot_walk *p)
 {
-	(void)w, (void)p;
 	return 1;
 }
 

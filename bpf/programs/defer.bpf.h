@@ -10,7 +10,8 @@
 
 const volatile __u32 signal_state; /* bytes of extended state in a signal frame; 0: unknown */
 
-/* The ring of deferred samples: far fewer than others, but each with a copy of stacks. */
+/* The ring of deferred samples: far fewer than others, but each with a copy of stacks. When it is
+ * half full, each sample wakes prof-bpf. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 22);
@@ -287,7 +288,8 @@ static __always_inline bool defer_into(struct walk *w, struct deferred_sample *d
 		d->deferred.regs[i] = w->regs[i];
 	take_returns(d->deferred.returns);
 	take_stacks(&d->deferred, !small, small ? DEFERRED_SMALL_CHUNKS : DEFERRED_CHUNKS);
-	bpf_ringbuf_submit(d, BPF_RB_NO_WAKEUP);
+	bpf_ringbuf_submit(d,
+			   shared_fills(&deferred_ring) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 	return true;
 }
 
@@ -334,8 +336,8 @@ __attribute__((noinline)) int finish(void)
 		n = w->count;
 	}
 	if (can_defer(w) && defer(w)) {
-		count(COUNTER_RUNS, 1);
-		count(COUNTER_NS, bpf_ktime_get_ns() - w->sample.time_ns);
+		count(SHARED_COUNTER_RUNS, 1);
+		count(SHARED_COUNTER_NS, bpf_ktime_get_ns() - w->sample.time_ns);
 		return 0;
 	}
 	n = at_most(n, SAMPLE_WORDS);
@@ -346,9 +348,9 @@ __attribute__((noinline)) int finish(void)
 	__u64 words = at_most(head + n, SAMPLE_WORDS);
 	if (bpf_ringbuf_output(&ring, &w->sample, sizeof(w->sample) + words * sizeof(__u64),
 			       BPF_RB_NO_WAKEUP))
-		count(COUNTER_RING_FULL, 1);
-	count(COUNTER_RUNS, 1);
-	count(COUNTER_NS, bpf_ktime_get_ns() - w->sample.time_ns);
+		count(SHARED_COUNTER_RING_FULL, 1);
+	count(SHARED_COUNTER_RUNS, 1);
+	count(SHARED_COUNTER_NS, bpf_ktime_get_ns() - w->sample.time_ns);
 	return 0;
 }
 

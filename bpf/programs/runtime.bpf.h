@@ -13,17 +13,18 @@
  * It uses no CO-RE relocation of the kernel's types, since libbpf would then read all of them once
  * more.
  */
+#include "bpf/mix.h"
 #include "bpf/programs/shared.bpf.h"
 #include "bpf/walk/runtime_walk.h"
 
 #define RUNTIME_PASTE(a, b) a##b
 #define RUNTIME_GLUE(a, b) RUNTIME_PASTE(a, b)
-#define OF_RUNTIME(what) RUNTIME_GLUE(RUNTIME_WALK, what)
-#define OF_RUNTIME_ON RUNTIME_GLUE(on_, RUNTIME_WALK)
+#define RUNTIME_OF(what) RUNTIME_GLUE(RUNTIME_WALK, what)
+#define RUNTIME_ON RUNTIME_GLUE(on_, RUNTIME_WALK)
 
 char LICENSE[] SEC("license") = "GPL";
 
-_Static_assert(sizeof(struct OF_RUNTIME(_walk)) <= RUNTIME_STATE, "it fits");
+_Static_assert(sizeof(struct RUNTIME_OF(_walk)) <= RUNTIME_STATE, "it fits");
 
 static __always_inline __u64 env_tls(void)
 {
@@ -37,13 +38,13 @@ static __always_inline bool env_probed(__u64 *pc, __u64 *sp, bool leaf)
 	return false;
 }
 
-#define OBJECTS_AT_ONCE 48 /* objects that are copied per sample */
+#define RUNTIME_OBJECTS_AT_ONCE 48 /* objects that are copied per sample */
 
-static __always_inline struct OF_RUNTIME(_walk) * state(void)
+static __always_inline struct RUNTIME_OF(_walk) * state(void)
 {
 	__u32 zero = 0;
 
-	return (struct OF_RUNTIME(_walk) *)bpf_map_lookup_elem(&states, &zero);
+	return (struct RUNTIME_OF(_walk) *)bpf_map_lookup_elem(&states, &zero);
 }
 
 /* Reads n bytes, or only those of the first page if the next page is not readable. Returns how many
@@ -102,7 +103,7 @@ __attribute__((noinline)) int take_piece(__u32 i)
 {
 	__u32 zero = 0;
 	struct sample_object *o = bpf_map_lookup_elem(&objects, &zero);
-	const struct OF_RUNTIME(_walk) *p = state();
+	const struct RUNTIME_OF(_walk) *p = state();
 	__u64 at, n, size = 0;
 
 	i &= RUNTIME_STEPS - 1;
@@ -111,7 +112,7 @@ __attribute__((noinline)) int take_piece(__u32 i)
 	const struct runtime_step *s = &p->copies.what.step[i];
 	__u64 used = o->used;
 
-#ifdef RUNTIME_TELLS
+#ifdef RUNTIME_DESCRIBES
 	if (!i) {
 		__builtin_memcpy(o->bytes, p->told, sizeof(p->told));
 		o->at[0] = o->address;
@@ -143,16 +144,14 @@ __attribute__((noinline)) int take_piece(__u32 i)
 	return 0;
 }
 
-/* Copies an object and sends it, unless the ring is half full: samples have priority. Returns false
- * if there is no space. */
+/* Copies an object and sends it. Returns false if there is no space. */
 static __always_inline bool take_object(const struct walk *w, const struct runtime_copy *c,
 					__u64 key, __u64 check, __u64 address)
 {
 	__u32 zero = 0;
 	struct sample_object *o = bpf_map_lookup_elem(&objects, &zero);
 
-	if (!o || bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >
-			  bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2)
+	if (!o || shared_ring_fills())
 		return false;
 	o->sample = w->sample;
 	o->sample.flags = SAMPLE_OBJECT;
@@ -176,7 +175,7 @@ static __always_inline bool take_object(const struct walk *w, const struct runti
 	return bpf_ringbuf_output(&ring, o, n, BPF_RB_NO_WAKEUP) == 0;
 }
 
-/* Where the tag of a copied object is stored. */
+/* The place for the tag of a copied object. */
 struct seen_place {
 	__u64 *set;
 	__u16 tag;
@@ -189,13 +188,13 @@ static __always_inline bool is_unseen(const struct walk *w, __u64 key, __u64 che
 {
 	__u32 zero = 0;
 	struct seen *s = bpf_map_lookup_elem(&seen_objects, &zero);
-	__u64 h = (w->sample.start_ns ^ w->sample.pid ^ w->memory << 16) * 0x9e3779b97f4a7c15ull;
+	__u64 h = (w->sample.start_ns ^ w->sample.pid ^ w->memory << 16) * MIX_GOLDEN;
 
 	if (!s)
 		return false;
-	h = (h ^ h >> 32 ^ key) * 0xff51afd7ed558ccdull;
-	h = (h ^ h >> 32 ^ check) * 0xc4ceb9fe1a85ec53ull;
-	ret->set = &s->sets[h >> 40 & (SEEN_SETS - 1)];
+	h = mix_number(h, key, MIX_FIRST);
+	h = mix_number(h, check, MIX_SECOND);
+	ret->set = &s->sets[h >> 40 & (SHARED_SEEN_SETS - 1)];
 	ret->tag = (h >> 16 & 0xffff) | 1;
 	__u64 of = *ret->set;
 
@@ -215,7 +214,7 @@ ENV_INLINE void env_moving_object(const struct walk *w, struct runtime_copies *c
 		*place.set = *place.set << 16 | place.tag;
 }
 
-#ifdef RUNTIME_TELLS
+#ifdef RUNTIME_DESCRIBES
 ENV_INLINE bool env_is_new(const struct walk *w, struct runtime_copies *c, __u64 key, __u64 check)
 {
 	struct seen_place place;
@@ -230,7 +229,7 @@ ENV_INLINE bool env_is_new(const struct walk *w, struct runtime_copies *c, __u64
 __attribute__((noinline)) int tell_object(__u64 key, __u64 check)
 {
 	struct walk *w = scratch();
-	struct OF_RUNTIME(_walk) *p = state();
+	struct RUNTIME_OF(_walk) *p = state();
 	struct seen_place place;
 
 	if (w && p && take_object(w, &p->copies.what, key, check, 0) &&
@@ -252,19 +251,19 @@ ENV_INLINE void env_object(const struct walk *w, struct runtime_copies *c, __u64
 	env_moving_object(w, c, address, check, address);
 }
 
-#define STEPS_AT_ONCE 32
+#define RUNTIME_STEPS_AT_ONCE 32
 
 __attribute__((noinline)) int step(void)
 {
 	struct walk *w = scratch();
-	struct OF_RUNTIME(_walk) *p = state();
+	struct RUNTIME_OF(_walk) *p = state();
 
-	return w && p ? OF_RUNTIME(_step)(w, p) : 1;
+	return w && p ? RUNTIME_OF(_step)(w, p) : 1;
 }
 
 __attribute__((noinline)) int steps(void)
 {
-	for (int i = 0; i < STEPS_AT_ONCE; i++) {
+	for (int i = 0; i < RUNTIME_STEPS_AT_ONCE; i++) {
 		if (step())
 			return 1;
 	}
@@ -275,7 +274,7 @@ __attribute__((noinline)) int steps(void)
 static __always_inline bool prepare(const struct walk *w, __u32 entry)
 {
 	const struct runtime_entry *e = runtime_entry(entry);
-	struct OF_RUNTIME(_walk) *p = state();
+	struct RUNTIME_OF(_walk) *p = state();
 
 	if (!e || !p)
 		return false;
@@ -288,27 +287,27 @@ static __always_inline bool prepare(const struct walk *w, __u32 entry)
 						RUNTIME_CONFIG_WORDS);
 	__builtin_memcpy(&p->config, c->own, sizeof(p->config));
 	p->copies.what = c->copy;
-	p->copies.left = c->copy.steps && w->memory ? OBJECTS_AT_ONCE : 0;
+	p->copies.left = c->copy.steps && w->memory ? RUNTIME_OBJECTS_AT_ONCE : 0;
 	p->copies.keep = 0;
 	return true;
 }
 
 static __always_inline bool begin(struct walk *w)
 {
-	struct OF_RUNTIME(_walk) *p = state();
+	struct RUNTIME_OF(_walk) *p = state();
 
-	return prepare(w, w->runtimes) && p && OF_RUNTIME(_begin)(w, p);
+	return prepare(w, w->runtimes) && p && RUNTIME_OF(_begin)(w, p);
 }
 
 SEC("perf_event")
-int OF_RUNTIME_ON(void *ctx)
+int RUNTIME_ON(void *ctx)
 {
 	struct walk *w = scratch();
 
 	if (!w)
 		return 0;
 	if (begin(w)) {
-		for (int i = 0; i <= RUNTIME_MAX_ITEMS / STEPS_AT_ONCE; i++) {
+		for (int i = 0; i <= RUNTIME_MAX_ITEMS / RUNTIME_STEPS_AT_ONCE; i++) {
 			if (steps())
 				break;
 		}
@@ -318,17 +317,17 @@ int OF_RUNTIME_ON(void *ctx)
 }
 
 #ifdef RUNTIME_TAKES
-#define FRAMES_AT_ONCE 64
+#define RUNTIME_FRAMES_AT_ONCE 64
 
 /* Copies the objects of the last frame, for walks that describe their objects. Returns 0 if there
  * was nothing to copy. */
-#ifdef RUNTIME_TELLS
+#ifdef RUNTIME_DESCRIBES
 __attribute__((noinline)) int tell(void)
 {
 	struct walk *w = scratch();
-	struct OF_RUNTIME(_walk) *p = state();
+	struct RUNTIME_OF(_walk) *p = state();
 
-	return w && p ? OF_RUNTIME(_tell)(w, p) : 0;
+	return w && p ? RUNTIME_OF(_describe)(w, p) : 0;
 }
 #else
 static __always_inline int tell(void)
@@ -347,8 +346,8 @@ static __always_inline struct fetched *fetched_here(void)
 /* Returns the place for a new line. NULL: the line exists already, or there is no space. */
 static __always_inline struct sample_line *new_line(struct fetched *f, __u64 at, __u32 *ret_hash)
 {
-	__u32 hash = (__u32)((at / SAMPLE_FETCHED_BYTES * 0x9e3779b97f4a7c15ull) >> 32) &
-		     (FETCHED_INDEX - 1);
+	__u32 hash = (__u32)((at / SAMPLE_FETCHED_BYTES * MIX_GOLDEN) >> 32) &
+		     (SHARED_FETCHED_INDEX - 1);
 	__u64 known = f->index[hash], n = f->sent.lines;
 
 	ENV_OPAQUE(n);
@@ -426,7 +425,7 @@ ENV_INLINE void env_keep(__u64 addr, __u32 size)
 __attribute__((noinline)) int fetch_for(__u64 pc, __u64 fp)
 {
 	struct walk *w = scratch();
-	struct OF_RUNTIME(_walk) *p = state();
+	struct RUNTIME_OF(_walk) *p = state();
 
 	/* fp must be passed even if the runtime does not use it. */
 	ENV_OPAQUE(fp);
@@ -440,14 +439,14 @@ __attribute__((noinline)) int fetch_for(__u64 pc, __u64 fp)
 	const struct map_entry *m = ENV_AT(s, position, struct map_entry, 8);
 
 	if (pc >= m->start && pc < m->end + WALK_GROWS &&
-	    m->takers >> w->taker % PROCESS_RUNTIMES_MAX & 1) {
+	    m->takers >> w->taker % TABLES_PROCESS_RUNTIMES_MAX & 1) {
 		w->map = *m;
-		OF_RUNTIME(_fetch)(w, p, pc, fp);
+		RUNTIME_OF(_fetch)(w, p, pc, fp);
 	}
 	return 0;
 }
 
-#define FETCH_WINDOWS (SAMPLE_FETCHED_STACK / WALK_WINDOW)
+#define RUNTIME_FETCH_WINDOWS (SAMPLE_FETCHED_STACK / WALK_WINDOW)
 
 /* Fetches memory for the words of one window of the stack. below: the word before them. */
 __attribute__((noinline)) int fetch_window(__u64 at, __u64 below)
@@ -469,7 +468,7 @@ __attribute__((noinline)) int fetch_window(__u64 at, __u64 below)
 static __always_inline void fetch(struct walk *w)
 {
 	struct fetched *f = fetched_here();
-	struct OF_RUNTIME(_walk) *p = state();
+	struct RUNTIME_OF(_walk) *p = state();
 	__u64 sp = w->regs[UNWIND_REG_RSP] & ~7ull, below = 0;
 
 	if (!f || !p)
@@ -478,7 +477,7 @@ static __always_inline void fetch(struct walk *w)
 	p->copies.keep = 1;
 	fetch_for(w->leaf_exact ? w->leaf_pc : w->leaf_pc - 1, w->regs[UNWIND_REG_RBP]);
 	tell();
-	for (int i = 0; i < FETCH_WINDOWS; i++) {
+	for (int i = 0; i < RUNTIME_FETCH_WINDOWS; i++) {
 		if (fetch_window(sp + i * WALK_WINDOW, below))
 			break;
 		below = w->window[WALK_WINDOW / 8 - 1];
@@ -487,10 +486,7 @@ static __always_inline void fetch(struct walk *w)
 	__u64 n = f->sent.lines;
 
 	ENV_OPAQUE(n);
-	/* Samples have priority. */
-	if (!n || n > SAMPLE_FETCHED_LINES ||
-	    bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >
-		    bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2)
+	if (!n || n > SAMPLE_FETCHED_LINES || shared_ring_fills())
 		return;
 	n = sizeof(f->sent) - (SAMPLE_FETCHED_LINES - n) * sizeof(struct sample_line);
 	f->sent.sample = w->sample;
@@ -505,18 +501,18 @@ static __always_inline void fetch(struct walk *w)
 __attribute__((noinline)) int frame(void)
 {
 	struct walk *w = scratch();
-	struct OF_RUNTIME(_walk) *p = state();
+	struct RUNTIME_OF(_walk) *p = state();
 
 	if (!w || !p)
 		return WALK_IS_OVER;
 	if (!runtime_has_room(w))
 		return walk_stop(w, WALK_DEPTH);
-	return runtime_framed(w, OF_RUNTIME(_frame)(w, p));
+	return runtime_framed(w, RUNTIME_OF(_frame)(w, p));
 }
 
 __attribute__((noinline)) int frames(void)
 {
-	for (int i = 0; i < FRAMES_AT_ONCE; i++) {
+	for (int i = 0; i < RUNTIME_FRAMES_AT_ONCE; i++) {
 		int next = frame();
 
 		tell();
@@ -529,7 +525,7 @@ __attribute__((noinline)) int frames(void)
 /* Walks as long as frames are this runtime's, or fetches what a deferred walk will need. Then the
  * native walk continues, or ends the sample. */
 SEC("perf_event")
-int RUNTIME_GLUE(OF_RUNTIME_ON, _frame)(void *ctx)
+int RUNTIME_GLUE(RUNTIME_ON, _frame)(void *ctx)
 {
 	struct walk *w = scratch();
 	int next = WALK_IS_OVER;
@@ -544,13 +540,13 @@ int RUNTIME_GLUE(OF_RUNTIME_ON, _frame)(void *ctx)
 	}
 	if (prepare(w, runtime_taker(w))) {
 		next = WALK_GOES_ON;
-		for (int i = 0; i <= SAMPLE_MAX_USER / FRAMES_AT_ONCE && !next; i++)
+		for (int i = 0; i <= SAMPLE_MAX_USER / RUNTIME_FRAMES_AT_ONCE && !next; i++)
 			next = frames();
 #ifdef RUNTIME_ENDS
-		struct OF_RUNTIME(_walk) *p = state();
+		struct RUNTIME_OF(_walk) *p = state();
 
 		if (p)
-			OF_RUNTIME(_end)(w, p);
+			RUNTIME_OF(_end)(w, p);
 #endif
 	}
 	w->phase = next == WALK_IS_OVER ? WALK_ENDS : WALK_WALKS;
@@ -560,11 +556,9 @@ int RUNTIME_GLUE(OF_RUNTIME_ON, _frame)(void *ctx)
 #else
 ENV_INLINE void env_keep(__u64 addr, __u32 size)
 {
-	(void)addr, (void)size;
 }
 
 ENV_INLINE void env_tell(__u64 key, const __u64 *numbers)
 {
-	(void)key, (void)numbers;
 }
 #endif

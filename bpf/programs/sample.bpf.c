@@ -33,12 +33,12 @@ struct {
 	__type(value, struct process_entry);
 } processes SEC(".maps");
 
-/* The last exec of each pid, at index pid modulo EXECS. prof-bpf notices when one pid replaces
- * another: when it reads the sample (struct sample: generation), or when it looks up the exec of a
- * record. */
+/* The last exec of each pid, at index pid modulo TABLES_EXECS. prof-bpf notices when one pid
+ * replaces another: when it reads the sample (struct sample: generation), or when it looks up the
+ * exec of a record. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, EXECS);
+	__uint(max_entries, TABLES_EXECS);
 	__type(key, __u32);
 	__type(value, struct exec_entry);
 } execs SEC(".maps");
@@ -170,7 +170,7 @@ static __always_inline void take_regs(struct walk *w, const struct pt_regs *r)
 /* Whether the entry belongs to a program that the process no longer runs. */
 static __always_inline bool is_stale(const struct process_entry *p, __u32 pid)
 {
-	__u32 at = pid % EXECS;
+	__u32 at = pid % TABLES_EXECS;
 	const struct exec_entry *e = bpf_map_lookup_elem(&execs, &at);
 
 	return e && e->pid == pid && e->ns >= p->heard_ns;
@@ -230,10 +230,10 @@ static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk *
 	if ((__u32)ids == 0 || pid == 0)
 		return false;
 	struct process_entry *p = bpf_map_lookup_elem(&processes, &pid);
-	if (only_selected && (!p || !(p->flags & PROCESS_SELECTED)))
+	if (only_selected && (!p || !(p->flags & TABLES_PROCESS_SELECTED)))
 		return false;
 	if (target_checks && target_skips(pid)) {
-		count(COUNTER_SKIPPED, 1);
+		count(SHARED_COUNTER_SKIPPED, 1);
 		return false;
 	}
 	struct walk *w = scratch();
@@ -292,8 +292,8 @@ static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk *
 		__u64 stack_begin = bpf_ktime_get_ns();
 		long n = bpf_get_stack(ctx, w->words, SAMPLE_MAX_KERNEL * sizeof(__u64), 0);
 
-		count(COUNTER_KERNEL_STACKS, 1);
-		count(COUNTER_KERNEL_STACKS_NS, bpf_ktime_get_ns() - stack_begin);
+		count(SHARED_COUNTER_KERNEL_STACKS, 1);
+		count(SHARED_COUNTER_KERNEL_STACKS_NS, bpf_ktime_get_ns() - stack_begin);
 
 		w->sample.flags = SAMPLE_IN_KERNEL;
 		if (n > 0)
@@ -417,7 +417,7 @@ static __always_inline void fetch_next(void *ctx, struct walk *w)
 	__u32 first = w->phase == WALK_FETCHES ? w->taker + 1 : 0;
 
 	w->phase = WALK_FETCHES;
-	for (__u32 k = 0; k < PROCESS_RUNTIMES_MAX; k++) {
+	for (__u32 k = 0; k < TABLES_PROCESS_RUNTIMES_MAX; k++) {
 		if (k < first || k >= w->runtime_count || w->takes >= WALK_TAKES)
 			continue;
 		w->taker = k;
@@ -463,7 +463,7 @@ int on_tick(struct bpf_perf_event_data *ctx)
 {
 	struct walk *w;
 
-	count(COUNTER_TICKS, 1);
+	count(SHARED_COUNTER_TICKS, 1);
 	if (begin(ctx, &w)) {
 		if (w->runtimes_left) {
 			w->tls = env_tls();
@@ -501,8 +501,8 @@ int on_fork(struct bpf_raw_tracepoint_args *ctx)
 	if (is_stale(p, parent_pid))
 		e.generation = 0;
 	if (!follow_forks)
-		e.flags &= ~PROCESS_SELECTED;
-	if (only_selected && !(e.flags & PROCESS_SELECTED))
+		e.flags &= ~TABLES_PROCESS_SELECTED;
+	if (only_selected && !(e.flags & TABLES_PROCESS_SELECTED))
 		return 0;
 	e.start_ns = task_start(child);
 	/* If the map is full, user space makes room when it publishes the child. */
@@ -515,7 +515,7 @@ int on_fork(struct bpf_raw_tracepoint_args *ctx)
 SEC("raw_tp/sched_process_exec")
 int on_exec(struct bpf_raw_tracepoint_args *ctx)
 {
-	__u32 pid = task_process((void *)bpf_get_current_task()), at = pid % EXECS;
+	__u32 pid = task_process((void *)bpf_get_current_task()), at = pid % TABLES_EXECS;
 	struct exec_entry *e = bpf_map_lookup_elem(&execs, &at);
 
 	if (e && pid) {

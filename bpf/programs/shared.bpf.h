@@ -49,9 +49,9 @@ struct {
  * exec), address and check value. A set has four tags, the newest in the lowest bits. An object
  * whose tag was displaced is copied again. An object whose tag collides, or that did not fit the
  * ring, is requested later. */
-#define SEEN_SETS 8192
+#define SHARED_SEEN_SETS 8192
 struct seen {
-	__u64 sets[SEEN_SETS];
+	__u64 sets[SHARED_SEEN_SETS];
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -70,11 +70,12 @@ struct {
 
 /* The memory that a runtime fetches for a deferred walk, with an element for each cpu, since values
  * of per-cpu maps must be small. prof-bpf sets the number of elements. */
-#define FETCHED_INDEX 4096 /* a power of two */
+#define SHARED_FETCHED_INDEX 4096 /* a power of two */
 struct fetched {
 	struct sample_fetched sent;
-	__u64 keep;		    /* lines are being stored */
-	__u16 index[FETCHED_INDEX]; /* 1 + the number of the line with this hash, or an old value */
+	__u64 keep; /* lines are being stored */
+	/* 1 + the number of the line with this hash, or an old value */
+	__u16 index[SHARED_FETCHED_INDEX];
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -84,14 +85,14 @@ struct {
 } fetched SEC(".maps");
 
 enum counter {
-#define COUNTER(name) COUNTER_##name,
+#define COUNTER(name) SHARED_COUNTER_##name,
 #include "bpf/counters.def"
 #undef COUNTER
-	COUNTERS,
+	SHARED_COUNTERS,
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, COUNTERS);
+	__uint(max_entries, SHARED_COUNTERS);
 	__type(key, __u32);
 	__type(value, __u64);
 } counters SEC(".maps");
@@ -114,6 +115,19 @@ static __always_inline void count(__u32 which, __u64 n)
 		*c += n;
 }
 
+/* Whether a ring is more than half full. */
+static __always_inline bool shared_fills(void *which)
+{
+	return bpf_ringbuf_query(which, BPF_RB_AVAIL_DATA) >
+	       bpf_ringbuf_query(which, BPF_RB_RING_SIZE) / 2;
+}
+
+/* Whether the ring is so full that the rest is for samples, which have priority. */
+static __always_inline bool shared_ring_fills(void)
+{
+	return shared_fills(&ring);
+}
+
 static __always_inline struct walk *scratch(void)
 {
 	__u32 zero = 0;
@@ -132,7 +146,7 @@ static __always_inline const struct runtime_entry *runtime_entry(__u32 position)
 /* Returns the position of the runtime_entry of the runtime that takes over the frame. */
 static __always_inline __u32 runtime_taker(const struct walk *w)
 {
-	return w->runtime_first + w->taker % PROCESS_RUNTIMES_MAX * 8;
+	return w->runtime_first + w->taker % TABLES_PROCESS_RUNTIMES_MAX * 8;
 }
 
 /* Continues with the next runtime of the process. Returns if its program is missing. */
@@ -153,7 +167,7 @@ static __always_inline void runtime_next(void *ctx, struct walk *w)
 static __always_inline void walk_next(void *ctx)
 {
 	bpf_tail_call(ctx, &programs, RUNTIME_NONE);
-	count(COUNTER_RING_FULL, 1);
+	count(SHARED_COUNTER_RING_FULL, 1);
 }
 
 /* Ends a runtime's program. */

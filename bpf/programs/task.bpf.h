@@ -97,7 +97,7 @@ static __always_inline __u64 task_start(struct task_struct *task)
 		t = BPF_CORE_READ(leader, start_boottime);
 	else
 		t = BPF_CORE_READ((struct task_struct___before_5_5 *)leader, real_start_time);
-	return t - t % START_TICK_NS;
+	return t - t % SAMPLE_START_TICK_NS;
 }
 
 /* A struct pid holds a number for each pid namespace from the host's to the task's own, at most

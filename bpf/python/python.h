@@ -2,7 +2,7 @@
 /*
  * CPython 3.6 and later: how to find the frames of the sampled thread from its thread state.
  *
- * The config holds the differences between builds: where the thread state is, how frames are
+ * The config holds the differences between builds: the place of the thread state, how frames are
  * linked, and the offsets of fields.
  *
  * Up to 3.10 frames are objects, and each C frame of the loop runs one. From 3.11 on, frames lie in
@@ -13,6 +13,7 @@
 #ifndef BPF_PYTHON_PYTHON_H
 #define BPF_PYTHON_PYTHON_H
 
+#include "bpf/mix.h"
 #include "bpf/runtime.h"
 
 enum python_thread {
@@ -75,20 +76,19 @@ struct python_config {
  * 0. It uses two independent sums for speed, since each frame needs one. */
 static inline UW_U64 python_check(const UW_U64 words[PYTHON_CHECK_WORDS / 2], UW_U32 n)
 {
-	UW_U64 even = 0x9e3779b97f4a7c15ull, odd = n;
+	UW_U64 even = MIX_GOLDEN, odd = n;
 
 	for (UW_U32 i = 0; i < PYTHON_CHECK_WORDS / 2 && i < n / 2; i++) {
 		UW_U64 w = words[i];
 
 		if (i & 1)
-			odd = (odd ^ w ^ w >> 32) * 0xff51afd7ed558ccdull;
+			odd = (odd ^ w ^ w >> 32) * MIX_FIRST;
 		else
-			even = (even ^ w ^ w >> 32) * 0xc4ceb9fe1a85ec53ull;
+			even = (even ^ w ^ w >> 32) * MIX_SECOND;
 	}
 	if (n & 1)
-		odd = (odd ^ (words[n / 2 % (PYTHON_CHECK_WORDS / 2)] & 0xffffffff)) *
-		      0xff51afd7ed558ccdull;
-	even = (even ^ odd >> 32 ^ odd << 32) * 0xff51afd7ed558ccdull;
+		odd = (odd ^ (words[n / 2 % (PYTHON_CHECK_WORDS / 2)] & 0xffffffff)) * MIX_FIRST;
+	even = (even ^ odd >> 32 ^ odd << 32) * MIX_FIRST;
 	even >>= RUNTIME_CHECK_SHIFT;
 	return even ? even : 1;
 }
@@ -108,7 +108,7 @@ static inline UW_U64 python_check_text(UW_U64 check, const UW_U64 text[PYTHON_TE
 
 		if (length < i * 8 + 8)
 			w &= (1ull << (length & 7) * 8) - 1;
-		sum = (sum ^ w ^ w >> 32) * 0xff51afd7ed558ccdull;
+		sum = (sum ^ w ^ w >> 32) * MIX_FIRST;
 		sum ^= sum >> 29;
 	}
 	sum >>= RUNTIME_CHECK_SHIFT;

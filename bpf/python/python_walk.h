@@ -152,7 +152,7 @@ ENV_INLINE const struct python_known *python_code(struct python_walk *p, __u64 c
 
 	if (k->code == code && k->copy == copy)
 		return k;
-	ENV_OPAQUE(words); /* see at_most in sample.bpf.c */
+	ENV_OPAQUE(words); /* see at_most in shared.bpf.h */
 	if (words > PYTHON_CHECK_WORDS)
 		words = PYTHON_CHECK_WORDS;
 	k->code = code;

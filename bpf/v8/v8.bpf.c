@@ -4,5 +4,5 @@
 #include "bpf/v8/v8_walk.h"
 #define RUNTIME_WALK v8
 #define RUNTIME_TAKES
-#define RUNTIME_TELLS V8_TOLD_WORDS
+#define RUNTIME_DESCRIBES V8_TOLD_WORDS
 #include "bpf/programs/runtime.bpf.h"

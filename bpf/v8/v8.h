@@ -9,6 +9,7 @@
 #ifndef BPF_V8_V8_H
 #define BPF_V8_V8_H
 
+#include "bpf/mix.h"
 #include "bpf/runtime.h"
 
 /*
@@ -40,8 +41,8 @@ struct v8_config {
 	UW_U8 script_url;	     /* a name that the script's text gives itself */
 	UW_U8 scope_flags;	     /* 32 bits */
 	UW_U8 scope_locals;	     /* number of locals, a Smi */
-	UW_U8 scope_first;	     /* where the locals begin */
-	UW_U8 scope_range;	     /* where the function begins and ends; 0: after its names */
+	UW_U8 scope_first;	     /* the beginning of the locals */
+	UW_U8 scope_range;	     /* the function's beginning and end; 0: after its names */
 	UW_U8 scope_module;	     /* type of a scope that has one more word before its locals */
 	UW_U8 scope_receiver;	     /* 1: a word tells where `this` is */
 	UW_U8 scope_inlined_locals;  /* if a scope has more locals, they are in a table */
@@ -134,7 +135,7 @@ enum v8_told {
 
 static inline UW_U64 v8_mix(UW_U64 h, UW_U64 v)
 {
-	h = (h ^ v) * 0xff51afd7ed558ccdull;
+	h = (h ^ v) * MIX_FIRST;
 	return h ^ h >> 32;
 }
 
@@ -147,7 +148,7 @@ static inline UW_U64 v8_key(UW_U64 identity)
 /* Returns the check value of an object with this identity: 40 bits, never 0. */
 static inline UW_U64 v8_check(UW_U64 identity)
 {
-	UW_U64 check = v8_mix(identity, 0xc4ceb9fe1a85ec53ull) >> RUNTIME_CHECK_SHIFT;
+	UW_U64 check = v8_mix(identity, MIX_SECOND) >> RUNTIME_CHECK_SHIFT;
 
 	return check ? check : 1;
 }

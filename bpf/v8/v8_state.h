@@ -19,8 +19,7 @@ struct v8_walk {
 	__u64 frame[V8_FRAME_WORDS];		/* the words from RBP - 48 on */
 	__u64 shared[V8_WORDS], code[V8_WORDS]; /* contents of objects */
 	__u64 code_at, code_body, code_size;	/* user addresses; 0: none */
-	__u64 table;				/* address of the table of code; V8_NO_TABLE: not
-						 * known yet */
+	__u64 table;				/* address of the table of code */
 	__u64 text, text_size;			/* results of v8_text */
 	__u64 count_at, count_bytes, count;	/* the count of newlines: position, bytes left,
 						 * newlines so far */

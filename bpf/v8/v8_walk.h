@@ -15,19 +15,17 @@
 #ifndef BPF_V8_V8_WALK_H
 #define BPF_V8_V8_WALK_H
 
-#include "bpf/v8/v8_tell.h"
+#include "bpf/v8/v8_describe.h"
 
 /* V8 has only frames that it takes over, which are all on the stack, so there is nothing to walk
  * here. */
 ENV_INLINE bool v8_begin(const struct walk *w, struct v8_walk *p)
 {
-	(void)w, (void)p;
 	return false;
 }
 
 ENV_INLINE int v8_step(struct walk *w, struct v8_walk *p)
 {
-	(void)w, (void)p;
 	return 1;
 }
 
@@ -174,7 +172,7 @@ ENV_INLINE void v8_meet(struct walk *w, struct v8_walk *p, __u64 identity, __u64
 	p->tell_shared = shared;
 	p->tell_name = p->own_name;
 #ifndef __bpf__
-	v8_tell(w, p);
+	v8_describe(w, p);
 #endif
 }
 

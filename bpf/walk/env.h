@@ -7,7 +7,7 @@
 #ifndef BPF_WALK_ENV_H
 #define BPF_WALK_ENV_H
 
-#include "bpf/sample.h"
+#include "bpf/deferred.h"
 #include "bpf/tables.h"
 
 #ifdef __bpf__
@@ -19,12 +19,12 @@ struct slab_map {
 	__uint(max_entries, 1);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
-	__uint(value_size, SLAB_BYTES);
+	__uint(value_size, TABLES_SLAB_BYTES);
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, SLAB_MAX);
+	__uint(max_entries, TABLES_MAX_SLABS);
 	__type(key, __u32);
 	__array(values, struct slab_map);
 } slabs SEC(".maps");
@@ -62,7 +62,7 @@ ENV_INLINE long env_read_user(void *dst, __u32 size, __u64 addr)
 
 ENV_INLINE const struct slab *env_slab(__u32 position, __u32 words)
 {
-	__u32 i = position >> SLAB_WORDS_SHIFT, zero = 0;
+	__u32 i = position >> TABLES_SLAB_WORDS_SHIFT, zero = 0;
 	void *inner = bpf_map_lookup_elem(&slabs, &i);
 
 	return inner ? bpf_map_lookup_elem(inner, &zero) : NULL;
@@ -115,9 +115,9 @@ struct env {
 	const struct slab *(*slab)(void *tables, uint32_t position, uint32_t words);
 	void *tables;
 	const struct file_entry *files; /* TABLES_MAX_FILES entries */
-	const void *rules;		/* TABLES_MAX_RULES entries, RULE_STRIDE bytes apart */
-	uint64_t tls;			/* of the walked thread; 0: unknown */
-	uint64_t g_below;		/* how far below tls g was found, in bytes; 0: read the
+	const void *rules; /* TABLES_MAX_RULES entries, TABLES_RULE_STRIDE bytes apart */
+	uint64_t tls;	   /* of the walked thread; 0: unknown */
+	uint64_t g_below;  /* how far below tls g was found, in bytes; 0: read the
 					 * word */
 	/* Copies an object that may move (bpf/walk/runtime_walk.h); may be NULL. told: its first
 	 * piece, or NULL. */
@@ -151,7 +151,7 @@ ENV_INLINE const struct unwind_rule *env_rule(__u32 number)
 {
 	return number < TABLES_MAX_RULES
 		       ? (const struct unwind_rule *)((const char *)env_current->rules +
-						      number * RULE_STRIDE)
+						      number * TABLES_RULE_STRIDE)
 		       : NULL;
 }
 
@@ -184,6 +184,6 @@ ENV_INLINE bool env_tls_word(__u64 *ret)
 /* The words of a slab at a position, which is a multiple of its unit (2: block_entry, 8: map_entry,
  * 1: row). The mask keeps the access inside the slab. */
 #define ENV_AT(slab, position, type, unit) \
-	((const type *)&(slab)->bytes[((position) & (SLAB_WORDS - (unit))) * 4])
+	((const type *)&(slab)->bytes[((position) & (TABLES_SLAB_WORDS - (unit))) * 4])
 
 #endif

@@ -120,12 +120,12 @@ ENV_FUNCTION __u32 owner_has_rows(__u64 maps, __u64 address)
 		return 0;
 	const struct file_entry *f = env_file(m->slot);
 
-	if (!f || f->state != FILE_READY)
+	if (!f || f->state != TABLES_FILE_READY)
 		return 0;
 	__u32 number = walk_find_rule(f, offset);
-	const struct unwind_rule *rule = number & RULE_SHORT ? NULL : env_rule(number);
+	const struct unwind_rule *rule = number & TABLES_RULE_SHORT ? NULL : env_rule(number);
 
-	return number & RULE_SHORT ||
+	return number & TABLES_RULE_SHORT ||
 	       (rule && rule->cfa != UNWIND_CFA_END && !(rule->flags & UNWIND_DERIVED));
 }
 

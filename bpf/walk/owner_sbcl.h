@@ -100,7 +100,7 @@ ENV_INLINE __u64 owner_sbcl_call(__u64 bytes)
 }
 
 /*
- * Where `address` is in the caller of a Lisp function. Returns
+ * Tells on which side of a call `address` is, in the caller of a Lisp function. Returns
  *
  * - OWNER_SBCL_OWN: after the call
  * - OWNER_SBCL_AHEAD: before it, and RBP is the callee's

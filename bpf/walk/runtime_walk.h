@@ -54,7 +54,7 @@ ENV_INLINE void env_moving_object(const struct walk *w, struct runtime_copies *c
 				  __u64 check, __u64 address);
 /* Like env_moving_object, in two steps, for an object that the walk describes. env_is_new tells
  * whether it is new. env_told_object takes the description, which is the first piece of the copy.
- * Only walks with RUNTIME_TELLS have these functions; `told` is that of their state. Without
+ * Only walks with RUNTIME_DESCRIBES have these functions; `told` is that of their state. Without
  * env_is_new, an object is copied each time. */
 ENV_INLINE bool env_is_new(const struct walk *w, struct runtime_copies *c, __u64 key, __u64 check);
 ENV_INLINE void env_told_object(const struct walk *w, struct runtime_copies *c, const __u64 *told,
@@ -64,27 +64,23 @@ ENV_INLINE void env_told_object(const struct walk *w, struct runtime_copies *c, 
 ENV_INLINE void env_object(const struct walk *w, struct runtime_copies *c, __u64 address,
 			   __u64 check)
 {
-	(void)w, (void)c, (void)address, (void)check;
 }
 
 ENV_INLINE void env_moving_object(const struct walk *w, struct runtime_copies *c, __u64 key,
 				  __u64 check, __u64 address)
 {
-	(void)w;
 	if (env_current->object)
 		env_current->object(env_current->ctx, &c->what, key, check, address, NULL);
 }
 
 ENV_INLINE bool env_is_new(const struct walk *w, struct runtime_copies *c, __u64 key, __u64 check)
 {
-	(void)w, (void)c, (void)key, (void)check;
 	return env_current->object != NULL;
 }
 
 ENV_INLINE void env_told_object(const struct walk *w, struct runtime_copies *c, const __u64 *told,
 				__u64 key, __u64 check)
 {
-	(void)w;
 	if (env_current->object)
 		env_current->object(env_current->ctx, &c->what, key, check, 0, told);
 }
@@ -109,12 +105,10 @@ ENV_INLINE void env_tell(__u64 key, const __u64 *numbers);
 #else
 ENV_INLINE void env_keep(__u64 addr, __u32 size)
 {
-	(void)addr, (void)size;
 }
 
 ENV_INLINE void env_tell(__u64 key, const __u64 *numbers)
 {
-	(void)key, (void)numbers;
 }
 #endif
 
@@ -144,7 +138,6 @@ ENV_INLINE void runtime_tell(const struct runtime_copies *c, __u64 key,
 ENV_INLINE bool runtime_was_told(__u64 key, __u64 ret[SAMPLE_TOLD])
 {
 #ifdef __bpf__
-	(void)key, (void)ret;
 	return false;
 #else
 	return env_current->is_copy && env_read_user(ret, SAMPLE_TOLD * sizeof(ret[0]), key) == 0;
@@ -156,12 +149,10 @@ ENV_INLINE bool runtime_was_told(__u64 key, __u64 ret[SAMPLE_TOLD])
 #define RUNTIME_TAKES_NOTHING(name) \
 	ENV_INLINE int name##_frame(struct walk *w, struct name##_walk *p) \
 	{ \
-		(void)w, (void)p; \
 		return RUNTIME_DECLINES; \
 	} \
 	ENV_INLINE void name##_fetch(struct walk *w, struct name##_walk *p, __u64 pc, __u64 fp) \
 	{ \
-		(void)w, (void)p, (void)pc, (void)fp; \
 	}
 
 /* Emits the frame. Without items, outputs show it as native code. */
@@ -187,8 +178,7 @@ ENV_INLINE void runtime_took(struct walk *w, __u64 kind, __u64 address, __u64 se
 	__u32 i = w->base + w->count, taken = w->taken;
 
 	if (i >= SAMPLE_WORDS - 1 || taken >= SAMPLE_WORDS ||
-	    (w->words[taken] >> SAMPLE_FRAME_SLOT_SHIFT & SAMPLE_FRAME_SLOT_MASK) ==
-		    SAMPLE_FRAME_TAKEN + SAMPLE_TAKEN_ITEMS)
+	    sample_frame_slot(w->words[taken]) == SAMPLE_FRAME_TAKEN + SAMPLE_TAKEN_ITEMS)
 		return;
 	w->words[taken] += 1ull << SAMPLE_FRAME_SLOT_SHIFT;
 	w->words[i] = kind << RUNTIME_ITEM_SHIFT |
@@ -227,7 +217,7 @@ ENV_INLINE bool runtime_has_room(struct walk *w)
 ENV_INLINE bool runtime_has_next(struct walk *w)
 {
 	__u64 pc = w->exact ? w->pc : w->pc - 1;
-	__u32 k = w->taker % PROCESS_RUNTIMES_MAX;
+	__u32 k = w->taker % TABLES_PROCESS_RUNTIMES_MAX;
 
 	if ((pc < w->map.start || pc >= w->map.end) && !walk_find_map(w, pc))
 		return false;

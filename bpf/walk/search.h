@@ -42,7 +42,7 @@ ENV_FUNCTION __u32 walk_search_rows(__u32 rows, __u32 row_count, __u32 wanted)
 	__u32 base = 0, n = row_count;
 
 	if (!s)
-		return RULE_GAP;
+		return TABLES_RULE_GAP;
 	for (int i = 0; i < WALK_BSEARCH_ROWS && n > 1; i++) {
 		__u32 half = n / 2;
 		__u32 above = ((__u64)wanted - *ENV_AT(s, rows + base + half, __u32, 1)) >> 63;
@@ -56,16 +56,16 @@ ENV_FUNCTION __u32 walk_search_rows(__u32 rows, __u32 row_count, __u32 wanted)
 /* Returns the number of the rule in force at a file offset. */
 ENV_INLINE __u32 walk_find_rule(const struct file_entry *f, __u64 offset)
 {
-	__u32 block = (__u32)(offset >> BLOCK_SHIFT) - f->first_block;
+	__u32 block = (__u32)(offset >> TABLES_BLOCK_SHIFT) - f->first_block;
 
-	if (offset >> (BLOCK_SHIFT + 31) || block >= f->blocks)
-		return RULE_GAP;
+	if (offset >> (TABLES_BLOCK_SHIFT + 31) || block >= f->blocks)
+		return TABLES_RULE_GAP;
 	__u32 position = f->index + block * 2;
 	const struct slab *s = env_slab(position, 2);
 	if (!s)
-		return RULE_GAP;
+		return TABLES_RULE_GAP;
 	const struct block_entry *b = ENV_AT(s, position, struct block_entry, 2);
-	__u32 in_block = offset & ((1u << BLOCK_SHIFT) - 1);
+	__u32 in_block = offset & ((1u << TABLES_BLOCK_SHIFT) - 1);
 
 	return walk_search_rows(b->rows, b->count, in_block << 16 | 0xffff) & 0xffff;
 }

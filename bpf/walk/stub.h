@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
- * Stubs between C code and code that a JIT generated, which has no fixed layout (RULE_STUB).
+ * Stubs between C code and code that a JIT generated, which has no fixed layout (TABLES_RULE_STUB).
  * CPython's JIT makes one before each trace:
  *
  *     push REGISTER...; mov...; call TRACE; [add rsp, N;] pop REGISTER...; ret

@@ -47,7 +47,7 @@ ENV_INLINE void walk_item(struct walk *w, __u64 kind, __u64 address, __u64 secon
  * unknown. */
 ENV_INLINE void walk_entry(struct walk *w, __u64 address)
 {
-	struct walk_entries *e = &w->entries[w->turn % PROCESS_RUNTIMES_MAX];
+	struct walk_entries *e = &w->entries[w->turn % TABLES_PROCESS_RUNTIMES_MAX];
 	__u32 i = w->sample.kernel_frames + 2u * w->sample.items, last = e->last;
 
 	/* Memory below the stack pointer belongs to a call that has returned. */
@@ -89,7 +89,7 @@ ENV_INLINE void walk_mark(struct walk *w, __u32 i)
 
 	if (i < SAMPLE_WORDS)
 		w->words[i] |= SAMPLE_FRAME_ENTRY;
-	for (__u32 k = 0; k < PROCESS_RUNTIMES_MAX; k++) {
+	for (__u32 k = 0; k < TABLES_PROCESS_RUNTIMES_MAX; k++) {
 		struct walk_entries *e = &w->entries[k];
 
 		if (passed && e->at == passed) {
@@ -128,7 +128,7 @@ ENV_FUNCTION __u32 walk_loop_has(__u32 entry, __u64 offset)
  * position of runtime_entry[0]. loop: only those that have the offset in their loop. */
 ENV_FUNCTION __u32 walk_taker(__u32 first, __u32 left, __u32 loop, __u64 offset)
 {
-	for (__u32 k = 0; k < PROCESS_RUNTIMES_MAX; k++) {
+	for (__u32 k = 0; k < TABLES_PROCESS_RUNTIMES_MAX; k++) {
 		if (left >> k & 1 && (!loop || walk_loop_has(first + k * 8, offset)))
 			return k + 1;
 	}
@@ -136,31 +136,31 @@ ENV_FUNCTION __u32 walk_taker(__u32 first, __u32 left, __u32 loop, __u64 offset)
 }
 
 /* Returns the number of the rule of generated code whose frames have one layout
- * (RUNTIME_RULES_GENERATED), or RULE_GAP; with RULE_STUB, all of config.rule. rulers: a bit for
- * each runtime that has such a rule. */
+ * (RUNTIME_RULES_GENERATED), or TABLES_RULE_GAP; with TABLES_RULE_STUB, all of config.rule. rulers:
+ * a bit for each runtime that has such a rule. */
 ENV_FUNCTION __u32 walk_constant_rule(__u32 first, __u32 rulers)
 {
 	__u32 k = rulers & 1 ? 0 : rulers & 2 ? 1 : rulers & 4 ? 2 : 3, entry = first + k * 8;
 	const struct slab *s = env_slab(entry, 8);
 
 	if (!s)
-		return RULE_GAP;
+		return TABLES_RULE_GAP;
 	__u32 config = ENV_AT(s, entry, struct runtime_entry, 8)->config;
 	__u32 slot = ENV_AT(s, entry, struct runtime_entry, 8)->slot;
 
 	s = env_slab(config, RUNTIME_CONFIG_WORDS);
 	if (!s)
-		return RULE_GAP;
+		return TABLES_RULE_GAP;
 	const struct runtime_config *c = ENV_AT(s, config, struct runtime_config,
 						RUNTIME_CONFIG_WORDS);
 	__u32 rule = c->rule;
 	__u64 alias = c->alias;
 
-	if (rule & RULE_SHORT)
+	if (rule & TABLES_RULE_SHORT)
 		return rule;
 	const struct file_entry *f = env_file(slot);
 
-	return f && f->state == FILE_READY ? walk_find_rule(f, alias) : RULE_GAP;
+	return f && f->state == TABLES_FILE_READY ? walk_find_rule(f, alias) : TABLES_RULE_GAP;
 }
 
 /* Records that the runtime that was asked leaves the frame to the native walk. */
@@ -247,34 +247,35 @@ ENV_INLINE int walk_step(struct walk *w)
 	int stop = 0;
 	bool by_fp = false;
 
-	w->rule = RULE_GAP;
-	if (w->file.state == FILE_READY)
+	w->rule = TABLES_RULE_GAP;
+	if (w->file.state == TABLES_FILE_READY)
 		w->rule = walk_find_rule(&w->file, pc - w->map.bias);
-	else if (w->map.takers >> MAP_RULER)
-		w->rule = walk_constant_rule(w->runtime_first, w->map.takers >> MAP_RULER);
+	else if (w->map.takers >> TABLES_MAP_RULER)
+		w->rule = walk_constant_rule(w->runtime_first, w->map.takers >> TABLES_MAP_RULER);
 	/* Reload the number from memory, so that the verifier follows the code below once for both
 	 * cases. */
 	ENV_FORGET();
 	__u32 number = w->rule;
 
-	if (w->file.state == FILE_READY || number != RULE_GAP) {
-		if ((number & 0xffff) == RULE_STUB) {
-			__u32 below = number >> RULE_STUB_BELOW_SHIFT;
+	if (w->file.state == TABLES_FILE_READY || number != TABLES_RULE_GAP) {
+		if ((number & 0xffff) == TABLES_RULE_STUB) {
+			__u32 below = number >> TABLES_RULE_STUB_BELOW_SHIFT;
 			__u64 stub = walk_stub(WALK_ARGUMENT(w) w->sp, below);
 
 			by_fp = !stub;
 			if (stub)
 				stop = walk_by_stub(w, stub, below);
-		} else if (number & RULE_SHORT) {
+		} else if (number & TABLES_RULE_SHORT) {
 			stop = walk_apply_short(w, number);
 		} else {
 			stop = (int)walk_by_rule(WALK_ARGUMENT(w) number);
 			by_fp = stop == WALK_FOLLOWS_FP;
 		}
-	} else if (w->file.state == FILE_NO_ROWS || w->file.state == FILE_EVICTED) {
+	} else if (w->file.state == TABLES_FILE_NO_ROWS || w->file.state == TABLES_FILE_EVICTED) {
 		by_fp = true;
 	} else {
-		stop = walk_stop(w, w->file.state == FILE_FREE ? WALK_STALE : WALK_ROWS_PENDING);
+		stop = walk_stop(w, w->file.state == TABLES_FILE_FREE ? WALK_STALE
+								      : WALK_ROWS_PENDING);
 	}
 	if (by_fp)
 		stop = walk_by_fp(w);
@@ -305,14 +306,14 @@ ENV_INLINE void walk_begin(struct walk *w, const struct process_entry *p, __u8 e
 	w->maps = p->maps;
 	w->map_count = p->map_count;
 	w->runtimes = p->maps + p->map_count * 8;
-	w->runtimes_left = p->flags >> PROCESS_RUNTIMES_SHIFT;
+	w->runtimes_left = p->flags >> TABLES_PROCESS_RUNTIMES_SHIFT;
 	w->runtime_first = w->runtimes;
 	w->runtime_count = w->runtimes_left;
 	w->phase = WALK_BEGINS;
 	w->declined = w->refused = w->declines = w->takes = 0;
 	w->count = 0;
 	w->turn = 0;
-	for (__u32 k = 0; k < PROCESS_RUNTIMES_MAX; k++)
+	for (__u32 k = 0; k < TABLES_PROCESS_RUNTIMES_MAX; k++)
 		w->entries[k].at = 0;
 	w->entry_at = 0;
 	w->heap_end = 0;
@@ -355,7 +356,7 @@ ENV_INLINE void walk_find_entries(struct walk *w)
 		      at = word & RUNTIME_ADDRESS_MASK;
 		__u64 of = word >> RUNTIME_ITEM_SLOT_SHIFT & RUNTIME_ITEM_SLOT_MASK;
 
-		if (n && of != slot && ++w->turn >= PROCESS_RUNTIMES_MAX)
+		if (n && of != slot && ++w->turn >= TABLES_PROCESS_RUNTIMES_MAX)
 			return;
 		slot = of;
 		if (word >> RUNTIME_ITEM_SHIFT != RUNTIME_ENTRY || !at || w->entries[w->turn].at)

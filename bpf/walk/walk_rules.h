@@ -48,7 +48,7 @@ ENV_INLINE bool walk_find_map(struct walk *w, __u64 pc)
 		w->map.start = pc;
 		w->map.end = pc + 1;
 	}
-	w->file.state = FILE_NO_ROWS;
+	w->file.state = TABLES_FILE_NO_ROWS;
 	if (m->slot) {
 		const struct file_entry *f = env_file(m->slot);
 
@@ -299,7 +299,7 @@ ENV_INLINE int walk_by_fp(struct walk *w)
 		__u64 is = owner_sbcl(w->leaf ? w->pc : w->pc | OWNER_CALLER, w->sp, fp, pc);
 		bool first = !w->by_fp;
 		/* In a file with tables, and called from outside the mapping: this is C code. */
-		bool elsewhere = w->file.state == FILE_READY &&
+		bool elsewhere = w->file.state == TABLES_FILE_READY &&
 				 (pc < w->map.start || pc >= w->map.end);
 
 		if (is == OWNER_SBCL_AT_RBX)
@@ -417,20 +417,21 @@ ENV_INLINE int walk_to_caller(struct walk *w, __u64 cfa, __u64 fp, __u64 pc)
 	return pc == 0 ? walk_stop(w, w->guessed | w->near ? WALK_NO_ROOT : WALK_COMPLETE) : 0;
 }
 
-/* Applies a rule that its number encodes (RULE_SHORT). A fast path for nearly all frames. */
+/* Applies a rule that its number encodes (TABLES_RULE_SHORT). A fast path for nearly all frames. */
 ENV_INLINE int walk_apply_short(struct walk *w, __u32 rule)
 {
-	bool by_rbp = rule & RULE_SHORT_RBP;
-	__u64 cfa = (by_rbp ? w->fp : w->sp) + RULE_SHORT_CFA(rule) * 8, fp = w->fp, pc;
+	bool by_rbp = rule & TABLES_RULE_SHORT_RBP;
+	__u64 cfa = (by_rbp ? w->fp : w->sp) + TABLES_RULE_SHORT_CFA(rule) * 8, fp = w->fp, pc;
 
-	if (RULE_SHORT_RBP_AT(rule) && !walk_read(w, cfa - RULE_SHORT_RBP_AT(rule) * 8, &fp))
+	if (TABLES_RULE_SHORT_RBP_AT(rule) &&
+	    !walk_read(w, cfa - TABLES_RULE_SHORT_RBP_AT(rule) * 8, &fp))
 		return walk_stop(w, WALK_STACK_UNREADABLE);
 	if (cfa <= w->sp && !(by_rbp && walk_jumps(w, cfa, false)))
 		return walk_stop(w, WALK_NO_PROGRESS);
 	if (!walk_read(w, cfa - 8, &pc))
 		return walk_stop(w, WALK_STACK_UNREADABLE);
 	walk_track(w, WALK_TRACKS_RBX,
-		   RULE_SHORT_RBX_AT(rule) ? cfa - RULE_SHORT_RBX_AT(rule) * 8 : 0);
+		   TABLES_RULE_SHORT_RBX_AT(rule) ? cfa - TABLES_RULE_SHORT_RBX_AT(rule) * 8 : 0);
 	return walk_to_caller(w, cfa, fp, pc);
 }
 
@@ -537,7 +538,7 @@ ENV_FUNCTION __u64 walk_stub_at(WALK_PARAMETER __u64 at)
 }
 
 /* Returns the stub that called generated code, or 0. below: how many words below RBP the return
- * address into C code is (RULE_STUB_BELOW_SHIFT), or 0. */
+ * address into C code is (TABLES_RULE_STUB_BELOW_SHIFT), or 0. */
 ENV_FUNCTION __u64 walk_stub(WALK_PARAMETER __u64 sp, __u32 below)
 {
 	WALK_FIND(w);

@@ -85,7 +85,7 @@ struct walk {
 	__u32 runtimes, runtimes_left; /* position of the next runtime_entry; how many are left */
 	__u32 turn;		       /* index of the runtime that emits items now */
 	__u32 slot;		       /* slot of its file */
-	struct walk_entries entries[PROCESS_RUNTIMES_MAX];
+	struct walk_entries entries[TABLES_PROCESS_RUNTIMES_MAX];
 	__u64 entry_at; /* the nearest address in entries; 0: none */
 	__u16 reason;
 	__u16 at_slot;
@@ -118,7 +118,7 @@ struct walk {
 	__u64 heap_end;	   /* the end of the piece that is walked now; 0: the walk is on the
 			    * stack */
 	__u64 heap_parent; /* the next piece; 0: none */
-	__u64 heap_back;   /* where the stack continues after all of them */
+	__u64 heap_back;   /* the stack continues here after all of them */
 	__u64 thread;	   /* the runtime's own structure for the thread; 0: not seen yet */
 	__u64 window[WALK_WINDOW / 8];
 	struct sample sample; /* this header and words[] go into the ring buffer */

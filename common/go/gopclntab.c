@@ -14,11 +14,12 @@
  *                Go 1.12 nfuncdata4 instead of the last four. Then pcdata (4 each), then funcdata:
  *                addresses_u, from 1.18 on 4 bytes each, relative to go:func.*
  */
+#include "common/go/gopclntab_internal.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/go/gopclntab_internal.h"
 
 #define PAGE 4096u
 #define DEFAULT_CACHE (64u << 10)

@@ -129,7 +129,8 @@ static int highest(struct gopclntab *t, const struct gopclntab_func *f, uint32_t
 
 	*ret = -1;
 	gopclntab_values(t, f, table, &v);
-	while ((r = gopclntab_next(&v, &start, &end, &value)) == 0) {
+	for (r = gopclntab_next(&v, &start, &end, &value); r == 0;
+	     r = gopclntab_next(&v, &start, &end, &value)) {
 		if (value < -1 || *steps == 0)
 			return GOPCLNTAB_MALFORMED;
 		--*steps;

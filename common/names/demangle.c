@@ -11,6 +11,8 @@
  *    longjmp if a name takes too much. This leaks what was allocated until then. So after
  *    MAX_D_LEFT such names, D's names are no longer demangled.
  */
+#include "common/names/demangle.h"
+
 #include <libiberty/demangle.h>
 #include <libiberty/libiberty.h>
 #include <setjmp.h>
@@ -18,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/names/demangle.h"
 
 #define PRINT_LIMIT (64u << 10) /* bytes printed by libiberty for one name */
 #define MAX_RUST_LEFT 256u

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/names/demangle.h"
 #include "common/names/names.h"
+
+#include "common/names/demangle.h"
 
 void names_reset(struct names *n)
 {

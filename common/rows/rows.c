@@ -1,8 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/rows/rows.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/rows/rows.h"
 
 #define GROWN_BYTES (1u << 20) /* a block grows by at most this much */
 

@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include "bpf/mix.h"
 #include "bpf/unwind.h"
 #include "common/wire/msg.h"
 
@@ -97,8 +98,7 @@ static inline bool rows_words_eq(struct rows_words x, struct rows_words y)
 
 static inline uint32_t rows_words_hash(struct rows_words w)
 {
-	uint64_t h = (w.a + (w.c << 32) + w.c + (w.c >> 32)) * 0x9e3779b97f4a7c15u ^
-		     w.b * 0xff51afd7ed558ccdu;
+	uint64_t h = (w.a + (w.c << 32) + w.c + (w.c >> 32)) * MIX_GOLDEN ^ w.b * MIX_FIRST;
 
 	return (uint32_t)(h >> 40 ^ h >> 20);
 }

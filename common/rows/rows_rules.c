@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The distinct rules of a file (struct rows_rules). */
 #include <errno.h>
 #include <stdlib.h>

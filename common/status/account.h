@@ -26,7 +26,7 @@ enum account_kind {
 struct account_line {
 	enum account_kind kind;
 	const char *word, *text; /* for a remedy: the runtime, and what to do */
-	const char *what;	 /* for a remedy: what these samples lack; else NULL */
+	const char *what;	 /* for a remedy: the part that these samples lack; else NULL */
 	uint64_t count;
 };
 #define ACCOUNT_LINES (2 * STATUS_REASONS + STATUS_UNNAMED_REASONS + 2 * STATUS_RUNTIMES)

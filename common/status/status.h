@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Status words: what a tool tells the launcher over a pipe. Each is one fixed-size struct of at
+ * Status words: a tool's reports to the launcher, over a pipe. Each is one fixed-size struct of at
  * most PIPE_BUF bytes in one write, so it arrives whole. Apart from them the launcher reads only a
  * tool's log lines, which it escapes.
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/status/witness.h"
 
+#include "bpf/mix.h"
 #include "common/base/bytes/numbers.h"
 #include "common/wire/msg.h"
 
@@ -12,8 +13,7 @@ static unsigned bucket(const struct witness_key *k, const struct witness_sample 
 	uint64_t h = k->words[0];
 
 	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		h = numbers_fold(h ^ words[i] ^ 0x9e3779b97f4a7c15u,
-				 k->words[1] ^ 0xd6e8feb86659fd93u);
+		h = numbers_fold(h ^ words[i] ^ MIX_GOLDEN, k->words[1] ^ MIX_FOLD);
 	return (unsigned)(numbers_fold(h ^ k->words[0], 0xa0761d6478bd642fu) >> 32) %
 	       WITNESS_BUCKETS;
 }

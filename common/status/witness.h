@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The witness: what prof-bpf sent and lost, reported to prof-export over a path that prof-symd
- * cannot reach. So prof-export notices if prof-symd invents, repeats, drops or moves samples, or
- * hides losses.
+ * The witness reports to prof-export what prof-bpf sent and lost, over a path that prof-symd cannot
+ * reach. So prof-export notices if prof-symd invents, repeats, drops or moves samples, or hides
+ * losses.
  *
  * Both count each sample in one of WITNESS_BUCKETS buckets, chosen by a keyed hash of all numbers
  * in struct witness_sample. prof-symd does not know the key. So it cannot change any of these, even

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stddef.h>
 #include "common/walk/weave.h"
+
+#include <stddef.h>
 
 struct weaver {
 	const struct weave_input *in;
 	const struct weave_config *config;
-	struct weave_run runs[PROCESS_RUNTIMES_MAX];
+	struct weave_run runs[TABLES_PROCESS_RUNTIMES_MAX];
 	uint32_t run_count;
 	struct weave_frame *frames;
 	uint32_t count, max;
@@ -36,14 +37,14 @@ static void find_entry(const uint64_t *items, struct weave_run *r)
 }
 
 uint32_t weave_split(const uint64_t *items, uint32_t count,
-		     struct weave_run ret[static PROCESS_RUNTIMES_MAX])
+		     struct weave_run ret[static TABLES_PROCESS_RUNTIMES_MAX])
 {
 	uint32_t runs = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
 		uint16_t slot = item_slot(items[(size_t)2 * i]);
 
-		if (runs && (ret[runs - 1].slot == slot || runs == PROCESS_RUNTIMES_MAX))
+		if (runs && (ret[runs - 1].slot == slot || runs == TABLES_PROCESS_RUNTIMES_MAX))
 			ret[runs - 1].end = i + 1;
 		else
 			ret[runs++] = (struct weave_run){ .slot = slot, .next = i, .end = i + 1 };
@@ -177,7 +178,7 @@ static bool is_trace(const struct weaver *v, uint32_t at)
 	if (sample_frame_slot(word) || next >= v->in->native_count)
 		return false;
 	r = loop_of(v->config, v->in->native[next]);
-	return r && r->takes & RUNTIME_RULES_GENERATED && (r->rule & 0xffff) == RULE_STUB;
+	return r && r->takes & RUNTIME_RULES_GENERATED && (r->rule & 0xffff) == TABLES_RULE_STUB;
 }
 
 static void put_native(struct weaver *v, uint32_t at, bool loop)

@@ -17,7 +17,7 @@
  *
  * - code that called the loop in which a chain begins; with -X perf, CPython makes such a
  *   trampoline for each function
- * - code that the loop called by a stub (RULE_STUB)
+ * - code that the loop called by a stub (TABLES_RULE_STUB)
  */
 #ifndef COMMON_WALK_WEAVE_H
 #define COMMON_WALK_WEAVE_H
@@ -63,7 +63,7 @@ struct weave_run {
 /* Splits items into runs, one for each runtime, and returns their number. If there are too many
  * runtimes, the items of the rest join the last run. */
 uint32_t weave_split(const uint64_t *items, uint32_t count,
-		     struct weave_run ret[static PROCESS_RUNTIMES_MAX]);
+		     struct weave_run ret[static TABLES_PROCESS_RUNTIMES_MAX]);
 /* Returns the run whose next entry is nearest to the leaf, or NULL. */
 struct weave_run *weave_nearest(struct weave_run *runs, uint32_t count);
 /* Advances the run to the item after its next entry. */

@@ -2,6 +2,7 @@
 /* The texts of errors.def. Numbers come from messages, so each look-up checks the bounds. Unused
  * numbers are "unknown". */
 #include "common/wire/reason.h"
+
 #include <stddef.h>
 
 struct reason {

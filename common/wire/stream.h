@@ -44,7 +44,7 @@ enum stream_verdict {
 	/* Its first message has another schema or, with of_run, another build. */
 	STREAM_SCHEMA = 3,
 };
-/* What was skipped because this build does not know it. */
+/* Counts of messages and fields that were skipped because this build does not know them. */
 struct stream_skipped {
 	uint64_t messages, fields;
 };

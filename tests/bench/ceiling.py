@@ -535,8 +535,8 @@ def kill(children):
 
 def run(folder, names, scale=1.0, seconds=20, limit=None, hz=99, ending="folded", options=()):
     """Records the whole host for this long, under these loads and next to a program that spins in
-    named functions. Returns the meter, the summary, the messages, and for that program the samples,
-    and those that are complete and named."""
+    named functions. Returns the meter, the summary, the messages, and for that program the samples
+    since it has rows, and those that are complete and named."""
     out, summary = f"{folder}/out.{ending}", f"{folder}/summary.json"
     if not os.path.exists(f"{folder}/beside"):
         shutil.copy(compiled(folder), f"{folder}/beside")
@@ -563,6 +563,9 @@ def run(folder, names, scale=1.0, seconds=20, limit=None, hz=99, ending="folded"
                 stack, count = line.rsplit(" ", 1)
                 frames = stack.split(";")
                 if frames[0] != "beside":
+                    continue
+                # Rows that are still to come have nothing to do with memory.
+                if "[truncated: rows-pending]" in frames:
                     continue
                 # The stack has the program's calls down from main, and is not truncated.
                 beside += int(count)

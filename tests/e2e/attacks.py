@@ -177,6 +177,60 @@ int main(int argc, char **argv)
 	}
 }
 """
+# Has a stack of 128 KiB for a moment, and goes on as a copy of its file, whose unwind rows are not
+# known.
+DIVING = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/sendfile.h>
+#include <time.h>
+#include <unistd.h>
+static volatile unsigned long n;
+static long cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return t.tv_sec * 1000000000 + t.tv_nsec;
+}
+static int dive(int depth)
+{
+	volatile char room[1000];
+
+	room[0] = 0;
+	if (depth)
+		return dive(depth - 1) + 1 + room[0];
+	for (const long end = cpu_ns() + 40000000; cpu_ns() < end;)
+		for (unsigned i = 0; i < 10000; i++)
+			n++;
+	return 0;
+}
+int main(int argc, char **argv)
+{
+	const unsigned turn = argc > 2 ? atoi(argv[2]) : 0;
+	char old[256], path[256], next[16];
+
+	if (!turn) {
+		puts("ready");
+		fflush(stdout);
+	}
+	dive(125);
+	snprintf(old, sizeof(old), "%s/%d.%u", argv[1], getpid(), turn);
+	snprintf(path, sizeof(path), "%s/%d.%u", argv[1], getpid(), turn + 1);
+	snprintf(next, sizeof(next), "%u", turn + 1);
+	const int from = open("/proc/self/exe", O_RDONLY);
+	const int to = open(path, O_WRONLY | O_CREAT | O_EXCL, 0755);
+	if (from < 0 || to < 0 || sendfile(to, from, 0, 1 << 20) < 0)
+		return 1;
+	close(from);
+	close(to);
+	unlink(old);
+	execl(path, "diving", argv[1], next, NULL);
+	return 1;
+}
+"""
 # Two hundred frames, of twenty thousand functions with names of 2 KB.
 DEEP = r"""
 import random, sys
@@ -316,6 +370,10 @@ class Kit:
     @functools.cached_property
     def fleeting(self):
         return self.build("fleeting", FLEETING)
+
+    @functools.cached_property
+    def diving(self):
+        return self.build("diving", DIVING, "-fno-optimize-sibling-calls")
 
     @functools.cached_property
     def deep(self):
@@ -480,12 +538,23 @@ def deep_python(kit, uids):
     return started([(uid, [sys.executable, kit.deep]) for uid in uids], nice=0)
 
 
+def shared_folder(kit, name):
+    folder = kit.folder / name
+    folder.mkdir(exist_ok=True)
+    os.chmod(folder, 0o777)
+    return folder
+
+
 def fleeting_files(kit, uids):
     """At ordinary priority."""
-    folder = kit.folder / "fleeting.files"
-    folder.mkdir()
-    os.chmod(folder, 0o777)
+    folder = shared_folder(kit, "fleeting.files")
     return started([(uid, [kit.fleeting, folder]) for uid in uids], nice=0)
+
+
+def large_stacks(kit, uids):
+    """At ordinary priority."""
+    folder = shared_folder(kit, "diving.files")
+    return started([(uid, [kit.diving, folder]) for uid in uids], nice=0)
 
 
 def sparse_memory(kit, uids):

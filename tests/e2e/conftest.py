@@ -121,7 +121,7 @@ def few(samples, share=0.01):
 def of_which_check_has(values, some):
     """For parametrize: all values. `make check` has some of them, `make check-all` the others."""
     return [pytest.param(*(v if isinstance(v, tuple) else (v,)),
-                         marks=[] if v in some else [pytest.mark.all]) for v in values]
+                         marks=[] if v in some else [pytest.mark.check_all]) for v in values]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -175,7 +175,7 @@ MARKS = {
              "test_prof_send_hostile", "test_prof_send_queues", "test_prof_symd", "test_protocol",
              "test_usage"],
     "vm": ["test_vm"],
-    "all": ["test_fair_model", "test_podman"],
+    "check_all": ["test_fair_model", "test_podman"],
     "alone": [
         # These measure how much memory or cpu profpipe uses at a given load.
         "test_thousands_of_short_processes_are_all_seen_and_forgotten",
@@ -184,13 +184,15 @@ MARKS = {
         "test_a_limit_is_named_by_doctor_and_by_record_in_the_same_words",
         # Users who take all that they can get: the log and the figures of the host are then not
         # what other tests expect.
-        "test_fairness", "test_fairness_files", "test_fairness_processes", "test_fairness_table",
-        "test_fair_names", "test_fair_samples", "test_cpu_limit",
+        "test_fairness", "test_fairness_files", "test_fairness_idle", "test_fairness_processes",
+        "test_fairness_table", "test_fair_names", "test_fair_samples", "test_cpu_limit",
         # Takes a cpu offline for a while.
         "test_a_cpu_that_went_and_came_back_is_sampled_again",
         # These expect something at the time of a first sample, or within a second of it.
         "test_the_first_sample_of_a_new_interpreter_has_its_frames",
         "test_an_interpreter_that_is_the_command_has_its_frames_at_once",
+        "test_frames_begin_soon_and_at_once_when_the_file_is_known",
+        "test_recording_begins_within_half_a_second",
     ],
     "waits": [
         "test_a_process_is_sampled_once_it_is_old_enough",
@@ -216,10 +218,10 @@ MARKS = {
 
 # The files that take longest begin first, so that no worker is left with one of them at the end.
 LONGEST = ["test_run", "test_python", "test_targets", "test_redteam", "test_doctor", "test_ceiling",
-           "test_step", "test_memory", "test_go", "test_prof_send_hostile", "test_world",
+           "test_step", "test_memory", "test_go", "test_prof_send_hostile", "test_hazards",
            "test_tools", "test_walker", "test_dump", "test_split_debug", "test_otlp_send",
            "test_death", "test_hotspot", "test_v8", "test_skeleton", "test_remedies",
-           "test_surroundings", "test_function_starts", "test_large_unit", "test_languages"]
+           "test_attributes", "test_function_starts", "test_large_unit", "test_switched_stacks"]
 
 
 def pytest_collection_modifyitems(items):

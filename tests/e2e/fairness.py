@@ -112,7 +112,54 @@ class Clock(threading.Thread):
         return within[-1] - within[0] if within else 0
 
 
-def beside(tmp_path, chain, seconds=4, options=(), delay=1, uid=VICTIM, attack=None):
+def native_victim(folder, chain):
+    """A program without frame pointers, whose names are in a debug file. Returns its command, its
+    debug file, and a function that tells whether a stack is complete and named."""
+    program = folder / "victim"
+    built = chain(DEPTH)
+    shutil.copy(built, program)
+    debug = os.path.join(os.path.dirname(built), ".debug", os.path.basename(built) + ".debug")
+    # Its debuglink leads here.
+    return program, shutil.copy(debug, folder), lambda s: shape(s, DEPTH, {"_start"})
+
+
+def is_whole_python(stack):
+    """Whether no frame is missing: all functions that called the innermost one are there."""
+    chain = [m[1] for f in stack if (m := re.search(r"\.(f\d+)$", f))]
+    return (not any(f.startswith(("[truncated", "[python: ")) for f in stack)
+            and chain == [f"f{i + 1}" for i in range(len(chain))]
+            and (chain or "_PyEval_EvalFrameDefault" not in stack)
+            and (not chain or any(f.endswith(".<module>") for f in stack)))
+
+
+def python_victim(folder, _):
+    """A Python program. Its interpreter is known, since the tests run in it."""
+    script = folder / "script.py"
+    calls = "".join(f"def f{i}(): f{i + 1}()\n" for i in range(1, DEPTH))
+    script.write_text(f"import sys, time\n{calls}def f{DEPTH}():\n    for _ in range(2000): pass\n"
+                      'open("/proc/self/comm", "w").write("victim")\n'
+                      "end = time.monotonic() + float(sys.argv[1])\n"
+                      "while time.monotonic() < end: f1()\n")
+    return f"/usr/bin/python3 {script}", None, is_whole_python
+
+
+def short_victim(folder, chain):
+    """The native victim, as a new copy of its file ten times a second. So most of its samples wait
+    for unwind rows."""
+    program, debug, is_whole = native_victim(folder, chain)
+    os.chmod(folder, 0o777)
+    script = folder / "copies.sh"
+    script.write_text(f'n=0; end=$(($(date +%s) + $1)); cd {folder}\n'
+                      'while [ $(date +%s) -lt $end ]; do\n'
+                      f'mkdir $n; cp {program} {debug} $n; timeout 0.1 $n/victim 9\n'
+                      'n=$((n + 1)); done\n')
+    # Also while it begins and ends.
+    return f"sh {script}", debug, lambda stack: (
+        is_whole(stack) or stack[1] == "_dl_start_user" or "do_exit_[k]" in stack)
+
+
+def beside(tmp_path, chain, seconds=4, options=(), delay=1, uid=VICTIM, attack=None,
+           victim=native_victim):
     """Records the host while a victim runs. Attackers run already. delay: seconds before the
     victim's program starts, whose files the profiler has not seen before. attack: attackers that
     need its paths, as a context manager of its program and its debug file. Returns the recording
@@ -121,20 +168,16 @@ def beside(tmp_path, chain, seconds=4, options=(), delay=1, uid=VICTIM, attack=N
     folder = tmp_path / "victim"
     folder.mkdir(mode=0o755)
     reachable(tmp_path)
-    program = folder / "victim"
-    built = chain(DEPTH)
-    shutil.copy(built, program)
-    debug = os.path.join(os.path.dirname(built), ".debug", os.path.basename(built) + ".debug")
-    debug = shutil.copy(debug, folder)  # its debuglink leads here
+    program, debug, is_whole = victim(folder, chain)
     command = f"sleep {delay}; exec {program} {seconds}"
     with attack(program, debug) if attack else contextlib.nullcontext():
-        victim = as_user(uid, ["sh", "-c", command])
-        clock = Clock(victim.pid)
+        running = as_user(uid, ["sh", "-c", command])
+        clock = Clock(running.pid)
         try:
             got = recorded(tmp_path, seconds, "-F", RATE, *options)
         finally:
             clock.over.set()
-            end([victim])
+            end([running])
     # While the kernel executes it, a program has no frames yet.
     mine = [(s, n) for s, n in got.stacks
             if s[0] == "victim" and not any("execve" in f for f in s)]
@@ -145,8 +188,8 @@ def beside(tmp_path, chain, seconds=4, options=(), delay=1, uid=VICTIM, attack=N
     return SimpleNamespace(
         cpu_s=cpu_s, due=cpu_s * rate,
         samples=sum(n for _, n in mine),
-        whole=sum(n for s, n in mine if shape(s, DEPTH, {"_start"})),
-        bad=[s for s, _ in mine if not shape(s, DEPTH, {"_start"})], **vars(got))
+        whole=sum(n for s, n in mine if is_whole(s)),
+        bad=[s for s, _ in mine if not is_whole(s)], **vars(got))
 
 
 def assert_on_time(got):

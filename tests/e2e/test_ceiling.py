@@ -33,9 +33,8 @@ def test_the_limit_holds(folder, name, scale, limit):
     assert meter.looks > 5, meter.peaks
     assert {"prof-bpf", "prof-symd", "prof-export", "maps"} <= set(meter.peaks), meter.peaks
     assert meter.peak <= (limit or 128) * ceiling.MIB, (meter.at_peak, said)
-    # The ordinary program beside the load has its stacks and its names. Its first samples may come
-    # before its rows.
-    assert beside == 0 or whole >= beside * 0.8, said
+    # The ordinary program beside the load has its stacks and its names.
+    assert whole >= beside * 0.9 and whole > 5, (whole, beside, said)
 
 
 def test_no_stack_is_cut_for_want_of_memory_while_there_is_some(folder):
@@ -47,7 +46,7 @@ def test_no_stack_is_cut_for_want_of_memory_while_there_is_some(folder):
     assert summary["samples"] > 300 and "memory-limit" not in summary["truncated"], said
 
 
-@pytest.mark.all
+@pytest.mark.check_all
 def test_the_limit_that_would_have_sufficed_is_named(folder):
     """The limit suffices for this load: nothing is cut while there is memory."""
     # In the first seconds rows are still to come, and their size is not known yet.

@@ -37,7 +37,7 @@ service:
     profiles/http: {{receivers: [otlp/http], exporters: [file/http, debug]}}
 """
 
-pytestmark = pytest.mark.all
+pytestmark = pytest.mark.check_all
 
 
 @pytest.fixture(scope="session")

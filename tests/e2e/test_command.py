@@ -193,9 +193,9 @@ def test_short_processes_have_all_samples_and_whole_stacks(
     with Run("-F", "199", "-o", out, "--summary", summary) as r:
         r.sampling()
         for i, seconds in enumerate(runs):
-            program = burner
-            if file == "new":
-                program = tmp_path / f"burn{i}"
+            # Programs of other tests run meanwhile, under other names.
+            program = tmp_path / (f"brief-new{i}" if file == "new" else "brief-same")
+            if not program.exists():
                 program.write_bytes(burner.read_bytes() + os.urandom(16))
                 program.chmod(0o755)
             p = subprocess.Popen([program, str(seconds)])
@@ -205,7 +205,7 @@ def test_short_processes_have_all_samples_and_whole_stacks(
         status, _, err = r.end(20)
     assert status == 0, err
     stacks = [line.rsplit(" ", 1) for line in out.read_text(errors="replace").splitlines()
-              if line.startswith("burn")]
+              if line.startswith(f"brief-{file}")]
     samples = sum(int(n) for _, n in stacks)
     cut = sum(int(n) for s, n in stacks if "[truncated" in s)
     assert cut <= 0.03 * samples, [(s, n) for s, n in stacks if "[truncated" in s]
@@ -215,13 +215,8 @@ def test_short_processes_have_all_samples_and_whole_stacks(
 
 
 def test_recording_begins_within_half_a_second(tmp_path):
-    first = []
     with subprocess.Popen(burn(60)) as other:
-        for _ in range(5):
-            got = record(tmp_path, "-F", "199", "-d", "0.5")
-            first.append(got.summary["first_complete_sample_s"])
-            if first[-1] < 0.5:
-                break
+        got = record(tmp_path, "-F", "199", "-d", "0.5")
         other.kill()
-    # The machine may be busy with something else at some of the ticks.
-    assert min(first) < 0.5, first
+    # Usually 0.15 s to 0.3 s.
+    assert got.summary["first_complete_sample_s"] < 0.5

@@ -95,7 +95,7 @@ def run_ns(pid):
         return int(f.read().split()[0])
 
 
-@pytest.mark.all
+@pytest.mark.check_all
 def test_the_cpu_limit_drops_no_samples_of_a_light_user(tmp_path):
     """A user with loads on all cpus, and one whose program needs a hundredth of one: only the
     first loses samples."""

@@ -16,7 +16,7 @@ import time
 
 import pytest
 
-from conftest import BUILD, profpipe
+from conftest import BUILD, of_which_check_has, profpipe
 from running import children_of, cpu_s, lives, ran_s
 
 TOOLS = ["prof-bpf", "prof-deltas", "prof-symd", "prof-export"]
@@ -242,7 +242,7 @@ def edges(folder, spinning, times):
     return events
 
 
-@pytest.mark.parametrize("times", [TIMES, pytest.param(3 * TIMES, marks=pytest.mark.all)])
+@pytest.mark.parametrize("times", [TIMES, pytest.param(3 * TIMES, marks=pytest.mark.check_all)])
 def test_a_run_survives_repeated_deaths_of_each_tool(tmp_path, spinning, times):
     jobs = {"kills": kills, "stops": stops, "edges": edges}
     for name in jobs:
@@ -286,7 +286,7 @@ def recoveries(folder, spinning, tool, count):
     assert len(known) >= 0.5 * len(times), (tool, firsts, err)
 
 
-@pytest.mark.parametrize("count", [4 * TIMES, pytest.param(12 * TIMES, marks=pytest.mark.all)])
+@pytest.mark.parametrize("count", of_which_check_has([4 * TIMES, 12 * TIMES], [4 * TIMES]))
 def test_a_second_after_a_death_stacks_are_whole_and_named_again(tmp_path, spinning, count):
     for tool in TOOLS:
         (tmp_path / tool).mkdir()
@@ -383,7 +383,7 @@ def test_a_life_too_short_for_a_rate_uses_that_of_the_next(tmp_path, spinning):
 
 
 @pytest.mark.parametrize("form", [
-    "stream", *(pytest.param(form, marks=pytest.mark.all) for form in ("html", "pprof"))])
+    "stream", *(pytest.param(form, marks=pytest.mark.check_all) for form in ("html", "pprof"))])
 def test_a_gap_is_in_all_outputs_and_overlaps_no_sample(tmp_path, spinning, form):
     """prof-bpf is killed shortly before its next status word. Its samples arrived, so the gap
     begins with the last of them. Terminal, JSON, page and pprof say the same, also for a

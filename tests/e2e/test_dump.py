@@ -467,7 +467,7 @@ LAZY, NOW = ["-O2", "-Wl,-z,lazy"], ["-O0", "-Wl,-z,now", "-fcf-protection=none"
 
 
 @pytest.mark.parametrize("tree,flags", [
-    (BUILD, LAZY), pytest.param(BUILD, NOW, marks=pytest.mark.all),
+    (BUILD, LAZY), pytest.param(BUILD, NOW, marks=pytest.mark.check_all),
     pytest.param(*ASAN.values, LAZY, marks=pytest.mark.asan)])
 def test_the_walker_is_right_after_every_instruction(tmp_path, tree, flags):
     (tmp_path / "stepped.c").write_text(STEPPED)

@@ -21,7 +21,7 @@ def assert_slow(got, users):
     assert sum(unnamed.values()) == got.summary["unnamed"]["slow"], got.summary
 
 
-@pytest.mark.all
+@pytest.mark.check_all
 @pytest.mark.parametrize("limit", ["1G", "128M"])
 def test_debug_information_that_takes_long(tmp_path, chain, kit, limit):
     """The debug information of fifty programs takes half a second each to read, if there is memory
@@ -34,7 +34,7 @@ def test_debug_information_that_takes_long(tmp_path, chain, kit, limit):
 
 
 @pytest.mark.parametrize("users,count", [
-    (5, 10), pytest.param(20, 5, marks=pytest.mark.all)])
+    (5, 10), pytest.param(20, 5, marks=pytest.mark.check_all)])
 def test_debug_information_of_many_users_that_takes_long(tmp_path, chain, kit, users, count):
     """The same with many users: each has a share, and none of them costs the victim names."""
     uids = range(ATTACKER, ATTACKER + users)
@@ -46,7 +46,8 @@ def test_debug_information_of_many_users_that_takes_long(tmp_path, chain, kit, u
 
 
 @pytest.mark.parametrize("how,users", [
-    pytest.param("idle", 1, marks=pytest.mark.all), pytest.param("busy", 1, marks=pytest.mark.all),
+    pytest.param("idle", 1, marks=pytest.mark.check_all),
+    pytest.param("busy", 1, marks=pytest.mark.check_all),
     ("busy", 3)])
 def test_another_file_in_place_of_the_debug_file(tmp_path, chain, kit, how, users):
     """In the mount namespaces of other users, another program lies where the debug file of the

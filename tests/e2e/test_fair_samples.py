@@ -2,8 +2,8 @@
 """How many samples and how much cpu time a user can cost others: whole stacks are useless if most
 samples are lost."""
 import pytest
-from attacks import deep_python, fleeting_files, new_kit
-from fairness import ATTACKER, assert_unharmed, beside
+from attacks import costly_rows, deep_python, fleeting_files, large_stacks, new_kit
+from fairness import ATTACKER, assert_unharmed, beside, short_victim
 
 RATE = 999
 
@@ -35,3 +35,12 @@ def test_files_that_are_mapped_for_a_moment(tmp_path, chain, kit):
         got = beside(tmp_path, chain)
     assert_unharmed(got, least=8)
     assert got.summary["cost"]["tools"]["prof-bpf"]["cpu_s"] < 2.5, got.summary
+
+
+@pytest.mark.check_all
+def test_large_stacks_that_wait_for_rows(tmp_path, chain, kit):
+    """They wait long, since their user's other programs have rows that take long. So their copies
+    fill the kernel's ring of deferred samples, and the memory for these."""
+    with costly_rows(kit, [ATTACKER]), large_stacks(kit, [ATTACKER] * 4):
+        got = beside(tmp_path, chain, victim=short_victim)
+    assert_unharmed(got)

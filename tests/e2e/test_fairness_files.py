@@ -1,30 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cost of an ordinary user's files and memory to the profiles of others."""
 import contextlib
+import json
 import os
+import subprocess
 import threading
 import time
 
 import pytest
 from attacks import mute_files, new_kit, sparse_memory
+from conftest import BUILD
 from fairness import ATTACKER, DEPTH, assert_counted, assert_unharmed, beside, reachable
 
 
 class Charged(threading.Thread):
-    """The peak of what the kernel charges to a control group of the run: memory of its own, and in
-    shared files. A process that enters it is in that group, with its later children."""
+    """The peaks of what the kernel charges to a new control group: private memory, shared files,
+    both, and all that is not in the page cache. A process that enters the group is in it, with its
+    later children. inside: so does this process."""
     ROOT = "/sys/fs/cgroup/memory"
 
-    def __init__(self):
+    def __init__(self, inside=True):
         super().__init__()
         self.path, self.over = f"{self.ROOT}/profpipe-test-{os.getpid()}", threading.Event()
-        self.shared = self.both = 0
+        self.inside = inside
+        self.shared = self.both = self.uncached = 0
 
     def look(self):
         with open(f"{self.path}/memory.stat") as f:
             of = dict(line.split() for line in f)
-        shared, own = int(of["shmem"]), int(of["rss"])
+        with open(f"{self.path}/memory.usage_in_bytes") as f:
+            used = int(f.read())
+        shared, own, cache = (int(of[key]) for key in ("shmem", "rss", "cache"))
         self.shared, self.both = max(self.shared, shared), max(self.both, shared + own)
+        self.uncached = max(self.uncached, used - cache + shared)
 
     def run(self):
         while not self.over.wait(0.05):
@@ -35,16 +43,21 @@ class Charged(threading.Thread):
         with open(f"{path}/cgroup.procs", "w") as f:
             f.write(str(os.getpid()))
 
+    def enter(self):
+        self.move(self.path)
+
     def __enter__(self):
         os.mkdir(self.path)
-        self.move(self.path)
+        if self.inside:
+            self.enter()
         self.start()
         return self
 
     def __exit__(self, *_):
         self.over.set()
         self.join()
-        self.move(self.ROOT)
+        if self.inside:
+            self.move(self.ROOT)
         for _ in range(100):
             with contextlib.suppress(OSError):
                 os.rmdir(self.path)
@@ -100,3 +113,18 @@ def test_holes_of_files_in_memory_take_no_memory(tmp_path, chain, kit):
         assert charged.shared < 32 << 20
         # The test and the victim are also in the group.
         assert charged.both < 128 << 20 and peak < 128 << 20
+
+
+def test_the_summary_tells_the_memory_that_the_kernel_charges(tmp_path):
+    """The summary counts a file's pages by share, and the kernel those that the run read first. The
+    kernel also counts stacks of threads, page tables and the like."""
+    out = tmp_path / "summary.json"
+    with Charged(inside=False) as charged:
+        subprocess.run([f"{BUILD}/profpipe", "record", "-q", "-d", "6", "-o", tmp_path / "x.folded",
+                        "--summary", out], check=True, preexec_fn=charged.enter)
+    with open(out) as f:
+        cost = json.load(f)["cost"]
+    told = cost["memory_peak_bytes"]
+    print(charged.both, charged.uncached, told, cost)
+    assert told > 0.9 * (charged.both + cost["map_bytes"])
+    assert 0.85 * charged.uncached < told < 1.4 * charged.uncached

@@ -68,7 +68,7 @@ def stacks_of(got, comm):
     return [(s, n) for s, n in got.stacks if s[0] == comm]
 
 
-@pytest.mark.all
+@pytest.mark.check_all
 def test_a_user_with_more_processes_than_places_harms_no_other(tmp_path, herd):
     with started([(ATTACKER, [herd, str(CHILDREN)])]):
         # A process of its own: that of the shell has a place from the beginning.

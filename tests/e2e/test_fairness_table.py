@@ -6,7 +6,8 @@ import contextlib
 
 import pytest
 from attacks import ATTACKS, new_kit
-from fairness import ATTACKER, assert_counted, assert_unharmed, beside
+from fairness import (ATTACKER, assert_counted, assert_unharmed, beside, native_victim,
+                      python_victim)
 
 SMALL = ("--memory-limit", "64M")
 USERS = 20
@@ -36,23 +37,24 @@ def kit():
         yield k
 
 
-def attacked(tmp_path, chain, attacks, users=1, options=(), seconds=5):
+def attacked(tmp_path, chain, attacks, users=1, options=(), seconds=5, victim=native_victim):
     """Records a victim during attacks, each by users of its own."""
     with contextlib.ExitStack() as stack:
         for i, attack in enumerate(attacks):
             stack.enter_context(attack([ATTACKER + 100 * i + k for k in range(users)]))
         # The victim's frames are larger than the part of its stack that is copied at first.
-        return beside(tmp_path, lambda n: chain(n, frame=4096), seconds, options, delay=2)
+        return beside(tmp_path, lambda n: chain(n, frame=4096), seconds, options, delay=2,
+                      victim=victim)
 
 
 def attack_of(kit, name):
     return lambda uids: ATTACKS[name](kit, uids)
 
 
-def attack_and_assert(tmp_path, chain, kit, name, users=1, options=()):
+def attack_and_assert(tmp_path, chain, kit, name, users=1, options=(), victim=native_victim):
     if name == "A9":
         options = (*options, *FREQUENT)
-    got = attacked(tmp_path, chain, [attack_of(kit, name)], users, options)
+    got = attacked(tmp_path, chain, [attack_of(kit, name)], users, options, victim=victim)
     assert_unharmed(got)
     assert "limit" not in got.summary["lost"], got.summary
     if name in LOSSES:
@@ -62,33 +64,40 @@ def attack_and_assert(tmp_path, chain, kit, name, users=1, options=()):
 
 
 # test_fairness_files.py does the first two, and test_fair_names.py the last.
-@pytest.mark.all
+@pytest.mark.check_all
 @pytest.mark.parametrize("name", sorted(set(ATTACKS) - {"A1", "A2", "N"}))
 def test_a_user_harms_no_other(tmp_path, chain, kit, name):
     attack_and_assert(tmp_path, chain, kit, name)
 
 
-@pytest.mark.all
+@pytest.mark.check_all
 @pytest.mark.parametrize("name", ATTACKS)
 def test_a_user_harms_no_other_in_little_memory(tmp_path, chain, kit, name):
     attack_and_assert(tmp_path, chain, kit, name, options=SMALL)
 
 
-@pytest.mark.all
+@pytest.mark.check_all
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_user_harms_no_python_program(tmp_path, chain, kit, name):
+    attack_and_assert(tmp_path, chain, kit, name, victim=python_victim)
+
+
+@pytest.mark.check_all
 @pytest.mark.parametrize("name", ATTACKS)
 def test_twenty_users_harm_no_other(tmp_path, chain, kit, name):
     attack_and_assert(tmp_path, chain, kit, name, users=USERS)
 
 
-@pytest.mark.all
+@pytest.mark.check_all
 @pytest.mark.parametrize("name", ["A3", "A5"])
 def test_twenty_users_harm_no_other_in_little_memory(tmp_path, chain, kit, name):
     attack_and_assert(tmp_path, chain, kit, name, users=USERS, options=SMALL)
 
 
 @pytest.mark.parametrize("users,options", [
-    (1, ()), pytest.param(1, SMALL, marks=pytest.mark.all),
-    pytest.param(3, (), marks=pytest.mark.all), pytest.param(3, SMALL, marks=pytest.mark.all)])
+    (1, ()), pytest.param(1, SMALL, marks=pytest.mark.check_all),
+    pytest.param(3, (), marks=pytest.mark.check_all),
+    pytest.param(3, SMALL, marks=pytest.mark.check_all)])
 def test_all_attacks_at_once_harm_no_other(tmp_path, chain, kit, users, options):
     """Each attack has users of its own. With 27 users in little memory, copies of stacks that wait
     for rows have a megabyte in all: a victim with large frames loses some from its first
@@ -97,7 +106,7 @@ def test_all_attacks_at_once_harm_no_other(tmp_path, chain, kit, users, options)
     names = sorted(ATTACKS, key=lambda name: name not in ("A3", "A5", "A6"))
     # Longer than the others, since the victim has few samples in a second.
     got = attacked(tmp_path, chain, [attack_of(kit, name) for name in names], users, options,
-                   seconds=12)
+                   seconds=10)
     assert_unharmed(got, least=8, share=0.8 if users > 1 and options else 0.99)
     assert_counted(got, tuple(comm for comm, _, _ in LOSSES.values()),
                    {r for _, reasons, _ in LOSSES.values() for r in reasons},

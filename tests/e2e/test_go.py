@@ -255,7 +255,7 @@ def stopped_stacks(program, mode):
 
 
 @pytest.mark.parametrize("variant", [
-    "whole", "bare", pytest.param("pie", marks=pytest.mark.all)])
+    "whole", "bare", pytest.param("pie", marks=pytest.mark.check_all)])
 def test_a_stack_equals_the_runtimes_report(built, variant):
     program = built(False, "-buildmode=pie") if variant == "pie" else built()
     said, ours = stopped_stacks(bare(program) if variant == "bare" else program, "stack")

@@ -57,13 +57,13 @@ FLAGS = {
 }
 
 
-@pytest.mark.all
+@pytest.mark.check_all
 @pytest.mark.parametrize("how", FLAGS)
 def test_stacks_with_other_flags_equal_javas_report(how, classes, tmp_path):
     check(f"Java {version(JAVA)}, {how}", JAVA, classes, tmp_path, *FLAGS[how])
 
 
-@pytest.mark.all
+@pytest.mark.check_all
 def test_inlined_calls_are_frames_like_others(classes, tmp_path):
     names = [f"{n}{m}" for n in ("inlined", "alone") for m in ("Outer", "Middle", "Inner")]
     flags = [f"-XX:CompileCommand={'inline' if n.startswith('inlined') else 'dontinline'},"
@@ -164,7 +164,7 @@ SUITES = {
 }
 
 
-@pytest.mark.all
+@pytest.mark.check_all
 @pytest.mark.parametrize("suite", SUITES)
 def test_stacks_of_other_suites_equal_javas_report(suite, tmp_path):
     packages, has = SUITES[suite]

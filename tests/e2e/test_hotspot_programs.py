@@ -57,8 +57,8 @@ def run_virtual_server(folder):
 
 
 @pytest.mark.parametrize("program", [
-    run_javac, pytest.param(run_server, marks=pytest.mark.all),
-    pytest.param(run_virtual_server, marks=pytest.mark.all)])
+    run_javac, pytest.param(run_server, marks=pytest.mark.check_all),
+    pytest.param(run_virtual_server, marks=pytest.mark.check_all)])
 def test_stacks_of_a_program_are_whole_and_named(program, tmp_path):
     out, summary, folder = tmp_path / "out.txt", tmp_path / "summary.json", tmp_path / "folder"
     folder.mkdir()
@@ -77,9 +77,12 @@ def test_stacks_of_a_program_are_whole_and_named(program, tmp_path):
           f"truncated, {len(unnamed)} with a frame that has no name, {len(generated)} with "
           f"generated code that is not Java's; {share:.0%} in {known}",
           *[f"  {k}: {v}" for k, v in said["truncated"].items() if v], sep="\n")
-    assert len(java) > 100
-    # At the start, native frames lack the rows of their files for some milliseconds.
-    assert said["complete"] >= 0.97 * said["samples"], said["truncated"]
+    assert len(java) > 50
+    # At the start, native frames lack the rows of their files for some milliseconds. The programs
+    # for Java load when its first file is seen, and until then its code is walked as native.
+    early = said["truncated"].get("caller-unsure", 0)
+    assert early <= 40, said["truncated"]
+    assert said["complete"] + early >= 0.97 * said["samples"], said["truncated"]
     # A deferred walk has room for this much of the stack and of the code's descriptions.
     assert len(cut) <= max(4, 0.01 * len(java))
     assert len(unnamed) <= max(4, 0.01 * len(java))

@@ -46,7 +46,7 @@ def dumped(pid):
 
 
 @pytest.mark.parametrize("java", [
-    pytest.param(java, marks=[] if java == JAVA else pytest.mark.all) for java in JAVAS
+    pytest.param(java, marks=[] if java == JAVA else pytest.mark.check_all) for java in JAVAS
     if os.path.exists(os.path.join(os.path.dirname(java), "jstack"))])
 def test_a_dump_of_all_threads_equals_jstack(java, tmp_path):
     subprocess.run(["javac", "-nowarn", "-Xlint:-options", "--release", "8", "-d", tmp_path,

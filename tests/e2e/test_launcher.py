@@ -14,7 +14,8 @@ STATUS = 0x70667374
 READY, RUNNING, DONE = 1, 2, 3
 
 # A stand-in for any of the tools. `how` is Python code that it runs. say() writes a status word,
-# life() waits for the life pipe: b"S", or b"" at its end.
+# life() waits for the life pipe: b"S", or b"" at its end. all_ready() waits for the other tools,
+# but not for long.
 STAND_IN = r"""#!/usr/bin/python3 -S
 import os, struct, sys, time
 args = sys.argv[1:]
@@ -27,7 +28,15 @@ def say(phase, samples=0, complete=0, names=()):
                        1000 * samples, 4096, 0)
     top = b"".join(struct.pack("<QQ120s", 1, 0, n) for n in names)
     word = head + bytes(8 * 64 + 16) + top
+    if phase == 1:
+        open(sys.argv[0] + ".ready", "w").close()
     os.write(status, word + bytes(size - len(word)))
+def all_ready():
+    until = time.monotonic() + 4
+    folder = os.path.dirname(sys.argv[0])
+    while (sum(n.endswith(".ready") for n in os.listdir(folder)) < 4
+           and time.monotonic() < until):
+        time.sleep(0.02)
 def life():
     return os.read(life_fd, 1)
 def log(text):
@@ -36,8 +45,8 @@ def log(text):
 """
 GOOD = {"prof-bpf": "say(1)\nlife()\nsay(3)", "prof-deltas": "say(1)\nlife()",
         "prof-symd": "say(1)\nlife()",
-        "prof-export": "say(1)\ntime.sleep(0.3)\nos.write(int(value('--output-fd')), b'a;b 1\\n')\n"
-        "say(3, 10, 9)",}
+        "prof-export": "say(1)\nall_ready()\ntime.sleep(0.3)\n"
+        "os.write(int(value('--output-fd')), b'a;b 1\\n')\nsay(3, 10, 9)",}
 
 
 @pytest.fixture(scope="module")

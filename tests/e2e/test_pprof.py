@@ -89,7 +89,7 @@ READY = os.path.exists(subprocess.run(["go", "env", "GOTOOLDIR"], capture_output
 
 
 @pytest.mark.parametrize("report", [
-    pytest.param(r, marks=[] if READY else pytest.mark.all)
+    pytest.param(r, marks=[] if READY else pytest.mark.check_all)
     for r in ("-top", "-traces", "-tree", "-raw")])
 def test_go_tool_pprof_reads_it_without_a_warning(tmp_path, report):
     out = tmp_path / "p.pb.gz"

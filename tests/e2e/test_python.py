@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CPython's frames, compared with Python's own tracebacks (tests/e2e/python/rooms.py)."""
+"""CPython's frames, compared with Python's own tracebacks (tests/e2e/python/scenes.py)."""
 import collections
 import glob
 import json
@@ -13,9 +13,9 @@ import time
 import pytest
 from conftest import BUILD, few, of_which_check_has, profpipe
 
-ROOMS = os.path.join(os.path.dirname(__file__), "python", "rooms.py")
-ODD_ROOMS = os.path.join(os.path.dirname(__file__), "python", "odd_rooms.py")
-# Cpu time in each room.
+SCENES = os.path.join(os.path.dirname(__file__), "python", "scenes.py")
+ODD_SCENES = os.path.join(os.path.dirname(__file__), "python", "odd_scenes.py")
+# Cpu time in each scene.
 SECONDS = "0.02"
 # Debian's own Python, and any other one on the machine.
 PYENV = glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python"))
@@ -40,43 +40,43 @@ def interpreted(path):
     return stacks
 
 
-def score(rooms, stacks):
-    """By room: the samples with exactly its stack, all samples in it, and one wrong stack as an
+def score(scenes, stacks):
+    """By scene: the samples with exactly its stack, all samples in it, and one wrong stack as an
     example."""
     right, all_of, wrong = collections.Counter(), collections.Counter(), {}
-    expected = {r["room"]: [(f, line, name) for f, line, name in r["stack"]] for r in rooms}
+    expected = {r["scene"]: [(f, line, name) for f, line, name in r["stack"]] for r in scenes}
     for stack in stacks:
         at = next((i for i, f in enumerate(stack) if f[0].rsplit(".", 1)[-1].startswith("spin_")),
                   None)
         if at is None:
             continue
-        room = stack[at][0].rsplit(".", 1)[-1][len("spin_"):]
+        scene = stack[at][0].rsplit(".", 1)[-1][len("spin_"):]
         got = [(file, line, name.rsplit(".", 1)[-1]) for name, file, line in stack[:at]]
-        all_of[room] += 1
-        if got == expected.get(room):
-            right[room] += 1
+        all_of[scene] += 1
+        if got == expected.get(scene):
+            right[scene] += 1
         else:
-            wrong.setdefault(room, (got, expected.get(room)))
+            wrong.setdefault(scene, (got, expected.get(scene)))
     return right, all_of, wrong
 
 
-def check(label, tmp_path, command, rooms_py=ROOMS, root="", **kw):
-    """Runs rooms.py by a command, and prints the score."""
-    out, said = tmp_path / "out.txt", tmp_path / "rooms.json"
+def check(label, tmp_path, command, scenes_py=SCENES, root="", **kw):
+    """Runs scenes.py by a command, and prints the score."""
+    out, said = tmp_path / "out.txt", tmp_path / "scenes.json"
     p = profpipe("record", "-q", "-F", 499, "-o", out, "--",
-                 *command(rooms_py, SECONDS, "/rooms.json" if root else str(said)), **kw)
+                 *command(scenes_py, SECONDS, "/scenes.json" if root else str(said)), **kw)
     assert p.returncode == 0, p.stderr
-    with open(f"{root}/rooms.json" if root else said) as f:
-        rooms = json.load(f)
-    right, all_of, wrong = score(rooms, interpreted(out))
+    with open(f"{root}/scenes.json" if root else said) as f:
+        scenes = json.load(f)
+    right, all_of, wrong = score(scenes, interpreted(out))
     total, bad = sum(all_of.values()), sum(all_of.values()) - sum(right.values())
-    print(f"{label}: {1 - bad / max(1, total):.2%} of {total} samples in {len(all_of)} rooms")
-    for room, (got, expected) in sorted(wrong.items()):
-        print(f"  {room}: {right[room]} of {all_of[room]}\n    got      {got[-6:]}\n"
+    print(f"{label}: {1 - bad / max(1, total):.2%} of {total} samples in {len(all_of)} scenes")
+    for scene, (got, expected) in sorted(wrong.items()):
+        print(f"  {scene}: {right[scene]} of {all_of[scene]}\n    got      {got[-6:]}\n"
               f"    expected {expected[-6:] if expected else None}")
-    assert len(all_of) > 0.8 * len(rooms)
-    # Few samples in a room show no Python at all.
-    assert total > 0.7 * float(SECONDS) * 499 * len(rooms)
+    assert len(all_of) > 0.8 * len(scenes)
+    # Few samples in a scene show no Python at all.
+    assert total > 0.7 * float(SECONDS) * 499 * len(scenes)
     assert bad <= few(total)
 
 
@@ -119,10 +119,10 @@ def test_an_unknown_version_is_logged_once_and_keeps_native_frames(tmp_path):
 
 
 def test_an_interpreter_that_is_embedded_in_a_program_is_walked(tmp_path):
-    def by_gdb(rooms, seconds, said):
+    def by_gdb(scenes, seconds, said):
         return ["gdb", "-batch", "-nx", "-ex",
                 f"python import sys; sys.argv = {['', seconds, said]!r}; "
-                f"exec(compile(open({rooms!r}).read(), {rooms!r}, 'exec'))"]
+                f"exec(compile(open({scenes!r}).read(), {scenes!r}, 'exec'))"]
     check("gdb's own", tmp_path, by_gdb)
 
 
@@ -153,9 +153,9 @@ def test_a_linked_in_and_stripped_interpreter_is_recognized(tmp_path):
         assert not any(f" {name}\n" in said for name in ASKED.split())
         return tmp_path / to
     home = {**os.environ, "PYTHONHOME": "/usr"}
-    rooms = link("rooms", "-pie", "-fPIE", f"-Wl,-E,--version-script={tmp_path}/names",
+    scenes = link("scenes", "-pie", "-fPIE", f"-Wl,-E,--version-script={tmp_path}/names",
                  "-Wl,--whole-archive", f"{library}/{name}-pic.a")
-    check(f"linked in, stripped {version(python)}", tmp_path, lambda *args: [rooms, *args],
+    check(f"linked in, stripped {version(python)}", tmp_path, lambda *args: [scenes, *args],
           env=home)
     # A Python at fixed addresses that exports nothing, and so has no extension modules.
     alone = link("alone", "-no-pie", "-fno-pie", f"{library}/{name}.a")
@@ -174,8 +174,8 @@ def traces_keep_native_callers(tmp_path, root, python):
     the traces, which count as part of the interpreter's loop."""
     run, env = ["chroot", root, python], {**os.environ, "PYTHON_JIT": "1"}
     check(f"{version(python, *run[:-1])} with its JIT", tmp_path, lambda *args: [*run, *args],
-          "/rooms.py", root, env=env)
-    shutil.copy(os.path.join(os.path.dirname(ROOMS), "traces.py"), root)
+          "/scenes.py", root, env=env)
+    shutil.copy(os.path.join(os.path.dirname(SCENES), "traces.py"), root)
     out, summary = tmp_path / "traces.folded", tmp_path / "traces.json"
     p = profpipe("record", "-q", "-F", 499, "-o", out, "--summary", summary, "--", *run,
                  "/traces.py", "2", env=env)
@@ -202,7 +202,7 @@ def traces_keep_native_callers(tmp_path, root, python):
                 if reason == "complete" and re.search(r"\?|(^|;)\+0x", stack)]
 
 
-# Of all packages that a suite's interpreters depend on, those that rooms.py needs.
+# Of all packages that a suite's interpreters depend on, those that scenes.py needs.
 ONLY = r".*python3.*|libc6|libexpat1|zlib1g|libffi[0-9]+|libcrypt1|libuuid1|libgcc-s1|libzstd1"
 # A suite's interpreters, one of them not a PIE, and one that the suite is sure to have.
 SUITES = {
@@ -216,11 +216,11 @@ SUITES = {
 def test_stacks_of_other_suites_equal_pythons_tracebacks(suite, tmp_path):
     packages, has = SUITES[suite]
     root = tmp_path / "root"
-    p = subprocess.run([os.path.join(os.path.dirname(ROOMS), "suite.sh"), suite, root, packages,
+    p = subprocess.run([os.path.join(os.path.dirname(SCENES), "suite.sh"), suite, root, packages,
                         ONLY], capture_output=True, text=True)
     assert p.returncode == 0, p.stderr
     try:
-        shutil.copy(ROOMS, root)
+        shutil.copy(SCENES, root)
         minors = sorted(re.fullmatch(r".*/python3\.(\d+)", f)[1]
                         for f in glob.glob(f"{root}/usr/bin/python3.*"))
         assert has[2:] in minors
@@ -230,7 +230,7 @@ def test_stacks_of_other_suites_equal_pythons_tracebacks(suite, tmp_path):
             enter = 'mount --bind "$0" "$0" && cd "$0" && pivot_root . old && exec "$@"'
             check(label, tmp_path,
                   lambda *args: ["unshare", "-m", "sh", "-c", enter, root, python, *args],
-                  "/rooms.py", root)
+                  "/scenes.py", root)
             text = (tmp_path / "out.txt").read_text(errors="replace")
             assert f"({python})" in text and str(root) not in text
             if int(minor) >= 14:
@@ -239,16 +239,16 @@ def test_stacks_of_other_suites_equal_pythons_tracebacks(suite, tmp_path):
         shutil.rmtree(root)
 
 
-def test_stacks_of_odd_rooms_equal_pythons_tracebacks(tmp_path):
+def test_stacks_of_odd_scenes_equal_pythons_tracebacks(tmp_path):
     out = tmp_path / "out.txt"
-    p = profpipe("record", "-q", "-F", 499, "-o", out, "--", "/usr/bin/python3", ODD_ROOMS, "0.15",
-                 tmp_path / "rooms.json")
+    p = profpipe("record", "-q", "-F", 499, "-o", out, "--", "/usr/bin/python3", ODD_SCENES, "0.15",
+                 tmp_path / "scenes.json")
     assert p.returncode == 0, p.stderr
-    rooms = [json.loads(line) for line in open(tmp_path / "rooms.json")]
-    right, all_of, wrong = score(rooms, interpreted(out))
+    scenes = [json.loads(line) for line in open(tmp_path / "scenes.json")]
+    right, all_of, wrong = score(scenes, interpreted(out))
     bad = sum(all_of.values()) - sum(right.values())
     assert bad <= few(sum(all_of.values())), wrong
-    assert len(all_of) > 0.8 * len(rooms)
+    assert len(all_of) > 0.8 * len(scenes)
     assert right["subinterpreter"]
 
 
@@ -256,7 +256,7 @@ def test_native_frames_stand_between_interpreted_ones(tmp_path):
     shown, folded = tmp_path / "shown.folded", tmp_path / "folded.folded"
     recording = tmp_path / "out.prof"
     p = profpipe("record", "-q", "-F", 199, "-o", recording, "--", "/usr/bin/python3",
-                 os.path.join(os.path.dirname(ROOMS), "order.py"), "0.8")
+                 os.path.join(os.path.dirname(SCENES), "order.py"), "0.8")
     assert p.returncode == 0, p.stderr
     for out, options in ((folded, []), (shown, ["--interpreter-frames"])):
         assert profpipe("report", recording, "-o", out, *options).returncode == 0
@@ -288,7 +288,7 @@ def test_two_interpreters_in_one_thread_are_told_apart(tmp_path):
     each chain replaces its own loop."""
     library = glob.glob("/usr/lib/*-linux-gnu/libpython3.*.so.1.0")[0]
     out, command = tmp_path / "two.folded", ["/usr/bin/python3",
-                                             os.path.join(os.path.dirname(ROOMS), "two.py"),
+                                             os.path.join(os.path.dirname(SCENES), "two.py"),
                                              library, "1"]
     p = profpipe("record", "-q", "-F", 199, "-o", out, "--", *command)
     assert p.returncode == 0, p.stderr
@@ -400,26 +400,22 @@ def test_a_program_that_rewrites_its_own_frames_harms_no_other(tmp_path):
 def test_frames_begin_soon_and_at_once_when_the_file_is_known(tmp_path):
     out, spin = tmp_path / "out.txt", tmp_path / "spin.py"
     spin.write_text(SPIN)
-    late = []
-    # A busy machine may delay prof-symd, but not three times in a row.
-    for _ in range(3):
-        p = profpipe("record", "-q", "-F", 199, "-o", out, "--", "sh", "-c",
-                     f"/usr/bin/python3 -S {spin}; /usr/bin/python3 -S {spin}")
-        assert p.returncode == 0, p.stderr
-        loops = collections.defaultdict(list)
-        for block in out.read_text(errors="replace").split("\n\n"):
-            m = re.match(r"python3\s+(\d+)\S*\s.*?(\d+\.\d+):", block)
-            if m and ("_PyEval_EvalFrameDefault" in block or "[interpreted]" in block):
-                loops[int(m[1])].append((float(m[2]), "[interpreted]" in block))
-        first, second = (sorted(loops[pid]) for pid in sorted(loops))
-        begun = next(time for time, interpreted in first if interpreted) - first[0][0]
-        native = sum(not interpreted for _, interpreted in second)
-        print(f"first process: after {1000 * begun:.0f} ms; second: {native} of "
-              f"{len(second)} samples without")
-        if begun <= 0.5 and native <= 0.1 * len(second):
-            return
-        late.append((begun, native, len(second)))
-    assert not late
+    p = profpipe("record", "-q", "-F", 199, "-o", out, "--", "sh", "-c",
+                 f"/usr/bin/python3 -S {spin}; /usr/bin/python3 -S {spin}")
+    assert p.returncode == 0, p.stderr
+    loops = collections.defaultdict(list)
+    for block in out.read_text(errors="replace").split("\n\n"):
+        m = re.match(r"python3\s+(\d+)\S*\s.*?(\d+\.\d+):", block)
+        if m and ("_PyEval_EvalFrameDefault" in block or "[interpreted]" in block):
+            loops[int(m[1])].append((float(m[2]), "[interpreted]" in block))
+    first, second = (sorted(loops[pid]) for pid in sorted(loops))
+    begun = next(time for time, interpreted in first if interpreted) - first[0][0]
+    native = sum(not interpreted for _, interpreted in second)
+    print(f"first process: after {1000 * begun:.0f} ms; second: {native} of "
+          f"{len(second)} samples without")
+    # Usually after at most 30 ms, and none without, even if other programs use all cpus.
+    assert begun <= 0.25
+    assert native <= 0.05 * len(second)
 
 
 # Functions that live for some milliseconds, each a different one.
@@ -617,8 +613,8 @@ def test_the_first_sample_of_a_new_interpreter_has_its_frames(how, tmp_path):
     before it works."""
     python, script, out = tmp_path / "python3", tmp_path / "script.py", tmp_path / "out.txt"
     shutil.copy(os.path.realpath("/usr/bin/python3"), python)
-    script.write_text("import time\ntime.sleep(1.5)\nbegun = time.monotonic()\nprint(begun)\n"
-                      "while time.monotonic() < begun + 2: sum(i * i for i in range(2000))\n")
+    script.write_text("import time\ntime.sleep(1)\nbegun = time.monotonic()\nprint(begun)\n"
+                      "while time.monotonic() < begun + 1: sum(i * i for i in range(2000))\n")
     env = {**os.environ, "PYTHONHOME": "/usr"}
     run = ["nice", "-n", "-20", str(python), str(script)]
     argv = [f"{BUILD}/profpipe", "record", "-F", "29", "--interpreter-frames", "-o", str(out)]
@@ -626,9 +622,9 @@ def test_the_first_sample_of_a_new_interpreter_has_its_frames(how, tmp_path):
         p = subprocess.run([*argv, "--", *run], env=env, capture_output=True, check=True,
                            text=True, timeout=60)
     else:
-        with subprocess.Popen([*argv, "-d", "6"], stdout=subprocess.DEVNULL,
+        with subprocess.Popen([*argv, "-d", "3"], stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL):
-            time.sleep(1.5)
+            time.sleep(0.7)
             p = subprocess.run(run, env=env, check=True, capture_output=True, text=True,
                                timeout=60)
     begun, whole, native = float(p.stdout.splitlines()[0]), 0, 0

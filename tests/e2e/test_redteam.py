@@ -612,9 +612,10 @@ MORE = {"cpus": CPUS, "send": NO_ROOT, "lender": NO_ROOT}
 
 
 @pytest.mark.parametrize("name, without", [
-    *(pytest.param("deltas", w, marks=[pytest.mark.all] if len(w.split()) == 2 else [])
+    *(pytest.param("deltas", w, marks=[pytest.mark.check_all] if len(w.split()) == 2 else [])
       for w in LAYERS),
-    *(pytest.param(name, "calls", marks=pytest.mark.all) for name in TARGETS if name != "deltas")])
+    *(pytest.param(name, "calls", marks=pytest.mark.check_all)
+      for name in TARGETS if name != "deltas")])
 def test_each_part_of_a_cell_holds_by_itself(name, without, control, spinner):
     with contextlib.ExitStack() as stack:
         refused, worked = all_attempts(target(stack, name, without), spinner)

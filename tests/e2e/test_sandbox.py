@@ -14,7 +14,7 @@ from running import status_of, wait_for
 PARSERS = ("prof-deltas", "prof-symd", "prof-export")
 SPIN = ("import time\ndef spin():\n    t = time.monotonic()\n"
         "    while time.monotonic() < t + 60: pass\n")
-KEEPER = "prof-symd-dwarf"
+KEEPER = "prof-symd-keep"
 NAMESPACES = ("mnt", "net", "ipc", "uts")
 O_ACCMODE = os.O_RDONLY | os.O_WRONLY | os.O_RDWR
 

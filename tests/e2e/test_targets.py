@@ -365,7 +365,7 @@ SHAPES = [f"docker/{CONTAINER}", f"system.slice/docker-{CONTAINER}.scope",
 # `make check` has the shortest and the longest; unit tests have more.
 @pytest.mark.parametrize("shape", [
     pytest.param(shape, id=name, marks=[] if name in ("docker-v1", "kubernetes-v1") else
-                 pytest.mark.all)
+                 pytest.mark.check_all)
     for shape, name in zip(SHAPES, ("docker-v1", "docker", "podman", "kubernetes-v1", "containerd",
                                     "containerd-v1", "crio"))])
 def test_a_container_is_known_by_its_id_before_and_after_it_starts(tmp_path, loads, cgroups,

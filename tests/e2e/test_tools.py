@@ -123,7 +123,7 @@ def test_a_stopped_tool_hangs_nothing(tmp_path, tool):
     assert f"{tool} has been stopped" in err and f"{tool} ended (signal 9" in err
 
 
-@pytest.mark.parametrize("times, seed", [(8, 7), pytest.param(24, 8, marks=pytest.mark.all)])
+@pytest.mark.parametrize("times, seed", [(8, 7), pytest.param(24, 8, marks=pytest.mark.check_all)])
 def test_tools_killed_at_random_moments_hang_nothing(tmp_path, times, seed):
     choose = random.Random(seed)
     for i in range(times):
@@ -144,7 +144,7 @@ def test_tools_killed_at_random_moments_hang_nothing(tmp_path, times, seed):
         assert status == 0 or "profpipe: error: " in err
 
 
-@pytest.mark.all
+@pytest.mark.check_all
 def test_5000_short_processes_leave_no_trace_in_memory(tmp_path):
     """After they are gone, memory is as after the first of them, and losses are counted."""
     def memory(tools):

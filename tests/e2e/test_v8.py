@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""V8's frames, compared with V8's own tracebacks (tests/e2e/javascript/rooms.js)."""
+"""V8's frames, compared with V8's own tracebacks (tests/e2e/javascript/scenes.js)."""
 import collections
 import glob
 import json
@@ -15,9 +15,9 @@ from nodes import NODE, from_npm, is_known
 from v8_stacks import Score, differs, interpreted, samples
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROOMS = os.path.join(HERE, "javascript", "rooms.js")
+SCENES = os.path.join(HERE, "javascript", "scenes.js")
 SUITE = os.path.join(HERE, "python", "suite.sh")
-# Cpu time in each room.
+# Cpu time in each scene.
 SECONDS = "0.015"
 # Packages of npm, one for each major version of V8 and more where its layout changed within one.
 NPM = ["12.22.12", "13.14.0", "14.21.3", "15.14.0", "16.20.2", "17.9.1", "18.0.0", "18.20.8",
@@ -35,20 +35,20 @@ def version(node, *prefix):
     return f"Node.js {p.stdout.strip()}"
 
 
-def score(tmp_path, command, root="", seconds=SECONDS, asks=False, rooms=ROOMS, env=None, **kw):
-    """Runs rooms.js by a command twice, and compares: once for its tracebacks, and once recorded.
+def score(tmp_path, command, root="", seconds=SECONDS, asks=False, scenes=SCENES, env=None, **kw):
+    """Runs scenes.js by a command twice, and compares: once for its tracebacks, and once recorded.
     root: of the command's file system. asks: it asks for tracebacks while it is recorded too, so
     that V8 knows all lines. Without that, a frame may have no line."""
     env, out = env or dict(os.environ), tmp_path / "out.txt"
     folder = "/tmp" if root else tmp_path
-    said = [rooms, folder, "0", f"{folder}/rooms.json"]
+    said = [scenes, folder, "0", f"{folder}/scenes.json"]
     # In a folder of its own, since some flags make V8 write logs.
     kw.setdefault("cwd", tmp_path)
     subprocess.run([*map(str, command), *map(str, said)], check=True, timeout=120,
-                   cwd=kw["cwd"], env={**env, "ROOMS_WARM_MS": "0"})
-    with open(f"{root}{folder}/rooms.json") as f:
+                   cwd=kw["cwd"], env={**env, "SCENES_WARM_MS": "0"})
+    with open(f"{root}{folder}/scenes.json") as f:
         expected = json.load(f)
-    p = profpipe("record", "-q", "-F", 499, "-o", out, "--", *command, rooms, folder, seconds,
+    p = profpipe("record", "-q", "-F", 499, "-o", out, "--", *command, scenes, folder, seconds,
                  *([said[-1]] if asks else []), env=env, **kw)
     assert p.returncode == 0, p.stderr
     return Score(expected, interpreted(out), asks)
@@ -71,11 +71,11 @@ def test_the_comparison_detects_wrong_stacks():
 
 
 def check(label, got, seconds=SECONDS, least=0.98):
-    """Prints the table. Most rooms have samples, and nearly all of these are right. A room has half
-    a percent of them, and on a busy machine one or two fail."""
+    """Prints the table. Most scenes have samples, and nearly all of these are right. A scene has
+    half a percent of them, and on a busy machine one or two fail."""
     print(got.table(label))
     assert len(got.all) > 0.9 * len(got.visited)
-    # Few samples in a room show no JavaScript at all. (Compilers also take cpu time.)
+    # Few samples in a scene show no JavaScript at all. (Compilers also take cpu time.)
     assert sum(got.all.values()) > 0.4 * float(seconds) * 499 * len(got.visited)
     assert got.total() >= least
     assert got.unnamed <= 0.03 * got.shown
@@ -97,7 +97,7 @@ def check_native(label, tmp_path, command, **kw):
 def test_stacks_equal_v8s_tracebacks(asks, tmp_path):
     """V8 records lines only from the time when it is first asked for them."""
     some = "." if asks else "^(inlined|async|in_|worker|method|sort|far|vm|two_bytes)"
-    env = {**os.environ, "ROOMS_ONLY": some}
+    env = {**os.environ, "SCENES_ONLY": some}
     check(f"{version(NODE)}{'' if asks else ', which was asked for no line'}",
           score(tmp_path, [NODE], asks=asks, env=env))
 
@@ -107,7 +107,7 @@ LEAST = {"14.21.3": 0.94, "15.14.0": 0.94, "22.0.0": 0.97, "23.11.1": 0.96, "24.
          "24.11.1": 0.96}
 
 
-@pytest.mark.all
+@pytest.mark.check_all
 @pytest.mark.parametrize("number", NPM)
 def test_stacks_of_each_version_equal_v8s_tracebacks(number, tmp_path):
     node = from_npm(number)
@@ -118,14 +118,14 @@ def test_stacks_of_each_version_equal_v8s_tracebacks(number, tmp_path):
           LEAST.get(number, 0.98))
 
 
-@pytest.mark.all
+@pytest.mark.check_all
 @pytest.mark.parametrize("suite", SUITES)
 def test_stacks_of_debians_packages_equal_v8s_tracebacks(suite, tmp_path):
     root = tmp_path / "root"
     p = subprocess.run([SUITE, suite, root, "nodejs", ".*"], capture_output=True, text=True)
     assert p.returncode == 0, p.stderr
     try:
-        shutil.copytree(os.path.dirname(ROOMS), root / "rooms")
+        shutil.copytree(os.path.dirname(SCENES), root / "scenes")
         for folder in ("proc", "dev", "tmp"):
             (root / folder).mkdir(exist_ok=True)
         # Rows of the library take a moment, during which names may be lost. A first program waits
@@ -139,7 +139,7 @@ def test_stacks_of_debians_packages_equal_v8s_tracebacks(suite, tmp_path):
         if not is_known(library[0]):
             check_native(label, tmp_path, run)
             return
-        got = score(tmp_path, run, root, "0.1", True, "/rooms/rooms.js", timeout=300)
+        got = score(tmp_path, run, root, "0.1", True, "/scenes/scenes.js", timeout=300)
         check(label, got, "0.1", 0.99)
         text = (tmp_path / "out.txt").read_text(errors="replace")
         assert str(root) not in text
@@ -147,7 +147,7 @@ def test_stacks_of_debians_packages_equal_v8s_tracebacks(suite, tmp_path):
         shutil.rmtree(root)
 
 
-# Flags of V8. Most rooms end in the first tier of each kind.
+# Flags of V8. Most scenes end in the first tier of each kind.
 FLAGS = {
     "jitless": ["--jitless"],
     "bytecode": ["--no-opt"],
@@ -164,9 +164,9 @@ FLAGS = {
 @pytest.mark.parametrize("how", of_which_check_has(FLAGS, ["perf-map"]))
 def test_stacks_are_right_however_v8_runs(how, tmp_path):
     """A perf map names frames that the runtime took over; each appears once."""
-    env = {**os.environ, "ROOMS_WARM_MS": "10"}
+    env = {**os.environ, "SCENES_WARM_MS": "10"}
     if how == "perf-map":
-        env["ROOMS_ONLY"] = "^(plain|inlined|sort|getter|async_after|wide|in_)"
+        env["SCENES_ONLY"] = "^(plain|inlined|sort|getter|async_after|wide|in_)"
     flags = [f for f in FLAGS[how] if subprocess.run(
         [NODE, f, "-e", "0"], capture_output=True, cwd=tmp_path, env={}).returncode == 0]
     assert flags, f"{version(NODE)} knows none of {FLAGS[how]}"
@@ -200,7 +200,7 @@ def test_builtins_have_the_names_of_their_symbols_in_stripped_programs(number, t
     assert described[0] == described[1] != ""
 
 
-@pytest.mark.all
+@pytest.mark.check_all
 def test_a_renamed_and_stripped_node_is_recognized_by_its_contents(tmp_path):
     knot = tmp_path / "knot"
     shutil.copy(NODE, knot)
@@ -238,7 +238,7 @@ def test_protected_memory_is_not_read(how, tmp_path):
     assert not p.stderr, p.stderr
 
 
-UNKNOWN = """
+NEWER_V8 = """
 #include <time.h>
 int major __asm__("_ZN2v88internal7Version6major_E") = 99;
 int minor __asm__("_ZN2v88internal7Version6minor_E") = 1;
@@ -256,7 +256,7 @@ int main(void)
 
 def test_an_unknown_version_is_logged_once_and_keeps_native_frames(tmp_path):
     """Two files that claim to be V8 99."""
-    (tmp_path / "unknown.c").write_text(UNKNOWN)
+    (tmp_path / "unknown.c").write_text(NEWER_V8)
     for number in "12":
         subprocess.run(["gcc", "-O1", "-rdynamic", "-o", tmp_path / number,
                         f"-Wl,--build-id=0x{number * 40}", tmp_path / "unknown.c"], check=True)

@@ -128,7 +128,7 @@ def odd(values):
     return {name: value + 3 for name, (_, value) in values.items()}
 
 
-@pytest.mark.all
+@pytest.mark.check_all
 @pytest.mark.parametrize("forge", [huge, negative, nothing, shifted, odd],
                          ids=lambda f: f.__name__)
 def test_forged_constants_cost_others_no_frame(forge, tmp_path):

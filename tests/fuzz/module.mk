@@ -27,7 +27,7 @@ fuzz/prof-bpf/kallsyms_LIBS  += $(call wrap,open close read __read_chk pread __p
                                 bpf_link__destroy bpf_link__fd bpf_iter_create libbpf_set_print)
 fuzz/prof-bpf/record_USES    += prof-symd
 fuzz/prof-bpf/row_server_LIBS    += $(call wrap,$(FAKE_PEER))
-fuzz/prof-dump/taken_SRCS    += tests/skeleton/toyjit.c
+fuzz/prof-dump/native_walk_SRCS += tests/skeleton/toyjit.c
 fuzz/prof-dump/core_LIBS     += $(call wrap,$(MEMORY_FILE))
 fuzz/prof-dump/lend_LIBS     += $(call wrap,close poll fstat pread recvmsg sendmsg)
 fuzz/prof-export/model_LIBS  += $(call wrap,deflateInit2_)

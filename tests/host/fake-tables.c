@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,8 +164,8 @@ int tables_file_new(struct tables *tables, uint16_t *ret_slot)
 	struct fake_tables *t = (struct fake_tables *)tables;
 
 	for (uint32_t i = TABLES_UNASKED + 1; i < TABLES_SLOTS && !t->full; i++) {
-		if (t->state[i] == FILE_FREE) {
-			t->state[i] = FILE_PENDING;
+		if (t->state[i] == TABLES_FILE_FREE) {
+			t->state[i] = TABLES_FILE_PENDING;
 			t->slots++;
 			*ret_slot = (uint16_t)i;
 			return 0;
@@ -178,14 +178,14 @@ void tables_file_free(struct tables *tables, uint16_t slot)
 {
 	struct fake_tables *t = (struct fake_tables *)tables;
 
-	if (t->state[slot] != FILE_FREE)
+	if (t->state[slot] != TABLES_FILE_FREE)
 		t->slots--;
-	t->state[slot] = FILE_FREE;
+	t->state[slot] = TABLES_FILE_FREE;
 }
 
 void tables_file_none(struct tables *tables, uint16_t slot)
 {
-	((struct fake_tables *)tables)->state[slot] = FILE_NO_ROWS;
+	((struct fake_tables *)tables)->state[slot] = TABLES_FILE_NO_ROWS;
 }
 
 void tables_file_unmapped(struct tables *tables, uint16_t slot)
@@ -258,12 +258,12 @@ size_t fake_tables_unmapped(struct fake_tables *t)
 
 void tables_file_full(struct tables *tables, uint16_t slot)
 {
-	((struct fake_tables *)tables)->state[slot] = FILE_EVICTED;
+	((struct fake_tables *)tables)->state[slot] = TABLES_FILE_EVICTED;
 }
 
 void tables_file_pending(struct tables *tables, uint16_t slot)
 {
-	((struct fake_tables *)tables)->state[slot] = FILE_PENDING;
+	((struct fake_tables *)tables)->state[slot] = TABLES_FILE_PENDING;
 }
 
 enum file_state tables_file_state(const struct tables *tables, uint16_t slot)

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs that are hard to follow: `host-programs KIND` does what KIND says, prints "ready PID"
  * for each process whose mappings are to be compared, and waits to be killed. `host-programs` alone

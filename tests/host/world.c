@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -181,7 +181,7 @@ void process_gone(void *ctx, struct host_process *p)
 	last_gone_execs = p->execs;
 }
 
-struct startup_wanted wanted;
+struct environment_wanted wanted;
 struct host_process *last_known;
 
 static void attributes_known(void *ctx, struct host_process *p)
@@ -196,7 +196,7 @@ static void make_host_as(struct host_config c)
 	c.file_known = known;
 	c.file_needs_rows = needs_rows;
 	c.file_gone = file_gone;
-	c.startup = wanted;
+	c.environment = wanted;
 	c.attributes_known = attributes_known;
 	c.process_gone = process_gone;
 	host_free(host);
@@ -223,7 +223,7 @@ void make_host_of_wanted(bool (*is_wanted)(void *ctx, uint32_t pid, uint64_t exe
 
 void set_up(void)
 {
-	snprintf(proc, sizeof(proc), "/tmp/host-XXXXXX");
+	snprintf(proc, sizeof(proc), "/dev/shm/host-XXXXXX");
 	cr_assert_not_null(mkdtemp(proc));
 	tables = fake_tables_new();
 	eager = true;
@@ -254,7 +254,7 @@ uint64_t tick_start(uint64_t mono_ns)
 {
 	uint64_t boot = mono_ns + (clock_ns(CLOCK_BOOTTIME) - clock_mono_ns());
 
-	return boot - boot % START_TICK_NS;
+	return boot - boot % SAMPLE_START_TICK_NS;
 }
 
 void event(struct sideband_event e)
@@ -393,6 +393,10 @@ void write_proc(uint32_t pid, const char *name, const char *text)
 
 	snprintf(path, sizeof(path), "%s/%u", proc, pid);
 	mkdir(path, 0755);
+	snprintf(path, sizeof(path), "%s/%u/task", proc, pid);
+	mkdir(path, 0755);
+	snprintf(path, sizeof(path), "%s/%u/task/%u", proc, pid, pid);
+	mkdir(path, 0755);
 	snprintf(path, sizeof(path), "%s/%u/%s", proc, pid, name);
 	FILE *f = fopen(path, "we");
 	cr_assert_not_null(f);
@@ -403,11 +407,13 @@ void write_proc(uint32_t pid, const char *name, const char *text)
 void make_proc(uint32_t pid, const char *comm, char state, unsigned threads, uint64_t start_ns,
 	       uint32_t uid, const char *maps)
 {
-	char text[512];
+	char text[512], stat[32];
 
 	snprintf(text, sizeof(text), "%u (%s) %c 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 %u 0 %lu 0 0\n",
-		 pid, comm, state, threads, (unsigned long)(start_ns / START_TICK_NS));
+		 pid, comm, state, threads, (unsigned long)(start_ns / SAMPLE_START_TICK_NS));
 	write_proc(pid, "stat", text);
+	snprintf(stat, sizeof(stat), "task/%u/stat", pid);
+	write_proc(pid, stat, text);
 	snprintf(text, sizeof(text), "Name:\t%s\nUid:\t%u\t0\t0\t0\n", comm, uid);
 	write_proc(pid, "status", text);
 	write_proc(pid, "maps", maps);

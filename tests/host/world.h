@@ -58,7 +58,7 @@ void answer_all(void);
 void needs_rows(void *ctx, struct host_file *f, int fd);
 void process_gone(void *ctx, struct host_process *p);
 /* Makes a new host in place of the former one; set_up makes one that follows all processes. */
-extern struct startup_wanted wanted; /* of the next host; nothing by default */
+extern struct environment_wanted wanted; /* of the next host; nothing by default */
 extern struct host_process *last_known;
 void make_host(bool only_selected, bool follow);
 /* Likewise, with this much memory. */

@@ -3,9 +3,9 @@
 # bpf/runtimes.def are compiled again with the skeletons' lines added; all others are profpipe's.
 TOY      := $(B)/toy
 TOY_prof-bpf  := tools/prof-bpf/peers/requests.c tools/prof-bpf/kernel/runtimes.c \
-                 common/walk/taken.c
-TOY_prof-symd := common/names/runtime/runtime.c tests/skeleton/toy.c tests/skeleton/toyjit.c
-TOY_prof-dump := tools/prof-dump/space/interpreted.c common/walk/taken.c $(TOY_prof-symd)
+                 common/walk/native_walk.c
+TOY_prof-symd := common/names/runtime/registry.c tests/skeleton/toy.c tests/skeleton/toyjit.c
+TOY_prof-dump := tools/prof-dump/space/interpreted.c common/walk/native_walk.c $(TOY_prof-symd)
 toy_objects = $(patsubst %.c,$(TOY)/%.o,$(1))
 TOY_OBJS := $(call toy_objects,$(sort $(TOY_prof-bpf) $(TOY_prof-dump)))
 TOY_GEN  := $(TOY)/gen/runtimes.skel.h $(TOY)/gen/runtimes_walk.h

@@ -63,7 +63,7 @@ static const struct lines gamma_lines = LINES(30, 31, 32);
 static const struct lines brief_lines = LINES(40, 41, 41);
 
 /* Has only a name, which comes before those of its functions. */
-static const struct function one = { 1001, "one.", NULL, NULL, NULL, NULL };
+static const struct function one = { 1ull << 40, "one.", NULL, NULL, NULL, NULL };
 
 static const struct operation gamma_code[] = { { .kind = SPIN },
 					       { .kind = SPIN },

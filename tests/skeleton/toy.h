@@ -3,6 +3,7 @@
 #ifndef TESTS_SKELETON_TOY_H
 #define TESTS_SKELETON_TOY_H
 
+#include "bpf/mix.h"
 #include "bpf/runtime.h"
 
 /* Fixed width, no padding. Field offsets in bytes. */
@@ -20,7 +21,7 @@ struct toy_config {
 /* The check of a function: 40 bits, never 0. */
 static inline UW_U64 toy_check(UW_U64 serial)
 {
-	UW_U64 check = (serial * 0x9e3779b97f4a7c15ull) >> RUNTIME_CHECK_SHIFT;
+	UW_U64 check = (serial * MIX_GOLDEN) >> RUNTIME_CHECK_SHIFT;
 
 	return check ? check : 1;
 }

@@ -9,7 +9,7 @@
 #include "common/names/runtime/runtime.h"
 
 /* The number of a rule: the CFA is `words` above RSP. */
-#define RULE_SHORT_OF(words, rbp_at) (RULE_SHORT | (words) << 6 | (rbp_at) << 3)
+#define RULE_SHORT_OF(words, rbp_at) (TABLES_RULE_SHORT | (words) << 6 | (rbp_at) << 3)
 
 #define STRING_MAX 64
 

@@ -3,6 +3,7 @@
 #ifndef TESTS_SKELETON_TOYJIT_H
 #define TESTS_SKELETON_TOYJIT_H
 
+#include "bpf/mix.h"
 #include "bpf/runtime.h"
 
 /* Fixed width, no padding. Field offsets in bytes, of a description of code. */
@@ -31,7 +32,7 @@ struct toyjit_config {
 /* The check of a piece of code: 40 bits, never 0. */
 static inline UW_U64 toyjit_check(UW_U64 serial)
 {
-	UW_U64 check = (serial * 0x9e3779b97f4a7c15ull) >> RUNTIME_CHECK_SHIFT;
+	UW_U64 check = (serial * MIX_GOLDEN) >> RUNTIME_CHECK_SHIFT;
 
 	return check ? check : 1;
 }

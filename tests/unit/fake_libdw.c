@@ -86,7 +86,7 @@ static int want(struct names *ret, const char *id, unsigned what)
 					     .source = names_keep(ret, "/a/b.dwo", 8),
 					     .line = what };
 	ret->count = 1;
-	return DWARFINFO_AGAIN;
+	return VERDICT_AGAIN;
 }
 
 int dwarfinfo_lookup(struct dwarfinfo *d, uint64_t address, struct names *ret)

@@ -7,9 +7,22 @@ PROGRAMS += $(UNITS)
 define unit
 $(1)_SRCS := tests/$(1).c
 $(1)_USES := $(word 2,$(subst /, ,$(1)))
-$(1)_LIBS := -lcriterion
+$(1)_LIBS := -lcriterion -Wl,--disable-new-dtags,-rpath,'$$$$ORIGIN/../fake'
+$(B)/$(1): | $(B)/unit/fake/libgit2
 endef
 $(foreach u,$(UNITS),$(eval $(call unit,$(u))))
+
+# The folders of tests/data that the tests read, as TEST=FOLDER.
+UNIT_DATA := $(shell grep -roE '"tests/(data/[a-z]+|unit/[^"]+\.h)' --include='*.[ch]' \
+               tests/unit | awk -f tests/unit/data.awk)
+
+# Criterion finds this library in place of the system's, whatever its version.
+$(B)/unit/fake/libgit2: tests/unit/fake_libgit2.c
+	@mkdir -p $(@D)
+	@$(CC) -O2 -shared -fPIC -o $@ $<
+	@criterion=$$($(CC) -print-file-name=libcriterion.so); \
+	name=$$(objdump -p "$$criterion" | awk '/NEEDED.*libgit2/ { print $$2 }'); \
+	[ -z "$$name" ] || ln -sf libgit2 $(@D)/$$name
 
 unit/walk/tables_processes_LIBS += $(call wrap,bpf_map_update_elem bpf_map_delete_elem \
                                    bpf_map_lookup_batch)
@@ -21,6 +34,7 @@ $(eval $(call otlp_rules,unit/prof-export/otlp))
 unit/prof-symd/namer_LIBS  += $(call wrap,malloc calloc realloc reallocarray)
 unit/prof-bpf/kallsyms_LIBS += $(call wrap,malloc)
 unit/profpipe/service_LIBS += $(call wrap,contents_read settings_parse)
+unit/prof-bpf/statuses_LIBS    += $(call wrap,clock_gettime)
 unit/prof-bpf/workerpool_LIBS  += $(call wrap,procfs_read_stat)
 unit/prof-bpf/row_server_LIBS  += $(call wrap,$(FAKE_PEER) stream_feed stream_next malloc calloc \
                                 realloc reallocarray)

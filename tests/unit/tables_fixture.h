@@ -13,7 +13,7 @@ static struct tables *t;
 
 static inline void setup(void)
 {
-	const struct tables_config c = memory_tables(3 * SLAB_BYTES);
+	const struct tables_config c = memory_tables(3 * TABLES_SLAB_BYTES);
 
 	cr_assert_eq(tables_new(&c, &t), 0);
 	tables_tick(t, 1);

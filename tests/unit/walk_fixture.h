@@ -45,7 +45,7 @@ static inline long read_stack(void *ctx, void *dst, uint32_t size, uint64_t addr
  * (n + 1) * 0x100). */
 static inline void program(const struct unwind_rule *rules, uint32_t n)
 {
-	const struct tables_config c = memory_tables(SLAB_BYTES);
+	const struct tables_config c = memory_tables(TABLES_SLAB_BYTES);
 	struct process_entry p;
 
 	cr_assert_eq(tables_new(&c, &t), 0);

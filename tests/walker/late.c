@@ -29,7 +29,7 @@
 #include "tools/prof-bpf/kernel/loader.h"
 
 #define HZ 499
-#define TURNS 10
+#define ENOUGH_NS 100000000u /* cpu time; 50 samples */
 
 static struct loader *l;
 static struct tables *t;
@@ -124,16 +124,18 @@ static void publish(uint64_t heard_ns)
 	free(m);
 }
 
-/* Samples of half a second in which the child runs. It is stopped before and after that, so changes
- * happen between two samples. */
+/* Samples of a tenth of a second of cpu time, however long the child has to wait for it. It is
+ * stopped before and after that, so changes happen between two samples. */
 static void sample(void)
 {
+	const uint64_t enough_ns = clock_cpu_ns(child) + ENOUGH_NS;
+
 	loader_drain(l, on_sample, on_deferred, NULL);
 	walked = deferred = older = 0;
 	since_ns = clock_mono_ns();
 	if (kill(child, SIGCONT))
 		err(1, "continue");
-	for (int i = 0; i < TURNS; i++) {
+	while (clock_cpu_ns(child) < enough_ns) {
 		usleep(50000);
 		loader_drain(l, on_sample, on_deferred, NULL);
 	}

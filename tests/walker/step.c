@@ -654,7 +654,7 @@ static void print(uint64_t steps)
 
 int main(int argc, char **argv)
 {
-	const struct tables_config c = memory_tables((size_t)SLAB_MAX * SLAB_BYTES);
+	const struct tables_config c = memory_tables((size_t)TABLES_MAX_SLABS * TABLES_SLAB_BYTES);
 	uint64_t every = 1, max = UINT64_MAX, steps = 0;
 	unsigned seconds = 0;
 	double freely = 0;

@@ -48,7 +48,7 @@ static uint64_t start_ns(const char *pid)
 	char *at = strrchr(text, ')');
 	for (int i = 0; at && i < 20; i++)
 		at = strchr(at + 1, ' ');
-	return at ? strtoull(at, NULL, 10) * START_TICK_NS : 0;
+	return at ? strtoull(at, NULL, 10) * SAMPLE_START_TICK_NS : 0;
 }
 
 int main(int argc, char **argv)

@@ -5,6 +5,7 @@
  * It parses no file format.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -33,7 +34,7 @@
 #define COPIES_PART 8 /* part of the limit that copies of files may use */
 #define SIDEBAND_LEAST (32u << 10)
 /* The smallest useful size of the tables: a slab for mappings and one for rows. */
-#define TABLES_LEAST (2 * SLAB_BYTES)
+#define TABLES_LEAST (2 * TABLES_SLAB_BYTES)
 
 static int fail(const char *what, int r, const char *remedy)
 {
@@ -254,7 +255,7 @@ static void connect_parts(struct prof *p)
 	s->deaths = &p->deaths;
 	s->row_server = p->row_server;
 	s->output = &p->output;
-	s->testimony = &p->testimony;
+	s->witness_report = &p->witness_report;
 	s->thinning = throttle_thinning(&p->throttle);
 	s->without_objects = p->options.sampling.memory_none;
 	s->command = p->options.follow;
@@ -288,9 +289,9 @@ static int open_host(struct prof *p)
 		.file_needs_rows = host_news_file_needs_rows,
 		.file_gone = host_news_file_gone,
 		.attributes_known = host_news_attributes_known,
-		.startup = { .names = p->options.sampling.env,
-			     .count = (unsigned)p->options.sampling.env_count,
-			     .command_line = p->options.sampling.command_lines },
+		.environment = { .names = p->options.sampling.env,
+				 .count = (unsigned)p->options.sampling.env_count,
+				 .command_line = p->options.sampling.command_lines },
 		.process_gone = host_news_process_gone,
 		.thread_gone = host_news_thread_gone,
 		.ctx = p,
@@ -422,6 +423,20 @@ static void raise_memlock(void)
 	(void)setrlimit(RLIMIT_MEMLOCK, &all);
 }
 
+/* Makes the table of descriptors as large as it can become. Where there are threads, the kernel
+ * waits for all cpus whenever it grows, which delays samples. */
+static void reserve_descriptors(void)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) || !l.rlim_cur)
+		return;
+	const int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, (int)l.rlim_cur - 1);
+
+	if (fd >= 0)
+		close(fd);
+}
+
 /* Gives up capabilities. Call it once the programs are loaded. */
 static int reduce(void)
 {
@@ -490,6 +505,7 @@ static int set_up(struct prof *p)
 			fail("/proc", r,
 			     "mount it, and allow more processes (ulimit -u, pids.max)");
 	}
+	reserve_descriptors();
 	if (!r)
 		r = quarantine_new(&p->quarantine);
 	if (!r)
@@ -514,7 +530,7 @@ static int set_up(struct prof *p)
 		r = opener_new(p->pool, p->budget.limit / COPIES_PART, &p->opener);
 	}
 	if (!r && p->options.deploy.run_dir) {
-		r = testimony_open(&p->testimony, run_dir, p->course.began_ns);
+		r = witness_report_open(&p->witness_report, run_dir, p->lifecycle.began_ns);
 		if (r)
 			fail("the socket to prof-export", r, "see the messages of prof-export");
 	}
@@ -551,7 +567,7 @@ static void tear_down(struct prof *p)
 		row_server_free(p->row_server);
 		tables_free(p->tables);
 	}
-	testimony_done(&p->testimony);
+	witness_report_done(&p->witness_report);
 	workerpool_free(p->pool);
 	opener_free(p->opener);
 	quarantine_free(p->quarantine);
@@ -586,8 +602,8 @@ int main(int argc, char **argv)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	p.course.since_ns = p.course.began_ns = clock_mono_ns();
-	p.testimony = TESTIMONY_NONE;
+	p.lifecycle.since_ns = p.lifecycle.began_ns = clock_mono_ns();
+	p.witness_report = WITNESS_REPORT_NONE;
 
 	raise_memlock();
 	deploy_budget(&p.options.deploy, &p.budget);
@@ -595,15 +611,15 @@ int main(int argc, char **argv)
 		return checking_host(&p);
 	r = set_up(&p);
 	if (!r) {
-		p.course.since_ns = clock_mono_ns();
+		p.lifecycle.since_ns = clock_mono_ns();
 		loop_run(&p);
 		p.status.taken = figures_taken(&p);
 	}
 	const bool closed = output_close(&p.output);
-	bool failed = r || p.course.failed || p.output.failed || !closed;
+	bool failed = r || p.lifecycle.failed || p.output.failed || !closed;
 	deploy_status(&p.options.deploy, &p.status, failed ? STATUS_FAILED : STATUS_DONE);
 	tear_down(&p);
-	if (p.course.again)
+	if (p.lifecycle.again)
 		return EXITS_AGAIN;
 	return failed ? EXITS_FAILED : EXITS_DONE;
 }

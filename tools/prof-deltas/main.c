@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* prof-deltas: extracts unwind rows from files. Run by hand, it prints the rows; in a deployment it
  * serves prof-bpf. */
 #include <errno.h>
@@ -153,7 +153,8 @@ static int one_file(const char *path, const char *name, const struct wanted *w, 
 			r = print_rows(stdout, &rows, w->registers);
 		}
 		if (r < 0 && !ferror(stdout))
-			log_error("%s: %s", path, strerror(-r));
+			log_error("%s: cannot be printed: %s; free memory on this host", path,
+				  strerror(-r));
 		if (!r && e.truncated) {
 			log_error("%s: truncated: its headers point past its end; printed the rows "
 				  "of what is there; use a complete copy",
@@ -271,10 +272,14 @@ static int parse(int argc, char **argv, struct wanted *w, struct deploy *d)
 			     .longs = longs,
 			     .argc = argc,
 			     .argv = argv };
-	int val, r = EXITS_GO_ON;
+	int r = EXITS_GO_ON;
 
 	deploy_init(d);
-	while (r == EXITS_GO_ON && (val = cmdline_next(&c)) != CMDLINE_END) {
+	while (r == EXITS_GO_ON) {
+		const int val = cmdline_next(&c);
+
+		if (val == CMDLINE_END)
+			break;
 		switch (val) {
 		case CMDLINE_EXIT:
 			r = c.status;

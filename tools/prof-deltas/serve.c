@@ -1,4 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-deltas/serve.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -9,7 +11,6 @@
 #include "common/rows/extract/extract.h"
 #include "common/wire/pairs.h"
 #include "common/wire/peer/peer.h"
-#include "tools/prof-deltas/serve.h"
 
 #define SEND_WAIT_MS 500
 #define SEND_TRIES 60

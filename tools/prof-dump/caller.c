@@ -174,8 +174,8 @@ static bool same_program(uint32_t a, uint32_t b)
 	return st[0].st_dev == st[1].st_dev && st[0].st_ino == st[1].st_ino;
 }
 
-/* Follows the rules of the deployment (tools/prof-bpf/host/files/jitfiles.h): a fork that wrote no
- * map of its own uses its parent's. */
+/* Follows the rules of the deployment (tools/prof-bpf/host/lookups/jitfiles.h): a fork that wrote
+ * no map of its own uses its parent's. */
 static int open_generated(int proc, const struct live *l, enum msg_jit_kind kind)
 {
 	struct msg_process p = { .pid = (uint32_t)l->pid, .uid = l->uid, .start_ns = l->start_ns };

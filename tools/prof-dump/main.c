@@ -95,10 +95,10 @@ static int parse(int argc, char **argv, struct options *ret)
 			     .longs = longs,
 			     .argc = argc,
 			     .argv = argv };
-	int val, r;
+	int r;
 
 	*ret = (struct options){ .names = true, .inlined = true };
-	while ((val = cmdline_next(&c)) != CMDLINE_END) {
+	for (int val = cmdline_next(&c); val != CMDLINE_END; val = cmdline_next(&c)) {
 		switch (val) {
 		case CMDLINE_EXIT:
 			return c.status;

@@ -90,7 +90,7 @@ static void complete(struct printer *p, struct program *program, const char *pat
 	for (;;) {
 		const enum program_want want = program_wants(program, &id, &name);
 
-		if (want == PROGRAM_WANTS_NOTHING)
+		if (want == PROGRAM_WANTS_NOTHING || want == PROGRAM_WANTS_LATER)
 			return;
 		/* There is only one place. */
 		program_offer(program,
@@ -188,10 +188,12 @@ static int put_frame(struct printer *p, const struct stack_frame *f, uint64_t *n
 	}
 	if (program && program_address(program, pc - m->start + m->offset, &at) == 0) {
 		address = at + (f->pc - pc);
-		int found;
+		int found = program_lookup(program, at, p->calls);
 
-		while ((found = program_lookup(program, at, p->calls)) == PROGRAM_AGAIN)
+		while (found == VERDICT_AGAIN) {
 			complete(p, program, path);
+			found = program_lookup(program, at, p->calls);
+		}
 		if (found)
 			p->calls->count = 0;
 	}

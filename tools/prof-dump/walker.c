@@ -443,7 +443,8 @@ int walker_run(int socket, const struct walker_options *o)
 						     .files_fd = -1,
 						     .rules_fd = -1,
 						     .processes_fd = -1,
-						     .max_bytes = (size_t)SLAB_MAX * SLAB_BYTES };
+						     .max_bytes = (size_t)TABLES_MAX_SLABS *
+								  TABLES_SLAB_BYTES };
 	static struct walker w;
 
 	w.o = o;

@@ -54,7 +54,7 @@ int deployed_run(struct job *job, struct options *o)
 	const int sends = o->send ? sending_init(&job->sending, &o->session, o->output_fd >= 0) : 0;
 
 	if (sends) {
-		log_error("sending cannot begin: %s; free memory on this host", strerror(-sends));
+		log_error("sending cannot begin: %s; %s", strerror(-sends), job_remedy(sends));
 		return EXITS_FAILED;
 	}
 	if (job_begin(job, o, o->output_fd) != EXITS_GO_ON)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-export/job.h"
 
+#include <errno.h>
 #include <string.h>
 #include "common/base/command/exits.h"
 #include "common/base/command/log.h"
@@ -8,13 +9,18 @@
 
 #define OWNERS_SAID 16
 
+const char *job_remedy(int r)
+{
+	return r == -ENOMEM ? "free memory on this host" : "raise --memory-limit, or --memory";
+}
+
 int job_begin(struct job *job, const struct options *o, int fd)
 {
 	const int r = session_init(&job->session, &o->session, fd);
 
 	if (!r)
 		return EXITS_GO_ON;
-	log_error("the session cannot begin: %s; free memory on this host", strerror(-r));
+	log_error("the session cannot begin: %s; %s", strerror(-r), job_remedy(r));
 	return EXITS_FAILED;
 }
 
@@ -65,7 +71,9 @@ static void say_unbegun(const struct job *job, int verdict, const char *what)
 			  "prof-symd or prof-bpf",
 			  what);
 	else if (verdict < 0)
-		log_error("%s: %s", what, strerror(-verdict));
+		log_error("%s: cannot be read: %s; %s", what, strerror(-verdict),
+			  verdict == -ENOMEM ? "free memory on this host"
+					     : "give it the output of prof-symd or prof-bpf");
 	else
 		log_error("%s: is %s; give it the output of prof-symd or prof-bpf", what,
 			  job->session.in.pending.len ? "cut short within its first message"

@@ -27,6 +27,8 @@ struct job {
 		} \
 	}
 
+/* Returns the remedy for an error of session_init. */
+const char *job_remedy(int r);
 /* Begins the session, whose output is fd. A part of main (exits.h). */
 int job_begin(struct job *job, const struct options *o, int fd);
 /* Brings job->status up to date. with_top: for the last time. */

@@ -131,11 +131,10 @@ int options_parse(int argc, char **argv, struct options *o)
 			     .longs = longs,
 			     .argc = argc,
 			     .argv = argv };
-	int val;
 
 	deploy_init(&o->deploy);
 	o->session.reporting = REPORTING_DEFAULTS;
-	while ((val = cmdline_next(&c)) != CMDLINE_END) {
+	for (int val = cmdline_next(&c); val != CMDLINE_END; val = cmdline_next(&c)) {
 		const int r = val == CMDLINE_EXIT ? c.status : take_option(o, &c, val);
 
 		if (r != EXITS_GO_ON)

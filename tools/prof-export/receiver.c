@@ -142,7 +142,6 @@ static int on_held(void *ctx)
 
 static void on_alarm(int number)
 {
-	(void)number;
 }
 
 void receiver_set_watch(int fd)
@@ -253,7 +252,7 @@ static int take_messages(struct receiver *r, struct buf *message)
 	return e;
 }
 
-/* What the journal holds of a predecessor. session_feed's verdict. */
+/* Reads the stream of a predecessor from the journal. Returns session_feed's verdict. */
 static int replay(struct receiver *r)
 {
 	struct session *s = &r->job->session;

@@ -45,7 +45,7 @@ struct source {
 };
 
 /* The connections, the oldest first. */
-struct guests {
+struct clients {
 	struct MHD_Connection *at[CLIENTS];
 	unsigned n;
 };
@@ -56,22 +56,22 @@ struct guests {
 static void on_connection(void *ctx, struct MHD_Connection *c, void **state,
 			  enum MHD_ConnectionNotificationCode what)
 {
-	struct guests *g = ctx;
+	struct clients *clients = ctx;
 	unsigned i = 0;
 
-	(void)state;
-	if (what == MHD_CONNECTION_NOTIFY_STARTED && g->n < CLIENTS) {
-		g->at[g->n++] = c;
+	if (what == MHD_CONNECTION_NOTIFY_STARTED && clients->n < CLIENTS) {
+		clients->at[clients->n++] = c;
 	} else if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
-		while (i < g->n && g->at[i] != c)
+		while (i < clients->n && clients->at[i] != c)
 			i++;
-		if (i < g->n)
-			memmove(&g->at[i], &g->at[i + 1], (--g->n - i) * sizeof(g->at[0]));
+		if (i < clients->n)
+			memmove(&clients->at[i], &clients->at[i + 1],
+				(--clients->n - i) * sizeof(clients->at[0]));
 	}
-	if (what != MHD_CONNECTION_NOTIFY_STARTED || g->n < CLIENTS)
+	if (what != MHD_CONNECTION_NOTIFY_STARTED || clients->n < CLIENTS)
 		return;
 	const union MHD_ConnectionInfo *oldest =
-		MHD_get_connection_info(g->at[0], MHD_CONNECTION_INFO_CONNECTION_FD);
+		MHD_get_connection_info(clients->at[0], MHD_CONNECTION_INFO_CONNECTION_FD);
 
 	if (oldest)
 		shutdown(oldest->connect_fd, SHUT_RDWR);
@@ -102,8 +102,6 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
 	unsigned status = MHD_HTTP_OK;
 	int r;
 
-	(void)version;
-	(void)body;
 	/* libmicrohttpd calls this once with the headers, then with each piece of the body, which
 	 * is ignored. */
 	if (!*state) {
@@ -135,7 +133,7 @@ static bool hear(struct source *s)
 	struct metrics_word w;
 	ssize_t n;
 
-	while ((n = read(s->fd, &w, sizeof(w))) == sizeof(w)) {
+	for (n = read(s->fd, &w, sizeof(w)); n == sizeof(w); n = read(s->fd, &w, sizeof(w))) {
 		if (w.magic != METRICS_MAGIC)
 			return false;
 		s->word = w;
@@ -188,11 +186,16 @@ static int parse(int argc, char **argv, int *listen_fd, int *life_fd)
 			     .longs = longs,
 			     .argc = argc,
 			     .argv = argv };
-	int val, r = EXITS_GO_ON;
+	int r = EXITS_GO_ON;
 
-	while (r == EXITS_GO_ON && (val = cmdline_next(&c)) != CMDLINE_END)
+	while (r == EXITS_GO_ON) {
+		const int val = cmdline_next(&c);
+
+		if (val == CMDLINE_END)
+			break;
 		r = val == CMDLINE_EXIT ? c.status
 					: cmdline_fd(&c, val == LISTEN ? listen_fd : life_fd);
+	}
 	if (r != EXITS_GO_ON)
 		return r;
 	if (optind < argc)
@@ -207,7 +210,7 @@ static int parse(int argc, char **argv, int *listen_fd, int *life_fd)
 int main(int argc, char **argv)
 {
 	static struct source s = { .fd = -1 };
-	static struct guests guests;
+	static struct clients clients;
 	int listen_fd = -1;
 
 	stdfds_hold();
@@ -223,13 +226,13 @@ int main(int argc, char **argv)
 	    fcntl(listen_fd, F_GETFL) < 0) {
 		log_error("--%s: the descriptor is not open; the launcher has to pass it",
 			  fcntl(listen_fd, F_GETFL) < 0 ? "listen-fd" : "life-fd");
-		return EXITS_USAGE;
+		return EXITS_FAILED;
 	}
 	struct MHD_Daemon *d = MHD_start_daemon(
 		MHD_USE_EPOLL, 0, NULL, NULL, on_request, &s, MHD_OPTION_LISTEN_SOCKET, listen_fd,
 		MHD_OPTION_CONNECTION_LIMIT, (unsigned)CLIENTS, MHD_OPTION_CONNECTION_TIMEOUT,
 		(unsigned)CLIENT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CLIENT_BYTES,
-		MHD_OPTION_NOTIFY_CONNECTION, on_connection, &guests, MHD_OPTION_END);
+		MHD_OPTION_NOTIFY_CONNECTION, on_connection, &clients, MHD_OPTION_END);
 
 	if (!d) {
 		log_error(

@@ -38,7 +38,6 @@ struct input {
 
 static void on_signal(int number)
 {
-	(void)number;
 	interrupts++;
 }
 
@@ -148,7 +147,6 @@ static void read_all(struct input *in, uint64_t patience_ms)
 
 static bool is_interrupted_again(void *ctx)
 {
-	(void)ctx;
 	return interrupts > 1;
 }
 

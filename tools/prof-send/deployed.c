@@ -41,7 +41,6 @@ struct source {
 
 static void on_signal(int number)
 {
-	(void)number;
 	asked++;
 }
 

@@ -309,11 +309,10 @@ int options_parse(int argc, char **argv, struct options *o)
 			     .argc = argc,
 			     .argv = argv };
 	bool check = false;
-	int val;
 
 	*o = (struct options){ .all = { .protocol = -1, .compress = -1 } };
 	deploy_init(&o->deploy);
-	while ((val = cmdline_next(&c)) != CMDLINE_END) {
+	for (int val = cmdline_next(&c); val != CMDLINE_END; val = cmdline_next(&c)) {
 		if (val == OPTION_CHECK) {
 			check = true;
 			continue;

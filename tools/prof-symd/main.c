@@ -83,7 +83,7 @@ struct heap {
 };
 
 /* Starts the keeper of the workers. Logs errors. */
-static bool start_dwarf(struct heap heap)
+static bool start_keeper(struct heap heap)
 {
 	int control, r = filekeeper_start(&fileworker_class, &codeworker_class,
 					  heap.most + heap.beside, &control);
@@ -101,11 +101,11 @@ static bool start_dwarf(struct heap heap)
 }
 
 /* Starts the keeper with prof-symd's user, before this process gives up the right to fork. */
-static int start_dwarf_confined(void *ctx)
+static int start_keeper_confined(void *ctx)
 {
 	const struct heap *heap = ctx;
 
-	if (!start_dwarf(*heap))
+	if (!start_keeper(*heap))
 		return -ECANCELED;
 	const int r = WORKERCELL_ASAN ? 0 : sandbox_lower(RLIMIT_DATA, heap->own_fence);
 
@@ -245,7 +245,7 @@ static int run_deployed(const struct options *o)
 							       most.generated - KEEPER_BYTES,
 						       THREADS) };
 
-	deploy.confined = start_dwarf_confined;
+	deploy.confined = start_keeper_confined;
 	deploy.confined_ctx = &heap;
 	if (deploy_enter(&deploy, DEPLOY_SYMD, &sandbox) != 0)
 		return EXITS_FAILED;
@@ -266,7 +266,7 @@ static int run_deployed(const struct options *o)
 static int confine(enum cell_hand how, uint64_t heap)
 {
 	if (heap &&
-	    !start_dwarf((struct heap){ .first = heap, .most = heap, .generated = JIT_MEMORY }))
+	    !start_keeper((struct heap){ .first = heap, .most = heap, .generated = JIT_MEMORY }))
 		return EXITS_FAILED;
 	return cell_by_hand(how) ? EXITS_FAILED : EXITS_GO_ON;
 }
@@ -332,10 +332,14 @@ static int parse(int argc, char **argv, struct options *o)
 			     .longs = longs,
 			     .argc = argc,
 			     .argv = argv };
-	int val, r = EXITS_GO_ON;
+	int r = EXITS_GO_ON;
 
 	deploy_init(&o->deploy);
-	while (r == EXITS_GO_ON && (val = cmdline_next(&c)) != CMDLINE_END) {
+	while (r == EXITS_GO_ON) {
+		const int val = cmdline_next(&c);
+
+		if (val == CMDLINE_END)
+			break;
 		switch (val) {
 		case CMDLINE_EXIT:
 			r = c.status;

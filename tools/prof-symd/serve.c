@@ -1,4 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The order of work in the loop. Each turn
+ *
+ * 1. waits until something happens, or rests if an allocation failed in the last turn;
+ * 2. takes files and answers of prof-bpf, which samples in the queue may wait for;
+ * 3. divides the memory, and gives up overdue requests;
+ * 4. takes messages of the stream into the queue, requests the objects that they need, and names
+ *    the events at the head of the queue. It repeats this while the queue is full and its head
+ *    moves. Objects come before native names: their memory may soon be gone, and the DWARF of one
+ *    native frame may take a second;
+ * 5. sends the requests that prof-bpf did not take before, the end of the stream if a peer is gone,
+ *    and the batch, every FLUSH_MS.
+ *
+ * Steps 4 and 5 begin when prof-export has connected. A failed allocation ends only its step
+ * (`forgive`): the loop does its other work, and then rests.
+ */
+#include "tools/prof-symd/serve.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -9,7 +27,7 @@
 #include "common/wire/pairs.h"
 #include "common/wire/peer/lastword.h"
 #include "tools/prof-symd/files/memory_share.h"
-#include "tools/prof-symd/serve.h"
+#include "tools/prof-symd/route.h"
 
 #define FLUSH_MS 100
 #define TICK_MS 5000	   /* a fallback, since the stream sends something every second */
@@ -20,11 +38,11 @@
  * ends, since a restart may help. */
 #define REST_MS 50
 #define REST_MOST_NS 10000000000ull
-#define MAX_DEBUG_NAME 255  /* as in messages.def */
 #define SERVE_NAME_BYTES 64 /* size of a function in the tables, without its text */
 
 struct serve {
 	const struct serve_links *links;
+	struct route route;
 	struct memory_share share;
 	uint64_t shared_ns;
 	struct filestore files;
@@ -43,66 +61,6 @@ struct serve {
 
 /* --- files --- */
 
-/* Returns the name of the .dwp file beside a program; empty if it is unknown or too long. */
-static struct str package_name(const struct serve *s, uint64_t file,
-			       char into[static MAX_DEBUG_NAME + 1])
-{
-	struct msg_file f;
-
-	if (!namer_file(s->namer, file, &f) || !f.path.len)
-		return (struct str){ 0 };
-	const char *slash = memrchr(f.path.data, '/', f.path.len);
-	const char *own = slash ? slash + 1 : f.path.data;
-	const int n = snprintf(into, MAX_DEBUG_NAME + 1, "%.*s.dwp",
-			       (int)(f.path.data + f.path.len - own), own);
-
-	return n > 0 && n <= MAX_DEBUG_NAME ? str_from(into) : (struct str){ 0 };
-}
-
-static int ask(void *ctx, const struct filestore_request *rq)
-{
-	struct serve *s = ctx;
-	char name[MAX_DEBUG_NAME + 1];
-	struct msg m;
-	int r;
-
-	switch (rq->want) {
-	case PROGRAM_WANTS_NOTHING:
-		m = (struct msg){ .id = MSG_FILE_REQUEST,
-				  .file_request = { .id = rq->id, .file = rq->file->file } };
-		break;
-	case PROGRAM_WANTS_PACKAGE:
-		m = (struct msg){ .id = MSG_DEBUG_REQUEST,
-				  .debug_request = {
-					  .id = rq->id,
-					  .file = rq->file->file,
-					  .name = package_name(s, rq->file->file, name) } };
-		if (!m.debug_request.name.len)
-			return -ENOENT;
-		break;
-	case PROGRAM_WANTS_BUILD_ID:
-	case PROGRAM_WANTS_ALT:
-		/* PROGRAM_WANTS_ALT also has a path. */
-		m = (struct msg){ .id = MSG_DEBUG_REQUEST,
-				  .debug_request = { .id = rq->id,
-						     .file = rq->file->file,
-						     .build_id = rq->build_id } };
-		if (rq->name && strlen(rq->name) <= MAX_DEBUG_NAME)
-			m.debug_request.name = str_from(rq->name);
-		break;
-	default:
-		m = (struct msg){ .id = MSG_DEBUG_REQUEST,
-				  .debug_request = { .id = rq->id,
-						     .file = rq->file->file,
-						     .name = str_from(rq->name) } };
-		break;
-	}
-	if (m.id == MSG_DEBUG_REQUEST)
-		m.debug_request.place = rq->place;
-	r = peer_put(s->links->files, &m);
-	return r ? r : peer_flush(s->links->files);
-}
-
 static void without(void *ctx, struct filestore_file *f)
 {
 	const struct serve *s = ctx;
@@ -120,62 +78,11 @@ static void without(void *ctx, struct filestore_file *f)
 		s->links->say_too_large(file.path);
 }
 
-static int ask_jit(void *ctx, const struct jit_request *rq)
-{
-	struct serve *s = ctx;
-	int r = peer_put(s->links->files, &(struct msg){ .id = MSG_JIT_REQUEST,
-							 .jit_request = { .id = rq->id,
-									  .process = rq->process,
-									  .pid = rq->pid,
-									  .kind = rq->kind } });
-
-	return r ? r : peer_flush(s->links->files);
-}
-
 static void say_code_lost(void *ctx, uint64_t process, uint32_t pid)
 {
 	const struct serve *s = ctx;
 
-	(void)process;
 	s->links->say_code_lost(pid);
-}
-
-/* Sends a request. If the peer's queue is full now, the packed request goes with the next flush. */
-static int put_request(struct serve *s, const struct msg *m)
-{
-	int r = peer_put(s->links->files, m);
-
-	if (r)
-		return r;
-	r = peer_flush(s->links->files);
-	return r == -EAGAIN ? 0 : r;
-}
-
-static int ask_objects(void *ctx, const struct objects_request *rq)
-{
-	struct serve *s = ctx;
-
-	return put_request(s, &(struct msg){ .id = MSG_MEMORY_REQUEST,
-					     .memory_request = { .id = rq->id,
-								 .process = rq->process,
-								 .pid = rq->pid,
-								 .addresses = rq->addresses,
-								 .lengths = rq->lengths } });
-}
-
-static int tell_runtime(void *ctx, uint64_t file, const struct runtime_build *b)
-{
-	struct serve *s = ctx;
-	struct msg m = { .id = MSG_RUNTIME, .runtime.file = file };
-
-	if (b) {
-		m.runtime.name = str_from(b->name);
-		m.runtime.mark = b->mark;
-	}
-	if (b && b->known)
-		m.runtime.config = (struct span){ .data = (const uint8_t *)&b->config,
-						  .len = sizeof(b->config) };
-	return put_request(s, &m);
 }
 
 /* Passes files on to their requesters. The descriptor is -1 if a file does not come. */
@@ -530,21 +437,25 @@ int serve_run(const struct serve_links *links, const struct budget *budget,
 	/* prof-export's journal holds several epochs of this size. */
 	limits.epoch = budget->model;
 	s->links = links;
+	s->route.files = links->files;
 	memory_share_init(&s->share, budget);
 	program_grow_with(memory_share_heap, &s->share);
-	filestore_init(&s->files, budget->programs, budget->dwarf / 3 * 2, ask, s);
+	filestore_init(&s->files, budget->programs, budget->dwarf / 3 * 2, route_ask_file,
+		       &s->route);
 	s->files.without_hook = without;
 	s->files.without_ctx = s;
-	r = jit_init(&s->jit, budget->generated, ask_jit, s);
+	r = jit_init(&s->jit, budget->generated, route_ask_jit, &s->route);
 	s->jit.say_lost = say_code_lost;
+	s->jit.say_lost_ctx = s;
 	if (r == 0)
-		r = objects_new(ask_objects, s, &s->objects);
+		r = objects_new(route_ask_memory, &s->route, &s->objects);
 	stream_out_init(&s->out, STREAM_BATCH, flush, s);
 	/* Epochs are numbered from the clock, so that a receiver that outlives this process does
 	 * not confuse our first epoch with one of our predecessor. */
 	stream_out_epoch(&s->out, clock_wall_ns());
 	if (r == 0)
 		r = namer_new(&limits, &s->files, &s->out, &s->namer);
+	s->route.namer = s->namer;
 	if (r == 0)
 		namer_use_jit(s->namer, &s->jit);
 	if (r == 0)
@@ -552,7 +463,7 @@ int serve_run(const struct serve_links *links, const struct budget *budget,
 	if (r == 0)
 		objects_budget(s->objects, budget->objects / 3);
 	if (r == 0)
-		namer_use_objects(s->namer, s->objects, tell_runtime, s);
+		namer_use_objects(s->namer, s->objects, route_tell_runtime, &s->route);
 	if (r == 0)
 		namer_take_turns(s->namer, TURN_NS, links->say_slow);
 	lastword_rest_with(beat_at_rest, s);

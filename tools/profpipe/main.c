@@ -16,6 +16,7 @@
 #include "tools/profpipe/doctor/doctor.h"
 #include "tools/profpipe/options/options.h"
 #include "tools/profpipe/options/service.h"
+#include "tools/profpipe/options/subcommands.h"
 #include "tools/profpipe/report.h"
 #include "tools/profpipe/run/record.h"
 

@@ -8,6 +8,8 @@
  * prof-send does not parse the requests that it delivers. It runs as the caller, whose tokens and
  * keys it needs, and confines itself.
  */
+#include "tools/profpipe/report.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -22,7 +24,6 @@
 #include "common/base/command/words.h"
 #include "common/base/files/fd.h"
 #include "common/base/system/clock.h"
-#include "tools/profpipe/report.h"
 #include "tools/profpipe/run/children/child.h"
 #include "tools/profpipe/run/outputs/outputs.h"
 #include "tools/profpipe/run/rights/identity.h"
@@ -42,7 +43,6 @@ static void show(void *ctx, const struct child *c, const char *line)
 {
 	struct pipeline *p = ctx;
 
-	(void)c;
 	if (!p->said)
 		fprintf(stderr, "%s\n", line);
 }

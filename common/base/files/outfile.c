@@ -24,7 +24,7 @@
 #define STRANGERS (-EKEYREJECTED)
 #define MOUNTED (-EBUSY)
 
-/* What the name leads to. */
+/* The existing file of that name, if there is any. */
 struct found {
 	bool any, mounted;
 	mode_t mode;
@@ -491,7 +491,7 @@ const char *outfile_error(int r)
 		return "is a folder; name a file in it";
 	case -ENOTSUP:
 	case -ENXIO:
-		return "is neither a file, a pipe nor a character device";
+		return "is neither a file, a pipe nor a character device; name a file";
 	case -EBADF:
 		return "is closed, or not open for writing; name a file";
 	case -ENOENT:
@@ -499,7 +499,16 @@ const char *outfile_error(int r)
 	case -EACCES:
 	case -EPERM:
 		return "permission denied; name a place that you may write to";
-	default:
-		return strerror(-r);
 	}
+	static char text[128];
+	const char *remedy = r == -ENOSPC || r == -EDQUOT
+				     ? "make room, or name a place on another file system"
+			     : r == -EFBIG ? "raise the limit of a file's size (ulimit -f)"
+			     : r == -EMFILE || r == -ENFILE
+				     ? "raise the limit of open files (ulimit -n, fs.file-max)"
+			     : r == -ENOMEM ? "free memory on this host"
+					    : "name another place";
+
+	snprintf(text, sizeof(text), "%s; %s", strerror(-r), remedy);
+	return text;
 }

@@ -76,7 +76,7 @@ bool outfile_same(const struct outfile *a, const struct outfile *b);
 int outfile_end(struct outfile *o, bool whole);
 /* Nothing was written: removes a new file, and closes it. */
 void outfile_drop(struct outfile *o);
-/* The reason and the remedy for an error of outfile_open. Static storage. */
+/* The reason and the remedy for an error of outfile_open or outfile_end. Static storage. */
 const char *outfile_error(int r);
 
 #endif

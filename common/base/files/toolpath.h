@@ -8,7 +8,7 @@
 /* The executable of this name, next to the running binary or where `make install` put it. Returns
  * 0, -ENOENT or -ENAMETOOLONG. */
 int toolpath_find(const char *name, char *ret, size_t size);
-/* Where `make install` puts the tools. */
+/* Returns the folder into which `make install` puts the tools. */
 const char *toolpath_folder(void);
 
 #endif

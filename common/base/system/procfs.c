@@ -1,4 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/base/system/procfs.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -6,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/base/system/procfs.h"
 #include "common/base/text/hex.h"
 
 /* include/linux/sched.h; shown in stat's flags */
@@ -372,13 +373,26 @@ static ssize_t read_small(int proc, uint32_t pid, const char *name, uint8_t *to,
 	return n < 0 ? n : (ssize_t)have;
 }
 
-int procfs_read_stat(int proc, uint32_t pid, struct procfs_stat *ret)
+static int read_stat(int proc, uint32_t pid, const char *name, struct procfs_stat *ret)
 {
 	uint8_t text[STAT_MAX];
-	ssize_t n = read_small(proc, pid, "stat", text, sizeof(text));
+	ssize_t n = read_small(proc, pid, name, text, sizeof(text));
 
 	return n < 0 ? (int)n
 		     : procfs_parse_stat((struct span){ .data = text, .len = (size_t)n }, ret);
+}
+
+int procfs_read_stat(int proc, uint32_t pid, struct procfs_stat *ret)
+{
+	return read_stat(proc, pid, "stat", ret);
+}
+
+int procfs_read_thread_stat(int proc, uint32_t pid, struct procfs_stat *ret)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "task/%u/stat", pid);
+	return read_stat(proc, pid, name, ret);
 }
 
 int procfs_read_uid(int proc, uint32_t pid, uint32_t *ret_uid)

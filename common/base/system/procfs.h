@@ -86,8 +86,10 @@ ssize_t procfs_read_maps(int proc, uint32_t pid, size_t max,
 /* The same for all mappings. */
 ssize_t procfs_read_all_maps(int proc, uint32_t pid, size_t max,
 			     void (*fn)(void *ctx, const struct procfs_mapping *m), void *ctx);
-/* 0, PROCFS_MALFORMED, -errno. */
+/* 0, PROCFS_MALFORMED, -errno. The kernel adds up the times of all threads. */
 int procfs_read_stat(int proc, uint32_t pid, struct procfs_stat *ret);
+/* The same with the cpu time of the main thread alone, which takes no longer for many threads. */
+int procfs_read_thread_stat(int proc, uint32_t pid, struct procfs_stat *ret);
 int procfs_read_uid(int proc, uint32_t pid, uint32_t *ret_uid);
 int procfs_read_ids(int proc, uint32_t pid, struct procfs_ids *ret);
 /* Reads where a link of the process leads, such as "exe". No file system but proc is asked. Returns

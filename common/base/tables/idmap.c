@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "common/base/tables/idmap.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include "common/base/tables/idmap.h"
+#include "bpf/mix.h"
 
 /* Two rounds of multiplying and folding spread ids well enough, since the peer does not know the
  * seed. */
 static size_t slot_of(const struct idmap *m, uint64_t key)
 {
-	uint64_t h = (key ^ m->seed) * 0x9e3779b97f4a7c15ull;
+	uint64_t h = (key ^ m->seed) * MIX_GOLDEN;
 
-	h = (h ^ h >> 32 ^ m->seed >> 7) * 0xd6e8feb86659fd93ull;
+	h = (h ^ h >> 32 ^ m->seed >> 7) * MIX_FOLD;
 	return (size_t)(h ^ h >> 32) & (m->cap - 1);
 }
 

@@ -10,7 +10,7 @@
 #define KIB(n) ((uint64_t)(n) << 10)
 #define MIB(n) KIB((uint64_t)(n) << 10)
 
-/* `base`: the memory of a tool whose containers are empty: program text, libraries, thread stacks,
+/* `least`: the memory of a tool whose containers are empty: program text, libraries, thread stacks,
  * kernel symbols. Of the rest of the limit, each tool gets a part according to its weight. extra:
  * the share exists only in runs with this tool; 0: in all runs. */
 static const struct budget_share {

@@ -8,11 +8,11 @@
  * prof-send and prof-metrics have a share in runs that use them.
  *
  * Each part has a share that it always gets (budget_split). Other parts may use what it does not
- * need of that share (budget_settle): prof-bpf redistributes this one to ten times a second
- * (limit.c), and parts give back memory that others are granted. A tool's containers evict the
- * least recently used entries, or refuse new ones, and count both. A kernel limit on a tool's
- * private memory (budget_fence) covers what cannot be bounded beforehand: a library that reads a
- * user's file fails there, for that file only. Pure.
+ * need of that share (budget_settle): prof-bpf redistributes this every three seconds, and up to
+ * ten times a second if memory is short (limit.c). Parts give back memory that others are granted.
+ * A tool's containers evict the least recently used entries, or refuse new ones, and count both. A
+ * kernel limit on a tool's private memory (budget_fence) covers what cannot be bounded beforehand:
+ * a library that reads a user's file fails there, for that file only. Pure.
  */
 #ifndef COMMON_CELL_BUDGET_BUDGET_H
 #define COMMON_CELL_BUDGET_BUDGET_H
@@ -62,7 +62,7 @@ void budget_split(uint64_t limit, unsigned extra, struct budget *ret);
 /* A claim on memory, made by a part of the run, or by one of several owners in such a part. */
 struct budget_claim {
 	uint64_t sure;	  /* guaranteed, even if others want more */
-	uint64_t wanted;  /* what it holds, plus what it could use in addition */
+	uint64_t wanted;  /* the memory that it holds, plus more that it could use */
 	uint64_t granted; /* the result */
 };
 /* Divides `limit` among n claims. No claim is granted more than it wants. If some do not use all of

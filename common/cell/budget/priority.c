@@ -1,11 +1,12 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/cell/budget/priority.h"
+
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
-#include "common/cell/budget/priority.h"
 
 #define NICENESS -15
 #define TEXT(n) TEXT_OF(n)

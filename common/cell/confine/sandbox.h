@@ -44,8 +44,8 @@ int sandbox_lower(int resource, rlim_t max);
 /* Reduces the capabilities further. The process must have only one thread. Errors of
  * sandbox_enter. */
 int sandbox_reduce(enum sandbox_caps caps, const char **ret_step);
-/* Logs that the tool cannot be confined, unless r is 0. step: what failed; NULL: not known. Returns
- * r. */
+/* Logs that the tool cannot be confined, unless r is 0. step: the step that failed; NULL: not
+ * known. Returns r. */
 int sandbox_report(const char *step, int r);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A container: where a process runs, according to the path of its cgroup. Users who can make
+ * The container in which a process runs, according to the path of its cgroup. Users who can make
  * cgroups choose their names, so these are only labels. The names of containers' cgroups follow one
  * rule (bpf/target/container.h). Pure.
  *

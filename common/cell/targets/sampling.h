@@ -63,7 +63,7 @@ enum {
 #define SAMPLING_OPTIONS \
 	{ "duration", required_argument, NULL, SAMPLING_SECONDS }, SAMPLING_ENDLESS_OPTIONS
 
-/* For a tool's --help. hz, limit: what else to say of the defaults. */
+/* For a tool's --help. hz, limit: more text about the defaults. */
 #define SAMPLING_USAGE(hz, limit) \
 	"  -F, --frequency HZ  samples per second and cpu, 1 to 10000 (default 99" hz ")\n" \
 	"  -d, --duration SECONDS\n" \

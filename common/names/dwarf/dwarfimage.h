@@ -28,7 +28,7 @@ enum dwarfimage_section {
 	DWARFIMAGE_RNGLISTS,
 };
 
-/* Where a section of the image comes from: a section of a file, or a part of it. */
+/* The source of a section of the image: a section of a file, or a part of it. */
 struct dwarfimage_slice {
 	const struct symfile *file; /* NULL: no such section */
 	bool split;		    /* take the file's section whose name ends in .dwo */
@@ -56,8 +56,8 @@ struct dwarfimage {
 	Dwarf *dwarf;
 };
 
-/* Where to jump when libdw gets no memory; without it, libdw would end the process. Set it around
- * each call that may allocate in libdw. */
+/* Control jumps here when libdw gets no memory; without it, libdw would end the process. Set it
+ * around each call that may allocate in libdw. */
 extern jmp_buf *dwarfimage_no_memory;
 
 /* Returns the size of an image of f in bytes; 0: f has no DWARF. */

@@ -15,6 +15,8 @@
  *
  * Sources: DWARF 5, sections 2.17, 3.3.1, 3.3.8.
  */
+#include "common/names/dwarf/dwarfinfo.h"
+
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <errno.h>
@@ -25,7 +27,6 @@
 #include <string.h>
 #include "common/names/dwarf/dwarffiles.h"
 #include "common/names/dwarf/dwarfimage.h"
-#include "common/names/dwarf/dwarfinfo.h"
 #include "common/names/dwarf/dwarflines.h"
 #include "common/names/dwarf/dwarfnames.h"
 #include "common/names/dwarf/dwarfranges.h"
@@ -42,8 +43,8 @@ struct unit {
 	struct dwarflines *lines; /* owned; NULL: not read yet, or none */
 	uint8_t indexed;	  /* 1: outermost functions, 2: also functions within functions */
 	bool skeleton;		  /* its DWARF is in another file */
-	uint8_t place; /* enum dwarfinfo_want: where the split DWARF was found, or is looked for
-		        * next */
+	uint8_t place; /* enum dwarfinfo_want: the place where the split DWARF was found, or is
+		        * looked for next */
 };
 
 /* A unit whose DWARF is in another file. */
@@ -130,7 +131,7 @@ static bool starved(const struct dwarfimage *m)
  * is invalid. */
 static bool too_much(const struct dwarfinfo *d)
 {
-	for (struct split *s = NULL; (s = next_split(d, s));)
+	for (struct split *s = next_split(d, NULL); s; s = next_split(d, s))
 		if (starved(&s->dwarf.image))
 			return true;
 	return starved(&d->main) || starved(&d->alt) || dwarfinfo_bytes(d) > d->max;
@@ -234,7 +235,7 @@ static void close_images(struct dwarfinfo *d)
 {
 	dwarfimage_done(&d->main);
 	dwarfimage_done(&d->alt);
-	for (struct split *s = NULL; (s = next_split(d, s));)
+	for (struct split *s = next_split(d, NULL); s; s = next_split(d, s))
 		split_close(s);
 	d->grown = 0;
 }
@@ -299,7 +300,7 @@ void dwarfinfo_free(struct dwarfinfo *d)
 	free(d->units);
 	dwarfranges_done(&d->ranges);
 	close_images(d);
-	for (struct split *s = NULL; (s = next_split(d, s));)
+	for (struct split *s = next_split(d, NULL); s; s = next_split(d, s))
 		split_free(s);
 	symfile_free(d->package);
 	free(d);
@@ -311,7 +312,7 @@ bool dwarfinfo_rest(struct dwarfinfo *d, bool packed)
 	bool any = rest_image(&d->main, packed);
 
 	any |= rest_image(&d->alt, packed);
-	for (struct split *s = NULL; (s = next_split(d, s));) {
+	for (struct split *s = next_split(d, NULL); s; s = next_split(d, s)) {
 		any |= rest_image(&s->dwarf.image, packed);
 		s->open = false;
 	}
@@ -323,7 +324,7 @@ size_t dwarfinfo_bytes(const struct dwarfinfo *d)
 {
 	size_t split = d->package ? symfile_bytes(d->package) : 0;
 
-	for (struct split *s = NULL; (s = next_split(d, s));)
+	for (struct split *s = next_split(d, NULL); s; s = next_split(d, s))
 		split += sizeof(*s) + dwarfimage_bytes(&s->dwarf.image) +
 			 (s->dwarf.file ? symfile_bytes(s->dwarf.file) : 0);
 	return sizeof(*d) + dwarfimage_bytes(&d->main) + dwarfimage_bytes(&d->alt) + split +
@@ -335,7 +336,7 @@ size_t dwarfinfo_bytes(const struct dwarfinfo *d)
 
 static struct split *split_of(const struct dwarfinfo *d, size_t unit)
 {
-	for (struct split *s = NULL; (s = next_split(d, s));)
+	for (struct split *s = next_split(d, NULL); s; s = next_split(d, s))
 		if (s->unit == unit)
 			return s;
 	return NULL;
@@ -401,7 +402,7 @@ static bool say_want(struct dwarfinfo *d, const struct unit *u, uint64_t id, Dwa
 	return true;
 }
 
-/* Finds the split DWARF of a unit. *ret is NULL if it is not available. Returns 0, DWARFINFO_AGAIN,
+/* Finds the split DWARF of a unit. *ret is NULL if it is not available. Returns 0, VERDICT_AGAIN,
  * SYMFILE_TOO_LARGE or -ENOMEM. */
 static int find_split(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie,
 		      struct dwarfsplit **ret, struct names *names)
@@ -420,7 +421,7 @@ static int find_split(struct dwarfinfo *d, struct unit *u, Dwarf_Die *cudie,
 			s = split_add(d, unit, NULL);
 		if (!s && !packed) {
 			if (say_want(d, u, skeleton.id, cudie, names))
-				return DWARFINFO_AGAIN;
+				return VERDICT_AGAIN;
 			u->place = DWARFINFO_WANTS_NOTHING;
 			break;
 		}
@@ -717,7 +718,8 @@ static int lookup(struct dwarfinfo *d, uint64_t address, struct names *ret)
 			return r_open == -ENOMEM || r_open == SYMFILE_TOO_LARGE ? r_open
 										: SYMFILE_NONE;
 	}
-	while ((r = dwarfranges_next(&d->ranges, address, &cursor)) != NULL) {
+	for (r = dwarfranges_next(&d->ranges, address, &cursor); r;
+	     r = dwarfranges_next(&d->ranges, address, &cursor)) {
 		const int found = lookup_in_unit(d, &d->units[r->what], address, ret);
 
 		if (too_much(d))

@@ -12,6 +12,7 @@
 
 #include "common/names/elf/symfile.h"
 #include "common/names/names.h"
+#include "common/names/verdict.h"
 
 struct dwarfinfo;
 
@@ -23,11 +24,6 @@ enum dwarfinfo_want {
 	DWARFINFO_WANTS_BESIDE,	 /* a file of that name beside the program */
 };
 
-/* The verdict of a lookup that needs another file first. The answer then has one call: its `line`
- * is the enum dwarfinfo_want, its source the path or name, its name the unit's id in
- * hexadecimal. */
-#define DWARFINFO_AGAIN 50
-
 /* Returns how many bytes of memory the sections of f would take; 0: f has no DWARF. */
 uint64_t dwarfinfo_size(const struct symfile *f);
 /* Opens the DWARF of f. f and alt are borrowed until dwarfinfo_free. alt is the file of
@@ -37,8 +33,10 @@ int dwarfinfo_open(const struct symfile *f, const struct symfile *alt, uint64_t 
 		   struct dwarfinfo **ret);
 void dwarfinfo_free(struct dwarfinfo *d);
 /* Adds the calls at an ELF address to *ret, innermost first. A call's name is empty if DWARF has a
- * line but no name. Returns 0, SYMFILE_NONE, -ENOMEM or DWARFINFO_AGAIN. SYMFILE_TOO_LARGE: the
- * lookup needed more memory than allowed, and *ret is invalid. */
+ * line but no name. Returns 0, SYMFILE_NONE, -ENOMEM or VERDICT_AGAIN. SYMFILE_TOO_LARGE: the
+ * lookup needed more memory than allowed, and *ret is invalid. VERDICT_AGAIN: the lookup needs
+ * another file first. Then *ret has one call: its `line` is the enum dwarfinfo_want, its source the
+ * path or name, its name the unit's id in hexadecimal. */
 int dwarfinfo_lookup(struct dwarfinfo *d, uint64_t address, struct names *ret);
 /* Gives d the file that the last lookup wanted. d owns f from then on. NULL: the file is not
  * available. */

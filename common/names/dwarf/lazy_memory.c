@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "common/names/dwarf/lazy_memory.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include "common/base/bytes/numbers.h"
-#include "common/names/dwarf/lazy_memory.h"
 
 #define PIECE_MIN (8u << 10)
 /* Limit of pieces: each may become its own mapping, and a process may have 65,530 of these. */
@@ -55,8 +56,6 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 	int saved = errno;
 	bool filled = false;
 
-	(void)signal;
-	(void)context;
 	for (struct region *r = regions; r && !filled; r = r->next) {
 		size_t at = (uintptr_t)info->si_addr - (uintptr_t)r->pub.bytes, i = at / r->piece;
 

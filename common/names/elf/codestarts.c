@@ -203,7 +203,7 @@ size_t codestarts_padding(struct span bytes)
 #define CHUNK 4096u
 #define LONGEST 15 /* bytes of an instruction */
 
-/* Where control goes after an instruction. */
+/* The ways in which control leaves an instruction. */
 enum codestarts_flow { FLOW_ON, FLOW_BRANCH, FLOW_JUMP, FLOW_END, FLOW_TABLE };
 
 static enum codestarts_flow flow_of(const ZydisDecodedInstruction *in)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "common/names/elf/elfview.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include "common/base/bytes/numbers.h"
-#include "common/names/elf/elfview.h"
 
 #define MAX_RELAS (1u << 20)
 #define MAX_SYMBOLS (4u << 20)

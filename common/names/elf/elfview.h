@@ -27,7 +27,7 @@ struct elfview_symbol {
 	unsigned type; /* STT_* */
 };
 
-/* What a word contains once the program is loaded. */
+/* The contents of a word once the program is loaded. */
 enum elfview_word {
 	ELFVIEW_BYTES,	 /* the bytes of the file */
 	ELFVIEW_ADDRESS, /* an address of this image */

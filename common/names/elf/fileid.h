@@ -8,6 +8,7 @@
 #ifndef COMMON_NAMES_ELF_FILEID_H
 #define COMMON_NAMES_ELF_FILEID_H
 
+#include <assert.h>
 #include "common/names/elf/symfile.h"
 
 #define FILEID_HTLHASH 16
@@ -22,14 +23,14 @@ struct fileid {
 	 * FILEID_PART bytes (of a smaller file: all bytes, twice), and its size as a big-endian
 	 * number of 64 bits. */
 	uint8_t htlhash[FILEID_HTLHASH];
-	char go[SYMFILE_GO_BUILD_ID]; /* what the Go linker wrote */
+	char go[SYMFILE_GO_BUILD_ID]; /* the Go linker's text */
 	/* Executable segments: offset in the file, size there, ELF address. */
 	uint64_t segments[3 * FILEID_SEGMENTS];
 };
 
-_Static_assert(sizeof(struct fileid) == 8 + 4 * 4 + SYMFILE_BUILD_ID + FILEID_HTLHASH +
-						SYMFILE_GO_BUILD_ID + 24 * FILEID_SEGMENTS,
-	       "no padding");
+static_assert(sizeof(struct fileid) == 8 + 4 * 4 + SYMFILE_BUILD_ID + FILEID_HTLHASH +
+					       SYMFILE_GO_BUILD_ID + 24 * FILEID_SEGMENTS,
+	      "no padding");
 
 /* Fills *ret with what the file contains. Reads 8 KiB of it, besides what f has read. If the end
  * cannot be read, there is no hash (htlhash_len 0). */

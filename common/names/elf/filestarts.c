@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/base/bytes/numbers.h"
-#include "common/names/elf/symfile_internal.h"
 
 #define WINDOW 4096u
 #define MAX_CODE (64ull << 20) /* bytes that are searched for calls */
@@ -34,8 +33,10 @@ static bool is_code(const struct symfile_section *s)
 
 const struct symfile_section *filestarts_code(const struct symfile *f, uint64_t address)
 {
-	for (uint32_t i = 1; i < f->section_count; i++) {
-		const struct symfile_section *s = &f->sections[i];
+	const struct symfile_layout *l = symfile_layout(f);
+
+	for (uint32_t i = 1; i < l->section_count; i++) {
+		const struct symfile_section *s = &l->sections[i];
 
 		if (is_code(s) && address >= s->addr && address - s->addr < s->size)
 			return s;
@@ -143,7 +144,7 @@ static int scan_relas(struct filestarts *x, const struct symfile_section *s, uin
 
 int filestarts_read(struct filestarts *x)
 {
-	const struct symfile *f = x->file;
+	const struct symfile_layout *l = symfile_layout(x->file);
 	struct codestarts *starts = &x->starts;
 	uint64_t left = MAX_CODE;
 	uint8_t *chunk;
@@ -152,12 +153,12 @@ int filestarts_read(struct filestarts *x)
 	if (x->tried)
 		return 0;
 	x->tried = true;
-	starts->full = f->machine != EM_X86_64;
+	starts->full = l->machine != EM_X86_64;
 	if (starts->full)
 		return 0;
 	starts->low = UINT64_MAX;
-	for (uint32_t i = 1; i < f->section_count; i++) {
-		const struct symfile_section *s = &f->sections[i];
+	for (uint32_t i = 1; i < l->section_count; i++) {
+		const struct symfile_section *s = &l->sections[i];
 		uint64_t end;
 
 		if (!is_code(s) || __builtin_add_overflow(s->addr, s->size, &end))
@@ -172,10 +173,10 @@ int filestarts_read(struct filestarts *x)
 	chunk = malloc(WINDOW);
 	if (!chunk)
 		return -ENOMEM;
-	if (f->entry)
-		r = codestarts_add(starts, f->entry);
-	for (uint32_t i = 1; !r && i < f->section_count; i++) {
-		const struct symfile_section *s = &f->sections[i];
+	if (l->entry)
+		r = codestarts_add(starts, l->entry);
+	for (uint32_t i = 1; !r && i < l->section_count; i++) {
+		const struct symfile_section *s = &l->sections[i];
 
 		if (is_code(s))
 			r = scan_code(x, s, chunk, &left);

@@ -7,7 +7,6 @@
 #include <string.h>
 #include "common/base/bytes/numbers.h"
 #include "common/names/elf/filestarts.h"
-#include "common/names/elf/symfile_internal.h"
 #include "common/names/elf/symreach.h"
 
 #define WINDOW 4096u
@@ -421,10 +420,11 @@ static int in_table(struct funcbounds *x, uint64_t address, struct funcbounds_ra
 		return r;
 	/* Treat the entry's whole segment as the section: the entry's CIE lies somewhere before
 	 * it. */
+	const struct symfile_layout *l = symfile_layout(x->file);
 	uint64_t before = f.offset;
 
-	for (uint32_t i = 0; i < x->file->segment_count; i++) {
-		const struct symfile_segment *s = &x->file->segments[i];
+	for (uint32_t i = 0; i < l->segment_count; i++) {
+		const struct symfile_segment *s = &l->segments[i];
 
 		if (at >= s->vaddr && at - s->vaddr < s->filesz)
 			before = at - s->vaddr;

@@ -4,7 +4,6 @@
 #include <elf.h>
 #include <string.h>
 #include "common/base/bytes/numbers.h"
-#include "common/names/elf/symfile_internal.h"
 #include "common/names/elf/symtable.h"
 
 #define SLOT 16
@@ -12,16 +11,16 @@
 #define CHUNK 170		   /* relocations read at once */
 #define MAX_RELOCATIONS (1u << 20) /* read for one address */
 
-static const char *section_name(const struct symfile *f, const struct symfile_section *s)
+static const char *section_name(const struct symfile_layout *l, const struct symfile_section *s)
 {
-	return s->name < f->names_len ? f->names + s->name : "";
+	return s->name < l->names_len ? l->names + s->name : "";
 }
 
-static const struct symfile_section *table_at(const struct symfile *f, uint64_t address)
+static const struct symfile_section *table_at(const struct symfile_layout *l, uint64_t address)
 {
-	for (uint32_t i = 1; i < f->section_count; i++) {
-		const struct symfile_section *s = &f->sections[i];
-		const char *name = section_name(f, s);
+	for (uint32_t i = 1; i < l->section_count; i++) {
+		const struct symfile_section *s = &l->sections[i];
+		const char *name = section_name(l, s);
 
 		if (s->type == SHT_PROGBITS && s->flags & SHF_EXECINSTR && address >= s->addr &&
 		    address - s->addr < s->size &&
@@ -31,7 +30,7 @@ static const struct symfile_section *table_at(const struct symfile *f, uint64_t 
 	return NULL;
 }
 
-/* What a slot refers to: the address of a GOT word, or the number of a relocation. */
+/* The target of a slot: the address of a GOT word, or the number of a relocation. */
 enum slot_kind { SLOT_NONE, SLOT_WORD, SLOT_NUMBER };
 
 /*
@@ -132,14 +131,15 @@ static int find_in(const struct symfile *f, const struct symfile_section *s, enu
 static int find_relocation(const struct symfile *f, enum slot_kind kind, uint64_t what,
 			   Elf64_Rela *ret)
 {
+	const struct symfile_layout *l = symfile_layout(f);
 	uint32_t left = MAX_RELOCATIONS;
 	int r = SYMFILE_NONE;
 
 	/* Search the relocations of the PLT first, which are few, then all others. */
 	for (int others = 0; others < (kind == SLOT_NUMBER ? 1 : 2); others++) {
-		for (uint32_t i = 1; r == SYMFILE_NONE && i < f->section_count; i++) {
-			const struct symfile_section *s = &f->sections[i];
-			const bool of_table = strcmp(section_name(f, s), ".rela.plt") == 0;
+		for (uint32_t i = 1; r == SYMFILE_NONE && i < l->section_count; i++) {
+			const struct symfile_section *s = &l->sections[i];
+			const bool of_table = strcmp(section_name(l, s), ".rela.plt") == 0;
 
 			if (s->type == SHT_RELA && s->flags & SHF_ALLOC && of_table == !others)
 				r = find_in(f, s, kind, what, &left, ret);
@@ -151,10 +151,11 @@ static int find_relocation(const struct symfile *f, enum slot_kind kind, uint64_
 int plt_lookup(const struct symfile *f, struct symindex *symbols, uint64_t address,
 	       char ret_name[static SYMFILE_NAME])
 {
-	const struct symfile_section *s = table_at(f, address);
+	const struct symfile_layout *l = symfile_layout(f);
+	const struct symfile_section *s = table_at(l, address);
 	int r = SYMFILE_NONE;
 
-	if (!s || f->machine != EM_X86_64)
+	if (!s || l->machine != EM_X86_64)
 		return SYMFILE_NONE;
 	for (unsigned size = SMALL_SLOT; r == SYMFILE_NONE && size <= SLOT; size += SMALL_SLOT) {
 		const uint64_t at = (address - s->addr) / size * size;

@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "common/base/bytes/numbers.h"
-#include "common/names/elf/symfile_internal.h"
 
 #define PER_BUCKET 32u
 #define MAX_ENTRIES (16u << 20)
@@ -110,11 +109,12 @@ static void sum_up(struct symbuckets *b)
 /* Finds the range of all code, and divides it into buckets. */
 static int lay_out(struct symbuckets *b)
 {
+	const struct symfile_layout *l = symfile_layout(b->file);
 	const uint64_t want = b->table.count / PER_BUCKET + 1;
 
 	b->low = UINT64_MAX;
-	for (uint32_t i = 1; i < b->file->section_count; i++) {
-		const struct symfile_section *s = &b->file->sections[i];
+	for (uint32_t i = 1; i < l->section_count; i++) {
+		const struct symfile_section *s = &l->sections[i];
 		uint64_t end;
 
 		if (!(s->flags & SHF_ALLOC) || !(s->flags & SHF_EXECINSTR) || !s->size)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sources: System V gABI chapters 4 and 5; "Separate Debug Files" of gdb's manual. */
+#include "common/names/elf/symfile.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -9,13 +11,29 @@
 #include "common/base/bytes/notes.h"
 #include "common/base/bytes/numbers.h"
 #include "common/base/files/fd.h"
-#include "common/names/elf/symfile_internal.h"
 
 #define MAX_SEGMENTS 1024u
 #define MAX_SECTIONS 65535u
 #define MAX_NAMES (1u << 20)  /* bytes of section names */
 #define MAX_NOTES (64u << 10) /* bytes of one note section */
 #define NT_GO_BUILD_ID 4      /* type of notes named "Go": cmd/link/internal/ld/elf.go */
+
+struct symfile {
+	struct symfile_layout layout;
+	int fd; /* -1: opened from bytes */
+	struct span bytes;
+	uint64_t frame_header, frame_header_address,
+		frame_header_size; /* file offset, address and size of PT_GNU_EH_FRAME; size 0:
+				    * none */
+	uint8_t build_id[SYMFILE_BUILD_ID];
+	size_t build_id_len;
+	char go_build_id[SYMFILE_GO_BUILD_ID];
+	size_t go_build_id_len;
+	char debuglink[256];
+	uint32_t debuglink_crc;
+	char *altlink; /* path, NUL, build id */
+	size_t altlink_len;
+};
 
 const char *symfile_verdict_text(int verdict)
 {
@@ -36,7 +54,7 @@ const char *symfile_verdict_text(int verdict)
 
 int symfile_read(const struct symfile *f, uint64_t offset, void *into, size_t n)
 {
-	if (offset > f->size || n > f->size - offset)
+	if (offset > f->layout.size || n > f->layout.size - offset)
 		return SYMFILE_MALFORMED;
 	if (f->fd < 0) {
 		if (n)
@@ -57,9 +75,12 @@ static int read_segments(struct symfile *f, const Elf64_Ehdr *e)
 		return SYMFILE_MALFORMED;
 	if (e->e_phnum > MAX_SEGMENTS)
 		return SYMFILE_TOO_LARGE;
-	f->segments = calloc(e->e_phnum, sizeof(*f->segments));
-	if (!f->segments)
+
+	struct symfile_segment *segments = calloc(e->e_phnum, sizeof(*segments));
+
+	if (!segments)
 		return -ENOMEM;
+	f->layout.segments = segments;
 	for (uint32_t i = 0; i < e->e_phnum; i++) {
 		uint64_t at;
 		Elf64_Phdr p;
@@ -71,14 +92,14 @@ static int read_segments(struct symfile *f, const Elf64_Ehdr *e)
 		if (r)
 			return r;
 		if (p.p_type == PT_LOAD)
-			f->segments[f->segment_count++] =
+			segments[f->layout.segment_count++] =
 				(struct symfile_segment){ .offset = p.p_offset,
 							  .filesz = p.p_filesz,
 							  .vaddr = p.p_vaddr,
 							  .exec = p.p_flags & PF_X };
 		else if (p.p_type == PT_DYNAMIC) {
-			f->dynamic = p.p_offset;
-			f->dynamic_size = p.p_filesz;
+			f->layout.dynamic = p.p_offset;
+			f->layout.dynamic_size = p.p_filesz;
 		} else if (p.p_type == PT_GNU_EH_FRAME) {
 			f->frame_header = p.p_offset;
 			f->frame_header_address = p.p_vaddr;
@@ -112,57 +133,66 @@ static int read_sections(struct symfile *f, const Elf64_Ehdr *e)
 		return 0;
 	/* An image from the memory of a process ends before its section headers. Treat it as a file
 	 * without section headers. */
-	if (e->e_shoff >= f->size) {
-		f->cut = true;
+	if (e->e_shoff >= f->layout.size) {
+		f->layout.cut = true;
 		return 0;
 	}
-	if (count * sizeof(s) > f->size - e->e_shoff)
+	if (count * sizeof(s) > f->layout.size - e->e_shoff)
 		return SYMFILE_MALFORMED;
-	f->sections = calloc(count, sizeof(*f->sections));
-	if (!f->sections)
+
+	struct symfile_section *sections = calloc(count, sizeof(*sections));
+
+	if (!sections)
 		return -ENOMEM;
+	f->layout.sections = sections;
 	for (uint64_t i = 0; i < count; i++) {
 		r = symfile_read(f, e->e_shoff + i * sizeof(s), &s, sizeof(s));
 		if (r)
 			return r;
-		f->sections[i] = (struct symfile_section){ .addr = s.sh_addr,
-							   .offset = s.sh_offset,
-							   .size = s.sh_size,
-							   .flags = s.sh_flags,
-							   .name = s.sh_name,
-							   .type = s.sh_type,
-							   .link = s.sh_link,
-							   .entsize = numbers_u32(s.sh_entsize) };
+		sections[i] = (struct symfile_section){ .addr = s.sh_addr,
+							.offset = s.sh_offset,
+							.size = s.sh_size,
+							.flags = s.sh_flags,
+							.name = s.sh_name,
+							.type = s.sh_type,
+							.link = s.sh_link,
+							.entsize = numbers_u32(s.sh_entsize) };
 	}
-	f->section_count = (uint32_t)count;
+	f->layout.section_count = (uint32_t)count;
 	if (names == 0 || names >= count)
 		return 0;
-	if (f->sections[names].size > MAX_NAMES)
+
+	const uint64_t len = sections[names].size;
+
+	if (len > MAX_NAMES)
 		return SYMFILE_TOO_LARGE;
-	f->names = malloc(f->sections[names].size + 1);
-	if (!f->names)
+	char *text = calloc(1, len + 1);
+
+	if (!text)
 		return -ENOMEM;
-	r = symfile_read(f, f->sections[names].offset, f->names, f->sections[names].size);
+	f->layout.names = text;
+	r = symfile_read(f, sections[names].offset, text, len);
 	if (r)
 		return r;
-	f->names_len = f->sections[names].size;
-	f->names[f->names_len] = '\0';
+	f->layout.names_len = len;
 	return 0;
 }
 
 /* For a program without section headers, makes a section of each executable segment. */
 static int make_sections(struct symfile *f)
 {
-	f->sections = calloc(f->segment_count + 1u, sizeof(*f->sections));
-	if (!f->sections)
+	struct symfile_section *sections = calloc(f->layout.segment_count + 1u, sizeof(*sections));
+
+	if (!sections)
 		return -ENOMEM;
-	f->bare = true;
-	f->section_count = 1;
-	for (uint32_t i = 0; i < f->segment_count; i++) {
-		const struct symfile_segment *s = &f->segments[i];
+	f->layout.sections = sections;
+	f->layout.bare = true;
+	f->layout.section_count = 1;
+	for (uint32_t i = 0; i < f->layout.segment_count; i++) {
+		const struct symfile_segment *s = &f->layout.segments[i];
 
 		if (s->exec)
-			f->sections[f->section_count++] = (struct symfile_section){
+			sections[f->layout.section_count++] = (struct symfile_section){
 				.addr = s->vaddr,
 				.offset = s->offset,
 				.size = s->filesz,
@@ -206,10 +236,10 @@ static int read_notes(struct symfile *f, const Elf64_Ehdr *e)
 {
 	bool has_notes = false;
 
-	for (uint32_t i = 0; i < f->section_count; i++) {
-		if (f->sections[i].type != SHT_NOTE)
+	for (uint32_t i = 0; i < f->layout.section_count; i++) {
+		if (f->layout.sections[i].type != SHT_NOTE)
 			continue;
-		take_notes(f, f->sections[i].offset, f->sections[i].size);
+		take_notes(f, f->layout.sections[i].offset, f->layout.sections[i].size);
 		has_notes = true;
 	}
 	for (uint32_t i = 0; i < e->e_phnum && !(f->build_id_len && has_notes); i++) {
@@ -248,7 +278,7 @@ static int open_file(struct symfile *f)
 	Elf64_Ehdr e;
 	int r;
 
-	if (f->size < SELFMAG)
+	if (f->layout.size < SELFMAG)
 		return SYMFILE_NOT_ELF;
 	r = symfile_read(f, 0, e.e_ident, SELFMAG);
 	if (r)
@@ -261,13 +291,13 @@ static int open_file(struct symfile *f)
 	if (e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_ident[EI_DATA] != ELFDATA2LSB ||
 	    (e.e_type != ET_EXEC && e.e_type != ET_DYN && e.e_type != ET_REL))
 		return SYMFILE_UNSUPPORTED;
-	f->linked = e.e_type != ET_REL;
-	f->machine = e.e_machine;
-	f->entry = e.e_entry;
+	f->layout.linked = e.e_type != ET_REL;
+	f->layout.machine = e.e_machine;
+	f->layout.entry = e.e_entry;
 	r = read_segments(f, &e);
 	if (r == 0)
 		r = read_sections(f, &e);
-	if (r == 0 && !f->section_count && f->linked)
+	if (r == 0 && !f->layout.section_count && f->layout.linked)
 		r = make_sections(f);
 	if (r == 0)
 		r = read_notes(f, &e);
@@ -285,7 +315,7 @@ static int symfile_new(int fd, struct span bytes, uint64_t size, struct symfile 
 		return -ENOMEM;
 	f->fd = fd;
 	f->bytes = bytes;
-	f->size = size;
+	f->layout.size = size;
 	r = open_file(f);
 	if (r) {
 		f->fd = -1;
@@ -318,9 +348,9 @@ void symfile_free(struct symfile *f)
 		return;
 	if (f->fd >= 0)
 		close(f->fd);
-	free(f->segments);
-	free(f->sections);
-	free(f->names);
+	free((void *)f->layout.segments);
+	free((void *)f->layout.sections);
+	free((void *)f->layout.names);
 	free(f->altlink);
 	free(f);
 }
@@ -339,8 +369,8 @@ unsigned symfile_code(const struct symfile *f, struct symfile_range *ret, unsign
 {
 	unsigned n = 0;
 
-	for (uint32_t i = 0; i < f->segment_count && n < most; i++) {
-		const struct symfile_segment *s = &f->segments[i];
+	for (uint32_t i = 0; i < f->layout.segment_count && n < most; i++) {
+		const struct symfile_segment *s = &f->layout.segments[i];
 
 		if (s->exec)
 			ret[n++] = (struct symfile_range){ .offset = s->offset,
@@ -350,6 +380,11 @@ unsigned symfile_code(const struct symfile *f, struct symfile_range *ret, unsign
 	return n;
 }
 
+const struct symfile_layout *symfile_layout(const struct symfile *f)
+{
+	return &f->layout;
+}
+
 int symfile_fd(const struct symfile *f)
 {
 	return f->fd;
@@ -357,22 +392,22 @@ int symfile_fd(const struct symfile *f)
 
 uint64_t symfile_size(const struct symfile *f)
 {
-	return f->size;
+	return f->layout.size;
 }
 
 bool symfile_is_cut(const struct symfile *f)
 {
-	return f->cut;
+	return f->layout.cut;
 }
 
 bool symfile_is_linked(const struct symfile *f)
 {
-	return f->linked;
+	return f->layout.linked;
 }
 
 unsigned symfile_machine(const struct symfile *f)
 {
-	return f->machine;
+	return f->layout.machine;
 }
 
 int symfile_debuglink(const struct symfile *f, const char **ret_name, uint32_t *ret_crc)
@@ -414,8 +449,8 @@ int symfile_altlink(struct symfile *f, const char **ret_path, struct span *ret_b
 int symfile_address(const struct symfile *f, uint64_t offset, uint64_t *ret_address)
 {
 	for (int exec = 1; exec >= 0; exec--) {
-		for (uint32_t i = 0; i < f->segment_count; i++) {
-			const struct symfile_segment *s = &f->segments[i];
+		for (uint32_t i = 0; i < f->layout.segment_count; i++) {
+			const struct symfile_segment *s = &f->layout.segments[i];
 
 			if (s->exec == (bool)exec && offset >= s->offset &&
 			    offset - s->offset < s->filesz) {
@@ -430,8 +465,8 @@ int symfile_address(const struct symfile *f, uint64_t offset, uint64_t *ret_addr
 int symfile_offset(const struct symfile *f, uint64_t address, uint64_t *ret_offset,
 		   uint64_t *ret_left)
 {
-	for (uint32_t i = 0; i < f->segment_count; i++) {
-		const struct symfile_segment *s = &f->segments[i];
+	for (uint32_t i = 0; i < f->layout.segment_count; i++) {
+		const struct symfile_segment *s = &f->layout.segments[i];
 
 		if (address >= s->vaddr && address - s->vaddr < s->filesz) {
 			*ret_offset = s->offset + (address - s->vaddr);
@@ -446,22 +481,22 @@ uint64_t symfile_base(const struct symfile *f)
 {
 	uint64_t base = UINT64_MAX;
 
-	for (uint32_t i = 0; i < f->segment_count; i++)
-		if (f->segments[i].vaddr < base)
-			base = f->segments[i].vaddr;
-	return f->segment_count ? base : 0;
+	for (uint32_t i = 0; i < f->layout.segment_count; i++)
+		if (f->layout.segments[i].vaddr < base)
+			base = f->layout.segments[i].vaddr;
+	return f->layout.segment_count ? base : 0;
 }
 
 static bool is_called(const struct symfile *f, const struct symfile_section *s, const char *name)
 {
-	return s->name < f->names_len && strcmp(f->names + s->name, name) == 0;
+	return s->name < f->layout.names_len && strcmp(f->layout.names + s->name, name) == 0;
 }
 
 int symfile_section(const struct symfile *f, const char *name, const struct symfile_section **ret)
 {
-	for (uint32_t i = 1; i < f->section_count; i++) {
-		if (is_called(f, &f->sections[i], name)) {
-			*ret = &f->sections[i];
+	for (uint32_t i = 1; i < f->layout.section_count; i++) {
+		if (is_called(f, &f->layout.sections[i], name)) {
+			*ret = &f->layout.sections[i];
 			return 0;
 		}
 	}
@@ -471,9 +506,9 @@ int symfile_section(const struct symfile *f, const char *name, const struct symf
 int symfile_last_section(const struct symfile *f, const char *name,
 			 const struct symfile_section **ret)
 {
-	for (uint32_t i = f->section_count; i-- > 1;) {
-		if (is_called(f, &f->sections[i], name)) {
-			*ret = &f->sections[i];
+	for (uint32_t i = f->layout.section_count; i-- > 1;) {
+		if (is_called(f, &f->layout.sections[i], name)) {
+			*ret = &f->layout.sections[i];
 			return 0;
 		}
 	}
@@ -482,9 +517,9 @@ int symfile_last_section(const struct symfile *f, const char *name,
 
 const struct symfile_section *symfile_section_of_type(const struct symfile *f, uint32_t type)
 {
-	for (uint32_t i = 1; i < f->section_count; i++)
-		if (f->sections[i].type == type)
-			return &f->sections[i];
+	for (uint32_t i = 1; i < f->layout.section_count; i++)
+		if (f->layout.sections[i].type == type)
+			return &f->layout.sections[i];
 	return NULL;
 }
 
@@ -514,8 +549,9 @@ bool symfile_has_symtab(const struct symfile *f)
 
 size_t symfile_bytes(const struct symfile *f)
 {
-	return sizeof(*f) + f->segment_count * sizeof(*f->segments) +
-	       f->section_count * sizeof(*f->sections) + f->names_len + f->altlink_len;
+	return sizeof(*f) + f->layout.segment_count * sizeof(*f->layout.segments) +
+	       f->layout.section_count * sizeof(*f->layout.sections) + f->layout.names_len +
+	       f->altlink_len;
 }
 
 bool symfile_has_text(const struct symfile *f, const char *section, const char *what)

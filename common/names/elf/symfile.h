@@ -40,6 +40,28 @@ struct symfile_section {
 	uint32_t name, type, link, entsize;
 };
 
+struct symfile_segment {
+	uint64_t offset, filesz, vaddr;
+	bool exec;
+};
+
+/* What a file consists of. */
+struct symfile_layout {
+	uint64_t size;	  /* of the file, in bytes */
+	uint16_t machine; /* e_machine */
+	bool linked;	  /* as symfile_is_linked */
+	bool cut;	  /* as symfile_is_cut */
+	bool bare;	  /* no section headers: its executable segments stand for sections */
+	const struct symfile_segment *segments; /* those that are loaded */
+	uint32_t segment_count;
+	uint64_t entry;			/* ELF address; 0: none */
+	uint64_t dynamic, dynamic_size; /* file offset and size of PT_DYNAMIC */
+	const struct symfile_section *sections;
+	uint32_t section_count;
+	const char *names; /* of sections; a NUL follows the last one */
+	size_t names_len;
+};
+
 /* Bytes of the file that are loaded at an ELF address. */
 struct symfile_range {
 	uint64_t offset, size, address;
@@ -51,6 +73,8 @@ int symfile_open(int fd, struct symfile **ret);
 /* Like symfile_open, for bytes in memory, borrowed until symfile_free. */
 int symfile_open_bytes(struct span bytes, struct symfile **ret);
 void symfile_free(struct symfile *f);
+/* Returns what the file consists of, borrowed until symfile_free. */
+const struct symfile_layout *symfile_layout(const struct symfile *f);
 /* Returns the descriptor, borrowed; -1 if f was opened from bytes. */
 int symfile_fd(const struct symfile *f);
 
@@ -98,6 +122,8 @@ int symfile_last_section(const struct symfile *f, const char *name,
 /* Finds .eh_frame_hdr, by its program header or section header. 0 or SYMFILE_NONE. */
 int symfile_frame_header(const struct symfile *f, uint64_t *ret_address, uint64_t *ret_offset,
 			 uint64_t *ret_size);
+/* Finds the first section of a type, borrowed; NULL: none. */
+const struct symfile_section *symfile_section_of_type(const struct symfile *f, uint32_t type);
 /* Reads n bytes at a file offset. Returns 0, SYMFILE_MALFORMED if the file is too short, or
  * -errno. */
 int symfile_read(const struct symfile *f, uint64_t offset, void *into, size_t n);

@@ -20,7 +20,6 @@
 #include "common/base/bytes/numbers.h"
 #include "common/names/demangle.h"
 #include "common/names/elf/symbuckets.h"
-#include "common/names/elf/symfile_internal.h"
 #include "common/names/elf/symreach.h"
 #include "common/names/elf/symtable.h"
 
@@ -190,6 +189,7 @@ static int fold_aliases(struct symindex *x, struct symtable_symbol *g, size_t *c
  * there is none, also uses the targets of calls. */
 static int narrow(const struct symfile *f, struct symreach *gaps, size_t count, bool calls)
 {
+	const struct symfile_layout *l = symfile_layout(f);
 	uint8_t *chunk = malloc(CHUNK), head[SYMREACH_HEADER];
 	const struct symfile_section *s;
 	uint64_t scanned = 0, address, header, size;
@@ -211,8 +211,8 @@ static int narrow(const struct symfile *f, struct symreach *gaps, size_t count, 
 			at += n;
 		}
 	}
-	for (uint32_t i = 1; !r && calls && i < f->section_count; i++) {
-		s = &f->sections[i];
+	for (uint32_t i = 1; !r && calls && i < l->section_count; i++) {
+		s = &l->sections[i];
 		if (!(s->flags & SHF_EXECINSTR) || s->type != SHT_PROGBITS)
 			continue;
 		for (uint64_t at = 0; at + SYMREACH_CALL <= s->size && scanned < MAX_SCAN;) {
@@ -240,7 +240,7 @@ static int limit_unsized(const struct symfile *f, struct symtable_symbols *all, 
 
 	for (size_t i = 0; i < all->len; i++)
 		count += all->data[i].kind == SYMTABLE_UNSIZED;
-	if (!count || !f->linked)
+	if (!count || !symfile_is_linked(f))
 		return 0;
 	gaps = malloc(count * sizeof(*gaps));
 	if (!gaps)
@@ -267,7 +267,7 @@ static int limit_unsized(const struct symfile *f, struct symtable_symbols *all, 
 		gaps[count - 1 - i] = other;
 	}
 	int r = narrow(f, gaps, count,
-		       !whole && f->machine == EM_X86_64 && room > (uint64_t)SMALL_GAP);
+		       !whole && symfile_machine(f) == EM_X86_64 && room > (uint64_t)SMALL_GAP);
 
 	for (size_t i = 0; !r && i < all->len; i++) {
 		struct symtable_symbol *s = &all->data[i];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sources: System V gABI chapters 4 and 5; the MiniDebugInfo page of gdb's manual. */
+#include "common/names/elf/symtable.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <lzma.h>
 #include <stdlib.h>
 #include <string.h>
 #include "common/base/bytes/numbers.h"
-#include "common/names/elf/symfile_internal.h"
-#include "common/names/elf/symtable.h"
 
 #define MAX_STRINGS (1u << 29) /* bytes of one string table: offsets are packed into 29 bits */
 #define MAX_MINI_PACKED (32u << 20)
@@ -42,11 +42,11 @@ static bool holds_code_at(const struct symfile_section *s, uint64_t address)
 	       address - s->addr < s->size;
 }
 
-static const struct symfile_section *section_at(const struct symfile *f, uint64_t address)
+static const struct symfile_section *section_at(const struct symfile_layout *l, uint64_t address)
 {
-	for (uint32_t i = 1; i < f->section_count; i++)
-		if (holds_code_at(&f->sections[i], address))
-			return &f->sections[i];
+	for (uint32_t i = 1; i < l->section_count; i++)
+		if (holds_code_at(&l->sections[i], address))
+			return &l->sections[i];
 	return NULL;
 }
 
@@ -57,20 +57,20 @@ static uint32_t symbol_rank(const Elf64_Sym *s)
 }
 
 /* Converts an entry. Returns false if it is not a symbol of code. */
-static bool symbol_of(const struct symfile *f, const struct symtable *t, const Elf64_Sym *s,
+static bool symbol_of(const struct symfile_layout *l, const struct symtable *t, const Elf64_Sym *s,
 		      struct symtable_symbol *ret)
 {
 	const unsigned type = ELF64_ST_TYPE(s->st_info);
 	const struct symfile_section *in;
 
 	if (s->st_shndx == SHN_UNDEF || type == STT_TLS || type == STT_FILE ||
-	    s->st_shndx >= (f->bare ? SHN_LORESERVE : f->section_count))
+	    s->st_shndx >= (l->bare ? SHN_LORESERVE : l->section_count))
 		return false;
-	in = f->bare ? NULL : &f->sections[s->st_shndx];
+	in = l->bare ? NULL : &l->sections[s->st_shndx];
 	/* Tools that add or remove sections do not update the section numbers in .dynsym. */
 	if (!in || !holds_code_at(in, s->st_value))
-		in = f->bare || (t->id == SYMTABLE_DYNSYM && s->st_size)
-			     ? section_at(f, s->st_value)
+		in = l->bare || (t->id == SYMTABLE_DYNSYM && s->st_size)
+			     ? section_at(l, s->st_value)
 			     : NULL;
 	if (!in)
 		return false;
@@ -80,8 +80,8 @@ static bool symbol_of(const struct symfile *f, const struct symtable *t, const E
 	*ret = (struct symtable_symbol){ .value = s->st_value };
 	/* Reject data objects in text, and arm64's mapping symbols. */
 	if ((type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) || s->st_name == 0 ||
-	    s->st_name >= t->strings.size || (f->bare && !s->st_size) ||
-	    (type == STT_NOTYPE && f->machine != EM_X86_64 &&
+	    s->st_name >= t->strings.size || (l->bare && !s->st_size) ||
+	    (type == STT_NOTYPE && l->machine != EM_X86_64 &&
 	     ELF64_ST_BIND(s->st_info) == STB_LOCAL))
 		return true;
 
@@ -98,6 +98,7 @@ static bool symbol_of(const struct symfile *f, const struct symtable *t, const E
 int symtable_each(const struct symfile *f, const struct symtable *t,
 		  int (*fn)(void *ctx, uint32_t number, const struct symtable_symbol *s), void *ctx)
 {
+	const struct symfile_layout *l = symfile_layout(f);
 	Elf64_Sym chunk[CHUNK / sizeof(Elf64_Sym)];
 
 	for (uint64_t at = 0; at < t->count;) {
@@ -110,7 +111,7 @@ int symtable_each(const struct symfile *f, const struct symtable *t,
 		for (size_t i = 0; !r && i < n; i++) {
 			struct symtable_symbol s;
 
-			if (symbol_of(f, t, &chunk[i], &s))
+			if (symbol_of(l, t, &chunk[i], &s))
 				r = fn(ctx, (uint32_t)(at + i), &s);
 		}
 		if (r)
@@ -126,12 +127,11 @@ int symtable_get(const struct symfile *f, const struct symtable *t, uint32_t num
 	Elf64_Sym s;
 	int r = symfile_read(f, t->offset + (uint64_t)number * sizeof(s), &s, sizeof(s));
 
-	return r ? r : symbol_of(f, t, &s, ret) ? 0 : SYMFILE_NONE;
+	return r ? r : symbol_of(symfile_layout(f), t, &s, ret) ? 0 : SYMFILE_NONE;
 }
 
 static int push(void *ctx, uint32_t number, const struct symtable_symbol *s)
 {
-	(void)number;
 	return symtable_push(ctx, s);
 }
 
@@ -145,18 +145,19 @@ int symtable_add(const struct symfile *f, const struct symtable *t, struct symta
 static int of_section(const struct symfile *f, enum symtable_id id,
 		      const struct symfile_section *at, struct symtable *ret)
 {
+	const struct symfile_layout *l = symfile_layout(f);
 	const struct symfile_section *s;
 
 	if (!at || at->type == SHT_NOBITS)
 		return SYMFILE_NONE;
-	if (at->link == 0 || at->link >= f->section_count)
+	if (at->link == 0 || at->link >= l->section_count)
 		return SYMFILE_MALFORMED;
-	s = &f->sections[at->link];
-	if (s->type != SHT_STRTAB || s->size >= MAX_STRINGS || s->offset > f->size ||
-	    s->size > f->size - s->offset)
+	s = &l->sections[at->link];
+	if (s->type != SHT_STRTAB || s->size >= MAX_STRINGS || s->offset > l->size ||
+	    s->size > l->size - s->offset)
 		return SYMFILE_MALFORMED;
-	if (at->entsize != sizeof(Elf64_Sym) || at->offset > f->size ||
-	    at->size > f->size - at->offset)
+	if (at->entsize != sizeof(Elf64_Sym) || at->offset > l->size ||
+	    at->size > l->size - at->offset)
 		return SYMFILE_MALFORMED;
 	if (at->size / sizeof(Elf64_Sym) > UINT32_MAX)
 		return SYMFILE_TOO_LARGE;
@@ -168,10 +169,10 @@ static int of_section(const struct symfile *f, enum symtable_id id,
 }
 
 /* Converts an address to a file offset. */
-static bool locate(const struct symfile *f, uint64_t address, uint64_t *ret)
+static bool locate(const struct symfile_layout *l, uint64_t address, uint64_t *ret)
 {
-	for (uint32_t i = 0; i < f->segment_count; i++) {
-		const struct symfile_segment *s = &f->segments[i];
+	for (uint32_t i = 0; i < l->segment_count; i++) {
+		const struct symfile_segment *s = &l->segments[i];
 
 		if (address >= s->vaddr && address - s->vaddr < s->filesz) {
 			*ret = s->offset + (address - s->vaddr);
@@ -188,7 +189,7 @@ static int count_hashed(const struct symfile *f, uint64_t address, bool gnu, uin
 	uint32_t head[4], chunk[1024], last = 0;
 	uint64_t at;
 
-	if (!locate(f, address, &at))
+	if (!locate(symfile_layout(f), address, &at))
 		return SYMFILE_NONE;
 	int r = symfile_read(f, at, head, gnu ? 16 : 8);
 
@@ -222,10 +223,11 @@ static int count_hashed(const struct symfile *f, uint64_t address, bool gnu, uin
 /* Finds .dynsym through PT_DYNAMIC, for files without section headers. */
 static int of_dynamic(const struct symfile *f, struct symtable *ret)
 {
+	const struct symfile_layout *l = symfile_layout(f);
 	Elf64_Dyn d[MAX_DYNAMIC];
 	uint64_t value[DT_SYMENT + 1] = { 0 }, gnu = 0, offset, strings, count = 0;
-	size_t n = numbers_smaller(f->dynamic_size, sizeof(d));
-	int r = symfile_read(f, f->dynamic, d, n);
+	size_t n = numbers_smaller(l->dynamic_size, sizeof(d));
+	int r = symfile_read(f, l->dynamic, d, n);
 
 	if (r)
 		return r;
@@ -235,14 +237,14 @@ static int of_dynamic(const struct symfile *f, struct symtable *ret)
 		else if (d[i].d_tag == DT_GNU_HASH)
 			gnu = d[i].d_un.d_val;
 	}
-	if (!locate(f, value[DT_SYMTAB], &offset) || !locate(f, value[DT_STRTAB], &strings) ||
-	    value[DT_STRSZ] >= MAX_STRINGS || strings > f->size ||
-	    value[DT_STRSZ] > f->size - strings)
+	if (!locate(l, value[DT_SYMTAB], &offset) || !locate(l, value[DT_STRTAB], &strings) ||
+	    value[DT_STRSZ] >= MAX_STRINGS || strings > l->size ||
+	    value[DT_STRSZ] > l->size - strings)
 		return SYMFILE_NONE;
 	r = count_hashed(f, value[DT_HASH] ? value[DT_HASH] : gnu, !value[DT_HASH], &count);
 	if (r)
 		return r;
-	if (offset > f->size || count > (f->size - offset) / sizeof(Elf64_Sym))
+	if (offset > l->size || count > (l->size - offset) / sizeof(Elf64_Sym))
 		return SYMFILE_MALFORMED;
 	if (count > UINT32_MAX)
 		return SYMFILE_TOO_LARGE;
@@ -255,7 +257,7 @@ static int of_dynamic(const struct symfile *f, struct symtable *ret)
 
 int symtable_find(const struct symfile *f, enum symtable_id id, struct symtable *ret)
 {
-	if (id == SYMTABLE_DYNSYM && f->bare)
+	if (id == SYMTABLE_DYNSYM && symfile_layout(f)->bare)
 		return of_dynamic(f, ret);
 	return of_section(
 		f, id, symfile_section_of_type(f, id == SYMTABLE_SYMTAB ? SHT_SYMTAB : SHT_DYNSYM),

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "bpf/mix.h"
 
 struct codecache_answer {
 	struct codecache_key of; /* process 0: this place is empty */
@@ -22,7 +23,7 @@ void codecache_done(struct codecache *c)
 
 static struct codecache_answer *place_of(const struct codecache *c, const struct codecache_key *of)
 {
-	const uint64_t h = (of->address ^ of->process << 40) * 0x9e3779b97f4a7c15ull;
+	const uint64_t h = (of->address ^ of->process << 40) * MIX_GOLDEN;
 
 	return &c->at[h >> 32 & (CODECACHE_ANSWERS - 1)];
 }

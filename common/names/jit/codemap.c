@@ -5,9 +5,10 @@
  * that cover the address. The next search turns new pieces into a level. Levels of similar length
  * are merged.
  */
+#include "common/names/jit/codemap.h"
+
 #include <errno.h>
 #include <stdlib.h>
-#include "common/names/jit/codemap.h"
 
 /* The most pieces of a level that a search compares, from the highest start down. */
 #define COVER_MAX 256

@@ -16,11 +16,11 @@ struct wire_call {
 	struct calltext name, system_name, source;
 };
 
-_Static_assert(sizeof(struct codewire_head) +
-			       CODEWIRE_BATCH * (sizeof(struct result) + sizeof(struct wire_call) +
-						 3 * (NAMES_TEXT + 1)) <=
-		       CODEWIRE_MAX,
-	       "the largest answer");
+static_assert(sizeof(struct codewire_head) +
+			      CODEWIRE_BATCH * (sizeof(struct result) + sizeof(struct wire_call) +
+						3 * (NAMES_TEXT + 1)) <=
+		      CODEWIRE_MAX,
+	      "the largest answer");
 
 /* --- requests --- */
 

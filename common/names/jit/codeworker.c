@@ -83,11 +83,13 @@ static bool serve(struct codeworker *w, const struct codewire_ask *a, int *fd)
 
 static void work(struct codeworker *w)
 {
-	struct codewire_ask a;
-	ssize_t n;
-	int fd;
+	for (;;) {
+		struct codewire_ask a;
+		int fd;
+		const ssize_t n = scm_receive(w->socket, &a, sizeof(a), &fd, 1, 0);
 
-	while ((n = scm_receive(w->socket, &a, sizeof(a), &fd, 1, 0)) > 0) {
+		if (n <= 0)
+			return;
 		workercell_begin(CODEWORKER_CPU_S);
 		const bool go_on = codewire_is_ask(&a, (size_t)n) && serve(w, &a, &fd);
 
@@ -113,4 +115,8 @@ static _Noreturn void run(int socket, uint64_t heap)
 	_exit(EXITS_DONE);
 }
 
-const struct filekeeper_class codeworker_class = { .run = run, .calls = worker_calls };
+const struct filekeeper_class codeworker_class = {
+	.name = "prof-symd-code",
+	.run = run,
+	.calls = worker_calls,
+};

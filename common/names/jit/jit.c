@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "common/names/jit/jit.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "common/base/system/clock.h"
 #include "common/names/jit/codereader.h"
-#include "common/names/jit/jit.h"
 #include "common/wire/peer/lastword.h"
 
 #define TICK_NS 20000000ull
@@ -240,23 +241,38 @@ static void absent(struct jit *j, const struct jit_process *p, struct jit_file *
 	f->retry_ns = now_ns + f->backoff_ns;
 }
 
+/* Lets jit_tick request a file. */
+static void ask_later(struct jit_process *p, struct jit_file *f)
+{
+	f->state = JIT_FILE_UNASKED;
+	f->request = 0;
+	p->wanted = true;
+}
+
 static void ask(struct jit *j, struct jit_process *p, unsigned kind, uint64_t now_ns)
 {
 	struct jit_file *f = &p->files[kind];
 
 	if (!holdings_admits(&j->asked_of, p->owner, JIT_IN_FLIGHT)) {
-		p->wanted = true; /* jit_tick requests the file later */
+		ask_later(p, f);
 		return;
 	}
 	holdings_take(&j->asked_of, p->owner, 1);
 	f->state = JIT_FILE_ASKED;
 	f->asked_ns = now_ns;
 	f->request = ++j->next_request | JIT_REQUEST;
-	if (j->ask(j->ctx, &(struct jit_request){ .id = f->request,
-						  .process = p->id,
-						  .pid = p->pid,
-						  .kind = (enum msg_jit_kind)kind }) != 0)
+
+	const int r = j->ask(j->ctx, &(struct jit_request){ .id = f->request,
+							    .process = p->id,
+							    .pid = p->pid,
+							    .kind = (enum msg_jit_kind)kind });
+
+	if (r == -EAGAIN) {
+		holdings_give(&j->asked_of, p->owner, 1);
+		ask_later(p, f);
+	} else if (r) {
 		absent(j, p, f, now_ns);
+	}
 }
 
 static void ask_due(struct jit *j, struct jit_process *p, uint64_t now_ns)
@@ -288,7 +304,7 @@ static void file_lost(struct jit *j, const struct jit_process *p, struct jit_fil
 	f->behind = false;
 	j->lost++;
 	if (j->say_lost)
-		j->say_lost(j->ctx, p->id, p->pid);
+		j->say_lost(j->say_lost_ctx, p->id, p->pid);
 }
 
 /* Lets a file be read from its beginning by the next reader, and refunds its bytes: the restart is

@@ -54,7 +54,8 @@ struct jit_request {
 struct jit_process;
 struct jit {
 	/* Sends a request. The caller passes the answer to jit_answer, during this call or later.
-	 * Returns 0, or -errno if it cannot be sent now. */
+	 * Returns 0; -EAGAIN: it was not sent, and jit_tick repeats it; another -errno: the file
+	 * counts as missing. */
 	int (*ask)(void *ctx, const struct jit_request *rq);
 	void *ctx;
 	/* may_read tells whether the files of a process may be read now; if not, they are read
@@ -66,14 +67,15 @@ struct jit {
 	uint64_t (*owner_of)(void *ctx, uint64_t process);
 	void *turns_ctx;
 	/* Reports that the names of this process's file are lost, because its reader crashed on it.
-	 * May be NULL. Its ctx is `ctx`. */
+	 * May be NULL. */
 	void (*say_lost)(void *ctx, uint64_t process, uint32_t pid);
+	void *say_lost_ctx;
 	size_t file_max, total_max; /* bytes of memory */
 	struct idmap ids;	    /* id of a process to its slot in `processes` */
 	struct jit_process **processes;
 	uint32_t len, cap;
 	uint32_t *free_slots, free_len;
-	struct holdings processes_of, open_of, bytes_of, asked_of; /* what each owner holds */
+	struct holdings processes_of, open_of, bytes_of, asked_of; /* of each owner */
 	uint32_t next; /* the slot at which the next jit_tick continues */
 	uint64_t next_request, tick_ns;
 	uint64_t version;		     /* rises with each new name of any process */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "common/names/jit/jitdump.h"
+
+#include <assert.h>
 #include <elf.h>
 #include <errno.h>
 #include "common/base/bytes/numbers.h"
-#include "common/names/jit/jitdump.h"
 
 #define MAGIC 0x4a695444u /* "JiTD" read as a number */
 #define ARCH_TIMESTAMP 1u
@@ -36,8 +38,8 @@ struct debug_entry {
 	uint64_t address;
 	uint32_t line, discriminator;
 };
-_Static_assert(sizeof(struct header) == 40 && sizeof(struct prefix) == 16, "as in the file");
-_Static_assert(sizeof(struct load) == 40 && sizeof(struct move) == 48, "as in the file");
+static_assert(sizeof(struct header) == 40 && sizeof(struct prefix) == 16, "as in the file");
+static_assert(sizeof(struct load) == 40 && sizeof(struct move) == 48, "as in the file");
 
 void jitdump_init(struct jitdump *j, size_t max)
 {

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "common/names/jit/jitfinder.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,7 +15,6 @@
 #include "bpf/sample.h"
 #include "common/base/files/smallfile.h"
 #include "common/base/system/clock.h"
-#include "common/names/jit/jitfinder.h"
 
 #define WRITTEN_SLACK_NS 2000000000u /* some file systems round times to two seconds */
 #define MAPS_MAX 131072		     /* lines */
@@ -69,7 +70,8 @@ static bool is_same(int dir, uint64_t start_ns)
 		at = strchr(at + 1, ' ');
 	if (!at || sscanf(at, " %" SCNu64, &ticks) != 1)
 		return false;
-	return ticks * START_TICK_NS == start_ns / START_TICK_NS * START_TICK_NS;
+	return ticks * SAMPLE_START_TICK_NS ==
+	       start_ns / SAMPLE_START_TICK_NS * SAMPLE_START_TICK_NS;
 }
 
 static int read_owner(int dir, struct owner *o)

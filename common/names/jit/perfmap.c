@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "common/names/jit/perfmap.h"
+
 #include <errno.h>
 #include "common/base/bytes/numbers.h"
 #include "common/base/text/hex.h"
-#include "common/names/jit/perfmap.h"
 
 void perfmap_init(struct perfmap *p, size_t max)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A perf map: a text file to which a runtime appends a line for each piece of code that it
- * generates: start and size in hexadecimal, then the name up to the end of the line. Where lines
+ * generates: start and size in hexadecimal, then the name up to the end of the line. If lines
  * overlap, the later one wins. The contents are hostile: bad lines are counted and skipped.
  *
  * Source: tools/perf/Documentation/jit-interface.txt of the kernel; output of V8, HotSpot, CPython,

@@ -21,7 +21,8 @@
 
 /* The system calls of the keeper, and of a new worker until it installs its own list. */
 static const struct seccomp_rule own_calls[] = {
-	CALL_IF("tgkill", SECCOMP_IS(2, SIGABRT)), /* the worker's abort() */
+	CALL_IF("prctl", SECCOMP_IS(0, PR_SET_NAME)), /* the worker's name */
+	CALL_IF("tgkill", SECCOMP_IS(2, SIGABRT)),    /* the worker's abort() */
 	CALL_IF("prlimit64", SECCOMP_IS(0, 0)),
 	CALL("getrlimit"),
 	CALL("setrlimit"),
@@ -45,6 +46,7 @@ static pid_t start_worker(const struct keeper *k, const struct filekeeper_ask *a
 	const pid_t pid = keeper_fork(ret_socket);
 
 	if (pid == 0) {
+		prctl(PR_SET_NAME, class->name, 0, 0, 0);
 		if (keeper_hold_as_worker(*ret_socket, 1))
 			_exit(EXITS_FAILED);
 		class->run(KEEPER_SOCKET, heap);
@@ -100,7 +102,7 @@ int filekeeper_start(const struct filekeeper_class *programs, const struct filek
 		return pid;
 	if (pid == 0) {
 		keeper_ignore_signals();
-		prctl(PR_SET_NAME, "prof-symd-dwarf", 0, 0, 0);
+		prctl(PR_SET_NAME, "prof-symd-keep", 0, 0, 0);
 		int r = keeper_hold(&socket, 1, silent);
 
 		/* If the kernel has only one of the two, that must be enough. */

@@ -30,10 +30,11 @@ enum filekeeper_kind {
 	FILEKEEPER_KINDS,
 };
 
-/* A class of workers: the function that a worker runs after the fork, and the system calls that it
- * may make besides those of baseline.h. The keeper's own list includes these calls. heap: bytes of
- * private memory that the worker may use. */
+/* A class of workers: the name of its processes (at most 15 bytes), the function that a worker runs
+ * after the fork, and the system calls that it may make besides those of baseline.h. The keeper's
+ * own list includes these calls. heap: bytes of private memory that the worker may use. */
 struct filekeeper_class {
+	const char *name;
 	void (*run)(int socket, uint64_t heap) __attribute__((noreturn));
 	const struct seccomp_rule *calls;
 };

@@ -298,7 +298,7 @@ static bool serve(struct fileworker *w, const struct programwire_ask *a,
 	}
 	w->answer.head.verdict = r;
 	if (s->sources)
-		tell(w, s, a->kind != PROGRAMWIRE_LOOKUP || r == PROGRAM_AGAIN);
+		tell(w, s, a->kind != PROGRAMWIRE_LOOKUP || r == VERDICT_AGAIN);
 	return true;
 }
 
@@ -322,7 +322,7 @@ static void work(struct fileworker *w)
 		const uint64_t begun_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 		const bool go_on = serve(w, &a, fds);
 
-		while ((fd = take_fd(fds)) >= 0)
+		for (fd = take_fd(fds); fd >= 0; fd = take_fd(fds))
 			close(fd);
 		if (!go_on)
 			continue;
@@ -361,4 +361,8 @@ static _Noreturn void run(int socket, uint64_t heap)
 	_exit(EXITS_DONE);
 }
 
-const struct filekeeper_class fileworker_class = { .run = run, .calls = worker_calls };
+const struct filekeeper_class fileworker_class = {
+	.name = "prof-symd-dwarf",
+	.run = run,
+	.calls = worker_calls,
+};

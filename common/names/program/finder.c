@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Source: gdb's manual, "Debugging Information in Separate Files"; dwz(1). */
+#include "common/names/program/finder.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +14,6 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 #include "common/base/system/clock.h"
-#include "common/names/program/finder.h"
 
 #define DEBUG_DIR "/usr/lib/debug"
 #define MAX_VDSO (64u << 10)
@@ -214,6 +215,7 @@ int finder_debug(enum program_want want, struct span build_id, const char *name,
 	case PROGRAM_WANTS_PACKAGE:
 		return open_package(path);
 	case PROGRAM_WANTS_NOTHING:
+	case PROGRAM_WANTS_LATER:
 		break;
 	}
 	return -EINVAL;
@@ -226,7 +228,7 @@ void finder_complete(struct program *p, const char *path)
 		const char *name;
 		enum program_want want = program_wants(p, &build_id, &name);
 
-		if (want == PROGRAM_WANTS_NOTHING)
+		if (want == PROGRAM_WANTS_NOTHING || want == PROGRAM_WANTS_LATER)
 			return;
 		/* Each want has only one place, so a refused file ends it. */
 		const int fd = program_refused(p) ? -ENOENT

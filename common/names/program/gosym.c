@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "common/names/program/gosym.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "common/go/gopclntab.h"
-#include "common/names/program/gosym.h"
 
 struct gosym {
 	const struct symfile *file;

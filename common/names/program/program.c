@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "common/names/program/program_internal.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/names/program/program_internal.h"
 #include "common/names/program/sources.h"
 
 int program_open(int fd, enum program_class class, uint64_t dwarf_max, struct program **ret)
@@ -34,8 +35,8 @@ int program_open(int fd, enum program_class class, uint64_t dwarf_max, struct pr
 		return r;
 	}
 	r = workers_ask(p, NULL);
-	if (r == WORKERS_LOST)
-		r = p->kills > 1 ? PROGRAM_KILLED : PROGRAM_DIED;
+	if (r == VERDICT_LOST)
+		r = p->kills > 1 ? VERDICT_KILLED : VERDICT_DIED;
 	if (r) {
 		program_free(p);
 		return r;
@@ -62,10 +63,14 @@ enum program_want program_wants(struct program *p, struct span *ret_build_id, co
 
 	if (p->sources)
 		return sources_wants(p->sources, ret_build_id, ret_name);
+	const bool told = workers_tell_again(p); /* changes the facts */
+
 	*ret_build_id = (struct span){ .data = f->id, .len = f->id_len };
 	*ret_name = f->name_len ? f->name : NULL;
 	if (p->lost)
 		return PROGRAM_WANTS_NOTHING;
+	if (!told)
+		return PROGRAM_WANTS_LATER;
 	/* A worker that was taken over may send a want without what belongs to it. */
 	switch ((enum program_want)f->want) {
 	case PROGRAM_WANTS_BUILD_ID:
@@ -77,6 +82,7 @@ enum program_want program_wants(struct program *p, struct span *ret_build_id, co
 	case PROGRAM_WANTS_PACKAGE:
 		return PROGRAM_WANTS_PACKAGE;
 	case PROGRAM_WANTS_NOTHING:
+	case PROGRAM_WANTS_LATER:
 		break;
 	}
 	return PROGRAM_WANTS_NOTHING;
@@ -86,11 +92,12 @@ bool program_offer(struct program *p, int fd)
 {
 	if (p->sources)
 		return sources_offer(p->sources, fd);
-	const bool fits = workers_tell(p, PROGRAMWIRE_OFFER, &fd);
+	return workers_tell(p, PROGRAMWIRE_OFFER, fd);
+}
 
-	if (fd >= 0)
-		close(fd);
-	return fits;
+bool program_offer_waits(const struct program *p)
+{
+	return p->untold;
 }
 
 unsigned program_refused(const struct program *p)
@@ -100,12 +107,10 @@ unsigned program_refused(const struct program *p)
 
 void program_give_up(struct program *p)
 {
-	int none = -1;
-
 	if (p->sources)
 		sources_give_up(p->sources);
 	else
-		(void)workers_tell(p, PROGRAMWIRE_GIVE_UP, &none);
+		(void)workers_tell(p, PROGRAMWIRE_GIVE_UP, -1);
 }
 
 void program_charge(struct program *p, uint64_t owner)
@@ -287,14 +292,14 @@ int program_rest(struct program *p, bool packed)
 					   .value = packed };
 
 	if (p->sources)
-		return sources_rest(p->sources, packed) ? PROGRAM_FREED : 0;
+		return sources_rest(p->sources, packed) ? VERDICT_FREED : 0;
 	if (!workers_has(p))
 		return 0;
 	if (workers_is_busy(p))
-		return PROGRAM_LATER;
+		return VERDICT_LATER;
 	const int r = workers_ask(p, &a);
 
-	return r == PROGRAMWIRE_YES ? PROGRAM_FREED : r == PROGRAM_LATER ? r : 0;
+	return r == PROGRAMWIRE_YES ? VERDICT_FREED : r == VERDICT_LATER ? r : 0;
 }
 
 size_t program_bytes(const struct program *p)

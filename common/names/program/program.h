@@ -25,6 +25,7 @@
 #include "common/names/program/programwire.h"
 #include "common/names/program/program_wants.h"
 #include "common/names/runtime/runtime.h"
+#include "common/names/verdict.h"
 
 struct program;
 
@@ -39,7 +40,7 @@ enum program_class {
  * heap: bytes that each may use for DWARF; beside: for everything else. */
 void program_use_keeper(int control, unsigned life_s, uint64_t heap, uint64_t beside);
 /* From now on a lookup that takes more than slice_ns of cpu time makes its program slow, and
- * lookups may return PROGRAM_LATER. */
+ * lookups may return VERDICT_LATER. */
 void program_take_turns(uint64_t slice_ns);
 /* After this time of CLOCK_MONOTONIC no call waits for a worker, and pending answers are given up.
  * 0: no limit. */
@@ -55,17 +56,19 @@ bool program_keeper_gone(void);
 
 /* Opens a program, which owns fd from then on; fd is closed on error. dwarf_max: bytes of memory
  * that its unpacked DWARF may take. Larger DWARF is ignored; 0 ignores all. Returns 0, the verdicts
- * of symfile_open, PROGRAM_DIED, PROGRAM_KILLED or -errno. */
+ * of symfile_open, VERDICT_DIED, VERDICT_KILLED or -errno. */
 int program_open(int fd, enum program_class class, uint64_t dwarf_max, struct program **ret);
 void program_free(struct program *p);
 /* Returns the file that the program wants next. *ret_build_id and *ret_name are borrowed until the
- * next program_offer, and empty or NULL where they do not apply. */
+ * next program_offer, and empty or NULL where they do not apply. PROGRAM_WANTS_LATER: ask again
+ * soon; without program_take_turns this never comes. */
 enum program_want program_wants(struct program *p, struct span *ret_build_id,
 				const char **ret_name);
 /* Answers the current want with an open file, which the program owns from then on, or with -1 if
- * there is none. Returns false if there was none, or if it was the wrong one (build id). After a
- * wrong one the same file is wanted again, since another place may have the right one. If the
- * program has no build id, the first lookup compares the file's checksum. */
+ * there is none. Returns false if there was none, if it was the wrong one (build id), or if the
+ * worker is busy and will get it later. After a wrong one the same file is wanted again, since
+ * another place may have the right one. If the program has no build id, the first lookup compares
+ * the file's checksum. */
 bool program_offer(struct program *p, int fd);
 /* Returns how many wrong files were offered for the current want. */
 unsigned program_refused(const struct program *p);
@@ -73,6 +76,8 @@ unsigned program_refused(const struct program *p);
 void program_charge(struct program *p, uint64_t owner);
 /* Tells the program that the wanted file will not come. From now on lookups want nothing. */
 void program_give_up(struct program *p);
+/* Whether the last offer still waits for the worker. */
+bool program_offer_waits(const struct program *p);
 
 /* Finds the runtime in the program, with its mark (runtime.h). Returns 0, RUNTIME_NOT_MINE or
  * -ENOMEM. */
@@ -84,8 +89,8 @@ const struct fileid *program_fileid(const struct program *p);
 /* Like symfile_address. */
 int program_address(struct program *p, uint64_t offset, uint64_t *ret);
 /* Looks up the calls at an ELF address. A call's name is empty only if just its line is known.
- * Damaged tables count as empty. Returns 0, SYMFILE_NONE, -ENOMEM, PROGRAM_AGAIN or
- * PROGRAM_LATER. */
+ * Damaged tables count as empty. Returns 0, SYMFILE_NONE, -ENOMEM, VERDICT_AGAIN or
+ * VERDICT_LATER. */
 int program_lookup(struct program *p, uint64_t address, struct names *ret);
 /* Converts a file offset to an address, and looks up the calls there, in one request. *ret_address
  * is UINT64_MAX if the offset has no address. *ret_start is the start of the function that contains
@@ -112,8 +117,8 @@ bool program_dwarf_lost(const struct program *p);
 /* Returns how often a worker was killed from outside while it worked on this DWARF. The second time
  * the DWARF counts as lost. */
 unsigned program_dwarf_kills(const struct program *p);
-/* Like dwarfinfo_rest, for the worker's memory. Returns PROGRAM_FREED; 0: there was none to free;
- * or PROGRAM_LATER: the worker is busy. */
+/* Like dwarfinfo_rest, for the worker's memory. Returns VERDICT_FREED; 0: there was none to free;
+ * or VERDICT_LATER: the worker is busy. */
 int program_rest(struct program *p, bool packed);
 size_t program_bytes(const struct program *p);
 

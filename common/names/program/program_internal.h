@@ -30,6 +30,9 @@ struct program {
 	unsigned again; /* number of wants of the current lookup */
 	size_t bytes;
 	struct programwire_facts facts;
+	bool untold; /* `telling`, with a descriptor or -1, still waits for the worker */
+	enum programwire_kind telling;
+	int telling_fd;
 	uint64_t expected[PROGRAM_EXPECTED]; /* announced for the next lookup */
 	uint32_t expected_count;
 	uint8_t *ahead; /* answers to expected lookups (programwire_find); NULL: none */
@@ -45,22 +48,21 @@ struct program {
  * request is kept until the next request.
  */
 
-/* The worker crashed or took too long, and the program has lost its names. */
-enum workers_verdict { WORKERS_LOST = WORKER_LOST };
-
 /* Gives the program a slot. Returns 0 or -EMFILE. */
 int workers_add(struct program *p);
 /* Closes the program in its worker, and its descriptors. */
 void workers_close(struct program *p);
 /* Opens p in its worker if it is not open there, and sends the request unless it is NULL. Tries
- * again in a new worker if that may help. Returns a verdict of sources.h, -ENOMEM, WORKERS_LOST or
- * PROGRAM_LATER. */
+ * again in a new worker if that may help. Returns a verdict of sources.h, -ENOMEM, VERDICT_LOST or
+ * VERDICT_LATER. */
 int workers_ask(struct program *p, const struct programwire_ask *a);
 /* Like workers_ask, for a lookup. Returns SYMFILE_NONE if there is no name. */
 int workers_look_up(struct program *p, uint64_t value, uint32_t flags);
-/* Sends an answer to a want, with *fd. Sets *fd to -1 if it was kept. Returns whether the file was
- * the right one. */
-bool workers_tell(struct program *p, enum programwire_kind kind, int *fd);
+/* Sends an answer to a want, with fd, which p owns from then on. If the worker is busy with another
+ * program, workers_tell_again sends it. Returns whether the file was the right one. */
+bool workers_tell(struct program *p, enum programwire_kind kind, int fd);
+/* Sends what still waits for the worker. Returns whether nothing waits any more. */
+bool workers_tell_again(struct program *p);
 /* Assigns p to the patient worker, or back to the prompt one. */
 void workers_move(struct program *p, bool slow);
 

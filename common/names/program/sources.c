@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "common/names/program/sources.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -8,7 +10,6 @@
 #include "common/names/elf/funcbounds.h"
 #include "common/names/elf/plt.h"
 #include "common/names/program/gosym.h"
-#include "common/names/program/sources.h"
 #include "common/names/runtime/v8/builtins.h"
 
 #define MAX_ASKED 16   /* files that one lookup may get */
@@ -332,13 +333,13 @@ static bool note_want(struct sources *p, const struct names *n)
 /* Like dwarfinfo_lookup, but gets the files that it wants. */
 static int lookup_dwarf(struct sources *p, uint64_t address, struct names *ret)
 {
-	int r = DWARFINFO_AGAIN;
+	int r = VERDICT_AGAIN;
 
-	for (unsigned n = 0; r == DWARFINFO_AGAIN; n++) {
+	for (unsigned n = 0; r == VERDICT_AGAIN; n++) {
 		names_reset(ret);
 		p->want = DWARFINFO_WANTS_NOTHING;
 		r = dwarfinfo_lookup(p->dwarf, address, ret);
-		if (r != DWARFINFO_AGAIN)
+		if (r != VERDICT_AGAIN)
 			break;
 		if (n == MAX_WANTS || !note_want(p, ret)) {
 			dwarfinfo_free(p->dwarf);
@@ -352,7 +353,7 @@ static int lookup_dwarf(struct sources *p, uint64_t address, struct names *ret)
 			break;
 		}
 	}
-	if (r != DWARFINFO_AGAIN)
+	if (r != VERDICT_AGAIN)
 		p->asked = 0;
 	if (r)
 		names_reset(ret);
@@ -467,7 +468,7 @@ int sources_lookup(struct sources *p, uint64_t address, struct names *ret)
 	if (lookup_builtin(p, address, ret) == 0)
 		return 0;
 	if (p->unproven && prove_debug(p))
-		return PROGRAM_AGAIN;
+		return VERDICT_AGAIN;
 	if (!p->dwarf_tried)
 		open_dwarf(p);
 	names_reset(ret);
@@ -475,8 +476,8 @@ int sources_lookup(struct sources *p, uint64_t address, struct names *ret)
 		const struct symfile *f = dwarf_file(p);
 
 		r = lookup_dwarf(p, f == p->main ? address : debug_address(p, f, address), ret);
-		if (r == DWARFINFO_AGAIN)
-			return PROGRAM_AGAIN;
+		if (r == VERDICT_AGAIN)
+			return VERDICT_AGAIN;
 		/* The DWARF takes too much memory: give it up. */
 		if (r == SYMFILE_TOO_LARGE || r == -ENOMEM) {
 			dwarfinfo_free(p->dwarf);

@@ -22,6 +22,7 @@
 #include "common/names/names.h"
 #include "common/names/program/program_wants.h"
 #include "common/names/runtime/runtime.h"
+#include "common/names/verdict.h"
 
 struct sources;
 

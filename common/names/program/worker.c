@@ -128,7 +128,7 @@ static int take(struct worker *w, struct programwire_answer *ret, struct names *
 	w->worked_ns += w->request_ns;
 	if (!own.until_ns)
 		lastword_rest_for(w->request_ns);
-	return fits ? 0 : WORKER_LOST;
+	return fits ? 0 : VERDICT_LOST;
 }
 
 int worker_wait(struct worker *w, uint64_t slice_ns, uint64_t wait_ns, unsigned limit_s,
@@ -147,18 +147,18 @@ int worker_wait(struct worker *w, uint64_t slice_ns, uint64_t wait_ns, unsigned 
 		if (r == 0)
 			return take(w, ret, ret_names);
 		if (r != -ETIMEDOUT)
-			return WORKER_LOST;
+			return VERDICT_LOST;
 		const uint64_t now_ns = clock_mono_ns();
 
 		if (now_ns >= next_ns) {
 			look(w, now_ns);
 			if (w->request_ns >= limit_s * 1000000000ull ||
 			    now_ns - w->moved_ns >= STALLED_NS)
-				return WORKER_LOST;
+				return VERDICT_LOST;
 			if (w->request_ns >= slice_ns)
-				return WORKER_LATER;
+				return VERDICT_LATER;
 		}
 		if (now_ns >= until_ns)
-			return WORKER_LATER;
+			return VERDICT_LATER;
 	}
 }

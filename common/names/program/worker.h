@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include "common/names/program/filekeeper.h"
 #include "common/names/program/programwire.h"
+#include "common/names/verdict.h"
 
 /* Zero-initialise, and set `kind`, and `socket` to -1. */
 struct worker {
@@ -38,12 +39,6 @@ struct worker {
 	bool lies;
 };
 
-enum worker_verdict {
-	WORKER_LOST = 100,  /* the worker crashed, took too long, or makes no progress; call
-			     * worker_drop */
-	WORKER_LATER = 103, /* the answer has not come yet */
-};
-
 /* From this time of CLOCK_MONOTONIC on no call waits for a worker; 0: no limit. */
 void worker_until(uint64_t until_ns);
 
@@ -58,8 +53,8 @@ bool worker_is_gone(const struct worker *w);
 /* Sends a request. All but PROGRAMWIRE_CLOSE have an answer. Returns 0 or -errno. */
 int worker_send(struct worker *w, const struct programwire_ask *a, const int *fds, size_t count);
 /* Waits for the answer until the request took slice_ns of cpu time, or for wait_ns; either may be
- * UINT64_MAX. limit_s: seconds of cpu time after which the worker is lost. Returns 0, WORKER_LOST
- * or WORKER_LATER. */
+ * UINT64_MAX. limit_s: seconds of cpu time after which the worker is lost. Returns 0,
+ * VERDICT_LATER or, then call worker_drop, VERDICT_LOST. */
 int worker_wait(struct worker *w, uint64_t slice_ns, uint64_t wait_ns, unsigned limit_s,
 		struct programwire_answer *ret, struct names *ret_names);
 

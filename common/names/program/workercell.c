@@ -16,7 +16,6 @@ static volatile sig_atomic_t left_s;
 /* The signal handler that runs after each second of cpu time. */
 static void on_second(int number)
 {
-	(void)number;
 	if (left_s > 0 && --left_s == 0)
 		_exit(EXITS_FAILED);
 }

@@ -24,8 +24,6 @@
 /* Age after which an answer that was not requested again is dropped. */
 #define UNCLAIMED_NS 1000000000ull
 
-_Static_assert(PROGRAM_LATER == (int)WORKER_LATER, "");
-
 /* The workers of a class. */
 struct workers {
 	struct worker prompt, patient;
@@ -46,7 +44,7 @@ static struct {
 	struct workers classes[PROGRAM_CLASSES];
 	struct programwire_answer answer;
 	struct names names;
-} host = { .classes = { { .prompt = { .kind = FILEKEEPER_PROGRAMS_OF_ROOT, .socket = -1 },
+} pool = { .classes = { { .prompt = { .kind = FILEKEEPER_PROGRAMS_OF_ROOT, .socket = -1 },
 			  .patient = { .kind = FILEKEEPER_SECOND_OF_ROOT, .socket = -1 } },
 			{ .prompt = { .kind = FILEKEEPER_PROGRAMS_OF_OTHERS, .socket = -1 },
 			  .patient = { .kind = FILEKEEPER_SECOND_OF_OTHERS, .socket = -1 } } } };
@@ -54,9 +52,9 @@ static struct {
 void program_use_keeper(int control, unsigned life_s, uint64_t heap, uint64_t beside)
 {
 	filekeeper_use(control);
-	host.beside = beside;
-	host.life_ns = life_s * 1000000000ull;
-	host.heap = heap;
+	pool.beside = beside;
+	pool.life_ns = life_s * 1000000000ull;
+	pool.heap = heap;
 }
 
 bool program_keeper_gone(void)
@@ -66,7 +64,7 @@ bool program_keeper_gone(void)
 
 void program_take_turns(uint64_t slice_ns)
 {
-	host.slice_ns = slice_ns;
+	pool.slice_ns = slice_ns;
 }
 
 void program_until(uint64_t until_ns)
@@ -76,20 +74,20 @@ void program_until(uint64_t until_ns)
 
 void program_grow_with(uint64_t (*more)(void *ctx, uint64_t heap), void *ctx)
 {
-	host.more = more;
-	host.more_ctx = ctx;
+	pool.more = more;
+	pool.more_ctx = ctx;
 }
 
 void program_set_heap(uint64_t heap)
 {
-	host.heap = heap;
+	pool.heap = heap;
 }
 
 /* --- the workers --- */
 
 static struct workers *workers_of(const struct program *p)
 {
-	return &host.classes[p->class];
+	return &pool.classes[p->class];
 }
 
 static struct worker *worker_of(const struct program *p)
@@ -99,7 +97,7 @@ static struct worker *worker_of(const struct program *p)
 
 static int start(struct worker *w)
 {
-	return worker_start(w, host.heap + host.beside);
+	return worker_start(w, pool.heap + pool.beside);
 }
 
 static unsigned limit_s(const struct program *p)
@@ -184,10 +182,10 @@ static bool is_taken(struct workers *c, const struct program *p, const struct pr
 		if (now_ns - c->unclaimed_ns < UNCLAIMED_NS)
 			return true;
 	}
-	r = worker_wait(w, UINT64_MAX, 0, LIMIT_S, &host.answer, &host.names);
-	if (r == WORKER_LATER)
+	r = worker_wait(w, UINT64_MAX, 0, LIMIT_S, &pool.answer, &pool.names);
+	if (r == VERDICT_LATER)
 		return true;
-	if (r == WORKER_LOST)
+	if (r == VERDICT_LOST)
 		worker_drop(w);
 	c->of = NULL;
 	return false;
@@ -212,7 +210,7 @@ static int hand_over(struct workers *c, struct program *p, const struct programw
 	if (is_taken(c, p, a) || c->patient.busy) {
 		p->worker = 0;
 		(void)start(&c->prompt);
-		return PROGRAM_LATER;
+		return VERDICT_LATER;
 	}
 	const struct worker former = c->patient;
 
@@ -230,19 +228,19 @@ static int hand_over(struct workers *c, struct program *p, const struct programw
 		else if (q && q->worker && q->worker == c->prompt.number)
 			close_there(&c->prompt, q);
 	}
-	return PROGRAM_LATER;
+	return VERDICT_LATER;
 }
 
-/* Sends a request or continues it, and returns the verdict of its answer. PROGRAM_LATER: the answer
- * has not come. After WORKERS_LOST there is no worker. */
+/* Sends a request or continues it, and returns the verdict of its answer. VERDICT_LATER: the answer
+ * has not come. After VERDICT_LOST there is no worker. */
 static int exchange(struct program *p, const struct programwire_ask *a, const int *fds,
 		    size_t count)
 {
 	struct workers *c = workers_of(p);
 	struct worker *w = worker_of(p);
-	const bool turns = a->kind == PROGRAMWIRE_LOOKUP && host.slice_ns;
+	const bool turns = a->kind == PROGRAMWIRE_LOOKUP && pool.slice_ns;
 	/* Files of root get more time: they are no attack. */
-	const uint64_t slice_ns = p->class == PROGRAM_OF_ROOT ? SLICE_OF_ROOT_NS : host.slice_ns;
+	const uint64_t slice_ns = p->class == PROGRAM_OF_ROOT ? SLICE_OF_ROOT_NS : pool.slice_ns;
 	uint64_t wait_ns = 0;
 	int r = 0;
 
@@ -259,32 +257,32 @@ static int exchange(struct program *p, const struct programwire_ask *a, const in
 			c->unclaimed_ns = 0;
 		}
 	}
-	r = r ? WORKERS_LOST
+	r = r ? VERDICT_LOST
 	      : worker_wait(w, turns && !p->slow ? slice_ns : UINT64_MAX,
-			    turns && p->slow ? wait_ns : UINT64_MAX, limit_s(p), &host.answer,
-			    &host.names);
-	if (r == WORKER_LATER && turns && p->slow)
-		return PROGRAM_LATER;
+			    turns && p->slow ? wait_ns : UINT64_MAX, limit_s(p), &pool.answer,
+			    &pool.names);
+	if (r == VERDICT_LATER && turns && p->slow)
+		return VERDICT_LATER;
 	p->worked_ns += w->request_ns;
 	if (p->slow)
 		c->of = NULL;
-	if (r == WORKER_LATER && turns)
+	if (r == VERDICT_LATER && turns)
 		return hand_over(c, p, a);
 	if (r) {
 		worker_drop(w);
 		p->bytes = 0;
 		return r;
 	}
-	if (host.answer.head.verdict == -ENOMEM) {
+	if (pool.answer.head.verdict == -ENOMEM) {
 		/* The worker's memory is full, also for other files. */
 		worker_drop(w);
 		return SYMFILE_TOO_LARGE;
 	}
-	if (p->slow && host.answer.head.verdict == PROGRAM_AGAIN) {
+	if (p->slow && pool.answer.head.verdict == VERDICT_AGAIN) {
 		c->of = p;
 		c->kept_until_ns = clock_mono_ns() + KEPT_NS;
 	}
-	return host.answer.head.verdict;
+	return pool.answer.head.verdict;
 }
 
 /* --- programs in workers --- */
@@ -303,7 +301,7 @@ static int open_there(struct program *p)
 
 	/* A worker that ended while idle did not crash on this file. A worker near its limit of cpu
 	 * time must not reach it during this request, or this file would be blamed. */
-	if (w->socket >= 0 && !w->busy && (w->worked_ns >= host.life_ns || worker_is_gone(w)))
+	if (w->socket >= 0 && !w->busy && (w->worked_ns >= pool.life_ns || worker_is_gone(w)))
 		worker_drop(w);
 	int r = w->socket >= 0 ? 0 : start(w);
 
@@ -324,7 +322,7 @@ static int open_there(struct program *p)
 	if (!r) {
 		p->worker = w->number;
 		p->opened = true;
-		note(p, &host.answer);
+		note(p, &pool.answer);
 	}
 	return r;
 }
@@ -343,25 +341,25 @@ static bool was_killed(struct program *p)
 	return true;
 }
 
-/* Requests more heap for p, and drops the worker so that the next one gets it. PROGRAM_LATER: more
+/* Requests more heap for p, and drops the worker so that the next one gets it. VERDICT_LATER: more
  * heap may still come; -ENOMEM: there is no more. */
 static int grow(struct program *p)
 {
-	if (!host.more)
+	if (!pool.more)
 		return -ENOMEM;
-	const uint64_t had = host.heap;
+	const uint64_t had = pool.heap;
 
-	host.heap = host.more(host.more_ctx, 2 * had);
-	if (host.heap < had + had / 8) {
+	pool.heap = pool.more(pool.more_ctx, 2 * had);
+	if (pool.heap < had + had / 8) {
 		const uint64_t now_ns = clock_mono_ns();
 
 		if (!p->grows_ns)
 			p->grows_ns = now_ns;
-		return now_ns - p->grows_ns < GROWS_NS ? PROGRAM_LATER : -ENOMEM;
+		return now_ns - p->grows_ns < GROWS_NS ? VERDICT_LATER : -ENOMEM;
 	}
 	p->grows_ns = 0;
 	/* libdw's own data takes nearly as much again as the sections. */
-	p->dwarf_max = host.heap / 5 * 3;
+	p->dwarf_max = pool.heap / 5 * 3;
 	worker_drop(worker_of(p));
 	return 0;
 }
@@ -382,28 +380,28 @@ static bool without_dwarf(struct program *p, bool *reason)
 
 int workers_ask(struct program *p, const struct programwire_ask *a)
 {
-	const bool turns = a && a->kind == PROGRAMWIRE_LOOKUP && host.slice_ns;
+	const bool turns = a && a->kind == PROGRAMWIRE_LOOKUP && pool.slice_ns;
 
 	for (bool was_filled = false;;) {
 		if (p->lost)
-			return WORKERS_LOST;
+			return VERDICT_LOST;
 		if (p->slow && is_taken(workers_of(p), p, a))
-			return PROGRAM_LATER;
-		if (turns && p->grows_ns && !p->too_large && grow(p) == PROGRAM_LATER)
-			return PROGRAM_LATER;
+			return VERDICT_LATER;
+		if (turns && p->grows_ns && !p->too_large && grow(p) == VERDICT_LATER)
+			return VERDICT_LATER;
 		int r = open_there(p);
 
 		if (!r && a)
 			r = exchange(p, a, NULL, 0);
-		if (r == PROGRAM_LATER)
+		if (r == VERDICT_LATER)
 			return r;
-		if (r == WORKERS_LOST) {
+		if (r == VERDICT_LOST) {
 			if (was_killed(p) && p->kills <= 1)
 				continue;
 			if (without_dwarf(p, &p->dwarf_lost))
 				continue;
 			p->lost = true;
-			return WORKERS_LOST;
+			return VERDICT_LOST;
 		}
 		if (r == SYMFILE_TOO_LARGE && worker_of(p)->socket < 0) {
 			/* Other programs may have filled the worker; in the next worker this
@@ -414,20 +412,20 @@ int workers_ask(struct program *p, const struct programwire_ask *a)
 			}
 			was_filled = false;
 			r = grow(p);
-			if (r == PROGRAM_LATER && turns)
+			if (r == VERDICT_LATER && turns)
 				return r;
 			if (r == 0 || without_dwarf(p, &p->too_large))
 				continue;
 			return -ENOMEM;
 		}
 		if (p->worker && a && worker_of(p)->socket >= 0) {
-			note(p, &host.answer);
-			if (host.answer.head.flags & PROGRAMWIRE_TOO_LARGE && !p->too_large) {
+			note(p, &pool.answer);
+			if (pool.answer.head.flags & PROGRAMWIRE_TOO_LARGE && !p->too_large) {
 				const int g = grow(p);
 
 				if (g == 0)
 					continue;
-				if (g == PROGRAM_LATER && turns)
+				if (g == VERDICT_LATER && turns)
 					return g;
 				p->too_large = true;
 			}
@@ -452,6 +450,13 @@ int workers_add(struct program *p)
 	return -EMFILE;
 }
 
+static void drop_untold(struct program *p)
+{
+	if (p->untold && p->telling_fd >= 0)
+		close(p->telling_fd);
+	p->untold = false;
+}
+
 void workers_close(struct program *p)
 {
 	struct workers *c = workers_of(p);
@@ -463,6 +468,7 @@ void workers_close(struct program *p)
 	}
 	if (p->worker == worker_of(p)->number)
 		close_there(worker_of(p), p);
+	drop_untold(p);
 	c->programs[p->slot] = NULL;
 	forget_ahead(p);
 	for (enum program_part part = PROGRAM_MAIN; part < PROGRAM_PARTS; part++)
@@ -476,39 +482,65 @@ void workers_move(struct program *p, bool slow)
 	p->slow = slow;
 }
 
-bool workers_tell(struct program *p, enum programwire_kind kind, int *fd)
+/* Returns 1: the file was the right one; 0; or VERDICT_LATER. Sets *fd to -1 if it was kept. */
+static int tell(struct program *p, enum programwire_kind kind, int *fd)
 {
 	const struct programwire_ask a = { .kind = kind, .program = p->slot };
 	struct worker *w = worker_of(p);
 	/* The patient worker is reserved for a program that waits for a file. */
-	int r = p->lost					      ? WORKERS_LOST
-		: p->slow && is_taken(workers_of(p), p, NULL) ? PROGRAM_LATER
-		: w->busy				      ? PROGRAM_LATER
+	int r = p->lost					      ? VERDICT_LOST
+		: p->slow && is_taken(workers_of(p), p, NULL) ? VERDICT_LATER
+		: w->busy				      ? VERDICT_LATER
 							      : open_there(p);
 
+	if (r == VERDICT_LATER)
+		return r;
 	if (r) {
 		p->facts.want = PROGRAM_WANTS_NOTHING;
-		return false;
+		return 0;
 	}
 	r = exchange(p, &a, fd, *fd >= 0);
-	if (r == WORKERS_LOST || w->socket < 0) {
+	if (r == VERDICT_LOST || w->socket < 0) {
 		p->facts.want = PROGRAM_WANTS_NOTHING;
 		p->step = SOURCES_DONE;
-		if (r == WORKERS_LOST && !was_killed(p) && !without_dwarf(p, &p->dwarf_lost))
+		if (r == VERDICT_LOST && !was_killed(p) && !without_dwarf(p, &p->dwarf_lost))
 			p->lost = true;
-		return false;
+		return 0;
 	}
 	/* Keep the file for the next worker, if that has to open it again. */
-	const bool debug = p->fds[PROGRAM_DEBUG] < 0 && host.answer.head.flags & PROGRAMWIRE_DEBUG;
+	const bool debug = p->fds[PROGRAM_DEBUG] < 0 && pool.answer.head.flags & PROGRAMWIRE_DEBUG;
 	const bool shared = p->fds[PROGRAM_SHARED] < 0 &&
-			    host.answer.head.flags & PROGRAMWIRE_SHARED;
+			    pool.answer.head.flags & PROGRAMWIRE_SHARED;
 
 	if (*fd >= 0 && (debug || shared)) {
 		p->fds[debug ? PROGRAM_DEBUG : PROGRAM_SHARED] = *fd;
 		*fd = -1;
 	}
-	note(p, &host.answer);
+	note(p, &pool.answer);
 	return r == PROGRAMWIRE_YES;
+}
+
+bool workers_tell(struct program *p, enum programwire_kind kind, int fd)
+{
+	const int r = tell(p, kind, &fd);
+
+	drop_untold(p);
+	if (r == VERDICT_LATER) {
+		p->untold = true;
+		p->telling = kind;
+		p->telling_fd = fd;
+		return false;
+	}
+	if (fd >= 0)
+		close(fd);
+	return r != 0;
+}
+
+bool workers_tell_again(struct program *p)
+{
+	if (p->untold && tell(p, p->telling, &p->telling_fd) != VERDICT_LATER)
+		drop_untold(p);
+	return !p->untold;
 }
 
 int workers_look_up(struct program *p, uint64_t value, uint32_t flags)
@@ -520,25 +552,27 @@ int workers_look_up(struct program *p, uint64_t value, uint32_t flags)
 				     .owner = p->owner,
 				     .expected_count = p->expected_count };
 
+	if (!workers_tell_again(p))
+		return VERDICT_LATER;
 	memcpy(a.expected, p->expected, sizeof(a.expected));
 	p->expected_count = 0;
 	const int r = workers_ask(p, &a);
 
-	if (r == PROGRAM_LATER)
+	if (r == VERDICT_LATER)
 		return r;
 	if (r == 0 || r == SYMFILE_NONE)
-		keep_ahead(p, &host.answer);
-	p->again = r == PROGRAM_AGAIN ? p->again + 1 : 0;
+		keep_ahead(p, &pool.answer);
+	p->again = r == VERDICT_AGAIN ? p->again + 1 : 0;
 	if (p->again > MOST_AGAIN) {
 		worker_drop(worker_of(p));
 		(void)without_dwarf(p, &p->dwarf_lost);
 		return SYMFILE_NONE;
 	}
-	if (r && r != PROGRAM_AGAIN && r != -ENOMEM)
+	if (r && r != VERDICT_AGAIN && r != -ENOMEM)
 		return SYMFILE_NONE;
-	if (r == PROGRAM_AGAIN && p->facts.want == PROGRAM_WANTS_NOTHING)
+	if (r == VERDICT_AGAIN && p->facts.want == PROGRAM_WANTS_NOTHING)
 		return SYMFILE_NONE;
-	return r == 0 && !host.names.count ? SYMFILE_NONE : r;
+	return r == 0 && !pool.names.count ? SYMFILE_NONE : r;
 }
 
 bool workers_is_open(const struct program *p)
@@ -558,15 +592,15 @@ bool workers_is_busy(const struct program *p)
 
 bool workers_is_taken(enum program_class class, const struct program *p)
 {
-	return is_taken(&host.classes[class], p, NULL);
+	return is_taken(&pool.classes[class], p, NULL);
 }
 
 struct programwire_answer *workers_answer(void)
 {
-	return &host.answer;
+	return &pool.answer;
 }
 
 struct names *workers_names(void)
 {
-	return &host.names;
+	return &pool.names;
 }

@@ -109,6 +109,8 @@ struct runtime_ops {
 	extern const struct runtime_ops name##_runtime;
 #include "bpf/runtimes.def"
 
+/* --- the registry (registry.c) --- */
+
 /* Finds the runtime in a file. Returns 0, RUNTIME_NOT_MINE or -ENOMEM. */
 int runtime_describe(const struct symfile *f, struct runtime_build *ret);
 /* Finds the mark of the build's runtime (bpf/runtime.h). prof-bpf ignores a description without a
@@ -122,6 +124,11 @@ int runtime_name(const struct runtime_build *b, uint64_t address, uint64_t check
 /* Returns the runtime's label in names that stand for unknown ones: "python" in "[python:
  * gone]". */
 const char *runtime_label(const struct runtime_build *b);
+/* Appends a build as text. Returns 0 or errors of buf_append. */
+int runtime_print(const struct runtime_build *b, struct buf *ret);
+
+/* --- for all runtimes --- */
+
 /* Returns the line of a position; 0: unknown. */
 uint64_t runtime_line(const struct runtime_line *lines, size_t count, uint32_t position);
 /* The calls at a position of an object, the innermost first and the object itself last. Borrowed
@@ -148,7 +155,5 @@ void runtime_append(struct runtime_text *t, const char *s, size_t len);
 /* Appends a character in UTF-8. Invalid characters, such as half of a UTF-16 pair, become U+FFFD.
  */
 void runtime_append_character(struct runtime_text *t, uint32_t c);
-/* Appends a build as text. Returns 0 or errors of buf_append. */
-int runtime_print(const struct runtime_build *b, struct buf *ret);
 
 #endif

@@ -1,15 +1,17 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/rows/cfi/cfi.h"
+
 #include <dwarf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/rows/cfi/cfi.h"
+#include "bpf/mix.h"
 
 /* --- CIEs --- */
 
 static uint32_t cie_hash(uint64_t offset)
 {
-	return (uint32_t)((offset * 0x9e3779b97f4a7c15u) >> 32);
+	return (uint32_t)((offset * MIX_GOLDEN) >> 32);
 }
 
 static const struct cfi_cie *cie_find(struct cfi *c, uint64_t offset)

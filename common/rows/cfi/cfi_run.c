@@ -1,10 +1,12 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/rows/cfi/cfi_run.h"
+
 #include <dwarf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "bpf/mix.h"
 #include "common/base/bytes/numbers.h"
-#include "common/rows/cfi/cfi_run.h"
 #include "common/rows/cfi/expr.h"
 
 void cfi_machine_init(struct cfi_machine *m, struct rows *rows, const struct ehpointer_bases *bases)
@@ -61,7 +63,7 @@ static int rule_number(struct cfi_machine *m, const struct cfi_cie *cie, const s
 
 static inline struct cfi_known *known_at(struct cfi_machine *m, uint64_t head, uint64_t where)
 {
-	return &m->known[((where ^ (head << 20 | head >> 44)) * 0x9e3779b97f4a7c15u) >> 32 &
+	return &m->known[((where ^ (head << 20 | head >> 44)) * MIX_GOLDEN) >> 32 &
 			 (CFI_CACHE - 1)];
 }
 

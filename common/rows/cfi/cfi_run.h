@@ -102,8 +102,8 @@ int cfi_unsupported(struct cfi_machine *m, uint16_t *ret);
  * for one row per byte of s and one more. Returns enum cfi_run_verdict, -ENOMEM, or 0 at the end of
  * a CIE. */
 int cfi_run(struct cfi_run *run, struct span s);
-/* Like cfi_run, for a function with a stack check. Where the rules of the check and of its slow
- * path contradict each other, it derives the slow path's rules from the check's. The caller has
+/* Like cfi_run, for a function with a stack check. If the rules of the check and of its slow path
+ * contradict each other, it derives the slow path's rules from the check's. The caller has
  * already got CFI_RUN_END from cfi_run for the same run and s. Returns CFI_RUN_END or -ENOMEM. */
 int cfi_run_checked(struct cfi_run *run, struct span s, const struct stackcheck *check);
 /* Whether the last rule has the CFA two words above the one that RBP points to. Then the function

@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/rows/cfi/cfi_state.h"
+
 #include <assert.h>
 #include <string.h>
-#include "common/rows/cfi/cfi_state.h"
 #include "common/rows/cfi/expr.h"
 #include "common/rows/rows.h"
 

@@ -14,7 +14,7 @@
 #include "bpf/unwind.h"
 #include "common/base/bytes/span.h"
 
-/* Where the caller's value of a register is. */
+/* The place of the caller's value of a register. */
 enum cfi_value {
 	CFI_VALUE_UNSET, /* no rule: unchanged; for RSP: the CFA; for the return address column:
 			  * nowhere */

@@ -1,8 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/rows/cfi/expr.h"
+
 #include <dwarf.h>
 #include "bpf/unwind.h"
 #include "common/base/bytes/numbers.h"
-#include "common/rows/cfi/expr.h"
 #include "common/rows/elf/ehpointer.h"
 
 #define DEPTH 8

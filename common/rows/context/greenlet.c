@@ -1,10 +1,11 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/rows/context/greenlet.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "common/base/files/fd.h"
-#include "common/rows/context/greenlet.h"
 
 #define MAX_NAMES (256u << 10) /* of names; greenlet has 20 KiB */
 #define MAX_SYMBOLS 8192

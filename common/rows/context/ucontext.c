@@ -1,10 +1,11 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/rows/context/ucontext.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "common/base/bytes/numbers.h"
 #include "common/base/files/fd.h"
-#include "common/rows/context/ucontext.h"
 #include "common/rows/x86/stubs.h"
 
 #define WINDOW (64u << 10)

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "common/rows/derive/candidate.h"
+
 #include "common/rows/x86/stubs.h"
 
 /* Whether code begins like a function: it saves two registers, or sets up a frame pointer. */

@@ -1,11 +1,12 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/rows/derive/derive_internal.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "common/base/bytes/numbers.h"
 #include "common/base/files/fd.h"
 #include "common/rows/derive/candidate.h"
-#include "common/rows/derive/derive_internal.h"
 #include "common/rows/derive/taken_addresses.h"
 #include "common/rows/x86/linear_code.h"
 
@@ -207,6 +208,12 @@ static int try_place(struct derive *d, const struct candidate *p, bool *ret_is)
 	return r;
 }
 
+/* Returns the first hlt from p on; NULL: there is none. */
+static const uint8_t *next_hlt(const uint8_t *p, const uint8_t *end)
+{
+	return memchr(p, 0xf4, (size_t)(end - p));
+}
+
 /* Adds the rows where fibers' stacks end. They begin one byte early, since the walker looks up the
  * byte before a return address. */
 static int put_fiber_ends(struct derive *d, const struct derive_gap *g)
@@ -223,7 +230,7 @@ static int put_fiber_ends(struct derive *d, const struct derive_gap *g)
 		/* Search for the last byte of the code, which is the rarest. A match that begins in
 		 * the overlap belongs to the next window. */
 		last = n < FLOW_MAX_CODE ? n : n - STUB_MAX;
-		for (hit = code; (hit = memchr(hit, 0xf4, (size_t)(code + n - hit))) && !r; hit++) {
+		for (hit = next_hlt(code, code + n); hit && !r; hit = next_hlt(hit + 1, code + n)) {
 			uint32_t end = (uint32_t)(hit + 1 - code), len = stub_fiber_end(code, end);
 
 			p.len = len + 1;
@@ -389,7 +396,11 @@ static int one_gap(struct derive *d)
 	const struct derive_gap *g = d->now;
 	uint32_t pos = g->start;
 
-	while ((pos = derive_next_place(d, pos, g->end, false)) < g->end) {
+	for (;;) {
+		pos = derive_next_place(d, pos, g->end, false);
+		if (pos >= g->end)
+			break;
+
 		uint32_t known = known_starts_next(&d->known, pos, g->end), used = 0, n, pad;
 		uint32_t end = derive_next_place(d, pos, g->end - pos < LOOK ? g->end : pos + LOOK,
 						 true);

@@ -34,7 +34,7 @@ struct derive {
 	uint32_t bare_from, bare_to;	      /* a range that is known to have no rows */
 	struct known_starts_offsets left_out; /* targets of calls that lie before the current
 					       * place */
-	uint32_t from;			      /* where flow_code begins */
+	uint32_t from;			      /* the beginning of flow_code */
 	uint64_t budget;		      /* work left for looking at functions: flow_work */
 	uint32_t foreign; /* limit of work left for looking at functions, as flow_work counts it */
 	bool strict;	  /* places whose code leaves in a way that no C-callable function does */

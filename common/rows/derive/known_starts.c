@@ -1,8 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/rows/derive/known_starts.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/rows/derive/known_starts.h"
 
 #define KNOWN_STARTS_LOOK 64 /* places to look ahead */
 

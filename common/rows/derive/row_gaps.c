@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "common/base/files/fd.h"
 #include "common/rows/derive/derive_internal.h"
 

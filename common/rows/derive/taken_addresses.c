@@ -1,10 +1,11 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/rows/derive/taken_addresses.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "common/base/bytes/numbers.h"
 #include "common/base/files/fd.h"
-#include "common/rows/derive/taken_addresses.h"
 
 #define CHUNK (128u << 10)
 #define CODE_OVERLAP 8 /* instructions may cross a chunk's end */
@@ -78,31 +79,36 @@ static uint64_t relative(const uint8_t *p, uint64_t next)
 	return next + (uint64_t)(int64_t)to;
 }
 
+/* Returns the first such byte from p on; NULL: there is none. */
+static const uint8_t *next_byte(const uint8_t *p, const uint8_t *end, uint8_t byte)
+{
+	return p < end ? memchr(p, byte, (size_t)(end - p)) : NULL;
+}
+
 /* Looks for calls and lea instructions in n bytes of code. `address` is that of s->bytes[0]. */
 static void look_at_code(struct taken_addresses_search *s, uint32_t n, uint64_t address)
 {
-	const uint8_t *p = s->bytes, *end = s->bytes + n;
+	const uint8_t *p, *end = s->bytes + n;
 
 	/* call */
-	while ((p = memchr(p, 0xe8, (size_t)(end - p))) != NULL && end - p >= 5) {
+	for (p = next_byte(s->bytes, end, 0xe8); p && end - p >= 5; p = next_byte(p + 1, end, 0xe8))
 		take(s, relative(p + 1, address + (uint64_t)(p - s->bytes) + 5));
-		p++;
-	}
 	/* lea of 64 bits, relative to RIP */
-	p = s->bytes + 1;
-	while (p < end && (p = memchr(p, 0x8d, (size_t)(end - p))) != NULL && end - p >= 6) {
+	for (p = next_byte(s->bytes + 1, end, 0x8d); p && end - p >= 6;
+	     p = next_byte(p + 1, end, 0x8d))
 		if ((p[-1] & 0xfb) == 0x48 && (p[1] & 0xc7) == 5)
 			take(s, relative(p + 2, address + (uint64_t)(p - s->bytes) + 6));
-		p++;
-	}
 }
 
 static void search_code(struct taken_addresses_search *s, const struct starts_range *range)
 {
-	uint32_t at = range->start, n;
+	uint32_t at = range->start;
 
-	while (at < range->end &&
-	       (n = read_chunk(s, s->of->rows->base + at, range->end - at)) > 0) {
+	while (at < range->end) {
+		const uint32_t n = read_chunk(s, s->of->rows->base + at, range->end - at);
+
+		if (!n)
+			return;
 		look_at_code(s, n, rows_address(s->of->rows, at));
 		at += n > 2 * CODE_OVERLAP ? n - CODE_OVERLAP : n;
 	}
@@ -112,11 +118,14 @@ static void search_code(struct taken_addresses_search *s, const struct starts_ra
 static void search_data(struct taken_addresses_search *s, const struct elf_load *l)
 {
 	uint64_t at = l->offset & ~7ull, end;
-	uint32_t n;
 
 	if (__builtin_add_overflow(l->offset, l->filesz, &end))
 		return;
-	while (at < end && (n = read_chunk(s, at, end - at)) >= 8) {
+	while (at < end) {
+		const uint32_t n = read_chunk(s, at, end - at);
+
+		if (n < 8)
+			return;
 		for (uint32_t i = 0; i + 8 <= n; i += 8) {
 			uint64_t word;
 

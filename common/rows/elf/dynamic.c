@@ -1,8 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/rows/elf/dynamic.h"
+
 #include <elf.h>
 #include "common/base/bytes/numbers.h"
 #include "common/base/files/fd.h"
-#include "common/rows/elf/dynamic.h"
 
 #define MAX_DYNAMIC 256
 

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
-#include <dwarf.h>
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "common/rows/elf/ehpointer.h"
+
+#include <dwarf.h>
 
 #define INDIRECT 0x80
 #define ALIGNED 0x50

@@ -1,4 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/rows/elf/elf.h"
+
 #include <dwarf.h>
 #include <elf.h>
 #include <errno.h>
@@ -8,7 +10,6 @@
 #include <unistd.h>
 #include "common/base/bytes/numbers.h"
 #include "common/base/files/fd.h"
-#include "common/rows/elf/elf.h"
 #include "common/rows/rows.h"
 
 #define ELF_COMPRESS_ZSTD 2 /* in the gabi since 2022, but not in every elf.h */
@@ -141,11 +142,18 @@ static bool is_cie(const uint8_t *p, size_t n)
 	return at + 3 < n && p[at] == 0 && p[at + 1] == 1 && p[at + 2] == 0x78 && p[at + 3] == 16;
 }
 
+/* Returns the first place from p on that looks like the id of a CIE. NULL: there is none. */
+static const uint8_t *next_mark(const uint8_t *p, const uint8_t *end)
+{
+	static const uint8_t mark[] = { 0, 0, 0, 0, 1, 'z' }; /* id, version, augmentation */
+
+	return memmem(p, (size_t)(end - p), mark, sizeof(mark));
+}
+
 /* Searches for .eh_frame in a file whose headers do not give its place. The section begins with the
  * first CIE in a segment. Returns 0 or -errno. */
 static int search_eh_frame(int fd, struct elf_file *f)
 {
-	static const uint8_t mark[] = { 0, 0, 0, 0, 1, 'z' }; /* id, version, augmentation */
 	uint8_t window[SEARCH_WINDOW];
 	uint64_t searched = 0;
 
@@ -162,8 +170,10 @@ static int search_eh_frame(int fd, struct elf_file *f)
 				return (int)n;
 			if (n < CIE_LEAST)
 				break;
-			for (uint8_t *p = window + 4, *end = window + n;
-			     (p = memmem(p, (size_t)(end - p), mark, sizeof(mark))) != NULL; p++) {
+			const uint8_t *end = window + n;
+
+			for (const uint8_t *p = next_mark(window + 4, end); p;
+			     p = next_mark(p + 1, end)) {
 				uint64_t found = at + (uint64_t)(p - 4 - window);
 
 				if ((found + l->vaddr) & 3 || !is_cie(p - 4, (size_t)(end - p + 4)))

@@ -1,4 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/rows/elf/section_reader.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +8,6 @@
 #include <zstd.h>
 #include "common/base/bytes/numbers.h"
 #include "common/base/files/fd.h"
-#include "common/rows/elf/section_reader.h"
 
 #define ZSTD_WINDOW_LOG 25 /* zstd may refer back to 32 MiB of decompressed bytes */
 

@@ -1,4 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/rows/elf/starts.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -6,7 +8,6 @@
 #include "common/base/bytes/numbers.h"
 #include "common/base/files/fd.h"
 #include "common/rows/elf/elf.h"
-#include "common/rows/elf/starts.h"
 
 #define CHUNK_SYMBOLS 2048
 #define CHUNK_NAMES 4096 /* Names may lie in any order, so one read covers only a few. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starts: where an ELF file says that code lies (sections) and that functions begin (symbols,
+ * Starts finds the code of an ELF file (sections) and the beginnings of its functions (symbols,
  * dynamic section). derive.c uses them. Reads with pread; treats unreadable parts as absent.
  *
  * Sources: the generic ABI (gabi), chapters 4 and 5.

@@ -1,4 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/rows/extract/extract.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +11,6 @@
 #include "common/rows/derive/derive.h"
 #include "common/rows/elf/elf.h"
 #include "common/rows/elf/section_reader.h"
-#include "common/rows/extract/extract.h"
 #include "common/rows/go/gorows.h"
 #include "common/rows/x86/ehreturn.h"
 #include "common/rows/x86/lispcall.h"

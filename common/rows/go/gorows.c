@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "common/rows/go/gorows.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +8,6 @@
 #include "common/base/files/fd.h"
 #include "common/go/gopclntab.h"
 #include "common/rows/elf/elf.h"
-#include "common/rows/go/gorows.h"
 #include "common/rows/x86/go/goasm.h"
 
 #define CACHE (256u << 10)    /* bytes; filling a larger cache costs more than it saves */
@@ -163,7 +164,8 @@ static int read_deltas(struct gorows *g, const struct gopclntab_func *f)
 
 	g->deltas = 0;
 	gopclntab_values(g->table, f, f->pcsp, &v);
-	while ((r = gopclntab_next(&v, &start, &end, &value)) == 0) {
+	for (r = gopclntab_next(&v, &start, &end, &value); r == 0;
+	     r = gopclntab_next(&v, &start, &end, &value)) {
 		if (value < -8 || value > INT32_MAX - 16 || g->deltas == MAX_STEPS)
 			return MSG_ROWS_MALFORMED;
 		g->delta[g->deltas++] = (struct goasm_delta){ .at = (uint32_t)(start - f->entry),

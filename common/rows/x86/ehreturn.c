@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
-#include <string.h>
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "common/rows/x86/ehreturn.h"
+
+#include <string.h>
 #include "common/rows/x86/insn.h"
 
 /* The value of a register: a distance from RBP, or the word loaded from there. */

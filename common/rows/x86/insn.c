@@ -1,7 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/rows/x86/insn.h"
+
 #include <string.h>
 #include <Zydis/Zydis.h>
-#include "common/rows/x86/insn.h"
+#include "bpf/mix.h"
 
 const uint8_t insn_dwarf[16] = { 0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15 };
 
@@ -501,7 +503,7 @@ bool insn_decode(const uint8_t *code, uint32_t n, struct insn *ret)
 	if (!len)
 		return insn_decode_anew(code, n, ret);
 	key &= UINT64_MAX >> (64 - 8 * len);
-	m = &memory[key * 0x9e3779b97f4a7c15u >> (64 - MEMO_BITS)];
+	m = &memory[key * MIX_GOLDEN >> (64 - MEMO_BITS)];
 	if (m->key == key && m->insn.len && m->insn.len <= n && patched(m, code, ret))
 		return true;
 	if (!by_zydis(code, n, ret, &patch))

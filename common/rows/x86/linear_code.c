@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/rows/x86/linear_code.h"
+
 #include <Zydis/Zydis.h>
 #include "common/rows/x86/insn.h"
-#include "common/rows/x86/linear_code.h"
 
 uint32_t linear_code_padding(const uint8_t *code, uint32_t size)
 {

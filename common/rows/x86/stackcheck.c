@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "common/rows/x86/stackcheck.h"
 
 static int32_t signed_at(const uint8_t *p, uint32_t n)

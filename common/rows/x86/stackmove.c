@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "common/rows/x86/stackmove.h"
 
 #include "common/rows/x86/insn.h"

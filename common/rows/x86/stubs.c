@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
-#include <string.h>
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "common/rows/x86/stubs.h"
+
+#include <string.h>
 
 bool stub_bytes(const uint8_t *code, uint32_t n, uint32_t at, const char *bytes, uint32_t len)
 {

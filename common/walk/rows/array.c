@@ -1,9 +1,10 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/walk/rows/array.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include "common/base/bytes/numbers.h"
-#include "common/walk/rows/array.h"
 
 int array_init(struct array *a, int fd, size_t bytes)
 {

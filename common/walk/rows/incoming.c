@@ -1,8 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/walk/rows/incoming.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/walk/rows/incoming.h"
 
 struct incoming {
 	uint32_t *rule_numbers;	     /* indexed by the sender's number of a rule */
@@ -15,7 +16,7 @@ struct incoming {
 	uint16_t rule;	/* the rule in force at the end of pack */
 	uint32_t *pack; /* words of complete blocks, then of the unfinished one */
 	size_t pack_len, pack_cap;
-	size_t block_start; /* where the unfinished block begins in pack */
+	size_t block_start; /* the beginning of the unfinished block in pack */
 };
 
 int incoming_new(uint64_t span, uint64_t rows, uint64_t rules, struct incoming **ret)
@@ -28,10 +29,10 @@ int incoming_new(uint64_t span, uint64_t rows, uint64_t rules, struct incoming *
 	if (!in)
 		return -ENOMEM;
 	in->span = span;
-	in->block_count = (uint32_t)((span + (1u << BLOCK_SHIFT) - 1) >> BLOCK_SHIFT);
+	in->block_count = (uint32_t)((span + (1u << TABLES_BLOCK_SHIFT) - 1) >> TABLES_BLOCK_SHIFT);
 	in->rows_wanted = rows;
 	in->rules_wanted = (uint32_t)rules;
-	in->rule = RULE_GAP;
+	in->rule = TABLES_RULE_GAP;
 	in->rule_numbers = calloc(rules, sizeof(*in->rule_numbers));
 	in->blocks = calloc(in->block_count, sizeof(*in->blocks));
 	if (!in->rule_numbers || !in->blocks) {
@@ -114,8 +115,8 @@ int incoming_rows(struct incoming *in, const struct unwind_row_wire *rows, size_
 			return INCOMING_BAD;
 		in->rows_seen++;
 		in->last_offset = row.offset;
-		int r = advance_to(in, row.offset >> BLOCK_SHIFT);
-		uint32_t in_block = row.offset & ((1u << BLOCK_SHIFT) - 1);
+		int r = advance_to(in, row.offset >> TABLES_BLOCK_SHIFT);
+		uint32_t in_block = row.offset & ((1u << TABLES_BLOCK_SHIFT) - 1);
 		if (!r && in_block && in->pack_len == in->block_start)
 			r = pack_word(in, in->rule);
 		in->rule = (uint16_t)in->rule_numbers[row.rule];

@@ -1,8 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/walk/rows/rules.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include "common/base/tables/hashtable.h"
-#include "common/walk/rows/rules.h"
 
 struct rule_count {
 	struct unwind_rule rule; /* key */
@@ -13,23 +14,23 @@ struct rule_count {
 
 static struct unwind_rule *rule_at(struct rules *r, uint32_t number)
 {
-	return (struct unwind_rule *)((char *)r->array.data + (size_t)number * RULE_STRIDE);
+	return (struct unwind_rule *)((char *)r->array.data + (size_t)number * TABLES_RULE_STRIDE);
 }
 
 int rules_init(struct rules *r, int fd)
 {
-	int error = array_init(&r->array, fd, (size_t)RULE_STRIDE * TABLES_MAX_RULES);
+	int error = array_init(&r->array, fd, (size_t)TABLES_RULE_STRIDE * TABLES_MAX_RULES);
 
-	r->next = RULE_GAP + 1;
+	r->next = TABLES_RULE_GAP + 1;
 	r->unused = calloc(TABLES_MAX_RULES, sizeof(*r->unused));
 	r->by_number = calloc(TABLES_MAX_RULES, sizeof(*r->by_number));
 	if (!error && (!r->unused || !r->by_number))
 		error = -ENOMEM;
 	if (!error)
-		error = array_reach(&r->array, RULE_STRIDE);
+		error = array_reach(&r->array, TABLES_RULE_STRIDE);
 	if (!error)
-		*rule_at(r, RULE_GAP) = (struct unwind_rule){ .cfa = UNWIND_CFA_END,
-							      .cfa_add = UNWIND_END_GAP };
+		*rule_at(r, TABLES_RULE_GAP) = (struct unwind_rule){ .cfa = UNWIND_CFA_END,
+								     .cfa_add = UNWIND_END_GAP };
 	return error;
 }
 
@@ -53,7 +54,7 @@ static uint32_t words_below(int32_t off)
 	return off < 0 && off > -64 && off % 8 == 0 ? (uint32_t)(-off / 8) : 8;
 }
 
-/* Returns the number that encodes the whole rule (RULE_SHORT), or 0. */
+/* Returns the number that encodes the whole rule (TABLES_RULE_SHORT), or 0. */
 static uint32_t short_number(const struct unwind_rule *r)
 {
 	uint32_t rbp = r->rbp == UNWIND_RBP_CFA ? words_below(r->rbp_off) : 0;
@@ -64,10 +65,11 @@ static uint32_t short_number(const struct unwind_rule *r)
 	    (r->rbp != UNWIND_RBP_CFA && r->rbp != UNWIND_RBP_SAME) || rbp > 7 || r->rbx > 7 ||
 	    r->cfa_off < 0 || r->cfa_off > 255 * 8 || r->cfa_off % 8 || r->index)
 		return 0;
-	const uint32_t number = RULE_SHORT | (r->cfa_reg == UNWIND_REG_RBP ? RULE_SHORT_RBP : 0) |
+	const uint32_t number = TABLES_RULE_SHORT |
+				(r->cfa_reg == UNWIND_REG_RBP ? TABLES_RULE_SHORT_RBP : 0) |
 				(uint32_t)r->cfa_off / 8 << 6 | rbp << 3 | r->rbx;
 
-	return number == RULE_STUB ? 0 : number;
+	return number == TABLES_RULE_STUB ? 0 : number;
 }
 
 /* Adds a rule that no file uses yet. */
@@ -81,7 +83,7 @@ static int rule_add(struct rules *r, const struct unwind_rule *rule, struct rule
 		number = r->next;
 	else
 		return RULES_FULL;
-	int error = array_reach(&r->array, (number + 1) * (size_t)RULE_STRIDE);
+	int error = array_reach(&r->array, (number + 1) * (size_t)TABLES_RULE_STRIDE);
 	if (error)
 		return error;
 	struct rule_count *c = calloc(1, sizeof(*c));
@@ -135,7 +137,7 @@ bool rules_drop(struct rules *r, uint32_t number, uint32_t *ret_owner)
 {
 	struct rule_count *c = r->by_number[number];
 
-	if (number == RULE_GAP || !c || --c->files)
+	if (number == TABLES_RULE_GAP || !c || --c->files)
 		return false;
 	*ret_owner = c->owner;
 	HASH_DEL(r->by_rule, c);

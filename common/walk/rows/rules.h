@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The distinct rules of all files: an array that the walker reads by number, with a count of the
- * files that use each rule. Some numbers encode a whole rule (RULE_SHORT, bpf/tables.h). Such rules
- * take no element and are not counted.
+ * files that use each rule. Some numbers encode a whole rule (TABLES_RULE_SHORT, bpf/tables.h).
+ * Such rules take no element and are not counted.
  */
 #ifndef COMMON_WALK_ROWS_RULES_H
 #define COMMON_WALK_ROWS_RULES_H
@@ -17,12 +17,12 @@ enum rules_verdict { RULES_FULL = 1 /* TABLES_MAX_RULES are in use */ };
 struct rule_count;
 
 struct rules {
-	struct array array;	    /* elements are RULE_STRIDE apart */
+	struct array array;	    /* elements are TABLES_RULE_STRIDE apart */
 	struct rule_count *by_rule; /* a hash */
 	struct rule_count **by_number;
 	uint32_t *unused; /* free numbers */
 	uint32_t unused_count, next;
-	uint64_t count; /* in use, without RULE_GAP */
+	uint64_t count; /* in use, without TABLES_RULE_GAP */
 };
 
 /* fd: that of the map, borrowed, or -1. Returns 0, -ENOMEM or -errno. Call rules_done even after an

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "common/walk/rows/slabs.h"
+
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -6,11 +8,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
-#include "common/walk/rows/slabs.h"
 
 /* Limit of mapped pages, for writing and for walks in user space. */
 #define MAPPED_PAGES 512
-#define SPARE_BYTES (SLAB_BYTES / 4)
+#define SPARE_BYTES (TABLES_SLAB_BYTES / 4)
 
 int slabs_extents_insert(struct slabs_extents *x, size_t at, struct slabs_extent e)
 {
@@ -43,7 +44,7 @@ static void extents_remove(struct slabs_extents *x, size_t at)
 
 static bool same_slab(uint32_t a, uint32_t b)
 {
-	return a >> SLAB_WORDS_SHIFT == b >> SLAB_WORDS_SHIFT;
+	return a >> TABLES_SLAB_WORDS_SHIFT == b >> TABLES_SLAB_WORDS_SHIFT;
 }
 
 /* On -ENOMEM the extent is lost until the process ends. The size of the tables bounds this leak. */
@@ -94,23 +95,24 @@ static int slab_add(struct slabs *s)
 
 	*slot = (struct slab_slot){ .fd = -1 };
 	if (s->map_fd < 0) {
-		slot->data = calloc(1, SLAB_BYTES);
+		slot->data = calloc(1, TABLES_SLAB_BYTES);
 		if (!slot->data)
 			return -ENOMEM;
 	} else {
 		LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
 
-		slot->fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "slab", 4, SLAB_BYTES, 1, &opts);
+		slot->fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "slab", 4, TABLES_SLAB_BYTES, 1,
+					  &opts);
 		if (slot->fd < 0)
 			return slot->fd;
-		slot->data = mmap(NULL, SLAB_BYTES, PROT_NONE,
+		slot->data = mmap(NULL, TABLES_SLAB_BYTES, PROT_NONE,
 				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		int r = slot->data == MAP_FAILED
 				? -errno
 				: bpf_map_update_elem(s->map_fd, &i, &slot->fd, BPF_ANY);
 		if (r < 0) {
 			if (slot->data != MAP_FAILED)
-				munmap(slot->data, SLAB_BYTES);
+				munmap(slot->data, TABLES_SLAB_BYTES);
 			slot->data = NULL;
 			close(slot->fd);
 			slot->fd = -1;
@@ -120,10 +122,10 @@ static int slab_add(struct slabs *s)
 	s->count++;
 	if (i >= s->top)
 		s->top = i + 1;
-	s->bytes += SLAB_BYTES;
-	s->bytes_used += SLAB_BYTES;
-	slabs_release(
-		s, (struct slabs_extent){ .position = i << SLAB_WORDS_SHIFT, .words = SLAB_WORDS });
+	s->bytes += TABLES_SLAB_BYTES;
+	s->bytes_used += TABLES_SLAB_BYTES;
+	slabs_release(s, (struct slabs_extent){ .position = i << TABLES_SLAB_WORDS_SHIFT,
+						.words = TABLES_SLAB_WORDS });
 	return 0;
 }
 
@@ -136,7 +138,7 @@ static void slab_unmap(struct slabs *s, struct slab_slot *slot)
 	slot->pages = 0;
 	memset(slot->mapped, 0, sizeof(slot->mapped));
 	/* If this fails, the old pages stay, and the next use maps over them. */
-	(void)mmap(slot->data, SLAB_BYTES, PROT_NONE,
+	(void)mmap(slot->data, TABLES_SLAB_BYTES, PROT_NONE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
@@ -169,11 +171,11 @@ static bool pages_map(struct slabs *s, struct slab_slot *slot, uint32_t first, u
 
 uint32_t *slabs_at(struct slabs *s, uint32_t position, uint32_t words)
 {
-	struct slab_slot *slot = &s->slot[position >> SLAB_WORDS_SHIFT];
-	uint32_t at = position & (SLAB_WORDS - 1), first, last;
+	struct slab_slot *slot = &s->slot[position >> TABLES_SLAB_WORDS_SHIFT];
+	uint32_t at = position & (TABLES_SLAB_WORDS - 1), first, last;
 
-	if (words > SLAB_WORDS - at)
-		words = SLAB_WORDS - at;
+	if (words > TABLES_SLAB_WORDS - at)
+		words = TABLES_SLAB_WORDS - at;
 	if (slot->fd >= 0 && words) {
 		first = at * 4 / SLABS_PAGE;
 		last = (at + words - 1) * 4 / SLABS_PAGE;
@@ -191,7 +193,7 @@ uint32_t *slabs_at(struct slabs *s, uint32_t position, uint32_t words)
 int slabs_take(struct slabs *s, uint32_t words, struct slabs_extent *ret)
 {
 	words = (words + SLABS_EXTENT_WORDS - 1) & ~(SLABS_EXTENT_WORDS - 1);
-	if (words > SLAB_WORDS)
+	if (words > TABLES_SLAB_WORDS)
 		return SLABS_FULL;
 	for (int attempt = 0; attempt < 2; attempt++) {
 		for (size_t i = 0; i < s->free.len; i++) {
@@ -218,7 +220,7 @@ int slabs_take(struct slabs *s, uint32_t words, struct slabs_extent *ret)
 static void slab_free(struct slab_slot *slot)
 {
 	if (slot->fd >= 0) {
-		munmap(slot->data, SLAB_BYTES);
+		munmap(slot->data, TABLES_SLAB_BYTES);
 		close(slot->fd);
 	} else {
 		free(slot->data);
@@ -235,7 +237,7 @@ static void set_closing(struct slabs *s, uint32_t i, bool closing)
 
 static bool in_slab(const struct slabs_extent *e, uint32_t i)
 {
-	return e->position >> SLAB_WORDS_SHIFT == i;
+	return e->position >> TABLES_SLAB_WORDS_SHIFT == i;
 }
 
 static uint32_t words_free(const struct slabs *s, uint32_t i)
@@ -253,7 +255,7 @@ static void slab_remove(struct slabs *s, uint32_t i)
 	struct slab_slot *slot = &s->slot[i];
 	size_t kept = 0;
 
-	s->bytes_used -= SLAB_BYTES - (uint64_t)words_free(s, i) * 4;
+	s->bytes_used -= TABLES_SLAB_BYTES - (uint64_t)words_free(s, i) * 4;
 	s->pages -= slot->pages;
 	if (s->map_fd >= 0)
 		(void)bpf_map_delete_elem(s->map_fd, &i);
@@ -264,19 +266,19 @@ static void slab_remove(struct slabs *s, uint32_t i)
 			s->free.data[kept++] = s->free.data[k];
 	s->free.len = kept;
 	s->count--;
-	s->bytes -= SLAB_BYTES;
+	s->bytes -= TABLES_SLAB_BYTES;
 }
 
 /* Gives one slab back, unless a new one would be needed soon. */
 static void slab_drop(struct slabs *s)
 {
-	const bool spare = s->bytes - s->bytes_used >= SLAB_BYTES + SPARE_BYTES;
+	const bool spare = s->bytes - s->bytes_used >= TABLES_SLAB_BYTES + SPARE_BYTES;
 
 	for (uint32_t i = s->top; s->count > 1 && i-- > 0;) {
 		struct slab_slot *slot = &s->slot[i];
 
 		if (!slot->data || !(slot->closing || s->count > s->max || spare) ||
-		    words_free(s, i) < SLAB_WORDS)
+		    words_free(s, i) < TABLES_SLAB_WORDS)
 			continue;
 		slab_remove(s, i);
 		return;
@@ -286,7 +288,7 @@ static void slab_drop(struct slabs *s)
 bool slabs_drop_closing(struct slabs *s, uint32_t i, uint32_t unused_words)
 {
 	if (!s->slot[i].data || !s->slot[i].closing || s->count <= 1 ||
-	    words_free(s, i) + unused_words < SLAB_WORDS)
+	    words_free(s, i) + unused_words < TABLES_SLAB_WORDS)
 		return false;
 	slab_remove(s, i);
 	return true;
@@ -294,7 +296,7 @@ bool slabs_drop_closing(struct slabs *s, uint32_t i, uint32_t unused_words)
 
 void slabs_limit(struct slabs *s, uint32_t max)
 {
-	s->max = max < 1 ? 1 : max > SLAB_MAX ? SLAB_MAX : max;
+	s->max = max < 1 ? 1 : max > TABLES_MAX_SLABS ? TABLES_MAX_SLABS : max;
 	for (uint32_t i = 0; i < s->top && s->count <= s->max; i++)
 		set_closing(s, i, false);
 }
@@ -313,7 +315,7 @@ void slabs_close(struct slabs *s, uint32_t i)
 
 bool slabs_closing(const struct slabs *s, struct slabs_extent e)
 {
-	return s->slot[e.position >> SLAB_WORDS_SHIFT].closing;
+	return s->slot[e.position >> TABLES_SLAB_WORDS_SHIFT].closing;
 }
 
 void slabs_tick(struct slabs *s)

@@ -20,7 +20,7 @@
 
 #define SLABS_EXTENT_WORDS 32u
 #define SLABS_PAGE 4096u
-#define SLABS_PAGES (SLAB_BYTES / SLABS_PAGE)
+#define SLABS_PAGES (TABLES_SLAB_BYTES / SLABS_PAGE)
 
 struct slabs_extent {
 	uint32_t position, words;
@@ -34,7 +34,7 @@ int slabs_extents_insert(struct slabs_extents *x, size_t at, struct slabs_extent
 
 struct slab_slot {
 	int fd;
-	char *data; /* SLAB_BYTES of address space; ordinary memory if there is no map */
+	char *data; /* TABLES_SLAB_BYTES of address space; ordinary memory if there is no map */
 	uint64_t mapped[SLABS_PAGES / 64]; /* a bit for each page of the map in data */
 	uint32_t pages;			   /* how many of those bits are set */
 	bool used;			   /* since the last slabs_tick */
@@ -42,12 +42,12 @@ struct slab_slot {
 };
 
 struct slabs {
-	int map_fd;			 /* the array of maps, borrowed; -1: ordinary memory */
-	struct slab_slot slot[SLAB_MAX]; /* data is NULL if the slab does not exist */
-	uint32_t count, closing;	 /* numbers of slabs */
-	uint32_t max, top;		 /* max: limit of count; top: first slot that was never
+	int map_fd; /* the array of maps, borrowed; -1: ordinary memory */
+	struct slab_slot slot[TABLES_MAX_SLABS]; /* data is NULL if the slab does not exist */
+	uint32_t count, closing;		 /* numbers of slabs */
+	uint32_t max, top; /* max: limit of count; top: first slot that was never
 					  * used */
-	uint32_t pages;			 /* mapped now, in all slabs */
+	uint32_t pages;	   /* mapped now, in all slabs */
 	struct slabs_extents free;
 	uint64_t bytes, bytes_used; /* bytes: of all slabs; bytes_used: of all extents that are
 				     * taken */
@@ -55,9 +55,9 @@ struct slabs {
 
 enum slabs_verdict { SLABS_FULL = 1 /* the limit is reached, or the host lacks memory */ };
 
-/* Prepares at most `max` slabs (1 to SLAB_MAX), and makes the first one at once: adding a slab
- * waits about 10 ms for the kernel's grace period, and no process waits yet. Returns 0, SLABS_FULL,
- * -ENOMEM or -errno. */
+/* Prepares at most `max` slabs (1 to TABLES_MAX_SLABS), and makes the first one at once: adding a
+ * slab waits about 10 ms for the kernel's grace period, and no process waits yet. Returns 0,
+ * SLABS_FULL, -ENOMEM or -errno. */
 int slabs_init(struct slabs *s, int map_fd, uint32_t max);
 void slabs_done(struct slabs *s);
 /* Takes an extent of `words` in one slab. Returns 0, SLABS_FULL or -errno. */

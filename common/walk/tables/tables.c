@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "common/walk/tables/tables_internal.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include "bpf/walk/env.h"
-#include "common/walk/tables/tables_internal.h"
 
 #define SLABS_TICK_NS 1000000000u
 #define LOWERED_NS 8000000000ull /* after the limit was lowered, it rises slowly for this long */
@@ -27,15 +28,15 @@ int tables_new(const struct tables_config *c, struct tables **ret)
 		r = array_reach(&t->files, (TABLES_UNASKED + 1) * sizeof(struct file_entry));
 	if (!r)
 		r = rules_init(&t->rules, c->rules_fd);
-	size_t slabs = c->max_bytes / SLAB_BYTES;
-	slabs = slabs < 1 ? 1 : slabs > SLAB_MAX ? SLAB_MAX : slabs;
+	size_t slabs = c->max_bytes / TABLES_SLAB_BYTES;
+	slabs = slabs < 1 ? 1 : slabs > TABLES_MAX_SLABS ? TABLES_MAX_SLABS : slabs;
 	if (!r)
 		r = slabs_init(&t->slabs, c->slabs_fd, (uint32_t)slabs);
 	if (r) {
 		tables_free(t);
 		return r;
 	}
-	tables_file_set_state(t, TABLES_UNASKED, FILE_PENDING);
+	tables_file_set_state(t, TABLES_UNASKED, TABLES_FILE_PENDING);
 	*ret = t;
 	return 0;
 }
@@ -88,8 +89,8 @@ static bool has_few(const struct tables *t, uint32_t owner, uint64_t share)
  * none can be closed. */
 static int vacated(const struct tables *t)
 {
-	uint64_t samples[SLAB_MAX] = { 0 };
-	bool stays[SLAB_MAX] = { false };
+	uint64_t samples[TABLES_MAX_SLABS] = { 0 };
+	bool stays[TABLES_MAX_SLABS] = { false };
 	const uint64_t share = t->ledger ? t->ledger->share(t->ledger->ctx, TABLES_NOBODY,
 							    TABLES_WORDS, tables_all_words(t))
 					 : 0;
@@ -99,11 +100,11 @@ static int vacated(const struct tables *t)
 		const struct table_file *f = &t->state[i];
 
 		for (size_t k = 0; k < f->extents.len; k++)
-			samples[f->extents.data[k].position >> SLAB_WORDS_SHIFT] +=
+			samples[f->extents.data[k].position >> TABLES_SLAB_WORDS_SHIFT] +=
 				(has_few(t, f->owner, share) ? FEW_COUNT : 1u) *
 				tables_file_score(f, t->now_ns);
 		if (f->runtime)
-			stays[f->runtime_extent.position >> SLAB_WORDS_SHIFT] = true;
+			stays[f->runtime_extent.position >> TABLES_SLAB_WORDS_SHIFT] = true;
 	}
 	for (uint32_t i = 0; i < t->slabs.top; i++) {
 		if (t->slabs.slot[i].data && !t->slabs.slot[i].closing && !stays[i] &&
@@ -117,14 +118,17 @@ static int vacated(const struct tables *t)
  * still arriving are evicted once they are complete. */
 static void hand_back(struct tables *t)
 {
-	int slab;
+	while (slabs_excess(&t->slabs)) {
+		const int slab = vacated(t);
 
-	while (slabs_excess(&t->slabs) && (slab = vacated(t)) >= 0)
+		if (slab < 0)
+			break;
 		slabs_close(&t->slabs, (uint32_t)slab);
+	}
 	if (!t->slabs.closing)
 		return;
 	for (uint32_t i = 1; i < t->next_slot; i++) {
-		if (t->state[i].state == FILE_READY && is_closing(t, &t->state[i]))
+		if (t->state[i].state == TABLES_FILE_READY && is_closing(t, &t->state[i]))
 			tables_file_evict(t, (uint16_t)i);
 	}
 	tables_move_processes(t);
@@ -164,7 +168,7 @@ static void set_limit(struct tables *t, uint32_t slabs)
 	if (!rises)
 		return;
 	for (uint32_t i = 1; i < t->next_slot; i++) {
-		if (t->state[i].state == FILE_EVICTED && !t->state[i].lacks_rules)
+		if (t->state[i].state == TABLES_FILE_EVICTED && !t->state[i].lacks_rules)
 			t->state[i].again_ns = t->now_ns;
 	}
 }
@@ -173,14 +177,14 @@ static void set_limit(struct tables *t, uint32_t slabs)
  * lowered, it rises only to the lowest value that was requested for some time. */
 void tables_limit(struct tables *t, size_t max_bytes)
 {
-	const uint32_t slabs = max_bytes / SLAB_BYTES < SLAB_MAX
-				       ? (uint32_t)(max_bytes / SLAB_BYTES)
-				       : SLAB_MAX;
+	const uint32_t slabs = max_bytes / TABLES_SLAB_BYTES < TABLES_MAX_SLABS
+				       ? (uint32_t)(max_bytes / TABLES_SLAB_BYTES)
+				       : TABLES_MAX_SLABS;
 
 	if (slabs < t->slabs.max) {
 		/* If the lower limit still leaves space for another slab, it may rise again at
 		 * once. */
-		if ((uint64_t)slabs * SLAB_BYTES <= t->slabs.bytes)
+		if ((uint64_t)slabs * TABLES_SLAB_BYTES <= t->slabs.bytes)
 			t->lowered_ns = t->now_ns;
 	} else if (t->lowered_ns && t->now_ns - t->lowered_ns < LOWERED_NS) {
 		if (slabs < t->raise_to || !t->raise_ns)
@@ -204,19 +208,19 @@ void tables_figures(const struct tables *t, struct tables_figures *ret)
 	ret->bytes_used = t->slabs.bytes_used;
 }
 
-/* Returns a slab, for a walk in user space. Number SLAB_MAX is not in the map: it holds the
+/* Returns a slab, for a walk in user space. Number TABLES_MAX_SLABS is not in the map: it holds the
  * mappings of the current walk. */
 static const struct slab *walk_slab(void *ctx, uint32_t position, uint32_t words)
 {
 	struct tables *t = ctx;
-	uint32_t i = position >> SLAB_WORDS_SHIFT;
+	uint32_t i = position >> TABLES_SLAB_WORDS_SHIFT;
 
-	if (i == SLAB_MAX)
+	if (i == TABLES_MAX_SLABS)
 		return t->walk_maps;
 	if (i >= t->slabs.top || !t->slabs.slot[i].data)
 		return NULL;
 	uint32_t *at = slabs_at(&t->slabs, position, words);
-	return at ? (const struct slab *)(at - (position & (SLAB_WORDS - 1))) : NULL;
+	return at ? (const struct slab *)(at - (position & (TABLES_SLAB_WORDS - 1))) : NULL;
 }
 
 void tables_env(struct tables *t, struct env *ret)

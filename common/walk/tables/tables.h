@@ -138,8 +138,8 @@ void tables_file_pending(struct tables *t, uint16_t slot);
  * was taken.
  *
  * The rows come from an extractor that may have been taken over, so sizes and order are checked
- * here. base: file offset, a multiple of a block (BLOCK_SHIFT). span: in bytes. Returns 0, enum
- * tables_verdict, -ENOMEM or -errno. */
+ * here. base: file offset, a multiple of a block (TABLES_BLOCK_SHIFT). span: in bytes. Returns 0,
+ * enum tables_verdict, -ENOMEM or -errno. */
 int tables_rows_begin(struct tables *t, uint16_t slot, uint64_t base, uint64_t span, uint64_t rows,
 		      uint64_t rules);
 int tables_rows_rules(struct tables *t, uint16_t slot, const struct unwind_rule *r, size_t n);
@@ -164,7 +164,7 @@ struct tables_mapping {
 	uint16_t slot;
 };
 /* Mappings of a process, which must fit one slab. */
-#define TABLES_MAX_MAPPINGS (SLAB_WORDS / 8 - PROCESS_RUNTIMES_MAX)
+#define TABLES_MAX_MAPPINGS (TABLES_SLAB_WORDS / 8 - TABLES_PROCESS_RUNTIMES_MAX)
 /* Publishes the executable mappings of a process, in place of its former ones. They are sorted by
  * start and do not overlap. start_ns: start time of the group leader. heard_ns: all execs of the
  * process before this time are known. *ret_generation: the number in samples that are walked with

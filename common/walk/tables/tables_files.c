@@ -73,7 +73,7 @@ uint32_t tables_file_drop_rows(struct tables *t, uint16_t slot)
 void tables_file_set_state(struct tables *t, uint16_t slot, enum file_state state)
 {
 	t->state[slot].state = (uint8_t)state;
-	t->sorted &= state != FILE_READY;
+	t->sorted &= state != TABLES_FILE_READY;
 	__atomic_store_n(&tables_file_at(t, slot)->state, (uint32_t)state, __ATOMIC_RELEASE);
 }
 
@@ -124,7 +124,7 @@ int tables_file_new(struct tables *t, uint16_t *ret_slot)
 		return r;
 	}
 	t->state[slot] = (struct table_file){ .touched_ns = t->now_ns, .serial = ++t->serial };
-	tables_file_set_state(t, slot, FILE_PENDING);
+	tables_file_set_state(t, slot, TABLES_FILE_PENDING);
 	t->figures.files++;
 	*ret_slot = slot;
 	return 0;
@@ -134,7 +134,7 @@ void tables_file_free(struct tables *t, uint16_t slot)
 {
 	if (!tables_slot_live(t, slot))
 		return;
-	tables_file_set_state(t, slot, FILE_FREE);
+	tables_file_set_state(t, slot, TABLES_FILE_FREE);
 	tables_file_drop_incoming(t, slot);
 	tables_file_drop_rows(t, slot);
 	tables_file_drop_runtime(t, slot);
@@ -146,7 +146,7 @@ void tables_file_none(struct tables *t, uint16_t slot)
 {
 	if (!tables_slot_live(t, slot))
 		return;
-	tables_file_set_state(t, slot, FILE_NO_ROWS);
+	tables_file_set_state(t, slot, TABLES_FILE_NO_ROWS);
 	t->state[slot].lacking = t->state[slot].displaced = false;
 	t->state[slot].resting = t->state[slot].lacks_rules = false;
 	tables_file_drop_incoming(t, slot);
@@ -185,7 +185,7 @@ uint32_t tables_file_samples(const struct tables *t, uint16_t slot)
 
 enum file_state tables_file_state(const struct tables *t, uint16_t slot)
 {
-	return tables_slot_live(t, slot) ? t->state[slot].state : FILE_FREE;
+	return tables_slot_live(t, slot) ? t->state[slot].state : TABLES_FILE_FREE;
 }
 
 bool tables_file_lacks(const struct tables *t, uint16_t slot)
@@ -200,9 +200,9 @@ bool tables_file_lacks_rules(const struct tables *t, uint16_t slot)
 
 void tables_file_pending(struct tables *t, uint16_t slot)
 {
-	if (tables_slot_live(t, slot) &&
-	    (t->state[slot].state == FILE_EVICTED || t->state[slot].state == FILE_NO_ROWS))
-		tables_file_set_state(t, slot, FILE_PENDING);
+	if (tables_slot_live(t, slot) && (t->state[slot].state == TABLES_FILE_EVICTED ||
+					  t->state[slot].state == TABLES_FILE_NO_ROWS))
+		tables_file_set_state(t, slot, TABLES_FILE_PENDING);
 }
 
 uint32_t tables_file_evict(struct tables *t, uint16_t slot)
@@ -213,7 +213,7 @@ uint32_t tables_file_evict(struct tables *t, uint16_t slot)
 	 * is truncated. */
 	f->resting = tables_file_is_idle(t, f);
 	f->lacking = f->displaced = !f->resting;
-	tables_file_set_state(t, slot, f->resting ? FILE_PENDING : FILE_EVICTED);
+	tables_file_set_state(t, slot, f->resting ? TABLES_FILE_PENDING : TABLES_FILE_EVICTED);
 	f->again_ns = f->resting ? t->now_ns : t->now_ns + TABLES_AGAIN_NS;
 	f->lacks_rules = false;
 	t->figures.evictions++;
@@ -231,7 +231,7 @@ void tables_file_full(struct tables *t, uint16_t slot)
 	tables_file_none(t, slot);
 	f->lacks_rules = lacks_rules;
 	f->displaced = displaced;
-	tables_file_set_state(t, slot, FILE_EVICTED);
+	tables_file_set_state(t, slot, TABLES_FILE_EVICTED);
 	f->lacking = true;
 	f->resting = false;
 	f->again_ns = t->now_ns + TABLES_GRACE_NS + TABLES_AGAIN_NS;

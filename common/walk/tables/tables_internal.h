@@ -3,7 +3,7 @@
  * The parts of the unwind tables (tables.h), which share one struct:
  *
  * - tables_waiting.c: freed slots and extents that wait for the grace period
- * - tables_owners.c: what owners hold
+ * - tables_owners.c: the ledger of what owners hold
  * - tables_files.c: the slots of files
  * - tables_rows.c: the rows of files
  * - tables_processes.c: the mappings of processes
@@ -40,10 +40,11 @@ struct table_file {
 	bool lacking;	/* rows were evicted or refused for lack of memory, and have not come
 			 * back */
 	bool displaced; /* rows were evicted while samples needed them, and have not come back */
-	bool resting;	/* FILE_PENDING: idle rows were evicted and have not been requested again */
+	/* TABLES_FILE_PENDING: idle rows were evicted and have not been requested again */
+	bool resting;
 	uint32_t score; /* recent samples, as of the period scored_at */
 	uint64_t scored_at;
-	uint64_t again_ns; /* FILE_EVICTED: rows are not requested again before this time */
+	uint64_t again_ns; /* TABLES_FILE_EVICTED: rows are not requested again before this time */
 	uint64_t words;	   /* of its rows and index; 0 until known */
 	uint64_t touched_ns, rows;
 	struct slabs_extents extents; /* of index and rows */
@@ -116,7 +117,7 @@ struct tables {
 	struct tables_figures figures;
 };
 
-/* Who takes words, and which rows may be evicted for it. */
+/* The taker of words: its owner, and how much may be evicted for it. */
 struct tables_taker {
 	uint64_t spare; /* words that must stay free for others */
 	uint64_t worth; /* in samples; rows of files with less than half of it may be evicted */
@@ -138,7 +139,7 @@ static inline struct file_entry *tables_file_at(struct tables *t, uint16_t slot)
 
 static inline bool tables_slot_live(const struct tables *t, uint16_t slot)
 {
-	return slot > 0 && slot < TABLES_MAX_FILES && t->state[slot].state != FILE_FREE;
+	return slot > 0 && slot < TABLES_MAX_FILES && t->state[slot].state != TABLES_FILE_FREE;
 }
 
 /* Call the ledger's functions, if there is a ledger. */

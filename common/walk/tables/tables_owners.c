@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What owners hold, in the ledger of the tables' user. */
+/* The ledger of the tables' user: records the rules and words that owners hold. */
 #include "common/walk/tables/tables_internal.h"
 
 void tables_hold(struct tables *t, uint32_t owner, enum tables_resource what, int64_t n)

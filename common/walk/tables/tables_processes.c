@@ -43,8 +43,8 @@ static int maps_take(struct tables *t, const struct table_process *p, uint32_t w
 
 /* The runtimes of a process. They are stored as runtime_entry[] after its mappings. */
 struct runtimes_found {
-	struct runtime_entry entry[PROCESS_RUNTIMES_MAX];
-	uint32_t takes[PROCESS_RUNTIMES_MAX]; /* enum runtime_takes */
+	struct runtime_entry entry[TABLES_PROCESS_RUNTIMES_MAX];
+	uint32_t takes[TABLES_PROCESS_RUNTIMES_MAX]; /* enum runtime_takes */
 	uint32_t count;
 };
 
@@ -58,7 +58,7 @@ static uint32_t takers_of(const struct tables_mapping *m, const struct runtimes_
 		    (m->slot == r->entry[k].slot && r->takes[k] & RUNTIME_TAKES_LOOP))
 			takers |= 1u << k;
 		if (!m->slot && r->takes[k] & RUNTIME_RULES_GENERATED)
-			takers |= 1u << (MAP_RULER + k);
+			takers |= 1u << (TABLES_MAP_RULER + k);
 	}
 	return takers;
 }
@@ -123,7 +123,7 @@ static void find_runtimes(const struct tables *t, const struct tables_mapping *m
 			  struct runtimes_found *ret)
 {
 	ret->count = 0;
-	for (size_t i = 0; i < n && ret->count < PROCESS_RUNTIMES_MAX; i++) {
+	for (size_t i = 0; i < n && ret->count < TABLES_PROCESS_RUNTIMES_MAX; i++) {
 		const struct table_file *f = &t->state[m[i].slot];
 		bool again = false;
 
@@ -188,8 +188,8 @@ int tables_process_set(struct tables *t, uint32_t pid, uint64_t start_ns, uint64
 		.heard_ns = heard_ns,
 		.maps = e.position,
 		.map_count = (uint32_t)n,
-		.flags = (selected ? PROCESS_SELECTED : 0) | runtimes.count
-								     << PROCESS_RUNTIMES_SHIFT,
+		.flags = (selected ? TABLES_PROCESS_SELECTED : 0) |
+			 runtimes.count << TABLES_PROCESS_RUNTIMES_SHIFT,
 	};
 	t->generation = t->generation == UINT32_MAX ? 1 : t->generation + 1;
 	entry.generation = t->generation;
@@ -326,16 +326,16 @@ int tables_walk_maps(struct tables *t, const struct tables_mapping *m, size_t n,
 		return TABLES_FULL;
 	/* Untouched pages cost nothing, and usually only a few are written. */
 	if (!t->walk_maps)
-		t->walk_maps = calloc(1, SLAB_BYTES);
+		t->walk_maps = calloc(1, TABLES_SLAB_BYTES);
 	if (!t->walk_maps)
 		return -ENOMEM;
 	struct runtimes_found runtimes;
 
 	find_runtimes(t, m, n, &runtimes);
 	put_maps((struct map_entry *)t->walk_maps, m, n, &runtimes);
-	*ret = (struct process_entry){ .maps = SLAB_MAX << SLAB_WORDS_SHIFT,
+	*ret = (struct process_entry){ .maps = TABLES_MAX_SLABS << TABLES_SLAB_WORDS_SHIFT,
 				       .map_count = (uint32_t)n,
 				       .generation = 1,
-				       .flags = runtimes.count << PROCESS_RUNTIMES_SHIFT };
+				       .flags = runtimes.count << TABLES_PROCESS_RUNTIMES_SHIFT };
 	return 0;
 }

@@ -17,12 +17,12 @@
 
 uint64_t tables_all_words(const struct tables *t)
 {
-	return (uint64_t)t->slabs.max * SLAB_WORDS;
+	return (uint64_t)t->slabs.max * TABLES_SLAB_WORDS;
 }
 
 static uint64_t free_words(const struct tables *t)
 {
-	const uint64_t most = (uint64_t)t->slabs.max * SLAB_BYTES;
+	const uint64_t most = (uint64_t)t->slabs.max * TABLES_SLAB_BYTES;
 
 	return most > t->slabs.bytes_used ? (most - t->slabs.bytes_used) / sizeof(uint32_t) : 0;
 }
@@ -49,7 +49,7 @@ static uint64_t extents_words(const struct slabs_extents *x)
 
 static bool has_rows(const struct table_file *f)
 {
-	return f->state == FILE_READY && f->extents.len;
+	return f->state == TABLES_FILE_READY && f->extents.len;
 }
 
 static struct victim victim_of(const struct tables *t, uint16_t slot)
@@ -358,7 +358,7 @@ uint64_t tables_useful(const struct tables *t)
 	for (uint32_t i = 1; i < t->next_slot; i++) {
 		const struct table_file *f = &t->state[i];
 
-		if (f->state == FILE_READY && tables_file_is_idle(t, f))
+		if (f->state == TABLES_FILE_READY && tables_file_is_idle(t, f))
 			idle += f->words * sizeof(uint32_t);
 	}
 	return t->slabs.bytes_used > idle ? t->slabs.bytes_used - idle : 0;
@@ -371,7 +371,7 @@ uint64_t tables_lacking(const struct tables *t, uint64_t *ret_all)
 	for (uint32_t i = 1; i < t->next_slot; i++) {
 		const struct table_file *f = &t->state[i];
 
-		if (f->state != FILE_EVICTED)
+		if (f->state != TABLES_FILE_EVICTED)
 			continue;
 		all += f->words;
 		if (t->now_ns - f->touched_ns < TABLES_IDLE_NS && tables_file_score(f, t->now_ns))
@@ -390,14 +390,15 @@ uint64_t tables_rows_bytes(uint64_t span, uint64_t rows)
 {
 	if (span > UNWIND_MAX_SPAN || rows > UNWIND_MAX_ROWS)
 		return 0;
-	return ((span >> BLOCK_SHIFT) + 1) * sizeof(struct block_entry) + rows * sizeof(uint32_t);
+	return ((span >> TABLES_BLOCK_SHIFT) + 1) * sizeof(struct block_entry) +
+	       rows * sizeof(uint32_t);
 }
 
 uint64_t tables_file_needs(const struct tables *t, uint16_t slot)
 {
 	const struct table_file *f = &t->state[slot];
 
-	return tables_slot_live(t, slot) && (f->state == FILE_EVICTED || f->resting) &&
+	return tables_slot_live(t, slot) && (f->state == TABLES_FILE_EVICTED || f->resting) &&
 			       t->now_ns >= f->again_ns
 		       ? f->words * sizeof(uint32_t)
 		       : 0;
@@ -407,7 +408,7 @@ bool tables_file_again(struct tables *t, uint16_t slot)
 {
 	struct table_file *f = &t->state[slot];
 
-	if (!tables_slot_live(t, slot) || (f->state != FILE_EVICTED && !f->resting) ||
+	if (!tables_slot_live(t, slot) || (f->state != TABLES_FILE_EVICTED && !f->resting) ||
 	    t->now_ns < f->again_ns)
 		return false;
 	f->again_ns = t->now_ns + TABLES_AGAIN_NS;
@@ -417,7 +418,7 @@ bool tables_file_again(struct tables *t, uint16_t slot)
 	if (f->resting && words > free_words(t)) {
 		f->resting = false;
 		f->lacking = true;
-		tables_file_set_state(t, slot, FILE_EVICTED);
+		tables_file_set_state(t, slot, TABLES_FILE_EVICTED);
 	}
 	if (words > tables_all_words(t))
 		return false;
@@ -486,9 +487,10 @@ static bool rules_fit(struct tables *t, const struct table_file *f, uint64_t rul
 int tables_rows_begin(struct tables *t, uint16_t slot, uint64_t base, uint64_t span, uint64_t rows,
 		      uint64_t rules)
 {
-	if (!tables_slot_live(t, slot) || t->state[slot].state != FILE_PENDING || t->state[slot].in)
+	if (!tables_slot_live(t, slot) || t->state[slot].state != TABLES_FILE_PENDING ||
+	    t->state[slot].in)
 		return TABLES_BAD_ROWS;
-	if (base & ((1u << BLOCK_SHIFT) - 1) || base >> (BLOCK_SHIFT + 31))
+	if (base & ((1u << TABLES_BLOCK_SHIFT) - 1) || base >> (TABLES_BLOCK_SHIFT + 31))
 		return TABLES_BAD_ROWS;
 
 	struct table_file *f = &t->state[slot];
@@ -523,7 +525,7 @@ int tables_rows_begin(struct tables *t, uint16_t slot, uint64_t base, uint64_t s
 		return rows_fail(t, slot, r);
 	}
 	tables_file_at(t, slot)->index = index.position;
-	tables_file_at(t, slot)->first_block = (uint32_t)(base >> BLOCK_SHIFT);
+	tables_file_at(t, slot)->first_block = (uint32_t)(base >> TABLES_BLOCK_SHIFT);
 	tables_file_at(t, slot)->blocks = blocks;
 	return 0;
 }
@@ -557,7 +559,7 @@ int tables_rows_rules(struct tables *t, uint16_t slot, const struct unwind_rule 
 		if (v)
 			return rows_fail(t, slot, v);
 		tables_hold(t, f->owner, TABLES_RULES, new);
-		if (!(number & RULE_SHORT))
+		if (!(number & TABLES_RULE_SHORT))
 			f->rules[f->rule_count++] = number;
 		incoming_rule(f->in, number);
 	}
@@ -571,7 +573,8 @@ static int flush_blocks(struct tables *t, uint16_t slot)
 	const uint32_t *from;
 	uint32_t words;
 
-	while ((words = incoming_peek(f->in, SLAB_WORDS / 4, &from)) > 0) {
+	for (words = incoming_peek(f->in, TABLES_SLAB_WORDS / 4, &from); words > 0;
+	     words = incoming_peek(f->in, TABLES_SLAB_WORDS / 4, &from)) {
 		struct slabs_extent e;
 		int r = rows_take(t, slot, words, &e);
 		if (r)
@@ -625,6 +628,6 @@ int tables_rows_end(struct tables *t, uint16_t slot)
 	tables_file_drop_incoming(t, slot);
 	f->touched_ns = t->now_ns;
 	f->lacking = f->displaced = f->lacks_rules = false;
-	tables_file_set_state(t, slot, FILE_READY);
+	tables_file_set_state(t, slot, TABLES_FILE_READY);
 	return 0;
 }

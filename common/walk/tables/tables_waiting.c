@@ -110,7 +110,7 @@ static void forget_waiting(struct tables *t, uint32_t slab)
 		struct tables_waiting *w = &t->waiting[i];
 
 		if (w->what != TABLES_WAITING_EXTENT || !w->extent.words ||
-		    w->extent.position >> SLAB_WORDS_SHIFT != slab)
+		    w->extent.position >> TABLES_SLAB_WORDS_SHIFT != slab)
 			continue;
 		t->waiting_words -= w->extent.words;
 		discharge(t, w);
@@ -125,14 +125,14 @@ static void forget_waiting(struct tables *t, uint32_t slab)
  * waits for the kernel. */
 void tables_drop_closing(struct tables *t)
 {
-	uint32_t words[SLAB_MAX] = { 0 };
+	uint32_t words[TABLES_MAX_SLABS] = { 0 };
 	int dropped = 0;
 
 	for (size_t i = t->waiting_head; i < t->waiting_len; i++) {
 		const struct tables_waiting *w = &t->waiting[i];
 
 		if (w->what == TABLES_WAITING_EXTENT)
-			words[w->extent.position >> SLAB_WORDS_SHIFT] += w->extent.words;
+			words[w->extent.position >> TABLES_SLAB_WORDS_SHIFT] += w->extent.words;
 	}
 	for (uint32_t i = 0; i < t->slabs.top && dropped < DROPPED_AT_ONCE; i++) {
 		if (!slabs_drop_closing(&t->slabs, i, words[i]))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrivals: what a bus passes to its user, in order: messages, and peers that came or went. A
+/* Arrivals: the events that a bus passes to its user: messages, and peers that came or went. A
  * descriptor is readable while there are any. No call blocks. The caller must hold a lock. */
 #ifndef COMMON_WIRE_BUS_ARRIVALS_H
 #define COMMON_WIRE_BUS_ARRIVALS_H

@@ -25,7 +25,7 @@ struct busroute_way {
 };
 
 struct busroute {
-	const char *listener; /* whose folder the socket is in */
+	const char *listener; /* the socket is in the folder of this tool */
 	const char *name;
 	size_t max; /* bytes of a message of the bus */
 	struct busroute_way from_listener, from_dialer;

@@ -173,7 +173,6 @@ static void say_end(enum lastword_end end)
  * from abort, or by raise. */
 static void on_deadly(int number, siginfo_t *si, void *context)
 {
-	(void)context;
 	for (size_t i = 0; i < DEADLY; i++)
 		if (deadly[i] == number)
 			sigaction(number, &before[i], NULL);
@@ -225,7 +224,6 @@ static void on_tick(int number)
 	const int error = errno;
 	const uint64_t now_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 
-	(void)number;
 	if (page->what == 0 || serial != seen) {
 		seen = serial;
 		since_ns = now_ns;

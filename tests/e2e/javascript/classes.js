@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rooms of classes and of what new calls.
+// Scenes of classes and of what new calls.
 "use strict";
 const vm = require("vm");
 
-class Room {
+class Scene {
 	constructor(spin, here) {
 		this.spin = spin;
 		if (here)
@@ -47,7 +47,7 @@ class Room {
 	}
 }
 
-class Derived extends Room {
+class Derived extends Scene {
 	constructor(spin) {
 		super(spin, true);
 		this.derived = true;
@@ -58,7 +58,7 @@ class Derived extends Room {
 	}
 }
 
-class Implied extends Room {
+class Implied extends Scene {
 }
 
 class Fields {
@@ -114,7 +114,7 @@ const SYNTAX = {
 })`,
 };
 
-function newer_syntax(room) {
+function newer_syntax(scene) {
 	for (const name of Object.keys(SYNTAX)) {
 		let enter;
 		try {
@@ -122,33 +122,33 @@ function newer_syntax(room) {
 		} catch (e) {
 			continue;
 		}
-		room(name, enter);
+		scene(name, enter);
 	}
 }
 
-module.exports = ({ quick, room }) => {
-	room("method", (spin) => new Room(spin).method());
-	room("static_method", (spin) => Room.of_class(spin));
-	room("getter", (spin) => new Room(spin).attribute);
-	room("setter", (spin) => (new Room(spin).attribute = 1));
-	room("computed", (spin) => new Room(spin).computed_name());
-	room("constructor", (spin) => new Room(spin, true).value);
-	room("derived_constructor", (spin) => new Derived(spin).value);
-	room("implied_constructor", (spin) => new Implied(spin, true).value);
-	room("old_constructor", (spin) => new Old(spin).value);
-	room("super_method", (spin) => {
+module.exports = ({ quick, scene }) => {
+	scene("method", (spin) => new Scene(spin).method());
+	scene("static_method", (spin) => Scene.of_class(spin));
+	scene("getter", (spin) => new Scene(spin).attribute);
+	scene("setter", (spin) => (new Scene(spin).attribute = 1));
+	scene("computed", (spin) => new Scene(spin).computed_name());
+	scene("constructor", (spin) => new Scene(spin, true).value);
+	scene("derived_constructor", (spin) => new Derived(spin).value);
+	scene("implied_constructor", (spin) => new Implied(spin, true).value);
+	scene("old_constructor", (spin) => new Old(spin).value);
+	scene("super_method", (spin) => {
 		const derived = Object.create(Derived.prototype);
 		derived.spin = spin;
 		return derived.method();
 	});
-	room("fields", (spin) => {
+	scene("fields", (spin) => {
 		Fields.spin = spin;
 		return new Fields().value;
 	});
-	room("reflect_construct", (spin) => Reflect.construct(Old, [spin]).value);
-	room("polymorphic", (spin) => area(shapes[0], quick[0]) + area(shapes[1], quick[1]) +
+	scene("reflect_construct", (spin) => Reflect.construct(Old, [spin]).value);
+	scene("polymorphic", (spin) => area(shapes[0], quick[0]) + area(shapes[1], quick[1]) +
 	     area(shapes[2], spin));
-	room("instanceof", (spin) => Number(spin instanceof Room));
-	newer_syntax(room);
+	scene("instanceof", (spin) => Number(spin instanceof Scene));
+	newer_syntax(scene);
 };
-Object.assign(module.exports, { Derived, Old, Room });
+Object.assign(module.exports, { Derived, Old, Scene });

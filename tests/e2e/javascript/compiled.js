@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rooms of code made at run time, and of what the compilers do to code.
+// Scenes of code made at run time, and of what the compilers do to code.
 "use strict";
 const vm = require("vm");
-const { Derived, Room } = require("./classes.js");
+const { Derived, Scene } = require("./classes.js");
 
 function by_eval(spin) {
 	return eval("(function evaluated() {\n\treturn spin();\n})()");
@@ -62,7 +62,7 @@ function inlined_new(spin) {
 }
 
 function inlined_getter(spin) {
-	return new Room(spin).attribute;
+	return new Scene(spin).attribute;
 }
 
 function inlined_callbacks(spin) {
@@ -132,25 +132,25 @@ function deoptimized_below(spin, quick) {
 	});
 }
 
-module.exports = ({ quick, room, single }) => {
+module.exports = ({ quick, scene, single }) => {
 	single("eval", by_eval);
-	room("new_function", by_function);
-	room("vm", by_vm);
-	room("vm_context", by_context);
-	room("source_url", by_url);
-	room("far_lines", far);
-	room("wide", wide);
-	room("two_bytes", two_bytes);
-	room("latin", latin);
-	room("pieces", (spin) => pieces[Object.keys(pieces)[0]](spin));
-	room("inlined", inlined);
-	room("inlined_new", inlined_new);
-	room("inlined_getter", inlined_getter);
-	room("inlined_callbacks", inlined_callbacks);
-	room("inlined_each", inlined_each);
-	room("inlined_closure", inlined_closure);
-	room("inlined_call", inlined_call);
-	room("inlined_catch", inlined_catch);
+	scene("new_function", by_function);
+	scene("vm", by_vm);
+	scene("vm_context", by_context);
+	scene("source_url", by_url);
+	scene("far_lines", far);
+	scene("wide", wide);
+	scene("two_bytes", two_bytes);
+	scene("latin", latin);
+	scene("pieces", (spin) => pieces[Object.keys(pieces)[0]](spin));
+	scene("inlined", inlined);
+	scene("inlined_new", inlined_new);
+	scene("inlined_getter", inlined_getter);
+	scene("inlined_callbacks", inlined_callbacks);
+	scene("inlined_each", inlined_each);
+	scene("inlined_closure", inlined_closure);
+	scene("inlined_call", inlined_call);
+	scene("inlined_catch", inlined_catch);
 	single("replaced_on_stack", replaced_on_stack);
 	single("deoptimized_before", (spin) => deoptimized_before(spin, quick));
 	single("deoptimized_below", (spin) => deoptimized_below(spin, quick));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rooms of functions: how they are called, by JavaScript and by V8 itself.
+// Scenes of functions: how they are called, by JavaScript and by V8 itself.
 "use strict";
 const events = require("events");
-const { Old, Room } = require("./classes.js");
+const { Old, Scene } = require("./classes.js");
 
 function plain(spin) {
 	return spin();
@@ -143,7 +143,7 @@ function proxied_new(spin) {
 }
 
 function converted(spin) {
-	return +new Room(spin);
+	return +new Scene(spin);
 }
 
 function text(spin) {
@@ -151,7 +151,7 @@ function text(spin) {
 }
 
 function destructured(spin) {
-	const [first] = new Room(spin);
+	const [first] = new Scene(spin);
 	return first;
 }
 
@@ -194,56 +194,56 @@ function at_last(spin) {
 	}
 }
 
-module.exports = ({ quick, room }) => {
-	room("plain", plain);
-	room("recursion", (spin) => recurse(20, spin));
-	room("mutual_recursion", (spin) => even(20, spin));
-	room("closure", closures);
-	room("arrow", arrow);
-	room("anonymous", (spin) => (function () {
+module.exports = ({ quick, scene }) => {
+	scene("plain", plain);
+	scene("recursion", (spin) => recurse(20, spin));
+	scene("mutual_recursion", (spin) => even(20, spin));
+	scene("closure", closures);
+	scene("arrow", arrow);
+	scene("anonymous", (spin) => (function () {
 		return spin();
 	})());
-	room("inferred_name", (spin) => object.nested.handler(spin));
-	room("default_argument", (spin) => with_defaults(spin));
-	room("too_few_arguments", (spin) => too_few(spin));
-	room("too_many_arguments", (spin) => too_many(spin, 1, 2, 3));
-	room("spread", spread);
-	room("call", by_call);
-	room("apply", by_apply);
-	room("reflect", by_reflect);
-	room("bound", (spin) => bound(spin));
-	room("tagged", tagged);
-	room("several_lines", several_lines);
-	room("sort", (spin) => sorted(spin));
-	room("sort_many", (spin) => [5, 4, 3, 2, 1].sort(once(spin))[0]);
-	room("typed_sort", (spin) => new Int32Array([2, 1]).sort(once(spin))[0]);
-	room("map", (spin) => [1].map(() => spin())[0]);
-	room("for_each", (spin) => [1].forEach(spin));
-	room("reduce", (spin) => [1, 2].reduce(() => spin()));
-	room("array_from", (spin) => Array.from([1], () => spin())[0]);
-	room("map_each", (spin) => new Map([[1, 1]]).forEach(() => spin()));
-	room("replace", replaced);
-	room("json_revive", revived);
-	room("to_json", (spin) => JSON.stringify(new Room(spin)).length);
-	room("proxy", proxied);
-	room("proxy_call", proxied_call);
-	room("proxy_new", proxied_new);
-	room("to_primitive", converted);
-	room("to_string", text);
-	room("iterator", destructured);
-	room("generator", (spin) => Array.from(generator(spin))[1]);
-	room("yield_each", (spin) => [...delegating(spin)][1]);
-	room("generator_return", (spin) => {
+	scene("inferred_name", (spin) => object.nested.handler(spin));
+	scene("default_argument", (spin) => with_defaults(spin));
+	scene("too_few_arguments", (spin) => too_few(spin));
+	scene("too_many_arguments", (spin) => too_many(spin, 1, 2, 3));
+	scene("spread", spread);
+	scene("call", by_call);
+	scene("apply", by_apply);
+	scene("reflect", by_reflect);
+	scene("bound", (spin) => bound(spin));
+	scene("tagged", tagged);
+	scene("several_lines", several_lines);
+	scene("sort", (spin) => sorted(spin));
+	scene("sort_many", (spin) => [5, 4, 3, 2, 1].sort(once(spin))[0]);
+	scene("typed_sort", (spin) => new Int32Array([2, 1]).sort(once(spin))[0]);
+	scene("map", (spin) => [1].map(() => spin())[0]);
+	scene("for_each", (spin) => [1].forEach(spin));
+	scene("reduce", (spin) => [1, 2].reduce(() => spin()));
+	scene("array_from", (spin) => Array.from([1], () => spin())[0]);
+	scene("map_each", (spin) => new Map([[1, 1]]).forEach(() => spin()));
+	scene("replace", replaced);
+	scene("json_revive", revived);
+	scene("to_json", (spin) => JSON.stringify(new Scene(spin)).length);
+	scene("proxy", proxied);
+	scene("proxy_call", proxied_call);
+	scene("proxy_new", proxied_new);
+	scene("to_primitive", converted);
+	scene("to_string", text);
+	scene("iterator", destructured);
+	scene("generator", (spin) => Array.from(generator(spin))[1]);
+	scene("yield_each", (spin) => [...delegating(spin)][1]);
+	scene("generator_return", (spin) => {
 		const g = cleaning(spin);
 		g.next();
 		return g.return(1).value;
 	});
-	room("catch", handler);
-	room("finally", at_last);
-	room("emitter", (spin) => {
+	scene("catch", handler);
+	scene("finally", at_last);
+	scene("emitter", (spin) => {
 		const emitter = new events.EventEmitter();
 		emitter.on("event", () => spin());
 		return emitter.emit("event");
 	});
-	room("deep", (spin) => recurse(300, spin));
+	scene("deep", (spin) => recurse(300, spin));
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rooms of promises and timers, which the event loop enters.
+// Scenes of promises and timers, which the event loop enters.
 "use strict";
 const fs = require("fs");
 const path = require("path");
@@ -58,21 +58,21 @@ const immediate = (spin) => new Promise((done) => setImmediate(() => done(spin()
 const timer = (spin) => new Promise((done) => setTimeout(() => done(spin()), 0));
 const file_read = (spin) => new Promise((done) => fs.stat(__filename, () => done(spin())));
 
-module.exports = async ({ async_room, single, folder }) => {
-	await async_room("async_before", before_wait);
-	await async_room("async_after", after_wait);
-	await async_room("async_outer", outer_waits);
-	await async_room("async_timer", after_timer);
-	await async_room("async_generator", awaits_each);
-	await async_room("async_catch", waits_in_catch);
-	await async_room("promise_executor", promised);
-	await async_room("promise_then", chained);
-	await async_room("promise_thenable", thenable);
-	await async_room("microtask", microtask);
-	await async_room("next_tick", next_tick);
-	await async_room("immediate", immediate);
-	await async_room("timer", timer);
-	await async_room("file_callback", file_read);
+module.exports = async ({ async_scene, single, folder }) => {
+	await async_scene("async_before", before_wait);
+	await async_scene("async_after", after_wait);
+	await async_scene("async_outer", outer_waits);
+	await async_scene("async_timer", after_timer);
+	await async_scene("async_generator", awaits_each);
+	await async_scene("async_catch", waits_in_catch);
+	await async_scene("promise_executor", promised);
+	await async_scene("promise_then", chained);
+	await async_scene("promise_thenable", thenable);
+	await async_scene("microtask", microtask);
+	await async_scene("next_tick", next_tick);
+	await async_scene("immediate", immediate);
+	await async_scene("timer", timer);
+	await async_scene("file_callback", file_read);
 	const file = path.join(folder, "module.mjs");
 	fs.writeFileSync(file, "function in_module(spin) {\n\treturn spin();\n}\n\n" +
 			 "export const value = in_module(globalThis.module_spin);\n");

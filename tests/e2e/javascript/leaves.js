@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rooms of WebAssembly, and rooms that burn in other code than JavaScript.
+// Scenes of WebAssembly, and scenes that burn in other code than JavaScript.
 "use strict";
 const crypto = require("crypto");
 
@@ -30,20 +30,20 @@ function wasm_module() {
 	]));
 }
 
-function wasm_rooms({ room }) {
+function wasm_scenes({ scene }) {
 	// There is none without a compiler.
 	if (typeof WebAssembly === "undefined")
 		return;
 	let now;
 	const instance = new WebAssembly.Instance(wasm_module(), { e: { f: () => now() } });
-	room("wasm", (spin) => {
+	scene("wasm", (spin) => {
 		now = spin;
 		return instance.exports.outer();
 	});
 	global.wasm_loop = instance.exports.loop;
 }
 
-// What a room does over and over; it ends in code of V8, of Node.js or of a library.
+// What a scene does over and over; it ends in code of V8, of Node.js or of a library.
 const LEAVES = {
 	allocation: "for (let i = 0, a = []; i < 5000; i++) a.push({ i, x });",
 	array_builtin: "x += Array(3000).fill(7).indexOf(8);",
@@ -75,7 +75,7 @@ function leaves({ single }) {
 		single(`in_${name}`, enter, LEAVES[name]);
 }
 
-module.exports = (rooms) => {
-	wasm_rooms(rooms);
-	leaves(rooms);
+module.exports = (scenes) => {
+	wasm_scenes(scenes);
+	leaves(scenes);
 };

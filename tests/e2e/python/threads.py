@@ -29,7 +29,7 @@ def deep():
     recursion(900)
 
 
-class Room:
+class Scene:
     def __lt__(self, other):
         [stay() for _ in range(1)]
 
@@ -39,7 +39,7 @@ class Room:
 
 def callback():
     numbers = (ctypes.c_int * 4)(3, 1, 2, 0)
-    libc.qsort(numbers, 4, 4, COMPARE(lambda a, b: Room().method() or 0))
+    libc.qsort(numbers, 4, 4, COMPARE(lambda a, b: Scene().method() or 0))
 
 
 def generator(n):

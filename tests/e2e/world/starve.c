@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Preloaded: makes allocations fail for some time. STARVE=FROM:TO:EACH: between FROM
  * and TO milliseconds after the start, one in EACH calls fails. */
 #define _GNU_SOURCE

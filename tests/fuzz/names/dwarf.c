@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			const uint64_t at = i < LOOKUPS / 2 ? i * 8 : 0x1000 + i * 24;
 			int r;
 
-			for (int n = 0; (r = dwarfinfo_lookup(d, at, &names)) == DWARFINFO_AGAIN;
+			for (int n = 0; (r = dwarfinfo_lookup(d, at, &names)) == VERDICT_AGAIN;
 			     n++) {
 				struct symfile *own = NULL;
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Input: text of /proc, or side-band records; the first byte tells which. */
 #include <assert.h>
 #include <stdlib.h>

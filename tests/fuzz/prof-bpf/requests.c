@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include "common/base/command/log.h"
 #include "tests/fuzz/fake_peer.h"
-#include "tools/prof-bpf/host/files/jitfiles.h"
+#include "tools/prof-bpf/host/lookups/jitfiles.h"
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/host/memory/memory.h"
 #include "tools/prof-bpf/open/opening/opening.h"
@@ -29,7 +29,7 @@
 #include "tools/prof-bpf/peers/offers.h"
 #include "tools/prof-bpf/peers/parser_deaths.h"
 #include "tools/prof-bpf/peers/requests.h"
-#include "tools/prof-bpf/host/files/debugsearch.h"
+#include "tools/prof-bpf/host/lookups/debugsearch.h"
 #include "tools/prof-bpf/host/publish/publish.h"
 
 #define FILES 4

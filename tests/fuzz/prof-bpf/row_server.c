@@ -121,7 +121,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t head[2];
 
 	if (!tables) {
-		const struct tables_config c = memory_tables(SLAB_BYTES);
+		const struct tables_config c = memory_tables(TABLES_SLAB_BYTES);
 
 		must(tables_new(&c, &tables) == 0);
 	}
@@ -159,7 +159,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (unsigned i = 0; i < SLOTS; i++) {
 		if (!b.used[i])
 			continue;
-		ready += tables_file_state(tables, b.slots[i]) == FILE_READY;
+		ready += tables_file_state(tables, b.slots[i]) == TABLES_FILE_READY;
 		tables_file_free(tables, b.slots[i]);
 	}
 	must(ready <= figures.answered);

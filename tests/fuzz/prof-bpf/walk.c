@@ -75,7 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct head h;
 
 	if (!tables) {
-		const struct tables_config c = memory_tables(SLAB_BYTES);
+		const struct tables_config c = memory_tables(TABLES_SLAB_BYTES);
 
 		if (tables_new(&c, &tables))
 			abort();
@@ -108,7 +108,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (!r)
 		r = tables_rows_end(tables, slot);
-	assert((r == 0) == (tables_file_state(tables, slot) == FILE_READY));
+	assert((r == 0) == (tables_file_state(tables, slot) == TABLES_FILE_READY));
 	if (r)
 		tables_file_none(tables, slot);
 

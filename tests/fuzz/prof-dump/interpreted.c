@@ -60,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static uint64_t native[MAX_NATIVE];
 	struct interpreted_items items = { 0 };
 	struct head h;
-	struct weave_run runs[PROCESS_RUNTIMES_MAX];
+	struct weave_run runs[TABLES_PROCESS_RUNTIMES_MAX];
 	bool walk_cut, cut;
 	uint32_t seen = 0;
 

@@ -20,7 +20,7 @@ static uint16_t slot; /* of the runtime's file */
 
 static inline void begin_tables(const struct runtime_config *r)
 {
-	const struct tables_config c = memory_tables(SLAB_BYTES);
+	const struct tables_config c = memory_tables(TABLES_SLAB_BYTES);
 
 	if (tables_new(&c, &tables) || tables_file_new(tables, &slot) ||
 	    tables_file_runtime(tables, slot, r))

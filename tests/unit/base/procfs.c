@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -369,11 +369,16 @@ Test(procfs, our_own_process_is_read_right)
 	cr_assert_gt(procfs_read_maps(proc, (uint32_t)getpid(), 1000, find_self, &self), 3);
 	cr_assert_eq(stat("/proc/self/exe", &file), 0);
 	cr_assert_eq(self.inode, file.st_ino);
-	cr_assert_eq(procfs_read_stat(proc, (uint32_t)getpid(), &st), 0);
-	cr_assert_eq(st.pid, getpid());
-	cr_assert_eq(st.parent_pid, getppid());
-	cr_assert_eq(st.comm_len, 10);
-	cr_assert_arr_eq(st.comm, ") S 1 ((\n\\", 10);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq((i ? procfs_read_stat
+				: procfs_read_thread_stat)(proc, (uint32_t)getpid(), &st),
+			     0);
+		cr_assert_eq(st.pid, getpid());
+		cr_assert_eq(st.parent_pid, getppid());
+		cr_assert_geq(st.threads, 1);
+		cr_assert_eq(st.comm_len, 10);
+		cr_assert_arr_eq(st.comm, ") S 1 ((\n\\", 10);
+	}
 	uint64_t boot = clock_ns(CLOCK_BOOTTIME);
 	cr_assert(st.start_ns <= boot && boot - st.start_ns < 300000000000ull);
 	cr_assert_eq(procfs_read_uid(proc, (uint32_t)getpid(), &uid), 0);

@@ -366,6 +366,7 @@ Test(codereader, a_lost_file_is_counted_and_costs_no_other_names)
 	start();
 	cr_assert_eq(jit_init(&b.jit, MAX, ask, &b), 0);
 	b.jit.say_lost = say_lost;
+	b.jit.say_lost_ctx = &b;
 	b.fd[0] = file_of("1000 10 evil\n", true);
 	b.fd[1] = file_of("1000 10 f\n2000 10 g\n", true);
 	cr_expect_eq(jit_lookup(&b.jit, 2, 12, 0x1000, 5, now_ns, &b.names), 0);

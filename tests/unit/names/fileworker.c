@@ -133,7 +133,7 @@ static int look_until_answered(struct program *d, uint64_t deed)
 {
 	int r;
 
-	while ((r = program_lookup(d, deed, &names)) == PROGRAM_LATER)
+	while ((r = program_lookup(d, deed, &names)) == VERDICT_LATER)
 		nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
 	return r;
 }
@@ -149,11 +149,11 @@ Test(fileworker, a_slow_lookup_holds_up_no_other_program)
 	cr_assert_eq(open_self(f, MAX, &slow), 0);
 	cr_assert_eq(open_self(f, MAX, &slow_too), 0);
 	expect_names(good, "outer");
-	cr_assert_eq(program_lookup(slow, WORK, &names), PROGRAM_LATER);
+	cr_assert_eq(program_lookup(slow, WORK, &names), VERDICT_LATER);
 	cr_assert(program_is_slow(slow) && !program_is_slow(good));
 	expect_names(good, "outer");
-	cr_assert_eq(program_lookup(slow, NAME, &names), PROGRAM_LATER, "another lookup");
-	cr_assert_eq(program_lookup(slow_too, WORK, &names), PROGRAM_LATER);
+	cr_assert_eq(program_lookup(slow, NAME, &names), VERDICT_LATER, "another lookup");
+	cr_assert_eq(program_lookup(slow_too, WORK, &names), VERDICT_LATER);
 	cr_assert(program_is_slow(slow_too));
 	cr_assert(program_must_wait(PROGRAM_OF_OTHERS, slow_too));
 	expect_names(good, "outer");
@@ -171,6 +171,35 @@ Test(fileworker, a_slow_lookup_holds_up_no_other_program)
 	symfile_free(f);
 }
 
+Test(fileworker, an_offer_waits_for_a_busy_worker)
+{
+	struct symfile *f = self();
+	struct program *slow, *offered;
+	struct span id;
+	const char *name;
+
+	start();
+	program_take_turns(50000000);
+	cr_assert_eq(open_self(f, MAX, &slow), 0);
+	cr_assert_eq(program_open(open("/bin/true", O_RDONLY | O_CLOEXEC), PROGRAM_OF_OTHERS, 0,
+				  &offered),
+		     0);
+	program_set_slow(offered, true);
+	cr_assert_eq(program_lookup(slow, WORK, &names), VERDICT_LATER);
+	cr_assert_eq(program_wants(offered, &id, &name), PROGRAM_WANTS_ALT);
+	cr_assert(!program_offer(offered, -1));
+	cr_assert(program_offer_waits(offered));
+	cr_assert_eq(program_wants(offered, &id, &name), PROGRAM_WANTS_LATER);
+	cr_assert_eq(program_lookup(offered, NAME, &names), VERDICT_LATER);
+	cr_assert_eq(look_until_answered(slow, WORK), 0);
+	cr_assert_eq(program_wants(offered, &id, &name), PROGRAM_WANTS_NOTHING);
+	cr_assert_eq(id.len, 0, "it is the id of this want");
+	cr_assert(!program_offer_waits(offered));
+	program_free(slow);
+	program_free(offered);
+	symfile_free(f);
+}
+
 Test(fileworker, an_unread_answer_delays_no_other)
 {
 	struct symfile *f = self();
@@ -180,10 +209,10 @@ Test(fileworker, an_unread_answer_delays_no_other)
 	program_take_turns(50000000);
 	cr_assert_eq(open_self(f, MAX, &slow), 0);
 	cr_assert_eq(open_self(f, MAX, &slow_too), 0);
-	cr_assert_eq(program_lookup(slow, WORK, &names), PROGRAM_LATER);
+	cr_assert_eq(program_lookup(slow, WORK, &names), VERDICT_LATER);
 	program_set_slow(slow_too, true);
 	cr_assert_eq(look_until_answered(slow_too, NAME), 0);
-	cr_assert_eq(program_lookup(slow, WORK, &names), PROGRAM_LATER);
+	cr_assert_eq(program_lookup(slow, WORK, &names), VERDICT_LATER);
 	program_free(slow);
 	cr_assert_eq(look_until_answered(slow_too, NAME), 0);
 	program_free(slow_too);
@@ -217,7 +246,7 @@ Test(fileworker, nothing_is_waited_for_after_the_end)
 	program_until(clock_mono_ns() + 100000000);
 	const uint64_t begun_ns = clock_mono_ns();
 
-	cr_assert_eq(program_lookup(d, LOOP, &names), PROGRAM_LATER);
+	cr_assert_eq(program_lookup(d, LOOP, &names), VERDICT_LATER);
 	cr_assert_lt(clock_mono_ns() - begun_ns, 2000000000);
 	cr_assert(!program_dwarf_lost(d));
 	program_free(d);

@@ -384,6 +384,30 @@ Test(jit, settling_waits_while_there_are_too_many_requests)
 	bench_free(b);
 }
 
+static int no_room(void *ctx, const struct jit_request *rq)
+{
+	(void)ctx;
+	(void)rq;
+	return -EAGAIN;
+}
+
+Test(jit, a_request_without_room_is_repeated)
+{
+	struct bench *b = bench_new();
+
+	append(b, "1000 10 f\n");
+	b->jit.ask = no_room;
+	cr_expect_eq(look(b, 0x1000, SECOND), JIT_UNKNOWN);
+	cr_expect_eq(jit_settle(&b->jit, P, SECOND), JIT_LATER);
+	b->jit.ask = ask;
+	jit_tick(&b->jit, SECOND + SECOND / 10);
+	cr_assert_eq(b->count, 2);
+	answer(b, MSG_JIT_PERF_MAP, SECOND + SECOND / 10);
+	cr_expect_eq(look(b, 0x1000, SECOND + SECOND / 10), 0);
+	cr_expect(named(b, "f"));
+	bench_free(b);
+}
+
 Test(jit, a_marker_is_recognized_by_its_name)
 {
 	static const struct {

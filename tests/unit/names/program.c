@@ -31,7 +31,7 @@ static void expect_want(struct program *d, enum program_want want)
 	struct span id;
 	const char *name;
 
-	cr_assert_eq(program_lookup(d, WANT, &names), DWARFINFO_AGAIN);
+	cr_assert_eq(program_lookup(d, WANT, &names), VERDICT_AGAIN);
 	cr_assert_eq(names.count, 0);
 	cr_assert_eq(program_wants(d, &id, &name), want);
 	if (want == PROGRAM_WANTS_ALT) {
@@ -165,7 +165,7 @@ Test(program, a_worker_with_endless_wants_loses_its_file)
 
 	start();
 	cr_assert_eq(open_self(f, MAX, &d), 0);
-	while (program_lookup(d, WANT_NO_END, &names) == DWARFINFO_AGAIN) {
+	while (program_lookup(d, WANT_NO_END, &names) == VERDICT_AGAIN) {
 		cr_assert_lt(asked++, 100);
 		program_offer(d, -1);
 	}

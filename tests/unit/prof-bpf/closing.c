@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/open/closing.h"
 
 #include <criterion/criterion.h>
@@ -70,5 +70,41 @@ Test(closing, a_slow_close_delays_neither_the_caller_nor_other_closes)
 		closing_give(p[1]);
 		cr_assert(ends(p[0], 1000));
 	}
+	cr_assert_lt(clock_mono_ns() - began_ns, LINGER_S * 1000000000ull * 3 / 4);
+}
+
+/* More than may wait, so some are closed by the caller. */
+Test(closing, none_of_many_is_left_open)
+{
+	int p[2];
+
+	cr_assert_eq(closing_start(), 0);
+	cr_assert_eq(pipe(p), 0);
+	for (unsigned i = 0; i < 20 * CLOSING_MAX; i++) {
+		const int fd = dup(p[1]);
+
+		cr_assert_geq(fd, 0);
+		closing_give(fd);
+	}
+	close(p[1]);
+	cr_assert(ends(p[0], 10000));
+}
+
+Test(closing, a_device_that_hangs_leaves_room_for_others)
+{
+	int p[2];
+
+	cr_assert_eq(closing_start(), 0);
+	const int slow = slow_to_close(), slower = slow_to_close(), last = slow_to_close();
+	const uint64_t began_ns = clock_mono_ns();
+
+	closing_give(slow);
+	closing_give(slower); /* waits for the first */
+	cr_assert_eq(pipe(p), 0);
+	for (unsigned i = 0; i < 2 * CLOSING_MAX; i++)
+		closing_give(dup(p[1]));
+	close(p[1]);
+	cr_assert(ends(p[0], 1000));
+	closing_give(last);
 	cr_assert_lt(clock_mono_ns() - began_ns, LINGER_S * 1000000000ull * 3 / 4);
 }

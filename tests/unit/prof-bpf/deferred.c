@@ -79,7 +79,7 @@ static void copy_chunks(uint32_t n)
 
 static void setup(void)
 {
-	const struct tables_config c = memory_tables(SLAB_BYTES);
+	const struct tables_config c = memory_tables(TABLES_SLAB_BYTES);
 
 	cr_assert_eq(tables_new(&c, &t), 0);
 	const struct deferred_config dc = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ids of hosts. tests/e2e/test_surroundings.py compares this host's with systemd's. */
+/* Ids of hosts. tests/e2e/test_attributes.py compares this host's with systemd's. */
 #include "tools/prof-bpf/hello.h"
 
 #include <criterion/criterion.h>

@@ -253,7 +253,7 @@ Test(host, exit_in_the_middle_of_an_exec_is_looked_for_in_proc)
 Test(host, selected_one_stays_selected_when_its_exec_looks_like_its_end)
 {
 	make_host(true, true);
-	make_proc(10, "program", 'R', 1, 7 * START_TICK_NS, 0,
+	make_proc(10, "program", 'R', 1, 7 * SAMPLE_START_TICK_NS, 0,
 		  "400000-401000 r-xp 00000000 08:01 100 /bin/program\n");
 	cr_assert_eq(host_select(host, 10), 0);
 	now = clock_mono_ns() + MS;
@@ -312,7 +312,7 @@ Test(host, a_thread_has_an_id_for_each_of_its_titles)
 	cr_expect_eq(titled(start, true)->title_len, 0, "another thread");
 }
 
-Test(host, endless_titles_are_not_reported)
+static unsigned titles_reported(void)
 {
 	const uint64_t start = start_program(10, 100);
 	const uint32_t plain = titled(start, false)->id;
@@ -327,7 +327,27 @@ Test(host, endless_titles_are_not_reported)
 		told += t->id != plain;
 		cr_expect(t->id == plain || !memcmp(t->title, text, strlen(text)));
 	}
-	cr_expect_eq(told, 256, "%u", told);
+	return told;
+}
+
+Test(host, endless_titles_are_not_reported)
+{
+	cr_expect_eq(titles_reported(), 256);
+}
+
+Test(host, titles_are_reported_though_another_process_has_threads_without_end)
+{
+	const uint64_t many = start_program(20, 100);
+
+	for (uint32_t i = 0; i < HOST_MAX_THREADS + 10; i++)
+		look(sample_of(20, 1000000 + i, many, "many"));
+	cr_expect_eq(titles_reported(), 256);
+}
+
+Test(host, a_process_has_all_its_titles_soon_after_boot)
+{
+	now = MS;
+	cr_expect_eq(titles_reported(), 256);
 }
 
 Test(host, renamed_thread_is_a_new_one_and_back_again_too)
@@ -427,7 +447,7 @@ static uint64_t start_at_an_edge(uint32_t pid)
 {
 	uint64_t offset = clock_ns(CLOCK_BOOTTIME) - clock_mono_ns();
 
-	now += START_TICK_NS - (now + offset) % START_TICK_NS + MS;
+	now += SAMPLE_START_TICK_NS - (now + offset) % SAMPLE_START_TICK_NS + MS;
 	return start_program(pid, 100);
 }
 
@@ -435,16 +455,16 @@ Test(host, guessed_start_is_set_right_by_the_kernels_hook)
 {
 	uint64_t start = start_at_an_edge(10);
 
-	fake_tables_hook(tables, start - START_TICK_NS);
+	fake_tables_hook(tables, start - SAMPLE_START_TICK_NS);
 	settle();
-	cr_assert_eq(fake_tables_process(tables, 10)->start_ns, start - START_TICK_NS);
+	cr_assert_eq(fake_tables_process(tables, 10)->start_ns, start - SAMPLE_START_TICK_NS);
 }
 
 Test(host, the_hooks_entry_for_a_former_process_is_ignored)
 {
 	uint64_t start = start_at_an_edge(10);
 
-	fake_tables_hook(tables, start - 2 * START_TICK_NS);
+	fake_tables_hook(tables, start - 2 * SAMPLE_START_TICK_NS);
 	settle();
 	cr_assert_eq(fake_tables_process(tables, 10)->start_ns, start);
 }
@@ -459,7 +479,7 @@ Test(host, user_is_the_first_samples)
 	s.uid = 1001;
 	cr_assert_eq(look(s).process->uid, 1000);
 	/* A process that is gone when its sample is drained. */
-	s = sample_of(30, 30, START_TICK_NS, "gone");
+	s = sample_of(30, 30, SAMPLE_START_TICK_NS, "gone");
 	s.uid = 1002;
 	cr_assert_eq(look(s).process->uid, 1002);
 }
@@ -471,21 +491,23 @@ Test(host, guessed_start_is_set_right_by_a_sample)
 	settle();
 	cr_assert_eq(fake_tables_process(tables, 10)->start_ns, start);
 	/* The fork's record came just after a tick of the start time. */
-	uint32_t id = look(sample_of(10, 10, start - START_TICK_NS, "program")).process->id;
+	uint32_t id = look(sample_of(10, 10, start - SAMPLE_START_TICK_NS, "program")).process->id;
 	tick();
-	cr_assert_eq(fake_tables_process(tables, 10)->start_ns, start - START_TICK_NS);
+	cr_assert_eq(fake_tables_process(tables, 10)->start_ns, start - SAMPLE_START_TICK_NS);
 	/* From now on its start is known, and another start is another process. */
-	cr_assert_neq(look(sample_of(10, 10, start - 2 * START_TICK_NS, "program")).process->id,
-		      id);
-	cr_assert_eq(look(sample_of(10, 10, start - START_TICK_NS, "program")).process->id, id);
+	cr_assert_neq(
+		look(sample_of(10, 10, start - 2 * SAMPLE_START_TICK_NS, "program")).process->id,
+		id);
+	cr_assert_eq(look(sample_of(10, 10, start - SAMPLE_START_TICK_NS, "program")).process->id,
+		     id);
 }
 
 Test(host, sample_of_an_unknown_process_is_read_from_proc)
 {
-	make_proc(30, "known) late", 'R', 1, 7 * START_TICK_NS, 1000,
+	make_proc(30, "known) late", 'R', 1, 7 * SAMPLE_START_TICK_NS, 1000,
 		  "400000-401000 r-xp 00001000 08:01 100 /bin/x\n"
 		  "500000-501000 rw-p 00000000 00:00 0\n600000-601000 r-xp 00000000 00:00 0\n");
-	struct host_sample_ref r = look(sample_of(30, 30, 7 * START_TICK_NS, "thread"));
+	struct host_sample_ref r = look(sample_of(30, 30, 7 * SAMPLE_START_TICK_NS, "thread"));
 
 	cr_assert_eq(r.process->uid, 1000);
 	cr_assert_arr_eq(r.process->comm, "known) late", 11);
@@ -496,31 +518,31 @@ Test(host, sample_of_an_unknown_process_is_read_from_proc)
 
 Test(host, sample_of_a_process_that_is_gone_makes_one_that_ends)
 {
-	struct host_sample_ref r = look(sample_of(30, 31, 7 * START_TICK_NS, "short"));
+	struct host_sample_ref r = look(sample_of(30, 31, 7 * SAMPLE_START_TICK_NS, "short"));
 
 	cr_assert_eq(r.process->pid, 30);
 	cr_assert_neq(r.process->end_ns, 0);
 	cr_assert_arr_eq(r.process->comm, "short", 6);
-	cr_assert_eq(look(sample_of(30, 31, 7 * START_TICK_NS, "short")).process->id,
+	cr_assert_eq(look(sample_of(30, 31, 7 * SAMPLE_START_TICK_NS, "short")).process->id,
 		     r.process->id);
 	let_time_pass(HOST_GRACE_NS * 2);
 	cr_assert_eq(gone, 1);
 	/* Another process has its pid, with another start time. */
-	make_proc(30, "other", 'R', 1, 9 * START_TICK_NS, 0, "");
-	r = look(sample_of(30, 31, 7 * START_TICK_NS, "short"));
+	make_proc(30, "other", 'R', 1, 9 * SAMPLE_START_TICK_NS, 0, "");
+	r = look(sample_of(30, 31, 7 * SAMPLE_START_TICK_NS, "short"));
 	cr_assert_neq(r.process->end_ns, 0);
 	/* A late sample of the older process does not harm the newer one. */
-	struct host_sample_ref newer = look(sample_of(30, 30, 9 * START_TICK_NS, "other"));
+	struct host_sample_ref newer = look(sample_of(30, 30, 9 * SAMPLE_START_TICK_NS, "other"));
 	cr_assert_eq(newer.process->end_ns, 0);
-	look(sample_of(30, 31, 5 * START_TICK_NS, "oldest"));
-	cr_assert_eq(look(sample_of(30, 30, 9 * START_TICK_NS, "other")).process->id,
+	look(sample_of(30, 31, 5 * SAMPLE_START_TICK_NS, "oldest"));
+	cr_assert_eq(look(sample_of(30, 30, 9 * SAMPLE_START_TICK_NS, "other")).process->id,
 		     newer.process->id);
 	cr_assert_eq(newer.process->end_ns, 0);
 }
 
 Test(host, kernel_thread_has_no_mappings_and_is_flagged)
 {
-	struct sample s = sample_of(40, 40, 3 * START_TICK_NS, "kworker/0:1");
+	struct sample s = sample_of(40, 40, 3 * SAMPLE_START_TICK_NS, "kworker/0:1");
 
 	s.flags = SAMPLE_KERNEL_THREAD;
 	struct host_sample_ref r = look(s);

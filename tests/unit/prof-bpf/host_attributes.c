@@ -12,7 +12,7 @@ static const char *const names[] = { "OTEL_SERVICE_NAME", "B" };
 
 static void begin(void)
 {
-	wanted = (struct startup_wanted){ .names = names, .count = 2, .command_line = true };
+	wanted = (struct environment_wanted){ .names = names, .count = 2, .command_line = true };
 	set_up();
 }
 
@@ -39,13 +39,13 @@ static struct host_process *sampled(uint32_t pid)
 
 static struct span values_of(const char *service, const char *line)
 {
-	static uint8_t bytes[STARTUP_BYTES];
+	static uint8_t bytes[ENVIRONMENT_BYTES];
 	size_t used = 0;
 
 	if (service)
-		used = startup_put(bytes, used, 0, str_from(service));
+		used = environment_put(bytes, used, 0, str_from(service));
 	if (line)
-		used = startup_put(bytes, used, STARTUP_COMMAND_LINE, str_from(line));
+		used = environment_put(bytes, used, ENVIRONMENT_COMMAND_LINE, str_from(line));
 	return (struct span){ .data = bytes, .len = used };
 }
 
@@ -156,10 +156,10 @@ Test(host_attributes, variables_of_a_program_that_holds_secrets_are_not_read)
 
 Test(host_attributes, all_together_have_a_ceiling)
 {
-	char line[STARTUP_VALUE_MAX + 1] = "";
+	char line[ENVIRONMENT_VALUE_MAX + 1] = "";
 	unsigned have = 0;
 
-	memset(line, 'x', STARTUP_VALUE_MAX);
+	memset(line, 'x', ENVIRONMENT_VALUE_MAX);
 	for (uint32_t pid = 10; pid < 10 + 5000; pid++) {
 		struct host_process *p = sampled(pid);
 
@@ -171,12 +171,12 @@ Test(host_attributes, all_together_have_a_ceiling)
 
 	cr_expect_leq(held, ATTRIBUTES_BYTES);
 	cr_expect_geq(held, ATTRIBUTES_BYTES / 2);
-	cr_expect_eq(held, have * (uint64_t)STARTUP_VALUE_MAX);
+	cr_expect_eq(held, have * (uint64_t)ENVIRONMENT_VALUE_MAX);
 }
 
 Test(host_attributes, nothing_is_read_unless_it_is_wanted)
 {
-	wanted = (struct startup_wanted){ 0 };
+	wanted = (struct environment_wanted){ 0 };
 	make_host(false, false);
 	sampled(10);
 	cr_expect_eq(starting.pid, 0);

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The mappings of processes, and the files behind them. */
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include "common/base/system/clock.h"
 #include "common/wire/msg.h"
 #include "tests/host/world.h"
-#include "tools/prof-bpf/host/files/debugsearch.h"
+#include "tools/prof-bpf/host/lookups/debugsearch.h"
 #include "tools/prof-bpf/host/publish/publish.h"
 #include "tools/prof-bpf/owners/owners.h"
 
@@ -708,12 +708,14 @@ Test(host_files, evicted_rows_are_asked_for_again)
 	now = clock_mono_ns() + HOST_FD_IDLE_NS;
 	let_time_pass(HOST_FD_IDLE_NS + MS);
 	host_want_rows(host, f);
-	cr_assert_eq(tables_file_state(fake_tables_as_tables(tables), f->slot), FILE_PENDING);
+	cr_assert_eq(tables_file_state(fake_tables_as_tables(tables), f->slot),
+		     TABLES_FILE_PENDING);
 	the_status = -ENOENT;
 	answer_all();
 	answer_all();
 	cr_assert_eq(rows_asked, 1);
-	cr_assert_eq(tables_file_state(fake_tables_as_tables(tables), f->slot), FILE_NO_ROWS);
+	cr_assert_eq(tables_file_state(fake_tables_as_tables(tables), f->slot),
+		     TABLES_FILE_NO_ROWS);
 }
 
 Test(host_files, a_file_is_unmapped_when_its_last_process_ends)

@@ -39,9 +39,9 @@ Test(host_lacks, scan_holds_what_older_records_say)
 {
 	uint64_t before = clock_mono_ns();
 
-	make_proc(30, "running", 'S', 2, 7 * START_TICK_NS, 0,
+	make_proc(30, "running", 'S', 2, 7 * SAMPLE_START_TICK_NS, 0,
 		  "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
-	make_proc(31, "zombie", 'Z', 1, 7 * START_TICK_NS, 0, "");
+	make_proc(31, "zombie", 'Z', 1, 7 * SAMPLE_START_TICK_NS, 0, "");
 	cr_assert_eq(host_scan(host), 0);
 	/* Records from before the scan are replayed after it. */
 	now = before - 50 * MS;
@@ -67,7 +67,7 @@ Test(host_lacks, exit_recorded_before_the_scan_saw_it_is_not_missed)
 	uint64_t before = clock_mono_ns();
 
 	/* /proc still shows it running, as it does for a moment. */
-	make_proc(30, "ending", 'R', 1, 7 * START_TICK_NS, 0,
+	make_proc(30, "ending", 'R', 1, 7 * SAMPLE_START_TICK_NS, 0,
 		  "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
 	cr_assert_eq(host_scan(host), 0);
 	now = before - MS;
@@ -157,7 +157,7 @@ Test(host_lacks, after_lost_records_processes_without_samples_are_not_read)
 	settle();
 	cr_assert_not_null(fake_tables_process(tables, 120));
 	for (uint32_t pid = 200; pid < 300; pid++)
-		make_proc(pid, "idle", 'S', 1, pid * START_TICK_NS, 7,
+		make_proc(pid, "idle", 'S', 1, pid * SAMPLE_START_TICK_NS, 7,
 			  "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
 	host_figures(host, &f);
 	const uint64_t seen = f.processes_seen, rescans = f.rescans;

@@ -11,7 +11,7 @@ TestSuite(host_reading, .init = set_up, .fini = clean_up);
 /* Process 30 runs /bin/x, and its maps are being read. */
 static uint64_t read_slowly(void)
 {
-	const uint64_t start = 7 * START_TICK_NS;
+	const uint64_t start = 7 * SAMPLE_START_TICK_NS;
 
 	make_proc(30, "slow", 'S', 1, start, 0, "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
 	maps_hang = true;
@@ -73,7 +73,7 @@ Test(host_reading, child_of_a_process_whose_maps_are_being_read_gets_its_own_rea
 {
 	read_slowly();
 	fork_of(30, 31);
-	make_proc(31, "slow", 'S', 1, 8 * START_TICK_NS, 0,
+	make_proc(31, "slow", 'S', 1, 8 * SAMPLE_START_TICK_NS, 0,
 		  "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
 	answer_maps(0);
 	settle();
@@ -288,7 +288,7 @@ Test(host_reading, too_many_replaced_files_void_all_older_mappings)
 /* Process `pid` runs in a cgroup and perhaps in a pid namespace; it is sampled. */
 static struct host_process *surrounded(uint32_t pid, const char *cgroup, uint32_t container)
 {
-	const uint64_t start = 7 * START_TICK_NS;
+	const uint64_t start = 7 * SAMPLE_START_TICK_NS;
 	char text[128];
 
 	make_proc(pid, "x", 'S', 1, start, 0, "");
@@ -335,7 +335,7 @@ Test(host_reading, cgroup_of_another_process_is_not_taken)
 {
 	const uint64_t start = start_program(30, 100);
 
-	make_proc(30, "other", 'S', 1, start + 5 * START_TICK_NS, 0, "");
+	make_proc(30, "other", 'S', 1, start + 5 * SAMPLE_START_TICK_NS, 0, "");
 	write_proc(30, "cgroup", "0::/other\n");
 	const struct host_process *p = look(sample_of(30, 30, start, "program")).process;
 

@@ -11,7 +11,7 @@ TestSuite(host_selection, .init = set_up, .fini = clean_up);
 
 Test(host_selection, only_selected_processes_and_their_descendants_are_tracked)
 {
-	uint64_t start = 7 * START_TICK_NS;
+	uint64_t start = 7 * SAMPLE_START_TICK_NS;
 
 	make_host(true, true);
 	make_proc(30, "chosen", 'S', 1, start, 0, "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
@@ -35,7 +35,7 @@ Test(host_selection, only_selected_processes_and_their_descendants_are_tracked)
 
 Test(host_selection, the_end_of_the_last_selected_process_is_noticed)
 {
-	const uint64_t start = 7 * START_TICK_NS;
+	const uint64_t start = 7 * SAMPLE_START_TICK_NS;
 	struct host_figures f;
 
 	make_host(true, true);
@@ -60,7 +60,7 @@ Test(host_selection, the_end_of_the_last_selected_process_is_noticed)
 static void make_chosen(void)
 {
 	make_host(true, true);
-	make_proc(30, "chosen", 'S', 1, 7 * START_TICK_NS, 0,
+	make_proc(30, "chosen", 'S', 1, 7 * SAMPLE_START_TICK_NS, 0,
 		  "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
 	cr_assert_eq(host_select(host, 30), 0);
 	now = clock_mono_ns();
@@ -73,7 +73,7 @@ Test(host_selection, a_selected_one_is_sampled_before_its_file_is_open)
 	cr_assert_eq(open_jobs(), 1);
 	cr_assert_not_null(fake_tables_process(tables, 30));
 	cr_assert(fake_tables_process(tables, 30)->selected);
-	cr_assert_eq(fake_tables_process(tables, 30)->start_ns, 7 * START_TICK_NS);
+	cr_assert_eq(fake_tables_process(tables, 30)->start_ns, 7 * SAMPLE_START_TICK_NS);
 	settle();
 	expect_published(30, 1, M(0x400000, 0x401000, 0x1000, 100));
 }
@@ -101,10 +101,10 @@ Test(host_selection, one_that_cannot_be_looked_at_now_is_not_taken_for_ended)
 	cr_assert_eq(f.processes, 1);
 	cr_assert_not_null(fake_tables_process(tables, 30));
 	/* The same holds for a process whose first sample comes then. */
-	make_proc(40, "fresh", 'S', 1, 9 * START_TICK_NS, 0,
+	make_proc(40, "fresh", 'S', 1, 9 * SAMPLE_START_TICK_NS, 0,
 		  "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
 	make_unreadable(40);
-	cr_assert_eq(look(sample_of(40, 40, 9 * START_TICK_NS, "fresh")).process->end_ns, 0);
+	cr_assert_eq(look(sample_of(40, 40, 9 * SAMPLE_START_TICK_NS, "fresh")).process->end_ns, 0);
 	/* Those that have ended are forgotten. */
 	remove_proc(30);
 	remove_proc(40);
@@ -133,7 +133,7 @@ Test(host_selection, a_reused_pid_is_not_selected)
 Test(host_selection, children_of_the_selected_are_not_tracked_unless_asked_for)
 {
 	make_host(true, false);
-	make_proc(30, "chosen", 'S', 1, 7 * START_TICK_NS, 0,
+	make_proc(30, "chosen", 'S', 1, 7 * SAMPLE_START_TICK_NS, 0,
 		  "400000-401000 r-xp 00001000 08:01 100 /bin/x\n");
 	cr_assert_eq(host_select(host, 30), 0);
 	now = clock_mono_ns();
@@ -154,17 +154,20 @@ Test(host_selection, our_own_are_flagged_by_pid_and_by_user)
 
 	host_free(host);
 	cr_assert_eq(host_new(&c, &host), 0);
-	make_proc(30, "by user", 'S', 1, START_TICK_NS, 4242, "");
-	make_proc(31, "by pid", 'S', 1, START_TICK_NS, 0, "");
-	make_proc(32, "neither", 'S', 1, START_TICK_NS, 0, "");
+	make_proc(30, "by user", 'S', 1, SAMPLE_START_TICK_NS, 4242, "");
+	make_proc(31, "by pid", 'S', 1, SAMPLE_START_TICK_NS, 0, "");
+	make_proc(32, "neither", 'S', 1, SAMPLE_START_TICK_NS, 0, "");
 	host_mark_self(host, 31);
 	cr_assert_eq(host_scan(host), 0);
 	now = clock_mono_ns();
-	cr_assert_eq(look(sample_of(30, 30, START_TICK_NS, "x")).process->flags, MSG_PROCESS_SELF);
-	cr_assert_eq(look(sample_of(31, 31, START_TICK_NS, "x")).process->flags, MSG_PROCESS_SELF);
-	cr_assert_eq(look(sample_of(32, 32, START_TICK_NS, "x")).process->flags, 0);
+	cr_assert_eq(look(sample_of(30, 30, SAMPLE_START_TICK_NS, "x")).process->flags,
+		     MSG_PROCESS_SELF);
+	cr_assert_eq(look(sample_of(31, 31, SAMPLE_START_TICK_NS, "x")).process->flags,
+		     MSG_PROCESS_SELF);
+	cr_assert_eq(look(sample_of(32, 32, SAMPLE_START_TICK_NS, "x")).process->flags, 0);
 	host_mark_self(host, 32);
-	cr_assert_eq(look(sample_of(32, 32, START_TICK_NS, "x")).process->flags, MSG_PROCESS_SELF);
+	cr_assert_eq(look(sample_of(32, 32, SAMPLE_START_TICK_NS, "x")).process->flags,
+		     MSG_PROCESS_SELF);
 }
 
 /* --- processes that the kernel's programs select --- */
@@ -190,7 +193,7 @@ static const char program_maps[] = "400000-401000 r-xp 00001000 08:01 100 /bin/x
 
 Test(host_selection, processes_that_are_not_sampled_are_not_read)
 {
-	const uint64_t start = 7 * START_TICK_NS;
+	const uint64_t start = 7 * SAMPLE_START_TICK_NS;
 
 	make_host_of_wanted(is_wanted);
 	wanted_pid = 0;
@@ -212,7 +215,7 @@ Test(host_selection, processes_that_are_not_sampled_are_not_read)
 
 Test(host_selection, a_process_is_known_from_its_first_sample_on_with_all_its_mappings)
 {
-	const uint64_t start = 7 * START_TICK_NS;
+	const uint64_t start = 7 * SAMPLE_START_TICK_NS;
 
 	make_host_of_wanted(is_wanted);
 	wanted_pid = 0;
@@ -228,7 +231,7 @@ Test(host_selection, a_process_is_known_from_its_first_sample_on_with_all_its_ma
 
 Test(host_selection, an_exec_decides_again_whether_a_process_is_known)
 {
-	const uint64_t start = 7 * START_TICK_NS;
+	const uint64_t start = 7 * SAMPLE_START_TICK_NS;
 
 	make_host_of_wanted(is_wanted);
 	make_proc(30, "a", 'S', 1, start, 0, program_maps);

@@ -2,6 +2,7 @@
 /* The shares of owners: files, slots, mappings, processes and time. */
 #include "common/base/system/clock.h"
 #include "tests/host/world.h"
+#include "tools/prof-bpf/host/processes/processes.h"
 #include "tools/prof-bpf/host/publish/publish.h"
 #include "tools/prof-bpf/host/shares/mapping_turns.h"
 #include "tools/prof-bpf/owners/owners.h"
@@ -163,6 +164,45 @@ Test(host_shares, the_owner_with_most_mappings_loses_some_for_others)
 	exit_of(13, 13);
 	let_time_pass(HOST_GRACE_NS + MS);
 	cr_assert_eq(mappings_of(2), 0);
+}
+
+/* An owner for each of many ids, as in a user's namespace, takes all mappings with idle processes.
+ * An owner above its share then still has room for what is sampled, as have others. */
+Test(host_shares, idle_processes_of_many_owners_give_way_to_sampled_ones)
+{
+	for (uint32_t i = 0; i < 260; i++) {
+		fork_of(1, 1000 + i);
+		struct sample s = sample_of(1000 + i, 1000 + i, tick_start(now), "idle");
+
+		s.owner_uid = 100000 + i;
+		look(s);
+		for (unsigned k = 0; k < 1000; k++)
+			map_at(1000 + i, 0x70000000 + k * 0x2000ull, 0x1000, 0, 0, "//anon");
+		/* A process that is forgotten and known again has no sample yet. */
+		process_find(host, 1000 + i)->sampled = false;
+	}
+	settle();
+	map_many(10, 2, 5000);
+	map_many(11, 2, 5000);
+	map_many(12, 3, 300);
+	cr_assert_eq(process_find(host, 10)->maps->len, 5001);
+	cr_assert_eq(process_find(host, 11)->maps->len, 5001);
+	cr_assert_eq(process_find(host, 12)->maps->len, 301);
+}
+
+/* Otherwise each record would search all processes, at the priority of the main thread. */
+Test(host_shares, mappings_beyond_the_limit_cost_little_beside_many_processes)
+{
+	for (uint32_t i = 0; i < 8000; i++)
+		start_program(1000 + i, 100);
+	for (uint32_t pid = 10; pid < 13; pid++)
+		map_many(pid, 1, 100000);
+	const uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	map_many(13, 1, 100000);
+	const uint64_t took_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
+
+	cr_assert_lt(took_ns, 1500000000ull, "%llu ms", (unsigned long long)took_ns / 1000000);
 }
 
 Test(host_shares, large_processes_leave_mappings_to_small_ones_of_the_same_owner)

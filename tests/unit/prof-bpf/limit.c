@@ -134,7 +134,7 @@ Test(limit, rows_lack_memory_only_when_the_limit_is_reached)
 		a.symd = b.symd + 8 * MIB;
 		for (uint64_t now = 1; now < 8; now++) {
 			a.swing = limit_swing(&l.past, limit, 28 * MIB, now * 1000000000);
-			a.tables = limit_divide(&l, &b, &a) / SLAB_BYTES * SLAB_BYTES;
+			a.tables = limit_divide(&l, &b, &a) / TABLES_SLAB_BYTES * TABLES_SLAB_BYTES;
 			a.useful = a.tables;
 		}
 		const uint64_t used = l.fixed + b.launcher + 28 * MIB + a.tables;
@@ -176,7 +176,8 @@ Test(limit, the_limit_that_would_have_sufficed_is_named_and_suffices)
 		/* The rings grow with the limit. */
 		begin(enough);
 		l.fixed = fixed + (enough - 64 * MIB) / 12;
-		const uint64_t room = limit_divide(&l, &b, &a) / SLAB_BYTES * SLAB_BYTES;
+		const uint64_t room = limit_divide(&l, &b, &a) / TABLES_SLAB_BYTES *
+				      TABLES_SLAB_BYTES;
 
 		cr_assert_geq(room - room / 16, a.useful + lacking, "%lu MiB more", lacking / MIB);
 	}

@@ -193,6 +193,27 @@ Test(mapreader, process_that_does_not_let_its_mappings_be_read_is_given_up, .fin
 	cr_assert_eq(got.status, -EBUSY);
 }
 
+Test(mapreader, slow_mappings_of_many_users_delay_another_user_by_a_second, .fini = finish)
+{
+	static struct list slow[20];
+	const uint32_t users = sizeof(slow) / sizeof(slow[0]);
+
+	start_fake();
+	FILE *f = fake_maps(7, false);
+	fputs("1000-2000 r-xp 00000000 08:01 1 /bin/x\n", f);
+	fclose(f);
+	for (uint32_t i = 0; i < users; i++) {
+		fake_maps(100 + i, true);
+		cr_assert_eq(ask(100 + i, 1000 + i, MOST, &slow[i]), 0);
+	}
+	const uint64_t began = clock_mono_ns();
+
+	cr_assert_eq(ask(7, 999, MOST, &got), 0);
+	wait_for_answer(pool, &got.ends);
+	cr_assert_eq(got.status, 0);
+	cr_expect_lt(clock_mono_ns() - began, 2 * WORKERPOOL_SLOW_NS * users / WORKERPOOL_OF_LANE);
+}
+
 /* Writes mappings into the FIFO of fake process 7, 250 at a time. */
 static pid_t trickle(unsigned times, unsigned each_ms)
 {

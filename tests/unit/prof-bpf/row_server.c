@@ -101,7 +101,7 @@ static void on_death(void *ctx, struct str name, const struct quarantine_key *of
 
 static void setup(void)
 {
-	const struct tables_config t = memory_tables(SLAB_BYTES);
+	const struct tables_config t = memory_tables(TABLES_SLAB_BYTES);
 
 	cr_assert_eq(tables_new(&t, &tables), 0);
 	tables_tick(tables, 1);
@@ -219,7 +219,7 @@ Test(row_server, an_idle_extractor_that_goes_blames_no_file)
 	cr_assert_eq(blamed.count, 0);
 	for (unsigned i = 0; i < FILES; i++) {
 		cr_assert_eq(deaths(i), 0);
-		cr_assert_neq(tables_file_state(tables, slots[i]), FILE_NO_ROWS);
+		cr_assert_neq(tables_file_state(tables, slots[i]), TABLES_FILE_NO_ROWS);
 	}
 	come(FILES);
 }
@@ -437,7 +437,7 @@ Test(row_server, our_own_lack_of_memory_is_never_blamed_on_a_file)
 	answer(1);
 	most = calls;
 	fails_at = 0;
-	cr_assert_eq(tables_file_state(tables, slots[0]), FILE_READY);
+	cr_assert_eq(tables_file_state(tables, slots[0]), TABLES_FILE_READY);
 	cr_assert(most > 3);
 	for (unsigned at = 1; at <= most; at++) {
 		for (unsigned n = 1; n <= 3; n++) {

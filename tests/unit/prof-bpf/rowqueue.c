@@ -17,7 +17,7 @@ static struct owner *alice, *bob;
 
 static void setup(void)
 {
-	const struct tables_config t = memory_tables(SLAB_BYTES);
+	const struct tables_config t = memory_tables(TABLES_SLAB_BYTES);
 
 	cr_assert_eq(tables_new(&t, &tables), 0);
 	tables_tick(tables, 1);

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Real events of this kernel. Every test starts its own processes and looks only at their
  * records. */
 #include <criterion/criterion.h>

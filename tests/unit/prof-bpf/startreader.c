@@ -44,7 +44,7 @@ static void take(void *ctx, const struct startreader_result *r)
 	a->status = r->status;
 	a->exe_same = r->exe_same;
 	cr_assert(r->status || S_ISREG(r->exe_mode));
-	while (startup_next(&rest, &which, &value)) {
+	while (environment_next(&rest, &which, &value)) {
 		char *to = which ? a->line : a->variable;
 
 		cr_assert_neq(which, 1);

@@ -114,3 +114,26 @@ Test(workerpool_claims, one_slow_lane_does_not_keep_the_other_waiting)
 		cr_expect_eq(may(other, WORKERPOOL_OF_LANE, 1), WORKERPOOL_CLAIMS_MAY_BEGIN);
 	}
 }
+
+/* A worker that began a while ago. */
+static void occupy_slowly(unsigned owner, uint64_t pid)
+{
+	occupy(WORKERPOOL_MEMORY, owner, pid, false);
+	pool.workers[next - 1].slow = true;
+	pool.workers[next - 1].since_ns = 1;
+}
+
+Test(workerpool_claims, slow_workers_hold_up_only_their_owners)
+{
+	begin();
+	pool.now_ns = 2 * WORKERPOOL_SLOW_NS;
+	for (unsigned i = 0; i < WORKERPOOL_SLOW_HANGING / 2; i++)
+		occupy_slowly(i, DEVICE + i);
+	cr_expect_eq(may(WORKERPOOL_MEMORY, WORKERPOOL_WORKERS, 1), WORKERPOOL_CLAIMS_MAY_BEGIN);
+	/* Half of the places are taken, so one worker of an owner is enough. */
+	cr_expect_eq(may(WORKERPOOL_MEMORY, 0, 1), WORKERPOOL_CLAIMS_MAY_WAIT);
+	for (unsigned i = 0; i < WORKERPOOL_SLOW_HANGING / 2; i++)
+		occupy_slowly(DEVICE + i, 100 + i);
+	/* Each of them will end, or hang and be given up. */
+	cr_expect_eq(may(WORKERPOOL_MEMORY, WORKERPOOL_WORKERS, 1), WORKERPOOL_CLAIMS_MAY_WAIT);
+}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -178,6 +179,7 @@ Test(filestore, a_debug_file_that_did_not_come_is_asked_for_again)
 	now += FILESTORE_WAIT_NS;
 	cr_assert_eq(filestore_get(&s, &a, now, &p), 0);
 	cr_assert_not_null(p);
+	cr_expect(a.late);
 	cr_expect_eq(asked, 1);
 	cr_expect_eq(debug_asked, 1);
 
@@ -188,6 +190,7 @@ Test(filestore, a_debug_file_that_did_not_come_is_asked_for_again)
 	now++;
 	cr_assert_eq(filestore_get(&s, &a, now, &p), 0);
 	cr_assert_not_null(p);
+	cr_expect(!a.late);
 	cr_expect_eq(asked, 2);
 	cr_expect_gt(debug_asked, 1);
 	cr_expect_eq(s.open_count, 1);
@@ -197,4 +200,96 @@ Test(filestore, a_debug_file_that_did_not_come_is_asked_for_again)
 	now += FILESTORE_RETRY_NS;
 	cr_assert_eq(filestore_get(&s, &a, now, &p), 0);
 	cr_expect_eq(debug_asked, all, "it has answered");
+}
+
+/* On a busy host, prof-symd itself is late. */
+Test(filestore, each_answer_gives_the_next_as_long)
+{
+	struct program *p = NULL;
+
+	filestore_init(&s, 1u << 30, 1u << 30, ask_slowly, NULL);
+	cr_assert_eq(filestore_get(&s, &a, now, &p), FILESTORE_WAIT);
+	while (a.state == FILESTORE_ASKED) {
+		now += FILESTORE_WAIT_NS - 1;
+		filestore_tick(&s, now);
+		cr_assert_neq(a.request, 0);
+		filestore_answer(&s, a.request, -1, now);
+	}
+	cr_expect_gt(debug_asked, 1);
+	cr_expect_eq(filestore_get(&s, &a, now, &p), 0);
+	cr_expect_not_null(p);
+	cr_expect(!a.late);
+	filestore_drop(&s, &a);
+}
+
+Test(filestore, wrong_files_do_not_prolong_the_wait_for_ever)
+{
+	const uint64_t begun_ns = now;
+	struct program *p = NULL;
+
+	filestore_init(&s, 1u << 30, 1u << 30, ask_slowly, NULL);
+	cr_assert_eq(filestore_get(&s, &a, now, &p), FILESTORE_WAIT);
+	while (a.state == FILESTORE_ASKED) {
+		now += FILESTORE_WAIT_NS / 2;
+		filestore_tick(&s, now);
+		if (a.request)
+			filestore_answer(&s, a.request, open("/bin/false", O_RDONLY | O_CLOEXEC),
+					 now);
+	}
+	cr_expect_eq(now - begun_ns, FILESTORE_WAIT_ALL_NS);
+	cr_expect(a.late);
+	filestore_drop(&s, &a);
+}
+
+static bool full;
+
+/* Each file is a program whose debug file is requested. There is no room for a request while the
+ * route is full. */
+static int ask_if_room(void *ctx, const struct filestore_request *rq)
+{
+	return full ? -EAGAIN : ask_slowly(ctx, rq);
+}
+
+Test(filestore, a_request_without_room_is_repeated)
+{
+	struct program *p = NULL;
+
+	filestore_init(&s, 1u << 30, 1u << 30, ask_if_room, NULL);
+	full = true;
+	cr_assert_eq(filestore_get(&s, &a, now, &p), FILESTORE_WAIT);
+	filestore_tick(&s, now);
+	cr_assert_eq(filestore_get(&s, &a, now, &p), FILESTORE_WAIT);
+	full = false;
+	filestore_tick(&s, now);
+	cr_expect_eq(asked, 1);
+	cr_expect_eq(debug_asked, 1);
+
+	full = true;
+	filestore_answer(&s, a.request, -1, now);
+	cr_assert_eq(filestore_get(&s, &a, now, &p), FILESTORE_WAIT);
+	full = false;
+	answers = true;
+	filestore_tick(&s, now);
+	cr_expect_gt(debug_asked, 1);
+	cr_expect_eq(filestore_get(&s, &a, now, &p), 0);
+	cr_expect_not_null(p);
+	filestore_drop(&s, &a);
+}
+
+Test(filestore, a_route_that_stays_full_ends_the_wait)
+{
+	struct program *p = NULL;
+
+	filestore_init(&s, 1u << 30, 1u << 30, ask_if_room, NULL);
+	full = true;
+	cr_assert_eq(filestore_get(&s, &a, now, &p), FILESTORE_WAIT);
+	now += FILESTORE_WAIT_NS;
+	filestore_tick(&s, now);
+	cr_assert_eq(filestore_get(&s, &a, now, &p), 0);
+	cr_assert_null(p);
+	full = false;
+	now += FILESTORE_RETRY_NS;
+	(void)filestore_get(&s, &a, now, &p);
+	cr_expect_eq(asked, 1);
+	filestore_drop(&s, &a);
 }

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rules from instructions: functions of a few bytes. */
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
 #include <sys/mman.h>
 #include <unistd.h>

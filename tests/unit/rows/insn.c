@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Compares the cached decoder with what Zydis returns for each instruction. */
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

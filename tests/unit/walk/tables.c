@@ -52,7 +52,7 @@ Test(tables, every_offset_finds_the_last_row_at_or_below_it)
 	const uint64_t base = 0x5000;
 	uint16_t slot = add_file(base, 0x9000, 1000, 36, 7);
 
-	cr_assert_eq(tables_file_state(t, slot), FILE_READY);
+	cr_assert_eq(tables_file_state(t, slot), TABLES_FILE_READY);
 	for (uint64_t at = 0; at < 0x9000; at++) {
 		uint64_t row = at / 36 < 999 ? at / 36 : 999;
 
@@ -106,7 +106,7 @@ static uint32_t number_of(const struct unwind_rule *r)
 
 Test(tables, an_ordinary_rule_is_its_own_number)
 {
-	/* Not 0, which is another kind of rule (RULE_STUB). */
+	/* Not 0, which is another kind of rule (TABLES_RULE_STUB). */
 	for (int i = 7; i < 2 * 256 * 8 * 8; i += 7) {
 		int32_t rbp = i & 7;
 		struct unwind_rule r = {
@@ -120,11 +120,11 @@ Test(tables, an_ordinary_rule_is_its_own_number)
 		};
 		uint32_t n = number_of(&r);
 
-		cr_assert(n & RULE_SHORT);
-		cr_assert_eq(!!(n & RULE_SHORT_RBP), r.cfa_reg == UNWIND_REG_RBP);
-		cr_assert_eq(RULE_SHORT_CFA(n) * 8, (uint32_t)r.cfa_off);
-		cr_assert_eq(RULE_SHORT_RBP_AT(n), (uint32_t)rbp);
-		cr_assert_eq(RULE_SHORT_RBX_AT(n), r.rbx);
+		cr_assert(n & TABLES_RULE_SHORT);
+		cr_assert_eq(!!(n & TABLES_RULE_SHORT_RBP), r.cfa_reg == UNWIND_REG_RBP);
+		cr_assert_eq(TABLES_RULE_SHORT_CFA(n) * 8, (uint32_t)r.cfa_off);
+		cr_assert_eq(TABLES_RULE_SHORT_RBP_AT(n), (uint32_t)rbp);
+		cr_assert_eq(TABLES_RULE_SHORT_RBX_AT(n), r.rbx);
 		/* Slots and what they held are free again later. */
 		if (i % 1024 < 7)
 			tables_tick(t, (uint64_t)i * TABLES_GRACE_NS + 2);
@@ -135,7 +135,7 @@ Test(tables, rules_that_do_not_fit_a_short_one_use_the_array)
 {
 	const struct unwind_rule still = { .cfa = UNWIND_CFA_REG, .cfa_reg = UNWIND_REG_RSP };
 
-	cr_expect_not(number_of(&still) & RULE_SHORT);
+	cr_expect_not(number_of(&still) & TABLES_RULE_SHORT);
 	const struct unwind_rule ordinary = { .cfa = UNWIND_CFA_REG,
 					      .cfa_reg = UNWIND_REG_RSP,
 					      .cfa_off = 64,
@@ -163,12 +163,12 @@ Test(tables, rules_that_do_not_fit_a_short_one_use_the_array)
 	for (int i = 0; i < 15; i++) {
 		uint32_t n = number_of(&others[i]);
 
-		cr_assert_not(n & RULE_SHORT, "%d", i);
+		cr_assert_not(n & TABLES_RULE_SHORT, "%d", i);
 		const struct unwind_rule *r = env_rule(n);
 		cr_assert_not_null(r);
 		cr_assert_eq(memcmp(r, &others[i], sizeof(others[i])), 0, "%d", i);
 	}
-	cr_assert(number_of(&ordinary) & RULE_SHORT);
+	cr_assert(number_of(&ordinary) & TABLES_RULE_SHORT);
 }
 
 Test(tables, unsorted_rows_are_refused)
@@ -181,7 +181,7 @@ Test(tables, unsorted_rows_are_refused)
 	cr_assert_eq(tables_rows_begin(t, slot, 0, 0x1000, 2, 1), 0);
 	cr_assert_eq(tables_rows_rules(t, slot, &r, 1), 0);
 	cr_assert_eq(tables_rows_chunk(t, slot, w, 2), TABLES_BAD_ROWS);
-	cr_assert_eq(tables_file_state(t, slot), FILE_PENDING);
+	cr_assert_eq(tables_file_state(t, slot), TABLES_FILE_PENDING);
 }
 
 Test(tables, rows_beyond_what_was_announced_are_refused)
@@ -235,10 +235,10 @@ Test(tables, at_the_ceiling_the_file_sampled_least_is_evicted_for_one_sampled_mo
 	cr_assert_eq(v, TABLES_FULL);
 	tables_file_full(t, slot);
 	cr_assert_not(tables_file_again(t, slot), "its turn comes after the grace period");
-	cr_assert_eq(tables_file_state(t, b), FILE_EVICTED);
-	cr_assert_eq(tables_file_state(t, a), FILE_READY);
+	cr_assert_eq(tables_file_state(t, b), TABLES_FILE_EVICTED);
+	cr_assert_eq(tables_file_state(t, a), TABLES_FILE_READY);
 	tables_figures(t, &f);
-	cr_assert_leq(f.bytes, 3 * SLAB_BYTES);
+	cr_assert_leq(f.bytes, 3 * TABLES_SLAB_BYTES);
 	uint64_t before = f.bytes_used;
 	tables_tick(t, 2);
 	tables_tick(t, 2 + TABLES_GRACE_NS);
@@ -261,8 +261,8 @@ Test(tables, a_file_that_nothing_maps_makes_room_before_one_that_runs)
 	for (int k = 0; k < 40; k++)
 		tables_file_touch(t, ended, 100 + k);
 	tables_file_unmapped(t, ended);
-	for (int i = 0; i < 60 && tables_file_state(t, ended) == FILE_READY &&
-			tables_file_state(t, running) == FILE_READY;
+	for (int i = 0; i < 60 && tables_file_state(t, ended) == TABLES_FILE_READY &&
+			tables_file_state(t, running) == TABLES_FILE_READY;
 	     i++) {
 		cr_assert_eq(tables_file_new(t, &slot), 0);
 		for (int k = 0; k < 12; k++)
@@ -280,8 +280,9 @@ Test(tables, a_file_that_nothing_maps_makes_room_before_one_that_runs)
 		if (v || tables_rows_end(t, slot))
 			break;
 	}
-	cr_assert_eq(tables_file_state(t, ended), FILE_PENDING, "its rows wait to be asked for");
-	cr_assert_eq(tables_file_state(t, running), FILE_READY);
+	cr_assert_eq(tables_file_state(t, ended), TABLES_FILE_PENDING,
+		     "its rows wait to be asked for");
+	cr_assert_eq(tables_file_state(t, running), TABLES_FILE_READY);
 }
 
 Test(tables, files_sampled_alike_do_not_take_each_others_place)
@@ -310,7 +311,7 @@ Test(tables, files_sampled_alike_do_not_take_each_others_place)
 	}
 	cr_assert_eq(v, TABLES_FULL);
 	tables_file_full(t, slot);
-	cr_assert_eq(tables_file_state(t, a), FILE_READY);
+	cr_assert_eq(tables_file_state(t, a), TABLES_FILE_READY);
 	tables_tick(t, 2 * TABLES_GRACE_NS);
 	cr_assert_not(tables_file_again(t, slot));
 }
@@ -415,7 +416,8 @@ Test(tables, mappings_published_repeatedly_use_a_part_of_the_room)
 	for (uint64_t i = 0; i < 100; i++)
 		taken += !tables_process_set(t, 1, 1, 0, m, 4000, true, &generation);
 	tables_figures(t, &f);
-	cr_assert(taken > 0 && f.bytes_used <= 3 * SLAB_BYTES / 8, "%u, %lu", taken, f.bytes_used);
+	cr_assert(taken > 0 && f.bytes_used <= 3 * TABLES_SLAB_BYTES / 8, "%u, %lu", taken,
+		  f.bytes_used);
 	/* It continues after the grace period. */
 	tables_tick(t, 2);
 	tables_tick(t, 2 + TABLES_GRACE_NS);
@@ -506,51 +508,52 @@ Test(tables, memory_above_a_lowered_limit_is_handed_back)
 			tables_file_touch(t, slot[i], 100 + k);
 	}
 	tables_figures(t, &f);
-	cr_assert_eq(f.bytes, 3 * SLAB_BYTES);
+	cr_assert_eq(f.bytes, 3 * TABLES_SLAB_BYTES);
 	tables_tick(t, 1);
-	tables_limit(t, SLAB_BYTES);
+	tables_limit(t, TABLES_SLAB_BYTES);
 	/* There is room for a few mappings all the while. */
 	tables_tick(t, 1000000000ull);
 	tables_figures(t, &f);
-	cr_assert_eq(f.bytes, SLAB_BYTES, "at once: a tool may have taken their memory");
+	cr_assert_eq(f.bytes, TABLES_SLAB_BYTES, "at once: a tool may have taken their memory");
 	cr_assert_eq(tables_process_set(t, 10, 1, 0, m, 1, true, &generation), 0);
 	for (uint64_t s = 1; s < 9; s++)
 		tables_tick(t, s * 1100000000ull);
 	tables_figures(t, &f);
-	cr_assert_eq(f.bytes, SLAB_BYTES, "%lu", f.bytes);
-	cr_assert_leq(f.bytes_used, SLAB_BYTES);
+	cr_assert_eq(f.bytes, TABLES_SLAB_BYTES, "%lu", f.bytes);
+	cr_assert_leq(f.bytes_used, TABLES_SLAB_BYTES);
 	cr_assert_eq(f.processes, 8, "a process keeps its mappings");
 	cr_assert_geq(f.evictions, 5, "more than half of the rows");
 	cr_assert_gt(tables_lacking(t, &all), 0);
 	/* Room that becomes free for a while is used; room that is free for a moment is not. */
-	tables_limit(t, 2 * SLAB_BYTES);
-	tables_limit(t, SLAB_BYTES);
+	tables_limit(t, 2 * TABLES_SLAB_BYTES);
+	tables_limit(t, TABLES_SLAB_BYTES);
 	for (uint64_t s = 9; s < 12; s++) {
 		tables_tick(t, s * 1100000000ull);
-		tables_limit(t, (s == 10 ? 4 : 3) * SLAB_BYTES);
+		tables_limit(t, (s == 10 ? 4 : 3) * TABLES_SLAB_BYTES);
 		if (s < 11)
-			cr_assert_not(tables_fit(t, SLAB_BYTES / 2));
+			cr_assert_not(tables_fit(t, TABLES_SLAB_BYTES / 2));
 	}
-	cr_assert(tables_fit(t, SLAB_BYTES / 2));
+	cr_assert(tables_fit(t, TABLES_SLAB_BYTES / 2));
 	for (int i = 0; i < 4; i++)
 		add_file(0, 0x80000, 0x20000, 4, 2);
 	tables_figures(t, &f);
-	cr_assert_gt(f.bytes, SLAB_BYTES);
+	cr_assert_gt(f.bytes, TABLES_SLAB_BYTES);
 }
 
 Test(tables, a_ceiling_that_left_room_rises_at_once)
 {
 	uint16_t waits;
 
-	tables_limit(t, 8 * SLAB_BYTES);
+	tables_limit(t, 8 * TABLES_SLAB_BYTES);
 	tables_tick(t, 1000000000ull);
-	tables_limit(t, 2 * SLAB_BYTES);
+	tables_limit(t, 2 * TABLES_SLAB_BYTES);
 	cr_assert_eq(tables_file_new(t, &waits), 0);
-	cr_assert_eq(tables_rows_begin(t, waits, 0, 0x1000000, 3 * SLAB_WORDS, 1), TABLES_FULL);
+	cr_assert_eq(tables_rows_begin(t, waits, 0, 0x1000000, 3 * TABLES_SLAB_WORDS, 1),
+		     TABLES_FULL);
 	tables_file_full(t, waits);
 	tables_tick(t, 1100000000ull);
 	cr_assert_not(tables_file_again(t, waits), "nothing has changed");
-	tables_limit(t, 6 * SLAB_BYTES);
+	tables_limit(t, 6 * TABLES_SLAB_BYTES);
 	cr_assert(tables_file_again(t, waits), "it need not wait for what would be evicted");
 }
 
@@ -558,21 +561,21 @@ Test(tables, a_ceiling_falls_at_once_after_another_has_fallen)
 {
 	struct tables_figures f;
 
-	tables_limit(t, 8 * SLAB_BYTES);
+	tables_limit(t, 8 * TABLES_SLAB_BYTES);
 	for (int i = 0; i < 8; i++)
 		add_file(0, 0x80000, 0x20000, 4, 2);
 	tables_tick(t, 1000000000ull);
 	tables_figures(t, &f);
 	tables_limit(t, f.bytes);
-	cr_assert(tables_fit(t, SLAB_BYTES / 8));
+	cr_assert(tables_fit(t, TABLES_SLAB_BYTES / 8));
 	tables_tick(t, 1100000000ull);
 	for (uint16_t slot = 2; slot < 10; slot++)
 		tables_file_free(t, slot);
 	for (uint64_t s = 2; s < 7; s++)
 		tables_tick(t, s * 1000000000ull);
-	tables_limit(t, 2 * SLAB_BYTES);
-	cr_assert(tables_fit(t, SLAB_BYTES), "nothing else is left");
-	cr_assert_not(tables_fit(t, 2 * SLAB_BYTES), "the new ceiling holds");
+	tables_limit(t, 2 * TABLES_SLAB_BYTES);
+	cr_assert(tables_fit(t, TABLES_SLAB_BYTES), "nothing else is left");
+	cr_assert_not(tables_fit(t, 2 * TABLES_SLAB_BYTES), "the new ceiling holds");
 }
 
 Test(tables, nothing_is_evicted_for_rows_that_would_still_not_fit)
@@ -588,7 +591,8 @@ Test(tables, nothing_is_evicted_for_rows_that_would_still_not_fit)
 	cr_assert_eq(tables_file_new(t, &large), 0);
 	for (int k = 0; k < 90; k++)
 		tables_file_touch(t, large, 1000 + k);
-	cr_assert_eq(tables_rows_begin(t, large, 0, 0x1000000, 3 * SLAB_WORDS, 1), TABLES_FULL);
+	cr_assert_eq(tables_rows_begin(t, large, 0, 0x1000000, 3 * TABLES_SLAB_WORDS, 1),
+		     TABLES_FULL);
 	tables_file_full(t, large);
 	tables_tick(t, 1);
 	tables_tick(t, 4 * TABLES_GRACE_NS);
@@ -596,15 +600,15 @@ Test(tables, nothing_is_evicted_for_rows_that_would_still_not_fit)
 	tables_figures(t, &f);
 	cr_assert_eq(f.evictions, 0);
 	for (int i = 0; i < 4; i++)
-		cr_assert_eq(tables_file_state(t, small[i]), FILE_READY);
-	cr_assert_geq(tables_lacking(t, &all), 3 * SLAB_BYTES);
+		cr_assert_eq(tables_file_state(t, small[i]), TABLES_FILE_READY);
+	cr_assert_geq(tables_lacking(t, &all), 3 * TABLES_SLAB_BYTES);
 	/* With more memory it has room. */
 	cr_assert(tables_file_lacks(t, large));
 	cr_assert_not(tables_file_lacks(t, small[0]));
-	tables_limit(t, 6 * SLAB_BYTES);
+	tables_limit(t, 6 * TABLES_SLAB_BYTES);
 	tables_tick(t, 5 * TABLES_GRACE_NS);
 	tables_file_touch(t, large, 5 * TABLES_GRACE_NS);
-	cr_assert(tables_fit(t, tables_rows_bytes(0x1000000, 3 * SLAB_WORDS)));
+	cr_assert(tables_fit(t, tables_rows_bytes(0x1000000, 3 * TABLES_SLAB_WORDS)));
 	cr_assert(tables_file_again(t, large));
 	tables_file_pending(t, large);
 	cr_assert(tables_file_lacks(t, large), "it was not there when a sample was walked");
@@ -627,7 +631,8 @@ Test(tables, many_sampled_files_are_not_evicted_for_a_less_sampled_one)
 	for (int k = 0; k < 50; k++)
 		tables_file_touch(t, large, 1000 + k);
 	/* Seven of them would have to be evicted, with 70 samples. */
-	cr_assert_eq(tables_rows_begin(t, large, 0, 0x100000, 2 * SLAB_WORDS, 1), TABLES_FULL);
+	cr_assert_eq(tables_rows_begin(t, large, 0, 0x100000, 2 * TABLES_SLAB_WORDS, 1),
+		     TABLES_FULL);
 	tables_figures(t, &f);
 	cr_assert_eq(f.evictions, 0);
 }
@@ -645,31 +650,31 @@ Test(tables, unused_rows_are_evicted_before_room_is_needed)
 		first = first ? first : slot;
 	}
 	tables_figures(t, &f);
-	cr_assert_gt(f.bytes_used, 5 * SLAB_BYTES / 2, "%lu", f.bytes_used);
+	cr_assert_gt(f.bytes_used, 5 * TABLES_SLAB_BYTES / 2, "%lu", f.bytes_used);
 	tables_tick(t, 11000000000ull);
 	tables_tick(t, 12100000000ull);
 	tables_tick(t, 14200000000ull);
 	tables_figures(t, &f);
-	cr_assert_leq(f.bytes_used, 21 * SLAB_BYTES / 8, "%lu", f.bytes_used);
-	cr_assert_gt(f.bytes_used, 2 * SLAB_BYTES, "but not more than that");
+	cr_assert_leq(f.bytes_used, 21 * TABLES_SLAB_BYTES / 8, "%lu", f.bytes_used);
+	cr_assert_gt(f.bytes_used, 2 * TABLES_SLAB_BYTES, "but not more than that");
 	cr_assert_eq(tables_lacking(t, &all), 0, "no file lacks them");
 	/* The rows of a file that runs again are back after a moment. A walk is cut only where
 	 * there is no room. */
-	cr_assert_eq(tables_file_state(t, first), FILE_PENDING);
+	cr_assert_eq(tables_file_state(t, first), TABLES_FILE_PENDING);
 	cr_assert_not(tables_file_lacks(t, first));
 	tables_file_touch(t, first, 14200000001ull);
 	cr_assert(tables_file_again(t, first));
 	cr_assert_not(tables_file_again(t, first), "once");
 	uint16_t second = first;
 
-	tables_limit(t, SLAB_BYTES);
+	tables_limit(t, TABLES_SLAB_BYTES);
 	for (uint64_t tick = 15; tick < 20; tick++)
 		tables_tick(t, tick * 1000000000);
-	while (tables_file_state(t, ++second) != FILE_PENDING)
+	while (tables_file_state(t, ++second) != TABLES_FILE_PENDING)
 		cr_assert_leq(second, first + 10);
 	while (tables_fit(t, 0x20000 * sizeof(uint32_t)))
 		tables_file_touch(t, add_file(0, 0x20000, 0x8000, 4, 2), 19000000001ull);
 	(void)tables_file_again(t, second);
-	cr_assert_eq(tables_file_state(t, second), FILE_EVICTED);
+	cr_assert_eq(tables_file_state(t, second), TABLES_FILE_EVICTED);
 	cr_assert(tables_file_lacks(t, second));
 }

@@ -109,9 +109,9 @@ Test(tables_owners, the_owner_with_most_rules_leaves_some_and_gives_up_first)
 	tables_tick(t, 3000000000ull);
 	tables_tick(t, 6000000000ull);
 	tables_tick(t, 9000000000ull);
-	cr_assert_eq(tables_file_state(t, small), FILE_READY);
-	cr_assert_neq(tables_file_state(t, slot[0]), FILE_READY, "sampled longest ago");
-	cr_assert_eq(tables_file_state(t, slot[n - 1]), FILE_READY);
+	cr_assert_eq(tables_file_state(t, small), TABLES_FILE_READY);
+	cr_assert_neq(tables_file_state(t, slot[0]), TABLES_FILE_READY, "sampled longest ago");
+	cr_assert_eq(tables_file_state(t, slot[n - 1]), TABLES_FILE_READY);
 	cr_assert_neq(add_for(3, 100, 900, 300000), 0);
 }
 
@@ -143,7 +143,7 @@ Test(tables_owners, evicted_rows_leave_the_rest_to_others)
 	}
 	cr_assert_neq(add_for(2, 100, 600, 200000), 0);
 	tables_tick(t, 3000000000ull);
-	cr_assert_eq(tables_file_state(t, first), FILE_EVICTED);
+	cr_assert_eq(tables_file_state(t, first), TABLES_FILE_EVICTED);
 	tables_file_charge(t, first, 3);
 	tables_file_pending(t, first);
 	cr_assert_eq(tables_rows_begin(t, first, 0, 1600, 100, 100), TABLES_FULL);
@@ -192,14 +192,14 @@ Test(tables_owners, the_owner_with_most_words_leaves_some_and_gives_up_first)
 	tables_tick(t, 4000000000ull);
 	tables_tick(t, 7000000000ull);
 	cr_assert_neq(add_for(2, 0x4000, 4, 1), 0);
-	cr_assert_eq(tables_file_state(t, other), FILE_READY);
+	cr_assert_eq(tables_file_state(t, other), TABLES_FILE_READY);
 	/* More than is left: the largest owner gives back as much as is needed. */
 	if (!add_for(2, 0x30000, 4, 1)) {
 		tables_tick(t, 8000000000ull);
 		tables_tick(t, 11000000000ull);
 		cr_assert_neq(add_for(2, 0x30000, 4, 1), 0);
 	}
-	cr_assert_eq(tables_file_state(t, other), FILE_READY);
+	cr_assert_eq(tables_file_state(t, other), TABLES_FILE_READY);
 }
 
 Test(tables_owners, rows_of_a_small_owner_may_use_room_kept_for_mappings)

@@ -78,7 +78,7 @@ int __wrap_bpf_map_lookup_batch(int fd, void *from, void *next, void *keys, void
 
 static void set_up_map(void)
 {
-	struct tables_config c = memory_tables(SLAB_BYTES);
+	struct tables_config c = memory_tables(TABLES_SLAB_BYTES);
 
 	c.processes_fd = FD;
 	c.max_processes = most = MAP_PLACES;
@@ -135,7 +135,7 @@ Test(tables_processes, map_that_the_hook_filled_has_no_place)
 
 Test(tables_processes, tables_without_a_map_have_places_too)
 {
-	const struct tables_config c = memory_tables(SLAB_BYTES);
+	const struct tables_config c = memory_tables(TABLES_SLAB_BYTES);
 	struct tables *other;
 
 	cr_assert_eq(tables_new(&c, &other), 0);

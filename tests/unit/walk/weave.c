@@ -75,7 +75,7 @@ Test(weave, code_that_the_loop_called_by_a_stub_is_part_of_it)
 	for (unsigned rules = 0; rules < 3; rules++) {
 		begin(RUNTIME_BY_ADDRESS);
 		config.takes = rules ? RUNTIME_RULES_GENERATED : 0;
-		config.rule = rules == 1 ? RULE_STUB : 0;
+		config.rule = rules == 1 ? TABLES_RULE_STUB : 0;
 		item(RUNTIME_FRAME, 1);
 		item(RUNTIME_ENTRY, 0x7000);
 		native(OTHER(0x10));

@@ -10,25 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "common/wire/bus/bus.h"
+#include "tests/unit/peer_fixture.h"
 #include "tests/unit/run_dir.h"
 
 #define BATCHES_AT_ONCE 2
 
 TestSuite(peer, .init = make_run_dir, .fini = remove_run_dir, .timeout = 60);
-
-/* The next message or event within ten seconds; PEER_EMPTY: there was none. */
-static int hear(struct peer *p, struct msg *ret)
-{
-	for (int i = 0; i < 1000; i++) {
-		struct pollfd wait = { .fd = peer_bus_fd(p), .events = POLLIN };
-		const int r = peer_recv(p, ret);
-
-		if (r != PEER_EMPTY)
-			return r;
-		poll(&wait, 1, 10);
-	}
-	return PEER_EMPTY;
-}
 
 static struct peer_config config_of(enum busroute_id route, const char *producer)
 {

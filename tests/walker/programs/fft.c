@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* FFmpeg's FFTs of 16 to 4096 points, one after the other. */
 #include <libavutil/mem.h>
 #include <libavutil/tx.h>

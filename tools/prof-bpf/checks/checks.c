@@ -109,7 +109,8 @@ static int look_at_code(void)
 
 	if (!f)
 		return -errno;
-	while ((n = getline(&line, &room, f)) > 0 && !strchr(line, '[')) {
+	for (n = getline(&line, &room, f); n > 0 && !strchr(line, '[');
+	     n = getline(&line, &room, f)) {
 		line[n - 1] = '\0';
 		kernel_symbols_line(&s, line);
 	}
@@ -148,7 +149,6 @@ static void check_virtual(struct look *l, struct check *c)
 	unsigned a, b, x, d;
 	char name[13] = "";
 
-	(void)l;
 	if (!__get_cpuid(1, &a, &b, &x, &d) || !(x & 1u << 31)) {
 		check_found(c, "none");
 		return;
@@ -189,7 +189,6 @@ static void check_user_namespace(struct look *l, struct check *c)
 {
 	const int first = namespace_is_first(NAMESPACE_USER);
 
-	(void)l;
 	check_found(c, first == NAMESPACE_FIRST	  ? "the host's"
 		       : first == NAMESPACE_OTHER ? "not the host's"
 						  : "not known, without /proc");
@@ -207,7 +206,6 @@ static void check_time_namespace(struct look *l, struct check *c)
 	char line[128];
 	bool moved = false;
 
-	(void)l;
 	while (f && fgets(line, sizeof(line), f)) {
 		char *at = line + strcspn(line, " \t");
 		const long long s = strtoll(at, &at, 10), ns = strtoll(at, NULL, 10);
@@ -357,7 +355,6 @@ static void check_lsm(struct look *l, struct check *c)
 {
 	char all[CHECK_TEXT / 2], own[CHECK_TEXT / 2 - 20];
 
-	(void)l;
 	if (!read_line("/sys/kernel/security/lsm", all, sizeof(all)))
 		snprintf(all, sizeof(all), "unknown (securityfs is not mounted)");
 	if (!read_line("/proc/self/attr/current", own, sizeof(own)))
@@ -376,7 +373,6 @@ static void check_cells(struct look *l, struct check *c)
 	const int landlock = landlock_version();
 	const bool filters = seccomp_available();
 
-	(void)l;
 	if (landlock > 0)
 		check_found(c, "seccomp %s; Landlock %d", filters ? "filters" : "has no filters",
 			    landlock);
@@ -475,7 +471,6 @@ static void check_btf(struct look *l, struct check *c)
 	const bool there = fd >= 0 && read(fd, &magic, sizeof(magic)) == sizeof(magic) &&
 			   magic == BTF_MAGIC;
 
-	(void)l;
 	if (fd >= 0)
 		close(fd);
 	if (there) {
@@ -504,7 +499,6 @@ static void check_kernel_names(struct look *l, struct check *c)
 	const int r = kallsyms_new(&(struct kallsyms_config){ 0 }, &k);
 	long hidden = 0;
 
-	(void)l;
 	if (!r)
 		kallsyms_figures(k, &f);
 	if (!r && kallsyms_available(k)) {
@@ -529,7 +523,6 @@ static void check_tracefs(struct look *l, struct check *c)
 		(statfs("/sys/kernel/tracing", &fs) == 0 && fs.f_type == TRACEFS_MAGIC) ||
 		(statfs("/sys/kernel/debug/tracing", &fs) == 0 && fs.f_type == TRACEFS_MAGIC);
 
-	(void)l;
 	check_found(c, there ? "mounted; not needed" : "not mounted; not needed");
 }
 
@@ -560,13 +553,11 @@ static void check_paranoid(struct look *l, struct check *c)
 
 static void check_kptr(struct look *l, struct check *c)
 {
-	(void)l;
 	show_sysctl(c, "/proc/sys/kernel/kptr_restrict", "");
 }
 
 static void check_unprivileged(struct look *l, struct check *c)
 {
-	(void)l;
 	show_sysctl(c, "/proc/sys/kernel/unprivileged_bpf_disabled", "does not restrict CAP_BPF");
 }
 
@@ -574,7 +565,6 @@ static void check_jit(struct look *l, struct check *c)
 {
 	long value;
 
-	(void)l;
 	show_sysctl(c, "/proc/sys/net/core/bpf_jit_enable", "");
 	if (read_number("/proc/sys/net/core/bpf_jit_enable", &value) && value == 0)
 		check_degrade(c, "cpu time: a sample costs several times as much",

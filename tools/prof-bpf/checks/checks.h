@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks of what this host supports. Where possible a check tries the feature; otherwise it reads
- * what the kernel reports. `profpipe doctor` prints the same checks that precede a run.
+ * Checks of what this host supports. A check tries the feature if it can; otherwise it reads what
+ * the kernel reports. `profpipe doctor` prints the same checks that precede a run.
  */
 #ifndef PROF_BPF_CHECKS_CHECKS_H
 #define PROF_BPF_CHECKS_CHECKS_H

@@ -1,8 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
+#include "common/base/bytes/numbers.h"
 #include "common/base/system/clock.h"
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/files/files_internal.h"
@@ -16,6 +17,10 @@
 #define PAUSE_NS 250000000ull /* no openings for this long after descriptors ran out */
 #define OPENING_MAX 1024      /* files opened at the same time: requests take memory */
 #define OPENING_LEAST 8	      /* for each owner */
+/* Time is charged when an opening is done. So of one owner, only as many are under way as take this
+ * long, by its latest ones; and before the first is done, this many. */
+#define OPENING_AHEAD_NS 50000000u
+#define OPENING_FIRST 64
 
 static void backing_uncache(struct files_backing *b)
 {
@@ -330,6 +335,15 @@ static struct files_mapper find_mapper(struct files *f, const struct files_mappe
 	return ret;
 }
 
+/* Notes the cpu time of an opening, in the mean of the owner's latest ones. */
+static void learn_cost(struct files *f, const struct owner *w, uint64_t ns)
+{
+	uint32_t *mean = &f->opening_ns[w->number];
+	const uint32_t last = (uint32_t)numbers_smaller(ns, OPENING_AHEAD_NS);
+
+	*mean = (*mean ? *mean - *mean / 4 + last / 4 : last) | 1;
+}
+
 static void backing_opened(void *ctx, const struct opener_result *r)
 {
 	struct files_backing *b = ctx;
@@ -340,6 +354,7 @@ static void backing_opened(void *ctx, const struct opener_result *r)
 	files_backing_get(b);
 	b->ticket = 0;
 	f->figures.opens++;
+	learn_cost(f, b->owner, r->cpu_ns);
 	/* prof-bpf spends about as much time on it as its worker. */
 	f->config.opened(f->config.ctx, b->owner, 2 * r->cpu_ns);
 	if (opener_lacks_descriptors(r->status)) {
@@ -460,6 +475,16 @@ static void submit_of(struct files *f, uint32_t owner, uint32_t most, uint64_t n
 	}
 }
 
+/* Returns how many files of an owner may be opened at the same time. owners: number of owners with
+ * such files. */
+static uint32_t may_be_opening(const struct files *f, uint32_t owner, uint32_t owners)
+{
+	const uint32_t cost = f->opening_ns[owner],
+		       most = cost ? OPENING_AHEAD_NS / cost : OPENING_FIRST;
+
+	return (uint32_t)numbers_larger(numbers_smaller(most, OPENING_MAX / owners), OPENING_LEAST);
+}
+
 void backings_submit(struct files *f, uint64_t now_ns)
 {
 	uint32_t owners = 0;
@@ -468,10 +493,7 @@ void backings_submit(struct files *f, uint64_t now_ns)
 		owners += f->waiting[i] || f->opening_of[i];
 	for (uint32_t i = 0; f->waits && i < OWNERS_MAX; i++)
 		if (f->waiting[i])
-			submit_of(f, i,
-				  OPENING_MAX / owners > OPENING_LEAST ? OPENING_MAX / owners
-								       : OPENING_LEAST,
-				  now_ns);
+			submit_of(f, i, may_be_opening(f, i, owners), now_ns);
 }
 
 /* --- the end of backings --- */

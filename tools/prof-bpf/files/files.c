@@ -1,8 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/files/files_internal.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <utlist.h>
-#include "tools/prof-bpf/files/files_internal.h"
 
 int files_new(const struct files_config *c, struct files **ret)
 {

@@ -32,8 +32,8 @@ struct file {
 	uint64_t idle_ns;     /* when refs became 0 */
 	uint64_t slot_ns;     /* it gets no slot before this time */
 	uint16_t was_slot;    /* its last slot; 0: none */
-	struct owner *owner;  /* who is charged for the slot; NULL: it has none */
-	struct owner *finder; /* who is charged for the file */
+	struct owner *owner;  /* the owner charged for the slot; NULL: it has none */
+	struct owner *finder; /* the owner charged for the file */
 	bool rows_later;      /* its rows must be requested when descriptors are available again */
 	bool lost_slot; /* it has just lost its slot: published mappings name a slot that another
 			 * file may soon get */
@@ -83,7 +83,7 @@ struct files_kept {
 	uint32_t file; /* its id; 0: none */
 	uint32_t count;
 	uint64_t until_ns;
-	struct files_mapper at[FILES_LISTED]; /* whose owners are not valid */
+	struct files_mapper at[FILES_LISTED]; /* their owners are not valid */
 };
 
 enum files_backing_state {

@@ -33,6 +33,7 @@ struct files {
 	struct files_backing *confirming;
 	uint32_t waits; /* number of backings in all lists of waiting */
 	uint32_t opening, opening_of[OWNERS_MAX];
+	uint32_t opening_ns[OWNERS_MAX]; /* mean cpu time of latest openings; 0: none is done */
 	struct reopen *reopens;
 	struct files_backing *vdso;
 	uint64_t vdso_size;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -217,11 +217,12 @@ int files_open(struct files *f, struct file *file, opener_done *done, void *ctx)
 
 void reopening_want_rows(struct files *f, struct file *file, struct files_mapper at)
 {
-	int fd = file_dup_fd(f, file), r;
+	const int fd = file_dup_fd(f, file);
+	const int r = fd < 0 ? reopen(f, file, at, NULL, NULL) : 0;
 
 	if (fd >= 0)
 		f->config.needs_rows(f->config.rows_ctx, &file->pub, fd);
-	else if ((r = reopen(f, file, at, NULL, NULL)))
+	else if (r)
 		rows_failed(f, file, r);
 }
 

@@ -1,8 +1,11 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/host/admission.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include "common/base/tables/hashtable.h"
 #include "common/base/system/clock.h"
 #include "common/wire/msg.h"
@@ -10,6 +13,7 @@
 #include "tools/prof-bpf/host/processes/processes.h"
 #include "tools/prof-bpf/host/publish/reading.h"
 #include "tools/prof-bpf/host/shares/mapping_turns.h"
+#include "tools/prof-bpf/host/shares/statuses.h"
 
 struct process *admission_process(struct host *h, uint32_t pid, uint64_t born_ns)
 {
@@ -39,8 +43,10 @@ struct process *admission_process(struct host *h, uint32_t pid, uint64_t born_ns
 	p->born_ns = p->fork_ns = born_ns;
 	p->threads = 1;
 	p->older = older;
-	if (older)
+	if (older) {
+		older->newer = p;
 		HASH_DEL(h->by_pid, older);
+	}
 	HASH_ADD(hh, h->by_pid, pub.pid, sizeof(p->pub.pid), p);
 	h->process_count++;
 	h->living++;
@@ -63,6 +69,7 @@ struct process *admission_behind(struct host *h, struct process *last, uint64_t 
 	while (last->older)
 		last = last->older;
 	last->older = p;
+	p->newer = last;
 	p->pub.id = ++h->next_process;
 	p->pub.pid = last->pub.pid;
 	process_set_owner(h, p, last->pub.owner->key);
@@ -73,12 +80,31 @@ struct process *admission_behind(struct host *h, struct process *last, uint64_t 
 	return p;
 }
 
+/* Finds who is charged until its first sample. The owner of its folder is its effective user, or
+ * root if it may not be dumped. Only for that, its status is read, unless too many of these were
+ * slow. */
+static void find_user(struct host *h, struct process *p)
+{
+	struct stat st;
+	char name[16];
+	uint32_t uid;
+
+	snprintf(name, sizeof(name), "%u", p->pub.pid);
+	if (fstatat(h->proc, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		return;
+	uid = st.st_uid;
+	if (uid == 0 && (p->pub.flags & MSG_PROCESS_KERNEL ||
+			 statuses_read_uid(h, NULL, p->pub.pid, &uid) == 0))
+		process_describe(h, p, uid);
+	process_set_owner(h, p, (struct owner_key){ .uid = uid });
+}
+
 struct process *admission_running(struct host *h, uint32_t pid, bool selected)
 {
 	struct procfs_stat st;
 	uint64_t now_ns = clock_mono_ns();
 
-	if (procfs_read_stat(h->proc, pid, &st) != 0 || st.state == 'X' ||
+	if (procfs_read_thread_stat(h->proc, pid, &st) != 0 || st.state == 'X' ||
 	    (st.state == 'Z' && st.threads <= 1))
 		return NULL;
 	struct process *p = admission_process(h, pid, 0);
@@ -91,11 +117,7 @@ struct process *admission_running(struct host *h, uint32_t pid, bool selected)
 	process_set_comm(&p->pub, st.comm, st.comm_len);
 	p->threads = st.threads ? st.threads : 1;
 	p->scanned_ns = p->counted_ns = now_ns;
-	uint32_t uid;
-	if (procfs_read_uid(h->proc, pid, &uid) == 0) {
-		process_describe(h, p, uid);
-		process_set_owner(h, p, (struct owner_key){ .uid = uid });
-	}
+	find_user(h, p);
 	if (st.kernel)
 		return p;
 	if (mapping_turns_may(h, p->pub.owner, false, now_ns)) {
@@ -113,6 +135,9 @@ void admission_mapping(struct host *h, struct process *p, const struct map *m)
 		files_backing_put(m->backing);
 		h->figures.limit++;
 		owner_refuse(p->pub.owner, OWNER_MAPPINGS, 1);
+		/* Its first sample may find room, and has all mappings read. */
+		if (!p->sampled)
+			eviction_drop_maps(h, p);
 		return;
 	}
 	if (!p->maps)

@@ -1,6 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Combines what records (records.c), samples and /proc (reading.c, recheck.c) tell about
  * processes. */
+#include "tools/prof-bpf/host/host.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,18 +16,18 @@
 #include "tools/prof-bpf/host/processes/titles.h"
 #include "tools/prof-bpf/host/admission.h"
 #include "tools/prof-bpf/host/memory/attributes.h"
-#include "tools/prof-bpf/host/files/debugsearch.h"
+#include "tools/prof-bpf/host/lookups/debugsearch.h"
 #include "tools/prof-bpf/host/processes/entries.h"
 #include "tools/prof-bpf/host/shares/eviction.h"
-#include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/host/shares/ledger.h"
-#include "tools/prof-bpf/host/files/mappers.h"
+#include "tools/prof-bpf/host/lookups/mappers.h"
 #include "tools/prof-bpf/host/processes/processes.h"
 #include "tools/prof-bpf/host/publish/publish.h"
 #include "tools/prof-bpf/host/publish/reading.h"
 #include "tools/prof-bpf/host/recheck.h"
 #include "tools/prof-bpf/host/shares/mapping_turns.h"
 #include "tools/prof-bpf/host/shares/places.h"
+#include "tools/prof-bpf/host/shares/statuses.h"
 #include "tools/prof-bpf/kernel/sideband.h"
 
 /* Bytes that one process takes, with its name and its entries in hashes. */
@@ -43,7 +45,7 @@ static bool start_agrees(struct host *h, struct process *p, const struct sample 
 	/* A child's first sample comes after the record of its fork. So an older sample belongs to
 	 * an earlier process with this pid. */
 	if (!p->start_guessed || s->time_ns < p->fork_ns || s->start_ns > p->pub.start_ns ||
-	    p->pub.start_ns - s->start_ns > 100 * START_TICK_NS + p->vague_ns)
+	    p->pub.start_ns - s->start_ns > 100 * SAMPLE_START_TICK_NS + p->vague_ns)
 		return false;
 	p->pub.start_ns = s->start_ns;
 	p->pub.changed = true;
@@ -82,7 +84,7 @@ static struct process *process_from(struct host *h, const struct sample *s)
 	} else {
 		const int r = s->flags & SAMPLE_KERNEL_THREAD
 				      ? -ESRCH
-				      : procfs_read_stat(h->proc, s->pid, &st);
+				      : procfs_read_thread_stat(h->proc, s->pid, &st);
 
 		p = r == 0 && st.start_ns == s->start_ns ? admission_running(h, s->pid, true)
 							 : NULL;
@@ -110,6 +112,36 @@ static struct process *process_from(struct host *h, const struct sample *s)
 	return p;
 }
 
+/* Reads the cgroup of a process, and its pid in its own namespace. That may have to wait for a
+ * later sample. */
+static void read_surroundings(struct host *h, struct process *p, bool in_namespace)
+{
+	char text[PROCFS_CGROUP_MAX];
+	struct procfs_ids ids = { 0 };
+	struct procfs_stat st;
+	struct str path;
+	bool unified = false;
+
+	p->lacks_surroundings = false;
+	if (p->pub.end_ns || p->pub.flags & MSG_PROCESS_KERNEL || p->pub.cgroup)
+		return;
+	const int r = in_namespace ? statuses_read_ids(h, p->pub.owner, p->pub.pid, &ids) : 0;
+
+	if (r == -EBUSY) {
+		p->lacks_surroundings = true;
+		return;
+	}
+	const bool has_path = procfs_read_cgroup(h->proc, p->pub.pid, text, &path, &unified) == 0;
+
+	/* If the pid belongs to this process now, it also did when these were read. */
+	if (procfs_read_thread_stat(h->proc, p->pub.pid, &st) || st.start_ns != p->pub.start_ns)
+		return;
+	process_set_surroundings(h, p, has_path ? &path : NULL, unified,
+				 !in_namespace ? p->pub.pid
+				 : r == 0      ? ids.inner_pid
+					       : 0);
+}
+
 int host_sample(struct host *h, const struct sample *s, struct host_sample_ref *ret)
 {
 	struct process *p = process_at(h, s);
@@ -131,9 +163,11 @@ int host_sample(struct host *h, const struct sample *s, struct host_sample_ref *
 		p->dropped = false;
 		process_mark_dirty(h, p);
 		p->pub.host_pid = s->host_pid;
-		process_read_surroundings(h, p, s->owner_container != 0);
+		p->lacks_surroundings = true;
 		attributes_want(h, p);
 	}
+	if (p->lacks_surroundings)
+		read_surroundings(h, p, s->owner_container != 0);
 	process_find_exe(p);
 	if (p->exe && p->exe->state == FILES_BACKING_READY)
 		files_led_to(p->exe->file, p->pub.owner);
@@ -381,7 +415,7 @@ static void note_child(void *ctx, uint32_t pid)
 	struct procfs_stat st;
 	const struct process *parent;
 
-	if (process_find_alive(f->h, pid) || procfs_read_stat(f->h->proc, pid, &st))
+	if (process_find_alive(f->h, pid) || procfs_read_thread_stat(f->h->proc, pid, &st))
 		return;
 	parent = process_find_alive(f->h, st.parent_pid);
 	if (parent && parent->pub.selected && !host_select(f->h, pid))
@@ -508,7 +542,9 @@ const struct runtime_config *host_slot_runtime(struct host *h, uint16_t slot)
 
 struct owner *host_file_owner(const struct host_file *f)
 {
-	return ((const struct file *)f)->owner;
+	const struct file *file = (const struct file *)f;
+
+	return file->owner ? file->owner : file->finder;
 }
 
 void host_want_rows(struct host *h, struct host_file *f)

@@ -84,7 +84,8 @@ struct host_file *host_slot_file(struct host *h, uint16_t slot);
 struct host_file *host_file(struct host *h, uint32_t id);
 /* Reports a sample of the process in the file of this slot. */
 void host_slot_used(struct host *h, uint16_t slot, const struct host_process *by);
-/* Returns the owner whose samples the file got its slot for, borrowed; NULL: it has no slot. */
+/* Returns the owner whose samples the file got its slot for, or without a slot, the owner charged
+ * for the file. Borrowed; NULL: there is none. */
 struct owner *host_file_owner(const struct host_file *f);
 /* Calls fn with each known process, living or recently ended. */
 void host_each_process(struct host *h, void (*fn)(void *ctx, struct host_process *p), void *ctx);

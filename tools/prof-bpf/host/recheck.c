@@ -1,4 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/host/recheck.h"
+
 #include <stdlib.h>
 #include "common/base/tables/hashtable.h"
 #include <utlist.h>
@@ -6,9 +8,9 @@
 #include "common/base/system/procfs.h"
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/host/processes/processes.h"
-#include "tools/prof-bpf/host/recheck.h"
 #include "tools/prof-bpf/host/shares/eviction.h"
 #include "tools/prof-bpf/host/shares/mapping_turns.h"
+#include "tools/prof-bpf/owners/timebudget.h"
 
 #define RESYNC_BATCH 64 /* processes at once */
 /* Limit of the time to spend: any user may have many processes. */
@@ -30,7 +32,7 @@ enum recheck_seen {
 static enum recheck_seen see(const struct host *h, const struct process *p)
 {
 	struct procfs_stat st;
-	const int r = procfs_read_stat(h->proc, p->pub.pid, &st);
+	const int r = procfs_read_thread_stat(h->proc, p->pub.pid, &st);
 
 	if (r)
 		return process_says_gone(r) ? SEEN_GONE : SEEN_NOT;
@@ -52,10 +54,12 @@ static void check_leaderless(struct host *h, uint64_t now_ns)
 	for (unsigned n = 0; n <= PROCESSES_LEADER_DOUBLED; n++) {
 		/* Begin with another interval each time, so that none is left out for long. */
 		const unsigned i = (first + n) % (PROCESSES_LEADER_DOUBLED + 1);
-		struct process *p;
 
-		while ((p = h->leaderless[i]) && now_ns >= p->leader_look_ns &&
-		       reads < LEADERLESS_BATCH && put_off < LEADERLESS_PUT_OFF) {
+		while (reads < LEADERLESS_BATCH && put_off < LEADERLESS_PUT_OFF) {
+			struct process *p = h->leaderless[i];
+
+			if (!p || now_ns < p->leader_look_ns)
+				break;
 			/* Since the last check. */
 			const uint64_t since_ns = p->leader_look_ns - (PROCESSES_LEADER_NS << i);
 			const unsigned next = p->sampled_ns > since_ns	     ? 0
@@ -123,7 +127,7 @@ static void resync_one(struct host *h, struct process *p, uint64_t now_ns)
 {
 	struct procfs_stat st;
 	const uint64_t stat_ns = clock_mono_ns();
-	const int r = procfs_read_stat(h->proc, p->pub.pid, &st);
+	const int r = procfs_read_thread_stat(h->proc, p->pub.pid, &st);
 
 	if (r < 0 && !process_says_gone(r)) {
 		h->resync = true; /* check again later */
@@ -175,7 +179,7 @@ static void resync(struct host *h, uint64_t now_ns)
 		note_known(h, true);
 		note_known(h, false);
 	}
-	if (h->resync_at == h->resync_len || now_ns < h->resync_paid_ns)
+	if (h->resync_at == h->resync_len || !timebudget_covers(h->resync_paid_ns, now_ns))
 		return;
 	const uint64_t began = clock_mono_ns();
 
@@ -187,7 +191,7 @@ static void resync(struct host *h, uint64_t now_ns)
 		part = p->sampled ? RESYNC_PART : part;
 		resync_one(h, p, now_ns);
 	}
-	h->resync_paid_ns = now_ns + (clock_mono_ns() - began) * part;
+	timebudget_pay(&h->resync_paid_ns, (clock_mono_ns() - began) * part, 0, now_ns);
 }
 
 void recheck(struct host *h, uint64_t now_ns)

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Takes side-band records of processes.
  *
@@ -102,7 +102,7 @@ static void on_fork(struct host *h, const struct sideband_event *e)
 	/* The host may have been suspended since the last tick. */
 	bootclock_read(&h->boot);
 	uint64_t at = bootclock_at(&h->boot, e->time_ns, &p->vague_ns);
-	p->pub.start_ns = at - at % START_TICK_NS;
+	p->pub.start_ns = at - at % SAMPLE_START_TICK_NS;
 	p->start_guessed = true;
 	if (!parent) {
 		/* The parent may have had an entry when it forked. */
@@ -189,7 +189,7 @@ static void on_exit_record(struct host *h, const struct sideband_event *e)
 	struct process *p = process_find_alive(h, e->pid);
 	struct process_thread *t;
 
-	/* Of a process whose fork was lost or refused. Where only some processes are wanted, nearly
+	/* Of a process whose fork was lost or refused. If only some processes are wanted, nearly
 	 * all are unknown, and have no entry; places.h finds the others. */
 	if (!p && e->tid == e->pid && !h->config.is_wanted)
 		drop_unknown(h, e->pid);

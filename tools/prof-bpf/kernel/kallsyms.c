@@ -1,5 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads kallsyms and keeps them up to date. The table is in ksymbols.c. */
+#include "tools/prof-bpf/kernel/kallsyms.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -13,10 +15,10 @@
 #include "common/base/bytes/hash.h"
 #include "common/base/text/hex.h"
 #include "ksyms.skel.h"
-#include "tools/prof-bpf/kernel/kallsyms.h"
 #include "tools/prof-bpf/kernel/ksymbols.h"
 #include "tools/prof-bpf/kernel/sideband.h"
 
+#define PACKS_AT_ONCE 8	     /* take about a millisecond */
 #define LOOKED_AT (64 << 10) /* bytes that are searched for an address other than zero */
 /* Bytes read at once; small in a fuzz target, so that it reaches the boundaries. */
 #ifndef KALLSYMS_CHUNK
@@ -260,7 +262,7 @@ static int read_all(struct kallsyms *k)
 	ksymbols_finish(&t);
 	/* Packing needs memory for both forms; without it, the table stays unpacked. */
 	if (k->pack_at_once)
-		(void)ksymbols_pack(&t);
+		(void)ksymbols_pack(&t, SIZE_MAX);
 	/* Keep the lengths that side-band records reported. */
 	ksymbols_keep_lengths(&t, &k->table);
 	ksymbols_done(&k->table);
@@ -271,17 +273,22 @@ static int read_all(struct kallsyms *k)
 	return 0;
 }
 
-/* Packs the table later, since it is not worth it for short runs. */
+/* Packs the table later, since it is not worth it for short runs. Each tick packs a part, so that
+ * nothing else waits for longer than about a millisecond. */
 static void pack_later(struct kallsyms *k, uint64_t now_ns)
 {
 	if (!k->pack_ns)
 		k->pack_ns = now_ns + KALLSYMS_PACK_NS;
 	if (now_ns < k->pack_ns || k->packed == k->reads)
 		return;
+	const int r = ksymbols_pack(&k->table, PACKS_AT_ONCE);
+
+	if (r == -EAGAIN)
+		return;
 	k->packed = k->reads;
 	/* Give the table's memory back. If there is no memory for both forms, the table stays
 	 * unpacked. */
-	if (ksymbols_pack(&k->table) == 0)
+	if (!r)
 		malloc_trim(0);
 }
 
@@ -395,6 +402,7 @@ void kallsyms_figures(const struct kallsyms *k, struct kallsyms_figures *ret)
 	*ret = (struct kallsyms_figures){
 		.symbols = t->len,
 		.dynamic = t->dynamic_len,
+		.packed = t->pack_count > 0,
 		.by_iterator = k->by_iterator,
 		.reads = k->reads,
 		.failures = k->failures,

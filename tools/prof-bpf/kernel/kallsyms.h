@@ -54,7 +54,7 @@ int kallsyms_tick(struct kallsyms *k, uint64_t now_ns);
 
 struct kallsyms_figures {
 	size_t symbols, dynamic, bytes;
-	bool by_iterator;
+	bool packed, by_iterator;
 	uint64_t reads, failures;
 };
 void kallsyms_figures(const struct kallsyms *k, struct kallsyms_figures *ret);

@@ -283,13 +283,16 @@ static uint32_t member_offset(const struct selection *s, const struct btf_type *
 
 uint32_t kernel_types_offset(struct span all, const char *type, const char *member)
 {
-	const struct btf_type *t;
 	struct selection s = { 0 };
 	size_t at = 0;
 
 	if (open_btf(&s, all))
 		return 0;
-	while (at < s.types.len && (t = next_type(&s, &at)) != NULL) {
+	while (at < s.types.len) {
+		const struct btf_type *t = next_type(&s, &at);
+
+		if (!t)
+			return 0;
 		if (btf_is_struct(t) && strcmp(name_at(&s, t->name_off), type) == 0)
 			return member_offset(&s, t, member);
 	}

@@ -1,10 +1,11 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/kernel/ksymbols.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 #include "common/base/bytes/numbers.h"
-#include "tools/prof-bpf/kernel/ksymbols.h"
 
 /* Initial sizes; small in a fuzz target, so that it reaches the boundaries. */
 #ifndef KSYMBOLS_FIRST
@@ -40,6 +41,13 @@ struct ksymbols_pack {
 	uint32_t plain;	 /* bytes unpacked */
 };
 
+/* A table that is being packed. All packs share a stream, since a new one for each costs more. */
+struct ksymbols_packing {
+	z_stream z;
+	size_t count, next; /* packs in all; the one to pack next */
+	size_t at, cap;	    /* bytes of `packed` that are used, and allocated */
+};
+
 struct ksymbols_bpf {
 	uint64_t start, length; /* length 0: unknown */
 	char *name;
@@ -53,6 +61,11 @@ static void drop_packs(struct ksymbols *t)
 	t->packs = NULL;
 	t->packed = t->unpacked = NULL;
 	t->pack_count = 0;
+	t->unpacked_bytes = 0;
+	if (t->packing)
+		deflateEnd(&t->packing->z);
+	free(t->packing);
+	t->packing = NULL;
 }
 
 void ksymbols_done(struct ksymbols *t)
@@ -294,88 +307,112 @@ static uint32_t gather(const struct ksymbols *t, size_t from, size_t to, char *i
 	return (uint32_t)at;
 }
 
-/* Makes space for `more` bytes after the first `at` of t->packed, which has *cap. */
-static int grow_packed(struct ksymbols *t, size_t at, size_t more, size_t *cap)
+/* Makes space in t->packed and t->unpacked for a pack of `plain` bytes unpacked. */
+static int grow_packed(struct ksymbols *t, struct ksymbols_packing *p, uint32_t plain)
 {
-	if (*cap - at >= more)
+	const size_t more = deflateBound(&p->z, plain);
+
+	if (plain > t->unpacked_bytes) {
+		char *unpacked = realloc(t->unpacked, plain);
+
+		if (!unpacked)
+			return -ENOMEM;
+		t->unpacked = unpacked;
+		t->unpacked_bytes = plain;
+	}
+	if (p->cap - p->at >= more)
 		return 0;
-	const size_t want = numbers_larger(*cap + *cap / 4, at + more);
-	char *p = want <= UINT32_MAX ? realloc(t->packed, want) : NULL;
+	const size_t want = numbers_larger(p->cap + p->cap / 4, p->at + more);
+	char *packed = want <= UINT32_MAX ? realloc(t->packed, want) : NULL;
+
+	if (!packed)
+		return -ENOMEM;
+	t->packed = packed;
+	p->cap = want;
+	return 0;
+}
+
+static int begin_packing(struct ksymbols *t)
+{
+	struct ksymbols_packing *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return -ENOMEM;
-	t->packed = p;
-	*cap = want;
+	p->count = (t->len + PACK_SYMBOLS - 1) / PACK_SYMBOLS;
+	p->cap = (t->pool_len + t->len * PACK_EACH) / PACK_RATIO + 1;
+	if (deflateInit2(&p->z, Z_BEST_SPEED, Z_DEFLATED, PACK_WINDOW, PACK_MEMORY,
+			 Z_DEFAULT_STRATEGY) != Z_OK) {
+		free(p);
+		return -ENOMEM;
+	}
+	t->packing = p;
+	t->packs = calloc(p->count + 1, sizeof(*t->packs));
+	t->packed = malloc(p->cap);
+	return t->packs && t->packed ? 0 : -ENOMEM;
+}
+
+static int pack_next(struct ksymbols *t, struct ksymbols_packing *p)
+{
+	struct ksymbols_pack *pack = &t->packs[p->next];
+	const size_t from = p->next * PACK_SYMBOLS;
+	const size_t to = numbers_smaller(from + PACK_SYMBOLS, t->len);
+
+	pack->offset = t->at[from].offset;
+	pack->plain = gather(t, from, to, NULL);
+	if (grow_packed(t, p, pack->plain))
+		return -ENOMEM;
+	gather(t, from, to, t->unpacked);
+	p->z.next_in = (Bytef *)t->unpacked;
+	p->z.avail_in = pack->plain;
+	p->z.next_out = (Bytef *)t->packed + p->at;
+	p->z.avail_out = (uInt)(p->cap - p->at);
+	if (deflate(&p->z, Z_FINISH) != Z_STREAM_END)
+		return -ENOMEM;
+	pack->at = (uint32_t)p->at;
+	p->at = p->cap - p->z.avail_out;
+	p->next++;
+	deflateReset(&p->z);
 	return 0;
 }
 
-/* Compresses all packs with the same stream, since a new stream for each would cost more. */
-static int compress_packs(struct ksymbols *t, z_stream *z, size_t count)
+/* Replaces the symbols by their packs. */
+static void end_packing(struct ksymbols *t)
 {
-	size_t largest = 0, all = 0, at = 0, cap = 0;
+	struct ksymbols_packing *p = t->packing;
+	char *fit = realloc(t->packed, p->at + 1);
 
-	for (size_t i = 0; i < count; i++) {
-		size_t from = i * PACK_SYMBOLS, to = from + PACK_SYMBOLS;
-
-		t->packs[i].plain = gather(t, from, to < t->len ? to : t->len, NULL);
-		t->packs[i].offset = t->at[from].offset;
-		largest = t->packs[i].plain > largest ? t->packs[i].plain : largest;
-		all += t->packs[i].plain;
-	}
-	t->unpacked = malloc(largest + 1);
-	if (!t->unpacked || grow_packed(t, 0, all / PACK_RATIO + 1, &cap))
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++) {
-		size_t from = i * PACK_SYMBOLS, to = from + PACK_SYMBOLS;
-
-		if (grow_packed(t, at, deflateBound(z, t->packs[i].plain), &cap))
-			return -ENOMEM;
-		gather(t, from, to < t->len ? to : t->len, t->unpacked);
-		z->next_in = (Bytef *)t->unpacked;
-		z->avail_in = t->packs[i].plain;
-		z->next_out = (Bytef *)t->packed + at;
-		z->avail_out = (uInt)(cap - at);
-		if (deflate(z, Z_FINISH) != Z_STREAM_END)
-			return -ENOMEM;
-		t->packs[i].at = (uint32_t)at;
-		at = cap - z->avail_out;
-		deflateReset(z);
-	}
-	t->packs[count].at = (uint32_t)at;
-	t->pack_count = count;
-	t->unpacked_bytes = largest;
-	char *fit = realloc(t->packed, at + 1);
 	if (fit)
 		t->packed = fit;
-	return 0;
-}
-
-int ksymbols_pack(struct ksymbols *t)
-{
-	z_stream z = { .zalloc = Z_NULL };
-	size_t count = (t->len + PACK_SYMBOLS - 1) / PACK_SYMBOLS;
-
-	if (!t->at)
-		return 0;
-	drop_packs(t);
+	t->packs[p->count].at = (uint32_t)p->at;
+	t->pack_count = p->count;
 	t->shown = SIZE_MAX;
-	t->packs = calloc(count + 1, sizeof(*t->packs));
-	if (!t->packs || deflateInit2(&z, Z_BEST_SPEED, Z_DEFLATED, PACK_WINDOW, PACK_MEMORY,
-				      Z_DEFAULT_STRATEGY) != Z_OK)
-		return -ENOMEM;
-	int r = compress_packs(t, &z, count);
-
-	deflateEnd(&z);
-	if (r) {
-		drop_packs(t);
-		return r;
-	}
+	deflateEnd(&p->z);
+	free(p);
+	t->packing = NULL;
 	free(t->at);
 	free(t->pool);
 	t->at = NULL;
 	t->pool = NULL;
 	t->cap = t->pool_cap = 0;
-	return 0;
+}
+
+int ksymbols_pack(struct ksymbols *t, size_t most)
+{
+	int r = 0;
+
+	if (!t->at)
+		return 0;
+	if (!t->packing)
+		r = begin_packing(t);
+	for (; !r && most && t->packing->next < t->packing->count; most--)
+		r = pack_next(t, t->packing);
+	if (r)
+		drop_packs(t);
+	else if (t->packing->next < t->packing->count)
+		return -EAGAIN;
+	else
+		end_packing(t);
+	return r;
 }
 
 /* Shrinks the arrays to what the symbols need. */
@@ -534,7 +571,8 @@ size_t ksymbols_bytes(const struct ksymbols *t)
 {
 	const size_t packed = t->pack_count ? (t->pack_count + 1) * sizeof(*t->packs) +
 						      t->packs[t->pack_count].at + t->unpacked_bytes
-					    : 0;
+			      : t->packing ? t->packing->cap + t->unpacked_bytes
+					   : 0;
 
 	return t->cap * sizeof(*t->at) + t->pool_cap + packed +
 	       t->dynamic_cap * sizeof(*t->dynamic);

@@ -19,6 +19,7 @@
 
 struct ksymbol;
 struct ksymbols_pack;
+struct ksymbols_packing;
 struct ksymbols_bpf;
 
 /* All zeros: empty. Users may read only `any` and the counts. */
@@ -31,8 +32,9 @@ struct ksymbols {
 	/* Replaces at and pool when the table is packed. The last element is empty. */
 	struct ksymbols_pack *packs;
 	size_t pack_count;
-	char *packed, *unpacked;      /* unpacked: space for the largest pack */
-	size_t unpacked_bytes, shown; /* shown: the pack that it holds; SIZE_MAX: none yet */
+	char *packed, *unpacked;	  /* unpacked: space for the largest pack */
+	size_t unpacked_bytes, shown;	  /* shown: the pack that it holds; SIZE_MAX: none yet */
+	struct ksymbols_packing *packing; /* NULL: not now; `at` and `pool` are used meanwhile */
 	char **modules;
 	unsigned module_count;
 	struct ksymbols_bpf *dynamic;
@@ -46,8 +48,10 @@ int ksymbols_add(struct ksymbols *t, uint64_t address, char type, struct str nam
 		 struct str module);
 /* Sorts the table. Call it after the last symbol. */
 void ksymbols_finish(struct ksymbols *t);
-/* Packs a finished table, unless it is packed. Returns 0; -ENOMEM: it stays as it is. */
-int ksymbols_pack(struct ksymbols *t);
+/* Packs at most this many times 256 symbols of a finished table. Returns 0: it is packed now;
+ * -EAGAIN: call it again; -ENOMEM: the table stays as it is. Until it is packed, ksymbols_find
+ * works as before. */
+int ksymbols_pack(struct ksymbols *t, size_t most);
 void ksymbols_done(struct ksymbols *t);
 
 /* Adds a BPF program or trampoline, at any time. length 0: unknown. Returns 0 or -ENOMEM. */

@@ -70,6 +70,8 @@ static void be_loader(struct runtimes *runtimes, int socket, char *trouble)
 	const char *step;
 
 	keeper_ignore_signals();
+	/* The scheduler may favour prof-bpf's session (priority_raise). */
+	(void)setsid();
 	prctl(PR_SET_NAME, "prof-bpf-loader", 0, 0, 0);
 	trouble[0] = '\0';
 	const unsigned maps = runtimes_maps(runtimes, held + 1);

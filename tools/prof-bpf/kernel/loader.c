@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/kernel/loader.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +25,6 @@
 #include "sample.skel.h"
 #include "tools/prof-bpf/kernel/kernel_types.h"
 #include "tools/prof-bpf/kernel/late_loader.h"
-#include "tools/prof-bpf/kernel/loader.h"
 #include "tools/prof-bpf/kernel/record.h"
 #include "tools/prof-bpf/kernel/runtimes.h"
 #include "tools/prof-bpf/kernel/targeting.h"
@@ -217,7 +218,6 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 	const ucontext_t *u = context;
 	struct _fpx_sw_bytes state;
 
-	(void)sig, (void)info;
 	if (!u->uc_mcontext.fpregs)
 		return;
 	/* The last bytes of this area hold the size of what follows. */
@@ -245,12 +245,11 @@ static uint32_t process_room(void)
 {
 	uint32_t room = PROCESSES_MIN, n = 0;
 	DIR *proc = opendir("/proc");
-	const struct dirent *e;
 
-	while (proc && (e = readdir(proc)))
-		n += e->d_name[0] >= '1' && e->d_name[0] <= '9';
 	if (!proc)
 		return TABLES_MAX_PROCESSES;
+	for (const struct dirent *e = readdir(proc); e; e = readdir(proc))
+		n += e->d_name[0] >= '1' && e->d_name[0] <= '9';
 	closedir(proc);
 	while (room < n * PROCESSES_SPARE && room < TABLES_MAX_PROCESSES)
 		room *= 2;
@@ -419,8 +418,8 @@ static int size_maps(struct loader *l)
 
 	while (ring < wanted && ring * 2 <= l->config.ring_max)
 		ring *= 2;
-	/* All samples between two turns of the loop may be deferred. If the ring cannot hold that
-	 * many, new processes wake the loop more often. */
+	/* All samples between two turns of the loop may be deferred. If the ring cannot hold them,
+	 * it wakes the loop when it is half full. */
 	wanted = (uint64_t)l->config.hz * l->cpus * (l->config.drain_ms + DRAIN_LATE_MS) / 1000 *
 		 DEFERRED_MEAN;
 	while (deferred < wanted && deferred * 2 <= l->config.ring_max)
@@ -511,6 +510,11 @@ int loader_load(struct loader *l)
 	return r ? r : attach_programs(l);
 }
 
+int loader_deferred_fd(const struct loader *l)
+{
+	return bpf_map__fd(l->skel->maps.deferred_ring);
+}
+
 int loader_start_late(struct loader *l)
 {
 	return late_loader_start(l->runtimes, trouble, &l->late);
@@ -531,7 +535,7 @@ int loader_hear_late(struct loader *l)
 	struct late_loader_answer a;
 	int r;
 
-	while ((r = late_loader_hear(&l->late, &a)) == 0) {
+	for (r = late_loader_hear(&l->late, &a); r == 0; r = late_loader_hear(&l->late, &a)) {
 		if (a.runtime >= RUNTIME_MAX)
 			continue;
 		l->runtime_results[a.runtime] = a.result;
@@ -697,7 +701,7 @@ void loader_figures(struct loader *l, struct loader_figures *ret)
 
 bool loader_wants(const struct loader *l, uint32_t pid, uint64_t exec_ns)
 {
-	const uint32_t at = pid % EXECS;
+	const uint32_t at = pid % TABLES_EXECS;
 	struct exec_entry e;
 
 	return bpf_map_lookup_elem(bpf_map__fd(l->skel->maps.execs), &at, &e) == 0 &&

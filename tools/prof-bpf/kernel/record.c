@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/kernel/record.h"
+
 #include <string.h>
 #include "common/base/text/utf8.h"
-#include "tools/prof-bpf/kernel/record.h"
 
 static size_t words_of(const struct sample *s)
 {

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include "bpf/sample.h"
+#include "bpf/deferred.h"
 #include "common/wire/msg.h"
 
 /* Return the record, borrowed, or NULL if it is shorter than it claims or larger than allowed. */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/kernel/runtimes.h"
+
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -6,7 +8,6 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include "runtimes.skel.h" /* generated from bpf/runtimes.def: all programs */
-#include "tools/prof-bpf/kernel/runtimes.h"
 
 static const struct {
 	const void *(*object)(size_t *ret_size);

@@ -1,10 +1,12 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rings and their merge. Each ring is in order of time, so the next record is the oldest of the
  * rings' first records. A binary heap holds the rings by their first record. A record that wraps
  * around the ring's end is copied into the ring's bounce buffer, since its bytes must stay valid
  * until it is delivered.
  */
+#include "tools/prof-bpf/kernel/sideband.h"
+
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
@@ -17,7 +19,6 @@
 #include <time.h>
 #include <unistd.h>
 #include "common/base/system/clock.h"
-#include "tools/prof-bpf/kernel/sideband.h"
 
 /* An exec writes at least 300 bytes: its comm, its program, the vDSO. Exits, threads and single
  * mappings wait for more. */

@@ -62,7 +62,7 @@ void sideband_free(struct sideband *s);
  * if the cpu is offline. */
 int sideband_event_open(unsigned cpu, bool ksymbols);
 /* Takes the event of a cpu that has come online. Drains and replaces the event that ended when the
- * cpu went offline. What happened on the cpu before is unknown. Returns 0; -ENOSPC: the cpu was not
+ * cpu went offline. Earlier events on this cpu are unknown. Returns 0; -ENOSPC: the cpu was not
  * expected at the start; -errno: nothing has changed. */
 int sideband_cpu(struct sideband *s, unsigned cpu, int event);
 /* Returns an epoll descriptor, borrowed. It becomes readable at about 256 bytes of records on one

@@ -281,7 +281,7 @@ static int find_pid(struct targeting *t, int proc, const struct target *target)
 {
 	struct procfs_stat st;
 
-	if (!procfs_read_stat(proc, target->number, &st))
+	if (!procfs_read_thread_stat(proc, target->number, &st))
 		return enter_pid(t, target->number, st.start_ns);
 	if (t->again)
 		return 0;
@@ -309,7 +309,7 @@ static void note_child(void *ctx, uint32_t pid)
 	struct procfs_stat st;
 
 	/* A parent is not younger than its child. */
-	if (f->error || procfs_read_stat(f->proc, pid, &st) ||
+	if (f->error || procfs_read_thread_stat(f->proc, pid, &st) ||
 	    is_entered(f->t, pid, st.start_ns, st.start_ns) ||
 	    !is_entered(f->t, st.parent_pid, 0, st.start_ns))
 		return;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/limit/cpulimit.h"
 
 #include "common/wire/peer/lastword.h"

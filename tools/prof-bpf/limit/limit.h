@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The limit divides the run's memory while it runs (budget.h). A few times a second it compares
- * what the tools hold (meter.h) with what the tables lack. prof-bpf does this in each deployment:
- * only it is connected to all large consumers and may read their memory use.
+ * The limit divides the run's memory while it runs (budget.h). It compares what the tools hold
+ * (meter.h) with what the tables lack: every three seconds while much is free, up to ten times a
+ * second while memory is short. prof-bpf does this in each deployment: only it is connected to all
+ * large consumers and may read their memory use.
  *
  * The tables may take all memory that the tools do not hold now, except for a margin and the tools'
  * peak of the last seconds. When a tool grows, the tables give slabs back within about 100 ms. So
@@ -20,7 +21,8 @@
 #include "common/cell/budget/budget.h"
 #include "tools/prof-bpf/limit/meter.h"
 
-#define LIMIT_TABLES_MORE (2ull * SLAB_BYTES) /* free bytes that the tables should always have */
+#define LIMIT_TABLES_MORE \
+	(2ull * TABLES_SLAB_BYTES) /* free bytes that the tables should always have */
 #define LIMIT_PAST 5 /* seconds: memory that a tool held within this time may be needed again */
 
 struct file_server;
@@ -56,7 +58,7 @@ struct limit {
 /* The input of limit_divide. */
 struct limit_asked {
 	uint64_t held[METER_TOOLS]; /* by the tools; 0: unknown */
-	uint64_t symd;		    /* what prof-symd asks for in total */
+	uint64_t symd;		    /* the total that prof-symd asks for */
 	uint64_t tables;	    /* bytes in slabs */
 	uint64_t useful;	    /* the part of these that is not idle */
 	uint64_t lacking;	    /* bytes of rows that do not fit, of recently sampled files */

@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/limit/thinning.h"
 
 #include <string.h>
+#include "bpf/mix.h"
 #include "common/base/bytes/numbers.h"
 #include "tools/prof-bpf/limit/cpulimit.h"
 
@@ -10,7 +11,7 @@
 
 static size_t home(uint64_t key)
 {
-	return (size_t)(key * 0x9e3779b97f4a7c15u >> 32) % PLACES;
+	return (size_t)(key * MIX_GOLDEN >> 32) % PLACES;
 }
 
 /* Returns the owner's entry in owners; the last one if there is no other. */

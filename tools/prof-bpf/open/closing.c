@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,9 +22,14 @@ struct entry {
 	uint64_t dev;
 };
 
+/* The caller must not wait for the threads: it is more urgent, and a busy host may take the cpu
+ * from a thread at any time. So they share no lock with it. */
 static struct {
-	pthread_mutex_t lock;
-	pthread_cond_t work;
+	struct entry ring[CLOSING_MAX];
+	unsigned given;	 /* entries that the caller put into the ring */
+	unsigned passed; /* those that it may overwrite */
+	sem_t work;
+	pthread_mutex_t lock;		   /* of the threads, for all below and `passed` */
 	struct entry waiting[CLOSING_MAX]; /* oldest first */
 	unsigned count;
 	struct {
@@ -31,7 +37,12 @@ static struct {
 		bool closes;
 	} threads[THREADS];
 	bool started;
-} closing = { .lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER };
+} closing = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static struct entry *entry_at(unsigned n)
+{
+	return &closing.ring[n % CLOSING_MAX];
+}
 
 static bool is_being_closed(uint64_t dev)
 {
@@ -41,10 +52,22 @@ static bool is_being_closed(uint64_t dev)
 	return false;
 }
 
+/* Takes entries out of the ring, so that those of a device that hangs do not fill it. */
+static void empty_ring(void)
+{
+	const unsigned given = __atomic_load_n(&closing.given, __ATOMIC_ACQUIRE);
+	unsigned n = closing.passed;
+
+	while (n != given && closing.count < CLOSING_MAX)
+		closing.waiting[closing.count++] = *entry_at(n++);
+	__atomic_store_n(&closing.passed, n, __ATOMIC_RELEASE);
+}
+
 /* Takes the oldest descriptor of a device that occupies no thread. Call it under the lock. Returns
  * false if there is none. */
 static bool take_next(struct entry *ret)
 {
+	empty_ring();
 	for (unsigned i = 0; i < closing.count; i++) {
 		if (is_being_closed(closing.waiting[i].dev))
 			continue;
@@ -60,18 +83,19 @@ static bool take_next(struct entry *ret)
 static void *close_them(void *arg)
 {
 	const size_t self = (size_t)arg;
-	struct entry e;
+	struct entry e = { .fd = -1 };
 
 	pthread_mutex_lock(&closing.lock);
 	for (;;) {
-		if (!take_next(&e)) {
-			pthread_cond_wait(&closing.work, &closing.lock);
-			continue;
-		}
+		const bool any = take_next(&e);
+
 		closing.threads[self].dev = e.dev;
-		closing.threads[self].closes = true;
+		closing.threads[self].closes = any;
 		pthread_mutex_unlock(&closing.lock);
-		close(e.fd);
+		if (any)
+			close(e.fd);
+		else
+			sem_wait(&closing.work);
 		pthread_mutex_lock(&closing.lock);
 		closing.threads[self].closes = false;
 	}
@@ -82,7 +106,7 @@ int closing_start(void)
 {
 	pthread_attr_t attr;
 	sigset_t all, old;
-	int r = 0;
+	int r = sem_init(&closing.work, 0, 0) ? -errno : 0;
 
 	/* Block signals: the main thread handles them. */
 	sigfillset(&all);
@@ -110,15 +134,14 @@ void closing_give(int fd)
 		return;
 	/* Use only what the kernel already knows, so that no server is asked. */
 	(void)statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &x);
-	pthread_mutex_lock(&closing.lock);
-	const bool taken = closing.started && closing.count < CLOSING_MAX;
-
-	if (taken)
-		closing.waiting[closing.count++] = (struct entry){
-			.fd = fd, .dev = (uint64_t)x.stx_dev_major << 32 | x.stx_dev_minor
-		};
-	pthread_cond_signal(&closing.work);
-	pthread_mutex_unlock(&closing.lock);
-	if (!taken)
+	if (!closing.started ||
+	    closing.given - __atomic_load_n(&closing.passed, __ATOMIC_ACQUIRE) == CLOSING_MAX) {
 		close(fd);
+		return;
+	}
+	*entry_at(closing.given) = (struct entry){
+		.fd = fd, .dev = (uint64_t)x.stx_dev_major << 32 | x.stx_dev_minor
+	};
+	__atomic_store_n(&closing.given, closing.given + 1, __ATOMIC_RELEASE);
+	sem_post(&closing.work);
 }

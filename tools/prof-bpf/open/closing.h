@@ -11,8 +11,8 @@
 
 /* Starts the threads. Returns 0 or -errno; without threads every file is closed at once. */
 int closing_start(void);
-/* Closes fd soon, or at once before closing_start. fd is not the caller's any more. Ignores -1. May
- * be called from any thread. */
+/* Closes fd soon, or at once before closing_start. fd is not the caller's any more. Ignores -1.
+ * Only the main thread may call it. */
 void closing_give(int fd);
 
 #endif

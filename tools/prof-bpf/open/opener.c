@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A request goes to the safe lane first. If it leads to a foreign file system, the worker reports
  * that before it asks that file system anything. The request then goes to the lane for foreign file
@@ -7,6 +7,8 @@
  *
  * A file that has to be copied is opened twice: the first time shows what it is.
  */
+#include "tools/prof-bpf/open/opener.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -15,7 +17,6 @@
 #include "common/base/tables/hashtable.h"
 #include "tools/prof-bpf/open/closing.h"
 #include "tools/prof-bpf/open/copies.h"
-#include "tools/prof-bpf/open/opener.h"
 #include "tools/prof-bpf/open/opening/opening.h"
 #include "tools/prof-bpf/open/workers/workerpool.h"
 

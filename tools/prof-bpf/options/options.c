@@ -96,11 +96,10 @@ int options_parse(int argc, char **argv, struct options *ret)
 			     .longs = longs,
 			     .argc = argc,
 			     .argv = argv };
-	int val;
 
 	*ret = (struct options){ .sampling.hz = SAMPLING_HZ_DEFAULT, .mode = OUTFILE_MODE };
 	deploy_init(&ret->deploy);
-	while ((val = cmdline_next(&c)) != CMDLINE_END) {
+	for (int val = cmdline_next(&c); val != CMDLINE_END; val = cmdline_next(&c)) {
 		const int r = val == CMDLINE_EXIT ? c.status : take_option(ret, &c, val);
 
 		if (r != EXITS_GO_ON)

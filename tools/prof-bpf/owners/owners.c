@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <utlist.h>
-#include "common/base/bytes/numbers.h"
 #include "common/base/shares/fairshare.h"
 
 #define OTHERS 0 /* number of the owner that stands for all owners without an entry */
@@ -159,11 +158,6 @@ void owner_spend(struct owner *w, enum owner_resource t, uint64_t ns, uint64_t n
 	if (period > w->period)
 		w->period = period;
 	w->spent_ns[t] += ns;
-}
-
-void owners_pay(uint64_t *paid_ns, uint64_t ns, uint64_t saved_ns, uint64_t now_ns)
-{
-	*paid_ns = numbers_larger(*paid_ns, numbers_less(now_ns, saved_ns)) + ns;
 }
 
 uint64_t owner_spent(const struct owner *w, enum owner_resource t, uint64_t now_ns)

@@ -31,6 +31,15 @@ enum owner_resource {
 /* Samples of an owner that prof-bpf lost. */
 enum owner_loss { OWNER_LOST_QUEUE_FULL, OWNER_LOST_CPU_LIMIT, OWNER_LOST_LIMIT, OWNER_LOSSES };
 
+/* Budgets of an owner's time (timebudget.h). */
+enum owner_budget {
+	OWNER_BUDGET_MAPS,	 /* mappings (host/shares/mapping_turns.h), */
+	OWNER_BUDGET_SMALL_MAPS, /* and those of small processes beyond that */
+	OWNER_BUDGET_WALKS,	 /* deferred walks (stream/walk_turns.h) */
+	OWNER_BUDGET_OFFERS,	 /* offers of files (peers/offers.h) */
+	OWNER_BUDGETS,
+};
+
 struct owner_key {
 	uint32_t uid, container;
 };
@@ -44,14 +53,10 @@ struct owner {
 	uint64_t refused[OWNER_RESOURCES];  /* how often it did not get what it asked for */
 	uint64_t lost[OWNER_LOSSES];	    /* losses that owners_tell_losses must still report */
 	uint64_t period;
-	/* When its budget covers what it spent on mappings (host/mapping_turns.h), and what small
-	 * processes spent beyond that. */
-	uint64_t maps_paid_ns, small_paid_ns;
-	uint64_t walks_paid_ns;	      /* when its budget covers its walks (stream/walk_turns.h) */
-	uint64_t tick, tick_spent_ns; /* spent on small processes in this tick of the host */
-	uint64_t searched_in; /* the last search for a file's processes (host/files/mappers.h), */
+	uint64_t paid_ns[OWNER_BUDGETS]; /* when each budget covers what it spent */
+	uint64_t tick, tick_spent_ns;	 /* spent on small processes in this tick of the host */
+	uint64_t searched_in; /* the last search for a file's processes (host/lookups/mappers.h), */
 	uint32_t search_left; /* and how many of its mappings this one may still look at */
-	uint64_t offers_paid_ns; /* when its budget covers its offers (peers/offers.h) */
 	UT_hash_handle hh;
 	struct owner *prev, *next; /* list of owners without references, oldest first */
 };
@@ -86,9 +91,6 @@ void owner_release(struct owners *o, struct owner *w, enum owner_resource t, uin
 void owner_spend(struct owner *w, enum owner_resource t, uint64_t ns, uint64_t now_ns);
 /* Returns the part of that time that still counts. */
 uint64_t owner_spent(const struct owner *w, enum owner_resource t, uint64_t now_ns);
-/* Pays for ns of a budget. *paid_ns: when the budget covers all that was spent so far. saved_ns: up
- * to this much unused time is saved. */
-void owners_pay(uint64_t *paid_ns, uint64_t ns, uint64_t saved_ns, uint64_t now_ns);
 /* Returns the sum that all owners hold of a resource. */
 uint64_t owners_held(const struct owners *o, enum owner_resource t);
 /* Records that the owner did not get n of a resource. */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/peers/extractor.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "common/base/files/toolpath.h"
-#include "tools/prof-bpf/peers/extractor.h"
 
 int extractor_folder(struct extractor *x)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/peers/file_server.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 #include "common/wire/peer/peer.h"
 #include "tools/prof-bpf/open/closing.h"
-#include "tools/prof-bpf/peers/file_server.h"
 
 #define BATCHES_AT_ONCE 32
 

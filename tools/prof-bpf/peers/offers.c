@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/peers/offers.h"
 
-#include "common/base/bytes/numbers.h"
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/kernel/runtimes.h"
 #include "tools/prof-bpf/owners/owners.h"
+#include "tools/prof-bpf/owners/timebudget.h"
 
 #define OFFER_NS 1000000000ull
 #define OWNERS_PART 4 /* part of the offers that one owner may make */
+
+/* Whether a budget allows another offer. Up to OFFERS_MAX may be ahead of the time. */
+static bool allows(uint64_t paid_ns, uint64_t now_ns)
+{
+	return timebudget_covers(paid_ns, now_ns + OFFERS_MAX * OFFER_NS);
+}
 
 /* Whether the owner may offer another file. Root may always: its files are the host's own
  * programs. */
@@ -16,19 +22,19 @@ static bool may_offer(struct owner *w, uint64_t now_ns)
 {
 	if (!w || (!w->key.uid && !w->key.container))
 		return true;
-	if (w->offers_paid_ns > now_ns + OFFERS_MAX * OFFER_NS)
+	if (!allows(w->paid_ns[OWNER_BUDGET_OFFERS], now_ns))
 		return false;
-	w->offers_paid_ns = numbers_larger(w->offers_paid_ns, now_ns) + OWNERS_PART * OFFER_NS;
+	timebudget_pay(&w->paid_ns[OWNER_BUDGET_OFFERS], OWNERS_PART * OFFER_NS, 0, now_ns);
 	return true;
 }
 
 void offers_add(struct offers *o, struct host_file *f, bool chosen, uint64_t now_ns)
 {
 	if (!o->wanted || f->offered || f->described || o->count == OFFERS_MAX ||
-	    o->paid_ns > now_ns + OFFERS_MAX * OFFER_NS || !f->path ||
-	    !(chosen || runtimes_is_named(f->path)) || !may_offer(host_file_owner(f), now_ns))
+	    !allows(o->paid_ns, now_ns) || !f->path || !(chosen || runtimes_is_named(f->path)) ||
+	    !may_offer(host_file_owner(f), now_ns))
 		return;
-	o->paid_ns = numbers_larger(o->paid_ns, now_ns) + OFFER_NS;
+	timebudget_pay(&o->paid_ns, OFFER_NS, 0, now_ns);
 	f->offered = true;
 	f->flags |= MSG_FILE_OFFERED;
 	o->files[o->count++] = f->id;

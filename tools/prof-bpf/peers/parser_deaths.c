@@ -112,7 +112,6 @@ static void say(enum quarantine_parser parser, struct str name, const struct qua
 void parser_deaths_rows(void *ctx, struct str name, const struct quarantine_key *of,
 			enum lastword_end end, enum quarantine_verdict verdict)
 {
-	(void)ctx;
 	say(QUARANTINE_ROWS, name, of, end, verdict);
 }
 
@@ -120,7 +119,6 @@ void parser_deaths_aside(void *ctx, const struct owner *owner)
 {
 	char text[OWNER_TEXT];
 
-	(void)ctx;
 	log_warning("%s: unwind rows of this owner's programs take long to make, so those of "
 		    "others come first; until then these programs lose stacks",
 		    owner_text(owner, text));

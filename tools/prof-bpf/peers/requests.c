@@ -8,8 +8,8 @@
 #include "common/base/command/log.h"
 #include "common/base/system/clock.h"
 #include "common/walk/tables/tables.h"
-#include "tools/prof-bpf/host/files/debugsearch.h"
-#include "tools/prof-bpf/host/files/jitfiles.h"
+#include "tools/prof-bpf/host/lookups/debugsearch.h"
+#include "tools/prof-bpf/host/lookups/jitfiles.h"
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/host/memory/memory.h"
 #include "tools/prof-bpf/host/processes/reach.h"
@@ -147,10 +147,10 @@ static bool config_is_sane(struct runtime_config *c)
 		if (c->loop[i].start >= c->loop[i].end)
 			return false;
 	}
-	const uint32_t number = c->rule & 0xffff, below = c->rule >> RULE_STUB_BELOW_SHIFT;
+	const uint32_t number = c->rule & 0xffff, below = c->rule >> TABLES_RULE_STUB_BELOW_SHIFT;
 
-	if (c->copy.steps > RUNTIME_STEPS || (c->rule && !(number & RULE_SHORT)) ||
-	    (below && (number != RULE_STUB || below > RULE_STUB_BELOW_MAX)))
+	if (c->copy.steps > RUNTIME_STEPS || (c->rule && !(number & TABLES_RULE_SHORT)) ||
+	    (below && (number != TABLES_RULE_STUB || below > TABLES_RULE_STUB_BELOW_MAX)))
 		return false;
 	for (uint32_t i = 1; i < c->copy.steps; i++) {
 		if (c->copy.step[i].from >= i)

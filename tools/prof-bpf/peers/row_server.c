@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/peers/row_server.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,7 +12,6 @@
 #include "common/wire/peer/peer.h"
 #include "tools/prof-bpf/open/closing.h"
 #include "tools/prof-bpf/owners/owners.h"
-#include "tools/prof-bpf/peers/row_server.h"
 #include "tools/prof-bpf/peers/rowqueue.h"
 
 #define IN_FLIGHT 3 /* one that it works on, and some that it can begin next */
@@ -31,7 +32,8 @@ struct row_server {
 	struct rowqueue_request *outstanding;
 	unsigned in_flight;
 	uint64_t rest_ms;
-	uint64_t stopped, stopped_after_ns; /* what the extractor was last told to put aside */
+	uint64_t stopped, stopped_after_ns; /* the last request that the extractor was told to put
+					     * aside */
 	uint64_t moved_ns; /* when the extractor finished a request, got the first one, or was last
 			    * seen to work */
 	struct lastword seen; /* its last word at that time, after a deadline */
@@ -418,7 +420,8 @@ static bool take(struct row_server *r, const struct msg *m, struct rowqueue_requ
 			return true;
 		}
 		/* The file has got rows in another way, or was given up. */
-		if (tables_file_state(t, q->slot) != FILE_PENDING || tables_rows_coming(t, q->slot))
+		if (tables_file_state(t, q->slot) != TABLES_FILE_PENDING ||
+		    tables_rows_coming(t, q->slot))
 			q->slot = 0;
 		if (r->config.rows_come && q->slot)
 			r->config.rows_come(r->config.ctx, tables_rows_bytes(m->rows_begin.span,
@@ -523,8 +526,9 @@ static int transmit(struct row_server *r, uint64_t now_ns)
 	/* A file that an extractor died on is requested alone. */
 	bool alone = r->outstanding && r->outstanding->alone;
 	while (r->in_flight < most_in_flight(r, now_ns) && r->unopened_count < IN_FLIGHT &&
-	       !alone && (q = rowqueue_next(&r->waiting, !r->in_flight, now_ns))) {
-		if (q->alone && r->in_flight)
+	       !alone) {
+		q = rowqueue_next(&r->waiting, !r->in_flight, now_ns);
+		if (!q || (q->alone && r->in_flight))
 			break;
 		rowqueue_take(&r->waiting, q);
 		if (quarantine_check(r->config.quarantine, QUARANTINE_ROWS, &q->of, now_ns)) {

@@ -26,8 +26,8 @@
 #define ROW_SERVER_SLICES_MAX 6		 /* which is doubled at most this often */
 /* An owner who has spent more gets only the shortest slice while others wait. */
 #define ROW_SERVER_SPENDER_NS 4000000000ull
-#define ROW_SERVER_STOPS_TOLD \
-	8 /* on_aside is called when files of an owner were put aside this often */
+/* on_aside is called when files of an owner were put aside this often. */
+#define ROW_SERVER_STOPS_TOLD 8
 
 struct owner;
 struct owners;

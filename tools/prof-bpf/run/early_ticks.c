@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/run/early_ticks.h"
 
-#include "common/base/bytes/numbers.h"
+#include "tools/prof-bpf/owners/timebudget.h"
 
 bool early_ticks_begin(struct early_ticks *e)
 {
@@ -23,8 +23,9 @@ bool early_ticks_next(struct early_ticks *e)
 
 bool early_ticks_may(struct early_ticks *e, uint64_t now_ns, uint64_t next_ns, uint64_t soon_ns)
 {
-	if (e->paid_ns > now_ns + EARLY_TICKS_BURST * EARLY_TICKS_NS || next_ns <= soon_ns)
+	if (!timebudget_covers(e->paid_ns, now_ns + EARLY_TICKS_BURST * EARLY_TICKS_NS) ||
+	    next_ns <= soon_ns)
 		return false;
-	e->paid_ns = numbers_larger(e->paid_ns, now_ns) + EARLY_TICKS_NS;
+	timebudget_pay(&e->paid_ns, EARLY_TICKS_NS, 0, now_ns);
 	return true;
 }

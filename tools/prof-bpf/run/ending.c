@@ -31,7 +31,7 @@ static void send_end(struct prof *p)
 	if (output_has_receiver(&p->output))
 		losses_send(&p->losses);
 	figures_send(p);
-	testimony_tell(&p->testimony, &p->losses, figures_taken(p), true);
+	witness_report_tell(&p->witness_report, &p->losses, figures_taken(p), true);
 	put_end(p);
 }
 
@@ -41,7 +41,7 @@ static void conclude(struct prof *p)
 	deferred_run(p->deferred, clock_mono_ns(), true);
 	/* Send processes again that changed after they were sent. */
 	host_each_process(p->host, send_process, p);
-	course_enter(&p->course, COURSE_FINISHING);
+	lifecycle_enter(&p->lifecycle, LIFECYCLE_FINISHING);
 	p->samples.ended = true;
 	send_end(p);
 	if (p->ending.due && !p->output.bus)
@@ -50,7 +50,7 @@ static void conclude(struct prof *p)
 	/* There is no receiver for the end. With a launcher, another prof-symd may connect until
 	 * the launcher ends the run. */
 	if (!p->output.bus || (!p->output.has_peer && p->options.deploy.life_fd < 0))
-		p->course.exit_now = true;
+		p->lifecycle.exit_now = true;
 }
 
 static bool followed_are_gone(const struct prof *p)
@@ -67,23 +67,23 @@ bool ending_is_due(const struct prof *p, uint64_t now_ns)
 {
 	const double seconds = p->options.sampling.seconds;
 
-	return (seconds > 0 && (double)(now_ns - p->course.since_ns) >= seconds * 1e9) ||
+	return (seconds > 0 && (double)(now_ns - p->lifecycle.since_ns) >= seconds * 1e9) ||
 	       followed_are_gone(p);
 }
 
 void ending_begin(struct prof *p, enum msg_end_reason reason)
 {
-	if (p->course.phase >= COURSE_DRAINING)
+	if (p->lifecycle.phase >= LIFECYCLE_DRAINING)
 		return;
 	p->ending.reason = reason;
 	throttle_end(&p->throttle);
-	if (p->course.phase == COURSE_SAMPLING) {
+	if (p->lifecycle.phase == LIFECYCLE_SAMPLING) {
 		loader_stop(p->loader);
-		p->course.sampled_ns = clock_mono_ns();
+		p->lifecycle.sampled_ns = clock_mono_ns();
 		kernel_names_take(&p->names, true);
 		samples_drain(&p->samples);
 	}
-	course_enter(&p->course, COURSE_DRAINING);
+	lifecycle_enter(&p->lifecycle, LIFECYCLE_DRAINING);
 	if (deferred_empty(p->deferred))
 		conclude(p);
 }
@@ -92,10 +92,10 @@ void ending_tick(struct prof *p, uint64_t now_ns)
 {
 	const struct prof_ending *e = &p->ending;
 
-	if (p->course.phase == COURSE_DRAINING &&
-	    (deferred_empty(p->deferred) || now_ns - p->course.since_ns > DEFERRED_END_NS))
+	if (p->lifecycle.phase == LIFECYCLE_DRAINING &&
+	    (deferred_empty(p->deferred) || now_ns - p->lifecycle.since_ns > DEFERRED_END_NS))
 		conclude(p);
-	if (p->course.phase != COURSE_FINISHING || !p->output.has_peer)
+	if (p->lifecycle.phase != LIFECYCLE_FINISHING || !p->output.has_peer)
 		return;
 	if (e->breaks != p->output.breaks)
 		send_end(p);
@@ -105,7 +105,7 @@ void ending_tick(struct prof *p, uint64_t now_ns)
 
 void ending_peer_came(struct prof *p)
 {
-	if (p->course.phase == COURSE_FINISHING)
+	if (p->lifecycle.phase == LIFECYCLE_FINISHING)
 		send_end(p);
 }
 
@@ -113,13 +113,13 @@ void ending_peer_went(struct prof *p)
 {
 	/* prof-symd has taken the end of the stream and everything before. If not, only the
 	 * launcher knows. */
-	if (p->course.phase == COURSE_FINISHING && p->options.deploy.life_fd < 0)
-		p->course.exit_now = true;
+	if (p->lifecycle.phase == LIFECYCLE_FINISHING && p->options.deploy.life_fd < 0)
+		p->lifecycle.exit_now = true;
 }
 
 bool ending_is_over(const struct prof *p)
 {
 	/* With a launcher, the launcher decides. */
-	return p->course.phase == COURSE_FINISHING && p->options.deploy.life_fd < 0 &&
-	       clock_mono_ns() - p->course.since_ns > FINISH_NS;
+	return p->lifecycle.phase == LIFECYCLE_FINISHING && p->options.deploy.life_fd < 0 &&
+	       clock_mono_ns() - p->lifecycle.since_ns > FINISH_NS;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of a run: sampling ends, the last samples get what they wait for (COURSE_DRAINING), and
- * the end of the stream is sent (COURSE_FINISHING). A message that a peer did not get may have been
- * that end, so it is sent again.
+ * The end of a run: sampling ends, the last samples get what they wait for (LIFECYCLE_DRAINING),
+ * and the end of the stream is sent (LIFECYCLE_FINISHING). A message that a peer did not get may
+ * have been that end, so it is sent again.
  */
 #ifndef PROF_BPF_RUN_ENDING_H
 #define PROF_BPF_RUN_ENDING_H

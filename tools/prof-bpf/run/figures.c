@@ -40,7 +40,7 @@ void figures_send(struct prof *p)
 		{ "taken", figures_taken(p) },
 		{ "skipped", l.skipped },
 		{ "sampled_until",
-		  p->course.sampled_ns ? p->course.sampled_ns : p->samples.drained_ns },
+		  p->lifecycle.sampled_ns ? p->lifecycle.sampled_ns : p->samples.drained_ns },
 		{ "rows", t.rows },
 		{ "rules", t.rules },
 		{ "files", t.files },

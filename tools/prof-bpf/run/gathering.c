@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/run/gathering.h"
+
 #include "common/base/bytes/numbers.h"
+#include "tools/prof-bpf/owners/timebudget.h"
 
 #define PERIOD_PART 5
 #define MANY_NS 3000000ull	   /* if taking records takes longer, there are many */
@@ -44,18 +46,18 @@ bool gathering_is_due(const struct gathering *g, uint64_t now_ns, bool fills)
 
 void gathering_end(struct gathering *g, uint64_t began_ns, uint64_t now_ns)
 {
-	const uint64_t spent_ns = now_ns - began_ns, least = numbers_less(now_ns, SAVED_NS);
+	const uint64_t spent_ns = now_ns - began_ns;
 
 	if (began_ns < g->due_ns || spent_ns > MANY_NS)
 		be_keen(g, now_ns + KEEN_MANY_NS);
 	g->due_ns = 0;
-	g->paid_ns = numbers_larger(g->paid_ns, least) + spent_ns * TIME_PART;
-	g->rests = g->paid_ns > now_ns;
+	timebudget_pay(&g->paid_ns, spent_ns * TIME_PART, SAVED_NS, now_ns);
+	g->rests = !timebudget_covers(g->paid_ns, now_ns);
 }
 
 bool gathering_rested(struct gathering *g, uint64_t now_ns)
 {
-	if (!g->rests || g->paid_ns > now_ns)
+	if (!g->rests || !timebudget_covers(g->paid_ns, now_ns))
 		return false;
 	g->rests = false;
 	return true;

@@ -9,11 +9,11 @@
 void helpers_run(struct prof *p, uint64_t now_ns)
 {
 	workerpool_run(p->pool, now_ns);
-	if (!workerpool_lost(p->pool) || p->course.failed)
+	if (!workerpool_lost(p->pool) || p->lifecycle.failed)
 		return;
 	log_error("prof-bpf-keeper ended, and only its workers can open files; "
 		  "restart prof-bpf (profpipe does so)");
-	course_fail(&p->course, p->output.bus != NULL);
+	lifecycle_fail(&p->lifecycle, p->output.bus != NULL);
 }
 
 /* Fails the run if the loader is gone: only it may load programs. */
@@ -22,10 +22,10 @@ void helpers_hear_loader(struct prof *p)
 	const int r = loader_hear_late(p->loader);
 
 	requests_loaded(&p->requests);
-	if (!r || p->course.failed)
+	if (!r || p->lifecycle.failed)
 		return;
 	log_error(
 		"prof-bpf-loader ended, and only it can load the programs that read interpreters; "
 		"restart prof-bpf (profpipe does so)");
-	course_fail(&p->course, p->output.bus != NULL);
+	lifecycle_fail(&p->lifecycle, p->output.bus != NULL);
 }

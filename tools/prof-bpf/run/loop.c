@@ -41,6 +41,7 @@ int loop_open(struct prof *p)
 		 * them again. */
 		{ p->cpus.fd, WAKEUPS_CPUS, WAKEUPS_EDGE },
 		{ loader_late_fd(p->loader), WAKEUPS_LATE_LOADER, WAKEUPS_ALWAYS },
+		{ loader_deferred_fd(p->loader), WAKEUPS_DEFERRED, WAKEUPS_EDGE },
 		{ p->options.deploy.life_fd, WAKEUPS_LIFE, WAKEUPS_ALWAYS },
 	};
 	int r = wakeups_open(&p->wakeups, p->options.sampling.hz);
@@ -65,7 +66,7 @@ static bool is_due(const struct prof *p, uint64_t *last_ns, uint64_t every_ns, u
 static void set_end(struct prof *p, uint64_t now)
 {
 	const double seconds = p->options.sampling.seconds;
-	const uint64_t end = p->course.since_ns + (uint64_t)(seconds * 1e9);
+	const uint64_t end = p->lifecycle.since_ns + (uint64_t)(seconds * 1e9);
 
 	if (seconds > 0 && end > now && end - now < p->wakeups.drain_ms * 1000000ull)
 		wakeups_tick_after(&p->wakeups, end - now);
@@ -85,7 +86,7 @@ static void hasten(struct prof *p, uint64_t now)
 static bool is_urgent(const struct prof *p, uint64_t now)
 {
 	return emit_urgent(p->output.emit) && (!p->options.follow || p->samples.command_runs ||
-					       now - p->course.since_ns > COMMAND_NS);
+					       now - p->lifecycle.since_ns > COMMAND_NS);
 }
 
 /* Runs once a second. */
@@ -96,7 +97,7 @@ static void report(struct prof *p)
 		figures_send(p);
 	}
 	p->status.taken = figures_taken(p);
-	testimony_tell(&p->testimony, &p->losses, p->status.taken, false);
+	witness_report_tell(&p->witness_report, &p->losses, p->status.taken, false);
 	deploy_status(&p->options.deploy, &p->status, STATUS_RUNNING);
 	if (p->cpus.waits)
 		newcpus_take(p);
@@ -122,7 +123,7 @@ static void keep_sampling(struct prof *p, uint64_t now)
 
 static void on_timer(struct prof *p)
 {
-	const bool sampling = p->course.phase == COURSE_SAMPLING;
+	const bool sampling = p->lifecycle.phase == LIFECYCLE_SAMPLING;
 	const uint64_t now = clock_mono_ns();
 
 	if (!wakeups_ticked(&p->wakeups))
@@ -140,10 +141,10 @@ static void on_timer(struct prof *p)
 	kernel_names_tick(&p->names, now);
 	samples_drain(&p->samples);
 	ending_tick(p, now);
-	if (!p->testimony.told || (p->course.phase == COURSE_FINISHING &&
-				   is_due(p, &p->last.testimony_ns, FIGURES_NS, now)))
-		testimony_repeat(&p->testimony);
-	if (p->course.phase == COURSE_SAMPLING)
+	if (!p->witness_report.told || (p->lifecycle.phase == LIFECYCLE_FINISHING &&
+					is_due(p, &p->last.witness_report_ns, FIGURES_NS, now)))
+		witness_report_repeat(&p->witness_report);
+	if (p->lifecycle.phase == LIFECYCLE_SAMPLING)
 		keep_sampling(p, now);
 }
 
@@ -177,8 +178,8 @@ static void on_signal(struct prof *p)
 {
 	if (!wakeups_signalled(&p->wakeups))
 		return;
-	if (p->course.phase == COURSE_CONNECTING)
-		p->course.exit_now = true;
+	if (p->lifecycle.phase == LIFECYCLE_CONNECTING)
+		p->lifecycle.exit_now = true;
 	ending_begin(p, MSG_END_KILLED);
 }
 
@@ -197,7 +198,8 @@ static void handle(struct prof *p, enum wakeups_source from)
 		break;
 	case WAKEUPS_SIDEBAND:
 		gathering_begin(g, clock_mono_ns(),
-				p->course.phase == COURSE_SAMPLING ? p->options.sampling.hz : 0);
+				p->lifecycle.phase == LIFECYCLE_SAMPLING ? p->options.sampling.hz
+									 : 0);
 		break;
 	case WAKEUPS_SIGNAL:
 		on_signal(p);
@@ -215,8 +217,11 @@ static void handle(struct prof *p, enum wakeups_source from)
 	case WAKEUPS_LATE_LOADER:
 		helpers_hear_loader(p);
 		break;
+	case WAKEUPS_DEFERRED:
+		samples_drain(&p->samples);
+		break;
 	case WAKEUPS_CPUS:
-		if (p->course.phase < COURSE_DRAINING)
+		if (p->lifecycle.phase < LIFECYCLE_DRAINING)
 			newcpus_take(p);
 		else
 			cpus_stop(&p->cpus);
@@ -235,7 +240,7 @@ void loop_run(struct prof *p)
 
 	/* Read the kernel's names before the first sample, which needs them. */
 	kernel_names_start(&p->names);
-	while (!p->course.exit_now && !p->output.failed) {
+	while (!p->lifecycle.exit_now && !p->output.failed) {
 		const bool gathers = p->gathering.due_ns;
 		int n = epoll_wait(p->wakeups.epoll, events, EVENTS,
 				   gathering_patience_ms(&p->gathering, clock_mono_ns()));
@@ -246,14 +251,14 @@ void loop_run(struct prof *p)
 		for (int i = 0; i < n; i++)
 			handle(p, (enum wakeups_source)events[i].data.u32);
 		routes_run(p);
-		if (p->course.phase == COURSE_CONNECTING)
+		if (p->lifecycle.phase == LIFECYCLE_CONNECTING)
 			starting_try(p);
 		if (early_ticks_begin(&p->early_ticks)) {
 			gathering_new_file(&p->gathering, clock_mono_ns());
-			if (p->course.phase == COURSE_SAMPLING)
+			if (p->lifecycle.phase == LIFECYCLE_SAMPLING)
 				hasten(p, clock_mono_ns());
 		}
 		if (ending_is_over(p))
-			p->course.exit_now = true;
+			p->lifecycle.exit_now = true;
 	}
 }

@@ -11,7 +11,7 @@ struct prof;
 
 /* Call it when the parts exist that the loop listens to. Returns 0 or -errno. */
 int loop_open(struct prof *p);
-/* Handles all events until the stream has ended or the run is over (course.exit_now). */
+/* Handles all events until the stream has ended or the run is over (lifecycle.exit_now). */
 void loop_run(struct prof *p);
 
 #endif

@@ -10,10 +10,10 @@
 /* Pauses or resumes sampling. Events that are opened before sampling begins are disabled. */
 static void pause_sampling(struct prof *p, bool paused)
 {
-	if (p->course.paused == paused)
+	if (p->lifecycle.paused == paused)
 		return;
-	p->course.paused = paused;
-	if (p->course.phase != COURSE_SAMPLING)
+	p->lifecycle.paused = paused;
+	if (p->lifecycle.phase != LIFECYCLE_SAMPLING)
 		return;
 	const int r = paused ? loader_pause(p->loader) : loader_start(p->loader);
 
@@ -43,5 +43,5 @@ void orders_take(struct prof *p)
 	if (n == 1)
 		follow(p, order);
 	else if (n == 0)
-		p->course.exit_now = true;
+		p->lifecycle.exit_now = true;
 }

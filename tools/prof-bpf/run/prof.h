@@ -12,7 +12,7 @@
 #include "common/cell/budget/budget.h"
 #include "common/cell/deploy.h"
 #include "common/walk/tables/tables.h"
-#include "tools/prof-bpf/host/files/jitfiles.h"
+#include "tools/prof-bpf/host/lookups/jitfiles.h"
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/kernel/cpus.h"
 #include "tools/prof-bpf/kernel/kernel_names.h"
@@ -29,7 +29,7 @@
 #include "tools/prof-bpf/peers/parser_deaths.h"
 #include "tools/prof-bpf/peers/requests.h"
 #include "tools/prof-bpf/peers/row_server.h"
-#include "tools/prof-bpf/run/course.h"
+#include "tools/prof-bpf/run/lifecycle.h"
 #include "tools/prof-bpf/run/gathering.h"
 #include "tools/prof-bpf/run/early_ticks.h"
 #include "tools/prof-bpf/run/wakeups.h"
@@ -37,7 +37,7 @@
 #include "tools/prof-bpf/stream/losses.h"
 #include "tools/prof-bpf/stream/output.h"
 #include "tools/prof-bpf/stream/samples.h"
-#include "tools/prof-bpf/stream/testimony.h"
+#include "tools/prof-bpf/stream/witness_report.h"
 
 /* routes.c: a peer's bus and lane. After a failure it is not used until the next timer tick. */
 struct prof_route {
@@ -66,7 +66,7 @@ struct prof_ending {
 
 /* Fields of loop.c: when each of these was last done. */
 struct prof_last {
-	uint64_t figures_ns, clock_ns, flushed_ns, testimony_ns;
+	uint64_t figures_ns, clock_ns, flushed_ns, witness_report_ns;
 };
 
 struct prof {
@@ -104,7 +104,7 @@ struct prof {
 	struct deferred_queue *deferred;
 	struct samples samples;
 	struct losses losses;
-	struct testimony testimony;
+	struct witness_report witness_report;
 
 	/* The run. */
 	struct status status;
@@ -112,7 +112,7 @@ struct prof {
 	struct gathering gathering;
 	struct early_ticks early_ticks;
 	struct prof_last last;
-	struct course course;
+	struct lifecycle lifecycle;
 	struct prof_starting starting;
 	struct prof_ending ending;
 };

@@ -74,7 +74,7 @@ static void send_offers(struct prof *p)
 
 	if (!p->offers.count || !output_peer_takes(&p->output))
 		return;
-	while ((id = offers_take(&p->offers)) != 0) {
+	for (id = offers_take(&p->offers); id; id = offers_take(&p->offers)) {
 		struct host_file *f = host_file(p->host, id);
 
 		if (!f)
@@ -84,7 +84,7 @@ static void send_offers(struct prof *p)
 		offers_sent(&p->offers);
 	}
 	/* The command has mapped the file, so it runs, unless it is still held. */
-	p->samples.command_runs |= p->course.phase != COURSE_CONNECTING;
+	p->samples.command_runs |= p->lifecycle.phase != LIFECYCLE_CONNECTING;
 	output_emitted(&p->output, emit_flush(p->output.emit));
 }
 
@@ -109,10 +109,10 @@ static void peer_came(struct prof *p)
 {
 	p->samples.renewed_ns = 0;
 	output_peer_came(&p->output);
-	output_emitted(&p->output, emit_figure(p->output.emit, "began", p->course.began_ns));
-	if (p->course.sampling_ns)
+	output_emitted(&p->output, emit_figure(p->output.emit, "began", p->lifecycle.began_ns));
+	if (p->lifecycle.sampling_ns)
 		output_emitted(&p->output, emit_figure(p->output.emit, "sampling_since",
-						       p->course.sampling_ns));
+						       p->lifecycle.sampling_ns));
 	ending_peer_came(p);
 }
 

@@ -11,13 +11,13 @@
 #define ROWS_WAIT_NS 200000000ull
 #define OFFERS_WAIT_NS 1000000000ull
 #define CHOSEN_WAIT_NS 5000000000ull /* likewise, for files of the selected programs */
-/* How long to wait until prof-export has the key (testimony.h). */
+/* How long to wait until prof-export has the key (witness_report.h). */
 #define HEARD_WAIT_NS 5000000000ull
 #define CHOSEN_FILES 512
 
 bool starting_is_chosen(const struct prof *p)
 {
-	return p->course.phase == COURSE_CONNECTING &&
+	return p->lifecycle.phase == LIFECYCLE_CONNECTING &&
 	       (p->options.follow || p->options.sampling.pid_count);
 }
 
@@ -31,19 +31,19 @@ bool starting_takes_file(struct prof *p)
 
 static void start_sampling(struct prof *p)
 {
-	int r = p->course.paused ? 0 : loader_start(p->loader);
+	int r = p->lifecycle.paused ? 0 : loader_start(p->loader);
 
 	if (r) {
 		log_error("sampling cannot begin: %s; this needs CAP_PERFMON and CAP_BPF",
 			  strerror(-r));
-		course_fail(&p->course, false);
+		lifecycle_fail(&p->lifecycle, false);
 		return;
 	}
-	testimony_begin(&p->testimony);
-	course_enter(&p->course, COURSE_SAMPLING);
-	p->last.flushed_ns = p->course.sampling_ns = p->course.since_ns;
+	witness_report_begin(&p->witness_report);
+	lifecycle_enter(&p->lifecycle, LIFECYCLE_SAMPLING);
+	p->last.flushed_ns = p->lifecycle.sampling_ns = p->lifecycle.since_ns;
 	output_emitted(&p->output,
-		       emit_figure(p->output.emit, "sampling_since", p->course.sampling_ns));
+		       emit_figure(p->output.emit, "sampling_since", p->lifecycle.sampling_ns));
 	deploy_status(&p->options.deploy, &p->status, STATUS_READY);
 }
 
@@ -53,7 +53,7 @@ static bool is_ready(const struct prof *p, uint64_t waited_ns)
 	const bool rows = host_settled(p->host) && row_server_idle(p->row_server),
 		   offers = offers_idle(&p->offers);
 
-	return (testimony_ready(&p->testimony) || waited_ns > HEARD_WAIT_NS) &&
+	return (witness_report_ready(&p->witness_report) || waited_ns > HEARD_WAIT_NS) &&
 	       (rows || waited_ns > ROWS_WAIT_NS) &&
 	       (offers || waited_ns > (starting_is_chosen(p) ? CHOSEN_WAIT_NS : OFFERS_WAIT_NS));
 }
@@ -69,15 +69,15 @@ void starting_try(struct prof *p)
 		s->connected_ns = 0;
 	else if (!s->connected_ns)
 		s->connected_ns = now;
-	if (!testimony_ready(&p->testimony))
-		testimony_repeat(&p->testimony);
+	if (!witness_report_ready(&p->witness_report))
+		witness_report_repeat(&p->witness_report);
 	if (connected) {
 		if (is_ready(p, now - s->connected_ns))
 			start_sampling(p);
-	} else if (now - p->course.since_ns > CONNECT_NS) {
+	} else if (now - p->lifecycle.since_ns > CONNECT_NS) {
 		log_error("%s did not connect within %d s; see its own messages",
 			  row_server_connected(p->row_server) ? "prof-symd" : "prof-deltas",
 			  (int)(CONNECT_NS / 1000000000));
-		course_fail(&p->course, p->output.bus != NULL);
+		lifecycle_fail(&p->lifecycle, p->output.bus != NULL);
 	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What wakes the loop: descriptors, signals and a timer. */
+/* The sources that wake the loop: descriptors, signals and a timer. */
 #ifndef PROF_BPF_RUN_WAKEUPS_H
 #define PROF_BPF_RUN_WAKEUPS_H
 
@@ -18,7 +18,8 @@ enum wakeups_source {
 	WAKEUPS_STREAM,
 	WAKEUPS_HELPERS,
 	WAKEUPS_CPUS,
-	WAKEUPS_LATE_LOADER
+	WAKEUPS_LATE_LOADER,
+	WAKEUPS_DEFERRED
 };
 
 enum wakeups_how {

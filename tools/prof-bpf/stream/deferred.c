@@ -1,12 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An item is a sample that waits, with the pieces of its stack. Each walk of an item that ends too
+ * early notes what was missing (enum wait). The item is walked again when that may have come: there
+ * are more parts, the slot has rows or another file, or the mappings changed. Otherwise it is
+ * walked after a delay that doubles from walk to walk. After DEFERRED_PATIENCE_NS it is walked for
+ * the last time.
+ *
+ * In each tick, the items that are due enter a lane for their owner. The lanes take turns, one item
+ * each, until the time of the tick is used up. The owner behind the one that was served last
+ * begins, so that all owners have a turn even if a tick is too short for all of them.
+ *
+ * Items of runtimes and fetched memory come in another ring than their sample. So they may come
+ * before it, and then wait in `ahead`.
+ */
+#include "tools/prof-bpf/stream/deferred.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
 #include <utlist.h>
-#include "common/walk/taken.h"
+#include "common/walk/native_walk.h"
 #include "tools/prof-bpf/owners/owners.h"
-#include "tools/prof-bpf/stream/deferred.h"
 #include "tools/prof-bpf/stream/walk_turns.h"
 
 /* Bytes kept below RSP: the red zone, and bytes that are read together with it. */
@@ -26,11 +41,11 @@
 struct piece {
 	uint32_t items;	     /* number of items that share it */
 	uint32_t from;	     /* offset in its DEFERRED_CHUNK; the bytes before are not kept */
-	struct owner *owner; /* who is charged for it; NULL: no owner */
+	struct owner *owner; /* the owner charged for it; NULL: none */
 	uint8_t bytes[];
 };
 
-/* What an item needs before another walk is useful. */
+/* The event that an item waits for before another walk is useful. */
 enum wait {
 	WAIT_NOTHING,  /* it was never walked, or another try costs little */
 	WAIT_PARTS,    /* its items or lines */
@@ -42,12 +57,12 @@ struct deferred_item {
 	struct deferred_item *prev, *next;
 	struct deferred_item *next_due; /* in its lane */
 	size_t bytes;			/* size without its pieces */
-	struct owner *owner;		/* who is charged for it; NULL: no owner */
+	struct owner *owner;		/* the owner charged for it; NULL: none */
 	uint64_t again_ns;		/* not tried again before */
 	enum wait wait;
 	uint16_t slot;
 	uint32_t slot_serial; /* of `slot` */
-	uint32_t frames;      /* where the last walk ended */
+	uint32_t frames;      /* the number of frames of the last walk */
 	uint64_t seen;	      /* WAIT_PARTS: parts_came; WAIT_MAPPINGS: what config.changes told */
 	uint64_t retry_ns;    /* walked again at this time, even if nothing changes */
 	uint64_t delay_ns;    /* the next delay until retry_ns */
@@ -444,7 +459,7 @@ static bool is_useful(const struct deferred_queue *q, const struct deferred_item
 		return i->seen != q->parts_came;
 	case WAIT_ROWS:
 		return q->now_ns >= i->retry_ns ||
-		       tables_file_state(q->config.tables, i->slot) != FILE_PENDING ||
+		       tables_file_state(q->config.tables, i->slot) != TABLES_FILE_PENDING ||
 		       tables_file_serial(q->config.tables, i->slot) != i->slot_serial;
 	case WAIT_MAPPINGS:
 		return q->now_ns >= i->retry_ns || !q->config.changes || i->seen != changes(q, i);
@@ -501,7 +516,7 @@ static bool walk(struct deferred_queue *q, struct deferred_item *i, bool last)
 	memcpy(w->words, i->head, sample_head(&i->sample) * sizeof(*i->head));
 	walk_place(w);
 	walk_find_entries(w);
-	while (!taken_step(w))
+	while (!native_walk_step(w))
 		;
 	if (!last && wait_for_walk(q, i, whole))
 		return false;

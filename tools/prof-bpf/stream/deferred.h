@@ -14,7 +14,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "bpf/sample.h"
+#include <sys/types.h>
+#include "bpf/deferred.h"
 #include "common/walk/tables/tables.h"
 
 /* How long a sample waits for its rows. On a busy host, prof-deltas gets little cpu time. At the

@@ -1,4 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Epochs: each definition is sent at most once per epoch. Processes, threads and files have a mark,
+ * which is equal to `incarnation` if they were sent in this epoch. So a new epoch needs to reset
+ * nothing but the interned frames and stacks.
+ *
+ * A new epoch begins for a new receiver, and when definitions fill EPOCH_EIGHTHS of the room: the
+ * memory of interned frames and stacks (`ceiling`), or the receiver's tables (`receiver`), whose
+ * use `received` estimates.
+ *
+ * Each new epoch costs all owners their names for a moment. So an owner that holds its fair share
+ * of the definitions must not cause one epoch after another. Beyond SOFT_EIGHTHS of the room, its
+ * next sample begins a new epoch early, which frees what it holds. If the present epoch is younger
+ * than EPOCH_LEAST_NS, its samples keep only their kernel frames instead. Owners who hold less may
+ * use the rest of the room up to EPOCH_EIGHTHS. `judged` remembers for a moment who has its share,
+ * since computing that visits all owners.
+ */
+#include "tools/prof-bpf/stream/emit.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +26,6 @@
 #include "common/wire/epoch.h"
 #include "common/wire/stream.h"
 #include "tools/prof-bpf/owners/owners.h"
-#include "tools/prof-bpf/stream/emit.h"
 #include "tools/prof-bpf/stream/intern.h"
 
 #define BATCH_BYTES (64u << 10)
@@ -36,7 +53,7 @@ struct emit {
 	uint64_t incarnation;
 	uint64_t received;   /* cost of this epoch's definitions at the receiver */
 	uint64_t begun_ns;   /* when this epoch began */
-	struct owner *payer; /* who is charged for the current definition */
+	struct owner *payer; /* the owner charged for the current definition */
 	struct emit_truncations truncations;
 	struct judged judged[JUDGED];
 	bool ended;
@@ -312,9 +329,7 @@ static int define_user_frame(struct emit *e, const struct weave_frame *w, uint32
 
 	if (w->interpreted)
 		return define_interpreted(e, w, process, ret_id);
-	int r = define_slot(e,
-			    (uint16_t)(w->word >> SAMPLE_FRAME_SLOT_SHIFT & SAMPLE_FRAME_SLOT_MASK),
-			    &f.file);
+	int r = define_slot(e, sample_frame_slot(w->word), &f.file);
 	if (r)
 		return r;
 	if (!f.file)

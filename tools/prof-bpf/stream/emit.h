@@ -26,11 +26,11 @@ struct emit_process {
 	uint64_t *sent, *generated;  /* marks: of the process, and of its first generated code */
 	bool *changed;		     /* set if the process differs from the sent definition, which
 				      * is then sent again */
-	uint64_t *charged;	     /* what it and its threads cost the receiver in this epoch */
+	uint64_t *charged;	     /* the receiver's cost of it and its threads in this epoch */
 	const struct emit_file *exe; /* def.exe is its id; NULL: unknown */
 	struct msg_cgroup cgroup;    /* def.cgroup is its id */
 	uint64_t *cgroup_sent;	     /* its mark; NULL: the cgroup is unknown */
-	struct owner *owner; /* who is charged for its definitions; borrowed; NULL: no owner */
+	struct owner *owner; /* the owner charged for its definitions; borrowed; NULL: none */
 };
 struct emit_thread {
 	struct msg_thread def;

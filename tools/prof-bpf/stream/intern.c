@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/stream/intern.h"
+
+#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include "bpf/mix.h"
 #include "common/base/bytes/numbers.h"
-#include "tools/prof-bpf/stream/intern.h"
 
 /* id 0: empty. The hash makes most comparisons of keys unnecessary. */
 struct slot {
@@ -91,7 +94,7 @@ static uint32_t hash(const struct intern *in, const uint32_t *key, uint32_t word
 	uint64_t h = in->seed ^ words;
 
 	for (uint32_t i = 0; i < words; i++) {
-		h = (h ^ key[i]) * 0x9e3779b97f4a7c15ull;
+		h = (h ^ key[i]) * MIX_GOLDEN;
 		h ^= h >> 29;
 	}
 	return (uint32_t)(h ^ h >> 32);
@@ -187,7 +190,7 @@ int intern_frame(struct intern *in, const struct intern_frame *f, uint32_t *ret_
 {
 	const size_t size = f->object2 ? sizeof(*f) : offsetof(struct intern_frame, object2);
 
-	_Static_assert(sizeof(*f) == 48, "no padding: it is hashed as bytes");
+	static_assert(sizeof(*f) == 48, "no padding: it is hashed as bytes");
 	return lookup(in, &in->frames, f, size, ret_id, ret_new);
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/stream/outbox.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
-#include "tools/prof-bpf/stream/outbox.h"
 
 struct outbox_item {
 	struct outbox_item *prev, *next;

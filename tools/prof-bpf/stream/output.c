@@ -45,7 +45,7 @@ bool output_close(struct output *o)
 		log_error("%s: cannot be replaced: %s; the recording lies beside it as %s", o->path,
 			  strerror(-r), o->file.hidden);
 	else if (r)
-		log_error("%s: %s", o->path, strerror(-r));
+		log_error("%s: %s", o->path, outfile_error(r));
 	return !r;
 }
 

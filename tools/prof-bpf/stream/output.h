@@ -15,7 +15,7 @@ struct output {
 	struct emit *emit;	/* makes the stream; owned by the creator */
 	struct bus *bus;	/* in a deployment only, NULL by hand; likewise owned */
 	struct outbox outbox;	/* in a deployment only */
-	struct charges charges; /* who is charged for the contents of the outbox */
+	struct charges charges; /* the owners charged for the contents of the outbox */
 	bool has_peer;		/* prof-symd is connected, and an epoch was begun for it */
 	uint64_t breaks;	/* how often messages to a peer may have been lost without being
 				 * counted */

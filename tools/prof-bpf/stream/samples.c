@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "bpf/mix.h"
 #include "common/base/system/clock.h"
 #include "common/walk/tables/tables.h"
 #include "tools/prof-bpf/host/host.h"
@@ -22,7 +23,7 @@
 #include "tools/prof-bpf/stream/deferred.h"
 #include "tools/prof-bpf/stream/definitions.h"
 #include "tools/prof-bpf/stream/output.h"
-#include "tools/prof-bpf/stream/testimony.h"
+#include "tools/prof-bpf/stream/witness_report.h"
 
 static void on_sideband(void *ctx, const struct sideband_event *e)
 {
@@ -55,7 +56,7 @@ static void touch_files(struct samples *samples, const struct sample *s,
 			host_slot_used(samples->host, slot, process);
 		const enum file_state state = tables_file_state(samples->tables, slot);
 
-		if (state != FILE_EVICTED && state != FILE_PENDING)
+		if (state != TABLES_FILE_EVICTED && state != TABLES_FILE_PENDING)
 			continue;
 		struct host_file *f = host_slot_file(samples->host, slot);
 		const uint64_t needs = tables_file_needs(samples->tables, slot);
@@ -85,7 +86,7 @@ static void catch_up(struct samples *samples, const struct sample *s)
 	}
 }
 
-/* What is left of a sample that was walked with another program's mappings. */
+/* The rest of a sample that was walked with another program's mappings: its kernel frames. */
 struct user_less {
 	struct sample sample;
 	uint64_t kernel[SAMPLE_MAX_KERNEL + 1];
@@ -162,7 +163,7 @@ static void hash_mapping(void *ctx, struct host_file *f, uint64_t start, uint64_
 	uint64_t *h = ctx;
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		*h = (*h ^ numbers[i]) * 0x9e3779b97f4a7c15u;
+		*h = (*h ^ numbers[i]) * MIX_GOLDEN;
 }
 
 /* Sends where a process has mapped its runtimes, once per epoch and whenever that changes. */
@@ -275,7 +276,7 @@ static void send_sample(struct samples *samples, const struct sample *s)
 		samples_send_attributes(samples, ref.process);
 	output_charge(samples->output, owner, at);
 	if (!emitted)
-		testimony_sample(samples->testimony, s, &process, &thread);
+		witness_report_sample(samples->witness_report, s, &process, &thread);
 	output_emitted(samples->output, emitted);
 	free(shorter);
 }
@@ -410,7 +411,7 @@ static void want_rows(struct samples *samples, const struct sample *s)
 {
 	struct host_sample_ref ref;
 
-	if (tables_file_state(samples->tables, s->at_slot) != FILE_PENDING)
+	if (tables_file_state(samples->tables, s->at_slot) != TABLES_FILE_PENDING)
 		return;
 	tables_file_touch(samples->tables, s->at_slot, s->time_ns);
 	if (!host_sample(samples->host, s, &ref) && ref.process->owner)

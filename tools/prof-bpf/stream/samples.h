@@ -28,7 +28,7 @@ struct sample;
 struct sideband;
 struct tables;
 struct tables_mapping;
-struct testimony;
+struct witness_report;
 
 struct samples {
 	/* Borrowed. */
@@ -42,7 +42,7 @@ struct samples {
 	struct parser_deaths *deaths;
 	struct row_server *row_server;
 	struct output *output;
-	struct testimony *testimony;
+	struct witness_report *witness_report;
 	struct thinning *thinning; /* NULL: there is no cpu limit */
 	bool without_objects;	   /* do not copy memory of interpreters */
 	uint32_t command;	   /* pid of the command that is sampled from its start; 0: none */

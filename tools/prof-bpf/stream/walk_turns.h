@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Turns: whose deferred walks prof-bpf does next (deferred.h).
+ * Turns choose the owner whose deferred walks prof-bpf does next (deferred.h).
  *
- * Each owner has a part of the time, and all together have another, as for mappings
- * (host/mapping_turns.h). The samples of an owner that has used up its part wait while those of
- * others are walked. Owners who spent little recently may exceed the common part.
+ * Owners take turns by the rules of turns.h. The samples of an owner that has used up its part wait
+ * while those of others are walked.
  */
 #ifndef PROF_BPF_STREAM_WALK_TURNS_H
 #define PROF_BPF_STREAM_WALK_TURNS_H
@@ -26,7 +25,7 @@ struct owner;
 /* All zero at first. */
 struct walk_turns {
 	uint64_t paid_ns; /* when the common part covers the walks so far */
-	uint64_t tick_ns; /* what walks took in this tick */
+	uint64_t tick_ns; /* time of the walks in this tick */
 };
 
 /* A clock for measuring walks: the cpu time of this thread. */

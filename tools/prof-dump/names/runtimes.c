@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "bpf/mix.h"
 #include "common/base/bytes/numbers.h"
 #include "common/base/command/log.h"
 #include "common/names/elf/symfile.h"
@@ -161,7 +162,7 @@ static int lookup(struct runtimes *r, uint32_t file, uint64_t address, uint64_t 
 								    : NULL;
 	uint64_t check = mark >> RUNTIME_CHECK_SHIFT;
 	uint32_t position = b ? runtime_position(b->config.runtime, mark) : 0;
-	struct cached *c = &r->cache[((address ^ check) * 0x9e3779b97f4a7c15ull >> 32) % CACHE];
+	struct cached *c = &r->cache[((address ^ check) * MIX_GOLDEN >> 32) % CACHE];
 
 	if (!b) {
 		*ret = (struct runtimes_name){ .name = STR_LIT("[gone]") };

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-dump/process/core.h"
 
+#include <assert.h>
 #include <elf.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/procfs.h>
@@ -67,7 +69,7 @@ static int take_thread(struct core *c, struct span note)
 	struct elf_prstatus st;
 	struct user_regs_struct r;
 
-	_Static_assert(sizeof(r) == sizeof(st.pr_reg), "the kernel's order");
+	static_assert(sizeof(r) == sizeof(st.pr_reg), "the kernel's order");
 	if (note.len < sizeof(st))
 		return CORE_MALFORMED;
 	memcpy(&st, note.data, sizeof(st));
@@ -229,39 +231,84 @@ static int read_headers(struct core *c, const Elf64_Ehdr *e)
 	return r;
 }
 
-static int ranges_by_start(const void *a, const void *b)
-{
-	const struct core_range *x = a, *y = b;
+/* --- ranges and files by address --- */
 
-	return (x->start > y->start) - (x->start < y->start);
+/* How each element of a list begins. */
+struct bounds {
+	uint64_t start, end;
+};
+static_assert(offsetof(struct core_range, start) == 0 && offsetof(struct core_range, end) == 8 &&
+		      offsetof(struct core_file, start) == 0 &&
+		      offsetof(struct core_file, end) == 8,
+	      "ranges and files begin with their bounds");
+
+static struct bounds bounds_of(const void *element)
+{
+	struct bounds b;
+
+	memcpy(&b, element, sizeof(b));
+	return b;
 }
 
-static int files_by_start(const void *a, const void *b)
+static int by_start(const void *a, const void *b)
 {
-	const struct core_file *x = a, *y = b;
+	const uint64_t x = bounds_of(a).start, y = bounds_of(b).start;
 
-	return (x->start > y->start) - (x->start < y->start);
+	return (x > y) - (x < y);
 }
 
-/* Sorts the ranges, and keeps the lower one of overlapping ranges, so that searches work. */
-static void settle(struct core *c)
+/* Sorts a list of elements of `size` bytes, and drops the higher one of two that overlap, so that
+ * find works. Returns how many are left. */
+static size_t settle(void *list, size_t count, size_t size)
 {
-	size_t kept = 0;
+	char *kept = list;
 
-	if (c->range_count)
-		qsort(c->ranges, c->range_count, sizeof(*c->ranges), ranges_by_start);
-	for (size_t i = 0; i < c->range_count; i++)
-		if (!kept || c->ranges[kept - 1].end <= c->ranges[i].start)
-			c->ranges[kept++] = c->ranges[i];
-	c->range_count = kept;
-	kept = 0;
-	if (c->file_count)
-		qsort(c->files, c->file_count, sizeof(*c->files), files_by_start);
-	for (size_t i = 0; i < c->file_count; i++)
-		if (!kept || c->files[kept - 1].end <= c->files[i].start)
-			c->files[kept++] = c->files[i];
-	c->file_count = kept;
+	if (count)
+		qsort(list, count, size, by_start);
+	for (size_t i = 0; i < count; i++) {
+		const char *next = (const char *)list + i * size;
+
+		if (kept > (char *)list && bounds_of(kept - size).end > bounds_of(next).start)
+			continue;
+		memmove(kept, next, size);
+		kept += size;
+	}
+	return (size_t)(kept - (char *)list) / size;
 }
+
+/* Returns the element that contains the address, or NULL. */
+static const void *find(const void *list, size_t count, size_t size, uint64_t address)
+{
+	size_t low = 0, n = count;
+
+	while (n) {
+		const size_t half = n / 2;
+
+		if (bounds_of((const char *)list + (low + half) * size).end <= address) {
+			low += half + 1;
+			n -= half + 1;
+		} else {
+			n = half;
+		}
+	}
+	if (low == count)
+		return NULL;
+	const char *found = (const char *)list + low * size;
+
+	return bounds_of(found).start <= address ? found : NULL;
+}
+
+const struct core_range *core_range_at(const struct core *c, uint64_t address)
+{
+	return find(c->ranges, c->range_count, sizeof(*c->ranges), address);
+}
+
+const struct core_file *core_file_at(const struct core *c, uint64_t address)
+{
+	return find(c->files, c->file_count, sizeof(*c->files), address);
+}
+
+/* --- the file --- */
 
 static int read_all(struct core *c)
 {
@@ -285,7 +332,8 @@ static int read_all(struct core *c)
 	r = read_headers(c, &e);
 	if (r)
 		return r;
-	settle(c);
+	c->range_count = settle(c->ranges, c->range_count, sizeof(*c->ranges));
+	c->file_count = settle(c->files, c->file_count, sizeof(*c->files));
 	return c->thread_count ? 0 : CORE_NO_THREADS;
 }
 
@@ -318,40 +366,6 @@ void core_free(struct core *c)
 	free(c->threads);
 	free(c->notes);
 	free(c);
-}
-
-const struct core_range *core_range_at(const struct core *c, uint64_t address)
-{
-	size_t low = 0, n = c->range_count;
-
-	while (n) {
-		size_t half = n / 2;
-
-		if (c->ranges[low + half].end <= address) {
-			low += half + 1;
-			n -= half + 1;
-		} else {
-			n = half;
-		}
-	}
-	return low < c->range_count && c->ranges[low].start <= address ? &c->ranges[low] : NULL;
-}
-
-const struct core_file *core_file_at(const struct core *c, uint64_t address)
-{
-	size_t low = 0, n = c->file_count;
-
-	while (n) {
-		size_t half = n / 2;
-
-		if (c->files[low + half].end <= address) {
-			low += half + 1;
-			n -= half + 1;
-		} else {
-			n = half;
-		}
-	}
-	return low < c->file_count && c->files[low].start <= address ? &c->files[low] : NULL;
 }
 
 int core_read(const struct core *c, void *to, size_t size, uint64_t address)

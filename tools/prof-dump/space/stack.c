@@ -1,10 +1,10 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-dump/space/stack.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/walk/taken.h"
+#include "common/walk/native_walk.h"
 #include "common/walk/weave.h"
 #include "tools/prof-dump/space/interpreted.h"
 
@@ -39,11 +39,12 @@ static int push(struct gathered *g, uint64_t pc, uint64_t word)
 
 static int walk_interpreted(const struct space *s, struct walk *w, struct interpreted_items *ret)
 {
-	uint32_t found[PROCESS_RUNTIMES_MAX], count = 0;
+	uint32_t found[TABLES_PROCESS_RUNTIMES_MAX], count = 0;
 	int r = 0;
 
 	/* The first mapping of each file gives its place. */
-	for (uint32_t i = 0; !r && i < s->mapping_count && count < PROCESS_RUNTIMES_MAX; i++) {
+	for (uint32_t i = 0; !r && i < s->mapping_count && count < TABLES_PROCESS_RUNTIMES_MAX;
+	     i++) {
 		const struct space_mapping *m = &s->mappings[i];
 		bool again = m->file == SPACE_NO_FILE || !s->files[m->file].build;
 
@@ -148,7 +149,7 @@ int stack_walk(struct space *s, const struct message_thread *t, struct stack *re
 	static struct walk w;
 	struct stack st = { .tid = t->tid, .partial = t->partial };
 	struct gathered g = { 0 };
-	struct weave_run runs[PROCESS_RUNTIMES_MAX];
+	struct weave_run runs[TABLES_PROCESS_RUNTIMES_MAX];
 	int stop = t->partial == MESSAGE_RUNNING;
 
 	w.pc = t->pc;
@@ -178,7 +179,7 @@ int stack_walk(struct space *s, const struct message_thread *t, struct stack *re
 
 		if (!w.entry_at)
 			interpreted_expect(&g.items, runs, run_count, &w);
-		stop = taken_step(&w);
+		stop = native_walk_step(&w);
 		for (uint32_t i = before; !r && i < w.count; i++)
 			r = push(&g, pc, w.words[i]);
 	}

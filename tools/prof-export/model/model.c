@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-export/model/model_internal.h"
+
 #include <errno.h>
 #include "common/base/bytes/numbers.h"
 #include "common/cell/budget/budget.h"
 #include "common/status/account.h"
 #include "common/wire/reason.h"
-#include "tools/prof-export/model/model_internal.h"
 #include "tools/prof-export/model/owners/weight.h"
 
 /* Divides the memory: figures keep their fixed part, definitions get the rest. */
@@ -66,7 +67,8 @@ static void count_once(struct model *m, const uint64_t *numbers, size_t n, uint6
 	size_t cursor = SIZE_MAX;
 	uint32_t i;
 
-	while ((i = table_index_next(&m->seen, (uint32_t)h, &cursor)) != TABLE_NONE)
+	for (i = table_index_next(&m->seen, (uint32_t)h, &cursor); i != TABLE_NONE;
+	     i = table_index_next(&m->seen, (uint32_t)h, &cursor))
 		if (i == number)
 			return;
 	table_index_add(&m->seen, m->figures, (uint32_t)h, number);

@@ -17,6 +17,7 @@
 #include "common/status/witness.h"
 #include "common/wire/msg.h"
 #include "tools/prof-export/model/definitions/definitions.h"
+#include "tools/prof-export/model/model_state.h"
 
 struct model_options {
 	enum model_detail detail;
@@ -45,40 +46,6 @@ struct model_sample {
 	uint32_t source, labels, link;
 	const struct model_stack *stack;
 	const struct epoch_process *process; /* NULL: the stream names no process */
-};
-
-/* The clocks read at one moment, as in the message. */
-struct model_clock {
-	uint64_t mono_ns, wall_ns, boot_ns;
-};
-
-struct model_header {
-	bool seen;
-	uint64_t kind; /* enum msg_stream_kind */
-	struct str producer, arch, kernel, hostname, event, unit, host_id; /* owned by the model */
-	struct str kernel_build_id;					   /* the same; in hex */
-	uint8_t build_id[64], build_id_len;				   /* the same, in binary */
-	uint64_t cpus, hz, period, mono_ns, wall_ns, boot_ns;
-};
-
-struct model_totals {
-	uint64_t samples, value, user_stacks, complete;
-	uint64_t processes, threads; /* number of distinct ones in the stream */
-	uint64_t truncated[STATUS_REASONS], lost[STATUS_REASONS], unnamed[STATUS_UNNAMED_REASONS];
-	uint64_t first_ns, last_ns,
-		end_ns; /* CLOCK_MONOTONIC; first_ns is UINT64_MAX before a sample */
-	uint64_t first_complete_ns;
-	uint64_t runtime_samples[STATUS_RUNTIMES], runtime_truncated[STATUS_RUNTIMES],
-		runtime_unnamed[STATUS_RUNTIMES]; /* as in struct status */
-	uint64_t unkept; /* samples lost to this model's own ceiling; `lost` includes them */
-	uint64_t bpf_runs, bpf_ns, map_bytes, memory_enough, memory_peak;
-	/* At the end: the differences from the reports of prof-bpf. */
-	struct witness_verdict witness;
-	/* Messages and fields that this version does not know: counted by this prof-export, and by
-	 * tools before it. */
-	uint64_t skipped_messages[2], skipped_fields[2];
-	bool ended;
-	uint64_t end_reason; /* enum msg_end_reason */
 };
 
 struct model;
@@ -174,5 +141,11 @@ const uint32_t *model_lines_of(const struct model *m, const struct model_frame *
 /* Fills in the samples, figures, losses and hottest functions, whose names are labels. The other
  * fields of *st are 0. */
 void model_status(const struct model *m, struct status *st, bool with_top);
+
+/* Saves the state of a model that does not aggregate. */
+void model_save(const struct model *m, struct model_journal_state *ret);
+/* Makes an empty model continue from saved state. Returns false if the bytes are no such state; the
+ * model is then unchanged. */
+bool model_restore(struct model *m, const struct model_journal_state *s);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fields of struct model, for model.c, which takes messages, and model_figures.c, which reports
- * the counts. */
+/* The fields of struct model, for model.c, which takes messages, model_figures.c, which reports the
+ * counts, and model_journal.c, which saves them. */
 #ifndef PROF_EXPORT_MODEL_MODEL_INTERNAL_H
 #define PROF_EXPORT_MODEL_MODEL_INTERNAL_H
 
@@ -13,22 +13,10 @@
 #include "tools/prof-export/model/owners/blames.h"
 #include "tools/prof-export/model/owners/shares.h"
 
-/* The present prof-bpf: when it began, and the samples it reported. `handed_on`: those that former
- * outputs contain. The other fields are counts from before it began; `launched` is the count that
- * the launcher knew then. */
-struct model_sampler {
-	uint64_t began_ns, taken, handed_on, accounted, launched, bpf_runs, bpf_ns;
-};
-
 /* The samples that former outputs of the run contain. */
 struct model_former {
 	uint64_t came; /* samples, including lost ones */
 	uint64_t lost[STATUS_REASONS];
-};
-
-/* The launcher's facts about the run (struct deploy_word). */
-struct model_launched {
-	uint64_t taken, restarts[STATUS_TOOLS];
 };
 
 struct model {

@@ -38,7 +38,8 @@ static int add(struct dictionary *d, enum dictionary_table table, struct span en
 	size_t cursor = SIZE_MAX;
 	uint32_t i;
 
-	while ((i = table_index_next(&e->index, hash, &cursor)) != TABLE_NONE) {
+	for (i = table_index_next(&e->index, hash, &cursor); i != TABLE_NONE;
+	     i = table_index_next(&e->index, hash, &cursor)) {
 		const struct span known = dictionary_get(d, table, i);
 
 		if (known.len == entry.len &&

@@ -25,7 +25,7 @@ struct request {
 
 struct request_times {
 	uint64_t begin_ns, end_ns; /* CLOCK_MONOTONIC; end_ns is exclusive */
-	uint64_t wall_offset_ns;   /* what to add to get CLOCK_REALTIME, modulo 2^64 */
+	uint64_t wall_offset_ns;   /* add this to get CLOCK_REALTIME, modulo 2^64 */
 };
 
 /* Buffers for the bytes; zero-initialise. request_room_done frees them. */

@@ -14,8 +14,9 @@
 #define OTHERS 64  /* attributes of profpipe itself and of the stream */
 #define ATTRIBUTES (OTHERS + OF_LIST)
 #define ARGUMENTS 512
-#define SHORT_ID 12	/* digits of a container's id that its engine's tools show */
-#define MAYBE_CUT 1021u /* a value of this many bytes or more may have been truncated (startup.h) */
+#define SHORT_ID 12 /* digits of a container's id that its engine's tools show */
+/* A value of this many bytes or more may have been truncated (environment.h of prof-bpf). */
+#define MAYBE_CUT 1021u
 
 #define VARIABLE "process.environment_variable."
 #define SERVICE_VARIABLE VARIABLE "OTEL_SERVICE_NAME"

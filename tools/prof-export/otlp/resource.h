@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A resource: what a profile is of, as attributes by the semantic conventions of OpenTelemetry.
+ * A resource: the origin of a profile, as attributes by the semantic conventions of OpenTelemetry.
  * Keys and values are plain text and numbers, since the Collector does not look up texts of a
  * resource in the dictionary.
  *

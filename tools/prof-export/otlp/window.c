@@ -429,7 +429,8 @@ static int get_sample(struct window *w, const struct window_sample *key, uint32_
 	size_t cursor = SIZE_MAX;
 	uint32_t i;
 
-	while ((i = table_index_next(&w->sample_index, hash, &cursor)) != TABLE_NONE)
+	for (i = table_index_next(&w->sample_index, hash, &cursor); i != TABLE_NONE;
+	     i = table_index_next(&w->sample_index, hash, &cursor))
 		if (!memcmp(&w->samples.data[i], key, sizeof(*key))) {
 			*ret = i;
 			return 0;

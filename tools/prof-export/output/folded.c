@@ -15,10 +15,9 @@ struct labels {
 
 static int intern(struct labels *l, struct buf *name, uint32_t *ret)
 {
-	for (uint8_t *semicolon = name->data;
-	     name->len &&
-	     (semicolon = memchr(semicolon, ';', name->len - (size_t)(semicolon - name->data)));)
-		*semicolon = ':';
+	for (size_t i = 0; i < name->len; i++)
+		if (name->data[i] == ';')
+			name->data[i] = ':';
 	const int r = table_strings_intern(
 		&l->strings, &l->pool,
 		(struct str){ .data = (char *)name->data, .len = (uint32_t)name->len }, ret);

@@ -109,7 +109,8 @@ static int find_region(struct pprof_writer *w, const struct model_frame *f, uint
 	const uint64_t content[2] = { want.file, want.shift };
 	const uint32_t hash = table_hash(content, sizeof(content));
 
-	while ((i = table_index_next(&w->region_index, hash, &cursor)) != TABLE_NONE) {
+	for (i = table_index_next(&w->region_index, hash, &cursor); i != TABLE_NONE;
+	     i = table_index_next(&w->region_index, hash, &cursor)) {
 		struct region *r = &w->regions[i];
 
 		if (r->file != want.file || r->shift != want.shift)

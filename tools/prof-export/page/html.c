@@ -157,9 +157,10 @@ static void put_u32(struct output *o, uint32_t n)
 	char digits[10];
 	size_t at = sizeof(digits);
 
-	do
+	do {
 		digits[--at] = (char)('0' + n % 10);
-	while (n /= 10);
+		n /= 10;
+	} while (n);
 	output_put(o, digits + at, sizeof(digits) - at);
 }
 

@@ -11,7 +11,8 @@
 #include "common/base/command/format.h"
 #include "common/base/command/reporting.h"
 #include "common/wire/stream.h"
-#include "tools/prof-export/model/journal_state.h"
+#include "tools/prof-export/model/model.h"
+#include "tools/prof-export/model/model_state.h"
 #include "tools/prof-export/otlp/otlp.h"
 #include "tools/prof-export/output/output.h"
 #include "tools/prof-export/output/record.h"
@@ -47,7 +48,7 @@ struct session {
 	struct otlp otlp;
 	bool begun; /* a hello came, so there will be an output */
 	bool lost;  /* the sender lost its own sender: its stream is over, another one may follow */
-	bool again; /* what comes now was already sent: makes no requests of it */
+	bool again; /* messages that come now were already sent: make no requests of them */
 };
 
 /* fd is borrowed. Returns 0, -ENOMEM, or -EINVAL if memory_max is too small. session_done frees the

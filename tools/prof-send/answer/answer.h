@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The answer to a request: what happened to the request, judged by how the transfer ended. Source:
+ * The answer to a request: the outcome of the request, judged by how the transfer ended. Source:
  * the OTLP specification, "Failures" of OTLP/gRPC and OTLP/HTTP; RFC 9110, section 10.2.3. Pure.
  */
 #ifndef PROF_SEND_ANSWER_ANSWER_H

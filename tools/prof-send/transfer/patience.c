@@ -22,7 +22,6 @@ static void on_tick(int number)
 {
 	const int saved = errno;
 
-	(void)number;
 	if (!reading || ++ticks < TICKS)
 		return;
 	for (int i = 0; i < SOCKETS; i++) {
@@ -56,8 +55,6 @@ int patience_begin(void)
 
 static int on_open(void *ctx, curl_socket_t fd, curlsocktype purpose)
 {
-	(void)ctx;
-	(void)purpose;
 	for (int i = 0; i < SOCKETS; i++) {
 		if (sockets[i])
 			continue;
@@ -69,7 +66,6 @@ static int on_open(void *ctx, curl_socket_t fd, curlsocktype purpose)
 
 static int on_close(void *ctx, curl_socket_t fd)
 {
-	(void)ctx;
 	for (int i = 0; i < SOCKETS; i++)
 		if (sockets[i] == fd + 1)
 			sockets[i] = 0;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-symd/by_hand/addresses.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include "common/base/command/log.h"
 #include "common/names/program/finder.h"
-#include "tools/prof-symd/by_hand/addresses.h"
 
 bool addresses_parse(const char *s, uint64_t *ret)
 {
@@ -50,10 +51,12 @@ static int print_call(const struct addresses *a, const struct names_call *c, str
 int addresses_print(struct addresses *a, struct program *p, const char *path, uint64_t address,
 		    struct buf *into)
 {
-	int r, status = 0;
+	int r = program_lookup(p, address, &a->names), status = 0;
 
-	while ((r = program_lookup(p, address, &a->names)) == PROGRAM_AGAIN)
+	while (r == VERDICT_AGAIN) {
 		finder_complete(p, path);
+		r = program_lookup(p, address, &a->names);
+	}
 	if (r < 0)
 		return r;
 	if (a->show_address)

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-symd/by_hand/one_file.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +12,6 @@
 #include "common/names/program/finder.h"
 #include "common/names/runtime/runtime.h"
 #include "tools/prof-symd/by_hand/addresses.h"
-#include "tools/prof-symd/by_hand/one_file.h"
 #include "tools/prof-symd/files/worker_warnings.h"
 
 static int put_out(struct buf *text)
@@ -19,6 +20,17 @@ static int put_out(struct buf *text)
 		return -errno;
 	buf_reset(text);
 	return 0;
+}
+
+/* Logs that a file cannot be used. r: -errno, or a verdict of symfile_open or program_open. */
+static void say_unusable(const char *path, int r)
+{
+	if (r == -ENOMEM)
+		log_error("%s: %s; free memory on this host", path, strerror(-r));
+	else if (r < 0)
+		log_error("%s: %s; name a readable ELF file", path, strerror(-r));
+	else
+		log_error("%s: %s", path, symfile_verdict_text(r));
 }
 
 int one_file_addresses(const struct one_file *o, int count, char **args)
@@ -40,11 +52,11 @@ int one_file_addresses(const struct one_file *o, int count, char **args)
 	}
 	r = program_open(fd, PROGRAM_OF_OTHERS, o->dwarf_max, &p);
 	if (r) {
-		log_error("%s: %s", o->path, r < 0 ? strerror(-r) : symfile_verdict_text(r));
+		say_unusable(o->path, r);
 		return EXITS_FAILED;
 	}
 	if (program_is_cut(p)) {
-		log_error("%s: %s", o->path, symfile_verdict_text(SYMFILE_MALFORMED));
+		say_unusable(o->path, SYMFILE_MALFORMED);
 		program_free(p);
 		return EXITS_FAILED;
 	}
@@ -74,12 +86,15 @@ int one_file_addresses(const struct one_file *o, int count, char **args)
 			goto out;
 		}
 		r = addresses_print(&a, p, o->path, address, &text);
-		if (r == 0)
-			r = put_out(&text);
+		if (r) {
+			say_unusable(o->path, r);
+			goto out;
+		}
+		r = put_out(&text);
 		if (r == 0 && count == 0 && fflush(stdout) != 0)
 			r = -errno;
 		if (r) {
-			log_error("%s: %s", o->path, strerror(-r));
+			stdfds_say(-r);
 			goto out;
 		}
 	}
@@ -117,7 +132,7 @@ int one_file_describe(const char *path)
 	r = symfile_open(fd, &f);
 	if (r) {
 		close(fd);
-		log_error("%s: %s", path, r < 0 ? strerror(-r) : symfile_verdict_text(r));
+		say_unusable(path, r);
 		return EXITS_FAILED;
 	}
 	r = runtime_describe(f, &build);
@@ -128,7 +143,7 @@ int one_file_describe(const char *path)
 			  "library that it uses",
 			  path);
 	else if (r)
-		log_error("%s: %s; name a readable ELF file", path, strerror(-r));
+		say_unusable(path, r);
 	else if (put_out(&text))
 		stdfds_say(errno);
 	else

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-symd/by_hand/recording.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -13,7 +15,6 @@
 #include "common/names/jit/jitfinder.h"
 #include "common/names/program/finder.h"
 #include "common/wire/stream.h"
-#include "tools/prof-symd/by_hand/recording.h"
 #include "tools/prof-symd/files/worker_warnings.h"
 #include "tools/prof-symd/stream/namer.h"
 
@@ -81,14 +82,11 @@ static int open_jit(void *ctx, const struct jit_request *rq)
 
 static void say_code_lost(void *ctx, uint64_t process, uint32_t pid)
 {
-	(void)ctx;
-	(void)process;
 	worker_warnings_code_lost(pid);
 }
 
 static int write_out(void *ctx, struct span bytes)
 {
-	(void)ctx;
 	return fd_write_all(STDOUT_FILENO, bytes.data, bytes.len);
 }
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-symd/files/filestore.h"
+
 #include <errno.h>
 #include <malloc.h>
 #include <unistd.h>
+#include "common/base/bytes/numbers.h"
 #include "common/wire/peer/lastword.h"
-#include "tools/prof-symd/files/filestore.h"
 
 void filestore_init(struct filestore *s, uint64_t budget, uint64_t dwarf_max,
 		    int (*ask)(void *, const struct filestore_request *), void *ctx)
@@ -88,9 +90,9 @@ static bool rest(struct filestore *s, struct filestore_file *f, bool packed)
 
 	const int r = program_rest(f->program, packed);
 
-	if (r != PROGRAM_LATER)
+	if (r != VERDICT_LATER)
 		f->rests = as;
-	if (r != PROGRAM_FREED)
+	if (r != VERDICT_FREED)
 		return false;
 	charge(s, f);
 	return true;
@@ -178,8 +180,8 @@ static void settle(struct filestore *s, struct filestore_file *f, uint64_t now_n
 	}
 }
 
-/* Requests the program, or the next file that it wants. Repeats this until a request is open or no
- * file is wanted. */
+/* Requests the program, or the next file that it wants. Repeats this until a request is open, no
+ * file is wanted, or no request can be sent now. */
 static void ask_next(struct filestore *s, struct filestore_file *f, uint64_t now_ns)
 {
 	while (f->state == FILESTORE_ASKED && !f->request) {
@@ -192,6 +194,8 @@ static void ask_next(struct filestore *s, struct filestore_file *f, uint64_t now
 				settle(s, f, now_ns);
 				return;
 			}
+			if (rq.want == PROGRAM_WANTS_LATER)
+				return; /* filestore_tick tries again */
 			rq.place = program_refused(f->program) ? f->place + 1 : 0;
 		}
 		s->next_request++;
@@ -200,12 +204,12 @@ static void ask_next(struct filestore *s, struct filestore_file *f, uint64_t now
 		if (r == 0)
 			continue; /* sent, and possibly already answered */
 		f->request = 0;
-		if (f->program) {
+		if (r == -EAGAIN)
+			return; /* filestore_tick tries again */
+		if (f->program)
 			program_offer(f->program, -1);
-		} else {
-			f->timed_out = r == -EAGAIN;
+		else
 			settle(s, f, now_ns);
-		}
 	}
 }
 
@@ -236,8 +240,8 @@ static bool start_asking(struct filestore *s, struct filestore_file *f, uint64_t
 	s->asked[place] = f;
 	f->asker = f->owner;
 	f->state = FILESTORE_ASKED;
-	f->asked_ns = now_ns;
-	f->timed_out = false;
+	f->asked_ns = f->answered_ns = now_ns;
+	f->timed_out = f->late = false;
 	ask_next(s, f, now_ns);
 	return true;
 }
@@ -301,10 +305,24 @@ bool filestore_is_open(const struct filestore_file *f)
 	return f->state == FILESTORE_READY;
 }
 
+/* Returns when a requested file counts as missing. */
+static uint64_t overdue_ns(const struct filestore_file *f)
+{
+	return numbers_smaller(f->answered_ns + FILESTORE_WAIT_NS,
+			       f->asked_ns + FILESTORE_WAIT_ALL_NS);
+}
+
+/* Returns when filestore_tick has something to do for a requested file. */
+static uint64_t next_ns(const struct filestore *s, const struct filestore_file *f)
+{
+	return f->program && program_offer_waits(f->program) ? s->now_ns + FILESTORE_TURN_NS
+							     : overdue_ns(f);
+}
+
 static void give_up(struct filestore *s, struct filestore_file *f, uint64_t now_ns)
 {
 	s->timed_out++;
-	f->timed_out = true;
+	f->timed_out = f->late = true;
 	f->failed_ns = now_ns;
 	if (f->program)
 		program_give_up(f->program);
@@ -322,7 +340,7 @@ int filestore_get(struct filestore *s, struct filestore_file *f, uint64_t now_ns
 	}
 	if (f->state == FILESTORE_CLOSED && !start_asking(s, f, now_ns))
 		return FILESTORE_WAIT; /* other requests are open, and each has a deadline */
-	if (f->state == FILESTORE_ASKED && now_ns - f->asked_ns >= FILESTORE_WAIT_NS)
+	if (f->state == FILESTORE_ASKED && now_ns >= overdue_ns(f))
 		give_up(s, f, now_ns);
 	if (f->state == FILESTORE_ASKED)
 		return FILESTORE_WAIT;
@@ -363,11 +381,11 @@ static void take_file(struct filestore *s, struct filestore_file *f, int fd, uin
 		f->program = NULL;
 		/* Request the file again if there was no memory for it, or if the failure may not
 		 * be its fault. */
-		f->timed_out = r == -ENOMEM || r == PROGRAM_KILLED || r == PROGRAM_LATER;
+		f->timed_out = r == -ENOMEM || r == VERDICT_KILLED || r == VERDICT_LATER;
 		const bool said = f->died || f->killed;
 
-		f->died = r == PROGRAM_DIED;
-		f->killed = r == PROGRAM_KILLED;
+		f->died = r == VERDICT_DIED;
+		f->killed = r == VERDICT_KILLED;
 		if ((f->died || f->killed) && !said && s->without_hook)
 			s->without_hook(s->without_ctx, f);
 		settle(s, f, now_ns);
@@ -403,6 +421,7 @@ void filestore_answer(struct filestore *s, uint64_t id, int fd, uint64_t now_ns)
 		return;
 	}
 	f->request = 0;
+	f->answered_ns = now_ns;
 	take_file(s, f, fd, now_ns);
 	ask_next(s, f, now_ns);
 	ask_wanted(s, now_ns);
@@ -413,9 +432,14 @@ void filestore_tick(struct filestore *s, uint64_t now_ns)
 	bool freed = false;
 
 	s->now_ns = now_ns;
-	for (unsigned i = 0; i < FILESTORE_IN_FLIGHT; i++)
-		if (s->asked[i] && now_ns - s->asked[i]->asked_ns >= FILESTORE_WAIT_NS)
-			give_up(s, s->asked[i], now_ns);
+	for (unsigned i = 0; i < FILESTORE_IN_FLIGHT; i++) {
+		struct filestore_file *f = s->asked[i];
+
+		if (f && now_ns >= overdue_ns(f))
+			give_up(s, f, now_ns);
+		else if (f && !f->request)
+			ask_next(s, f, now_ns);
+	}
 	/* The list is in the order of last use, so stop at the first recent one. */
 	for (struct filestore_file *f = s->oldest; f && now_ns - f->used_ns >= FILESTORE_REST_NS;) {
 		struct filestore_file *newer = f->prev;
@@ -454,7 +478,7 @@ uint64_t filestore_deadline(const struct filestore *s)
 	uint64_t first = 0;
 
 	for (unsigned i = 0; i < FILESTORE_IN_FLIGHT; i++) {
-		uint64_t at = s->asked[i] ? s->asked[i]->asked_ns + FILESTORE_WAIT_NS : 0;
+		const uint64_t at = s->asked[i] ? next_ns(s, s->asked[i]) : 0;
 
 		if (at && (!first || at < first))
 			first = at;

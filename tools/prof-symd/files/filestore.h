@@ -12,7 +12,8 @@
  *
  * Files are requested through `ask`. By hand, it answers at once; in a deployment, the answer comes
  * over the bus. If none comes within FILESTORE_WAIT_NS, the file counts as missing, and is
- * requested again after FILESTORE_RETRY_NS.
+ * requested again after FILESTORE_RETRY_NS. On a busy host, opening what came before takes time as
+ * well, so each answer gives the next one as long.
  */
 #ifndef PROF_SYMD_FILES_FILESTORE_H
 #define PROF_SYMD_FILES_FILESTORE_H
@@ -20,7 +21,9 @@
 #include "common/names/program/program.h"
 #include "common/wire/msg.h"
 
-#define FILESTORE_WAIT_NS 2000000000ull /* timeout for a program and its debug files together */
+#define FILESTORE_WAIT_NS 2000000000ull	    /* timeout for one answer */
+#define FILESTORE_WAIT_ALL_NS 8000000000ull /* for a program and its debug files together */
+#define FILESTORE_TURN_NS 20000000ull /* wait before another try, if a program's worker was busy */
 #define FILESTORE_IDLE_NS 30000000000ull
 #define FILESTORE_REST_NS 20000000000ull /* DWARF that was not used for this long is freed */
 #define FILESTORE_BUSY_NS 5000000000ull
@@ -45,14 +48,16 @@ struct filestore_file {
 	uint64_t file; /* id in the stream */
 	enum filestore_state state;
 	enum filestore_rest rests;
-	struct program *program; /* owned; may be set before all debug files have come */
-	uint64_t request;	 /* id of the current request; 0: none */
-	uint64_t place;		 /* place where the last wanted file was found */
-	uint64_t asked_ns, used_ns, failed_ns;
-	uint64_t owner; /* who is charged: at first the user who owns the file */
-	uint64_t asker; /* who is charged for the current request */
+	struct program *program;	/* owned; may be set before all debug files have come */
+	uint64_t request;		/* id of the current request; 0: none was sent */
+	uint64_t place;			/* place where the last wanted file was found */
+	uint64_t asked_ns, answered_ns; /* the first request; the last answer, or that request */
+	uint64_t used_ns, failed_ns;
+	uint64_t owner; /* the owner charged: at first the user who owns the file */
+	uint64_t asker; /* the owner charged for the current request */
 	bool of_root;	/* only the host's root could have written it */
-	bool timed_out;
+	bool timed_out; /* it is requested again later */
+	bool late;	/* an answer did not come in time */
 	bool wanted;
 	/* The DWARF needs too much memory, or libdw died on it. It is not given to libdw again. */
 	bool dwarf_too_large, dwarf_lost;
@@ -77,8 +82,8 @@ struct filestore_request {
 struct filestore {
 	uint64_t budget, dwarf_max;
 	/* Sends a request. The answer must be passed to filestore_answer, during the call or later.
-	 * Returns 0; -EAGAIN: try again later; another -errno: the request cannot be sent at
-	 * all. */
+	 * Returns 0; -EAGAIN: it was not sent, and filestore_tick repeats it; another -errno: the
+	 * request cannot be sent at all. */
 	int (*ask)(void *ctx, const struct filestore_request *rq);
 	void *ctx;
 	/* Called for each program that was opened, before the first lookup in it. p is NULL if it
@@ -122,7 +127,7 @@ bool filestore_must_wait(const struct filestore_file *f);
 void filestore_try_patiently(struct filestore_file *f);
 /* Records that a lookup in f took this much cpu time. If it took more than slow_ns, f is slow. */
 void filestore_took(struct filestore_file *f, uint64_t worked_ns, uint64_t slow_ns);
-/* Call it after a lookup in f's program returned PROGRAM_AGAIN. 0: repeat the lookup now;
+/* Call it after a lookup in f's program returned VERDICT_AGAIN. 0: repeat the lookup now;
  * FILESTORE_WAIT: repeat it when filestore_get returns the program again. */
 int filestore_complete(struct filestore *s, struct filestore_file *f, uint64_t now_ns);
 /* Call it after lookups in f: charges the memory, and closes other programs if needed. */
@@ -132,11 +137,11 @@ void filestore_place(struct filestore *s, uint64_t id, uint64_t place);
 /* Takes an answer. fd is owned by s from then on; -1: the file is missing. The fd of an unknown id
  * is closed. */
 void filestore_answer(struct filestore *s, uint64_t id, int fd, uint64_t now_ns);
-/* Closes idle programs, and gives up overdue requests. */
+/* Closes idle programs, sends requests that could not be sent, and gives up overdue ones. */
 void filestore_tick(struct filestore *s, uint64_t now_ns);
 /* Closes all programs that can be opened again. Call it if an allocation failed. */
 void filestore_relieve(struct filestore *s);
-/* Returns when the next request is overdue; 0: there is none. */
+/* Returns when filestore_tick has something to do for a request; 0: there is none. */
 uint64_t filestore_deadline(const struct filestore *s);
 /* Closes f and forgets every request for it. */
 void filestore_drop(struct filestore *s, struct filestore_file *f);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-symd/files/worker_warnings.h"
+
 #include "common/base/bytes/buf.h"
 #include "common/base/command/log.h"
 #include "common/names/program/program.h"
-#include "tools/prof-symd/files/worker_warnings.h"
 
 #define SHOWN_MAX 256	/* bytes of a path in a message */
 #define CODE_LOST_MAX 4 /* files that are logged individually */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include "bpf/mix.h"
 #include "common/wire/peer/lastword.h"
 
 struct copy {
@@ -16,9 +17,9 @@ uint64_t object_id_key(const struct object_id *of, uint64_t seed)
 {
 	uint64_t h = seed;
 
-	h = (h ^ of->process) * 0xff51afd7ed558ccdull;
-	h = (h ^ h >> 32 ^ of->address) * 0xc4ceb9fe1a85ec53ull;
-	h = (h ^ h >> 32 ^ of->check) * 0xff51afd7ed558ccdull;
+	h = (h ^ of->process) * MIX_FIRST;
+	h = mix_number(h, of->address, MIX_SECOND);
+	h = mix_number(h, of->check, MIX_FIRST);
 	h ^= h >> 32;
 	return h ? h : 1;
 }

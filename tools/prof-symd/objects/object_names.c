@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-symd/objects/object_names.h"
+
 #include <errno.h>
 #include <stdlib.h>
-#include "tools/prof-symd/objects/object_names.h"
+#include "bpf/mix.h"
 
 struct object_names_source {
 	uint32_t users, len;
@@ -42,7 +44,7 @@ static size_t slot_of(const struct object_names_sources *s, const struct runtime
 	uint64_t h = s->seed ^ t->len;
 
 	for (uint32_t i = 0; i < t->len; i++) {
-		h = (h ^ (uint8_t)t->bytes[i]) * 0x9e3779b97f4a7c15ull;
+		h = (h ^ (uint8_t)t->bytes[i]) * MIX_GOLDEN;
 		h ^= h >> 29;
 	}
 	return (size_t)(h ^ h >> 32) & (OBJECT_NAMES_SOURCES - 1);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-symd/objects/objects_internal.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include "common/base/bytes/numbers.h"
 #include "common/wire/peer/lastword.h"
-#include "tools/prof-symd/objects/objects_internal.h"
 
 #define EVICT_PART 32 /* this part of all objects is evicted at once */
 

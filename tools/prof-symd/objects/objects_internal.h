@@ -69,7 +69,7 @@ struct objects {
 	uint32_t newest, oldest;
 	struct objects_process *processes;
 	uint32_t process_len, process_cap, free_process; /* free slots are linked by next_dirty */
-	uint32_t process_hand; /* where the search for a process to forget continues */
+	uint32_t process_hand; /* the search for a process to forget continues here */
 	uint32_t dirty_first, dirty_last;
 	uint32_t reading, serial;
 	size_t bytes, reading_bytes, budget;

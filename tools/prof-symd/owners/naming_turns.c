@@ -2,26 +2,40 @@
 #include "tools/prof-symd/owners/naming_turns.h"
 
 #include <stddef.h>
+#include "common/base/bytes/numbers.h"
+
+/* Places of entries in `at`. */
+#define OTHERS NAMING_TURNS_OWNERS
+#define NOWHERE UINT32_MAX
+
+/* Returns the place of an owner's entry; NOWHERE: it has none. */
+static uint32_t place_of(const struct naming_turns *t, uint64_t owner)
+{
+	for (uint32_t i = 0; i < t->len; i++)
+		if (t->at[i].owner == owner)
+			return i;
+	return t->len == NAMING_TURNS_OWNERS ? OTHERS : NOWHERE;
+}
 
 /* Returns the entry of an owner; NULL: it has none. */
 static const struct naming_turn *find(const struct naming_turns *t, uint64_t owner)
 {
-	for (unsigned i = 0; i < t->len; i++)
-		if (t->at[i].owner == owner)
-			return &t->at[i];
-	return t->len == NAMING_TURNS_OWNERS ? &t->others : NULL;
+	const uint32_t i = place_of(t, owner);
+
+	return i == NOWHERE ? NULL : &t->at[i];
 }
 
 static uint64_t left_of(const struct naming_turn *u, uint64_t now_ns)
 {
-	const uint64_t since_ns = now_ns > u->since_ns ? now_ns - u->since_ns : 0;
+	const uint64_t since_ns = numbers_less(now_ns, u->since_ns);
 	const uint64_t halvings = since_ns / NAMING_TURNS_HALF_NS;
-	const double of_next = (double)(since_ns % NAMING_TURNS_HALF_NS) /
-			       (double)NAMING_TURNS_HALF_NS;
 
 	/* Interpolate linearly between two halvings. */
-	return halvings < 64 ? (uint64_t)((double)(u->spent_ns >> halvings) * (1 - of_next / 2))
-			     : 0;
+	const uint64_t all = 2 * NAMING_TURNS_HALF_NS, part = all - since_ns % NAMING_TURNS_HALF_NS;
+
+	if (halvings >= 64)
+		return 0;
+	return (uint64_t)((unsigned __int128)(u->spent_ns >> halvings) * part / all);
 }
 
 /* Returns the owner without samples in the queue who spent least; NULL: there is none. */
@@ -37,13 +51,14 @@ static struct naming_turn *least(struct naming_turns *t, uint64_t now_ns)
 
 static struct naming_turn *get(struct naming_turns *t, uint64_t owner, uint64_t now_ns)
 {
-	struct naming_turn *u = (struct naming_turn *)find(t, owner);
+	const uint32_t i = place_of(t, owner);
 
-	if (u && u != &t->others)
-		return u;
-	u = t->len < NAMING_TURNS_OWNERS ? &t->at[t->len++] : least(t, now_ns);
+	if (i < OTHERS)
+		return &t->at[i];
+	struct naming_turn *u = t->len < NAMING_TURNS_OWNERS ? &t->at[t->len++] : least(t, now_ns);
+
 	if (!u)
-		return &t->others;
+		return &t->at[OTHERS];
 	*u = (struct naming_turn){ .owner = owner, .since_ns = now_ns };
 	return u;
 }
@@ -79,12 +94,14 @@ void naming_turns_enter(struct naming_turns *t, uint64_t owner, uint64_t now_ns)
 
 void naming_turns_leave(struct naming_turns *t, uint64_t owner)
 {
-	struct naming_turn *u = (struct naming_turn *)find(t, owner);
+	const uint32_t i = place_of(t, owner);
 
+	if (i == NOWHERE)
+		return;
 	/* The sample may have come before its owner had an entry. */
-	if (u && !u->queued)
-		u = &t->others;
-	if (!u || !u->queued)
+	struct naming_turn *u = &t->at[t->at[i].queued ? i : OTHERS];
+
+	if (!u->queued)
 		return;
 	t->owners -= --u->queued == 0;
 	t->queued--;
@@ -118,7 +135,5 @@ uint64_t naming_turns_rests_until(const struct naming_turns *t, uint64_t owner)
 
 uint64_t naming_turns_key(const struct naming_turns *t, uint64_t owner)
 {
-	const struct naming_turn *u = find(t, owner);
-
-	return u == &t->others ? NAMING_TURNS_NOBODY : owner;
+	return place_of(t, owner) == OTHERS ? NAMING_TURNS_NOBODY : owner;
 }

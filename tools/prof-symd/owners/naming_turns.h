@@ -27,7 +27,7 @@ struct naming_turns {
 		uint64_t unnamed;	     /* number of frames that were left without names */
 		uint64_t rests_until_ns;     /* its waiting samples are not looked at before this
 					      * time */
-	} at[NAMING_TURNS_OWNERS], others;
+	} at[NAMING_TURNS_OWNERS + 1];	     /* the last one is that of further owners */
 	uint32_t len;
 	uint32_t queued, owners; /* of all owners: their samples; owners who have some */
 };

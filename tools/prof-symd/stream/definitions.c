@@ -73,7 +73,8 @@ static void keep_open(struct definitions *d, struct definition_file *f)
 /* Returns the same file of the previous epoch, if it is open, and removes it from that list. */
 static struct definition_file *take_open(struct definitions *d, const struct msg_file *m)
 {
-	for (struct definition_file **at = &d->were_open, *f; (f = *at) != NULL; at = &f->next) {
+	for (struct definition_file **at = &d->were_open; *at; at = &(*at)->next) {
+		struct definition_file *f = *at;
 		const struct msg_file *o = &f->def;
 
 		if (o->id != m->id || o->dev != m->dev || o->inode != m->inode ||

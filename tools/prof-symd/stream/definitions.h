@@ -58,8 +58,9 @@ struct definition_frame {
 	};
 	uint64_t sent;
 	uint32_t payers;
-	/* Where `numbers` begin: if it came with names, its functions, then as many lines. If it
-	 * has a second object, the address and mark of that follow. */
+	/* The index of its first number in definitions.numbers. If the frame came with names, the
+	 * numbers are its functions, then as many lines. If it has a second object, the address and
+	 * mark of that follow. */
 	uint32_t numbers;
 	uint16_t count;
 	uint8_t kind, flags;
@@ -95,7 +96,7 @@ struct definitions_limits {
 };
 
 struct definitions {
-	struct filestore *store; /* borrowed: where files are opened */
+	struct filestore *store; /* borrowed; it opens files */
 	struct idtable processes, threads, files /* `files` has pointers */, frames, stacks,
 		functions, relayed;
 	uint64_t relayed_made; /* used to make keys */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The hash is SipHash-1-3 (Aumasson and Bernstein, 2012) with a random key. Otherwise users
  * could choose names that collide. */
+#include "tools/prof-symd/stream/functions.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include "common/base/bytes/numbers.h"
-#include "tools/prof-symd/stream/functions.h"
 
 struct function_entry {
 	uint64_t hash;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-symd/stream/held_samples.h"
+
 #include <errno.h>
 #include <stdlib.h>
-#include "tools/prof-symd/stream/held_samples.h"
 
 void held_samples_done(struct held_samples *h)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-symd/stream/namer_internal.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include "common/base/system/clock.h"
 #include "common/wire/peer/lastword.h"
 #include "common/wire/stream.h"
-#include "tools/prof-symd/stream/namer_internal.h"
 #include "tools/prof-symd/stream/relayed.h"
 
 #define LOOK_NS 100000000ull	   /* how long naming waits for offered files to be opened */
@@ -557,7 +558,11 @@ static int run(struct namer *n, uint64_t now_ns)
 	}
 	const uint64_t begun_ns = n->turn_ns ? clock_mono_ns() : 0;
 
-	for (const struct event *e; (e = events_head(&n->queue)) != NULL; pop(n)) {
+	for (;; pop(n)) {
+		const struct event *e = events_head(&n->queue);
+
+		if (!e)
+			break;
 		n->paused = n->turn_ns && clock_mono_ns() - begun_ns > n->turn_ns;
 		if (n->paused)
 			return NAMER_WAIT;

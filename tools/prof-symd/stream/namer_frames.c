@@ -73,6 +73,13 @@ static int skip_name(struct namer *n)
 	return 0;
 }
 
+/* Marks a frame that has no name because its file, or its debug file, did not come in time. */
+static int late_file(struct namer *n)
+{
+	n->without = MSG_FRAME_UNNAMED_SLOW;
+	return 0;
+}
+
 /* Begin and end a period whose time is charged to n->owner. */
 static uint64_t spend_begin(const struct namer *n)
 {
@@ -152,8 +159,8 @@ static int name_frame(struct namer *n, const struct definition_frame *f, struct 
 		return r ? r : namer_send_file_as_it_is(n, file);
 	}
 	r = namer_send_file(n, f->file, now_ns, &program);
-	if (r == 0 && !program && n->skipped)
-		n->without = MSG_FRAME_UNNAMED_SLOW; /* its file did not come in time */
+	if (r == 0 && !program && file && (n->skipped || file->store.late))
+		return late_file(n);
 	if (r || !program)
 		return r;
 	if (n->wanted != REPORTING_ALL) {
@@ -175,9 +182,10 @@ static int name_frame(struct namer *n, const struct definition_frame *f, struct 
 
 	if (!program_has(program, native_offset(f)))
 		expect_native(n, program, f);
-	do
+	do {
 		r = program_find(program, native_offset(f), &n->names, &address, &start);
-	while (r == PROGRAM_AGAIN && !(waits = complete(n, f->file, now_ns)));
+		waits = r == VERDICT_AGAIN && complete(n, f->file, now_ns);
+	} while (r == VERDICT_AGAIN && !waits);
 	if (address != UINT64_MAX) {
 		m->address = address + (f->offset - native_offset(f));
 		m->start = start;
@@ -185,7 +193,7 @@ static int name_frame(struct namer *n, const struct definition_frame *f, struct 
 	lastword_back(former);
 	const uint64_t worked_ns = program_worked_ns(program);
 
-	if (r != PROGRAM_LATER && r != PROGRAM_AGAIN && file && n->turn_ns)
+	if (r != VERDICT_LATER && r != VERDICT_AGAIN && file && n->turn_ns)
 		filestore_took(&file->store, worked_ns, NAMER_SLICE_NS);
 	if (worked_ns && n->turn_ns)
 		naming_turns_spend(&n->turns, n->owner, worked_ns, clock_mono_ns());
@@ -195,10 +203,12 @@ static int name_frame(struct namer *n, const struct definition_frame *f, struct 
 		filestore_charge(n->files, &file->store);
 	if (waits)
 		return NAMER_WAIT;
-	if (r == PROGRAM_LATER)
+	if (r == VERDICT_LATER)
 		return skip_name(n);
 	if (r == -ENOMEM)
 		return unnamed(n);
+	if (file && file->store.late && (r > 0 || (r == 0 && !names_known(&n->names))))
+		return late_file(n);
 	if (r)
 		return r < 0 ? r : 0;
 	return add_names(n, m);

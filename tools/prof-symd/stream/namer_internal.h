@@ -84,7 +84,7 @@ struct namer {
 	struct events queue;
 	uint64_t epoch;
 	uint64_t lost[3];		/* counts that are not sent yet, by why_lost */
-	struct stream_skipped of_newer; /* what was skipped of a raw stream from a newer version */
+	struct stream_skipped of_newer; /* skipped parts of a raw stream from a newer version */
 	bool gap_seen, begun, ended;
 	struct namer_counts counts;
 	struct names names;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decides whose turn it is (naming_turns.h), and whether it is too late to wait for names. */
+#include "bpf/mix.h"
 #include "common/base/system/clock.h"
 #include "tools/prof-symd/stream/namer_internal.h"
 
@@ -22,7 +23,7 @@ void namer_charge(struct namer *n, uint64_t thread)
 	const struct definition_process *p = namer_process_of(n, thread);
 
 	n->payer = p ? p->def.owner : 0;
-	n->payer_bit = 1u << (n->payer * 0x9e3779b97f4a7c15u >> 59);
+	n->payer_bit = 1u << (n->payer * MIX_GOLDEN >> 59);
 }
 
 uint64_t namer_owner_of_process(const struct namer *n, uint64_t process)

@@ -49,8 +49,6 @@ static void take(struct doctor *d, const struct check *c)
 
 static void say(void *ctx, const struct child *c, const char *line)
 {
-	(void)ctx;
-	(void)c;
 	fprintf(stderr, "%s\n", line);
 }
 
@@ -93,7 +91,8 @@ static void listen_to(struct doctor *d, struct child *c, int words)
 		poll(p, 2, 250);
 		child_read(c, say, NULL);
 		p[1].fd = c->log;
-		while ((n = read(words, &word, sizeof(word))) > 0)
+		for (n = read(words, &word, sizeof(word)); n > 0;
+		     n = read(words, &word, sizeof(word)))
 			if (n == sizeof(word) && check_valid(&word))
 				take(d, &word);
 	}

@@ -165,7 +165,7 @@ static int run_once(double seconds, bool ignore_unsafe_kernel, struct selftest *
 		const char *text = map_text(output, &n);
 
 		if (text) {
-			tally_folded(&ret->seen, text, n);
+			folded_counts_add(&ret->seen, text, n);
 			munmap((void *)(uintptr_t)text, n);
 		}
 	}

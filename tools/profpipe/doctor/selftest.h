@@ -7,12 +7,12 @@
 #define PROFPIPE_DOCTOR_SELFTEST_H
 
 #include <stdbool.h>
-#include "tools/profpipe/doctor/tally.h"
+#include "tools/profpipe/doctor/folded_counts.h"
 
 #define SELFTEST_HZ 199
 
 struct selftest {
-	struct tally seen;
+	struct folded_counts seen;
 	double seconds;	   /* duration of sampling */
 	char trouble[256]; /* the error of a failed run, escaped; else empty */
 };

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "common/base/command/cmdline.h"
 #include "common/base/command/exits.h"
 #include "common/base/command/log.h"
 #include "common/base/files/outfile.h"
@@ -16,7 +15,6 @@
 #include "common/cell/budget/budget.h"
 #include "common/cell/targets/cgrouptree.h"
 #include "tools/profpipe/options/listen.h"
-#include "tools/profpipe/options/options_internal.h"
 
 #define INTERVAL_LEAST_S 1
 #define INTERVAL_MOST_S 86400
@@ -118,7 +116,6 @@ static int check_pid(const char *option, uint32_t pid)
 
 static void pass_over(void *ctx, const struct cgrouptree_found *found)
 {
-	(void)ctx, (void)found;
 }
 
 int options_check_targets(const struct targets *t)
@@ -256,16 +253,6 @@ int options_take(struct options *o, struct options_choice *choice, int val)
 	}
 }
 
-static int take_options(struct options *o, struct options_choice *choice)
-{
-	int val, r = EXITS_GO_ON;
-
-	while (r == EXITS_GO_ON && (val = cmdline_next(choice->line)) != CMDLINE_END)
-		r = options_take(o, choice, val);
-	o->verbose = choice->line->verbose;
-	return r;
-}
-
 int options_choose_format(struct options *o, const struct options_choice *choice,
 			  const char *output)
 {
@@ -307,95 +294,4 @@ struct cmdline options_line(int argc, char **argv, const char *shorts, const str
 				 .longs = longs,
 				 .argc = argc,
 				 .argv = argv };
-}
-
-int options_record(int argc, char **argv, struct options *ret)
-{
-	static const struct option longs[] = {
-		{ "summary", required_argument, NULL, OPTION_SUMMARY },
-		{ "memory-limit", required_argument, NULL, OPTION_LIMIT },
-		SAMPLING_OPTIONS,
-		OPTIONS_OF_OUTPUT,
-		CMDLINE_OPTIONS,
-		{ 0 },
-	};
-	struct cmdline c = options_line(argc, argv, "+:F:d:p:o:f:qvh", longs);
-	struct options_choice choice = { .line = &c };
-
-	*ret = (struct options){ .sampling.hz = SAMPLING_HZ_DEFAULT,
-				 .mode = OUTFILE_MODE,
-				 .reporting = REPORTING_DEFAULTS };
-	const int r = take_options(ret, &choice);
-
-	if (r != EXITS_GO_ON)
-		return r;
-	if (optind < argc)
-		ret->command = argv + optind;
-	/* "--" without a command, as from an empty "$@", must not mean the whole host. */
-	else if (strcmp(argv[argc - 1], "--") == 0)
-		return cmdline_refuse_all("COMMAND: missing after --; name one, or omit --");
-	if (ret->command && ret->sampling.pid_count)
-		return cmdline_refuse_all(
-			"--pid: %u: not together with a COMMAND; give one of them",
-			ret->sampling.pids[0]);
-	if (sampling_check(&ret->sampling) != EXITS_GO_ON)
-		return EXITS_USAGE;
-	const int e = options_choose_format(ret, &choice, "flame.html");
-
-	return e == EXITS_GO_ON ? options_check_targets(&ret->sampling.targets) : e;
-}
-
-int options_report(int argc, char **argv, struct options *ret)
-{
-	static const struct option longs[] = { OPTIONS_OF_OUTPUT, CMDLINE_OPTIONS, { 0 } };
-	struct cmdline c = options_line(argc, argv, ":o:f:qvh", longs);
-	struct options_choice choice = { .line = &c };
-
-	*ret = (struct options){ .mode = OUTFILE_MODE, .reporting = REPORTING_DEFAULTS };
-	const int r = take_options(ret, &choice);
-
-	if (r != EXITS_GO_ON)
-		return r;
-	if (argc - optind != 1)
-		return cmdline_refuse_all("report: needs exactly one recording; "
-					  "see `profpipe --help`");
-	ret->input = argv[optind];
-	if (ret->otlp.endpoints && ret->output)
-		return cmdline_refuse_all("--otlp: not together with -o; run report twice");
-	return options_choose_format(ret, &choice, "-");
-}
-
-int options_doctor(int argc, char **argv, struct options *ret)
-{
-	static const struct option longs[] = {
-		{ "json", no_argument, NULL, OPTION_JSON },
-		SAMPLING_UNSAFE_OPTION,
-		CMDLINE_HELP_OPTIONS,
-		{ 0 },
-	};
-	struct cmdline c = options_line(argc, argv, "+:h", longs);
-	struct options_choice choice = { .line = &c };
-
-	*ret = (struct options){ 0 };
-	const int r = take_options(ret, &choice);
-
-	if (r == EXITS_GO_ON && optind < argc)
-		return cmdline_refuse_all("%s: not an option; doctor takes options only",
-					  argv[optind]);
-	return r;
-}
-
-int options_subcommand(int argc, char **argv, int *ret)
-{
-	static const struct option longs[] = { CMDLINE_HELP_OPTIONS, { 0 } };
-	struct cmdline c = options_line(argc, argv, "+:h", longs);
-
-	if (cmdline_next(&c) == CMDLINE_EXIT)
-		return c.status;
-	if (optind == argc)
-		return cmdline_refuse_all(
-			"missing subcommand: record, run, report, dump or doctor; "
-			"see `profpipe --help`");
-	*ret = optind;
-	return EXITS_GO_ON;
 }

@@ -56,9 +56,12 @@ static void hear(int fd, char ret[static SENDCHECK_TEXT])
 {
 	size_t len = 0;
 	char text[512];
-	ssize_t n;
 
-	while ((n = read(fd, text, sizeof(text))) > 0 || (n < 0 && errno == EINTR)) {
+	for (;;) {
+		const ssize_t n = read(fd, text, sizeof(text));
+
+		if (n == 0 || (n < 0 && errno != EINTR))
+			break;
 		const size_t room = SENDCHECK_TEXT - 1 - len, got = n > 0 ? (size_t)n : 0;
 
 		memcpy(ret + len, text, numbers_smaller(got, room));

@@ -15,7 +15,6 @@
 #include "common/base/files/contents.h"
 #include "common/base/files/fd.h"
 #include "common/base/files/outfile.h"
-#include "tools/profpipe/options/options_internal.h"
 #include "tools/profpipe/options/sendcheck.h"
 #include "tools/profpipe/settings/spelling.h"
 
@@ -88,9 +87,13 @@ static void note_given(struct service *s, int val)
 static int take_line(struct service *s, struct options_choice *choice)
 {
 	const char *checked = NULL;
-	int val, r = EXITS_GO_ON;
+	int r = EXITS_GO_ON;
 
-	while (r == EXITS_GO_ON && (val = cmdline_next(choice->line)) != CMDLINE_END) {
+	while (r == EXITS_GO_ON) {
+		const int val = cmdline_next(choice->line);
+
+		if (val == CMDLINE_END)
+			break;
 		if (val == OPTION_SETTINGS) {
 			r = cmdline_path(choice->line, &s->path);
 		} else if (val == OPTION_CHECK) {
@@ -247,7 +250,8 @@ static void say_unread(const char *path, int r)
 		log_error("%s: %s; name a settings file that can be read", path, strerror(-r));
 }
 
-/* What a file that could not be taken means. Lack of memory is not its fault. */
+/* Logs that the file could not be taken, and returns the exit status. Lack of memory is not the
+ * file's fault. */
 static int unread(const char *path, int r)
 {
 	if (r != -ENOMEM) {

@@ -14,6 +14,8 @@
  * if they end: a tool that dials a peer ends when it loses that peer (EXITS_AGAIN); a tool that
  * listens goes on.
  */
+#include "tools/profpipe/run/record.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -29,10 +31,9 @@
 #include "common/base/command/log.h"
 #include "common/base/files/toolpath.h"
 #include "common/base/system/clock.h"
-#include "tools/profpipe/run/always.h"
-#include "tools/profpipe/run/conclude.h"
+#include "tools/profpipe/run/daemon.h"
+#include "tools/profpipe/run/finish.h"
 #include "tools/profpipe/run/reaper.h"
-#include "tools/profpipe/run/record.h"
 #include "tools/profpipe/run/rights/limits.h"
 #include "tools/profpipe/run/rights/rights.h"
 #include "tools/profpipe/run/run.h"
@@ -82,8 +83,8 @@ static void on_signals(struct run *r)
 	while (read(r->signals, &si, sizeof(si)) == sizeof(si)) {
 		if (si.ssi_signo == SIGCHLD)
 			continue;
-		if (r->always && si.ssi_signo == SIGHUP) {
-			always_reload(r);
+		if (r->daemon && si.ssi_signo == SIGHUP) {
+			daemon_reload(r);
 			continue;
 		}
 		const bool again = r->asked;
@@ -91,7 +92,7 @@ static void on_signals(struct run *r)
 		r->asked = true;
 		if (!again)
 			r->by_terminal = si.ssi_signo == SIGINT && si.ssi_code == SI_KERNEL;
-		if (r->phase == RUN_STARTING && r->always) {
+		if (r->phase == RUN_STARTING && r->daemon) {
 			r->phase = RUN_OVER;
 		} else if (r->phase == RUN_STARTING) {
 			run_fail(r, "interrupted before sampling began");
@@ -365,7 +366,7 @@ static void loop(struct run *r)
 			run_ask_command(r);
 		if (r->phase != RUN_OVER && run_ms_since(r->ticked_ns) >= tick_ms(r))
 			tick(r);
-		always_turn(r);
+		daemon_turn(r);
 	}
 	run_clear_line(r);
 }
@@ -647,12 +648,12 @@ static int set_up(struct run *r)
 	return e;
 }
 
-static int run_whole(const struct options *o, struct always *always)
+static int run_whole(const struct options *o, struct daemon *daemon)
 {
 	static struct run r;
 
 	r = (struct run){ .o = o,
-			  .always = always,
+			  .daemon = daemon,
 			  .output = OUTFILE_NONE,
 			  .folder = FOLDER_NONE,
 			  .summary = OUTFILE_NONE,
@@ -683,14 +684,14 @@ static int run_whole(const struct options *o, struct always *always)
 		await_delivery(&r);
 	dismiss(&r);
 	if (r.sampling_ns && !r.status)
-		conclude_run(&r);
+		finish_run(&r);
 	r.failed |= !folder_end(&r.folder, run_tool(&r, DEPLOY_EXPORT), r.sampling_ns != 0);
-	conclude_outputs(&r);
+	finish_outputs(&r);
 	end_command(&r);
 	await_killed(&r);
 	rundir_remove(&r.dir);
 	identity_release(&r.who);
-	always_done(&r);
+	daemon_done(&r);
 	return r.status ? r.status : r.failed ? EXITS_FAILED : EXITS_DONE;
 }
 
@@ -701,9 +702,9 @@ int record_run(const struct options *o)
 
 int record_always(const struct service *s)
 {
-	static struct always a;
+	static struct daemon d;
 
-	if (always_init(&a, s))
+	if (daemon_init(&d, s))
 		return EXITS_FAILED;
-	return run_whole(&s->options, &a);
+	return run_whole(&s->options, &d);
 }

@@ -44,7 +44,6 @@ void run_show(void *ctx, const struct child *c, const char *line)
 {
 	struct run *r = ctx;
 
-	(void)c;
 	if (r->mute)
 		return;
 	run_clear_line(r);
@@ -171,7 +170,7 @@ static void tool_words(const struct run *r, enum deploy_tool t, struct words *w)
 	if (r->o->otlp.endpoints)
 		words_add(w, "--with-send");
 	/* A reload of the settings may start it. */
-	if (r->always)
+	if (r->daemon)
 		words_add(w, "--with-metrics");
 	if (r->o->verbose)
 		words_add(w, "-v");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A run: the state of the launcher while the tools run, and how it starts and stops them. The loop
- * is in record.c, the handling of ended tools in reaper.c, the summary in conclude.c.
+ * is in record.c, the handling of ended tools in reaper.c, the summary in finish.c.
  */
 #ifndef PROFPIPE_RUN_RUN_H
 #define PROFPIPE_RUN_RUN_H
@@ -20,13 +20,13 @@
 #include "tools/profpipe/run/rights/identity.h"
 #include "tools/profpipe/run/summary/delivery.h"
 
-struct always;
+struct daemon;
 
 enum run_phase { RUN_STARTING, RUN_SAMPLING, RUN_FINISHING, RUN_OVER };
 
 struct run {
 	const struct options *o;
-	struct always *always; /* only of `profpipe run`; NULL: this is `record` */
+	struct daemon *daemon; /* only of `profpipe run`; NULL: this is `record` */
 	bool rests;	       /* prof-bpf is told to take no samples now */
 	struct child tools[DEPLOY_USERS];
 	struct identity who;

@@ -35,7 +35,6 @@ static int take(void *ctx, const char *section, const char *key, const char *val
 	struct settings *s = r->to;
 	char why[80];
 
-	(void)section;
 	r->found = true;
 	if (!key || !*key) {
 		refuse(r, NULL, "no key before the `=`; write `key = value`");

@@ -18,7 +18,7 @@
 #define STORE_BYTES 11		/* mov qword [rip + disp32], imm32 */
 #define ENOUGH 8		/* with this many stores, an initializer is the right one */
 
-/* The table of fields: where it is, and the offsets found so far. */
+/* The table of fields: its place, and the offsets found so far. */
 struct table {
 	uint64_t address, count;
 	uint64_t *offset; /* owned */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a libjvm exports about its own data (vmStructs.hpp): the offsets of fields, the addresses of
- * static fields, and the sizes of types. The tables gHotSpotVMStructs and gHotSpotVMTypes are made
- * for debuggers. In the file these contain names and addresses, but mostly no offsets: when the
- * library is loaded, its code stores each offset with one instruction. So this reader takes the
- * offsets from that code.
+ * Reads the facts that a libjvm exports about its own data (vmStructs.hpp): the offsets of fields,
+ * the addresses of static fields, and the sizes of types. The tables gHotSpotVMStructs and
+ * gHotSpotVMTypes are made for debuggers. In the file these contain names and addresses, but mostly
+ * no offsets: when the library is loaded, its code stores each offset with one instruction. So this
+ * reader takes the offsets from that code.
  */
 #ifndef COMMON_NAMES_RUNTIME_HOTSPOT_EXPORTS_H
 #define COMMON_NAMES_RUNTIME_HOTSPOT_EXPORTS_H

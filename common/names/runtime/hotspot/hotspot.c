@@ -5,12 +5,13 @@
  * word for the class (since 9), how numbers are compressed (since 20), and the flags of fields in a
  * class's table (since 28).
  */
+#include "common/names/runtime/hotspot/hotspot.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include "common/names/runtime/hotspot/exports.h"
-#include "common/names/runtime/hotspot/hotspot.h"
 
 #define OLDEST 8
 #define METHOD_BYTES 64
@@ -179,7 +180,7 @@ static const struct exports_field wanted[FIELDS] = {
 
 enum type { BLOCK_TYPE, CONST_TYPE, POOL_TYPE, CONT_ENTRY_TYPE, TYPES };
 
-/* What a build exports. `missing` is set if a required field is missing. */
+/* The exports of a build. `missing` is set if a required field is missing. */
 struct exports {
 	struct exports_field f[FIELDS];
 	struct exports_type t[TYPES];

@@ -50,7 +50,6 @@ static bool holds(const struct runtime_range *r, uint64_t address)
 
 static int add_symbol(void *ctx, const char *name, const struct elfview_symbol *s)
 {
-	(void)name;
 	if (s->type == STT_FUNC && s->size > 0 && s->size <= MAX_LOOP)
 		add_piece(ctx, s->value, s->value + s->size);
 	return 0;
@@ -71,7 +70,6 @@ static void add_tail(struct tails *t, uint64_t start, uint64_t end)
 
 static int add_named_tail(void *ctx, const char *name, const struct elfview_symbol *s)
 {
-	(void)name;
 	if (s->type == STT_FUNC && s->size > 0 && s->size <= MAX_LOOP)
 		add_tail(ctx, s->value, s->value + s->size);
 	return 0;
@@ -155,7 +153,6 @@ static void note_outside(void *ctx, uint64_t target, bool conditional)
 	struct runtime_range r;
 	uint64_t start, end;
 
-	(void)conditional;
 	if (holds(o->inside, target) || o->count == MAX_OTHERS)
 		return;
 	for (uint32_t i = 0; i < o->count; i++)
@@ -178,7 +175,6 @@ static void note_back(void *ctx, uint64_t target, bool conditional)
 {
 	struct back *b = ctx;
 
-	(void)conditional;
 	b->count += target != b->inside->start && holds(b->inside, target);
 }
 

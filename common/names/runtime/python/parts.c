@@ -74,12 +74,13 @@ static void add_owner(struct owners *o, struct elfview *im, uint64_t pc)
 static uint64_t find_string(const struct symfile_section *s, const uint8_t *bytes, const char *what)
 {
 	size_t len = strlen(what) + 1;
-	const uint8_t *at = bytes, *end = bytes + s->size;
+	const uint8_t *end = bytes + s->size, *at = memmem(bytes, s->size, what, len);
 
-	while ((at = memmem(at, (size_t)(end - at), what, len))) {
+	while (at) {
 		if (at == bytes || at[-1] == '\0')
 			return s->addr + (uint64_t)(at - bytes);
 		at++;
+		at = memmem(at, (size_t)(end - at), what, len);
 	}
 	return 0;
 }
@@ -152,7 +153,6 @@ static void note_text(void *ctx, uint64_t pc, const uint8_t *code, uint64_t targ
 {
 	struct text_owners *t = ctx;
 
-	(void)code;
 	for (int i = 0; i < TEXTS; i++)
 		if (t->texts[i] && t->texts[i] == target)
 			add_owner(&t->of[i], t->im, pc);

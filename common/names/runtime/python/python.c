@@ -11,11 +11,12 @@
  *  - Before that, some builds have objects with larger heads. The members of the type of code
  *    objects show by how much, and the table is corrected by it.
  */
+#include "common/names/runtime/python/python.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "common/names/runtime/python/python.h"
 
 #define OLDEST 6
 #define NEWEST 15

@@ -32,7 +32,7 @@ struct python_naming {
 	uint16_t code_units, code_traceable; /* 3.11 and later: offset of the instructions, and of
 					      * the number of the first one that the line table
 					      * counts */
-	/* Of a str. text_ascii, text_other: where the characters begin. */
+	/* Of a str. text_ascii, text_other: the offsets of the characters. */
 	uint16_t text_length, text_state, text_ascii, text_other;
 	uint16_t bytes_size, bytes_data;
 	uint16_t check_text; /* as in python_config */

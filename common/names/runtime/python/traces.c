@@ -51,11 +51,11 @@ void python_find_jit(const struct elfview *im, unsigned minor, struct runtime_co
 		    elfview_read(im, entry.value, code, sizeof(code)) != 0)
 			return;
 		words = python_words_below(code);
-		if (!words || words > RULE_STUB_BELOW_MAX)
+		if (!words || words > TABLES_RULE_STUB_BELOW_MAX)
 			return;
 		c->loop[c->ranges++] = (struct runtime_range){ .start = offset,
 							       .end = offset + entry.size };
 	}
 	c->takes = RUNTIME_RULES_GENERATED;
-	c->rule = RULE_STUB | words << RULE_STUB_BELOW_SHIFT;
+	c->rule = TABLES_RULE_STUB | words << TABLES_RULE_STUB_BELOW_SHIFT;
 }

@@ -62,10 +62,11 @@ static bool version_of_strings(const char *text, size_t len, struct python_versi
 {
 	bool found = false;
 	const char *s;
-	size_t n;
+	size_t at = 0, n;
 
 	v->minor = 0;
-	for (size_t at = 0; !found && (s = next_string(text, len, &at, &n));) {
+	s = next_string(text, len, &at, &n);
+	for (; s && !found; s = next_string(text, len, &at, &n)) {
 		unsigned major, minor;
 		int used = 0;
 
@@ -80,7 +81,8 @@ static bool version_of_strings(const char *text, size_t len, struct python_versi
 	/* Linkers may store a string as the tail of a longer one: ".../versions/3.9.18". So a
 	 * second pass looks at tails. */
 	for (int tails = 0; found && tails < 2; tails++) {
-		for (size_t at = 0; (s = next_string(text, len, &at, &n));) {
+		at = 0;
+		for (s = next_string(text, len, &at, &n); s; s = next_string(text, len, &at, &n)) {
 			unsigned minor, patch;
 			char suffix[sizeof(v->suffix)] = "";
 			size_t from = tails ? n : 0;

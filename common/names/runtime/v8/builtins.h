@@ -3,7 +3,7 @@
  * V8's builtins: code that V8 compiles when it is built, in one piece of the program (the embedded
  * blob). They are found by their tables, which stripped programs also have:
  *
- *  - the layout: where each builtin begins in the piece, and its size;
+ *  - the layout: the offset of each builtin in the piece, and its size;
  *  - the metadata: the name of each one, in the same order.
  *
  * The tables do not contain the address of the piece. It is the place where all gaps between

@@ -12,7 +12,7 @@
 
 #define FILE_SCHEME "file://"
 
-/* What the copy contains about one function. */
+/* The facts about one function that the copy contains. */
 struct function {
 	uint64_t told[V8_TOLD_WORDS];
 	struct object_memory *memory;

@@ -6,6 +6,8 @@
  * Builds for Node.js describe themselves to debuggers (v8dbg_*, tools/gen-postmortem-metadata.py).
  * Their values take precedence; a table by version has the rest.
  */
+#include "common/names/runtime/v8/v8.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
@@ -13,7 +15,6 @@
 #include <string.h>
 #include "common/base/bytes/numbers.h"
 #include "common/names/runtime/v8/builtins.h"
-#include "common/names/runtime/v8/v8.h"
 
 #define SYMBOL(name) "_ZN2v88internal" name
 

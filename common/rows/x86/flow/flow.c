@@ -1,13 +1,14 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The function's graph is run from its first instruction. The state is a frame. Where paths meet,
- * one state is kept and merged with each state that arrives. The path continues only if the kept
- * state lost something. States only ever lose knowledge, so the run ends.
+ * The function's graph is run from its first instruction. The state is a frame. If paths meet, one
+ * state is kept and merged with each state that arrives. The path continues only if the kept state
+ * lost something. States only ever lose knowledge, so the run ends.
  */
+#include "common/rows/x86/flow/flow.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/rows/x86/flow/flow.h"
 #include "common/rows/x86/flow/frame.h"
 #include "common/rows/x86/flow/graph.h"
 
@@ -674,13 +675,16 @@ uint32_t flow_saves(const struct flow *f)
 {
 	const uint32_t callers = 1u << INSN_RBX | 1u << INSN_RBP | 0xf000; /* RBX, RBP, R12 to
 									    * R15 */
-	const struct graph_node *node;
-	uint32_t n = 0;
+	uint32_t n = 0, at = f->graph.code.entry;
 
-	for (uint32_t at = f->graph.code.entry; (node = graph_at(&f->graph, at)) != NULL;
-	     at += node->insn.len) {
+	for (;;) {
+		const struct graph_node *node = graph_at(&f->graph, at);
+
+		if (!node)
+			break;
 		const struct insn *in = &node->insn;
 
+		at += in->len;
 		if (in->op == INSN_OP_PUSH && in->src < 16 && callers >> in->src & 1)
 			n++;
 		if (in->next != INSN_NEXT_FALL || in->op == INSN_OP_CALL)
@@ -691,13 +695,17 @@ uint32_t flow_saves(const struct flow *f)
 
 bool flow_frames(const struct flow *f)
 {
-	const struct graph_node *node;
+	uint32_t at = f->graph.code.entry;
 	int64_t depth = 8;
 
-	for (uint32_t at = f->graph.code.entry; (node = graph_at(&f->graph, at)) != NULL;
-	     at += node->insn.len) {
+	for (;;) {
+		const struct graph_node *node = graph_at(&f->graph, at);
+
+		if (!node)
+			return false;
 		const struct insn *in = &node->insn;
 
+		at += in->len;
 		if (in->op == INSN_OP_CALL)
 			return depth > 8 && depth % 16 == 0;
 		if (in->next != INSN_NEXT_FALL)
@@ -707,5 +715,4 @@ bool flow_frames(const struct flow *f)
 		else if (in->op == INSN_OP_LEA && in->dst == INSN_RSP && in->src == INSN_RSP)
 			depth -= in->imm;
 	}
-	return false;
 }

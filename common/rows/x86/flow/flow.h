@@ -4,7 +4,7 @@
  * information.
  *
  * It follows the function along its branches, with symbolic values: addresses in the frame, the
- * caller's RBP and RBX, the return address. Where two paths meet, values that differ become
+ * caller's RBP and RBX, the return address. If two paths meet, values that differ become
  * unknown. Each instruction gets the rule that follows from its known values, or none. If the code
  * contradicts itself, it gets no rules at all: it is not a function, or flow does not understand
  * it. One such contradiction is a return with RSP not at the return address.

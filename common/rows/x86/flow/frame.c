@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "common/rows/x86/flow/frame.h"
 
 #define RED_ZONE 128

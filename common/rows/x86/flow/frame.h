@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A frame: what is known, at one instruction of a function, about registers and stack words. The
- * unwind rule follows from it. Values are symbolic: addresses in the frame, the caller's registers,
- * the return address.
+ * A frame holds the known facts about registers and stack words at one instruction of a function.
+ * The unwind rule follows from it. Values are symbolic: addresses in the frame, the caller's
+ * registers, the return address.
  *
  * Pure: uses only the caller's memory.
  */

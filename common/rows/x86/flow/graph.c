@@ -1,8 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/rows/x86/flow/graph.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/rows/x86/flow/graph.h"
 #include "common/rows/x86/flow/jump_table.h"
 
 #define MAX_TARGETS 65536	      /* approximate limit for all jump tables of a function */

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "common/rows/x86/flow/jump_table.h"
 
 #define INSN_NO_REG 16

@@ -7,11 +7,12 @@
  * Addresses have a base. 0 is the CFA. Any other number stands for a stack that RSP was set to or
  * aligned on, and is 1 + the number of the instruction that did so.
  */
+#include "common/rows/x86/go/goasm.h"
+
 #include <Zydis/Zydis.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "common/rows/x86/go/goasm.h"
 #include "common/rows/x86/go/gostate.h"
 #include "common/rows/x86/insn.h"
 

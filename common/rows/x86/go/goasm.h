@@ -5,7 +5,7 @@
  * own way. Examples are systemstack, asmcgocall, cgocallback and nanotime1.
  *
  * The function is run with symbolic values: addresses in its frame, the caller's RBP and RBX, and
- * words reached from the thread's g. Where RSP has left the frame, the CFA comes from a copy in a
+ * words reached from the thread's g. If RSP has left the frame, the CFA comes from a copy in a
  * stack slot or register, or from the place where the code itself will reload RSP from. So the
  * offsets of g and m come from the binary itself, not from a list of versions. Each instruction is
  * read a few times at most.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "common/rows/x86/go/gostate.h"
 
 /* Registers that may hold a copy of RSP, callee-saved ones first. */

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "common/rows/x86/go/govalue.h"
 
 bool govalue_plus(int32_t x, int64_t y, int32_t *ret)

@@ -1,8 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/host/maps/displaced.h"
+
 #include <stdlib.h>
 #include "common/base/bytes/numbers.h"
 #include "tools/prof-bpf/files/files.h"
-#include "tools/prof-bpf/host/maps/displaced.h"
 
 struct part {
 	uint64_t at, to;     /* user addresses */

@@ -1,14 +1,15 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A few noted mappings are inserted one by one, by moving the rest of the array. Many are merged in
  * one sweep over the addresses, in which the newest mapping wins. A heap holds those that cover the
  * current address.
  */
+#include "tools/prof-bpf/host/maps/maps.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "tools/prof-bpf/files/files.h"
-#include "tools/prof-bpf/host/maps/maps.h"
 #include "tools/prof-bpf/owners/owners.h"
 
 #define ONE_BY_ONE 8u

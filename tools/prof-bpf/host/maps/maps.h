@@ -30,7 +30,7 @@ struct maps {
 	uint32_t noted_len, noted_cap;
 	struct map *noted; /* in order of arrival */
 	struct owners *owners;
-	struct owner *owner; /* who is charged for them; NULL: not charged yet */
+	struct owner *owner; /* the owner charged for them; NULL: not charged yet */
 	uint32_t charged;
 };
 

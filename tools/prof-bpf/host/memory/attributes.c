@@ -38,8 +38,9 @@ static struct process_attributes *collect(const struct startreader_result *resul
 	if (!a)
 		return NULL;
 	*a = (struct process_attributes){ .owner = NULL };
-	while (startup_next(&rest, &which, &value)) {
-		if (a->count == STARTUP_VALUES || (which != STARTUP_COMMAND_LINE && !variables))
+	while (environment_next(&rest, &which, &value)) {
+		if (a->count == ENVIRONMENT_VALUES ||
+		    (which != ENVIRONMENT_COMMAND_LINE && !variables))
 			continue;
 		memcpy(a->text + a->bytes, value.data, value.len);
 		a->at[a->count++] = (struct process_attributes_value){ .which = (uint16_t)which,
@@ -75,7 +76,7 @@ void attributes_want(struct host *h, struct process *p)
 	struct startreader_request q = {
 		.pid = p->pub.pid,
 		.payer = p->pub.owner,
-		.wanted = h->config.startup,
+		.wanted = h->config.environment,
 		.done = on_done,
 		.drop = on_drop,
 	};
@@ -180,10 +181,10 @@ void attributes_each(const struct host *h, const struct host_process *p, attribu
 		const struct str value = { .data = at, .len = v->len };
 		char key[KEY_MAX] = KEY_COMMAND_LINE;
 
-		if (v->which != STARTUP_COMMAND_LINE)
+		if (v->which != ENVIRONMENT_COMMAND_LINE)
 			snprintf(key, sizeof(key), KEY_VARIABLE "%s",
-				 v->which < h->config.startup.count
-					 ? h->config.startup.names[v->which]
+				 v->which < h->config.environment.count
+					 ? h->config.environment.names[v->which]
 					 : "");
 		at += v->len;
 		fn(ctx, str_from(key), value);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Variables and command lines of sampled processes, which host_config.startup asks for. They are in
- * the memory of the processes, so a worker reads them (startreader.h), once, at the first sample of
- * a process. A process that makes its reader wait gets none.
+ * Variables and command lines of sampled processes, which host_config.environment asks for. They
+ * are in the memory of the processes, so a worker reads them (startreader.h), once, at the first
+ * sample of a process. A process that makes its reader wait gets none.
  *
  * The worker reads no variables of processes that may not be dumped, of set-id programs, and of
  * programs on the deny list of memory.h. Any user may read command lines. The texts belong to the

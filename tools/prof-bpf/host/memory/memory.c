@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/host/memory/memory.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -6,9 +8,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "tools/prof-bpf/host/memory/memory.h"
 #include "tools/prof-bpf/host/processes/processes.h"
 #include "tools/prof-bpf/host/processes/reach.h"
+#include "tools/prof-bpf/host/shares/statuses.h"
 
 /* Programs with secrets in their memory, by the names of their files. docs/limits.md lists them. */
 static const char *const denied[] = {
@@ -70,7 +72,7 @@ static bool is_dumpable(struct host *h, struct process *p)
 	char name[16];
 	uint32_t uid;
 
-	if (p->undumpable || procfs_read_uid(h->proc, p->pub.pid, &uid) != 0)
+	if (p->undumpable || statuses_read_uid(h, p->pub.owner, p->pub.pid, &uid) != 0)
 		return false;
 	process_describe(h, p, uid);
 	snprintf(name, sizeof(name), "%u/mem", p->pub.pid);
@@ -82,7 +84,7 @@ static bool is_same(struct host *h, const struct process *p)
 {
 	struct procfs_stat st;
 
-	return procfs_read_stat(h->proc, p->pub.pid, &st) == 0 &&
+	return procfs_read_thread_stat(h->proc, p->pub.pid, &st) == 0 &&
 	       (st.start_ns == p->pub.start_ns ||
 		(p->start_guessed && st.start_ns <= p->pub.start_ns));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/base/system/clock.h"
 #include "tools/prof-bpf/host/processes/bootclock.h"
+
+#include "common/base/system/clock.h"
 
 /* Retry, since the thread may be interrupted between the two clocks. */
 #define TRIES 5

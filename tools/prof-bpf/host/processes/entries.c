@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/host/processes/entries.h"
 
 #include "common/base/bytes/numbers.h"

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include "common/base/bytes/str.h"
 #include "tools/prof-bpf/files/host_file.h"
-#include "tools/prof-bpf/open/workers/startup.h"
+#include "tools/prof-bpf/open/workers/environment.h"
 
 #define HOST_GRACE_NS 2500000000ull /* longer than TABLES_GRACE_NS */
 #define HOST_MAX_PROCESSES 32768
@@ -42,7 +42,7 @@ struct host_process {
 	uint32_t flags; /* enum msg_process_flags of common/wire/msg.h */
 	/* Set by its first sample; before that, by its user alone. */
 	struct owner *owner;
-	uint64_t start_ns; /* CLOCK_BOOTTIME, rounded down to START_TICK_NS */
+	uint64_t start_ns; /* CLOCK_BOOTTIME, rounded down to SAMPLE_START_TICK_NS */
 	uint64_t end_ns;   /* CLOCK_MONOTONIC of its exit or exec; 0: alive */
 	char comm[16];
 	uint8_t comm_len;
@@ -89,9 +89,8 @@ struct host_config {
 	bool (*is_wanted)(void *ctx, uint32_t pid, uint64_t exec_ns);
 	const uint32_t *self_uids; /* processes of these users are flagged MSG_PROCESS_SELF */
 	size_t self_uid_count;
-	struct startup_wanted startup; /* what to read of sampled processes */
-	uint64_t memory;	       /* limit of bytes for processes, mappings and files; 0: no
-				        * limit */
+	struct environment_wanted environment; /* the parts of sampled processes to read */
+	uint64_t memory; /* limit of bytes for processes, mappings and files; 0: none */
 	/* Called when a file is mapped for the first time. Returns whether it needs a slot and rows
 	 * before its first sample. NULL: no file does. */
 	bool (*file_known)(void *ctx, struct host_file *f);

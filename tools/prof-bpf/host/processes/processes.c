@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/host/processes/processes.h"
 
 #include <errno.h>
@@ -203,10 +203,10 @@ void process_forget(struct host *h, struct process *p)
 		if (p->older)
 			HASH_ADD(hh, h->by_pid, pub.pid, sizeof(p->pub.pid), p->older);
 	} else {
-		while (newest->older != p)
-			newest = newest->older;
-		newest->older = p->older;
+		p->newer->older = p->older;
 	}
+	if (p->older)
+		p->older->newer = p->newer;
 	while (p->thread_list)
 		thread_remove(h, p->thread_list);
 	cgroups_put(&h->cgroups, p->pub.cgroup);
@@ -241,24 +241,11 @@ void process_set_owner(struct host *h, struct process *p, struct owner_key key)
 	owner_put(h->owners, was);
 }
 
-void process_read_surroundings(struct host *h, struct process *p, bool in_namespace)
+void process_set_surroundings(struct host *h, struct process *p, const struct str *path,
+			      bool unified, uint32_t inner_pid)
 {
-	char text[PROCFS_CGROUP_MAX];
-	struct procfs_ids ids = { 0 };
-	struct procfs_stat st;
-	struct str path;
-	bool unified;
-
-	if (p->pub.end_ns || p->pub.flags & MSG_PROCESS_KERNEL || p->pub.cgroup)
-		return;
-	const bool has_path = procfs_read_cgroup(h->proc, p->pub.pid, text, &path, &unified) == 0;
-	const bool has_ids = in_namespace && procfs_read_ids(h->proc, p->pub.pid, &ids) == 0;
-
-	/* If the pid belongs to this process now, it also did when these were read. */
-	if (procfs_read_stat(h->proc, p->pub.pid, &st) || st.start_ns != p->pub.start_ns)
-		return;
-	p->pub.cgroup = has_path ? cgroups_get(&h->cgroups, path, unified) : NULL;
-	p->pub.inner_pid = has_ids ? ids.inner_pid : in_namespace ? 0 : p->pub.pid;
+	p->pub.cgroup = path ? cgroups_get(&h->cgroups, *path, unified) : NULL;
+	p->pub.inner_pid = inner_pid;
 	p->pub.changed |= p->pub.cgroup || p->pub.inner_pid;
 }
 
@@ -342,13 +329,10 @@ void process_describe(struct host *h, struct process *p, uint32_t uid)
 
 bool process_may_rename(struct process *p, uint64_t now_ns)
 {
-	const uint64_t least = now_ns > PROCESSES_RENAMES * PROCESSES_RENAME_NS
-				       ? now_ns - PROCESSES_RENAMES * PROCESSES_RENAME_NS
-				       : 0;
-
-	if (p->renames_ns < least)
-		p->renames_ns = least;
-	if (p->renames_ns + PROCESSES_RENAME_NS > now_ns)
+	/* Time is shifted by what all renames take, so that none is before zero soon after boot. */
+	if (p->renames_ns < now_ns)
+		p->renames_ns = now_ns;
+	if (p->renames_ns + PROCESSES_RENAME_NS > now_ns + PROCESSES_RENAMES * PROCESSES_RENAME_NS)
 		return false;
 	p->renames_ns += PROCESSES_RENAME_NS;
 	return true;

@@ -57,12 +57,12 @@ struct process_thread {
 /* Variables and command line of a process (attributes.h). The texts are stored one after the
  * other. */
 struct process_attributes_value {
-	uint16_t which, len; /* which: as in startup_next */
+	uint16_t which, len; /* which: as in environment_next */
 };
 struct process_attributes {
-	struct owner *owner; /* who is charged; holds a reference */
+	struct owner *owner; /* the owner charged; holds a reference */
 	uint32_t count, bytes;
-	struct process_attributes_value at[STARTUP_VALUES];
+	struct process_attributes_value at[ENVIRONMENT_VALUES];
 	char text[];
 };
 
@@ -77,11 +77,11 @@ struct process_attributes_reading {
 
 struct process {
 	struct host_process pub;
-	struct process *older;	 /* the previous object of this pid */
-	uint64_t born_ns;	 /* CLOCK_MONOTONIC of its fork or exec; 0: before profpipe */
-	uint64_t fork_ns;	 /* likewise, of its fork only */
-	uint64_t scanned_ns;	 /* older records of mappings are ignored */
-	uint64_t counted_ns;	 /* older records of threads are ignored */
+	struct process *older, *newer; /* the previous and the next object of this pid */
+	uint64_t born_ns;	       /* CLOCK_MONOTONIC of its fork or exec; 0: before profpipe */
+	uint64_t fork_ns;	       /* likewise, of its fork only */
+	uint64_t scanned_ns;	       /* older records of mappings are ignored */
+	uint64_t counted_ns;	       /* older records of threads are ignored */
 	uint64_t vague_ns;	 /* start_guessed: the process may have begun this much earlier */
 	uint64_t publish_ns;	 /* not published again before this time */
 	uint64_t rescan_ns;	 /* not read again before this time */
@@ -91,9 +91,9 @@ struct process {
 	uint64_t interpreted_ns; /* CLOCK_MONOTONIC: its latest sample with interpreted frames */
 	bool undumpable;	 /* it was undumpable at that sample */
 	struct reach *reach;	 /* owned; NULL: no memory is within reach */
-	struct owner *reach_by;	 /* who is charged; holds a reference; NULL if reach is NULL */
+	struct owner *reach_by;	 /* the owner charged; holds a reference; NULL if reach is NULL */
 	uint32_t threads;
-	uint64_t renames_ns;  /* when the budget covers all renames so far */
+	uint64_t renames_ns;  /* process_may_rename: when the budget covers all renames so far */
 	uint32_t unpublished; /* at most this many mappings did not fit the tables */
 	uint32_t scanned_len; /* number of mappings at the last full reading */
 	bool dirty;	      /* it is in the list of processes to publish, or: */
@@ -103,8 +103,8 @@ struct process {
 	bool unresolved, leader_gone, start_guessed, described, wants_maps, seen_gone;
 	bool just_execed; /* its last record was an exec */
 	bool unwanted;	  /* it ended by an exec of a program that is not known to be wanted */
-	bool sampled;
-	uint64_t sampled_ns; /* CLOCK_MONOTONIC of its latest sample; 0: none */
+	bool sampled, lacks_surroundings; /* its cgroup and inner pid are read at a later sample */
+	uint64_t sampled_ns;		  /* CLOCK_MONOTONIC of its latest sample; 0: none */
 	/* leader_gone: when /proc is read next, and how often the interval was doubled. */
 	uint64_t leader_look_ns;
 	uint8_t leader_doubled;
@@ -155,13 +155,17 @@ struct host {
 	uint32_t process_count, thread_count, next_process, next_thread;
 	uint32_t living;		      /* processes that are not retired */
 	uint32_t max_processes, all_mappings; /* limits */
+	uint64_t no_unsampled_ns;	      /* until then, eviction_make_room does not search */
 	uint32_t self[PROCESSES_SELF_MAX];
 	unsigned self_count;
 	struct bootclock boot;
 	/* When the budget covers all time spent on mappings so far (mapping_turns.h). */
 	uint64_t maps_paid_ns;
+	/* statuses.h: the last slow one, 0: none; when the budget covers those of unknown
+	 * owners. */
+	uint64_t slow_status_ns, statuses_paid_ns;
 	uint64_t heard_ns;     /* records up to this time were taken */
-	uint32_t leader_first; /* where the next check of `leaderless` begins */
+	uint32_t leader_first; /* the next check of `leaderless` begins here */
 	uint64_t last_check_ns, resync_ns;
 	uint64_t sweep_ns;     /* when the next sweep of the tables may begin; 0: not known yet */
 	bool sweeps, no_place; /* a sweep is in progress; a process found no place since the last */
@@ -206,9 +210,9 @@ void process_retire(struct host *h, struct process *p, uint64_t now_ns);
 /* Forgets a retired process and its threads. */
 void process_forget(struct host *h, struct process *p);
 void process_set_comm(struct host_process *p, const char *comm, size_t len);
-/* Reads its cgroup and its inner pid at its first sample. in_namespace: it is in a pid namespace of
- * its own. */
-void process_read_surroundings(struct host *h, struct process *p, bool in_namespace);
+/* Sets its cgroup, by its path (NULL: unknown), and its pid in its own namespace, 0: unknown. */
+void process_set_surroundings(struct host *h, struct process *p, const struct str *path,
+			      bool unified, uint32_t inner_pid);
 /* Looks up its executable, once that file is open. */
 void process_find_exe(struct process *p);
 /* Sets its user, once: that of its first sample. */

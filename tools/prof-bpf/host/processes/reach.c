@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "bpf/mix.h"
 
 #define WAYS 8
 #define TIME_SHIFT 28	    /* shift of nanoseconds: times are counted in quarters of a second */
@@ -42,7 +43,7 @@ static struct reach *new (uint32_t sets)
 
 static uint32_t set_of(const struct reach *r, uint64_t address)
 {
-	return (uint32_t)(address * 0x9e3779b97f4a7c15ull >> 40) & (r->sets - 1);
+	return (uint32_t)(address * MIX_GOLDEN >> 40) & (r->sets - 1);
 }
 
 static struct place *find(struct reach *r, uint64_t address)

@@ -35,8 +35,14 @@ struct process_thread *titles_of(struct host *h, struct process_thread *t, const
 		process_thread_touch(h, ret, s->time_ns);
 		return ret;
 	}
-	if (h->thread_count >= HOST_MAX_THREADS || !process_may_rename(p, s->time_ns))
+	if (!process_may_rename(p, s->time_ns))
 		return t;
+	if (h->thread_count >= HOST_MAX_THREADS) {
+		/* As for any new thread; but this one is in use. */
+		if (h->thread_lru == t)
+			return t;
+		process_thread_free(h, h->thread_lru);
+	}
 	ret = calloc(1, sizeof(*ret));
 	if (!ret)
 		return t;

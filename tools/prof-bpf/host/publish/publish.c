@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/host/publish/publish.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,18 +36,19 @@ static void check_start(struct host *h, struct process *p)
 
 	if (!p->start_guessed ||
 	    (!p->vague_ns &&
-	     bootclock_at(&h->boot, p->fork_ns, &vague_ns) % START_TICK_NS > GUESS_SAFE_NS))
+	     bootclock_at(&h->boot, p->fork_ns, &vague_ns) % SAMPLE_START_TICK_NS > GUESS_SAFE_NS))
 		return;
 	/* The kernel's hook has stored the start time, if the parent was known then. An entry of an
 	 * earlier process with this pid is older. */
 	if (tables_process_start(h->config.tables, p->pub.pid, &start_ns) &&
 	    start_ns <= p->pub.start_ns &&
-	    p->pub.start_ns - start_ns <= START_TICK_NS + p->vague_ns) {
+	    p->pub.start_ns - start_ns <= SAMPLE_START_TICK_NS + p->vague_ns) {
 		p->pub.start_ns = start_ns;
 		p->start_guessed = false;
 		return;
 	}
-	if (procfs_read_stat(h->proc, p->pub.pid, &st) == 0 && st.start_ns <= p->pub.start_ns) {
+	if (procfs_read_thread_stat(h->proc, p->pub.pid, &st) == 0 &&
+	    st.start_ns <= p->pub.start_ns) {
 		p->pub.start_ns = st.start_ns;
 		p->start_guessed = false;
 	}
@@ -162,7 +164,7 @@ ssize_t publish_mappings(struct host *h, struct host_process *of, uint64_t time_
 	struct process *p = (struct process *)of;
 	uint32_t left_out;
 
-	_Static_assert(offsetof(struct process, pub) == 0, "one is the head of the other");
+	static_assert(offsetof(struct process, pub) == 0, "one is the head of the other");
 	const bool large = mapping_turns_large(p);
 	const uint64_t now_ns = clock_mono_ns();
 	const struct mapping_turns_timer began = large ? mapping_turns_begin()

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/host/publish/reading.h"
 
 #include <errno.h>
@@ -253,6 +253,8 @@ void reading_begin(struct host *h, struct process *p)
 	if (p->reading)
 		return;
 	const uint64_t now_ns = clock_mono_ns();
+
+	eviction_make_room(h, p, MAPPING_TURNS_LARGE);
 	const size_t most = mappings_left(h, p);
 
 	p->wants_maps = false;

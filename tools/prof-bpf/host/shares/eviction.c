@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/host/shares/eviction.h"
 
+#include "common/base/bytes/numbers.h"
 #include "common/base/system/clock.h"
 #include "tools/prof-bpf/host/processes/entries.h"
 #include "tools/prof-bpf/host/processes/processes.h"
@@ -8,6 +9,8 @@
 
 #define AT_ONCE 64	 /* processes that are evicted at once */
 #define LEFT_BY_LARGE 16 /* large processes leave this part of all mappings */
+/* After a search for unsampled processes that found too few, there is none for this long. */
+#define SEARCH_NS 100000000ull
 
 void eviction_drop_maps(struct host *h, struct process *p)
 {
@@ -84,12 +87,55 @@ uint64_t eviction_all_mappings(const struct host *h, bool large)
 	return h->all_mappings - (large ? h->all_mappings / LEFT_BY_LARGE : 0);
 }
 
+static bool has_room(const struct host *h, uint64_t more, uint64_t all)
+{
+	return owners_held(h->owners, OWNER_MAPPINGS) + more <= all;
+}
+
+/* Drops mappings of processes without samples until there is room: of w, or of anybody if it is
+ * NULL. */
+static void drop_unsampled(struct host *h, const struct owner *w, uint64_t more, uint64_t all)
+{
+	struct process *p, *next;
+
+	HASH_ITER(hh, h->by_pid, p, next) {
+		if (has_room(h, more, all))
+			return;
+		if (p->sampled || !p->maps || p->pub.end_ns || (w && p->maps->owner != w))
+			continue;
+		h->figures.limit++;
+		eviction_drop_maps(h, p);
+	}
+}
+
+void eviction_make_room(struct host *h, const struct process *p, uint64_t more)
+{
+	const uint64_t all = eviction_all_mappings(h, mapping_turns_large(p));
+
+	if (!p->sampled || has_room(h, more, all))
+		return;
+	const uint64_t now_ns = clock_mono_ns();
+
+	if (now_ns < h->no_unsampled_ns)
+		return;
+	/* A search visits all processes, so it makes room for many records of mappings. */
+	const uint64_t some = numbers_larger(more, MAPPING_TURNS_LARGE);
+	const struct owner *most = owners_largest(h->owners, OWNER_MAPPINGS);
+
+	if (most)
+		drop_unsampled(h, most, some, all);
+	drop_unsampled(h, NULL, some, all);
+	if (!has_room(h, some, all))
+		h->no_unsampled_ns = now_ns + SEARCH_NS;
+}
+
 bool eviction_keep_mappings(struct host *h, struct process *p, uint64_t more)
 {
 	const uint64_t all = eviction_all_mappings(h, mapping_turns_large(p));
 	struct owner *w = p->pub.owner;
 
-	if (owners_held(h->owners, OWNER_MAPPINGS) + more <= all)
+	eviction_make_room(h, p, more);
+	if (has_room(h, more, all))
 		return true;
 	if (w->held[OWNER_MAPPINGS] + more > owners_share(h->owners, w, OWNER_MAPPINGS, all))
 		return false;

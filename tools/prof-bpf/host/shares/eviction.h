@@ -13,8 +13,13 @@ struct process;
 /* Returns the total of mappings up to which a process may get more. Large processes leave a 16th to
  * others: otherwise one of them could take so many that no small process of its owner gets any. */
 uint64_t eviction_all_mappings(const struct host *h, bool large);
-/* Whether the process may keep `more` mappings. If its owner holds less than its share, others lose
- * mappings: those of the owner who holds most, beginning with processes without samples. */
+/* For a process with samples: if `more` mappings of it have no room, all processes without samples
+ * give way, whoever owns them, first those of the owner who holds most. They lose nothing: their
+ * mappings are read again at their first sample. */
+void eviction_make_room(struct host *h, const struct process *p, uint64_t more);
+/* Whether the process may keep `more` mappings, after eviction_make_room. If its owner holds less
+ * than its share, others lose mappings: those of the owner who holds most, beginning with processes
+ * without samples. */
 bool eviction_keep_mappings(struct host *h, struct process *p, uint64_t more);
 
 /* Forgets a process's mappings, and drops its entry. They are read again at its next sample. */

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/host/shares/ledger.h"
+
 #include "tools/prof-bpf/host/processes/processes.h"
 #include "tools/prof-bpf/owners/owners.h"
 

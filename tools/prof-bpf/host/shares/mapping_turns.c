@@ -1,37 +1,35 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/host/shares/mapping_turns.h"
 
 #include "common/base/bytes/numbers.h"
 #include "common/base/system/clock.h"
 #include "tools/prof-bpf/host/processes/processes.h"
+#include "tools/prof-bpf/owners/turns.h"
 
-static bool is_over(uint64_t paid_ns, uint64_t now_ns)
+static struct turns turns_of(const struct host *h)
 {
-	return paid_ns > now_ns;
-}
-
-static void pay(const struct host *h, uint64_t *paid_ns, uint64_t ns, uint64_t now_ns)
-{
-	owners_pay(paid_ns, ns,
-		   h->scanning ? MAPPING_TURNS_SAVED_AT_START_NS : MAPPING_TURNS_SAVED_NS, now_ns);
+	return (struct turns){
+		.resource = OWNER_MAPS_CPU,
+		.owner = { OWNER_BUDGET_MAPS, MAPPING_TURNS_OWNER_PART },
+		.small = { OWNER_BUDGET_SMALL_MAPS, MAPPING_TURNS_SMALL_PART },
+		.all_part = MAPPING_TURNS_ALL_PART,
+		.saved_ns = h->scanning ? MAPPING_TURNS_SAVED_AT_START_NS : MAPPING_TURNS_SAVED_NS,
+		.little_ns = MAPPING_TURNS_LITTLE_NS,
+	};
 }
 
 bool mapping_turns_may(const struct host *h, const struct owner *w, bool large, uint64_t now_ns)
 {
-	if (is_over(w->maps_paid_ns, now_ns) && (large || is_over(w->small_paid_ns, now_ns)))
-		return false;
-	return !is_over(h->maps_paid_ns, now_ns) ||
-	       owner_spent(w, OWNER_MAPS_CPU, now_ns) <= MAPPING_TURNS_LITTLE_NS;
+	const struct turns t = turns_of(h);
+
+	return turns_may(&t, w, !large, h->maps_paid_ns, 0, now_ns);
 }
 
 void mapping_turns_spend(struct host *h, struct owner *w, bool large, uint64_t ns, uint64_t now_ns)
 {
-	if (!large && is_over(w->maps_paid_ns, now_ns))
-		pay(h, &w->small_paid_ns, ns * MAPPING_TURNS_SMALL_PART, now_ns);
-	else
-		pay(h, &w->maps_paid_ns, ns * MAPPING_TURNS_OWNER_PART, now_ns);
-	pay(h, &h->maps_paid_ns, ns * MAPPING_TURNS_ALL_PART, now_ns);
-	owner_spend(w, OWNER_MAPS_CPU, ns, now_ns);
+	const struct turns t = turns_of(h);
+
+	turns_spend(&t, w, !large, &h->maps_paid_ns, ns, now_ns);
 }
 
 struct mapping_turns_timer mapping_turns_begin(void)

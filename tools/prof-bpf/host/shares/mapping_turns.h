@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Turns: whose mappings prof-bpf reads and publishes next.
+ * Turns choose the owner whose mappings prof-bpf reads and publishes next.
  *
  * Mappings cost time, and a user can make any number of them. The same holds for searches among the
- * mappings (mappers.h), and for processes without a leader (recheck.h). So each owner has a part of
- * the time, and all together have another. An owner that has used up its part waits while the
- * others continue. Owners who spent little recently may exceed the common part.
- *
- * When an owner has used up its part, its small processes have another one. Otherwise a large
- * process could use up the time of all, and short-lived ones would never have mappings.
+ * mappings (mappers.h), and for processes without a leader (recheck.h). So owners take turns, by
+ * the rules of turns.h. Small processes have a part of their own: otherwise short-lived ones would
+ * never have mappings beside a large one.
  */
 #ifndef PROF_BPF_HOST_SHARES_MAPPING_TURNS_H
 #define PROF_BPF_HOST_SHARES_MAPPING_TURNS_H

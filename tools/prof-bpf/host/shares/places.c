@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/host/shares/places.h"
 
 #include "tools/prof-bpf/host/processes/processes.h"
@@ -61,7 +61,8 @@ static bool stays(void *ctx, uint32_t pid, uint64_t start_ns)
 	if (start_ns >= s->heard_start_ns)
 		return true;
 	/* Without an entry it would not be sampled. */
-	return h->config.only_selected && !process_says_gone(procfs_read_stat(h->proc, pid, &st));
+	return h->config.only_selected &&
+	       !process_says_gone(procfs_read_thread_stat(h->proc, pid, &st));
 }
 
 static void sweep(struct host *h, uint64_t now_ns)

@@ -4,9 +4,9 @@
  * need a place in it.
  *
  * When few places are left, the owner with most entries loses those that were not sampled for
- * longest. Some places stay free for the kernel's hook on forks. What the hook entered for a
- * process that prof-bpf does not know, because a record was lost, is found by sweeps: about once a
- * minute, a few entries per tick.
+ * longest. Some places stay free for the kernel's hook on forks. The hook may enter a process that
+ * prof-bpf does not know, because a record was lost. Sweeps find such entries: about once a minute,
+ * a few entries per tick.
  */
 #ifndef PROF_BPF_HOST_SHARES_PLACES_H
 #define PROF_BPF_HOST_SHARES_PLACES_H

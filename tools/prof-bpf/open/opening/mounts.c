@@ -108,22 +108,27 @@ enum mounts_trust mounts_trust(const char *type)
 
 /* --- the tables of mounts --- */
 
-/* Finds the mount with this number in the namespace of a process; with number 0, the first mount of
- * this device. who: "1", "self". */
-static bool find(const struct mounts *m, const char *who, uint64_t id, uint64_t dev,
+/* Finds the mount with this number in the namespace of a process, in the first `most` bytes; with
+ * number 0, the first mount of this device. who: "1", "self". */
+static bool find(const struct mounts *m, const char *who, size_t most, uint64_t id, uint64_t dev,
 		 struct mounts_line *ret)
 {
 	struct mounts_parser p = { 0 };
 	char path[40], text[4096];
 	bool found = false;
-	ssize_t n;
+	size_t all = 0;
 
 	snprintf(path, sizeof(path), "%s/mountinfo", who);
 	const int fd = openat(m->proc, path, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0)
 		return false;
-	while (!found && (n = read(fd, text, sizeof(text))) > 0) {
+	while (!found && all < most) {
+		const ssize_t n = read(fd, text, sizeof(text));
+
+		if (n <= 0)
+			break;
+		all += (size_t)n;
 		for (ssize_t i = 0; i < n && !found; i++)
 			found = mounts_feed(&p, text[i]) &&
 				(id ? p.line.id == id : p.line.dev == dev);
@@ -137,7 +142,8 @@ static bool find(const struct mounts *m, const char *who, uint64_t id, uint64_t 
 /* Finds a mount in the namespace of the host, or of what counts as the host in a container. */
 static bool find_on_host(const struct mounts *m, uint64_t id, uint64_t dev, struct mounts_line *ret)
 {
-	return find(m, "1", id, dev, ret) || find(m, "self", id, dev, ret);
+	return find(m, "1", MOUNTS_OF_HOST, id, dev, ret) ||
+	       find(m, "self", MOUNTS_OF_HOST, id, dev, ret);
 }
 
 static uint64_t mount_of(int fd)
@@ -180,7 +186,7 @@ static uint64_t device_below(const struct mounts *m, const char *path)
 		const uint64_t id = mount_of(fd);
 
 		if (id)
-			(void)find(m, "self", id, 0, &line);
+			(void)find(m, "self", MOUNTS_OF_HOST, id, 0, &line);
 		close(fd);
 	}
 	return line.dev;
@@ -226,7 +232,7 @@ static enum mounts_trust look(const struct mounts *m, uint64_t id, int fd, uint3
 		return trust_of(m, &line, true);
 	}
 	snprintf(who, sizeof(who), "%u", pid);
-	if (id && pid && find(m, who, id, 0, &line)) {
+	if (id && pid && find(m, who, MOUNTS_OF_USER, id, 0, &line)) {
 		*ret_dev = line.dev;
 		return trust_of(m, &line, false);
 	}

@@ -22,6 +22,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Bytes that are read of the host's table of mounts, and of that of a process in another namespace,
+ * which any user may fill with bind mounts. A mount beyond counts as foreign. The kernel writes a
+ * MiB in some ten milliseconds. */
+#define MOUNTS_OF_HOST (16u << 20)
+#define MOUNTS_OF_USER (1u << 20)
 #define MOUNTS_KEPT 32		     /* answers that are remembered */
 #define MOUNTS_KEPT_NS 2000000000ull /* how long they are kept: numbers are reused */
 #define MOUNTS_TYPE 24		     /* bytes of a type's name that are compared */

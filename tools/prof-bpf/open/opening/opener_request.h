@@ -40,7 +40,7 @@ struct owner;
 
 struct opener_request {
 	enum opener_kind kind;
-	struct owner *payer; /* who is charged for this (owners.h); NULL: no owner */
+	struct owner *payer; /* the owner charged for this (owners.h); NULL: none */
 	bool sampled;	     /* samples wait for it, so it comes before other requests */
 	/* Only report what the file is. If it is given as a copy, do not make the copy now. */
 	bool look_only;
@@ -109,7 +109,7 @@ struct opener_result {
 	 * for files that are copied. */
 	int fd;
 	struct opener_file file;
-	uint32_t place;	 /* where a debug file was found */
+	uint32_t place;	 /* the place where a debug file was found */
 	uint64_t cpu_ns; /* cpu time of the worker that opened it */
 };
 /* Whether an opening failed only because this process or the host has no free descriptor; it may

@@ -1,8 +1,10 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every kind of request goes through open_checked. It first gets an O_PATH descriptor and checks
  * what the kernel already knows. Only then does it open the file itself.
  */
+#include "tools/prof-bpf/open/opening/opening.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -11,7 +13,6 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-#include "tools/prof-bpf/open/opening/opening.h"
 #include "tools/prof-bpf/open/opening/rooted.h"
 #include "tools/prof-bpf/open/opening/sealed.h"
 
@@ -197,8 +198,8 @@ static int open_checked(struct opening *o, int path_fd, const struct opener_requ
 		return OPENER_OTHER;
 	if (q->by_users && !is_by_users(&f, q))
 		return OPENER_REFUSED;
-	/* What is known by now is enough to identify the file. Opening it is not needed, and
-	 * closing it may take long. */
+	/* The file is identified by now. Opening it is not needed, and closing it may take
+	 * long. */
 	if (!o->may_copy && foreign) {
 		f.foreign = f.copied = true;
 		ret->file = f;

@@ -1,4 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/prof-bpf/open/opening/sealed.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -12,7 +14,6 @@
 #include "common/base/bytes/numbers.h"
 #include "common/base/system/procfs.h"
 #include "tools/prof-bpf/open/opening/opener_request.h"
-#include "tools/prof-bpf/open/opening/sealed.h"
 
 #define MAPPINGS 65536 /* mappings of a process that are searched for those of one file */
 #define PIECE 32768u   /* bytes read at once */

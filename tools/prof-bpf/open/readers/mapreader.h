@@ -19,7 +19,7 @@ struct procfs_mapping;
 
 struct mapreader_request {
 	uint32_t pid;
-	struct owner *payer; /* who is charged for this; NULL: no owner */
+	struct owner *payer; /* the owner charged for this; NULL: none */
 	bool sampled;	     /* samples wait for it, so it comes before other requests */
 	uint32_t most;	     /* limit of mappings; the others are left out */
 	/* workerpool_run calls this with each mapping, in the order of addresses, and then `done`

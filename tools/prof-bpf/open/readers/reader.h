@@ -20,8 +20,8 @@ struct owner;
 struct reader_request {
 	/* A file, owned by the reader once reader_submit returned 0; -1: read memory. */
 	int fd;
-	uint32_t pid;	     /* whose memory is read; 0 for a file */
-	struct owner *payer; /* who is charged for this; NULL: no owner */
+	uint32_t pid;	     /* the process whose memory is read; 0 for a file */
+	struct owner *payer; /* the owner charged for this; NULL: none */
 	uint32_t pieces;
 	const uint64_t *addresses, *lengths; /* copied; each length is above 0 */
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/open/readers/startreader.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +45,7 @@ int startreader_submit(struct workerpool *pool, const struct startreader_request
 	if (!j)
 		return -ENOMEM;
 	j->q = *q;
-	j->work = (struct work){ .kind = WORK_STARTUP,
+	j->work = (struct work){ .kind = WORK_ENVIRONMENT,
 				 .pid = q->pid,
 				 .names = q->wanted.count,
 				 .command_line = q->wanted.command_line };
@@ -58,9 +59,9 @@ int startreader_submit(struct workerpool *pool, const struct startreader_request
 		memcpy(j->names + size, q->wanted.names[i], n);
 		size += n;
 	}
-	_Static_assert(offsetof(struct startreader_job, names) ==
-			       offsetof(struct startreader_job, work) + sizeof(struct work),
-		       "the names follow the work in its message");
+	static_assert(offsetof(struct startreader_job, names) ==
+			      offsetof(struct startreader_job, work) + sizeof(struct work),
+		      "the names follow the work in its message");
 	j->pub = (struct workerpool_job){ .lane = WORKERPOOL_MEMORY,
 					  .sampled = true,
 					  .owner = q->payer,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the environment and command line that a process was started with (startup.h), in workers
- * (workerpool.h). They are in the memory of the process, so the read may hang forever. While it
- * hangs, nothing else of that process is read. If two hang, nothing of any process of their owner
- * is.
+ * Reads the environment and command line that a process was started with (environment.h), in
+ * workers (workerpool.h). They are in the memory of the process, so the read may hang forever.
+ * While it hangs, nothing else of that process is read. If two hang, nothing of any process of
+ * their owner is.
  */
 #ifndef PROF_BPF_OPEN_READERS_STARTREADER_H
 #define PROF_BPF_OPEN_READERS_STARTREADER_H
 
-#include "tools/prof-bpf/open/workers/startup.h"
+#include "tools/prof-bpf/open/workers/environment.h"
 
 #define STARTREADER_DEADLINE_NS 250000000ull
 
@@ -17,7 +17,7 @@ struct owner;
 
 struct startreader_result {
 	int status;	    /* 0; -ETIMEDOUT, -EBUSY: it hangs; -errno: nothing was read */
-	struct span values; /* for startup_next; borrowed */
+	struct span values; /* for environment_next; borrowed */
 	/* The mode of the process's program, and whether it was the same program before and
 	 * after. */
 	uint32_t exe_mode;
@@ -27,7 +27,7 @@ struct startreader_result {
 struct startreader_request {
 	uint32_t pid;
 	struct owner *payer;
-	struct startup_wanted wanted; /* its names are copied */
+	struct environment_wanted wanted; /* its names are copied */
 	/* Exactly one of these callbacks is called: done by workerpool_run, or drop by
 	 * workerpool_free. */
 	void (*done)(void *ctx, const struct startreader_result *r);

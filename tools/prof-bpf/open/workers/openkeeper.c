@@ -113,6 +113,8 @@ static void be_keeper(int socket, int proc)
 	const char *step;
 
 	keeper_ignore_signals();
+	/* The scheduler may favour prof-bpf's session (priority_raise). */
+	(void)setsid();
 	prctl(PR_SET_NAME, "prof-bpf-keeper", 0, 0, 0);
 	/* Close stderr: a worker that hangs must not keep prof-bpf's log open. */
 	int r = keeper_hold(held, HELD, true);

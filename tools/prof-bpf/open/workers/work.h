@@ -15,7 +15,7 @@
 #define WORK_BYTES (32u << 10) /* limit of the bytes after a struct */
 #define WORK_PIECES 256
 
-enum work_kind { WORK_OPEN, WORK_READ, WORK_MAPS, WORK_STARTUP };
+enum work_kind { WORK_OPEN, WORK_READ, WORK_MAPS, WORK_ENVIRONMENT };
 
 struct work {
 	enum work_kind kind;
@@ -32,8 +32,8 @@ struct work {
 	 * process; at most `mappings` of them. No bytes. */
 	uint32_t pid, pieces;
 	uint32_t mappings;
-	/* WORK_STARTUP: of a process. The bytes are the names of this many variables, each with a
-	 * NUL. */
+	/* WORK_ENVIRONMENT: of a process. The bytes are the names of this many variables, each with
+	 * a NUL. */
 	uint32_t names;
 	bool command_line;
 };
@@ -58,7 +58,7 @@ struct work_answer {
 	uint32_t place;
 	uint64_t copy_bytes;
 	/* WORK_READ: the bytes are the lengths, in the first message, then what was read.
-	 * WORK_STARTUP: the bytes are values, as of startup_next. */
+	 * WORK_ENVIRONMENT: the bytes are values, as of environment_next. */
 	uint32_t exe_mode;
 	bool exe_same;	 /* the process ran the same program before and after */
 	uint64_t cpu_ns; /* WORK_OPEN and WORK_MAPS: the worker's cpu time for the whole request */

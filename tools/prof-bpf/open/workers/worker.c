@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/open/workers/worker.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -17,7 +18,7 @@
 #include "common/base/system/clock.h"
 #include "common/base/system/procfs.h"
 #include "common/wire/bus/scm.h"
-#include "tools/prof-bpf/open/workers/startup.h"
+#include "tools/prof-bpf/open/workers/environment.h"
 #include "tools/prof-bpf/open/workers/work.h"
 
 const struct seccomp_rule worker_calls[] = {
@@ -281,8 +282,8 @@ static void list_mapping(void *ctx, const struct procfs_mapping *from)
 					.kind = (uint8_t)from->kind,
 					.deleted = from->deleted };
 
-	_Static_assert(sizeof(m) + PROCFS_LINE_MAX <= WORK_BYTES && PROCFS_LINE_MAX <= UINT16_MAX,
-		       "a mapping fits into a message");
+	static_assert(sizeof(m) + PROCFS_LINE_MAX <= WORK_BYTES && PROCFS_LINE_MAX <= UINT16_MAX,
+		      "a mapping fits into a message");
 	if (l->len + sizeof(m) + from->name.len > sizeof(l->bytes))
 		tell_mappings(l, &some);
 	memcpy(l->bytes + l->len, &m, sizeof(m));
@@ -311,14 +312,14 @@ static void read_maps(struct worker *w)
 
 struct started {
 	size_t len;
-	uint8_t bytes[STARTUP_BYTES];
+	uint8_t bytes[ENVIRONMENT_BYTES];
 };
 
 static void take_value(void *ctx, unsigned which, struct str value)
 {
 	struct started *s = ctx;
 
-	s->len = startup_put(s->bytes, s->len, which, value);
+	s->len = environment_put(s->bytes, s->len, which, value);
 }
 
 static int open_of(const struct worker *w, const char *name)
@@ -334,15 +335,15 @@ static int open_of(const struct worker *w, const char *name)
 static int read_environ(const struct worker *w, const char *const *names, struct started *s)
 {
 	static uint8_t piece[WORK_BYTES];
-	struct startup_environ e = {
+	struct environment_parser e = {
 		.names = names, .count = w->request.work.names, .take = take_value, .ctx = s
 	};
 	const int fd = open_of(w, "environ");
 	ssize_t n = 1;
 
-	for (size_t done = 0; fd >= 0 && n > 0 && done < STARTUP_ENVIRON_MAX; done += (size_t)n) {
+	for (size_t done = 0; fd >= 0 && n > 0 && done < ENVIRONMENT_MAX; done += (size_t)n) {
 		n = read(fd, piece, sizeof(piece));
-		startup_feed(&e, (struct span){ .data = piece, .len = n > 0 ? (size_t)n : 0 });
+		environment_feed(&e, (struct span){ .data = piece, .len = n > 0 ? (size_t)n : 0 });
 	}
 	const int r = fd < 0 ? fd : n < 0 ? -errno : 0;
 
@@ -354,7 +355,7 @@ static int read_environ(const struct worker *w, const char *const *names, struct
 static int read_command_line(const struct worker *w, struct started *s)
 {
 	/* More than a value holds, so that it is truncated between characters. */
-	static char bytes[STARTUP_VALUE_MAX + 4];
+	static char bytes[ENVIRONMENT_VALUE_MAX + 4];
 	const int fd = open_of(w, "cmdline");
 	size_t done = 0;
 	ssize_t n = 1;
@@ -367,10 +368,10 @@ static int read_command_line(const struct worker *w, struct started *s)
 
 	if (fd >= 0)
 		close(fd);
-	const struct str line = startup_command_line(bytes, r ? 0 : done);
+	const struct str line = environment_command_line(bytes, r ? 0 : done);
 
 	if (line.len)
-		take_value(s, STARTUP_COMMAND_LINE, line);
+		take_value(s, ENVIRONMENT_COMMAND_LINE, line);
 	return r;
 }
 
@@ -401,7 +402,7 @@ static void read_startup(struct worker *w, size_t len)
 	struct work_answer a = { .kind = WORK_ANSWER, .last = true };
 	const bool known = find_exe(w, k->pid, &before);
 
-	_Static_assert(sizeof(s.bytes) <= WORK_BYTES, "all values fit into a message");
+	static_assert(sizeof(s.bytes) <= WORK_BYTES, "all values fit into a message");
 	s.len = 0;
 	if (k->names > SAMPLING_ENV_MAX || !take_names(w, len, names))
 		a.status = -EINVAL;
@@ -435,7 +436,7 @@ int worker_serve(int socket, int proc)
 			open_file(&w);
 		else if (w.request.work.kind == WORK_MAPS)
 			read_maps(&w);
-		else if (w.request.work.kind == WORK_STARTUP)
+		else if (w.request.work.kind == WORK_ENVIRONMENT)
 			read_startup(&w, (size_t)n - sizeof(w.request.work));
 		else
 			read_some(&w, fd);

@@ -243,7 +243,7 @@ static struct workerpool_worker *least_busy(struct workerpool *pool, bool slow,
 	for (unsigned i = 0; i < WORKERPOOL_WORKERS; i++) {
 		struct workerpool_worker *w = &pool->workers[i];
 
-		if (w->fd < 0 || w->hung || w->slow != slow)
+		if (w->fd < 0 || w->hung || w->slow != slow || workerpool_claims_is_slow(pool, w))
 			continue;
 		(*ret_active)++;
 		if (workerpool_claims_is_busy(w) && pool->now_ns - w->since_ns > WORKERPOOL_MORE_NS)

@@ -13,7 +13,8 @@
  * in these lanes are; one is enough if half of the workers that may hang in a lane do. A worker
  * that is given up is killed. It counts as hanging until the kernel lets it end, and at least for
  * WORKERPOOL_PENALTY_NS. A worker that lacks a cpu, or that sends one part of its answer after the
- * other, does not hang, so it has WORKERPOOL_PATIENCE times as long.
+ * other, does not hang, so it has WORKERPOOL_PATIENCE times as long. Such workers hold up nobody:
+ * after WORKERPOOL_SLOW_NS, each takes a place of those that may hang, and another begins.
  *
  * Owners take turns with their requests, and requests for sampled files come first. Places in the
  * queue are charged to the owner (OWNER_QUEUE), and so are workers that may hang (OWNER_OPENERS).
@@ -29,14 +30,15 @@
 #include "tools/prof-bpf/open/workers/work.h"
 
 #define WORKERPOOL_SAFE_MAX 4 /* workers at once */
-/* Workers at once in the two other lanes together, not counting those that hang. */
+/* Workers at once in the two other lanes together, not counting those that hang or are slow. */
 #define WORKERPOOL_SLOW_MAX 4
 /* How many workers one of these lanes may have, so that the other one need not wait. */
 #define WORKERPOOL_OF_LANE 3
 #define WORKERPOOL_OF_OWNER 2 /* workers of one owner in the slow lanes */
-/* Limits of workers that hang: in the safe lane, and in each other lane. */
+/* Limits of workers that hang, or are slow: in the safe lane, and in each other lane. */
 #define WORKERPOOL_SAFE_HANGING 16
 #define WORKERPOOL_SLOW_HANGING 40
+#define WORKERPOOL_SLOW_NS 100000000ull
 #define WORKERPOOL_AHEAD 8    /* requests that are sent to a safe worker in advance */
 #define WORKERPOOL_QUEUE 8192 /* waiting requests; an owner may have its fair share of these */
 #define WORKERPOOL_PENALTY_NS 10000000000ull

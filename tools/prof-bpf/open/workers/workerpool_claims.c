@@ -21,6 +21,12 @@ bool workerpool_claims_is_busy(const struct workerpool_worker *w)
 	return w->fd >= 0 && (w->hung || w->closing || w->count);
 }
 
+bool workerpool_claims_is_slow(const struct workerpool *pool, const struct workerpool_worker *w)
+{
+	return w->slow && !w->hung && workerpool_claims_is_busy(w) &&
+	       pool->now_ns > w->since_ns + WORKERPOOL_SLOW_NS;
+}
+
 static bool shares_device(const struct workerpool_claim *claim, const struct workerpool_job *j)
 {
 	/* Device 0: not known yet. */
@@ -53,7 +59,7 @@ enum workerpool_claims_may workerpool_claims_may_begin(const struct workerpool *
 {
 	const bool safe = j->lane == WORKERPOOL_SAFE;
 	const unsigned most_hung = safe ? WORKERPOOL_SAFE_HANGING : WORKERPOOL_SLOW_HANGING;
-	unsigned busy = 0, hung = 0, all_busy = 0, all_hung = 0;
+	unsigned busy = 0, hung = 0, all_busy = 0, all_slow = 0, all_hung = 0;
 	bool waits = false;
 
 	for (unsigned i = 0; i < WORKERPOOL_PENALTIES; i++) {
@@ -76,22 +82,28 @@ enum workerpool_claims_may workerpool_claims_may_begin(const struct workerpool *
 		if (same && w->hung)
 			return WORKERPOOL_CLAIMS_MAY_NEVER;
 		waits |= same;
-		all_hung += w->hung && w->claim.lane == j->lane;
-		all_busy += !w->hung && w->claim.lane == j->lane;
+		if (w->claim.lane == j->lane) {
+			const bool slow = workerpool_claims_is_slow(pool, w);
+
+			all_hung += w->hung;
+			all_slow += slow;
+			all_busy += !w->hung && !slow;
+		}
 		if (same_lane && w->claim.owner == j->owner) {
 			hung += w->hung && !w->penalized;
 			busy++;
 		}
 	}
-	const unsigned of_owner = all_hung >= most_hung / 2 ? 1
-				  : safe		    ? SAFE_OF_OWNER
-							    : WORKERPOOL_OF_OWNER;
+	const unsigned of_owner = all_hung + all_slow >= most_hung / 2 ? 1
+				  : safe			       ? SAFE_OF_OWNER
+								       : WORKERPOOL_OF_OWNER;
 
 	if ((j->owner && hung >= of_owner) || all_hung >= most_hung)
 		return WORKERPOOL_CLAIMS_MAY_NEVER;
 	if (safe)
 		return WORKERPOOL_CLAIMS_MAY_BEGIN;
-	return waits || all_busy >= WORKERPOOL_OF_LANE || (j->owner && busy >= WORKERPOOL_OF_OWNER)
+	return waits || all_busy >= WORKERPOOL_OF_LANE || all_hung + all_slow >= most_hung ||
+			       (j->owner && busy >= of_owner)
 		       ? WORKERPOOL_CLAIMS_MAY_WAIT
 		       : WORKERPOOL_CLAIMS_MAY_BEGIN;
 }

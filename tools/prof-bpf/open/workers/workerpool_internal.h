@@ -96,6 +96,9 @@ void workerpool_claims_drop(struct workerpool *pool, struct workerpool_worker *w
 void workerpool_claims_penalize(struct workerpool *pool, const struct workerpool_claim *claim);
 void workerpool_claims_forgive(struct workerpool *pool, struct workerpool_penalty *p);
 bool workerpool_claims_is_busy(const struct workerpool_worker *w);
+/* Whether a worker of the slow lanes has worked so long that it no longer takes a place of those
+ * who work, but one of those who may hang. */
+bool workerpool_claims_is_slow(const struct workerpool *pool, const struct workerpool_worker *w);
 
 enum workerpool_claims_may {
 	WORKERPOOL_CLAIMS_MAY_BEGIN,

@@ -39,9 +39,9 @@ void definitions_done(struct definitions *d)
 		size_t cursor_ = SIZE_MAX; \
 		uint32_t i_; \
 		int r_ = 0; \
-		while ((i_ = table_index_next((index), (hash), &cursor_)) != TABLE_NONE && \
-		       !(equal)(d, &(array)->data[i_], (key))) \
-			; \
+		do \
+			i_ = table_index_next((index), (hash), &cursor_); \
+		while (i_ != TABLE_NONE && !(equal)(d, &(array)->data[i_], (key))); \
 		if (i_ == TABLE_NONE) { \
 			if (pool_is_closed(&(d)->pool) || \
 			    !POOL_ARRAY_ROOM(&(d)->pool, array, 1)) { \

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <sys/random.h>
+#include "bpf/mix.h"
 #include "common/base/bytes/numbers.h"
 
 static uint64_t seed(void)
@@ -27,7 +28,7 @@ uint64_t table_hash64(const void *data, size_t n)
 		uint64_t word = 0;
 
 		memcpy(&word, p, part);
-		h = numbers_fold(h ^ word ^ 0x9e3779b97f4a7c15u, seed() ^ 0xd6e8feb86659fd93u);
+		h = numbers_fold(h ^ word ^ MIX_GOLDEN, seed() ^ MIX_FOLD);
 		p += part;
 		n -= part;
 	}
@@ -168,7 +169,7 @@ void table_index_done(struct table_index *ix, struct pool *p)
 
 static size_t home(const struct table_ids *m, uint64_t id)
 {
-	return (size_t)numbers_fold(id ^ seed(), 0x9e3779b97f4a7c15u ^ seed()) & (m->cap - 1);
+	return (size_t)numbers_fold(id ^ seed(), MIX_GOLDEN ^ seed()) & (m->cap - 1);
 }
 
 /* Returns the slot of the id, or the free slot where it belongs. */
@@ -312,7 +313,8 @@ int table_strings_intern(struct table_strings *s, struct pool *p, struct str val
 	size_t cursor = SIZE_MAX;
 	uint32_t i;
 
-	while ((i = table_index_next(&s->index, hash, &cursor)) != TABLE_NONE)
+	for (i = table_index_next(&s->index, hash, &cursor); i != TABLE_NONE;
+	     i = table_index_next(&s->index, hash, &cursor))
 		if (str_eq(table_strings_get(s, i), value)) {
 			*ret = i;
 			return 0;

@@ -76,11 +76,11 @@ static int mark_alike(struct search *s, unsigned parts)
 		size_t cursor = SIZE_MAX;
 		uint32_t other;
 
-		while ((other = table_index_next(&seen, hash, &cursor)) != TABLE_NONE &&
-		       (s->functions[other].name != f->name ||
-			s->functions[other].start_line != f->start_line ||
-			!str_eq(shown(s, other), path)))
-			;
+		do
+			other = table_index_next(&seen, hash, &cursor);
+		while (other != TABLE_NONE && (s->functions[other].name != f->name ||
+					       s->functions[other].start_line != f->start_line ||
+					       !str_eq(shown(s, other), path)));
 		if (other != TABLE_NONE)
 			s->alike[f->name] = 1;
 		else if (table_index_add(&seen, &s->pool, hash, i))

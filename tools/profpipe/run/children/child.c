@@ -413,10 +413,10 @@ void child_where(const struct child *c, char *ret)
 
 	snprintf(path, sizeof(path), "/proc/%d/task", c->pid);
 	DIR *tasks = c->pid ? opendir(path) : NULL;
-	const struct dirent *e;
 
 	*ret = '\0';
-	while (tasks && !*ret && (e = readdir(tasks))) {
+	for (const struct dirent *e = tasks ? readdir(tasks) : NULL; e && !*ret;
+	     e = readdir(tasks)) {
 		const pid_t tid = (pid_t)atol(e->d_name);
 
 		if (!tid || procfs_read_stat(proc_folder(), (uint32_t)tid, &st) < 0 ||

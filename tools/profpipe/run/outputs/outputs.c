@@ -64,7 +64,7 @@ bool output_conclude(struct outfile *o, bool whole)
 		log_error("%s: cannot be replaced: %s; the new file lies beside it as %s", o->path,
 			  strerror(-r), o->hidden);
 	else if (r)
-		log_error("%s: %s", o->path, strerror(-r));
+		log_error("%s: %s", o->path, outfile_error(r));
 	if (hidden && (r || !whole))
 		log_warning(o->ino ? "%s: keeps its old contents" : "%s: is not written", o->path);
 	return !r;

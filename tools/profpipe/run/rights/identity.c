@@ -14,10 +14,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "common/base/files/smallfile.h"
+#include "common/base/system/clock.h"
 
 #define LOCK_PATH "/run/profpipe.lock"
 /* The first ids of a range: one for the group and one for each tool's user. */
 #define TOOL_IDS (DEPLOY_USERS + 1)
+#define SLOW_NS 1000000u
+#define SLOW_MAX_NS 1000000000ull
 
 static bool in_range(unsigned long id, unsigned k)
 {
@@ -50,23 +53,31 @@ static void mark_line(const char *text, const char *word, bool used[static IDENT
 }
 
 /* Marks the ranges that running processes use: other software, or a tool that outlived its
- * launcher. The owner of /proc/PID does not tell, since it is root for undumpable processes. */
+ * launcher. The owner of /proc/PID does not tell, since it is root for undumpable processes. The
+ * kernel takes some ten milliseconds for the status of a process with 65,536 groups, which a
+ * container's root may have: after SLOW_MAX_NS of these, no more are read. */
 static int mark_processes(bool used[static IDENTITY_RANGES])
 {
 	DIR *d = opendir("/proc");
 	char path[300], text[2048];
+	uint64_t slow_ns = 0;
 
 	if (!d)
 		return -errno;
 	for (struct dirent *e = readdir(d); e; e = readdir(d)) {
-		if (e->d_name[0] < '0' || e->d_name[0] > '9')
+		if (e->d_name[0] < '0' || e->d_name[0] > '9' || slow_ns > SLOW_MAX_NS)
 			continue;
+		const uint64_t since_ns = clock_mono_ns();
+
 		snprintf(path, sizeof(path), "%s/status", e->d_name);
 		if (smallfile_read(dirfd(d), path, text, sizeof(text)) <= 0)
 			continue;
 		mark_line(text, "\nUid:", used);
 		mark_line(text, "\nGid:", used);
 		mark_line(text, "\nGroups:", used);
+		const uint64_t took_ns = clock_mono_ns() - since_ns;
+
+		slow_ns += took_ns > SLOW_NS ? took_ns : 0;
 	}
 	closedir(d);
 	return 0;

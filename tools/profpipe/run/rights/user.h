@@ -16,8 +16,8 @@ struct user {
 
 enum user_verdict { USER_NONE = 1 };
 
-/* If we are root: who called sudo? Returns 0; USER_NONE: nobody did; -EINVAL: SUDO_UID or SUDO_GID
- * is not a number. */
+/* If we are root, finds the user who called sudo. Returns 0; USER_NONE: nobody did; -EINVAL:
+ * SUDO_UID or SUDO_GID is not a number. */
 int user_of_sudo(uid_t *ret_uid, gid_t *ret_gid);
 /* If we are root: takes the file system identity of the user who called sudo. user_return must
  * follow in any case. Returns 0, -errno, or -EINVAL as user_of_sudo. */

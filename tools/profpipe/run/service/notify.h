@@ -16,9 +16,8 @@ struct notify {
 	int fd; /* -1: no manager wants notifications */
 	struct sockaddr_un to;
 	socklen_t to_len;
-	uint64_t
-		/* The manager kills a process that is silent for this long; 0: never. */
-		watchdog_ns;
+	/* The manager kills a process that is silent for this long; 0: never. */
+	uint64_t watchdog_ns;
 };
 #define NOTIFY_NONE ((struct notify){ .fd = -1 })
 

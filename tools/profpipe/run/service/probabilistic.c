@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/random.h>
 #include <unistd.h>
+#include "bpf/mix.h"
 #include "common/base/files/smallfile.h"
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
@@ -33,7 +34,7 @@ uint64_t probabilistic_seed(void)
 
 bool probabilistic_samples(uint64_t seed, uint64_t ns, uint64_t length_ns, unsigned percent)
 {
-	const uint64_t drawn = mix(mix(seed) + (ns / length_ns + 1) * 0x9e3779b97f4a7c15u);
+	const uint64_t drawn = mix(mix(seed) + (ns / length_ns + 1) * MIX_GOLDEN);
 
 	return (unsigned)((drawn >> 32) * 100 >> 32) < percent;
 }

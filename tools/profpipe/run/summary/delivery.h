@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The delivery of OTLP: what happened to the requests of a run. It adds up all processes of
+ * The delivery of OTLP: the outcome of the requests of a run. It adds up all processes of
  * prof-export, which makes the requests, and of prof-send, which delivers each request to every
  * endpoint. If prof-send is killed, the outcome of its last requests counts as unknown. Pure.
  */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/profpipe/run/summary/summary.h"
+
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +11,6 @@
 #include "common/status/account.h"
 #include "common/wire/msg.h"
 #include "common/wire/reason.h"
-#include "tools/profpipe/run/summary/summary.h"
 
 #define OWNER_LINES 6
 
