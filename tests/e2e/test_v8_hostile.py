@@ -15,7 +15,8 @@ from nodes import NODE
 from v8_stacks import interpreted, samples
 
 FORGED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "javascript", "forged.c")
-# Runs another function at every moment of its cpu time.
+# Runs another function at every moment of its cpu time. The first one runs longer: the programs for
+# V8 are loaded meanwhile.
 NEIGHBOUR = """
 const vm = require("vm");
 const cpu = () => process.cpuUsage().user / 1000;
@@ -26,7 +27,7 @@ function spin(ms) {
     return x;
 }
 for (let i = 0; i < 26; i++)
-    vm.runInThisContext(`(function function_${i}(spin) {\\nspin(40);\\n})`,
+    vm.runInThisContext(`(function function_${i}(spin) {\\nspin(${i ? 40 : 600});\\n})`,
                         "/made/neighbour.js")(spin);
 """
 IDLE = "setTimeout(() => 0, 2800)"
