@@ -2,6 +2,7 @@
 """profpipe record in the background, and the files that it leaves."""
 import fcntl
 import os
+import signal
 import subprocess
 import time
 
@@ -33,6 +34,15 @@ def children(pid):
         if p.isdigit() and int(text.rsplit(")", 1)[1].split()[1]) == pid and name in ALL_TOOLS:
             found[name] = int(p)
     return found
+
+
+def kill_tool(pid, name, seconds=60):
+    """Kills a tool of a launcher. If it has no such tool just now, waits for its successor."""
+    until_s = time.monotonic() + seconds
+    while name not in (tools := children(pid)):
+        assert time.monotonic() < until_s, (name, tools)
+        time.sleep(0.02)
+    os.kill(tools[name], signal.SIGKILL)
 
 
 def lives(pid):

@@ -13,7 +13,7 @@ import yaml
 from conftest import BUILD
 from otlp_rules import profiles, requests
 from receivers import GrpcReceiver
-from running import children
+from running import children, kill_tool
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOOLS = ["prof-bpf", "prof-deltas", "prof-symd", "prof-export"]
@@ -283,7 +283,7 @@ def test_the_pod_sends_with_the_rights_of_the_manifest(installed, pod, tmp_path,
         try:
             assert r.wait(2, 60), p.poll()
             # A successor finds its folder empty, and may make its sockets there.
-            os.kill(children(p.pid)["prof-export"], signal.SIGKILL)
+            kill_tool(p.pid, "prof-export")
             assert r.wait(len(r.taken) + 3, 60), p.poll()
             p.send_signal(signal.SIGTERM)
             said = p.communicate(timeout=60)[1]

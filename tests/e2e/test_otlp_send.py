@@ -4,7 +4,6 @@ Only loopback addresses."""
 import json
 import os
 import re
-import signal
 import socket
 import time
 
@@ -14,7 +13,7 @@ import receivers
 from conftest import profpipe
 from otlp_rules import assert_same, clocks, lost, profiles, requests, samples
 from receivers import GrpcReceiver, HttpReceiver
-from running import Run, children
+from running import Run, children, kill_tool
 from test_otlp_live import report
 
 SHORT = ["--window", "0.4", "--window-jitter", "0"]
@@ -162,7 +161,7 @@ def test_a_killed_prof_send_is_started_again_and_the_rest_is_counted(tmp_path):
         with Run("-F", "99", *SHORT, "-o", out, "--summary", summary, "--otlp", r.url, "--",
                  *work(2.5)) as run:
             assert r.wait(2)
-            os.kill(children(run.p.pid)["prof-send"], signal.SIGKILL)
+            kill_tool(run.p.pid, "prof-send")
             before = len(r.taken)
             status = run.p.wait(60)
             err = run.p.stderr.read()
@@ -188,7 +187,7 @@ def test_a_killed_prof_export_sends_nothing_twice(tmp_path, ending):
         with Run("-F", "99", *SHORT, *(["-o", out] if ending else []), "--summary", summary,
                  "--otlp", r.url, "--", *work(2.5)) as run:
             assert r.wait(3)
-            os.kill(children(run.p.pid)["prof-export"], signal.SIGKILL)
+            kill_tool(run.p.pid, "prof-export")
             run.p.wait(60)
             err = run.p.stderr.read()
         rs = decoded(r)

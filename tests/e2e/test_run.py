@@ -16,7 +16,7 @@ import pytest
 from conftest import BUILD, profpipe
 from otlp_rules import lost, profiles, requests
 from receivers import GrpcReceiver, spare_port
-from running import children, cpu_s, lives, status_of
+from running import children, cpu_s, kill_tool, lives, status_of
 from streams import decode
 
 # For a spinner that runs a third of the time.
@@ -223,7 +223,7 @@ def test_a_killed_tool_is_started_again(tmp_path):
     with spinner() as pid, GrpcReceiver() as r:
         with Service(tmp_path, [*GOOD, f"otlp = {r.url}", f"pid = {pid}"]) as s:
             s.manager.wait("READY=1")
-            os.kill(children(s.p.pid)["prof-symd"], signal.SIGKILL)
+            kill_tool(s.p.pid, "prof-symd")
             assert r.wait(len(r.taken) + 4)
             status, said = s.end()
         assert status == 0, said
@@ -375,7 +375,7 @@ def test_a_killed_prof_export_or_prof_symd_costs_no_file(tmp_path):
     with spinner() as pid, Service(tmp_path, [*lines, f"pid = {pid}"]) as s:
         for i, tool in enumerate(["prof-export", "prof-symd", "prof-export"]):
             wait_for_files(s, tmp_path, 2 * i + 1)
-            os.kill(children(s.p.pid)[tool], signal.SIGKILL)
+            kill_tool(s.p.pid, tool)
         wait_for_files(s, tmp_path, 7)
         status, said = s.end()
     assert status == 0 and "not sampled" not in said, said
@@ -464,7 +464,7 @@ def test_figures_are_served_on_this_host_alone(tmp_path):
                 assert m[f'tool_up{{tool="{t}"}}'] == 1
                 assert m[f'restarts_total{{tool="{t}"}}'] == 0
             assert m['cpu_seconds_total{tool="prof-bpf"}'] > 0
-            os.kill(children(s.p.pid)["prof-symd"], signal.SIGKILL)
+            kill_tool(s.p.pid, "prof-symd")
             until(port, lambda m: m['restarts_total{tool="prof-symd"}'] == 1)
             with pytest.raises(urllib.error.HTTPError, match="404"):
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10)

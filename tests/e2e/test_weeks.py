@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -17,7 +16,7 @@ import pytest
 from conftest import BUILD, profpipe
 from otlp_rules import check, schema, split
 from receivers import GrpcReceiver
-from running import Run, burn, children
+from running import Run, burn, kill_tool
 from sending import CLEAN
 from streams import HELLO
 
@@ -324,7 +323,7 @@ def test_a_recording_goes_on_behind_a_journal_that_has_rolled(tmp_path):
         run.sampling()
         time.sleep(50)
         before = out.stat().st_size
-        os.kill(children(run.p.pid)["prof-export"], signal.SIGKILL)
+        kill_tool(run.p.pid, "prof-export")
         status, _, said = run.end(90)
     s = json.loads(summary.read_text())
     assert s["restarts"]["prof-export"] == 1 and before > 4 << 20, said
