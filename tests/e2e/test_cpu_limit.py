@@ -9,8 +9,9 @@ import time
 
 import pytest
 
+import attacks
 from conftest import BUILD, profpipe, record
-from fairness import ATTACKER, VICTIM, as_user, end
+from fairness import ATTACKER, VICTIM, as_user, assert_unharmed, beside, end, python_victim
 
 PERCENT = 5
 # Nearly all of its stacks differ.
@@ -119,6 +120,29 @@ def test_the_cpu_limit_drops_no_samples_of_a_light_user(tmp_path):
     of = {o["uid"]: o["lost"].get("cpu-limit", 0) for o in got.summary["owners"]}
     assert of[ATTACKER] > lost / 10 and of.get(VICTIM, 0) <= 0.3 * due, got.summary
     assert sum(of.values()) > 0.9 * lost, got.summary
+
+
+# Their cost is not that of many samples: new functions in each stack, mapped files and mappings
+# without end, files whose rows take long.
+COSTLY = {
+    "functions": attacks.deep_python, "fleeting": attacks.fleeting_files,
+    "large": attacks.large_stacks,
+    "mappings": attacks.places, "rows": attacks.costly_rows, "files": attacks.files,
+}
+
+
+@pytest.mark.check_all
+@pytest.mark.parametrize("name", COSTLY)
+def test_costly_users_do_not_exceed_the_cpu_limit(name, tmp_path, chain):
+    """Nor does it cost another user any samples. The first seconds are dearer: they also have what
+    is at work when the limit is reached."""
+    seconds = 20
+    with attacks.new_kit() as kit, COSTLY[name](kit, [ATTACKER]):
+        got = beside(tmp_path, chain, seconds, ("--cpu-limit", PERCENT), victim=python_victim)
+    cost = got.summary["cost"]["cpu_s"]
+    allowed = os.cpu_count() * seconds * PERCENT / 100
+    assert cost < 2 * allowed, (cost, allowed, got.summary["cost"], got.stderr)
+    assert_unharmed(got)
 
 
 def test_a_cpu_limit_is_a_percentage(tmp_path):

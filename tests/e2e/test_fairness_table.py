@@ -89,7 +89,7 @@ def test_twenty_users_harm_no_other(tmp_path, chain, kit, name):
 
 
 @pytest.mark.check_all
-@pytest.mark.parametrize("name", ["A3", "A5"])
+@pytest.mark.parametrize("name", ATTACKS)
 def test_twenty_users_harm_no_other_in_little_memory(tmp_path, chain, kit, name):
     attack_and_assert(tmp_path, chain, kit, name, users=USERS, options=SMALL)
 

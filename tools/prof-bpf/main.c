@@ -229,6 +229,7 @@ static void connect_parts(struct prof *p)
 
 	p->throttle.row_server = p->row_server;
 	p->throttle.file_server = p->file_server;
+	p->throttle.owners = host_owners(p->host);
 	throttle_init(&p->throttle, p->options.sampling.cpu_limit, (unsigned)cpus());
 
 	p->deaths.host = p->host;

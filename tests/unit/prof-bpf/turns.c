@@ -12,6 +12,7 @@ static const struct turns turns = {
 	.owner = { OWNER_BUDGET_MAPS, 10 },
 	.small = { OWNER_BUDGET_SMALL_MAPS, 20 },
 	.all_part = 5,
+	.pace = 1,
 	.saved_ns = SAVED,
 	.little_ns = LITTLE,
 };
@@ -69,4 +70,17 @@ Test(turns, work_may_be_ahead_of_the_time_that_pays_for_it)
 	turns_spend(&turns, &busy, false, &all, 15 * MS, now);
 	cr_expect(turns_may(&turns, &busy, false, all, 50 * MS, now));
 	cr_expect_not(turns_may(&turns, &busy, false, all, 50 * MS - 1, now));
+}
+
+Test(turns, the_pace_divides_all_parts)
+{
+	struct turns slow = turns;
+
+	slow.pace = 4;
+	turns_spend(&slow, &busy, false, &all, 15 * MS, now);
+	/* 15 ms cost 600 ms, of which 100 ms were saved. */
+	cr_expect_not(may(&busy, false, now + 500 * MS - 1));
+	cr_expect(may(&busy, false, now + 500 * MS));
+	turns_spend(&slow, &calm, false, &all, 2 * MS, now);
+	cr_expect_not(may(&calm, false, now + 100 * MS));
 }

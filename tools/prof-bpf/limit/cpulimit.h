@@ -5,7 +5,7 @@
  *
  * - above half of the limit, prof-deltas and prof-symd sleep after each tick of their work
  *   (lastword.h). The more time was used, the longer they sleep. New files get their rows and names
- *   later;
+ *   later. prof-bpf itself spends less time on what owners can cause (owners/turns.h);
  * - above three quarters, a part of the samples is dropped before anything is done with them, and
  *   counted. At the limit, all but a few are dropped. thinning.h decides which.
  *

@@ -5,9 +5,11 @@
 #include "bpf/mix.h"
 #include "common/base/bytes/numbers.h"
 #include "tools/prof-bpf/limit/cpulimit.h"
+#include "tools/prof-bpf/owners/owners.h"
 
 #define PLACES (sizeof(((struct thinning *)NULL)->places) / sizeof(uint16_t))
 #define MEAN_PART 4 /* weight of the latest step in the mean */
+#define BYTES_MOST (1ull << 32)
 
 static size_t home(uint64_t key)
 {
@@ -32,24 +34,46 @@ static struct thinning_owner *place_of(struct thinning *d, uint64_t key)
 	return &d->owners[d->len - 1];
 }
 
-static uint32_t random_below(struct thinning *d, uint32_t n)
+static uint64_t random_below(struct thinning *d, uint64_t n)
 {
 	d->random = d->random * 1664525 + 1013904223;
-	return (uint32_t)((uint64_t)d->random * n >> 32);
+	return (uint64_t)d->random * n >> 32;
+}
+
+/* The cost of this many samples of an owner. */
+static uint64_t cost_of(const struct thinning_owner *w, uint32_t samples)
+{
+	return (uint64_t)samples * (THINNING_UNIT + w->extra);
 }
 
 bool thinning_drops(struct thinning *d, uint32_t uid, uint32_t container)
 {
 	struct thinning_owner *w = place_of(d, (uint64_t)container << 32 | uid);
-	uint32_t has = w->mean;
 
 	w->count++;
-	if (!d->active)
-		return false;
 	/* The owner may have more samples than before. */
-	if (w->count > has / THINNING_UNIT)
-		has = w->count * THINNING_UNIT;
-	return has > d->share && random_below(d, has) >= d->share;
+	const uint64_t has = numbers_larger(w->mean, cost_of(w, w->count));
+	const bool ret = d->active && has > d->share && random_below(d, has) >= d->share;
+
+	w->kept += !ret;
+	return ret;
+}
+
+/* Takes the cost of an owner's bytes in a step that ends. What came with dropped samples is not
+ * known, so this is a mean over those that were kept. */
+static void take_extra(struct thinning_owner *w, const struct owners *owners)
+{
+	const struct owner_key key = { .uid = (uint32_t)w->key, .container = w->key >> 32 };
+	const struct owner *known = owners_find(owners, key);
+	const uint64_t caused = known ? known->caused : 0,
+		       bytes = numbers_smaller(numbers_less(caused, w->caused), BYTES_MOST);
+
+	w->caused = caused;
+	if (!w->kept)
+		return;
+	w->extra = w->extra - w->extra / MEAN_PART +
+		   bytes * THINNING_UNIT / THINNING_BYTES / w->kept / MEAN_PART;
+	w->kept = 0;
 }
 
 /* Forgets owners who have had no samples for some time. */
@@ -95,16 +119,16 @@ static uint64_t share_of(const struct thinning *d, uint64_t all)
 	}
 }
 
-void thinning_step(struct thinning *d, unsigned drop, uint32_t least)
+void thinning_step(struct thinning *d, unsigned drop, uint32_t least, const struct owners *owners)
 {
 	uint64_t all = 0;
 
 	for (uint32_t i = 0; i <= THINNING_OWNERS; i++) {
 		struct thinning_owner *w = &d->owners[i];
-		const uint32_t most = UINT32_MAX / THINNING_UNIT,
-			       count = w->count < most ? w->count : most;
 
-		w->mean = w->mean - w->mean / MEAN_PART + count * THINNING_UNIT / MEAN_PART;
+		if (i < d->len)
+			take_extra(w, owners);
+		w->mean = w->mean - w->mean / MEAN_PART + cost_of(w, w->count) / MEAN_PART;
 		/* A quarter of a small mean would never become zero. */
 		if (w->mean < THINNING_UNIT / 16)
 			w->mean = 0;
@@ -114,8 +138,7 @@ void thinning_step(struct thinning *d, unsigned drop, uint32_t least)
 	forget_idle(d);
 	const uint64_t keep = numbers_larger(all / CPULIMIT_ALL * (CPULIMIT_ALL - drop),
 					     (uint64_t)least * THINNING_UNIT);
-	const uint64_t share = share_of(d, keep);
 
 	d->active = drop != 0;
-	d->share = numbers_u32(share);
+	d->share = share_of(d, keep);
 }

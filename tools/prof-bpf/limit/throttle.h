@@ -8,13 +8,15 @@
 #include "tools/prof-bpf/limit/thinning.h"
 
 struct file_server;
+struct owners;
 struct row_server;
 
 struct throttle {
 	/* Borrowed. */
 	struct row_server *row_server;
 	struct file_server *file_server; /* NULL by hand */
-	unsigned percent;		 /* of all cpus; 0: there is no limit */
+	struct owners *owners;
+	unsigned percent; /* of all cpus; 0: there is no limit */
 	struct cpulimit limit;
 	struct thinning thinning;
 	bool told; /* it was logged that samples are dropped */

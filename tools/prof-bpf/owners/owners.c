@@ -14,6 +14,7 @@ struct owners {
 	struct owner *by_key, *unused;
 	struct owner *numbered[OWNERS_MAX];
 	uint32_t count;
+	unsigned pace;
 	uint64_t held[OWNER_RESOURCES];
 };
 
@@ -27,6 +28,7 @@ int owners_new(struct owners **ret)
 	o->others.processes = 1;
 	o->numbered[OTHERS] = &o->others;
 	o->count = 1;
+	o->pace = 1;
 	*ret = o;
 	return 0;
 }
@@ -100,6 +102,14 @@ struct owner *owners_get(struct owners *o, struct owner_key key)
 	return owner_get(w ? w : &o->others);
 }
 
+const struct owner *owners_find(const struct owners *o, struct owner_key key)
+{
+	const struct owner *w;
+
+	HASH_FIND(hh, o->by_key, &key, sizeof(key), w);
+	return w;
+}
+
 void owner_put(struct owners *o, struct owner *w)
 {
 	if (w && --w->processes == 0)
@@ -165,6 +175,16 @@ uint64_t owner_spent(const struct owner *w, enum owner_resource t, uint64_t now_
 	const uint64_t period = now_ns / OWNERS_HALVED_NS;
 
 	return halved(w->spent_ns[t], period > w->period ? period - w->period : 0);
+}
+
+void owners_set_pace(struct owners *o, unsigned pace)
+{
+	o->pace = pace;
+}
+
+unsigned owners_pace(const struct owners *o)
+{
+	return o->pace;
 }
 
 void owner_refuse(struct owner *w, enum owner_resource t, uint64_t n)

@@ -54,7 +54,8 @@ struct owner {
 	uint64_t lost[OWNER_LOSSES];	    /* losses that owners_tell_losses must still report */
 	uint64_t period;
 	uint64_t paid_ns[OWNER_BUDGETS]; /* when each budget covers what it spent */
-	uint64_t tick, tick_spent_ns;	 /* spent on small processes in this tick of the host */
+	uint64_t caused; /* bytes of the stream, and of memory, that its samples needed so far */
+	uint64_t tick, tick_spent_ns; /* spent on small processes in this tick of the host */
 	uint64_t searched_in; /* the last search for a file's processes (host/lookups/mappers.h), */
 	uint32_t search_left; /* and how many of its mappings this one may still look at */
 	UT_hash_handle hh;
@@ -80,6 +81,8 @@ void owners_free(struct owners *o);
  * many owners, or no memory, it is the owner that stands for all others. */
 struct owner *owners_get(struct owners *o, struct owner_key key);
 struct owner *owner_get(struct owner *w);
+/* Returns the owner with this key, without a reference; NULL: it is not known. */
+const struct owner *owners_find(const struct owners *o, struct owner_key key);
 void owner_put(struct owners *o, struct owner *w);
 /* Returns the owner with this number, or NULL. */
 struct owner *owners_numbered(const struct owners *o, uint32_t number);
@@ -91,6 +94,9 @@ void owner_release(struct owners *o, struct owner *w, enum owner_resource t, uin
 void owner_spend(struct owner *w, enum owner_resource t, uint64_t ns, uint64_t now_ns);
 /* Returns the part of that time that still counts. */
 uint64_t owner_spent(const struct owner *w, enum owner_resource t, uint64_t now_ns);
+/* Divides the time that owners may spend (turns.h) by this, which is at least 1. */
+void owners_set_pace(struct owners *o, unsigned pace);
+unsigned owners_pace(const struct owners *o);
 /* Returns the sum that all owners hold of a resource. */
 uint64_t owners_held(const struct owners *o, enum owner_resource t);
 /* Records that the owner did not get n of a resource. */

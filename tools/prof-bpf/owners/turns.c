@@ -25,7 +25,7 @@ void turns_spend(const struct turns *t, struct owner *w, bool small, uint64_t *a
 	const bool own = covers(t, w, false, now_ns) || !small || !t->small.part;
 	const struct turns_part *p = own ? &t->owner : &t->small;
 
-	timebudget_pay(&w->paid_ns[p->budget], ns * p->part, t->saved_ns, now_ns);
-	timebudget_pay(all_paid_ns, ns * t->all_part, t->saved_ns, now_ns);
+	timebudget_pay(&w->paid_ns[p->budget], ns * p->part * t->pace, t->saved_ns, now_ns);
+	timebudget_pay(all_paid_ns, ns * t->all_part * t->pace, t->saved_ns, now_ns);
 	owner_spend(w, t->resource, ns, now_ns);
 }

@@ -4,6 +4,8 @@
  * of the time, and all together have another. An owner that has used up its part waits while the
  * others continue. Owners who spent little recently may exceed the common part.
  *
+ * If all tools together need too much time (limit/throttle.h), the pace divides all parts.
+ *
  * An owner that has used up its part may have another part for its small work. Otherwise one large
  * piece of work could use up its time, and its small ones would never be done.
  */
@@ -23,6 +25,7 @@ struct turns {
 	enum owner_resource resource; /* counts the time that an owner spent */
 	struct turns_part owner, small;
 	unsigned all_part;
+	unsigned pace;	    /* owners_pace */
 	uint64_t saved_ns;  /* unused time accumulates up to this */
 	uint64_t little_ns; /* an owner who recently spent no more never waits for the others */
 };

@@ -47,6 +47,7 @@ void charges_add(struct charges *c, struct owner *w, uint64_t from, uint64_t to)
 {
 	if (!c->owners || !w || to <= from)
 		return;
+	w->caused += to - from;
 	struct charge *q = near_end(c, w, to);
 
 	if (!q) {

@@ -233,6 +233,7 @@ int deferred_new(const struct deferred_config *c, struct deferred_queue **ret)
 void deferred_keep_owners(struct deferred_queue *q, struct owners *o)
 {
 	q->owners = o;
+	q->turns.owners = o;
 }
 
 static void hold(struct deferred_queue *q, struct owner *w, size_t bytes)

@@ -21,11 +21,13 @@
 #define WALK_TURNS_TICK_NS 10000000ull /* for all walks in one tick */
 
 struct owner;
+struct owners;
 
 /* All zero at first. */
 struct walk_turns {
-	uint64_t paid_ns; /* when the common part covers the walks so far */
-	uint64_t tick_ns; /* time of the walks in this tick */
+	const struct owners *owners; /* borrowed; NULL: all samples have no owner */
+	uint64_t paid_ns;	     /* when the common part covers the walks so far */
+	uint64_t tick_ns;	     /* time of the walks in this tick */
 };
 
 /* A clock for measuring walks: the cpu time of this thread. */

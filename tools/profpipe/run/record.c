@@ -58,6 +58,7 @@
 #define GONE_MS 2500
 /* From the request to exit until SIGKILL, and from SIGKILL to the summary. */
 #define LEAVE_MS 2000
+#define USELESS_MS 100	/* the same for prof-deltas, whose rows nobody needs any more */
 #define KERNEL_MS 60000 /* for the kernel to end a killed tool */
 /* For prof-send to end. It gives receivers 5 s, or the time of --otlp-drain, and then exits. */
 #define DELIVER_MS 10000
@@ -419,7 +420,7 @@ static void await_delivery(struct run *r)
 	}
 }
 
-/* Asks all tools to exit, then kills those that do not. */
+/* Asks all tools to exit, then kills those that do not: prof-deltas sooner than the others. */
 static void dismiss(struct run *r)
 {
 	/* Show what they logged before, but not messages about peers that exit now. */
@@ -431,6 +432,10 @@ static void dismiss(struct run *r)
 		if (r->aborted)
 			child_kill(&r->tools[i]);
 	}
+	if (await_all(r, USELESS_MS))
+		return;
+	/* It may be in the middle of a file that takes seconds. */
+	child_kill(run_tool(r, DEPLOY_DELTAS));
 	if (await_all(r, LEAVE_MS))
 		return;
 	for (int i = 0; i < DEPLOY_USERS; i++)

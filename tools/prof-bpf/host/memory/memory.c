@@ -13,6 +13,8 @@
 #include "tools/prof-bpf/host/shares/statuses.h"
 
 /* Programs with secrets in their memory, by the names of their files. docs/limits.md lists them. */
+#define MEMORY_PIECE_COST 64 /* a piece costs about as much as this many bytes */
+
 static const char *const denied[] = {
 	"sshd", "sshd-session", "ssh-agent", "gpg-agent",      "polkitd", "polkit-agent-helper-1",
 	"sudo", "su",		"login",     "systemd-logind",
@@ -188,6 +190,7 @@ int memory_begin(struct host *h, const struct msg_memory_request *m, uint64_t no
 	}
 	if (!within_rate(p, within, now_ns))
 		return -EAGAIN;
+	p->pub.owner->caused += within + ret->pieces * MEMORY_PIECE_COST;
 	return ret->pieces || !ret->asked ? 0 : -EFAULT;
 }
 

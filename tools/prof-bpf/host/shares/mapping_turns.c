@@ -13,6 +13,7 @@ static struct turns turns_of(const struct host *h)
 		.owner = { OWNER_BUDGET_MAPS, MAPPING_TURNS_OWNER_PART },
 		.small = { OWNER_BUDGET_SMALL_MAPS, MAPPING_TURNS_SMALL_PART },
 		.all_part = MAPPING_TURNS_ALL_PART,
+		.pace = owners_pace(h->owners),
 		.saved_ns = h->scanning ? MAPPING_TURNS_SAVED_AT_START_NS : MAPPING_TURNS_SAVED_NS,
 		.little_ns = MAPPING_TURNS_LITTLE_NS,
 	};

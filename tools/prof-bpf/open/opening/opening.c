@@ -84,52 +84,53 @@ static bool is_by_users(const struct opener_file *f, const struct opener_request
 
 /* --- foreign and pseudo file systems --- */
 
-/* Without tables of mounts, all file systems are local. */
-static enum mounts_trust trust_of(const struct opening *o, int fd, uint64_t *ret_dev)
+/* The file system of an open file. */
+struct place {
+	enum mounts_trust trust; /* MOUNTS_LOCAL, MOUNTS_FOREIGN or MOUNTS_PSEUDO */
+	uint64_t dev;		 /* 0: unknown */
+};
+
+/* Without tables of mounts, all file systems are local. Takes some 30 us, so ask once for each open
+ * file. */
+static struct place place_of(const struct opening *o, int fd)
 {
-	*ret_dev = 0;
-	return o->mounts ? mounts_of(o->mounts, fd, o->pid, ret_dev) : MOUNTS_LOCAL;
+	struct place ret = { .trust = MOUNTS_LOCAL };
+
+	if (o->mounts)
+		ret.trust = mounts_of(o->mounts, fd, o->pid, &ret.dev);
+	return ret;
 }
 
-/* Whether the file system of an open file may be asked anything. If not, records which one it
- * is. */
-static bool may_ask(void *ctx, int fd)
+static bool is_foreign(struct place at)
 {
-	struct opening *o = ctx;
-	uint64_t dev;
-	const enum mounts_trust trust = trust_of(o, fd, &dev);
+	return at.trust == MOUNTS_FOREIGN;
+}
 
-	o->at_pseudo = trust == MOUNTS_PSEUDO;
-	if (trust != MOUNTS_FOREIGN)
+/* Whether a file system may be asked anything. If not, records which one it is. */
+static bool may_ask(struct opening *o, struct place at)
+{
+	o->at_pseudo = at.trust == MOUNTS_PSEUDO;
+	if (!is_foreign(at))
 		return !o->at_pseudo;
 	for (unsigned i = 0; i < o->grants; i++)
-		if (o->granted[i] == dev)
+		if (o->granted[i] == at.dev)
 			return true;
 	o->at_foreign = true;
-	o->foreign_dev = dev;
+	o->foreign_dev = at.dev;
 	return false;
 }
 
-static bool is_foreign(const struct opening *o, int fd)
+/* The same for the file system of an open folder: for rooted_open. */
+static bool may_look_up(void *ctx, int fd)
 {
-	uint64_t dev;
-
-	return trust_of(o, fd, &dev) == MOUNTS_FOREIGN;
-}
-
-/* Whether the kernel makes the files there, so that none of them is wanted. */
-static bool is_pseudo(const struct opening *o, int fd)
-{
-	uint64_t dev;
-
-	return trust_of(o, fd, &dev) == MOUNTS_PSEUDO;
+	return may_ask(ctx, place_of(ctx, fd));
 }
 
 /* Closes a descriptor, or leaves that to the caller if its file system is foreign, since it may
  * hang. */
-static void close_later(struct opening *o, int fd)
+static void close_later(struct opening *o, int fd, struct place at)
 {
-	if (is_foreign(o, fd) && o->laters < OPENING_LATER)
+	if (is_foreign(at) && o->laters < OPENING_LATER)
 		o->later[o->laters++] = fd;
 	else
 		close(fd);
@@ -149,14 +150,14 @@ static int give_copy(struct opening *o, int r, const struct sealed *s, struct op
 
 /* Fills *ret with the descriptor to hand out for an open file: the file or a copy. Owns fd from
  * then on. */
-static int give(struct opening *o, int fd, const struct opener_request *q, struct opener_file *f,
-		struct opener_result *ret)
+static int give(struct opening *o, int fd, struct place at, const struct opener_request *q,
+		struct opener_file *f, struct opener_result *ret)
 {
 	const bool memory = is_memory_file(fd, f);
 	struct sealed s;
 	int r = 0;
 
-	f->foreign = is_foreign(o, fd);
+	f->foreign = is_foreign(at);
 	f->memfd = memory && is_memfd(fd);
 	f->copied = memory || f->foreign;
 	if (memory && q->kind == OPENER_MAPPING && !is_elf(fd))
@@ -168,26 +169,25 @@ static int give(struct opening *o, int fd, const struct opener_request *q, struc
 	else if (o->may_copy)
 		r = give_copy(o, sealed_copy(fd, f->size, o->copy_max, &s), &s, ret);
 	if (ret->fd != fd)
-		close_later(o, fd);
+		close_later(o, fd, at);
 	ret->file = *f;
 	return r;
 }
 
 /* Opens the file of an O_PATH descriptor (borrowed). Returns -EACCES if the kernel or the file
  * system refused, OPENER_REFUSED if our own rules did. */
-static int open_checked(struct opening *o, int path_fd, const struct opener_request *q, bool expect,
-			struct opener_result *ret)
+static int open_checked(struct opening *o, int path_fd, struct place at,
+			const struct opener_request *q, bool expect, struct opener_result *ret)
 {
 	struct opener_file f;
 	char link[40];
 
-	const bool foreign = is_foreign(o, path_fd);
-
-	/* Its reader could be made to wait. */
-	if (is_pseudo(o, path_fd) || (q->by_users && foreign))
+	/* Nothing in a file system of the kernel's own is wanted. The reader of a foreign one could
+	 * be made to wait. */
+	if (at.trust == MOUNTS_PSEUDO || (q->by_users && is_foreign(at)))
 		return OPENER_REFUSED;
 	/* If no copy may be made, the file system is not asked anything. */
-	if (o->may_copy && !may_ask(o, path_fd))
+	if (o->may_copy && !may_ask(o, at))
 		return OPENER_FOREIGN;
 	/* Use only what the kernel already knows. */
 	int r = file_stat(path_fd, AT_STATX_DONT_SYNC, &f);
@@ -200,7 +200,7 @@ static int open_checked(struct opening *o, int path_fd, const struct opener_requ
 		return OPENER_REFUSED;
 	/* The file is identified by now. Opening it is not needed, and closing it may take
 	 * long. */
-	if (!o->may_copy && foreign) {
+	if (!o->may_copy && is_foreign(at)) {
 		f.foreign = f.copied = true;
 		ret->file = f;
 		return f.size > OPENER_COPY_MAX ? OPENER_TOO_LARGE : 0;
@@ -211,8 +211,8 @@ static int open_checked(struct opening *o, int path_fd, const struct opener_requ
 		return -errno;
 	r = file_stat(fd, 0, &f);
 	if (!r)
-		return give(o, fd, q, &f, ret);
-	close_later(o, fd);
+		return give(o, fd, at, q, &f, ret);
+	close_later(o, fd, at);
 	return r;
 }
 
@@ -227,11 +227,11 @@ static int verdict_of(const struct opening *o, int r)
 static int open_below(struct opening *o, int root, const char *path, const struct opener_request *q,
 		      bool expect, struct opener_result *ret)
 {
-	int fd = rooted_open(root, path, !q->by_users, may_ask, o);
+	int fd = rooted_open(root, path, !q->by_users, may_look_up, o);
 
 	if (fd < 0)
 		return verdict_of(o, fd);
-	int r = open_checked(o, fd, q, expect, ret);
+	int r = open_checked(o, fd, place_of(o, fd), q, expect, ret);
 	close(fd);
 	return r;
 }
@@ -333,20 +333,19 @@ static int open_mapping(struct opening *o, const struct opener_request *q,
 		 (unsigned long long)q->end);
 	int fd = openat(o->proc, path, O_PATH | O_CLOEXEC);
 	int error = fd < 0 ? -errno : OPENER_OTHER;
-	const bool foreign = fd >= 0 && is_foreign(o, fd);
+	struct place at = { .trust = MOUNTS_LOCAL };
 
-	if (foreign && (q->by_users || (o->may_copy && !may_ask(o, fd)))) {
+	if (fd >= 0)
+		at = place_of(o, fd);
+	if (is_foreign(at) && (q->by_users || (o->may_copy && !may_ask(o, at)))) {
 		close(fd);
 		return q->by_users ? OPENER_REFUSED : OPENER_FOREIGN;
 	}
-	if (fd >= 0 && (foreign || !is_another(fd, q))) {
-		int r = open_checked(o, fd, q, false, ret);
-		uint64_t dev = 0;
+	if (fd >= 0 && (is_foreign(at) || !is_another(fd, q))) {
+		int r = open_checked(o, fd, at, q, false, ret);
 
-		if (r == -EACCES && trust_of(o, fd, &dev) != MOUNTS_FOREIGN)
-			dev = 0;
 		close(fd);
-		return r == -EACCES ? open_mapped(o, q, dev, ret) : r;
+		return r == -EACCES ? open_mapped(o, q, is_foreign(at) ? at.dev : 0, ret) : r;
 	}
 	if (fd >= 0)
 		close(fd);
@@ -470,13 +469,13 @@ static int open_folder(struct opening *o, const struct opener_request *q, struct
 
 	if (root < 0)
 		return root;
-	int fd = rooted_open(root, q->path.data, true, may_ask, o);
+	int fd = rooted_open(root, q->path.data, true, may_look_up, o);
 
 	close(root);
 	if (fd < 0)
 		return verdict_of(o, fd);
 	/* Refuse these folders, since their files would be refused. */
-	if (is_foreign(o, fd) || is_pseudo(o, fd)) {
+	if (place_of(o, fd).trust != MOUNTS_LOCAL) {
 		close(fd);
 		return OPENER_REFUSED;
 	}
