@@ -21,6 +21,8 @@
  * long, by its latest ones; and before the first is done, this many. */
 #define OPENING_AHEAD_NS 50000000u
 #define OPENING_FIRST 64
+#define DROPPED_AT_ONCE 4 /* processes whose mappings are dropped before files are looked at */
+#define IDLE_NS 5000000u  /* time for making one file idle */
 
 static void backing_uncache(struct files_backing *b)
 {
@@ -245,16 +247,31 @@ static void sweep(struct files *f)
 	}
 }
 
+/* Drops the mappings of some processes. Returns false if there are no more of them. */
+static bool drop_some(struct files *f, const struct owner *most, const struct owner *finder)
+{
+	unsigned n = 0;
+
+	while (n < DROPPED_AT_ONCE && f->config.crowded(f->config.ctx, most, finder))
+		n++;
+	/* The file of a mapping may become idle only here. */
+	sweep(f);
+	return n == DROPPED_AT_ONCE;
+}
+
 /* Drops mappings until a file is idle: first those of the owner who found most files, then those of
- * all owners who have more mapped than the finder, since they may have mapped the same files. */
+ * all owners who have more mapped than the finder, since they may have mapped the same files. Each
+ * step visits all processes and files, so this may end too early; the finder then tries again. */
 static void make_idle(struct files *f, const struct owner *finder)
 {
 	const struct owner *most = owners_largest(f->config.owners, OWNER_FILES);
+	const uint64_t until_ns = clock_mono_ns() + IDLE_NS;
+	bool more = most != finder;
 
-	while (!f->idle && most != finder && f->config.crowded(f->config.ctx, most, finder))
-		sweep(f);
-	while (!f->idle && f->config.crowded(f->config.ctx, NULL, finder))
-		sweep(f);
+	while (!f->idle && more && clock_mono_ns() < until_ns)
+		more = drop_some(f, most, finder);
+	for (more = true; !f->idle && more && clock_mono_ns() < until_ns;)
+		more = drop_some(f, NULL, finder);
 }
 
 /* Whether one more file may be known, charged to `finder`. If the finder holds less than its share,
