@@ -336,6 +336,7 @@ bench: all
 	@$(MAKE) --no-print-directory tests
 	@PROFPIPE_BUILD=$(B) $(PYTHON) tests/bench/bench.py
 	@PROFPIPE_BUILD=$(B) $(PYTHON) tests/bench/growth.py
+	@PROFPIPE_BUILD=$(B) $(PYTHON) tests/bench/cpus.py
 	@PROFPIPE_BUILD=$(B) $(PYTHON) tests/bench/ceiling.py --seconds 8 --scale 0.3 \
 	        executables mappings shorts deep jit
 

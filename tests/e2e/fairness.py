@@ -226,6 +226,6 @@ def assert_counted(got, comms, reasons, share=None):
         assert got.summary["truncated"][reason] >= n, (cut, got.summary)
     owners = [o for o in got.summary["owners"] if 62000 < o["uid"] < 63000]
     assert any(o["truncated"].get(reason) for o in owners for reason in cut), (cut, got.summary)
-    said = re.findall(r"user 62\d\d\d takes more than its share of ([^;]*);",
+    said = re.findall(r"user 62\d\d\d (?:takes more than its share of|lacks) ([^;,]*)[;,]",
                       got.stderr)
     assert not share or set(said) & set(share), got.stderr

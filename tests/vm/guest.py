@@ -65,11 +65,12 @@ class Root:
                 at += 1
 
 
-def run_once(kernel, initramfs, folder, timeout, words):
+def run_once(kernel, initramfs, folder, timeout, words, cpus):
     console, results = f"{folder}/console", f"{folder}/results.tar.gz"
-    argv = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max,-cx16", "-smp", "2",
-            "-m", "768", "-nodefaults", "-no-reboot", "-display", "none", "-kernel", kernel,
-            "-initrd", initramfs, "-append", f"console=ttyS0 quiet loglevel=4 panic=-1 {words}",
+    argv = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max,-cx16", "-smp",
+            str(cpus), "-m", "768", "-nodefaults", "-no-reboot", "-display", "none", "-kernel",
+            kernel, "-initrd", initramfs, "-append",
+            f"console=ttyS0 quiet loglevel=4 panic=-1 {words}",
             "-serial", f"file:{console}", "-serial", f"file:{results}"]
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                           stderr=subprocess.PIPE) as q:
@@ -87,7 +88,7 @@ def run_once(kernel, initramfs, folder, timeout, words):
                              + "".join(f.readlines()[-40:])) from e
 
 
-def run(kernel, initramfs, folder, words, timeout=900):
+def run(kernel, initramfs, folder, words, timeout=900, cpus=2):
     """Runs the guest. Returns the files that the steps left, by name, and how many seconds it took.
     `words` are added to the kernel's command line."""
     os.makedirs(folder, exist_ok=True)
@@ -95,7 +96,7 @@ def run(kernel, initramfs, folder, words, timeout=900):
     for last in (False, True):
         try:
             tar = run_once(kernel, initramfs, folder, max(timeout - (time.time() - began), 1),
-                           words)
+                           words, cpus)
             return {m.name[2:]: tar.extractfile(m).read()
                     for m in tar if m.isfile()}, time.time() - began
         except GuestError:

@@ -87,15 +87,45 @@ static void log_truncations(struct losses *l)
 
 struct refused {
 	enum owner_resource thing;
-	const struct owner *most;
+	uint64_t now_ns;
+	const struct owner *most; /* the owner that was refused most */
+	const struct owner *user; /* the owner that uses most */
+	uint64_t used;		  /* how much that is */
 };
+
+static uint64_t used_by(const struct owner *w, const struct refused *r)
+{
+	return w->held[r->thing] + owner_spent(w, r->thing, r->now_ns);
+}
 
 static void note_refused(void *ctx, const struct owner *w)
 {
 	struct refused *r = ctx;
+	const uint64_t used = used_by(w, r);
 
 	if (w->refused[r->thing] && (!r->most || w->refused[r->thing] > r->most->refused[r->thing]))
 		r->most = w;
+	if (used > r->used) {
+		r->user = w;
+		r->used = used;
+	}
+}
+
+/* Logs that an owner was refused something. If another uses far more of it, that one has a larger
+ * part in this. */
+static void say_refused(const struct refused *r, const char *text)
+{
+	char most[OWNER_TEXT], user[OWNER_TEXT];
+
+	owner_text(r->most, most);
+	if (r->user && used_by(r->most, r) < r->used / 2)
+		log_warning("%s lacks %s, of which %s uses most; programs of both may lose stacks "
+			    "and names",
+			    most, text, owner_text(r->user, user));
+	else
+		log_warning("%s takes more than its share of %s; only its own programs lose stacks "
+			    "and names",
+			    most, text);
 }
 
 /* Logs for each resource the owner that was refused most, since its programs are affected. */
@@ -109,7 +139,7 @@ static void log_refused(struct losses *l)
 	const uint64_t now_ns = clock_mono_ns();
 
 	for (unsigned t = 0; t < OWNER_RESOURCES; t++) {
-		struct refused r = { .thing = (enum owner_resource)t };
+		struct refused r = { .thing = (enum owner_resource)t, .now_ns = now_ns };
 
 		/* log_truncations logs these. */
 		if (t == OWNER_DEFINITIONS)
@@ -121,11 +151,7 @@ static void log_refused(struct losses *l)
 			continue;
 		l->refused[t] = r.most->refused[t];
 		l->refused_ns[t] = now_ns;
-		char owner[OWNER_TEXT];
-
-		log_warning("%s takes more than its share of %s; only its own programs lose stacks "
-			    "and names",
-			    owner_text(r.most, owner), text[t]);
+		say_refused(&r, text[t]);
 	}
 }
 
