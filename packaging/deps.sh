@@ -11,8 +11,8 @@ libseccomp-dev libcjson-dev libinih-dev libmicrohttpd-dev libcurl4-openssl-dev u
 libiberty-dev liblzma-dev zlib1g-dev libzstd-dev libzydis-dev libmbedtls-dev
 libjs-d3 linux-libc-dev"
 deb="debhelper dpkg-dev"
-test="git g++ squashfuse squashfs-tools python3 python3-pytest python3-pytest-xdist libcriterion-dev
-libclang-rt-14-dev clang-format elfutils gdb binutils protobuf-compiler mandoc
+test="git g++ squashfuse squashfs-tools xfsprogs python3 python3-pytest python3-pytest-xdist
+libcriterion-dev libclang-rt-14-dev clang-format elfutils gdb binutils protobuf-compiler mandoc
 bash dash perl gzip xz-utils openssl sqlite3 gawk bc tar grep findutils coreutils procps util-linux
 libcap2-bin libc6-dbg musl-tools chromium
 postgresql linux-perf dwz mercurial gunicorn python3-flask

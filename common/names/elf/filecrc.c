@@ -12,7 +12,6 @@
 #define CHUNK (64u << 10)
 #define FILES 128
 #define OWNERS 64
-#define MAX_PIECES 65536 /* pieces of data between holes; a file server may report any number */
 
 struct identity {
 	uint64_t dev, inode, ctime_ns, size;
@@ -72,50 +71,17 @@ static struct allowance *allowance_of(uint64_t owner)
 	return a;
 }
 
-/* Computes the CRC-32 of n zeros, from those of powers of two. */
-static uLong crc_of_zeros(uint64_t n)
-{
-	static const uint8_t zero;
-	uLong all = crc32(0, NULL, 0), power = crc32(all, &zero, 1);
-
-	for (uint64_t size = 1; n; n >>= 1, size <<= 1) {
-		if (n & 1)
-			all = crc32_combine(all, power, (z_off_t)size);
-		if (n > 1)
-			power = crc32_combine(power, power, (z_off_t)size);
-	}
-	return all;
-}
-
-/* Finds the start and the end of the next data at or after `at`. A file system without holes
- * reports that the whole file is data. */
-static void next_data(const struct symfile *f, uint64_t at, uint64_t *ret_start, uint64_t *ret_end)
-{
-	const uint64_t size = symfile_size(f);
-	const int fd = symfile_fd(f);
-	off_t start = fd < 0 ? (off_t)at : lseek(fd, (off_t)at, SEEK_DATA);
-
-	if (start < 0)
-		start = errno == ENXIO ? (off_t)size : (off_t)at;
-	off_t end = fd < 0 ? (off_t)size : lseek(fd, start, SEEK_HOLE);
-
-	*ret_start = (uint64_t)start < size ? (uint64_t)start : size;
-	*ret_end = end <= start || (uint64_t)end > size ? size : (uint64_t)end;
-}
-
-/* Adds the bytes [at, end) to *crc. *data: bytes of the file that may still be read. */
-static int add_data(const struct symfile *f, uint64_t at, uint64_t end, struct allowance *a,
-		    uint64_t *data, uLong *crc)
+/* Adds the first `size` bytes to *crc. */
+static int add_data(const struct symfile *f, uint64_t size, struct allowance *a, uLong *crc)
 {
 	uint8_t chunk[CHUNK];
 
-	while (at < end) {
-		const size_t n = end - at < sizeof(chunk) ? (size_t)(end - at) : sizeof(chunk);
+	for (uint64_t at = 0; at < size;) {
+		const size_t n = (size_t)numbers_smaller(size - at, sizeof(chunk));
 
-		if (n > a->left || n > *data)
+		if (n > a->left)
 			return SYMFILE_TOO_LARGE;
 		a->left -= n;
-		*data -= n;
 		const int r = symfile_read(f, at, chunk, n);
 
 		if (r)
@@ -126,28 +92,15 @@ static int add_data(const struct symfile *f, uint64_t at, uint64_t end, struct a
 	return 0;
 }
 
+/* Holes are read like data: to find them, lseek takes the file's lock, which its owner can hold for
+ * ever. */
 static int compute(const struct symfile *f, struct allowance *a, uint32_t *ret)
 {
-	const uint64_t size = symfile_size(f);
 	uLong crc = crc32(0, NULL, 0);
-	uint64_t data = FILECRC_DATA, end;
-	unsigned pieces = 0;
+	const int r = add_data(f, symfile_size(f), a, &crc);
 
-	for (uint64_t at = 0; at < size; at = end) {
-		uint64_t start;
-
-		if (pieces++ == MAX_PIECES)
-			return SYMFILE_TOO_LARGE;
-		next_data(f, at, &start, &end);
-		if (start > at)
-			crc = crc32_combine(crc, crc_of_zeros(start - at), (z_off_t)(start - at));
-		const int r = add_data(f, start, end, a, &data, &crc);
-
-		if (r)
-			return r;
-	}
 	*ret = (uint32_t)crc;
-	return 0;
+	return r;
 }
 
 int filecrc_of(const struct symfile *f, uint64_t owner, uint32_t *ret)
@@ -171,8 +124,7 @@ int filecrc_of(const struct symfile *f, uint64_t owner, uint32_t *ret)
 		return known->too_large ? SYMFILE_TOO_LARGE : 0;
 	}
 	struct allowance *a = allowance_of(owner);
-	const int r = (uint64_t)st.st_blocks > FILECRC_DATA / 512 ? SYMFILE_TOO_LARGE
-								  : compute(f, a, ret);
+	const int r = i.size > FILECRC_SIZE ? SYMFILE_TOO_LARGE : compute(f, a, ret);
 
 	/* Do not cache a refusal that is due to the owner's limit: the file may be read later. */
 	if (r && (r != SYMFILE_TOO_LARGE || a->left < CHUNK))

@@ -6,10 +6,10 @@
  * A user may let many programs name one file, or a file of terabytes. So:
  *
  * - The checksum of a file is cached by its identity (device, inode, ctime, size).
- * - Holes are not read. The time for their zeros is logarithmic in their size.
- * - At most FILECRC_DATA bytes of a file are read. For one owner, at most FILECRC_BURST bytes are
- *   read at once, and FILECRC_RATE more each second. The owner is that of the process whose sample
- *   needs the name.
+ * - A file of more than FILECRC_SIZE bytes is refused, even if it consists of holes: lseek would
+ *   find them, but takes the file's lock, which a user can hold for ever.
+ * - For one owner, at most FILECRC_BURST bytes are read at once, and FILECRC_RATE more each second.
+ *   The owner is that of the process whose sample needs the name.
  *
  * Each process has one cache, of a few KiB.
  */
@@ -18,12 +18,12 @@
 
 #include "common/names/elf/symfile.h"
 
-#define FILECRC_DATA (256u << 20)
+#define FILECRC_SIZE (256u << 20)
 #define FILECRC_BURST (1u << 30)
 #define FILECRC_RATE (16u << 20)
 
 /* Computes the checksum. `owner` is charged for the bytes read. Returns 0; SYMFILE_TOO_LARGE: the
- * file has too much data, or too much was read for its owner; -errno. */
+ * file is too large, or too much was read for its owner; -errno. */
 int filecrc_of(const struct symfile *f, uint64_t owner, uint32_t *ret);
 
 #endif

@@ -32,10 +32,16 @@ static const struct seccomp_rule own_calls[] = {
 	SECCOMP_END,
 };
 
-/* The settings of the keeper, which do not change. */
+#define END_NS 100000000ull /* for the kernel to end a killed worker */
+#define STEP_NS 1000000l
+
 struct keeper {
 	const struct filekeeper_class *programs, *code;
 	uint64_t heap; /* the most that any worker may use */
+	pid_t workers[FILEKEEPER_KINDS];
+	/* Killed workers that the kernel has not ended, because they wait for a file. */
+	pid_t hung[FILEKEEPER_HUNG];
+	unsigned hung_len;
 };
 
 static pid_t start_worker(const struct keeper *k, const struct filekeeper_ask *a, int *ret_socket)
@@ -54,33 +60,71 @@ static pid_t start_worker(const struct keeper *k, const struct filekeeper_ask *a
 	return pid;
 }
 
-static void keep(const struct keeper *k)
+/* Forgets killed workers that have ended late. */
+static void reap_hung(struct keeper *k)
 {
-	pid_t workers[FILEKEEPER_KINDS] = { 0 };
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < k->hung_len; i++)
+		if (!waitpid(k->hung[i], NULL, WNOHANG))
+			k->hung[kept++] = k->hung[i];
+	k->hung_len = kept;
+}
+
+/* Ends the worker of a kind. Returns its status; 0: the kernel does not end it now. Such a worker
+ * waits for a file whose lock somebody holds. */
+static int end_worker(struct keeper *k, uint32_t kind)
+{
+	const struct timespec step = { .tv_nsec = STEP_NS };
+	const pid_t pid = k->workers[kind];
+	int status = 0;
+
+	k->workers[kind] = 0;
+	if (pid <= 0)
+		return 0;
+	/* If the worker has already died, its status stays as it was. */
+	kill(pid, SIGKILL);
+	for (uint64_t ns = 0; ns < END_NS; ns += STEP_NS) {
+		if (waitpid(pid, &status, WNOHANG))
+			return status;
+		(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &step, NULL);
+	}
+	k->hung[k->hung_len++] = pid;
+	return 0;
+}
+
+/* Whether there may be another worker. Those for files of root have some places of their own. */
+static bool may_start(const struct keeper *k, uint32_t kind)
+{
+	const bool of_root = kind == FILEKEEPER_PROGRAMS_OF_ROOT ||
+			     kind == FILEKEEPER_SECOND_OF_ROOT || kind == FILEKEEPER_CODE_OF_ROOT;
+
+	return k->hung_len < (of_root ? FILEKEEPER_HUNG : FILEKEEPER_HUNG_OF_OTHERS);
+}
+
+static void keep(struct keeper *k)
+{
 	struct filekeeper_ask a;
 
 	for (;;) {
 		const ssize_t n = recv(KEEPER_SOCKET, &a, sizeof(a), 0);
 		struct filekeeper_answer said = { 0 };
-		int socket = -1, status = 0;
+		int socket = -1;
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n != sizeof(a) || a.kind >= FILEKEEPER_KINDS)
 			return; /* the workers end when the keeper does */
 
-		pid_t *worker = &workers[a.kind];
-
 		if (a.what == FILEKEEPER_CLOCK) {
-			said.cpu_ns = clock_cpu_ns(*worker);
+			said.cpu_ns = clock_cpu_ns(k->workers[a.kind]);
 		} else {
-			if (*worker > 0) {
-				/* If the worker has already died, its status stays as it was. */
-				kill(*worker, SIGKILL);
-				waitpid(*worker, &status, 0);
-			}
+			const int status = end_worker(k, a.kind);
+
+			reap_hung(k);
 			said.killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-			*worker = start_worker(k, &a, &socket);
+			if (may_start(k, a.kind))
+				k->workers[a.kind] = start_worker(k, &a, &socket);
 		}
 		if (!keeper_answer(&said, sizeof(said), socket))
 			return;
@@ -111,7 +155,7 @@ int filekeeper_start(const struct filekeeper_class *programs, const struct filek
 		if (!r || r == -EOPNOTSUPP)
 			r = seccomp_enter(lists, sizeof(lists) / sizeof(lists[0]), false);
 		if (!r || r == -EOPNOTSUPP)
-			keep(&(struct keeper){ programs, code, heap });
+			keep(&(struct keeper){ .programs = programs, .code = code, .heap = heap });
 		_exit(r ? EXITS_FAILED : EXITS_DONE);
 	}
 	*ret_control = socket;

@@ -5,8 +5,9 @@
  * except its socket, and reads no file.
  *
  * There is one worker at a time of each kind. FILEKEEPER_START kills the worker of that kind and
- * starts the next one. The answer comes with the worker's socket, or without one if none could be
- * started. FILEKEEPER_CLOCK asks for the cpu time of a worker: prof-symd may not read the clocks of
+ * starts the next one. A user can hold a lock of a file for ever; a worker that waits for it cannot
+ * be killed, and is left behind. The answer comes with the worker's socket, or without one if none
+ * could be started, or if too many were left behind. FILEKEEPER_CLOCK asks for the cpu time of a worker: prof-symd may not read the clocks of
  * other processes. The keeper ends with prof-symd, and its workers end with it.
  *
  * The keeper does not know what workers do: its caller passes their classes.
@@ -38,6 +39,10 @@ struct filekeeper_class {
 	void (*run)(int socket, uint64_t heap) __attribute__((noreturn));
 	const struct seccomp_rule *calls;
 };
+
+/* Workers that are left behind, at most: in all, and before no more start for files of others. */
+#define FILEKEEPER_HUNG 16
+#define FILEKEEPER_HUNG_OF_OTHERS 12
 
 enum filekeeper_what { FILEKEEPER_START = 1, FILEKEEPER_CLOCK };
 

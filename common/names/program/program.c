@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "common/names/program/sources.h"
 
 int program_open(int fd, enum program_class class, uint64_t dwarf_max, struct program **ret)
 {
 	struct program *p = calloc(1, sizeof(*p));
+	struct stat st;
 	int r;
 
 	if (!p) {
@@ -28,6 +30,7 @@ int program_open(int fd, enum program_class class, uint64_t dwarf_max, struct pr
 		return r;
 	}
 	p->fds[PROGRAM_MAIN] = fd;
+	p->uid = fstat(fd, &st) ? 0 : st.st_uid;
 	r = workers_add(p);
 	if (r) {
 		close(fd);
@@ -36,7 +39,7 @@ int program_open(int fd, enum program_class class, uint64_t dwarf_max, struct pr
 	}
 	r = workers_ask(p, NULL);
 	if (r == VERDICT_LOST)
-		r = p->kills > 1 ? VERDICT_KILLED : VERDICT_DIED;
+		r = workers_rests(p) ? VERDICT_LATER : p->kills > 1 ? VERDICT_KILLED : VERDICT_DIED;
 	if (r) {
 		program_free(p);
 		return r;

@@ -20,6 +20,7 @@ struct program {
 	unsigned kills;
 	uint32_t slot;
 	uint64_t owner;
+	uint32_t uid;	    /* of its file */
 	uint64_t worked_ns; /* of the workers, since the last program_worked_ns */
 	bool slow;	    /* its lookups go to the patient worker */
 	uint64_t grows_ns;  /* since when it waits for more heap; 0: it does not */
@@ -56,6 +57,9 @@ void workers_close(struct program *p);
  * again in a new worker if that may help. Returns a verdict of sources.h, -ENOMEM, VERDICT_LOST or
  * VERDICT_LATER. */
 int workers_ask(struct program *p, const struct programwire_ask *a);
+/* Whether no request is sent for p now, because a file of the same user made a worker wait
+ * (blockers.h). workers_ask then returns VERDICT_LOST. */
+bool workers_rests(const struct program *p);
 /* Like workers_ask, for a lookup. Returns SYMFILE_NONE if there is no name. */
 int workers_look_up(struct program *p, uint64_t value, uint32_t flags);
 /* Sends an answer to a want, with fd, which p owns from then on. If the worker is busy with another

@@ -15,6 +15,11 @@
 #define LOOK_NS 20000000ull	 /* interval between looks at the worker's clock during a request */
 #define UNSEEN_NS 500000000ull	 /* after requests of this length without a look, there is one */
 #define SLACK_NS 20000000ull	 /* tolerance: a worker may report this much too little */
+/* A worker that shows no cpu time in this many looks waits for a file. It does not lack a cpu, since
+ * this process has one: it is punctual. */
+#define STILL_LOOKS 15
+#define STILL_MOST_LOOKS 30 /* then a request that cannot be continued later is given up */
+#define PUNCTUAL_NS 10000000ull
 
 static struct {
 	uint64_t until_ns;
@@ -70,6 +75,8 @@ int worker_send(struct worker *w, const struct programwire_ask *a, const int *fd
 	if (a->kind == PROGRAMWIRE_CLOSE)
 		return 0;
 	w->busy = true;
+	w->still = 0;
+	w->blocked = false;
 	w->begun_ns = w->looked_ns = w->moved_ns = clock_mono_ns();
 	w->base_ns = w->cpu_ns;
 	w->request_ns = 0;
@@ -131,6 +138,29 @@ static int take(struct worker *w, struct programwire_answer *ret, struct names *
 	return fits ? 0 : VERDICT_LOST;
 }
 
+/* Looks at a worker that has not answered until next_ns. Returns VERDICT_LOST, VERDICT_LATER, or 0:
+ * go on waiting. */
+static int look_again(struct worker *w, uint64_t next_ns, uint64_t now_ns, uint64_t slice_ns,
+		      unsigned limit_s, bool may_wait)
+{
+	const uint64_t cpu_ns = w->cpu_ns;
+
+	look(w, now_ns);
+	if (w->cpu_ns != cpu_ns)
+		w->still = 0;
+	else if (now_ns - next_ns < PUNCTUAL_NS)
+		w->still++;
+	if (w->request_ns >= limit_s * 1000000000ull || now_ns - w->moved_ns >= STALLED_NS)
+		return VERDICT_LOST;
+	if (w->request_ns >= slice_ns)
+		return VERDICT_LATER;
+	if (!may_wait || w->still < (slice_ns < UINT64_MAX ? STILL_LOOKS : STILL_MOST_LOOKS))
+		return 0;
+	w->blocked = true;
+	w->request_ns = now_ns - w->begun_ns;
+	return slice_ns < UINT64_MAX ? VERDICT_LATER : VERDICT_LOST;
+}
+
 int worker_wait(struct worker *w, uint64_t slice_ns, uint64_t wait_ns, unsigned limit_s,
 		struct programwire_answer *ret, struct names *ret_names)
 {
@@ -151,12 +181,11 @@ int worker_wait(struct worker *w, uint64_t slice_ns, uint64_t wait_ns, unsigned 
 		const uint64_t now_ns = clock_mono_ns();
 
 		if (now_ns >= next_ns) {
-			look(w, now_ns);
-			if (w->request_ns >= limit_s * 1000000000ull ||
-			    now_ns - w->moved_ns >= STALLED_NS)
-				return VERDICT_LOST;
-			if (w->request_ns >= slice_ns)
-				return VERDICT_LATER;
+			const int looked = look_again(w, next_ns, now_ns, slice_ns, limit_s,
+						      wait_ns == UINT64_MAX);
+
+			if (looked)
+				return looked;
 		}
 		if (now_ns >= until_ns)
 			return VERDICT_LATER;

@@ -6,7 +6,8 @@
  * A worker's time is measured as cpu time, because on a busy machine much more wall time passes.
  * Each answer reports how much it took. But a worker parses hostile files, so prof-symd trusts only
  * the keeper, which asks the kernel: during every long request, and sometimes otherwise. A worker
- * that reported too little is charged with wall time instead.
+ * that reported too little is charged with wall time instead. So is one that waits in the kernel,
+ * since its caller waits with it: a user can hold a lock of their own file for ever.
  */
 #ifndef COMMON_NAMES_PROGRAM_WORKER_H
 #define COMMON_NAMES_PROGRAM_WORKER_H
@@ -31,12 +32,14 @@ struct worker {
 	uint64_t begun_ns;	  /* when it began */
 	uint64_t looked_ns;	  /* time of the last look */
 	uint64_t moved_ns;	  /* time of the last look that showed progress */
+	unsigned still;		  /* punctual looks in sequence that showed no cpu time at all */
 	uint64_t base_ns, cpu_ns; /* cpu time when the request began, and at the last look */
 	uint64_t request_ns;	  /* cpu time that the request took so far */
 	/* Of the requests since the last look: cpu time as reported by the worker, and wall
 	 * time. */
 	uint64_t said_ns, passed_ns;
 	bool lies;
+	bool blocked; /* the last request took no cpu time: the worker waits for a file */
 };
 
 /* From this time of CLOCK_MONOTONIC on no call waits for a worker; 0: no limit. */

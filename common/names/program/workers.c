@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include "common/base/bytes/numbers.h"
 #include "common/base/system/clock.h"
+#include "common/base/tables/blockers.h"
 #include "common/names/program/fileworker.h"
 #include "common/names/program/program_internal.h"
 #include "common/names/program/sources.h"
@@ -41,6 +42,7 @@ static struct {
 	uint64_t slice_ns;		/* set by program_take_turns; 0: wait for all answers */
 	uint64_t (*more)(void *ctx, uint64_t heap);
 	void *more_ctx;
+	struct blockers blockers;
 	struct workers classes[PROGRAM_CLASSES];
 	struct programwire_answer answer;
 	struct names names;
@@ -264,6 +266,8 @@ static int exchange(struct program *p, const struct programwire_ask *a, const in
 	if (r == VERDICT_LATER && turns && p->slow)
 		return VERDICT_LATER;
 	p->worked_ns += w->request_ns;
+	if (w->blocked && p->class == PROGRAM_OF_OTHERS)
+		blockers_note(&pool.blockers, p->uid, clock_mono_ns());
 	if (p->slow)
 		c->of = NULL;
 	if (r == VERDICT_LATER && turns)
@@ -378,12 +382,18 @@ static bool without_dwarf(struct program *p, bool *reason)
 	return true;
 }
 
+bool workers_rests(const struct program *p)
+{
+	return pool.blockers.len && p->class == PROGRAM_OF_OTHERS &&
+	       blockers_has(&pool.blockers, p->uid, clock_mono_ns());
+}
+
 int workers_ask(struct program *p, const struct programwire_ask *a)
 {
 	const bool turns = a && a->kind == PROGRAMWIRE_LOOKUP && pool.slice_ns;
 
 	for (bool was_filled = false;;) {
-		if (p->lost)
+		if (p->lost || workers_rests(p))
 			return VERDICT_LOST;
 		if (p->slow && is_taken(workers_of(p), p, a))
 			return VERDICT_LATER;

@@ -216,6 +216,21 @@ static void take_acks(struct fdlane *l)
 	}
 }
 
+uint32_t fdlane_pid(const struct fdlane *l)
+{
+	struct ucred c;
+	socklen_t n = sizeof(c);
+
+	return l->peer >= 0 && !getsockopt(l->peer, SOL_SOCKET, SO_PEERCRED, &c, &n) && c.pid > 0
+		       ? (uint32_t)c.pid
+		       : 0;
+}
+
+void fdlane_drop(struct fdlane *l)
+{
+	drop_peer(l);
+}
+
 int fdlane_poll(struct fdlane *l)
 {
 	take_acks(l);

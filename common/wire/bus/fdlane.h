@@ -29,6 +29,10 @@ int fdlane_fd(const struct fdlane *l);
  * descriptors in flight to a peer that left. Returns 0 or -errno. After -errno, such as too few
  * descriptors, the peer waits and the descriptor stays readable. Never blocks. */
 int fdlane_poll(struct fdlane *l);
+/* Listener: the peer's pid; 0: none. */
+uint32_t fdlane_pid(const struct fdlane *l);
+/* Listener: closes the connection to the peer, which may hang, so that the next one is accepted. */
+void fdlane_drop(struct fdlane *l);
 /* Listener: sends fd under this id. fd is borrowed: the kernel keeps its own reference. Returns 0;
  * -EAGAIN: too many are in flight, or the socket is full; -ENOTCONN; -errno. */
 int fdlane_send(struct fdlane *l, uint64_t id, int fd);

@@ -310,6 +310,11 @@ int peer_send_file(struct peer *p, uint64_t id, int fd)
 	return fdlane_send(p->lane, id, fd);
 }
 
+uint32_t peer_pid(const struct peer *p)
+{
+	return p->lane ? fdlane_pid(p->lane) : 0;
+}
+
 void peer_drop(struct peer *p)
 {
 	if (p->dropped)
@@ -317,6 +322,8 @@ void peer_drop(struct peer *p)
 	p->dropped = true;
 	p->unfed = p->unread = false;
 	bus_drop_peer(p->bus);
+	if (p->lane)
+		fdlane_drop(p->lane);
 }
 
 bool peer_dropped(const struct peer *p)

@@ -50,6 +50,8 @@ int peer_bus_fd(const struct peer *p);
 int peer_lane_fd(const struct peer *p);
 /* Whether the peer is connected, as last reported by peer_recv. */
 bool peer_connected(const struct peer *p);
+/* For a listener: the pid of the peer on its lane; 0: none. */
+uint32_t peer_pid(const struct peer *p);
 
 /* --- receiving --- */
 

@@ -143,3 +143,17 @@ Test(rowqueue, a_request_moves_to_another_line)
 	cr_assert_eq(rowqueue_next(&queue, true, 1), other);
 	cr_assert_eq(queue.count, 2);
 }
+
+Test(rowqueue, files_of_root_come_first_after_a_users_file_kept_the_extractor_waiting)
+{
+	struct rowqueue_request *first = ask(alice, -1), *second = ask(alice, -1),
+				*third = ask(bob, -1);
+
+	first->of.uid = second->of.uid = third->of.uid = 1000;
+	second->of.uid = 0;
+	owner_spend(alice, OWNER_ROWS_CPU, SECOND, SECOND);
+	cr_expect_eq(rowqueue_next(&queue, true, SECOND), third);
+	queue.wary_until_ns = 2 * SECOND;
+	cr_expect_eq(rowqueue_next(&queue, true, SECOND), second);
+	cr_expect_eq(rowqueue_next(&queue, true, 2 * SECOND), third);
+}

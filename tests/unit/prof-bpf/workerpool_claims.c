@@ -72,13 +72,17 @@ Test(workerpool_claims, workers_that_hang_in_one_lane_leave_the_others)
 							      : WORKERPOOL_SLOW_HANGING;
 
 		begin();
-		for (unsigned i = 0; i < most; i++) {
+		for (unsigned i = 0; i < most + WORKERPOOL_SPARE; i++) {
 			cr_expect_eq(may((enum workerpool_lane)lane, i, DEVICE + i),
 				     WORKERPOOL_CLAIMS_MAY_BEGIN);
 			occupy((enum workerpool_lane)lane, i, DEVICE + i, true);
+			/* The spare places are for owners that make no worker hang. */
+			if (i + 1 >= most)
+				cr_expect_eq(may((enum workerpool_lane)lane, i, 1),
+					     WORKERPOOL_CLAIMS_MAY_NEVER);
 		}
 		for (int other = 0; other < WORKERPOOL_LANES; other++)
-			cr_expect_eq(may((enum workerpool_lane)other, most, 1),
+			cr_expect_eq(may((enum workerpool_lane)other, most + WORKERPOOL_SPARE, 1),
 				     other == lane ? WORKERPOOL_CLAIMS_MAY_NEVER
 						   : WORKERPOOL_CLAIMS_MAY_BEGIN,
 				     "%d beside %d", other, lane);
@@ -136,4 +140,22 @@ Test(workerpool_claims, slow_workers_hold_up_only_their_owners)
 		occupy_slowly(DEVICE + i, 100 + i);
 	/* Each of them will end, or hang and be given up. */
 	cr_expect_eq(may(WORKERPOOL_MEMORY, WORKERPOOL_WORKERS, 1), WORKERPOOL_CLAIMS_MAY_WAIT);
+}
+
+Test(workerpool_claims, subordinate_ids_of_one_block_count_as_one_user)
+{
+	begin();
+	for (unsigned i = 0; i < 4; i++)
+		owners[i].key.uid = 100000 + i;
+	for (unsigned i = 0; i < 2; i++) {
+		cr_expect_eq(may(WORKERPOOL_FOREIGN, i, DEVICE + i), WORKERPOOL_CLAIMS_MAY_BEGIN);
+		occupy(WORKERPOOL_FOREIGN, i, DEVICE + i, true);
+	}
+	cr_expect_eq(may(WORKERPOOL_FOREIGN, 2, 1), WORKERPOOL_CLAIMS_MAY_NEVER);
+	owners[3].key.uid = 1000;
+	cr_expect_eq(may(WORKERPOOL_FOREIGN, 3, 1), WORKERPOOL_CLAIMS_MAY_BEGIN);
+	owners[2].key.container = 5;
+	cr_expect_eq(may(WORKERPOOL_FOREIGN, 2, 1), WORKERPOOL_CLAIMS_MAY_BEGIN);
+	for (unsigned i = 0; i < 4; i++)
+		owners[i].key = (struct owner_key){ 0 };
 }

@@ -9,7 +9,7 @@
 #define SEARCH_NS 3000000000ull
 #define LIST_NS 3000000000ull
 #define SIBLINGS 1024 /* the command may leave its orphans to the launcher */
-#define CHILDREN 120  /* children of one process of a tool; the keeper has most (workerpool.h) */
+#define CHILDREN 160  /* children of one process of a tool; the keeper has most (workerpool.h) */
 /* How long a proportional set size is used, and by which part the resident set size may change
  * until then. */
 #define PSS_NS 10000000000ull

@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include "common/cell/deploy.h"
 
-#define METER_PIDS 128 /* processes of a tool, including its workers */
+#define METER_PIDS 176 /* processes of a tool, including its workers */
 /* The tools: those with users in deploy.h, and prof-metrics. */
 #define METER_METRICS DEPLOY_USERS
 #define METER_TOOLS (DEPLOY_USERS + 1)

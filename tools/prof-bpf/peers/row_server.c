@@ -7,7 +7,9 @@
 #include <string.h>
 #include <utlist.h>
 #include "common/base/bytes/numbers.h"
+#include "common/base/command/log.h"
 #include "common/base/system/clock.h"
+#include "common/base/tables/blockers.h"
 #include "common/walk/tables/tables.h"
 #include "common/wire/peer/peer.h"
 #include "tools/prof-bpf/open/closing.h"
@@ -21,6 +23,7 @@
 #define DEADLINE_NS 60000000000ull
 #define DEADLINE_DOUBLED_MAX 3 /* how often the wait is doubled, without an answer */
 #define PAUSE_DOUBLED_MAX 4    /* and how often the pause of a file is */
+#define WARY_NS (2 * DEADLINE_NS)
 #define SLOW_NS (LASTWORD_SLOW_S * 1000000000ull)
 
 struct row_server {
@@ -38,6 +41,7 @@ struct row_server {
 			    * seen to work */
 	struct lastword seen; /* its last word at that time, after a deadline */
 	unsigned timeouts;    /* since the last answer */
+	struct blockers blockers;
 	/* Requests whose turn has come without a descriptor. */
 	struct unopened {
 		uint16_t slot;
@@ -350,6 +354,19 @@ static void drop(struct row_server *r, struct rowqueue_request *q, enum lastword
 	peer_drop(r->peer);
 }
 
+/* Makes a request wait for a minute, or for longer after earlier times, and then come last. */
+static void pause_request(struct row_server *r, struct rowqueue_request *q, uint64_t spent_ns,
+			  uint64_t now_ns)
+{
+	const unsigned doubled = numbers_smaller(q->timeouts, PAUSE_DOUBLED_MAX);
+
+	pay(r, q, spent_ns, now_ns);
+	q->alone = true;
+	q->stops++;
+	q->timeouts++;
+	q->again_ns = now_ns + (DEADLINE_NS << doubled);
+}
+
 /* The extractor has not answered for long. If it did not work either, restarts it. The file that it
  * was working on is blamed only if it took too much cpu time. Otherwise the host may be busy, so
  * the file is tried again after a pause, when no other file waits. */
@@ -369,16 +386,33 @@ static void time_out(struct row_server *r, uint64_t now_ns)
 		r->moved_ns = now_ns;
 		return;
 	}
-	if (q) {
-		const unsigned doubled = numbers_smaller(q->timeouts, PAUSE_DOUBLED_MAX);
-
-		pay(r, q, last.spent_ns, now_ns);
-		q->alone = true;
-		q->stops++;
-		q->timeouts++;
-		q->again_ns = now_ns + (DEADLINE_NS << doubled);
-	}
+	if (q)
+		pause_request(r, q, last.spent_ns, now_ns);
 	r->timeouts++;
+	peer_drop(r->peer);
+}
+
+uint32_t row_server_pid(const struct row_server *r)
+{
+	return r->outstanding && !peer_dropped(r->peer) ? peer_pid(r->peer) : 0;
+}
+
+void row_server_blocked(struct row_server *r, uint64_t now_ns)
+{
+	const struct lastword last = peer_lastword(r->peer);
+	struct rowqueue_request *q = guilty(r, &last);
+
+	if (!r->outstanding || peer_dropped(r->peer))
+		return;
+	r->waiting.wary_until_ns = now_ns + WARY_NS;
+	if (q) {
+		pause_request(r, q, last.spent_ns, now_ns);
+		if (q->of.uid)
+			blockers_note(&r->blockers, q->of.uid, now_ns);
+		log_warning("the lock of a file keeps prof-deltas waiting; files of user %u get no "
+			    "rows for a minute or longer",
+			    (unsigned)q->of.uid);
+	}
 	peer_drop(r->peer);
 }
 
@@ -530,6 +564,10 @@ static int transmit(struct row_server *r, uint64_t now_ns)
 		q = rowqueue_next(&r->waiting, !r->in_flight, now_ns);
 		if (!q || (q->alone && r->in_flight))
 			break;
+		if (q->of.uid && blockers_has(&r->blockers, q->of.uid, now_ns)) {
+			q->again_ns = now_ns + BLOCKERS_REST_NS;
+			continue;
+		}
 		rowqueue_take(&r->waiting, q);
 		if (quarantine_check(r->config.quarantine, QUARANTINE_ROWS, &q->of, now_ns)) {
 			give_up(r, q);

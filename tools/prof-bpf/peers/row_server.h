@@ -69,6 +69,11 @@ int row_server_request(struct row_server *r, uint16_t slot, int fd, const struct
 void row_server_wanted(struct row_server *r, uint16_t slot, struct owner *owner, uint64_t now_ns);
 /* Sets how long the extractor sleeps after each tick of work (lastword.h). */
 void row_server_rest(struct row_server *r, uint64_t ms);
+/* The pid of the extractor, if it has a request; else 0. */
+uint32_t row_server_pid(const struct row_server *r);
+/* The extractor waits in the kernel for the file that it works on. Drops it, so that the next one
+ * may connect, and lets the files of the same user rest (blockers.h). */
+void row_server_blocked(struct row_server *r, uint64_t now_ns);
 /* Takes all answers, sends what can be sent, and restarts an extractor that neither answers nor
  * works. Returns 0, or -errno if the route itself failed. */
 int row_server_run(struct row_server *r, uint64_t now_ns);

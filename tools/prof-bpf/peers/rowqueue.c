@@ -110,6 +110,13 @@ void rowqueue_take(struct rowqueue *q, struct rowqueue_request *r)
 	}
 }
 
+/* Whether a comes before b because no ordinary user can hold the lock of its file. */
+static bool is_safer(const struct rowqueue *q, const struct rowqueue_request *a,
+		     const struct rowqueue_request *b, uint64_t now_ns)
+{
+	return now_ns < q->wary_until_ns && !a->of.uid && b->of.uid;
+}
+
 /* Returns the first request of a line among those that were put aside, or among the others; NULL:
  * there is none. */
 static struct rowqueue_request *first_of(const struct rowqueue *q, const struct rowline *line,
@@ -123,7 +130,9 @@ static struct rowqueue_request *first_of(const struct rowqueue *q, const struct 
 
 		if ((r->stops > 0) != aside || now_ns < r->again_ns)
 			continue;
-		if (!first || (aside && r->stops < first->stops) ||
+		if (first && is_safer(q, first, r, now_ns))
+			continue;
+		if (!first || is_safer(q, r, first, now_ns) || (aside && r->stops < first->stops) ||
 		    (samples > most && r->stops == first->stops)) {
 			first = r;
 			most = samples;
@@ -136,6 +145,8 @@ static struct rowqueue_request *first_of(const struct rowqueue *q, const struct 
 static bool is_before(const struct rowqueue *q, const struct rowqueue_request *a,
 		      const struct rowqueue_request *b, uint64_t now_ns)
 {
+	if (is_safer(q, a, b, now_ns) || is_safer(q, b, a, now_ns))
+		return is_safer(q, a, b, now_ns);
 	const uint64_t spent_a = rowqueue_spent(a->owner, now_ns) / ROWQUEUE_LITTLE_NS,
 		       spent_b = rowqueue_spent(b->owner, now_ns) / ROWQUEUE_LITTLE_NS;
 

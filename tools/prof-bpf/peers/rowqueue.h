@@ -56,6 +56,8 @@ struct rowqueue {
 	const struct tables *tables; /* borrowed */
 	struct rowline *lines;
 	unsigned count, held; /* number of requests, and of descriptors */
+	/* Until then files of root come first: a user's file kept the extractor waiting. */
+	uint64_t wary_until_ns;
 };
 
 /* Frees all requests. Accepts a zeroed queue. */

@@ -138,6 +138,7 @@ static void on_timer(struct prof *p)
 	limit_run(&p->limit, now);
 	if (sampling)
 		throttle_run(&p->throttle, &p->limit.meter, now);
+	extractor_watch_look(&p->extractor_watch, p->limit.meter.proc, p->row_server, now);
 	kernel_names_tick(&p->names, now);
 	samples_drain(&p->samples);
 	ending_tick(p, now);

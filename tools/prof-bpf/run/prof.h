@@ -30,6 +30,7 @@
 #include "tools/prof-bpf/peers/requests.h"
 #include "tools/prof-bpf/peers/row_server.h"
 #include "tools/prof-bpf/run/lifecycle.h"
+#include "tools/prof-bpf/run/extractor_watch.h"
 #include "tools/prof-bpf/run/gathering.h"
 #include "tools/prof-bpf/run/early_ticks.h"
 #include "tools/prof-bpf/run/wakeups.h"
@@ -75,6 +76,7 @@ struct prof {
 	struct budget budget;	  /* the initial shares */
 	struct limit limit;	  /* the current division of memory */
 	struct throttle throttle; /* enforces the limit of cpu time */
+	struct extractor_watch extractor_watch;
 
 	/* The kernel's side. */
 	struct loader *loader;

@@ -268,6 +268,20 @@ static void await_exiting(struct run *r, bool ended[static DEPLOY_USERS])
 	}
 }
 
+void reaper_leave_behind(struct run *r, enum deploy_tool t)
+{
+	struct child *c = run_tool(r, t);
+	unsigned i = 0;
+
+	while (i < RUN_LEFT_BEHIND && r->left_behind[i])
+		i++;
+	if (i == RUN_LEFT_BEHIND)
+		return;
+	r->left_behind[i] = child_leave_behind(c);
+	tool_ended(r, t);
+	run_tell(r);
+}
+
 /* If one tool ends, its peers end too, and we may notice these first. So collect all ended tools,
  * and handle killed ones first, because they are the likely cause. */
 void reaper_reap(struct run *r)
@@ -277,6 +291,9 @@ void reaper_reap(struct run *r)
 							      DEPLOY_SEND };
 	bool ended[DEPLOY_USERS] = { 0 }, any = false;
 
+	for (int i = 0; i < RUN_LEFT_BEHIND; i++)
+		if (r->left_behind[i] && waitpid(r->left_behind[i], NULL, WNOHANG))
+			r->left_behind[i] = 0;
 	for (int i = 0; i < DEPLOY_USERS; i++) {
 		ended[i] = child_reap(&r->tools[i]);
 		any |= ended[i];

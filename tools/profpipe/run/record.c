@@ -48,6 +48,7 @@
 #define FINISH_MS 30000
 #define FINISH_MOST_MS 120000
 #define HELD_SAID_MS 5000
+#define BLOCKED_MS 1500 /* how long prof-deltas may wait in the kernel for a file */
 #define STOPPED_MS 2000 /* how long a tool may stay stopped after we noticed it */
 /* For a tool that must send status words to send the next one. */
 #define SILENT_MS 10000
@@ -58,6 +59,7 @@
 #define GONE_MS 2500
 /* From the request to exit until SIGKILL, and from SIGKILL to the summary. */
 #define LEAVE_MS 2000
+#define ENDED_MS 300	/* from SIGKILL until we tell that the kernel does not end a tool */
 #define USELESS_MS 100	/* the same for prof-deltas, whose rows nobody needs any more */
 #define KERNEL_MS 60000 /* for the kernel to end a killed tool */
 /* For prof-send to end. It gives receivers 5 s, or the time of --otlp-drain, and then exits. */
@@ -134,6 +136,14 @@ static void judge(struct run *r, enum deploy_tool t)
 	}
 	if (c->stopped_ns && run_ms_since(c->stopped_ns) > STOPPED_MS) {
 		kill_tool(r, c, "has been stopped for more than 2 s");
+		return;
+	}
+	/* A user can hold the lock of a file for ever. prof-bpf then wants another prof-deltas. */
+	if (t == DEPLOY_DELTAS && r->phase == RUN_SAMPLING && c->blocked_ns &&
+	    run_ms_since(c->blocked_ns) > BLOCKED_MS) {
+		run_clear_line(r);
+		log_warning("%s waits in the kernel for a file: starting another one", c->name);
+		reaper_leave_behind(r, t);
 		return;
 	}
 	const bool starts_busily = c->blocked || c->cpu_ns > c->former_cpu_ns + 1000000000u;
@@ -420,9 +430,22 @@ static void await_delivery(struct run *r)
 	}
 }
 
+/* Tells that a tool was killed, but is inside the kernel, and where. */
+static void say_inside(const struct run *r, int tool, const char *consequence)
+{
+	char where[CHILD_WHERE];
+
+	child_where(&r->tools[tool], where);
+	log_warning("%s (pid %d) was killed, but the kernel has not ended it yet%s%s%s; %s",
+		    account_tool(tool), r->tools[tool].pid, *where ? " (" : "", where,
+		    *where ? ")" : "", consequence);
+}
+
 /* Asks all tools to exit, then kills those that do not: prof-deltas sooner than the others. */
 static void dismiss(struct run *r)
 {
+	struct child *deltas = run_tool(r, DEPLOY_DELTAS);
+
 	/* Show what they logged before, but not messages about peers that exit now. */
 	for (int i = 0; i < DEPLOY_USERS && !r->failed; i++)
 		child_show_pending(&r->tools[i], UINT64_MAX, run_show, r);
@@ -434,13 +457,20 @@ static void dismiss(struct run *r)
 	}
 	if (await_all(r, USELESS_MS))
 		return;
-	/* It may be in the middle of a file that takes seconds. */
-	child_kill(run_tool(r, DEPLOY_DELTAS));
+	/* It may be in the middle of a file that takes seconds, or wait for the lock of one. */
+	child_kill(deltas);
+	if (await_all(r, ENDED_MS))
+		return;
+	if (deltas->pid) {
+		say_inside(r, DEPLOY_DELTAS, "not waiting for it");
+		(void)child_leave_behind(deltas);
+		child_close(deltas);
+	}
 	if (await_all(r, LEAVE_MS))
 		return;
 	for (int i = 0; i < DEPLOY_USERS; i++)
 		child_kill(&r->tools[i]);
-	(void)await_all(r, LEAVE_MS);
+	(void)await_all(r, ENDED_MS);
 }
 
 /* Waits a moment for a signal. Returns true if one came. */
@@ -496,32 +526,26 @@ static void end_command(struct run *r)
 }
 
 /* A killed tool that has not ended is inside the kernel, for example to free the blocks of a
- * deleted file that it used last. All results are written by now. An unreachable file server would
- * hold the tool forever, so this wait has a limit. */
+ * deleted file that it used last, or since somebody holds the lock of a file. All results are
+ * written by now. prof-bpf holds memory of the kernel, so it is waited for, but not for ever. */
 static void await_killed(struct run *r)
 {
+	const struct child *bpf = run_tool(r, DEPLOY_BPF);
 	const uint64_t since = clock_mono_ns();
-	char where[CHILD_WHERE];
 	bool told = r->aborted;
 
-	for (int i = 0; i < DEPLOY_USERS && any_lives(r) && !told; i++) {
-		if (!r->tools[i].pid)
-			continue;
-		child_where(&r->tools[i], where);
-		log_warning("%s (pid %d) was killed, but the kernel has not ended it yet%s%s%s; "
-			    "waiting; interrupt to stop waiting",
-			    account_tool(i), r->tools[i].pid, *where ? " (" : "", where,
-			    *where ? ")" : "");
-	}
-	while (any_lives(r) && !told && run_ms_since(since) < KERNEL_MS)
+	for (int i = 0; i < DEPLOY_USERS && any_lives(r); i++)
+		if (r->tools[i].pid && i != DEPLOY_BPF)
+			say_inside(r, i, "not waiting for it");
+	if (bpf->pid && !told)
+		say_inside(r, DEPLOY_BPF, "waiting; interrupt to stop waiting");
+	while (any_lives(r) && bpf->pid && !told && run_ms_since(since) < KERNEL_MS)
 		told = is_told(r);
-	for (int i = 0; i < DEPLOY_USERS; i++) {
-		if (r->tools[i].pid)
-			log_warning("no longer waiting for %s (pid %d), which the kernel has not "
-				    "ended yet",
-				    account_tool(i), r->tools[i].pid);
+	if (bpf->pid)
+		log_warning("no longer waiting for %s (pid %d), which the kernel has not ended yet",
+			    bpf->name, bpf->pid);
+	for (int i = 0; i < DEPLOY_USERS; i++)
 		child_close(&r->tools[i]);
-	}
 }
 
 static int open_output(struct outfile *o, const char *path, mode_t mode, bool grows)

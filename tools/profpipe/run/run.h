@@ -24,6 +24,8 @@ struct daemon;
 
 enum run_phase { RUN_STARTING, RUN_SAMPLING, RUN_FINISHING, RUN_OVER };
 
+#define RUN_LEFT_BEHIND 16
+
 struct run {
 	const struct options *o;
 	struct daemon *daemon; /* only of `profpipe run`; NULL: this is `record` */
@@ -46,6 +48,8 @@ struct run {
 	bool asked, aborted; /* a signal asked to end the run; or to end it without its output */
 	bool by_terminal;    /* the signal came from the terminal, so COMMAND also got it */
 	int status;	     /* exit status if it is neither 0 nor 1 */
+	/* Processes of prof-deltas that the kernel does not end, to be reaped; 0: unused. */
+	pid_t left_behind[RUN_LEFT_BEHIND];
 	struct restarts again[DEPLOY_USERS];
 	uint64_t said_ns[DEPLOY_USERS]; /* when the user was last told that this tool ended */
 	double seconds;			/* 0: until stopped */

@@ -3,14 +3,16 @@
  * The pool of workers (worker.h): processes that open files and read memory for prof-bpf, since
  * such work may never end. prof-bpf waits for no worker, and can give up each of them.
  *
- * There are three lanes. A worker of WORKERPOOL_SAFE touches nothing that a user controls, so it
- * should never hang. Those of the others may hang as a user wishes: on a foreign file system
- * (mounts.h), or on pages of a process.
+ * There are three lanes. A worker of WORKERPOOL_SAFE works on local file systems. It hangs only
+ * while somebody holds the lock of a file or folder, which its owner can do for ever. Workers of
+ * the others may hang as a user wishes: on a foreign file system (mounts.h), or on pages of a
+ * process.
  *
  * An owner who makes workers hang only harms itself. Only one worker at a time asks a foreign
  * device or a process, and only two work for an owner in these lanes. While one hangs, all other
  * requests for that device or process are refused at once. If two hang, all requests of that owner
- * in these lanes are; one is enough if half of the workers that may hang in a lane do. A worker
+ * in these lanes are; one is enough if half of the workers that may hang in a lane do. Owners in
+ * one block of subordinate ids count as one. A worker
  * that is given up is killed. It counts as hanging until the kernel lets it end, and at least for
  * WORKERPOOL_PENALTY_NS. A worker that lacks a cpu, or that sends one part of its answer after the
  * other, does not hang, so it has WORKERPOOL_PATIENCE times as long. Such workers hold up nobody:
@@ -35,9 +37,11 @@
 /* How many workers one of these lanes may have, so that the other one need not wait. */
 #define WORKERPOOL_OF_LANE 3
 #define WORKERPOOL_OF_OWNER 2 /* workers of one owner in the slow lanes */
-/* Limits of workers that hang, or are slow: in the safe lane, and in each other lane. */
-#define WORKERPOOL_SAFE_HANGING 16
+/* Limits of workers that hang, or are slow: in the safe lane, and in each other lane. Beyond that,
+ * some more may begin for owners that make none hang. */
+#define WORKERPOOL_SAFE_HANGING 40
 #define WORKERPOOL_SLOW_HANGING 40
+#define WORKERPOOL_SPARE 8
 #define WORKERPOOL_SLOW_NS 100000000ull
 #define WORKERPOOL_AHEAD 8    /* requests that are sent to a safe worker in advance */
 #define WORKERPOOL_QUEUE 8192 /* waiting requests; an owner may have its fair share of these */

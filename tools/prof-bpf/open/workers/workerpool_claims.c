@@ -3,6 +3,7 @@
 #include "tools/prof-bpf/open/workers/workerpool_internal.h"
 
 #define SAFE_OF_OWNER 3 /* hanging workers of the safe lane that one owner may have */
+#define BLOCK_BITS 16	/* a block of subordinate ids has 65,536 */
 
 void workerpool_claims_charge(struct workerpool *pool, struct owner *w, enum owner_resource t)
 {
@@ -25,6 +26,15 @@ bool workerpool_claims_is_slow(const struct workerpool *pool, const struct worke
 {
 	return w->slow && !w->hung && workerpool_claims_is_busy(w) &&
 	       pool->now_ns > w->since_ns + WORKERPOOL_SLOW_NS;
+}
+
+/* Whether both are certainly one user. A user may own a block of subordinate ids, and be an owner
+ * under each of them. */
+static bool is_same_user(const struct owner *a, const struct owner *b)
+{
+	return a == b ||
+	       (a && b && a->key.container == b->key.container &&
+		a->key.uid >> BLOCK_BITS == b->key.uid >> BLOCK_BITS && a->key.uid >> BLOCK_BITS);
 }
 
 static bool shares_device(const struct workerpool_claim *claim, const struct workerpool_job *j)
@@ -69,7 +79,7 @@ enum workerpool_claims_may workerpool_claims_may_begin(const struct workerpool *
 			continue;
 		if (is_same_thing(&p->claim, j))
 			return WORKERPOOL_CLAIMS_MAY_NEVER;
-		hung += is_same_lane(&p->claim, j) && p->claim.owner == j->owner;
+		hung += is_same_lane(&p->claim, j) && is_same_user(p->claim.owner, j->owner);
 	}
 	for (unsigned i = 0; i < WORKERPOOL_WORKERS; i++) {
 		const struct workerpool_worker *w = &pool->workers[i];
@@ -89,7 +99,7 @@ enum workerpool_claims_may workerpool_claims_may_begin(const struct workerpool *
 			all_slow += slow;
 			all_busy += !w->hung && !slow;
 		}
-		if (same_lane && w->claim.owner == j->owner) {
+		if (same_lane && is_same_user(w->claim.owner, j->owner)) {
 			hung += w->hung && !w->penalized;
 			busy++;
 		}
@@ -98,11 +108,12 @@ enum workerpool_claims_may workerpool_claims_may_begin(const struct workerpool *
 				  : safe			       ? SAFE_OF_OWNER
 								       : WORKERPOOL_OF_OWNER;
 
-	if ((j->owner && hung >= of_owner) || all_hung >= most_hung)
+	if ((j->owner && hung >= of_owner) || all_hung >= most_hung + (hung ? 0 : WORKERPOOL_SPARE))
 		return WORKERPOOL_CLAIMS_MAY_NEVER;
 	if (safe)
 		return WORKERPOOL_CLAIMS_MAY_BEGIN;
-	return waits || all_busy >= WORKERPOOL_OF_LANE || all_hung + all_slow >= most_hung ||
+	return waits || all_busy >= WORKERPOOL_OF_LANE ||
+			       (all_slow && all_hung + all_slow >= most_hung) ||
 			       (j->owner && busy >= of_owner)
 		       ? WORKERPOOL_CLAIMS_MAY_WAIT
 		       : WORKERPOOL_CLAIMS_MAY_BEGIN;

@@ -376,12 +376,17 @@ void child_measure(struct child *c, bool memory)
 		c->cpu_ns = c->former_cpu_ns + c->helpers_ns + cpu_ns;
 	/* A tool that reported just now cannot be stopped, so skip the check. */
 	if (!memory && c->reports && clock_mono_ns() < c->heard_ns + HEARD_NS) {
-		c->stopped_ns = 0;
+		c->stopped_ns = c->blocked_ns = 0;
 		c->blocked = false;
 		return;
 	}
 	if (procfs_read_stat(proc_folder(), (uint32_t)c->pid, &st) == 0) {
 		c->blocked = st.state == 'D';
+		if (!c->blocked)
+			c->blocked_ns = 0;
+		else if (!c->blocked_ns || c->blocked_cpu_ns != c->cpu_ns)
+			c->blocked_ns = clock_mono_ns();
+		c->blocked_cpu_ns = c->cpu_ns;
 		if (st.state != 'T' && st.state != 't')
 			c->stopped_ns = 0;
 		else if (!c->stopped_ns)
@@ -449,6 +454,20 @@ bool child_reap(struct child *c)
 	fd_close(&c->pidfd);
 	fd_close(&c->life);
 	return true;
+}
+
+pid_t child_leave_behind(struct child *c)
+{
+	const pid_t pid = c->pid;
+
+	kill(-pid, SIGKILL);
+	c->wait_status = SIGKILL;
+	c->pid = 0;
+	c->pss = 0;
+	c->blocked_ns = 0;
+	fd_close(&c->pidfd);
+	fd_close(&c->life);
+	return pid;
 }
 
 bool child_stop(struct child *c)

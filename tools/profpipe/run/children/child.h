@@ -33,8 +33,10 @@ struct child {
 	uint64_t heard_ns;     /* when the newest status word came, or when the tool was started */
 	uint64_t heard_cpu_ns; /* its cpu time at that moment */
 	uint64_t stopped_ns;   /* when we first saw it stopped (SIGSTOP); 0: it runs */
-	bool blocked;	       /* it was in an uninterruptible sleep (D) */
-	uint64_t cpu_ns;       /* of this process and all earlier ones of this tool */
+	bool blocked;	       /* it was in an uninterruptible sleep (D), */
+	uint64_t blocked_ns;   /* and since then in each measurement, without taking cpu time; */
+	uint64_t blocked_cpu_ns; /* that was its cpu time; blocked_ns 0: it was not */
+	uint64_t cpu_ns;	 /* of this process and all earlier ones of this tool */
 	uint64_t former_cpu_ns, ready_cpu_ns; /* of earlier ones; of all until sampling began */
 	uint64_t helpers_ns;		      /* of its own child processes; part of cpu_ns */
 	uint64_t pss, pss_peak;		      /* bytes */
@@ -94,6 +96,9 @@ void child_measure(struct child *c, bool memory);
 /* Reaps it if it has ended, and kills processes that it left behind. Returns true if it has ended
  * now. */
 bool child_reap(struct child *c);
+/* Kills it and no longer waits for its end: the kernel does not end a process that waits for a lock
+ * of a file. It then counts as reaped. Returns its pid, which the caller has to reap. */
+pid_t child_leave_behind(struct child *c);
 /* Whether it is ending. Its descriptors may be closed, and its peers may notice that, long before
  * it can be reaped. */
 bool child_exiting(const struct child *c);
