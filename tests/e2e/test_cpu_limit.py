@@ -122,6 +122,26 @@ def test_the_cpu_limit_drops_no_samples_of_a_light_user(tmp_path):
     assert sum(of.values()) > 0.9 * lost, got.summary
 
 
+def test_subordinate_ids_of_a_user_are_one_owner(tmp_path):
+    """A user may run programs under each id of a block of their own (subuid(5))."""
+    (tmp_path / "subuid").write_text("somebody:100000:65536\nother:165536:65536\n")
+    loads = [as_user(uid, ["/usr/bin/python3", "-c", LOAD], nice=10)
+             for uid in (100007, 123456, 165535, 170000)]
+    out, summary = tmp_path / "out.folded", tmp_path / "summary.json"
+    try:
+        p = subprocess.run(
+            ["unshare", "-m", "sh", "-c", 'mount --bind "$1" /etc/subuid; shift; exec "$@"', "sh",
+             tmp_path / "subuid", f"{BUILD}/profpipe", "record", "-F", "4999", "-d", "6",
+             "--cpu-limit", "1", "-o", out, "--summary", summary],
+            capture_output=True, text=True, timeout=60)
+    finally:
+        end(loads)
+    assert p.returncode == 0, p.stderr
+    owners = {o["uid"] for o in json.loads(summary.read_text())["owners"]
+              if "cpu-limit" in o["lost"]}
+    assert {uid for uid in owners if 100000 <= uid < 200000} == {100000, 165536}, p.stderr
+
+
 # Their cost is not that of many samples: new functions in each stack, mapped files and mappings
 # without end, files whose rows take long.
 COSTLY = {

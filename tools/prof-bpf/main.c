@@ -302,6 +302,13 @@ static int open_host(struct prof *p)
 	p->deaths.quarantine = p->quarantine;
 	p->offers.wanted = p->output.bus != NULL;
 	int r = host_new(&c, &p->host);
+	if (!r) {
+		/* In a container, also those of the host. Without the files there are no such
+		 * ids. */
+		(void)subids_read(&p->subids, "/proc/1/root/etc/subuid");
+		(void)subids_read(&p->subids, "/etc/subuid");
+		owners_fold(host_owners(p->host), &p->subids);
+	}
 	if (!r && p->file_server)
 		r = jitfiles_new(p->host, p->opener, &p->jitfiles);
 	if (r)
@@ -560,6 +567,7 @@ static void tear_down(struct prof *p)
 			opener_charge(p->opener, NULL);
 		jitfiles_free(p->jitfiles);
 		host_free(p->host);
+		subids_done(&p->subids);
 		emit_free(p->output.emit);
 		kernel_names_done(&p->names);
 		file_server_free(p->file_server);

@@ -7,8 +7,9 @@
  * There is one worker at a time of each kind. FILEKEEPER_START kills the worker of that kind and
  * starts the next one. A user can hold a lock of a file for ever; a worker that waits for it cannot
  * be killed, and is left behind. The answer comes with the worker's socket, or without one if none
- * could be started, or if too many were left behind. FILEKEEPER_CLOCK asks for the cpu time of a worker: prof-symd may not read the clocks of
- * other processes. The keeper ends with prof-symd, and its workers end with it.
+ * could be started, or if too many were left behind. FILEKEEPER_CLOCK asks for the cpu time of a
+ * worker: prof-symd may not read the clocks of other processes. The keeper ends with prof-symd, and
+ * its workers end with it.
  *
  * The keeper does not know what workers do: its caller passes their classes.
  */

@@ -15,8 +15,8 @@
 #define LOOK_NS 20000000ull	 /* interval between looks at the worker's clock during a request */
 #define UNSEEN_NS 500000000ull	 /* after requests of this length without a look, there is one */
 #define SLACK_NS 20000000ull	 /* tolerance: a worker may report this much too little */
-/* A worker that shows no cpu time in this many looks waits for a file. It does not lack a cpu, since
- * this process has one: it is punctual. */
+/* A worker that shows no cpu time in this many looks waits for a file. It does not lack a cpu: this
+ * process has one, since it is punctual. */
 #define STILL_LOOKS 15
 #define STILL_MOST_LOOKS 30 /* then a request that cannot be continued later is given up */
 #define PUNCTUAL_NS 10000000ull

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <utlist.h>
 #include "common/base/shares/fairshare.h"
+#include "tools/prof-bpf/owners/subids.h"
 
 #define OTHERS 0 /* number of the owner that stands for all owners without an entry */
 
@@ -15,6 +16,7 @@ struct owners {
 	struct owner *numbered[OWNERS_MAX];
 	uint32_t count;
 	unsigned pace;
+	const struct subids *subids; /* borrowed; NULL: none */
 	uint64_t held[OWNER_RESOURCES];
 };
 
@@ -90,10 +92,23 @@ static struct owner *owner_new(struct owners *o, struct owner_key key)
 	return w;
 }
 
+void owners_fold(struct owners *o, const struct subids *s)
+{
+	o->subids = s;
+}
+
+struct owner_key owners_key(const struct owners *o, struct owner_key key)
+{
+	if (o->subids)
+		key.uid = subids_owner(o->subids, key.uid);
+	return key;
+}
+
 struct owner *owners_get(struct owners *o, struct owner_key key)
 {
 	struct owner *w;
 
+	key = owners_key(o, key);
 	HASH_FIND(hh, o->by_key, &key, sizeof(key), w);
 	if (!w)
 		w = owner_new(o, key);
@@ -106,6 +121,7 @@ const struct owner *owners_find(const struct owners *o, struct owner_key key)
 {
 	const struct owner *w;
 
+	key = owners_key(o, key);
 	HASH_FIND(hh, o->by_key, &key, sizeof(key), w);
 	return w;
 }

@@ -73,10 +73,15 @@ static inline uint64_t owner_word(const struct owner *w)
 const char *owner_text(const struct owner *w, char to[static OWNER_TEXT]);
 
 struct owners;
+struct subids;
 
 /* Makes an empty ledger; the caller owns *ret. Returns 0 or -ENOMEM. */
 int owners_new(struct owners **ret);
 void owners_free(struct owners *o);
+/* From now on, subordinate ids count as the owner that stands for them. s is borrowed. */
+void owners_fold(struct owners *o, const struct subids *s);
+/* Returns the key under which the owner with this key is known. */
+struct owner_key owners_key(const struct owners *o, struct owner_key key);
 /* Returns the owner with this key, with a reference for owner_put. Never NULL: if there are too
  * many owners, or no memory, it is the owner that stands for all others. */
 struct owner *owners_get(struct owners *o, struct owner_key key);

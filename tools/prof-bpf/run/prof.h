@@ -23,6 +23,7 @@
 #include "tools/prof-bpf/open/opener.h"
 #include "tools/prof-bpf/open/workers/workerpool.h"
 #include "tools/prof-bpf/options/options.h"
+#include "tools/prof-bpf/owners/subids.h"
 #include "tools/prof-bpf/peers/extractor.h"
 #include "tools/prof-bpf/peers/file_server.h"
 #include "tools/prof-bpf/peers/offers.h"
@@ -77,6 +78,7 @@ struct prof {
 	struct limit limit;	  /* the current division of memory */
 	struct throttle throttle; /* enforces the limit of cpu time */
 	struct extractor_watch extractor_watch;
+	struct subids subids;
 
 	/* The kernel's side. */
 	struct loader *loader;

@@ -363,8 +363,12 @@ static void on_title(struct samples *samples, const struct sample *s)
 /* Whether to drop a sample for the cpu limit. */
 static bool drops(struct samples *samples, const struct sample *s)
 {
-	const bool ret = samples->thinning &&
-			 thinning_drops(samples->thinning, s->owner_uid, s->owner_container);
+	if (!samples->thinning)
+		return false;
+	const struct owner_key key = owners_key(
+		host_owners(samples->host),
+		(struct owner_key){ .uid = s->owner_uid, .container = s->owner_container });
+	const bool ret = thinning_drops(samples->thinning, key.uid, key.container);
 
 	if (ret)
 		lose(samples, s, &samples->lost.cpu_limited, OWNER_LOST_CPU_LIMIT);
