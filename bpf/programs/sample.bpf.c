@@ -179,7 +179,7 @@ static __always_inline bool is_stale(const struct process_entry *p, __u32 pid)
 #define USER_NAMESPACES 32 /* limit of nested user namespaces */
 
 /* Returns the container of the task: its outermost pid namespace below prof-bpf's, if the host's
- * root made it; otherwise 0. */
+ * root made it, or made the user namespace in which it was made; otherwise 0. */
 static __always_inline __u32 container_of_task(struct task_struct *task)
 {
 	struct pid *pid = BPF_CORE_READ(task, thread_pid);
@@ -188,8 +188,12 @@ static __always_inline __u32 container_of_task(struct task_struct *task)
 	if (!pid || BPF_CORE_READ(pid, level) <= viewer)
 		return 0;
 	struct pid_namespace *ns = BPF_CORE_READ(task_upid(pid, viewer + 1), ns);
+	struct user_namespace *user = BPF_CORE_READ(ns, user_ns);
+	const int level = BPF_CORE_READ(user, level);
 
-	return BPF_CORE_READ(ns, user_ns, level) == 0 ? BPF_CORE_READ(ns, ns.inum) : 0;
+	if (level > 1 || (level == 1 && BPF_CORE_READ(user, owner.val)))
+		return 0;
+	return BPF_CORE_READ(ns, ns.inum);
 }
 
 /* Records who is charged for the sample. */

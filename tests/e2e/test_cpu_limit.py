@@ -142,6 +142,49 @@ def test_subordinate_ids_of_a_user_are_one_owner(tmp_path):
     assert {uid for uid in owners if 100000 <= uid < 200000} == {100000, 165536}, p.stderr
 
 
+# Root makes a user namespace and a pid namespace in it, and runs a program there for each user.
+CONTAINER = """
+import ctypes, os, sys, time
+NEWUSER, NEWPID = 0x10000000, 0x20000000
+ready, mapped = os.pipe(), os.pipe()
+child = os.fork()
+if child:
+    os.read(ready[0], 1)
+    for name in "uid_map", "gid_map":
+        with open(f"/proc/{child}/{name}", "w") as f:
+            f.write("0 300000 65536")
+    os.write(mapped[1], b"x")
+    os.waitpid(child, 0)
+    sys.exit()
+assert ctypes.CDLL(None).unshare(NEWUSER | NEWPID) == 0
+os.write(ready[1], b"x")
+os.read(mapped[0], 1)
+if os.fork():
+    os.wait()
+    sys.exit()
+for uid in map(int, sys.argv[2:]):
+    if not os.fork():
+        os.setgid(uid)
+        os.setuid(uid)
+        os.execv("/usr/bin/python3", ["python3", "-c", sys.argv[1]])
+time.sleep(100)
+"""
+
+
+def test_a_container_with_ids_of_its_own_is_one_owner(tmp_path):
+    """The ids of its user namespace are in no file."""
+    with subprocess.Popen(["/usr/bin/python3", "-c", CONTAINER, LOAD, "7", "8", "9000"],
+                          start_new_session=True) as p:
+        try:
+            time.sleep(1)
+            got = record(tmp_path, "-F", "4999", "-d", "6", "--cpu-limit", "1")
+        finally:
+            os.killpg(p.pid, signal.SIGKILL)
+    lost = [o for o in got.summary["owners"] if "cpu-limit" in o["lost"]]
+    assert [o["uid"] for o in lost if o["container"]] == [0], got.summary
+    assert not [o for o in lost if 300000 <= o["uid"] < 400000], got.summary
+
+
 # Their cost is not that of many samples: new functions in each stack, mapped files and mappings
 # without end, files whose rows take long.
 COSTLY = {
