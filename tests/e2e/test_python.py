@@ -602,8 +602,9 @@ def test_an_interpreter_that_is_the_command_has_its_frames_at_once(how, tmp_path
                    if "_PyEval_EvalFrameDefault" in s]
         assert len(samples) > 50
         natives.append(sum("[interpreted]" not in s for s in samples))
-    # prof-bpf may hear of an exec some milliseconds late; a sample stands for two.
-    assert sorted(natives)[2] <= 1 and max(natives) <= 5, natives
+    # prof-bpf may hear of an exec some milliseconds late, and on a busy machine later; a sample
+    # stands for two.
+    assert sorted(natives)[2] <= 1 and max(natives) <= 15, natives
     assert min(took) < 3, took  # prof-bpf waits at most 5 s for what prof-symd does not tell
 
 

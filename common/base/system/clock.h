@@ -52,6 +52,31 @@ static inline uint64_t clock_wall_ns(void)
 	return clock_ns(CLOCK_REALTIME);
 }
 
+/* One moment on several clocks. */
+struct clock_moment {
+	uint64_t mono_ns, wall_ns, boot_ns;
+};
+/* Returns the present moment. If this thread loses its cpu between two clocks, they are read
+ * again, a few times at most. */
+static inline struct clock_moment clock_moment_now(void)
+{
+	struct clock_moment best = { 0 };
+	uint64_t least_ns = UINT64_MAX;
+
+	for (int i = 0; i < 10 && least_ns > 20000; i++) {
+		const struct clock_moment m = { .mono_ns = clock_mono_ns(),
+						.wall_ns = clock_wall_ns(),
+						.boot_ns = clock_boot_ns() };
+		const uint64_t took_ns = clock_mono_ns() - m.mono_ns;
+
+		if (took_ns < least_ns) {
+			best = m;
+			least_ns = took_ns;
+		}
+	}
+	return best;
+}
+
 /* The cpu time that a process has used; 0: there is none. The id is that of clock_getcpuclockid(3),
  * which makes a system call more. */
 static inline uint64_t clock_cpu_ns(pid_t pid)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "common/base/bytes/numbers.h"
 #include "common/base/system/clock.h"
+#include "common/base/tables/blockers.h"
 #include "common/names/jit/codewire.h"
 #include "common/names/jit/codeworker.h"
 #include "common/names/program/filekeeper.h"
@@ -36,6 +37,7 @@ struct codereader {
 	size_t max, bytes;
 	uint64_t worker; /* the number of the worker in which it is open; 0: none */
 	unsigned kills;
+	uint32_t uid;
 	bool begun; /* some worker has read from it */
 	bool lost;
 };
@@ -45,6 +47,7 @@ static struct {
 	bool used;
 	uint64_t heap;
 	struct codereader_worker of_root, of_others;
+	struct blockers blockers;
 	struct codewire_answer answer;
 	struct names names;
 	uint8_t bytes[CODEWIRE_MAX];
@@ -145,7 +148,9 @@ static int exchange(struct codereader *c, const struct codewire_ask *a, int fd)
 	ssize_t n = 0;
 
 	if (!r)
-		r = filekeeper_wait(w->socket, POLLIN, start_ns + CODEREADER_PATIENCE_NS);
+		r = filekeeper_wait_for(w->socket, w->kind, start_ns + CODEREADER_PATIENCE_NS);
+	if (r == -EDEADLK && c->uid)
+		blockers_note(&host.blockers, c->uid, clock_mono_ns());
 	if (!r) {
 		n = recv(w->socket, host.bytes, sizeof(host.bytes), MSG_DONTWAIT | MSG_TRUNC);
 		r = n > 0 ? 0 : n == 0 ? -EPIPE : -errno;
@@ -207,6 +212,13 @@ static bool is_of_root(int fd)
 	return fstat(fd, &st) == 0 && st.st_uid == 0 && !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
+static uint32_t owner_of(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 ? st.st_uid : 0;
+}
+
 int codereader_open(int fd, enum msg_jit_kind kind, bool contained, size_t max,
 		    struct codereader **ret)
 {
@@ -223,6 +235,7 @@ int codereader_open(int fd, enum msg_jit_kind kind, bool contained, size_t max,
 		r = codefile_open(fd, kind, max, &c->file);
 		fd = -1;
 	} else if (c) {
+		c->uid = owner_of(fd);
 		c->at = !contained && is_of_root(fd) ? &host.of_root : &host.of_others;
 		while (c->slot < CODEWIRE_FILES && c->at->files[c->slot])
 			c->slot++;
@@ -280,6 +293,8 @@ int codereader_read(struct codereader *c, uint64_t most, struct codefile_progres
 		return codefile_read(c->file, most, 0, ret);
 	if (c->lost)
 		return CODEREADER_LOST;
+	if (c->uid && blockers_has(&host.blockers, c->uid, clock_mono_ns()))
+		return CODEREADER_LATER;
 	const bool was_open = is_still_open(c);
 	int r = open_there(c);
 

@@ -205,6 +205,30 @@ int filekeeper_wait(int fd, short events, uint64_t deadline_ns)
 	}
 }
 
+int filekeeper_wait_for(int fd, enum filekeeper_kind kind, uint64_t deadline_ns)
+{
+	uint64_t cpu_ns = 0;
+	unsigned still = 0;
+
+	for (;;) {
+		const uint64_t next_ns = numbers_smaller(clock_mono_ns() + FILEKEEPER_LOOK_NS,
+							 deadline_ns);
+		const int r = filekeeper_wait(fd, POLLIN, next_ns);
+
+		if (r != -ETIMEDOUT || next_ns == deadline_ns)
+			return r;
+		const uint64_t then_ns = cpu_ns;
+
+		cpu_ns = filekeeper_clock(kind);
+		if (cpu_ns != then_ns)
+			still = 0;
+		else if (clock_mono_ns() - next_ns < FILEKEEPER_PUNCTUAL_NS)
+			still++;
+		if (still == FILEKEEPER_STILL)
+			return -EDEADLK;
+	}
+}
+
 /* Sends a request to the keeper and waits for the answer. After the keeper was silent once, it is
  * not waited for again: that would hold up all naming. *ret_fd is -1 if no descriptor came. */
 static int ask(const struct filekeeper_ask *a, struct filekeeper_answer *ret, int *ret_fd)

@@ -80,5 +80,14 @@ int filekeeper_worker(enum filekeeper_kind kind, uint64_t heap, bool *ret_killed
 uint64_t filekeeper_clock(enum filekeeper_kind kind);
 /* Waits for an event on a descriptor. Returns 0, -ETIMEDOUT or -errno. */
 int filekeeper_wait(int fd, short events, uint64_t deadline_ns);
+/* Waits for an answer of the worker of this kind. Returns 0, -ETIMEDOUT, -EDEADLK if the worker
+ * waits in the kernel for a file, or another -errno. */
+int filekeeper_wait_for(int fd, enum filekeeper_kind kind, uint64_t deadline_ns);
+
+/* A look reads a worker's clock. A worker that shows no cpu time in FILEKEEPER_STILL looks waits
+ * for a file. It does not lack a cpu: this process has one, since its looks are punctual. */
+#define FILEKEEPER_LOOK_NS 20000000ull
+#define FILEKEEPER_STILL 15
+#define FILEKEEPER_PUNCTUAL_NS 10000000ull
 
 #endif

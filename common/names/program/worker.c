@@ -10,16 +10,13 @@
 #include "common/wire/bus/scm.h"
 #include "common/wire/peer/lastword.h"
 
-#define STALLED_NS 8000000000ull /* a worker without progress for this long is lost */
-#define MOVED_NS 1000000ull	 /* this much cpu time counts as progress */
-#define LOOK_NS 20000000ull	 /* interval between looks at the worker's clock during a request */
-#define UNSEEN_NS 500000000ull	 /* after requests of this length without a look, there is one */
-#define SLACK_NS 20000000ull	 /* tolerance: a worker may report this much too little */
-/* A worker that shows no cpu time in this many looks waits for a file. It does not lack a cpu: this
- * process has one, since it is punctual. */
-#define STILL_LOOKS 15
-#define STILL_MOST_LOOKS 30 /* then a request that cannot be continued later is given up */
-#define PUNCTUAL_NS 10000000ull
+#define STALLED_NS 8000000000ull   /* a worker without progress for this long is lost */
+#define MOVED_NS 1000000ull	   /* this much cpu time counts as progress */
+#define LOOK_NS FILEKEEPER_LOOK_NS /* interval between looks during a request */
+#define UNSEEN_NS 500000000ull	   /* after requests of this length without a look, there is one */
+#define SLACK_NS 20000000ull	   /* tolerance: a worker may report this much too little */
+/* After this many looks without cpu time, a request that cannot be continued later is given up. */
+#define STILL_MOST (2 * FILEKEEPER_STILL)
 
 static struct {
 	uint64_t until_ns;
@@ -148,13 +145,13 @@ static int look_again(struct worker *w, uint64_t next_ns, uint64_t now_ns, uint6
 	look(w, now_ns);
 	if (w->cpu_ns != cpu_ns)
 		w->still = 0;
-	else if (now_ns - next_ns < PUNCTUAL_NS)
+	else if (now_ns - next_ns < FILEKEEPER_PUNCTUAL_NS)
 		w->still++;
 	if (w->request_ns >= limit_s * 1000000000ull || now_ns - w->moved_ns >= STALLED_NS)
 		return VERDICT_LOST;
 	if (w->request_ns >= slice_ns)
 		return VERDICT_LATER;
-	if (!may_wait || w->still < (slice_ns < UINT64_MAX ? STILL_LOOKS : STILL_MOST_LOOKS))
+	if (!may_wait || w->still < (slice_ns < UINT64_MAX ? FILEKEEPER_STILL : STILL_MOST))
 		return 0;
 	w->blocked = true;
 	w->request_ns = now_ns - w->begun_ns;

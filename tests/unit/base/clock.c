@@ -28,6 +28,20 @@ Test(clock, clocks_advance)
 	cr_assert_gt(clock_wall_ns(), 1500000000u * UINT64_C(1000000000));
 }
 
+Test(clock, one_moment_is_near_on_all_clocks)
+{
+	const struct clock_moment a = clock_moment_now();
+
+	usleep(1000);
+	const struct clock_moment b = clock_moment_now();
+	const uint64_t mono = b.mono_ns - a.mono_ns, wall = b.wall_ns - a.wall_ns;
+
+	cr_assert_geq(mono, 1000000);
+	cr_assert_lt(mono > wall ? mono - wall : wall - mono, 2000000, "%llu %llu",
+		     (unsigned long long)mono, (unsigned long long)wall);
+	cr_assert_eq(b.boot_ns - b.mono_ns - (a.boot_ns - a.mono_ns) + 2000000 < 4000000, 1);
+}
+
 Test(clock, another_process_has_cpu_time)
 {
 	cr_assert_gt(clock_cpu_ns(getpid()), 0);

@@ -141,9 +141,11 @@ static int begin_epoch(struct emit *e)
 	m.hello.schema = MSG_SCHEMA;
 	m.hello.build = msg_build();
 	m.hello.kind = MSG_STREAM_RAW;
-	m.hello.mono_ns = clock_mono_ns();
-	m.hello.wall_ns = clock_wall_ns();
-	m.hello.boot_ns = clock_boot_ns();
+	const struct clock_moment now = clock_moment_now();
+
+	m.hello.mono_ns = now.mono_ns;
+	m.hello.wall_ns = now.wall_ns;
+	m.hello.boot_ns = now.boot_ns;
 	return stream_put(&e->out, &m);
 }
 
@@ -626,10 +628,11 @@ int emit_figure(struct emit *e, const char *name, uint64_t value)
 
 int emit_clock(struct emit *e)
 {
-	struct msg m = { .id = MSG_CLOCK,
-			 .clock = { .mono_ns = clock_mono_ns(),
-				    .wall_ns = clock_wall_ns(),
-				    .boot_ns = clock_boot_ns() } };
+	const struct clock_moment now = clock_moment_now();
+	struct msg m = {
+		.id = MSG_CLOCK,
+		.clock = { .mono_ns = now.mono_ns, .wall_ns = now.wall_ns, .boot_ns = now.boot_ns }
+	};
 
 	return put(e, &m);
 }
