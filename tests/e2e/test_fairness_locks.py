@@ -102,5 +102,5 @@ def test_locks_of_files_that_are_held_for_ever(tmp_path, chain, kit, xfs, users,
     with lockers(kit, xfs, range(ATTACKER, ATTACKER + users)):
         got = beside(tmp_path, chain, seconds=10, delay=2, victim=victim)
         # Its rows were requested from prof-deltas while that waited.
-        assert "waits in the kernel for a file: starting another one" in got.stderr, got.stderr
+        assert "waited in the kernel for a file: starting another one" in got.stderr, got.stderr
     assert_unharmed(got)

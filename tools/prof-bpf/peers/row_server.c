@@ -405,10 +405,10 @@ void row_server_blocked(struct row_server *r, uint64_t now_ns)
 	if (!r->outstanding || peer_dropped(r->peer))
 		return;
 	r->waiting.wary_until_ns = now_ns + WARY_NS;
-	if (q) {
+	/* A file of root is tried again at once: only its disk can be slow. */
+	if (q && q->of.uid) {
 		pause_request(r, q, last.spent_ns, now_ns);
-		if (q->of.uid)
-			blockers_note(&r->blockers, q->of.uid, now_ns);
+		blockers_note(&r->blockers, q->of.uid, now_ns);
 		log_warning("the lock of a file keeps prof-deltas waiting; files of user %u get no "
 			    "rows for a minute or longer",
 			    (unsigned)q->of.uid);

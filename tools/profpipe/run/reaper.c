@@ -268,7 +268,7 @@ static void await_exiting(struct run *r, bool ended[static DEPLOY_USERS])
 	}
 }
 
-void reaper_leave_behind(struct run *r, enum deploy_tool t)
+bool reaper_leave_behind(struct run *r, enum deploy_tool t)
 {
 	struct child *c = run_tool(r, t);
 	unsigned i = 0;
@@ -276,10 +276,11 @@ void reaper_leave_behind(struct run *r, enum deploy_tool t)
 	while (i < RUN_LEFT_BEHIND && r->left_behind[i])
 		i++;
 	if (i == RUN_LEFT_BEHIND)
-		return;
+		return false;
 	r->left_behind[i] = child_leave_behind(c);
 	tool_ended(r, t);
 	run_tell(r);
+	return true;
 }
 
 /* If one tool ends, its peers end too, and we may notice these first. So collect all ended tools,

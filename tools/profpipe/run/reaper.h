@@ -10,8 +10,8 @@
 
 /* Reaps the tools that have ended, and acts on their ends. */
 void reaper_reap(struct run *r);
-/* Kills a tool that waits in the kernel, and acts as if it had ended, which may take for ever. Does
- * nothing if RUN_LEFT_BEHIND of them have not ended. */
-void reaper_leave_behind(struct run *r, enum deploy_tool t);
+/* Kills a tool that waits in the kernel, and acts as if it had ended, which may take for ever.
+ * Returns false, and does nothing, if RUN_LEFT_BEHIND of them have not ended. */
+bool reaper_leave_behind(struct run *r, enum deploy_tool t);
 
 #endif

@@ -140,10 +140,9 @@ static void judge(struct run *r, enum deploy_tool t)
 	}
 	/* A user can hold the lock of a file for ever. prof-bpf then wants another prof-deltas. */
 	if (t == DEPLOY_DELTAS && r->phase == RUN_SAMPLING && c->blocked_ns &&
-	    run_ms_since(c->blocked_ns) > BLOCKED_MS) {
+	    run_ms_since(c->blocked_ns) > BLOCKED_MS && reaper_leave_behind(r, t)) {
 		run_clear_line(r);
-		log_warning("%s waits in the kernel for a file: starting another one", c->name);
-		reaper_leave_behind(r, t);
+		log_warning("%s waited in the kernel for a file: starting another one", c->name);
 		return;
 	}
 	const bool starts_busily = c->blocked || c->cpu_ns > c->former_cpu_ns + 1000000000u;
