@@ -35,12 +35,14 @@ static const struct seccomp_rule own_calls[] = {
 #define END_NS 100000000ull /* for the kernel to end a killed worker */
 #define STEP_NS 1000000l
 
+/* The settings of the keeper, and its workers. */
 struct keeper {
 	const struct filekeeper_class *programs, *code;
 	uint64_t heap; /* the most that any worker may use */
 	pid_t workers[FILEKEEPER_KINDS];
-	/* Killed workers that the kernel has not ended, because they wait for a file. */
-	pid_t hung[FILEKEEPER_HUNG];
+	/* Killed workers that the kernel has not ended, because they wait for a file. Those that
+	 * already run when the last one may start can join them. */
+	pid_t hung[FILEKEEPER_HUNG + FILEKEEPER_KINDS];
 	unsigned hung_len;
 };
 
@@ -119,9 +121,9 @@ static void keep(struct keeper *k)
 		if (a.what == FILEKEEPER_CLOCK) {
 			said.cpu_ns = clock_cpu_ns(k->workers[a.kind]);
 		} else {
+			reap_hung(k);
 			const int status = end_worker(k, a.kind);
 
-			reap_hung(k);
 			said.killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 			if (may_start(k, a.kind))
 				k->workers[a.kind] = start_worker(k, &a, &socket);
