@@ -5,14 +5,14 @@
 
 #define BLOCK_BITS 16
 
-static uint32_t user_of(uint32_t uid)
+uint32_t blockers_user(uint32_t uid)
 {
 	return uid >> BLOCK_BITS ? uid & ~((1u << BLOCK_BITS) - 1) : uid;
 }
 
 void blockers_note(struct blockers *b, uint32_t uid, uint64_t now_ns)
 {
-	const uint32_t user = user_of(uid);
+	const uint32_t user = blockers_user(uid);
 	struct blocker *to = &b->at[0];
 
 	for (unsigned i = 0; i < b->len; i++) {
@@ -39,7 +39,7 @@ void blockers_note(struct blockers *b, uint32_t uid, uint64_t now_ns)
 
 bool blockers_has(const struct blockers *b, uint32_t uid, uint64_t now_ns)
 {
-	const uint32_t user = user_of(uid);
+	const uint32_t user = blockers_user(uid);
 
 	for (unsigned i = 0; i < b->len; i++)
 		if (b->at[i].user == user && now_ns < b->at[i].until_ns)

@@ -23,8 +23,10 @@ struct blockers {
 	unsigned len;
 };
 
-/* Records that a file of this user made a worker wait. Ids of 65,536 and more count in blocks of
- * 65,536, since one user may have such a block. now_ns: CLOCK_MONOTONIC. */
+/* Returns the id under which a user is known: from 65,536 on the first of a block of 65,536, since
+ * one user may have such a block. */
+uint32_t blockers_user(uint32_t uid);
+/* Records that a file of this user made a worker wait. now_ns: CLOCK_MONOTONIC. */
 void blockers_note(struct blockers *b, uint32_t uid, uint64_t now_ns);
 /* Whether the files of this user are not read now. */
 bool blockers_has(const struct blockers *b, uint32_t uid, uint64_t now_ns);

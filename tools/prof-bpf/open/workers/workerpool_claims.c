@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
+#include "common/base/tables/blockers.h"
 #include "tools/prof-bpf/open/workers/workerpool_internal.h"
 
 #define SAFE_OF_OWNER 3 /* hanging workers of the safe lane that one owner may have */
-#define BLOCK_BITS 16	/* a block of subordinate ids has 65,536 */
 
 void workerpool_claims_charge(struct workerpool *pool, struct owner *w, enum owner_resource t)
 {
@@ -28,13 +28,13 @@ bool workerpool_claims_is_slow(const struct workerpool *pool, const struct worke
 	       pool->now_ns > w->since_ns + WORKERPOOL_SLOW_NS;
 }
 
-/* Whether both are certainly one user. A user may own a block of subordinate ids, and be an owner
+/* Whether both are probably one user. A user may own a block of subordinate ids, and be an owner
  * under each of them. */
 static bool is_same_user(const struct owner *a, const struct owner *b)
 {
 	return a == b ||
-	       (a && b && a->key.container == b->key.container &&
-		a->key.uid >> BLOCK_BITS == b->key.uid >> BLOCK_BITS && a->key.uid >> BLOCK_BITS);
+	       (a && b && a->key.container == b->key.container && a->key.uid != b->key.uid &&
+		blockers_user(a->key.uid) == blockers_user(b->key.uid));
 }
 
 static bool shares_device(const struct workerpool_claim *claim, const struct workerpool_job *j)
