@@ -249,8 +249,13 @@ def pytest_runtest_makereport(item, call):
 
 
 def pytest_runtest_logreport(report):
-    """Notes what each test took, for the list of the slowest."""
-    durations = os.environ.get("PROFPIPE_DURATIONS")
-    if durations and report.duration >= 1 and "PYTEST_XDIST_WORKER" not in os.environ:
+    """Notes what each test took, for the list of the slowest, and which ones failed."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    durations, failures = (os.environ.get(f"PROFPIPE_{w}") for w in ("DURATIONS", "FAILURES"))
+    if failures and report.failed:
+        with open(failures, "a", encoding="utf-8") as f:
+            f.write(f"{report.nodeid}\n")
+    if durations and report.duration >= 1:
         with open(durations, "a", encoding="utf-8") as f:
             f.write(f"{report.duration:.1f} {report.cpu:.1f} {report.nodeid} ({report.when})\n")

@@ -102,7 +102,7 @@ TITLES = {"plain": "a plain thread of Java", "wide": "\u03a9 wide \U0001f980",
 def test_threads_have_the_names_that_java_gave_them(java, classes, tmp_path):
     out = tmp_path / "out.txt"
     p = profpipe("record", "-q", "-F", 997, "-o", out, "--", java, "-cp", classes,
-                 "-Djdk.virtualThreadScheduler.parallelism=1", "Names", "1.5")
+                 "-Djdk.virtualThreadScheduler.parallelism=1", "Names", "3")
     assert p.returncode == 0, p.stderr
     seen = collections.defaultdict(collections.Counter)
     for head, stack in sampled(out):
