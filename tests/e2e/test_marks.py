@@ -5,9 +5,10 @@ import subprocess
 import sys
 
 from conftest import profpipe, record
+from nodes import NODE
 
 NAMES = ["do_sys_open_[k]", "run_[c2]", "[truncated: no-rows]", "[truncated; no-rows]",
-         "[kernel+0x12]"]
+         "[kernel+0x12]", "[unknown]"]
 
 # Each function calls the next; the last one spins for as many rounds as main asks for.
 HEAD = """
@@ -75,14 +76,14 @@ def test_functions_called_like_marks_are_shown_as_functions(tmp_path):
     mine = [(s, n) for s, n in got.stacks if s[0] == "imitator" and "main" in s]
     total = sum(n for _, n in mine)
     shown = [r"do_sys_open_\[k]", r"run_\[c2]", r"\[truncated: no-rows]",
-             r"\[truncated: no-rows]", r"\[kernel+0x12]"]
+             r"\[truncated: no-rows]", r"\[kernel+0x12]", r"\[unknown]"]
     whole = sum(n for s, n in mine if list(s[s.index("main") + 1:][:len(shown)]) == shown)
     assert total >= 20 and whole >= 0.9 * total, got.stacks
     for s, _ in mine:
         user = s[s.index("main"):][:1 + len(shown)]
         assert not any(f.endswith("_[k]") or f.startswith(("[truncated:", "[kernel")) for f in user)
     names = {t["name"]: t["kind"] for t in got.summary["top"]}
-    assert names[r"\[kernel+0x12]"] == "native", names
+    assert names[r"\[unknown]"] == "native", names
     assert not any(name.endswith("_[k]") for name in names), names
 
 
@@ -110,3 +111,18 @@ def test_python_functions_called_like_marks_are_shown_as_functions(tmp_path):
         assert s[at].startswith(r"\[truncated: no-rows]") and s[at].endswith(r"py_\[k]"), s
         assert s[at - 1].startswith(r"\[truncated: no-rows]"), s
     assert not any(f.endswith("py_[k]") for s, _ in got.stacks for f in s)
+
+
+def test_javascript_functions_called_like_placeholders_are_shown_as_functions(tmp_path):
+    names = ["[v8: gone]", "[python: memory not read]", "[unknown]", "[Symbol.iterator]"]
+    program = tmp_path / "names.js"
+    program.write_text("""
+        const spin = ms => {
+            for (const end = process.cpuUsage().user + ms * 1000; process.cpuUsage().user < end;);
+        };
+        for (const name of NAMES)
+            ({ [name]: () => { spin(400); } })[name]();
+        """.replace("NAMES", json.dumps(names)))
+    got = record(tmp_path, "-F", "199", command=[NODE, program])
+    seen = {f for s, _ in got.stacks for f in s}
+    assert {"\\" + n for n in names[:3]} | {names[3]} <= seen and not set(names[:3]) & seen, seen

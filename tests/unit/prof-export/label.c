@@ -84,6 +84,12 @@ Test(label, no_name_imitates_a_mark)
 		{ "[kernel+0x10]_[k]", "\\[kernel+0x10]_\\[k]" },
 		{ "[libc.so.6+0x1000]", "\\[libc.so.6+0x1000]" },
 		{ "[anon+0x1", "\\[anon+0x1" },
+		{ "[unknown]", "\\[unknown]" },
+		{ "[lost]", "\\[lost]" },
+		{ "[vdso]", "\\[vdso]" },
+		{ "\\[vdso]", "\\\\[vdso]" },
+		/* A method of JavaScript. */
+		{ "[Symbol.iterator]", "[Symbol.iterator]" },
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

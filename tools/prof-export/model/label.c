@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include "common/base/command/log.h"
+#include "common/wire/placeholder.h"
 #include "common/wire/reason.h"
 
 static uint32_t run_length(struct str s, bool plain)
@@ -75,11 +76,16 @@ static bool has_head(struct str s)
 	       (str_starts(s, "[") && memmem(s.data, s.len, "+0x", 3));
 }
 
-/* Whether s is a placeholder that prof-symd gives interpreted frames without a name, such as
- * `[python: gone]`. */
-static bool is_placeholder(struct str s)
+/* Whether s is a word by which other profilers and their readers mean "no name". */
+static bool is_word(struct str s)
 {
-	return str_starts(s, "[") && (str_ends(s, " gone]") || str_ends(s, " memory not read]"));
+	static const char *const words[] = { "[unknown]",  "[lost]", "[vdso]",
+					     "[vsyscall]", "[anon]", "[kernel.kallsyms]" };
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (str_eq(s, str_from(words[i])))
+			return true;
+	return false;
 }
 
 /* The offset of the bracket of a mark such as `_[k]` at the end of s; 0 if there is none. Names of
@@ -114,7 +120,8 @@ static int guard_name(struct buf *b, size_t from, bool interpreted)
 	while (head < s.len && s.data[head] == '\\')
 		head++;
 	const struct str rest = { .data = s.data + head, .len = s.len - head };
-	const bool guard_head = has_head(rest) || (!interpreted && is_placeholder(rest));
+	const bool guard_head = has_head(rest) || is_word(rest) ||
+				(!interpreted && placeholder_like(rest));
 	int r = tail ? insert_backslash(b, from + tail) : 0;
 
 	if (!r && guard_head)
@@ -249,10 +256,8 @@ int label_comm(struct buf *b, struct str s)
 		rest.data++;
 		rest.len--;
 	}
-	return str_eq(rest, STR_LIT("[unknown]")) || is_numbered(rest, "pid-") ||
-			       is_numbered(rest, "tid-")
-		       ? insert_backslash(b, from)
-		       : 0;
+	return is_numbered(rest, "pid-") || is_numbered(rest, "tid-") ? insert_backslash(b, from)
+								      : 0;
 }
 
 int label_process(struct buf *b, const struct definitions *d, uint32_t process)

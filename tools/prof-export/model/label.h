@@ -7,7 +7,7 @@
  * Labels mark some kinds of frames: `_[k]` at the end for the kernel, `[truncated: reason]`, and
  * `[file+0xaddress]` or `[python: gone]` for frames without a name. A name that begins or ends like
  * a mark gets a backslash before its bracket: `do_sys_open_\[k]`, `\[truncated: no-rows]`. So no
- * name can imitate a mark.
+ * name can imitate a mark, nor one of other profilers, such as `[unknown]`.
  */
 #ifndef PROF_EXPORT_MODEL_LABEL_H
 #define PROF_EXPORT_MODEL_LABEL_H

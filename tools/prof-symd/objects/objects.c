@@ -7,6 +7,7 @@
 #include <sys/random.h>
 #include "common/base/bytes/numbers.h"
 #include "common/wire/peer/lastword.h"
+#include "common/wire/placeholder.h"
 
 #define EVICT_PART 32 /* this part of all objects is evicted at once */
 
@@ -667,6 +668,26 @@ static void say(struct names *ret, const struct runtime_build *b, const char *wh
 	ret->count = 1;
 }
 
+/* A script's function may be called like a placeholder. One that has backslashes already gets
+ * another one, so that different names never look alike. */
+static void guard(struct names *ret, struct str *name)
+{
+	struct str rest = *name;
+	char text[NAMES_TEXT];
+
+	while (rest.len && *rest.data == '\\') {
+		rest.data++;
+		rest.len--;
+	}
+	if (!placeholder_like(rest))
+		return;
+	const uint32_t len = str_cut(*name, sizeof(text) - 1).len;
+
+	text[0] = '\\';
+	memcpy(text + 1, name->data, len);
+	*name = names_keep(ret, text, len + 1);
+}
+
 /* Copies the names. Returns 0 or OBJECTS_HIDDEN. */
 static int tell(const struct runtime_build *b, const struct object_names *names, uint64_t mark,
 		struct names *ret)
@@ -674,6 +695,8 @@ static int tell(const struct runtime_build *b, const struct object_names *names,
 	if (object_names_hidden(names))
 		return OBJECTS_HIDDEN;
 	object_names_tell(names, runtime_position(b->config.runtime, mark), ret);
+	for (uint32_t i = 0; i < ret->count; i++)
+		guard(ret, &ret->calls[i].name);
 	return 0;
 }
 
@@ -689,7 +712,7 @@ int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t pr
 	names_reset(ret);
 	if (o->forbidden) {
 		o->counts.refused++;
-		say(ret, b, "memory not read");
+		say(ret, b, PLACEHOLDER_NOT_READ);
 		return OBJECTS_UNNAMED;
 	}
 	r = get_object(o, b, &of, pid, OBJECTS_READING, now_ns, &i);
@@ -698,7 +721,7 @@ int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t pr
 	if (r == -EBUSY && !give_up)
 		return OBJECTS_LATER; /* other readings end within a deadline */
 	if (r) {
-		say(ret, b, "gone");
+		say(ret, b, PLACEHOLDER_GONE);
 		return OBJECTS_UNNAMED;
 	}
 	e = &o->at[i];
@@ -714,12 +737,12 @@ int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t pr
 			return tell(b, e->reading->copied.names, mark, ret);
 		break;
 	case OBJECT_REFUSED:
-		say(ret, b, "memory not read");
+		say(ret, b, PLACEHOLDER_NOT_READ);
 		return OBJECTS_UNNAMED;
 	case OBJECT_GONE:
 		break;
 	}
-	say(ret, b, "gone");
+	say(ret, b, PLACEHOLDER_GONE);
 	return OBJECTS_UNNAMED;
 }
 
