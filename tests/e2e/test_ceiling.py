@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import of_which_check_has, profpipe
+from conftest import of_which_check_has, profpipe, record
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bench"))
 import ceiling  # noqa: E402
@@ -63,6 +63,34 @@ def test_the_limit_that_would_have_sufficed_is_named(folder):
     status, _, summary, said, _, _ = ceiling.run(folder, ["rows"], seconds=8, limit=enough)
     # The first run could not know the needs of files that it did not sample.
     assert status == 0 and summary["truncated"].get("memory-limit", 0) <= cut / 4, (cut, said)
+
+
+# Copies of gcc's compiler, which has 430,000 rows. Six loops run new ones.
+COPIES = """
+cd "$2" || exit
+for loop in 1 2 3 4 5 6; do
+    while [ $SECONDS -lt 6 ]; do
+        cp "$1" copy-$loop.$((i += 1)) && ./copy-$loop.$i -quiet -O1 code.c -o /dev/null
+        rm -f copy-$loop.$i
+    done &
+done
+wait
+"""
+
+
+@pytest.mark.check_all
+def test_new_copies_of_a_large_program_find_room(tmp_path):
+    """Each copy needs room for its rows, which those of copies that ended must leave at once."""
+    (tmp_path / "code.c").write_text("\n".join(
+        f"int f{k}(int a, int b) {{ int s = 0; for (int i = 0; i < a; i++) s += b * i ^ {k};"
+        " return s; }" for k in range(40)))
+    compiler = subprocess.run(["gcc", "-print-prog-name=cc1"], capture_output=True, text=True,
+                              check=True).stdout.strip()
+    for hz in (99, 999):
+        got = record(tmp_path, "-F", str(hz), command=["bash", "-c", COPIES, "copies", compiler,
+                                                       tmp_path])
+        summary = got.summary
+        assert summary["samples"] > 3 * hz and summary["complete_percent"] >= 99, got.stderr
 
 
 def test_a_process_of_very_many_mappings_is_walked_by_the_kernel(folder):

@@ -294,6 +294,19 @@ bool slabs_drop_closing(struct slabs *s, uint32_t i, uint32_t unused_words)
 	return true;
 }
 
+bool slabs_await_walks(struct slabs *s)
+{
+	uint32_t i = 0;
+
+	if (s->map_fd < 0)
+		return false;
+	while (i < s->top && !s->slot[i].data)
+		i++;
+	/* The kernel ends an update of an array of maps with synchronize_rcu(), even if the inner
+	 * map stays the same. */
+	return i < s->top && bpf_map_update_elem(s->map_fd, &i, &s->slot[i].fd, BPF_ANY) == 0;
+}
+
 void slabs_limit(struct slabs *s, uint32_t max)
 {
 	s->max = max < 1 ? 1 : max > TABLES_MAX_SLABS ? TABLES_MAX_SLABS : max;

@@ -234,5 +234,6 @@ void tables_file_full(struct tables *t, uint16_t slot)
 	tables_file_set_state(t, slot, TABLES_FILE_EVICTED);
 	f->lacking = true;
 	f->resting = false;
-	f->again_ns = t->now_ns + TABLES_GRACE_NS + TABLES_AGAIN_NS;
+	f->again_ns = t->now_ns + TABLES_AGAIN_NS +
+		      (t->slabs.map_fd >= 0 ? 0 : TABLES_GRACE_NS); /* tables_hurry */
 }

@@ -110,6 +110,7 @@ struct tables {
 	void *walk_maps; /* a slab of ordinary memory, or NULL */
 	uint32_t generation, serial;
 	uint64_t now_ns, slabs_ns;     /* slabs_ns: time of the last slabs_tick */
+	uint64_t hurry_ns;	       /* tables_hurry does nothing before this time */
 	uint64_t lowered_ns, raise_ns; /* for tables_limit. lowered_ns: when the limit was last
 				        * lowered, or 0; raise_ns: since when higher limits are
 				        * requested, or 0 */
@@ -157,6 +158,9 @@ void tables_wait_maps(struct tables *t, struct slabs_extent e, uint32_t owner);
 void tables_release_maps(struct tables *t, struct slabs_extent e);
 /* Frees everything that has waited long enough by t->now_ns. */
 void tables_release_waiting(struct tables *t);
+/* Makes waiting memory usable at once, if the kernel tells that no walk reads it any more. Waits
+ * for the kernel, at most a small part of the time. Returns false if nothing became usable. */
+bool tables_hurry(struct tables *t);
 /* Gives back closing slabs without data in use. */
 void tables_drop_closing(struct tables *t);
 

@@ -11,6 +11,7 @@
  * mappings, a process has no stacks. */
 #define SPARE_PART 16
 #define IDLE_PART 8
+#define RESTS_NS 500000000ull
 /* Part of all memory, and of all rules, that is left free by owners who hold more than their
  * share. */
 #define FAIR_PART 16
@@ -56,12 +57,13 @@ static struct victim victim_of(const struct tables *t, uint16_t slot)
 {
 	const struct table_file *f = &t->state[slot];
 	const bool idle = tables_file_is_idle(t, f);
+	/* A program that runs again and again keeps its rows between two runs. */
+	const bool rests = f->unmapped && t->now_ns < f->touched_ns + RESTS_NS;
 
 	return (struct victim){ .slot = slot,
 				.owner = f->owner,
 				.idle = idle,
-				.samples = idle && !f->unmapped ? 0
-								: tables_file_score(f, t->now_ns),
+				.samples = idle && !rests ? 0 : tables_file_score(f, t->now_ns),
 				.touched_ns = f->touched_ns,
 				.words = extents_words(&f->extents) };
 }
@@ -224,18 +226,48 @@ static uint64_t spare_of(const struct tables *t, struct tables_taker by)
 	return reserve_of(t, by.owner, TABLES_WORDS, by.all, tables_all_words(t), by.spare + fair);
 }
 
+/* Evicts idle rows, so that `words` and some more are free. */
+static void evict_idle(struct tables *t, uint64_t words)
+{
+	const uint64_t want = words + tables_all_words(t) / IDLE_PART;
+	size_t n;
+
+	if (room(t) >= want)
+		return;
+	struct victim *v = victims_new(t, &n);
+
+	for (size_t i = 0; v && i < n && room(t) < want; i++)
+		if (victim_is_free(&v[i]))
+			tables_file_evict(t, v[i].slot);
+	free(v);
+}
+
+/* Evicts rows so that `words` are free. Returns whether they are free now. Idle rows go together,
+ * since each wait for the kernel takes as long. */
+static bool make_room_now(struct tables *t, struct tables_taker by, uint64_t words)
+{
+	make_room(t, by, words);
+	evict_idle(t, words);
+	return room(t) >= words && tables_hurry(t) && free_words(t) >= words;
+}
+
+/* Takers that need not leave words free may use free words while slabs above the limit are
+ * closed. */
+static int take_words(struct tables *t, uint32_t words, uint64_t spare, struct slabs_extent *ret)
+{
+	return !spare || free_words(t) >= words + spare ? slabs_take(&t->slabs, words, ret)
+							: SLABS_FULL;
+}
+
 int tables_take(struct tables *t, uint32_t words, struct tables_taker by, struct slabs_extent *ret)
 {
-	/* Takers that need not leave words free may use free words while slabs above the limit are
-	 * closed. */
 	const uint64_t spare = spare_of(t, by);
-	int r = !spare || free_words(t) >= words + spare ? slabs_take(&t->slabs, words, ret)
-							 : SLABS_FULL;
+	int r = take_words(t, words, spare, ret);
 
-	if (r == SLABS_FULL) {
-		make_room(t, by, by.all + spare);
+	if (r == SLABS_FULL && make_room_now(t, by, by.all + spare))
+		r = take_words(t, words, spare, ret);
+	if (r == SLABS_FULL)
 		tables_refuse(t, by.owner, TABLES_WORDS);
-	}
 	return r == SLABS_FULL ? TABLES_FULL : r;
 }
 
@@ -332,23 +364,9 @@ static void keep_fair_room(struct tables *t)
 
 void tables_keep_room(struct tables *t)
 {
-	size_t n;
-
 	keep_rules(t);
 	keep_fair_room(t);
-	if (room(t) >= tables_all_words(t) / IDLE_PART)
-		return;
-	const uint64_t lacking = tables_all_words(t) / IDLE_PART - room(t);
-	struct victim *v = victims_new(t, &n);
-	uint64_t got = 0;
-
-	for (size_t i = 0; v && i < n && got < lacking; i++) {
-		if (!victim_is_free(&v[i]))
-			continue;
-		got += v[i].words;
-		tables_file_evict(t, v[i].slot);
-	}
-	free(v);
+	evict_idle(t, 0);
 }
 
 uint64_t tables_useful(const struct tables *t)
@@ -423,9 +441,7 @@ bool tables_file_again(struct tables *t, uint16_t slot)
 	if (words > tables_all_words(t))
 		return false;
 	/* The rows can come once the memory that was evicted for them is free. */
-	if (words > free_words(t))
-		make_room(t, by, words);
-	if (words > free_words(t))
+	if (words > free_words(t) && !make_room_now(t, by, words))
 		return false;
 	f->resting = false;
 	return true;
@@ -508,8 +524,7 @@ int tables_rows_begin(struct tables *t, uint16_t slot, uint64_t base, uint64_t s
 	/* Only a part of the rows would be of no use, but displace others meanwhile. */
 	const struct tables_taker by = rows_taker(t, f);
 	const uint64_t words = f->words + spare_of(t, by);
-	if (free_words(t) < words) {
-		make_room(t, by, words);
+	if (free_words(t) < words && !make_room_now(t, by, words)) {
 		tables_refuse(t, f->owner, TABLES_WORDS);
 		return rows_fail(t, slot, TABLES_FULL);
 	}

@@ -2,9 +2,12 @@
 /* Freed slots and extents that wait for the grace period. */
 #include <stdlib.h>
 #include <string.h>
+#include "common/base/system/clock.h"
 #include "common/walk/tables/tables_internal.h"
 
 #define DROPPED_AT_ONCE 2
+/* Waiting for the kernel takes at most this part of the time. */
+#define HURRY_PART 8
 
 void tables_release_maps(struct tables *t, struct slabs_extent e)
 {
@@ -14,7 +17,7 @@ void tables_release_maps(struct tables *t, struct slabs_extent e)
 }
 
 /* Waiting memory is still charged to its owner, since no other owner can use it yet. */
-static void discharge(struct tables *t, struct tables_waiting *w)
+static void discharge(struct tables *t, const struct tables_waiting *w)
 {
 	if (w->what != TABLES_WAITING_EXTENT || w->owner == TABLES_NOBODY)
 		return;
@@ -72,6 +75,22 @@ void tables_wait_maps(struct tables *t, struct slabs_extent e, uint32_t owner)
 	wait_extent(t, e, owner, true);
 }
 
+static void release(struct tables *t, const struct tables_waiting *w)
+{
+	if (w->what == TABLES_WAITING_RULE) {
+		rules_reuse(&t->rules, w->number);
+	} else if (w->what == TABLES_WAITING_SLOT) {
+		t->free_slots[t->free_slot_count++] = (uint16_t)w->number;
+	} else {
+		t->waiting_words -= w->extent.words;
+		discharge(t, w);
+		if (w->mappings)
+			tables_release_maps(t, w->extent);
+		else
+			slabs_release(&t->slabs, w->extent);
+	}
+}
+
 void tables_release_waiting(struct tables *t)
 {
 	const uint64_t now_ns = t->now_ns;
@@ -81,26 +100,39 @@ void tables_release_waiting(struct tables *t)
 	for (; t->waiting_new; t->waiting_new--)
 		t->waiting[t->waiting_len - t->waiting_new].since_ns = now_ns;
 	while (t->waiting_head < t->waiting_len) {
-		struct tables_waiting *w = &t->waiting[t->waiting_head];
+		const struct tables_waiting *w = &t->waiting[t->waiting_head];
 
 		if (now_ns - w->since_ns < TABLES_GRACE_NS && now_ns >= w->since_ns)
 			break;
-		if (w->what == TABLES_WAITING_RULE)
-			rules_reuse(&t->rules, w->number);
-		else if (w->what == TABLES_WAITING_SLOT)
-			t->free_slots[t->free_slot_count++] = (uint16_t)w->number;
-		else {
-			t->waiting_words -= w->extent.words;
-			discharge(t, w);
-			if (w->mappings)
-				tables_release_maps(t, w->extent);
-			else
-				slabs_release(&t->slabs, w->extent);
-		}
+		release(t, w);
 		t->waiting_head++;
 	}
 	if (t->waiting_head == t->waiting_len)
 		t->waiting_head = t->waiting_len = 0;
+}
+
+bool tables_hurry(struct tables *t)
+{
+	const uint64_t began_ns = clock_mono_ns();
+	size_t kept = t->waiting_head, kept_new = 0;
+
+	if (!t->waiting_words || began_ns < t->hurry_ns || !slabs_await_walks(&t->slabs))
+		return false;
+	const uint64_t end_ns = clock_mono_ns();
+
+	t->hurry_ns = end_ns + (HURRY_PART - 1) * (end_ns - began_ns);
+	/* Samples that were not drained yet may name slots, but nothing else. */
+	for (size_t i = t->waiting_head; i < t->waiting_len; i++) {
+		if (t->waiting[i].what != TABLES_WAITING_SLOT) {
+			release(t, &t->waiting[i]);
+			continue;
+		}
+		kept_new += i >= t->waiting_len - t->waiting_new;
+		t->waiting[kept++] = t->waiting[i];
+	}
+	t->waiting_len = kept;
+	t->waiting_new = kept_new;
+	return true;
 }
 
 /* Forgets what waits in a slab that is removed now. */

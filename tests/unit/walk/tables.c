@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows, rules and mappings in the tables, and their eviction when there is no room. */
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <unistd.h>
 #include "bpf/walk/walk.h"
 #include "tests/unit/tables_fixture.h"
 
@@ -490,6 +493,44 @@ Test(tables, the_grace_period_begins_with_the_first_drain_after_the_freeing)
 	tables_tick(t, 10 + 4 * TABLES_GRACE_NS);
 	cr_assert_eq(tables_file_new(t, &b), 0);
 	cr_assert_eq(a, b);
+}
+
+/* The maps of real tables, as bpf/walk/env.h has them. */
+static struct tables_config kernel_tables(size_t max_bytes)
+{
+	struct tables_config c = memory_tables(max_bytes);
+	LIBBPF_OPTS(bpf_map_create_opts, slab, .map_flags = BPF_F_MMAPABLE);
+	const int inner = bpf_map_create(BPF_MAP_TYPE_ARRAY, "slab", 4, TABLES_SLAB_BYTES, 1,
+					 &slab);
+	LIBBPF_OPTS(bpf_map_create_opts, slabs, .inner_map_fd = (uint32_t)inner);
+
+	c.slabs_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "slabs", 4, 4, TABLES_MAX_SLABS,
+				    &slabs);
+	cr_assert_geq(c.slabs_fd, 0, "%s", strerror(errno));
+	close(inner);
+	return c;
+}
+
+Test(tables, memory_of_evicted_rows_is_used_again_once_no_walk_reads_it)
+{
+	const struct tables_config c = kernel_tables(3 * TABLES_SLAB_BYTES);
+	uint16_t full, ended, late;
+
+	tables_free(t);
+	cr_assert_eq(tables_new(&c, &t), 0);
+	tables_tick(t, 1);
+	full = fill(200, 100);
+	ended = full - 1;
+	cr_assert_eq(tables_file_state(t, ended), TABLES_FILE_READY);
+	tables_file_unmapped(t, ended);
+	tables_tick(t, 1000000000);
+	cr_assert_eq(tables_file_new(t, &late), 0);
+	tables_file_touch(t, late, 1000000000);
+	/* In memory of this process, this is TABLES_FULL until the grace period ends. */
+	cr_assert_eq(tables_rows_begin(t, late, 0, 0x40000, 0x20000, 1), 0);
+	cr_assert_eq(tables_file_state(t, ended), TABLES_FILE_PENDING);
+	cr_assert_eq(tables_file_state(t, full - 2), TABLES_FILE_READY);
+	close(c.slabs_fd);
 }
 
 Test(tables, memory_above_a_lowered_limit_is_handed_back)

@@ -63,6 +63,14 @@ static bool is_crowded(const struct files *f)
 	return owners_held(f->config.owners, OWNER_MAPPINGS) > f->config.all_mappings / 4 * 3;
 }
 
+void files_backing_rest(struct files_backing *b, uint32_t refs)
+{
+	/* The cache holds it too, in case another process maps the file. */
+	if (b && b->refs == refs + 1 && b->cached && b->file && b->file->refs == 1 &&
+	    b->file->pub.slot)
+		tables_file_unmapped(b->files->config.tables, b->file->pub.slot);
+}
+
 void files_backing_put(struct files_backing *b)
 {
 	if (!b)
@@ -70,9 +78,7 @@ void files_backing_put(struct files_backing *b)
 	struct files *f = b->files;
 
 	if (--b->refs) {
-		/* Only the cache still holds it, in case another process maps the file. */
-		if (b->refs == 1 && b->cached && b->file && b->file->refs == 1 && b->file->pub.slot)
-			tables_file_unmapped(f->config.tables, b->file->pub.slot);
+		files_backing_rest(b, 0);
 		if (b->refs == 1 && b->cached && is_crowded(f))
 			backing_uncache(b);
 		return;

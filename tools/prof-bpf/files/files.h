@@ -173,6 +173,9 @@ struct files_backing *files_vdso(struct files *f, uint64_t start, uint64_t end);
 /* files_backing_get takes a reference, files_backing_put drops it. Both accept NULL. */
 struct files_backing *files_backing_get(struct files_backing *b);
 void files_backing_put(struct files_backing *b);
+/* Tells that a process ended and holds `refs` of the references. If it was the last one that had
+ * the file mapped, its rows may go. Accepts NULL. */
+void files_backing_rest(struct files_backing *b, uint32_t refs);
 
 struct file *files_by_slot(struct files *f, uint16_t slot);
 struct file *files_by_id(struct files *f, uint32_t id);

@@ -33,6 +33,9 @@
 /* Bytes that one process takes, with its name and its entries in hashes. */
 #define PROCESS_BYTES 640
 #define FILE_BYTES 512
+/* Samples of an ended process may come this much later, and its files are still needed for them. */
+#define REST_NS 300000000ull
+#define REST_MAPPINGS 64 /* at most so many are looked at, since any process may end */
 
 /* --- samples --- */
 
@@ -219,8 +222,20 @@ bool host_mapped_since(const struct host_process *p, uint64_t time_ns)
 
 /* --- periodic work --- */
 
+/* Lets the rows of files go that only this process had mapped, if room for others is scarce. */
+static void rest(const struct process *p)
+{
+	if (!p->maps || p->maps->refs > 1 || p->maps->len > REST_MAPPINGS)
+		return;
+	for (uint32_t i = 0; i < p->maps->len; i++)
+		files_backing_rest(p->maps->at[i].backing, 1 + (p->maps->at[i].backing == p->exe));
+}
+
 static void expire(struct host *h, uint64_t now_ns)
 {
+	for (; h->resting && now_ns > h->resting->pub.end_ns + REST_NS;
+	     h->resting = h->resting->next)
+		rest(h->resting);
 	while (h->retired && now_ns > h->retired->pub.end_ns + HOST_GRACE_NS)
 		process_forget(h, h->retired);
 	while (h->thread_lru && now_ns > h->thread_lru->last_ns + PROCESSES_THREAD_IDLE_NS)

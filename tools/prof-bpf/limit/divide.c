@@ -100,8 +100,10 @@ static uint64_t sufficient(const struct limit *l, const struct budget *b,
 
 	for (size_t i = 0; i < TOOLS; i++)
 		ret += c[tools[i].claim].wanted;
-	/* The rings, the margin and other parts of the limit grow with it. */
-	return numbers_larger(ret, b->limit) + numbers_less(ret, b->limit) / SCALE_PART;
+	/* The rings, the margin and other parts of the limit grow with it. This limit was not
+	 * enough, even if all would fit now: rows came and went too fast. */
+	ret += numbers_less(ret, b->limit) / SCALE_PART;
+	return numbers_larger(ret, b->limit + b->limit / 16);
 }
 
 uint64_t limit_divide(struct limit *l, const struct budget *b, const struct limit_asked *a)

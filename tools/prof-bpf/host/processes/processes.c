@@ -168,6 +168,7 @@ void process_retire(struct host *h, struct process *p, uint64_t now_ns)
 	dirty_remove(h, p);
 	process_keeps_leader(h, p);
 	DL_APPEND(h->retired, p);
+	h->resting = h->resting ? h->resting : p;
 }
 
 static void drop_attributes(struct host *h, struct process *p)
@@ -192,6 +193,8 @@ void process_forget(struct host *h, struct process *p)
 	process_find_exe(p);
 	if (h->config.process_gone)
 		h->config.process_gone(h->config.ctx, &p->pub);
+	if (h->resting == p)
+		h->resting = p->next;
 	DL_DELETE(h->retired, p);
 	maps_put(p->maps);
 	p->maps = NULL;

@@ -149,6 +149,7 @@ struct host {
 	struct tables_ledger ledger;
 	int proc;
 	struct process *by_pid, *retired, *dirty, *waiting, *unresolved;
+	struct process *resting; /* the first retired one whose files may still be sampled */
 	struct process *leaderless[PROCESSES_LEADER_DOUBLED + 1]; /* by leader_doubled, in the order
 								   * of leader_look_ns */
 	struct process_thread *threads, *thread_lru;
