@@ -150,7 +150,7 @@ ENV_FUNCTION __u32 hotspot_send_title(HOTSPOT_PARAMETER __u64 at, __u32 virtual)
 	t->sample.user_frames = (sizeof(*t) - sizeof(t->sample)) / 8;
 	if (virtual)
 		t->flags |= SAMPLE_THREAD_VIRTUAL;
-	return !bpf_ringbuf_output(&ring, t, sizeof(*t), BPF_RB_NO_WAKEUP);
+	return shared_send(t, sizeof(*t));
 }
 
 /* Sends the name of the thread if it has changed. thread: its JavaThread. */

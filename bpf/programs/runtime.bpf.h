@@ -172,7 +172,7 @@ static __always_inline bool take_object(const struct walk *w, const struct runti
 		n = SAMPLE_OBJECT_BYTES;
 	n += offsetof(struct sample_object, bytes);
 	o->sample.user_frames = (n - sizeof(o->sample)) / 8;
-	return bpf_ringbuf_output(&ring, o, n, BPF_RB_NO_WAKEUP) == 0;
+	return shared_send(o, n);
 }
 
 /* The place for the tag of a copied object. */
@@ -494,7 +494,7 @@ static __always_inline void fetch(struct walk *w)
 	f->sent.sample.kernel_frames = f->sent.sample.items = 0;
 	f->sent.sample.user_frames = (n - sizeof(f->sent.sample)) / 8;
 	ENV_OPAQUE(n);
-	if (n <= sizeof(f->sent) && !bpf_ringbuf_output(&ring, &f->sent, n, BPF_RB_NO_WAKEUP))
+	if (n <= sizeof(f->sent) && shared_send(&f->sent, n))
 		w->sample.flags |= SAMPLE_FETCHES;
 }
 

@@ -128,6 +128,18 @@ static __always_inline bool shared_ring_fills(void)
 	return shared_fills(&ring);
 }
 
+/* Sends n bytes that belong to a sample. One user's programs can cause many of them. So when the
+ * ring is a quarter full they wake prof-bpf, which otherwise empties it at its timer. Returns
+ * whether there was space. */
+static __always_inline bool shared_send(void *data, __u64 n)
+{
+	const bool filling = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >
+			     bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 4;
+
+	return bpf_ringbuf_output(&ring, data, n,
+				  filling ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP) == 0;
+}
+
 static __always_inline struct walk *scratch(void)
 {
 	__u32 zero = 0;

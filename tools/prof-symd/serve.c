@@ -33,6 +33,7 @@
 #define TICK_MS 5000	   /* a fallback, since the stream sends something every second */
 #define TURN_NS 5000000ull /* time for naming before files and messages get their turn */
 #define SEND_MS 200
+#define INTERPRETED_FIRST_NS 100000000ull /* for so long, naming waits for interpreted frames */
 #define SHARE_NS 20000000ull
 /* If an allocation fails, the loop waits for a moment. After REST_MOST_NS without memory the tool
  * ends, since a restart may help. */
@@ -45,6 +46,8 @@ struct serve {
 	struct route route;
 	struct memory_share share;
 	uint64_t shared_ns;
+	uint64_t ran_ns; /* when samples last got their turn, */
+	bool held_back;	 /* and whether they wait for interpreted frames */
 	struct filestore files;
 	struct jit jit;
 	struct objects *objects;
@@ -250,6 +253,8 @@ static int wait_for_something(struct serve *s, bool take_stream)
 		deadline = interpreted;
 	if (looks > now_ns && (!deadline || looks < deadline))
 		deadline = looks;
+	if (s->held_back && deadline > s->ran_ns + INTERPRETED_FIRST_NS)
+		deadline = s->ran_ns + INTERPRETED_FIRST_NS;
 	if (aside && (!deadline || aside < deadline))
 		deadline = aside;
 	if (deadline) {
@@ -321,6 +326,7 @@ static int rest(struct serve *s, uint64_t now_ns)
 	if (now_ns - s->starved_ns >= REST_MOST_NS)
 		return -ENOMEM;
 	filestore_relieve(&s->files);
+	objects_relieve(s->objects);
 	return poll(&life, 1, REST_MS) > 0 && deploy_life_over(s->links->life_fd, &s->renews)
 		       ? SERVE_LIFE_OVER
 		       : 0;
@@ -384,13 +390,17 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 			r = forgive(s, objects_send(s->objects, now_ns));
 			if (r < 0)
 				return r;
-			/* Wait for interpreted frames first: reading the DWARF of a native frame
-			 * may take a second, and their objects may be gone by then. */
+			/* Wait for interpreted frames first: native names may take long, and their
+			 * objects may be gone by then. But a program that keeps running new
+			 * functions must not keep all samples waiting. */
 			waiting = !full && !s->peer_gone && !namer_is_late(s->namer, now_ns) &&
+				  now_ns < s->ran_ns + INTERPRETED_FIRST_NS &&
 				  (objects_deadline(s->objects) > now_ns ||
 				   namer_looks_until(s->namer) > now_ns);
+			s->held_back = waiting;
 			if (waiting)
 				break;
+			s->ran_ns = now_ns;
 			r = namer_run(s->namer, now_ns);
 			waiting = r == NAMER_WAIT || r == -ENOMEM;
 			r = forgive(s, r);
@@ -461,7 +471,7 @@ int serve_run(const struct serve_links *links, const struct budget *budget,
 	if (r == 0)
 		namer_leave_out(s->namer, links->names);
 	if (r == 0)
-		objects_budget(s->objects, budget->objects / 3);
+		objects_budget(s->objects, budget->objects / 4);
 	if (r == 0)
 		namer_use_objects(s->namer, s->objects, route_tell_runtime, &s->route);
 	if (r == 0)

@@ -11,13 +11,13 @@ static struct object_names_sources sources;
 
 static void init(void)
 {
-	cr_assert_eq(copies_init(&copies, 7), 0);
+	cr_assert_eq(copies_init(&copies, 7, 1 << 20), 0);
 }
 
 static void done(void)
 {
 	copies_done(&copies);
-	cr_expect_eq(copies.places.held, 0);
+	cr_expect_eq(copies.bytes.held, 0);
 	object_names_sources_done(&sources);
 	runtime_object_done(&scratch);
 }
@@ -63,7 +63,7 @@ Test(copies, each_belongs_to_one_object_of_one_process)
 	cr_expect(!have(2, 0x10));
 	cr_expect(!have(1, 0x20));
 	cr_expect(!copies_have(&copies, &other));
-	cr_expect_eq(copies.places.held, 1);
+	cr_expect_eq(copies.by_key.len, 1);
 }
 
 Test(copies, the_largest_holder_loses_its_oldest_copy)
@@ -79,7 +79,28 @@ Test(copies, the_largest_holder_loses_its_oldest_copy)
 	cr_expect(have(2, 1));
 	cr_expect(have(2, 2));
 	cr_expect(!have(1, 2));
-	cr_expect_eq(copies.places.held, COPIES_MAX);
+	cr_expect_eq(copies.by_key.len, COPIES_MAX);
+}
+
+Test(copies, all_together_have_a_limit)
+{
+	size_t one;
+
+	take(2, 1);
+	one = copies.bytes.held;
+	copies_limit(&copies, 4 * one + 1);
+	for (uint64_t i = 1; i <= 10; i++)
+		take(1, i);
+	cr_expect(have(2, 1), "it holds less than the other owner");
+	cr_expect(!have(1, 7) && have(1, 8) && have(1, 10));
+	cr_expect_eq(copies.bytes.held, 4 * one);
+	/* Also one that is larger than the limit. */
+	copies_limit(&copies, one - 1);
+	cr_expect_eq(copies.by_key.len, 0);
+	take(1, 11);
+	cr_expect(have(1, 11));
+	copies_limit(&copies, 0);
+	cr_expect_eq(copies.bytes.held, 0);
 }
 
 Test(copies, an_empty_one_is_found_once)

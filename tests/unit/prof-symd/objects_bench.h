@@ -58,6 +58,7 @@ static inline void bench_free(struct bench *b)
 {
 	objects_drop(b->o, P);
 	cr_expect_eq(objects_counts(b->o).kept, 0);
+	objects_relieve(b->o); /* copies outlive their process */
 	cr_expect_eq(objects_counts(b->o).held_bytes, 0);
 	objects_free(b->o);
 	capture_close(b->k);

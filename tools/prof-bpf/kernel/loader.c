@@ -510,6 +510,11 @@ int loader_load(struct loader *l)
 	return r ? r : attach_programs(l);
 }
 
+int loader_samples_fd(const struct loader *l)
+{
+	return bpf_map__fd(l->skel->maps.ring);
+}
+
 int loader_deferred_fd(const struct loader *l)
 {
 	return bpf_map__fd(l->skel->maps.deferred_ring);

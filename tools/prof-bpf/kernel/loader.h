@@ -33,7 +33,9 @@ int loader_new(const struct loader_config *c, struct loader **ret);
  * loader_trouble() then returns the last message of the verifier or libbpf, or NULL if a target was
  * the reason, which is logged. */
 int loader_load(struct loader *l);
-/* Becomes readable, as an edge, while the ring of deferred samples is more than half full. */
+/* Become readable, as an edge, while the ring of samples is a quarter full, or that of deferred
+ * samples half full. */
+int loader_samples_fd(const struct loader *l);
 int loader_deferred_fd(const struct loader *l);
 /* Starts the process that loads the programs of runtimes (late_loader.h). Call it after
  * loader_load, with one thread and the right to load programs. Returns 0 or -errno. */

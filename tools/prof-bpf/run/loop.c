@@ -41,7 +41,8 @@ int loop_open(struct prof *p)
 		 * them again. */
 		{ p->cpus.fd, WAKEUPS_CPUS, WAKEUPS_EDGE },
 		{ loader_late_fd(p->loader), WAKEUPS_LATE_LOADER, WAKEUPS_ALWAYS },
-		{ loader_deferred_fd(p->loader), WAKEUPS_DEFERRED, WAKEUPS_EDGE },
+		{ loader_samples_fd(p->loader), WAKEUPS_SAMPLES, WAKEUPS_EDGE },
+		{ loader_deferred_fd(p->loader), WAKEUPS_SAMPLES, WAKEUPS_EDGE },
 		{ p->options.deploy.life_fd, WAKEUPS_LIFE, WAKEUPS_ALWAYS },
 	};
 	int r = wakeups_open(&p->wakeups, p->options.sampling.hz);
@@ -218,7 +219,7 @@ static void handle(struct prof *p, enum wakeups_source from)
 	case WAKEUPS_LATE_LOADER:
 		helpers_hear_loader(p);
 		break;
-	case WAKEUPS_DEFERRED:
+	case WAKEUPS_SAMPLES:
 		samples_drain(&p->samples);
 		break;
 	case WAKEUPS_CPUS:

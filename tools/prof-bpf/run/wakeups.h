@@ -19,7 +19,7 @@ enum wakeups_source {
 	WAKEUPS_HELPERS,
 	WAKEUPS_CPUS,
 	WAKEUPS_LATE_LOADER,
-	WAKEUPS_DEFERRED
+	WAKEUPS_SAMPLES
 };
 
 enum wakeups_how {

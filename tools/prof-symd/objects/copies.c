@@ -10,6 +10,7 @@ struct copy {
 	uint64_t key, owner;
 	struct object_id of;
 	uint64_t serial;	      /* lower means older */
+	size_t bytes;		      /* charged to the owner */
 	struct object_memory *memory; /* NULL: this place is empty */
 };
 
@@ -29,15 +30,16 @@ static void drop(struct copies *c, struct copy *p)
 	if (!p->memory)
 		return;
 	idmap_remove(&c->by_key, p->key);
-	holdings_give(&c->places, p->owner, 1);
+	holdings_give(&c->bytes, p->owner, p->bytes);
 	object_memory_done(p->memory);
 	free(p->memory);
 	p->memory = NULL;
 }
 
-int copies_init(struct copies *c, uint64_t seed)
+int copies_init(struct copies *c, uint64_t seed, size_t bytes)
 {
 	c->seed = seed;
+	c->most = bytes;
 	return idmap_init(&c->by_key, COPIES_MAX);
 }
 
@@ -69,21 +71,51 @@ bool copies_have(const struct copies *c, const struct object_id *of)
 
 /* --- keeping --- */
 
-/* Returns an empty place, or the oldest one of the owner with most copies. */
-static struct copy *place_for(const struct copies *c, uint64_t owner)
+/* Returns the oldest copy of an owner; NULL: it has none. */
+static struct copy *oldest_of(const struct copies *c, uint64_t owner)
 {
 	struct copy *oldest = NULL;
 
-	(void)holdings_gives_way(&c->places, owner, &owner);
 	for (uint32_t i = 0; i < COPIES_MAX; i++) {
 		struct copy *p = &c->at[i];
 
-		if (!p->memory)
-			return p;
-		if (p->owner == owner && (!oldest || p->serial < oldest->serial))
+		if (p->memory && p->owner == owner && (!oldest || p->serial < oldest->serial))
 			oldest = p;
 	}
-	return oldest ? oldest : &c->at[0];
+	return oldest;
+}
+
+/* Drops the oldest copy of the owner with most bytes. The owner itself gives way if no other has
+ * more. */
+static void drop_oldest(struct copies *c, uint64_t owner)
+{
+	(void)holdings_gives_way(&c->bytes, owner, &owner);
+	struct copy *p = oldest_of(c, owner);
+
+	for (uint32_t i = 0; !p && i < COPIES_MAX; i++)
+		p = c->at[i].memory ? &c->at[i] : NULL;
+	if (p)
+		drop(c, p);
+}
+
+/* Returns an empty place. */
+static struct copy *place_for(struct copies *c, uint64_t owner, size_t bytes)
+{
+	while (c->by_key.len && c->bytes.held + bytes > c->most)
+		drop_oldest(c, owner);
+	if (c->by_key.len == COPIES_MAX)
+		drop_oldest(c, owner);
+	for (uint32_t i = 0; i < COPIES_MAX; i++)
+		if (!c->at[i].memory)
+			return &c->at[i];
+	return NULL;
+}
+
+void copies_limit(struct copies *c, size_t bytes)
+{
+	c->most = bytes;
+	while (c->by_key.len && c->bytes.held > c->most)
+		drop_oldest(c, UINT64_MAX);
 }
 
 static int add_pieces(struct object_memory *memory, const struct msg_object *m)
@@ -115,20 +147,22 @@ int copies_take(struct copies *c, const struct msg_object *m, uint64_t owner)
 		c->at = calloc(COPIES_MAX, sizeof(*c->at));
 	if (!c->at)
 		return -ENOMEM;
-	struct copy *p = place_for(c, owner);
-
-	drop(c, p);
+	const size_t bytes = sizeof(struct object_memory) + m->bytes.len;
 	struct object_memory *memory = calloc(1, sizeof(*memory));
-	const int r = memory ? idmap_put(&c->by_key, key, (uint32_t)(p - c->at)) : -ENOMEM;
+	struct copy *p = memory ? place_for(c, owner, bytes) : NULL;
+	const int r = p ? idmap_put(&c->by_key, key, (uint32_t)(p - c->at)) : -ENOMEM;
 
 	if (r) {
 		free(memory);
 		return r;
 	}
-	*p = (struct copy){
-		.key = key, .owner = owner, .of = of, .serial = ++c->serial, .memory = memory
-	};
-	holdings_take(&c->places, owner, 1);
+	*p = (struct copy){ .key = key,
+			    .owner = owner,
+			    .of = of,
+			    .serial = ++c->serial,
+			    .bytes = bytes,
+			    .memory = memory };
+	holdings_take(&c->bytes, owner, bytes);
 	memory->whole = true;
 	return add_pieces(memory, m);
 }

@@ -2,7 +2,8 @@
 /*
  * Copies of objects' memory. The kernel's program copies an object at its first sample, so the copy
  * comes before the object's first frame. It is kept until the object is named from it. Owners share
- * the places: if all are taken, the oldest copy of the owner with most copies is dropped.
+ * the places and the memory: if these are full, the oldest copy of the owner with most bytes is
+ * dropped.
  *
  * An empty copy means that the memory of its process may not be copied.
  */
@@ -28,13 +29,17 @@ uint64_t object_id_key(const struct object_id *of, uint64_t seed);
 struct copies {
 	struct copy *at; /* COPIES_MAX of them, allocated with the first copy */
 	struct idmap by_key;
-	struct holdings places;
+	struct holdings bytes;
+	size_t most; /* bytes of all copies */
 	uint64_t seed;
 	uint64_t serial; /* serial of the last copy */
 };
 
-/* *c must be zero before. seed: that of object_id_key. Returns 0 or -errno. */
-int copies_init(struct copies *c, uint64_t seed);
+/* *c must be zero before. seed: that of object_id_key; bytes: as in copies_limit. Returns 0 or
+ * -errno. */
+int copies_init(struct copies *c, uint64_t seed, size_t bytes);
+/* Sets how many bytes all copies may have. Drops those that are too many. */
+void copies_limit(struct copies *c, size_t bytes);
 void copies_done(struct copies *c);
 /* Stores a copy, charged to this owner, unless the object has one. Returns 0 or -ENOMEM. */
 int copies_take(struct copies *c, const struct msg_object *m, uint64_t owner);

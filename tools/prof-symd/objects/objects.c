@@ -33,7 +33,7 @@ int objects_new(int (*ask)(void *, const struct objects_request *), void *ctx, s
 	if (r == 0)
 		r = idmap_init(&o->by_request, OBJECTS_PROCESSES);
 	if (r == 0)
-		r = copies_init(&o->copies, o->seed);
+		r = copies_init(&o->copies, o->seed, o->budget);
 	if (r) {
 		objects_free(o);
 		return r;
@@ -56,6 +56,13 @@ void objects_forbid(struct objects *o, bool forbid)
 void objects_budget(struct objects *o, size_t bytes)
 {
 	o->budget = bytes;
+	copies_limit(&o->copies, bytes);
+}
+
+void objects_relieve(struct objects *o)
+{
+	copies_limit(&o->copies, 0);
+	copies_limit(&o->copies, o->budget);
 }
 
 struct objects_counts objects_counts(const struct objects *o)
@@ -63,7 +70,7 @@ struct objects_counts objects_counts(const struct objects *o)
 	struct objects_counts c = o->counts;
 
 	c.kept = o->by_key.len;
-	c.held_bytes = o->bytes + o->reading_bytes;
+	c.held_bytes = o->bytes + o->reading_bytes + o->copies.bytes.held;
 	return c;
 }
 

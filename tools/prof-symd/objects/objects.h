@@ -59,9 +59,11 @@ void objects_owners(struct objects *o, uint64_t (*owner_of)(void *ctx, uint64_t 
 		    void *ctx);
 /* Sets whether reading memory is forbidden. Then no object has a name, and none is requested. */
 void objects_forbid(struct objects *o, bool forbid);
-/* Sets the limit in bytes for named objects, instead of OBJECTS_BUDGET. Objects that are being read
- * may take twice as much in addition. */
+/* Sets the limit in bytes for named objects, instead of OBJECTS_BUDGET. Copies may take as much in
+ * addition, and objects that are being read twice as much. */
 void objects_budget(struct objects *o, size_t bytes);
+/* Drops all copies: an allocation failed. */
+void objects_relieve(struct objects *o);
 void objects_free(struct objects *o);
 /* Requests an object in advance; the next objects_send sends the request. */
 void objects_want(struct objects *o, const struct runtime_build *b, uint64_t process, uint32_t pid,
