@@ -18,7 +18,7 @@
 #include "tools/prof-bpf/kernel/ksymbols.h"
 #include "tools/prof-bpf/kernel/sideband.h"
 
-#define PACKS_AT_ONCE 8	     /* take about a millisecond */
+#define PACKS_AT_ONCE 32     /* take about a millisecond */
 #define LOOKED_AT (64 << 10) /* bytes that are searched for an address other than zero */
 /* Bytes read at once; small in a fuzz target, so that it reaches the boundaries. */
 #ifndef KALLSYMS_CHUNK

@@ -26,12 +26,13 @@ struct ksymbol {
 	uint8_t zero;
 };
 
-#define PACK_SYMBOLS 256u
+#define PACK_SYMBOLS 64u
 #define PACK_EACH 8u
-/* Parameters of zlib, which suit packs of 7 KiB. */
-#define PACK_WINDOW 13
-#define PACK_MEMORY 6
-#define PACK_RATIO 4 /* the names of a kernel usually shrink at least by this factor */
+/* Parameters of zlib, which suit packs of 2 KiB. */
+#define PACK_LEVEL 6
+#define PACK_WINDOW 11
+#define PACK_MEMORY 4
+#define PACK_RATIO 3 /* the names of a kernel usually shrink at least by this factor */
 
 /* A pack of symbols: the distance of each from the previous one (4 bytes), then modules and lengths
  * of names (2 bytes each), then the names. */
@@ -66,6 +67,10 @@ static void drop_packs(struct ksymbols *t)
 		deflateEnd(&t->packing->z);
 	free(t->packing);
 	t->packing = NULL;
+	if (t->unpacking)
+		inflateEnd(t->unpacking);
+	free(t->unpacking);
+	t->unpacking = NULL;
 }
 
 void ksymbols_done(struct ksymbols *t)
@@ -340,7 +345,7 @@ static int begin_packing(struct ksymbols *t)
 		return -ENOMEM;
 	p->count = (t->len + PACK_SYMBOLS - 1) / PACK_SYMBOLS;
 	p->cap = (t->pool_len + t->len * PACK_EACH) / PACK_RATIO + 1;
-	if (deflateInit2(&p->z, Z_BEST_SPEED, Z_DEFLATED, PACK_WINDOW, PACK_MEMORY,
+	if (deflateInit2(&p->z, PACK_LEVEL, Z_DEFLATED, PACK_WINDOW, PACK_MEMORY,
 			 Z_DEFAULT_STRATEGY) != Z_OK) {
 		free(p);
 		return -ENOMEM;
@@ -449,6 +454,32 @@ void ksymbols_finish(struct ksymbols *t)
 	fit(t);
 }
 
+/* Unpacks pack i. All share a stream, since a new one for each costs more. */
+static bool unpack_one(struct ksymbols *t, size_t i)
+{
+	z_stream *z = t->unpacking;
+
+	t->shown = SIZE_MAX;
+	if (!z) {
+		z = calloc(1, sizeof(*z));
+		if (!z || inflateInit2(z, PACK_WINDOW) != Z_OK) {
+			free(z);
+			return false;
+		}
+		t->unpacking = z;
+	}
+	z->next_in = (Bytef *)t->packed + t->packs[i].at;
+	z->avail_in = t->packs[i + 1].at - t->packs[i].at;
+	z->next_out = (Bytef *)t->unpacked;
+	z->avail_out = t->packs[i].plain;
+	const bool whole = inflate(z, Z_FINISH) == Z_STREAM_END && !z->avail_out;
+
+	inflateReset(z);
+	if (whole)
+		t->shown = i;
+	return whole;
+}
+
 /* Unpacks the symbols around an offset. Returns their number, 0 without memory. */
 static size_t unpack(struct ksymbols *t, uint32_t offset, uint32_t *ret_first)
 {
@@ -464,14 +495,8 @@ static size_t unpack(struct ksymbols *t, uint32_t offset, uint32_t *ret_first)
 	}
 	/* The base is the lowest symbol's address, so such a pack exists. */
 	size_t i = lo - 1;
-	uLongf n = t->packs[i].plain;
-	if (i != t->shown) {
-		t->shown = SIZE_MAX;
-		if (uncompress((Bytef *)t->unpacked, &n, (const Bytef *)t->packed + t->packs[i].at,
-			       t->packs[i + 1].at - t->packs[i].at) != Z_OK)
-			return 0;
-		t->shown = i;
-	}
+	if (i != t->shown && !unpack_one(t, i))
+		return 0;
 	*ret_first = t->packs[i].offset;
 	return i + 1 < t->pack_count ? PACK_SYMBOLS : t->len - i * PACK_SYMBOLS;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table of kernel symbols. It takes 12 bytes per symbol, sorted by distance from the lowest
- * text address, and one pool of names. In a longer run, zlib packs it, 256 symbols at a time, to a
+ * text address, and one pool of names. In a longer run, zlib packs it, 64 symbols at a time, to a
  * fifth of its size: a name is needed only once per epoch.
  *
  * A second, small table holds BPF programs and trampolines, which can change at any time. If an
@@ -35,6 +35,7 @@ struct ksymbols {
 	char *packed, *unpacked;	  /* unpacked: space for the largest pack */
 	size_t unpacked_bytes, shown;	  /* shown: the pack that it holds; SIZE_MAX: none yet */
 	struct ksymbols_packing *packing; /* NULL: not now; `at` and `pool` are used meanwhile */
+	struct z_stream_s *unpacking;	  /* NULL: nothing was unpacked yet */
 	char **modules;
 	unsigned module_count;
 	struct ksymbols_bpf *dynamic;
@@ -48,7 +49,7 @@ int ksymbols_add(struct ksymbols *t, uint64_t address, char type, struct str nam
 		 struct str module);
 /* Sorts the table. Call it after the last symbol. */
 void ksymbols_finish(struct ksymbols *t);
-/* Packs at most this many times 256 symbols of a finished table. Returns 0: it is packed now;
+/* Packs at most this many times 64 symbols of a finished table. Returns 0: it is packed now;
  * -EAGAIN: call it again; -ENOMEM: the table stays as it is. Until it is packed, ksymbols_find
  * works as before. */
 int ksymbols_pack(struct ksymbols *t, size_t most);
