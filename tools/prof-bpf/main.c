@@ -303,10 +303,7 @@ static int open_host(struct prof *p)
 	p->offers.wanted = p->output.bus != NULL;
 	int r = host_new(&c, &p->host);
 	if (!r) {
-		/* In a container, also those of the host. Without the files there are no such
-		 * ids. */
-		(void)subids_read(&p->subids, "/proc/1/root/etc/subuid");
-		(void)subids_read(&p->subids, "/etc/subuid");
+		(void)subids_read(&p->subids);
 		owners_fold(host_owners(p->host), &p->subids);
 	}
 	if (!r && p->file_server)

@@ -41,7 +41,15 @@ Test(subids, lines_without_a_block_are_skipped)
 	cr_expect_eq(ids.len, 1);
 	cr_expect_eq(subids_owner(&ids, 9), 9);
 	subids_done(&ids);
-	cr_expect_lt(subids_read(&ids, "/none"), 0);
+}
+
+Test(subids, reading_replaces_what_was_there)
+{
+	cr_assert_eq(subids_add(&ids, "nobody:4294967000:9"), 0);
+	cr_expect_eq(subids_owner(&ids, 4294967003), 4294967000);
+	cr_assert_eq(subids_read(&ids), 0);
+	cr_expect_eq(subids_owner(&ids, 4294967003), 4294967003);
+	subids_done(&ids);
 }
 
 Test(subids, an_owner_has_all_ids_of_its_block)

@@ -76,17 +76,24 @@ int subids_add(struct subids *s, const char *text)
 	return 0;
 }
 
-int subids_read(struct subids *s, const char *path)
+int subids_read(struct subids *s)
 {
+	static const char *const files[] = { "/proc/1/root/etc/subuid", "/etc/subuid" };
+	struct subids read = { .len = 0 };
 	char *text = malloc(FILE_MAX);
+	int r = text ? 0 : -ENOMEM;
 
-	if (!text)
-		return -ENOMEM;
-	const ssize_t n = smallfile_read(AT_FDCWD, path, text, FILE_MAX);
-	const int r = n < 0 ? (int)n : subids_add(s, text);
-
+	for (size_t i = 0; !r && i < sizeof(files) / sizeof(files[0]); i++)
+		if (smallfile_read(AT_FDCWD, files[i], text, FILE_MAX) >= 0)
+			r = subids_add(&read, text);
 	free(text);
-	return r;
+	if (r) {
+		subids_done(&read);
+		return r;
+	}
+	subids_done(s);
+	*s = read;
+	return 0;
 }
 
 uint32_t subids_owner(const struct subids *s, uint32_t uid)

@@ -22,8 +22,9 @@ struct subids {
 /* Adds the blocks of a text in the form of /etc/subuid: "user:first:count" in each line. Skips
  * other lines. Returns 0 or -ENOMEM. */
 int subids_add(struct subids *s, const char *text);
-/* Adds those of a file, of which at most a MiB is read. Returns 0, -errno or -ENOMEM. */
-int subids_read(struct subids *s, const char *path);
+/* Reads /etc/subuid anew, and in a container also that of the host. Without the files there are no
+ * such ids. Returns 0, or -ENOMEM: *s stays as it is. */
+int subids_read(struct subids *s);
 /* Returns the id that stands for this one: itself, unless it is in a block. */
 uint32_t subids_owner(const struct subids *s, uint32_t uid);
 void subids_done(struct subids *s);

@@ -109,8 +109,10 @@ static void keep_sampling(struct prof *p, uint64_t now)
 {
 	if (is_due(p, &p->last.figures_ns, FIGURES_NS, now))
 		report(p);
-	if (is_due(p, &p->last.clock_ns, CLOCK_NS, now))
+	if (is_due(p, &p->last.clock_ns, CLOCK_NS, now)) {
 		output_emitted(&p->output, emit_clock(p->output.emit));
+		(void)subids_read(&p->subids);
+	}
 	if (is_urgent(p, now))
 		p->last.flushed_ns = 0;
 	if (is_due(p, &p->last.flushed_ns, FLUSH_NS, now))
