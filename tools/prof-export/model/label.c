@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 #include "common/base/command/log.h"
-#include "common/wire/placeholder.h"
+#include "common/wire/marks.h"
 #include "common/wire/reason.h"
 
 static uint32_t run_length(struct str s, bool plain)
@@ -88,31 +88,13 @@ static bool is_word(struct str s)
 	return false;
 }
 
-/* The offset of the bracket of a mark such as `_[k]` at the end of s; 0 if there is none. Names of
- * interpreted frames may end in the marks that epoch.c adds for kinds of code. */
-static size_t find_tail(struct str s, bool interpreted)
-{
-	static const char *const marks[] = { "[k]", "[i]", "[c1]", "[c2]", "[n]" };
-	const size_t count = interpreted ? 1 : sizeof(marks) / sizeof(marks[0]);
-
-	for (size_t i = 0; i < count; i++) {
-		const struct str mark = str_from(marks[i]);
-		size_t at = s.len - mark.len;
-
-		if (s.len <= mark.len || !str_ends_with(s, mark))
-			continue;
-		while (at && s.data[at - 1] == '\\')
-			at--;
-		return at && s.data[at - 1] == '_' ? s.len - mark.len : 0;
-	}
-	return 0;
-}
-
 static int guard_name(struct buf *b, size_t from, bool interpreted)
 {
 	const struct str s = { .data = (const char *)b->data + from,
 			       .len = (uint32_t)(b->len - from) };
-	const size_t tail = find_tail(s, interpreted);
+	/* prof-symd has guarded the names of interpreted frames against marks of kinds of code. */
+	const size_t kernel = marks_bracket(s, MARKS_KERNEL),
+		     tail = kernel || interpreted ? kernel : marks_code_bracket(s);
 	uint32_t head = 0;
 
 	/* A name that already has backslashes there gets another one, so that different names never
@@ -121,7 +103,7 @@ static int guard_name(struct buf *b, size_t from, bool interpreted)
 		head++;
 	const struct str rest = { .data = s.data + head, .len = s.len - head };
 	const bool guard_head = has_head(rest) || is_word(rest) ||
-				(!interpreted && placeholder_like(rest));
+				(!interpreted && marks_is_placeholder(rest));
 	int r = tail ? insert_backslash(b, from + tail) : 0;
 
 	if (!r && guard_head)
@@ -219,7 +201,7 @@ int label_call(struct buf *b, const struct definitions *d, const struct model_fr
 {
 	int r = label_plain(b, d, f, i);
 
-	return r || f->kind != MODEL_KERNEL ? r : buf_append_str(b, "_[k]");
+	return r || f->kind != MODEL_KERNEL ? r : buf_append_str(b, MARKS_KERNEL);
 }
 
 int label_where(struct buf *b, const struct model_frame *f)

@@ -7,7 +7,7 @@
 #include <sys/random.h>
 #include "common/base/bytes/numbers.h"
 #include "common/wire/peer/lastword.h"
-#include "common/wire/placeholder.h"
+#include "common/wire/marks.h"
 
 #define EVICT_PART 32 /* this part of all objects is evicted at once */
 
@@ -675,24 +675,35 @@ static void say(struct names *ret, const struct runtime_build *b, const char *wh
 	ret->count = 1;
 }
 
-/* A script's function may be called like a placeholder. One that has backslashes already gets
- * another one, so that different names never look alike. */
+/* Puts a backslash at this place of a name. */
+static void insert_backslash(struct names *ret, struct str *name, uint32_t at)
+{
+	char text[NAMES_TEXT];
+	const uint32_t len = str_cut(*name, sizeof(text) - 1).len;
+
+	if (at > len)
+		return;
+	memcpy(text, name->data, at);
+	text[at] = '\\';
+	memcpy(text + at + 1, name->data + at, len - at);
+	*name = names_keep(ret, text, len + 1);
+}
+
+/* A script's function may be called like a placeholder, or like one with a mark. A name that has
+ * backslashes already gets another one, so that different names never look alike. */
 static void guard(struct names *ret, struct str *name)
 {
 	struct str rest = *name;
-	char text[NAMES_TEXT];
+	const uint32_t bracket = marks_code_bracket(rest);
 
 	while (rest.len && *rest.data == '\\') {
 		rest.data++;
 		rest.len--;
 	}
-	if (!placeholder_like(rest))
-		return;
-	const uint32_t len = str_cut(*name, sizeof(text) - 1).len;
-
-	text[0] = '\\';
-	memcpy(text + 1, name->data, len);
-	*name = names_keep(ret, text, len + 1);
+	if (bracket)
+		insert_backslash(ret, name, bracket);
+	else if (marks_is_placeholder(rest))
+		insert_backslash(ret, name, 0);
 }
 
 /* Copies the names. Returns 0 or OBJECTS_HIDDEN. */
@@ -719,7 +730,7 @@ int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t pr
 	names_reset(ret);
 	if (o->forbidden) {
 		o->counts.refused++;
-		say(ret, b, PLACEHOLDER_NOT_READ);
+		say(ret, b, MARKS_NOT_READ);
 		return OBJECTS_UNNAMED;
 	}
 	r = get_object(o, b, &of, pid, OBJECTS_READING, now_ns, &i);
@@ -728,7 +739,7 @@ int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t pr
 	if (r == -EBUSY && !give_up)
 		return OBJECTS_LATER; /* other readings end within a deadline */
 	if (r) {
-		say(ret, b, PLACEHOLDER_GONE);
+		say(ret, b, MARKS_GONE);
 		return OBJECTS_UNNAMED;
 	}
 	e = &o->at[i];
@@ -744,12 +755,12 @@ int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t pr
 			return tell(b, e->reading->copied.names, mark, ret);
 		break;
 	case OBJECT_REFUSED:
-		say(ret, b, PLACEHOLDER_NOT_READ);
+		say(ret, b, MARKS_NOT_READ);
 		return OBJECTS_UNNAMED;
 	case OBJECT_GONE:
 		break;
 	}
-	say(ret, b, PLACEHOLDER_GONE);
+	say(ret, b, MARKS_GONE);
 	return OBJECTS_UNNAMED;
 }
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-export/model/definitions/epoch.h"
 
+#include <assert.h>
 #include <errno.h>
 #include "bpf/runtime.h"
 #include "common/base/bytes/numbers.h"
 #include "common/status/account.h"
+#include "common/wire/marks.h"
 
 /* Marks the value of a frame id that stands for several frames. The other bits are an index into
  * `groups`. */
@@ -332,16 +334,13 @@ static bool keeps_names(const struct epoch *e, const struct msg_frame *msg)
 /* Appends to each function's name what kind of code runs in the frame. */
 static int mark_code(struct epoch *e, uint64_t code, uint32_t *calls, uint32_t n)
 {
-	static const char *const words[RUNTIME_CODES] = { [RUNTIME_CODE_INTERPRETED] = "_[i]",
-							  [RUNTIME_CODE_C1] = "_[c1]",
-							  [RUNTIME_CODE_C2] = "_[c2]",
-							  [RUNTIME_CODE_NATIVE] = "_[n]" };
+	static_assert(MARKS_CODES == RUNTIME_CODES, "each kind of code has a mark");
 	int r = 0;
 
-	if (!e->options.code || code >= RUNTIME_CODES || !words[code])
+	if (!e->options.code || code >= RUNTIME_CODES || !*marks_of_code[code])
 		return 0;
 	for (uint32_t i = 0; !r && i < n; i++)
-		r = definitions_marked(e->definitions, calls[i], words[code], &calls[i]);
+		r = definitions_marked(e->definitions, calls[i], marks_of_code[code], &calls[i]);
 	return r;
 }
 
