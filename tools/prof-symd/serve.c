@@ -264,7 +264,7 @@ static int wait_for_something(struct serve *s, bool take_stream)
 	}
 	if (peer_has_unsent(s->links->files) && timeout > FLUSH_MS)
 		timeout = FLUSH_MS; /* to send what could not be sent */
-	if (namer_paused(s->namer))
+	if (namer_paused(s->namer) && !s->held_back)
 		timeout = 0;
 	if (s->peer_gone) { /* a closed lane stays readable, so do not wait for it */
 		p[2].fd = -1;

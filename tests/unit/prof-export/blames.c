@@ -45,7 +45,7 @@ Test(blames, samples_without_names_are_told_by_owner_and_reason)
 				      .process = { .id = 2, .pid = 9, .owner = ann } });
 		take(m, (struct msg){ .id = MSG_THREAD,
 				      .thread = { .id = 2, .process = 2, .tid = 9 } });
-		for (uint64_t flags = MSG_FRAME_UNNAMED_SLOW; flags <= MSG_FRAME_UNNAMED_MEMORY;
+		for (uint64_t flags = MSG_FRAME_UNNAMED_SLOW; flags <= MSG_FRAME_UNNAMED_FILE;
 		     flags *= 2) {
 			f.frame.flags = flags;
 			take(m, f);
@@ -58,6 +58,7 @@ Test(blames, samples_without_names_are_told_by_owner_and_reason)
 		model_status(m, &st, false);
 		cr_expect_eq(st.unnamed[UNNAMED_SLOW], 1);
 		cr_expect_eq(st.unnamed[UNNAMED_MEMORY_LIMIT], 2);
+		cr_expect_eq(st.unnamed[UNNAMED_NO_FILE], 1);
 		cr_expect_eq(st.blames[0].owner, ann);
 		cr_expect_eq(st.blames[0].harm, STATUS_UNNAMED);
 		cr_expect_eq(st.blames[0].reason, UNNAMED_MEMORY_LIMIT);

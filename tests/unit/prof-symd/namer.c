@@ -118,6 +118,24 @@ Test(namer, a_sample_waits_for_its_file_and_what_follows_waits_behind)
 	bench_free(b);
 }
 
+Test(namer, a_frame_says_that_its_file_is_gone)
+{
+	struct bench *b = bench_new(&NAMER_LIMITS);
+	struct msg m;
+	uint64_t flags = 0;
+
+	hello(b);
+	thread(b, 1);
+	file_sample(b, 3);
+	filestore_answer(&b->files, b->requests[0], -1, SECOND);
+	cr_assert_eq(namer_run(b->namer, SECOND), 0);
+	cr_assert_eq(stream_flush(&b->out), 0);
+	while (stream_next(&b->in, &m) == 0)
+		flags |= m.id == MSG_FRAME ? m.frame.flags : 0;
+	cr_expect(flags & MSG_FRAME_UNNAMED_FILE);
+	bench_free(b);
+}
+
 Test(namer, at_most_sixteen_requests_of_a_user_are_under_way)
 {
 	struct bench *b = bench_new(&NAMER_LIMITS);

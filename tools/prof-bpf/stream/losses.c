@@ -123,8 +123,8 @@ static void say_refused(const struct refused *r, const char *text)
 			    "and names",
 			    most, text, owner_text(r->user, user));
 	else
-		log_warning("%s takes more than its share of %s; only its own programs lose stacks "
-			    "and names",
+		log_warning("%s takes more than its share of %s; only its own programs may lose "
+			    "stacks and names",
 			    most, text);
 }
 

@@ -161,6 +161,8 @@ static int name_frame(struct namer *n, const struct definition_frame *f, struct 
 	r = namer_send_file(n, f->file, now_ns, &program);
 	if (r == 0 && !program && file && (n->skipped || file->store.late))
 		return late_file(n);
+	if (r == 0 && !program && file && file->store.state == FILESTORE_FAILED && !n->files->bare)
+		n->without = MSG_FRAME_UNNAMED_FILE;
 	if (r || !program)
 		return r;
 	if (n->wanted != REPORTING_ALL) {

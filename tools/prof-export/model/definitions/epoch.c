@@ -11,7 +11,7 @@
 /* Marks the value of a frame id that stands for several frames. The other bits are an index into
  * `groups`. */
 #define GROUP 0x80000000u
-#define UNNAMED (MSG_FRAME_UNNAMED_SLOW | MSG_FRAME_UNNAMED_MEMORY)
+#define UNNAMED (MSG_FRAME_UNNAMED_SLOW | MSG_FRAME_UNNAMED_MEMORY | MSG_FRAME_UNNAMED_FILE)
 
 void epoch_init(struct epoch *e, struct definitions *d, const struct epoch_options *o)
 {
