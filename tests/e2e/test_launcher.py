@@ -183,8 +183,10 @@ def test_an_output_that_never_comes_is_given_up(launch):
 
 
 def test_an_extractor_that_cannot_live_is_not_restarted_for_ever(launch):
-    p = launch("-d", "14", prof_deltas="say(1); sys.exit(1)",
+    hurt = "say(1); log(b'prof-deltas: error: it hurts\\n'); sys.exit(1)"
+    p = launch("-d", "14", prof_deltas=hurt,
                prof_export=GOOD["prof-export"].replace("0.3", "14.5"))
+    assert "prof-deltas ended (exit status 1): it hurts; restarting it" in p.err, p.err
     assert p.err.count("restarting it") in (1, 2) and p.err.count("keeps ending") == 1, p.err
     assert p.returncode == 1
 

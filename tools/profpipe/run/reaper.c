@@ -30,8 +30,8 @@ static const char *lacking(struct run *r, const struct child *c)
 	return "";
 }
 
-/* Logs the end of a tool together with its last log line. */
-static void say_ended(struct run *r, struct child *c, const char *ended, const char *consequence)
+/* Returns the last log line of a tool that ended, without its name; "": there is none. */
+static const char *last_words(const struct child *c)
 {
 	const char *line = c->pending_ns ? c->pending : "";
 	const size_t n = strlen(c->name);
@@ -39,8 +39,14 @@ static void say_ended(struct run *r, struct child *c, const char *ended, const c
 	/* The line begins with "prof-x: error: ", which our message repeats. */
 	if (strncmp(line, c->name, n) == 0 && line[n] == ':')
 		line += n + 1 + (line[n + 1] == ' ');
-	if (strncmp(line, "error: ", 7) == 0)
-		line += 7;
+	return strncmp(line, "error: ", 7) == 0 ? line + 7 : line;
+}
+
+/* Logs the end of a tool together with its last log line. */
+static void say_ended(struct run *r, struct child *c, const char *ended, const char *consequence)
+{
+	const char *line = last_words(c);
+
 	run_fail(r, "%s %s (%s)%s%s%s%s", c->name, ended, child_how(c->wait_status),
 		 line[0] ? ": " : "", line, lacking(r, c), consequence);
 	c->pending_ns = 0;
@@ -130,14 +136,15 @@ static bool start_again(struct run *r, enum deploy_tool t)
 		return false;
 	}
 	if (!follows && (!r->said_ns[t] || run_ms_since(r->said_ns[t]) > SAID_MS)) {
+		/* If a signal ended it, its last log line does not give the reason. */
+		const char *line = WIFSIGNALED(c->wait_status) ? "" : last_words(c);
+
 		r->said_ns[t] = now;
 		run_clear_line(r);
-		log_warning("%s ended (%s)%s; restarting it", c->name, child_how(c->wait_status),
-			    lacking(r, c));
+		log_warning("%s ended (%s)%s%s%s; restarting it", c->name,
+			    child_how(c->wait_status), line[0] ? ": " : "", line, lacking(r, c));
 	}
-	/* Its last log line does not give the reason then. */
-	if (follows || WIFSIGNALED(c->wait_status))
-		c->pending_ns = 0;
+	c->pending_ns = 0;
 	if (t == DEPLOY_BPF)
 		run_away(r);
 	if (r->phase == RUN_STARTING)
