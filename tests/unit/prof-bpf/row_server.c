@@ -513,7 +513,7 @@ Test(row_server, a_file_that_takes_long_is_put_aside_while_others_wait)
 		.id = MSG_ROWS_BEGIN,
 		.rows_begin = { .id = 1, .status = MSG_ROWS_LATER, .cpu_ns = SECOND / 20 } });
 	row_server_figures(server, &f);
-	cr_assert(f.aside == 1 && rich->refused[OWNER_ROWS_CPU] == 0);
+	cr_assert(f.aside == 1 && rich->refused[OWNER_ROWS_CPU] == 1);
 	cr_assert_eq(fake_peer.files, 2, "it waits for the other's file");
 	say(&(struct msg){ .id = MSG_ROWS_BEGIN,
 			   .rows_begin = { .id = 2, .status = MSG_ROWS_NONE, .cpu_ns = 1000 } });

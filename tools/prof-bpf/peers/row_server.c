@@ -264,8 +264,7 @@ static void put_aside(struct row_server *r, struct rowqueue_request *q)
 {
 	q->stops++;
 	r->figures.aside++;
-	/* The first time is usual: a large program takes longer than a turn. */
-	if (q->owner && q->stops > 1) {
+	if (q->owner) {
 		owner_refuse(q->owner, OWNER_ROWS_CPU, 1);
 		if (q->owner->refused[OWNER_ROWS_CPU] == ROW_SERVER_STOPS_TOLD &&
 		    r->config.on_aside)
