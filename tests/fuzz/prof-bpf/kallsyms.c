@@ -188,7 +188,7 @@ static void look_up(struct kallsyms *k, uint64_t address)
 
 	if (!kallsyms_lookup(k, address, &name, &module, &start))
 		return;
-	must(start <= address && name.len && name.len <= NAME_BYTES);
+	must((start <= address || start - address < 64) && name.len && name.len <= NAME_BYTES);
 	for (uint32_t i = 0; i < name.len + module.len; i++)
 		must(i < name.len ? name.data[i] || 1 : module.data[i - name.len] || 1);
 	const uint32_t len = name.len;

@@ -23,21 +23,28 @@ struct ksymbol {
 	uint32_t name;	 /* offset in the pool, which has a length of two bytes, then the name */
 	uint16_t module; /* 0: the kernel proper */
 	uint8_t rank;	 /* lower: the name is plainer */
-	uint8_t zero;
+	uint8_t padding; /* bytes before it that belong to it, at most PADDING_MAX */
 };
+
+/* Half of the symbols of a kernel since 6.2 begin so. They name the padding before the function of
+ * the same name, which a mitigation may fill with code. */
+#define PADDING "__pfx_"
+#define PADDING_MAX 63u
 
 #define PACK_SYMBOLS 64u
 #define PACK_EACH 8u
 /* Parameters of zlib, which suit packs of 2 KiB. */
-#define PACK_LEVEL 6
+#define PACK_LEVEL 1
 #define PACK_WINDOW 11
 #define PACK_MEMORY 4
 #define PACK_RATIO 3 /* the names of a kernel usually shrink at least by this factor */
 
 /* A pack of symbols: the distance of each from the previous one (4 bytes), then modules and lengths
- * of names (2 bytes each), then the names. */
+ * of names (2 bytes each), then the names. Padding stands in the bits of a length above NAME_BITS.
+ */
+#define NAME_BITS 10
 struct ksymbols_pack {
-	uint32_t offset; /* offset of the first symbol, as in struct ksymbol */
+	uint32_t offset; /* of the first symbol, as in struct ksymbol, less its padding */
 	uint32_t at;	 /* its place in `packed` */
 	uint32_t plain;	 /* bytes unpacked */
 };
@@ -235,6 +242,14 @@ int ksymbols_add(struct ksymbols *t, uint64_t address, char type, struct str nam
 		name.len = NAME_MAX_BYTES;
 	if (is_dynamic(module))
 		return ksymbols_add_bpf(t, address, 0, name);
+	/* A module's symbols are not sorted. */
+	if (!module.len && str_starts(name, PADDING)) {
+		t->padded = address;
+		return 0;
+	}
+	if (!module.len && address > t->padded && address - t->padded <= PADDING_MAX &&
+	    !(t->len && t->base + t->at[t->len - 1].offset >= t->padded))
+		s.padding = (uint8_t)(address - t->padded);
 	if (!t->any || !t->len)
 		t->base = address;
 	t->any = true;
@@ -273,10 +288,12 @@ int ksymbols_add(struct ksymbols *t, uint64_t address, char type, struct str nam
 			     &s.name);
 	if (r)
 		return r;
-	if (last && last->offset == s.offset)
+	if (last && last->offset == s.offset) {
+		s.padding = last->padding;
 		*last = s;
-	else
+	} else {
 		t->at[t->len++] = s;
+	}
 	return 0;
 }
 
@@ -298,16 +315,16 @@ static uint32_t gather(const struct ksymbols *t, size_t from, size_t to, char *i
 	for (size_t i = 0; i < count; i++) {
 		const struct ksymbol *s = &t->at[from + i];
 		struct str name = pool_get(t, s->name);
-		uint32_t distance = i ? s->offset - s[-1].offset : 0;
-		uint16_t len = (uint16_t)name.len;
+		uint32_t distance = i ? s->offset - s[-1].offset : s->padding;
+		uint16_t len = (uint16_t)(name.len | (uint32_t)s->padding << NAME_BITS);
 
 		if (into) {
 			memcpy(into + i * 4, &distance, 4);
 			memcpy(into + count * 4 + i * 2, &s->module, 2);
 			memcpy(into + count * 6 + i * 2, &len, 2);
-			memcpy(into + at, name.data, len);
+			memcpy(into + at, name.data, name.len);
 		}
-		at += len;
+		at += name.len;
 	}
 	return (uint32_t)at;
 }
@@ -362,7 +379,7 @@ static int pack_next(struct ksymbols *t, struct ksymbols_packing *p)
 	const size_t from = p->next * PACK_SYMBOLS;
 	const size_t to = numbers_smaller(from + PACK_SYMBOLS, t->len);
 
-	pack->offset = t->at[from].offset;
+	pack->offset = t->at[from].offset - t->at[from].padding;
 	pack->plain = gather(t, from, to, NULL);
 	if (grow_packed(t, p, pack->plain))
 		return -ENOMEM;
@@ -451,6 +468,8 @@ void ksymbols_finish(struct ksymbols *t)
 		}
 		t->len = to;
 	}
+	if (t->len)
+		t->at[0].padding = 0; /* it would lie below the base */
 	fit(t);
 }
 
@@ -527,6 +546,9 @@ static bool find_read(const struct ksymbols *t, uint32_t offset, struct str *ret
 		else
 			lo = mid + 1;
 	}
+	/* It may be in the padding of the next function. */
+	if (lo < t->len && t->at[lo].offset - offset <= t->at[lo].padding)
+		lo++;
 	if (!lo)
 		return false;
 	const struct ksymbol *s = &t->at[lo - 1];
@@ -534,7 +556,7 @@ static bool find_read(const struct ksymbols *t, uint32_t offset, struct str *ret
 	*ret_name = pool_get(t, s->name);
 	*ret_module = s->module;
 	*ret_start = s->offset;
-	return ret_name->len && offset - s->offset < REACH;
+	return ret_name->len && (offset < s->offset || offset - s->offset < REACH);
 }
 
 /* Like find_read, in the packs. */
@@ -547,18 +569,20 @@ static bool find_packed(struct ksymbols *t, uint32_t offset, struct str *ret_nam
 
 	for (size_t j = 0; j < count; j++) {
 		uint32_t distance;
+		uint16_t both;
 
 		memcpy(&distance, t->unpacked + j * 4, 4);
-		if (distance > offset - start)
+		memcpy(&both, t->unpacked + count * 6 + j * 2, 2);
+		if (offset < start || distance > offset - start + (both >> NAME_BITS))
 			break;
 		start += distance;
 		name += len;
 		memcpy(ret_module, t->unpacked + count * 4 + j * 2, 2);
-		memcpy(&len, t->unpacked + count * 6 + j * 2, 2);
+		len = both & ((1u << NAME_BITS) - 1);
 	}
 	*ret_name = (struct str){ .data = t->unpacked + name, .len = len };
 	*ret_start = start;
-	return len && offset - start < REACH;
+	return len && (offset < start || offset - start < REACH);
 }
 
 bool ksymbols_find(struct ksymbols *t, uint64_t addr, struct str *ret_name, struct str *ret_module,

@@ -4,6 +4,8 @@
  * text address, and one pool of names. In a longer run, zlib packs it, 64 symbols at a time, to a
  * fifth of its size: a name is needed only once per epoch.
  *
+ * The padding before a function, which has symbols of its own (`__pfx_…`), counts as the function.
+ *
  * A second, small table holds BPF programs and trampolines, which can change at any time. If an
  * address has several names, the plainest is kept.
  */
@@ -40,7 +42,8 @@ struct ksymbols {
 	unsigned module_count;
 	struct ksymbols_bpf *dynamic;
 	size_t dynamic_len, dynamic_cap;
-	bool any; /* at least one address is not zero */
+	uint64_t padded; /* address of the last symbol that names padding */
+	bool any;	 /* at least one address is not zero */
 };
 
 /* Adds a symbol, if it is one of text. module: empty for the kernel proper. Returns 0 or
@@ -61,7 +64,8 @@ void ksymbols_remove_bpf(struct ksymbols *t, uint64_t start);
 /* Copies the lengths of BPF programs and trampolines from the previous table. */
 void ksymbols_keep_lengths(struct ksymbols *t, const struct ksymbols *before);
 
-/* Like kallsyms_lookup, in a finished table. */
+/* Like kallsyms_lookup, in a finished table. In the padding of a function, *ret_start is above
+ * addr. */
 bool ksymbols_find(struct ksymbols *t, uint64_t addr, struct str *ret_name, struct str *ret_module,
 		   uint64_t *ret_start);
 size_t ksymbols_bytes(const struct ksymbols *t);
