@@ -191,19 +191,21 @@ def test_an_old_output_stays_on_a_full_disk(world, tmp_path, fmt):
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k,mode=755", "none", disk], check=True)
     try:
-        out = disk / "out"
+        out, summary = disk / "out", disk / "summary"
         out.write_text("what was there\n")
+        summary.write_text("likewise\n")
         with open(disk / "rest", "wb", buffering=0) as f:
             with pytest.raises(OSError):
                 while True:
                     f.write(bytes(4096))
-        p = profpipe("record", "-F", "199", "-f", fmt, "-o", out, "--", world.spin, "0.7")
+        p = profpipe("record", "-F", "199", "-f", fmt, "-o", out, "--summary", summary, "--",
+                     world.spin, "0.7")
         err = p.stderr
         assert (p.returncode == 1 and "No space left on device" in err
-                and "keeps its old contents" in err), err
-        assert out.read_text() == "what was there\n"
+                and err.count("keeps its old contents") == 2), err
+        assert out.read_text() == "what was there\n" and summary.read_text() == "likewise\n"
         (disk / "rest").unlink()
-        assert sorted(os.listdir(disk)) == ["out"], "nothing else is left"
+        assert sorted(os.listdir(disk)) == ["out", "summary"], "nothing else is left"
     finally:
         subprocess.run(["umount", "-l", disk], check=True)
 

@@ -264,7 +264,7 @@ static int wait_for_something(struct serve *s, bool take_stream)
 	}
 	if (peer_has_unsent(s->links->files) && timeout > FLUSH_MS)
 		timeout = FLUSH_MS; /* to send what could not be sent */
-	if (namer_paused(s->namer) && !s->held_back)
+	if (namer_paused(s->namer))
 		timeout = 0;
 	if (s->peer_gone) { /* a closed lane stays readable, so do not wait for it */
 		p[2].fd = -1;
@@ -392,8 +392,9 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 				return r;
 			/* Wait for interpreted frames first: native names may take long, and their
 			 * objects may be gone by then. But a program that keeps running new
-			 * functions must not keep all samples waiting. */
+			 * functions must not keep all samples waiting, so a backlog comes first. */
 			waiting = !full && !s->peer_gone && !namer_is_late(s->namer, now_ns) &&
+				  !namer_paused(s->namer) &&
 				  now_ns < s->ran_ns + INTERPRETED_FIRST_NS &&
 				  (objects_deadline(s->objects) > now_ns ||
 				   namer_looks_until(s->namer) > now_ns);

@@ -169,6 +169,7 @@ void finish_run(struct run *r)
 	if (r->summary.fd >= 0) {
 		const int e = summary_json(r->summary.fd, &s);
 
+		r->summary_lost = e != 0;
 		if (e)
 			run_fail(r, "%s: %s; the summary was not written", r->o->summary,
 				 strerror(-e));
@@ -185,7 +186,7 @@ void finish_outputs(struct run *r)
 	run_clear_line(r);
 	if (r->output.fd >= 0)
 		r->failed |= !output_conclude(&r->output, run_tool(r, DEPLOY_EXPORT)->done);
-	r->failed |= !output_conclude(&r->summary, true);
+	r->failed |= !output_conclude(&r->summary, !r->summary_lost);
 	if (!r->o->quiet && !r->failed && r->o->output)
 		say_written(r->o->output);
 }

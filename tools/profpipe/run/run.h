@@ -35,6 +35,7 @@ struct run {
 	struct rundir dir;
 	struct command command;
 	struct outfile output, summary;
+	bool summary_lost;    /* it could not be written */
 	struct folder folder; /* used instead of `output` with --output-dir */
 	int signals, journal;
 	enum run_phase phase;
