@@ -37,7 +37,8 @@ static struct page *page = &unread;
 static uint64_t serial; /* of the present work */
 static struct sigaction before[DEADLY];
 static pid_t self;
-static unsigned slow_after_s;
+static unsigned slow_after_s, rest_part = LASTWORD_PARTS;
+static volatile uint64_t owed_ns; /* a pause that is still to come */
 static struct {
 	void (*fn)(void *ctx);
 	void *ctx;
@@ -113,6 +114,37 @@ uint64_t lastword_wanted(int fd)
 
 /* --- the parser's side --- */
 
+/* Notes how long to pause for this work. */
+static void owe(uint64_t worked_ns)
+{
+	const uint64_t rest_ms = __atomic_load_n(&page->rest_ms, __ATOMIC_ACQUIRE),
+		       most_ns = LASTWORD_REST_MS * 1000000ull;
+	const uint64_t all_ns = rest_ms < LASTWORD_REST_MS ? worked_ns / LASTWORD_TICK_MS * rest_ms
+							   : most_ns;
+
+	owed_ns = numbers_smaller(owed_ns + all_ns * rest_part / LASTWORD_PARTS, most_ns);
+}
+
+/* Pauses for what is owed. in_tick: called from a signal handler. */
+static void pay(bool in_tick)
+{
+	const uint64_t rest_ms = __atomic_load_n(&page->rest_ms, __ATOMIC_ACQUIRE);
+	const struct timespec step = { .tv_nsec = REST_STEP_MS * 1000000l };
+	const uint64_t step_ns = REST_STEP_MS * 1000000ull;
+
+	while (owed_ns >= step_ns) {
+		/* prof-bpf may cancel the pause. */
+		if (__atomic_load_n(&page->rest_ms, __ATOMIC_ACQUIRE) != rest_ms) {
+			owed_ns = 0;
+			return;
+		}
+		owed_ns -= step_ns;
+		(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &step, NULL);
+		if (!in_tick && while_resting.fn)
+			while_resting.fn(while_resting.ctx);
+	}
+}
+
 uint64_t lastword_granted(void)
 {
 	return __atomic_load_n(&page->granted, __ATOMIC_ACQUIRE);
@@ -145,6 +177,8 @@ void lastword_back(uint64_t former)
 	serial++;
 	__atomic_store_n(&page->spent_ns, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&page->what, former, __ATOMIC_RELEASE);
+	if (while_resting.fn)
+		pay(false);
 }
 
 int lastword_take(int fd)
@@ -183,32 +217,22 @@ static void on_deadly(int number, siginfo_t *si, void *context)
 		say_end(LASTWORD_CRASH);
 }
 
-/* in_tick: called from a signal handler. */
-static void rest_for(uint64_t worked_ns, bool in_tick)
-{
-	static uint64_t owed_ns;
-	const uint64_t rest_ms = __atomic_load_n(&page->rest_ms, __ATOMIC_ACQUIRE);
-	const struct timespec step = { .tv_nsec = REST_STEP_MS * 1000000l };
-	const uint64_t step_ns = REST_STEP_MS * 1000000ull, most_ns = LASTWORD_REST_MS * 1000000ull;
-
-	owed_ns += rest_ms < LASTWORD_REST_MS ? worked_ns / LASTWORD_TICK_MS * rest_ms : most_ns;
-	owed_ns = numbers_smaller(owed_ns, most_ns);
-	for (; owed_ns >= step_ns; owed_ns -= step_ns) {
-		/* prof-bpf may cancel the pause. */
-		if (__atomic_load_n(&page->rest_ms, __ATOMIC_ACQUIRE) != rest_ms)
-			owed_ns = 0;
-		else
-			(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &step, NULL);
-		if (!owed_ns)
-			break;
-		if (!in_tick && while_resting.fn)
-			while_resting.fn(while_resting.ctx);
-	}
-}
-
 void lastword_rest_for(uint64_t worked_ns)
 {
-	rest_for(worked_ns, false);
+	owe(worked_ns);
+	pay(false);
+}
+
+uint64_t lastword_rest_ns(uint64_t worked_ns)
+{
+	const uint64_t rest_ms = __atomic_load_n(&page->rest_ms, __ATOMIC_ACQUIRE);
+
+	return worked_ns / LASTWORD_TICK_MS * numbers_smaller(rest_ms, LASTWORD_REST_MS);
+}
+
+void lastword_rest_part(unsigned part)
+{
+	rest_part = part < LASTWORD_PARTS ? part : LASTWORD_PARTS;
 }
 
 void lastword_rest_with(void (*fn)(void *ctx), void *ctx)
@@ -234,8 +258,12 @@ static void on_tick(int number)
 		signal(SIGXCPU, SIG_DFL);
 		raise(SIGXCPU);
 	}
+	/* One that calls a function during pauses must not call it here: it pauses when this piece
+	 * of its work ends. */
 	if (page->what)
-		rest_for(LASTWORD_TICK_MS * 1000000ull, true);
+		owe(LASTWORD_TICK_MS * 1000000ull);
+	if (page->what && !while_resting.fn)
+		pay(true);
 	errno = error;
 }
 

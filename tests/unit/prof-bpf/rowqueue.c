@@ -103,9 +103,13 @@ Test(rowqueue, a_request_put_aside_runs_when_no_other_waits)
 	aside->stops = 1;
 	cr_assert_eq(rowqueue_poorer(&queue, bob, SECOND, 1), 0, "it makes no other give way");
 	owner_spend(bob, OWNER_ROWS_CPU, SECOND, 1);
+	cr_assert_eq(rowqueue_poorer(&queue, bob, SECOND, 1), 1, "bob has spent far more");
 	r = ask(bob, -1);
 	cr_assert_eq(rowqueue_poorer(&queue, alice, 2 * SECOND, 1), 1);
 	cr_assert_eq(rowqueue_poorer(&queue, alice, SECOND / 2, 1), 0, "alice has spent more");
+	cr_assert_eq(rowqueue_next(&queue, false, 1), r, "something is in flight");
+	cr_assert_eq(rowqueue_next(&queue, true, 1), aside, "bob has spent more");
+	owner_spend(alice, OWNER_ROWS_CPU, 2 * SECOND, 1);
 	cr_assert_eq(rowqueue_next(&queue, true, 1), r);
 	rowqueue_request_free(serve(0, 1));
 	cr_assert_null(rowqueue_next(&queue, false, 1), "something is in flight");

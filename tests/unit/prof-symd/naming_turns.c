@@ -44,6 +44,25 @@ Test(naming_turns, others_are_those_with_samples_in_the_queue)
 	cr_expect_not(naming_turns_others(&t, 7));
 }
 
+Test(naming_turns, owners_that_spent_less_pause_for_less)
+{
+	struct naming_turns t = { 0 };
+
+	cr_expect_eq(naming_turns_rest_part(&t, 7, 8, SECOND), 0);
+	naming_turns_spend(&t, 7, SECOND, SECOND);
+	cr_expect_eq(naming_turns_rest_part(&t, 7, 8, SECOND), 8);
+	cr_expect_eq(naming_turns_rest_part(&t, 8, 8, SECOND), 0);
+	naming_turns_spend(&t, 8, SECOND / 2, SECOND);
+	cr_expect_eq(naming_turns_rest_part(&t, 8, 8, SECOND), 4);
+	cr_expect_eq(naming_turns_paused_until(&t, 8), 0);
+	naming_turns_pause(&t, 8, SECOND / 4, SECOND);
+	naming_turns_pause(&t, 8, SECOND / 4, SECOND);
+	cr_expect_eq(naming_turns_paused_until(&t, 8), 3 * SECOND / 2);
+	naming_turns_pause(&t, 8, 9 * SECOND, SECOND);
+	cr_expect_eq(naming_turns_paused_until(&t, 8), SECOND + NAMING_TURNS_PAUSE_NS);
+	cr_expect_eq(naming_turns_paused_until(&t, 7), 0);
+}
+
 Test(naming_turns, the_users_that_spent_least_are_forgotten_first)
 {
 	struct naming_turns t = { 0 };

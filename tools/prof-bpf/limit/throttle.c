@@ -25,7 +25,7 @@ static void pace(struct throttle *t, uint64_t ms)
 /* Sets how long prof-deltas and prof-symd sleep. */
 static void rest(struct throttle *t, uint64_t ms)
 {
-	row_server_rest(t->row_server, ms);
+	row_server_rest(t->row_server, ms, t->limit.limit_ns);
 	if (t->file_server)
 		file_server_rest(t->file_server, ms);
 }

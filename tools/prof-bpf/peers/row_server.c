@@ -16,7 +16,10 @@
 #include "tools/prof-bpf/owners/owners.h"
 #include "tools/prof-bpf/peers/rowqueue.h"
 
-#define IN_FLIGHT 3 /* one that it works on, and some that it can begin next */
+#define REST_PARTS 8u
+#define REST_LEAST_NS 50000000ull
+#define REST_LIMITS 2 /* what owners spend counts for some 30 s, and the limit is for ten */
+#define IN_FLIGHT 3   /* one that it works on, and some that it can begin next */
 #define BATCHES_AT_ONCE 8
 /* If the extractor neither answers nor works for this long, it is restarted. This proves nothing
  * about a file: the host may give it no cpu. */
@@ -34,7 +37,7 @@ struct row_server {
 	struct rowqueue waiting;
 	struct rowqueue_request *outstanding;
 	unsigned in_flight;
-	uint64_t rest_ms;
+	uint64_t rest_ms, most_ns;	    /* most_ns: what the owner has spent who spent most */
 	uint64_t stopped, stopped_after_ns; /* the last request that the extractor was told to put
 					     * aside */
 	uint64_t moved_ns; /* when the extractor finished a request, got the first one, or was last
@@ -126,10 +129,48 @@ void row_server_charge(struct row_server *r, struct owners *owners)
 	r->owners = owners;
 }
 
-void row_server_rest(struct row_server *r, uint64_t ms)
+struct spenders {
+	uint64_t now_ns, most_ns; /* most_ns: of the one who spent most */
+	unsigned count;
+};
+
+static void note_spent(void *ctx, const struct owner *w)
 {
+	struct spenders *s = ctx;
+	const uint64_t spent_ns = rowqueue_spent(w, s->now_ns);
+
+	s->most_ns = numbers_larger(s->most_ns, spent_ns);
+	s->count += spent_ns >= REST_LEAST_NS / 4;
+}
+
+/* Sets how long the extractor sleeps now: the owner who spent most waits for as long as it must,
+ * and others for a smaller part. So nobody's files slow down those of others, which may also end a
+ * pause. */
+static void set_rest(struct row_server *r, uint64_t now_ns)
+{
+	const struct rowqueue_request *q = r->outstanding;
+	uint64_t spent = rowqueue_least_spent(&r->waiting, now_ns), part = REST_PARTS;
+
+	/* The extractor works on the first one. The others come next. */
+	for (; q; q = q->next)
+		spent = numbers_smaller(spent, rowqueue_spent(q->owner, now_ns));
+	/* In steps, since each change ends a pause. */
+	if (r->owners && spent < r->most_ns)
+		part = spent * REST_PARTS / r->most_ns;
+	peer_rest(r->peer, r->rest_ms * part / REST_PARTS);
+}
+
+void row_server_rest(struct row_server *r, uint64_t ms, uint64_t limit_ns)
+{
+	struct spenders s = { .now_ns = clock_mono_ns() };
+
 	r->rest_ms = ms;
-	peer_rest(r->peer, ms);
+	if (ms && r->owners)
+		owners_each(r->owners, note_spent, &s);
+	/* Otherwise many owners could spend as much as one who spent far too much. */
+	s.most_ns = numbers_smaller(s.most_ns, limit_ns * REST_LIMITS / (s.count + 1));
+	r->most_ns = numbers_larger(s.most_ns, REST_LEAST_NS);
+	set_rest(r, s.now_ns);
 }
 
 /* Renews a request that already waits, perhaps without a descriptor, instead of making a second
@@ -668,5 +709,6 @@ int row_server_run(struct row_server *r, uint64_t now_ns)
 		time_out(r, now_ns);
 	e = transmit(r, now_ns);
 	make_way(r, now_ns);
+	set_rest(r, now_ns);
 	return e ? e : lane;
 }

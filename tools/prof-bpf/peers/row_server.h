@@ -67,8 +67,10 @@ int row_server_request(struct row_server *r, uint16_t slot, int fd, const struct
 /* Records that a process of this owner has a sample in the file. If the owner has spent less than
  * the one who is charged for the file, this owner is charged from now on. */
 void row_server_wanted(struct row_server *r, uint16_t slot, struct owner *owner, uint64_t now_ns);
-/* Sets how long the extractor sleeps after each tick of work (lastword.h). */
-void row_server_rest(struct row_server *r, uint64_t ms);
+/* Sets how long the extractor sleeps after each tick of work (lastword.h), for the owner who spent
+ * most or more than its share of the cpu limit. limit_ns: the cpu time of all tools in ten seconds.
+ * Call it a few times a second. */
+void row_server_rest(struct row_server *r, uint64_t ms, uint64_t limit_ns);
 /* The pid of the extractor, if it has a request; else 0. */
 uint32_t row_server_pid(const struct row_server *r);
 /* The extractor waits in the kernel for the file that it works on. Drops it, so that the next one

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <utlist.h>
+#include "common/base/bytes/numbers.h"
 #include "common/walk/tables/tables.h"
 #include "tools/prof-bpf/open/closing.h"
 #include "tools/prof-bpf/owners/owners.h"
@@ -38,6 +39,16 @@ void rowqueue_done(struct rowqueue *q)
 uint64_t rowqueue_spent(const struct owner *owner, uint64_t now_ns)
 {
 	return owner ? owner_spent(owner, OWNER_ROWS_CPU, now_ns) : 0;
+}
+
+uint64_t rowqueue_least_spent(const struct rowqueue *q, uint64_t now_ns)
+{
+	const struct rowline *line;
+	uint64_t least = UINT64_MAX;
+
+	DL_FOREACH(q->lines, line)
+		least = numbers_smaller(least, rowqueue_spent(line->owner, now_ns));
+	return least;
 }
 
 static struct rowline *line_of(struct rowqueue *q, const struct owner *owner)
@@ -157,20 +168,21 @@ static bool is_before(const struct rowqueue *q, const struct rowqueue_request *a
 
 struct rowqueue_request *rowqueue_next(const struct rowqueue *q, bool idle, uint64_t now_ns)
 {
-	for (int aside = 0; aside <= idle; aside++) {
-		struct rowqueue_request *next = NULL;
-		const struct rowline *line;
+	struct rowqueue_request *next = NULL;
+	const struct rowline *line;
 
-		DL_FOREACH(q->lines, line) {
-			struct rowqueue_request *r = first_of(q, line, aside, now_ns);
+	/* A file that was put aside comes after others of its owner. Another owner's files that
+	 * were not tried yet do not come before it if that owner has spent more: there could be any
+	 * number of them. */
+	DL_FOREACH(q->lines, line) {
+		struct rowqueue_request *r = first_of(q, line, false, now_ns);
 
-			if (r && (!next || is_before(q, r, next, now_ns)))
-				next = r;
-		}
-		if (next)
-			return next;
+		if (!r && idle)
+			r = first_of(q, line, true, now_ns);
+		if (r && (!next || is_before(q, r, next, now_ns)))
+			next = r;
 	}
-	return NULL;
+	return next;
 }
 
 struct rowqueue_request *rowqueue_find(const struct rowqueue *q, uint16_t slot, uint32_t serial)
@@ -190,13 +202,20 @@ struct rowqueue_request *rowqueue_find(const struct rowqueue *q, uint16_t slot, 
 unsigned rowqueue_poorer(const struct rowqueue *q, const struct owner *owner, uint64_t ns,
 			 uint64_t now_ns)
 {
-	const uint64_t spent = rowqueue_spent(owner, now_ns) + ns;
+	const uint64_t spent = rowqueue_spent(owner, now_ns);
 	const struct rowline *line;
 	unsigned n = 0;
 
-	DL_FOREACH(q->lines, line)
-		n += line->owner != owner && rowqueue_spent(line->owner, now_ns) < spent &&
-		     first_of(q, line, false, now_ns);
+	/* A file that was put aside begins anew each time. So it makes others give way only if they
+	 * have spent far more. */
+	DL_FOREACH(q->lines, line) {
+		const uint64_t its = rowqueue_spent(line->owner, now_ns);
+
+		if (line->owner == owner)
+			continue;
+		n += (its < spent + ns && first_of(q, line, false, now_ns)) ||
+		     (2 * its < spent && first_of(q, line, true, now_ns));
+	}
 	return n;
 }
 

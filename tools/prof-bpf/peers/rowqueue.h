@@ -71,9 +71,11 @@ void rowqueue_take(struct rowqueue *q, struct rowqueue_request *r);
 /* Returns the request that waits for this slot, or NULL. */
 struct rowqueue_request *rowqueue_find(const struct rowqueue *q, uint16_t slot, uint32_t serial);
 /* Returns how many other owners have spent less than this one, who is about to spend ns, and have a
- * waiting file that was not put aside. */
+ * waiting file. If that was put aside, they must have spent less than half. */
 unsigned rowqueue_poorer(const struct rowqueue *q, const struct owner *owner, uint64_t ns,
 			 uint64_t now_ns);
+/* Returns the least that an owner of a waiting request spent; UINT64_MAX: none waits. */
+uint64_t rowqueue_least_spent(const struct rowqueue *q, uint64_t now_ns);
 /* Moves a waiting request to another line. Returns false without memory; then it stays where it
  * is. */
 bool rowqueue_move(struct rowqueue *q, struct rowqueue_request *r, struct owner *owner);

@@ -7,6 +7,7 @@
 /* Places of entries in `at`. */
 #define OTHERS NAMING_TURNS_OWNERS
 #define NOWHERE UINT32_MAX
+#define LITTLE_NS 20000000ull
 
 /* Returns the place of an owner's entry; NOWHERE: it has none. */
 static uint32_t place_of(const struct naming_turns *t, uint64_t owner)
@@ -76,6 +77,32 @@ uint64_t naming_turns_spent(const struct naming_turns *t, uint64_t owner, uint64
 	const struct naming_turn *u = find(t, owner);
 
 	return u ? left_of(u, now_ns) : 0;
+}
+
+void naming_turns_pause(struct naming_turns *t, uint64_t owner, uint64_t ns, uint64_t now_ns)
+{
+	struct naming_turn *u = get(t, owner, now_ns);
+
+	u->paused_until_ns = numbers_smaller(numbers_larger(u->paused_until_ns, now_ns) + ns,
+					     now_ns + NAMING_TURNS_PAUSE_NS);
+}
+
+uint64_t naming_turns_paused_until(const struct naming_turns *t, uint64_t owner)
+{
+	const struct naming_turn *u = find(t, owner);
+
+	return u ? u->paused_until_ns : 0;
+}
+
+unsigned naming_turns_rest_part(const struct naming_turns *t, uint64_t owner, unsigned parts,
+				uint64_t now_ns)
+{
+	const uint64_t spent_ns = naming_turns_spent(t, owner, now_ns);
+	uint64_t most_ns = LITTLE_NS;
+
+	for (uint32_t i = 0; i < t->len; i++)
+		most_ns = numbers_larger(most_ns, left_of(&t->at[i], now_ns));
+	return spent_ns < most_ns ? (unsigned)(spent_ns * parts / most_ns) : parts;
 }
 
 bool naming_turns_over(const struct naming_turns *t, uint64_t owner, unsigned owners,

@@ -25,6 +25,7 @@ struct naming_turns {
 		uint64_t spent_ns, since_ns; /* spent_ns: the part that still counted at since_ns */
 		uint32_t queued;	     /* number of its samples in the queue */
 		uint64_t unnamed;	     /* number of frames that were left without names */
+		uint64_t paused_until_ns;    /* by the cpu limit */
 		uint64_t rests_until_ns;     /* its waiting samples are not looked at before this
 					      * time */
 	} at[NAMING_TURNS_OWNERS + 1];	     /* the last one is that of further owners */
@@ -36,6 +37,16 @@ struct naming_turns {
 void naming_turns_spend(struct naming_turns *t, uint64_t owner, uint64_t ns, uint64_t now_ns);
 /* Returns the part of the spent time that still counts. */
 uint64_t naming_turns_spent(const struct naming_turns *t, uint64_t owner, uint64_t now_ns);
+/* The owner's programs must not be named for this long, after all its earlier pauses. A pause ends
+ * within NAMING_TURNS_PAUSE_NS. */
+#define NAMING_TURNS_PAUSE_NS 1000000000ull
+void naming_turns_pause(struct naming_turns *t, uint64_t owner, uint64_t ns, uint64_t now_ns);
+/* Returns the end of the owner's pause; 0: it has none. */
+uint64_t naming_turns_paused_until(const struct naming_turns *t, uint64_t owner);
+/* Returns how much of a pause the owner's work needs, of `parts`: all of it if no other owner spent
+ * more, and less if others did. */
+unsigned naming_turns_rest_part(const struct naming_turns *t, uint64_t owner, unsigned parts,
+				uint64_t now_ns);
 /* Whether the owner's allowance is used up. It is the owner's share of the burst, divided among
  * `owners`. */
 bool naming_turns_over(const struct naming_turns *t, uint64_t owner, unsigned owners,

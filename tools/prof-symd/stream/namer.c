@@ -406,7 +406,7 @@ static int end_stream(struct namer *n, const struct msg_end *m, uint64_t now_ns)
 static int run_event(struct namer *n, const struct event *e, uint64_t now_ns)
 {
 	return e->kind == EVENT_END ? end_stream(n, &e->end, now_ns)
-				    : namer_run_event(n, e, now_ns);
+				    : namer_run_paced(n, e, now_ns);
 }
 
 /* --- the queue --- */

@@ -84,11 +84,18 @@ static int run_aside_of(struct namer *n, uint64_t owner, uint64_t until_ns, uint
 		if (!a->process || naming_turns_key(&n->turns, a->event.owner) != owner ||
 		    comes_too_early(n, n->round.at))
 			continue;
-		n->paused |= until_ns && clock_mono_ns() > until_ns;
+		const uint64_t clock_ns = clock_mono_ns();
+
+		n->paused |= until_ns && clock_ns > until_ns;
 		if (n->paused)
 			return 0;
+		if (clock_ns < naming_turns_paused_until(&n->turns, owner) &&
+		    !namer_is_late(n, now_ns)) {
+			n->round.waited++;
+			break;
+		}
 		n->give_up = n->lean = namer_gives_up(n, owner, now_ns);
-		r = namer_run_event(n, &a->event, now_ns);
+		r = namer_run_paced(n, &a->event, now_ns);
 		n->give_up = n->lean = false;
 		if (r < 0)
 			return r;
@@ -162,7 +169,9 @@ int namer_run_aside(struct namer *n, uint64_t until_ns, uint64_t now_ns)
 	}
 	while (round->owner < round->count && r >= 0 && !n->paused) {
 		const uint64_t owner = round->owners[round->owner];
-		const uint64_t rests_until_ns = naming_turns_rests_until(&n->turns, owner);
+		const uint64_t rests_until_ns =
+			numbers_larger(naming_turns_rests_until(&n->turns, owner),
+				       naming_turns_paused_until(&n->turns, owner));
 
 		if (!late && !round->at && begun_ns < rests_until_ns) {
 			round->soonest_ns = numbers_smaller(round->soonest_ns, rests_until_ns);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sends one event (events.h). */
+#include "common/base/system/clock.h"
+#include "common/wire/peer/lastword.h"
 #include "tools/prof-symd/stream/namer_internal.h"
 
 static int end_process(struct namer *n, const struct msg_process_end *m, uint64_t now_ns)
@@ -106,4 +108,29 @@ int namer_run_event(struct namer *n, const struct event *e, uint64_t now_ns)
 		break; /* namer.c handles it, since it also ends events that were put aside */
 	}
 	return 0;
+}
+
+int namer_run_paced(struct namer *n, const struct event *e, uint64_t now_ns)
+{
+	const bool paces = n->turn_ns && e->kind == EVENT_SAMPLE && lastword_rest_ns(UINT32_MAX);
+
+	if (!paces)
+		return namer_run_event(n, e, now_ns);
+	const unsigned part = naming_turns_rest_part(&n->turns, e->owner, LASTWORD_PARTS, now_ns);
+
+	if (!naming_turns_others(&n->turns, e->owner) && !n->aside.len) {
+		lastword_rest_part(part);
+		return namer_run_event(n, e, now_ns);
+	}
+	const uint64_t begun_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	n->worked_ns = 0;
+	lastword_rest_part(0);
+	const int r = namer_run_event(n, e, now_ns);
+	const uint64_t worked_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun_ns + n->worked_ns;
+
+	lastword_rest_part(LASTWORD_PARTS);
+	naming_turns_pause(&n->turns, e->owner, lastword_rest_ns(worked_ns) * part / LASTWORD_PARTS,
+			   clock_mono_ns());
+	return r;
 }

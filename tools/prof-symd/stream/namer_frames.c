@@ -195,6 +195,8 @@ static int name_frame(struct namer *n, const struct definition_frame *f, struct 
 	lastword_back(former);
 	const uint64_t worked_ns = program_worked_ns(program);
 
+	n->worked_ns += worked_ns;
+
 	if (r != VERDICT_LATER && r != VERDICT_AGAIN && file && n->turn_ns)
 		filestore_took(&file->store, worked_ns, NAMER_SLICE_NS);
 	if (worked_ns && n->turn_ns)

@@ -67,6 +67,7 @@ struct namer {
 	uint64_t owner;	    /* whom the sample that is being sent is charged to */
 	uint64_t payer;	    /* likewise, as in its process's definition */
 	uint32_t payer_bit; /* bit in `payers` of definitions; several owners may share one */
+	uint64_t worked_ns; /* what workers did for the event that is being sent */
 	bool lean;	    /* the owner's turn is over: neither look names up nor wait for
 			        * them */
 	uint64_t without;   /* enum msg_frame_flags: why the frame that is being sent has no name */
@@ -116,6 +117,10 @@ int namer_restart(struct namer *n);
 
 /* Sends an event of any kind but EVENT_END. Returns 0, NAMER_WAIT, NAMER_ASIDE or errors. */
 int namer_run_event(struct namer *n, const struct event *e, uint64_t now_ns);
+
+/* Like namer_run_event, but if the cpu limit demands pauses and others wait, only the event's owner
+ * pauses (namer_must_yield). */
+int namer_run_paced(struct namer *n, const struct event *e, uint64_t now_ns);
 
 /* Sends the ends of files that had to wait for samples, if none waits any more. */
 int namer_end_files(struct namer *n);

@@ -36,7 +36,8 @@ uint64_t namer_owner_of_process(const struct namer *n, uint64_t process)
 bool namer_must_yield(const struct namer *n, uint64_t owner, uint64_t now_ns)
 {
 	return n->turn_ns && naming_turns_others(&n->turns, owner) &&
-	       naming_turns_over(&n->turns, owner, namer_owners(n), now_ns);
+	       (naming_turns_over(&n->turns, owner, namer_owners(n), now_ns) ||
+		now_ns < naming_turns_paused_until(&n->turns, owner));
 }
 
 unsigned namer_owners(const struct namer *n)
