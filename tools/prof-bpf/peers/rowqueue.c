@@ -41,16 +41,6 @@ uint64_t rowqueue_spent(const struct owner *owner, uint64_t now_ns)
 	return owner ? owner_spent(owner, OWNER_ROWS_CPU, now_ns) : 0;
 }
 
-uint64_t rowqueue_least_spent(const struct rowqueue *q, uint64_t now_ns)
-{
-	const struct rowline *line;
-	uint64_t least = UINT64_MAX;
-
-	DL_FOREACH(q->lines, line)
-		least = numbers_smaller(least, rowqueue_spent(line->owner, now_ns));
-	return least;
-}
-
 static struct rowline *line_of(struct rowqueue *q, const struct owner *owner)
 {
 	struct rowline *line;
@@ -217,6 +207,17 @@ unsigned rowqueue_poorer(const struct rowqueue *q, const struct owner *owner, ui
 		     (2 * its < spent && first_of(q, line, true, now_ns));
 	}
 	return n;
+}
+
+uint64_t rowqueue_least_spent(const struct rowqueue *q, uint64_t now_ns)
+{
+	const struct rowline *line;
+	uint64_t least = UINT64_MAX;
+
+	DL_FOREACH(q->lines, line)
+		if (first_of(q, line, false, now_ns))
+			least = numbers_smaller(least, rowqueue_spent(line->owner, now_ns));
+	return least;
 }
 
 bool rowqueue_move(struct rowqueue *q, struct rowqueue_request *r, struct owner *owner)

@@ -74,7 +74,8 @@ struct rowqueue_request *rowqueue_find(const struct rowqueue *q, uint16_t slot, 
  * waiting file. If that was put aside, they must have spent less than half. */
 unsigned rowqueue_poorer(const struct rowqueue *q, const struct owner *owner, uint64_t ns,
 			 uint64_t now_ns);
-/* Returns the least that an owner of a waiting request spent; UINT64_MAX: none waits. */
+/* Returns the least that an owner spent who has a waiting file that was not put aside; UINT64_MAX:
+ * there is none. */
 uint64_t rowqueue_least_spent(const struct rowqueue *q, uint64_t now_ns);
 /* Moves a waiting request to another line. Returns false without memory; then it stays where it
  * is. */
