@@ -78,7 +78,7 @@ bool slabs_closing(const struct slabs *s, struct slabs_extent e);
 /* Gives closing slab i back at once if all of it is free, except for unused_words that hold no data
  * in use. Waits until no walk in the kernel reads the slab. Returns whether the slab is gone. */
 bool slabs_drop_closing(struct slabs *s, uint32_t i, uint32_t unused_words);
-/* Waits until all walks that run in the kernel now have ended, usually for 10 to 30 ms. Returns
+/* Waits until all walks that run in the kernel now have ended, usually for 5 to 30 ms. Returns
  * false if the kernel refuses, or has no slabs. */
 bool slabs_await_walks(struct slabs *s);
 /* Call it about once a second. Unmaps pages that were idle since the last call, gives back an empty

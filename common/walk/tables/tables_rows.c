@@ -11,7 +11,7 @@
  * mappings, a process has no stacks. */
 #define SPARE_PART 16
 #define IDLE_PART 8
-#define RESTS_NS 500000000ull
+#define RESTS_NS 500000000ull /* for so long, the rows of an unmapped file keep their samples */
 /* Part of all memory, and of all rules, that is left free by owners who hold more than their
  * share. */
 #define FAIR_PART 16

@@ -223,6 +223,11 @@ void lastword_rest_for(uint64_t worked_ns)
 	pay(false);
 }
 
+bool lastword_rests(void)
+{
+	return __atomic_load_n(&page->rest_ms, __ATOMIC_ACQUIRE) != 0;
+}
+
 uint64_t lastword_rest_ns(uint64_t worked_ns)
 {
 	const uint64_t rest_ms = __atomic_load_n(&page->rest_ms, __ATOMIC_ACQUIRE);

@@ -67,7 +67,8 @@ void lastword_back(uint64_t former);
 /* Also pauses for work that a worker did for the parser. During the pause it calls the function of
  * lastword_rest_with a few times a second. */
 void lastword_rest_for(uint64_t worked_ns);
-/* Returns for how long the parser must pause for work that took this long. */
+/* Whether the parser must pause for its work, and for how long if that took worked_ns. */
+bool lastword_rests(void);
 uint64_t lastword_rest_ns(uint64_t worked_ns);
 /* From now on, a pause takes only this part of its time, 0 to LASTWORD_PARTS: all of it. */
 #define LASTWORD_PARTS 8u

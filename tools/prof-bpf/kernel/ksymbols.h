@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table of kernel symbols. It takes 12 bytes per symbol, sorted by distance from the lowest
- * text address, and one pool of names. In a longer run, zlib packs it, 64 symbols at a time, to a
- * fifth of its size: a name is needed only once per epoch.
+ * text address, and one pool of names. In a longer run, zlib packs it, 64 symbols at a time, to
+ * less than a third of its size: a name is needed only once per epoch.
  *
  * The padding before a function, which has symbols of its own (`__pfx_…`), counts as the function.
  *

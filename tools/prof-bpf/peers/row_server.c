@@ -16,8 +16,7 @@
 #include "tools/prof-bpf/owners/owners.h"
 #include "tools/prof-bpf/peers/rowqueue.h"
 
-#define REST_PARTS 8u
-#define REST_LEAST_NS 50000000ull
+#define REST_LEAST_NS 50000000ull /* who spent this much may have to pause for the whole time */
 #define REST_LIMITS 2 /* what owners spend counts for some 30 s, and the limit is for ten */
 #define IN_FLIGHT 3   /* one that it works on, and some that it can begin next */
 #define BATCHES_AT_ONCE 8
@@ -149,15 +148,15 @@ static void note_spent(void *ctx, const struct owner *w)
 static void set_rest(struct row_server *r, uint64_t now_ns)
 {
 	const struct rowqueue_request *q = r->outstanding;
-	uint64_t spent = rowqueue_least_spent(&r->waiting, now_ns), part = REST_PARTS;
+	uint64_t spent = rowqueue_least_spent(&r->waiting, now_ns), part = LASTWORD_PARTS;
 
 	/* The extractor works on the first one. The others come next. */
 	for (; q; q = q->next)
 		spent = numbers_smaller(spent, rowqueue_spent(q->owner, now_ns));
 	/* In steps, since each change ends a pause. */
 	if (r->owners && spent < r->most_ns)
-		part = spent * REST_PARTS / r->most_ns;
-	peer_rest(r->peer, r->rest_ms * part / REST_PARTS);
+		part = spent * LASTWORD_PARTS / r->most_ns;
+	peer_rest(r->peer, r->rest_ms * part / LASTWORD_PARTS);
 }
 
 void row_server_rest(struct row_server *r, uint64_t ms, uint64_t limit_ns)

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <sys/random.h>
 #include "common/base/bytes/numbers.h"
-#include "common/wire/peer/lastword.h"
 #include "common/wire/marks.h"
+#include "common/wire/peer/lastword.h"
 
 #define EVICT_PART 32 /* this part of all objects is evicted at once */
 

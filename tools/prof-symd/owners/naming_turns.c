@@ -7,7 +7,7 @@
 /* Places of entries in `at`. */
 #define OTHERS NAMING_TURNS_OWNERS
 #define NOWHERE UINT32_MAX
-#define LITTLE_NS 20000000ull
+#define LITTLE_NS 20000000ull /* who spent this much may have to pause for the whole time */
 
 /* Returns the place of an owner's entry; NOWHERE: it has none. */
 static uint32_t place_of(const struct naming_turns *t, uint64_t owner)

@@ -112,25 +112,21 @@ int namer_run_event(struct namer *n, const struct event *e, uint64_t now_ns)
 
 int namer_run_paced(struct namer *n, const struct event *e, uint64_t now_ns)
 {
-	const bool paces = n->turn_ns && e->kind == EVENT_SAMPLE && lastword_rest_ns(UINT32_MAX);
-
-	if (!paces)
+	if (!n->turn_ns || e->kind != EVENT_SAMPLE || !lastword_rests())
 		return namer_run_event(n, e, now_ns);
+	const bool others = naming_turns_others(&n->turns, e->owner) || n->aside.len;
 	const unsigned part = naming_turns_rest_part(&n->turns, e->owner, LASTWORD_PARTS, now_ns);
-
-	if (!naming_turns_others(&n->turns, e->owner) && !n->aside.len) {
-		lastword_rest_part(part);
-		return namer_run_event(n, e, now_ns);
-	}
 	const uint64_t begun_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	n->worked_ns = 0;
-	lastword_rest_part(0);
+	lastword_rest_part(others ? 0 : part);
 	const int r = namer_run_event(n, e, now_ns);
 	const uint64_t worked_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun_ns + n->worked_ns;
 
 	lastword_rest_part(LASTWORD_PARTS);
-	naming_turns_pause(&n->turns, e->owner, lastword_rest_ns(worked_ns) * part / LASTWORD_PARTS,
-			   clock_mono_ns());
+	if (others)
+		naming_turns_pause(&n->turns, e->owner,
+				   lastword_rest_ns(worked_ns) * part / LASTWORD_PARTS,
+				   clock_mono_ns());
 	return r;
 }
