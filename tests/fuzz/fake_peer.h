@@ -24,6 +24,7 @@ static struct {
 	struct buf batch; /* the batch that prof-bpf receives next */
 	bool has_batch;
 	struct lastword last;
+	uint64_t rest_ms;			    /* its pause after each tick of work */
 	void (*sent)(void *ctx, struct span batch); /* NULL: not needed */
 	void *ctx;
 } fake_peer;
@@ -134,6 +135,12 @@ struct lastword __wrap_lastword_read(int fd);
 struct lastword __wrap_lastword_read(int fd)
 {
 	return fake_peer.last;
+}
+
+void __wrap_lastword_rest(int fd, uint64_t ms);
+void __wrap_lastword_rest(int fd, uint64_t ms)
+{
+	fake_peer.rest_ms = ms;
 }
 
 /* --- the peer's actions --- */

@@ -18,7 +18,8 @@ MEMORY_FILE  := pread __pread_chk fstat
 LARGE_BLOCKS := malloc calloc realloc free
 BUILD_ONCE   := msg_build
 FAKE_PEER    := $(BUILD_ONCE) bus_listen bus_free bus_connected bus_send bus_recv bus_drop_peer \
-                fdlane_listen fdlane_free fdlane_poll fdlane_send lastword_new lastword_read
+                fdlane_listen fdlane_free fdlane_poll fdlane_send lastword_new lastword_read \
+                lastword_rest
 
 fuzz/prof-bpf/requests_LIBS  += $(call wrap,$(FAKE_PEER) log_print close memory_begin memory_end)
 fuzz/prof-bpf/kallsyms_LIBS  += $(call wrap,open close read __read_chk pread __pread_chk lseek \

@@ -527,3 +527,43 @@ Test(row_server, a_file_that_takes_long_is_put_aside_while_others_wait)
 	cr_assert_eq(blamed.count, 0);
 	owners_free(owners);
 }
+
+Test(row_server, each_owner_pauses_for_its_own_files)
+{
+	struct owners *owners;
+
+	cr_assert_eq(owners_new(&owners), 0);
+	row_server_charge(server, owners);
+
+	struct owner *rich = owners_get(owners, (struct owner_key){ .uid = 1 }),
+		     *poor = owners_get(owners, (struct owner_key){ .uid = 2 }),
+		     *new = owners_get(owners, (struct owner_key){ .uid = 3 });
+	struct owner *const of[] = { rich, poor, new };
+
+	now_ns = clock_mono_ns();
+	owner_spend(rich, OWNER_ROWS_CPU, SECOND, now_ns);
+	owner_spend(poor, OWNER_ROWS_CPU, SECOND / 2, now_ns);
+	come(0);
+	row_server_rest(server, 400, 10 * SECOND);
+	cr_expect_eq(fake_peer.rest_ms, 400, "nobody waits");
+	for (unsigned i = 0; i < FILES; i++) {
+		static const uint64_t least_ms[FILES] = { 400, 200, 0 };
+		const struct quarantine_key file = key(i + 1);
+
+		cr_assert_eq(tables_file_new(tables, &slots[i]), 0);
+		tables_file_pending(tables, slots[i]);
+		cr_assert_eq(row_server_request(server, slots[i],
+						open("/dev/null", O_RDONLY | O_CLOEXEC), &file,
+						STR_LIT("/a/file"), of[i]),
+			     0);
+		run();
+		/* What they spent also becomes less with time. */
+		cr_expect(fake_peer.rest_ms <= least_ms[i] &&
+				  fake_peer.rest_ms + 400 / LASTWORD_PARTS >= least_ms[i],
+			  "owner %u: %lu ms", i + 1, fake_peer.rest_ms);
+	}
+	row_server_rest(server, 0, 10 * SECOND);
+	cr_expect_eq(fake_peer.rest_ms, 0, "the tools need less than their limit");
+	go();
+	owners_free(owners);
+}
