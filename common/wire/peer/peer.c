@@ -94,12 +94,13 @@ static void begin_receiving(struct peer *p)
 
 static int put_hello(struct peer *p)
 {
-	const char *producer = p->config.producer;
+	if (p->greeted)
+		return 0;
 	const struct msg hello = { .id = MSG_HELLO,
 				   .hello = { .schema = MSG_SCHEMA,
-					      .producer = str_from(producer),
+					      .producer = str_from(p->config.producer),
 					      .build = msg_build() } };
-	const int r = p->greeted ? 0 : stream_put(&p->out, &hello);
+	const int r = stream_put(&p->out, &hello);
 
 	p->greeted = !r;
 	return r;

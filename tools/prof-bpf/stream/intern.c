@@ -93,9 +93,16 @@ static uint32_t hash(const struct intern *in, const uint32_t *key, uint32_t word
 {
 	uint64_t h = in->seed ^ words;
 
-	for (uint32_t i = 0; i < words; i++) {
-		h = (h ^ key[i]) * MIX_GOLDEN;
-		h ^= h >> 29;
+	/* Two words at a time. The upper half of the product keeps a bit of one word from being
+	 * undone by a bit of the next one. */
+	for (uint32_t i = 0; i < words; i += 2) {
+		uint64_t both = key[i];
+
+		if (i + 1 < words)
+			both |= (uint64_t)key[i + 1] << 32;
+		const unsigned __int128 product = (unsigned __int128)(h ^ both) * MIX_GOLDEN;
+
+		h = (uint64_t)product ^ (uint64_t)(product >> 64);
 	}
 	return (uint32_t)(h ^ h >> 32);
 }
