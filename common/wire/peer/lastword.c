@@ -246,6 +246,12 @@ void lastword_rest_with(void (*fn)(void *ctx), void *ctx)
 	while_resting.ctx = ctx;
 }
 
+void lastword_wait(void)
+{
+	if (while_resting.fn)
+		while_resting.fn(while_resting.ctx);
+}
+
 /* Called about once per tick of cpu time: the timer counts whole ticks of the scheduler. */
 static void on_tick(int number)
 {
