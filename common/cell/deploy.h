@@ -33,10 +33,12 @@
 	"    --ids: the run's group, then the users of prof-bpf, prof-deltas, prof-symd,\n" \
 	"    prof-export and (N) prof-send\n"
 
-/* The launcher takes the ids of a run from one of these ranges, which contain no other user. */
+/* The launcher takes the ids of a run from one of these ranges, which contain no other user. Nobody
+ * can predict which: a container's root may take any id, and could use up what the kernel allows
+ * one user. */
 #define DEPLOY_IDS_BASE 2000000000u
 #define DEPLOY_IDS_STEP 16u
-#define DEPLOY_IDS_RANGES 64u
+#define DEPLOY_IDS_RANGES (1u << 23)
 #define DEPLOY_IDS_LAST (DEPLOY_IDS_BASE + DEPLOY_IDS_RANGES * DEPLOY_IDS_STEP - 1u)
 
 /* The id of prof-dump's half without rights: it follows all ranges, since a dump takes no range. */

@@ -461,12 +461,13 @@ def new_kit():
 
 
 @contextlib.contextmanager
-def started(programs, nice=19):
-    """programs: pairs of (uid, argv). Each program reports when it is ready."""
+def started(programs, nice=19, by=()):
+    """programs: pairs of (uid, argv). Each program reports when it is ready. by: the beginning of
+    the commands that start them."""
     running = []
     try:
         for uid, argv in programs:
-            running.append(as_user(uid, argv, nice=nice, stdout=subprocess.PIPE))
+            running.append(as_user(uid, argv, nice=nice, by=by, stdout=subprocess.PIPE))
         for p in running:
             assert p.stdout.readline() == b"ready\n", p.args
         yield

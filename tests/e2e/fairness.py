@@ -20,10 +20,11 @@ DEPTH, RATE = 10, 99
 HERTZ = os.sysconf("SC_CLK_TCK")
 
 
-def as_user(uid, argv, nice=0, **kw):
+def as_user(uid, argv, nice=0, by=(), **kw):
     """Starts a program as an ordinary user, in a session of its own. It ends with us. Where the
-    scheduler divides the cpus between sessions, nice is the session's."""
-    p = subprocess.Popen(["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups",
+    scheduler divides the cpus between sessions, nice is the session's. by: the beginning of the
+    command, as root."""
+    p = subprocess.Popen([*by, "setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups",
                           "--inh-caps=-all", "--pdeathsig=KILL", "nice", "-n", str(nice),
                           *map(str, argv)], start_new_session=True, **kw)
     if nice:

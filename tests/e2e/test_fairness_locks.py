@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Users who hold the locks of their own files for ever: a thread writes to a file from a page that
-lies on its user's file system and never comes. XFS reads files only under this lock, and nothing
-ends a process that waits for it."""
+"""Users who hold locks for ever, with a page that lies on their file system and never comes.
+Nothing ends a process that waits for such a lock.
+
+- The lock of a file of theirs: a thread writes to it from this page. XFS reads files only under
+  this lock.
+- The lock of a process's folder in /proc: a thread reads the folder into this page, another one
+  waits to make a file there. Then names in this folder can no longer be looked up.
+"""
 import contextlib
 import os
 import subprocess
+import time
 
 import pytest
 from attacks import mounted, new_kit, started
+from conftest import BUILD
 from fairness import ATTACKER, assert_unharmed, beside, native_victim, python_victim
 
 FILES = 4
@@ -104,3 +111,105 @@ def test_locks_of_files_that_are_held_for_ever(tmp_path, chain, kit, xfs, users,
         # Its rows were requested from prof-deltas while that waited.
         assert "waited in the kernel for a file: starting another one" in got.stderr, got.stderr
     assert_unharmed(got)
+
+
+# Its children spin, once their folders in /proc are locked. "reader PAGE_FILE COUNT".
+READER = r"""
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char *never;
+
+static void *list(void *folder)
+{
+	syscall(SYS_getdents64, open(folder, O_RDONLY | O_DIRECTORY), never, 4096);
+	return NULL;
+}
+
+static void *make(void *folder)
+{
+	char path[100];
+
+	snprintf(path, sizeof(path), "%s/x", (char *)folder);
+	mkdir(path, 0755);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	static char folder[16][32];
+	pid_t child[16];
+	pthread_t thread;
+	int n = atoi(argv[2]);
+
+	never = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE, open(argv[1], O_RDONLY),
+		     0) + 4096 * 3;
+	for (int i = 0; i < n; i++) {
+		child[i] = fork();
+		if (!child[i]) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			raise(SIGSTOP);
+			for (;;)
+				;
+		}
+		waitpid(child[i], NULL, WUNTRACED);
+		sprintf(folder[i], "/proc/%d", child[i]);
+		pthread_create(&thread, NULL, list, folder[i]);
+	}
+	usleep(300000);
+	for (int i = 0; i < n; i++)
+		pthread_create(&thread, NULL, make, folder[i]);
+	usleep(300000);
+	for (int i = 0; i < n; i++)
+		kill(child[i], SIGCONT);
+	puts("ready");
+	fflush(stdout);
+	for (;;)
+		pause();
+}
+"""
+
+
+@contextlib.contextmanager
+def other_proc():
+    """A mount namespace with an instance of procfs. Yields a prefix for commands: others who look
+    through /proc shall not wait for the locks that a test holds there."""
+    with subprocess.Popen(["unshare", "-m", "--propagation", "slave", "sh", "-c",
+                           "mount -t proc proc /proc && echo ready && exec sleep 1000"],
+                          stdout=subprocess.PIPE) as p:
+        try:
+            assert p.stdout.readline() == b"ready\n"
+            yield ["nsenter", "-m", "-t", str(p.pid)]
+        finally:
+            p.kill()
+
+
+@pytest.mark.parametrize("when", ["before", "during"])
+def test_locks_of_processes_folders_in_proc(tmp_path, kit, when):
+    """Neither the launcher nor prof-bpf waits for such a lock."""
+    program, out = kit.build("reader", READER), tmp_path / "out.folded"
+    # Who waits for a page cannot be killed, so the file system ends before the attackers.
+    with (contextlib.ExitStack() as attackers, mounted(kit.folder, ATTACKER) as mount,
+          other_proc() as inside):
+        attack = started([(ATTACKER, [program, mount / "f0", "4"])], by=inside)
+        run = [*inside, f"{BUILD}/profpipe", "record", "-v", "-d", "4", "-o", out]
+        if when == "before":
+            attackers.enter_context(attack)
+        with subprocess.Popen(run, stderr=subprocess.PIPE, text=True) as p:
+            log = iter(p.stderr.readline, "")
+            assert any("sampling has begun" in line for line in log)
+            began = time.monotonic()
+            if when == "during":
+                attackers.enter_context(attack)
+            rest = "".join(log)
+            assert p.wait() == 0 and time.monotonic() - began < 4 + 3, rest
+    assert "nothing was lost" in rest and "reader" in out.read_text(), rest

@@ -18,7 +18,7 @@ TOOLS = ("prof-bpf", "prof-deltas", "prof-symd", "prof-export")
 HELPERS = ("prof-cpus", "prof-bpf-loader", "prof-bpf-keeper", "prof-bpf-open")
 SPIN = [sys.executable, "-c",
         "import time\nt = time.monotonic()\nwhile time.monotonic() < t + 60: pass"]
-BASE, STEP, RANGES = 2000000000, 16, 64
+BASE, STEP, RANGES = 2000000000, 16, 1 << 23
 ASAN = "asan" in os.path.basename(BUILD)
 CAPS = {2: "DAC_READ_SEARCH", 19: "SYS_PTRACE", 34: "SYSLOG", 38: "PERFMON", 39: "BPF",
         40: "CHECKPOINT_RESTORE"}
@@ -278,9 +278,13 @@ def only_free(tmp_path, *free, lived=()):
     path = tmp_path / "lock"
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        for k in set(range(RANGES)) - set(free):
+        begin = 0
+        for k in [*sorted(free), RANGES]:
             # F_OFD_SETLK
-            fcntl.fcntl(fd, 37, struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, k, 1, 0))
+            if k > begin:
+                fcntl.fcntl(fd, 37, struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, begin,
+                                                k - begin, 0))
+            begin = k + 1
         yield ["unshare", "-m", "sh", "-ec",
                f"touch /run/profpipe.lock; mount --bind {path} /run/profpipe.lock; "
                'exec "$@"', "sh"]
@@ -309,6 +313,18 @@ def test_ids_that_a_process_lives_under_are_not_taken(tmp_path):
             p.wait()
 
 
+def test_the_groups_of_a_process_stop_no_run(tmp_path):
+    """The root of a container may have any 65,536 groups."""
+    groups = ",".join(str(BASE + k * STEP) for k in range(2000))
+    with subprocess.Popen(["setpriv", "--groups", groups, "sleep", "100"]) as p:
+        try:
+            with running(tmp_path) as one, running(tmp_path) as other:
+                ranges = [range_of(one), range_of(other)]
+        finally:
+            p.kill()
+    assert len({r // 1000 for r in ranges}) == 2, f"they can be predicted: {ranges}"
+
+
 def test_ids_that_are_delegated_or_have_a_name_are_not_taken(tmp_path):
     (tmp_path / "subuid").write_text(
             f"mallory:{BASE + R[0] * STEP + 15}:1\nlong:1:{BASE - 2}\nnonsense\n:::\n"
@@ -331,7 +347,7 @@ def test_no_free_ids_and_a_lock_that_is_not_roots_are_one_line_each(tmp_path):
     with only_free(tmp_path) as wrap:
         p = subprocess.run([*wrap, *run], capture_output=True, text=True, timeout=60)
         assert (p.returncode == 1 and len(p.stderr.splitlines()) == 1
-                and "64 ranges" in p.stderr), p.stderr
+                and "no range of 16 ids" in p.stderr), p.stderr
     for plant in ("ln -s /etc/passwd /run/profpipe.lock",
                   "echo >/run/profpipe.lock; chown 65534 /run/profpipe.lock",
                   "mkfifo /run/profpipe.lock"):

@@ -12,6 +12,7 @@
 #include "common/base/command/log.h"
 #include "common/base/files/outfile.h"
 #include "common/base/files/smallfile.h"
+#include "common/base/system/procroot.h"
 #include "common/cell/budget/budget.h"
 #include "common/cell/targets/cgrouptree.h"
 #include "tools/profpipe/options/listen.h"
@@ -94,12 +95,17 @@ static const char usage[] =
  * two. */
 static bool is_process(uint32_t pid)
 {
-	char path[64], text[2048];
+	char path[64], text[2048] = "";
 
 	if (kill((pid_t)pid, 0) < 0 && errno == ESRCH)
 		return false;
-	snprintf(path, sizeof(path), "/proc/%u/status", pid);
-	if (smallfile_read(AT_FDCWD, path, text, sizeof(text)) == -ENOENT)
+	snprintf(path, sizeof(path), "%u/status", pid);
+	const int proc = procroot_open();
+	const ssize_t n = proc < 0 ? proc : smallfile_read(proc, path, text, sizeof(text));
+
+	if (proc >= 0)
+		close(proc);
+	if (n == -ENOENT)
 		return false;
 	const char *leader = strstr(text, "\nTgid:");
 

@@ -23,6 +23,7 @@
 #include "common/base/files/toolpath.h"
 #include "common/base/system/clock.h"
 #include "common/base/system/procfs.h"
+#include "common/base/system/procroot.h"
 #include "common/cell/deploy.h"
 
 #define HEARD_NS 2000000000u
@@ -103,6 +104,8 @@ static void become(const char *path, const struct child_start *how, const struct
 
 	if (!r)
 		r = limit_files(how);
+	if (!r && how->own_proc)
+		(void)procroot_take();
 	if (!r)
 		r = drop(how);
 	if (!r) {
@@ -318,13 +321,13 @@ void child_show_pending(struct child *c, uint64_t before_ns, child_show *show, v
 	show(ctx, c, c->pending);
 }
 
-/* Opens /proc for the readers of procfs.h. If this fails (-1), the readers fail too. */
+/* Opens procfs for its readers. If this fails (-1), the readers fail too. */
 static int proc_folder(void)
 {
 	static int proc = -1;
 
 	if (proc < 0)
-		proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		proc = procroot_open();
 	return proc;
 }
 

@@ -11,27 +11,44 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "common/base/files/smallfile.h"
 #include "common/base/system/clock.h"
+#include "common/base/system/procroot.h"
 
 #define LOCK_PATH "/run/profpipe.lock"
 /* The first ids of a range: one for the group and one for each tool's user. */
 #define TOOL_IDS (DEPLOY_USERS + 1)
 #define SLOW_NS 1000000u
 #define SLOW_MAX_NS 1000000000ull
+#define RANGES_AT_ONCE 64u /* ranges that are looked at together, */
+#define TRIES 8		   /* and how often others are looked at */
+#define JUMPS 64	   /* locks that are passed in the search for an unlocked range */
 
-static bool in_range(unsigned long id, unsigned k)
+/* Adjacent ranges, and whether somebody uses them. */
+struct ranges {
+	unsigned first;
+	bool used[RANGES_AT_ONCE];
+};
+
+static unsigned long first_id(unsigned k)
 {
-	const unsigned long first = IDENTITY_BASE + k * IDENTITY_STEP;
+	return IDENTITY_BASE + (unsigned long)k * IDENTITY_STEP;
+}
 
-	return id >= first && id < first + IDENTITY_STEP;
+static void mark_id(struct ranges *r, unsigned long id)
+{
+	const unsigned long from = first_id(r->first);
+
+	if (id >= from && (id - from) / IDENTITY_STEP < RANGES_AT_ONCE)
+		r->used[(id - from) / IDENTITY_STEP] = true;
 }
 
 /* Marks the ranges of all ids on one line of /proc/PID/status. Uid and Gid have the real,
  * effective, saved and file system id; Groups has all groups. */
-static void mark_line(const char *text, const char *word, bool used[static IDENTITY_RANGES])
+static void mark_line(const char *text, const char *word, struct ranges *r)
 {
 	const char *at = strstr(text, word);
 
@@ -46,8 +63,7 @@ static void mark_line(const char *text, const char *word, bool used[static IDENT
 
 		if (end == at || (size_t)(end - line) > len)
 			break;
-		for (unsigned k = 0; k < IDENTITY_RANGES; k++)
-			used[k] |= in_range(id, k);
+		mark_id(r, id);
 		at = end;
 	}
 }
@@ -56,12 +72,18 @@ static void mark_line(const char *text, const char *word, bool used[static IDENT
  * launcher. The owner of /proc/PID does not tell, since it is root for undumpable processes. The
  * kernel takes some ten milliseconds for the status of a process with 65,536 groups, which a
  * container's root may have: after SLOW_MAX_NS of these, no more are read. */
-static int mark_processes(bool used[static IDENTITY_RANGES])
+static int mark_processes(struct ranges *r)
 {
-	DIR *d = opendir("/proc");
+	const int proc = procroot_open(),
+		  fd = proc < 0 ? -1 : openat(proc, ".", O_RDONLY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	char path[300], text[2048];
 	uint64_t slow_ns = 0;
 
+	if (proc >= 0)
+		close(proc);
+	if (!d && fd >= 0)
+		close(fd);
 	if (!d)
 		return -errno;
 	for (struct dirent *e = readdir(d); e; e = readdir(d)) {
@@ -72,9 +94,9 @@ static int mark_processes(bool used[static IDENTITY_RANGES])
 		snprintf(path, sizeof(path), "%s/status", e->d_name);
 		if (smallfile_read(dirfd(d), path, text, sizeof(text)) <= 0)
 			continue;
-		mark_line(text, "\nUid:", used);
-		mark_line(text, "\nGid:", used);
-		mark_line(text, "\nGroups:", used);
+		mark_line(text, "\nUid:", r);
+		mark_line(text, "\nGid:", r);
+		mark_line(text, "\nGroups:", r);
 		const uint64_t took_ns = clock_mono_ns() - since_ns;
 
 		slow_ns += took_ns > SLOW_NS ? took_ns : 0;
@@ -85,7 +107,7 @@ static int mark_processes(bool used[static IDENTITY_RANGES])
 
 /* Marks the ranges in lines "name:first:count", which users may map into their user namespaces.
  * These users could otherwise run programs under the ids of our tools. */
-static void mark_delegated(const char *path, bool used[static IDENTITY_RANGES])
+static void mark_delegated(const char *path, struct ranges *r)
 {
 	FILE *f = fopen(path, "re");
 	char line[512];
@@ -96,11 +118,11 @@ static void mark_delegated(const char *path, bool used[static IDENTITY_RANGES])
 
 		if (!colon || sscanf(colon, ":%llu:%llu", &first, &count) != 2)
 			continue;
-		for (unsigned k = 0; k < IDENTITY_RANGES; k++) {
-			const unsigned long long ours = IDENTITY_BASE + k * IDENTITY_STEP;
+		for (unsigned k = 0; k < RANGES_AT_ONCE; k++) {
+			const unsigned long long ours = first_id(r->first + k);
 
-			used[k] |= first < ours + IDENTITY_STEP &&
-				   (first >= ours || ours - first < count);
+			r->used[k] |= first < ours + IDENTITY_STEP &&
+				      (first >= ours || ours - first < count);
 		}
 	}
 	if (f)
@@ -111,7 +133,7 @@ static void mark_delegated(const char *path, bool used[static IDENTITY_RANGES])
 static bool is_named(unsigned k)
 {
 	for (unsigned i = 0; i < TOOL_IDS; i++) {
-		const unsigned id = IDENTITY_BASE + k * IDENTITY_STEP + i;
+		const unsigned id = (unsigned)first_id(k) + i;
 
 		if (getpwuid(id) || getgrgid(id))
 			return true;
@@ -145,10 +167,62 @@ static bool may_change(void)
 	       capng_have_capability(CAPNG_EFFECTIVE, CAP_CHOWN);
 }
 
+/* Each range has one byte of the file. The lock ends when the descriptor is closed. */
+static struct flock lock_of(unsigned k, short type)
+{
+	return (struct flock){ .l_type = type, .l_whence = SEEK_SET, .l_start = k, .l_len = 1 };
+}
+
+/* Returns an unlocked range, by chance if few are locked. */
+static int choose(int lock, unsigned *ret)
+{
+	uint32_t k;
+
+	if (getrandom(&k, sizeof(k), 0) != (ssize_t)sizeof(k))
+		return -EIO;
+	for (int i = 0; i < JUMPS; i++) {
+		k = k % IDENTITY_RANGES;
+		struct flock held = lock_of(k, F_WRLCK);
+
+		if (fcntl(lock, F_OFD_GETLK, &held) < 0 || held.l_type == F_UNLCK)
+			break;
+		k = held.l_len ? (uint32_t)(held.l_start + held.l_len) : 0;
+	}
+	*ret = k;
+	return 0;
+}
+
+/* Takes one of some adjacent ranges. Returns 0, -EBUSY or -errno. */
+static int take_one(struct ranges *of, struct identity *ret)
+{
+	mark_delegated("/etc/subuid", of);
+	mark_delegated("/etc/subgid", of);
+	for (unsigned i = 0; i < RANGES_AT_ONCE && of->first + i < IDENTITY_RANGES; i++) {
+		const unsigned k = of->first + i;
+		struct flock one = lock_of(k, F_WRLCK);
+
+		if (of->used[i] || fcntl(ret->lock, F_OFD_SETLK, &one) < 0)
+			continue;
+		/* Check again under the lock: processes may have started since. */
+		const int r = mark_processes(of);
+
+		if (!r && !of->used[i] && !is_named(k)) {
+			ret->separate = true;
+			ret->gid = (gid_t)first_id(k);
+			for (int t = 0; t < DEPLOY_USERS; t++)
+				ret->uid[t] = ret->gid + 1 + (uid_t)t;
+			return 0;
+		}
+		one = lock_of(k, F_UNLCK);
+		fcntl(ret->lock, F_OFD_SETLK, &one);
+		if (r)
+			return r;
+	}
+	return -EBUSY;
+}
+
 int identity_take(struct identity *ret)
 {
-	bool used[IDENTITY_RANGES] = { 0 };
-
 	*ret = (struct identity){ .lock = -1, .gid = getgid() };
 	for (int i = 0; i < DEPLOY_USERS; i++)
 		ret->uid[i] = getuid();
@@ -159,34 +233,18 @@ int identity_take(struct identity *ret)
 	ret->lock = open_lock();
 	if (ret->lock < 0)
 		return ret->lock;
-	int r = 0;
+	int r = -EBUSY;
 
-	mark_delegated("/etc/subuid", used);
-	mark_delegated("/etc/subgid", used);
-	for (unsigned k = 0; !r && k < IDENTITY_RANGES; k++) {
-		/* Each range has one byte of the file. The lock ends when the descriptor is
-		 * closed. */
-		struct flock one = {
-			.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = k, .l_len = 1
-		};
+	for (int i = 0; r == -EBUSY && i < TRIES; i++) {
+		struct ranges some = { 0 };
 
-		if (used[k] || fcntl(ret->lock, F_OFD_SETLK, &one) < 0)
-			continue;
-		/* Check again under the lock: processes may have started since. */
-		r = mark_processes(used);
-		if (r || used[k] || is_named(k)) {
-			one.l_type = F_UNLCK;
-			fcntl(ret->lock, F_OFD_SETLK, &one);
-			continue;
-		}
-		ret->separate = true;
-		ret->gid = IDENTITY_BASE + k * IDENTITY_STEP;
-		for (int i = 0; i < DEPLOY_USERS; i++)
-			ret->uid[i] = ret->gid + 1 + (uid_t)i;
-		return 0;
+		r = choose(ret->lock, &some.first);
+		if (!r)
+			r = take_one(&some, ret);
 	}
-	identity_release(ret);
-	return r ? r : -EBUSY;
+	if (r)
+		identity_release(ret);
+	return r;
 }
 
 const char *identity_reason(int r)
@@ -195,8 +253,8 @@ const char *identity_reason(int r)
 
 	switch (r) {
 	case -EBUSY:
-		return "all 64 ranges of ids from 2000000000 on are in use by runs, processes, "
-		       "users or /etc/subuid";
+		return "no range of 16 ids from 2000000000 on was found that is not in use by "
+		       "runs, processes, users or /etc/subuid";
 	case -ENOTSUP:
 		return "root lacks CAP_SETUID, CAP_SETGID or CAP_CHOWN here, "
 		       "which the tools' own users need";

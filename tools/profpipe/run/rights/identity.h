@@ -14,10 +14,10 @@ struct identity {
 	uid_t uid[DEPLOY_USERS];
 	int lock; /* holds the lock of the range while it is open; -1: none */
 };
-/* For root: takes the first free range from IDENTITY_BASE on. A range is free if no run has locked
- * it (a byte of /run/profpipe.lock), no process has one of its ids, /etc/subuid and /etc/subgid
- * give away none of them, and none has a name. For other callers, `separate` is false. Returns 0;
- * -EBUSY: all ranges are taken; -ENOTSUP: this root may not change users; -ELOOP: the lock file is
+/* For root: takes a free range, by chance. A range is free if no run has locked it (a byte of
+ * /run/profpipe.lock), no process has one of its ids, /etc/subuid and /etc/subgid give away none of
+ * them, and none has a name. For other callers, `separate` is false. Returns 0; -EBUSY: none of
+ * those that were tried is free; -ENOTSUP: this root may not change users; -ELOOP: the lock file is
  * not root's own file; -errno: it cannot be made. */
 #define IDENTITY_BASE DEPLOY_IDS_BASE
 #define IDENTITY_STEP DEPLOY_IDS_STEP
