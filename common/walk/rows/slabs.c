@@ -11,6 +11,7 @@
 
 /* Limit of mapped pages, for writing and for walks in user space. */
 #define MAPPED_PAGES 512
+#define UNMAP_TICKS 16 /* the slabs that were not used in these are unmapped */
 #define SPARE_BYTES (TABLES_SLAB_BYTES / 4)
 
 int slabs_extents_insert(struct slabs_extents *x, size_t at, struct slabs_extent e)
@@ -333,7 +334,9 @@ bool slabs_closing(const struct slabs *s, struct slabs_extent e)
 
 void slabs_tick(struct slabs *s)
 {
-	for (uint32_t i = 0; i < s->top && s->pages; i++) {
+	const bool unmaps = ++s->ticks % UNMAP_TICKS == 0;
+
+	for (uint32_t i = 0; unmaps && i < s->top && s->pages; i++) {
 		struct slab_slot *slot = &s->slot[i];
 
 		if (slot->fd >= 0 && !slot->used)

@@ -44,10 +44,12 @@ void worker_warnings_lost(struct str path, unsigned kills)
 
 void worker_warnings_died(struct str path, bool killed)
 {
-	say_of_file(path, killed ? "is not named: prof-symd's worker was killed on it repeatedly; "
-				   "it is read again later"
-				 : "is not named: prof-symd's worker crashed on it twice; "
-				   "this is a bug: report it, with the file");
+	say_of_file(path,
+		    killed ? "is not named: prof-symd's worker was killed on it repeatedly; "
+			     "it is read again later"
+			   : "is not named: prof-symd's worker crashed on it twice, or waited "
+			     "too long for it; unless its disk is slow or somebody locks it, "
+			     "this is a bug: report it, with the file");
 }
 
 void worker_warnings_too_large(struct str path)
