@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/run/extractor_watch.h"
 
+#include "common/base/system/clock.h"
 #include "common/base/system/procfs.h"
 #include "tools/prof-bpf/peers/row_server.h"
 
@@ -17,9 +18,13 @@ void extractor_watch_look(struct extractor_watch *w, int proc, struct row_server
 		w->looks = 0;
 		return;
 	}
-	w->looks = pid == w->pid && st.cpu_ns == w->cpu_ns ? w->looks + 1 : 1;
+	/* One that reads a slow disk takes some microseconds between two reads, which the stat file
+	 * does not show. */
+	const uint64_t cpu_ns = clock_cpu_ns((pid_t)pid);
+
+	w->looks = pid == w->pid && cpu_ns == w->cpu_ns ? w->looks + 1 : 1;
 	w->pid = pid;
-	w->cpu_ns = st.cpu_ns;
+	w->cpu_ns = cpu_ns;
 	if (w->looks < EXTRACTOR_WATCH_LOOKS)
 		return;
 	w->looks = 0;
