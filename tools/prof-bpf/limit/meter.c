@@ -12,7 +12,7 @@
 #define CHILDREN 160  /* children of one process of a tool; the keeper has most (workerpool.h) */
 /* How long a proportional set size is used, and by which part the resident set size may change
  * until then. */
-#define PSS_NS 10000000000ull
+#define PSS_NS 30000000000ull
 #define PSS_PART 8
 
 static const char *const names[METER_TOOLS] = {
