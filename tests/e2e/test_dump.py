@@ -427,14 +427,15 @@ def test_no_service_that_runs_as_nobody_can_end_a_dump(program, start):
     with subprocess.Popen([f"{BUILD}/prof-dump", str(p.pid)], stdout=into) as d:
         os.close(into)
         # The dump waits for its reader.
-        half, ids = half_of(d.pid)
-        assert ids == {"2000001024"}
-        nobody = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
-                                 "kill", "-9", str(half)], capture_output=True, text=True)
-        assert nobody.returncode and "not permitted" in nobody.stderr
         with open(out, "rb") as f:
+            half, ids = half_of(d.pid)
+            nobody = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534",
+                                     "--clear-groups", "kill", "-9", str(half)],
+                                    capture_output=True, text=True)
             text = f.read()[filled:].decode()
         assert d.wait(30) == 0
+    assert ids == {str(2000000000 + 16 * (1 << 23))}
+    assert nobody.returncode and "not permitted" in nobody.stderr
     assert text.count("deep") == 2, text
 
 

@@ -4,14 +4,27 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
 #define BARE (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
 
+/* Whether /proc shows the pid namespace of this process. A new instance would. */
+static bool is_ours(void)
+{
+	char self[16] = "";
+
+	return readlink("/proc/self", self, sizeof(self) - 1) > 0 && atol(self) == getpid();
+}
+
 /* Returns a mount that is attached nowhere, or -errno. */
 static int make(void)
 {
+	/* Otherwise this host is misconfigured, which prof-bpf tells. */
+	if (!is_ours())
+		return -ENOENT;
 	const int context = fsopen("proc", FSOPEN_CLOEXEC);
 
 	if (context < 0)

@@ -8,8 +8,9 @@
 #ifndef COMMON_BASE_SYSTEM_PROCROOT_H
 #define COMMON_BASE_SYSTEM_PROCROOT_H
 
-/* Opens an instance of procfs, with O_PATH, or the host's /proc if this process may not mount. The
- * instance vanishes when the descriptor is closed. Returns -errno. */
+/* Opens an instance of procfs, with O_PATH, or /proc as it is: if this process may not mount, or if
+ * /proc does not show this process's pid namespace. The instance vanishes when the descriptor is
+ * closed. Returns -errno. */
 int procroot_open(void);
 /* Mounts an instance on /proc, in a mount namespace that only this process and its children have.
  * Later mounts of the host also appear there. Returns 0 or -errno, as when this process may not
