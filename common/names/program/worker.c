@@ -177,8 +177,9 @@ int worker_wait(struct worker *w, uint64_t slice_ns, uint64_t wait_ns, unsigned 
 			return VERDICT_LOST;
 		const uint64_t now_ns = clock_mono_ns();
 
-		/* A worker that reads a slow disk may take many seconds. */
-		lastword_wait();
+		/* A worker that reads a slow disk may take longer than the launcher allows
+		 * prof-symd to be silent. */
+		lastword_beat();
 		if (now_ns >= next_ns) {
 			const int looked = look_again(w, next_ns, now_ns, slice_ns, limit_s,
 						      wait_ns == UINT64_MAX);

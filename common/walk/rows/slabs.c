@@ -11,7 +11,7 @@
 
 /* Limit of mapped pages, for writing and for walks in user space. */
 #define MAPPED_PAGES 512
-#define UNMAP_TICKS 16 /* the slabs that were not used in these are unmapped */
+#define UNMAP_TICKS 16 /* slabs that were not used in so many ticks are unmapped */
 #define SPARE_BYTES (TABLES_SLAB_BYTES / 4)
 
 int slabs_extents_insert(struct slabs_extents *x, size_t at, struct slabs_extent e)

@@ -48,7 +48,7 @@ struct slabs {
 	uint32_t max, top; /* max: limit of count; top: first slot that was never
 					  * used */
 	uint32_t pages;	   /* mapped now, in all slabs */
-	uint32_t ticks;
+	uint32_t ticks;	   /* calls of slabs_tick */
 	struct slabs_extents free;
 	uint64_t bytes, bytes_used; /* bytes: of all slabs; bytes_used: of all extents that are
 				     * taken */

@@ -125,6 +125,12 @@ static void owe(uint64_t worked_ns)
 	owed_ns = numbers_smaller(owed_ns + all_ns * rest_part / LASTWORD_PARTS, most_ns);
 }
 
+void lastword_beat(void)
+{
+	if (while_resting.fn)
+		while_resting.fn(while_resting.ctx);
+}
+
 /* Pauses for what is owed. in_tick: called from a signal handler. */
 static void pay(bool in_tick)
 {
@@ -140,8 +146,8 @@ static void pay(bool in_tick)
 		}
 		owed_ns -= step_ns;
 		(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &step, NULL);
-		if (!in_tick && while_resting.fn)
-			while_resting.fn(while_resting.ctx);
+		if (!in_tick)
+			lastword_beat();
 	}
 }
 
@@ -244,12 +250,6 @@ void lastword_rest_with(void (*fn)(void *ctx), void *ctx)
 {
 	while_resting.fn = fn;
 	while_resting.ctx = ctx;
-}
-
-void lastword_wait(void)
-{
-	if (while_resting.fn)
-		while_resting.fn(while_resting.ctx);
 }
 
 /* Called about once per tick of cpu time: the timer counts whole ticks of the scheduler. */

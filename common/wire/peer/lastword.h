@@ -73,10 +73,10 @@ uint64_t lastword_rest_ns(uint64_t worked_ns);
 /* From now on, a pause takes only this part of its time, 0 to LASTWORD_PARTS: all of it. */
 #define LASTWORD_PARTS 8u
 void lastword_rest_part(unsigned part);
-/* Sets a function that is called during pauses; NULL: none. A parser that waits for a worker calls
- * it with lastword_wait. */
+/* Sets the function that is called during pauses; NULL: none. */
 void lastword_rest_with(void (*fn)(void *ctx), void *ctx);
-void lastword_wait(void);
+/* Calls that function. For a parser that waits for a worker. */
+void lastword_beat(void);
 /* Whether the present work must be aborted now. */
 bool lastword_is_stopped(void);
 /* The bytes of memory that it may use; 0: unknown. */

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include "common/base/system/clock.h"
 #include "common/names/program/programwire.h"
+#include "common/wire/peer/lastword.h"
 #include "tests/unit/forbidden.h"
 #include "tests/unit/program_fixture.h"
 
@@ -236,6 +237,11 @@ Test(fileworker, work_without_end_is_given_up_by_the_patient_worker)
 	symfile_free(f);
 }
 
+static void count(void *ctx)
+{
+	++*(unsigned *)ctx;
+}
+
 Test(fileworker, nothing_is_waited_for_after_the_end)
 {
 	struct symfile *f = self();
@@ -245,9 +251,13 @@ Test(fileworker, nothing_is_waited_for_after_the_end)
 	cr_assert_eq(open_self(f, MAX, &d), 0);
 	program_until(clock_mono_ns() + 100000000);
 	const uint64_t begun_ns = clock_mono_ns();
+	unsigned beats = 0;
 
+	lastword_rest_with(count, &beats);
 	cr_assert_eq(program_lookup(d, LOOP, &names), VERDICT_LATER);
+	lastword_rest_with(NULL, NULL);
 	cr_assert_lt(clock_mono_ns() - begun_ns, 2000000000);
+	cr_expect_geq(beats, 2, "it reports while it waits");
 	cr_assert(!program_dwarf_lost(d));
 	program_free(d);
 	symfile_free(f);

@@ -18,8 +18,8 @@ void extractor_watch_look(struct extractor_watch *w, int proc, struct row_server
 		w->looks = 0;
 		return;
 	}
-	/* One that reads a slow disk takes some microseconds between two reads, which the stat file
-	 * does not show. */
+	/* prof-deltas takes some microseconds between two reads of a slow disk. The stat file
+	 * counts in ticks, and does not show them. */
 	const uint64_t cpu_ns = clock_cpu_ns((pid_t)pid);
 
 	w->looks = pid == w->pid && cpu_ns == w->cpu_ns ? w->looks + 1 : 1;

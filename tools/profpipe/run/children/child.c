@@ -419,8 +419,10 @@ void child_where(const struct child *c, char *ret)
 	char path[64], text[CHILD_WHERE];
 	struct procfs_stat st;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", c->pid);
-	DIR *tasks = c->pid ? opendir(path) : NULL;
+	snprintf(path, sizeof(path), "%d/task", c->pid);
+	const int fd = c->pid ? openat(proc_folder(), path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+			      : -1;
+	DIR *tasks = fd >= 0 ? fdopendir(fd) : NULL;
 
 	*ret = '\0';
 	for (const struct dirent *e = tasks ? readdir(tasks) : NULL; e && !*ret;
@@ -436,6 +438,8 @@ void child_where(const struct child *c, char *ret)
 	}
 	if (tasks)
 		closedir(tasks);
+	else if (fd >= 0)
+		close(fd);
 }
 
 bool child_reap(struct child *c)

@@ -2,10 +2,10 @@
 #include "tools/profpipe/run/rights/identity.h"
 
 #include <cap-ng.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <inttypes.h>
 #include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "common/base/files/smallfile.h"
 #include "common/base/system/clock.h"
+#include "common/base/system/procfs.h"
 #include "common/base/system/procroot.h"
 
 #define LOCK_PATH "/run/profpipe.lock"
@@ -23,9 +24,9 @@
 #define TOOL_IDS (DEPLOY_USERS + 1)
 #define SLOW_NS 1000000u
 #define SLOW_MAX_NS 1000000000ull
-#define RANGES_AT_ONCE 64u /* ranges that are looked at together, */
-#define TRIES 8		   /* and how often others are looked at */
-#define JUMPS 64	   /* locks that are passed in the search for an unlocked range */
+#define RANGES_AT_ONCE 64u /* ranges that are looked at together */
+#define TRIES 8		   /* how many times, before no range counts as free */
+#define JUMPS 64	   /* locked ranges that are skipped in the search for another one */
 
 /* Adjacent ranges, and whether somebody uses them. */
 struct ranges {
@@ -68,41 +69,46 @@ static void mark_line(const char *text, const char *word, struct ranges *r)
 	}
 }
 
+/* A visit to all processes. */
+struct visit {
+	struct ranges *ranges;
+	int proc;
+	uint64_t slow_ns; /* time that the processes with a slow status took */
+};
+
+static void mark_process(void *ctx, uint32_t pid)
+{
+	const uint64_t since_ns = clock_mono_ns();
+	struct visit *v = ctx;
+	char path[32], text[2048];
+
+	if (v->slow_ns > SLOW_MAX_NS)
+		return;
+	snprintf(path, sizeof(path), "%" PRIu32 "/status", pid);
+	if (smallfile_read(v->proc, path, text, sizeof(text)) <= 0)
+		return;
+	mark_line(text, "\nUid:", v->ranges);
+	mark_line(text, "\nGid:", v->ranges);
+	mark_line(text, "\nGroups:", v->ranges);
+	const uint64_t took_ns = clock_mono_ns() - since_ns;
+
+	v->slow_ns += took_ns > SLOW_NS ? took_ns : 0;
+}
+
 /* Marks the ranges that running processes use: other software, or a tool that outlived its
  * launcher. The owner of /proc/PID does not tell, since it is root for undumpable processes. The
  * kernel takes some ten milliseconds for the status of a process with 65,536 groups, which a
  * container's root may have: after SLOW_MAX_NS of these, no more are read. */
 static int mark_processes(struct ranges *r)
 {
-	const int proc = procroot_open(),
-		  fd = proc < 0 ? -1 : openat(proc, ".", O_RDONLY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	char path[300], text[2048];
-	uint64_t slow_ns = 0;
+	struct visit v = { .ranges = r, .proc = procroot_open() };
 
-	if (proc >= 0)
-		close(proc);
-	if (!d && fd >= 0)
-		close(fd);
-	if (!d)
-		return -errno;
-	for (struct dirent *e = readdir(d); e; e = readdir(d)) {
-		if (e->d_name[0] < '0' || e->d_name[0] > '9' || slow_ns > SLOW_MAX_NS)
-			continue;
-		const uint64_t since_ns = clock_mono_ns();
+	if (v.proc < 0)
+		return v.proc;
+	const int result = procfs_each(v.proc, mark_process, &v);
 
-		snprintf(path, sizeof(path), "%s/status", e->d_name);
-		if (smallfile_read(dirfd(d), path, text, sizeof(text)) <= 0)
-			continue;
-		mark_line(text, "\nUid:", r);
-		mark_line(text, "\nGid:", r);
-		mark_line(text, "\nGroups:", r);
-		const uint64_t took_ns = clock_mono_ns() - since_ns;
-
-		slow_ns += took_ns > SLOW_NS ? took_ns : 0;
-	}
-	closedir(d);
-	return 0;
+	close(v.proc);
+	return result;
 }
 
 /* Marks the ranges in lines "name:first:count", which users may map into their user namespaces.
