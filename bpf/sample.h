@@ -91,6 +91,8 @@ struct sample {
 	/* The container: the inode number of the outermost pid namespace below prof-bpf's. 0: none,
 	 * or made by a user in a user namespace of their own. */
 	__sample_u32 owner_container;
+	/* The kernel's number of the thread's cgroup in the unified hierarchy. */
+	__sample_u64 cgroup;
 	/* The event that triggered the sample; from 1 on, the id of a source in the stream. */
 	__sample_u32 source : 8;
 	/* The process's pid on the host, if prof-bpf sees another one; else 0. Pids have at most 22
@@ -166,12 +168,12 @@ struct sample_fetched {
 };
 
 #ifndef __bpf__
-static_assert(sizeof(struct sample) == 88, "no padding");
+static_assert(sizeof(struct sample) == 96, "no padding");
 static_assert(SAMPLE_FRAME_TAKEN + SAMPLE_TAKEN_ITEMS == SAMPLE_FRAME_SLOT_MASK, "it fits");
-static_assert(sizeof(struct sample_object) == 88 + 24 + SAMPLE_PIECES * 16 + SAMPLE_OBJECT_BYTES,
+static_assert(sizeof(struct sample_object) == 96 + 24 + SAMPLE_PIECES * 16 + SAMPLE_OBJECT_BYTES,
 	      "no padding");
-static_assert(sizeof(struct sample_thread) == 96 + SAMPLE_THREAD_BYTES, "no padding");
-static_assert(sizeof(struct sample_fetched) == 96 + SAMPLE_FETCHED_LINES * 72, "no padding");
+static_assert(sizeof(struct sample_thread) == 104 + SAMPLE_THREAD_BYTES, "no padding");
+static_assert(sizeof(struct sample_fetched) == 104 + SAMPLE_FETCHED_LINES * 72, "no padding");
 
 /* Returns the words after a sample's header, borrowed. */
 static inline const uint64_t *sample_words(const struct sample *s)

@@ -257,6 +257,7 @@ static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk *
 	w->sample.uid = (__u32)bpf_get_current_uid_gid();
 	w->sample.source = SAMPLE_SOURCE_EVENT;
 	w->sample.host_pid = viewer_pid_ns ? ids >> 32 : 0;
+	w->sample.cgroup = bpf_get_current_cgroup_id();
 	take_owner();
 	w->sample.reason = WALK_COMPLETE;
 	w->sample.flags = 0;

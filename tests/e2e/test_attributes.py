@@ -99,6 +99,23 @@ def test_a_cgroup_has_the_kernels_number(tmp_path, cgroup):
     assert mine[1] == os.stat(cgroup).st_ino != 0
 
 
+def test_a_process_that_moves_is_seen_in_its_new_cgroup(tmp_path, cgroup):
+    with subprocess.Popen([sys.executable, "-c", SPIN % 20]) as p:
+        old = cgroup_of(p.pid)
+        with subprocess.Popen([f"{BUILD}/prof-bpf", "-F", "99", "-d", "5", "-p", str(p.pid), "-o",
+                               tmp_path / "x.raw"], stderr=subprocess.DEVNULL) as run:
+            time.sleep(2)
+            with open(f"{cgroup}/cgroup.procs", "w", encoding="utf-8") as f:
+                f.write(str(p.pid))
+            assert run.wait() == 0
+        new = cgroup_of(p.pid)
+        p.kill()
+    found = list(messages((tmp_path / "x.raw").read_bytes()))
+    paths = {f[0]: f[2][0].decode() for f in of(found, CGROUP)}
+    seen = [paths[field(f, 10)] for f in of(found, PROCESS) if f[1] == p.pid]
+    assert old != new and seen[0] == old and seen[-1] == new, seen
+
+
 @contextlib.contextmanager
 def below(cgroup, length):
     """A cgroup whose path has this length, from the root of the hierarchy on. Hands back its path

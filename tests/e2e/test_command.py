@@ -13,8 +13,8 @@ from running import Run, burn, nothing_is_left_behind
 
 
 def test_a_command_runs_like_the_callers_own(tmp_path):
-    """The command gets its caller's environment, directory, descriptors, signals, groups and
-    session, and nothing of profpipe's."""
+    """The command gets its caller's environment, directory, mounts, descriptors, signals, groups
+    and session, and nothing of profpipe's."""
     script = r"""
 import json, os, signal, sys
 s = open("/proc/self/status").read()
@@ -26,10 +26,14 @@ def is_open(n):
         return False
     return True
 fds = [n for n in range(1024) if is_open(n)]
+def mount_of(path):
+    info = open("/proc/self/fdinfo/%d" % os.open(path, os.O_PATH)).read()
+    return [line for line in info.splitlines() if line.startswith("mnt_id")]
 print(json.dumps({"env": dict(os.environ), "cwd": os.getcwd(), "fds": fds, "blocked": f["SigBlk"],
     "ignored": f["SigIgn"], "uid": f["Uid"], "gid": f["Gid"], "groups": os.getgroups(),
     "caps": f["CapEff"], "sid": os.getsid(0), "pgid": os.getpgid(0), "in": sys.stdin.read(),
-    "nnp": f["NoNewPrivs"]}))
+    "nnp": f["NoNewPrivs"], "space": os.readlink("/proc/self/ns/mnt"),
+    "mounts": [mount_of("."), mount_of("/"), mount_of("/proc")]}))
 """
     env = {"PATH": os.environ["PATH"], "FLAVOUR": "a b\nc", "EMPTY": ""}
 
@@ -39,7 +43,7 @@ print(json.dumps({"env": dict(os.environ), "cwd": os.getcwd(), "fds": fds, "bloc
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
 
     extra = os.open("/etc/passwd", os.O_RDONLY)
-    common = dict(env=env, cwd="/", input="hello", capture_output=True, text=True,
+    common = dict(env=env, cwd="/usr", input="hello", capture_output=True, text=True,
                   preexec_fn=caller, pass_fds=[extra], extra_groups=[7, 8])
     argv = ["/usr/bin/python3", "-S", "-c", script]
     plain = json.loads(subprocess.run(argv, **common).stdout)

@@ -4,12 +4,13 @@ Nothing ends a process that waits for such a lock.
 
 - The lock of a file of theirs: a thread writes to it from this page. XFS reads files only under
   this lock.
-- The lock of a process's folder in /proc: a thread reads the folder into this page, another one
-  waits to make a file there. Then names in this folder can no longer be looked up.
+- The lock of a process's folder in /proc, or of /proc: a thread reads the folder into this page,
+  another one waits to make a file there. Then names in this folder can no longer be looked up.
 """
 import contextlib
 import os
 import subprocess
+import threading
 import time
 
 import pytest
@@ -113,7 +114,8 @@ def test_locks_of_files_that_are_held_for_ever(tmp_path, chain, kit, xfs, users,
     assert_unharmed(got)
 
 
-# Its children spin, once their folders in /proc are locked. "reader PAGE_FILE COUNT".
+# Its children spin, once their folders in /proc are locked, or what FOLDER names.
+# "reader PAGE_FILE COUNT [FOLDER]".
 READER = r"""
 #include <fcntl.h>
 #include <pthread.h>
@@ -162,7 +164,10 @@ int main(int argc, char **argv)
 				;
 		}
 		waitpid(child[i], NULL, WUNTRACED);
-		sprintf(folder[i], "/proc/%d", child[i]);
+		if (argc > 3)
+			snprintf(folder[i], sizeof(folder[i]), "%s", argv[3]);
+		else
+			sprintf(folder[i], "/proc/%d", child[i]);
 		pthread_create(&thread, NULL, list, folder[i]);
 	}
 	usleep(300000);
@@ -193,14 +198,24 @@ def other_proc():
             p.kill()
 
 
+def ending(mount, seconds):
+    """Ends a FUSE file system after some seconds, unless it is cancelled."""
+    timer = threading.Timer(seconds, subprocess.run, (["umount", "-f", mount],))
+    timer.start()
+    return timer
+
+
+@pytest.mark.parametrize("folder", [[], ["/proc"]], ids=["process", "root"])
 @pytest.mark.parametrize("when", ["before", "during"])
-def test_locks_of_processes_folders_in_proc(tmp_path, kit, when):
+def test_locks_of_folders_in_proc(tmp_path, kit, when, folder):
     """Neither the launcher nor prof-bpf waits for such a lock."""
     program, out = kit.build("reader", READER), tmp_path / "out.folded"
     # Who waits for a page cannot be killed, so the file system ends before the attackers.
     with (contextlib.ExitStack() as attackers, mounted(kit.folder, ATTACKER) as mount,
           other_proc() as inside):
-        attack = started([(ATTACKER, [program, mount / "f0", "4"])], by=inside)
+        attack = started([(ATTACKER, [program, mount / "f0", "4", *folder])], by=inside)
+        # A launcher that waits can only be ended by the end of the file system.
+        attackers.callback(ending(mount, 60).cancel)
         run = [*inside, f"{BUILD}/profpipe", "record", "-v", "-d", "4", "-o", out]
         if when == "before":
             attackers.enter_context(attack)

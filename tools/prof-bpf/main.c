@@ -279,7 +279,6 @@ static int open_host(struct prof *p)
 		.opener = p->opener,
 		.pool = p->pool,
 		.proc = "/proc",
-		.cgroups = "/sys/fs/cgroup",
 		.only_selected = selects,
 		.follow_forks = options_follow_forks(&p->options),
 		.is_wanted = !selects && targets_any(&s->targets) ? host_news_is_wanted : NULL,

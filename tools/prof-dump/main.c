@@ -27,6 +27,7 @@
 #include "common/base/command/log.h"
 #include "common/base/command/reporting.h"
 #include "common/base/command/stdfds.h"
+#include "common/base/system/procroot.h"
 #include "common/base/text/decimal.h"
 #include "common/cell/cell.h"
 #include "common/cell/confine/namespace.h"
@@ -411,5 +412,7 @@ int main(int argc, char **argv)
 		return r;
 	if (o.half)
 		return run_walker(&o);
+	/* If this fails, the host's /proc has to do. */
+	(void)procroot_take();
 	return o.pid ? dump_process(&o, argc, argv) : dump_core(&o, argc, argv);
 }

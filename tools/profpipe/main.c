@@ -13,6 +13,7 @@
 #include "common/base/command/log.h"
 #include "common/base/command/stdfds.h"
 #include "common/base/files/toolpath.h"
+#include "common/base/system/procroot.h"
 #include "tools/profpipe/doctor/doctor.h"
 #include "tools/profpipe/options/options.h"
 #include "tools/profpipe/options/service.h"
@@ -52,6 +53,8 @@ int main(int argc, char **argv)
 
 	argc -= at;
 	argv += at;
+	/* If this fails, the host's /proc has to do. */
+	(void)procroot_take();
 	if (strcmp(name, "dump") == 0)
 		return become_dump(argv);
 	if (strcmp(name, "doctor") == 0) {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/mount.h>
 #include <unistd.h>
+#include "common/base/files/fd.h"
 
 #define BARE (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
 
@@ -39,28 +40,70 @@ static int make(void)
 	return r;
 }
 
-int procroot_open(void)
-{
-	int r = make();
+/* Where this process was before. -1: nowhere else. */
+static struct {
+	int space, root, here;
+} former = { -1, -1, -1 };
 
-	if (r >= 0)
-		return r;
-	r = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return r < 0 ? -errno : r;
+static void forget(void)
+{
+	fd_close(&former.space);
+	fd_close(&former.root);
+	fd_close(&former.here);
+}
+
+/* proc: an instance of procfs. */
+static int remember(int proc)
+{
+	former.space = openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	if (former.space >= 0)
+		former.root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (former.root >= 0)
+		former.here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return former.here < 0 ? -errno : 0;
+}
+
+/* The old instance goes first, since a mount on top of it would wait for the lock of its root
+ * folder. It cannot go if it is locked to what is mounted below; then this waits if it must. */
+static int replace(int proc)
+{
+	if (mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) < 0)
+		return -errno;
+	(void)umount2("/proc", MNT_DETACH);
+	return move_mount(proc, "", AT_FDCWD, "/proc", MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno : 0;
 }
 
 int procroot_take(void)
 {
-	const int made = make();
+	int made = make();
 
 	if (made < 0)
 		return made;
-	const int r =
-		unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) < 0 ||
-				move_mount(made, "", AT_FDCWD, "/proc", MOVE_MOUNT_F_EMPTY_PATH) < 0
-			? -errno
-			: 0;
+	int r = remember(made);
 
+	if (!r && unshare(CLONE_NEWNS) < 0)
+		r = -errno;
+	if (r) {
+		forget();
+	} else {
+		r = replace(made);
+		if (r)
+			(void)procroot_leave();
+	}
 	close(made);
+	return r;
+}
+
+int procroot_leave(void)
+{
+	if (former.space < 0)
+		return 0;
+	/* A change of the namespace also changes the root and the working folder. */
+	const int r = setns(former.space, CLONE_NEWNS) < 0 || fchdir(former.root) < 0 ||
+				      chroot(".") < 0 || fchdir(former.here) < 0
+			      ? -errno
+			      : 0;
+
+	forget();
 	return r;
 }

@@ -8,13 +8,13 @@
 #ifndef COMMON_BASE_SYSTEM_PROCROOT_H
 #define COMMON_BASE_SYSTEM_PROCROOT_H
 
-/* Opens an instance of procfs, with O_PATH, or /proc as it is: if this process may not mount, or if
- * /proc does not show this process's pid namespace. The instance vanishes when the descriptor is
- * closed. Returns -errno. */
-int procroot_open(void);
-/* Mounts an instance on /proc, in a mount namespace that only this process and its children have.
- * Later mounts of the host also appear there. Returns 0 or -errno, as when this process may not
- * mount; /proc is then the host's. */
+/* Enters a mount namespace that only this process and its children have, in which such an instance
+ * is mounted on /proc instead of the host's. Later mounts of the host also appear there. Call it
+ * before anything is looked up in /proc. Returns 0 or -errno, as when this process may not mount,
+ * or if /proc does not show its pid namespace; then nothing has changed. */
 int procroot_take(void);
+/* Takes a child that shall see what its user sees back to the mount namespace, the root and the
+ * working folder that procroot_take left. Returns 0, also if it left none, or -errno. */
+int procroot_leave(void);
 
 #endif

@@ -330,6 +330,40 @@ Test(host_reading, first_sample_tells_the_cgroup_and_the_inner_pid)
 	cr_expect_gt(b->cgroup->id, id);
 }
 
+Test(host_reading, a_process_that_moved_is_in_another_cgroup)
+{
+	const uint64_t start = 7 * SAMPLE_START_TICK_NS;
+	struct host_process *p;
+	struct sample s;
+
+	now = clock_mono_ns();
+	s = sample_of(30, 30, start, "x");
+	s.cgroup = 70;
+	make_proc(30, "x", 'S', 1, start, 0, "");
+	write_proc(30, "cgroup", "0::/a.slice\n");
+	p = look(s).process;
+	cr_assert(p->cgroup && p->cgroup->kernel_id == 70);
+	/* It is not read again while the samples are in the same one, nor soon after. */
+	write_proc(30, "cgroup", "0::/b.slice\n");
+	s.time_ns += 2000000000;
+	look(s);
+	cr_expect(str_eq(p->cgroup->path, STR_LIT("/a.slice")));
+	s.cgroup = 71;
+	look(s);
+	cr_expect(p->cgroup->kernel_id == 71 && str_eq(p->cgroup->path, STR_LIT("/b.slice")));
+	cr_expect(p->changed);
+	write_proc(30, "cgroup", "0::/c.slice\n");
+	s.cgroup = 72;
+	s.time_ns += 1000;
+	look(s);
+	cr_expect(str_eq(p->cgroup->path, STR_LIT("/b.slice")));
+	/* Without the unified hierarchy, the number is of no use. */
+	write_proc(30, "cgroup", "1:name=systemd:/d.slice\n");
+	s.time_ns += 2000000000;
+	look(s);
+	cr_expect(p->cgroup->kernel_id == 0 && str_eq(p->cgroup->path, STR_LIT("/d.slice")));
+}
+
 /* Between the sample and the read, another process may have got the pid. */
 Test(host_reading, cgroup_of_another_process_is_not_taken)
 {

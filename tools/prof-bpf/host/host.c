@@ -35,6 +35,7 @@
 #define FILE_BYTES 512
 /* Samples of an ended process may come this much later, and its files are still needed for them. */
 #define REST_NS 300000000ull
+#define CGROUP_INTERVAL_NS 1000000000ull /* the cgroup of a process is not read more often */
 #define REST_MAPPINGS 64 /* at most so many are looked at, since any process may end */
 
 /* --- samples --- */
@@ -115,34 +116,51 @@ static struct process *process_from(struct host *h, const struct sample *s)
 	return p;
 }
 
-/* Reads the cgroup of a process, and its pid in its own namespace. That may have to wait for a
- * later sample. */
-static void read_surroundings(struct host *h, struct process *p, bool in_namespace)
+/* Whether the pid still belongs to this process. So what was read before this is of it. */
+static bool is_still(const struct host *h, const struct process *p)
+{
+	struct procfs_stat st;
+
+	return procfs_read_thread_stat(h->proc, p->pub.pid, &st) == 0 &&
+	       st.start_ns == p->pub.start_ns;
+}
+
+static void read_cgroup(struct host *h, struct process *p, const struct sample *s)
 {
 	char text[PROCFS_CGROUP_MAX];
-	struct procfs_ids ids = { 0 };
-	struct procfs_stat st;
 	struct str path;
 	bool unified = false;
-
-	p->lacks_surroundings = false;
-	if (p->pub.end_ns || p->pub.flags & MSG_PROCESS_KERNEL || p->pub.cgroup)
-		return;
-	const int r = in_namespace ? statuses_read_ids(h, p->pub.owner, p->pub.pid, &ids) : 0;
-
-	if (r == -EBUSY) {
-		p->lacks_surroundings = true;
-		return;
-	}
 	const bool has_path = procfs_read_cgroup(h->proc, p->pub.pid, text, &path, &unified) == 0;
 
-	/* If the pid belongs to this process now, it also did when these were read. */
-	if (procfs_read_thread_stat(h->proc, p->pub.pid, &st) || st.start_ns != p->pub.start_ns)
+	p->cgroup = s->cgroup;
+	p->cgroup_read_ns = s->time_ns;
+	if (is_still(h, p))
+		process_set_cgroup(h, p, has_path ? &path : NULL, unified ? s->cgroup : 0);
+}
+
+/* Reads its pid in its own namespace. That may have to wait for a later sample. */
+static void read_inner_pid(struct host *h, struct process *p, bool in_namespace)
+{
+	struct procfs_ids ids = { 0 };
+	const int r = in_namespace ? statuses_read_ids(h, p->pub.owner, p->pub.pid, &ids) : 0;
+
+	p->lacks_inner_pid = r == -EBUSY;
+	if (p->lacks_inner_pid || !is_still(h, p))
 		return;
-	process_set_surroundings(h, p, has_path ? &path : NULL, unified,
-				 !in_namespace ? p->pub.pid
-				 : r == 0      ? ids.inner_pid
-					       : 0);
+	p->pub.inner_pid = !in_namespace ? p->pub.pid : r == 0 ? ids.inner_pid : 0;
+	p->pub.changed |= p->pub.inner_pid != 0;
+}
+
+/* Reads what surrounds a sampled process. It may move to another cgroup later. */
+static void read_surroundings(struct host *h, struct process *p, const struct sample *s)
+{
+	if (p->pub.end_ns || p->pub.flags & MSG_PROCESS_KERNEL)
+		return;
+	if (!p->cgroup_read_ns ||
+	    (s->cgroup != p->cgroup && s->time_ns > p->cgroup_read_ns + CGROUP_INTERVAL_NS))
+		read_cgroup(h, p, s);
+	if (p->lacks_inner_pid)
+		read_inner_pid(h, p, s->owner_container != 0);
 }
 
 int host_sample(struct host *h, const struct sample *s, struct host_sample_ref *ret)
@@ -166,11 +184,10 @@ int host_sample(struct host *h, const struct sample *s, struct host_sample_ref *
 		p->dropped = false;
 		process_mark_dirty(h, p);
 		p->pub.host_pid = s->host_pid;
-		p->lacks_surroundings = true;
+		p->lacks_inner_pid = true;
 		attributes_want(h, p);
 	}
-	if (p->lacks_surroundings)
-		read_surroundings(h, p, s->owner_container != 0);
+	read_surroundings(h, p, s);
 	process_find_exe(p);
 	if (p->exe && p->exe->state == FILES_BACKING_READY)
 		files_led_to(p->exe->file, p->pub.owner);
@@ -350,7 +367,6 @@ int host_new(const struct host_config *c, struct host **ret)
 	if (!h)
 		return -ENOMEM;
 	h->config = *c;
-	cgroups_init(&h->cgroups, c->cgroups);
 	set_ceilings(h, &files.max_files);
 	files.all_mappings = h->all_mappings;
 	bootclock_read(&h->boot);
@@ -393,7 +409,6 @@ void host_free(struct host *h)
 	owners_free(h->owners);
 	if (h->proc >= 0)
 		close(h->proc);
-	cgroups_done(&h->cgroups);
 	free(h->publish);
 	free(h->resync_pids);
 	free(h);

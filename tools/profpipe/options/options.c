@@ -12,7 +12,6 @@
 #include "common/base/command/log.h"
 #include "common/base/files/outfile.h"
 #include "common/base/files/smallfile.h"
-#include "common/base/system/procroot.h"
 #include "common/cell/budget/budget.h"
 #include "common/cell/targets/cgrouptree.h"
 #include "tools/profpipe/options/listen.h"
@@ -100,7 +99,7 @@ static bool is_process(uint32_t pid)
 	if (kill((pid_t)pid, 0) < 0 && errno == ESRCH)
 		return false;
 	snprintf(path, sizeof(path), "%u/status", pid);
-	const int proc = procroot_open();
+	const int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	const ssize_t n = proc < 0 ? proc : smallfile_read(proc, path, text, sizeof(text));
 
 	if (proc >= 0)

@@ -222,8 +222,7 @@ int run_start_tool(struct run *r, enum deploy_tool t)
 					 .fds = out,
 					 .count = count,
 					 .variables = t == DEPLOY_SEND ? variables : NULL,
-					 .file_most = turns ? r->o->keep_bytes : 0,
-					 .own_proc = t == DEPLOY_BPF };
+					 .file_most = turns ? r->o->keep_bytes : 0 };
 	const struct status last = run_tool(r, t)->last;
 
 	if (t == DEPLOY_SYMD)

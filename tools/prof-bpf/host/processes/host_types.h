@@ -79,10 +79,9 @@ struct host_config {
 	struct tables *tables; /* borrowed, also the opener and the pool */
 	struct opener *opener;
 	struct workerpool *pool;
-	const char *proc;    /* "/proc" */
-	const char *cgroups; /* "/sys/fs/cgroup"; NULL: cgroups have no numbers */
-	bool only_selected;  /* track only processes that host_select has selected; otherwise all */
-	bool follow_forks;   /* also select children of selected processes */
+	const char *proc;   /* "/proc" */
+	bool only_selected; /* track only processes that host_select has selected; otherwise all */
+	bool follow_forks;  /* also select children of selected processes */
 	/* NULL: track all processes, unless only_selected. Otherwise a process is tracked from its
 	 * first sample on, or from an exec on if this returns true, which means that it will be
 	 * sampled. The exec was at exec_ns. Also returns false if the answer is not known yet. */

@@ -244,12 +244,14 @@ void process_set_owner(struct host *h, struct process *p, struct owner_key key)
 	owner_put(h->owners, was);
 }
 
-void process_set_surroundings(struct host *h, struct process *p, const struct str *path,
-			      bool unified, uint32_t inner_pid)
+void process_set_cgroup(struct host *h, struct process *p, const struct str *path,
+			uint64_t kernel_id)
 {
-	p->pub.cgroup = path ? cgroups_get(&h->cgroups, *path, unified) : NULL;
-	p->pub.inner_pid = inner_pid;
-	p->pub.changed |= p->pub.cgroup || p->pub.inner_pid;
+	struct host_cgroup *was = p->pub.cgroup;
+
+	p->pub.cgroup = path ? cgroups_get(&h->cgroups, *path, kernel_id) : NULL;
+	p->pub.changed |= p->pub.cgroup != was;
+	cgroups_put(&h->cgroups, was);
 }
 
 void process_find_exe(struct process *p)

@@ -103,8 +103,11 @@ struct process {
 	bool unresolved, leader_gone, start_guessed, described, wants_maps, seen_gone;
 	bool just_execed; /* its last record was an exec */
 	bool unwanted;	  /* it ended by an exec of a program that is not known to be wanted */
-	bool sampled, lacks_surroundings; /* its cgroup and inner pid are read at a later sample */
-	uint64_t sampled_ns;		  /* CLOCK_MONOTONIC of its latest sample; 0: none */
+	bool sampled, lacks_inner_pid; /* which is read at a later sample */
+	uint64_t sampled_ns;	       /* CLOCK_MONOTONIC of its latest sample; 0: none */
+	/* The number of its cgroup in the sample at which the path was read, and the time of that
+	 * sample; 0: it was not read. */
+	uint64_t cgroup, cgroup_read_ns;
 	/* leader_gone: when /proc is read next, and how often the interval was doubled. */
 	uint64_t leader_look_ns;
 	uint8_t leader_doubled;
@@ -211,9 +214,9 @@ void process_retire(struct host *h, struct process *p, uint64_t now_ns);
 /* Forgets a retired process and its threads. */
 void process_forget(struct host *h, struct process *p);
 void process_set_comm(struct host_process *p, const char *comm, size_t len);
-/* Sets its cgroup, by its path (NULL: unknown), and its pid in its own namespace, 0: unknown. */
-void process_set_surroundings(struct host *h, struct process *p, const struct str *path,
-			      bool unified, uint32_t inner_pid);
+/* Sets its cgroup, by its path (NULL: unknown) and number (cgroups.h). */
+void process_set_cgroup(struct host *h, struct process *p, const struct str *path,
+			uint64_t kernel_id);
 /* Looks up its executable, once that file is open. */
 void process_find_exe(struct process *p);
 /* Sets its user, once: that of its first sample. */

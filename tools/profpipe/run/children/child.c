@@ -23,7 +23,6 @@
 #include "common/base/files/toolpath.h"
 #include "common/base/system/clock.h"
 #include "common/base/system/procfs.h"
-#include "common/base/system/procroot.h"
 #include "common/cell/deploy.h"
 
 #define HEARD_NS 2000000000u
@@ -104,8 +103,6 @@ static void become(const char *path, const struct child_start *how, const struct
 
 	if (!r)
 		r = limit_files(how);
-	if (!r && how->own_proc)
-		(void)procroot_take();
 	if (!r)
 		r = drop(how);
 	if (!r) {
@@ -327,7 +324,7 @@ static int proc_folder(void)
 	static int proc = -1;
 
 	if (proc < 0)
-		proc = procroot_open();
+		proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return proc;
 }
 

@@ -68,7 +68,6 @@ struct child_start {
 	bool drop;
 	uid_t uid;
 	gid_t gid;
-	bool own_proc; /* its /proc shall be an instance of its own (procroot.h), if we may mount */
 };
 enum child_verdict {
 	CHILD_NO_NULL = 1, /* /dev/null, for descriptors 0 and 1, cannot be opened */

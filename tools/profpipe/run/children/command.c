@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "common/base/command/exits.h"
 #include "common/base/files/fd.h"
+#include "common/base/system/procroot.h"
 #include "tools/profpipe/run/children/target.h"
 
 static ssize_t read_all(int fd, void *to, size_t n)
@@ -28,6 +29,8 @@ static void run(char **argv, int hold, int error)
 	const char *slash = strrchr(argv[0], '/');
 	char byte;
 
+	if (procroot_leave())
+		_exit(EXITS_NOT_RUN);
 	/* Use the name that exec will set, so that samples before the exec have it too. */
 	prctl(PR_SET_NAME, slash ? slash + 1 : argv[0], 0, 0, 0);
 	target_map(argv[0]);

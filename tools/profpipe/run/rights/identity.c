@@ -17,7 +17,6 @@
 #include "common/base/files/smallfile.h"
 #include "common/base/system/clock.h"
 #include "common/base/system/procfs.h"
-#include "common/base/system/procroot.h"
 
 #define LOCK_PATH "/run/profpipe.lock"
 /* The first ids of a range: one for the group and one for each tool's user. */
@@ -101,7 +100,7 @@ static void mark_process(void *ctx, uint32_t pid)
  * container's root may have: after SLOW_MAX_NS of these, no more are read. */
 static int mark_processes(struct ranges *r)
 {
-	struct visit v = { .ranges = r, .proc = procroot_open() };
+	struct visit v = { .ranges = r, .proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC) };
 
 	if (v.proc < 0)
 		return v.proc;
