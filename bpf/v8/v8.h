@@ -32,8 +32,10 @@ struct v8_config {
 	UW_U16 type_no_string; /* types of strings are lower */
 	UW_U16 type_bytecodes, type_fixed_array, type_scope_info;
 	UW_U16 bytecodes_start; /* offset of a bytecode array's first bytecode */
-	UW_U8 map_type;		/* 16 bits, in a map: the instance type */
-	UW_U8 function_code;	/* or the function's index in the table of code */
+	/* WebAssembly: in the compiled module, the pointer to the module's bytes. */
+	UW_U16 wasm_bytes;
+	UW_U8 map_type;	     /* 16 bits, in a map: the instance type */
+	UW_U8 function_code; /* or the function's index in the table of code */
 	UW_U8 function_shared;
 	UW_U8 shared_data, shared_scope, shared_script;
 	UW_U8 shared_literal; /* 32 bits: the number of the function in its script */
@@ -59,8 +61,21 @@ struct v8_config {
 				  * next */
 	UW_U8 code_maglev;	 /* kind of code that may lack positions; 0: all code has them */
 	UW_U8 descriptors_first; /* offset of the first property of a map; 0: not known */
-	UW_U8 zero;
+	UW_U8 regexp_marker; /* the word that marks frames of regular expressions; 0: none does */
+	/* WebAssembly. */
+	UW_U8 wasm_marker; /* the word that marks its frames */
+	UW_U8 wasm_jump;   /* bytes of an element of the table of jumps, and V8_WASM_SETUP; 0: it is
+			      * not known */
+	UW_U8 wasm_jumps;  /* in an instance: the address of the table of jumps */
+	UW_U8 wasm_instance; /* in an instance: the object that stands for it; 0: it is that itself */
+	UW_U8 wasm_module;   /* in that object: its module */
+	UW_U8 wasm_imported; /* 32 bits, in the module's description: number of imported functions */
+	UW_U8 wasm_caller; /* kind of the code that calls WebAssembly from JavaScript; 0: not known */
+	UW_U8 zero[7];
 };
+
+/* A builtin may set up a frame, and then the code has the function's number. */
+#define V8_WASM_SETUP 16
 
 /* An array's number of elements, or a string's number of characters: 32 bits. */
 #define V8_LENGTH 12
@@ -81,6 +96,8 @@ enum v8_kind {
 	/* Only in descriptions: code of Maglev without positions and without inlined calls. The
 	 * description tells which bytecode each of its calls belongs to, for deoptimization. */
 	V8_LAZY = 6,
+	V8_WASM = 7,   /* a function of WebAssembly */
+	V8_REGEXP = 8, /* some regular expression */
 };
 
 #define V8_NAME_PARTS 4	  /* a name may consist of this many strings, */
@@ -90,7 +107,8 @@ enum v8_kind {
 enum v8_told {
 	V8_TOLD_IDENTITY,
 	V8_TOLD_KIND,	/* enum v8_kind; << 32: the flags of the function's scope */
-	V8_TOLD_RANGE,	/* the function's start, and << 32 its end, in characters of its script */
+	V8_TOLD_RANGE,	/* the function's start, and << 32 its end, in characters of its script;
+			 * WebAssembly: its number, or V8_NO_NUMBER */
 	V8_TOLD_LINE,	/* line of the first element of V8_TOLD_ENDS, from 0 on; V8_NO_LINE:
 			 * unknown */
 	V8_TOLD_SHAPES, /* bits V8_SHAPE_*: set for texts with two bytes per character */
@@ -117,6 +135,7 @@ enum v8_told {
 #define V8_INLINED_MAX 36
 #define V8_TOLD_WORDS 64
 #define V8_NO_LINE 0xffffffffu
+#define V8_NO_NUMBER 0xffffffffu
 #define V8_SHAPE_NAME 0u /* the first bit for the parts of a name */
 #define V8_SHAPE_SCRIPT V8_NAME_PARTS
 #define V8_SHAPE_TEXT (V8_SHAPE_SCRIPT + V8_SCRIPT_PARTS)
@@ -154,7 +173,7 @@ static inline UW_U64 v8_check(UW_U64 identity)
 }
 
 #ifndef __bpf__
-static_assert(sizeof(struct v8_config) == 80, "no padding");
+static_assert(sizeof(struct v8_config) == 96, "no padding");
 static_assert(V8_TOLD_INLINED + V8_INLINED_MAX == V8_TOLD_WORDS, "no word is unused");
 #endif
 

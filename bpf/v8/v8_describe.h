@@ -6,7 +6,7 @@
 #ifndef BPF_V8_V8_DESCRIBE_H
 #define BPF_V8_V8_DESCRIBE_H
 
-#include "bpf/v8/v8_code.h"
+#include "bpf/v8/v8_wasm.h"
 
 /* --- texts --- */
 
@@ -154,38 +154,7 @@ ENV_FUNCTION __u64 v8_newlines(V8_PARAMETERS_AND __u64 at, __u64 bytes, __u32 wi
 	return p->count_bytes ? V8_NO_LINE : p->count;
 }
 
-/* The line where a block of a script's characters begins. Cached, since other functions of the
- * script follow. */
-struct v8_block {
-	__u64 script; /* identity of the script and the block; 0: unused */
-	__u64 line;
-};
-#define V8_BLOCKS 2048
 #define V8_BLOCK_SHIFT 16 /* log2 of the characters of a block */
-#define V8_BLOCKS_AT_ONCE 16
-
-#ifdef __bpf__
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, V8_BLOCKS);
-	__type(key, __u32);
-	__type(value, struct v8_block);
-} v8_blocks SEC(".maps");
-
-ENV_INLINE struct v8_block *v8_block_at(__u64 identity)
-{
-	__u32 i = identity % V8_BLOCKS;
-
-	return bpf_map_lookup_elem(&v8_blocks, &i);
-}
-#else
-ENV_INLINE struct v8_block *v8_block_at(__u64 identity)
-{
-	static struct v8_block blocks[V8_BLOCKS];
-
-	return &blocks[identity % V8_BLOCKS];
-}
-#endif
 
 /* Returns the line of a character of a script's text; V8_NO_LINE: not known now. */
 ENV_FUNCTION __u64 v8_line_in_text(V8_PARAMETERS_AND __u64 script, __u64 character)
@@ -198,8 +167,8 @@ ENV_FUNCTION __u64 v8_line_in_text(V8_PARAMETERS_AND __u64 script, __u64 charact
 		__u64 id = v8_mix(script, from) | 1;
 		const struct v8_block *b = v8_block_at(id);
 
-		if (b && b->script == id) {
-			line = b->line;
+		if (b && b->text == id) {
+			line = b->value;
 			break;
 		}
 	}
@@ -219,8 +188,8 @@ ENV_FUNCTION __u64 v8_line_in_text(V8_PARAMETERS_AND __u64 script, __u64 charact
 		struct v8_block *b = v8_block_at(id);
 
 		if (b) {
-			b->script = id;
-			b->line = line;
+			b->text = id;
+			b->value = line;
 		}
 	}
 	return V8_NO_LINE;
@@ -498,6 +467,23 @@ ENV_INLINE void v8_describe_lazy(struct v8_walk *p, __u64 deopt)
 	p->told[V8_TOLD_EAGER] = eager;
 }
 
+/* Describes code that is not JavaScript. */
+ENV_INLINE void v8_describe_other(struct walk *w, struct v8_walk *p, __u64 identity, __u64 instance)
+{
+	const __u32 kind = p->kind;
+
+	for (__u32 i = V8_TOLD_RANGE; i < V8_TOLD_INLINED; i++)
+		p->told[i] = 0;
+	p->told[V8_TOLD_IDENTITY] = identity;
+	p->told[V8_TOLD_KIND] = kind;
+	p->told[V8_TOLD_RANGE] = V8_NO_NUMBER;
+	p->told[V8_TOLD_LINE] = V8_NO_LINE;
+	if (kind == V8_WASM)
+		v8_wasm_describe(V8_ARGUMENTS_AND(w, p) instance);
+	if (!p->lost)
+		env_told_object(w, &p->copies, p->told, v8_key(identity), v8_check(identity));
+}
+
 /* Copies what names the object of the last frame, if the object was not seen before. If some of
  * that cannot be read now, the next sample tries again. Not part of v8_frame, since the verifier
  * limits the depth of calls. Returns 0 if there is no object. */
@@ -512,6 +498,10 @@ ENV_INLINE int v8_describe(struct walk *w, struct v8_walk *p)
 	p->tell_shared = 0;
 	p->lost = 0;
 	p->own_name = 0;
+	if (kind == V8_WASM || kind == V8_REGEXP) {
+		v8_describe_other(w, p, identity, shared);
+		return 1;
+	}
 	if (kind == V8_OPTIMIZED)
 		count = v8_inlined(w, p, V8_FIELD(p->code, c->code_deopt));
 	if (!v8_shared(V8_ARGUMENTS_AND(w, p) shared))

@@ -37,6 +37,8 @@ struct v8_walk {
 	__u64 own_name, tell_name;	    /* a string that a function itself has; 0: none */
 	__u64 plain_map, plain_ns; /* functions with this map have no own name; valid for this
 				    * sample */
+	__u64 wasm_at, wasm_end;   /* the rest of a part of a module's bytes */
+	__u64 wasm_block;	   /* the block of the last name that was looked at */
 	__u32 kind, wide;
 	__u32 lost; /* 1: an object could not be read, as when the garbage collector moves it */
 	__u32 cut;  /* 1: v8_text has found only a part of the string */

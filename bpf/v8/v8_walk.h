@@ -8,6 +8,8 @@
  * frame: not yet, no more, or because it needs none. The return address is then on top of the
  * stack.
  *
+ * A frame of WebAssembly has a marker and its instance (v8_wasm.h).
+ *
  * Code is the interpreter's entry, another builtin, or generated. The interpreter's frame also has
  * the bytecodes and the position in them. Generated code is found through its function, which may
  * have other code by now, or through its head, which is somewhere before the instructions.
@@ -65,6 +67,10 @@ ENV_INLINE enum v8_framed v8_near_frame(const struct v8_walk *p, __u64 pc)
 
 	if (before == 0x55 && (b[1] & 0xffffff) == V8_PUSH_FRAME >> 8)
 		return V8_PUSHED;
+	/* xor r12d, r12d or mov r12d, NUMBER; then the call that sets up a frame */
+	if (p->config.wasm_jump & V8_WASM_SETUP &&
+	    ((__u32)b[1] == V8_WASM_FIRST || (b[1] & V8_WASM_OTHER_MASK) == V8_WASM_OTHER))
+		return V8_FRAMELESS;
 	/* ret; ret imm16; after mov rsp, rbp; pop rbp; and after leave */
 	if (now == 0xc3 || now == 0xc2 || b[0] >> 32 == 0x5de58b48 ||
 	    (before == 0xc9 && now == 0x59))
@@ -116,6 +122,14 @@ ENV_INLINE __u64 v8_runs(struct walk *w, struct v8_walk *p, __u64 pc, bool inter
 	const struct v8_config *c = &p->config;
 	__u64 function = V8_FUNCTION_SLOT(p), shared = 0;
 
+	if (v8_wasm_is(p) && !interpreter)
+		return v8_wasm(w, p, pc, ret_position, ret_shared);
+	if (c->regexp_marker && V8_MARKER(p) == c->regexp_marker && !interpreter) {
+		p->kind = V8_REGEXP;
+		*ret_position = RUNTIME_POSITION_MASK;
+		*ret_shared = V8_NO_CODE;
+		return v8_mix(1, V8_REGEXP);
+	}
 	if (!v8_is_pointer(V8_MARKER(p)) || !v8_is_pointer(function) ||
 	    !v8_word(p, function, c->function_shared, &shared))
 		return 0;
@@ -133,6 +147,9 @@ ENV_INLINE __u64 v8_runs(struct walk *w, struct v8_walk *p, __u64 pc, bool inter
 		__u32 found = v8_find(V8_ARGUMENTS_AND(w, p) pc, function);
 		__u32 kind = (__u32)V8_FIELD(p->code, c->code_flags) & V8_CODE_KIND;
 
+		/* V8's tracebacks do not show it either. */
+		if (found && c->wasm_caller && kind == c->wasm_caller)
+			return 0;
 		p->kind = !found			? V8_FUNCTION
 			  : kind == c->kind_baseline	? V8_BASELINE
 			  : kind == c->kind_interpreted ? V8_INTERPRETED

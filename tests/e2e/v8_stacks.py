@@ -14,7 +14,6 @@ NAMELESS = ("", "<anonymous>", "(anonymous)", "anonymous", "<module>")
 NO_SCRIPT = ("native",)
 # Scenes with a frame that is known not to be as the traceback says, and why.
 KNOWN = {
-    "wasm": "WebAssembly's frames are native ones",
     "computed_hot|instanceof_hot|pieces": "a computed name that is inlined, or of many parts",
     "far_lines|wide": "the line is too far from the beginning of its function",
     "module": "the top level of a module is entered in its middle",
@@ -50,9 +49,10 @@ def samples(path):
 
 
 def interpreted(path):
-    """The JavaScript frames of each sample, root first: (function, file, line)."""
+    """The JavaScript frames of each sample, root first: (function, file, line). Tracebacks do not
+    show regular expressions."""
     return [[(name, file, line) for name, binary, file, line in frames
-             if binary == "[interpreted]"] for _, frames in samples(path)]
+             if binary == "[interpreted]" and name != "(regexp)"] for _, frames in samples(path)]
 
 
 def scene_of(name):

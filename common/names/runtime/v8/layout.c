@@ -78,6 +78,15 @@
 	.type_no_string = (no_string), .type_bytecodes = (bytecodes), .type_fixed_array = (array), \
 	.type_scope_info = (scope)
 
+/* WebAssembly: the marker of frames and the bytes of a jump; offsets in an instance, its module's
+ * object, and the compiled module. Since 12.9 a builtin sets up frames. */
+#define WASM(marker, jump, jumps, instance, module, bytes, imported, caller) \
+	.wasm_marker = (marker), .wasm_jump = (jump), .wasm_jumps = (jumps), \
+	.wasm_instance = (instance), .wasm_module = (module), .wasm_bytes = (bytes), \
+	.wasm_imported = (imported), .wasm_caller = (caller)
+#define WASM_129(marker, jump, instance, bytes, imported, caller) \
+	WASM(marker, (jump) | V8_WASM_SETUP, 56, instance, 32, bytes, imported, caller)
+
 /* clang-format off */
 static const struct {
 	uint32_t version;
@@ -86,43 +95,43 @@ static const struct {
 } layouts[] = {
 	{ VERSION(8, 4), 0, 0,
 	  { ALL_OLD, SCRIPT_OLD, FUNCTION_OLD, SCOPE_84, CODE_84(96), DEOPT_OLD,
-	    BYTECODES(54, 32), TYPES(64, 133, 117, 130) } },
+	    WASM(10, 5, 128, 0, 136, 296, 60, 0), BYTECODES(54, 32), TYPES(64, 133, 117, 130) } },
 	{ VERSION(8, 6), 0, 0,
 	  { ALL_OLD, SCRIPT_OLD, FUNCTION_OLD, SCOPE_84, CODE_84(96), DEOPT_OLD,
-	    BYTECODES(54, 32), TYPES(64, 133, 117, 130) } },
+	    WASM(10, 5, 128, 0, 136, 296, 60, 0), BYTECODES(54, 32), TYPES(64, 133, 117, 130) } },
 	{ VERSION(9, 4), 0, 0,
 	  { ALL, SCRIPT_OLD, FUNCTION_OLD, SCOPE_OLD, CODE_OLD(96), DEOPT_OLD,
-	    BYTECODES(54, 32), TYPES(64, 133, 119, 178) } },
+	    WASM(8, 5, 120, 0, 208, 312, 68, 7), BYTECODES(54, 32), TYPES(64, 133, 119, 178) } },
 	{ VERSION(9, 6), 0, 0,
 	  { ALL, SCRIPT_OLD, FUNCTION_OLD, SCOPE_OLD, CODE_OLD(128), DEOPT_OLD,
-	    BYTECODES(54, 32), TYPES(64, 132, 118, 177) } },
+	    WASM(8, 5, 120, 0, 208, 312, 68, 7), BYTECODES(54, 32), TYPES(64, 132, 118, 177) } },
 	{ VERSION(10, 2), 0, 0,
 	  { ALL, SCRIPT_OLD, FUNCTION_OLD, SCOPE_102, CODE_OLD(128), DEOPT_OLD,
-	    BYTECODES(56, 32), TYPES(128, 195, 179, 256) } },
+	    WASM(8, 5, 120, 0, 208, 312, 40, 7), BYTECODES(56, 32), TYPES(128, 195, 179, 256) } },
 	{ VERSION(10, 8), 0, 0,
 	  { ALL, SCRIPT_OLD, FUNCTION_OLD, SCOPE_102, CODE_OLD(128), DEOPT_OLD,
-	    BYTECODES(54, 32), TYPES(128, 192, 176, 253) } },
+	    WASM(8, 5, 128, 0, 216, 312, 40, 7), BYTECODES(54, 32), TYPES(128, 192, 176, 253) } },
 	{ VERSION(11, 3), 0, 0,
 	  { ALL, SCRIPT_113, FUNCTION_OLD, SCOPE_102, CODE_113, DEOPT_OLD,
-	    BYTECODES(54, 32), TYPES(128, 191, 175, 261) } },
+	    WASM(8, 5, 120, 0, 208, 200, 116, 7), BYTECODES(54, 32), TYPES(128, 191, 175, 261) } },
 	{ VERSION(11, 8), 0, 0,
 	  { ALL, SCRIPT_113, FUNCTION_118, SCOPE_102, CODE_118, DEOPT_OLD,
-	    BYTECODES(52, 32), TYPES(128, 191, 175, 263) } },
+	    WASM(8, 5, 120, 0, 216, 200, 84, 7), BYTECODES(52, 32), TYPES(128, 191, 175, 263) } },
 	{ VERSION(12, 4), 0, 0,
 	  { ALL, SCRIPT_113, FUNCTION_118, SCOPE_102, CODE_124, DEOPT_OLD,
-	    MAGLEV, BYTECODES(64, 24), TYPES(128, 205, 174, 272) } },
+	    MAGLEV, WASM(8, 5, 72, 160, 32, 200, 84, 7), BYTECODES(64, 24), TYPES(128, 205, 174, 272) } },
 	{ VERSION(12, 9), 0, 0,
 	  { ALL, SCRIPT_113, FUNCTION_129, SCOPE_129, CODE_124, DEOPT_OLD,
-	    MAGLEV, BYTECODES(64, 24), TYPES(128, 185, 205, 279) } },
+	    MAGLEV, WASM_129(8, 5, 152, 240, 84, 7), BYTECODES(64, 24), TYPES(128, 185, 205, 279) } },
 	{ VERSION(13, 6), 0, 4,
 	  { ALL, SCRIPT_113, FUNCTION_129, GROUP, SCOPE_129, CODE_136, DEOPT_136,
-	    MAGLEV, BYTECODES(64, 24), TYPES(128, 186, 205, 280) } },
+	    MAGLEV, WASM_129(8, 8, 152, 240, 84, 7), BYTECODES(64, 24), TYPES(128, 186, 205, 280) } },
 	{ VERSION(14, 1), 2, 0,
 	  { ALL_141, SCRIPT_113, FUNCTION_129, GROUP, SCOPE_129, CODE_136, DEOPT_136,
-	    BYTECODES(64, 24), TYPES(128, 184, 205, 284) } },
+	    WASM_129(8, 8, 152, 240, 84, 7), BYTECODES(64, 24), TYPES(128, 184, 205, 284) } },
 	{ VERSION(14, 6), 2, 0,
 	  { ALL_141, SCRIPT_113, FUNCTION_129, SCOPE_129, CODE_136, DEOPT_136,
-	    BYTECODES(64, 24), TYPES(128, 185, 205, 286) } },
+	    WASM_129(48, 8, 104, 232, 44, 8), BYTECODES(64, 24), TYPES(128, 185, 205, 286) } },
 };
 /* clang-format on */
 

@@ -4,6 +4,8 @@
  * and the line of each position.
  */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "common/base/bytes/unaligned.h"
@@ -99,6 +101,32 @@ static void append_part(struct runtime_text *t, const struct function *f, unsign
 		runtime_append(t, "...", strlen("..."));
 }
 
+/* Names code that is not JavaScript. A function of WebAssembly has its name, in UTF-8, or its number
+ * as in V8's tracebacks. */
+static void name_other(struct function *f)
+{
+	const uint64_t size = f->told[V8_TOLD_NAME_SIZE];
+	const struct span name = piece(f->memory, f->told[V8_TOLD_NAME], size, V8_NAME_BYTES);
+	const bool wasm = f->told[V8_TOLD_KIND] == V8_WASM;
+	char text[32] = "";
+
+	for (size_t i = 0; i < name.len; i++) {
+		const uint8_t c = name.data[i];
+
+		runtime_append(&f->name, c < ' ' || c == 0x7f ? "?" : (const char *)&c, 1);
+	}
+	if (size > name.len)
+		runtime_append(&f->name, "...", strlen("..."));
+	if (!size && wasm && f->told[V8_TOLD_RANGE] < V8_NO_NUMBER)
+		snprintf(text, sizeof(text), "wasm-function[%" PRIu32 "]",
+			 (uint32_t)f->told[V8_TOLD_RANGE]);
+	else if (!size)
+		snprintf(text, sizeof(text), "%s", wasm ? "wasm-function" : "(regexp)");
+	runtime_append(&f->name, text, strlen(text));
+	if (wasm)
+		runtime_append(&f->source, "[wasm]", strlen("[wasm]"));
+}
+
 static int read_function(struct object_memory *m, uint64_t address, uint64_t check,
 			 struct function *ret)
 {
@@ -119,6 +147,10 @@ static int read_function(struct object_memory *m, uint64_t address, uint64_t che
 	memcpy(ret->told, at, sizeof(ret->told));
 	ret->ends = piece(m, told[V8_TOLD_ENDS], told[V8_TOLD_ENDS_SIZE], V8_ENDS_BYTES);
 	ret->all_ends = ret->ends.len == told[V8_TOLD_ENDS_SIZE];
+	if (told[V8_TOLD_KIND] == V8_WASM || told[V8_TOLD_KIND] == V8_REGEXP) {
+		name_other(ret);
+		return 0;
+	}
 	for (unsigned i = 0; i < V8_NAME_PARTS; i++)
 		append_part(&ret->name, ret, V8_TOLD_NAME + 2 * i, V8_NAME_BYTES,
 			    V8_SHAPE_NAME + i);

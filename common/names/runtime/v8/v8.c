@@ -23,15 +23,20 @@
 /* A number that a build may export, and its place in the config. */
 static const struct {
 	const char *name;
-	uint16_t at, bytes;
+	uint16_t at, bytes, times;
 } told[] = {
 #define WORD(name, field) \
 	{ \
-		"v8dbg_" name, offsetof(struct v8_config, field), 2 \
+		"v8dbg_" name, offsetof(struct v8_config, field), 2, 1 \
 	}
 #define BYTE(name, field) \
 	{ \
-		"v8dbg_" name, offsetof(struct v8_config, field), 1 \
+		"v8dbg_" name, offsetof(struct v8_config, field), 1, 1 \
+	}
+/* Frames have twice the number of their type. */
+#define MARKER(name, field) \
+	{ \
+		"v8dbg_frametype_" name, offsetof(struct v8_config, field), 1, 2 \
 	}
 	WORD("FirstNonstringType", type_no_string),
 	WORD("type_BytecodeArray__BYTECODE_ARRAY_TYPE", type_bytecodes),
@@ -43,8 +48,11 @@ static const struct {
 	BYTE("class_Script__name__Object", script_name),
 	BYTE("CodeKindBaseline", kind_baseline),
 	BYTE("CodeKindInterpretedFunction", kind_interpreted),
+	MARKER("WasmFrame", wasm_marker),
+	MARKER("IrregexpFrame", regexp_marker),
 #undef WORD
 #undef BYTE
+#undef MARKER
 };
 
 static bool read_number(const struct elfview *im, const char *name, int32_t *ret)
@@ -60,10 +68,11 @@ static void read_told(const struct elfview *im, struct v8_config *c)
 	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
 		int32_t v;
 
-		if (!read_number(im, told[i].name, &v) || v < 0 || v >= 1 << (8 * told[i].bytes))
+		if (!read_number(im, told[i].name, &v) || v < 0 || v > UINT16_MAX ||
+		    v * told[i].times >= 1 << (8 * told[i].bytes))
 			continue;
 
-		const uint16_t word = (uint16_t)v;
+		const uint16_t word = (uint16_t)(v * told[i].times);
 
 		memcpy((uint8_t *)c + told[i].at, &word, told[i].bytes);
 	}
